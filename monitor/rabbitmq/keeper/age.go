@@ -10,15 +10,23 @@ import (
 type ages struct {
 	backlog     int              // messages that were ready when the take began and have not come yet
 	caughtUp    bool             // all that was ready has been taken: a new message has just been published
+	empty       bool             // the last look found no ready message; deliveries may still have been on their way
 	drained     deadline.Instant // the last instant at which every message in the queue had been seen; 0 is unknown
 	trustAt     deadline.Instant // a look that finds no ready message is trusted from then on
 	cancelledAt deadline.Instant // when a consumer last ended
 	lastOther   deadline.Instant // when another consumer was last seen
 }
 
-// begin starts over with that many ready messages.
-func (a *ages) begin(now deadline.Instant, ready int) {
-	a.backlog, a.caughtUp = ready, ready == 0 && now >= a.trustAt
+// begin starts over with that many ready messages. trusted: it is their number even if it is 0.
+func (a *ages) begin(now deadline.Instant, ready int, trusted bool) {
+	a.backlog, a.caughtUp, a.empty = ready, ready == 0 && trusted && now >= a.trustAt, false
+}
+
+// looked takes in a look while messages are taken. Two in succession that find none ready show that all have come.
+func (a *ages) looked(now deadline.Instant, ready int) {
+	empty := ready == 0 && now >= a.trustAt
+	a.caughtUp = a.caughtUp || empty && a.empty
+	a.empty = empty
 }
 
 // came counts a delivery.
@@ -35,7 +43,7 @@ func (a *ages) gap(now deadline.Instant) bool {
 	if !a.caughtUp {
 		return false
 	}
-	a.caughtUp, a.drained = false, now
+	a.caughtUp, a.empty, a.drained = false, false, now
 	return true
 }
 

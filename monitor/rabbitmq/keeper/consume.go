@@ -94,23 +94,30 @@ func (c *core) judge(now deadline.Instant, s *stretch, m message) (e entry, know
 	}
 	// A quorum queue that loses the node of a connection delivers again, without the flag, what it had delivered there.
 	if m.redelivered || c.line.quorum && !c.ages.caughtUp {
-		if r, ok := c.given.waiting.take(m.fingerprint); ok {
+		if r, ok := c.given.take(now, m.fingerprint); ok {
 			e = entry{deadline: r.deadline, due: max(r.deadline, now), flags: r.flags &^ strayed, early: r.early}
 			probe(now)
 			return e, r.flags&strayed == 0
 		}
 	}
+	latest, unsure := now.Add(ttl), c.ages.unsure(now, m.redelivered, ttl)
 	if m.redelivered {
 		if r, ok := c.given.left.take(m.fingerprint); ok {
 			c.counts.Early++
-			if r.flags&hinted == 0 && r.early < maxEarly {
-				return entry{deadline: r.deadline, due: now.Add(min(firstRetry<<r.early, lastRetry)), flags: r.flags, early: r.early + 1}, false
+			c.harm.cameBack(&r)
+			if after, again := r.retry(); again {
+				return entry{deadline: r.deadline, due: now.Add(after), flags: r.flags, early: r.early + 1}, false
+			}
+			unsure, e.early = ttl, r.early
+			if r.deadline > now {
+				latest = r.deadline
 			}
 		}
+	} else if !c.ages.caughtUp && c.rolls.present == nil {
+		c.given.pass()
 	}
-	latest := now.Add(ttl)
-	e = entry{deadline: latest, due: latest}
-	if unsure := c.ages.unsure(now, m.redelivered, ttl); unsure > max(step, quiet) {
+	e.deadline, e.due = latest, latest
+	if unsure > max(step, quiet) {
 		e.flags = unknownAge
 		c.counts.UnknownAge++
 		if at := m.published.Add(ttl); m.published > 0 && at > now && at < latest {
@@ -163,6 +170,12 @@ func (c *core) lost(now deadline.Instant, id uint32, why failure, text string) {
 	c.line.lose(s)
 	c.looks.at = now
 	switch why {
+	case timedOut:
+		if c.timeout = timeoutIn(text); c.timeout > 0 {
+			c.facts.ConsumerTimeout = c.timeout
+			c.rolls.by(now)
+		}
+		c.openAt = max(c.openAt, now.Add(lookAgain))
 	case forbidden, noChannel:
 		c.refuse(now, refusal{reason: reason{Permission, text}, retryAt: now.Add(retryRefused)})
 	case locked:

@@ -8,39 +8,42 @@ import (
 )
 
 const (
-	lookEvery     = 500 * time.Millisecond // passive declare: consumers and ready messages
-	lookAgain     = 25 * time.Millisecond  // after a look that cannot be used
-	listAge       = 12 * time.Second       // of Facts.Others, at most: RabbitMQ's list lacks the last five seconds, and takes up to loadTimeout to arrive
-	lookSurely    = 150 * time.Millisecond // after a look that saw another consumer
-	settleAfter   = 250 * time.Millisecond // a message that has not come back by then has expired
-	settleRolled  = time.Second            // the same, for a message given back with its stretch
-	forgetAfter   = 5 * time.Second        // its deadline is remembered until then
-	firstRetry    = 2 * time.Millisecond   // a message that came back too early is given back again after this, then twice this
-	lastRetry     = 100 * time.Millisecond
-	maxEarly      = 12                     // after that many returns its age counts as unknown
-	leastProbe    = 500 * time.Millisecond // one stretch is not given back more often than this
-	quiet         = 100 * time.Millisecond // a stretch counts as taken again when nothing has come for that long
-	quietAtFirst  = 500 * time.Millisecond // the same, before the first has come
-	lateWithin    = 2 * time.Second        // within this a quorum queue takes back what it had delivered to a cancelled consumer
-	stayAfter     = 20 * time.Millisecond  // a cancelled consumer is put back without credit
-	rollShare     = 3                      // after a roll, none follows for this many times as long as it took
-	compactEvery  = 10 * time.Second       // how often the keeper looks for sparse stretches
-	firstAside    = 10 * time.Second
-	shortAside    = 2 * time.Second  // when nothing was taken from the others before
-	heirWithin    = 20 * time.Second // consumers that are found this soon after another keeper's lease ended are taken for that keeper's
-	longestAside  = 5 * time.Minute
-	flapWithin    = time.Minute
-	windowEvery   = time.Minute
-	windowLength  = 5 * time.Second
-	windowMost    = 10_000
-	retryRefused  = 10 * time.Second // after a permission was missing
-	distrustZero  = 10 * time.Second // a restarted node reports 0 ready messages for its first seconds
-	dueAtOnce     = 4096             // given back in one tick, at most
-	manyChannels  = 1500
-	harmWithin    = time.Minute
-	harmEarly     = 1000        // messages that came back within harmWithin, if they are more than half of those given back
-	longPast      = time.Second // a deadline that passed earlier than that is of no use
-	judgeShareFor = 1000        // messages held before the share without TTL counts
+	lookEvery      = 500 * time.Millisecond // passive declare: consumers and ready messages, at least that often
+	lookVaries     = 100 * time.Millisecond // by which looks come earlier, at most
+	lookStep       = 37 * time.Millisecond
+	lookAgain      = 25 * time.Millisecond  // after a look that cannot be used
+	listAge        = 12 * time.Second       // of Facts.Others, at most: RabbitMQ's list lacks the last five seconds, and takes up to loadTimeout to arrive
+	glimpsesWithin = time.Minute            // a second look that sees another consumer is enough
+	lookSurely     = 150 * time.Millisecond // after a look that saw another consumer
+	settleAfter    = 250 * time.Millisecond // a message that has not come back by then has expired
+	settleRolled   = time.Second            // the same, for a message given back with its stretch
+	forgetAfter    = 5 * time.Second        // its deadline is remembered until then
+	firstRetry     = 2 * time.Millisecond   // a message that came back too early is given back again after this, then after 8 times this
+	maxEarly       = 3                      // after that many more tries its deadline is wrong
+	leastProbe     = 500 * time.Millisecond // one stretch is not given back more often than this
+	quiet          = 100 * time.Millisecond // a stretch counts as taken again when nothing has come for that long
+	quietAtFirst   = 500 * time.Millisecond // the same, before the first has come
+	lateWithin     = 2 * time.Second        // within this a quorum queue takes back what it had delivered to a cancelled consumer
+	stayAfter      = 20 * time.Millisecond  // a cancelled consumer is put back without credit
+	rollShare      = 3                      // after a roll, none follows for this many times as long as it took
+	compactEvery   = 10 * time.Second       // how often the keeper looks for sparse stretches
+	firstAside     = 10 * time.Second
+	shortAside     = 2 * time.Second  // when nothing was taken from the others before
+	heirWithin     = 20 * time.Second // consumers that are found this soon after another keeper's lease ended are taken for that keeper's
+	longestAside   = 5 * time.Minute
+	flapWithin     = time.Minute
+	windowEvery    = time.Minute
+	windowLength   = 5 * time.Second
+	windowMost     = 10_000
+	retryRefused   = 10 * time.Second // after a permission was missing
+	distrustZero   = 10 * time.Second // a restarted node reports 0 ready messages for its first seconds
+	dueAtOnce      = 4096             // given back in one tick, at most
+	manyChannels   = 1500
+	harmWithin     = time.Minute
+	harmMessages   = 1000        // that came back within harmWithin, if they are more than half of those given back
+	longPast       = time.Second // the deadline of another keeper that passed earlier than that is of no use, and the keeper's own may be that of another message
+	forgetPast     = time.Minute // after a deadline; then nothing is expected back
+	judgeShareFor  = 1000        // messages held before the share without TTL counts
 )
 
 // config is what the core needs of Options.
@@ -60,9 +63,10 @@ type config struct {
 //
 // Invariant, checked after each step by the tests: a message of known age is given back alone only at its deadline.
 type core struct {
-	cfg   config
-	facts Facts
-	stale bool // the facts are those of a queue that was deleted
+	cfg     config
+	facts   Facts
+	timeout time.Duration // a consumer_timeout that RabbitMQ has named when it closed a channel; 0: none
+	stale   bool          // the facts are those of a queue that was deleted
 
 	state  State
 	reason reason
@@ -114,7 +118,11 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 		c.ages.trustAt = now.Add(distrustZero)
 	}
 	c.restarted = true
-	if c.state == Observing {
+	switch {
+	case c.state != Observing:
+	case c.refusal.sticky: // the lease was lost since
+		c.enter(now, Refused, c.refusal.reason)
+	default:
 		c.enter(now, Observing, looking)
 	}
 	c.looks.at, c.looks.asked, c.looks.elsewhere = now, false, 0
@@ -128,6 +136,12 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 		c.aside.until = now
 	}
 	f.Others = Unclear
+	if c.timeout > 0 && (f.ConsumerTimeout <= 0 || c.timeout < f.ConsumerTimeout) {
+		f.ConsumerTimeout = c.timeout
+	}
+	if was := c.facts.TTL; was >= 0 && (f.TTL < 0 || f.TTL > was) {
+		c.harm = harm{excused: max(c.harm.excused, now.Add(was))}
+	}
 	changed := c.facts != f
 	c.facts, c.stale, c.line.quorum, c.line.strands, c.line.needsCredit = f, false, f.Type == queuefacts.Quorum, f.strands(), f.needsCredit()
 	c.looks.by(now.Add(lookEvery))
@@ -181,26 +195,27 @@ func (c *core) disconnect(now deadline.Instant, text string) {
 // beginGap notes that messages are not seen at once from now on.
 func (c *core) beginGap(now deadline.Instant) {
 	if c.ages.gap(now) && c.rolls.present == nil && len(c.given.rolled) == 0 {
-		c.given.waiting = multiset{} // all that is in the queue has been seen: what has not come back is gone
+		c.given.waiting, c.given.passed = multiset{}, multiset{} // all that is in the queue has been seen: what has not come back is gone
 	}
 }
 
 // tick gives back what is due, and does everything else that is due.
 func (c *core) tick(now deadline.Instant) {
 	if c.taking() && c.connected {
-		if n := c.line.giveBackDue(now); n > 0 {
+		if n, first := c.line.giveBackDue(now); n > 0 {
 			c.counts.GivenBack += uint64(n)
-			if text := c.harm.judge(now, c.counts); text != "" {
+			if text := c.harm.judge(now, first); text != "" {
 				c.refuse(now, refusal{reason: reason{Harm, text}, sticky: true})
 			}
 		}
 	}
 	c.counts.Expired += uint64(c.given.settle(now))
+	c.given.sweep(now)
 	c.line.putBackDue(now)
 	c.passTime(now)
 	if c.connected && !c.looks.asked && now >= c.looks.at && c.state != Stopped {
 		c.looks.asked = true
-		c.looks.at = now.Add(lookEvery)
+		c.looks.plan(now)
 		c.line.out = append(c.line.out, command{do: look, epoch: c.line.epoch})
 	}
 	c.advance(now)

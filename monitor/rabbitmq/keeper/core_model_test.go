@@ -432,7 +432,7 @@ func kinds() []Facts {
 }
 
 func (f Facts) String() string {
-	return fmt.Sprint(f.Type, " ", [...]string{"3", "4.0", "4.3"}[f.Family])
+	return fmt.Sprint(f.Type, " ", f.Family)
 }
 
 // input hands one input to the core and takes its commands.
@@ -508,6 +508,7 @@ func (s *sim) within(d time.Duration) time.Duration { return time.Duration(s.r.I
 // pass lets time pass, with ticks at the instants the core asks for.
 func (s *sim) pass(d time.Duration) {
 	end := s.m.now.Add(d)
+	s.m.run()
 	for s.m.now < end {
 		s.m.now = max(s.m.now+1, min(end, s.c.wake(), s.m.now.Add(max(time.Microsecond, s.within(2*time.Millisecond)))))
 		if len(s.commands)+len(s.m.out) == 0 {

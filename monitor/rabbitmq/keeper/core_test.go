@@ -1,6 +1,8 @@
 package keeper
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -42,7 +44,7 @@ func TestVersionsDiffer(t *testing.T) {
 		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3}, true, -1, 15 * time.Minute, 0.05},
 		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3, DeliveryLimit: 5, ConsumerTimeout: time.Minute}, true, 1, 30 * time.Second, 0},
 		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family40, DeliveryLimit: 20}, true, 5, 15 * time.Minute, 0.2},
-		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family43, DeliveryLimit: 20}, false, 5, 0, 0.05},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family43, DeliveryLimit: 20}, false, 5, 12 * time.Hour, 0.05},
 		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Classic}, Family: queuefacts.Family43}, false, -1, 0, 0.05},
 	} {
 		require.Equal(t, c.counts, c.facts.returnsCount())
@@ -531,4 +533,344 @@ func TestMessagesWithoutTTLAreNotWorthKeeping(t *testing.T) {
 	require.Equal(t, Refused, s.c.state)
 	require.True(t, s.c.refusal.sticky)
 	require.True(t, slices.IsSorted(s.order()))
+}
+
+// TestShortVisitsAreSeen: a consumer that comes for 100 ms each second is seen without events, and gets messages.
+func TestShortVisitsAreSeen(t *testing.T) {
+	for _, f := range kinds() {
+		for _, pause := range []time.Duration{900 * time.Millisecond, 400 * time.Millisecond} {
+			s := newSim(t, 1, f, testConfig())
+			s.connect()
+			s.pass(time.Second)
+			for i := range 50 {
+				s.m.publish(uint64(i+10), time.Hour)
+			}
+			s.pass(3 * time.Second)
+			require.Equal(t, 50, s.c.line.held.count)
+			served := 0
+			for range 120 {
+				s.m.appHere = true
+				s.m.run()
+				s.pass(100 * time.Millisecond)
+				if len(s.m.app) > 0 {
+					served++
+				}
+				s.m.appHere = false
+				for _, m := range s.m.app {
+					s.m.giveBack(m)
+				}
+				s.m.app = nil
+				s.m.run()
+				s.pass(pause)
+			}
+			require.Greater(t, served, 30, "%v: %v (%s)", f, s.c.state, s.c.reason.text)
+		}
+	}
+}
+
+// TestOneGlimpseIsNotEnough: a single look that counts one consumer more does not end the keeping, nor does another one long after it.
+func TestOneGlimpseIsNotEnough(t *testing.T) {
+	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
+	s.connect()
+	s.pass(time.Second)
+	for range 3 {
+		s.input(func(c *core) { c.looked(s.m.now, c.line.epoch, 0, c.line.own()+1, other, "", true) })
+		s.pass(glimpsesWithin + time.Second)
+	}
+	require.Equal(t, Keeping, s.c.state)
+	require.Zero(t, s.c.counts.Releases)
+}
+
+// TestAStickyRefusalOutlastsTheLease: another Curfew may have had the queue since, but no operator has allowed it here.
+func TestAStickyRefusalOutlastsTheLease(t *testing.T) {
+	s := newSim(t, 1, plainFacts(queuefacts.Quorum), testConfig())
+	s.connect()
+	s.pass(time.Second)
+	s.m.publish(1, time.Hour)
+	s.pass(time.Second)
+	harmful := reason{Harm, "harm"}
+	s.input(func(c *core) { c.refuse(s.m.now, refusal{sticky: true, reason: harmful}) })
+	s.pass(time.Second)
+	for range 2 {
+		s.input(func(c *core) { c.beginRelease(s.m.now, Observing, leased) })
+		s.disconnect()
+		s.pass(time.Second)
+		s.connect()
+		s.pass(time.Minute)
+		require.Equal(t, Refused, s.c.state)
+		require.Equal(t, harmful, s.c.reason)
+		require.True(t, s.c.status().NeedsOperator)
+	}
+	s.input(func(c *core) { c.allow(s.m.now) })
+	s.pass(time.Second)
+	require.Equal(t, Keeping, s.c.state)
+	s.facts.Overflow = queuefacts.DropHead
+	s.learn()
+	s.pass(time.Second)
+	require.Equal(t, Refused, s.c.state)
+}
+
+// TestALargeMessageIsRefusedUntilItHasGone: one message that is larger than the budget.
+func TestALargeMessageIsRefusedUntilItHasGone(t *testing.T) {
+	cfg := testConfig()
+	cfg.bytesLimit = 0
+	s := newSim(t, 1, plainFacts(queuefacts.Classic), cfg)
+	s.connect()
+	s.pass(time.Second)
+	s.m.publish(1, time.Minute)
+	s.pass(50 * time.Second)
+	require.Equal(t, Refused, s.c.state)
+	require.EqualValues(t, 1, s.c.counts.Refusals)
+	s.pass(20 * time.Second)
+	require.Equal(t, Keeping, s.c.state)
+}
+
+// TestGenerationsOn43: the consumer of a quorum queue asks for a long timeout, and nothing is held for that long.
+func TestGenerationsOn43(t *testing.T) {
+	s := newSim(t, 1, kinds()[3], testConfig())
+	s.connect()
+	s.pass(time.Second)
+	s.m.publish(1, 72*time.Hour)
+	s.pass(25 * time.Hour)
+	require.EqualValues(t, 2, s.c.counts.Rolls)
+}
+
+// TestDeadlinesByAnotherClock: the last keeper's clock was behind. Its deadlines prove wrong; that is not harm, and costs few returns.
+func TestDeadlinesByAnotherClock(t *testing.T) {
+	for _, f := range kinds() {
+		for behind, late := range map[time.Duration]time.Duration{100 * time.Millisecond: 200 * time.Millisecond, 5 * time.Second: 15 * time.Second} {
+			s := newSim(t, 1, f, testConfig())
+			s.c.cfg.perChannel = 1000
+			s.connect()
+			s.pass(time.Second)
+			var messages []*modelMessage
+			for i := range 1200 {
+				messages = append(messages, s.m.publish(uint64(i+10), 30*time.Second))
+			}
+			s.pass(5 * time.Second)
+			shadows := s.c.line.shadows()
+			require.Len(t, shadows, 1200)
+			s.disconnect()
+			s.c = newCore(s.c.cfg, s.m.now)
+			for i := range shadows {
+				shadows[i].Deadline = shadows[i].Deadline.Add(-behind)
+			}
+			s.c.given.remember(s.m.now, shadows)
+			s.connect()
+			s.pass(70 * time.Second)
+			require.Equal(t, Keeping, s.c.state, "%v: %s", f, s.c.reason.text)
+			require.LessOrEqual(t, s.c.counts.Early, uint64(4*1200))
+			for _, m := range messages {
+				require.Less(t, s.m.expired[m.id].Sub(m.expires), late, "%v", f)
+			}
+		}
+	}
+}
+
+// TestEqualMessagesAfterOthersWereConsumed: their deadlines are not those of the messages before them.
+func TestEqualMessagesAfterOthersWereConsumed(t *testing.T) {
+	for _, f := range kinds() {
+		s := newSim(t, 1, f, testConfig())
+		s.c.cfg.perChannel = 100
+		s.connect()
+		s.pass(time.Second)
+		const count = 1500
+		for range count {
+			s.m.publish(7, time.Minute)
+		}
+		s.pass(3 * time.Second)
+		require.Equal(t, count, s.c.line.held.count)
+		s.m.appHere = true
+		s.input(func(c *core) { c.consumerSeen(s.m.now) })
+		for s.m.total()+s.c.line.held.count > 0 {
+			s.pass(5 * time.Millisecond)
+			for _, m := range s.m.app {
+				s.m.consumed[m.id] = true
+			}
+			s.m.app = nil
+			s.m.run()
+		}
+		s.m.appHere = false
+		s.pass(2 * time.Second)
+		for range count {
+			s.m.publish(7, time.Minute)
+		}
+		s.pass(2 * time.Minute)
+		require.Equal(t, Keeping, s.c.state, "%v: %s", f, s.c.reason.text)
+		require.Less(t, s.c.counts.Early, uint64(2*count))
+		require.Len(t, s.m.expired, count)
+	}
+}
+
+// TestATTLThatWasRaised: the keeper learns of it six seconds later. The deadlines from before prove wrong, which is not harm.
+func TestATTLThatWasRaised(t *testing.T) {
+	for _, f := range kinds() {
+		f.TTL = 10 * time.Second
+		s := newSim(t, 1, f, testConfig())
+		s.c.cfg.perChannel = 1000
+		s.connect()
+		s.pass(time.Second)
+		var messages []*modelMessage
+		for range 1500 {
+			m := s.m.publish(uint64(s.m.places+100), time.Minute)
+			m.ttl = -1 // its time to live is that of the queue
+			messages = append(messages, m)
+			s.pass(4 * time.Millisecond)
+		}
+		s.facts.TTL = time.Minute
+		s.learn()
+		s.pass(80 * time.Second)
+		require.Equal(t, Keeping, s.c.state, "%v: %s", f, s.c.reason.text)
+		require.LessOrEqual(t, s.c.counts.Early, uint64(6*1500))
+		for _, m := range messages {
+			require.Less(t, s.m.expired[m.id].Sub(m.expires), 5*time.Second, "%v", f)
+		}
+	}
+}
+
+// TestHarmCountsMessages: a thousand messages that do not expire at their deadlines end the keeping. A hundred do not, however often they come back.
+func TestHarmCountsMessages(t *testing.T) {
+	for count, state := range map[int]State{100: Keeping, 1100: Refused} {
+		f := plainFacts(queuefacts.Classic)
+		f.TTL = 3 * time.Second
+		s := newSim(t, 1, f, testConfig())
+		s.c.cfg.perChannel = 100
+		s.connect()
+		s.pass(time.Second)
+		for i := range count {
+			s.m.publish(uint64(i), time.Hour).ttl = -1 // RabbitMQ does not know the queue's time to live
+		}
+		s.pass(time.Minute)
+		require.Equal(t, state, s.c.state)
+		require.Equal(t, state == Refused, s.c.refusal.sticky)
+	}
+}
+
+// TestRecordsOfConsumedMessagesAreForgotten: in windows over a queue that others empty, and after their deadlines.
+func TestRecordsOfConsumedMessagesAreForgotten(t *testing.T) {
+	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
+	s.connect()
+	s.pass(time.Second)
+	publish := func(n int) {
+		for range n {
+			s.m.publish(uint64(s.m.places+1), time.Hour)
+		}
+	}
+	remembered := func() int { return len(s.c.given.waiting.lists) + len(s.c.given.passed.lists) }
+	for range 30 {
+		publish(100)
+		s.c.aside.span = longestAside
+		s.pass(2 * time.Second)
+		s.input(func(c *core) { c.consumerSeen(s.m.now) })
+		s.pass(time.Second)
+		consumed := s.m.total() - 20
+		for range consumed {
+			s.m.consumed[s.m.head().id] = true
+			s.m.pop()
+		}
+		publish(50)
+		s.pass(2 * time.Minute)
+	}
+	require.Less(t, remembered(), 500)
+	s.m.appHere = true
+	s.input(func(c *core) { c.consumerSeen(s.m.now) })
+	s.pass(2 * time.Hour)
+	require.Zero(t, remembered())
+}
+
+// consumerOf returns the stretch that the core has asked to consume.
+func consumerOf(t *testing.T, c *core) uint32 {
+	i := slices.IndexFunc(c.line.out, func(cmd command) bool { return cmd.do == consume })
+	require.GreaterOrEqual(t, i, 0)
+	return c.line.out[i].stretch
+}
+
+// TestALookOvertakesDeliveries: RabbitMQ has sent everything, and the answer to a look comes before the rest of it. Those are not new messages.
+func TestALookOvertakesDeliveries(t *testing.T) {
+	now := deadline.Instant(1_000_000_000)
+	c := newCore(testConfig(), now)
+	c.cfg.perChannel = 1000
+	c.connect(now, plainFacts(queuefacts.Classic))
+	c.looked(now, c.line.epoch, 500, 0, other, "", true)
+	id := consumerOf(t, c)
+	c.opened(now, id)
+	deliver := func(from, until int) {
+		for i := from; i < until; i++ {
+			c.deliver(now, id, uint64(i+1), message{fingerprint: uint64(i), ttl: time.Hour})
+		}
+	}
+	deliver(0, 100)
+	c.looked(now, c.line.epoch, 0, 1, other, "", true)
+	deliver(100, 490) // ten have expired at the head
+	require.EqualValues(t, 490, c.counts.UnknownAge)
+	require.False(t, c.ages.caughtUp)
+	c.looked(now, c.line.epoch, 0, 1, other, "", true)
+	require.True(t, c.ages.caughtUp)
+}
+
+// TestALeaderThatDoesNotAnswerAtFirst counts no message and no consumer. That is not an empty queue: its messages are known from shadows.
+func TestALeaderThatDoesNotAnswerAtFirst(t *testing.T) {
+	now := deadline.Instant(1_000_000_000)
+	c := newCore(testConfig(), now)
+	c.connect(now, plainFacts(queuefacts.Quorum))
+	c.looked(now, c.line.epoch, 0, 0, other, "", true)
+	id := consumerOf(t, c)
+	c.given.remember(now, []Shadow{{Fingerprint: 5, Deadline: now.Add(time.Second)}})
+	c.opened(now, id)
+	c.looked(now, c.line.epoch, 0, 0, other, "", true)
+	c.looked(now, c.line.epoch, 0, 0, other, "", true)
+	c.deliver(now, id, 1, message{fingerprint: 5, ttl: time.Hour})
+	require.Equal(t, now.Add(time.Second), c.line.held.nextDue())
+}
+
+// TestALoweredTimeoutIsLearned from RabbitMQ, which names it when it closes a channel. It holds against facts that do not know it yet.
+func TestALoweredTimeoutIsLearned(t *testing.T) {
+	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
+	s.connect()
+	s.pass(time.Second)
+	s.m.publish(1, time.Hour)
+	s.pass(time.Second)
+	id := s.c.line.consumer.id
+	s.m.loseChannel(id)
+	s.input(func(c *core) {
+		c.lost(s.m.now, id, timedOut, "PRECONDITION_FAILED - delivery acknowledgement on channel 2 timed out. Timeout value used: 60000 ms. "+
+			"This timeout value can be configured")
+	})
+	s.learn()
+	s.pass(65 * time.Second)
+	require.EqualValues(t, 2, s.c.counts.Rolls)
+	require.EqualValues(t, 1, s.c.counts.Lost)
+	require.Zero(t, timeoutIn("timed out"))
+}
+
+// lostLease is the lease of a Redis that went away.
+type lostLease struct{ held bool }
+
+func (l *lostLease) Acquire(context.Context) (string, bool, error) {
+	if l.held {
+		return "us", true, nil
+	}
+	return "", false, errors.New("no Redis")
+}
+
+func (l *lostLease) Release(context.Context) error { return nil }
+
+// TestAHolderGoesOnWithoutRedis after its connection to RabbitMQ was cut. A keeper that never had the lease waits.
+func TestAHolderGoesOnWithoutRedis(t *testing.T) {
+	for _, had := range []bool{true, false} {
+		l := &lostLease{held: had}
+		k, err := New(Options{Queue: "q", Lease: l, Connect: func(context.Context) (*amqp091.Connection, error) { return nil, errors.New("no RabbitMQ") },
+			Facts: func(context.Context) (Facts, error) { return Facts{}, nil }})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if had {
+			require.NoError(t, k.acquire(ctx))
+		}
+		l.held = false
+		err = k.acquire(ctx)
+		cancel()
+		require.Equal(t, had, err == nil)
+		require.Equal(t, had, k.Status().Code != LostLease)
+		require.NotEmpty(t, k.Status().LeaseError)
+	}
 }

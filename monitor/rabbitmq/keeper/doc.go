@@ -11,7 +11,8 @@
 //   - The keeper never has the only copy of a message: whatever happens to it, its channels close and RabbitMQ has the
 //     messages again, most with the redelivered flag. It acknowledges nothing and publishes nothing.
 //   - No message expires early. RabbitMQ decides; a deadline is receipt plus TTL, and receipt comes after enqueueing. A
-//     message that comes back because the clocks differ is given back again after 2 ms, then twice that, up to 100 ms.
+//     message that comes back because the clocks differ is given back again after 2, 16 and 128 ms. After that
+//     its age counts as unknown.
 //   - Order. A release gives messages back in the order of the queue. After an uncontrolled end (a lost connection, a
 //     killed keeper) RabbitMQ keeps the order within a channel only. A quorum queue takes back what it has just delivered
 //     to a consumer that is cancelled at that moment. The keeper waits for that before it starts the next consumer. Even

@@ -88,7 +88,10 @@ const assumedConsumerTimeout = 30 * time.Minute
 // holdLimit is how long a message may be held before it is given back and taken again; 0 is forever.
 func (f Facts) holdLimit() time.Duration {
 	if f.Family == queuefacts.Family43 {
-		return 0 // classic queues have no timeout, and for quorum queues the consumer asks for a long one
+		if f.Type == queuefacts.Quorum {
+			return longestTimeout / 2
+		}
+		return 0 // classic queues have no timeout
 	}
 	if f.ConsumerTimeout <= 0 {
 		return assumedConsumerTimeout / 2

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"slices"
+	"time"
 
 	"curfew/broker/deadline"
 )
@@ -23,6 +24,8 @@ type rolled struct {
 // expired. The zero value is empty.
 type givenBack struct {
 	waiting multiset // given back before their deadlines, or lost with a channel
+	passed  multiset // waiting at an earlier time; then applications took messages that were behind them in the queue
+	sweptAt deadline.Instant
 	left    multiset // given back at their deadlines
 
 	leaving   []leaving
@@ -44,6 +47,40 @@ func (g *givenBack) atDeadline(now deadline.Instant, e *entry) {
 	r := remembered{e.fingerprint, e.deadline, e.flags &^ stranger, e.early}
 	g.left.add(r)
 	g.leaving = append(g.leaving, leaving{r, now})
+}
+
+// pass notes that a message has come, or gone, that was behind everything that is expected back. What does come back after that was held
+// by an application.
+func (g *givenBack) pass() {
+	if len(g.rolled) == 0 && len(g.waiting.lists) > 0 {
+		g.passed, g.waiting = g.waiting, multiset{}
+	}
+}
+
+// take removes what is remembered of a message that was taken.
+func (g *givenBack) take(now deadline.Instant, fingerprint uint64) (r remembered, ok bool) {
+	if r, ok = g.waiting.take(fingerprint); !ok {
+		r, ok = g.passed.take(fingerprint)
+		r.flags |= hinted
+	}
+	if r.deadline < now.Add(-longPast) {
+		r.flags |= hinted
+	}
+	return r, ok
+}
+
+// retry returns how long after its return a message that came back too early is given back again; false: its deadline is wrong.
+func (r *remembered) retry() (after time.Duration, ok bool) {
+	return firstRetry << (3 * r.early), r.early < maxEarly && r.flags&hinted == 0
+}
+
+// sweep forgets, once a minute, what can no longer come back.
+func (g *givenBack) sweep(now deadline.Instant) {
+	if now >= g.sweptAt.Add(forgetPast) {
+		g.sweptAt = now
+		g.waiting.dropBefore(now.Add(-forgetPast))
+		g.passed.dropBefore(now.Add(-forgetPast))
+	}
 }
 
 // settle adds the messages that were given back and have not come back to expired, and returns how many it has added.
@@ -104,9 +141,9 @@ func (g *givenBack) remember(now deadline.Instant, shadows []Shadow) {
 		if s.Deadline < now.Add(-longPast) || s.Deadline == never || g.waiting.has(s.Fingerprint, s.Deadline) {
 			continue
 		}
-		r := remembered{fingerprint: s.Fingerprint, deadline: s.Deadline}
+		r := remembered{fingerprint: s.Fingerprint, deadline: s.Deadline, flags: inherited}
 		if s.AgeUnknown {
-			r.flags = unknownAge
+			r.flags |= unknownAge
 		}
 		g.waiting.add(r)
 	}

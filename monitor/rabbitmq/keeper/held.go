@@ -33,8 +33,11 @@ type flags uint8
 const (
 	unknownAge flags = 1 << iota // deadline is the latest instant possible
 	strayed                      // given back because it was taken at the wrong place
-	hinted                       // due is taken from the publisher's timestamp, which may be wrong
+	hinted                       // due may be wrong by far: it is taken from the publisher's timestamp, or is perhaps that of an equal message
 	stranger                     // it does not belong in its stretch
+	inherited                    // deadline is by the clock of another keeper
+
+	doubtful = hinted | inherited
 )
 
 // heldMessages are all messages held, with a heap by due. The zero value is empty.

@@ -107,6 +107,7 @@ type Keeper struct {
 	mu       sync.Mutex
 	core     *core
 	holder   string // of the lease
+	hadLease bool   // as far as is known, no other has had it since
 	leaseErr error
 	told     State
 	toldWhy  reason
@@ -248,7 +249,7 @@ func (k *Keeper) acquire(ctx context.Context) error {
 		return ctx.Err()
 	}
 	for first := true; ; first = false {
-		if k.renew(ctx) == leaseHeld {
+		if state := k.renew(ctx); state == leaseHeld || state == leaseUnknown && k.hadLease {
 			if !first { // another has kept the queue until now
 				k.input(func(c *core, now deadline.Instant) { c.aside.heirAt = now })
 				if err := k.loadShadows(ctx); err != nil {
@@ -293,7 +294,7 @@ func (k *Keeper) renew(ctx context.Context) leaseState {
 	if err != nil {
 		return leaseUnknown
 	}
-	k.holder = holder
+	k.holder, k.hadLease = holder, held
 	if held {
 		return leaseHeld
 	}

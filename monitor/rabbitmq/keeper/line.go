@@ -170,8 +170,9 @@ func (l *line) unlink(s *stretch, i uint32) {
 	}
 }
 
-// giveBackDue gives back what is due, each message alone and in the order of the queue, and returns how many it gave back.
-func (l *line) giveBackDue(now deadline.Instant) int {
+// giveBackDue gives back what is due, each message alone and in the order of the queue, and returns how many it gave back. first counts
+// those with deadlines that were worked out here, unless they have come back before.
+func (l *line) giveBackDue(now deadline.Instant) (n, first int) {
 	due := l.due[:0]
 	for len(due) < dueAtOnce && l.held.nextDue() <= now {
 		i := l.held.first()
@@ -179,6 +180,9 @@ func (l *line) giveBackDue(now deadline.Instant) int {
 		l.unlink(l.byID[e.stretch], i)
 		due = append(due, command{do: giveBack, stretch: e.stretch, tag: e.tag})
 		l.given.atDeadline(now, e)
+		if e.early == 0 && e.flags&doubtful == 0 {
+			first++
+		}
 		l.held.remove(i)
 	}
 	l.due = due
@@ -192,7 +196,7 @@ func (l *line) giveBackDue(now deadline.Instant) int {
 		l.putBack(s)
 		l.dropIfEmpty(s)
 	}
-	return len(due)
+	return len(due), first
 }
 
 // byPlace orders what is given back as it lies in the queue.

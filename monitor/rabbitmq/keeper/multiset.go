@@ -87,6 +87,18 @@ func (m *multiset) take(fingerprint uint64) (remembered, bool) {
 	return r, true
 }
 
+// dropBefore removes all records with earlier deadlines.
+func (m *multiset) dropBefore(at deadline.Instant) {
+	for fingerprint := range m.lists {
+		for l, ok := m.lists[fingerprint]; ok && m.nodes[l.first].deadline < at; l, ok = m.lists[fingerprint] {
+			m.take(fingerprint)
+		}
+	}
+	if len(m.lists) == 0 {
+		*m = multiset{}
+	}
+}
+
 // has reports whether there is a record with that deadline.
 func (m *multiset) has(fingerprint uint64, at deadline.Instant) bool {
 	l, ok := m.lists[fingerprint]

@@ -12,6 +12,8 @@ type looks struct {
 	at        deadline.Instant // the next one
 	asked     bool             // an answer is on its way
 	suspect   bool             // the last look saw another consumer
+	glimpseAt deadline.Instant // when a look last saw one while the keeper's own number was certain; 0: never
+	phase     time.Duration    // by which the next look comes earlier
 	doubt     bool             // the last look saw more consumers, which may still be the keeper's
 	proving   int              // how many of line.gone the queue no longer counts when prove is answered
 	ready     int
@@ -22,6 +24,23 @@ type looks struct {
 	left      leftBehind
 	zeroAt    deadline.Instant // since when each look has counted no consumer; 0: the last look counted some
 	fewAt     deadline.Instant // since when each look has counted fewer consumers than the keeper has; 0: the last look did not
+}
+
+// plan plans the next look. The steps differ, so that looks cannot keep missing a consumer that comes at a fixed rate.
+func (l *looks) plan(now deadline.Instant) {
+	l.phase = (l.phase + lookStep) % lookVaries
+	l.at = now.Add(lookEvery - l.phase)
+}
+
+// glimpsed notes that a look has seen another consumer. It reports whether another look did within the last minute: the consumer may come so
+// briefly that no two looks in succession see it.
+func (l *looks) glimpsed(now deadline.Instant, certain bool) (again bool) {
+	if !certain {
+		return false
+	}
+	again = l.glimpseAt != 0 && now < l.glimpseAt.Add(glimpsesWithin)
+	l.glimpseAt = now
+	return again
 }
 
 // by makes the next look no later than at.
@@ -176,6 +195,9 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 		c.looks.wantList = false
 		c.line.out = append(c.line.out, command{do: learn})
 	}
+	if ready == 0 && c.state != Observing && now < c.ages.lastOther.Add(distrustZero) {
+		c.given.pass() // the others have taken all there was
+	}
 	switch c.state {
 	case Observing:
 		if c.stale {
@@ -193,7 +215,7 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 	case Window:
 		c.lookedWindow(now)
 	case Refused:
-		if !c.refusal.sticky && c.refusal.readyBelow > 0 && ready <= c.refusal.readyBelow {
+		if !c.refusal.sticky && c.refusal.readyBelow > 0 && ready < c.refusal.readyBelow {
 			c.enter(now, Observing, reason{Looking, "few enough messages"})
 			c.refusal.readyBelow = 0
 			c.looks.at = now
@@ -233,8 +255,8 @@ func (c *core) forgetQueue(now deadline.Instant) {
 
 // lookedWhileHolding compares the number of consumers with that of the keeper's own, if the latter has not changed since the look began.
 func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers int) {
-	if c.taking() && !c.ages.caughtUp && c.looks.ready == 0 && now >= c.ages.trustAt && c.line.consumer != nil && c.line.consumer.phase == live {
-		c.ages.caughtUp = true
+	if s := c.line.consumer; c.taking() && s != nil && s.phase == live && consumers > 0 {
+		c.ages.looked(now, c.looks.ready)
 	}
 	if s := c.line.consumer; epoch != c.line.epoch || s != nil && s.phase == opening { // its consumer may be counted or not
 		c.looks.at = now.Add(lookAgain)
@@ -264,7 +286,7 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 		if doubted && c.taking() && c.rolls.present == nil {
 			c.looks.prove(&c.line)
 		}
-	case !c.looks.suspect:
+	case !c.looks.glimpsed(now, c.line.gone == 0 && c.looks.left.most == 0) && !c.looks.suspect:
 		c.looks.suspect = true
 		c.looks.at = now.Add(lookSurely)
 	default:
@@ -345,7 +367,7 @@ func (c *core) lookedWindow(now deadline.Instant) {
 
 func (c *core) beginKeeping(now deadline.Instant) {
 	if c.looks.ready > c.cfg.limit {
-		c.refuse(now, refusal{reason: reason{Budget, "more messages than may be held"}, readyBelow: c.cfg.limit * 8 / 10})
+		c.refuse(now, refusal{reason: reason{Budget, "more messages than may be held"}, readyBelow: max(1, c.cfg.limit*8/10)})
 		return
 	}
 	c.enter(now, Keeping, reason{NoConsumer, "no other consumer"})
@@ -357,5 +379,5 @@ func (c *core) beginTake(now deadline.Instant) {
 	c.looks.suspect = false
 	c.rolls.compactBy(now.Add(compactEvery))
 	c.openAt = now
-	c.ages.begin(now, c.looks.ready)
+	c.ages.begin(now, c.looks.ready, !c.line.quorum) // a quorum queue whose leader does not answer in time counts 0
 }

@@ -3,10 +3,14 @@ package keeper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"curfew/broker/deadline"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
@@ -177,4 +181,13 @@ func failureOf(err *amqp091.Error) failure {
 		}
 	}
 	return other
+}
+
+// timeoutIn returns the consumer_timeout that RabbitMQ names when it closes a channel for that; 0: it names none.
+func timeoutIn(text string) time.Duration {
+	var ms deadline.Millis
+	if _, value, ok := strings.Cut(text, "Timeout value used: "); ok {
+		_, _ = fmt.Sscan(value, &ms)
+	}
+	return max(0, ms.Duration())
 }

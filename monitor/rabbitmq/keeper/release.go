@@ -63,7 +63,7 @@ func (c *core) stop(now deadline.Instant) {
 
 // refuse gives everything back and takes nothing until the refusal ends.
 func (c *core) refuse(now deadline.Instant, r refusal) {
-	if c.refusal.sticky {
+	if c.refusal.sticky && !c.taking() {
 		return
 	}
 	c.refusal = r
@@ -84,7 +84,7 @@ func (c *core) allow(now deadline.Instant) {
 	if c.state != Refused {
 		return
 	}
-	c.refusal, c.harm.at = refusal{}, 0
+	c.refusal, c.harm = refusal{}, harm{}
 	c.enter(now, Observing, reason{Looking, "allowed by an operator"})
 	c.setFacts(now, c.facts)
 	c.looks.at = now

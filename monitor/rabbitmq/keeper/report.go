@@ -18,7 +18,7 @@ type Expiry struct {
 	GivenBack   deadline.Instant
 	Fingerprint uint64
 	AgeUnknown  bool
-	Early       int // how often it had come back before because RabbitMQ's clock was behind
+	Early       int // how often it had come back before because its deadline was too early, at least
 }
 
 // Shadow is the deadline of a held message, by its fingerprint.

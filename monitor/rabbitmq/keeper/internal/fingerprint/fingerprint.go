@@ -1,4 +1,5 @@
-package keeper
+// Package fingerprint knows a message again when RabbitMQ delivers it once more.
+package fingerprint
 
 import (
 	"crypto/sha256"
@@ -6,56 +7,27 @@ import (
 	"fmt"
 	"hash"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"time"
-
-	"curfew/broker/deadline"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
-// message is what the keeper keeps of a delivery.
-type message struct {
-	fingerprint uint64
-	ttl         time.Duration    // the message's own; negative is none
-	published   deadline.Instant // by the publisher's timestamp, at the latest; 0 is unknown
-	returns     int              // x-delivery-count
-	size        int
-	redelivered bool
-}
-
-// reader turns deliveries into messages. It is not safe for concurrent use.
-type reader struct {
+// Hash computes fingerprints. It is not safe for concurrent use.
+type Hash struct {
 	hash hash.Hash
 	buf  []byte
 	sum  [sha256.Size]byte
 }
 
-func newReader() *reader { return &reader{hash: sha256.New()} }
+// New returns a Hash.
+func New() *Hash { return &Hash{hash: sha256.New()} }
 
-func (r *reader) read(d *amqp091.Delivery) message {
-	m := message{fingerprint: r.fingerprint(d), ttl: -1, size: len(d.Body), redelivered: d.Redelivered}
-	if ms, err := strconv.ParseInt(d.Expiration, 10, 64); err == nil && ms >= 0 && ms < math.MaxInt64/int64(time.Millisecond) {
-		m.ttl = deadline.Millis(ms).Duration()
-	}
-	if ms, ok := integer(d.Headers["timestamp_in_ms"]); ok && ms > 0 && ms < math.MaxInt64/1000 {
-		m.published = deadline.FromUnixMilli(ms).AddMillis(1)
-	} else if !d.Timestamp.IsZero() && d.Timestamp.Unix() > 0 {
-		m.published = deadline.At(d.Timestamp).Add(time.Second) // it has whole seconds
-	}
-	if n, ok := integer(d.Headers["x-delivery-count"]); ok {
-		m.returns = int(n)
-	}
-	return m
-}
-
-// fingerprint is 64 bits of a hash over everything in a message that stays the same from delivery to delivery. It is the
+// Of returns 64 bits of a hash over everything in a message that stays the same from delivery to delivery. It is the
 // same in every process. It has no key: whoever can read Redis can check whether a message that they guess is in the queue.
-func (r *reader) fingerprint(d *amqp091.Delivery) uint64 {
-	r.hash.Reset()
-	b := r.buf[:0]
+func (h *Hash) Of(d *amqp091.Delivery) uint64 {
+	h.hash.Reset()
+	b := h.buf[:0]
 	for _, s := range [...]string{d.Exchange, d.RoutingKey, d.ContentType, d.ContentEncoding, d.CorrelationId, d.ReplyTo,
 		d.Expiration, d.MessageId, d.Type, d.UserId, d.AppId} {
 		b = appendText(b, s)
@@ -63,10 +35,10 @@ func (r *reader) fingerprint(d *amqp091.Delivery) uint64 {
 	b = append(b, d.DeliveryMode, d.Priority)
 	b = binary.BigEndian.AppendUint64(b, uint64(d.Timestamp.Unix()))
 	b = appendTable(b, d.Headers, true)
-	r.buf = b
-	r.hash.Write(b)
-	r.hash.Write(d.Body)
-	return binary.BigEndian.Uint64(r.hash.Sum(r.sum[:0]))
+	h.buf = b
+	h.hash.Write(b)
+	h.hash.Write(d.Body)
+	return binary.BigEndian.Uint64(h.hash.Sum(h.sum[:0]))
 }
 
 // counted reports whether the broker changes the header from delivery to delivery.
@@ -108,13 +80,14 @@ func appendValue(b []byte, v any) []byte {
 	case time.Time:
 		return binary.BigEndian.AppendUint64(append(b, 'T'), uint64(v.Unix()))
 	}
-	if n, ok := integer(v); ok {
+	if n, ok := Integer(v); ok {
 		return binary.BigEndian.AppendUint64(append(b, 'I'), uint64(n))
 	}
 	return appendText(append(b, '?'), fmt.Sprint(v))
 }
 
-func integer(v any) (int64, bool) {
+// Integer returns the integer in a header; false: the header is not one.
+func Integer(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int64:
 		return v, true

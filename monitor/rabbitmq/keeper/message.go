@@ -1,0 +1,43 @@
+package keeper
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/keeper/internal/fingerprint"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// message is what the keeper keeps of a delivery.
+type message struct {
+	fingerprint uint64
+	ttl         time.Duration    // the message's own; negative is none
+	published   deadline.Instant // by the publisher's timestamp, at the latest; 0 is unknown
+	returns     int              // x-delivery-count
+	size        int
+	redelivered bool
+}
+
+// reader turns deliveries into messages. It is not safe for concurrent use.
+type reader struct{ fingerprints *fingerprint.Hash }
+
+func newReader() reader { return reader{fingerprint.New()} }
+
+func (r reader) read(d *amqp091.Delivery) message {
+	m := message{fingerprint: r.fingerprints.Of(d), ttl: -1, size: len(d.Body), redelivered: d.Redelivered}
+	if ms, err := strconv.ParseInt(d.Expiration, 10, 64); err == nil && ms >= 0 && ms < math.MaxInt64/int64(time.Millisecond) {
+		m.ttl = deadline.Millis(ms).Duration()
+	}
+	if ms, ok := fingerprint.Integer(d.Headers["timestamp_in_ms"]); ok && ms > 0 && ms < math.MaxInt64/1000 {
+		m.published = deadline.FromUnixMilli(ms).AddMillis(1)
+	} else if !d.Timestamp.IsZero() && d.Timestamp.Unix() > 0 {
+		m.published = deadline.At(d.Timestamp).Add(time.Second) // it has whole seconds
+	}
+	if n, ok := fingerprint.Integer(d.Headers["x-delivery-count"]); ok {
+		m.returns = int(n)
+	}
+	return m
+}
