@@ -44,7 +44,7 @@ func (b *Broker) Change(vhost string, fn func(*Broker) error) error {
 	for _, x := range before.Split() {
 		was[x.Key] = x
 	}
-	changed := after.Besides(was)
+	changed := after.ChangedFrom(was)
 	if err := im.save(changed, was); err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ type importer struct{ b *Broker }
 
 // listing returns all definitions of the virtual hosts, including those that are not saved;
 // with all, also users, permissions and global parameters.
-func (im importer) listing(vhosts []*VHost, all bool) *catalog.Saved {
-	d := &catalog.Saved{Found: true}
+func (im importer) listing(vhosts []*VHost, all bool) *catalog.Definitions {
+	d := &catalog.Definitions{Found: true}
 	for _, vh := range vhosts {
 		vh.List(d)
 	}
@@ -72,7 +72,7 @@ func (im importer) listing(vhosts []*VHost, all bool) *catalog.Saved {
 
 // copyOf makes a broker in memory with these definitions and the same limits. It does
 // nothing by itself.
-func (im importer) copyOf(d *catalog.Saved) (*Broker, error) {
+func (im importer) copyOf(d *catalog.Definitions) (*Broker, error) {
 	c := newBroker(Options{
 		IdleMinimum: im.b.opts.IdleMinimum, TTLPrecedence: im.b.opts.TTLPrecedence, Unroutable: im.b.opts.Unroutable, Ceilings: im.b.opts.Ceilings, MaxMessageBytes: im.b.opts.MaxMessageBytes,
 	}, im.b.env.Clock)
@@ -102,7 +102,7 @@ func (b *Broker) discard() {
 }
 
 // save saves the durable changes, all of them or none. was has the old definitions by key.
-func (im importer) save(changed *catalog.Saved, was map[string]store.Definition) error {
+func (im importer) save(changed *catalog.Definitions, was map[string]store.Definition) error {
 	durable := *changed
 	durable.Exchanges = slices.DeleteFunc(slices.Clone(changed.Exchanges), func(x catalog.Exchange) bool { return x.Transient })
 	durable.Queues = slices.DeleteFunc(slices.Clone(changed.Queues), func(x catalog.Queue) bool { return x.Transient })
@@ -117,15 +117,15 @@ func (im importer) save(changed *catalog.Saved, was map[string]store.Definition)
 
 // apply applies the changes once they are saved. None of them can be refused: they were made
 // in a copy, and nobody has declared anything since.
-func (im importer) apply(changed *catalog.Saved) {
+func (im importer) apply(changed *catalog.Definitions) {
 	for i := range changed.VHosts {
 		im.applyVHost(&changed.VHosts[i])
 	}
-	accounts.Take(im.b.Accounts, &changed.Accounts)
+	accounts.ApplyImport(im.b.Accounts, &changed.Accounts)
 	im.b.globalParameters.add(changed.Global)
 	for name, own := range changed.PerVHost() {
 		vh, _ := im.b.VHost(name)
-		vh.TakeOver(own)
+		vh.ApplyImport(own)
 	}
 }
 
