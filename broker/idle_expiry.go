@@ -37,7 +37,7 @@ const (
 // markAwaited marks the queues that a delayed message would go to now as used.
 func markAwaited(targets []topology.Target, now deadline.Instant) {
 	for i := range targets {
-		if q := targets[i].Queue; q.Set().IdleMillis != 0 {
+		if q := targets[i].Queue; q.Settings().IdleMillis != 0 {
 			q.Idle.MarkUsed(now)
 		}
 	}

@@ -37,7 +37,7 @@ var ErrDraft = errors.New("the draft cannot be sent")
 // with the time to live that it was first published with. A message that never died goes where
 // it went before. False: the message is gone, or a consumer holds it.
 func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool, err error) {
-	x, ok := q.Look(seq, -1)
+	x, ok := q.BrowseOne(seq, -1)
 	if !ok || x.State != queue.Ready {
 		return d, false, nil
 	}
@@ -212,7 +212,7 @@ func (d *Draft) look(q *broker.Queue, seq queue.Seq) (broker.Browsed, bool) {
 	if d.Unpacked {
 		bodyBytes = -1
 	}
-	return q.Look(seq, bodyBytes)
+	return q.BrowseOne(seq, bodyBytes)
 }
 
 // publication returns the message that the draft of x becomes.
