@@ -42,11 +42,11 @@ type routing struct {
 	out     TargetSet
 	through []*Exchange // exchanges already passed
 	found   []destination
-	again   bool  // an exchange was reached that had already been passed
-	byTable bool  // the route is not remembered: a headers exchange was passed, or one that notes its use
-	by      Who   // publishes it
-	refused error // by the queue that a key names
-	ceiling int64 // of the exchanges passed on the way here, ms; <0 none
+	again   bool   // an exchange was reached that had already been passed
+	byTable bool   // the route is not remembered: a headers exchange was passed, or one that notes its use
+	by      Sender // of the message
+	refused error  // by the queue that a key names
+	ceiling int64  // of the exchanges passed on the way here, ms; <0 none
 }
 
 // routeLocked adds the queues that x sends the message to, each once and with the lowest ceiling
@@ -88,14 +88,14 @@ func (r *routing) refuse(q *Queue) {
 	}
 }
 
-// Who is the publisher of a message.
-type Who uint8
+// Sender is the kind of client or part of the broker that publishes a message.
+type Sender uint8
 
 const (
-	ByClient Who = iota
-	ByTool       // replays and imports: into dead-letter sub-queues too
-	ByBroker     // through internal exchanges too
-	ByNobody     // as ByBroker, but the message is not sent: only its targets are looked up
+	ByClient Sender = iota
+	ByTool          // replays and imports: into dead-letter sub-queues too
+	ByBroker        // through internal exchanges too
+	ByNobody        // as ByBroker, but the message is not sent: only its targets are looked up
 )
 
 // passLocked sends the message with all its keys through x and the exchanges bound to it. If x has
@@ -232,7 +232,7 @@ func (s *TargetSet) Reset() {
 type Routes struct {
 	vh       *VHost
 	version  uint64
-	by       Who                 // publishes
+	by       Sender              // publishes
 	known    map[string][]Target // length of the exchange's name, name, key; nil until there are two
 	kept     int                 // targets in known
 	lastName []byte
@@ -255,7 +255,7 @@ func (rs *Routes) Version() uint64 { return rs.version }
 
 // Find returns the queues of a message; the slice is valid until the next call. The message's
 // headers are for headers exchanges and, with keys set, for the routing keys in CC and BCC.
-func (rs *Routes) Find(vh *VHost, name, key []byte, by Who, headers Headers, keys bool) ([]Target, error) {
+func (rs *Routes) Find(vh *VHost, name, key []byte, by Sender, headers Headers, keys bool) ([]Target, error) {
 	rs.ByTable = false
 	rs.name = append(append(append(rs.name[:0], byte(len(name))), name...), key...)
 	if version := vh.version.Load(); rs.vh != vh || rs.version != version || rs.by != by {
@@ -315,7 +315,7 @@ func (rs *Routes) remember(targets []Target) {
 // search finds the queues of a message, and notes in ByTable whether the result is valid for
 // others with the same key. Errors: 404 for an exchange that does not exist, 403 for an internal
 // one or a dead-letter sub-queue.
-func (rs *Routes) search(name, key []byte, by Who, headers Headers, keys bool) ([]Target, error) {
+func (rs *Routes) search(name, key []byte, by Sender, headers Headers, keys bool) ([]Target, error) {
 	rs.vh.mu.RLock()
 	defer rs.vh.mu.RUnlock()
 	x, ok := rs.vh.exchanges[string(name)]
