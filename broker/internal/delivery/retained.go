@@ -125,6 +125,7 @@ func (r *Retained) RetryNow(s *Transition, settings *queueargs.Settings) {
 	if r.countLocked() > 0 {
 		r.kept.retryAt = s.Now
 		r.RetryLocked(s, settings)
+		s.FinishLocked(r.letters)
 	}
 }
 
