@@ -61,8 +61,8 @@ func (t *turn) addressAny(x *letterMove, at int, src store.Message, p *amqp.Prop
 	if t.scarce(targets) {
 		return false
 	}
-	if x.Settings.Explains(x.Settled.Reason) {
-		message.Explain(p.Headers, &x.Settled)
+	if x.Settings.SetsDeadLetterReason(x.Settled.Reason) {
+		message.SetDeadLetterReason(p.Headers, &x.Settled)
 	}
 	targets, tooMany := t.withinBounds(x, targets, p.Headers, deaths, died)
 	switch {
