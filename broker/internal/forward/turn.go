@@ -69,12 +69,11 @@ type details struct {
 	trace    deadline.Trace
 }
 
-// run moves letters of q. Each is put into the queues it goes to, where every queue is locked once
-// for all letters. Then its leaving and arriving are journaled as one. Messages that expire or
-// overflow because of that are posted in turn. more: there are other letters in line. held: the
-// next one would take much memory, and has to wait until publishers may go on. If another turn is
-// moving letters of q nothing is done, since that turn's caller takes care of the rest. No lock
-// may be held.
+// run moves letters of q. Each is put into the queues that it goes to; a queue is locked once for
+// all letters. Then the move is journaled as one record. Messages that expire or overflow because
+// of it are posted in turn. more: there are other letters in line. held: the next one would take
+// much memory, and has to wait until publishers may go on. If another turn is moving letters of q
+// nothing is done, since that turn's caller takes care of the rest. No lock may be held.
 func (t *turn) run(l *VHostLetters, q *delivery.Letters, b *budget) (more, held bool) {
 	t.letters = l
 	n, goesOn := q.BeginTurn(b.letters, t.makeRoom, func(i int, l *delivery.Letter) {
