@@ -43,9 +43,9 @@
 // each shard. A second process with the same instance name is refused (ErrOwned)
 // until the first has given the ownership back by Close, or has been silent for OwnerLease.
 // The epoch's mark is in the sorted set itself, so that it is lost with the set, however
-// that happens; each claim looks for it. Epoch also compares the server's run id, which changes with
-// a restart and a failover even where the mark survived and the last second of writes
-// did not.
+// that happens; each claim looks for it. Epoch also compares the server's run id, which
+// changes with a restart and a failover even where the mark survived and the last second of
+// writes did not.
 //
 // # Registry
 //
