@@ -11,7 +11,7 @@ import (
 
 // TestLongNames: AMQP has room for 255 octets, and so does whoever declares by an API.
 func TestLongNames(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	for _, c := range []struct {
 		name    string
 		refused bool
@@ -22,5 +22,5 @@ func TestLongNames(t *testing.T) {
 		assert.Equal(t, c.refused, err != nil, "exchange: %v", err)
 	}
 	assert.EqualError(t, x.vh.DeclareExchange(strings.Repeat("x", 300), broker.ExchangeDeclare{Kind: "fanout"}),
-		"amqp: 406 PRECONDITION_FAILED - the name of an exchange has 300 octets, 255 are allowed")
+		"amqp: 406 PRECONDITION_FAILED - the name of an exchange has 300 octets, at most 255 are allowed")
 }
