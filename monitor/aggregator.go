@@ -49,8 +49,8 @@ func (m *Monitor) expired(batch []deadline.Expiry) {
 	m.aggregators.Put(a)
 }
 
-// add counts one message that expired. Its lateness does not count if it did not expire at its
-// deadline for a reason outside Curfew: a consumer returned it later, or a user expired it earlier.
+// add counts one message that expired. Its lateness does not count if Curfew did not cause it:
+// if a consumer returned the message after its deadline, or a user expired it.
 func (a *aggregator) add(x *deadline.Expiry) {
 	if a.run.Count > 0 && (x.Ref.Queue != a.queue || x.Action != a.action || x.Path != a.path || x.Intended != a.intended) {
 		a.flush()

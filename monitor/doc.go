@@ -1,7 +1,7 @@
 // Package monitor fires message deadlines when they come.
 //
-// A primary (a broker) expires lazily: when somebody looks. The monitor holds a shadow of
-// each deadline and asks the primary to expire the message the moment it is due, wherever
+// A primary (a broker) expires a message lazily: when somebody looks at it. The monitor holds a
+// shadow of each deadline and asks the primary to expire the message the moment it is due, wherever
 // it is in its queue. The monitor proposes and the primary decides: a message is settled
 // once, and a request that comes too late is answered "gone". So every step here may be
 // repeated, and the monitor may lose shadows, but never a message.
@@ -92,6 +92,6 @@
 //
 // # Left to others
 //
-// Expiring, dead-lettering and the clock are the primary's; the schedules are those of
-// scheduler; notifying people is alert's. Bodies and headers never come here.
+// The primary expires and dead-letters, and has the clock; package scheduler has the schedules;
+// package alert notifies people. Bodies and headers never come here.
 package monitor

@@ -39,7 +39,7 @@ type Surveyor interface {
 	TimeToLive(s deadline.Ref) (ttl deadline.Millis, ok bool)
 }
 
-// Forecast estimates what becomes of a queue's messages if its consumers go on as in the
+// Forecast estimates what becomes of a queue's messages if its consumers carry on as in the
 // last seconds and nothing of a higher priority arrives.
 type Forecast struct {
 	VHost     string  `json:"vhost"`
@@ -87,8 +87,8 @@ func (m *Monitor) Forecasts() []Forecast {
 }
 
 // Shares appends, for each span between two neighbouring instants in Unix ms, the shares of its
-// deadlines that will not be met by the forecasts of all queues. Without a forecast it appends
-// nothing. Safe for concurrent use.
+// deadlines that will not be met, according to the forecasts of all queues. Without a forecast it
+// appends nothing. Safe for concurrent use.
 func (m *Monitor) Shares(atMillis []int64, out []forecast.Share) []forecast.Share {
 	outlook := m.outlook.Load()
 	if outlook == nil {

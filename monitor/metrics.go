@@ -54,7 +54,8 @@ func newMetrics(r prometheus.Registerer, m *Monitor) (*metrics, error) {
 	}
 	reg.gauge("curfew_deadlines_pending", "Deadlines waiting for their time.",
 		func() float64 { return float64(m.pending()) })
-	reg.gauge("curfew_deadline_next_timestamp_seconds", "The next deadline, leaving out those that have passed while consumers hold the messages; 0 when there is none.",
+	reg.gauge("curfew_deadline_next_timestamp_seconds",
+		"The next deadline, leaving out those that have passed while consumers hold the messages; 0 when there is none.",
 		func() float64 { return float64(m.nextDeadline()) / 1e6 })
 	reg.add(&beats{loops: m.loops, desc: prometheus.NewDesc("curfew_scheduler_last_tick_timestamp_seconds",
 		"When a loop of the monitor was last alive.", []string{"loop"}, nil)})

@@ -175,7 +175,7 @@ func (m *Monitor) Health() Health {
 	return h
 }
 
-// next returns when the next deadline is due, put off or not; 0: none.
+// next returns when the next message is to be expired, or asked about again; 0: none.
 func (m *Monitor) next() deadline.Instant {
 	if m.scheduled != nil {
 		_, nextAt := m.scheduled.Waiting()
@@ -197,7 +197,7 @@ func (m *Monitor) nextDeadline() deadline.Instant {
 	return nextAt.Add(-m.primary.ClockOffset())
 }
 
-// pending counts the deadlines the monitor holds, or its primary.
+// pending counts the deadlines that the monitor, or its primary, holds.
 func (m *Monitor) pending() int64 {
 	if m.scheduled != nil {
 		pending, _ := m.scheduled.Waiting()

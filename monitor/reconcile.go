@@ -77,7 +77,8 @@ func (m *Monitor) fill(ctx context.Context, tick func()) error {
 	return nil
 }
 
-// sync makes the schedule in Redis match the primary, and counts the differences. While messages come and go the count of what was missing is an estimate.
+// sync makes the schedule in Redis match the primary, and counts the differences. While
+// messages come and go, the count of missing shadows is an estimate.
 func (m *Monitor) sync(ctx context.Context, r *redisSchedule, tick func()) error {
 	limit := rate.NewLimiter(syncRate, pageSize)
 	p := &pager{tick: tick, track: m.primary.Track}
@@ -125,7 +126,7 @@ type pager struct {
 	add    func(context.Context, []deadline.Ref) error
 	remove func(context.Context, []deadline.Ref) error
 	// restore adds what was removed and exists again: its message was rescheduled, and then
-	// again to the deadline it had.
+	// got its old deadline back.
 	restore func(context.Context, []deadline.Ref) error
 
 	known int // swept over and queued

@@ -33,7 +33,7 @@ type loop struct {
 // tick is the sign of life.
 func (l *loop) tick() { l.beat.Store(time.Now().UnixNano()) }
 
-// lastTick is the present while the loop waits.
+// lastTick is the last sign of life; while the loop is idle, it is now.
 func (l *loop) lastTick() time.Time {
 	if l.idle.Load() {
 		return time.Now()

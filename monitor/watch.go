@@ -51,7 +51,7 @@ type watcher struct {
 // peer is what is known of another instance.
 type peer struct {
 	scheduler.Peer
-	since     time.Time // when it last changed
+	since     time.Time // since when it has not changed
 	silent    bool
 	alerted   bool // that deadlines are due; for the loop only, so mu need not be held
 	countedAt time.Time

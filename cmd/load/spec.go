@@ -26,7 +26,7 @@ type Spec struct {
 	Ack       string        `json:"ack"`                     // "auto", "each", "multiple" (one ack per read)
 	Prefetch  int           `json:"prefetch,omitempty"`      // 0: no limit
 	Rate      int           `json:"rate,omitempty"`          // messages per second, all producers together; 0: as fast as possible
-	Backlog   int           `json:"backlog,omitempty"`       // limit of messages sent and not consumed, including those that expired; 0: no limit. Not used without consumers or with fanout
+	Backlog   int           `json:"backlog,omitempty"`       // limit of messages sent and not consumed, expired ones included; 0, no consumers or a fanout: no limit
 	TTL       time.Duration `json:"ttl,omitempty"`           // expiration of each message, whole ms; 0: none
 	Warmup    time.Duration `json:"warmup,omitempty"`        // not used with a Count
 	Duration  time.Duration `json:"duration"`

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// resendEvery is how often what fires is sent again.
+	// resendEvery is how often firing alerts are sent again.
 	resendEvery = time.Minute
 	// expireAfter is when an Alertmanager resolves an alert that is not sent again: this
 	// process is gone, or cannot reach it.
 	expireAfter = 4 * resendEvery
-	// resolveFor is how long an alert that is over is sent as such.
+	// resolveFor is how long an alert that is over is still sent, as resolved.
 	resolveFor = 5 * time.Minute
 )
 
-// manager keeps one Alertmanager up to date (Alertmanager: API v2, postAlerts): it posts what
-// fires, again and again, and what is over, for a while. An Alertmanager groups, silences
+// manager keeps one Alertmanager up to date (Alertmanager: API v2, postAlerts): it posts
+// firing alerts again and again, and those that are over for a while. An Alertmanager groups, silences
 // and repeats by itself, so alerts are posted one by one, not in groups.
 type manager struct {
 	named
@@ -164,7 +164,7 @@ func (m *manager) posted(a alert) postedAlert {
 	}
 }
 
-// send posts n once; what is over is sent as such.
+// send posts n once; alerts that are over are sent as resolved.
 func (m *manager) send(ctx context.Context, n *notification) error {
 	var list []postedAlert
 	for _, a := range n.alerts {

@@ -9,8 +9,8 @@ import (
 
 // Status is an alert as users see it.
 type Status struct {
-	Alertname   string            `json:"alertname"` // as Alertmanager and the runbooks have it
-	Event       string            `json:"event"`     // as rules have it
+	Alertname   string            `json:"alertname"` // its name in Alertmanager and the runbooks
+	Event       string            `json:"event"`     // its name in rules
 	State       string            `json:"state"`     // pending, firing or silenced
 	Severity    string            `json:"severity"`  // critical, error, warning or info
 	Rule        string            `json:"rule"`      // that applies
@@ -109,7 +109,7 @@ func (a *Alerts) Sinks() []SinkStatus {
 	return list
 }
 
-// Rules returns the rules in force, in their order. The last takes what the others do not.
+// Rules returns the rules in force, in their order. The last is for events that no other matches.
 func (a *Alerts) Rules() []RuleStatus {
 	var list []RuleStatus
 	for _, r := range a.tracker.inForce() {

@@ -126,7 +126,7 @@ func (s *service) sendTextLocked(ctx context.Context, text string, params *types
 	return nil
 }
 
-// failure is an error of the library without secrets, permanent if trying again is useless.
+// failure returns an error of the library without its secrets, permanent if trying again is useless.
 func (s *service) failure(err error, status int) error {
 	if status == 0 {
 		status = transport.StatusOf(err)

@@ -12,7 +12,7 @@
 // There is one JSON object per line, oldest first. A file is named after the instant of its
 // first record in Unix ms. It is full when it takes an eighth of the space that the audit may
 // take, and the oldest files are removed when that space is used up. A line that a crash cut
-// is skipped.
+// off is skipped.
 //
 // # Guarantees
 //

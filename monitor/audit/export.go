@@ -24,7 +24,10 @@ func WriteJSONLines(w io.Writer, records iter.Seq2[Record, error]) error {
 	return nil
 }
 
-var csvHeader = []string{"at", "vhost", "queue", "message_id", "deadline", "lateness_ms", "path", "outcome", "exchange", "routing_key", "to", "lost", "reason", "operation", "user", "face", "result", "detail"}
+var csvHeader = []string{
+	"at", "vhost", "queue", "message_id", "deadline", "lateness_ms", "path", "outcome", "exchange", "routing_key", "to", "lost",
+	"reason", "operation", "user", "face", "result", "detail",
+}
 
 // WriteCSV writes records as RFC 4180 has it, with a header. Names that a spreadsheet
 // would take for a formula begin with an apostrophe.
@@ -57,7 +60,10 @@ func (r *Record) row() []string {
 		copy(row[13:], []string{harmless(c.Operation), harmless(c.User), c.Face, c.Result, harmless(c.Detail)})
 		return row
 	}
-	copy(row[3:], []string{harmless(string(r.MessageID)), "", "", r.Path, r.Outcome, harmless(r.Exchange), harmless(string(r.RoutingKey)), harmless(strings.Join(r.To, " "))})
+	copy(row[3:], []string{
+		harmless(string(r.MessageID)), "", "", r.Path, r.Outcome,
+		harmless(r.Exchange), harmless(string(r.RoutingKey)), harmless(strings.Join(r.To, " ")),
+	})
 	if r.Died() == Expired {
 		row[4], row[5] = string(instant(r.Deadline).append(nil)), strconv.FormatInt(r.LateMillis, 10)
 	}

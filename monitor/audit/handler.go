@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -60,16 +61,20 @@ func refuse(w http.ResponseWriter, status int, code, reason string) {
 	fmt.Fprintf(w, `{"error":%q,"reason":%s}`, code, appendString(nil, reason))
 }
 
-var knownParameters = map[string]bool{"vhost": true, "queue": true, "message_id": true, "path": true, "outcome": true, "reason": true, "user": true, "from": true, "to": true,
-	"min_lateness": true, "order": true, "limit": true, "format": true}
+var knownParameters = []string{
+	"vhost", "queue", "message_id", "path", "outcome", "reason", "user", "from", "to", "min_lateness", "order", "limit", "format",
+}
 
 func parseQuery(v url.Values) (q Query, format string, err error) {
 	for name := range v {
-		if !knownParameters[name] {
+		if !slices.Contains(knownParameters, name) {
 			return q, "", fmt.Errorf("unknown parameter %q", name)
 		}
 	}
-	q = Query{VHost: v.Get("vhost"), Queue: v.Get("queue"), MessageID: v.Get("message_id"), Path: v.Get("path"), Outcome: v.Get("outcome"), Reason: v.Get("reason"), User: v.Get("user")}
+	q = Query{
+		VHost: v.Get("vhost"), Queue: v.Get("queue"), MessageID: v.Get("message_id"),
+		Path: v.Get("path"), Outcome: v.Get("outcome"), Reason: v.Get("reason"), User: v.Get("user"),
+	}
 	if q.From, err = parseTime(v, "from"); err != nil {
 		return q, "", err
 	}
@@ -118,12 +123,10 @@ func oneOf(v url.Values, name string, allowed ...string) (string, error) {
 	if text == "" {
 		return allowed[0], nil
 	}
-	for _, a := range allowed {
-		if text == a {
-			return text, nil
-		}
+	if !slices.Contains(allowed, text) {
+		return "", fmt.Errorf("%s: %q is not one of %q", name, text, allowed)
 	}
-	return "", fmt.Errorf("%s: %q is not one of %q", name, text, allowed)
+	return text, nil
 }
 
 func parseLimit(v url.Values, format string) (int, error) {

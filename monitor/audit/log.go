@@ -19,7 +19,7 @@ const (
 	bufferRecords = 1 << 16
 	bufferBytes   = 4 << 20 // of ids and keys
 	// writeEvery is how long the first record waits before all are written, unless there are
-	// writeRecords of them: more at a time would keep a processor from deadlines.
+	// writeRecords of them: writing more at a time would keep a processor from firing deadlines.
 	writeEvery   = 100 * time.Millisecond
 	writeRecords = 512
 	// keepRecords is the most records for which memory is kept while none waits.
@@ -121,8 +121,8 @@ func (l *Log) Died(batch []deadline.Expiry) {
 	clear(*records)
 }
 
-// maxText bounds each text about what a user did, in bytes. Names that exist are shorter, but a request may name what does not exist, and whoever
-// has no rights at all could push out all other records.
+// maxText bounds each text about what a user did, in bytes. Names that exist are shorter, but a request may name what does not
+// exist, and a user without any rights could push out all other records.
 const maxText = 1 << 10
 
 func cut(text string) string { return text[:min(len(text), maxText)] }

@@ -98,7 +98,7 @@ type Line struct {
 // instant is a time in Unix ms, RFC 3339 with milliseconds in JSON.
 type instant int64
 
-// append puts the milliseconds behind what time formats fast; a layout of its own takes
+// append adds the milliseconds to a layout that package time formats fast; another layout takes
 // four times as long, and was a third of the processor time of a storm of expiries.
 func (i instant) append(b []byte) []byte {
 	t := time.UnixMilli(int64(i)).UTC()

@@ -125,7 +125,7 @@ const readBytes = 256 << 10
 func (s *search) backward(f file) error {
 	r, err := os.Open(f.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // pruned meanwhile
+		return nil // pruned since
 	}
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
@@ -179,7 +179,7 @@ func (s *search) lastFirst(lines []byte) error {
 func (s *search) each(f file, fn func(Record) error) error {
 	r, err := os.Open(f.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // pruned meanwhile
+		return nil // pruned since
 	}
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
@@ -223,7 +223,8 @@ func (q *Query) wants(r *Record) bool {
 	if q.User != "" && (r.Change == nil || r.Change.User != q.User) || q.MinLateness > 0 && r.Died() != Expired {
 		return false
 	}
-	return is(q.VHost, r.VHost) && is(q.Queue, r.Queue) && is(q.MessageID, string(r.MessageID)) && is(q.Path, r.Path) && is(q.Outcome, r.Outcome) && (q.Reason == "" || r.Lost == 0 && q.Reason == r.Died()) &&
+	return is(q.VHost, r.VHost) && is(q.Queue, r.Queue) && is(q.MessageID, string(r.MessageID)) &&
+		is(q.Path, r.Path) && is(q.Outcome, r.Outcome) && (q.Reason == "" || r.Lost == 0 && q.Reason == r.Died()) &&
 		r.Lateness() >= q.MinLateness &&
 		(q.From.IsZero() || r.At >= q.From.UnixMilli()) && (q.To.IsZero() || r.At < q.To.UnixMilli())
 }

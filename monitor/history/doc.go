@@ -31,5 +31,5 @@
 //
 // # Left to others
 //
-// The package knows no broker: what it samples is behind Source. It draws nothing.
+// The package does not know the broker: what it samples is behind Source. It draws nothing.
 package history

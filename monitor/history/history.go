@@ -179,7 +179,7 @@ func (h *History) addSeriesLocked(vhost, name string, second int64) *series {
 		}
 	}
 	s := &series{vhost: vhost, name: name, seen: second, active: second, rings: rings{queueLengths, h.ringsLocked()}}
-	s.counting = !h.full // otherwise its counts are of a time in which it had no rings
+	s.counting = !h.full // or its counts would cover a time in which it had no rings
 	h.queues[[2]string{vhost, name}] = s
 	return s
 }

@@ -150,7 +150,8 @@ func newCounters(r prometheus.Registerer) (of func(signal string) counters, err 
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"signal"})
 	}
 	exported := vector("curfew_otel_exported_total", "Spans, and metrics by name, that the OpenTelemetry collector has taken.")
-	dropped := vector("curfew_otel_dropped_total", "Spans, and metrics by name, that the OpenTelemetry collector never got: too many waited, or it did not take them in time.")
+	dropped := vector("curfew_otel_dropped_total",
+		"Spans, and metrics by name, that the OpenTelemetry collector never got: too many waited, or it did not take them in time.")
 	failures := vector("curfew_otel_failures_total", "Batches that the OpenTelemetry collector did not take in time.")
 	for _, c := range []prometheus.Collector{exported, dropped, failures} {
 		if err := r.Register(c); err != nil {

@@ -21,11 +21,11 @@
 // tens of millions, take 16 bytes in a page: 5 for the deadline, counted from the page's
 // base, 3 for the number that replaces the queue's id, 8 for the sequence number. Pages
 // fill completely when deadlines arrive in order and to about 70 % when they arrive at
-// random: 16 to 24 resident bytes for each. Pages have no pointers,
-// so the garbage collector does not scan them, and are recycled, so a steady state
-// allocates nothing. The shadows that are leased or put off are few; each takes about 100
-// bytes, and memory that a burst needed is given back. If more than 16 million queues
-// have deadlines at a time, the shadows of further queues are kept with the moved ones.
+// random: 16 to 24 resident bytes for each. Pages have no pointers, so the garbage
+// collector does not scan them, and are recycled, so a steady state allocates nothing. The
+// shadows that are leased or put off are few; each takes about 100 bytes, and memory that a
+// burst needed is given back. If more than 16 million queues have deadlines at a time, the
+// shadows of further queues are kept with the moved ones.
 //
 // Considered and dropped: a timing wheel, or a heap with unsorted buckets by time in front
 // of it. They insert faster when ten million random deadlines no longer fit the caches (a

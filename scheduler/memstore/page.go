@@ -140,7 +140,7 @@ func (p *page) insert(i int, at deadline.Instant, queue uint32, seq uint64) {
 	p.n, p.last = p.n+1, int32(i)
 }
 
-// remove takes out the entries from ..< to.
+// remove takes out the entries [from, to).
 func (p *page) remove(from, to int) {
 	copy(p.key[from:], p.key[to:p.n])
 	copy(p.seq[from:], p.seq[to:p.n])

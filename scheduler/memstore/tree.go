@@ -221,7 +221,7 @@ func (t *tree) has(s deadline.Ref) bool {
 	return found
 }
 
-// cut removes the entries from ..< to of a page, and the page or node that has become too small.
+// cut removes the entries [from, to) of a page, and the page or node if it has become too small.
 func (t *tree) cut(at place, from, to int) {
 	p := t.nodes[at.node].pages[at.page]
 	for i := from; i < to; i++ {

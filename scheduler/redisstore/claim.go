@@ -25,7 +25,7 @@ const scriptMax = 1000
 //	result  {lowest score afterwards or "", the claimed members joined};
 //	        the error EPOCH when the epoch's member is missing
 //
-// Members of another length than ours are removed on the way, so the joined text
+// Members whose length is not ours are removed on the way, so the joined text
 // can be cut without separators. ZREM of a member that never exists comes first: a full
 // Redis refuses ZADD, though it only changes scores here, unless the script has written
 // before. Lua's unpack takes at most some 8000 values, so there are chunks.

@@ -43,25 +43,26 @@
 // each shard. A second process with the same instance name is refused (ErrOwned)
 // until the first has given the ownership back by Close, or has been silent for OwnerLease.
 // The epoch's mark is in the sorted set itself, so that it is lost with the set, however
-// that happens; each claim looks for it. Epoch also compares the server's run id, which changes with
-// a restart and a failover even where the mark survived and the last second of writes
-// did not.
+// that happens; each claim looks for it. Epoch also compares the server's run id, which
+// changes with a restart and a failover even where the mark survived and the last second of
+// writes did not.
 //
 // # Registry
 //
 // Each instance beats in one registry. It may list the others, count what is due in the
 // schedule of one that no longer beats, and name the queues. None of this changes another's
-// schedule: what is due there stays, for its instance to fire when it is back. The caller decides how long a silence is too long: a heartbeat is a value that
-// changes, so no clocks need to be compared. Close takes the instance off the registry;
-// one that is gone for good is taken off by Forget, or by an operator:
+// schedule: what is due there stays, for its instance to fire when it is back. The caller
+// decides how long a silence is too long: a heartbeat is a value that changes, so no clocks
+// need to be compared. Close takes the instance off the registry; one that is gone for good
+// is taken off by Forget, or by an operator:
 //
 //	HDEL {curfew:instances}:2 <instance>
 //
 // # Time
 //
 // Claim's until and lease are the caller's. Scores are deadlines, stamped by the
-// primary's clock and judged by it. The server's TIME would be a second clock, and claims
-// would come too soon, to be turned away, or too late. So a skewed server does no harm;
+// primary's clock and judged by it. With the server's TIME there would be a second clock:
+// claims would come too soon and be turned away, or too late. So a skewed server does no harm;
 // Check measures the skew. Only what is due in the schedule of another instance is
 // counted by the server's clock.
 //
@@ -79,8 +80,8 @@
 //
 // Without UNLINK, what an older Curfew left stays. Without INFO, Check does not work, and a
 // restart after which the marks are still there is not noticed. Without CONFIG GET, the
-// persistence may be unknown. Without the commands for hashes, no instance watches another. Cluster also
-// needs +cluster|slots +cluster|shards +command.
+// persistence may be unknown. Without the commands for hashes, no instance watches another.
+// Cluster also needs +cluster|slots +cluster|shards +command.
 //
 // # Left to others
 //

@@ -8,8 +8,8 @@ import (
 )
 
 // run runs a script on shards in one round trip. It returns the strings that each replied
-// with, nil where it failed, and the first error. A server that does
-// not know the script, as after a restart or SCRIPT FLUSH, is sent its source.
+// with, nil where it failed, and the first error. A server that does not know the script,
+// as after a restart or SCRIPT FLUSH, is sent its source.
 func (s *Store) run(ctx context.Context, operation string, script *redis.Script, shards []int, args func(i int) []any) ([][]string, error) {
 	pipe := s.client.Pipeline()
 	sent := make([]*redis.Cmd, len(shards))

@@ -156,7 +156,7 @@ func (r *Redis) Do(args ...any) any {
 	return reply
 }
 
-// Port is the port it listens on.
+// Port returns the port it listens on.
 func (r *Redis) Port() int {
 	_, text, _ := net.SplitHostPort(r.Addr)
 	port, _ := strconv.Atoi(text)
