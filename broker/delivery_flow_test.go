@@ -86,7 +86,7 @@ type pressed struct {
 	processor processor
 }
 
-// consume starts a consumer that acks so many each millisecond, or only while the
+// consume starts a consumer that acks the given number each millisecond, or only while the
 // processor is free.
 func (x *pressed) consume(q *broker.Queue, perMilli int, starves bool) *worker {
 	w := &worker{most: perMilli}
@@ -260,7 +260,7 @@ func TestWaitsForConsumersEnd(t *testing.T) {
 		assert.Zero(t, wait(ended))
 		fill()
 		r.Pace(false)
-		assert.Zero(t, wait(nil), "it does not wait any more")
+		assert.Zero(t, wait(nil), "it no longer waits")
 		r.Pace(true)
 		fill()
 		s.c.Cancel()

@@ -124,7 +124,7 @@ func (x *testBroker) expire(refs []deadline.Ref) []deadline.Answer {
 	return results
 }
 
-// watched collects what the broker tells of expiries from now on.
+// watched collects the expiries that the broker reports from now on.
 func (x *testBroker) watched() *watched {
 	w := &watched{}
 	x.b.Deadlines().Expiries().Subscribe(deadline.Basic, func(batch []deadline.Expiry) {

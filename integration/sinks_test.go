@@ -37,7 +37,7 @@ func startSinks(t testing.TB) *sinks {
 	return s
 }
 
-// settings turn every kind of sink on, for the misses: what else there is to tell of a storm depends on how fast the machine is.
+// settings turn every kind of sink on, for the misses: what else a storm causes depends on how fast the machine is.
 func (s *sinks) settings(t testing.TB) []string {
 	slack := strings.TrimPrefix(s.url, "http://")
 	return []string{"ALERTS=" + alertsFile(t, `

@@ -37,7 +37,7 @@ func (absent) Check(context.Context) (scheduler.Status, error)                 {
 func (absent) Apply(context.Context, []deadline.Ref, []deadline.Ref) error     { return errAway }
 func (absent) Settle(context.Context, []deadline.Ref, []scheduler.Later) error { return errAway }
 
-// fate is what all who are told of an expiry have to say of it.
+// fate is what every subscriber must report about an expiry.
 type fate struct {
 	queue, path, action string
 	lateMillis          int64

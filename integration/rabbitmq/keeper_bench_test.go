@@ -158,7 +158,7 @@ func mean(from, to []deadline.Instant) (d time.Duration) {
 	return d
 }
 
-// control is what RabbitMQ does by itself meanwhile.
+// control is what RabbitMQ does by itself at the same time.
 type control struct {
 	ttl   time.Duration
 	alone *keptQueue // of one TTL, kept by nobody

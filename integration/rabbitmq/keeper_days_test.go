@@ -497,7 +497,7 @@ func TestKeeperRollsStretches(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var args amqp091.Table
-			if kind == queuefacts.Quorum && family() == queuefacts.Family40 { // whose default limit so many generations would reach
+			if kind == queuefacts.Quorum && family() == queuefacts.Family40 { // whose default limit this many generations would reach
 				args = amqp091.Table{"x-delivery-limit": -1}
 			}
 			q := declareKept(t, url, "rolled."+string(kind), kind, args)
@@ -546,7 +546,7 @@ func TestKeeperRollsStretches(t *testing.T) {
 }
 
 // TestKeeperMakesRoomForPolling: an application that reads a kept queue with basic.get finds nothing. RabbitMQ's statistics
-// tell of it, the queue is refused with the reason, and the application has its messages, in order.
+// show that, the queue is refused with the reason, and the application has its messages, in order.
 func TestKeeperMakesRoomForPolling(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)

@@ -376,7 +376,7 @@ func (r *round) drain() {
 	})
 	for _, m := range r.sent {
 		if m.ttl > time.Minute && !m.cleared && !r.consumed[m.id] && !slices.Contains(ids, m.id) {
-			r.t.Errorf("message %s is not there any more", m.id)
+			r.t.Errorf("message %s is gone", m.id)
 		}
 	}
 	if !r.day.scrambles && !slices.IsSorted(ids) {
@@ -384,7 +384,7 @@ func (r *round) drain() {
 	}
 }
 
-// takeAll consumes and acks until the queue is empty. note is given the event that tells of each delivery, and whether it wrote it down.
+// takeAll consumes and acks until the queue is empty. note gets the event of each delivery, and whether it wrote it down.
 func (r *round) takeAll(queue string, note func(amqp091.Delivery, history.Event) bool) {
 	r.t.Helper()
 	ch := openChannel(r.t, dial(r.t, r.url))

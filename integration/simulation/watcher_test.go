@@ -136,7 +136,7 @@ const (
 )
 
 // checkLateness looks for messages that are ready although their deadline has come and some
-// monitor had time to notice. No call is in progress meanwhile.
+// monitor had time to notice. No call is in progress at that time.
 func (w *world) checkLateness() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

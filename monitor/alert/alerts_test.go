@@ -143,7 +143,7 @@ func TestSingles(t *testing.T) {
 }
 
 // TestHeldIsCountedOnce: what is held is looked at every 30 s; it counts once and is
-// told to be over when it is not held any more.
+// over when it is no longer held.
 func TestHeldIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
@@ -163,7 +163,7 @@ func TestHeldIsCountedOnce(t *testing.T) {
 		require.Equal(t, "resolved", posts[1].Status)
 		require.Equal(t, "3", posts[1].CommonAnnotations["count"])
 		require.Equal(t, "5m0s", posts[1].CommonAnnotations["worst_lateness"])
-		s.Record(e) // forgotten meanwhile: it counts again
+		s.Record(e) // forgotten by now: it counts again
 		time.Sleep(time.Minute)
 		require.Equal(t, "3", s.receiver.got()[2].CommonAnnotations["count"])
 	})

@@ -140,7 +140,7 @@ func TestRulesWithAMistakeAtTheStart(t *testing.T) {
 		s.Record(missed("a", 1))
 		time.Sleep(20 * time.Minute)
 		require.Equal(t, "resolved", s.receiver.got()[1].Status)
-		require.Len(t, s.receiver.got(), 2, "nobody is to be told any more")
+		require.Len(t, s.receiver.got(), 2, "nobody is notified after that")
 	})
 }
 

@@ -124,7 +124,7 @@ func TestWhatWasSeenDecides(t *testing.T) {
 		require.Equal(t, "keeping", r.row("keep-a").State)
 		require.Equal(t, &shorter, r.row("keep-a").Seen)
 		require.False(t, r.watcher().observes("keep-a"))
-		r.watcher().say() // it is not observed any more
+		r.watcher().say() // it is no longer observed
 		r.keeper("keep-a").change(func(s *keeper.Status) { s.Seen = queuefacts.TTLStats{Messages: 3, Expiring: 3, Least: 50, Most: 50} })
 		look()
 		require.Equal(t, &queuefacts.TTLStats{Messages: 8, Expiring: 8, Shorter: 1, Least: 50, Most: 60_000}, r.row("keep-a").Seen)

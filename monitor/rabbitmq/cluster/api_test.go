@@ -30,7 +30,7 @@ func answering(t *testing.T, status *atomic.Int64) (address string, asked *atomi
 	return strings.TrimPrefix(s.URL, "http://"), asked
 }
 
-// TestAPIFailsOver: the node that answered last is asked; when it does not answer any more, or with an error, the next one is. What one
+// TestAPIFailsOver: the node that answered last is asked; when it stops answering, or answers with an error, the next one is. What one
 // refuses, all do.
 func TestAPIFailsOver(t *testing.T) {
 	var first, second atomic.Int64
