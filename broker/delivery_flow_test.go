@@ -199,7 +199,7 @@ func TestPublishersThatCannotWaitAreNotAskedTo(t *testing.T) {
 	})
 }
 
-// A queue that was deep when its consumers came is no reason to wait: publishers keep to
+// A queue that was deep when its consumers came does not make publishers wait: publishers keep to
 // the pace of the consumers.
 func TestDeepQueuesDoNotStopPublishers(t *testing.T) {
 	underPressure(t, func(x *pressed, r *broker.Rights) {

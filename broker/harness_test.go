@@ -143,7 +143,7 @@ type watched struct {
 	told []deadline.Expiry
 }
 
-// take returns what was told since the last call.
+// take returns what was reported since the last call.
 func (w *watched) take() (told []deadline.Expiry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

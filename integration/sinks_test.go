@@ -92,7 +92,7 @@ func (s *sinks) judge(t testing.TB, events <-chan amqp091.Delivery) {
 		}
 	}
 	if event.Count != millionCount {
-		t.Errorf("in the end %d misses were told, not %d", event.Count, millionCount)
+		t.Errorf("in the end %d misses were reported, not %d", event.Count, millionCount)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -170,9 +170,9 @@ func (a *agreement) receipts(q *broker.Queue) map[string]fate {
 	}
 }
 
-// TestAllWhoAreToldOfAnExpiryAgree: over one run, the stream, the audit, the receipts and the counters have the same expiries, each once, with the
+// TestAllReportsOfAnExpiryAgree: over one run, the stream, the audit, the receipts and the counters have the same expiries, each once, with the
 // same path, action and lateness.
-func TestAllWhoAreToldOfAnExpiryAgree(t *testing.T) {
+func TestAllReportsOfAnExpiryAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgreement(t)
 		receipts := a.declare("receipts", nil)

@@ -16,8 +16,8 @@ import (
 // ErrInstant.
 type Store interface {
 	// Apply puts add at their deadlines, also those that are elsewhere, and
-	// removes remove; a shadow in both is removed. Shadows present or absent
-	// already are no error.
+	// removes remove; a shadow in both is removed. Shadows that are present or
+	// absent already are not an error.
 	Apply(ctx context.Context, add, remove []deadline.Ref) error
 
 	// Claim leases at most max shadows whose score is <= until: it moves their

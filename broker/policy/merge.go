@@ -37,7 +37,7 @@ func mergeValue(key string, user, operator any) any {
 	case !isInt || !alsoInt || key == "queue-version":
 		return operator
 	case key == "delivery-limit" && (a < 0 || b < 0):
-		return max(a, b) // a negative one is no limit
+		return max(a, b) // a negative one means no limit
 	}
 	return min(a, b)
 }

@@ -138,7 +138,7 @@ func checkApplyTo(v any) string {
 func checkScope(to string, d Definition) string {
 	for _, name := range queueKeys {
 		if _, set := d[name]; set && to == Exchanges {
-			return name + " is no setting of exchanges"
+			return name + " is not a setting of exchanges"
 		}
 	}
 	return ""

@@ -180,7 +180,7 @@ func TestAllThatWasPublishedIsThereAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreCounted: a full queue's nacks are no confirms, and give their places back.
+// TestRefusalsAreCounted: a full queue's nacks are not confirms, and give their places back.
 func TestRefusalsAreCounted(t *testing.T) {
 	for _, client := range clients {
 		t.Run(client, func(t *testing.T) {

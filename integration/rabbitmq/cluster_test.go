@@ -131,7 +131,7 @@ func TestInventory(t *testing.T) {
 	require.EqualValues(t, 5000, ttl, "the operator policy's is lower")
 }
 
-// TestInventoryWithoutRights: who may not ask the management API is told less, and why.
+// TestInventoryWithoutRights: a user who may not ask the management API learns less, and why.
 func TestInventoryWithoutRights(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
@@ -180,7 +180,7 @@ func mustOpen(t testing.TB, o cluster.Options) *cluster.Cluster {
 	return c
 }
 
-// TestEvents: consumers and queues that come and go are told at once, also where the exchange is in another virtual host.
+// TestEvents: consumers and queues that come and go are reported at once, even if the exchange is in another virtual host.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
@@ -245,7 +245,7 @@ func TestEvents(t *testing.T) {
 
 func describe(e cluster.Event) string { return e.Kind.String() + " " + e.Queue + " " + e.ConsumerTag }
 
-// TestNoEvents: who may not read the events is told so, and polls.
+// TestNoEvents: a user who may not read the events learns that, and polls.
 func TestNoEvents(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)

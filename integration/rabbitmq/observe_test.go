@@ -130,7 +130,7 @@ func TestTapAccuracy(t *testing.T) {
 	}
 }
 
-// tapAccuracy reports whether nearly all messages that expired were told, and nearly no others. On a busy machine counts come too late for some.
+// tapAccuracy reports whether nearly all messages that expired were reported, and hardly any others. On a busy machine counts come too late for some.
 func tapAccuracy(t *testing.T, kind string) bool {
 	const messages, publishRate, consumeRate = 1500, 500, 200
 	n := sharedNode(t)
@@ -216,7 +216,7 @@ func tapAccuracy(t *testing.T, kind string) bool {
 	return falseAlarms <= len(served)/200 && untold <= len(expired)/20
 }
 
-// TestObserveForecast: what waits behind a long line is told before it misses its deadline. Where the machine stalled for so long that the
+// TestObserveForecast: a message behind a long line is reported before it misses its deadline. Where the machine stalled for so long that the
 // connection was lost, what was known of the queue is lost too, and it is tried again.
 func TestObserveForecast(t *testing.T) {
 	t.Parallel()

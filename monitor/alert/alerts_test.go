@@ -19,7 +19,7 @@ import (
 	"curfew/broker/deadline"
 )
 
-// TestStormIsAFewPosts: a million misses in 300 queues are told by their orders of
+// TestStormIsAFewPosts: a million misses in 300 queues are reported by their orders of
 // magnitude and at the end, each time in one post with the worst queues.
 func TestStormIsAFewPosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestStormIsAFewPosts(t *testing.T) {
 	})
 }
 
-// TestSteadyMissesAreRepeated: what goes on the same is told again every four hours
+// TestSteadyMissesAreRepeated: what goes on unchanged is reported again every four hours
 // only, and when it has grown tenfold.
 func TestSteadyMissesAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestSingles: with group none every miss is told, up to the rate limit; the rest is
+// TestSingles: with group none every miss is reported, up to the rate limit; the rest is
 // told in one digest.
 func TestSingles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -298,7 +298,7 @@ func TestSlowWebhookDropsAndSaysSo(t *testing.T) {
 	})
 }
 
-// TestRateLimit: after the first ten, a sink is told once a second.
+// TestRateLimit: after the first ten, a sink gets one notification a second.
 func TestRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, func(o *Options) { o.File = groupedBy(t, "queue") })

@@ -119,7 +119,7 @@ func mistakeIn(t *testing.T, path string) error {
 	return a.FileError()
 }
 
-// TestRulesWithAMistakeAtTheStart: everything is told everywhere, that is said, and the
+// TestRulesWithAMistakeAtTheStart: everything goes everywhere, health says so, and the
 // corrected file is put in force.
 func TestRulesWithAMistakeAtTheStart(t *testing.T) {
 	path := settingsFile(t, "rules: [{queue: a, to: []}, {severity: fatal, count: 0}]")

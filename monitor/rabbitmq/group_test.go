@@ -118,7 +118,7 @@ func TestLetGoIsKnownToAll(t *testing.T) {
 	require.ErrorIs(t, b.Allow(context.Background(), "keep-0"), ErrNotLetGo)
 }
 
-// TestAllowedElsewhere: the keeper that let a queue go is told when an operator allows it at another Curfew.
+// TestAllowedElsewhere: the keeper that let a queue go learns that an operator allows it at another Curfew.
 func TestAllowedElsewhere(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
@@ -142,7 +142,7 @@ func TestAllowedElsewhere(t *testing.T) {
 	eventually(t, "one to keep it", func() bool { return len(a.kept())+len(b.kept()) == 1 })
 }
 
-// TestRedisAwayAtTheStart: nothing is taken while nobody can be asked, which is told.
+// TestRedisAwayAtTheStart: nothing is taken while nobody can be asked, and the status says so.
 func TestRedisAwayAtTheStart(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)

@@ -53,7 +53,7 @@ func TestKeepersFollowTheInventory(t *testing.T) {
 	})
 }
 
-// TestFactsReachTheKeeper: a policy that stands against nothing changes the facts, which the keeper is told of.
+// TestFactsReachTheKeeper: a policy that stands against nothing changes the facts, and the keeper learns them.
 func TestFactsReachTheKeeper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -86,7 +86,7 @@ func TestFactsReachTheKeeper(t *testing.T) {
 	})
 }
 
-// TestInventoryAway: while RabbitMQ does not say what queues there are, what is kept is kept on, and that is told.
+// TestInventoryAway: while RabbitMQ does not say which queues exist, kept queues stay kept, and the status says so.
 func TestInventoryAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)

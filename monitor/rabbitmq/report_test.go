@@ -83,7 +83,7 @@ func TestClustersShareARedis(t *testing.T) {
 	require.Len(t, a.kept(), 1)
 }
 
-// TestNothingInRedisBeforeTheClusterIsKnown: the name to write under is missing. Whether Redis answers is told all the same.
+// TestNothingInRedisBeforeTheClusterIsKnown: the name to write under is missing. Whether Redis answers is shown all the same.
 func TestNothingInRedisBeforeTheClusterIsKnown(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)

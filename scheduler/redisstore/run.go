@@ -37,7 +37,7 @@ func (s *Store) run(ctx context.Context, operation string, script *redis.Script,
 	return replies, first
 }
 
-// alien is a member that is no shadow of its shard: written by somebody else, or
+// alien is a member that is not a shadow of its shard: written by somebody else, or
 // when there was another number of shards.
 type alien struct {
 	shard  int
