@@ -158,8 +158,8 @@ func inForce(t *testing.T, registry prometheus.Gatherer) float64 {
 	return 0
 }
 
-// TestRulesDecide: muted, gated by count and lateness, grouped and told with the
-// severity the rules say.
+// TestRulesDecide: muted, held back by count and lateness, grouped and sent with the
+// severity that the rules give.
 func TestRulesDecide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, func(o *Options) { o.File = settingsFile(t, someRules) })
