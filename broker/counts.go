@@ -36,9 +36,9 @@ type publisherTally struct {
 	bytes                 uint64
 	version               uint64 // of the topology
 	name                  []byte // of the exchange below
-	exchange              *topology.Tally
+	exchange              *topology.ExchangeStats
 	in, out               uint64 // of that exchange
-	known                 map[string]*topology.Tally
+	known                 map[string]*topology.ExchangeStats
 }
 
 // add counts one message routed to so many queues. Its exchange exists.
@@ -64,15 +64,15 @@ func (t *publisherTally) find(p *Publisher, name []byte) {
 	}
 	t.name = append(t.name[:0], name...)
 	if len(name) == 0 {
-		t.exchange = p.vh.TallyOf("")
+		t.exchange = p.vh.StatsOf("")
 		return
 	}
 	if t.known == nil {
-		t.known = map[string]*topology.Tally{}
+		t.known = map[string]*topology.ExchangeStats{}
 	}
 	x, ok := t.known[string(name)]
 	if !ok {
-		x = p.vh.TallyOf(string(name))
+		x = p.vh.StatsOf(string(name))
 		t.known[string(name)] = x
 	}
 	t.exchange = x

@@ -64,8 +64,8 @@ func (t *turn) addressAny(x *crossing, at int, src store.Message, p *amqp.Proper
 	if t.scarce(targets) {
 		return false
 	}
-	if x.Set.Explains(x.Settled.Reason) {
-		message.Explain(p.Headers, &x.Settled)
+	if x.Set.SetsDeadLetterReason(x.Settled.Reason) {
+		message.SetDeadLetterReason(p.Headers, &x.Settled)
 	}
 	if cut := withoutCycles(targets, deaths); len(cut) < len(targets) {
 		counters.Cycles.Add(uint64(len(targets) - len(cut)))

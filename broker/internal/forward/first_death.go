@@ -19,7 +19,7 @@ func (t *turn) addressFresh(x *crossing, at int, src store.Message) (done, ok bo
 	set := x.Set
 	var view amqp.PropertyView
 	err := view.Parse(src.Properties)
-	if err != nil || message.Meaningful(view.Headers) || !set.DeadLetters || set.Explains(x.Settled.Reason) || x.Settled.Flags&queue.Died != 0 || delivery.OwesReceipt(&x.Settled) {
+	if err != nil || message.Meaningful(view.Headers) || !set.DeadLetters || set.SetsDeadLetterReason(x.Settled.Reason) || x.Settled.Flags&queue.Died != 0 || delivery.OwesReceipt(&x.Settled) {
 		return false, false
 	}
 	key := src.RoutingKey
