@@ -54,7 +54,7 @@ type Registry struct {
 	mu   sync.RWMutex // leaf
 	byID map[uint64]*Queue
 	// retired is the sum of the counts of deleted queues.
-	retired delivery.QueueCounts
+	retired delivery.QueueStats
 }
 
 // Init makes a registry without queues.
@@ -89,7 +89,7 @@ func (r *Registry) add(q *Queue) {
 
 // drop removes a deleted queue and keeps its counts.
 func (r *Registry) drop(q *Queue) {
-	counts := q.Counters()
+	counts := q.Stats()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byID[q.ID()] != q {
@@ -116,13 +116,13 @@ func (r *Registry) queuesLocked() []*Queue {
 }
 
 // Counts sums the counts of all queues, including deleted ones.
-func (r *Registry) Counts() delivery.QueueCounts {
+func (r *Registry) Counts() delivery.QueueStats {
 	r.mu.RLock()
 	sum := r.retired
 	all := r.queuesLocked()
 	r.mu.RUnlock()
 	for _, q := range all {
-		c := q.Counters()
+		c := q.Stats()
 		sum.Add(&c)
 	}
 	return sum
@@ -130,7 +130,7 @@ func (r *Registry) Counts() delivery.QueueCounts {
 
 // Loads calls fn with each queue, the number of messages in it and its counts, in no order. It
 // returns the sum of the counts, including those of deleted queues.
-func (r *Registry) Loads(fn func(q *Queue, messages int, c *delivery.QueueCounts)) delivery.QueueCounts {
+func (r *Registry) Loads(fn func(q *Queue, messages int, c *delivery.QueueStats)) delivery.QueueStats {
 	r.mu.RLock()
 	sum := r.retired
 	all := r.queuesLocked()
