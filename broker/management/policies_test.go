@@ -162,7 +162,7 @@ func TestAnswerNamesAPolicyNotInForce(t *testing.T) {
 	api := management.New(management.Options{Broker: b, Operations: ops, Node: "curfew@test", Version: "test"})
 	x := &site{t: t, b: b, http: httptest.NewServer(api.Handler())}
 	defer x.http.Close()
-	reason := (&policy.TooDear{Policy: "p", Name: longName(1)}).Error()
+	reason := (&policy.TooSlow{Policy: "p", Name: longName(1)}).Error()
 	one := map[string]any{"vhost": "/", "name": "p", "pattern": endless, "apply-to": "all", "priority": 0., "definition": map[string]any{"max-length": 1.}, "not_in_force": reason}
 	require.Equal(t, one, x.ask("GET", "/api/policies/%2F/p", nil).json())
 	require.Equal(t, []any{one}, x.ask("GET", "/api/policies", nil).json())
