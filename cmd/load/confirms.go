@@ -40,7 +40,7 @@ func (c *confirms) add(n int, at int64) {
 	}
 }
 
-// full reports whether one publish has stayed unconfirmed for so many later ones that its
+// full reports whether one publish has stayed unconfirmed for enough later ones that its
 // place is about to be needed again.
 func (c *confirms) full() bool {
 	c.mu.Lock()
