@@ -112,7 +112,7 @@ func TestTimeToLiveOfADelayedMessageCountsFromItsTime(t *testing.T) {
 		x.publish("", "q", "b", "100", amqp.Table{"x-delay": int32(1000)})
 		x.publish("", "q", "c", "", amqp.Table{"x-delay": int32(1000), "x-expires-at": time.Now().UnixMilli() + 1050})
 		x.publish("", "q", "d", "", amqp.Table{"x-delay": int32(1000), "x-expires-at": time.Now().UnixMilli() + 900})
-		assert.Empty(t, x.deadlines(), "waiting is no deadline")
+		assert.Empty(t, x.deadlines(), "a delay is not a deadline")
 		at := deadline.At(time.Now())
 		after(time.Second)
 		var deadlines []int64
@@ -200,7 +200,7 @@ func TestDelayedMessagesOutliveARestart(t *testing.T) {
 	require.NoError(t, x.b.Close())
 }
 
-// A publisher who was told that nothing can be saved is not told otherwise before it is.
+// A publisher who was told that nothing can be saved is not told the opposite before it is.
 func TestDelayedMessageWaitsForItsQueueToBeSaved(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
 	x := openTestBroker(t, o)

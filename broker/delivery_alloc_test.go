@@ -42,7 +42,7 @@ func TestDeliveryAndAckAllocateNothing(t *testing.T) {
 	assert.Equal(t, 64*201, k.total)
 }
 
-// TestExpiryAllocatesNothing: 64 messages come due and are dead-lettered to a consumer, or dropped. A subscriber is told of each, with its
+// TestExpiryAllocatesNothing: 64 messages come due and are dead-lettered to a consumer, or dropped. A subscriber gets each, with its
 // trace context.
 func TestExpiryAllocatesNothing(t *testing.T) {
 	traced := amqp.Table{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=b"}

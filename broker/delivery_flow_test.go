@@ -86,7 +86,7 @@ type pressed struct {
 	processor processor
 }
 
-// consume starts a consumer that acks so many each millisecond, or only while the
+// consume starts a consumer that acks the given number each millisecond, or only while the
 // processor is free.
 func (x *pressed) consume(q *broker.Queue, perMilli int, starves bool) *worker {
 	w := &worker{most: perMilli}
@@ -199,7 +199,7 @@ func TestPublishersThatCannotWaitAreNotAskedTo(t *testing.T) {
 	})
 }
 
-// A queue that was deep when its consumers came is no reason to wait: publishers keep to
+// A queue that was deep when its consumers came does not make publishers wait: publishers keep to
 // the pace of the consumers.
 func TestDeepQueuesDoNotStopPublishers(t *testing.T) {
 	underPressure(t, func(x *pressed, r *broker.Rights) {
@@ -260,7 +260,7 @@ func TestWaitsForConsumersEnd(t *testing.T) {
 		assert.Zero(t, wait(ended))
 		fill()
 		r.Pace(false)
-		assert.Zero(t, wait(nil), "it does not wait any more")
+		assert.Zero(t, wait(nil), "it no longer waits")
 		r.Pace(true)
 		fill()
 		s.c.Cancel()

@@ -118,7 +118,7 @@ func TestRemainingExpiration(t *testing.T) {
 		x.publish("", "q", "m", "0", nil)
 		m := sees.take()
 		require.Len(t, m, 1)
-		assert.Equal(t, "1", m[0].properties.Expiration, "0 is no expiration to some brokers")
+		assert.Equal(t, "1", m[0].properties.Expiration, "0 means no expiration to some brokers")
 	})
 }
 

@@ -60,7 +60,7 @@ func TestDeadLetterStaysUntilItsTargetTakesIt(t *testing.T) {
 			got = append(got, m.body)
 			if m.body != "in the way" {
 				assert.Equal(t, "rejected", m.properties.Headers["x-first-death-reason"])
-				assert.Len(t, m.properties.Headers["x-death"], 1, "tries are no deaths")
+				assert.Len(t, m.properties.Headers["x-death"], 1, "tries are not deaths")
 			}
 			time.Sleep(5 * time.Second)
 			synctest.Wait()

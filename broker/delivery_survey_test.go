@@ -67,6 +67,6 @@ func TestSurveyLeavesDelayedMessagesOut(t *testing.T) {
 		x.publish("", "q", "later", "", amqp.Table{"x-delay": int32(500)})
 		var names []string
 		x.b.Deadlines().Survey(3, func(s *deadline.Survey) { names = append(names, s.Name) })
-		assert.Equal(t, []string{"q"}, names, "the instant a delayed message is due is no deadline that somebody could miss")
+		assert.Equal(t, []string{"q"}, names, "the instant a delayed message is due is not a deadline that somebody could miss")
 	})
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // TestReceiptAndExpiryAreOne: wherever in what an expiry writes the machine crashes, the
-// message is in its queue and nobody was told, or it is where it went and its publisher
-// is told. In the end, once.
+// message is in its queue and no receipt was sent, or it is where it went and its publisher
+// has one. In the end, there is exactly one.
 func TestReceiptAndExpiryAreOne(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  amqp.Table

@@ -33,7 +33,7 @@ func receiptIn(t *testing.T, m message) (body map[string]any) {
 }
 
 // TestReceipt: whoever notices the expiry, and whatever becomes of the message, its
-// publisher is told once.
+// publisher gets one receipt.
 func TestReceipt(t *testing.T) {
 	for name, c := range map[string]struct {
 		args    amqp.Table

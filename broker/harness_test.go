@@ -124,7 +124,7 @@ func (x *testBroker) expire(refs []deadline.Ref) []deadline.Answer {
 	return results
 }
 
-// watched collects what the broker tells of expiries from now on.
+// watched collects the expiries that the broker reports from now on.
 func (x *testBroker) watched() *watched {
 	w := &watched{}
 	x.b.Deadlines().Expiries().Subscribe(deadline.Basic, func(batch []deadline.Expiry) {
@@ -143,7 +143,7 @@ type watched struct {
 	told []deadline.Expiry
 }
 
-// take returns what was told since the last call.
+// take returns what was reported since the last call.
 func (w *watched) take() (told []deadline.Expiry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"curfew/broker/deadline"
 )
 
-// expiredWith publishes messages with headers to a queue each, dead-lettered or not, lets them expire and returns what is told of them.
+// expiredWith publishes messages with headers to a queue each, dead-lettered or not, lets them expire and returns their records.
 func expiredWith(t *testing.T, needs deadline.Details, args amqp.Table, headers ...amqp.Table) (traces []string) {
 	synctest.Test(t, func(t *testing.T) {
 		var o broker.Options

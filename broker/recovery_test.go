@@ -210,7 +210,7 @@ func openAndClose(t *testing.T, o broker.Options) int {
 	return x.b.Recovered()
 }
 
-// What is restored is not saved meanwhile: a crash would leave a part of it.
+// Nothing is saved during recovery: a crash would leave a part of it.
 func TestDefinitionsAreNotTouchedByAStart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
 	x := openTestBroker(t, o)

@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkDeclareDurable is a durable queue that is declared and deleted, each on disk,
-// beside so many others; by one at a time and by ten.
+// beside the given number of others; by one at a time and by ten.
 func BenchmarkDeclareDurable(b *testing.B) {
 	for _, others := range []int{1000, 10_000} {
 		vh := crowded(b, others)
@@ -28,7 +28,7 @@ func BenchmarkDeclareDurable(b *testing.B) {
 	}
 }
 
-// crowded is a virtual host on disk with so many durable queues.
+// crowded is a virtual host on disk with n durable queues.
 func crowded(b *testing.B, n int) *broker.VHost {
 	br, err := broker.New(broker.Options{Store: store.Options{Dir: b.TempDir()}})
 	require.NoError(b, err)

@@ -157,7 +157,7 @@ func TestWhatIsThereIsSaved(t *testing.T) {
 	}
 }
 
-// Those who declare the same at the same time are told the same, and nobody sees it before.
+// Clients that declare the same at the same time get the same answer, and nobody sees it before.
 func TestDeclaredByManyAtOnce(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
 	x := openTestBroker(t, o)
@@ -206,7 +206,7 @@ func TestDeclaredByManyAtOnce(t *testing.T) {
 func TestExpiringQueuesDoNotWaitForTheDisk(t *testing.T) {
 	core, _ := observer.New(zap.ErrorLevel)
 	var told, release chan struct{}          // of the bubble
-	waiting := func(e zapcore.Entry) error { // as long as the disk takes, and then it is told
+	waiting := func(e zapcore.Entry) error { // as long as the disk takes, and then the answer comes
 		if strings.HasPrefix(e.Message, "deleted queue") {
 			told <- struct{}{}
 			<-release

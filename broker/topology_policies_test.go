@@ -239,7 +239,7 @@ func TestAlternateExchangeOfAPolicy(t *testing.T) {
 	require.Zero(t, x.ready(lost))
 }
 
-// TestPolicyWhileMessagesDie: a dead letter goes where the queue sent it when it left, whatever is changed meanwhile.
+// TestPolicyWhileMessagesDie: a dead letter goes where the queue sent it when it left, whatever is changed before it arrives.
 func TestPolicyWhileMessagesDie(t *testing.T) {
 	x := newTestBroker(t, broker.Options{Unroutable: broker.Drop})
 	q, dlq := x.queue("q", nil), x.queue("dlq", nil)

@@ -81,7 +81,7 @@ func login(t *testing.T, url string) string {
 	return "in"
 }
 
-// TestLogin: who gets in is told the same by both brokers.
+// TestLogin: both brokers tell a client that gets in the same.
 func TestLogin(t *testing.T) {
 	const refused = `Exception (403) Reason: "username or password not allowed"` // the client's words
 	brokers := accessBrokers(t)
@@ -105,7 +105,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestRefusedLoginOnTheWire: what a client that announces authentication_failure_close is told, and what of mechanisms.
+// TestRefusedLoginOnTheWire: what a client that announces authentication_failure_close is told, and what it is told about mechanisms.
 func TestRefusedLoginOnTheWire(t *testing.T) {
 	brokers := accessBrokers(t)
 	capable := amqp.Table{"capabilities": amqp.Table{"authentication_failure_close": true}}

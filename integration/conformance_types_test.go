@@ -106,7 +106,7 @@ var typeVectors = []vector{
 		s.name = ""
 		return s.declaringAs(true, false, false, quorum)
 	}, want: "channel 406 PRECONDITION_FAILED - Cannot declare a server-named queue for type rabbit_quorum_queue"},
-	{name: "classic is no type", ask: func(s *session) string {
+	{name: "classic is not a type", ask: func(s *session) string {
 		return s.redeclaring(nil, amqp091.Table{"x-queue-type": "classic"}) + ", " + s.redeclaring(amqp091.Table{"x-queue-type": "classic"}, nil)
 	}, want: "nothing, nothing"},
 	{name: "quorum after classic", ask: func(s *session) string { return s.redeclaring(nil, quorum) },

@@ -188,7 +188,7 @@ func TestDeployNamesRealSettings(t *testing.T) {
 		text, err := os.ReadFile(path)
 		for _, name := range variable.FindAllString(string(text), -1) {
 			if !is[name] && !is[strings.TrimSuffix(name, "_FILE")] {
-				t.Errorf("%s names %s, which is no variable of Curfew's", path, name)
+				t.Errorf("%s names %s, which is not a variable of Curfew's", path, name)
 			}
 		}
 		return err
@@ -233,7 +233,7 @@ func TestDashboardQueriesAreValid(t *testing.T) {
 	checked(t, "prometheus", "promtool", "check", "rules", file)
 }
 
-// sources is the text of all Go files that are no tests.
+// sources is the text of all Go files except tests.
 func sources(t testing.TB) string {
 	t.Helper()
 	var all bytes.Buffer

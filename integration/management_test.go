@@ -224,7 +224,7 @@ func unexpected(differences, known []string) (wrong []string) {
 	}
 	for _, d := range known {
 		if !slices.Contains(differences, d) {
-			wrong = append(wrong, "no difference any more: "+d)
+			wrong = append(wrong, "no longer a difference: "+d)
 		}
 	}
 	return wrong

@@ -25,7 +25,7 @@ const (
 )
 
 // TestMillionDeadlines: a million messages, all due within one minute, on a queue nobody reads. None is missing, none early; publishing
-// goes on while they fire; memory stays bounded. Every expiry is recorded and every sink told: of a million misses each is told in a few
+// goes on while they fire; memory stays bounded. Every expiry is recorded and every sink is notified: a million misses become a few
 // notifications, with the right count. How late they were is reported; MILLION=compare runs the same without audit and sinks before, and
 // reports by how much these change it.
 func TestMillionDeadlines(t *testing.T) {

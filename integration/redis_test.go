@@ -94,7 +94,7 @@ func TestLostFolder(t *testing.T) {
 	third := startCurfew(t, settings...)
 	eventually(t, recoverLimit, "the schedule in Redis", func() bool { return third.metric("curfew_schedule_up") == 1 })
 	if !third.healthy() {
-		t.Error("the folder is not new any more, and health says that it is")
+		t.Error("the folder is no longer new, and health says that it is")
 	}
 }
 

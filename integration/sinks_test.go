@@ -37,7 +37,7 @@ func startSinks(t testing.TB) *sinks {
 	return s
 }
 
-// settings turn every kind of sink on, for the misses: what else there is to tell of a storm depends on how fast the machine is.
+// settings turn every kind of sink on, for the misses: what else a storm causes depends on how fast the machine is.
 func (s *sinks) settings(t testing.TB) []string {
 	slack := strings.TrimPrefix(s.url, "http://")
 	return []string{"ALERTS=" + alertsFile(t, `
@@ -92,7 +92,7 @@ func (s *sinks) judge(t testing.TB, events <-chan amqp091.Delivery) {
 		}
 	}
 	if event.Count != millionCount {
-		t.Errorf("in the end %d misses were told, not %d", event.Count, millionCount)
+		t.Errorf("in the end %d misses were reported, not %d", event.Count, millionCount)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

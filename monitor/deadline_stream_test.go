@@ -37,7 +37,7 @@ func (absent) Check(context.Context) (scheduler.Status, error)                 {
 func (absent) Apply(context.Context, []deadline.Ref, []deadline.Ref) error     { return errAway }
 func (absent) Settle(context.Context, []deadline.Ref, []scheduler.Later) error { return errAway }
 
-// fate is what all who are told of an expiry have to say of it.
+// fate is what every subscriber must report about an expiry.
 type fate struct {
 	queue, path, action string
 	lateMillis          int64
@@ -170,9 +170,9 @@ func (a *agreement) receipts(q *broker.Queue) map[string]fate {
 	}
 }
 
-// TestAllWhoAreToldOfAnExpiryAgree: over one run, the stream, the audit, the receipts and the counters have the same expiries, each once, with the
+// TestAllReportsOfAnExpiryAgree: over one run, the stream, the audit, the receipts and the counters have the same expiries, each once, with the
 // same path, action and lateness.
-func TestAllWhoAreToldOfAnExpiryAgree(t *testing.T) {
+func TestAllReportsOfAnExpiryAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgreement(t)
 		receipts := a.declare("receipts", nil)

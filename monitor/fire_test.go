@@ -12,7 +12,7 @@ import (
 )
 
 // remoteView is a primary whose messages are elsewhere: Expire passes requests on, and what
-// became of them is told later.
+// became of them is reported later.
 type remoteView struct {
 	*fakeView
 

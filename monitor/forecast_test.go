@@ -68,7 +68,7 @@ func TestForecastComesTrue(t *testing.T) {
 		assert.InDelta(t, 0.4, shares[1].AtRisk+shares[1].WillExpire, 0.03)
 		time.Sleep(time.Minute)
 		assert.InDelta(t, f.WillMiss, ready(dlq), 0.05*float64(f.WillMiss))
-		assert.Empty(t, x.monitor.Forecasts(), "no deadline waits any more")
+		assert.Empty(t, x.monitor.Forecasts(), "no deadline waits")
 	})
 }
 

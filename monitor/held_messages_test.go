@@ -27,7 +27,7 @@ func TestHeldPastDeadlines(t *testing.T) {
 			require.Equal(t, 2.0, held(), "each is looked at again and again, and counts once")
 		}
 		next := func() float64 { return gather(t, reg, "curfew_deadline_next_timestamp_seconds") }
-		require.Zero(t, next(), "to look at them again is no deadline")
+		require.Zero(t, next(), "looking at them again is not a deadline")
 		third := b.publish(7, time.Hour)
 		time.Sleep(time.Second)
 		require.Equal(t, float64(third.Deadline)/1e6, next())

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLastHour: minutes leave the span, and then the ring, whether or not anything expires meanwhile.
+// TestLastHour: minutes leave the span, and then the ring, whether or not anything expires.
 func TestLastHour(t *testing.T) {
 	start := time.Unix(1000, 0)
 	l := lastHour{started: start}

@@ -355,7 +355,7 @@ func TestAlertsAreTold(t *testing.T) {
 	})
 }
 
-// TestHeldIsTold: a message unacked at its deadline is told and counted once, however
+// TestHeldIsTold: a message unacked at its deadline is reported and counted once, however
 // often it is looked at, and is over when it has been acked.
 func TestHeldIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -381,7 +381,7 @@ func TestHeldIsTold(t *testing.T) {
 	})
 }
 
-// TestEachMissIsTold: by a rule every message is told for itself, though many expire at
+// TestEachMissIsTold: by a rule every message is reported separately, though many expire at
 // once.
 func TestEachMissIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -66,7 +66,7 @@ func TestLatenessOfNothing(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestInstantsAreTheWallClocks: people are told them, and ask by them, though the primary's own clock is ahead.
+// TestInstantsAreTheWallClocks: people see them, and ask by them, though the primary's own clock is ahead.
 func TestInstantsAreTheWallClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, reg := newFakeBroker(t), prometheus.NewRegistry()

@@ -140,7 +140,7 @@ func TestSilentInstanceWithoutDeadlinesIsForgotten(t *testing.T) {
 	})
 }
 
-// When what was told of is gone, or another's turn, it is over.
+// An alert ends when what it was about is gone, or is another's turn.
 func TestTellingEnds(t *testing.T) {
 	for name, end := range map[string]func(g *fakeRegistry, b *member){
 		"emptied":       func(_ *fakeRegistry, b *member) { b.store.flush() },

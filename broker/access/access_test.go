@@ -120,7 +120,7 @@ func TestTopicPermissions(t *testing.T) {
 		exchange, key string
 		allowed       bool
 	}{
-		{Write, "x", "a.b.c", true}, {Write, "x", "a-b.c", false}, // the name is no expression
+		{Write, "x", "a.b.c", true}, {Write, "x", "a-b.c", false}, // the name is not an expression
 		{Read, "x", "v", true}, {Read, "x", "-", true}, {Read, "x", "w", false}, // nor a range of a class
 		{Write, "y", "k", false}, {Write, "y", "", true}, {Read, "y", "{client_id}", true},
 	} {

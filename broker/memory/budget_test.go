@@ -25,7 +25,7 @@ func TestWhoHoldsMostGivesWay(t *testing.T) {
 	require.Equal(t, []string{"flood2"}, cut)
 	require.EqualValues(t, 95, b.Stats().Used)
 	var exceeded *Exceeded
-	require.ErrorAs(t, flood2.Take(1), &exceeded, "what has given way takes nothing any more")
+	require.ErrorAs(t, flood2.Take(1), &exceeded, "what has given way takes nothing")
 	flood2.Give(50) // as it cleans up: counted already
 	flood2.Close()
 	require.EqualValues(t, 95, b.Stats().Used)

@@ -184,7 +184,7 @@ func TestChangesAreRecorded(t *testing.T) {
 	require.Equal(t, 4, count)
 }
 
-// TestChangesWaitForTheCommit, unless the one who asked does not any more.
+// TestChangesWaitForTheCommit, unless the client has stopped waiting.
 func TestChangesWaitForTheCommit(t *testing.T) {
 	s := newSite(t)
 	s.dead(2)

@@ -68,7 +68,7 @@ func TestRuleKeepsVerdicts(t *testing.T) {
 	require.Equal(t, "other", things[0].Policies[User].Name)
 	require.Len(t, things[0].Verdicts, 1, "what costs nothing is not kept")
 	require.NoError(t, Rule([2]Set{}, things, &spent, Budget))
-	require.Empty(t, things[0].Verdicts, "nor what no policy asks any more")
+	require.Empty(t, things[0].Verdicts, "nor what no policy asks about now")
 }
 
 // TestRuleDoesNotDependOnOtherPolicies: that one counts before it saves a policy

@@ -78,7 +78,7 @@ func TestConnectionThatConsumesIsNotInFlow(t *testing.T) {
 		require.NoError(t, consumers.Close())
 		x.stuck(x.connect(), "q")
 		x.crowd(ch, "q")
-		assert.Equal(t, 1, x.inFlow(), "it does not consume any more")
+		assert.Equal(t, 1, x.inFlow(), "it no longer consumes")
 	})
 }
 

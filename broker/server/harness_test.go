@@ -133,7 +133,7 @@ func (x *site) publish(ch *amqp091.Channel, key string, bodies ...string) {
 	}
 }
 
-// settled returns what has arrived on a consumer when nothing moves any more.
+// settled returns what has arrived on a consumer once nothing moves.
 func (x *site) settled(deliveries <-chan amqp091.Delivery) (got []amqp091.Delivery) {
 	for {
 		synctest.Wait()

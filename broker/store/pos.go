@@ -1,7 +1,7 @@
 package store
 
 // Pos is the position of a message's bytes: the number of a segment and an offset in it.
-// Zero is no position. Positions of one log grow in the order in which messages were put; a
+// Zero is not a position. Positions of one log grow in the order in which messages were put; a
 // position is never given to a second message.
 type Pos uint64
 

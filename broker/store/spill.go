@@ -33,7 +33,7 @@ type spillFile struct {
 	used     int        // places in use
 }
 
-// spillPlace is the location of a segment. The zero value is no place.
+// spillPlace is the location of a segment. The zero value is not a place.
 type spillPlace struct {
 	file *spillFile
 	at   int

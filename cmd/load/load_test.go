@@ -180,7 +180,7 @@ func TestAllThatWasPublishedIsThereAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreCounted: a full queue's nacks are no confirms, and give their places back.
+// TestRefusalsAreCounted: a full queue's nacks are not confirms, and give their places back.
 func TestRefusalsAreCounted(t *testing.T) {
 	for _, client := range clients {
 		t.Run(client, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestErrorOfTheBrokerIsTold(t *testing.T) {
 }
 
 // Without a monitor only a head expires, when something looks: so nothing comes from behind a long one, and a queue's
-// length does not change. What the results say of it is checked here; that deadlines are kept is for integration.
+// length does not change. What the results say about it is checked here; integration checks that deadlines are kept.
 func TestDeadlinesThatAreNotKept(t *testing.T) {
 	r, err := Deadlines{
 		URL: serve(t), Rate: 1000, Duration: 50 * time.Millisecond, MinTTL: time.Millisecond, MaxTTL: 20 * time.Millisecond,

@@ -121,7 +121,7 @@ func configuredAs(t *testing.T, file *v1.ConfigFile) {
 	}
 }
 
-// unpack lays out the files of an image. As a plain user they all belong to that user.
+// unpack writes the files of an image. For a plain user they all belong to that user.
 func unpack(t *testing.T, img v1.Image, root string) {
 	t.Helper()
 	stream := mutate.Extract(img)

@@ -67,7 +67,7 @@ func treeVersion(root string) (version string, err error) {
 // holdVersion refuses a version that is not the one in the repository's files.
 func holdVersion(root, version string) error {
 	if !released.MatchString(version) {
-		return fmt.Errorf("%q is no version of a release, such as v0.1.0", version)
+		return fmt.Errorf("%q is not a version of a release, such as v0.1.0", version)
 	}
 	var errs []error
 	err := eachVersion(root, func(path, was string) string {
@@ -81,7 +81,7 @@ func holdVersion(root, version string) error {
 
 func setVersion(root, version string) error {
 	if !released.MatchString(version) {
-		return fmt.Errorf("%q is no version of a release, such as v0.1.0", version)
+		return fmt.Errorf("%q is not a version of a release, such as v0.1.0", version)
 	}
 	return eachVersion(root, func(_, _ string) string { return strings.TrimPrefix(version, "v") })
 }

@@ -219,7 +219,7 @@ func (x *attacker) publish(ctx context.Context, queue string, count int, m amqp0
 	return err
 }
 
-// raw is a connection, logged in and with so many channels open, to write anything to. What the broker says is thrown away.
+// raw is a connection, logged in and with the given number of channels open, to write anything to. What the broker says is thrown away.
 func (x *attacker) raw(ctx context.Context, channels uint16) (net.Conn, error) {
 	conn, err := net.Dial("tcp", x.address)
 	if err != nil {

@@ -93,7 +93,7 @@ func setBomb(x *attacker) {
 	x.declare(bombQueues, numbered, everyone, amqp091.Table{"x-max-length": int32(0), "x-dead-letter-exchange": everyone})
 }
 
-// catastrophicPolicy also asks for metrics, which are to be told meanwhile.
+// catastrophicPolicy also asks for metrics, which must be answered at the same time.
 func catastrophicPolicy(ctx context.Context, x *attacker) error {
 	err := x.publish(ctx, fuse, 1, amqp091.Publishing{Expiration: "100"})
 	if err != nil {

@@ -84,7 +84,7 @@ func (d *disk) mount() {
 const extShutdown = 0x8004587d
 
 // fail makes the kernel give up on it, as it does after an error of the device:
-// nothing can be written any more. What was synced is on disk. (Remounting with
+// nothing more can be written. What was synced is on disk. (Remounting with
 // "abort" is not the same: a sync under way at that instant may answer well and its
 // data be lost all the same, as seen with a bare loop of write and fdatasync.)
 func (d *disk) fail() {

@@ -21,7 +21,7 @@ const electionLimit = time.Minute
 // TestSentinelFailsOver: three Sentinels over a master and its replica. First the
 // replica is cut off and the master killed, so that what is promoted is stale: it lacks
 // what was added and still has what was settled. Then the new master is stopped until
-// the other has been promoted, and goes on as a second master until it is told. Nothing
+// the other has been promoted, and goes on as a second master until it learns of that. Nothing
 // is lost, early or twice, and deadlines fire throughout.
 func TestSentinelFailsOver(t *testing.T) {
 	t.Parallel()

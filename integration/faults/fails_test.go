@@ -92,7 +92,7 @@ const (
 
 // TestFilesRunOut has more clients than the process may have files open, of AMQP, the
 // management API and health. Those that got in keep working, and publish more than fits
-// into the files that were open then; health answers and tells of it; others come in when
+// into the files that were open then; health answers and reports it; others come in when
 // they go.
 func TestFilesRunOut(t *testing.T) {
 	tr := newTrial(t, t.TempDir())
@@ -128,7 +128,7 @@ func TestFilesRunOut(t *testing.T) {
 	tr.judge()
 }
 
-// silent opens so many connections to where a URL leads and sends nothing. Most are closed
+// silent opens n connections to the address of a URL and sends nothing. Most are closed
 // for others; nobody else is kept out.
 func (tr *trial) silent(url string, n int) {
 	tr.t.Helper()
@@ -140,7 +140,7 @@ func (tr *trial) silent(url string, n int) {
 	}
 }
 
-// crowd connects until there is no answer any more.
+// crowd connects until there is no answer.
 func (tr *trial) crowd() (conns []*amqp091.Connection) {
 	tr.t.Helper()
 	for range filesLimit {

@@ -16,8 +16,8 @@ const (
 	fullLimit = 2 * time.Minute
 )
 
-// TestDiskFull fills a small disk by publishing. Publishers are told and are not read
-// any more; consumers and deadlines go on; health says why. It goes on by itself when
+// TestDiskFull fills a small disk by publishing. Publishers are told, and their
+// connections are no longer read; consumers and deadlines go on; health says why. It goes on by itself when
 // somebody makes room on the disk, and when consumers do. Then the process is killed
 // on a full disk, and starts on it. Nothing that was confirmed is lost.
 func TestDiskFull(t *testing.T) {

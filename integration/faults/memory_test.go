@@ -28,7 +28,7 @@ const (
 )
 
 // TestMemoryLimitHolds has one login try what it may to have the broker hold memory. The
-// process stays within a fifth above its limit, and another client is served meanwhile.
+// process stays within a fifth above its limit, and another client is still served.
 func TestMemoryLimitHolds(t *testing.T) {
 	for name, attack := range map[string]func(*testing.T, *process){
 		"headers":   unfinishedHeaders,

@@ -31,7 +31,7 @@ type neighbour struct {
 	bodyBytes             int
 	publishing, consuming *amqp091.Connection
 	ch                    *amqp091.Channel
-	cut                   chan struct{} // closed when no confirm will come any more
+	cut                   chan struct{} // closed when no more confirms will come
 	published             chan struct{} // closed when the last message is sent, or none can be
 
 	mu    sync.Mutex
@@ -150,7 +150,7 @@ func (n *neighbour) consume(deliveries <-chan amqp091.Delivery) {
 	}
 }
 
-// finish waits until all has been sent, confirmed and has arrived, or will not any more.
+// finish waits until all has been sent, confirmed and has arrived, or no longer can.
 func (n *neighbour) finish(last time.Time) {
 	over := time.After(time.Until(last))
 	select {

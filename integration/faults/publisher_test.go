@@ -36,7 +36,7 @@ type publisher struct {
 	ch   *amqp091.Channel
 
 	slots chan struct{} // one taken by each unanswered publish
-	cut   chan struct{} // closed when no answer will come any more
+	cut   chan struct{} // closed when no more answers will come
 
 	mu  sync.Mutex
 	ids []string // by delivery tag less one

@@ -157,7 +157,7 @@ var scenarios = []scenario{
 	{id: "F46", fault: "a network that swallows everything",
 		holds: "calls end by their timeouts; the index fires",
 		tests: []string{"integration/faults.TestRedisBehindABadNetwork", "scheduler/redisstore.TestSilentServer"}},
-	{id: "F47", fault: "keys of another type, members that are no shadows",
+	{id: "F47", fault: "keys of another type, members that are not shadows",
 		holds: "an error that names the key; aliens neither fire nor stay",
 		tests: []string{"scheduler/redisstore.TestWrongType", "scheduler/redisstore.TestAliens"}},
 	{id: "F48", fault: "rights are revoked",

@@ -16,7 +16,7 @@ import (
 const silentCount = 50
 
 // silentPublisher is a client that does not announce that it understands
-// connection.blocked, and gets angry if it is told nevertheless.
+// connection.blocked, and fails if it is sent one all the same.
 type silentPublisher struct {
 	log   *history.Log
 	name  string

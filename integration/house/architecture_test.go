@@ -19,7 +19,7 @@ func TestPicture(t *testing.T) {
 		packages, _, _ := strings.Cut(text, "|")
 		for _, name := range strings.Fields(packages) {
 			if _, known := rooms[name]; !known {
-				t.Errorf("the picture has %s, which is no package", name)
+				t.Errorf("the picture has %s, which is not a package", name)
 			}
 			if _, twice := line[name]; twice {
 				t.Errorf("the picture has %s twice", name)

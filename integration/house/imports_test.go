@@ -163,7 +163,7 @@ var importBans = []struct {
 	{"monitor/rabbitmq/cluster", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
 		"a RabbitMQ is seen from outside, as any client sees it"},
 	{"monitor/alert", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
-		"an alert is told from what the monitor hands over"},
+		"an alert is made of what the monitor hands over"},
 }
 
 // ground is the vocabulary of deadlines. It imports none of our packages, and each of them may import it: it is not in the table.

@@ -22,13 +22,25 @@ type ban struct {
 	instead string
 }
 
+// nouns are what something is not: "is no queue". Others are fine after it, as "is no longer" and "is no better".
+var nouns = []string{
+	"address", "argument", "array", "binding", "boolean", "broker", "choice", "client", "confirm", "connection", "consumer", "context",
+	"deadline", "death", "delay", "directory", "duration", "error", "event", "exchange", "expiration", "expiry", "expression", "field", "file",
+	"folder", "header", "home", "instant", "integer", "json", "key", "kind", "letter", "limit", "list", "lock", "message", "metric", "name",
+	"number", "object", "operation", "option", "package", "page", "path", "peak", "peer", "permission", "place", "policy", "position", "priority",
+	"queue", "reason", "receipt", "record", "replay", "secret", "segment", "setting", "shadow", "sink", "snapshot", "span", "store", "stream",
+	"string", "table", "tag", "test", "text", "time", "token", "type", "url", "use", "user", "utf-8", "value", "variable", "version",
+	"virtual host",
+}
+
 // bans: what a native reader stops at, and names that hide an ordinary thing behind a picture.
 var bans = []ban{
 	// Pictures.
 	{name: "grave", text: `\bgraves?\b`, words: "grave graves", instead: "a batch of dead letters"},
 	{name: "bury", text: `\bbur(y|ies|ied|ial)\b`, words: "bury buries buried burying", instead: "dead-letter"},
 	{name: "inter", text: `\binter(s|red)?\b`, words: "inter inters interred", instead: "dead-letter"},
-	{name: "lay", words: "lay lays laid", instead: "append, or what is done"},
+	{name: "lay", text: `\b(lays?|laid|laying)\b`, words: "lay lays laid", instead: "append, or what is done"},
+	{name: "gate", text: `\bgate[ds]?\b`, words: "gate gates gated", instead: "blocked, stopped"},
 	{name: "lineup", text: `\blineups?\b`, words: "lineup lineups", instead: "the queue's consumers"},
 	{name: "stir", text: `\bstir(s|red)?\b`, words: "stir stirs stirred", instead: "mark as used"},
 	{name: "firm", text: `\bfirm\b`, words: "firm", instead: "at least once"},
@@ -56,7 +68,9 @@ var bans = []ban{
 	{name: "for ever", text: `\bfor ever\b`, instead: "forever"},
 	{name: "says whether", text: `\b(says|tells) (whether|if)\b`, instead: "reports whether"},
 	{name: "is none of", text: `\bis none of\b`, instead: "is not one of"},
-	{name: "told are", text: `\btold are\b`, instead: "it reports ..."},
+	{name: "told", text: `\btold are\b|\b(expir(y|ies)|misses|incidents?|alerts?|changes?) (is|are|was|were) told\b`, instead: "reports, is reported"},
+	{name: "to whom", text: `\bto whom\b`, instead: "a client that ..., whoever"},
+	{name: "be it", text: `\bbe it (for|by|in|on|of|a|the)\b`, instead: "whether ... or ..., at least"},
 	{name: "of its are", text: `\bof (its|theirs|ours) are\b`, instead: "its ... are"},
 	{name: "is the whole", text: `\bis the whole on\b`, instead: "shows everything on"},
 	{name: "that itself", text: `\bthat itself nobody\b`, instead: "nobody ... it"},
@@ -68,11 +82,11 @@ var bans = []ban{
 	{name: "which there is not", text: `\b(which|that|as) there (is|are) (not|none)\b`, instead: "which does not exist"},
 	{name: "in the place of", text: `\bin the place of\b`, instead: "in place of, instead of"},
 	{name: "up to where", text: `\bup to where\b`, instead: "how far, the position up to which"},
-	{name: "of so many", text: `\bof so many\b|\bso many (bytes|ms|messages|milliseconds|seconds)\b`, instead: "of n; the given number of"},
+	{name: "so many", text: `\b(acks|are|at|by|for|holds|is|of|opens|than|these|to|with) so many\b|\bso many (bytes|ms|messages|milliseconds|seconds)\b|\bso many( [\w-]+){0,5} as\b`, instead: "as many ... as; n; the given number of"},
 	{name: "else at the start", text: `(^|[.;] )else\b`, instead: "Otherwise"},
 	{name: "is yes or no", text: `\bis (yes or no|a yes or a no)\b`, instead: "is a boolean"},
 	{name: "either is", text: `\beither is\b`, instead: "either of them is"},
-	{name: "is no", text: `\bis no (number|name|time|url|address|error|message|queue|file|directory|folder|json|integer|boolean|duration)\b`, instead: "is not a"},
+	{name: "is no", text: `(^|[^e]|[^r]e|[^e]re) (is|are) no (` + strings.Join(nouns, "|") + `)s?\b`, instead: "is not a"},
 	{name: "a nothing is nothing", text: `\bnothing is nothing\b`, instead: "an empty value counts as unset"},
 	{name: "it is believed", text: `\bis believed\b`, instead: "is trusted"},
 	{name: "by other means", text: `\bby other means\b`, instead: "in another way"},
@@ -228,6 +242,21 @@ func wordsOf(name string) (words []string) {
 		}
 	}
 	return words
+}
+
+// TestHolders: at most one exported type is called Holder, or a reader takes one for another.
+func TestHolders(t *testing.T) {
+	var where []string
+	for _, f := range allGoFiles(t) {
+		for _, name := range declaredNames(f.ast) {
+			if name == "Holder" {
+				where = append(where, f.path)
+			}
+		}
+	}
+	if len(where) > 1 {
+		t.Errorf("types called Holder: %s: say what is held", strings.Join(where, ", "))
+	}
 }
 
 func TestWordsOfANameAreFound(t *testing.T) {

@@ -26,7 +26,7 @@ type exception struct {
 	reason string
 }
 
-// An exception that is not needed any more fails the test, so these tables can only shrink.
+// An exception that is no longer needed fails the test, so these tables can only shrink.
 var (
 	largeTypes = map[string]exception{
 		"broker/store.journal": {62, "the commit pipeline and what reads what it writes: one order of locks"},

@@ -376,7 +376,7 @@ func (r *round) drain() {
 	})
 	for _, m := range r.sent {
 		if m.ttl > time.Minute && !m.cleared && !r.consumed[m.id] && !slices.Contains(ids, m.id) {
-			r.t.Errorf("message %s is not there any more", m.id)
+			r.t.Errorf("message %s is gone", m.id)
 		}
 	}
 	if !r.day.scrambles && !slices.IsSorted(ids) {

@@ -5,9 +5,9 @@
 //
 //	driver ── one action at a time, drawn by the seed ──┐
 //	                                                    ▼
-//	monitors ── view, gate ──► world.call: model predicts ─► broker does ─► compare
+//	monitors ──── view ──────► world.call: model predicts ─► broker does ─► compare
 //	   │                                                    │
-//	   └── handle, gate ──► redis (model, faults)           └──► journal ──► image, restart
+//	   └── handle ────────► redis (model, faults)           └──► journal ──► image, restart
 //
 // The seed determines the queues and their arguments, each action, each fault, and how time
 // passes. Every call into the real broker is made under one lock. A plain model of the

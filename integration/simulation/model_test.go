@@ -71,7 +71,7 @@ type entry struct {
 	body          []byte
 	props         amqp.Properties // as a consumer must see them, apart from BCC
 	exchange, key string
-	oneKey        bool // it was routed by the dead-letter routing key of a queue: CC and BCC do not count any more
+	oneKey        bool // it was routed by the dead-letter routing key of a queue: CC and BCC no longer count
 
 	queue       *modelQueue
 	seq         queue.Seq

@@ -41,7 +41,7 @@ func newPlan(seed uint64) (plan, *rand.Rand) {
 	}
 	if p.web = chance(rng, 0.06); p.web {
 		p.steps /= 25
-		p.disk = false // one call writes so many records that a copy of the directory may end in the middle of them
+		p.disk = false // a call writes many records, and a copy of the directory may end in the middle of them
 		for i, n := len(p.names), pick(rng, []int{6, 8, 18, 20}); i < n; i++ {
 			p.names = append(p.names, fmt.Sprint("q", i))
 		}

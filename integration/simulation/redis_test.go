@@ -100,25 +100,25 @@ type process struct{ id, epoch, run int }
 
 // handle is a monitor's connection. It implements monitor.Schedule.
 type handle struct {
-	r    *redis
-	gate *gate
+	r       *redis
+	monitor *stoppable
 	*process
 }
 
 // handle connects a monitor: one with a process of its own, or one in the process that
 // several monitors share.
-func (r *redis) handle(g *gate, shares bool) *handle {
+func (r *redis) handle(monitor *stoppable, shares bool) *handle {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if shares && r.shared != nil {
-		return &handle{r, g, r.shared}
+		return &handle{r, monitor, r.shared}
 	}
 	r.processes++
 	p := &process{id: r.processes}
 	if shares {
 		r.shared = p
 	}
-	return &handle{r, g, p}
+	return &handle{r, monitor, p}
 }
 
 // restarted ends the process that monitors share.
@@ -126,8 +126,8 @@ func (r *redis) restarted() { r.with(func() { r.shared = nil }) }
 
 // call runs a command through the present faults.
 func (h *handle) call(ctx context.Context, command func() error) error {
-	h.gate.pass()
-	defer h.gate.pass()
+	h.monitor.wait()
+	defer h.monitor.wait()
 	var away, silent bool
 	var slow time.Duration
 	h.r.with(func() { away, silent, slow = h.r.away, h.r.silent, h.r.slow })

@@ -53,44 +53,44 @@ func (w *world) handOut(events []deadline.Event, lagged bool) {
 	}
 }
 
-// gate stops whoever passes it while it is shut, like a stopped process.
-type gate struct {
-	mu   sync.Mutex
-	shut chan struct{} // nil: open
+// stoppable is a process that SIGSTOP stops: while it is stopped, wait does not return.
+type stoppable struct {
+	mu      sync.Mutex
+	stopped chan struct{} // nil: it runs
 }
 
-func (g *gate) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.shut == nil {
-		g.shut = make(chan struct{})
+func (p *stoppable) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped == nil {
+		p.stopped = make(chan struct{})
 	}
 }
 
-func (g *gate) open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.shut != nil {
-		close(g.shut)
-		g.shut = nil
+func (p *stoppable) goOn() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped != nil {
+		close(p.stopped)
+		p.stopped = nil
 	}
 }
 
-func (g *gate) pass() {
-	g.mu.Lock()
-	shut := g.shut
-	g.mu.Unlock()
-	if shut != nil {
-		<-shut
+func (p *stoppable) wait() {
+	p.mu.Lock()
+	stopped := p.stopped
+	p.mu.Unlock()
+	if stopped != nil {
+		<-stopped
 	}
 }
 
-// view is the broker as one monitor sees it: through a gate, and with its own feed, which
+// view is the broker as one monitor sees it: in a process that may be stopped, and with its own feed, which
 // may lag. It implements monitor.Primary.
 type view struct {
-	w     *world
-	gate  *gate
-	ahead int64 // how far its clock is ahead of the broker's, µs
+	w       *world
+	process *stoppable
+	ahead   int64 // how far its clock is ahead of the broker's, µs
 
 	mu      sync.Mutex
 	events  []deadline.Event
@@ -153,7 +153,7 @@ func (v *view) killed() bool {
 // Events implements monitor.Primary.
 func (v *view) Events(ctx context.Context, buf []deadline.Event) (n int, lagged bool, err error) {
 	for {
-		v.gate.pass()
+		v.process.wait()
 		v.mu.Lock()
 		n = copy(buf, v.events)
 		v.events = v.events[n:]
@@ -172,8 +172,8 @@ func (v *view) Events(ctx context.Context, buf []deadline.Event) (n int, lagged 
 
 // Expire implements monitor.Primary.
 func (v *view) Expire(shadows []deadline.Ref, path deadline.Path, out []deadline.Answer) []deadline.Answer {
-	v.gate.pass()
-	defer v.gate.pass()
+	v.process.wait()
+	defer v.process.wait()
 	made := false
 	v.w.callIf(v, func() {
 		made = true
@@ -195,8 +195,8 @@ func (v *view) Expiries() *deadline.Stream { return &v.expired }
 
 // Track implements monitor.Primary.
 func (v *view) Track(shadows []deadline.Ref) []deadline.Ref {
-	v.gate.pass()
-	defer v.gate.pass()
+	v.process.wait()
+	defer v.process.wait()
 	kept := shadows[:0]
 	v.w.callIf(v, func() {
 		want := v.w.model.track(shadows)
@@ -211,7 +211,7 @@ func (v *view) Track(shadows []deadline.Ref) []deadline.Ref {
 // Snapshot implements monitor.Primary. It reads each page with the world's lock held, and
 // calls fn without it.
 func (v *view) Snapshot(ctx context.Context, fn func(page []deadline.Ref) error) error {
-	v.gate.pass()
+	v.process.wait()
 	v.w.mu.Lock()
 	defer v.w.mu.Unlock()
 	if v.killed() || v.w.failure != "" {

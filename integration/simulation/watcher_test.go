@@ -11,7 +11,7 @@ import (
 type watcher struct {
 	monitor *monitor.Monitor
 	view    *view
-	gate    *gate
+	process *stoppable
 	stop    context.CancelFunc
 	ended   chan struct{}
 
@@ -29,14 +29,14 @@ func (w *world) startMonitor() {
 	if len(w.watchers) == maxWatchers || !w.plan.monitored {
 		return
 	}
-	x := &watcher{gate: &gate{}, ended: make(chan struct{}), since: time.Now()}
-	x.view = &view{w: w, gate: x.gate, arrived: make(chan struct{}, 1)}
+	x := &watcher{process: &stoppable{}, ended: make(chan struct{}), since: time.Now()}
+	x.view = &view{w: w, process: x.process, arrived: make(chan struct{}, 1)}
 	if chance(w.rng, 0.2) {
 		x.view.ahead = 1 + w.rng.Int64N(5000)
 	}
 	o := monitor.Options{Primary: x.view}
 	if w.redis != nil {
-		o.Redis = w.redis.handle(x.gate, chance(w.rng, 0.5))
+		o.Redis = w.redis.handle(x.process, chance(w.rng, 0.5))
 	}
 	if chance(w.rng, 0.2) {
 		o.WriteWindow = -1
@@ -71,7 +71,7 @@ func (w *world) kill(x *watcher) {
 	}
 	w.mu.Unlock()
 	x.stop()
-	x.gate.open()
+	x.process.goOn()
 	<-x.ended
 }
 
@@ -100,14 +100,14 @@ func (w *world) pauseMonitor() {
 	}
 	w.say("a monitor is stopped")
 	x.paused = true
-	x.gate.close()
+	x.process.stop()
 }
 
 func (w *world) resume(x *watcher) {
 	if x.paused {
 		w.say("a monitor goes on")
 		x.paused, x.since = false, time.Now()
-		x.gate.open()
+		x.process.goOn()
 	}
 }
 
@@ -136,7 +136,7 @@ const (
 )
 
 // checkLateness looks for messages that are ready although their deadline has come and some
-// monitor had time to notice. No call is in progress meanwhile.
+// monitor had time to notice. No call is in progress at that time.
 func (w *world) checkLateness() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"curfew/broker/deadline"
 )
 
-// TestStormIsAFewPosts: a million misses in 300 queues are told by their orders of
+// TestStormIsAFewPosts: a million misses in 300 queues are reported by their orders of
 // magnitude and at the end, each time in one post with the worst queues.
 func TestStormIsAFewPosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestStormIsAFewPosts(t *testing.T) {
 	})
 }
 
-// TestSteadyMissesAreRepeated: what goes on the same is told again every four hours
+// TestSteadyMissesAreRepeated: what goes on unchanged is reported again every four hours
 // only, and when it has grown tenfold.
 func TestSteadyMissesAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestSingles: with group none every miss is told, up to the rate limit; the rest is
+// TestSingles: with group none every miss is reported, up to the rate limit; the rest is
 // told in one digest.
 func TestSingles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestSingles(t *testing.T) {
 }
 
 // TestHeldIsCountedOnce: what is held is looked at every 30 s; it counts once and is
-// told to be over when it is not held any more.
+// over when it is no longer held.
 func TestHeldIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
@@ -163,7 +163,7 @@ func TestHeldIsCountedOnce(t *testing.T) {
 		require.Equal(t, "resolved", posts[1].Status)
 		require.Equal(t, "3", posts[1].CommonAnnotations["count"])
 		require.Equal(t, "5m0s", posts[1].CommonAnnotations["worst_lateness"])
-		s.Record(e) // forgotten meanwhile: it counts again
+		s.Record(e) // forgotten by now: it counts again
 		time.Sleep(time.Minute)
 		require.Equal(t, "3", s.receiver.got()[2].CommonAnnotations["count"])
 	})
@@ -298,7 +298,7 @@ func TestSlowWebhookDropsAndSaysSo(t *testing.T) {
 	})
 }
 
-// TestRateLimit: after the first ten, a sink is told once a second.
+// TestRateLimit: after the first ten, a sink gets one notification a second.
 func TestRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, func(o *Options) { o.File = groupedBy(t, "queue") })

@@ -94,7 +94,7 @@ func TestStormTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// BenchmarkRecordInAStorm records while a thousand groups are told again and again to
+// BenchmarkRecordInAStorm records while a thousand groups are reported again and again to
 // sinks that hang.
 func BenchmarkRecordInAStorm(b *testing.B) {
 	a := stormy(b)

@@ -119,7 +119,7 @@ func mistakeIn(t *testing.T, path string) error {
 	return a.FileError()
 }
 
-// TestRulesWithAMistakeAtTheStart: everything is told everywhere, that is said, and the
+// TestRulesWithAMistakeAtTheStart: everything goes everywhere, health says so, and the
 // corrected file is put in force.
 func TestRulesWithAMistakeAtTheStart(t *testing.T) {
 	path := settingsFile(t, "rules: [{queue: a, to: []}, {severity: fatal, count: 0}]")
@@ -140,7 +140,7 @@ func TestRulesWithAMistakeAtTheStart(t *testing.T) {
 		s.Record(missed("a", 1))
 		time.Sleep(20 * time.Minute)
 		require.Equal(t, "resolved", s.receiver.got()[1].Status)
-		require.Len(t, s.receiver.got(), 2, "nobody is to be told any more")
+		require.Len(t, s.receiver.got(), 2, "nobody is notified after that")
 	})
 }
 
@@ -158,8 +158,8 @@ func inForce(t *testing.T, registry prometheus.Gatherer) float64 {
 	return 0
 }
 
-// TestRulesDecide: muted, gated by count and lateness, grouped and told with the
-// severity the rules say.
+// TestRulesDecide: muted, held back by count and lateness, grouped and sent with the
+// severity that the rules give.
 func TestRulesDecide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, func(o *Options) { o.File = settingsFile(t, someRules) })

@@ -17,8 +17,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// TestSilence: what is silenced is not told until the silence is over; what was told
-// before is told to be over all the same.
+// TestSilence: a silenced alert is not sent until the silence is over; an alert that was sent
+// before is resolved all the same.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)

@@ -29,7 +29,7 @@ func TestMostUrgentFirst(t *testing.T) {
 	}
 }
 
-// TestListIsByUrgency: what fires comes before what does not yet, of that what has happened before what may, and last what nobody holds any more.
+// TestListIsByUrgency: firing alerts come before waiting ones; of these, what has happened before what may happen; last come messages that are no longer held.
 func TestListIsByUrgency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, func(o *Options) { o.Holders = func() []PastDeadline { return nil } })

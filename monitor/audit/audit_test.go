@@ -249,7 +249,7 @@ func TestGapsAreRecorded(t *testing.T) {
 	assert.InDelta(t, 6, testutil.ToFloat64(l.lostCount), 0)
 }
 
-// TestDiskThatFailsIsAGap: nothing waits for the disk, and what it refused is told when it is back.
+// TestDiskThatFailsIsAGap: nothing waits for the disk, and what it refused is recorded when it is back.
 func TestDiskThatFailsIsAGap(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	l, err := Open(Options{Dir: dir})

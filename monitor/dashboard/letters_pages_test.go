@@ -51,7 +51,7 @@ func (s *site) letter(dlq *broker.Queue, p amqp.Properties, body string) {
 
 const dlqPage = "/dead-letter?vhost=/&name=dlq"
 
-// TestRowsAndFilters: a row says what the message is; the filters of the address are those of the form, and a mistake is told beside its field.
+// TestRowsAndFilters: a row says what the message is; the filters of the address are those of the form, and a mistake is shown beside its field.
 func TestRowsAndFilters(t *testing.T) {
 	s := newSite(t).logIn("root")
 	dlq := s.dead(0)

@@ -154,7 +154,7 @@ func TestExpiredInADay(t *testing.T) {
 	}
 }
 
-// TestLateSamplesAreSpread: a sample that comes late is no peak, and after a long pause there is a gap.
+// TestLateSamplesAreSpread: a sample that comes late is not a peak, and after a long pause there is a gap.
 func TestLateSamplesAreSpread(t *testing.T) {
 	h, f := day(t, Options{})
 	from := start()

@@ -138,7 +138,7 @@ func TestRightsRevoked(t *testing.T) {
 	require.ErrorContains(t, claimOne(s), "lacks a right")
 }
 
-// Members that are no shadows neither fire nor stay, wherever they stand.
+// Members that are not shadows neither fire nor stay, wherever they stand.
 func TestAliens(t *testing.T) {
 	ctx, server := context.Background(), storetest.StartRedis(t)
 	s := openStore(t, Options{URL: server.URL})

@@ -134,7 +134,7 @@ func TestOneWatches(t *testing.T) {
 	requireWatch(first, false)
 }
 
-// What others wrote into the registry is no peer; it stays, it may be a later version's.
+// What others wrote into the registry is not a peer. It stays, since it may be a later version's.
 func TestGarbageInTheRegistry(t *testing.T) {
 	ctx, server := context.Background(), storetest.StartRedis(t)
 	first, _, peer := watched(t, Options{URL: server.URL})

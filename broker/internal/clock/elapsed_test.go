@@ -56,7 +56,7 @@ func TestElapsedIgnoresTheWallClock(t *testing.T) {
 	}
 	assert.InDelta(t, 33, m.asked-asked, 2)
 	m.wall -= int64(time.Hour)
-	m.suspend(time.Hour - time.Second) // and set back meanwhile
+	m.suspend(time.Hour - time.Second) // and the clock is set back during it
 	assert.Equal(t, m.up, e.now())
 }
 

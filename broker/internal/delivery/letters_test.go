@@ -30,7 +30,7 @@ func TestRelocatedLetters(t *testing.T) {
 	l.moving = 2
 	assert.False(t, moves(1, 101, 201), "a turn is moving it")
 	assert.True(t, moves(2, 102, 202))
-	assert.False(t, moves(2, 102, 302), "it is not there any more")
+	assert.False(t, moves(2, 102, 302), "it is gone")
 	assert.False(t, moves(9, 109, 209), "it was refused by the queue")
 	l.moving = 0
 	l.line.remove(7)

@@ -26,7 +26,7 @@ func (t QueueType) String() string { return [...]string{"classic", "quorum"}[t] 
 func (t QueueType) module() string { return "rabbit_" + t.String() + "_queue" }
 
 // defaultDeliveryLimit is the limit of RabbitMQ 4.0's quorum queues; x-delivery-limit
-// -1 is no limit.
+// -1 means no limit.
 const defaultDeliveryLimit = 20
 
 // Arguments of queue.declare: those of both types, of one type, and of streams alone. An

@@ -57,7 +57,7 @@ func TestWhichCurfewIsCalled(t *testing.T) {
 	called(prod, "ops", "of prod")
 	called(stage, "dev", "of stage", "--context", "stage")
 	called(local, "guest", "guest", "--url", local.URL)
-	called(local, "ops", "of prod", "--url", local.URL, "--context", "prod") // asked for in so many words
+	called(local, "ops", "of prod", "--url", local.URL, "--context", "prod") // asked for by name
 	t.Setenv("CURFEW_HTTP_ADDR", local.Listener.Addr().String())
 	t.Setenv("CURFEW_PASSWORD", "of local")
 	called(local, "guest", "of local")

@@ -97,7 +97,7 @@ func TestDeadLetterCommands(t *testing.T) {
 	assert.Contains(t, r.exits(exitUsage, "dlq", "replay", "orders.dead", "--ttl", "soon"), "--ttl:")
 }
 
-// TestJSONHasWholeBodies: a program that reads JSON gets all of a body, or is told that it does not.
+// TestJSONHasWholeBodies: a program that reads JSON gets all of a body, or learns that it does not.
 func TestJSONHasWholeBodies(t *testing.T) {
 	r := startRunning(t)
 	ch := r.dead(0)

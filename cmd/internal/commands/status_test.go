@@ -148,7 +148,7 @@ func TestStatusNamesANewFolder(t *testing.T) {
 	assert.False(t, named(node.Status{}))
 }
 
-// TestStatusCountsSilencedAlerts, of which nobody is told otherwise.
+// TestStatusCountsSilencedAlerts, about which no notification is sent.
 func TestStatusCountsSilencedAlerts(t *testing.T) {
 	s := node.Status{}
 	s.Alerts.Silenced = 2

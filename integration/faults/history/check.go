@@ -9,7 +9,7 @@ import (
 )
 
 // clockSlack is how many µs the wall clock may disagree with the clock of a broker that
-// does not follow it: the wall clock may have been slewed meanwhile.
+// does not follow it: the wall clock may have been slewed in between.
 const clockSlack = 100_000
 
 // checker replays a log.

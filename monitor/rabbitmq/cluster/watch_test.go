@@ -34,7 +34,7 @@ func TestParseWatch(t *testing.T) {
 	require.Equal(t, []string{"retry-*", "*"}, patterns)
 	w, err = LoadWatch("observe:/jobs")
 	require.NoError(t, err)
-	require.Equal(t, "/jobs", w[0].Pattern, "with a mode it is no path")
+	require.Equal(t, "/jobs", w[0].Pattern, "with a mode it is not a path")
 }
 
 func TestParseWatchErrors(t *testing.T) {

@@ -455,7 +455,7 @@ func TestConsumersThatAreGoneAreNotOthers(t *testing.T) {
 	}
 }
 
-// TestAQueueThatIsDeclaredAgain: nothing that was held exists any more. What is published then is kept, and an application is not starved,
+// TestAQueueThatIsDeclaredAgain: nothing that was held still exists. What is published then is kept, and an application is not starved,
 // whether a consumer was there to be cancelled or not.
 func TestAQueueThatIsDeclaredAgain(t *testing.T) {
 	for _, f := range kinds() {

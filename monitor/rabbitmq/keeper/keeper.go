@@ -41,7 +41,7 @@ type Options struct {
 	MaxMessages   int           // held at most; 0 is 100,000
 	MaxBytes      int64         // of their bodies; 0 is 1 GiB. Bodies are held by RabbitMQ, not here
 	PerChannel    int           // 0 is 1,000
-	TakeRate      int           // messages per second at the start; 0 is 5,000, negative is no limit
+	TakeRate      int           // messages per second at the start; 0 is 5,000, negative means no limit
 	ProbeShare    float64       // lateness of messages of unknown age as a share of their TTL; 0 is 0.05
 	MaxWithoutTTL float64       // share of messages without TTL, from 1,000 messages on; 0 is 0.5, 1 any
 	StuckAfter    time.Duration // hold for 5 s a minute when other consumers have taken nothing for this long; 0 is never
