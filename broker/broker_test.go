@@ -19,7 +19,7 @@ import (
 
 func TestExpireReachesTheMiddleOfAQueueNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q, dlq := x.queue("q", deadLettersToDLQ), x.queue("dlq", nil)
 		x.publish("", "q", "hour", "3600000", nil)
 		x.publish("", "q", "short", "500", nil)
@@ -46,7 +46,7 @@ func TestExpireReachesTheMiddleOfAQueueNobodyReads(t *testing.T) {
 
 func TestExpiredIsNeverHandedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q, dlq := x.queue("q", deadLettersToDLQ), x.queue("dlq", nil)
 		for i, ttl := range []string{"10", "20", "", "30"} {
 			x.publish("", "q", fmt.Sprint(i), ttl, nil)
@@ -59,7 +59,7 @@ func TestExpiredIsNeverHandedOut(t *testing.T) {
 
 func TestUnackedIsHeldAndExpiresWhenItComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q, dlq := x.queue("q", deadLettersToDLQ), x.queue("dlq", nil)
 		x.publish("", "q", "m", "100", nil)
 		refs := x.deadlines()
@@ -79,7 +79,7 @@ func TestUnackedIsHeldAndExpiresWhenItComesBack(t *testing.T) {
 
 func TestTTLZeroIsDeliveredAtOnceOrExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q, dlq := x.queue("q", deadLettersToDLQ), x.queue("dlq", nil)
 		x.publish("", "q", "behind", "", nil)
 		x.publish("", "q", "nobody", "0", nil)
@@ -99,7 +99,7 @@ func TestLowerTTLWinsUnlessMessageFirst(t *testing.T) {
 		want       time.Duration
 	}{{broker.Lower, 100 * time.Millisecond}, {broker.MessageFirst, 10 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
-			x := newBench(t, broker.Options{TTLPrecedence: c.precedence})
+			x := newTestBroker(t, broker.Options{TTLPrecedence: c.precedence})
 			x.queue("q", amqp.Table{"x-message-ttl": int32(100)})
 			x.publish("", "q", "m", "10000", nil)
 			now := x.b.Now()
@@ -110,7 +110,7 @@ func TestLowerTTLWinsUnlessMessageFirst(t *testing.T) {
 
 func TestDeathsFoldByQueueAndReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		retry := x.queue("retry", amqp.Table{"x-message-ttl": int32(50), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "work"})
 		work := x.queue("work", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "retry"})
 		forged := amqp.Table{"x-death": []any{amqp.Table{"queue": "work", "reason": "rejected", "count": int64(40)}}}
@@ -146,7 +146,7 @@ func TestDeathsFoldByQueueAndReason(t *testing.T) {
 
 func TestCycleWithoutRejectionIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		a := x.queue("a", amqp.Table{"x-message-ttl": int32(10), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "b"})
 		b := x.queue("b", amqp.Table{"x-message-ttl": int32(10), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "a"})
 		x.publish("", "a", "m", "", nil)
@@ -165,7 +165,7 @@ func TestUnroutableDeadLetterIsParkedOrDropped(t *testing.T) {
 		parked     []string
 	}{{broker.Park, deadline.Parked, []string{"m"}}, {broker.Drop, deadline.Dropped, nil}} {
 		synctest.Test(t, func(t *testing.T) {
-			x := newBench(t, broker.Options{Unroutable: c.unroutable})
+			x := newTestBroker(t, broker.Options{Unroutable: c.unroutable})
 			x.queue("q", amqp.Table{"x-dead-letter-exchange": "missing"})
 			x.publish("", "q", "m", "10", nil)
 			time.Sleep(time.Second)
@@ -184,7 +184,7 @@ func TestUnroutableDeadLetterIsParkedOrDropped(t *testing.T) {
 }
 
 func TestMaxLengthDropsTheHead(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	args := amqp.Table{"x-max-length": int32(2), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"}
 	q, dlq := x.queue("q", args), x.queue("dlq", nil)
 	for i := range 4 {
@@ -198,7 +198,7 @@ func TestMaxLengthDropsTheHead(t *testing.T) {
 }
 
 func TestFullQueueRefusesInTheMiddleOfABatch(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", amqp.Table{"x-max-length": int32(2), "x-overflow": "reject-publish"})
 	for range 4 {
 		_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: []byte{0, 0}, Body: []byte("m")})
@@ -211,7 +211,7 @@ func TestFullQueueRefusesInTheMiddleOfABatch(t *testing.T) {
 
 // Dead letters of one batch keep the order in which they died, whatever of.
 func TestDeadLettersOfABatchKeepTheirOrder(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", amqp.Table{
 		"x-max-length-bytes": int32(10), "x-overflow": "reject-publish-dlx", "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 	dlq := x.queue("dlq", nil)
@@ -229,7 +229,7 @@ func TestDeadLettersOfABatchKeepTheirOrder(t *testing.T) {
 
 func TestUnusedQueueExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q := x.queue("q", amqp.Table{"x-expires": int32(1000), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 		dlq := x.queue("dlq", nil)
 		there := func() bool { _, err := x.vh.Queue("q"); return err == nil }
@@ -252,7 +252,7 @@ func TestUnusedQueueExpires(t *testing.T) {
 
 func TestFeedTellsAndLags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q := x.queue("q", nil)
 		x.deadlines() // subscribes
 		x.publish("", "q", "a", "100", nil)
@@ -286,7 +286,7 @@ func TestFeedTellsAndLags(t *testing.T) {
 }
 
 func TestQueueAndExchangeErrors(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.queue("q", amqp.Table{"x-message-ttl": int32(1000)})
 	declare := func(name string, args amqp.Table) func() error {
 		return func() error {
@@ -320,7 +320,7 @@ func TestQueueAndExchangeErrors(t *testing.T) {
 }
 
 func TestExpirationTexts(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.queue("q", nil)
 	for expiration, reason := range map[string]string{
 		"abc": "no_integer", "": "no_integer", "-": "no_integer", "-1": "{value_negative,-1}", "5.0": `{leftover_string,".0"}`,
@@ -338,7 +338,7 @@ func TestExpirationTexts(t *testing.T) {
 }
 
 func TestRoutesFollowTheTopology(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	a, b := x.queue("a", nil), x.queue("b", nil)
 	require.NoError(t, x.vh.DeclareExchange("in", broker.ExchangeDeclare{Kind: "topic", Args: amqp.Table{"alternate-exchange": "rest"}}))
 	require.NoError(t, x.vh.DeclareExchange("rest", broker.ExchangeDeclare{Kind: "fanout"}))
@@ -363,7 +363,7 @@ func TestRoutesFollowTheTopology(t *testing.T) {
 }
 
 func TestExclusiveQueueGoesWithItsOwner(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	owner, other := new(int), new(int)
 	_, err := x.vh.DeclareQueue(owner, "q", broker.QueueDeclare{Exclusive: true})
 	require.NoError(t, err)
@@ -378,7 +378,7 @@ func TestExclusiveQueueGoesWithItsOwner(t *testing.T) {
 
 func TestRedeclaredQueueIsNotExpiredByOldReferences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		x.queue("q", nil)
 		x.publish("", "q", "old", "10", nil)
 		old := x.deadlines()
@@ -398,7 +398,7 @@ func TestRedeclaredQueueIsNotExpiredByOldReferences(t *testing.T) {
 // that brought them is not journaled yet.
 func TestDeadLettersConsumedAtOnce(t *testing.T) {
 	for _, o := range []broker.Options{{}, {Store: store.Options{Dir: t.TempDir()}}} {
-		x := newBench(t, o)
+		x := newTestBroker(t, o)
 		q, dlq := x.durable("q", deadLettersToDLQ), x.durable("dlq", nil)
 		c := newSink(t, dlq, true)
 		body := strings.Repeat("x", 100_000) // a few fill a segment

@@ -83,7 +83,7 @@ type died struct {
 
 func newDied(t *testing.T) *died {
 	d := &died{t, broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}}
-	require.NoError(t, openBench(t, d.o).b.Close())
+	require.NoError(t, openTestBroker(t, d.o).b.Close())
 	return d
 }
 
@@ -218,7 +218,7 @@ func TestDefinitionsAreFoundAsTheyStood(t *testing.T) {
 	died := newDied(t)
 	for seed := range uint64(4) {
 		o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
-		x := openBench(t, o)
+		x := openTestBroker(t, o)
 		m := &meddler{x.b, rand.New(rand.NewPCG(seed, 5))}
 		for range 5 {
 			for range 40 {
@@ -235,7 +235,7 @@ func TestDefinitionsAreFoundAsTheyStood(t *testing.T) {
 
 func TestDefinitionsOfManyAtOnceAreFoundAsTheyStood(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
-	x, died := openBench(t, o), newDied(t)
+	x, died := openTestBroker(t, o), newDied(t)
 	for round := range uint64(5) {
 		var all sync.WaitGroup
 		for i := range uint64(6) {
@@ -268,7 +268,7 @@ const oldDocument = `{"version":1,
 // A folder of a version before starts as ever, and is kept in the new form from then on.
 func TestOldDefinitionsAreTaken(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	require.NoError(t, x.b.Close())
 	path := filepath.Join(o.Store.Dir, "definitions")
 	old := append([]byte("CURFEWD\n"), 1, 0, 0, 0, 0, 0, 0, 0)
@@ -276,7 +276,7 @@ func TestOldDefinitionsAreTaken(t *testing.T) {
 	binary.LittleEndian.PutUint32(old[12:], crc32.Checksum(old[16:], crc32.MakeTable(crc32.Castagnoli)))
 	require.NoError(t, os.WriteFile(path, old, 0o600))
 
-	x = openBench(t, o)
+	x = openTestBroker(t, o)
 	text := strings.Join(shape(x.b), "\n")
 	for _, part := range []string{
 		"vhost {Name:v Description: Tags:[] DefaultQueueType: Metadata:{Description:d Tags:[x] DefaultQueueType: Protected:false}} map[max-queues:9]", "incarnation v/q 77",

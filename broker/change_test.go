@@ -49,7 +49,7 @@ func exported(t *testing.T, b *broker.Broker) string {
 // TestImportThatCannotBeSaved: nothing of it is there, before a crash and after.
 func TestImportThatCannotBeSaved(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	died := newDied(t)
 	x.durable("there", nil)
 	free := x.fillDefinitions(o.Store.Dir)
@@ -87,7 +87,7 @@ func TestImportThatCannotBeSaved(t *testing.T) {
 // TestImportThatFailsLate: whatever is found wrong, and wherever, nothing is taken.
 func TestImportThatFailsLate(t *testing.T) {
 	o := broker.Options{Ceilings: broker.Ceilings{Queues: 5, Exchanges: 5, Bindings: 5}}
-	x := newBench(t, o)
+	x := newTestBroker(t, o)
 	before := exported(t, x.b)
 	for want, spoil := range map[string]func(*definitions.Document){
 		"queue limit in vhost '/' (5) is reached": func(d *definitions.Document) {
@@ -122,7 +122,7 @@ func TestImportThatFailsLate(t *testing.T) {
 // TestImportUnderHigherCeilings: what the configuration allows can be imported beside.
 func TestImportUnderHigherCeilings(t *testing.T) {
 	const most = 10_050 // above the default
-	x := newBench(t, broker.Options{Ceilings: broker.Ceilings{Exchanges: most}})
+	x := newTestBroker(t, broker.Options{Ceilings: broker.Ceilings{Exchanges: most}})
 	d := &definitions.Document{}
 	for i := range most {
 		d.Exchanges = append(d.Exchanges, definitions.Exchange{Name: fmt.Sprint(i), VHost: "/", Type: "fanout"})
@@ -140,7 +140,7 @@ func TestImportUnderHigherCeilings(t *testing.T) {
 // is saved.
 func TestImportsAmongOthers(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
-	x, died := openBench(t, o), newDied(t)
+	x, died := openTestBroker(t, o), newDied(t)
 	for round := range uint64(3) {
 		var all sync.WaitGroup
 		for i := range uint64(4) {

@@ -15,12 +15,12 @@ import (
 
 // withOffset runs fn in virtual time with a broker whose clock was that far ahead of the
 // wall clock when it began; fn may set the wall clock.
-func withOffset(t *testing.T, ahead time.Duration, o broker.Options, fn func(x *bench, wall *time.Duration)) {
+func withOffset(t *testing.T, ahead time.Duration, o broker.Options, fn func(x *testBroker, wall *time.Duration)) {
 	synctest.Test(t, func(t *testing.T) {
 		var set time.Duration
 		o.Clock = func() int64 { return wallClock() + int64(ahead) }
 		o.Wall = func() int64 { return wallClock() + int64(set) }
-		fn(newBench(t, o), &set)
+		fn(newTestBroker(t, o), &set)
 	})
 }
 
@@ -31,7 +31,7 @@ var offsets = []time.Duration{0, 12 * time.Hour, -12 * time.Hour, 300 * time.Mic
 func TestAbsoluteTimesAreTheWallClocks(t *testing.T) {
 	for _, ahead := range offsets {
 		var r recorded
-		withOffset(t, ahead, broker.Options{Expiries: r.stream()}, func(x *bench, _ *time.Duration) {
+		withOffset(t, ahead, broker.Options{Expiries: r.stream()}, func(x *testBroker, _ *time.Duration) {
 			start := time.Now()
 			x.queue("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
 			dead, scheduled, replies := x.queue("dead", nil), x.queue("scheduled", nil), x.queue("replies", nil)
@@ -80,7 +80,7 @@ func TestAbsoluteTimesAreTheWallClocks(t *testing.T) {
 // TestAbsoluteTimesFollowTheWallClock: each is converted by what the wall clock says when
 // it is given. Times to live do not notice.
 func TestAbsoluteTimesFollowTheWallClock(t *testing.T) {
-	withOffset(t, 0, broker.Options{}, func(x *bench, set *time.Duration) {
+	withOffset(t, 0, broker.Options{}, func(x *testBroker, set *time.Duration) {
 		x.queue("q", nil)
 		*set = 12 * time.Hour
 		assert.Equal(t, -12*time.Hour, x.b.ClockOffset())
@@ -98,7 +98,7 @@ func TestAbsoluteTimesFollowTheWallClock(t *testing.T) {
 
 func TestAbsoluteTimesHaveLimitsByTheWallClock(t *testing.T) {
 	for _, ahead := range offsets {
-		withOffset(t, ahead, broker.Options{}, func(x *bench, _ *time.Duration) {
+		withOffset(t, ahead, broker.Options{}, func(x *testBroker, _ *time.Duration) {
 			x.queue("q", nil)
 			tenYears := time.Now().UnixMilli() + broker.MaxTTLMillis
 			p := amqp.Properties{Headers: amqp.Table{"x-expires-at": tenYears - 1}}
@@ -113,11 +113,11 @@ func TestAbsoluteTimesHaveLimitsByTheWallClock(t *testing.T) {
 }
 
 func TestNoInstantStaysNone(t *testing.T) {
-	withOffset(t, 12*time.Hour, broker.Options{}, func(x *bench, _ *time.Duration) {
+	withOffset(t, 12*time.Hour, broker.Options{}, func(x *testBroker, _ *time.Duration) {
 		assert.Zero(t, x.b.UnixMillis(0))
 		assert.Zero(t, x.b.Instant(0))
 	})
-	withOffset(t, -12*time.Hour, broker.Options{}, func(x *bench, _ *time.Duration) {
+	withOffset(t, -12*time.Hour, broker.Options{}, func(x *testBroker, _ *time.Duration) {
 		assert.EqualValues(t, 1, x.b.Instant(1), "an instant, and long past")
 	})
 }

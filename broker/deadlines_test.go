@@ -17,7 +17,7 @@ import (
 
 // TestNothingExpiresWithTTLOff: whatever says that a message is to expire is checked, and not in force.
 func TestNothingExpiresWithTTLOff(t *testing.T) {
-	inBubble(t, broker.Options{TTLOff: true}, func(x *bench) {
+	inBubble(t, broker.Options{TTLOff: true}, func(x *testBroker) {
 		x.queue("dlq", nil)
 		q := x.queue("q", amqp.Table{"x-message-ttl": 1000, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 		plain := x.queue("plain", nil)
@@ -50,7 +50,7 @@ func TestNothingExpiresWithTTLOff(t *testing.T) {
 // TestTTLOffTakesDeadlinesOff: what was queued in a run without expiry does not expire later either.
 func TestTTLOffTakesDeadlinesOff(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("q", amqp.Table{"x-message-ttl": 3_600_000})
 	x.publishPersistent("", "q", "before", "")
 	require.Len(t, x.deadlines(), 1)
@@ -73,11 +73,11 @@ func TestDueAtTheStartWithoutMonitor(t *testing.T) {
 	var now atomic.Int64
 	now.Store(1_900_000_000_000 * 1e6)
 	o := broker.Options{Clock: now.Load, Store: store.Options{Dir: t.TempDir()}}
-	open := func() *bench {
+	open := func() *testBroker {
 		b, err := broker.New(o)
 		require.NoError(t, err)
 		vh, _ := b.VHost("/")
-		return &bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
+		return &testBroker{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
 	}
 	x := open()
 	x.durable("dlq", nil)

@@ -19,14 +19,14 @@ import (
 )
 
 // inBubble runs fn with a broker in virtual time.
-func inBubble(t *testing.T, o broker.Options, fn func(x *bench)) {
+func inBubble(t *testing.T, o broker.Options, fn func(x *testBroker)) {
 	synctest.Test(t, func(t *testing.T) {
 		o.Clock = wallClock
 		b, err := broker.New(o)
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, b.Close()) })
 		vh, _ := b.VHost("/")
-		fn(&bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")})
+		fn(&testBroker{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")})
 	})
 }
 
@@ -37,7 +37,7 @@ func after(d time.Duration) {
 }
 
 func TestDelayedMessageIsRoutedWhenDue(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{
 			Kind: "x-delayed-message", Args: amqp.Table{"x-delayed-type": "topic"},
 		}))
@@ -68,7 +68,7 @@ func TestDelayedMessageIsRoutedWhenDue(t *testing.T) {
 }
 
 func TestDelaysThatAreNone(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", nil)
 		for i, headers := range []amqp.Table{
 			{"x-delay": int32(0)}, {"x-delay": int32(-500)}, {"x-delay": "-1"}, {"x-delay": 0.9},
@@ -81,7 +81,7 @@ func TestDelaysThatAreNone(t *testing.T) {
 }
 
 func TestTimesThatAreRefused(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.queue("q", nil)
 	tooFar := time.Now().Add(11 * 365 * 24 * time.Hour)
 	for _, c := range []struct {
@@ -106,7 +106,7 @@ func TestTimesThatAreRefused(t *testing.T) {
 }
 
 func TestTimeToLiveOfADelayedMessageCountsFromItsTime(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", amqp.Table{"x-message-ttl": int32(400)})
 		x.publish("", "q", "a", "600000", amqp.Table{"x-delay": int32(1000)})
 		x.publish("", "q", "b", "100", amqp.Table{"x-delay": int32(1000)})
@@ -126,7 +126,7 @@ func TestTimeToLiveOfADelayedMessageCountsFromItsTime(t *testing.T) {
 }
 
 func TestDelayedMessageThatIsMandatoryIsNotReturned(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		p := amqp.Properties{Headers: amqp.Table{"x-delay": int32(10)}}
 		m := broker.Publication{RoutingKey: []byte("nowhere"), Properties: p.Append(nil)}
 		routed, err := x.p.Add(&m)
@@ -143,7 +143,7 @@ func TestDelayedMessageThatIsMandatoryIsNotReturned(t *testing.T) {
 }
 
 func TestCancelDelayed(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", nil)
 		for i := range 5000 {
 			x.publish("", "q", fmt.Sprint(i), "", amqp.Table{"x-delay": int32(1000 + i%7)})
@@ -167,7 +167,7 @@ func TestCancelDelayed(t *testing.T) {
 
 func TestDelayedMessagesOutliveARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("q", nil)
 	send := func(body string, mode uint8, delay int32) {
 		p := amqp.Properties{DeliveryMode: mode, Headers: amqp.Table{"x-delay": delay}}
@@ -203,7 +203,7 @@ func TestDelayedMessagesOutliveARestart(t *testing.T) {
 // A publisher who was told that nothing can be saved is not told otherwise before it is.
 func TestDelayedMessageWaitsForItsQueueToBeSaved(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("q", nil)
 	free := x.fillDefinitions(o.Store.Dir)
 	p := amqp.Properties{DeliveryMode: 2, Headers: amqp.Table{"x-delay": int64(3_600_000)}}
@@ -224,7 +224,7 @@ func TestDelayedMessageWaitsForItsQueueToBeSaved(t *testing.T) {
 }
 
 func TestDelayedMessagesGoWithTheirVirtualHost(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		vh, _, err := x.b.PutVHost("v", broker.VHostMetadata{})
 		require.NoError(t, err)
 		require.NoError(t, x.b.SetPermission(access.Permission{VHost: "v", User: "guest", Configure: ".*", Write: ".*", Read: ".*"}))
@@ -243,7 +243,7 @@ func TestDelayedMessagesGoWithTheirVirtualHost(t *testing.T) {
 func TestDelayedMessagesComeInTheOrderOfTheirTimes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		delays := rapid.SliceOfN(rapid.Int32Range(1, 50), 1, 600).Draw(rt, "delays")
-		inBubble(t, broker.Options{}, func(x *bench) {
+		inBubble(t, broker.Options{}, func(x *testBroker) {
 			q := x.queue("q", nil)
 			type sent struct {
 				at   int32
@@ -281,7 +281,7 @@ func TestDelayedMessageGoesToTheExchangeOfItsName(t *testing.T) {
 		"internal":          {broker.ExchangeDeclare{Kind: "fanout", Internal: true}, nil},
 		"with an alternate": {broker.ExchangeDeclare{Kind: "headers", Args: amqp.Table{"alternate-exchange": "amq.fanout"}}, []string{"rest"}},
 	} {
-		inBubble(t, broker.Options{}, func(x *bench) {
+		inBubble(t, broker.Options{}, func(x *testBroker) {
 			queues := []string{"bound", "other", "rest"}
 			for _, q := range queues {
 				x.queue(q, nil)
@@ -323,7 +323,7 @@ func TestDelayedMessageGoesToTheExchangeOfItsName(t *testing.T) {
 }
 
 // rights makes a user with these permissions.
-func (x *bench) rights(name string, p access.Permission) *broker.Rights {
+func (x *testBroker) rights(name string, p access.Permission) *broker.Rights {
 	p.User, p.VHost = name, "/"
 	require.NoError(x.t, x.b.PutUser(access.User{Name: name}))
 	require.NoError(x.t, x.b.SetPermission(p))

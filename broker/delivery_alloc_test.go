@@ -18,7 +18,7 @@ const fewAllocations = 200.0
 
 // TestDeliveryAndAckAllocateNothing: 64 messages are published, delivered and acked.
 func TestDeliveryAndAckAllocateNothing(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", nil)
 	k := &taker{prefetch: 64, silent: true}
 	k.c.Sink = k
@@ -67,7 +67,7 @@ func TestExpiryAllocatesNothing(t *testing.T) {
 					}
 				})
 			}
-			x := newBench(t, o)
+			x := newTestBroker(t, o)
 			q, dlq := x.queue("q", c.args), x.queue("dlq", nil)
 			taken := new(taker)
 			taken.c.Sink, taken.c.NoAck = discard{}, true

@@ -23,7 +23,7 @@ func bodiesOf(found []broker.Browsed) (bodies []string) {
 
 func TestBrowseTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q := x.queue("q", amqp.Table{"x-max-priority": 3})
 		for i := range 5 {
 			x.publish("", "q", fmt.Sprint("m", i), "1000", amqp.Table{"n": int32(i)})
@@ -71,7 +71,7 @@ func TestBrowseTakesNothing(t *testing.T) {
 }
 
 func TestBrowseGoesOnOverPages(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", nil)
 	const n = 10_000
 	for i := range n {
@@ -93,7 +93,7 @@ func TestBrowseGoesOnOverPages(t *testing.T) {
 }
 
 func TestCounts(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", nil)
 	x.publish("", "q", "m1", "", nil)
 	x.publish("", "q", "m2", "", nil)
@@ -132,7 +132,7 @@ func TestCounts(t *testing.T) {
 }
 
 func TestExchangeCountsStartAgainWithTheExchange(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	declare := func() { require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout"})) }
 	declare()
 	x.publish("x", "", "m", "", nil)

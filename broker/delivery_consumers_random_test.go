@@ -88,7 +88,7 @@ func TestConsumersComeAndGo(t *testing.T) {
 
 func comeAndGo(t *testing.T, args amqp.Table) {
 	const messages, clients = 1000, 4
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.durable("q", args)
 	var mu sync.Mutex
 	acked, left := map[string]int{}, messages

@@ -68,7 +68,7 @@ func (k *taker) settle(how broker.Settlement) {
 }
 
 // consume starts a consumer with arguments.
-func (x *bench) consume(q *broker.Queue, prefetch int, args amqp.Table) *taker {
+func (x *testBroker) consume(q *broker.Queue, prefetch int, args amqp.Table) *taker {
 	k := &taker{prefetch: prefetch}
 	k.c.Sink, k.c.Args = k, args
 	require.NoError(x.t, q.Consume(&k.c))
@@ -76,14 +76,14 @@ func (x *bench) consume(q *broker.Queue, prefetch int, args amqp.Table) *taker {
 	return k
 }
 
-func (x *bench) publishAll(q string, n int) {
+func (x *testBroker) publishAll(q string, n int) {
 	for i := range n {
 		x.publish("", q, fmt.Sprint(i), "", nil)
 	}
 }
 
 func TestHigherPriorityConsumersAreServedFirst(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", nil)
 	low := x.consume(q, 10, nil)
 	high := []*taker{x.consume(q, 2, amqp.Table{"x-priority": int8(5)}), x.consume(q, 2, amqp.Table{"x-priority": int64(5)})}
@@ -105,7 +105,7 @@ func TestHigherPriorityConsumersAreServedFirst(t *testing.T) {
 }
 
 func TestConsumePriorityMustBeANumber(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", nil)
 	err := q.Consume(&broker.Consumer{Args: amqp.Table{"x-priority": "high"}})
 	assert.Equal(t, uint16(amqp.PreconditionFailed), code(err))
@@ -122,7 +122,7 @@ func statuses(takers ...*taker) (all []broker.Status) {
 }
 
 func TestSingleActiveConsumerOfAClassicQueue(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", singleActive)
 	first, second := x.consume(q, 2, nil), x.consume(q, 2, nil)
 	third := x.consume(q, 2, amqp.Table{"x-priority": int32(9)})
@@ -148,7 +148,7 @@ func TestSingleActiveConsumerOfAClassicQueue(t *testing.T) {
 }
 
 func TestSingleActiveConsumerOfAQuorumQueue(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.quorum("q", amqp.Table{"x-single-active-consumer": true})
 	low := x.consume(q, 3, nil)
 	x.publishAll("q", 2)
@@ -168,7 +168,7 @@ func TestSingleActiveConsumerOfAQuorumQueue(t *testing.T) {
 }
 
 func TestExclusiveConsumers(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	refused := "ACCESS_REFUSED - queue 'q' in vhost '/' in exclusive use"
 	q := x.queue("q", nil)
 	owner := &broker.Consumer{Exclusive: true, Sink: &taker{}}

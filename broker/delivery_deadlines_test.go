@@ -11,7 +11,7 @@ import (
 )
 
 func TestEachDueAndLook(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", amqp.Table{"x-max-priority": 2})
 	for range 3000 {
 		x.publish("", "q", "other", "", nil)

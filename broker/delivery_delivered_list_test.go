@@ -17,7 +17,7 @@ import (
 
 // redelivered lists what is ready, a star at those marked redelivered, and leaves it
 // there.
-func (x *bench) redelivered(name string) (all []string) {
+func (x *testBroker) redelivered(name string) (all []string) {
 	q, err := x.vh.Queue(name)
 	require.NoError(x.t, err)
 	for {
@@ -34,7 +34,7 @@ func (x *bench) redelivered(name string) (all []string) {
 
 func TestRedeliveredAfterAStop(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	q := x.durable("q", amqp.Table{"x-max-priority": int32(2)})
 	x.durable("untouched", nil)
 	for i := range 6 {
@@ -66,7 +66,7 @@ func TestRedeliveredAfterAStop(t *testing.T) {
 // been.
 func TestRedeliveredAfterACrash(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	q := x.durable("q", nil)
 	for i := range 3 {
 		x.publishPersistent("", "q", fmt.Sprint(i), "")
@@ -75,7 +75,7 @@ func TestRedeliveredAfterACrash(t *testing.T) {
 	for range 2 {
 		crashed := broker.Options{Store: store.Options{Dir: filepath.Join(t.TempDir(), "crashed")}}
 		require.NoError(t, os.CopyFS(crashed.Store.Dir, os.DirFS(o.Store.Dir)))
-		y := openBench(t, crashed)
+		y := openTestBroker(t, crashed)
 		assert.Equal(t, []string{"0*", "1*", "2*"}, y.redelivered("q"))
 		require.NoError(t, y.b.Close())
 		x = restarted(t, o, x.b) // cleanly, but it is the crash after it that counts
@@ -86,7 +86,7 @@ func TestRedeliveredAfterACrash(t *testing.T) {
 // A rejected message that no target took was delivered once, and comes again.
 func TestRetainedDeadLettersAreMarkedRedelivered(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	q := x.quorum("q", atLeastOnce("missing", nil))
 	for range 6 {
 		x.publishPersistent("", "q", "m", "")

@@ -38,7 +38,7 @@ func (r *recorded) take(batch []deadline.Expiry) {
 	}
 }
 
-func (x *bench) publishNamed(to, id, expiration string) {
+func (x *testBroker) publishNamed(to, id, expiration string) {
 	p := amqp.Properties{Expiration: expiration, MessageID: id}
 	_, err := x.p.Add(&broker.Publication{RoutingKey: []byte(to), Properties: p.Append(nil)})
 	require.NoError(x.t, err)
@@ -48,7 +48,7 @@ func (x *bench) publishNamed(to, id, expiration string) {
 func TestEveryExpiryIsRecordedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recorded
-		x := newBench(t, broker.Options{Expiries: r.stream()})
+		x := newTestBroker(t, broker.Options{Expiries: r.stream()})
 		dropping := x.queue("dropping", nil)
 		x.queue("dying", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
 		x.queue("dead", nil)
@@ -94,7 +94,7 @@ func TestOtherDeathsAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var expired, died recorded
 		stream := expired.stream()
-		x := newBench(t, broker.Options{Expiries: stream})
+		x := newTestBroker(t, broker.Options{Expiries: stream})
 		dying := x.queue("dying", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead", "x-max-length": int32(1)})
 		x.queue("dead", nil)
 		lost := x.queue("lost", amqp.Table{"x-dead-letter-exchange": "none"})

@@ -80,7 +80,7 @@ func (w *worker) done() int {
 
 // pressed is a broker with publishers that flow slows down.
 type pressed struct {
-	*bench
+	*testBroker
 	ctx       context.Context // of the workers
 	working   sync.WaitGroup
 	processor processor
@@ -135,7 +135,7 @@ func (x *pressed) flood(r *broker.Rights, d time.Duration, queues ...*broker.Que
 func underPressure(t *testing.T, fn func(x *pressed, r *broker.Rights)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		x := &pressed{bench: newBench(t, broker.Options{}), ctx: ctx}
+		x := &pressed{testBroker: newTestBroker(t, broker.Options{}), ctx: ctx}
 		defer x.working.Wait()
 		defer stop()
 		r := x.b.RightsOf("guest", "/")
@@ -225,7 +225,7 @@ func TestPublishersToOtherQueuesDoNotWait(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			second := &pressed{bench: x.bench}
+			second := &pressed{testBroker: x.testBroker}
 			paused, _ := second.flood(neighbour, 2*time.Second, other)
 			assert.Zero(t, paused)
 		}()

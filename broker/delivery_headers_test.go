@@ -25,7 +25,7 @@ func forged() amqp.Table {
 }
 
 func TestDeliveryShowsWhatIsInForce(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", amqp.Table{"x-delivery-deadline": true, "x-lock-duration": int32(1000), "x-message-ttl": int32(5000)})
 		start := time.Now().UnixMilli()
 		x.publish("", "q", "m", "9000", forged())
@@ -61,7 +61,7 @@ func TestDeliveryShowsWhatIsInForce(t *testing.T) {
 }
 
 func TestDeliveryWithoutLockOrDeadlineShowsNone(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", amqp.Table{"x-delivery-deadline": true, "x-lock-duration": int32(1000)})
 		start := time.Now().UnixMilli()
 		x.publish("", "q", "m", "", nil)
@@ -77,7 +77,7 @@ func TestDeliveryWithoutLockOrDeadlineShowsNone(t *testing.T) {
 
 // TestDeadlineHeaderIsNotDeadLettered: a dead letter is the message as it was published.
 func TestDeadlineHeaderIsNotDeadLettered(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", amqp.Table{"x-delivery-deadline": true, "x-remaining-expiration": true, "x-dead-letter-queue": true})
 		x.publish("", "q", "m", "9000", amqp.Table{"a": "b"})
 		after(time.Second)
@@ -97,7 +97,7 @@ func TestDeadlineHeaderIsNotDeadLettered(t *testing.T) {
 
 // TestRemainingExpiration: what is left is rounded up, is never 0, and is not there where the message has no deadline.
 func TestRemainingExpiration(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", amqp.Table{"x-remaining-expiration": true})
 		get := func() amqp.Properties {
 			m, ok := x.get(q, true)
@@ -123,7 +123,7 @@ func TestRemainingExpiration(t *testing.T) {
 }
 
 func TestRemainingExpirationByPolicy(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q, not := x.queue("q", nil), x.queue("q2", amqp.Table{"x-remaining-expiration": false})
 		left := func(q *broker.Queue) string {
 			x.publish("", q.Name(), "m", "1000", nil)
@@ -142,7 +142,7 @@ func TestRemainingExpirationByPolicy(t *testing.T) {
 
 // TestShowingAllocatesLittle: what asks for it needs next to no memory for each message.
 func TestShowingAllocatesLittle(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", amqp.Table{"x-delivery-deadline": true, "x-remaining-expiration": true, "x-lock-duration": int32(60_000)})
 	p := amqp.Properties{DeliveryMode: 1, Expiration: "100000", Headers: amqp.Table{"trace": "0123456789", "x-lock-token": "mine"}}
 	m := broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil), Body: []byte("body")}
@@ -166,7 +166,7 @@ func TestShowingAllocatesLittle(t *testing.T) {
 }
 
 func TestNeverIsTheLargestSpan(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		for name, never := range map[string]int64{"timespan": 922_337_203_685_477, "int64": math.MaxInt64} {
 			q := x.queue(name, amqp.Table{"x-message-ttl": never, "x-expires": never, "x-auto-delete-on-idle": never})
 			require.NoError(t, x.vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": never}}))
@@ -194,7 +194,7 @@ func TestNeverIsTheLargestSpan(t *testing.T) {
 }
 
 func TestOtherLargeSpansAreRefused(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	for _, arg := range []string{"x-message-ttl", "x-expires", "x-auto-delete-on-idle", "x-lock-duration"} {
 		for _, large := range []int64{315_360_000_001, 922_337_203_685_476, 922_337_203_685_478, math.MaxInt64 - 1} {
 			_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{arg: large}})
@@ -210,7 +210,7 @@ func TestOtherLargeSpansAreRefused(t *testing.T) {
 // TestInstantHeadersOutliveARestart: also of a message that was moved in as a dead letter.
 func TestInstantHeadersOutliveARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}, Clock: wallClock}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("q", amqp.Table{"x-delivery-deadline": true})
 	from := x.durable("from", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"})
 	began := time.Now().UnixMilli()

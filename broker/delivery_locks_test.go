@@ -46,7 +46,7 @@ func (k *locker) losses() []queue.Seq {
 	return slices.Clone(k.lost)
 }
 
-func (x *bench) locker(q *broker.Queue, prefetch int) *locker {
+func (x *testBroker) locker(q *broker.Queue, prefetch int) *locker {
 	k := &locker{taker: taker{prefetch: prefetch}}
 	k.c.Sink = k
 	require.NoError(x.t, q.Consume(&k.c))
@@ -56,7 +56,7 @@ func (x *bench) locker(q *broker.Queue, prefetch int) *locker {
 
 func TestLocksLapse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q := x.quorum("q", amqp.Table{"x-lock-duration": int32(1000)})
 		slow := x.locker(q, 3)
 		x.publishAll("q", 3)
@@ -90,7 +90,7 @@ func TestLocksLapse(t *testing.T) {
 // queue yet counts, whatever the time.
 func TestLockYieldsToASettlementOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q := x.queue("q", amqp.Table{"x-lock-duration": int32(1000)})
 		k := x.locker(q, 1)
 		x.publishAll("q", 1)
@@ -107,7 +107,7 @@ func TestLockYieldsToASettlementOnItsWay(t *testing.T) {
 
 func TestLapsedMessageExpiresAtItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		dlq := x.queue("dlq", nil)
 		q := x.queue("q", amqp.Table{"x-lock-duration": int32(1000), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 		x.locker(q, 1)
@@ -122,7 +122,7 @@ func TestLapsedMessageExpiresAtItsDeadline(t *testing.T) {
 
 func TestLockOfAGet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q := x.quorum("q", amqp.Table{"x-lock-duration": int32(1000)})
 		x.publishAll("q", 1)
 		m, _ := x.get(q, false)
@@ -136,7 +136,7 @@ func TestLockOfAGet(t *testing.T) {
 }
 
 func TestLockDurationOfAPolicy(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q, short := x.queue("q", nil), x.queue("q.short", amqp.Table{"x-lock-duration": int32(500)})
 		for _, body := range []string{"1", "2", "3", "4"} {
 			x.publish("", "q", body, "", nil)
@@ -174,7 +174,7 @@ func TestLockDurationOfAPolicy(t *testing.T) {
 
 // TestSettledLocksAreForgotten, though the policy that made them has gone.
 func TestSettledLocksAreForgotten(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", nil)
 		x.govern(policy.Definition{"lock-duration": int64(1000)})
 		x.publish("", "q", "m", "", nil)

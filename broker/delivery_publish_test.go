@@ -16,7 +16,7 @@ import (
 // dead letters; a classic queue beside it does not.
 func TestQuorumQueueKeepsTransientMessages(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.quorum("quorum", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "classic"})
 	classic := x.durable("classic", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "quorum"})
 	for _, name := range []string{"quorum", "classic"} {
@@ -52,7 +52,7 @@ func TestQuorumQueueKeepsTransientMessages(t *testing.T) {
 }
 
 func TestRefusalsOfTwoFullQueuesAreInOrder(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	full := amqp.Table{"x-max-length": int32(0), "x-overflow": "reject-publish"}
 	x.queue("a", full)
 	x.queue("b", full)

@@ -16,7 +16,7 @@ import (
 )
 
 // events reads what the feed has.
-func (x *bench) events() []deadline.Event {
+func (x *testBroker) events() []deadline.Event {
 	buf := make([]deadline.Event, 64)
 	n, lagged, err := x.b.Deadlines().Events(x.t.Context(), buf)
 	require.NoError(x.t, err)
@@ -25,7 +25,7 @@ func (x *bench) events() []deadline.Event {
 }
 
 // one is the only message with a deadline.
-func (x *bench) one() deadline.Ref {
+func (x *testBroker) one() deadline.Ref {
 	x.t.Helper()
 	refs := x.deadlines()
 	require.Len(x.t, refs, 1)
@@ -34,7 +34,7 @@ func (x *bench) one() deadline.Ref {
 
 func TestReschedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q := x.queue("q", nil)
 		x.deadlines() // subscribes
 		x.publish("", "q", "m", "1000", nil)
@@ -74,7 +74,7 @@ func TestReschedule(t *testing.T) {
 
 func TestFireNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q := x.queue("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 		dlq := x.queue("dlq", nil)
 		x.publish("", "q", "first", "", nil)
@@ -108,7 +108,7 @@ func TestFireNow(t *testing.T) {
 
 func TestRescheduleOfAHeldMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q := x.queue("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 		dlq := x.queue("dlq", nil)
 		x.publish("", "q", "m", "1000", nil)
@@ -131,7 +131,7 @@ func TestRescheduleOfAHeldMessage(t *testing.T) {
 
 func TestNewDeadlinesOutliveARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("q", nil)
 	for _, body := range []string{"later", "never", "fired", "as it was"} {
 		x.publishPersistent("", "q", body, "3600000")
@@ -155,7 +155,7 @@ func TestNewDeadlinesOutliveARestart(t *testing.T) {
 // A message that fails again and again is not given more tries by restarts.
 func TestFailedDeliveriesOutliveARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("dlq", nil)
 	q := x.durable("q", amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": int32(2), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 	x.publishPersistent("", "q", "m", "")

@@ -20,7 +20,7 @@ import (
 // retaining is a queue that dead-letters at least once, to a small queue and to one that
 // comes and goes, under policies that change.
 type retaining struct {
-	*bench
+	*testBroker
 	o         broker.Options
 	rng       *rand.Rand
 	sent      int
@@ -53,7 +53,7 @@ func newRetaining(t *testing.T, seed uint64) *retaining {
 	if seed%16 == 1 {
 		x.o.Store = store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 16}
 	}
-	x.bench = openBench(t, x.o)
+	x.testBroker = openTestBroker(t, x.o)
 	require.NoError(t, x.vh.DeclareExchange("dead", broker.ExchangeDeclare{Kind: "fanout", Durable: true}))
 	x.quorum("q", amqp.Table{"x-max-length": int32(30)})
 	x.target("small")
@@ -169,7 +169,7 @@ func (x *retaining) comeAndGo() {
 func (x *retaining) restart() {
 	if x.o.Store.Dir != "" && x.rng.IntN(3) == 0 {
 		x.restarted = true
-		x.bench = restarted(x.t, x.o, x.b)
+		x.testBroker = restarted(x.t, x.o, x.b)
 	}
 }
 
@@ -177,7 +177,7 @@ func (x *retaining) finish() {
 	x.leadTo("dead")
 	synctest.Wait()
 	for range 2 * len(x.accepted) {
-		if q := x.the("q"); q.Retained.Count()+x.bench.ready(q) == 0 {
+		if q := x.the("q"); q.Retained.Count()+x.testBroker.ready(q) == 0 {
 			break
 		}
 		x.settle(broker.Reject)
@@ -191,7 +191,7 @@ func (x *retaining) finish() {
 	x.collect(1)
 	q := x.the("q")
 	require.Zero(x.t, q.Retained.Count())
-	require.Zero(x.t, x.bench.ready(q))
+	require.Zero(x.t, x.testBroker.ready(q))
 	for _, body := range x.accepted {
 		ends := x.acked[body] + x.arrived[body]
 		if x.restarted {

@@ -27,7 +27,7 @@ func atLeastOnce(dlx string, more amqp.Table) amqp.Table {
 	return args
 }
 
-func (x *bench) rejectAll(q *broker.Queue) {
+func (x *testBroker) rejectAll(q *broker.Queue) {
 	for {
 		m, ok := x.get(q, false)
 		if !ok {
@@ -41,7 +41,7 @@ var oneMessage = amqp.Table{"x-max-length": int32(1), "x-overflow": "reject-publ
 
 func TestDeadLetterStaysUntilItsTargetTakesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		full := x.queue("full", oneMessage)
 		q := x.quorum("q", atLeastOnce("", amqp.Table{"x-dead-letter-routing-key": "full"}))
 		x.publish("", "full", "in the way", "", nil)
@@ -74,7 +74,7 @@ func TestDeadLetterStaysUntilItsTargetTakesIt(t *testing.T) {
 // hour leave the disk alone.
 func TestNothingIsWrittenForAFullTarget(t *testing.T) {
 	dir := t.TempDir()
-	inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *bench) {
+	inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *testBroker) {
 		full := x.durable("full", oneMessage)
 		q := x.quorum("q", atLeastOnce("", amqp.Table{"x-dead-letter-routing-key": "full"}))
 		x.publish("", "full", "in the way", "", nil)
@@ -102,7 +102,7 @@ func TestNothingIsWrittenForAFullTarget(t *testing.T) {
 
 func TestDeadLetterGoesToEachTargetOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		full, free := x.queue("full", oneMessage), x.queue("free", nil)
 		for _, name := range []string{"full", "free"} {
 			require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: name}))
@@ -128,7 +128,7 @@ func TestDeadLetterGoesToEachTargetOnce(t *testing.T) {
 
 func TestDeadLetterWaitsForItsExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q := x.quorum("q", atLeastOnce("later", amqp.Table{"x-max-length": int32(2)}))
 		x.publishAll("q", 2)
 		x.rejectAll(q)
@@ -152,7 +152,7 @@ func TestDeadLetterWaitsForItsExchange(t *testing.T) {
 
 func TestRetainedDeadLettersFollowPolicies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q, full, dlq := x.quorum("q", amqp.Table{}), x.queue("full", oneMessage), x.queue("dlq", nil)
 		for _, name := range []string{"full", "dlq"} {
 			require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: name}))
@@ -186,7 +186,7 @@ func TestRetainedDeadLettersFollowPolicies(t *testing.T) {
 // Twenty thousand dead letters do not wait a second for every few of them.
 func TestRetainedFollowAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q := x.quorum("q", atLeastOnce("", amqp.Table{"x-dead-letter-routing-key": "later"}))
 		x.publishAll("q", 2000)
 		x.rejectAll(q)
@@ -200,7 +200,7 @@ func TestRetainedFollowAtOnce(t *testing.T) {
 
 func TestRetainedDeadLettersOutliveARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 16}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("full", oneMessage)
 	busy := x.durable("busy", nil)
 	q := x.quorum("q", atLeastOnce("", amqp.Table{"x-dead-letter-routing-key": "full"}))
@@ -221,7 +221,7 @@ func TestRetainedDeadLettersOutliveARestart(t *testing.T) {
 }
 
 func TestRetainedDeadLettersGoWithTheirQueue(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.quorum("q", atLeastOnce("missing", nil))
 	x.publishAll("q", 3)
 	x.rejectAll(q)
@@ -237,7 +237,7 @@ func TestRetainedDeadLettersGoWithTheirQueue(t *testing.T) {
 
 // TestDeadLettersGoWithTheirQueue: those in the queue beside it count where a deletion is bounded.
 func TestDeadLettersGoWithTheirQueue(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", amqp.Table{"x-dead-letter-queue": true})
 	x.publishAll("q", 3)
 	x.rejectAll(q)
@@ -254,7 +254,7 @@ func TestDeadLettersGoWithTheirQueue(t *testing.T) {
 }
 
 func TestDefaultStrategyForcesAFullTarget(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	full := x.queue("full", oneMessage)
 	q := x.queue("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "full"})
 	x.publish("", "full", "first", "", nil)

@@ -15,7 +15,7 @@ import (
 )
 
 func TestDeliveryLimit(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.quorum("q", amqp.Table{"x-delivery-limit": int32(1), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 	dlq := x.queue("dlq", nil)
 	x.publish("", "q", "poison", "", nil)
@@ -32,7 +32,7 @@ func TestDeliveryLimit(t *testing.T) {
 }
 
 func TestRequeueRespectsMaxLength(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", amqp.Table{"x-max-length": int32(1)})
 	x.publish("", "q", "0", "", nil)
 	m, _ := x.get(q, false)
@@ -44,7 +44,7 @@ func TestRequeueRespectsMaxLength(t *testing.T) {
 
 // failed gets the message at the head of q over and over and requeues it, and returns how
 // often it came.
-func (x *bench) failed(q *broker.Queue, most int) (deliveries int) {
+func (x *testBroker) failed(q *broker.Queue, most int) (deliveries int) {
 	for deliveries < most {
 		m, ok := x.get(q, false)
 		if !ok {
@@ -81,7 +81,7 @@ func TestMaxDeliveryCount(t *testing.T) {
 		"neither":                       {nil, nil, none},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newBench(t, broker.Options{})
+			x := newTestBroker(t, broker.Options{})
 			args := amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"}
 			for k, v := range c.args {
 				args[k] = v
@@ -109,7 +109,7 @@ func TestMaxDeliveryCount(t *testing.T) {
 
 // TestMaxDeliveryCountCountsLapsedLocks: by the clock alone, in Service Bus's words.
 func TestMaxDeliveryCountCountsLapsedLocks(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", amqp.Table{"x-lock-duration": int32(1000), "x-max-delivery-count": int32(3), "x-dead-letter-queue": true})
 		dead, err := x.vh.Queue(deadLetters)
 		require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestMaxDeliveryCountOutlivesARestart(t *testing.T) {
 	for name, byPolicy := range map[string]bool{"argument": false, "policy": true} {
 		t.Run(name, func(t *testing.T) {
 			o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-			x := openBench(t, o)
+			x := openTestBroker(t, o)
 			args := amqp.Table{"x-dead-letter-queue": true}
 			if byPolicy {
 				x.govern(policy.Definition{"max-delivery-count": int64(3)})

@@ -25,7 +25,7 @@ func heap() uint64 {
 func TestEmptiedQueuesGiveMemoryBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queues, messages = 500, 300
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		before := heap()
 		for i := range queues {
 			name := fmt.Sprint("q", i)

@@ -14,7 +14,7 @@ import (
 )
 
 // surveyOf returns one queue's survey, copied.
-func (x *bench) surveyOf(name string, samples int) (found deadline.Survey) {
+func (x *testBroker) surveyOf(name string, samples int) (found deadline.Survey) {
 	x.b.Deadlines().Survey(samples, func(s *deadline.Survey) {
 		if s.Name == name {
 			found = *s
@@ -26,7 +26,7 @@ func (x *bench) surveyOf(name string, samples int) (found deadline.Survey) {
 
 func TestSurveySaysHowAQueueStands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q := x.queue("q", amqp.Table{"x-max-priority": 1})
 		x.queue("other", nil)
 		for range 10 {
@@ -62,7 +62,7 @@ func TestSurveySaysHowAQueueStands(t *testing.T) {
 }
 
 func TestSurveyLeavesDelayedMessagesOut(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		x.queue("q", nil)
 		x.publish("", "q", "later", "", amqp.Table{"x-delay": int32(500)})
 		var names []string

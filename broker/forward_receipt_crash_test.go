@@ -30,7 +30,7 @@ func TestReceiptAndExpiryAreOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			var before, after map[string][]byte
-			inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *bench) {
+			inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *testBroker) {
 				for _, queue := range []string{"dead", "replies"} {
 					x.durable(queue, nil)
 				}
@@ -102,7 +102,7 @@ func afterCrash(t *testing.T, files map[string][]byte, log string, cut int) (fou
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
-	inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *bench) {
+	inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *testBroker) {
 		found = x.depths("q", "dead", "replies")
 		time.Sleep(time.Hour)
 		x.expire(x.deadlines())
@@ -111,7 +111,7 @@ func afterCrash(t *testing.T, files map[string][]byte, log string, cut int) (fou
 	return found, end
 }
 
-func (x *bench) depths(names ...string) string {
+func (x *testBroker) depths(names ...string) string {
 	x.t.Helper()
 	var all []any
 	for _, name := range names {

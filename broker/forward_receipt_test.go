@@ -19,7 +19,7 @@ import (
 var wantsReceipt = amqp.Table{"x-expiry-receipt": true}
 
 // ask publishes a message that expires in 100 ms and wants a receipt in replies.
-func (x *bench) ask(queue string, headers amqp.Table, replyTo string) error {
+func (x *testBroker) ask(queue string, headers amqp.Table, replyTo string) error {
 	p := amqp.Properties{Expiration: "100", Headers: headers, ReplyTo: replyTo, CorrelationID: "c-1", MessageID: "m-1"}
 	_, err := x.p.Add(&broker.Publication{RoutingKey: []byte(queue), Properties: p.Append(nil), Body: []byte("body")})
 	x.p.Flush(nil)
@@ -47,7 +47,7 @@ func TestReceipt(t *testing.T) {
 		"eager, parked":        {amqp.Table{"x-dead-letter-exchange": "none"}, true, "parked"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, broker.Options{}, func(x *bench) {
+			inBubble(t, broker.Options{}, func(x *testBroker) {
 				q := x.queue("q", c.args)
 				dead, replies := x.queue("dead", amqp.Table{"x-message-ttl": int64(50)}), x.queue("replies", nil)
 				require.NoError(t, x.ask("q", wantsReceipt, "replies"))
@@ -86,7 +86,7 @@ func TestReceipt(t *testing.T) {
 // TestNoReceipt: what was consumed, purged or never asked owes none; nor does one
 // that says false.
 func TestNoReceipt(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q, replies := x.queue("q", nil), x.queue("replies", nil)
 		require.NoError(t, x.ask("q", wantsReceipt, "replies"))
 		_, ok := x.get(q, true)
@@ -104,7 +104,7 @@ func TestNoReceipt(t *testing.T) {
 // TestReceiptOfWhatIsRetained: a dead letter that waits for its exchange is not lost, and
 // its publisher is not told that it is.
 func TestReceiptOfWhatIsRetained(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		x.quorum("q", atLeastOnce("none", nil))
 		replies := x.queue("replies", nil)
 		require.NoError(t, x.ask("q", wantsReceipt, "replies"))
@@ -118,7 +118,7 @@ func TestReceiptOfWhatIsRetained(t *testing.T) {
 
 // TestReceiptIsNotTakenForTheDeadLetter: both go to one queue, the dead letter later.
 func TestReceiptIsNotTakenForTheDeadLetter(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		x.quorum("q", atLeastOnce("later", nil))
 		replies := x.queue("replies", nil)
 		require.NoError(t, x.ask("q", wantsReceipt, "replies"))
@@ -135,7 +135,7 @@ func TestReceiptIsNotTakenForTheDeadLetter(t *testing.T) {
 
 // TestReceiptWithNowhereToGo: it is counted, and nothing else suffers.
 func TestReceiptWithNowhereToGo(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", nil)
 		require.NoError(t, x.ask("q", wantsReceipt, "nobody"))
 		require.NoError(t, x.ask("q", wantsReceipt, "nobody"))
@@ -163,7 +163,7 @@ func TestReceiptWithNowhereToGo(t *testing.T) {
 
 // TestReceiptByDirectReply: the reply goes to the channel that waits for it.
 func TestReceiptByDirectReply(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", nil)
 		var got []string
 		name := x.vh.OpenReply(func(p *broker.Publication) { got = append(got, string(p.Body)) })
@@ -178,7 +178,7 @@ func TestReceiptByDirectReply(t *testing.T) {
 }
 
 func TestReceiptsThatAreRefused(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		x.queue("q", nil)
 		require.ErrorContains(t, x.ask("q", amqp.Table{"x-expiry-receipt": "yes"}, "replies"), "invalid x-expiry-receipt header type; expected boolean")
 		require.ErrorContains(t, x.ask("q", wantsReceipt, ""), "x-expiry-receipt header needs a reply-to property")
@@ -188,7 +188,7 @@ func TestReceiptsThatAreRefused(t *testing.T) {
 // TestReceiptAfterRestart: what asked for one before still does.
 func TestReceiptAfterRestart(t *testing.T) {
 	dir := t.TempDir()
-	inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *bench) {
+	inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *testBroker) {
 		_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true})
 		require.NoError(t, err)
 		p := amqp.Properties{Expiration: "1000", Headers: wantsReceipt, ReplyTo: "replies", DeliveryMode: 2}
@@ -196,7 +196,7 @@ func TestReceiptAfterRestart(t *testing.T) {
 		require.NoError(t, err)
 		x.p.Flush(nil)
 	})
-	inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *bench) {
+	inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *testBroker) {
 		replies := x.queue("replies", nil)
 		time.Sleep(time.Hour)
 		x.expire(x.deadlines())

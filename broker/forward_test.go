@@ -21,7 +21,7 @@ import (
 )
 
 // fan declares n queues with these arguments whose dead letters go to all of them.
-func (x *bench) fan(n int, args amqp.Table) (queues []*broker.Queue) {
+func (x *testBroker) fan(n int, args amqp.Table) (queues []*broker.Queue) {
 	args["x-dead-letter-exchange"] = "amq.fanout"
 	for i := range n {
 		name := fmt.Sprint("fan", i)
@@ -31,14 +31,14 @@ func (x *bench) fan(n int, args amqp.Table) (queues []*broker.Queue) {
 	return queues
 }
 
-func (x *bench) forwarded() {
+func (x *testBroker) forwarded() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(x.t, x.b.Forwarded(ctx))
 }
 
 // undeliverable is the queue of parked messages.
-func (x *bench) undeliverable() *broker.Queue {
+func (x *testBroker) undeliverable() *broker.Queue {
 	q, err := x.vh.Queue(broker.UndeliverableQueue)
 	require.NoError(x.t, err)
 	return q
@@ -51,7 +51,7 @@ func TestCopiesOfADeadLetterAreBounded(t *testing.T) {
 		"dropped": {"x-max-length": int32(0)}, "expired": {"x-message-ttl": int32(0)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newBench(t, broker.Options{})
+			x := newTestBroker(t, broker.Options{})
 			x.fan(12, args)
 			x.publish("", "fan0", "m", "", nil)
 			x.forwarded()
@@ -67,7 +67,7 @@ func TestCopiesOfADeadLetterAreBounded(t *testing.T) {
 }
 
 func TestDeathsWithoutARejectionAreBounded(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	chain := func(i int) amqp.Table {
 		return amqp.Table{"x-message-ttl": int32(0), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": fmt.Sprint("q", i+1)}
 	}
@@ -98,7 +98,7 @@ func TestDeathsWithoutARejectionAreBounded(t *testing.T) {
 // The dead letters of one virtual host, of which each goes to thousands of queues, and
 // those of another take turns.
 func TestVirtualHostsTakeTurns(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	const wide, letters = 10_000, 20
 	for i := range wide {
 		name := fmt.Sprint("t", i)
@@ -111,7 +111,7 @@ func TestVirtualHostsTakeTurns(t *testing.T) {
 	}
 	other, _, err := x.b.PutVHost("other", broker.VHostMetadata{})
 	require.NoError(t, err)
-	y := &bench{t: t, b: x.b, vh: other, p: other.OwnPublisher()}
+	y := &testBroker{t: t, b: x.b, vh: other, p: other.OwnPublisher()}
 	y.queue("q", deadLettersToDLQ)
 	y.queue("dlq", nil)
 	y.publish("", "q", "mine", "1", nil)
@@ -163,7 +163,7 @@ func TestLettersUnderWayAreOnceAfterACrash(t *testing.T) {
 			<-goOn
 		})
 	})
-	x := openBench(t, stopping)
+	x := openTestBroker(t, stopping)
 	const wide, letters = 9_000, 8 // each takes more than two turns
 	for i := range wide {
 		name := fmt.Sprint("t", i)
@@ -186,7 +186,7 @@ func TestLettersUnderWayAreOnceAfterACrash(t *testing.T) {
 	crashed.Store.Dir = t.TempDir()
 	require.NoError(t, os.CopyFS(crashed.Store.Dir, os.DirFS(o.Store.Dir)))
 	close(goOn)
-	for _, y := range []*bench{openBench(t, crashed), restarted(t, o, x.b)} {
+	for _, y := range []*testBroker{openTestBroker(t, crashed), restarted(t, o, x.b)} {
 		y.expire(y.deadlines())
 		kept, err := y.vh.Queue("kept")
 		require.NoError(t, err)
@@ -203,7 +203,7 @@ func TestLettersUnderWayAreOnceAfterACrash(t *testing.T) {
 func TestWideLettersWaitForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var used atomic.Int64
-		x := newBench(t, broker.Options{MemoryLimit: 10, MemoryInUse: used.Load})
+		x := newTestBroker(t, broker.Options{MemoryLimit: 10, MemoryInUse: used.Load})
 		for i := range 17 {
 			x.queue(fmt.Sprint("t", i), nil)
 			require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: fmt.Sprint("t", i)}))
@@ -232,7 +232,7 @@ func TestWideLettersWaitForMemory(t *testing.T) {
 // A delayed message that no queue is bound for when it is due is not lost without a word.
 func TestDelayedMessageWithoutAQueueIsParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		told := x.watched()
 		q := x.queue("q", nil)
 		x.publish("", "q", "m", "", amqp.Table{"x-delay": int32(1000)})
@@ -257,7 +257,7 @@ func TestDelayedMessageWithoutAQueueIsParked(t *testing.T) {
 // Whoever causes more dead letters than may wait moves some of them: what waits is bounded
 // however fast they come.
 func TestCausesOfManyLettersMoveThem(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.queue("drops", amqp.Table{"x-max-length": int32(0), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 	x.queue("dlq", amqp.Table{"x-max-length": int32(10)})
 	q, err := x.vh.Queue("drops")
@@ -279,7 +279,7 @@ func TestCausesOfManyLettersMoveThem(t *testing.T) {
 
 func TestWhatDiesParkedIsNotParkedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		_, err := x.vh.DeclareQueue(nil, broker.UndeliverableQueue, broker.QueueDeclare{
 			Durable: true, Args: amqp.Table{"x-message-ttl": int32(0), "x-dead-letter-exchange": "nowhere"},
 		})

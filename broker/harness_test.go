@@ -17,8 +17,8 @@ import (
 	"curfew/broker/queue"
 )
 
-// bench is a broker in a test, with one publisher.
-type bench struct {
+// testBroker is a broker in a test, with one publisher.
+type testBroker struct {
 	t  *testing.T
 	b  *broker.Broker
 	vh *broker.VHost
@@ -28,7 +28,7 @@ type bench struct {
 // wallClock follows the bubble's clock in a synctest.
 func wallClock() int64 { return time.Now().UnixNano() }
 
-func newBench(t *testing.T, o broker.Options) *bench {
+func newTestBroker(t *testing.T, o broker.Options) *testBroker {
 	if o.Clock == nil {
 		o.Clock = wallClock
 	}
@@ -37,24 +37,24 @@ func newBench(t *testing.T, o broker.Options) *bench {
 	t.Cleanup(func() { assert.NoError(t, b.Close()) })
 	vh, ok := b.VHost("/")
 	require.True(t, ok)
-	return &bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
+	return &testBroker{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
 }
 
-func (x *bench) queue(name string, args amqp.Table) *broker.Queue {
+func (x *testBroker) queue(name string, args amqp.Table) *broker.Queue {
 	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Args: args})
 	require.NoError(x.t, err)
 	return q
 }
 
 // called is a queue that is there.
-func (x *bench) called(name string) *broker.Queue {
+func (x *testBroker) called(name string) *broker.Queue {
 	x.t.Helper()
 	q, err := x.vh.Queue(name)
 	require.NoError(x.t, err)
 	return q
 }
 
-func (x *bench) quorum(name string, args amqp.Table) *broker.Queue {
+func (x *testBroker) quorum(name string, args amqp.Table) *broker.Queue {
 	args["x-queue-type"] = "quorum"
 	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
 	require.NoError(x.t, err)
@@ -62,7 +62,7 @@ func (x *bench) quorum(name string, args amqp.Table) *broker.Queue {
 }
 
 // publish sends body to exchange with key; expiration "" is none.
-func (x *bench) publish(exchange, key, body, expiration string, headers amqp.Table) {
+func (x *testBroker) publish(exchange, key, body, expiration string, headers amqp.Table) {
 	x.t.Helper()
 	p := amqp.Properties{Expiration: expiration, Headers: headers}
 	_, err := x.p.Add(&broker.Publication{
@@ -82,7 +82,7 @@ type message struct {
 	properties amqp.Properties
 }
 
-func (x *bench) get(q *broker.Queue, noAck bool) (m message, ok bool) {
+func (x *testBroker) get(q *broker.Queue, noAck bool) (m message, ok bool) {
 	ok, err := q.Get(noAck, func(d *broker.Delivery) { m = copied(x.t, d) })
 	require.NoError(x.t, err)
 	return m, ok
@@ -98,7 +98,7 @@ func copied(t testing.TB, d *broker.Delivery) message {
 }
 
 // drain gets all ready messages and settles them.
-func (x *bench) drain(q *broker.Queue) (bodies []string) {
+func (x *testBroker) drain(q *broker.Queue) (bodies []string) {
 	for {
 		m, ok := x.get(q, true)
 		if !ok {
@@ -109,7 +109,7 @@ func (x *bench) drain(q *broker.Queue) (bodies []string) {
 }
 
 // deadlines lists what the broker would tell a monitor that starts now.
-func (x *bench) deadlines() (refs []deadline.Ref) {
+func (x *testBroker) deadlines() (refs []deadline.Ref) {
 	require.NoError(x.t, x.b.Deadlines().Snapshot(context.Background(), func(page []deadline.Ref) error {
 		refs = append(refs, page...)
 		return nil
@@ -118,14 +118,14 @@ func (x *bench) deadlines() (refs []deadline.Ref) {
 }
 
 // expire has the deadlines of messages fire and waits for their dead letters.
-func (x *bench) expire(refs []deadline.Ref) []deadline.Answer {
+func (x *testBroker) expire(refs []deadline.Ref) []deadline.Answer {
 	results := x.b.Deadlines().Expire(refs, deadline.Eager, nil)
 	require.NoError(x.t, x.b.Forwarded(context.Background()))
 	return results
 }
 
 // watched collects what the broker tells of expiries from now on.
-func (x *bench) watched() *watched {
+func (x *testBroker) watched() *watched {
 	w := &watched{}
 	x.b.Deadlines().Expiries().Subscribe(deadline.Basic, func(batch []deadline.Expiry) {
 		w.mu.Lock()

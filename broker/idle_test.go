@@ -19,7 +19,7 @@ import (
 
 const idlePeriod = 5 * time.Minute
 
-func (x *bench) exists(name string) bool {
+func (x *testBroker) exists(name string) bool {
 	_, err := x.vh.Queue(name)
 	return err == nil
 }
@@ -28,7 +28,7 @@ func (x *bench) exists(name string) bool {
 // whatever way, and no others. They count for x-auto-delete-on-idle, not for x-expires.
 func TestDelayedMessagesKeepIdleQueues(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
-	inBubble(t, broker.Options{Log: zap.New(core)}, func(x *bench) {
+	inBubble(t, broker.Options{Log: zap.New(core)}, func(x *testBroker) {
 		idle := amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()}
 		bound, others := []string{"named", "matched", "copied", "headed"}, []string{"unbound", "unmatched", "elsewhere"}
 		for _, name := range append(bound, others...) {
@@ -85,7 +85,7 @@ func TestDelayedMessagesKeepIdleQueues(t *testing.T) {
 }
 
 func TestIdleQueueGoesWhenItsDelayedMessageIsCancelled(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		x.queue("q", amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()})
 		x.publish("", "q", "m", "", amqp.Table{"x-delay": (24 * time.Hour).Milliseconds()})
 		x.publish("", "other", "m", "", amqp.Table{"x-delay": (48 * time.Hour).Milliseconds()})
@@ -101,7 +101,7 @@ func TestIdleQueueGoesWhenItsDelayedMessageIsCancelled(t *testing.T) {
 // TestDelayedMessageOnItsWayKeepsAnIdleQueue, though it is due at the instant at which the queue would go.
 func TestDelayedMessageOnItsWayKeepsAnIdleQueue(t *testing.T) {
 	for n := range 50 {
-		inBubble(t, broker.Options{}, func(x *bench) {
+		inBubble(t, broker.Options{}, func(x *testBroker) {
 			q := x.queue("q", amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()})
 			after(time.Duration(n%2) * idlePeriod / 2)
 			delay := idlePeriod * time.Duration(1+n%3)
@@ -117,7 +117,7 @@ func TestDelayedMessageOnItsWayKeepsAnIdleQueue(t *testing.T) {
 
 // TestUsedQueuesOutliveDelayedMessages: delayed messages for others change nothing about what counts as use.
 func TestUsedQueuesOutliveDelayedMessages(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()})
 		x.publish("", "other", "m", "", amqp.Table{"x-delay": (24 * time.Hour).Milliseconds()})
 		c := newSink(t, q, true)
@@ -136,7 +136,7 @@ func TestUsedQueuesOutliveDelayedMessages(t *testing.T) {
 // TestUseOfAnIdleQueue: what Microsoft's page lists under "Idleness", for the queue as a
 // subscription too.
 func TestUseOfAnIdleQueue(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		args := amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds(), "x-dead-letter-queue": true}
 		q := x.queue("q", args)
 		dead, err := x.vh.Queue(deadLetters)
@@ -184,7 +184,7 @@ func TestUseOfAnIdleQueue(t *testing.T) {
 
 // TestArrivingDeadLettersAreNoUse: a queue whose messages only expire goes.
 func TestArrivingDeadLettersAreNoUse(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		x.queue("q", amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds(), "x-dead-letter-queue": true})
 		x.publish("", "q", "m", "200000", nil)
 		after(200 * time.Second)
@@ -199,7 +199,7 @@ func TestArrivingDeadLettersAreNoUse(t *testing.T) {
 
 // TestIdlePeriodOfAPolicy holds from when the policy is set, and no longer than it is.
 func TestIdlePeriodOfAPolicy(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		set := func(name, pattern string, priority int64, period time.Duration) {
 			x.policy(policy.User, policy.Policy{Name: name, Pattern: pattern, Priority: priority, Definition: policy.Definition{"auto-delete-on-idle": period.Milliseconds()}})
 		}
@@ -236,7 +236,7 @@ func TestIdlePeriodOfAPolicy(t *testing.T) {
 }
 
 func TestIdleMinimum(t *testing.T) {
-	inBubble(t, broker.Options{IdleMinimum: 1500 * time.Microsecond}, func(x *bench) {
+	inBubble(t, broker.Options{IdleMinimum: 1500 * time.Microsecond}, func(x *testBroker) {
 		_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-auto-delete-on-idle": int32(1)}})
 		assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-auto-delete-on-idle' for queue 'q' in vhost '/': {value_too_small,1}", text(err))
 		x.queue("q", amqp.Table{"x-auto-delete-on-idle": int32(2)})
@@ -253,7 +253,7 @@ func TestIdleMinimum(t *testing.T) {
 // TestIdleMinimumThatWasRaised: what was saved with a shorter period stays, without it.
 func TestIdleMinimumThatWasRaised(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}, IdleMinimum: time.Second}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	idle := amqp.Table{"x-auto-delete-on-idle": int64(60_000)}
 	x.durable("q", idle)
 	require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout", Durable: true, Args: idle}))
@@ -261,7 +261,7 @@ func TestIdleMinimumThatWasRaised(t *testing.T) {
 	require.NoError(t, x.b.Close())
 	core, logs := observer.New(zap.WarnLevel)
 	o.IdleMinimum, o.Log = 0, zap.New(core)
-	x = openBench(t, o)
+	x = openTestBroker(t, o)
 	assert.True(t, x.exists("q"))
 	assert.NoError(t, x.vh.CheckExchange("x"))
 	p, _ := x.vh.Policy(policy.User, "p")

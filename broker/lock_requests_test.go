@@ -16,7 +16,7 @@ import (
 )
 
 // locked declares a queue whose deliveries are locked for a second, and gets its one message.
-func (x *bench) locked(name string, args amqp.Table) (q *broker.Queue, m message, token string) {
+func (x *testBroker) locked(name string, args amqp.Table) (q *broker.Queue, m message, token string) {
 	x.t.Helper()
 	args["x-delivery-deadline"], args["x-lock-duration"] = true, int32(1000)
 	q = x.queue(name, args)
@@ -29,7 +29,7 @@ func (x *bench) locked(name string, args amqp.Table) (q *broker.Queue, m message
 }
 
 // renew publishes a request to renew a lock and returns its answer.
-func (x *bench) renew(p *broker.Publisher, token string) (answer broker.LockAnswer) {
+func (x *testBroker) renew(p *broker.Publisher, token string) (answer broker.LockAnswer) {
 	x.t.Helper()
 	to := x.queue("answers", nil)
 	properties := amqp.Properties{ReplyTo: "answers", CorrelationID: "7"}
@@ -47,7 +47,7 @@ func (x *bench) renew(p *broker.Publisher, token string) (answer broker.LockAnsw
 var lost = broker.LockAnswer{Outcome: "lost"}
 
 func TestLockIsRenewedByRequest(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q, m, token := x.locked("q", amqp.Table{"x-message-ttl": int32(1500), "x-dead-letter-queue": true})
 		for range 3 {
 			after(900 * time.Millisecond)
@@ -65,7 +65,7 @@ func TestLockIsRenewedByRequest(t *testing.T) {
 }
 
 func TestRenewedLockLapsesAtItsNewTime(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q, m, token := x.locked("q", amqp.Table{})
 		x.publish("", "q", "other", "", nil)
 		after(500 * time.Millisecond)
@@ -91,7 +91,7 @@ func TestRenewedLockLapsesAtItsNewTime(t *testing.T) {
 }
 
 func TestExpiredMessageExpiresWhenItsRenewedLockLapses(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q, _, token := x.locked("q", amqp.Table{"x-message-ttl": int32(1200), "x-dead-letter-queue": true})
 		after(900 * time.Millisecond)
 		assert.Equal(t, "renewed", x.renew(x.p, token).Outcome)
@@ -109,7 +109,7 @@ func TestExpiredMessageExpiresWhenItsRenewedLockLapses(t *testing.T) {
 
 // TestTokenIsOfUseToItsReceiver: and to others who may read the queue; others learn nothing.
 func TestTokenIsOfUseToItsReceiver(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q, _, token := x.locked("q", amqp.Table{})
 		user := func(name, vhost, read string) *broker.Publisher {
 			u := access.User{Name: name}
@@ -149,7 +149,7 @@ func TestTokenIsOfUseToItsReceiver(t *testing.T) {
 
 // TestLockThatNobodyWasToldOfCannotBeRenewed: without x-delivery-deadline there is no token.
 func TestLockThatNobodyWasToldOfCannotBeRenewed(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", amqp.Table{"x-lock-duration": int32(1000)})
 		x.publish("", "q", "m", "", nil)
 		m, _ := x.get(q, false)
@@ -159,7 +159,7 @@ func TestLockThatNobodyWasToldOfCannotBeRenewed(t *testing.T) {
 }
 
 func TestRequestIsNumberedAsOnePublish(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		_, _, token := x.locked("q", amqp.Table{})
 		x.queue("full", amqp.Table{"x-max-length": int32(0), "x-overflow": "reject-publish"})
 		x.queue("answers", nil)
@@ -182,12 +182,12 @@ func TestRequestIsNumberedAsOnePublish(t *testing.T) {
 
 // TestRenewalShortensNoLock: a policy that shortens or takes away the duration leaves the locks there are as they are.
 func TestRenewalShortensNoLock(t *testing.T) {
-	for name, change := range map[string]func(x *bench){
-		"shorter": func(x *bench) { x.govern(policy.Definition{"lock-duration": int64(1000)}) },
-		"none":    func(x *bench) { x.govern(policy.Definition{"max-length": int64(9)}) },
+	for name, change := range map[string]func(x *testBroker){
+		"shorter": func(x *testBroker) { x.govern(policy.Definition{"lock-duration": int64(1000)}) },
+		"none":    func(x *testBroker) { x.govern(policy.Definition{"max-length": int64(9)}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, broker.Options{}, func(x *bench) {
+			inBubble(t, broker.Options{}, func(x *testBroker) {
 				q := x.queue("q", amqp.Table{"x-delivery-deadline": true})
 				x.govern(policy.Definition{"lock-duration": int64(60_000)})
 				x.publish("", "q", "m", "", nil)

@@ -34,7 +34,7 @@ func TestDeadlineIsTheLowest(t *testing.T) {
 		{broker.MessageFirst, 100, -1, 250, 0, 100},
 		{broker.MessageFirst, 100, 300, 250, 0, 250},
 	} {
-		inBubble(t, broker.Options{TTLPrecedence: c.precedence}, func(x *bench) {
+		inBubble(t, broker.Options{TTLPrecedence: c.precedence}, func(x *testBroker) {
 			args := func(name string, ttl int64) amqp.Table {
 				if ttl < 0 {
 					return nil
@@ -64,7 +64,7 @@ func TestDeadlineIsTheLowest(t *testing.T) {
 func TestDeadlinesAreWholeMicroseconds(t *testing.T) {
 	var now atomic.Int64
 	now.Store(1_700_000_000_000_123_001)
-	x := newBench(t, broker.Options{Clock: now.Load})
+	x := newTestBroker(t, broker.Options{Clock: now.Load})
 	x.queue("q", nil)
 	x.publish("", "q", "m", "2", nil)
 	ref := x.one()
@@ -77,7 +77,7 @@ func TestDeadlinesAreWholeMicroseconds(t *testing.T) {
 }
 
 func TestDeadlineInThePastExpiresAtOnce(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		dead := x.queue("dead", nil)
 		q := x.queue("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
 		c := newSink(t, q, true)
@@ -94,7 +94,7 @@ func TestDeadlineInThePastExpiresAtOnce(t *testing.T) {
 }
 
 func TestCeilingsAddUpAlongTheWay(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		far, near := x.queue("far", nil), x.queue("near", nil)
 		declare := func(name string, ttl any) {
 			args := amqp.Table{}
@@ -157,7 +157,7 @@ func TestLowestCeilingOfAllWaysHolds(t *testing.T) {
 			[]way{{"a", "b"}, {"b", "a"}, {"a", "q"}}, map[string]int64{"q": 100},
 		},
 	} {
-		inBubble(t, broker.Options{}, func(x *bench) {
+		inBubble(t, broker.Options{}, func(x *testBroker) {
 			names := map[uint64]string{}
 			declared := map[string]bool{}
 			declare := func(name string) {
@@ -202,7 +202,7 @@ func TestLowestCeilingOfAllWaysHolds(t *testing.T) {
 
 // What is published a message at a time takes no memory of its own.
 func TestPublishAllocatesNothing(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.queue("q", amqp.Table{"x-max-length": int32(10)})
 	p := amqp.Properties{DeliveryMode: 1, Headers: amqp.Table{"trace": "0123456789", "attempt": int32(1)}}
 	m := broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil), Body: []byte("body")}
@@ -250,7 +250,7 @@ func BenchmarkPublish(b *testing.B) {
 
 func TestDeadlineCountsFromEnteringTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		x.queue("q", deadLettersToDLQ)
 		x.queue("dlq", amqp.Table{"x-message-ttl": int32(1000)})
 		x.publish("", "q", "m", "10", nil)

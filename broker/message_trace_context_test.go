@@ -25,7 +25,7 @@ func expiredWith(t *testing.T, needs deadline.Details, args amqp.Table, headers 
 				traces = append(traces, string(e.MessageID)+" "+string(e.Trace.Parent)+" "+string(e.Trace.State))
 			}
 		})
-		x := newBench(t, o)
+		x := newTestBroker(t, o)
 		x.queue("q", args)
 		x.queue("dlq", nil)
 		for i, h := range headers {

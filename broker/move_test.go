@@ -30,7 +30,7 @@ func moving(x *broker.Browsed, key string) *broker.Publication {
 
 func TestMoveTakesFromTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		from, to := x.queue("from", nil), x.queue("to", amqp.Table{"x-message-ttl": int32(500)})
 		for _, body := range []string{"a", "b", "c"} {
 			x.publish("", "from", body, "1000", nil)
@@ -61,7 +61,7 @@ func TestMoveTakesFromTheMiddle(t *testing.T) {
 }
 
 func TestMoveLeavesWhatCannotGo(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	from := x.queue("from", nil)
 	full, drops := x.queue("full", amqp.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"}), x.queue("drops", amqp.Table{"x-max-length-bytes": int32(5)})
 	x.publish("", "full", "first", "", nil)
@@ -106,7 +106,7 @@ func TestMoveLeavesWhatCannotGo(t *testing.T) {
 }
 
 func TestMoveAsksForRights(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	from := x.queue("from", nil)
 	x.queue("to", nil)
 	x.publish("", "from", "m", "", nil)
@@ -118,7 +118,7 @@ func TestMoveAsksForRights(t *testing.T) {
 
 func TestMovedOutlivesARestartOnce(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	from := x.durable("from", nil)
 	x.durable("to", nil)
 	for i := range 10 {
@@ -144,7 +144,7 @@ func TestMovedOutlivesARestartOnce(t *testing.T) {
 // TestMoveAmongOthers has movers, consumers and deleters at work: each message ends in
 // one place.
 func TestMoveAmongOthers(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	from, to := x.queue("from", nil), x.queue("to", nil)
 	const n = 2000
 	for i := range n {
@@ -185,7 +185,7 @@ func TestMoveAmongOthers(t *testing.T) {
 }
 
 func TestRemove(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q, dlq := x.queue("q", deadLettersToDLQ), x.queue("dlq", nil)
 	for _, body := range []string{"a", "b", "c"} {
 		x.publish("", "q", body, "", nil)
@@ -199,7 +199,7 @@ func TestRemove(t *testing.T) {
 }
 
 func TestBrowseStopsAtBytes(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", nil)
 	for range 10 {
 		x.publish("", "q", "0123456789", "", nil)

@@ -11,7 +11,7 @@ import (
 
 // TestLongNames: AMQP has room for 255 octets, and so does whoever declares by an API.
 func TestLongNames(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	for _, c := range []struct {
 		name    string
 		refused bool

@@ -40,7 +40,7 @@ func refusedAsDear(t *testing.T, err error) {
 }
 
 func TestPatternThatTakesTooLongIsRefused(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	for i := range dearNames {
 		x.queue(longName(i), nil)
 		require.NoError(t, x.vh.DeclareExchange(longName(i), broker.ExchangeDeclare{Kind: "fanout"}))
@@ -72,7 +72,7 @@ func TestPatternThatTakesTooLongIsRefused(t *testing.T) {
 // TestNameThatTakesTooLongIsRefused: what is declared after the policy may not take
 // longer than the budget either, so that a start never has to find out.
 func TestNameThatTakesTooLongIsRefused(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.policy(policy.User, maxLength(endless, policy.All))
 	declare := func(name string) error {
 		_, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{})
@@ -93,7 +93,7 @@ func TestNameThatTakesTooLongIsRefused(t *testing.T) {
 }
 
 func TestBudgetIsGivenBack(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.policy(policy.User, maxLength(dear, policy.Queues))
 	fill := func() (made int) {
 		for i := range dearNames {
@@ -151,7 +151,7 @@ func savePolicy(t *testing.T, o store.Options, operator bool, p policy.Policy) {
 // seen and cleared.
 func TestSavedPatternThatTakesTooLong(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	for i := range 100 {
 		x.durable(longName(i), nil)
 	}
@@ -174,7 +174,7 @@ func TestSavedPatternThatTakesTooLong(t *testing.T) {
 	o.Log = zap.New(core)
 	for range 2 { // and a start after it
 		began := time.Now()
-		x = openBench(t, o)
+		x = openTestBroker(t, o)
 		require.Less(t, time.Since(began), 10*time.Second, "some 0.1 s; 40 s if all were matched for as long as once")
 		require.Equal(t, 4, logged.FilterMessageSnippet("a saved policy is not in force").Len())
 		logged.TakeAll()
@@ -195,7 +195,7 @@ func TestSavedPatternThatTakesTooLong(t *testing.T) {
 		require.NoError(t, x.b.Close())
 	}
 
-	x = openBench(t, o)
+	x = openTestBroker(t, o)
 	p, ok := x.vh.Policy(policy.User, "large")
 	require.True(t, ok)
 	_, err := x.vh.SetPolicy(policy.User, p)
@@ -214,7 +214,7 @@ func TestSavedPatternThatTakesTooLong(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, x.b.Close())
 	logged.TakeAll()
-	x = openBench(t, o)
+	x = openTestBroker(t, o)
 	require.Zero(t, logged.FilterMessageSnippet("not in force").Len())
 	require.NoError(t, x.b.Close())
 }
@@ -222,7 +222,7 @@ func TestSavedPatternThatTakesTooLong(t *testing.T) {
 // TestParkingIsNeverRefused: the queue that the broker itself makes is among what a
 // pattern has to be matched with when it is set.
 func TestParkingIsNeverRefused(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	_, err := x.vh.SetPolicy(policy.User, maxLength(`(?!z)(?:(\w+|[^b]+)+)+\.undeliverabl!`, policy.All))
 	refusedAsDear(t, err)
 	x.policy(policy.User, maxLength(dear, policy.All))

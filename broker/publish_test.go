@@ -17,7 +17,7 @@ import (
 // something of another's open that the disk waits for.
 func TestChannelsOfAConnectionDoNotWaitForEachOther(t *testing.T) {
 	const limit = 64 << 20 // few bytes may wait in memory
-	x := newBench(t, broker.Options{Store: store.Options{Dir: t.TempDir()}, MemoryLimit: limit, MemoryInUse: func() int64 { return 0 }})
+	x := newTestBroker(t, broker.Options{Store: store.Options{Dir: t.TempDir()}, MemoryLimit: limit, MemoryInUse: func() int64 { return 0 }})
 	x.queue("q", nil)
 	rights := x.b.RightsOf("guest", "/")
 	var channels []*broker.Publisher
@@ -55,7 +55,7 @@ func TestChannelsOfAConnectionDoNotWaitForEachOther(t *testing.T) {
 // what was discarded is not in the way of what comes later.
 func TestWhatIsNotFlushedIsNotThereAfterARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("q", nil)
 	add := func(body string) {
 		p := amqp.Properties{DeliveryMode: 2}

@@ -31,7 +31,7 @@ func TestPrecedenceOfAQueue(t *testing.T) {
 		{broker.MessageFirst, "", "min", queueTTL},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			x := newBench(t, broker.Options{TTLPrecedence: c.broker})
+			x := newTestBroker(t, broker.Options{TTLPrecedence: c.broker})
 			args := amqp.Table{"x-message-ttl": queueTTL}
 			if c.argument != "" {
 				args["x-ttl-precedence"] = c.argument
@@ -51,7 +51,7 @@ func TestPrecedenceOfAQueue(t *testing.T) {
 }
 
 func TestPrecedenceThatIsNone(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	for value, want := range map[any]string{
 		"max":    `PRECONDITION_FAILED - invalid arg 'x-ttl-precedence' for queue 'q' in vhost '/': "expected min or message, got 'max'"`,
 		"":       `PRECONDITION_FAILED - invalid arg 'x-ttl-precedence' for queue 'q' in vhost '/': "expected min or message, got ''"`,
@@ -67,7 +67,7 @@ func TestPrecedenceThatIsNone(t *testing.T) {
 }
 
 func TestBacklogLeavesTheMessagesOwnInAQueueThatSaysSo(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.queue("q", amqp.Table{"x-ttl-precedence": "message"})
 	x.queue("other", nil)
 	for _, q := range []string{"q", "other"} {
@@ -80,7 +80,7 @@ func TestBacklogLeavesTheMessagesOwnInAQueueThatSaysSo(t *testing.T) {
 
 // TestServiceBusArgumentsThatAreNotAboutExpiry are known, too.
 func TestServiceBusArgumentsThatAreNotAboutExpiry(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	for arg, want := range map[string]string{
 		"x-requires-session":                  "sessions are not supported",
 		"x-session-id":                        "sessions are not supported",

@@ -18,7 +18,7 @@ import (
 
 // publishPersistent publishes through the default exchange with delivery mode 2
 // and waits until it is durable.
-func (x *bench) publishPersistent(exchange, key, body, expiration string) {
+func (x *testBroker) publishPersistent(exchange, key, body, expiration string) {
 	x.t.Helper()
 	p := amqp.Properties{DeliveryMode: 2, Expiration: expiration}
 	_, err := x.p.Add(&broker.Publication{Exchange: []byte(exchange), RoutingKey: []byte(key), Properties: p.Append(nil), Body: []byte(body)})
@@ -27,14 +27,14 @@ func (x *bench) publishPersistent(exchange, key, body, expiration string) {
 	x.commit()
 }
 
-func (x *bench) commit() {
+func (x *testBroker) commit() {
 	x.t.Helper()
 	done := make(chan error, 1)
 	x.b.Commit(func(err error) { done <- err })
 	require.NoError(x.t, <-done)
 }
 
-func (x *bench) durable(name string, args amqp.Table) *broker.Queue {
+func (x *testBroker) durable(name string, args amqp.Table) *broker.Queue {
 	x.t.Helper()
 	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
 	require.NoError(x.t, err)
@@ -42,17 +42,17 @@ func (x *bench) durable(name string, args amqp.Table) *broker.Queue {
 }
 
 // restarted closes the broker and opens another on its directory.
-func restarted(t *testing.T, o broker.Options, b *broker.Broker) *bench {
+func restarted(t *testing.T, o broker.Options, b *broker.Broker) *testBroker {
 	require.NoError(t, b.Close())
-	return openBench(t, o)
+	return openTestBroker(t, o)
 }
 
-func openBench(t *testing.T, o broker.Options) *bench {
+func openTestBroker(t *testing.T, o broker.Options) *testBroker {
 	o.Clock = wallClock
 	b, err := broker.New(o)
 	require.NoError(t, err)
 	vh, _ := b.VHost("/")
-	return &bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
+	return &testBroker{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
 }
 
 // testdata/format2 is a data directory of a Curfew that counted in ms. It was stopped at 1,900,000,000,000 with five
@@ -67,7 +67,7 @@ func TestDataOfAnOlderVersion(t *testing.T) {
 		b, err := broker.New(o)
 		require.NoError(t, err)
 		vh, _ := b.VHost("/")
-		x := &bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
+		x := &testBroker{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
 		var deadlines []deadline.Instant
 		for _, ref := range x.deadlines() {
 			deadlines = append(deadlines, ref.Deadline)
@@ -82,7 +82,7 @@ func TestDataOfAnOlderVersion(t *testing.T) {
 	require.NoError(t, err)
 	defer b.Close()
 	vh, _ := b.VHost("/")
-	x := &bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
+	x := &testBroker{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
 	late, err := vh.Queue("late")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"dead"}, x.drain(late))
@@ -99,12 +99,14 @@ func TestDataOfAnOlderVersion(t *testing.T) {
 	assert.Equal(t, []string{"due", "absolute"}, x.drain(late))
 	orders, err := vh.Queue("orders")
 	require.NoError(t, err)
-	assert.Contains(t, x.drain(orders), "for ever")
+	if bodies := x.drain(orders); assert.NotEmpty(t, bodies) {
+		assert.Regexp(t, "^for ", bodies[0], "the one without a deadline")
+	}
 }
 
 func TestDurableThingsOutliveARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	require.NoError(t, x.vh.DeclareExchange("dlx", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
 	args := amqp.Table{"x-dead-letter-exchange": "dlx", "x-message-ttl": int64(3_600_000)}
 	q := x.durable("q", args)
@@ -144,14 +146,14 @@ func TestDurableThingsOutliveARestart(t *testing.T) {
 	require.NoError(t, x.b.Close())
 }
 
-func declareAgain(x *bench, name string, args amqp.Table) error {
+func declareAgain(x *testBroker, name string, args amqp.Table) error {
 	_, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
 	return err
 }
 
 func TestDeadLetterKeepsItsHistoryOverARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	loop := amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"}
 	q := x.durable("q", loop)
 	x.publishPersistent("", "q", "m", "")
@@ -173,7 +175,7 @@ func TestDeadLetterKeepsItsHistoryOverARestart(t *testing.T) {
 
 func TestDeletedQueueStaysDeleted(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("q", nil)
 	x.publishPersistent("", "q", "m", "")
 	_, err := x.vh.DeleteQueue(nil, "q", false, false)
@@ -187,7 +189,7 @@ func TestDeletedQueueStaysDeleted(t *testing.T) {
 
 func TestMessagesWithoutDefinitionsAreNotDropped(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("q", nil)
 	x.publishPersistent("", "q", "m", "")
 	require.NoError(t, x.b.Close())
@@ -198,12 +200,12 @@ func TestMessagesWithoutDefinitionsAreNotDropped(t *testing.T) {
 	_, err = broker.New(o)
 	assert.ErrorContains(t, err, "definitions")
 	require.NoError(t, os.WriteFile(path, saved, 0o600))
-	assert.Equal(t, 1, openBenchAndClose(t, o))
+	assert.Equal(t, 1, openAndClose(t, o))
 }
 
-// openBenchAndClose returns how many messages were recovered.
-func openBenchAndClose(t *testing.T, o broker.Options) int {
-	x := openBench(t, o)
+// openAndClose returns how many messages were recovered.
+func openAndClose(t *testing.T, o broker.Options) int {
+	x := openTestBroker(t, o)
 	defer func() { require.NoError(t, x.b.Close()) }()
 	return x.b.Recovered()
 }
@@ -211,7 +213,7 @@ func openBenchAndClose(t *testing.T, o broker.Options) int {
 // What is restored is not saved meanwhile: a crash would leave a part of it.
 func TestDefinitionsAreNotTouchedByAStart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	for _, name := range []string{"a", "b", "c"} {
 		x.durable(name, nil)
 		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: name}))
@@ -220,7 +222,7 @@ func TestDefinitionsAreNotTouchedByAStart(t *testing.T) {
 	path := filepath.Join(o.Store.Dir, "definitions")
 	before, err := os.Stat(path)
 	require.NoError(t, err)
-	openBenchAndClose(t, o)
+	openAndClose(t, o)
 	after, err := os.Stat(path)
 	require.NoError(t, err)
 	assert.True(t, os.SameFile(before, after), "a save replaces the file")

@@ -16,7 +16,7 @@ import (
 
 func TestConcurrentDurableDeclares(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -43,7 +43,7 @@ func TestConcurrentDurableDeclares(t *testing.T) {
 }
 
 func TestDeadLetterNamesHaveToFitTheWire(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	long := strings.Repeat("k", 256)
 	for _, args := range []amqp.Table{
 		{"x-dead-letter-exchange": long}, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": long},
@@ -57,7 +57,7 @@ func TestDeadLetterNamesHaveToFitTheWire(t *testing.T) {
 // TestArgumentsThatMeanNothing are refused if they are Curfew's own or Service Bus's; what
 // is nobody's, or a plugin's of RabbitMQ, passes.
 func TestArgumentsThatMeanNothing(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	for arg, why := range map[string]string{
 		"x-expires-at": `"a header of messages"`, "x-scheduled-enqueue-time": `"a header of messages"`, "x-requires-session": `"sessions are not supported"`,
 		"x-default-message-time-to-live": `"use x-message-ttl"`, "x-forward-to": `"auto-forwarding is not supported"`,

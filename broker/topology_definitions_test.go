@@ -26,7 +26,7 @@ import (
 
 // fillDefinitions leaves no room for a definition, as on a full disk, until free is called:
 // the file is full, and something stands where it would be made again.
-func (x *bench) fillDefinitions(dir string) (free func()) {
+func (x *testBroker) fillDefinitions(dir string) (free func()) {
 	x.t.Helper()
 	inTheWay := filepath.Join(dir, "definitions.tmp")
 	require.NoError(x.t, os.Mkdir(inTheWay, 0o700))
@@ -57,15 +57,15 @@ func dying(t *testing.T, dir string) (copied string) {
 }
 
 // killed opens a broker as if the process of another had died. It is closed with the test.
-func killed(t *testing.T, o broker.Options) *bench {
+func killed(t *testing.T, o broker.Options) *testBroker {
 	t.Helper()
 	o.Store.Dir = dying(t, o.Store.Dir)
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	t.Cleanup(func() { assert.NoError(t, x.b.Close()) })
 	return x
 }
 
-func (x *bench) persistent(key, body string) (routed bool) {
+func (x *testBroker) persistent(key, body string) (routed bool) {
 	x.t.Helper()
 	p := amqp.Properties{DeliveryMode: 2}
 	routed, err := x.p.Add(&broker.Publication{RoutingKey: []byte(key), Properties: p.Append(nil), Body: []byte(body)})
@@ -79,7 +79,7 @@ func (x *bench) persistent(key, body string) (routed bool) {
 // and all; when there is room again it can be made.
 func TestWhatIsNotSavedIsNotThere(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("there", nil)
 	require.NoError(t, x.b.PutUser(access.User{Name: "u", Tags: []string{"monitoring"}}))
 	free := x.fillDefinitions(o.Store.Dir)
@@ -137,7 +137,7 @@ func TestWhatIsThereIsSaved(t *testing.T) {
 	died := newDied(t)
 	for seed := range uint64(3) {
 		o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
-		x := openBench(t, o)
+		x := openTestBroker(t, o)
 		m := &meddler{x.b, rand.New(rand.NewPCG(seed, 7))}
 		for range 2 {
 			for range 40 {
@@ -160,7 +160,7 @@ func TestWhatIsThereIsSaved(t *testing.T) {
 // Those who declare the same at the same time are told the same, and nobody sees it before.
 func TestDeclaredByManyAtOnce(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	free := x.fillDefinitions(o.Store.Dir)
 	declare := func() (made [20]*broker.Queue, errs [20]error) {
 		var all sync.WaitGroup
@@ -214,7 +214,7 @@ func TestExpiringQueuesDoNotWaitForTheDisk(t *testing.T) {
 		return nil
 	}
 	o := broker.Options{Log: zap.New(core, zap.Hooks(waiting)), Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
-	inBubble(t, o, func(x *bench) {
+	inBubble(t, o, func(x *testBroker) {
 		told, release = make(chan struct{}, 9), make(chan struct{})
 		for i := range 3 {
 			x.durable(fmt.Sprint("durable", i), amqp.Table{"x-expires": int64(1000 + i)})
@@ -230,7 +230,7 @@ func TestExpiringQueuesDoNotWaitForTheDisk(t *testing.T) {
 		close(release)
 		after(5 * time.Second)
 		assert.NoError(t, x.b.Unsaved())
-		y := openBench(t, broker.Options{Store: store.Options{Dir: dying(t, o.Store.Dir)}})
+		y := openTestBroker(t, broker.Options{Store: store.Options{Dir: dying(t, o.Store.Dir)}})
 		assert.Empty(t, y.vh.Queues())
 		require.NoError(t, y.b.Close())
 	})
@@ -239,7 +239,7 @@ func TestExpiringQueuesDoNotWaitForTheDisk(t *testing.T) {
 // TestDeadLettersWaitForTheQueueToParkThem: they stay where a crash finds them.
 func TestDeadLettersWaitForTheQueueToParkThem(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
-	inBubble(t, o, func(x *bench) {
+	inBubble(t, o, func(x *testBroker) {
 		q := x.durable("q", amqp.Table{"x-dead-letter-exchange": "nowhere"})
 		free := x.fillDefinitions(o.Store.Dir)
 		for range 3 {
@@ -261,7 +261,7 @@ func TestDeadLettersWaitForTheQueueToParkThem(t *testing.T) {
 		assert.Zero(t, q.Retained.Count())
 		assert.Equal(t, "0 3", x.depths("q", broker.UndeliverableQueue))
 
-		y := openBench(t, broker.Options{Store: store.Options{Dir: dead}})
+		y := openTestBroker(t, broker.Options{Store: store.Options{Dir: dead}})
 		assert.Equal(t, "3", y.depths("q"), "a crash before finds them")
 		require.NoError(t, y.b.Close())
 	})
@@ -285,7 +285,7 @@ func edit(t *testing.T, dir string, changes ...store.Definition) (left []string)
 // whole, and stay there over restarts until somebody deletes it.
 func TestMessagesWithoutADefinition(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	lost := []*broker.Queue{x.durable("q", nil), x.durable("p", amqp.Table{"x-max-priority": int32(5)}), x.durable("empty", nil)}
 	for i, key := range []string{"q", "q", "p", "p"} {
 		p := amqp.Properties{DeliveryMode: 2, Priority: uint8(i), Expiration: "60000"}
@@ -301,7 +301,7 @@ func TestMessagesWithoutADefinition(t *testing.T) {
 		names = append(names, fmt.Sprint(broker.RecoveredPrefix, q.ID()))
 	}
 	for range 2 {
-		x = openBench(t, o)
+		x = openTestBroker(t, o)
 		require.Equal(t, 2, x.b.Adopted())
 		require.Equal(t, "2 2", x.depths(names[0], names[1]))
 		require.Len(t, x.vh.Queues(), 2)
@@ -314,7 +314,7 @@ func TestMessagesWithoutADefinition(t *testing.T) {
 		require.Empty(t, x.deadlines(), "nobody knows where they would have gone")
 		require.NoError(t, x.b.Close())
 	}
-	x = openBench(t, o)
+	x = openTestBroker(t, o)
 	for i := range 2 {
 		q, err := x.vh.Queue(names[i])
 		require.NoError(t, err)
@@ -332,13 +332,13 @@ func TestMessagesWithoutADefinition(t *testing.T) {
 // so. The note that it was deleted does not stay.
 func TestMessagesOfADeletedQueueStayGone(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	q := x.durable("q", nil)
 	x.persistent("q", "gone")
 	require.NoError(t, x.b.Close())
 	note := fmt.Sprintf("deleted \"%d\"", q.ID())
 	edit(t, o.Store.Dir, store.Definition{Key: `queue "/" "q"`}, store.Definition{Key: note, Value: []byte("true")})
-	x = openBench(t, o)
+	x = openTestBroker(t, o)
 	require.Zero(t, x.b.Adopted())
 	require.Zero(t, x.b.Recovered())
 	require.Empty(t, x.vh.Queues())
@@ -352,7 +352,7 @@ func TestMessagesOfADeletedQueueStayGone(t *testing.T) {
 // finds neither, nor in the end the note that it went.
 func TestDeletingLeavesNothing(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	vh, _, err := x.b.PutVHost("v", broker.VHostMetadata{})
 	require.NoError(t, err)
 	for _, remove := range []func() error{

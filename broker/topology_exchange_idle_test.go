@@ -16,23 +16,23 @@ import (
 	"curfew/broker/store"
 )
 
-func (x *bench) exchange(name, kind string, args amqp.Table) {
+func (x *testBroker) exchange(name, kind string, args amqp.Table) {
 	x.t.Helper()
 	require.NoError(x.t, x.vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: kind, Args: args}))
 }
 
 // hasExchange looks without use.
-func (x *bench) hasExchange(name string) bool {
+func (x *testBroker) hasExchange(name string) bool {
 	_, err := x.vh.Exchange(name)
 	return err == nil
 }
 
-func (x *bench) bind(source, queue, key string) {
+func (x *testBroker) bind(source, queue, key string) {
 	x.t.Helper()
 	require.NoError(x.t, x.vh.Bind(nil, broker.Binding{Source: source, Destination: queue, RoutingKey: key}))
 }
 
-func (x *bench) bindExchange(source, destination string) {
+func (x *testBroker) bindExchange(source, destination string) {
 	x.t.Helper()
 	require.NoError(x.t, x.vh.Bind(nil, broker.Binding{Source: source, Destination: destination, ToExchange: true}))
 }
@@ -41,7 +41,7 @@ func (x *bench) bindExchange(source, destination string) {
 // use keeps it for a period from then, and without any it goes, and the queues stay.
 func TestUseOfAnIdleExchange(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
-	inBubble(t, broker.Options{Log: zap.New(core)}, func(x *bench) {
+	inBubble(t, broker.Options{Log: zap.New(core)}, func(x *testBroker) {
 		idle := amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()}
 		x.exchange("x", "topic", idle)
 		x.exchange("between", "fanout", nil)
@@ -121,7 +121,7 @@ func TestUseOfAnIdleExchange(t *testing.T) {
 
 // TestDelayedMessagesKeepIdleExchanges: those it would pass through now, whatever way.
 func TestDelayedMessagesKeepIdleExchanges(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		idle := amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()}
 		for _, name := range []string{"x", "behind", "other"} {
 			x.exchange(name, "fanout", idle)
@@ -149,7 +149,7 @@ func TestDelayedMessagesKeepIdleExchanges(t *testing.T) {
 
 // TestIdleExchangesGoTogether: that what is bound to one goes for being idle does not keep it, whichever goes first.
 func TestIdleExchangesGoTogether(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		idle := amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()}
 		names := []string{"a", "b", "c", "d"}
 		for _, name := range names {
@@ -171,7 +171,7 @@ func TestIdleExchangesGoTogether(t *testing.T) {
 
 // TestIdleExchangeKeepsTheUseOfAnExpiredQueue: the queue's last receive counts for the exchange's longer period.
 func TestIdleExchangeKeepsTheUseOfAnExpiredQueue(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		x.exchange("x", "fanout", amqp.Table{"x-auto-delete-on-idle": 2 * idlePeriod.Milliseconds()})
 		q := x.queue("q", amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()})
 		x.bind("x", "q", "")
@@ -187,7 +187,7 @@ func TestIdleExchangeKeepsTheUseOfAnExpiredQueue(t *testing.T) {
 }
 
 func TestIdlePeriodOfAnExchangeByPolicy(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		set := func(period time.Duration) {
 			x.policy(policy.User, policy.Policy{Name: "p", Pattern: ".*", Definition: policy.Definition{"auto-delete-on-idle": period.Milliseconds()}})
 		}
@@ -220,7 +220,7 @@ func TestIdlePeriodOfAnExchangeByPolicy(t *testing.T) {
 // TestIdleExchangeIsDeletedForGood, its definition with it.
 func TestIdleExchangeIsDeletedForGood(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}, IdleMinimum: time.Millisecond}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	for name, period := range map[string]int64{"gone": 20, "stays": 3_600_000} {
 		require.NoError(t, x.vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout", Durable: true, Args: amqp.Table{"x-auto-delete-on-idle": period}}))
 		x.durable(name, nil)
@@ -236,7 +236,7 @@ func TestIdleExchangeIsDeletedForGood(t *testing.T) {
 
 // TestLookingIsNoUse: to ask where dead letters would go does not keep an exchange.
 func TestLookingIsNoUse(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		x.exchange("x", "fanout", amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()})
 		x.queue("q", nil)
 		x.bind("x", "q", "")

@@ -16,26 +16,26 @@ import (
 	"curfew/broker/store"
 )
 
-func (x *bench) policy(k policy.Kind, p policy.Policy) {
+func (x *testBroker) policy(k policy.Kind, p policy.Policy) {
 	x.t.Helper()
 	_, err := x.vh.SetPolicy(k, p)
 	require.NoError(x.t, err)
 }
 
 // govern sets the policy "p" for all queues whose name starts with q.
-func (x *bench) govern(d policy.Definition) {
+func (x *testBroker) govern(d policy.Definition) {
 	x.t.Helper()
 	x.policy(policy.User, policy.Policy{Name: "p", Pattern: "^q", ApplyTo: policy.Queues, Definition: d})
 }
 
-func (x *bench) ready(q *broker.Queue) int {
+func (x *testBroker) ready(q *broker.Queue) int {
 	ready, _, _ := q.Counts()
 	return ready
 }
 
 func TestPolicyTTLHoldsForWhatIsPublishedAfterwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q := x.queue("q", nil)
 		x.publish("", "q", "before", "", nil)
 		x.govern(policy.Definition{"message-ttl": int64(500)})
@@ -58,7 +58,7 @@ func TestParkedMessagesOutliveAPolicyForAll(t *testing.T) {
 	for _, kind := range []policy.Kind{policy.User, policy.Operator} {
 		for pattern, left := range map[string]int{".*": 2, "^curfew[.]": 2, `^(orders|curfew\.undeliverable)$`: 1, "^curfew.undeliverable": 1} {
 			synctest.Test(t, func(t *testing.T) {
-				x := newBench(t, broker.Options{})
+				x := newTestBroker(t, broker.Options{})
 				q := x.queue("q", amqp.Table{"x-dead-letter-exchange": "missing"})
 				park := func() {
 					x.publish("", "q", "m", "", nil)
@@ -81,7 +81,7 @@ func TestParkedMessagesOutliveAPolicyForAll(t *testing.T) {
 }
 
 func TestPolicyBoundsLengthAtOnce(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q, dlq := x.queue("q", nil), x.queue("dlq", nil)
 	for _, body := range []string{"1", "2", "3", "4", "5"} {
 		x.publish("", "q", body, "", nil)
@@ -101,7 +101,7 @@ func TestPolicyBoundsLengthAtOnce(t *testing.T) {
 }
 
 func TestArgumentsAndPolicies(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.policy(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{
 		"max-length": int64(3), "dead-letter-exchange": "", "dead-letter-routing-key": "of-policy", "overflow": "reject-publish"}})
 	low, high := x.queue("q.low", amqp.Table{"x-max-length": int32(2)}), x.queue("q.high", amqp.Table{"x-max-length": int32(9)})
@@ -136,7 +136,7 @@ func TestQuorumDeliveryLimitOfAPolicy(t *testing.T) {
 		"no limit asked, one by policy": {amqp.Table{"x-delivery-limit": int32(-1)}, 2, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newBench(t, broker.Options{})
+			x := newTestBroker(t, broker.Options{})
 			q := x.quorum("q", c.args)
 			x.govern(policy.Definition{"delivery-limit": c.policy})
 			x.publish("", "q", "m", "", nil)
@@ -159,7 +159,7 @@ func TestQuorumDeliveryLimitOfAPolicy(t *testing.T) {
 }
 
 func TestOperatorPolicyBoundsTheOther(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", nil)
 	x.govern(policy.Definition{"max-length": int64(9), "expires": int64(60000)})
 	x.policy(policy.Operator, policy.Policy{Name: "o", Pattern: ".*", Definition: policy.Definition{"max-length": int64(3), "message-ttl": int64(50000)}})
@@ -189,7 +189,7 @@ func TestOperatorPolicyBoundsTheOther(t *testing.T) {
 
 func TestPolicyExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		x.queue("q.long", amqp.Table{"x-expires": int32(3_600_000)})
 		x.queue("q.none", nil)
 		x.queue("q.kept", nil)
@@ -212,7 +212,7 @@ func TestPolicyExpires(t *testing.T) {
 }
 
 func TestAlternateExchangeOfAPolicy(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	lost, found, other := x.queue("lost", nil), x.queue("found", nil), x.queue("other", nil)
 	for name, q := range map[string]string{"alt": "found", "declared": "other"} {
 		require.NoError(t, x.vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout"}))
@@ -241,7 +241,7 @@ func TestAlternateExchangeOfAPolicy(t *testing.T) {
 
 // TestPolicyWhileMessagesDie: a dead letter goes where the queue sent it when it left, whatever is changed meanwhile.
 func TestPolicyWhileMessagesDie(t *testing.T) {
-	x := newBench(t, broker.Options{Unroutable: broker.Drop})
+	x := newTestBroker(t, broker.Options{Unroutable: broker.Drop})
 	q, dlq := x.queue("q", nil), x.queue("dlq", nil)
 	dead := policy.Definition{"max-length": int64(1), "dead-letter-exchange": "", "dead-letter-routing-key": "dlq"}
 	x.govern(dead)
@@ -263,7 +263,7 @@ func TestPolicyWhileMessagesDie(t *testing.T) {
 
 func TestPoliciesOutliveARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("q", nil)
 	for _, body := range []string{"1", "2", "3"} {
 		x.publishPersistent("", "q", body, "")
@@ -301,7 +301,7 @@ func TestPoliciesOutliveARestart(t *testing.T) {
 }
 
 func TestRefusedPolicyChangesNothing(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.govern(policy.Definition{"max-length": int64(2)})
 	_, err := x.vh.SetPolicy(policy.User, policy.Policy{Name: "p", Pattern: "(", Definition: policy.Definition{"max-length": int64(1)}})
 	require.EqualError(t, err, "Validation failed\n\npattern should be regular expression but is invalid: {\"missing )\",1}\n")
@@ -311,7 +311,7 @@ func TestRefusedPolicyChangesNothing(t *testing.T) {
 
 func TestRetroactivePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t, broker.Options{})
+		x := newTestBroker(t, broker.Options{})
 		q, other := x.queue("q", deadLettersToDLQ), x.queue("other", nil)
 		dlq := x.queue("dlq", nil)
 		x.publish("", "q", "none", "", nil)
@@ -355,7 +355,7 @@ func TestRetroactivePolicy(t *testing.T) {
 
 // TestBacklogByWhatHolds: of policy, operator policy and argument the lowest time to live is applied, and only where the policy counts.
 func TestBacklogByWhatHolds(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	for name, args := range map[string]amqp.Table{"q.argument": {"x-message-ttl": int32(10_000)}, "q.plain": nil, "q.other": nil} {
 		x.queue(name, args)
 		x.publish("", name, "m", "20000", nil)
@@ -373,7 +373,7 @@ func TestBacklogByWhatHolds(t *testing.T) {
 
 func TestBacklogOutlivesARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("q", nil)
 	x.publishPersistent("", "q", "m", "")
 	_, done, err := x.vh.SetPolicyForBacklog(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(600_000)}})
@@ -386,7 +386,7 @@ func TestBacklogOutlivesARestart(t *testing.T) {
 }
 
 func TestBacklogLeavesTheMessagesOwnWhereItGoesFirst(t *testing.T) {
-	x := newBench(t, broker.Options{TTLPrecedence: broker.MessageFirst})
+	x := newTestBroker(t, broker.Options{TTLPrecedence: broker.MessageFirst})
 	x.queue("q", nil)
 	x.publish("", "q", "own", "3600000", nil)
 	x.publish("", "q", "none", "", nil)
@@ -396,7 +396,7 @@ func TestBacklogLeavesTheMessagesOwnWhereItGoesFirst(t *testing.T) {
 }
 
 func TestBacklogOverManyPages(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.queue("q", nil)
 	for range 3000 {
 		x.publish("", "q", "m", "", nil)
@@ -407,7 +407,7 @@ func TestBacklogOverManyPages(t *testing.T) {
 	require.Len(t, x.deadlines(), 3000)
 }
 
-func (x *bench) clear(name string) {
+func (x *testBroker) clear(name string) {
 	x.t.Helper()
 	_, err := x.vh.ClearPolicy(policy.User, name)
 	require.NoError(x.t, err)
@@ -415,7 +415,7 @@ func (x *bench) clear(name string) {
 
 // TestTTLOfAnExchangeByPolicy: only where the policy is for exchanges and nothing else.
 func TestTTLOfAnExchangeByPolicy(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", nil)
 	require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout"}))
 	require.NoError(t, x.vh.DeclareExchange("x.own", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": int32(2000)}}))
@@ -454,7 +454,7 @@ func TestTTLOfAnExchangeByPolicy(t *testing.T) {
 }
 
 func TestOperatorPoliciesBoundIdlenessAndDeliveries(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", amqp.Table{"x-auto-delete-on-idle": int64(3_600_000)})
 		x.policy(policy.Operator, policy.Policy{Name: "o", Pattern: "q", Definition: policy.Definition{"auto-delete-on-idle": int64(300_000), "max-delivery-count": int64(2)}})
 		x.publish("", "q", "m", "", nil)

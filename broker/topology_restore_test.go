@@ -40,7 +40,7 @@ func TestQueueThatWouldBeRefusedNowIsRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-			x := openBench(t, o)
+			x := openTestBroker(t, o)
 			x.durable("q", c.was)
 			p := amqp.Properties{DeliveryMode: 2, Priority: 5}
 			_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil), Body: []byte("m")})
@@ -52,7 +52,7 @@ func TestQueueThatWouldBeRefusedNowIsRestored(t *testing.T) {
 
 			core, logs := observer.New(zap.WarnLevel)
 			o.Log = zap.New(core)
-			x = openBench(t, o)
+			x = openTestBroker(t, o)
 			require.Equal(t, 1, logs.FilterMessageSnippet("would be refused now").Len())
 			q, err := x.vh.Queue("q")
 			require.NoError(t, err)

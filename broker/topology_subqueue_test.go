@@ -20,7 +20,7 @@ import (
 const deadLetters = "q/$deadletterqueue"
 
 func TestDeadLetterQueueOfAQueue(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", amqp.Table{"x-dead-letter-queue": true, "x-message-ttl": int32(100)})
 		dead, err := x.vh.Queue(deadLetters)
 		require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestDeadLetterQueueOfAQueue(t *testing.T) {
 }
 
 // toolPublish publishes as imports do.
-func (x *bench) toolPublish(key, body, expiration string, headers amqp.Table) {
+func (x *testBroker) toolPublish(key, body, expiration string, headers amqp.Table) {
 	x.t.Helper()
 	x.p.ForTool = true
 	defer func() { x.p.ForTool = false }()
@@ -64,7 +64,7 @@ func (x *bench) toolPublish(key, body, expiration string, headers amqp.Table) {
 }
 
 func TestNobodyPublishesIntoADeadLetterQueue(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.queue("q", amqp.Table{"x-dead-letter-queue": true})
 	const refused = "ACCESS_REFUSED - queue 'q/$deadletterqueue' in vhost '/' takes the dead letters of queue 'q' and nothing else"
 	add := func(key string, headers amqp.Table) error {
@@ -94,7 +94,7 @@ func TestNobodyPublishesIntoADeadLetterQueue(t *testing.T) {
 
 // TestReceiptDoesNotGoIntoADeadLetterQueue: a client has asked for it.
 func TestReceiptDoesNotGoIntoADeadLetterQueue(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", amqp.Table{"x-dead-letter-queue": true})
 		p := amqp.Properties{Expiration: "0", ReplyTo: deadLetters, Headers: amqp.Table{"x-expiry-receipt": true}}
 		_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil), Body: []byte("m")})
@@ -110,7 +110,7 @@ func TestReceiptDoesNotGoIntoADeadLetterQueue(t *testing.T) {
 
 // TestReasonIsTheBrokers: what a publisher wrote under the names of Service Bus's reason is not believed.
 func TestReasonIsTheBrokers(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.queue("q", amqp.Table{"x-dead-letter-queue": true, "x-max-length": int32(0)})
 	x.publish("", "q", "m", "", amqp.Table{"DeadLetterReason": "TTLExpiredException", "DeadLetterErrorDescription": "?"})
 	dead, err := x.vh.Queue(deadLetters)
@@ -123,7 +123,7 @@ func TestReasonIsTheBrokers(t *testing.T) {
 }
 
 func TestDeadLetterQueueIsPassedOverForAnExchange(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	other := x.queue("other", nil)
 	q := x.queue("q", amqp.Table{"x-dead-letter-queue": true, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "other"})
 	x.publish("", "q", "m", "", nil)
@@ -133,7 +133,7 @@ func TestDeadLetterQueueIsPassedOverForAnExchange(t *testing.T) {
 }
 
 func TestDeliveriesRunOutInServiceBusWords(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q := x.durable("q", amqp.Table{"x-dead-letter-queue": true, "x-queue-type": "quorum", "x-delivery-limit": int32(2)})
 	x.publish("", "q", "m", "", nil)
 	for range 3 {
@@ -150,7 +150,7 @@ func TestDeliveriesRunOutInServiceBusWords(t *testing.T) {
 }
 
 func TestDeadLetterQueueGoesWithItsQueue(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.queue("q", amqp.Table{"x-dead-letter-queue": true})
 	_, err := x.vh.DeleteQueue(nil, deadLetters, false, false)
 	assert.Equal(t, "ACCESS_REFUSED - queue '"+deadLetters+"' in vhost '/' is deleted with queue 'q'", text(err))
@@ -163,7 +163,7 @@ func TestDeadLetterQueueGoesWithItsQueue(t *testing.T) {
 }
 
 func TestDeadLetterQueueArguments(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-queue": "yes"}})
 	assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-dead-letter-queue' for queue 'q' in vhost '/': {unacceptable_type,longstr}", text(err))
 	long := strings.Repeat("q", 250)
@@ -181,7 +181,7 @@ func TestDeadLetterQueueArguments(t *testing.T) {
 
 func TestDeadLetterQueueOutlivesARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	q := x.durable("q", amqp.Table{"x-dead-letter-queue": true})
 	x.publishPersistent("", "q", "m", "")
 	m, _ := x.get(q, false)
@@ -202,7 +202,7 @@ func TestDeadLetterQueueOutlivesARestart(t *testing.T) {
 
 func TestAutoDeleteOnIdle(t *testing.T) {
 	const period = 5 * time.Minute
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		there := func(name string) bool {
 			_, err := x.vh.Queue(name)
 			return err == nil
@@ -239,7 +239,7 @@ func TestAutoDeleteOnIdle(t *testing.T) {
 }
 
 func TestSendsDoNotRenewExpires(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		x.queue("q", amqp.Table{"x-expires": int32(1000), "x-auto-delete-on-idle": int32(600_000)})
 		after(900 * time.Millisecond)
 		x.publish("", "q", "m", "", nil)
@@ -251,7 +251,7 @@ func TestSendsDoNotRenewExpires(t *testing.T) {
 
 // TestNoPolicyDeletesDeadLetters that nobody has looked at, while their queue is in use.
 func TestNoPolicyDeletesDeadLetters(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", amqp.Table{"x-dead-letter-queue": true})
 		lost := x.queue("lost", amqp.Table{"x-dead-letter-exchange": "nowhere"})
 		x.govern(policy.Definition{"expires": int64(60_000)})
@@ -271,7 +271,7 @@ func TestNoPolicyDeletesDeadLetters(t *testing.T) {
 
 // TestDeadLetterQueueIsFoundInAnyCase of the last part, by what the broker and its tools send there.
 func TestDeadLetterQueueIsFoundInAnyCase(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.queue("q", amqp.Table{"x-dead-letter-queue": true})
 	from := x.queue("from", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q/$DeadLetterQueue"})
 	x.publish("", "from", "m", "", nil)
@@ -281,7 +281,7 @@ func TestDeadLetterQueueIsFoundInAnyCase(t *testing.T) {
 }
 
 func TestDeadLetterQueueOfAPolicy(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	q, no := x.queue("q", nil), x.queue("q.no", amqp.Table{"x-dead-letter-queue": false})
 	other, own := x.queue("other", nil), x.queue("q.own", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "other"})
 	x.govern(policy.Definition{"dead-letter-queue": true})
@@ -331,7 +331,7 @@ func TestDeadLetterQueueOfAPolicy(t *testing.T) {
 
 // TestParkedMessagesHaveNoDeadLetterQueue, whatever policies say.
 func TestParkedMessagesHaveNoDeadLetterQueue(t *testing.T) {
-	x := newBench(t, broker.Options{})
+	x := newTestBroker(t, broker.Options{})
 	x.policy(policy.User, policy.Policy{Name: "p", Pattern: ".*", Definition: policy.Definition{"dead-letter-queue": true}})
 	_, err := x.vh.DeclareQueue(nil, broker.UndeliverableQueue, broker.QueueDeclare{Durable: true})
 	require.NoError(t, err)
@@ -340,7 +340,7 @@ func TestParkedMessagesHaveNoDeadLetterQueue(t *testing.T) {
 
 func TestDeadLetterQueueOfAPolicyOutlivesARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	q := x.durable("q", nil)
 	x.govern(policy.Definition{"dead-letter-queue": true})
 	x.publishPersistent("", "q", "m", "")
@@ -359,7 +359,7 @@ func TestDeadLetterQueueOfAPolicyOutlivesARestart(t *testing.T) {
 // TestDeadLetterQueueOfAPolicyIsMadeByAStart, if a crash came between the two.
 func TestDeadLetterQueueOfAPolicyIsMadeByAStart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("q", nil)
 	require.NoError(t, x.vh.SetLimits(access.Limits{access.MaxQueues: 1}))
 	x.govern(policy.Definition{"dead-letter-queue": true})

@@ -20,7 +20,7 @@ import (
 func TestTransactionIsFoundWholeOrNotAtAll(t *testing.T) {
 	const old, published = 1100, 1500
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
-	x := openBench(t, o)
+	x := openTestBroker(t, o)
 	x.durable("q", nil)
 	x.durable("other", nil)
 	add := func(key string) {
@@ -67,7 +67,7 @@ func TestTransactionIsFoundWholeOrNotAtAll(t *testing.T) {
 			}
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 		}
-		again := openBench(t, broker.Options{Store: store.Options{Dir: dir}})
+		again := openTestBroker(t, broker.Options{Store: store.Options{Dir: dir}})
 		seen[again.depths("q", "other")]++
 		require.NoError(t, again.b.Close())
 	}
@@ -79,7 +79,7 @@ func TestTransactionIsFoundWholeOrNotAtAll(t *testing.T) {
 // TestTransactionSettlesAfterItPublished: what its publishes push out or is rejected goes
 // where it goes without a transaction.
 func TestTransactionSettlesAfterItPublished(t *testing.T) {
-	inBubble(t, broker.Options{}, func(x *bench) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
 		dlq := x.queue("dlq", nil)
 		q := x.queue("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq", "x-max-length": int32(2)})
 		x.publish("", "q", "rejected", "", nil)

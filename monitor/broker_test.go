@@ -17,8 +17,8 @@ import (
 	"curfew/monitor/alert"
 )
 
-// bench is a broker under a monitor, in a bubble of virtual time.
-type bench struct {
+// testBroker is a broker under a monitor, in a bubble of virtual time.
+type testBroker struct {
 	t         *testing.T
 	broker    *broker.Broker
 	vh        *broker.VHost
@@ -26,14 +26,14 @@ type bench struct {
 	monitor   *monitor.Monitor
 }
 
-func newBench(t *testing.T) *bench { return newBenchWith(t, nil) }
+func newTestBroker(t *testing.T) *testBroker { return newTestBrokerWith(t, nil) }
 
-func newBenchWith(t *testing.T, alerts *alert.Alerts) *bench {
+func newTestBrokerWith(t *testing.T, alerts *alert.Alerts) *testBroker {
 	b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }})
 	require.NoError(t, err)
 	vh, ok := b.VHost("/")
 	require.True(t, ok)
-	x := &bench{t: t, broker: b, vh: vh, publisher: vh.NewPublisher("guest")}
+	x := &testBroker{t: t, broker: b, vh: vh, publisher: vh.NewPublisher("guest")}
 	x.monitor, err = monitor.New(monitor.Options{Primary: b.Deadlines(), Alerts: alerts})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -51,20 +51,20 @@ func newBenchWith(t *testing.T, alerts *alert.Alerts) *bench {
 	return x
 }
 
-func (x *bench) declare(name string, args amqp.Table) *broker.Queue {
+func (x *testBroker) declare(name string, args amqp.Table) *broker.Queue {
 	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Args: args})
 	require.NoError(x.t, err)
 	return q
 }
 
-func (x *bench) publish(queue string, ttl time.Duration) {
+func (x *testBroker) publish(queue string, ttl time.Duration) {
 	p := amqp.Properties{Expiration: fmt.Sprint(ttl.Milliseconds())}
 	_, err := x.publisher.Add(&broker.Publication{RoutingKey: []byte(queue), Properties: p.Append(nil)})
 	require.NoError(x.t, err)
 	x.publisher.Flush(nil)
 }
 
-func (x *bench) get(q *broker.Queue, noAck bool) (d broker.Delivery) {
+func (x *testBroker) get(q *broker.Queue, noAck bool) (d broker.Delivery) {
 	ok, err := q.Get(noAck, func(got *broker.Delivery) { d = *got })
 	require.NoError(x.t, err)
 	require.True(x.t, ok)
@@ -83,7 +83,7 @@ func unacked(q *broker.Queue) int {
 
 func TestDeadlinesBehindALongHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t)
+		x := newTestBroker(t)
 		q := x.declare("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 		dlq := x.declare("dlq", nil)
 		x.publish("q", time.Hour)
@@ -107,7 +107,7 @@ func TestDeadlinesBehindALongHead(t *testing.T) {
 
 func TestSettledAndHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t)
+		x := newTestBroker(t)
 		q := x.declare("q", nil)
 		x.publish("q", time.Minute)
 		x.publish("q", time.Minute)
@@ -130,7 +130,7 @@ func TestSettledAndHeld(t *testing.T) {
 
 func TestRescheduledAndFiredByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t)
+		x := newTestBroker(t)
 		q := x.declare("q", nil)
 		for range 4 {
 			x.publish("q", time.Minute)
@@ -162,7 +162,7 @@ func TestRescheduledAndFiredByHand(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t)
+		x := newTestBroker(t)
 		x.declare("orders", nil)
 		x.publish("orders", time.Minute)
 		var page []deadline.Ref

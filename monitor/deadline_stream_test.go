@@ -45,7 +45,7 @@ type fate struct {
 
 // agreement is a broker whose expiries go to a stream, the audit and the monitor's counters, and whose publisher wants receipts.
 type agreement struct {
-	*bench
+	*testBroker
 	records map[string]fate // by message id
 	late    time.Duration   // the sum of those that the histogram counts
 	counted int             // how many these are
@@ -67,7 +67,7 @@ func newAgreement(t *testing.T) *agreement {
 	b, err := broker.New(broker.Options{Clock: clock, Expiries: &expiries})
 	require.NoError(t, err)
 	vh, _ := b.VHost("/")
-	a.bench = &bench{t: t, broker: b, vh: vh, publisher: vh.NewPublisher("guest")}
+	a.testBroker = &testBroker{t: t, broker: b, vh: vh, publisher: vh.NewPublisher("guest")}
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	a.monitor, err = monitor.New(monitor.Options{Primary: b.Deadlines(), Redis: absent{memstore.New()}, Registerer: a.metrics})
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 )
 
 // poll takes a message every so often until stopped.
-func (x *bench) poll(q *broker.Queue, every time.Duration) (stop func()) {
+func (x *testBroker) poll(q *broker.Queue, every time.Duration) (stop func()) {
 	ticks := time.NewTicker(every)
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -46,7 +46,7 @@ func only(t *testing.T, all []monitor.Forecast) monitor.Forecast {
 // happens.
 func TestForecastComesTrue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t)
+		x := newTestBroker(t)
 		q := x.declare("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 		dlq := x.declare("dlq", nil)
 		stop := x.poll(q, 10*time.Millisecond)
@@ -79,7 +79,7 @@ func TestAtRiskIsToldAndTakenBack(t *testing.T) {
 		core, logged := observer.New(zap.InfoLevel)
 		alerts, err := alert.New(alert.Options{Log: zap.New(core)})
 		require.NoError(t, err)
-		x := newBenchWith(t, alerts)
+		x := newTestBrokerWith(t, alerts)
 		q := x.declare("q", nil)
 		for range 7 {
 			x.publish("q", time.Minute)
@@ -147,7 +147,7 @@ func told(logged *observer.ObservedLogs, status string) (n int) {
 // TestNoRiskWhileClientsReconnect: after a start nobody consumes for some seconds, which says nothing.
 func TestNoRiskWhileClientsReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newBench(t)
+		x := newTestBroker(t)
 		x.declare("q", nil)
 		x.publish("q", 20*time.Second)
 		time.Sleep(13 * time.Second)

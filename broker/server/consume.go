@@ -27,9 +27,9 @@ func (ch *channel) consume(m *amqp.BasicConsume) error {
 	if err != nil {
 		return err
 	}
-	ch.reply(m.NoWait, &amqp.BasicConsumeOk{ConsumerTag: c.Tag})
+	err = ch.reply(m.NoWait, &amqp.BasicConsumeOk{ConsumerTag: c.Tag})
 	c.Wake()
-	return nil
+	return err
 }
 
 func (ch *channel) cancel(m *amqp.BasicCancel) error {

@@ -100,23 +100,21 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	accepting, stop := context.WithCancel(ctx)
 	defer stop()
 	failed := make(chan error, len(listeners))
+	var accepts sync.WaitGroup
 	for _, l := range listeners {
 		defer context.AfterFunc(accepting, func() { l.Close() })()
-		go func() {
+		accepts.Go(func() {
 			defer stop()
 			failed <- fmt.Errorf("server: accept on %s: %w", l.Addr(), s.accept(accepting, l))
-		}()
+		})
 	}
 	s.ended.Go(func() { s.watchAckTimeouts(accepting) })
-	first := <-failed
-	for range len(listeners) - 1 {
-		<-failed
-	}
+	accepts.Wait()
 	s.shutdown()
 	if ctx.Err() != nil {
 		return nil
 	}
-	return first
+	return <-failed // the first, which made the others end
 }
 
 func (s *Server) accept(ctx context.Context, l net.Listener) error {

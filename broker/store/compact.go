@@ -36,7 +36,7 @@ func (m *maintainer) compact() {
 	for _, s := range m.journal.sparse(m.opts.slack, m.journal.isFull()) {
 		if err := m.evacuate(s); err != nil {
 			if !errors.Is(err, ErrFull) && !errors.Is(err, errClosed) {
-				m.journal.fail(err)
+				_ = m.journal.fail(err)
 			}
 			return
 		}

@@ -8,7 +8,7 @@ import (
 
 func TestCompactionOfTheJournal(t *testing.T) {
 	r := &relocator{entries: map[uint64]Pos{}}
-	b := newBench(t, Options{Relocate: r.relocate})
+	b := newDropTest(t, Options{Relocate: r.relocate})
 	for seq := uint64(1); b.active() < 20; seq++ {
 		e := b.publish(seq)
 		if seq%16 == 0 {
@@ -40,7 +40,7 @@ func TestCompactionOfTheJournal(t *testing.T) {
 
 func TestCompactionOfTheVolatileLog(t *testing.T) {
 	r := &relocator{entries: map[uint64]Pos{}}
-	b := newBench(t, Options{Relocate: r.relocate})
+	b := newDropTest(t, Options{Relocate: r.relocate})
 	for seq := uint64(1); b.volatile.next < 20; seq++ {
 		p, err := b.Put(text(int(seq), 64), false, 1)
 		require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestCompactionOfTheVolatileLog(t *testing.T) {
 // Terms move with a copy, and amendments made during the copying count.
 func TestTermsOutliveCompaction(t *testing.T) {
 	r := &relocator{entries: map[uint64]Pos{}, terms: map[uint64]Terms{}}
-	var b *bench
+	var b *dropTest
 	amend := func(seq uint64, terms Terms) {
 		r.terms[seq] = terms
 		b.Amended([]Amend{{Queue: 1, Seq: seq, Pos: r.entries[seq], Durable: true, Terms: terms}})
@@ -80,7 +80,7 @@ func TestTermsOutliveCompaction(t *testing.T) {
 		}
 		return terms, ok
 	}
-	b = newBench(t, Options{Relocate: relocate})
+	b = newDropTest(t, Options{Relocate: relocate})
 	p, err := b.Put(text(1, 64), true, 2)
 	require.NoError(t, err)
 	b.Enqueued([]Enqueue{{Queue: 1, Seq: 1, Pos: p, Durable: true}, {Queue: 1, Seq: 2, Pos: p, Durable: true}})
@@ -107,7 +107,7 @@ func TestTermsOutliveCompaction(t *testing.T) {
 // A message that is damaged on disk must not be copied with a valid checksum.
 func TestCompactionRefusesDamage(t *testing.T) {
 	r := &relocator{entries: map[uint64]Pos{}}
-	b := newBench(t, Options{Relocate: r.relocate})
+	b := newDropTest(t, Options{Relocate: r.relocate})
 	e := b.publish(1)
 	r.entries[1] = e.Pos
 	for b.active() < 6 {

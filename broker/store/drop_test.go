@@ -7,21 +7,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bench is a store on a crash disk whose maintainer works only on request.
-type bench struct {
+// dropTest is a store on a crash disk whose maintainer works only on request.
+type dropTest struct {
 	t    *testing.T
 	disk *crashDisk
 	opts Options
 	*Store
 }
 
-func newBench(t *testing.T, o Options) *bench {
-	b := &bench{t: t, disk: newCrashDisk(), opts: o}
+func newDropTest(t *testing.T, o Options) *dropTest {
+	b := &dropTest{t: t, disk: newCrashDisk(), opts: o}
 	b.open()
 	return b
 }
 
-func (b *bench) open() *Recovery {
+func (b *dropTest) open() *Recovery {
 	b.t.Helper()
 	t := tiny(SyncGroup)
 	t.ahead, t.slack = 64*int64(t.segmentBytes), 0
@@ -33,14 +33,14 @@ func (b *bench) open() *Recovery {
 	return r
 }
 
-func (b *bench) maintain() { b.maintainer.round() }
+func (b *dropTest) maintain() { b.maintainer.round() }
 
-func (b *bench) shutdown() {
+func (b *dropTest) shutdown() {
 	require.NoError(b.t, b.Close())
 }
 
 // restart cuts the power and opens the store again.
-func (b *bench) restart() *Recovery {
+func (b *dropTest) restart() *Recovery {
 	b.t.Helper()
 	b.shutdown()
 	b.disk = b.disk.afterCrash(rand.New(rand.NewPCG(1, 1)), 0)
@@ -48,7 +48,7 @@ func (b *bench) restart() *Recovery {
 }
 
 // publish puts a message and enters it into a queue.
-func (b *bench) publish(seq uint64) Enqueue {
+func (b *dropTest) publish(seq uint64) Enqueue {
 	b.t.Helper()
 	p, err := b.Put(text(int(seq), 64), true, 1)
 	require.NoError(b.t, err)
@@ -57,12 +57,12 @@ func (b *bench) publish(seq uint64) Enqueue {
 	return e
 }
 
-func (b *bench) settle(e Enqueue) {
+func (b *dropTest) settle(e Enqueue) {
 	b.Settled([]Settle{{Queue: e.Queue, Seq: e.Seq, Pos: e.Pos, Durable: true}})
 }
 
 // fill ends the active segment, with settled messages in it.
-func (b *bench) fill() {
+func (b *dropTest) fill() {
 	b.t.Helper()
 	for until := max(b.active(), 1) + 1; b.active() < until; {
 		p, err := b.Put(text(0, 200), true, 1)
@@ -73,7 +73,7 @@ func (b *bench) fill() {
 }
 
 // active returns the number of the segment that is appended to.
-func (b *bench) active() uint64 {
+func (b *dropTest) active() uint64 {
 	b.journal.mu.Lock()
 	defer b.journal.mu.Unlock()
 	if b.journal.active == nil {
@@ -82,7 +82,7 @@ func (b *bench) active() uint64 {
 	return b.journal.active.number
 }
 
-func (b *bench) has(number uint64) bool { return b.journal.table.get(number) != nil }
+func (b *dropTest) has(number uint64) bool { return b.journal.table.get(number) != nil }
 
 func seqs(r *Recovery) (seqs []uint64) {
 	for _, q := range r.Queues {
@@ -94,7 +94,7 @@ func seqs(r *Recovery) (seqs []uint64) {
 }
 
 func TestDeadSegmentsAreDropped(t *testing.T) {
-	b := newBench(t, Options{})
+	b := newDropTest(t, Options{})
 	b.fill()
 	b.fill()
 	require.True(t, b.has(1))
@@ -109,7 +109,7 @@ func TestDeadSegmentsAreDropped(t *testing.T) {
 
 // A settlement must not be forgotten while the settled message is on disk.
 func TestSettlementOutlivesItsSegment(t *testing.T) {
-	b := newBench(t, Options{})
+	b := newDropTest(t, Options{})
 	stays, leaves := b.publish(1), b.publish(2)
 	b.fill()
 	b.settle(leaves) // in segment 2
@@ -125,7 +125,7 @@ func TestSettlementOutlivesItsSegment(t *testing.T) {
 // After a restart a queue gives out the numbers of settled messages again. A carried
 // settlement belongs to the first use.
 func TestCarriedSettlementIsOfItsTime(t *testing.T) {
-	b := newBench(t, Options{})
+	b := newDropTest(t, Options{})
 	b.publish(1)
 	leaves := b.publish(2)
 	b.fill()
@@ -143,7 +143,7 @@ func TestCarriedSettlementIsOfItsTime(t *testing.T) {
 
 // A segment full of settlements waits for the messages that they refer to.
 func TestSettlementsWaitForTheirMessages(t *testing.T) {
-	b := newBench(t, Options{})
+	b := newDropTest(t, Options{})
 	var leave []Enqueue
 	b.publish(1000)
 	for seq := uint64(1); b.active() < 8; seq++ {
@@ -183,7 +183,7 @@ func (r *relocator) relocate(_, seq uint64, old, now Pos) (Terms, bool) {
 // A copy ties the settlements that name it to the original.
 func TestCopyWaitsForItsOriginal(t *testing.T) {
 	r := &relocator{entries: map[uint64]Pos{}}
-	b := newBench(t, Options{Relocate: r.relocate})
+	b := newDropTest(t, Options{Relocate: r.relocate})
 	e := b.publish(1)
 	b.Retain(e.Pos, 1) // somebody reads it for a long time
 	r.entries[1] = e.Pos

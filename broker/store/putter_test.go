@@ -96,7 +96,7 @@ func TestStripsDoNotMix(t *testing.T) {
 // A segment with an open strip is neither compacted nor moved to disk; other segments are.
 func TestSegmentsWithOpenStripsAreLeftAlone(t *testing.T) {
 	r := &relocator{entries: map[uint64]Pos{}}
-	b := newBench(t, Options{Relocate: r.relocate})
+	b := newDropTest(t, Options{Relocate: r.relocate})
 	putter := b.NewPutter()
 	seq := uint64(0)
 	enter := func(p Pos, keep bool) {

@@ -139,7 +139,7 @@ func TestFlippedBits(t *testing.T) {
 // A file that has lost its header is not taken for a spare one: its records would be valid
 // again when the file is used.
 func TestLostHeader(t *testing.T) {
-	b := newBench(t, Options{})
+	b := newDropTest(t, Options{})
 	b.publish(1)
 	commit(t, b.Store)
 	b.fill()
@@ -194,7 +194,7 @@ func TestMissingFiles(t *testing.T) {
 		require.Equal(t, name, corrupt.File)
 		require.ErrorContains(t, err, "missing")
 	}
-	only := newBench(t, Options{})
+	only := newDropTest(t, Options{})
 	only.fill()
 	only.fill()
 	only.maintain()

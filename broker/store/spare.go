@@ -202,12 +202,12 @@ func (j *journal) refill(atMost int) bool {
 	}
 	if made > end {
 		if err := j.fs.SyncDir(); err != nil {
-			j.fail(fmt.Errorf("sync the data directory: %w", err))
+			_ = j.fail(fmt.Errorf("sync the data directory: %w", err))
 			return false
 		}
 	}
 	if err != nil && !noSpace(err) {
-		j.fail(fmt.Errorf("allocate segment %d: %w", made, err))
+		_ = j.fail(fmt.Errorf("allocate segment %d: %w", made, err))
 		return false
 	}
 	j.refilled(made, err)

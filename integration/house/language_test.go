@@ -1,7 +1,6 @@
 package house
 
 import (
-	"flag"
 	"go/ast"
 	"go/token"
 	"maps"
@@ -15,8 +14,7 @@ import (
 	"unicode"
 )
 
-// ban is a word or a turn of phrase that is not used here, with what to write instead. It has a name for the list of places where it
-// still stands.
+// ban is a word or a turn of phrase that is not used here, with what to write instead.
 type ban struct {
 	name    string
 	text    string // a pattern for comments, texts and documents, in any case, where a space stands for any white space
@@ -118,69 +116,24 @@ var (
 // documents are the files beside Go that people read.
 var documents = []string{".md", ".yaml", ".yml", ".service", ".conf", ".sh", ".js", ".css", ".svg", ".c", ".java", ".py", ".rb", ".php", ".tpl", "Makefile", "Dockerfile"}
 
-const allowances = "testdata/language.txt"
-
-var strike = flag.Bool("strike", false, "take out of "+allowances+" what is not needed any more")
-
-// TestLanguage: nobody has to stop at a word. Where one still stands, testdata/language.txt has a line, "folder: name, name", and a line
-// that is not needed fails the test: there can only be fewer. -strike takes out those that are not needed.
+// TestLanguage: no text has a word or a turn of phrase that a reader would stop at.
 func TestLanguage(t *testing.T) {
-	found := map[string]map[int][]string{} // by place, then by ban: where
-	note := func(place string, ban int, position string) {
-		if found[place] == nil {
-			found[place] = map[int][]string{}
-		}
-		found[place][ban] = append(found[place][ban], position)
-	}
+	found := map[int][]string{} // by ban: where
 	for _, f := range allGoFiles(t) {
 		if f.path != "integration/house/language_test.go" {
-			readGo(f, func(ban int, pos token.Pos) { note(f.folder, ban, fileSet.Position(pos).String()) })
+			readGo(f, func(ban int, pos token.Pos) { found[ban] = append(found[ban], fileSet.Position(pos).String()) })
 		}
 	}
 	for _, path := range allPaths(t) {
 		if slices.ContainsFunc(documents, func(suffix string) bool { return strings.HasSuffix(path, suffix) }) && !strings.Contains(path, "/uPlot") { // a library
-			readText(t, path, func(ban, line int) { note(placeOf(path), ban, path+":"+strconv.Itoa(line)) })
+			readText(t, path, func(ban, line int) { found[ban] = append(found[ban], path+":"+strconv.Itoa(line)) })
 		}
 	}
 
-	allowed := readAllowances(t)
-	var left []string
-	for _, place := range slices.Sorted(maps.Keys(found)) {
-		var names []string
-		for _, i := range slices.Sorted(maps.Keys(found[place])) {
-			where := found[place][i]
-			if slices.Contains(allowed[place], bans[i].name) {
-				names = append(names, bans[i].name)
-				continue
-			}
-			t.Errorf("%s (%d in all): %q: write %q", strings.Join(where[:min(3, len(where))], ", "), len(where), bans[i].name, bans[i].instead)
-		}
-		if len(names) > 0 {
-			left = append(left, place+": "+strings.Join(names, ", "))
-		}
+	for _, i := range slices.Sorted(maps.Keys(found)) {
+		where := found[i]
+		t.Errorf("%s (%d in all): %q: write %q", strings.Join(where[:min(5, len(where))], ", "), len(where), bans[i].name, bans[i].instead)
 	}
-	if *strike {
-		if err := os.WriteFile(allowances, []byte(strings.Join(left, "\n")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	for _, place := range slices.Sorted(maps.Keys(allowed)) {
-		for _, name := range allowed[place] {
-			i := slices.IndexFunc(bans, func(b ban) bool { return b.name == name })
-			if i < 0 || found[place][i] == nil {
-				t.Errorf("%s has no %q any more: take it out of %s (go test ./integration/house -strike)", place, name, allowances)
-			}
-		}
-	}
-}
-
-// placeOf is what an allowance names: a document, or the folder of what is no document.
-func placeOf(path string) string {
-	if strings.HasSuffix(path, ".md") {
-		return path
-	}
-	return filepath.ToSlash(filepath.Dir(path))
 }
 
 // readGo looks at the comments, texts and names of a Go file.
@@ -275,23 +228,6 @@ func wordsOf(name string) (words []string) {
 		}
 	}
 	return words
-}
-
-// readAllowances reads which names of bans each place still goes against.
-func readAllowances(t *testing.T) map[string][]string {
-	text, err := os.ReadFile(allowances)
-	if err != nil {
-		t.Fatal(err)
-	}
-	allowed := map[string][]string{}
-	for line := range strings.Lines(string(text)) {
-		place, names, ok := strings.Cut(strings.TrimSpace(line), ": ")
-		if !ok {
-			t.Fatalf("%s: %q is not a folder, a colon and names", allowances, line)
-		}
-		allowed[place] = strings.Split(names, ", ")
-	}
-	return allowed
 }
 
 func TestWordsOfANameAreFound(t *testing.T) {

@@ -20,6 +20,21 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
+// glossaryWords is how many words docs/glossary.md may explain: more than these nobody keeps in mind.
+const glossaryWords = 60
+
+func TestGlossaryIsShort(t *testing.T) {
+	words := 0
+	for line := range strings.Lines(document(t, "docs/glossary.md")) {
+		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| Word |") {
+			words++
+		}
+	}
+	if words > glossaryWords || words < glossaryWords/2 {
+		t.Errorf("docs/glossary.md has %d words, not at most %d: a word that one package uses belongs in its doc.go", words, glossaryWords)
+	}
+}
+
 // TestGuarantees: each guarantee in docs/guarantees.md names tests that prove it, and they exist.
 func TestGuarantees(t *testing.T) {
 	const page = "docs/guarantees.md"
