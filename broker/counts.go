@@ -113,8 +113,8 @@ func (t *publisherTally) forget() {
 
 // Totals are the broker's since its start; they never fall, whatever is deleted.
 type Totals struct {
-	Queues     QueueCounts // over all queues, deleted ones included
-	Published  uint64      // unroutable ones included
+	Queues     QueueStats // over all queues, deleted ones included
+	Published  uint64     // unroutable ones included
 	Unroutable uint64
 	BodyBytes  uint64              // of what was published
 	Sizes      [sizeBuckets]uint64 // publishes by body size: see MessageSizes
@@ -129,7 +129,7 @@ type Totals struct {
 
 // Loads calls fn with each queue, the messages in it, unacked ones among them, and its totals, in no order. It returns how many messages clients
 // published and how many were delivered to them since the start. Each queue is locked for as long as it takes to copy the numbers.
-func (b *Broker) Loads(fn func(q *Queue, messages int, c *QueueCounts)) (published, delivered uint64) {
+func (b *Broker) Loads(fn func(q *Queue, messages int, c *QueueStats)) (published, delivered uint64) {
 	all := b.registry.Loads(fn)
 	return b.counters.published.Load(), all.AllDelivered()
 }
@@ -140,7 +140,7 @@ func (b *Broker) Totals() Totals {
 	t := Totals{
 		Published: c.published.Load(), Unroutable: c.unroutable.Load() + forwarded.Unroutable.Load(), BodyBytes: c.sizes.bytes.Load(),
 		QueuesDeclared: b.registry.Declared.Load(), QueuesCreated: b.registry.Created.Load(), QueuesDeleted: b.registry.Deleted.Load(),
-		ExpiredDropped: b.env.Counters.ExpiredDropped.Load(), Queues: b.registry.Counts(),
+		ExpiredDropped: b.env.Counters.ExpiredDropped.Load(), Queues: b.registry.Stats(),
 	}
 	for i := range t.Sizes {
 		t.Sizes[i] = c.sizes.buckets[i].Load()

@@ -138,7 +138,7 @@ func (t *queueTable) enterQueue(id uint64, owner Owner, name string, d QueueDecl
 	if err := t.addQueue(q); err != nil {
 		return nil, err
 	}
-	q.Touch()
+	q.RenewExpiry()
 	return q, nil
 }
 
@@ -183,7 +183,7 @@ func (q *Queue) redeclare(d QueueDeclare) error {
 	if err := queueargs.CheckEqual(label, d.Args, cur.Args, q.Arguments.Type.ComparedArgs()); err != nil {
 		return err
 	}
-	if !q.Touch() {
+	if !q.RenewExpiry() {
 		return delivery.ErrGone
 	}
 	return nil

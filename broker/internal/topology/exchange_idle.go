@@ -40,7 +40,7 @@ func (x *Exchange) reboundLocked(d destination) {
 	case d.exchange != nil:
 		x.useLocked()
 		d.exchange.useLocked()
-	case d.queue.Set().IdleMillis != 0:
+	case d.queue.Settings().IdleMillis != 0:
 		x.useLocked()
 		d.queue.Idle.MarkUsed(x.vh.registry.env.Clock.Now())
 	default:
@@ -72,7 +72,7 @@ func (x *Exchange) lastUseLocked(now deadline.Instant, asked map[*Exchange]bool)
 		switch d := b.Destination; {
 		case d.queue != nil:
 			last = max(last, d.queue.Idle.LastUse(now))
-			if sub := x.vh.queues[d.queue.Set().Subqueue]; sub != nil {
+			if sub := x.vh.queues[d.queue.Settings().Subqueue]; sub != nil {
 				last = max(last, sub.Idle.LastUse(now))
 			}
 		case !asked[d.exchange]:

@@ -90,7 +90,7 @@ func (t *queueTable) importQueue(x *catalog.Queue, policies [2]policy.Set) {
 	t.vh.chargeLocked(ungoverned, &a)
 	_ = t.vh.memory.takeLocked(q.footprint(), "", true)
 	t.placeQueueLocked(q, a)
-	q.Touch()
+	q.RenewExpiry()
 }
 
 func (vh *VHost) importBinding(x *catalog.Binding) {

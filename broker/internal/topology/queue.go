@@ -134,6 +134,6 @@ func (q *Queue) Fields(err error) []zap.Field {
 // DeadLettersTo is where the queue's dead letters go. ok is false if it has no dead-letter
 // exchange. key is "" if each dead letter keeps its own routing key.
 func (q *Queue) DeadLettersTo() (exchange, key string, ok bool) {
-	set := q.Set()
+	set := q.Settings()
 	return set.DeadLetterExchange, set.DeadLetterKey, set.DeadLetters
 }

@@ -10,7 +10,7 @@ import (
 // which cannot be managed by itself (Service Bus: Overview of dead-letter queues). Messages that
 // arrive there are not use.
 func (q *Queue) countSubqueueUse() {
-	if q.Set().IdleMillis == 0 {
+	if q.Settings().IdleMillis == 0 {
 		return
 	}
 	if sub := q.subqueue(); sub != nil {

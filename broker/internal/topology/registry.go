@@ -53,8 +53,8 @@ type Registry struct {
 
 	mu   sync.RWMutex // leaf
 	byID map[uint64]*Queue
-	// retired is the sum of the counts of deleted queues.
-	retired delivery.QueueCounts
+	// retired is the sum of the statistics of deleted queues.
+	retired delivery.QueueStats
 }
 
 // Init makes a registry without queues.
@@ -87,9 +87,9 @@ func (r *Registry) add(q *Queue) {
 	r.byID[q.ID()] = q
 }
 
-// drop removes a deleted queue and keeps its counts.
+// drop removes a deleted queue and keeps its statistics.
 func (r *Registry) drop(q *Queue) {
-	counts := q.Counters()
+	stats := q.Stats()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byID[q.ID()] != q {
@@ -97,7 +97,7 @@ func (r *Registry) drop(q *Queue) {
 	}
 	delete(r.byID, q.ID())
 	r.Deleted.Add(1)
-	r.retired.Add(&counts)
+	r.retired.Add(&stats)
 }
 
 // Queues are all queues, in no order.
@@ -115,22 +115,22 @@ func (r *Registry) queuesLocked() []*Queue {
 	return all
 }
 
-// Counts sums the counts of all queues, including deleted ones.
-func (r *Registry) Counts() delivery.QueueCounts {
+// Stats sums the statistics of all queues, including deleted ones.
+func (r *Registry) Stats() delivery.QueueStats {
 	r.mu.RLock()
 	sum := r.retired
 	all := r.queuesLocked()
 	r.mu.RUnlock()
 	for _, q := range all {
-		c := q.Counters()
+		c := q.Stats()
 		sum.Add(&c)
 	}
 	return sum
 }
 
-// Loads calls fn with each queue, the number of messages in it and its counts, in no order. It
-// returns the sum of the counts, including those of deleted queues.
-func (r *Registry) Loads(fn func(q *Queue, messages int, c *delivery.QueueCounts)) delivery.QueueCounts {
+// Loads calls fn with each queue, the number of messages in it and its statistics, in no order. It
+// returns the sum of the statistics, including those of deleted queues.
+func (r *Registry) Loads(fn func(q *Queue, messages int, c *delivery.QueueStats)) delivery.QueueStats {
 	r.mu.RLock()
 	sum := r.retired
 	all := r.queuesLocked()

@@ -360,6 +360,6 @@ func AnyPersists(targets []Target, f queue.Flags) bool {
 func AddAll(b *delivery.Batch, targets []Target, it *delivery.Item) {
 	flags := it.Message.Flags
 	for _, t := range targets {
-		b.AddCareful(&t.Queue.Queue, t.CeilingMillis, it, flags)
+		b.AddWithFlags(&t.Queue.Queue, t.CeilingMillis, it, flags)
 	}
 }

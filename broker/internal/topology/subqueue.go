@@ -51,7 +51,7 @@ func (t *queueTable) makeWithSubqueue(owner Owner, name string, d QueueDeclare) 
 // completeSubqueue makes the sub-queue that a policy gives to q, unless it exists. Dead letters
 // that arrive before that are parked. Errors: those of DeclareQueue.
 func (q *Queue) completeSubqueue() error {
-	set, vh := q.Set(), q.vh
+	set, vh := q.Settings(), q.vh
 	if !set.HasSubqueue {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (t *queueTable) checkQueueDeletable(name string) error {
 	if !ok {
 		return nil
 	}
-	if q, err := t.Queue(sub); err != nil || !q.Set().HasSubqueue {
+	if q, err := t.Queue(sub); err != nil || !q.Settings().HasSubqueue {
 		return nil
 	}
 	return amqp.NewException(amqp.AccessRefused, 0, 0, "%s is deleted with queue '%s'", t.queueLabel(name), sub)

@@ -45,7 +45,7 @@ func (s historySource) Queues(fn func(*history.Queue)) history.Totals {
 		expire[[2]string{f.VHost, f.Queue}] = f.WillMiss
 	}
 	var one history.Queue
-	published, delivered := n.broker.Loads(func(q *broker.Queue, messages int, c *broker.QueueCounts) {
+	published, delivered := n.broker.Loads(func(q *broker.Queue, messages int, c *broker.QueueStats) {
 		one = history.Queue{VHost: q.VHost().Name(), Name: q.Name(), Depth: messages, Published: c.Published, Delivered: c.AllDelivered()}
 		one.WillExpire = expire[[2]string{one.VHost, one.Name}]
 		fn(&one)
