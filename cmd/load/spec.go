@@ -30,7 +30,7 @@ type Spec struct {
 	TTL       time.Duration `json:"ttl,omitempty"`           // expiration of each message, whole ms; 0: none
 	Warmup    time.Duration `json:"warmup,omitempty"`        // not used with a Count
 	Duration  time.Duration `json:"duration"`
-	Count     int           `json:"count,omitempty"` // end when so many are published, confirmed and consumed, at the latest after Duration; 0: end after Duration
+	Count     int           `json:"count,omitempty"` // end when this many are published, confirmed and consumed, at the latest after Duration; 0: end after Duration
 	Reuse     bool          `json:"reuse,omitempty"` // use existing queues as they are
 	Keep      bool          `json:"keep,omitempty"`  // do not remove the queues
 }
@@ -51,7 +51,7 @@ const (
 	maxRate     = 1_000_000_000
 )
 
-// withDefaults fills in the defaults and refuses an impossible Spec.
+// withDefaults fills in the defaults. An impossible Spec is an error.
 func (s Spec) withDefaults() (Spec, error) {
 	s.Name = cmp.Or(s.Name, runName())
 	s.Client = cmp.Or(s.Client, "raw")

@@ -25,7 +25,7 @@ func newHistory(n *Node) *history.History {
 type historySource struct{ n *Node }
 
 // Queues implements history.Source: the broker's queues with their forecasts, or beside RabbitMQ those that have a forecast.
-func (s historySource) Queues(fn func(*history.Queue)) history.Totals {
+func (s historySource) Queues(fn func(*history.Queue)) history.Stats {
 	n := s.n
 	var forecasts []monitor.Forecast
 	if n.monitor != nil {
@@ -35,7 +35,7 @@ func (s historySource) Queues(fn func(*history.Queue)) history.Totals {
 		for _, f := range forecasts {
 			fn(&history.Queue{VHost: f.VHost, Name: f.Queue, Depth: f.Ready, WillExpire: f.WillMiss})
 		}
-		return history.Totals{}
+		return history.Stats{}
 	}
 	expire := make(map[[2]string]int)
 	for _, f := range forecasts {
@@ -50,7 +50,7 @@ func (s historySource) Queues(fn func(*history.Queue)) history.Totals {
 		one.WillExpire = expire[[2]string{one.VHost, one.Name}]
 		fn(&one)
 	})
-	return history.Totals{Published: published, Delivered: delivered}
+	return history.Stats{Published: published, Delivered: delivered}
 }
 
 // State implements history.Source.
