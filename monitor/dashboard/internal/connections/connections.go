@@ -55,7 +55,7 @@ type connection struct {
 	Past    int // messages that it holds past their deadlines
 }
 
-// title is what the client calls itself, or else its address.
+// title is the client's own name, or its address if it has none.
 func (c *connection) title() string {
 	return cmp.Or(c.Client.Name, strings.TrimSpace(c.Client.Product+" "+c.Client.Version), c.Name)
 }
@@ -94,7 +94,7 @@ func (p Pages) gather(ctx context.Context, v ui.Visitor) ([]connection, error) {
 	return list, nil
 }
 
-// look takes the counts of connections and their channels, and returns a function that tells the rates of one of them.
+// look takes the counts of connections and their channels, and returns a function with the rates of one of them.
 func (p Pages) look(found []operate.Connection) func(identity any) perSecond {
 	present := map[any]counts{}
 	for i := range found {
@@ -132,7 +132,7 @@ func (p Pages) list(r *http.Request, v ui.Visitor) (ui.View, error) {
 	return page, err
 }
 
-// contains reports whether one of the texts has what somebody looks for.
+// contains reports whether one of the texts contains what somebody searches for.
 func contains(find string, texts ...string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(find)) })
 }
@@ -189,7 +189,7 @@ func (p Pages) consumers(r *http.Request, v ui.Visitor) (ui.View, error) {
 	return page, err
 }
 
-// work adds how much the consumers of a page do, and how much waits for them.
+// work adds how much the consumers of a page do, and how many messages wait for them.
 func (p Pages) work(ctx context.Context, v ui.Visitor, page *consumersPage) error {
 	queues, err := p.operations.ListQueues(ctx, v.Actor())
 	if err != nil {
@@ -224,7 +224,7 @@ type channel struct {
 	number     uint16
 }
 
-// closing is the question whether to close a connection.
+// closing is the page that asks whether to close a connection.
 type closing struct {
 	*operate.Connection
 	Client operate.Client
@@ -254,7 +254,7 @@ func (p Pages) close(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	}
 	reason := q.Form.Get("reason")
 	if len(reason) > operate.MaxReason {
-		q.Form.Wrong("reason", fmt.Sprintf("A reason has %d bytes at most.", operate.MaxReason))
+		q.Form.Wrong("reason", fmt.Sprintf("A reason can have at most %d bytes.", operate.MaxReason))
 		p.site.Show(w, r, http.StatusBadRequest, v, closePath, q)
 		return
 	}

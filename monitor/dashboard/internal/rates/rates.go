@@ -15,8 +15,8 @@ const (
 	samples     = int(sampleSpan / sampleEvery)
 )
 
-// Rates computes rates from samples that are taken when somebody opens a page. If nobody
-// does, it costs nothing.
+// Rates computes rates from samples that are taken while a page is open. Otherwise
+// it costs nothing.
 type Rates struct {
 	mu   sync.Mutex
 	last []sample // the oldest first
@@ -27,7 +27,7 @@ type sample struct {
 	operate.Stats
 }
 
-// PerSecond is how many messages go by in a second. Known is false until there are two samples.
+// PerSecond is how many messages pass in a second. Known is false until there are two samples.
 type PerSecond struct {
 	Known                                            bool
 	Published, Delivered, Acked, Expired, Unroutable float64
