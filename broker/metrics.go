@@ -63,7 +63,7 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	counter(publishedDesc, c.published.Load())
 	counter(unroutableDesc, c.unroutable.Load()+forwarded.Unroutable.Load())
 	counter(refusedDesc, b.env.Counters.Refused.Load())
-	delivered := b.registry.Counts()
+	delivered := b.registry.Stats()
 	counter(deliveredDesc, delivered.AllDelivered())
 	counter(droppedDesc, b.env.Counters.ExpiredDropped.Load())
 	counter(lapsedDesc, b.env.Counters.Lapsed.Load())

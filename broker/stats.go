@@ -140,7 +140,7 @@ func (b *Broker) Stats() Stats {
 	t := Stats{
 		Published: c.published.Load(), Unroutable: c.unroutable.Load() + forwarded.Unroutable.Load(), BodyBytes: c.sizes.bytes.Load(),
 		QueuesDeclared: b.registry.Declared.Load(), QueuesCreated: b.registry.Created.Load(), QueuesDeleted: b.registry.Deleted.Load(),
-		ExpiredDropped: b.env.Counters.ExpiredDropped.Load(), Queues: b.registry.Counts(),
+		ExpiredDropped: b.env.Counters.ExpiredDropped.Load(), Queues: b.registry.Stats(),
 	}
 	for i := range t.Sizes {
 		t.Sizes[i] = c.sizes.buckets[i].Load()

@@ -53,7 +53,7 @@ type Registry struct {
 
 	mu   sync.RWMutex // leaf
 	byID map[uint64]*Queue
-	// retired is the sum of the counts of deleted queues.
+	// retired is the sum of the statistics of deleted queues.
 	retired delivery.QueueStats
 }
 
@@ -87,9 +87,9 @@ func (r *Registry) add(q *Queue) {
 	r.byID[q.ID()] = q
 }
 
-// drop removes a deleted queue and keeps its counts.
+// drop removes a deleted queue and keeps its statistics.
 func (r *Registry) drop(q *Queue) {
-	counts := q.Stats()
+	stats := q.Stats()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byID[q.ID()] != q {
@@ -97,7 +97,7 @@ func (r *Registry) drop(q *Queue) {
 	}
 	delete(r.byID, q.ID())
 	r.Deleted.Add(1)
-	r.retired.Add(&counts)
+	r.retired.Add(&stats)
 }
 
 // Queues are all queues, in no order.
@@ -115,8 +115,8 @@ func (r *Registry) queuesLocked() []*Queue {
 	return all
 }
 
-// Counts sums the counts of all queues, including deleted ones.
-func (r *Registry) Counts() delivery.QueueStats {
+// Stats sums the statistics of all queues, including deleted ones.
+func (r *Registry) Stats() delivery.QueueStats {
 	r.mu.RLock()
 	sum := r.retired
 	all := r.queuesLocked()
@@ -128,8 +128,8 @@ func (r *Registry) Counts() delivery.QueueStats {
 	return sum
 }
 
-// Loads calls fn with each queue, the number of messages in it and its counts, in no order. It
-// returns the sum of the counts, including those of deleted queues.
+// Loads calls fn with each queue, the number of messages in it and its statistics, in no order. It
+// returns the sum of the statistics, including those of deleted queues.
 func (r *Registry) Loads(fn func(q *Queue, messages int, c *delivery.QueueStats)) delivery.QueueStats {
 	r.mu.RLock()
 	sum := r.retired
