@@ -44,7 +44,7 @@ func (b *Broker) Change(vhost string, fn func(*Broker) error) error {
 	for _, x := range before.Split() {
 		was[x.Key] = x
 	}
-	news := after.Besides(was)
+	news := after.ChangedFrom(was)
 	if err := im.saveNews(news, was); err != nil {
 		return err
 	}
@@ -56,8 +56,8 @@ func (b *Broker) Change(vhost string, fn func(*Broker) error) error {
 type importer struct{ b *Broker }
 
 // listing is all that the virtual hosts hold, what is not saved too, and all besides.
-func (im importer) listing(vhosts []*VHost, all bool) *catalog.Saved {
-	d := &catalog.Saved{Found: true}
+func (im importer) listing(vhosts []*VHost, all bool) *catalog.Definitions {
+	d := &catalog.Definitions{Found: true}
 	for _, vh := range vhosts {
 		vh.List(d)
 	}
@@ -71,7 +71,7 @@ func (im importer) listing(vhosts []*VHost, all bool) *catalog.Saved {
 
 // copyOf makes a broker of these definitions and under the same limits, in memory, that
 // does nothing by itself.
-func (im importer) copyOf(d *catalog.Saved) (*Broker, error) {
+func (im importer) copyOf(d *catalog.Definitions) (*Broker, error) {
 	c := newBroker(Options{
 		IdleMinimum: im.b.opts.IdleMinimum, TTLPrecedence: im.b.opts.TTLPrecedence, Unroutable: im.b.opts.Unroutable, Ceilings: im.b.opts.Ceilings, MaxMessageBytes: im.b.opts.MaxMessageBytes,
 	}, im.b.env.Clock)
@@ -101,7 +101,7 @@ func (b *Broker) discard() {
 }
 
 // saveNews has what is durable of the news on disk, all of it or nothing.
-func (im importer) saveNews(news *catalog.Saved, was map[string]store.Definition) error {
+func (im importer) saveNews(news *catalog.Definitions, was map[string]store.Definition) error {
 	durable := *news
 	durable.Exchanges = slices.DeleteFunc(slices.Clone(news.Exchanges), func(x catalog.Exchange) bool { return x.Transient })
 	durable.Queues = slices.DeleteFunc(slices.Clone(news.Queues), func(x catalog.Queue) bool { return x.Transient })
@@ -116,15 +116,15 @@ func (im importer) saveNews(news *catalog.Saved, was map[string]store.Definition
 
 // takeOver has the news hold, which are saved. Nothing in them can be refused: they were
 // made in a copy, and nobody made anything since.
-func (im importer) takeOver(news *catalog.Saved) {
+func (im importer) takeOver(news *catalog.Definitions) {
 	for i := range news.VHosts {
 		im.takeVHost(&news.VHosts[i])
 	}
-	accounts.Take(im.b.Accounts, &news.Accounts)
+	accounts.ApplyImport(im.b.Accounts, &news.Accounts)
 	im.b.globalParameters.take(news.Global)
 	for name, own := range news.PerVHost() {
 		vh, _ := im.b.VHost(name)
-		vh.TakeOver(own)
+		vh.ApplyImport(own)
 	}
 }
 

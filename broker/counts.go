@@ -36,9 +36,9 @@ type publisherTally struct {
 	bytes                 uint64
 	version               uint64 // of the topology
 	name                  []byte // of the exchange below
-	exchange              *topology.Tally
+	exchange              *topology.ExchangeStats
 	in, out               uint64 // of that exchange
-	known                 map[string]*topology.Tally
+	known                 map[string]*topology.ExchangeStats
 }
 
 // add counts one message routed to so many queues. Its exchange exists.
@@ -64,15 +64,15 @@ func (t *publisherTally) find(p *Publisher, name []byte) {
 	}
 	t.name = append(t.name[:0], name...)
 	if len(name) == 0 {
-		t.exchange = p.vh.TallyOf("")
+		t.exchange = p.vh.StatsOf("")
 		return
 	}
 	if t.known == nil {
-		t.known = map[string]*topology.Tally{}
+		t.known = map[string]*topology.ExchangeStats{}
 	}
 	x, ok := t.known[string(name)]
 	if !ok {
-		x = p.vh.TallyOf(string(name))
+		x = p.vh.StatsOf(string(name))
 		t.known[string(name)] = x
 	}
 	t.exchange = x
@@ -113,8 +113,8 @@ func (t *publisherTally) forget() {
 
 // Totals are the broker's since its start; they never fall, whatever is deleted.
 type Totals struct {
-	Queues     QueueCounts // over all queues, deleted ones included
-	Published  uint64      // unroutable ones included
+	Queues     QueueStats // over all queues, deleted ones included
+	Published  uint64     // unroutable ones included
 	Unroutable uint64
 	BodyBytes  uint64              // of what was published
 	Sizes      [sizeBuckets]uint64 // publishes by body size: see MessageSizes
@@ -129,7 +129,7 @@ type Totals struct {
 
 // Loads calls fn with each queue, the messages in it, unacked ones among them, and its totals, in no order. It returns how many messages clients
 // published and how many were delivered to them since the start. Each queue is locked for as long as it takes to copy the numbers.
-func (b *Broker) Loads(fn func(q *Queue, messages int, c *QueueCounts)) (published, delivered uint64) {
+func (b *Broker) Loads(fn func(q *Queue, messages int, c *QueueStats)) (published, delivered uint64) {
 	all := b.registry.Loads(fn)
 	return b.counters.published.Load(), all.AllDelivered()
 }

@@ -22,7 +22,7 @@ func TestNothingExpiresWithTTLOff(t *testing.T) {
 		q := x.queue("q", amqp.Table{"x-message-ttl": 1000, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 		plain := x.queue("plain", nil)
 		policied := policy.Policy{Name: "p", Pattern: "plain", Definition: policy.Definition{"message-ttl": int64(0)}}
-		_, done, err := x.vh.SetPolicyRetroactively(policy.User, policied)
+		_, done, err := x.vh.SetPolicyForBacklog(policy.User, policied)
 		require.NoError(t, err)
 		require.Zero(t, done)
 		require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": 10}}))

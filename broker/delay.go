@@ -38,7 +38,7 @@ func (vh *VHost) makeDelays(id uint64) (d *delays, err error) {
 			return nil
 		}
 		d = &delays{vh: vh}
-		d.Init(&vh.b.env, id, delayedName, vh.lane.Lines())
+		d.Init(&vh.b.env, id, delayedName, vh.letters.Lines())
 		vh.b.delays.add(d)
 		vh.delays.Store(d)
 		vh.DefineLocked(d.definition().Key(), d.definition())

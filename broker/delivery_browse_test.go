@@ -114,8 +114,8 @@ func TestCounts(t *testing.T) {
 	newSink(t, q, true)
 	x.publish("", "q", "m5", "", nil)
 
-	want := broker.QueueCounts{Published: 3, DeliveredNoAck: 1, Got: 2, GotNoAck: 1, GetEmpty: 1, Acked: 1, Redelivered: 1}
-	assert.Equal(t, want, q.Counters())
+	want := broker.QueueStats{Published: 3, DeliveredNoAck: 1, Got: 2, GotNoAck: 1, GetEmpty: 1, Acked: 1, Redelivered: 1}
+	assert.Equal(t, want, q.Stats())
 	def, err := x.vh.Exchange("")
 	require.NoError(t, err)
 	assert.Equal(t, [2]uint64{4, 3}, [2]uint64{def.PublishedIn, def.PublishedOut})

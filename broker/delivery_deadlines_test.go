@@ -23,16 +23,16 @@ func TestEachDueAndLook(t *testing.T) {
 	x.p.Flush(nil)
 	var bodies []string
 	q.EachDue(func(d broker.Due) {
-		m, ok := q.Look(queue.Seq(d.Ref.Seq), 3)
+		m, ok := q.BrowseOne(queue.Seq(d.Ref.Seq), 3)
 		assert.True(t, ok)
 		assert.Equal(t, d.Ref, q.Ref(&m))
 		assert.Equal(t, queue.Ready, d.State)
 		bodies = append(bodies, string(m.Message.Body))
 	})
 	assert.Equal(t, []string{"hig", "low"}, bodies)
-	first, ok := q.Look(1, -1)
+	first, ok := q.BrowseOne(1, -1)
 	assert.True(t, ok)
 	assert.Equal(t, "other", string(first.Message.Body), "of its priority, not of the highest")
-	_, ok = q.Look(100_000, -1)
+	_, ok = q.BrowseOne(100_000, -1)
 	assert.False(t, ok)
 }

@@ -36,7 +36,7 @@ func TestTriesAreNotRecorded(t *testing.T) {
 	s := b.env.Begin()
 	defer s.Done()
 	for range 100 {
-		q.Retained.RetryAll(s, q.Set())
+		q.Retained.RetryNow(s, q.Settings())
 		q.Letters.Lines.First(s)
 	}
 	assert.Equal(t, 1, q.Retained.Count())

@@ -38,7 +38,7 @@ const (
 // now.
 func await(targets []topology.Target, now deadline.Instant) {
 	for i := range targets {
-		if q := targets[i].Queue; q.Set().IdleMillis != 0 {
+		if q := targets[i].Queue; q.Settings().IdleMillis != 0 {
 			q.Idle.MarkUsed(now)
 		}
 	}

@@ -176,7 +176,7 @@ func TestRequestIsNumberedAsOnePublish(t *testing.T) {
 		add("full", "5", "")
 		assert.Equal(t, []int{2, 5}, x.p.Flush(nil))
 		_, err := x.vh.DeclareQueue(nil, broker.LockQueue, broker.QueueDeclare{})
-		assert.Equal(t, "ACCESS_REFUSED - queue name 'curfew.locks' is kept for requests to renew locks", text(err))
+		assert.Equal(t, "ACCESS_REFUSED - queue name 'curfew.locks' is reserved for requests to renew locks", text(err))
 	})
 }
 

@@ -92,7 +92,7 @@ type (
 	Due         = delivery.Due
 	LockHolder  = delivery.LockHolder
 	MoveOutcome = delivery.MoveOutcome
-	QueueCounts = delivery.QueueCounts
+	QueueStats  = delivery.QueueStats
 	QueueState  = delivery.QueueState
 	Settlement  = delivery.Settlement
 	Sink        = delivery.Sink

@@ -22,5 +22,5 @@ func TestLongNames(t *testing.T) {
 		assert.Equal(t, c.refused, err != nil, "exchange: %v", err)
 	}
 	assert.EqualError(t, x.vh.DeclareExchange(strings.Repeat("x", 300), broker.ExchangeDeclare{Kind: "fanout"}),
-		"amqp: 406 PRECONDITION_FAILED - the name of an exchange has 300 octets, 255 are allowed")
+		"amqp: 406 PRECONDITION_FAILED - the name of an exchange has 300 octets, at most 255 are allowed")
 }

@@ -50,9 +50,9 @@ func TestPatternThatTakesTooLongIsRefused(t *testing.T) {
 		for _, k := range []policy.Kind{policy.User, policy.Operator} {
 			_, err := x.vh.SetPolicy(k, maxLength(pattern, policy.Queues))
 			refusedAsDear(t, err)
-			_, _, err = x.vh.SetPolicyRetroactively(k, maxLength(pattern, policy.Queues))
+			_, _, err = x.vh.SetPolicyForBacklog(k, maxLength(pattern, policy.Queues))
 			refusedAsDear(t, err)
-			_, err = x.vh.TryPolicyRetroactively(k, maxLength(pattern, policy.Queues))
+			_, err = x.vh.PreviewPolicy(k, maxLength(pattern, policy.Queues))
 			refusedAsDear(t, err)
 		}
 		_, err := x.vh.SetPolicy(policy.User, policy.Policy{Name: "p", Pattern: pattern, ApplyTo: policy.Exchanges, Definition: policy.Definition{"alternate-exchange": "x"}})

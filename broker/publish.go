@@ -122,7 +122,7 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	return entries > 0, nil
 }
 
-func (p *Publisher) by() topology.Who {
+func (p *Publisher) by() topology.Sender {
 	if p.ForTool {
 		return topology.ByTool
 	}

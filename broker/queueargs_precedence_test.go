@@ -73,7 +73,7 @@ func TestBacklogLeavesTheMessagesOwnInAQueueThatSaysSo(t *testing.T) {
 	for _, q := range []string{"q", "other"} {
 		x.publish("", q, "own", "3600000", nil)
 	}
-	would, err := x.vh.TryPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "", Definition: policy.Definition{"message-ttl": int64(5)}})
+	would, err := x.vh.PreviewPolicy(policy.User, policy.Policy{Name: "p", Pattern: "", Definition: policy.Definition{"message-ttl": int64(5)}})
 	require.NoError(t, err)
 	require.Equal(t, broker.BacklogEffect{Queues: 2, Earlier: 1, Names: []string{"other", "q"}}, would)
 }

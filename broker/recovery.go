@@ -104,7 +104,7 @@ func (r *recovery) restore(found *store.Recovery) error {
 	}
 	r.b.registry.ForgetDeleted(slices.Collect(maps.Keys(d.Deleted))...)
 	if vh := r.b.vhosts["/"]; vh != nil && len(d.VHosts) == 0 {
-		r.b.catalog.Define(catalog.Key(catalog.VhostKind, vh.Name()), vh.Definition())
+		r.b.catalog.DefineLocked(catalog.Key(catalog.VhostKind, vh.Name()), vh.Definition())
 	}
 	if err := accounts.Seed(r.b.Accounts, r.b.opts.User, r.b.opts.Password, r.b.vhostTable.names()); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (r *recovery) restore(found *store.Recovery) error {
 
 // restoreVHosts puts the virtual hosts back; "/" exists already, and goes if it
 // was deleted.
-func (r *recovery) restoreVHosts(d *catalog.Saved) error {
+func (r *recovery) restoreVHosts(d *catalog.Definitions) error {
 	if len(d.VHosts) == 0 && (d.Old || !d.Found) {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (r *recovery) restoreVHosts(d *catalog.Saved) error {
 
 // restoreTopology puts back what is defined, and makes what the queues that were found
 // need.
-func (r *recovery) restoreTopology(d *catalog.Saved, found []store.RecoveredQueue) error {
+func (r *recovery) restoreTopology(d *catalog.Definitions, found []store.RecoveredQueue) error {
 	r.b.globalParameters.values = d.Global
 	for i := range d.Exchanges {
 		if err := r.b.vhosts[d.Exchanges[i].VHost].RestoreExchange(&d.Exchanges[i]); err != nil {

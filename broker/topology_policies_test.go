@@ -322,13 +322,13 @@ func TestRetroactivePolicy(t *testing.T) {
 		p := policy.Policy{Name: "p", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(60_000)}}
 		before := x.deadlines()
 
-		would, err := x.vh.TryPolicyRetroactively(policy.User, p)
+		would, err := x.vh.PreviewPolicy(policy.User, p)
 		require.NoError(t, err)
 		require.Equal(t, broker.BacklogEffect{Queues: 1, Earlier: 3, Names: []string{"q"}}, would)
 		require.Equal(t, before, x.deadlines(), "nothing has changed")
 		require.Empty(t, x.vh.Policies(policy.User))
 
-		created, done, err := x.vh.SetPolicyRetroactively(policy.User, p)
+		created, done, err := x.vh.SetPolicyForBacklog(policy.User, p)
 		require.NoError(t, err)
 		require.True(t, created)
 		require.Equal(t, would, done)
@@ -336,15 +336,15 @@ func TestRetroactivePolicy(t *testing.T) {
 		require.Len(t, refs, 4)
 		require.Equal(t, refs[0].Deadline, refs[1].Deadline)
 		require.Equal(t, 59*time.Second, refs[0].Deadline.Sub(refs[2].Deadline), "from now on; an earlier deadline stays")
-		_, again, err := x.vh.SetPolicyRetroactively(policy.User, p)
+		_, again, err := x.vh.SetPolicyForBacklog(policy.User, p)
 		require.NoError(t, err)
 		require.Equal(t, broker.BacklogEffect{Queues: 1, Names: []string{"q"}}, again)
 
 		p.Definition = policy.Definition{"message-ttl": int64(0)}
-		would, err = x.vh.TryPolicyRetroactively(policy.User, p)
+		would, err = x.vh.PreviewPolicy(policy.User, p)
 		require.NoError(t, err)
 		require.Equal(t, broker.BacklogEffect{Queues: 1, Earlier: 4, Expired: 4, Names: []string{"q"}}, would)
-		_, done, err = x.vh.SetPolicyRetroactively(policy.User, p)
+		_, done, err = x.vh.SetPolicyForBacklog(policy.User, p)
 		require.NoError(t, err)
 		require.Equal(t, would, done)
 		require.Equal(t, []string{"none", "later", "earlier", "held"}, x.drain(dlq))
@@ -361,13 +361,13 @@ func TestBacklogByWhatHolds(t *testing.T) {
 		x.publish("", name, "m", "20000", nil)
 	}
 	x.policy(policy.User, policy.Policy{Name: "higher", Pattern: "other", Priority: 1, Definition: policy.Definition{"max-length": int64(5)}})
-	would, err := x.vh.TryPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(15_000)}})
+	would, err := x.vh.PreviewPolicy(policy.User, policy.Policy{Name: "p", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(15_000)}})
 	require.NoError(t, err)
 	require.Equal(t, broker.BacklogEffect{Queues: 2, Earlier: 1, Names: []string{"q.argument", "q.plain"}}, would, "not q.other; q.argument's message has a deadline within 10 s")
-	would, err = x.vh.TryPolicyRetroactively(policy.Operator, policy.Policy{Name: "o", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(5_000)}})
+	would, err = x.vh.PreviewPolicy(policy.Operator, policy.Policy{Name: "o", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(5_000)}})
 	require.NoError(t, err)
 	require.Equal(t, broker.BacklogEffect{Queues: 3, Earlier: 3, Names: []string{"q.argument", "q.other", "q.plain"}}, would)
-	_, err = x.vh.TryPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "("})
+	_, err = x.vh.PreviewPolicy(policy.User, policy.Policy{Name: "p", Pattern: "("})
 	require.ErrorContains(t, err, "no policy provided")
 }
 
@@ -376,7 +376,7 @@ func TestBacklogOutlivesARestart(t *testing.T) {
 	x := openTestBroker(t, o)
 	x.durable("q", nil)
 	x.publishPersistent("", "q", "m", "")
-	_, done, err := x.vh.SetPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(600_000)}})
+	_, done, err := x.vh.SetPolicyForBacklog(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(600_000)}})
 	require.NoError(t, err)
 	require.Equal(t, 1, done.Earlier)
 	before := x.deadlines()
@@ -390,7 +390,7 @@ func TestBacklogLeavesTheMessagesOwnWhereItGoesFirst(t *testing.T) {
 	x.queue("q", nil)
 	x.publish("", "q", "own", "3600000", nil)
 	x.publish("", "q", "none", "", nil)
-	would, err := x.vh.TryPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(5)}})
+	would, err := x.vh.PreviewPolicy(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(5)}})
 	require.NoError(t, err)
 	require.Equal(t, 1, would.Earlier)
 }
@@ -401,7 +401,7 @@ func TestBacklogOverManyPages(t *testing.T) {
 	for range 3000 {
 		x.publish("", "q", "m", "", nil)
 	}
-	_, done, err := x.vh.SetPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(600_000)}})
+	_, done, err := x.vh.SetPolicyForBacklog(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(600_000)}})
 	require.NoError(t, err)
 	require.Equal(t, broker.BacklogEffect{Queues: 1, Earlier: 3000, Names: []string{"q"}}, done)
 	require.Len(t, x.deadlines(), 3000)

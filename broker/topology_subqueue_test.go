@@ -159,7 +159,7 @@ func TestDeadLetterQueueGoesWithItsQueue(t *testing.T) {
 	_, err = x.vh.Queue(deadLetters)
 	assert.EqualValues(t, 404, code(err))
 	_, err = x.vh.DeclareQueue(nil, deadLetters, broker.QueueDeclare{})
-	assert.Equal(t, "ACCESS_REFUSED - queue name '"+deadLetters+"' is kept; declare 'q' with x-dead-letter-queue", text(err))
+	assert.Equal(t, "ACCESS_REFUSED - queue name '"+deadLetters+"' is reserved; declare 'q' with x-dead-letter-queue", text(err))
 }
 
 func TestDeadLetterQueueArguments(t *testing.T) {

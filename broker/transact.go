@@ -35,8 +35,8 @@ func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 		x.Queue.SettleWith(s, x.How, x.Seqs, x.Consumer)
 	}
 	s.Whole = false
-	s.Env.Store.Transacted(s.Entered, s.Left)
-	s.Entered, s.Left = s.Entered[:0], s.Left[:0]
+	s.Env.Store.Transacted(s.Entered, s.Settled)
+	s.Entered, s.Settled = s.Entered[:0], s.Settled[:0]
 	if p.batch != nil {
 		p.batch.Discard(s.Env.Store)
 		p.endBatch()

@@ -15,13 +15,13 @@ type VHost struct {
 	replies replies
 	idlers  idlers
 	delays  atomic.Pointer[delays] // nil until there are delayed messages
-	lane    forward.Lane
+	letters forward.VHostLetters
 }
 
 func newVHost(b *Broker, name string) *VHost {
 	vh := &VHost{b: b}
-	vh.lane.Init(&b.forwarder, vh.replyDirectly)
-	vh.VHost = topology.New(topology.Options{Registry: &b.registry, Name: name, Lines: vh.lane.Lines(), Judge: vh.judge})
-	vh.lane.VHost = vh.VHost
+	vh.letters.Init(&b.forwarder, vh.replyDirectly)
+	vh.VHost = topology.New(topology.Options{Registry: &b.registry, Name: name, Lines: vh.letters.Lines(), Judge: vh.judge})
+	vh.letters.VHost = vh.VHost
 	return vh
 }

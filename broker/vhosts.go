@@ -94,7 +94,7 @@ func (b *Broker) PutVHostAs(user, name string, about VHostMetadata) (vh *VHost, 
 func (b *Broker) makeVHost(user string, vh *VHost) error {
 	key := catalog.Key(catalog.VhostKind, vh.Name())
 	now, were := []store.Definition{catalog.Definition(key, vh.Definition())}, []store.Definition{{Key: key}}
-	if err := accounts.GrantAll(b.Accounts, user, vh.Name(), now, were); err != nil {
+	if err := accounts.GrantAllLocked(b.Accounts, user, vh.Name(), now, were); err != nil {
 		return err
 	}
 	b.vhostTable.add(vh)
@@ -143,7 +143,7 @@ func (b *Broker) endVHost(vh *VHost) (queues []*Queue, delayed *delays, err erro
 			for _, key := range permissions {
 				changes = append(changes, store.Definition{Key: key})
 			}
-			b.catalog.Tell(changes...)
+			b.catalog.ChangeLocked(changes...)
 		})
 		b.vhostTable.drop(vh)
 	})

@@ -8,7 +8,7 @@ import (
 )
 
 // aggregator adds up expired messages, so that counters and alerts are updated once per
-// run of messages with the same queue, action, path and purpose. It is for one goroutine.
+// run of messages with the same queue, action, path and purpose. Not safe for concurrent use.
 type aggregator struct {
 	counters  *counters
 	histogram *latenessHistogram
@@ -19,16 +19,16 @@ type aggregator struct {
 	of       *queueCounters // of queue
 	action   deadline.Action
 	path     deadline.Path
-	intended bool             // expiring is what they were there for
-	run      alert.Tally      // of queue, action, path and intended
-	late     alert.Tally      // those of run that were late
-	began    deadline.Instant // when the first of run expired
+	intended bool             // they were in their queue to expire
+	run      alert.Stats      // messages with this queue, action, path and intended
+	late     alert.Stats      // those of run that were late
+	began    deadline.Instant // when the first message of run expired
 	offset   time.Duration    // of the primary's clock from the wall clock
 	each     bool             // each message of queue is a notification of its own
 
-	holding   uint64      // the queue of those below
-	held      alert.Tally // unacked past their deadline, seen for the first time
-	heldAgain alert.Tally // seen before
+	holding   uint64      // the queue of held and heldAgain
+	held      alert.Stats // unacked past their deadline, seen for the first time
+	heldAgain alert.Stats // seen before
 }
 
 func (m *Monitor) newAggregator() aggregator {
@@ -39,7 +39,7 @@ func (m *Monitor) newAggregator() aggregator {
 	}
 }
 
-// expired counts messages that expired; for any goroutine (Primary.Expiries).
+// expired counts messages that expired. It subscribes to Primary.Expiries. Safe for concurrent use.
 func (m *Monitor) expired(batch []deadline.Expiry) {
 	a := m.aggregators.Get().(*aggregator)
 	for i := range batch {
@@ -49,8 +49,8 @@ func (m *Monitor) expired(batch []deadline.Expiry) {
 	m.aggregators.Put(a)
 }
 
-// add counts one message that expired. If a consumer gave it back after its deadline, or
-// somebody expired it before, it counts, but not its lateness, which was not ours.
+// add counts one message that expired. Its lateness does not count if it did not expire at its
+// deadline for a reason outside Curfew: a consumer returned it later, or a user expired it earlier.
 func (a *aggregator) add(x *deadline.Expiry) {
 	if a.run.Count > 0 && (x.Ref.Queue != a.queue || x.Action != a.action || x.Path != a.path || x.Intended != a.intended) {
 		a.flush()
@@ -79,8 +79,8 @@ func (a *aggregator) open(x *deadline.Expiry) {
 	a.each = a.alerts.Each(a.of.vhost, a.of.queue)
 }
 
-// hold counts one message that a consumer holds at the given instant, past its deadline. It
-// is looked at every heldAfter. Alerts add up how many were held, each once.
+// hold counts one message that a consumer holds past its deadline at the given instant. It is
+// counted again every heldAfter. Alerts count each message once.
 func (a *aggregator) hold(s deadline.Ref, at deadline.Instant) {
 	if a.holding != s.Queue {
 		a.flushHeld()
@@ -93,8 +93,8 @@ func (a *aggregator) hold(s deadline.Ref, at deadline.Instant) {
 	}
 }
 
-// count adds a message to a tally, which is in ms of the wall clock.
-func (a *aggregator) count(t *alert.Tally, due deadline.Instant, lateness time.Duration) {
+// count adds a message to stats, which are in ms of the wall clock.
+func (a *aggregator) count(t *alert.Stats, due deadline.Instant, lateness time.Duration) {
 	if t.Count == 0 {
 		a.offset = a.counters.offset()
 	}
@@ -108,11 +108,11 @@ func (a *aggregator) flushHeld() {
 	}
 	q := a.counters.of(a.holding, "", "")
 	a.counters.held.add(q.labels, n)
-	event := alert.Event{Kind: alert.HeldPastDeadline, VHost: q.vhost, Queue: q.queue, Tally: a.held}
+	event := alert.Event{Kind: alert.HeldPastDeadline, VHost: q.vhost, Queue: q.queue, Stats: a.held}
 	a.alerts.Record(event)
-	event.Again, event.Tally = true, a.heldAgain
+	event.Again, event.Stats = true, a.heldAgain
 	a.alerts.Record(event)
-	a.held, a.heldAgain = alert.Tally{}, alert.Tally{}
+	a.held, a.heldAgain = alert.Stats{}, alert.Stats{}
 }
 
 // close records what was added since the last call.
@@ -134,8 +134,8 @@ func (a *aggregator) merge() {
 func (a *aggregator) flush() {
 	q := a.of
 	if a.path == deadline.Scheduled {
-		a.alerts.Record(alert.Event{Kind: alert.DeadLetterUnroutable, VHost: q.vhost, Queue: q.queue, Action: a.action.String(), Tally: a.run})
-		a.run = alert.Tally{}
+		a.alerts.Record(alert.Event{Kind: alert.DeadLetterUnroutable, VHost: q.vhost, Queue: q.queue, Action: a.action.String(), Stats: a.run})
+		a.run = alert.Stats{}
 		return
 	}
 	a.counters.countFired(q, a.action, a.path, a.run.Count)
@@ -148,9 +148,9 @@ func (a *aggregator) flush() {
 		VHost:  q.vhost,
 		Queue:  q.queue,
 		Action: a.action.String(),
-		Tally:  a.run,
+		Stats:  a.run,
 	}
-	if a.path != deadline.Manual && !a.intended { // which somebody wanted
+	if a.path != deadline.Manual && !a.intended { // otherwise somebody wanted it
 		a.alerts.Record(event)
 	}
 	if a.action == deadline.Parked {
@@ -165,8 +165,8 @@ func (a *aggregator) flush() {
 		if a.path != deadline.Stalled {
 			a.counters.countFailed(q, failLate, a.late.Count)
 		}
-		event.Kind, event.Tally = alert.DeadlineFiredLate, a.late
+		event.Kind, event.Stats = alert.DeadlineFiredLate, a.late
 		a.alerts.Record(event)
 	}
-	a.run, a.late = alert.Tally{}, alert.Tally{}
+	a.run, a.late = alert.Stats{}, alert.Stats{}
 }

@@ -24,12 +24,12 @@ func (r *redisSchedule) claim(ctx context.Context, l *loop) error {
 			refreshed = time.Now()
 			r.refresh(ctx)
 		}
-		r.claims.reset()
+		r.wakeClaim.reset()
 		wakeAt, err := r.claimDue(ctx, buf)
 		if err != nil {
 			return err
 		}
-		r.claims.set(wakeAt)
+		r.wakeClaim.sleepUntil(wakeAt)
 		wait := wakeAt.Sub(r.now())
 		if wait <= 0 {
 			continue
@@ -37,14 +37,14 @@ func (r *redisSchedule) claim(ctx context.Context, l *loop) error {
 		timer.Reset(min(wait, heartbeat))
 		select {
 		case <-timer.C:
-		case <-r.claims.ring:
+		case <-r.wakeClaim.signal:
 		case <-ctx.Done():
 		}
 	}
 	return nil
 }
 
-// refresh renews the ownership, which ends otherwise.
+// refresh renews the ownership before it lapses.
 func (r *redisSchedule) refresh(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -84,7 +84,7 @@ func (r *redisSchedule) claimDue(ctx context.Context, buf []deadline.Ref) (wakeA
 		if err := r.due.Apply(ctx, claimed, nil); err != nil {
 			return 0, fmt.Errorf("monitor: due list: %w", err)
 		}
-		r.fire.before(earliest(claimed))
+		r.wakeFire.wakeFor(earliest(claimed))
 	}
 	switch {
 	case len(claimed) == claimBatch:

@@ -14,18 +14,17 @@ const (
 	// the label "_other".
 	maxQueues   = 500
 	otherQueues = "_other"
-	// maxQueueCounters bounds the queues whose counters are at hand. When there are that
-	// many, all are looked up again.
+	// maxQueueCounters bounds the queues whose counters are cached. A full cache is emptied.
 	maxQueueCounters = 4096
 )
 
-// failReason is why a deadline failed: its message expired, but too late, or not to where
-// it should go.
+// failReason is why a deadline failed: its message expired too late, or its dead letter had
+// nowhere to go.
 type failReason uint8
 
 const (
-	failLate    failReason = iota // late (deadline.LateFrom), for no reason below
-	failStalled                   // likewise, since the schedule that was up did not fire
+	failLate    failReason = iota // late (deadline.LateFrom), for a reason not listed below
+	failStalled                   // late because the schedule was up and did not fire
 	failParked                    // the dead letter had nowhere to go
 
 	failReasons = int(iota)
@@ -49,7 +48,7 @@ type counters struct {
 	offset    func() time.Duration   // of the primary's clock from the wall clock
 	fired     *prometheus.CounterVec // vhost, queue, action, path
 	failed    *prometheus.CounterVec // vhost, queue, reason
-	missed    *prometheus.CounterVec // likewise, under the name that it had before
+	missed    *prometheus.CounterVec // the same, under its old name
 	held      heldCounts
 	recent    recent
 
@@ -58,7 +57,7 @@ type counters struct {
 	labels map[[2]string]struct{}
 }
 
-// queueCounters holds what is counted for one queue. Each counter is made when it is first used.
+// queueCounters holds the counters of one queue. Each is made when it is first used.
 type queueCounters struct {
 	vhost, queue string // its name
 	labels       [2]string
@@ -68,8 +67,8 @@ type queueCounters struct {
 	failed [failReasons]struct{ now, before prometheus.Counter }
 }
 
-// of returns the counters of a queue. vhost and name are what it was called, for one that
-// has been deleted since; they may be empty.
+// of returns the counters of a queue. vhost and name are its name, in case it has been deleted
+// since; they may be empty.
 func (c *counters) of(queue uint64, vhost, name string) *queueCounters {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,12 +15,12 @@
 //	                        write ──► Redis ── claim ──► due list ────────┘
 //	reconcile: Snapshot ─► index      keep: checks Redis, Snapshot ─► Redis
 //	alert: notifies of what the others record (expired, late, held, parked, at risk)
-//	forecast: what queues have, how they are served ─► what will expire (alert: at risk)
+//	forecast: messages that wait, and how fast they are consumed ─► what will expire (alert: at risk)
 //	watch: sends heartbeats to Redis; reports instances whose heartbeats stopped, and what is due there
 //
 // Each loop is a goroutine that ends only with the context of Run. One that fails or
 // panics is started again after a pause, and a reconciliation makes up for what it may
-// have lost; its heartbeat metric stands still meanwhile. Neither fire nor ingest waits for
+// have lost; until then its heartbeat metric does not change. Neither fire nor ingest waits for
 // Redis: what they have to write goes into the bounded backlog of write.
 //
 // # Life of a shadow
@@ -54,10 +54,10 @@
 //   - Deadlines that follow one another within 250 µs may fire together, and are late by up
 //     to that much: on a busy queue most of the cost of a deadline is to wake for it.
 //   - When Redis is slow, stuck, emptied, replaced or away, no deadline is late by more than
-//     250 ms. Once Redis is known to be away, or has let a deadline pass without having more
-//     to hand out, the index fires on time.
+//     250 ms. Once Redis is known to be away, or has let a deadline pass although it was not
+//     behind with its claims, the index fires on time.
 //   - Every buffer is bounded. A reconciliation makes up for what does not fit.
-//   - Nothing is kept across restarts but what is in Redis, and that is a copy: the monitor
+//   - Nothing is kept across restarts except what is in Redis, and that is a copy: the monitor
 //     starts with a snapshot of the primary.
 //
 // # Why reconciling loses nothing
@@ -69,11 +69,11 @@
 // primary reports that (Left, or the answer to Expire), and the report is handled after the
 // addition, so its removal follows, too. Messages that were enqueued after the snapshot
 // began are in the feed, since the feed is opened before; for Redis, writes are let in
-// before the snapshot begins. Sequence numbers are never used again, so a removal is final,
+// before the snapshot begins. Sequence numbers are never reused, so a removal is final,
 // and a shadow wrongly left behind costs one request that is answered "gone".
 //
-// The exception is a message that is rescheduled and then gets the deadline back that it had:
-// its shadow comes back. So such additions (Changed) are handled after the removals that
+// The exception is a message that is rescheduled and then gets its old deadline back: its old
+// shadow comes back, too. So such additions (Changed) are handled after the removals that
 // arrived with them, and a reconciliation asks once more about what it has removed. If the
 // shadow came back before that answer, it is added again here; if after, its event is
 // handled after the removal.
@@ -83,12 +83,12 @@
 // # Watching each other
 //
 // Instances that share a Redis beat there, for as long as their deadlines fire. When one
-// has not for 15 s, and deadlines of its schedule have passed, another instance reports it
+// has not done so for 15 s, and deadlines of its schedule have passed, another instance reports it
 // (alert CurfewInstanceSilent): how many, since when, in which queues. That takes about 20 s
 // from the last heartbeat. Nothing is fired for the silent instance, since only its own
 // primary has the messages. The numbers are those of the schedule: what never reached
 // Redis is missing, and what left its queue in the last moments may be included. A graceful
-// stop is not a silence.
+// stop does not count as silence.
 //
 // # Left to others
 //

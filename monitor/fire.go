@@ -13,8 +13,8 @@ const (
 	// fireBatch is how many messages the primary is asked to expire at a time, at most.
 	fireBatch = 1024
 	// fireEvery is the least time between two batches, unless more is due than fits in one.
-	// To wake for a deadline costs more than to fire it. So the deadlines of a busy queue
-	// share a wake-up, and are late by that much at most.
+	// Waking for a deadline costs more than firing it. So the deadlines of a busy queue
+	// share a wake-up, and are late by at most that much.
 	fireEvery = 250 * time.Microsecond
 	// rescueAfter is how far past its deadline a shadow must be for the index to
 	// fire in place of a Redis schedule that is up.
@@ -23,7 +23,7 @@ const (
 	retryAfter = time.Second
 	// heldAfter is when the primary is asked again about a message that was held at its
 	// deadline, or for which it has passed the request on. The primary reports the expiry
-	// by itself; this is for a report that is lost.
+	// by itself; this is for a report that got lost.
 	heldAfter = 30 * time.Second
 )
 
@@ -33,8 +33,8 @@ type firing struct {
 	batch    []deadline.Ref
 	results  []deadline.Answer
 	expiries aggregator
-	most     int              // of a batch, 0 while the loop rests
-	restsAt  deadline.Instant // until which it does
+	most     int              // shadows in a batch; 0 while the loop rests
+	restsAt  deadline.Instant // when the rest ends
 
 	// What became of the batch.
 	done   []deadline.Ref    // expired, gone, or with another deadline
@@ -53,14 +53,14 @@ func (m *Monitor) fire(ctx context.Context, l *loop) error {
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		l.tick()
-		m.alarm.reset()
+		m.wakeFire.reset()
 		nextAt, err := f.round(ctx)
 		if err != nil {
 			return err
 		}
 		wait := heartbeat
 		if nextAt != 0 {
-			m.alarm.set(nextAt)
+			m.wakeFire.sleepUntil(nextAt)
 			if wait = min(wait, m.until(nextAt)); wait <= 0 {
 				continue
 			}
@@ -68,7 +68,7 @@ func (m *Monitor) fire(ctx context.Context, l *loop) error {
 		timer.Reset(wait)
 		select {
 		case <-timer.C():
-		case <-m.alarm.ring:
+		case <-m.wakeFire.signal:
 		case <-ctx.Done():
 		}
 	}

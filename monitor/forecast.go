@@ -14,27 +14,28 @@ import (
 )
 
 const (
-	// forecastEvery is how often queues are looked at. With very many or large queues it is
-	// less often, so that looking takes at most one part in forecastShare of the time.
+	// forecastEvery is how often forecasts are made. With very many or large queues it is
+	// less often, so that they take at most one part in forecastShare of the time.
 	forecastEvery = time.Second
 	forecastShare = 20
-	// forecastSamples bounds what is looked at of one queue, to twice that.
+	// forecastSamples is about how many messages of a queue are sampled; at most twice as many
+	// are.
 	forecastSamples = 2048
 	// reconnectTime is how long after a start a queue without consumers is not at risk:
 	// clients need some seconds to connect again.
 	reconnectTime = 15 * time.Second
-	// riskShare of its time to live is what the first message to miss has used up
-	// when a queue counts as at risk.
+	// riskShare is how much of its time to live the first message that will expire must have
+	// used up for its queue to be at risk.
 	riskShare = 0.5
 )
 
 // Surveyor is a Primary that can describe its queues. Without one there is no forecast.
 type Surveyor interface {
 	// Survey calls fn with each queue, in any order, and about samples of its ready
-	// messages. What fn is given is valid during the call.
+	// messages. What fn gets is valid during the call.
 	Survey(samples int, fn func(*deadline.Survey))
-	// TimeToLive is how long the message was to live when it entered its queue; false if
-	// that is not known.
+	// TimeToLive returns the time to live that the message had when it entered its queue;
+	// false if that is not known.
 	TimeToLive(s deadline.Ref) (ttl deadline.Millis, ok bool)
 }
 
@@ -52,10 +53,10 @@ type Forecast struct {
 	FirstMiss int64   `json:"first_miss"` // the first deadline of those that will expire, Unix ms; 0: none will
 	LastMiss  int64   `json:"last_miss"`  // the last of them
 	DrainedAt int64   `json:"drained_at"` // when the last message will have been handed out, Unix ms; 0: never
-	AtRisk    bool    `json:"at_risk"`    // enough of the first one's time is gone
+	AtRisk    bool    `json:"at_risk"`    // the first message that will expire has used up half of its time to live
 }
 
-// forecaster is the loop that looks ahead.
+// forecaster is the state of the forecast loop.
 type forecaster struct {
 	from   Surveyor
 	now    func() deadline.Instant // by the primary's clock
@@ -63,11 +64,11 @@ type forecaster struct {
 	alerts *alert.Alerts
 	meters map[uint64]*metered
 	began  time.Time // when the loop first started
-	round  uint64
+	rounds uint64
 	missed []bool // of the messages of one queue
 }
 
-// metered is what is remembered of one queue.
+// metered is what the forecaster remembers of one queue.
 type metered struct {
 	forecast.Meter
 	vhost, name string
@@ -75,8 +76,8 @@ type metered struct {
 	atRisk      bool   // as it was reported to alerts
 }
 
-// Forecasts returns the forecasts of the queues in which deadlines wait, those with most at
-// risk first. They are made once a second. Safe for concurrent use; the slice must not be
+// Forecasts returns the forecasts of the queues in which deadlines wait, those with the most
+// messages at risk first. They are made once a second. Safe for concurrent use; the slice must not be
 // changed. Without a Surveyor it is empty.
 func (m *Monitor) Forecasts() []Forecast {
 	if all := m.forecasts.Load(); all != nil {
@@ -85,8 +86,9 @@ func (m *Monitor) Forecasts() []Forecast {
 	return nil
 }
 
-// Shares appends, for each span between two neighbours of the instants in Unix ms, which part of its deadlines will not be met, by the
-// forecasts of all queues; nothing if there are none. Safe for concurrent use.
+// Shares appends, for each span between two neighbouring instants in Unix ms, the shares of its
+// deadlines that will not be met by the forecasts of all queues. Without a forecast it appends
+// nothing. Safe for concurrent use.
 func (m *Monitor) Shares(atMillis []int64, out []forecast.Share) []forecast.Share {
 	outlook := m.outlook.Load()
 	if outlook == nil {
@@ -95,7 +97,7 @@ func (m *Monitor) Shares(atMillis []int64, out []forecast.Share) []forecast.Shar
 	return outlook.Shares(m.instants(atMillis), out)
 }
 
-// forecast looks ahead until ctx ends.
+// forecast makes forecasts until ctx ends.
 func (m *Monitor) forecast(ctx context.Context, l *loop) error {
 	f := m.forecaster
 	defer f.forget()
@@ -105,7 +107,7 @@ func (m *Monitor) forecast(ctx context.Context, l *loop) error {
 	for {
 		l.tick()
 		started := time.Now()
-		all, outlook := f.look()
+		all, outlook := f.round()
 		m.forecasts.Store(&all)
 		m.outlook.Store(outlook)
 		if !l.wait(ctx, max(forecastEvery, forecastShare*time.Since(started))) {
@@ -114,9 +116,9 @@ func (m *Monitor) forecast(ctx context.Context, l *loop) error {
 	}
 }
 
-// look makes a forecast of each queue in which deadlines wait.
-func (f *forecaster) look() (all []Forecast, outlook *forecast.Outlook) {
-	f.round++
+// round makes a forecast of each queue in which deadlines wait.
+func (f *forecaster) round() (all []Forecast, outlook *forecast.Outlook) {
+	f.rounds++
 	outlook = forecast.NewOutlook(f.now())
 	f.from.Survey(forecastSamples, func(s *deadline.Survey) {
 		q := f.meter(s)
@@ -125,10 +127,10 @@ func (f *forecaster) look() (all []Forecast, outlook *forecast.Outlook) {
 		if one.Deadlines > 0 {
 			all = append(all, one)
 		}
-		f.tell(q, &one, at)
+		f.report(q, &one, at)
 	})
 	for id, q := range f.meters {
-		if q.seen != f.round {
+		if q.seen != f.rounds {
 			f.safe(q)
 			delete(f.meters, id)
 		}
@@ -145,11 +147,12 @@ func (f *forecaster) meter(s *deadline.Survey) *metered {
 		q = &metered{vhost: s.VHost, name: s.Name}
 		f.meters[s.Queue] = q
 	}
-	q.seen = f.round
+	q.seen = f.rounds
 	return q
 }
 
-// predict makes the forecast of a queue, adds its deadlines to the outlook, and returns when that was, in Unix ms.
+// predict returns the forecast of a queue and its time in Unix ms. It adds the queue's deadlines
+// to the outlook.
 func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *forecast.Outlook) (Forecast, int64) {
 	now := s.At
 	f.missed = slices.Grow(f.missed[:0], len(s.Samples))[:len(s.Samples)]
@@ -192,15 +195,15 @@ func (f *forecaster) wallMillis(at deadline.Instant) int64 {
 }
 
 // nearEnough reports whether the message has used up the share of its time that puts it at
-// risk. If its time to live is not known, it has.
+// risk. It counts as having done so if its time to live is not known.
 func (f *forecaster) nearEnough(s deadline.Ref, now deadline.Instant) bool {
 	ttl, ok := f.from.TimeToLive(s)
 	return !ok || float64(s.Deadline.Sub(now)) <= (1-riskShare)*float64(ttl.Duration())
 }
 
-// tell reports a queue to alerts: in each round while it is at risk, so that counts are up
-// to date, and once when it is no longer.
-func (f *forecaster) tell(q *metered, one *Forecast, now int64) {
+// report reports a queue to alerts: in each round while it is at risk, so that counts are up
+// to date, and once when it no longer is.
+func (f *forecaster) report(q *metered, one *Forecast, now int64) {
 	if !one.AtRisk {
 		f.safe(q)
 		return

@@ -2,17 +2,17 @@ package monitor
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// maxRiskSeries bounds the queues at risk that have a metric of their own: those with most
+// maxRiskSeries bounds the queues at risk that have a metric of their own: those with the most
 // messages at risk.
 const maxRiskSeries = 100
 
 var (
 	willMissDesc = prometheus.NewDesc("curfew_forecast_misses",
-		"Ready messages that will expire if consumers go on as they do.", nil, nil)
+		"Ready messages that will expire if consumers carry on as they do.", nil, nil)
 	atRiskDesc = prometheus.NewDesc("curfew_queues_at_risk",
-		"Queues at risk: the first message that will expire there has used up half of its time to live.", nil, nil)
+		"Queues at risk: their first message that will expire has used up half of its time to live.", nil, nil)
 	queueRiskDesc = prometheus.NewDesc("curfew_queue_forecast_misses",
-		"Ready messages that will expire, of each queue at risk; of the 100 queues with most.", []string{"vhost", "queue"}, nil)
+		"Ready messages that will expire, by queue at risk, for the 100 queues with the most.", []string{"vhost", "queue"}, nil)
 )
 
 // forecastMetrics shows the monitor's forecasts.

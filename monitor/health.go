@@ -8,7 +8,7 @@ type ScheduleState string
 const (
 	// ScheduleEmbedded: the in-process index; no Redis is configured.
 	ScheduleEmbedded ScheduleState = "embedded"
-	// ScheduleOfPrimary: the primary has one of its own, and fires.
+	// ScheduleOfPrimary: the primary has a schedule of its own, and fires.
 	ScheduleOfPrimary ScheduleState = "primary"
 	// ScheduleUp: Redis.
 	ScheduleUp ScheduleState = "up"
@@ -23,8 +23,7 @@ type Health struct {
 	Schedule ScheduleState `json:"schedule"`
 	// Since is when that state began.
 	Since time.Time `json:"since"`
-	// Reasons are, in words for an operator, why the service is degraded; empty when it is
-	// not.
+	// Reasons say why the service is degraded, in words for an operator; empty when it is not.
 	Reasons []string `json:"reasons,omitempty"`
 	// Stalled names the loops that give no sign of life.
 	Stalled []string `json:"stalled,omitempty"`
@@ -32,8 +31,8 @@ type Health struct {
 	Pending int64 `json:"pending"`
 	// LastTick is the last heartbeat of the loop that fires. It beats at least once a second.
 	LastTick time.Time `json:"last_tick"`
-	// Orphans are deadlines that an earlier run of this instance had left in Redis when this run began with a primary
-	// that was new: their messages are lost, or elsewhere.
+	// Orphans are deadlines that an earlier run of this instance left in Redis, if this run began with a new primary:
+	// their messages are lost, or elsewhere.
 	Orphans int64 `json:"orphans,omitempty"`
 	// Lag is how far past its deadline the next one to fire is; 0 when none is due.
 	Lag time.Duration `json:"lag"`

@@ -71,7 +71,7 @@ type ingest struct {
 	m      *Monitor
 	window window
 	urgent []deadline.Ref // of one batch: cannot wait
-	gone   []deadline.Ref // of one batch: left their queue, or that deadline
+	gone   []deadline.Ref // of one batch: have left their queue or lost that deadline
 	again  []deadline.Ref // of one batch: have another deadline
 }
 
@@ -122,15 +122,15 @@ func (in *ingest) batch(ctx context.Context, b *feedEvents) error {
 	if err := in.m.admit(ctx, in.urgent, false); err != nil {
 		return err
 	}
-	// After admit: a removal is final, except for messages that came back to a deadline they
-	// had.
+	// After admit: a removal is final, except for messages that got an old deadline back.
 	if err := in.m.forget(ctx, in.gone); err != nil {
 		return err
 	}
 	return in.m.admit(ctx, in.again, true)
 }
 
-// open admits what has waited long enough, and returns how long the next has to.
+// open admits the shadows that have waited long enough, and returns how long the next one
+// still has to.
 func (in *ingest) open(ctx context.Context) (time.Duration, error) {
 	nowAt := in.m.primary.Now()
 	for {
@@ -174,7 +174,7 @@ func (m *Monitor) admit(ctx context.Context, shadows []deadline.Ref, again bool)
 	if err := m.index.Apply(ctx, kept, nil); err != nil {
 		return fmt.Errorf("monitor: index: %w", err)
 	}
-	m.alarm.before(earliest(kept))
+	m.wakeFire.wakeFor(earliest(kept))
 	return nil
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // lastHour holds how late messages expired, for each minute of the last hour. Safe for
-// concurrent use. A minute's place is used again an hour later.
+// concurrent use. A minute's place is reused an hour later.
 type lastHour struct {
 	started time.Time
 
@@ -46,8 +46,8 @@ func (l *lastHour) last(at time.Time, within time.Duration) (sum latenessCount) 
 	return sum
 }
 
-// LatenessWithin returns how late those messages were that expired within the last minutes,
-// up to an hour; it may reach back a minute more. Safe for concurrent use.
+// LatenessWithin returns how late the messages were that expired within the last span, of an hour
+// at most; it may include a minute more. Safe for concurrent use.
 func (m *Monitor) LatenessWithin(span time.Duration) Lateness {
 	c := m.metrics.lateness.lastHour.last(time.Now(), span)
 	return Lateness{UpTo: latenessMillis[:], Counts: c.buckets[:], Millis: c.millis()}

@@ -80,8 +80,8 @@ func (h *latenessHistogram) Collect(out chan<- prometheus.Metric) {
 
 // Lateness is how late messages expired, since the monitor was made.
 type Lateness struct {
-	// UpTo are the upper bounds of the buckets in ms. Counts has one more, for what was later
-	// than all of them.
+	// UpTo are the upper bounds of the buckets in ms. Counts has one more, for messages that
+	// were later than all of them.
 	UpTo   []int64  `json:"up_to"`
 	Counts []uint64 `json:"counts"`
 	Millis int64    `json:"millis"` // the sum over all messages, rounded up
@@ -107,7 +107,7 @@ func (l *Lateness) Within(share float64) (millis int64, ok bool) {
 	return 0, false
 }
 
-// IsLate reports whether the messages of a bucket were late, which a bucket above deadline.LateFrom says.
+// IsLate reports whether the messages of a bucket were late, by deadline.LateFrom.
 func (l *Lateness) IsLate(bucket int) bool {
 	return bucket > 0 && l.UpTo[bucket-1] >= deadline.LateFrom.Milliseconds()
 }

@@ -14,7 +14,7 @@ type metrics struct {
 	lateness *latenessHistogram
 	fired    *prometheus.CounterVec // vhost, queue, action, path
 	failed   *prometheus.CounterVec // vhost, queue, reason
-	missed   *prometheus.CounterVec // likewise, under the name that it had before
+	missed   *prometheus.CounterVec // the same, under its old name
 	restarts *prometheus.CounterVec // loop
 	lagged   prometheus.Counter
 	spared   prometheus.Counter // settled before they were indexed
@@ -34,27 +34,27 @@ func newMetrics(r prometheus.Registerer, m *Monitor) (*metrics, error) {
 	x := &metrics{
 		lateness: newLatenessHistogram(),
 		fired: reg.counters("curfew_deadlines_fired_total",
-			"Messages that expired unconsumed, by what became of them (action) and by how it came about (path).", "vhost", "queue", "action", "path"),
+			"Messages that expired unconsumed, by what became of them (action) and how the expiry came about (path).", "vhost", "queue", "action", "path"),
 		failed: reg.counters("curfew_deadlines_failed_total",
 			"Messages that expired, but late (reason late, or stalled: the schedule did not fire), or with nowhere to go (reason parked).", "vhost", "queue", "reason"),
 		missed: reg.counters("curfew_deadlines_missed_total",
-			"Use curfew_deadlines_failed_total; this one goes in the next version. Its reason dlx_failed is parked there.", "vhost", "queue", "reason"),
+			"Deprecated, and removed in the next version: use curfew_deadlines_failed_total, where the reason dlx_failed is called parked.", "vhost", "queue", "reason"),
 		restarts: reg.counters("curfew_loop_restarts_total",
 			"Loops of the monitor that ended and were started again.", "loop"),
 		lagged: reg.counter("curfew_feed_lagged_total",
-			"Times that events of the primary were lost, and a snapshot was taken."),
+			"Times that events from the primary were lost and a snapshot was taken instead."),
 		spared: reg.counter("curfew_shadows_spared_total",
 			"Messages settled before their shadow was indexed or written."),
 	}
 	reg.add(x.lateness)
 	results := reg.counters("curfew_fire_results_total",
-		"Answers of the primary to requests to expire a message.", "outcome")
+		"Answers from the primary to requests to expire a message.", "outcome")
 	for i := range x.results {
 		x.results[i] = results.WithLabelValues(deadline.Outcome(i).String())
 	}
 	reg.gauge("curfew_deadlines_pending", "Deadlines waiting for their time.",
 		func() float64 { return float64(m.pending()) })
-	reg.gauge("curfew_deadline_next_timestamp_seconds", "The next deadline, without those past which consumers hold messages; 0 when there is none.",
+	reg.gauge("curfew_deadline_next_timestamp_seconds", "The next deadline, leaving out those that have passed while consumers hold the messages; 0 when there is none.",
 		func() float64 { return float64(m.nextDeadline()) / 1e6 })
 	reg.add(&beats{loops: m.loops, desc: prometheus.NewDesc("curfew_scheduler_last_tick_timestamp_seconds",
 		"When a loop of the monitor was last alive.", []string{"loop"}, nil)})
@@ -73,7 +73,7 @@ func newMetrics(r prometheus.Registerer, m *Monitor) (*metrics, error) {
 // addSchedule adds what only a schedule in Redis has.
 func (x *metrics) addSchedule(reg *registry, r *redisSchedule) {
 	writes := reg.counters("curfew_shadow_writes_total",
-		"Shadows written to Redis, by operation and result; dropped: given up when Redis failed.", "op", "result")
+		"Shadows written to Redis, by operation and result. The result dropped: given up when Redis failed.", "op", "result")
 	for i, result := range []string{"ok", "error"} {
 		x.added[i] = writes.WithLabelValues("add", result)
 		x.removed[i] = writes.WithLabelValues("remove", result)
@@ -94,11 +94,11 @@ func (x *metrics) addSchedule(reg *registry, r *redisSchedule) {
 		}
 		return 0
 	})
-	reg.gauge("curfew_messages_missing", "Messages of an earlier run, by their deadlines in Redis, that are not here: the data folder was new at this start.",
+	reg.gauge("curfew_messages_missing", "Messages of an earlier run that have deadlines in Redis but are not here: the data folder was new at this start.",
 		func() float64 { return float64(r.orphans.Load()) })
 	x.skew = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "curfew_clock_skew_seconds",
-		Help: "The clock of Redis less that of this process.",
+		Help: "The clock of Redis minus that of this process.",
 	})
 	reg.add(x.skew)
 }

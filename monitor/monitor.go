@@ -25,17 +25,17 @@ type Monitor struct {
 	loops       []*loop
 	started     time.Time
 
-	index   *memstore.Store // every deadline that has been tracked
-	alarm   *alarm          // of the fire loop
-	nextAt  atomic.Int64    // Unix µs the fire loop waits for, 0 for none
-	waiting atomic.Int64    // shadows in the window
-	wanted  chan struct{}   // the index may be incomplete
+	index    *memstore.Store // every deadline that has been tracked
+	wakeFire *wakeup         // of the fire loop
+	nextAt   atomic.Int64    // Unix µs the fire loop waits for, 0 for none
+	waiting  atomic.Int64    // shadows in the window
+	wanted   chan struct{}   // the index may be incomplete
 
 	free    chan *feedEvents // to read into
 	arrived chan *feedEvents // to work on
 
 	redis   *redisSchedule  // nil: the index is the schedule
-	due     *memstore.Store // with redis: what was claimed ahead of its time, or too near
+	due     *memstore.Store // with redis: shadows claimed ahead of their time, or too near to be written
 	watcher *watcher        // nil: no other instances are known
 
 	scheduled SelfScheduled // nil: the deadlines of the primary are in the index
@@ -45,23 +45,23 @@ type Monitor struct {
 	outlook    atomic.Pointer[forecast.Outlook]
 }
 
-// New returns a monitor that has not done anything yet. Its error says that o is
-// incomplete or that a metric is registered already.
+// New returns a monitor that does nothing before Run. Its error says that o is incomplete
+// or that a metric is registered already.
 func New(o Options) (*Monitor, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	m := &Monitor{
-		options: o,
-		primary: o.Primary,
-		log:     o.Log.Named("monitor"),
-		started: time.Now(),
-		index:   memstore.New(),
-		alarm:   newAlarm(),
-		wanted:  make(chan struct{}, 1),
-		free:    make(chan *feedEvents, feedBuffers),
-		arrived: make(chan *feedEvents, feedBuffers),
+		options:  o,
+		primary:  o.Primary,
+		log:      o.Log.Named("monitor"),
+		started:  time.Now(),
+		index:    memstore.New(),
+		wakeFire: newWakeup(),
+		wanted:   make(chan struct{}, 1),
+		free:     make(chan *feedEvents, feedBuffers),
+		arrived:  make(chan *feedEvents, feedBuffers),
 	}
 	for range feedBuffers {
 		m.free <- &feedEvents{events: make([]deadline.Event, feedBatch)}
@@ -83,23 +83,8 @@ func New(o Options) (*Monitor, error) {
 	if o.Alerts != nil {
 		m.loops = append(m.loops, &loop{name: "alert", run: m.alert})
 	}
-	if m.metrics, err = newMetrics(o.Registerer, m); err != nil {
+	if err := m.addMetrics(); err != nil {
 		return nil, err
-	}
-	if m.redis != nil {
-		m.redis.metrics = m.metrics
-	}
-	m.counters = &counters{
-		queueName: o.Primary.QueueName,
-		offset:    o.Primary.ClockOffset,
-		fired:     m.metrics.fired,
-		failed:    m.metrics.failed,
-		missed:    m.metrics.missed,
-		byID:      make(map[uint64]*queueCounters),
-		labels:    make(map[[2]string]struct{}),
-	}
-	if err := o.Registerer.Register(&m.counters.held); err != nil {
-		return nil, fmt.Errorf("monitor: register metric: %w", err)
 	}
 	m.aggregators.New = func() any {
 		a := m.newAggregator()
@@ -109,21 +94,44 @@ func New(o Options) (*Monitor, error) {
 	return m, nil
 }
 
+// addMetrics registers the metrics of everything that New has added, and makes the counters.
+func (m *Monitor) addMetrics() (err error) {
+	if m.metrics, err = newMetrics(m.options.Registerer, m); err != nil {
+		return err
+	}
+	if m.redis != nil {
+		m.redis.metrics = m.metrics
+	}
+	m.counters = &counters{
+		queueName: m.primary.QueueName,
+		offset:    m.primary.ClockOffset,
+		fired:     m.metrics.fired,
+		failed:    m.metrics.failed,
+		missed:    m.metrics.missed,
+		byID:      make(map[uint64]*queueCounters),
+		labels:    make(map[[2]string]struct{}),
+	}
+	if err := m.options.Registerer.Register(&m.counters.held); err != nil {
+		return fmt.Errorf("monitor: register metric: %w", err)
+	}
+	return nil
+}
+
 func (m *Monitor) addRedis() {
 	m.due = memstore.New()
-	m.redis = newRedisSchedule(m.options, m.due, m.alarm)
+	m.redis = newRedisSchedule(m.options, m.due, m.wakeFire)
 	m.loops = append(m.loops,
 		&loop{name: "write", run: m.redis.write},
 		&loop{name: "claim", run: m.redis.claim},
 		&loop{name: "check", run: m.checkRedis})
 	if registry, ok := m.options.Redis.(Registry); ok {
-		m.redis.names = newNames(registry, m.primary.QueueName, m.redis.log)
+		m.redis.names = newQueueNames(registry, m.primary.QueueName, m.redis.log)
 		m.watcher = newWatcher(registry, m.options, m.log)
 		m.loops = append(m.loops, &loop{name: "watch", run: m.watch})
 	}
 }
 
-// alert notifies of what the other loops record.
+// alert notifies of events that the other loops record.
 func (m *Monitor) alert(ctx context.Context, l *loop) error {
 	l.idle.Store(true)
 	return m.options.Alerts.Run(ctx)
@@ -167,7 +175,7 @@ func (m *Monitor) Health() Health {
 	return h
 }
 
-// next is when the next deadline is looked at; 0: none.
+// next returns when the next deadline is due, put off or not; 0: none.
 func (m *Monitor) next() deadline.Instant {
 	if m.scheduled != nil {
 		_, nextAt := m.scheduled.Waiting()
@@ -176,8 +184,8 @@ func (m *Monitor) next() deadline.Instant {
 	return deadline.Instant(m.nextAt.Load())
 }
 
-// nextDeadline is the next deadline by the wall clock, without those that have come and were
-// put off, as consumers hold their messages; 0 for none.
+// nextDeadline returns the next deadline by the wall clock; 0 for none. It leaves out those that
+// have passed and were put off because consumers hold the messages.
 func (m *Monitor) nextDeadline() deadline.Instant {
 	nextAt := m.index.First()
 	if m.scheduled != nil {

@@ -21,21 +21,21 @@ type Schedule interface {
 	Epoch(ctx context.Context) (ok bool, err error)
 	// Refresh renews the ownership. It is due every scheduler.RefreshEvery.
 	Refresh(ctx context.Context) error
-	// Begin takes the schedule into possession. Another process's is refused.
+	// Begin takes ownership of the schedule. It fails if another process owns it.
 	Begin(ctx context.Context) error
-	// Scan names every stored shadow, each at least once, in pages that fn may
+	// Scan calls fn with every stored shadow, each at least once, in pages that fn may
 	// change but not keep.
 	Scan(ctx context.Context, fn func(page []deadline.Ref) error) error
-	// Check looks at the server and its settings.
+	// Check inspects the server and its settings.
 	Check(ctx context.Context) (scheduler.Status, error)
 }
 
-// Registry is where instances that share a Redis see each other's heartbeats. One loop calls
-// all methods but NameQueues. A redisstore.Store is one.
+// Registry is where instances that share a Redis see each other's heartbeats. All methods except
+// NameQueues are called by one loop. A redisstore.Store is one.
 type Registry interface {
 	// Beat records a heartbeat of this instance. It is due every scheduler.RefreshEvery.
 	Beat(ctx context.Context) error
-	// Peers names the other instances; an entry stays the same between two beats.
+	// Peers returns the other instances; an entry does not change between two heartbeats.
 	Peers(ctx context.Context) ([]scheduler.Peer, error)
 	// Watch reports whether it is this instance's turn to speak for p.
 	Watch(ctx context.Context, p scheduler.Peer) (mine bool, err error)
@@ -45,15 +45,15 @@ type Registry interface {
 	Forget(ctx context.Context, p scheduler.Peer) error
 	// NameQueues notes the names of queues for other instances.
 	NameQueues(ctx context.Context, queues []scheduler.QueueName) error
-	// PruneQueues removes the names of queues that keep does not want.
+	// PruneQueues removes the names of queues for which keep is false.
 	PruneQueues(ctx context.Context, keep func(queue uint64) bool) (kept []uint64, err error)
 }
 
 // Options of a Monitor. Primary is required.
 type Options struct {
 	Primary Primary
-	// PrimaryIsNew says that the primary began empty, without the messages of an earlier run. What Redis has for this
-	// instance then is of messages that are lost, or elsewhere.
+	// PrimaryIsNew says that the primary began empty, without the messages of an earlier run. The shadows that Redis has
+	// for this instance then belong to messages that are lost, or elsewhere.
 	PrimaryIsNew bool
 	// Redis holds the schedule; nil keeps it in this process only. If it is a Registry, too,
 	// instances watch each other. The caller closes it after Run.

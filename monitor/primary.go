@@ -9,7 +9,7 @@ import (
 
 // Primary is where the messages are, such as broker.Deadlines. It alone decides: it expires
 // a message at most once, so every request may be repeated. All methods are safe for
-// concurrent use, but Events has one caller.
+// concurrent use, except that Events has one caller.
 type Primary interface {
 	// Events waits for events and moves them into buf, those of one message in
 	// order. lagged says that events were lost since the last call: Snapshot then
@@ -29,11 +29,11 @@ type Primary interface {
 	// Expiries is the stream with one record of each message that expires, whatever its
 	// path: of a dead letter, when it has arrived.
 	Expiries() *deadline.Stream
-	// Snapshot names every queued message with a deadline, tracked from then on, in pages
-	// that fn may change but not keep. Events are recorded from its start at the latest. It
-	// may take long.
+	// Snapshot calls fn with every queued message that has a deadline, in pages that fn may
+	// change but not keep, and tracks these messages from then on. Events are recorded from
+	// its start at the latest. It may take long.
 	Snapshot(ctx context.Context, fn func(page []deadline.Ref) error) error
-	// QueueName names a queue by its number; false when it is gone.
+	// QueueName returns the name of the queue with a number; false when it is gone.
 	QueueName(queue uint64) (vhost, name string, ok bool)
 	// Now is the present instant, rounded down, by the clock that deadlines are stamped and
 	// judged with.
@@ -44,10 +44,10 @@ type Primary interface {
 }
 
 // SelfScheduled is a Primary that keeps the deadlines of its messages in a schedule of its own and fires them itself: its
-// feed tells of nothing. The monitor counts and reports what expires, and asks the primary what lies ahead.
+// feed has no events. The monitor counts and reports what expires, and asks the primary which deadlines are pending.
 type SelfScheduled interface {
-	// Waiting is how many deadlines are known to lie ahead, and the next of them; 0: none.
+	// Waiting returns how many deadlines are known to be pending, and the next of them; 0: none.
 	Waiting() (pending int64, nextAt deadline.Instant)
-	// Ahead appends for each of the instants, in order, how many deadlines lie there or before it.
-	Ahead(until []deadline.Instant, out []int64) []int64
+	// PendingBefore appends, for each of the instants in order, how many deadlines are at or before it.
+	PendingBefore(until []deadline.Instant, out []int64) []int64
 }

@@ -3,10 +3,10 @@ package monitor
 import "sync"
 
 const (
-	// recentMost is how many entries are kept; the oldest go.
+	// recentMost is how many entries are kept; the oldest are dropped.
 	recentMost = 256
 	// Expiries of one queue with the same action and path are one entry if they are within
-	// recentMerge ms. That entry is looked for among the last recentBack.
+	// recentMerge ms. Only the last recentBack entries are searched for it.
 	recentMerge = 1000
 	recentBack  = 8
 )
@@ -37,7 +37,7 @@ func (r *recent) add(one RecentExpiry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for back := uint64(1); back <= min(r.n, recentBack); back++ {
-		if r.ring[(r.n-back)%recentMost].take(&one) {
+		if r.ring[(r.n-back)%recentMost].merge(&one) {
 			return
 		}
 	}
@@ -45,8 +45,8 @@ func (r *recent) add(one RecentExpiry) {
 	r.n++
 }
 
-// take adds o to x if they may be one entry.
-func (x *RecentExpiry) take(o *RecentExpiry) bool {
+// merge adds o to x if they may be one entry.
+func (x *RecentExpiry) merge(o *RecentExpiry) bool {
 	if o.At-x.At > recentMerge || x.Queue != o.Queue || x.VHost != o.VHost || x.Action != o.Action || x.Path != o.Path || x.Late != o.Late {
 		return false
 	}

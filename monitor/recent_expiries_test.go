@@ -11,8 +11,8 @@ import (
 	"curfew/broker/deadline"
 )
 
-// TestRecentExpiriesAndAhead: what is ahead is counted by deadline, and what expired is listed with how late it was.
-func TestRecentExpiriesAndAhead(t *testing.T) {
+// TestRecentExpiriesAndPendingBefore: what is pending is counted by deadline, and what expired is listed with how late it was.
+func TestRecentExpiriesAndPendingBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFakeBroker(t)
 		overdue := b.publish(7, time.Second)
@@ -24,7 +24,7 @@ func TestRecentExpiriesAndAhead(t *testing.T) {
 		b.publish(8, time.Hour)
 		time.Sleep(time.Second)
 		now := b.Now().UnixMilli()
-		require.Equal(t, []int64{0, 3, 4}, m.Ahead([]int64{now, now + 60_000, now + 3_600_000}, nil))
+		require.Equal(t, []int64{0, 3, 4}, m.PendingBefore([]int64{now, now + 60_000, now + 3_600_000}, nil))
 
 		time.Sleep(time.Minute)
 		recent := m.RecentExpiries()
@@ -76,7 +76,7 @@ func TestInstantsAreTheWallClocks(t *testing.T) {
 		b.publish(7, time.Minute)
 		time.Sleep(time.Second)
 		due := wall() + 59_000
-		require.Equal(t, []int64{0, 1}, m.Ahead([]int64{due - 1, due}, nil))
+		require.Equal(t, []int64{0, 1}, m.PendingBefore([]int64{due - 1, due}, nil))
 		require.InDelta(t, float64(due)/1000, gather(t, reg, "curfew_deadline_next_timestamp_seconds"), 1e-3)
 		time.Sleep(time.Minute)
 		require.Len(t, m.RecentExpiries(), 1)

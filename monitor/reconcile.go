@@ -21,7 +21,7 @@ const (
 	reconcilePause = time.Second
 )
 
-// requestReconcile has the index and the schedule in Redis reconciled.
+// requestReconcile requests a reconciliation of the index and of the schedule in Redis.
 func (m *Monitor) requestReconcile() {
 	select {
 	case m.wanted <- struct{}{}:
@@ -52,7 +52,7 @@ func (m *Monitor) reconcile(ctx context.Context, l *loop) error {
 	}
 }
 
-// fill makes the index the same as the primary.
+// fill makes the index match the primary.
 func (m *Monitor) fill(ctx context.Context, tick func()) error {
 	p := &pager{tick: tick, track: m.primary.Track, remove: m.forget}
 	p.restore = func(ctx context.Context, shadows []deadline.Ref) error {
@@ -62,7 +62,7 @@ func (m *Monitor) fill(ctx context.Context, tick func()) error {
 		if err := m.index.Apply(ctx, shadows, nil); err != nil {
 			return fmt.Errorf("monitor: index: %w", err)
 		}
-		m.alarm.before(earliest(shadows))
+		m.wakeFire.wakeFor(earliest(shadows))
 		return nil
 	}
 	queued, err := p.upsert(ctx, m.primary.Snapshot)
@@ -77,8 +77,7 @@ func (m *Monitor) fill(ctx context.Context, tick func()) error {
 	return nil
 }
 
-// sync makes the schedule in Redis the same as the primary, and counts by how much it
-// differed. While messages come and go the count of what was missing is an estimate.
+// sync makes the schedule in Redis match the primary, and counts the differences. While messages come and go the count of what was missing is an estimate.
 func (m *Monitor) sync(ctx context.Context, r *redisSchedule, tick func()) error {
 	limit := rate.NewLimiter(syncRate, pageSize)
 	p := &pager{tick: tick, track: m.primary.Track}
@@ -106,7 +105,7 @@ func (m *Monitor) sync(ctx context.Context, r *redisSchedule, tick func()) error
 	missing := max(queued-p.known, 0)
 	m.metrics.missing.Add(float64(missing))
 	m.metrics.orphans.Add(float64(orphans))
-	r.claims.now()
+	r.wakeClaim.wake()
 	m.log.Info("schedule reconciled",
 		zap.Int("queued", queued), zap.Int("missing", missing), zap.Int("orphans", orphans))
 	return nil
@@ -115,7 +114,7 @@ func (m *Monitor) sync(ctx context.Context, r *redisSchedule, tick func()) error
 // pageSize is how many shadows are asked about or written in one call, at most.
 const pageSize = 1024
 
-// pages names shadows page by page.
+// pages calls fn with shadows, a page at a time.
 type pages func(ctx context.Context, fn func(page []deadline.Ref) error) error
 
 // pager brings one store in line with the primary, a page at a time, while both go on
@@ -168,7 +167,7 @@ func (p *pager) upsert(ctx context.Context, snapshot pages) (queued int, err err
 	return queued, nil
 }
 
-// removeGone removes those that are not queued any more.
+// removeGone removes those that are no longer queued.
 func (p *pager) removeGone(ctx context.Context, some []deadline.Ref) (int, error) {
 	p.tick()
 	p.asked = append(p.asked[:0], some...)

@@ -25,10 +25,10 @@ const (
 	// lease is how long a claimed shadow stays claimed past the lookahead.
 	lease = 10 * time.Second
 	// claimBatch is how many are claimed at a time, at most. A claim of 1,000 takes a server
-	// 3 ms, in which it does nothing else.
+	// 3 ms, during which it does nothing else.
 	claimBatch = 1024
-	// maxDue bounds the due list. Nothing is claimed for a full one. Shadows too near for
-	// Redis are added all the same; they are in the index, too.
+	// maxDue bounds the due list. Nothing is claimed while it is full. Shadows too near for
+	// Redis are still added; they are in the index, too.
 	maxDue = 1 << 16
 	// callTimeout bounds a call to Redis.
 	callTimeout = 2 * time.Second
@@ -49,18 +49,18 @@ var errLost = errors.New("monitor: the schedule was lost while it was rebuilt")
 // that is up and let a deadline pass is distrusted: the index fires as if it were down,
 // until it has been checked.
 type redisSchedule struct {
-	store   Schedule
-	now     func() deadline.Instant // the primary's clock
-	log     *zap.Logger
-	alerts  *alert.Alerts
-	metrics *metrics
-	due     *memstore.Store
-	fire    *alarm // of the fire loop
-	claims  *alarm // of the claim loop
-	checker chan struct{}
-	writer  writer
-	names   *names // nil: nobody would read them
-	every   bool   // write every shadow, see record
+	store     Schedule
+	now       func() deadline.Instant // the primary's clock
+	log       *zap.Logger
+	alerts    *alert.Alerts
+	metrics   *metrics
+	due       *memstore.Store
+	wakeFire  *wakeup // of the fire loop
+	wakeClaim *wakeup // of the claim loop
+	checker   chan struct{}
+	writer    writer
+	names     *queueNames // nil: nobody would read them
+	every     bool        // write every shadow, see record
 
 	distrusted atomic.Bool
 	answeredAt atomic.Int64 // Unix µs; the last claim that succeeded
@@ -68,31 +68,31 @@ type redisSchedule struct {
 	full       atomic.Bool  // the claim loop waits for room on the due list
 	resync     atomic.Bool  // events were lost, or may have been
 	orphans    atomic.Int64 // shadows that an earlier run left for a primary that is new
-	counted    bool         // orphans are; used by the checker alone
+	counted    bool         // the orphans have been counted; used by the checker alone
 
 	mu       sync.Mutex
 	state    ScheduleState
 	since    time.Time
 	reason   string   // why it is not up
-	told     string   // the last reason that was logged and alerted
+	reported string   // the last reason that was logged and alerted
 	warnings []string // what Check found
 }
 
-func newRedisSchedule(o Options, due *memstore.Store, fire *alarm) *redisSchedule {
+func newRedisSchedule(o Options, due *memstore.Store, wakeFire *wakeup) *redisSchedule {
 	return &redisSchedule{
-		store:   o.Redis,
-		every:   o.WriteWindow < 0,
-		now:     o.Primary.Now,
-		log:     o.Log.Named("schedule"),
-		alerts:  o.Alerts,
-		due:     due,
-		fire:    fire,
-		claims:  newAlarm(),
-		checker: make(chan struct{}, 1),
-		writer:  writer{arrived: make(chan struct{}, 1)},
-		state:   ScheduleDown,
-		since:   time.Now(),
-		reason:  "not connected yet",
+		store:     o.Redis,
+		every:     o.WriteWindow < 0,
+		now:       o.Primary.Now,
+		log:       o.Log.Named("schedule"),
+		alerts:    o.Alerts,
+		due:       due,
+		wakeFire:  wakeFire,
+		wakeClaim: newWakeup(),
+		checker:   make(chan struct{}, 1),
+		writer:    writer{arrived: make(chan struct{}, 1)},
+		state:     ScheduleDown,
+		since:     time.Now(),
+		reason:    "not connected yet",
 	}
 }
 
@@ -103,7 +103,7 @@ func (r *redisSchedule) current() (ScheduleState, time.Time) {
 	return r.state, r.since
 }
 
-// troubles are what is wrong, in words.
+// troubles says what is wrong, in words.
 func (r *redisSchedule) troubles() (reasons []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,17 +123,17 @@ func (r *redisSchedule) up() bool {
 // fires reports whether Redis fires, so that the index need not fire at the deadline.
 func (r *redisSchedule) fires() bool { return r.up() && !r.distrusted.Load() }
 
-// stuck says that a schedule that is up has no excuse for a deadline it let pass:
-// it does not answer, or says that there is nothing more to claim.
+// stuck reports whether a schedule that is up has no excuse for a deadline it let pass:
+// it does not answer, or says that it has nothing more to claim.
 func (r *redisSchedule) stuck() bool {
 	return !r.behind.Load() || r.now().Sub(deadline.Instant(r.answeredAt.Load())) > rescueAfter
 }
 
-// distrust lets the index fire until the schedule has been looked at.
+// distrust lets the index fire until the schedule has been checked.
 func (r *redisSchedule) distrust() {
 	if !r.distrusted.Swap(true) {
-		r.log.Warn("schedule let deadlines pass, the index fires")
-		r.fire.now()
+		r.log.Warn("schedule let deadlines pass; the index fires")
+		r.wakeFire.wake()
 		r.wakeChecker()
 	}
 }
@@ -150,11 +150,11 @@ func (r *redisSchedule) fail(operation string, err error) {
 	r.log.Warn("schedule down, the index fires at the deadline",
 		zap.String("operation", operation), zap.Error(err))
 	r.alerts.Degraded(r.reason)
-	r.told = r.reason
+	r.reported = r.reason
 	r.wakeChecker()
 }
 
-// rebuilding lets writes in: what comes from now on reaches Redis.
+// rebuilding lets writes in: shadows put from now on reach Redis.
 func (r *redisSchedule) rebuilding() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,7 +163,7 @@ func (r *redisSchedule) rebuilding() {
 	r.enterLocked(ScheduleRebuilding, r.reason)
 }
 
-// rebuilt marks the schedule as up, unless it went down meanwhile.
+// rebuilt marks the schedule as up, unless it has gone down during the rebuild.
 func (r *redisSchedule) rebuilt() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,19 +171,19 @@ func (r *redisSchedule) rebuilt() error {
 		return errLost
 	}
 	r.enterLocked(ScheduleUp, "")
-	r.told = ""
+	r.reported = ""
 	r.answeredAt.Store(int64(r.now()))
 	r.distrusted.Store(false)
 	r.log.Info("schedule up")
 	r.alerts.Restored()
-	r.claims.now()
+	r.wakeClaim.wake()
 	return nil
 }
 
 // enterLocked changes the state.
 func (r *redisSchedule) enterLocked(state ScheduleState, reason string) {
 	r.state, r.since, r.reason = state, time.Now(), reason
-	r.fire.now()
+	r.wakeFire.wake()
 }
 
 // stillDown notes why the schedule could not be brought up.
@@ -198,14 +198,14 @@ func (r *redisSchedule) stillDown(err error) {
 		r.writer.close(r.metrics)
 		r.enterLocked(ScheduleDown, reason)
 	}
-	if reason != r.told {
-		r.log.Warn("schedule cannot be brought up, the index fires at the deadline; trying on", zap.Error(err))
+	if reason != r.reported {
+		r.log.Warn("schedule cannot be brought up, the index fires at the deadline; retrying", zap.Error(err))
 		r.alerts.Degraded(reason)
 	}
-	r.reason, r.told = reason, reason
+	r.reason, r.reported = reason, reason
 }
 
-// inspected takes note of what was found at the server.
+// inspected records the status of the server.
 func (r *redisSchedule) inspected(s scheduler.Status) {
 	r.metrics.skew.Set(float64(s.SkewMillis) / 1000)
 	r.mu.Lock()
@@ -218,7 +218,7 @@ func (r *redisSchedule) inspected(s scheduler.Status) {
 	r.warnings = s.Warnings
 }
 
-// requestSync has the schedule reconciled.
+// requestSync requests a reconciliation of the schedule.
 func (r *redisSchedule) requestSync() {
 	r.resync.Store(true)
 	r.wakeChecker()
@@ -231,9 +231,9 @@ func (r *redisSchedule) wakeChecker() {
 	}
 }
 
-// record writes all shadows that were in the feed, and removes again those whose messages
-// have left their queues meanwhile: kept, in the order of fed, are the others. fed is empty
-// unless every shadow is to be written.
+// record writes all shadows that were in the feed, then removes those whose messages have left
+// their queues by now. kept are the others, in the order of fed. fed is empty unless every shadow
+// is to be written.
 func (r *redisSchedule) record(fed, kept []deadline.Ref) {
 	if len(fed) == 0 {
 		return
@@ -249,8 +249,8 @@ func (r *redisSchedule) record(fed, kept []deadline.Ref) {
 	r.put(pending{remove: gone})
 }
 
-// add puts the near shadows on the due list, and has the others written unless record has
-// done that. It reorders them.
+// add puts the near shadows on the due list, and the others into the backlog unless record has
+// put them there. It reorders them.
 func (r *redisSchedule) add(ctx context.Context, shadows []deadline.Ref, again bool) error {
 	nearUntil := r.now().Add(lookahead)
 	near := 0
@@ -275,7 +275,7 @@ func (r *redisSchedule) add(ctx context.Context, shadows []deadline.Ref, again b
 	return nil
 }
 
-// remove drops shadows from wherever add and claims put them.
+// remove removes shadows from wherever add and the claim loop put them.
 func (r *redisSchedule) remove(ctx context.Context, shadows []deadline.Ref) error {
 	r.put(pending{remove: shadows})
 	if err := r.due.Apply(ctx, nil, shadows); err != nil {
@@ -302,13 +302,13 @@ func (r *redisSchedule) put(more pending) {
 // trust lets an up schedule fire again.
 func (r *redisSchedule) trust() {
 	if r.distrusted.Swap(false) {
-		r.claims.now()
+		r.wakeClaim.wake()
 	}
 }
 
 // drained lets the claim loop go on if it waits for room.
 func (r *redisSchedule) drained() {
 	if r.full.Load() {
-		r.claims.now()
+		r.wakeClaim.wake()
 	}
 }

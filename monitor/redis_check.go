@@ -13,7 +13,7 @@ import (
 const (
 	// checkEvery is how often the schedule in Redis is compared with the index.
 	checkEvery = time.Minute
-	// checkPause is the least time between two looks at it.
+	// checkPause is the least time between two such comparisons.
 	checkPause = time.Second
 )
 
@@ -23,9 +23,9 @@ var errEpoch = errors.New("what Redis holds is not what was written: it was empt
 type checker struct {
 	m         *Monitor
 	r         *redisSchedule
-	tick      func()                      // of the loop: rebuilding takes its time
+	tick      func()                      // of the loop: rebuilding takes long
 	pause     *backoff.ExponentialBackOff // between attempts to bring it up
-	notBefore time.Time                   // the next look
+	notBefore time.Time                   // the earliest time of the next round
 }
 
 // checkRedis checks the schedule every minute, and whenever it has failed, has let a deadline
@@ -47,14 +47,14 @@ func (m *Monitor) checkRedis(ctx context.Context, l *loop) error {
 		l.tick()
 		wait := time.Until(c.notBefore)
 		if wait <= 0 {
-			wait = c.look(ctx)
+			wait = c.round(ctx)
 		}
 		timer.Reset(wait)
 	}
 }
 
-// look checks or rebuilds, and returns when to look again.
-func (c *checker) look(ctx context.Context) time.Duration {
+// round checks or rebuilds the schedule, and returns how long to wait for the next round.
+func (c *checker) round(ctx context.Context) time.Duration {
 	var err error
 	if c.r.up() {
 		c.pause.Reset()
@@ -101,7 +101,8 @@ func (c *checker) rebuild(ctx context.Context) error {
 	return c.r.rebuilt()
 }
 
-// countOrphans counts, for a primary that is new, what an earlier run of this instance has left in Redis. This run has written nothing yet.
+// countOrphans counts the shadows that an earlier run of this instance left in Redis, if the
+// primary is new. This run has written none yet.
 func (c *checker) countOrphans(ctx context.Context) error {
 	if !c.m.options.PrimaryIsNew || c.r.counted {
 		return nil
@@ -172,7 +173,7 @@ func (c *checker) differs(ctx context.Context) (bool, error) {
 	return difference > due+int64(taken-written), nil
 }
 
-// inspect looks at the server.
+// inspect checks the server.
 func (c *checker) inspect(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -198,8 +199,8 @@ func (c *checker) begin(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := c.r.store.Begin(call); err != nil {
-		return fmt.Errorf("take possession: %w", err)
+		return fmt.Errorf("take ownership: %w", err)
 	}
-	c.r.log.Info("schedule taken into possession, bringing it up to date")
+	c.r.log.Info("schedule owned, bringing it up to date")
 	return nil
 }

@@ -21,13 +21,13 @@ const (
 	steadyAfter = time.Minute
 )
 
-// loop is a goroutine that ends with its context only: whatever else ends it, a
+// loop is a goroutine that ends only with its context: if anything else ends it, a
 // supervisor starts it again.
 type loop struct {
 	name string
 	run  func(context.Context, *loop) error
 	beat atomic.Int64 // Unix ns of the last sign of life
-	idle atomic.Bool  // waiting for something that may take any time
+	idle atomic.Bool  // it waits for something that may take any length of time
 }
 
 // tick is the sign of life.
@@ -41,7 +41,7 @@ func (l *loop) lastTick() time.Time {
 	return time.Unix(0, l.beat.Load())
 }
 
-// wait waits for d, and the loop does not count as silent meanwhile; false when ctx ended before.
+// wait waits for d, during which the loop does not count as silent; false if ctx ended first.
 func (l *loop) wait(ctx context.Context, d time.Duration) bool {
 	l.idle.Store(true)
 	defer func() {
@@ -51,7 +51,7 @@ func (l *loop) wait(ctx context.Context, d time.Duration) bool {
 	return sleep(ctx, d)
 }
 
-// supervise runs l until ctx ends. A loop that returns or panics before is logged,
+// supervise runs l until ctx ends. A loop that returns or panics before that is logged,
 // counted and started again after a pause that grows from 100 ms to 10 s.
 func (m *Monitor) supervise(ctx context.Context, l *loop) {
 	pause := backoff.NewExponentialBackOff()
@@ -71,7 +71,7 @@ func (m *Monitor) supervise(ctx context.Context, l *loop) {
 		if !sleep(ctx, pause.NextBackOff()) {
 			return
 		}
-		// What it held may be lost.
+		// Shadows that it held may be lost.
 		m.requestReconcile()
 	}
 }
@@ -87,7 +87,7 @@ func (l *loop) attempt(ctx context.Context) (err error) {
 	return l.run(ctx, l)
 }
 
-// sleep waits for d; false when ctx ended before.
+// sleep waits for d; false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

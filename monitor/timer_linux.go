@@ -18,7 +18,7 @@ type preciseTimer struct {
 	ended chan struct{}
 }
 
-// PreciseTimer returns a Timer of the kernel's (timerfd_create(2)), for
+// PreciseTimer returns a Timer that the kernel runs (timerfd_create(2)), for
 // Options.NewTimer. Real time only: it does not follow a testing/synctest bubble.
 func PreciseTimer() (Timer, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)

@@ -2,5 +2,5 @@
 
 package monitor
 
-// PreciseTimer returns the runtime's timer: this system has none that is finer.
+// PreciseTimer returns the runtime's timer: no finer one is used on this system.
 func PreciseTimer() (Timer, error) { return newRuntimeTimer(), nil }

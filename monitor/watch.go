@@ -22,8 +22,8 @@ const (
 
 // watcher beats for this instance and watches the heartbeats of others. It compares no
 // clocks: an instance is silent if its heartbeat has not changed for some time by this
-// process's own clock, during which this process could always look. While Redis is away, or
-// this process stood still, nobody's silence counts.
+// process's own clock. Time in which Redis was away, or this process stood still, does not
+// count.
 //
 //	           its heartbeat has not changed for 15 s
 //	heard ───────────────────────────────────────────► silent ──► alert, while it
@@ -37,11 +37,11 @@ type watcher struct {
 	registry Registry
 	alerts   *alert.Alerts
 	log      *zap.Logger
-	every    time.Duration // from one look to the next
+	every    time.Duration // from one round to the next
 
 	silentAfter, countEvery time.Duration
 
-	lookedAt time.Time // the last look that succeeded; zero after one that failed
+	listedAt time.Time // when peers were last listed; zero after that failed
 	failedAt time.Time
 
 	mu    sync.Mutex // metrics read what the loop changes
@@ -51,11 +51,11 @@ type watcher struct {
 // peer is what is known of another instance.
 type peer struct {
 	scheduler.Peer
-	since     time.Time // it has not changed
+	since     time.Time // when it last changed
 	silent    bool
-	told      bool // alerts know that deadlines are due
+	alerted   bool // that deadlines are due; for the loop only, so mu need not be held
 	countedAt time.Time
-	overdue   scheduler.Overdue // when that was our turn
+	overdue   scheduler.Overdue // counted when it was our turn
 }
 
 func newWatcher(registry Registry, o Options, log *zap.Logger) *watcher {
@@ -110,12 +110,12 @@ func (w *watcher) report(ctx context.Context, err error) {
 	w.failedAt = time.Now()
 }
 
-// round beats, looks which instances do, and counts what is due in the schedules of those
-// that do not. After an error the rest of them wait for the next round.
+// round beats, lists the other instances, and counts what is due in the schedules of silent
+// ones. After an error the rest of them wait for the next round.
 func (w *watcher) round(ctx context.Context, alive bool, tick func()) error {
-	found, err := w.look(ctx, alive)
+	found, err := w.beat(ctx, alive)
 	if err != nil {
-		w.lookedAt = time.Time{}
+		w.listedAt = time.Time{}
 		return err
 	}
 	for _, p := range w.note(found, time.Now()) {
@@ -128,7 +128,8 @@ func (w *watcher) round(ctx context.Context, alive bool, tick func()) error {
 	return nil
 }
 
-func (w *watcher) look(ctx context.Context, alive bool) (found []scheduler.Peer, err error) {
+// beat sends a heartbeat if this instance is alive, and lists the others.
+func (w *watcher) beat(ctx context.Context, alive bool) (found []scheduler.Peer, err error) {
 	if alive {
 		if err := within(ctx, w.registry.Beat); err != nil {
 			return nil, err
@@ -141,13 +142,13 @@ func (w *watcher) look(ctx context.Context, alive bool) (found []scheduler.Peer,
 	return found, err
 }
 
-// note compares the registry with what it was, and returns the silent instances to
-// count again.
+// note compares the registry with the last round, and returns the silent instances to count
+// again.
 func (w *watcher) note(found []scheduler.Peer, now time.Time) (count []*peer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	steady := now.Sub(w.lookedAt) <= 2*w.every
-	w.lookedAt = now
+	steady := now.Sub(w.listedAt) <= 2*w.every
+	w.listedAt = now
 	for name, p := range w.peers {
 		if !slices.ContainsFunc(found, func(f scheduler.Peer) bool { return f.Name == name }) {
 			w.heardLocked(p, "instance is no longer registered")
@@ -188,9 +189,9 @@ func (w *watcher) heardLocked(p *peer, how string) {
 
 // retract ends the alert about p.
 func (w *watcher) retract(p *peer) {
-	if p.told {
+	if p.alerted {
 		w.alerts.Heard(p.Name)
-		p.told = false
+		p.alerted = false
 	}
 }
 
@@ -212,7 +213,7 @@ func (w *watcher) count(ctx context.Context, p *peer) error {
 	w.mu.Unlock()
 	switch {
 	case overdue.Due > 0:
-		p.told = true
+		p.alerted = true
 		w.alerts.Silent(silence(p.Name, overdue))
 		return nil
 	case mine && overdue.Stored == 0:

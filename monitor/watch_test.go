@@ -281,7 +281,7 @@ func TestNoOneWritesBeforeTheNameIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeRegistry().instance("b")
 		store.naming = make(chan struct{})
-		n := newNames(store, func(uint64) (string, string, bool) { return "/", "q", true }, zap.NewNop())
+		n := newQueueNames(store, func(uint64) (string, string, bool) { return "/", "q", true }, zap.NewNop())
 		var named [2]string
 		for i := range named {
 			go func() {

@@ -11,7 +11,7 @@ import (
 const maxWindow = 1 << 17
 
 // window is where shadows wait for their message to be settled: first in, first
-// out, all for the same time, up to markSpan less.
+// out, all for the same time, or up to markSpan less.
 type window struct {
 	span    time.Duration
 	shadows []deadline.Ref // from head on

@@ -24,8 +24,8 @@ const (
 
 var errBacklog = errors.New("the backlog of writes is full")
 
-// pending is what is to be written. Additions go first: a removal is final, but for
-// rescheduled messages, which may come back to a deadline they had.
+// pending is what is to be written. Additions go first: a removal is final, except for
+// rescheduled messages, which may get an old deadline back.
 type pending struct {
 	add    []deadline.Ref
 	remove []deadline.Ref
@@ -56,8 +56,8 @@ type writer struct {
 	mu      sync.Mutex
 	on      bool // false: what is put is dropped
 	waiting pending
-	taken   uint64 // shadows put, ever
-	written uint64 // of them, those written or dropped
+	taken   uint64 // shadows ever put
+	written uint64 // how many of them were written or dropped
 	arrived chan struct{}
 }
 
@@ -123,7 +123,7 @@ func (w *writer) progress() (taken, written uint64) {
 	return w.taken, w.written
 }
 
-// write takes the backlog to Redis. An error marks the schedule as down; it does
+// write writes the backlog to Redis. An error marks the schedule as down; it does
 // not end the loop.
 func (r *redisSchedule) write(ctx context.Context, l *loop) error {
 	var p pending
@@ -150,7 +150,7 @@ func (r *redisSchedule) write(ctx context.Context, l *loop) error {
 		r.writer.wrote(n)
 		p.reset()
 		if nearest != 0 {
-			r.claims.before(nearest.Add(-lookahead / 2))
+			r.wakeClaim.wakeFor(nearest.Add(-lookahead / 2))
 		}
 	}
 }

@@ -6,7 +6,7 @@
 //
 // A shadow stands for a queued message with a deadline. It has no payload and decides
 // nothing: whoever claims it asks the queue, under the queue's lock, whether that
-// message is still there and due. So every step may be repeated, be late or happen
+// message is still queued and due. So every step may be repeated, be late or happen
 // twice. If a Store loses a shadow, or brings one back, the worst that follows is a late
 // expiry.
 //

@@ -17,20 +17,20 @@ const (
 	TextLen    = InstantLen + 1 + 16 + 1 + 20
 )
 
-// ErrInstant is wrapped by a Store's refusal of a deadline, or another instant to
-// be at, outside 1 ..= MaxDeadline.
+// ErrInstant is wrapped by a Store's error for a deadline or a score outside 1 to
+// MaxDeadline.
 var ErrInstant = errors.New("instant out of range")
 
-// errText is wrapped by ParseText's refusal.
+// errText is wrapped by ParseText's error.
 var errText = errors.New("not a shadow's text form")
 
-// Later is a shadow that is to be looked at again at another instant than its deadline.
+// Later is a shadow that is due at an instant other than its deadline.
 type Later struct {
 	deadline.Ref
 	At deadline.Instant
 }
 
-// CheckInstant refuses an instant outside 1 ..= MaxDeadline, wrapping ErrInstant.
+// CheckInstant refuses an instant outside 1 to MaxDeadline. The error wraps ErrInstant.
 func CheckInstant(at deadline.Instant) error {
 	if at < 1 || at > MaxDeadline {
 		return fmt.Errorf("scheduler: %w: %d µs", ErrInstant, at)

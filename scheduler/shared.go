@@ -16,7 +16,7 @@ type Status struct {
 	MaxmemoryPolicy string `json:"maxmemory_policy"`
 	// Persistence is "aof", "rdb", "none", or "unknown" when the server does not say.
 	Persistence string `json:"persistence"`
-	// SkewMillis is the server's clock less this process's. Nothing depends on it.
+	// SkewMillis is the server's clock minus this process's. Nothing depends on it.
 	SkewMillis int64 `json:"skew_ms"`
 	// Warnings tell an operator what endangers the schedule.
 	Warnings []string `json:"warnings,omitempty"`
@@ -35,11 +35,11 @@ type Peer struct {
 // are compared with the server's clock.
 type Overdue struct {
 	Stored     int64 // shadows
-	Due        int64 // of them, those whose deadline has passed
-	OldestAt   int64 // Unix ms, the earliest deadline among the first of these; 0 for none
+	Due        int64 // those of them whose deadline has passed
+	OldestAt   int64 // Unix ms, the earliest deadline among the first thousand of those; 0 for none
 	LateMillis int64 // how long ago that was
-	// Queues are the queues with the most due, the most first, 10 at most. They are counted
-	// over the first thousand shadows that are due.
+	// Queues are the queues with the most due, the most first, 10 at most, counted over the
+	// first thousand shadows that are due.
 	Queues []QueueCount
 }
 

@@ -15,20 +15,20 @@ import (
 // may be repeated. An instant out of range is refused with an error that wraps
 // ErrInstant.
 type Store interface {
-	// Apply puts add at their deadlines, also those that are elsewhere, and
-	// removes remove; a shadow in both is removed. Shadows present or absent
-	// already are no error.
+	// Apply puts add at their deadlines, including those that have another score, and
+	// removes remove; a shadow in both is removed. Adding a shadow that is present, or
+	// removing one that is absent, is not an error.
 	Apply(ctx context.Context, add, remove []deadline.Ref) error
 
 	// Claim leases at most max shadows whose score is <= until: it moves their
 	// score to leaseUntil, which must be greater, and appends them to out. Those of
-	// one queue come in order of score, then deadline, then seq; other queues may
-	// are between them.
+	// one queue come in order of score, then deadline, then seq; shadows of other
+	// queues may come between them.
 	//
 	// next is when to claim again: the lowest score in the store, which is <= until
-	// when there is more to claim, or where a lease ends; 0 when the store is empty.
+	// when there is more to claim, or the end of a lease; 0 when the store is empty.
 	//
-	// With an error, claimed holds what was leased for certain, and next is nothing.
+	// With an error, claimed holds what was leased for certain, and next is meaningless.
 	Claim(ctx context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error)
 
 	// Settle removes done, and then moves later to their At, claimed or not; a shadow
@@ -38,7 +38,7 @@ type Store interface {
 	// Len counts the shadows, claimed ones included.
 	Len(ctx context.Context) (int64, error)
 
-	// Close releases what the store holds in this process. It is not to be used
+	// Close releases what the store holds in this process. It must not be used
 	// afterwards.
 	Close() error
 }

@@ -38,7 +38,7 @@ var ErrDraft = errors.New("the draft cannot be sent")
 // the time it was published with; one that never died goes to where it came from. False:
 // the message is gone, or a consumer holds it.
 func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool, err error) {
-	x, ok := q.Look(seq, -1)
+	x, ok := q.BrowseOne(seq, -1)
 	if !ok || x.State != queue.Ready {
 		return d, false, nil
 	}
@@ -213,7 +213,7 @@ func (d *Draft) look(q *broker.Queue, seq queue.Seq) (broker.Browsed, bool) {
 	if d.Unpacked {
 		bodyBytes = -1
 	}
-	return q.Look(seq, bodyBytes)
+	return q.BrowseOne(seq, bodyBytes)
 }
 
 // publication is what the draft of x becomes.

@@ -101,7 +101,7 @@ func pick(q *broker.Queue, seqs []queue.Seq, bodyBytes int) (page []broker.Brows
 		if len(page) == pageCount || bytes >= pageBytes {
 			return page, seqs[i:]
 		}
-		if x, ok := q.Look(s, bodyBytes); ok && x.State == queue.Ready {
+		if x, ok := q.BrowseOne(s, bodyBytes); ok && x.State == queue.Ready {
 			page = append(page, x)
 			bytes += len(x.Message.Body) + len(x.Message.Properties)
 		}
@@ -142,7 +142,7 @@ func Search(ctx context.Context, q *broker.Queue, f *Filter, look Look) (found [
 
 // At returns the message of q with that number, ready or with a consumer, with bodyBytes of its body (<0 all). False: it is gone.
 func At(q *broker.Queue, seq queue.Seq, bodyBytes int) (l Letter, ok bool) {
-	x, ok := q.Look(seq, bodyBytes)
+	x, ok := q.BrowseOne(seq, bodyBytes)
 	if ok {
 		l = letterOf(&x)
 	}

@@ -8,7 +8,7 @@
 // read from one clock: the broker stamps deadlines with it and judges them by it.
 // Instants are whole microseconds, because scores in Redis are exact only up to 2^53.
 // A Millis is a number of milliseconds, the unit in which AMQP gives times to live and
-// in which people are shown spans.
+// in which spans are shown to people.
 //
 // A deadline may fire late, but never early. So a conversion that loses precision rounds
 // up, with one exception: the present instant (At) rounds down, because an instant has
@@ -21,11 +21,11 @@
 // the stored copy a shadow), what the monitor claims, and what it hands to the broker to
 // expire.
 //
-// # Two roads out of a broker
+// # Events and expiries
 //
 // An Event says that the set of deadlines has changed. Events keep an index in step with
-// the queues; they say nothing about why a message left. The feed of events is bounded
-// and may lose some, and then the index is rebuilt from a snapshot.
+// the queues; they do not say why a message left. The feed of events is bounded and may
+// lose some; then the index is rebuilt from a snapshot.
 //
 // An Expiry says that a message expired: how its expiry was noticed (Path), what became
 // of the message (Action), and how late (Lateness).

@@ -41,9 +41,9 @@ const (
 	// Stalled: the monitor's own index fired in place of a schedule that was up and did
 	// not fire.
 	Stalled
-	// Manual: somebody made the deadline come.
+	// Manual: a user made the deadline come.
 	Manual
-	// Scheduled: a delayed message was due and could go nowhere. This is no expiry.
+	// Scheduled: a delayed message was due and could go nowhere. This is not an expiry.
 	Scheduled
 
 	// Paths is the number of paths.
@@ -71,21 +71,21 @@ type Expiry struct {
 	VHost, Queue string // where it expired; the queue may be gone by now
 	Path         Path
 	Action       Action
-	// Arrived is when the message was where it went: in the queues its dead letter goes
-	// to, or, if it was dropped, out of its own queue.
+	// Arrived is when the message reached the place it went to: when its dead letter entered
+	// its queues or, if it was dropped, when it left its own queue.
 	Arrived Instant
-	// ClockAhead is how far the broker's clock, which Ref.Deadline and Arrived are by, is
+	// ClockAhead is how far the broker's clock, on which Ref.Deadline and Arrived are, is
 	// ahead of the wall clock.
 	ClockAhead time.Duration
-	// Intended: expiring is what the message was in its queue for, as a delay or a retry. It is counted and does not count as
-	// missed, but it may be late like any other.
+	// Intended: the message was in its queue so that it would expire, as a delay or a retry.
+	// It is counted, but not as missed; it may be late like any other.
 	Intended bool
 
 	// Reason is why a message that did not expire left its queue, as in x-death: "rejected",
-	// "maxlen" or "delivery_limit". Of an expiry it is empty.
+	// "maxlen" or "delivery_limit". It is empty for an expiry.
 	Reason string
 
-	// The rest is empty unless somebody asked for it when the broker was made.
+	// The rest is empty unless a subscriber needs it (Details).
 
 	MessageID  []byte // the property; empty: the message has none
 	Trace      Trace
@@ -94,15 +94,15 @@ type Expiry struct {
 	To         []string // into these queues
 }
 
-// LateFrom is the lateness from which an expired message is late, if no consumer held it.
+// LateFrom is the lateness from which an expired message counts as late, if no consumer held it.
 const LateFrom = time.Second
 
-// Lateness is how long after its deadline the message was where it went, and 0 for one
-// that expired before its deadline because somebody made the deadline come. Metrics,
+// Lateness is how long after its deadline the message reached the place it went to. It is 0
+// for one that expired before its deadline because a user made the deadline come. Metrics,
 // alerts, audit and traces all show this value.
 func (e *Expiry) Lateness() time.Duration { return Lateness(e.Ref.Deadline, e.Arrived) }
 
-// Lateness is how long after a deadline a message arrived where it went; at least 0. A
+// Lateness is how long after its deadline a message reached the place it went to; at least 0. A
 // message without a deadline cannot be late.
 func Lateness(deadline, arrived Instant) time.Duration {
 	if deadline == 0 {
@@ -111,8 +111,8 @@ func Lateness(deadline, arrived Instant) time.Duration {
 	return max(arrived.Sub(deadline), 0)
 }
 
-// Wall returns the deadline and the arrival as the wall clock would have shown them. A
-// deadline of 0, which is none, stays 0.
+// Wall returns the deadline and the arrival as the wall clock would have shown them. If there
+// is no deadline, it stays 0.
 func (e *Expiry) Wall() (deadline, arrived Instant) {
 	arrived = e.Arrived.Add(-e.ClockAhead)
 	if e.Ref.Deadline == 0 {

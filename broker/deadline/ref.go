@@ -28,9 +28,9 @@ type EventKind uint8
 const (
 	// Enqueued: the message has entered a queue with this deadline.
 	Enqueued EventKind = iota
-	// Left: the message has left its queue, or has lost this deadline for another one.
-	// In the second case a Changed event follows, unless it has no deadline any more.
-	// Only messages that are tracked have this event.
+	// Left: the message has left its queue, or no longer has this deadline. In the second
+	// case a Changed event follows, unless it has no deadline at all now. Only messages that
+	// are tracked have this event.
 	Left
 	// Changed: the message has this deadline now. It may be one that it had before.
 	Changed
@@ -57,14 +57,13 @@ const (
 	Held
 	// NotDue: the deadline is still ahead by the broker's clock.
 	NotDue
-	// Rescheduled: the message has another deadline now, which Changed tells.
+	// Rescheduled: the message has another deadline now, which a Changed event reports.
 	Rescheduled
-	// Asked: the request is on its way to whoever holds the message. What became of it is
-	// told later: by Left, and by the record of the expiry. If neither comes the request is
-	// to be repeated.
+	// Asked: the request is on its way to the server that holds the message. The result comes
+	// later, as a Left event and as the record of the expiry. If neither comes, the request
+	// must be repeated.
 	Asked
-	// Failed: the broker could not find out, or could not act. The request is to be
-	// repeated.
+	// Failed: the broker could not find out, or could not act. The request must be repeated.
 	Failed
 
 	// Outcomes is the number of outcomes.

@@ -18,7 +18,7 @@ const (
 	WithTrace
 )
 
-// Stream tells its subscribers about every expiry of a broker, once, whoever noticed it
+// Stream tells its subscribers about every expiry of a broker, once, however it was noticed
 // and whatever became of the message. It keeps nothing, so it cannot lose anything: a
 // subscriber that cannot keep up has to count what it drops. The zero value has no
 // subscribers. Safe for concurrent use.
@@ -29,8 +29,8 @@ type Stream struct {
 	details     atomic.Uint32
 }
 
-// Subscribe has fn called with every batch of expiries from now on. Subscribers that must
-// not miss an expiry subscribe before the broker is made.
+// Subscribe adds fn, which is called with every batch of expiries from now on. Subscribers
+// that must not miss an expiry subscribe before the broker is made.
 //
 // fn is called from any goroutine, from several at once, and with none of the broker's
 // locks held. The batch and all that it refers to are valid during the call only. fn must
@@ -47,8 +47,9 @@ func (s *Stream) Subscribe(needs Details, fn func([]Expiry)) {
 	s.subscribers.Store(&all)
 }
 
-// SubscribeDeaths has fn also called with dead letters of messages that did not expire, WithMessage.
-// There is one such subscriber. The rules of Subscribe are for it too.
+// SubscribeDeaths sets fn, which is called with the dead letters of messages that did not
+// expire, in the details of WithMessage. There is only one such subscriber. The rules of
+// Subscribe apply to it, too.
 func (s *Stream) SubscribeDeaths(fn func([]Expiry)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,10 +57,10 @@ func (s *Stream) SubscribeDeaths(fn func([]Expiry)) {
 	s.deaths.Store(&fn)
 }
 
-// DeathsWatched reports whether somebody has subscribed to them.
+// DeathsWatched reports whether there is such a subscriber.
 func (s *Stream) DeathsWatched() bool { return s.deaths.Load() != nil }
 
-// PublishDeaths calls the subscriber of other deaths with the batch.
+// PublishDeaths calls that subscriber with the batch.
 func (s *Stream) PublishDeaths(batch []Expiry) {
 	if fn := s.deaths.Load(); fn != nil && len(batch) > 0 {
 		(*fn)(batch)

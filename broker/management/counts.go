@@ -7,7 +7,7 @@ import (
 )
 
 // queueCounts are a queue's message_stats.
-func queueCounts(c *broker.QueueCounts) rates.Counts {
+func queueCounts(c *broker.QueueStats) rates.Counts {
 	return rates.Counts{
 		"publish": c.Published, "deliver": c.Delivered, "deliver_no_ack": c.DeliveredNoAck,
 		"get": c.Got, "get_no_ack": c.GotNoAck, "get_empty": c.GetEmpty, "deliver_get": c.AllDelivered(),
@@ -98,7 +98,7 @@ func (a *API) countAll() map[any]rates.Sampled {
 	for _, vh := range a.b.VHosts() {
 		for _, q := range vh.Queues() {
 			i := q.Info()
-			c := queueCounts(&i.Counts)
+			c := queueCounts(&i.Stats)
 			c["messages_ready"], c["messages_unacknowledged"] = uint64(i.Ready), uint64(i.Unacked)
 			c["messages"] = uint64(i.Ready + i.Unacked)
 			seen[queueKey(i.ID)] = c.Sampled()

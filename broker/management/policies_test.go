@@ -59,7 +59,7 @@ func TestServiceBusSettingsOverHTTP(t *testing.T) {
 				is(400, `{"error":"bad_request","reason":"Validation failed\n\n`+why+`\n"}`)
 		}
 	}
-	refused(map[string]any{"auto-delete-on-idle": 299999}, "all", "299999 is not a valid idle period: the least is 300000")
+	refused(map[string]any{"auto-delete-on-idle": 299999}, "all", "299999 is not a valid idle period: the minimum is 300000")
 	refused(map[string]any{"max-delivery-count": 0}, "queues", "0 is not a valid maximum delivery count")
 	refused(map[string]any{"lock-duration": 5}, "exchanges", "lock-duration is no setting of exchanges")
 	x.ask("DELETE", "/api/policies/%2F/p", nil).is(204, "")

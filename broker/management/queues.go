@@ -28,7 +28,7 @@ func queueObject(r *request, queue *broker.Queue) object {
 		"messages_persistent": i.Persistent, "messages_ram": 0, "messages_ready_ram": 0, "messages_unacknowledged_ram": 0, "messages_paged_out": i.Ready + i.Unacked,
 		"reductions": 0, "reductions_details": object{"rate": rest.Rate(0)}, "recoverable_slaves": nil, "slave_nodes": []any{}, "synchronised_slave_nodes": []any{}, "garbage_collection": noGarbage,
 		"backing_queue_status": object{"mode": "default", "len": i.Ready, "version": 1}, "storage_version": 1,
-		"message_stats": r.api.messageStats(key, queueCounts(&i.Counts)), "delivery_limit": deliveryLimit(&i),
+		"message_stats": r.api.messageStats(key, queueCounts(&i.Stats)), "delivery_limit": deliveryLimit(&i),
 	}
 	r.api.messages(o, key, i.Ready, i.Unacked)
 	addPolicies(o, queue)
@@ -57,8 +57,8 @@ func addMoments(r *request, o object, i *broker.QueueInfo) {
 	if !i.HeadTimestamp.IsZero() {
 		o["head_message_timestamp"] = i.HeadTimestamp.Unix()
 	}
-	if i.UsedAt > 0 {
-		o["idle_since"] = isoTime(r.api.b.UnixMillis(i.UsedAt))
+	if i.LastActiveAt > 0 {
+		o["idle_since"] = isoTime(r.api.b.UnixMillis(i.LastActiveAt))
 	}
 	if i.ExclusiveConsumer != "" {
 		o["exclusive_consumer_tag"] = i.ExclusiveConsumer

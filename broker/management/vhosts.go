@@ -34,7 +34,7 @@ func vhostObject(r *request, vh *broker.VHost) object {
 		c = sum(c, queue)
 	}
 	if c == nil {
-		c = queueCounts(&broker.QueueCounts{})
+		c = queueCounts(&broker.QueueStats{})
 	}
 	c["confirm"], c["return_unroutable"], c["drop_unroutable"] = 0, 0, 0 // counted by channel, which may go
 	var keys []any
@@ -69,7 +69,7 @@ func addTraffic(r *request, o object, vhost string) {
 
 // sum adds a queue's counts.
 func sum(c rates.Counts, queue *broker.Queue) rates.Counts {
-	of := queue.Counters()
+	of := queue.Stats()
 	one := queueCounts(&of)
 	if c == nil {
 		return one

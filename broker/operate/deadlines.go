@@ -76,7 +76,7 @@ func (o *Operations) NextDeadlines(ctx context.Context, a Actor, r DeadlineList)
 	})
 	slices.SortFunc(next, func(a, b due) int { return cmp.Compare(a.Ref.Deadline, b.Ref.Deadline) })
 	for i := range next {
-		if x, ok := next[i].queue.Look(queue.Seq(next[i].Ref.Seq), 0); ok { // otherwise it has left
+		if x, ok := next[i].queue.BrowseOne(queue.Seq(next[i].Ref.Seq), 0); ok { // otherwise it has left
 			list = append(list, Deadline{next[i].queue, o.message(next[i].queue, &x), o.Broker.Now() >= next[i].Ref.Deadline})
 		}
 	}
@@ -181,7 +181,7 @@ func (o *Operations) ChangeDeadline(ctx context.Context, a Actor, at QueueName, 
 }
 
 func (o *Operations) changeDeadline(q *broker.Queue, seq queue.Seq, c *DeadlineChange) (done DeadlineChanged, was int64, err error) {
-	x, ok := q.Look(seq, 0)
+	x, ok := q.BrowseOne(seq, 0)
 	if !ok {
 		return done, 0, ErrMessageGone
 	}

@@ -72,13 +72,13 @@ func (e *PolicyEffect) find(vh *broker.VHost) {
 func (o Settings) SetPolicyForBacklog(_ context.Context, a Actor, vhost string, k policy.Kind, p policy.Policy, dryRun bool) (effect PolicyEffect, err error) {
 	vh, err := o.vhost(&a, setPolicy[k], vhost)
 	if err == nil && dryRun {
-		if effect.BacklogEffect, err = vh.TryPolicyRetroactively(k, p); err == nil {
+		if effect.BacklogEffect, err = vh.PreviewPolicy(k, p); err == nil {
 			effect.find(vh)
 		}
 		return effect, err
 	}
 	if err == nil {
-		err = o.replace(vh, k, p.Name, func() (err error) { _, effect.BacklogEffect, err = vh.SetPolicyRetroactively(k, p); return err })
+		err = o.replace(vh, k, p.Name, func() (err error) { _, effect.BacklogEffect, err = vh.SetPolicyForBacklog(k, p); return err })
 	}
 	if err == nil {
 		effect.find(vh)

@@ -161,7 +161,7 @@ func (o *Operations) Look(_ context.Context, a Actor, at QueueName, seq queue.Se
 	if err != nil {
 		return Message{}, err
 	}
-	x, ok := q.Look(seq, min(max(bodyBytes, 0), MaxPeekBytes))
+	x, ok := q.BrowseOne(seq, min(max(bodyBytes, 0), MaxPeekBytes))
 	if !ok {
 		return Message{}, ErrMessageGone
 	}

@@ -147,7 +147,7 @@ func TestNoMoreMessagesGoThanWereConfirmed(t *testing.T) {
 	most := 2
 	publish()
 	_, err = s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{AtMost: &most})
-	require.ErrorContains(t, err, "has 3 messages and dead letters, more than the 2 that were to go")
+	require.ErrorContains(t, err, "has 3 messages and dead letters, more than the 2 that may be deleted")
 	most = 3
 	_, err = s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{AtMost: &most})
 	require.NoError(t, err)

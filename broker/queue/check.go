@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// sums are the counts that a walk over all entries must find again.
+// sums are the counts that a walk over all entries must arrive at.
 type sums struct {
 	ready, unacked, durable                int
 	readyBytes, unackedBytes, durableBytes int64
@@ -25,12 +25,12 @@ func (s *sums) add(e *entry) {
 	s.unackedBytes += int64(e.bytes)
 }
 
-// Check compares everything the queue keeps beside its entries with the entries
-// and returns the first difference. It visits all of them: for tests.
+// Check compares everything that the queue keeps besides its entries with the entries, and
+// returns the first difference. It visits all of them, and is meant for tests.
 func (q *Queue) Check() error {
 	var found sums
-	for p := range q.lanes {
-		l := &q.lanes[p]
+	for p := range q.byPriority {
+		l := &q.byPriority[p]
 		if err := l.check(&found); err != nil {
 			return fmt.Errorf("queue: priority %d: %w", p, err)
 		}
@@ -44,7 +44,7 @@ func (q *Queue) Check() error {
 	return q.spares.check()
 }
 
-func (l *lane) check(found *sums) error {
+func (l *priorityEntries) check(found *sums) error {
 	if len(l.dir) > 0 && l.dir[0] == nil {
 		return fmt.Errorf("directory begins with an absent page")
 	}
@@ -63,7 +63,7 @@ func (l *lane) check(found *sums) error {
 	return nil
 }
 
-func (l *lane) checkPage(index uint64, pg *page, found *sums) error {
+func (l *priorityEntries) checkPage(index uint64, pg *page, found *sums) error {
 	used := 0
 	for s, c := range pg.chunks {
 		if bitSet(pg.ready[:], s) != (c != nil && c.anyReady()) {
@@ -86,7 +86,7 @@ func (l *lane) checkPage(index uint64, pg *page, found *sums) error {
 	return nil
 }
 
-func (l *lane) checkChunk(start uint64, c *chunk, found *sums) error {
+func (l *priorityEntries) checkChunk(start uint64, c *chunk, found *sums) error {
 	live := 0
 	for i := range c.entries {
 		e, number := &c.entries[i], start+uint64(i)

@@ -31,12 +31,12 @@ func (e *entry) message() Message {
 	return Message{Pos: e.pos, ExpiresAt: e.expiresAt, Bytes: e.bytes, Flags: e.flags & publicFlags}
 }
 
-// due: its deadline has come.
+// due reports whether its deadline has come.
 func (e *entry) due(now deadline.Instant) bool {
 	return e.expiresAt != 0 && now >= e.expiresAt
 }
 
-// takeable: a consumer may have it.
+// takeable reports whether a consumer may take it.
 func (e *entry) takeable(now deadline.Instant) bool {
 	return !e.due(now) || e.flags&Immediate != 0 && now == e.expiresAt
 }
@@ -52,9 +52,8 @@ func (c *chunk) at(number uint64) *entry { return &c.entries[number%chunkEntries
 
 func (c *chunk) anyReady() bool { return c.ready != [chunkEntries / 64]uint64{} }
 
-// page is a run of chunks. A chunk that holds nothing is absent, so the numbers
-// of messages long gone cost next to nothing even where one old message keeps
-// their page.
+// page is a run of chunks. A chunk that holds nothing is absent, so the numbers of messages
+// that are long gone cost next to nothing, even if one old message keeps their page.
 type page struct {
 	ready  [pageChunks / 64]uint64 // bit i: chunks[i] has a ready entry
 	used   int                     // chunks present
@@ -62,7 +61,7 @@ type page struct {
 	chunks [pageChunks]*chunk
 }
 
-// firstReady is the lowest ready number from a number of this page on.
+// firstReady is the lowest ready number at or above from, which is in this page.
 func (pg *page) firstReady(from uint64) (uint64, bool) {
 	s := slot(from)
 	if c := pg.chunks[s]; c != nil {
@@ -100,8 +99,8 @@ func nextBit(words []uint64, from uint) (i uint, ok bool) {
 	return w*64 + uint(bits.TrailingZeros64(rest)), true
 }
 
-// spares are emptied chunks kept for reuse, so that messages flowing through a
-// queue allocate nothing. At most maxSpares; further ones go to the collector.
+// spares are emptied chunks kept for reuse, so that messages flowing through a queue allocate
+// nothing. There are at most maxSpares; others are left to the garbage collector.
 type spares struct {
 	chunks []*chunk
 	page   *page // nil or one
@@ -120,7 +119,7 @@ func (sp *spares) takeChunk() *chunk {
 	return c
 }
 
-// putChunk wants every entry gone: then nothing in it needs clearing.
+// putChunk needs every entry to be gone: then nothing in the chunk has to be cleared.
 func (sp *spares) putChunk(c *chunk) {
 	if len(sp.chunks) < maxSpares {
 		sp.chunks = append(sp.chunks, c)

@@ -6,9 +6,9 @@
 //	Publish, Restore ──► ready ──Take──► unacked ──Ack────► Acked
 //	                      │  ▲             │ ├────Reject──► Rejected
 //	                      │  │             │ │
-//	                      │  └──Requeue────┘ └────Requeue─► Expired        deadline came meanwhile
+//	                      │  └──Requeue────┘ └────Requeue─► Expired        deadline has come
 //	                      │                                 DeliveryLimit  failed too often
-//	                      ├──Take, Expire──► Expired        deadline came (Reschedule: was made to come)
+//	                      ├──Take, Expire──► Expired        deadline has come (Reschedule: was made to come)
 //	                      ├──Trim──────────► MaxLength
 //	                      └──Purge─────────► Purged         (Drain: from unacked, too)
 //
@@ -19,8 +19,8 @@
 //   - Nothing expires early. Nothing is delivered at or after its deadline, wherever in the
 //     queue it is; the one exception is a time to live of zero at the instant of
 //     publishing.
-//   - An unacked message belongs to its consumer and never expires. If its deadline came
-//     meanwhile, Requeue expires it, and it is not offered again.
+//   - An unacked message belongs to its consumer and never expires. If its deadline has come
+//     when it is requeued, Requeue expires it, and it is not offered again.
 //   - Requeue keeps the deadline and the place, Reschedule the place. The order is that of
 //     publishing within a priority, and higher priorities come first.
 //   - A message that Track marked does not leave without an Effect that says so.

@@ -17,7 +17,7 @@ const (
 	// DeliveryLimit: its deliveries failed more often than the queue allows.
 	DeliveryLimit
 
-	// Reasons is how many there are.
+	// Reasons is the number of reasons.
 	Reasons = int(DeliveryLimit) + 1
 )
 
@@ -47,14 +47,13 @@ func (o Outcome) String() string {
 	return [...]string{"fired", "gone", "held", "not due", "rescheduled"}[o]
 }
 
-// Settled is a message that left its queue for good. Each message is settled
-// once.
+// Settled is a message that left its queue for good. Each message is settled once.
 type Settled struct {
 	Seq Seq
 	Message
 	Reason     Reason
-	Tracked    bool   // Queue.Track asked to be told
-	Deliveries uint16 // that failed, counting the last one
+	Tracked    bool   // Queue.Track marked it
+	Deliveries uint16 // that failed, including the last one
 }
 
 // Effects collect what an operation did beyond its answer. Operations append;
@@ -63,8 +62,8 @@ type Effects struct {
 	Settled []Settled
 }
 
-// maxKeptEffects bounds the memory an idle Effects holds (to 160 KiB). A mass
-// expiry may need more at one time and gives it back at the next Reset.
+// maxKeptEffects bounds the memory that an idle Effects holds (to 160 KiB). A mass expiry may need
+// more for a moment; the next Reset releases it.
 const maxKeptEffects = 4096
 
 // Reset empties the buffer for reuse.

@@ -13,20 +13,20 @@ const (
 	RejectPublishDLX
 )
 
-// Options are a queue's limits. A negative limit means none; mind that the zero
-// value therefore allows no ready message at all.
+// Options are a queue's limits. A negative limit means none, so the zero value allows no ready
+// message at all.
 type Options struct {
 	MaxLength int64 // ready messages
 	MaxBytes  int64 // bodies of the ready messages
 	Overflow  Overflow
 	// Priorities is the highest priority; 0: the queue has no priorities.
 	Priorities uint8
-	// DeliveryLimit is how many deliveries of a message may fail and it still
-	// be requeued. The count stops at 65535, so a higher limit is none.
+	// DeliveryLimit: a message is requeued until more than this many of its deliveries have
+	// failed. The count stops at 65535, so a higher limit has no effect.
 	DeliveryLimit int64
 }
 
-// overDelivered: the rule of RabbitMQ's quorum queues.
+// overDelivered is the rule of RabbitMQ's quorum queues.
 func (o *Options) overDelivered(failed uint16) bool {
 	return o.DeliveryLimit >= 0 && int64(failed) > o.DeliveryLimit
 }
@@ -35,16 +35,16 @@ func (o *Options) exceeded(ready, bytes int64) bool {
 	return o.MaxLength >= 0 && ready > o.MaxLength || o.MaxBytes >= 0 && bytes > o.MaxBytes
 }
 
-// SetOptions replaces the limits, as a policy does at run time. Nothing leaves
-// the queue by that; call Trim. Priorities stay as they were made.
+// SetOptions replaces the limits, as a policy does at run time. No message leaves the queue until
+// Trim is called. Priorities cannot be changed.
 func (q *Queue) SetOptions(o Options) {
 	o.Priorities = q.opts.Priorities
 	q.opts = o
 }
 
-// FullWith says that the queue is to refuse a message with a body of that size: its
-// Overflow is one of the rejecting ones and the message would take it above a
-// limit. Messages that have left the queue and are still kept for it count, too.
+// FullWith reports whether the queue must refuse a message with a body of that size: its Overflow
+// is one of the rejecting ones, and the message would take it above a limit. Messages that have
+// left the queue and are still kept for it (kept, keptBytes) count, too.
 func (q *Queue) FullWith(bytes uint32, kept int, keptBytes int64) bool {
 	return q.opts.Overflow != DropHead &&
 		q.opts.exceeded(int64(q.readyCount+kept)+1, q.readyBytes+keptBytes+int64(bytes))

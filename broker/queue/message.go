@@ -20,7 +20,7 @@ func makeSeq(priority uint8, number uint64) Seq {
 	return Seq(priority)<<numberBits | Seq(number)
 }
 
-// Priority is the priority the message is under.
+// Priority is the priority of the message.
 func (s Seq) Priority() uint8 { return uint8(s >> numberBits) }
 
 // Next is where Queue.Each goes on after s. It need not name a message.
@@ -36,13 +36,12 @@ func (s Seq) String() string {
 	return fmt.Sprintf("p%d/%d", s.Priority(), s.number())
 }
 
-// Flags are what a queue remembers of a message besides its numbers.
+// Flags are what a queue remembers about a message besides its numbers.
 type Flags uint8
 
 const (
-	// Immediate marks a time to live of zero: ExpiresAt is the instant of
-	// publishing, and in that instant the message may still be taken
-	// (RabbitMQ: Time-To-Live).
+	// Immediate marks a time to live of zero: ExpiresAt is the instant of publishing, and at
+	// that instant the message may still be taken (RabbitMQ: Time-To-Live).
 	Immediate Flags = 1 << iota
 	// Durable is kept for the caller; the queue does not act on it.
 	Durable
@@ -51,21 +50,21 @@ const (
 	// Died: it is a dead letter, and the death headers in its bytes are the
 	// broker's own. Kept for the caller.
 	Died
-	// Hidden: its bytes hold a header no consumer may see. Kept for the caller.
+	// Hidden: its bytes hold a header that no consumer may see. Kept for the caller.
 	Hidden
-	// Receipt: its publisher may want to be told that it expired. Kept for the caller.
+	// Receipt: its publisher may want a receipt if it expires. Kept for the caller.
 	Receipt
 
-	tracked // its settlement is to be told
+	tracked // its Settled will say so
 
-	// OneKey: it came by its routing key alone, whatever further keys a header names. Kept
-	// for the caller.
+	// OneKey: it was routed by its routing key alone, whatever further keys a header names.
+	// Kept for the caller.
 	OneKey
 
 	publicFlags = Immediate | Durable | Redelivered | Died | Hidden | Receipt | OneKey
 )
 
-// Message is what a queue knows of a message. The zero ExpiresAt means never.
+// Message is what a queue knows about a message. The zero ExpiresAt means never.
 type Message struct {
 	Pos       uint64           // where the store keeps it; opaque here
 	ExpiresAt deadline.Instant // 0: never
@@ -86,7 +85,7 @@ type Delivery struct {
 type State uint8
 
 const (
-	gone State = iota // the zero entry: no message has this number any more
+	gone State = iota // the zero entry: no message has this number
 	// Ready messages wait to be taken.
 	Ready
 	// Unacked messages were taken and not yet settled or requeued.

@@ -8,18 +8,18 @@ import (
 	"curfew/broker/deadline"
 )
 
-// Queue is one message queue: what is in it, in which order and state. See
-// the package comment. It is not safe for concurrent use.
+// Queue is one message queue: its messages, their order and their states. See the package
+// comment. It is not safe for concurrent use.
 type Queue struct {
-	opts  Options
-	lanes []lane // by priority
+	opts       Options
+	byPriority []priorityEntries
 
-	// ready marks the lanes that have a ready message.
+	// ready marks the priorities that have a ready message.
 	ready [4]uint64
 
 	readyCount, unackedCount int
 	readyBytes, unackedBytes int64
-	durableCount             int // of all that is queued, those flagged Durable
+	durableCount             int // messages flagged Durable, ready or unacked
 	durableBytes             int64
 
 	spares spares
@@ -27,31 +27,31 @@ type Queue struct {
 
 // New makes an empty queue.
 func New(o Options) *Queue {
-	q := &Queue{opts: o, lanes: make([]lane, int(o.Priorities)+1)}
-	for i := range q.lanes {
-		q.lanes[i] = lane{next: 1, head: 1}
+	q := &Queue{opts: o, byPriority: make([]priorityEntries, int(o.Priorities)+1)}
+	for i := range q.byPriority {
+		q.byPriority[i] = priorityEntries{next: 1, head: 1}
 	}
 	return q
 }
 
 // Publish puts a message at the tail of its priority and returns its identity.
-// A priority above the queue's maximum counts as the maximum. It never refuses:
-// ask Full before, call Trim after.
+// A priority above the queue's maximum counts as the maximum. It never refuses a message: ask
+// FullWith before, and call Trim after.
 func (q *Queue) Publish(m Message, priority uint8) Seq {
 	p := min(priority, q.opts.Priorities)
-	n := q.lanes[p].next
+	n := q.byPriority[p].next
 	q.add(p, n, m)
 	return makeSeq(p, n)
 }
 
-// Restore puts a message that outlived a restart back under its identity. It is for
-// queues that nothing was published to yet. The seqs of a priority have to ascend and may
-// have gaps; Publish goes on above the last. A priority that the queue does not have, or a
-// seq out of order, panics: the caller mixed up two queues. deliveries are those that failed
+// Restore puts a message that outlived a restart back under its identity. It is for queues to
+// which nothing has been published yet. The seqs of a priority have to ascend and may have
+// gaps; Publish goes on above the last. It panics if the queue does not have that priority, or
+// the seq is out of order: the caller has mixed up two queues. deliveries are those that failed
 // before.
 func (q *Queue) Restore(s Seq, m Message, deliveries uint16) {
 	p, n := s.Priority(), s.number()
-	if int(p) >= len(q.lanes) || n < q.lanes[p].next {
+	if int(p) >= len(q.byPriority) || n < q.byPriority[p].next {
 		panic(fmt.Sprintf("queue: restore of %v, which is out of order or of no known priority", s))
 	}
 	q.add(p, n, m)
@@ -60,7 +60,7 @@ func (q *Queue) Restore(s Seq, m Message, deliveries uint16) {
 }
 
 func (q *Queue) add(priority uint8, number uint64, m Message) {
-	q.lanes[priority].add(number, m, &q.spares)
+	q.byPriority[priority].add(number, m, &q.spares)
 	q.countReady(priority, m.Bytes)
 	if m.Flags&Durable != 0 {
 		q.durableCount++
@@ -68,10 +68,9 @@ func (q *Queue) add(priority uint8, number uint64, m Message) {
 	}
 }
 
-// Take hands out the first ready message whose deadline has not come, of the
-// highest priority that has one; it is unacked from then on. Messages found
-// expired on the way are settled into fx. ok is false if no
-// message can be delivered.
+// Take hands out the first ready message whose deadline has not come, of the highest priority
+// that has one; it is unacked from then on. Messages past their deadline on the way are settled
+// into fx. ok is false if no message can be delivered.
 func (q *Queue) Take(now deadline.Instant, fx *Effects) (d Delivery, ok bool) {
 	for {
 		s, at, ok := q.first()
@@ -98,7 +97,7 @@ func (q *Queue) first() (Seq, place, bool) {
 	for i := len(q.ready) - 1; i >= 0; i-- {
 		if w := q.ready[i]; w != 0 {
 			p := i*64 + bits.Len64(w) - 1
-			at := q.lanes[p].firstReady()
+			at := q.byPriority[p].firstReady()
 			return makeSeq(uint8(p), at.number), at, true
 		}
 	}
@@ -151,16 +150,15 @@ func (q *Queue) Requeue(now deadline.Instant, s Seq, failed bool, fx *Effects) b
 		q.unackedCount--
 		q.unackedBytes -= int64(e.bytes)
 		e.flags |= Redelivered
-		q.lanes[s.Priority()].setReady(at)
+		q.byPriority[s.Priority()].setReady(at)
 		q.countReady(s.Priority(), e.bytes)
 	}
 	return true
 }
 
-// Expire settles the message s if it has this deadline, the deadline has come
-// and no consumer holds it, wherever in the queue it is. With NotDue it
-// also returns the deadline. Any number of callers may propose the same expiry:
-// one is told Fired, the others Gone.
+// Expire settles the message s, wherever in the queue it is, if it has this deadline, the deadline
+// has come and no consumer holds it. With NotDue it also returns the deadline. Any number of
+// callers may propose the same expiry: one gets Fired, the others Gone.
 func (q *Queue) Expire(now deadline.Instant, s Seq, deadline deadline.Instant, fx *Effects) (Outcome, deadline.Instant) {
 	at, ok := q.find(s)
 	if !ok || deadline == 0 || at.entry().expiresAt != deadline {
@@ -178,10 +176,10 @@ func (q *Queue) Expire(now deadline.Instant, s Seq, deadline deadline.Instant, f
 
 // Reschedule gives the message s another deadline in place of the one it has; 0 is none,
 // for both. The message keeps its place in the queue. If the new deadline has come, a ready
-// message is settled as Expired (Fired), still with the deadline it had; an unacked one stays
-// its consumer's and will expire if it is requeued (Held). From then on the answer to whoever
-// names the old deadline is Gone. wasTracked says that the old deadline was tracked: Track is
-// to be called again.
+// message is settled as Expired (Fired), still with the deadline that it had; an unacked one stays
+// with its consumer and will expire if it is requeued (Held). From then on a call that names the
+// old deadline gets Gone. wasTracked: the old deadline was tracked, and Track has to be called
+// again.
 func (q *Queue) Reschedule(now deadline.Instant, s Seq, deadline, newDeadline deadline.Instant, fx *Effects) (_ Outcome, wasTracked bool) {
 	at, ok := q.find(s)
 	if !ok || at.entry().expiresAt != deadline {
@@ -223,9 +221,8 @@ func (q *Queue) Remove(s Seq, deadline deadline.Instant, fx *Effects) bool {
 	return true
 }
 
-// Hold makes the ready message s, if it has this deadline, unacked, as Take does with
-// the first, wherever in the queue it is. False: it is gone, held, or has another
-// deadline.
+// Hold makes the ready message s unacked, wherever in the queue it is, if it has this deadline.
+// False: it is gone, held, or has another deadline.
 func (q *Queue) Hold(s Seq, deadline deadline.Instant) bool {
 	at, ok := q.find(s)
 	if !ok || at.entry().expiresAt != deadline || at.entry().state != Ready {
@@ -239,19 +236,19 @@ func (q *Queue) Hold(s Seq, deadline deadline.Instant) bool {
 	return true
 }
 
-// Tails returns, by priority, the last identity that was given: 0 none.
+// Tails returns the last identity that was given in each priority; 0: none.
 func (q *Queue) Tails() []Seq {
-	tails := make([]Seq, len(q.lanes))
+	tails := make([]Seq, len(q.byPriority))
 	for p := range tails {
-		if last := q.lanes[p].next - 1; last != 0 {
+		if last := q.byPriority[p].next - 1; last != 0 {
 			tails[p] = makeSeq(uint8(p), last)
 		}
 	}
 	return tails
 }
 
-// Track marks the message s, if it is still queued with this deadline: its
-// Settled will say Tracked, however it comes to leave. False: it is gone.
+// Track marks the message s, if it is still queued with this deadline: its Settled will say
+// Tracked, however it leaves. False: it is gone.
 func (q *Queue) Track(s Seq, deadline deadline.Instant) bool {
 	at, ok := q.find(s)
 	if !ok || at.entry().expiresAt != deadline {
@@ -275,13 +272,13 @@ func (q *Queue) Relocate(s Seq, old, moved uint64) bool {
 // find returns ok false if s is gone, was never given or has a priority the
 // queue does not have.
 func (q *Queue) find(s Seq) (place, bool) {
-	if p := s.Priority(); int(p) < len(q.lanes) {
-		return q.lanes[p].find(s.number())
+	if p := s.Priority(); int(p) < len(q.byPriority) {
+		return q.byPriority[p].find(s.number())
 	}
 	return place{}, false
 }
 
-// settle is the one way out of the queue.
+// settle is the only way out of the queue.
 func (q *Queue) settle(s Seq, at place, r Reason, fx *Effects) {
 	e := at.entry()
 	fx.Settled = append(fx.Settled, Settled{
@@ -299,12 +296,12 @@ func (q *Queue) settle(s Seq, at place, r Reason, fx *Effects) {
 		q.durableBytes -= int64(e.bytes)
 	}
 	e.state = gone
-	q.lanes[s.Priority()].release(at, &q.spares)
+	q.byPriority[s.Priority()].release(at, &q.spares)
 }
 
-// unready takes a message out of the ready ones; the caller gives it a state.
+// unready removes a message from the ready ones; the caller gives it a state.
 func (q *Queue) unready(s Seq, at place) {
-	l := &q.lanes[s.Priority()]
+	l := &q.byPriority[s.Priority()]
 	l.unready(at)
 	if l.ready == 0 {
 		clearBit(q.ready[:], uint(s.Priority()))
@@ -319,7 +316,7 @@ func (q *Queue) countReady(priority uint8, bytes uint32) {
 	q.readyBytes += int64(bytes)
 }
 
-// Ready is how many messages wait, those that expired unnoticed included.
+// Ready is how many messages wait, including those past their deadline that nobody has noticed.
 func (q *Queue) Ready() int { return q.readyCount }
 
 // Unacked is how many messages consumers hold.
@@ -328,12 +325,10 @@ func (q *Queue) Unacked() int { return q.unackedCount }
 // Len is Ready and Unacked together.
 func (q *Queue) Len() int { return q.readyCount + q.unackedCount }
 
-// Persistent is how many messages are flagged Durable, and the size of their
-// bodies.
+// Persistent is how many messages are flagged Durable, and the size of their bodies.
 func (q *Queue) Persistent() (messages int, bytes int64) { return q.durableCount, q.durableBytes }
 
-// Head is the message that Take would look at first; ok is false if none is
-// ready.
+// Head is the message that Take would consider first; ok is false if none is ready.
 func (q *Queue) Head() (s Seq, m Message, ok bool) {
 	s, at, ok := q.first()
 	if !ok {

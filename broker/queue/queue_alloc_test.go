@@ -104,7 +104,7 @@ func TestMemory(t *testing.T) {
 	publish(q, n)
 	q.Purge(&Effects{})
 	q.Shrink()
-	l := &q.lanes[0]
+	l := &q.byPriority[0]
 	if l.dir != nil || q.spares.chunks != nil || q.spares.page != nil {
 		t.Errorf("an emptied and shrunk queue keeps %d pages, %d chunks", cap(l.dir), cap(q.spares.chunks))
 	}
@@ -140,7 +140,7 @@ func TestOldMessageInFront(t *testing.T) {
 		fx.Reset()
 	}
 	chunks := 0
-	for _, pg := range q.lanes[0].dir {
+	for _, pg := range q.byPriority[0].dir {
 		if pg != nil {
 			chunks += pg.used
 		}
@@ -153,7 +153,7 @@ func TestOldMessageInFront(t *testing.T) {
 	}
 	q.Take(1, &fx)
 	q.Ack(old.Seq, &fx)
-	if n := cap(q.lanes[0].dir); n > 16 {
+	if n := cap(q.byPriority[0].dir); n > 16 {
 		t.Errorf("a directory for %d pages when the old message is gone", n)
 	}
 }

@@ -9,19 +9,19 @@ type Sampling struct {
 
 	passed int    // ready messages behind the walk
 	stop   int    // ready messages before the one to stop at next
-	lane   int    // lanes done, highest priority first
-	number uint64 // where the walk is in the lane
+	done   int    // priorities done, highest first
+	number uint64 // where the walk is in the current priority
 }
 
-// Sample goes on with a walk for at most chunks chunks of 128 messages, and calls fn with
-// each message it stops at and how many ready ones are before that. It reads the chunks it
-// stops in, and a count of one byte from each of the others. more is false at the end. The
-// queue may change between two calls; what the walk has passed counts as it was then.
+// Sample goes on with a walk for at most chunks chunks of 128 messages. It calls fn with each
+// message that it stops at, and with how many ready ones are ahead of that. It reads the chunks
+// that it stops in, and one byte for each of the others. more is false at the end. The queue may
+// change between two calls; what the walk has passed counts as it was at the time.
 func (q *Queue) Sample(s *Sampling, chunks int, fn func(ahead int, seq Seq, m Message)) (more bool) {
 	step := max(s.Step, 1)
-	for ; s.lane < len(q.lanes); s.lane, s.number = s.lane+1, 0 {
-		priority := len(q.lanes) - 1 - s.lane
-		l := &q.lanes[priority]
+	for ; s.done < len(q.byPriority); s.done, s.number = s.done+1, 0 {
+		priority := len(q.byPriority) - 1 - s.done
+		l := &q.byPriority[priority]
 		for s.number = max(s.number, l.first<<pageShift); s.number < l.next; {
 			pg := l.pageOf(s.number)
 			if pg == nil || !pg.anyReady() {
@@ -57,7 +57,7 @@ func (s *Sampling) chunk(c *chunk, step int, fn func(ahead, i int)) {
 	}
 }
 
-// nthBit is the index of the set bit of w that has n set ones below it.
+// nthBit is the index of the set bit of w with n set bits below it.
 func nthBit(w uint64, n int) int {
 	for ; n > 0; n-- {
 		w &= w - 1

@@ -12,12 +12,12 @@ func (q *Queue) Purge(fx *Effects) int {
 	}
 }
 
-// Drain settles every message, unacked ones too, and returns how many: the
-// queue is deleted. Seqs handed out before mean nothing to it afterwards.
+// Drain settles every message, unacked ones too, and returns how many. It is for a queue that is
+// deleted: afterwards no Seq handed out before names a message.
 func (q *Queue) Drain(fx *Effects) int {
 	n := q.Len()
-	for p := len(q.lanes) - 1; p >= 0; p-- {
-		q.lanes[p].from(0, func(at place) bool {
+	for p := len(q.byPriority) - 1; p >= 0; p-- {
+		q.byPriority[p].from(0, func(at place) bool {
 			q.settle(makeSeq(uint8(p), at.number), at, Purged, fx)
 			return true
 		})
@@ -31,12 +31,12 @@ func (q *Queue) Drain(fx *Effects) int {
 // where from would be if it is gone; 0 is the beginning. A walk in pages goes
 // on with last.Next(). fn must not change the queue.
 func (q *Queue) Each(from Seq, fn func(Seq, Message, State) bool) {
-	p, number := len(q.lanes)-1, uint64(0)
+	p, number := len(q.byPriority)-1, uint64(0)
 	if from != 0 && int(from.Priority()) <= p {
 		p, number = int(from.Priority()), from.number()
 	}
 	for ; p >= 0; p-- {
-		if !q.lanes[p].from(number, func(at place) bool {
+		if !q.byPriority[p].from(number, func(at place) bool {
 			e := at.entry()
 			return fn(makeSeq(uint8(p), at.number), e.message(), e.state)
 		}) {
@@ -54,8 +54,8 @@ func (q *Queue) EachBack(before Seq, fn func(Seq, Message, State) bool) {
 	if before != 0 {
 		p, number = int(before.Priority()), max(before.number(), 1)-1
 	}
-	for ; p < len(q.lanes); p++ {
-		if !q.lanes[p].back(number, func(at place) bool {
+	for ; p < len(q.byPriority); p++ {
+		if !q.byPriority[p].back(number, func(at place) bool {
 			e := at.entry()
 			return fn(makeSeq(uint8(p), at.number), e.message(), e.state)
 		}) {
@@ -65,11 +65,11 @@ func (q *Queue) EachBack(before Seq, fn func(Seq, Message, State) bool) {
 	}
 }
 
-// Shrink gives back the memory kept for messages to come. For a queue that has
-// been empty for a while; on a busy one it only costs allocations.
+// Shrink releases the memory kept for future messages. It is for a queue that has been empty for a
+// while; on a busy one it only costs allocations.
 func (q *Queue) Shrink() {
-	for i := range q.lanes {
-		q.lanes[i].shrink(&q.spares)
+	for i := range q.byPriority {
+		q.byPriority[i].shrink(&q.spares)
 	}
 	q.spares = spares{}
 }

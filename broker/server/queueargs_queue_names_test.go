@@ -48,7 +48,7 @@ func TestDeadLetterQueueInAnyCase(t *testing.T) {
 		_, err = x.channel(c).QueueDeclarePassive("q/$DeadLetterQueue", false, false, false, false, nil)
 		assertException(t, err, 404, "NOT_FOUND - no queue 'q/$deadletterqueue' in vhost '/'")
 		_, err = x.channel(c).QueueDeclare("S/$DeadLetterQueue", false, false, false, false, nil)
-		assertException(t, err, 403, "ACCESS_REFUSED - queue name 'S/$deadletterqueue' is kept; declare 'S' with x-dead-letter-queue")
+		assertException(t, err, 403, "ACCESS_REFUSED - queue name 'S/$deadletterqueue' is reserved; declare 'S' with x-dead-letter-queue")
 		const only = "ACCESS_REFUSED - queue 'Q/$deadletterqueue' in vhost '/' takes the dead letters of queue 'Q' and nothing else"
 		assertException(t, x.channel(c).QueueBind("Q/$DeadLetterQueue", "", "amq.fanout", false, nil), 403, only)
 		_, err = x.channel(c).QueueDelete("Q/$DeadLetterQueue", false, false, false)

@@ -54,7 +54,7 @@ func (s *Store) CloseClean(delivered []Delivered) error {
 	})
 }
 
-// logEnd returns the position after the last record. Nothing may be appended any more.
+// logEnd returns the position after the last record. Nothing may be appended after that.
 func (j *journal) logEnd() Pos {
 	if s := j.active; s != nil {
 		return makePos(false, s.number, s.used)

@@ -54,7 +54,7 @@ type commitState struct {
 	waiters           []func(error) // wait for what the mode promises
 	forced            []func(error) // wait for the disk, whatever the mode
 	calling           bool          // callbacks are being made
-	askedAt           time.Time     // of the disk: the committer has written or synced nothing since then, and is about to; zero: it sleeps
+	askedAt           time.Time     // since when the committer has been waiting for the disk, or is about to; zero: it sleeps
 	confirmed, synced Pos
 	failed            chan error
 	ended             chan struct{} // closed when the committer has returned
@@ -83,7 +83,7 @@ func (j *journal) wakeCommitterLocked() {
 	}
 }
 
-// appendedLocked wakes the committer if what was appended is a reason to.
+// appendedLocked wakes the committer if what was appended gives it something to do.
 func (c *commitState) appendedLocked(j *journal) {
 	if c.sleep == idle || c.sleep == lingering && j.fresh >= j.opts.burst {
 		j.wakeCommitterLocked()
@@ -123,7 +123,7 @@ func (j *journal) whenSynced(fn func(error)) {
 	j.mu.Unlock()
 }
 
-// forceLocked has fn called once everything appended before is on disk.
+// forceLocked makes the committer call fn once everything appended before is on disk.
 func (j *journal) forceLocked(fn func(error)) {
 	j.commit.forced = append(j.commit.forced, fn)
 	j.wakeCommitterLocked()

@@ -124,7 +124,7 @@ func (c *committer) takeOverLocked() bool {
 }
 
 // abandonLocked notifies everyone who waits that nothing more will be done. It releases mu
-// meanwhile.
+// while it does so.
 func (c *committer) abandonLocked() {
 	err := c.usableLocked()
 	waiters := append(c.commit.waiters, c.commit.forced...)
@@ -204,7 +204,7 @@ func (c *committer) write(p *part) error {
 	}
 	c.mu.Lock()
 	c.unsaved -= p.to - p.from
-	c.commit.askedAt = time.Now() // it has answered; what follows is asked now
+	c.commit.askedAt = time.Now() // the disk has answered; the next request starts now
 	c.space.Broadcast()
 	c.mu.Unlock()
 	return nil

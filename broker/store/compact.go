@@ -16,8 +16,8 @@ import (
 //
 // First a message is copied. Then the owner is asked, entry by entry and under the queue's
 // lock, to let the entry refer to the copy (Options.Relocate). Then that is journaled. An
-// entry that leaves its queue before is not moved. An entry that leaves after is settled at
-// the copy, whose record comes before the settlement. After a crash in between, both
+// entry that leaves its queue before that is not moved. An entry that leaves after it is settled
+// at the copy, whose record comes before the settlement. After a crash in between, both
 // positions may be on record, and the later one counts. The entry at the copy is recorded
 // with its terms at that moment, so earlier amendments are no longer needed.
 //
@@ -102,10 +102,10 @@ func (m *maintainer) evacuateVolatile(s *segment) {
 			continue
 		}
 		p := makePos(true, s.number, at)
-		m.holders = m.holders[:0]
+		m.references = m.references[:0]
 		for i := range slotsOf(rec) {
 			h := &slotsOf(rec)[i]
-			m.addHolder(&Enqueue{Queue: atomic.LoadUint64(&h[0]), Seq: atomic.LoadUint64(&h[1]), Pos: p})
+			m.addReference(&Enqueue{Queue: atomic.LoadUint64(&h[0]), Seq: atomic.LoadUint64(&h[1]), Pos: p})
 		}
 		if err := m.moveVolatile(s, rec); errors.Is(err, errClosed) {
 			return
@@ -117,33 +117,33 @@ func (m *maintainer) evacuateVolatile(s *segment) {
 	}
 }
 
-// addHolder adds an entry that is still at its position to m.holders.
-func (m *maintainer) addHolder(e *Enqueue) {
+// addReference adds an entry that is still at its position to m.references.
+func (m *maintainer) addReference(e *Enqueue) {
 	if e.Queue == 0 {
 		return
 	}
 	if _, ok := m.relocate(e.Queue, e.Seq, e.Pos, e.Pos); ok {
-		m.holders = append(m.holders, *e)
+		m.references = append(m.references, *e)
 	}
 }
 
-// moveVolatile copies the message for the entries in m.holders.
+// moveVolatile copies the message for the entries in m.references.
 func (m *maintainer) moveVolatile(s *segment, rec []byte) error {
-	if len(m.holders) == 0 {
+	if len(m.references) == 0 {
 		return nil
 	}
 	msg := viewMessage(rec)
-	p, err := m.volatile.put(&msg, len(m.holders), copying)
+	p, err := m.volatile.put(&msg, len(m.references), copying)
 	if err != nil {
 		return err
 	}
 	copied := m.volatile.table.get(p.segment())
-	for i := range m.holders {
-		e := &m.holders[i]
+	for i := range m.references {
+		e := &m.references[i]
 		m.volatile.enqueued(&Enqueue{Queue: e.Queue, Seq: e.Seq, Pos: p})
 	}
-	for i := range m.holders {
-		e := &m.holders[i]
+	for i := range m.references {
+		e := &m.references[i]
 		if _, ok := m.relocate(e.Queue, e.Seq, e.Pos, p); ok {
 			m.volatile.release(s, 1)
 		} else {
@@ -169,9 +169,9 @@ func (m *maintainer) evacuate(s *segment) error {
 		for n < len(entries) && entries[n].Pos == entries[0].Pos {
 			n++
 		}
-		m.holders = m.holders[:0]
+		m.references = m.references[:0]
 		for i := range entries[:n] {
-			m.addHolder(&entries[i])
+			m.addReference(&entries[i])
 		}
 		if err := m.move(s); err != nil {
 			return err
@@ -218,26 +218,26 @@ func (j *journal) enters(s *segment, number uint64) bool {
 	return s.enters.has(number)
 }
 
-// move copies a message of s for the entries in m.holders. It checks the message first: a
+// move copies a message of s for the entries in m.references. It checks the message first: a
 // copy must not give a damaged message a valid checksum.
 func (m *maintainer) move(s *segment) error {
-	if len(m.holders) == 0 {
+	if len(m.references) == 0 {
 		return nil
 	}
-	j, old := m.journal, m.holders[0].Pos
+	j, old := m.journal, m.references[0].Pos
 	kind, rec, ok := validAt(j.id, s.number, s.mem, old.offset())
 	if !ok || kind != kindMessage {
 		return fmt.Errorf("%s: damaged record at offset %d", fileName(s.number), old.offset())
 	}
 	msg := viewMessage(rec)
-	p, err := j.put(&msg, len(m.holders), old, copying)
+	p, err := j.put(&msg, len(m.references), old, copying)
 	if err != nil {
 		return err
 	}
 	copied := j.table.get(p.segment())
-	moved := m.holders[:0]
+	moved := m.references[:0]
 	m.amends = m.amends[:0]
-	for _, e := range m.holders {
+	for _, e := range m.references {
 		now, ok := m.relocate(e.Queue, e.Seq, old, p)
 		if !ok {
 			j.release(copied, 1)
@@ -251,7 +251,7 @@ func (m *maintainer) move(s *segment) error {
 	}
 	j.mu.Lock()
 	if len(m.amends) > 0 {
-		// Valid as of the copy: an amendment recorded meanwhile is later. Before the
+		// Valid as of the copy: an amendment recorded since then is later. Before the
 		// entries: without them it applies to the original as well.
 		j.putAmendsLocked(m.amends, p+1)
 	}

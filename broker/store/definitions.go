@@ -66,15 +66,15 @@ type definitions struct {
 	wake func()            // wakes the maintainer, which tries again
 
 	defined atomic.Uint64 // calls of define; raised with mu held
-	saved   atomic.Uint64 // so many of them are on the disk
+	saved   atomic.Uint64 // how many of them are on disk
 	stuck   atomic.Bool   // the last attempt to write could not begin
 
 	mu       sync.Mutex // a leaf
 	pending  map[string][]byte
 	stuckErr error // why it is stuck
 
-	writing sync.Mutex // held while writing; taken before mu. It guards what follows
-	err     error      // why nothing can be written any more
+	writing sync.Mutex // held while writing; taken before mu. It guards the fields below
+	err     error      // why nothing more can be written
 	file    file       // nil: there is none, or it has an older version
 	id      uint64     // of the file
 	synced  int64      // the file is synced up to here
@@ -110,7 +110,7 @@ func (d *definitions) unsaved() error {
 	return d.stuckErr
 }
 
-// sync implements SyncDefinitions. Whoever waits while another goroutine writes either
+// sync implements SyncDefinitions. A caller that waits while another goroutine writes either
 // finds its changes written, or writes everything that has gathered.
 func (d *definitions) sync() error {
 	want := d.defined.Load() // others wait for what they define from now on
@@ -126,7 +126,7 @@ func (d *definitions) sync() error {
 		return d.err
 	}
 	changes, upTo := d.takePending()
-	err := d.write(changes)
+	err := d.writeLocked(changes)
 	d.setStuck(err)
 	switch {
 	case err == nil:
@@ -213,11 +213,11 @@ func (e *notBegun) Unwrap() error {
 	return e.error
 }
 
-// write appends one batch to the file, or writes the whole file again if it does not fit.
-func (d *definitions) write(changes []Definition) error {
+// writeLocked appends one batch to the file, or writes the whole file again if it does not fit.
+func (d *definitions) writeLocked(changes []Definition) error {
 	b := encodeBatch(d.id, d.end, d.synced, changes)
 	if d.file == nil || d.end+int64(len(b))+batchHeader > d.size {
-		return d.rewrite(changes)
+		return d.rewriteLocked(changes)
 	}
 	if _, err := d.file.WriteAt(b, d.end); err != nil {
 		return fmt.Errorf("write: %w", err)
@@ -227,12 +227,12 @@ func (d *definitions) write(changes []Definition) error {
 	}
 	d.end += int64(len(b))
 	d.synced = d.end
-	return d.mark()
+	return d.markLocked()
 }
 
-// mark records in the file that everything up to here is synced. The mark itself is not
+// markLocked records in the file that everything up to here is synced. The mark itself is not
 // synced.
-func (d *definitions) mark() error {
+func (d *definitions) markLocked() error {
 	b := encodeBatch(d.id, d.end, d.synced, nil)
 	if _, err := d.file.WriteAt(b, d.end); err != nil {
 		return fmt.Errorf("write mark: %w", err)
@@ -241,10 +241,10 @@ func (d *definitions) mark() error {
 	return nil
 }
 
-// rewrite replaces the file by a new one with all present definitions and the changes. The
+// rewriteLocked replaces the file by a new one with all present definitions and the changes. The
 // new file is twice as long as its content, so that much can be appended before it is
 // written again, and the cost of a change does not depend on how many there are.
-func (d *definitions) rewrite(changes []Definition) error {
+func (d *definitions) rewriteLocked(changes []Definition) error {
 	found, err := scanDefinitions(d.fs)
 	if noSpace(err) {
 		return &notBegun{err}
@@ -262,7 +262,7 @@ func (d *definitions) rewrite(changes []Definition) error {
 	if err != nil {
 		return &notBegun{err}
 	}
-	if err := d.replace(f, whole); err != nil {
+	if err := d.replaceLocked(f, whole); err != nil {
 		f.Close()
 		return err
 	}
@@ -275,8 +275,8 @@ func (d *definitions) rewrite(changes []Definition) error {
 	return nil
 }
 
-// replace writes the new file and renames it into place.
-func (d *definitions) replace(f file, whole []byte) error {
+// replaceLocked writes the new file and renames it into place.
+func (d *definitions) replaceLocked(f file, whole []byte) error {
 	if _, err := f.WriteAt(whole, 0); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
@@ -309,7 +309,7 @@ func (d *definitions) repair(found *foundDefinitions) error {
 		err = f.Sync()
 	}
 	if err == nil && !found.marked && d.end+batchHeader <= d.size {
-		err = d.mark()
+		err = d.markLocked()
 	}
 	if err != nil {
 		f.Close()

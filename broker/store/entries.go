@@ -9,13 +9,13 @@ const perRecord = 1024
 // Settlements with consecutive sequence numbers and messages in one segment count as one.
 const maxTransaction = 1 << 18
 
-// enqueuedLocked appends those of the entries that belong into the journal.
+// enqueuedLocked appends those of the entries that belong in the journal.
 func (j *journal) enqueuedLocked(entries []Enqueue) {
 	j.enterLocked(entries, kindEnqueue)
 	j.enterLocked(entries, kindHold)
 }
 
-// enterLocked appends the entries that belong into records of kind k.
+// enterLocked appends the entries that belong in records of kind k.
 func (j *journal) enterLocked(entries []Enqueue, k kind) {
 	for len(entries) > 0 {
 		chunk := entries[:min(len(entries), perRecord)]
@@ -30,7 +30,7 @@ func (j *journal) enterLocked(entries []Enqueue, k kind) {
 	}
 }
 
-// sizeOf returns how many entries belong into records of kind k, and their size there.
+// sizeOf returns how many entries belong in records of kind k, and their size there.
 func sizeOf(entries []Enqueue, k kind) (n, size int) {
 	for i := range entries {
 		if entries[i].kind() == k {
@@ -75,7 +75,7 @@ func (s Settle) journaled() bool { return s.Durable && s.Pos.durable() }
 // journaled reports whether the amendment must survive a restart.
 func (a Amend) journaled() bool { return a.Durable && a.Pos.durable() }
 
-// settledLocked appends those of the settlements that belong into the journal.
+// settledLocked appends those of the settlements that belong in the journal.
 func (j *journal) settledLocked(settles []Settle) {
 	for runs := j.runsOfLocked(settles); len(runs) > 0; {
 		n := min(len(runs), perRecord)
@@ -84,7 +84,7 @@ func (j *journal) settledLocked(settles []Settle) {
 	}
 }
 
-// runsOfLocked combines those of the settlements that belong into the journal into runs,
+// runsOfLocked combines those of the settlements that belong in the journal into runs,
 // which are valid until the next call.
 func (j *journal) runsOfLocked(settles []Settle) []run {
 	j.runs = j.runs[:0]
@@ -180,7 +180,7 @@ func (j *journal) transactedLocked(entries []Enqueue, settles []Settle) {
 	j.enterLocked(entries, kindHold)
 }
 
-// amendedLocked appends those of the amendments that belong into the journal.
+// amendedLocked appends those of the amendments that belong in the journal.
 func (j *journal) amendedLocked(changes []Amend) {
 	j.amends = j.amends[:0]
 	for i := range changes {

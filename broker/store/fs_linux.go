@@ -35,7 +35,7 @@ func (f *diskFile) Sync() error {
 }
 
 // useHugePages asks for pages of 2 MiB and for the memory at once. It does so piece by
-// piece, because others wait to map memory meanwhile. A system without huge pages goes on
+// piece, because others wait to map memory during each. A system without huge pages goes on
 // with small ones.
 func useHugePages(mem []byte) {
 	unix.Madvise(mem, unix.MADV_HUGEPAGE) //nolint:errcheck // see above

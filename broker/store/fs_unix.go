@@ -19,7 +19,7 @@ type diskDir struct {
 	self *os.File // stays open, so that syncing it takes no file descriptor; nil for read-only use
 }
 
-// openDir opens a directory of which this process will be the owner. If there is none, it is made.
+// openDir opens the directory of which this process will be the owner. If there is none it makes one.
 func openDir(path string) (fileSystem, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("store: make data directory: %w", err)

@@ -26,8 +26,8 @@ type maintainer struct {
 	stopping          sync.Once
 
 	// Scratch space of compaction.
-	found, holders []Enqueue
-	amends         []amendment
+	found, references []Enqueue
+	amends            []amendment
 }
 
 func (m *maintainer) wake() {
@@ -80,7 +80,7 @@ func (m *maintainer) makeReady() bool {
 	return m.define() && enough
 }
 
-// trim returns unneeded memory, and frees the places on disk that no memory maps any more.
+// trim returns unneeded memory, and frees the places on disk that are no longer mapped.
 func (m *maintainer) trim() {
 	for _, s := range m.memory.unmapUnused() {
 		s.place.free()

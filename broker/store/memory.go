@@ -71,8 +71,8 @@ func (m *mappings) takeSpare() []byte {
 	return mem
 }
 
-// unmapLarge unmaps large mappings of at least size bytes in total, if there are so many:
-// the maintainer may be waiting for the disk, and memory must not grow meanwhile.
+// unmapLarge unmaps large mappings of at least size bytes in total, if there are that many: the
+// maintainer may be waiting for the disk, and memory must not grow until it has finished.
 func (m *mappings) unmapLarge(size int) {
 	for size > 0 {
 		mem := m.takeLarge()
@@ -96,7 +96,7 @@ func (m *mappings) takeLarge() []byte {
 	return mem
 }
 
-// dispose takes back the memory of a segment that nobody reads any more; s may be nil.
+// dispose takes back the memory of a segment that is no longer read; s may be nil.
 // Memory that is not worth keeping waits for the maintainer, because unmapping takes long.
 // It takes longest for pages of a closed file without a name: the file goes with its last
 // mapping, after the system has finished writing to it.

@@ -37,7 +37,7 @@ func (a *appender) setPaged(s *segment) {
 }
 
 // pageOut moves old segments of the journal from memory to their files. Only the maintainer
-// drops segments, so they stay meanwhile.
+// drops segments, so they stay during the call.
 func (j *journal) pageOut() {
 	for {
 		s := j.nextToPage()
@@ -75,7 +75,7 @@ func (m *maintainer) spill() {
 			return
 		}
 		if !s.tryRetain() {
-			return // it has died: whoever released it wakes the maintainer
+			return // it has died: releasing it wakes the maintainer
 		}
 		err := m.spilled.put(s)
 		if err == nil {

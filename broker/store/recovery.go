@@ -20,7 +20,7 @@ type Recovery struct {
 	Segments int
 	Bytes    int64 // read
 	Clean    bool  // the last run stopped cleanly
-	New      bool  // the directory had nothing of a store
+	New      bool  // the directory contained no store
 
 	// Definitions has the latest value of each key that Define was given, in the order of
 	// the calls. A directory of an older version has a single definition, without a key:
@@ -310,9 +310,9 @@ func (r *recovery) checkPresent() error {
 	if last.ended && !r.present(last.number+1) {
 		return missingFile(last.number + 1)
 	}
-	there := map[uint64]bool{last.number: true}
+	found := map[uint64]bool{last.number: true}
 	for _, s := range r.files {
-		there[s.number] = true
+		found[s.number] = true
 	}
 	needed := map[uint64]bool{last.number: true}
 	for _, run := range last.segments {
@@ -320,7 +320,7 @@ func (r *recovery) checkPresent() error {
 			if slices.Contains(last.dropped, n) {
 				continue
 			}
-			if !there[n] {
+			if !found[n] {
 				return missingFile(n)
 			}
 			needed[n] = true

@@ -137,7 +137,7 @@ func (j *journal) openSpare(s *segment) (bool, error) {
 	defer j.filesMu.Unlock()
 	f, err := j.fs.Open(fileName(s.number))
 	if err == nil {
-		err = j.stretch(f, s)
+		err = j.stretchLocked(f, s)
 	}
 	if err != nil && !noSpace(err) {
 		return false, fmt.Errorf("open segment %d: %w", s.number, err)
@@ -155,9 +155,9 @@ func (j *journal) openSpare(s *segment) (bool, error) {
 	return err == nil, nil
 }
 
-// stretch makes the file long enough for the segment, or closes it. The space for an
-// oversized segment has been kept in the form of other spare files.
-func (j *journal) stretch(f file, s *segment) error {
+// stretchLocked makes the file long enough for the segment, or closes it. The space for an
+// oversized segment has been kept in the form of other spare files. It needs filesMu.
+func (j *journal) stretchLocked(f file, s *segment) error {
 	for n := len(s.mem)/j.memory.size - 1; n > 0 && j.removeLastSpareLocked(s.number); n-- {
 	}
 	err := f.Allocate(int64(len(s.mem)))
@@ -195,7 +195,7 @@ func (j *journal) refill(atMost int) bool {
 	made := end
 	var err error
 	for ; missing > 0 && atMost > 0 && err == nil; atMost-- {
-		if err = j.makeSpare(made); err == nil {
+		if err = j.makeSpareLocked(made); err == nil {
 			made++
 			missing -= int64(j.memory.size)
 		}
@@ -210,7 +210,7 @@ func (j *journal) refill(atMost int) bool {
 		_ = j.fail(fmt.Errorf("allocate segment %d: %w", made, err))
 		return false
 	}
-	j.refilled(made, err)
+	j.refilledLocked(made, err)
 	return err == nil
 }
 
@@ -219,7 +219,8 @@ func (j *journal) missingSpareLocked() int64 {
 	return j.opts.reserve + j.opts.ahead + j.spare.wanted - j.unclaimedSpareLocked()
 }
 
-func (j *journal) makeSpare(number uint64) error {
+// makeSpareLocked makes a spare file. It needs filesMu.
+func (j *journal) makeSpareLocked(number uint64) error {
 	f, err := j.fs.Create(fileName(number), int64(j.memory.size))
 	if err != nil {
 		return err
@@ -227,9 +228,9 @@ func (j *journal) makeSpare(number uint64) error {
 	return f.Close()
 }
 
-// refilled publishes new spare files, and whether the disk is full. A full disk counts as
-// full until all spare files exist again, so that the state does not flap.
-func (j *journal) refilled(end uint64, err error) {
+// refilledLocked publishes new spare files, and whether the disk is full. A full disk counts as
+// full until all spare files exist again, so that the state does not flap. It needs filesMu.
+func (j *journal) refilledLocked(end uint64, err error) {
 	j.mu.Lock()
 	if end > j.spare.end {
 		j.wakeCommitterLocked()

@@ -116,10 +116,10 @@ func (d *spill) takePlace() (spillPlace, error) {
 	return spillPlace{f, 0}, nil
 }
 
-// freePlace returns the first free place outside the file but.
-func (d *spill) freePlace(but *spillFile) (spillPlace, bool) {
+// freePlace returns the first free place in a file other than except.
+func (d *spill) freePlace(except *spillFile) (spillPlace, bool) {
 	for _, f := range d.files {
-		if f != but && f.used < len(f.segments) {
+		if f != except && f.used < len(f.segments) {
 			return spillPlace{f, slices.Index(f.segments, nil)}, true
 		}
 	}

@@ -22,7 +22,7 @@ type chunk struct {
 	used     int
 }
 
-// get returns the segment with that number, or nil if there is none (any more).
+// get returns the segment with that number, or nil if there is none.
 func (t *table) get(number uint64) *segment {
 	d := t.dir.Load()
 	if d == nil {

@@ -35,7 +35,7 @@ func (v *volatileLog) put(m *Message, refs int, may permission) (Pos, error) {
 }
 
 // makeRoomLocked makes n bytes fit into the active segment. Publishers wait while the disk
-// does not keep up. Nothing else waits, and nobody waits who has a strip open.
+// does not keep up. Nothing else waits, and no caller with an open strip does.
 func (v *volatileLog) makeRoomLocked(n int, may permission) error {
 	for may == publishing && !v.fitsLocked(n) && v.overflowsLocked() {
 		v.space.Wait()
@@ -46,7 +46,7 @@ func (v *volatileLog) makeRoomLocked(n int, may permission) error {
 	return v.rollLocked(n)
 }
 
-// overflowsLocked reports whether more is in memory than should be, and the disk is taking
+// overflowsLocked reports whether more is in memory than should be, and the disk is working on
 // it.
 func (v *volatileLog) overflowsLocked() bool {
 	return v.overflow > 0 && v.resident > v.overflow && !v.diskStuck && !v.closed

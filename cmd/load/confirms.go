@@ -29,8 +29,8 @@ func newConfirms(window int) *confirms {
 	return &confirms{sent: make([]int64, size)}
 }
 
-// add records the next n publishes. There is room for them if full is obeyed: a window is
-// an eighth of the room.
+// add records the next n publishes. There is room for them if the caller waits while full
+// is true: a window is an eighth of the room.
 func (c *confirms) add(n int, at int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,8 +40,8 @@ func (c *confirms) add(n int, at int64) {
 	}
 }
 
-// full reports whether the next publish would need the place of one that is not confirmed
-// yet, since many later ones were confirmed before it.
+// full reports whether one publish has stayed unconfirmed for so many later ones that its
+// place is about to be needed again.
 func (c *confirms) full() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -95,7 +95,7 @@ func (d Deadlines) Run(ctx context.Context) (DeadlinesResult, error) {
 	}
 	count := float64(d.Rate) * d.Duration.Seconds()
 	if count < 1 || count > maxDeadlines {
-		return DeadlinesResult{}, fmt.Errorf("load: rate and duration result in %.0f deadlines; there may be 1 to %d", count, maxDeadlines)
+		return DeadlinesResult{}, fmt.Errorf("load: rate and duration result in %.0f deadlines; want 1 to %d", count, maxDeadlines)
 	}
 	total := int(count)
 	r := &deadlineRun{

@@ -22,6 +22,6 @@
 // rounded only by the histogram's buckets, which are 1.6% wide.
 //
 // Each run has its own queues, with unique names, and ends when the broker has read
-// everything that was published. So what one run leaves behind, or what runs at the same
-// time, is not in another run's figures.
+// everything that was published. So a run's figures are free of what other runs left
+// behind or do at the same time.
 package load

@@ -18,7 +18,7 @@ type Due struct {
 	Count      int           `json:"count"`
 	Lead       time.Duration `json:"lead"` // from the first publish to the instant; publishing must end before it
 	Size       int           `json:"size"`
-	DeadLetter bool          `json:"deadLetter,omitempty"` // to a queue that is consumed; otherwise they are dropped
+	DeadLetter bool          `json:"deadLetter,omitempty"` // to a queue with a consumer; false: they are dropped
 	Persist    bool          `json:"persistent,omitempty"`
 	QueueType  string        `json:"queueType,omitempty"`
 	Queue      string        `json:"queue,omitempty"` // an existing queue, which is left as it is; "": a new one
@@ -77,7 +77,7 @@ func (d Due) Run(ctx context.Context) (result DueResult, err error) {
 	defer cancel()
 	if left := time.Until(instant); left < 20*time.Millisecond {
 		late := fmt.Errorf("load: publishing %d messages took %v, %w", d.Count, d.Lead-left, ErrLead)
-		_, _, err := d.watch(limit, admin, before, instant) // otherwise the next run finds them in the queue
+		_, _, err := d.watch(limit, admin, before, instant) // or the next run would find them in the queue
 		return result, errors.Join(late, err)
 	}
 	var last time.Time

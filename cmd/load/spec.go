@@ -51,7 +51,7 @@ const (
 	maxRate     = 1_000_000_000
 )
 
-// withDefaults fills in the defaults and refuses an impossible Spec.
+// withDefaults fills in the defaults. An impossible Spec is an error.
 func (s Spec) withDefaults() (Spec, error) {
 	s.Name = cmp.Or(s.Name, runName())
 	s.Client = cmp.Or(s.Client, "raw")

@@ -104,8 +104,8 @@ func (s *Spec) consume(c *Conn, i int) error {
 	return c.flush() // the answer arrives among the deliveries
 }
 
-// portion returns the indexes that belong to the i-th of many: every many-th, or one that
-// it shares with others.
+// portion returns the indexes of the things that belong to the i-th of many users: every
+// many-th thing, or one thing that it shares with others.
 func portion(i, many, things int) (mine []int) {
 	if many >= things {
 		return []int{i % things}

@@ -20,15 +20,16 @@ func newWindow(size int) *window {
 }
 
 // newBacklog returns a window that wakes its waiters when an eighth of it is free, and not
-// for every message: a producer and a consumer that pass single places to each other spend
-// most of the time waiting for each other.
+// for every message: a producer and a consumer that hand each other one place at a time
+// spend most of the time waiting for each other.
 func newBacklog(size int) *window {
 	w := newWindow(size)
 	w.wakeAt = max(1, size/8)
 	return w
 }
 
-// take waits for room and takes at most most of it; 0 once the window is closed.
+// take waits for room, takes it up to most, and returns how much; 0 once the window is
+// closed.
 func (w *window) take(most int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -30,10 +30,10 @@ type manager struct {
 	stalled func() []string // nil: no watchdog
 	firing  func() []alert
 	log     *zap.Logger
-	counts  counts
+	counts  counters
 	state   condition
 	signal  chan struct{}
-	known   map[string]*posted // by fingerprint; used by run alone
+	known   map[string]*posted // by fingerprint; used only by run
 }
 
 // posted is an alert the Alertmanager knows of.
@@ -51,7 +51,7 @@ type postedAlert struct {
 	GeneratorURL string            `json:"generatorURL,omitempty"`
 }
 
-func (d *delivery) newManager(s sinkSettings) *manager {
+func (d *delivery) newManagerLocked(s sinkSettings) *manager {
 	return &manager{
 		named: named(s.name), Poster: s.poster(), source: s.source, stalled: d.stalled, log: d.zap,
 		firing: func() []alert { return d.firing(s.name) },
@@ -62,7 +62,7 @@ func (d *delivery) newManager(s sinkSettings) *manager {
 func (m *manager) trouble() *trouble { return m.state.trouble() }
 func (m *manager) queued() int       { return len(m.signal) }
 
-// put signals that there is news, which is looked up when it is sent.
+// put signals that there is news. It is looked up when it is sent.
 func (m *manager) put(*notification) {
 	select {
 	case m.signal <- struct{}{}:
@@ -94,7 +94,7 @@ func (m *manager) run(ctx context.Context) {
 	}
 }
 
-// rest waits for d; false when ctx ended before.
+// rest waits for d; false if ctx ended first.
 func rest(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -106,9 +106,9 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// round sends the present picture once; false if that failed and has to be tried again.
+// round posts the present alerts once; false if that failed and must be retried.
 func (m *manager) round(ctx context.Context) bool {
-	list := m.picture(m.firing(), time.Now())
+	list := m.present(m.firing(), time.Now())
 	if len(list) == 0 {
 		return true
 	}
@@ -121,13 +121,13 @@ func (m *manager) round(ctx context.Context) bool {
 	}
 	m.counts.failed.Inc()
 	if first && ctx.Err() == nil {
-		m.log.Error("alerts not delivered, going on to try", zap.String("sink", m.name()), zap.Error(err))
+		m.log.Error("alerts not delivered; retrying", zap.String("sink", m.name()), zap.Error(err))
 	}
 	return false
 }
 
-// picture is what fires, and what ended a short time ago.
-func (m *manager) picture(firing []alert, now time.Time) (list []postedAlert) {
+// present returns the alerts that fire, and those that ended a short time ago.
+func (m *manager) present(firing []alert, now time.Time) (list []postedAlert) {
 	fires := make(map[string]struct{}, len(firing)+1)
 	note := func(a alert) {
 		p := m.posted(a)
@@ -139,7 +139,7 @@ func (m *manager) picture(firing []alert, now time.Time) (list []postedAlert) {
 		note(a)
 	}
 	if m.stalled != nil && len(m.stalled()) == 0 {
-		note(alert{key: key{kind: Watchdog}, detail: "that this alert stops is the alert", severity: kinds[Watchdog].severity, startsAt: now})
+		note(alert{key: key{kind: Watchdog}, detail: "this alert fires all the time; if it stops, something is wrong", severity: kinds[Watchdog].severity, startsAt: now})
 	}
 	for id, p := range m.known {
 		if _, on := fires[id]; on {

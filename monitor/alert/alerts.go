@@ -28,15 +28,15 @@ type Alerts struct {
 
 	mu       sync.Mutex // taken before those of tracker and delivery
 	fileText string     // what was last read
-	fileErr  error      // why that is not in force
+	fileErr  error      // why it is not in force
 	fileUsed bool       // a file has been put in force
 	source   source     // as the settings in force say
 }
 
 // New returns Alerts that notify the log and the sinks of o. Its error says that one of
 // o.URLs is not the URL of a sink, that a metric is registered already, or that silences
-// cannot be read. A file that cannot be put in force is not an error here, but FileError:
-// until it is corrected, every event goes to every sink that it names without a mistake.
+// cannot be read. A file that cannot be put in force is not an error here, but in FileError:
+// until it is corrected, every event goes to every sink of the file that has no mistake.
 func New(o Options) (*Alerts, error) {
 	o = o.withDefaults()
 	for _, address := range o.URLs {
@@ -64,7 +64,7 @@ func New(o Options) (*Alerts, error) {
 	a.fileText, a.fileErr, a.fileUsed = s.text, err, err == nil
 	a.useLocked(s)
 	if err != nil {
-		a.log.Error("alert rules are not in force, every event goes to every sink: correct the file", zap.String("file", o.File), zap.Error(err))
+		a.log.Error("alert rules are not in force, and every event goes to every sink: correct the file", zap.String("file", o.File), zap.Error(err))
 	} else if o.File != "" {
 		a.logUse(s)
 	}
@@ -76,7 +76,7 @@ func (a *Alerts) readSettings() (settings, error) {
 	s, err := a.options.readSettings()
 	if a.options.Exchange == nil && slices.ContainsFunc(s.sinks, func(s sinkSettings) bool { return s.url == eventsURL }) {
 		s.sinks = slices.DeleteFunc(s.sinks, func(s sinkSettings) bool { return s.url == eventsURL })
-		err = errors.Join(err, fmt.Errorf("alert: there is no exchange for %s", eventsURL))
+		err = errors.Join(err, fmt.Errorf("alert: no exchange for %s", eventsURL))
 	}
 	return s, err
 }
@@ -93,8 +93,8 @@ func (a *Alerts) FileError() error {
 	return a.fileErr
 }
 
-// Run notifies of what is recorded until ctx ends, and returns nil when all it started
-// has ended.
+// Run notifies of what is recorded until ctx ends, and returns nil when everything that it
+// started has ended.
 func (a *Alerts) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -125,7 +125,7 @@ func (a *Alerts) notifyUntil(ctx context.Context) {
 			}
 			return
 		}
-		a.lookAtHolders(time.Now())
+		a.refreshHolders(time.Now())
 		due, next := a.tracker.due(time.Now())
 		for _, n := range due {
 			a.delivery.notify(n)
@@ -134,7 +134,7 @@ func (a *Alerts) notifyUntil(ctx context.Context) {
 	}
 }
 
-// Reload has Run read the file now, whether it has changed or not, and log the result.
+// Reload makes Run read the file now, whether it has changed or not, and log the result.
 func (a *Alerts) Reload() {
 	if a == nil {
 		return
@@ -163,8 +163,8 @@ func (a *Alerts) watchFile(ctx context.Context) {
 	}
 }
 
-// readAgain puts the file in force if it has changed since it was last read, or if somebody
-// has requested that.
+// readAgain puts the file in force if it has changed since it was last read, or if that was
+// requested.
 func (a *Alerts) readAgain(requested bool) {
 	s, err := a.readSettings()
 	a.mu.Lock()
@@ -197,7 +197,7 @@ func (a *Alerts) Record(e Event) {
 	}
 }
 
-// Each reports whether a rule may make every message of the queue a notification, so that
+// Each reports whether a rule may make a notification of every message of the queue, so that
 // its events should be recorded one by one. On a nil Alerts it is false.
 func (a *Alerts) Each(vhost, queue string) bool {
 	return a != nil && a.tracker.each(vhost, queue)
@@ -210,7 +210,7 @@ func (a *Alerts) Health() (reasons []string) {
 	}
 	for _, c := range a.delivery.sinks() {
 		if t := c.trouble(); t != nil && time.Since(t.Since) >= troubleAfter {
-			reasons = append(reasons, fmt.Sprintf("%s has not taken an alert for %s: %s", c.name(), time.Since(t.Since).Round(time.Second), t.Error))
+			reasons = append(reasons, fmt.Sprintf("%s has been failing for %s: %s", c.name(), time.Since(t.Since).Round(time.Second), t.Error))
 		}
 	}
 	a.mu.Lock()
@@ -218,9 +218,9 @@ func (a *Alerts) Health() (reasons []string) {
 	if a.fileErr != nil {
 		still := "no rules are in force and every event goes to every sink"
 		if a.fileUsed {
-			still = "the sinks and rules that were in force before still are"
+			still = "the previous sinks and rules stay in force"
 		}
-		reasons = append(reasons, still+", correct the file: "+strings.ReplaceAll(a.fileErr.Error(), "\n", "; "))
+		reasons = append(reasons, still+"; correct the file: "+strings.ReplaceAll(a.fileErr.Error(), "\n", "; "))
 	}
 	slices.Sort(reasons)
 	return reasons

@@ -25,13 +25,13 @@ func TestStormIsAFewPosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
 		for i := range int64(1_000_000) {
-			var tally Tally
-			tally.Add(deadline.FromUnixMilli(10_000+i), time.Duration(i%50)*time.Millisecond)
+			var stats Stats
+			stats.Add(deadline.FromUnixMilli(10_000+i), time.Duration(i%50)*time.Millisecond)
 			queue := "orders"
 			if i%2 == 1 {
 				queue = fmt.Sprint("q", i%300)
 			}
-			s.Record(Event{Kind: DeadlineMissed, VHost: "/", Queue: queue, Action: "dead_lettered", Tally: tally})
+			s.Record(Event{Kind: DeadlineMissed, VHost: "/", Queue: queue, Action: "dead_lettered", Stats: stats})
 			if i%1_000 == 0 {
 				time.Sleep(500 * time.Millisecond) // 500 s in all
 			}
@@ -257,7 +257,7 @@ func TestDeadWebhookIsGivenUpAndLogged(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		health := s.Health()
 		require.Len(t, health, 1)
-		require.Contains(t, health[0], "webhook has not taken an alert for 9m")
+		require.Contains(t, health[0], "webhook has been failing for 9m")
 		require.NotContains(t, health[0], "secret")
 		time.Sleep(2 * time.Hour)
 		require.LessOrEqual(t, s.receiver.tried(), 2*60)

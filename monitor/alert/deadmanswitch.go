@@ -21,12 +21,12 @@ type DeadManSwitch struct {
 	client   *http.Client
 	log      *zap.Logger
 	lastTime *prometheus.GaugeVec // no labels; empty without a URL
-	now      deadManSwitch        // as last read without mistake
-	silent   bool                 // the log says that something hangs
+	now      deadManSwitch        // as last read without a mistake
+	paused   bool                 // the log says that part of this process hangs
 	failing  bool                 // the log says that the URL does not answer
 }
 
-// NewDeadManSwitch returns a switch that has not started. Of o it uses File, Stalled, Log and Registerer;
+// NewDeadManSwitch returns a switch that has not started. It uses o's File, Stalled, Log and Registerer;
 // the first two are required. The file is read before each request, so the switch may be added, changed and
 // removed while Run runs. The error says that the metric is registered already.
 func NewDeadManSwitch(o Options) (*DeadManSwitch, error) {
@@ -69,19 +69,19 @@ func (d *DeadManSwitch) Run(ctx context.Context) error {
 	}
 }
 
-// ask requests the URL once, unless something hangs.
+// ask requests the URL once, unless part of this process hangs.
 func (d *DeadManSwitch) ask(ctx context.Context) {
 	if hangs := d.stalled(); len(hangs) > 0 {
-		if !d.silent {
-			d.log.Error("the dead man's switch is silent: something hangs", zap.String("stalled", strings.Join(hangs, "; ")))
+		if !d.paused {
+			d.log.Error("the dead man's switch is paused: part of this process hangs", zap.String("stalled", strings.Join(hangs, "; ")))
 		}
-		d.silent = true
+		d.paused = true
 		return
 	}
-	if d.silent {
-		d.log.Info("the dead man's switch goes on")
+	if d.paused {
+		d.log.Info("the dead man's switch is no longer paused")
 	}
-	d.silent = false
+	d.paused = false
 	err := d.get(ctx)
 	if err == nil {
 		d.lastTime.WithLabelValues().SetToCurrentTime()
@@ -104,7 +104,7 @@ func (d *DeadManSwitch) get(ctx context.Context) error {
 	defer answer.Body.Close()
 	transport.Drain(answer)
 	if answer.StatusCode/100 != 2 {
-		return fmt.Errorf("it answers %d", answer.StatusCode)
+		return fmt.Errorf("it answered %d", answer.StatusCode)
 	}
 	return nil
 }

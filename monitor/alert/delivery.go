@@ -20,14 +20,14 @@ type delivery struct {
 
 	mu       sync.Mutex
 	channels []*channelOf                // replaced, never changed
-	start    func(channel) (stop func()) // of a channel that is new; nil: Run does not run
+	start    func(channel) (stop func()) // starts a new channel; nil while Run does not run
 }
 
-// channelOf is a channel and the settings that it was made of.
+// channelOf is a channel and the settings that it was made from.
 type channelOf struct {
 	channel
 	settings sinkSettings
-	stop     func() // nil: it does not run
+	stop     func() // nil while it does not run
 }
 
 // run starts the channels with start, now and when settings bring new ones.
@@ -50,14 +50,14 @@ func (d *delivery) notify(n *notification) {
 	}
 }
 
-// sinks are all but the log.
+// sinks returns all sinks except the log.
 func (d *delivery) sinks() []*channelOf {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.channels
 }
 
-// names are those of all sinks.
+// names returns the names of all sinks.
 func (d *delivery) names() []string {
 	names := []string{logName}
 	for _, c := range d.sinks() {
@@ -66,8 +66,8 @@ func (d *delivery) names() []string {
 	return names
 }
 
-// use makes channels of the sinks in list and ends those of others. A sink of the same name
-// keeps what waits for it, unless one of the two is an Alertmanager.
+// use makes channels for the sinks in list and ends all others. A sink that keeps its name
+// keeps what waits for it, unless it becomes or was an Alertmanager.
 func (d *delivery) use(list []sinkSettings) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,7 +87,7 @@ func (d *delivery) use(list []sinkSettings) {
 		}
 		d.metrics.forget(c.name())
 		if lost := c.queued(); lost > 0 {
-			d.zap.Warn("a sink is gone, and notifications that waited for it", zap.String("sink", c.name()), zap.Int("notifications", lost))
+			d.zap.Warn("a sink was removed; its queued notifications were dropped", zap.String("sink", c.name()), zap.Int("notifications", lost))
 		}
 	}
 	channels := make([]*channelOf, 0, len(list))
@@ -110,7 +110,7 @@ func isAlertmanager(s sinkSettings) bool { return kindOfSink(s.url) == alertmana
 func (d *delivery) openLocked(s sinkSettings) *channelOf {
 	c := &channelOf{settings: s}
 	if isAlertmanager(s) {
-		c.channel = d.newManager(s)
+		c.channel = d.newManagerLocked(s)
 	} else {
 		c.channel = newOutbox(s.newSink(d.exchange), d.limit, d.metrics, d.zap)
 	}

@@ -3,7 +3,7 @@
 // What happens per message is added up per incident (what happened, to which queue, with
 // which action). Incidents are put into groups, and each notification is about a group. So
 // a storm of a million expiries is a few readable messages with counts, the first and the
-// last deadline, the worst lateness and the queues with most of them.
+// last deadline, the worst lateness and the queues with the most of them.
 //
 //	Record ─► tracker: incident ─► rule ─► group ─► delivery ─┬─► log
 //	                               silences ─────────┘        ├─► outbox ─► webhook, AMQP, a service of shoutrrr
@@ -14,22 +14,23 @@
 // notification of a group is sent after the group's wait; the next ones no more often than
 // the interval, and only with news: another incident, ten times as many messages as last
 // time, or one that is over. Without news it is sent again after the repeat interval.
-// Counts are since the incident began; those of HeldPastDeadline are of what is held now, if
-// somebody knows who holds it (Options.Holders).
+// Counts begin with the incident; those of HeldPastDeadline are of what is held now, if that is
+// known (Options.Holders).
 //
 // # The alerts file
 //
 // One YAML file has the sinks, the rules, links and the dead man's switch; see
 // deploy/alerts.yaml. An event goes to the first rule that matches it. The rule has its
 // sinks, severity and grouping, and the number of messages and the lateness from which it
-// notifies. What no rule matches goes to every sink. With group none every message is a
-// notification, within the rate limit; what is beyond that goes into a digest, and no
+// notifies. An event that no rule matches goes to every sink. With group none every message
+// is a notification, within the rate limit; messages beyond it go into a digest, and no
 // notification says that such a message is "over". The log gets every notification.
 //
-// When the file changes, or a file that it names, it is put in force: sinks begin, change
-// and end with it. A file with mistakes is not put in force, and Health reports that: what
-// was in force before still is. At a start every event then goes to every sink that has no
-// mistake. Deadlines are kept either way, and too many notifications are better than none.
+// When the file or a file that it names changes, it is put in force: sinks begin, change
+// and end with it. A file with mistakes is not put in force, and Health reports that; the
+// previous one stays in force. If there is none, at a start, every event goes to every sink
+// that has no mistake. Deadlines are kept either way, and too many notifications are better
+// than none.
 //
 // # Sinks
 //
@@ -48,9 +49,9 @@
 //
 // Recording never waits for I/O and does not allocate for a known incident. There are at
 // most 1,000 incidents; further events are added up under the queue "_other", and further
-// states are left out. At most 1,000 notifications wait for a sink, of a group the newest
-// only; further ones are counted, and the count is sent when there is room. A notification
-// is tried for half an hour, with pauses that grow to a minute and are random by half; a
+// states are left out. At most 1,000 notifications wait for a sink, only the newest of
+// each group; further ones are counted, and the count is sent when there is room. A notification
+// is tried for half an hour, with pauses that grow to a minute and vary by half at random; a
 // webhook's Retry-After is obeyed. An answer 4xx other than 408 and 429 ends the attempts,
 // if the library reports the status; Slack's webhook reports a refusal differently, so it is
 // retried. A receiver may get a notification twice. Silences survive a restart, if there is a

@@ -27,16 +27,16 @@ const (
 	ScheduleDegraded
 	// InstanceSilent: another instance gives no sign of life, and its deadlines are due.
 	InstanceSilent
-	// NotificationsDropped: a sink was too slow for everything.
+	// NotificationsDropped: a sink was too slow to take all notifications.
 	NotificationsDropped
 	// Watchdog fires for as long as this process is well. When it stops, something is
 	// wrong.
 	Watchdog
-	// Test: somebody tries whether a sink works.
+	// Test: somebody tests a sink.
 	Test
 )
 
-// kinds holds of each Kind the name (label alertname), the event in rules and logs, the severity, and what it means for messages.
+// kinds holds for each Kind its name (label alertname), its event in rules and logs, its severity, and what it means for messages.
 var kinds = [...]struct {
 	name, event, severity string
 	harm                  harm
@@ -53,7 +53,7 @@ var kinds = [...]struct {
 	Test:                 {"CurfewTest", "test", "info", noMessages},
 }
 
-// ruled is how many kinds, from the first, rules can match. The others go to every sink.
+// ruled is the number of kinds, from the first on, that rules can match. The others go to every sink.
 const ruled = int(NotificationsDropped)
 
 // String is the name of the alert, as in the label alertname.
@@ -86,11 +86,11 @@ type Event struct {
 	// Again: it was recorded before and still lasts, so its messages count only if that
 	// record has been forgotten.
 	Again bool
-	Tally
+	Stats
 }
 
-// Tally adds up what happened to a number of messages.
-type Tally struct {
+// Stats add up what happened to a number of messages.
+type Stats struct {
 	Count           int64
 	FirstDeadlineAt int64 // Unix ms, the earliest of their deadlines
 	LastDeadlineAt  int64 // Unix ms, the latest
@@ -98,12 +98,12 @@ type Tally struct {
 }
 
 // Add counts one message. due is its deadline by the wall clock.
-func (t *Tally) Add(due deadline.Instant, lateness time.Duration) {
+func (t *Stats) Add(due deadline.Instant, lateness time.Duration) {
 	at := due.UnixMilli()
-	t.merge(Tally{1, at, at, int64(deadline.RoundUp(lateness))})
+	t.merge(Stats{1, at, at, int64(deadline.RoundUp(lateness))})
 }
 
-func (t *Tally) merge(o Tally) {
+func (t *Stats) merge(o Stats) {
 	if t.Count == 0 {
 		*t = o
 		return

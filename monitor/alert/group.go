@@ -23,7 +23,7 @@ type group struct {
 	key        groupKey
 	rule       *rule
 	incidents  []*incident
-	nextAt     time.Time // the next look at it
+	nextAt     time.Time // when stepLocked is due
 	notifiedAt time.Time // zero: never
 }
 
@@ -40,13 +40,13 @@ func (t *tracker) joinLocked(i *incident, r *rule) {
 	g.incidents = append(g.incidents, i)
 }
 
-// stepLocked looks at a group whose time has come, and returns what is to be sent; nil for
-// nothing.
+// stepLocked brings a group that is due up to date, and returns the notification to send; nil
+// for none.
 func (t *tracker) stepLocked(g *group, now time.Time) *notification {
 	n := newNotification(g.rule, g.key, now)
 	news := false
 	g.incidents = slices.DeleteFunc(g.incidents, func(i *incident) bool {
-		isNews, gone := t.lookLocked(g, i, n, now)
+		isNews, gone := t.addIncidentLocked(g, i, n, now)
 		news = news || isNews
 		return gone
 	})
@@ -68,8 +68,8 @@ func (t *tracker) stepLocked(g *group, now time.Time) *notification {
 	return n
 }
 
-// lookLocked adds i to n as it is now. gone is true if it has ended.
-func (t *tracker) lookLocked(g *group, i *incident, n *notification, now time.Time) (news, gone bool) {
+// addIncidentLocked adds i to n as it is now. gone is true if it has ended.
+func (t *tracker) addIncidentLocked(g *group, i *incident, n *notification, now time.Time) (news, gone bool) {
 	if i.over(g.rule, now) {
 		delete(t.incidents, i.key)
 		if i.notified {
@@ -95,7 +95,7 @@ func (t *tracker) lookLocked(g *group, i *incident, n *notification, now time.Ti
 	return news, false
 }
 
-// due takes what is to be sent now, and returns when to look again.
+// due takes the notifications to send now, and returns how long to wait for the next.
 func (t *tracker) due(now time.Time) (due []*notification, next time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,7 +114,7 @@ func (t *tracker) due(now time.Time) (due []*notification, next time.Duration) {
 	return due, next
 }
 
-// remaining takes all that has been recorded and not sent, due or not.
+// remaining takes everything that has been recorded and not sent, due or not.
 func (t *tracker) remaining(now time.Time) (rest []*notification) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +135,7 @@ func (t *tracker) remaining(now time.Time) (rest []*notification) {
 	return rest
 }
 
-// firing are the alerts for one sink that it was notified of and that are not over.
+// firing returns the alerts that a sink was notified of and that are not over.
 func (t *tracker) firing(sink string) (alerts []alert) {
 	now := time.Now()
 	t.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Status is an alert as it is shown.
+// Status is an alert as users see it.
 type Status struct {
 	Alertname   string            `json:"alertname"` // as Alertmanager and the runbooks have it
 	Event       string            `json:"event"`     // as rules have it
@@ -18,15 +18,15 @@ type Status struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	StartsAt    time.Time         `json:"starts_at"`
-	LastAt      time.Time         `json:"last_at"` // when the event last came
+	LastAt      time.Time         `json:"last_at"` // when the event last happened
 	// Finding is the summary without the queue.
 	Finding string `json:"-"`
 	// Links are paths of the dashboard's pages about it, by what they show: "queue", "audit", "dead_letters".
 	Links map[string]string `json:"-"`
 	kind  Kind
 	none  bool  // it is about to be over
-	count int64 // messages it is about
-	// Runbook is the address of its page; "": nobody has said where they are.
+	count int64 // of messages
+	// Runbook is the address of its page; "": the alerts file does not say where runbooks are.
 	Runbook string `json:"-"`
 }
 
@@ -46,8 +46,8 @@ type RuleStatus struct {
 	To       []string `json:"to"`                 // names of sinks
 	Severity string   `json:"severity,omitempty"` // absent: that of the event
 	Group    string   `json:"group"`              // what shares a notification: event, vhost, queue or none
-	Count    int64    `json:"count"`              // from how many messages on
-	Lateness string   `json:"lateness"`           // if one of them is this late
+	Count    int64    `json:"count"`              // the least number of messages that it notifies of
+	Lateness string   `json:"lateness"`           // the least lateness that it notifies of
 	Wait     string   `json:"wait"`               // how long a new group collects
 	Interval string   `json:"interval"`           // the least time between two notifications of a group
 	Repeat   string   `json:"repeat"`             // when an alert that still fires is sent again
@@ -88,7 +88,7 @@ type SilenceRequest struct {
 
 // List returns the alerts that are not over, the most urgent first (byUrgency).
 func (a *Alerts) List() []Status {
-	a.lookAtHolders(time.Now())
+	a.refreshHolders(time.Now())
 	list := a.tracker.list(time.Now())
 	a.mu.Lock()
 	from := a.source
@@ -130,13 +130,13 @@ func (a *Alerts) Rules() []RuleStatus {
 	return list
 }
 
-// Handler serves what can be looked at, below the path it is mounted at:
+// Handler serves the state of alerts, below the path it is mounted at:
 //
 //	GET /alerts          Overview
 //	GET /alerts/rules    RuleList
 //	GET /silences        SilenceList
 //
-// Whoever mounts it asks for credentials.
+// It does not ask for credentials: whoever mounts it does.
 func (a *Alerts) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /alerts", func(w http.ResponseWriter, _ *http.Request) {
@@ -151,5 +151,5 @@ func respond(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = json.NewEncoder(w).Encode(body) // a peer that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(body) // a client that is gone needs no answer
 }

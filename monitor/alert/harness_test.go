@@ -178,6 +178,6 @@ func (s setup) metric(t *testing.T, name, result string) (sum float64) {
 func missed(queue string, n int64) Event {
 	return Event{
 		Kind: DeadlineMissed, VHost: "/", Queue: queue, Action: "dropped",
-		Tally: Tally{Count: n, FirstDeadlineAt: 1_000, LastDeadlineAt: 2_500, WorstMillis: 40},
+		Stats: Stats{Count: n, FirstDeadlineAt: 1_000, LastDeadlineAt: 2_500, WorstMillis: 40},
 	}
 }

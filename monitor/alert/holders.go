@@ -10,7 +10,7 @@ import (
 	"curfew/monitor/printable"
 )
 
-// PastDeadline is what one consumer, or one channel by basic.get, holds of a queue past its deadlines.
+// PastDeadline describes the messages of a queue that one consumer, or one channel with basic.get, holds past their deadlines.
 type PastDeadline struct {
 	VHost, Queue    string
 	Connection      string // what the client calls itself, or else its address and the server's
@@ -20,27 +20,27 @@ type PastDeadline struct {
 }
 
 const (
-	holdersEvery = time.Second // it is asked no more often who holds messages: all consumers are looked at
-	maxHolders   = 3           // that an alert names
+	holdersEvery = time.Second // the least time between two calls of Options.Holders, which looks at all consumers
+	maxHolders   = 3           // how many an alert names
 )
 
-// held is what is held of a queue at present.
+// held describes the messages of a queue that are held at present.
 type held struct {
 	count   int64
-	worst   int64  // ms that the one that is held the longest is past its deadline
+	worst   int64  // ms by which the longest held one is past its deadline
 	holders string // in words
 }
 
-// lookAtHolders finds out who holds messages now, if there is an alert about that.
-func (a *Alerts) lookAtHolders(now time.Time) {
-	if a.options.Holders == nil || !a.tracker.asksHolders(now) {
+// refreshHolders finds out who holds messages now, if there is an alert about that.
+func (a *Alerts) refreshHolders(now time.Time) {
+	if a.options.Holders == nil || !a.tracker.holdersDue(now) {
 		return
 	}
 	a.tracker.setHolders(a.options.Holders(), now)
 }
 
-// asksHolders reports whether there are incidents to name holders for, and not a moment ago.
-func (t *tracker) asksHolders(now time.Time) bool {
+// holdersDue reports whether an incident needs to name who holds its messages, and the last answer is old.
+func (t *tracker) holdersDue(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Sub(t.holdersAt) < holdersEvery {
@@ -86,7 +86,7 @@ func heldBy(list []PastDeadline, now time.Time) *held {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	if len(list) == 0 {
-		parts = []string{"none is held any more"}
+		parts = []string{"none is held any longer"}
 	}
 	of.holders = strings.Join(parts, "; ")
 	return of

@@ -10,7 +10,7 @@ import (
 )
 
 func heldEvent(n int64, again bool) Event {
-	return Event{Kind: HeldPastDeadline, VHost: "/", Queue: "orders", Again: again, Tally: Tally{Count: n, FirstDeadlineAt: 1}}
+	return Event{Kind: HeldPastDeadline, VHost: "/", Queue: "orders", Again: again, Stats: Stats{Count: n, FirstDeadlineAt: 1}}
 }
 
 // TestHoldersAreNamed: the alert says who holds how many now, not how many were held since it began.
@@ -44,7 +44,7 @@ func TestHoldersAreNamed(t *testing.T) {
 		require.Equal(t, "53s", s.List()[0].Annotations["worst_lateness"])
 		now.Store(new([]PastDeadline))
 		time.Sleep(time.Second)
-		require.Contains(t, s.List()[0].Summary, "none is held any more")
+		require.Contains(t, s.List()[0].Summary, "none is held any longer")
 		time.Sleep(5 * time.Minute)
 		require.Equal(t, "resolved", s.receiver.got()[1].Status)
 		require.Empty(t, s.List())

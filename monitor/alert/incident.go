@@ -15,7 +15,7 @@ const otherQueues = "_other"
 // incident is what has happened to one queue, or a state that lasts, since it began.
 type incident struct {
 	key
-	Tally           // since it began; of a state, at present
+	Stats           // since it began; of a state, at present
 	lasts    bool   // a state that has not ended
 	state    bool   // it ends when that is recorded, not when nothing happens
 	detail   string // of a state, in words
@@ -24,7 +24,7 @@ type incident struct {
 	lastAt   time.Time // the last event
 
 	group         *group
-	notified      bool  // a notification said that it fires, so one of its end has to follow
+	notified      bool  // a notification said that it fires, so one must say that it is over
 	notifiedCount int64 // the count in that notification
 	again         bool  // a message is held for longer than heldAgain
 	silenced      bool  // a silence suppresses its notification
@@ -43,7 +43,7 @@ func (i *incident) reached(r *rule) bool {
 	if i.state && i.Count == 0 {
 		return true
 	}
-	if i.held != nil && i.held.count == 0 && !i.again { // all came back meanwhile
+	if i.held != nil && i.held.count == 0 && !i.again { // all have come back
 		return false
 	}
 	return i.count() >= r.count && (r.lateness == 0 || lateness(i.WorstMillis) >= r.lateness)
@@ -60,7 +60,7 @@ func (i *incident) news() bool {
 
 // alert returns i as it goes into a notification.
 func (i *incident) alert(severity string) alert {
-	a := alert{key: i.key, Tally: i.Tally, detail: i.detail, severity: severity, startsAt: i.startsAt, fresh: i.news()}
+	a := alert{key: i.key, Stats: i.Stats, detail: i.detail, severity: severity, startsAt: i.startsAt, fresh: i.news()}
 	if i.held != nil {
 		a.Count, a.detail, a.WorstMillis = i.held.count, i.held.holders, max(a.WorstMillis, i.held.worst)
 	}

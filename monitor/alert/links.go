@@ -25,7 +25,7 @@ func (k key) links() map[string]string {
 }
 
 // page is the address of the dashboard's page that says most about an incident: the queue's, or the list of alerts. It
-// is "" if nobody has said where the dashboard is.
+// is "" if the alerts file does not say where the dashboard is.
 func (s source) page(k key) string {
 	switch base := strings.TrimSuffix(s.externalURL, "/"); {
 	case base == "":

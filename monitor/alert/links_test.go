@@ -31,7 +31,7 @@ func TestLinks(t *testing.T) {
 func TestTextsLink(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	n := newNotification(&rule{name: "default"}, groupKey{kind: DeadlineMissed}, at)
-	n.add(alert{key: key{kind: DeadlineMissed, vhost: "/", queue: "orders"}, Tally: Tally{Count: 1}, startsAt: at})
+	n.add(alert{key: key{kind: DeadlineMissed, vhost: "/", queue: "orders"}, Stats: Stats{Count: 1}, startsAt: at})
 	text, _ := serviceAt(t, "ntfy://ntfy.sh/topic").message(n)
 	require.Contains(t, text, "\nhttps://curfew.example/queue?name=orders&vhost=%2F\n")
 	_, params := serviceAt(t, "pagerduty:///eb243592faa24ba2a5511afdf565c889").message(n)

@@ -40,7 +40,7 @@ func newMetrics(r prometheus.Registerer, a *Alerts) (*metrics, error) {
 func rulesInForce(a *Alerts) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "curfew_alert_rules_in_force",
-		Help: "1; 0: the alerts file has a mistake, and what was in force before it still is.",
+		Help: "1 if the alerts file is in force; 0 if it has a mistake, so that the previous sinks and rules stay in force.",
 	}, func() float64 {
 		if a.FileError() != nil {
 			return 0
@@ -49,11 +49,11 @@ func rulesInForce(a *Alerts) prometheus.Collector {
 	})
 }
 
-// forget ends the metrics of what waits for a sink that is gone; its counters stay.
+// forget removes the queue length of a sink that is gone; its counters stay.
 func (m *metrics) forget(sink string) { m.queued.DeleteLabelValues(sink) }
 
-func (m *metrics) of(sink string) counts {
-	return counts{
+func (m *metrics) of(sink string) counters {
+	return counters{
 		sent:    m.notifications.WithLabelValues(sink, "sent"),
 		failed:  m.notifications.WithLabelValues(sink, "failed"),
 		dropped: m.notifications.WithLabelValues(sink, "dropped"),

@@ -14,7 +14,7 @@ import (
 // alert is one incident in a notification.
 type alert struct {
 	key
-	Tally
+	Stats
 	detail   string // words, for a state
 	severity string
 	startsAt time.Time
@@ -27,9 +27,9 @@ type notification struct {
 	key      groupKey
 	rule     *rule
 	at       time.Time
-	alerts   []alert // those firing first, then by messages, most first
-	firing   int     // how many of them do
-	total    Tally   // of the firing ones, or of all if none is firing
+	alerts   []alert // those firing first, then by messages, the most first
+	firing   int     // how many of them are firing
+	total    Stats   // of those, or of all if none is firing
 	startsAt time.Time
 	single   uint64 // the number of the notification, if it is of a single message; otherwise 0
 }
@@ -41,13 +41,13 @@ func newNotification(r *rule, k groupKey, at time.Time) *notification {
 // add appends an alert. The total is that of the firing ones as soon as there is one.
 func (n *notification) add(a alert) {
 	if a.endsAt.IsZero() && n.firing == 0 {
-		n.total = Tally{}
+		n.total = Stats{}
 	}
 	if a.endsAt.IsZero() {
 		n.firing++
 	}
 	if a.endsAt.IsZero() || n.firing == 0 {
-		n.total.merge(a.Tally)
+		n.total.merge(a.Stats)
 	}
 	if n.startsAt.IsZero() || a.startsAt.Before(n.startsAt) {
 		n.startsAt = a.startsAt
@@ -149,7 +149,7 @@ func format(labels map[string]string) string {
 
 func (a *alert) annotations() map[string]string {
 	m := map[string]string{"summary": a.summary()}
-	addTally(m, a.kind, a.Tally)
+	addStats(m, a.kind, a.Stats)
 	if a.kind == InstanceSilent && a.detail != "" {
 		m["queues"] = a.detail
 	}
@@ -159,8 +159,8 @@ func (a *alert) annotations() map[string]string {
 	return m
 }
 
-// addTally adds the counts of a kind to annotations.
-func addTally(m map[string]string, k Kind, t Tally) {
+// addStats adds the counts of a kind to annotations.
+func addStats(m map[string]string, k Kind, t Stats) {
 	if t.Count == 0 {
 		return
 	}
@@ -185,7 +185,7 @@ func stamp(unixMillis int64) string {
 // annotations are those of the whole group.
 func (n *notification) annotations() map[string]string {
 	m := map[string]string{"summary": n.summary()}
-	addTally(m, n.key.kind, n.total)
+	addStats(m, n.key.kind, n.total)
 	if top := n.top(); top != "" && n.key.queue == "" {
 		m["top_queues"] = top
 	}
@@ -198,13 +198,13 @@ func (n *notification) annotations() map[string]string {
 // topQueues is how many queues a summary names.
 const topQueues = 5
 
-// offender is one of the queues with most messages.
+// offender is one of the queues with the most messages.
 type offender struct {
 	vhost, queue string
-	Tally
+	Stats
 }
 
-// offenders are the queues with most messages, the most first.
+// offenders are the queues with the most messages, in that order.
 func (n *notification) offenders() (list []offender) {
 	at := make(map[[2]string]int)
 	for i := range n.alerts {
@@ -217,13 +217,13 @@ func (n *notification) offenders() (list []offender) {
 			k, at[[2]string{a.vhost, a.queue}] = len(list), len(list)
 			list = append(list, offender{vhost: a.vhost, queue: a.queue})
 		}
-		list[k].merge(a.Tally)
+		list[k].merge(a.Stats)
 	}
 	slices.SortStableFunc(list, func(a, b offender) int { return cmp.Compare(b.Count, a.Count) })
 	return list[:min(len(list), topQueues)]
 }
 
-// top names the queues with most messages.
+// top names the queues with the most messages.
 func (n *notification) top() string {
 	var parts []string
 	for _, o := range n.offenders() {
@@ -259,7 +259,7 @@ func (n *notification) summary() string {
 	return text + n.top()
 }
 
-// none reports whether consumers hold no message past its deadline any more. The alert is about to be over.
+// none reports whether consumers no longer hold any message past its deadline. The alert is about to be over.
 func (a *alert) none() bool { return a.kind == HeldPastDeadline && a.Count == 0 && a.detail != "" }
 
 func (a *alert) summary() string {
@@ -324,7 +324,7 @@ func subject(k Kind) string {
 	case Watchdog:
 		return "deadlines are watched"
 	case Test:
-		return "test of an alert"
+		return "test alert"
 	default:
 		return "notifications were dropped because the receiver is too slow"
 	}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Options of Alerts. The zero value logs, and nothing else.
+// Options of Alerts. The zero value only logs.
 type Options struct {
 	// File is alerts.yaml, with sinks, rules and the dead man's switch, in YAML or JSON; see deploy/alerts.yaml. It
 	// is read every ten seconds. Empty: there is none.
@@ -19,7 +19,7 @@ type Options struct {
 	URLs []string
 	// Exchange is where sinks with the URL eventsURL publish. It is required if there is one.
 	Exchange Exchange
-	// Dir is where silences are kept; empty: they end with the process.
+	// Dir is the directory in which silences are kept; empty: they end with the process.
 	Dir string
 	// RatePerMinute bounds the notifications of a sink, above the first ten; 0 is 60.
 	RatePerMinute int
@@ -29,8 +29,8 @@ type Options struct {
 	// Stalled returns the parts of this process that hang; empty if it is well. For as long
 	// as it is, Alertmanager is sent CurfewWatchdog. nil: there is no CurfewWatchdog.
 	Stalled func() []string
-	// Holders returns who holds messages past their deadlines now, in all queues; nil: that is not known. It is asked when there is an
-	// alert about it, once a second at most.
+	// Holders returns who holds messages past their deadlines now, in all queues; nil: that is not known. It is called when there is
+	// an alert about it, at most once a second.
 	Holders func() []PastDeadline
 	// Log; nil is silent.
 	Log *zap.Logger
@@ -60,7 +60,7 @@ func (o Options) withDefaults() Options {
 
 func (o *Options) limit() rate.Limit { return rate.Limit(float64(o.RatePerMinute) / 60) }
 
-// source is which Curfew notifies, and where to read on.
+// source names the Curfew that notifies, and where its pages are.
 type source struct{ instance, externalURL, runbooksURL string }
 
 // groupID names the group of a notification for services that keep incidents. It is the same for all of a group.

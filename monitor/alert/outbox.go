@@ -18,12 +18,12 @@ type sink interface {
 	send(ctx context.Context, n *notification) error
 }
 
-// channel is a sink with what waits for it.
+// channel is a sink with the notifications that wait for it.
 type channel interface {
 	sink
 	put(n *notification)
 	run(ctx context.Context)
-	// trouble is since when nothing gets through, and why; nil if something does.
+	// trouble says since when nothing gets through, and why; nil if the sink works.
 	trouble() *trouble
 	queued() int
 }
@@ -32,32 +32,32 @@ const (
 	// maxQueued bounds an outbox. What finds no room is counted, and the count is sent
 	// next.
 	maxQueued = 1000
-	// tryFor is how long a notification is tried. Later ones wait; of each group only the
-	// newest.
+	// tryFor is how long a notification is tried. Later ones wait, only the newest of each
+	// group.
 	tryFor    = 30 * time.Minute
 	firstWait = 500 * time.Millisecond
 	longWait  = time.Minute
-	// burst notifications are sent at once before the rate limit counts.
+	// burst is how many notifications are sent at once before the rate limit applies.
 	burst = 10
 )
 
 // outbox holds what waits for a sink that may be slow.
 type outbox struct {
 	log    *zap.Logger
-	counts counts
+	counts counters
 	limit  *rate.Limiter
 	state  condition
 
 	mu      sync.Mutex
 	sink    sink
 	queue   []*notification
-	lost    int64     // dropped since that was last sent
+	lost    int64     // dropped since the count was last sent
 	lostAt  time.Time // when the first of them was
 	arrived chan struct{}
 }
 
-// counts are the metrics of one sink.
-type counts struct {
+// counters are the metrics of one sink.
+type counters struct {
 	sent, failed, dropped prometheus.Counter
 	length                prometheus.Gauge
 }
@@ -69,7 +69,7 @@ func newOutbox(s sink, limit rate.Limit, m *metrics, log *zap.Logger) *outbox {
 	}
 }
 
-// use sends what waits, and what follows, to another sink of the same name.
+// use sends the notifications that wait, and those that follow, to another sink of the same name.
 func (o *outbox) use(s sink) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -84,7 +84,7 @@ func (o *outbox) current() sink {
 
 func (o *outbox) name() string { return o.current().name() }
 
-// send sends n once, before what waits.
+// send sends n once, ahead of those that wait.
 func (o *outbox) send(ctx context.Context, n *notification) error { return o.current().send(ctx, n) }
 
 func (o *outbox) trouble() *trouble { return o.state.trouble() }
@@ -129,7 +129,7 @@ func (o *outbox) take() *notification {
 	if o.lost > 0 {
 		n := newNotification(everything, groupKey{kind: NotificationsDropped}, time.Now())
 		n.add(alert{
-			key: key{kind: NotificationsDropped}, Tally: Tally{Count: o.lost}, startsAt: o.lostAt,
+			key: key{kind: NotificationsDropped}, Stats: Stats{Count: o.lost}, startsAt: o.lostAt,
 			severity: kinds[NotificationsDropped].severity, fresh: true,
 		})
 		o.lost = 0
@@ -181,7 +181,7 @@ func (o *outbox) deliver(ctx context.Context, n *notification) {
 	}
 }
 
-// trouble is since when a sink fails, and its last error.
+// trouble is a sink's last error, and since when the sink has failed.
 type trouble struct {
 	Since time.Time `json:"since"`
 	Error string    `json:"error"`

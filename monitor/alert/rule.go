@@ -47,7 +47,7 @@ func (r *rule) matches(k key) bool {
 	return (r.kinds == nil || slices.Contains(r.kinds, k.kind)) && r.vhost.matches(k.vhost) && r.queue.matches(k.queue)
 }
 
-// sends reports whether a sink gets what the rule takes.
+// sends reports whether a sink gets the events that the rule matches.
 func (r *rule) sends(sink string) bool {
 	return r.everywhere || slices.Contains(r.to, sink)
 }
@@ -73,10 +73,10 @@ func (r *rule) groupOf(k key) groupKey {
 	return g
 }
 
-// heldAgain is how often a message that a consumer holds past its deadline is looked at.
+// heldAgain is how often a message that a consumer holds past its deadline is recorded.
 const heldAgain = 30 * time.Second
 
-// quiet is how long nothing must have happened for an alert to be over.
+// quiet is how long nothing must happen for an alert to be over.
 func (r *rule) quiet(k Kind) time.Duration {
 	if k == HeldPastDeadline {
 		return max(r.interval, 5*heldAgain/2)

@@ -11,18 +11,18 @@ import (
 // everything is the rule whose notifications go to every sink.
 var everything = &rule{name: "curfew", everywhere: true}
 
-// Tested is what became of a test of one sink.
+// Tested is the result of testing one sink.
 type Tested struct {
 	Sink string
 	Err  error
 }
 
 // SendTest sends a test to one sink, or with an empty name to each but the log, and returns the
-// results. Run need not run. The error says that there is no such sink.
+// results. Run need not be running. The error says that there is no such sink.
 func (a *Alerts) SendTest(ctx context.Context, sink string) (tested []Tested, err error) {
 	names := a.delivery.names()
 	if sink != "" && !slices.Contains(names, sink) {
-		return nil, fmt.Errorf("there is no sink %q; there are %s", sink, strings.Join(names, ", "))
+		return nil, fmt.Errorf("unknown sink %q: want one of %s", sink, strings.Join(names, ", "))
 	}
 	now := time.Now()
 	fires := newNotification(everything, groupKey{rule: everything.name, kind: Test}, now)

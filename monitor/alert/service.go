@@ -26,8 +26,8 @@ const serviceTimeout = 30 * time.Second
 // maxSummary bounds the summary, in characters. A text with its links then fits into one message of each service.
 const maxSummary = 1200
 
-// maxLink bounds a link in a text, in bytes. Instead of a longer one, to a queue with a very long name, the text has one
-// to the list of alerts.
+// maxLink bounds a link in a text, in bytes. A longer one, to a queue with a very long name, is replaced by a link to the
+// list of alerts.
 const maxLink = 300
 
 // service sends notifications as short text to a service that shoutrrr knows: chat, mail, push messages, on-call duty.
@@ -35,7 +35,7 @@ type service struct {
 	settings sinkSettings
 	library  types.Service
 	takes    []string      // the parameters that it knows
-	busy     chan struct{} // holds a token while the library sends: it changes its own settings meanwhile
+	busy     chan struct{} // holds a token while the library sends, which changes the library's settings
 	login    func() error  // before the first notification is sent; nil: there is nothing to do
 
 	setClient func(*http.Client) // before each; nil: the service has its own
@@ -53,12 +53,12 @@ func newService(s sinkSettings) (*service, error) {
 	if err == nil && strings.Contains(u.Scheme, "+") {
 		custom, can := library.(types.CustomURLService)
 		if !can {
-			return nil, fmt.Errorf("url: %s takes no address of another kind after a plus sign", kind)
+			return nil, fmt.Errorf("url: %s cannot be followed by a plus sign and another scheme", kind)
 		}
 		u, err = custom.GetConfigURLFromCustom(u)
 	}
 	made := &service{settings: s, library: library, busy: make(chan struct{}, 1)}
-	if err == nil && kind == "matrix" { // it logs in meanwhile
+	if err == nil && kind == "matrix" { // its Initialize logs in
 		made.login = func() error { return library.Initialize(u, nil) }
 		err = parameters.GetServiceConfig(library).SetURL(u)
 	} else if err == nil {
@@ -94,10 +94,10 @@ func (s *service) send(ctx context.Context, n *notification) error {
 		defer func() { <-s.busy }()
 		defer func() {
 			if p := recover(); p != nil { // a service that fails must not take the broker down
-				answer <- fmt.Errorf("it panics: %v", p)
+				answer <- fmt.Errorf("it panicked: %v", p)
 			}
 		}()
-		answer <- s.sendText(ctx, text, &params)
+		answer <- s.sendTextLocked(ctx, text, &params)
 	}()
 	select {
 	case err := <-answer:
@@ -107,8 +107,8 @@ func (s *service) send(ctx context.Context, n *notification) error {
 	}
 }
 
-// sendText has the library send. It is called with busy held.
-func (s *service) sendText(ctx context.Context, text string, params *types.Params) error {
+// sendTextLocked sends text through the library. It is called with busy held.
+func (s *service) sendTextLocked(ctx context.Context, text string, params *types.Params) error {
 	if s.login != nil {
 		if err := s.login(); err != nil {
 			return s.failure(err, 0)

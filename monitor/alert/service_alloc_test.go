@@ -82,7 +82,7 @@ func TestStormTakesLittleMemory(t *testing.T) {
 		names[i] = fmt.Sprintf("queue-%d", i)
 	}
 	for i := range 1_000_000 {
-		a.Record(Event{Kind: DeadlineMissed, VHost: "/", Queue: names[i%len(names)], Action: "dropped", Tally: Tally{Count: 1, FirstDeadlineAt: 1, LastDeadlineAt: 1}})
+		a.Record(Event{Kind: DeadlineMissed, VHost: "/", Queue: names[i%len(names)], Action: "dropped", Stats: Stats{Count: 1, FirstDeadlineAt: 1, LastDeadlineAt: 1}})
 	}
 	require.Less(t, int64(heap())-int64(before), int64(32<<20))
 	a.tracker.mu.Lock()

@@ -18,14 +18,14 @@ import (
 type settings struct {
 	sinks []sinkSettings
 	rules []*rule
-	rest  rule // takes what none of rules does
+	rest  rule // for events that none of rules matches
 	source
 	deadManSwitch
 	// text is all that was read: the file and those that it names.
 	text string
 }
 
-// deadManSwitch says which address is asked for, and how often. Without a URL there is none.
+// deadManSwitch is the address that is requested, and how often. Without a URL there is none.
 type deadManSwitch struct {
 	url   string
 	every time.Duration
@@ -39,8 +39,8 @@ type settingsReader struct {
 }
 
 // readSettings reads o.File, YAML or JSON (which is YAML), and adds the sinks of o.URLs. Its error
-// names every mistake by line and field, with what is allowed there. What it returns then are the
-// sinks that have none, and no rules.
+// names every mistake by line and field, with what is allowed there. With an error it returns the
+// sinks that have no mistake, and no rules.
 func (o *Options) readSettings() (settings, error) {
 	r := &settingsReader{Reader: fields.Reader{Path: o.File}, names: make(map[string]int)}
 	r.settings.source.instance = o.Instance
@@ -101,7 +101,7 @@ func (r *settingsReader) deadManSwitch(n *yaml.Node, where string) {
 	r.Mapping(n, where, append(r.Secret("url", &d.url),
 		fields.Field{Name: "every", Read: func(n *yaml.Node, where string) { d.every = r.Duration(n, where, time.Second) }}))
 	if !isWebAddress(d.url) {
-		r.Refuse(n, where, "the field url, or the file that urlFile names, takes an http:// or https:// URL")
+		r.Refuse(n, where, "the field url, or the file that urlFile names, must hold an http:// or https:// URL")
 		return
 	}
 	r.settings.deadManSwitch = d
@@ -112,7 +112,7 @@ var sinkName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 // sinks reads the mapping from names to sinks.
 func (r *settingsReader) sinks(n *yaml.Node, where string) {
 	if n.Kind != yaml.MappingNode {
-		r.Refuse(n, where, "it takes a mapping from the name of each sink to its url")
+		r.Refuse(n, where, "want a mapping from the name of each sink to its url")
 		return
 	}
 	known := make([]fields.Field, 0, len(n.Content)/2)
@@ -125,7 +125,7 @@ func (r *settingsReader) sinks(n *yaml.Node, where string) {
 func (r *settingsReader) sink(n *yaml.Node, where string) {
 	s := sinkSettings{name: strings.TrimPrefix(where, "sinks.")}
 	if len(s.name) > 64 || !sinkName.MatchString(s.name) || s.name == logName {
-		r.Refuse(n, where, "it takes a name of letters, digits, '.', '_' and '-', 64 at most, but not %s, which is always there", logName)
+		r.Refuse(n, where, "want a name of letters, digits, '.', '_' and '-', 64 at most, and not %s, which always exists", logName)
 	}
 	if slices.Contains(r.sinkNames(), s.name) {
 		r.Refuse(n, where, "a sink of CURFEW_ALERT_URLS has that name")
@@ -144,7 +144,7 @@ func (r *settingsReader) sink(n *yaml.Node, where string) {
 
 func (r *settingsReader) rules(n *yaml.Node, where string) {
 	if n.Kind != yaml.SequenceNode {
-		r.Refuse(n, where, "it takes a list of rules")
+		r.Refuse(n, where, "want a list of rules")
 		return
 	}
 	for i, one := range n.Content {
@@ -152,7 +152,7 @@ func (r *settingsReader) rules(n *yaml.Node, where string) {
 	}
 }
 
-// rule reads the rule at place i of the list.
+// rule reads the i-th rule of the list.
 func (r *settingsReader) rule(n *yaml.Node, i int) *rule {
 	out := r.settings.rest
 	out.name = fmt.Sprintf("rule-%d", i+1)
@@ -188,7 +188,7 @@ func (r *settingsReader) kinds(n *yaml.Node, where string) (list []Kind) {
 	for _, event := range r.List(n, where) {
 		kind, ok := kindOf(event)
 		if !ok {
-			r.Refuse(n, where, "there is no event %q; it takes %s", event, eventNames())
+			r.Refuse(n, where, "unknown event %q: want one of %s", event, eventNames())
 		}
 		list = append(list, kind)
 	}
@@ -201,7 +201,7 @@ func (r *settingsReader) to(n *yaml.Node, where string) []string {
 	list := r.List(n, where)
 	for _, sink := range list {
 		if !slices.Contains(known, sink) {
-			r.Refuse(n, where, "there is no sink %q; it takes %s", sink, strings.Join(known, ", "))
+			r.Refuse(n, where, "unknown sink %q: want one of %s", sink, strings.Join(known, ", "))
 		}
 	}
 	return list
@@ -209,7 +209,7 @@ func (r *settingsReader) to(n *yaml.Node, where string) []string {
 
 func (r *settingsReader) webAddress(n *yaml.Node, where string) string {
 	if !isWebAddress(n.Value) {
-		r.Refuse(n, where, "it takes an http:// or https:// URL")
+		r.Refuse(n, where, "want an http:// or https:// URL")
 	}
 	return n.Value
 }

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxSilences bounds the silences there are at once.
+	// maxSilences bounds the silences in force at once.
 	maxSilences = 1000
 	// maxSilence bounds how long one lasts, and maxText each of its texts.
 	maxSilence = 366 * 24 * time.Hour
@@ -46,7 +46,7 @@ type Silence struct {
 // prepare checks a silence and makes its patterns.
 func (one *Silence) prepare(now time.Time) error {
 	if _, known := kindOf(one.Event); one.Event != "" && !known {
-		return fmt.Errorf("event: there is no event %q; it takes %s", one.Event, eventNames())
+		return fmt.Errorf("event: unknown event %q: want one of %s", one.Event, eventNames())
 	}
 	for _, text := range []string{one.VHost, one.Queue, one.Peer, one.Author, one.Comment} {
 		if len(text) > maxText {
@@ -58,11 +58,11 @@ func (one *Silence) prepare(now time.Time) error {
 	}
 	switch life := one.ExpiresAt.Sub(now); {
 	case one.ExpiresAt.IsZero():
-		return errors.New("say when it ends: expires_at takes an instant such as 2006-01-02T15:04:05Z, duration a time such as 2h")
+		return errors.New("say when it ends: expires_at has an instant such as 2006-01-02T15:04:05Z, or duration a time such as 2h")
 	case life <= 0:
-		return errors.New("expires_at: it is in the past")
+		return errors.New("expires_at is in the past")
 	case life > maxSilence:
-		return fmt.Errorf("expires_at: it is more than %d days away", int(maxSilence.Hours()/24))
+		return fmt.Errorf("expires_at is more than %d days away", int(maxSilence.Hours()/24))
 	}
 	one.vhost, one.queue, one.peer = newPattern(one.VHost), newPattern(one.Queue), newPattern(one.Peer)
 	return nil
@@ -93,8 +93,8 @@ func (s *silences) cover(k key, now time.Time) bool {
 	return slices.ContainsFunc(s.list, func(one *Silence) bool { return now.Before(one.ExpiresAt) && one.covers(k) })
 }
 
-// load reads what save wrote, except for what has expired. A damaged file is set aside and
-// named in the log; there are no silences then.
+// load reads what saveLocked wrote, except for what has expired. A damaged file is set aside and
+// named in the log, and no silence is in force.
 func (s *silences) load(log *zap.Logger) error {
 	if s.dir == "" {
 		return nil
@@ -109,7 +109,7 @@ func (s *silences) load(log *zap.Logger) error {
 	}
 	var list []*Silence
 	if err := json.Unmarshal(data, &list); err != nil {
-		log.Error("the file of silences is damaged and was set aside, no silence is in force: make them again",
+		log.Error("the file of silences is damaged and was set aside; no silence is in force, so make them again",
 			zap.String("file", path+".damaged"), zap.Error(err))
 		if err := os.Rename(path, path+".damaged"); err != nil {
 			return fmt.Errorf("alert: silences: %w", err)
@@ -124,8 +124,8 @@ func (s *silences) load(log *zap.Logger) error {
 	return nil
 }
 
-// save replaces the file.
-func (s *silences) save(list []*Silence) error {
+// saveLocked replaces the file. It is called with changing held.
+func (s *silences) saveLocked(list []*Silence) error {
 	if s.dir == "" {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (s *silences) active() (list []*Silence) {
 
 // replaceLocked saves list and puts it in force. It is called with changing held.
 func (s *silences) replaceLocked(list []*Silence) error {
-	if err := s.save(list); err != nil {
+	if err := s.saveLocked(list); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSaved, err)
 	}
 	s.mu.Lock()

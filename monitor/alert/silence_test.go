@@ -93,11 +93,11 @@ func TestSilencesThatAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	soon := time.Now().Add(time.Hour)
 	for want, m := range map[string]Silence{
-		"there is no event": {Event: "late", ExpiresAt: soon},
-		"in the past":       {ExpiresAt: time.Now()},
-		"say when it ends":  {Queue: "orders"},
-		"366 days":          {ExpiresAt: time.Now().Add(2 * maxSilence)},
-		"longer than":       {Comment: strings.Repeat("x", maxText+1), ExpiresAt: soon},
+		"unknown event":    {Event: "late", ExpiresAt: soon},
+		"in the past":      {ExpiresAt: time.Now()},
+		"say when it ends": {Queue: "orders"},
+		"366 days":         {ExpiresAt: time.Now().Add(2 * maxSilence)},
+		"longer than":      {Comment: strings.Repeat("x", maxText+1), ExpiresAt: soon},
 	} {
 		_, err := a.AddSilence(m)
 		require.ErrorContains(t, err, want)
@@ -153,7 +153,7 @@ func TestSendTest(t *testing.T) {
 	require.Contains(t, string(k.bodies[0]), "CurfewTest")
 	require.Contains(t, string(k.bodies[1]), `"status":"resolved"`)
 	_, err = a.SendTest(t.Context(), "mail")
-	require.ErrorContains(t, err, `there is no sink "mail"`)
+	require.ErrorContains(t, err, `unknown sink "mail"`)
 }
 
 func TestSilenceOfNoUTF8IsRefused(t *testing.T) {

@@ -25,7 +25,7 @@ const (
 	eventsURL        = "amqp:curfew.events"
 )
 
-// sinkSettings is a sink as it is configured. A sink whose settings are equal is kept.
+// sinkSettings is a sink as it is configured. A sink whose settings stay equal is kept.
 type sinkSettings struct {
 	name   string
 	url    string // a secret
@@ -70,7 +70,7 @@ func kindOfSink(address string) string {
 
 var scheme = regexp.MustCompile(`^([a-z]+)(\+[a-z]+)?:`)
 
-// check says what is wrong.
+// check returns what is wrong, or nil.
 func (s sinkSettings) check() error {
 	kind := kindOfSink(s.url)
 	if s.secret != "" && kind != webhookKind {
@@ -81,15 +81,15 @@ func (s sinkSettings) check() error {
 		if s.url == "" {
 			return errors.New("url is missing")
 		}
-		return fmt.Errorf("url: it has no scheme; there are %s", strings.Join(sinkKinds(), ", "))
+		return fmt.Errorf("url: it has no scheme: want one of %s", strings.Join(sinkKinds(), ", "))
 	case webhookKind, alertmanagerKind:
 		if !isWebAddress(strings.TrimPrefix(s.url, kind+"+")) {
-			return fmt.Errorf("url: it takes %s+https://host/path or %[1]s+http://host/path", kind)
+			return fmt.Errorf("url: want %s+https://host/path or %[1]s+http://host/path", kind)
 		}
 		return nil
 	case exchangeKind:
 		if s.url != eventsURL {
-			return fmt.Errorf("url: events are published in this Curfew itself, to one exchange: it takes %s", eventsURL)
+			return fmt.Errorf("url: events are published in this Curfew itself, to one exchange: want %s", eventsURL)
 		}
 		return nil
 	case "http", "https":
@@ -97,7 +97,7 @@ func (s sinkSettings) check() error {
 			kind, webhookKind, alertmanagerKind)
 	}
 	if !slices.Contains(sinkKinds(), kind) {
-		return fmt.Errorf("url: there is no kind of sink %q; there are %s", kind, strings.Join(sinkKinds(), ", "))
+		return fmt.Errorf("url: unknown kind of sink %q: want one of %s", kind, strings.Join(sinkKinds(), ", "))
 	}
 	_, err := newService(s)
 	return err
@@ -106,7 +106,7 @@ func (s sinkSettings) check() error {
 // sinkKinds are the schemes that a sink's URL may begin with.
 func sinkKinds() []string {
 	services := (&router.ServiceRouter{}).ListServices()
-	kinds := slices.DeleteFunc(services, func(kind string) bool { return kind == "logger" }) // there is the log
+	kinds := slices.DeleteFunc(services, func(kind string) bool { return kind == "logger" }) // the log is a sink already
 	slices.Sort(kinds)
 	return append([]string{webhookKind, alertmanagerKind, exchangeKind}, kinds...)
 }
@@ -128,7 +128,7 @@ func (s sinkSettings) newSink(exchange Exchange) sink {
 	return made
 }
 
-// poster posts to where a webhook or an Alertmanager is.
+// poster returns a poster to the webhook or the Alertmanager.
 func (s sinkSettings) poster() *transport.Poster {
 	u, _ := url.Parse(strings.TrimPrefix(s.url, kindOfSink(s.url)+"+")) // it was checked
 	if kindOfSink(s.url) == alertmanagerKind {

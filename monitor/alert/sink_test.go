@@ -49,7 +49,7 @@ func hostile() *notification {
 	for i := range 60 {
 		n.add(alert{
 			key: key{kind: DeadlineMissed, vhost: "/", queue: fmt.Sprintf("<!channel> & `%d` %s ü\"\n", i, strings.Repeat("q", 200)), action: "dropped"}, severity: "warning",
-			Tally: Tally{Count: int64(i + 1), FirstDeadlineAt: 1_000, LastDeadlineAt: 2_000, WorstMillis: 30}, startsAt: n.at, fresh: i%2 == 0,
+			Stats: Stats{Count: int64(i + 1), FirstDeadlineAt: 1_000, LastDeadlineAt: 2_000, WorstMillis: 30}, startsAt: n.at, fresh: i%2 == 0,
 		})
 	}
 	n.close()
@@ -119,7 +119,7 @@ func TestExchangeTakesNews(t *testing.T) {
 	require.ErrorContains(t, a.delivery.channels[0].send(t.Context(), hostile()), "full")
 	a, err = New(Options{URLs: []string{eventsURL}})
 	require.NoError(t, err)
-	require.ErrorContains(t, a.FileError(), "there is no exchange")
+	require.ErrorContains(t, a.FileError(), "no exchange")
 	require.Empty(t, a.delivery.channels)
 }
 
@@ -225,7 +225,7 @@ func TestSummaries(t *testing.T) {
 	made := func(kind Kind, queues int, count int64, ended bool) *notification {
 		n := newNotification(everything, groupKey{kind: kind}, time.Unix(1, 0))
 		for i := range queues {
-			a := alert{key: key{kind: kind, vhost: "/", queue: fmt.Sprint("q", i)}, Tally: Tally{Count: count}, fresh: true}
+			a := alert{key: key{kind: kind, vhost: "/", queue: fmt.Sprint("q", i)}, Stats: Stats{Count: count}, fresh: true}
 			if ended {
 				a.endsAt = time.Unix(1, 0)
 			}

@@ -7,7 +7,7 @@ import (
 
 // Degraded records that the schedule is degraded and why, until Restored.
 func (a *Alerts) Degraded(reason string) {
-	a.begin(key{kind: ScheduleDegraded}, reason, Tally{})
+	a.begin(key{kind: ScheduleDegraded}, reason, Stats{})
 }
 
 // Restored records that the schedule is complete again. A degradation shorter than the
@@ -28,10 +28,10 @@ type Risk struct {
 // counts up to date for the next notification.
 func (a *Alerts) AtRisk(r Risk) {
 	a.begin(key{kind: AtRisk, vhost: r.VHost, queue: r.Queue}, r.Reason,
-		Tally{Count: r.Count, FirstDeadlineAt: r.FirstDeadlineAt, LastDeadlineAt: r.LastDeadlineAt})
+		Stats{Count: r.Count, FirstDeadlineAt: r.FirstDeadlineAt, LastDeadlineAt: r.LastDeadlineAt})
 }
 
-// Safe records that no message of the queue is at risk any more.
+// Safe records that messages of the queue are no longer at risk.
 func (a *Alerts) Safe(vhost, queue string) { a.end(key{kind: AtRisk, vhost: vhost, queue: queue}) }
 
 // SilentInstance is what is known of another instance that gives no sign of life.
@@ -56,10 +56,10 @@ type QueueDue struct {
 // caller bounds how many there are.
 func (a *Alerts) Silent(s SilentInstance) {
 	a.begin(key{kind: InstanceSilent, peer: s.Peer}, s.queues(),
-		Tally{Count: s.Due, FirstDeadlineAt: s.OldestAt, WorstMillis: s.LateMillis})
+		Stats{Count: s.Due, FirstDeadlineAt: s.OldestAt, WorstMillis: s.LateMillis})
 }
 
-// Heard records that the instance is back, or has nothing due any more.
+// Heard records that the instance is back, or that nothing of it is due any longer.
 func (a *Alerts) Heard(peer string) { a.end(key{kind: InstanceSilent, peer: peer}) }
 
 func (s SilentInstance) queues() string {
@@ -70,7 +70,7 @@ func (s SilentInstance) queues() string {
 	return strings.Join(parts, ", ")
 }
 
-func (a *Alerts) begin(k key, detail string, t Tally) {
+func (a *Alerts) begin(k key, detail string, t Stats) {
 	if a != nil {
 		a.tracker.begin(k, detail, t)
 	}

@@ -25,7 +25,7 @@ type tracker struct {
 
 	mu          sync.Mutex
 	rules       []*rule
-	rest        *rule // takes what none of rules takes
+	rest        *rule // for events that none of rules matches
 	singles     bool  // one of them makes every message a notification of its own
 	singleRate  *rate.Limiter
 	incidents   map[key]*incident
@@ -52,8 +52,8 @@ func (t *tracker) wake() {
 	}
 }
 
-// use puts rules in force, and each incident into the group that they give it. Where an
-// incident was notified of before and will not be again, its end is notified of.
+// use puts rules in force, and each incident into the group that they give it. An incident that
+// changes its group or sinks is reported as over to the old sinks if it was reported there.
 func (t *tracker) use(rules []*rule, rest *rule) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +101,7 @@ func (t *tracker) record(e Event) {
 		e.Count = 0 // it is counted already
 		i.WorstMillis = max(i.WorstMillis, e.WorstMillis)
 	} else {
-		i.merge(e.Tally)
+		i.merge(e.Stats)
 	}
 	i.lastAt, i.again = time.Now(), i.again || e.Again
 }
@@ -124,7 +124,7 @@ func (t *tracker) recordSingleLocked(k key, e Event) bool {
 	t.singleCount++
 	n := newNotification(r, r.groupOf(k), now)
 	n.single = t.singleCount
-	n.add(alert{key: k, Tally: e.Tally, severity: r.severityOf(k.kind), startsAt: now, fresh: true})
+	n.add(alert{key: k, Stats: e.Stats, severity: r.severityOf(k.kind), startsAt: now, fresh: true})
 	t.unsent = append(t.unsent, n)
 	t.wake()
 	return true
@@ -145,8 +145,8 @@ func (t *tracker) each(vhost, queue string) bool {
 	return false
 }
 
-// begin records that a state lasts, and what is known of it.
-func (t *tracker) begin(k key, detail string, tally Tally) {
+// begin records that a state has begun or still lasts, and what is known of it.
+func (t *tracker) begin(k key, detail string, s Stats) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.incidents[k] == nil && len(t.incidents) >= maxIncidents && k.queue != "" {
@@ -154,7 +154,7 @@ func (t *tracker) begin(k key, detail string, tally Tally) {
 		return
 	}
 	i, _ := t.incidentLocked(k)
-	i.state, i.lasts, i.detail, i.Tally, i.lastAt = true, true, detail, tally, time.Now()
+	i.state, i.lasts, i.detail, i.Stats, i.lastAt = true, true, detail, s, time.Now()
 }
 
 // end records that a state is over. That is sent at once, but no sooner after the last
@@ -166,7 +166,7 @@ func (t *tracker) end(k key) {
 	if i == nil || !i.lasts {
 		return
 	}
-	i.lasts, i.lastAt, i.detail, i.Tally = false, time.Now(), "", Tally{}
+	i.lasts, i.lastAt, i.detail, i.Stats = false, time.Now(), "", Stats{}
 	g := i.group
 	if at := g.notifiedAt.Add(g.rule.wait); i.notified && at.After(i.lastAt) {
 		g.nextAt = at
@@ -193,7 +193,7 @@ func (t *tracker) incidentLocked(k key) (i *incident, known bool) {
 	return i, false
 }
 
-// ruleOfLocked is the rule that takes k.
+// ruleOfLocked returns the rule that applies to k.
 func (t *tracker) ruleOfLocked(k key) *rule {
 	if int(k.kind) < ruled {
 		for _, r := range t.rules {
@@ -248,7 +248,7 @@ func (t *tracker) statusLocked(i *incident, now time.Time) Status {
 	return s
 }
 
-// inForce returns the rules in their order; the last takes what the others do not.
+// inForce returns the rules in their order; the last is for events that no other matches.
 func (t *tracker) inForce() []*rule {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -36,10 +36,10 @@ func TestListIsByUrgency(t *testing.T) {
 		s.Record(heldEvent(2000, false))
 		s.Degraded("Redis is away")
 		s.AtRisk(Risk{VHost: "/", Queue: "risky", Count: 5000})
-		s.Record(Event{Kind: DeadlineMissed, VHost: "/", Queue: "a", Action: "dead_lettered", Tally: Tally{Count: 70}})
-		s.Record(Event{Kind: DeadlineMissed, VHost: "/", Queue: "b", Action: "dropped", Tally: Tally{Count: 1}})
+		s.Record(Event{Kind: DeadlineMissed, VHost: "/", Queue: "a", Action: "dead_lettered", Stats: Stats{Count: 70}})
+		s.Record(Event{Kind: DeadlineMissed, VHost: "/", Queue: "b", Action: "dropped", Stats: Stats{Count: 1}})
 		time.Sleep(15 * time.Second)
-		s.Record(Event{Kind: DeadLetterUnroutable, VHost: "/", Queue: "critical", Tally: Tally{Count: 1}})
+		s.Record(Event{Kind: DeadLetterUnroutable, VHost: "/", Queue: "critical", Stats: Stats{Count: 1}})
 		var list []string
 		for _, a := range s.List() {
 			list = append(list, a.State+" "+a.Event+" "+a.Labels["queue"])

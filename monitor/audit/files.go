@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// files are what the writer writes to. For one goroutine.
+// files are what the writer writes to. Not safe for concurrent use.
 type files struct {
 	dir                 string
 	fileBytes, maxBytes int64
@@ -20,8 +20,8 @@ type files struct {
 	written             int64 // to current
 }
 
-// append writes whole lines, the first of them of the instant at (Unix ms), to the
-// newest file while it is not full.
+// append writes whole lines to the newest file, or to a new one if that is full. at is the
+// instant of the first line, Unix ms.
 func (f *files) append(lines []byte, at int64) error {
 	if err := f.ready(at); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (f *files) append(lines []byte, at int64) error {
 	return err
 }
 
-// ready has a file open that has room.
+// ready makes sure that a file with room is open.
 func (f *files) ready(at int64) error {
 	if f.current != nil && f.written < f.fileBytes {
 		return nil
@@ -68,7 +68,7 @@ func (f *files) reopen() error {
 	return f.endLine()
 }
 
-// endLine ends a line that a crash cut.
+// endLine ends a line that a crash cut off.
 func (f *files) endLine() error {
 	last := []byte{'\n'}
 	if f.written > 0 {
@@ -147,7 +147,7 @@ func list(dir string) (all []file, err error) {
 		}
 		info, err := e.Info()
 		if errors.Is(err, os.ErrNotExist) {
-			continue // pruned meanwhile
+			continue // pruned since
 		}
 		if err != nil {
 			return nil, fmt.Errorf("audit: %w", err)

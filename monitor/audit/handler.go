@@ -78,7 +78,7 @@ func parseQuery(v url.Values) (q Query, format string, err error) {
 	}
 	if text := v.Get("min_lateness"); text != "" {
 		if q.MinLateness, err = time.ParseDuration(text); err != nil {
-			return q, "", fmt.Errorf("min_lateness: %q is not a duration such as 250ms", text)
+			return q, "", fmt.Errorf("min_lateness: %q is invalid: want a duration such as 250ms", text)
 		}
 	}
 	if format, err = oneOf(v, "format", "json", "jsonl", "csv"); err != nil {
@@ -106,7 +106,7 @@ func parseTime(v url.Values, name string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return t, fmt.Errorf("%s: %q is no instant such as 2006-01-02T15:04:05Z", name, text)
+		return t, fmt.Errorf("%s: %q is invalid: want an instant such as 2006-01-02T15:04:05Z", name, text)
 	}
 	return t, nil
 }

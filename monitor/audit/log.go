@@ -22,7 +22,7 @@ const (
 	// writeRecords of them: more at a time would keep a processor from deadlines.
 	writeEvery   = 100 * time.Millisecond
 	writeRecords = 512
-	// keepRecords is the room that is kept while no record waits.
+	// keepRecords is the most records for which memory is kept while none waits.
 	keepRecords = 16 * writeRecords
 	// defaultMaxBytes is how much space the files may take.
 	defaultMaxBytes = 512 << 20
@@ -79,7 +79,7 @@ func Open(o Options) (*Log, error) {
 		kept: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "curfew_audit_records_total", Help: "Records kept in the audit."}),
 		lostCount: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "curfew_audit_records_lost_total", Help: "Records that the audit has only as a gap: they came too fast, or the disk failed."}),
+			Name: "curfew_audit_records_lost_total", Help: "Records that the audit counts only as a gap: they came too fast, or the disk failed."}),
 	}
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry()
@@ -122,7 +122,7 @@ func (l *Log) Died(batch []deadline.Expiry) {
 }
 
 // maxText bounds each text about what a user did, in bytes. Names that exist are shorter, but a request may name what does not exist, and whoever
-// may do nothing could push all other records out.
+// has no rights at all could push out all other records.
 const maxText = 1 << 10
 
 func cut(text string) string { return text[:min(len(text), maxText)] }
@@ -136,8 +136,8 @@ func (l *Log) Did(c Change, vhost, queue string) {
 // scratch is what Expired and Died work with.
 var scratch = sync.Pool{New: func() any { return new([]Record) }}
 
-// Add adds records, in the order in which they are given. It copies
-// what it keeps, and never waits for the disk.
+// Add adds records, in the order in which they are given. It copies what it keeps, and never
+// waits for the disk.
 func (l *Log) Add(records []Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

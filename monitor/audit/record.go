@@ -133,7 +133,7 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 }
 
 // appendJSON appends the record as a JSON object. encoding/json takes five times as
-// long, which a storm of expiries would feel.
+// long, which would slow down a storm of expiries.
 func (r *Record) appendJSON(b []byte) []byte {
 	b = append(instant(r.At).append(append(b, `{"at":"`...)), '"')
 	if r.Lost > 0 {

@@ -21,10 +21,10 @@ type Query struct {
 	Path, Outcome           string
 	Reason                  string    // Expired, Changed, or another reason of a death
 	User                    string    // who made a change
-	From, To                time.Time // when they left: From on, before To
+	From, To                time.Time // when they left: not before From, but before To
 	MinLateness             time.Duration
-	// Limit is how many of them; 0 is all. With Newest these are the last ones, newest
-	// first; without, the first ones, oldest first.
+	// Limit is the most records to return; 0: all. With Newest these are the last ones, newest
+	// first; without it the first ones, oldest first.
 	Limit  int
 	Newest bool
 }
@@ -36,7 +36,7 @@ func (q *Query) Check() error {
 		known       []string
 	}{{"path", q.Path, Paths}, {"outcome", q.Outcome, Outcomes}, {"reason", q.Reason, Reasons}} {
 		if field.value != "" && !slices.Contains(field.known, field.value) {
-			return fmt.Errorf("%s is %q; it can be %s", field.name, field.value, strings.Join(field.known, ", "))
+			return fmt.Errorf("%s: %q is invalid: want one of %s", field.name, field.value, strings.Join(field.known, ", "))
 		}
 	}
 	return nil
@@ -59,10 +59,10 @@ func Search(ctx context.Context, dir string, q Query) iter.Seq2[Record, error] {
 	}
 }
 
-// errStop ends a search that has enough.
+// errStop ends a search that has found enough.
 var errStop = errors.New("audit: enough")
 
-// disorder is how far behind a later record one may be: threads race.
+// disorder is how much older than the record before it a record may be, since goroutines race.
 const disorder = time.Minute
 
 // within leaves out files that were ended before From or begun after To.
@@ -121,7 +121,7 @@ func (s *search) give(r Record) error {
 // readBytes is how much of a file is read at a time; a longer line is left out.
 const readBytes = 256 << 10
 
-// backward gives the matching records of a file, the last one first. It reads the file from its end, and no more of it than it needs.
+// backward yields the matching records of a file, the last one first. It reads the file from its end, and no more of it than needed.
 func (s *search) backward(f file) error {
 	r, err := os.Open(f.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -161,7 +161,7 @@ func (s *search) backward(f file) error {
 	return nil
 }
 
-// lastFirst gives the matching records of some lines, the last one first.
+// lastFirst yields the matching records of some lines, the last one first.
 func (s *search) lastFirst(lines []byte) error {
 	for len(lines) > 0 {
 		begins := bytes.LastIndexByte(lines[:len(lines)-1], '\n') + 1
@@ -205,7 +205,7 @@ func (s *search) each(f file, fn func(Record) error) error {
 	}
 }
 
-// parse reads a line; ok is false if it does not match, or was cut.
+// parse reads a line; ok is false if it does not match or was cut off.
 func (s *search) parse(line []byte) (r Record, ok bool) {
 	for _, needle := range s.needle {
 		if !bytes.Contains(line, needle) {

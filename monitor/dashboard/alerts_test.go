@@ -26,7 +26,7 @@ func TestMistakesInRules(t *testing.T) {
 	require.Contains(t, s.get("/").body, "Alerts do not arrive where they should")
 	page := s.get("/alerts").body
 	require.Contains(t, page, "The alerts file is not in force")
-	require.Contains(t, page, file+":2: rules[0].severity: &#34;&lt;b&gt;&#34; is not allowed")
+	require.Contains(t, page, file+":2: rules[0].severity: &#34;&lt;b&gt;&#34; is invalid")
 	require.Contains(t, page, file+":3: rules[1].count")
 }
 
@@ -34,9 +34,9 @@ func TestMistakesInRules(t *testing.T) {
 func TestAlertsByQueue(t *testing.T) {
 	s := newSite(t)
 	for _, e := range []alert.Event{
-		{Kind: alert.DeadlineMissed, VHost: "/", Queue: "a&b", Action: "dropped", Tally: alert.Tally{Count: 7}},
-		{Kind: alert.DeadLetterUnroutable, VHost: "/", Queue: "a&b", Action: "parked", Tally: alert.Tally{Count: 3}},
-		{Kind: alert.HeldPastDeadline, VHost: "/", Queue: "other", Tally: alert.Tally{Count: 1}},
+		{Kind: alert.DeadlineMissed, VHost: "/", Queue: "a&b", Action: "dropped", Stats: alert.Stats{Count: 7}},
+		{Kind: alert.DeadLetterUnroutable, VHost: "/", Queue: "a&b", Action: "parked", Stats: alert.Stats{Count: 3}},
+		{Kind: alert.HeldPastDeadline, VHost: "/", Queue: "other", Stats: alert.Stats{Count: 1}},
 	} {
 		s.alerts.Record(e)
 	}
@@ -56,7 +56,7 @@ func TestMostUrgentAlert(t *testing.T) {
 	s := newSite(t)
 	s.alerts.AtRisk(alert.Risk{VHost: "/", Queue: "later", Count: 900})
 	require.NotContains(t, s.logIn("root").get("/alerts").body, "Most urgent", "there is one alert")
-	s.alerts.Record(alert.Event{Kind: alert.DeadlineMissed, VHost: "/", Queue: "gone", Action: "dropped", Tally: alert.Tally{Count: 2}})
+	s.alerts.Record(alert.Event{Kind: alert.DeadlineMissed, VHost: "/", Queue: "gone", Action: "dropped", Stats: alert.Stats{Count: 2}})
 	s.alerts.AtRisk(alert.Risk{VHost: "/", Queue: "gone", Count: 5})
 	page := s.get("/alerts").body
 	require.Contains(t, page, "<b>Most urgent: </b>messages expired unconsumed: 2 in queue &#34;gone&#34; of vhost &#34;/&#34;. Add consumers")

@@ -70,8 +70,8 @@ func (p *queuePage) figures() g.Node {
 		ui.Figure("Deadlines", ahead),
 		ui.Figure("At risk", ui.Either(p.Forecast == nil, g.Text("0"), ui.WillMiss(p.Forecast))),
 		ui.Figure("Drain /s", drain),
-		ui.Figure("Published", g.Text(format.Number(p.Counts.Published))),
-		ui.Figure("Acked", g.Text(format.Number(p.Counts.Acked))))
+		ui.Figure("Published", g.Text(format.Number(p.Stats.Published))),
+		ui.Figure("Acked", g.Text(format.Number(p.Stats.Acked))))
 }
 
 // holders are the consumers that hold the queue's messages, or would get them.

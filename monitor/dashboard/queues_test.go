@@ -122,7 +122,7 @@ func TestAnEmptyQueueThatIsFilled(t *testing.T) {
 	s.publish(q, amqp.Properties{}, "m")
 	a := s.post("/queue/delete", form)
 	require.Equal(t, http.StatusBadRequest, a.status)
-	require.Contains(t, a.body, "more than the 0 that were to go")
+	require.Contains(t, a.body, "more than the 0 that may be deleted")
 	require.Contains(t, a.body, `name="asked" value="1"`)
 	require.Len(t, s.standing(q), 1)
 	form.Set("asked", "1")
@@ -144,7 +144,7 @@ func TestDeadLettersThatGoWithAQueue(t *testing.T) {
 	form := url.Values{"token": {s.ownToken()}, "vhost": {"/"}, "name": {"own"}, "queue": {fmt.Sprint(q.ID())}, "asked": {"0"}}
 	a := s.post("/queue/delete", form)
 	require.Equal(t, http.StatusBadRequest, a.status)
-	require.Contains(t, a.body, "has 1 messages and dead letters, more than the 0 that were to go")
+	require.Contains(t, a.body, "has 1 messages and dead letters, more than the 0 that may be deleted")
 	require.Len(t, s.standing(dead), 1)
 	form.Set("asked", "1")
 	form.Set("confirm", "1")

@@ -65,7 +65,7 @@ func (m *fakeMonitor) Shares(at []int64, out []forecast.Share) []forecast.Share 
 	return out
 }
 
-func (m *fakeMonitor) Ahead(until []int64, out []int64) []int64 {
+func (m *fakeMonitor) PendingBefore(until []int64, out []int64) []int64 {
 	for _, at := range until {
 		n := int64(0)
 		for _, d := range m.deadlines {

@@ -14,7 +14,7 @@
 // # What it assumes
 //
 // Served means handed to a consumer: what a consumer holds at its deadline does not expire.
-// Messages yet to come are behind all that wait now, so they change nothing, unless they have
+// Messages yet to come are behind all that wait now, so they make no difference unless they have
 // a higher priority. Consumers go on as they did in the last seconds. The package is pure: it
 // has no clock, lock or goroutine.
 package forecast

@@ -12,8 +12,8 @@ type Fate uint8
 // The fates.
 const (
 	Safe       Fate = iota // it is consumed in time
-	AtRisk                 // it will expire if consumers go on as they do; there is time left
-	WillExpire             // likewise, and most of the time is gone
+	AtRisk                 // it will expire if consumers carry on as they do; there is time left
+	WillExpire             // the same, and most of the time is gone
 	fates      = int(iota)
 )
 
@@ -25,14 +25,13 @@ const (
 	milliMicro = 1000
 )
 
-// Outlook is how many of the messages that were looked at have which fate, by their deadlines. Times are exact to a part in 64 of how far they
-// are away.
+// Outlook counts the messages of a forecast by fate and deadline. Times are exact to 1/64 of how far they are away.
 type Outlook struct {
 	At     deadline.Instant // when it was made
 	counts [fates][]int32
 }
 
-// NewOutlook is one without messages.
+// NewOutlook returns an outlook without messages.
 func NewOutlook(at deadline.Instant) *Outlook {
 	o := &Outlook{At: at}
 	for i := range o.counts {
@@ -44,18 +43,18 @@ func NewOutlook(at deadline.Instant) *Outlook {
 // Add adds n messages.
 func (o *Outlook) Add(due deadline.Instant, n int, f Fate) { o.counts[f][o.cell(due)] += int32(n) }
 
-// cell is that of a deadline.
+// cell returns the cell of a deadline.
 func (o *Outlook) cell(due deadline.Instant) int {
 	in := uint64(max(int64(due-o.At)/milliMicro, 0))
 	shift := max(bits.Len64(in)-cellBits-1, 0)
 	return min(shift<<cellBits+int(in>>shift), cells-1)
 }
 
-// Share is which part of the messages, 0 to 1, has a fate; the rest is safe.
+// Share is the part of the messages, 0 to 1, that has each fate; the rest is safe.
 type Share struct{ AtRisk, WillExpire float64 }
 
-// Shares appends the share of each span between two neighbours of the instants, which are in ascending order. A span in which nothing was
-// looked at has that of the span before: what is there has come since.
+// Shares appends the share of each span between two neighbouring instants, which are in ascending order. A span without messages in the
+// forecast gets the share of the span before: its messages have come since.
 func (o *Outlook) Shares(at []deadline.Instant, out []Share) []Share {
 	last := Share{}
 	for i := 1; i < len(at); i++ {

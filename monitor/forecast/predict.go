@@ -18,7 +18,7 @@ type Line struct {
 	Missed []bool
 }
 
-// Weight is how many messages a sample is for.
+// Weight is how many messages a sample stands for.
 func (l *Line) Weight(s *deadline.Sample) int { return max(min(l.Step, l.Ready-s.Ahead), 1) }
 
 // Prediction is what becomes of a Line.
@@ -29,12 +29,12 @@ type Prediction struct {
 	// deadline of the last.
 	First int
 	Last  deadline.Instant
-	// Drained is when the last message that is served will have been;
-	// 0: never at this rate.
+	// Drained is when the last message to be served will have been served; 0: never at
+	// this rate.
 	Drained deadline.Instant
 }
 
-// Predict walks the line. Counts of a sampled line are estimates: each sample is for
+// Predict walks the line. Counts of a sampled line are estimates: each sample stands for
 // the Step messages from it on.
 func Predict(l Line) Prediction {
 	p := Prediction{First: -1}

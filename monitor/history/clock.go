@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// clock never goes back. It follows the wall clock forward, after the machine has slept.
+// clock never goes back. It follows the wall clock forward after the machine has slept.
 type clock struct {
 	mu sync.Mutex
-	at time.Time // it goes on from here
+	at time.Time // the instant that it counts from
 }
 
 // jump is how far the wall clock must be ahead to be followed.

@@ -1,5 +1,5 @@
 // Package history remembers a day: how many messages waited, came, went and expired, how late, and
-// how many were forecast to expire, in all and for each queue.
+// how many were forecast to expire, in total and for each queue.
 //
 //	Source ─► sample, once a second ─┐
 //	                                 ├─► 1 s ring ─► 10 s ring ─► 1 min ring ─► Read, Handler
@@ -7,8 +7,8 @@
 //	                                                    └─► a file, every 5 min and at the end of Run
 //
 // A ring has a place for each interval. When ten seconds are over, they become one record of the
-// next ring, and six of those become a minute: counts are added up, and of the depth, the messages
-// that will expire and the lateness, the highest is kept. So a peak of one second can still be seen
+// next ring, and six of those become a minute: counts are added up, and the depth, the messages
+// that will expire and the lateness keep their highest values. So a peak of one second can still be seen
 // a day later.
 //
 // # Bounds
@@ -17,16 +17,16 @@
 // numbers up to 255 are exact, larger ones are within 0.4%, and a lateness is within 4%. A queue gets
 // rings when something first happens in it. At most 1,000 queues have them. When there are that many,
 // another queue takes the rings of one that was deleted, or else of the one in which nothing has
-// happened for the longest time, if that is an hour or more. If there is no such queue it has no
+// happened for the longest time, if that is an hour or more. Without such a queue it has no
 // history of its own, and counts only in that of all queues.
 //
 // Sampling takes at most a hundredth of one processor: if a sample takes longer than 10 ms, the next
-// one comes later, and what it counts is spread over the seconds since the last one.
+// one comes later, and its counts are spread over the seconds since the last one.
 //
 // # After a crash
 //
 // The file is replaced as a whole. A crash loses what came after it was last written, up to five
-// minutes, which then is a gap. A file that is damaged, of another version or more than a day old is
+// minutes, which leaves a gap. A file that is damaged, of another version or more than a day old is
 // ignored, and the log says so.
 //
 // # Left to others

@@ -14,8 +14,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// The file is the magic and then, compressed, a header in JSON on one line, the rings of all, and the rings of each queue in the order of the
-// header. gzip's checksum finds damage.
+// The file begins with the magic. After it, compressed, are a header in JSON on one line, the rings of all, and the rings of each queue in the
+// order of the header. gzip's checksum finds damage.
 const (
 	magic     = "CURFEWH1"
 	maxHeader = 4 << 20
@@ -48,9 +48,9 @@ func (h *History) load(now time.Time) {
 		f.Close()
 	}
 	if err != nil {
-		h.log.Warn("the history of the last day cannot be used: it begins again", zap.String("file", h.File), zap.Error(err))
+		h.log.Warn("the saved history of the last day cannot be used; the history begins again", zap.String("file", h.File), zap.Error(err))
 		clearRecords(h.total.data)
-		h.last, h.marks, h.places, h.unused = 0, marks{}, make(map[[2]string]*place), nil
+		h.last, h.marks, h.queues, h.unused = 0, marks{}, make(map[[2]string]*series), nil
 	}
 }
 
@@ -76,7 +76,7 @@ func (h *History) read(from io.Reader, now time.Time) error {
 	case age > int64(keep.Seconds()):
 		return fmt.Errorf("it ends %s ago", time.Duration(age)*time.Second)
 	case age < 0:
-		return fmt.Errorf("it ends %s from now", time.Duration(-age)*time.Second)
+		return fmt.Errorf("it ends %s in the future", time.Duration(-age)*time.Second)
 	case len(head.Queues) > maxQueues:
 		return fmt.Errorf("it has %d queues", len(head.Queues))
 	}
@@ -85,9 +85,9 @@ func (h *History) read(from io.Reader, now time.Time) error {
 	}
 	h.last = head.Last
 	for _, q := range head.Queues {
-		p := h.placeLocked(q.VHost, q.Name, head.Last)
-		p.active = q.Active
-		if _, err := io.ReadFull(in, p.data); err != nil {
+		s := h.addSeriesLocked(q.VHost, q.Name, head.Last)
+		s.active = q.Active
+		if _, err := io.ReadFull(in, s.data); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func (h *History) read(from io.Reader, now time.Time) error {
 	return nil
 }
 
-// save writes the file. What goes wrong is logged: the history goes on, and is written again later.
+// save writes the file. An error is logged, and the history is written again later.
 func (h *History) save() {
 	h.mu.Lock()
 	empty := h.last == 0
@@ -111,7 +111,7 @@ func (h *History) save() {
 		return
 	}
 	if err := h.write(); err != nil {
-		h.log.Warn("the history of the last day could not be saved; it is tried again in five minutes", zap.String("file", h.File), zap.Error(err))
+		h.log.Warn("the history of the last day could not be saved; retrying in five minutes", zap.String("file", h.File), zap.Error(err))
 	}
 }
 
@@ -130,7 +130,7 @@ func (h *History) write() error {
 }
 
 // pack writes the history as a file has it. The lock is held for one queue at a time, so that nobody waits for the compression; a queue
-// that goes meanwhile is saved as nothing.
+// that is dropped before its turn is saved empty.
 func (h *History) pack(to io.Writer) error {
 	if _, err := io.WriteString(to, magic); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (h *History) pack(to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	head, places, data := h.header()
+	head, all, data := h.header()
 	line, err := json.Marshal(head)
 	if err != nil {
 		return err
@@ -147,14 +147,14 @@ func (h *History) pack(to io.Writer) error {
 	if _, err := packed.Write(append(line, '\n')); err != nil {
 		return err
 	}
-	for _, p := range append([]*place{&h.total}, places...) {
+	for _, s := range append([]*series{&h.total}, all...) {
 		h.mu.Lock()
 		data = data[:queueLengths.bytes()]
-		if p == &h.total {
+		if s == &h.total {
 			data = data[:totalLengths.bytes()]
 		}
 		clearRecords(data)
-		copy(data, p.data)
+		copy(data, s.data)
 		h.mu.Unlock()
 		if _, err := packed.Write(data); err != nil {
 			return err
@@ -164,13 +164,13 @@ func (h *History) pack(to io.Writer) error {
 }
 
 // header describes what is to be saved. data is room for the rings of one.
-func (h *History) header() (head header, places []*place, data []byte) {
+func (h *History) header() (head header, all []*series, data []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	head = header{Last: h.last, Marks: append([]Mark{}, h.marks.list...)}
-	for _, p := range h.places {
-		head.Queues = append(head.Queues, queueHead{p.vhost, p.name, p.active})
-		places = append(places, p)
+	for _, s := range h.queues {
+		head.Queues = append(head.Queues, queueHead{s.vhost, s.name, s.active})
+		all = append(all, s)
 	}
-	return head, places, make([]byte, max(totalLengths.bytes(), queueLengths.bytes()))
+	return head, all, make([]byte, max(totalLengths.bytes(), queueLengths.bytes()))
 }

@@ -34,7 +34,7 @@ type Answer struct {
 // Point n begins at from + n × step, in Unix seconds. depth and will_expire are the most in that time; published, delivered, expired and late
 // count the messages of that time; lateness_p99_ms is how late 99 in 100 of the expired messages were, in its worst second. null is a point of
 // which nothing is known. Beside a RabbitMQ there is no published and no delivered. A mark's kind is started, alert, redis_lost, redis_back or
-// policy. The interval that has not ended is left out. An answer 400 has a wrong parameter, 404 a queue without a history.
+// policy. The interval that has not ended is left out. 400 means a wrong parameter, 404 a queue without a history.
 func (h *History) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -49,7 +49,7 @@ func (h *History) Handler() http.Handler {
 			refuse(w, http.StatusNotFound, "not_found", fmt.Sprintf("%d queues have a history, and this is not one of them", maxQueues))
 			return
 		case !got.Known:
-			refuse(w, http.StatusNotFound, "not_found", "nothing has happened in such a queue since Curfew started")
+			refuse(w, http.StatusNotFound, "not_found", "nothing has happened in a queue of that name since Curfew started")
 			return
 		}
 		_ = json.NewEncoder(w).Encode(h.answer(&got)) // it fails only if the client is gone
@@ -61,18 +61,18 @@ func refuse(w http.ResponseWriter, status int, kind, reason string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": kind, "reason": reason})
 }
 
-// request is what the query asks for.
+// request reads the query.
 func request(r *http.Request) (want Request, err error) {
 	q := r.URL.Query()
 	want = Request{VHost: q.Get("vhost"), Queue: q.Get("queue"), Span: time.Hour, Points: 0}
 	if text := q.Get("span"); text != "" {
 		if want.Span, err = time.ParseDuration(text); err != nil || want.Span < time.Minute || want.Span > keep {
-			return want, fmt.Errorf("span: %q is not allowed; it takes 1m to 24h, such as 6h", text)
+			return want, fmt.Errorf("span: %q is invalid: want 1m to 24h, such as 6h", text)
 		}
 	}
 	if text := q.Get("points"); text != "" {
 		if want.Points, err = strconv.Atoi(text); err != nil || want.Points < 1 || want.Points > totalLengths[2] {
-			return want, fmt.Errorf("points: %q is not allowed; it takes 1 to %d", text, totalLengths[2])
+			return want, fmt.Errorf("points: %q is invalid: want 1 to %d", text, totalLengths[2])
 		}
 	}
 	if want.Queue != "" && want.VHost == "" {

@@ -12,23 +12,23 @@ import (
 const (
 	// maxQueues is how many queues have a history of their own.
 	maxQueues = 1000
-	// idleBefore is how long nothing has happened in a queue before another may take its rings.
+	// idleBefore is how long nothing must have happened in a queue for another to take its rings.
 	idleBefore = time.Hour
 	// keep is how long a queue that is gone is remembered.
 	keep = 24 * time.Hour
-	// maxSpread is over how many seconds a sample that comes late is spread.
+	// maxSpread is the most seconds over which a late sample is spread.
 	maxSpread = 60
 )
 
 // Source is what is sampled. Its methods are called by one goroutine.
 type Source interface {
-	// Queues calls fn with each queue there is, and returns the totals of what clients published and what was delivered to them.
-	Queues(fn func(*Queue)) Totals
-	// State is asked for every few seconds. What is new in it becomes a mark.
+	// Queues calls fn with each queue, and returns how many messages clients published and how many were delivered to them, in total.
+	Queues(fn func(*Queue)) Stats
+	// State is called every few seconds. Whatever is new in it becomes a mark.
 	State() State
 }
 
-// Queue is a queue at a moment. The counts are since it was made; one that is lower than before has begun again.
+// Queue is a queue at a moment. Its counts are since it was made; a count that is lower than before has begun again.
 type Queue struct {
 	VHost, Name          string
 	Depth                int // messages, unacked ones among them
@@ -36,8 +36,8 @@ type Queue struct {
 	Published, Delivered uint64
 }
 
-// Totals are counts since the process began.
-type Totals struct{ Published, Delivered uint64 }
+// Stats are counts since the process began.
+type Stats struct{ Published, Delivered uint64 }
 
 // Options of a History. Source is required.
 type Options struct {
@@ -58,24 +58,24 @@ type History struct {
 
 	mu      sync.Mutex
 	last    int64 // the last second that was written, Unix; 0: none yet
-	total   place
-	places  map[[2]string]*place
-	unused  [][]byte // rings
-	full    bool     // a queue got no rings
-	idle    []*place // whose rings another queue may take
-	idleAt  int64    // when they were looked for
+	total   series
+	queues  map[[2]string]*series
+	unused  [][]byte  // rings that no queue has
+	full    bool      // a queue got no rings
+	idle    []*series // whose rings another queue may take
+	idleAt  int64     // when they were looked for
 	marks   marks
-	known   state   // the last State
+	known   state   // what the last State said
 	sampled []Queue // of one round; only sample uses it
 	run     bool    // something was sampled by this process
 }
 
-// New returns a history with what the file has of the last day.
+// New returns a history that begins with what the file has of the last day.
 func New(o Options) *History {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	h := &History{Options: o, log: o.Log.Named("history"), now: (&clock{at: time.Now()}).now, places: make(map[[2]string]*place)}
+	h := &History{Options: o, log: o.Log.Named("history"), now: (&clock{at: time.Now()}).now, queues: make(map[[2]string]*series)}
 	h.total.rings = rings{totalLengths, make([]byte, totalLengths.bytes())}
 	h.total.counting = true
 	clearRecords(h.total.data)
@@ -108,7 +108,7 @@ func (h *History) Run(ctx context.Context) error {
 			took := h.now().Sub(at)
 			next.Reset(max(h.now().Truncate(sampleEvery).Add(sampleEvery).Sub(h.now()), (sampleShare-1)*took))
 		case <-states.C:
-			h.look(h.Source.State(), h.now())
+			h.watch(h.Source.State(), h.now())
 		case <-saves.C:
 			h.save()
 		case <-ctx.Done():
@@ -117,7 +117,7 @@ func (h *History) Run(ctx context.Context) error {
 	}
 }
 
-// sample writes the seconds since the last sample.
+// sample takes a sample, and writes the seconds since the last one.
 func (h *History) sample(at time.Time) {
 	h.sampled = h.sampled[:0]
 	totals := h.Source.Queues(func(q *Queue) { h.sampled = append(h.sampled, *q) })
@@ -140,10 +140,10 @@ func (h *History) sample(at time.Time) {
 		h.run, spread = true, 1
 	}
 	h.total.write(second, since, spread)
-	for _, p := range h.places {
-		p.write(second, since, spread)
-		if p.seen != second && second-p.active > int64(keep.Seconds()) {
-			h.freeLocked(p)
+	for _, s := range h.queues {
+		s.write(second, since, spread)
+		if s.seen != second && second-s.active > int64(keep.Seconds()) {
+			h.freeLocked(s)
 		}
 	}
 	h.last = second
@@ -154,49 +154,50 @@ func (h *History) sample(at time.Time) {
 func (h *History) sampleLocked(q *Queue, second int64) {
 	h.total.depth += int64(q.Depth)
 	h.total.willExpire += int64(q.WillExpire)
-	p := h.places[[2]string{q.VHost, q.Name}]
-	if p == nil {
+	s := h.queues[[2]string{q.VHost, q.Name}]
+	if s == nil {
 		if q.Depth == 0 && q.Published == 0 && q.Delivered == 0 {
 			return
 		}
-		if p = h.placeLocked(q.VHost, q.Name, second); p == nil {
+		if s = h.addSeriesLocked(q.VHost, q.Name, second); s == nil {
 			return
 		}
 	}
-	p.seen = second
-	p.gather(q.Depth, q.WillExpire, q.Published, q.Delivered)
-	if p.busy() {
-		p.active = second
+	s.seen = second
+	s.gather(q.Depth, q.WillExpire, q.Published, q.Delivered)
+	if s.busy() {
+		s.active = second
 	}
 }
 
-// placeLocked gives a queue rings; nil: there are none left.
-func (h *History) placeLocked(vhost, name string, second int64) *place {
-	if len(h.places) >= maxQueues {
+// addSeriesLocked gives a queue a series; nil: there are no rings left.
+func (h *History) addSeriesLocked(vhost, name string, second int64) *series {
+	if len(h.queues) >= maxQueues {
 		h.full = true
-		if !h.takeLocked(second) {
+		if !h.evictLocked(second) {
 			return nil
 		}
 	}
-	p := &place{vhost: vhost, name: name, seen: second, active: second, rings: rings{queueLengths, h.ringsLocked()}}
-	p.counting = !h.full // otherwise its counts are of a time in which it had no rings
-	h.places[[2]string{vhost, name}] = p
-	return p
+	s := &series{vhost: vhost, name: name, seen: second, active: second, rings: rings{queueLengths, h.ringsLocked()}}
+	s.counting = !h.full // otherwise its counts are of a time in which it had no rings
+	h.queues[[2]string{vhost, name}] = s
+	return s
 }
 
-// takeEvery is how often queues that are idle are looked for, in seconds.
-const takeEvery = 10
+// evictEvery is how often idle queues are searched for, in seconds.
+const evictEvery = 10
 
-// takeLocked takes the rings of the queue that has been idle the longest, of those that are gone first. It is false if there is none.
-func (h *History) takeLocked(second int64) bool {
-	if len(h.idle) == 0 && second-h.idleAt >= takeEvery {
+// evictLocked frees the rings of a queue: of one that is gone if there is any, or else of the one that has been idle the longest, for
+// idleBefore at least. It is false if there is none.
+func (h *History) evictLocked(second int64) bool {
+	if len(h.idle) == 0 && second-h.idleAt >= evictEvery {
 		h.idleAt = second
-		for _, p := range h.places {
-			if p.gone(second) || second-p.active >= int64(idleBefore.Seconds()) {
-				h.idle = append(h.idle, p)
+		for _, s := range h.queues {
+			if s.gone(second) || second-s.active >= int64(idleBefore.Seconds()) {
+				h.idle = append(h.idle, s)
 			}
 		}
-		slices.SortFunc(h.idle, func(a, b *place) int { // the best is the last
+		slices.SortFunc(h.idle, func(a, b *series) int { // the best is the last
 			if gone := a.gone(second); gone != b.gone(second) {
 				if gone {
 					return 1
@@ -207,26 +208,26 @@ func (h *History) takeLocked(second int64) bool {
 		})
 	}
 	for len(h.idle) > 0 {
-		p := h.idle[len(h.idle)-1]
+		s := h.idle[len(h.idle)-1]
 		h.idle = h.idle[:len(h.idle)-1]
-		if h.places[[2]string{p.vhost, p.name}] == p && (p.gone(second) || second-p.active >= int64(idleBefore.Seconds())) {
-			h.freeLocked(p)
+		if h.queues[[2]string{s.vhost, s.name}] == s && (s.gone(second) || second-s.active >= int64(idleBefore.Seconds())) {
+			h.freeLocked(s)
 			return true
 		}
 	}
 	return false
 }
 
-func (h *History) freeLocked(p *place) {
-	delete(h.places, [2]string{p.vhost, p.name})
-	h.unused = append(h.unused, p.data)
-	p.data = nil
+func (h *History) freeLocked(s *series) {
+	delete(h.queues, [2]string{s.vhost, s.name})
+	h.unused = append(h.unused, s.data)
+	s.data = nil
 }
 
-// slab is for how many queues memory is taken at a time.
+// slab is the number of queues for which memory is allocated at a time.
 const slab = 25
 
-// ringsLocked are rings without a record.
+// ringsLocked returns rings without a record.
 func (h *History) ringsLocked() []byte {
 	size := queueLengths.bytes()
 	if len(h.unused) == 0 {

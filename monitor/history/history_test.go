@@ -24,11 +24,11 @@ import (
 // fake is a source with what a test puts in.
 type fake struct {
 	queues []Queue
-	totals Totals
+	totals Stats
 	state  State
 }
 
-func (f *fake) Queues(fn func(*Queue)) Totals {
+func (f *fake) Queues(fn func(*Queue)) Stats {
 	for i := range f.queues {
 		fn(&f.queues[i])
 	}
@@ -94,7 +94,7 @@ func TestADay(t *testing.T) {
 			depth = 5000 // a peak of one second
 		}
 		f.queues = []Queue{{VHost: "/", Name: "q", Depth: depth, WillExpire: 2, Published: uint64(3 * (n + 1)), Delivered: uint64(n + 1)}, {VHost: "/", Name: "idle"}}
-		f.totals = Totals{Published: uint64(3 * (n + 1)), Delivered: uint64(n + 1)}
+		f.totals = Stats{Published: uint64(3 * (n + 1)), Delivered: uint64(n + 1)}
 		h.Expired([]deadline.Expiry{expiry("q", 2*time.Millisecond, deadline.Eager), expiry("q", 3*time.Second, deadline.Requeued)})
 	})
 	h.now = func() time.Time { return from.Add(599 * time.Second) }
@@ -180,7 +180,7 @@ func TestLateSamplesAreSpread(t *testing.T) {
 }
 
 func TestLateness(t *testing.T) {
-	var p place
+	var p series
 	require.Zero(t, p.most())
 	for i := range 1000 {
 		late := 300 * time.Microsecond
@@ -193,7 +193,7 @@ func TestLateness(t *testing.T) {
 	require.Equal(t, 500*time.Microsecond, p.most())
 	require.EqualValues(t, 1001, p.expired)
 	require.EqualValues(t, 5, p.late)
-	p = place{}
+	p = series{}
 	p.expire(20 * time.Second)
 	require.Equal(t, 20*time.Second, p.most(), "no later than the worst")
 	p.expire(time.Minute)
@@ -238,7 +238,7 @@ func TestMemory(t *testing.T) {
 	sampled(h, start(), 130, func(n int) { f.traffic(h, n) })
 	names := int64(maxQueues * 48) // those and the queues are the broker's
 	took := inUse() - before - names - int64(cap(f.queues))*64
-	require.Len(t, h.places, maxQueues)
+	require.Len(t, h.queues, maxQueues)
 	t.Logf("%d queues: %.2f MiB", maxQueues, float64(took)/(1<<20))
 	require.Less(t, took, int64(16<<20))
 	runtime.KeepAlive(h)
@@ -268,7 +268,7 @@ func TestTooManyQueues(t *testing.T) {
 		f.queues[i].Depth = 1
 	}
 	h.sample(from)
-	require.Len(t, h.places, maxQueues)
+	require.Len(t, h.queues, maxQueues)
 	f.queues = append(f.queues, Queue{VHost: "/", Name: "one more", Depth: 7, Published: 500})
 	h.sample(from.Add(time.Second))
 	read := h.Read(Request{VHost: "/", Queue: "one more"})
@@ -280,42 +280,42 @@ func TestTooManyQueues(t *testing.T) {
 	f.queues[3].Depth = 0 // idle from now on
 	h.sample(from.Add(2 * time.Second))
 	h.sample(from.Add(time.Hour - time.Second))
-	require.Nil(t, h.places[[2]string{"/", "one more"}])
+	require.Nil(t, h.queues[[2]string{"/", "one more"}])
 	h.sample(from.Add(time.Hour + 20*time.Second))
-	require.NotNil(t, h.places[[2]string{"/", "one more"}])
-	require.Nil(t, h.places[[2]string{"/", "queue 00003"}])
-	p = h.places[[2]string{"/", "one more"}].read(0, h.last, h.last+1, h.last, nil)[0]
+	require.NotNil(t, h.queues[[2]string{"/", "one more"}])
+	require.Nil(t, h.queues[[2]string{"/", "queue 00003"}])
+	p = h.queues[[2]string{"/", "one more"}].read(0, h.last, h.last+1, h.last, nil)[0]
 	require.EqualValues(t, 7, p.Depth)
 	require.Zero(t, p.Published, "of a time in which it had no rings")
 
 	f.queues = append(f.queues[5:], Queue{VHost: "/", Name: "another", Depth: 1})
 	h.sample(from.Add(time.Hour + 30*time.Second))
-	require.Nil(t, h.places[[2]string{"/", "another"}], "the five may only be missing for a moment")
+	require.Nil(t, h.queues[[2]string{"/", "another"}], "the five may only be missing for a moment")
 	h.sample(from.Add(time.Hour + 200*time.Second))
-	require.NotNil(t, h.places[[2]string{"/", "another"}])
-	require.Len(t, h.places, maxQueues)
+	require.NotNil(t, h.queues[[2]string{"/", "another"}])
+	require.Len(t, h.queues, maxQueues)
 	f.queues = nil
 	h.sample(from.Add(time.Hour + 201*time.Second))
 	h.sample(from.Add(26 * time.Hour))
-	require.Empty(t, h.places, "after a day nobody remembers them")
+	require.Empty(t, h.queues, "after a day nobody remembers them")
 }
 
 func TestMarks(t *testing.T) {
 	h, _ := day(t, Options{Version: "1.2"})
 	at := start()
 	a := Alert{Key: "a", Text: "late", VHost: "/", Queue: "q", Since: at}
-	h.look(State{Schedule: "up", Firing: []Alert{a}}, at)
-	h.look(State{Schedule: "up", Firing: []Alert{a}}, at)
-	h.look(State{Schedule: "down", Since: at.Add(-time.Second)}, at)
+	h.watch(State{Schedule: "up", Firing: []Alert{a}}, at)
+	h.watch(State{Schedule: "up", Firing: []Alert{a}}, at)
+	h.watch(State{Schedule: "down", Since: at.Add(-time.Second)}, at)
 	require.Equal(t, at.Add(-time.Second).UnixMilli(), h.marks.list[len(h.marks.list)-1].At, "when it began")
-	h.look(State{Schedule: "rebuilding"}, at)
-	h.look(State{Schedule: "up"}, at)
-	h.look(State{}, at)
+	h.watch(State{Schedule: "rebuilding"}, at)
+	h.watch(State{Schedule: "up"}, at)
+	h.watch(State{}, at)
 	storm := State{}
 	for i := range 30 {
 		storm.Firing = append(storm.Firing, Alert{Key: fmt.Sprint(i), Text: fmt.Sprint(i), Since: at})
 	}
-	h.look(storm, at)
+	h.watch(storm, at)
 	var kinds []string
 	for _, m := range h.marks.list {
 		kinds = append(kinds, string(m.Kind)+" "+m.Text)
@@ -350,10 +350,10 @@ func TestRestart(t *testing.T) {
 	again, f := day(t, Options{File: file, Version: "2"})
 	require.Equal(t, h.last, again.last)
 	require.Equal(t, h.total.data, again.total.data)
-	require.Equal(t, h.places[[2]string{"/", "q"}].data, again.places[[2]string{"/", "q"}].data)
+	require.Equal(t, h.queues[[2]string{"/", "q"}].data, again.queues[[2]string{"/", "q"}].data)
 	f.queues = []Queue{{VHost: "/", Name: "q", Depth: 6, Published: 2}}
 	sampled(again, from.Add(10*time.Minute), 60, func(int) {})
-	minutes := again.places[[2]string{"/", "q"}].read(2, from.Unix()/60, from.Unix()/60+11, again.last, nil)
+	minutes := again.queues[[2]string{"/", "q"}].read(2, from.Unix()/60, from.Unix()/60+11, again.last, nil)
 	require.EqualValues(t, 5, minutes[1].Depth)
 	require.False(t, minutes[2].Known, "nobody was there")
 	require.EqualValues(t, 6, minutes[10].Depth)
@@ -394,7 +394,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		core, logs := observer.New(zap.WarnLevel)
 		again, f := day(t, Options{File: file, Log: zap.New(core)})
 		require.Equal(t, 1, logs.Len(), name)
-		require.Empty(t, again.places, name)
+		require.Empty(t, again.queues, name)
 		require.Zero(t, again.last, name)
 		f.queues = []Queue{{VHost: "/", Name: "q", Depth: 5}}
 		again.sample(start())

@@ -21,7 +21,7 @@ const (
 
 const (
 	maxMarks = 512
-	// marksAtOnce is how many alerts that begin together have a mark each.
+	// marksAtOnce is how many alerts that begin together get a mark each.
 	marksAtOnce = 8
 	scheduleUp  = "up"
 )
@@ -35,7 +35,7 @@ type Mark struct {
 	Queue string `json:"queue,omitempty"` // "": it is not about one queue
 }
 
-// State is what may become a mark.
+// State is what the source watches. Whatever is new in it becomes a mark.
 type State struct {
 	// Schedule is "up" while the schedule in Redis fires, anything else while it does not, and "" without a Redis.
 	Schedule string
@@ -43,7 +43,7 @@ type State struct {
 	Firing   []Alert
 }
 
-// Alert is one that fires.
+// Alert is an alert that fires.
 type Alert struct {
 	Key          string // the same for as long as it fires
 	Text         string
@@ -58,7 +58,7 @@ type state struct {
 	firing   map[string]bool
 }
 
-// marks are the last ones, in the order in which they were added.
+// marks are the last marks, in the order in which they were added.
 type marks struct{ list []Mark }
 
 func (m *marks) add(one Mark) {
@@ -80,8 +80,8 @@ func (h *History) add(one Mark) {
 	h.marks.add(one)
 }
 
-// look compares the state with the last one.
-func (h *History) look(now State, at time.Time) {
+// watch compares the state with the last one, and adds marks.
+func (h *History) watch(now State, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	was, since := h.known, at.UnixMilli()

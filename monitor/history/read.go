@@ -11,9 +11,9 @@ type Request struct {
 	VHost, Queue string
 	// Span is how far back to go: at most a day.
 	Span time.Duration
-	// Points is at most how many to return, by adding up neighbours; 0: all there are, at most 1,440. They begin at round times, unless it is one.
+	// Points is the most points to return, made by adding up neighbours; 0: all, at most 1,440. They begin at round times, unless it is 1.
 	Points int
-	// Partial returns the last one, too, if its time is not over.
+	// Partial includes the last point even if its time is not over.
 	Partial bool
 }
 
@@ -22,7 +22,7 @@ type Read struct {
 	// From is the beginning of the first point and Step the length of each, Unix seconds and seconds.
 	From, Step int64
 	Points     []Point
-	// Marks are those of the span, the earliest first: of a queue, those about it and those about no other.
+	// Marks are those of the span, the earliest first; for one queue, without those about other queues or virtual hosts.
 	Marks []Mark
 	// Known is false for a queue without a history of its own; Full says that this is because there are too many queues.
 	Known, Full bool
@@ -32,18 +32,18 @@ type Read struct {
 func (h *History) Read(r Request) (out Read) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := &h.total
+	s := &h.total
 	if r.VHost != "" || r.Queue != "" {
-		if p = h.places[[2]string{r.VHost, r.Queue}]; p == nil {
+		if s = h.queues[[2]string{r.VHost, r.Queue}]; s == nil {
 			out.Full = h.full
-			p = &place{}
+			s = &series{}
 		}
 	}
 	last := max(h.last, h.now().Unix()-maxSpread)
 	span := min(max(int64(r.Span.Seconds()), steps[1]), int64(keep.Seconds()))
 	level := 0
 	lengths := totalLengths
-	if p != &h.total {
+	if s != &h.total {
 		lengths = queueLengths
 	}
 	for level < len(steps)-1 && int64(lengths[level])*steps[level] < span {
@@ -52,9 +52,9 @@ func (h *History) Read(r Request) (out Read) {
 	step := steps[level]
 	to := (last + 1) / step
 	from := to - span/step
-	out.From, out.Step, out.Known = from*step, step, p.data != nil
+	out.From, out.Step, out.Known = from*step, step, s.data != nil
 	if out.Known {
-		out.Points = p.read(level, from, to, h.last, make([]Point, 0, to-from))
+		out.Points = s.read(level, from, to, h.last, make([]Point, 0, to-from))
 	}
 	out.merge(r.Points, r.Partial)
 	for _, m := range h.marks.list {
@@ -71,7 +71,7 @@ func (m *Mark) of(vhost, queue string) bool {
 	return queue == "" || (m.VHost == "" || m.VHost == vhost) && (m.Queue == "" || m.Queue == queue)
 }
 
-// merge adds up neighbours until there are at most most points.
+// merge adds up neighbours, so that there are at most as many points as most says.
 func (r *Read) merge(most int, partial bool) {
 	if most <= 0 || len(r.Points) <= most {
 		return
@@ -102,16 +102,16 @@ func (r *Read) merge(most int, partial bool) {
 func (h *History) Depths(vhost, queue string, minutes int) []int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := h.places[[2]string{vhost, queue}]
-	if p == nil {
+	s := h.queues[[2]string{vhost, queue}]
+	if s == nil {
 		return nil
 	}
 	const level = len(steps) - 1
 	share := steps[level] / steps[level-1]
 	to := (h.last + 1) / steps[level]
-	points := p.read(level, to-int64(minutes)+1, to, h.last, make([]Point, 0, minutes))
+	points := s.read(level, to-int64(minutes)+1, to, h.last, make([]Point, 0, minutes))
 	var present Point
-	for _, one := range p.read(level-1, to*share, (h.last+1)/steps[level-1], h.last, nil) {
+	for _, one := range s.read(level-1, to*share, (h.last+1)/steps[level-1], h.last, nil) {
 		present.add(&one)
 	}
 	depths := make([]int64, minutes)

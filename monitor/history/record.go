@@ -31,8 +31,8 @@ func (p *Point) add(o *Point) {
 	p.Lateness = max(p.Lateness, o.Lateness)
 }
 
-// recordBytes is a Point in a ring: six numbers of 12 bits, and the lateness in 8. A record whose first
-// byte is nothing is of no interval.
+// recordBytes is the size of a Point in a ring: six numbers of 12 bits, and the lateness in 8. A record whose
+// first byte is nothing stands for no interval.
 const (
 	recordBytes = 10
 	nothing     = 0xff
@@ -47,7 +47,7 @@ const (
 	latenessUnit     = 100 * time.Microsecond
 )
 
-// pack is n as a floating-point number with that many bits of mantissa, rounded, at most most.
+// pack returns n, or most if n is greater, as a floating-point number with that many bits of mantissa, rounded.
 func pack(n int64, mantissa int, most uint16) uint16 {
 	n = max(n, 0)
 	exponent := max(bits.Len64(uint64(n))-mantissa-1, 0)

@@ -13,7 +13,7 @@ var (
 
 func (l lengths) bytes() int { return (l[0] + l[1] + l[2]) * recordBytes }
 
-// rings are the rings of a queue, or of all, one behind the other. Interval n of a ring, counted from 1970, is at n modulo its length.
+// rings are the rings of a queue, or of all, one after the other. Interval n of a ring, counted from 1970, is at n modulo its length.
 type rings struct {
 	lengths
 	data []byte
@@ -49,7 +49,7 @@ func (r *rings) sum(level int, n int64) (sum Point) {
 	return sum
 }
 
-// skip writes that nothing is known of the seconds from one on, up to another. Intervals that have begun before keep what they have.
+// skip notes that nothing is known of the seconds from one up to another. Intervals that have begun before keep what they have.
 func (r *rings) skip(from, to int64) {
 	whole := steps[len(steps)-1]
 	for ; from < to && from%whole != 0; from++ {

@@ -1,5 +1,5 @@
-// Package printable makes text of strangers (names, message-ids, what a server says) fit to be shown, on a terminal and
-// on a page. It also writes durations for people.
+// Package printable makes text from strangers (names, message-ids, what a server says) safe to show on a terminal and on
+// a page. It also writes durations for people.
 package printable
 
 import (
@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text has an escape for each character of text that is not printable, so that nothing in it moves a cursor, sets a
-// title, hides, reverses or breaks a line. Characters of keep stay.
+// Text replaces each character of text that is not printable with an escape, so that nothing in it moves a cursor, sets a
+// title, hides, reverses or breaks a line. Characters in keep stay.
 func Text(text, keep string) string {
 	var b strings.Builder
 	for at, r := range text {

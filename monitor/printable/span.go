@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Span is a duration in its two largest units.
+// Span writes a duration in its two largest units.
 func Span(d time.Duration) string {
 	if d < 0 {
 		return "-" + Span(-d)

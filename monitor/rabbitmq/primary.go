@@ -216,8 +216,8 @@ func (p *Primary) Waiting() (pending int64, nextAt deadline.Instant) {
 	return pending, nextAt
 }
 
-// Ahead implements monitor.SelfScheduled.
-func (p *Primary) Ahead(until []deadline.Instant, out []int64) []int64 {
+// PendingBefore implements monitor.SelfScheduled.
+func (p *Primary) PendingBefore(until []deadline.Instant, out []int64) []int64 {
 	sum := make([]int64, len(until))
 	var one []int64
 	for _, k := range p.keepers() {

@@ -44,7 +44,7 @@ func TestBehindAMonitor(t *testing.T) {
 		require.Equal(t, monitor.ScheduleOfPrimary, h.Schedule)
 		require.Zero(t, h.Lag)
 		require.Empty(t, h.Reasons)
-		require.Equal(t, []int64{5, 5}, m.Ahead([]int64{1, 2}, nil))
+		require.Equal(t, []int64{5, 5}, m.PendingBefore([]int64{1, 2}, nil))
 		missed := m.RecentExpiries()
 		require.Len(t, missed, 1)
 		require.Equal(t, monitor.RecentExpiry{At: missed[0].At, VHost: "shop", Queue: "keep-a", Action: "dead_lettered", Path: "eager", Count: 1, WorstMillis: 3}, missed[0])

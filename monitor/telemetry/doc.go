@@ -1,5 +1,5 @@
 // Package telemetry sends Curfew's metrics, and a span for each expired message, to an
-// OpenTelemetry collector over OTLP/HTTP. It sends nothing unless it is asked to.
+// OpenTelemetry collector over OTLP/HTTP. It sends nothing unless it is configured to.
 //
 //	registry ──every minute──► Prometheus bridge ─► SDK ─► /v1/metrics
 //	expiry ─► Sampler ─► Expired ─► SDK, in batches ──────► /v1/traces
@@ -16,9 +16,9 @@
 // # Spans
 //
 // An expired message is a span "expire QUEUE" or "dead_letter QUEUE" of kind INTERNAL. The span
-// begins at the message's deadline. It ends when the message had left its queue and was where
-// it went, so its duration is the lateness. A message that somebody fired before its deadline
-// has a span without duration.
+// begins at the message's deadline. It ends when the message has left its queue and arrived where
+// it goes, so its duration is the lateness. A message that a user fired before its deadline has a
+// span without duration.
 //
 // The span is the first of a trace of its own. It has a link to the span in the message's header
 // traceparent, which is the publisher's: days may lie between the two, and the publisher's trace
@@ -30,7 +30,7 @@
 //
 // # Guarantees
 //
-// Expired never waits, and a message's way does not depend on the collector. While the collector
+// Expired never waits, and no message depends on the collector. While the collector
 // is away, or answers 429, 502, 503 or 504, the SDK tries a request again, with growing pauses,
 // for up to a minute. Any other refusal drops it. Nothing is kept over a restart. The metrics
 // curfew_otel_* count what was taken, dropped and failed.

@@ -51,12 +51,12 @@ type Exporter struct {
 	traces  *sdktrace.TracerProvider // nil: not sent
 	tracer  trace.Tracer
 	waiting atomic.Int64 // spans that are not sent yet
-	spans   counts
+	spans   counters
 }
 
 // New returns an exporter. It reads the variables that OpenTelemetry's SDK knows; a value that
-// the SDK cannot read is logged and ignored. It sets the SDK's logger and error handler, which
-// the process has one of. The error says that a metric of the exporter is registered already,
+// the SDK cannot read is logged and ignored. It sets the SDK's logger and error handler, of which
+// a process has one each. The error says that a metric of the exporter is registered already,
 // or what the SDK refuses.
 func New(o Options) (*Exporter, error) {
 	if o.Log == nil {
@@ -65,7 +65,7 @@ func New(o Options) (*Exporter, error) {
 	x := &Exporter{sampler: o.Sampler, log: o.Log.Named("otel")}
 	otel.SetLogger(zapr.NewLogger(x.log))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { x.log.Warn("OpenTelemetry", zap.Error(err)) }))
-	counts, err := newCounts(o.Registerer)
+	signals, err := newCounters(o.Registerer)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +78,10 @@ func New(o Options) (*Exporter, error) {
 		return nil, fmt.Errorf("telemetry: %w", err)
 	}
 	if o.Metrics {
-		err = x.openMetrics(about, o.Gatherer, counts("metrics"))
+		err = x.openMetrics(about, o.Gatherer, signals("metrics"))
 	}
 	if o.Spans {
-		err = errors.Join(err, x.openSpans(about, o.Version, counts("traces")))
+		err = errors.Join(err, x.openSpans(about, o.Version, signals("traces")))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("telemetry: %w", err)
@@ -89,23 +89,23 @@ func New(o Options) (*Exporter, error) {
 	return x, nil
 }
 
-func (x *Exporter) openMetrics(about *resource.Resource, from prometheus.Gatherer, counts counts) error {
+func (x *Exporter) openMetrics(about *resource.Resource, from prometheus.Gatherer, counted counters) error {
 	exporter, err := otlpmetrichttp.New(context.Background())
 	if err != nil {
 		return err
 	}
-	reader := sdkmetric.NewPeriodicReader(countedMetrics{exporter, counts},
+	reader := sdkmetric.NewPeriodicReader(countedMetrics{exporter, counted},
 		sdkmetric.WithProducer(prometheusbridge.NewMetricProducer(prometheusbridge.WithGatherer(from))))
 	x.metrics = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(about))
 	return nil
 }
 
-func (x *Exporter) openSpans(about *resource.Resource, version string, counts counts) error {
+func (x *Exporter) openSpans(about *resource.Resource, version string, counted counters) error {
 	exporter, err := otlptracehttp.New(context.Background())
 	if err != nil {
 		return err
 	}
-	x.spans = counts
+	x.spans = counted
 	x.traces = sdktrace.NewTracerProvider(
 		sdktrace.WithResource(about),
 		sdktrace.WithSampler(sdktrace.AlwaysSample()), // Expired has asked the Sampler
@@ -138,11 +138,11 @@ func (x *Exporter) Run(ctx context.Context) error {
 	return nil
 }
 
-// counts are the exporter's own metrics of one signal.
-type counts struct{ exported, dropped, failures prometheus.Counter }
+// counters are the exporter's own metrics of one signal.
+type counters struct{ exported, dropped, failures prometheus.Counter }
 
-// newCounts registers them for both signals. A nil Registerer keeps them private.
-func newCounts(r prometheus.Registerer) (of func(signal string) counts, err error) {
+// newCounters registers the counters of both signals. A nil Registerer keeps them private.
+func newCounters(r prometheus.Registerer) (of func(signal string) counters, err error) {
 	if r == nil {
 		r = prometheus.NewRegistry()
 	}
@@ -150,20 +150,20 @@ func newCounts(r prometheus.Registerer) (of func(signal string) counts, err erro
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"signal"})
 	}
 	exported := vector("curfew_otel_exported_total", "Spans, and metrics by name, that the OpenTelemetry collector has taken.")
-	dropped := vector("curfew_otel_dropped_total", "Those that it never got: too many waited, or it did not take them in time.")
+	dropped := vector("curfew_otel_dropped_total", "Spans, and metrics by name, that the OpenTelemetry collector never got: too many waited, or it did not take them in time.")
 	failures := vector("curfew_otel_failures_total", "Batches that the OpenTelemetry collector did not take in time.")
 	for _, c := range []prometheus.Collector{exported, dropped, failures} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("telemetry: register metric: %w", err)
 		}
 	}
-	return func(signal string) counts {
-		return counts{exported.WithLabelValues(signal), dropped.WithLabelValues(signal), failures.WithLabelValues(signal)}
+	return func(signal string) counters {
+		return counters{exported.WithLabelValues(signal), dropped.WithLabelValues(signal), failures.WithLabelValues(signal)}
 	}, nil
 }
 
 // sent counts a batch of n, and returns its error.
-func (c counts) sent(n int, err error) error {
+func (c counters) sent(n int, err error) error {
 	if err != nil {
 		c.failures.Inc()
 		c.dropped.Add(float64(n))
@@ -176,7 +176,7 @@ func (c counts) sent(n int, err error) error {
 // countedMetrics counts what an exporter of metrics sends.
 type countedMetrics struct {
 	sdkmetric.Exporter
-	counts
+	counters
 }
 
 func (c countedMetrics) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// maxTargets is how many of the queues that a message went to its span names.
+	// maxTargets is the most queues that a span names of those that its message went to.
 	maxTargets = 8
 )
 
 // Expired makes the spans of the expiries that the Sampler takes: it is a subscriber of a
 // deadline.Stream, with deadline.WithTrace. It keeps nothing that they refer to and does not
-// wait: what there is no room for is dropped and counted.
+// wait: spans for which there is no room are dropped and counted.
 func (x *Exporter) Expired(batch []deadline.Expiry) {
 	if x.traces == nil {
 		return
@@ -43,7 +43,7 @@ func (x *Exporter) span(e *deadline.Expiry) {
 		operation = "expire"
 	}
 	due, arrived := e.Wall()
-	begin := arrived.Add(-e.Lateness()) // its deadline, or earlier if somebody expired it by hand
+	begin := arrived.Add(-e.Lateness()) // its deadline, or earlier if a user expired it
 	options := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithTimestamp(begin.Time()), trace.WithAttributes(attributes(e, operation, due)...)}
 	if publisher.IsValid() {
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: publisher}))
@@ -72,7 +72,7 @@ func (c carrier) Set(string, string) {}
 // knows, and Curfew's own.
 func attributes(e *deadline.Expiry, operation string, due deadline.Instant) []attribute.KeyValue {
 	list := []attribute.KeyValue{
-		// In the spans of clients, all that speaks AMQP 0-9-1 is rabbitmq. So a search finds both.
+		// Clients call every AMQP 0-9-1 broker rabbitmq in their spans, so one search finds both.
 		attribute.String("messaging.system", "rabbitmq"),
 		attribute.String("messaging.operation.name", operation),
 		attribute.String("messaging.destination.name", text(e.Queue)),

@@ -3,9 +3,9 @@ package memstore
 import "curfew/broker/deadline"
 
 // Count appends for each of the instants how many shadows have their
-// deadline there or before. Those whose score is not their deadline count with all that
-// have come: they were claimed, or are held. It takes a step for each node of the tree
-// and a search for each instant, no look at every shadow.
+// deadline at or before it. Those whose score is not their deadline are in every count:
+// they were claimed, or are held. For each instant it takes a step for each node of the
+// tree and a search; it does not look at every shadow.
 func (s *Store) Count(until []deadline.Instant, out []int64) []int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,7 +20,7 @@ func (t *tree) upTo(until deadline.Instant) (n int) {
 	if t.length == 0 {
 		return 0
 	}
-	// The greatest shadow of that deadline: all that is before its page counts whole.
+	// The page of the greatest shadow with that deadline: all pages before it count whole.
 	at := t.find(deadline.Ref{Deadline: until, Queue: ^uint64(0), Seq: ^uint64(0)}, place{})
 	for _, before := range t.nodes[:at.node] {
 		n += before.count

@@ -25,8 +25,7 @@
 // so the garbage collector does not scan them, and are recycled, so a steady state
 // allocates nothing. The shadows that are leased or put off are few; each takes about 100
 // bytes, and memory that a burst needed is given back. If more than 16 million queues
-// have deadlines at a time, the shadows of further queues are kept with the moved ones,
-// too.
+// have deadlines at a time, the shadows of further queues are kept with the moved ones.
 //
 // Considered and dropped: a timing wheel, or a heap with unsorted buckets by time in front
 // of it. They insert faster when ten million random deadlines no longer fit the caches (a

@@ -5,7 +5,7 @@ import (
 	"curfew/scheduler"
 )
 
-// moved holds the shadows whose score is not their deadline: leased ones, mostly,
+// moved holds the shadows whose score is not their deadline: mostly leased ones,
 // which leave it within moments. They are in a heap by score and then in order of
 // shadow; an index finds them.
 type moved struct {
@@ -16,10 +16,10 @@ type moved struct {
 }
 
 const (
-	// movedKeep is how many there is always room for, once there were so many.
+	// movedKeep is the number of slots up to which room is never given back.
 	movedKeep = 1 << 12
-	// movedShrink is of how many one has to be left before room is given back: consumers
-	// may have held a multitude past its deadline, and few moves are not felt.
+	// movedShrink: room is given back when less than one slot in movedShrink is used.
+	// Consumers may have held very many past their deadlines, and few moves cost little.
 	movedShrink = 64
 )
 

@@ -11,7 +11,7 @@ type page struct {
 	base deadline.Instant // the earliest deadline the page can hold
 	n    int32
 	last int32           // where the last insertion was
-	key  [pageCap]uint64 // deadline less base, ascending; below it queueBits of place in names
+	key  [pageCap]uint64 // deadline minus base, ascending; the low queueBits are the queue's number
 	seq  [pageCap]uint64
 }
 
@@ -23,20 +23,20 @@ const (
 
 func (p *page) len() int { return int(p.n) }
 
-// at is a deadline less base.
+// at is a deadline minus base.
 func (p *page) at(i int) deadline.Instant { return deadline.Instant(p.key[i] >> queueBits) }
 
-// queue is a place in names.
+// queue is a queue's number in queueNumbers.
 func (p *page) queue(i int) uint32 { return uint32(p.key[i] & (1<<queueBits - 1)) }
 
 func (p *page) deadline(i int) deadline.Instant { return p.base + p.at(i) }
 
-func (p *page) shadow(i int, q *names) deadline.Ref {
+func (p *page) shadow(i int, q *queueNumbers) deadline.Ref {
 	return deadline.Ref{Deadline: p.deadline(i), Queue: q.id(p.queue(i)), Seq: p.seq[i]}
 }
 
 // search returns the place of s, or the one it would have.
-func (p *page) search(s deadline.Ref, q *names) (i int, found bool) {
+func (p *page) search(s deadline.Ref, q *queueNumbers) (i int, found bool) {
 	if s.Deadline < p.base {
 		return 0, false
 	}
@@ -56,8 +56,8 @@ func (p *page) search(s deadline.Ref, q *names) (i int, found bool) {
 	return lo, p.is(lo, s, q)
 }
 
-// placeOf is search for a shadow that mostly belongs behind the last insertion.
-func (p *page) placeOf(s deadline.Ref, q *names) (i int, found bool) {
+// placeOf is search for a shadow that usually belongs right after the last insertion.
+func (p *page) placeOf(s deadline.Ref, q *queueNumbers) (i int, found bool) {
 	i = int(p.last) + 1
 	if i <= p.len() && p.less(i-1, s, q) && (i == p.len() || p.deadline(i) > s.Deadline) {
 		return i, false
@@ -65,19 +65,19 @@ func (p *page) placeOf(s deadline.Ref, q *names) (i int, found bool) {
 	return p.search(s, q)
 }
 
-// less says that entry i comes before s.
-func (p *page) less(i int, s deadline.Ref, q *names) bool {
+// less reports whether entry i comes before s.
+func (p *page) less(i int, s deadline.Ref, q *queueNumbers) bool {
 	d := p.deadline(i)
 	return d < s.Deadline || d == s.Deadline && p.before(i, s, q)
 }
 
 // is reports whether entry i is s; there may be no entry i.
-func (p *page) is(i int, s deadline.Ref, q *names) bool {
+func (p *page) is(i int, s deadline.Ref, q *queueNumbers) bool {
 	return i < p.len() && p.deadline(i) == s.Deadline && p.seq[i] == s.Seq && q.id(p.queue(i)) == s.Queue
 }
 
 // before reports whether entry i, which has the deadline of s, comes before it.
-func (p *page) before(i int, s deadline.Ref, q *names) bool {
+func (p *page) before(i int, s deadline.Ref, q *queueNumbers) bool {
 	if id := q.id(p.queue(i)); id != s.Queue {
 		return id < s.Queue
 	}
@@ -159,8 +159,8 @@ func (p *page) moveTail(i int, to *page) {
 	p.n = int32(i)
 }
 
-// takes moves all entries of the page behind this one here, and empties it; false
-// when that would leave little room.
+// takes moves all entries of the page after this one here, and empties that page; false
+// if that would leave little room.
 func (p *page) takes(behind *page) bool {
 	if p.n+behind.n > pageCap*3/4 || !p.reaches(behind.deadline(behind.len()-1)) {
 		return false

@@ -9,8 +9,8 @@ import (
 // scanPage is how many waiting shadows one page of Scan has, at most.
 const scanPage = 4096
 
-// Scan names every shadow, each once, in pages that fn may change but not keep; fn
-// may call the store. One stored or removed meanwhile may or may not be among them.
+// Scan calls fn with every shadow, each once, in pages that fn may change but not keep; fn
+// may call the store. A shadow stored or removed during the scan may or may not be included.
 // It ends with fn's first error, or that of ctx.
 func (s *Store) Scan(ctx context.Context, fn func(page []deadline.Ref) error) error {
 	var page []deadline.Ref
@@ -29,8 +29,8 @@ func (s *Store) Scan(ctx context.Context, fn func(page []deadline.Ref) error) er
 	return nil
 }
 
-// scan appends what comes after a shadow in order, waiting or moved, up to the
-// shadow it returns. Going by the order of shadows, which no claim changes, it
+// scan appends the shadows that come after one in order, waiting or moved, up to the
+// shadow it returns. It goes by the order of shadows, which no claim changes, so it
 // misses none that moves to and fro.
 func (s *Store) scan(after deadline.Ref, page []deadline.Ref) (_ []deadline.Ref, last deadline.Ref, more bool) {
 	s.mu.Lock()

@@ -43,7 +43,7 @@ func (s *Store) Apply(_ context.Context, add, remove []deadline.Ref) error {
 		}
 	}
 	for len(remove) > 0 {
-		remove = remove[s.drop(remove):]
+		remove = remove[s.dropLocked(remove):]
 	}
 	return nil
 }
@@ -60,19 +60,19 @@ func (s *Store) Claim(_ context.Context, until deadline.Instant, max int, leaseU
 	defer s.mu.Unlock()
 	for left := max; left > 0; {
 		before := len(out)
-		if out = s.claimMoved(until, leaseUntil, out); len(out) == before {
-			out = s.claimWaiting(until, left, leaseUntil, out)
+		if out = s.claimMovedLocked(until, leaseUntil, out); len(out) == before {
+			out = s.claimWaitingLocked(until, left, leaseUntil, out)
 		}
 		if len(out) == before {
 			break
 		}
 		left -= len(out) - before
 	}
-	return out, s.next(), nil
+	return out, s.nextLocked(), nil
 }
 
-// claimMoved claims the first of those moved if it is due and before all that wait.
-func (s *Store) claimMoved(until, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
+// claimMovedLocked claims the first of those moved if it is due and before all that wait.
+func (s *Store) claimMovedLocked(until, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
 	first, ok := s.moved.first()
 	if !ok || first.At > until {
 		return out
@@ -84,8 +84,8 @@ func (s *Store) claimMoved(until, leaseUntil deadline.Instant, out []deadline.Re
 	return append(out, first.Ref)
 }
 
-// claimWaiting claims those that wait, as far as none of those moved comes between.
-func (s *Store) claimWaiting(until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
+// claimWaitingLocked claims those that wait, up to the first of those moved.
+func (s *Store) claimWaitingLocked(until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
 	if first, ok := s.moved.first(); ok && first.At <= until {
 		until, max = first.At, 1
 	}
@@ -97,8 +97,8 @@ func (s *Store) claimWaiting(until deadline.Instant, max int, leaseUntil deadlin
 	return out
 }
 
-// next is the lowest score, 0 when the store is empty.
-func (s *Store) next() (at deadline.Instant) {
+// nextLocked is the lowest score, 0 when the store is empty.
+func (s *Store) nextLocked() (at deadline.Instant) {
 	if head, ok := s.waiting.first(); ok {
 		at = head.Deadline
 	}
@@ -108,7 +108,8 @@ func (s *Store) next() (at deadline.Instant) {
 	return at
 }
 
-// First is the earliest deadline of the shadows whose score is their deadline; 0: there is none. What was claimed or put off is not among them.
+// First returns the earliest deadline of the shadows whose score is their deadline; 0 if there
+// are none. It leaves out shadows that were claimed or put off.
 func (s *Store) First() deadline.Instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +131,7 @@ func (s *Store) Settle(_ context.Context, done []deadline.Ref, later []scheduler
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range slices.Backward(done) { // what was claimed together is at the end of the heap, in order
-		s.drop(done[i : i+1])
+		s.dropLocked(done[i : i+1])
 	}
 	for _, l := range later {
 		if place, ok := s.moved.get(l.Ref); ok {
@@ -142,9 +143,9 @@ func (s *Store) Settle(_ context.Context, done []deadline.Ref, later []scheduler
 	return nil
 }
 
-// drop takes the first of some shadows out, if it is there, and with it as many of the
-// next as is no more work. It returns how many are done with.
-func (s *Store) drop(some []deadline.Ref) int {
+// dropLocked removes the first of some shadows, if it is stored, and those after it that cost
+// no more work. It returns how many it has dealt with.
+func (s *Store) dropLocked(some []deadline.Ref) int {
 	if place, ok := s.moved.get(some[0]); ok {
 		s.moved.remove(place)
 		return 1

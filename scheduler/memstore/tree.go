@@ -7,21 +7,20 @@ import (
 )
 
 // tree keeps shadows in order: a sorted list of nodes of pages of entries. Its depth
-// is fixed, which three levels make good for: 100 million entries take some 3000
-// nodes.
+// is fixed, and three levels are enough: 100 million entries take some 3000 nodes.
 //
-// Insertion splits a full page in halves. But where it comes right behind the page's
-// last insertion it splits there, and at the very end (or beginning) of a page begins
-// a new one beside it: deadlines that come in order, as those of a queue with one TTL
-// do, leave full pages behind.
+// Insertion splits a full page in half. But right after the page's last insertion it
+// splits there, and at the very end (or beginning) of a page it begins a new page next
+// to it: deadlines that come in order, as those of a queue with one TTL do, leave full
+// pages behind.
 type tree struct {
-	queues names
+	queues queueNumbers
 	nodes  []*node
 	lows   []deadline.Ref // nodes[i].low[0]
 	spare  []*page        // emptied pages for reuse, at most spareMax
 	length int
-	added  place // where the last insertion and removal were: the next is
-	gone   place // mostly there too
+	added  place // of the last insertion; the next is usually there, too
+	gone   place // of the last removal; likewise
 }
 
 const (
@@ -33,15 +32,15 @@ const (
 type node struct {
 	n     int
 	count int                   // entries of all pages
-	low   [nodeCap]deadline.Ref // no entry of pages[i] is less; no earlier page's is not
+	low   [nodeCap]deadline.Ref // no entry of pages[i] is less; every entry of an earlier page is
 	pages [nodeCap]*page
 }
 
-// place names a page.
+// place says where a page is.
 type place struct{ node, page int }
 
-// find returns the page a shadow is in, if it is in the tree. The very first page is
-// that of all that is less too.
+// find returns the page that a shadow is in, if it is in the tree, or would be in. For
+// shadows less than all others that is the very first page.
 func (t *tree) find(s deadline.Ref, hint place) place {
 	if t.holds(hint, s) {
 		return hint
@@ -51,7 +50,7 @@ func (t *tree) find(s deadline.Ref, hint place) place {
 	return place{i, lastNotAfter(n.low[:n.n], s)}
 }
 
-// holds says that find's answer would be this place, which may be none of the tree.
+// holds reports whether find would return this place, which the tree may no longer have.
 func (t *tree) holds(at place, s deadline.Ref) bool {
 	if at.node >= len(t.nodes) || at.page >= t.nodes[at.node].n {
 		return false
@@ -193,8 +192,8 @@ func (n *node) move(i int, to *node) {
 	n.n = i
 }
 
-// remove takes the first of some shadows out, and with it as many of the next as are
-// behind it. It returns how many; none when the first is not there.
+// remove takes out the first of some shadows, and as many of the next as directly follow
+// it in its page. It returns how many; 0 if the first is not in the tree.
 func (t *tree) remove(some []deadline.Ref) (n int) {
 	if t.length == 0 {
 		return 0
@@ -239,8 +238,8 @@ func (t *tree) cut(at place, from, to int) {
 	}
 }
 
-// join merges a page that became small with one beside it in its node, unless the
-// result would soon have to be split again.
+// join merges a page that became small with a neighbour in its node, unless the result
+// would soon have to be split again.
 func (t *tree) join(at place) {
 	n := t.nodes[at.node]
 	if at.page+1 < n.n && n.pages[at.page].takes(n.pages[at.page+1]) {
@@ -250,7 +249,7 @@ func (t *tree) join(at place) {
 	}
 }
 
-// dropPage takes an empty page out, and its node if it was the last there.
+// dropPage takes out an empty page, and its node if that has no other.
 func (t *tree) dropPage(at place) {
 	n := t.nodes[at.node]
 	if len(t.spare) < spareMax {
@@ -270,7 +269,7 @@ func (t *tree) dropPage(at place) {
 	}
 }
 
-// joinNode merges a node that became small with one beside it, as join does pages.
+// joinNode merges a node that became small with a neighbour, as join does pages.
 func (t *tree) joinNode(i int) {
 	for _, left := range []int{i, i - 1} {
 		if left < 0 || left+1 == len(t.nodes) || t.nodes[left].n+t.nodes[left+1].n > nodeCap*3/4 {

@@ -59,7 +59,7 @@ func (t *tree) check() error {
 	return t.queues.check(entries)
 }
 
-func (q *names) check(entries map[uint32]int) error {
+func (q *queueNumbers) check(entries map[uint32]int) error {
 	if len(q.number) != len(entries) || len(q.number)+len(q.free) != len(q.slots) {
 		return fmt.Errorf("%d queues known, %d have entries, %d free, %d slots", len(q.number), len(entries), len(q.free), len(q.slots))
 	}
@@ -304,7 +304,7 @@ func TestMoreQueuesThanNumbers(t *testing.T) {
 	ctx, s := context.Background(), New()
 	all := []deadline.Ref{{Deadline: 3, Queue: 1, Seq: 1}, {Deadline: 2, Queue: 2, Seq: 1}, {Deadline: 1, Queue: 3, Seq: 1}, {Deadline: 4, Queue: 1, Seq: 2}}
 	require.NoError(t, s.Apply(ctx, all[:2], nil))
-	slots := make([]name, maxNames) // all given
+	slots := make([]queueNumber, maxNumbers) // all given
 	copy(slots, s.waiting.queues.slots)
 	s.waiting.queues.slots = slots
 	require.NoError(t, s.Apply(ctx, all[2:], nil))

@@ -14,7 +14,7 @@ import (
 	"curfew/scheduler"
 )
 
-// Check looks at the server and its settings. It needs INFO and TIME; without
+// Check inspects the server and its settings. It needs INFO and TIME; without
 // CONFIG GET it may not know the persistence.
 func (s *Store) Check(ctx context.Context) (scheduler.Status, error) {
 	cluster, ok := s.client.(*redis.ClusterClient)
@@ -97,7 +97,7 @@ func warn(s scheduler.Status) (warnings []string) {
 	return warnings
 }
 
-// tooOld says that a server lacks ZRANGE BYSCORE, which came with 6.2.
+// tooOld reports whether a server lacks ZRANGE BYSCORE, which came with 6.2.
 func tooOld(version string) bool {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -106,7 +106,7 @@ func tooOld(version string) bool {
 	return err == nil && (m < 6 || m == 6 && n < 2)
 }
 
-// worst returns the status with most warnings, with those of all others and the
+// worst returns the status with the most warnings, and adds those of all others and the
 // greatest skew.
 func worst(all []scheduler.Status) (status scheduler.Status) {
 	for _, s := range all {

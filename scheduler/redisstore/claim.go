@@ -23,12 +23,12 @@ const scriptMax = 1000
 //	ARGV[1] until: the highest score that is due; ARGV[2] how many at most
 //	ARGV[3] the score that ends the lease; ARGV[4] the epoch's member, or ""
 //	result  {lowest score afterwards or "", the claimed members joined};
-//	        the error EPOCH when that member is not there
+//	        the error EPOCH when the epoch's member is missing
 //
 // Members of another length than ours are removed on the way, so the joined text
-// can be cut without separators. ZREM of a member nobody has comes first because a
-// full Redis refuses ZADD, though it only changes scores here, unless the script
-// has written before. Lua's unpack ends at some 8000 values; so there are chunks.
+// can be cut without separators. ZREM of a member that never exists comes first: a full
+// Redis refuses ZADD, though it only changes scores here, unless the script has written
+// before. Lua's unpack takes at most some 8000 values, so there are chunks.
 var claimScript = redis.NewScript(fmt.Sprintf(`
 if ARGV[4] ~= '' and not redis.call('ZSCORE', KEYS[1], ARGV[4]) then
 	return redis.error_reply('EPOCH another one, or none')
@@ -59,7 +59,7 @@ return {lowest[2] or '', table.concat(ours)}
 
 // Claim implements scheduler.Store. It asks all shards at once, each for its share
 // of max, and again those that have more due. After Begin its error wraps errEpoch
-// once a shard is not the one begun.
+// once a shard is no longer the one that was begun.
 func (s *Store) Claim(ctx context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error) {
 	if leaseUntil <= until {
 		return out, 0, fmt.Errorf("redisstore: claim until %d with a lease that ends at %d", until, leaseUntil)
@@ -70,7 +70,7 @@ func (s *Store) Claim(ctx context.Context, until deadline.Instant, max int, leas
 	}
 	epoch, _ := s.begun()
 	c := claim{store: s, until: until, lease: string(lease), epoch: epoch, left: max, out: out, next: make([]deadline.Instant, len(s.due))}
-	ask := make([]int, len(s.due)) // from another shard each time, so that none is always the last
+	ask := make([]int, len(s.due)) // beginning with another shard each time, so that none is always the last
 	for i, turn := 0, int(s.turn.Add(1)); i < len(ask); i++ {
 		ask[i] = (turn + i) % len(ask)
 	}
@@ -109,14 +109,14 @@ func (c *claim) round(ctx context.Context, ask []int) error {
 	})
 	for i, reply := range replies {
 		if reply != nil {
-			err = cmp.Or(err, c.take(ask[i], reply))
+			err = cmp.Or(err, c.read(ask[i], reply))
 		}
 	}
 	return err
 }
 
-// take reads what a shard answered.
-func (c *claim) take(shard int, reply []string) (err error) {
+// read reads what a shard answered.
+func (c *claim) read(shard int, reply []string) (err error) {
 	lowest, members := reply[0], reply[1]
 	if c.next[shard], err = parseScore(lowest); err != nil {
 		return err
@@ -155,8 +155,8 @@ func (c *claim) earliest() (at deadline.Instant) {
 	return at
 }
 
-// parseScore reads a score as Redis writes it, in µs rounded up: from then on it is
-// due. 0 stands for none, and for the infinite one of the epoch's member.
+// parseScore reads a score as Redis writes it, and rounds it up to µs: from then on the
+// shadow is due. 0 stands for no score, and for the infinite one of the epoch's member.
 func parseScore(text string) (deadline.Instant, error) {
 	if text == "" || text == "inf" {
 		return 0, nil

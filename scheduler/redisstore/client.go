@@ -11,10 +11,11 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// settings hold where the URL names no others. A schedule that does not answer
-// within a second or two is away, and the caller has another. All that is sent is
-// pipelined, so one pool serves. What not every kind of URL can say is below:
-// a dial is tried once per attempt, and the caller's context ends every call.
+// settings are used unless the URL has others. A schedule that does not answer
+// within a second or two counts as away, and the caller has another. Everything sent
+// is pipelined, so one pool is enough. Two more settings, which not every kind of URL
+// can have, are made below: a dial is tried once per attempt, and the caller's context
+// ends every call.
 var settings = map[string]string{
 	"dial_timeout":       "2s",
 	"read_timeout":       "1s",
@@ -24,7 +25,7 @@ var settings = map[string]string{
 	"pipeline_pool_size": "-1",
 }
 
-// errURL stands for the parser's error, which quotes what it could not parse.
+// errURL replaces the parser's error, which quotes what it could not parse.
 var errURL = errors.New("cannot be parsed; characters such as # / ? @ in a password must be percent-encoded")
 
 // NewClient makes a client of the Redis at a URL as Options.URL has it. It does not connect. Errors hold no password.
@@ -43,7 +44,7 @@ func NewClient(text string) (redis.UniversalClient, error) {
 	return client, err
 }
 
-// mayQuoteSecret says that an error may repeat a part of a password: it quotes the
+// mayQuoteSecret reports whether an error may repeat a part of a password: it quotes the
 // URL, or a separator in the password made the rest of it look like a path or query.
 func mayQuoteSecret(rest string, err error) bool {
 	_, quotes := errors.AsType[*url.Error](err)
@@ -155,15 +156,15 @@ func newFailoverClient(text string) (redis.UniversalClient, error) {
 		return nil, err
 	}
 	if o.MasterName == "" {
-		return nil, errors.New("of Sentinel needs ?master_name=")
+		return nil, errors.New("with Sentinel, ?master_name= is required")
 	}
 	o.DialerRetries, o.ContextTimeoutEnabled = 1, true
 	return redis.NewFailoverClient(o), nil
 }
 
-// noNotices keeps go-redis from asking each connection for Redis Enterprise's
-// maintenance notices, which other servers answer with an error that their
-// operators then see counted. It does not ask through Sentinel.
+// noNotices keeps go-redis from requesting Redis Enterprise's maintenance notices on
+// each connection. Other servers answer that with an error, which their operators then
+// see counted. Through Sentinel go-redis does not request them.
 func noNotices() *maintnotifications.Config {
 	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }

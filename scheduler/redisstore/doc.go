@@ -18,8 +18,8 @@
 // names without it. The two share only the owner, so that an instance is one process,
 // whichever version it runs; Begin drops what the older version left.
 //
-// The text form sorts as shadows do, so equal scores are claimed in order of deadline,
-// queue and seq. A queue is in one shard, always the same, so its order holds; a
+// The text form sorts as shadows do, so shadows with equal scores are claimed in order of
+// deadline, queue and seq. A queue is in one shard, always the same, so its order holds; a
 // script touches one key, so all work in a cluster. One member of each set is
 // never claimed: "epoch|<random>" with an infinite score. ZCARD counts it, Len does not.
 //
@@ -41,7 +41,7 @@
 //
 // Begin takes the ownership, which Refresh and Epoch renew, and writes a new epoch to
 // each shard. A second process with the same instance name is refused (ErrOwned)
-// until the first has given the ownership back by Close, or was silent for OwnerLease.
+// until the first has given the ownership back by Close, or has been silent for OwnerLease.
 // The epoch's mark is in the sorted set itself, so that it is lost with the set, however
 // that happens; each claim looks for it. Epoch also compares the server's run id, which changes with
 // a restart and a failover even where the mark survived and the last second of writes
@@ -49,10 +49,9 @@
 //
 // # Registry
 //
-// Each instance beats in one registry, and may look which others do, count what is due
-// in the schedule of one that does not, and name the queues. Looking changes nothing
-// in another's schedule: what is due there stays, for its instance to fire when it is
-// back. The caller decides how long a silence is too long: a heartbeat is a value that
+// Each instance beats in one registry. It may list the others, count what is due in the
+// schedule of one that no longer beats, and name the queues. None of this changes another's
+// schedule: what is due there stays, for its instance to fire when it is back. The caller decides how long a silence is too long: a heartbeat is a value that
 // changes, so no clocks need to be compared. Close takes the instance off the registry;
 // one that is gone for good is taken off by Forget, or by an operator:
 //
@@ -80,8 +79,8 @@
 //
 // Without UNLINK, what an older Curfew left stays. Without INFO, Check does not work, and a
 // restart after which the marks are still there is not noticed. Without CONFIG GET, the
-// persistence may be unknown. Without the commands for hashes, no instance watches another. Cluster needs
-// +cluster|slots +cluster|shards +command besides.
+// persistence may be unknown. Without the commands for hashes, no instance watches another. Cluster also
+// needs +cluster|slots +cluster|shards +command.
 //
 // # Left to others
 //

@@ -21,8 +21,7 @@ func (s *Store) errOwned(holder string) error {
 		ErrOwned, holder, s.instance)
 }
 
-// explain says what was done, and what an operator can do about the errors that
-// need one.
+// explain adds to an error what was done and, where an operator is needed, what to do.
 func explain(operation, key string, err error) error {
 	switch {
 	case err == nil:
@@ -41,7 +40,7 @@ func explain(operation, key string, err error) error {
 	return fmt.Errorf("redisstore: %s: %w", operation, err)
 }
 
-// explainType is explain for a key that is to hold something else than a sorted set.
+// explainType is explain for a key that should hold something other than a sorted set.
 func explainType(operation, key, want string, err error) error {
 	if redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return fmt.Errorf("redisstore: %s: key %s is not a %s: delete it: %w", operation, key, want, err)
@@ -49,11 +48,11 @@ func explainType(operation, key, want string, err error) error {
 	return explain(operation, key, err)
 }
 
-// inScript says that a command in a script was denied, which has no code of its own.
+// inScript reports whether a command in a script was denied, which has no code of its own.
 func inScript(err error) bool { return strings.Contains(err.Error(), "user executing the script") }
 
-// isReply tells an error the server answered with, for one command, from a failure
-// to reach it.
+// isReply reports whether err is the server's answer to a command, and not a failure to
+// reach it.
 func isReply(err error) bool {
 	_, ok := errors.AsType[redis.Error](err)
 	return ok

@@ -78,12 +78,12 @@ func newStore(client redis.UniversalClient, o Options) *Store {
 // dueKey names the sorted set of a shard. The 2 is the format's.
 func dueKey(instance string, shard int) string { return oldDueKey(instance, shard) + ":2" }
 
-// oldDueKey is where a Curfew kept it that counted in ms.
+// oldDueKey names the sorted set of a shard as an older Curfew did, which counted in ms.
 func oldDueKey(instance string, shard int) string {
 	return fmt.Sprintf("{curfew:%s:%d}:due", instance, shard)
 }
 
-// ownerName is unique to this Store and says to an operator where it runs.
+// ownerName is unique to this Store and tells an operator where it runs.
 func ownerName() string {
 	host, err := os.Hostname()
 	if err != nil {

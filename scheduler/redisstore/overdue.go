@@ -25,7 +25,7 @@ const (
 //
 //	KEYS[1] the shard's sorted set
 //	ARGV[1] how many due members to tell apart
-//	result  {the server's time in µs, members but for the epoch's, those due,
+//	result  {the server's time in µs, members without the epoch's, those due,
 //	        the earliest deadline of those told apart or "", queue, count, queue,
 //	        count...}
 var overdueScript = redis.NewScript(fmt.Sprintf(`
@@ -74,7 +74,7 @@ func (s *Store) CountOverdue(ctx context.Context, p scheduler.Peer) (scheduler.O
 	return m, theirs.name(ctx, m.Queues)
 }
 
-// add takes in what a shard answered. A queue is in one shard.
+// add adds what a shard answered. A queue is in one shard only.
 func add(m *scheduler.Overdue, reply []string) error {
 	var n [3]int64
 	for i := range n {
@@ -94,7 +94,7 @@ func add(m *scheduler.Overdue, reply []string) error {
 	for pair := range slices.Chunk(reply[4:], 2) {
 		queue, errQueue := strconv.ParseUint(pair[0], 16, 64)
 		count, errCount := strconv.ParseInt(pair[1], 10, 64)
-		if errQueue == nil && errCount == nil { // otherwise it is not a shadow's
+		if errQueue == nil && errCount == nil { // or else it is not of a shadow
 			m.Queues = append(m.Queues, scheduler.QueueCount{QueueName: scheduler.QueueName{Queue: queue}, Count: count})
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// OwnerLease is how long an owner that calls neither Refresh nor Epoch any more keeps
-// others out. One of them is to be called every scheduler.RefreshEvery.
+// OwnerLease is how long an owner keeps others out after its last call of Refresh or Epoch.
+// One of them must be called every scheduler.RefreshEvery.
 const (
 	OwnerLease = 10 * time.Second
 )
@@ -18,7 +18,7 @@ const (
 // infinite, so that no claim takes it.
 const epochPrefix = "epoch|"
 
-// ownScript takes or renews the ownership. A full Redis lets it be renewed.
+// ownScript takes or renews the ownership. Even a full Redis renews it.
 //
 //	KEYS[1] the owner's key, or a watcher's
 //	ARGV[1] who asks; ARGV[2] the lease in ms
@@ -47,7 +47,7 @@ return 1
 `)
 
 // runID is the part of a script that finds out which server process runs it. A
-// user may be denied INFO; then it is "", always.
+// user may be denied INFO; then it is always "".
 const runID = `
 local info = redis.pcall('INFO', 'server')
 local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
@@ -75,15 +75,15 @@ var epochScript = redis.NewScript(runID + `
 return {redis.call('ZSCORE', KEYS[1], ARGV[1]) and '1' or '0', run}
 `)
 
-// Begin takes the schedule into possession and starts a new epoch in each shard,
-// ahead of a rebuild. What is stored stays. The error wraps ErrOwned when another
-// process owns the schedule; one that was killed does so for OwnerLease.
+// Begin takes ownership of the schedule and starts a new epoch in each shard, ahead of a
+// rebuild. Stored shadows stay. The error wraps ErrOwned when another process owns the
+// schedule; a process that was killed owns it for OwnerLease.
 func (s *Store) Begin(ctx context.Context) error {
 	if err := s.Refresh(ctx); err != nil {
 		return err
 	}
 	epoch, all := epochPrefix+rand.Text(), s.allShards()
-	s.setBegun("", nil) // claims meanwhile would miss the old one
+	s.setBegun("", nil) // or claims would miss the old one during the change
 	replies, err := s.run(ctx, "begin", beginScript, all, func(int) []any { return []any{epoch} })
 	if err != nil {
 		return err
@@ -97,8 +97,8 @@ func (s *Store) Begin(ctx context.Context) error {
 	return nil
 }
 
-// dropOld removes what an older Curfew left that counted in ms, as far as Redis lets
-// it. It was this instance's, which has one owner.
+// dropOld removes what an older Curfew, which counted in ms, left for this instance, as
+// far as Redis lets it. An instance has one owner, so nobody else uses it.
 func (s *Store) dropOld(ctx context.Context) {
 	pipe := s.client.Pipeline()
 	for shard := range s.due {

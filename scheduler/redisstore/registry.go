@@ -16,14 +16,14 @@ import (
 const (
 	// maxPeers is the most instances the registry may name for Peers to read it.
 	maxPeers = 256
-	// maxShards is the most shards that are believed of a peer.
+	// maxShards is the most shards that an entry may have.
 	maxShards = 1024
 	// maxEntry is how long an entry may be, in bytes.
 	maxEntry = 512
-	// watchMillis is for how long Watch makes its caller the one that watches.
+	// watchMillis is how long a caller of Watch has the turn.
 	watchMillis = 30_000
 
-	oldRegistryKey = "{curfew:instances}" // of instances that count in ms
+	oldRegistryKey = "{curfew:instances}" // of older instances, which count in ms
 	registryKey    = oldRegistryKey + ":2"
 )
 
@@ -47,8 +47,8 @@ func validInstance(name string) bool {
 	return name != "" && len(name) <= 255 && utf8.ValidString(name) && !strings.ContainsAny(name, "{}")
 }
 
-// beatScript notes a heartbeat. The field is removed first because a full Redis
-// refuses HSET, even of what is there, unless the script has written before.
+// beatScript records a heartbeat. The field is removed first because a full Redis
+// refuses HSET, even of an existing field, unless the script has written before.
 //
 //	KEYS[1] the registry
 //	ARGV[1] the instance; ARGV[2] its shards, a bar, and its owner
@@ -61,8 +61,8 @@ redis.call('HSET', KEYS[1], ARGV[1], at .. '|' .. ARGV[2])
 return 1
 `)
 
-// leaveScript removes an instance from the registry, if the process that says so was
-// the last to write it.
+// leaveScript removes an instance from the registry, if the process that runs it was
+// the last to write the entry.
 //
 //	KEYS[1] the registry
 //	ARGV[1] the instance; ARGV[2] the owner
@@ -75,7 +75,7 @@ end
 return 1
 `)
 
-// peersScript reads the registry if it is not larger than anybody needs.
+// peersScript reads the registry, unless it is larger than anybody needs.
 //
 //	KEYS[1] the registry
 //	ARGV[1] how many instances at most
@@ -99,8 +99,8 @@ end
 return 1
 `)
 
-// Beat says to other instances that this one lives. It is due every scheduler.RefreshEvery;
-// Close says that this one left.
+// Beat tells other instances that this one is alive. It is due every scheduler.RefreshEvery;
+// Close tells them that this one has left.
 func (s *Store) Beat(ctx context.Context) error {
 	s.beaten.Store(true)
 	entry := fmt.Sprintf("%d|%s", len(s.due), s.owner)
@@ -115,12 +115,12 @@ func (s *Store) leave(ctx context.Context) {
 	}
 }
 
-// Peers names the other instances, in order. What makes no sense in the registry is
-// left out; more than maxPeers in it are an error.
+// Peers returns the other instances, in order of their names. It leaves out entries that
+// make no sense; a registry with more than maxPeers is an error.
 func (s *Store) Peers(ctx context.Context) ([]scheduler.Peer, error) {
 	entries, err := peersScript.Run(ctx, s.client, []string{registryKey}, maxPeers).StringSlice()
 	if redis.HasErrorPrefix(err, "CROWD") {
-		return nil, fmt.Errorf("redisstore: peers: key %s names more than %d instances: delete it, those that live come back within seconds",
+		return nil, fmt.Errorf("redisstore: peers: key %s names more than %d instances: delete it; instances that are alive come back within seconds",
 			registryKey, maxPeers)
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Store) Peers(ctx context.Context) ([]scheduler.Peer, error) {
 }
 
 // Watch reports whether it is this instance's turn to speak for p, which is silent. One
-// instance has the turn until it has not asked for half a minute. With a full Redis every
+// instance keeps the turn until half a minute after its last call. With a full Redis every
 // instance has it.
 func (s *Store) Watch(ctx context.Context, p scheduler.Peer) (mine bool, err error) {
 	key := fmt.Sprintf("{curfew:%s:0}:watcher", p.Name)

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// run runs a script on shards in one round trip and returns the strings each
-// replied with, nil where it failed, beside the first error. A server that does
+// run runs a script on shards in one round trip. It returns the strings that each replied
+// with, nil where it failed, and the first error. A server that does
 // not know the script, as after a restart or SCRIPT FLUSH, is sent its source.
 func (s *Store) run(ctx context.Context, operation string, script *redis.Script, shards []int, args func(i int) []any) ([][]string, error) {
 	pipe := s.client.Pipeline()
@@ -37,14 +37,14 @@ func (s *Store) run(ctx context.Context, operation string, script *redis.Script,
 	return replies, first
 }
 
-// alien is a member that is no shadow of its shard: written by somebody else, or
-// when there was another number of shards.
+// alien is a member that is not a shadow of its shard: somebody else wrote it, or it was
+// written with another number of shards.
 type alien struct {
 	shard  int
 	member string
 }
 
-// discard removes aliens, as far as Redis lets it: they come up again otherwise.
+// discard removes aliens, as far as Redis lets it. Those that stay come up again.
 func (s *Store) discard(ctx context.Context, aliens []alien) {
 	if len(aliens) == 0 {
 		return

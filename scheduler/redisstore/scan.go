@@ -8,9 +8,9 @@ import (
 	"curfew/scheduler"
 )
 
-// Scan names every stored shadow, each at least once, in pages that fn may change
-// but not keep; one stored or removed meanwhile may or may not be among them. It
-// removes members that are no shadows. It ends with fn's first error or its own.
+// Scan calls fn with every stored shadow, each at least once, in pages that fn may change
+// but not keep. A shadow stored or removed during the scan may or may not be included.
+// Scan removes members that are not shadows. It ends with fn's first error or its own.
 func (s *Store) Scan(ctx context.Context, fn func(page []deadline.Ref) error) error {
 	for shard := range s.due {
 		if err := s.scanShard(ctx, shard, fn); err != nil {

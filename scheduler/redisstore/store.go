@@ -23,7 +23,7 @@ type Store struct {
 	queuesKey string
 	owner     string // names this Store in ownerKey and the registry
 	turn      atomic.Uint32
-	beaten    atomic.Bool // the registry may name it
+	beaten    atomic.Bool // the registry may have an entry for it
 
 	mu    sync.Mutex
 	epoch string   // member that marks the shards as begun by us; "" before Begin
@@ -33,7 +33,7 @@ type Store struct {
 var _ scheduler.Store = (*Store)(nil)
 
 // shardOf keeps a queue's shadows together and spreads queues. It must never
-// change: shadows are looked for where it says.
+// change: shadows are searched for only in the shard that it returns.
 func (s *Store) shardOf(queue uint64) int {
 	queue ^= queue >> 33
 	queue *= 0xff51afd7ed558ccd

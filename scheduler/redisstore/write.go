@@ -20,7 +20,7 @@ const (
 // verb is a command that names members of a sorted set.
 type verb struct {
 	name    string
-	present bool // touches members that are present only (XX)
+	present bool // touches only members that are present (XX)
 	scores  bool // gives each member a score
 }
 
@@ -54,8 +54,8 @@ func (s *Store) Settle(ctx context.Context, done []deadline.Ref, later []schedul
 	return cmp.Or(errDone, s.write(ctx, move, len(later), func(i int) scheduler.Later { return later[i] }))
 }
 
-// write sends n members with their scores, a page at a time. A page the server
-// refuses does not keep the others from being sent; the first error is returned.
+// write sends n members with their scores, a page at a time. If the server refuses a page,
+// the others are still sent; the first error is returned.
 func (s *Store) write(ctx context.Context, v verb, n int, at func(int) scheduler.Later) (first error) {
 	for from := 0; from < n; from += pageLen {
 		err := s.writePage(ctx, v, from, min(from+pageLen, n), at)
@@ -123,8 +123,8 @@ func (v verb) add(args []any, score, member *string) []any {
 	return append(args, member)
 }
 
-// newTexts returns score and member of each, in turn, all cut from one string.
-// They are handed to go-redis by pointer, which costs no allocation for each.
+// newTexts returns the score and the member of each, in turn, all cut from one string.
+// go-redis gets pointers to them, which saves an allocation for each.
 func newTexts(from, to int, at func(int) scheduler.Later) ([]string, error) {
 	const width = scheduler.InstantLen + scheduler.TextLen
 	buf := make([]byte, 0, width*(to-from))

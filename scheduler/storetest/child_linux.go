@@ -2,7 +2,7 @@ package storetest
 
 import "syscall"
 
-// endWithParent has a child killed when the test process ends, however it ends.
+// endWithParent makes the kernel kill a child when the test process ends, however it ends.
 func endWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

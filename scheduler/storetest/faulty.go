@@ -22,14 +22,14 @@ type Faulty struct {
 	calls  int
 }
 
-// Fail has every call from now on answer err without reaching the store.
+// Fail makes every call from now on return err without reaching the store.
 func (f *Faulty) Fail(err error) { f.set(func() { f.err, f.blind = err, false }) }
 
-// FailAfter has every call from now on reach the store, but answer err: the reply
+// FailAfter makes every call from now on reach the store, but return err: the reply
 // is lost.
 func (f *Faulty) FailAfter(err error) { f.set(func() { f.err, f.blind = err, true }) }
 
-// Block has calls wait, for Heal or the end of their context.
+// Block makes calls wait for Heal or the end of their context.
 func (f *Faulty) Block() {
 	f.set(func() {
 		if f.healed == nil {
@@ -38,10 +38,10 @@ func (f *Faulty) Block() {
 	})
 }
 
-// Delay has every call take d longer.
+// Delay makes every call take d longer.
 func (f *Faulty) Delay(d time.Duration) { f.set(func() { f.delay = d }) }
 
-// Heal ends whatever was commanded; waiting calls go on.
+// Heal ends all faults; waiting calls go on.
 func (f *Faulty) Heal() {
 	f.set(func() {
 		if f.healed != nil {

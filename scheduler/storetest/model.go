@@ -91,7 +91,7 @@ func likeModel(t *testing.T, open func(t *testing.T) scheduler.Store) {
 	})
 }
 
-// drawShadows draws from a few hundred, so that they meet again.
+// drawShadows draws from a few hundred shadows, so that they come up again.
 func drawShadows(t *rapid.T, label string) []deadline.Ref {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) deadline.Ref {
 		return deadline.Ref{

@@ -8,9 +8,9 @@ import (
 )
 
 // The ports FreeAddr chooses from lie below those the kernel gives to outgoing
-// connections (net.ipv4.ip_local_port_range, from 32768). A port out of that range can
-// be taken between its choice and its server's start; and a client that dials such a
-// port while its server is down meets itself now and then, and keeps the port.
+// connections (net.ipv4.ip_local_port_range, from 32768). A port of that range can be
+// taken between its choice and its server's start; and a client that dials such a port
+// while its server is down now and then connects to itself, and keeps the port.
 const firstPort, endPort = 20_000, 32_000
 
 var ports struct {
@@ -18,7 +18,7 @@ var ports struct {
 	next int // 0 before the first
 }
 
-// FreeAddr is a loopback address at which nobody listens. The same process is given no
+// FreeAddr returns a loopback address at which nobody listens. The same process is given no
 // address twice, and different processes begin at different ones. It is safe for
 // concurrent use.
 func FreeAddr() string {

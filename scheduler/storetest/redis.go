@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Redis is a redis-server of a test's own on 127.0.0.1, killed when the test ends.
+// Redis is a redis-server that a test has for itself on 127.0.0.1, killed when the test ends.
 // Its methods fail the test when they cannot do what they say; call them from the
 // test's goroutine.
 type Redis struct {
@@ -25,7 +25,7 @@ type Redis struct {
 	URL string
 	// Addr is "127.0.0.1:<port>".
 	Addr string
-	// Client is connected to it, for looking and meddling.
+	// Client is connected to it, to inspect and change what it holds.
 	Client *redis.Client
 
 	t    testing.TB
@@ -94,7 +94,7 @@ func (r *Redis) start() error {
 	return nil
 }
 
-// waitReady reads the server's log up to the line that says it serves, or its end.
+// waitReady reads the server's log up to the line that says it is ready, or to its end.
 func waitReady(out io.Reader) (log string, ready bool) {
 	var b strings.Builder
 	for r := bufio.NewReader(out); ; {

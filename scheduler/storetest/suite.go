@@ -19,8 +19,8 @@ const startAt = 1_795_217_348_123_456
 // lease is the span claims in the suite lease for, µs.
 const lease = 10_000
 
-// Run puts a kind of Store through the suite. open returns an empty one, and sees to
-// its end.
+// Run puts a kind of Store through the suite. open returns an empty one, and closes it
+// when the test ends.
 func Run(t *testing.T, open func(t *testing.T) scheduler.Store) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { c.run(fixture{t, open(t)}) })
@@ -82,7 +82,7 @@ func (f fixture) len() int64 {
 	return n
 }
 
-// row returns n shadows of a queue, every µs one from startAt on.
+// row returns n shadows of a queue, one every µs from startAt on.
 func row(queue uint64, n int) []deadline.Ref {
 	shadows := make([]deadline.Ref, n)
 	for i := range shadows {
@@ -358,8 +358,8 @@ func shortLease(f fixture) {
 	require.Len(f, claimed, 1)
 }
 
-// concurrent has several claim at once, while others add and remove: each shadow is
-// claimed once within its lease.
+// concurrent claims from several goroutines at once, while others add and remove: each
+// shadow is claimed once within its lease.
 func concurrent(f fixture) {
 	const claimers, n = 3, 3000
 	all := row(1, n)

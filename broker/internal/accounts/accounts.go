@@ -18,28 +18,28 @@ import (
 	"go.uber.org/zap"
 )
 
-// What the calls on users, permissions and virtual hosts may say besides
+// The errors of operations on users, permissions and virtual hosts, besides
 // access.ErrInvalid.
 var (
 	ErrNoUser  = errors.New("broker: no such user")
 	ErrNoVHost = errors.New("broker: no such virtual host")
-	// ErrProtected says that a virtual host is not to be deleted.
+	// ErrProtected is the error of a deletion that the virtual host's protection forbids.
 	ErrProtected = errors.New("broker: the virtual host is protected from deletion")
 )
 
-// Options say where accounts are kept, and what they have to ask others.
+// Options are the catalog that accounts are kept in, and what they need from others.
 type Options struct {
 	Catalog           *catalog.Catalog
 	Admin             sync.Locker            // held over each change until it is saved
-	HasVHost          func(name string) bool // the permissions of others are refused
-	Deleted           func(user string)      // is told of a user who is deleted, with no lock held
+	HasVHost          func(name string) bool // permissions in other virtual hosts are refused
+	Deleted           func(user string)      // is called after a user is deleted, with no lock held
 	GuestFromAnywhere bool                   // the user guest may log in from other machines too
 	Log               *zap.Logger
 }
 
-// Accounts are the users and what they may do. Its lock is a leaf. What is given holds when
-// it is saved, what is taken away at once: both are changed with the admin lock held. Safe for
-// concurrent use.
+// Accounts are the users and what they may do. Its lock is a leaf. What is granted takes effect
+// when it is saved, what is revoked at once. All changes are made with the admin lock held. Safe
+// for concurrent use.
 type Accounts struct {
 	opts  Options
 	guard login.Guard
@@ -53,10 +53,10 @@ type Accounts struct {
 	granted    map[catalog.UserIn]access.Permission
 	topics     map[catalog.UserIn]map[string]access.TopicPermission // by exchange
 	compiled   map[catalog.UserIn]*access.Grant
-	configured *access.User // the configured user as it was applied last
+	configured *access.User // the configured user, as last applied
 }
 
-// New makes accounts without users. Restore puts those of the last run back.
+// New makes accounts without users. Restore loads those of the last run.
 func New(o Options) *Accounts {
 	a := &Accounts{opts: o, guard: login.Guard{GuestFromAnywhere: o.GuestFromAnywhere}}
 	a.users, a.granted = map[string]*access.User{}, map[catalog.UserIn]access.Permission{}
@@ -64,7 +64,7 @@ func New(o Options) *Accounts {
 	return a
 }
 
-// change makes a change with the lock held.
+// change calls fn with mu held, and raises the version.
 func (a *Accounts) change(fn func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -102,14 +102,14 @@ func (a *Accounts) PutUser(u access.User) error {
 	}
 	a.opts.Admin.Lock()
 	defer a.opts.Admin.Unlock()
-	return a.putUser(&u)
+	return a.putUserLocked(&u)
 }
 
-// putUser is called with the admin lock held.
-func (a *Accounts) putUser(u *access.User) error {
+// putUserLocked saves the user and then makes or replaces it. Called with the admin lock held.
+func (a *Accounts) putUserLocked(u *access.User) error {
 	key := catalog.Key(catalog.UserKind, u.Name)
 	was := store.Definition{Key: key}
-	if old, there := a.User(u.Name); there {
+	if old, exists := a.User(u.Name); exists {
 		was = catalog.Definition(key, &old)
 	}
 	err := a.opts.Catalog.SaveFirst([]store.Definition{catalog.Definition(key, u)}, []store.Definition{was})
@@ -120,7 +120,7 @@ func (a *Accounts) putUser(u *access.User) error {
 }
 
 // DeleteUser removes a user with all permissions, and closes the connections of that user (320).
-// Error: ErrNoUser; or that it is not saved, and a restart would bring the user back.
+// Errors: ErrNoUser; or catalog.ErrNotSaved, and a restart would restore the user.
 func (a *Accounts) DeleteUser(name string) error {
 	err := a.dropUser(name)
 	if errors.Is(err, ErrNoUser) {
@@ -133,20 +133,20 @@ func (a *Accounts) DeleteUser(name string) error {
 func (a *Accounts) dropUser(name string) error {
 	a.opts.Admin.Lock()
 	defer a.opts.Admin.Unlock()
-	if _, there := a.User(name); !there {
+	if _, exists := a.User(name); !exists {
 		return ErrNoUser
 	}
 	a.change(func() {
 		delete(a.users, name)
-		dropped := a.drop(func(k catalog.UserIn) bool { return k.User == name })
-		a.opts.Catalog.Undefine(append(dropped, catalog.Key(catalog.UserKind, name))...)
+		dropped := a.dropPermissionsLocked(func(k catalog.UserIn) bool { return k.User == name })
+		a.opts.Catalog.UndefineLocked(append(dropped, catalog.Key(catalog.UserKind, name))...)
 	})
 	return a.opts.Catalog.Sync()
 }
 
-// drop removes permissions and returns the keys of their definitions; called with mu
-// held.
-func (a *Accounts) drop(gone func(catalog.UserIn) bool) (keys []string) {
+// dropPermissionsLocked removes permissions and returns the keys of their definitions. Called with
+// mu held.
+func (a *Accounts) dropPermissionsLocked(gone func(catalog.UserIn) bool) (keys []string) {
 	for k := range a.granted {
 		if gone(k) {
 			delete(a.granted, k)
@@ -167,15 +167,15 @@ func (a *Accounts) drop(gone func(catalog.UserIn) bool) (keys []string) {
 func (a *Accounts) SetUserLimits(name string, limits access.Limits) error {
 	a.opts.Admin.Lock()
 	defer a.opts.Admin.Unlock()
-	u, there := a.User(name)
-	if !there {
+	u, exists := a.User(name)
+	if !exists {
 		return ErrNoUser
 	}
 	u.Limits = limits
 	if err := u.Check(); err != nil {
 		return err
 	}
-	return a.putUser(&u)
+	return a.putUserLocked(&u)
 }
 
 // Permissions lists the permissions by virtual host and user.
@@ -194,8 +194,8 @@ func (a *Accounts) SetPermission(p access.Permission) error {
 	return a.changePermission(catalog.UserIn{User: p.User, VHost: p.VHost}, func(now *catalog.Permissions) { now.Granted = &p })
 }
 
-// ClearPermission takes a user's access to a virtual host away. Errors: ErrNoUser,
-// ErrNoVHost; or that it is not saved, and a restart would give it back.
+// ClearPermission revokes a user's access to a virtual host. Errors: ErrNoUser,
+// ErrNoVHost; or catalog.ErrNotSaved, and a restart would restore the access.
 func (a *Accounts) ClearPermission(user, vhost string) error {
 	a.opts.Admin.Lock()
 	defer a.opts.Admin.Unlock()
@@ -206,7 +206,7 @@ func (a *Accounts) ClearPermission(user, vhost string) error {
 	a.change(func() {
 		delete(a.granted, k)
 		delete(a.compiled, k)
-		a.opts.Catalog.Undefine(catalog.Key(catalog.PermissionKind, user, vhost))
+		a.opts.Catalog.UndefineLocked(catalog.Key(catalog.PermissionKind, user, vhost))
 	})
 	return a.opts.Catalog.Sync()
 }
@@ -230,17 +230,17 @@ func (a *Accounts) SetTopicPermission(p access.TopicPermission) error {
 	return a.changePermission(catalog.UserIn{User: p.User, VHost: p.VHost}, func(now *catalog.Permissions) { now.Topics[p.Exchange] = p })
 }
 
-// ClearTopicPermissions lifts what restricts a user's routing keys on the
-// exchange, "" for all of the virtual host. Errors: ErrNoUser, ErrNoVHost.
+// ClearTopicPermissions lifts the restrictions of a user's routing keys on the
+// exchange, or with "" on all exchanges of the virtual host. Errors: ErrNoUser, ErrNoVHost.
 func (a *Accounts) ClearTopicPermissions(user, vhost, exchange string) error {
 	return a.changePermission(catalog.UserIn{User: user, VHost: vhost}, func(now *catalog.Permissions) {
 		maps.DeleteFunc(now.Topics, func(name string, _ access.TopicPermission) bool { return exchange == "" || name == exchange })
 	})
 }
 
-// changePermission makes a change and keeps the compiled form of what comes of it; if
-// that cannot be, or cannot be saved, nothing has changed. It compiles with the accounts'
-// lock not held: every login and every new channel waits for that.
+// changePermission makes a change and keeps the compiled form of the result. If the result
+// cannot be compiled or saved, nothing has changed. It compiles without the accounts' lock,
+// since every login and every new channel waits for that lock.
 func (a *Accounts) changePermission(k catalog.UserIn, change func(*catalog.Permissions)) error {
 	a.opts.Admin.Lock()
 	defer a.opts.Admin.Unlock()
@@ -255,7 +255,7 @@ func (a *Accounts) changePermission(k catalog.UserIn, change func(*catalog.Permi
 		err = a.opts.Catalog.SaveFirst(now.Definitions(k), was.Definitions(k))
 	}
 	if err == nil {
-		a.change(func() { a.set(k, &now, g) })
+		a.change(func() { a.setPermissionsLocked(k, &now, g) })
 	}
 	return err
 }
@@ -283,8 +283,8 @@ func (a *Accounts) permissionsOf(k catalog.UserIn) catalog.Permissions {
 	return p
 }
 
-// compile makes the grant. Without a permission there is none, whatever the topic
-// permissions say; they are checked all the same.
+// compile makes the grant. Without a permission it is nil, whatever the topic
+// permissions are; they are checked nevertheless.
 func compile(k catalog.UserIn, p *catalog.Permissions) (*access.Grant, error) {
 	granted := access.Permission{User: k.User, VHost: k.VHost}
 	if p.Granted != nil {
@@ -297,8 +297,9 @@ func compile(k catalog.UserIn, p *catalog.Permissions) (*access.Grant, error) {
 	return g, nil
 }
 
-// set makes p the permissions of a user in a virtual host; called with mu held.
-func (a *Accounts) set(k catalog.UserIn, p *catalog.Permissions, g *access.Grant) {
+// setPermissionsLocked makes p the permissions of a user in a virtual host. Called with mu held, or
+// before anybody else uses the accounts.
+func (a *Accounts) setPermissionsLocked(k catalog.UserIn, p *catalog.Permissions, g *access.Grant) {
 	delete(a.granted, k)
 	delete(a.topics, k)
 	delete(a.compiled, k)
@@ -314,7 +315,7 @@ func (a *Accounts) set(k catalog.UserIn, p *catalog.Permissions, g *access.Grant
 }
 
 // grant returns what a user may do in a virtual host, nil for nothing, and
-// whether that user may publish in the name of others.
+// whether that user may publish with other users' user-id.
 func (a *Accounts) grant(k catalog.UserIn) (g *access.Grant, impersonator bool, version uint64) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -322,7 +323,7 @@ func (a *Accounts) grant(k catalog.UserIn) (g *access.Grant, impersonator bool, 
 	return a.compiled[k], u != nil && u.Has(access.Impersonator), a.version.Load()
 }
 
-// HasPermissions reports whether a user has some permission in a virtual host.
+// HasPermissions reports whether a user has any permission in a virtual host.
 func (a *Accounts) HasPermissions(user, vhost string) bool {
 	g, _, _ := a.grant(catalog.UserIn{User: user, VHost: vhost})
 	return g != nil
@@ -336,7 +337,7 @@ func CheckVHostAccess(a *Accounts, user, vhost string) error {
 	return nil
 }
 
-// Restore puts users and permissions back.
+// Restore loads the users and permissions of the last run, before anybody else uses the accounts.
 func Restore(a *Accounts, d *catalog.Accounts) {
 	a.configured = d.Configured
 	for _, u := range d.Users {
@@ -344,16 +345,16 @@ func Restore(a *Accounts, d *catalog.Accounts) {
 	}
 	for k, p := range d.PerUser() {
 		g, err := compile(k, &p)
-		if err != nil { // what another version took
+		if err != nil { // another version accepted them
 			a.opts.Log.Warn("saved permissions are not in force and grant nothing; set them again",
 				zap.String("user", k.User), zap.String("vhost", k.VHost), zap.Error(err))
 		}
-		a.set(k, &p, g)
+		a.setPermissionsLocked(k, &p, g)
 	}
 }
 
-// Take has users and permissions hold that were tried elsewhere, and are saved.
-func Take(a *Accounts, d *catalog.Accounts) {
+// ApplyImport puts users and permissions into force that were checked in a copy and are already saved.
+func ApplyImport(a *Accounts, d *catalog.Accounts) {
 	all, grants := d.PerUser(), map[catalog.UserIn]*access.Grant{}
 	for k, p := range all {
 		g, err := compile(k, &p)
@@ -367,18 +368,18 @@ func Take(a *Accounts, d *catalog.Accounts) {
 			a.users[u.Name] = &u
 		}
 		for k, p := range all {
-			a.set(k, &p, grants[k])
+			a.setPermissionsLocked(k, &p, grants[k])
 		}
 	})
 }
 
-// GrantAll saves definitions together with all permissions in a virtual host that is about to be for the user who makes
-// it; one who is not there gets none. Called with the admin lock held.
-func GrantAll(a *Accounts, user, vhost string, now, were []store.Definition) error {
+// GrantAllLocked saves the definitions of a new virtual host, and gives the user who creates it all
+// permissions in it; an unknown user gets none. Called with the admin lock held.
+func GrantAllLocked(a *Accounts, user, vhost string, now, were []store.Definition) error {
 	k := catalog.UserIn{User: user, VHost: vhost}
 	var p catalog.Permissions
 	var g *access.Grant
-	if _, there := a.User(user); there {
+	if _, exists := a.User(user); exists {
 		p.Granted = everything(k)
 		var err error
 		if g, err = compile(k, &p); err != nil {
@@ -389,17 +390,17 @@ func GrantAll(a *Accounts, user, vhost string, now, were []store.Definition) err
 	if err := a.opts.Catalog.SaveFirst(now, were); err != nil {
 		return err
 	}
-	a.change(func() { a.set(k, &p, g) })
+	a.change(func() { a.setPermissionsLocked(k, &p, g) })
 	return nil
 }
 
-// everything is the permission to do all there is.
+// everything is the permission for all names.
 func everything(k catalog.UserIn) *access.Permission {
 	return &access.Permission{User: k.User, VHost: k.VHost, Configure: ".*", Write: ".*", Read: ".*"}
 }
 
-// DropVHost takes all permissions in a virtual host away. write is handed the keys of their definitions, with the lock
-// held, so that they go in one record with others.
+// DropVHost removes all permissions in a virtual host. write is called with the keys of their
+// definitions, with the lock held, so that they are removed in one record with others.
 func DropVHost(a *Accounts, vhost string, write func(keys []string)) {
-	a.change(func() { write(a.drop(func(k catalog.UserIn) bool { return k.VHost == vhost })) })
+	a.change(func() { write(a.dropPermissionsLocked(func(k catalog.UserIn) bool { return k.VHost == vhost })) })
 }

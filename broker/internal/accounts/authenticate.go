@@ -12,15 +12,15 @@ import (
 	"curfew/broker/internal/catalog"
 )
 
-// Authenticate says who logs in by name and password from an address; the zero
-// address is a client on this machine. Errors: login.ErrRefused, or ctx's. See
+// Authenticate returns the user who logs in with a name and password from an address; the
+// zero address is a client on this machine. Errors: login.ErrRefused, or ctx's. See
 // login.Guard.
 func (a *Accounts) Authenticate(ctx context.Context, name, password string, from netip.Addr) (access.User, error) {
 	return a.guard.Authenticate(ctx, a.User, name, password, from)
 }
 
-// Identify says who logs in where another has vouched for the name, as TLS does
-// for a client certificate (SASL EXTERNAL). Error: login.ErrRefused.
+// Identify returns the user of a name that has already been verified, as TLS does for a
+// client certificate (SASL EXTERNAL). Error: login.ErrRefused.
 func (a *Accounts) Identify(name string, from netip.Addr) (access.User, error) {
 	u, ok := a.User(name)
 	if !ok {
@@ -29,16 +29,16 @@ func (a *Accounts) Identify(name string, from netip.Addr) (access.User, error) {
 	return u, a.guard.CheckAddress(name, from)
 }
 
-// Seed applies the configured user where the configuration is new: at the first
-// start, and when the name or the password differs from what was applied last. Otherwise
-// what was changed since then stays. The user is an administrator with all permissions in
-// vhosts.
+// Seed applies the configured user if the configuration is new: at the first start, and
+// when the name or the password differs from the one last applied. Otherwise changes made
+// since then stay. The user is an administrator with all permissions in vhosts. Called
+// before anybody else uses the accounts.
 func Seed(a *Accounts, name, password string, vhosts []string) error {
 	if last := a.configured; last != nil && last.Name == name && access.Verify(last, password) {
 		return nil
 	}
 	if last := a.configured; last != nil && last.Name != name && a.users[last.Name] != nil {
-		a.opts.Log.Warn("the user configured before is still there; delete it if it is not needed", zap.String("user", last.Name))
+		a.opts.Log.Warn("the previously configured user still exists; delete it if it is no longer needed", zap.String("user", last.Name))
 	}
 	u := access.User{Name: name, Tags: []string{access.Administrator}}
 	if old := a.users[name]; old != nil {
@@ -61,10 +61,10 @@ func Seed(a *Accounts, name, password string, vhosts []string) error {
 		if err != nil {
 			return err
 		}
-		a.set(k, &p, g)
-		a.opts.Catalog.Tell(p.Definitions(k)...)
+		a.setPermissionsLocked(k, &p, g)
+		a.opts.Catalog.ChangeLocked(p.Definitions(k)...)
 	}
-	a.opts.Catalog.Define(catalog.Key(catalog.UserKind, name), &u)
-	a.opts.Catalog.Define(catalog.Key(catalog.ConfiguredKind), a.configured)
+	a.opts.Catalog.DefineLocked(catalog.Key(catalog.UserKind, name), &u)
+	a.opts.Catalog.DefineLocked(catalog.Key(catalog.ConfiguredKind), a.configured)
 	return nil
 }

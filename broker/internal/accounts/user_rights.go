@@ -9,13 +9,13 @@ import (
 )
 
 // Rights are what a user may do in a virtual host. They remember what they have
-// allowed until users or permissions change, so that asking again costs neither a
-// match nor an allocation. For one goroutine.
+// allowed until users or permissions change, so that another check of the same costs
+// neither a match nor an allocation. For one goroutine.
 type Rights struct {
 	a           *Accounts
 	who         catalog.UserIn
 	version     uint64
-	known       bool // there was a version
+	known       bool // version is set
 	grant       *access.Grant
 	impersonate bool
 	allowed     map[string]struct{} // operation and name, or exchange and routing key
@@ -24,10 +24,10 @@ type Rights struct {
 	last        []byte              // exchange of the publish before this one
 }
 
-// allowedKept bounds the memory of a user with ever new names.
+// allowedKept bounds the memory for a user who always uses new names.
 const allowedKept = 1024
 
-// topicKey tells the exchange and routing key of a topic check from a name.
+// topicKey distinguishes the exchange and routing key of a topic check from a name.
 const topicKey = 0x80
 
 // RightsOf returns the rights of a user in a virtual host; neither needs to exist.
@@ -83,8 +83,8 @@ func (r *Rights) Topic(op access.Operation, name, key []byte) error {
 	return nil
 }
 
-// Publish is Exchange(Write, name) for names as they come off the wire, one like
-// the next.
+// Publish is Exchange(Write, name) for names as they come off the wire, of which many in
+// a row are equal.
 func (r *Rights) Publish(name []byte) error {
 	r.refresh()
 	if r.published && bytes.Equal(name, r.last) {
@@ -100,7 +100,7 @@ func (r *Rights) Publish(name []byte) error {
 	return nil
 }
 
-// SpeaksFor refuses a user-id that is another's (RabbitMQ: Validated User-ID).
+// SpeaksFor refuses the user-id of another user (RabbitMQ: Validated User-ID).
 func (r *Rights) SpeaksFor(user []byte) error {
 	r.refresh()
 	if string(user) == r.who.User || r.impersonate {
@@ -109,7 +109,7 @@ func (r *Rights) SpeaksFor(user []byte) error {
 	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "user_id property set to '%s' but authenticated user was '%s'", user, r.who.User)
 }
 
-// refresh forgets what it knows when users or permissions have changed.
+// refresh clears what is remembered if users or permissions have changed.
 func (r *Rights) refresh() {
 	a := r.a
 	if r.known && a.version.Load() == r.version {

@@ -9,40 +9,40 @@ import (
 	"curfew/broker/store"
 )
 
-// Catalog is what the store is told of definitions: nothing, while what it holds is being
-// restored, or where it keeps nothing.
+// Catalog writes definitions to the store. It writes nothing before Begin: while the saved
+// definitions are being restored, or where nothing is kept.
 type Catalog struct {
 	store *store.Store
 	on    atomic.Bool
 }
 
-// Open has the catalog use a store. It tells it nothing before begin.
+// Open sets the store.
 func (c *Catalog) Open(s *store.Store) { c.store = s }
 
-// Begin has changes told to the store from now on.
+// Begin makes the catalog write changes from now on.
 func (c *Catalog) Begin() { c.on.Store(true) }
 
-// Saving reports whether changes are told to the store.
+// Saving reports whether changes are written to the store.
 func (c *Catalog) Saving() bool { return c.on.Load() }
 
-// Tell makes, replaces and removes definitions, all at once, if changes are saved. Called with
-// the lock held that guards what they describe.
-func (c *Catalog) Tell(changes ...store.Definition) {
+// ChangeLocked makes, replaces and removes definitions, all at once, if changes are saved. Called
+// with the lock held that guards what they describe.
+func (c *Catalog) ChangeLocked(changes ...store.Definition) {
 	if c.Saving() {
 		c.store.Define(changes...)
 	}
 }
 
-// Define makes or replaces a definition that is in no virtual host. Called with the lock
-// held that guards what it describes.
-func (c *Catalog) Define(key string, value any) {
+// DefineLocked makes or replaces a definition. Called with the lock held that guards what it
+// describes.
+func (c *Catalog) DefineLocked(key string, value any) {
 	if c.Saving() {
 		c.store.Define(Definition(key, value))
 	}
 }
 
-// Undefine removes definitions, all at once, in the same way.
-func (c *Catalog) Undefine(keys ...string) {
+// UndefineLocked removes definitions, all at once, in the same way.
+func (c *Catalog) UndefineLocked(keys ...string) {
 	if !c.Saving() {
 		return
 	}
@@ -53,6 +53,7 @@ func (c *Catalog) Undefine(keys ...string) {
 	c.store.Define(gone...)
 }
 
+// Definition is the definition of value, as JSON, under key.
 func Definition(key string, value any) store.Definition {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -62,8 +63,8 @@ func Definition(key string, value any) store.Definition {
 }
 
 // SaveFirst makes or replaces definitions, all at once, and returns when they are on
-// disk; where they cannot be saved, it makes them what they were. The caller sees to it
-// that nobody else changes them meanwhile.
+// disk. If they cannot be saved, it restores the old ones. The caller ensures that nobody
+// else changes them in the meantime.
 func (c *Catalog) SaveFirst(now, were []store.Definition) error {
 	if !c.Saving() {
 		return nil
@@ -76,11 +77,11 @@ func (c *Catalog) SaveFirst(now, were []store.Definition) error {
 	return err
 }
 
-// ErrNotSaved is wrapped by what is said of a change of definitions that could not be
-// written to the disk. It may succeed later.
+// ErrNotSaved is wrapped by the error of a change of definitions that could not be
+// written to disk. It may succeed later.
 var ErrNotSaved = errors.New("save definitions")
 
-// Sync returns when the definitions of this moment are on disk.
+// Sync returns when the present definitions are on disk.
 func (c *Catalog) Sync() error {
 	if err := c.store.SyncDefinitions(); err != nil {
 		return fmt.Errorf("broker: %w: %w", ErrNotSaved, err)
@@ -88,11 +89,11 @@ func (c *Catalog) Sync() error {
 	return nil
 }
 
-// Changes are those that a critical section has made and not told yet: of one section the store hears in one
-// call, when its lock is given back. The zero value is empty.
+// Changes are those that a critical section has made and not yet written: all changes of one section
+// are written in one call, when its lock is released. The zero value is empty.
 type Changes struct{ list []store.Definition }
 
-// Define and undefine note what is to be told the store.
+// Define adds a definition, and Undefine the removal of one.
 func (n *Changes) Define(c *Catalog, key string, value any) {
 	if c.Saving() {
 		n.list = append(n.list, Definition(key, value))
@@ -105,8 +106,8 @@ func (n *Changes) Undefine(c *Catalog, key string) {
 	}
 }
 
-// Tell hands them to the store.
-func (n *Changes) Tell(c *Catalog) {
+// Flush writes the changes to the store.
+func (n *Changes) Flush(c *Catalog) {
 	if len(n.list) > 0 {
 		c.store.Define(n.list...)
 		n.list = nil

@@ -13,20 +13,14 @@ import (
 	"curfew/broker/store"
 )
 
-// What outlives a restart beside the messages: virtual hosts, users and permissions,
-// policies, durable exchanges and queues, save exclusive ones, and the bindings
-// between them. Each is a definition of the store, JSON under a key that begins with
-// its kind. Who changes something tells the store in a critical section, of all of it in
-// one call: so the store hears of changes in the order in which they happened, and what a
-// crash leaves fits together. A form of a definition that an older
-// Curfew would misread needs a kind of its own.
-
+// VHost is the definition of a virtual host itself.
 type VHost struct {
 	Name     string        `json:"name"`
 	Metadata VHostMetadata `json:"metadata"`
 	Limits   access.Limits `json:"limits,omitempty"`
 }
 
+// Exchange is the definition of an exchange. A durable one is saved.
 type Exchange struct {
 	VHost      string `json:"vhost"`
 	Name       string `json:"name"`
@@ -37,18 +31,20 @@ type Exchange struct {
 	Transient  bool   `json:"-"` // it is not saved
 }
 
+// Queue is the definition of a queue. A durable one is saved unless it is exclusive.
 type Queue struct {
 	VHost      string `json:"vhost"`
 	Name       string `json:"name"`
 	ID         uint64 `json:"id,string"` // incarnation: the journal names its messages by it
 	AutoDelete bool   `json:"auto_delete,omitempty"`
-	Delayed    bool   `json:"delayed,omitempty"`   // it is the virtual host's queue of delayed messages
-	Recovered  bool   `json:"recovered,omitempty"` // it was made for messages whose queue's definition was not found
+	Delayed    bool   `json:"delayed,omitempty"`   // the virtual host's queue of delayed messages
+	Recovered  bool   `json:"recovered,omitempty"` // made for messages whose queue's definition was not found
 	Args       Args   `json:"arguments,omitempty"`
-	Transient  bool   `json:"-"` // it is not saved
-	Exclusive  bool   `json:"-"` // nor this
+	Transient  bool   `json:"-"` // the queue is not saved
+	Exclusive  bool   `json:"-"` // this field is not saved
 }
 
+// Binding is the definition of a binding. It is saved if both its ends are.
 type Binding struct {
 	VHost       string `json:"vhost"`
 	Source      string `json:"source"`
@@ -59,6 +55,7 @@ type Binding struct {
 	Transient   bool   `json:"-"` // it is not saved
 }
 
+// Policy is the definition of a policy or an operator policy.
 type Policy struct {
 	VHost    string `json:"vhost"`
 	Operator bool   `json:"operator,omitempty"`
@@ -72,8 +69,7 @@ func (p *Policy) PolicyKind() policy.Kind {
 	return policy.User
 }
 
-// Args are arguments as AMQP writes them, in base64, so that every type
-// comes back as it was.
+// Args are arguments as AMQP encodes them, in base64 in JSON, so that every type is preserved.
 type Args []byte
 
 func SaveArgs(t amqp.Table) Args {
@@ -91,7 +87,7 @@ func (a Args) Table() (amqp.Table, error) {
 	return t, err
 }
 
-// The kinds of definitions, and what names one besides:
+// The kinds of definitions, and the names that follow in a key.
 const (
 	VhostKind      = "vhost"
 	ExchangeKind   = "exchange"          // virtual host, name
@@ -101,12 +97,13 @@ const (
 	PolicyKind     = "policy"            // virtual host, kind of policy, name
 	GlobalKind     = "global_parameter"  // name; an object with the one parameter
 	UserKind       = "user"              // name
-	ConfiguredKind = "configured"        // nothing: name and hash of the configured user
+	ConfiguredKind = "configured"        // none; the name and password hash of the configured user
 	PermissionKind = "permission"        // user, virtual host
-	TopicsKind     = "topic_permissions" // user, virtual host; those of all exchanges
-	DeletedKind    = "deleted"           // incarnation of a queue: its messages have gone with it
+	TopicsKind     = "topic_permissions" // user, virtual host; topic permissions of all exchanges
+	DeletedKind    = "deleted"           // incarnation of a queue that was deleted with its messages
 )
 
+// Key is the key of a definition: its kind and its names, quoted.
 func Key(kind string, names ...string) string {
 	key := []byte(kind)
 	for _, name := range names {
@@ -134,9 +131,8 @@ func (b *Binding) Key() string {
 
 func (p *Policy) Key() string { return Key(PolicyKind, p.VHost, p.PolicyKind().String(), p.Name) }
 
-// VHostMetadata is what is said about a virtual host, as RabbitMQ's definitions
-// have it. A queue declared without x-queue-type has DefaultQueueType if it can
-// be of it; "" is none.
+// VHostMetadata is the metadata of a virtual host, as in RabbitMQ's definitions. A queue
+// declared without x-queue-type has DefaultQueueType if it can be of that type; "" is none.
 type VHostMetadata struct {
 	Description      string   `json:"description"`
 	Tags             []string `json:"tags"`
@@ -147,13 +143,14 @@ type VHostMetadata struct {
 // UserIn is a user in a virtual host.
 type UserIn struct{ User, VHost string }
 
-// Permissions are those of a user in a virtual host, copied out.
+// Permissions are the permissions of a user in a virtual host, as a copy.
 type Permissions struct {
 	Granted *access.Permission                // nil: none
 	Topics  map[string]access.TopicPermission // by exchange
 }
 
-// Definitions are those of the permissions. One without a value stands for permissions that the user lacks.
+// Definitions are the definitions of the permissions. One without a value removes permissions that the
+// user does not have.
 func (p *Permissions) Definitions(k UserIn) []store.Definition {
 	granted, topics := store.Definition{Key: Key(PermissionKind, k.User, k.VHost)}, store.Definition{Key: Key(TopicsKind, k.User, k.VHost)}
 	if p.Granted != nil {
@@ -165,7 +162,7 @@ func (p *Permissions) Definitions(k UserIn) []store.Definition {
 	return []store.Definition{granted, topics}
 }
 
-// List are the topic permissions by exchange.
+// List returns the topic permissions by exchange.
 func (p *Permissions) List() []access.TopicPermission {
 	return slices.SortedFunc(maps.Values(p.Topics), func(x, y access.TopicPermission) int { return strings.Compare(x.Exchange, y.Exchange) })
 }

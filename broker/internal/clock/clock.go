@@ -6,32 +6,31 @@ import (
 	"curfew/broker/deadline"
 )
 
-// Clock tells the time deadlines are stamped and judged with, in Unix
-// nanoseconds. It must not run backwards. It is called once per batch, from any
-// goroutine.
+// Clock returns the time by which deadlines are set and checked, in Unix nanoseconds. It
+// must not run backwards. It is called once per batch, from any goroutine.
 type Clock func() int64
 
-// newOffset is that of a carried clock which agrees with the wall clock now.
+// newOffset is the offset of a carried clock that agrees with the wall clock now.
 func newOffset() int64 { return time.Now().UnixNano() - uptime().Nanoseconds() }
 
-// carried is the clock that shows the time the machine has been up, suspend included,
-// plus an offset. With newOffset it is the clock of a process that keeps nothing: the
-// wall clock read once. Stepping the wall clock therefore neither expires a message
-// early nor keeps it alive. A broker with a data directory continues the clock of its
-// last run, see timeline. How far it is ahead of the wall clock is known to within elapsedSlack.
+// carried is the clock that shows the machine's uptime, suspend included, plus an offset.
+// With newOffset it is the clock of a process that keeps nothing: the wall clock is read
+// once, so a step of it neither expires a message early nor keeps it alive. A broker with a
+// data directory continues the clock of its last run, see timeline. How far the clock is
+// ahead of the wall clock is known to within elapsedSlack.
 func carried(offset int64) *Kept {
 	up := newElapsed(processClocks(), func() int64 { return uptime().Nanoseconds() })
 	return &Kept{func() int64 { return offset + up.now() }, func() int64 { return offset + up.aheadOfWall() }}
 }
 
-// Kept is a clock, and how far it was ahead of the wall clock when it was read last, in ns.
+// Kept is a clock that knows how far it was ahead of the wall clock when it was last read.
 type Kept struct {
 	Clock
-	aheadOfWall func() int64
+	aheadOfWall func() int64 // ns
 }
 
-// Given is the clock of a program that has its own. Instants that users give and are shown
-// are by the clock wall; if that is nil, by the same one.
+// Given is the clock c of a program that has its own. Instants that users give and see are by
+// the clock wall, or by c if wall is nil.
 func Given(c, wall Clock) *Kept {
 	if wall == nil {
 		return &Kept{c, func() int64 { return 0 }}
@@ -42,7 +41,7 @@ func Given(c, wall Clock) *Kept {
 // New is the clock of a process that keeps nothing, see carried.
 func New() *Kept { return carried(newOffset()) }
 
-// Read is Now and Stamp of one instant.
+// Read is Now and Stamp of the same instant.
 func (c Clock) Read() (now, stamp deadline.Instant) {
 	nanos := c()
 	return reached(nanos), deadline.Instant(0).Add(time.Duration(nanos))
@@ -58,28 +57,27 @@ func (c Clock) Stamp() deadline.Instant {
 	return stamp
 }
 
-// reached is the last instant that has come when a clock shows so many ns.
+// reached is the last instant that has come when a clock shows nanos.
 func reached(nanos int64) deadline.Instant {
 	return deadline.Instant(nanos / int64(time.Microsecond))
 }
 
-// Ahead is how far the clock is ahead of the wall clock: whole ms, rounded up, so that what
-// a user gives in ms is shown as it was given, and is not early. It is as of the last
-// reading of the clock.
+// Ahead is how far the clock was ahead of the wall clock when it was last read: whole ms,
+// rounded up, so that what a user gives in ms is shown as it was given, and is not early.
 func (k *Kept) Ahead() time.Duration {
 	return deadline.RoundUp(time.Duration(k.aheadOfWall())).Duration()
 }
 
-// Offset is how far the clock deadlines are stamped with is ahead of the wall
-// clock, in whole ms. It is 0 until the wall clock is set while the machine is up, or
-// was wrong when an earlier run began whose clock this one continues (timeline).
+// Offset is how far the clock is ahead of the wall clock now, in whole ms. It is 0 unless
+// the wall clock was changed while the machine was up, or was wrong when an earlier run began
+// whose clock this one continues (timeline).
 func (k *Kept) Offset() time.Duration {
 	k.Clock()
 	return k.Ahead()
 }
 
-// UnixMillis is an instant of the broker's clock as users are shown it: in ms of the wall
-// clock, rounded up, so that a deadline is not before the one that is shown. 0 stays 0.
+// UnixMillis is an instant of the broker's clock as users see it: in ms of the wall clock,
+// rounded up. 0 stays 0.
 func (k *Kept) UnixMillis(at deadline.Instant) int64 {
 	if at == 0 {
 		return 0
@@ -88,8 +86,8 @@ func (k *Kept) UnixMillis(at deadline.Instant) int64 {
 	return at.Add(-k.Ahead()).UnixMilli()
 }
 
-// Instant is the instant of the broker's clock at which the wall clock shows unixMillis, if
-// nobody sets it meanwhile; at least 1. 0 stays 0.
+// Instant is the instant of the broker's clock at which the wall clock will show unixMillis, if
+// nobody changes it until then; at least 1. 0 stays 0.
 func (k *Kept) Instant(unixMillis int64) deadline.Instant {
 	if unixMillis == 0 {
 		return 0
@@ -101,8 +99,8 @@ func (k *Kept) Instant(unixMillis int64) deadline.Instant {
 // WallSeconds is an instant in Unix seconds of the wall clock, as AMQP's timestamps are.
 func (k *Kept) WallSeconds(at deadline.Instant) int64 { return at.Add(-k.Ahead()).Time().Unix() }
 
-// UnixMillisDown is UnixMillis rounded down, of the moment the clock was read last: whoever
-// trusts in a lock until then holds it still.
+// UnixMillisDown is UnixMillis rounded down, as of the last reading of the clock: a consumer that
+// relies on a lock until that time still has it.
 func (k *Kept) UnixMillisDown(at deadline.Instant) int64 {
 	return at.Add(-k.Ahead()).Time().UnixMilli()
 }

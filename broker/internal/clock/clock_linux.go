@@ -17,7 +17,7 @@ func uptime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// bootID names the present boot of the machine, "" if it cannot be found out.
+// bootID identifies the present boot of the machine, "" if that is unknown.
 func bootID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// elapsed tells the machine's uptime, suspend included, without a system call: the
-// monotonic time, which the process can read by itself, and how long the machine
-// has been asleep. Only a suspend changes the latter, and it moves the wall clock
-// against the monotonic one as well. So whenever these two have drifted apart, by a
-// suspend, a step or the slewing of the wall clock, the system is asked. Safe for
+// elapsed is the machine's uptime, suspend included, without a system call: the
+// monotonic time, which the process can read by itself, plus the time the machine
+// has been asleep. Only a suspend changes the latter, and a suspend also moves the
+// wall clock against the monotonic one. So whenever these two have drifted apart, by
+// a suspend, a step or the slewing of the wall clock, the system is asked. Safe for
 // concurrent use; never runs backwards.
 type elapsed struct {
 	read   func() (wall, mono int64) // ns; of one instant
 	uptime func() int64              // ns; the system's answer
-	asleep atomic.Int64              // ns: uptime less monotonic time
-	ahead  atomic.Int64              // ns: wall less monotonic time when the system was asked last
+	asleep atomic.Int64              // ns: uptime minus monotonic time
+	ahead  atomic.Int64              // ns: wall minus monotonic time when the system was last asked
 }
 
 const (
-	// elapsedSlack is how far the two clocks may drift before the system is asked, ns. A
+	// elapsedSlack is how far the two clocks may drift before the system is asked, in ns. A
 	// suspend takes longer.
 	elapsedSlack = int64(100 * time.Microsecond)
-	// elapsedError is how far it may be behind the system's answer, never ahead of it, ns.
+	// elapsedError is how far elapsed may be behind the system's answer, in ns. It is never ahead.
 	elapsedError = elapsedSlack / 2
 )
 
@@ -51,13 +51,13 @@ func (e *elapsed) now() int64 {
 	return mono + e.asleep.Load()
 }
 
-// aheadOfWall is now less the wall clock, as of the last call of now, to within
-// elapsedSlack. While it changes after a suspend it may be too large for a moment, not too
-// small.
+// aheadOfWall is now minus the wall clock, as of the last call of now, to within
+// elapsedSlack. While it changes after a suspend, it may be too large for a moment, but not
+// too small.
 func (e *elapsed) aheadOfWall() int64 { return e.asleep.Load() - e.ahead.Load() }
 
-// ask finds out whether the machine has been asleep. The answer is taken only if it
-// was quick, since then the time that it took is less than the slack and changes nothing.
+// ask asks the system how long the machine has been asleep. It uses the answer only if that
+// came quickly, as then the time it took is less than the slack and does not matter.
 // Otherwise the next call of now asks again.
 func (e *elapsed) ask() (taken bool) {
 	_, before := e.read()

@@ -12,23 +12,24 @@ import (
 	"go.uber.org/zap"
 )
 
-// timeline is the clock as one run hands it to the next, kept in the data
+// timeline is the clock as one run passes it to the next, kept in the data
 // directory, so that deadlines mean the same before and after a restart:
 //
-//   - On the same boot of the machine the clock goes on by uptime, whatever the
-//     wall clock was set to meanwhile, less what two processes may read that
-//     differently (50 µs, and a restart takes longer): a deadline that the last run
-//     stamped is not early in this one.
-//   - After a reboot it is the wall clock, but not less than when the last run
-//     was alive last: a wall clock that was set back makes deadlines late by no
-//     more than the time the machine was down. One that was set forward cannot be
-//     told from a long time without power, and is trusted.
-//   - Where no message that came back has a deadline, it is the wall clock in any case:
-//     nothing can be early or late by that.
+//   - On the same boot of the machine the clock continues by uptime, even if the wall
+//     clock was changed. It is set back by the 50 µs by which two processes may read
+//     uptime differently (a restart takes longer), so a deadline that the last run set
+//     is not early in this one.
+//   - After a reboot it is the wall clock, but not before the time at which the last run
+//     was last alive: a wall clock that was set back makes deadlines late by at most the
+//     time the machine was down. One that was set forward looks the same as a long time
+//     without power, and is trusted.
+//   - If no restored message has a deadline, it is the wall clock in any case: nothing
+//     can be early or late.
 //
-// While it runs the clock is not slewed towards the wall clock: faster, it would be early,
-// slower, each time to live would be longer than what was asked for. Where the two differ,
-// what users give and are shown is converted (instant, unixMillis).
+// A running clock is not slewed towards the wall clock: a faster one would make deadlines
+// early, and a slower one would make each time to live longer than requested. Where the two
+// clocks differ, times that users give and see are converted (Kept.Instant,
+// Kept.UnixMillis).
 type timeline struct {
 	Boot   string `json:"boot"`   // the boot the offset belongs to
 	Offset int64  `json:"offset"` // Unix ns at uptime zero
@@ -37,12 +38,12 @@ type timeline struct {
 
 const (
 	timelineFile = "clock"
-	// timelineEvery is how often the run says that it is alive. It is not synced:
-	// what a power failure takes makes a deadline late at the most.
+	// timelineEvery is how often the run records that it is alive. That is not synced:
+	// if a power failure loses it, deadlines are late at worst.
 	timelineEvery = 5 * time.Second
 )
 
-// resumed is the timeline of a run that begins, given that of the last one.
+// resumed is the timeline of a new run after the one with timeline t.
 func (t timeline) resumed(boot string, wall, up int64) timeline {
 	if boot != "" && boot == t.Boot {
 		t.Offset -= elapsedError
@@ -51,8 +52,8 @@ func (t timeline) resumed(boot string, wall, up int64) timeline {
 	return timeline{Boot: boot, Offset: max(wall, t.Alive) - up}
 }
 
-// Continue continues the clock kept in dir, or begins again where no message that came back has a deadline. keep
-// keeps it there until quit is closed.
+// Continue continues the clock kept in dir, or starts a new one if no restored message has a deadline.
+// keep records it there until quit is closed.
 func Continue(dir string, anyDeadline bool, log *zap.Logger) (k *Kept, keep func(quit <-chan struct{}), err error) {
 	path := filepath.Join(dir, timelineFile)
 	saved, err := readTimeline(path)
@@ -65,15 +66,15 @@ func Continue(dir string, anyDeadline bool, log *zap.Logger) (k *Kept, keep func
 	}
 	k = carried(t.Offset)
 	if off := k.Offset().Round(time.Second); off != 0 {
-		log.Warn("the wall clock was set while the machine was up, or back; deadlines go on by elapsed time", zap.Duration("ahead_of_wall", off))
+		log.Warn("the wall clock was changed while the machine was up, or set back; deadlines continue by elapsed time", zap.Duration("ahead_of_wall", off))
 	}
-	if err := t.write(path, k.Clock()); err != nil { // the disk may be full: consumers are to make room
+	if err := t.write(path, k.Clock()); err != nil { // the disk may be full, and consumers can make room
 		log.Warn("clock not saved; after another restart deadlines may be late or early by a step of the wall clock", zap.Error(err))
 	}
 	return k, func(quit <-chan struct{}) { t.keep(path, k.Clock, log, quit) }, nil
 }
 
-// readTimeline returns the zero timeline if there is none.
+// readTimeline returns the zero timeline if none is saved.
 func readTimeline(path string) (t timeline, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 {
@@ -88,7 +89,7 @@ func readTimeline(path string) (t timeline, err error) {
 	return t, nil
 }
 
-// write replaces the file, so that a killed process leaves the old or the new.
+// write replaces the file, so that a killed process leaves the old one or the new one.
 func (t timeline) write(path string, now int64) error {
 	t.Alive = now
 	data, err := json.Marshal(t)
@@ -104,7 +105,7 @@ func (t timeline) write(path string, now int64) error {
 	return nil
 }
 
-// keep says every now and then that the run is alive, and once more at its end.
+// keep records every timelineEvery that the run is alive, and once more at its end.
 func (t timeline) keep(path string, now Clock, log *zap.Logger, quit <-chan struct{}) {
 	ticks := time.NewTicker(timelineEvery)
 	defer ticks.Stop()

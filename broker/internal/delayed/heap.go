@@ -5,7 +5,7 @@ import (
 	"curfew/broker/queue"
 )
 
-// due is when a delayed message is to be enqueued.
+// due is when a delayed message will be enqueued.
 type due struct {
 	at  deadline.Instant
 	seq queue.Seq
@@ -13,9 +13,9 @@ type due struct {
 
 func (d due) before(o due) bool { return d.at < o.at || d.at == o.at && d.seq < o.seq }
 
-// dueHeap has the earliest at its front, among equals the one published first. 16 B
-// a message and no pointers, so that millions cost the collector nothing;
-// container/heap would allocate for each.
+// dueHeap has the earliest at its front, among equals the one published first. It takes 16 bytes a
+// message and has no pointers, so that millions cost the collector nothing; container/heap would
+// allocate for each.
 type dueHeap []due
 
 func (h *dueHeap) push(d due) {
@@ -59,5 +59,5 @@ func (h *dueHeap) pop() due {
 	return first
 }
 
-// dueKeep is how many entries' room an emptied heap may keep.
+// dueKeep is the largest capacity that an emptied heap keeps, in entries.
 const dueKeep = 1 << 14

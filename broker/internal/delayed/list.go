@@ -16,8 +16,8 @@ type Message struct {
 	Bytes      uint32 // of the body
 }
 
-// Waiting lists up to most messages that are not due yet, in the order of publishing, from a
-// sequence number on (0: the first); next is where to go on, 0 at the end.
+// Waiting lists up to most messages that are not due yet, in the order of publishing, starting at a
+// sequence number (0: the first); next is where to go on, 0 at the end.
 func (d *Schedule) Waiting(from uint64, most int) (page []Message, next uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -32,7 +32,7 @@ func (d *Schedule) Waiting(from uint64, most int) (page []Message, next uint64) 
 	return page, next
 }
 
-// Leaving lists those that are due and on their way, up to most from a number on (0: the
+// Leaving lists up to most messages that are due and on their way, starting at a number (0: the
 // first); next is where to go on, 0 at the end.
 func (d *Schedule) Leaving(from uint64, most int) (page []Message, next uint64) {
 	d.mu.Lock()
@@ -48,7 +48,7 @@ func (d *Schedule) Leaving(from uint64, most int) (page []Message, next uint64) 
 	return page, next
 }
 
-// messageLocked copies one out of the store.
+// messageLocked copies a message out of the store.
 func (d *Schedule) messageLocked(seq queue.Seq, m *queue.Message) Message {
 	src := d.env.Store.View(store.Pos(m.Pos))
 	return Message{

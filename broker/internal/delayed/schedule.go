@@ -27,18 +27,18 @@ type Schedule struct {
 	cancelled     int            // entries of dues whose messages were cancelled
 	byExchange    map[string]int // messages
 	deleted       bool
-	activeAt      deadline.Instant // when the lock was taken last
+	lastActiveAt  deadline.Instant // when a transition last took the lock
 	shrinkPending bool             // the shrinker looks at it later
 
 	Letters  delivery.Letters
 	Retained delivery.Retained
 }
 
-// settings hold for letters of delayed messages: they are dead letters of no queue.
+// settings are those of letters of delayed messages, which are not dead letters of any queue.
 var settings = &queueargs.Settings{TTLMillis: -1}
 
-// Init begins a schedule that is empty. name is used where that of a queue is needed; lines are those of letters
-// of the virtual host.
+// Init makes an empty schedule of d. name is used where a queue's name is needed; lines are the virtual host's lines of
+// letters.
 func (d *Schedule) Init(env *delivery.Env, id uint64, name string, lines *delivery.Lines) {
 	d.env, d.id, d.timerIndex, d.byExchange = env, id, timers.None, map[string]int{}
 	d.core = queue.New(queue.Options{MaxLength: -1, MaxBytes: -1, DeliveryLimit: -1})
@@ -49,19 +49,18 @@ func (d *Schedule) Init(env *delivery.Env, id uint64, name string, lines *delive
 // ID is the incarnation of the schedule, by which the journal knows its messages.
 func (d *Schedule) ID() uint64 { return d.id }
 
-// lock takes the lock for a transition, and then reads the clock: the lock may have been
-// waited for.
+// lock takes the lock for a transition, and then reads the clock, since it may have had to wait.
 func (d *Schedule) lock(s *delivery.Transition) {
 	d.mu.Lock()
 	s.ReadClock()
-	d.activeAt = s.Now
+	d.lastActiveAt = s.Now
 }
 
-// Persists reports whether a message of these flags outlives a restart.
+// Persists reports whether a message with these flags outlives a restart.
 func (d *Schedule) Persists(f queue.Flags) bool { return f&queue.Durable != 0 }
 
-// Publish enters items in order; the deadline of each is when it is due. An item that is a
-// part of a transfer enters with it.
+// Publish enters items in order; the deadline of each is when it is due. An item that belongs to a
+// transfer is recorded with it.
 func (d *Schedule) Publish(s *delivery.Transition, items []delivery.Item) {
 	d.lock(s)
 	defer d.mu.Unlock()
@@ -91,11 +90,11 @@ func (d *Schedule) addLocked(at due, pos store.Pos) {
 	}
 }
 
-// TimerIndex is its index among the timers.
+// TimerIndex is the schedule's index among the timers.
 func (d *Schedule) TimerIndex() *int32 { return &d.timerIndex }
 
-// OnTimer has messages that are due put in line, no more of them than is good under one
-// lock, and letters that are retained tried again. It sets the next timer.
+// OnTimer puts due messages in line, at most delivery.ExpireAtOnce under one lock, retries retained
+// letters, and sets the next timer.
 func (d *Schedule) OnTimer() {
 	s := d.env.Hurry()
 	defer s.Done()
@@ -117,17 +116,17 @@ func (d *Schedule) OnTimer() {
 	}
 }
 
-// finishLocked hands on the messages that have left: those that are due go in line, those
-// that were cancelled are settled.
+// finishLocked hands on the messages that have left: those that are due go in line, the others are
+// settled.
 func (d *Schedule) finishLocked(s *delivery.Transition) {
 	left := d.effects.Settled
 	for i := range left {
 		x := &left[i]
 		d.forgetLocked(x)
 		if x.Reason == queue.Expired {
-			d.Letters.PostLocked(s, &delivery.Letter{Settled: *x, Set: settings, At: s.Now, Path: deadline.Scheduled, Queued: true})
+			d.Letters.PostLocked(s, &delivery.Letter{Settled: *x, Settings: settings, At: s.Now, Path: deadline.Scheduled, Queued: true})
 		} else {
-			s.Left = append(s.Left, delivery.SettleRecord(d.id, x))
+			s.Settled = append(s.Settled, delivery.SettleRecord(d.id, x))
 		}
 	}
 	if len(left) > 0 {
@@ -137,7 +136,7 @@ func (d *Schedule) finishLocked(s *delivery.Transition) {
 	s.FinishLocked(&d.Letters)
 }
 
-// forgetLocked counts a message that leaves.
+// forgetLocked updates byExchange for a message that leaves.
 func (d *Schedule) forgetLocked(x *queue.Settled) {
 	exchange := d.env.Store.View(store.Pos(x.Pos)).Exchange
 	if n := d.byExchange[string(exchange)]; n > 1 {
@@ -161,12 +160,12 @@ func (d *Schedule) Cancel(ref deadline.Ref) bool {
 	return true
 }
 
-// cancelledKept is how many entries of cancelled messages the heap may hold besides half its
-// length.
+// cancelledKept is how many entries of cancelled messages the heap may hold even if they are more
+// than half of it.
 const cancelledKept = 1024
 
-// countCancelledLocked counts an entry of the heap whose message is gone, and rebuilds the heap
-// when there are many.
+// countCancelledLocked counts an entry of the heap whose message is gone, and rebuilds the heap if
+// there are many.
 func (d *Schedule) countCancelledLocked() {
 	if d.cancelled++; d.cancelled <= cancelledKept || d.cancelled <= len(d.dues)/2 {
 		return
@@ -178,8 +177,8 @@ func (d *Schedule) countCancelledLocked() {
 	})
 }
 
-// Delete settles all that wait, and what is retained: the virtual host is deleted. Letters in
-// line go on.
+// Delete settles all messages that wait or are retained, since the virtual host is deleted. Letters
+// in line go on.
 func (d *Schedule) Delete() {
 	s := d.env.Begin()
 	defer s.Done()
@@ -205,7 +204,7 @@ func (d *Schedule) Restore(r *store.RecoveredQueue) {
 	}
 }
 
-// Relocate notes that the store wants to move a message, or has.
+// Relocate implements store.Options.Relocate for the delayed messages.
 func (d *Schedule) Relocate(seq queue.Seq, old, moved store.Pos) (store.Terms, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -219,7 +218,7 @@ func (d *Schedule) Relocate(seq queue.Seq, old, moved store.Pos) (store.Terms, b
 	return d.Retained.RelocateLocked(seq, uint64(old), uint64(moved))
 }
 
-// shrinkLaterLocked has the memory of a schedule that has become empty given back later.
+// shrinkLaterLocked adds a schedule that has become empty to the shrinker.
 func (d *Schedule) shrinkLaterLocked() {
 	if d.core.Len() == 0 && !d.shrinkPending {
 		d.shrinkPending = true
@@ -227,15 +226,15 @@ func (d *Schedule) shrinkLaterLocked() {
 	}
 }
 
-// ShrinkIfIdle gives memory back that an empty schedule keeps for messages to come, unless it
-// was used recently, and reports whether it did.
+// ShrinkIfIdle releases the memory that an empty schedule keeps for future messages, unless it was
+// used recently, and reports whether it did.
 func (d *Schedule) ShrinkIfIdle() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.shrinkPending = false
 	switch {
-	case d.deleted || d.core.Len() > 0: // it comes up when it is emptied
-	case d.env.Clock.Now().Sub(d.activeAt) < timers.ShrinkAfter:
+	case d.deleted || d.core.Len() > 0: // it is added again once it is empty
+	case d.env.Clock.Now().Sub(d.lastActiveAt) < timers.ShrinkAfter:
 		d.shrinkLaterLocked()
 	default:
 		d.core.Shrink()

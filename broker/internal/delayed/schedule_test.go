@@ -150,6 +150,6 @@ func TestDeletedSchedule(t *testing.T) {
 	require.NoError(t, err)
 	f.Publish(s, []delivery.Item{{Message: queue.Message{Pos: uint64(pos), ExpiresAt: 5e9}, Move: -1}})
 	assert.Zero(t, f.Count())
-	assert.False(t, f.Retained.Keep(s, delivery.Letter{Set: settings}, nil, 0))
+	assert.False(t, f.Retained.Keep(s, delivery.Letter{Settings: settings}, nil, 0))
 	assert.Equal(t, timers.None, *f.TimerIndex())
 }

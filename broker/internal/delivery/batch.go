@@ -7,9 +7,9 @@ import (
 	"curfew/broker/store"
 )
 
-// AddCareful is Add for a message that goes to several queues, and that the store keeps if one
-// of them persists it. flags are what it came with.
-func (b *Batch) AddCareful(q *Queue, ceilingMillis int64, it *Item, flags queue.Flags) {
+// AddWithFlags is Add for a message that goes to several queues. It is stored durably if one of
+// them persists it, so each entry gets flags of its own, made from those of the message.
+func (b *Batch) AddWithFlags(q *Queue, ceilingMillis int64, it *Item, flags queue.Flags) {
 	if it.Message.Flags = flags; q.Persists(flags) {
 		it.Message.Flags |= queue.Durable
 	}
@@ -17,23 +17,22 @@ func (b *Batch) AddCareful(q *Queue, ceilingMillis int64, it *Item, flags queue.
 	b.Add(q, ceilingMillis, it)
 }
 
-// AddDelayed gathers an item that waits until it is due, with the delayed messages of a virtual
-// host. A batch is for one virtual host.
+// AddDelayed adds an item for the delayed messages of a virtual host. A batch is for one virtual
+// host.
 func (b *Batch) AddDelayed(to Target, it *Item) {
 	b.Entries++
 	b.add(nil, to, it)
 }
 
-// Batches are those that no publisher uses. A publisher that has nothing to publish keeps no
-// memory for it.
+// Batches is the pool of batches that no publisher uses, so an idle publisher holds no memory.
 var Batches = sync.Pool{New: func() any { return new(Batch) }}
 
 // Batch gathers items per queue, so that each queue is locked once.
 type Batch struct {
-	lanes   []lane
+	targets []targetItems
 	used    int
 	Entries int
-	index   map[*Queue]int // into lanes; only once there are many
+	index   map[*Queue]int // into targets; only when there are many
 	last    int
 }
 
@@ -43,93 +42,93 @@ type Target interface {
 	Publish(s *Transition, items []Item)
 }
 
-// lane is the items for one target.
-type lane struct {
-	q     *Queue // it is found by; nil: the delayed messages
+// targetItems is the items for one target.
+type targetItems struct {
+	q     *Queue // the key it is found by; nil: the delayed messages
 	to    Target
 	items []Item
 }
 
-// laneScan is how many lanes are searched one by one. With more there is an index.
-const laneScan = 8
+// targetScan is how many targets are searched one by one. More of them get an index.
+const targetScan = 8
 
-// Add gathers an item that enters a queue. ceilingMillis is the longest that it may live there,
-// by the exchanges on its way; <0: no bound.
+// Add adds an item for a queue. ceilingMillis is the longest that it may live there, as set by
+// the exchanges on its way; <0: no bound.
 func (b *Batch) Add(q *Queue, ceilingMillis int64, it *Item) {
 	it.ceilingMillis = ceilingMillis
 	b.add(q, q, it)
 }
 
 func (b *Batch) add(q *Queue, to Target, it *Item) {
-	if b.last >= b.used || b.lanes[b.last].q != q {
-		b.last = b.lane(q, to)
+	if b.last >= b.used || b.targets[b.last].q != q {
+		b.last = b.find(q, to)
 	}
-	l := &b.lanes[b.last]
+	l := &b.targets[b.last]
 	l.items = append(l.items, *it)
 }
 
-func (b *Batch) lane(q *Queue, to Target) int {
-	if b.used <= laneScan {
-		for i := range b.lanes[:b.used] {
-			if b.lanes[i].q == q {
+func (b *Batch) find(q *Queue, to Target) int {
+	if b.used <= targetScan {
+		for i := range b.targets[:b.used] {
+			if b.targets[i].q == q {
 				return i
 			}
 		}
 	} else if i, ok := b.index[q]; ok {
 		return i
 	}
-	return b.newLane(q, to)
+	return b.addTarget(q, to)
 }
 
-func (b *Batch) newLane(q *Queue, to Target) int {
-	if b.used == len(b.lanes) {
-		b.lanes = append(b.lanes, lane{})
+func (b *Batch) addTarget(q *Queue, to Target) int {
+	if b.used == len(b.targets) {
+		b.targets = append(b.targets, targetItems{})
 	}
 	i := b.used
 	b.used++
-	b.lanes[i].q, b.lanes[i].to = q, to
-	if b.used > laneScan {
+	b.targets[i].q, b.targets[i].to = q, to
+	if b.used > targetScan {
 		if b.index == nil {
 			b.index = map[*Queue]int{}
 		}
 		for j := len(b.index); j < b.used; j++ {
-			b.index[b.lanes[j].q] = j
+			b.index[b.targets[j].q] = j
 		}
 	}
 	return i
 }
 
-// Flush is Publish, after which the batch is empty.
+// Flush publishes the items and empties the batch.
 func (b *Batch) Flush(s *Transition) {
 	b.Publish(s)
 	b.reset()
 }
 
-// Publish publishes to each queue in the order the queues were first named.
+// Publish publishes to each target, in the order in which they were first added.
 func (b *Batch) Publish(s *Transition) {
-	for i := range b.lanes[:b.used] {
-		l := &b.lanes[i]
+	for i := range b.targets[:b.used] {
+		l := &b.targets[i]
 		l.to.Publish(s, l.items)
 	}
 }
 
-// Discard gives back the references that the items hold to the store.
+// Discard releases the items' references to the store, and empties the batch.
 func (b *Batch) Discard(s *store.Store) {
-	for i := range b.lanes[:b.used] {
-		for j := range b.lanes[i].items {
-			s.Release(store.Pos(b.lanes[i].items[j].Message.Pos))
+	for i := range b.targets[:b.used] {
+		for j := range b.targets[i].items {
+			s.Release(store.Pos(b.targets[i].items[j].Message.Pos))
 		}
 	}
 	b.reset()
 }
 
-// batchKeep bounds the room for items that an emptied lane keeps: a transaction
-// may have needed much.
+// batchKeep is the largest capacity for items that a target keeps when the batch is emptied: a
+// transaction may have needed more.
 const batchKeep = 1 << 12
 
 func (b *Batch) reset() {
-	for i := range b.lanes[:b.used] {
-		l := &b.lanes[i]
+	for i := range b.targets[:b.used] {
+		l := &b.targets[i]
 		if l.q, l.to, l.items = nil, nil, l.items[:0]; cap(l.items) > batchKeep {
 			l.items = nil
 		}
@@ -138,12 +137,12 @@ func (b *Batch) reset() {
 	clear(b.index)
 }
 
-// Hold takes a reference of the batch's own to each item's message, which Discard gives
-// back: consumers may be done with it before it is journaled.
+// Hold takes one more reference to each item's message, which Discard releases: consumers may
+// be done with a message before it is journaled.
 func (b *Batch) Hold(s *store.Store) {
-	for i := range b.lanes[:b.used] {
-		for j := range b.lanes[i].items {
-			s.Retain(store.Pos(b.lanes[i].items[j].Message.Pos), 1)
+	for i := range b.targets[:b.used] {
+		for j := range b.targets[i].items {
+			s.Retain(store.Pos(b.targets[i].items[j].Message.Pos), 1)
 		}
 	}
 }

@@ -10,28 +10,27 @@ import (
 	"curfew/broker/store"
 )
 
-// Browse is a choice of a queue's messages to look at.
+// Browse says which messages of a queue to read.
 type Browse struct {
 	FromTail bool        // newest first, by the order of delivery; false: from the head
-	After    queue.Seq   // the last message of the page before; 0: begin at the end looked from
-	Offset   int         // how many of State to pass over
+	After    queue.Seq   // the last message of the previous page; 0: begin at the head or at the tail
+	Offset   int         // how many messages in State to skip
 	Count    int         // how many to return at most
 	State    queue.State // queue.Ready or queue.Unacked; 0: both
 	// BodyBytes is how much of each body to copy; negative: all.
 	BodyBytes int
-	// Bytes ends the browse once that many bytes were copied in all, so that fewer than Count
-	// may be returned before the end; 0: no bound.
+	// Bytes ends the browse once that many bytes have been copied in all, so that fewer than
+	// Count messages may be returned; 0: no bound.
 	Bytes int
 }
 
-// Browsed is one message as it is in its queue, copied: the slices are the
-// caller's.
+// Browsed is a copy of one message in its queue: the slices are the caller's.
 type Browsed struct {
 	Seq         queue.Seq
 	State       queue.State
-	Position    int              // among those of the wanted state, from the end looked from or After
+	Position    int              // among the messages in the wanted state, counted from After or from where the browse began
 	Deadline    deadline.Instant // 0: none
-	Expired     bool             // its deadline has come, and it is still here: nobody has noticed yet, or somebody holds it
+	Expired     bool             // its deadline has come and it is still here: nobody has noticed yet, or a consumer holds it
 	Persistent  bool
 	Redelivered bool
 	Message     store.Message // Body is cut to BodyBytes; BCC is left out of the Properties
@@ -39,16 +38,16 @@ type Browsed struct {
 }
 
 const (
-	// browseScan is how many entries are passed over under one lock, browseCopy how
-	// many bytes are copied.
+	// browseScan is how many entries are read under one lock, browseCopy how many bytes are
+	// copied.
 	browseScan = 4096
 	browseCopy = 256 << 10
 )
 
-// Browse looks at messages without taking them: nothing is marked. It
-// is use for x-auto-delete-on-idle, not for x-expires. The queue's lock is held for a page at a
-// time, so a long browse is not a snapshot: what comes or goes meanwhile may be seen or not.
-// Error: 404, the queue is deleted.
+// Browse reads messages without taking them: nothing is marked. It counts as use for
+// x-auto-delete-on-idle, but not for x-expires. The queue's lock is held for one page at a time,
+// so a long browse is not a snapshot: it may or may not include messages that enter or leave
+// during it. Error: 404, the queue is deleted.
 func (q *messages) Browse(b Browse) ([]Browsed, error) {
 	var found []Browsed
 	at := browser{q: q, want: b, last: b.After}
@@ -61,17 +60,17 @@ func (q *messages) Browse(b Browse) ([]Browsed, error) {
 	return found, nil
 }
 
-// browser is a browse under way.
+// browser is a browse in progress.
 type browser struct {
 	q       *messages
 	want    Browse
-	last    queue.Seq // seen
+	last    queue.Seq // read
 	matched int
 	copied  int // bytes
 }
 
-// page looks on until the browse is complete, the queue ends (more is false) or
-// the lock has been held for long enough.
+// page goes on until the browse is complete, the queue ends (more is false) or the lock has
+// been held for long enough.
 func (at *browser) page(found []Browsed) (_ []Browsed, more bool, err error) {
 	q := at.q
 	q.mu.Lock()
@@ -81,7 +80,7 @@ func (at *browser) page(found []Browsed) (_ []Browsed, more bool, err error) {
 	}
 	seen, copied, now := 0, 0, q.env.Clock.Now()
 	q.markUsedLocked(now)
-	look := func(s queue.Seq, m queue.Message, state queue.State) bool {
+	visit := func(s queue.Seq, m queue.Message, state queue.State) bool {
 		full := at.want.Bytes != 0 && at.copied+copied >= at.want.Bytes
 		if seen >= browseScan || copied >= browseCopy || full || len(found) == at.want.Count {
 			more = true
@@ -93,25 +92,25 @@ func (at *browser) page(found []Browsed) (_ []Browsed, more bool, err error) {
 			return true
 		}
 		if at.matched++; at.matched > at.want.Offset {
-			one := at.copy(s, m, state, now)
+			one := at.copyLocked(s, m, state, now)
 			copied += len(one.Message.Body) + len(one.Message.Properties)
 			found = append(found, one)
 		}
 		return true
 	}
 	if at.want.FromTail {
-		q.core.EachBack(at.last, look)
+		q.core.EachBack(at.last, visit)
 	} else if at.last != 0 {
-		q.core.Each(at.last.Next(), look)
+		q.core.Each(at.last.Next(), visit)
 	} else {
-		q.core.Each(0, look)
+		q.core.Each(0, visit)
 	}
 	at.copied += copied
 	return found, more, nil
 }
 
-// copy takes a message out of the store's memory, which may change after unlock.
-func (at *browser) copy(s queue.Seq, m queue.Message, state queue.State, now deadline.Instant) Browsed {
+// copyLocked copies a message out of the store's memory, which may change after unlock.
+func (at *browser) copyLocked(s queue.Seq, m queue.Message, state queue.State, now deadline.Instant) Browsed {
 	stored := at.q.env.Store.View(store.Pos(m.Pos))
 	if m.Flags&queue.Hidden != 0 {
 		stored.Properties = message.WithoutBCC(stored.Properties)
@@ -134,22 +133,22 @@ func (at *browser) copy(s queue.Seq, m queue.Message, state queue.State, now dea
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
-// Look copies one message as Browse does, with bodyBytes of its body (<0 all); false if
+// BrowseOne copies one message as Browse does, with bodyBytes of its body (<0: all); false if
 // it is gone. Nothing is marked.
-func (q *messages) Look(seq queue.Seq, bodyBytes int) (x Browsed, ok bool) {
+func (q *messages) BrowseOne(seq queue.Seq, bodyBytes int) (x Browsed, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	at := browser{q: q, want: Browse{BodyBytes: bodyBytes}, matched: 1}
 	q.core.Each(seq, func(s queue.Seq, m queue.Message, state queue.State) bool {
 		if ok = s == seq; ok {
-			x = at.copy(s, m, state, q.env.Clock.Now())
+			x = at.copyLocked(s, m, state, q.env.Clock.Now())
 		}
 		return false
 	})
 	return x, ok
 }
 
-// DeadlinesOf appends the deadlines of messages to out, one for each: 0 for a message that has none, or is gone.
+// DeadlinesOf appends the deadline of each message to out: 0 for one that has none, or is gone.
 func (q *messages) DeadlinesOf(seqs []queue.Seq, out []deadline.Instant) []deadline.Instant {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -170,7 +169,7 @@ func ParseStored(properties []byte) (amqp.Properties, error) {
 	return amqp.ParseProperties(properties, message.StoredLimits)
 }
 
-// headTimestampLocked is the timestamp property of the first ready message.
+// headTimestampLocked is the timestamp property of the first ready message; zero: none.
 func (q *messages) headTimestampLocked() time.Time {
 	_, m, ok := q.core.Head()
 	if !ok {

@@ -15,7 +15,7 @@ import (
 type Sink interface {
 	// Pull takes up to most messages from src for c. It is called under the
 	// queue's lock, must not block and must not call the broker. more is false
-	// when c can take nothing further until Wake (no credit, a full outbox).
+	// when c can take no more until Wake (no credit, a full outbox).
 	Pull(c *Consumer, src *Source, most int) (taken int, more bool)
 	// Cancelled is called when c's queue was deleted. No lock is held.
 	Cancelled(c *Consumer)
@@ -26,8 +26,8 @@ type Sink interface {
 type Consumer struct {
 	Tag       string
 	NoAck     bool       // messages are settled as they are taken
-	Exclusive bool       // of no meaning on a quorum queue, as in RabbitMQ
-	Args      amqp.Table // of basic.consume; Consume reads them and lets them go
+	Exclusive bool       // has no meaning on a quorum queue, as in RabbitMQ
+	Args      amqp.Table // of basic.consume; Consume reads them and sets them to nil
 	Sink      Sink
 
 	// Set by Consume:
@@ -36,11 +36,11 @@ type Consumer struct {
 
 	queue   *Queue
 	status  atomic.Pointer[Status]
-	waiting bool // guarded by queue.mu: not offered anything until Wake
+	waiting bool // guarded by queue.mu: it is offered nothing until Wake
 	unacked int  // guarded by queue.mu: messages taken and not settled
 }
 
-// Status is whether a consumer is served, in RabbitMQ's words.
+// Status is the state of a consumer, in RabbitMQ's words.
 type Status string
 
 const (
@@ -48,7 +48,7 @@ const (
 	Up Status = "up"
 	// SingleActive: it is the one that x-single-active-consumer serves.
 	SingleActive Status = "single_active"
-	// Waiting: another one is.
+	// Waiting: x-single-active-consumer serves another one.
 	Waiting Status = "waiting"
 )
 
@@ -62,20 +62,20 @@ func (c *Consumer) Status() Status {
 
 func (c *Consumer) setStatus(s Status) { c.status.Store(&s) }
 
-// Queue is the queue the consumer is on.
+// Queue is the queue that the consumer is on.
 func (c *Consumer) Queue() *Queue { return c.queue }
 
 // Delivery is one message handed to a consumer or a get.
 type Delivery struct {
 	Seq         queue.Seq
-	Message     store.Message // valid during the call it is handed over in
+	Message     store.Message // valid only during the call that hands it over
 	Redelivered bool
 	Locked      bool             // it has a lock that lapses (x-lock-duration)
 	Ready       int              // messages still ready behind it
-	At          deadline.Instant // by the broker's clock: now
+	At          deadline.Instant // now, by the broker's clock
 
-	// LockHolder is set by the function that a get shows the message to. It holds the message
-	// from now on, and is asked when the lock lapses. A consumer's is its Sink.
+	// LockHolder is set by the function to which a get passes the message. It holds the message
+	// from now on and is asked when the lock lapses. For a consumer it is the Sink.
 	LockHolder LockHolder
 }
 
@@ -88,14 +88,14 @@ type Source struct {
 	mode   deliveryMode
 }
 
-// Next takes the next ready message into d; false when there is none. What has
-// expired is skipped and expires.
+// Next takes the next ready message into d; false when there is none. Messages past their
+// deadline expire on the way.
 func (src *Source) Next(d *Delivery) bool {
 	t, ok := src.q.core.Take(src.s.Now, &src.s.fx)
 	if !ok {
 		return false
 	}
-	locked := !src.settle && src.q.Set().LockMillis > 0
+	locked := !src.settle && src.q.Settings().LockMillis > 0
 	if src.settle {
 		src.q.core.Ack(t.Seq, &src.s.fx)
 	} else if src.c != nil {
@@ -104,9 +104,9 @@ func (src *Source) Next(d *Delivery) bool {
 	if locked {
 		src.q.locks.addLocked(src.s, t.Seq, src.c)
 	}
-	src.q.tally.out[src.mode]++
+	src.q.counters.out[src.mode]++
 	if t.Redelivered {
-		src.q.tally.redelivered++
+		src.q.counters.redelivered++
 	}
 	d.Seq, d.Redelivered, d.Locked = t.Seq, t.Redelivered, locked // a Delivery is large to copy
 	d.Message = src.s.Env.Store.View(store.Pos(t.Pos))
@@ -118,15 +118,15 @@ func (src *Source) Next(d *Delivery) bool {
 		src.s.props = message.CountDeliveries(src.s.props, d.Message.Properties, t.Deliveries)
 		d.Message.Properties = src.s.props
 	}
-	if what := src.q.Set().Shows; what != 0 {
+	if what := src.q.Settings().Shows; what != 0 {
 		d.Message.Properties = src.s.withHeadersLocked(src.q, what, &t, !src.settle, d.Message.Properties)
 	}
 	return true
 }
 
-// Consume puts c on the queue; it is offered nothing until its first Wake.
-// Errors: 403 when the queue has or would need an exclusive consumer, or serves
-// one at a time, 404 when it was deleted meanwhile, 406 for a wrong argument.
+// Consume puts c on the queue; it is offered nothing until its first Wake. Errors: 403 on a
+// classic queue with an exclusive consumer, or if c is exclusive and the queue has consumers or
+// serves one at a time; 404 if the queue has been deleted; 406 for a wrong argument.
 func (q *Queue) Consume(c *Consumer) error {
 	var err error
 	if c.Priority, c.TimeoutMillis, err = queueargs.ParseConsume(q.Arguments.Type, q.Label(), c.Args); err != nil {
@@ -138,14 +138,14 @@ func (q *Queue) Consume(c *Consumer) error {
 	if q.deleted {
 		return q.notFound()
 	}
-	if q.Arguments.Type == queueargs.Classic && (q.consumers.exclusive() || c.Exclusive && (q.Arguments.SingleActive || q.consumers.count > 0)) {
+	if q.Arguments.Type == queueargs.Classic && (q.consumers.exclusiveLocked() || c.Exclusive && (q.Arguments.SingleActive || q.consumers.count > 0)) {
 		return amqp.NewException(amqp.AccessRefused, 0, 0, "%s in exclusive use", q.Label())
 	}
 	c.queue, c.waiting = q, true
 	if q.Arguments.SingleActive {
 		c.setStatus(Waiting)
 	}
-	q.consumers.add(c)
+	q.consumers.addLocked(c)
 	q.consumers.chooseActiveLocked()
 	q.Idle.expiresAt = 0
 	return nil
@@ -167,8 +167,8 @@ func (c *Consumer) resume(s *Transition) {
 	q.finishLocked(s, deadline.Lazy)
 }
 
-// Cancel takes c off its queue; an auto-delete queue goes with its last one.
-// Messages c holds unacked stay so.
+// Cancel takes c off its queue. An auto-delete queue is deleted with its last consumer. Messages
+// that c holds stay unacked.
 func (c *Consumer) Cancel() {
 	s := c.queue.env.Begin()
 	last := c.leave(s)
@@ -178,13 +178,13 @@ func (c *Consumer) Cancel() {
 	}
 }
 
-// leave takes c off its queue and reports whether it was the last one. If it was the
-// active one, the next takes what waits.
+// leave takes c off its queue and reports whether it was the last one. If it was the active
+// one, ready messages are offered to the next.
 func (c *Consumer) leave(s *Transition) (last bool) {
 	q := c.queue
 	q.lock(s)
 	defer q.mu.Unlock()
-	if !q.consumers.remove(c) {
+	if !q.consumers.removeLocked(c) {
 		return false
 	}
 	if q.consumers.count == 0 {

@@ -7,39 +7,39 @@ import (
 )
 
 // consumers are the consumers of a queue in the order in which they are served: those of a
-// higher priority first while they can take, those of one priority in turn
+// higher priority first while they can take messages, those of equal priority in turn
 // (RabbitMQ: Consumer Priorities).
 type consumers struct {
 	q      *Queue
-	ranks  []rank // highest priority first; none is empty
+	levels []priorityLevel // highest priority first; none is empty
 	count  int
 	active *Consumer // of a queue with x-single-active-consumer; nil only while it has no consumers
 }
 
-// rank is the consumers of one priority, in the order in which they came.
-type rank struct {
+// priorityLevel is the consumers of one priority, in the order in which they came.
+type priorityLevel struct {
 	priority  int64
 	consumers []*Consumer
 	turn      int // index of the consumer that is offered the next message
 }
 
-func (l *consumers) add(c *Consumer) {
-	i, found := l.find(c.Priority)
+func (l *consumers) addLocked(c *Consumer) {
+	i, found := l.findLocked(c.Priority)
 	if !found {
-		l.ranks = slices.Insert(l.ranks, i, rank{priority: c.Priority})
+		l.levels = slices.Insert(l.levels, i, priorityLevel{priority: c.Priority})
 	}
-	l.ranks[i].consumers = append(l.ranks[i].consumers, c)
+	l.levels[i].consumers = append(l.levels[i].consumers, c)
 	l.count++
 }
 
-// remove returns false if c is not there.
-func (l *consumers) remove(c *Consumer) bool {
-	i, _ := l.find(c.Priority)
-	if i == len(l.ranks) || !l.ranks[i].remove(c) {
+// removeLocked returns false if c is not one of them.
+func (l *consumers) removeLocked(c *Consumer) bool {
+	i, _ := l.findLocked(c.Priority)
+	if i == len(l.levels) || !l.levels[i].remove(c) {
 		return false
 	}
-	if len(l.ranks[i].consumers) == 0 {
-		l.ranks = slices.Delete(l.ranks, i, i+1)
+	if len(l.levels[i].consumers) == 0 {
+		l.levels = slices.Delete(l.levels, i, i+1)
 	}
 	l.count--
 	if l.active == c {
@@ -48,8 +48,8 @@ func (l *consumers) remove(c *Consumer) bool {
 	return true
 }
 
-func (l *consumers) find(priority int64) (at int, found bool) {
-	return slices.BinarySearchFunc(l.ranks, priority, func(r rank, p int64) int {
+func (l *consumers) findLocked(priority int64) (at int, found bool) {
+	return slices.BinarySearchFunc(l.levels, priority, func(r priorityLevel, p int64) int {
 		switch {
 		case r.priority > p:
 			return -1
@@ -60,7 +60,7 @@ func (l *consumers) find(priority int64) (at int, found bool) {
 	})
 }
 
-func (r *rank) remove(c *Consumer) bool {
+func (r *priorityLevel) remove(c *Consumer) bool {
 	i := slices.Index(r.consumers, c)
 	if i < 0 {
 		return false
@@ -75,27 +75,28 @@ func (r *rank) remove(c *Consumer) bool {
 	return true
 }
 
-// first is the oldest consumer of the highest priority; nil if there is none.
-func (l *consumers) first() *Consumer {
+// firstLocked is the oldest consumer of the highest priority; nil if there is none.
+func (l *consumers) firstLocked() *Consumer {
 	if l.count == 0 {
 		return nil
 	}
-	return l.ranks[0].consumers[0]
+	return l.levels[0].consumers[0]
 }
 
-// exclusive reports whether the queue has an exclusive consumer, which is alone then.
-func (l *consumers) exclusive() bool { return l.count == 1 && l.first().Exclusive }
+// exclusiveLocked reports whether the queue has an exclusive consumer, which is then its only one.
+func (l *consumers) exclusiveLocked() bool { return l.count == 1 && l.firstLocked().Exclusive }
 
-// all is every consumer, in the order of priority and arrival.
-func (l *consumers) all() []*Consumer {
+// allLocked returns every consumer, by priority and then by arrival.
+func (l *consumers) allLocked() []*Consumer {
 	all := make([]*Consumer, 0, l.count)
-	for i := range l.ranks {
-		all = append(all, l.ranks[i].consumers...)
+	for i := range l.levels {
+		all = append(all, l.levels[i].consumers...)
 	}
 	return all
 }
 
-// dispatchLocked offers ready messages to the consumers until none is left or none can take.
+// dispatchLocked offers ready messages to the consumers until no message is left or no consumer
+// can take one.
 func (l *consumers) dispatchLocked(s *Transition) {
 	for l.count > 0 && l.q.core.Ready() > 0 {
 		if !l.offerLocked(s) {
@@ -104,21 +105,22 @@ func (l *consumers) dispatchLocked(s *Transition) {
 	}
 }
 
-// offerLocked lets one consumer take, the highest priority and the longest unserved
-// first: one message where several share a rank, all it can where it is alone.
+// offerLocked lets one consumer take messages, the highest priority and the longest unserved
+// first: one message if several share a priority, as many as it can if it is alone. It returns
+// false if no consumer took any.
 func (l *consumers) offerLocked(s *Transition) bool {
 	if l.q.Arguments.SingleActive {
-		return !l.activeOutranked() && l.serveLocked(s, l.active, l.q.core.Ready()) > 0
+		return !l.activeOutrankedLocked() && l.serveLocked(s, l.active, l.q.core.Ready()) > 0
 	}
-	for i := range l.ranks {
-		if l.offerRankLocked(s, &l.ranks[i]) {
+	for i := range l.levels {
+		if l.offerLevelLocked(s, &l.levels[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-func (l *consumers) offerRankLocked(s *Transition, r *rank) bool {
+func (l *consumers) offerLevelLocked(s *Transition, r *priorityLevel) bool {
 	most := 1
 	if len(r.consumers) == 1 {
 		most = l.q.core.Ready()
@@ -138,7 +140,7 @@ func (l *consumers) offerRankLocked(s *Transition, r *rank) bool {
 	return false
 }
 
-// serveLocked has c take up to most messages.
+// serveLocked lets c take up to most messages.
 func (l *consumers) serveLocked(s *Transition, c *Consumer, most int) (taken int) {
 	if c.waiting {
 		return 0
@@ -149,23 +151,24 @@ func (l *consumers) serveLocked(s *Transition, c *Consumer, most int) (taken int
 	return taken
 }
 
-// chooseActiveLocked sees to the active consumer of a queue with x-single-active-consumer: the
-// first of the highest priority when there is none. On a classic queue it stays
-// active until it is cancelled. On a quorum queue one of a higher priority takes
-// over once the active one has settled what it holds, and until then nobody is
-// served (RabbitMQ 4.0; 3.10 lets it wait on both).
+// chooseActiveLocked chooses the active consumer of a queue with x-single-active-consumer: the
+// first of the highest priority if there is none. On a classic queue it stays active until it is
+// cancelled. On a quorum queue, one of a higher priority takes over once the active one has
+// settled what it holds, and until then nobody is served (RabbitMQ 4.0; in 3.10 it has to wait
+// on both types).
 func (l *consumers) chooseActiveLocked() {
-	if !l.q.Arguments.SingleActive || l.count == 0 || l.active != nil && (!l.activeOutranked() || l.active.unacked > 0) {
+	if !l.q.Arguments.SingleActive || l.count == 0 || l.active != nil && (!l.activeOutrankedLocked() || l.active.unacked > 0) {
 		return
 	}
 	if l.active != nil {
 		l.active.setStatus(Waiting)
 	}
-	l.active = l.first()
+	l.active = l.firstLocked()
 	l.active.setStatus(SingleActive)
 }
 
-// activeOutranked reports whether a consumer of a higher priority is to follow the active one.
-func (l *consumers) activeOutranked() bool {
-	return l.q.Arguments.Type == queueargs.Quorum && l.ranks[0].priority > l.active.Priority
+// activeOutrankedLocked reports whether a consumer of a higher priority is to replace the active
+// one.
+func (l *consumers) activeOutrankedLocked() bool {
+	return l.q.Arguments.Type == queueargs.Quorum && l.levels[0].priority > l.active.Priority
 }

@@ -19,8 +19,8 @@ type Due struct {
 }
 
 // EachDue calls fn with the deadline of each message in the queue that has one, in the
-// order of delivery. No lock is held during the call. Messages that come or go meanwhile
-// may be missing.
+// order of delivery. No lock is held during the call. Messages that enter or leave during the
+// walk may be missing.
 func (q *messages) EachDue(fn func(Due)) {
 	page := make([]Due, 0, PageSize)
 	for from, more := queue.Seq(0), true; more; {
@@ -42,7 +42,8 @@ func (q *messages) deadlinesPage(from queue.Seq, page []Due) (_ []Due, next queu
 	return page, next, more
 }
 
-// pageLocked calls fn with the messages of one page, from a sequence number on, and returns where the next page begins.
+// pageLocked calls fn with the messages of one page, from a sequence number on, and returns
+// where the next page begins.
 func (q *messages) pageLocked(from queue.Seq, fn func(queue.Seq, queue.Message, queue.State)) (next queue.Seq, more bool) {
 	seen := 0
 	q.core.Each(from, func(seq queue.Seq, m queue.Message, state queue.State) bool {
@@ -57,7 +58,8 @@ func (q *messages) pageLocked(from queue.Seq, fn func(queue.Seq, queue.Message, 
 	return next, more
 }
 
-// Track keeps the refs whose messages are still queued, and has the feed tell when they leave.
+// Track appends to kept the refs whose messages are still queued. The feed will report when they
+// leave.
 func (q *messages) Track(refs, kept []deadline.Ref) []deadline.Ref {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,9 +86,9 @@ func (q *messages) Deadlines(from queue.Seq, page []deadline.Ref) (_ []deadline.
 	return page, next, more
 }
 
-// LaterThan reads a page of the messages that have no deadline, or a later one than a time to
-// live that counts from now gives (to). If a message's own deadline goes first, only those
-// without any are read.
+// LaterThan reads a page of the messages that have no deadline, or one later than to: the
+// deadline that a time to live gives, counted from now. If a message's own deadline takes
+// precedence, only messages without one are read.
 func (q *messages) LaterThan(from queue.Seq, page []deadline.Ref, ttlMillis int64, precedence queueargs.Precedence) (_ []deadline.Ref, to deadline.Instant, next queue.Seq, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,8 +101,8 @@ func (q *messages) LaterThan(from queue.Seq, page []deadline.Ref, ttlMillis int6
 	return page, to, next, more
 }
 
-// TimeToLive is how long a message lives, by its own expiration and the queue's present time to live. False: it is
-// gone, or has neither.
+// TimeToLive is how long a message lives, by its own expiration and the queue's current time to
+// live. False: it is gone, or has neither.
 func (q *messages) TimeToLive(ref deadline.Ref) (_ deadline.Millis, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -115,7 +117,7 @@ func (q *messages) TimeToLive(ref deadline.Ref) (_ deadline.Millis, ok bool) {
 			own = -1
 		}
 	}
-	set := q.Set()
-	ttl := set.Precedence.EffectiveTTL(set.TTLMillis, own)
+	settings := q.Settings()
+	ttl := settings.Precedence.EffectiveTTL(settings.TTLMillis, own)
 	return deadline.Millis(ttl), ttl >= 0
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // AppendDelivered appends runs of the queue's messages that a consumer has seen and not
-// settled. A run ends at a message that nobody has seen.
+// settled. A run ends before a message that no consumer has seen.
 func (q *Queue) AppendDelivered(runs []store.Delivered) []store.Delivered {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -30,8 +30,8 @@ func (q *Queue) AppendDelivered(runs []store.Delivered) []store.Delivered {
 	if q.Retained.countLocked()+q.Letters.line.n == 0 {
 		return runs
 	}
-	of := q.Retained.appendDelivered(q.id, runs[from:])
-	return append(runs[:from], withoutCovered(q.Letters.appendDelivered(q.id, of))...)
+	of := q.Retained.appendDeliveredLocked(q.id, runs[from:])
+	return append(runs[:from], withoutCovered(q.Letters.appendDeliveredLocked(q.id, of))...)
 }
 
 // withoutCovered drops runs of one message that are within another run.

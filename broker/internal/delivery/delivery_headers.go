@@ -11,29 +11,29 @@ import (
 	"curfew/broker/queue"
 )
 
-// Headers of a delivery, Unix ms of the wall clock. Headers of these names that a
-// publisher has set are left out, so that a receiver can trust them.
+// Headers of a delivery, in Unix ms of the wall clock. Headers with these names that a publisher
+// has set are left out, so that a receiver can trust them.
 const (
 	headerExpiresAt   = message.ExpiresAtHeader // when it expires, if nobody holds it then; none: never
-	headerEnqueuedAt  = "x-enqueued-at"         // when it entered the queue; none: it is not known
+	headerEnqueuedAt  = "x-enqueued-at"         // when it entered the queue; none: not known
 	headerLockedUntil = "x-locked-until"        // when its lock lapses; none: it has no lock
 	headerLockToken   = "x-lock-token"          // names that lock (RenewLock); none: it has no lock
 )
 
-// withHeadersLocked writes the properties that the receiver is to see, instead of those that were
-// published, into the transition's scratch.
+// withHeadersLocked writes the properties that the receiver is to see, in place of those that were
+// published, into the transition's scratch memory.
 //
-// What is left of a time to live is rounded up, and is 1 at least: where the message is published
-// next, it counts from then, and a message must not expire early. Rounded down, a message with
-// less than a millisecond left would carry 0, which some brokers take for no expiration at all
-// and others for one that has come. Instants are rounded up as everywhere, so that the times to
-// live that were given can be read from them. Only the end of a lock is rounded down: until
+// What is left of a time to live is rounded up and is at least 1: where the message is published
+// next, it counts from that moment, and a message must not expire early. If it were rounded down,
+// a message with less than a millisecond left would carry 0. Some brokers take that for no
+// expiration at all, others for one that has come. Instants are rounded up as everywhere, so that
+// the original times to live can be read from them. Only the end of a lock is rounded down: until
 // then the receiver certainly holds it.
 //
-// locked: the message was not settled as it was taken.
+// locked: the message was not settled when it was taken.
 func (s *Transition) withHeadersLocked(q *Queue, what queueargs.Shows, of *queue.Delivery, locked bool, properties []byte) []byte {
 	view, err := amqp.ViewProperties(properties)
-	if err != nil { // it was read when it came
+	if err != nil { // it was readable when it was published
 		return properties
 	}
 	headers, expiration := view.Headers, view.Expiration
@@ -52,8 +52,8 @@ func (s *Transition) withHeadersLocked(q *Queue, what queueargs.Shows, of *queue
 	return s.properties
 }
 
-// appendHeadersLocked appends a table: the entries of another without the headers that only the
-// broker may set, then these headers.
+// appendHeadersLocked appends a table: the entries of headers, except those that only the broker
+// may set, and then the broker's own.
 func (s *Transition) appendHeadersLocked(b []byte, q *Queue, of *queue.Delivery, locked bool, headers []byte) []byte {
 	b, start := amqp.OpenTable(b)
 	for f := amqp.WalkTable(headers); f.Next(); {

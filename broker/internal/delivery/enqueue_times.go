@@ -7,7 +7,7 @@ import (
 
 // enqueueTimes are the instants at which the messages of a queue entered it, for
 // x-delivery-deadline: 8 bytes for each message, in chunks of consecutive messages. A chunk is
-// freed with the last of them. The zero value is empty. nil, that of other queues, stays empty.
+// freed with its last message. The zero value is empty. Other queues have nil, which stays empty.
 type enqueueTimes struct {
 	chunks  map[queue.Seq]*timesChunk // by Seq >> timesBits
 	last    *timesChunk               // the chunk that was added to last; its key is lastKey
@@ -21,7 +21,7 @@ type timesChunk struct {
 	at   [1 << timesBits]deadline.Instant // 0: not in the queue
 }
 
-// add notes that seq, which is not there, entered at an instant.
+// add records when seq, which must be new, entered the queue.
 func (t *enqueueTimes) add(seq queue.Seq, at deadline.Instant) {
 	key := seq >> timesBits
 	if t.last == nil || t.lastKey != key {
@@ -37,7 +37,7 @@ func (t *enqueueTimes) add(seq queue.Seq, at deadline.Instant) {
 	t.last.at[seq%(1<<timesBits)] = at
 }
 
-// at returns 0 if it is not known.
+// at is when seq entered the queue; 0: not known.
 func (t *enqueueTimes) at(seq queue.Seq) deadline.Instant {
 	if t == nil {
 		return 0

@@ -12,7 +12,7 @@ import (
 	"curfew/broker/store"
 )
 
-// Env is what all queues of a broker work with.
+// Env is what all queues of a broker share.
 type Env struct {
 	Store    *store.Store
 	Clock    *clock.Kept
@@ -29,9 +29,10 @@ type Env struct {
 	Waiting       atomic.Int64 // letters in all lines
 }
 
-// workCounters are totals of all queues since the start that no queue counts for itself.
+// workCounters are totals over all queues since the start, which no single queue counts.
 type workCounters struct{ Refused, ExpiredDropped, Lapsed, DeadLettersLost, Moved atomic.Uint64 }
 
+// Init must be called once Clock is set, and before any queue is made.
 func (e *Env) Init() {
 	e.Feed.Init()
 	e.Timers.Init(e.Clock)

@@ -5,11 +5,12 @@ import (
 	"curfew/broker/queue"
 )
 
-// ExpireAtOnce bounds how many messages of one queue expire under one lock, so
-// that publishers and consumers get their turn in a storm.
+// ExpireAtOnce is the most messages of one queue that expire under one lock, so that publishers
+// and consumers get their turn when many expire at once.
 const ExpireAtOnce = 256
 
-// Expire expires those of the messages whose deadline has come, and appends one answer for each ref.
+// Expire expires those of the messages whose deadline has come, and appends an answer for each
+// ref.
 func (q *Queue) Expire(s *Transition, refs []deadline.Ref, path deadline.Path, out []deadline.Answer) []deadline.Answer {
 	q.lock(s)
 	defer q.mu.Unlock()

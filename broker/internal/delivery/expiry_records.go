@@ -9,19 +9,19 @@ import (
 	"curfew/broker/store"
 )
 
-// expiries gathers the records of a transition. Parts of Ids and Names stay valid when these
+// expiries gathers the records of a transition. Slices of Ids and Names stay valid when these
 // grow.
 type expiries struct {
 	Records []deadline.Expiry
 	Deaths  []deadline.Expiry // of messages that did not expire
 	Ids     []byte
 	Names   []string
-	held    []held
+	pinned  []pinned
 }
 
-// held is a message that is kept in the store until its record is complete: its
-// properties are not read under a queue's lock.
-type held struct {
+// pinned is a message that is kept in the store until its record is complete: its properties are
+// not read under a queue's lock.
+type pinned struct {
 	record int
 	pos    store.Pos
 }
@@ -35,14 +35,14 @@ func (s *Transition) recordDroppedLocked(q *messages, x *queue.Settled, path dea
 	if s.Env.Expiries.Needs() >= deadline.WithMessage {
 		pos := store.Pos(x.Pos)
 		s.Env.Store.Retain(pos, 1)
-		e.held = append(e.held, held{len(e.Records), pos})
+		e.pinned = append(e.pinned, pinned{len(e.Records), pos})
 	}
 	e.Records = append(e.Records, deadline.Expiry{
 		VHost: q.vhost, Queue: q.name, Ref: q.refOf(x.Seq, x.ExpiresAt), Arrived: s.Now, Path: path, Action: deadline.Dropped,
 	})
 }
 
-// Keep copies text for a record to refer to.
+// Keep copies text into e, so that a record can refer to it.
 func Keep[T string | []byte](e *expiries, text T) []byte {
 	if len(text) == 0 {
 		return nil
@@ -52,10 +52,10 @@ func Keep[T string | []byte](e *expiries, text T) []byte {
 	return e.Ids[from:len(e.Ids):len(e.Ids)]
 }
 
-// Report publishes the records on the stream of expiries. No lock is held.
+// Report publishes the records on the stream of expiries. No lock may be held.
 func (s *Transition) Report() {
 	e := &s.Expiries
-	for _, h := range e.held {
+	for _, h := range e.pinned {
 		view, err := amqp.ViewProperties(s.Env.Store.View(h.pos).Properties)
 		if err != nil {
 			continue
@@ -77,12 +77,12 @@ func (s *Transition) Report() {
 	}
 	s.Env.Expiries.Publish(e.Records)
 	s.Env.Expiries.PublishDeaths(e.Deaths)
-	for _, h := range e.held {
+	for _, h := range e.pinned {
 		s.Env.Store.Release(h.pos)
 	}
 	clear(e.Records)
 	clear(e.Deaths)
 	clear(e.Names)
 	e.Deaths = e.Deaths[:0]
-	e.Records, e.Ids, e.Names, e.held = e.Records[:0], e.Ids[:0], e.Names[:0], e.held[:0]
+	e.Records, e.Ids, e.Names, e.pinned = e.Records[:0], e.Ids[:0], e.Names[:0], e.pinned[:0]
 }

@@ -15,31 +15,30 @@ import (
 //
 // When the ready messages have grown by flowHigh, publishers pause before they read on,
 // until most of that is gone. Whether that helps is measured: consumers that take clearly more
-// during a pause lacked the processor. Consumers that do not are slow by themselves (their
-// prefetch is used up, or they do not read). Then publishers run free. Now and then they pause
-// to try again, less and less often. Two things were tried and are not enough: asking whether
-// consumers have credit (starved consumers have none either, since their acks are not read), and
-// yielding the processor, which readers do (sixteen publishers take sixteen turns to the
-// consumer's one).
+// during a pause lacked the processor. Others are slow themselves (their prefetch is used up, or
+// they do not read). Then publishers run freely. Now and then they pause to try again, less and
+// less often. Two things were tried and are not enough: asking whether consumers have credit
+// (starved consumers have none either, since their acks are not read), and yielding the
+// processor, which readers do (sixteen publishers take sixteen turns to the consumer's one).
 //
-// What was in the queue before does not count: publishers keep to the pace of the consumers,
-// a little below it, and do not wait until a deep queue is empty. A pause lasts for flowLongest
-// at most, so nothing depends on its end.
+// What was in the queue before does not count: publishers are held to the pace of the consumers,
+// or a little less, and do not wait until a deep queue is empty. A pause lasts flowLongest at
+// most, so nothing depends on its end.
 type flow struct {
 	q   *Queue
-	run *flowRun // nil: nothing is measured
+	run *flowRun // nil: nothing is being measured
 }
 
 // flowRun is what is measured of a queue with consumers, from the first publish that leaves
-// flowJoin ready until the queue's memory is given back.
+// flowJoin of ready messages until the queue's memory is released.
 type flowRun struct {
 	floor int64      // weight that publishers need not wait for
 	pause *flowPause // nil: publishers run
 
-	// Of the present run or pause, since it began or was judged last:
+	// Of the current run or pause, since it began or was last judged:
 	since            deadline.Instant
 	taken, published uint64
-	others           time.Duration // flowPauses.total then
+	others           time.Duration // flowPauses.total at since
 
 	running, waiting pace // of the consumers, while publishers run and while they wait
 	entering         pace // of the publishers, while they run
@@ -49,38 +48,38 @@ type flowRun struct {
 }
 
 const (
-	// flowMessage is what a message weighs beside its body: small ones cost time, too.
+	// flowMessage is what a message weighs besides its body: small ones cost time, too.
 	flowMessage = 256
-	// flowHigh is by how much a queue may grow before its publishers pause, flowJoin the same
-	// while those of another do, flowLow down to what: 47,000, 18,000 and 12,000 messages
-	// of 100 octets; 16, 6 and 4 of 1 MiB.
+	// flowHigh is how much a queue may grow before its publishers pause, flowJoin the same while
+	// publishers of another queue pause, and flowLow how much of it may be left when they go on:
+	// 47,000, 18,000 and 12,000 messages of 100 octets; 16, 6 and 4 of 1 MiB.
 	flowHigh, flowJoin, flowLow = 16 << 20, 6 << 20, 4 << 20
-	// flowPatience is how long a pause is tried before it is judged, flowLongest how long
-	// one that helps lasts at most, and flowTick how often it is looked at.
-	flowPatience, flowLongest, flowTick = 60 * time.Millisecond, 500 * time.Millisecond, 20 * time.Millisecond
-	// flowGain is by what factor consumers have to be faster during pauses, at least.
+	// flowTrial is how long a pause is tried before it is judged, flowLongest the longest that
+	// one that helps lasts, and flowTick how often it is checked.
+	flowTrial, flowLongest, flowTick = 60 * time.Millisecond, 500 * time.Millisecond, 20 * time.Millisecond
+	// flowGain is the least factor by which consumers have to be faster during pauses.
 	flowGain = 1.25
-	// flowBackoffMin and flowBackoffMax are how long publishers run free after a
-	// pause that did not help.
+	// flowBackoffMin and flowBackoffMax bound how long publishers run freely after a pause that
+	// did not help.
 	flowBackoffMin, flowBackoffMax = 100 * time.Millisecond, 4 * time.Second
 	// flowClean is how many times longer than the pauses of other queues a run has to be to
-	// show how consumers do while publishers run.
+	// show how fast consumers are while publishers run.
 	flowClean = 4
-	// flowDecay is the share of what was taken during a pause by which a queue that was deep
-	// before becomes shallower.
+	// flowDecay is the part, one in flowDecay, of what was taken during a pause by which the
+	// floor of a queue falls: so a queue that was deep before becomes shallower.
 	flowDecay = 8
 )
 
 // flowPause is one wait of a queue's publishers.
 type flowPause struct {
 	over    chan struct{} // closed at its end
-	vain    bool          // it did not help; valid from then on
+	vain    bool          // it did not help; valid once over is closed
 	since   deadline.Instant
-	weight  int64 // of the queue then
+	weight  int64 // of the queue at since
 	waiters int
 }
 
-// pace is a number of messages over some time.
+// pace is a rate: a number of messages in some time.
 type pace struct{ messages, micros float64 }
 
 // paceMemory is how far back a pace looks, in µs.
@@ -95,7 +94,7 @@ func (p *pace) add(messages uint64, in time.Duration) {
 	}
 }
 
-// perMicro is never 0, so that it can be divided by.
+// perMicro is never 0, so that one can divide by it.
 func (p *pace) perMicro() float64 { return math.Max(1e-9, p.messages/math.Max(1, p.micros)) }
 
 // helps reports whether consumers take more while publishers wait, and by a factor that is
@@ -110,7 +109,8 @@ func (f *flow) weightLocked() int64 {
 	return f.q.core.ReadyBytes() + int64(f.q.core.Ready())*flowMessage
 }
 
-// checkLocked follows a publish. It notes in the transition whether the publisher has to wait.
+// checkLocked is called after a publish. It notes in the transition whether the publisher has to
+// wait.
 func (f *flow) checkLocked(s *Transition) {
 	weight := f.weightLocked()
 	switch {
@@ -141,10 +141,10 @@ func (f *flow) checkLocked(s *Transition) {
 	s.crowded = append(s.crowded, f.q)
 }
 
-// measureLocked begins to measure.
+// measureLocked starts a measurement.
 func (f *flow) measureLocked(now deadline.Instant) {
 	r := f.run
-	r.since, r.taken, r.published = now, f.q.tally.toConsumers(), f.q.tally.published
+	r.since, r.taken, r.published = now, f.q.counters.toConsumers(), f.q.counters.published
 	r.others = f.q.env.pauses.total(now)
 }
 
@@ -152,30 +152,30 @@ func (f *flow) beginPauseLocked(now deadline.Instant, weight int64) {
 	r, pauses := f.run, &f.q.env.pauses
 	ran := now.Sub(r.since)
 	if r.running.micros == 0 || flowClean*(pauses.total(now)-r.others) <= ran {
-		r.running.add(f.q.tally.toConsumers()-r.taken, ran)
-		r.entering.add(f.q.tally.published-r.published, ran)
+		r.running.add(f.q.counters.toConsumers()-r.taken, ran)
+		r.entering.add(f.q.counters.published-r.published, ran)
 	}
 	r.pause = &flowPause{over: make(chan struct{}), since: now, weight: weight}
 	pauses.begin(now)
 	f.measureLocked(now)
 }
 
-// judgePauseLocked finds out whether a pause helps, and ends it if it does not or has lasted
-// for too long.
+// judgePauseLocked finds out whether a pause helps, and ends it if it does not or has lasted too
+// long.
 func (f *flow) judgePauseLocked(now deadline.Instant) {
 	r := f.run
 	lasts := now.Sub(r.pause.since)
-	if lasts < flowPatience {
+	if lasts < flowTrial {
 		return
 	}
-	r.waiting.add(f.q.tally.toConsumers()-r.taken, now.Sub(r.since))
+	r.waiting.add(f.q.counters.toConsumers()-r.taken, now.Sub(r.since))
 	f.measureLocked(now)
 	if !r.helps() || lasts >= flowLongest {
 		f.endPauseLocked(now)
 	}
 }
 
-// relieveLocked follows messages that have left. It ends a pause when consumers have taken
+// relieveLocked is called after messages have left. It ends a pause when consumers have taken
 // enough.
 func (f *flow) relieveLocked(now deadline.Instant) {
 	if r := f.run; r != nil && r.pause != nil && f.weightLocked() <= r.floor+flowLow {
@@ -186,7 +186,7 @@ func (f *flow) relieveLocked(now deadline.Instant) {
 // endPauseLocked judges a pause and lets publishers go on.
 func (f *flow) endPauseLocked(now deadline.Instant) {
 	r, weight := f.run, f.weightLocked()
-	r.waiting.add(f.q.tally.toConsumers()-r.taken, now.Sub(r.since))
+	r.waiting.add(f.q.counters.toConsumers()-r.taken, now.Sub(r.since))
 	if r.proven = r.helps(); r.proven {
 		r.backoff = max(flowBackoffMin, r.backoff/2)
 		r.floor = max(0, r.floor-max(0, r.pause.weight-weight)/flowDecay)
@@ -214,7 +214,7 @@ func (f *flow) endLocked() {
 	f.run = nil
 }
 
-// join returns the pause that the queue's publishers are in, nil if there is none. Whoever
+// join returns the pause that the queue's publishers are in, nil if there is none. A caller that
 // gets one has to leave it.
 func (f *flow) join() *flowPause {
 	f.q.mu.Lock()
@@ -226,7 +226,7 @@ func (f *flow) join() *flowPause {
 	return f.run.pause
 }
 
-// leave ends a pause that nobody waits for any more.
+// leave gives up waiting for a pause, and ends it if nobody else waits.
 func (f *flow) leave(p *flowPause) {
 	f.q.mu.Lock()
 	defer f.q.mu.Unlock()
@@ -248,15 +248,15 @@ func (f *flow) check(p *flowPause) {
 	}
 }
 
-// flowPauses are the pauses of all queues: they share the processors.
+// flowPauses sums up the pauses of all queues, which share the processors.
 type flowPauses struct {
 	mu     sync.Mutex       // leaf
 	queues int              // whose publishers wait
-	since  deadline.Instant // some have, from then on
-	before time.Duration    // for which some had until then
+	since  deadline.Instant // when the first of them began to wait
+	before time.Duration    // how long any waited before that
 }
 
-// enough is by how much a queue may grow.
+// enough is how much a queue may grow before its publishers pause.
 func (p *flowPauses) enough() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,20 +2,20 @@ package delivery
 
 import "curfew/broker/deadline"
 
-// Idle is for how long a queue has not been used, and when it goes for that reason.
+// Idle tracks how long a queue has not been used, and when it is deleted for that reason.
 //
 // x-expires (RabbitMQ: Queue TTL) counts from a declare, a basic.get or the end of the last
-// consumer. x-auto-delete-on-idle (Service Bus: AutoDeleteOnIdle) counts from any operation:
-// publishing, settling and browsing, too (messages.markUsedLocked). A queue with consumers is
-// in use.
+// consumer. x-auto-delete-on-idle (Service Bus: AutoDeleteOnIdle) counts from any operation,
+// including publishing, settling and browsing (messages.markUsedLocked). A queue with consumers
+// is in use.
 type Idle struct {
 	q         *Queue
 	expiresAt deadline.Instant // x-expires: when the queue expires unless it is used; 0 while it has consumers
-	checking  bool             // x-auto-delete-on-idle has run out, and somebody finds out whether a delayed message is bound for the queue
+	checking  bool             // x-auto-delete-on-idle has run out, and it is being checked whether a delayed message will go to the queue
 }
 
-// renewLocked notes a use that counts for x-expires: the queue has its full period again, or
-// for as long as it has consumers no end at all.
+// renewLocked notes a use that counts for x-expires: the full period starts again, or does not
+// run at all while the queue has consumers.
 func (i *Idle) renewLocked() {
 	q := i.q
 	i.expiresAt = 0
@@ -24,25 +24,25 @@ func (i *Idle) renewLocked() {
 	}
 	stamp := q.env.Clock.Stamp()
 	q.markUsedLocked(stamp)
-	if expires := q.Set().ExpiresMillis; expires != 0 {
+	if expires := q.Settings().ExpiresMillis; expires != 0 {
 		i.expiresAt = stamp.AddMillis(deadline.Millis(expires))
 	}
 	i.setTimerLocked()
 }
 
-// settingsChangedLocked notes that a policy changed what holds for the queue, which is use for
+// settingsChangedLocked notes that a policy changed the queue's settings, which counts as use for
 // x-auto-delete-on-idle.
 func (i *Idle) settingsChangedLocked() {
 	i.q.markUsedLocked(i.q.env.Clock.Stamp())
 	i.setTimerLocked()
 }
 
-// deadlineLocked is when the queue is deleted unless it is used before; 0: not for that
-// reason, or its use is being checked.
+// deadlineLocked is when the queue is deleted unless it is used before then; 0: never, or its use
+// is being checked.
 func (i *Idle) deadlineLocked() deadline.Instant {
 	q, at := i.q, i.expiresAt
-	if idle := q.Set().IdleMillis; idle != 0 && q.consumers.count == 0 && !i.checking {
-		if end := q.usedAt.AddMillis(deadline.Millis(idle)); at == 0 || end < at {
+	if idle := q.Settings().IdleMillis; idle != 0 && q.consumers.count == 0 && !i.checking {
+		if end := q.lastUsedAt.AddMillis(deadline.Millis(idle)); at == 0 || end < at {
 			at = end
 		}
 	}
@@ -68,26 +68,26 @@ func (i *Idle) SetTimer() {
 	i.setTimerLocked()
 }
 
-// LastUse is when the queue was used last, by the rules of x-auto-delete-on-idle: now, while
-// it has consumers.
+// LastUse is when the queue was last used, by the rules of x-auto-delete-on-idle: now, while it
+// has consumers.
 func (i *Idle) LastUse(now deadline.Instant) deadline.Instant {
 	i.q.mu.Lock()
 	defer i.q.mu.Unlock()
 	if i.q.consumers.count > 0 {
 		return now
 	}
-	return i.q.usedAt
+	return i.q.lastUsedAt
 }
 
-// MarkUsed notes that the queue was used at an instant, which may have passed.
+// MarkUsed notes that the queue was used at an instant, which may be in the past.
 func (i *Idle) MarkUsed(at deadline.Instant) {
 	i.q.mu.Lock()
 	defer i.q.mu.Unlock()
-	i.q.markUsedLocked(max(i.q.usedAt, at))
+	i.q.markUsedLocked(max(i.q.lastUsedAt, at))
 }
 
-// BeginCheck reports whether x-auto-delete-on-idle, and not x-expires, has run out. Then the
-// caller finds out whether a delayed message is bound for the queue, and calls EndCheck.
+// BeginCheck reports whether x-auto-delete-on-idle, and not x-expires, has run out. If so, the
+// caller finds out whether a delayed message will go to the queue, and calls EndCheck.
 func (i *Idle) BeginCheck() bool {
 	i.q.mu.Lock()
 	defer i.q.mu.Unlock()
@@ -99,7 +99,7 @@ func (i *Idle) BeginCheck() bool {
 	return true
 }
 
-// EndCheck ends a check. awaited: a delayed message is bound for the queue, which is use.
+// EndCheck ends a check. awaited: a delayed message will go to the queue, which counts as use.
 func (i *Idle) EndCheck(awaited bool) {
 	i.q.mu.Lock()
 	defer i.q.mu.Unlock()

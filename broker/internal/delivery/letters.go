@@ -10,40 +10,40 @@ import (
 	"curfew/broker/store"
 )
 
-// Letter is a message that has left its queue and is on its way elsewhere: a dead letter
-// to the queue's dead-letter exchange, or a delayed message that is due to the exchange it
-// was published to. Until it arrives, its queue keeps its reference to the store, and the
-// journal still has it in its queue.
+// Letter is a message that has left its queue and is on its way elsewhere: a dead letter goes to
+// the queue's dead-letter exchange, a delayed message that is due to the exchange it was
+// published to. Until it arrives, its queue keeps its reference to the store, and the journal
+// still has it in its queue.
 type Letter struct {
-	Settled queue.Settled
-	Set     *queueargs.Settings // of its queue when it left
-	At      deadline.Instant    // when it left
-	Path    deadline.Path       // of an expiry
-	Queued  bool                // it was in its queue; false: a full queue refused it
-	Unsaved bool                // its new place is in memory only: the journal keeps the old one
+	Settled  queue.Settled
+	Settings *queueargs.Settings // of its queue when it left
+	At       deadline.Instant    // when it left
+	Path     deadline.Path       // of an expiry
+	Queued   bool                // it was in its queue; false: a full queue refused it
+	Unsaved  bool                // its new place is in memory only: the journal keeps the old one
 
 	// Of a queue that dead-letters at least once:
-	Tried bool     // before, and not every target took it
-	Done  []uint64 // incarnations of the queues that have it
+	Tried bool     // it was tried before, and not every target took it
+	Done  []uint64 // incarnations of the queues that have it already
 }
 
 // Waits reports whether the letter may leave its queue only when all targets take it.
-func (l *Letter) Waits() bool { return l.Set.AtLeastOnce && l.Queued }
+func (l *Letter) Waits() bool { return l.Settings.AtLeastOnce && l.Queued }
 
-// terms are what the journal has to know of the letter besides its place.
+// terms are what the journal has to know about the letter besides its position.
 func (l *Letter) terms() store.Terms {
 	return store.Terms{ExpiresAt: l.Settled.ExpiresAt, Deliveries: l.Settled.Deliveries, Flags: uint8(l.Settled.Flags)}
 }
 
-// wasDelivered reports whether a consumer has seen the letter's message. The next run asks
-// this of a letter that it finds in its queue again.
+// wasDelivered reports whether a consumer has seen the letter's message. The next run needs to
+// know that of a letter that it finds back in its queue.
 func (l *Letter) wasDelivered() bool {
 	return l.Settled.Flags&queue.Redelivered != 0 || l.Settled.Reason != queue.Expired
 }
 
 // Letters is the line of letters of one source, a queue or the delayed messages of a
-// virtual host, in the order in which they left it. Whoever forwards takes those at its
-// front in turns, one turn at a time. It is guarded by the lock of its source.
+// virtual host, in the order in which they left it. Letters are forwarded from its front, in one
+// turn at a time. It is guarded by the lock of its source.
 type Letters struct {
 	Origin
 	Retained *Retained
@@ -51,14 +51,14 @@ type Letters struct {
 
 	mu     *sync.Mutex // of the source
 	line   letterLine
-	moving int  // letters at the front that a turn is moving; 0: no turn is
+	moving int  // letters at the front that a turn is moving; 0: there is no turn
 	begun  bool // a turn has given the first letter to some of its targets
 }
 
-// Init is to be called before any other method.
+// Init must be called before any other method.
 func (l *Letters) Init(o Origin, mu *sync.Mutex) { l.Origin, l.mu = o, mu }
 
-// Origin is whose letters are in a line.
+// Origin is where the letters of a line come from.
 type Origin struct {
 	ID      uint64 // incarnation
 	Name    string
@@ -66,23 +66,24 @@ type Origin struct {
 	Lines   *Lines // of the virtual host
 }
 
-// Lines are the lines of letters of one virtual host, with whom they are left to.
+// Lines are the lines of letters of one virtual host, with the functions that forward them.
 type Lines struct {
 	Waiting atomic.Int64 // letters in them
 
 	// First takes a first turn for a transition that has posted letters in them, and leaves the
-	// rest to others; Later leaves all letters of some lines to others. Called with no lock held.
+	// rest to the forwarder; Later leaves all letters of some lines to it. Both are called with
+	// no lock held.
 	First func(*Transition)
 	Later func(...*Letters)
 }
 
-// Notices are what was logged of a source of letters, so that it is logged once.
+// Notices are the warnings already logged about a source of letters, so that each is logged once.
 type Notices struct{ given atomic.Uint32 }
 
-// First reports whether the notice, a bit, was not given before.
+// First gives the notice, a bit, and reports whether it had not been given before.
 func (n *Notices) First(notice uint32) bool { return n.given.Or(notice)&notice == 0 }
 
-// PostLocked puts a letter in line. The transition sees to it that the letter goes on.
+// PostLocked puts a letter in line. The transition makes sure that it is forwarded.
 func (l *Letters) PostLocked(s *Transition, x *Letter) {
 	l.line.add(x)
 	s.posted++
@@ -98,9 +99,9 @@ func (l *Letters) Count() int {
 	return l.line.n
 }
 
-// BeginTurn hands a turn copies of the first letters, in order and no more than most. It
-// calls begin with their number first. 0: there are none, or another turn is moving them.
-// begun: an earlier turn has given the first letter to some of its targets.
+// BeginTurn gives a turn copies of the first letters, in order and no more than most. It first
+// calls begin with their number. 0: there are none, or another turn is moving them. begun: an
+// earlier turn has given the first letter to some of its targets.
 func (l *Letters) BeginTurn(most int, begin func(n int), copy func(i int, x *Letter)) (n int, begun bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,8 +117,8 @@ func (l *Letters) BeginTurn(most int, begin func(n int), copy func(i int, x *Let
 	return n, l.begun
 }
 
-// EndTurn removes the first letters, which are done. begun: the next was given to some of
-// its targets. more: there are others in line.
+// EndTurn removes letters from the front, as many as are done. begun: the next one was given to
+// some of its targets. more: there are others in line.
 func (l *Letters) EndTurn(done int, begun bool) (more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,8 +151,8 @@ func (l *Letters) RelocateLocked(seq queue.Seq, old, moved uint64) (store.Terms,
 	return x.terms(), true
 }
 
-// appendDelivered appends the letters that a consumer has seen.
-func (l *Letters) appendDelivered(id uint64, runs []store.Delivered) []store.Delivered {
+// appendDeliveredLocked appends the letters that a consumer has seen.
+func (l *Letters) appendDeliveredLocked(id uint64, runs []store.Delivered) []store.Delivered {
 	l.EachLocked(0, func(_ uint64, x *Letter) bool {
 		if x.Queued && x.wasDelivered() {
 			runs = append(runs, store.Delivered{Queue: id, First: uint64(x.Settled.Seq), Count: 1})
@@ -164,22 +165,22 @@ func (l *Letters) appendDelivered(id uint64, runs []store.Delivered) []store.Del
 // letterLine holds letters in order. Each has a number; they are added with ascending
 // numbers and leave in that order.
 type letterLine struct {
-	chunks [][]Letter // all but the last of chunkLetters
-	head   int        // of the first chunk: those before have left
+	chunks [][]Letter // each but the last has chunkLetters
+	head   int        // index in the first chunk: those before it have left
 	n      int
 	passed uint64 // letters that have left the line: the number of the first
 
-	// index finds letters by Seq for compaction. It is made when first asked for, and
-	// knows the letters with numbers below indexed.
+	// index finds letters by Seq for compaction. It is made when first needed, and has the
+	// letters with numbers below indexed.
 	index   map[queue.Seq]uint64
 	indexed uint64
 }
 
-// chunkLetters is how many letters are stored side by side: a long line grows without being
+// chunkLetters is how many letters are stored in one chunk: a long line grows without being
 // copied.
 const chunkLetters = 128
 
-// fullChunks are those that no line uses.
+// fullChunks is the pool of chunks that no line uses.
 var fullChunks = sync.Pool{New: func() any { return new([chunkLetters]Letter) }}
 
 // end is the number that the next letter gets.
@@ -218,12 +219,12 @@ func (l *letterLine) remove(n int) {
 	if l.n == 0 {
 		l.chunks, l.head = nil, 0
 	}
-	if len(l.index) > 2*l.n+chunkLetters || l.n == 0 { // it knows more that have left than are there
+	if len(l.index) > 2*l.n+chunkLetters || l.n == 0 { // it has more letters that have left than letters in line
 		l.index = nil
 	}
 }
 
-// at is the letter of that number, which is in line.
+// at is the letter with that number, which must be in line.
 func (l *letterLine) at(number uint64) *Letter {
 	i := l.head + int(number-l.passed)
 	return &l.chunks[i/chunkLetters][i%chunkLetters]

@@ -12,21 +12,21 @@ import (
 	"curfew/broker/queue"
 )
 
-// LockHolder has unacked messages with locks: the channel that a consumer or a get was made on.
+// LockHolder has unacked messages with locks: the channel of a consumer or a get.
 type LockHolder interface {
-	// Lapsed reports whether seq of the queue of that incarnation is still held; then the holder
-	// has lost it. False: its settlement is on the way, and counts. It is called under the
-	// queue's lock, must not block and must not call the broker.
+	// Lapsed reports whether seq of the queue with that incarnation was still held; if so, the
+	// holder has now lost it. False: its settlement is on the way, and will count. Lapsed is
+	// called under the queue's lock, must not block and must not call the broker.
 	Lapsed(queue uint64, seq queue.Seq) bool
 }
 
 // locks are the deliveries of a queue with x-lock-duration that nobody has settled.
 type locks struct {
 	q    *Queue
-	line *lockLine // nil: there was none yet
+	line *lockLine // nil: there has been none yet
 }
 
-// findLocked returns the lock that counts for a message; nil if it has none.
+// findLocked returns the current lock of a message; nil if it has none.
 func (l *locks) findLocked(seq queue.Seq) *lock {
 	if l.line == nil {
 		return nil
@@ -52,35 +52,35 @@ func (l *locks) oldestLocked() *lock {
 // lockLine is the locks of a queue in the order in which they expire. That is the order in
 // which they were made or renewed, unless a policy changed the duration in between. So only
 // the oldest is looked at, and one timer serves them all. A lock whose message was settled
-// stays in line until it is the oldest, or until there are more of them than others. A lock
-// that is renewed joins the line again, and its old place counts as settled.
+// stays in line until it is the oldest, or until there are many of them. A lock that is renewed
+// joins the line again, and its old place counts as settled.
 type lockLine struct {
 	line  []lock // from head on
 	head  int
-	held  map[queue.Seq]heldLock // the lock that counts
+	held  map[queue.Seq]heldLock // the current lock of each message
 	given uint64
 }
 
-// heldLock is what a lock is found by in the line.
+// heldLock is the key by which a lock is found in the line.
 type heldLock struct {
 	number uint64
 	until  deadline.Instant
 }
 
-// lock is one delivery. A message that is delivered again gets another.
+// lock is the lock of one delivery. A message that is delivered again gets another.
 type lock struct {
 	number uint64 // in the order in which they were made or renewed
-	token  uint64 // random, and stays when it is renewed; 0: nobody was given it, so it cannot be renewed
+	token  uint64 // random, and kept when the lock is renewed; 0: nobody was given it, so it cannot be renewed
 	seq    queue.Seq
 	until  deadline.Instant
 	c      *Consumer
 	holder LockHolder // nil: nobody needs to be asked
 }
 
-// locksSlack is by how many the settled deliveries in line may exceed the others.
+// locksSlack is how many more settled than other deliveries may be in line.
 const locksSlack = 256
 
-// add returns true if no other is before it.
+// add adds a lock and reports whether it is now the first.
 func (l *lockLine) add(k lock) (first bool) {
 	if l.held == nil {
 		l.held = map[queue.Seq]heldLock{}
@@ -100,7 +100,7 @@ func (l *lockLine) add(k lock) (first bool) {
 	return at == l.head
 }
 
-// find returns the lock that counts for a message; nil if it has none.
+// find returns the current lock of a message; nil if it has none.
 func (l *lockLine) find(seq queue.Seq) *lock {
 	held, ok := l.held[seq]
 	if !ok {
@@ -137,7 +137,7 @@ func (l *lockLine) compact() {
 	}
 }
 
-// dropSettled takes those that are settled out of the line.
+// dropSettled removes the settled locks from the line.
 func (l *lockLine) dropSettled() {
 	kept := l.line[:0]
 	for _, k := range l.line[l.head:] {
@@ -149,8 +149,8 @@ func (l *lockLine) dropSettled() {
 	l.line, l.head = kept, 0
 }
 
-// addLocked locks a delivery to a consumer, or nil for a get, whose holder is set later. The
-// lock stays what it is when a policy changes the duration.
+// addLocked locks a delivery to c. For a get, c is nil and the holder is set later. A policy that
+// changes the duration does not change the lock.
 func (l *locks) addLocked(s *Transition, seq queue.Seq, c *Consumer) {
 	k := lock{seq: seq, until: l.untilLocked(s), c: c}
 	if c != nil {
@@ -166,7 +166,7 @@ func (l *locks) addLocked(s *Transition, seq queue.Seq, c *Consumer) {
 
 // untilLocked is when a lock that is made now expires.
 func (l *locks) untilLocked(s *Transition) deadline.Instant {
-	return s.stamp.AddMillis(deadline.Millis(l.q.Set().LockMillis))
+	return s.stamp.AddMillis(deadline.Millis(l.q.Settings().LockMillis))
 }
 
 func (l *locks) insertLocked(k lock) {
@@ -179,8 +179,8 @@ func (l *locks) insertLocked(k lock) {
 }
 
 // appendToken appends an x-lock-token: the queue's incarnation, the message and the
-// lock's own random number. It cannot be guessed, and is of no use without the right to read
-// the queue.
+// lock's own random number. It cannot be guessed, and is useless without the right to read the
+// queue.
 func (k *lock) appendToken(b []byte, q *Queue) []byte {
 	var t [tokenBytes]byte
 	binary.BigEndian.PutUint64(t[0:], q.id)
@@ -212,13 +212,13 @@ func ParseLockToken(text string) (t lockToken, ok bool) {
 	return t, t.token != 0
 }
 
-// RenewLock has a delivery of this queue locked for its whole x-lock-duration again,
-// counting from now (Service Bus: RenewMessageLock), and returns until when, in Unix ms
-// of the wall clock. token is the x-lock-token that came with it and stays good. The
-// message's own deadline means nothing for its lock: while that is renewed it does not
-// expire, as in Service Bus; it does when it comes back. Where a policy has shortened the
-// duration or taken it away, the lock still lasts as long as it did before. False: the
-// lock has expired, the message was settled, or the token is not of this queue.
+// RenewLock locks a delivery of this queue for its whole x-lock-duration again, counting from now
+// (Service Bus: RenewMessageLock), and returns until when, in Unix ms of the wall clock. token is
+// the x-lock-token that came with it and stays valid. The message's own deadline does not affect
+// its lock: while the lock is renewed the message does not expire, as in Service Bus; it expires
+// when it comes back. If a policy has shortened the duration or removed it, the lock still lasts
+// as long as it did before. False: the lock has expired, the message was settled, or the token
+// belongs to another queue.
 func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 	t, ok := ParseLockToken(token)
 	if !ok || t.Queue != q.id {
@@ -234,14 +234,14 @@ func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 	}
 	q.markUsedLocked(s.Now)
 	renewed := *k
-	renewed.until = max(k.until, q.locks.untilLocked(s)) // a policy may have made it shorter, or none
+	renewed.until = max(k.until, q.locks.untilLocked(s)) // a policy may have shortened or removed the duration
 	q.locks.insertLocked(renewed)
 	return s.Env.Clock.UnixMillisDown(renewed.until), true
 }
 
-// expireLocked gives back what was held for longer than x-lock-duration (Service Bus:
-// Message locks), which counts as a failed delivery. The consumer that held it gets
-// no credit for it until it settles it, which has no effect then.
+// expireLocked requeues what was held for longer than x-lock-duration (Service Bus: Message
+// locks), which counts as a failed delivery. The consumer that held a message gets its credit
+// back only when it settles the message, which then has no other effect.
 func (l *locks) expireLocked(s *Transition) {
 	for k := l.oldestLocked(); k != nil && k.until <= s.Now; k = l.oldestLocked() {
 		l.line.release(k.seq)

@@ -6,7 +6,7 @@ import (
 	"curfew/broker/store"
 )
 
-// MoveOutcome is what became of a message that was to be moved.
+// MoveOutcome is the result of moving one message.
 type MoveOutcome uint8
 
 const (
@@ -17,9 +17,9 @@ const (
 	MoveGone
 	// MoveUnroutable: its exchange is missing or routes it nowhere; it stays.
 	MoveUnroutable
-	// MoveFull: a queue that it would go to is at its limit; it stays.
+	// MoveFull: a queue that it would enter is at its limit; it stays.
 	MoveFull
-	// MoveBack: it would come back to its own queue; it stays.
+	// MoveBack: it would return to its own queue; it stays.
 	MoveBack
 )
 
@@ -45,7 +45,7 @@ func (m *Move) Finish(s *Transition, into []store.Enqueue) MoveOutcome {
 		return MoveUnroutable
 	}
 	left, ok := m.settle(s)
-	if !ok { // the queue was deleted meanwhile, and all in it settled
+	if !ok { // the queue has been deleted, and everything in it settled
 		s.Env.Store.Enqueued(into)
 		return Moved
 	}
@@ -64,7 +64,7 @@ func (m *Move) giveBack(s *Transition) {
 	q.finishLocked(s, deadline.Lazy)
 }
 
-// settle settles the message; its record is the caller's to write.
+// settle settles the message; the caller writes its record.
 func (m *Move) settle(s *Transition) (_ store.Settle, ok bool) {
 	q := m.q
 	q.lock(s)

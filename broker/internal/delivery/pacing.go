@@ -10,28 +10,28 @@ import (
 type Pacing struct {
 	On      bool
 	Crowded []*Queue         // whose consumers it is to wait for
-	vain    deadline.Instant // by which its pauses in vain are made up for
+	vain    deadline.Instant // when its useless pauses will be made up for
 }
 
 const (
-	// vainShare is what part of its time a publisher may pause in vain, over all queues: one
-	// in so many. vainBurst is how far it may be ahead of that.
+	// vainShare is the part, one in vainShare, of its time that a publisher may pause in vain,
+	// over all queues. vainBurst is how far it may be ahead of that: about three pauses.
 	vainShare = 40
-	vainBurst = 3 * vainShare * flowPatience
+	vainBurst = 3 * vainShare * flowTrial
 )
 
-// Before notes in a transition that publishes whether its publisher can be asked to wait.
+// Before notes in a transition that will publish whether its publisher can be asked to wait.
 func (p *Pacing) Before(s *Transition) {
 	s.paced = p.On
 	s.tries = p.On && p.vain.Sub(s.Env.Clock.Now()) < vainBurst
 }
 
-// After takes the crowded queues over from the transition that published.
+// After takes over the crowded queues from the transition that published.
 func (p *Pacing) After(s *Transition) {
 	p.Crowded = append(p.Crowded, s.crowded...)
 }
 
-// Stop is for a publisher that does not wait any more: a pause that only it waited for ends.
+// Stop is for a publisher that no longer waits: a pause that only it was waiting for ends.
 func (p *Pacing) Stop() {
 	p.On = false
 	for _, q := range p.Crowded {
@@ -60,7 +60,7 @@ func (p *Pacing) Await(e *Env, done <-chan struct{}) {
 	}
 }
 
-// wait waits for the end of one pause; false when there is no more time.
+// wait waits for the end of one pause; false when the time is up.
 func (p *Pacing) wait(q *Queue, pause *flowPause, ticks <-chan time.Time, done <-chan struct{}, until deadline.Instant) bool {
 	now := q.env.Clock.Now
 	for began := now(); now() < until; {

@@ -13,14 +13,14 @@ import (
 type Item struct {
 	Message       queue.Message // ExpiresAt: its absolute deadline, 0 none; or when a delayed one is due
 	Priority      uint8
-	AtLeastOnce   bool  // a dead letter that a full queue may refuse, since its source keeps it then
+	AtLeastOnce   bool  // a dead letter that a full queue may refuse, since its source then keeps it
 	TtlMillis     int64 // time to live of the message itself; <0: none
-	ceilingMillis int64 // of the exchange it came by; <0 none
+	ceilingMillis int64 // of the exchange it came through; <0: none
 	Number        int   // of the publish within its batch
-	Move          int   // index in Transition.Transfers of the transfer that it is a part of; <0: a publish
+	Move          int   // index in Transition.Transfers of the transfer that it belongs to; <0: a publish
 }
 
-// Read takes from the properties what a queue has to know of the message.
+// Read takes from the properties what a queue has to know about the message.
 func (it *Item) Read(view *amqp.PropertyView, has message.Marks, body int) (err error) {
 	it.Message.Bytes, it.Priority = uint32(body), view.Priority
 	if view.DeliveryMode == 2 {
@@ -38,36 +38,37 @@ func (it *Item) Read(view *amqp.PropertyView, has message.Marks, body int) (err 
 	return err
 }
 
-// deadline is when the item expires in a queue that it enters now: by the queue's time to
-// live, the message's own and its absolute deadline, as the queue's precedence orders them,
-// but no later than the ceiling of the exchange it came by. 0: never; the present
-// instant: it has come. immediate: even so a consumer may take it in this transition.
-func (it *Item) deadline(s *Transition, set *queueargs.Settings) (at deadline.Instant, immediate bool) {
-	if set.Keeps || s.Env.TtlOff {
+// deadline is when the item expires in a queue that it enters now. It follows from the queue's
+// time to live, the message's own and its absolute deadline, by the queue's precedence, but is
+// no later than the ceiling of the exchange that the item came through. 0: never; the current
+// instant: it has come. immediate: even so, a consumer may take the item in this transition.
+func (it *Item) deadline(s *Transition, settings *queueargs.Settings) (at deadline.Instant, immediate bool) {
+	if settings.Keeps || s.Env.TtlOff {
 		return 0, false
 	}
-	return it.deadlineAt(s.Now, s.stamp, set)
+	return it.deadlineAt(s.Now, s.stamp, settings)
 }
 
-// WouldExpire is the deadline that the item would have if it entered queue q now, by an exchange with that ceiling (<0 none). 0: none.
+// WouldExpire is the deadline that the item would have if it entered queue q now, through an
+// exchange with that ceiling (<0: none). 0: none.
 func (it *Item) WouldExpire(q *Queue, ceilingMillis int64) deadline.Instant {
-	set := q.Set()
-	if set.Keeps || q.env.TtlOff {
+	settings := q.Settings()
+	if settings.Keeps || q.env.TtlOff {
 		return 0
 	}
 	one := *it
 	one.ceilingMillis = ceilingMillis
 	now, stamp := q.env.Clock.Read()
-	at, _ := one.deadlineAt(now, stamp, set)
+	at, _ := one.deadlineAt(now, stamp, settings)
 	return at
 }
 
-func (it *Item) deadlineAt(now, stamp deadline.Instant, set *queueargs.Settings) (at deadline.Instant, immediate bool) {
-	ttl, own := set.TTLMillis, it.Message.ExpiresAt
-	if own != 0 && set.Precedence == queueargs.MessageFirst {
+func (it *Item) deadlineAt(now, stamp deadline.Instant, settings *queueargs.Settings) (at deadline.Instant, immediate bool) {
+	ttl, own := settings.TTLMillis, it.Message.ExpiresAt
+	if own != 0 && settings.Precedence == queueargs.MessageFirst {
 		ttl = -1
 	}
-	ttl = queueargs.LowerTTL(set.Precedence.EffectiveTTL(ttl, it.TtlMillis), it.ceilingMillis)
+	ttl = queueargs.LowerTTL(settings.Precedence.EffectiveTTL(ttl, it.TtlMillis), it.ceilingMillis)
 	switch {
 	case own != 0 && own <= now:
 		return now, false
@@ -94,9 +95,9 @@ func (q *Queue) Publish(s *Transition, items []Item) {
 		}
 		return
 	}
-	set := q.Set()
-	limited := set.Limited()
-	if !set.Keeps { // dead letters that arrive are not a use of their queue
+	settings := q.Settings()
+	limited := settings.Limited()
+	if !settings.Keeps { // dead letters that enter do not count as use of their queue
 		q.markUsedLocked(s.Now)
 	}
 	for i := range items {
@@ -128,11 +129,11 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 	if !q.Durable {
 		m.Flags &^= queue.Durable
 	}
-	at, immediate := it.deadline(s, q.Set())
+	at, immediate := it.deadline(s, q.Settings())
 	if m.ExpiresAt = at; immediate {
 		m.Flags |= queue.Immediate
 	}
-	q.tally.entered(&m)
+	q.counters.entered(&m)
 	seq := q.core.Publish(m, it.Priority)
 	switch {
 	case m.ExpiresAt == 0:
@@ -149,8 +150,8 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 	s.AddEnteredLocked(it, entered)
 }
 
-// refuseLocked refuses a publish that would overflow the queue, if that is its overflow
-// mode. A dead letter is never refused, except where its source keeps it for another try.
+// refuseLocked refuses a publish that would overflow the queue, if its overflow mode says so. A
+// dead letter is never refused, unless its source keeps it for another try.
 func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
 	if it.Move >= 0 && !it.AtLeastOnce || !q.fullLocked(it.Message.Bytes) {
 		return false
@@ -162,16 +163,16 @@ func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
 	}
 	s.Refused = append(s.Refused, it.Number)
 	s.Env.Counters.Refused.Add(1)
-	if q.Set().Core.Overflow == queue.RejectPublishDLX && q.Set().DeadLetters {
-		q.finishLocked(s, deadline.Lazy) // what has left before died before
-		q.Letters.PostLocked(s, &Letter{Settled: queue.Settled{Message: it.Message, Reason: queue.MaxLength}, Set: q.Set(), At: s.Now})
+	if q.Settings().Core.Overflow == queue.RejectPublishDLX && q.Settings().DeadLetters {
+		q.finishLocked(s, deadline.Lazy) // what left before it died before it
+		q.Letters.PostLocked(s, &Letter{Settled: queue.Settled{Message: it.Message, Reason: queue.MaxLength}, Settings: q.Settings(), At: s.Now})
 	} else {
 		s.Env.Store.Release(store.Pos(it.Message.Pos))
 	}
 	return true
 }
 
-// fullLocked reports whether the queue refuses a message of that size.
+// fullLocked reports whether the queue would refuse a message of that size.
 func (q *Queue) fullLocked(bytes uint32) bool {
 	n, size := q.Retained.sizeLocked()
 	return q.core.FullWith(bytes, n, size)
@@ -184,11 +185,11 @@ func (q *Queue) Refuses(bytes uint32) bool {
 	return q.deleted || q.fullLocked(bytes)
 }
 
-// AtLimit reports whether one more message would have the queue refuse or drop one.
+// AtLimit reports whether one more message would make the queue refuse or drop one.
 func (q *Queue) AtLimit(bytes uint32) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	o := q.Set().Core
+	o := q.Settings().Core
 	n, size := q.Retained.sizeLocked()
 	return o.MaxLength >= 0 && int64(q.core.Ready()+n) >= o.MaxLength ||
 		o.MaxBytes >= 0 && q.core.ReadyBytes()+size+int64(bytes) > o.MaxBytes

@@ -9,7 +9,7 @@ import (
 	"curfew/broker/queue"
 )
 
-// Queue is one queue at work. It is composed of parts, each a type in a file of its own, that
+// Queue is one queue at work. It is made of parts, each a type in a file of its own, which
 // share one lock (see the package's comment). Safe for concurrent use.
 type Queue struct {
 	messages
@@ -28,29 +28,29 @@ type Queue struct {
 	Retained Retained
 }
 
-// registered is the declared queue that does its work with a Queue. It is called with no lock
+// registered is the declared queue that a Queue belongs to. Its methods are called with no lock
 // held.
 type registered interface {
-	// CheckIdle is called when a timer of the queue fires. It deletes the queue if it was
-	// idle for too long, and reports whether it did.
+	// CheckIdle is called when the queue's timer fires. It deletes the queue if it was idle for
+	// too long, and reports whether it did.
 	CheckIdle() (deleted bool)
 	// LastConsumerGone deletes an auto-delete queue.
 	LastConsumerGone()
 }
 
-// QueueOptions are what a queue is made with.
+// QueueOptions are what a queue is made from.
 type QueueOptions struct {
 	Env         *Env
 	Registered  registered
-	Id          uint64 // incarnation: not used again when the name is
+	Id          uint64 // incarnation: never used again, even if the name is
 	Vhost, Name string
 	Lines       *Lines // of letters, of its virtual host
 	Durable     bool   // it outlives a restart
 	AutoDelete  bool
-	Settings    *queueargs.Settings // not changed any more
+	Settings    *queueargs.Settings // never changed afterwards
 }
 
-// Init begins a queue that is empty.
+// Init makes an empty queue of q.
 func (q *Queue) Init(o QueueOptions) {
 	q.env, q.id, q.vhost, q.name, q.Durable, q.Arguments = o.Env, o.Id, o.Vhost, o.Name, o.Durable, o.Settings
 	q.core = queue.New(o.Settings.Core)
@@ -65,24 +65,24 @@ func (q *Queue) Init(o QueueOptions) {
 }
 
 // finishLocked hands over what follows from the transition so far: messages that have left
-// are put in line as letters or settled. It runs before the lock is given back, so that the
-// events and records of one message keep their order.
+// are put in line as letters or settled. It runs before the lock is released, so that the events
+// and records of one message keep their order.
 func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 	if len(s.fx.Settled) > 0 {
 		q.shrinkLaterLocked()
 	}
-	set := q.Set()
+	settings := q.Settings()
 	for i := range s.fx.Settled {
 		x := &s.fx.Settled[i]
 		if q.enqueued != nil {
 			q.enqueued.drop(x.Seq)
 		}
-		if (deadLettered(set, x.Reason) || OwesReceipt(x)) && !s.dropping {
-			q.Letters.PostLocked(s, &Letter{Settled: *x, Set: set, At: s.Now, Path: path, Queued: true})
+		if (deadLettered(settings, x.Reason) || OwesReceipt(x)) && !s.dropping {
+			q.Letters.PostLocked(s, &Letter{Settled: *x, Settings: settings, At: s.Now, Path: path, Queued: true})
 			s.notifyLeftLocked(&q.messages, x, path)
 			continue
 		}
-		s.Left = append(s.Left, SettleRecord(q.id, x))
+		s.Settled = append(s.Settled, SettleRecord(q.id, x))
 		if x.Reason == queue.Expired {
 			s.Env.Counters.ExpiredDropped.Add(1)
 			s.recordDroppedLocked(&q.messages, x, path)
@@ -96,8 +96,8 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 }
 
 // deadLettered reports whether a message that leaves for this reason is dead-lettered.
-func deadLettered(set *queueargs.Settings, r queue.Reason) bool {
-	if !set.DeadLetters {
+func deadLettered(settings *queueargs.Settings, r queue.Reason) bool {
+	if !settings.DeadLetters {
 		return false
 	}
 	switch r {
@@ -112,23 +112,23 @@ func OwesReceipt(settled *queue.Settled) bool {
 	return settled.Reason == queue.Expired && settled.Flags&queue.Receipt != 0
 }
 
-// Touch counts as use for x-expires: a passive or repeated declare. False: the
-// queue is deleted.
-func (q *Queue) Touch() bool {
+// RenewExpiry starts the period of x-expires again, as a passive or repeated declare does. False:
+// the queue is deleted.
+func (q *Queue) RenewExpiry() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.Idle.renewLocked()
 	return !q.deleted
 }
 
-// Why a queue was left alone.
+// Why a queue was not deleted.
 var (
 	ErrInUse    = errors.New("in use")
 	ErrNotEmpty = errors.New("not empty")
 	ErrGone     = errors.New("deleted already")
 )
 
-// Delete marks the queue as deleted and takes out all it holds, unless veto returns an error.
+// Delete marks the queue as deleted and removes all that it holds, unless veto returns an error.
 // It returns how many messages were ready, and the consumers, which have lost their queue.
 func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*Consumer, err error) {
 	q.lock(s)
@@ -139,7 +139,7 @@ func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*
 	if err := veto(); err != nil {
 		return 0, nil, err
 	}
-	ready, orphans = q.core.Ready(), q.consumers.all()
+	ready, orphans = q.core.Ready(), q.consumers.allLocked()
 	q.deleted, q.consumers, q.locks = true, consumers{q: q}, locks{q: q}
 	q.Retained.ReleaseLocked(s, q.id)
 	q.core.Drain(&s.fx)
@@ -147,8 +147,9 @@ func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*
 	return ready, orphans, nil
 }
 
-// InUseLocked reports whether it has consumers, EmptyLocked whether no message waits in it. HeldLocked is how many
-// messages it holds, ready and unacked, and how many letters of it wait for another try. They are for Delete's veto.
+// InUseLocked reports whether the queue has consumers, EmptyLocked whether no message waits in it.
+// HeldLocked is how many messages it holds, ready and unacked, and how many of its letters wait for
+// another try. They are for Delete's veto.
 func (q *Queue) InUseLocked() bool { return q.consumers.count > 0 }
 func (q *Queue) EmptyLocked() bool { return q.core.Ready()+q.Retained.countLocked() == 0 }
 func (q *Queue) HeldLocked() (messages, retained int) {
@@ -168,14 +169,14 @@ func (q *Queue) Purge() int {
 	return n
 }
 
-// Apply has settings, which are not changed any more, hold from now on. Messages that are above
-// a limit that has become lower stay until Trim.
-func (q *Queue) Apply(set *queueargs.Settings) {
+// Apply gives the queue new settings, which must never be changed afterwards. Messages above a
+// limit that has become lower stay until Trim.
+func (q *Queue) Apply(settings *queueargs.Settings) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	renew := set.ExpiresMillis != q.Set().ExpiresMillis
-	q.settings.Store(set)
-	q.core.SetOptions(set.Core)
+	renew := settings.ExpiresMillis != q.Settings().ExpiresMillis
+	q.settings.Store(settings)
+	q.core.SetOptions(settings.Core)
 	if renew {
 		q.Idle.renewLocked()
 	} else {
@@ -184,7 +185,7 @@ func (q *Queue) Apply(set *queueargs.Settings) {
 	q.Retained.retrySoonLocked(q.env.Clock.Now()) // what is retained may go elsewhere now
 }
 
-// Trim has the queue drop the messages that are above its limits.
+// Trim drops the messages that are above the queue's limits.
 func (q *Queue) Trim() {
 	s := q.env.Begin()
 	defer s.Done()
@@ -197,10 +198,10 @@ func (q *Queue) Trim() {
 	q.finishLocked(s, deadline.Lazy)
 }
 
-// TimerIndex is its index among the timers.
+// TimerIndex is the queue's index among the timers.
 func (q *Queue) TimerIndex() *int32 { return &q.timerIndex }
 
-// OnTimer has the queue do what is due.
+// OnTimer does what is due in the queue.
 func (q *Queue) OnTimer() {
 	if q.Registered.CheckIdle() {
 		return
@@ -218,11 +219,11 @@ func (q *Queue) runDue(s *Transition) {
 		return
 	}
 	q.locks.expireLocked(s)
-	retryAt := q.Retained.RetryLocked(s, q.Set())
+	retryAt := q.Retained.RetryLocked(s, q.Settings())
 	q.finishLocked(s, deadline.Requeued)
 	q.consumers.chooseActiveLocked()
 	q.consumers.dispatchLocked(s)
-	if q.Set().Limited() {
+	if q.Settings().Limited() {
 		q.core.Trim(&s.fx)
 	}
 	q.finishLocked(s, deadline.Lazy)

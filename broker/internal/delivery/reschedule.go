@@ -5,9 +5,9 @@ import (
 	"curfew/broker/queue"
 )
 
-// Reschedule gives a message another deadline, 0 for none; one that has come expires there and
-// then, and with drop is not dead-lettered. The outcomes are those of Broker.Reschedule; the
-// returned ref names the message from now on.
+// Reschedule gives a message another deadline; 0: none. If that deadline has come the message
+// expires at once, and with drop it is not dead-lettered. The outcomes are those of
+// Broker.Reschedule; the returned ref names the message from now on.
 func (q *Queue) Reschedule(s *Transition, ref deadline.Ref, to deadline.Instant, drop bool) (deadline.Outcome, deadline.Ref) {
 	q.lock(s)
 	defer q.mu.Unlock()

@@ -5,7 +5,8 @@ import (
 	"curfew/broker/store"
 )
 
-// Restore puts messages of the last run back in their places, with their old deadlines, or with keep without any.
+// Restore puts messages of the last run back in their places with their old deadlines, or, if keep
+// is set, with none.
 func (q *Queue) Restore(r *store.RecoveredQueue, keep bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -33,7 +34,7 @@ func (q *Queue) Restore(r *store.RecoveredQueue, keep bool) {
 	q.env.Store.Amended(amended)
 }
 
-// Relocate notes that the store wants to move a message, or has.
+// Relocate implements store.Options.Relocate for the messages of the queue.
 func (q *Queue) Relocate(seq queue.Seq, old, moved store.Pos) (store.Terms, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

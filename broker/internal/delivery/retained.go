@@ -12,38 +12,39 @@ import (
 )
 
 const (
-	// RetryFirst is how long letters that could not go on wait. It doubles with each try
-	// that gets none of them on, up to retryLast.
+	// RetryFirst is how long letters wait that could not be forwarded. It doubles with each try
+	// that forwards none of them, up to retryLast.
 	RetryFirst = time.Second
 	retryLast  = 4 * time.Second
-	// retryAtOnce is how many letters of a queue are tried then. When one goes through, the
+	// retryAtOnce is how many letters of a queue are tried each time. When one goes through, the
 	// next follow at once.
 	retryAtOnce = 256
 )
 
 // Retained are the letters of one source that not all of their targets took: dead letters
-// of a queue with x-dead-letter-strategy at-least-once whose target was full and rejects
-// (x-overflow), was deleted meanwhile, or whose exchange is missing or routes them nowhere
+// of a queue with x-dead-letter-strategy at-least-once whose target rejects them because it is
+// full (x-overflow) or has been deleted, or whose exchange is missing or routes them nowhere
 // (RabbitMQ: Quorum Queues, At-least-once dead lettering); and letters for which the queue
 // for undeliverable messages could not be made. They have left the queue, count against its
 // limits, and are tried again until all targets have them.
 //
-// In the journal they are in their queue still: after a restart they are ready again, and
-// those that expired expire again. So a target may get one twice, and never loses one. With
-// the default strategy a full target takes a dead letter in, and one without a target is
-// parked. They go where the queue's dead letters go when they are tried: a policy that
-// mends the exchange frees them, one that takes it away leaves their destination as it was.
+// In the journal they are still in their queue: after a restart they are ready again, and
+// those that expired expire again. So a target may get one twice, but never loses one. With
+// the default strategy a full target accepts a dead letter, and one without a target is
+// parked. Each try uses the dead-letter exchange that the queue has at that moment: a policy
+// that corrects it frees the letters. A policy that removes it leaves their destination as it
+// was.
 //
 // It is guarded by the lock of its source.
 type Retained struct {
 	letters *Letters
 	timers  *timers.Set
-	source  timers.Timed // whose timer has them tried again
-	kept    *retained    // nil: there were none yet
+	source  timers.Timed // its timer retries them
+	kept    *retained    // nil: there have been none yet
 	closed  bool         // the source is deleted
 }
 
-// retained is what few queues have.
+// retained is the state that only few queues need.
 type retained struct {
 	list    []*Letter
 	bySeq   map[queue.Seq]*Letter
@@ -52,14 +53,14 @@ type retained struct {
 	pause   time.Duration    // between the last try and the next
 }
 
-// Init is to be called before any other method. t wakes source when it is time for RetryLocked.
+// Init must be called before any other method. t wakes source when it is time for RetryLocked.
 func (r *Retained) Init(letters *Letters, t *timers.Set, source timers.Timed) {
 	r.letters, r.timers, r.source = letters, t, source
 	letters.Retained = r
 }
 
-// Keep keeps a letter for another try, and notes what has entered its targets besides its
-// receipt. False: its source is deleted.
+// Keep keeps a letter for another try, and notes which queues have it: those in into, which also
+// has the letter's receipt if there is one. False: its source is deleted.
 func (r *Retained) Keep(s *Transition, kept Letter, into []store.Enqueue, receipt store.Pos) bool {
 	r.letters.mu.Lock()
 	defer r.letters.mu.Unlock()
@@ -89,9 +90,9 @@ func (r *Retained) Keep(s *Transition, kept Letter, into []store.Enqueue, receip
 	return true
 }
 
-// RetryLocked puts the first letters in line again if it is time. set is what holds for the
-// source now. next is when the others are to be tried; 0: there are none.
-func (r *Retained) RetryLocked(s *Transition, set *queueargs.Settings) (next deadline.Instant) {
+// RetryLocked puts the first letters in line again if it is time. settings are the source's
+// current ones. next is when the others are tried; 0: there are none.
+func (r *Retained) RetryLocked(s *Transition, settings *queueargs.Settings) (next deadline.Instant) {
 	k := r.kept
 	if k == nil {
 		return 0
@@ -104,8 +105,8 @@ func (r *Retained) RetryLocked(s *Transition, set *queueargs.Settings) (next dea
 	for _, x := range k.list[:n] {
 		delete(k.bySeq, x.Settled.Seq)
 		k.bytes -= int64(x.Settled.Bytes)
-		if set.DeadLetters {
-			x.Set = set
+		if settings.DeadLetters {
+			x.Settings = settings
 		}
 		r.letters.PostLocked(s, x)
 	}
@@ -116,18 +117,19 @@ func (r *Retained) RetryLocked(s *Transition, set *queueargs.Settings) (next dea
 	return k.retryAt
 }
 
-// RetryAll puts the next letters in line again, whether or not it is time.
-func (r *Retained) RetryAll(s *Transition, set *queueargs.Settings) {
+// RetryNow puts the first letters in line again, whether or not it is time.
+func (r *Retained) RetryNow(s *Transition, settings *queueargs.Settings) {
 	r.letters.mu.Lock()
 	defer r.letters.mu.Unlock()
 	s.ReadClock()
 	if r.countLocked() > 0 {
 		r.kept.retryAt = s.Now
-		r.RetryLocked(s, set)
+		r.RetryLocked(s, settings)
+		s.FinishLocked(r.letters)
 	}
 }
 
-// RetrySoon has the others follow one that went through.
+// RetrySoon lets the others follow a letter that went through.
 func (r *Retained) RetrySoon(s *Transition) {
 	r.letters.mu.Lock()
 	defer r.letters.mu.Unlock()
@@ -135,7 +137,7 @@ func (r *Retained) RetrySoon(s *Transition) {
 	r.retrySoonLocked(s.Now)
 }
 
-// retrySoonLocked has those that wait be tried at once.
+// retrySoonLocked sets the timer to try them at once.
 func (r *Retained) retrySoonLocked(now deadline.Instant) {
 	if r.kept == nil {
 		return
@@ -147,10 +149,10 @@ func (r *Retained) retrySoonLocked(now deadline.Instant) {
 	}
 }
 
-// ReleaseLocked settles them all: the source is deleted. Nothing is kept any more.
+// ReleaseLocked settles them all, since the source is deleted. From then on none are kept.
 func (r *Retained) ReleaseLocked(s *Transition, id uint64) {
 	for _, x := range r.listLocked() {
-		s.Left = append(s.Left, SettleRecord(id, &x.Settled))
+		s.Settled = append(s.Settled, SettleRecord(id, &x.Settled))
 	}
 	r.kept, r.closed = nil, true
 }
@@ -192,9 +194,9 @@ func (r *Retained) RelocateLocked(seq queue.Seq, old, moved uint64) (store.Terms
 	return x.terms(), true
 }
 
-// appendDelivered appends those that a consumer has seen: in the next run they are in the
-// queue again.
-func (r *Retained) appendDelivered(id uint64, runs []store.Delivered) []store.Delivered {
+// appendDeliveredLocked appends those that a consumer has seen: in the next run they are back in
+// the queue.
+func (r *Retained) appendDeliveredLocked(id uint64, runs []store.Delivered) []store.Delivered {
 	for _, x := range r.listLocked() {
 		if x.wasDelivered() {
 			runs = append(runs, store.Delivered{Queue: id, First: uint64(x.Settled.Seq), Count: 1})

@@ -21,7 +21,7 @@ func TestUnsavedCopyKeepsTheOriginalInTheJournal(t *testing.T) {
 	q.Init(QueueOptions{Env: e, Name: "q", Lines: &Lines{First: func(*Transition) {}}, Settings: &queueargs.Settings{TTLMillis: -1}})
 	s := e.Begin()
 	defer s.Done()
-	x := Letter{Set: q.Set(), Queued: true, Unsaved: true}
+	x := Letter{Settings: q.Settings(), Queued: true, Unsaved: true}
 	require.True(t, q.Retained.Keep(s, x, nil, 0))
 	assert.False(t, q.Retained.kept.list[0].Unsaved, "nobody has it: the next try counts")
 	require.True(t, q.Retained.Keep(s, x, []store.Enqueue{{Queue: 7, Pos: 1}}, 0))

@@ -7,11 +7,10 @@ import (
 	"curfew/broker/queue"
 )
 
-// Get takes the next ready message (basic.get) and shows it to fn under the
-// queue's lock; false when there is none. It counts as use for x-expires. An
-// exclusive consumer does not prevent it, as in RabbitMQ. Errors: 404 when
-// the queue was deleted meanwhile, 405 on a quorum queue that serves one consumer
-// at a time.
+// Get takes the next ready message (basic.get) and passes it to fn under the queue's lock; false
+// when there is none. It counts as use for x-expires. An exclusive consumer does not prevent it,
+// as in RabbitMQ. Errors: 404 if the queue has been deleted, 405 on a quorum queue that serves
+// one consumer at a time.
 func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 	s := q.env.Begin()
 	defer s.Done()
@@ -34,7 +33,7 @@ func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 			q.locks.findLocked(d.Seq).holder = d.LockHolder
 		}
 	} else {
-		q.tally.getEmpty++
+		q.counters.getEmpty++
 	}
 	q.finishLocked(s, deadline.Lazy)
 	return ok, nil
@@ -46,16 +45,15 @@ type Settlement uint8
 const (
 	// Ack: done with.
 	Ack Settlement = iota
-	// Reject: to the dead-letter exchange, if there is one, else dropped.
+	// Reject: to the dead-letter exchange, or dropped if there is none.
 	Reject
-	// Requeue: back to their places, which counts as a failed delivery; expired
-	// ones expire.
+	// Requeue: back to their places, which counts as a failed delivery; those past their
+	// deadline expire.
 	Requeue
 )
 
-// Settle ends the deliveries of seqs, in order; those not unacked are passed
-// over. c, if not nil, is the consumer of this queue that they were made to, and
-// has credit again.
+// Settle ends the deliveries of seqs, in order; it skips those that are not unacked. c, if not
+// nil, is the consumer of this queue that received them, and has credit again.
 func (q *Queue) Settle(how Settlement, seqs []queue.Seq, c *Consumer) {
 	s := q.env.Begin()
 	q.SettleWith(s, how, seqs, c)
@@ -81,7 +79,7 @@ func (q *Queue) SettleWith(s *Transition, how Settlement, seqs []queue.Seq, c *C
 	}
 	q.finishLocked(s, deadline.Requeued)
 	q.consumers.dispatchLocked(s)
-	if q.Set().Limited() {
+	if q.Settings().Limited() {
 		q.core.Trim(&s.fx)
 	}
 	q.finishLocked(s, deadline.Lazy)
@@ -92,14 +90,14 @@ func (q *Queue) settleOneLocked(s *Transition, how Settlement, seq queue.Seq) bo
 	case Ack:
 		ok := q.core.Ack(seq, &s.fx)
 		if ok {
-			q.tally.acked++
+			q.counters.acked++
 		}
 		return ok
 	case Reject:
 		return q.core.Reject(seq, &s.fx)
 	}
 	ok := q.core.Requeue(s.Now, seq, true, &s.fx)
-	if ok && (q.Arguments.Type == queueargs.Quorum || q.Set().MaxDeliveries > 0) {
+	if ok && (q.Arguments.Type == queueargs.Quorum || q.Settings().MaxDeliveries > 0) {
 		q.amendLocked(s, seq) // the count outlives a restart
 	}
 	return ok

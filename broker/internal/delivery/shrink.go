@@ -2,7 +2,7 @@ package delivery
 
 import "curfew/broker/internal/timers"
 
-// shrinkLaterLocked follows messages that have left. It has an empty queue looked at later.
+// shrinkLaterLocked is called after messages have left. It adds an empty queue to the shrinker.
 func (q *Queue) shrinkLaterLocked() {
 	if q.core.Len() > 0 || q.shrinkPending {
 		return
@@ -11,14 +11,15 @@ func (q *Queue) shrinkLaterLocked() {
 	q.env.Shrinker.Add(q)
 }
 
-// ShrinkIfIdle gives the queue's memory back unless the queue was used recently, and reports whether it did.
+// ShrinkIfIdle releases the queue's unused memory unless the queue was used recently, and reports
+// whether it did.
 func (q *Queue) ShrinkIfIdle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.shrinkPending = false
 	switch {
-	case q.deleted || q.core.Len() > 0: // it is looked at again once it is empty
-	case q.env.Clock.Now().Sub(q.activeAt) < timers.ShrinkAfter:
+	case q.deleted || q.core.Len() > 0: // it is added again once it is empty
+	case q.env.Clock.Now().Sub(q.lastActiveAt) < timers.ShrinkAfter:
 		q.shrinkLaterLocked()
 	default:
 		q.core.Shrink()

@@ -18,23 +18,23 @@ type QueueState struct {
 	HeadTimestamp            time.Time        // of the first ready message; zero: none
 	TTLMillis                int64            // of messages, by arguments and policies; <0: none
 	DeliveryLimit            int64            // failed deliveries a message may have; <0: no limit
-	UsedAt                   deadline.Instant // of the last thing that happened in it
-	Counts                   QueueCounts
+	LastActiveAt             deadline.Instant // when something last happened in it
+	Stats                    QueueStats
 }
 
-// State is what the queue has now.
+// State returns the current state of the queue.
 func (q *Queue) State() QueueState {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	set := q.Set()
+	settings := q.Settings()
 	i := QueueState{
-		DeliveryLimit: set.Core.DeliveryLimit, TTLMillis: set.TTLMillis,
+		DeliveryLimit: settings.Core.DeliveryLimit, TTLMillis: settings.TTLMillis,
 		Ready: q.core.Ready(), Unacked: q.core.Unacked(), ReadyBytes: q.core.ReadyBytes(), UnackedBytes: q.core.UnackedBytes(),
-		Consumers: q.consumers.count, HeadTimestamp: q.headTimestampLocked(), UsedAt: q.activeAt, Counts: q.tally.counts(),
+		Consumers: q.consumers.count, HeadTimestamp: q.headTimestampLocked(), LastActiveAt: q.lastActiveAt, Stats: q.counters.stats(),
 	}
 	i.Persistent, i.PersistentBytes = q.core.Persistent()
-	if q.consumers.exclusive() {
-		i.ExclusiveConsumer = q.consumers.first().Tag
+	if q.consumers.exclusiveLocked() {
+		i.ExclusiveConsumer = q.consumers.firstLocked().Tag
 	}
 	if q.consumers.active != nil {
 		i.ActiveConsumer = q.consumers.active.Tag

@@ -8,8 +8,8 @@ import (
 // surveyChunks is how many chunks of messages are walked under one lock.
 const surveyChunks = 512
 
-// Survey fills s with the state of the queue and a sample of its messages: at most 2*samples
-// of them, and all where there are no more than samples.
+// Survey fills s with the state of the queue and a sample of its messages: at most 2*samples of
+// them, and all of them if there are no more than samples.
 func (q *Queue) Survey(samples int, s *deadline.Survey) {
 	*s = deadline.Survey{Queue: q.id, VHost: q.vhost, Name: q.name, Samples: s.Samples[:0]}
 	var at queue.Sampling
@@ -25,7 +25,7 @@ func (q *Queue) surveyPage(samples int, at *queue.Sampling, s *deadline.Survey) 
 	if at.Step == 0 {
 		s.At = q.env.Clock.Now()
 		s.Ready, s.Consumers = q.core.Ready(), q.consumers.count
-		c := q.tally.counts()
+		c := q.counters.stats()
 		s.Delivered = c.AllDelivered() - min(c.Redelivered, c.AllDelivered())
 		s.Polled = c.Got + c.GotNoAck
 		at.Step = max(1, s.Ready/samples)

@@ -8,9 +8,8 @@ import (
 	"curfew/broker/store"
 )
 
-// Transition is the scratch of one call into the broker: what the queues it visits
-// hand over under their locks, and what is left to do after unlock. Transitions are
-// pooled; none outlives its call.
+// Transition is the scratch memory of one call into the broker: what the queues that it locks hand
+// over, and what is left to do after unlock. Transitions are pooled; none outlives its call.
 type Transition struct {
 	Env        *Env
 	Now        deadline.Instant // rounded down: deadlines up to it have passed. Read under the lock
@@ -18,30 +17,30 @@ type Transition struct {
 	fx         queue.Effects
 	Events     []deadline.Event
 	Entered    []store.Enqueue
-	Left       []store.Settle
+	Settled    []store.Settle
 	amended    []store.Amend
-	instant    []queue.Seq // TTL 0: published, and expires unless a consumer takes it now
+	instant    []queue.Seq // TTL 0: published, and expired unless a consumer takes them now
 	Refused    []int       // publishes refused by overflow, by their number
 	dropping   bool        // what expires is not dead-lettered
 	Hurried    bool        // all letters are left to the forwarder
-	Whole      bool        // a transaction: Entered and Left gather, to be journaled as one
+	Whole      bool        // a transaction: Entered and Settled gather, to be journaled as one
 	paced      bool        // its publisher can be asked to wait (flow), and
 	tries      bool        // even where it may not help
-	crowded    []*Queue    // that its publisher is to wait for
+	crowded    []*Queue    // queues that its publisher has to wait for
 	source     Source
-	props      []byte // scratch of the delivery being made
+	props      []byte // of the delivery being made
 	headers    []byte // likewise, where the queue shows its receivers more (withHeadersLocked)
 	text       []byte // likewise
 	properties []byte // likewise
 
 	Sources   []*Letters  // the lines in which the transition has put letters
-	posted    int64       // letters, under the lock that is held
-	Transfers []*Transfer // by the number in the items that are a part of one
+	posted    int64       // letters posted under the lock that is held
+	Transfers []*Transfer // indexed by Item.Move
 	Expiries  expiries
 }
 
-// TransitionKeep is the largest scratch that stays in the pool: that of a purge of a million
-// messages does not.
+// TransitionKeep is the largest scratch memory, in elements, that stays in the pool: that of a
+// purge of a million messages does not.
 const TransitionKeep = 1 << 14
 
 var transitions = sync.Pool{New: func() any { return new(Transition) }}
@@ -53,18 +52,18 @@ func (e *Env) Begin() *Transition {
 	return s
 }
 
-// ReadClock is to follow a lock, which may have been waited for.
+// ReadClock is called after a lock was taken, since that may have had to wait.
 func (s *Transition) ReadClock() { s.Now, s.stamp = s.Env.Clock.Read() }
 
-// Hurry is Begin for callers that others wait for: they leave all letters to the forwarder.
+// Hurry is Begin for callers that others wait for, and that leave all letters to the forwarder.
 func (e *Env) Hurry() *Transition {
 	s := e.Begin()
 	s.Hurried = true
 	return s
 }
 
-// Done has the letters forwarded that the transition has put in line, then gives the transition back. No lock may be
-// held.
+// Done forwards the letters that the transition has put in line, reports expiries, and gives the
+// transition back to the pool. No lock may be held.
 func (s *Transition) Done() {
 	if len(s.Sources) > 0 {
 		s.forward()
@@ -75,8 +74,8 @@ func (s *Transition) Done() {
 	s.recycle()
 }
 
-// forward has the letters that were posted seen to. All but those of one virtual host, and of whoever is
-// in a hurry, are left to others.
+// forward takes a first turn for the letters that were posted. It leaves to the forwarder all
+// letters of a hurried transition, and those of any virtual host but one.
 func (s *Transition) forward() {
 	lines, own := s.Sources[0].Lines, s.Sources[:0]
 	for _, l := range s.Sources {
@@ -93,7 +92,7 @@ func (s *Transition) forward() {
 }
 
 func (s *Transition) recycle() {
-	largest := max(cap(s.fx.Settled), cap(s.Events), cap(s.Entered), cap(s.Left), cap(s.amended), cap(s.Sources), cap(s.Expiries.Records))
+	largest := max(cap(s.fx.Settled), cap(s.Events), cap(s.Entered), cap(s.Settled), cap(s.amended), cap(s.Sources), cap(s.Expiries.Records))
 	if largest > TransitionKeep {
 		return
 	}
@@ -113,14 +112,15 @@ func (s *Transition) notifyLocked(e deadline.Event) {
 	}
 }
 
-// notifyLeftLocked tells the monitor of a message that left its queue, unless it is the monitor that expires it.
+// notifyLeftLocked adds an event for a tracked message that left its queue, unless it was the
+// monitor that proposed its expiry.
 func (s *Transition) notifyLeftLocked(q *messages, x *queue.Settled, path deadline.Path) {
 	if x.Tracked && !path.Proposed() {
 		s.notifyLocked(deadline.Event{Kind: deadline.Left, Ref: q.refOf(x.Seq, x.ExpiresAt)})
 	}
 }
 
-// AddEnteredLocked notes that an item has entered: with the transfer that it is a part of, or by itself.
+// AddEnteredLocked notes that an item has entered: as part of its transfer, or by itself.
 func (s *Transition) AddEnteredLocked(it *Item, entered store.Enqueue) {
 	if it.Move >= 0 {
 		t := s.Transfers[it.Move]
@@ -130,9 +130,9 @@ func (s *Transition) AddEnteredLocked(it *Item, entered store.Enqueue) {
 	}
 }
 
-// FinishLocked hands over what was done under the lock of the queue, or of the delayed messages, that the letters are
-// from: events to the feed, records to the journal. It is called before the lock is given back, so that the events and
-// records of one message keep their order.
+// FinishLocked hands over what was done under the lock of l's source: events go to the feed,
+// records to the journal. It is called before the lock is released, so that the events and records
+// of one message keep their order.
 func (s *Transition) FinishLocked(l *Letters) {
 	if s.posted > 0 {
 		l.Lines.Waiting.Add(s.posted)
@@ -145,14 +145,14 @@ func (s *Transition) FinishLocked(l *Letters) {
 	}
 	s.Env.Store.Amended(s.amended)
 	if !s.Whole {
-		s.Env.Store.Settled(s.Left)
-		s.Entered, s.Left = s.Entered[:0], s.Left[:0]
+		s.Env.Store.Settled(s.Settled)
+		s.Entered, s.Settled = s.Entered[:0], s.Settled[:0]
 	}
 	s.Events, s.amended = s.Events[:0], s.amended[:0]
 }
 
-// Transfer is a message on its way from one queue into others, which happens as a whole.
+// Transfer is the move of a message from one queue into others, which happens as a whole.
 type Transfer struct {
 	Into    []store.Enqueue // what has entered so far
-	Refused bool            // by a target that it has to wait for
+	Refused bool            // by a target that it then has to wait for
 }

@@ -1,4 +1,6 @@
-// Package feed carries what happens to deadlines, in order, from the queues to whoever keeps a schedule of them.
+// Package feed carries what happens to deadlines, in order, from the queues to the monitor, which keeps a schedule of
+// them.
 //
-// It is bounded and never waits. When it is full, events are dropped; its reader is told so, and takes a snapshot instead.
+// It is bounded and never blocks. When it is full it drops events and reports that to its reader, which takes a new
+// snapshot.
 package feed

@@ -7,30 +7,30 @@ import (
 	"curfew/broker/deadline"
 )
 
-// maxEvents bounds the feed. A full feed drops events and reports that once
-// (lagged); the subscriber then takes a new snapshot. 32 B each.
+// maxEvents bounds the feed. A full feed drops events and reports that once (lagged); the
+// subscriber then takes a new snapshot. An event takes 32 bytes.
 const maxEvents = 1 << 18
 
-// Feed carries deadline events to one subscriber. Leaf lock: pushed to under
-// queue locks so that the events of one message stay in order.
+// Feed carries deadline events to one subscriber. Events are pushed under the queues' locks, so
+// that those of one message stay in order; the feed's own lock is a leaf.
 type Feed struct {
 	mu      sync.Mutex
 	on      atomic.Bool // somebody has subscribed
 	lagged  bool
 	events  []deadline.Event
-	reading []deadline.Event // what the subscriber takes from, from next on
+	reading []deadline.Event // the subscriber reads these, from next on
 	next    int
 	Signal  chan struct{}
 }
 
-// keptCapacity is the capacity above which an emptied buffer is given up if no more than an eighth
-// of it was needed.
+// keptCapacity is the capacity above which an emptied buffer is discarded if less than an eighth of
+// it is needed.
 const keptCapacity = 1 << 14
 
 // Init must be called before any other method.
 func (f *Feed) Init() { f.Signal = make(chan struct{}, 1) }
 
-// Push appends events; never blocks.
+// Push appends events. It never blocks.
 func (f *Feed) Push(events []deadline.Event) {
 	if len(events) == 0 {
 		return
@@ -54,7 +54,7 @@ func (f *Feed) Push(events []deadline.Event) {
 	}
 }
 
-// Take moves up to len(buf) events into buf.
+// Take moves up to len(buf) events into buf. lagged: events were dropped since the last call.
 func (f *Feed) Take(buf []deadline.Event) (n int, lagged bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,7 +71,7 @@ func (f *Feed) Take(buf []deadline.Event) (n int, lagged bool) {
 	return n, lagged
 }
 
-// Subscribe has events kept from now on.
+// Subscribe keeps events from now on.
 func (f *Feed) Subscribe() { f.on.Store(true) }
 
 // Wanted reports whether anybody has subscribed.

@@ -13,15 +13,13 @@ import (
 	"curfew/broker/store"
 )
 
-const (
-	// scarceTargets is how many queues a letter may go to while memory is low. One with
-	// more waits in line.
-	scarceTargets = 16
-)
+// scarceTargets is how many queues a letter may go to while memory is low. One with more waits in
+// line.
+const scarceTargets = 16
 
-// address finds the queues of one dead letter and has its copy stored. false: it has to
-// wait for memory.
-func (t *turn) address(x *crossing, at int) bool {
+// address finds the queues for one dead letter and stores its copy. false: it has to wait for
+// memory.
+func (t *turn) address(x *letterMove, at int) bool {
 	x.action = deadline.Dropped
 	src := t.f.env.Store.View(store.Pos(x.Settled.Pos))
 	t.trace(x, src)
@@ -32,12 +30,12 @@ func (t *turn) address(x *crossing, at int) bool {
 	}
 	p, err := amqp.ParseProperties(src.Properties, message.StoredLimits)
 	if err != nil {
-		t.f.log.Error("dead letter has unreadable properties and loses them", t.fields(x, err)...)
+		t.f.log.Error("the properties of a dead letter are unreadable and left out", t.fields(x, err)...)
 		if p = (amqp.Properties{}); x.Settled.Flags&queue.Durable != 0 {
 			p.DeliveryMode = 2
 		}
 	}
-	if !x.Set.DeadLetters {
+	if !x.Settings.DeadLetters {
 		t.f.env.Counters.ExpiredDropped.Add(1)
 		describe(t.s, x, p.MessageID, "", nil)
 	} else if !t.addressAny(x, at, src, &p) {
@@ -48,44 +46,32 @@ func (t *turn) address(x *crossing, at int) bool {
 }
 
 // addressAny is address for any dead letter.
-func (t *turn) addressAny(x *crossing, at int, src store.Message, p *amqp.Properties) bool {
-	q, counters := x.from, &t.f.Counters
+func (t *turn) addressAny(x *letterMove, at int, src store.Message, p *amqp.Properties) bool {
 	died := x.Settled.Flags&queue.Died != 0
 	oneKey := x.Settled.Flags&queue.OneKey != 0
 	deaths := message.RecordDeath(p, message.Death{
-		Queue: q.Name, Reason: message.ReasonName(x.Settled.Reason), At: t.f.env.Clock.WallSeconds(x.At),
+		Queue: x.from.Name, Reason: message.ReasonName(x.Settled.Reason), At: t.f.env.Clock.WallSeconds(x.At),
 		Exchange: string(src.Exchange), Keys: message.OriginalKeys(src.RoutingKey, p.Headers, oneKey),
 	}, died)
 	key := src.RoutingKey
-	if x.Set.HasDeadLetterKey {
-		key, oneKey = []byte(x.Set.DeadLetterKey), true
+	if x.Settings.HasDeadLetterKey {
+		key, oneKey = []byte(x.Settings.DeadLetterKey), true
 	}
 	targets, routed := t.targetsOf(x, key, p.Headers, oneKey)
 	if t.scarce(targets) {
 		return false
 	}
-	if x.Set.Explains(x.Settled.Reason) {
-		message.Explain(p.Headers, &x.Settled)
+	if x.Settings.SetsDeadLetterReason(x.Settled.Reason) {
+		message.SetDeadLetterReason(p.Headers, &x.Settled)
 	}
-	if cut := withoutCycles(targets, deaths); len(cut) < len(targets) {
-		counters.Cycles.Add(uint64(len(targets) - len(cut)))
-		t.logCycle(x)
-		targets = cut
-	}
-	bounded := message.CountCopies(p.Headers, deaths, len(targets), died)
-	if bounded != "" {
-		counters.Bounded.Add(1)
-		t.logBounded(x, bounded)
-	}
+	targets, tooMany := t.withinBounds(x, targets, p.Headers, deaths, died)
 	switch {
 	case !routed && x.Waits():
 		x.missing = true
 		describe(t.s, x, p.MessageID, string(key), nil)
-		if !x.Tried {
-			counters.DeadLettered[x.Settled.Reason].Add(1)
-		}
+		t.countDeadLettered(x)
 		return true
-	case routed && bounded == "":
+	case routed && !tooMany:
 		if len(targets) > 0 {
 			x.action = deadline.DeadLettered
 		}
@@ -101,12 +87,39 @@ func (t *turn) addressAny(x *crossing, at int, src store.Message, p *amqp.Proper
 		t.f.env.Counters.DeadLettersLost.Add(1)
 		return true
 	}
-	if !x.Tried {
-		counters.DeadLettered[x.Settled.Reason].Add(1)
+	t.countDeadLettered(x)
+	t.sendDeadLetter(x, at, targets, p, key, src.Body, oneKey)
+	return true
+}
+
+// withinBounds leaves out targets that would close a cycle, and reports whether the dead letter has
+// died too often, or would be copied too often, to go any further.
+func (t *turn) withinBounds(x *letterMove, targets []topology.Target, headers amqp.Table, deaths []any, died bool) (_ []topology.Target, tooMany bool) {
+	if cut := withoutCycles(targets, deaths); len(cut) < len(targets) {
+		t.f.Counters.Cycles.Add(uint64(len(targets) - len(cut)))
+		t.logCycle(x)
+		targets = cut
 	}
-	if targets = x.untried(targets); x.Waits() {
+	why := message.CountCopies(headers, deaths, len(targets), died)
+	if why != "" {
+		t.f.Counters.Bounded.Add(1)
+		t.logBounded(x, why)
+	}
+	return targets, why != ""
+}
+
+// countDeadLettered counts a dead letter at its first try.
+func (t *turn) countDeadLettered(x *letterMove) {
+	if !x.Tried {
+		t.f.Counters.DeadLettered[x.Settled.Reason].Add(1)
+	}
+}
+
+// sendDeadLetter sends a dead letter to those of its targets that do not have it yet and accept it.
+func (t *turn) sendDeadLetter(x *letterMove, at int, targets []topology.Target, p *amqp.Properties, key, body []byte, oneKey bool) {
+	if targets = x.missingTargets(targets); x.Waits() {
 		if targets = x.accepting(targets); len(targets) == 0 {
-			return true
+			return
 		}
 	}
 	it := delivery.Item{AtLeastOnce: x.Waits(), Priority: p.Priority, TtlMillis: -1}
@@ -119,48 +132,47 @@ func (t *turn) addressAny(x *crossing, at int, src store.Message, p *amqp.Proper
 	}
 	t.props = p.Append(t.props[:0])
 	t.send(x, at, targets, &it, store.Message{
-		Exchange: []byte(x.Set.DeadLetterExchange), RoutingKey: key, Properties: t.props, Body: src.Body,
+		Exchange: []byte(x.Settings.DeadLetterExchange), RoutingKey: key, Properties: t.props, Body: body,
 	})
-	return true
 }
 
-// scarce reports whether memory is too low for one more message in so many queues.
+// scarce reports whether memory is too low for one more message in all these queues.
 func (t *turn) scarce(targets []topology.Target) bool {
 	return len(targets) > scarceTargets && t.f.memoryLow()
 }
 
-// targetsOf routes a dead letter by the headers that it has now, and by the keys in CC and
-// BCC unless it goes by its key alone (RabbitMQ: rabbit_dead_letter). RabbitMQ 4 does not
-// show x-death itself to a headers exchange, 3.10 does, as here. routed is false when the
-// exchange is missing or leads nowhere.
-func (t *turn) targetsOf(x *crossing, key []byte, headers amqp.Table, oneKey bool) (targets []topology.Target, routed bool) {
+// targetsOf routes a dead letter by the headers that it has now, and by the keys in CC and BCC
+// unless it goes by its key alone (RabbitMQ: rabbit_dead_letter). A headers exchange sees x-death
+// itself here and in RabbitMQ 3.10, but not in RabbitMQ 4. routed is false if the exchange is
+// missing or leads nowhere.
+func (t *turn) targetsOf(x *letterMove, key []byte, headers amqp.Table, oneKey bool) (targets []topology.Target, routed bool) {
 	keys := !oneKey && (headers["CC"] != nil || headers["BCC"] != nil)
 	t.targets.Reset()
-	found, err := t.routes.Find(t.lane.VHost, []byte(x.Set.DeadLetterExchange), key, topology.ByBroker, topology.Headers{Table: headers}, keys)
+	found, err := t.routes.Find(t.letters.VHost, []byte(x.Settings.DeadLetterExchange), key, topology.ByBroker, topology.Headers{Table: headers}, keys)
 	if err != nil {
 		return nil, false
 	}
-	t.targets.AddAll(found) // which outlast the next find, of a receipt's queue
+	t.targets.AddAll(found) // they outlast the next Find, for a receipt's queue
 	return t.targets.List, len(found) > 0
 }
 
-// park returns the queue for messages that cannot be routed, or none where they are to be
-// dropped. If it cannot be made, as its definition cannot be saved, the message stays with
-// its source for another try (retained).
-func (t *turn) park(x *crossing) []topology.Target {
-	vh := t.lane.VHost
+// park returns the queue for messages that cannot be routed, or none if they are dropped. If that
+// queue cannot be made, because its definition cannot be saved, the message stays with its source
+// for another try (retained).
+func (t *turn) park(x *letterMove) []topology.Target {
+	vh := t.letters.VHost
 	if t.f.drop {
 		return nil
 	}
-	if int64(t.s.Now) < t.lane.parkAgain.Load() {
+	if int64(t.s.Now) < t.letters.parkAgain.Load() {
 		x.missing = x.Queued
 		return nil
 	}
 	q, err := vh.DeclareQueue(nil, queueargs.UndeliverableQueue, topology.QueueDeclare{Durable: true})
 	if err != nil {
-		t.f.log.Error("the queue for undeliverable messages cannot be made: they stay where they are; make room on the disk",
+		t.f.log.Error("cannot make the queue for undeliverable messages: they stay where they are; make room on the disk",
 			zap.String("vhost", vh.Name()), zap.Error(err))
-		t.lane.parkAgain.Store(int64(t.s.Now.Add(delivery.RetryFirst)))
+		t.letters.parkAgain.Store(int64(t.s.Now.Add(delivery.RetryFirst)))
 		x.missing = x.Queued
 		return nil
 	}
@@ -169,9 +181,9 @@ func (t *turn) park(x *crossing) []topology.Target {
 	return append(t.targets.List[:0], topology.Target{Queue: q, CeilingMillis: -1})
 }
 
-// withoutCycles leaves out the queues that the message has died in before with
-// no rejection since: it would go round forever. A message just rejected may
-// go anywhere: its consumer decided so.
+// withoutCycles leaves out the queues in which the message has died before with no rejection since:
+// it would go round forever. A message that was just rejected may go anywhere, since its consumer
+// decided so.
 func withoutCycles(targets []topology.Target, deaths []any) []topology.Target {
 	var kept []topology.Target
 	for i, t := range targets {
@@ -189,30 +201,30 @@ func withoutCycles(targets []topology.Target, deaths []any) []topology.Target {
 	return kept
 }
 
-// fields say which queue a log entry is about.
-func (t *turn) fields(x *crossing, err error) []zap.Field {
-	return []zap.Field{zap.String("vhost", t.lane.VHost.Name()), zap.String("queue", x.from.Name), zap.Error(err)}
+// fields name the queue that a log entry is about.
+func (t *turn) fields(x *letterMove, err error) []zap.Field {
+	return []zap.Field{zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name), zap.Error(err)}
 }
 
-// What is logged once of a queue.
+// What is logged once for each queue.
 const (
 	noticeCycle uint32 = 1 << iota
 	noticeReceipt
 	noticeBounded
 )
 
-// logBounded logs the first message of the queue that went no further.
-func (t *turn) logBounded(x *crossing, why string) {
+// logBounded logs the first message of the queue that goes no further.
+func (t *turn) logBounded(x *letterMove, why string) {
 	if x.from.Notices.First(noticeBounded) {
 		t.f.log.Warn("dead letters are parked in "+queueargs.UndeliverableQueue+": "+why+"; see where the dead-letter exchanges on their way lead",
-			zap.String("vhost", t.lane.VHost.Name()), zap.String("queue", x.from.Name), zap.String("dead_letter_exchange", x.Set.DeadLetterExchange))
+			zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name), zap.String("dead_letter_exchange", x.Settings.DeadLetterExchange))
 	}
 }
 
 // logCycle logs the queue's first cycle.
-func (t *turn) logCycle(x *crossing) {
+func (t *turn) logCycle(x *letterMove) {
 	if x.from.Notices.First(noticeCycle) {
 		t.f.log.Warn("dead-letter cycle without a rejection: messages that come back to a queue they died in are dropped",
-			zap.String("vhost", t.lane.VHost.Name()), zap.String("queue", x.from.Name), zap.String("dead_letter_exchange", x.Set.DeadLetterExchange))
+			zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name), zap.String("dead_letter_exchange", x.Settings.DeadLetterExchange))
 	}
 }

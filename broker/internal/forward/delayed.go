@@ -12,13 +12,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// activate routes a delayed message whose time has come, as if it was published now. One
-// that no queue is bound for is parked like a dead letter: nobody is there to be told that it
+// activate routes a delayed message whose time has come, as if it were published now. One that is
+// routed nowhere is parked like a dead letter, since its publisher can no longer be told that it
 // is unroutable. false: it has to wait for memory.
-func (t *turn) activate(x *crossing, at int) bool {
+func (t *turn) activate(x *letterMove, at int) bool {
 	src := t.f.env.Store.View(store.Pos(x.Settled.Pos))
 	p, err := amqp.ParseProperties(src.Properties, message.StoredLimits)
-	if err != nil { // it was read when it came
+	if err != nil { // it was readable when it was published
 		t.f.log.Error("delayed message is unreadable and dropped", t.fields(x, err)...)
 		return true
 	}
@@ -30,7 +30,7 @@ func (t *turn) activate(x *crossing, at int) bool {
 	view, _ := amqp.ViewProperties(m.Properties)
 	has := message.MarksOf(view.Headers)
 	it := delivery.Item{TtlMillis: -1}
-	targets, err := t.routes.Find(t.lane.VHost, m.Exchange, m.RoutingKey, topology.ByClient, topology.Headers{Raw: view.Headers}, has&message.KeyMarks != 0)
+	targets, err := t.routes.Find(t.letters.VHost, m.Exchange, m.RoutingKey, topology.ByClient, topology.Headers{Raw: view.Headers}, has&message.KeyMarks != 0)
 	if t.scarce(targets) {
 		return false
 	}
@@ -57,17 +57,17 @@ func (t *turn) activate(x *crossing, at int) bool {
 			x.about.exchange = string(m.Exchange)
 		}
 	} else {
-		_ = it.Read(&view, has, len(m.Body)) // it was checked when it came
+		_ = it.Read(&view, has, len(m.Body)) // it was checked when it was published
 		it.Message.ExpiresAt, _ = message.InstantOf(p.Headers, message.ExpiresAtHeader, t.s.Now, t.f.env.Clock.Ahead())
 	}
 	t.send(x, at, targets, &it, m)
 	return true
 }
 
-// logUnroutable logs the first delayed message of the virtual host that is parked.
-func (t *turn) logUnroutable(x *crossing, m *store.Message) {
+// logUnroutable logs the first parked delayed message of the virtual host.
+func (t *turn) logUnroutable(x *letterMove, m *store.Message) {
 	if x.from.Notices.First(noticeBounded) {
 		t.f.log.Warn("delayed messages that no queue is bound for when they are due are parked in "+queueargs.UndeliverableQueue,
-			zap.String("vhost", t.lane.VHost.Name()), zap.ByteString("exchange", m.Exchange), zap.ByteString("routing_key", m.RoutingKey))
+			zap.String("vhost", t.letters.VHost.Name()), zap.ByteString("exchange", m.Exchange), zap.ByteString("routing_key", m.RoutingKey))
 	}
 }

@@ -1,5 +1,5 @@
 // Package forward moves messages that have left a queue to where they go: dead letters, delayed messages that are due,
-// and the receipts of expiries. A message on its way is a letter; it waits in line in the queue it has left
+// and the receipts of expiries. A message on its way is a letter; it waits in line at the queue that it has left
 // (delivery.Letters).
 //
 //	delivery: a queue has letters ─► Forwarder, one turn for each virtual host and queue in rotation
@@ -10,22 +10,23 @@
 //
 // # Guarantees
 //
-// A letter is in its old queue or in its new ones, never in both or in neither, also after a crash: one record says both.
-// Letters of one queue keep their order, unless they have to wait for a target (x-dead-letter-strategy at-least-once).
-// A dead letter without a target is parked in curfew.undeliverable, or dropped if Options.Drop says so. A letter that has
-// died too often is parked as well, so that cycles end.
+// A letter is in its old queue or in its new ones, never in both or in neither, even after a crash: a single record
+// covers both. Letters of one queue keep their order, unless they have to wait for a target (x-dead-letter-strategy
+// at-least-once). A dead letter without a target is parked in curfew.undeliverable, or dropped if Options.Drop says so.
+// A letter that has died too often is parked as well, so that cycles end.
 //
 // # Turns
 //
-// A turn is bounded, in letters and in places in queues (turn.go), and each virtual host and each queue gets its turn
-// before another's next one. So what one tenant's dead letters cause delays another's by one turn. Whoever makes
-// deadlines come leaves all letters to the Forwarder's goroutine. A publish, an acknowledgement and a get take the
-// first turn themselves, and help while too many letters wait.
+// A turn is bounded, in letters and in entries of queues (turn.go). Virtual hosts take turns, and so do the queues of
+// each. So the dead letters of one tenant delay another's by one turn. An expiry by a timer or by Expire leaves all
+// letters to the Forwarder's goroutine. A publish, an acknowledgement and a get take the first turn themselves, and help
+// while too many letters wait.
 //
 // # Concurrency
 //
-// All methods but Init are safe for concurrent use. The Forwarder's mutex guards the lanes of all virtual hosts and is a
-// leaf. A turn locks the queue that its letters left and those they enter one after the other, never two at once.
+// All methods but Init are safe for concurrent use. The Forwarder's mutex guards the VHostLetters of all virtual hosts
+// and is a leaf. A turn locks the queue that its letters left and the queues that they enter, one after another, never
+// two at once.
 //
 // Left to others: what has left a queue and why (delivery, broker/queue), what is declared (topology), and messages
 // that are not due yet (delayed).

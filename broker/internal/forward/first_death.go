@@ -10,25 +10,25 @@ import (
 	"curfew/broker/store"
 )
 
-// addressFresh is address for the dead letter that is most frequent: it has not died
-// before, no header of it means anything to the broker, and it is routed, by no headers
-// exchange, to other queues than its own. The record of its death is written straight into
-// its property list, as message.RecordDeath would have it, without an allocation. done is false if
-// it is another's case, and nothing was done; ok is what address returns.
-func (t *turn) addressFresh(x *crossing, at int, src store.Message) (done, ok bool) {
-	set := x.Set
+// addressFresh is address for the most frequent kind of dead letter: it has not died before, none
+// of its headers means anything to the broker, and it is routed to other queues than its own
+// without a headers exchange. The record of its death is written straight into its property list,
+// just as message.RecordDeath would write it, without an allocation. done is false, and nothing
+// was done, for any other kind; ok is what address returns.
+func (t *turn) addressFresh(x *letterMove, at int, src store.Message) (done, ok bool) {
+	settings := x.Settings
 	var view amqp.PropertyView
 	err := view.Parse(src.Properties)
-	if err != nil || message.Meaningful(view.Headers) || !set.DeadLetters || set.Explains(x.Settled.Reason) || x.Settled.Flags&queue.Died != 0 || delivery.OwesReceipt(&x.Settled) {
+	if err != nil || message.Meaningful(view.Headers) || !settings.DeadLetters || settings.SetsDeadLetterReason(x.Settled.Reason) || x.Settled.Flags&queue.Died != 0 || delivery.OwesReceipt(&x.Settled) {
 		return false, false
 	}
 	key := src.RoutingKey
-	if set.HasDeadLetterKey {
-		t.key = append(t.key[:0], set.DeadLetterKey...)
+	if settings.HasDeadLetterKey {
+		t.key = append(t.key[:0], settings.DeadLetterKey...)
 		key = t.key
 	}
-	t.exchange = append(t.exchange[:0], set.DeadLetterExchange...)
-	targets, err := t.routes.Find(t.lane.VHost, t.exchange, key, topology.ByBroker, topology.Headers{}, false)
+	t.exchange = append(t.exchange[:0], settings.DeadLetterExchange...)
+	targets, err := t.routes.Find(t.letters.VHost, t.exchange, key, topology.ByBroker, topology.Headers{}, false)
 	if err != nil || t.routes.ByTable || len(targets) == 0 || returns(targets, x.from) {
 		return false, false
 	}
@@ -49,8 +49,7 @@ func (t *turn) addressFresh(x *crossing, at int, src store.Message) (done, ok bo
 	return true, true
 }
 
-// returns reports whether a dead letter would come back to its queue, which may be a
-// cycle.
+// returns reports whether a dead letter would come back to its queue, which may be a cycle.
 func returns(targets []topology.Target, q *delivery.Letters) bool {
 	for i := range targets {
 		if targets[i].Queue.Name() == q.Name {

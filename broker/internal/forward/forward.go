@@ -16,21 +16,20 @@ import (
 )
 
 const (
-	// lettersHelp is how many letters may wait in a virtual host before whoever causes
-	// another, as a publisher or a consumer, moves some of them first, or waits for it.
+	// lettersHelp is how many letters may wait in a virtual host. Beyond that, a publisher or a
+	// consumer that causes another one moves some of them itself, or waits until others have.
 	lettersHelp = 1 << 16
-	// heldFor is how long a letter waits that would take memory while there is little.
+	// heldFor is how long a letter waits that would take much memory while memory is low.
 	heldFor = 100 * time.Millisecond
-	// helpFor is how long whoever causes letters helps, or waits, while too many wait.
+	// helpFor is the longest that a caller that causes letters helps or waits.
 	helpFor = time.Second
 )
 
-// Forwarder moves the letters that nobody else does: one goroutine that takes turns,
-// virtual host by virtual host, and within one queue by queue. So whatever one tenant's
-// dead letters cause, another's wait for at most one turn of each virtual host. Whoever makes
-// deadlines come (Expire, the alarms, the delay timer) leaves all letters to it; a
-// publish, an acknowledgement and a get take a first turn themselves, so that their effects
-// are seen at once and their costs are borne by who causes them.
+// Forwarder moves the letters that nobody else moves: one goroutine takes turns, virtual host by
+// virtual host, and within each queue by queue. So whatever one tenant's dead letters cause, another's
+// wait for at most one turn of each virtual host. Expire and the timers of queues and delayed messages
+// leave all letters to it. A publish, an acknowledgement and a get take a first turn themselves, so
+// that their effects are seen at once and whoever causes a cost pays it.
 type Forwarder struct {
 	env       *delivery.Env
 	log       *zap.Logger
@@ -41,21 +40,21 @@ type Forwarder struct {
 
 	wake chan struct{}
 
-	mu   sync.Mutex  // leaf; guards the lanes, too
-	ring []*Lane     // with queues that have letters, in turns
-	held []*Lane     // with queues whose letters would take much memory
-	hold *time.Timer // until they are tried again
+	mu   sync.Mutex      // leaf; guards the VHostLetters, too
+	ring []*VHostLetters // with queues that have letters, in rotation
+	held []*VHostLetters // with queues whose letters would take much memory
+	hold *time.Timer     // until they are tried again
 
 	awaited atomic.Bool   // somebody waits for
 	turned  chan struct{} // the end of a turn; changed with mu held
 }
 
-// Options are what a Forwarder works with.
+// Options are what a Forwarder needs.
 type Options struct {
 	Env       *delivery.Env
 	Log       *zap.Logger
-	MemoryLow func() bool // then letters with many targets wait
-	Drop      bool        // dead letters that are routed nowhere are dropped, not parked
+	MemoryLow func() bool // if so, letters with many targets wait
+	Drop      bool        // dead letters that are routed nowhere are dropped instead of parked
 }
 
 // Counters are totals since the start.
@@ -66,41 +65,42 @@ type Counters struct {
 	Receipts                [receiptResults]atomic.Uint64
 }
 
-// Init is to be called before any other method.
+// Init must be called before any other method.
 func (f *Forwarder) Init(o Options) {
 	f.env, f.log, f.memoryLow, f.drop = o.Env, o.Log, o.MemoryLow, o.Drop
 	f.wake, f.hold = make(chan struct{}, 1), time.NewTimer(time.Hour)
 	f.hold.Stop()
 }
 
-// Lane is what the forwarder knows of one virtual host. Guarded by the forwarder's mu.
-type Lane struct {
-	VHost *topology.VHost // set by whoever makes the lane, before it is used; as the three below not guarded
+// VHostLetters are the letters of one virtual host as the forwarder knows them. Guarded by the
+// forwarder's mu.
+type VHostLetters struct {
+	VHost *topology.VHost // set before it is used; like the next three fields, not guarded
 	f     *Forwarder
 	lines delivery.Lines
 	reply func(*store.Message) (direct bool, err error)
 
-	sources []*delivery.Letters            // with letters, in turns
-	held    []*delivery.Letters            // whose letters wait for memory
-	waits   map[*delivery.Letters]struct{} // those of both
-	begun   map[*delivery.Letters]crossing // the first letters in line that a turn has given to some of their targets
+	sources []*delivery.Letters              // with letters, in rotation
+	held    []*delivery.Letters              // whose letters wait for memory
+	waits   map[*delivery.Letters]struct{}   // those of both
+	begun   map[*delivery.Letters]letterMove // the first letters in line that a turn has given to some of their targets
 
-	parkAgain atomic.Int64 // Unix µs: before, queueargs.UndeliverableQueue cannot be made; not guarded
+	parkAgain atomic.Int64 // Unix µs: until then queueargs.UndeliverableQueue is not made; not guarded
 }
 
-// Init is to be called before any other method. reply hands a receipt over to whoever waits for it by its routing key,
-// if that is a name for direct replies. Its error: nobody does.
-func (l *Lane) Init(f *Forwarder, reply func(*store.Message) (direct bool, err error)) {
+// Init must be called before any other method. reply hands a receipt to the client that waits for it under its routing
+// key, if that is a name for direct replies. Its error: no client waits.
+func (l *VHostLetters) Init(f *Forwarder, reply func(*store.Message) (direct bool, err error)) {
 	l.f, l.reply = f, reply
-	l.waits, l.begun = map[*delivery.Letters]struct{}{}, map[*delivery.Letters]crossing{}
+	l.waits, l.begun = map[*delivery.Letters]struct{}{}, map[*delivery.Letters]letterMove{}
 	l.lines.First, l.lines.Later = l.first, l.add
 }
 
-// Lines are the lines of letters of the virtual host.
-func (l *Lane) Lines() *delivery.Lines { return &l.lines }
+// Lines returns the lines of letters of the virtual host.
+func (l *VHostLetters) Lines() *delivery.Lines { return &l.lines }
 
-// add has turns taken of queues with letters.
-func (l *Lane) add(queues ...*delivery.Letters) {
+// add puts queues with letters in the rotation, and wakes the forwarder.
+func (l *VHostLetters) add(queues ...*delivery.Letters) {
 	l.f.mu.Lock()
 	for _, q := range queues {
 		if _, already := l.waits[q]; !already {
@@ -115,15 +115,15 @@ func (l *Lane) add(queues ...*delivery.Letters) {
 	}
 }
 
-func (l *Lane) enlistLocked(q *delivery.Letters) {
+func (l *VHostLetters) enlistLocked(q *delivery.Letters) {
 	if len(l.sources) == 0 {
 		l.f.ring = append(l.f.ring, l)
 	}
 	l.sources = append(l.sources, q)
 }
 
-// next is the queue whose turn it is, and its lane; nil if no letters wait.
-func (f *Forwarder) next() (*Lane, *delivery.Letters) {
+// next is the queue whose turn it is, and its virtual host; nil if no letters wait.
+func (f *Forwarder) next() (*VHostLetters, *delivery.Letters) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.ring) == 0 {
@@ -138,8 +138,8 @@ func (f *Forwarder) next() (*Lane, *delivery.Letters) {
 	return l, q
 }
 
-// next is the queue whose turn it is in this lane; nil if no letters wait.
-func (l *Lane) next() *delivery.Letters {
+// next is the queue whose turn it is in this virtual host; nil if no letters wait.
+func (l *VHostLetters) next() *delivery.Letters {
 	f := l.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,13 +148,13 @@ func (l *Lane) next() *delivery.Letters {
 	}
 	q := l.shiftLocked()
 	if len(l.sources) == 0 {
-		f.ring = slices.DeleteFunc(f.ring, func(x *Lane) bool { return x == l })
+		f.ring = slices.DeleteFunc(f.ring, func(x *VHostLetters) bool { return x == l })
 	}
 	return q
 }
 
 // shiftLocked takes the first of the queues with letters.
-func (l *Lane) shiftLocked() *delivery.Letters {
+func (l *VHostLetters) shiftLocked() *delivery.Letters {
 	q := l.sources[0]
 	l.sources[0] = nil
 	if l.sources = l.sources[1:]; len(l.sources) == 0 {
@@ -164,8 +164,8 @@ func (l *Lane) shiftLocked() *delivery.Letters {
 	return q
 }
 
-// keep has a queue's next turn wait for memory.
-func (l *Lane) keep(q *delivery.Letters) {
+// keep makes a queue's next turn wait for memory.
+func (l *VHostLetters) keep(q *delivery.Letters) {
 	f := l.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +181,7 @@ func (l *Lane) keep(q *delivery.Letters) {
 	}
 }
 
-// release tries those again that waited for memory.
+// release puts the queues that waited for memory back in the rotation.
 func (f *Forwarder) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,8 +194,8 @@ func (f *Forwarder) release() {
 	f.held = nil
 }
 
-// resume is the crossing of the first letter in line, which a turn has begun.
-func (l *Lane) resume(q *delivery.Letters) crossing {
+// resume returns the move of the first letter in line, which an earlier turn has begun.
+func (l *VHostLetters) resume(q *delivery.Letters) letterMove {
 	l.f.mu.Lock()
 	defer l.f.mu.Unlock()
 	x := l.begun[q]
@@ -203,27 +203,27 @@ func (l *Lane) resume(q *delivery.Letters) crossing {
 	return x
 }
 
-// setAside keeps a crossing that is to go on in a later turn.
-func (l *Lane) setAside(q *delivery.Letters, x crossing) {
+// setAside keeps a move that goes on in a later turn.
+func (l *VHostLetters) setAside(q *delivery.Letters, x letterMove) {
 	l.f.mu.Lock()
 	defer l.f.mu.Unlock()
 	l.begun[q] = x
 }
 
-// turns are those that nobody takes.
+// turns is the pool of unused turns.
 var turns = sync.Pool{New: func() any { return new(turn) }}
 
-// turn is one that works with a transition.
+// turn takes a turn from the pool, for a transition.
 func (f *Forwarder) turn(s *delivery.Transition) *turn {
 	t := turns.Get().(*turn)
 	t.f, t.s = f, s
 	return t
 }
 
-// end gives a turn back.
+// end gives a turn back to the pool.
 func (t *turn) end() {
 	t.rest()
-	t.f, t.s, t.lane = nil, nil, nil
+	t.f, t.s, t.letters = nil, nil, nil
 	if cap(t.targets.List) <= delivery.TransitionKeep {
 		turns.Put(t)
 	}
@@ -257,9 +257,9 @@ func (f *Forwarder) Run(quit <-chan struct{}) {
 	}
 }
 
-// first takes a first turn for a transition that has posted letters, and
-// hands on what remains. It goes on where too many wait in the virtual host.
-func (l *Lane) first(s *delivery.Transition) {
+// first takes a first turn for a transition that has posted letters, and leaves the rest to the
+// forwarder. If too many letters wait in the virtual host, it helps.
+func (l *VHostLetters) first(s *delivery.Transition) {
 	t := l.f.turn(s)
 	defer t.end()
 	var rest []*delivery.Letters
@@ -270,7 +270,7 @@ func (l *Lane) first(s *delivery.Transition) {
 			continue
 		}
 		for j := i; j < len(s.Sources); j++ {
-			if s.Sources[j] == q { // one turn is for all that it has posted before
+			if s.Sources[j] == q { // one turn covers all that it has posted before
 				s.Sources[j] = nil
 			}
 		}
@@ -285,10 +285,10 @@ func (l *Lane) first(s *delivery.Transition) {
 	}
 }
 
-// help moves letters of the virtual host until fewer wait, or waits while others do. It gives up
-// after a while, and soon where they do not become fewer: an acknowledgement must come
-// through, since it makes room.
-func (l *Lane) help(t *turn) {
+// help moves letters of the virtual host until fewer wait, or waits while others move them. It
+// gives up after a while, or soon if the number does not fall: an acknowledgement must not be
+// blocked, since it makes room.
+func (l *VHostLetters) help(t *turn) {
 	giveUp, until := time.NewTimer(heldFor), time.Now().Add(helpFor)
 	defer giveUp.Stop()
 	for last := l.lines.Waiting.Load(); time.Now().Before(until); {
@@ -312,9 +312,9 @@ func (l *Lane) help(t *turn) {
 	}
 }
 
-// take takes one turn of q and has the letters that remain, and those that it caused,
-// take theirs later: after a while if they wait for memory.
-func (l *Lane) take(t *turn, q *delivery.Letters) {
+// take takes one turn for q. The letters that remain, and those that the turn caused, get their
+// turn later, after a while if they wait for memory.
+func (l *VHostLetters) take(t *turn, q *delivery.Letters) {
 	more, held := t.take(l, q, &budget{turnLetters, turnEntries})
 	if held {
 		l.keep(q)
@@ -324,9 +324,9 @@ func (l *Lane) take(t *turn, q *delivery.Letters) {
 	l.handOn(t.s)
 }
 
-// handOn leaves the letters that a transition has posted to the forwarder. What a turn causes is in its
-// own virtual host.
-func (l *Lane) handOn(s *delivery.Transition) {
+// handOn leaves the letters that a transition has posted to the forwarder. All letters that a turn
+// causes are in its own virtual host.
+func (l *VHostLetters) handOn(s *delivery.Transition) {
 	if len(s.Sources) == 0 {
 		return
 	}
@@ -335,8 +335,8 @@ func (l *Lane) handOn(s *delivery.Transition) {
 	s.Sources = s.Sources[:0]
 }
 
-// passed counts letters of the virtual host that are where they go.
-func (l *Lane) passed(n int) {
+// passed counts letters of the virtual host that have arrived.
+func (l *VHostLetters) passed(n int) {
 	f := l.f
 	l.lines.Waiting.Add(-int64(n))
 	f.env.Waiting.Add(-int64(n))
@@ -361,8 +361,7 @@ func (f *Forwarder) await() <-chan struct{} {
 	return f.turned
 }
 
-// Wait waits until no message that has left a queue is on its way to another. Its
-// error is that of ctx.
+// Wait waits until no message that has left a queue is on its way to another. Its error is ctx's.
 func (f *Forwarder) Wait(ctx context.Context) error {
 	for {
 		turned := f.await()

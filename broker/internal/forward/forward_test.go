@@ -12,7 +12,7 @@ import (
 func TestQueueWaitsForMemoryOnce(t *testing.T) {
 	var q delivery.Letters
 	f := &Forwarder{wake: make(chan struct{}, 1), hold: time.NewTimer(time.Hour)}
-	var l Lane
+	var l VHostLetters
 	l.Init(f, nil)
 	for range 3 {
 		l.keep(&q)

@@ -15,16 +15,17 @@ import (
 	"curfew/broker/store"
 )
 
-// A receipt tells the publisher of a message that it expired: a small message, by the
-// default exchange, to the message's reply-to. It is made once, for the first queue in
-// which a copy of the message expires, however that was noticed and whether the queue
-// dead-letters or not; a dead letter that expires again owes none, nor does a receipt.
+// A receipt tells the publisher of a message that it expired. It is a small message that goes to
+// the message's reply-to by the default exchange. It is made once, for the first queue in which a
+// copy of the message expires, however that was noticed and whether or not the queue dead-letters.
+// A dead letter that expires again owes none, and neither does a receipt.
 //
-// It is persistent if its message was, and then in the same record of the journal as
-// the expiry, beside the dead letter if there is one: after a crash the message is in
-// its queue and will expire, or is not and the receipt is there. What is retained
-// (x-dead-letter-strategy) is told of when it expires, and in its queue still after a
-// crash: then it is told of again. A direct reply is handed over and stored nowhere.
+// It is persistent if its message was. Then it is in the same record of the journal as the expiry,
+// along with the dead letter if there is one: after a crash either the message is in its queue and
+// will expire, or the receipt exists. The receipt of a message that is retained
+// (x-dead-letter-strategy) is made when it expires. After a crash that message is still in its
+// queue: it expires again, and another receipt is made. A direct reply is handed over and stored
+// nowhere.
 
 // receiptBody is the JSON in a receipt.
 type receiptBody struct {
@@ -46,7 +47,7 @@ type ReceiptResult uint8
 
 const (
 	receiptSent       ReceiptResult = iota
-	receiptUnroutable               // nobody has the queue it goes to
+	receiptUnroutable               // the queue it should go to does not exist
 	receiptFailed                   // it could not be stored
 
 	receiptResults = int(iota)
@@ -56,12 +57,12 @@ func (r ReceiptResult) String() string {
 	return [receiptResults]string{"sent", "unroutable", "failed"}[r]
 }
 
-// giveReceipts adds the receipts that letters owe which have arrived, as a part of their
-// moves: each says the same lateness as the record of its expiry.
+// giveReceipts adds the receipts of letters that have arrived and owe one, as a part of their
+// moves. Each gives the same lateness as the record of its expiry.
 func (t *turn) giveReceipts(begun int, arrived deadline.Instant) {
 	given := false
 	for i := range begun {
-		if x := &t.crossings[i]; x.owes && len(x.targets) == 0 {
+		if x := &t.moves[i]; x.owes && len(x.targets) == 0 {
 			t.giveReceipt(x, i, arrived)
 			given = true
 		}
@@ -71,7 +72,7 @@ func (t *turn) giveReceipts(begun int, arrived deadline.Instant) {
 	}
 }
 
-func (t *turn) giveReceipt(x *crossing, at int, arrived deadline.Instant) {
+func (t *turn) giveReceipt(x *letterMove, at int, arrived deadline.Instant) {
 	p, err := amqp.ParseProperties(t.f.env.Store.View(store.Pos(x.Settled.Pos)).Properties, message.StoredLimits)
 	if err != nil || p.Headers[message.ReceiptHeader] != true || p.ReplyTo == "" {
 		return
@@ -83,14 +84,14 @@ func (t *turn) giveReceipt(x *crossing, at int, arrived deadline.Instant) {
 	}
 }
 
-// receipt is the message; its properties are valid until the next is made.
-func (t *turn) receipt(x *crossing, p *amqp.Properties, arrived deadline.Instant) store.Message {
+// receipt makes the message; its properties are valid until the next one is made.
+func (t *turn) receipt(x *letterMove, p *amqp.Properties, arrived deadline.Instant) store.Message {
 	action := x.action
-	if x.missing { // it is dead-lettered as soon as its exchange leads anywhere
+	if x.missing { // it will be dead-lettered as soon as its exchange leads anywhere
 		action = deadline.DeadLettered
 	}
 	body, err := json.Marshal(&receiptBody{
-		Event: "expired", MessageID: p.MessageID, CorrelationID: p.CorrelationID, VHost: t.lane.VHost.Name(), Queue: x.from.Name,
+		Event: "expired", MessageID: p.MessageID, CorrelationID: p.CorrelationID, VHost: t.letters.VHost.Name(), Queue: x.from.Name,
 		Deadline:   time.UnixMilli(t.f.env.Clock.UnixMillis(x.Settled.ExpiresAt)).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
 		LatenessMS: int64(deadline.RoundUp(deadline.Lateness(x.Settled.ExpiresAt, arrived))), Outcome: action.String(),
 	})
@@ -108,18 +109,18 @@ func (t *turn) receipt(x *crossing, p *amqp.Properties, arrived deadline.Instant
 	return store.Message{RoutingKey: []byte(p.ReplyTo), Properties: t.props, Body: body}
 }
 
-// sendReceipt hands a receipt over, or has it enter its queue with the batch. why says
-// what is wrong where it is not sent.
-func (t *turn) sendReceipt(x *crossing, at int, to string, m store.Message) (_ ReceiptResult, why error) {
-	vh := t.lane.VHost
-	if direct, err := t.lane.reply(&m); direct {
+// sendReceipt hands a receipt over, or adds it to the batch. why says what is wrong if it is not
+// sent.
+func (t *turn) sendReceipt(x *letterMove, at int, to string, m store.Message) (_ ReceiptResult, why error) {
+	vh := t.letters.VHost
+	if direct, err := t.letters.reply(&m); direct {
 		if err != nil {
 			return receiptUnroutable, err
 		}
 		return receiptSent, nil
 	}
 	targets, err := t.routes.Find(vh, nil, m.RoutingKey, topology.ByBroker, topology.Headers{}, false)
-	if err != nil || len(targets) == 0 || targets[0].Queue.Arguments.Keeps { // who asked for it is a client
+	if err != nil || len(targets) == 0 || targets[0].Queue.Arguments.Keeps { // a client asked for it, and clients cannot publish to such a queue
 		return receiptUnroutable, topology.NoQueue(vh.Name(), to)
 	}
 	it := delivery.Item{TtlMillis: -1, Move: at}
@@ -133,9 +134,9 @@ func (t *turn) sendReceipt(x *crossing, at int, to string, m store.Message) (_ R
 	return receiptSent, nil
 }
 
-// logReceipt logs the first receipt of the queue that is lost.
-func (t *turn) logReceipt(x *crossing, why error, to string) {
+// logReceipt logs the first lost receipt of the queue.
+func (t *turn) logReceipt(x *letterMove, why error, to string) {
 	if x.from.Notices.First(noticeReceipt) {
-		t.f.log.Warn("a receipt is lost", zap.String("vhost", t.lane.VHost.Name()), zap.String("queue", x.from.Name), zap.String("reply_to", to), zap.Error(why))
+		t.f.log.Warn("a receipt is lost", zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name), zap.String("reply_to", to), zap.Error(why))
 	}
 }

@@ -16,9 +16,8 @@ import (
 // bounded, so that neither the caller who takes one nor the letters of another queue wait
 // for long.
 const (
-	// turnLetters and turnEntries are the most letters that a turn begins, and the most
-	// places in queues that it gives them. A letter with more targets goes on in the next
-	// turn of its queue.
+	// turnLetters and turnEntries are the most letters that a turn begins, and the most entries
+	// that it makes in queues. A letter with more targets goes on in the next turn of its queue.
 	turnLetters = 256
 	turnEntries = 1024
 )
@@ -28,41 +27,41 @@ type budget struct{ letters, entries int }
 
 // turn is the scratch of one turn.
 type turn struct {
-	f         *Forwarder
-	lane      *Lane
-	s         *delivery.Transition // of what it does to queues
-	crossings []crossing
-	details   []details     // of the crossings, where somebody asks for them
-	item      delivery.Item // of the letter under way
-	batch     delivery.Batch
-	routes    topology.Routes
-	targets   topology.TargetSet
-	dropping  bool // the virtual host is deleted: what is on its way goes nowhere
+	f        *Forwarder
+	letters  *VHostLetters
+	s        *delivery.Transition // of what it does to queues
+	moves    []letterMove
+	details  []details     // of the moves, if somebody asks for them
+	item     delivery.Item // of the current letter
+	batch    delivery.Batch
+	routes   topology.Routes
+	targets  topology.TargetSet
+	dropping bool // the virtual host is deleted: letters on their way go nowhere
 
-	props, headers, exchange, key []byte // of the letter under way
+	props, headers, exchange, key []byte // of the current letter
 }
 
-// crossing is one letter's way, while a turn is at it. It holds a reference of its own
-// to the new message, and to the receipt: their consumers may be done with them before the
-// move is journaled.
-type crossing struct {
+// letterMove is the move of one letter, while a turn works on it. It holds a reference of its own
+// to the new message and to the receipt: their consumers may be done with them before the move is
+// journaled.
+type letterMove struct {
 	delivery.Letter
 	delivery.Transfer
 	from   *delivery.Letters
 	action deadline.Action
 
 	pos      store.Pos         // of the new message; 0: it goes nowhere
-	owes     bool              // a receipt of its expiry, which is made when it has arrived
-	receipt  store.Pos         // of that receipt, which goes with it; 0: none
+	owes     bool              // a receipt for its expiry, which is made once it has arrived
+	receipt  store.Pos         // of that receipt, which is journaled with it; 0: none
 	memory   bool              // the new message could not be journaled
-	targets  []topology.Target // the queues it has yet to enter; the turn's scratch
-	begun    *delivery.Item    // with which a later turn goes on; nil: the turn's
+	targets  []topology.Target // the queues that it has not yet entered; the turn's scratch memory
+	begun    *delivery.Item    // with which a later turn goes on; nil: the turn's own
 	missing  bool              // it has no target now, and has to wait for one
 	retained bool              // its queue keeps it until all targets have it
-	about    *details          // nil: nobody asks
+	about    *details          // nil: nobody asks for them
 }
 
-// details are what the record of an expiry says of the message and its dead letter.
+// details are what the record of an expiry says about the message and its dead letter.
 type details struct {
 	id, key  []byte
 	exchange string
@@ -70,17 +69,17 @@ type details struct {
 	trace    deadline.Trace
 }
 
-// take moves letters of q: each is put into the queues it goes to, one lock per queue for
-// all, then its leaving and arriving are journaled as one. What that expires or
-// overflows in turn is posted. more says that there are others in line; held that the next
-// has to wait until publishers may go on, since it would take much memory. Nothing is done
-// while another turn is at the queue: that one's taker sees to the rest. No lock is
-// held.
-func (t *turn) take(l *Lane, q *delivery.Letters, b *budget) (more, held bool) {
-	t.lane = l
+// take moves letters of q. Each is put into the queues it goes to, where every queue is locked once
+// for all letters. Then its leaving and arriving are journaled as one. Messages that expire or
+// overflow because of that are posted in turn. more: there are other letters in line. held: the
+// next one would take much memory, and has to wait until publishers may go on. If another turn is
+// moving letters of q nothing is done, since that turn's caller takes care of the rest. No lock
+// may be held.
+func (t *turn) take(l *VHostLetters, q *delivery.Letters, b *budget) (more, held bool) {
+	t.letters = l
 	n, goesOn := q.BeginTurn(b.letters, t.start, func(i int, l *delivery.Letter) {
-		x := &t.crossings[i]
-		*x = crossing{Letter: *l, from: q, Transfer: delivery.Transfer{Into: x.Into[:0]}}
+		x := &t.moves[i]
+		*x = letterMove{Letter: *l, from: q, Transfer: delivery.Transfer{Into: x.Into[:0]}}
 		t.s.Transfers[i] = &x.Transfer
 	})
 	if n == 0 {
@@ -88,29 +87,29 @@ func (t *turn) take(l *Lane, q *delivery.Letters, b *budget) (more, held bool) {
 	}
 	t.detail(n)
 	if goesOn {
-		t.crossings[0] = l.resume(q)
+		t.moves[0] = l.resume(q)
 	}
 	t.s.ReadClock()
 	t.dropping = l.VHost.Gone()
 	begun := 0
 	for ; begun < n && b.letters > 0 && b.entries > 0; begun++ {
-		if held = !t.begin(&t.crossings[begun], begun); held {
+		if held = !t.begin(&t.moves[begun], begun); held {
 			break
 		}
 		b.letters--
-		t.give(&t.crossings[begun], b)
+		t.give(&t.moves[begun], b)
 	}
 	t.batch.Flush(t.s)
 	arrivedAt := t.f.env.Clock.Now()
 	t.giveReceipts(begun, arrivedAt)
-	if q.Delayed { // whoever looks for delayed messages finds them in line until the turn ends (VHost.leaving)
+	if q.Delayed { // a search for delayed messages finds them in line until the turn ends (VHost.leaving)
 		for i := range begun {
-			t.f.env.Store.Retain(store.Pos(t.crossings[i].Settled.Pos), 1)
+			t.f.env.Store.Retain(store.Pos(t.moves[i].Settled.Pos), 1)
 		}
 	}
 	done := 0
 	for i := range begun {
-		if x := &t.crossings[i]; len(x.targets) == 0 { // only the last may have more
+		if x := &t.moves[i]; len(x.targets) == 0 { // only the last may have more
 			t.arrive(x, arrivedAt)
 			done++
 		}
@@ -123,7 +122,7 @@ func (t *turn) take(l *Lane, q *delivery.Letters, b *budget) (more, held bool) {
 	more = q.EndTurn(done, begun > done)
 	if q.Delayed {
 		for i := range begun {
-			t.f.env.Store.Release(store.Pos(t.crossings[i].Settled.Pos))
+			t.f.env.Store.Release(store.Pos(t.moves[i].Settled.Pos))
 		}
 	}
 	if len(t.s.Expiries.Records)+len(t.s.Expiries.Deaths) > 0 {
@@ -133,13 +132,13 @@ func (t *turn) take(l *Lane, q *delivery.Letters, b *budget) (more, held bool) {
 	return more, held
 }
 
-// start makes room for the crossings of n letters.
+// start makes room for the moves of n letters.
 func (t *turn) start(n int) {
-	t.crossings = slices.Grow(t.crossings[:0], n)[:n]
+	t.moves = slices.Grow(t.moves[:0], n)[:n]
 	t.s.Transfers = slices.Grow(t.s.Transfers[:0], n)[:n]
 }
 
-// detail has the crossings of n letters describe them, if somebody asks for that.
+// detail makes room for the details of n letters, if somebody asks for them.
 func (t *turn) detail(n int) {
 	if t.f.env.Expiries.Needs() < deadline.WithMessage {
 		return
@@ -147,23 +146,23 @@ func (t *turn) detail(n int) {
 	t.details = slices.Grow(t.details[:0], n)[:n]
 	clear(t.details)
 	for i := range n {
-		t.crossings[i].about = &t.details[i]
+		t.moves[i].about = &t.details[i]
 	}
 }
 
-// setAside keeps the crossing that is to go on in a later turn.
+// setAside keeps the move that goes on in a later turn.
 func (t *turn) setAside(q *delivery.Letters, at int) {
-	x := t.crossings[at]
-	t.crossings[at].Into = nil
+	x := t.moves[at]
+	t.moves[at].Into = nil
 	if x.begun == nil {
 		x.keep(t)
 	}
-	t.lane.setAside(q, x)
+	t.letters.setAside(q, x)
 }
 
-// begin finds out where a letter goes and has its copy stored. A letter that a turn has
-// begun before goes on as it was. false: it has to wait.
-func (t *turn) begin(x *crossing, at int) bool {
+// begin finds out where a letter goes and stores its copy. A letter that an earlier turn has
+// begun goes on as it was. false: it has to wait.
+func (t *turn) begin(x *letterMove, at int) bool {
 	switch {
 	case x.begun != nil:
 		t.item = *x.begun
@@ -177,8 +176,8 @@ func (t *turn) begin(x *crossing, at int) bool {
 	return t.address(x, at)
 }
 
-// give hands the crossing to so many of its targets as the budget has room for.
-func (t *turn) give(x *crossing, b *budget) {
+// give adds the letter to the batch for as many of its targets as the budget allows.
+func (t *turn) give(x *letterMove, b *budget) {
 	n := min(len(x.targets), b.entries)
 	b.entries -= n
 	now := x.targets[:n]
@@ -193,8 +192,8 @@ func (t *turn) give(x *crossing, b *budget) {
 	t.item.Message.Flags = flags
 }
 
-// keep gives what outlasts the turn memory of its own.
-func (x *crossing) keep(t *turn) {
+// keep copies what outlasts the turn.
+func (x *letterMove) keep(t *turn) {
 	it := t.item
 	x.begun = &it
 	x.Into = slices.Grow(x.Into, len(x.targets))
@@ -207,29 +206,29 @@ func (x *crossing) keep(t *turn) {
 	}
 }
 
-// intoKeep is how many places' room the scratch of a letter may keep.
+// intoKeep is the largest capacity that a move keeps for Into.
 const intoKeep = 1 << 10
 
-// rest drops what the scratch refers to, but not the memory, unless it is much.
+// rest drops all references from the scratch memory, and gives up the memory itself if it is much.
 func (t *turn) rest() {
-	all := t.crossings[:cap(t.crossings)]
+	all := t.moves[:cap(t.moves)]
 	for i := range all {
 		if all[i].from == nil {
-			break // no turn came so far
+			break // no turn has used the rest
 		}
 		into := all[i].Into[:0]
 		if cap(into) > intoKeep {
 			into = nil
 		}
-		all[i] = crossing{Transfer: delivery.Transfer{Into: into}}
+		all[i] = letterMove{Transfer: delivery.Transfer{Into: into}}
 	}
 	clear(t.details[:cap(t.details)])
 	t.routes = topology.Routes{}
 	t.targets.Reset()
 }
 
-// send copies the message of a letter into the store; it is what is known of it so far.
-func (t *turn) send(x *crossing, at int, targets []topology.Target, it *delivery.Item, m store.Message) {
+// send copies the message of a letter into the store. it is what is known about it so far.
+func (t *turn) send(x *letterMove, at int, targets []topology.Target, it *delivery.Item, m store.Message) {
 	pos, err := t.f.env.Store.PutMoved(m, topology.AnyPersists(targets, it.Message.Flags), 1+len(targets))
 	x.memory = err != nil
 	if err != nil {
@@ -239,7 +238,7 @@ func (t *turn) send(x *crossing, at int, targets []topology.Target, it *delivery
 		x.Unsaved = true
 		pos, err = t.f.env.Store.PutMoved(m, false, 1+len(targets))
 	}
-	if err != nil { // its death headers make it larger than a record can be
+	if err != nil { // its death headers make it too large for a record
 		t.f.log.Error("dead letter is lost", t.fields(x, err)...)
 		t.f.env.Counters.DeadLettersLost.Add(1)
 		x.action, x.Unsaved = deadline.Dropped, false
@@ -253,8 +252,8 @@ func (t *turn) send(x *crossing, at int, targets []topology.Target, it *delivery
 	t.item = *it
 }
 
-// arrive journals that a letter is where it goes, and reports it.
-func (t *turn) arrive(x *crossing, at deadline.Instant) {
+// arrive journals that a letter has arrived, and reports it.
+func (t *turn) arrive(x *letterMove, at deadline.Instant) {
 	switch {
 	case x.Refused || x.missing:
 		t.retain(x)
@@ -278,26 +277,26 @@ func (t *turn) arrive(x *crossing, at deadline.Instant) {
 	t.report(x, at)
 }
 
-// report records an arrival, once: of a message that expired, of a delayed message only where
-// it could not go on, and of other deaths if somebody asks for them.
-func (t *turn) report(x *crossing, at deadline.Instant) {
-	told := t.f.env.Expiries
+// report records an arrival, once: of a message that expired, of a delayed message that was
+// parked, and of other deaths if somebody asks for them.
+func (t *turn) report(x *letterMove, at deadline.Instant) {
+	stream := t.f.env.Expiries
 	switch e := &t.s.Expiries; {
 	case x.from.Delayed && x.action != deadline.Parked, !x.from.Delayed && x.Tried:
 	case x.from.Delayed || x.Settled.Reason == queue.Expired:
-		if told.Watched() {
+		if stream.Watched() {
 			e.Records = append(e.Records, t.recordOf(x, at))
 		}
-	case told.DeathsWatched():
+	case stream.DeathsWatched():
 		r := t.recordOf(x, at)
 		r.Reason = message.ReasonName(x.Settled.Reason)
 		e.Deaths = append(e.Deaths, r)
 	}
 }
 
-// retain journals where a dead letter that not all targets took has arrived, and
-// has its source keep it.
-func (t *turn) retain(x *crossing) {
+// retain journals the arrivals of a dead letter that not all targets took, and lets its source
+// keep it.
+func (t *turn) retain(x *letterMove) {
 	t.f.env.Store.Enqueued(x.Into)
 	x.action, x.retained = deadline.DeadLettered, true
 	if !x.from.Retained.Keep(t.s, x.Letter, x.Into, x.receipt) {
@@ -307,9 +306,9 @@ func (t *turn) retain(x *crossing) {
 	}
 }
 
-// accepting leaves out the targets that would refuse the dead letter now: nothing is
+// accepting leaves out the targets that would refuse the dead letter now, so that nothing is
 // written for them.
-func (x *crossing) accepting(targets []topology.Target) []topology.Target {
+func (x *letterMove) accepting(targets []topology.Target) []topology.Target {
 	return slices.DeleteFunc(targets, func(t topology.Target) bool {
 		full := t.Queue.Refuses(x.Settled.Bytes)
 		x.Refused = x.Refused || full
@@ -317,15 +316,15 @@ func (x *crossing) accepting(targets []topology.Target) []topology.Target {
 	})
 }
 
-// untried leaves out the targets that have the dead letter already.
-func (x *crossing) untried(targets []topology.Target) []topology.Target {
+// missingTargets leaves out the targets that have the dead letter already.
+func (x *letterMove) missingTargets(targets []topology.Target) []topology.Target {
 	return slices.DeleteFunc(targets, func(t topology.Target) bool { return slices.Contains(x.Done, t.Queue.ID()) })
 }
 
-// recordOf is the record of a message that is where it goes.
-func (t *turn) recordOf(x *crossing, at deadline.Instant) deadline.Expiry {
+// recordOf is the record of a message that has arrived.
+func (t *turn) recordOf(x *letterMove, at deadline.Instant) deadline.Expiry {
 	e := deadline.Expiry{
-		VHost: t.lane.VHost.Name(), Queue: x.from.Name, Arrived: at, Path: x.Path, Action: x.action,
+		VHost: t.letters.VHost.Name(), Queue: x.from.Name, Arrived: at, Path: x.Path, Action: x.action,
 		Ref: deadline.Ref{Deadline: x.Settled.ExpiresAt, Queue: x.from.ID, Seq: uint64(x.Settled.Seq)},
 	}
 	if of := x.about; of != nil {
@@ -334,15 +333,14 @@ func (t *turn) recordOf(x *crossing, at deadline.Instant) deadline.Expiry {
 	return e
 }
 
-// recorded reports whether the details of a letter are recorded: of one that is tried again they
-// are already.
-func (x *crossing) recorded(s *delivery.Transition) bool {
+// recorded reports whether the details of a letter go into a record. Those of a letter that is
+// tried again already have.
+func (x *letterMove) recorded(s *delivery.Transition) bool {
 	return x.about != nil && !x.Tried && (x.Settled.Reason == queue.Expired || s.Env.Expiries.DeathsWatched())
 }
 
-// describe keeps what the record of a dead letter will say of it: its id and where it
-// goes.
-func describe[T string | []byte](s *delivery.Transition, x *crossing, id, key T, targets []topology.Target) {
+// describe keeps what the record of a dead letter will say about it: its id and where it goes.
+func describe[T string | []byte](s *delivery.Transition, x *letterMove, id, key T, targets []topology.Target) {
 	if !x.recorded(s) {
 		return
 	}
@@ -352,11 +350,11 @@ func describe[T string | []byte](s *delivery.Transition, x *crossing, id, key T,
 		e.Names = append(e.Names, t.Queue.Name())
 	}
 	x.about.id, x.about.key = delivery.Keep(e, id), delivery.Keep(e, key)
-	x.about.exchange, x.about.to = x.Set.DeadLetterExchange, e.Names[from:len(e.Names):len(e.Names)]
+	x.about.exchange, x.about.to = x.Settings.DeadLetterExchange, e.Names[from:len(e.Names):len(e.Names)]
 }
 
 // trace keeps the trace context of a dead letter for its record.
-func (t *turn) trace(x *crossing, src store.Message) {
+func (t *turn) trace(x *letterMove, src store.Message) {
 	if t.f.env.Expiries.Needs() < deadline.WithTrace || !x.recorded(t.s) {
 		return
 	}

@@ -16,6 +16,7 @@ type Death struct {
 	Keys          []any // routing keys with CC, without BCC
 }
 
+// ReasonName is the reason in x-death.
 func ReasonName(r queue.Reason) string {
 	switch r {
 	case queue.Expired:
@@ -31,9 +32,9 @@ func ReasonName(r queue.Reason) string {
 }
 
 // RecordDeath writes d into the headers, newest first: one entry per queue and
-// reason, counting up. It removes the expiration property and the absolute deadline
-// and keeps them in the entry. The history of a message that has not died here
-// before is a client's and is not believed (RabbitMQ 4.0). Returns the history.
+// reason, with a count. It moves the expiration property and the absolute deadline
+// into the entry. Unless the message has died here before, its history is a client's and
+// is ignored (RabbitMQ 4.0). Returns the history.
 func RecordDeath(p *amqp.Properties, d Death, died bool) []any {
 	if p.Headers == nil {
 		p.Headers = amqp.Table{}
@@ -76,7 +77,8 @@ func (d *Death) mark(headers amqp.Table, prefix string) {
 	headers[prefix+"queue"], headers[prefix+"reason"], headers[prefix+"exchange"] = d.Queue, d.Reason, d.Exchange
 }
 
-// OriginalKeys are those by which a message came to the queue that it dies in, without BCC.
+// OriginalKeys are the routing keys with which a message was routed to the queue in which it dies,
+// without BCC.
 func OriginalKeys(key []byte, headers amqp.Table, oneKey bool) []any {
 	keys := []any{string(key)}
 	if oneKey {
@@ -88,8 +90,8 @@ func OriginalKeys(key []byte, headers amqp.Table, oneKey bool) []any {
 	return keys
 }
 
-// Cycles reports whether a message with that history has died in the queue before, with no rejection by a
-// consumer since.
+// Cycles reports whether a message with that history has already died in the queue, without a
+// rejection by a consumer since.
 func Cycles(name string, deaths []any) bool {
 	for _, e := range deaths {
 		entry, _ := e.(amqp.Table)
@@ -104,21 +106,21 @@ func Cycles(name string, deaths []any) bool {
 }
 
 const (
-	// maxDeaths is how often a message may be dead-lettered without a rejection by a
-	// consumer between. After that it is parked.
+	// maxDeaths is how often in a row a message may be dead-lettered without a rejection
+	// by a consumer. After that it is parked.
 	maxDeaths = 16
-	// maxCopies is how many copies dead-lettering may make of one message by and by,
-	// before those that would be copied once more are parked. The copies of a message's
-	// first death count, and are not bounded.
+	// maxCopies is how many copies dead-lettering may make of one message in all. After
+	// that, copies that would be copied again are parked. The copies that the first death
+	// makes are counted, but not limited.
 	maxCopies = 4096
-	// copiesHeader tells how many copies dead-lettering has made of a message since a
-	// consumer rejected it last; it is there if there are several.
+	// copiesHeader is how many copies dead-lettering has made of a message since a consumer
+	// last rejected it. It is set if there are several.
 	copiesHeader = "x-dead-letter-copies"
 )
 
-// CountCopies writes into the headers of a dead letter how many copies there are of it, and
-// says why it may go no further, "" if it may: it has died too often, or would be
-// one of too many. deaths is its history with the present death in front.
+// CountCopies writes into the headers of a dead letter how many copies of it exist, and returns
+// why it must not go on, "" if it may: it has died too often, or there would be too many
+// copies. deaths is its history with the present death in front.
 func CountCopies(headers amqp.Table, deaths []any, targets int, died bool) (bounded string) {
 	copies := int64(1)
 	if n, ok := headers[copiesHeader].(int64); ok && died && n > 0 {
@@ -148,10 +150,10 @@ func CountCopies(headers amqp.Table, deaths []any, targets int, died bool) (boun
 	return bounded
 }
 
-// Explain writes on a dead letter why it is one, in Service Bus's words where it has
-// them. There a receiver gives the reason of its own; AMQP 0-9-1's has no way to. What a
-// publisher wrote under these names goes.
-func Explain(headers amqp.Table, x *queue.Settled) {
+// SetDeadLetterReason writes the reason of a dead letter into its headers, in Service Bus's words
+// where it has some. In Service Bus a receiver that rejects gives its own reason, which AMQP 0-9-1
+// does not allow. Headers of these names from a publisher are replaced or removed.
+func SetDeadLetterReason(headers amqp.Table, x *queue.Settled) {
 	switch x.Reason {
 	case queue.Expired:
 		headers["DeadLetterReason"] = "TTLExpiredException"

@@ -1,15 +1,15 @@
-// Package message reads what the properties and headers of a message mean to the broker, and
-// writes what the broker adds to them: times to live and instants, further routing keys, the
-// history of its deaths, failed deliveries, the context of its trace.
+// Package message reads the properties and headers of a message that the broker acts on, and
+// writes those that it adds: times to live and instants, further routing keys, the death history,
+// failed deliveries, the trace context.
 //
 // It works on values: property lists as they come off the wire or out of the store, tables, and
-// the present instant, which comes in. What cannot be read is refused with RabbitMQ's text. The
-// first death of a message is written straight into its property list, without an allocation, in
-// the octets that the general way would give.
+// the present instant, which the caller passes. What cannot be read is refused with RabbitMQ's text.
+// The first death of a message is written directly into its property list, without an allocation,
+// in the same octets as by the general way.
 //
-// A publisher's history of deaths is not believed: x-death counts from the first death here
-// (RabbitMQ 4.0).
+// A publisher's own death history is ignored: x-death counts from the first death here (RabbitMQ
+// 4.0).
 //
-// Left to others: routing by the keys that were read (the broker), and when a message that says
-// so expires (package queue).
+// Left to others: routing by the keys that were read (the broker), and expiring messages (package
+// queue).
 package message

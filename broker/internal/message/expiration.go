@@ -9,8 +9,8 @@ import (
 )
 
 // ParseExpiration reads the expiration property: the whole short string is one
-// decimal integer of ms, 0 to MaxTTLMillis (RabbitMQ: Per-Message TTL), or never, which
-// is -1 as if there was none. The error is RabbitMQ's 406 for basic.publish.
+// decimal integer of ms, 0 to MaxTTLMillis (RabbitMQ: Per-Message TTL). Never (IsNever)
+// gives -1, as without a TTL. The error is RabbitMQ's 406 for basic.publish.
 func ParseExpiration(text []byte) (ttlMillis int64, err error) {
 	if n, ok := plainMillis(text); ok {
 		return n, nil
@@ -38,8 +38,8 @@ func ParseExpiration(text []byte) (ttlMillis int64, err error) {
 	return n, nil
 }
 
-// plainMillis reads what nearly every message has: digits alone, of at most MaxTTLMillis.
-// Most messages here have an expiration, so this is done without a string of it.
+// plainMillis reads the usual form: digits alone, at most MaxTTLMillis. Most messages here have
+// an expiration, so it makes no string.
 func plainMillis(text []byte) (n int64, ok bool) {
 	for _, c := range text {
 		if c < '0' || c > '9' || n > queueargs.MaxTTLMillis {

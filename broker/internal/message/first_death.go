@@ -7,14 +7,14 @@ import (
 	"curfew/broker/amqp"
 )
 
-// Meaningful reports whether one of the headers may be for the broker: those it knows
-// are CC, BCC, and others that begin with x-.
+// Meaningful reports whether one of the headers may be for the broker: CC, BCC, or one that
+// begins with x-.
 func Meaningful(headers []byte) bool {
 	return bytes.Contains(headers, []byte("x-")) || bytes.Contains(headers, []byte("CC"))
 }
 
-// AppendFirstDeath appends the headers of a message that died for the first time:
-// those it had, which view has, and the new ones in the order in which AppendTable writes them.
+// AppendFirstDeath appends the headers of a message that has died for the first time:
+// its old ones, from view, and the new ones in the order in which AppendTable writes them.
 func AppendFirstDeath(b []byte, queue, reason string, exchange, key []byte, view *amqp.PropertyView, copies int, at int64) []byte {
 	b, headers := amqp.OpenTable(b)
 	if view.Headers != nil {
@@ -49,6 +49,7 @@ func AppendFirstDeath(b []byte, queue, reason string, exchange, key []byte, view
 	return amqp.CloseTable(b, headers)
 }
 
+// AppendText appends an entry of a table, with a long string.
 func AppendText[S string | []byte](b []byte, key string, value S) []byte {
 	return appendLong(amqp.AppendKey(b, key, 'S'), value)
 }

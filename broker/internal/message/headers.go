@@ -6,20 +6,20 @@ import (
 	"curfew/broker/amqp"
 )
 
-// stored are the limits for tables that were checked when they came in, and may
-// have grown by death headers since.
+// StoredLimits are the limits for tables that were checked when they were published, and
+// may have grown since by death headers.
 var StoredLimits = amqp.Limits{Depth: 32, Entries: 1 << 20, Values: 1 << 20}
 
-// Headers by which a publisher says when a message is enqueued, until when it is
-// good, and whether it wants to know that it was not.
+// Headers by which a publisher says when a message is enqueued, when it expires, and
+// whether to report its expiry.
 const (
 	delayHeader     = "x-delay"                  // ms from now (RabbitMQ: Delayed Message Plugin)
 	scheduledHeader = "x-scheduled-enqueue-time" // an instant (Service Bus: Scheduled messages)
 	ExpiresAtHeader = "x-expires-at"             // an instant
-	ReceiptHeader   = "x-expiry-receipt"         // true: tell reply-to when it expires
+	ReceiptHeader   = "x-expiry-receipt"         // true: send a receipt to reply-to when it expires
 )
 
-// Marks are the headers of a message that mean something to the broker.
+// Marks are the headers of a message that the broker acts on.
 type Marks uint8
 
 const (
@@ -34,7 +34,7 @@ const (
 	timeMarks = delayMark | scheduledMark | expiresAtMark
 )
 
-// MarksOf looks for them in a raw table, which was checked.
+// MarksOf finds those headers in a raw table that was checked.
 func MarksOf(headers []byte) (m Marks) {
 	for f := amqp.WalkTable(headers); f.Next(); {
 		switch string(f.Name) {
@@ -55,8 +55,8 @@ func MarksOf(headers []byte) (m Marks) {
 	return m
 }
 
-// HeadersOf parses a message's raw headers, which were checked when it was published; nil
-// has none.
+// HeadersOf parses a message's raw headers, which were checked when it was published. It returns
+// nil for nil.
 func HeadersOf(raw []byte) amqp.Table {
 	if raw == nil {
 		return nil
@@ -65,7 +65,7 @@ func HeadersOf(raw []byte) amqp.Table {
 	return table
 }
 
-// KeyList reads the value of a CC or BCC header, an array: the long strings in it.
+// KeyList returns the long strings in the value of a CC or BCC header, an array.
 func KeyList(v any) []string {
 	values, _ := v.([]any)
 	var keys []string
@@ -77,7 +77,7 @@ func KeyList(v any) []string {
 	return keys
 }
 
-// CheckKeys refuses a CC or BCC header that is no array, with RabbitMQ's text.
+// CheckKeys refuses a CC or BCC header that is not an array, with RabbitMQ's text.
 func CheckKeys(headers amqp.Table) error {
 	for _, name := range []string{"CC", "BCC"} {
 		v, ok := headers[name]
@@ -106,10 +106,9 @@ func WithoutBCC(properties []byte) []byte {
 
 const deliveryCount = "x-delivery-count"
 
-// CountDeliveries writes a property list with the header that tells how many
-// deliveries of a quorum queue's message have failed (RabbitMQ: Quorum Queues,
-// Poison Message Handling) into scratch. A header of that name that the publisher
-// set is replaced.
+// CountDeliveries writes a property list into scratch, with the header that counts the
+// failed deliveries of a quorum queue's message (RabbitMQ: Quorum Queues, Poison Message
+// Handling). It replaces a header of that name from the publisher.
 func CountDeliveries(scratch, properties []byte, failed uint16) []byte {
 	if bytes.Contains(properties, []byte(deliveryCount)) {
 		if p, err := amqp.ParseProperties(properties, StoredLimits); err == nil {

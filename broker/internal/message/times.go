@@ -10,8 +10,8 @@ import (
 	"curfew/broker/internal/queueargs"
 )
 
-// ReadTimes reads the headers by which a publisher names instants: until when the
-// message is good (0: forever), and when it is due to be enqueued, by x-delay or
+// ReadTimes reads the headers with which a publisher sets instants: when the message
+// expires (0: never), and when it is due to be enqueued, by x-delay or
 // x-scheduled-enqueue-time, whichever is later (0: now). An instant is an AMQP timestamp or
 // an integer of Unix ms, by the wall clock; ahead is how far the broker's clock is ahead of
 // that. now and stamp are the present instant, rounded down and up. A delay or scheduled
@@ -37,9 +37,9 @@ func ReadTimes(headers amqp.Table, now, stamp deadline.Instant, ahead time.Durat
 	return expiresAt, due, nil
 }
 
-// InstantOf reads an instant, Unix ms of the wall clock in the header, as an instant of the
-// broker's clock, which was read just now, at least 1; 0 if the header is absent, or says that
-// the message never expires.
+// InstantOf reads an instant from a header, Unix ms of the wall clock, and returns it as one of
+// the broker's clock, at least 1. It returns 0 if the header is absent, or says that the message
+// never expires. now is the present instant.
 func InstantOf(headers amqp.Table, name string, now deadline.Instant, ahead time.Duration) (deadline.Instant, error) {
 	v, ok := headers[name]
 	if !ok {
@@ -62,8 +62,8 @@ func InstantOf(headers amqp.Table, name string, now deadline.Instant, ahead time
 	return max(deadline.FromUnixMilli(n).Add(ahead), 1), nil
 }
 
-// delayOf reads x-delay, in ms: any number, or text that is one. One that is not
-// positive is no delay (RabbitMQ: Delayed Message Plugin).
+// delayOf reads x-delay, in ms: any number, or text that is a number. Zero or less means
+// no delay (RabbitMQ: Delayed Message Plugin).
 func delayOf(headers amqp.Table) (deadline.Millis, error) {
 	v, ok := headers[delayHeader]
 	if !ok {
@@ -94,8 +94,8 @@ func numberOf(v any) (int64, bool) {
 
 func badHeader(name, reason string) error { return BadPublish("invalid header '%s': %s", name, reason) }
 
-// DelayDone marks the message as delayed already: its x-delay is negated, so that
-// it is not delayed again by whoever publishes it next.
+// DelayDone marks the message as already delayed: it negates x-delay, so that the message
+// is not delayed again when somebody publishes it again.
 func DelayDone(headers amqp.Table) {
 	n, _ := numberOf(headers[delayHeader])
 	switch {

@@ -5,12 +5,12 @@ import (
 	"curfew/broker/deadline"
 )
 
-// maxTraceText is how much of a tracestate has to be passed on; a traceparent has a
-// tenth of it.
+// maxTraceText is the length up to which a tracestate has to be passed on; a traceparent is
+// about a tenth of that.
 const maxTraceText = 512
 
-// TraceOf looks for a trace context in a raw table of headers. What it returns aliases the
-// table. If a header comes twice, the first one that can be taken counts.
+// TraceOf finds the trace context in a raw table of headers. The result aliases the table. If a
+// header occurs twice, the first valid one counts.
 func TraceOf(headers []byte) (c deadline.Trace) {
 	for f := amqp.WalkTable(headers); f.Next(); {
 		switch string(f.Name) {

@@ -11,7 +11,7 @@ import (
 // MaxTTLMillis is the longest time to live, ten years (RabbitMQ: Time-To-Live).
 const MaxTTLMillis = 315_360_000_000
 
-// Settings are a queue's arguments, understood.
+// Settings are a queue's arguments, parsed.
 type Settings struct {
 	TTLMillis          int64  // x-message-ttl; <0 none
 	ExpiresMillis      int64  // x-expires; 0 none
@@ -21,7 +21,7 @@ type Settings struct {
 	MaxDeliveries      int64  // x-max-delivery-count; 0 none
 	DeadLetterExchange string // x-dead-letter-exchange
 	DeadLetterKey      string // x-dead-letter-routing-key
-	Subqueue           string // the name of x-dead-letter-queue
+	Subqueue           string // the name of the queue that x-dead-letter-queue makes
 	Core               queue.Options
 
 	Type             QueueType
@@ -29,29 +29,28 @@ type Settings struct {
 	Shows            Shows // x-delivery-deadline, x-remaining-expiration
 	DeadLetters      bool  // DeadLetterExchange is set
 	HasDeadLetterKey bool  // DeadLetterKey is set
-	AtLeastOnce      bool  // a dead letter stays until all its targets have it
+	AtLeastOnce      bool  // a dead letter is kept until all its targets have it
 	HasSubqueue      bool  // Subqueue is set
 	Keeps            bool  // nothing expires in it
 	SingleActive     bool  // x-single-active-consumer
 }
 
-// Shows are what a queue's deliveries tell their receivers beside what was published. What
-// is stored, dead-lettered and shown by Browse stays as it was published.
+// Shows are what a queue adds to messages when it delivers them. Messages are stored,
+// dead-lettered and shown by Browse as they were published.
 type Shows uint8
 
 const (
-	ShowDeadline  Shows = 1 << iota // x-delivery-deadline: the headers below
-	ShowRemaining                   // x-remaining-expiration: the expiration property is what is left
+	ShowDeadline  Shows = 1 << iota // x-delivery-deadline: headers with the deadline
+	ShowRemaining                   // x-remaining-expiration: the expiration property is the remaining time
 )
 
-// Limited reports whether each publish has to be followed by dispatch and trim of
-// its own, so that a batch meets the limits as its messages would one by one.
+// Limited reports whether dispatch and trim must follow each single publish, so that a
+// batch meets the limits as its messages would one by one.
 func (s *Settings) Limited() bool { return s.Core.MaxLength >= 0 || s.Core.MaxBytes >= 0 }
 
-// Parse checks the arguments of queue.declare. label names the queue in
-// error texts, which are RabbitMQ's: 406 on the channel. The first mistake counts,
-// in RabbitMQ's order; the settings that come with it are those without what is
-// wrong.
+// Parse reads the arguments of queue.declare. label names the queue in error texts,
+// which are RabbitMQ's: 406 on the channel. The error is the first mistake in
+// RabbitMQ's order; the settings that come with it leave out what is invalid.
 func Parse(defaults Defaults, label string, args amqp.Table) (Settings, error) {
 	p := argParser{defaults: defaults, label: label, args: args}
 	var s Settings
@@ -90,19 +89,19 @@ func Parse(defaults Defaults, label string, args amqp.Table) (Settings, error) {
 		s.Shows |= ShowRemaining
 	}
 	s.IdleMillis = p.idle()
-	p.onlyTaken(s.Type)
-	p.onlyMeant(meaninglessArgs)
+	p.refuseForeign(s.Type)
+	p.refuseMeaningless(meaninglessArgs)
 	s.AtLeastOnce = s.AtLeastOnce && s.DeadLetters && s.Core.Overflow == queue.RejectPublish
 	return s, p.err
 }
 
-// Defaults are what the broker's options say where arguments do not.
+// Defaults are the broker's options that apply where arguments set nothing.
 type Defaults struct {
 	Precedence        Precedence
 	IdleMinimumMillis int64 // the least x-auto-delete-on-idle
 }
 
-// argParser reads arguments until the first that is wrong.
+// argParser reads arguments and keeps the first error.
 type argParser struct {
 	defaults Defaults
 	label    string
@@ -138,7 +137,7 @@ func (p *argParser) integer(name string, absent, low, high int64) int64 {
 	return absent
 }
 
-// span reads ms from low to MaxTTLMillis, or never, which is as if it was absent.
+// span reads ms from low to MaxTTLMillis. Never (IsNever) is read as absent.
 func (p *argParser) span(name string, absent, low int64) int64 {
 	if n, ok := amqp.Integer(p.args[name]); ok && IsNever(n) {
 		return absent
@@ -158,7 +157,7 @@ func (p *argParser) text(name string) (string, bool) {
 	return s, isText
 }
 
-// name reads a text that has to fit AMQP's short string.
+// name reads a text that must fit into AMQP's short string.
 func (p *argParser) name(arg string) (string, bool) {
 	s, ok := p.text(arg)
 	return p.fits(arg, s), ok
@@ -171,8 +170,7 @@ func (p *argParser) fits(arg, s string) string {
 	return s
 }
 
-// exchange reads the name of an exchange, which RabbitMQ checks with a text of
-// its own.
+// exchange reads the name of an exchange, for which RabbitMQ has a different error text.
 func (p *argParser) exchange(name string) (string, bool) {
 	v, ok := p.args[name]
 	s, isText := v.(string)
@@ -190,7 +188,7 @@ func (p *argParser) overflow(t QueueType) queue.Overflow {
 	return t.overflow(mode)
 }
 
-// precedence reads x-ttl-precedence; the broker's holds where there is none.
+// precedence reads x-ttl-precedence; without it the broker's default applies.
 func (p *argParser) precedence() Precedence {
 	name, ok := p.text("x-ttl-precedence")
 	if !ok {
@@ -211,12 +209,12 @@ func (p *argParser) priorities() uint8 {
 	return uint8(n)
 }
 
-// maxDeliveryCount is the most x-max-delivery-count may be: a queue counts no further.
+// maxDeliveryCount is the highest x-max-delivery-count: a queue counts no further.
 const maxDeliveryCount = 1<<16 - 1
 
-// An argument is refused where it means nothing but looks as if it did: one of Curfew's
-// own in the wrong place, or Service Bus's name for something that has another name here, or
-// none. Other arguments that mean nothing pass, as in RabbitMQ.
+// meaningless is an argument that has no effect but looks as if it had one, so it is refused: one
+// of Curfew's own in the wrong place, or Service Bus's name for something that has another name
+// here, or is not supported. Other arguments without effect are accepted, as in RabbitMQ.
 type meaningless struct{ arg, why string }
 
 var (
@@ -234,7 +232,7 @@ var (
 		{"x-requires-duplicate-detection", "duplicate detection is not supported"},
 		{"x-enable-deferral", "deferral is not supported"},
 	}
-	// queueArgs are those of Curfew's own that exchanges do not take.
+	// queueArgs are Curfew's own arguments that exchanges do not take.
 	queueArgs = []meaningless{
 		{"x-lock-duration", "an argument of queues"},
 		{"x-dead-letter-queue", "an argument of queues"},
@@ -245,8 +243,8 @@ var (
 	}
 )
 
-// onlyMeant refuses the arguments of the list.
-func (p *argParser) onlyMeant(list []meaningless) {
+// refuseMeaningless refuses the arguments of the list.
+func (p *argParser) refuseMeaningless(list []meaningless) {
 	for _, m := range list {
 		if v, given := p.args[m.arg]; given && v != false { // false asks for nothing
 			p.fail(m.arg, `"`+m.why+`"`)
@@ -254,19 +252,19 @@ func (p *argParser) onlyMeant(list []meaningless) {
 	}
 }
 
-// CheckExchange checks the arguments of exchange.declare that mean something here, and refuses those that only
-// look as if they did.
+// CheckExchange checks the arguments of exchange.declare that have an effect here, and refuses those
+// that only look as if they had one.
 func CheckExchange(defaults Defaults, label string, args amqp.Table) error {
 	p := argParser{defaults: defaults, label: label, args: args}
 	p.exchange("alternate-exchange")
 	p.span("x-message-ttl", -1, 0)
 	p.idle()
-	p.onlyMeant(meaninglessArgs)
-	p.onlyMeant(queueArgs)
+	p.refuseMeaningless(meaninglessArgs)
+	p.refuseMeaningless(queueArgs)
 	return p.err
 }
 
-// ExchangeLimits reads what the arguments of an exchange say of time; what is wrong in them is as if absent.
+// ExchangeLimits reads the times in the arguments of an exchange. Invalid ones are read as absent.
 func ExchangeLimits(defaults Defaults, args amqp.Table) (ttlMillis, idleMillis int64) {
 	p := argParser{defaults: defaults, args: args}
 	return p.span("x-message-ttl", -1, 0), p.idle()
@@ -307,7 +305,7 @@ func CheckEqual(label string, received, current amqp.Table, names []string) erro
 	return nil
 }
 
-// typeOrClassic: no type is the type classic.
+// typeOrClassic is the type v, classic without one.
 func typeOrClassic(v any) any {
 	if v == nil {
 		return Classic.String()
@@ -315,6 +313,7 @@ func typeOrClassic(v any) any {
 	return v
 }
 
+// Inequivalent is RabbitMQ's error for a redeclare with a different value.
 func Inequivalent(name, label, received, current string) error {
 	return amqp.NewException(amqp.PreconditionFailed, 0, 0,
 		"inequivalent arg '%s' for %s: received '%s' but current is '%s'", name, label, received, current)

@@ -1,15 +1,14 @@
-// Package queueargs reads what a queue, an exchange or a consumer is declared with: its arguments,
-// and what policies add to them. A label and values go in, values come out; nothing is locked,
-// kept or looked up.
+// Package queueargs reads the arguments with which a queue, an exchange or a consumer is declared,
+// and what policies add to them. It only computes: it locks, stores and looks up nothing.
 //
-// Settings are a queue's arguments, understood. Under gives those that hold where a policy
-// governs the queue as well: of two limits the lower, else what was declared (RabbitMQ:
-// Policies). A Settings is not changed once it is in force; a change of policies makes another.
+// Settings are a queue's arguments, parsed. WithPolicy combines them with the policies that apply to
+// the queue: the lower of two limits, otherwise what was declared (RabbitMQ: Policies). A Settings is
+// not changed once it is in force; a change of policies makes a new one.
 //
 // Errors are RabbitMQ's, word for word, and the first mistake in RabbitMQ's order counts. The
-// settings that come with an error are those without what is wrong: a queue that an older
-// version took comes back with them.
+// settings that come with an error leave out what is invalid: a queue that an older version
+// accepted is restored with them.
 //
 // Left to others: what the settings mean for a message (package queue and the broker), which
-// policy governs a queue (package policy), and the names of things (the broker).
+// policy applies to a queue (package policy), and the names of queues and exchanges (the broker).
 package queueargs

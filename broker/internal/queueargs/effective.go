@@ -6,11 +6,11 @@ import (
 	"curfew/broker/queue"
 )
 
-// Under is what holds where the arguments ask for s and policies for d: of two
-// limits the lower, else what was declared (RabbitMQ: Policies). name is the queue's. A
-// dead-letter queue stays as long as its queue does, and parked messages do not go because
-// nobody looks at them: no policy has either deleted.
-func (s Settings) Under(d policy.Definition, args amqp.Table, name string) Settings {
+// WithPolicy returns the settings of a queue whose arguments give s and whose policies give d:
+// the lower of two limits, otherwise what was declared (RabbitMQ: Policies). name is the
+// queue's. No policy deletes a dead-letter sub-queue, which exists as long as its queue, or
+// UndeliverableQueue: its messages must not be lost because nobody looks at them.
+func (s Settings) WithPolicy(d policy.Definition, args amqp.Table, name string) Settings {
 	Bound(&s.TTLMillis, d, "message-ttl", -1)
 	if !s.Keeps && name != UndeliverableQueue {
 		Bound(&s.ExpiresMillis, d, "expires", 0)
@@ -41,16 +41,16 @@ func (s Settings) Under(d policy.Definition, args amqp.Table, name string) Setti
 		s.Shows |= ShowRemaining
 	}
 	if s.Type == Quorum {
-		s.quorumUnder(d, args)
+		s.addQuorumPolicy(d, args)
 	}
-	s.serviceBusUnder(d, args, name)
+	s.addServiceBusPolicy(d, args, name)
 	s.useSubqueue()
 	return s
 }
 
-// serviceBusUnder is the part of under that RabbitMQ knows nothing of. Only locks are for a
-// dead-letter queue, too, since nothing is dead-lettered from it.
-func (s *Settings) serviceBusUnder(d policy.Definition, args amqp.Table, name string) {
+// addServiceBusPolicy is the part of WithPolicy that RabbitMQ does not have. A dead-letter
+// sub-queue takes only the lock duration, since nothing is dead-lettered from it.
+func (s *Settings) addServiceBusPolicy(d policy.Definition, args amqp.Table, name string) {
 	Bound(&s.LockMillis, d, "lock-duration", 0)
 	if s.Keeps {
 		return
@@ -69,14 +69,14 @@ func (s *Settings) serviceBusUnder(d policy.Definition, args amqp.Table, name st
 	}
 	byDefault := s.Type == Quorum && args["x-delivery-limit"] == nil && d["delivery-limit"] == nil
 	if limit := s.MaxDeliveries - 1; byDefault || s.Core.DeliveryLimit < 0 || limit < s.Core.DeliveryLimit {
-		s.Core.DeliveryLimit = limit // so many may fail and it is delivered once more
+		s.Core.DeliveryLimit = limit // after this many failures it is delivered once more
 	}
 }
 
-// quorumUnder is the part of under that only quorum queues have.
-func (s *Settings) quorumUnder(d policy.Definition, args amqp.Table) {
+// addQuorumPolicy is the part of WithPolicy that only quorum queues have.
+func (s *Settings) addQuorumPolicy(d policy.Definition, args amqp.Table) {
 	if n, ok := d.Integer("delivery-limit"); ok && args["x-delivery-limit"] == nil {
-		s.Core.DeliveryLimit = max(n, -1) // in place of the default, be it higher
+		s.Core.DeliveryLimit = max(n, -1) // in place of the default, even if higher
 	} else {
 		Bound(&s.Core.DeliveryLimit, d, "delivery-limit", -1)
 	}
@@ -87,15 +87,15 @@ func (s *Settings) quorumUnder(d policy.Definition, args amqp.Table) {
 	s.AtLeastOnce = strategy == "at-least-once" && s.DeadLetters && s.Core.Overflow == queue.RejectPublish
 }
 
-// Bound bounds a limit by a policy's. Up to none, a value sets no limit.
+// Bound lowers a limit to a policy's. A value up to none means that there is no limit.
 func Bound(value *int64, d policy.Definition, key string, none int64) {
 	if bound, ok := d.Integer(key); ok && bound > none && (*value <= none || bound < *value) {
 		*value = bound
 	}
 }
 
-// overflow is the mode of that name. A quorum queue takes reject-publish-dlx for
-// the default, as RabbitMQ does.
+// overflow is the mode of that name. For a quorum queue reject-publish-dlx means the
+// default, as in RabbitMQ.
 func (t QueueType) overflow(mode string) queue.Overflow {
 	switch {
 	case mode == "reject-publish":

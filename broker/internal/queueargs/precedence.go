@@ -2,13 +2,13 @@ package queueargs
 
 import "math"
 
-// Precedence says which time to live counts where queue and message both set one.
+// Precedence says which time to live counts if queue and message both set one.
 type Precedence uint8
 
 const (
 	// Lower takes the lower of the two (RabbitMQ: Time-To-Live).
 	Lower Precedence = iota
-	// MessageFirst lets the message's own win, as OtterMQ does.
+	// MessageFirst takes the message's own, as OtterMQ does.
 	MessageFirst
 )
 
@@ -23,13 +23,13 @@ func ParsePrecedence(name string) (p Precedence, ok bool) {
 	return Lower, false
 }
 
-// neverMillis is how Service Bus's clients say never: TimeSpan.MaxValue, in ISO 8601
-// P10675199DT2H48M5.4775807S, in whole ms. It is the default of every time to live there and
-// of AutoDeleteOnIdle.
+// neverMillis stands for never in Service Bus's clients: TimeSpan.MaxValue, in ISO 8601
+// P10675199DT2H48M5.4775807S, in whole ms. It is the default there for every time to live and
+// for AutoDeleteOnIdle.
 const neverMillis = 922_337_203_685_477
 
-// IsNever reports whether a number of ms stands for no time to live at all: Service Bus's
-// longest span or the largest number. RabbitMQ refuses both, like all beyond MaxTTLMillis.
+// IsNever reports whether a number of ms stands for no time to live: Service Bus's longest
+// span or the largest number. RabbitMQ refuses both, as everything above MaxTTLMillis.
 func IsNever(millis int64) bool { return millis == neverMillis || millis == math.MaxInt64 }
 
 // EffectiveTTL combines a queue's and a message's time to live, each <0 for none.

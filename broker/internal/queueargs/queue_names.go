@@ -8,19 +8,19 @@ import (
 )
 
 // UndeliverableQueue is the queue in which dead letters without a destination
-// are parked; made in a virtual host when first needed.
+// are parked. It is made in a virtual host when it is first needed.
 const UndeliverableQueue = "curfew.undeliverable"
 
-// subqueueSuffix ends the name of the queue that x-dead-letter-queue makes beside
-// its queue (Service Bus: Overview of dead-letter queues). That queue is as durable
-// and exclusive as its queue, is deleted with it, and nothing expires in it; dead
-// letters go there when no dead-letter exchange is set, neither by argument nor by
-// policy. Where a policy made it and no longer applies, it stays with what is in it, gets
-// no more, may be deleted by itself, and still goes with its queue.
+// SubqueueSuffix ends the name of a dead-letter sub-queue, which x-dead-letter-queue makes
+// for its queue (Service Bus: Overview of dead-letter queues). It is as durable and exclusive
+// as its queue, is deleted with it, and nothing expires in it. Dead letters go there if
+// neither an argument nor a policy sets a dead-letter exchange. If the policy that made it no
+// longer applies, it stays with its messages and gets no more; it may be deleted by itself,
+// and is still deleted with its queue.
 const SubqueueSuffix = "/$deadletterqueue"
 
-// IsSubqueue reports whether a name is that of a queue which x-dead-letter-queue makes, in
-// any case of the last part, as in Service Bus. Such a queue's own is in lower case.
+// IsSubqueue reports whether a name is that of a dead-letter sub-queue, with the suffix in any
+// case, as in Service Bus. The sub-queue's own name has it in lower case.
 func IsSubqueue[T string | []byte](name T) bool {
 	at := len(name) - len(SubqueueSuffix)
 	return at >= 0 && name[at] == '/' && strings.EqualFold(string(name[at:]), SubqueueSuffix)
@@ -34,7 +34,8 @@ func Canonical(name string) string {
 	return name[:len(name)-len(SubqueueSuffix)] + SubqueueSuffix
 }
 
-// NameSubqueue settles what the name of the queue means for it.
+// NameSubqueue sets what follows from the name of the queue: whether it is a sub-queue, and the
+// name of its own sub-queue.
 func (s *Settings) NameSubqueue(label, name string) error {
 	s.Keeps = strings.HasSuffix(name, SubqueueSuffix)
 	if !s.HasSubqueue {
@@ -48,14 +49,14 @@ func (s *Settings) NameSubqueue(label, name string) error {
 	return nil
 }
 
-// useSubqueue has dead letters go to the queue beside, if nothing else was said.
+// useSubqueue sends dead letters to the sub-queue, unless a dead-letter exchange is set.
 func (s *Settings) useSubqueue() {
 	if s.HasSubqueue && !s.DeadLetters {
 		s.DeadLetters, s.DeadLetterExchange, s.DeadLetterKey, s.HasDeadLetterKey = true, "", s.Subqueue, true
 	}
 }
 
-// Explains reports whether a dead letter is to say why it is one in Service Bus's words.
-func (s *Settings) Explains(r queue.Reason) bool {
+// SetsDeadLetterReason reports whether a dead letter gets headers with the reason, as in Service Bus.
+func (s *Settings) SetsDeadLetterReason(r queue.Reason) bool {
 	return s.HasSubqueue || r == queue.DeliveryLimit && s.MaxDeliveries > 0
 }

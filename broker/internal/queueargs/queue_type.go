@@ -7,13 +7,13 @@ import (
 	"curfew/broker/amqp"
 )
 
-// QueueType is what x-queue-type names. Both types are the same queue here, of
-// one node; they differ in the arguments they take and in what RabbitMQ promises
-// of one and not of the other (RabbitMQ: Quorum Queues, Feature comparison).
+// QueueType is a type that x-queue-type names. Here queues of both types are the same,
+// on one node. They differ in the arguments they take and in what RabbitMQ promises for
+// one and not the other (RabbitMQ: Quorum Queues, Feature comparison).
 type QueueType uint8
 
 const (
-	// Classic is the type of a queue that names none.
+	// Classic is the default.
 	Classic QueueType = iota
 	// Quorum queues are durable, count deliveries and limit them.
 	Quorum
@@ -25,12 +25,12 @@ func (t QueueType) String() string { return [...]string{"classic", "quorum"}[t] 
 // module is the type's name in RabbitMQ's error texts.
 func (t QueueType) module() string { return "rabbit_" + t.String() + "_queue" }
 
-// defaultDeliveryLimit is that of RabbitMQ 4.0's quorum queues; x-delivery-limit
-// -1 is none.
+// defaultDeliveryLimit is the limit of RabbitMQ 4.0's quorum queues; x-delivery-limit
+// -1 is no limit.
 const defaultDeliveryLimit = 20
 
-// Arguments of queue.declare: those of either type, and those that only streams take. An
-// argument that is in no list passes, as in RabbitMQ.
+// Arguments of queue.declare: those of both types, of one type, and of streams alone. An
+// argument that is in no list is accepted, as in RabbitMQ.
 var (
 	sharedArgs = []string{
 		"x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-max-length", "x-max-length-bytes",
@@ -55,8 +55,8 @@ func (t QueueType) takes(arg string) bool {
 	return slices.Contains(sharedArgs, arg) || slices.Contains(typeArgs[t], arg)
 }
 
-// queueType reads x-queue-type. Streams are no queues that messages leave, and
-// are refused as RabbitMQ refuses a type it does not know.
+// queueType reads x-queue-type. A stream is not a queue that messages leave, and is
+// refused as RabbitMQ refuses an unknown type.
 func (p *argParser) queueType() QueueType {
 	t, ok := p.text("x-queue-type")
 	switch {
@@ -69,8 +69,8 @@ func (p *argParser) queueType() QueueType {
 	return Classic
 }
 
-// onlyTaken refuses arguments that belong to another type.
-func (p *argParser) onlyTaken(t QueueType) {
+// refuseForeign refuses arguments that belong to another type.
+func (p *argParser) refuseForeign(t QueueType) {
 	foreign := slices.Concat(streamArgs, typeArgs[Quorum], typeArgs[Classic])
 	for _, arg := range foreign {
 		if _, given := p.args[arg]; given && !t.takes(arg) {
@@ -85,7 +85,7 @@ func (p *argParser) foreign(arg string, t QueueType) {
 	}
 }
 
-// CheckProperties refuses what a quorum queue cannot be.
+// CheckProperties refuses properties that a quorum queue cannot have.
 func (t QueueType) CheckProperties(label string, durable, exclusive, autoDelete bool) error {
 	if t != Quorum {
 		return nil
@@ -101,10 +101,11 @@ func (t QueueType) CheckProperties(label string, durable, exclusive, autoDelete 
 	return nil
 }
 
-// CheckName refuses a name that does not fit AMQP's short string: no client could say it. It may come from an API.
+// CheckName refuses a name that does not fit into AMQP's short string. No client can send one, but
+// it may come from an API.
 func CheckName(what, name string) error {
 	if len(name) > 255 {
-		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "the name of %s has %d octets, 255 are allowed", what, len(name))
+		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "the name of %s has %d octets, at most 255 are allowed", what, len(name))
 	}
 	return nil
 }
@@ -120,8 +121,8 @@ func CheckNamed(name string, args amqp.Table) error {
 	return nil
 }
 
-// ignored checks the arguments that RabbitMQ checks and that mean nothing to a
-// queue of one node.
+// ignored checks the arguments that RabbitMQ checks and that have no effect on a
+// queue on one node.
 func (p *argParser) ignored(t QueueType) {
 	if t == Classic {
 		if mode, ok := p.text("x-queue-mode"); ok && mode != "default" && mode != "lazy" {
@@ -170,8 +171,8 @@ func (p *argParser) deliveryLimit() int64 {
 	return max(p.anyInteger("x-delivery-limit"), -1)
 }
 
-// TakePriorities has a quorum queue keep the priorities of its arguments, which it would be refused now: its messages
-// were saved with them.
+// TakePriorities keeps the priorities in the arguments of a restored quorum queue: they would be
+// refused now, but its messages were saved with them.
 func (s *Settings) TakePriorities(args amqp.Table) {
 	if _, ok := args["x-max-priority"]; ok && s.Type == Quorum {
 		p := argParser{args: args}

@@ -9,35 +9,35 @@ import (
 	"go.uber.org/zap"
 )
 
-// Options say when publishers are blocked. The zero value never measures anything.
+// Options are the limits at which publishers are blocked. The zero value never measures anything.
 type Options struct {
-	MemoryLimit   int64                                         // bytes of memory above which publishers wait; 0: none
-	MemoryInUse   func() int64                                  // what is held against it; nil: resident memory, page cache not counted
-	Dir           string                                        // of the store; "" has no disk
-	DiskFreeLimit int64                                         // bytes of free disk below which publishers wait, a sixteenth of the disk at most; 0: none
-	DiskSpace     func(dir string) (free, all int64, err error) // in bytes; nil: of the file system Dir is in
-	OnMemory      func(low bool)                                // called after each look at the memory that finds it low, or fine
+	MemoryLimit   int64                                         // bytes of memory above which publishers are blocked; 0: none
+	MemoryInUse   func() int64                                  // what is compared with the limit; nil: resident memory without the page cache
+	Dir           string                                        // of the store; "": there is no disk
+	DiskFreeLimit int64                                         // bytes of free disk below which publishers are blocked, at most a sixteenth of the disk; 0: none
+	DiskSpace     func(dir string) (free, all int64, err error) // in bytes; nil: those of Dir's file system
+	OnMemory      func(low bool)                                // called after each measurement that finds memory above the limit, or well below it
 	Log           *zap.Logger
 }
 
-// Alarm holds publishers back while the disk is full or memory runs out
+// Alarm reports whether publishers are blocked because disk or memory runs low
 // (RabbitMQ: Memory and Disk Alarms). Consumers and expiry, which make room, are
-// never held back. Safe for concurrent use.
+// never blocked. Safe for concurrent use.
 type Alarm struct {
-	opts   Options
-	closed atomic.Bool // there is a reason: changed with mu held
+	opts    Options
+	blocked atomic.Bool // there is a reason; changed with mu held
 
 	mu      sync.Mutex // leaf
 	full    bool       // the store has no room for messages
-	low     bool       // the disk has less room than it should
+	low     bool       // the disk has less free space than the limit
 	memory  bool
-	files   bool          // the store finds no file descriptor
+	files   bool          // the store gets no file descriptor
 	changed chan struct{} // closed, and made again, at each change
-	asked   bool          // somebody asked, as publishers do, since memory and disk were measured last
-	measure chan struct{} // has them measured now, if that was to be a while
+	asked   bool          // Reason was called, as publishers do, since the last measurement
+	measure chan struct{} // asks for a measurement at once
 }
 
-// New makes an alarm that has nothing to say yet. Run measures.
+// New makes an alarm that is not raised. Run measures.
 func New(o Options) *Alarm {
 	if o.MemoryInUse == nil {
 		o.MemoryInUse = memoryInUse
@@ -48,9 +48,8 @@ func New(o Options) *Alarm {
 	return &Alarm{opts: o, changed: make(chan struct{}), measure: make(chan struct{}, 1)}
 }
 
-// Reason says why publishers have to wait, "" if they have not, and gives a
-// channel that is closed when that changes. It has memory and disk measured now, if that
-// was a while ago.
+// Reason returns why publishers are blocked, "" if they are not, and a channel that is closed
+// when that changes. While memory and disk are measured rarely, it asks for a measurement.
 func (a *Alarm) Reason() (reason string, changed <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,47 +60,46 @@ func (a *Alarm) Reason() (reason string, changed <-chan struct{}) {
 		default:
 		}
 	}
-	return a.reason(), a.changed
+	return a.reasonLocked(), a.changed
 }
 
-// MemoryInUse is what is held against the memory limit, in bytes.
+// MemoryInUse is what is compared with the memory limit, in bytes.
 func (a *Alarm) MemoryInUse() int64 { return a.opts.MemoryInUse() }
 
-// Low says which resources run out.
+// Low returns which resources are low.
 func (a *Alarm) Low() (memory, disk bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.memory, a.full || a.low
 }
 
-// MemoryLow reports whether publishers wait because memory runs out.
+// MemoryLow reports whether publishers are blocked because memory is low.
 func (a *Alarm) MemoryLow() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.memory
 }
 
-// Blocked reports whether publishers have to wait. It costs next to nothing: to be asked before each
-// message.
-func (a *Alarm) Blocked() bool { return a.closed.Load() }
+// Blocked reports whether publishers are blocked. It is cheap enough to be called for each message.
+func (a *Alarm) Blocked() bool { return a.blocked.Load() }
 
-// Store notes what the store has to say: full, it has no room for messages; noFiles, it finds
+// Store notes the state of the store: with full it has no room for messages, with noFiles it gets
 // no file descriptor.
 func (a *Alarm) Store(full, noFiles bool) {
 	a.set(&a.files, noFiles)
 	a.set(&a.full, full)
 }
 
-// calm reports whether nobody publishes and nobody is held back.
-func (a *Alarm) calm() bool {
+// idle reports whether nobody has published since the last call and nobody is blocked.
+func (a *Alarm) idle() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	calm := !a.asked && a.reason() == ""
+	idle := !a.asked && a.reasonLocked() == ""
 	a.asked = false
-	return calm
+	return idle
 }
 
-func (a *Alarm) reason() string {
+func (a *Alarm) reasonLocked() string {
 	var low []string
 	if a.memory {
 		low = append(low, "memory")
@@ -118,7 +116,7 @@ func (a *Alarm) reason() string {
 	return "low on " + strings.Join(low, " & ")
 }
 
-// set changes one of the reasons and tells those that wait.
+// set changes one of the reasons and closes changed.
 func (a *Alarm) set(reason *bool, to bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -126,29 +124,28 @@ func (a *Alarm) set(reason *bool, to bool) {
 		return
 	}
 	*reason = to
-	a.closed.Store(a.reason() != "")
+	a.blocked.Store(a.reasonLocked() != "")
 	close(a.changed)
 	a.changed = make(chan struct{})
-	if why := a.reason(); why != "" {
+	if why := a.reasonLocked(); why != "" {
 		a.opts.Log.Warn("publishers are blocked; consume messages or make room", zap.String("reason", why))
 	} else {
-		a.opts.Log.Info("publishers go on")
+		a.opts.Log.Info("publishers are no longer blocked")
 	}
 }
 
 const (
-	// levelsEvery is how often memory and disk are measured, levelsCalm while nobody
-	// publishes: these looks are most of what an idle process does.
+	// levelsEvery is how often memory and disk are measured, levelsIdle while nobody
+	// publishes: measuring is most of what an idle process does.
 	levelsEvery = 250 * time.Millisecond
-	levelsCalm  = time.Second
-	// memoryResume is the share of the limit below which publishers go on.
+	levelsIdle  = time.Second
+	// memoryResume is the share of the limit below which publishers are no longer blocked.
 	memoryResume = 0.9
-	// diskShare bounds the limit on small disks, which are never as empty as that.
+	// diskShare bounds the limit on small disks, which would never have enough free space.
 	diskShare = 16
 )
 
-// Run blocks publishers while the process holds more memory than it may, or the disk has less
-// room than it should. It returns when quit is closed.
+// Run measures, and raises and clears the alarm. It returns when quit is closed.
 func (a *Alarm) Run(quit <-chan struct{}) {
 	every, measure := levelsEvery, (<-chan struct{})(nil)
 	for {
@@ -161,8 +158,8 @@ func (a *Alarm) Run(quit <-chan struct{}) {
 		a.checkMemory()
 		a.checkDisk()
 		every, measure = levelsEvery, nil
-		if a.calm() {
-			every, measure = levelsCalm, a.measure
+		if a.idle() {
+			every, measure = levelsIdle, a.measure
 		}
 	}
 }
@@ -192,7 +189,7 @@ func (a *Alarm) checkDisk() {
 	}
 	free, all, err := a.opts.DiskSpace(a.opts.Dir)
 	if err != nil {
-		return // the store's own writes will say
+		return // the store finds out when it writes
 	}
 	a.set(&a.low, free < min(a.opts.DiskFreeLimit, all/diskShare))
 }

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DiskSpace is what the file system dir is in has free for this process and in
-// all, in bytes.
+// DiskSpace is the free space for this process, and the size, of dir's file system, in bytes.
 func DiskSpace(dir string) (free, all int64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -18,7 +17,7 @@ func DiskSpace(dir string) (free, all int64, err error) {
 	return int64(st.Bavail) * int64(st.Bsize), int64(st.Blocks) * int64(st.Bsize), nil
 }
 
-// FilesLimit is how many files the process may have open; 0 if that is not known.
+// FilesLimit is how many files the process may have open, 0 if that is unknown.
 func FilesLimit() int {
 	var l unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {

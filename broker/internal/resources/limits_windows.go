@@ -2,7 +2,7 @@ package resources
 
 import "golang.org/x/sys/windows"
 
-// DiskSpace is what the disk dir is on has free for this process and in all, in bytes.
+// DiskSpace is the free space for this process, and the size, of dir's disk, in bytes.
 func DiskSpace(dir string) (free, all int64, err error) {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
@@ -15,5 +15,5 @@ func DiskSpace(dir string) (free, all int64, err error) {
 	return int64(available), int64(total), nil
 }
 
-// FilesLimit: Windows has no limit on open files and sockets.
+// FilesLimit is 0: Windows has no limit on open files and sockets.
 func FilesLimit() int { return 0 }

@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// statm stays open: it is read four times a second, also by a process that is idle.
+// statm stays open: it is read up to four times a second.
 var statm = sync.OnceValues(func() (*os.File, error) { return os.Open("/proc/self/statm") })
 
-// memoryInUse is the process's resident memory in bytes without what is backed by
-// files, which the kernel can take back.
+// memoryInUse is the process's resident memory in bytes, without pages backed by files, which
+// the kernel can reclaim.
 func memoryInUse() int64 {
 	f, err := statm()
 	if err != nil {

@@ -4,8 +4,8 @@ package resources
 
 import "runtime/metrics"
 
-// memoryInUse is what the Go runtime holds, in bytes; mapped messages are not in
-// it.
+// memoryInUse is the memory that the Go runtime holds, in bytes. Mapped messages are not
+// included.
 func memoryInUse() int64 {
 	held := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(held)

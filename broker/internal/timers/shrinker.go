@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// ShrinkAfter is how long a queue is unused and empty before it gives back the memory that it
-// keeps for messages to come. A queue that is emptied and filled all the time keeps it.
+// ShrinkAfter is how long a queue is unused and empty before it releases the memory that it keeps
+// for future messages. A queue that is emptied and filled all the time keeps it.
 const ShrinkAfter = time.Second
 
-// collectAfter is how many queues give memory back before the garbage is collected. An idle
-// process does that by itself only every two minutes.
+// collectAfter is how many queues release memory before garbage is collected. An idle process does
+// that by itself only every two minutes.
 const collectAfter = 1000
 
-// Shrinker remembers the queues that have become empty. Its timer runs only while there
-// are any, so an idle broker does nothing.
+// Shrinker remembers the queues that have become empty. Its timer runs only while there are any,
+// so an idle broker does nothing.
 type Shrinker struct {
 	mu      sync.Mutex // leaf
 	emptied []Shrinkable
@@ -23,13 +23,14 @@ type Shrinker struct {
 	stopped bool
 }
 
-// Shrinkable is what keeps memory for messages to come: a queue, or the delayed messages of a virtual host.
+// Shrinkable is something that keeps memory for future messages: a queue, or the delayed messages of
+// a virtual host.
 type Shrinkable interface {
-	// ShrinkIfIdle gives that memory back unless it was used recently, and reports whether it did.
+	// ShrinkIfIdle releases that memory unless it was used recently, and reports whether it did.
 	ShrinkIfIdle() bool
 }
 
-// Add has q looked at after ShrinkAfter.
+// Add calls q.ShrinkIfIdle after ShrinkAfter.
 func (t *Shrinker) Add(q Shrinkable) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,7 +47,7 @@ func (t *Shrinker) Stop() {
 	t.stopped, t.emptied = true, nil
 }
 
-// run looks at every queue that was emptied. A queue that was used since is looked at again later.
+// run shrinks every queue that was emptied. A queue that has been used since adds itself again.
 func (t *Shrinker) run() {
 	t.mu.Lock()
 	queues := t.emptied
@@ -63,7 +64,7 @@ func (t *Shrinker) run() {
 	}
 }
 
-// due counts queues that gave memory back, and reports whether it is time to collect it.
+// due counts queues that have released memory, and reports whether it is time to collect garbage.
 func (t *Shrinker) due(shrunk int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

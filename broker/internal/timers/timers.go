@@ -14,8 +14,8 @@ const None int32 = -1
 
 // Set wakes queues and exchanges when they have something to do at a certain time: x-expires
 // (RabbitMQ: Queue TTL) or x-auto-delete-on-idle (Service Bus: AutoDeleteOnIdle) runs out, a
-// lock lapses, a dead letter is tried again. Timers of their own wake the schedules of delayed
-// messages. There is one goroutine and one timer. Each queue is in the heap at most once, at
+// lock lapses, a dead letter is tried again. The schedules of delayed messages have a Set of
+// their own. There is one goroutine and one timer. Each queue is in the heap at most once, at
 // the earliest instant that it has asked for. If it has nothing to do then, it asks for the
 // next instant.
 type Set struct {
@@ -62,14 +62,14 @@ func (t *Set) Init(c *clock.Kept) {
 	t.clock, t.wake = c, make(chan struct{}, 1)
 }
 
-// Add has it woken at an instant, or earlier: one that is in the heap with an earlier instant
-// stays there, and asks again when that has come.
+// Add asks for of to be woken at an instant or earlier: if of is in the heap with an earlier
+// instant it stays there, and asks again when that has come.
 func (t *Set) Add(of Timed, at deadline.Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if i := *of.TimerIndex(); i == None {
 		heap.Push(&t.heap, timer{at, of})
-	} else if at < t.heap[i].at { // a policy made its period shorter
+	} else if at < t.heap[i].at { // a policy has shortened its period
 		t.heap[i].at = at
 		heap.Fix(&t.heap, int(i))
 	}
@@ -81,7 +81,7 @@ func (t *Set) Add(of Timed, at deadline.Instant) {
 	}
 }
 
-// Drop forgets what is deleted.
+// Drop removes something that was deleted.
 func (t *Set) Drop(of Timed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,8 +90,8 @@ func (t *Set) Drop(of Timed) {
 	}
 }
 
-// Run waits for the earliest. A minute is the longest it sleeps, so that
-// a machine that was suspended is noticed. It returns when quit is closed.
+// Run wakes each at its time, until quit is closed. It sleeps for a minute at most, so that it
+// notices when the machine was suspended.
 func (t *Set) Run(quit <-chan struct{}) {
 	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
@@ -115,7 +115,7 @@ func (t *Set) Run(quit <-chan struct{}) {
 	}
 }
 
-// due pops one that is due, or returns how long there is none.
+// due pops one that is due, or returns how long it takes until one is.
 func (t *Set) due(now deadline.Instant) (of Timed, in time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,9 +16,9 @@ type Binding struct {
 	Args                            amqp.Table
 }
 
-// Bind adds the binding unless it is there (queue.bind, exchange.bind). Errors:
-// 404 for a missing end, 403 on the default exchange, 405 on another's exclusive
-// queue, 406 for arguments the exchange's type does not take.
+// Bind adds the binding unless it exists (queue.bind, exchange.bind). Errors:
+// 404 for a missing end, 403 on the default exchange, 405 on another connection's
+// exclusive queue, 406 for arguments the exchange's type does not take.
 func (vh *VHost) Bind(owner Owner, b Binding) error {
 	return vh.claimed(b.key(vh.name), func() error {
 		x, d, err := vh.bothEndsLocked(owner, b)
@@ -50,9 +50,9 @@ func (vh *VHost) Bind(owner Owner, b Binding) error {
 	})
 }
 
-// saveBindingLocked returns when a binding that was made is on the disk. It is there for others
-// before: in what it leads to nothing depends on it. If it cannot be saved it goes again,
-// unless it has gone with one of its ends. Called with the key claimed.
+// saveBindingLocked returns when a new binding is on disk. Others see it before that, since
+// nothing durable depends on it. If it cannot be saved it is removed again, unless it was
+// already removed with one of its ends. Called with the key claimed.
 func (x *Exchange) saveBindingLocked(b exchange.Binding[destination]) error {
 	vh := x.vh
 	saved := x.bindingDefinition(b)
@@ -67,9 +67,8 @@ func (x *Exchange) saveBindingLocked(b exchange.Binding[destination]) error {
 	return err
 }
 
-// Unbind removes the binding; one that is not there, or has an end that is not, is removed
-// already, as in RabbitMQ. Errors: 403 on the default exchange, 405 on another's exclusive
-// queue.
+// Unbind removes the binding. If it or one of its ends does not exist, nothing is done, as in
+// RabbitMQ. Errors: 403 on the default exchange, 405 on another connection's exclusive queue.
 func (vh *VHost) Unbind(owner Owner, b Binding) error {
 	return vh.Mutate(func() error {
 		x, d, err := vh.endsLocked(b)
@@ -91,8 +90,8 @@ func (vh *VHost) Unbind(owner Owner, b Binding) error {
 	})
 }
 
-// endsLocked finds the ends of a binding, zero where there is none. The error is 403 where one is
-// the default exchange.
+// endsLocked returns the ends of a binding, zero for one that does not exist. The error is 403 where
+// one of them is the default exchange.
 func (vh *VHost) endsLocked(b Binding) (x *Exchange, d destination, err error) {
 	err = CheckDefaultExchange(b.Source)
 	if err == nil && b.ToExchange {
@@ -109,7 +108,8 @@ func (vh *VHost) endsLocked(b Binding) (x *Exchange, d destination, err error) {
 	return vh.exchanges[b.Source], d, nil
 }
 
-// bothEndsLocked is endsLocked with 404 where one is missing, and 405 on another's exclusive queue.
+// bothEndsLocked is endsLocked with 404 where one is missing, and 405 on another connection's
+// exclusive queue.
 func (vh *VHost) bothEndsLocked(owner Owner, b Binding) (*Exchange, destination, error) {
 	x, d, err := vh.endsLocked(b)
 	switch {
@@ -126,7 +126,7 @@ func (vh *VHost) bothEndsLocked(owner Owner, b Binding) (*Exchange, destination,
 	return x, d, err
 }
 
-// checkOwner refuses another's exclusive queue with 405.
+// checkOwner refuses another connection's exclusive queue with 405.
 func (d destination) checkOwner(owner Owner) error {
 	if d.queue == nil {
 		return nil
@@ -134,23 +134,23 @@ func (d destination) checkOwner(owner Owner) error {
 	return d.queue.checkOwner(owner)
 }
 
-// sources are the exchanges that something is bound to, with how often. Guarded by the
+// sources are the exchanges that something is bound to, with the number of bindings. Guarded by the
 // virtual host's mu.
 type sources map[*Exchange]int
 
-func (d destination) sources() *sources {
+func (d destination) sourcesLocked() *sources {
 	if d.queue != nil {
 		return &d.queue.sources
 	}
 	return &d.exchange.sources
 }
 
-// boundLocked notes a binding that was made to x, and unboundLocked one that was removed, in the
+// boundLocked notes a new binding from x. unboundLocked notes that one was removed, in the
 // definitions, too.
 func (x *Exchange) boundLocked(b exchange.Binding[destination]) {
 	x.hadBound = true
 	x.reboundLocked(b.Destination)
-	s := b.Destination.sources()
+	s := b.Destination.sourcesLocked()
 	if *s == nil {
 		*s = sources{}
 	}
@@ -161,7 +161,7 @@ func (x *Exchange) unboundLocked(b exchange.Binding[destination]) {
 	vh := x.vh
 	vh.memory.giveLocked(bindingFootprint(b.Key, b.Args))
 	x.reboundLocked(b.Destination)
-	s := *b.Destination.sources()
+	s := *b.Destination.sourcesLocked()
 	if s[x]--; s[x] <= 0 {
 		delete(s, x)
 	}
@@ -172,7 +172,7 @@ func (x *Exchange) unboundLocked(b exchange.Binding[destination]) {
 
 // unbindLocked removes every binding to d.
 func (d destination) unbindLocked() {
-	for _, x := range slices.Collect(maps.Keys(*d.sources())) {
+	for _, x := range slices.Collect(maps.Keys(*d.sourcesLocked())) {
 		for _, b := range x.router.UnbindAll(d) {
 			x.unboundLocked(b)
 		}

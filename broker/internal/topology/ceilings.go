@@ -6,8 +6,8 @@ import (
 	"curfew/broker/internal/queueargs"
 )
 
-// Ceilings bound what clients can have a virtual host remember. A virtual host's
-// own max-queues may be lower. Zero fields are the defaults.
+// Ceilings bound how much clients can declare in a virtual host. Its own max-queues may be
+// lower. Zero fields are the defaults.
 type Ceilings struct {
 	Queues    int // of a virtual host; default 50,000
 	Exchanges int // of a virtual host; default 10,000
@@ -32,7 +32,7 @@ func (t *queueTable) checkQueueLimitLocked(name string) error {
 	if own, ok := t.vh.limits.Of(access.MaxQueues); ok {
 		most = min(most, own)
 	}
-	if len(t.queues)+t.coming < most || t.vh.registry.restoring() || name == queueargs.UndeliverableQueue { // a dead letter must not be lost for it
+	if len(t.queues)+t.coming < most || t.vh.registry.restoring() || name == queueargs.UndeliverableQueue { // or a dead letter would be lost
 		return nil
 	}
 	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot declare queue '%s': queue limit in vhost '%s' (%d) is reached", name, t.vh.name, most)
@@ -47,7 +47,7 @@ func (t *exchangeTable) checkExchangeLimitLocked(name string) error {
 	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot declare exchange '%s': exchange limit in vhost '%s' (%d) is reached", name, t.vh.name, most)
 }
 
-// checkBindingsLocked refuses if x has more bindings than it may, one just made included.
+// checkBindingsLocked refuses if x has more bindings than it may, including the one just made.
 func (x *Exchange) checkBindingsLocked() error {
 	vh := x.vh
 	most := vh.registry.ceilings.Bindings

@@ -36,23 +36,23 @@ func (t *queueTable) init(vh *VHost) {
 	t.vh, t.queues, t.owned = vh, map[string]*Queue{}, map[Owner]map[*Queue]struct{}{}
 }
 
-// DeclareQueue returns the queue of that name, made if it is not there; an
-// empty name makes one up. An existing queue must have been declared alike.
-// Declaring counts as use for x-expires. Errors: 403 reserved name, 405
-// another's exclusive queue, 406 wrong or inequivalent argument.
+// DeclareQueue returns the queue of that name and makes it if it does not exist. For an
+// empty name it generates one. An existing queue must have been declared in the same way.
+// Declaring counts as use for x-expires. Errors: 403 reserved name, 405 another
+// connection's exclusive queue, 406 wrong or inequivalent argument.
 func (t *queueTable) DeclareQueue(owner Owner, name string, d QueueDeclare) (*Queue, error) {
 	return t.DeclareQueueFor(everybody{}, owner, name, d)
 }
 
-// Declarer is somebody who declares queues, and may not be allowed to.
+// Declarer checks the permissions of the user who declares a queue.
 type Declarer interface {
-	// MayDeclareQueue is asked before anything is said about a queue.
+	// MayDeclareQueue is called first, so that a refusal reveals nothing about the queue.
 	MayDeclareQueue(name string) error
-	// MayMakeQueue is asked before a queue that does not exist is made.
+	// MayMakeQueue is called before a queue that does not exist is made.
 	MayMakeQueue(name string, d *QueueDeclare) error
 }
 
-// everybody may declare what they like.
+// everybody allows everything.
 type everybody struct{}
 
 func (everybody) MayDeclareQueue(string) error             { return nil }
@@ -71,14 +71,14 @@ func (t *queueTable) DeclareQueueFor(r Declarer, owner Owner, name string, d Que
 	if err := r.MayDeclareQueue(name); err != nil {
 		return nil, err
 	}
-	if name != queueargs.UndeliverableQueue { // which parking declares for each dead letter
+	if name != queueargs.UndeliverableQueue { // it is declared for each dead letter that is parked
 		t.vh.registry.Declared.Add(1)
 	}
 	if serverNamed {
-		// nobody has it
+		// no queue has this name
 	} else if q, err := t.QueueFor(owner, name); err == nil {
 		if err = q.redeclare(d); err == delivery.ErrGone {
-			q.forget() // whoever deletes it is about to
+			q.forget() // its deletion is about to do the same
 			return t.DeclareQueueFor(r, owner, name, d)
 		}
 		return q, err
@@ -88,10 +88,10 @@ func (t *queueTable) DeclareQueueFor(r Declarer, owner Owner, name string, d Que
 		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' contains reserved prefix 'amq.*'", name)
 	}
 	if name == queueargs.UndeliverableQueue && (!d.Durable || d.Exclusive || d.AutoDelete || len(d.Args) > 0) {
-		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is kept for parked dead letters; declare it durable, without arguments", name)
+		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is reserved for parked dead letters; declare it durable, without arguments", name)
 	}
 	if name == LockQueue {
-		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is kept for requests to renew locks", name)
+		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is reserved for requests to renew locks", name)
 	}
 	if err := checkSubqueue(name); err != nil {
 		return nil, err
@@ -101,15 +101,15 @@ func (t *queueTable) DeclareQueueFor(r Declarer, owner Owner, name string, d Que
 	}
 	q, err := t.makeWithSubqueue(owner, name, d)
 	if err == errTaken {
-		return t.DeclareQueueFor(r, owner, name, d) // somebody was faster
+		return t.DeclareQueueFor(r, owner, name, d) // another declare was faster
 	}
 	return q, err
 }
 
-// errTaken is what makeQueue says of a name that has a queue.
+// errTaken is the error of makeQueue for a name that has a queue.
 var errTaken = errors.New("broker: queue exists")
 
-// makeQueue makes a queue that is not there yet.
+// makeQueue makes a queue that does not exist yet.
 func (t *queueTable) makeQueue(id uint64, owner Owner, name string, d QueueDeclare) (*Queue, error) {
 	set, err := t.settingsOf(name, d)
 	if err != nil {
@@ -118,7 +118,7 @@ func (t *queueTable) makeQueue(id uint64, owner Owner, name string, d QueueDecla
 	return t.enterQueue(id, owner, name, d, set)
 }
 
-// settingsOf reads a declaration; what it returns with an error is all that is right.
+// settingsOf reads a declaration. With an error it returns the settings that are valid.
 func (t *queueTable) settingsOf(name string, d QueueDeclare) (queueargs.Settings, error) {
 	label := t.queueLabel(name)
 	set, err := queueargs.Parse(t.vh.registry.defaults, label, d.Args)
@@ -132,17 +132,17 @@ func (t *queueTable) settingsOf(name string, d QueueDeclare) (queueargs.Settings
 	return set, err
 }
 
-// enterQueue puts a queue of these settings among the others.
+// enterQueue makes a queue of these settings and adds it.
 func (t *queueTable) enterQueue(id uint64, owner Owner, name string, d QueueDeclare, set queueargs.Settings) (*Queue, error) {
 	q := t.newQueue(id, owner, name, d, set)
 	if err := t.addQueue(q); err != nil {
 		return nil, err
 	}
-	q.Touch()
+	q.RenewExpiry()
 	return q, nil
 }
 
-// newQueue makes a queue that is not among the others yet.
+// newQueue makes a queue without adding it.
 func (t *queueTable) newQueue(id uint64, owner Owner, name string, d QueueDeclare, set queueargs.Settings) *Queue {
 	if len(d.Args) == 0 {
 		d.Args = nil
@@ -183,13 +183,13 @@ func (q *Queue) redeclare(d QueueDeclare) error {
 	if err := queueargs.CheckEqual(label, d.Args, cur.Args, q.Arguments.Type.ComparedArgs()); err != nil {
 		return err
 	}
-	if !q.Touch() {
+	if !q.RenewExpiry() {
 		return delivery.ErrGone
 	}
 	return nil
 }
 
-// addQueue puts the queue among the others once it is saved.
+// addQueue saves the queue and then adds it to the table.
 func (t *queueTable) addQueue(q *Queue) error {
 	for {
 		a, version, err := t.vh.match(q.governed().Thing)
@@ -247,23 +247,24 @@ func (t *queueTable) placeQueueLocked(q *Queue, a applied) {
 	t.vh.changedLocked()
 }
 
-// QueueDeletion says when a queue is not to be deleted after all.
+// QueueDeletion holds the conditions for deleting a queue.
 type QueueDeletion struct {
-	IfUnused, IfEmpty bool   // empty: also of the dead letters that would go with it
-	QueueID           uint64 // another incarnation is as one that does not exist; 0: any
-	AtMost            *int   // how many messages, ready and unacked, and dead letters may go with it; nil: any number
+	IfUnused, IfEmpty bool   // empty: it also has no dead letters that would be deleted with it
+	QueueID           uint64 // if the queue is another incarnation, nothing is deleted; 0: any
+	AtMost            *int   // how many messages, ready and unacked, and dead letters may be deleted with it; nil: any number
 }
 
-// DeleteQueue removes the queue with all it holds and returns how many messages
-// were ready; one that does not exist is deleted already. What it held is not
-// dead-lettered (RabbitMQ: Dead Letter Exchanges). Errors: 405 another's
-// exclusive queue, 406 in use or not empty, where that was asked.
+// DeleteQueue deletes the queue with its messages and returns how many were ready. A queue
+// that does not exist is not an error. The messages are not dead-lettered (RabbitMQ: Dead
+// Letter Exchanges). Errors: 405 another connection's exclusive queue, 406 in use or not
+// empty, where that was asked.
 func (t *queueTable) DeleteQueue(owner Owner, name string, ifUnused, ifEmpty bool) (messages int, err error) {
 	return t.DeleteQueueIf(owner, name, QueueDeletion{IfUnused: ifUnused, IfEmpty: ifEmpty})
 }
 
-// DeleteQueueIf is DeleteQueue with all conditions. They hold at the moment at which the queue is deleted; what is in the dead-letter queue
-// beside it is counted just before. Error: 406, too, for more messages than were allowed.
+// DeleteQueueIf is DeleteQueue with all conditions. They are checked at the moment of deletion;
+// messages in its dead-letter sub-queue are counted just before. Error: also 406 for more messages
+// than AtMost.
 func (t *queueTable) DeleteQueueIf(owner Owner, name string, d QueueDeletion) (messages int, err error) {
 	q, err := t.QueueFor(owner, name)
 	if err == nil && d.QueueID != 0 && d.QueueID != q.ID() {
@@ -275,7 +276,7 @@ func (t *queueTable) DeleteQueueIf(owner Owner, name string, d QueueDeletion) (m
 		}
 		return 0, err
 	}
-	if err := t.checkGoes(name); err != nil {
+	if err := t.checkQueueDeletable(name); err != nil {
 		return 0, err
 	}
 	own := q.inSubqueue() // its lock and that of q are never held together
@@ -288,7 +289,7 @@ func (t *queueTable) DeleteQueueIf(owner Owner, name string, d QueueDeletion) (m
 		}
 		held, retained := q.HeldLocked()
 		if n := held + retained + own; d.AtMost != nil && n > *d.AtMost {
-			return fmt.Errorf("has %d messages and dead letters, more than the %d that were to go", n, *d.AtMost)
+			return fmt.Errorf("has %d messages and dead letters, more than the %d that may be deleted", n, *d.AtMost)
 		}
 		return nil
 	})
@@ -309,7 +310,7 @@ func (t *queueTable) Release(owner Owner) {
 	}
 }
 
-// generatedName is a server-named queue's name, as RabbitMQ's look.
+// generatedName is the name of a server-named queue, in RabbitMQ's form.
 func generatedName() string {
 	var b [16]byte
 	rand.Read(b[:])
@@ -317,7 +318,7 @@ func generatedName() string {
 }
 
 // NewIncarnation draws the identity of a declared queue. 63 random bits: among
-// a million queues over a broker's life the chance that two agree is below
+// a million queues over a broker's life the chance that two are equal is below
 // 10^-7, and the deadline in every reference makes even that harmless.
 func NewIncarnation() uint64 {
 	var b [8]byte

@@ -9,7 +9,7 @@ import (
 	"curfew/broker/policy"
 )
 
-// key is that of the binding's definition.
+// key is the key of the binding's definition.
 func (b *Binding) key(vhost string) string {
 	d := catalog.Binding{
 		VHost: vhost, Source: b.Source, Destination: b.Destination, ToExchange: b.ToExchange, RoutingKey: b.RoutingKey, Args: catalog.SaveArgs(b.Args),
@@ -28,8 +28,8 @@ func (x *Exchange) definition() *catalog.Exchange {
 	}
 }
 
-// List adds what is declared in the virtual host and its policies to d, what is not durable, too.
-func (vh *VHost) List(d *catalog.Saved) {
+// List adds what is declared in the virtual host, durable or not, and its policies to d.
+func (vh *VHost) List(d *catalog.Definitions) {
 	vh.mu.RLock()
 	defer vh.mu.RUnlock()
 	d.VHosts = append(d.VHosts, *vh.definitionLocked())
@@ -48,13 +48,13 @@ func (vh *VHost) List(d *catalog.Saved) {
 	for k := range vh.policies {
 		for _, p := range vh.policies[k] {
 			x := vh.policyDefinition(policy.Kind(k), *p)
-			x.NotInForce = p.NotInForce // nor is it in a copy
+			x.NotInForce = p.NotInForce // it is not in force in a copy either
 			d.Policies = append(d.Policies, *x)
 		}
 	}
 }
 
-// Definition is the virtual host's own.
+// Definition is that of the virtual host itself.
 func (vh *VHost) Definition() *catalog.VHost {
 	vh.mu.RLock()
 	defer vh.mu.RUnlock()
@@ -77,11 +77,11 @@ func (x *Exchange) bindingDefinition(b exchange.Binding[destination]) *catalog.B
 }
 
 func (t *policyTable) policyDefinition(k policy.Kind, p policy.Policy) *catalog.Policy {
-	p.NotInForce = "" // a start finds out
+	p.NotInForce = "" // found out at each start
 	return &catalog.Policy{VHost: t.vh.name, Operator: k == policy.Operator, Policy: p}
 }
 
-// definitionKeysLocked lists the keys of the virtual host and all in it, or about to be.
+// definitionKeysLocked lists the keys of the virtual host and of all that is in it or about to be.
 func (vh *VHost) definitionKeysLocked() []string {
 	keys := append([]string{catalog.Key(catalog.VhostKind, vh.name)}, slices.Collect(maps.Keys(vh.claims))...)
 	for _, x := range vh.exchanges {
@@ -109,8 +109,7 @@ func (vh *VHost) definitionKeysLocked() []string {
 	return keys
 }
 
-// durable reports whether the queue, by what it was declared as, outlives a
-// restart.
+// durable reports whether the queue was declared to survive a restart.
 func (q *Queue) durable() bool { return q.Durable }
 
 func (d destination) durable() bool {

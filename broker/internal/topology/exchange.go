@@ -15,8 +15,8 @@ import (
 	"curfew/broker/policy"
 )
 
-// predeclared are the exchanges every virtual host has (AMQP 0-9-1 §3.1.3).
-// The default exchange "" is not among them: it has no bindings to hold.
+// predeclared are the exchanges that every virtual host has (AMQP 0-9-1 §3.1.3).
+// The default exchange "" is not among them: it stores no bindings.
 var predeclared = map[string]exchange.Kind{
 	"amq.direct":  "direct",
 	"amq.fanout":  "fanout",
@@ -31,15 +31,15 @@ type destination struct {
 	exchange *Exchange
 }
 
-// Tally is where an exchange's messages are counted: atomics that
-// publishers add to once a batch. In are those published to it, Out the queues they went to.
-type Tally struct{ In, Out atomic.Uint64 }
+// ExchangeStats count an exchange's messages. Publishers add to them once per batch. In are
+// the messages published to it, Out the queues they went to.
+type ExchangeStats struct{ In, Out atomic.Uint64 }
 
 // exchangeTable holds the exchanges of a virtual host, and makes and deletes them. Guarded by the virtual host's mu.
 type exchangeTable struct {
 	vh              *VHost
 	exchanges       map[string]*Exchange
-	defaultExchange Tally // not guarded
+	defaultExchange ExchangeStats // not guarded
 }
 
 func (t *exchangeTable) init(vh *VHost) {
@@ -49,7 +49,7 @@ func (t *exchangeTable) init(vh *VHost) {
 	}
 }
 
-// noExchange is the refusal for an exchange that does not exist.
+// noExchange is the error for an exchange that does not exist.
 func noExchange(vhost, name string) error {
 	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", exchangeLabel(vhost, name))
 }
@@ -65,17 +65,17 @@ type Exchange struct {
 	name       string
 	kind       exchange.Kind
 	declared   ExchangeDeclare
-	alternate  string // exchange for what this one routes nowhere; "" none
-	ttlMillis  int64  // most that what it routes may live; <0 none
+	alternate  string // the exchange for messages that this one does not route; "" none
+	ttlMillis  int64  // the longest that messages it routes may live; <0 none
 	idleMillis int64  // x-auto-delete-on-idle; 0 none
 	router     exchange.Router[destination]
 	sources    sources
-	hadBound   bool // something was bound once: auto-delete may act
+	hadBound   bool // something has been bound, so auto-delete applies
 	policies   applied
-	tally      Tally
-	usedAt     atomic.Int64 // Unix µs: x-auto-delete-on-idle counts from it
-	expired    bool         // it is deleted because it was idle
-	alarmIndex int32        // in the broker's alarms, by which it is guarded
+	stats      ExchangeStats
+	lastUsedAt atomic.Int64 // Unix µs: x-auto-delete-on-idle counts from it
+	expired    bool         // it was deleted because it was idle
+	alarmIndex int32        // in the broker's timers, which guard it
 }
 
 // ExchangeDeclare is what exchange.declare carries besides the name.
@@ -94,7 +94,7 @@ func (t *exchangeTable) newExchange(name string, kind exchange.Kind, d ExchangeD
 	return x
 }
 
-// DeclareExchange makes the exchange unless an equal one is there
+// DeclareExchange makes the exchange unless an equal one exists
 // (AMQP 0-9-1 exchange.declare). Errors: 503 unknown type, 403 reserved name,
 // 406 inequivalent argument.
 func (t *exchangeTable) DeclareExchange(name string, d ExchangeDeclare) error {
@@ -109,7 +109,7 @@ func (t *exchangeTable) DeclareExchange(name string, d ExchangeDeclare) error {
 		if !t.vh.registry.restoring() {
 			return err
 		}
-		t.vh.registry.log.Warn("a saved exchange would be refused now, and is kept without what is wrong; delete it and declare it again",
+		t.vh.registry.log.Warn("a saved exchange would be refused now; it is restored without its invalid arguments; delete it and declare it again",
 			zap.String("vhost", t.vh.name), zap.String("exchange", name), zap.Error(err))
 	}
 	for {
@@ -126,8 +126,7 @@ func (t *exchangeTable) DeclareExchange(name string, d ExchangeDeclare) error {
 	}
 }
 
-// addExchange puts the exchange among the others once it is saved, unless an equal one
-// is there.
+// addExchange saves the exchange and then adds it to the table, unless an equal one exists.
 func (t *exchangeTable) addExchange(made *Exchange, a applied, version uint64) error {
 	name, d := made.name, made.declared
 	key := catalog.Key(catalog.ExchangeKind, t.vh.name, name)
@@ -160,7 +159,7 @@ func (t *exchangeTable) addExchange(made *Exchange, a applied, version uint64) e
 	})
 }
 
-// placeExchangeLocked puts an exchange among the others.
+// placeExchangeLocked adds an exchange to the table.
 func (t *exchangeTable) placeExchangeLocked(x *Exchange, a applied) {
 	t.exchanges[x.name] = x
 	x.governLocked(a)
@@ -168,9 +167,9 @@ func (t *exchangeTable) placeExchangeLocked(x *Exchange, a applied) {
 	t.vh.changedLocked()
 }
 
-// DelayedMessageKind is the type of exchanges for delayed messages; how they route
-// the argument x-delayed-type says (RabbitMQ: Delayed Message Plugin). Any exchange
-// delays by x-delay here, so that is all it means.
+// DelayedMessageKind is the type of exchanges for delayed messages. Their argument
+// x-delayed-type says how they route (RabbitMQ: Delayed Message Plugin). Here every
+// exchange delays by x-delay, so the type means nothing else.
 const DelayedMessageKind = "x-delayed-message"
 
 // CheckExchange is the passive declare: nil if the exchange exists, else 404. It counts as
@@ -186,8 +185,8 @@ func (t *exchangeTable) CheckExchange(name string) error {
 	return nil
 }
 
-// DeleteExchange removes the exchange and its bindings; one that does not exist
-// is deleted already. Error: 406 in use, when ifUnused and something is bound.
+// DeleteExchange deletes the exchange and its bindings. An exchange that does not exist is
+// not an error. Error: 406 in use, with ifUnused if something is bound.
 func (t *exchangeTable) DeleteExchange(name string, ifUnused bool) error {
 	if err := t.CheckDeletable(name); err != nil {
 		return err
@@ -213,7 +212,7 @@ func (t *exchangeTable) CheckDeletable(name string) error {
 	return CheckDefaultExchange(name)
 }
 
-// removeLocked forgets x and what was bound to or from it.
+// removeLocked removes x and the bindings to and from it.
 func (x *Exchange) removeLocked() {
 	vh := x.vh
 	delete(vh.exchanges, x.name)
@@ -231,15 +230,15 @@ func (x *Exchange) removeLocked() {
 	vh.registry.env.Timers.Drop(x)
 }
 
-// autoDeleteLocked removes an auto-delete exchange whose last binding went.
+// autoDeleteLocked removes an auto-delete exchange that has lost its last binding.
 func (x *Exchange) autoDeleteLocked() {
 	if x.declared.AutoDelete && x.hadBound && x.router.Len() == 0 && x.vh.exchanges[x.name] == x {
 		x.removeLocked()
 	}
 }
 
-// ReadExchange is what is asked of a declare before anything else. It returns how
-// the exchange routes.
+// ReadExchange checks the type and the name in a declare, before anything else. It returns
+// the kind of routing.
 func ReadExchange(name string, d ExchangeDeclare) (exchange.Kind, error) {
 	routes := d.Kind
 	if routes == DelayedMessageKind {
@@ -255,7 +254,7 @@ func ReadExchange(name string, d ExchangeDeclare) (exchange.Kind, error) {
 	return kind, CheckDefaultExchange(name)
 }
 
-// CheckDefaultExchange refuses what nobody may do with the default exchange.
+// CheckDefaultExchange refuses the default exchange, for operations that nobody may do with it.
 func CheckDefaultExchange(name string) error {
 	if name == "" {
 		return amqp.NewException(amqp.AccessRefused, 0, 0, "operation not permitted on the default exchange")

@@ -8,39 +8,39 @@ import (
 	"curfew/broker/internal/delivery"
 )
 
-// An exchange with x-auto-delete-on-idle is Service Bus's topic, and what is bound to it its
-// subscriptions. Sends, updates (a repeated or passive declare, a binding made or removed, a
-// policy that changes it) and delayed messages that would pass through it are use, and so
-// are operations on what is bound to it: whoever receives from one of its queues uses it.
-// The queues stay when it goes.
+// An exchange with x-auto-delete-on-idle corresponds to a Service Bus topic, and what is bound to
+// it to the topic's subscriptions. Sends, updates (a repeated or passive declare, a binding made or
+// removed, a policy that changes it) and delayed messages that would pass through it count as use.
+// So do operations on what is bound to it: whoever receives from one of its queues uses it.
+// The queues stay when it is deleted.
 //
-// A send is noted when it is routed, so no way through such an exchange is remembered
-// (Routes.ByTable); what was done with queues they are asked once the period is over.
+// A send is noted when it is routed, so no route through such an exchange is remembered
+// (Routes.ByTable). The queues are asked for their last use when the period is over.
 
-// useLocked notes that something was done with x. Called with vh.mu held, be it for reading.
+// useLocked notes a use of x. Called with vh.mu held, at least for reading.
 func (x *Exchange) useLocked() {
 	if x.idleMillis == 0 {
 		return
 	}
 	now := x.vh.registry.env.Clock.Stamp()
-	x.usedAt.Store(int64(now))
+	x.lastUsedAt.Store(int64(now))
 	x.vh.registry.env.Timers.Add(x, now.AddMillis(deadline.Millis(x.idleMillis)))
 }
 
-// reboundLocked notes that d was bound to x, or is so no longer, which is use of both. Where an end
-// goes because it was idle it is not: then x keeps the last use of what was bound to it.
-// Called with vh.mu held.
+// reboundLocked notes that d was bound to x or unbound from it, which is use of both. It is not use
+// if one end was deleted because it was idle: then x takes over the last use of what was bound to
+// it. Called with vh.mu held.
 func (x *Exchange) reboundLocked(d destination) {
 	switch {
 	case x.expired:
 	case d.exchange != nil && d.exchange.expired:
-		x.usedAlreadyLocked(d.exchange.lastUseLocked(x.vh.registry.env.Clock.Now(), map[*Exchange]bool{}))
+		x.noteEarlierUseLocked(d.exchange.lastUseLocked(x.vh.registry.env.Clock.Now(), map[*Exchange]bool{}))
 	case d.queue != nil && d.queue.expired.Load():
-		x.usedAlreadyLocked(d.queue.Idle.LastUse(x.vh.registry.env.Clock.Now()))
+		x.noteEarlierUseLocked(d.queue.Idle.LastUse(x.vh.registry.env.Clock.Now()))
 	case d.exchange != nil:
 		x.useLocked()
 		d.exchange.useLocked()
-	case d.queue.Set().IdleMillis != 0:
+	case d.queue.Settings().IdleMillis != 0:
 		x.useLocked()
 		d.queue.Idle.MarkUsed(x.vh.registry.env.Clock.Now())
 	default:
@@ -48,31 +48,31 @@ func (x *Exchange) reboundLocked(d destination) {
 	}
 }
 
-// usedAlreadyLocked notes a use in the past. Called with vh.mu held.
-func (x *Exchange) usedAlreadyLocked(at deadline.Instant) {
-	x.usedAt.Store(max(x.usedAt.Load(), int64(at)))
+// noteEarlierUseLocked notes a use at an earlier instant. Called with vh.mu held.
+func (x *Exchange) noteEarlierUseLocked(at deadline.Instant) {
+	x.lastUsedAt.Store(max(x.lastUsedAt.Load(), int64(at)))
 }
 
-// lapsesAtLocked is when x is deleted unless it is used before; 0: never. Called with vh.mu held,
-// be it for reading.
-func (x *Exchange) lapsesAtLocked() deadline.Instant {
+// expiresIdleAtLocked is when x is deleted unless it is used before; 0: never. Called with vh.mu
+// held, at least for reading.
+func (x *Exchange) expiresIdleAtLocked() deadline.Instant {
 	if x.idleMillis == 0 || x.vh.exchanges[x.name] != x {
 		return 0
 	}
 	return x.lastUseLocked(x.vh.registry.env.Clock.Now(), map[*Exchange]bool{}).AddMillis(deadline.Millis(x.idleMillis))
 }
 
-// lastUseLocked is when x was used last, or what is bound to it, be it by other exchanges; those
-// that were asked are not asked again. After now it does not look on. Called with vh.mu
-// held, be it for reading.
+// lastUseLocked is when x was used last, or anything bound to it, directly or through other
+// exchanges. Exchanges in asked are skipped. It stops at a use that is not before now. Called with
+// vh.mu held, at least for reading.
 func (x *Exchange) lastUseLocked(now deadline.Instant, asked map[*Exchange]bool) deadline.Instant {
-	last := deadline.Instant(x.usedAt.Load())
+	last := deadline.Instant(x.lastUsedAt.Load())
 	asked[x] = true
 	x.router.Each(func(b exchange.Binding[destination]) bool {
 		switch d := b.Destination; {
 		case d.queue != nil:
 			last = max(last, d.queue.Idle.LastUse(now))
-			if sub := x.vh.queues[d.queue.Set().Subqueue]; sub != nil {
+			if sub := x.vh.queues[d.queue.Settings().Subqueue]; sub != nil {
 				last = max(last, sub.Idle.LastUse(now))
 			}
 		case !asked[d.exchange]:
@@ -83,10 +83,10 @@ func (x *Exchange) lastUseLocked(now deadline.Instant, asked map[*Exchange]bool)
 	return last
 }
 
-// OnTimer looks whether x has been idle for its period.
+// OnTimer deletes x if it has been idle for its period.
 func (x *Exchange) OnTimer() {
 	x.vh.mu.RLock()
-	at := x.lapsesAtLocked()
+	at := x.expiresIdleAtLocked()
 	x.vh.mu.RUnlock()
 	switch {
 	case at == 0:
@@ -98,12 +98,12 @@ func (x *Exchange) OnTimer() {
 	}
 }
 
-// ExpireIdle deletes x if it has been idle for its period, else sees to it that this is
-// looked at again. It does not wait for the disk.
+// ExpireIdle deletes x if it has been idle for its period, and otherwise sets the timer for the
+// next check. It does not wait for the disk.
 func (x *Exchange) ExpireIdle() {
 	r, bindings := x.vh.registry, 0
 	err := x.vh.locked(func() error {
-		at := x.lapsesAtLocked()
+		at := x.expiresIdleAtLocked()
 		if at == 0 {
 			return delivery.ErrGone
 		}
@@ -126,5 +126,5 @@ func (x *Exchange) ExpireIdle() {
 		zap.String("vhost", x.vh.name), zap.String("exchange", x.name), zap.Int("bindings", bindings))
 }
 
-// TimerIndex is its index among the timers.
+// TimerIndex is where the timers keep its index among them.
 func (x *Exchange) TimerIndex() *int32 { return &x.alarmIndex }

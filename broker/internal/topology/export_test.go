@@ -31,6 +31,6 @@ func (vh *VHost) ChangeUnbounded(p policy.Policy, began func()) error {
 func (rs *Routes) Known() int { return len(rs.known) }
 
 // Search finds the queues of a message, as one who remembers nothing.
-func Search(vh *VHost, name, key []byte, by Who, headers Headers, keys bool) ([]Target, error) {
+func Search(vh *VHost, name, key []byte, by Sender, headers Headers, keys bool) ([]Target, error) {
 	return (&Routes{vh: vh}).search(name, key, by, headers, keys)
 }

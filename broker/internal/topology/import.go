@@ -9,58 +9,58 @@ import (
 	"curfew/broker/policy"
 )
 
-// TakeOver has definitions of this virtual host hold, which are saved. Nothing in them can be refused: they were
-// made in a copy, and nobody has made anything since (BeginImport). What was there may have gone, and a
-// binding goes with it.
-func (vh *VHost) TakeOver(news *catalog.Saved) {
+// ApplyImport puts definitions of this virtual host into force that are already saved. None of them
+// can be refused: they were tried in a copy, and nothing has been declared since (BeginImport). A
+// queue or exchange may have been deleted since then; a binding to or from it is dropped.
+func (vh *VHost) ApplyImport(d *catalog.Definitions) {
 	set := vh.policies // nobody else changes them
-	for i := range news.Policies {
-		x := &news.Policies[i]
+	for i := range d.Policies {
+		x := &d.Policies[i]
 		set[x.PolicyKind()] = set[x.PolicyKind()].With(x.Policy)
 	}
-	for i := range news.Exchanges {
-		vh.takeExchange(&news.Exchanges[i], set)
+	for i := range d.Exchanges {
+		vh.importExchange(&d.Exchanges[i], set)
 	}
-	for i := range news.Queues {
-		vh.takeQueue(&news.Queues[i], set)
+	for i := range d.Queues {
+		vh.importQueue(&d.Queues[i], set)
 	}
-	for i := range news.Bindings {
-		vh.takeBinding(&news.Bindings[i])
+	for i := range d.Bindings {
+		vh.importBinding(&d.Bindings[i])
 	}
-	if len(news.Policies) > 0 {
-		vh.takePolicies(set)
+	if len(d.Policies) > 0 {
+		vh.importPolicies(set)
 	}
 }
 
-// takePolicies puts policies into force for what is there, that which was taken over
-// before, and was governed by them from the first, included.
-func (t *policyTable) takePolicies(set [2]policy.Set) {
+// importPolicies puts policies into force for everything in the virtual host. What was imported
+// just before is included, though they have applied to it from the start.
+func (t *policyTable) importPolicies(set [2]policy.Set) {
 	changed, err := t.changeGoverned(policy.Unbounded, func(sets *[2]policy.Set) *revision {
 		*sets = set
 		return &revision{}
 	})
 	if err != nil {
-		panic("broker: policies that were tried cannot be matched: " + err.Error())
+		panic("broker: policies that were checked cannot be matched: " + err.Error())
 	}
-	obey(changed)
+	trimAll(changed)
 }
 
-// matchTaken is what policies say of what is taken over: the news among them, so that
-// nothing is there before they govern it.
-func matchTaken(t policy.Thing, set [2]policy.Set) applied {
+// matchImported matches something imported with all policies, including the imported ones, so that
+// nothing exists before they apply to it.
+func matchImported(t policy.Thing, set [2]policy.Set) applied {
 	things := []policy.Thing{t}
 	if err := policy.Rule(set, things, new([2]int), policy.Unbounded); err != nil {
-		panic("broker: policies that were tried cannot be matched: " + err.Error())
+		panic("broker: policies that were checked cannot be matched: " + err.Error())
 	}
 	return appliedOf(&things[0])
 }
 
-func (vh *VHost) takeExchange(x *catalog.Exchange, set [2]policy.Set) {
-	args, _ := x.Args.Table() // they were made of one
+func (vh *VHost) importExchange(x *catalog.Exchange, set [2]policy.Set) {
+	args, _ := x.Args.Table() // they were made from a table
 	d := exchangeDeclared(x, args)
 	kind, _ := ReadExchange(x.Name, d)
 	made := vh.newExchange(x.Name, kind, d)
-	a := matchTaken(made.governed().Thing, set)
+	a := matchImported(made.governed().Thing, set)
 	vh.mu.Lock()
 	defer vh.mu.Unlock()
 	vh.chargeLocked(ungoverned, &a)
@@ -68,21 +68,21 @@ func (vh *VHost) takeExchange(x *catalog.Exchange, set [2]policy.Set) {
 	vh.placeExchangeLocked(made, a)
 }
 
-func (t *queueTable) takeQueue(x *catalog.Queue, policies [2]policy.Set) {
+func (t *queueTable) importQueue(x *catalog.Queue, policies [2]policy.Set) {
 	args, _ := x.Args.Table()
 	d := queueDeclared(x, args)
 	set, _ := t.settingsOf(x.Name, d)
 	q := t.newQueue(x.ID, nil, x.Name, d, set)
-	a := matchTaken(q.governed().Thing, policies)
+	a := matchImported(q.governed().Thing, policies)
 	t.vh.mu.Lock()
 	defer t.vh.unlock()
-	if there := t.queues[x.Name]; there != nil { // UndeliverableQueue: a dead letter was faster
-		t.vh.DefineLocked(x.Key(), there.definition())
+	if existing := t.queues[x.Name]; existing != nil { // UndeliverableQueue: a dead letter was faster
+		t.vh.DefineLocked(x.Key(), existing.definition())
 		return
 	}
-	if x.Exclusive { // a policy gives it to a queue that is there, and it is the same connection's
+	if x.Exclusive { // it is the sub-queue that a policy gives to an existing queue, and belongs to the same connection
 		of := t.queues[strings.TrimSuffix(x.Name, queueargs.SubqueueSuffix)]
-		if of == nil || of.owner == nil { // which has closed meanwhile
+		if of == nil || of.owner == nil { // the connection has closed since
 			return
 		}
 		q.owner = of.owner
@@ -90,10 +90,10 @@ func (t *queueTable) takeQueue(x *catalog.Queue, policies [2]policy.Set) {
 	t.vh.chargeLocked(ungoverned, &a)
 	_ = t.vh.memory.takeLocked(q.footprint(), "", true)
 	t.placeQueueLocked(q, a)
-	q.Touch()
+	q.RenewExpiry()
 }
 
-func (vh *VHost) takeBinding(x *catalog.Binding) {
+func (vh *VHost) importBinding(x *catalog.Binding) {
 	args, _ := x.Args.Table()
 	vh.mu.Lock()
 	defer vh.unlock()

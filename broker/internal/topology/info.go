@@ -8,18 +8,18 @@ import (
 	"curfew/broker/internal/delivery"
 )
 
-// QueueInfo is what a queue shows of itself, all of one instant.
+// QueueInfo describes a queue at one instant.
 type QueueInfo struct {
 	QueueDeclare
 	ID          uint64
 	VHost, Name string
 	Owner       Owner // of an exclusive queue
-	Recovered   bool  // made for messages that were found without the definition of their queue
+	Recovered   bool  // made for messages whose queue's definition was not found
 
 	delivery.QueueState
 }
 
-// Info returns what the queue shows of itself.
+// Info describes the queue.
 func (q *Queue) Info() QueueInfo {
 	return QueueInfo{QueueDeclare: q.declared, ID: q.ID(), VHost: q.vh.name, Name: q.Name(), Owner: q.owner, Recovered: q.recovered, QueueState: q.State()}
 }
@@ -36,13 +36,13 @@ func (t *queueTable) Queues() []*Queue {
 	return all
 }
 
-// ExchangeInfo is what an exchange shows of itself.
+// ExchangeInfo describes an exchange.
 type ExchangeInfo struct {
 	ExchangeDeclare
 	VHost, Name  string
 	Bindings     int    // from it
 	PublishedIn  uint64 // messages published to it
-	PublishedOut uint64 // queues they went to, summed up
+	PublishedOut uint64 // sum of the queues they went to
 }
 
 // Exchanges lists the exchanges by name, the default one "" first.
@@ -52,7 +52,7 @@ func (t *exchangeTable) Exchanges() []ExchangeInfo {
 	all := make([]ExchangeInfo, 0, len(t.exchanges)+1)
 	all = append(all, t.defaultExchangeInfo())
 	for _, x := range t.exchanges {
-		all = append(all, x.info(t.vh.name))
+		all = append(all, x.infoLocked(t.vh.name))
 	}
 	slices.SortFunc(all, func(x, y ExchangeInfo) int { return cmp.Compare(x.Name, y.Name) })
 	return all
@@ -69,7 +69,7 @@ func (t *exchangeTable) Exchange(name string) (ExchangeInfo, error) {
 	if !ok {
 		return ExchangeInfo{}, noExchange(t.vh.name, name)
 	}
-	return x.info(t.vh.name), nil
+	return x.infoLocked(t.vh.name), nil
 }
 
 func (t *exchangeTable) defaultExchangeInfo() ExchangeInfo {
@@ -79,16 +79,15 @@ func (t *exchangeTable) defaultExchangeInfo() ExchangeInfo {
 	}
 }
 
-func (x *Exchange) info(vhost string) ExchangeInfo {
+func (x *Exchange) infoLocked(vhost string) ExchangeInfo {
 	return ExchangeInfo{
 		ExchangeDeclare: x.declared, VHost: vhost, Name: x.name, Bindings: x.router.Len(),
-		PublishedIn: x.tally.In.Load(), PublishedOut: x.tally.Out.Load(),
+		PublishedIn: x.stats.In.Load(), PublishedOut: x.stats.Out.Load(),
 	}
 }
 
-// Bindings lists the bindings made, and for each queue the one it has to the
-// default exchange without having been bound (AMQP 0-9-1 §3.1.3.1), by source,
-// destination and key.
+// Bindings lists the declared bindings, and each queue's implicit binding to the
+// default exchange (AMQP 0-9-1 §3.1.3.1), by source, destination and key.
 func (vh *VHost) Bindings() []Binding {
 	vh.mu.RLock()
 	defer vh.mu.RUnlock()
@@ -114,18 +113,18 @@ func (vh *VHost) Bindings() []Binding {
 	return all
 }
 
-// TallyOf returns the tally of a declared exchange, "" the default one; one that has gone meanwhile gets one
-// that nobody reads.
-func (t *exchangeTable) TallyOf(name string) *Tally {
+// StatsOf returns the stats of a declared exchange; "" is the default one. For an exchange that has
+// been deleted it returns stats that nobody reads.
+func (t *exchangeTable) StatsOf(name string) *ExchangeStats {
 	if name == "" {
 		return &t.defaultExchange
 	}
 	t.vh.mu.RLock()
 	defer t.vh.mu.RUnlock()
 	if x, ok := t.exchanges[name]; ok {
-		return &x.tally
+		return &x.stats
 	}
-	return new(Tally)
+	return new(ExchangeStats)
 }
 
 // IsTopic reports whether there is a topic exchange of that name.
@@ -136,9 +135,9 @@ func (t *exchangeTable) IsTopic(name []byte) bool {
 	return ok && x.kind == exchange.Topic
 }
 
-// Destinations are the queues that a message without headers would reach through an
-// exchange by a key, the internal ones too. None where it is missing. To ask is no use of the
-// exchange (x-auto-delete-on-idle).
+// Destinations are the queues that a message without headers would reach through an exchange,
+// internal ones included, with a key; none if the exchange does not exist. The call does not
+// count as use of the exchange (x-auto-delete-on-idle).
 func (vh *VHost) Destinations(exchange, key string) (names []string) {
 	var r Routes
 	found, err := r.Find(vh, []byte(exchange), []byte(key), ByNobody, Headers{}, false)

@@ -6,25 +6,25 @@ import (
 	"curfew/broker/amqp"
 )
 
-// What queues, exchanges and bindings take in memory beside names and arguments, measured
-// (TestWhatIsDeclaredIsCounted).
+// The memory that queues, exchanges and bindings take in addition to their names and arguments,
+// measured (TestWhatIsDeclaredIsCounted).
 const (
 	queueBytes    = 1000
 	exchangeBytes = 500
 	bindingBytes  = 300
 )
 
-// Memory counts the memory that all virtual hosts take for what is declared in them. It
-// may be half the memory limit, and while publishers wait for want of memory only a little
-// more than it was then: what clients declare is not held back as publishes are, since
-// consumers have to declare what they make room with.
+// Memory counts the memory that the queues, exchanges and bindings of all virtual hosts take.
+// It may be half the memory limit, and while publishers are blocked because memory is low, only
+// a little more than it was when that began: declares are not blocked as publishes are, since
+// consumers, which make room, have to declare what they use.
 type Memory struct {
-	most, slack int64 // 0: no bound
+	most, slack int64 // bytes; 0: no bound
 	used        atomic.Int64
-	ceiling     atomic.Int64 // while memory is low; 0: it is not
+	ceiling     atomic.Int64 // while memory is low; 0 while it is not
 }
 
-// The least that may be declared, and that may be while memory is low, however small the limit.
+// The least that may be declared, and the least more while memory is low, however small the limit.
 const (
 	leastDeclared = 512 << 10
 	leastSlack    = 32 << 10
@@ -36,7 +36,7 @@ func (m *Memory) init(memoryLimit int64) {
 	}
 }
 
-// Continue has a copy of a broker count on from what the broker has, under its bounds.
+// Continue starts the count of a copied broker at that of the original, b, with the same bounds.
 func (m *Memory) Continue(b *Memory) {
 	m.most, m.slack = b.most, b.slack
 	m.used.Store(b.used.Load())
@@ -44,16 +44,16 @@ func (m *Memory) Continue(b *Memory) {
 }
 
 // Low notes whether memory is low.
-func (m *Memory) Low(is bool) {
+func (m *Memory) Low(low bool) {
 	switch {
-	case !is:
+	case !low:
 		m.ceiling.Store(0)
 	case m.ceiling.Load() == 0:
 		m.ceiling.Store(m.used.Load() + m.slack)
 	}
 }
 
-// take counts n bytes more, unless that is too much: then it is false.
+// take counts n more bytes. It returns false and counts nothing if that is too much.
 func (m *Memory) take(n int64) bool {
 	used := m.used.Add(n)
 	if m.most == 0 || used <= m.most {
@@ -65,15 +65,15 @@ func (m *Memory) take(n int64) bool {
 	return false
 }
 
-// footprint is what one virtual host takes of it. Guarded by the virtual host's mu.
+// footprint is the part of Memory that one virtual host takes. Guarded by the virtual host's mu.
 type footprint struct {
 	all   *Registry
 	bytes int64
 	ended bool
 }
 
-// takeLocked counts what is about to be declared; label is for the error, 406. What must be,
-// and what is restored, is counted and not refused.
+// takeLocked counts n bytes that are about to be declared; label is for the error, 406. With must,
+// and while the broker is restored, they are counted and never refused.
 func (f *footprint) takeLocked(n int64, label string, must bool) error {
 	m := &f.all.Memory
 	if must || f.all.restoring() {
@@ -87,8 +87,7 @@ func (f *footprint) takeLocked(n int64, label string, must bool) error {
 	return nil
 }
 
-// giveLocked counts what is not declared any more. What a deleted
-// virtual host had was given back with it.
+// giveLocked gives n bytes back. A deleted virtual host has already given back all of its own.
 func (f *footprint) giveLocked(n int64) {
 	if f.ended {
 		return
@@ -97,7 +96,7 @@ func (f *footprint) giveLocked(n int64) {
 	f.all.Memory.used.Add(-n)
 }
 
-// giveAllLocked is giveLocked for all there is, at the end of the virtual host.
+// giveAllLocked gives all bytes back, when the virtual host is deleted.
 func (f *footprint) giveAllLocked() {
 	f.all.Memory.used.Add(-f.bytes)
 	f.bytes, f.ended = 0, true

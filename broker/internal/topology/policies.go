@@ -13,7 +13,8 @@ import (
 	"curfew/broker/policy"
 )
 
-// policyTable holds the policies of a virtual host, and changes them. Besides governing, its fields are guarded by the virtual host's mu.
+// policyTable holds the policies of a virtual host, and changes them. All fields except governing are
+// guarded by the virtual host's mu.
 type policyTable struct {
 	vh *VHost
 
@@ -21,33 +22,33 @@ type policyTable struct {
 
 	policies      [2]policy.Set // by policy.Kind
 	policyVersion uint64        // raised by each change of policies
-	spent         [2]int        // steps of policy.Budget that all there is takes, by policy.Kind
-	change        *change       // of policies, under way: is told what is declared meanwhile
+	spent         [2]int        // steps of policy.Budget that all queues and exchanges take, by policy.Kind
+	change        *change       // under way; what is declared in the meantime is added to it
 }
 
-// applied is what policies say of one queue or exchange.
+// applied is what policies set for one queue or exchange.
 type applied struct {
 	policy.Ruling
 	definition policy.Definition // of both kinds together; nil: none applies
 }
 
-// ungoverned is what policies say of most queues: nothing. It is not changed.
+// ungoverned is for queues and exchanges to which no policy applies. It is not changed.
 var ungoverned = &applied{}
 
-// keep returns a as a queue keeps it. Queues that are not governed share one.
+// keep returns what a queue stores for a. Queues without policies share one.
 func (a applied) keep() *applied {
 	if a.Policies == ungoverned.Policies && a.Verdicts == nil && a.Steps == ungoverned.Steps {
 		return ungoverned
 	}
-	kept := a // &a would be allocated for all
+	kept := a // &a would be allocated in both cases
 	return &kept
 }
 
-// SetPolicy makes or replaces a policy, which holds from now on for all it
-// matches: limits at once, a time to live for what is published afterwards
-// (RabbitMQ: Time-To-Live). created is false if it replaced one. Error:
-// *policy.Invalid, also for a pattern that takes too long for the names there are
-// (policy.Budget); then nothing has changed.
+// SetPolicy makes or replaces a policy. It applies to everything that it matches: its
+// limits at once, its time to live to messages published afterwards (RabbitMQ:
+// Time-To-Live). created is false if it replaced one. Error: *policy.Invalid, also
+// for a pattern that takes too long to match all names (policy.Budget); then nothing
+// has changed.
 func (t *policyTable) SetPolicy(k policy.Kind, p policy.Policy) (created bool, err error) {
 	if p, err = t.checkPolicy(k, p); err != nil {
 		return false, err
@@ -61,7 +62,7 @@ func (t *policyTable) SetPolicy(k policy.Kind, p policy.Policy) (created bool, e
 	return created && err == nil, err
 }
 
-// checkPolicy returns a policy ready for use, whatever became of it before.
+// checkPolicy returns a policy ready for use, even if it was not in force before.
 func (t *policyTable) checkPolicy(k policy.Kind, p policy.Policy) (policy.Policy, error) {
 	p.NotInForce = ""
 	p, err := policy.Check(k, p)
@@ -71,18 +72,17 @@ func (t *policyTable) checkPolicy(k policy.Kind, p policy.Policy) (policy.Policy
 	return p, err
 }
 
-// tryPolicies finds what would be governed how if with changed the policies, and changes
-// nothing.
-func (t *policyTable) tryPolicies(with func(*[2]policy.Set)) ([]governed, error) {
+// tryPolicies returns which policies would apply to everything after edit, and changes nothing.
+func (t *policyTable) tryPolicies(edit func(*[2]policy.Set)) ([]governed, error) {
 	t.vh.mu.RLock()
 	c := change{sets: t.policies, next: t.vh.allLocked()}
 	t.vh.mu.RUnlock()
-	with(&c.sets)
+	edit(&c.sets)
 	err := c.match(policy.Budget)
 	return c.done, err
 }
 
-// ClearPolicy removes a policy; false: no policy has that name.
+// ClearPolicy removes a policy. existed is false if no policy has that name.
 func (t *policyTable) ClearPolicy(k policy.Kind, name string) (existed bool, err error) {
 	err = t.changePolicies(policy.Unbounded, func(sets *[2]policy.Set) *revision {
 		old := sets[k].Named(name)
@@ -95,7 +95,7 @@ func (t *policyTable) ClearPolicy(k policy.Kind, name string) (existed bool, err
 	return existed, err
 }
 
-// policyValue is what the definition of a policy says, nil for none.
+// policyValue is the definition of a policy, nil for none.
 func (t *policyTable) policyValue(k policy.Kind, p *policy.Policy) any {
 	if p == nil {
 		return nil
@@ -125,9 +125,9 @@ func (t *policyTable) Policy(k policy.Kind, name string) (policy.Policy, bool) {
 	return policy.Policy{}, false
 }
 
-// RestorePolicies puts saved policies into force once all that they govern is there.
-// One that cannot be stays, and governs nothing; so does, in a copy, one that did not
-// govern before.
+// RestorePolicies puts saved policies into force, once all queues and exchanges are
+// restored. A policy that cannot be put into force is kept, and applies to nothing. In a
+// copy of the broker, a policy that is not in force in the original stays so.
 func (t *policyTable) RestorePolicies(saved []*catalog.Policy) {
 	t.vh.mu.Lock()
 	defer t.vh.mu.Unlock()
@@ -150,7 +150,7 @@ func (t *policyTable) RestorePolicies(saved []*catalog.Policy) {
 	for k := range c.sets {
 		for _, p := range c.sets[k] {
 			if p.NotInForce != "" {
-				t.vh.registry.log.Warn("a saved policy is not in force; set it again without what the reason names, or clear it",
+				t.vh.registry.log.Warn("a saved policy is not in force; correct what the reason names and set it again, or clear it",
 					zap.String("vhost", t.vh.name), zap.Stringer("kind", policy.Kind(k)), zap.String("policy", p.Name),
 					zap.String("pattern", p.Pattern), zap.String("reason", p.NotInForce))
 			}
@@ -159,7 +159,7 @@ func (t *policyTable) RestorePolicies(saved []*catalog.Policy) {
 	t.applyLocked(c)
 }
 
-// PoliciesNotInForce counts those that are saved and govern nothing.
+// PoliciesNotInForce counts the saved policies that are not in force.
 func (t *policyTable) PoliciesNotInForce() (n int) {
 	for _, k := range []policy.Kind{policy.User, policy.Operator} {
 		for _, p := range t.Policies(k) {
@@ -171,30 +171,30 @@ func (t *policyTable) PoliciesNotInForce() (n int) {
 	return n
 }
 
-// checkIdle holds a policy to the minimum, as arguments are.
+// checkIdle refuses an idle period below the minimum, which also holds for arguments.
 func (r *Registry) checkIdle(d policy.Definition) error {
 	n, set := d.Integer("auto-delete-on-idle")
 	if least := r.defaults.IdleMinimumMillis; set && n < least {
-		return &policy.Invalid{Problems: []string{fmt.Sprintf("%d is not a valid idle period: the least is %d", n, least)}}
+		return &policy.Invalid{Problems: []string{fmt.Sprintf("%d is not a valid idle period: the minimum is %d", n, least)}}
 	}
 	return nil
 }
 
-// governLocked has a queue settle its limits again; called with vh.mu held. What that
-// means for the messages in it, obey does.
+// governLocked computes the settings of a queue again; called with vh.mu held. It leaves its
+// messages alone: see trimAll.
 func (q *Queue) governLocked(a applied) {
 	q.policies = a.keep()
-	q.Apply(q.vh.registry.settings.share(q.Arguments.Under(a.definition, q.declared.Args, q.Name())))
+	q.Apply(q.vh.registry.settings.share(q.Arguments.WithPolicy(a.definition, q.declared.Args, q.Name())))
 }
 
-// obey has queues drop what is above limits that have become lower.
-func obey(changed []*Queue) {
+// trimAll drops the messages above the queues' limits, which may have become lower.
+func trimAll(changed []*Queue) {
 	for _, q := range changed {
 		q.Trim()
 	}
 }
 
-// class is what policies take the queue for.
+// class is the queue's type for policies' apply-to.
 func (q *Queue) class() policy.Class {
 	if q.Arguments.Type == queueargs.Quorum {
 		return policy.QuorumQueue
@@ -202,11 +202,11 @@ func (q *Queue) class() policy.Class {
 	return policy.ClassicQueue
 }
 
-// governLocked settles what holds for the exchange: the alternate exchange of its argument,
-// else of a policy, and the lower of two limits. A time to live is taken only from policies
-// for nothing but exchanges: one for all means the queues, as RabbitMQ has none for
-// exchanges, and must not bound what other queues get by an exchange of such a name. Called
-// with the virtual host's mu held.
+// governLocked computes what applies to the exchange: the alternate exchange of its argument,
+// otherwise of a policy, and the lower of two limits. A time to live is taken only from policies
+// that apply to exchanges alone. One that applies to all means the queues, as RabbitMQ has none
+// for exchanges, and must not limit what an exchange with a matching name routes to other queues.
+// Called with the virtual host's mu held.
 func (x *Exchange) governLocked(a applied) {
 	x.policies = a
 	var declared bool

@@ -13,7 +13,7 @@ import (
 // nil for the broker itself.
 type Owner any
 
-// Queue is a declared queue: one at work, and what its virtual host knows of it. Safe for
+// Queue is a declared queue: a running queue, and what its virtual host knows about it. Safe for
 // concurrent use.
 type Queue struct {
 	delivery.Queue
@@ -21,8 +21,8 @@ type Queue struct {
 	declared QueueDeclare
 	owner    Owner // of an exclusive queue
 
-	recovered bool        // its messages were found without the definition of theirs
-	expired   atomic.Bool // it is deleted because it was idle
+	recovered bool        // made for messages whose queue's definition was not found
+	expired   atomic.Bool // it was deleted because it was idle
 
 	policies *applied // guarded by vh.mu
 	sources  sources
@@ -31,7 +31,7 @@ type Queue struct {
 // VHost is the virtual host the queue is in.
 func (q *Queue) VHost() *VHost { return q.vh }
 
-// Recovered reports whether it was made for messages that were found without the definition of theirs.
+// Recovered reports whether it was made for messages whose queue's definition was not found.
 func (q *Queue) Recovered() bool { return q.recovered }
 
 // checkOwner refuses a connection that is not the owner of an exclusive queue.
@@ -42,7 +42,7 @@ func (q *Queue) checkOwner(owner Owner) error {
 	return q.locked()
 }
 
-// locked is RabbitMQ's refusal to whom the queue does not belong.
+// locked is RabbitMQ's error for a connection that does not own the queue.
 func (q *Queue) locked() error {
 	return amqp.NewException(amqp.ResourceLocked, 0, 0,
 		"cannot obtain exclusive access to locked %s. It could be originally declared on another connection or the exclusive property value does not match that of the original declaration.",
@@ -59,17 +59,18 @@ func (q *Queue) LastConsumerGone() {
 	})
 }
 
-// CheckIdle sees to what the queue's use means for it; true: it is deleted.
+// CheckIdle deletes the queue if it has been idle for its period, and reports whether it did.
 func (q *Queue) CheckIdle() (deleted bool) {
-	q.heedSubqueue()
+	q.countSubqueueUse()
 	if q.vh.judge(q, nil) {
 		return false
 	}
 	return q.expireIdle()
 }
 
-// remove deletes q unless veto, asked under q's lock, objects; ErrGone if somebody has
-// already. It returns when that is on disk, or cannot be saved, which is logged.
+// remove deletes q unless veto, called under q's lock, returns an error. It returns ErrGone if q
+// is already deleted, and otherwise waits until the deletion is on disk, or logs that it cannot
+// be saved.
 func (q *Queue) remove(veto func() error) (ready int, err error) {
 	if ready, err = q.drop(veto); err == nil {
 		q.vh.registry.saveDeleted()
@@ -93,14 +94,14 @@ func (q *Queue) drop(veto func() error) (ready int, err error) {
 	return ready, nil
 }
 
-// forget takes a deleted queue, whose messages are settled, out of the names and bindings.
+// forget removes the name and the bindings of a deleted queue, whose messages are settled.
 func (q *Queue) forget() {
 	if !q.erase() && q.durable() {
 		q.vh.registry.ForgetDeleted(q.ID())
 	}
 }
 
-// erase reports whether the virtual host is deleted too.
+// erase is forget in the virtual host. It reports whether the virtual host is deleted too.
 func (q *Queue) erase() (all bool) {
 	vh := q.vh
 	vh.mu.Lock()
@@ -130,9 +131,9 @@ func (q *Queue) Fields(err error) []zap.Field {
 	return []zap.Field{zap.String("vhost", q.vh.name), zap.String("queue", q.Name()), zap.Error(err)}
 }
 
-// DeadLettersTo is where the queue's dead letters go; false: it has no dead-letter
-// exchange. key is "" where each goes by its own.
+// DeadLettersTo is where the queue's dead letters go. ok is false if it has no dead-letter
+// exchange. key is "" if each dead letter keeps its own routing key.
 func (q *Queue) DeadLettersTo() (exchange, key string, ok bool) {
-	set := q.Set()
+	set := q.Settings()
 	return set.DeadLetterExchange, set.DeadLetterKey, set.DeadLetters
 }

@@ -6,11 +6,11 @@ import (
 	"curfew/broker/internal/delivery"
 )
 
-// heedSubqueue has the use of the queue beside q count for q: it is a part of it, which
-// cannot be managed by itself (Service Bus: Overview of dead-letter queues). What arrives
-// there is no use.
-func (q *Queue) heedSubqueue() {
-	if q.Set().IdleMillis == 0 {
+// countSubqueueUse counts the use of q's dead-letter sub-queue as use of q: it is a part of q,
+// which cannot be managed by itself (Service Bus: Overview of dead-letter queues). Messages that
+// arrive there are not use.
+func (q *Queue) countSubqueueUse() {
+	if q.Settings().IdleMillis == 0 {
 		return
 	}
 	if sub := q.subqueue(); sub != nil {
@@ -43,11 +43,11 @@ func (q *Queue) expireIdle() bool {
 	return true
 }
 
-// Judge deletes q, or lets it have its period again: a delayed message is bound for it,
-// or it was used meanwhile.
+// Judge deletes q, or begins its period again if a delayed message will go to it (awaited) or it
+// has been used since.
 func (q *Queue) Judge(awaited bool) {
 	q.Idle.EndCheck(awaited)
-	q.heedSubqueue()
+	q.countSubqueueUse()
 	if q.expireIdle() {
 		return
 	}

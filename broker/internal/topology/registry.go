@@ -17,20 +17,20 @@ import (
 // defaultIdleMinimum is the least AutoDeleteOnIdle of Service Bus.
 const defaultIdleMinimum = 5 * time.Minute
 
-// RegistryOptions are what a Registry works with. It keeps none of the values: it is made once per broker.
+// RegistryOptions are the parts and settings of a Registry.
 type RegistryOptions struct {
 	Env         *delivery.Env
 	Catalog     *catalog.Catalog
 	Log         *zap.Logger
 	Precedence  queueargs.Precedence // of queues that name none
-	IdleMinimum time.Duration        // the least x-auto-delete-on-idle, by policy too; 0: defaultIdleMinimum
+	IdleMinimum time.Duration        // the least x-auto-delete-on-idle, also by policy; 0: defaultIdleMinimum
 	Ceilings    Ceilings
 	MemoryLimit int64        // of the broker; 0: none
-	Go          func(func()) // runs a function in a goroutine that the broker waits for when it stops
+	Go          func(func()) // runs a function in a goroutine; the broker waits for it when it stops
 }
 
 // Registry is what the virtual hosts of a broker have in common: the queues by their
-// incarnations, the bounds of what may be declared, and the notes of what was deleted. Safe for
+// incarnations, the limits on what may be declared, and the notes on deleted queues. Safe for
 // concurrent use.
 type Registry struct {
 	env      *delivery.Env
@@ -40,21 +40,21 @@ type Registry struct {
 	ceilings Ceilings
 	run      func(func())
 	saver    saver
-	settings settingsShared
+	settings sharedSettings
 
-	Memory Memory // that all virtual hosts take for what is declared
+	Memory Memory // taken by what is declared in all virtual hosts
 
-	// Ready is set once all of the last run is there again. Before that, what is declared is
-	// counted and not refused.
+	// Ready is set once the state of the last run is restored. Before that, what is declared is
+	// counted and never refused.
 	Ready   atomic.Bool
-	Adopted atomic.Int64 // queues with messages of queues whose definitions were missing
+	Adopted atomic.Int64 // queues that were made for messages whose queues' definitions were not found
 
 	Declared, Created, Deleted atomic.Uint64 // queues, since the start
 
 	mu   sync.RWMutex // leaf
 	byID map[uint64]*Queue
-	// retired is what deleted queues have counted.
-	retired delivery.QueueCounts
+	// retired is the sum of the counts of deleted queues.
+	retired delivery.QueueStats
 }
 
 // Init makes a registry without queues.
@@ -69,26 +69,27 @@ func (r *Registry) Init(o RegistryOptions) {
 	r.Memory.init(o.MemoryLimit)
 }
 
-// restoring reports whether the last run is being put back: then what is declared is counted and not refused.
+// restoring reports whether the state of the last run is being restored: then what is declared is
+// counted and never refused.
 func (r *Registry) restoring() bool { return !r.Ready.Load() }
 
-// ByID is the queue of an incarnation; nil if there is none, or no more.
+// ByID is the queue of an incarnation; nil if it does not exist or has been deleted.
 func (r *Registry) ByID(id uint64) *Queue {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byID[id]
 }
 
-// add has the queue found by its incarnation.
+// add makes ByID find the queue.
 func (r *Registry) add(q *Queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.byID[q.ID()] = q
 }
 
-// drop forgets a deleted queue, but not what it has counted.
+// drop removes a deleted queue and keeps its counts.
 func (r *Registry) drop(q *Queue) {
-	counts := q.Counters()
+	counts := q.Stats()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byID[q.ID()] != q {
@@ -99,7 +100,7 @@ func (r *Registry) drop(q *Queue) {
 	r.retired.Add(&counts)
 }
 
-// Queues are those that were declared, in no order.
+// Queues are all queues, in no order.
 func (r *Registry) Queues() []*Queue {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -114,22 +115,22 @@ func (r *Registry) queuesLocked() []*Queue {
 	return all
 }
 
-// Counts sums the queues that are there and those that were.
-func (r *Registry) Counts() delivery.QueueCounts {
+// Counts sums the counts of all queues, including deleted ones.
+func (r *Registry) Counts() delivery.QueueStats {
 	r.mu.RLock()
 	sum := r.retired
 	all := r.queuesLocked()
 	r.mu.RUnlock()
 	for _, q := range all {
-		c := q.Counters()
+		c := q.Stats()
 		sum.Add(&c)
 	}
 	return sum
 }
 
-// Loads calls fn with each queue, the messages in it and its totals, in no order, and sums the totals of the queues that are there and those that
-// were.
-func (r *Registry) Loads(fn func(q *Queue, messages int, c *delivery.QueueCounts)) delivery.QueueCounts {
+// Loads calls fn with each queue, the number of messages in it and its counts, in no order. It
+// returns the sum of the counts, including those of deleted queues.
+func (r *Registry) Loads(fn func(q *Queue, messages int, c *delivery.QueueStats)) delivery.QueueStats {
 	r.mu.RLock()
 	sum := r.retired
 	all := r.queuesLocked()
@@ -142,17 +143,16 @@ func (r *Registry) Loads(fn func(q *Queue, messages int, c *delivery.QueueCounts
 	return sum
 }
 
-// DeletedKey is that of the note that a queue was deleted. It is made when the queue's
-// definition goes, so that a start drops the messages which the journal may still have
-// then, and keeps those of a queue whose definition is missing for another reason. Dead
-// letters that had left the queue before and are not where they go yet are kept, too, once
-// the note is gone.
+// DeletedKey is the key of the note that a queue was deleted. The note is written when the
+// queue's definition is removed. With it a start drops messages of the queue that are still in
+// the journal, and keeps those of a queue whose definition is missing for another reason. Once
+// the note is gone, dead letters are kept that had left the queue before and have not arrived.
 func DeletedKey(id uint64) string {
 	return catalog.Key(catalog.DeletedKind, strconv.FormatUint(id, 10))
 }
 
-// ForgetDeleted removes the notes once the journal says that the queues' messages have
-// gone.
+// ForgetDeleted removes the notes once it is in the journal that the queues' messages have been
+// removed.
 func (r *Registry) ForgetDeleted(ids ...uint64) {
 	if !r.catalog.Saving() {
 		return
@@ -168,15 +168,15 @@ func (r *Registry) ForgetDeleted(ids ...uint64) {
 	})
 }
 
-// saveDeleted returns when it is saved that queues were deleted.
+// saveDeleted returns when the deletion of queues is saved, or logs that it is not.
 func (r *Registry) saveDeleted() {
-	if err := r.catalog.Sync(); err != nil { // they will come back, empty, if no later save succeeds
+	if err := r.catalog.Sync(); err != nil { // they come back, empty, if no later save succeeds
 		r.log.Error("deleted queues are still in the saved definitions", zap.Error(err))
 	}
 }
 
-// saver saves that queues were deleted, in a goroutine of its own that there is only
-// meanwhile: the timers do not wait for the disk.
+// saver saves the deletion of queues in a goroutine, which exists only while it does: the timers do
+// not wait for the disk.
 type saver struct {
 	mu            sync.Mutex // leaf
 	asked, saving bool
@@ -198,7 +198,7 @@ func (r *Registry) saveDeletedSoon() {
 	})
 }
 
-// begin reports whether there is anything to save; if not, the saving ends.
+// begin reports whether there is anything to save; if not, the goroutine ends.
 func (w *saver) begin() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

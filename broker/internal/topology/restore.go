@@ -9,7 +9,7 @@ import (
 	"curfew/broker/internal/catalog"
 )
 
-// RestoreExchange puts a saved exchange back.
+// RestoreExchange restores a saved exchange.
 func (vh *VHost) RestoreExchange(x *catalog.Exchange) error {
 	args, err := x.Args.Table()
 	if err == nil {
@@ -25,9 +25,8 @@ func exchangeDeclared(x *catalog.Exchange, args amqp.Table) ExchangeDeclare {
 	return ExchangeDeclare{Kind: x.Type, Durable: !x.Transient, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: args}
 }
 
-// RestoreQueue puts a queue back without its messages. One that was accepted once is
-// there again, whatever this version thinks of its arguments: those it would refuse
-// mean nothing now.
+// RestoreQueue restores a saved queue without its messages. A queue that an older version
+// accepted is always restored; arguments that this version would refuse are ignored.
 func (t *queueTable) RestoreQueue(x *catalog.Queue) error {
 	args, err := x.Args.Table()
 	if err != nil {
@@ -36,7 +35,7 @@ func (t *queueTable) RestoreQueue(x *catalog.Queue) error {
 	d := queueDeclared(x, args)
 	set, refused := t.settingsOf(x.Name, d)
 	if refused != nil {
-		t.vh.registry.log.Warn("a saved queue would be refused now, and is kept without what is wrong; delete it and declare it again",
+		t.vh.registry.log.Warn("a saved queue would be refused now; it is restored without its invalid arguments; delete it and declare it again",
 			zap.String("vhost", x.VHost), zap.String("queue", x.Name), zap.Error(refused))
 	}
 	set.TakePriorities(args)
@@ -56,10 +55,10 @@ func queueDeclared(x *catalog.Queue, args amqp.Table) QueueDeclare {
 	return QueueDeclare{Durable: !x.Transient, Exclusive: x.Exclusive, AutoDelete: x.AutoDelete, Args: args}
 }
 
-// otherConnection owns the exclusive queues in a copy of a broker.
+// otherConnection owns the exclusive queues in the copy of a broker.
 type otherConnection struct{}
 
-// RestoreBinding puts a saved binding back. Errors: 404, an end of it was deleted while it was imported.
+// RestoreBinding restores a saved binding. Error: 404 if one of its ends was deleted during an import.
 func (vh *VHost) RestoreBinding(x *catalog.Binding) error {
 	args, err := x.Args.Table()
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 // Target is a queue that a message goes to.
 type Target struct {
 	Queue         *Queue
-	CeilingMillis int64 // most it may live there, by the exchanges on its way; <0 none
+	CeilingMillis int64 // the longest it may live there, by the exchanges on its way; <0 none
 }
 
-// Headers are a message's headers as they came, or parsed already.
+// Headers are a message's headers, raw and, once they are needed, parsed.
 type Headers struct {
 	Raw   []byte
-	Table amqp.Table // of Raw, once asked for
+	Table amqp.Table // Raw, once parsed
 }
 
 func (h *Headers) parse() amqp.Table {
@@ -36,38 +36,38 @@ func (h *Headers) parse() amqp.Table {
 type routing struct {
 	vh      *VHost
 	key     []byte
-	more    [][]byte // keys besides
+	more    [][]byte // further keys (CC, BCC)
 	headers Headers
-	parse   func() amqp.Table // asks for them
+	parse   func() amqp.Table // parses the headers
 	out     TargetSet
-	through []*Exchange // exchanges passed already
+	through []*Exchange // exchanges already passed
 	found   []destination
-	again   bool  // an exchange was met that was passed already
-	byTable bool  // each message is routed by itself: a headers exchange was asked, or one that notes its use
-	by      Who   // it is published
-	refused error // by a queue that it names
-	ceiling int64 // of the exchanges passed on the way here, ms; <0 none
+	again   bool   // an exchange was reached that had already been passed
+	byTable bool   // the route is not remembered: a headers exchange was passed, or one that notes its use
+	by      Sender // of the message
+	refused error  // by the queue that a key names
+	ceiling int64  // of the exchanges passed on the way here, ms; <0 none
 }
 
-// route appends the queues that x sends the message to, each once and with the lowest
-// ceiling of any way to it; nil is the default exchange. Called with vh.mu held for
-// reading.
-func (r *routing) route(x *Exchange) {
+// routeLocked adds the queues that x sends the message to, each once and with the lowest ceiling
+// of all ways to it; nil is the default exchange. Called with vh.mu held for reading, as all
+// that it calls.
+func (r *routing) routeLocked(x *Exchange) {
 	if x != nil {
-		r.pass(x)
+		r.passLocked(x)
 		if r.again {
-			r.lower()
+			r.lowerLocked()
 		}
 		return
 	}
-	r.toQueue(r.key)
+	r.toQueueLocked(r.key)
 	for _, key := range r.more {
-		r.toQueue(key)
+		r.toQueueLocked(key)
 	}
 }
 
-// toQueue sends the message to the queue that the name means, as the default exchange does.
-func (r *routing) toQueue(name []byte) {
+// toQueueLocked sends the message to the queue of that name, as the default exchange does.
+func (r *routing) toQueueLocked(name []byte) {
 	q, ok := r.vh.queues[string(name)]
 	if !ok {
 		q, ok = r.vh.queues[queueargs.Canonical(string(name))]
@@ -81,27 +81,27 @@ func (r *routing) toQueue(name []byte) {
 	r.addQueue(q)
 }
 
-// refuse keeps clients from publishing into a dead-letter sub-queue.
+// refuse prevents clients from publishing into a dead-letter sub-queue.
 func (r *routing) refuse(q *Queue) {
 	if r.by == ByClient && r.refused == nil {
 		r.refused = q.OnlyDeadLetters()
 	}
 }
 
-// who publishes a message.
-type Who uint8
+// Sender is the kind of client or part of the broker that publishes a message.
+type Sender uint8
 
 const (
-	ByClient Who = iota
-	ByTool       // replays and imports: into dead-letter sub-queues too
-	ByBroker     // through internal exchanges too
-	ByNobody     // likewise, but it is only asked where a message would go
+	ByClient Sender = iota
+	ByTool          // replays and imports: into dead-letter sub-queues too
+	ByBroker        // through internal exchanges too
+	ByNobody        // as ByBroker, but the message is not sent: only its targets are looked up
 )
 
-// pass sends the message with all its keys through x, the exchanges bound to it, and,
-// where x has a binding for none of the keys, its alternate exchange (RabbitMQ: Alternate
+// passLocked sends the message with all its keys through x and the exchanges bound to it. If x has
+// no binding for any of the keys, it also passes the alternate exchange (RabbitMQ: Alternate
 // Exchanges).
-func (r *routing) pass(x *Exchange) {
+func (r *routing) passLocked(x *Exchange) {
 	for _, been := range r.through {
 		if been == x {
 			r.again = true
@@ -115,26 +115,26 @@ func (r *routing) pass(x *Exchange) {
 	if x.idleMillis != 0 {
 		r.byTable = true
 		if r.by != ByNobody {
-			x.usedAt.Store(int64(r.vh.registry.env.Clock.Now()))
+			x.lastUsedAt.Store(int64(r.vh.registry.env.Clock.Now()))
 		}
 	}
-	bound := r.follow(x, r.key)
-	if x.kind == exchange.Direct || x.kind == exchange.Topic { // others do not look at keys
+	bound := r.followLocked(x, r.key)
+	if x.kind == exchange.Direct || x.kind == exchange.Topic { // others ignore keys
 		for _, key := range r.more {
-			bound = r.follow(x, key) || bound
+			bound = r.followLocked(x, key) || bound
 		}
 	}
 	if !bound && x.alternate != "" {
-		if alternate, ok := r.vh.exchanges[x.alternate]; ok { // one that is missing routes nowhere
-			r.pass(alternate)
+		if alternate, ok := r.vh.exchanges[x.alternate]; ok { // a missing one is ignored
+			r.passLocked(alternate)
 		}
 	}
 	r.ceiling = before
 }
 
-// follow sends the message to where the bindings of x for one of its keys lead; false: x
-// has none.
-func (r *routing) follow(x *Exchange, key []byte) (bound bool) {
+// followLocked sends the message along the bindings of x for one of its keys. It returns false if
+// there are none.
+func (r *routing) followLocked(x *Exchange, key []byte) (bound bool) {
 	from := len(r.found)
 	r.found = x.router.Route(key, r.parse, r.found)
 	found := r.found[from:]
@@ -142,17 +142,17 @@ func (r *routing) follow(x *Exchange, key []byte) (bound bool) {
 		if d.queue != nil {
 			r.addQueue(d.queue)
 		} else {
-			r.pass(d.exchange)
+			r.passLocked(d.exchange)
 		}
 	}
 	r.found = r.found[:from]
 	return len(found) > 0
 }
 
-// lower gives the queues the ceilings of the ways that pass left out because they come
-// together with others. An exchange's ceiling holds for all that it leads to: with the
-// lowest first, each exchange is passed once more at the most.
-func (r *routing) lower() {
+// lowerLocked applies the ceilings of those ways that passLocked skipped because they join ways it
+// had already taken. An exchange's ceiling applies to everything behind it: with the lowest
+// first, each exchange is passed at most once more.
+func (r *routing) lowerLocked() {
 	r.again = false
 	var capped []*Exchange
 	for _, x := range r.through {
@@ -163,7 +163,7 @@ func (r *routing) lower() {
 	slices.SortStableFunc(capped, func(a, b *Exchange) int { return cmp.Compare(a.ttlMillis, b.ttlMillis) })
 	r.through = r.through[:0]
 	for _, x := range capped {
-		r.pass(x)
+		r.passLocked(x)
 	}
 	r.again = false
 }
@@ -173,13 +173,13 @@ func (r *routing) addQueue(q *Queue) { r.out.add(Target{q, r.ceiling}) }
 // TargetSet holds the queues that a message goes to, each once.
 type TargetSet struct {
 	List  []Target
-	index map[*Queue]int // into List; made when one is looked for among many
+	index map[*Queue]int // into List; made for the first search in a long list
 }
 
-// targetScan is how many targets are compared one by one.
+// targetScan is how long a list may be to be searched without an index.
 const targetScan = 16
 
-// add adds t unless its queue is there: then the lower ceiling counts.
+// add adds t. If its queue is already in the set, the lower ceiling counts.
 func (s *TargetSet) add(t Target) {
 	if i := s.find(t.Queue); i >= 0 {
 		have := &s.List[i]
@@ -189,7 +189,7 @@ func (s *TargetSet) add(t Target) {
 	s.List = append(s.List, t)
 }
 
-// find returns the place of a queue, -1 if it is not there.
+// find returns the index of a queue in List, -1 if it is not there.
 func (s *TargetSet) find(q *Queue) int {
 	if len(s.List) <= targetScan {
 		return slices.IndexFunc(s.List, func(t Target) bool { return t.Queue == q })
@@ -206,7 +206,7 @@ func (s *TargetSet) find(q *Queue) int {
 	return -1
 }
 
-// AddAll adds targets that are different from one another.
+// AddAll adds targets that are all different.
 func (s *TargetSet) AddAll(targets []Target) {
 	if len(s.List) == 0 {
 		s.List = append(s.List, targets...)
@@ -217,46 +217,45 @@ func (s *TargetSet) AddAll(targets []Target) {
 	}
 }
 
-// setKeep is how many targets' room an emptied set may keep.
+// setKeep is for how many targets an emptied set may keep memory.
 const setKeep = 1 << 10
 
-// Reset empties the set, whose room is used again.
+// Reset empties the set and keeps its memory for reuse.
 func (s *TargetSet) Reset() {
 	if s.List, s.index = s.List[:0], nil; cap(s.List) > setKeep {
 		s.List = nil
 	}
 }
 
-// Routes finds queues and remembers them per exchange and key until the
+// Routes finds the queues of messages and remembers them by exchange and key until the
 // topology changes. For one goroutine.
 type Routes struct {
 	vh       *VHost
 	version  uint64
-	by       Who                 // it is that publishes
+	by       Sender              // publishes
 	known    map[string][]Target // length of the exchange's name, name, key; nil until there are two
 	kept     int                 // targets in known
 	lastName []byte
 	last     []Target
-	named    []Target // scratch: what last is where the table has it not
+	named    []Target // scratch: the result of toQueue
 	name     []byte   // scratch
-	ByTable  bool     // what the last Find returned is of that message alone
+	ByTable  bool     // the result of the last Find is valid for that message alone
 	work     routing
 }
 
 const (
-	// routesKept bounds the memory of a publisher with ever new keys, and targetsKept that
-	// of one whose messages go to many queues each.
+	// routesKept bounds the memory for a publisher that always uses new keys, and targetsKept
+	// that for one whose messages each go to many queues.
 	routesKept  = 1024
 	targetsKept = 1 << 14
 )
 
-// Version is that of the topology by which it knows what it knows.
+// Version is that of the topology for which the remembered routes are valid.
 func (rs *Routes) Version() uint64 { return rs.version }
 
-// Find returns the queues of a message; the slice is valid until the next call.
-// headers are the message's, for headers exchanges, and with keys for the routing
-// keys in CC and BCC.
-func (rs *Routes) Find(vh *VHost, name, key []byte, by Who, headers Headers, keys bool) ([]Target, error) {
+// Find returns the queues of a message; the slice is valid until the next call. The message's
+// headers are for headers exchanges and, with keys set, for the routing keys in CC and BCC.
+func (rs *Routes) Find(vh *VHost, name, key []byte, by Sender, headers Headers, keys bool) ([]Target, error) {
 	rs.ByTable = false
 	rs.name = append(append(append(rs.name[:0], byte(len(name))), name...), key...)
 	if version := vh.version.Load(); rs.vh != vh || rs.version != version || rs.by != by {
@@ -282,7 +281,7 @@ func (rs *Routes) Find(vh *VHost, name, key []byte, by Who, headers Headers, key
 }
 
 // toQueue finds the queue of a message to the default exchange and leaves the table as it
-// is: with more queues in turn than it holds, one that is begun again would know none.
+// is: with more queues in turn than the table holds, starting it over would never give a hit.
 func (rs *Routes) toQueue(key []byte) []Target {
 	rs.vh.mu.RLock()
 	q, ok := rs.vh.queues[string(key)]
@@ -295,8 +294,8 @@ func (rs *Routes) toQueue(key []byte) []Target {
 	return rs.named
 }
 
-// keep remembers where rs.name leads. Most publishers have a single key and need no
-// table, which comes with the second one.
+// keep remembers the targets for rs.name. Most publishers use a single key and need no
+// table; it is made for the second key.
 func (rs *Routes) keep(targets []Target) {
 	if len(rs.lastName) > 0 {
 		if rs.known == nil || len(rs.known) >= routesKept || rs.kept+len(targets) > targetsKept {
@@ -313,10 +312,10 @@ func (rs *Routes) remember(targets []Target) {
 	rs.last, rs.lastName = targets, append(rs.lastName[:0], rs.name...)
 }
 
-// search finds the queues of a message, and notes whether others of its key have to be
-// routed again. Error: 404 for an exchange that does not exist, 403 for an internal one, or
-// a dead-letter sub-queue.
-func (rs *Routes) search(name, key []byte, by Who, headers Headers, keys bool) ([]Target, error) {
+// search finds the queues of a message, and notes in ByTable whether the result is valid for
+// others with the same key. Errors: 404 for an exchange that does not exist, 403 for an internal
+// one or a dead-letter sub-queue.
+func (rs *Routes) search(name, key []byte, by Sender, headers Headers, keys bool) ([]Target, error) {
 	rs.vh.mu.RLock()
 	defer rs.vh.mu.RUnlock()
 	x, ok := rs.vh.exchanges[string(name)]
@@ -342,12 +341,12 @@ func (rs *Routes) search(name, key []byte, by Who, headers Headers, keys bool) (
 			}
 		}
 	}
-	r.route(x)
+	r.routeLocked(x)
 	rs.ByTable = r.byTable
 	return r.out.List, r.refused
 }
 
-// AnyPersists reports whether one of them keeps a message with these flags over a restart.
+// AnyPersists reports whether a message with these flags survives a restart in any of the targets.
 func AnyPersists(targets []Target, f queue.Flags) bool {
 	for _, t := range targets {
 		if t.Queue.Persists(f) {
@@ -357,11 +356,10 @@ func AnyPersists(targets []Target, f queue.Flags) bool {
 	return false
 }
 
-// AddAll adds a message that the store keeps as long as the most careful of its queues
-// wants.
+// AddAll adds a message for all targets. The store keeps it if any of their queues persists it.
 func AddAll(b *delivery.Batch, targets []Target, it *delivery.Item) {
 	flags := it.Message.Flags
 	for _, t := range targets {
-		b.AddCareful(&t.Queue.Queue, t.CeilingMillis, it, flags)
+		b.AddWithFlags(&t.Queue.Queue, t.CeilingMillis, it, flags)
 	}
 }

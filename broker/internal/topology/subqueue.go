@@ -7,9 +7,9 @@ import (
 	"curfew/broker/internal/queueargs"
 )
 
-// QueueName is the name of the queue that a client calls name: another one for a
-// dead-letter sub-queue that is spelled in another case. A queue of exactly that name goes
-// before, which an older version may have left.
+// QueueName is the name of the queue that a client calls name. It differs only for a dead-letter
+// sub-queue whose suffix is spelled in another case. A queue of exactly that name, which an
+// older version may have left, takes precedence.
 func (t *queueTable) QueueName(name string) string {
 	if !queueargs.IsSubqueue(name) {
 		return name
@@ -20,8 +20,8 @@ func (t *queueTable) QueueName(name string) string {
 	return queueargs.Canonical(name)
 }
 
-// makeWithSubqueue makes the queue and before it the one beside it, so that a
-// crash leaves no queue without its own. One that is there is taken.
+// makeWithSubqueue makes the queue. If its arguments ask for a sub-queue, it makes that first, so
+// that a crash leaves no queue without its sub-queue. An existing sub-queue is used.
 func (t *queueTable) makeWithSubqueue(owner Owner, name string, d QueueDeclare) (*Queue, error) {
 	if asked, _ := d.Args["x-dead-letter-queue"].(bool); !asked {
 		q, err := t.makeQueue(NewIncarnation(), owner, name, d)
@@ -48,10 +48,10 @@ func (t *queueTable) makeWithSubqueue(owner Owner, name string, d QueueDeclare) 
 	return q, err
 }
 
-// completeSubqueue makes the queue beside one that a policy gives it, unless it is there.
-// Dead letters that come before are parked. Errors: those of DeclareQueue.
+// completeSubqueue makes the sub-queue that a policy gives to q, unless it exists. Dead letters
+// that arrive before that are parked. Errors: those of DeclareQueue.
 func (q *Queue) completeSubqueue() error {
-	set, vh := q.Set(), q.vh
+	set, vh := q.Settings(), q.vh
 	if !set.HasSubqueue {
 		return nil
 	}
@@ -65,31 +65,31 @@ func (q *Queue) completeSubqueue() error {
 		}
 		return err
 	}
-	if _, err := vh.Queue(q.Name()); err != nil { // it was deleted meanwhile, and its deleter may not have seen this one
+	if _, err := vh.Queue(q.Name()); err != nil { // q was deleted in the meantime, and that may have missed its sub-queue
 		_, _ = sub.remove(func() error { return nil }) // only a second deletion fails
 	}
 	return nil
 }
 
-// CompleteSubqueues is completeSubqueue for queues whose policies have changed, or that are
-// back after a restart.
+// CompleteSubqueues is completeSubqueue for queues whose policies have changed, or that have been
+// restored.
 func (t *queueTable) CompleteSubqueues(queues []*Queue) {
 	for _, q := range queues {
 		if err := q.completeSubqueue(); err != nil {
-			t.vh.registry.log.Error("the dead-letter queue that a policy asks for cannot be made: what dies in its queue is parked; mend what is said here and set the policy again",
+			t.vh.registry.log.Error("cannot create the dead-letter queue that a policy asks for; dead letters are parked until the cause is corrected and the policy is set again",
 				q.Fields(err)...)
 		}
 	}
 }
 
-// subqueue returns the queue beside q, nil if there is none.
+// subqueue returns q's dead-letter sub-queue, nil if there is none.
 func (q *Queue) subqueue() *Queue {
 	q.vh.mu.RLock()
 	defer q.vh.mu.RUnlock()
 	return q.vh.queues[q.Name()+queueargs.SubqueueSuffix]
 }
 
-// inSubqueue is how many messages are in the queue beside q, ready and unacked. They are deleted with q.
+// inSubqueue is how many messages, ready and unacked, are in q's sub-queue. They are deleted with q.
 func (q *Queue) inSubqueue() int {
 	sub := q.subqueue()
 	if sub == nil {
@@ -99,38 +99,39 @@ func (q *Queue) inSubqueue() int {
 	return ready + unacked
 }
 
-// DeadLetters is how many dead letters are deleted with the queue: those that no target has taken yet, and those in the queue beside it.
+// DeadLetters is how many dead letters are deleted with the queue: those that no target has taken
+// yet, and those in its sub-queue.
 func (q *Queue) DeadLetters() int { return q.Retained.Count() + q.inSubqueue() }
 
-// dropSubqueue deletes the queue beside one that is deleted.
+// dropSubqueue deletes the sub-queue of a deleted queue.
 func (q *Queue) dropSubqueue() {
 	if sub := q.subqueue(); sub != nil {
 		_, _ = sub.drop(func() error { return nil }) // only a second deletion fails
 	}
 }
 
-// checkSubqueue refuses a client who would make a queue of a name that is kept.
+// checkSubqueue refuses a client that declares a queue with the reserved name of a sub-queue.
 func checkSubqueue(name string) error {
 	if !queueargs.IsSubqueue(name) {
 		return nil
 	}
-	return amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is kept; declare '%s' with x-dead-letter-queue",
+	return amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is reserved; declare '%s' with x-dead-letter-queue",
 		name, strings.TrimSuffix(queueargs.Canonical(name), queueargs.SubqueueSuffix))
 }
 
-// OnlyDeadLetters refuses a client who would publish into a queue that is kept.
+// OnlyDeadLetters refuses a client that publishes into a sub-queue.
 func (q *Queue) OnlyDeadLetters() error {
 	return amqp.NewException(amqp.AccessRefused, 0, 0, "%s takes the dead letters of queue '%s' and nothing else",
 		q.Label(), strings.TrimSuffix(q.Name(), queueargs.SubqueueSuffix))
 }
 
-// checkGoes refuses to delete the queue beside one that is there.
-func (t *queueTable) checkGoes(name string) error {
+// checkQueueDeletable refuses to delete the sub-queue of an existing queue.
+func (t *queueTable) checkQueueDeletable(name string) error {
 	sub, ok := strings.CutSuffix(name, queueargs.SubqueueSuffix)
 	if !ok {
 		return nil
 	}
-	if q, err := t.Queue(sub); err != nil || !q.Set().HasSubqueue {
+	if q, err := t.Queue(sub); err != nil || !q.Settings().HasSubqueue {
 		return nil
 	}
 	return amqp.NewException(amqp.AccessRefused, 0, 0, "%s is deleted with queue '%s'", t.queueLabel(name), sub)

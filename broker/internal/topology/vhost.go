@@ -13,15 +13,15 @@ import (
 	"curfew/broker/store"
 )
 
-// Options are what a VHost is made with.
+// Options are the parts and the name of a VHost.
 type Options struct {
 	Registry *Registry
 	Name     string
-	Lines    *delivery.Lines // of letters, of all its queues
+	Lines    *delivery.Lines // the lines of letters of all its queues
 
-	// Judge is asked when a queue or an exchange (the other is nil) may have been idle for its
-	// period: it reports whether delayed messages have to be looked at first. Then Queue.Judge
-	// or Exchange.ExpireIdle follows. It is called with no lock held.
+	// Judge is called when a queue or an exchange (the other is nil) may have been idle for its
+	// period. It reports whether delayed messages have to be checked first: then it calls
+	// Queue.Judge or Exchange.ExpireIdle later. It is called with no lock held.
 	Judge func(*Queue, *Exchange) bool
 }
 
@@ -47,7 +47,7 @@ type VHost struct {
 	memory footprint
 }
 
-// New makes a virtual host with the exchanges every one has.
+// New makes a virtual host with the predeclared exchanges.
 func New(o Options) *VHost {
 	vh := &VHost{
 		registry: o.Registry, lines: o.Lines, judge: o.Judge, memory: footprint{all: o.Registry},
@@ -59,7 +59,7 @@ func New(o Options) *VHost {
 	return vh
 }
 
-// Restore gives a new virtual host what is saved of it.
+// Restore gives a new virtual host its saved metadata and limits.
 func (vh *VHost) Restore(x *catalog.VHost) {
 	vh.mu.Lock()
 	defer vh.mu.Unlock()
@@ -95,28 +95,28 @@ func (t *queueTable) QueueFor(owner Owner, name string) (*Queue, error) {
 // changedLocked marks the topology as changed.
 func (vh *VHost) changedLocked() { vh.version.Add(1) }
 
-// NoQueue is the refusal for a queue that does not exist.
+// NoQueue is the error for a queue that does not exist.
 func NoQueue(vhost, name string) error {
 	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", delivery.QueueLabel(vhost, name))
 }
 
 func (t *queueTable) queueLabel(name string) string { return delivery.QueueLabel(t.vh.name, name) }
 
-// Metadata is what is said about the virtual host.
+// Metadata is the virtual host's metadata.
 func (vh *VHost) Metadata() catalog.VHostMetadata {
 	vh.mu.RLock()
 	defer vh.mu.RUnlock()
 	return vh.about
 }
 
-// Limits are the virtual host's, not to be changed.
+// Limits are the virtual host's limits. The caller must not change them.
 func (vh *VHost) Limits() access.Limits {
 	vh.mu.RLock()
 	defer vh.mu.RUnlock()
 	return vh.limits
 }
 
-// SetMetadata replaces what is said about the virtual host, but lifts no protection.
+// SetMetadata replaces the metadata, but does not lift the protection from deletion.
 func (vh *VHost) SetMetadata(about catalog.VHostMetadata) error {
 	return vh.redefine(func(d *catalog.VHost) {
 		about.Protected = about.Protected || d.Metadata.Protected
@@ -124,13 +124,13 @@ func (vh *VHost) SetMetadata(about catalog.VHostMetadata) error {
 	})
 }
 
-// SetProtected has DeleteVHost refuse the virtual host, or not any more.
+// SetProtected protects the virtual host from deletion, or lifts that.
 func (vh *VHost) SetProtected(protected bool) error {
 	return vh.redefine(func(d *catalog.VHost) { d.Metadata.Protected = protected })
 }
 
-// SetLimits replaces the limits (max-connections, max-queues); what is beyond
-// them already stays. Error: access.ErrInvalid.
+// SetLimits replaces the limits (max-connections, max-queues); what already exceeds
+// them stays. Error: access.ErrInvalid.
 func (vh *VHost) SetLimits(l access.Limits) error {
 	if err := l.CheckVHost(); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (vh *VHost) SetLimits(l access.Limits) error {
 	return vh.redefine(func(d *catalog.VHost) { d.Limits = l })
 }
 
-// redefine replaces what the virtual host's own definition says.
+// redefine changes the definition of the virtual host itself.
 func (vh *VHost) redefine(change func(*catalog.VHost)) error {
 	key := catalog.Key(catalog.VhostKind, vh.name)
 	return vh.claimed(key, func() error {
@@ -153,8 +153,8 @@ func (vh *VHost) redefine(change func(*catalog.VHost)) error {
 	})
 }
 
-// withDefaultType adds the virtual host's queue type to the arguments of a queue
-// that names none and could be of it.
+// withDefaultType adds the virtual host's default queue type to the arguments of a queue
+// that names no type and can be of that one.
 func (t *queueTable) withDefaultType(name string, d QueueDeclare) QueueDeclare {
 	kind := t.vh.Metadata().DefaultQueueType
 	if _, named := d.Args["x-queue-type"]; kind == "" || named || name == queueargs.UndeliverableQueue {
@@ -172,9 +172,10 @@ func (t *queueTable) withDefaultType(name string, d QueueDeclare) QueueDeclare {
 	return d
 }
 
-// End takes the virtual host out of the definitions, with what is in it. It lets nothing new in and
-// returns the queues to remove. save is given what changes in the definitions; it and mayEnd are called with the lock
-// held. Error: mayEnd's, or delivery.ErrGone if somebody else has ended it.
+// End removes the virtual host, with everything in it, from the definitions. Nothing more can be
+// declared in it. It returns the queues to remove. save is called with the changed definitions; it
+// and mayEnd are called with the lock held. Error: mayEnd's, or delivery.ErrGone if it has already
+// ended.
 func (vh *VHost) End(mayEnd func(catalog.VHostMetadata) error, save func([]store.Definition)) ([]*Queue, error) {
 	vh.mu.Lock()
 	defer vh.mu.Unlock()

@@ -50,7 +50,7 @@ func (c *collector) global(s *sink) {
 	c.sizes(s, &t)
 }
 
-func (c *collector) delivered(s *sink, q *broker.QueueCounts) {
+func (c *collector) delivered(s *sink, q *broker.QueueStats) {
 	for _, m := range []struct {
 		name, help string
 		n          uint64

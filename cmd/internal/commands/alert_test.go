@@ -61,7 +61,7 @@ func TestAlertCommands(t *testing.T) {
 	r.ok("alert", "unsilence", id)
 	assert.NotContains(t, r.ok("alert", "ls"), id)
 	assert.Contains(t, r.fails("alert", "unsilence", id), "no such silence")
-	assert.Contains(t, r.fails("alert", "silence", "--event", "late", "--for", "1h"), "there is no event")
+	assert.Contains(t, r.fails("alert", "silence", "--event", "late", "--for", "1h"), "unknown event")
 	code, _, errOut := runCommand(t, append([]string{"alert", "silence", "--for", "1h"}, r.flags...)...)
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, errOut, "--all silences everything")
@@ -83,7 +83,7 @@ func TestAlertRulesWithAMistake(t *testing.T) {
 	setenv(t, "CURFEW_ALERTS="+file)
 	code, _, errOut := runCommand(t, "alert", "rules")
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, errOut, "takes critical or error or warning or info")
+	assert.Contains(t, errOut, "want critical or error or warning or info")
 }
 
 // TestAlertTestNeedsNoServer: the settings are enough; a sink that fails is named, its secret is not shown.
@@ -112,7 +112,7 @@ func TestAlertTestNeedsNoServer(t *testing.T) {
 	assert.Zero(t, code, out)
 	code, _, errOut = runCommand(t, "alert", "test", "--sink", "team")
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, errOut, `there is no sink "team"; there are log, webhook, generic, amqp`)
+	assert.Contains(t, errOut, `unknown sink "team": want one of log, webhook, generic, amqp`)
 }
 
 func TestAlertRules(t *testing.T) {
@@ -125,5 +125,5 @@ func TestAlertRules(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("rules:\n  - severity: fatal"), 0o600))
 	code, _, errOut = runCommand(t, "alert", "rules")
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, errOut, file+`:2: rules[0].severity: "fatal" is not allowed`)
+	assert.Contains(t, errOut, file+`:2: rules[0].severity: "fatal" is invalid`)
 }

@@ -38,7 +38,7 @@ func TestConfigCommandChecksTheAlertsFile(t *testing.T) {
 	code, _, errOut := runCommand(t, "config")
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, errOut, file+":2: sinks.chat: url: slack: ")
-	assert.Contains(t, errOut, file+`:4: rules[0].to: there is no sink "mail"; it takes log`)
+	assert.Contains(t, errOut, file+`:4: rules[0].to: unknown sink "mail": want one of log`)
 	assert.NotContains(t, errOut, "nonsense")
 }
 

@@ -34,7 +34,7 @@ func TestHistoryCommand(t *testing.T) {
 	}
 	assert.Contains(t, r.ok("history", "--span", "24h", "--points", "3"), "Each row is ")
 	assert.Contains(t, r.ok("history", "--points", "1"), "Each row is 1h0m0s")
-	assert.Contains(t, r.fails("history", "none"), "nothing has happened in such a queue")
-	assert.Contains(t, r.fails("history", "--span", "48h"), "it takes 1m to 24h")
+	assert.Contains(t, r.fails("history", "none"), "nothing has happened in a queue of that name")
+	assert.Contains(t, r.fails("history", "--span", "48h"), "want 1m to 24h")
 	r.exits(exitUsage, "history", "a", "b")
 }

@@ -30,8 +30,8 @@ func TestStatusAndAuditCommands(t *testing.T) {
 	code, _, errOut := runCommand(t, append([]string{"status"}, append(r.flags, "--user", "nobody")...)...)
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errOut, "(HTTP 401); check --user and --password-file")
-	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--path", "late"), "it can be eager, index, lazy, requeue, manual, scheduled")
-	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--outcome", "lost"), "it can be dead_lettered, dropped, parked")
+	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--path", "late"), "want one of eager, index, lazy, requeue, manual, scheduled")
+	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--outcome", "lost"), "want one of dead_lettered, dropped, parked")
 
 	require.Eventually(t, func() bool { return strings.Contains(r.ok("status"), "  2, late 0, parked 0") }, time.Minute, 20*time.Millisecond)
 	text := r.ok("status")

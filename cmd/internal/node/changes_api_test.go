@@ -45,7 +45,7 @@ func TestChangesOverTheAPI(t *testing.T) {
 		`{"queue": "a"}`:                      "say when it ends",
 		`{"duration": "long"}`:                "want a duration such as",
 		`{"duration": "1h", "que": "a"}`:      "unknown field",
-		`{"duration": "1h", "event": "x"}`:    "there is no event",
+		`{"duration": "1h", "event": "x"}`:    "unknown event",
 		`{"duration": "1h", "queue": 5}`:      "cannot unmarshal",
 		`{"duration": "-1h", "queue": "all"}`: "in the past",
 	} {
@@ -53,6 +53,6 @@ func TestChangesOverTheAPI(t *testing.T) {
 	}
 	ask(admin, http.MethodPost, "/silences", `{"comment": "`+strings.Repeat("x", maxChange)+`"}`, 413)
 	require.Equal(t, map[string]any{"log": "ok"}, ask(admin, http.MethodPost, "/alerts/test", `{"sink": "log"}`, 200)["sinks"])
-	require.Contains(t, ask(admin, http.MethodPost, "/alerts/test", `{"sink": "mail"}`, 400)["reason"], `there is no sink "mail"`)
+	require.Contains(t, ask(admin, http.MethodPost, "/alerts/test", `{"sink": "mail"}`, 400)["reason"], `unknown sink "mail"`)
 	require.Empty(t, ask(admin, http.MethodPost, "/alerts/test", "", 200)["sinks"], "the log is not tested with the others")
 }

@@ -25,7 +25,7 @@ func newHistory(n *Node) *history.History {
 type historySource struct{ n *Node }
 
 // Queues implements history.Source: the broker's queues with their forecasts, or beside RabbitMQ those that have a forecast.
-func (s historySource) Queues(fn func(*history.Queue)) history.Totals {
+func (s historySource) Queues(fn func(*history.Queue)) history.Stats {
 	n := s.n
 	var forecasts []monitor.Forecast
 	if n.monitor != nil {
@@ -35,7 +35,7 @@ func (s historySource) Queues(fn func(*history.Queue)) history.Totals {
 		for _, f := range forecasts {
 			fn(&history.Queue{VHost: f.VHost, Name: f.Queue, Depth: f.Ready, WillExpire: f.WillMiss})
 		}
-		return history.Totals{}
+		return history.Stats{}
 	}
 	expire := make(map[[2]string]int)
 	for _, f := range forecasts {
@@ -45,12 +45,12 @@ func (s historySource) Queues(fn func(*history.Queue)) history.Totals {
 		expire[[2]string{f.VHost, f.Queue}] = f.WillMiss
 	}
 	var one history.Queue
-	published, delivered := n.broker.Loads(func(q *broker.Queue, messages int, c *broker.QueueCounts) {
+	published, delivered := n.broker.Loads(func(q *broker.Queue, messages int, c *broker.QueueStats) {
 		one = history.Queue{VHost: q.VHost().Name(), Name: q.Name(), Depth: messages, Published: c.Published, Delivered: c.AllDelivered()}
 		one.WillExpire = expire[[2]string{one.VHost, one.Name}]
 		fn(&one)
 	})
-	return history.Totals{Published: published, Delivered: delivered}
+	return history.Stats{Published: published, Delivered: delivered}
 }
 
 // State implements history.Source.

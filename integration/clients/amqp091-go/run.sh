@@ -25,7 +25,7 @@ case "\$*" in
 	;;
 "set_vm_memory_high_watermark 0.4")
 	rm "$scratch/data/ballast"
-	until grep -q 'publishers go on' "$scratch/curfew.log"; do sleep 0.1; done
+	until grep -q 'publishers are no longer blocked' "$scratch/curfew.log"; do sleep 0.1; done
 	sleep 0.5 # for the connections that were held to see that their clients are gone
 	;;
 *) exit 1 ;;

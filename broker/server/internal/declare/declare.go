@@ -125,7 +125,7 @@ func (c *Client) declared(m *amqp.QueueDeclare, last string) (*broker.Queue, err
 	}
 	q, err := c.VHost.QueueFor(c.Owner, name)
 	if err == nil {
-		q.Touch()
+		q.RenewExpiry()
 	}
 	return q, err
 }

@@ -40,14 +40,14 @@ func (r *Reader) Document(known []Field) {
 	r.Mapping(doc.Content[0], "", known)
 }
 
-// Secret is a field of that name, and another whose name ends in File for a file that holds its value.
+// Secret returns a field of that name, and another whose name ends in File for a file that holds its value.
 func (r *Reader) Secret(name string, out *string) []Field {
 	return []Field{
 		{name, func(n *yaml.Node, where string) { *out = r.Text(n, where) }},
 		{name + "File", func(n *yaml.Node, where string) {
 			path := r.Text(n, where)
 			if *out != "" {
-				r.Refuse(n, where, "%s is there as well; keep one", name)
+				r.Refuse(n, where, "%s is given as well; keep one", name)
 			}
 			if !filepath.IsAbs(path) {
 				path = filepath.Join(filepath.Dir(r.Path), path)
@@ -74,7 +74,7 @@ func (r *Reader) Mapping(n *yaml.Node, where string, known []Field) {
 		names[i] = f.Name
 	}
 	if n.Kind != yaml.MappingNode {
-		r.Refuse(n, where, "it takes a mapping with the fields %s", strings.Join(names, ", "))
+		r.Refuse(n, where, "want a mapping with the fields %s", strings.Join(names, ", "))
 		return
 	}
 	values := make(map[string]*yaml.Node)
@@ -85,9 +85,9 @@ func (r *Reader) Mapping(n *yaml.Node, where string, known []Field) {
 		}
 		switch {
 		case values[key.Value] != nil:
-			r.Refuse(key, join(where, key.Value), "it is there twice")
+			r.Refuse(key, join(where, key.Value), "it is given twice")
 		case !slices.Contains(names, key.Value):
-			r.Refuse(key, join(where, key.Value), "there is no such field; there are %s", strings.Join(names, ", "))
+			r.Refuse(key, join(where, key.Value), "unknown field: want one of %s", strings.Join(names, ", "))
 		}
 		values[key.Value] = value
 	}
@@ -117,7 +117,7 @@ func (r *Reader) Refuse(n *yaml.Node, where, format string, args ...any) {
 // Text reads text that is not empty.
 func (r *Reader) Text(n *yaml.Node, where string) string {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Value == "" {
-		r.Refuse(n, where, "it takes text")
+		r.Refuse(n, where, "want text")
 	}
 	return n.Value
 }
@@ -128,7 +128,7 @@ func (r *Reader) List(n *yaml.Node, where string) []string {
 		return []string{r.Text(n, where)}
 	}
 	if n.Kind != yaml.SequenceNode {
-		r.Refuse(n, where, "it takes a list")
+		r.Refuse(n, where, "want a list")
 		return nil
 	}
 	list := make([]string, 0, len(n.Content))
@@ -141,7 +141,7 @@ func (r *Reader) List(n *yaml.Node, where string) []string {
 // OneOf reads one of the words allowed.
 func (r *Reader) OneOf(n *yaml.Node, where string, allowed []string) string {
 	if n.Kind != yaml.ScalarNode || !slices.Contains(allowed, n.Value) {
-		r.Refuse(n, where, "%q is not allowed; it takes %s", n.Value, strings.Join(allowed, " or "))
+		r.Refuse(n, where, "%q is invalid: want %s", n.Value, strings.Join(allowed, " or "))
 	}
 	return n.Value
 }
@@ -150,7 +150,7 @@ func (r *Reader) OneOf(n *yaml.Node, where string, allowed []string) string {
 func (r *Reader) Number(n *yaml.Node, where string) int64 {
 	v, err := strconv.ParseInt(n.Value, 10, 64)
 	if n.Kind != yaml.ScalarNode || err != nil || v < 1 {
-		r.Refuse(n, where, "%q is not allowed; it takes a number from 1", n.Value)
+		r.Refuse(n, where, "%q is invalid: want a number from 1", n.Value)
 	}
 	return v
 }
@@ -159,7 +159,7 @@ func (r *Reader) Number(n *yaml.Node, where string) int64 {
 func (r *Reader) Duration(n *yaml.Node, where string, least time.Duration) time.Duration {
 	d, err := time.ParseDuration(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil || d < least {
-		r.Refuse(n, where, "%q is not allowed; it takes a duration such as 500ms, 10s, 4h, %s at least", n.Value, least)
+		r.Refuse(n, where, "%q is invalid: want a duration such as 500ms, 10s or 4h, at least %s", n.Value, least)
 	}
 	return d
 }

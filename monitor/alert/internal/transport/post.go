@@ -30,7 +30,7 @@ const answerTimeout = 5 * time.Second
 // NewPoster returns a poster to address.
 func NewPoster(address string) *Poster { return &Poster{URL: address, Client: Client()} }
 
-// Client follows no redirect: what is sent is signed, and meant for one address only.
+// Client returns a client that follows no redirect: what is sent is signed, and meant for one address only.
 func Client() *http.Client {
 	return &http.Client{
 		Timeout:       answerTimeout,
@@ -70,7 +70,7 @@ func Drain(answer *http.Response) { _, _ = io.CopyN(io.Discard, answer.Body, max
 
 func judge(answer *http.Response) error {
 	code := answer.StatusCode
-	err := fmt.Errorf("alert: post: the receiver answers %d", code)
+	err := fmt.Errorf("alert: post: the receiver answered %d", code)
 	switch {
 	case code/100 == 2:
 		return nil

@@ -10,7 +10,7 @@ import (
 
 var anyURL = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"']+`)
 
-// minSecret is the least length of a part of a URL that is taken for a secret. Shorter ones are in ordinary words.
+// minSecret is the least length of a part of a URL that is treated as a secret. Shorter ones occur in ordinary words.
 const minSecret = 4
 
 // Redact removes all URLs from a text, and all parts of the sink's own URL: any of them may be the token.
@@ -26,7 +26,7 @@ func Redact(sinkURL, text string) string {
 func parts(sinkURL string) (list []string) {
 	u, err := url.Parse(sinkURL)
 	if err != nil {
-		return nil // then there is no sink
+		return nil // such a URL has no sink
 	}
 	password, _ := u.User.Password()
 	texts := []string{u.User.Username(), password, u.User.String(), u.Host, u.Path, u.EscapedPath(), u.Opaque}

@@ -75,7 +75,7 @@ func IsPermanent(status int) bool {
 // statusInText finds a status in an error's text: "... status code: 404 Not Found", "... returned status 400".
 var statusInText = regexp.MustCompile(`(?i)status[a-z ]*:? *"?([1-5]\d\d)\b|\b([1-5]\d\d) [A-Z][a-z]`)
 
-// StatusOf is the HTTP status that an error of the library is about; 0 if it does not tell.
+// StatusOf returns the HTTP status in an error of the library; 0 if it has none.
 func StatusOf(err error) int {
 	if answer, is := errors.AsType[jsonclient.Error](err); is {
 		return answer.StatusCode

@@ -71,24 +71,24 @@ func Windows(present string) (names []string) {
 	return names
 }
 
-// Ahead counts deadlines. *monitor.Monitor is one.
-type Ahead interface {
-	// Ahead appends how many deadlines there are up to each instant, in Unix ms.
-	Ahead(until, out []int64) []int64
+// Pending counts deadlines. *monitor.Monitor is one.
+type Pending interface {
+	// PendingBefore appends how many deadlines there are up to each instant, in Unix ms.
+	PendingBefore(until, out []int64) []int64
 	// Shares appends the parts of the deadlines between two instants that will not be met; nothing if they are not known.
 	Shares(at []int64, out []forecast.Share) []forecast.Share
 }
 
 // NewTimeline counts the deadlines from now, Unix ms, to the end of the window of that name. Without such a window it takes the shortest one
 // with nine in ten of the deadlines that are pending.
-func NewTimeline(of Ahead, now, pending int64, window string) *Timeline {
+func NewTimeline(of Pending, now, pending int64, window string) *Timeline {
 	w := windows[chooseWindow(of, now, pending, window)]
 	t := &Timeline{Window: w.name}
 	at := make([]int64, 0, w.span/w.bar+1)
 	for in := time.Duration(0); in <= w.span; in += w.bar {
 		at = append(at, now+in.Milliseconds())
 	}
-	counts := of.Ahead(at, nil)
+	counts := of.PendingBefore(at, nil)
 	shares := of.Shares(at, nil)
 	t.Forecast, t.shares = len(shares) > 0, shares
 	for i := range len(at) - 1 {
@@ -148,7 +148,7 @@ func (t *Timeline) End() int64 { return t.bars[len(t.bars)-1].to }
 // emptyWindow is the span if nothing is pending.
 const emptyWindow = 4
 
-func chooseWindow(of Ahead, now, pending int64, wanted string) int {
+func chooseWindow(of Pending, now, pending int64, wanted string) int {
 	until := []int64{now}
 	for i, w := range windows {
 		if w.name == wanted {
@@ -156,7 +156,7 @@ func chooseWindow(of Ahead, now, pending int64, wanted string) int {
 		}
 		until = append(until, now+w.span.Milliseconds())
 	}
-	counts := of.Ahead(until, nil)
+	counts := of.PendingBefore(until, nil)
 	held := counts[0]
 	if pending -= held; pending <= 0 {
 		return emptyWindow

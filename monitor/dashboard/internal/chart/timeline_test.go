@@ -15,7 +15,7 @@ type deadlines struct {
 	share func(from int64) forecast.Share
 }
 
-func (all deadlines) Ahead(until, out []int64) []int64 {
+func (all deadlines) PendingBefore(until, out []int64) []int64 {
 	for _, at := range until {
 		n := int64(0)
 		for _, d := range all.due {

@@ -83,7 +83,7 @@ func lines(texts ...string) (list []line) {
 
 // Monitor is what the first page needs of the monitor. *monitor.Monitor is one.
 type Monitor interface {
-	chart.Ahead
+	chart.Pending
 	Health() monitor.Health
 	Forecasts() []monitor.Forecast
 	Lateness() monitor.Lateness

@@ -12,11 +12,12 @@ import (
 	"curfew/broker/store"
 )
 
-// Saved are the definitions that the store has found. The tags are those of the one
-// document in which versions before kept them all.
-type Saved struct {
-	Found     bool              // there were any
-	Old       bool              // in one document
+// Definitions are the definitions of a broker or of one virtual host: those found in the store, or
+// those made in a copy of the broker. The JSON tags are those of the single document in which older
+// versions kept all of them.
+type Definitions struct {
+	Found     bool              // the store had some
+	Old       bool              // they were in the single document
 	Version   int               `json:"version"`
 	VHosts    []VHost           `json:"vhosts"`
 	Accounts  Accounts          `json:"accounts"`
@@ -28,18 +29,20 @@ type Saved struct {
 	Deleted   map[uint64]bool   // incarnations of queues
 }
 
+// Accounts are the definitions of users and their permissions.
 type Accounts struct {
-	Configured       *access.User             `json:"configured"` // name and hash of the configured user
+	Configured       *access.User             `json:"configured"` // name and password hash of the configured user
 	Users            []access.User            `json:"users"`
 	Permissions      []access.Permission      `json:"permissions"`
 	TopicPermissions []access.TopicPermission `json:"topic_permissions"`
 }
 
-// documentVersion is that of the one document.
+// documentVersion is the version of the single document.
 const documentVersion = 1
 
-func Read(list []store.Definition) (*Saved, error) {
-	d := &Saved{Found: len(list) > 0}
+// Read collects definitions that were found in the store.
+func Read(list []store.Definition) (*Definitions, error) {
+	d := &Definitions{Found: len(list) > 0}
 	for _, x := range list {
 		if err := d.read(x); err != nil {
 			return nil, fmt.Errorf("definition %s: %w", x.Key, err)
@@ -48,7 +51,7 @@ func Read(list []store.Definition) (*Saved, error) {
 	return d, nil
 }
 
-func (d *Saved) read(x store.Definition) error {
+func (d *Definitions) read(x store.Definition) error {
 	kind, name, _ := strings.Cut(x.Key, " ")
 	switch kind {
 	case "":
@@ -63,7 +66,7 @@ func (d *Saved) read(x store.Definition) error {
 		return add(&d.Bindings, x.Value)
 	case PolicyKind:
 		err := add(&d.Policies, x.Value)
-		d.Policies[len(d.Policies)-1].NotInForce = "" // a start finds out
+		d.Policies[len(d.Policies)-1].NotInForce = "" // found out at each start
 		return err
 	case GlobalKind:
 		var one policy.Definition
@@ -87,10 +90,10 @@ func (d *Saved) read(x store.Definition) error {
 	case DeletedKind:
 		return d.readDeleted(name)
 	}
-	return fmt.Errorf("this program knows no %q; use the version of Curfew that wrote it", kind)
+	return fmt.Errorf("this version of Curfew does not know the kind %q; use the version that wrote it", kind)
 }
 
-func (d *Saved) readDeleted(name string) error {
+func (d *Definitions) readDeleted(name string) error {
 	text, err := strconv.Unquote(name)
 	if err != nil {
 		return err
@@ -110,19 +113,19 @@ func add[T any](list *[]T, text []byte) error {
 	return err
 }
 
-func (d *Saved) readDocument(text []byte) error {
+func (d *Definitions) readDocument(text []byte) error {
 	if err := json.Unmarshal(text, d); err != nil {
 		return err
 	}
 	if d.Version != documentVersion {
-		return fmt.Errorf("it has version %d, this program knows %d; use the version of Curfew that wrote it", d.Version, documentVersion)
+		return fmt.Errorf("it has version %d, and this version of Curfew reads %d; use the version that wrote it", d.Version, documentVersion)
 	}
 	d.Old = true
 	return nil
 }
 
-// Split is what the one document said, as the definitions that take its place.
-func (d *Saved) Split() []store.Definition {
+// Split returns the definitions one by one, to save them. The first removes the single document.
+func (d *Definitions) Split() []store.Definition {
 	list := []store.Definition{{Key: ""}}
 	for i := range d.VHosts {
 		list = append(list, Definition(Key(VhostKind, d.VHosts[i].Name), &d.VHosts[i]))
@@ -158,7 +161,7 @@ func (d *Accounts) definitions() (list []store.Definition) {
 	return list
 }
 
-// PerUser gathers those of each user in each virtual host.
+// PerUser groups the permissions by user and virtual host.
 func (d *Accounts) PerUser() map[UserIn]Permissions {
 	all := map[UserIn]Permissions{}
 	for _, x := range d.Permissions {
@@ -179,12 +182,12 @@ func (d *Accounts) PerUser() map[UserIn]Permissions {
 	return all
 }
 
-// PerVHost gathers what is declared in each virtual host, and its policies.
-func (d *Saved) PerVHost() map[string]*Saved {
-	all := map[string]*Saved{}
-	of := func(vhost string) *Saved {
+// PerVHost groups exchanges, queues, bindings and policies by virtual host.
+func (d *Definitions) PerVHost() map[string]*Definitions {
+	all := map[string]*Definitions{}
+	of := func(vhost string) *Definitions {
 		if all[vhost] == nil {
-			all[vhost] = &Saved{}
+			all[vhost] = &Definitions{}
 		}
 		return all[vhost]
 	}
@@ -207,38 +210,38 @@ func (d *Saved) PerVHost() map[string]*Saved {
 	return all
 }
 
-// Besides is what is not among those, or otherwise.
-func (d *Saved) Besides(those map[string]store.Definition) *Saved {
-	news := &Saved{Global: policy.Definition{}}
-	news.VHosts = others(d.VHosts, those, func(x *VHost) string { return Key(VhostKind, x.Name) })
-	news.Exchanges = others(d.Exchanges, those, (*Exchange).Key)
-	news.Queues = others(d.Queues, those, (*Queue).Key)
-	news.Bindings = others(d.Bindings, those, (*Binding).Key)
-	news.Policies = others(d.Policies, those, (*Policy).Key)
+// ChangedFrom returns the definitions that are new or different from those in was, which is by key.
+func (d *Definitions) ChangedFrom(was map[string]store.Definition) *Definitions {
+	changed := &Definitions{Global: policy.Definition{}}
+	changed.VHosts = changedFrom(d.VHosts, was, func(x *VHost) string { return Key(VhostKind, x.Name) })
+	changed.Exchanges = changedFrom(d.Exchanges, was, (*Exchange).Key)
+	changed.Queues = changedFrom(d.Queues, was, (*Queue).Key)
+	changed.Bindings = changedFrom(d.Bindings, was, (*Binding).Key)
+	changed.Policies = changedFrom(d.Policies, was, (*Policy).Key)
 	for name, value := range d.Global {
-		if x := GlobalDefinition(name, value); string(those[x.Key].Value) != string(x.Value) {
-			news.Global[name] = value
+		if x := GlobalDefinition(name, value); string(was[x.Key].Value) != string(x.Value) {
+			changed.Global[name] = value
 		}
 	}
-	news.Accounts = d.Accounts.besides(those)
-	return news
+	changed.Accounts = d.Accounts.changedFrom(was)
+	return changed
 }
 
-func (d *Accounts) besides(those map[string]store.Definition) (news Accounts) {
+func (d *Accounts) changedFrom(was map[string]store.Definition) (changed Accounts) {
 	for i := range d.Users {
-		if x := Definition(Key(UserKind, d.Users[i].Name), &d.Users[i]); string(those[x.Key].Value) != string(x.Value) {
-			news.Users = append(news.Users, d.Users[i])
+		if x := Definition(Key(UserKind, d.Users[i].Name), &d.Users[i]); string(was[x.Key].Value) != string(x.Value) {
+			changed.Users = append(changed.Users, d.Users[i])
 		}
 	}
 	for k, p := range d.PerUser() {
 		for _, x := range p.Definitions(k) {
-			if string(those[x.Key].Value) != string(x.Value) {
-				news.add(&p)
+			if string(was[x.Key].Value) != string(x.Value) {
+				changed.add(&p)
 				break
 			}
 		}
 	}
-	return news
+	return changed
 }
 
 func (d *Accounts) add(p *Permissions) {
@@ -248,15 +251,16 @@ func (d *Accounts) add(p *Permissions) {
 	d.TopicPermissions = append(d.TopicPermissions, p.List()...)
 }
 
-func others[T any](list []T, those map[string]store.Definition, key func(*T) string) (news []T) {
+func changedFrom[T any](list []T, was map[string]store.Definition, key func(*T) string) (changed []T) {
 	for i := range list {
-		if x := Definition(key(&list[i]), &list[i]); string(those[x.Key].Value) != string(x.Value) {
-			news = append(news, list[i])
+		if x := Definition(key(&list[i]), &list[i]); string(was[x.Key].Value) != string(x.Value) {
+			changed = append(changed, list[i])
 		}
 	}
-	return news
+	return changed
 }
 
+// GlobalDefinition is the definition of a global parameter.
 func GlobalDefinition(name string, value any) store.Definition {
 	return Definition(Key(GlobalKind, name), map[string]any{name: value})
 }

@@ -6,11 +6,11 @@ import (
 	"curfew/broker/deadline"
 )
 
-// place is the history of a queue, or of all, with the interval that has not been written yet.
-type place struct {
+// series is the history of a queue, or of all, with the interval that has not been written yet.
+type series struct {
 	rings
 	vhost, name string
-	seen        int64 // the last second in which the queue was there
+	seen        int64 // the last second in which the queue existed
 	active      int64 // the last second in which something happened
 
 	published, delivered uint64 // at the last sample
@@ -31,15 +31,15 @@ var latenessUpTo = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second,
 }
 
-// gather adds a sample of a queue. depth and willExpire are added, so that those of all queues can be.
-func (p *place) gather(depth, willExpire int, published, delivered uint64) {
-	p.depth += int64(depth)
-	p.willExpire += int64(willExpire)
-	if p.counting {
-		p.came += rise(p.published, published)
-		p.went += rise(p.delivered, delivered)
+// gather adds a sample of a queue. depth and willExpire are added up, for the history of all queues.
+func (s *series) gather(depth, willExpire int, published, delivered uint64) {
+	s.depth += int64(depth)
+	s.willExpire += int64(willExpire)
+	if s.counting {
+		s.came += rise(s.published, published)
+		s.went += rise(s.delivered, delivered)
 	}
-	p.published, p.delivered, p.counting = published, delivered, true
+	s.published, s.delivered, s.counting = published, delivered, true
 }
 
 // rise is by how much a counter rose; one that is lower than before began again.
@@ -51,51 +51,51 @@ func rise(before, now uint64) int64 {
 }
 
 // busy reports whether something happens in the queue.
-func (p *place) busy() bool { return p.depth > 0 || p.came > 0 || p.went > 0 || p.expired > 0 }
+func (s *series) busy() bool { return s.depth > 0 || s.came > 0 || s.went > 0 || s.expired > 0 }
 
 // gone reports whether the queue was not in the last sample.
-func (p *place) gone(second int64) bool { return second-p.seen > 2*maxSpread }
+func (s *series) gone(second int64) bool { return second-s.seen > 2*maxSpread }
 
 // expire counts a message that expired. Its lateness is negative if it does not count.
-func (p *place) expire(lateness time.Duration) {
-	p.expired++
+func (s *series) expire(lateness time.Duration) {
+	s.expired++
 	if lateness < 0 {
 		return
 	}
 	if lateness >= deadline.LateFrom {
-		p.late++
+		s.late++
 	}
-	p.worst = max(p.worst, lateness)
+	s.worst = max(s.worst, lateness)
 	i := 0
 	for i < len(latenessUpTo) && lateness > latenessUpTo[i] {
 		i++
 	}
-	p.lateness[i]++
+	s.lateness[i]++
 }
 
-// most is the lateness of 99 in 100.
-func (p *place) most() time.Duration {
+// most is the lateness that 99 in 100 do not exceed.
+func (s *series) most() time.Duration {
 	total := uint64(0)
-	for _, n := range p.lateness {
+	for _, n := range s.lateness {
 		total += uint64(n)
 	}
 	seen := uint64(0)
-	for i, n := range p.lateness {
+	for i, n := range s.lateness {
 		if seen += uint64(n); i < len(latenessUpTo) && 100*seen >= 99*total {
-			return min(latenessUpTo[i], p.worst)
+			return min(latenessUpTo[i], s.worst)
 		}
 	}
-	return p.worst
+	return s.worst
 }
 
-// write writes what has happened since the last sample, which is since seconds ago, spread over the last of them.
-func (p *place) write(second, since, spread int64) {
+// write writes what has happened since the last sample, since seconds ago, spread over the last spread seconds.
+func (s *series) write(second, since, spread int64) {
 	if since > spread {
-		p.skip(second-since+1, second-spread+1)
+		s.skip(second-since+1, second-spread+1)
 	}
 	sum := Point{
-		Known: true, Depth: p.depth, WillExpire: p.willExpire,
-		Published: p.came, Delivered: p.went, Expired: p.expired, Late: p.late, Lateness: p.most(),
+		Known: true, Depth: s.depth, WillExpire: s.willExpire,
+		Published: s.came, Delivered: s.went, Expired: s.expired, Late: s.late, Lateness: s.most(),
 	}
 	for i := range spread {
 		one := sum
@@ -104,31 +104,31 @@ func (p *place) write(second, since, spread int64) {
 				*n = *n*(i+1)/spread - *n*i/spread
 			}
 		}
-		p.rings.write(second-spread+1+i, &one)
+		s.rings.write(second-spread+1+i, &one)
 	}
-	p.depth, p.willExpire, p.came, p.went, p.expired, p.late, p.worst = 0, 0, 0, 0, 0, 0, 0
-	p.lateness = [len(p.lateness)]uint32{}
+	s.depth, s.willExpire, s.came, s.went, s.expired, s.late, s.worst = 0, 0, 0, 0, 0, 0, 0
+	s.lateness = [len(s.lateness)]uint32{}
 }
 
 // Expired counts messages that expired. It is a subscriber of a deadline.Stream.
 func (h *History) Expired(batch []deadline.Expiry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var at *place
+	var at *series
 	second := max(h.last, h.now().Unix()-1)
 	for i := range batch {
 		x := &batch[i]
-		if x.Path == deadline.Scheduled { // no expiry
+		if x.Path == deadline.Scheduled { // not an expiry
 			continue
 		}
 		late := x.Lateness()
-		if x.Path == deadline.Requeued || x.Path == deadline.Manual { // not ours
+		if x.Path == deadline.Requeued || x.Path == deadline.Manual { // not due to Curfew
 			late = -1
 		}
 		h.total.expire(late)
 		if at == nil || at.name != x.Queue || at.vhost != x.VHost {
-			if at = h.places[[2]string{x.VHost, x.Queue}]; at == nil && x.Queue != "" {
-				at = h.placeLocked(x.VHost, x.Queue, second)
+			if at = h.queues[[2]string{x.VHost, x.Queue}]; at == nil && x.Queue != "" {
+				at = h.addSeriesLocked(x.VHost, x.Queue, second)
 			}
 		}
 		if at != nil {

@@ -14,8 +14,8 @@ func field(q scheduler.QueueName) string { return fmt.Sprintf("%016x", q.Queue) 
 
 func nameText(q scheduler.QueueName) string { return q.VHost + "\x00" + q.Name }
 
-// NameQueues notes the names of queues beside the schedule, for other instances to
-// tell what this one misses.
+// NameQueues writes the names of queues next to the schedule, so that other instances can
+// report what this one misses.
 func (s *Store) NameQueues(ctx context.Context, queues []scheduler.QueueName) error {
 	for some := range slices.Chunk(queues, batchLen) {
 		pairs := make([]any, 0, 2*len(some))
@@ -29,8 +29,8 @@ func (s *Store) NameQueues(ctx context.Context, queues []scheduler.QueueName) er
 	return nil
 }
 
-// PruneQueues removes the names of queues that keep does not want, and returns the
-// others; one named meanwhile may be missing among them.
+// PruneQueues removes the names of queues for which keep is false, and returns the others;
+// one that is named during the call may be missing.
 func (s *Store) PruneQueues(ctx context.Context, keep func(queue uint64) bool) (kept []uint64, err error) {
 	for cursor := uint64(0); ; {
 		fields, next, err := s.client.HScan(ctx, s.queuesKey, cursor, "", batchLen).Result()
@@ -57,7 +57,7 @@ func (s *Store) PruneQueues(ctx context.Context, keep func(queue uint64) bool) (
 	}
 }
 
-// name fills in the names of queues, as far as they are noted.
+// name fills in the names of queues, as far as Redis has them.
 func (s *Store) name(ctx context.Context, queues []scheduler.QueueCount) error {
 	if len(queues) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (s *Store) name(ctx context.Context, queues []scheduler.QueueCount) error {
 		return explainType("read names", s.queuesKey, "hash", err)
 	}
 	for i, text := range texts {
-		text, _ := text.(string) // nil: not noted
+		text, _ := text.(string) // nil: it has none
 		if vhost, name, ok := strings.Cut(text, "\x00"); ok {
 			queues[i].VHost, queues[i].Name = vhost, name
 		}

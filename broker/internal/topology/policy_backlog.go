@@ -11,11 +11,11 @@ import (
 	"curfew/broker/queue"
 )
 
-// BacklogEffect says what becomes of messages that are queued already when a
+// BacklogEffect counts what happens to messages that are already queued when a
 // policy's time to live is applied to them too.
 type BacklogEffect struct {
-	Queues  int `json:"queues"`  // governed by the policy, and with a time to live
-	Earlier int `json:"earlier"` // messages whose deadline comes, or is now, earlier than it was; those without one among them
+	Queues  int `json:"queues"`  // that the policy governs and that have a time to live
+	Earlier int `json:"earlier"` // messages whose deadline becomes earlier, including those that had none
 	Expired int `json:"expired"` // messages that expire at once: the time to live is 0
 
 	// Names are those of the queues, in order; at most 100.
@@ -24,13 +24,13 @@ type BacklogEffect struct {
 
 const maxNames = 100
 
-// SetPolicyRetroactively is SetPolicy, and then holds the messages that are queued
-// already to the time to live too: it counts from now, since when a message came
-// is not known, and no deadline becomes a later one. Where a message's own time to
-// live goes before its queue's (MessageFirst), only messages without a deadline
-// are given one. A crash on the way leaves some messages as they were; it may be
-// repeated. It returns when what it did is as durable as the store's mode promises.
-func (t *policyTable) SetPolicyRetroactively(k policy.Kind, p policy.Policy) (created bool, done BacklogEffect, err error) {
+// SetPolicyForBacklog is SetPolicy, and then applies the time to live to messages that
+// are already queued: it counts from now, since their arrival is not recorded, and no
+// deadline becomes later. Where a message's own time to live takes precedence over its
+// queue's (MessageFirst), only messages without a deadline are given one. After a crash
+// in between, some messages are unchanged; the call can be repeated. It returns when
+// its changes are as durable as the store's mode promises.
+func (t *policyTable) SetPolicyForBacklog(k policy.Kind, p policy.Policy) (created bool, done BacklogEffect, err error) {
 	if created, err = t.SetPolicy(k, p); err != nil {
 		return false, BacklogEffect{}, err
 	}
@@ -43,9 +43,9 @@ func (t *policyTable) SetPolicyRetroactively(k policy.Kind, p policy.Policy) (cr
 	return created, done, <-committed
 }
 
-// TryPolicyRetroactively says what SetPolicyRetroactively would do, as things
-// are, and does nothing. Error: *policy.Invalid.
-func (t *policyTable) TryPolicyRetroactively(k policy.Kind, p policy.Policy) (would BacklogEffect, err error) {
+// PreviewPolicy returns what SetPolicyForBacklog would do now, and changes nothing.
+// Error: *policy.Invalid.
+func (t *policyTable) PreviewPolicy(k policy.Kind, p policy.Policy) (would BacklogEffect, err error) {
 	if p, err = t.checkPolicy(k, p); err != nil {
 		return BacklogEffect{}, err
 	}
@@ -71,7 +71,7 @@ func governedBy(k policy.Kind, name string, all []governed) (list []governedQueu
 			continue
 		}
 		a := appliedOf(&all[i].Thing)
-		if set := q.Arguments.Under(a.definition, q.declared.Args, q.Name()); set.TTLMillis >= 0 && !set.Keeps && !q.vh.registry.env.TtlOff {
+		if set := q.Arguments.WithPolicy(a.definition, q.declared.Args, q.Name()); set.TTLMillis >= 0 && !set.Keeps && !q.vh.registry.env.TtlOff {
 			list = append(list, governedQueue{q, set.TTLMillis, set.Precedence})
 		}
 	}
@@ -79,7 +79,7 @@ func governedBy(k policy.Kind, name string, all []governed) (list []governedQueu
 	return list
 }
 
-// apply applies a time to live to what is in the queues, or only counts.
+// apply applies a time to live to the messages in the queues; a dry run only counts them.
 func (r *BacklogEffect) apply(queues []governedQueue, dry bool) {
 	for i := range queues {
 		if len(r.Names) < maxNames {
@@ -95,7 +95,7 @@ func (r *BacklogEffect) add(q *governedQueue, dry bool) {
 	page := make([]deadline.Ref, 0, delivery.PageSize)
 	for from, more := queue.Seq(0), true; more; {
 		var to deadline.Instant
-		page, to, from, more = q.laterThan(from, page[:0])
+		page, to, from, more = q.deadlinesAfter(from, page[:0])
 		for _, ref := range page {
 			outcome := deadline.Rescheduled
 			if !dry {
@@ -112,9 +112,9 @@ func (r *BacklogEffect) add(q *governedQueue, dry bool) {
 	}
 }
 
-// laterThan reads a page of the messages whose deadline is none, or later than one
-// that comes when the time to live is up, counted from now.
-func (q *governedQueue) laterThan(from queue.Seq, page []deadline.Ref) (_ []deadline.Ref, to deadline.Instant, next queue.Seq, more bool) {
+// deadlinesAfter reads a page of the messages that have no deadline, or one later than the
+// time to live counted from now.
+func (q *governedQueue) deadlinesAfter(from queue.Seq, page []deadline.Ref) (_ []deadline.Ref, to deadline.Instant, next queue.Seq, more bool) {
 	return q.Queue.LaterThan(from, page, q.ttlMillis, q.precedence)
 }
 

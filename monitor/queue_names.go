@@ -10,32 +10,32 @@ import (
 	"curfew/scheduler"
 )
 
-// maxNamed bounds the queues whose names are kept next to the schedule. Of others only the
-// number is known there.
+// maxNamed bounds the queues whose names are kept next to the schedule. Only the numbers of
+// others are known there.
 const maxNamed = 10_000
 
-// names writes the names of the queues with shadows in Redis there, each once, so that
-// another instance can say what is overdue when this one is silent. Nothing else depends on
-// them: an error is logged, and the names are written when the queues are used after the
-// next prune. Safe for concurrent use; a nil names does nothing.
-type names struct {
+// queueNames writes the names of queues to Redis, next to their shadows and each once, so that
+// another instance can report what is overdue when this one is silent. Nothing else depends on
+// them: an error is logged, and the names are written when the queues are used after the next
+// prune. Safe for concurrent use; a nil queueNames does nothing.
+type queueNames struct {
 	registry  Registry
 	queueName func(uint64) (vhost, name string, ok bool)
 	log       *zap.Logger
 
-	naming chan struct{} // one place, taken while names are written: when note returns they are there
+	naming chan struct{} // holds a token while names are written, so that they are there when note returns
 
 	mu      sync.Mutex
 	named   map[uint64]struct{} // by incarnation
 	failing bool
 }
 
-func newNames(registry Registry, queueName func(uint64) (vhost, name string, ok bool), log *zap.Logger) *names {
-	return &names{registry: registry, queueName: queueName, log: log, naming: make(chan struct{}, 1), named: make(map[uint64]struct{})}
+func newQueueNames(registry Registry, queueName func(uint64) (vhost, name string, ok bool), log *zap.Logger) *queueNames {
+	return &queueNames{registry: registry, queueName: queueName, log: log, naming: make(chan struct{}, 1), named: make(map[uint64]struct{})}
 }
 
-// note names the queues of shadows that are not named yet.
-func (n *names) note(ctx context.Context, shadows []deadline.Ref) {
+// note writes the names of the shadows' queues, unless they have been written.
+func (n *queueNames) note(ctx context.Context, shadows []deadline.Ref) {
 	if n == nil {
 		return
 	}
@@ -50,8 +50,8 @@ func (n *names) note(ctx context.Context, shadows []deadline.Ref) {
 	}
 }
 
-// fresh picks the queues that are not named, and counts them as such.
-func (n *names) fresh(shadows []deadline.Ref) (fresh []scheduler.QueueName) {
+// fresh returns the queues that have not been named, and notes them as named.
+func (n *queueNames) fresh(shadows []deadline.Ref) (fresh []scheduler.QueueName) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i := range shadows {
@@ -70,8 +70,8 @@ func (n *names) fresh(shadows []deadline.Ref) (fresh []scheduler.QueueName) {
 	return fresh
 }
 
-// prune drops the names of deleted queues, and learns which names exist.
-func (n *names) prune(ctx context.Context) {
+// prune removes the names of deleted queues from Redis, and notes which names it has.
+func (n *queueNames) prune(ctx context.Context) {
 	var kept []uint64
 	err := within(ctx, func(ctx context.Context) (err error) {
 		kept, err = n.registry.PruneQueues(ctx, func(queue uint64) bool {
@@ -85,7 +85,7 @@ func (n *names) prune(ctx context.Context) {
 }
 
 // reset notes that these queues are named, and no others.
-func (n *names) reset(kept ...uint64) {
+func (n *queueNames) reset(kept ...uint64) {
 	if n == nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (n *names) reset(kept ...uint64) {
 }
 
 // report logs the first of several errors.
-func (n *names) report(ctx context.Context, err error) {
+func (n *queueNames) report(ctx context.Context, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err != nil && !n.failing && ctx.Err() == nil {

@@ -7,25 +7,25 @@ import (
 	"curfew/broker/internal/catalog"
 )
 
-// guard is the lock of a virtual host's registry, and what is in the definitions on disk.
+// guard is the lock of a virtual host, and writes its changes to the definitions on disk.
 //
-// What is not saved is not there: a queue or an exchange is among the others, and a policy
-// in force, when its definition is on the disk. For that nobody holds mu. Instead, whoever
-// changes what has a key in the definitions claims the key, and others who would change it
-// wait: they find it as it came out.
+// What is not saved does not exist: a queue or an exchange is in its table, and a policy in
+// force, only when its definition is on disk. Nobody holds mu while waiting for the disk.
+// Instead, whoever changes a definition claims its key, and others who want to change it wait
+// and then see the result.
 type guard struct {
 	name    string // of the virtual host
 	catalog *catalog.Catalog
 
-	// importing is held for reading while something is made or changed until it is saved,
-	// and for writing by an import, in which nothing else does. Taken before governing.
+	// importing is held for reading from a change until it is saved, and for writing by an
+	// import, which excludes all other changes. Taken before governing.
 	importing sync.RWMutex
 
 	mu        sync.RWMutex
 	deleted   bool
 	changes   catalog.Changes // made since mu was locked
-	claims    map[string]bool // keys of definitions that somebody changes
-	unclaimed sync.Cond       // on mu: one of them no longer
+	claims    map[string]bool // keys of definitions that are being changed
+	unclaimed sync.Cond       // on mu: a claim has ended
 }
 
 func (g *guard) init(name string, c *catalog.Catalog) {
@@ -33,7 +33,7 @@ func (g *guard) init(name string, c *catalog.Catalog) {
 	g.unclaimed.L = &g.mu
 }
 
-// NoVHost is the refusal for a virtual host that does not exist.
+// NoVHost is the error for a virtual host that does not exist.
 func NoVHost(name string) error {
 	return amqp.NewException(amqp.NotAllowed, 0, 0, "vhost %s not found", name)
 }
@@ -48,16 +48,16 @@ func (g *guard) Gone() bool {
 	return g.deleted
 }
 
-// BeginImport keeps all others from making anything until EndImport. Whoever begins several does so in the
-// order of their names.
+// BeginImport blocks all other changes of the virtual host until EndImport. A caller that locks
+// several does so in the order of their names.
 func (g *guard) BeginImport() { g.importing.Lock() }
 
-// EndImport lets them go on.
+// EndImport ends BeginImport.
 func (g *guard) EndImport() { g.importing.Unlock() }
 
-// Mutate runs fn with the lock held and returns when what it did, or found done, is on
-// disk. It is for what is not undone if it cannot be saved: then the caller is told, and
-// the store tries again.
+// Mutate runs fn with the lock held and returns when its changes, or the state it found, are
+// on disk. It is for changes that are not undone if they cannot be saved: then it returns an
+// error, and the store tries again.
 func (g *guard) Mutate(fn func() error) error {
 	if err := g.locked(fn); err != nil {
 		return err
@@ -74,15 +74,15 @@ func (g *guard) locked(fn func() error) error {
 	return fn()
 }
 
-// claimed is locked for whoever changes what has the key, and may call saveLocked. It waits while
-// definitions are imported.
+// claimed is locked for a change of the definition with that key, in which fn may call saveLocked.
+// It waits while definitions are imported.
 func (g *guard) claimed(key string, fn func() error) error {
 	g.importing.RLock()
 	defer g.importing.RUnlock()
 	return g.claimedNow(key, fn)
 }
 
-// claimedNow is claimed for whoever cannot wait that long.
+// claimedNow is claimed without waiting for an import.
 func (g *guard) claimedNow(key string, fn func() error) error {
 	return g.locked(func() error {
 		if !g.catalog.Saving() {
@@ -103,9 +103,9 @@ func (g *guard) claimedNow(key string, fn func() error) error {
 	})
 }
 
-// saveLocked makes or replaces the definition of a claimed key, nil for none, and returns when
-// it is on the disk; if it cannot be saved, it is again what it was, and the same if the
-// virtual host was deleted meanwhile. mu is released for that.
+// saveLocked makes, replaces or, with nil, removes the definition of a claimed key, and returns
+// when that is on disk. It releases mu while waiting. If the definition cannot be saved, the old
+// one is restored. It is also an error if the virtual host was deleted in the meantime.
 func (g *guard) saveLocked(key string, now, was any) error {
 	if !g.catalog.Saving() {
 		return nil
@@ -131,9 +131,8 @@ func (g *guard) noteLocked(key string, value any) {
 	}
 }
 
-// DefineLocked and undefineLocked note what the store is to be told when mu is unlocked.
-// It is told nothing of a virtual host that is deleted: there may be another of
-// its name.
+// DefineLocked and undefineLocked note a change that is written to the store when mu is unlocked.
+// Nothing is written for a deleted virtual host: there may be a new one of its name.
 func (g *guard) DefineLocked(key string, value any) {
 	if !g.deleted {
 		g.changes.Define(g.catalog, key, value)
@@ -146,8 +145,8 @@ func (g *guard) undefineLocked(key string) {
 	}
 }
 
-// unlock unlocks mu after changes.
+// unlock writes the changes to the store and unlocks mu.
 func (g *guard) unlock() {
-	g.changes.Tell(g.catalog)
+	g.changes.Flush(g.catalog)
 	g.mu.Unlock()
 }

@@ -25,13 +25,13 @@ func modeOf(get, noAck bool) deliveryMode {
 	return m
 }
 
-// QueueCounts are totals of one queue since it was declared or the broker
+// QueueStats are totals of one queue since it was declared or the broker
 // started (RabbitMQ: message_stats).
-type QueueCounts struct {
-	Published      uint64 // entered by publishers; dead letters are not in it
-	Delivered      uint64 // to consumers that settle
+type QueueStats struct {
+	Published      uint64 // entered by publishers; dead letters are not counted
+	Delivered      uint64 // to consumers that acknowledge
 	DeliveredNoAck uint64
-	Got            uint64 // by basic.get, to be settled
+	Got            uint64 // by basic.get, to be acknowledged
 	GotNoAck       uint64
 	GetEmpty       uint64 // basic.get that found nothing
 	Acked          uint64
@@ -39,8 +39,8 @@ type QueueCounts struct {
 	Journaled      uint64 // persistent messages entered, dead letters included
 }
 
-// Add sums up queues.
-func (c *QueueCounts) Add(o *QueueCounts) {
+// Add adds the totals of another queue.
+func (c *QueueStats) Add(o *QueueStats) {
 	c.Published += o.Published
 	c.Delivered += o.Delivered
 	c.DeliveredNoAck += o.DeliveredNoAck
@@ -52,30 +52,29 @@ func (c *QueueCounts) Add(o *QueueCounts) {
 	c.Journaled += o.Journaled
 }
 
-// AllDelivered counts what was handed out in any way.
-func (c *QueueCounts) AllDelivered() uint64 {
+// AllDelivered is how many messages were handed out in any way.
+func (c *QueueStats) AllDelivered() uint64 {
 	return c.Delivered + c.DeliveredNoAck + c.Got + c.GotNoAck
 }
 
-// tally is where a queue counts: plain numbers under its lock, which is held
-// anyway.
-type tally struct {
+// counters are what a queue counts: plain numbers under its lock, which is held anyway.
+type counters struct {
 	published, getEmpty, acked, redelivered, journaled uint64
 	out                                                [deliveryModes]uint64
 }
 
-func (t *tally) counts() QueueCounts {
-	return QueueCounts{
+func (t *counters) stats() QueueStats {
+	return QueueStats{
 		Published: t.published, GetEmpty: t.getEmpty, Acked: t.acked, Redelivered: t.redelivered, Journaled: t.journaled,
 		Delivered: t.out[toConsumer], DeliveredNoAck: t.out[toConsumerNoAck], Got: t.out[toGet], GotNoAck: t.out[toGetNoAck],
 	}
 }
 
-// toConsumers counts what consumers have taken.
-func (t *tally) toConsumers() uint64 { return t.out[toConsumer] + t.out[toConsumerNoAck] }
+// toConsumers is how many messages consumers have taken.
+func (t *counters) toConsumers() uint64 { return t.out[toConsumer] + t.out[toConsumerNoAck] }
 
 // entered counts a message that came in.
-func (t *tally) entered(m *queue.Message) {
+func (t *counters) entered(m *queue.Message) {
 	if m.Flags&queue.Died == 0 {
 		t.published++
 	}
@@ -84,16 +83,16 @@ func (t *tally) entered(m *queue.Message) {
 	}
 }
 
-// Counters returns the queue's totals.
-func (q *Queue) Counters() QueueCounts {
+// Stats returns the queue's totals.
+func (q *Queue) Stats() QueueStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.tally.counts()
+	return q.counters.stats()
 }
 
-// Load returns how many messages are in the queue, unacked ones among them, and its totals.
-func (q *Queue) Load() (messages int, c QueueCounts) {
+// Load returns how many messages are in the queue, including unacked ones, and its totals.
+func (q *Queue) Load() (messages int, c QueueStats) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.core.Ready() + q.core.Unacked(), q.tally.counts()
+	return q.core.Ready() + q.core.Unacked(), q.counters.stats()
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// heldSeconds is how long a message that a consumer holds counts after it was looked at:
-// until it is looked at again.
+// heldSeconds is how long a held message counts after the primary was asked about it: until it
+// is asked again.
 const heldSeconds = int64(heldAfter / time.Second)
 
 var heldDesc = prometheus.NewDesc("curfew_deadlines_held",
-	"Messages that consumers held past their deadlines in the last 30 s. They expire if they come back.", []string{"vhost", "queue"}, nil)
+	"Messages that consumers held past their deadlines in the last 30 s. They expire if they are returned.", []string{"vhost", "queue"}, nil)
 
 // heldCounts counts, by queue, the messages that consumers hold past their deadlines. Each
-// is looked at every heldAfter, so those of the last heldAfter are the ones that are held,
-// and some that were acked since. Safe for concurrent use. The zero value is ready.
+// is counted every heldAfter, so those of the last heldAfter are the messages that are held now,
+// and some that have been acked since. Safe for concurrent use. The zero value is ready.
 type heldCounts struct {
 	now func() time.Time // nil: time.Now
 
@@ -24,7 +24,7 @@ type heldCounts struct {
 	byQueue map[[2]string]*[heldSeconds]heldSecond // by labels; by second modulo their count
 }
 
-// heldSecond is how many were looked at in one second.
+// heldSecond is how many were counted in one second.
 type heldSecond struct{ unix, n int64 }
 
 func (h *heldCounts) second() int64 {
@@ -34,7 +34,7 @@ func (h *heldCounts) second() int64 {
 	return time.Now().Unix()
 }
 
-// add counts n messages of a queue that were looked at now.
+// add counts n messages of a queue that are held now.
 func (h *heldCounts) add(labels [2]string, n int64) {
 	second := h.second()
 	h.mu.Lock()
@@ -54,8 +54,8 @@ func (h *heldCounts) add(labels [2]string, n int64) {
 	}
 }
 
-// counts returns the messages held, by queue. A queue of which none is held any more is
-// listed with 0 once, and then forgotten.
+// counts returns the messages held, by queue. A queue that has no held messages left is listed
+// with 0 once, and then forgotten.
 func (h *heldCounts) counts() map[[2]string]int64 {
 	second := h.second()
 	h.mu.Lock()

@@ -2,8 +2,8 @@ package queue
 
 import "slices"
 
-// lane is the messages of one priority in the order of their numbers.
-type lane struct {
+// priorityEntries are the entries of one priority in the order of their numbers.
+type priorityEntries struct {
 	next  uint64  // the next number to be given
 	head  uint64  // no ready entry is below it
 	first uint64  // index of the page dir[0]
@@ -21,7 +21,7 @@ type place struct {
 func (at place) entry() *entry { return at.chunk.at(at.number) }
 
 // pageOf is nil if all entries of the number's page are gone.
-func (l *lane) pageOf(number uint64) *page {
+func (l *priorityEntries) pageOf(number uint64) *page {
 	i := number>>pageShift - l.first // wraps below first
 	if i >= uint64(len(l.dir)) {
 		return nil
@@ -30,7 +30,7 @@ func (l *lane) pageOf(number uint64) *page {
 }
 
 // find returns ok false if the number is gone or was never given.
-func (l *lane) find(number uint64) (at place, ok bool) {
+func (l *priorityEntries) find(number uint64) (at place, ok bool) {
 	at.number, at.page = number, l.pageOf(number)
 	if at.page == nil {
 		return at, false
@@ -39,8 +39,8 @@ func (l *lane) find(number uint64) (at place, ok bool) {
 	return at, at.chunk != nil && at.entry().state != gone
 }
 
-// add places a ready entry at number, which is l.next or above it.
-func (l *lane) add(number uint64, m Message, sp *spares) {
+// add places a ready entry at number, which is l.next or higher.
+func (l *priorityEntries) add(number uint64, m Message, sp *spares) {
 	at := l.makePlace(number, sp)
 	*at.entry() = entry{pos: m.Pos, expiresAt: m.ExpiresAt, bytes: m.Bytes, flags: m.Flags & publicFlags}
 	at.chunk.live++
@@ -48,7 +48,7 @@ func (l *lane) add(number uint64, m Message, sp *spares) {
 	l.setReady(at)
 }
 
-func (l *lane) makePlace(number uint64, sp *spares) place {
+func (l *priorityEntries) makePlace(number uint64, sp *spares) place {
 	pg := l.pageOf(number)
 	if pg == nil {
 		pg = l.makePage(number>>pageShift, sp)
@@ -61,7 +61,7 @@ func (l *lane) makePlace(number uint64, sp *spares) place {
 	return place{number, pg, *c}
 }
 
-func (l *lane) makePage(index uint64, sp *spares) *page {
+func (l *priorityEntries) makePage(index uint64, sp *spares) *page {
 	if len(l.dir) == 0 {
 		l.first = index
 	}
@@ -74,7 +74,7 @@ func (l *lane) makePage(index uint64, sp *spares) *page {
 }
 
 // setReady turns an entry of any other state into a ready one.
-func (l *lane) setReady(at place) {
+func (l *priorityEntries) setReady(at place) {
 	at.entry().state = Ready
 	setBit(at.chunk.ready[:], uint(at.number%chunkEntries))
 	setBit(at.page.ready[:], slot(at.number))
@@ -84,7 +84,7 @@ func (l *lane) setReady(at place) {
 }
 
 // unready takes a ready entry out of the bitmaps; the caller gives it a state.
-func (l *lane) unready(at place) {
+func (l *priorityEntries) unready(at place) {
 	clearBit(at.chunk.ready[:], uint(at.number%chunkEntries))
 	if at.page.counts[slot(at.number)]--; at.page.counts[slot(at.number)] == 0 {
 		clearBit(at.page.ready[:], slot(at.number))
@@ -92,11 +92,10 @@ func (l *lane) unready(at place) {
 	l.ready--
 }
 
-// firstReady is the ready entry with the lowest number. The lane must have one.
-// What it skips, it skips by 64 entries, by 64 chunks and by whole pages, so one
-// old message in front of millions that are gone costs a few steps each time it
-// comes back.
-func (l *lane) firstReady() place {
+// firstReady is the ready entry with the lowest number. There must be one. It skips 64 entries,
+// 64 chunks or a whole page in one step, so an old message in front of millions that are gone
+// costs a few steps each time it comes back.
+func (l *priorityEntries) firstReady() place {
 	n := max(l.head, l.first<<pageShift)
 	for {
 		if pg := l.dir[n>>pageShift-l.first]; pg != nil {
@@ -109,16 +108,15 @@ func (l *lane) firstReady() place {
 	}
 }
 
-// release is told that an entry is gone. With the last entry of a chunk the
-// chunk goes, save the one the next number falls into: a queue that is emptied
-// as fast as it is filled keeps that one.
-func (l *lane) release(at place, sp *spares) {
+// release notes that an entry is gone. A chunk is freed with its last entry, except the one that
+// the next number falls into: a queue that is emptied as fast as it is filled keeps that one.
+func (l *priorityEntries) release(at place, sp *spares) {
 	if at.chunk.live--; at.chunk.live == 0 && at.number>>chunkBits != l.next>>chunkBits {
 		l.dropChunk(at, sp)
 	}
 }
 
-func (l *lane) dropChunk(at place, sp *spares) {
+func (l *priorityEntries) dropChunk(at place, sp *spares) {
 	sp.putChunk(at.chunk)
 	at.page.chunks[slot(at.number)] = nil
 	if at.page.used--; at.page.used > 0 {
@@ -130,7 +128,7 @@ func (l *lane) dropChunk(at place, sp *spares) {
 }
 
 // trim cuts the absent pages off the front of the directory.
-func (l *lane) trim() {
+func (l *priorityEntries) trim() {
 	absent := 0
 	for absent < len(l.dir) && l.dir[absent] == nil {
 		absent++
@@ -142,8 +140,8 @@ func (l *lane) trim() {
 	}
 }
 
-// shrink lets go of an empty tail chunk, and of the directory if that was all.
-func (l *lane) shrink(sp *spares) {
+// shrink frees an empty tail chunk, and the directory if nothing else is in it.
+func (l *priorityEntries) shrink(sp *spares) {
 	if at, _ := l.find(l.next); at.chunk != nil && at.chunk.live == 0 {
 		l.dropChunk(at, sp)
 	}
@@ -152,10 +150,9 @@ func (l *lane) shrink(sp *spares) {
 	}
 }
 
-// from calls fn with the entries from a number on, in order, until fn returns
-// false, and reports whether it got to the end. fn may settle the entry it is
-// called with and no other.
-func (l *lane) from(number uint64, fn func(at place) bool) bool {
+// from calls fn with the entries from a number on, in order, until fn returns false, and reports
+// whether it reached the end. fn may settle the entry that it is called with, and no other.
+func (l *priorityEntries) from(number uint64, fn func(at place) bool) bool {
 	number = max(number, l.first<<pageShift)
 	for number < l.next {
 		pg := l.pageOf(number)
@@ -182,7 +179,7 @@ func fromChunk(at place, end uint64, fn func(at place) bool) bool {
 }
 
 // back is from in the other direction: it begins at number and goes down.
-func (l *lane) back(number uint64, fn func(at place) bool) bool {
+func (l *priorityEntries) back(number uint64, fn func(at place) bool) bool {
 	number = min(number, l.next-1)
 	for lowest := max(1, l.first<<pageShift); number >= lowest; {
 		pg := l.pageOf(number)

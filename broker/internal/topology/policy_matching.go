@@ -11,20 +11,20 @@ import (
 	"curfew/broker/policy"
 )
 
-// A policy is matched with no lock held, as that may take a while: a change of
-// policies on a copy of them and of the names there are (change), a declare on a copy
-// of the policies. Then, with VHost.mu held, what came meanwhile is looked at. Under
-// the lock nothing is matched but the few names that were declared in the last moment.
+// Policies are matched with no lock held, since that may take a while: a change of policies
+// works on a copy of the policies and of all names (change), a declare on a copy of the
+// policies. Then, with VHost.mu held, whatever has changed since then is matched. So under the
+// lock only the few names are matched that were declared at the last moment.
 
-// governed is a queue or an exchange, and what policies say of it. One that is
-// neither stands for UndeliverableQueue, which has to be possible at any time.
+// governed is a queue or an exchange, and the policies that apply to it. One that is
+// neither stands for UndeliverableQueue, which must remain possible at any time.
 type governed struct {
 	policy.Thing
 	queue    *Queue
 	exchange *Exchange
 }
 
-// allLocked lists what policies may govern.
+// allLocked lists everything that policies may govern.
 func (vh *VHost) allLocked() []governed {
 	list := make([]governed, 0, len(vh.queues)+len(vh.exchanges)+1)
 	for _, q := range vh.queues {
@@ -56,12 +56,12 @@ func queueThing(c policy.Class, name string) policy.Thing {
 // change is a change of policies under way.
 type change struct {
 	sets  [2]policy.Set
-	next  []governed // to be matched; more while the change goes on: what is declared (guarded by vh.mu)
+	next  []governed // to be matched, including what is declared during the change (guarded by vh.mu)
 	done  []governed
 	spent [2]int
 }
 
-// match matches what is next.
+// match matches next.
 func (c *change) match(budget int) error {
 	err := c.matchWith(func(things []policy.Thing) error { return policy.Rule(c.sets, things, &c.spent, budget) })
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *change) match(budget int) error {
 	return nil
 }
 
-// matchWith has rule say of what is next what governs it, in the order of names, so that
+// matchWith asks rule for the policies of everything in next, in the order of names, so that
 // a refusal names the same one each time.
 func (c *change) matchWith(rule func([]policy.Thing) error) error {
 	slices.SortFunc(c.next, func(a, b governed) int { return strings.Compare(a.Name, b.Name) })
@@ -88,38 +88,38 @@ func (c *change) matchWith(rule func([]policy.Thing) error) error {
 	return nil
 }
 
-// rounds is how often a change of policies matches, without the lock, what was
-// declared while it matched before.
+// rounds is how often a change of policies matches without the lock. Each round has what was
+// declared during the one before.
 const rounds = 4
 
-// revision is what a change of policies makes of a definition.
+// revision is the change of one definition by a change of policies.
 type revision struct {
-	key      string // "": it is saved already
+	key      string // "": it is already saved
 	now, was any    // nil: none
 }
 
-// changePolicies makes a change. Once it is saved, it is in force for the whole virtual host
-// in one instant. with changes the sets and returns what is to be saved of that, nil if there
-// is nothing to change. Errors: *policy.Invalid, ErrNotSaved; then nothing has changed.
-func (t *policyTable) changePolicies(budget int, with func(*[2]policy.Set) *revision) error {
-	changed, err := t.changeSaved(budget, with)
+// changePolicies makes a change. Once it is saved, it takes effect for the whole virtual host
+// at one instant. edit changes the sets and returns the definition to save, nil if there is
+// nothing to change. Errors: *policy.Invalid, ErrNotSaved; then nothing has changed.
+func (t *policyTable) changePolicies(budget int, edit func(*[2]policy.Set) *revision) error {
+	changed, err := t.changeSaved(budget, edit)
 	t.vh.CompleteSubqueues(changed)
 	return err
 }
 
-// changeSaved is changePolicies without declaring the queues that policies ask for. It
-// returns the queues whose settings have changed.
-func (t *policyTable) changeSaved(budget int, with func(*[2]policy.Set) *revision) (changed []*Queue, err error) {
+// changeSaved is changePolicies without declaring the sub-queues that policies ask for. It
+// returns the queues whose policies have changed.
+func (t *policyTable) changeSaved(budget int, edit func(*[2]policy.Set) *revision) (changed []*Queue, err error) {
 	t.vh.importing.RLock()
 	defer t.vh.importing.RUnlock()
-	changed, err = t.changeGoverned(budget, with)
-	obey(changed)
+	changed, err = t.changeGoverned(budget, edit)
+	trimAll(changed)
 	return changed, err
 }
 
-// changeGoverned is changePolicies with importing held. It returns the queues that have
-// to obey.
-func (t *policyTable) changeGoverned(budget int, with func(*[2]policy.Set) *revision) (changed []*Queue, err error) {
+// changeGoverned is changePolicies with importing held. It returns the queues whose policies
+// have changed; they are not trimmed yet.
+func (t *policyTable) changeGoverned(budget int, edit func(*[2]policy.Set) *revision) (changed []*Queue, err error) {
 	t.governing.Lock()
 	defer t.governing.Unlock()
 	t.vh.mu.Lock()
@@ -128,7 +128,7 @@ func (t *policyTable) changeGoverned(budget int, with func(*[2]policy.Set) *revi
 		return nil, NoVHost(t.vh.name)
 	}
 	c := &change{sets: t.policies, next: t.vh.allLocked()}
-	r := with(&c.sets)
+	r := edit(&c.sets)
 	if r == nil {
 		return nil, nil
 	}
@@ -143,26 +143,26 @@ func (t *policyTable) changeGoverned(budget int, with func(*[2]policy.Set) *revi
 	return t.applyLocked(c), nil
 }
 
-// reviseLocked saves what is revised and then asks once more, as mu, which is held, was
-// released for it: if the answer is no, what was is saved again.
-func (t *policyTable) reviseLocked(r *revision, still func() error) error {
+// reviseLocked saves the revision. It releases mu for that, so it calls check afterwards: if that
+// fails, the old definition is saved again.
+func (t *policyTable) reviseLocked(r *revision, check func() error) error {
 	if r.key == "" {
-		return still()
+		return check()
 	}
-	t.vh.claims[r.key] = true // nobody else does: governing is held
+	t.vh.claims[r.key] = true // nobody else claims it: governing is held
 	defer delete(t.vh.claims, r.key)
 	err := t.vh.saveLocked(r.key, r.now, r.was)
 	if err != nil {
 		return err
 	}
-	if err = still(); err != nil {
+	if err = check(); err != nil {
 		_ = t.vh.saveLocked(r.key, r.was, r.was)
 	}
 	return err
 }
 
-// matchAllLocked matches all there is, and what is declared meanwhile. It releases mu for most of
-// that.
+// matchAllLocked matches everything, including what is declared while it runs. It releases mu for
+// most of that.
 func (t *policyTable) matchAllLocked(c *change, budget int) error {
 	for round := 0; len(c.next) > 0; round++ {
 		if err := t.matchNextLocked(c, budget, round < rounds); err != nil {
@@ -175,8 +175,7 @@ func (t *policyTable) matchAllLocked(c *change, budget int) error {
 	return nil
 }
 
-// matchNextLocked matches what is next. It releases mu
-// meanwhile if free is set.
+// matchNextLocked matches next. With free it releases mu while it does.
 func (t *policyTable) matchNextLocked(c *change, budget int, free bool) error {
 	if !free {
 		return c.match(budget)
@@ -190,8 +189,8 @@ func (t *policyTable) matchNextLocked(c *change, budget int, free bool) error {
 	return err
 }
 
-// applyLocked makes the sets those in force and tells all there is which of them apply to
-// it. It returns the queues for which that is news.
+// applyLocked puts the sets into force and applies the matching policies to all queues and
+// exchanges. It returns the queues whose policies have changed.
 func (t *policyTable) applyLocked(c *change) (changed []*Queue) {
 	t.policies = c.sets
 	t.policyVersion++
@@ -202,16 +201,16 @@ func (t *policyTable) applyLocked(c *change) (changed []*Queue) {
 		switch {
 		case g.queue != nil && t.vh.queues[g.Name] == g.queue:
 			t.chargeLocked(g.queue.policies, &a)
-			if news := !a.equals(g.queue.policies); news {
+			if a.equals(g.queue.policies) {
+				g.queue.policies = a.keep()
+			} else {
 				g.queue.governLocked(a)
 				changed = append(changed, g.queue)
-			} else {
-				g.queue.policies = a.keep()
 			}
 		case g.exchange != nil && t.vh.exchanges[g.Name] == g.exchange:
 			t.chargeLocked(&g.exchange.policies, &a)
-			news := !a.equals(&g.exchange.policies)
-			if g.exchange.governLocked(a); news {
+			differ := !a.equals(&g.exchange.policies)
+			if g.exchange.governLocked(a); differ {
 				g.exchange.useLocked()
 			}
 		}
@@ -219,7 +218,7 @@ func (t *policyTable) applyLocked(c *change) (changed []*Queue) {
 	return changed
 }
 
-// chargeLocked takes off the budgets what old takes and puts on what new does.
+// chargeLocked replaces the steps of old by those of new in what is spent of the budgets.
 func (t *policyTable) chargeLocked(old, new *applied) {
 	for k := range t.spent {
 		t.spent[k] += new.Steps[k] - old.Steps[k]
@@ -228,18 +227,19 @@ func (t *policyTable) chargeLocked(old, new *applied) {
 
 func (a *applied) equals(b *applied) bool { return a.Policies == b.Policies }
 
-// appliedOf is what policies say of t.
+// appliedOf is what the matching policies set for t.
 func appliedOf(t *policy.Thing) applied {
 	user, operator := t.Policies[policy.User], t.Policies[policy.Operator]
 	if t.Name == queueargs.UndeliverableQueue && t.Class != policy.Exchange {
-		user, operator = sparing(user), sparing(operator)
+		user, operator = forUndeliverable(user), forUndeliverable(operator)
 	}
 	return applied{t.Ruling, policy.Effective(user, operator)}
 }
 
-// sparing is what a policy says of UndeliverableQueue: no time to live, unless its pattern names the queue. Somebody who bounds the life of
-// messages in all queues does not mean those that are kept because they had nowhere to go.
-func sparing(p *policy.Policy) *policy.Policy {
+// forUndeliverable is a policy as it applies to UndeliverableQueue: without a time to live, unless
+// its pattern names the queue. A policy that limits the life of messages in all queues does not
+// mean those that are kept because they could not be routed.
+func forUndeliverable(p *policy.Policy) *policy.Policy {
 	if p == nil || strings.Contains(strings.ReplaceAll(p.Pattern, `\`, ""), queueargs.UndeliverableQueue) {
 		return p
 	}
@@ -249,13 +249,13 @@ func sparing(p *policy.Policy) *policy.Policy {
 	return &spared
 }
 
-// errMatchAgain is what a declare says when policies, or what is left of their budget,
+// errMatchAgain is the error of a declare for which the policies, or the rest of their budget,
 // changed while it matched them.
 var errMatchAgain = errors.New("broker: policies changed")
 
-// match finds which policies are to govern what is about to be declared, with no
-// lock held. While the broker is restored none is: RestorePolicies does it for all.
-// Error: 406, if matching would take too long.
+// match finds the policies for something that is about to be declared, with no lock held.
+// While the broker is being restored it finds none: RestorePolicies matches everything at
+// once. Error: 406, if matching would take too long.
 func (t *policyTable) match(thing policy.Thing) (a applied, version uint64, err error) {
 	t.vh.mu.RLock()
 	sets, spent, version := t.policies, t.spent, t.policyVersion
@@ -270,8 +270,7 @@ func (t *policyTable) match(thing policy.Thing) (a applied, version uint64, err 
 	return appliedOf(&things[0]), version, nil
 }
 
-// holdsLocked reports whether what match found still holds. Error:
-// errMatchAgain, to begin again.
+// holdsLocked checks that the result of match still holds. Error: errMatchAgain.
 func (t *policyTable) holdsLocked(a *applied, version uint64) error {
 	if t.policyVersion != version {
 		return errMatchAgain
@@ -284,8 +283,9 @@ func (t *policyTable) holdsLocked(a *applied, version uint64) error {
 	return nil
 }
 
-// enterLocked has what is declared governed as match found, if that still holds. It comes
-// last of all that may refuse it. Error: that of holdsLocked.
+// enterLocked counts the steps of a declare as match found them, if that result still holds, and
+// includes the queue or exchange in a change under way. It is the last check of a declare. Error:
+// that of holdsLocked.
 func (t *policyTable) enterLocked(g governed, a *applied, version uint64) error {
 	if err := t.holdsLocked(a, version); err != nil {
 		return err
@@ -298,8 +298,8 @@ func (t *policyTable) enterLocked(g governed, a *applied, version uint64) error 
 	return nil
 }
 
-// saveGovernedLocked has what is declared saved, if it is durable, and then entered. It releases mu
-// for that. Errors: those of saveLocked and of enterLocked.
+// saveGovernedLocked saves what is declared, if it is durable, and then enters it. It releases mu
+// while saving. Errors: those of saveLocked and of enterLocked.
 func (t *policyTable) saveGovernedLocked(g governed, a *applied, version uint64, durable bool, key string, saved any) error {
 	if !durable {
 		return t.enterLocked(g, a, version)
