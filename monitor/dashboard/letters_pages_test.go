@@ -75,8 +75,8 @@ func TestRowsAndFilters(t *testing.T) {
 		}
 	}
 	for query, text := range map[string]string{
-		"since=yesterday": "such as 2h, not", "pattern=%28": "not an RE2 expression", "json=customer": "such as customer.id=7", "property=colour%3Dred": "not a property", "since=1h&before=2h": "later than the other",
-		"reason=boredom": "not a reason",
+		"since=yesterday": "such as 2h, not", "pattern=%28": "not an RE2 expression", "json=customer": "such as customer.id=7", "property=colour%3Dred": "unknown property", "since=1h&before=2h": "later than since",
+		"reason=boredom": "unknown dead-letter reason",
 	} {
 		a := s.get(dlqPage + "&body=kept&" + query)
 		require.Equal(t, http.StatusOK, a.status)

@@ -31,7 +31,7 @@ type queuePage struct {
 	Now      int64
 	Peek     peek
 	Changed  string // the result of a change just made; "": none
-	Holders  []operate.Holder
+	Holders  []operate.Consumer
 	Bindings []operate.Binding // that lead to it
 }
 

@@ -37,7 +37,7 @@ func holders(n *Node) (list []alert.PastDeadline) {
 	if n.server == nil { // there cannot be a consumer yet
 		return nil
 	}
-	for _, h := range n.server.Holders(func(*broker.Queue) bool { return true }) {
+	for _, h := range n.server.UnackedHolders(func(*broker.Queue) bool { return true }) {
 		if h.PastDeadline == 0 {
 			continue
 		}

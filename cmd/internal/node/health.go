@@ -14,7 +14,7 @@ const tickLimit = 20 * time.Second
 
 // storeHealth reports a full disk or memory, which stops publishes and changes of definitions and nothing else.
 func (n *Node) storeHealth() (r healthReport) {
-	if reason, _ := n.broker.Gate(); reason != "" {
+	if reason, _ := n.broker.BlockedReason(); reason != "" {
 		r.Reasons = append(r.Reasons, "publishers are blocked, "+reason+": make room or consume messages")
 	}
 	if silent := n.broker.DiskSilent(); silent > 0 {

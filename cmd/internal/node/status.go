@@ -73,7 +73,7 @@ func (n *Node) status(o *opsEndpoints) Status {
 	if n.rabbitmq != nil {
 		s.Primary = n.settings.PrimaryURL.Redacted()
 	} else {
-		s.Blocked, _ = n.broker.Gate()
+		s.Blocked, _ = n.broker.BlockedReason()
 		s.NewDataDir = n.broker.NewFolder()
 		s.Memory, s.MemoryLimit = n.broker.MemoryInUse(), n.broker.MemoryLimit()
 		for _, h := range holders(n) {

@@ -54,7 +54,7 @@ func (q *queues) show() *cobra.Command {
 			add("rates", rate(all, "publish_details")+"/s in, "+rate(all, "deliver_get_details")+"/s out")
 			rows = append(rows, q.ahead(cmd.Context(), args[0])...)
 			add("consumers", cli.Text(all["consumers"]))
-			holders, _ := messaging.Holders(cmd.Context(), q.API, args[0]) // an older Curfew does not have them
+			holders, _ := messaging.ConsumersOf(cmd.Context(), q.API, args[0]) // an older Curfew does not have them
 			for i := range holders {
 				add("", holders[i].Words(q.API))
 			}

@@ -100,7 +100,7 @@ var pathParameters = map[string]string{
 	"token":  "Token of the lock.",
 	"id":     "ID, as the list has it.",
 	"name":   "Name of the filter, escaped.",
-	"run":    "ID of the replay.",
+	"replay": "ID of the replay.",
 	"policy": "Name of the policy, escaped.",
 }
 

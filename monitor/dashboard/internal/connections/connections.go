@@ -51,7 +51,7 @@ type connection struct {
 	Client  operate.Client
 	Rate    perSecond
 	Rates   []perSecond // of its channels
-	Holders []operate.Holder
+	Holders []operate.Consumer
 	Past    int // messages that it holds past their deadlines
 }
 
@@ -72,7 +72,7 @@ func (p Pages) gather(ctx context.Context, v ui.Visitor) ([]connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := map[string][]operate.Holder{}
+	of := map[string][]operate.Consumer{}
 	for i := range holders {
 		of[holders[i].Connection] = append(of[holders[i].Connection], holders[i])
 	}
@@ -101,7 +101,7 @@ func (p Pages) look(found []operate.Connection) func(identity any) perSecond {
 		var sum counts
 		for j := range found[i].Channels {
 			ch := &found[i].Channels[j]
-			n := ch.Counts
+			n := ch.Stats
 			one := counts{n.Published, n.Delivered + n.DeliveredNoAck + n.Got + n.GotNoAck, n.Acked}
 			present[ch.Identity()] = one
 			sum = counts{sum.published + one.published, sum.delivered + one.delivered, sum.acked + one.acked}
@@ -165,7 +165,7 @@ func (p Pages) mayClose(v ui.Visitor, user string) bool {
 // consumersPage is the content of the page of all consumers.
 type consumersPage struct {
 	Find    string
-	List    []operate.Holder
+	List    []operate.Consumer
 	Cut     ui.Cut
 	All     int
 	Now     int64

@@ -180,18 +180,18 @@ func (p *consumersPage) Draw(*ui.Info) ui.Drawing {
 }
 
 // work is how many messages wait for a consumer, and how many its channel acks.
-func (p *consumersPage) work(c *operate.Holder) g.Node {
+func (p *consumersPage) work(c *operate.Consumer) g.Node {
 	rate := p.Rates[channel{c.Connection, c.Channel}]
 	return g.Group{ui.Amount(ui.OrFaint(p.Waiting[c.Queue.ID()])), ui.Amount(rate.show(rate.acked))}
 }
 
 // Table lists who holds messages of one queue or of several. now is in Unix ms.
-func Table(list []operate.Holder, now int64, queues bool) g.Node {
+func Table(list []operate.Consumer, now int64, queues bool) g.Node {
 	return table(list, now, queues, nil)
 }
 
 // table is Table. With work it also shows how much each consumer does, and how many messages wait for it.
-func table(list []operate.Holder, now int64, queues bool, work func(*operate.Holder) g.Node) g.Node {
+func table(list []operate.Consumer, now int64, queues bool, work func(*operate.Consumer) g.Node) g.Node {
 	headings := []string{"Consumer", "#Past deadline", "#Unacked", "#Prefetch", "Held for", "User", "Address", "Status"}
 	if work != nil {
 		headings = slices.Insert(headings, 3, "#Waiting", "#Acked /s")
@@ -199,10 +199,10 @@ func table(list []operate.Holder, now int64, queues bool, work func(*operate.Hol
 	if queues {
 		headings = slices.Insert(headings, 1, "Queue")
 	}
-	return ui.Table(headings, g.Map(list, func(c operate.Holder) g.Node { return row(&c, now, queues, work) }))
+	return ui.Table(headings, g.Map(list, func(c operate.Consumer) g.Node { return row(&c, now, queues, work) }))
 }
 
-func row(c *operate.Holder, now int64, queues bool, work func(*operate.Holder) g.Node) g.Node {
+func row(c *operate.Consumer, now int64, queues bool, work func(*operate.Consumer) g.Node) g.Node {
 	name := c.Tag
 	if c.Tag == "" {
 		name = "basic.get"
@@ -232,7 +232,7 @@ func row(c *operate.Holder, now int64, queues bool, work func(*operate.Holder) g
 func span(millis int64) string { return format.Span(time.Duration(max(millis, 0)) * time.Millisecond) }
 
 // status shows whether messages are delivered to the consumer, and what else is special about it.
-func status(c *operate.Holder) g.Node {
+func status(c *operate.Consumer) g.Node {
 	switch {
 	case c.Cancelled:
 		return ui.Class("tag warn", g.Text("cancelled"))

@@ -123,7 +123,7 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if d.History != nil {
 		o.ExpiredToday = d.History.ExpiredInADay()
 	}
-	o.Rates = d.rates.Of(time.Now(), o.Totals)
+	o.Rates = d.rates.Of(time.Now(), o.Stats)
 	if err := o.count(r.Context(), d.Operations, v); err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ type Rates struct {
 
 type sample struct {
 	at time.Time
-	operate.Totals
+	operate.Stats
 }
 
 // PerSecond is how many messages pass in a second. Known is false until there are two samples.
@@ -34,7 +34,7 @@ type PerSecond struct {
 }
 
 // Of takes a sample and returns how fast the totals rise.
-func (x *Rates) Of(now time.Time, t operate.Totals) (r PerSecond) {
+func (x *Rates) Of(now time.Time, t operate.Stats) (r PerSecond) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for len(x.last) > 1 && now.Sub(x.last[1].at) >= sampleSpan {
