@@ -83,7 +83,7 @@ func TestClustersShareARedis(t *testing.T) {
 	require.Len(t, a.kept(), 1)
 }
 
-// TestNothingInRedisBeforeTheClusterIsKnown: the keys need its name. Health still says whether Redis answers.
+// TestNothingInRedisBeforeTheClusterIsKnown: the keys need its name. Health still reports whether Redis answers.
 func TestNothingInRedisBeforeTheClusterIsKnown(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
