@@ -23,8 +23,8 @@ func TestDeadLetterCommands(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(found, "\n"), found)
 	assert.Contains(t, found, "m2")
 	assert.Contains(t, r.exits(exitUsage, "dlq", "search", "orders.dead", "--pattern", "("), "RE2")
-	assert.Contains(t, r.exits(exitUsage, "dlq", "search", "orders.dead", "--since", "yesterday"), "takes an instant")
-	assert.Contains(t, r.exits(exitUsage, "dlq", "purge", "orders.dead", "--reason", "expire"), "there are expired, rejected, maxlen, delivery_limit")
+	assert.Contains(t, r.exits(exitUsage, "dlq", "search", "orders.dead", "--since", "yesterday"), "want an instant")
+	assert.Contains(t, r.exits(exitUsage, "dlq", "purge", "orders.dead", "--reason", "expire"), "want one of expired, rejected, maxlen, delivery_limit")
 	assert.Contains(t, r.exits(exitNotFound, "dlq", "groups", "nothing"), "check the name and --vhost")
 
 	newest := r.ok("dlq", "search", "orders.dead", "--newest", "-n", "1")
