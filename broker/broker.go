@@ -40,21 +40,22 @@ const DefaultMaxMessageBytes = 16 << 20
 type Options struct {
 	Store             store.Options // with Dir "": memory only. Relocate, OnFull and MemoryLimit are the broker's
 	Clock             Clock         // nil: the clock of the last run, or at first the wall clock, carried by elapsed time
-	Wall              Clock         // with Clock: what the instants that users give and are shown are of; nil: Clock
+	Wall              Clock         // with Clock: the clock for instants that users give or see; nil: Clock
 	TTLPrecedence     Precedence    // of queues for which neither an argument nor a policy names one
-	TTLOff            bool          // no message expires: what says so otherwise is checked and kept, and not in force
+	TTLOff            bool          // no message expires: settings of a time to live are checked and kept, but have no effect
 	Unroutable        Unroutable
 	IdleMinimum       time.Duration // the least x-auto-delete-on-idle, by policy too; 0: five minutes
-	User, Password    string        // applied at the first start and when they are others than before; default guest, guest
+	User, Password    string        // applied at the first start and when they have changed; default guest, guest
 	Ceilings          Ceilings
-	GuestFromAnywhere bool                                          // the user guest may log in from other machines too
+	GuestFromAnywhere bool                                          // the user guest may log in from other machines, too
 	MaxMessageBytes   int                                           // of one body; 0: DefaultMaxMessageBytes
 	MemoryLimit       int64                                         // bytes of memory above which publishers wait; 0: none
-	MemoryInUse       func() int64                                  // what is held against it; nil: resident memory, page cache not counted
+	MemoryInUse       func() int64                                  // what is compared with it; nil: resident memory, page cache not counted
 	DiskFreeLimit     int64                                         // bytes of free disk below which publishers wait, a sixteenth of the disk at most; 0: none
 	DiskSpace         func(dir string) (free, all int64, err error) // in bytes; nil: of the file system dir is in
-	// Expiries is where every expiry is told (Deadlines.Expiries); nil: the broker makes a
-	// stream of its own. A subscriber that must not miss any is given by way of this option.
+	// Expiries is the stream on which every expiry is reported (Deadlines.Expiries); nil: the
+	// broker makes one. A subscriber that must not miss any expiry subscribes to it
+	// before New.
 	Expiries *deadline.Stream
 	Log      *zap.Logger
 }
@@ -80,16 +81,17 @@ type Broker struct {
 	registry topology.Registry
 
 	// admin is held over a change of users, permissions, virtual hosts or global parameters
-	// until it is saved, so that each finds the one before as it came out. Taken before all
-	// others.
+	// until it is saved, so that each change sees the result of the one before. Taken before
+	// all others.
 	admin sync.Mutex
 
 	quit  chan struct{} // closed by Close
 	ended sync.WaitGroup
 }
 
-// New makes a broker with what the store's directory holds of the last run; at
-// first that is the virtual host "/" and the configured user. It returns when all of that is back.
+// New makes a broker with what the store's directory holds from the last run; at the first
+// start that is the virtual host "/" and the configured user. It returns when all of it is
+// restored.
 func New(o Options) (b *Broker, err error) {
 	ownClock := o.Clock == nil
 	if ownClock {
@@ -156,12 +158,12 @@ func newBroker(o Options, clock *clock.Kept) *Broker {
 	return b
 }
 
-// drainFor is how long a broker that stops goes on moving letters. What is left then
-// is in its queue again in the next run.
+// drainFor is how long a broker that stops goes on moving letters. Those that are left then
+// are in their queues again in the next run.
 const drainFor = 5 * time.Second
 
 // Close stops the broker's own goroutines and closes the store. Connections must
-// have ended before. To be called once. Messages on their way to dead-letter exchanges
+// have ended before. It must be called only once. Messages on their way to dead-letter exchanges
 // have some seconds to arrive; those that have not are in their queues in the next run.
 func (b *Broker) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
@@ -198,14 +200,14 @@ func (b *Broker) delivered() (runs []store.Delivered) {
 }
 
 // Failed delivers the error that ended the store, if one ever does: nothing
-// durable can be confirmed any more, and only a new start knows what was written.
+// durable can be confirmed from then on, and only a new start knows what was written.
 func (b *Broker) Failed() <-chan error { return b.env.Store.Failed() }
 
-// Adopted is how many queues there are that hold messages found without the definition
-// of their queue (RecoveredPrefix).
+// Adopted is the number of queues that were made for messages whose own queue has no
+// definition (RecoveredPrefix).
 func (b *Broker) Adopted() int { return int(b.registry.Adopted.Load()) }
 
-// diskLimit is how long the disk may take to answer before it counts as silent. A slow one does.
+// diskLimit is how long the disk may take to answer before it counts as silent. A disk that is only slow answers sooner.
 const diskLimit = 5 * time.Second
 
 // DiskSilent is how long the disk has not answered a write or a sync; 0: it answers, or has not been asked for long enough to tell.
@@ -240,13 +242,13 @@ func (b *Broker) Now() deadline.Instant { return b.env.Clock.Now() }
 // was wrong when an earlier run began whose clock this one continues.
 func (b *Broker) ClockOffset() time.Duration { return b.env.Clock.Offset() }
 
-// UnixMillis is an instant of the broker's clock as users are shown it: in ms
-// of the wall clock, rounded up, so that a deadline is not before the one that is shown.
+// UnixMillis is an instant of the broker's clock as users see it: in ms of the wall clock,
+// rounded up, so that no deadline comes earlier than it is shown.
 // 0 stays 0.
 func (b *Broker) UnixMillis(at deadline.Instant) int64 { return b.env.Clock.UnixMillis(at) }
 
 // Instant is the instant of the broker's clock at which the wall clock shows
-// unixMillis, if nobody sets it meanwhile; at least 1. 0 stays 0.
+// unixMillis, unless somebody sets the wall clock before; at least 1. 0 stays 0.
 func (b *Broker) Instant(unixMillis int64) deadline.Instant { return b.env.Clock.Instant(unixMillis) }
 
 // Commit runs fn once all that was published and settled before the call is as

@@ -13,7 +13,7 @@ import (
 func (b *Broker) Expires() bool { return !b.opts.TTLOff }
 
 // Deadlines is the view of a broker that a monitor works with (monitor.Primary): it names
-// the deadlines that wait, expires what is due, and tells what expired. Safe for concurrent
+// the waiting deadlines, expires what is due, and reports what expired. Safe for concurrent
 // use.
 type Deadlines struct{ b *Broker }
 
@@ -38,11 +38,11 @@ func (d Deadlines) Events(ctx context.Context, buf []deadline.Event) (n int, lag
 	}
 }
 
-// Expiries is the stream on which every expiry is told once.
+// Expiries is the stream on which every expiry is reported once.
 func (d Deadlines) Expiries() *deadline.Stream { return d.b.env.Expiries }
 
 // Expire removes the named messages whose deadline has come, wherever they are in their
-// queues: dead-lettered if the queue has a dead-letter exchange, else dropped. It appends
+// queues: they are dead-lettered if the queue has a dead-letter exchange, otherwise dropped. It appends
 // one answer for each ref, in order: Expired, Gone, Held or NotDue. It may be repeated: a
 // message expires once. Refs of one queue are best given together. path says who asks:
 // Eager, Index or Stalled. It does not wait until dead letters have arrived; Expiries
@@ -67,8 +67,8 @@ func (d Deadlines) Expire(refs []deadline.Ref, path deadline.Path, out []deadlin
 	return out
 }
 
-// Track keeps, in place and order, the refs whose messages are still queued, and has it
-// told when they leave (deadline.Left).
+// Track keeps, in place and order, the refs whose messages are still queued. Events reports
+// when these leave (deadline.Left).
 func (d Deadlines) Track(refs []deadline.Ref) []deadline.Ref {
 	kept := refs[:0]
 	for i := 0; i < len(refs); {
@@ -91,8 +91,8 @@ func (d Deadlines) Track(refs []deadline.Ref) []deadline.Ref {
 }
 
 // Snapshot calls fn with every queued message that has a deadline, in pages that are valid
-// during the call, and has it told when they leave. Messages that come or go meanwhile may
-// be missing or left over: Events has them. The error is fn's or ctx's.
+// during the call. Events reports when these leave. Messages that come or go while Snapshot
+// runs may be missing or left over: Events has them. The error is fn's or ctx's.
 func (d Deadlines) Snapshot(ctx context.Context, fn func([]deadline.Ref) error) error {
 	d.b.env.Feed.Subscribe()
 	page := make([]deadline.Ref, 0, delivery.PageSize)
@@ -129,8 +129,8 @@ func (d Deadlines) ClockOffset() time.Duration { return d.b.ClockOffset() }
 
 // Survey calls fn with the state of each queue and a sample of its messages: at most
 // 2*samples of them, and all where there are no more than samples. What fn is given is
-// valid during the call. It costs a step for each sample and each 128 messages, and no
-// queue is locked for long; a large queue may change meanwhile.
+// valid during the call. It costs a step for each sample and each 128 messages. No queue is
+// locked for long, so a large queue may change in between.
 func (d Deadlines) Survey(samples int, fn func(*deadline.Survey)) {
 	var s deadline.Survey
 	for _, q := range d.b.registry.Queues() {
@@ -140,8 +140,8 @@ func (d Deadlines) Survey(samples int, fn func(*deadline.Survey)) {
 }
 
 // TimeToLive is how long the message lived, or is to live, from when it entered its queue,
-// by its own expiration and the queue's present time to live. False: it is gone, or neither
-// says.
+// by its own expiration and the queue's present time to live. False: the message is gone, or
+// neither sets one.
 func (d Deadlines) TimeToLive(ref deadline.Ref) (ttl deadline.Millis, ok bool) {
 	q := d.b.registry.ByID(ref.Queue)
 	if q == nil {
@@ -150,8 +150,8 @@ func (d Deadlines) TimeToLive(ref deadline.Ref) (ttl deadline.Millis, ok bool) {
 	return q.TimeToLive(ref)
 }
 
-// Reschedule gives the message that ref names another deadline: to, where 0 is none.
-// ref.Deadline is 0, too, for a message that has none. The message keeps its place.
+// Reschedule gives the message that ref names another deadline, to; 0 means none.
+// ref.Deadline is also 0 for a message that has none. The message keeps its place.
 // Outcomes:
 //
 //	Rescheduled  the returned ref names it from now on; the old one names nothing
@@ -162,17 +162,17 @@ func (d Deadlines) TimeToLive(ref deadline.Ref) (ttl deadline.Millis, ok bool) {
 //	             message expires (Options.TTLOff)
 //
 // An unacked message is rescheduled like one that waits. The monitor learns of the
-// change by the feed. For a durable message it is journaled, and as safe as the store's
+// change from the feed. For a durable message it is journaled, and as safe as the store's
 // mode promises when a Commit that follows has called back; until then a crash may bring
-// the old deadline back. It is to be called without any lock, and is safe for concurrent
+// the old deadline back. It must be called with no lock held, and is safe for concurrent
 // use: of two callers with the same ref, one gets Gone.
 func (b *Broker) Reschedule(ref deadline.Ref, to deadline.Instant) (deadline.Outcome, deadline.Ref) {
 	return b.reschedule(ref, to, false)
 }
 
-// FireNow makes the deadline of the message that ref names come now, whatever it was:
-// a message that waits leaves its queue at once, dead-lettered as expired if the queue
-// has a dead-letter exchange and drop is false, else dropped. It is reported with Path
+// FireNow makes the deadline of the message that ref names come now, whatever it was: a
+// ready message leaves its queue at once. It is dead-lettered as expired if the queue has a
+// dead-letter exchange and drop is false, otherwise dropped. It is reported with Path
 // Manual (Deadlines.Expiries), and dead letters carry the reason "expired". The outcome is
 // Expired, Held (it will expire, and dead-letter, if it comes back) or Gone. Durable
 // and concurrent as Reschedule is.

@@ -10,8 +10,8 @@ import (
 	"curfew/broker/internal/topology"
 )
 
-// delayedName is what the delayed messages of a virtual host are called where the name of a
-// queue is needed. No queue has that name: nothing can be bound to it, published to
+// delayedName names the delayed messages of a virtual host where the name of a queue is
+// needed. No queue has that name: nothing can be bound to it, published to
 // it or consumed from it.
 const delayedName = "curfew.delayed"
 
@@ -19,10 +19,11 @@ const delayedName = "curfew.delayed"
 type delays struct {
 	delayed.Schedule
 	vh    *VHost
-	saved atomic.Bool // the definitions on disk name it
+	saved atomic.Bool // its definition is on disk
 }
 
-// schedule returns the virtual host's delayed messages, made if they are not there.
+// schedule returns the delayed messages of the virtual host, and makes them if there are
+// none yet.
 func (vh *VHost) schedule() (*delays, error) {
 	if d := vh.delays.Load(); d != nil && d.saved.Load() {
 		return d, nil
@@ -30,8 +31,8 @@ func (vh *VHost) schedule() (*delays, error) {
 	return vh.makeDelays(topology.NewIncarnation())
 }
 
-// makeDelays makes the delayed messages of the virtual host unless they are there. With an
-// error they may be there and not be saved: nothing durable may wait there before they are.
+// makeDelays makes the delayed messages of the virtual host unless they exist. With an error
+// they may exist without being saved: no durable message may wait there before they are.
 func (vh *VHost) makeDelays(id uint64) (d *delays, err error) {
 	err = vh.Mutate(func() error {
 		if d = vh.delays.Load(); d != nil {
@@ -55,7 +56,7 @@ func (d *delays) definition() *catalog.Queue {
 }
 
 // Delayed lists up to most delayed messages in the order of publishing, from a
-// sequence number on (0: the first); next is where to go on, 0 at the end.
+// sequence number on (0: the first); next is where to continue, 0 at the end.
 func (vh *VHost) Delayed(from uint64, most int) (page []DelayedMessage, next uint64) {
 	if d := vh.delays.Load(); d != nil {
 		return d.Waiting(from, most)
@@ -63,8 +64,8 @@ func (vh *VHost) Delayed(from uint64, most int) (page []DelayedMessage, next uin
 	return nil, 0
 }
 
-// leaving lists those that are due and on their way, up to most from a number on (0: the
-// first); next is where to go on, 0 at the end.
+// leaving lists those that are due and on their way, up to most from a sequence number on
+// (0: the first); next is where to continue, 0 at the end.
 func (vh *VHost) leaving(from uint64, most int) (page []DelayedMessage, next uint64) {
 	if d := vh.delays.Load(); d != nil {
 		return d.Leaving(from, most)
@@ -72,7 +73,7 @@ func (vh *VHost) leaving(from uint64, most int) (page []DelayedMessage, next uin
 	return nil, 0
 }
 
-// delayedMessages is how many wait in all virtual hosts.
+// delayedMessages is the number of delayed messages in all virtual hosts.
 func (t *vhostTable) delayedMessages() (n int) {
 	for _, vh := range t.VHosts() {
 		if d := vh.delays.Load(); d != nil {
@@ -82,7 +83,7 @@ func (t *vhostTable) delayedMessages() (n int) {
 	return n
 }
 
-// DelayedFor is how many messages to an exchange are delayed.
+// DelayedFor is the number of delayed messages for an exchange.
 func (vh *VHost) DelayedFor(exchange string) int {
 	if d := vh.delays.Load(); d != nil {
 		return d.CountFor(exchange)
@@ -109,7 +110,7 @@ func (t *delayTable) add(d *delays) {
 	t.byID[d.ID()] = d
 }
 
-// drop settles what a deleted virtual host had delayed.
+// drop settles the delayed messages of a deleted virtual host.
 func (t *delayTable) drop(d *delays) {
 	t.mu.Lock()
 	delete(t.byID, d.ID())

@@ -125,7 +125,7 @@ func TestCounts(t *testing.T) {
 
 	_, err = x.vh.DeleteQueue(nil, "q", false, false)
 	require.NoError(t, err)
-	total := x.b.Totals()
+	total := x.b.Stats()
 	assert.Equal(t, want, total.Queues, "what a queue counted outlives it")
 	assert.Equal(t, [3]uint64{1, 1, 1}, [3]uint64{total.QueuesDeclared, total.QueuesCreated, total.QueuesDeleted})
 	assert.Equal(t, [4]uint64{5, 2, 5, 10}, [4]uint64{total.Published, total.Unroutable, total.Sizes[0], total.BodyBytes})

@@ -1,6 +1,6 @@
 // Package broker is an AMQP 0-9-1 broker without sockets: virtual hosts,
 // exchanges and bindings, queues with their consumers, dead-lettering, and the
-// API by which a monitor learns of deadlines and has them kept. It can be
+// API by which a monitor learns of deadlines and makes messages expire on time. It can be
 // embedded as it is; broker/server puts it on the wire.
 //
 // # One message
@@ -62,7 +62,7 @@
 // permission was asked for if it was a topic exchange at the publish.
 //
 // Until it is due, it counts as use of the queues that it would go to now, and of the
-// exchanges on its way, for x-auto-delete-on-idle (idle.go, internal/topology).
+// exchanges on its way, for x-auto-delete-on-idle (idle_expiry.go, internal/topology).
 //
 // # Direct replies
 //
@@ -83,7 +83,7 @@
 // a queue with x-lock-duration lapses (internal/delivery) unless its consumer renews the
 // lock, by a publish to LockQueue, which is not a queue (lock_requests.go). With
 // x-delivery-deadline, a delivery says until when it is good, and names its lock. Whatever
-// becomes due for a queue by itself (a lock, a retry, x-expires, x-auto-delete-on-idle) is in
+// becomes due for a queue (a lock, a retry, x-expires, x-auto-delete-on-idle) is in
 // one heap with one timer (internal/delivery).
 //
 // # Flow
@@ -95,10 +95,10 @@
 //
 // # Users
 //
-// A connection logs in (Authenticate, Identify), opens a Session in a virtual host, and
-// asks its Rights for each thing it does; they remember what was granted until users or
+// A connection logs in (Authenticate, Identify), opens a Session in a virtual host, and asks
+// its Rights before each thing it does; they remember what was granted until users or
 // permissions change. Package broker/access has the rules. The methods of Rights are those
-// of VHost, with a check of permissions first. VHost's own check nothing: they are for
+// of VHost, with a check of permissions first. VHost's own methods check nothing: they are for
 // programs that embed the broker.
 //
 // # Policies
@@ -106,13 +106,13 @@
 // A queue's effective settings are its arguments combined with the policies of its virtual
 // host (package broker/policy): one value, which is swapped under the queue's lock when a
 // policy changes, and read with Queue.Set. Limits act at once; deadlines that are stamped
-// already stay, unless SetPolicyForBacklog is asked for. A dead letter keeps the settings
-// under which it left. The queue for dead letters beside a queue (topology/subqueue.go) is
+// already stay, unless the policy is set by SetPolicyForBacklog. A dead letter keeps the settings
+// under which it left. A queue's dead-letter sub-queue (topology/subqueue.go) is
 // declared when a policy that asks for it first comes into force.
 //
 // Patterns are matched with no lock held, within a budget of steps (policy.Budget). A change
 // of policies works on a copy of the policies and of all names, a declare on a copy of the
-// policies. Then, under VHost.mu, what has changed meanwhile is matched, so the result is as
+// policies. Then, under VHost.mu, what has changed since the copy is matched, so the result is as
 // if one had come before the other. A change that does not fit into the budget is refused. A
 // saved policy that does not fit is kept, but is not in force.
 //
@@ -122,10 +122,10 @@
 // store, each under a key of its own, so a change costs the same however many there are.
 // Nothing takes effect before it is saved: a durable queue or exchange becomes visible, and a
 // policy, a user or a permission comes into force, once its definition is on disk. So no
-// message can enter a queue that a crash would take away. Meanwhile, whoever would change the
-// same thing waits (claims of topology.VHost, Broker.admin), and during an import whoever
-// would declare anything (Change). Bindings are the exception: a binding holds at once, and
-// is taken back if it cannot be saved. What is deleted is gone at once; if that cannot be
+// message can enter a queue that a crash would take away. Until then, whoever wants to change
+// the same thing waits (claims of topology.VHost, Broker.admin); during an import, whoever
+// wants to declare anything does (Change). Bindings are the exception: a binding takes effect at once,
+// and is removed again if it cannot be saved. What is deleted is gone at once; if that cannot be
 // saved, the store tries again.
 //
 // When a queue's definition is deleted, a note of its incarnation takes its place, until the
@@ -139,10 +139,10 @@
 //
 //	Broker.admin ─► a virtual host's importing ─► governing ─► mu (topology) ─► a queue's (delivery) ─► a channel's ─► an outbox's, the feed's, the store's
 //
-// The first three are held while the disk is waited for. An import holds importing of
+// The first three are held during waits for the disk. An import holds importing of
 // several virtual hosts, in the order of their names. All others are leaves, below a virtual
-// host's mu and above the store's: that of accounts, and below it the tables of virtual
-// hosts, delayed messages and queues by incarnation (topology.Registry); those of timers,
+// host's mu and above the store's: the one of accounts, and below it those of the tables
+// of virtual hosts, delayed messages and queues by incarnation (topology.Registry); those of timers,
 // idlers, forwarder, shrinker, saver, sessions, replies, login guesses, pauses of publishers,
 // global parameters and the resource alarm. Nothing under a queue's lock leaves memory: the
 // core, the hand-over to outboxes, the feed and the store's buffers. The name of a function
@@ -150,37 +150,37 @@
 //
 // # Time
 //
-// Instants are Unix µs. Times to live, and instants that users give and read, are ms.
+// Instants are in Unix µs. Times to live, and instants that users give and read, are in ms.
 // Deadlines are stamped with the present instant rounded up and judged against it
 // rounded down, by a Clock that does not follow steps of the wall clock and, with a data
-// directory, goes on over restarts (internal/clock). Late is possible, early is not.
+// directory, continues across restarts (internal/clock). A deadline may be late, never early.
 // Reschedule gives a queued message another deadline, and that is journaled.
 //
 // So after a run with a wrong wall clock the two clocks differ (ClockOffset). Inside, in the
-// journal, in the schedule and in every deadline.Ref, instants are by the broker's clock.
-// What a client or a person gives or reads is by the wall clock: headers, receipts, the
+// journal, in the schedule and in every deadline.Ref, instants are on the broker's clock.
+// What a client or a person gives or reads is on the wall clock: headers, receipts, the
 // time in x-death, audit and traces (Expiry.Wall), the HTTP API, the dashboard, metrics.
-// It is converted where it comes in or goes out, by what the wall clock says at that
-// moment: an instant that is given becomes now + (given - wall clock's now) (Instant), and
-// one that is shown the reverse (UnixMillis). A delayed message's x-expires-at is converted
+// It is converted where it comes in or goes out, by what the wall clock shows at that
+// moment: a given instant becomes now + (given - wall clock's now) (Instant), and a shown one
+// the reverse (UnixMillis). A delayed message's x-expires-at is converted
 // when it is enqueued.
 //
-// # Counting and looking
+// # Counting and inspecting
 //
-// A queue counts in plain numbers under its lock. Publishers add what concerns exchanges
-// and the whole broker once a batch (counts.go). The counts of a deleted queue are kept, so
-// totals never fall. Browse and Info look without touching; Survey samples the queues for a
+// A queue counts in plain numbers under its lock. Publishers count for exchanges
+// and for the whole broker, once a batch (stats.go). The counts of a deleted queue are kept, so
+// totals never fall. Browse and Info change nothing; Survey samples the queues for a
 // forecast.
 //
-// # Rooms inside
+// # Packages below internal
 //
-// What needs nothing of the broker is in packages below internal: the clock of deadlines
+// Everything that does not need a Broker is in packages of its own: the clock of deadlines
 // (clock), arguments and settings (queueargs), properties and headers (message), the alarms
-// of memory and disk (resources), definitions as they are saved (catalog), users and their
+// of memory and disk (resources), the form in which definitions are saved (catalog), users and their
 // rights (accounts), one queue at work (delivery), messages that wait until they are due
 // (delayed), what is declared, with its policies and routing (topology), and the turns of
-// dead letters (forward). Here are publishers, sessions, imports, recovery, and what joins
-// all of these. names.go has the public names of those packages.
+// dead letters (forward). This package has publishers, sessions, imports and recovery, and
+// joins all of these. aliases.go has the public names of those packages.
 //
 // # Left to others
 //

@@ -10,8 +10,8 @@ import (
 	"curfew/broker/internal/topology"
 )
 
-// LockQueue is the name that requests to renew a lock are published to, by the default
-// exchange. It is not a queue. The body of a request is the x-lock-token that came with the
+// LockQueue is the routing key with which requests to renew a lock are published to the
+// default exchange. It is not a queue. The body of a request is the x-lock-token that came with the
 // delivery; whoever published it needs the permission to read the delivery's queue. The answer
 // goes to the request's reply-to, a queue or a direct reply, with its correlation-id; a
 // request without one gets none.
@@ -21,7 +21,7 @@ import (
 // transaction the lock is renewed at once; an answer to a queue enters it with the commit.
 const LockQueue = topology.LockQueue
 
-// LockAnswer is what came of a request to renew a lock.
+// LockAnswer is the answer to a request to renew a lock.
 type LockAnswer struct {
 	Outcome     string `json:"outcome"`                // renewed or lost
 	LockedUntil int64  `json:"locked_until,omitempty"` // of a lock that was renewed: Unix ms
@@ -30,7 +30,7 @@ type LockAnswer struct {
 // lockAnswerType is the type property of an answer.
 const lockAnswerType = "curfew.lock-answer"
 
-// AnswerOf is what RenewLock returned, as users are told it.
+// AnswerOf makes the answer from the results of RenewLock.
 func AnswerOf(lockedUntil int64, renewed bool) LockAnswer {
 	if !renewed {
 		return LockAnswer{Outcome: "lost"}
@@ -42,7 +42,7 @@ func asksForLock(m *Publication) bool {
 	return len(m.Exchange) == 0 && string(m.RoutingKey) == LockQueue
 }
 
-// renewLock carries out a request and adds its answer, which stands for it in the batch.
+// renewLock carries out a request and adds its answer to the batch in place of the request.
 // Error: ErrFull, after which it may be tried again.
 func (p *Publisher) renewLock(m *Publication, view *amqp.PropertyView) error {
 	answer, err := json.Marshal(AnswerOf(p.renewLockOf(string(bytes.TrimSpace(m.Body)))))
@@ -51,7 +51,7 @@ func (p *Publisher) renewLock(m *Publication, view *amqp.PropertyView) error {
 	}
 	if len(view.ReplyTo) > 0 {
 		to := string(view.ReplyTo)
-		if to == ReplyQueue { // permit has asked whether somebody waits
+		if to == ReplyQueue { // permit has checked that somebody waits
 			to = p.ReplyTo
 		}
 		properties := amqp.Properties{ContentType: "application/json", DeliveryMode: 1, CorrelationID: string(view.CorrelationID), Type: lockAnswerType, AppID: "curfew"}
@@ -59,7 +59,7 @@ func (p *Publisher) renewLock(m *Publication, view *amqp.PropertyView) error {
 	}
 	if err == nil {
 		p.count++
-		p.tally.add(p, m, 1)
+		p.counts.add(p, m, 1)
 	}
 	return err
 }
@@ -76,8 +76,8 @@ func (p *Publisher) renewLockOf(token string) (lockedUntil int64, ok bool) {
 	return q.RenewLock(token)
 }
 
-// addAnswer hands an answer over, or has it enter its queue with the batch; one to nowhere
-// is lost.
+// addAnswer hands an answer over, or adds it to the batch; an answer that is routed nowhere is
+// lost.
 func (p *Publisher) addAnswer(m *Publication) error {
 	if IsReply(string(m.RoutingKey)) {
 		p.vh.reply(m.RoutingKey, m, 0)

@@ -10,11 +10,10 @@ import (
 	"curfew/broker/queue"
 )
 
-// counters are the totals since the start, beside what each queue counts under its
-// lock.
+// counters are totals since the start, in addition to what each queue counts under its lock.
 type counters struct {
 	published, unroutable atomic.Uint64
-	sizes                 sizeTally
+	sizes                 sizeCounters
 }
 
 func metric(name, help string, labels ...string) *prometheus.Desc {

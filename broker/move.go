@@ -13,20 +13,20 @@ import (
 	"curfew/broker/store"
 )
 
-// Move publishes m and takes the ready message that ref names out of its queue, as
-// one: after a crash both have happened or neither has, even before a Commit that follows
-// has called back. m is what the message is to be from now on, usually the message
-// itself with other headers; died says that the death headers in it are the broker's
-// own, so that the next death adds to them. The message stays as it was unless it was
-// Moved. A property user-id is not checked: it was when the message came. Errors are
-// Add's, and nothing was done. A message that waits for Flush is not touched.
+// Move publishes m and takes the ready message that ref names out of its queue, as one step:
+// after a crash both have happened or neither has, even before a Commit that follows has
+// called back. m is the message in its new form, usually with other headers; died means that
+// the death headers in it are the broker's own, so that the next death adds to them. The
+// message stays as it was unless the outcome is Moved. A property user-id is not checked: it
+// was checked when the message arrived. Errors are those of Add; then nothing was done.
+// Messages that wait for Flush are not affected.
 func (p *Publisher) Move(ref deadline.Ref, m *Publication, died bool) (MoveOutcome, error) {
 	q := p.vh.b.registry.ByID(ref.Queue)
 	if q == nil {
 		return MoveGone, nil
 	}
 	it := delivery.Item{TtlMillis: -1}
-	to, err := p.destine(m, &it)
+	to, err := p.findTargets(m, &it)
 	if err != nil {
 		return 0, err
 	}
@@ -45,15 +45,15 @@ type Arrival struct {
 	Expires deadline.Instant
 }
 
-// CanMove says what Move would, without doing it, and appends to out where the message would arrive: nowhere if it would stay, or if it would be
-// delayed first.
+// CanMove returns the outcome that Move would have, and moves nothing. It appends to out where the message would arrive: nowhere if it would
+// stay, or if it would be delayed first.
 func (p *Publisher) CanMove(ref deadline.Ref, m *Publication, out []Arrival) (MoveOutcome, []Arrival, error) {
 	q := p.vh.b.registry.ByID(ref.Queue)
 	if q == nil {
 		return MoveGone, out, nil
 	}
 	it := delivery.Item{TtlMillis: -1}
-	to, err := p.destine(m, &it)
+	to, err := p.findTargets(m, &it)
 	if err != nil {
 		return 0, out, err
 	}
@@ -66,15 +66,15 @@ func (p *Publisher) CanMove(ref deadline.Ref, m *Publication, out []Arrival) (Mo
 	return outcome, out, nil
 }
 
-// moveTargets are where a message to be moved goes: to queues, or until it is due to the
-// delayed messages. The zero value is nowhere.
+// moveTargets are the places a moved message goes to: queues, or the delayed messages until
+// it is due. The zero value is nowhere.
 type moveTargets struct {
 	queues  []topology.Target
 	delayed *delays // nil: to the queues
 }
 
-// admit reports whether a message may go there from q. Another may take the last place in
-// one meanwhile: then it is one over its limit, as with dead letters.
+// admit reports whether a message may go there from q. Another message may take the last place
+// in a queue before it arrives: then the queue is one over its limit, as with dead letters.
 func (to *moveTargets) admit(q *Queue, bytes uint32) MoveOutcome {
 	if to.delayed == nil && len(to.queues) == 0 {
 		return MoveUnroutable
@@ -90,8 +90,8 @@ func (to *moveTargets) admit(q *Queue, bytes uint32) MoveOutcome {
 	return Moved
 }
 
-// entries is how many the message makes, and persists whether it outlives a restart in any
-// of them.
+// entries returns how many entries the message makes, and whether any of them outlives a
+// restart.
 func (to *moveTargets) entries(f queue.Flags) (n int, persists bool) {
 	if to.delayed != nil {
 		return 1, to.delayed.Persists(f)
@@ -107,9 +107,9 @@ func (to *moveTargets) addTo(b *delivery.Batch, it *delivery.Item) {
 	topology.AddAll(b, to.queues, it)
 }
 
-// destine finds out where a message to be moved goes and reads what has to be known of it
-// there; nowhere if the exchange is missing.
-func (p *Publisher) destine(m *Publication, it *delivery.Item) (to moveTargets, err error) {
+// findTargets returns where a moved message goes, and reads into it what its queues have to
+// know of it; nowhere if the exchange is missing.
+func (p *Publisher) findTargets(m *Publication, it *delivery.Item) (to moveTargets, err error) {
 	view, err := amqp.ViewProperties(m.Properties)
 	if err == nil {
 		err = p.rights.publish(m.Exchange)
@@ -139,8 +139,8 @@ func (p *Publisher) destine(m *Publication, it *delivery.Item) (to moveTargets, 
 }
 
 // move holds the message as a consumer would while its successor enters the targets, which
-// are locked one at a time. Then one record says both. If no target took it, because all have
-// been deleted since they were found, it goes back.
+// are locked one at a time. Then one record holds both changes. If no target took it, because
+// all were deleted after they were found, it goes back.
 func (p *Publisher) move(q *Queue, ref deadline.Ref, m *Publication, it *delivery.Item, to moveTargets) (MoveOutcome, error) {
 	b := p.vh.b
 	n, persists := to.entries(it.Message.Flags)
@@ -172,7 +172,7 @@ func (p *Publisher) move(q *Queue, ref deadline.Ref, m *Publication, it *deliver
 }
 
 // Remove drops the ready messages that refs name, as a purge would, and returns how
-// many: those that are gone, held or have another deadline are passed over. It is
+// many. It skips those that are gone, held or have another deadline. It is
 // journaled; see Commit.
 func (b *Broker) Remove(refs []deadline.Ref) (removed int) {
 	for _, ref := range refs {

@@ -1,7 +1,8 @@
 package broker
 
-// Pace sets whether what is published with these rights is followed by AwaitConsumers from now
-// on. It is not at first. One that stops owes no wait, and leaves nobody else in one.
+// Pace sets whether the caller will call AwaitConsumers after publishes with these rights; at
+// first it does not. A caller that stops need not wait for earlier publishes, and makes no
+// other publisher wait.
 func (r *Rights) Pace(on bool) {
 	if on {
 		r.pacing.On = true
@@ -13,8 +14,8 @@ func (r *Rights) Pace(on bool) {
 // Crowded reports whether AwaitConsumers would wait.
 func (r *Rights) Crowded() bool { return len(r.pacing.Crowded) > 0 }
 
-// AwaitConsumers has the publisher wait while the consumers of what it has published to
-// need the processor (flow): for some milliseconds as a rule, for flowLongest at most, or
+// AwaitConsumers makes the publisher wait while the consumers of the queues it has published
+// to need the processor (flow): usually for some milliseconds, for flowLongest at most, or
 // until done is closed. No lock may be held.
 func (r *Rights) AwaitConsumers(done <-chan struct{}) {
 	p := &r.pacing

@@ -42,11 +42,11 @@ func (vh *VHost) Parameters() []Parameter {
 	return list
 }
 
-// ErrPolicyParameter says that SetPolicy has to be used.
+// ErrPolicyParameter means that SetPolicy must be used.
 var ErrPolicyParameter = errors.New("policies may not be set using this method")
 
-// SetParameter makes or replaces a parameter; value is as policy.ParseJSON returns
-// it. Errors: *policy.Invalid, access.ErrInvalid, ErrPolicyParameter.
+// SetParameter makes or replaces a parameter; value has the form that policy.ParseJSON
+// returns. Errors: *policy.Invalid, access.ErrInvalid, ErrPolicyParameter.
 func (vh *VHost) SetParameter(component, name string, value any) (created bool, err error) {
 	switch component {
 	case policy.User.String():
@@ -97,11 +97,11 @@ type globalParameters struct {
 	admin   *sync.Mutex // held over a change until it is saved
 
 	mu     sync.RWMutex   // leaf
-	values map[string]any // not changed in place
+	values map[string]any // its values are never changed in place
 }
 
-// take adds values that are saved.
-func (g *globalParameters) take(values map[string]any) {
+// add adds values that are saved.
+func (g *globalParameters) add(values map[string]any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.values == nil {
@@ -111,7 +111,7 @@ func (g *globalParameters) take(values map[string]any) {
 }
 
 // SetGlobalParameter stores a JSON value, as policy.ParseJSON returns it, under a name. The
-// broker makes no use of it (RabbitMQ: Global Parameters). The value is not to be changed
+// broker does not use it (RabbitMQ: Global Parameters). The caller must not change the value
 // afterwards.
 func (g *globalParameters) SetGlobalParameter(name string, value any) (created bool, err error) {
 	value = policy.Whole(value)
@@ -131,8 +131,8 @@ func (g *globalParameters) GlobalParameters() map[string]any {
 	return maps.Clone(g.values)
 }
 
-// change makes a change once it is saved, and reports whether there was a parameter of
-// that name.
+// change saves a change and then applies it, and reports whether a parameter of that name
+// existed.
 func (g *globalParameters) change(name string, now store.Definition, change func()) (existed bool, err error) {
 	g.admin.Lock()
 	defer g.admin.Unlock()

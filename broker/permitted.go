@@ -7,17 +7,16 @@ import (
 	"curfew/broker/internal/topology"
 )
 
-// What a client asks of a virtual host's topology needs permissions as RabbitMQ
-// wants them (RabbitMQ: Access Control, "How Permissions Work"). These are the
-// virtual host's calls of the same names with that check before them.
+// The methods of VHost that change or read the topology, with RabbitMQ's check of permissions
+// before each (RabbitMQ: Access Control, "How Permissions Work").
 
-// DeclareQueue needs configure on the queue; to make one with a dead-letter
-// exchange also read on the queue and write on that exchange.
+// DeclareQueue needs configure on the queue; making one with a dead-letter exchange also needs
+// read on the queue and write on that exchange.
 func (r *Rights) DeclareQueue(vh *VHost, owner Owner, name string, d QueueDeclare) (*Queue, error) {
 	return vh.DeclareQueueFor(r, owner, name, d)
 }
 
-// MayMakeQueue is asked before a queue that does not exist is made.
+// MayMakeQueue is called before a queue is made that does not exist.
 func (r *Rights) MayMakeQueue(name string, d *QueueDeclare) error {
 	dlx, dies := d.Args["x-dead-letter-exchange"].(string)
 	if !dies {
@@ -29,19 +28,18 @@ func (r *Rights) MayMakeQueue(name string, d *QueueDeclare) error {
 	return r.Exchange(access.Write, dlx)
 }
 
-// MayDeclareQueue is asked before anything is said about a queue.
+// MayDeclareQueue is called before anything about a queue is revealed.
 func (r *Rights) MayDeclareQueue(name string) error {
 	return r.Queue(access.Configure, name)
 }
 
-// CheckQueue is the passive declare's: any permission on the name will do. It
-// keeps names from being found out by trying (RabbitMQ since 4.2.7; before, anybody
-// may).
+// CheckQueue is for the passive declare: any permission on the name is enough. It keeps users
+// from finding out names by trying (RabbitMQ since 4.2.7; before, everybody may).
 func (r *Rights) CheckQueue(name string) error {
 	return anyOf(func(op access.Operation) error { return r.Queue(op, name) })
 }
 
-// CheckExchange is the passive declare's for an exchange.
+// CheckExchange is for the passive declare of an exchange.
 func (r *Rights) CheckExchange(name string) error {
 	if err := topology.CheckDefaultExchange(name); err != nil {
 		return err
@@ -66,8 +64,8 @@ func (r *Rights) DeleteQueue(vh *VHost, owner Owner, name string, d QueueDeletio
 	return vh.DeleteQueueIf(owner, name, d)
 }
 
-// DeclareExchange needs configure on the exchange; to make one with an alternate
-// exchange also read on it and write on the alternate.
+// DeclareExchange needs configure on the exchange; making one with an alternate exchange also
+// needs read on it and write on the alternate.
 func (r *Rights) DeclareExchange(vh *VHost, name string, d ExchangeDeclare) error {
 	if _, err := topology.ReadExchange(name, d); err != nil {
 		return err

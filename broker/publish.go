@@ -13,8 +13,8 @@ import (
 	"curfew/broker/store"
 )
 
-// ErrFull is what Add says of a persistent message while the disk is full: wait
-// for Gate to open.
+// ErrFull is the error of Add for a persistent message while the disk is full. Wait until the
+// alarm clears (BlockedReason).
 var ErrFull = store.ErrFull
 
 // Publication is one basic.publish with its content, as it came off the wire.
@@ -26,7 +26,7 @@ type Publication struct {
 }
 
 // Publisher routes the publishes of one channel and enters them in batches: one
-// lock per queue and batch, however many messages. For one goroutine.
+// lock per queue and batch, however many messages there are. For one goroutine.
 type Publisher struct {
 	// ReplyTo is the name that stands for ReplyQueue in the messages' reply-to
 	// property; "": nobody waits for replies.
@@ -41,7 +41,7 @@ type Publisher struct {
 	batch      *delivery.Batch // nil: empty
 	count      int             // publishes since the last Flush
 	properties []byte          // scratch
-	tally      publisherTally
+	counts     publisherCounts
 }
 
 // NewPublisher makes a publisher for the named user, with what that user may do.
@@ -49,8 +49,8 @@ func (vh *VHost) NewPublisher(user string) *Publisher {
 	return vh.b.RightsOf(user, vh.Name()).NewPublisher(vh)
 }
 
-// NewPublisher makes a publisher that asks these rights, in the goroutine that they are
-// for. They are those of a user in vh.
+// NewPublisher makes a publisher with these rights, which are those of a user in vh. It belongs
+// to the same goroutine as the rights.
 func (r *Rights) NewPublisher(vh *VHost) *Publisher {
 	if r.putter == nil {
 		r.putter = vh.b.env.Store.NewPutter()
@@ -58,20 +58,20 @@ func (r *Rights) NewPublisher(vh *VHost) *Publisher {
 	return &Publisher{vh: vh, rights: r, putter: r.putter}
 }
 
-// OwnPublisher makes a publisher of the broker's own messages, or of the program's it
-// is embedded in: nobody's rights are asked for.
+// OwnPublisher makes a publisher for messages of the broker itself, or of the program that
+// embeds it: no rights are checked.
 func (vh *VHost) OwnPublisher() *Publisher {
 	return &Publisher{vh: vh, putter: vh.b.env.Store.NewPutter()}
 }
 
 // Add checks and routes a message and copies it into the store; it enters its
-// queues at the next Flush. routed is false when it has none, and the message is
+// queues at the next Flush. routed is false if no queue takes it; then the message is
 // gone. A direct reply is handed over at once and counts as not routed. A request to
-// LockQueue is carried out at once, and its answer is added in its place. One that
-// is to be delayed waits for its time, and is routed then. Errors are those of
-// basic.publish: 403 not permitted or internal exchange, 404 no exchange, 406 a
-// property or header that means something and is wrong; or ErrFull, after which it
-// may be tried again. With an error nothing was added.
+// LockQueue is carried out at once, and its answer is added in its place. A
+// delayed message waits until it is due, and is routed then. Errors are those of
+// basic.publish: 403 not permitted or internal exchange, 404 no exchange, 406 an invalid
+// value of a property or header that has a meaning; or ErrFull, after which Add may be
+// tried again. With an error nothing was added.
 func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	var view amqp.PropertyView
 	if err := view.Parse(m.Properties); err != nil {
@@ -104,7 +104,7 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	}
 	if due != 0 {
 		it.Message.ExpiresAt = due
-		await(targets, p.vh.b.Now())
+		markAwaited(targets, p.vh.b.Now())
 	}
 	entries := len(targets)
 	switch {
@@ -118,7 +118,7 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	}
 	p.answer(m, &view, has)
 	p.count++
-	p.tally.add(p, m, entries)
+	p.counts.add(p, m, entries)
 	return entries > 0, nil
 }
 
@@ -129,8 +129,8 @@ func (p *Publisher) by() topology.Sender {
 	return topology.ByClient
 }
 
-// permit is what RabbitMQ asks once it has found the exchange, in its order. It
-// names the consumer of replies in m.
+// permit checks what RabbitMQ checks once it has found the exchange, in its order. It writes
+// the name of the consumer of replies into m.
 func (p *Publisher) permit(m *Publication, view *amqp.PropertyView) error {
 	if err := p.rights.topic(access.Write, p.vh, m.Exchange, m.RoutingKey); err != nil {
 		return err
@@ -141,8 +141,8 @@ func (p *Publisher) permit(m *Publication, view *amqp.PropertyView) error {
 	return p.rights.speaksFor(view.UserID)
 }
 
-// check reads into it those properties that mean something to the broker, and returns when
-// the message is to be enqueued (0: now).
+// check reads the properties that have a meaning to the broker into it, and returns when the
+// message is to be enqueued (0: now).
 func (p *Publisher) check(m *Publication, view *amqp.PropertyView, has message.Marks, it *delivery.Item) (due deadline.Instant, err error) {
 	if err := it.Read(view, has, len(m.Body)); err != nil || has == 0 {
 		return 0, err
@@ -181,7 +181,7 @@ func (p *Publisher) putDelayed(m *Publication, it *delivery.Item) error {
 	return err
 }
 
-// store copies a message into the store, for as many entries of the batch.
+// store copies a message into the store, for the given number of entries of the batch.
 func (p *Publisher) store(m *Publication, it *delivery.Item, persists bool, entries int) error {
 	pos, err := p.putter.Put((*store.Message)(m), persists, entries)
 	if err != nil {
@@ -194,15 +194,15 @@ func (p *Publisher) store(m *Publication, it *delivery.Item, persists bool, entr
 	return nil
 }
 
-// Pause is to follow Add where Flush or Discard will not soon: what was added holds a
-// part of the store open until then (store.Putter).
+// Pause must follow Add if Flush or Discard will not follow soon: until then, what was added
+// holds a part of the store open (store.Putter).
 func (p *Publisher) Pause() { p.putter.End() }
 
-// EntryBytes is what an entry takes in memory until Flush, the room to grow included.
+// EntryBytes is the memory that an entry takes until Flush, with the spare capacity of its
+// slice.
 const EntryBytes = 2 * int64(unsafe.Sizeof(delivery.Item{}))
 
-// Entries is how many there are to be made in queues by Flush: one for each message and
-// queue.
+// Entries is the number of entries that Flush will make: one for each message and queue.
 func (p *Publisher) Entries() int {
 	if p.batch == nil {
 		return 0
@@ -210,13 +210,13 @@ func (p *Publisher) Entries() int {
 	return p.batch.Entries
 }
 
-// Flush enters what was added. refused lists, by their place in the batch, the
+// Flush makes what was added enter its queues. refused lists, by their place in the batch, the
 // publishes that a full queue refused (x-overflow: reject-publish), ascending and
 // each once; it is valid until the next call.
 func (p *Publisher) Flush(refused []int) []int {
 	p.count = 0
 	p.Pause()
-	p.tally.flush(p.vh.b)
+	p.counts.flush(p.vh.b)
 	if p.batch == nil {
 		return refused[:0]
 	}
@@ -229,7 +229,7 @@ func (p *Publisher) Flush(refused []int) []int {
 	return p.end(s, refused)
 }
 
-// end ends a transition, and returns in refused which publishes it refused.
+// end ends a transition, and returns the publishes that were refused in refused.
 func (p *Publisher) end(s *delivery.Transition, refused []int) []int {
 	if p.rights != nil {
 		p.rights.pacing.After(s)
@@ -244,7 +244,7 @@ func (p *Publisher) end(s *delivery.Transition, refused []int) []int {
 func (p *Publisher) Discard() {
 	p.count = 0
 	p.Pause()
-	p.tally.forget()
+	p.counts.forget()
 	if p.batch != nil {
 		p.batch.Discard(p.vh.b.env.Store)
 		p.endBatch()
@@ -256,8 +256,8 @@ func (p *Publisher) endBatch() {
 	p.batch = nil
 }
 
-// checkReceipt refuses a header that asks for a receipt and is none, without a place to
-// send it to, or by a user who may not publish there.
+// checkReceipt refuses an invalid request for a receipt: a header that is not a boolean, no
+// reply-to, or a user who may not publish to it.
 func (p *Publisher) checkReceipt(headers amqp.Table, view *amqp.PropertyView) error {
 	wanted, isBool := headers[message.ReceiptHeader].(bool)
 	switch {

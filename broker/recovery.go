@@ -64,7 +64,7 @@ func anyDeadline(r *store.Recovery) bool {
 type recovery struct {
 	b        *Broker
 	restored int  // messages
-	fresh    bool // the data folder had nothing of a broker
+	fresh    bool // the data folder held no broker data
 }
 
 // restore puts back what was saved, and saves what a start adds to it.
@@ -90,7 +90,7 @@ func (r *recovery) restore(found *store.Recovery) error {
 		r.restoreMessages(&found.Queues[i])
 	}
 	if r.fresh = found.New; r.fresh {
-		r.b.log.Info("new data folder: starting empty. If Curfew has run before, its volume is not mounted or the folder is another one")
+		r.b.log.Info("new data folder: starting empty. If Curfew has run before, its volume is not mounted, or this is a different folder")
 	}
 	if r.restored > 0 || len(d.Queues) > 0 {
 		r.b.log.Info("recovered", zap.Int("queues", len(d.Queues)), zap.Int("messages", r.restored))
@@ -117,8 +117,8 @@ func (r *recovery) restore(found *store.Recovery) error {
 	return err
 }
 
-// restoreVHosts puts the virtual hosts back; "/" exists already, and goes if it
-// was deleted.
+// restoreVHosts puts the virtual hosts back; "/" exists already, and is removed if it was
+// deleted.
 func (r *recovery) restoreVHosts(d *catalog.Definitions) error {
 	if len(d.VHosts) == 0 && (d.Old || !d.Found) {
 		return nil
@@ -132,8 +132,8 @@ func (r *recovery) restoreVHosts(d *catalog.Definitions) error {
 	return nil
 }
 
-// restoreTopology puts back what is defined, and makes what the queues that were found
-// need.
+// restoreTopology puts back exchanges, queues, bindings and policies, and makes what the
+// queues with messages need.
 func (r *recovery) restoreTopology(d *catalog.Definitions, found []store.RecoveredQueue) error {
 	r.b.globalParameters.values = d.Global
 	for i := range d.Exchanges {
@@ -158,8 +158,8 @@ func (r *recovery) restoreTopology(d *catalog.Definitions, found []store.Recover
 	for i := range d.Bindings {
 		x := &d.Bindings[i]
 		err := r.b.vhosts[x.VHost].RestoreBinding(x)
-		if e, ok := errors.AsType[*amqp.Exception](err); ok && e.Code == amqp.NotFound { // an end was deleted while the binding was imported
-			r.b.log.Warn("a saved binding has lost an end and is left out", zap.String("vhost", x.VHost), zap.Error(err))
+		if e, ok := errors.AsType[*amqp.Exception](err); ok && e.Code == amqp.NotFound { // its source or destination was deleted while the binding was imported
+			r.b.log.Warn("a saved binding is left out: its source or destination does not exist", zap.String("vhost", x.VHost), zap.Error(err))
 			r.b.env.Store.Define(store.Definition{Key: x.Key()})
 		} else if err != nil {
 			return fmt.Errorf("binding of %q to %q: %w", x.Destination, x.Source, err)
@@ -168,7 +168,7 @@ func (r *recovery) restoreTopology(d *catalog.Definitions, found []store.Recover
 	return nil
 }
 
-// restorePolicies comes after all that they govern.
+// restorePolicies must be called once everything that they govern is restored.
 func (r *recovery) restorePolicies(list []catalog.Policy) {
 	of := map[string][]*catalog.Policy{}
 	for i := range list {
@@ -206,13 +206,13 @@ func (r *recovery) restoreMessages(found *store.RecoveredQueue) {
 	r.restored += len(found.Entries)
 }
 
-// RecoveredPrefix begins the name of a queue that was made at a start for messages whose
-// queue has no definition and was not deleted: the definitions were lost, or put back from
-// an older copy. It ends with the queue's incarnation. Its messages have no deadlines,
-// as nobody knows what was to become of them then.
+// RecoveredPrefix begins the name of a queue that a start makes for messages whose queue has no
+// definition and was not deleted: the definitions were lost, or put back from an older copy.
+// The name ends with the queue's incarnation. Its messages have no deadlines, since nobody
+// knows what was to become of them then.
 const RecoveredPrefix = "curfew.recovered."
 
-// adopt makes that queue. It takes the place of the lost one in the journal.
+// adopt makes such a queue. It takes the place of the lost one in the journal.
 func (r *recovery) adopt(found *store.RecoveredQueue) error {
 	vh := r.b.vhosts["/"]
 	for _, other := range r.b.VHosts() {
@@ -238,19 +238,19 @@ func (r *recovery) adopt(found *store.RecoveredQueue) error {
 	}
 	r.b.env.Store.Define(catalog.Definition(x.Key(), &x))
 	m := r.b.env.Store.View(last.Pos)
-	r.b.log.Error("the definition of a queue is missing: its messages are in a queue of another name; see which queue the last was for, and move them",
+	r.b.log.Error("the definition of a queue is missing: its messages are in a queue with another name; find out which queue they belong to, and move them",
 		zap.String("queue", x.Name), zap.String("vhost", x.VHost), zap.Int("messages", len(found.Entries)),
 		zap.ByteString("last_exchange", m.Exchange), zap.ByteString("last_routing_key", m.RoutingKey))
 	return nil
 }
 
-// Recovered is how many messages outlived the last run.
+// Recovered is the number of messages that outlived the last run.
 func (b *Broker) Recovered() int { return b.recovery.restored }
 
-// NewFolder reports whether the data folder had nothing of a broker at this start. It is false without a folder.
+// NewFolder reports whether the data folder held no broker data at this start. It is false without a folder.
 func (b *Broker) NewFolder() bool { return b.recovery.fresh }
 
-// relocate tells a queue that the store wants to move a message, or has.
+// relocate notifies a queue that the store wants to move a message, or has moved it.
 func (b *Broker) relocate(id, seq uint64, old, moved store.Pos) (store.Terms, bool) {
 	if !b.registry.Ready.Load() {
 		return store.Terms{}, false

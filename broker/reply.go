@@ -49,8 +49,8 @@ func (vh *VHost) CloseReply(name string) {
 	delete(vh.replies.to, name)
 }
 
-// CheckReply answers a declare of a name that begins with ReplyQueue: nil if
-// somebody waits there, otherwise 404.
+// CheckReply answers a declare of a name that begins with ReplyQueue: nil if somebody waits
+// for replies to it, otherwise 404.
 func (vh *VHost) CheckReply(name string) error {
 	vh.replies.mu.RLock()
 	defer vh.replies.mu.RUnlock()
@@ -60,14 +60,14 @@ func (vh *VHost) CheckReply(name string) error {
 	return nil
 }
 
-// IsReply reports whether a queue's name is kept for direct replies.
+// IsReply reports whether a queue's name is reserved for direct replies.
 func IsReply(name string) bool { return strings.HasPrefix(name, ReplyQueue) }
 
 var replyPrefix = []byte(ReplyQueue + ".")
 
 // answer hands a publish to those of its routing keys that are names for replies.
-// It is not routed there, whoever waits, and so returned if mandatory and for nobody
-// else; a transaction does not hold it back. RabbitMQ does the same.
+// This does not count as routing, even if somebody waits: a mandatory publish that no queue
+// takes is returned. A transaction does not hold it back. RabbitMQ does the same.
 func (p *Publisher) answer(m *Publication, view *amqp.PropertyView, has message.Marks) {
 	if len(m.Exchange) != 0 {
 		return
@@ -86,7 +86,8 @@ func (p *Publisher) answer(m *Publication, view *amqp.PropertyView, has message.
 	}
 }
 
-// reply hands a direct reply to who waits for it under the name, or loses it.
+// reply hands a direct reply to whoever waits for it under the name; if nobody does, it is
+// lost.
 func (vh *VHost) reply(name []byte, m *Publication, has message.Marks) {
 	vh.replies.mu.RLock()
 	fn := vh.replies.to[string(name)]
@@ -101,8 +102,8 @@ func (vh *VHost) reply(name []byte, m *Publication, has message.Marks) {
 	fn(&view)
 }
 
-// replyDirectly hands a message of the broker's own over to whoever waits for it by its routing key. False: that
-// is not a name for direct replies. Error: nobody waits.
+// replyDirectly hands one of the broker's own messages to whoever waits for it under its routing key. False: the
+// key is not a name for direct replies. Error: nobody waits.
 func (vh *VHost) replyDirectly(m *store.Message) (direct bool, err error) {
 	if !IsReply(string(m.RoutingKey)) {
 		return false, nil

@@ -5,7 +5,7 @@ import (
 	"curfew/broker/memory"
 )
 
-// resourceLimits are the alarms of memory and disk, and what clients may take of the memory.
+// resourceLimits are the alarms for memory and disk, and the part of the memory that clients may use.
 type resourceLimits struct {
 	alarm       *resources.Alarm
 	clients     *memory.Budget
@@ -18,16 +18,18 @@ func (r *resourceLimits) Alarms() (memory, disk bool) {
 	return r.alarm.Low()
 }
 
-// Gate reports why publishers have to wait, "" if they have not, and returns a
-// channel that is closed when that changes. It has memory and disk measured now, if that
+// BlockedReason reports why publishers have to wait, "" if they need not, and returns a
+// channel that is closed when that changes. It measures memory and disk now if the last time
 // was a while ago.
-func (r *resourceLimits) Gate() (reason string, changed <-chan struct{}) { return r.alarm.Reason() }
+func (r *resourceLimits) BlockedReason() (reason string, changed <-chan struct{}) {
+	return r.alarm.Reason()
+}
 
-// Gated reports whether publishers have to wait. It costs next to nothing: to be asked before each
+// Blocked reports whether publishers have to wait. It is cheap enough to be called before each
 // message.
-func (r *resourceLimits) Gated() bool { return r.alarm.Blocked() }
+func (r *resourceLimits) Blocked() bool { return r.alarm.Blocked() }
 
-// clientsPart of the memory limit is what clients' unfinished work may take.
+// clientsPart: clients' unfinished work may take one part in clientsPart of the memory limit.
 const clientsPart = 16
 
 // clientsShare is the part of the memory limit that clients' unfinished work may take: two
@@ -39,12 +41,12 @@ func clientsShare(o *Options) int64 {
 	return max(o.MemoryLimit/clientsPart, 2*int64(o.MaxMessageBytes))
 }
 
-// Clients is what connections and requests draw from for what they have the broker hold
-// besides messages in queues.
+// Clients is the budget for what connections and requests make the broker hold besides
+// messages in queues.
 func (r *resourceLimits) Clients() *memory.Budget { return r.clients }
 
-// MemoryInUse is what is held against the memory limit, in bytes.
+// MemoryInUse is what is compared with the memory limit, in bytes.
 func (r *resourceLimits) MemoryInUse() int64 { return r.alarm.MemoryInUse() }
 
-// MemoryLimit is above how many bytes publishers wait; 0: no limit.
+// MemoryLimit is the number of bytes above which publishers wait; 0: no limit.
 func (r *resourceLimits) MemoryLimit() int64 { return r.memoryLimit }

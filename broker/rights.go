@@ -13,8 +13,8 @@ import (
 type Rights struct {
 	b      *Broker
 	user   *accounts.Rights
-	putter *store.Putter   // of all publishers with these rights: they are one goroutine's
-	pacing delivery.Pacing // likewise
+	putter *store.Putter   // of all publishers with these rights: they belong to one goroutine
+	pacing delivery.Pacing // of the same publishers
 }
 
 // RightsOf returns the rights of a user in a virtual host; neither needs to exist.
@@ -36,7 +36,7 @@ func (r *Rights) Topic(op access.Operation, vh *VHost, name, key string) error {
 	return r.topic(op, vh, []byte(name), []byte(key))
 }
 
-// topic is Topic for names as they come off the wire; nil may all.
+// topic is Topic for names as they come off the wire; nil Rights allow everything.
 func (r *Rights) topic(op access.Operation, vh *VHost, name, key []byte) error {
 	if r == nil || !r.user.RestrictsTopics(name) || !vh.IsTopic(name) {
 		return nil
@@ -44,8 +44,8 @@ func (r *Rights) topic(op access.Operation, vh *VHost, name, key []byte) error {
 	return r.user.Topic(op, name, key)
 }
 
-// publish is Exchange(Write, name) for names as they come off the wire, one like
-// the next; nil may all.
+// publish is Exchange(Write, name) for names as they come off the wire, which often repeat;
+// nil Rights allow everything.
 func (r *Rights) publish(name []byte) error {
 	if r == nil {
 		return nil
@@ -53,7 +53,7 @@ func (r *Rights) publish(name []byte) error {
 	return r.user.Publish(name)
 }
 
-// speaksFor refuses a user-id that is another's (RabbitMQ: Validated User-ID); nil may be anybody.
+// speaksFor refuses a user-id that names another user (RabbitMQ: Validated User-ID); nil Rights allow any.
 func (r *Rights) speaksFor(user []byte) error {
 	if r == nil {
 		return nil

@@ -9,8 +9,7 @@ import (
 	"curfew/broker/internal/topology"
 )
 
-// Session is a user's stay in a virtual host, for as long as a connection lasts.
-// It counts against the limits of both and ends with either. Safe for concurrent
+// Session is a user's connection to a virtual host. It counts against the limits of both and ends with either. Safe for concurrent
 // use.
 type Session struct {
 	vh       *VHost
@@ -25,7 +24,7 @@ type sessions struct {
 	open     map[*Session]struct{}
 	ofUser   map[string]int
 	ofVHost  map[*VHost]int
-	channels map[string]int // of a user
+	channels map[string]int // by user
 }
 
 func (t *sessions) init() {
@@ -35,8 +34,8 @@ func (t *sessions) init() {
 // OpenSession admits a user who has logged in to a virtual host. end is called,
 // by any goroutine and perhaps more than once, when the connection has to be
 // closed because the user or the virtual host is deleted; it must not block. The
-// session is to be closed. Errors are those of connection.open: 530 for a virtual
-// host that does not exist or is not the user's, or a limit reached.
+// session must be closed. Errors are those of connection.open: 530 for a virtual
+// host that does not exist or that the user has no access to, or for a limit that is reached.
 func (b *Broker) OpenSession(user, vhost string, end func(*amqp.Exception)) (*Session, error) {
 	vh, ok := b.VHost(vhost)
 	if !ok {
@@ -47,7 +46,7 @@ func (b *Broker) OpenSession(user, vhost string, end func(*amqp.Exception)) (*Se
 		return nil, err
 	}
 	err := accounts.CheckVHostAccess(b.Accounts, user, vhost)
-	if again, _ := b.VHost(vhost); err == nil && again != vh { // deleted meanwhile
+	if again, _ := b.VHost(vhost); err == nil && again != vh { // deleted since
 		err = topology.NoVHost(vhost)
 	}
 	if err != nil {
@@ -126,7 +125,7 @@ func (s *Session) OpenChannel() error {
 	return nil
 }
 
-// CloseChannel counts one less.
+// CloseChannel counts one channel less.
 func (s *Session) CloseChannel() {
 	t := &s.vh.b.sessions
 	t.mu.Lock()

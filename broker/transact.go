@@ -4,7 +4,7 @@ import (
 	"curfew/broker/queue"
 )
 
-// Settling is what a transaction makes of some deliveries of one queue, as Queue.Settle.
+// Settling is how a transaction settles some deliveries of one queue, as Queue.Settle does.
 type Settling struct {
 	Queue    *Queue
 	How      Settlement
@@ -13,14 +13,14 @@ type Settling struct {
 }
 
 // Transact is Flush for a transaction: it enters what was added and then settles. Each
-// queue sees its publishes at once, one queue after another. After a crash, all of it or
-// nothing is found, with two exceptions: what goes to a dead-letter exchange moves by
-// itself, and of more than store.maxTransaction changes (a message's entering one queue, an
-// ack) a prefix is found, publishes first.
+// queue gets its publishes at once, one queue after another. After a crash, all of it or
+// nothing is found, with two exceptions: dead letters move separately, and of more than
+// store.maxTransaction changes (a message enters one queue, an ack) a prefix may be found,
+// publishes first.
 func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 	p.count = 0
 	p.Pause()
-	p.tally.flush(p.vh.b)
+	p.counts.flush(p.vh.b)
 	s := p.vh.b.env.Begin()
 	if p.rights != nil {
 		p.rights.pacing.Before(s)

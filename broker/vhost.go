@@ -21,7 +21,7 @@ type VHost struct {
 func newVHost(b *Broker, name string) *VHost {
 	vh := &VHost{b: b}
 	vh.letters.Init(&b.forwarder, vh.replyDirectly)
-	vh.VHost = topology.New(topology.Options{Registry: &b.registry, Name: name, Lines: vh.letters.Lines(), Judge: vh.judge})
+	vh.VHost = topology.New(topology.Options{Registry: &b.registry, Name: name, Lines: vh.letters.Lines(), Judge: vh.checkIdle})
 	vh.letters.VHost = vh.VHost
 	return vh
 }

@@ -44,8 +44,8 @@ func (t *vhostTable) add(vh *VHost) {
 	t.vhosts[vh.Name()] = vh
 }
 
-// drop makes the name free for another.
-func (t *vhostTable) drop(vh *VHost) {
+// remove frees the name for another virtual host.
+func (t *vhostTable) remove(vh *VHost) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.vhosts, vh.Name())
@@ -58,15 +58,15 @@ func (t *vhostTable) names() (names []string) {
 	return names
 }
 
-// PutVHost makes the virtual host, with the exchanges every one has, or changes
-// what is said about the one of that name, but lifts no protection. created says which.
+// PutVHost makes a virtual host with its predeclared exchanges, or changes the metadata of the
+// one with that name; it does not lift a protection. created reports which of the two.
 // Nobody has permissions in a new one. Error: access.ErrInvalid.
 func (b *Broker) PutVHost(name string, about VHostMetadata) (vh *VHost, created bool, err error) {
 	return b.PutVHostAs("", name, about)
 }
 
 // PutVHostAs is PutVHost by a user, who gets all permissions in a virtual host that it
-// makes, as in RabbitMQ. Both are saved in one change. A user who is not there gets none.
+// makes, as in RabbitMQ. Both are saved in one change. A user who does not exist gets none.
 func (b *Broker) PutVHostAs(user, name string, about VHostMetadata) (vh *VHost, created bool, err error) {
 	if name == "" || len(name) > 255 {
 		return nil, false, fmt.Errorf("%w: the name of a virtual host has 1 to 255 octets", access.ErrInvalid)
@@ -80,18 +80,18 @@ func (b *Broker) PutVHostAs(user, name string, about VHostMetadata) (vh *VHost, 
 	}
 	b.admin.Lock()
 	defer b.admin.Unlock()
-	vh, there := b.VHost(name)
-	if there {
+	vh, exists := b.VHost(name)
+	if exists {
 		return vh, false, vh.SetMetadata(about)
 	}
 	vh = newVHost(b, name)
 	vh.Restore(&catalog.VHost{Metadata: about})
-	return vh, true, b.makeVHost(user, vh)
+	return vh, true, b.makeVHostLocked(user, vh)
 }
 
-// makeVHost saves and adds a virtual host with the permissions of the user who makes it;
+// makeVHostLocked saves and adds a virtual host with the permissions of the user who makes it;
 // called with admin held.
-func (b *Broker) makeVHost(user string, vh *VHost) error {
+func (b *Broker) makeVHostLocked(user string, vh *VHost) error {
 	key := catalog.Key(catalog.VhostKind, vh.Name())
 	now, were := []store.Definition{catalog.Definition(key, vh.Definition())}, []store.Definition{{Key: key}}
 	if err := accounts.GrantAllLocked(b.Accounts, user, vh.Name(), now, were); err != nil {
@@ -124,8 +124,8 @@ func (b *Broker) DeleteVHost(name string) error {
 	return err
 }
 
-// endVHost takes the virtual host out of the broker and the definitions, with what is in it
-// and who may do what there. It returns the queues and the delayed messages to remove.
+// endVHost removes the virtual host from the broker and the definitions, with what is in it
+// and the permissions there. It returns the queues and the delayed messages to remove.
 func (b *Broker) endVHost(vh *VHost) (queues []*Queue, delayed *delays, err error) {
 	b.admin.Lock()
 	defer b.admin.Unlock()
@@ -145,7 +145,7 @@ func (b *Broker) endVHost(vh *VHost) (queues []*Queue, delayed *delays, err erro
 			}
 			b.catalog.ChangeLocked(changes...)
 		})
-		b.vhostTable.drop(vh)
+		b.vhostTable.remove(vh)
 	})
 	if err == delivery.ErrGone {
 		err = ErrNoVHost

@@ -166,7 +166,7 @@ func moveInFiles(b *browser) {
 	b.shows("no dead letters")
 }
 
-// replayAll tries a replay and confirms it.
+// replayAll makes a dry run of a replay and confirms it.
 func replayAll(b *browser) {
 	b.Helper()
 	b.follow("Dead letters", "Dead letters")
@@ -178,7 +178,7 @@ func replayAll(b *browser) {
 	b.shows("would expire there again")
 	b.do(chromedp.SetValue("select[name=ttl]", "none"))
 	b.click("form.filter button")
-	b.shows("they would wait there")
+	b.shows("the messages would wait there")
 	b.screenshot("try")
 	b.click("form.doing button")
 	b.shows("25 of 25")

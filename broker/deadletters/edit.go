@@ -16,27 +16,26 @@ import (
 	"curfew/broker/queue"
 )
 
-// Draft is what is to be published instead of one dead letter, for a person to read
-// and change.
+// Draft is what will be published in place of one dead letter. A person may read and change it.
 type Draft struct {
 	Exchange, RoutingKey string
-	// Properties are JSON, as Export writes them, but that all integers among the headers are plain. Unless they are changed they keep
+	// Properties are JSON, as Export writes them, except that all integers in the headers are plain. Those that are not changed keep
 	// their types.
 	Properties []byte
 	Body       []byte
-	// Unpacked: Body is text that was packed, as the content-encoding among the properties says. What is sent is packed again.
+	// Unpacked: Body is text that was unpacked according to the property content-encoding. It is packed again before it is sent.
 	Unpacked bool
 }
 
-// maxPlain is how much text a body may hold that is unpacked for a person, in bytes.
+// maxPlain is the length of the longest text that is unpacked for a person, in bytes.
 const maxPlain = 4 << 20
 
 // ErrDraft is wrapped by errors about a draft that cannot be sent.
 var ErrDraft = errors.New("the draft cannot be sent")
 
-// DraftOf is what a replay to the origin would publish of the ready message seq of q, with
-// the time it was published with; one that never died goes to where it came from. False:
-// the message is gone, or a consumer holds it.
+// DraftOf returns what a replay to the origin would publish of the ready message seq of q,
+// with the time to live that it was first published with. A message that never died goes where
+// it went before. False: the message is gone, or a consumer holds it.
 func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool, err error) {
 	x, ok := q.BrowseOne(seq, -1)
 	if !ok || x.State != queue.Ready {
@@ -44,8 +43,8 @@ func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool
 	}
 	l, now := letterOf(&x), unixMillis(b)
 	o := Options{To: ToOrigin, TTL: TTLFresh, MaxReplays: math.MaxInt64}
-	m, left := o.rewrite(&l, "", now)
-	if left != "" {
+	m, skipped := o.rewrite(&l, "", now)
+	if skipped != "" {
 		o.To, o.Exchange, o.Key = ToExchange, l.Exchange, l.RoutingKey
 		m, _ = o.rewrite(&l, "", now)
 	}
@@ -53,7 +52,7 @@ func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool
 	if err != nil {
 		return d, true, err
 	}
-	delete(p.Headers, replayHeader) // there is no run
+	delete(p.Headers, replayHeader) // it is not part of a replay
 	p.Headers = plainNumbers(p.Headers)
 	d = Draft{Exchange: string(m.Exchange), RoutingKey: string(m.RoutingKey), Body: m.Body}
 	if plain, ok := plainText(p.ContentEncoding, m.Body); ok {
@@ -63,7 +62,7 @@ func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool
 	return d, true, err
 }
 
-// plainText is the text that a packed body holds. False: it is not packed, too long, or no text.
+// plainText returns the text in a packed body. False: it is not packed, too long, or not text.
 func plainText(encoding string, body []byte) (plain []byte, ok bool) {
 	if !IsPacked(encoding) {
 		return nil, false
@@ -72,16 +71,16 @@ func plainText(encoding string, body []byte) (plain []byte, ok bool) {
 	return plain, err == nil && !more && utf8.Valid(plain)
 }
 
-// Review is what a person has to know of a changed draft before it is sent.
+// Review is what a person should know about a changed draft before it is sent.
 type Review struct {
-	Diff string `json:"diff"` // to the unchanged draft, unified; empty: there is none
-	// NotJSON says where the body is not valid JSON though that of the dead letter is, or though its content type says so; absent: nothing is wrong.
+	Diff string `json:"diff"` // from the unchanged draft, unified; empty: nothing has changed
+	// NotJSON is the place where the body is not valid JSON although the dead letter's body is, or although the content type says JSON; absent: nothing is wrong.
 	NotJSON string     `json:"not_json,omitempty"`
-	Skipped SkipReason `json:"skipped,omitempty"` // why the message would stay; absent: it would not
+	Skipped SkipReason `json:"skipped,omitempty"` // why the message would stay; absent: it would be sent
 	Targets []Target   `json:"targets"`           // where the message would go
 }
 
-// ReviewOf tells what Resend would do with d, and does nothing. Errors are those of Resend. False: the message is gone, or a consumer holds it.
+// ReviewOf returns what Resend would do with d, and changes nothing. Errors are those of Resend. False: the message is gone, or a consumer holds it.
 func ReviewOf(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.Seq, d *Draft) (r Review, ok bool, err error) {
 	old, ok, err := DraftOf(b, q, seq)
 	if err != nil || !ok {
@@ -111,7 +110,7 @@ func ReviewOf(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.
 	return r, true, nil
 }
 
-// notJSON says where a body is not valid JSON; "": it is.
+// notJSON returns the place where a body is not valid JSON; "": it is valid.
 func notJSON(body []byte) string {
 	var any json.RawMessage
 	err := json.Unmarshal(body, &any)
@@ -137,7 +136,7 @@ func diff(old, changed *Draft) (string, error) {
 	return udiff.ToUnified("dead letter", "changed", from, edits, udiff.DefaultContextLines)
 }
 
-// lines are the draft for a comparison: JSON is on many lines.
+// lines returns the draft as text to compare, with JSON on many lines.
 func (d *Draft) lines() string {
 	body := string(d.Body)
 	if pretty, ok := Indent(d.Body); ok {
@@ -155,7 +154,7 @@ func (d *Draft) lines() string {
 // maxIndented is how long indented JSON may become, in bytes.
 const maxIndented = 4 << 20
 
-// Indent returns a body that is JSON on many lines. False: it is not JSON, or would become too long.
+// Indent returns a JSON body, indented on many lines. False: it is not JSON, or would become too long.
 func Indent(body []byte) (pretty []byte, ok bool) {
 	if len(body) == 0 || len(body) > maxIndented || indented(body) > maxIndented || !json.Valid(body) {
 		return nil, false
@@ -165,7 +164,7 @@ func Indent(body []byte) (pretty []byte, ok bool) {
 	return b.Bytes(), err == nil
 }
 
-// indented bounds how long a body becomes that is indented: each comma and bracket outside of texts begins a line.
+// indented returns an upper bound for the length of an indented body: each comma and bracket outside of strings begins a line.
 func indented(body []byte) int {
 	n, depth, quoted := len(body), 0, false
 	for i := 0; i < len(body); i++ {
@@ -188,16 +187,16 @@ func indented(body []byte) int {
 	return n
 }
 
-// Resend publishes d and takes the message seq out of q, as one (broker: Publisher.Move),
-// which is as safe as the store makes it once a Commit that follows has called back. The message stays as it is if skipped says why, or for
-// an error: about the draft, the rights of p, or publishers that have to wait.
+// Resend publishes d and takes the message seq out of q in one step (broker: Publisher.Move). The change
+// is as safe as the store makes it once a Commit that follows has called back. If skipped is not empty, or for an error, the message
+// stays as it is. Errors are about the draft, the rights of p, or blocked publishers.
 func Resend(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.Seq, d *Draft) (skipped SkipReason, err error) {
 	x, ok := d.look(q, seq)
 	m, _, err := d.publication(&x)
 	if err != nil {
 		return "", err
 	}
-	if reason, _ := b.Gate(); reason != "" {
+	if reason, _ := b.BlockedReason(); reason != "" {
 		return "", fmt.Errorf("%w: %s", ErrBlocked, reason)
 	}
 	if !ok {
@@ -207,7 +206,7 @@ func Resend(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.Se
 	return skipReasons[outcome], err
 }
 
-// look looks at the message of the draft. Its body, which may be long, is copied only to see how it was packed.
+// look returns the message of the draft. Its body, which may be long, is copied only to see how it was packed.
 func (d *Draft) look(q *broker.Queue, seq queue.Seq) (broker.Browsed, bool) {
 	bodyBytes := 0
 	if d.Unpacked {
@@ -216,7 +215,7 @@ func (d *Draft) look(q *broker.Queue, seq queue.Seq) (broker.Browsed, bool) {
 	return q.BrowseOne(seq, bodyBytes)
 }
 
-// publication is what the draft of x becomes.
+// publication returns the message that the draft of x becomes.
 func (d *Draft) publication(x *broker.Browsed) (*broker.Publication, *amqp.Properties, error) {
 	var properties propertyMap
 	decoder := json.NewDecoder(bytes.NewReader(d.Properties))
@@ -229,7 +228,7 @@ func (d *Draft) publication(x *broker.Browsed) (*broker.Publication, *amqp.Prope
 		return nil, nil, fmt.Errorf("%w: its properties cannot be read: %w", ErrDraft, err)
 	}
 	if len(d.Exchange) > 255 || len(d.RoutingKey) > 255 {
-		return nil, nil, fmt.Errorf("%w: exchange and routing key have at most 255 bytes", ErrDraft)
+		return nil, nil, fmt.Errorf("%w: the exchange or the routing key is longer than 255 bytes", ErrDraft)
 	}
 	body := d.Body
 	was, err := x.Decode()
@@ -242,7 +241,7 @@ func (d *Draft) publication(x *broker.Browsed) (*broker.Publication, *amqp.Prope
 			old = x.Message.Body
 		}
 		if plain, ok := plainText(p.ContentEncoding, old); ok && bytes.Equal(plain, d.Body) {
-			body = old // not another one that holds the same
+			body = old // the original octets, not another packing of the same text
 		} else if body, err = Pack(p.ContentEncoding, d.Body, old); err != nil {
 			return nil, nil, fmt.Errorf("%w: %w", ErrDraft, err)
 		}

@@ -14,8 +14,8 @@ import (
 	"curfew/broker/queue"
 )
 
-// line is a message as a line of an exported file: nothing of it is lost, and a person
-// can read and change it.
+// line is a message as a line of an exported file. It is complete, and a person can read and
+// change it.
 type line struct {
 	VHost      string      `json:"vhost,omitempty"` // where it was exported from
 	Queue      string      `json:"queue,omitempty"`
@@ -26,12 +26,12 @@ type line struct {
 	Payload    []byte      `json:"payload"` // base64
 }
 
-// propertyMap is the properties that a message has.
+// propertyMap holds the properties of a message.
 type propertyMap struct {
 	ContentType     *shortText        `json:"content_type,omitempty"`
 	ContentEncoding *shortText        `json:"content_encoding,omitempty"`
 	Headers         *map[string]typed `json:"headers,omitempty"`
-	RawHeaders      []byte            `json:"headers_raw,omitempty"` // where a name is no UTF-8: the table, base64
+	RawHeaders      []byte            `json:"headers_raw,omitempty"` // if a name is not UTF-8: the table in base64
 	DeliveryMode    *uint8            `json:"delivery_mode,omitempty"`
 	Priority        *uint8            `json:"priority,omitempty"`
 	CorrelationID   *shortText        `json:"correlation_id,omitempty"`
@@ -45,7 +45,7 @@ type propertyMap struct {
 	ClusterID       *shortText        `json:"cluster_id,omitempty"`
 }
 
-// shortText is a string, or {"base64": "..."} if it is no UTF-8.
+// shortText is a string, or {"base64": "..."} if it is not UTF-8.
 type shortText string
 
 func (t shortText) MarshalJSON() ([]byte, error) {
@@ -167,8 +167,8 @@ func Export(ctx context.Context, q *broker.Queue, f *Filter, w io.Writer) (n int
 	return n, errors.Join(err, failed)
 }
 
-// ImportError says at which line of a file an import ended; what came before it is in
-// the queue.
+// ImportError has the line of a file at which an import ended; the lines before it are in the
+// queue.
 type ImportError struct {
 	Line int
 	Err  error
@@ -177,20 +177,19 @@ type ImportError struct {
 func (e *ImportError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 func (e *ImportError) Unwrap() error { return e.Err }
 
-// ErrBlocked is why an import ends where publishers have to wait. It does not wait itself:
-// one whose sender has given up meanwhile would go on later.
+// ErrBlocked ends an import when publishers are blocked. An import does not wait: its sender
+// might give up, and the import would continue later.
 var ErrBlocked = errors.New("publishers are blocked")
 
-// maxLine bounds a line of a file: the largest body there may be, in base64, and its
-// properties.
+// maxLine bounds a line of a file: the largest possible body, in base64, with its properties.
 const maxLine = 192 << 20
 
 // Import publishes the messages of an exported file into the queue named to through the
 // default exchange. They are as safe as the store makes them once a Commit that follows has called back. Their death headers stay as they are,
-// but from then on they are a publisher's: the next death begins a new history. The
-// error is *ImportError, of ErrBlocked among others, or what the disk says.
+// but they now count as set by a publisher: the next death begins a new history. The error is an
+// *ImportError, which may wrap ErrBlocked, or an error of the disk.
 func Import(ctx context.Context, b *broker.Broker, p *broker.Publisher, to string, r io.Reader) (n int, err error) {
-	p.ForTool = true // they may come from a dead-letter sub-queue
+	p.ForTool = true // to may be a dead-letter sub-queue
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
 	number := 0
@@ -199,7 +198,7 @@ func Import(ctx context.Context, b *broker.Broker, p *broker.Publisher, to strin
 		if err := ctx.Err(); err != nil {
 			return n, err
 		}
-		if reason, _ := b.Gate(); reason != "" {
+		if reason, _ := b.BlockedReason(); reason != "" {
 			return n, &ImportError{number, fmt.Errorf("%w: %s", ErrBlocked, reason)}
 		}
 		if len(lines.Bytes()) == 0 {
@@ -226,7 +225,7 @@ func importLine(p *broker.Publisher, to string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	delete(properties.Headers, "CC") // to this queue and no other
+	delete(properties.Headers, "CC") // the message goes to this queue only
 	delete(properties.Headers, "BCC")
 	routed, err := p.Add(&broker.Publication{RoutingKey: []byte(to), Properties: properties.Append(nil), Body: l.Payload})
 	if err == nil && !routed {

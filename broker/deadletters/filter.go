@@ -15,13 +15,13 @@ import (
 	"curfew/broker/queue"
 )
 
-// Filter chooses dead letters; all that is set has to hold, and without anything set it matches
-// all. Of the deaths any may match, but reason, queue, exchange and routing key have to match one and the same.
-// What is asked of the body is asked of what is behind its content-encoding.
+// Filter chooses dead letters. All conditions that are set must hold; an empty filter matches all messages. Any of the deaths may
+// match, but reason, queue, exchange and routing key must match the same one. Conditions on the body apply to the unpacked body, if
+// it has a content-encoding.
 type Filter struct {
-	// Seqs are the numbers that messages have in the queue.
+	// Seqs are the numbers of messages in the queue.
 	Seqs []queue.Seq `json:"seqs,omitempty"`
-	// QueueID is the incarnation of the queue that the numbers are of; 0: any.
+	// QueueID is the incarnation of the queue that the numbers belong to; 0: any.
 	QueueID    uint64            `json:"queue_id,omitempty,string"`
 	Reason     string            `json:"reason,omitempty"`      // for which it died: expired, rejected, maxlen or delivery_limit
 	Queue      string            `json:"queue,omitempty"`       // in which it died
@@ -30,13 +30,13 @@ type Filter struct {
 	Headers    map[string]string `json:"headers,omitempty"`     // value as text
 	Properties map[string]string `json:"properties,omitempty"`  // by AMQP's names, such as "correlation-id"; value as text
 	MessageID  string            `json:"message_id,omitempty"`
-	Run        string            `json:"run,omitempty"`   // that replayed it last
+	ReplayID   string            `json:"run,omitempty"`   // ID of the replay that replayed it last
 	Since      time.Time         `json:"since,omitzero"`  // its last death was then or later
 	Before     time.Time         `json:"before,omitzero"` // its last death was before then
-	Body       string            `json:"body,omitempty"`  // a part of it, as it is or as JSON escapes it
-	// Pattern is an RE2 expression that the body, as bytes, has to match somewhere.
+	Body       string            `json:"body,omitempty"`  // a part of it, as it stands or as JSON escapes it
+	// Pattern is an RE2 expression that must match somewhere in the body, as bytes.
 	Pattern string `json:"pattern,omitempty"`
-	// JSON is values as text by their paths in the body, such as "customer.id".
+	// JSON is values as text, by their paths in the body, such as "customer.id".
 	JSON map[string]string `json:"json,omitempty"`
 }
 
@@ -54,8 +54,8 @@ func wrong(field, format string, args ...any) error {
 }
 
 const (
-	// maxPattern is how long a pattern may be, in bytes. RE2 takes time in proportion to
-	// the body, whatever the pattern.
+	// maxPattern is how long a pattern may be, in bytes. With RE2 the time is proportional to
+	// the length of the body, whatever the pattern is.
 	maxPattern = 1000
 	// maxConditions is how many headers, properties or JSON values a filter may name.
 	maxConditions = 50
@@ -63,19 +63,19 @@ const (
 	maxFiltered = 4 << 20
 )
 
-// matcher is a filter made ready.
+// matcher is a compiled filter.
 type matcher struct {
 	Filter
 	seqs    []queue.Seq // in the order of delivery
-	bodies  [][]byte    // of which one has to be in the body
+	bodies  [][]byte    // one of them must be in the body
 	pattern *regexp.Regexp
 	json    []jsonValue
 }
 
-// Reasons are what RabbitMQ writes into x-death.
+// Reasons are the reasons that RabbitMQ writes into x-death.
 var Reasons = []string{"expired", "rejected", "maxlen", "delivery_limit"}
 
-// Check says what is wrong with the filter. The error is a *FilterError.
+// Check reports what is wrong with the filter. The error is a *FilterError.
 func (f *Filter) Check() error {
 	_, err := f.compile()
 	return err
@@ -84,22 +84,22 @@ func (f *Filter) Check() error {
 // compile checks the filter, as Check does.
 func (f *Filter) compile() (*matcher, error) {
 	if f.Reason != "" && !slices.Contains(Reasons, f.Reason) {
-		return nil, wrong("reason", "%q is not a reason for dead-lettering; there are %s", f.Reason, strings.Join(Reasons, ", "))
+		return nil, wrong("reason", "unknown dead-letter reason %q: want one of %s", f.Reason, strings.Join(Reasons, ", "))
 	}
 	m := &matcher{Filter: *f, bodies: needles(f.Body)}
 	m.seqs = inOrder(f.Seqs)
 	for field, n := range map[string]int{"headers": len(f.Headers), "properties": len(f.Properties), "json": len(f.JSON)} {
 		if n > maxConditions {
-			return nil, wrong(field, "%d conditions are too many; at most %d are allowed", n, maxConditions)
+			return nil, wrong(field, "there are %d conditions, more than %d", n, maxConditions)
 		}
 	}
 	for name := range f.Properties {
 		if !slices.Contains(propertyNames, name) {
-			return nil, wrong("properties", "%q is not a property; there are %s", name, strings.Join(propertyNames, ", "))
+			return nil, wrong("properties", "unknown property %q: want one of %s", name, strings.Join(propertyNames, ", "))
 		}
 	}
 	if len(f.Pattern) > maxPattern {
-		return nil, wrong("pattern", "the pattern has %d bytes; at most %d are allowed", len(f.Pattern), maxPattern)
+		return nil, wrong("pattern", "the pattern has %d bytes, more than %d", len(f.Pattern), maxPattern)
 	}
 	if f.Pattern != "" {
 		var err error
@@ -117,7 +117,7 @@ func (f *Filter) compile() (*matcher, error) {
 	return m, nil
 }
 
-// inOrder are the numbers in the order of delivery, each once.
+// inOrder returns the numbers in the order of delivery, each once.
 func inOrder(seqs []queue.Seq) []queue.Seq {
 	sorted := slices.Clone(seqs)
 	slices.SortFunc(sorted, delivered)
@@ -135,8 +135,8 @@ func delivered(a, b queue.Seq) int {
 	return int(min(a-b, 1))
 }
 
-// needles are what a body that has the text has: the text, or how JSON writes it where only
-// ASCII is wanted, as Python does.
+// needles returns the forms in which a body may contain the text: as it is, or escaped as JSON
+// that is limited to ASCII, as Python writes it.
 func needles(text string) [][]byte {
 	if text == "" {
 		return nil
@@ -161,13 +161,13 @@ func needles(text string) [][]byte {
 	return list
 }
 
-// reads reports whether the whole body is looked at.
+// reads reports whether the filter needs the whole body.
 func (m *matcher) reads() bool { return len(m.bodies) > 0 || m.pattern != nil || len(m.json) > 0 }
 
-// matches wants the whole body if reads says so.
+// matches needs the whole body if reads returns true.
 func (m *matcher) matches(l *Letter) bool {
 	return (m.MessageID == "" || l.Properties.MessageID == m.MessageID) &&
-		(m.Run == "" || l.Run == m.Run) &&
+		(m.ReplayID == "" || l.ReplayID == m.ReplayID) &&
 		m.died(l) && m.inTime(l) && m.hasHeaders(l.Properties.Headers) && m.hasProperties(&l.Properties) &&
 		(!m.reads() || m.inBody(l))
 }
@@ -237,7 +237,7 @@ func (m *matcher) hasProperties(p *amqp.Properties) bool {
 	return true
 }
 
-// text is a header's value as a person would type it.
+// text returns a header's value as a person would type it.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -270,7 +270,7 @@ func TestQuery(t *testing.T) {
 		Properties: map[string]string{"message-id": "5", "type": "t"}, Since: now.Add(-2 * time.Hour), Body: "x", Pattern: "a+", JSON: map[string]string{"customer.id": "7"},
 	}, f)
 	_, err = deadletters.ParseQuery("colour=red")
-	assert.ErrorContains(t, err, "not a field")
+	assert.ErrorContains(t, err, "unknown filter field")
 	for field, value := range map[string]string{
 		"since": "yesterday", "before": "2030", "header": "tenant", "property": "colour=red", "json": "=7", "seq": "x", "queue_id": "x", "pattern": "(", "reason": "old age",
 	} {

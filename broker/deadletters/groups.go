@@ -10,8 +10,7 @@ import (
 	"curfew/broker/queue"
 )
 
-// Group is the dead letters that died last of one reason in one queue, published to
-// one exchange.
+// Group is a group of dead letters whose last death has the same reason, queue and exchange.
 type Group struct {
 	Reason   string    `json:"reason"`   // empty, as are queue and exchange: they never died
 	Queue    string    `json:"queue"`    // in which they died
@@ -20,34 +19,33 @@ type Group struct {
 	Bytes    int64     `json:"bytes"`           // of the bodies
 	Oldest   time.Time `json:"oldest,omitzero"` // the first of their last deaths
 	Newest   time.Time `json:"newest,omitzero"` // the last of them
-	// Toward is, of parked messages, the exchange that they could not be routed by.
+	// Toward is the exchange by which parked messages could not be routed; empty for others.
 	Toward string `json:"toward,omitempty"`
-	Key    string `json:"routing_key,omitempty"` // of parked messages: the key of one of them
-	Why    Cause  `json:"why,omitempty"`         // they are parked: no_exchange, no_queue, or mended: it leads to a queue by now
+	Key    string `json:"routing_key,omitempty"` // of parked messages: the routing key of one of them
+	Why    Cause  `json:"why,omitempty"`         // of parked messages: no_exchange, no_queue, or mended: they could be routed now
 	// Ages is how many died less than a minute ago, less than an hour, less than a day, and earlier.
 	Ages [4]int `json:"ages"`
 }
 
-// Cause is why messages are parked, as far as it can be seen now: exchanges and bindings may have changed since.
+// Cause is why messages are parked, as far as can be seen now: exchanges and bindings may have changed since they were.
 type Cause string
 
 // The causes.
 const (
 	CauseNoExchange Cause = "no_exchange" // the exchange does not exist
 	CauseNoQueue    Cause = "no_queue"    // no queue is bound to it for their key
-	CauseMended     Cause = "mended"      // it leads to a queue by now
+	CauseMended     Cause = "mended"      // they could be routed to a queue now
 )
 
 // ages are the bounds of Group.Ages.
 var ages = [...]time.Duration{time.Minute, time.Hour, 24 * time.Hour}
 
-// maxGroups bounds the memory of Groups. What is in no group then is in one without
-// names.
+// maxGroups bounds the memory of Groups. All further messages are in one group without names.
 const maxGroups = 1000
 
-// Groups sorts the ready messages of q that f matches by what they died of, the largest
-// group first. now is the present instant. When ctx ends it returns the groups of the newest
-// messages, with ctx's error; seen is how many it has looked at.
+// Groups groups the ready messages of q that f matches by what they died of, the largest group
+// first. now is the present instant. When ctx ends it returns the groups of the newest
+// messages, with ctx's error; seen is how many it has examined.
 func Groups(ctx context.Context, q *broker.Queue, f *Filter, now time.Time) (list []Group, seen int, err error) {
 	m, err := f.compile()
 	if err != nil {
@@ -86,7 +84,7 @@ func Groups(ctx context.Context, q *broker.Queue, f *Filter, now time.Time) (lis
 	return list, seen, err
 }
 
-// causeOf says why a message is parked. It is there as it was to be routed.
+// causeOf returns why a message is parked. A parked message keeps the exchange and the key by which it was to be routed.
 func causeOf(q *broker.Queue, l *Letter) Cause {
 	_, missing := q.VHost().Exchange(l.Exchange)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// jsonValue is a value that a body has to have at a path.
+// jsonValue is a value that a body must have at a path.
 type jsonValue struct {
 	steps  []jsonStep
 	want   string
@@ -32,7 +32,7 @@ const (
 )
 
 // parsePath reads a path such as "customer.id", "items.0.sku" or "items.#.sku": the names of members and the numbers of elements from 0,
-// separated by dots; # stands for any element. A backslash before a character takes away its meaning, for names with a dot.
+// separated by dots; # stands for any element. A backslash before a character takes away its special meaning, for names with a dot.
 func parsePath(path, want string) (v jsonValue, err error) {
 	if path == "" || len(path) > maxPath {
 		return v, fmt.Errorf("a path has 1 to %d bytes, such as customer.id", maxPath)
@@ -66,14 +66,14 @@ func parsePath(path, want string) (v jsonValue, err error) {
 	return v, nil
 }
 
-// level is an object or array that a path leads into.
+// level is an object or array on the path.
 type level struct {
 	array, named bool
 	index        int
 	name         string
 }
 
-// next notes the name of a member, or which element follows; value reports whether the token is a value.
+// next records the name of a member, or the number of an element; value reports whether the token is a value.
 func (l *level) next(token json.Token) (value bool) {
 	if l.array {
 		l.index++
@@ -93,8 +93,8 @@ func (l *level) is(s *jsonStep) bool {
 }
 
 // in reports whether the body has the value. It takes time in proportion to the body, and no more memory than the longest text in it. (gjson,
-// which is faster with a common body, takes the square of its length if that is "[[[[".) A body that is not JSON has none; one that is JSON up to
-// a point may have it there.
+// which is faster with a common body, takes the square of its length if that is "[[[[".) A body that is not JSON does not have it; one that is
+// JSON up to some point may have it before that.
 func (v *jsonValue) in(body []byte) bool {
 	if !mayNest(body) {
 		return false
@@ -102,7 +102,7 @@ func (v *jsonValue) in(body []byte) bool {
 	tokens := json.NewDecoder(bytes.NewReader(body))
 	tokens.UseNumber()
 	var way []level // into the body, no deeper than the path
-	aside := 0      // how deep in what the path does not lead into
+	aside := 0      // depth inside an object or array that is not on the path
 	for {
 		token, err := tokens.Token()
 		if err != nil || aside > maxNested {
@@ -139,7 +139,7 @@ func (v *jsonValue) in(body []byte) bool {
 	}
 }
 
-// is compares with a value. Texts are compared as they read, whatever is escaped, and numbers as numbers.
+// is reports whether a token is the value. Strings are compared unescaped, numbers by value.
 func (v *jsonValue) is(token json.Token) bool {
 	switch x := token.(type) {
 	case string:
@@ -153,7 +153,7 @@ func (v *jsonValue) is(token json.Token) bool {
 	return v.want == "null" && token == nil
 }
 
-// mayNest reports whether it may be JSON with members or elements.
+// mayNest reports whether a body may be a JSON object or array.
 func mayNest(body []byte) bool {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	return len(body) > 0 && strings.IndexByte("{[", body[0]) >= 0

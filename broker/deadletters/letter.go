@@ -13,7 +13,7 @@ import (
 const (
 	// replaysHeader is how often the message was replayed.
 	replaysHeader = "x-curfew-replays"
-	// replayHeader is the ID of the run that replayed it last.
+	// replayHeader is the ID of the replay that replayed it last.
 	replayHeader = "x-curfew-replay-run"
 )
 
@@ -22,33 +22,33 @@ const (
 type Death struct {
 	Queue      string    `json:"queue"`
 	Reason     string    `json:"reason"`
-	Exchange   string    `json:"exchange"`                      // it was published to when it first died so
+	Exchange   string    `json:"exchange"`                      // to which it was published when it first died in this way
 	Keys       []string  `json:"routing_keys"`                  // with which it was published then
-	Count      int64     `json:"count"`                         // how often it died so
+	Count      int64     `json:"count"`                         // how often it died in this way
 	Time       time.Time `json:"time"`                          // of the first such death, in whole seconds
-	Expiration string    `json:"original_expiration,omitempty"` // the property that it had, in ms
+	Expiration string    `json:"original_expiration,omitempty"` // the property expiration that it had, in ms
 	ExpiresAt  int64     `json:"original_expires_at,omitempty"` // the header x-expires-at that it had, Unix ms
 }
 
-// Letter is a message as it is in its queue, with its history. The zero Seq is of
-// a message that is in none, such as one from a file.
+// Letter is a message as it is in its queue, with its history. Seq is zero for a message that
+// is in no queue, such as one from a file.
 type Letter struct {
 	Seq         queue.Seq
 	State       queue.State
 	Deadline    deadline.Instant // 0: none
 	Persistent  bool
 	Redelivered bool
-	Exchange    string // it came here by
+	Exchange    string // by which it came here
 	RoutingKey  string
 	Properties  amqp.Properties
 	Body        []byte // all of it, or its beginning
 	BodyBytes   int    // the whole body's size
 	Deaths      []Death
 	Replays     int64
-	Run         string // that replayed it last; "" none
+	ReplayID    string // of the replay that replayed it last; "" none
 }
 
-// letterOf reads a message; one whose properties cannot be read has none.
+// letterOf reads a message. If its properties cannot be read, the letter has none.
 func letterOf(x *broker.Browsed) Letter {
 	p, err := x.Decode()
 	if err != nil {
@@ -73,7 +73,7 @@ func (l *Letter) readHeaders() {
 		}
 	}
 	l.Replays, _ = amqp.Integer(h[replaysHeader])
-	l.Run, _ = h[replayHeader].(string)
+	l.ReplayID, _ = h[replayHeader].(string)
 }
 
 func deathOf(t amqp.Table) (d Death) {
@@ -95,7 +95,7 @@ func deathOf(t amqp.Table) (d Death) {
 	return d
 }
 
-// instantOf is an AMQP timestamp or an integer of Unix ms, in Unix ms; 0 for neither.
+// instantOf returns an AMQP timestamp, or an integer in Unix ms, in Unix ms; 0 for anything else.
 func instantOf(v any) int64 {
 	if at, ok := v.(amqp.Timestamp); ok {
 		return int64(min(at, 1<<50)) * 1000
@@ -104,7 +104,7 @@ func instantOf(v any) int64 {
 	return max(n, 0)
 }
 
-// last is the latest death; false: it never died.
+// last returns the latest death; false: the letter never died.
 func (l *Letter) last() (Death, bool) {
 	if len(l.Deaths) == 0 {
 		return Death{}, false
@@ -112,8 +112,8 @@ func (l *Letter) last() (Death, bool) {
 	return l.Deaths[0], true
 }
 
-// first is the first death: the one that x-first-death-queue and -reason name, else the
-// oldest entry. False: it never died.
+// first returns the first death: the one that x-first-death-queue and -reason name, otherwise
+// the oldest entry. False: the letter never died.
 func (l *Letter) first() (Death, bool) {
 	if len(l.Deaths) == 0 {
 		return Death{}, false

@@ -11,15 +11,15 @@ import (
 	"curfew/broker/amqp"
 )
 
-// Where a replay goes.
+// Where a replay sends messages.
 const (
 	ToOrigin   = "origin"   // the exchange and keys it was first published with
 	ToQueue    = "queue"    // the queue it first died in, and no other
-	ToOnward   = "onward"   // the exchange and key by which it came here, as the dead letter it is: for parked messages once these lead somewhere
-	ToExchange = "exchange" // Options.Exchange, by Options.Key or, if that is "", its first
+	ToOnward   = "onward"   // the exchange and key by which it came here, with its death headers: for parked messages, once they can be routed
+	ToExchange = "exchange" // Options.Exchange, with Options.Key or, if that is "", its first key
 )
 
-// What time to live a replayed message has.
+// The time to live of a replayed message.
 const (
 	TTLFresh     = "fresh"
 	TTLRemaining = "remaining"
@@ -31,22 +31,22 @@ const (
 type Options struct {
 	To       string `json:"to"`                    // where: origin (default), queue, onward or exchange
 	Exchange string `json:"exchange,omitempty"`    // to which exchange, if to is exchange
-	Key      string `json:"routing_key,omitempty"` // with which key, if to is exchange; absent: its first
+	Key      string `json:"routing_key,omitempty"` // with which key, if to is exchange; absent: its first key
 	TTL      string `json:"ttl"`                   // time to live: fresh (default), remaining, none (default if to is onward) or millis
 	Millis   int64  `json:"ttl_millis,omitempty"`  // if ttl is millis
-	// KeepDeaths leaves the death headers on the message, so that its next death adds to
-	// them; without, it is as published for the first time. If to is onward they are kept.
+	// KeepDeaths leaves the death headers on the message, so that its next death adds to them.
+	// Otherwise the message looks as if published for the first time. If to is onward they are kept.
 	KeepDeaths bool `json:"keep_deaths"`
-	// MaxReplays leaves messages where they are that were replayed so often before; 0: 3.
+	// MaxReplays: a message that was replayed this often stays where it is; 0: 3.
 	MaxReplays int64   `json:"max_replays"`
 	Limit      int     `json:"limit,omitempty"` // messages to move at most; 0: no limit
 	Rate       float64 `json:"rate,omitempty"`  // messages a second; 0: no limit
 }
 
-// DefaultMaxReplays stops what is replayed again and again.
+// DefaultMaxReplays ends the endless replay of a message that always fails.
 const DefaultMaxReplays = 3
 
-// complete fills in what was not said and checks the rest.
+// complete fills in defaults and checks the rest.
 func (o *Options) complete() error {
 	if o.To == "" {
 		o.To = ToOrigin
@@ -61,11 +61,11 @@ func (o *Options) complete() error {
 	}
 	switch {
 	case o.To != ToOrigin && o.To != ToQueue && o.To != ToOnward && o.To != ToExchange:
-		return fmt.Errorf("to is %q; it can be origin, queue, onward or exchange", o.To)
+		return fmt.Errorf("to is %q: want origin, queue, onward or exchange", o.To)
 	case o.TTL != TTLFresh && o.TTL != TTLRemaining && o.TTL != TTLNone && o.TTL != TTLMillis:
-		return fmt.Errorf("ttl is %q; it can be fresh, remaining, none or millis", o.TTL)
+		return fmt.Errorf("ttl is %q: want fresh, remaining, none or millis", o.TTL)
 	case o.Millis < 0 || o.Millis > broker.MaxTTLMillis || o.Millis == 0 && o.TTL == TTLMillis:
-		return fmt.Errorf("ttl_millis is %d; it can be 1 to %d", o.Millis, int64(broker.MaxTTLMillis))
+		return fmt.Errorf("ttl_millis is %d: want 1 to %d", o.Millis, int64(broker.MaxTTLMillis))
 	case o.Rate < 0 || o.Limit < 0 || o.MaxReplays < 0:
 		return fmt.Errorf("rate, limit and max_replays cannot be negative")
 	}
@@ -77,21 +77,21 @@ type SkipReason string
 
 const (
 	SkippedLoop       SkipReason = "replayed_too_often"
-	SkippedOrigin     SkipReason = "no_origin"    // it never died: where from is not known
+	SkippedOrigin     SkipReason = "no_origin"    // it never died, so its origin is not known
 	SkippedNoTime     SkipReason = "no_time_left" // TTLRemaining, and its deadline has passed or is not known
 	SkippedUnroutable SkipReason = "unroutable"
 	SkippedFull       SkipReason = "target_full"
 	SkippedBack       SkipReason = "leads_back"
-	SkippedGone       SkipReason = "gone" // taken by a consumer, or expired meanwhile
+	SkippedGone       SkipReason = "gone" // a consumer has taken it, or it has expired
 	SkippedRefused    SkipReason = "refused"
 )
 
-// unixMillis is the present instant as users know it.
+// unixMillis returns the present instant on the wall clock.
 func unixMillis(b *broker.Broker) int64 { return b.UnixMillis(b.Now()) }
 
-// rewrite makes of a letter what is to be published; left is "" if it can be. now is
-// Unix ms.
-func (o *Options) rewrite(l *Letter, run string, now int64) (m broker.Publication, skipped SkipReason) {
+// rewrite makes the message that is published for a letter. If skipped is not empty, it says
+// why there is none. now is in Unix ms.
+func (o *Options) rewrite(l *Letter, replayID string, now int64) (m broker.Publication, skipped SkipReason) {
 	if l.Replays >= o.MaxReplays {
 		return m, SkippedLoop
 	}
@@ -102,18 +102,18 @@ func (o *Options) rewrite(l *Letter, run string, now int64) (m broker.Publicatio
 	if !o.address(l, &m, p.Headers) {
 		return m, SkippedOrigin
 	}
-	if !o.endure(l, &p, now) {
+	if !o.setTTL(l, &p, now) {
 		return m, SkippedNoTime
 	}
 	if !o.KeepDeaths {
 		strip(p.Headers)
 	}
-	p.Headers[replaysHeader], p.Headers[replayHeader] = l.Replays+1, run
+	p.Headers[replaysHeader], p.Headers[replayHeader] = l.Replays+1, replayID
 	m.Properties, m.Body = p.Append(nil), l.Body
 	return m, ""
 }
 
-// address says where it goes.
+// address sets where the message goes; false: its origin is not known.
 func (o *Options) address(l *Letter, m *broker.Publication, headers amqp.Table) bool {
 	first, died := l.first()
 	switch {
@@ -125,7 +125,7 @@ func (o *Options) address(l *Letter, m *broker.Publication, headers amqp.Table) 
 			key = l.RoutingKey
 		}
 		m.Exchange, m.RoutingKey = []byte(o.Exchange), []byte(key)
-		delete(headers, "CC") // it goes where it was told to, and nowhere else
+		delete(headers, "CC") // it goes to the given exchange with the given key only
 		return true
 	case o.To == ToOnward:
 		m.Exchange, m.RoutingKey = []byte(l.Exchange), []byte(l.RoutingKey)
@@ -142,8 +142,8 @@ func (o *Options) address(l *Letter, m *broker.Publication, headers amqp.Table) 
 	return true
 }
 
-// endure sets until when it is good; false: no time is left.
-func (o *Options) endure(l *Letter, p *amqp.Properties, now int64) bool {
+// setTTL sets the message's time to live or deadline; false: no time is left.
+func (o *Options) setTTL(l *Letter, p *amqp.Properties, now int64) bool {
 	first, _ := l.first()
 	absolute := max(first.ExpiresAt, instantOf(p.Headers["x-expires-at"]))
 	relative := first.Expiration
@@ -179,7 +179,7 @@ func (o *Options) endure(l *Letter, p *amqp.Properties, now int64) bool {
 	return true
 }
 
-// strip takes off what its deaths left.
+// strip removes the headers that its deaths added.
 func strip(headers amqp.Table) {
 	for name := range headers {
 		if name == "x-death" || strings.HasPrefix(name, "x-first-death-") || strings.HasPrefix(name, "x-last-death-") ||

@@ -8,13 +8,13 @@ import (
 	"curfew/broker/access"
 )
 
-// ErrOwner is wrapped by errors about a run whose owner may not do it (any more).
-var ErrOwner = errors.New("the owner of the replay may not do it")
+// ErrOwner is wrapped by errors about a replay that its owner may not do, or may no longer do.
+var ErrOwner = errors.New("the owner of the replay is not allowed to do it")
 
-// checkOwner returns ErrOwner unless the owner exists and may read the queue. It is asked
-// at the start, when a run is resumed or goes on after a restart, and for each message,
-// as its publisher asks where it may go: a run has the rights its owner has at the moment,
-// whoever resumes it.
+// checkOwner returns ErrOwner unless the owner exists and may read the queue. It is
+// called at the start, when a replay is resumed or continues after a restart, and for each
+// message, whose publisher in turn checks where it may go: a replay has the rights that its
+// owner has at the moment, whoever resumes it.
 func (o *Request) checkOwner(b *broker.Broker) error {
 	if o.User == "" {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"curfew/broker/queue"
 )
 
-// Position is how far a queue was filled at one instant: the messages that had entered it by then. A look returns it, and a change that is given it
-// leaves alone what came after the look, so that a queue which grows can be purged or replayed as it was shown. The zero Position is none.
+// Position is how far a queue was filled at one instant: the messages that had entered it by then. A search returns it. A change with a Position
+// leaves alone what arrived after it, so that a growing queue can be purged or replayed as it was shown. The zero Position is none.
 type Position struct {
 	QueueID uint64      // the queue's incarnation
 	Last    []queue.Seq // by priority, the last message that had entered; 0: none had
@@ -18,10 +18,10 @@ type Position struct {
 
 func positionOf(q *broker.Queue) Position { return Position{q.ID(), q.Tails()} }
 
-// IsZero reports whether p is no position.
+// IsZero reports whether p is the zero Position.
 func (p Position) IsZero() bool { return p.QueueID == 0 }
 
-// includes reports whether the message had entered.
+// includes reports whether the message had entered by then.
 func (p Position) includes(s queue.Seq) bool {
 	priority := int(s.Priority())
 	return priority < len(p.Last) && s <= p.Last[priority]

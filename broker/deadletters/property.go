@@ -6,13 +6,13 @@ import (
 	"curfew/broker/amqp"
 )
 
-// propertyNames are AMQP's names of the properties that filters know; headers have a place of their own.
+// propertyNames are AMQP's names of the properties that a filter may name; headers have a field of their own.
 var propertyNames = []string{
 	"message-id", "correlation-id", "type", "app-id", "content-type", "content-encoding", "reply-to", "user-id", "expiration", "priority",
 	"delivery-mode", "timestamp", "cluster-id",
 }
 
-// propertyText is a property as a person would type it: timestamps in Unix seconds. False: the message does not have it.
+// propertyText returns a property as a person would type it: timestamps in Unix seconds. False: the message does not have it.
 func propertyText(p *amqp.Properties, name string) (value string, has bool) {
 	flag := amqp.PropertySet(0)
 	switch name {

@@ -8,14 +8,14 @@ import (
 	"curfew/broker/deadline"
 )
 
-// Confirmation is what a person who was shown how many messages there are agrees to delete.
+// Confirmation is the number of messages that a person has seen and agrees to delete.
 type Confirmation struct {
-	Messages int // negative: nothing yet
+	Messages int // negative: not confirmed yet
 	Position Position
 }
 
-// Unconfirmed is the error of a purge that was not confirmed with the number of messages it
-// is about. A Confirmation of that number and position is good for as long as the queue
+// Unconfirmed is the error of a purge that was not confirmed with the number of messages that
+// match. A Confirmation of that number and position stays valid for as long as the queue
 // exists, whatever arrives.
 type Unconfirmed struct {
 	Matched  int
@@ -26,11 +26,11 @@ func (e *Unconfirmed) Error() string {
 	return fmt.Sprintf("%d messages match: confirm with this number to delete them", e.Matched)
 }
 
-// Purge deletes the ready messages of q that f matches, if they are as many as c says.
+// Purge deletes the ready messages of q that f matches, if their number is the one in c.
 // Otherwise it returns *Unconfirmed and deletes none. With a position it deletes those that
 // had entered by then; some of them may have left since. A position in an earlier incarnation
-// of the queue confirms nothing: these are other messages. What a consumer takes while Purge
-// runs is not deleted, and what arrives meanwhile is not looked at.
+// of the queue confirms nothing: these are other messages. Messages that a consumer takes
+// while Purge runs are not deleted, nor are those that arrive while it runs.
 func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f *Filter, c Confirmation) (deleted int, err error) {
 	m, err := f.compile()
 	if err != nil {

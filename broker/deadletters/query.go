@@ -12,14 +12,14 @@ import (
 	"curfew/broker/queue"
 )
 
-// Query is a filter as people write it: in the address of a page, in the flags of a command, and in a filter that was saved. It says "within the
-// last two hours" where a Filter says since when.
+// Query is a filter as people write it: in the address of a page, in the flags of a command, and in a saved filter. It can say "within the
+// last two hours", where a Filter has an instant.
 type Query url.Values
 
 // QueryFields are the names in a Query. Those of header, property, json and seq may have several values.
 var QueryFields = []string{"reason", "died_in", "exchange", "key", "message_id", "run", "since", "before", "header", "property", "json", "body", "pattern", "seq", "queue_id"}
 
-// QueryOf takes the fields of a filter out of a form. Fields without a value are left out.
+// QueryOf reads the fields of a filter from a form. Fields without a value are left out.
 func QueryOf(form url.Values) Query {
 	q := Query{}
 	for _, field := range QueryFields {
@@ -32,7 +32,7 @@ func QueryOf(form url.Values) Query {
 	return q
 }
 
-// ParseQuery reads what String wrote. The error is about the text; what the fields mean, Filter checks.
+// ParseQuery reads what String wrote. The error is about the text; Filter checks what the fields mean.
 func ParseQuery(text string) (Query, error) {
 	values, err := url.ParseQuery(text)
 	if err != nil {
@@ -40,29 +40,29 @@ func ParseQuery(text string) (Query, error) {
 	}
 	for field := range values {
 		if !slices.Contains(QueryFields, field) {
-			return nil, fmt.Errorf("%q is not a field of a filter; there are %s", field, strings.Join(QueryFields, ", "))
+			return nil, fmt.Errorf("unknown filter field %q: want one of %s", field, strings.Join(QueryFields, ", "))
 		}
 	}
 	return QueryOf(values), nil
 }
 
-// String is the query of an address.
+// String returns the query in the form of a URL.
 func (q Query) String() string { return url.Values(q).Encode() }
 
-// Get is the first value of a field, or "".
+// Get returns the first value of a field, or "".
 func (q Query) Get(field string) string { return url.Values(q).Get(field) }
 
-// fieldOf are the fields of a Query that make a field of a Filter.
+// fieldOf has the field of a Query for a field of a Filter.
 var fieldOf = map[string]string{
 	"reason": "reason", "queue": "died_in", "headers": "header", "properties": "property", "json": "json", "pattern": "pattern",
 }
 
-// Filter is what the query means at an instant. wrong says by field what is wrong with it; the filter is to be used only if that is empty.
+// Filter returns what the query means at an instant. wrong has what is wrong, by field; the filter may be used only if it is empty.
 func (q Query) Filter(now time.Time) (f Filter, wrong map[string]error) {
 	wrong = map[string]error{}
 	f = Filter{
 		Reason: q.Get("reason"), Queue: q.Get("died_in"), Exchange: q.Get("exchange"), Key: q.Get("key"), MessageID: q.Get("message_id"),
-		Run: q.Get("run"), Body: q.Get("body"), Pattern: q.Get("pattern"),
+		ReplayID: q.Get("run"), Body: q.Get("body"), Pattern: q.Get("pattern"),
 	}
 	note := func(field string, err error) {
 		if err != nil {
@@ -75,7 +75,7 @@ func (q Query) Filter(now time.Time) (f Filter, wrong map[string]error) {
 	f.Before, err = ParseInstant(q.Get("before"), now)
 	note("before", err)
 	if wrong["before"] == nil && !f.Before.IsZero() && !f.Since.Before(f.Before) {
-		note("before", errors.New("it has to be later than the other time"))
+		note("before", errors.New("it must be later than since"))
 	}
 	f.Headers, err = conditions(q["header"], "tenant=globex")
 	note("header", err)
@@ -108,7 +108,7 @@ func conditions(texts []string, example string) (map[string]string, error) {
 	for _, text := range texts {
 		name, value, ok := strings.Cut(text, "=")
 		if name = strings.TrimSpace(name); !ok || name == "" {
-			return list, fmt.Errorf("it has to be a name and a value such as %s, not %q", example, text)
+			return list, fmt.Errorf("want a name and a value such as %s, not %q", example, text)
 		}
 		if list == nil {
 			list = map[string]string{}
@@ -118,7 +118,7 @@ func conditions(texts []string, example string) (map[string]string, error) {
 	return list, nil
 }
 
-// hyphenated names properties as AMQP does where RabbitMQ's API was meant: message_id.
+// hyphenated replaces the names that RabbitMQ's API uses for properties, such as message_id, by AMQP's.
 func hyphenated(properties map[string]string) map[string]string {
 	for name, value := range properties {
 		if other := strings.ReplaceAll(strings.ToLower(name), "_", "-"); other != name {
@@ -129,8 +129,8 @@ func hyphenated(properties map[string]string) map[string]string {
 	return properties
 }
 
-// ParseInstant reads an instant as RFC 3339 writes it, its date alone or to the minute, in UTC unless it says otherwise; or how long ago it was,
-// such as 2h. "" is the zero time.
+// ParseInstant reads an instant in the form of RFC 3339, a date alone or a date with hours and minutes, in UTC unless it names a zone; or how
+// long ago the instant was, such as 2h. "" is the zero time.
 func ParseInstant(text string, now time.Time) (time.Time, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return time.Time{}, nil
@@ -143,5 +143,5 @@ func ParseInstant(text string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("it takes an instant such as 2006-01-02T15:04:05Z or a time such as 2h, not %q", text)
+	return time.Time{}, fmt.Errorf("want an instant such as 2006-01-02T15:04:05Z or a duration such as 2h, not %q", text)
 }

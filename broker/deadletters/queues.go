@@ -18,20 +18,20 @@ type Queue struct {
 	Bytes   int64  `json:"bytes"` // of the bodies
 	// From are the queues whose dead letters go here, by name; at most 100.
 	From []string `json:"from"`
-	// Parked: it is where dead letters end that no queue is bound for.
+	// Parked: it is the queue for dead letters that cannot be routed.
 	Parked bool `json:"parked"`
 }
 
 const (
 	maxFrom = 100
-	// sampled is how many messages at a queue's head and tail are looked at to see
-	// whether dead letters are in it though no queue's go there.
+	// sampled is how many messages at a queue's head and tail are examined, to find dead
+	// letters in a queue that no other queue dead-letters to.
 	sampled = 8
 )
 
 // Queues lists the queues of vh that dead letters go to, or that have some at their
-// head or tail, the fullest first. Where they go is looked up once for all queues whose
-// dead letters go by the same exchange and key: a virtual host may have many.
+// head or tail, the fullest first. The destination is looked up once for all queues
+// with the same dead-letter exchange and key: a virtual host may have many.
 func Queues(vh *broker.VHost) []Queue {
 	all := vh.Queues()
 	type way struct{ exchange, key string }
@@ -67,8 +67,8 @@ func Queues(vh *broker.VHost) []Queue {
 	return found
 }
 
-// destinations of dead letters. Where each goes by its own key, those of all keys that
-// something is bound with.
+// destinations returns the queues that dead letters go to. If they keep their own keys, these
+// are all queues bound to the exchange.
 func destinations(vh *broker.VHost, exchange, key string) []string {
 	if key != "" || exchange == "" {
 		return vh.Destinations(exchange, key)
@@ -90,9 +90,9 @@ func hasLetters(q *broker.Queue) bool {
 		return false
 	}
 	for _, tail := range []bool{false, true} {
-		page, _ := q.Browse(broker.Browse{FromTail: tail, Count: sampled, State: queue.Ready}) // one that is deleted has none
+		page, _ := q.Browse(broker.Browse{FromTail: tail, Count: sampled, State: queue.Ready}) // a deleted queue has none
 		for i := range page {
-			if !bytes.Contains(page[i].Message.Properties, deathHeader) { // most have none, and to read them all takes long
+			if !bytes.Contains(page[i].Message.Properties, deathHeader) { // most have none, and reading them all takes long
 				continue
 			}
 			if l := letterOf(&page[i]); len(l.Deaths) > 0 {

@@ -17,7 +17,7 @@ import (
 	"curfew/broker/queue"
 )
 
-// State is where a replay is in its life; see the package comment.
+// State is the state of a replay; see the package comment.
 type State string
 
 const (
@@ -36,8 +36,8 @@ type Request struct {
 	Options
 	DryRun bool `json:"dry_run"` // it only counts
 
-	// Position is how far the queue is replayed; none: what is there at the start. That of
-	// a dry run's answer replays what the dry run counted.
+	// Position is how far the queue is replayed; none: the messages that are in it at the start.
+	// With the position from a dry run's answer, the messages that it counted are replayed.
 	Position Position `json:"position,omitzero"`
 }
 
@@ -53,27 +53,27 @@ type Replay struct {
 	Scanned  int                `json:"scanned"` // looked at
 	Matched  int                `json:"matched"` // by the filter
 	Replayed int                `json:"replayed"`
-	Skipped  map[SkipReason]int `json:"left"` // messages that stayed where they are, by why
-	// Targets are, of a dry run, where the messages would go, those with the most first. One that is delayed first goes nowhere yet.
+	Skipped  map[SkipReason]int `json:"left"` // messages that stayed where they are, by reason
+	// Targets are the queues that the messages of a dry run would go to, the ones with the most messages first. A message that would be delayed first is not counted there.
 	Targets []Target `json:"targets,omitempty"`
 
 	QueueID uint64      `json:"queue_id"` // the queue's incarnation
-	UpTo    []queue.Seq `json:"up_to"`    // the queue's last messages by priority when the run was made
-	At      queue.Seq   `json:"at"`       // where the run is
+	UpTo    []queue.Seq `json:"up_to"`    // the queue's last messages by priority when the replay was made
+	At      queue.Seq   `json:"at"`       // the last message it has examined
 }
 
-// job is a replay that can be worked on. Its Replay is guarded by mu, the rest by Replays.mu.
+// job is a replay with the goroutine that works on it. Its Replay is guarded by mu, the rest by Replays.mu.
 type job struct {
 	mu     sync.Mutex
-	run    Replay
-	cancel context.CancelFunc // nil: it was never under way in this process
-	ended  chan struct{}      // likewise; closed when it no longer is
+	replay Replay
+	cancel context.CancelFunc // nil: it has not run in this process
+	ended  chan struct{}      // nil as well then; closed when it stops
 }
 
 func (j *job) snapshot() Replay {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r := j.run
+	r := j.replay
 	r.Skipped = maps.Clone(r.Skipped)
 	return r
 }
@@ -81,10 +81,10 @@ func (j *job) snapshot() Replay {
 func (j *job) change(fn func(*Replay)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	fn(&j.run)
+	fn(&j.replay)
 }
 
-// errLimit ends a run that has moved as many as it was to.
+// errLimit ends a replay that has reached its limit.
 var errLimit = errors.New("limit reached")
 
 // replayer carries out one replay, in one goroutine.
@@ -103,8 +103,8 @@ type replayer struct {
 	err     error
 }
 
-// replay jobs until the end of the queue as it was, an error or ctx's end.
-func (r *replayer) replay(ctx context.Context) error {
+// moveAll moves messages until the end of the queue as it was, an error, or the end of ctx.
+func (r *replayer) moveAll(ctx context.Context) error {
 	m, err := r.order.Filter.compile()
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (r *replayer) replay(ctx context.Context) error {
 		r.limiter = rate.NewLimiter(rate.Limit(r.order.Rate), 1)
 	}
 	err = walk(ctx, r.q, way{after: r.snapshot().At, bodyBytes: -1}, m, func(l *Letter) bool {
-		if !r.upTo.includes(l.Seq) || l.Run == r.id {
+		if !r.upTo.includes(l.Seq) || l.ReplayID == r.id {
 			return true
 		}
 		r.err = r.one(ctx, l)
@@ -126,40 +126,40 @@ func (r *replayer) replay(ctx context.Context) error {
 	return err
 }
 
-// page notes that a page is done.
+// page records that a page is done.
 func (r *replayer) page(last queue.Seq, seen int) {
-	r.change(func(run *Replay) {
-		run.At = last
-		run.Scanned = min(run.Scanned+seen, run.Total)
+	r.change(func(replay *Replay) {
+		replay.At = last
+		replay.Scanned = min(replay.Scanned+seen, replay.Total)
 	})
 	if err := r.saved(); err != nil && r.err == nil {
 		r.err = err
 	}
 }
 
-// one replays a message, or counts why not. Where the run ends before that is settled, the message is not
-// counted at all: a run that is resumed meets it again.
+// one replays a message, or counts why not. If the replay ends before that is decided, the message is not
+// counted at all: when the replay is resumed, it comes to the message again.
 func (r *replayer) one(ctx context.Context, l *Letter) error {
 	if err := r.order.checkOwner(r.b); err != nil {
 		return err
 	}
-	m, left := r.order.rewrite(l, r.id, unixMillis(r.b))
-	if left == "" {
+	m, skipped := r.order.rewrite(l, r.id, unixMillis(r.b))
+	if skipped == "" {
 		var err error
-		if left, err = r.send(ctx, l, &m); err != nil {
+		if skipped, err = r.send(ctx, l, &m); err != nil {
 			return err
 		}
 	}
 	limited := false
-	r.change(func(run *Replay) {
-		run.At = l.Seq
-		run.Matched++
-		if left != "" {
-			run.Skipped[left]++
+	r.change(func(replay *Replay) {
+		replay.At = l.Seq
+		replay.Matched++
+		if skipped != "" {
+			replay.Skipped[skipped]++
 			return
 		}
-		run.Replayed++
-		limited = run.Limit > 0 && run.Replayed >= run.Limit
+		replay.Replayed++
+		limited = replay.Limit > 0 && replay.Replayed >= replay.Limit
 	})
 	if limited {
 		return errLimit
@@ -178,13 +178,13 @@ func (r *replayer) send(ctx context.Context, l *Letter, m *broker.Publication) (
 	if err := r.limiter.Wait(ctx); err != nil {
 		return "", ctx.Err()
 	}
-	if err := r.passGate(ctx); err != nil {
+	if err := r.waitWhileBlocked(ctx); err != nil {
 		return "", err
 	}
 	return skipReason(r.p.Move(ref, m, r.order.KeepDeaths && len(l.Deaths) > 0))
 }
 
-// skipReason tells what concerns one message from what ends the run.
+// skipReason separates what concerns one message from an error that ends the replay.
 func skipReason(outcome broker.MoveOutcome, err error) (SkipReason, error) {
 	var e *amqp.Exception
 	if errors.As(err, &e) {
@@ -193,10 +193,10 @@ func skipReason(outcome broker.MoveOutcome, err error) (SkipReason, error) {
 	return skipReasons[outcome], err
 }
 
-// passGate waits while publishers have to.
-func (r *replayer) passGate(ctx context.Context) error {
+// waitWhileBlocked waits while publishers are blocked.
+func (r *replayer) waitWhileBlocked(ctx context.Context) error {
 	for {
-		reason, changed := r.b.Gate()
+		reason, changed := r.b.BlockedReason()
 		if reason == "" {
 			return nil
 		}
@@ -208,7 +208,7 @@ func (r *replayer) passGate(ctx context.Context) error {
 	}
 }
 
-// find looks for the run's queue, which has to be the one it was made for.
+// find finds the queue to replay.
 func (o *Request) find(b *broker.Broker) (*broker.VHost, *broker.Queue, error) {
 	vh, ok := b.VHost(o.VHost)
 	if !ok {
@@ -218,7 +218,7 @@ func (o *Request) find(b *broker.Broker) (*broker.VHost, *broker.Queue, error) {
 	return vh, q, err
 }
 
-// byAge orders them by age.
-func byAge(runs []Replay) {
-	slices.SortFunc(runs, func(a, b Replay) int { return a.Started.Compare(b.Started) })
+// byAge orders replays by age, the oldest first.
+func byAge(list []Replay) {
+	slices.SortFunc(list, func(a, b Replay) int { return a.Started.Compare(b.Started) })
 }

@@ -53,7 +53,7 @@ func TestReplayOfWhatTheDryRunShowed(t *testing.T) {
 	tried.Position.QueueID++
 	_, err := r.Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", Position: tried.Position})
 	assert.ErrorIs(t, err, deadletters.ErrRequest)
-	assert.ErrorContains(t, err, "look again")
+	assert.ErrorContains(t, err, "read it again")
 }
 
 func TestReplayStopsRoundTrips(t *testing.T) {

@@ -20,10 +20,10 @@ import (
 )
 
 // ErrNoReplay is returned for an ID that no replay has.
-var ErrNoReplay = errors.New("there is no such run")
+var ErrNoReplay = errors.New("there is no such replay")
 
-// ErrRunning is returned when a replay is not in the state that a call wants.
-var ErrRunning = errors.New("the run is not in a state for that")
+// ErrRunning is returned when a call is not possible in the replay's state.
+var ErrRunning = errors.New("the replay is not in a state for that")
 
 // ErrRequest is wrapped by errors about a request that cannot be carried out.
 var ErrRequest = errors.New("the replay cannot be started")
@@ -31,7 +31,7 @@ var ErrRequest = errors.New("the replay cannot be started")
 const (
 	// maxReplays is how many replays that have ended are kept.
 	maxReplays = 100
-	// maxUnderway is how many may run at a time: each costs a goroutine and a page.
+	// maxUnderway is how many may run at a time: each takes a goroutine and the memory of a page.
 	maxUnderway = 8
 	// saveEvery is how often a running replay is saved.
 	saveEvery = time.Second
@@ -51,8 +51,8 @@ type Replays struct {
 	jobs map[string]*job
 }
 
-// OpenReplays reads the replays of b that dir keeps ("": in memory only), and goes on with those that were running when the process ended. They
-// are to be closed before the broker is.
+// OpenReplays reads the replays of b that dir keeps ("": in memory only), and continues those that were running when the process ended. They
+// must be closed before the broker.
 func OpenReplays(b *broker.Broker, dir string, log *zap.Logger) (*Replays, error) {
 	if log == nil {
 		log = zap.NewNop()
@@ -68,14 +68,14 @@ func OpenReplays(b *broker.Broker, dir string, log *zap.Logger) (*Replays, error
 	return r, r.load()
 }
 
-// Close stops what is running, which goes on at the next start, and waits.
+// Close stops the running replays and waits for them; they continue at the next start.
 func (r *Replays) Close() {
 	r.stop()
 	r.wg.Wait()
 }
 
-// Start starts a replay. A dry run is over when Start returns, has moved nothing and is not kept. Errors: about the request (ErrRequest), its
-// user (ErrOwner), the queue (404), or what a dry run met.
+// Start starts a replay. A dry run is complete when Start returns; it moves nothing and is not kept. Errors: about the request (ErrRequest), its
+// user (ErrOwner) or the queue (404), or the error that ended a dry run.
 func (r *Replays) Start(ctx context.Context, o Request) (Replay, error) {
 	if err := o.complete(); err != nil {
 		return Replay{}, fmt.Errorf("%w: %w", ErrRequest, err)
@@ -97,7 +97,7 @@ func (r *Replays) Start(ctx context.Context, o Request) (Replay, error) {
 		return Replay{}, fmt.Errorf("%w: %w", ErrRequest, ErrRedeclared)
 	}
 	ready, _, _ := q.Counts()
-	j := &job{run: Replay{
+	j := &job{replay: Replay{
 		ID: newID(), Request: o, State: Running, Started: time.Now().UTC(), Total: ready,
 		Skipped: map[SkipReason]int{}, QueueID: q.ID(), UpTo: o.Position.Last,
 	}}
@@ -108,33 +108,33 @@ func (r *Replays) Start(ctx context.Context, o Request) (Replay, error) {
 		return Replay{}, err
 	}
 	if err := r.begin(j); err != nil {
-		return Replay{}, errors.Join(err, r.forget(j.run.ID))
+		return Replay{}, errors.Join(err, r.forget(j.replay.ID))
 	}
 	return j.snapshot(), nil
 }
 
 func (r *Replays) try(ctx context.Context, j *job) (Replay, error) {
 	err := r.move(ctx, j, func() error { return nil })
-	j.change(func(run *Replay) { run.State, run.Ended = Done, time.Now().UTC() })
+	j.change(func(replay *Replay) { replay.State, replay.Ended = Done, time.Now().UTC() })
 	return j.snapshot(), err
 }
 
-// begin has a goroutine work on a replay.
+// begin starts a goroutine that works on a replay.
 func (r *Replays) begin(j *job) error {
 	ctx, cancel := context.WithCancel(r.ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if j.underwayLocked() {
 		cancel()
-		return fmt.Errorf("%w: it is under way", ErrRunning)
+		return fmt.Errorf("%w: it is running", ErrRunning)
 	}
 	if r.underwayLocked() >= maxUnderway {
 		cancel()
-		return fmt.Errorf("%w: %d runs are under way; cancel one or wait", ErrRunning, maxUnderway)
+		return fmt.Errorf("%w: %d replays are running; cancel one or wait", ErrRunning, maxUnderway)
 	}
-	j.change(func(run *Replay) { run.State, run.Error, run.Ended = Running, "", time.Time{} })
+	j.change(func(replay *Replay) { replay.State, replay.Error, replay.Ended = Running, "", time.Time{} })
 	j.cancel, j.ended = cancel, make(chan struct{})
-	r.jobs[j.run.ID] = j
+	r.jobs[j.replay.ID] = j
 	r.wg.Go(func() {
 		defer close(j.ended)
 		defer cancel()
@@ -165,7 +165,7 @@ func (j *job) underwayLocked() bool {
 	}
 }
 
-// run carries a replay out and notes how it ended. One that the end of the process stops stays running in its file.
+// run carries out a replay and records how it ended. A replay that is stopped by the end of the process stays running in its file.
 func (r *Replays) run(ctx context.Context, j *job) {
 	last := time.Now()
 	err := r.move(ctx, j, func() error {
@@ -176,57 +176,57 @@ func (r *Replays) run(ctx context.Context, j *job) {
 		return r.save(j)
 	})
 	if r.ctx.Err() == nil {
-		j.change(func(run *Replay) { run.finish(err) })
+		j.change(func(replay *Replay) { replay.finish(err) })
 	}
 	if err := r.save(j); err != nil {
-		r.log.Error("a replay's state is not saved; a restart may go over it again, which moves nothing twice", zap.Error(err))
+		r.log.Error("the state of a replay is not saved; after a restart it may repeat messages it has examined, but moves nothing twice", zap.Error(err))
 	}
-	run := j.snapshot()
-	r.log.Info("replay", zap.String("run", run.ID), zap.String("state", string(run.State)), zap.String("vhost", run.VHost), zap.String("queue", run.Queue),
-		zap.Int("replayed", run.Replayed), zap.Any("left", run.Skipped), zap.String("user", run.User), zap.String("error", run.Error))
+	replay := j.snapshot()
+	r.log.Info("replay", zap.String("replay", replay.ID), zap.String("state", string(replay.State)), zap.String("vhost", replay.VHost), zap.String("queue", replay.Queue),
+		zap.Int("replayed", replay.Replayed), zap.Any("skipped", replay.Skipped), zap.String("user", replay.User), zap.String("error", replay.Error))
 	r.forgetOldest()
 }
 
-func (run *Replay) finish(err error) {
-	run.Ended = time.Now().UTC()
+func (replay *Replay) finish(err error) {
+	replay.Ended = time.Now().UTC()
 	switch {
 	case err == nil:
-		run.State = Done
+		replay.State = Done
 	case errors.Is(err, context.Canceled):
-		run.State = Cancelled
+		replay.State = Cancelled
 	default:
-		run.State, run.Error = Failed, err.Error()
+		replay.State, replay.Error = Failed, err.Error()
 	}
 }
 
 func (r *Replays) move(ctx context.Context, j *job, saved func() error) error {
-	run := j.snapshot()
-	vh, q, err := run.find(r.b)
+	replay := j.snapshot()
+	vh, q, err := replay.find(r.b)
 	if err == nil {
-		err = run.checkOwner(r.b)
+		err = replay.checkOwner(r.b)
 	}
 	if err != nil {
 		return err
 	}
-	if q.ID() != run.QueueID {
-		return errors.New("the queue was deleted and made again; start another run")
+	if q.ID() != replay.QueueID {
+		return errors.New("the queue was deleted and declared again; start another replay")
 	}
 	p := vh.OwnPublisher()
-	if run.User != "" {
-		p = vh.NewPublisher(run.User)
+	if replay.User != "" {
+		p = vh.NewPublisher(replay.User)
 	}
-	one := &replayer{job: j, b: r.b, q: q, p: p, order: run.Request, id: run.ID, upTo: Position{run.QueueID, run.UpTo}, saved: saved, targets: targets{}}
-	if err := one.replay(ctx); err != nil {
+	one := &replayer{job: j, b: r.b, q: q, p: p, order: replay.Request, id: replay.ID, upTo: Position{replay.QueueID, replay.UpTo}, saved: saved, targets: targets{}}
+	if err := one.moveAll(ctx); err != nil {
 		return err
 	}
-	if run.DryRun {
-		j.change(func(run *Replay) { run.Targets = one.targets.list(r.b, q) })
+	if replay.DryRun {
+		j.change(func(replay *Replay) { replay.Targets = one.targets.list(r.b, q) })
 		return nil
 	}
 	return r.commit(ctx)
 }
 
-// commit waits until what was moved is on the disk.
+// commit waits until the moves are on disk.
 func (r *Replays) commit(ctx context.Context) error {
 	safe := make(chan error, 1)
 	r.b.Commit(func(err error) { safe <- err })
@@ -268,7 +268,7 @@ func (r *Replays) find(id string) (*job, error) {
 	return nil, ErrNoReplay
 }
 
-// Cancel stops a replay and waits until it stands still. One that has ended stays as it is. Error: ErrNoReplay.
+// Cancel stops a replay and waits until it has stopped. It does not change one that has ended. Error: ErrNoReplay.
 func (r *Replays) Cancel(id string) (Replay, error) {
 	j, err := r.find(id)
 	if err != nil {
@@ -284,18 +284,18 @@ func (r *Replays) Cancel(id string) (Replay, error) {
 	return j.snapshot(), nil
 }
 
-// Resume goes on with a replay that was cancelled or failed, with the rights that its owner has now. Errors: ErrNoReplay, ErrRunning,
+// Resume continues a replay that was cancelled or has failed, with the rights that its owner has now. Errors: ErrNoReplay, ErrRunning,
 // ErrOwner.
 func (r *Replays) Resume(id string) (Replay, error) {
 	j, err := r.find(id)
 	if err != nil {
 		return Replay{}, err
 	}
-	run := j.snapshot()
-	if run.State != Cancelled && run.State != Failed {
-		return Replay{}, fmt.Errorf("%w: it is %s", ErrRunning, run.State)
+	replay := j.snapshot()
+	if replay.State != Cancelled && replay.State != Failed {
+		return Replay{}, fmt.Errorf("%w: it is %s", ErrRunning, replay.State)
 	}
-	if err := run.checkOwner(r.b); err != nil {
+	if err := replay.checkOwner(r.b); err != nil {
 		return Replay{}, err
 	}
 	if err := r.begin(j); err != nil {
@@ -307,12 +307,12 @@ func (r *Replays) Resume(id string) (Replay, error) {
 // forgetOldest forgets the oldest replays that have ended, above maxReplays.
 func (r *Replays) forgetOldest() {
 	list := r.List()
-	for _, run := range list[:max(0, len(list)-maxReplays)] {
-		if run.State == Running {
+	for _, replay := range list[:max(0, len(list)-maxReplays)] {
+		if replay.State == Running {
 			continue
 		}
-		if err := r.forget(run.ID); err != nil {
-			r.log.Warn("an old replay's file stays", zap.Error(err))
+		if err := r.forget(replay.ID); err != nil {
+			r.log.Warn("cannot remove the file of an old replay", zap.Error(err))
 		}
 	}
 }
@@ -338,22 +338,22 @@ func newID() string {
 
 func (r *Replays) file(id string) string { return filepath.Join(r.dir, id+".json") }
 
-// save replaces the replay's file as a whole: a crash leaves the old one or the new.
+// save replaces the replay's file as a whole: after a crash it is the old one or the new one.
 func (r *Replays) save(j *job) error {
 	if r.dir == "" {
 		return nil
 	}
-	run := j.snapshot()
-	text, err := json.Marshal(run)
+	replay := j.snapshot()
+	text, err := json.Marshal(replay)
 	if err != nil {
-		return fmt.Errorf("replay %s: %w", run.ID, err)
+		return fmt.Errorf("replay %s: %w", replay.ID, err)
 	}
-	next := r.file(run.ID) + ".next"
+	next := r.file(replay.ID) + ".next"
 	if err := writeSynced(next, text); err != nil {
-		return fmt.Errorf("replay %s: %w", run.ID, err)
+		return fmt.Errorf("replay %s: %w", replay.ID, err)
 	}
-	if err := os.Rename(next, r.file(run.ID)); err != nil {
-		return fmt.Errorf("replay %s: %w", run.ID, err)
+	if err := os.Rename(next, r.file(replay.ID)); err != nil {
+		return fmt.Errorf("replay %s: %w", replay.ID, err)
 	}
 	return nil
 }
@@ -367,8 +367,8 @@ func writeSynced(name string, text []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// load reads the replays of the last process and goes on with those that were running. A file that cannot be read is left alone: it is a
-// record, and no message depends on it.
+// load reads the replays of the last process and continues those that were running. A file that cannot be read is left alone: it is only a
+// record, no message depends on it.
 func (r *Replays) load() error {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -382,21 +382,21 @@ func (r *Replays) load() error {
 		text, err := os.ReadFile(r.file(id))
 		j := &job{}
 		if err == nil {
-			err = json.Unmarshal(text, &j.run)
+			err = json.Unmarshal(text, &j.replay)
 		}
-		if err != nil || j.run.ID != id {
-			r.log.Warn("a replay's file is not readable", zap.String("file", r.file(id)), zap.Error(err))
+		if err != nil || j.replay.ID != id {
+			r.log.Warn("cannot read the file of a replay", zap.String("file", r.file(id)), zap.Error(err))
 			continue
 		}
-		if j.run.Skipped == nil {
-			j.run.Skipped = map[SkipReason]int{}
+		if j.replay.Skipped == nil {
+			j.replay.Skipped = map[SkipReason]int{}
 		}
 		r.mu.Lock()
 		r.jobs[id] = j
 		r.mu.Unlock()
-		if j.run.State == Running {
+		if j.replay.State == Running {
 			if err := r.begin(j); err != nil {
-				j.change(func(run *Replay) { run.finish(err) })
+				j.change(func(replay *Replay) { replay.finish(err) })
 			}
 		}
 	}

@@ -8,23 +8,23 @@ import (
 	"curfew/broker/deadline"
 )
 
-// Target is a queue that replayed messages would go to, as it is now.
+// Target is a queue that replayed messages would go to, at the moment.
 type Target struct {
 	Queue     string `json:"queue"`
 	Messages  int    `json:"messages"`
 	Consumers int    `json:"consumers"`
-	// Expiring is how many would expire there if nobody takes them, by the time to live of the message and of the queue.
+	// Expiring is how many would expire there if nobody consumes them, by the time to live of the message and of the queue.
 	Expiring    int   `json:"expiring"`
 	FirstMillis int64 `json:"first_expiry_millis"` // in how many ms the first of these would expire
-	LastMillis  int64 `json:"last_expiry_millis"`  // in how many ms the last would
-	// Back reports whether what expires or is rejected there comes back to the queue that is replayed.
+	LastMillis  int64 `json:"last_expiry_millis"`  // in how many ms the last of them would
+	// Back reports whether messages that expire or are rejected there come back to the queue that is replayed.
 	Back bool `json:"back"`
 }
 
-// targets gathers where the messages of a dry run go.
+// targets gathers the queues that the messages of a dry run would go to.
 type targets map[*broker.Queue]*arrivals
 
-// arrivals are those in one queue. first and last are deadlines.
+// arrivals are the messages that would enter one queue. first and last are deadlines.
 type arrivals struct {
 	messages, expiring int
 	first, last        deadline.Instant
@@ -48,7 +48,7 @@ func (t targets) add(to []broker.Arrival) {
 	}
 }
 
-// list are the targets of messages of from, those with the most messages first.
+// list returns the targets of messages from a queue, the ones with the most messages first.
 func (t targets) list(b *broker.Broker, from *broker.Queue) []Target {
 	list, now := make([]Target, 0, len(t)), unixMillis(b)
 	for q, a := range t {
@@ -65,7 +65,7 @@ func (t targets) list(b *broker.Broker, from *broker.Queue) []Target {
 	return list
 }
 
-// leadsTo reports whether dead letters of q go to another queue.
+// leadsTo reports whether dead letters from q go to the other queue.
 func leadsTo(b *broker.Broker, q, other *broker.Queue) bool {
 	exchange, key, ok := q.DeadLettersTo()
 	vh, err := b.VHostOf(q)

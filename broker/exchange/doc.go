@@ -31,5 +31,5 @@
 //
 // Exchange-to-exchange bindings, alternate exchanges, the default exchange, permissions,
 // locking and persistence belong to the broker. Route may run concurrently with Route;
-// whoever changes bindings must prevent routing meanwhile.
+// whoever changes bindings must prevent routing during the change.
 package exchange

@@ -19,13 +19,13 @@ import (
 type Options struct {
 	Broker     *broker.Broker
 	Server     *server.Server
-	Operations *operate.Operations // of both
+	Operations *operate.Operations // on both
 
-	// Node is shown as the name of the node, and as that of the cluster until that is set.
+	// Node is the name of the node, and of the cluster until that has a name of its own.
 	Node string
-	// Version is Curfew's own.
+	// Version is Curfew's version.
 	Version string
-	// Listeners are the sockets that are open.
+	// Listeners are the open sockets.
 	Listeners []Listener
 	// DataDir is where messages are kept; "" memory only.
 	DataDir       string
@@ -70,21 +70,21 @@ func New(o Options) *API {
 	return a
 }
 
-// identify gives the broker the ID that RabbitMQ gives a cluster at its first start.
+// identify gives the broker an ID at its first start, as RabbitMQ gives one to a cluster.
 func (a *API) identify() {
 	if _, there := a.b.GlobalParameters()[clusterID]; there {
 		return
 	}
 	if _, err := a.b.SetGlobalParameter(clusterID, "rabbitmq-cluster-id-"+rand.Text()); err != nil {
-		a.log.Warn("the cluster's ID is not saved; the next start makes another", zap.Error(err))
+		a.log.Warn("the cluster's ID is not saved; the next start makes a new one", zap.Error(err))
 	}
 }
 
 // Handler serves /api.
 func (a *API) Handler() http.Handler { return a.server.Handler() }
 
-// The longest bodies, where they are not rest.MaxBody.
+// The longest bodies that are not rest.MaxBody.
 const (
-	maxPublish     = 192 << 20 // base64 of the largest body there may be
+	maxPublish     = 192 << 20 // the largest body, in base64
 	maxDefinitions = 10 << 20
 )

@@ -236,7 +236,7 @@ func TestUsersPermissionsAndLimits(t *testing.T) {
 	x.ask("PUT", "/api/user-limits/u/none", `{"value":5}`).is(400, "")
 	x.ask("PUT", "/api/vhosts/v", `{"description":"d","tags":"a,b"}`).is(201, "")
 	x.ask("PUT", "/api/vhosts/v", `{"tracing":false}`).is(204, "")
-	x.ask("PUT", "/api/vhosts/v", `{"tracing":true}`).is(400, errorOf("bad_request", "there is no firehose: tracing cannot be on"))
+	x.ask("PUT", "/api/vhosts/v", `{"tracing":true}`).is(400, errorOf("bad_request", "there is no firehose: tracing cannot be enabled"))
 	x.ask("PUT", "/api/vhost-limits/v/max-queues", `{"value":1}`).is(204, "")
 	x.ask("GET", "/api/vhost-limits/v", nil).is(200, `[{"vhost":"v","value":{"max-queues":1}}]`)
 	x.ask("DELETE", "/api/vhost-limits/v/max-queues", nil).is(204, "")

@@ -8,7 +8,7 @@ import (
 	"curfew/broker/operate"
 )
 
-// The roles of routes that are no operation (RabbitMQ: Management Plugin, Permissions).
+// The roles of routes that are not an operation (RabbitMQ: Management Plugin, Permissions).
 const (
 	management    = operate.Management
 	policymaker   = operate.Policymaker
@@ -16,9 +16,9 @@ const (
 	administrator = operate.Administrator
 )
 
-// Guard puts the handlers of others behind what the API's own are behind: credentials, headers, bounds, nothing on behalf of another site.
-// To look takes the role of operate.LookAround. A change takes that of operate.ChangeAlerts at least; the handlers, which find the actor in the
-// request's context (operate.ActorFrom), make and record it.
+// Guard puts another package's handlers behind the same checks as the API's own: credentials, headers, bounds, no requests on behalf of another
+// site. Reading requires the role of operate.LookAround. A change requires at least the role of operate.ChangeAlerts; the handlers find the actor in
+// the request's context (operate.ActorFrom), and make and record the change.
 func (a *API) Guard(next http.Handler) http.Handler {
 	serve := func(r *rest.Request) error {
 		next.ServeHTTP(r.W, r.WithContext(operate.WithActor(r.Context(), r.Actor)))
@@ -27,16 +27,16 @@ func (a *API) Guard(next http.Handler) http.Handler {
 	return a.server.Guard(&rest.Route{Op: operate.LookAround, Handle: serve}, &rest.Route{Op: operate.ChangeAlerts, Handle: serve})
 }
 
-// vhost is the one the path names; permit has found it.
+// vhost returns the virtual host in the path, which permit has found.
 func (r *request) vhost() (*broker.VHost, error) {
 	vh, ok := r.api.b.VHost(r.Param("vhost"))
-	if !ok { // deleted meanwhile
+	if !ok { // deleted since
 		return nil, rest.ErrNotFound
 	}
 	return vh, nil
 }
 
-// vhosts are those the request is about: the one in the path, or all the user may
+// vhosts returns the virtual hosts of the request: the one in the path, or all that the user may
 // see.
 func (r *request) vhosts() []*broker.VHost {
 	if r.Param("vhost") != "" {

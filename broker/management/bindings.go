@@ -44,9 +44,9 @@ func quotePlus(s string) string {
 	return b.String()
 }
 
-// argsHash is as long as RabbitMQ's, and like it means nothing but to tell.
+// argsHash is as long as RabbitMQ's. Like RabbitMQ's, it only distinguishes arguments.
 func argsHash(t amqp.Table) string {
-	text, _ := json.Marshal(rest.JSONOf(t)) // keys sorted; JSONOf leaves nothing that JSON cannot say
+	text, _ := json.Marshal(rest.JSONOf(t)) // keys sorted; JSON can express everything that JSONOf returns
 	sum := sha256.Sum256(text)
 	return base64.RawURLEncoding.EncodeToString(sum[:4])
 }
@@ -62,7 +62,7 @@ func bindingObject(vhost string, b *broker.Binding) object {
 	}
 }
 
-// listBindings answers with the bindings that keep says.
+// listBindings answers with the bindings for which keep returns true.
 func listBindings(r *request, keep func(*broker.Binding) bool) error {
 	type bound struct {
 		vhost string
@@ -107,8 +107,8 @@ func bindingsTo(r *request) error {
 	return listBindings(r, func(b *broker.Binding) bool { return b.ToExchange && b.Destination == name })
 }
 
-// bindingEnds are the source and the destination that the path names: a queue, or an
-// exchange where it says "e".
+// bindingEnds returns the source and the destination in the path: a queue, or an exchange if the
+// path has "e".
 func bindingEnds(r *request) (b broker.Binding, err error) {
 	b = broker.Binding{Source: r.exchangeName(), Destination: r.Param("destination")}
 	switch r.Param("kind") {
@@ -131,7 +131,7 @@ func bindingsBetween(r *request) error {
 	})
 }
 
-// namedBinding is the one the path names by its properties key.
+// namedBinding returns the binding in the path, by its properties key.
 func namedBinding(r *request) (*broker.VHost, *broker.Binding, error) {
 	vh, err := r.vhost()
 	if err != nil {
@@ -157,8 +157,8 @@ func getBinding(r *request) error {
 	return r.One(bindingObject(vh.Name(), b))
 }
 
-// bind answers with where the binding is from now on; Terraform takes the last
-// part of it for the binding's identity.
+// bind answers with the path of the new binding. Terraform uses its last part to identify the
+// binding.
 func bind(r *request) error {
 	b, err := bindingEnds(r)
 	if err != nil {
@@ -182,7 +182,7 @@ func bind(r *request) error {
 	return nil
 }
 
-// escapeAll leaves nothing that has a meaning in a path or a query.
+// escapeAll escapes everything that has a meaning in a path or a query.
 func escapeAll(s string) string {
 	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }

@@ -13,7 +13,7 @@ import (
 	"curfew/broker/server"
 )
 
-// visibleConnections are the open ones that the user may see.
+// visibleConnections returns the open connections that the user may see.
 func visibleConnections(r *request) []server.ConnectionInfo {
 	list, _ := r.Operations.ListConnections(r.Context(), r.Actor) // the route was permitted
 	return list
@@ -28,7 +28,7 @@ func listConnections(r *request) error {
 	return r.Rows(len(all), func(i int) object { return connectionObject(r, &all[i]) })
 }
 
-// namedConnection is the one that the path names.
+// namedConnection returns the connection in the path.
 func namedConnection(r *request) (*server.ConnectionInfo, error) {
 	return r.Operations.Connection(r.Context(), r.Actor, r.Param("connection"))
 }
@@ -48,10 +48,10 @@ func getConnection(r *request) error {
 	return r.One(o)
 }
 
-// closeReason is what a client is told that somebody closed by hand.
+// closeReason is what a client gets as the reason when somebody closes its connection by hand.
 const closeReason = "Closed via management plugin"
 
-// closeConnection closes one. X-Reason is data: it becomes part of a text and nothing else.
+// closeConnection closes a connection. X-Reason is data: it only becomes part of a text.
 func closeConnection(r *request) error {
 	return r.Done(r.Operations.CloseConnection(r.Context(), r.Actor, r.Param("connection"), reasonGiven(r)))
 }
@@ -92,8 +92,7 @@ func connectionObject(r *request, c *server.ConnectionInfo) object {
 	return o
 }
 
-// addTLS says how the connection is protected, and whose certificate the client
-// showed.
+// addTLS adds how the connection is protected, and the subject of the client's certificate.
 func addTLS(o object, s *tls.ConnectionState) {
 	o["ssl"], o["ssl_protocol"], o["ssl_cipher"] = true, tls.VersionName(s.Version), tls.CipherSuiteName(s.CipherSuite)
 	if len(s.PeerCertificates) == 0 {
@@ -104,7 +103,7 @@ func addTLS(o object, s *tls.ConnectionState) {
 	o["peer_cert_validity"] = cert.NotBefore.UTC().Format(time.RFC3339) + " - " + cert.NotAfter.UTC().Format(time.RFC3339)
 }
 
-// noGarbage is shown where RabbitMQ tells of its runtime.
+// noGarbage takes the place of the details that RabbitMQ shows about its runtime.
 var noGarbage = object{"max_heap_size": -1, "min_bin_vheap_size": -1, "min_heap_size": -1, "fullsweep_after": -1, "minor_gcs": -1}
 
 func listChannels(r *request) error {
@@ -153,7 +152,7 @@ func channelObject(r *request, ch *server.ChannelInfo) object {
 		"consumer_count": len(ch.Consumers), "prefetch_count": ch.Prefetch, "global_prefetch_count": ch.GlobalPrefetch,
 		"messages_unacknowledged": ch.Unacked, "messages_unconfirmed": ch.Unconfirmed, "messages_uncommitted": 0, "acks_uncommitted": 0,
 		"pending_raft_commands": 0, "reductions": 0, "reductions_details": object{"rate": rest.Rate(0)}, "garbage_collection": noGarbage,
-		"message_stats": r.api.messageStats(ch.Identity(), channelCounts(&ch.Counts)),
+		"message_stats": r.api.messageStats(ch.Identity(), channelCounts(&ch.Stats)),
 	}
 }
 
@@ -163,7 +162,7 @@ func listConsumers(r *request) error {
 	return r.Rows(len(all), func(i int) object { return consumerObject(r, &all[i]) })
 }
 
-// consumersBy lists consumers of a virtual host or of all ("") that the user may see, on a queue or on any ("").
+// consumersBy lists the consumers that the user may see, in a virtual host or in all (""), on a queue or on any ("").
 func consumersBy(r *request, vhost, queue string) []server.ConsumerInfo {
 	list, _ := r.Operations.ListConsumers(r.Context(), r.Actor, vhost, queue) // the route was permitted
 	return list
@@ -177,30 +176,30 @@ func consumerObjects(r *request, consumers []server.ConsumerInfo) []object {
 	return list
 }
 
-var holdersDoc = rest.Doc{ID: "listHolders", Summary: "Who holds messages or is to get them", Answer: []holder{}, Rows: true,
+var holdersDoc = rest.Doc{ID: "listHolders", Summary: "Who holds messages or may get them", Answer: []holder{}, Rows: true,
 	Text: "Consumers, and channels that hold messages by `basic.get`. Those with the most messages past their deadlines come first."}
 
 // holder is a consumer, or a channel that holds messages: the fields of holderObject.
 type holder struct {
 	Kind         string            `json:"kind"`         // consumer; cancelled: what a cancelled consumer has not settled; get: what basic.get took
-	ConsumerTag  string            `json:"consumer_tag"` // empty of basic.get
+	ConsumerTag  string            `json:"consumer_tag"` // empty for basic.get
 	AckRequired  bool              `json:"ack_required"`
 	Exclusive    bool              `json:"exclusive"`
 	Prefetch     uint16            `json:"prefetch_count"`
 	Active       bool              `json:"active"`
 	Activity     string            `json:"activity_status"`
 	Arguments    object            `json:"arguments"`
-	Timeout      int64             `json:"consumer_timeout"` // how long a delivery may stay unacknowledged, ms: as the consumer says, its queue, or `CURFEW_CONSUMER_TIMEOUT`; 0: forever. A lock ends by itself
+	Timeout      int64             `json:"consumer_timeout"` // how long a delivery may stay unacknowledged, ms: set by the consumer, its queue, or `CURFEW_CONSUMER_TIMEOUT`; 0: forever. A lock has a time limit of its own
 	Unacked      int               `json:"messages_unacknowledged"`
 	PastDeadline int               `json:"messages_past_deadline"`   // of these
 	Oldest       *int64            `json:"oldest_unacknowledged_at"` // when the oldest was delivered, Unix ms; null: none is held
-	Earliest     *int64            `json:"earliest_deadline"`        // of those past it, Unix ms; null: none is
+	Earliest     *int64            `json:"earliest_deadline"`        // the earliest deadline of these, Unix ms; null: there is none
 	Queue        map[string]string `json:"queue"`                    // name and vhost
 	Channel      object            `json:"channel_details"`          // name, number, connection_name, node, peer_host, peer_port and user
-	Client       map[string]string `json:"client"`                   // connection_name, product, version and platform, as it says itself; empty: it does not say
+	Client       map[string]string `json:"client"`                   // connection_name, product, version and platform, as the client reports them; empty: it does not
 }
 
-// listHolders lists who holds messages or is to get them, with what they hold; beyond RabbitMQ's.
+// listHolders lists who holds messages or may get them, with what they hold. RabbitMQ has nothing like it.
 func listHolders(r *request) error {
 	list, err := r.Operations.ListHolders(r.Context(), r.Actor, r.QueueNamed())
 	if err != nil {
@@ -209,7 +208,7 @@ func listHolders(r *request) error {
 	return r.Rows(len(list), func(i int) object { return holderObject(r, &list[i]) })
 }
 
-func holderObject(r *request, h *operate.Holder) object {
+func holderObject(r *request, h *operate.Consumer) object {
 	o := consumerObject(r, &h.ConsumerInfo)
 	o["kind"], o["messages_unacknowledged"], o["messages_past_deadline"] = h.Kind(), h.Unacked, h.PastDeadline
 	o["oldest_unacknowledged_at"], o["earliest_deadline"] = timeOrNull(h.OldestMillis), timeOrNull(h.EarliestMillis)

@@ -6,7 +6,7 @@ import (
 	"curfew/broker/server"
 )
 
-// queueCounts are a queue's message_stats.
+// queueCounts returns a queue's message_stats.
 func queueCounts(c *broker.QueueStats) rates.Counts {
 	return rates.Counts{
 		"publish": c.Published, "deliver": c.Delivered, "deliver_no_ack": c.DeliveredNoAck,
@@ -15,13 +15,13 @@ func queueCounts(c *broker.QueueStats) rates.Counts {
 	}
 }
 
-// exchangeCounts are an exchange's message_stats.
+// exchangeCounts returns an exchange's message_stats.
 func exchangeCounts(x *broker.ExchangeInfo) rates.Counts {
 	return rates.Counts{"publish_in": x.PublishedIn, "publish_out": x.PublishedOut}
 }
 
-// channelCounts are a channel's message_stats.
-func channelCounts(c *server.ChannelCounts) rates.Counts {
+// channelCounts returns a channel's message_stats.
+func channelCounts(c *server.ChannelStats) rates.Counts {
 	return rates.Counts{
 		"publish": c.Published, "confirm": c.Confirmed, "return_unroutable": c.Returned, "drop_unroutable": c.Dropped,
 		"deliver": c.Delivered, "deliver_no_ack": c.DeliveredNoAck, "get": c.Got, "get_no_ack": c.GotNoAck, "get_empty": c.GetEmpty,
@@ -29,9 +29,9 @@ func channelCounts(c *server.ChannelCounts) rates.Counts {
 	}
 }
 
-// totals are the broker's message_stats.
+// totals returns the broker's message_stats.
 func (a *API) totals() rates.Counts {
-	t, s := a.b.Totals(), a.Server.Totals()
+	t, s := a.b.Stats(), a.Server.Stats()
 	c := queueCounts(&t.Queues)
 	c["publish"], c["confirm"] = t.Published, s.Confirmed
 	c["return_unroutable"], c["drop_unroutable"] = s.Returned, t.Unroutable-min(s.Returned, t.Unroutable)
@@ -40,7 +40,7 @@ func (a *API) totals() rates.Counts {
 	return c
 }
 
-// depth sums up what is queued.
+// depth returns how many messages are in all queues.
 func (a *API) depth() (ready, unacked int) {
 	for _, vh := range a.b.VHosts() {
 		r, u := depthOf(vh)
@@ -57,9 +57,9 @@ func depthOf(vh *broker.VHost) (ready, unacked int) {
 	return ready, unacked
 }
 
-// churn is how often things came and went.
+// churn returns how often connections, channels and queues were opened and closed.
 func (a *API) churn() rates.Counts {
-	t, s := a.b.Totals(), a.Server.Totals()
+	t, s := a.b.Stats(), a.Server.Stats()
 	return rates.Counts{
 		"connection_created": s.ConnectionsOpened, "connection_closed": s.ConnectionsClosed,
 		"channel_created": s.ChannelsOpened, "channel_closed": s.ChannelsClosed,
@@ -67,7 +67,7 @@ func (a *API) churn() rates.Counts {
 	}
 }
 
-// messageStats are totals with rates, without what is a gauge.
+// messageStats returns totals with rates, without gauges.
 func (a *API) messageStats(key any, c rates.Counts) object {
 	o := a.rates.Stats(key, c)
 	for _, gauge := range []string{"messages", "messages_ready", "messages_unacknowledged"} {
@@ -77,14 +77,14 @@ func (a *API) messageStats(key any, c rates.Counts) object {
 	return o
 }
 
-// messages adds how many there are.
+// messages adds the numbers of messages.
 func (a *API) messages(o object, key any, ready, unacked int) {
 	a.rates.Gauge(o, key, "messages", ready+unacked)
 	a.rates.Gauge(o, key, "messages_ready", ready)
 	a.rates.Gauge(o, key, "messages_unacknowledged", unacked)
 }
 
-// Keys of what is one of a kind.
+// Keys of things in rates.
 type (
 	churnKey struct{}
 	totalKey struct{}
@@ -92,7 +92,7 @@ type (
 	exchKey  struct{ vhost, name string }
 )
 
-// countAll counts everything that has rates.
+// countAll returns the counts of everything that has rates.
 func (a *API) countAll() map[any]rates.Sampled {
 	seen := map[any]rates.Sampled{churnKey{}: a.churn().Sampled(), totalKey{}: a.totals().Sampled()}
 	for _, vh := range a.b.VHosts() {
@@ -110,7 +110,7 @@ func (a *API) countAll() map[any]rates.Sampled {
 	for _, c := range a.Server.List() {
 		seen[c.Identity()] = rates.Counts{"recv_oct": c.Received, "send_oct": c.Sent}.Sampled()
 		for _, ch := range c.Channels {
-			seen[ch.Identity()] = channelCounts(&ch.Counts).Sampled()
+			seen[ch.Identity()] = channelCounts(&ch.Stats).Sampled()
 		}
 	}
 	return seen

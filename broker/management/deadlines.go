@@ -20,19 +20,19 @@ var deadlineRoutes = []route{
 
 var (
 	deadlinesDoc = rest.Doc{ID: "listDeadlines", Summary: "The next deadlines of queued messages, the earliest first", Answer: deadlineList{},
-		Text: "It also says how many there are in all, and in each queue. It looks at every message of the queues.",
+		Text: "The answer also has their number, in all and for each queue. The request examines every message of the queues.",
 		Query: []rest.Parameter{
 			{Name: "count", Text: "How many to list: 1 to 1000; 20 if it is missing.", Value: int64(0)},
 			{Name: "after", Text: "Only deadlines later than this, Unix ms.", Value: int64(0)}, {Name: "before", Text: "Only deadlines up to this, Unix ms.", Value: int64(0)},
 			{Name: "overdue", Text: "Only deadlines that have come.", Value: false},
 		}}
 	changeDeadlineDoc = rest.Doc{ID: "changeDeadline", Summary: "Move, cancel or fire the deadline of one message", Body: deadlineChange{}, Answer: deadlineChanged{},
-		Text: "The body has one of `by_millis`, `at`, `cancel` and `fire`. 409: the message has another deadline than `was`."}
+		Text: "The body has one of `by_millis`, `at`, `cancel` and `fire`. 409: the message's deadline is not `was`."}
 	renewLockDoc = rest.Doc{ID: "renewLock", Summary: "Renew the lock of a delivery", Answer: broker.LockAnswer{},
-		Text: "The token is the header `x-lock-token` of the delivery. 404: there is no such lock any more."}
+		Text: "The token is the header `x-lock-token` of the delivery. 404: the lock no longer exists."}
 )
 
-// defaultDeadlines is how many deadlines are listed unless another number is asked for.
+// defaultDeadlines is how many deadlines are listed if the request names no number.
 const defaultDeadlines = 20
 
 // deadlineList is the next deadlines.
@@ -46,7 +46,7 @@ type deadlineList struct {
 type queuedDeadline struct {
 	VHost      string `json:"vhost"`
 	Queue      string `json:"queue"`
-	QueueID    uint64 `json:"queue_id,string"` // another one if the queue is deleted and declared again
+	QueueID    uint64 `json:"queue_id,string"` // differs if the queue is deleted and declared again
 	Seq        uint64 `json:"seq"`             // the message's number in the queue
 	Deadline   int64  `json:"deadline"`        // Unix ms
 	State      string `json:"state"`           // ready or unacked
@@ -65,8 +65,8 @@ type queueDeadlines struct {
 	First int64  `json:"first"` // the earliest, Unix ms
 }
 
-// listDeadlines shows the next deadlines of queued messages: ?count= of them, those later than ?after= and up to ?before= (Unix ms), with
-// ?overdue=true those that have come. The answer says how many there are in all, and in each queue.
+// listDeadlines lists the next deadlines of queued messages: ?count= of them, later than ?after= and up to ?before= (Unix ms); with
+// ?overdue=true only those that have come. The answer has their number, in all and for each queue.
 func listDeadlines(r *request) error {
 	query := r.URL.Query()
 	count, err := strconv.Atoi(query.Get("count"))
@@ -102,26 +102,26 @@ func listDeadlines(r *request) error {
 	return r.Answer(answer)
 }
 
-// deadlineChange is what is to become of a message's deadline: one of by_millis, at, cancel and fire.
+// deadlineChange is a change of a message's deadline: one of by_millis, at, cancel and fire.
 type deadlineChange struct {
 	By     int64  `json:"by_millis"` // ms later; negative: earlier
 	At     int64  `json:"at"`        // the new deadline, Unix ms
-	Cancel bool   `json:"cancel"`    // it has no deadline from now on
+	Cancel bool   `json:"cancel"`    // the message has no deadline from now on
 	Fire   bool   `json:"fire"`      // the deadline comes now
 	Drop   bool   `json:"drop"`      // with fire: the message is not dead-lettered
 	Was    *int64 `json:"was"`       // nothing is changed unless this is the deadline, Unix ms; 0: there is none
-	// QueueID is that of the list: nothing is changed in a queue that was declared again since. Absent: any of the name.
+	// QueueID is the one from the list: nothing is changed in a queue that was declared again since then. Absent: any queue of the name.
 	QueueID uint64 `json:"queue_id,string"`
 }
 
-// deadlineChanged is what came of it.
+// deadlineChanged is the result of a change.
 type deadlineChanged struct {
 	Outcome  string `json:"outcome"`  // rescheduled, expired, or held: a consumer holds the message, which expires if it comes back
 	Deadline int64  `json:"deadline"` // Unix ms; 0: none, or the message has left
 }
 
-// changeDeadline changes the deadline of one message, by its number in the queue. The answer says what came of it: rescheduled, expired, or
-// held by a consumer, with whom it stays until it comes back.
+// changeDeadline changes the deadline of one message, by its number in the queue. The outcome is rescheduled, expired, or held: a consumer
+// has the message, and keeps it until it settles it.
 func changeDeadline(r *request) error {
 	var c deadlineChange
 	if err := r.ReadJSON(&c); err != nil {

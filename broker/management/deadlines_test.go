@@ -32,7 +32,7 @@ func TestLockIsRenewed(t *testing.T) {
 	assert.Equal(t, "renewed", answer["outcome"])
 	assert.GreaterOrEqual(t, answer["locked_until"].(float64), float64(got.Headers["x-locked-until"].(int64)))
 
-	const lost = `{"error":"not_found","reason":"no lock of this queue has this token any more: it has lapsed, or its message was settled"}`
+	const lost = `{"error":"not_found","reason":"no lock of this queue has this token: it has lapsed, or its message was settled"}`
 	x.ask("POST", "/api/curfew/locks/%2F/r/"+token, nil).is(404, lost)
 	x.ask("POST", "/api/curfew/locks/%2F/q/"+token[:31]+"%20", nil).is(404, lost)
 	x.ask("POST", "/api/curfew/locks/%2F/none/"+token, nil).is(404, "")

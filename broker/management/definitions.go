@@ -15,7 +15,7 @@ import (
 	"curfew/broker/definitions"
 )
 
-// exportDefinitions is everything, in RabbitMQ's format.
+// exportDefinitions answers with all definitions, in RabbitMQ's format.
 func exportDefinitions(r *request) error {
 	d, err := r.Operations.ExportDefinitions(r.Context(), r.Actor)
 	if err != nil {
@@ -32,13 +32,13 @@ func exportVHost(r *request) error {
 	return answerDefinitions(r, d)
 }
 
-// fileName is a token (RFC 9110 §5.6.2), as RabbitMQ 4 wants it.
+// fileName matches a token (RFC 9110 §5.6.2), which RabbitMQ 4 requires.
 var fileName = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$")
 
 func answerDefinitions(r *request, d *definitions.Document) error {
 	if name := r.URL.Query().Get("download"); name != "" {
 		if !fileName.MatchString(name) {
-			return rest.Bad("download is not a file's name")
+			return rest.Bad("download is not a valid file name")
 		}
 		r.W.Header().Set("Content-Disposition", "attachment; filename="+name)
 	}
@@ -55,8 +55,8 @@ func answerDefinitions(r *request, d *definitions.Document) error {
 	return nil
 }
 
-// document writes a definitions document field by field and its lists entry by entry, as
-// json.Marshal would.
+// writeDocument writes a definitions document field by field, and its lists entry by entry, in
+// the form of json.Marshal.
 func writeDocument(s *rest.Stream, d *definitions.Document) {
 	v := reflect.ValueOf(d).Elem()
 	between := "{"
@@ -100,7 +100,7 @@ func imported(r *request, err error) error {
 	if err != nil {
 		return invalidDefinitions(err)
 	}
-	if r.MultipartForm != nil && r.FormValue("redirect") != "" { // where the page wants to go on
+	if r.MultipartForm != nil && r.FormValue("redirect") != "" { // where the page continues
 		r.W.Header().Set("Location", r.FormValue("redirect"))
 		r.W.WriteHeader(http.StatusSeeOther)
 		return nil
@@ -129,8 +129,7 @@ func readDefinitions(r *request) (*definitions.Document, error) {
 	return definitions.Parse(b)
 }
 
-// invalidDefinitions: what cannot be imported is the document's fault, unless
-// something else is said.
+// invalidDefinitions returns 400 for an import that failed, unless the error has another status.
 func invalidDefinitions(err error) error {
 	if errors.Is(err, broker.ErrNotSaved) {
 		return err

@@ -10,10 +10,10 @@ import (
 
 var (
 	delayedDoc = rest.Doc{ID: "listDelayed", Summary: "Messages that wait to be enqueued, in the order of publishing", Answer: delayedList{}, Query: []rest.Parameter{
-		{Name: "from", Text: "`next` of the answer before; from the first if it is missing.", Value: ""},
+		{Name: "from", Text: "`next` of the previous answer; the first message if it is missing.", Value: ""},
 		{Name: "count", Text: "How many to list: 1 to 1000, which is also the default.", Value: int64(0)},
 	}}
-	cancelDelayedDoc = rest.Doc{ID: "cancelDelayed", Summary: "Drop a message that waits to be enqueued", Text: "404: it is enqueued or cancelled already."}
+	cancelDelayedDoc = rest.Doc{ID: "cancelDelayed", Summary: "Drop a message that waits to be enqueued", Text: "404: it was already enqueued or cancelled."}
 )
 
 // delayedList is a page of messages that wait to be enqueued.
@@ -28,13 +28,12 @@ type delayedMessage struct {
 	Due        int64  `json:"due"` // Unix ms
 	Exchange   string `json:"exchange"`
 	RoutingKey string `json:"routing_key"`
-	Properties object `json:"properties"` // those that it has, by RabbitMQ's names
+	Properties object `json:"properties"` // the ones that it has, by RabbitMQ's names
 	Bytes      int    `json:"payload_bytes"`
 }
 
-// listDelayed shows the messages of a virtual host that wait to be enqueued, in the
-// order of publishing, from the one that ?from= names as next; ?count= of them. RabbitMQ
-// has nothing like it.
+// listDelayed lists the messages of a virtual host that wait to be enqueued, in the order of
+// publishing: ?count= of them, from the one that ?from= names. RabbitMQ has nothing like it.
 func listDelayed(r *request) error {
 	query := r.URL.Query()
 	from, _ := strconv.ParseUint(query.Get("from"), 10, 64)
@@ -57,8 +56,7 @@ func listDelayed(r *request) error {
 	return r.Answer(answer)
 }
 
-// cancelDelayed drops one of them by its id; 404 if it is enqueued or cancelled
-// already.
+// cancelDelayed drops one of them by its ID; 404 if it was already enqueued or cancelled.
 func cancelDelayed(r *request) error {
 	return r.Done(r.Operations.CancelDelayed(r.Context(), r.Actor, r.Param("vhost"), r.Param("id")))
 }

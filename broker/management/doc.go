@@ -1,31 +1,31 @@
 // Package management is the HTTP API that RabbitMQ's tools know: rabbitmqadmin, KEDA, Terraform, NServiceBus, Telegraf and everything else that
-// asks /api (RabbitMQ: Management HTTP API).
+// uses /api (RabbitMQ: Management HTTP API).
 //
-//	rest: authenticate, permit, read ─► handler ─► broker/operate, or the broker and the server as they are now
+//	rest: authenticate, permit, read ─► handler ─► broker/operate, or the state of broker and server
 //	                                       │
 //	       rest: columns, sort, pages ◄── objects
 //
-// The table in routes.go is the API. Each row has a path, a method, a handler, and the operation (broker/operate) or the role that it takes. A test
-// asks every route as every lower role.
+// The table in routes.go is the API. Each row has a path, a method, a handler, and the operation (broker/operate) or the role that it requires. A
+// test calls every route with every lower role.
 //
 // # What is promised
 //
-// A list is made of many short looks, each under one lock. It is no snapshot. Every object has every field it can have, with numbers 0 and rates
-// 0.0 where nothing has happened yet: strict clients refuse less. The texts of errors are RabbitMQ's.
+// A list is read in many short steps, each under one lock, so it is not a snapshot. Every object has every field that it can have, with numbers 0
+// and rates 0.0 while nothing has happened: strict clients refuse anything less. The texts of errors are RabbitMQ's.
 //
 // Changes go through the calls that AMQP channels use, with the same checks and permissions, and are durable when they are answered. Nothing is
 // kept here across a restart.
 //
 // # Beyond RabbitMQ's
 //
-// Below /api/curfew: delayed messages, policies that count for what is queued already, dead letters and their replays (broker/deadletters), and
-// the deadlines of queued messages, which can be listed, moved and fired. What looks at a whole queue may take long. Guard puts what other packages
-// answer there behind the same credentials and headers.
+// Below /api/curfew: delayed messages, policies that apply to messages queued already, dead letters and their replays (broker/deadletters), and
+// the deadlines of queued messages, which can be listed, moved and fired. Requests that read a whole queue may take long. Guard puts the
+// handlers of other packages there behind the same credentials and headers.
 //
 // # Parts
 //
-// rest is how it speaks HTTP, letters answers requests about dead letters and replays, rates has the counts over time, metrics what Prometheus
-// scrapes by RabbitMQ's names.
+// rest speaks HTTP, letters answers requests about dead letters and replays, rates has the counts over time, metrics the metrics with RabbitMQ's
+// names.
 //
 // # Left to others
 //

@@ -10,7 +10,7 @@ import (
 // defaultExchange is how the default exchange is written in paths.
 const defaultExchange = "amq.default"
 
-// exchangeName is the exchange the path names.
+// exchangeName returns the name of the exchange in the path.
 func (r *request) exchangeName() string {
 	if name := r.Param("exchange"); name != defaultExchange {
 		return name
@@ -18,7 +18,7 @@ func (r *request) exchangeName() string {
 	return ""
 }
 
-// exchangeNamed is the name of the exchange in the path.
+// exchangeNamed returns the exchange in the path.
 func (r *request) exchangeNamed() operate.ExchangeName {
 	return operate.ExchangeName{VHost: r.Param("vhost"), Name: r.exchangeName()}
 }
@@ -33,7 +33,7 @@ func exchangeObject(r *request, vh *broker.VHost, x *broker.ExchangeInfo) object
 	if n := vh.DelayedFor(x.Name); n > 0 || x.Kind == broker.DelayedMessageKind {
 		o["messages_delayed"] = n
 	}
-	if user, operator, effective, _ := vh.ExchangePolicies(x.Name); effective != nil { // RabbitMQ shows the first only
+	if user, operator, effective, _ := vh.ExchangePolicies(x.Name); effective != nil { // RabbitMQ shows only the first
 		o["policy"], o["operator_policy"], o["effective_policy_definition"] = nameOrNull(user), nameOrNull(operator), object(effective)
 	}
 	return o
@@ -66,7 +66,7 @@ func getExchange(r *request) error {
 	return r.One(o)
 }
 
-// exchange is the one the path names.
+// exchange returns the exchange in the path.
 func (r *request) exchange() (*broker.VHost, *broker.ExchangeInfo, error) {
 	vh, err := r.vhost()
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"curfew/broker/management/rest"
 )
 
-// healthy is the answer of a check that found nothing.
+// healthy is the answer of a check that found no problem.
 func healthy(r *request) error { return r.Answer(object{"status": "ok"}) }
 
-// failed is the answer of a check that did.
+// failed is the answer of a check that found one.
 func failed(r *request, reason string, more object) error {
 	o := object{"status": "failed", "reason": reason}
 	for key, v := range more {
@@ -27,8 +27,8 @@ func failed(r *request, reason string, more object) error {
 	return nil
 }
 
-// checkNode is the check of before RabbitMQ 3.8.10, which old monitoring asks for. It
-// says what is wrong with status 200.
+// checkNode is the check from before RabbitMQ 3.8.10, which old monitoring tools use. It reports
+// a problem with status 200.
 func checkNode(r *request) error {
 	if r.Param("node") != "" {
 		if err := r.thisNode(); err != nil {
@@ -86,7 +86,7 @@ func checkPort(r *request) error {
 	return failed(r, "No active listener", object{"missing": port, "ports": ports})
 }
 
-// protocolNames are other words for a listener's protocol.
+// protocolNames are other names of a listener's protocol.
 var protocolNames = map[string]string{
 	"amqp091": "amqp", "amqp0.9.1": "amqp", "amqp0-9-1": "amqp", "amqps": "amqp/ssl", "amqp-tls": "amqp/ssl", "prometheus": "http/prometheus",
 }
@@ -107,7 +107,7 @@ func checkProtocol(r *request) error {
 	return failed(r, "No active listener", object{"missing": asked, "protocols": protocols})
 }
 
-// checkService: AMQP clients are served.
+// checkService checks that AMQP clients are served.
 func checkService(r *request) error {
 	for _, l := range r.api.Listeners {
 		if strings.HasPrefix(l.Protocol, "amqp") {
@@ -117,7 +117,7 @@ func checkService(r *request) error {
 	return failed(r, "There are no active AMQP listeners", nil)
 }
 
-// checkConnections: another one is let in.
+// checkConnections checks that one more connection would be accepted.
 func checkConnections(r *request) error {
 	most, _ := r.api.Server.Full()
 	now := r.api.Server.Connections()
@@ -127,12 +127,12 @@ func checkConnections(r *request) error {
 	return r.Answer(object{"status": "ok", "limit": most, "connections": now})
 }
 
-// certificateUnits are the lengths of time that can be asked about.
+// certificateUnits are the units of time in the path.
 var certificateUnits = map[string]time.Duration{"days": day, "weeks": 7 * day, "months": 30 * day, "years": 365 * day}
 
 const day = 24 * time.Hour
 
-// checkCertificates: the listeners' certificate is good for so long.
+// checkCertificates checks that the listeners' certificate stays valid for the given time.
 func checkCertificates(r *request) error {
 	unit, ok := certificateUnits[r.Param("unit")]
 	if !ok {
@@ -157,7 +157,7 @@ func checkCertificates(r *request) error {
 	}}})
 }
 
-// certificateEnd is until when the first certificate of a PEM file is good.
+// certificateEnd returns when the first certificate of a PEM file expires.
 func certificateEnd(file string) (time.Time, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -173,7 +173,7 @@ func certificateEnd(file string) (time.Time, error) {
 		}
 		return cert.NotAfter, nil
 	}
-	return time.Time{}, errors.New("no certificate in it")
+	return time.Time{}, errors.New("it has no certificate")
 }
 
 // aliveness sends one message through a queue.

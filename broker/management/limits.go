@@ -33,7 +33,7 @@ func listUserLimits(r *request) error {
 	return r.List(list)
 }
 
-// readLimit reads the value of the limit that the path names.
+// readLimit reads the value of the limit in the path.
 func readLimit(r *request) (int, error) {
 	f, err := r.Fields("value")
 	if err != nil {
@@ -43,7 +43,7 @@ func readLimit(r *request) (int, error) {
 	return int(n), err
 }
 
-// with returns limits with one changed; they are values, and shared.
+// with returns a copy of the limits with one changed; limits are shared and must not be changed.
 func with(l access.Limits, name string, value int) access.Limits {
 	changed := access.Limits{}
 	maps.Copy(changed, l)

@@ -12,16 +12,16 @@ import (
 	"curfew/broker/queue"
 )
 
-// fetch is what get was asked for.
+// fetch has the parameters of a get.
 type fetch struct {
 	count    int
 	noAck    bool
-	after    broker.Settlement // of what was not acked as it was taken
+	after    broker.Settlement // of what was not acked when it was taken
 	encoding string
 	truncate int // <0: whole
 }
 
-// ackModes are what becomes of messages that were got.
+// ackModes has how each mode settles the messages.
 var ackModes = map[string]fetch{
 	"ack_requeue_true":     {after: broker.Requeue},
 	"reject_requeue_true":  {after: broker.Requeue},
@@ -29,7 +29,7 @@ var ackModes = map[string]fetch{
 	"reject_requeue_false": {after: broker.Reject},
 }
 
-// getMessages takes messages from the queue and puts them back or not, as asked.
+// getMessages takes messages from the queue, and puts them back or not, as the mode says.
 func getMessages(r *request) error {
 	f, err := r.Fields("ackmode", "count", "encoding")
 	if err != nil {
@@ -60,7 +60,7 @@ func getMessages(r *request) error {
 	return r.Answer(list)
 }
 
-// prefixed keeps the code's name before the text, as RabbitMQ has it here.
+// prefixed keeps the code's name before the text, as RabbitMQ does here.
 func prefixed(err error) error {
 	if e, ok := err.(*amqp.Exception); ok && e.Code == amqp.NotFound {
 		return rest.NewProblem(404, "not_found", e.Text)
@@ -86,7 +86,7 @@ func readFetch(f rest.Fields) (fetch, error) {
 	}
 	truncate, err := f.Integer("truncate", -1)
 	want.count, want.truncate = int(count), int(truncate)
-	if count < 0 { // all there are, as in RabbitMQ
+	if count < 0 { // all messages, as in RabbitMQ
 		want.count = math.MaxInt
 	}
 	return want, err
@@ -100,13 +100,13 @@ func readEncoding(f rest.Fields) (string, error) {
 	return e, err
 }
 
-// What a peek or a search shows unless it says otherwise.
+// The defaults of a peek or a search.
 const (
 	peekCount = 10
 	peekBytes = 4096
 )
 
-// peek shows messages and leaves everything as it is.
+// peek shows messages and changes nothing.
 func peek(r *request) error {
 	f, err := r.Fields()
 	if err != nil {
@@ -156,7 +156,7 @@ func readPeek(f rest.Fields) (p operate.PeekRequest, encoding string, err error)
 	return p, encoding, nil
 }
 
-// peekObject is a message as get shows it, with its state.
+// peekObject returns a message in the form of a get, with its state.
 func peekObject(m *operate.Message, encoding string) object {
 	shown := rest.Message{
 		Exchange: string(m.Message.Exchange), RoutingKey: string(m.Message.RoutingKey), Redelivered: m.Redelivered,

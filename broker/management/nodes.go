@@ -31,8 +31,8 @@ func (r *request) thisNode() error {
 	return nil
 }
 
-// isNode takes, beside the node's own name, rabbit@ and the name of the instance or of the
-// machine, whole or to the first dot: monitoring plugins make up the name of a node so.
+// isNode accepts the node's own name, and rabbit@ with the name of the instance or the machine,
+// whole or up to the first dot: monitoring plugins build the name of a node in this way.
 func (a *API) isNode(name string) bool {
 	host, made := strings.CutPrefix(name, "rabbit@")
 	if !made {
@@ -65,8 +65,8 @@ func nodeMemory(r *request) error {
 	return r.One(object{"memory": r.api.memoryObject()})
 }
 
-// nodeMemoryRelative is the breakdown in percent of what is resident; what is not nothing
-// is one at least.
+// nodeMemoryRelative answers with the breakdown in percent of the resident memory. A part that
+// is not empty counts as at least one percent.
 func nodeMemoryRelative(r *request) error {
 	if err := r.thisNode(); err != nil {
 		return err
@@ -86,8 +86,8 @@ func nodeMemoryRelative(r *request) error {
 	return r.One(object{"memory": o})
 }
 
-// memoryObject is the breakdown that a Go process can give; the rest of RabbitMQ's
-// categories is another runtime's.
+// memoryObject returns the breakdown that a Go process can give; RabbitMQ's other categories
+// belong to another runtime.
 func (a *API) memoryObject() object {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -108,7 +108,7 @@ func (a *API) memoryObject() object {
 	return o
 }
 
-// node is this process, as RabbitMQ describes one.
+// node returns this process in the form of a RabbitMQ node.
 func (a *API) node() object {
 	memory, disk := a.b.Alarms()
 	free, limit := a.disk()
@@ -135,7 +135,7 @@ func (a *API) node() object {
 	return o
 }
 
-// quiet adds the numbers that this broker does not keep, or that never move.
+// quiet adds the numbers that this broker does not keep, or that never change.
 func (a *API) quiet(o object) {
 	for _, name := range []string{
 		"gc_num", "gc_bytes_reclaimed", "context_switches", "io_read_count", "io_read_bytes", "io_read_avg_time", "io_write_count", "io_write_bytes",
@@ -168,16 +168,16 @@ func authMechanisms() []object {
 }
 
 func (a *API) applications() []object {
-	return []object{{"name": "curfew", "description": "Curfew", "version": a.Version}, {"name": "rabbit", "description": "RabbitMQ, as which Curfew answers", "version": server.RabbitMQVersion}}
+	return []object{{"name": "curfew", "description": "Curfew", "version": a.Version}, {"name": "rabbit", "description": "RabbitMQ, whose version Curfew reports", "version": server.RabbitMQVersion}}
 }
 
-// uptimeMillis fits the 32 bits that strict clients have for it: a process older
-// than 49 days stays at the most there can be.
+// uptimeMillis fits into the 32 bits that strict clients have for it: from 49 days on it stays
+// at the maximum.
 func (a *API) uptimeMillis() int64 {
 	return min(a.Now().Sub(a.started).Milliseconds(), math.MaxUint32)
 }
 
-// memoryLimit is the limit of the memory alarm; without one, a number that is never reached.
+// memoryLimit returns the limit of the memory alarm, or a number that is never reached.
 func (a *API) memoryLimit() int64 {
 	if n := a.b.MemoryLimit(); n > 0 {
 		return n
@@ -185,7 +185,7 @@ func (a *API) memoryLimit() int64 {
 	return 1 << 40
 }
 
-// disk is the room where messages are kept, in bytes.
+// disk returns the free space where messages are kept, and its limit, in bytes.
 func (a *API) disk() (free, limit int64) {
 	dir := a.DataDir
 	if dir == "" {
@@ -198,7 +198,7 @@ func (a *API) disk() (free, limit int64) {
 	return free, a.DiskFreeLimit
 }
 
-// descriptors counts open files and how many there may be.
+// descriptors returns how many files are open, and how many may be.
 func descriptors() (used, most int) {
 	most = resources.FilesLimit()
 	open, err := os.ReadDir("/proc/self/fd")
@@ -208,14 +208,14 @@ func descriptors() (used, most int) {
 	return len(open), most
 }
 
-// Metrics answers on the paths of RabbitMQ's Prometheus plugin, on /metrics beside what own gathers.
+// Metrics answers on the paths of RabbitMQ's Prometheus plugin, on /metrics together with what own gathers.
 func (a *API) Metrics(own prometheus.Gatherer) http.Handler {
 	return metrics.Handler(metrics.Options{
 		Broker: a.b, Server: a.Server, Node: a.Node, Version: a.Version, ClusterName: a.clusterName, Host: a.host, Turns: a.server.Turns,
 	}, own)
 }
 
-// host is what the process uses and may use.
+// host returns what the process uses, and its limits.
 func (a *API) host() metrics.Host {
 	h := metrics.Host{MemoryLimit: a.memoryLimit(), Uptime: a.Now().Sub(a.started)}
 	h.OpenFiles, h.MaxFiles = descriptors()
@@ -223,7 +223,7 @@ func (a *API) host() metrics.Host {
 	return h
 }
 
-// isoTime is how RabbitMQ writes idle_since.
+// isoTime returns an instant in the form of RabbitMQ's idle_since.
 func isoTime(unixMillis int64) string {
 	return time.UnixMilli(unixMillis).UTC().Format("2006-01-02T15:04:05.000+00:00")
 }

@@ -23,7 +23,7 @@ func exchangeTypes() []object {
 
 var retention = object{"global": []int{}, "basic": []int{}, "detailed": []int{}}
 
-// overview is what every tool asks first.
+// overview answers the request that every tool sends first.
 func overview(r *request) error {
 	asked, err := rates.ReadSpans(r.URL.Query())
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *API) listeners() []object {
 	return list
 }
 
-// contexts are the HTTP listeners; the port is a string there.
+// contexts returns the HTTP listeners, with the port as a string.
 func (a *API) contexts() []object {
 	list := []object{}
 	for _, l := range a.Listeners {
@@ -99,14 +99,14 @@ func (a *API) contexts() []object {
 	return list
 }
 
-// Global parameters that mean something.
+// Global parameters that have a meaning.
 const (
 	clusterNameParameter = "cluster_name"
 	clusterTagsParameter = "cluster_tags"
 	clusterID            = "internal_cluster_id"
 )
 
-// clusterName is what it was set to, or else the name of the node.
+// clusterName returns the name of the cluster; until it is set, that is the node's name.
 func (a *API) clusterName() string {
 	if name, ok := a.b.GlobalParameters()[clusterNameParameter].(string); ok {
 		return name
@@ -146,8 +146,8 @@ func whoami(r *request) error {
 
 func showVersion(r *request) error { return r.Answer(server.RabbitMQVersion) }
 
-// featureFlagNames: what tools look for before they use it. stream_queue is among them
-// since NServiceBus does not start without it, though there are no streams.
+// featureFlagNames are the flags that tools check before they use a feature. stream_queue is one
+// of them since NServiceBus does not start without it, although there are no streams.
 var featureFlagNames = []string{
 	"classic_mirrored_queue_version", "classic_queue_type_delivery_support", "direct_exchange_routing_v2", "drop_unroutable_metric",
 	"empty_basic_get_metric", "feature_flags_v2", "implicit_default_bindings", "listener_records_in_ets", "maintenance_mode_status",
@@ -162,7 +162,7 @@ func featureFlags(r *request) error {
 	return r.List(flags)
 }
 
-// enableFeatureFlag: all there are have been enabled from the first.
+// enableFeatureFlag has nothing to do: all flags are always enabled.
 func enableFeatureFlag(r *request) error {
 	if !slices.Contains(featureFlagNames, r.Param("name")) {
 		return rest.Bad("unsupported")

@@ -16,8 +16,7 @@ func topicPermissionObject(p *access.TopicPermission) object {
 	return object{"user": p.User, "vhost": p.VHost, "exchange": p.Exchange, "write": p.Write, "read": p.Read}
 }
 
-// userAndVHost is the user and the virtual host that the path names, "" for any; both
-// have to exist.
+// userAndVHost returns the user and the virtual host in the path, "" for any. Both must exist.
 func userAndVHost(r *request) (user, vhost string, err error) {
 	if user = r.Param("user"); user != "" {
 		if _, err := r.namedUser(); err != nil {
@@ -75,7 +74,7 @@ func deletePermission(r *request) error {
 	return r.Done(r.Operations.ClearPermission(r.Context(), r.Actor, r.Param("user"), r.Param("vhost")))
 }
 
-// namedTopicPermissions are those of the user and virtual host that the path names.
+// namedTopicPermissions returns those of the user and the virtual host in the path.
 func namedTopicPermissions(r *request) (list []access.TopicPermission, err error) {
 	user, vhost, err := userAndVHost(r)
 	if err != nil {
@@ -101,8 +100,8 @@ func listTopicPermissions(r *request) error {
 	return r.List(list)
 }
 
-// getTopicPermissions is the list for one user in one virtual host, which may not
-// be empty.
+// getTopicPermissions answers with the list for one user in one virtual host, or 404 if it is
+// empty.
 func getTopicPermissions(r *request) error {
 	if all, err := namedTopicPermissions(r); err != nil || len(all) == 0 {
 		return rest.ErrNotFound
@@ -125,7 +124,7 @@ func putTopicPermission(r *request) error {
 	return r.Put(len(before) == 0, r.Operations.SetTopicPermission(r.Context(), r.Actor, p))
 }
 
-// deleteTopicPermissions lifts one exchange's, or all.
+// deleteTopicPermissions removes the topic permissions for one exchange, or all of them.
 func deleteTopicPermissions(r *request) error {
 	exchange := r.Param("exchange")
 	all, err := namedTopicPermissions(r)

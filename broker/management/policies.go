@@ -50,7 +50,7 @@ func getPolicy(k policy.Kind) func(*request) error {
 	}
 }
 
-// readPolicy is the policy of the body.
+// readPolicy reads the policy from the body.
 func readPolicy(r *request, k policy.Kind) (p policy.Policy, err error) {
 	f, err := r.Fields()
 	if err != nil {
@@ -71,8 +71,8 @@ func putPolicy(k policy.Kind) func(*request) error {
 	}
 }
 
-// putPolicyForBacklog sets a policy whose time to live counts for what is queued already too; with dry_run=true it only says for how many
-// messages that would bring an earlier deadline. RabbitMQ has nothing like it.
+// putPolicyForBacklog sets a policy whose time to live also applies to messages that are queued already. With dry_run=true it only answers how
+// many of them would get an earlier deadline. RabbitMQ has nothing like it.
 func putPolicyForBacklog(k policy.Kind) func(*request) error {
 	return func(r *request) error {
 		p, err := readPolicy(r, k)
@@ -85,9 +85,9 @@ func putPolicyForBacklog(k policy.Kind) func(*request) error {
 
 // policyRequest is the body of a request to set a policy.
 type policyRequest struct {
-	Pattern    string `json:"pattern"`    // regular expression of the names that it governs
+	Pattern    string `json:"pattern"`    // regular expression for the names that it applies to
 	Definition object `json:"definition"` // its keys, such as message-ttl
-	Priority   int64  `json:"priority"`   // the highest that matches counts
+	Priority   int64  `json:"priority"`   // of several policies that match, the one with the highest applies
 	ApplyTo    string `json:"apply-to"`   // all, queues, classic_queues, quorum_queues, streams or exchanges; all if it is missing
 }
 
@@ -97,15 +97,15 @@ func backlogDoc(k policy.Kind) rest.Doc {
 		id, kind = "setOperatorPolicyForBacklog", "an operator policy"
 	}
 	return rest.Doc{
-		ID: id, Summary: "Set " + kind + " whose time to live counts for what is queued already, too",
-		Text:  "The time to live counts from now, and no deadline becomes a later one. RabbitMQ's own path sets a policy for what comes after it.",
-		Query: []rest.Parameter{{Name: "dry_run", Text: "Set nothing, and count the messages whose deadline would come earlier.", Value: false}},
+		ID: id, Summary: "Set " + kind + " whose time to live also applies to messages queued already",
+		Text:  "The time to live counts from now on, and no deadline becomes later. RabbitMQ's own path sets a policy for messages that arrive later.",
+		Query: []rest.Parameter{{Name: "dry_run", Text: "Set nothing, and count the messages that would get an earlier deadline.", Value: false}},
 		Body:  policyRequest{}, Answer: operate.PolicyEffect{},
 	}
 }
 
-// escaped answers a refused policy or parameter as RabbitMQ does, which escapes
-// what it repeats for HTML.
+// escaped answers a refused policy or parameter as RabbitMQ does, which escapes quoted input for
+// HTML.
 func escaped(err error) error {
 	if err == nil {
 		return nil
@@ -136,7 +136,7 @@ func listGlobalParameters(r *request) error {
 	return r.List(list)
 }
 
-// namedGlobalParameter is the value of the one the path names.
+// namedGlobalParameter returns the value of the parameter in the path.
 func namedGlobalParameter(r *request) (any, error) {
 	all, err := r.Operations.GlobalParameters(r.Context(), r.Actor)
 	if err != nil {
@@ -169,8 +169,8 @@ func deleteGlobalParameter(r *request) error {
 	return r.Done(r.Operations.ClearGlobalParameter(r.Context(), r.Actor, r.Param("name")))
 }
 
-// namedParameters are those of the component and virtual host that the path names, ""
-// for any.
+// namedParameters returns the parameters of the component and virtual host in the path, "" for
+// any.
 func namedParameters(r *request) (list []broker.Parameter) {
 	for _, vh := range r.vhosts() {
 		for _, p := range vh.Parameters() {
@@ -203,7 +203,7 @@ func getParameter(r *request) error {
 	return rest.ErrNotFound
 }
 
-// parameterName is what the path names.
+// parameterName returns the name of the parameter in the path.
 func parameterName(r *request) operate.ParameterName {
 	return operate.ParameterName{VHost: r.Param("vhost"), Component: r.Param("component"), Name: r.Param("name")}
 }
@@ -221,5 +221,5 @@ func deleteParameter(r *request) error {
 	return r.Done(r.Operations.ClearParameter(r.Context(), r.Actor, parameterName(r)))
 }
 
-// escapeTerm escapes the brackets of Erlang terms, and not their quotes.
+// escapeTerm escapes the brackets of Erlang terms, but not their quotes.
 var escapeTerm = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")

@@ -61,7 +61,7 @@ func TestServiceBusSettingsOverHTTP(t *testing.T) {
 	}
 	refused(map[string]any{"auto-delete-on-idle": 299999}, "all", "299999 is not a valid idle period: the minimum is 300000")
 	refused(map[string]any{"max-delivery-count": 0}, "queues", "0 is not a valid maximum delivery count")
-	refused(map[string]any{"lock-duration": 5}, "exchanges", "lock-duration is no setting of exchanges")
+	refused(map[string]any{"lock-duration": 5}, "exchanges", "lock-duration is not a setting of exchanges")
 	x.ask("DELETE", "/api/policies/%2F/p", nil).is(204, "")
 	x.ask("GET", "/api/queues/%2F/q?columns=effective_policy_definition,delivery_limit", nil).is(200, `{"delivery_limit":"unlimited","effective_policy_definition":{}}`)
 	x.ask("GET", "/api/queues/%2F/q%2F$deadletterqueue", nil).is(200, "")
@@ -162,7 +162,7 @@ func TestAnswerNamesAPolicyNotInForce(t *testing.T) {
 	api := management.New(management.Options{Broker: b, Operations: ops, Node: "curfew@test", Version: "test"})
 	x := &site{t: t, b: b, http: httptest.NewServer(api.Handler())}
 	defer x.http.Close()
-	reason := (&policy.TooDear{Policy: "p", Name: longName(1)}).Error()
+	reason := (&policy.TooSlow{Policy: "p", Name: longName(1)}).Error()
 	one := map[string]any{"vhost": "/", "name": "p", "pattern": endless, "apply-to": "all", "priority": 0., "definition": map[string]any{"max-length": 1.}, "not_in_force": reason}
 	require.Equal(t, one, x.ask("GET", "/api/policies/%2F/p", nil).json())
 	require.Equal(t, []any{one}, x.ask("GET", "/api/policies", nil).json())

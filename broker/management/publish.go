@@ -14,8 +14,8 @@ import (
 	"curfew/broker/policy"
 )
 
-// publish publishes one message and answers when it is as durable as a confirm
-// says, and whether it was routed.
+// publish publishes one message. It answers when the message is as durable as a confirm
+// promises, and reports whether it was routed.
 func publish(r *request) error {
 	f, err := publishFields(r)
 	if err == nil {
@@ -35,8 +35,8 @@ func publish(r *request) error {
 	return r.Answer(object{"routed": routed})
 }
 
-// mayPublish is asked before the message is read: who may not publish there sends none,
-// and while publishers have to wait nobody does.
+// mayPublish is called before the message is read, to refuse users who may not publish there,
+// and all users while publishers are blocked.
 func mayPublish(r *request) error {
 	if err := r.Operations.MayPublish(r.Context(), r.Actor, r.exchangeNamed()); err != nil {
 		return publishError(err)
@@ -45,14 +45,14 @@ func mayPublish(r *request) error {
 	if r.ContentLength > most {
 		return &http.MaxBytesError{Limit: most}
 	}
-	r.Body = http.MaxBytesReader(r.W, r.Body, most) // of one that does not say
+	r.Body = http.MaxBytesReader(r.W, r.Body, most) // if its length is not known
 	return nil
 }
 
-// publishMost is the longest request with a message of that many octets, in base64.
+// publishMost returns the longest request with a message of the given size, in base64.
 func publishMost(message int) int64 { return int64(message)/3*4 + rest.MaxBody }
 
-// publishError names the exception that a publish would have closed its channel with.
+// publishError turns an exception into the answer to a publish.
 func publishError(err error) error {
 	if e, ok := errors.AsType[*amqp.Exception](amqp.Answering(err, amqp.BasicPublishID)); ok {
 		return rest.Bad(fmt.Sprintf("%d %s", e.Code, e.Text))
@@ -60,8 +60,9 @@ func publishError(err error) error {
 	return err
 }
 
-// publishFields are the fields of a body that is long for its payload alone: all else has to
-// be as short as the body of another request, since it takes much more memory parsed.
+// publishFields reads the fields of a body that may be long only because of its payload: the
+// rest must be as short as the body of any other request, since it takes much more memory once
+// it is parsed.
 func publishFields(r *request) (rest.Fields, error) {
 	b, err := r.ReadBody()
 	if err != nil {

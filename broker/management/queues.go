@@ -10,7 +10,7 @@ import (
 	"curfew/broker/server"
 )
 
-// queueObject is a queue with all that RabbitMQ's tools look for.
+// queueObject returns a queue with all fields that RabbitMQ's tools read.
 func queueObject(r *request, queue *broker.Queue) object {
 	i := queue.Info()
 	key := queueKey(i.ID)
@@ -36,7 +36,7 @@ func queueObject(r *request, queue *broker.Queue) object {
 	return o
 }
 
-// addPolicies says which policies apply, and what they come to: an object always.
+// addPolicies adds the policies that apply, and what they set together, which is always an object.
 func addPolicies(o object, queue *broker.Queue) {
 	user, operator, effective := queue.Policies()
 	o["policy"], o["operator_policy"], o["effective_policy_definition"] = nameOrNull(user), nameOrNull(operator), object{}
@@ -52,7 +52,7 @@ func nameOrNull(name string) any {
 	return name
 }
 
-// addMoments adds what is there only at times.
+// addMoments adds the fields that a queue has only at times.
 func addMoments(r *request, o object, i *broker.QueueInfo) {
 	if !i.HeadTimestamp.IsZero() {
 		o["head_message_timestamp"] = i.HeadTimestamp.Unix()
@@ -72,7 +72,7 @@ func addMoments(r *request, o object, i *broker.QueueInfo) {
 	}
 }
 
-// deliveryLimit is a number or "unlimited", as NServiceBus reads it.
+// deliveryLimit returns a number or "unlimited", as NServiceBus reads it.
 func deliveryLimit(i *broker.QueueInfo) any {
 	if i.DeliveryLimit < 0 {
 		return "unlimited"
@@ -89,7 +89,7 @@ func listQueues(r *request) error {
 	return r.Rows(len(all), func(i int) object { return queueObject(r, all[i]) })
 }
 
-// queue is the one the path names.
+// queue returns the queue in the path.
 func (r *request) queue() (*broker.VHost, *broker.Queue, error) {
 	vh, err := r.vhost()
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *request) queue() (*broker.VHost, *broker.Queue, error) {
 	return vh, queue, nil
 }
 
-// queueName is the name of the queue that the path means.
+// queueName returns the full name of the queue in the path.
 func (r *request) queueName(vh *broker.VHost) string { return vh.QueueName(r.Param("queue")) }
 
 func getQueue(r *request) error {
@@ -153,10 +153,10 @@ func queueDeclare(r *request) (d broker.QueueDeclare, err error) {
 	return d, err
 }
 
-// deleteQueue deletes a queue; with ?if-at-most= only if no more messages go with it, dead letters among them, which RabbitMQ does not have.
+// deleteQueue deletes a queue; with ?if-at-most=, which RabbitMQ does not have, only if no more messages are deleted with it, dead letters included.
 func deleteQueue(r *request) error {
 	d := operate.QueueDeletion{IfUnused: r.Flag("if-unused"), IfEmpty: r.Flag("if-empty")}
-	if query := r.URL.Query(); query.Has("if-at-most") { // also without a number: a script may have lost it
+	if query := r.URL.Query(); query.Has("if-at-most") { // also with an empty value: a script may have lost the number
 		n, err := strconv.Atoi(query.Get("if-at-most"))
 		if err != nil {
 			return rest.Bad([]any{"not_integer", "if-at-most"})

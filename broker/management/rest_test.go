@@ -74,7 +74,7 @@ func TestPublishIsRefusedBeforeItIsRead(t *testing.T) {
 	}
 	assert.Less(t, sent.n.Load(), int64(64<<20))
 	used.Store(2 << 30)
-	require.Eventually(t, func() bool { why, _ := x.b.Gate(); return why != "" }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { why, _ := x.b.BlockedReason(); return why != "" }, time.Minute, time.Millisecond)
 	got := x.announce("guest:guest", publishPath, 1000)
 	assert.Equal(t, 503, got.status)
 	assert.Contains(t, got.body, "publishers are blocked: low on memory")

@@ -17,7 +17,7 @@ const (
 	remove = http.MethodDelete
 )
 
-// route is one thing the API can do; see rest.Route.
+// route is a path and method of the API; see rest.Route.
 type route struct {
 	method, path string
 	op           operate.Operation
@@ -28,13 +28,13 @@ type route struct {
 	doc          rest.Doc // of routes below /api/curfew
 }
 
-// request is one request under way.
+// request is a request that is being answered.
 type request struct {
 	*rest.Request
 	api *API
 }
 
-// table is the routes as they are served.
+// table returns the routes in the form that rest serves.
 func (a *API) table() (table []rest.Route) {
 	for _, one := range routes() {
 		served := rest.Route{
@@ -52,10 +52,10 @@ func (a *API) table() (table []rest.Route) {
 // object is a JSON object.
 type object = rest.Object
 
-// Routes are those of the API, in the order of its table, to be looked at: they cannot be served.
+// Routes returns the routes of the API, in the order of its table, for documentation: they cannot be served.
 func Routes() []rest.Route { return (*API)(nil).table() }
 
-// routes are those of this package.
+// routes returns the routes of this package.
 func routes() (table []route) {
 	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, limitRoutes, policyRoutes, deadlineRoutes} {
 		table = append(table, part...)

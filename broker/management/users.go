@@ -37,7 +37,7 @@ func listUsers(r *request) error {
 	return r.List(list)
 }
 
-// usersWithoutPermissions lists who can log in to no virtual host.
+// usersWithoutPermissions lists the users who have no access to any virtual host.
 func usersWithoutPermissions(r *request) error {
 	entitled := map[string]bool{}
 	for _, p := range r.api.b.Permissions() {
@@ -52,7 +52,7 @@ func usersWithoutPermissions(r *request) error {
 	return r.List(list)
 }
 
-// namedUser is the one the path names.
+// namedUser returns the user in the path.
 func (r *request) namedUser() (access.User, error) {
 	u, ok := r.api.b.User(r.Param("user"))
 	if !ok {
@@ -87,8 +87,8 @@ func putUser(r *request) error {
 	return r.Put(r.Operations.SetUser(r.Context(), r.Actor, u))
 }
 
-// setPassword takes a password or its hash; without either the user has none, as
-// in RabbitMQ.
+// setPassword reads a password or its hash. Without either the user has no password, as in
+// RabbitMQ.
 func setPassword(u *access.User, f rest.Fields) error {
 	if f["password"] != nil && f["password_hash"] != nil {
 		return rest.Bad(definitions.ErrTwoPasswords.Error())
@@ -113,7 +113,7 @@ func deleteUser(r *request) error {
 	return r.Done(r.Operations.DeleteUser(r.Context(), r.Actor, r.Param("user")))
 }
 
-// deleteUsers deletes several; those that are gone are gone, as in RabbitMQ 4.
+// deleteUsers deletes several users, and ignores those that do not exist, as RabbitMQ 4 does.
 func deleteUsers(r *request) error {
 	f, err := r.Fields("users")
 	if err != nil {
@@ -134,7 +134,7 @@ func deleteUsers(r *request) error {
 	return r.Done(nil)
 }
 
-// hashPassword makes a hash as definitions have it.
+// hashPassword answers with a hash in the form of definitions.
 func hashPassword(r *request) error {
 	return r.One(object{"ok": base64.StdEncoding.EncodeToString(access.Hash(r.Param("password")))})
 }

@@ -36,7 +36,7 @@ func vhostObject(r *request, vh *broker.VHost) object {
 	if c == nil {
 		c = queueCounts(&broker.QueueStats{})
 	}
-	c["confirm"], c["return_unroutable"], c["drop_unroutable"] = 0, 0, 0 // counted by channel, which may go
+	c["confirm"], c["return_unroutable"], c["drop_unroutable"] = 0, 0, 0 // counted by channels, which may be gone
 	var keys []any
 	for _, queue := range vh.Queues() {
 		keys = append(keys, queueKey(queue.ID()))
@@ -54,7 +54,7 @@ func vhostObject(r *request, vh *broker.VHost) object {
 	return o
 }
 
-// addTraffic sums up what the virtual host's connections received and sent.
+// addTraffic adds what the virtual host's connections have received and sent.
 func addTraffic(r *request, o object, vhost string) {
 	var received, sent uint64
 	for _, c := range r.api.Server.List() {
@@ -123,7 +123,7 @@ func putVHost(r *request) error {
 		return err
 	}
 	if tracing {
-		return rest.Bad("there is no firehose: tracing cannot be on")
+		return rest.Bad("there is no firehose: tracing cannot be enabled")
 	}
 	return r.Put(r.Operations.MakeVHost(r.Context(), r.Actor, r.Param("vhost"), about))
 }
@@ -137,7 +137,7 @@ func deleteVHost(r *request) error {
 	return r.Done(err)
 }
 
-// protectVHost has the virtual host refuse to be deleted, or not any more.
+// protectVHost protects the virtual host from deletion, or lifts that protection.
 func protectVHost(protected bool) func(*request) error {
 	return func(r *request) error {
 		return r.Done(r.Operations.ProtectVHost(r.Context(), r.Actor, r.Param("vhost"), protected))

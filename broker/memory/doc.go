@@ -8,5 +8,5 @@
 // asks may be the one that gives way.
 //
 // Messages in queues are not counted here. They are covered by the memory limit, which is
-// measured (broker.Gate); a Budget is a small part of that limit.
+// measured (broker.BlockedReason); a Budget is a small part of that limit.
 package memory

@@ -7,29 +7,29 @@ import (
 	"curfew/broker/access"
 )
 
-// Face is the way by which a request came.
+// Face is the interface that a request came by.
 type Face string
 
 // The faces.
 const (
-	API       Face = "api" // the command line as well
+	API       Face = "api" // also used by the command line
 	Dashboard Face = "dashboard"
 )
 
-// Actor is the user who asks for something. The user was authenticated by the face.
+// Actor is the user who sends a request. The face has authenticated the user.
 type Actor struct {
 	Name string
 	Tags []string
 	Face Face
 }
 
-// ActorOf is a user who came by a face.
+// ActorOf returns the actor for a user and a face.
 func ActorOf(u *access.User, by Face) Actor { return Actor{u.Name, u.Tags, by} }
 
-// Role is what an operation wants a user's tags to give (RabbitMQ: Management Plugin, Permissions).
+// Role is what an operation requires of a user's tags (RabbitMQ: Management Plugin, Permissions).
 type Role uint8
 
-// The roles. Each tag gives Management; Administrator gives all.
+// The roles. The tag of each role also gives Management; the tag administrator gives all.
 const (
 	Management    Role = iota + 1
 	Policymaker        // or administrator
@@ -66,7 +66,7 @@ func WithActor(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
 }
 
-// ActorFrom is the actor of a request's context. Without one it is nobody, who may do nothing.
+// ActorFrom returns the actor of a request's context. Without one it is the zero Actor, who may do nothing.
 func ActorFrom(ctx context.Context) Actor {
 	a, _ := ctx.Value(actorKey{}).(Actor)
 	return a

@@ -9,7 +9,7 @@ import (
 	"curfew/broker/server"
 )
 
-// What faces declare, as the broker knows it.
+// The broker's types for what faces declare.
 type (
 	QueueDeclare    = broker.QueueDeclare
 	ExchangeDeclare = broker.ExchangeDeclare
@@ -21,16 +21,16 @@ type (
 	Properties      = amqp.Properties
 )
 
-// What becomes of messages that were got.
+// How messages taken by Get are settled.
 const (
 	Requeue = broker.Requeue
 	Reject  = broker.Reject
 )
 
-// ParseProperties reads the properties of a message that an operation handed out.
+// ParseProperties reads the properties of a message that an operation returned.
 func ParseProperties(b []byte) (Properties, error) { return broker.ParseStored(b) }
 
-// TableOf makes arguments or headers of a JSON object whose numbers are int64 or float64. Error: *Invalid.
+// TableOf makes arguments or headers from a JSON object whose numbers are int64 or float64. Error: *Invalid.
 func TableOf(object map[string]any) (Table, error) {
 	t := Table{}
 	for key, one := range object {
@@ -66,7 +66,7 @@ func fieldOf(v any) (any, error) {
 	return v, nil // bool, string, int64, float64
 }
 
-// ParseObject reads what a person typed as a JSON object; nothing is an empty one. Error: *Invalid.
+// ParseObject reads a JSON object that a person typed; an empty text is an empty object. Error: *Invalid.
 func ParseObject(text string) (map[string]any, error) {
 	if text == "" {
 		return map[string]any{}, nil

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// attempts bounds what the refused and failed attempts of a user write to the log and the audit. Whoever may do nothing could otherwise fill
-// both with them, and push out what others did. The metric counts all of them.
+// attempts bounds what the refused and failed attempts of a user write to the log and the audit. Otherwise a user without
+// rights could fill both with them, and push out what others did. The metric counts all attempts.
 //
-// Of each user, attemptsKept are written a minute. The others of the minute are summed up in one record at its end, or at a stop.
+// For each user, attemptsKept are written per minute. The number of the others is written in one record at the end of the minute, or at a stop.
 type attempts struct {
 	mu sync.Mutex
 	of map[string]*minute // by user
 }
 
-// minute is what a user tried in one; it begins with the first attempt.
+// minute has the attempts of a user in one minute, which begins with the first attempt.
 type minute struct {
 	written, more int
 	sum           func(more int) // called at the end with how many were not written, unless it is 0
@@ -27,8 +27,8 @@ const (
 	attemptsEvery = time.Minute
 )
 
-// admit reports whether an attempt is to be written. When it is not, it is counted: sum, which is that of the minute's first attempt, gets the
-// number.
+// admit reports whether an attempt should be written. Otherwise it counts the attempt; at the end of the minute, the sum of the minute's first
+// attempt is called with the number.
 func (t *attempts) admit(user string, sum func(more int)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -38,7 +38,7 @@ func (o *Operations) ListConsumers(_ context.Context, a Actor, vhost, queue stri
 	return list, nil
 }
 
-// Connection shows one. Errors: ErrNotFound, or ErrNotYours.
+// Connection returns one connection. Errors: ErrNotFound, or ErrNotYours.
 func (o *Operations) Connection(_ context.Context, a Actor, name string) (*server.ConnectionInfo, error) {
 	if err := o.permit(&a, ListConnections, ""); err != nil {
 		return nil, err
@@ -55,10 +55,10 @@ func (o *Operations) Connection(_ context.Context, a Actor, name string) (*serve
 	return nil, ErrNotFound
 }
 
-// MaxReason is how long the reason for closing a connection may be, in bytes: AMQP has room for 255, with what is said besides.
+// MaxReason is how long the reason for closing a connection may be, in bytes: AMQP allows 255, with the text around it.
 const MaxReason = 200
 
-// CloseConnection closes the actor's own connection, or any for an administrator. The reason becomes a part of what the client is told.
+// CloseConnection closes the actor's own connection, or any for an administrator. The reason becomes a part of the text that the client gets.
 // Errors: as Connection.
 func (o *Operations) CloseConnection(ctx context.Context, a Actor, name, reason string) error {
 	c, err := o.Connection(ctx, a, name)
@@ -72,7 +72,7 @@ func (o *Operations) CloseConnection(ctx context.Context, a Actor, name, reason 
 	return err
 }
 
-// CloseConnectionsOf closes all connections of a user: one's own, or any user's for an administrator.
+// CloseConnectionsOf closes all connections of a user: the actor's own, or any user's for an administrator.
 func (o *Operations) CloseConnectionsOf(_ context.Context, a Actor, user, reason string) error {
 	err := o.permit(&a, CloseConnections, "")
 	if err == nil && user != a.Name && !a.Has(Administrator) {

@@ -11,16 +11,16 @@ import (
 	"curfew/broker/server"
 )
 
-// Holder is a consumer, or a channel that gets messages of a queue, with what it holds.
-type Holder struct {
-	server.Holder
+// Consumer is a consumer, or a channel that gets messages of a queue, with what it holds.
+type Consumer struct {
+	server.UnackedHolder
 	Client       Client
 	OldestMillis int64 // when the oldest message that it holds was delivered, Unix ms by the wall clock; 0: it holds none
 	// EarliestMillis is the earliest deadline that came while it holds the message, Unix ms by the wall clock; 0: none came.
 	EarliestMillis int64
 }
 
-// Client is what a client says of itself. What it does not say is empty.
+// Client is what a client says about itself. What it does not say is empty.
 type Client struct{ Name, Product, Version, Platform string }
 
 // ClientOf reads the properties of a client.
@@ -32,26 +32,26 @@ func ClientOf(t amqp.Table) Client {
 	return Client{text("connection_name"), text("product"), text("version"), text("platform")}
 }
 
-// Kind is what holds: "consumer", "cancelled" for what a cancelled consumer has not settled, or "get" for basic.get.
-func (h *Holder) Kind() string {
+// Kind is "consumer", "cancelled" for what a cancelled consumer has not settled, or "get" for basic.get.
+func (c *Consumer) Kind() string {
 	switch {
-	case h.Cancelled:
+	case c.Cancelled:
 		return "cancelled"
-	case h.Tag == "":
+	case c.Tag == "":
 		return "get"
 	}
 	return "consumer"
 }
 
-// ListHolders lists who holds or would hold messages: the consumers in a virtual host, "" for all that the actor may look into, on a queue or
-// on any (""), and the channels that hold messages by basic.get. Those with the most messages past their deadlines come first. It is what held
-// within the last second.
-func (o *Operations) ListHolders(_ context.Context, a Actor, at QueueName) ([]Holder, error) {
+// ListHolders lists who holds messages or may get them: the consumers in a virtual host, "" for all that the actor may look into, on a queue or
+// on any (""), and the channels that hold messages by basic.get. Those with the most messages past their deadlines come first. The list is at
+// most a second old.
+func (o *Operations) ListHolders(_ context.Context, a Actor, at QueueName) ([]Consumer, error) {
 	if err := o.permit(&a, ListQueues, at.VHost); err != nil {
 		return nil, err
 	}
-	seen, list := o.visible(a), []Holder{}
-	all := o.holders.get(&o.epoch, 2*time.Microsecond, o.everyHolder)
+	seen, list := o.visible(a), []Consumer{}
+	all := o.consumers.get(&o.epoch, 2*time.Microsecond, o.everyConsumer)
 	for i := range all {
 		of := all[i].Queue
 		if vhost := of.VHost().Name(); seen[vhost] && (at.VHost == "" || at.VHost == vhost) && (at.Name == "" || at.Name == of.Name()) {
@@ -61,10 +61,10 @@ func (o *Operations) ListHolders(_ context.Context, a Actor, at QueueName) ([]Ho
 	return list, nil
 }
 
-// everyHolder looks at every delivery that is unacked.
-func (o *Operations) everyHolder() (list []Holder, n int) {
-	for _, h := range o.Server.Holders(func(*broker.Queue) bool { return true }) {
-		one := Holder{Holder: h, Client: ClientOf(h.Properties)}
+// everyConsumer examines every unacked delivery.
+func (o *Operations) everyConsumer() (list []Consumer, n int) {
+	for _, h := range o.Server.UnackedHolders(func(*broker.Queue) bool { return true }) {
+		one := Consumer{UnackedHolder: h, Client: ClientOf(h.Properties)}
 		if h.Oldest != 0 {
 			one.OldestMillis = o.Broker.UnixMillis(h.Oldest)
 		}
@@ -74,7 +74,7 @@ func (o *Operations) everyHolder() (list []Holder, n int) {
 		list = append(list, one)
 		n += 1 + h.Unacked
 	}
-	slices.SortStableFunc(list, func(x, y Holder) int {
+	slices.SortStableFunc(list, func(x, y Consumer) int {
 		return cmp.Or(cmp.Compare(y.PastDeadline, x.PastDeadline), cmp.Compare(y.Unacked, x.Unacked), cmp.Compare(x.Queue.VHost().Name(), y.Queue.VHost().Name()),
 			cmp.Compare(x.Queue.Name(), y.Queue.Name()), cmp.Compare(x.Connection, y.Connection), cmp.Compare(x.Channel, y.Channel), cmp.Compare(x.Tag, y.Tag))
 	})

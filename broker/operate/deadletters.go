@@ -16,7 +16,7 @@ import (
 )
 
 // ListDeadLetterQueues lists the queues that dead letters go to or are in, the fullest first, as they were within the last second; vhost is ""
-// for all. Nobody may change what it returns.
+// for all. The caller must not change the result.
 func (o Letters) ListDeadLetterQueues(_ context.Context, a Actor, vhost string) ([]*deadletters.Queue, error) {
 	if err := o.permit(&a, ListDeadLetterQueues, vhost); err != nil {
 		return nil, err
@@ -42,14 +42,14 @@ func (o Letters) ListDeadLetterQueues(_ context.Context, a Actor, vhost string) 
 	return list, nil
 }
 
-// DeadLetters are some of a queue's.
+// DeadLetters selects dead letters of a queue.
 type DeadLetters struct {
 	Queue  QueueName
 	Filter deadletters.Filter
 }
 
-// GroupDeadLetters counts them by what they died of, the largest group first. When ctx ends it has the groups of the newest, with ctx's error; seen
-// is how many messages it has looked at.
+// GroupDeadLetters counts dead letters by what they died of, the largest group first. When ctx ends it returns the groups of the newest, with ctx's
+// error; seen is how many messages it has examined.
 func (o Letters) GroupDeadLetters(ctx context.Context, a Actor, r DeadLetters) (list []deadletters.Group, seen int, err error) {
 	q, err := o.queue(&a, SearchDeadLetters, r.Queue)
 	if err == nil {
@@ -74,7 +74,7 @@ const MaxSearchCount = 1000
 // SearchRequest says which dead letters to show.
 type SearchRequest struct {
 	DeadLetters
-	After            queue.Seq // goes on behind this one; 0: from the head, or with Newest from the tail
+	After            queue.Seq // continues after this one; 0: from the head, or with Newest from the tail
 	Newest           bool      // the newest first
 	Count, BodyBytes int
 }
@@ -89,7 +89,7 @@ type DeadLetter struct {
 // Unacked reports whether a consumer holds the dead letter.
 func (l *DeadLetter) Unacked() bool { return l.State == queue.Unacked }
 
-// SearchDeadLetters shows dead letters; next is where to go on, 0 at the end. When ctx ends it has what was found until then, with ctx's error.
+// SearchDeadLetters returns dead letters; next is where to continue, 0 at the end. When ctx ends it returns what it has found, with ctx's error.
 func (o Letters) SearchDeadLetters(ctx context.Context, a Actor, r SearchRequest) (list []DeadLetter, next queue.Seq, err error) {
 	if r.Count < 1 || r.Count > MaxSearchCount {
 		return nil, 0, &OutOfRange{"count", int64(r.Count)}
@@ -114,7 +114,7 @@ func (o Letters) deadLetter(q *broker.Queue, l *deadletters.Letter) DeadLetter {
 	return DeadLetter{*l, o.Broker.UnixMillis(l.Deadline), q.ID()}
 }
 
-// DeadLetter shows one message by its number, ready or unacked, with bodyBytes of its body (<0 all). Error: ErrMessageGone among others.
+// DeadLetter returns one message by its number, ready or unacked, with bodyBytes of its body (<0 all). Error: ErrMessageGone among others.
 func (o Letters) DeadLetter(_ context.Context, a Actor, at QueueName, seq queue.Seq, bodyBytes int) (DeadLetter, error) {
 	q, err := o.queue(&a, SearchDeadLetters, at)
 	if err != nil {
@@ -151,7 +151,7 @@ func (o Letters) PurgeDeadLetters(ctx context.Context, a Actor, r DeadLetters, c
 	return deleted, o.purged(ctx, &a, PurgeDeadLetters, r.Queue, deleted, err)
 }
 
-// purged ends a purge that somebody has to confirm: nothing is recorded while it is not.
+// purged ends a purge that somebody has to confirm: nothing is recorded until it is confirmed.
 func (o *Access) purged(ctx context.Context, a *Actor, op Operation, at QueueName, deleted int, err error) error {
 	if _, asks := errors.AsType[*deadletters.Unconfirmed](err); asks {
 		return err
@@ -163,8 +163,8 @@ func (o *Access) purged(ctx context.Context, a *Actor, op Operation, at QueueNam
 	return err
 }
 
-// ImportDeadLetters publishes the lines of an exported file into a queue, as the actor. It returns how many it has, for an error too:
-// *deadletters.ImportError among others.
+// ImportDeadLetters publishes the lines of an exported file into a queue, as the actor. It returns how many it has published, also with an
+// error: *deadletters.ImportError among others.
 func (o Letters) ImportDeadLetters(ctx context.Context, a Actor, to QueueName, lines io.Reader) (n int, err error) {
 	q, err := o.queue(&a, ImportDeadLetters, to)
 	var vh *broker.VHost
@@ -184,13 +184,13 @@ func (o Letters) ImportDeadLetters(ctx context.Context, a Actor, to QueueName, l
 // Draft is what a replay would publish of one dead letter, for a person to change.
 type Draft struct {
 	deadletters.Draft
-	QueueID uint64 // the incarnation of the queue that it is in
+	QueueID uint64 // the incarnation of its queue
 }
 
 // maxDraft bounds a body that a person edits, in bytes.
 const maxDraft = 4 << 20
 
-// DraftDeadLetter shows what a replay would publish of a ready message whose body has 4 MiB at most.
+// DraftDeadLetter returns what a replay would publish of a ready message with a body of at most 4 MiB.
 func (o Letters) DraftDeadLetter(_ context.Context, a Actor, at QueueName, seq queue.Seq) (Draft, error) {
 	q, err := o.queue(&a, SearchDeadLetters, at)
 	if err != nil {
@@ -206,8 +206,8 @@ func (o Letters) DraftDeadLetter(_ context.Context, a Actor, at QueueName, seq q
 	return Draft{d, q.ID()}, err
 }
 
-// ResendDeadLetter publishes what became of a draft, as the actor, and takes the dead letter out of its queue, as one. The message stays if
-// skipped says why, and for an error. A queue that is not the draft's is as one that is gone; QueueID 0 is of any.
+// ResendDeadLetter publishes a changed draft, as the actor, and takes the dead letter out of its queue, in one step. If skipped is not empty,
+// and for an error, the message stays. A queue with a different incarnation counts as gone; with QueueID 0 any queue of the name does.
 func (o Letters) ResendDeadLetter(ctx context.Context, a Actor, at QueueName, seq queue.Seq, d Draft) (skipped deadletters.SkipReason, err error) {
 	q, err := o.queue(&a, ResendDeadLetter, at)
 	if err == nil && cmp.Or(d.QueueID, q.ID()) != q.ID() {
@@ -230,7 +230,7 @@ func (o Letters) ResendDeadLetter(ctx context.Context, a Actor, at QueueName, se
 	return skipped, err
 }
 
-// ReviewDraft tells what ResendDeadLetter would do with a draft, and does nothing. Errors: as there.
+// ReviewDraft returns what ResendDeadLetter would do with a draft, and changes nothing. Its errors are the same.
 func (o Letters) ReviewDraft(_ context.Context, a Actor, at QueueName, seq queue.Seq, d Draft) (deadletters.Review, error) {
 	q, err := o.queue(&a, ResendDeadLetter, at)
 	if err == nil && cmp.Or(d.QueueID, q.ID()) != q.ID() {
@@ -250,7 +250,7 @@ func (o Letters) ReviewDraft(_ context.Context, a Actor, at QueueName, seq queue
 	return r, err
 }
 
-// StartReplay starts a replay that belongs to the actor, with the actor's rights. A dry run is over when it returns, and has moved nothing.
+// StartReplay starts a replay that belongs to the actor, with the actor's rights. A dry run is complete when it returns, and has moved nothing.
 // Errors: deadletters.ErrRequest, deadletters.ErrOwner or deadletters.ErrRunning among others.
 func (o Letters) StartReplay(ctx context.Context, a Actor, r deadletters.Request) (replay deadletters.Replay, err error) {
 	at := QueueName{r.VHost, r.Queue}
@@ -268,8 +268,8 @@ func (o Letters) StartReplay(ctx context.Context, a Actor, r deadletters.Request
 	return replay, err
 }
 
-// mayHandle is the rule about replays: the user who started one may see, cancel and resume it, and so may an administrator. What a program
-// started in nobody's name is the administrators'.
+// mayHandle is the rule for replays: the user who started one may see, cancel and resume it, and so may an administrator. Only administrators
+// may do so with a replay that a program started for no user.
 func mayHandle(a *Actor, r *deadletters.Replay) bool {
 	return a.Has(Administrator) || r.User != "" && r.User == a.Name
 }
@@ -282,7 +282,7 @@ func (o Letters) ListReplays(_ context.Context, a Actor) ([]deadletters.Replay, 
 	return slices.DeleteFunc(o.Replays.List(), func(r deadletters.Replay) bool { return !mayHandle(&a, &r) }), nil
 }
 
-// Replay shows one. Error: ErrNotFound, also for one that the actor may not see.
+// Replay returns one replay. Error: ErrNotFound, also for one that the actor may not see.
 func (o Letters) Replay(_ context.Context, a Actor, id string) (deadletters.Replay, error) {
 	return o.replay(&a, SeeReplay, id)
 }
@@ -301,12 +301,12 @@ func (o Letters) replay(a *Actor, op Operation, id string) (deadletters.Replay, 
 	return r, nil
 }
 
-// CancelReplay stops a replay and waits until it stands still. One that has ended stays as it is. Error: as Replay.
+// CancelReplay stops a replay and waits until it has stopped. It does not change one that has ended. Error: as Replay.
 func (o Letters) CancelReplay(_ context.Context, a Actor, id string) (deadletters.Replay, error) {
 	return o.steer(a, CancelReplay, id, (*deadletters.Replays).Cancel)
 }
 
-// ResumeReplay goes on with a replay that was cancelled or failed, with the rights that its owner has now. Errors: as Replay, and
+// ResumeReplay continues a replay that was cancelled or has failed, with the rights that its owner has now. Errors: as Replay, and
 // deadletters.ErrRunning and deadletters.ErrOwner.
 func (o Letters) ResumeReplay(_ context.Context, a Actor, id string) (deadletters.Replay, error) {
 	return o.steer(a, ResumeReplay, id, (*deadletters.Replays).Resume)

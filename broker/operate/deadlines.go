@@ -13,7 +13,7 @@ import (
 	"curfew/broker/queue"
 )
 
-// farMillis is beyond any deadline, and can be counted with.
+// farMillis is beyond any deadline, and sums with it do not overflow.
 const farMillis = 1 << 50
 
 // DeadlineList says which deadlines to list.
@@ -21,27 +21,27 @@ type DeadlineList struct {
 	VHost string // "" all
 	Queue string // "" all of the virtual host
 	Count int    // at most MaxSearchCount; the earliest
-	// After and Before list those later than one instant and up to another, Unix ms; 0: all.
+	// After and Before limit the list to deadlines later than one instant and up to another, Unix ms; 0: no limit.
 	After, Before int64
-	Overdue       bool // those that have come
+	Overdue       bool // only deadlines that have come
 }
 
-// Deadline is that of a queued message.
+// Deadline is the deadline of a queued message.
 type Deadline struct {
 	Queue   *broker.Queue
 	Message Message
 	Overdue bool
 }
 
-// QueueDeadlines is how many of the deadlines that were asked for are in a queue.
+// QueueDeadlines is how many of the requested deadlines are in a queue.
 type QueueDeadlines struct {
 	Queue *broker.Queue
 	Count int
 	First int64 // Unix ms, the earliest
 }
 
-// NextDeadlines lists the next deadlines of queued messages, the earliest first, and says how many there are in each queue that has any, the one
-// with the most first. It looks at every message of the queues.
+// NextDeadlines lists the next deadlines of queued messages, the earliest first, and how many there are in each queue that has any, the queue
+// with the most first. It examines every message of the queues.
 func (o *Operations) NextDeadlines(ctx context.Context, a Actor, r DeadlineList) (list []Deadline, in []QueueDeadlines, err error) {
 	queues, err := o.queuesWithDeadlines(&a, &r)
 	if err != nil {
@@ -53,7 +53,7 @@ func (o *Operations) NextDeadlines(ctx context.Context, a Actor, r DeadlineList)
 	}
 	var next dues
 	for _, from := range queues {
-		if err := ctx.Err(); err != nil { // whoever asked has gone
+		if err := ctx.Err(); err != nil { // the client has gone
 			return nil, nil, err
 		}
 		one := QueueDeadlines{Queue: from}
@@ -83,7 +83,7 @@ func (o *Operations) NextDeadlines(ctx context.Context, a Actor, r DeadlineList)
 	return list, in, nil
 }
 
-// instant is Unix ms by the broker's clock; 0 stays 0, which is none.
+// instant converts Unix ms to an instant of the broker's clock; 0 stays 0, which means none.
 func (o *Operations) instant(millis int64) deadline.Instant {
 	if millis == 0 {
 		return 0
@@ -91,7 +91,7 @@ func (o *Operations) instant(millis int64) deadline.Instant {
 	return o.Broker.Instant(min(max(millis, -farMillis), farMillis))
 }
 
-// queuesWithDeadlines are the one that is named, or all that the actor may see.
+// queuesWithDeadlines returns the queue that is named, or all that the actor may see.
 func (o *Operations) queuesWithDeadlines(a *Actor, r *DeadlineList) (list []*broker.Queue, err error) {
 	if r.Queue != "" {
 		q, err := o.queue(a, ListDeadlines, QueueName{r.VHost, r.Queue})
@@ -117,7 +117,7 @@ type due struct {
 	queue *broker.Queue
 }
 
-// dues holds the earliest deadlines, the latest of them at its front (container/heap).
+// dues holds the earliest deadlines, with the latest of them at its front (container/heap).
 type dues []due
 
 func (d dues) Len() int           { return len(d) }
@@ -130,7 +130,7 @@ func (d *dues) Pop() any {
 	return last
 }
 
-// keep adds one if it is among the most earliest.
+// keep adds one if it is among the earliest; there are at most most of them.
 func (d *dues) keep(one due, most int) {
 	if len(*d) < most {
 		heap.Push(d, one)
@@ -140,20 +140,20 @@ func (d *dues) keep(one due, most int) {
 	}
 }
 
-// DeadlineChange is what is to become of a message's deadline: one of By, At, Cancel and Fire.
+// DeadlineChange is a change of a message's deadline: one of By, At, Cancel and Fire.
 type DeadlineChange struct {
 	By     int64 // ms later; negative: earlier
 	At     int64 // Unix ms
-	Cancel bool  // it has none from now on
+	Cancel bool  // the message has none from now on
 	Fire   bool  // it comes now
 	Drop   bool  // with Fire: the message is not dead-lettered
-	// Was is the deadline that somebody saw, Unix ms, 0 for none: if the message has another one, it stays as it is. nil: whatever it was.
+	// Was is the deadline that somebody saw, Unix ms, 0 for none: if the message has a different one, nothing is changed. nil: any.
 	Was *int64
-	// QueueID is the incarnation of the queue that somebody saw: in another one, the number is another message's. 0: any.
+	// QueueID is the incarnation of the queue that somebody saw: in a different one, the number belongs to a different message. 0: any.
 	QueueID uint64
 }
 
-// DeadlineChanged is what came of a change.
+// DeadlineChanged is the result of a change.
 type DeadlineChanged struct {
 	// Outcome is "rescheduled", "expired", or "held": a consumer holds the message, which expires if it comes back.
 	Outcome  string
@@ -208,7 +208,7 @@ func (o *Operations) changeDeadline(q *broker.Queue, seq queue.Seq, c *DeadlineC
 	return DeadlineChanged{outcomes[outcome], o.Broker.UnixMillis(ref.Deadline)}, was, nil
 }
 
-// newDeadline is what a change makes of a deadline, both by the broker's clock, 0 for none.
+// newDeadline returns the changed deadline. Both deadlines are on the broker's clock, 0 for none.
 func (o *Operations) newDeadline(c *DeadlineChange, was deadline.Instant) (to deadline.Instant, err error) {
 	switch {
 	case c.Cancel:

@@ -6,7 +6,7 @@ import (
 	"curfew/broker/definitions"
 )
 
-// ExportDefinitions is everything that is defined, in RabbitMQ's format.
+// ExportDefinitions returns all definitions, in RabbitMQ's format.
 func (o Settings) ExportDefinitions(_ context.Context, a Actor) (*definitions.Document, error) {
 	if err := o.permit(&a, ExportDefinitions, ""); err != nil {
 		return nil, err
@@ -14,7 +14,7 @@ func (o Settings) ExportDefinitions(_ context.Context, a Actor) (*definitions.Do
 	return definitions.Export(o.Broker, o.Version), nil
 }
 
-// ExportVHostDefinitions is what is defined in one virtual host.
+// ExportVHostDefinitions returns the definitions in one virtual host.
 func (o Settings) ExportVHostDefinitions(_ context.Context, a Actor, vhost string) (*definitions.Document, error) {
 	vh, err := o.vhost(&a, ExportVHostDefinitions, vhost)
 	if err != nil {
@@ -23,8 +23,8 @@ func (o Settings) ExportVHostDefinitions(_ context.Context, a Actor, vhost strin
 	return definitions.ExportVHost(vh, o.Version), nil
 }
 
-// ImportDefinitions adds what a document holds. The actor gets all permissions in the virtual hosts that it makes. What the document leaves
-// out or cannot change is in the log.
+// ImportDefinitions adds what a document holds. The actor gets all permissions in the virtual hosts that it makes. The log has what the
+// import leaves out or cannot change.
 func (o Settings) ImportDefinitions(_ context.Context, a Actor, d *definitions.Document) error {
 	err := o.permit(&a, ImportDefinitions, "")
 	var report definitions.Report

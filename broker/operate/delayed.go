@@ -20,7 +20,7 @@ type DelayedMessage struct {
 	DueMillis int64  // Unix ms by the wall clock
 }
 
-// ListDelayed lists the delayed messages of a virtual host in the order of publishing, from the one that next named (0: the first).
+// ListDelayed lists the delayed messages of a virtual host in the order of publishing, from the number that an earlier call returned as next (0: the first).
 func (o *Operations) ListDelayed(_ context.Context, a Actor, vhost string, from uint64, count int) (list []DelayedMessage, next uint64, err error) {
 	vh, err := o.vhost(&a, ListDelayed, vhost)
 	if err != nil {

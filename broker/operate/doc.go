@@ -1,28 +1,28 @@
-// Package operate is what people and tools can do to a running broker: look at messages and publish them, see who holds them, purge
+// Package operate has what people and tools can do to a running broker: look at messages and publish them, see who holds them, purge
 // and replay dead letters, change deadlines, declare and delete queues, exchanges and bindings, set policies and users, close connections.
 // The faces (the management API and the dashboard; the command line uses the API) parse a request, call one method of Operations and show the
-// result. They have no permissions, bounds or wording of their own.
+// result. They have no permissions, bounds or error texts of their own.
 //
 //	face ─► Operations.X(ctx, Actor, request) ─► may the actor? ─► bounds ─► do it ─► wait for the commit ─► record it ─► result
 //
 // # Who may do what
 //
-// The table in rules.go says it for every operation, and nothing else does: the role the user's tags have to give, access to the virtual host,
-// and the permissions on the queue (RabbitMQ: Access Control, Management Plugin Permissions). It is the same for all faces. A replay belongs
+// Only the table in rules.go says who may do an operation: the role that the user's tags have to give, access to the virtual host, and the
+// permissions on the queue (RabbitMQ: Access Control, Management Plugin Permissions). It is the same for all faces. A replay belongs
 // to the user who started it.
 //
 // # What is safe, and when
 //
-// A change is answered when it is as durable as the store's mode promises. A context that ends stops the wait and not the change.
+// A change is answered when it is as durable as the store's mode promises. The end of a context ends the wait, not the change.
 //
 // # Who did what
 //
 // Each change is recorded once, whether it was done, refused or failed: a line in the log named "operation", always with the keys operation,
-// user, face, result, vhost and queue, and the counter curfew_operations_total{operation,result}. Looking is not recorded. Of the attempts of a
-// user that are refused or fail, thirty a minute are recorded; one more record says how many others there were.
+// user, face, result, vhost and queue, and the counter curfew_operations_total{operation,result}. Reading is not recorded. Of the attempts of
+// a user that are refused or fail, thirty a minute are recorded; one more record has the number of the others.
 //
 // # Left to others
 //
-// How an answer looks (the faces), RabbitMQ's statistics (broker/management), what dead
+// The form of answers (the faces), RabbitMQ's statistics (broker/management), what dead
 // letters are (broker/deadletters), and which documents can be imported (broker/definitions).
 package operate

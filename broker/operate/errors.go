@@ -9,38 +9,38 @@ import (
 	"curfew/broker/deadletters"
 )
 
-// Errors of operations. Those of the broker come as they are: *amqp.Exception among others, 403 for a permission that is missing.
+// Errors of operations. Errors of the broker are returned unchanged: *amqp.Exception among others, 403 for a missing permission.
 var (
 	// ErrNoVHost: there is no such virtual host.
 	ErrNoVHost = errors.New("there is no such virtual host")
 	// ErrNoEntry: the user has no permissions in the virtual host.
 	ErrNoEntry = errors.New("the user has no permissions in the virtual host")
 	// ErrNotFound: there is no such thing, or the actor may not know of it.
-	ErrNotFound = errors.New("it is not there")
+	ErrNotFound = errors.New("it does not exist")
 	// ErrNotYours: the connection is another user's.
 	ErrNotYours = errors.New("it belongs to another user")
 	// ErrMessageGone: the message has left its queue.
-	ErrMessageGone = errors.New("no message with this number is in the queue any more")
+	ErrMessageGone = errors.New("no message with this number is in the queue now")
 	// ErrChanged: the message is not as it was when somebody looked at it.
-	ErrChanged = errors.New("the message left or changed meanwhile")
+	ErrChanged = errors.New("the message has left or changed since then")
 	// ErrUserChanged: the user is not as it was when somebody looked at it.
-	ErrUserChanged = errors.New("somebody else has changed this user meanwhile")
+	ErrUserChanged = errors.New("somebody else has changed this user since then")
 	// ErrPolicyChanged: the policy is not as it was when somebody looked at it, or there was none.
-	ErrPolicyChanged = errors.New("somebody else has set this policy meanwhile")
-	// ErrProtected: the virtual host is not to be deleted.
+	ErrPolicyChanged = errors.New("somebody else has set this policy since then")
+	// ErrProtected: the virtual host is protected from deletion.
 	ErrProtected = broker.ErrProtected
 	// ErrNoLock: the lock has lapsed, or its message was settled.
-	ErrNoLock = errors.New("no lock of this queue has this token any more: it has lapsed, or its message was settled")
+	ErrNoLock = errors.New("no lock of this queue has this token: it has lapsed, or its message was settled")
 )
 
-// MissingRole says that the user's tags do not give a role.
+// MissingRole means that the user's tags do not give a role.
 type MissingRole struct{ Role Role }
 
 // Error implements error.
 func (e *MissingRole) Error() string {
 	return map[Role]string{
-		Management: "this takes a user who may use the management interface", Policymaker: "this takes a user with the tag policymaker or administrator",
-		Monitor: "this takes a user with the tag monitoring or administrator", Administrator: "this takes a user with the tag administrator",
+		Management: "only users who may use the management interface can do this", Policymaker: "only users with the tag policymaker or administrator can do this",
+		Monitor: "only users with the tag monitoring or administrator can do this", Administrator: "only users with the tag administrator can do this",
 	}[e.Role]
 }
 
@@ -50,7 +50,7 @@ type Invalid struct{ Reason string }
 // Error implements error.
 func (e *Invalid) Error() string { return e.Reason }
 
-// OutOfRange says that a number of a request is too low or too high.
+// OutOfRange means that a number in a request is too low or too high.
 type OutOfRange struct {
 	Field string
 	Value int64
@@ -64,7 +64,7 @@ func (e *OutOfRange) Error() string {
 	return fmt.Sprintf("%s is out of range: %d", e.Field, e.Value)
 }
 
-// Refused reports whether an operation failed because the actor may not do it.
+// Refused reports whether an operation failed because the actor is not allowed to do it.
 func Refused(err error) bool {
 	if _, ok := errors.AsType[*MissingRole](err); ok {
 		return true
@@ -72,7 +72,7 @@ func Refused(err error) bool {
 	return errors.Is(err, ErrNoEntry) || errors.Is(err, ErrNotYours) || hasCode(err, amqp.AccessRefused)
 }
 
-// Gone reports whether an operation failed because what it is about is not there any more.
+// Gone reports whether an operation failed because its object no longer exists.
 func Gone(err error) bool {
 	for _, one := range []error{ErrNoVHost, ErrNotFound, ErrMessageGone, ErrChanged, deadletters.ErrRedeclared} {
 		if errors.Is(err, one) {

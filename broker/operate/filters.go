@@ -17,7 +17,7 @@ import (
 	"curfew/broker/deadletters"
 )
 
-// SavedFilter is a filter for the dead letters of one queue, with a name. Everybody who may read the queue shares it. It is one of the broker's
+// SavedFilter is a filter with a name, for the dead letters of one queue. All users who may read the queue share it. It is one of the broker's
 // global parameters, so it is kept, exported and imported with the definitions.
 type SavedFilter struct {
 	Name  string `json:"name"`
@@ -56,7 +56,7 @@ func (o Letters) ListFilters(_ context.Context, a Actor, at QueueName) ([]SavedF
 	return list, nil
 }
 
-// savedFilter reads a parameter, which somebody may have set otherwise: then its query is empty.
+// savedFilter reads a parameter. Somebody may have set it in another form: then its query is empty.
 func savedFilter(value any) (f SavedFilter) {
 	text, err := json.Marshal(value)
 	if err == nil {
@@ -71,7 +71,7 @@ func savedFilter(value any) (f SavedFilter) {
 	return f
 }
 
-// SaveFilter saves a filter under its name, in place of one that has it.
+// SaveFilter saves a filter under its name, and replaces one with that name.
 func (o Letters) SaveFilter(ctx context.Context, a Actor, at QueueName, f SavedFilter) error {
 	list, err := o.ListFilters(ctx, a, at)
 	if err == nil {
@@ -85,8 +85,8 @@ func (o Letters) SaveFilter(ctx context.Context, a Actor, at QueueName, f SavedF
 	return err
 }
 
-// GlobalParameters are the broker's that the actor may see. Saved filters are among them for administrators only: they tell of queues that others
-// may not read.
+// GlobalParameters returns the global parameters that the actor may see. Saved filters are among them only for administrators: they reveal queues
+// that others may not read.
 func (o Settings) GlobalParameters(_ context.Context, a Actor) (map[string]any, error) {
 	if err := o.permit(&a, ListGlobalParameters, ""); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (o Settings) GlobalParameters(_ context.Context, a Actor) (map[string]any, 
 	return all, nil
 }
 
-// fullName is the name of a queue that was named by its short name. The queue is there.
+// fullName returns the full name of a queue that may be given by its short name. The queue exists.
 func (o Letters) fullName(at QueueName) string {
 	vh, ok := o.Broker.VHost(at.VHost)
 	if !ok {

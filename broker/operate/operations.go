@@ -33,7 +33,7 @@ type Options struct {
 	Log      *zap.Logger
 }
 
-// Operations are what can be done to one broker. Safe for concurrent use.
+// Operations has everything that can be done to one broker. Safe for concurrent use.
 type Operations struct {
 	*Access
 	Letters
@@ -42,20 +42,20 @@ type Operations struct {
 	Users
 }
 
-// Access asks who may do what, waits for commits and records changes, for all operations.
+// Access checks who may do what, waits for commits and records changes, for all operations.
 type Access struct {
 	Options
 	log      *zap.Logger
 	started  time.Time
 	users    sync.Mutex // held while users are changed
-	policies sync.Mutex // held while one is set that may only replace what somebody saw
+	policies sync.Mutex // held while a policy is set that may only replace the one that somebody saw
 	seed     maphash.Seed
 
-	// epoch counts the changes that were done. The lists are of all virtual hosts.
+	// epoch counts the changes that were made. The lists below are of all virtual hosts.
 	epoch            atomic.Uint64
-	queues           shared[[]Queue]
-	holders          shared[[]Holder]
-	deadLetterQueues shared[[]deadletters.Queue]
+	queues           cachedList[[]Queue]
+	consumers        cachedList[[]Consumer]
+	deadLetterQueues cachedList[[]deadletters.Queue]
 }
 
 // Letters are the operations on dead letters and their replays.
@@ -73,7 +73,7 @@ type Topology struct{ *Access }
 // Users are the operations on users, permissions and limits.
 type Users struct {
 	*Access
-	seen *seenUser // nil: changes are made whatever the user is like
+	seen *seenUser // nil: changes are always made
 }
 
 // New makes the operations of a broker.
@@ -91,8 +91,8 @@ func New(o Options) *Operations {
 // QueueName names a queue. It may be the short name of a sub-queue.
 type QueueName struct{ VHost, Name string }
 
-// Permit asks for an operation's role and, in a virtual host ("" none), for access to it. Faces that read a long request call it before they
-// do; each method asks again. A change that is refused is recorded.
+// Permit checks an operation's role and, in a virtual host ("" none), access to it. Faces call it before they read a long request; each method
+// checks again. A change that is refused is recorded.
 func (o *Access) Permit(a Actor, op Operation, vhost string) error {
 	err := o.permit(&a, op, vhost)
 	if err != nil && !rules[op].looks {
@@ -109,8 +109,8 @@ func (o *Access) permit(a *Actor, op Operation, vhost string) error {
 	return o.Enter(*a, r.role, vhost, r.looks)
 }
 
-// Enter asks for a role and, in a virtual host ("" none), for access to it: some permission there, or the role Monitor to look. It is for
-// requests that are no operation of this package.
+// Enter checks a role and, in a virtual host ("" none), access to it: some permission there, or the role Monitor for a request that only
+// reads (looks). It is for requests that are not an operation of this package.
 func (o *Access) Enter(a Actor, role Role, vhost string, looks bool) error {
 	if err := a.Require(role); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (o *Access) Enter(a Actor, role Role, vhost string, looks bool) error {
 	return ErrNoEntry
 }
 
-// VHosts are those that the actor may look into: all for those who monitor, else those where the user has permissions.
+// VHosts returns the virtual hosts that the actor may look into: all for the role Monitor, otherwise those where the user has permissions.
 func (o *Access) VHosts(a Actor) (list []*broker.VHost) {
 	for _, vh := range o.Broker.VHosts() {
 		if a.Has(Monitor) || o.Broker.HasPermissions(a.Name, vh.Name()) {
@@ -137,7 +137,7 @@ func (o *Access) VHosts(a Actor) (list []*broker.VHost) {
 	return list
 }
 
-// VHostNames are the names of VHosts.
+// VHostNames returns the names of VHosts.
 func (o *Access) VHostNames(a Actor) (names []string) {
 	for _, vh := range o.VHosts(a) {
 		names = append(names, vh.Name())
@@ -174,7 +174,7 @@ func (o *Access) queue(a *Actor, op Operation, at QueueName) (*broker.Queue, err
 	return q, nil
 }
 
-// permitQueue asks for the permissions on a queue that an operation takes.
+// permitQueue checks the permissions on a queue that an operation requires.
 func (o *Access) permitQueue(a *Actor, op Operation, vh *broker.VHost, name string) error {
 	r, rights := rules[op], o.Broker.RightsOf(a.Name, vh.Name())
 	if r.read == always || r.read == unlessMonitor && !a.Has(Monitor) {
@@ -188,13 +188,13 @@ func (o *Access) permitQueue(a *Actor, op Operation, vh *broker.VHost, name stri
 	return nil
 }
 
-// version is another one for other values. It means nothing after a restart.
+// version returns a text that changes with the values. It means nothing after a restart.
 func (o *Access) version(values ...any) string {
-	text, _ := json.Marshal(values) // it never fails for what operations show
+	text, _ := json.Marshal(values) // it never fails for the types of operations
 	return strconv.FormatUint(maphash.Bytes(o.seed, text), 36)
 }
 
-// commit waits until what was done is as durable as the store makes it.
+// commit waits until the changes are as durable as the store makes them.
 func (o *Access) commit(ctx context.Context) error {
 	done := make(chan error, 1)
 	o.Broker.Commit(func(err error) { done <- err })
@@ -206,7 +206,7 @@ func (o *Access) commit(ctx context.Context) error {
 	}
 }
 
-// Record notes a change that a user made, or tried to make.
+// Record records a change that a user made, or tried to make.
 func (o *Access) Record(a Actor, op Operation, at QueueName, err error, more ...zap.Field) {
 	if err == nil {
 		o.epoch.Add(1)
@@ -214,7 +214,7 @@ func (o *Access) Record(a Actor, op Operation, at QueueName, err error, more ...
 	o.Recorder.Record(a, op, at, err, more...)
 }
 
-// May reports whether the actor may do an operation on a queue, for faces that show a form only to those who can use it.
+// May reports whether the actor may do an operation on a queue, for faces that show a form only to users who can use it.
 func (o *Access) May(a Actor, op Operation, at QueueName) bool {
 	vh, err := o.vhost(&a, op, at.VHost)
 	return err == nil && o.permitQueue(&a, op, vh, vh.QueueName(at.Name)) == nil

@@ -17,16 +17,16 @@ var (
 	clearPolicy = map[policy.Kind]Operation{policy.User: ClearPolicy, policy.Operator: ClearOperatorPolicy}
 )
 
-// IfPolicyStill are the same operations, which replace no policy but the one that somebody saw, at a version of PolicyVersion. Their error
-// otherwise is ErrPolicyChanged.
+// IfPolicyStill returns the same operations, which fail with ErrPolicyChanged unless the policy that they replace is the one that somebody saw,
+// at a version that PolicyVersion returned.
 func (o Settings) IfPolicyStill(version string) Settings { return Settings{o.Access, &version} }
 
-// PolicyVersion is another one for each policy, and whenever a policy has changed. It means nothing after a restart.
+// PolicyVersion returns a version that differs between policies and changes with a policy. It means nothing after a restart.
 func (o Settings) PolicyVersion(k policy.Kind, p *Policy) string {
 	return o.version(k, p.VHost, p.Policy)
 }
 
-// replace sets a policy. If only the one that somebody saw may be replaced, and the one of that name is another, it does not.
+// replace sets a policy. If only the one that somebody saw may be replaced, and the policy has changed since, it fails.
 func (o Settings) replace(vh *broker.VHost, k policy.Kind, name string, set func() error) error {
 	if o.seen == nil {
 		return set()
@@ -67,8 +67,8 @@ func (e *PolicyEffect) find(vh *broker.VHost) {
 	slices.Sort(e.DeadLetterQueues)
 }
 
-// SetPolicyForBacklog is SetPolicy whose time to live counts for the messages that are queued already too. With dryRun it only says for how
-// many that would bring an earlier deadline.
+// SetPolicyForBacklog is SetPolicy, but its time to live also applies to the messages that are queued already. With dryRun it only returns how
+// many of them would get an earlier deadline.
 func (o Settings) SetPolicyForBacklog(_ context.Context, a Actor, vhost string, k policy.Kind, p policy.Policy, dryRun bool) (effect PolicyEffect, err error) {
 	vh, err := o.vhost(&a, setPolicy[k], vhost)
 	if err == nil && dryRun {
@@ -103,7 +103,7 @@ func (o Settings) ClearPolicy(_ context.Context, a Actor, vhost string, k policy
 // ParameterName names a parameter of a virtual host.
 type ParameterName struct{ VHost, Component, Name string }
 
-// ofOperators: operator policies and limits bound those who make policies, so they take an administrator.
+// ofOperators reports whether only administrators may set the parameter: operator policies and limits bound those who make policies.
 func (p *ParameterName) ofOperators() bool {
 	return p.Component == policy.Operator.String() || p.Component == "vhost-limits"
 }
@@ -148,7 +148,7 @@ func (o Settings) SetGlobalParameter(_ context.Context, a Actor, name string, va
 	return created, err
 }
 
-// ClearGlobalParameter removes one. Error: ErrNotFound among others.
+// ClearGlobalParameter removes a parameter of the broker. Error: ErrNotFound among others.
 func (o Settings) ClearGlobalParameter(_ context.Context, a Actor, name string) (err error) {
 	var existed bool
 	if err = o.permit(&a, ClearGlobalParameter, ""); err == nil {
@@ -160,9 +160,9 @@ func (o Settings) ClearGlobalParameter(_ context.Context, a Actor, name string) 
 	return err
 }
 
-// What faces say of policies.
+// Types of package policy, for faces.
 type (
-	// PolicyKind is whose policies they are.
+	// PolicyKind separates policies of users from those of operators.
 	PolicyKind = policy.Kind
 	// PolicyDefinition is a policy without its virtual host.
 	PolicyDefinition = policy.Policy
@@ -180,7 +180,7 @@ type Policy struct {
 	policy.Policy
 }
 
-// ReadPolicy reads a policy from the fields that the API has. Error: it says what is wrong.
+// ReadPolicy reads a policy from the fields that the API has. The error says what is wrong.
 func ReadPolicy(k PolicyKind, name string, fields map[string]any) (PolicyDefinition, error) {
 	return policy.Decode(k, name, fields)
 }
@@ -198,7 +198,7 @@ func (o Settings) ListPolicies(_ context.Context, a Actor, k PolicyKind) (list [
 	return list, nil
 }
 
-// Policy shows one. Error: ErrNotFound among others.
+// Policy returns one policy. Error: ErrNotFound among others.
 func (o Settings) Policy(_ context.Context, a Actor, vhost string, k PolicyKind, name string) (Policy, error) {
 	vh, err := o.vhost(&a, ListPolicies, vhost)
 	if err != nil {
@@ -211,7 +211,7 @@ func (o Settings) Policy(_ context.Context, a Actor, vhost string, k PolicyKind,
 	return Policy{vh.Name(), p}, nil
 }
 
-// TryPolicy says what SetPolicyForBacklog would do, and does nothing.
+// TryPolicy returns what SetPolicyForBacklog would do, and changes nothing.
 func (o Settings) TryPolicy(ctx context.Context, a Actor, vhost string, k PolicyKind, p PolicyDefinition) (PolicyEffect, error) {
 	return o.SetPolicyForBacklog(ctx, a, vhost, k, p, true)
 }

@@ -21,7 +21,7 @@ type Blocked struct{ Reason string }
 // Error implements error.
 func (e *Blocked) Error() string { return "publishers are blocked: " + e.Reason }
 
-// maxShortText is what names and texts in AMQP have at most, in octets.
+// maxShortText is the longest name or text in AMQP, in octets.
 const maxShortText = 255
 
 // Publication is a message to publish. The exchange "" is the default one.
@@ -32,8 +32,7 @@ type Publication struct {
 	Body       []byte
 }
 
-// MayPublish asks for what Publish takes, for faces that read a long message after that. Errors: the broker's, as basic.publish has them;
-// *Blocked.
+// MayPublish checks the permissions for Publish, for faces that read a long message after it. Errors: those of basic.publish, or *Blocked.
 func (o Topology) MayPublish(_ context.Context, a Actor, to ExchangeName) error {
 	vh, err := o.vhost(&a, Publish, to.VHost)
 	if err == nil {
@@ -49,13 +48,13 @@ func (o Topology) MayPublish(_ context.Context, a Actor, to ExchangeName) error 
 }
 
 func (o *Access) blocked() error {
-	if why, _ := o.Broker.Gate(); why != "" {
+	if why, _ := o.Broker.BlockedReason(); why != "" {
 		return &Blocked{why}
 	}
 	return nil
 }
 
-// Publish publishes one message, and waits until it is as durable as a confirm says. routed is false if no queue took it. Errors: *Invalid,
+// Publish publishes one message, and waits until it is as durable as a confirm promises. routed is false if no queue took it. Errors: *Invalid,
 // *Blocked, ErrQueueFull, or the broker's.
 func (o Topology) Publish(ctx context.Context, a Actor, m *Publication) (routed bool, err error) {
 	routed, err = o.publish(ctx, &a, m)
@@ -88,10 +87,10 @@ func (o Topology) publish(ctx context.Context, a *Actor, m *Publication) (routed
 	return routed, o.commit(ctx)
 }
 
-// alivenessQueue is what a test message goes through, as in RabbitMQ.
+// alivenessQueue is the queue that a test message goes through, as in RabbitMQ.
 const alivenessQueue = "aliveness-test"
 
-// TryMessage sends one message through a queue of its own, and reports whether it arrived. It is for health checks, and not recorded.
+// TryMessage sends one message through a queue of its own, and reports whether it arrived. It is for health checks, and is not recorded.
 func (o Topology) TryMessage(ctx context.Context, a Actor, vhost string) (arrived bool, err error) {
 	vh, err := o.vhost(&a, TryMessage, vhost)
 	if err != nil {

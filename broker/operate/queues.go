@@ -18,7 +18,8 @@ import (
 type Queue struct {
 	broker.QueueInfo
 	Type string
-	// DeadLetters reports whether dead letters go somewhere: to DeadLetterExchange ("" is the default one) by DeadLetterKey ("": their own).
+	// DeadLetters reports whether the queue has a dead-letter exchange: DeadLetterExchange ("" is the default one), with the routing key
+	// DeadLetterKey ("": their own).
 	DeadLetters                       bool
 	DeadLetterExchange, DeadLetterKey string
 }
@@ -27,12 +28,12 @@ type Queue struct {
 type QueueDetail struct {
 	Queue
 	Policy, OperatorPolicy string            // names; "" none
-	Effective              policy.Definition // what the policies come to
-	OwnDeadLetters         int               // that are deleted with it: no target has taken them, or they are in the queue beside it
+	Effective              policy.Definition // the policies combined
+	OwnDeadLetters         int               // that are deleted with it: no target has taken them, or they are in its dead-letter sub-queue
 }
 
-// ListQueues lists the queues of all virtual hosts that the actor may look into, in any order, as they were within the last second. Nobody
-// may change what it returns.
+// ListQueues lists the queues of all virtual hosts that the actor may look into, in any order, as they were within the last second. The
+// caller must not change the result.
 func (o *Operations) ListQueues(_ context.Context, a Actor) ([]*Queue, error) {
 	if err := o.permit(&a, ListQueues, ""); err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (o *Operations) ListQueues(_ context.Context, a Actor) ([]*Queue, error) {
 	return list, nil
 }
 
-// visible are the names of the virtual hosts that the actor may look into.
+// visible returns the names of the virtual hosts that the actor may look into.
 func (o *Access) visible(a Actor) map[string]bool {
 	names := map[string]bool{}
 	for _, vh := range o.VHosts(a) {
@@ -70,7 +71,7 @@ func queueOf(q *broker.Queue) Queue {
 	return one
 }
 
-// Queue shows one queue.
+// Queue returns one queue.
 func (o *Operations) Queue(_ context.Context, a Actor, at QueueName) (QueueDetail, error) {
 	q, err := o.queue(&a, ListQueues, at)
 	if err != nil {
@@ -88,7 +89,7 @@ type Seq = queue.Seq
 type Message struct {
 	broker.Browsed
 	DeadlineMillis int64           // Unix ms by the wall clock; 0 none
-	Properties     amqp.Properties // of one whose properties cannot be read: none
+	Properties     amqp.Properties // empty if they cannot be read
 	QueueID        uint64          // the incarnation of its queue
 }
 
@@ -103,28 +104,28 @@ func (o *Operations) message(q *broker.Queue, x *broker.Browsed) Message {
 	return m
 }
 
-// The bounds of a look at messages.
+// The bounds of a peek.
 const (
 	maxPeekCount = 500
 	maxOffset    = 1 << 40
 	MaxPeekBytes = 16 << 20 // of all bodies
 )
 
-// CopiesOfBody is how often a face holds a body: as text, in base64 and in the answer.
+// CopiesOfBody is how many times the size of a body a request takes in memory: the body itself, as text, in base64 and in the answer.
 const CopiesOfBody = 4
 
-// PeekRequest says which messages of a queue to look at.
+// PeekRequest says which messages of a queue to return.
 type PeekRequest struct {
 	Queue         QueueName
-	FromTail      bool        // newest first, else from the head
+	FromTail      bool        // newest first; otherwise from the head
 	State         queue.State // queue.Ready or queue.Unacked; 0: both
 	Offset, Count int
 	BodyBytes     int // of each body
-	// Memory pays for the answer; nil: nobody does.
+	// Memory is the account for the answer; nil: none.
 	Memory *memory.Account
 }
 
-// Peek looks at messages without taking them. Errors: *OutOfRange, *Invalid, or *memory.Exceeded among others.
+// Peek returns messages without taking them. Errors: *OutOfRange, *Invalid, or *memory.Exceeded among others.
 func (o *Operations) Peek(_ context.Context, a Actor, r PeekRequest) ([]Message, error) {
 	for _, n := range []struct {
 		field       string
@@ -155,7 +156,7 @@ func (o *Operations) Peek(_ context.Context, a Actor, r PeekRequest) ([]Message,
 	return list, err
 }
 
-// Look shows one message by its number, with bodyBytes of its body, at most 16 MiB.
+// Look returns one message by its number, with bodyBytes of its body, at most 16 MiB.
 func (o *Operations) Look(_ context.Context, a Actor, at QueueName, seq queue.Seq, bodyBytes int) (Message, error) {
 	q, err := o.queue(&a, Peek, at)
 	if err != nil {
@@ -168,27 +169,27 @@ func (o *Operations) Look(_ context.Context, a Actor, at QueueName, seq queue.Se
 	return o.message(q, &x), nil
 }
 
-// nobody owns what operations declare or ask for: another's exclusive queue stays closed to them.
+// nobody is the owner of what operations declare or read: exclusive queues of others stay closed to them.
 type nobody struct{}
 
 const (
-	// maxAnswer bounds the bodies of one answer, in bytes; what is beyond stays in the queue.
+	// maxAnswer bounds the bodies of one answer, in bytes; further messages stay in the queue.
 	maxAnswer = 128 << 20
-	// messageBytes is what a message takes in an answer beside its content.
+	// messageBytes is what a message takes in an answer in addition to its content.
 	messageBytes = 1 << 10
 )
 
-// GetRequest says how many messages to take from a queue and what becomes of them.
+// GetRequest says how many messages to take from a queue and how to settle them.
 type GetRequest struct {
 	Queue QueueName
 	Count int
-	NoAck bool              // they are gone once taken
+	NoAck bool              // they are gone once they are taken
 	After broker.Settlement // of all together, once they were shown; without NoAck
-	// Memory pays for the answer; nil: nobody does. Where there is none left, fewer are taken.
+	// Memory is the account for the answer; nil: none. If it is used up, fewer are taken.
 	Memory *memory.Account
 }
 
-// Get takes messages and shows each, as basic.get does; then it settles them. What show gets is valid during the call.
+// Get takes messages and shows each, as basic.get does; then it settles them. The delivery is valid during the call of show.
 func (o *Operations) Get(ctx context.Context, a Actor, r GetRequest, show func(*broker.Delivery)) error {
 	n, err := o.get(&a, &r, show)
 	if err == nil && n > 0 && (r.NoAck || r.After != broker.Requeue) {
@@ -252,7 +253,7 @@ func (o *Operations) PurgeQueue(ctx context.Context, a Actor, at QueueName) (n i
 	return n, err
 }
 
-// RenewLock renews the lock of the delivery that came with a token (Service Bus: Renew-Lock for a Message), and returns until when it lasts.
+// RenewLock renews the lock of the delivery that came with a token (Service Bus: Renew-Lock for a Message), and returns when it ends.
 func (o *Operations) RenewLock(_ context.Context, a Actor, at QueueName, token string) (until int64, err error) {
 	q, err := o.queue(&a, RenewLock, at)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// RecorderOptions are those of a Recorder. The zero value records nothing.
+// RecorderOptions are the options of a Recorder. The zero value records nothing.
 type RecorderOptions struct {
 	Log *zap.Logger // nil: none
 	// Changed is called with every change that is recorded; nil: none. It is called from any goroutine, and must not block.
@@ -85,7 +85,7 @@ func (r *Recorder) write(a Actor, op Operation, at QueueName, result string, err
 	}
 }
 
-// words are fields as text.
+// words returns fields as text.
 func words(fields []zap.Field, err error) string {
 	values := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {

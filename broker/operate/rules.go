@@ -63,29 +63,29 @@ const (
 	LookAround             Operation = "look_around"   // status, alerts, forecasts, the audit
 	ChangeAlerts           Operation = "change_alerts" // silences, and tests of sinks
 	AllowQueue             Operation = "allow_queue"   // of a RabbitMQ, to be kept again
-	// ManyAttempts is the record of further attempts within a minute, which were refused or failed. Nobody does it.
+	// ManyAttempts is the record of further attempts within a minute that were refused or failed. It is not an operation that users do.
 	ManyAttempts Operation = "many_attempts"
 )
 
-// need says when an operation takes a permission on its queue.
+// need says when an operation requires a permission on its queue.
 type need uint8
 
 const (
 	no            need = iota
-	always             // from everybody
-	unlessMonitor      // not from those whose role is Monitor: they see every queue
+	always             // of everybody
+	unlessMonitor      // not of users with the role Monitor, who see every queue
 )
 
-// rule is what an operation takes. An operation in a virtual host also takes some permission in it, unless its role is Administrator.
+// rule is what an operation requires. An operation in a virtual host also requires some permission in it, unless its role is Administrator.
 type rule struct {
 	role  Role
-	looks bool // it changes nothing: those whose role is Monitor look into every virtual host
+	looks bool // it changes nothing, so users with the role Monitor may do it in every virtual host
 	read  need // of the queue
-	write need // of the queue; to publish takes what it takes over AMQP
-	owner bool // of the replay, or else administrator
+	write need // of the queue; publishing requires the same permissions as over AMQP
+	owner bool // only the owner of the replay or an administrator
 }
 
-// rules are who may do what.
+// rules has the rule of each operation.
 var rules = map[Operation]rule{
 	ListQueues:             {role: Management, looks: true},
 	Peek:                   {role: Management, read: always},
@@ -123,9 +123,9 @@ var rules = map[Operation]rule{
 	ExportDefinitions:      {role: Administrator, looks: true},
 	ExportVHostDefinitions: {role: Policymaker, looks: true},
 	ImportDefinitions:      {role: Administrator},
-	ListConnections:        {role: Management, looks: true}, // one's own; those whose role is Monitor see all
-	CloseConnections:       {role: Management},              // one's own; administrators close all
-	DeclareQueue:           {role: Management},              // here and below: permissions as AMQP's methods take them
+	ListConnections:        {role: Management, looks: true}, // the actor's own; users with the role Monitor see all
+	CloseConnections:       {role: Management},              // the actor's own; administrators may close all
+	DeclareQueue:           {role: Management},              // from here on: the permissions of the AMQP methods
 	DeleteQueue:            {role: Management},
 	ListExchanges:          {role: Management, looks: true},
 	DeclareExchange:        {role: Management},
@@ -147,5 +147,5 @@ var rules = map[Operation]rule{
 	AllowQueue:             {role: Administrator},
 }
 
-// RoleOf is the role that an operation takes.
+// RoleOf returns the role that an operation requires.
 func RoleOf(op Operation) Role { return rules[op].role }

@@ -6,32 +6,32 @@ import (
 	"curfew/broker/queue"
 )
 
-// State is how the broker is at a moment.
+// State is the state of the broker at one moment.
 type State struct {
 	NowMillis         int64 // Unix ms by the clock that deadlines are shown by
 	Started           time.Time
 	DataDir           string        // "": memory only
-	NewFolder         bool          // DataDir had nothing of a broker at this start
-	DiskSilent        time.Duration // the disk has not answered for so long; 0: it answers
-	Blocked           string        // why publishers have to wait; "" they do not
+	NewFolder         bool          // DataDir held no broker data at this start
+	DiskSilent        time.Duration // how long the disk has not answered; 0: it answers
+	Blocked           string        // why publishers have to wait; "": they need not
 	Memory, MemoryMax int64         // bytes; max 0: no limit
 	Connections       int
-	InFlow            int // of them: they publish more than consumers get processor time for
+	InFlow            int // of them: they publish so fast that consumers get too little processor time
 	Channels          int
-	Totals            Totals
+	Stats             Stats
 }
 
-// Totals count since the broker started.
-type Totals struct{ Published, Delivered, Acked, Expired, Unroutable uint64 }
+// Stats are counts since the broker started.
+type Stats struct{ Published, Delivered, Acked, Expired, Unroutable uint64 }
 
-// State returns how the broker is. It is for those who may log in.
+// State returns the state of the broker. Every user who may log in may see it.
 func (o *Access) State() State {
-	t := o.Broker.Totals()
-	blocked, _ := o.Broker.Gate()
+	t := o.Broker.Stats()
+	blocked, _ := o.Broker.BlockedReason()
 	s := State{
 		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: blocked,
 		Memory: o.Broker.MemoryInUse(), MemoryMax: o.Broker.MemoryLimit(), InFlow: o.Server.InFlow(),
-		Totals: Totals{
+		Stats: Stats{
 			Published: t.Published, Delivered: t.Queues.AllDelivered(), Acked: t.Queues.Acked,
 			Expired: t.ExpiredDropped + t.DeadLettered[queue.Expired], Unroutable: t.Unroutable,
 		},
@@ -40,13 +40,13 @@ func (o *Access) State() State {
 	return s
 }
 
-// Hold asks for memory that a request of a user will take, before it does; release is to be called in any case. What takes more than half of
-// all there is counts for half. The error is a *memory.Exceeded.
+// Hold draws from the budget what a user's request will take; release must be called in any case. More than half of the budget counts as half.
+// The error is a *memory.Exceeded.
 func (o *Access) Hold(user string, bytes int64) (release func(), err error) {
 	clients := o.Broker.Clients()
 	if limit := clients.Limit(); limit > 0 {
 		bytes = min(bytes, limit/2)
 	}
-	account := clients.Open(user, func(error) {}) // a form is read within seconds, or cut off
+	account := clients.Open(user, func(error) {}) // a form is read within seconds, or its connection is closed
 	return account.Close, account.Take(bytes)
 }

@@ -12,7 +12,7 @@ import (
 // ExchangeName names an exchange; "" is the default one.
 type ExchangeName struct{ VHost, Name string }
 
-// DeclareQueue makes a queue, or finds one that is as d says. The errors are the broker's: 406 for a queue that is otherwise.
+// DeclareQueue makes a queue, or finds one that was declared as d says. The errors are the broker's: 406 for a queue with other properties.
 func (o Topology) DeclareQueue(_ context.Context, a Actor, at QueueName, d broker.QueueDeclare) (created bool, err error) {
 	vh, err := o.vhost(&a, DeclareQueue, at.VHost)
 	if err == nil {
@@ -25,11 +25,11 @@ func (o Topology) DeclareQueue(_ context.Context, a Actor, at QueueName, d broke
 	return created && err == nil, err
 }
 
-// QueueDeletion says when a queue is not to be deleted after all.
+// QueueDeletion has the conditions under which a queue is not deleted.
 type QueueDeletion = broker.QueueDeletion
 
 // DeleteQueue deletes a queue with its messages, and returns how many were ready. Errors: ErrNotFound, or the broker's: 406 for one that is used,
-// not empty or has more messages than it was to have.
+// is not empty, or has more messages than d allows.
 func (o Topology) DeleteQueue(_ context.Context, a Actor, at QueueName, d QueueDeletion) (messages int, err error) {
 	q, err := o.queue(&a, DeleteQueue, at)
 	if err == nil && d.QueueID != 0 && d.QueueID != q.ID() {
@@ -70,7 +70,7 @@ func (o Topology) ListExchanges(_ context.Context, a Actor) (all []broker.Exchan
 	return all, nil
 }
 
-// Exchange shows one. Error: ErrNotFound among others.
+// Exchange returns one exchange. Error: ErrNotFound among others.
 func (o Topology) Exchange(_ context.Context, a Actor, at ExchangeName) (broker.ExchangeInfo, error) {
 	vh, err := o.vhost(&a, ListExchanges, at.VHost)
 	if err != nil {
@@ -83,7 +83,7 @@ func (o Topology) Exchange(_ context.Context, a Actor, at ExchangeName) (broker.
 	return x, nil
 }
 
-// DeclareExchange makes an exchange, or finds one that is as d says.
+// DeclareExchange makes an exchange, or finds one that was declared as d says.
 func (o Topology) DeclareExchange(_ context.Context, a Actor, at ExchangeName, d broker.ExchangeDeclare) (created bool, err error) {
 	vh, err := o.vhost(&a, DeclareExchange, at.VHost)
 	if err == nil {

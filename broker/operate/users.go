@@ -19,7 +19,7 @@ func (o Users) ListUsers(_ context.Context, a Actor) ([]access.User, error) {
 	return o.Broker.Users(), nil
 }
 
-// User shows one. Error: ErrNotFound among others.
+// User returns one user. Error: ErrNotFound among others.
 func (o Users) User(_ context.Context, a Actor, name string) (access.User, error) {
 	if err := o.permit(&a, ListUsers, ""); err != nil {
 		return access.User{}, err
@@ -31,8 +31,8 @@ func (o Users) User(_ context.Context, a Actor, name string) (access.User, error
 	return u, nil
 }
 
-// IfUserStill are the same operations, which change nothing unless the user is as somebody saw it: at a version of UserVersion, "" for one that does
-// not exist. Their error then is ErrUserChanged.
+// IfUserStill returns the same operations, which fail with ErrUserChanged unless the user is still as somebody saw it: at a version that UserVersion
+// returned, "" for a user that did not exist.
 func (o Users) IfUserStill(name, version string) Users {
 	return Users{o.Access, &seenUser{name, version}}
 }
@@ -40,7 +40,7 @@ func (o Users) IfUserStill(name, version string) Users {
 // seenUser is a user as somebody saw it.
 type seenUser struct{ name, version string }
 
-// UserVersion is another one whenever the password, the tags, the limits or a permission of a user has changed. It means nothing after a restart.
+// UserVersion returns a version that changes with the password, the tags, the limits and the permissions of a user. It means nothing after a restart.
 func (o Users) UserVersion(_ context.Context, a Actor, name string) (string, error) {
 	if err := o.permit(&a, ListUsers, ""); err != nil {
 		return "", err
@@ -62,7 +62,7 @@ func (o Users) versionLocked(name string) string {
 		slices.DeleteFunc(o.Broker.TopicPermissions(), func(p access.TopicPermission) bool { return of(p.User) }))
 }
 
-// change changes users if the actor may, and the user that somebody saw is as it was. There is one change at a time.
+// change changes users if the actor may do so, and if the user that somebody saw has not changed. There is one change at a time.
 func (o Users) change(a *Actor, op Operation, do func() error) error {
 	if err := o.permit(a, op, ""); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (o Users) change(a *Actor, op Operation, do func() error) error {
 	return do()
 }
 
-// SetUser makes a user, or replaces the one of that name: its password and tags; limits stay.
+// SetUser makes a user, or replaces the password and the tags of the one with that name; limits stay.
 func (o Users) SetUser(_ context.Context, a Actor, u access.User) (created bool, err error) {
 	err = o.change(&a, SetUser, func() error {
 		old, existed := o.Broker.User(u.Name)
@@ -93,7 +93,7 @@ func (o Users) SetUserLimits(_ context.Context, a Actor, name string, l access.L
 	return err
 }
 
-// DeleteUser removes a user with the permissions, and closes the user's connections. Error: ErrNotFound among others.
+// DeleteUser removes a user with all permissions, and closes the user's connections. Error: ErrNotFound among others.
 func (o Users) DeleteUser(_ context.Context, a Actor, name string) error {
 	err := o.change(&a, DeleteUser, func() error { return o.Broker.DeleteUser(name) })
 	if errors.Is(err, broker.ErrNoUser) {
@@ -131,7 +131,7 @@ func (o Users) permitted(user, vhost string) bool {
 	return slices.ContainsFunc(o.Broker.Permissions(), func(p access.Permission) bool { return p.User == user && p.VHost == vhost })
 }
 
-// ClearPermission takes a user's permissions in a virtual host. Error: ErrNotFound among others.
+// ClearPermission removes a user's permissions in a virtual host. Error: ErrNotFound among others.
 func (o Users) ClearPermission(_ context.Context, a Actor, user, vhost string) error {
 	err := o.change(&a, ClearPermission, func() error {
 		if !o.permitted(user, vhost) {
@@ -151,14 +151,14 @@ func (o Users) TopicPermissions(_ context.Context, a Actor, user string) ([]acce
 	return slices.DeleteFunc(o.Broker.TopicPermissions(), func(p access.TopicPermission) bool { return p.User != user }), nil
 }
 
-// SetTopicPermission restricts the routing keys of a user at one topic exchange.
+// SetTopicPermission restricts the routing keys of a user on one topic exchange.
 func (o Users) SetTopicPermission(_ context.Context, a Actor, p access.TopicPermission) error {
 	err := o.change(&a, SetPermission, func() error { return o.Broker.SetTopicPermission(p) })
 	o.recordPermission(&a, SetPermission, p.User, p.VHost, err, zap.String("exchange", p.Exchange))
 	return err
 }
 
-// ClearTopicPermissions lifts a user's restrictions at one topic exchange of a virtual host, or at all of them ("").
+// ClearTopicPermissions lifts a user's restrictions on one topic exchange of a virtual host, or on all of them ("").
 func (o Users) ClearTopicPermissions(_ context.Context, a Actor, user, vhost, exchange string) error {
 	err := o.change(&a, ClearPermission, func() error { return o.Broker.ClearTopicPermissions(user, vhost, exchange) })
 	o.recordPermission(&a, ClearPermission, user, vhost, err, zap.String("exchange", exchange))

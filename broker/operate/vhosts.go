@@ -9,17 +9,17 @@ import (
 	"curfew/broker/access"
 )
 
-// VHostMetadata is what is said about a virtual host.
+// VHostMetadata is the metadata of a virtual host.
 type VHostMetadata = broker.VHostMetadata
 
-// VHost is a virtual host with what stands in it.
+// VHost is a virtual host with what is in it.
 type VHost struct {
 	Name string
 	VHostMetadata
-	Limits         access.Limits // nobody may change them
+	Limits         access.Limits // must not be changed
 	Queues         int
 	Ready, Unacked int // messages, as they were within the last second
-	DeadLetters    int // that no queue has taken yet; only VHost counts them
+	DeadLetters    int // that no queue has taken yet; counted only by VHost
 }
 
 // ListVHosts lists the virtual hosts that the actor may look into, by name.
@@ -35,14 +35,14 @@ func (o *Operations) ListVHosts(ctx context.Context, a Actor) ([]VHost, error) {
 		list = append(list, VHost{Name: vh.Name(), VHostMetadata: vh.Metadata(), Limits: vh.Limits()})
 	}
 	for _, q := range queues {
-		if i, ok := at[q.VHost]; ok { // otherwise it is deleted since
+		if i, ok := at[q.VHost]; ok { // otherwise it has been deleted since
 			list[i].Queues, list[i].Ready, list[i].Unacked = list[i].Queues+1, list[i].Ready+q.Ready, list[i].Unacked+q.Unacked
 		}
 	}
 	return list, nil
 }
 
-// VHost shows one. Error: ErrNoVHost among others.
+// VHost returns one virtual host. Error: ErrNoVHost among others.
 func (o *Operations) VHost(ctx context.Context, a Actor, name string) (VHost, error) {
 	list, err := o.ListVHosts(ctx, a)
 	for i := range list {
@@ -63,7 +63,7 @@ func (o *Operations) VHost(ctx context.Context, a Actor, name string) (VHost, er
 	return VHost{}, err
 }
 
-// MakeVHost makes a virtual host, or changes what is said about one.
+// MakeVHost makes a virtual host, or changes the metadata of one.
 func (o Topology) MakeVHost(_ context.Context, a Actor, name string, about broker.VHostMetadata) (created bool, err error) {
 	if err = o.permit(&a, ChangeVHosts, ""); err == nil {
 		_, created, err = o.Broker.PutVHostAs(a.Name, name, about)
@@ -82,7 +82,7 @@ func (o Topology) DeleteVHost(_ context.Context, a Actor, name string) error {
 	return err
 }
 
-// ProtectVHost has a virtual host refuse to be deleted, or not any more.
+// ProtectVHost protects a virtual host from deletion, or lifts that protection.
 func (o Topology) ProtectVHost(_ context.Context, a Actor, name string, protected bool) error {
 	vh, err := o.vhost(&a, ChangeVHosts, name)
 	if err == nil {

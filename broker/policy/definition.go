@@ -11,7 +11,7 @@ import (
 )
 
 // Definition is what a policy sets: values as JSON has them, integers as int64.
-// Nobody changes one that a Policy holds.
+// The definition of a Policy must not be changed.
 type Definition map[string]any
 
 // UnmarshalJSON keeps integers whole.
@@ -39,7 +39,7 @@ func ParseJSON(b []byte) (any, error) {
 	return Whole(v), nil
 }
 
-// Whole is a copy of a JSON value with int64 or float64 for each number.
+// Whole returns a copy of a JSON value with int64 or float64 for each number.
 func Whole(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -68,19 +68,19 @@ func Whole(v any) any {
 	return v
 }
 
-// Integer is the value of a key that holds an integer.
+// Integer returns the value of a key that holds an integer.
 func (d Definition) Integer(key string) (int64, bool) {
 	n, ok := d[key].(int64)
 	return n, ok
 }
 
-// Text is the value of a key that holds a string.
+// Text returns the value of a key that holds a string.
 func (d Definition) Text(key string) (string, bool) {
 	s, ok := d[key].(string)
 	return s, ok
 }
 
-// Bool is the value of a key that holds a boolean.
+// Bool returns the value of a key that holds a boolean.
 func (d Definition) Bool(key string) (value, ok bool) {
 	value, ok = d[key].(bool)
 	return value, ok

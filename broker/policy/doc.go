@@ -1,5 +1,5 @@
-// Package policy holds the rules of policies: what a policy may say, which queues and
-// exchanges it applies to, and what holds where several apply to the same one
+// Package policy holds the rules of policies: what a policy may set, which queues and
+// exchanges it applies to, and what holds if several apply to the same one
 // (RabbitMQ: Policies, Operator Policies).
 //
 //	declared arguments ─┐
@@ -8,16 +8,16 @@
 //
 // Of the policies that match a queue or an exchange, only the one with the highest
 // priority counts; the same goes for operator policies. Where both kinds set a limit, the
-// lower one holds; otherwise the operator's word does (merge). The broker then combines the
-// result with what was declared: of two limits the lower holds, and of anything else what
-// was declared.
+// lower one holds; otherwise the operator's value does (merge). The broker then combines the
+// result with what was declared: the lower of two limits holds, otherwise the declared value.
 //
-// Matching has a budget of steps, for a name and for a virtual host: Rule refuses what is
-// beyond it, RuleSaved leaves it out of force. rule.go explains why steps, and how many.
+// Matching has a budget of steps, for a name and for a virtual host: Rule refuses a policy that
+// exceeds it, RuleSaved marks the policy as not in force. rule.go explains why steps, and how many.
 //
 // The texts of errors are RabbitMQ's. Keys of later versions that change what Curfew does
-// are taken too. Keys that only tell a cluster where to put a queue are taken and
-// remembered where RabbitMQ takes them.
+// are accepted, too. Keys that only tell a cluster where to put a queue are accepted and
+// remembered where RabbitMQ accepts them.
 //
-// Pure, and what it returns is not changed afterwards: safe for concurrent use.
+// The package is pure, and what it returns is never changed afterwards, so it is safe for
+// concurrent use.
 package policy

@@ -14,11 +14,11 @@ type key struct {
 	problem  string         // what RabbitMQ says after the value
 }
 
-// queueKeys are those of Curfew's own that mean nothing to exchanges. RabbitMQ takes its
-// own for anything.
+// queueKeys are Curfew's own keys that mean nothing to exchanges. RabbitMQ accepts its own keys
+// for anything.
 var queueKeys = []string{"dead-letter-queue", "lock-duration", "max-delivery-count"}
 
-// longest is the longest period there is, ten years in ms (RabbitMQ: Time-To-Live).
+// longest is the longest possible period, ten years in ms (RabbitMQ: Time-To-Live).
 const longest = 315_360_000_000
 
 var keys = map[string]key{
@@ -86,7 +86,7 @@ func text(v any) bool {
 	return ok
 }
 
-// name is a text that fits AMQP's short string: a dead letter could not be written with a longer one. RabbitMQ takes any.
+// name reports whether v is a text that fits an AMQP short string: a dead letter could not be written with a longer one. RabbitMQ accepts any.
 func name(v any) bool {
 	s, ok := v.(string)
 	return ok && len(s) <= 255

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Class is what a policy tells apart among the things it may match.
+// Class is the kind of a queue or exchange, as far as policies distinguish it.
 type Class uint8
 
 const (
@@ -28,8 +28,8 @@ var unsupported = [...][]string{
 	Exchange: nil,
 }
 
-// speaksOf reports whether the policy may match what is of the class.
-func (p *Policy) speaksOf(c Class) bool {
+// mayApplyTo reports whether the policy may apply to things of a class.
+func (p *Policy) mayApplyTo(c Class) bool {
 	switch p.ApplyTo {
 	case All:
 	case Queues:
@@ -49,22 +49,22 @@ func (p *Policy) speaksOf(c Class) bool {
 	return true
 }
 
-// Set holds the policies of one kind in a virtual host, the one that counts
-// first. The zero Set is empty. Sets are not changed: With and Without return
+// Set holds the policies of one kind in a virtual host, the ones with precedence first. The
+// zero Set is empty. A Set is never changed: With and Without return
 // new ones, so that a change can be tried before it is made.
 type Set []*Policy
 
-// With adds the policy, in place of the one of its name. It has to come from
-// Check or Decode.
+// With adds a policy, or replaces the one of that name. The policy must come from Check or
+// Decode.
 func (s Set) With(p Policy) Set {
 	s = append(s.Without(p.Name), &p)
 	slices.SortFunc(s, func(a, b *Policy) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), strings.Compare(b.Name, a.Name)) // of equals RabbitMQ takes any
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), strings.Compare(b.Name, a.Name)) // of equals, RabbitMQ takes any
 	})
 	return s
 }
 
-// Without leaves the policy of that name out.
+// Without returns the set without the policy of that name.
 func (s Set) Without(name string) Set {
 	return slices.DeleteFunc(slices.Clone(s), func(p *Policy) bool { return p.Name == name })
 }

@@ -2,8 +2,8 @@ package policy
 
 import "maps"
 
-// Effective is what a policy and an operator policy set together; each may be
-// nil, and with both nil so is the result.
+// Effective returns what a policy and an operator policy set together. Each may be nil; if
+// both are, so is the result.
 func Effective(user, operator *Policy) Definition {
 	switch {
 	case user == nil && operator == nil:
@@ -16,8 +16,8 @@ func Effective(user, operator *Policy) Definition {
 	return merge(user.Definition, operator.Definition)
 }
 
-// merge combines two definitions: of two limits the lower, else what the
-// operator says (RabbitMQ: Operator Policies).
+// merge combines two definitions: it takes the lower of two limits, otherwise the operator's
+// value (RabbitMQ: Operator Policies).
 func merge(user, operator Definition) Definition {
 	merged := maps.Clone(user)
 	for key, bound := range operator {
@@ -37,7 +37,7 @@ func mergeValue(key string, user, operator any) any {
 	case !isInt || !alsoInt || key == "queue-version":
 		return operator
 	case key == "delivery-limit" && (a < 0 || b < 0):
-		return max(a, b) // a negative one is no limit
+		return max(a, b) // a negative one means no limit
 	}
 	return min(a, b)
 }

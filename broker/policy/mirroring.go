@@ -2,9 +2,8 @@ package policy
 
 import "fmt"
 
-// mirrorKeys are those of mirrored classic queues. Curfew has one copy of a
-// queue; the keys are checked and remembered, so that what was written for
-// RabbitMQ is taken.
+// mirrorKeys are the keys of mirrored classic queues. Curfew has one copy of a queue; the keys
+// are checked and remembered, so that policies written for RabbitMQ are accepted.
 var mirrorKeys = []string{
 	"ha-mode", "ha-params", "ha-sync-mode", "ha-sync-batch-size", "ha-promote-on-shutdown", "ha-promote-on-failure",
 }

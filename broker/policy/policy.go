@@ -13,7 +13,7 @@ type Kind uint8
 const (
 	// User policies are set by whoever manages a virtual host.
 	User Kind = iota
-	// Operator policies are set by who runs the broker, and bound the others.
+	// Operator policies are set by whoever runs the broker, and bound the others.
 	Operator
 )
 
@@ -38,15 +38,14 @@ type Policy struct {
 	Priority   int64      `json:"priority"` // the highest that matches counts
 	Definition Definition `json:"definition"`
 
-	// NotInForce says why the policy governs nothing though it is there: it was saved
-	// by another version, and its pattern takes too long now (RuleSaved). "": it is in
-	// force.
+	// NotInForce says why the policy applies to nothing although it is saved: another version
+	// saved it, and now its pattern takes too long (RuleSaved). "": it is in force.
 	NotInForce string `json:"not_in_force,omitempty"`
 
 	matcher *pattern.Pattern
 }
 
-// Invalid is RabbitMQ's answer to a policy it does not take.
+// Invalid is RabbitMQ's answer to a policy that it does not accept.
 type Invalid struct{ Problems []string }
 
 func (e *Invalid) Error() string {
@@ -64,8 +63,8 @@ func (e MissingKeys) Error() string {
 	return "[" + strings.Join(items, ",") + "]"
 }
 
-// Decode reads a policy from the fields of a JSON object; others than a policy's
-// are left alone. Errors: MissingKeys, *Invalid.
+// Decode reads a policy from the fields of a JSON object. It ignores fields that a policy does
+// not have. Errors: MissingKeys, *Invalid.
 func Decode(k Kind, name string, fields map[string]any) (Policy, error) {
 	var missing MissingKeys
 	for _, key := range []string{"pattern", "definition"} {
@@ -134,11 +133,11 @@ func checkApplyTo(v any) string {
 	return "apply-to '" + to + "' unrecognised; should be one of: 'queues', 'classic_queues', 'quorum_queues', 'streams', 'exchanges', or 'all'"
 }
 
-// checkScope refuses a setting of queues in a policy for nothing but exchanges.
+// checkScope refuses a setting for queues in a policy that applies only to exchanges.
 func checkScope(to string, d Definition) string {
 	for _, name := range queueKeys {
 		if _, set := d[name]; set && to == Exchanges {
-			return name + " is no setting of exchanges"
+			return name + " is not a setting of exchanges"
 		}
 	}
 	return ""

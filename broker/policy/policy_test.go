@@ -118,7 +118,7 @@ func TestOperatorPoliciesSetLimitsOnly(t *testing.T) {
 func TestSettingsOfQueuesOnly(t *testing.T) {
 	for _, own := range []string{`"lock-duration":5`, `"dead-letter-queue":true`, `"max-delivery-count":5`} {
 		_, err := decodeJSON(t, User, `{"pattern":"a","apply-to":"exchanges","definition":{`+own+`}}`)
-		require.ErrorContains(t, err, " is no setting of exchanges", own)
+		require.ErrorContains(t, err, " is not a setting of exchanges", own)
 		_, err = decodeJSON(t, User, `{"pattern":"a","apply-to":"all","definition":{`+own+`}}`)
 		require.NoError(t, err, own)
 	}

@@ -7,62 +7,61 @@ import (
 	"curfew/broker/pattern"
 )
 
-// A pattern may take longer for a name than anybody can wait, so matching has a budget. It
-// is in steps (package pattern) and not in time: what fits on one machine fits on every
-// machine, at every start.
+// Matching a pattern may take longer than anybody can wait, so it has a budget. The budget is
+// in steps (package pattern), not in time: what fits on one machine fits on every machine, at
+// every start.
 //
-// The budget is for a virtual host, not for a policy, as a start has to match them all.
+// The budget is for a virtual host, not for a policy, since a start has to match them all.
 // Operator policies have a budget of their own, so that nobody else can use it up. A name
 // that is cheap for a pattern (pattern.Cheap) costs nothing; ordinary patterns are cheap for
 // all names.
 const (
-	// NameSteps is the most that one name may take of one policy: some 2 ms.
+	// NameSteps is the most that matching one name with one policy may take: some 2 ms.
 	NameSteps = 100_000
 
-	// Budget is the most that all names in a virtual host may take of all policies
-	// of a kind together: some 50 ms, so that nobody notices it in a start or in a change
-	// of policies.
+	// Budget is the most that matching all names in a virtual host with all policies of a kind
+	// may take: some 50 ms, so that nobody notices it at a start or at a change of policies.
 	Budget = 2_000_000
 )
 
-// Unbounded is a budget for what has been matched before.
+// Unbounded is a budget for names and policies that were matched before.
 const Unbounded = math.MaxInt
 
-// Verdict is kept of a name that a pattern took long for, so that it is not matched
-// with it twice.
+// Verdict is the result for a pattern that took long to match with a name. It is kept so that
+// the two are not matched again.
 type Verdict struct {
 	Pattern string
 	Steps   int
 	Matched bool
 }
 
-// Ruling is what policies say of one queue or exchange.
+// Ruling is the result of all policies for one queue or exchange.
 type Ruling struct {
-	Policies [2]*Policy // that count, by Kind; nil: none matches
-	Verdicts []Verdict  // not changed afterwards
-	Steps    [2]int     // what it takes of the budgets
+	Policies [2]*Policy // the policies that apply, by Kind; nil: none matches
+	Verdicts []Verdict  // never changed afterwards
+	Steps    [2]int     // that it takes from the budgets, by Kind
 }
 
 // Thing is a queue or exchange that policies may govern.
 type Thing struct {
 	Class  Class
 	Name   string
-	Free   bool // it takes nothing of the budget
-	Ruling      // before: the verdicts known
+	Free   bool // it takes nothing from the budget
+	Ruling      // the result; before that, the verdicts that are known
 
-	asked Verdict   // by the policy at hand; without a pattern if that is silent about it
-	kept  []Verdict // so far
+	current Verdict   // of the policy being matched; without a pattern if that does not apply
+	kept    []Verdict // so far
 }
 
-// TooDear says that a policy cannot be matched with a name, or with all of them, in
-// the steps there are.
-type TooDear struct {
+// TooSlow means that matching a policy with a name, or with all names, takes more steps than
+// the budget has.
+type TooSlow struct {
 	Kind   Kind
 	Policy string
 	Name   string // "": all together
 }
 
-func (e *TooDear) Error() string {
+func (e *TooSlow) Error() string {
 	limit, what := Budget, "the names of all queues and exchanges together, other policies included"
 	if e.Name != "" {
 		limit, what = NameSteps, "the name '"+e.Name+"'"
@@ -71,9 +70,9 @@ func (e *TooDear) Error() string {
 		"use a simpler one, without repetition inside repetition", e.Policy, limit, what)
 }
 
-// Rule finds what governs things under these sets. spent is what other names take of
-// the budgets; what things take is added. With an error, a *TooDear, things and spent
-// mean nothing.
+// Rule finds the policies in these sets that apply to each of things. spent is what other
+// names take from the budgets; Rule adds what things take. After an error, a *TooSlow, things
+// and spent mean nothing.
 func Rule(sets [2]Set, things []Thing, spent *[2]int, budget int) error {
 	begin(things)
 	for k, set := range sets {
@@ -87,9 +86,9 @@ func Rule(sets [2]Set, things []Thing, spent *[2]int, budget int) error {
 	return nil
 }
 
-// RuleSaved is Rule for sets that were saved when other rules held: a policy that
-// takes too long is replaced by one that is not in force. Of several those that count
-// first are tried first; what one takes that fails is spent.
+// RuleSaved is Rule for sets that were saved under other rules: a policy that takes too long
+// is replaced by one that is not in force. Policies with precedence are tried first; the
+// steps of one that fails count as spent.
 func RuleSaved(sets *[2]Set, things []Thing, spent *[2]int) {
 	begin(things)
 	for k := range sets {
@@ -118,41 +117,42 @@ func end(things []Thing) {
 	}
 }
 
-// rule has the policy match all it speaks of, whether or not another counts before it:
-// so what it takes of the budget depends on no other policy, and none falls out of it
-// when another goes. It counts for what it matches and nothing counts for yet.
+// rule matches the policy with all things it may apply to, even if another policy takes
+// precedence: so what it takes from the budget does not depend on other policies, and none
+// exceeds the budget when another is deleted. The policy applies to what it matches, unless
+// another already does.
 func (p *Policy) rule(k Kind, things []Thing, spent *int, budget int) error {
 	if p.NotInForce != "" {
 		return nil
 	}
 	for i := range things {
 		t := &things[i]
-		t.asked = Verdict{}
-		if !p.speaksOf(t.Class) || t.Policies[k] != nil && p.matcher.CheapFor(t.Name) {
+		t.current = Verdict{}
+		if !p.mayApplyTo(t.Class) || t.Policies[k] != nil && p.matcher.CheapFor(t.Name) {
 			continue
 		}
 		limit := NameSteps
 		if !t.Free {
 			limit = min(limit, max(pattern.Cheap, budget-*spent))
 		}
-		if t.asked = p.ask(t, limit); t.asked.Steps > NameSteps {
+		if t.current = p.match(t, limit); t.current.Steps > NameSteps {
 			*spent += NameSteps
-			return &TooDear{k, p.Name, t.Name}
+			return &TooSlow{k, p.Name, t.Name}
 		}
-		if t.asked.Steps > pattern.Cheap && !t.Free {
-			if *spent += t.asked.Steps; *spent > budget {
-				return &TooDear{k, p.Name, ""}
+		if t.current.Steps > pattern.Cheap && !t.Free {
+			if *spent += t.current.Steps; *spent > budget {
+				return &TooSlow{k, p.Name, ""}
 			}
 		}
 	}
 	for i := range things {
-		things[i].settle(k, p)
+		things[i].apply(k, p)
 	}
 	return nil
 }
 
-// ask matches the name, unless that is known.
-func (p *Policy) ask(t *Thing, limit int) Verdict {
+// match matches the name, unless the result is known.
+func (p *Policy) match(t *Thing, limit int) Verdict {
 	for _, list := range [2][]Verdict{t.Verdicts, t.kept} {
 		for _, v := range list {
 			if v.Pattern == p.Pattern {
@@ -164,9 +164,9 @@ func (p *Policy) ask(t *Thing, limit int) Verdict {
 	return Verdict{p.Pattern, steps, matched}
 }
 
-// settle keeps what the policy said.
-func (t *Thing) settle(k Kind, p *Policy) {
-	v := &t.asked
+// apply records the policy's verdict.
+func (t *Thing) apply(k Kind, p *Policy) {
+	v := &t.current
 	if v.Steps > pattern.Cheap {
 		if !t.Free {
 			t.Steps[k] += v.Steps

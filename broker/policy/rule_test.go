@@ -34,7 +34,7 @@ func setOf(t *testing.T, policies ...Policy) (s Set) {
 func TestRuleRefusesWhatTakesTooLong(t *testing.T) {
 	var spent [2]int
 	err := Rule([2]Set{User: setOf(t, Policy{Name: "p", Pattern: endless})}, longNames(1), &spent, Budget)
-	require.Equal(t, &TooDear{User, "p", longName(0)}, err)
+	require.Equal(t, &TooSlow{User, "p", longName(0)}, err)
 
 	sets := [2]Set{User: setOf(t, Policy{Name: "p", Pattern: dear}), Operator: setOf(t, Policy{Name: "o", Pattern: dear})}
 	few, many := longNames(10), longNames(40)
@@ -44,7 +44,7 @@ func TestRuleRefusesWhatTakesTooLong(t *testing.T) {
 	require.Equal(t, spent[User], 10*few[0].Steps[User])
 	require.Greater(t, few[0].Steps[User], Budget/40)
 	spent = [2]int{}
-	require.Equal(t, &TooDear{User, "p", ""}, Rule(sets, many, &spent, Budget))
+	require.Equal(t, &TooSlow{User, "p", ""}, Rule(sets, many, &spent, Budget))
 	spent = [2]int{}
 	require.NoError(t, Rule(sets, many, &spent, Unbounded))
 	for i := range many {

@@ -167,11 +167,11 @@ func TestTimeoutWhilePublishersAreBlocked(t *testing.T) {
 		_, ok, err := out.Get("brief", false)
 		require.NoError(t, err)
 		require.True(t, ok)
-		x.closeGate(true)
+		x.setAlarm(true)
 		x.publish(in, "nowhere", "the last that is read")
 		time.Sleep(20 * time.Second)
 		assert.Equal(t, 1, x.ready("brief"))
-		x.closeGate(false) // over a pipe, the client's close-ok waits to be read
+		x.setAlarm(false) // over a pipe, the client's close-ok waits to be read
 		assert.Equal(t, fmt.Sprintf(timedOut, 2, 5000), closed(closes))
 		x.publish(in, "brief", "n")
 		assert.Equal(t, 2, x.ready("brief"), "the connection goes on")

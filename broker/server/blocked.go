@@ -19,7 +19,7 @@ func (c *connection) waitWhileBlocked() error {
 	notified := false
 	defer c.blocked.Store(false)
 	for {
-		reason, changed := c.srv.opts.Broker.Gate()
+		reason, changed := c.srv.opts.Broker.BlockedReason()
 		if reason == "" {
 			break
 		}
@@ -65,7 +65,7 @@ func (c *connection) notifyUnblocked() {
 // awaitUnblocked waits before a publish while a resource alarm is on. Whatever was read
 // together with the publish waits as well, and is handled in order.
 func (ch *channel) awaitUnblocked() error {
-	if !ch.conn.srv.opts.Broker.Gated() {
+	if !ch.conn.srv.opts.Broker.Blocked() {
 		return nil
 	}
 	ch.conn.flush()
@@ -83,7 +83,7 @@ func (ch *channel) awaitUnblocked() error {
 const fullRetry = 100 * time.Millisecond
 
 // errOverdue abandons a publish whose channel was closed while the publish waited.
-var errOverdue = errors.New("server: the channel was closed meanwhile")
+var errOverdue = errors.New("server: the channel was closed while a publish waited")
 
 // addWhenRoom adds a publish. It waits for as long as the disk is full.
 func (ch *channel) addWhenRoom(m *broker.Publication) (routed bool, err error) {

@@ -25,7 +25,7 @@ func TestBlockedPublisherWaitsAndLosesNothing(t *testing.T) {
 		x.publish(in, "q", "before")
 		require.True(t, (<-confirms).Ack)
 
-		x.closeGate(true)
+		x.setAlarm(true)
 		x.publish(in, "q", "first while closed") // over a pipe, it is read
 		assert.Equal(t, amqp091.Blocking{Active: true, Reason: "low on memory"}, <-blocked)
 		published := make(chan struct{})
@@ -37,7 +37,7 @@ func TestBlockedPublisherWaitsAndLosesNothing(t *testing.T) {
 		d := x.consume(out, "q", true)
 		assert.Equal(t, []string{"before"}, bodies(x.settled(d)), "consumers go on")
 		time.Sleep(time.Second) // less than a heartbeat: a pipe, unlike a socket, holds none
-		x.closeGate(false)
+		x.setAlarm(false)
 		<-published
 		assert.Equal(t, amqp091.Blocking{}, <-blocked)
 		assert.Equal(t, []string{"first while closed", "second while closed"}, bodies(x.settled(d)))
@@ -64,7 +64,7 @@ func TestBlockedFromTheFirstPublishOn(t *testing.T) {
 				require.NoError(t, err)
 				return q.Messages
 			}
-			x.closeGate(true)
+			x.setAlarm(true)
 			var batch []byte
 			for i := range 100 { // one read
 				batch = amqp.AppendMethod(batch, 1, &amqp.BasicPublish{RoutingKey: "q"})
@@ -80,16 +80,16 @@ func TestBlockedFromTheFirstPublishOn(t *testing.T) {
 			}()
 			synctest.Wait()
 			vh, _ := x.b.VHost("/")
-			before := x.b.Totals().Published
+			before := x.b.Stats().Published
 			assert.Zero(t, ready())
-			x.closeGate(false)
+			x.setAlarm(false)
 			<-written
 			if transactional {
 				c.expect(amqp.TxCommitOkID)
 			}
 			synctest.Wait()
 			assert.Equal(t, 100, ready())
-			assert.EqualValues(t, 100, x.b.Totals().Published-before)
+			assert.EqualValues(t, 100, x.b.Stats().Published-before)
 			queue, err := vh.Queue("q")
 			require.NoError(t, err)
 			for i := range 100 {
@@ -103,7 +103,7 @@ func TestBlockedFromTheFirstPublishOn(t *testing.T) {
 func TestStopWhilePublishersAreBlocked(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		ch := x.channel(x.connect())
-		x.closeGate(true)
+		x.setAlarm(true)
 		x.publish(ch, "q", "m")
 		synctest.Wait()
 	})
@@ -121,7 +121,7 @@ func TestBlockedInTheMiddleOfABody(t *testing.T) {
 		content := amqp.AppendMethod(nil, 1, &amqp.BasicPublish{RoutingKey: "q"})
 		content = amqp.AppendContent(content, 1, []byte{0, 0}, make([]byte, frames*frame), frame+8)
 		begun := len(content) - frames*(frame+8) // a header alone begins a publish
-		x.closeGate(true)
+		x.setAlarm(true)
 		c.write(content[:begun])
 		ended := make(chan struct{})
 		go func() { // over a pipe, a write waits to be read
@@ -134,7 +134,7 @@ func TestBlockedInTheMiddleOfABody(t *testing.T) {
 			t.Error("the rest of the body was read while there was no memory for it")
 		default:
 		}
-		x.closeGate(false)
+		x.setAlarm(false)
 		<-ended
 		synctest.Wait()
 		q, err := ch.QueueDeclarePassive("q", false, false, false, false, nil)

@@ -11,9 +11,9 @@ import (
 	"curfew/broker/server/internal/deliveries"
 )
 
-// channel is one channel of a connection: it takes frames apart by method and has each part
-// do its share. Its fields belong to the connection's reader, except that deliveries, and
-// what is atomic, may be used by any goroutine.
+// channel is one channel of a connection: it dispatches each frame by its method to the part
+// that handles it. Its fields belong to the connection's reader, except that any goroutine may
+// use deliveries and the atomic fields.
 type channel struct {
 	conn *connection
 	id   uint16

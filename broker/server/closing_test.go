@@ -161,11 +161,11 @@ func TestForcedCloseOfAPublisherHeldBack(t *testing.T) {
 		require.NoError(t, err)
 		closed := c.NotifyClose(make(chan *amqp091.Error, 1))
 		ch := x.channel(c)
-		x.closeGate(true)
+		x.setAlarm(true)
 		x.publish(ch, "q", "held back")
 		synctest.Wait()
 		require.NoError(t, x.b.DeleteUser("u"))
 		assertException(t, <-closed, 320, "CONNECTION_FORCED - user 'u' is deleted")
-		x.closeGate(false)
+		x.setAlarm(false)
 	})
 }

@@ -62,7 +62,7 @@
 //   - Of a consumer's arguments, up to 1 KiB is kept for display.
 //   - A full outbox (512 KiB; 64 KiB while the budget is used up) stops deliveries to the
 //     connection: its consumers wait, and the writer wakes them. At 4 MiB the connection is
-//     not read any more. A client that reads nothing for 30 s is disconnected.
+//     no longer read. A client that reads nothing for 30 s is disconnected.
 //   - A connection that publishes so fast that the consumers of its queues get too little
 //     processor time is not read for a while (flow.go). While a resource alarm is on, a
 //     connection that publishes is not read at all (blocked.go).
@@ -81,7 +81,7 @@
 //
 // # Metrics and listings
 //
-// List and Totals serve management. A channel counts deliveries under their lock, and
+// List and Stats serve management. A channel counts deliveries under their lock, and
 // publishes in numbers of its reader that are added up once a batch. channelTable has a leaf
 // lock: it lets other goroutines see the list of channels.
 //

@@ -18,7 +18,7 @@ type flow struct {
 }
 
 // awaitConsumers makes a connection wait that publishes so fast that the consumers get too
-// little processor time (broker.Rights.AwaitConsumers). Meanwhile it is not read:
+// little processor time (broker.Rights.AwaitConsumers). During the wait it is not read:
 // heartbeats, and a close by either side, wait for half a second at most. A connection that consumes never
 // has to wait, since its acks would not be read.
 func (c *connection) awaitConsumers() {
@@ -33,7 +33,7 @@ func (c *connection) awaitConsumers() {
 	rights.AwaitConsumers(c.ctx.Done())
 	if crowded {
 		c.flow.last.Store(int64(c.srv.opts.Broker.Now()))
-		c.deadline.restart() // nothing was read meanwhile
+		c.deadline.restart() // nothing was read during the wait
 	}
 }
 

@@ -66,8 +66,8 @@ type site struct {
 
 const memoryLimit = 64 << 20
 
-// closeGate raises or clears a resource alarm.
-func (x *site) closeGate(closed bool) {
+// setAlarm raises or clears a resource alarm.
+func (x *site) setAlarm(closed bool) {
 	x.memory.Store(0)
 	if closed {
 		x.memory.Store(memoryLimit + 1)

@@ -10,20 +10,20 @@ import (
 	"curfew/broker/server/internal/deliveries"
 )
 
-// Holder is who may hold messages of a queue unacked: a consumer, or a channel that gets them.
-type Holder struct {
-	ConsumerInfo            // of basic.get: without a tag
+// UnackedHolder is a consumer of a queue, or a channel that holds unacked messages by basic.get.
+type UnackedHolder struct {
+	ConsumerInfo            // without a tag for basic.get
 	Cancelled    bool       // the consumer is gone; its channel still holds what it was sent
 	Properties   amqp.Table // the client's properties; must not be changed
 	Unacked      int
 	Oldest       deadline.Instant // when the oldest of them was delivered; 0: none
-	PastDeadline int              // those of them whose deadlines have come
+	PastDeadline int              // how many of them are past their deadlines
 	Earliest     deadline.Instant // the earliest deadline of these; 0: none
 }
 
-// Holders returns the consumers of the queues for which match returns true, and the channels that hold messages of them by basic.get. No lock
-// is held for longer than a few thousand deliveries take, so it is no snapshot.
-func (s *Server) Holders(match func(*broker.Queue) bool) (all []Holder) {
+// UnackedHolders returns the consumers of the queues for which match returns true, and the channels that hold messages of them by basic.get. No lock
+// is held for longer than a few thousand deliveries take, so the result is not a snapshot.
+func (s *Server) UnackedHolders(match func(*broker.Queue) bool) (all []UnackedHolder) {
 	now := s.opts.Broker.Now()
 	for _, c := range s.open() {
 		if i := c.identity.Load(); i != nil {
@@ -36,18 +36,18 @@ func (s *Server) Holders(match func(*broker.Queue) bool) (all []Holder) {
 	return all
 }
 
-// holderKey tells the holders of a channel apart; c is nil for basic.get.
+// holderKey distinguishes the holders of a channel; c is nil for basic.get.
 type holderKey struct {
 	q *broker.Queue
 	c *deliveries.Consumer
 }
 
-func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant, match func(*broker.Queue) bool) []Holder {
-	var list []*Holder
-	known := map[holderKey]*Holder{}
+func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant, match func(*broker.Queue) bool) []UnackedHolder {
+	var list []*UnackedHolder
+	known := map[holderKey]*UnackedHolder{}
 	for _, c := range ch.deliveries.Info().Consumers {
 		if match(c.Queue) {
-			list = append(list, &Holder{ConsumerInfo: ch.consumerInfo(c, of), Properties: of.ClientProperties})
+			list = append(list, &UnackedHolder{ConsumerInfo: ch.consumerInfo(c, of), Properties: of.ClientProperties})
 			known[holderKey{c.Queue, c}] = list[len(list)-1]
 		}
 	}
@@ -63,7 +63,7 @@ func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant, match func
 		for i, d := range page {
 			h := known[holderKey{d.Queue, d.Consumer}]
 			if h == nil {
-				h = &Holder{Properties: of.ClientProperties, ConsumerInfo: ConsumerInfo{
+				h = &UnackedHolder{Properties: of.ClientProperties, ConsumerInfo: ConsumerInfo{
 					Queue: d.Queue, Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
 					TimeoutMillis: deliveries.Timeout(d.Queue, nil, ch.conn.srv.timeoutMillis()),
 				}}
@@ -76,17 +76,17 @@ func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant, match func
 			h.add(d.At, deadlines[i], now)
 		}
 	}
-	slices.SortFunc(list, func(x, y *Holder) int {
+	slices.SortFunc(list, func(x, y *UnackedHolder) int {
 		return cmp.Or(cmp.Compare(x.Tag, y.Tag), cmp.Compare(x.Queue.Name(), y.Queue.Name()))
 	})
-	all := make([]Holder, len(list))
+	all := make([]UnackedHolder, len(list))
 	for i := range list {
 		all[i] = *list[i]
 	}
 	return all
 }
 
-func (h *Holder) add(at, due, now deadline.Instant) {
+func (h *UnackedHolder) add(at, due, now deadline.Instant) {
 	h.Unacked++
 	if h.Oldest == 0 || at < h.Oldest {
 		h.Oldest = at

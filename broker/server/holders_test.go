@@ -15,11 +15,11 @@ import (
 	"curfew/broker/server"
 )
 
-func (x *site) holders(queue string) map[string]server.Holder {
+func (x *site) holders(queue string) map[string]server.UnackedHolder {
 	x.t.Helper()
 	synctest.Wait()
-	by := map[string]server.Holder{}
-	for _, h := range x.s.Holders(func(q *broker.Queue) bool { return q.Name() == queue }) {
+	by := map[string]server.UnackedHolder{}
+	for _, h := range x.s.UnackedHolders(func(q *broker.Queue) bool { return q.Name() == queue }) {
 		by[h.Tag] = h
 	}
 	return by

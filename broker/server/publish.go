@@ -53,8 +53,8 @@ func (ch *channel) publish(m *broker.Publication) error {
 	return nil
 }
 
-// flushPublishes makes the batch enter its queues, and has it confirmed once it is as
-// durable as the store promises.
+// flushPublishes makes the batch enter its queues, and confirms it once it is as durable as
+// the store promises.
 func (ch *channel) flushPublishes() {
 	ch.dirty = false
 	ch.refused = ch.publisher.Flush(ch.refused)

@@ -64,7 +64,7 @@ type ChannelInfo struct {
 	Unacked            int
 	Unconfirmed        uint64
 	Consumers          []ConsumerInfo
-	Counts             ChannelCounts
+	Stats              ChannelStats
 	identityOfLifetime *channel
 }
 
@@ -246,16 +246,16 @@ func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
 	info := ChannelInfo{
 		Number: ch.id, Connection: of.Name, State: of.State(), User: of.User, VHost: of.VHost, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
 		Transactional: ch.tx.Load() != nil, Prefetch: d.Prefetch, GlobalPrefetch: d.GlobalPrefetch, Unacked: d.Unacked,
-		Counts: ChannelCounts{
+		Stats: ChannelStats{
 			Published: ch.published.published.Load(), Returned: ch.published.returned.Load(), Dropped: ch.published.dropped.Load(),
-			Delivered: d.Counts.Delivered, DeliveredNoAck: d.Counts.DeliveredNoAck, Got: d.Counts.Got, GotNoAck: d.Counts.GotNoAck,
-			GetEmpty: d.Counts.GetEmpty, Acked: d.Counts.Acked, Redelivered: d.Counts.Redelivered,
+			Delivered: d.Stats.Delivered, DeliveredNoAck: d.Stats.DeliveredNoAck, Got: d.Stats.Got, GotNoAck: d.Stats.GotNoAck,
+			GetEmpty: d.Stats.GetEmpty, Acked: d.Stats.Acked, Redelivered: d.Stats.Redelivered,
 		},
 		identityOfLifetime: ch,
 	}
 	if c := ch.confirms.Load(); c != nil {
 		info.Confirm = true
-		info.Counts.Confirmed, info.Unconfirmed = c.Counts()
+		info.Stats.Confirmed, info.Unconfirmed = c.Counts()
 	}
 	for _, c := range d.Consumers {
 		info.Consumers = append(info.Consumers, ch.consumerInfo(c, of))

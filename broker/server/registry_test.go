@@ -46,7 +46,7 @@ func TestListShowsWhatClientsDo(t *testing.T) {
 		assert.Positive(t, i.Sent)
 		require.Len(t, i.Channels, 1, "the first was closed by its error")
 		assert.NotNil(t, ch)
-		totals := x.s.Totals()
+		totals := x.s.Stats()
 		assert.Equal(t, [4]uint64{4, 4, 4, 1}, [4]uint64{totals.Received, totals.ReceivedConfirm, totals.Confirmed, totals.Returned})
 		assert.Equal(t, [5]uint64{1, 1, 0, 2, 1}, [5]uint64{totals.Dropped, totals.ConnectionsOpened, totals.ConnectionsClosed, totals.ChannelsOpened, totals.ChannelsClosed})
 	})
@@ -70,7 +70,7 @@ func TestChannelCounts(t *testing.T) {
 		synctest.Wait()
 
 		i := x.s.List()[0].Channels[0]
-		assert.Equal(t, server.ChannelCounts{Published: 3, Confirmed: 3, Got: 1, Delivered: 3, Redelivered: 1, Acked: 2}, i.Counts)
+		assert.Equal(t, server.ChannelStats{Published: 3, Confirmed: 3, Got: 1, Delivered: 3, Redelivered: 1, Acked: 2}, i.Stats)
 		assert.True(t, i.Confirm)
 		assert.Equal(t, [3]int{7, 1, 0}, [3]int{i.Prefetch, i.Unacked, int(i.Unconfirmed)})
 		require.Len(t, i.Consumers, 1)
@@ -108,7 +108,7 @@ func TestCloseConnectionsThatAreBlocked(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		c := x.connect()
 		ch := x.channel(c)
-		x.closeGate(true)
+		x.setAlarm(true)
 		x.publish(ch, "q", "m")
 		synctest.Wait()
 		require.True(t, x.s.List()[0].Blocked)
@@ -135,8 +135,8 @@ func TestTransactionsCountWhatIsCommitted(t *testing.T) {
 		require.NoError(t, ch.TxCommit())
 		i := x.s.List()[0].Channels[0]
 		assert.True(t, i.Transactional)
-		assert.Equal(t, server.ChannelCounts{Published: 3, Dropped: 1, Got: 1, Acked: 1}, i.Counts)
-		assert.EqualValues(t, 3, x.b.Totals().Published)
+		assert.Equal(t, server.ChannelStats{Published: 3, Dropped: 1, Got: 1, Acked: 1}, i.Stats)
+		assert.EqualValues(t, 3, x.b.Stats().Published)
 	})
 }
 

@@ -32,7 +32,7 @@ type Options struct {
 	Log             *zap.Logger
 }
 
-// RabbitMQVersion is the version of RabbitMQ that clients and tools are told, since they decide by it what to ask. It is new enough for
+// RabbitMQVersion is the version of RabbitMQ that clients and tools see. They use it to decide which features to use. It is new enough for
 // NServiceBus and old enough for the v1 tools.
 const RabbitMQVersion = "4.1.0"
 

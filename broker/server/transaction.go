@@ -94,7 +94,7 @@ func (tx *transaction) commit() {
 	tx.committing = true
 }
 
-// committed answers tx.commit, unless the channel was closed meanwhile. Any goroutine may call
+// committed answers tx.commit, unless the channel has been closed. Any goroutine may call
 // it.
 func (tx *transaction) committed(o *outbox.Outbox, channel uint16) {
 	tx.mu.Lock()

@@ -1,4 +1,4 @@
-// Command curfew runs the broker and its deadline monitor in one process, and has the tools to look after it:
+// Command curfew runs the broker and its deadline monitor in one process, and has the tools to operate it:
 // see package commands.
 package main
 

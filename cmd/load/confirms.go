@@ -40,8 +40,8 @@ func (c *confirms) add(n int, at int64) {
 	}
 }
 
-// full reports whether one publish has stayed unconfirmed for so many later ones that its
-// place is about to be needed again.
+// full reports whether the next publish would need the place of one that is not confirmed
+// yet, since many later ones were confirmed before it.
 func (c *confirms) full() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

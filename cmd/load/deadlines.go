@@ -89,7 +89,7 @@ func (d Deadlines) Run(ctx context.Context) (DeadlinesResult, error) {
 	if err := errors.Join(
 		oneOf("queue type", d.QueueType, queueTypes), between("rate", d.Rate, 1, maxRate), between("duration", d.Duration, 1, math.MaxInt64),
 		between("shortest ttl", d.MinTTL, time.Millisecond, d.MaxTTL), wholeMillis("shortest ttl", d.MinTTL), wholeMillis("longest ttl", d.MaxTTL),
-		wholeMillis("head", d.Head), between("size", d.Size, 0, maxSize), between("patience", d.MaxWait, 0, math.MaxInt64),
+		wholeMillis("head", d.Head), between("size", d.Size, 0, maxSize), between("wait", d.MaxWait, 0, math.MaxInt64),
 	); err != nil {
 		return DeadlinesResult{}, err
 	}

@@ -25,7 +25,7 @@ type Due struct {
 	MaxWait    time.Duration `json:"patience"`        // how long to wait after the instant
 }
 
-// DueResult says how long after the instant the last message had been dead-lettered to its
+// DueResult is how long after the instant the last message had been dead-lettered to its
 // consumer, or was gone. To see that it is gone, Run asks for the length of the queue about
 // every millisecond.
 type DueResult struct {
@@ -77,7 +77,7 @@ func (d Due) Run(ctx context.Context) (result DueResult, err error) {
 	defer cancel()
 	if left := time.Until(instant); left < 20*time.Millisecond {
 		late := fmt.Errorf("load: publishing %d messages took %v, %w", d.Count, d.Lead-left, ErrLead)
-		_, _, err := d.watch(limit, admin, before, instant) // or the next run would find them in the queue
+		_, _, err := d.watch(limit, admin, before, instant) // otherwise the next run finds them in the queue
 		return result, errors.Join(late, err)
 	}
 	var last time.Time

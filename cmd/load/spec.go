@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Spec is one workload. Each comment says what the zero value of the field means.
+// Spec is one workload. Each comment gives the meaning of the field's zero value.
 type Spec struct {
 	URL       string        `json:"url"`
 	Name      string        `json:"name,omitempty"`      // prefix of the names of queues and exchange; "": unique to the run

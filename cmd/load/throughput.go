@@ -254,7 +254,7 @@ func newProducer(s *Spec, i int) (*producer, error) {
 }
 
 // work ends with the broker's answer to a close. By then the broker has accepted everything
-// that was published, and nothing of it reaches whoever uses the queues next.
+// that was published, and none of it reaches the next user of the queues.
 func (p *producer) work(r *run) {
 	if p.confirms != nil {
 		p.confirms.measuring = &r.measuring

@@ -39,9 +39,9 @@ func (s *Spec) remove(c *Conn) error {
 	return err
 }
 
-// removeLeftovers removes what a failed declare has left behind, over a new connection
-// since the failure closed the channel. What cannot be removed stays: the failure of
-// declare is what gets reported.
+// removeLeftovers removes what a failed declare left behind, over a new connection, since
+// the failure closed the channel. What cannot be removed stays: only the failure of declare
+// is reported.
 func (s *Spec) removeLeftovers() {
 	if c, err := logIn(s.URL); err == nil {
 		defer c.Close()

@@ -14,7 +14,7 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-// open is access to the virtual host of a URL, with the management API of the node.
+// open gives access to the virtual host of a URL, with the management API of the node.
 func open(t testing.TB, n *node, url string) *cluster.Cluster {
 	t.Helper()
 	c, err := cluster.Open(cluster.Options{URL: url, APIURL: n.http})
@@ -98,7 +98,7 @@ func TestInventory(t *testing.T) {
 
 	c := open(t, n, url)
 	var i *cluster.Inventory
-	// A queue without statistics has operator policies that cannot be known: the statistics come within five seconds.
+	// The operator policies of a queue without statistics cannot be known: the statistics come within five seconds.
 	eventually(t, answerLimit, "statistics of every queue", func() bool {
 		_, _, err := ch.Get("polled", true)
 		check(t, err)
@@ -131,7 +131,7 @@ func TestInventory(t *testing.T) {
 	require.EqualValues(t, 5000, ttl, "the operator policy's is lower")
 }
 
-// TestInventoryWithoutRights: who may not ask the management API is told less, and why.
+// TestInventoryWithoutRights: a user who may not ask the management API learns less, and why.
 func TestInventoryWithoutRights(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
@@ -144,7 +144,7 @@ func TestInventoryWithoutRights(t *testing.T) {
 	names := []string{"orders", "mine", "missing"}
 
 	write := "^curfew\\.tap\\."
-	if family() == queuefacts.Family43 { // where it takes some permission to ask for a queue
+	if family() == queuefacts.Family43 { // where asking for a queue needs some permission
 		write = "^(curfew\\.tap\\..*|orders|mine|missing)$"
 	}
 	plain := n.user(t, url, "plain", "", "^curfew\\.tap\\.", write, "^(orders|curfew\\.tap\\..*)$")
@@ -180,12 +180,12 @@ func mustOpen(t testing.TB, o cluster.Options) *cluster.Cluster {
 	return c
 }
 
-// TestEvents: consumers and queues that come and go are told at once, also where the exchange is in another virtual host.
+// TestEvents: events about consumers and queues that come and go arrive at once, also where the exchange is in another virtual host.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
 	vhost, url := n.vhost(t)
-	c := mustOpen(t, cluster.Options{URL: url, Name: t.Name()}) // its connections are told from those of other tests
+	c := mustOpen(t, cluster.Options{URL: url, Name: t.Name()}) // its connections can be distinguished from those of other tests
 	ctx, cancel := context.WithCancel(t.Context())
 	events, ended := make(chan cluster.Event, 100), make(chan error, 1)
 	go func() { ended <- c.Events(ctx, func(e cluster.Event) { events <- e }) }()
@@ -221,7 +221,7 @@ func TestEvents(t *testing.T) {
 	check(t, err)
 	eventually(t, answerLimit, "the deletion", func() bool { return describe(next()) == "queue deleted orders " })
 
-	// The connection is cut: it comes back by itself.
+	// The connection is cut, and comes back by itself.
 	var connections []struct {
 		Name       string
 		Properties struct {
@@ -245,7 +245,7 @@ func TestEvents(t *testing.T) {
 
 func describe(e cluster.Event) string { return e.Kind.String() + " " + e.Queue + " " + e.ConsumerTag }
 
-// TestNoEvents: who may not read the events is told so, and polls.
+// TestNoEvents: a user who may not read the events gets an error that says so, and polls.
 func TestNoEvents(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
@@ -257,7 +257,7 @@ func TestNoEvents(t *testing.T) {
 	require.ErrorContains(t, err, "virtual host /: the user may not enter it")
 }
 
-// TestFailover: with a node gone the next one is taken; when all are gone, connecting waits until one is back.
+// TestFailover: when a node is gone, the next one is used; when all are gone, connecting waits until one is back.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	nodes := threeNodes(t)

@@ -24,17 +24,17 @@ import (
 //	KEEPER_HELD=1000000 go test -run '^$' -bench Keeper/quorum -benchtime 1x -timeout 30m ./integration/rabbitmq
 //
 // RabbitMQ, the keeper, the publisher and the reader of the dead letters share the machine, so the figures are upper
-// bounds. What a busy machine adds is seen beside it: ping is from publishing to a consumer of a plain queue of the same
-// type, and alone is the lateness of messages that all have one TTL in a queue nobody keeps, where RabbitMQ is exact by
-// itself; both in the same seconds, and ratio-p50 and ratio-p99 are the lateness divided by that of alone.
+// bounds. Two other figures show what a busy machine adds: ping is from publishing to a consumer of a plain queue of the same
+// type, and alone is the lateness of messages with one common TTL in a queue that nobody keeps, where RabbitMQ is exact by
+// itself. Both are measured in the same seconds; ratio-p50 and ratio-p99 are the lateness divided by that of alone.
 //
-// p50 and p99 count from the instant before publishing, and so blame the keeper for what waits in the publisher's socket
-// during the fill: for that, since-receipt counts from when the message has reached the keeper. The way of a message in
-// means: receipt is from publishing to the keeper, timer from the deadline to the giving back, expiry from there to the
+// p50 and p99 count from the instant before publishing, and so blame the keeper for messages that wait in the publisher's
+// socket during the fill. since-receipt counts from when the message has reached the keeper. The parts of a message's way, as
+// means: receipt is from publishing to the keeper, timer from the deadline until it is given back, expiry from then to the
 // reader of the dead letters.
 //
-// warm-p99 leaves out the first second: the process of a classic queue that was idle grows its memory again then, and stands
-// still for up to 35 ms at a time while it does (RabbitMQ 3.10.8, 10,000 held).
+// warm-p99 leaves out the first second: then the process of a classic queue that was idle grows its memory again, and stops
+// for up to 35 ms at a time while it does (RabbitMQ 3.10.8, 10,000 held).
 func BenchmarkKeeper(b *testing.B) {
 	const rate, during = 1000, 4 * time.Second
 	held := 10_000
@@ -68,7 +68,7 @@ func measure(b *testing.B, q *keptQueue, held, rate int, during time.Duration) {
 	begin := time.Now().Add(allowed) // the fill takes less
 	held += sample
 	for i := 0; i < len(order); {
-		if k := order[i]; k < due { // alone: what waits in the publisher's socket looks like lateness
+		if k := order[i]; k < due { // alone, since messages that wait in the publisher's socket look late
 			q.publish(strconv.Itoa(i), time.Until(begin.Add(during*time.Duration(k)/time.Duration(due))))
 			i++
 			continue
@@ -158,10 +158,10 @@ func mean(from, to []deadline.Instant) (d time.Duration) {
 	return d
 }
 
-// control is what RabbitMQ does by itself meanwhile.
+// control measures what RabbitMQ does by itself at the same time.
 type control struct {
 	ttl   time.Duration
-	alone *keptQueue // of one TTL, kept by nobody
+	alone *keptQueue // with one TTL, kept by nobody
 	ping  string     // a queue
 	ch    *amqp091.Channel
 	pings []time.Duration // sorted, in the end
@@ -190,7 +190,7 @@ func newControl(b *testing.B, q *keptQueue) *control {
 	return c
 }
 
-// run publishes what expires in the next `during` after the TTL, and pings then.
+// run publishes messages that expire in the next `during` after the TTL, and pings then.
 func (c *control) run(during time.Duration) {
 	t := c.alone.t
 	count := int(during.Seconds() * controlRate)

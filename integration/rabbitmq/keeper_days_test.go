@@ -73,7 +73,7 @@ func TestKeeperStandsAsideForConsumers(t *testing.T) {
 				s := r.reach(t, keeper.StandingAside, 0)
 				t.Logf("%s, seen by %s: first of %d messages after %v, release took %v, the last after %v", kind, by, count, first, s.LastRelease.Took, time.Since(begin))
 
-				// What comes meanwhile and is not consumed is kept when the application has gone.
+				// Messages that came meanwhile and were not consumed are kept when the application has gone.
 				q.publish("late", 500*time.Millisecond)
 				check(t, ch.Close())
 				s = r.reach(t, keeper.Keeping, count-1000)
@@ -158,7 +158,7 @@ func TestKeeperSurvivesLosses(t *testing.T) {
 			_, err := q.ch.QueueDelete(q.name, false, false, false)
 			check(t, err)
 			q.declare(nil)
-			if kind == queuefacts.Quorum && family() == queuefacts.Family3 { // where nothing else tells
+			if kind == queuefacts.Quorum && family() == queuefacts.Family3 { // where nothing else shows it
 				events <- keeper.Event{Kind: keeper.QueueDeleted}
 			}
 			r.reach(t, keeper.Keeping, 0)
@@ -221,7 +221,7 @@ func TestKeeperSparesTheDeliveryLimit(t *testing.T) {
 	}
 }
 
-// TestKeeperAndARestartedNode: the node is killed and comes back; the deadlines are known from before.
+// TestKeeperAndARestartedNode: the node is killed and comes back; the keeper still knows the deadlines.
 func TestKeeperAndARestartedNode(t *testing.T) {
 	t.Parallel()
 	n := startNodes(t, 1, "")[0]
@@ -339,7 +339,7 @@ type helper struct {
 	cmd *exec.Cmd
 	mu  sync.Mutex
 	s   keeper.Status
-	at  time.Time // when it last told it
+	at  time.Time // of its last status
 }
 
 func startHelper(t testing.TB, c helperConfig) *helper {
@@ -377,7 +377,7 @@ func (h *helper) heard() time.Time {
 	return h.at
 }
 
-// stop has it give everything back.
+// stop makes it give everything back.
 func (h *helper) stop(t testing.TB) {
 	t.Helper()
 	if h.cmd.Process.Signal(syscall.SIGTERM) == nil {
@@ -453,7 +453,7 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 	}
 }
 
-// TestKeeperWithoutRedis: what is kept is kept on while Redis is away, flushed and back.
+// TestKeeperWithoutRedis: a kept queue stays kept while Redis is away, flushed and back.
 func TestKeeperWithoutRedis(t *testing.T) {
 	t.Parallel()
 	_, url := sharedNode(t).vhost(t)
@@ -497,7 +497,7 @@ func TestKeeperRollsStretches(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var args amqp091.Table
-			if kind == queuefacts.Quorum && family() == queuefacts.Family40 { // whose default limit so many generations would reach
+			if kind == queuefacts.Quorum && family() == queuefacts.Family40 { // whose default limit would be reached by that many generations
 				args = amqp091.Table{"x-delivery-limit": -1}
 			}
 			q := declareKept(t, url, "rolled."+string(kind), kind, args)
@@ -534,7 +534,7 @@ func TestKeeperRollsStretches(t *testing.T) {
 			t.Logf("%s: %d rolls of %d messages, %d of unknown age, late p50 %v max %v", kind, s.Counts.Rolls, s.Counts.Rolled, s.Counts.UnknownAge,
 				percentile(late, 0.5), late[len(late)-1])
 			// Some forty rolls while the queue is published to displaced 0 to 6 of 650 messages on a busy machine. One place in
-			// twenty is far from the order of a queue that is dealt out again.
+			// twenty is far from the order of a queue whose messages are all delivered again.
 			allowed := map[queuefacts.Type]int{queuefacts.Quorum: (before + after - due) / 20}[kind]
 			if n := breaks(q.drain(t, before+after-due)); n > allowed {
 				t.Errorf("%d breaks in the order", n)
@@ -546,7 +546,7 @@ func TestKeeperRollsStretches(t *testing.T) {
 }
 
 // TestKeeperMakesRoomForPolling: an application that reads a kept queue with basic.get finds nothing. RabbitMQ's statistics
-// tell of it, the queue is refused with the reason, and the application has its messages, in order.
+// show it, the queue is refused with the reason, and the application gets its messages, in order.
 func TestKeeperMakesRoomForPolling(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)

@@ -28,17 +28,17 @@ type keptQueue struct {
 	name  string
 	facts keeper.Facts
 	conn  *amqp091.Connection // of the publisher and the reader
-	ch    *amqp091.Channel    // confirms
+	ch    *amqp091.Channel    // in confirm mode
 
 	unconfirmed int  // of fill, at most
 	repeats     bool // RabbitMQ may dead-letter a message twice: at-least-once, and its node was killed
 
-	// truncated is how early RabbitMQ alone may be: a quorum queue notes in whole milliseconds when a message came. What a keeper
-	// gives back is never early: it counts from the receipt.
+	// truncated is how early RabbitMQ alone may be: a quorum queue notes in whole milliseconds when a message came. A keeper gives
+	// nothing back early: it counts from the receipt.
 	truncated time.Duration
 
 	mu       sync.Mutex
-	deadline map[string]time.Time // of what was published with a TTL
+	deadline map[string]time.Time // of the messages published with a TTL
 	letters  map[string]letter
 	twice    []string
 }
@@ -146,14 +146,14 @@ func (q *keptQueue) fill(count int, id func(i int) string, ttl func(i int) time.
 	}
 }
 
-// dead says how many letters have come.
+// dead returns how many letters have come.
 func (q *keptQueue) dead() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.letters)
 }
 
-// consumers is how many the queue counts.
+// consumers returns how many the queue counts.
 func (q *keptQueue) consumers() int {
 	q.t.Helper()
 	counted, err := q.ch.QueueDeclarePassive(q.name, true, false, false, false, nil)
@@ -185,10 +185,10 @@ func (q *keptQueue) expectDead(count int, limit time.Duration) {
 	}
 }
 
-// lateness are the times from deadline to arrival, sorted.
+// lateness returns the times from deadline to arrival, sorted.
 func (q *keptQueue) lateness() []time.Duration { return q.latenessSince(time.Time{}) }
 
-// latenessSince are those of what was due since then.
+// latenessSince returns those of the messages that were due since then.
 func (q *keptQueue) latenessSince(since time.Time) (late []time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -296,7 +296,7 @@ func (r *running) reach(t testing.TB, state keeper.State, held int) keeper.Statu
 	}
 }
 
-// drain consumes what is ready, in order, until count have come.
+// drain consumes ready messages, in order, until count have come.
 func (q *keptQueue) drain(t testing.TB, count int) (ids []string) {
 	t.Helper()
 	ch := openChannel(t, dial(t, q.url))
@@ -334,7 +334,7 @@ func breaks(ids []string) (n int) {
 	return n
 }
 
-// mixed are TTLs of 50 ms to 1 h behind one of an hour: a third is due within the test, the others are not.
+// mixed returns TTLs of 50 ms to 1 h behind one of an hour: a third is due within the test, the others are not.
 func mixed(seed uint64, soon time.Duration) func(i int) time.Duration {
 	r := rand.New(rand.NewPCG(seed, 7))
 	return func(i int) time.Duration {

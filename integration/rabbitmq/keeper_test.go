@@ -40,7 +40,7 @@ func TestKeeperExpiresWhatRabbitMQAloneDoesNot(t *testing.T) {
 				t.Errorf("RabbitMQ alone dead-lettered %d", alone.dead())
 			}
 			eventually(t, answerLimit, "reports of all expiries", func() bool {
-				// Some expire before the keeper has seen them: the machine is slow, and they come to the head by themselves.
+				// Some expire before the keeper has seen them: the machine is slow, and they reach the head by themselves.
 				counts := r.Status().Counts
 				r.mu.Lock()
 				defer r.mu.Unlock()

@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// node is one RabbitMQ node of the run's own.
+// node is one RabbitMQ node of this run.
 type node struct {
 	name string // the Erlang node: x@127.0.0.1
 	addr string // host:port of AMQP
@@ -131,7 +131,7 @@ func runNodes(count int, config string) (nodes []*node, err error) {
 		return nil, err
 	}
 	config += "\ncluster_formation.peer_discovery_backend = classic_config\n"
-	if family() == queuefacts.Family3 { // later ones wait no random time
+	if family() == queuefacts.Family3 { // later versions do not wait for a random time
 		config += "cluster_formation.randomized_startup_delay_range.min = 0\ncluster_formation.randomized_startup_delay_range.max = 1\n"
 	}
 	for i := range count {
@@ -143,7 +143,7 @@ func runNodes(count int, config string) (nodes []*node, err error) {
 		err = errors.Join(err, n.prepare(config))
 	}
 	together := nodes
-	if err == nil && family() == queuefacts.Family3 { // the others find it when they start; later ones wait for each other
+	if err == nil && family() == queuefacts.Family3 { // the others find it when they start; later versions wait for each other
 		err = nodes[0].start()
 		together = nodes[1:]
 	}
@@ -206,7 +206,7 @@ func (n *node) prepare(config string) error {
 	return nil
 }
 
-// start runs the node until it is ready. It may be called again after kill: the node has its files still.
+// start starts the node and waits until it is ready. It may be called again after kill: the node still has its files.
 func (n *node) start() error {
 	n.log.reset()
 	n.cmd = command(n.log, n.env, tool("rabbitmq-server"))
@@ -252,7 +252,7 @@ func (n *node) tryCtl(args ...string) (string, error) {
 	return string(out), nil
 }
 
-// vhost makes a virtual host for the test, in which guest may do everything, and returns its AMQP URL. It is deleted at the end.
+// vhost makes a virtual host for the test, in which guest may do everything, and returns its AMQP URL. It is deleted when the test ends.
 func (n *node) vhost(t testing.TB) (vhost, amqpURL string) {
 	t.Helper()
 	vhost = strings.ReplaceAll(t.Name(), "/", "-")
@@ -306,7 +306,7 @@ func (n *node) tryAPI(method, path string, in, out any) error {
 	return err
 }
 
-// user makes a user with a password equal to the name, which may do in the virtual host what the patterns say, and returns amqpURL as
+// user makes a user whose password is the name, with these permissions in the virtual host, and returns amqpURL for
 // this user.
 func (n *node) user(t testing.TB, amqpURL, name, tags, configure, write, read string) string {
 	t.Helper()
@@ -347,7 +347,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// eventually polls until done says so, and fails the test with what it waited for when the limit has passed.
+// eventually polls until done returns true, and fails the test with what it waited for once the limit has passed.
 func eventually(t testing.TB, limit time.Duration, what string, done func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -363,7 +363,7 @@ func eventually(t testing.TB, limit time.Duration, what string, done func() bool
 	}
 }
 
-// poll is eventually for what no single test owns.
+// poll is eventually for things that no single test owns.
 func poll(limit time.Duration, done func() (bool, error)) error {
 	deadline := time.After(limit)
 	again := time.NewTicker(20 * time.Millisecond)
@@ -380,7 +380,7 @@ func poll(limit time.Duration, done func() (bool, error)) error {
 	}
 }
 
-// command is a process in a group of its own, so that its helpers end with it, and it ends with us.
+// command is a process in a group of its own, so that its children end with it, and it ends with us.
 func command(log io.Writer, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -434,7 +434,7 @@ func (b *logBuffer) reset() {
 	b.buf.Reset()
 }
 
-// tail is the end of the log, at most n bytes of it.
+// tail returns the end of the log, at most n bytes.
 func (b *logBuffer) tail(n int) string {
 	s := b.String()
 	return s[max(0, len(s)-n):]

@@ -19,11 +19,11 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-// observing is an Observer at work and what it has told.
+// observing is an Observer at work, with what it has reported.
 type observing struct {
 	*observe.Observer
 	mu    sync.Mutex
-	told  map[string]observe.Missed // by message-id; the last word
+	told  map[string]observe.Missed // by message-id; the last report
 	first map[string]observe.Missed
 	stop  func()
 }
@@ -68,7 +68,7 @@ func startObserver(t *testing.T, c *cluster.Cluster, watch string) *observing {
 	return o
 }
 
-// lookFor finds out what there is; every queue with a rule is observed.
+// lookFor takes an inventory; every queue with a rule is observed.
 func lookFor(ctx context.Context, c *cluster.Cluster, w cluster.Watch) (*observe.View, error) {
 	names, _ := w.Names()
 	i, err := c.Inventory(ctx, names)
@@ -116,7 +116,7 @@ func (o *observing) tapped(t *testing.T, queues ...string) {
 	})
 }
 
-// TestTapAccuracy: beside a consumer that is too slow, the tap says of each message whether it was still there at its deadline.
+// TestTapAccuracy: with a consumer that is too slow, the tap shows for each message whether it still waited at its deadline.
 func TestTapAccuracy(t *testing.T) {
 	for _, kind := range []string{"classic", "quorum"} {
 		t.Run(kind, func(t *testing.T) {
@@ -130,7 +130,8 @@ func TestTapAccuracy(t *testing.T) {
 	}
 }
 
-// tapAccuracy reports whether nearly all messages that expired were told, and nearly no others. On a busy machine counts come too late for some.
+// tapAccuracy reports whether nearly all messages that expired were reported, and nearly no others. On a busy machine, counts come too late
+// for some.
 func tapAccuracy(t *testing.T, kind string) bool {
 	const messages, publishRate, consumeRate = 1500, 500, 200
 	n := sharedNode(t)
@@ -212,12 +213,12 @@ func tapAccuracy(t *testing.T, kind string) bool {
 		kind, len(served), len(expired), len(expired)-untold, untold, falseAlarms, late)
 	require.Greater(t, len(expired), messages/5, "the consumer was not slow enough to say anything")
 	require.Zero(t, o.state("jobs").Overdue)
-	// The few false alarms are consumed as they are counted; what is at the head at its deadline may have been consumed.
+	// The few false alarms are consumed while they are counted; a message at the head at its deadline may have been consumed.
 	return falseAlarms <= len(served)/200 && untold <= len(expired)/20
 }
 
-// TestObserveForecast: what waits behind a long line is told before it misses its deadline. Where the machine stalled for so long that the
-// connection was lost, what was known of the queue is lost too, and it is tried again.
+// TestObserveForecast: a message behind a long line is reported before it misses its deadline. If the machine stalled for so long that the
+// connection was lost, the counts are lost too, and the test tries again.
 func TestObserveForecast(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
@@ -252,7 +253,7 @@ func TestObserveForecast(t *testing.T) {
 	}
 }
 
-// TestUntappable: queues that cannot be tapped are named with the reason, and counted.
+// TestUntappable: queues that cannot be tapped are listed with the reason, and counted.
 func TestUntappable(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
@@ -268,7 +269,7 @@ func TestUntappable(t *testing.T) {
 		"full":       "refuses messages",
 		"retry":      "Dead letters of queue default",
 		"stream":     "stream",
-		"bypassed":   "some arrive by the default exchange",
+		"bypassed":   "some arrive through the default exchange",
 	}
 	args := map[string]table{"default": {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "retry"}, "priorities": {"x-max-priority": 3},
 		"full": {"x-max-length": 10, "x-overflow": "reject-publish"}, "stream": {"x-queue-type": "stream"}}
@@ -301,7 +302,7 @@ func TestUntappable(t *testing.T) {
 	})
 }
 
-// TestTapsGo: a tap leaves nothing behind, follows bindings, and takes no rights but its own.
+// TestTapsGo: a tap leaves nothing behind, follows bindings, and needs no permissions but its own.
 func TestTapsGo(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
@@ -310,7 +311,7 @@ func TestTapsGo(t *testing.T) {
 	declare(t, ch, "jobs", nil)
 	check(t, ch.QueueBind("jobs", "a", "amq.topic", false, nil))
 	write := `^curfew\.tap\.`
-	if family() == queuefacts.Family43 { // where it takes some permission to count
+	if family() == queuefacts.Family43 { // where counting needs some permission
 		write = `^(curfew\.tap\..*|jobs)$`
 	}
 	user := n.user(t, url, "observer", "monitoring", `^curfew\.tap\.`, write, `^(curfew\.tap\..*|amq\.topic)$`)

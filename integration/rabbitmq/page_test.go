@@ -22,7 +22,7 @@ import (
 
 const page = "../../docs/beside-rabbitmq.md"
 
-// section is what stands below a heading of the page.
+// section returns the text below a heading of the page.
 func section(t *testing.T, heading string) string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -33,7 +33,7 @@ func section(t *testing.T, heading string) string {
 	return below
 }
 
-// serveAsWritten runs commands of a page that end in curfew serve, with addresses of the test's own for those of the page.
+// serveAsWritten runs commands of a page that end in curfew serve, with the addresses of this test in place of those of the page.
 func serveAsWritten(t *testing.T, commands string) *replica {
 	t.Helper()
 	path, err := binary()
@@ -54,7 +54,7 @@ func serveAsWritten(t *testing.T, commands string) *replica {
 	return r
 }
 
-// TestFiveMinutes runs the commands of the page's first steps, one after the other, on a RabbitMQ of its own.
+// TestFiveMinutes runs the commands of the page's first steps, one after another, on a RabbitMQ of its own.
 func TestFiveMinutes(t *testing.T) {
 	t.Parallel()
 	n := startNodes(t, 1, "")[0]
@@ -82,7 +82,7 @@ func TestFiveMinutes(t *testing.T) {
 	}
 	require.Regexp(t, `(?m)^retry +quorum .* keep +kept `, run(steps[:3]...))
 
-	// The terminal of the first steps still has what they exported.
+	// The terminal of the first steps still has the variables that they exported.
 	exported := regexp.MustCompile(`(?m)^ *export .*$`).FindAllString(strings.Join(steps[:3], ""), -1)
 	r := serveAsWritten(t, strings.Join(append(exported, steps[3]), "\n"))
 	look := strings.ReplaceAll(steps[4], "127.0.0.1:15673", r.api)
@@ -93,7 +93,7 @@ func TestFiveMinutes(t *testing.T) {
 		}
 	}
 	eventually(t, answerLimit, "the queue to be kept", shows("0 "))
-	api, _, _ := strings.Cut(steps[5], "\n") // the terminal has it still
+	api, _, _ := strings.Cut(steps[5], "\n") // the terminal still has it
 	run(steps[5])
 	eventually(t, answerLimit, "the message to be back", func() bool { return strings.Contains(run(api, steps[6]), `"payload":"soon"`) })
 	require.NotContains(t, run(api, steps[6]), `"payload":"later"`)
@@ -124,7 +124,7 @@ func TestPageNamesEveryRefusal(t *testing.T) {
 	require.Equal(t, reasons, named)
 }
 
-// TestPageNamesTheRightsInRedis: a user of Redis with the rights on the page may do all that Curfews do there.
+// TestPageNamesTheRightsInRedis: with the rights on the page, a Redis user may do everything that Curfews do there.
 func TestPageNamesTheRightsInRedis(t *testing.T) {
 	text := section(t, "Replicas and Redis")
 	rights := regexp.MustCompile("`(\\+get [^`]*)` on\\s+keys\\s+`(~[^`]*)`").FindStringSubmatch(text)

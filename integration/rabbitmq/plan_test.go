@@ -49,7 +49,7 @@ func run(t *testing.T, env []string, stdin string, args ...string) string {
 	return out.String()
 }
 
-// serve runs a Curfew of the test's own and returns the address of its AMQP and of its API.
+// serve runs a Curfew for this test and returns the addresses of its AMQP and its API.
 func serve(t *testing.T) (addr, api string) {
 	t.Helper()
 	path, err := binary()
@@ -80,7 +80,7 @@ func serve(t *testing.T) (addr, api string) {
 // shellIn runs a script with the tools of the node.
 func (n *node) shellIn(t *testing.T, script string, env ...string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "script") // from Erlang 26 on rabbitmqctl reads ahead what a shell would read from its input
+	file := filepath.Join(t.TempDir(), "script") // from Erlang 26 on, rabbitmqctl reads ahead in the input from which the shell reads
 	check(t, os.WriteFile(file, []byte(script), 0o600))
 	cmd := exec.Command("sh", "-e", file)
 	cmd.Env = append(append(os.Environ(), n.env...), env...)
@@ -90,8 +90,8 @@ func (n *node) shellIn(t *testing.T, script string, env ...string) {
 	}
 }
 
-// TestGateway applies what `curfew rabbitmq plan --emit` prints, in each form that a RabbitMQ takes, and then has messages wait in Curfew:
-// those in the middle of the queue expire on time and reach RabbitMQ's dead-letter exchange, the others reach RabbitMQ's consumers in order.
+// TestGateway applies the output of `curfew rabbitmq plan --emit`, in each form that a RabbitMQ takes; then messages wait in Curfew. Those in
+// the middle of the queue expire on time and reach RabbitMQ's dead-letter exchange, the others reach RabbitMQ's consumers in order.
 func TestGateway(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
@@ -117,7 +117,7 @@ func TestGateway(t *testing.T) {
 		},
 	}
 	if family() == queuefacts.Family43 {
-		delete(apply, "rabbitmqadmin") // such a node serves none, and version 2 has other words
+		delete(apply, "rabbitmqadmin") // such a node serves none, and the options of version 2 are different
 	}
 	for format, apply := range apply {
 		t.Run(format, func(t *testing.T) {
@@ -219,7 +219,7 @@ func gateway(t *testing.T, n *node, format string, apply func(*testing.T, string
 	require.Equal(t, before+1, strings.Count(n.log.String(), connected), "the set-up of another virtual host does not interrupt the link")
 }
 
-// TestPlan holds the table to a virtual host with a queue of each kind.
+// TestPlan compares the table with a virtual host that has a queue of each kind.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)

@@ -28,7 +28,7 @@ type replica struct {
 	log *logBuffer
 }
 
-// startReplica runs one with the rules; redis may be empty.
+// startReplica starts a replica with the rules; redis may be empty.
 func startReplica(t testing.TB, n *node, url, redis, name, watch string) *replica {
 	t.Helper()
 	path, err := binary()
@@ -69,7 +69,7 @@ func (r *replica) get(path string, out any) bool {
 	return res.StatusCode == http.StatusOK && json.NewDecoder(res.Body).Decode(out) == nil
 }
 
-// keeps are the queues that it keeps and has seen all messages of, with the number of messages held.
+// keeps returns the queues that it keeps and whose messages it has all seen, with the number of messages held.
 func (r *replica) keeps() map[string]int {
 	var s rabbitmq.Status
 	kept := map[string]int{}
@@ -83,7 +83,7 @@ func (r *replica) keeps() map[string]int {
 	return kept
 }
 
-// queue is how it says that a watched queue stands; empty if it does not.
+// queue returns the status of a watched queue; empty if there is none.
 func (r *replica) queue(name string) (found rabbitmq.Queue) {
 	var s rabbitmq.Status
 	r.get("rabbitmq", &s)
@@ -95,7 +95,7 @@ func (r *replica) queue(name string) (found rabbitmq.Queue) {
 	return found
 }
 
-// metric is the sum of a metric's series.
+// metric returns the sum of a metric's series.
 func (r *replica) metric(name string) (sum float64) {
 	res, err := http.Get("http://" + r.ops + "/metrics")
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *replica) metric(name string) (sum float64) {
 }
 
 // TestReplicasShareQueues: two Curfews share the kept queues; one of them is killed with -9, and the other keeps its queues within seconds. Every
-// message that is due is dead-lettered once, none early, and the rest is there.
+// message that is due is dead-lettered once, none early, and the rest still waits.
 func TestReplicasShareQueues(t *testing.T) {
 	t.Parallel()
 	const queues, messages = 4, 300
@@ -194,7 +194,7 @@ func TestReplicasShareQueues(t *testing.T) {
 	}
 }
 
-// TestServeWithRabbitMQ: one Curfew without Redis observes and keeps; a policy that stands against keeping lets the queue go, and its end takes it
+// TestServeWithRabbitMQ: one Curfew without Redis observes and keeps; a policy that forbids keeping lets the queue go, and its end takes it
 // back; a consumer has the queue for itself. Redis and other Curfews are not needed.
 func TestServeWithRabbitMQ(t *testing.T) {
 	t.Parallel()
@@ -225,7 +225,7 @@ func TestServeWithRabbitMQ(t *testing.T) {
 		t.Errorf("status: %+v", q)
 	}
 
-	// What is observed misses its deadline behind a message that stays.
+	// A message in an observed queue misses its deadline behind one that stays.
 	for _, ttl := range []string{"3600000", "100"} {
 		check(t, q.ch.PublishWithContext(t.Context(), "work", "", false, false, amqp091.Publishing{Expiration: ttl, MessageId: ttl}))
 	}
@@ -241,7 +241,7 @@ func TestServeWithRabbitMQ(t *testing.T) {
 	check(t, err)
 	eventually(t, answerLimit, "its expiry on the stream", func() bool { return r.metric("curfew_deadlines_fired_total") == 61 })
 
-	// A policy that stands against keeping.
+	// A policy that forbids keeping.
 	n.api(t, http.MethodPut, "policies/"+vhost+"/limit", map[string]any{"pattern": "^keep-one$", "definition": map[string]any{"max-length": 1000}, "apply-to": "queues"}, nil)
 	eventually(t, answerLimit, "the refusal", func() bool {
 		return r.queue("keep-one").State == "refused" && r.queue("keep-one").Code == "max_length_drop_head"

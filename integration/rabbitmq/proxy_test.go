@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// proxy hands connections on to one server, until it cuts them.
+// proxy forwards connections to one server, until it cuts them.
 type proxy struct {
 	addr  string
 	mu    sync.Mutex
-	to    string // "" hands on none
+	to    string // "" forwards none
 	conns map[net.Conn]bool
 }
 
@@ -74,7 +74,7 @@ func (p *proxy) cut() {
 	}
 }
 
-// direct cuts all connections and hands new ones on to another server; "" is none.
+// direct cuts all connections and forwards new ones to another server; "" forwards none.
 func (p *proxy) direct(to string) {
 	p.mu.Lock()
 	p.to = to

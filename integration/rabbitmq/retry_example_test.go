@@ -21,7 +21,7 @@ import (
 const retryExample = "../../deploy/examples/retry/"
 
 // TestRetryExample runs the worker of deploy/examples/retry in each language against a quorum queue that is kept. Each job comes back when
-// its own delay has passed, in the order of these times, although one that waits an hour is at the head of the queue.
+// its own delay has passed, in the order of these times, although a job that waits an hour is at the head of the queue.
 func TestRetryExample(t *testing.T) {
 	t.Parallel()
 	n := sharedNode(t)
@@ -36,7 +36,7 @@ func TestRetryExample(t *testing.T) {
 			ch := openChannel(t, dial(t, url))
 			check(t, ch.Confirm(false))
 
-			// RabbitMQ alone brings nothing back while this one is at the head.
+			// RabbitMQ alone brings nothing back while this job is at the head.
 			publishJob(t, ch, "retry", "jobs", "hour 0", amqp091.Publishing{Expiration: "3600000"})
 			if language == "go" {
 				plannedAsKept(t, n, vhost, "retry")
@@ -97,7 +97,7 @@ func publishJob(t *testing.T, ch *amqp091.Channel, exchange, key, job string, p 
 	}
 }
 
-// plannedAsKept: curfew rabbitmq plan finds nothing against keeping the queue as the example declares it.
+// plannedAsKept checks that curfew rabbitmq plan has no reason against keeping the queue as the example declares it.
 func plannedAsKept(t *testing.T, n *node, vhost, queue string) {
 	t.Helper()
 	var plan struct {
@@ -113,7 +113,7 @@ func plannedAsKept(t *testing.T, n *node, vhost, queue string) {
 	t.Errorf("the plan does not keep %s: %+v", queue, plan.Queues)
 }
 
-// worker is a worker of the example at work: what it has said, and when.
+// worker is a running worker of the example: what it has printed, and when.
 type worker struct {
 	mu   sync.Mutex
 	said []sentence
@@ -170,7 +170,7 @@ func runWorker(t *testing.T, cmd *exec.Cmd, url string) *worker {
 	return w
 }
 
-// expect waits until the worker has said of each job what it should, and nothing else.
+// expect waits until the worker has printed for each job what it should, and nothing else.
 func (w *worker) expect(t *testing.T, want map[string][]string) {
 	t.Helper()
 	count := 0
@@ -187,8 +187,8 @@ func (w *worker) expect(t *testing.T, want map[string][]string) {
 	}
 }
 
-// expectOrderOfDeadlines: of two jobs that wait, the one that is due first comes back first. Deadlines are known to the time that a line
-// takes to arrive here, so those closer than half a second are not compared.
+// expectOrderOfDeadlines checks that of two waiting jobs the one that is due first comes back first. Deadlines are known to within the time
+// that a line takes to arrive here, so those closer than half a second are not compared.
 func (w *worker) expectOrderOfDeadlines(t *testing.T) {
 	t.Helper()
 	type wait struct {

@@ -35,12 +35,12 @@ const (
 	keeperUser     = "keeper"
 )
 
-// badDay is what happens in a round, while the first half of its messages falls due. Those that are alone happen between the halves, the
+// badDay is what happens in a round while the first half of its messages falls due. Days that are alone happen between the halves, the
 // others while the second half is published.
 type badDay struct {
 	name  string
 	alone bool
-	// scrambles: RabbitMQ takes messages back from a lost channel, so those that are left may change places.
+	// scrambles: RabbitMQ takes messages back from a lost channel, so the remaining messages may change places.
 	scrambles bool
 	// repeats: RabbitMQ itself may dead-letter a message of a quorum queue twice.
 	repeats bool
@@ -67,7 +67,7 @@ var badDays = []badDay{
 }
 
 // rounds are bad days one after another on the cluster of three. Each has a queue of its own with two keepers, in processes of their own.
-// One history is written of all, and judged at the end.
+// All write one history, which is judged at the end.
 type rounds struct {
 	t       *testing.T
 	random  *rand.Rand
@@ -107,7 +107,7 @@ type sentMessage struct {
 }
 
 // TestRounds runs bad days at random: KEEPER_ROUNDS of them (3), by KEEPER_SEED, which is printed. Nothing may be lost, expire early, or
-// be dead-lettered twice by Curfew, and what is left keeps its order where RabbitMQ keeps it.
+// be dead-lettered twice by Curfew, and the rest keeps its order where RabbitMQ keeps it.
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	count, seed := number(t, roundsVariable, 3), uint64(number(t, seedVariable, int(time.Now().UnixNano()%1e9)))
@@ -155,7 +155,7 @@ func number(t testing.TB, variable string, otherwise int) int {
 
 func micros() int64 { return time.Now().UnixMicro() }
 
-// prepare makes what all rounds share.
+// prepare sets up what all rounds share.
 func (rs *rounds) prepare() {
 	t := rs.t
 	rs.vhost, rs.url = rs.calm.vhost(t)
@@ -182,7 +182,7 @@ func (rs *rounds) prepare() {
 	t.Cleanup(func() { rs.peek.stop() })
 }
 
-// round publishes, has the day happen, and waits until all that is due is dead-lettered and the rest is kept; then it takes everything.
+// round publishes, lets the bad day happen, and waits until all due messages are dead-lettered and the rest is kept; then it takes everything.
 func (rs *rounds) round(t *testing.T, number int, day badDay) {
 	r := &round{rounds: rs, t: t, day: day, queue: fmt.Sprintf("round-%02d", number), kind: queueTypes[rs.random.IntN(2)], consumed: map[string]bool{},
 		policy: map[string]any{"dead-letter-exchange": "dlx.one"}}
@@ -234,12 +234,12 @@ func (r *round) declare() {
 	r.declared()
 }
 
-// declared writes down what the queue is from now on.
+// declared records how the queue is declared from now on.
 func (r *round) declared() {
 	r.log.Append(history.Event{Kind: history.Declared, At: micros(), Queue: r.queue, DeadLetters: deadQueue, TTLMillis: r.ttl})
 }
 
-// startKeeper starts one more, on another node than the last.
+// startKeeper starts one more keeper, on another node than the last.
 func (r *round) startKeeper() {
 	nodes := make([]*node, len(r.nodes))
 	for i := range nodes {
@@ -249,7 +249,7 @@ func (r *round) startKeeper() {
 	r.keepers = append(r.keepers, startHelper(r.t, c))
 }
 
-// keeping is the keeper that holds the queue, nil if none does.
+// keeping returns the keeper that holds the queue, nil if none does.
 func (r *round) keeping() *helper {
 	for _, k := range r.keepers {
 		if s := k.status(); s.State == keeper.Keeping && s.CaughtUp && time.Since(k.heard()) < time.Second {
@@ -271,7 +271,7 @@ func (r *round) kept(when string) {
 	eventually(r.t, roundLimit, "the queue to be kept "+when, func() bool { return r.keeping() != nil })
 }
 
-// publish sends a number of messages, half of them due soon, over a second and sees them confirmed. Their bodies tell them apart.
+// publish sends a number of messages over a second, half of them due soon, and waits for their confirms. Their bodies identify them.
 func (r *round) publish(count int) {
 	type waiting struct {
 		id string
@@ -314,7 +314,7 @@ func (r *round) publish(count int) {
 	}
 }
 
-// pause spreads what happens over time; nothing waits for it.
+// pause spreads events over time; nothing waits for it.
 func (r *round) pause(d time.Duration) { <-time.After(d) }
 
 func sumOf(body []byte) string {
@@ -344,7 +344,7 @@ func (r *round) expectLetters() {
 	})
 }
 
-// collect takes the dead letters, and writes them down with the instant at which they were first seen.
+// collect takes the dead letters, and records them with the instant at which they were first seen.
 func (r *round) collect() {
 	r.t.Helper()
 	seen := r.peek.seen()
@@ -365,7 +365,7 @@ func (r *round) collect() {
 	r.peek.start(r.t, r.url)
 }
 
-// drain takes what is left in the queue, and checks its order.
+// drain takes the remaining messages from the queue, and checks their order.
 func (r *round) drain() {
 	r.t.Helper()
 	var ids []string
@@ -384,7 +384,7 @@ func (r *round) drain() {
 	}
 }
 
-// takeAll consumes and acks until the queue is empty. note is given the event that tells of each delivery, and whether it wrote it down.
+// takeAll consumes and acks until the queue is empty. note gets the event of each delivery, and reports whether it recorded it.
 func (r *round) takeAll(queue string, note func(amqp091.Delivery, history.Event) bool) {
 	r.t.Helper()
 	ch := openChannel(r.t, dial(r.t, r.url))
@@ -455,7 +455,7 @@ func (r *round) killNode() {
 	check(r.t, n.start())
 }
 
-// failRedisOver has a replica go on as the primary, at the same address.
+// failRedisOver makes a Redis replica the primary, at the same address.
 func (r *round) failRedisOver() {
 	replica := storetest.StartRedis(r.rounds.t)
 	replica.Do("REPLICAOF", "127.0.0.1", r.redis.Port())
@@ -469,7 +469,7 @@ func (r *round) failRedisOver() {
 	r.store.direct(replica.Addr)
 }
 
-// hideAPI has the management API away for some seconds.
+// hideAPI makes the management API unreachable for some seconds.
 func (r *round) hideAPI() {
 	r.api.direct("")
 	r.pause(time.Duration(r.random.Int64N(int64(5 * time.Second))))
@@ -491,7 +491,7 @@ func (r *round) stopKeeper() {
 	}
 }
 
-// consume takes some messages as an application would that comes and goes.
+// consume takes some messages, as an application that comes and goes would.
 func (r *round) consume() {
 	ch := openChannel(r.t, dial(r.t, r.url))
 	check(r.t, ch.Qos(5, 0, false))
@@ -517,7 +517,7 @@ func (r *round) consume() {
 	check(r.t, ch.Close())
 }
 
-// changePolicy sets a TTL, another dead-letter exchange, or a length, which has the keeper let the queue go until it is taken away.
+// changePolicy sets a TTL, another dead-letter exchange, or a length. With a length, the keeper gives the queue up until it is removed.
 func (r *round) changePolicy() {
 	before := maps.Clone(r.policy)
 	switch r.random.IntN(3) {
@@ -537,7 +537,7 @@ func (r *round) changePolicy() {
 	r.declared()
 }
 
-// clear writes down that what was published may be gone.
+// clear records that the messages published so far may be gone.
 func (r *round) clear() {
 	r.log.Append(history.Event{Kind: history.Cleared, At: micros(), Queue: r.queue})
 	for _, m := range r.sent {
@@ -564,7 +564,7 @@ func (r *round) takePermission() {
 		r.calm.api(r.t, http.MethodPut, "permissions/"+r.vhost+"/"+keeperUser, map[string]string{"configure": `^curfew\.tap\.`, "write": `^curfew\.tap\.`, "read": read}, nil)
 	}
 	allow("^$")
-	for _, p := range r.proxies { // what consumes already may go on
+	for _, p := range r.proxies { // whoever consumes already may go on
 		p.cut()
 	}
 	r.pause(2 * time.Second)
@@ -577,7 +577,7 @@ func (r *round) raiseMemoryAlarm() {
 	r.calm.runOutOfMemory(r.t, false)
 }
 
-// peeker sees dead letters as they come and takes none: it gives them back when it stops.
+// peeker sees dead letters as they come but keeps none: it gives them back when it stops.
 type peeker struct {
 	mu    sync.Mutex
 	first map[string]time.Time

@@ -24,7 +24,7 @@ var toolNames = map[string]string{
 	"epmd":            "/usr/bin/epmd",
 }
 
-// version is that of the RabbitMQ under test, such as 3.10.8; known once a node was asked for.
+// version is the version of the RabbitMQ under test, such as 3.10.8; it is known once a node was started.
 var version string
 
 func serverVersion() cluster.Server { return cluster.Server{Product: "RabbitMQ", Version: version} }
@@ -32,7 +32,7 @@ func serverVersion() cluster.Server { return cluster.Server{Product: "RabbitMQ",
 // family is the range of versions that treat held messages alike.
 func family() queuefacts.Family { return serverVersion().Family() }
 
-// tool is the path of one of them. All are in one folder, for scripts.
+// tool returns the path of one of them. All are in one folder, for scripts.
 func tool(name string) string { return filepath.Join(scratch, "tools", name) }
 
 // findTools fills that folder with scripts that run the installed commands, or those of a tree inside it. There they see the folder of
@@ -62,8 +62,8 @@ func findTools() error {
 	return nil
 }
 
-// inTree is a script that runs the command at path inside the tree, in a mount namespace of its own. It needs no root. What the kernel
-// was asked to do when the test ends is lost with the change of user, so it is asked again.
+// inTree returns a script that runs the command at path inside the tree, in a mount namespace of its own. It needs no root. The
+// change of user clears the signal that the kernel sends when the test ends, so the script sets it again.
 func inTree(tree, path string) string {
 	return fmt.Sprintf(`#!/bin/sh
 exec unshare --map-root-user --mount -- setpriv --pdeathsig KILL sh -ec '

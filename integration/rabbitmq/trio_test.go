@@ -26,7 +26,7 @@ var trio struct {
 	err   error
 }
 
-// threeNodes returns the cluster of three nodes. It is the test's alone until the test ends, with all nodes running.
+// threeNodes returns the cluster of three nodes, all of them running. No other test uses it until this one ends.
 func threeNodes(t testing.TB) []*node {
 	t.Helper()
 	trio.using.Lock()
@@ -45,7 +45,7 @@ func threeNodes(t testing.TB) []*node {
 	return trio.nodes
 }
 
-// urlsIn is the address of a virtual host on all nodes, in their order, for a user whose password is the name.
+// urlsIn returns the address of a virtual host on all nodes, in their order, for a user whose password is the name.
 func urlsIn(user string, nodes []*node, vhost string) string {
 	hosts := make([]string, len(nodes))
 	for i, n := range nodes {
@@ -54,7 +54,7 @@ func urlsIn(user string, nodes []*node, vhost string) string {
 	return "amqp://" + user + ":" + user + "@" + strings.Join(hosts, ",") + "/" + vhost
 }
 
-// leader is the node that leads a quorum queue, "" while there is none.
+// leader returns the node that leads a quorum queue, "" while there is none.
 func (n *node) leader(t testing.TB, vhost, queue string) string {
 	t.Helper()
 	var q struct{ Leader string }
@@ -62,8 +62,8 @@ func (n *node) leader(t testing.TB, vhost, queue string) string {
 	return q.Leader
 }
 
-// moveLeader makes to the leader of a quorum queue. rabbitmqctl has no command for one queue. On 3.10 the old leader's process may crash,
-// on a return that comes just then, and start again: RabbitMQ is asked until it is done.
+// moveLeader makes the node to the leader of a quorum queue. rabbitmqctl has no command for one queue. On 3.10 the old leader's process may
+// crash when a message is returned just then, and start again: moveLeader repeats the request until it is done.
 func (n *node) moveLeader(t testing.TB, vhost, queue string, to *node) {
 	t.Helper()
 	move := fmt.Sprintf(`{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"%s">>, queue, <<"%s">>)), rabbit_quorum_queue:transfer_leadership(Q, '%s').`, vhost, queue, to.name)
@@ -75,8 +75,8 @@ func (n *node) moveLeader(t testing.TB, vhost, queue string, to *node) {
 	})
 }
 
-// waitForLive waits until no consumer of the queue is cancelled: the queue counts those, the management API does not list them. From 4.3 on
-// some always are.
+// waitForLive waits until no consumer of the queue is cancelled: the queue counts cancelled ones, the management API does not list them. From
+// 4.3 on some always are.
 func (n *node) waitForLive(t testing.TB, vhost string, q *keptQueue) {
 	t.Helper()
 	if family() == queuefacts.Family43 {
@@ -89,7 +89,7 @@ func (n *node) waitForLive(t testing.TB, vhost string, q *keptQueue) {
 	})
 }
 
-// consumers are the tags of a queue's consumers, as the management API lists them.
+// consumers returns the tags of a queue's consumers, as the management API lists them.
 func (n *node) consumers(vhost, queue string) (tags []string, err error) {
 	var listed []struct {
 		Tag   string `json:"consumer_tag"`
@@ -104,7 +104,7 @@ func (n *node) consumers(vhost, queue string) (tags []string, err error) {
 	return tags, err
 }
 
-// others tells, as package monitor/rabbitmq does, if others than the keeper consume from the queue.
+// others finds out, as package monitor/rabbitmq does, whether anybody but the keeper consumes from the queue.
 func (n *node) others(vhost, queue string) keeper.Presence {
 	tags, err := n.consumers(vhost, queue)
 	switch {
@@ -127,7 +127,7 @@ func (n *node) runOutOfMemory(t testing.TB, out bool) {
 }
 
 // TestThreeNodes keeps a quorum queue while its leader moves, the leader's node and the keeper's are killed and come back, and memory
-// runs out. What is due is dead-lettered each time, and what is not stays.
+// runs out. Each time, due messages are dead-lettered, and the others stay.
 func TestThreeNodes(t *testing.T) {
 	t.Parallel()
 	nodes := threeNodes(t)
@@ -174,11 +174,11 @@ func TestThreeNodes(t *testing.T) {
 	fill := func() { t.Helper(); fillWithin(3 * time.Second) }
 	limit := time.Minute
 	if family() == queuefacts.Family43 {
-		limit = 2 * time.Minute // what cancelled consumers of a lost node held comes back after a minute
+		limit = 2 * time.Minute // messages of cancelled consumers on a lost node come back after a minute
 	}
 	// strandedBy3x moves the leader once more where 3.10 keeps messages for channels that are gone. A consumer that asks while the queue has no
-	// leader costs the connection (basic.consume: badmatch nodedown), and a node that led the queue before may miss, while it is elected once
-	// more, that channels end that it knew then. Nobody can take what they held until another node leads.
+	// leader costs the connection (basic.consume: badmatch nodedown). A node that led the queue before and is elected again may miss that
+	// channels end that it knew then. Nobody can take what they held until another node leads.
 	strandedBy3x := func() {
 		t.Helper()
 		var since time.Time // neither ready nor held

@@ -10,9 +10,9 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 )
 
-// BenchmarkVisitor measures what an application sees that consumes for a moment now and then, on a queue that RabbitMQ has
-// alone and on one that is kept: messages per second while it is there, how long it waits for the first one, whether the
-// order is kept, and how many of those that are due meanwhile are dead-lettered, and how late.
+// BenchmarkVisitor measures a queue from the view of an application that consumes for a moment now and then, once with RabbitMQ
+// alone and once kept: messages per second while it consumes, how long it waits for the first one, whether the order is
+// kept, and how many of the messages that fall due meanwhile are dead-lettered, and how late.
 func BenchmarkVisitor(b *testing.B) {
 	for _, kind := range queueTypes {
 		for _, by := range []string{"alone", "kept"} {
@@ -63,7 +63,7 @@ func visits(b *testing.B, q *keptQueue) {
 				}
 				ids = append(ids, d.MessageId)
 				consumed[d.MessageId] = true
-				<-time.After(time.Millisecond) // its work, or it would empty the queue
+				<-time.After(time.Millisecond) // its work; without it the application would empty the queue
 				check(b, d.Ack(false))
 			case <-end:
 				end = nil

@@ -11,7 +11,7 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 )
 
-// watch has a keeper connect to any node of the cluster, read the facts of its queue from the management API, and hear of events.
+// watch sets up that a keeper connects to any node of the cluster, reads the facts of its queue from the management API, and gets events.
 func watch(ctx context.Context, c helperConfig, o *keeper.Options) error {
 	at, err := cluster.Open(cluster.Options{URL: c.URL, APIURL: c.API, Name: c.Name})
 	if err != nil {

@@ -34,19 +34,19 @@ func TestAPolicyIsNotReplacedUnseen(t *testing.T) {
 		require.True(t, ok)
 		return p.Definition
 	}
-	require.Contains(t, set("", "ttl", `{"message-ttl": 1000}`).body, "The policy is in force.")
+	require.Contains(t, set("", "ttl", `{"message-ttl": 1000}`).body, "Policy set.")
 	again := set("", "ttl", `{"message-ttl": 2000}`)
 	require.Equal(t, http.StatusBadRequest, again.status)
-	require.Contains(t, again.body, "There is a policy of this name already.")
+	require.Contains(t, again.body, "A policy with this name already exists.")
 
 	mine, theirs := seen(), seen()
-	require.Contains(t, set(theirs, "ttl", `{"message-ttl": 3000}`).body, "The policy is in force.")
+	require.Contains(t, set(theirs, "ttl", `{"message-ttl": 3000}`).body, "Policy set.")
 	late := set(mine, "ttl", `{"max-length": 5}`)
 	require.Equal(t, http.StatusConflict, late.status)
-	require.Contains(t, late.body, "Somebody else has set this policy meanwhile. Nothing was changed")
+	require.Contains(t, late.body, "Somebody else has set this policy since then. Nothing was changed")
 	require.Contains(t, late.body, "max-length", "the form is as it was typed")
 	require.Equal(t, brokerpolicy.Definition{"message-ttl": int64(3000)}, definition("ttl"))
-	require.Contains(t, set(mine, "copy", `{"max-length": 5}`).body, "The policy is in force.", "under another name it replaces nothing")
-	require.Contains(t, set(seen(), "ttl", `{"max-length": 6}`).body, "The policy is in force.")
+	require.Contains(t, set(mine, "copy", `{"max-length": 5}`).body, "Policy set.", "under another name it replaces nothing")
+	require.Contains(t, set(seen(), "ttl", `{"max-length": 6}`).body, "Policy set.")
 	require.Equal(t, brokerpolicy.Definition{"max-length": int64(6)}, definition("ttl"))
 }

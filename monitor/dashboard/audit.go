@@ -26,7 +26,7 @@ type auditPage struct {
 	Form     *ui.Form // the same, as it was filled in
 	Records  []audit.Record
 	More     bool // there are older ones
-	TooLong  bool // the search was ended before it was complete
+	TooLong  bool // the search was stopped before it was complete
 	Asked    bool // a field is filled in
 	CSV      string
 	JSONL    string
@@ -71,7 +71,7 @@ func (f *auditForm) query(now time.Time) (q audit.Query, err error) {
 	}
 	if f.Lateness != "" {
 		if q.MinLateness, err = time.ParseDuration(f.Lateness); err != nil {
-			return q, fmt.Errorf("lateness at least %q: write a duration, for example 250ms or 2s", f.Lateness)
+			return q, fmt.Errorf("the least lateness %q is invalid: want a duration such as 250ms or 2s", f.Lateness)
 		}
 	}
 	return q, nil

@@ -16,11 +16,11 @@ import (
 func (p *auditPage) Draw(*ui.Info) ui.Drawing {
 	top := h.H1(g.Text("Audit"))
 	if !p.On {
-		return ui.Drawing{Top: top, Live: ui.Only(g.Text("The audit is off: it is kept in the data folder. Set CURFEW_DATA_DIR, and CURFEW_AUDIT=true."))}
+		return ui.Drawing{Top: top, Live: ui.Only(g.Text("The audit is off. It needs a data folder: set CURFEW_DATA_DIR, and CURFEW_AUDIT=true."))}
 	}
 	files := h.Span(h.A(ui.Href(p.CSV), h.Download(""), g.Text("CSV")), g.Text(" · "), h.A(ui.Href(p.JSONL), h.Download(""), g.Text("JSON lines")))
 	return ui.Drawing{Top: g.Group{top, p.search()}, Live: ui.Card("records", "Records", files,
-		g.If(p.TooLong, h.P(h.Class("problem"), g.Text("The search took too long and was ended: choose a queue or a shorter time."))),
+		g.If(p.TooLong, h.P(h.Class("problem"), g.Text("The search took too long and was stopped. Choose a queue or a shorter time."))),
 		p.found())}
 }
 
@@ -35,7 +35,7 @@ func (p *auditPage) search() g.Node {
 		f.Choose("Outcome", "outcome", "", ui.Or("any", p.Outcomes)...),
 		f.Choose("Path", "path", "", ui.Or("any", p.Paths)...),
 		f.Choose("Within", "within", "", "", "all time", "1h", "the last hour", "24h", "the last day", "7d", "the last week"),
-		f.Field("Lateness at least", "min_lateness", "", h.Placeholder("250ms"), g.Attr("size", "8")),
+		f.Field("Least lateness", "min_lateness", "", h.Placeholder("250ms"), g.Attr("size", "8")),
 		ui.Primary("Search"))
 }
 
@@ -56,7 +56,7 @@ func (p *auditPage) found() g.Node {
 func auditRow(r *audit.Record) g.Node {
 	at := h.Td(h.Time(g.Text(format.UTC(r.At))))
 	if r.Lost > 0 {
-		return h.Tr(at, h.Td(h.ColSpan("7"), h.Class("warn"), g.Text(format.Plural(r.Lost, "record")+" before this one could not be kept")))
+		return h.Tr(at, h.Td(h.ColSpan("7"), h.Class("warn"), g.Text(format.Plural(r.Lost, "record")+" before this one could not be saved")))
 	}
 	queue := ui.Faint("–")
 	if r.Queue != "" {
@@ -79,7 +79,7 @@ func auditRow(r *audit.Record) g.Node {
 		h.Td(h.Class("faint"), ui.Name(r.Path)), h.Td(ui.Outcome(r.Outcome)), h.Td(deadLetterAt(r)))
 }
 
-// deadLetterAt links each queue that a dead letter went to with the dead letter there: by its message-id, else by where and when it died.
+// deadLetterAt links each queue that a dead letter went to with the dead letter in it: by its message-id, or if it has none by where and when it died.
 func deadLetterAt(r *audit.Record) g.Node {
 	if len(r.To) == 0 {
 		return ui.Faint("nowhere")
@@ -90,7 +90,7 @@ func deadLetterAt(r *audit.Record) g.Node {
 	q := deadletters.Query{"died_in": {r.Queue}}
 	if len(r.MessageID) > 0 {
 		q["message_id"] = []string{string(r.MessageID)}
-	} else { // it died within the second that its history names, or its first death there was before
+	} else { // it died within the second that its history names, or its first death there was earlier
 		died := time.UnixMilli(r.At).UTC().Truncate(time.Second)
 		q["since"], q["before"] = []string{died.Add(-time.Second).Format(time.RFC3339)}, []string{died.Add(2 * time.Second).Format(time.RFC3339)}
 	}

@@ -31,7 +31,7 @@ import (
 type Options struct {
 	Users   Users
 	Changes *changes.Changes
-	// Operations of the bundled broker; nil: there is none, and no page of queues, messages and dead letters.
+	// Operations of the bundled broker; nil: there is none, and there are no pages of queues, messages and dead letters.
 	Operations        *operate.Operations
 	Monitor           Monitor          // nil: deadlines are not watched
 	Alerts            *alert.Alerts    // nil: none
@@ -39,7 +39,7 @@ type Options struct {
 	History           *history.History // nil: none
 	RabbitMQ          RabbitMQ         // nil: none; not together with Operations
 	Instance, Version string
-	// AMQP is the port where clients connect, and the address if it is not all of them; nil: there is no broker.
+	// AMQP is where clients connect: the port, and the address unless it is every address; nil: there is no broker.
 	AMQP *net.TCPAddr
 	Log  *zap.Logger
 	// Every is how often live parts are updated; 0: 2 s.

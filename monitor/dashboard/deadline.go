@@ -15,7 +15,7 @@ import (
 
 // deadlineChange is a requested change of a message's deadline.
 type deadlineChange struct {
-	Was  int64 // Unix ms; 0 for none. If the message has another deadline by now, nothing changes
+	Was  int64 // Unix ms; 0: none. If the message has another deadline by now, nothing changes
 	To   int64 // Unix ms; 0: none
 	Fire bool  // expire it now; To is not used
 	Drop bool  // with Fire: not dead-lettered
@@ -41,8 +41,8 @@ type deadlinePlan struct {
 var changed = map[string]string{
 	"rescheduled": "The message has its new deadline.",
 	"expired":     "The message has expired.",
-	"declared":    "The queue exists now.",
-	"held":        "A consumer holds the message: it stays there, and expires if it comes back.",
+	"declared":    "Queue declared.",
+	"held":        "A consumer holds the message. It stays with the consumer, and expires if it comes back.",
 }
 
 func (d *Dashboard) deadline(r *http.Request, v ui.Visitor) (ui.View, error) {
@@ -115,7 +115,7 @@ func wantedChange(f url.Values, present int64) (c deadlineChange, err error) {
 	case "extend", "shorten":
 		by, err := time.ParseDuration(f.Get("by"))
 		if err != nil || by < time.Millisecond {
-			return c, fmt.Errorf("by %q: write a duration, for example 90s, 10m or 1h30m", f.Get("by"))
+			return c, fmt.Errorf("by: %q is invalid: want a duration such as 90s, 10m or 1h30m", f.Get("by"))
 		}
 		if f.Get("do") == "shorten" {
 			by = -by
@@ -141,5 +141,5 @@ func instantOf(text string) (int64, error) {
 			return t.UnixMilli(), nil
 		}
 	}
-	return 0, fmt.Errorf("at %q: write a date and time, for example 2026-01-31T15:00:00", text)
+	return 0, fmt.Errorf("at: %q is invalid: want a date and time such as 2026-01-31T15:00:00", text)
 }

@@ -80,7 +80,7 @@ func (p *deadlinePlan) Draw(s *ui.Info) ui.Drawing {
 			ui.Pairs(p.Message.Properties),
 			ui.Fact("Deadline", ui.Due(p.Change.Was, p.Now)),
 			g.If(!p.Change.Fire, ui.Fact("Then", ui.Due(p.Change.To, p.Now))),
-			g.If(p.Message.Unacked, ui.Fact("State", ui.Class("warn", g.Text("held by a consumer")), g.Text(": it stays there, and expires if it comes back after the deadline"))))),
+			g.If(p.Message.Unacked, ui.Fact("State", ui.Class("warn", g.Text("held by a consumer")), g.Text(": it stays with the consumer, and expires if it comes back after the deadline"))))),
 		p.form(s, ui.Hidden("confirmed", "1"), ui.Hidden("was", strconv.FormatInt(p.Change.Was, 10)), p.fields(),
 			h.Button(h.Class("primary"), h.AutoFocus(), g.Text(do)),
 			ui.Link(ui.DeadlineURL(p.VHost, p.Queue, p.QueueID, p.Message.Seq), g.Text("Cancel"))),
@@ -98,7 +98,7 @@ func (p *deadlinePlan) title() (question, do string) {
 	case c.To == 0:
 		return "Remove the deadline of this message?", "Remove the deadline"
 	case c.To <= p.Now:
-		return "This deadline has passed: the message expires at once. Go on?", "Expire it now"
+		return "This deadline has passed: the message expires at once. Continue?", "Expire it now"
 	}
 	return "Give this message the deadline " + format.UTC(c.To) + "?", "Change the deadline"
 }

@@ -118,7 +118,7 @@ func TestBadDeadlinesAreRefused(t *testing.T) {
 	seen.Set("confirmed", "1")
 	a := s.post("/deadline", seen)
 	require.Equal(t, http.StatusNotFound, a.status)
-	require.Contains(t, a.body, "look again")
+	require.Contains(t, a.body, "Reload the page")
 	require.Len(t, s.standing(q), 1)
 }
 
@@ -137,7 +137,7 @@ func TestAnotherQueueOfTheName(t *testing.T) {
 	for _, form := range []url.Values{seen, plan} {
 		a := s.post("/deadline", form)
 		require.Equal(t, http.StatusNotFound, a.status)
-		require.Contains(t, a.body, "look again")
+		require.Contains(t, a.body, "Reload the page")
 		form.Del("queue")
 		require.Equal(t, http.StatusNotFound, s.post("/deadline", form).status)
 	}

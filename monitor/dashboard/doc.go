@@ -10,14 +10,15 @@
 // and the like draw it. Pages are drawn in Go, by gomponents, so that the compiler checks them.
 //
 // A browser without scripts shows and does everything. With scripts, the live part of a page
-// follows by server-sent events. It is merged into the page node by node, so that what somebody
-// types, selects or has unfolded stays.
+// follows by server-sent events. It is merged into the page node by node, so that what the user
+// has typed, selected or unfolded stays.
 //
 // # Who sees what
 //
 // Users are the broker's. The tag monitoring or administrator is enough to log in.
-// broker/operate decides what the user may do then, as for the management API. A session
-// (internal/session) ends after half a day, and at once when the user's password or tags change.
+// As for the management API, broker/operate decides what the user may do to the broker, and
+// monitor/changes decides about the rest. A session (internal/session) ends after half a day, and
+// at once when the user's password or tags change.
 //
 // # Hostile names
 //
@@ -33,6 +34,6 @@
 //
 // # Left to others
 //
-// broker/operate knows what can be done to the broker and who may do it; monitor knows what is
-// due, late and at risk. Without a bundled broker there are no pages of queues.
+// broker/operate and monitor/changes know what can be done and who may do it; monitor knows what
+// is due, late and at risk. Without a bundled broker there are no pages of queues.
 package dashboard

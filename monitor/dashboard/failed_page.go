@@ -7,7 +7,7 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// sessionOver answers a form of somebody who is not logged in any more. The form can be sent again: its token is the user's.
+// sessionOver answers a form from a user who is no longer logged in. The form can be sent again: its token is the user's.
 type sessionOver struct{}
 
 func (sessionOver) Draw(*ui.Info) ui.Drawing {

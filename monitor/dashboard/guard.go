@@ -130,7 +130,7 @@ func (d *Dashboard) visitor(r *http.Request) (ui.Visitor, error) {
 	return ui.Visitor{User: u, Token: d.sessions.Token("session\x00" + name + "\x00" + stamp)}, nil
 }
 
-// peerOf is the client's address. One that cannot be read does not count as this machine's.
+// peerOf is the client's address. An address that cannot be read does not count as this machine's.
 func peerOf(r *http.Request) netip.Addr {
 	addr, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

@@ -45,7 +45,7 @@ func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
 	))
 }
 
-// menu leads to the pages.
+// menu is the links to the pages.
 func menu(s *ui.Info) g.Node {
 	entry := func(path, text string) g.Node {
 		return h.A(ui.Href(path), g.If(s.Tab == path, h.Aria("current", "page")), g.Text(text))

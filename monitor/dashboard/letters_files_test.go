@@ -29,13 +29,13 @@ func TestPurgeTakesTheNumber(t *testing.T) {
 	form = formWith(a.body, "/dead-letters/purge")
 	form.Set("confirm", "11")
 	a = s.post("/dead-letters/purge", form)
-	require.Contains(t, a.body, "Nothing was deleted: &#34;11&#34; is not what is asked for.")
+	require.Contains(t, a.body, "Nothing was deleted: &#34;11&#34; is not the text to type.")
 	require.Len(t, s.standing(dlq), 12)
 	form.Set("confirm", "all")
 	require.Equal(t, http.StatusBadRequest, s.post("/dead-letters/purge", form).status)
 
 	form.Set("confirm", "99")
-	require.Contains(t, s.post("/dead-letters/purge", form).body, "Nothing was deleted: &#34;99&#34; is not what is asked for.")
+	require.Contains(t, s.post("/dead-letters/purge", form).body, "Nothing was deleted: &#34;99&#34; is not the text to type.")
 	require.Len(t, s.standing(dlq), 12)
 
 	s.publish(dlq, amqp.Properties{Headers: died("q", "expired", ""), Has: amqp.HasHeaders}, "later")
@@ -130,7 +130,7 @@ func TestImportIsBounded(t *testing.T) {
 	w := httptest.NewRecorder()
 	s.d.Handler().ServeHTTP(w, r)
 	require.Equal(t, http.StatusBadRequest, w.Code)
-	require.Contains(t, w.Body.String(), "more than 64 MiB: use curfew dlq import")
+	require.Contains(t, w.Body.String(), "larger than 64 MiB: use curfew dlq import")
 	require.LessOrEqual(t, len(s.standing(dlq)), letters.MaxUpload>>16)
 }
 

@@ -75,8 +75,8 @@ func TestRowsAndFilters(t *testing.T) {
 		}
 	}
 	for query, text := range map[string]string{
-		"since=yesterday": "such as 2h, not", "pattern=%28": "not an RE2 expression", "json=customer": "such as customer.id=7", "property=colour%3Dred": "not a property", "since=1h&before=2h": "later than the other",
-		"reason=boredom": "not a reason",
+		"since=yesterday": "such as 2h, not", "pattern=%28": "not an RE2 expression", "json=customer": "such as customer.id=7", "property=colour%3Dred": "unknown property", "since=1h&before=2h": "later than since",
+		"reason=boredom": "unknown dead-letter reason",
 	} {
 		a := s.get(dlqPage + "&body=kept&" + query)
 		require.Equal(t, http.StatusOK, a.status)
@@ -114,7 +114,7 @@ func TestSelected(t *testing.T) {
 	form["pick"] = []string{"4"}
 	a = s.post("/dead-letters/replay", form)
 	require.Contains(t, a.body, "Replay 1 message?")
-	require.Contains(t, a.body, "Nobody consumes q")
+	require.Contains(t, a.body, "q has no consumers")
 	confirm = formWith(a.body, "doing")
 	require.Equal(t, "/dead-letters", s.post("/dead-letters/replay", confirm).path)
 	q, _ := dlq.VHost().Queue("q")
@@ -136,7 +136,7 @@ func TestTrySaysWhere(t *testing.T) {
 	s.dead(3)
 	form := url.Values{"token": {s.token(dlqPage)}, "vhost": {"/"}, "name": {"dlq"}, "to": {"exchange"}, "to_exchange": {""}, "to_key": {"short"}, "ttl": {"none"}}
 	a := s.post("/dead-letters/replay", form)
-	require.Contains(t, a.body, "Nobody consumes short: 3 messages would expire there again from 20 s on and come back here.")
+	require.Contains(t, a.body, "short has no consumers: 3 messages would expire there again from 20 s on and come back here.")
 	require.Contains(t, a.body, "3 in 20 s")
 	confirm := formWith(a.body, "doing")
 	require.Equal(t, "short", confirm.Get("to_key"))
@@ -248,12 +248,12 @@ func TestReviewShowsWhatChanged(t *testing.T) {
 	review := s.post("/dead-letter/edit", form).body
 	require.Contains(t, review, "<del>-  &#34;paid&#34;: false")
 	require.Contains(t, review, "<ins>+  &#34;paid&#34;: true")
-	require.NotContains(t, review, "not valid JSON")
+	require.NotContains(t, review, "valid JSON")
 	require.NotContains(t, review, "-    &#34;attempt")
 	form.Set("body", "{\n\"paid\": tru\n}")
 	review = s.post("/dead-letter/edit", form).body
-	require.Contains(t, review, "not valid JSON any more: line 2, column 12")
-	require.Contains(t, review, "Replay it although it is not JSON")
+	require.Contains(t, review, "no longer valid JSON: line 2, column 12")
+	require.Contains(t, review, "Replay although it is not JSON")
 	again := formWith(review, "doing")
 	again.Set("do", "again")
 	require.Contains(t, s.post("/dead-letter/edit", again).body, "tru\n}")
@@ -288,7 +288,7 @@ func TestParkedSayWhy(t *testing.T) {
 	s.queue("/", "orders.dead", nil)
 	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "gone", Destination: "orders.dead", RoutingKey: "#"}))
 	page := parked()
-	require.Contains(t, page, "leads to a queue by now")
+	require.Contains(t, page, "leads to a queue now")
 	var form url.Values
 	for _, m := range regexp.MustCompile(`(?s)<form [^>]*action="/dead-letters/replay".*?</form>`).FindAllString(page, -1) {
 		if strings.Contains(m, `value="onward"`) {

@@ -37,7 +37,7 @@ func TestReplayIsTriedFirst(t *testing.T) {
 
 	form.Del("reason")
 	tried := s.post("/dead-letters/replay", form)
-	require.Contains(t, tried.body, "never died, so their origin is not known")
+	require.Contains(t, tried.body, "never died, so their origin is unknown")
 
 	confirmed := formWith(a.body, "doing")
 	a = s.post("/dead-letters/replay", confirmed)

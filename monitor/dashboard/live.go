@@ -17,7 +17,7 @@ const (
 	streamWrite = 10 * time.Second
 	// streamLife is when a stream ends; browsers open another.
 	streamLife = time.Hour
-	// over has the browser load the page again.
+	// over makes the browser load the page again.
 	over = "event: over\ndata: {}\n\n"
 )
 
@@ -35,7 +35,7 @@ func (p *page) stream(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // proxies
 	s := stream{page: p, w: w, r: r, control: http.NewResponseController(w)}
-	_ = s.control.SetReadDeadline(time.Time{}) // that of requests would end it
+	_ = s.control.SetReadDeadline(time.Time{}) // the deadline of requests would end it
 	u := *r.URL
 	u.Path = u.Path[len("/live"):]
 	s.r = r.Clone(r.Context())

@@ -22,13 +22,13 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 		if errors.Is(err, errForbidden) {
 			form.Wrong("", "This user may not open the dashboard: give it the tag monitoring or administrator.")
 		}
-		form.Wrong("", "Name or password is wrong.")
+		form.Wrong("", "The name or the password is wrong.")
 		d.pages["/login"].write(w, r, http.StatusUnauthorized, ui.Visitor{}, form)
 		return
 	}
 	if err := d.sessions.Begin(w, r, u.Name, u.Stamp); err != nil {
 		d.log.Error("login", zap.String("user", name), zap.Error(err))
-		http.Error(w, "no session could be made; the log says why", http.StatusInternalServerError)
+		http.Error(w, "the session could not be opened; see the log", http.StatusInternalServerError)
 		return
 	}
 	http.Redirect(w, r, form.To, http.StatusSeeOther)

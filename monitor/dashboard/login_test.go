@@ -38,7 +38,7 @@ func TestLogin(t *testing.T) {
 	s := newSite(t)
 	a := s.post("/login", url.Values{"name": {"root"}, "password": {"wrong"}})
 	require.Equal(t, http.StatusUnauthorized, a.status)
-	require.Contains(t, a.body, "Name or password is wrong")
+	require.Contains(t, a.body, "The name or the password is wrong")
 	a = s.post("/login", url.Values{"name": {"nobody"}, "password": {"nobody"}})
 	require.Contains(t, a.body, "tag monitoring")
 

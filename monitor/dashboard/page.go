@@ -20,8 +20,8 @@ type page struct {
 	d     *Dashboard
 	title string
 	tab   string // the entry of the menu it belongs to
-	live  bool   // part of it follows what happens
-	// build gathers what the page shows; nil if other code does.
+	live  bool   // part of it is updated
+	// build gathers what the page shows; nil: handlers do.
 	build func(r *http.Request, v ui.Visitor) (ui.View, error)
 }
 
@@ -79,7 +79,7 @@ func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case operate.Refused(err):
 		d.fail(w, r, http.StatusForbidden, "This user lacks the permission to do that with the queue. Ask for it, or log in as another user.")
 	case operate.Gone(err):
-		d.fail(w, r, http.StatusNotFound, "It does not exist any more, or has changed meanwhile: look again.")
+		d.fail(w, r, http.StatusNotFound, "It no longer exists, or it has changed. Reload the page.")
 	default:
 		d.fail(w, r, http.StatusBadRequest, err.Error())
 	}
@@ -97,7 +97,7 @@ func (p *page) write(w http.ResponseWriter, r *http.Request, status int, v ui.Vi
 	text, err := markup(p.d.layout(s, content.Draw(s)))
 	if err != nil {
 		p.d.log.Error("render", zap.String("page", p.title), zap.Error(err))
-		http.Error(w, "the page could not be made; the log says why", http.StatusInternalServerError)
+		http.Error(w, "the page could not be made; see the log", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -117,7 +117,7 @@ func (p *page) info(r *http.Request, v ui.Visitor) *ui.Info {
 	return s
 }
 
-// markup is the HTML of a node; of nil it is empty.
+// markup is the HTML of a node; it is empty for nil.
 func markup(n g.Node) ([]byte, error) {
 	if n == nil {
 		return nil, nil

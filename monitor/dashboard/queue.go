@@ -30,12 +30,12 @@ type queuePage struct {
 	History  *trends.Card
 	Now      int64
 	Peek     peek
-	Changed  string // the result of a change just made; "" for none
-	Holders  []operate.Holder
+	Changed  string // the result of a change just made; "": none
+	Holders  []operate.Consumer
 	Bindings []operate.Binding // that lead to it
 }
 
-// peek is some of a queue's messages.
+// peek is part of a queue's messages.
 type peek struct {
 	FromTail      bool
 	Bodies        bool
@@ -44,7 +44,7 @@ type peek struct {
 	Refused       bool // the user may not read the queue
 	Before, After string
 	Start         string // URL of the first page from this end
-	Head, Tail    string // URLs of the ends; "" for the present one
+	Head, Tail    string // URLs of the ends; "": this is the end
 	Toggle        string // URL with bodies, or without them
 }
 
@@ -62,13 +62,13 @@ type messageView struct {
 	Properties  []content.Pair
 	Headers     []content.Pair
 	BodyBytes   int    // of the whole body
-	Body        []byte // as much of it as was asked for
+	Body        []byte // as much of the body as was asked for
 
 	Place int    // in the queue, counted from 1 at the chosen end
 	Text  string // the body
 	Hex   bool   // Text is a dump, since the body is binary
 	Cut   bool   // Text is not the whole body
-	// Change is the URL of the page to change its deadline; "" if this user may not.
+	// Change is the URL of the page to change its deadline; "": this user may not.
 	Change string
 }
 
@@ -91,7 +91,7 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if p.Holders, err = d.Operations.ListHolders(r.Context(), v.Actor(), operate.QueueName{VHost: detail.VHost, Name: detail.Name}); err != nil {
 		return nil, err
 	}
-	if v.Live { // messages stay as they were when the page was opened
+	if v.Live { // the messages stay as they were when the page was opened
 		return p, nil
 	}
 	if p.Bindings, err = topology.BindingsTo(r.Context(), d.Operations, v.Actor(), operate.QueueName{VHost: detail.VHost, Name: detail.Name}); err != nil {

@@ -27,23 +27,23 @@ func (p *queuePage) Draw(s *ui.Info) ui.Drawing {
 	}
 }
 
-// summary says how long messages live here, and where they go when they die.
+// summary shows how long messages live here, and where they go when they die.
 func (p *queuePage) summary() g.Node {
-	lives := g.Group{ui.Bold("No TTL"), g.Text(" of the queue's own: only a message's expiration counts")}
+	lives := g.Group{ui.Bold("No TTL"), g.Text(" set for the queue: only a message's own expiration counts")}
 	if p.TTLMillis >= 0 {
 		lives = g.Group{ui.Bold("TTL " + format.Millis(p.TTLMillis)), g.Text(" ("), p.ttlFrom(), g.Text("), or a message's expiration if that is shorter")}
 	}
 	to := g.Group{g.Text("dead letters → "), ui.Name(deadLettersTo(&p.Queue))}
 	switch {
 	case !p.DeadLetters:
-		to = g.Group{ui.Class("warn", g.Text("no dead-letter exchange: what expires is dropped"))}
+		to = g.Group{ui.Class("warn", g.Text("no dead-letter exchange: messages that expire are dropped"))}
 	case p.DeadLetterExchange == "" && p.DeadLetterKey != "":
 		to = g.Group{g.Text("dead letters → "), ui.Link(ui.QueueURL(p.VHost, p.DeadLetterKey), ui.Name(p.DeadLetterKey))}
 	}
 	return h.P(h.Class("summary"), lives, g.Text(" · "), to)
 }
 
-// ttlFrom is what set the time to live in force, the shortest of those set.
+// ttlFrom names what set the time to live in force, which is the shortest of those that are set.
 func (p *queuePage) ttlFrom() g.Node {
 	if n, ok := p.Effective.Integer("message-ttl"); !ok || n != p.TTLMillis {
 		return g.Text("argument x-message-ttl")
@@ -74,22 +74,22 @@ func (p *queuePage) figures() g.Node {
 		ui.Figure("Acked", g.Text(format.Number(p.Stats.Acked))))
 }
 
-// holders are who holds the queue's messages, and who would get them.
+// holders are the consumers that hold the queue's messages, or would get them.
 func (p *queuePage) holders() g.Node {
 	if len(p.Holders) == 0 {
-		return ui.Card("holders", "Who holds it", nil, ui.Empty(g.Text("Nobody consumes, and nobody holds a message.")))
+		return ui.Card("holders", "Who holds it", nil, ui.Empty(g.Text("No consumers, and no client holds a message.")))
 	}
 	return ui.Card("holders", "Who holds it", nil, connections.Table(p.Holders, p.Now, false))
 }
 
 func (p *queuePage) bindings(s *ui.Info) g.Node {
 	if len(p.Bindings) == 0 {
-		return ui.Card("bindings", "Bindings", nil, ui.Empty(g.Text("Only the default exchange leads here, by the queue's name.")))
+		return ui.Card("bindings", "Bindings", nil, ui.Empty(g.Text("Only the default exchange routes here, by the queue's name.")))
 	}
 	return ui.Card("bindings", "Bindings", nil, topology.Bindings(s, p.VHost, p.Bindings))
 }
 
-// warning says how many messages are at risk, and why.
+// warning shows how many messages are at risk, and why.
 func (p *queuePage) warning() g.Node {
 	f := p.Forecast
 	if f == nil || f.WillMiss == 0 {
@@ -107,7 +107,7 @@ func (p *queuePage) warning() g.Node {
 
 func why(consumers int, rate float64) string {
 	if consumers == 0 {
-		return "nobody consumes"
+		return "there are no consumers"
 	}
 	return "consumers take " + format.Rate(rate) + " a second"
 }
@@ -126,14 +126,14 @@ func (p *peek) list(s *ui.Info, now int64) g.Node {
 	case p.Refused:
 		return ui.Empty(g.Text(ui.MayNotRead))
 	case len(p.Messages) == 0 && p.Offset > 0:
-		return ui.Empty(g.Text("There are no messages from here on. "), ui.Link(p.Start, g.Text("Back to the beginning")), g.Text("."))
+		return ui.Empty(g.Text("There are no more messages. "), ui.Link(p.Start, g.Text("Back to the beginning")), g.Text("."))
 	case len(p.Messages) == 0:
 		return ui.Empty(g.Text("The queue is empty."))
 	}
 	return g.Group{
-		h.P(h.Class("faint"), g.Text("Looking changes nothing: no message is marked as redelivered, and none changes its place. As of "+format.UTC(now)+".")),
+		h.P(h.Class("faint"), g.Text("This page changes nothing: it does not mark messages as redelivered, nor change their order. As of "+format.UTC(now)+".")),
 		h.Ol(h.Class("messages"), g.Map(p.Messages, func(m messageView) g.Node { return m.draw(now) })),
-		h.P(h.Class("pager"), ui.Spaced(ui.Follow("prev", p.Before, "← Before"), ui.Follow("next", p.After, "After →"), ui.Link(s.Here, g.Text("Look again")))),
+		h.P(h.Class("pager"), ui.Spaced(ui.Follow("prev", p.Before, "← Before"), ui.Follow("next", p.After, "After →"), ui.Link(s.Here, g.Text("Reload")))),
 	}
 }
 
@@ -144,7 +144,7 @@ func (p *queuePage) settings() g.Node {
 	}
 	letters := ui.Name(deadLettersTo(&p.Queue))
 	if !p.DeadLetters {
-		letters = g.Group{ui.Class("warn", g.Text("nowhere")), g.Text(": what expires here is dropped; set a policy with dead-letter-exchange")}
+		letters = g.Group{ui.Class("warn", g.Text("nowhere")), g.Text(": messages that expire here are dropped; set a policy with dead-letter-exchange")}
 	}
 	return ui.Card("set", "Settings", nil, ui.Facts(
 		ui.Fact("Type", ui.Names(append([]string{p.Type}, p.features()...), nil)),

@@ -36,7 +36,7 @@ type queueRow struct {
 	Depths   []int64           // in the last hour, by the minute; nil: not known
 }
 
-// deadLettersTo is, in words, where a queue's dead letters go; "" for nowhere.
+// deadLettersTo is, in words, where a queue's dead letters go; "": nowhere.
 func deadLettersTo(q *operate.Queue) string {
 	exchange, key := q.DeadLetterExchange, q.DeadLetterKey
 	switch {
@@ -52,15 +52,15 @@ func deadLettersTo(q *operate.Queue) string {
 	return "exchange " + exchange + " with key " + key
 }
 
-// column is one that can be sorted by.
+// column is a column to sort by.
 type column struct {
 	Name, Key, URL string
 	Sorted         string // ascending, descending or ""
 	Number         bool
-	Roomy          bool // not on a narrow screen
+	Roomy          bool // not shown on a narrow screen
 }
 
-// orders compares queues by column. Equal ones are sorted by name.
+// orders compares queues by column. Queues that are equal are sorted by name.
 var orders = map[string]func(a, b queueRow) int{
 	"name":      func(_, _ queueRow) int { return 0 },
 	"ready":     func(a, b queueRow) int { return cmp.Compare(a.Ready, b.Ready) },
@@ -99,7 +99,7 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 		l.foresee(d.forecasts())
 		l.order()
 		l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
-	} else { // those of one page are enough
+	} else { // the forecasts of one page are enough
 		l.order()
 		l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
 		l.foresee(d.forecasts())
@@ -113,7 +113,7 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	return l, nil
 }
 
-// forecasts are those of the monitor; nobody may change them.
+// forecasts are those of the monitor; they must not be changed.
 func (d *Dashboard) forecasts() []monitor.Forecast {
 	if d.Monitor == nil {
 		return nil

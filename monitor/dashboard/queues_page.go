@@ -28,8 +28,8 @@ func (l *queuesPage) form() g.Node {
 func (l *queuesPage) list() g.Node {
 	switch {
 	case l.All == 0:
-		return ui.Empty(g.Text("There are no queues yet. Connect a client to this broker and declare one: it appears here at once. Or let "),
-			ui.Code("curfew demo --against"), g.Text(" and this address fill it with examples."))
+		return ui.Empty(g.Text("There are no queues yet. Connect a client to this broker and declare a queue: it appears here at once. Or run "),
+			ui.Code("curfew demo --against"), g.Text(" with this address, which adds examples."))
 	case len(l.Rows) == 0:
 		return ui.Empty(g.Text("None of "+format.Plural(l.All, "queue")+" matches. "), ui.Link("/queues", g.Text("Show all")))
 	}
@@ -62,7 +62,7 @@ func queueLine(q queueRow) g.Node {
 		h.Td(h.Class("roomy"), q.deadLetters()))
 }
 
-// deadLetters is where they go, or that what expires is dropped.
+// deadLetters shows where dead letters go, or that they are dropped.
 func (q queueRow) deadLetters() g.Node {
 	switch {
 	case q.DeadLetters:

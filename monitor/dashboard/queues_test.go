@@ -83,7 +83,7 @@ func TestQueuesAreSortedFilteredAndPaged(t *testing.T) {
 
 func TestNoQueues(t *testing.T) {
 	empty := newSite(t).logIn("eye").get("/queues").body
-	require.Contains(t, empty, "declare one")
+	require.Contains(t, empty, "declare a queue")
 	require.Contains(t, empty, "curfew demo --against")
 }
 
@@ -161,9 +161,9 @@ func TestQueueSaysHowLongMessagesLive(t *testing.T) {
 	s.queue("/", "by-argument", amqp.Table{"x-message-ttl": int64(5000), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "late"})
 	s.queue("/", "free", amqp.Table{"x-dead-letter-exchange": "dlx"})
 	for name, want := range map[string][]string{
-		"by-policy":   {"TTL 30 s</b> (policy short)", "what expires is dropped"},
+		"by-policy":   {"TTL 30 s</b> (policy short)", "messages that expire are dropped"},
 		"by-argument": {"TTL 5 s</b> (argument x-message-ttl)", `dead letters → <a href="/queue?name=late&amp;vhost=%2F">late</a>`},
-		"free":        {"No TTL</b> of the queue", "dead letters → exchange dlx"},
+		"free":        {"No TTL</b> set for the queue", "dead letters → exchange dlx"},
 	} {
 		page := s.get("/queue?vhost=/&name=" + name).body
 		for _, text := range want {

@@ -17,13 +17,13 @@ type RabbitMQ interface {
 // rabbitmqPage is what the page of a RabbitMQ shows.
 type rabbitmqPage struct {
 	rabbitmq.Status
-	Kept, Observed, Others []rabbitmq.Queue // kept or to be kept; observed; neither
+	Kept, Observed, Others []rabbitmq.Queue // kept, or to be kept; observed; neither
 	Here, Held             int              // queues kept here, messages held for them
 	Next                   int64            // Unix ms; 0: none
 	Now                    int64
 }
 
-// rabbitmqPages are the page of a RabbitMQ and what can be done there.
+// rabbitmqPages are the page of a RabbitMQ and its form.
 type rabbitmqPages struct{ *Dashboard }
 
 func (d rabbitmqPages) build(*http.Request, ui.Visitor) (ui.View, error) {

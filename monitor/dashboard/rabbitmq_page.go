@@ -55,7 +55,7 @@ func (p *rabbitmqPage) cluster() g.Node {
 	case "up":
 		redis = g.Group{ui.Class("good", g.Text("up"))}
 	case "down":
-		redis = g.Group{ui.Class("bad", g.Text("down")), g.Text(": what is kept is kept on, nothing is taken over")}
+		redis = g.Group{ui.Class("bad", g.Text("down")), g.Text(": queues already kept stay kept; no new ones are taken over")}
 	}
 	observer := g.Text("nobody")
 	if p.Observer != "" {
@@ -75,7 +75,7 @@ func (p *rabbitmqPage) cluster() g.Node {
 func (p *rabbitmqPage) kept(s *ui.Info) g.Node {
 	const title = "Kept"
 	if len(p.Kept) == 0 {
-		return ui.Card("kept", title, nil, ui.Empty(g.Text("No queue is to be kept. Name them in "), ui.Code("CURFEW_WATCH"), g.Text(", such as "), ui.Code("keep:retry-*"), g.Text(".")))
+		return ui.Card("kept", title, nil, ui.Empty(g.Text("No queue is to be kept. Name queues in "), ui.Code("CURFEW_WATCH"), g.Text(", such as "), ui.Code("keep:retry-*"), g.Text(".")))
 	}
 	return ui.Card("kept", title, nil,
 		ui.Table([]string{"Queue", "State", "Kept by", "#Held", "#Due next", "#Late p50 / p99, ms", "#Expired", ""}, g.Map(p.Kept, func(q rabbitmq.Queue) g.Node { return p.keptRow(s, q) })))
@@ -105,7 +105,7 @@ func (p *rabbitmqPage) keptRow(s *ui.Info, q rabbitmq.Queue) g.Node {
 		h.Td(h.Class("tight"), allow))
 }
 
-// stateTag is the state in words, and how good that is.
+// stateTag is the state in words, in a color for how good it is.
 func stateTag(q *rabbitmq.Queue) g.Node {
 	level := "tag warn"
 	switch q.State {
@@ -147,7 +147,7 @@ func (p *rabbitmqPage) others() g.Node {
 	if len(p.Others) == 0 {
 		return nil
 	}
-	return ui.Card("others", "Not kept, and not worse for it", nil,
+	return ui.Card("others", "Need not be kept", nil,
 		ui.Table([]string{"Queue", "State", "Why"}, g.Map(p.Others, func(q rabbitmq.Queue) g.Node {
 			return h.Tr(h.Td(ui.Name(q.Queue), h.Br(), ui.Faint(q.Type)), h.Td(stateTag(&q)), h.Td(explanation(&q)))
 		})))

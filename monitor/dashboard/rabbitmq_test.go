@@ -56,7 +56,7 @@ func TestRabbitMQPage(t *testing.T) {
 		require.Contains(t, page, want)
 	}
 	require.NotContains(t, page, "<b>harmed")
-	require.Contains(t, s.get("/").body, "Not every deadline of RabbitMQ is looked after")
+	require.Contains(t, s.get("/").body, "Some deadlines in RabbitMQ are not watched")
 
 	form := hiddenForm(page)
 	require.Equal(t, "harmed<b>", form.Get("queue"))

@@ -16,14 +16,14 @@ import (
 )
 
 // errForbidden: the user may not open the dashboard.
-var errForbidden = errors.New("this user may not do that")
+var errForbidden = errors.New("this user may not open the dashboard")
 
 // Users are the users who may log in. *broker.Broker is one. Safe for concurrent use.
 type Users interface {
-	// Authenticate returns the user with that name and password. Its error is about them, or
-	// that of ctx.
+	// Authenticate returns the user with that name and password. Its error is about these, or
+	// is that of ctx.
 	Authenticate(ctx context.Context, name, password string, from netip.Addr) (access.User, error)
-	// User is false for a user that does not exist any more.
+	// User is false for a user that no longer exists.
 	User(name string) (access.User, bool)
 }
 
@@ -45,7 +45,7 @@ func (d *Dashboard) authenticate(r *http.Request, name, password string) (ui.Use
 	return user, err
 }
 
-// user is false for a user that does not exist any more, or may not open the dashboard any more.
+// user is false for a user that no longer exists, or may no longer open the dashboard.
 func (d *Dashboard) user(name string) (ui.User, bool) {
 	u, ok := d.Users.User(name)
 	user, may := viewer(&u)

@@ -12,10 +12,10 @@ import (
 	"curfew/monitor/dashboard/internal/ui"
 )
 
-// themeCookie has the colors that somebody chose. Without it, a page has those of their system.
+// themeCookie has the colors that the user chose. Without it, a page has the system's colors.
 const themeCookie = "curfew_theme"
 
-// themes are the colors to choose from; "system" is the choice of none.
+// themes are the colors to choose from; "system" means no choice.
 var themes = []string{"system", "light", "dark"}
 
 // themeOf is the theme that a request asks for.
@@ -27,12 +27,12 @@ func themeOf(r *http.Request) string {
 	return c.Value
 }
 
-// chooseTheme keeps the choice in the browser, for a year. It needs neither a login nor a token: there is nothing
-// in it to protect.
+// chooseTheme keeps the choice in the browser, for a year. It needs neither a login nor a token: it has nothing
+// to protect.
 func chooseTheme(w http.ResponseWriter, r *http.Request) {
 	theme := r.PostFormValue("theme")
 	if !slices.Contains(themes, theme) {
-		http.Error(w, "theme takes system, light or dark", http.StatusBadRequest)
+		http.Error(w, "theme: want one of system, light, dark", http.StatusBadRequest)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: themeCookie, Value: theme, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode})

@@ -14,23 +14,23 @@ import (
 const (
 	beatEvery   = time.Second
 	beatTimeout = 2 * time.Second
-	// unwantedAfter is how often, once a second, a lease has to be found free before somebody who has their share takes it.
+	// unwantedAfter is how often, once a second, a lease has to be found free before a Curfew that has its share takes it.
 	unwantedAfter = 3
-	// settledAfter is how long the members have to be the same before queues change hands.
+	// settledAfter is how long the members have to stay the same before queues change hands.
 	settledAfter = 5 * time.Second
 	// yieldPause is how long a Curfew that has given a queue back leaves it to the others.
 	yieldPause = 5 * time.Second
 )
 
-// group is what the Curfews beside one virtual host share, as this one sees it: who they are, and how many leases each
-// may have. It is safe for concurrent use.
+// group is what the Curfews beside one virtual host share, as this one sees it: their names, and how many leases each may
+// have. It is safe for concurrent use.
 type group struct {
 	mu      sync.Mutex
-	redis   *lease.Group // nil: there is no Redis, and nobody else; or it is not known yet which cluster this is
-	failing failing      // to reach Redis
+	redis   *lease.Group // nil: there is no Redis, so no other Curfew; or it is not known yet which cluster this is
+	failing failing      // reaching Redis fails
 	members []string
 	reports []report  // of the others
-	since   time.Time // they are the same
+	since   time.Time // when the members last changed
 	letGo   map[string]string
 	wanted  int                // queues that may be kept
 	taken   map[*turn]struct{} // leases that are held here, or being tried for
@@ -40,7 +40,7 @@ func newGroup(name string) *group {
 	return &group{members: []string{name}, since: time.Now(), taken: make(map[*turn]struct{})}
 }
 
-// join has the group be another one in Redis, and returns the last one.
+// join changes to another group in Redis, and returns the last one.
 func (g *group) join(next *lease.Group) (last *lease.Group) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -48,24 +48,24 @@ func (g *group) join(next *lease.Group) (last *lease.Group) {
 	return last
 }
 
-// shared is the group in Redis; nil: there is none, or none yet.
+// shared returns the group in Redis; nil: there is none, or none yet.
 func (g *group) shared() *lease.Group {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.redis
 }
 
-// shareLocked is how many leases this Curfew may have.
+// shareLocked returns how many leases this Curfew may have.
 func (g *group) shareLocked() int { return (g.wanted + len(g.members) - 1) / len(g.members) }
 
-// setWanted says how many queues may be kept.
+// setWanted sets how many queues may be kept.
 func (g *group) setWanted(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.wanted = n
 }
 
-// surplus is by how many the leases held exceed the share, while others are there to take them.
+// surplus returns by how many the leases held exceed the share, while there are others to take them.
 func (g *group) surplus() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -75,7 +75,7 @@ func (g *group) surplus() int {
 	return len(g.taken) - g.shareLocked()
 }
 
-// see takes in what a beat has found. It reports whether Redis answers again, or no longer.
+// see takes in the result of a beat. It reports whether Redis has begun to answer again, or has stopped.
 func (g *group) see(v lease.View, err error) (news bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,28 +93,28 @@ func (g *group) see(v lease.View, err error) (news bool) {
 	return news
 }
 
-// letGoFor is why nobody may keep a queue; "" is nothing.
+// letGoFor returns why nobody may keep a queue; "": no reason.
 func (g *group) letGoFor(queue string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.letGo[queue]
 }
 
-// trouble is why leases cannot be renewed or taken; nil: they can.
+// trouble returns why leases cannot be renewed or taken; without an error they can.
 func (g *group) trouble() failing {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.failing
 }
 
-// names are those of all that live.
+// names returns the names of all that live.
 func (g *group) names() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.members
 }
 
-// turn is the lease of one queue, taken if this Curfew has less than its share. It implements keeper.Lease, for one
+// turn is the lease of one queue, taken only if this Curfew has less than its share. It implements keeper.Lease, for one
 // keeper at a time.
 type turn struct {
 	*lease.Lease
@@ -122,8 +122,8 @@ type turn struct {
 
 	// Guarded by group.mu.
 	held     bool
-	free     int  // how often in a row nobody was found to have it
-	unwanted bool // it was taken beyond the share, since nobody else wanted it
+	free     int  // how often in a row it was found free
+	unwanted bool // it was taken beyond the share because nobody else wanted it
 }
 
 // Acquire implements keeper.Lease.
@@ -166,7 +166,7 @@ func (t *turn) peeked(free bool) {
 	}
 }
 
-// settle notes what came of trying. Whoever has a lease and cannot ask has it still.
+// settle notes the result of a try. A Curfew that has a lease and cannot ask still has it.
 func (t *turn) settle(held bool, err error) {
 	t.group.mu.Lock()
 	defer t.group.mu.Unlock()
@@ -185,14 +185,14 @@ func (t *turn) isHeld() bool {
 	return t.held
 }
 
-// mayYield reports whether somebody else may want it.
+// mayYield reports whether another Curfew may want it.
 func (t *turn) mayYield() bool {
 	t.group.mu.Lock()
 	defer t.group.mu.Unlock()
 	return t.held && !t.unwanted
 }
 
-// runGroup beats until ctx ends, and has queues change hands.
+// runGroup beats until ctx ends, and gives queues to other Curfews.
 func (p *Primary) runGroup(ctx context.Context) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -209,7 +209,7 @@ func (p *Primary) runGroup(ctx context.Context) {
 	}
 }
 
-// beat says that this Curfew lives, and takes in what the others say.
+// beat announces that this Curfew lives, and takes in what the others report.
 func (p *Primary) beat(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
@@ -218,7 +218,7 @@ func (p *Primary) beat(ctx context.Context) {
 	shared := p.group.shared()
 	if shared != nil {
 		v, err = shared.Beat(limited, p.report())
-	} else { // so that it is known whether Redis answers
+	} else { // only to find out whether Redis answers
 		v.Members = []string{p.name}
 		err = p.redis.Time(limited).Err()
 	}
@@ -227,7 +227,7 @@ func (p *Primary) beat(ctx context.Context) {
 	}
 	switch news := p.group.see(v, err); {
 	case news && err != nil:
-		p.log.Warn("Redis does not answer: what is kept is kept on, and nothing is taken over", zap.Error(err))
+		p.log.Warn("Redis does not answer: queues already kept stay kept; no new ones are taken over", zap.Error(err))
 	case news:
 		p.log.Info("Redis answers again")
 	}
@@ -236,7 +236,7 @@ func (p *Primary) beat(ctx context.Context) {
 	}
 }
 
-// yieldOne gives one queue to another Curfew: the one that holds least.
+// yieldOne gives one queue to another Curfew: the queue with the fewest messages held.
 func (p *Primary) yieldOne() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -251,13 +251,13 @@ func (p *Primary) yieldOne() {
 		}
 	}
 	if least != nil {
-		p.log.Info("another Curfew has fewer queues: gives one to it", zap.String("queue", least.name), zap.Int("held", held))
+		p.log.Info("another Curfew has fewer queues: giving one to it", zap.String("queue", least.name), zap.Int("held", held))
 		least.yielding = true
 		least.end()
 	}
 }
 
-// leaveGroup says that this Curfew ends, so that others need not wait to notice.
+// leaveGroup announces that this Curfew ends, so that the others need not wait to notice.
 func (p *Primary) leaveGroup() {
 	shared := p.group.shared()
 	if shared == nil {
@@ -266,6 +266,6 @@ func (p *Primary) leaveGroup() {
 	ctx, cancel := context.WithTimeout(context.Background(), beatTimeout)
 	defer cancel()
 	if err := shared.Leave(ctx); err != nil {
-		p.log.Warn("the others are not told of the end; they notice", zap.Error(err))
+		p.log.Warn("cannot tell the others that this Curfew ends; they will notice", zap.Error(err))
 	}
 }

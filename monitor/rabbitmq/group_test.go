@@ -20,8 +20,8 @@ func eventually(t *testing.T, what string, done func() bool) {
 	require.Eventually(t, done, patience, 10*time.Millisecond, what)
 }
 
-// TestReplicasShareQueues: one Curfew keeps everything; a second one gets its share; when it ends, or is gone without a word, the first takes
-// all back.
+// TestReplicasShareQueues: one Curfew keeps everything; a second one gets its share; when that one ends, or disappears, the first takes
+// everything back.
 func TestReplicasShareQueues(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
@@ -55,7 +55,7 @@ func TestReplicasShareQueues(t *testing.T) {
 	require.Empty(t, server.Client.Keys(t.Context(), "*:lease").Val(), "nobody has a lease")
 }
 
-// TestReplicaGoneWithoutAWord: the leases of a Curfew that does not say that it ends are taken when they end.
+// TestReplicaGoneWithoutAWord: when a Curfew disappears without announcing it, others take its leases once they expire.
 func TestReplicaGoneWithoutAWord(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
@@ -66,7 +66,7 @@ func TestReplicaGoneWithoutAWord(t *testing.T) {
 	eventually(t, "all at one", func() bool { return len(a.kept()) == 4 })
 	b := newRunning(t, rabbitmq, "b", server.Client).start()
 	eventually(t, "shares", func() bool { return len(a.kept()) == 2 && len(b.kept()) == 2 })
-	require.NoError(t, lost.Close()) // a reaches Redis no more: it goes on, and b takes what it has the lease of
+	require.NoError(t, lost.Close()) // a no longer reaches Redis: it goes on, and b takes the queues whose leases it gets
 	began := time.Now()
 	eventually(t, "all leases at b", func() bool { return len(b.kept()) == 4 })
 	t.Logf("taken over after %v", time.Since(began))
@@ -76,7 +76,7 @@ func TestReplicaGoneWithoutAWord(t *testing.T) {
 	eventually(t, "b to observe", func() bool { return b.Status().Observer == "b" })
 }
 
-// TestUnwantedQueues: what nobody else takes is kept beyond the share, and not offered again.
+// TestUnwantedQueues: a Curfew keeps queues beyond its share if nobody else takes them, and does not offer them again.
 func TestUnwantedQueues(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
@@ -96,7 +96,7 @@ func TestUnwantedQueues(t *testing.T) {
 	require.Equal(t, began, a.count("keep-0")+a.count("keep-1")+a.count("keep-2")+a.count("keep-3"), "queues do not change hands for nothing")
 }
 
-// TestLetGoIsKnownToAll: no Curfew begins again what did harm, until an operator allows it at any of them.
+// TestLetGoIsKnownToAll: no Curfew keeps a queue again where keeping did harm, until an operator allows it at any of them.
 func TestLetGoIsKnownToAll(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
@@ -118,7 +118,7 @@ func TestLetGoIsKnownToAll(t *testing.T) {
 	require.ErrorIs(t, b.Allow(context.Background(), "keep-0"), ErrNotLetGo)
 }
 
-// TestAllowedElsewhere: the keeper that let a queue go is told when an operator allows it at another Curfew.
+// TestAllowedElsewhere: the keeper that let a queue go keeps it again when an operator allows it at another Curfew.
 func TestAllowedElsewhere(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
@@ -142,7 +142,7 @@ func TestAllowedElsewhere(t *testing.T) {
 	eventually(t, "one to keep it", func() bool { return len(a.kept())+len(b.kept()) == 1 })
 }
 
-// TestRedisAwayAtTheStart: nothing is taken while nobody can be asked, which is told.
+// TestRedisAwayAtTheStart: nothing is taken while Redis does not answer, and health says so.
 func TestRedisAwayAtTheStart(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)

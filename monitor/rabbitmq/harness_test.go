@@ -20,7 +20,7 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-// fakeRabbitMQ is a cluster that has the queues that a test says.
+// fakeRabbitMQ is a cluster with the queues that a test declares.
 type fakeRabbitMQ struct {
 	address cluster.Address
 
@@ -78,7 +78,7 @@ func (r *fakeRabbitMQ) Connect(ctx context.Context, _ string) (*amqp091.Connecti
 	return nil, errors.New("there is no RabbitMQ")
 }
 
-// set changes what there is and has it told.
+// set changes the queues and publishes an event.
 func (r *fakeRabbitMQ) set(kind cluster.EventKind, change func(queues map[string]cluster.Queue)) {
 	r.mu.Lock()
 	change(r.queues)
@@ -99,7 +99,7 @@ func (r *fakeRabbitMQ) declare(names ...string) {
 	})
 }
 
-// setPolicy says what a policy defines for a queue.
+// setPolicy sets what a policy defines for a queue.
 func (r *fakeRabbitMQ) setPolicy(name string, definition map[string]any) {
 	r.set(cluster.PolicyChanged, func(queues map[string]cluster.Queue) {
 		q := queues[name]
@@ -108,7 +108,7 @@ func (r *fakeRabbitMQ) setPolicy(name string, definition map[string]any) {
 	})
 }
 
-// attach has another consumer listed.
+// attach adds another consumer to the list.
 func (r *fakeRabbitMQ) attach(name, tag string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +123,7 @@ func (r *fakeRabbitMQ) fail(err error) {
 	r.err = err
 }
 
-// fakeKeeper keeps while it has the lease, and does what a test says.
+// fakeKeeper keeps while it has the lease, and does what a test asks for.
 type fakeKeeper struct {
 	o      keeper.Options
 	fail   error // Run returns it at once
@@ -183,14 +183,14 @@ func (k *fakeKeeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// seen are the events that it was told.
+// seen returns the events that it has received.
 func (k *fakeKeeper) seen() []keeper.Event {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.events)
 }
 
-// change changes the status and tells it, as a keeper does: with its lock held.
+// change changes the status and reports it, as a keeper does: with its lock held.
 func (k *fakeKeeper) change(fn func(s *keeper.Status)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -215,7 +215,7 @@ func (k *fakeKeeper) PendingBefore(until []deadline.Instant, out []int64) []int6
 	return out
 }
 
-// fakeObserver observes nothing, and says what a test says.
+// fakeObserver observes nothing, and reports what a test gives it.
 type fakeObserver struct {
 	o observe.Options
 
@@ -235,14 +235,14 @@ func (f *fakeObserver) Show(v *observe.View) {
 	f.view = v
 }
 
-// observes reports whether it was told to observe a queue.
+// observes reports whether it is to observe a queue.
 func (f *fakeObserver) observes(queue string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.view != nil && f.view.Observed[queue]
 }
 
-// unknown is why it was told that bindings are not known.
+// unknown returns why bindings are not known, by its last view.
 func (f *fakeObserver) unknown() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -281,12 +281,12 @@ type running struct {
 	stop     func()
 
 	mu        sync.Mutex
-	keepers   map[string][]*fakeKeeper // by queue, each that there was
+	keepers   map[string][]*fakeKeeper // by queue, all so far
 	observers []*fakeObserver
 	expired   []deadline.Expiry
 }
 
-// newRunning makes a Primary that keeps what begins with "keep-".
+// newRunning makes a Primary that keeps queues whose names begin with "keep-".
 func newRunning(t *testing.T, rabbitmq *fakeRabbitMQ, name string, client redis.UniversalClient) *running {
 	t.Helper()
 	watch, err := cluster.ParseWatch("keep:keep-*,observe:*")
@@ -328,7 +328,7 @@ func (r *running) start() *running {
 	return r
 }
 
-// keeper is the present one of a queue; nil: there was none.
+// keeper returns the present keeper of a queue; nil: there was none.
 func (r *running) keeper(queue string) *fakeKeeper {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -338,7 +338,7 @@ func (r *running) keeper(queue string) *fakeKeeper {
 	return nil
 }
 
-// watcher is the present observer.
+// watcher returns the present observer.
 func (r *running) watcher() *fakeObserver {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -351,7 +351,7 @@ func (r *running) count(queue string) int {
 	return len(r.keepers[queue])
 }
 
-// row is a queue in the status.
+// row returns a queue in the status.
 func (r *running) row(queue string) Queue {
 	for _, q := range r.Status().Queues {
 		if q.Queue == queue {
@@ -361,7 +361,7 @@ func (r *running) row(queue string) Queue {
 	return Queue{}
 }
 
-// kept are the queues that this one keeps.
+// kept returns the queues that this Curfew keeps.
 func (r *running) kept() (names []string) {
 	for _, q := range r.Status().Queues {
 		if q.Here && q.State == "keeping" {

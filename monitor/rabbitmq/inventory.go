@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// refreshEvery is how often the queues are looked at when RabbitMQ tells of changes, pollEvery when it does not.
+	// refreshEvery is how often the queues are looked at when RabbitMQ reports changes, pollEvery when it does not.
 	refreshEvery = 30 * time.Second
 	pollEvery    = 5 * time.Second
-	// lookAgain is when the queues are looked at once more after a change: RabbitMQ says for up to five seconds what
-	// policies were in force before.
+	// lookAgain is how long after a change the queues are looked at once more: for up to five seconds RabbitMQ reports
+	// the policies that were in force before.
 	lookAgain = 6 * time.Second
-	// settle is how long changes are collected, and the least time between two inventories.
+	// settle is how long changes are collected, and the shortest time between two inventories.
 	settle = 200 * time.Millisecond
 	// lookTimeout is for one inventory.
 	lookTimeout = time.Minute
-	// unknownFor is how long a queue is kept on by what was known of it, while RabbitMQ does not say.
+	// unknownFor is how long a queue stays kept, by what was last known of it, while RabbitMQ does not say how it is declared.
 	unknownFor = time.Minute
-	// polledFor is how long a queue counts as read with basic.get after it was.
+	// polledFor is how long a queue counts as polled after it was read with basic.get.
 	polledFor = 10 * time.Minute
 )
 
@@ -74,7 +74,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// event takes in what RabbitMQ tells.
+// event takes in an event of RabbitMQ.
 func (p *Primary) event(e cluster.Event) {
 	tell := func(what keeper.Event) {
 		p.mu.Lock()
@@ -140,7 +140,7 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 	}
 	p.mu.Lock()
 	if p.failing.note(err) && err != nil {
-		p.log.Warn("the queues of RabbitMQ cannot be looked at: what is kept is kept on", zap.Error(err))
+		p.log.Warn("cannot list the queues of RabbitMQ: queues already kept stay kept", zap.Error(err))
 	}
 	if err == nil {
 		p.inventory, p.lookedAt = i, time.Now()
@@ -157,7 +157,7 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 
 // applyLocked decides on each queue by the inventory.
 func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup) {
-	p.lookAtMessagesLocked()
+	p.updateSeenLocked()
 	found := make(map[string]bool)
 	for at := range p.inventory.Queues {
 		q := &p.inventory.Queues[at]
@@ -169,7 +169,7 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup) {
 		k := p.queues[q.Name]
 		if k == nil {
 			p.numbers++
-			k = newQueue(p, q.Name, rule, p.numbers)
+			k = newQueueLocked(p, q.Name, rule, p.numbers)
 			p.queues[q.Name] = k
 		}
 		k.decideLocked(q, p.inventory.Server)
@@ -192,8 +192,8 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// decideLocked takes in what an inventory says of the queue. While a keeper runs, it judges by itself what changes from
-// moment to moment, and what cannot be known for the moment stays as it was.
+// decideLocked takes in what an inventory says about the queue. While a keeper runs, it judges by itself whatever changes
+// from moment to moment. A decision stays as it was while the facts cannot be known for a moment.
 func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server) {
 	if others := othersAt(found, q.p.name); others != q.facts.Others {
 		q.facts.Others = others
@@ -203,7 +203,7 @@ func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server) {
 	now := time.Now()
 	q.letGo = q.p.group.letGoFor(q.name)
 	if q.letGo != "" && q.keeper != nil && q.keeper.Status().NeedsOperator {
-		q.letGo = "" // this one let it go, and says so itself
+		q.letGo = "" // this Curfew let it go, and its keeper says so itself
 	}
 	if d.Code == cluster.IsPolled {
 		q.polledAt = now
@@ -243,7 +243,7 @@ func (q *queue) factsChangedLocked() {
 	}
 }
 
-// startOrStopLocked has a keeper run if the queue is to be kept.
+// startOrStopLocked runs a keeper if the queue is to be kept, and none otherwise.
 func (q *queue) startOrStopLocked(ctx context.Context, running *sync.WaitGroup) {
 	wanted := q.decision.Verdict == cluster.Kept && q.letGo == ""
 	if wanted && q.stop == nil {
@@ -253,7 +253,7 @@ func (q *queue) startOrStopLocked(ctx context.Context, running *sync.WaitGroup) 
 	}
 }
 
-// othersAt reports whether others than the Curfew of that name consume from the queue.
+// othersAt reports whether anybody but the Curfew of that name consumes from the queue.
 func othersAt(q *cluster.Queue, name string) keeper.Presence {
 	switch {
 	case q.Unknown&cluster.UnknownConsumers != 0:
@@ -264,7 +264,7 @@ func othersAt(q *cluster.Queue, name string) keeper.Presence {
 	return keeper.Absent
 }
 
-// factsOf are the facts of a queue as its keeper takes them.
+// factsOf returns the facts of a queue for its keeper.
 func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server, others keeper.Presence) keeper.Facts {
 	asked := *q
 	if asked.Type == queuefacts.UnknownType {

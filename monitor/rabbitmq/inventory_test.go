@@ -13,7 +13,7 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-// TestKeepersFollowTheInventory: a keeper runs for as long as its queue is there and nothing stands against it.
+// TestKeepersFollowTheInventory: a keeper runs as long as its queue exists and nothing prevents keeping it.
 func TestKeepersFollowTheInventory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -53,7 +53,7 @@ func TestKeepersFollowTheInventory(t *testing.T) {
 	})
 }
 
-// TestFactsReachTheKeeper: a policy that stands against nothing changes the facts, which the keeper is told of.
+// TestFactsReachTheKeeper: a policy that does not prevent keeping changes the facts, and the keeper gets them.
 func TestFactsReachTheKeeper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -86,7 +86,7 @@ func TestFactsReachTheKeeper(t *testing.T) {
 	})
 }
 
-// TestInventoryAway: while RabbitMQ does not say what queues there are, what is kept is kept on, and that is told.
+// TestInventoryAway: while RabbitMQ does not list its queues, queues already kept stay kept, and health says so.
 func TestInventoryAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -99,7 +99,7 @@ func TestInventoryAway(t *testing.T) {
 		require.Equal(t, "keeping", r.row("keep-a").State)
 		require.Equal(t, 1, r.count("keep-a"))
 		require.Len(t, r.Health(), 1)
-		require.Contains(t, r.Health()[0], "kept on (connection refused)")
+		require.Contains(t, r.Health()[0], "stay kept (connection refused)")
 		facts, err := r.keeper("keep-a").o.Facts(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, queuefacts.Quorum, facts.Type, "the last ones known")
@@ -109,8 +109,8 @@ func TestInventoryAway(t *testing.T) {
 	})
 }
 
-// TestWhatComesAndGoes: what RabbitMQ cannot say for a moment, and what its keeper judges by itself, ends no keeper; a queue that is read with
-// basic.get is left alone for a while.
+// TestWhatComesAndGoes: no keeper ends because RabbitMQ cannot say something for a moment, or because of a fact that the keeper judges by
+// itself; a queue that is read with basic.get is left alone for a while.
 func TestWhatComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -132,7 +132,7 @@ func TestWhatComesAndGoes(t *testing.T) {
 		change(func(q *cluster.Queue) { q.Unknown = 0 })
 		require.Equal(t, "keeping", r.row("keep-a").State)
 		change(func(q *cluster.Queue) { q.Unknown = cluster.UnknownPolicy })
-		require.Equal(t, "keeping", r.row("keep-a").State, "but what is kept is kept on for a while")
+		require.Equal(t, "keeping", r.row("keep-a").State, "but it stays kept for a while")
 		time.Sleep(unknownFor + refreshEvery)
 		require.Equal(t, string(cluster.CannotBeKnown), r.row("keep-a").Code)
 		change(func(q *cluster.Queue) { q.Unknown = 0 })
@@ -153,8 +153,8 @@ func TestWhatComesAndGoes(t *testing.T) {
 	})
 }
 
-// TestStrandedMessages: what a quorum queue counts beyond what its keeper holds, for longer than counts are old, is
-// reported with what to do; a difference that comes and goes is not.
+// TestStrandedMessages: when a quorum queue counts more messages than its keeper holds, for longer than counts may be old,
+// that is reported, with what to do; a difference that comes and goes is not.
 func TestStrandedMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)

@@ -8,10 +8,10 @@ import (
 	"curfew/monitor/rabbitmq/lease"
 )
 
-// join finds its place in Redis, which is named after the cluster: so that is known only when RabbitMQ has been reached.
-// An operator may give the cluster another name (rabbitmqctl set_cluster_name). All Curfews see that within half a
-// minute, and each begins again under the new name; until the last one has, two may keep a queue, which costs order and no
-// message.
+// join enters the group of the cluster. The keys in Redis name the cluster, so join needs to have reached RabbitMQ first.
+// An operator may give the cluster another name (rabbitmqctl set_cluster_name). All Curfews see that within half a minute,
+// and each begins again under the new name. Until the last one has done so, two may keep the same queue, which costs order
+// but no message.
 func (p *Primary) join(ctx context.Context, name string) {
 	at := lease.Space{Cluster: name, VHost: p.vhost()}
 	if p.redis == nil || p.group.shared() != nil && p.space == at {
@@ -27,18 +27,19 @@ func (p *Primary) join(ctx context.Context, name string) {
 	if last == nil {
 		close(p.joined)
 	} else {
-		p.log.Warn("the cluster has another name: queues are kept under the new one from now on", zap.String("cluster", name))
+		p.log.Warn("the cluster has another name: leases are under the new name from now on", zap.String("cluster", name))
 		limited, cancel := context.WithTimeout(ctx, beatTimeout)
 		defer cancel()
 		if err := last.Leave(limited); err != nil {
-			p.log.Debug("what is said under the old name ends by itself", zap.Error(err))
+			p.log.Debug("cannot leave the group of the old name; its entries end by themselves", zap.Error(err))
 		}
 		p.forgetQueues()
 	}
-	p.beat(ctx) // so that the share is known before the first lease is taken
+	p.beat(ctx) // to know the share before the first lease is taken
 }
 
-// forgetQueues drops the kept queues, once their keepers have given everything back: what each has in Redis is elsewhere now.
+// forgetQueues drops the kept queues and waits until their keepers have given everything back: their keys in Redis have
+// other names now.
 func (p *Primary) forgetQueues() {
 	p.mu.Lock()
 	var ending []chan struct{}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// latenessMillis are the upper bounds of the buckets, as in the monitor's histogram, and finer below 100 ms.
+// latenessMillis are the upper bounds of the buckets: those of the monitor's histogram, and finer ones below 100 ms.
 var latenessMillis = [...]float64{1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000}
 
 // lateness counts how late messages were given back. The last bucket has no upper bound. It is safe for concurrent use;
@@ -30,7 +30,7 @@ func (l *lateness) add(late time.Duration) {
 	l.sum += late
 }
 
-// within is the least upper bound, in ms, below which a share of the messages was; nil: none has one.
+// within returns the lowest upper bound, in ms, that this share of the messages did not exceed; nil: there is none.
 func (l *lateness) within(share float64) *float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,7 @@ func (l *lateness) within(share float64) *float64 {
 	return nil
 }
 
-// addTo adds all that was counted to another's.
+// addTo adds all counts to sum.
 func (l *lateness) addTo(sum *lateness) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,16 +14,16 @@ const (
 )
 
 var (
-	queuesDesc  = prometheus.NewDesc("curfew_rabbitmq_queues", "Watched queues by what is done with them. A kept queue counts where its lease is.", []string{"mode", "state"}, nil)
-	notKeptDesc = prometheus.NewDesc("curfew_rabbitmq_queue_not_kept", "1 for a queue that a rule wants kept, and that is refused or let go of, or of which messages cannot be taken (stranded).", []string{"vhost", "queue", "reason"}, nil)
+	queuesDesc  = prometheus.NewDesc("curfew_rabbitmq_queues", "Watched queues by mode and state. A kept queue counts on the Curfew that has its lease.", []string{"mode", "state"}, nil)
+	notKeptDesc = prometheus.NewDesc("curfew_rabbitmq_queue_not_kept", "1 for a queue that a rule wants kept, and that is refused, was let go of, or has messages that nobody can take (stranded).", []string{"vhost", "queue", "reason"}, nil)
 	heldDesc    = prometheus.NewDesc("curfew_rabbitmq_held_messages", "Messages that the keeper of a queue holds.", []string{"vhost", "queue"}, nil)
 	bytesDesc   = prometheus.NewDesc("curfew_rabbitmq_held_bytes", "Bodies of the messages that the keeper of a queue holds. RabbitMQ has them.", []string{"vhost", "queue"}, nil)
-	lateDesc    = prometheus.NewDesc("curfew_rabbitmq_kept_lateness_seconds", "How long after its deadline a message of a kept queue was given back to expire; without those of unknown age.", nil, nil)
-	intendDesc  = prometheus.NewDesc("curfew_rabbitmq_expiry_intended", "1 for a queue that a rule wants kept for messages that are there to expire: what expires is not missed. On every Curfew.", []string{"vhost", "queue"}, nil)
+	lateDesc    = prometheus.NewDesc("curfew_rabbitmq_kept_lateness_seconds", "How long after its deadline a message of a kept queue was given back to expire; without messages of unknown age.", nil, nil)
+	intendDesc  = prometheus.NewDesc("curfew_rabbitmq_expiry_intended", "1 for a queue that a rule wants kept because its messages are meant to expire: an expiry is not a miss. On every Curfew.", []string{"vhost", "queue"}, nil)
 	leasesDesc  = prometheus.NewDesc("curfew_rabbitmq_leases", "Queues whose lease this Curfew has; without Redis, queues that it keeps.", nil, nil)
-	redisDesc   = prometheus.NewDesc("curfew_rabbitmq_redis_up", "0 if leases cannot be renewed or taken. Not there without Redis.", nil, nil)
+	redisDesc   = prometheus.NewDesc("curfew_rabbitmq_redis_up", "0 if leases cannot be renewed or taken. Absent without Redis.", nil, nil)
 	ageDesc     = prometheus.NewDesc("curfew_rabbitmq_inventory_age_seconds", "Since the queues of RabbitMQ were last looked at.", nil, nil)
-	lagDesc     = prometheus.NewDesc("curfew_rabbitmq_observer_lag_seconds", "How far what the observer has read of the taps is behind. Only where it runs.", []string{"vhost"}, nil)
+	lagDesc     = prometheus.NewDesc("curfew_rabbitmq_observer_lag_seconds", "How far the observer is behind in reading its taps. Only where it runs.", []string{"vhost"}, nil)
 )
 
 // counters are the metrics that only grow.
@@ -38,9 +38,9 @@ type counters struct {
 func newCounters() counters {
 	return counters{
 		releases: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "curfew_rabbitmq_releases_total",
-			Help: "Times that a keeper gave back all it held."}, []string{"vhost", "queue", "reason"}),
+			Help: "Times that a keeper gave back everything it held."}, []string{"vhost", "queue", "reason"}),
 		unknownAge: prometheus.NewCounter(prometheus.CounterOpts{Name: "curfew_rabbitmq_unknown_age_total",
-			Help: "Messages taken of which nobody knows when they entered their queue. They may be late."}),
+			Help: "Messages taken without knowing when they entered their queue. They may be late."}),
 		mu: new(sync.Mutex), named: make(map[string]bool),
 	}
 }
@@ -49,7 +49,7 @@ func (c *counters) released(vhost, queue, reason string) {
 	c.releases.WithLabelValues(vhost, c.label(queue), reason).Inc()
 }
 
-// label is the name of a queue in metrics.
+// label returns the label of a queue in metrics.
 func (c *counters) label(queue string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,11 +104,11 @@ func (p *Primary) Collect(out chan<- prometheus.Metric) {
 	p.counts.unknownAge.Collect(out)
 }
 
-// collectQueues collects what the status says of the queues.
+// collectQueues collects the metrics that come from the status of the queues.
 func (p *Primary) collectQueues(gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	s := p.Status()
 	o, _ := p.observing.now()
-	observes := o != nil // one of all Curfews does, and counts what nobody keeps
+	observes := o != nil // only one Curfew does, and counts the queues that nobody keeps
 	states := map[[2]string]int{}
 	held, bytes, leases := map[string]int{}, map[string]int64{}, 0
 	notKept := map[[2]string]bool{}
@@ -147,7 +147,7 @@ func (p *Primary) collectQueues(gauge func(d *prometheus.Desc, value float64, la
 	gauge(leasesDesc, float64(leases))
 }
 
-// metric is a histogram in seconds.
+// metric returns the histogram in seconds.
 func (l *lateness) metric() prometheus.Metric {
 	cumulative, n := make(map[float64]uint64, len(latenessMillis)), uint64(0)
 	for i, bound := range latenessMillis {

@@ -13,7 +13,7 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 )
 
-// TestMetrics: what is held, refused and late is in the metrics, and the number of series is bounded.
+// TestMetrics: the metrics show held messages, refused queues and lateness, and the number of series is bounded.
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)

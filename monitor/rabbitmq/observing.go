@@ -18,7 +18,7 @@ const (
 	leaseTimeout = 2 * time.Second
 )
 
-// watch is the part of a Primary that observes: by one observer at a time, while this Curfew has the lease of it.
+// watch is the part of a Primary that observes: with one observer at a time, while this Curfew has the lease for it.
 type watch struct {
 	p *Primary
 
@@ -26,10 +26,10 @@ type watch struct {
 	lease    *lease.Lease // nil: without Redis, or not known yet
 	begun    uint64       // observers so far
 	observer observer     // nil: another Curfew observes
-	by       string       // who observes
+	by       string       // the Curfew that observes
 }
 
-// run observes, while this Curfew has the lease of it, until ctx ends.
+// run observes until ctx ends, whenever this Curfew has the lease for it.
 func (w *watch) run(ctx context.Context) {
 	p := w.p
 	if p.redis == nil {
@@ -46,7 +46,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// observeWith observes if nobody else does, until ctx ends, somebody else does, or the lease is another one.
+// observeWith observes if no other Curfew does, until ctx ends, another one has the lease, or the lease has another key.
 func (w *watch) observeWith(ctx context.Context, l *lease.Lease) {
 	if !w.mayObserve(ctx, l, false) {
 		return
@@ -64,11 +64,11 @@ func (w *watch) observeWith(ctx context.Context, l *lease.Lease) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)
 	defer cancel()
 	if err := l.Release(limited); err != nil {
-		w.p.log.Debug("the lease of observing ends by itself", zap.Error(err))
+		w.p.log.Debug("cannot release the lease for observing; it ends by itself", zap.Error(err))
 	}
 }
 
-// mayObserve takes the lease or renews it. If nobody can be asked, it stays as it was.
+// mayObserve takes the lease or renews it. If Redis does not answer, the result is before.
 func (w *watch) mayObserve(ctx context.Context, l *lease.Lease, before bool) bool {
 	limited, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
@@ -82,7 +82,7 @@ func (w *watch) mayObserve(ctx context.Context, l *lease.Lease, before bool) boo
 	return held
 }
 
-// present is the lease of observing, as of now.
+// present returns the present lease for observing.
 func (w *watch) present() *lease.Lease {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
@@ -101,14 +101,14 @@ func (w *watch) observe(ctx context.Context) {
 		Missed:  func(batch []observe.Missed) { told = w.missed(batch, numbers, told[:0]) }})
 	w.observer, w.by = o, p.name
 	p.mu.Unlock()
-	p.wantLook()   // which is shown to the observer
+	p.wantLook()   // the next inventory is shown to the observer
 	_ = o.Run(ctx) // the error is that of ctx
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.observer = nil
 }
 
-// show hands what there is to the observer, if it runs here.
+// show hands the present queues and bindings to the observer, if it runs here.
 func (w *watch) show(ctx context.Context, i *cluster.Inventory) {
 	p := w.p
 	if o, _ := w.now(); o == nil {
@@ -131,8 +131,8 @@ func (w *watch) show(ctx context.Context, i *cluster.Inventory) {
 	}
 }
 
-// missed publishes what has missed its deadline and left. What is still there is in the forecast. numbers is added to
-// the number of each queue, since another observer begins to count again.
+// missed publishes the messages that have missed their deadlines and left. Those that still wait are in the forecast.
+// numbers is added to the number of each queue, since each observer begins to count again.
 func (w *watch) missed(batch []observe.Missed, numbers uint64, out []deadline.Expiry) []deadline.Expiry {
 	p := w.p
 	ahead := p.ClockOffset() // the observer goes by the wall clock
@@ -184,7 +184,7 @@ func (p *Primary) TimeToLive(ref deadline.Ref) (deadline.Millis, bool) {
 	return o.TimeToLive(ref.Queue-numbers, ref.Seq)
 }
 
-// now is the present observer, and what is added to the numbers of its queues.
+// now returns the present observer, and what to add to the numbers of its queues.
 func (w *watch) now() (observer, uint64) {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()

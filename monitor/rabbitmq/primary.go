@@ -25,13 +25,13 @@ type Options struct {
 	Cluster *cluster.Cluster
 	// Watch says what is done with each queue; nil: every queue is observed.
 	Watch cluster.Watch
-	// Redis is what several Curfews share; nil: this one keeps alone. The caller closes it after Run.
+	// Redis is shared by several Curfews; nil: this one keeps alone. The caller closes it after Run.
 	Redis redis.UniversalClient
-	// Name is this Curfew's; "" is "curfew".
+	// Name is the name of this Curfew; "" is "curfew".
 	Name string
 	// Expiries is the stream that every expiry is published on; nil: a new one.
 	Expiries *deadline.Stream
-	// Registerer takes the metrics; nil keeps them private.
+	// Registerer takes the metrics; nil: they are not registered.
 	Registerer prometheus.Registerer
 	// Log; nil is silent.
 	Log *zap.Logger
@@ -51,11 +51,11 @@ type Primary struct {
 	newKeeper func(keeper.Options) (queueKeeper, error)
 	newWatch  func(observe.Options) observer
 
-	group  *group        // what the Curfews share
+	group  *group        // what several Curfews share
 	joined chan struct{} // closed when it is known which cluster this is; with Redis
 
 	reporting  sync.Mutex
-	reported   string // to the others, last
+	reported   string // the last report to the others
 	reportedAt time.Time
 
 	observing watch
@@ -63,17 +63,17 @@ type Primary struct {
 	looks chan struct{} // an inventory is wanted
 
 	mu        sync.Mutex
-	space     lease.Space       // where the queues are
+	space     lease.Space       // where the queues are in Redis
 	numbers   uint64            // of kept queues so far
 	queues    map[string]*queue // those that a rule wants kept, by name
-	seen      seenTable         // what messages were seen in watched queues, by name
+	seen      seenTable         // statistics of the messages in watched queues, by name
 	inventory *cluster.Inventory
 	lookedAt  time.Time
-	failing   failing      // to take an inventory
+	failing   failing      // taking an inventory fails
 	waiting   []chan error // for the next inventory
 }
 
-// source is what a Primary asks of RabbitMQ: a *cluster.Cluster, or a test's.
+// source is what a Primary needs from RabbitMQ: a *cluster.Cluster, or one of a test.
 type source interface {
 	Address() cluster.Address
 	Inventory(ctx context.Context, names []string) (*cluster.Inventory, error)
@@ -84,7 +84,7 @@ type source interface {
 	ConnectToHold(ctx context.Context, purpose string) (*amqp091.Connection, error)
 }
 
-// queueKeeper is a *keeper.Keeper, or a test's.
+// queueKeeper is a *keeper.Keeper, or one of a test.
 type queueKeeper interface {
 	Run(ctx context.Context) error
 	Status() keeper.Status
@@ -92,7 +92,7 @@ type queueKeeper interface {
 	Allow()
 }
 
-// observer is an *observe.Observer, or a test's.
+// observer is an *observe.Observer, or one of a test.
 type observer interface {
 	Run(ctx context.Context) error
 	Show(v *observe.View)
@@ -103,7 +103,7 @@ type observer interface {
 	TimeToLive(line, number uint64) (deadline.Millis, bool)
 }
 
-// failing is since when something fails, and why.
+// failing says since when something has been failing, and why.
 type failing struct {
 	since time.Time
 	err   error // nil: it does not
@@ -158,8 +158,8 @@ func newPrimary(o Options, rabbitmq source) *Primary {
 
 func (p *Primary) vhost() string { return p.rabbitmq.Address().VHost() }
 
-// Run keeps and observes until ctx ends; then keepers give everything back in order. It returns when all it started has
-// ended, with nil.
+// Run keeps and observes until ctx ends; then keepers give everything back in order. It returns nil when everything it
+// started has ended.
 func (p *Primary) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	if p.redis != nil {
@@ -172,10 +172,10 @@ func (p *Primary) Run(ctx context.Context) error {
 	return nil
 }
 
-// Now is the present instant by the clock of the keepers, which does not jump when somebody sets the machine's.
+// Now is the present instant by the keepers' clock, which does not jump when somebody sets the clock of the machine.
 func (p *Primary) Now() deadline.Instant { return deadline.At(p.started.Add(time.Since(p.started))) }
 
-// ClockOffset is how far that clock is ahead of the wall clock.
+// ClockOffset is how far the keepers' clock is ahead of the wall clock.
 func (p *Primary) ClockOffset() time.Duration { return p.Now().Sub(deadline.At(time.Now())) }
 
 // Expiries is the stream on which every expiry is published.
@@ -201,7 +201,7 @@ func (p *Primary) Expire(refs []deadline.Ref, _ deadline.Path, out []deadline.An
 	return out
 }
 
-// QueueName implements monitor.Primary. Each expiry has the names itself, so nobody need ask.
+// QueueName implements monitor.Primary. Each expiry has the names itself, so nobody needs to ask.
 func (p *Primary) QueueName(uint64) (vhost, name string, ok bool) { return "", "", false }
 
 // Waiting implements monitor.SelfScheduled: the deadlines that keepers here hold.
@@ -229,7 +229,7 @@ func (p *Primary) PendingBefore(until []deadline.Instant, out []int64) []int64 {
 	return append(out, sum...)
 }
 
-// keepers are those that run.
+// keepers returns those that run.
 func (p *Primary) keepers() (list []queueKeeper) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,7 +20,7 @@ var (
 	_ monitor.SelfScheduled = (*Primary)(nil)
 )
 
-// TestBehindAMonitor: a monitor counts what expires here, and shows what lies ahead.
+// TestBehindAMonitor: a monitor counts the expiries here, and shows the deadlines to come.
 func TestBehindAMonitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -55,7 +55,7 @@ func TestBehindAMonitor(t *testing.T) {
 	})
 }
 
-// TestOptions: what is missing is said, and what is left out has a default.
+// TestOptions: an error names a missing option, and options that are left out have defaults.
 func TestOptions(t *testing.T) {
 	_, err := New(Options{})
 	require.Error(t, err)

@@ -18,17 +18,18 @@ import (
 )
 
 const (
-	// firstPause and longestPause are between a keeper that has ended by itself and the next one.
+	// firstPause and longestPause bound the time between a keeper that has ended by itself and the next one.
 	firstPause   = time.Second
 	longestPause = time.Minute
-	// factsTimeout is how long a keeper waits for new facts; then it takes the last ones. Those of factsAge are new.
+	// factsTimeout is how long a keeper waits for new facts; then it takes the last ones. Facts younger than factsAge
+	// are new.
 	factsTimeout = 3 * time.Second
 	factsAge     = time.Second
 	// stopTimeout is for giving everything back at the end, before the process is ended for good.
 	stopTimeout = 8 * time.Second
-	// eventsAtOnce bounds the events that wait for a keeper. Of what is dropped, it finds out when it looks.
+	// eventsAtOnce bounds the events that wait for a keeper. It finds out what was dropped when it looks at the queue.
 	eventsAtOnce = 16
-	// keptNumbers begins the numbers of kept queues in expiries, observedNumbers those of each observer.
+	// The numbers of kept queues in expiries begin at keptNumbers, those of the nth observer at n times observedNumbers.
 	keptNumbers     = 1 << 63
 	observedNumbers = 1 << 32
 )
@@ -53,22 +54,21 @@ type queue struct {
 	facts     keeper.Facts
 	kind      queuefacts.Type
 	letGo     string             // why nobody may keep it; "" is nothing
-	unknownAt time.Time          // since when it cannot be known what it is
-	polledAt  time.Time          // when it was last seen to be read with basic.get
+	unknownAt time.Time          // since when it cannot be known how it is declared
+	polledAt  time.Time          // when somebody was last seen to read it with basic.get
 	stop      context.CancelFunc // nil: no keeper is to run
 	ended     chan struct{}      // closed when the last one has
 	keeper    queueKeeper        // the present or last one
-	end       context.CancelFunc // ends it; another follows unless stop was called
-	yielding  bool               // it ends for another Curfew to take the queue
+	end       context.CancelFunc // ends the keeper; another one follows unless stop was called
+	yielding  bool               // the keeper ends so that another Curfew can take the queue
 	stranded  stranded
-	listed    bool // all Curfews know that it was let go of here
+	listed    bool // all Curfews know that this one let it go
 
-	counting sync.Mutex // the last lock taken: keepers call changed with theirs
+	counting sync.Mutex // the last lock taken: keepers call changed with their own lock held
 	counted  keeper.Counts
 }
 
-// newQueue is called with p.mu held.
-func newQueue(p *Primary, name string, rule cluster.Rule, number uint64) *queue {
+func newQueueLocked(p *Primary, name string, rule cluster.Rule, number uint64) *queue {
 	q := &queue{p: p, name: name, rule: rule, number: keptNumbers + number, events: make(chan keeper.Event, eventsAtOnce)}
 	if p.redis == nil {
 		q.shadow = &shadowsHere{now: p.Now}
@@ -87,7 +87,7 @@ func (q *queue) tell(e keeper.Event) {
 	}
 }
 
-// startLocked has keepers run, one after the other, when the last one has ended.
+// startLocked runs keepers, one after another, once the last one has ended.
 func (q *queue) startLocked(ctx context.Context, running *sync.WaitGroup) {
 	ctx, q.stop = context.WithCancel(ctx)
 	last := q.ended
@@ -102,7 +102,7 @@ func (q *queue) startLocked(ctx context.Context, running *sync.WaitGroup) {
 	})
 }
 
-// stopLocked has the keeper give everything back and end.
+// stopLocked ends the keeper, which gives everything back first.
 func (q *queue) stopLocked() {
 	if q.stop != nil {
 		q.stop()
@@ -119,7 +119,7 @@ func (q *queue) run(ctx context.Context) {
 		defer end()
 		writing.Go(func() {
 			if err := s.Run(until); err != nil {
-				q.p.log.Warn("the last deadlines are not known to the next keeper", zap.String("queue", q.name), zap.Error(err))
+				q.p.log.Warn("the next keeper will not know the last deadlines", zap.String("queue", q.name), zap.Error(err))
 			}
 		})
 	}
@@ -133,7 +133,7 @@ func (q *queue) run(ctx context.Context) {
 		case q.yielded():
 			wait, pause = yieldPause, firstPause
 		default:
-			q.p.log.Error("a keeper has ended; another one follows", zap.String("queue", q.name), zap.Duration("in", pause), zap.Error(err))
+			q.p.log.Error("a keeper has ended; another one will start", zap.String("queue", q.name), zap.Duration("in", pause), zap.Error(err))
 			if pause = min(2*pause, longestPause); time.Since(began) > longestPause {
 				pause = firstPause
 			}
@@ -158,7 +158,7 @@ func (q *queue) runKeeper(ctx context.Context) error {
 	return k.Run(ctx)
 }
 
-// yielded reports, once, whether the keeper ended for another Curfew to take the queue.
+// yielded reports, once, whether the keeper ended so that another Curfew could take the queue.
 func (q *queue) yielded() bool {
 	q.p.mu.Lock()
 	defer q.p.mu.Unlock()
@@ -167,7 +167,7 @@ func (q *queue) yielded() bool {
 	return was
 }
 
-// options are those of the queue's keepers.
+// options returns the options of the queue's keepers.
 func (q *queue) options() keeper.Options {
 	o := keeper.Options{
 		VHost: q.p.vhost(), Queue: q.name, Connect: q.connect, Facts: q.readFacts, Events: q.events, Shadows: q.shadow,
@@ -189,7 +189,7 @@ func (q *queue) options() keeper.Options {
 	return o
 }
 
-// connect connects. What was told before is of no use to a keeper that begins with nothing.
+// connect connects, and drops earlier events: they are of no use to a keeper that begins with nothing.
 func (q *queue) connect(ctx context.Context) (*amqp091.Connection, error) {
 	conn, err := q.p.rabbitmq.ConnectToHold(ctx, "keep "+q.name)
 	for {
@@ -202,7 +202,7 @@ func (q *queue) connect(ctx context.Context) (*amqp091.Connection, error) {
 	}
 }
 
-// readFacts waits for the present facts, and answers with the last ones if RabbitMQ does not say.
+// readFacts waits for the present facts, and returns the last ones if RabbitMQ does not answer.
 func (q *queue) readFacts(ctx context.Context) (keeper.Facts, error) {
 	q.p.mu.Lock()
 	facts, fresh := q.facts, time.Since(q.p.lookedAt) < factsAge
@@ -219,13 +219,13 @@ func (q *queue) readFacts(ctx context.Context) (keeper.Facts, error) {
 	q.p.mu.Lock()
 	defer q.p.mu.Unlock()
 	if err != nil {
-		q.p.log.Debug("facts are the last ones known", zap.String("queue", q.name), zap.Error(err))
-		q.facts.Others = keeper.Unclear // the last ones say nothing of who is there now
+		q.p.log.Debug("using the last facts known", zap.String("queue", q.name), zap.Error(err))
+		q.facts.Others = keeper.Unclear // the last facts do not show who consumes now
 	}
 	return q.facts, nil
 }
 
-// expired publishes what expired because it was given back.
+// expired publishes the messages that expired because they were given back.
 func (q *queue) expired(batch []keeper.Expiry) {
 	action := deadline.Dropped
 	if q.deadLettered.Load() {
@@ -251,8 +251,8 @@ func (q *queue) expired(batch []keeper.Expiry) {
 	q.p.stream.Publish(out)
 }
 
-// changed counts what has happened since the last call. The keeper calls it with its lock held; a status may come after
-// a later one.
+// changed counts what has happened since the last call. The keeper calls it with its own lock held; statuses may come out
+// of order.
 func (q *queue) changed(s keeper.Status) {
 	q.counting.Lock()
 	defer q.counting.Unlock()
@@ -266,7 +266,8 @@ func (q *queue) changed(s keeper.Status) {
 	}
 }
 
-// exchangeLetGo tells the others which queues were let go of here, and ends what an operator has ended.
+// exchangeLetGo tells the others which queues this Curfew has let go of, and keeps again those that an operator has
+// allowed elsewhere.
 func (p *Primary) exchangeLetGo(ctx context.Context, known map[string]string) {
 	letGo := map[string]string{}
 	changed := false
@@ -297,15 +298,15 @@ func (p *Primary) exchangeLetGo(ctx context.Context, known map[string]string) {
 	}
 	for name, reason := range letGo {
 		if err := p.group.shared().LetGo(ctx, name, reason); err != nil {
-			p.log.Warn("the others do not know yet that a queue was let go of", zap.String("queue", name), zap.Error(err))
+			p.log.Warn("cannot tell the others that a queue was let go of", zap.String("queue", name), zap.Error(err))
 		}
 	}
 }
 
-// ErrNotLetGo says that there is nothing to allow.
+// ErrNotLetGo: there is nothing to allow.
 var ErrNotLetGo = errors.New("the queue was not let go of")
 
-// Allow has a queue kept again that was let go of, whichever Curfew did that.
+// Allow keeps a queue again that was let go of, whichever Curfew let it go.
 func (p *Primary) Allow(ctx context.Context, name string) error {
 	p.mu.Lock()
 	q := p.queues[name]

@@ -16,7 +16,7 @@ import (
 	"curfew/monitor/rabbitmq/observe"
 )
 
-// TestKeeperIsStartedAgain: one that ends by itself is followed by another, with pauses that grow to a minute.
+// TestKeeperIsStartedAgain: after a keeper has ended by itself another one starts, with pauses that grow to a minute.
 func TestKeeperIsStartedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -43,7 +43,7 @@ func TestKeeperIsStartedAgain(t *testing.T) {
 	})
 }
 
-// TestKeeperRecovers: one that works follows those that did not.
+// TestKeeperRecovers: a keeper that works follows those that did not.
 func TestKeeperRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -62,7 +62,7 @@ func TestKeeperRecovers(t *testing.T) {
 	})
 }
 
-// TestExpiriesAreOnOneStream: what keepers and the observer tell is published once, with the path by which it expired.
+// TestExpiriesAreOnOneStream: each expiry that keepers and the observer report is published once, with its path.
 func TestExpiriesAreOnOneStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -121,7 +121,7 @@ func TestConsumersAreToldOf(t *testing.T) {
 	})
 }
 
-// TestLetGoAlone: without Redis, a queue that was let go of stays so until an operator allows it.
+// TestLetGoAlone: without Redis, a queue that was let go of is not kept again until an operator allows it.
 func TestLetGoAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -148,13 +148,13 @@ func TestLetGoAlone(t *testing.T) {
 	})
 }
 
-// TestOptionsOfKeepers: what a rule says reaches the keeper. Consumers never count as stuck where the rule leaves the queue to them.
+// TestOptionsOfKeepers: the settings of a rule reach the keeper. Consumers never count as stuck where the rule leaves the queue to them.
 func TestOptionsOfKeepers(t *testing.T) {
 	p := newPrimary(Options{}, newFakeRabbitMQ(t))
 	rule := cluster.Rule{Mode: cluster.Keep, Budget: cluster.Budget{Messages: 200_000, Bytes: 7, Holds: 5}, StuckAfter: 2 * time.Minute}
-	o := newQueue(p, "keep-a", rule, 1).options()
+	o := newQueueLocked(p, "keep-a", rule, 1).options()
 	require.Equal(t, []any{200_000, int64(7), 5}, []any{o.MaxMessages, o.MaxBytes, o.TakeRate})
 	require.Zero(t, o.StuckAfter)
 	rule.Stuck = cluster.Window
-	require.Equal(t, 2*time.Minute, newQueue(p, "keep-a", rule, 1).options().StuckAfter)
+	require.Equal(t, 2*time.Minute, newQueueLocked(p, "keep-a", rule, 1).options().StuckAfter)
 }

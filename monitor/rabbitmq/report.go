@@ -12,20 +12,20 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-// reportEvery is how often what the others are told is made again.
+// reportEvery is how often the report to the others is made again.
 const reportEvery = 2 * time.Second
 
-// mostReported bounds the queues in one report, of about 300 bytes each. Those kept come first.
+// mostReported bounds the queues in one report, with about 300 bytes each. Kept queues come first.
 const mostReported = 1000
 
-// report is what a Curfew tells the others with each beat: the state of the queues that it keeps or observes, as it shows
-// them itself.
+// report is what a Curfew reports to the others with each beat: the state of the queues that it keeps or observes, as it
+// shows them itself.
 type report struct {
 	Name   string  `json:"-"` // of the Curfew
 	Queues []Queue `json:"queues"`
 }
 
-// report is that of this Curfew; empty if there is nobody to read it.
+// report returns the report of this Curfew; empty if nobody would read it.
 func (p *Primary) report() string {
 	if len(p.group.names()) < 2 {
 		return ""
@@ -52,7 +52,7 @@ func (p *Primary) makeReport() string {
 	r.Queues = r.Queues[:min(len(r.Queues), mostReported)]
 	text, err := json.Marshal(r)
 	if err != nil {
-		p.log.Error("the others are told nothing of the queues here", zap.Error(err))
+		p.log.Error("cannot report the queues of this Curfew to the others", zap.Error(err))
 		return ""
 	}
 	return string(text)
@@ -65,7 +65,7 @@ func (q *Queue) rank() int {
 	return 0
 }
 
-// readReports reads what others tell. What this version does not understand it leaves out.
+// readReports reads the reports of others. It leaves out what this version does not understand.
 func readReports(from []lease.Report) (list []report) {
 	for _, one := range from {
 		var r report
@@ -77,7 +77,7 @@ func readReports(from []lease.Report) (list []report) {
 	return list
 }
 
-// seenElsewhere is what others have seen of messages, by queue.
+// seenElsewhere returns what other Curfews have seen of messages, by queue.
 func (g *group) seenElsewhere() map[string]queuefacts.TTLStats {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -92,7 +92,7 @@ func (g *group) seenElsewhere() map[string]queuefacts.TTLStats {
 	return all
 }
 
-// complete adds what others tell of the queues that they keep or observe.
+// complete adds what others report about the queues that they keep or observe.
 func (g *group) complete(rows []Queue) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -109,19 +109,19 @@ func (g *group) complete(rows []Queue) {
 	}
 }
 
-// complete adds what the Curfew of a name tells of the queue.
-func (q *Queue) complete(name string, told *Queue) {
-	if q.Observed == nil && told.Observed != nil {
-		q.Observed = told.Observed
+// complete adds what the Curfew of that name reports about the queue.
+func (q *Queue) complete(name string, reported *Queue) {
+	if q.Observed == nil && reported.Observed != nil {
+		q.Observed = reported.Observed
 		if q.Reason == "" {
-			q.Reason = told.Reason
+			q.Reason = reported.Reason
 		}
 	}
-	if !told.Here || q.Here || !q.running {
+	if !reported.Here || q.Here || !q.running {
 		return
 	}
-	q.State, q.Reason, q.Instead, q.Code, q.NeedsOperator = told.State, told.Reason, told.Instead, told.Code, told.NeedsOperator
+	q.State, q.Reason, q.Instead, q.Code, q.NeedsOperator = reported.State, reported.Reason, reported.Instead, reported.Code, reported.NeedsOperator
 	q.Keeper, q.Reported = name, true
-	q.Held, q.HeldBytes, q.NextDue, q.Expired = told.Held, told.HeldBytes, told.NextDue, told.Expired
-	q.P50, q.P99, q.UnknownAge, q.Stranded, q.LastRelease = told.P50, told.P99, told.UnknownAge, told.Stranded, told.LastRelease
+	q.Held, q.HeldBytes, q.NextDue, q.Expired = reported.Held, reported.HeldBytes, reported.NextDue, reported.Expired
+	q.P50, q.P99, q.UnknownAge, q.Stranded, q.LastRelease = reported.P50, reported.P99, reported.UnknownAge, reported.Stranded, reported.LastRelease
 }

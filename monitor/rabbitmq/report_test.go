@@ -16,7 +16,7 @@ import (
 )
 
 // TestEachTellsTheOthers: each Curfew shows what the other one keeps and observes: who, how much, what is due next, what was seen. When the other
-// one is gone, so is what it told.
+// one is gone, so is its report.
 func TestEachTellsTheOthers(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
@@ -56,7 +56,7 @@ func TestEachTellsTheOthers(t *testing.T) {
 	require.False(t, b.row("keep-0").Reported)
 }
 
-// TestClustersShareARedis: queues of one name, in virtual hosts of one name, in clusters with names of their own.
+// TestClustersShareARedis: clusters with different names share a Redis, with queues and virtual hosts of the same names.
 func TestClustersShareARedis(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
@@ -71,7 +71,7 @@ func TestClustersShareARedis(t *testing.T) {
 	require.Equal(t, []string{"a"}, a.Status().Members)
 	require.Equal(t, "rabbit@one", a.Status().Cluster)
 
-	// An operator names the second one as its virtual hosts are named elsewhere: one group, and everything once, under the new name.
+	// An operator gives the second cluster a new name: one group, and each queue kept once, under that name.
 	c := newRunning(t, two, "c", server.Client).start()
 	eventually(t, "two members", func() bool { return len(b.Status().Members) == 2 && len(c.Status().Members) == 2 })
 	two.set(cluster.Resync, func(map[string]cluster.Queue) { two.name = "rabbit@renamed" })
@@ -83,7 +83,7 @@ func TestClustersShareARedis(t *testing.T) {
 	require.Len(t, a.kept(), 1)
 }
 
-// TestNothingInRedisBeforeTheClusterIsKnown: the name to write under is missing. Whether Redis answers is told all the same.
+// TestNothingInRedisBeforeTheClusterIsKnown: the keys need its name. Health still says whether Redis answers.
 func TestNothingInRedisBeforeTheClusterIsKnown(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
@@ -101,8 +101,8 @@ func TestNothingInRedisBeforeTheClusterIsKnown(t *testing.T) {
 	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 && a.Status().Redis == "up" })
 }
 
-// TestWhatWasSeenDecides: a queue with a time to live is exact until a message with a shorter one was seen; one of which most messages have
-// none is not worth keeping. A keeper that runs judges that by itself.
+// TestWhatWasSeenDecides: a queue with a time to live is exact until a message with a shorter one was seen; a queue whose messages mostly have
+// none is not worth keeping. A running keeper judges that by itself.
 func TestWhatWasSeenDecides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -124,7 +124,7 @@ func TestWhatWasSeenDecides(t *testing.T) {
 		require.Equal(t, "keeping", r.row("keep-a").State)
 		require.Equal(t, &shorter, r.row("keep-a").Seen)
 		require.False(t, r.watcher().observes("keep-a"))
-		r.watcher().say() // it is not observed any more
+		r.watcher().say() // it is no longer observed
 		r.keeper("keep-a").change(func(s *keeper.Status) { s.Seen = queuefacts.TTLStats{Messages: 3, Expiring: 3, Least: 50, Most: 50} })
 		look()
 		require.Equal(t, &queuefacts.TTLStats{Messages: 8, Expiring: 8, Shorter: 1, Least: 50, Most: 60_000}, r.row("keep-a").Seen)
@@ -149,7 +149,7 @@ func TestWhatWasSeenDecides(t *testing.T) {
 	})
 }
 
-// TestOneInventory: what is looked at for the keepers is what the observer is shown.
+// TestOneInventory: the keepers and the observer get the same inventory.
 func TestOneInventory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -184,8 +184,8 @@ func TestOneInventory(t *testing.T) {
 	})
 }
 
-// TestIntendedExpiries: what expires in a queue of a rule that says keep was there for that, wherever it is seen to expire, unless the rule
-// says otherwise; and nothing there is at risk.
+// TestIntendedExpiries: messages in a queue whose rule says keep are meant to expire, wherever their expiry is seen, unless the rule says
+// otherwise; and none of them is at risk.
 func TestIntendedExpiries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)

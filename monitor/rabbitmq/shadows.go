@@ -8,8 +8,8 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 )
 
-// shadowsHere are the shadows of one queue without Redis: they live as long as the process, so that deadlines survive a keeper that is stopped
-// and started again. They grow by the messages taken and shrink as their deadlines pass.
+// shadowsHere are the shadows of one queue without Redis. They live as long as the process, so a keeper that is stopped and started again
+// still knows the deadlines. They grow with the messages taken and shrink as their deadlines pass.
 type shadowsHere struct {
 	mu      sync.Mutex
 	minutes map[int64][]keeper.Shadow // by Unix minute
@@ -51,5 +51,5 @@ func (p *shadowsHere) Load(context.Context) (all []keeper.Shadow, err error) {
 	return all, nil
 }
 
-// Lost implements keeper.Shadows: nothing is.
+// Lost implements keeper.Shadows: nothing is ever lost.
 func (p *shadowsHere) Lost() <-chan struct{} { return nil }

@@ -14,29 +14,30 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-// Status is what a Curfew does with the queues of a RabbitMQ.
+// Status is the state of the queues of a RabbitMQ, as one Curfew knows it.
 type Status struct {
 	Address  string   `json:"address"`           // without the password
 	Broker   string   `json:"broker"`            // its product and version; empty: it was not reached yet
-	VHost    string   `json:"vhost"`             // that is watched
+	VHost    string   `json:"vhost"`             // the one that is watched
 	Instance string   `json:"instance"`          // this Curfew
 	Members  []string `json:"members"`           // all that share the queues, this one among them
-	Observer string   `json:"observer"`          // the one that observes for all
+	Observer string   `json:"observer"`          // the Curfew that observes for all
 	Cluster  string   `json:"cluster"`           // the name that RabbitMQ's cluster has
 	Redis    string   `json:"redis"`             // up, down, or none: this Curfew keeps alone
 	Reasons  []string `json:"reasons,omitempty"` // what is wrong, for an operator
 	Notes    []string `json:"notes,omitempty"`   // what could not be found out about RabbitMQ, and why
-	LookedAt int64    `json:"looked_at"`         // when the queues were, Unix ms; 0: never
+	LookedAt int64    `json:"looked_at"`         // when the queues were last listed, Unix ms; 0: never
 	Queues   []Queue  `json:"queues"`            // the watched ones, by name
 }
 
-// Queue is the state of one watched queue. What another Curfew keeps or observes is as that one told a moment ago.
+// Queue is the state of one watched queue. If another Curfew keeps or observes it, the state is what that one reported a
+// moment ago.
 type Queue struct {
 	VHost string `json:"vhost"`
 	Queue string `json:"queue"`
 	Type  string `json:"type"`
 	Mode  string `json:"mode"` // keep or observe
-	// State is the keeper's (observing, keeping, releasing, standing_aside, window, refused, stopped); or let_go; or, of
+	// State is the keeper's (observing, keeping, releasing, standing_aside, window, refused, stopped); or let_go; or, for
 	// queues that nobody is to keep, exact, not_worth, refused, observed.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"` // why
@@ -45,8 +46,8 @@ type Queue struct {
 	Instead string   `json:"instead,omitempty"` // what to do about it
 	Mind    []string `json:"mind,omitempty"`    // what to bear in mind if it is kept
 	Keeper  string   `json:"keeper,omitempty"`  // the Curfew that keeps it
-	Here    bool     `json:"here"`              // that is this one
-	// Reported: it is another one, and what follows is as that one told.
+	Here    bool     `json:"here"`              // this Curfew keeps it
+	// Reported: another Curfew keeps it and has reported what follows.
 	Reported bool `json:"reported,omitempty"`
 	running  bool // a keeper runs here, or waits for the lease
 	// NeedsOperator: it stays as it is until an operator allows it.
@@ -56,30 +57,30 @@ type Queue struct {
 	HeldBytes int64    `json:"held_bytes"`      // of their bodies
 	NextDue   int64    `json:"next_due"`        // Unix ms; 0: none, or not known
 	Expired   uint64   `json:"expired"`         // since the keeper began
-	P50       *float64 `json:"lateness_p50_ms"` // upper bound; null: nothing expired, or later than a minute
+	P50       *float64 `json:"lateness_p50_ms"` // upper bound; null: nothing expired, or more than a minute late
 	P99       *float64 `json:"lateness_p99_ms"` // likewise
 	// Stranded is how many messages RabbitMQ keeps for consumers of a node that died: nobody can take them, and they
 	// expire late, until the node is up again and the queue has another leader.
 	Stranded int64 `json:"stranded,omitempty"`
-	// UnknownAge is how many of the messages taken may be late, since nobody knows when they entered the queue.
+	// UnknownAge is how many of the messages taken may be late because nobody knows when they entered the queue.
 	UnknownAge  uint64   `json:"unknown_age"`
 	LastRelease *Release `json:"last_release,omitempty"`
 
-	// Seen is what was seen of its messages; nil: nobody has seen any.
+	// Seen has the times to live of the messages that were seen; nil: nobody has seen any.
 	Seen *queuefacts.TTLStats `json:"ttl_seen,omitempty"`
 
-	Observed *observe.State `json:"observed,omitempty"` // nil: it is kept, or nobody has told
+	Observed *observe.State `json:"observed,omitempty"` // nil: it is kept, or nobody has reported
 }
 
 // Release is a giving back of all that was held.
 type Release struct {
 	At       int64   `json:"at"` // Unix ms
-	Millis   float64 `json:"ms"` // that it took
+	Millis   float64 `json:"ms"` // how long it took
 	Messages int     `json:"messages"`
 	Reason   string  `json:"reason"`
 }
 
-// Status is the state of everything.
+// Status returns the state of everything.
 func (p *Primary) Status() Status {
 	address := p.rabbitmq.Address()
 	s := Status{Address: address.String(), VHost: address.VHost(), Instance: p.name, Members: p.group.names(), Redis: "none",
@@ -107,12 +108,12 @@ func (p *Primary) Status() Status {
 	return s
 }
 
-// rowsLocked are the watched queues by name, as this Curfew sees them.
+// rowsLocked returns the watched queues by name, as this Curfew sees them.
 func (p *Primary) rowsLocked() (rows []Queue) {
 	if p.inventory == nil {
 		return nil
 	}
-	p.lookAtMessagesLocked()
+	p.updateSeenLocked()
 	observed := map[string]*observe.State{}
 	if p.observing.observer != nil {
 		for _, state := range p.observing.observer.States() {
@@ -200,7 +201,8 @@ const allowIt = "When the cause is gone, allow it: curfew rabbitmq allow QUEUE, 
 // stateWord is a keeper's state as one word.
 func stateWord(s keeper.State) string { return strings.ReplaceAll(s.String(), " ", "_") }
 
-// releaseReason is the word in metrics for why a keeper gave everything back: for all that other consumers do there is one.
+// releaseReason is the word in metrics for why a keeper gave everything back: one word for everything that other
+// consumers do.
 func releaseReason(c keeper.Code) string {
 	switch c {
 	case keeper.Consumer, keeper.Flapping, keeper.StuckConsumers:
@@ -212,18 +214,18 @@ func releaseReason(c keeper.Code) string {
 // inventoryOld is how old the inventory may be before Health says so.
 const inventoryOld = 2 * time.Minute
 
-// Health says, in words for an operator, what is wrong; nothing if all is well.
+// Health returns what is wrong, in words for an operator; nothing if all is well.
 func (p *Primary) Health() (reasons []string) {
 	if p.redis != nil {
 		if f := p.group.trouble(); f.err != nil {
-			reasons = append(reasons, fmt.Sprintf("Redis has not answered for %s: what is kept is kept on, and nothing is taken over (%s)", ago(f.since), f.err))
+			reasons = append(reasons, fmt.Sprintf("Redis has not answered for %s: queues already kept stay kept; no new ones are taken over (%s)", ago(f.since), f.err))
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.failing.err != nil:
-		reasons = append(reasons, fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s: what is kept is kept on (%s)", ago(p.failing.since), p.failing.err))
+		reasons = append(reasons, fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s: queues already kept stay kept (%s)", ago(p.failing.since), p.failing.err))
 	case p.lookedAt.IsZero():
 		reasons = append(reasons, "the queues of RabbitMQ have not been looked at yet")
 	case time.Since(p.lookedAt) > inventoryOld:

@@ -12,7 +12,7 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 )
 
-// TestReleaseReason: what other consumers do is one reason, which nobody need be alerted of.
+// TestReleaseReason: everything that other consumers do is one reason, about which there is no alert.
 func TestReleaseReason(t *testing.T) {
 	for code, want := range map[keeper.Code]string{keeper.Consumer: "consumer", keeper.Flapping: "consumer", keeper.StuckConsumers: "consumer",
 		keeper.Harm: "harm", keeper.Budget: "budget", keeper.LostLease: "lost_lease", keeper.Stop: "stop", keeper.Settings: "settings"} {
@@ -20,7 +20,7 @@ func TestReleaseReason(t *testing.T) {
 	}
 }
 
-// TestAlertLeavesOutReasons: the alert about releases leaves out reasons that there are.
+// TestAlertLeavesOutReasons: the alert about releases leaves out only reasons that exist.
 func TestAlertLeavesOutReasons(t *testing.T) {
 	rules, err := os.ReadFile("../../deploy/prometheus/curfew.rules.yml")
 	require.NoError(t, err)

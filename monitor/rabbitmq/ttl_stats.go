@@ -6,18 +6,18 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-// seen is what was seen of a queue's messages. Each is seen by a keeper or by the observer, of this Curfew or another's.
+// seen has the statistics of a queue's messages. Each message is seen by a keeper or by the observer, of this Curfew or another.
 type seen struct {
-	ended            queuefacts.TTLStats // by keepers and observers of this Curfew that are no more
+	ended            queuefacts.TTLStats // by former keepers and observers of this Curfew
 	keeper, observer queuefacts.TTLStats // by the present ones
-	// known is all that any Curfew has seen, as far as this one was told. It stays when another Curfew ends.
+	// known is what all Curfews have seen, as far as this one knows. It stays when another Curfew ends.
 	known queuefacts.TTLStats
 }
 
-// seenTable is what was seen, by queue.
+// seenTable has the statistics by queue.
 type seenTable map[string]*seen
 
-// of is that of a queue, from now on if need be.
+// of returns the entry of a queue, and adds it if necessary.
 func (t seenTable) of(name string) *seen {
 	if t[name] == nil {
 		t[name] = &seen{}
@@ -28,7 +28,7 @@ func (t seenTable) of(name string) *seen {
 // here is what this Curfew has seen.
 func (s *seen) here() queuefacts.TTLStats { return s.ended.Plus(s.keeper).Plus(s.observer) }
 
-// note takes in what a keeper or the observer has seen since it began; less than last time: it is another one.
+// note takes in what a keeper or the observer has seen since it began. If that is less than last time, it is a new one.
 func (s *seen) note(of *queuefacts.TTLStats, latest queuefacts.TTLStats) {
 	if latest.Messages < of.Messages {
 		s.ended = s.ended.Plus(*of)
@@ -36,8 +36,8 @@ func (s *seen) note(of *queuefacts.TTLStats, latest queuefacts.TTLStats) {
 	*of = latest
 }
 
-// lookAtMessagesLocked takes in what keepers, the observer and other Curfews have seen, and forgets queues that are gone.
-func (p *Primary) lookAtMessagesLocked() {
+// updateSeenLocked takes in what keepers, the observer and other Curfews have seen, and forgets queues that are gone.
+func (p *Primary) updateSeenLocked() {
 	if p.observing.observer != nil {
 		for name, latest := range p.observing.observer.Seen() {
 			s := p.seen.of(name)
@@ -62,7 +62,7 @@ func (p *Primary) lookAtMessagesLocked() {
 	}
 }
 
-// known is what was seen of a queue's messages by any Curfew.
+// known is what all Curfews have seen of a queue's messages.
 func (t seenTable) known(name string) queuefacts.TTLStats {
 	if s := t[name]; s != nil {
 		return s.known

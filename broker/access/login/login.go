@@ -12,8 +12,8 @@ import (
 	"curfew/broker/access"
 )
 
-// ErrRefused is wrapped by every refusal of a login. Its text says why: it is for the log, the
-// client is told nothing.
+// ErrRefused is wrapped by every refusal of a login. Its text says why. It is for the log only; the
+// client does not see it.
 var ErrRefused = errors.New("login refused")
 
 // Guest is the user whose password everybody knows.

@@ -15,17 +15,17 @@ const maxDraft = 10 << 20
 // draft is what a replay would publish of a dead letter, for a person to change.
 type draft struct {
 	Seq        operate.Seq     `json:"seq"`             // the dead letter's number in the queue
-	QueueID    uint64          `json:"queue_id,string"` // of the queue that was looked at; absent: any of the name
+	QueueID    uint64          `json:"queue_id,string"` // of the queue that was read; absent: any queue of the name
 	Exchange   string          `json:"exchange"`
 	RoutingKey string          `json:"routing_key"`
 	Properties json.RawMessage `json:"properties"` // as in an exported file
 	Payload    string          `json:"payload"`
 	Encoding   string          `json:"payload_encoding"`   // string or base64
-	Unpacked   bool            `json:"unpacked,omitempty"` // the payload is the text behind the content-encoding, and is packed again
+	Unpacked   bool            `json:"unpacked,omitempty"` // the payload is text without the content-encoding, and is packed again
 	DryRun     bool            `json:"dry_run,omitempty"`  // send nothing, and review the draft
 }
 
-// makeDraft answers with the draft of the message that seq names.
+// makeDraft answers with a draft of the message that seq names.
 func makeDraft(r *rest.Request) error {
 	var asked draft
 	if err := r.ReadJSON(&asked); err != nil {
@@ -40,7 +40,7 @@ func makeDraft(r *rest.Request) error {
 	return r.Answer(answer)
 }
 
-// resend publishes what became of a draft, and takes the dead letter out of its queue. A dry run answers with the review of the draft.
+// resend publishes a changed draft, and takes the dead letter out of its queue. A dry run answers with a review of the draft.
 func resend(r *rest.Request) error {
 	var d draft
 	if err := r.ReadJSON(&d); err != nil {

@@ -8,7 +8,7 @@ import (
 	"curfew/broker/management/rest"
 )
 
-// maxImport bounds an imported file, in bytes; larger ones go in parts.
+// maxImport bounds an imported file, in bytes; larger files must be imported in parts.
 const maxImport = 4 << 30
 
 // deletedCount is how many messages were deleted.
@@ -21,8 +21,8 @@ type importedCount struct {
 	Imported int `json:"imported"`
 }
 
-// purge deletes what the filter matches, if confirm says how many that is.
-// Otherwise it answers 409 with the number in "matched", and in "position" what makes a second request about the same messages.
+// purge deletes what the filter matches, if confirm has the right number. Otherwise it answers 409 with the number in "matched"; with its
+// "position", a second request is about the same messages.
 func purge(r *rest.Request) error {
 	l, letters, err := readLetters(r)
 	if err != nil {
@@ -43,7 +43,7 @@ func purge(r *rest.Request) error {
 	return r.Answer(deletedCount{deleted})
 }
 
-// download sends the type of its lines with the first of them.
+// download sends the headers of the answer before the first line.
 type download struct {
 	http.ResponseWriter
 	begun bool
@@ -69,9 +69,9 @@ func export(r *rest.Request) error {
 	case err != nil && !file.begun:
 		return err
 	case err != nil:
-		panic(http.ErrAbortHandler) // what was sent is not all there is
+		panic(http.ErrAbortHandler) // the answer is incomplete
 	case !file.begun:
-		_, _ = file.Write(nil) // an empty file; a client that is gone needs none
+		_, _ = file.Write(nil) // an empty file; the client may be gone
 	}
 	return nil
 }

@@ -20,13 +20,13 @@ func listReplays(r *rest.Request) error {
 }
 
 func getReplay(r *rest.Request) error {
-	return r.Result(r.Operations.Replay(r.Context(), r.Actor, r.Param("run")))
+	return r.Result(r.Operations.Replay(r.Context(), r.Actor, r.Param("replay")))
 }
 
 func cancelReplay(r *rest.Request) error {
-	return r.Result(r.Operations.CancelReplay(r.Context(), r.Actor, r.Param("run")))
+	return r.Result(r.Operations.CancelReplay(r.Context(), r.Actor, r.Param("replay")))
 }
 
 func resumeReplay(r *rest.Request) error {
-	return r.Result(r.Operations.ResumeReplay(r.Context(), r.Actor, r.Param("run")))
+	return r.Result(r.Operations.ResumeReplay(r.Context(), r.Actor, r.Param("replay")))
 }

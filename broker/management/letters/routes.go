@@ -26,41 +26,41 @@ func Routes() []rest.Route {
 		{Method: http.MethodPut, Path: "/api/curfew/deadletters/{vhost}/{queue}/filters/{name}", Op: operate.SaveFilter, Handle: putFilter, Doc: saveFilterDoc},
 		{Method: http.MethodDelete, Path: "/api/curfew/deadletters/{vhost}/{queue}/filters/{name}", Op: operate.DeleteFilter, Handle: deleteFilter, Doc: deleteFilterDoc},
 		{Method: http.MethodGet, Path: "/api/curfew/replays", Op: operate.ListReplays, Handle: listReplays, Doc: replaysDoc},
-		{Method: http.MethodGet, Path: "/api/curfew/replays/{run}", Op: operate.SeeReplay, Handle: getReplay, Doc: replayRunDoc},
-		{Method: http.MethodDelete, Path: "/api/curfew/replays/{run}", Op: operate.CancelReplay, Handle: cancelReplay, Doc: cancelReplayDoc},
-		{Method: http.MethodPost, Path: "/api/curfew/replays/{run}/resume", Op: operate.ResumeReplay, Handle: resumeReplay, Doc: resumeReplayDoc},
+		{Method: http.MethodGet, Path: "/api/curfew/replays/{replay}", Op: operate.SeeReplay, Handle: getReplay, Doc: replayRunDoc},
+		{Method: http.MethodDelete, Path: "/api/curfew/replays/{replay}", Op: operate.CancelReplay, Handle: cancelReplay, Doc: cancelReplayDoc},
+		{Method: http.MethodPost, Path: "/api/curfew/replays/{replay}/resume", Op: operate.ResumeReplay, Handle: resumeReplay, Doc: resumeReplayDoc},
 	}
 }
 
 var (
 	queuesDoc = rest.Doc{ID: "listDeadLetterQueues", Summary: "Queues that dead letters go to or are in, the fullest first", Answer: []deadletters.Queue{}}
-	groupsDoc = rest.Doc{ID: "groupDeadLetters", Summary: "Dead letters by what they died of, the largest group first", Text: "Only ready messages. Of the body only `filter` counts.",
+	groupsDoc = rest.Doc{ID: "groupDeadLetters", Summary: "Dead letters by what they died of, the largest group first", Text: "Only ready messages are counted. Only `filter` of the body is used.",
 		Body: lettersRequest{}, Answer: []deadletters.Group{}}
-	searchDoc = rest.Doc{ID: "searchDeadLetters", Summary: "Dead letters that a filter matches", Text: "`next` of the answer goes into `after` of the next request; it is 0 at the end.",
+	searchDoc = rest.Doc{ID: "searchDeadLetters", Summary: "Dead letters that a filter matches", Text: "Send `next` of the answer as `after` of the next request; it is 0 at the end.",
 		Body: lettersRequest{}, Answer: letterPage{}}
-	replayDoc = rest.Doc{ID: "startReplay", Summary: "Start to replay the dead letters that a filter matches",
-		Text: "The answer is the replay as it begins; it goes on by itself. With `dry_run` it only counts, and says where the messages would go.",
+	replayDoc = rest.Doc{ID: "startReplay", Summary: "Start a replay of the dead letters that a filter matches",
+		Text: "The answer is the replay at its start; it runs in the background. With `dry_run` it only counts, and lists where the messages would go.",
 		Body: lettersRequest{}, Answer: deadletters.Replay{}}
 	purgeDoc = rest.Doc{ID: "purgeDeadLetters", Summary: "Delete the dead letters that a filter matches",
-		Text: "`confirm` has to be their number. Otherwise nothing is deleted: the answer is 409, with the number in `matched`. " +
-			"Its `position` makes a second request about the same messages.",
+		Text: "`confirm` must be their number. Otherwise nothing is deleted: the answer is 409, with the number in `matched`. " +
+			"A second request with its `position` is about the same messages.",
 		Body: lettersRequest{}, Answer: deletedCount{}}
 	exportDoc = rest.Doc{ID: "exportDeadLetters", Summary: "The dead letters that a filter matches, a line of JSON for each", Body: lettersRequest{}, Answer: "",
-		Text: "Nothing of a message is lost in its line. An answer that is not whole ends with a broken connection.", Kinds: []string{"application/jsonl"}}
+		Text: "A line has the complete message. If the answer is incomplete, the connection breaks.", Kinds: []string{"application/jsonl"}}
 	importDoc = rest.Doc{ID: "importDeadLetters", Summary: "Publish the lines of an exported file into the queue", Body: "", BodyKind: "application/jsonl", Answer: importedCount{},
-		Text: "It stops at a line that cannot be read (400), or when publishers have to wait (503). Then `imported` is how many messages were before that line."}
-	draftDoc = rest.Doc{ID: "draftDeadLetter", Summary: "What a replay would publish of one dead letter, for a person to change", Text: "Of the body only `seq` counts.",
+		Text: "It stops at a line that cannot be read (400), or when publishers are blocked (503). Then `imported` is the number of messages before that line."}
+	draftDoc = rest.Doc{ID: "draftDeadLetter", Summary: "What a replay would publish of one dead letter, for a person to change", Text: "Only `seq` of the body is used.",
 		Body: draft{}, Answer: draft{}}
 	resendDoc = rest.Doc{ID: "resendDeadLetter", Summary: "Publish a changed draft, and take the dead letter out of its queue", Body: draft{}, Answer: deadletters.Review{}, Empty: true,
-		Text: "204: it is done. With `dry_run` nothing is done, and the answer 200 says what would be. 409: the message stays where it is, or has changed."}
+		Text: "204: it is done. With `dry_run` nothing is done, and the answer 200 says what would happen. 409: the message stays where it is, or has changed."}
 	getDoc = rest.Doc{ID: "getDeadLetter", Summary: "One message with its whole body, up to 16 MiB", Answer: wholeLetter{},
-		Text: "`unpacked` has what is behind the body's content encoding, if it has one."}
+		Text: "`unpacked` has the body without its content encoding, if it has one."}
 	filtersDoc    = rest.Doc{ID: "listFilters", Summary: "The filters that are saved for a queue, by name", Answer: []operate.SavedFilter{}}
 	saveFilterDoc = rest.Doc{ID: "saveFilter", Summary: "Save a filter under a name", Body: operate.SavedFilter{},
-		Text: "`query` is a filter as text, such as `reason=expired&since=2h`; only it counts."}
+		Text: "`query` is a filter as text, such as `reason=expired&since=2h`. Other fields are ignored."}
 	deleteFilterDoc = rest.Doc{ID: "deleteFilter", Summary: "Delete a saved filter"}
-	replaysDoc      = rest.Doc{ID: "listReplays", Summary: "Replays that run or have ended", Text: "One's own; administrators see all.", Answer: []deadletters.Replay{}}
-	replayRunDoc    = rest.Doc{ID: "getReplay", Summary: "One replay as it is now", Answer: deadletters.Replay{}}
+	replaysDoc      = rest.Doc{ID: "listReplays", Summary: "Replays that are running or have ended", Text: "Users see their own; administrators see all.", Answer: []deadletters.Replay{}}
+	replayRunDoc    = rest.Doc{ID: "getReplay", Summary: "The current state of one replay", Answer: deadletters.Replay{}}
 	cancelReplayDoc = rest.Doc{ID: "cancelReplay", Summary: "Stop a replay", Answer: deadletters.Replay{}}
-	resumeReplayDoc = rest.Doc{ID: "resumeReplay", Summary: "Go on with a replay that was stopped or has failed", Answer: deadletters.Replay{}}
+	resumeReplayDoc = rest.Doc{ID: "resumeReplay", Summary: "Continue a replay that was cancelled or has failed", Answer: deadletters.Replay{}}
 )

@@ -14,7 +14,7 @@ import (
 // letterPage is a page of dead letters.
 type letterPage struct {
 	Items []letter    `json:"items"`
-	Next  operate.Seq `json:"next"` // goes into after; 0: there are no more
+	Next  operate.Seq `json:"next"` // the value of after for the next page; 0: there is none
 }
 
 // letter is a dead letter: the fields of letterObject.
@@ -25,24 +25,24 @@ type letter struct {
 	Redelivered bool                `json:"redelivered"`
 	Deadline    *int64              `json:"deadline"`    // Unix ms; null: it has none
 	Exchange    string              `json:"exchange"`    // by which it came here
-	RoutingKey  string              `json:"routing_key"` // likewise
-	Properties  rest.Object         `json:"properties"`  // those that it has, by RabbitMQ's names
+	RoutingKey  string              `json:"routing_key"` // with which it came here
+	Properties  rest.Object         `json:"properties"`  // the ones that it has, by RabbitMQ's names
 	Bytes       int                 `json:"payload_bytes"`
 	Payload     string              `json:"payload"`          // the body, or its beginning
 	Encoding    string              `json:"payload_encoding"` // string or base64
 	Deaths      []deadletters.Death `json:"deaths"`           // the latest first
 	Replays     int64               `json:"replays"`          // how often it was replayed
-	Run         string              `json:"replay_run"`       // that replayed it last; empty: none did
+	ReplayID    string              `json:"replay_run"`       // ID of the replay that replayed it last; empty: none did
 }
 
 // wholeLetter is a letter with its whole body.
 type wholeLetter struct {
 	letter
-	QueueID  string    `json:"queue_id"` // of the queue that was looked at: another one of the name has another
+	QueueID  string    `json:"queue_id"` // of the queue that was read; differs if the queue is deleted and declared again
 	Unpacked *unpacked `json:"unpacked,omitempty"`
 }
 
-// unpacked is what is behind the content encoding of a body.
+// unpacked is a body without its content encoding.
 type unpacked struct {
 	Payload   string  `json:"payload"`
 	Encoding  string  `json:"payload_encoding"` // string or base64
@@ -50,7 +50,7 @@ type unpacked struct {
 	Error     *string `json:"error"`            // why it cannot be unpacked; null: it can
 }
 
-// What a search shows unless it says otherwise.
+// The defaults of a search.
 const (
 	defaultCount     = 10
 	defaultBodyBytes = 4096
@@ -59,20 +59,20 @@ const (
 // lettersRequest is the body of requests about the dead letters of a queue.
 type lettersRequest struct {
 	Filter   deadletters.Filter `json:"filter"`
-	After    operate.Seq        `json:"after"`    // of a search: next of the answer before
+	After    operate.Seq        `json:"after"`    // of a search: next of the previous answer
 	Newest   bool               `json:"newest"`   // of a search: the newest first
 	Count    int                `json:"count"`    // of a search: 1 to 1000; 10 if it is missing
 	Truncate *int               `json:"truncate"` // of a search: bytes of each body; 4096 if it is missing
 	Encoding string             `json:"encoding"` // of a search: base64, or auto: as text where the body is UTF-8; auto if it is missing
-	Confirm  *int               `json:"confirm"`  // of a purge: how many messages it is about
+	Confirm  *int               `json:"confirm"`  // of a purge: how many messages match
 
-	// Position is that of an earlier answer: what has arrived since is left alone.
+	// Position is the one from an earlier answer: messages that arrived after it are left alone.
 	Position deadletters.Position `json:"position"`
 	deadletters.Options
 	DryRun bool `json:"dry_run"` // of a replay: only count
 }
 
-// readLetters reads the body. The answer may take long.
+// readLetters reads the body, and lets the request take long.
 func readLetters(r *rest.Request) (*lettersRequest, operate.DeadLetters, error) {
 	l := &lettersRequest{Count: defaultCount}
 	decoder := json.NewDecoder(r.Body)
@@ -97,7 +97,7 @@ func group(r *rest.Request) error {
 	return r.Result(groups, err)
 }
 
-// search answers {"items": [...], "next": n}: next goes into after; it is 0 at the end.
+// search answers {"items": [...], "next": n}: next is the value of after for the next page, 0 at the end.
 func search(r *rest.Request) error {
 	l, letters, err := readLetters(r)
 	if err != nil {
@@ -118,7 +118,7 @@ func search(r *rest.Request) error {
 	return r.Answer(rest.Object{"items": items, "next": next})
 }
 
-// letterObject is a message as a peek shows it, with its history.
+// letterObject returns a message in the form of a peek, with its history.
 func letterObject(l *operate.DeadLetter, encoding string) rest.Object {
 	m := rest.Message{Exchange: l.Exchange, RoutingKey: l.RoutingKey, Redelivered: l.Redelivered, Properties: l.Properties.Append(nil), Body: l.Body, Bytes: l.BodyBytes}
 	o := m.Object(encoding)
@@ -126,17 +126,17 @@ func letterObject(l *operate.DeadLetter, encoding string) rest.Object {
 	if l.Deadline != 0 {
 		o["deadline"] = l.DeadlineMillis
 	}
-	o["deaths"], o["replays"], o["replay_run"] = l.Deaths, l.Replays, l.Run
+	o["deaths"], o["replays"], o["replay_run"] = l.Deaths, l.Replays, l.ReplayID
 	if l.Deaths == nil {
 		o["deaths"] = []any{}
 	}
 	return o
 }
 
-// maxUnpacked is how much of a body is unpacked for an answer, in bytes.
+// maxUnpacked is how many bytes are unpacked for an answer.
 const maxUnpacked = 16 << 20
 
-// get answers with one message, its whole body up to 16 MiB and, in "unpacked", what is behind its content-encoding.
+// get answers with one message: its whole body up to 16 MiB and, in "unpacked", the body without its content-encoding.
 func get(r *rest.Request) error {
 	seq, err := strconv.ParseUint(r.Param("seq"), 10, 64)
 	if err != nil {
@@ -167,7 +167,7 @@ func get(r *rest.Request) error {
 	return r.Answer(o)
 }
 
-// bytesOf is the memory that get takes, at most half of what there is: how much a body unpacks to, nobody knows before.
+// bytesOf estimates the memory that get takes, at most half of the budget: the unpacked size of a body is not known before.
 func bytesOf(l *operate.DeadLetter, limit int64) int64 {
 	n := int64(min(l.BodyBytes, maxUnpacked))
 	if deadletters.IsPacked(l.Properties.ContentEncoding) {

@@ -9,18 +9,18 @@ import (
 
 var protocol = label{"protocol", "amqp091"}
 
-// byQueueType: the totals are not kept by type of queue; all are under RabbitMQ's
-// name of the classic one.
+// byQueueType are the labels of totals. They are not kept by queue type: all have RabbitMQ's name
+// of the classic type.
 var byQueueType = []label{protocol, {"queue_type", "rabbit_classic_queue"}}
 
-// global are the totals since the start.
+// global shows the totals since the start.
 func (c *collector) global(s *sink) {
-	t, srv := c.Broker.Totals(), c.Server.Totals()
+	t, srv := c.Broker.Stats(), c.Server.Stats()
 	publishers, consumers := 0, 0
 	for _, conn := range c.Server.List() {
 		for _, ch := range conn.Channels {
 			consumers += len(ch.Consumers)
-			if ch.Counts.Published > 0 {
+			if ch.Stats.Published > 0 {
 				publishers++
 			}
 		}
@@ -41,7 +41,7 @@ func (c *collector) global(s *sink) {
 	} {
 		s.counter("global_"+m.name, m.help, m.n, protocol)
 	}
-	if c.endpoint == aggregated { // a sum over the queues there are would fall when one goes
+	if c.endpoint == aggregated { // a sum over existing queues would fall when one is deleted
 		s.counter("queue_messages_published_total", "Total number of messages published to queues", t.Queues.Published)
 		s.counter("queue_disk_writes_total", "Total number of times queue wrote messages to disk", t.Queues.Journaled)
 	}
@@ -68,9 +68,9 @@ func (c *collector) delivered(s *sink, q *broker.QueueStats) {
 	}
 }
 
-// deadLettered: a dead letter moves in one step and is parked where it cannot be
-// routed, so the strategy is the stronger of RabbitMQ's two.
-func (c *collector) deadLettered(s *sink, t *broker.Totals) {
+// deadLettered shows the counts under the stronger of RabbitMQ's two strategies: a dead letter
+// moves in one step, and is parked if it cannot be routed.
+func (c *collector) deadLettered(s *sink, t *broker.Stats) {
 	kept := []label{byQueueType[1], {"dead_letter_strategy", "at_least_once"}}
 	var all uint64
 	for _, m := range []struct {
@@ -91,8 +91,8 @@ func (c *collector) deadLettered(s *sink, t *broker.Totals) {
 	s.counter("global_messages_dead_lettered_confirmed_total", "Total number of messages dead-lettered and confirmed by target queues", all, kept...)
 }
 
-// sizes is the histogram of published bodies.
-func (c *collector) sizes(s *sink, t *broker.Totals) {
+// sizes shows the histogram of published bodies.
+func (c *collector) sizes(s *sink, t *broker.Stats) {
 	buckets, count := map[float64]uint64{}, uint64(0)
 	for i, n := range t.Sizes {
 		count += n

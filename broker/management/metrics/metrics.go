@@ -21,8 +21,7 @@ import (
 	"curfew/broker/pattern"
 )
 
-// The scrape paths of RabbitMQ's Prometheus plugin, by the endpoint they name in
-// rabbitmq_identity_info.
+// The scrape paths of RabbitMQ's Prometheus plugin, by the endpoint in rabbitmq_identity_info.
 const (
 	aggregated = "aggregated"
 	perObject  = "per-object"
@@ -33,14 +32,14 @@ const (
 type Options struct {
 	Broker *broker.Broker
 	Server *server.Server
-	// Node is the name of the node, Version that of Curfew.
+	// Node is the name of the node, Version is Curfew's version.
 	Node, Version string
 	ClusterName   func() string
 	Host          func() Host
 	Turns         rest.Turns // of long answers
 }
 
-// Host is what the process uses and may use.
+// Host is what the process uses, and its limits.
 type Host struct {
 	OpenFiles, MaxFiles int
 	DiskFree, DiskLimit int64 // bytes
@@ -48,8 +47,8 @@ type Host struct {
 	Uptime              time.Duration
 }
 
-// Handler answers on /metrics, beside what own gathers, and on /metrics/per-object
-// and /metrics/detailed. It asks for no credentials and shows no message data.
+// Handler answers on /metrics, together with what own gathers, and on /metrics/per-object and
+// /metrics/detailed. It asks for no credentials and shows no message data.
 func Handler(o Options, own prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +76,7 @@ func Handler(o Options, own prometheus.Gatherer) http.Handler {
 }
 
 // scrapeObjects answers with the metrics of every object, in Prometheus's text format. They
-// are written as they are made: a registry would hold all of them.
+// are written as they are made, since a registry would hold all of them in memory.
 func (o *Options) scrapeObjects(w http.ResponseWriter, r *http.Request, v *view) {
 	if o.Turns.Take(r.Context()) != nil {
 		return
@@ -105,7 +104,7 @@ func (o *Options) gatherer(v *view) prometheus.Gatherer {
 	return r
 }
 
-// view is what one scrape asks for.
+// view selects the metrics of one scrape.
 type view struct {
 	endpoint string
 	families []string       // of detailed; the others show all
@@ -113,8 +112,7 @@ type view struct {
 	queue    *regexp.Regexp // nil: all
 }
 
-// detailedView reads family=, vhost= and queue=, of which the first two may come
-// more than once.
+// detailedView reads family=, vhost= and queue=; the first two may be given more than once.
 func detailedView(r *http.Request) (*view, error) {
 	q := r.URL.Query()
 	v := &view{endpoint: detailed, families: q["family"], vhosts: q["vhost"]}
@@ -148,7 +146,7 @@ type collector struct {
 	*view
 }
 
-// Describe implements prometheus.Collector. Which metrics there will be is not known before.
+// Describe implements prometheus.Collector. It is not known beforehand which metrics there will be.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -167,7 +165,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.exchanges(&s)
 }
 
-// sink takes metrics.
+// sink receives metrics.
 type sink struct {
 	ch     chan<- prometheus.Metric
 	prefix string
@@ -191,7 +189,7 @@ func (s *sink) counter(name, help string, v uint64, labels ...label) {
 
 type label struct{ name, value string }
 
-// identity is what dashboards join everything else to.
+// identity shows the metrics that dashboards join everything else to.
 func (c *collector) identity(s *sink) {
 	s.gauge("identity_info", "RabbitMQ node & cluster identity info", 1,
 		label{"rabbitmq_node", c.Node}, label{"rabbitmq_cluster", c.ClusterName()},
@@ -201,7 +199,7 @@ func (c *collector) identity(s *sink) {
 		label{"prometheus_client_version", "client_golang"}, label{"product_name", "Curfew"}, label{"product_version", c.Version})
 }
 
-// permanentID looks like RabbitMQ's and stays while the node's name does.
+// permanentID looks like RabbitMQ's, and changes only with the node's name.
 func permanentID(node string) string {
 	sum := sha256.Sum256([]byte(node))
 	return "rabbitmq-cluster-id-" + base64.RawURLEncoding.EncodeToString(sum[:16])
@@ -214,7 +212,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// node is what the process uses and may use.
+// node shows what the process uses, and its limits.
 func (c *collector) node(s *sink) {
 	memory, disk := c.Broker.Alarms()
 	host := c.Host()
@@ -232,12 +230,12 @@ func (c *collector) node(s *sink) {
 	s.gauge("disk_space_available_limit_bytes", "Free disk space low watermark in bytes", float64(host.DiskLimit))
 }
 
-// churn is how often things came and went.
+// churn shows how often connections, channels and queues were opened and closed.
 func (c *collector) churn(s *sink) {
 	if !c.shows("connection_churn_metrics") {
 		return
 	}
-	t, srv := c.Broker.Totals(), c.Server.Totals()
+	t, srv := c.Broker.Stats(), c.Server.Stats()
 	for _, m := range []struct {
 		name string
 		n    uint64
@@ -255,7 +253,7 @@ func (c *collector) churn(s *sink) {
 	}
 }
 
-// exchanges are shown where they are asked for.
+// exchanges shows exchanges if the view names their family.
 func (c *collector) exchanges(s *sink) {
 	if c.endpoint != detailed {
 		return

@@ -19,7 +19,7 @@ type metric[T any] struct {
 	family, name, help string
 	kind               prometheus.ValueType
 	value              func(*T) float64
-	alone              bool // has no meaning summed up
+	alone              bool // its sum has no meaning
 }
 
 const (
@@ -113,8 +113,8 @@ func (c *collector) objects(s *rest.Stream) {
 		})
 }
 
-// each writes the metrics that the view shows, each for all n objects: the format wants the
-// samples of a metric together.
+// each writes the metrics that the view shows, each for all n objects: in the format, the samples
+// of a metric stand together.
 func each[T any](s *rest.Stream, c *collector, metrics []metric[T], n int, object func(i int) T, labels func(i int) []label) {
 	metrics = slices.DeleteFunc(slices.Clone(metrics), func(m metric[T]) bool {
 		return !c.shows(m.family) && (m.name != "queue_consumers" || !c.shows("queue_metrics"))
@@ -139,7 +139,7 @@ func each[T any](s *rest.Stream, c *collector, metrics []metric[T], n int, objec
 	}
 }
 
-// writeFamily begins a metric in Prometheus' text format, and writeSample writes one of it.
+// writeFamily begins a metric in Prometheus' text format, and writeSample writes a sample of it.
 func writeFamily(s *rest.Stream, name, help string, kind prometheus.ValueType) {
 	words := map[prometheus.ValueType]string{isGauge: "gauge", isCounter: "counter"}
 	s.Text("# HELP " + name + " " + help + "\n# TYPE " + name + " " + words[kind] + "\n")
@@ -164,17 +164,17 @@ var channelMetrics = []metric[server.ChannelInfo]{
 	{"channel_metrics", "channel_messages_unconfirmed", "Published but not yet confirmed messages", isGauge, func(c *server.ChannelInfo) float64 { return float64(c.Unconfirmed) }, false},
 	{"channel_metrics", "consumer_prefetch", "Limit of unacknowledged messages for each consumer", isGauge, func(c *server.ChannelInfo) float64 { return float64(c.Prefetch) }, false},
 	{"channel_metrics", "channel_prefetch", "Total limit of unacknowledged messages for all consumers on a channel", isGauge, func(c *server.ChannelInfo) float64 { return float64(c.GlobalPrefetch) }, false},
-	{"channel_exchange_metrics", "channel_messages_published_total", "Total number of messages published into an exchange on a channel", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Published) }, true},
-	{"channel_exchange_metrics", "channel_messages_confirmed_total", "Total number of messages published into an exchange and confirmed on the channel", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Confirmed) }, true},
-	{"channel_exchange_metrics", "channel_messages_unroutable_returned_total", "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Returned) }, true},
-	{"channel_exchange_metrics", "channel_messages_unroutable_dropped_total", "Total number of messages published as non-mandatory into an exchange and dropped as unroutable", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Dropped) }, true},
-	{"channel_queue_metrics", "channel_get_ack_total", "Total number of messages fetched with basic.get in manual acknowledgement mode", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Got) }, true},
-	{"channel_queue_metrics", "channel_get_total", "Total number of messages fetched with basic.get in automatic acknowledgement mode", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.GotNoAck) }, true},
-	{"channel_queue_metrics", "channel_get_empty_total", "Total number of times basic.get operations fetched no message", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.GetEmpty) }, true},
-	{"channel_queue_metrics", "channel_messages_delivered_ack_total", "Total number of messages delivered to consumers in manual acknowledgement mode", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Delivered) }, true},
-	{"channel_queue_metrics", "channel_messages_delivered_total", "Total number of messages delivered to consumers in automatic acknowledgement mode", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.DeliveredNoAck) }, true},
-	{"channel_queue_metrics", "channel_messages_redelivered_total", "Total number of messages redelivered to consumers", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Redelivered) }, true},
-	{"channel_queue_metrics", "channel_messages_acked_total", "Total number of messages acknowledged by consumers", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Acked) }, true},
+	{"channel_exchange_metrics", "channel_messages_published_total", "Total number of messages published into an exchange on a channel", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Stats.Published) }, true},
+	{"channel_exchange_metrics", "channel_messages_confirmed_total", "Total number of messages published into an exchange and confirmed on the channel", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Stats.Confirmed) }, true},
+	{"channel_exchange_metrics", "channel_messages_unroutable_returned_total", "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Stats.Returned) }, true},
+	{"channel_exchange_metrics", "channel_messages_unroutable_dropped_total", "Total number of messages published as non-mandatory into an exchange and dropped as unroutable", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Stats.Dropped) }, true},
+	{"channel_queue_metrics", "channel_get_ack_total", "Total number of messages fetched with basic.get in manual acknowledgement mode", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Stats.Got) }, true},
+	{"channel_queue_metrics", "channel_get_total", "Total number of messages fetched with basic.get in automatic acknowledgement mode", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Stats.GotNoAck) }, true},
+	{"channel_queue_metrics", "channel_get_empty_total", "Total number of times basic.get operations fetched no message", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Stats.GetEmpty) }, true},
+	{"channel_queue_metrics", "channel_messages_delivered_ack_total", "Total number of messages delivered to consumers in manual acknowledgement mode", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Stats.Delivered) }, true},
+	{"channel_queue_metrics", "channel_messages_delivered_total", "Total number of messages delivered to consumers in automatic acknowledgement mode", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Stats.DeliveredNoAck) }, true},
+	{"channel_queue_metrics", "channel_messages_redelivered_total", "Total number of messages redelivered to consumers", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Stats.Redelivered) }, true},
+	{"channel_queue_metrics", "channel_messages_acked_total", "Total number of messages acknowledged by consumers", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Stats.Acked) }, true},
 }
 
 var connectionMetrics = []metric[server.ConnectionInfo]{
@@ -185,7 +185,7 @@ var connectionMetrics = []metric[server.ConnectionInfo]{
 	{"connection_metrics", "connection_channels", "Channels on a connection", isGauge, func(c *server.ConnectionInfo) float64 { return float64(len(c.Channels)) }, false},
 }
 
-// connected are the open connections, their channels, and how many consumers these have.
+// connected returns the open connections, their channels, and how many consumers these have.
 func (c *collector) connected() (conns []server.ConnectionInfo, channels []server.ChannelInfo, consumers int) {
 	conns = c.Server.List()
 	for _, conn := range conns {
@@ -197,8 +197,8 @@ func (c *collector) connected() (conns []server.ConnectionInfo, channels []serve
 	return conns, channels, consumers
 }
 
-// connections sums up what can be of connections and channels: not their counters, which
-// would fall when one closes.
+// connections shows sums over connections and channels, but not of their counters, which would
+// fall when one closes.
 func (c *collector) connections(s *sink) {
 	if c.endpoint == detailed {
 		return

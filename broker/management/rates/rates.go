@@ -8,14 +8,14 @@ import (
 	"curfew/broker/management/rest"
 )
 
-// sampleEvery is how old the baseline of a rate is at least, once there is one.
+// sampleEvery is the least age of the baseline of a rate, once there is one.
 const sampleEvery = 5 * time.Second
 
-// Counts are totals of one thing by their names in message_stats.
+// Counts are the totals of one thing, by their names in message_stats.
 type Counts map[string]uint64
 
-// Sampled are counts as a sample keeps them, without those that are 0: of a queue that
-// nobody uses it keeps next to nothing.
+// Sampled are the counts in a sample, without those that are 0, so that an unused queue takes
+// almost no memory.
 type Sampled []count
 
 type count struct {
@@ -23,7 +23,7 @@ type count struct {
 	n    uint64
 }
 
-// Sampled keeps those that are not 0.
+// Sampled returns the counts that are not 0.
 func (c Counts) Sampled() (s Sampled) {
 	for name, n := range c {
 		if n > 0 {
@@ -33,7 +33,7 @@ func (c Counts) Sampled() (s Sampled) {
 	return slices.Clip(s)
 }
 
-// of is a count by its name; 0 if it is not there.
+// of returns a count by its name, 0 if it is missing.
 func (s Sampled) of(name string) uint64 {
 	for i := range s {
 		if s[i].name == name {
@@ -43,14 +43,14 @@ func (s Sampled) of(name string) uint64 {
 	return 0
 }
 
-// sample is what everything had counted at one instant.
+// sample has all counts at one instant.
 type sample struct {
 	at   time.Time
 	seen map[any]Sampled
 }
 
-// Rates keeps two samples: the older, to which what is counted now is compared,
-// and the newer, which takes its place when it is sampleEvery old. Safe for concurrent use.
+// Rates keeps two samples: the older one, with which current counts are compared, and the newer
+// one, which replaces it at an age of sampleEvery. Safe for concurrent use.
 type Rates struct {
 	count func() map[any]Sampled
 	now   func() time.Time
@@ -58,15 +58,15 @@ type Rates struct {
 	mu           sync.Mutex
 	older, newer *sample
 	histories    map[any]*history // by key; maxHistories at most
-	questions    int              // for samples
+	questions    int              // number of requests for samples
 }
 
-// New makes rates of what count counts, each thing under a key of its own. now is the clock.
+// New makes rates of the counts that count returns, by a key for each thing. now is the clock.
 func New(count func() map[any]Sampled, now func() time.Time) *Rates {
 	return &Rates{count: count, now: now, histories: map[any]*history{}}
 }
 
-// Refresh takes a sample if it is time. Whoever is about to show rates calls it.
+// Refresh takes a sample if it is time. It must be called before rates are shown.
 func (r *Rates) Refresh() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,8 +78,8 @@ func (r *Rates) Refresh() {
 	r.rememberLocked()
 }
 
-// Stats are the totals with the rate of each beside it. A thing that was not
-// there at the older sample counts from nothing.
+// Stats returns the totals, each with its rate. A thing that did not exist at the older sample
+// counts from 0.
 func (r *Rates) Stats(key any, c Counts) rest.Object {
 	r.mu.Lock()
 	base, _, elapsed := r.baselineLocked(key)
@@ -92,8 +92,8 @@ func (r *Rates) Stats(key any, c Counts) rest.Object {
 	return o
 }
 
-// baselineLocked is what a thing had counted at the older sample, if it was there, and how many
-// seconds ago that was; 0: there is none yet.
+// baselineLocked returns a thing's counts at the older sample, if it existed then, and how many
+// seconds ago that was; 0: there is no sample yet.
 func (r *Rates) baselineLocked(key any) (base Sampled, known bool, elapsed float64) {
 	if r.older == nil {
 		return nil, false, 0
@@ -102,7 +102,7 @@ func (r *Rates) baselineLocked(key any) (base Sampled, known bool, elapsed float
 	return base, known, r.now().Sub(r.older.at).Seconds()
 }
 
-// Details is the rate in units a second.
+// Details returns the rate, in units per second.
 func Details(now, before uint64, seconds float64) rest.Object {
 	if seconds <= 0 || now < before {
 		return rest.Object{"rate": rest.Rate(0)}
@@ -110,7 +110,7 @@ func Details(now, before uint64, seconds float64) rest.Object {
 	return rest.Object{"rate": rest.Rate(float64(now-before) / seconds)}
 }
 
-// Gauge is a number that goes up and down, with its change a second.
+// Gauge adds a number that goes up and down, with its change per second.
 func (r *Rates) Gauge(o rest.Object, key any, name string, now int) {
 	r.mu.Lock()
 	base, known, elapsed := r.baselineLocked(key)
@@ -119,7 +119,7 @@ func (r *Rates) Gauge(o rest.Object, key any, name string, now int) {
 	o[name+"_details"] = rest.Object{"rate": Change(now, base.of(name), known, elapsed)}
 }
 
-// Change is that of a gauge in a second; 0 if it was not known before.
+// Change returns the change of a gauge per second; 0 if it was not known before.
 func Change(now int, before uint64, known bool, seconds float64) rest.Rate {
 	if !known || seconds <= 0 {
 		return 0
@@ -127,7 +127,7 @@ func Change(now int, before uint64, known bool, seconds float64) rest.Rate {
 	return rest.Rate((float64(now) - float64(before)) / seconds)
 }
 
-// Sum is what several things together had counted at the older sample, if any of them was there, and how many seconds ago that was.
+// Sum returns the sum of several things' counts at the older sample, if any of them existed then, and how many seconds ago that was.
 func (r *Rates) Sum(keys []any) (base Counts, known bool, elapsed float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 	"curfew/broker/management/rest"
 )
 
-// Bounds of what is kept for those who ask how a thing's counts went.
+// Bounds of the histories of counts.
 const (
-	maxHistories = 32  // things; of those the one nobody asked about for longest goes
-	maxKept      = 120 // samples of a thing, sampleEvery apart or more
+	maxHistories = 32  // things; the one that was not requested for longest is dropped
+	maxKept      = 120 // samples of a thing, at least sampleEvery apart
 	maxSamples   = 500 // steps in an answer, as in RabbitMQ
 )
 
-// history is what a thing had counted at the samples taken since somebody first asked for
-// them, the oldest first.
+// history has a thing's counts at each sample since they were first requested, the oldest
+// first.
 type history struct {
-	asked int // when somebody asked last, counted in questions
+	asked int // when it was last requested, counted in requests
 	at    []time.Time
 	seen  []Sampled
 }
@@ -31,7 +31,7 @@ func (h *history) add(at time.Time, s Sampled) {
 	h.at, h.seen = append(h.at, at), append(h.seen, s)
 }
 
-// value is what was counted under name at an instant; false: nothing is known of then.
+// value returns the count of a name at an instant; false: it is not known.
 func (h *history) value(name string, at time.Time) (n uint64, known bool) {
 	for i := len(h.at) - 1; i >= 0; i-- {
 		if !h.at[i].After(at) {
@@ -41,8 +41,8 @@ func (h *history) value(name string, at time.Time) (n uint64, known bool) {
 	return 0, false
 }
 
-// rememberLocked adds the newest sample to the histories there are. Of what has gone nothing is
-// kept.
+// rememberLocked adds the newest sample to the histories, and drops those of things that no
+// longer exist.
 func (r *Rates) rememberLocked() {
 	for key, h := range r.histories {
 		if s, there := r.newer.seen[key]; there {
@@ -53,8 +53,8 @@ func (r *Rates) rememberLocked() {
 	}
 }
 
-// historyLocked is that of a thing; one that nobody has asked about begins with the two samples
-// there are.
+// historyLocked returns the history of a thing. A new one begins with the two samples that
+// exist.
 func (r *Rates) historyLocked(key any) *history {
 	h := r.histories[key]
 	if h == nil {
@@ -75,7 +75,7 @@ func (r *Rates) historyLocked(key any) *history {
 	return h
 }
 
-// makeRoomLocked has room for one more history.
+// makeRoomLocked makes room for one more history.
 func (r *Rates) makeRoomLocked() {
 	if len(r.histories) < maxHistories {
 		return
@@ -89,13 +89,13 @@ func (r *Rates) makeRoomLocked() {
 	delete(r.histories, last)
 }
 
-// span is for how long back samples are asked for, and how far apart.
+// span is how far back samples are requested, and at which distance.
 type span struct{ age, incr time.Duration }
 
-// Spans are what a query asks for by its prefixes: lengths, msg_rates, data_rates.
+// Spans has the spans that a query requests, by their prefixes: lengths, msg_rates, data_rates.
 type Spans map[string]span
 
-// ReadSpans reads a query. What is not a number asks for nothing, as in RabbitMQ.
+// ReadSpans reads a query. A value that is not a number counts as missing, as in RabbitMQ.
 func ReadSpans(v url.Values) (Spans, error) {
 	asked := Spans{}
 	for _, prefix := range []string{"lengths", "msg_rates", "data_rates", "node_stats"} {
@@ -115,14 +115,14 @@ func ReadSpans(v url.Values) (Spans, error) {
 	return asked, nil
 }
 
-// taken is a sample as it is answered.
+// taken is a sample in an answer.
 type taken struct {
 	Sample    uint64 `json:"sample"`
 	Timestamp int64  `json:"timestamp"` // Unix ms
 }
 
-// Samples adds to the details in o, whose counts are those of a thing, what the query asks
-// for by the prefix: the newest sample first, which is o's own.
+// Samples adds the samples that the query requests under a prefix to the details in o, which has
+// the counts of a thing. The newest sample, which is o's own, is the first.
 func (r *Rates) Samples(o rest.Object, key any, asked Spans, prefix string, names ...string) {
 	s, wanted := asked[prefix]
 	if !wanted {
@@ -150,7 +150,7 @@ func (r *Rates) Samples(o rest.Object, key any, asked Spans, prefix string, name
 	}
 }
 
-// averages are the mean of the samples and their change a second.
+// averages returns the mean of the samples and their change per second.
 func averages(list []taken) (avg, perSecond rest.Rate) {
 	var sum float64
 	for _, one := range list {
@@ -163,10 +163,10 @@ func averages(list []taken) (avg, perSecond rest.Rate) {
 	return rest.Rate(sum / float64(len(list))), perSecond
 }
 
-// MessageCounts are what the prefix lengths asks for.
+// MessageCounts are the counts under the prefix lengths.
 var MessageCounts = []string{"messages", "messages_ready", "messages_unacknowledged"}
 
-// StatSamples are samples of all that is in message_stats.
+// StatSamples adds samples of everything in message_stats.
 func (r *Rates) StatSamples(o rest.Object, key any, asked Spans) {
 	stats, _ := o["message_stats"].(rest.Object)
 	var names []string

@@ -16,9 +16,9 @@ var refusals = map[operate.Role]string{
 	operate.Administrator: "Not administrator user",
 }
 
-// authenticate finds out whose request it is. Without credentials the answer
-// invites to give some, since .NET's clients give none unless asked; with wrong ones
-// it does not, or browsers would ask their user (RabbitMQ 4).
+// authenticate finds out whose request it is. Without credentials the answer asks for them, since
+// .NET's clients send none before; with wrong ones it does not, or browsers would ask their user
+// (RabbitMQ 4).
 func (r *Request) authenticate() error {
 	user, password, given := r.BasicAuth()
 	if !given {
@@ -33,7 +33,7 @@ func (r *Request) authenticate() error {
 	return nil
 }
 
-// peer is the client's address; one that cannot be read is not of this machine.
+// peer returns the client's address. An address that cannot be read does not count as this machine's.
 func (r *Request) peer() netip.Addr {
 	addr, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *Request) peer() netip.Addr {
 	return addr.Addr().Unmap()
 }
 
-// permit asks for what the route takes: a role, and access to the virtual host that the path names.
+// permit checks what the route requires: a role, and access to the virtual host in the path.
 func (r *Request) permit(one *Route) error {
 	vhost := r.Param("vhost")
 	var err error

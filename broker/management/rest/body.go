@@ -16,7 +16,7 @@ import (
 // them: rabbitmqadmin sends every boolean and number as a string.
 type Fields map[string]any
 
-// Fields reads the body, which has to have these keys. None at all, and null, which some clients send, is an empty object.
+// Fields reads the body, which must have these keys. An empty body, or null, which some clients send, is an empty object.
 func (r *Request) Fields(needed ...string) (Fields, error) {
 	f, err := r.fields()
 	if err == nil {
@@ -48,7 +48,7 @@ func (r *Request) fields() (Fields, error) {
 	return nil, ErrNotJSON
 }
 
-// ReadJSON reads a body whose fields into has to have.
+// ReadJSON reads a body into a struct, which must have all of its fields.
 func (r *Request) ReadJSON(into any) error {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
@@ -58,7 +58,7 @@ func (r *Request) ReadJSON(into any) error {
 	return nil
 }
 
-// Need says which of the keys are not there.
+// Need returns an error that names the missing keys.
 func (f Fields) Need(keys ...string) error {
 	var missing policy.MissingKeys
 	for _, key := range keys {
@@ -76,7 +76,7 @@ func (f Fields) Need(keys ...string) error {
 	return Bad(text)
 }
 
-// Boolean reads one, absent if it is not there.
+// Boolean reads a boolean; absent is the value of a missing field.
 func (f Fields) Boolean(key string, absent bool) (bool, error) {
 	switch v := f[key].(type) {
 	case nil:
@@ -94,7 +94,7 @@ func (f Fields) Boolean(key string, absent bool) (bool, error) {
 	return false, Bad([]any{"not_boolean", f[key]})
 }
 
-// Integer reads one, absent if it is not there.
+// Integer reads an integer; absent is the value of a missing field.
 func (f Fields) Integer(key string, absent int64) (int64, error) {
 	switch v := f[key].(type) {
 	case nil:
@@ -113,7 +113,7 @@ func (f Fields) Integer(key string, absent int64) (int64, error) {
 	return 0, Bad([]any{"not_integer", f[key]})
 }
 
-// Text reads one, absent if it is not there.
+// Text reads a text; absent is the value of a missing field.
 func (f Fields) Text(key, absent string) (string, error) {
 	switch v := f[key].(type) {
 	case nil:
@@ -180,8 +180,7 @@ func JSONOf(t amqp.Table) Object {
 	return o
 }
 
-// jsonValue turns a field value into a JSON value; what JSON cannot say becomes
-// text.
+// jsonValue turns a field value into a JSON value. Values that JSON does not have become text.
 func jsonValue(v any) any {
 	switch v := v.(type) {
 	case amqp.Table:

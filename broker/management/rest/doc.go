@@ -4,13 +4,13 @@
 //	                                                                              │
 //	                  columns, sort, pagination ◄── objects made one by one ◄─────┘
 //
-// It reads requests (Fields: every number and boolean may come as a string), answers them (Object, Message, lists that are sorted, cut into
-// pages and written piece by piece), and finds RabbitMQ's words for errors (Problem). It looks at no queue and no exchange.
+// It reads requests (Fields: every number and boolean may be sent as a string), answers them (Object, Message, lists that are sorted, cut into
+// pages and written piece by piece), and turns errors into RabbitMQ's texts (Problem). It does not access queues or exchanges.
 //
 // # Bounds
 //
-// The memory a body takes is drawn from the budget of all clients before it is read; one that takes more than half of the budget is let in for
-// half, alone of its kind. Two long answers are made at a time; one whose client does not take it waits for itself alone.
+// The memory for a body is drawn from the budget of all clients before it is read. A body that takes more than half of the budget draws half, and
+// only one such body is read at a time. Two long answers are made at a time; a client that does not read its answer keeps nobody else waiting.
 //
 // # Left to others
 //

@@ -26,13 +26,13 @@ func (r *Request) List(items []Object) error {
 	return r.Rows(len(items), func(i int) Object { return items[i] })
 }
 
-// rowBytes is what a row of a list takes while it is answered, its object not counted.
+// rowBytes is the memory that a row of a list takes during the answer, in addition to its object.
 const rowBytes = 128
 
-// Rows is list for many objects: at makes the one of a row, each time it is asked. They
-// are made and written one by one, so that a long list takes as much memory as a short
-// one. Two lists are made at a time; one whose client does not take it waits for itself
-// alone.
+// Rows is List for many objects: at makes the object of a row, and may be called more than once
+// for it. Objects are made and written one by one, so that a long list takes as much memory as
+// a short one. Two lists are made at a time; a client that does not read its list keeps nobody
+// else waiting.
 func (r *Request) Rows(n int, at func(i int) Object) error {
 	page, err := readPage(r)
 	if err != nil {
@@ -62,11 +62,11 @@ func (r *Request) Rows(n int, at func(i int) Object) error {
 // One answers with an object, reduced to columns as the query asks.
 func (r *Request) One(o Object) error { return r.Answer(r.columns(o)) }
 
-// paging is what a query says of pages.
+// paging has the query's parameters for pages.
 type paging struct {
 	page, size int
 	name       string
-	pattern    *regexp.Regexp // nil: name is looked for as it is
+	pattern    *regexp.Regexp // nil: name is a plain text
 }
 
 // readPage reads the query; nil if it asks for everything.
@@ -113,7 +113,7 @@ func (p *paging) shows(o Object) bool {
 	return strings.Contains(strings.ToLower(name), strings.ToLower(p.name))
 }
 
-// answerPage is a page and its number. Beyond the last there is only the
+// answerPage answers with a page and its number. A page beyond the last is an error, except the
 // first, which may be empty.
 func answerPage(r *Request, p *paging, order []int, row func(int) Object, total int) error {
 	filtered, from := len(order), (p.page-1)*p.size
@@ -131,8 +131,8 @@ func answerPage(r *Request, p *paging, order []int, row func(int) Object, total 
 	})
 }
 
-// rowOrder is which rows are shown, by the field that sort= names; without, they are as
-// made. Of each object no more is kept than what it is sorted by.
+// rowOrder returns the rows to show, sorted by the field that sort= names, if any. It keeps only
+// the sort key of each object.
 func rowOrder(r *Request, n int, row func(int) Object, p *paging) []int {
 	v := r.URL.Query()
 	var path []string
@@ -166,7 +166,7 @@ func rowOrder(r *Request, n int, row func(int) Object, p *paging) []int {
 	return order
 }
 
-// sortKey is a number, or how something else prints.
+// sortKey returns a number, or the text of any other value.
 func sortKey(v any) any {
 	if n, ok := Number(v); ok {
 		return n
@@ -177,7 +177,7 @@ func sortKey(v any) any {
 	return fmt.Sprint(v)
 }
 
-// at is what is under a path of keys; nil if nothing is.
+// at returns the value under a path of keys, or nil.
 func at(v any, path []string) any {
 	for _, key := range path {
 		o, ok := v.(Object)
@@ -204,7 +204,7 @@ func compare(a, b any) int {
 	return cmp.Compare(a.(string), b.(string))
 }
 
-// Number is what a value counts; false if it is none.
+// Number returns the value as a number; false if it is not one.
 func Number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int:
@@ -221,8 +221,8 @@ func Number(v any) (float64, bool) {
 	return 0, false
 }
 
-// columns reduces an object to the fields that columns= names; a dot leads into a
-// field. Arguments cannot be led into: their keys may have dots.
+// columns reduces an object to the fields that columns= names. A dot separates the names of
+// nested fields, except in arguments, whose keys may have dots.
 func (r *Request) columns(o Object) Object {
 	v := r.URL.Query()
 	if !v.Has("columns") {
@@ -255,7 +255,7 @@ func keep(to, from Object, path []string) {
 	}
 }
 
-// Rate is a number that is written with a fraction, as strict clients want it.
+// Rate is a number that is always written with a fraction, as strict clients require.
 type Rate float64
 
 // MarshalJSON writes 0 as 0.0.

@@ -8,20 +8,20 @@ import (
 	"curfew/broker/amqp"
 )
 
-// MessageWeight is the weight of a route whose body has a message: its payload is held as it came, as a part of the object, as text, as bytes
-// and by the store.
+// MessageWeight is the weight of a route whose body has a message: its payload is in memory as received, in the object, as text, as bytes and in
+// the store.
 const MessageWeight = 5
 
 // Message is a message that an answer shows.
 type Message struct {
 	Exchange, RoutingKey string
 	Redelivered          bool
-	Properties           []byte // as they are stored
+	Properties           []byte // as stored
 	Body                 []byte // or its beginning
 	Bytes                int    // of the whole body
 }
 
-// Object shows the message as RabbitMQ's get does. encoding is that of the body: "base64", or anything else for text where the body is UTF-8.
+// Object returns the message in the form of RabbitMQ's get. encoding is the encoding of the body: "base64"; with any other value a UTF-8 body is text.
 func (m *Message) Object(encoding string) Object {
 	var payload string
 	if encoding == "base64" {
@@ -35,7 +35,7 @@ func (m *Message) Object(encoding string) Object {
 	}
 }
 
-// TextOf is a body as text, and how: "string" if it is UTF-8, else "base64".
+// TextOf returns a body as text, and the encoding: "string" if it is UTF-8, otherwise "base64".
 func TextOf(body []byte) (text, encoding string) {
 	if utf8.Valid(body) {
 		return string(body), "string"
@@ -43,7 +43,7 @@ func TextOf(body []byte) (text, encoding string) {
 	return base64.StdEncoding.EncodeToString(body), "base64"
 }
 
-// BodyOf is the body that a text stands for. encoding is "string" or "base64".
+// BodyOf returns the body that a text stands for. encoding is "string" or "base64".
 func BodyOf(text string, encoding any) ([]byte, error) {
 	switch encoding {
 	case "string":
@@ -58,7 +58,7 @@ func BodyOf(text string, encoding any) ([]byte, error) {
 	return nil, Bad([]any{"unsupported_encoding", encoding})
 }
 
-// PropertiesObject shows the properties that a message has. raw is as they are stored.
+// PropertiesObject returns the properties that a message has. raw are the stored properties.
 func PropertiesObject(raw []byte) Object {
 	o := Object{}
 	p, err := broker.ParseStored(raw)

@@ -18,7 +18,7 @@ import (
 // Object is a JSON object.
 type Object = map[string]any
 
-// Problem is an answer that says no.
+// Problem is an answer that refuses a request or reports an error.
 type Problem struct {
 	Status int
 	Kind   string // the field error
@@ -37,7 +37,7 @@ func (p *Problem) Error() string {
 	return p.Kind + ": " + text
 }
 
-// Problems that are often met.
+// Frequent problems.
 var (
 	ErrNotFound      = &Problem{http.StatusNotFound, "Object Not Found", "Not Found"}
 	ErrNoVHost       = &Problem{http.StatusNotFound, "not_found", "vhost_not_found"}
@@ -46,15 +46,15 @@ var (
 	ErrNotJSON       = &Problem{http.StatusBadRequest, "bad_request", "not_json"}
 )
 
-// Bad is 400 for a reason.
+// Bad returns 400 with a reason.
 func Bad(reason any) error { return &Problem{http.StatusBadRequest, "bad_request", reason} }
 
-// unauthorised is 401 for a reason.
+// unauthorised returns 401 with a reason.
 func unauthorised(reason string) *Problem {
 	return &Problem{http.StatusUnauthorized, "not_authorised", reason}
 }
 
-// AsProblem finds RabbitMQ's words for an error of the broker's.
+// AsProblem turns an error of the broker into RabbitMQ's answer.
 func AsProblem(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
@@ -88,7 +88,7 @@ func AsProblem(err error) *Problem {
 	return &Problem{http.StatusInternalServerError, "internal_error", err.Error()}
 }
 
-// operationProblem finds RabbitMQ's words for an error of an operation; nil for others.
+// operationProblem turns an error of an operation into RabbitMQ's answer; nil for other errors.
 func operationProblem(err error) *Problem {
 	if e, ok := errors.AsType[*operate.MissingRole](err); ok {
 		return unauthorised(refusals[e.Role])
@@ -123,7 +123,7 @@ func operationProblem(err error) *Problem {
 	return nil
 }
 
-// exceptionProblem answers what would have closed a channel.
+// exceptionProblem is the answer for an exception that would close a channel.
 func exceptionProblem(e *amqp.Exception) *Problem {
 	text := plainText(e)
 	switch e.Code {
@@ -135,7 +135,7 @@ func exceptionProblem(e *amqp.Exception) *Problem {
 	return &Problem{http.StatusBadRequest, "bad_request", text}
 }
 
-// plainText is an exception's text without the code's name.
+// plainText returns an exception's text without the name of the code.
 func plainText(e *amqp.Exception) string {
 	_, text, _ := strings.Cut(e.Text, " - ")
 	return text
@@ -159,7 +159,7 @@ func AnswerJSON(w http.ResponseWriter, status int, body any) {
 	_ = encoder.Encode(body) // a client that is gone needs no answer
 }
 
-// Result answers with what an operation gave, or with its error.
+// Result answers with the result of an operation, or with its error.
 func (r *Request) Result(body any, err error) error {
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (r *Request) Answer(body any) error {
 	return nil
 }
 
-// Done is 204, since there is nothing to say, or the error of what was to be done.
+// Done answers 204, or with the error of an operation that returns nothing else.
 func (r *Request) Done(err error) error {
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (r *Request) Done(err error) error {
 	return nil
 }
 
-// Put is the answer to a PUT: 201 where something is new, 204 where it is not, or the error.
+// Put answers a PUT: 201 if something was created, 204 if not, or the error.
 func (r *Request) Put(created bool, err error) error {
 	if err == nil && created {
 		r.W.WriteHeader(http.StatusCreated)

@@ -17,19 +17,19 @@ import (
 	"curfew/broker/operate"
 )
 
-// Route is one thing the API can do.
+// Route is a path and method of the API.
 type Route struct {
 	Method, Path string
-	Op           operate.Operation // whose rule says what it takes; "": Need does
+	Op           operate.Operation // whose rule says what it requires; "": Need does
 	Need         operate.Role
 	Handle       func(*Request) error
-	Body         int64                // most bytes of it; 0: MaxBody
-	Weight       int64                // bytes of memory that each of them takes until it is answered; 0: that of JSON
-	First        func(*Request) error // asked before the body is read; nil: nothing
+	Body         int64                // the longest body, in bytes; 0: MaxBody
+	Weight       int64                // bytes of memory that each byte of the body takes until it is answered; 0: that of JSON
+	First        func(*Request) error // called before the body is read; nil: nothing is
 	Doc          Doc
 }
 
-// Role is what the route takes of a user's tags.
+// Role is the role that the route requires.
 func (one *Route) Role() operate.Role {
 	if one.Op != "" {
 		return operate.RoleOf(one.Op)
@@ -88,7 +88,7 @@ func (s *Server) serve(path string) http.HandlerFunc {
 	}
 }
 
-// answer authenticates, asks for what the route takes, and runs the handler.
+// answer authenticates, checks what the route requires, and runs the handler.
 func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
 	req := &Request{server: s, Operations: s.Operations, W: w, Request: r}
 	limit := one.Body
@@ -123,11 +123,12 @@ func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
 	answerError(w, err)
 }
 
-// parsedWeight is how many bytes of memory a byte of JSON takes at most, about: "[0,0]".
+// parsedWeight is about the most memory that a byte of JSON takes, in bytes: "[0,0]".
 const parsedWeight = 16
 
-// payBody draws from the budget of all clients what the body will take, before it is read.
-// One that takes more than half of that is let in for half, alone of its kind.
+// payBody draws from the budget of all clients what the body will take, before it is read. A
+// body that takes more than half of the budget draws half, and only one such body is read at a
+// time.
 func (r *Request) payBody(one *Route, limit int64) error {
 	if r.ContentLength > limit {
 		return &http.MaxBytesError{Limit: limit}
@@ -136,7 +137,7 @@ func (r *Request) payBody(one *Route, limit int64) error {
 	if all := r.Account.Limit(); all > 0 {
 		most = all / 2
 	}
-	if r.ContentLength < 0 { // it does not say
+	if r.ContentLength < 0 { // unknown
 		r.Body = &paidBody{r.Body, r, weight, most}
 		return nil
 	}
@@ -148,10 +149,10 @@ func (r *Request) payBody(one *Route, limit int64) error {
 	return r.Account.Take(min(r.ContentLength*weight, most))
 }
 
-// longWait is how long a request waits for another whose body takes more than it pays for.
+// longWait is how long a request with a body above half of the budget waits for another one.
 const longWait = 5 * time.Second
 
-// beginLong takes the turn of those whose body takes more than they pay for.
+// beginLong waits for the turn of requests with a body above half of the budget.
 func (r *Request) beginLong() error {
 	wait := time.NewTimer(longWait)
 	defer wait.Stop()
@@ -160,7 +161,7 @@ func (r *Request) beginLong() error {
 		r.long = true
 		return nil
 	case <-wait.C:
-		return &Problem{http.StatusServiceUnavailable, "service_unavailable", "another long request is under way; try again"}
+		return &Problem{http.StatusServiceUnavailable, "service_unavailable", "another long request is being answered; try again"}
 	case <-r.Context().Done():
 		return r.Context().Err()
 	}
@@ -173,11 +174,11 @@ func (r *Request) endLong() {
 	}
 }
 
-// paidBody is a body of unknown length, paid for as it comes.
+// paidBody is a body of unknown length. Its memory is drawn from the budget as it arrives.
 type paidBody struct {
 	io.ReadCloser
 	r            *Request
-	weight, left int64 // left is what it pays at most
+	weight, left int64 // left: it may draw this many bytes more
 }
 
 func (b *paidBody) Read(p []byte) (int, error) {
@@ -196,14 +197,14 @@ func (b *paidBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cutOff ends a request that has to give way to others.
+// cutOff ends a request that must give way to others.
 func (r *Request) cutOff(error) {
 	c := http.NewResponseController(r.W)
-	_ = c.SetReadDeadline(time.Unix(1, 0)) // of a client that is gone there is nothing to end
+	_ = c.SetReadDeadline(time.Unix(1, 0)) // an error means that the client is gone already
 	_ = c.SetWriteDeadline(time.Unix(1, 0))
 }
 
-// ReadBody reads what was paid for.
+// ReadBody reads the body, for which payBody was called.
 func (r *Request) ReadBody() ([]byte, error) {
 	if r.ContentLength < 0 {
 		return io.ReadAll(r.Body)
@@ -225,7 +226,7 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Request is one request under way. For one goroutine.
+// Request is a request that is being answered. For one goroutine.
 type Request struct {
 	*http.Request
 	W          http.ResponseWriter
@@ -233,11 +234,11 @@ type Request struct {
 	Operations *operate.Operations
 	Account    *memory.Account
 	server     *Server
-	long       bool // it has the turn of long requests
+	long       bool // it holds the turn of beginLong
 }
 
-// Param is a part of the path, unescaped. chi matches the escaped path where there
-// is one; then its parts are escaped still.
+// Param is a part of the path, unescaped. If there is an escaped
+// path, chi matches that one, and its parts are still escaped.
 func (r *Request) Param(name string) string {
 	v := chi.URLParam(r.Request, name)
 	if r.URL.RawPath == "" {
@@ -255,20 +256,20 @@ func (r *Request) QueueNamed() operate.QueueName {
 	return operate.QueueName{VHost: r.Param("vhost"), Name: r.Param("queue")}
 }
 
-// longRequest is how long a look at a large queue, or a file, may take.
+// longRequest is how long a request that reads a large queue, or a file, may take.
 const longRequest = 30 * time.Minute
 
-// TakeTime lets the request last longer than others may.
+// TakeTime lets the request last longer than others.
 func (r *Request) TakeTime() {
 	c, until := http.NewResponseController(r.W), time.Now().Add(longRequest)
-	_ = c.SetWriteDeadline(until) // a writer that has none needs none
+	_ = c.SetWriteDeadline(until) // a writer without deadlines needs none
 	_ = c.SetReadDeadline(until)
 }
 
-// Flag is a query parameter that is true or not.
+// Flag returns a query parameter that is a boolean.
 func (r *Request) Flag(name string) bool { return r.URL.Query().Get(name) == "true" }
 
-// Accepts reports whether the client takes JSON.
+// Accepts reports whether the client accepts JSON.
 func (r *Request) Accepts() bool {
 	accept := r.Header.Values("Accept")
 	if len(accept) == 0 {

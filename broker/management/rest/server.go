@@ -13,7 +13,7 @@ import (
 
 // Options of a Server. Broker and Operations are required.
 type Options struct {
-	Broker     *broker.Broker // whose users may ask
+	Broker     *broker.Broker // whose users may send requests
 	Operations *operate.Operations
 	Log        *zap.Logger // nil: none
 }
@@ -22,7 +22,7 @@ type Options struct {
 type Server struct {
 	Options
 	Turns Turns
-	long  chan struct{} // the turn of the one whose body takes more than it pays for
+	long  chan struct{} // held by the one request whose body takes more than half of the budget
 	router
 }
 
@@ -36,8 +36,8 @@ func New(o Options, table []Route) *Server {
 	return s
 }
 
-// Handler serves the routes. Requests are refused that a browser sends on behalf of another site (http.CrossOriginProtection); no answer
-// allows one to be read there.
+// Handler serves the routes. It refuses requests that a browser sends on behalf of another site (http.CrossOriginProtection); no answer lets
+// another site read it.
 func (s *Server) Handler() http.Handler {
 	mux := chi.NewRouter()
 	for _, path := range s.paths {
@@ -47,21 +47,22 @@ func (s *Server) Handler() http.Handler {
 	return secured(http.NewCrossOriginProtection().Handler(withoutSlash(mux)))
 }
 
-// Guard puts a handler of others behind what the routes are behind: look answers GET and HEAD, change all else.
-func (s *Server) Guard(look, change *Route) http.Handler {
+// Guard puts another package's handler behind the same checks as the routes: read is the route for GET and HEAD, change the one for all other
+// methods.
+func (s *Server) Guard(read, change *Route) http.Handler {
 	return secured(http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
-			s.answer(look, w, r)
+			s.answer(read, w, r)
 		} else {
 			s.answer(change, w, r)
 		}
 	})))
 }
 
-// MaxBody is the longest body of a request whose route says nothing else, in bytes.
+// MaxBody is the longest body of a request if its route does not set another limit, in bytes.
 const MaxBody = 1 << 20
 
-// secured sets the headers every answer has.
+// secured sets the headers that every answer has.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -94,10 +95,10 @@ func withoutSlash(next http.Handler) http.Handler {
 	})
 }
 
-// turns is how many long answers are made at a time.
+// turns is the number of long answers that are made at a time.
 const turns = 2
 
-// Turns are those of long answers.
+// Turns bounds how many long answers are made at a time.
 type Turns chan struct{}
 
 // Take waits until this answer may be made.

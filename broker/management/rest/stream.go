@@ -9,8 +9,8 @@ import (
 // streamBytes is how much of an answer is gathered before it is written.
 const streamBytes = 32 << 10
 
-// Stream writes an answer of any length piece by piece. Whoever has one holds a turn
-// (Turns.Take), which others may have while the client takes a piece.
+// Stream writes an answer of any length piece by piece. Its owner holds a turn (Turns.Take), and
+// gives it to others while the client reads a piece.
 type Stream struct {
 	Turns Turns
 	W     http.ResponseWriter
@@ -51,7 +51,7 @@ func (s *Stream) Value(v any) {
 	s.Pass()
 }
 
-// Pass writes what is gathered if that is enough.
+// Pass writes what is gathered if that is enough for a piece.
 func (s *Stream) Pass() {
 	if s.Buf.Len() >= streamBytes {
 		s.flush()
@@ -73,7 +73,7 @@ func (s *Stream) flush() {
 	s.Buf.Reset()
 }
 
-// End writes the rest. An answer that is not whole does not end as if it were.
+// End writes the rest. An incomplete answer does not end like a complete one.
 func (s *Stream) End() {
 	s.flush()
 	if s.err != nil {
@@ -81,7 +81,7 @@ func (s *Stream) End() {
 	}
 }
 
-// Fail ends the answer for an error: it is not whole.
+// Fail ends the answer because of an error; it is incomplete.
 func (s *Stream) Fail(err error) {
 	if s.err == nil {
 		s.err = err

@@ -22,7 +22,7 @@ type API struct {
 	VHost string // "" unless the command has --vhost
 
 	url, user, passwordFile, context string
-	found                            *client.Endpoint // once it was looked for
+	found                            *client.Endpoint // nil: not looked for yet
 }
 
 // WithAPI adds the flags of an API to a command and its subcommands.
@@ -33,7 +33,7 @@ func WithAPI(cmd *cobra.Command) *API {
 	flags.StringVar(&a.url, "url", "", "management API of the running Curfew (default: on CURFEW_HTTP_ADDR)")
 	flags.StringVar(&a.user, "user", "", "its user (default CURFEW_USER)")
 	flags.StringVar(&a.passwordFile, "password-file", "", "file with the user's password (default CURFEW_PASSWORD)")
-	flags.StringVar(&a.context, "context", "", "one of the contexts that curfew context lists (default CURFEW_CONTEXT)")
+	flags.StringVar(&a.context, "context", "", "a context, as curfew context list shows them (default CURFEW_CONTEXT)")
 	flags.StringVarP(&a.Output, "output", "o", "table", "table or json")
 	flags.StringVar(&a.Color, "color", "auto", "colors in tables: auto (on a terminal, unless NO_COLOR is set), always or never")
 	OffersBy(cmd, "context", Contexts)
@@ -57,7 +57,7 @@ func WithVHost(cmd *cobra.Command) *API {
 	return a
 }
 
-// Endpoint is the address of the API and the user that calls it, from a context or the environment, and flags over that.
+// Endpoint is the address of the API and the user that calls it, from a context or the environment. Flags override both.
 func (a *API) Endpoint() (e client.Endpoint, err error) {
 	if a.found != nil {
 		return *a.found, nil
@@ -80,20 +80,20 @@ func (a *API) Endpoint() (e client.Endpoint, err error) {
 	return e, nil
 }
 
-// contextVariable names the context that commands use. It is read here only: serve knows no contexts.
+// contextVariable names the context that commands use. It is read only here: serve does not use contexts.
 const contextVariable = "CURFEW_CONTEXT"
 
-// Precedence says which Curfew a command calls. All of address, user and password come from one place, so that a password never goes to
-// another address than it is for.
-const Precedence = `Which Curfew a command calls, the first of these that is given:
+// Precedence explains which Curfew a command calls. The address, the user and the password all come from one place, so that a password is never
+// sent to an address that it is not for.
+const Precedence = `A command calls the Curfew of the first of these that is given:
   1. --context NAME
   2. the variable CURFEW_CONTEXT
   3. the variables CURFEW_HTTP_ADDR, CURFEW_USER, CURFEW_PASSWORD or CURFEW_PASSWORD_FILE, if one is set, or --url
-  4. the context that "curfew context use" has chosen
+  4. the context that "curfew context use" chose
   5. http://127.0.0.1:15672 as guest
 The name "default" stands for 3 and 5. --url, --user and --password-file replace a single part of what is found.`
 
-// named finds the API by a context, or else by the environment.
+// named finds the API by a context or, without one, by the environment.
 func (a *API) named() (client.Endpoint, error) {
 	name := cmp.Or(a.context, os.Getenv(contextVariable))
 	if name == contexts.Default {
@@ -104,7 +104,7 @@ func (a *API) named() (client.Endpoint, error) {
 	}
 	path, err := contexts.Path()
 	if err != nil && name == "" {
-		return fromEnvironment() // there is no home, so there is no choice
+		return fromEnvironment() // there is no home folder, so there is no chosen context
 	}
 	var all *contexts.Contexts
 	if err == nil {

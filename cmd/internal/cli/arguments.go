@@ -17,7 +17,7 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Exactly checks that a command gets n arguments. names says what they are.
+// Exactly checks that a command gets n arguments. names describes them.
 func Exactly(n int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -30,7 +30,7 @@ func Exactly(n int, names string) cobra.PositionalArgs {
 	}
 }
 
-// Between checks that a command gets as many arguments as that. names says what they are.
+// Between checks that a command gets at least and at most a number of arguments. names describes them.
 func Between(least, most int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

@@ -61,7 +61,7 @@ func (a *API) VHosts(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.
 	return a.names(cmd, client.Path("vhosts"))
 }
 
-// names completes with the names in a list of the API. Those that are empty are left out.
+// names completes with the names in a list of the API. Empty names are left out.
 func (a *API) names(cmd *cobra.Command, list string) (names []string, _ cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
 	defer cancel()

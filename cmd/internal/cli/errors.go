@@ -19,7 +19,7 @@ type UnhealthyError struct{ error }
 // Unhealthy makes err an UnhealthyError.
 func Unhealthy(err error) error { return UnhealthyError{err} }
 
-// ConfirmationError means that the command wants to be confirmed.
+// ConfirmationError means that the command has to be confirmed.
 type ConfirmationError struct{ error }
 
 // Unconfirmedf is a ConfirmationError with this text.

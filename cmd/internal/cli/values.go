@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// PairsHelp says how Pairs reads a value.
+// PairsHelp explains how Pairs reads a value.
 const PairsHelp = `name=value; may be repeated. A value that is JSON (7, true, [1], "7") is of that type, any other is text`
 
 // Pairs reads name=value arguments of a flag.
@@ -17,14 +17,14 @@ func Pairs(flag string, pairs []string) (map[string]any, error) {
 	for _, pair := range pairs {
 		name, text, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return nil, Usagef("%s takes name=value, not %q", flag, pair)
+			return nil, Usagef("%s: %q is invalid: want name=value", flag, pair)
 		}
 		all[name] = value(text)
 	}
 	return all, nil
 }
 
-// value is what JSON text stands for, its numbers as they are written; other text is itself.
+// value is the value of JSON text, with numbers as they are written; other text is itself.
 func value(text string) (v any) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -32,7 +32,7 @@ func value(text string) (v any) {
 		return text
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return text // there is more behind it, such as in 2030-01-01
+		return text // more text follows, as in 2030-01-01
 	}
 	return v
 }

@@ -19,7 +19,7 @@ import (
 const timeout = 2 * time.Minute
 
 // Endpoint is the address of a management API, without a slash at its end, and the user that calls it. From says where they come from, for
-// errors, unless that goes without saying.
+// errors, unless it is obvious.
 type Endpoint struct{ URL, User, Password, From string }
 
 // Client calls the management API of a running Curfew.
@@ -27,7 +27,7 @@ type Client struct {
 	endpoint func() (Endpoint, error)
 }
 
-// New returns a client that asks endpoint before each request whom to call.
+// New returns a client that calls endpoint before each request to find out where to send it.
 func New(endpoint func() (Endpoint, error)) *Client { return &Client{endpoint} }
 
 // Error is an answer with a status other than 2xx.
@@ -35,7 +35,7 @@ type Error struct {
 	Status int
 	Kind   string
 	Reason string
-	// Where the caller has to confirm how many messages: their number, and the position up to which they were counted.
+	// If the caller has to confirm a number of messages: the number, and the position up to which they were counted.
 	Matched  int
 	Position string
 
@@ -47,15 +47,15 @@ func (e *Error) Error() string {
 		return "Not Found (HTTP 404); check the name and --vhost"
 	}
 	text := strings.TrimSpace(e.Reason)
-	if e.asked.URL != "" { // without one a command says it, not the API
+	if e.asked.URL != "" { // without a URL the error is a command's, not the API's
 		text += fmt.Sprintf(" (HTTP %d)", e.Status)
 	}
 	if e.Status == http.StatusUnauthorized {
-		hint := "check --user and --password-file (else CURFEW_USER and CURFEW_PASSWORD)"
+		hint := "check --user and --password-file, or CURFEW_USER and CURFEW_PASSWORD"
 		if e.asked.From != "" {
 			hint = "check the user " + e.asked.User + " of " + e.asked.From
 		}
-		text += "; " + hint + ", and what that user may do"
+		text += "; " + hint + ", and the user's permissions"
 	}
 	return text
 }
@@ -81,7 +81,7 @@ func (c *Client) Call(ctx context.Context, method, path string, send, receive an
 	return nil
 }
 
-// CallWith makes a request with headers of its own, without a body, and drops the answer.
+// CallWith makes a request with the given headers, without a body, and drops the answer.
 func (c *Client) CallWith(ctx context.Context, header http.Header, method, path string) error {
 	return c.do(ctx, &http.Client{Timeout: timeout}, header, method, path, http.NoBody, io.Discard)
 }
@@ -121,7 +121,7 @@ func (c *Client) Upload(ctx context.Context, path string, in io.Reader, out io.W
 }
 
 // errEmptyName: a part of a path is empty, which would make it the path of something else.
-var errEmptyName = errors.New("a name is empty: see whether a variable of your script has no value, and what --vhost says")
+var errEmptyName = errors.New("a name is empty: check the variables of your script, and --vhost")
 
 // do makes a request and copies the answer to out if the status is 2xx.
 func (c *Client) do(ctx context.Context, via *http.Client, header http.Header, method, path string, body io.Reader, out io.Writer) error {
@@ -153,7 +153,7 @@ func (c *Client) do(ctx context.Context, via *http.Client, header http.Header, m
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
-		answer, _ := io.ReadAll(resp.Body) // as much of it as could be read
+		answer, _ := io.ReadAll(resp.Body) // as much of the answer as could be read
 		return newError(resp, answer, to)
 	}
 	if _, err := io.Copy(out, resp.Body); err != nil {

@@ -49,7 +49,7 @@ func TestErrors(t *testing.T) {
 		{http.StatusNotFound, `{"error":"Object Not Found","reason":"Not Found"}`, "Not Found (HTTP 404); check the name and --vhost", 0},
 		{http.StatusBadRequest, `{"error":"bad_request","reason":"a &lt; b\n"}`, "a < b (HTTP 400)", 0},
 		{http.StatusUnauthorized, `{"error":"not_authorized","reason":"Login failed"}`,
-			"Login failed (HTTP 401); check --user and --password-file (else CURFEW_USER and CURFEW_PASSWORD), and what that user may do", 0},
+			"Login failed (HTTP 401); check --user and --password-file, or CURFEW_USER and CURFEW_PASSWORD, and the user's permissions", 0},
 		{http.StatusConflict, `{"error":"unconfirmed","reason":"7 match","matched":7}`, "7 match (HTTP 409)", 7},
 		{http.StatusBadGateway, "<html>", "502 Bad Gateway (HTTP 502)", 0},
 	} {

@@ -67,9 +67,9 @@ func alertTestCommand(a *cli.API) *cobra.Command {
 	var running bool
 	cmd := &cobra.Command{
 		Use:   "test",
-		Short: "Send a test alert, and that it is resolved, to each configured sink or to one",
-		Long: "Send a test alert, and then that it is resolved, to each configured sink or to one. No Curfew needs to be\n" +
-			"running: the settings in the environment are used. With --running, the running Curfew sends it, by its own settings.",
+		Short: "Send a test alert and its resolution to each configured sink or to one",
+		Long: "Send a test alert, and then its resolution, to each configured sink or to one. No Curfew needs to be\n" +
+			"running: the settings in the environment are used. With --running, the running Curfew sends them, by its own settings.",
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if running {
@@ -79,7 +79,7 @@ func alertTestCommand(a *cli.API) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&sink, "sink", "", "only the sink of this name; log always exists")
-	cmd.Flags().BoolVar(&running, "running", false, "let the running Curfew send it")
+	cmd.Flags().BoolVar(&running, "running", false, "let the running Curfew send them")
 	return cmd
 }
 
@@ -129,7 +129,7 @@ func testRemotely(cmd *cobra.Command, a *cli.API, sink string) error {
 func alertRulesCommand(a *cli.API) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules",
-		Short: "Check the alerts file and show which sinks get what, in the order in which rules are tried",
+		Short: "Check the alerts file and show which sinks get what, in the order of the rules",
 		Args:  cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			alerts, err := loadAlerts()
@@ -208,7 +208,7 @@ func silenceCommand(a *cli.API) *cobra.Command {
 		Args:  cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if life <= 0 {
-				return cli.Usagef("--for takes how long, such as 30m or 8h")
+				return cli.Usagef("--for: want a duration such as 30m or 8h")
 			}
 			if m.Event+m.VHost+m.Queue+m.Peer == "" && !all {
 				return cli.Usagef("name what to silence by --event, --vhost, --queue or --peer; --all silences everything")
@@ -238,7 +238,7 @@ func silenceCommand(a *cli.API) *cobra.Command {
 	f.StringVar(&m.Peer, "peer", "", "only silent instances that match this")
 	f.BoolVar(&all, "all", false, "silence everything")
 	f.StringVar(&m.Comment, "comment", "", "why")
-	f.StringVar(&m.Author, "author", "", "who (default: the user that calls the API)")
+	f.StringVar(&m.Author, "author", "", "who made it (default: the user who calls the API)")
 	return cmd
 }
 

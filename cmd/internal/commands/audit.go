@@ -32,7 +32,7 @@ type auditCommands struct {
 func auditCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit",
-		Short: "Search and export the record of what expired and who changed what, of a running Curfew or of a data folder",
+		Short: "Search and export the record of what expired and who changed what, from a running Curfew or from a data folder",
 		Example: `  curfew audit search --queue orders --since 1h
   curfew audit search --reason changed --since 24h
   curfew audit search --min-lateness 100ms --dir /var/lib/curfew
@@ -42,10 +42,10 @@ func auditCommand() *cobra.Command {
 	a := &auditCommands{API: cli.WithAPI(c)}
 	f := c.PersistentFlags()
 	f.StringVar(&a.dir, "dir", "", "read this data folder (CURFEW_DATA_DIR of a Curfew, running or not) instead of asking a running Curfew")
-	f.StringVar(&a.query.VHost, "vhost", "", "only of this virtual host")
-	f.StringVar(&a.query.Queue, "queue", "", "only of this queue")
+	f.StringVar(&a.query.VHost, "vhost", "", "only in this virtual host")
+	f.StringVar(&a.query.Queue, "queue", "", "only in this queue")
 	f.StringVar(&a.query.MessageID, "message-id", "", "only with this message-id")
-	f.StringVar(&a.query.Path, "path", "", "only those found by: eager, index, lazy, requeue, manual or scheduled")
+	f.StringVar(&a.query.Path, "path", "", "only expiries by this path: eager, index, lazy, requeue, manual or scheduled")
 	f.StringVar(&a.query.Outcome, "outcome", "", "only dead_lettered, dropped or parked")
 	f.StringVar(&a.query.Reason, "reason", "", "only expired, rejected, maxlen or delivery_limit; changed is what users did")
 	f.StringVar(&a.query.User, "by", "", "only what this user changed")
@@ -129,7 +129,7 @@ func (a *auditCommands) search() *cobra.Command {
 			return a.Print(cmd.OutOrStdout(), out, []string{"AT", "WHAT", "QUEUE", "MESSAGE-ID", "LATE", "PATH", "OUTCOME", "TO"}, rows)
 		},
 	}
-	c.Flags().IntVarP(&a.query.Limit, "count", "n", 20, "how many at most")
+	c.Flags().IntVarP(&a.query.Limit, "count", "n", 20, "the most records")
 	return cli.Watched(c)
 }
 
@@ -167,10 +167,10 @@ func (a *auditCommands) newest(ctx context.Context) (list []audit.Record, err er
 	return list, nil
 }
 
-// explain adds to an error how to have a record kept.
+// explain adds to an error how to turn the audit on.
 func (a *auditCommands) explain(err error) error {
 	if r, ok := errors.AsType[*client.Error](err); ok && r.Status == 404 {
-		return &client.Error{Status: 404, Reason: "this Curfew keeps no record: it takes CURFEW_AUDIT=true and a CURFEW_DATA_DIR"}
+		return &client.Error{Status: 404, Reason: "this Curfew keeps no audit: that needs CURFEW_AUDIT=true and a CURFEW_DATA_DIR"}
 	}
 	return err
 }
@@ -183,7 +183,7 @@ func (a *auditCommands) export() *cobra.Command {
 		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "jsonl" && format != "csv" {
-				return cli.Usagef("--format takes jsonl or csv, not %q", format)
+				return cli.Usagef("--format: %q is invalid: want jsonl or csv", format)
 			}
 			if err := a.complete(); err != nil {
 				return err

@@ -23,7 +23,7 @@ func benchCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Put any AMQP broker under load and measure throughput, latency or lateness of deadlines",
 		Long: `Publishes and consumes as fast as the broker can, or at --rate, and prints throughput, latency and the client's own CPU time.
-It declares queues of its own, named curfew.bench.*, and deletes them. Two runs at the same time share only the load.`,
+It declares its own queues, named curfew.bench.*, and deletes them. Two runs at the same time share only the load.`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runUntilSignal(cmd.Context(), zap.NewNop(), func(ctx context.Context) error {
@@ -46,11 +46,11 @@ It declares queues of its own, named curfew.bench.*, and deletes them. Two runs 
 	f.StringVar(&s.QueueType, "queue-type", "", "classic, classic-v2 or quorum; empty: the broker's default")
 	f.StringVar(&s.Exchange, "exchange", "", "direct, topic or fanout; empty: the default exchange")
 	f.BoolVar(&s.Persist, "persistent", false, "persistent messages in durable queues")
-	f.IntVar(&s.Window, "confirm-window", 0, "unconfirmed publishes a producer may have; 0: no confirms")
+	f.IntVar(&s.Window, "confirm-window", 0, "most unconfirmed publishes of a producer; 0: no confirms")
 	f.StringVar(&s.Ack, "ack", "each", "auto, each or multiple")
-	f.IntVar(&s.Prefetch, "prefetch", 1000, "unacked deliveries a consumer may have; 0: no limit")
-	f.IntVar(&s.Rate, "rate", 0, "messages a second of all producers; 0: as fast as it goes")
-	f.IntVar(&s.Backlog, "backlog", 50_000, "messages sent and not yet consumed, at most, those that expired included; 0: no limit")
+	f.IntVar(&s.Prefetch, "prefetch", 1000, "most unacked deliveries of a consumer; 0: no limit")
+	f.IntVar(&s.Rate, "rate", 0, "messages a second of all producers; 0: as fast as possible")
+	f.IntVar(&s.Backlog, "backlog", 50_000, "most messages sent and not yet consumed, including those that expired; 0: no limit")
 	f.DurationVar(&s.TTL, "ttl", 0, "expiration of each message")
 	f.DurationVar(&s.Warmup, "warmup", s.Warmup, "time before measuring begins; not used with --count")
 	f.DurationVar(&s.Duration, "duration", 10*time.Second, "time to measure")
@@ -84,11 +84,13 @@ live, which includes the way to the broker, and from the instant of its confirm 
 	f.DurationVar(&d.Duration, "duration", 10*time.Second, "time to publish")
 	f.DurationVar(&d.MinTTL, "min-ttl", 500*time.Millisecond, "shortest time to live")
 	f.DurationVar(&d.MaxTTL, "max-ttl", 2500*time.Millisecond, "longest time to live")
-	f.DurationVar(&d.Head, "head", time.Hour, "time to live of a message at the head of the queue; 0: none there")
-	f.IntVar(&d.Size, "size", 100, "octets of a body, 16 at least")
+	f.DurationVar(&d.Head, "head", time.Hour, "time to live of a message at the head of the queue; 0: no such message")
+	f.IntVar(&d.Size, "size", 100, "octets of a body, at least 16")
 	f.BoolVar(&d.Persist, "persistent", false, "persistent messages in durable queues")
 	f.StringVar(&d.QueueType, "queue-type", "", "classic, classic-v2 or quorum; empty: the broker's default")
-	f.DurationVar(&d.MaxWait, "patience", 10*time.Second, "how long after the last deadline to wait for what is missing; 0: 10s")
+	f.DurationVar(&d.MaxWait, "wait", 10*time.Second, "how long after the last deadline to wait for missing messages; 0: 10s")
+	f.DurationVar(&d.MaxWait, "patience", 10*time.Second, "")
+	_ = f.MarkHidden("patience") // its former name
 	return cmd
 }
 

@@ -21,7 +21,7 @@ func TestAPICommandsWithoutAnAnswer(t *testing.T) {
 		`unknown command "x"; curfew definitions has diff, export, import`: {"definitions", "x"},
 		"curfew policy set takes a name, a pattern and a definition":       {"policy", "set", "a"},
 		"the definition has to be a JSON object":                           {"policy", "set", "a", "b", "[]"},
-		`-o takes table or json, not "xml"`:                                {"policy", "list", "-o", "xml"},
+		`-o: "xml" is invalid: want table or json`:                         {"policy", "list", "-o", "xml"},
 		"curfew definitions import takes a file":                           {"definitions", "import"},
 	} {
 		code, _, errOut := runCommand(t, args...)

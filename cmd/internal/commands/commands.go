@@ -65,13 +65,13 @@ func exitCode(err error) int {
 }
 
 const introduction = `AMQP 0-9-1 broker whose message deadlines fire on time, with nobody consuming.
-"curfew serve" runs it; the other commands look after one that runs.
+"curfew serve" runs it; the other commands are for a Curfew that runs.
 
 Exit codes: 0 done; 1 failed, or the answer is no; 2 the command line or a variable is wrong; 3 what was asked for
 does not exist; 4 (status) the running one is degraded or dead; 5 a deletion wants --confirm with the number of messages;
 6 (serve) ended by SIGABRT, as systemd's watchdog does, or SIGQUIT, with the stacks of all goroutines on stderr.`
 
-// Tree is all commands, to be looked at.
+// Tree is all commands, for documentation and tests.
 func Tree() *cobra.Command { return rootCommand(node.Build{}) }
 
 func rootCommand(b node.Build) *cobra.Command {

@@ -88,7 +88,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"unknown flag: --port":       {"serve", "--port", "1"},
 		`version takes no arguments`: {"version", "now"},
 		`unknown command "check"`:    {"store", "check"},
-		"store verify takes one":     {"store", "verify", "a", "b"},
+		"store verify: want one":     {"store", "verify", "a", "b"},
 		"unknown flag: --json":       {"--json"},
 	} {
 		code, _, errOut := runCommand(t, args...)

@@ -28,6 +28,6 @@ func configCommand() *cobra.Command {
 			return s.WriteTable(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().BoolVar(&markdown, "markdown", false, "print the tables of docs/reference/configuration.md instead: no present values")
+	cmd.Flags().BoolVar(&markdown, "markdown", false, "print the tables of docs/reference/configuration.md instead, without the present values")
 	return cmd
 }

@@ -27,7 +27,7 @@ func TestConfigCommandRefusesWrongValues(t *testing.T) {
 	setenv(t, "CURFEW_MONITOR=perhaps")
 	code, _, errOut := runCommand(t, "config")
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, errOut, `CURFEW_MONITOR: "perhaps" is not allowed; it takes true or false`)
+	assert.Contains(t, errOut, `CURFEW_MONITOR: "perhaps" is invalid: want true or false`)
 }
 
 // TestConfigCommandChecksTheAlertsFile: the error names the line, the field and what is allowed there.

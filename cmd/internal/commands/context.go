@@ -12,7 +12,7 @@ import (
 	"curfew/cmd/internal/table"
 )
 
-// contextCommands keep the file of contexts.
+// contextCommands manage the file of contexts.
 type contextCommands struct{ path string }
 
 func contextCommand() *cobra.Command {
@@ -54,7 +54,7 @@ func (k *contextCommands) add() *cobra.Command {
 	var use bool
 	c := &cobra.Command{
 		Use:   "add <name>",
-		Short: "Add a context, or replace the one of that name",
+		Short: "Add a context, or replace the one with that name",
 		Args:  cli.Exactly(1, "a name"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if one.PasswordFile != "" {
@@ -75,14 +75,14 @@ func (k *contextCommands) add() *cobra.Command {
 	f.StringVar(&one.User, "user", "guest", "the user to call it as")
 	f.StringVar(&one.PasswordFile, "password-file", "", "file whose first line is the password")
 	f.StringVar(&one.PasswordCommand, "password-command", "", "command for sh that prints the password, such as 'pass show curfew/prod'")
-	f.BoolVar(&use, "use", false, "choose it, too")
+	f.BoolVar(&use, "use", false, "also choose it")
 	return c
 }
 
 func (k *contextCommands) use() *cobra.Command {
 	return &cobra.Command{
 		Use:   "use <name>",
-		Short: "Choose the context that commands use; default is none",
+		Short: "Choose the context that commands use; the name default chooses none",
 		Args:  cli.Exactly(1, "a name"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return k.change(func(all *contexts.Contexts) error { return all.Use(args[0]) })

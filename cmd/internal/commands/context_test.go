@@ -77,7 +77,7 @@ func TestWhichCurfewIsCalled(t *testing.T) {
 	assert.Regexp(t, `(?m)^\* +default +`, run("context", "list"))
 	code, _, errOut := runCommand(t, "policy", "list")
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, errOut, `there is no context "stage"; there are: default, prod`)
+	assert.Contains(t, errOut, `unknown context "stage": want one of default, prod`)
 	prod.Close()
 	_, _, errOut = runCommand(t, "policy", "list", "--context", "prod")
 	assert.Contains(t, errOut, `(context "prod")`)

@@ -22,7 +22,7 @@ func definitionsCommand() *cobra.Command {
 		RunE:  cli.Group,
 	}
 	d := definitionsCommands{cli.WithAPI(c)}
-	c.PersistentFlags().StringVar(&d.VHost, "vhost", "", "only what is in this virtual host")
+	c.PersistentFlags().StringVar(&d.VHost, "vhost", "", "only the definitions in this virtual host")
 	cli.OffersBy(c, "vhost", d.VHosts)
 	c.AddCommand(d.export(), d.load(), d.diff())
 	return c
@@ -71,7 +71,7 @@ func (d *definitionsCommands) export() *cobra.Command {
 func (d *definitionsCommands) load() *cobra.Command {
 	return &cobra.Command{
 		Use:   "import <file>",
-		Short: "Add what a file holds, - for standard input; nothing is deleted, and of a wrong file nothing is taken",
+		Short: "Import definitions from a file, or - for standard input; deletes nothing, and an invalid file changes nothing",
 		Args:  cli.Exactly(1, "a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := cli.ReadFile(cmd, args[0])
@@ -91,7 +91,7 @@ func (d *definitionsCommands) diff() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff <file>",
 		Short: "Print what importing a file would do: + add, ~ change, ! differs and would stay, - is only here and would stay",
-		Long:  "Exit code 1 if an import would add or change something, or leave something that differs.",
+		Long:  "Exit code 1: an import would add or change something, or something differs that an import would not change.",
 		Args:  cli.Exactly(1, "a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := cli.ReadFile(cmd, args[0])

@@ -16,13 +16,13 @@ import (
 
 const demoHelp = `Without --against: run a broker of its own for some seconds and watch deadlines fire on a queue that nobody consumes.
 
-With --against: fill a Curfew that is running, so that every page of its dashboard and every command has something to show. It makes
-deadlines that will be met and others at risk, dead letters of four causes, a consumer that holds messages, alerts. It goes on until it is interrupted, at
-most for --for, and then deletes what it has made: queues named demo.* and a policy. What the audit and the alerts remember stays.
+With --against: fill a running Curfew, so that every page of its dashboard and every command has something to show. It makes deadlines
+that will be met and others at risk, dead letters with four causes, a consumer that holds messages, and alerts. It goes on until it is
+interrupted, at most for --for, and then deletes what it made: queues named demo.* and a policy. Records in the audit and alerts stay.
 
-It refuses to fill one that looks like production, with other queues or on another machine, unless --yes is given (exit code 5).`
+It does not fill a Curfew that looks like production, with other queues or on another machine, unless --yes is given (exit code 5).`
 
-// maxDemo is the longest time for which a running Curfew is filled.
+// maxDemo is the longest time for which the demo fills a running Curfew.
 const maxDemo = 24 * time.Hour
 
 func demoCommand() *cobra.Command {
@@ -41,12 +41,12 @@ func demoCommand() *cobra.Command {
 	a := cli.WithAPI(c)
 	f := c.Flags()
 	f.StringVar(&against, "against", "", "management API of the running Curfew to fill, such as http://127.0.0.1:15672, or the name of a context")
-	f.StringVar(&amqp, "amqp", "", "where it takes AMQP (default: the API says it)")
+	f.StringVar(&amqp, "amqp", "", "where it takes AMQP (default: the address that the API names)")
 	f.DurationVar(&life, "for", life, "stop filling after this time")
 	f.BoolVar(&yes, "yes", false, "fill it even if it looks like production")
-	f.BoolVar(&clean, "clean", false, "only delete what an earlier demo has left")
+	f.BoolVar(&clean, "clean", false, "only delete what an earlier demo left")
 	for _, name := range []string{"url", "context", "output", "color"} {
-		c.PersistentFlags().Lookup(name).Hidden = true // --against says it
+		c.PersistentFlags().Lookup(name).Hidden = true // --against is used instead
 	}
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		if against == "" {
@@ -55,7 +55,7 @@ func demoCommand() *cobra.Command {
 			})
 		}
 		if life <= 0 || life > maxDemo {
-			return cli.Usagef("--for takes how long, at most %s, not %s", maxDemo, life)
+			return cli.Usagef("--for: %[2]s is invalid: want a duration of at most %[1]s", maxDemo, life)
 		}
 		flag := "context"
 		if strings.Contains(against, "://") {
@@ -79,12 +79,12 @@ func demoCommand() *cobra.Command {
 	return c
 }
 
-// fill fills a running Curfew for a time, unless it looks like one that is in use, and cleans up.
+// fill fills a running Curfew for a time and cleans up, unless it looks like one in use.
 func fill(cmd *cobra.Command, f *demo.Filler, life time.Duration, yes bool) error {
 	if why, err := f.InUse(cmd.Context()); err != nil {
 		return err
 	} else if why != "" && !yes {
-		return cli.Unconfirmedf("%s looks like production: %s. To fill it all the same add --yes", f.At.URL, why)
+		return cli.Unconfirmedf("%s looks like production: %s. To fill it anyway add --yes", f.At.URL, why)
 	}
 	out := cmd.OutOrStdout()
 	return runUntilSignal(cmd.Context(), zap.NewNop(), func(ctx context.Context) error {

@@ -63,7 +63,7 @@ func TestDemoLeavesOthersAlone(t *testing.T) {
 	against := append([]string{"demo", "--against", r.flags[1]}, r.flags[2:]...)
 	code, _, errOut := runCommand(t, against...)
 	assert.Equal(t, exitUnconfirmed, code)
-	assert.Contains(t, errOut, `it has queues of its own: 1, such as "orders"`)
+	assert.Contains(t, errOut, `it has other queues: 1, such as "orders"`)
 	code, out, errOut := runCommand(t, append(against, "--clean")...)
 	assert.Zero(t, code, errOut)
 	assert.Equal(t, "deleted 1 queues\n", out)

@@ -32,7 +32,7 @@ var examples = map[string]string{
 	"curfew dlq peek":               "curfew dlq peek orders.dead --count 3",
 	"curfew dlq purge":              "curfew dlq purge orders.dead --reason maxlen --before 720h --confirm 118",
 	"curfew dlq resume":             "curfew dlq resume 20300101-080000-1a2b3c4d",
-	"curfew dlq runs":               "curfew dlq runs --watch",
+	"curfew dlq replays":            "curfew dlq replays --watch",
 	"curfew dlq filters":            "curfew dlq filters orders.dead --save night --reason expired --since 8h",
 	"curfew dlq show":               "curfew dlq show orders.dead 17",
 	"curfew dlq search":             "curfew dlq search orders.dead --reason expired --since 2h --newest --json-value customer.id=7",

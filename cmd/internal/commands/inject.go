@@ -33,7 +33,7 @@ which is deleted with the pod, and a warning is printed to standard error.
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(files) == 0 {
-				return cli.Usagef("inject: -f names the manifest; - is standard input")
+				return cli.Usagef("inject: name the manifest with -f; - is standard input")
 			}
 			for n, file := range files {
 				if n > 0 {
@@ -71,7 +71,7 @@ func injectFile(cmd *cobra.Command, file string, i *inject.Injector) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", file, note)
 	}
 	if changed == 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: nothing in it makes pods that take a sidecar\n", file)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: nothing in it makes pods that can have a sidecar\n", file)
 	}
 	return nil
 }

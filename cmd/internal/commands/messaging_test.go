@@ -19,7 +19,7 @@ import (
 func TestByHand(t *testing.T) {
 	r := startRunning(t)
 	assert.Equal(t, "declared queue \"orders\"\n", r.ok("declare", "queue", "orders", "--ttl", "1h", "--dlq", "dead", "--arg", "x-max-length=7"))
-	assert.Contains(t, r.ok("declare", "queue", "orders", "--ttl", "1h", "--dlq", "dead", "--max-length", "7"), "as asked")
+	assert.Contains(t, r.ok("declare", "queue", "orders", "--ttl", "1h", "--dlq", "dead", "--max-length", "7"), "as declared")
 	_, out, errOut := runCommand(t, append([]string{"declare", "queue", "orders", "--ttl", "2h", "--type", "quorum"}, r.flags...)...)
 	for _, line := range []string{`x-dead-letter-exchange +- +""`, `x-max-length +- +7`, `x-message-ttl +7200000 +3600000`, `x-queue-type +quorum +-`} {
 		assert.Regexp(t, "(?m)^"+line+"$", out)
@@ -38,10 +38,10 @@ func TestByHand(t *testing.T) {
 	assert.Equal(t, "confirmed\n", r.ok("publish", "orders", `{"n": 1}`, "--header", "tenant=globex", "--header", "n=7", "--message-id", "m1", "--ttl", "10m", "--priority", "3"))
 	assert.JSONEq(t, `{"routed": true}`, r.ok("publish", "--exchange", "events", "--key", "order.new", "--file", file, "-o", "json", "--deadline", time.Now().Add(time.Hour).Format(time.RFC3339)))
 	assert.Contains(t, r.exits(exitFailed, "publish", "ordrs", "lost"), `queue "ordrs" does not exist`)
-	assert.Contains(t, r.exits(exitFailed, "publish", "--exchange", "events", "--key", "x", "lost"), `no binding of exchange "events" takes the routing key "x"`)
+	assert.Contains(t, r.exits(exitFailed, "publish", "--exchange", "events", "--key", "x", "lost"), `exchange "events" has no binding for the routing key "x"`)
 	assert.Contains(t, r.exits(exitFailed, "publish", "--exchange", "evnts", "lost"), "no exchange 'evnts'")
 	assert.Contains(t, r.exits(exitUsage, "publish", "orders", "x", "--ttl", "1s", "--deadline", "2999-01-01T00:00:00Z"), "either")
-	assert.Contains(t, r.exits(exitUsage, "publish", "orders", "x", "--header", "x"), "--header takes name=value")
+	assert.Contains(t, r.exits(exitUsage, "publish", "orders", "x", "--header", "x"), "want name=value")
 
 	var list []struct {
 		Payload    string         `json:"payload"`

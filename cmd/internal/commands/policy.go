@@ -45,7 +45,7 @@ func (p *policyCommands) set() *cobra.Command {
 	var dryRun, retroactive bool
 	c := &cobra.Command{
 		Use:   "set <name> <pattern> <definition>",
-		Short: "Make or replace a policy",
+		Short: "Create or replace a policy",
 		Example: `  curfew policy set ttl '^orders\.(?!dead$)' '{"message-ttl":60000}' --apply-to queues
   curfew policy set ttl '^orders\.(?!dead$)' '{"message-ttl":60000}' --retroactive --dry-run`,
 		Args: cli.Exactly(3, "a name, a pattern and a definition"),
@@ -67,8 +67,8 @@ func (p *policyCommands) set() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&applyTo, "apply-to", policy.All, "all, queues, classic_queues, quorum_queues, streams or exchanges")
-	c.Flags().Int64Var(&priority, "priority", 0, "of the policies that match, the highest counts")
-	c.Flags().BoolVar(&retroactive, "retroactive", false, "apply its message-ttl to messages that are queued already, counted from now")
+	c.Flags().Int64Var(&priority, "priority", 0, "of the policies that match, the one with the highest priority applies")
+	c.Flags().BoolVar(&retroactive, "retroactive", false, "apply its message-ttl also to messages that are already queued, counted from now")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing; print what --retroactive would do")
 	return c
 }
@@ -82,7 +82,7 @@ func (p *policyCommands) printEffect(cmd *cobra.Command, done operate.PolicyEffe
 		fmt.Fprintf(notes, "queues: %s\n", names)
 	}
 	for _, name := range done.DeadLetterQueues {
-		fmt.Fprintf(notes, "warning: dead letters go to %q, and with this policy they expire there; leave it out of the pattern unless you mean it\n", name)
+		fmt.Fprintf(notes, "warning: dead letters go to %q, and with this policy they expire there; exclude it from the pattern unless you want that\n", name)
 	}
 	return p.Print(cmd.OutOrStdout(), done, []string{"QUEUES", "EARLIER", "EXPIRED"},
 		[][]string{{strconv.Itoa(done.Queues), strconv.Itoa(done.Earlier), strconv.Itoa(done.Expired)}})

@@ -41,7 +41,7 @@ func TestPolicyCommands(t *testing.T) {
 	}
 	code, _, notes := runCommand(t, append([]string{"policy", "set", "bills", "^bills", `{"message-ttl":600000}`, "--dry-run"}, r.flags...)...)
 	assert.Zero(t, code)
-	assert.Equal(t, "queues: bills, bills.dead\nwarning: dead letters go to \"bills.dead\", and with this policy they expire there; leave it out of the pattern unless you mean it\n", notes)
+	assert.Equal(t, "queues: bills, bills.dead\nwarning: dead letters go to \"bills.dead\", and with this policy they expire there; exclude it from the pattern unless you want that\n", notes)
 
 	r.ok("policy", "set", "--operator", "op", ".*", `{"max-length":2}`)
 	q, err := ch.QueueDeclarePassive("orders.a", false, false, false, false, nil)

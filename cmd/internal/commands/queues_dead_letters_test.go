@@ -89,12 +89,12 @@ func TestDeadLetterCommands(t *testing.T) {
 	assert.Contains(t, r.ok("dlq", "replay", "orders.dead", "--ttl", "10m", "--limit", "3"), "done")
 	r.waits("orders", 3)
 	assert.Contains(t, r.ok("dlq", "replay", "orders.dead", "--exchange", "nowhere"), "unroutable=1")
-	assert.Equal(t, 3, strings.Count(r.ok("dlq", "runs"), "\n"))
+	assert.Equal(t, 3, strings.Count(r.ok("dlq", "replays"), "\n"))
 	for _, what := range []string{"cancel", "resume"} {
-		assert.Contains(t, r.exits(exitNotFound, "dlq", what, "none"), `there is no replay "none"; curfew dlq runs lists them`)
+		assert.Contains(t, r.exits(exitNotFound, "dlq", what, "none"), `there is no replay "none"; curfew dlq replays lists them`)
 	}
 	assert.Contains(t, r.exits(exitUnconfirmed, "dlq", "purge", "orders.dead", "--message-id", "none"), "no messages match: there is nothing to delete")
-	assert.Contains(t, r.exits(exitUsage, "dlq", "replay", "orders.dead", "--ttl", "soon"), "--ttl takes")
+	assert.Contains(t, r.exits(exitUsage, "dlq", "replay", "orders.dead", "--ttl", "soon"), "--ttl:")
 }
 
 // TestJSONHasWholeBodies: a program that reads JSON gets all of a body, or is told that it does not.

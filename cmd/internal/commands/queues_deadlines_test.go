@@ -27,7 +27,7 @@ func TestDeadlineAndQueueCommands(t *testing.T) {
 	assert.Contains(t, r.exits(exitNotFound, "deadlines", "fire", "orders", "--message-id", "a"), "no ready message")
 	r.exits(exitUsage, "deadlines", "extend", "orders", "2")
 	r.exits(exitUsage, "deadlines", "cancel", "orders")
-	assert.Contains(t, r.exits(exitUsage, "deadlines", "fire", "orders", "a"), `by its number in the queue (curfew deadlines list), not "a"`)
+	assert.Contains(t, r.exits(exitUsage, "deadlines", "fire", "orders", "a"), `"a" is invalid: want the number of a message in the queue (curfew deadlines list)`)
 	assert.Contains(t, r.exits(exitUsage, "deadlines", "extend", "orders", "2", "--by", "1h", "--at", "2030-01-01T00:00:00Z"), "not both")
 
 	assert.Contains(t, r.ok("queue", "list"), "orders.dead  classic  1      0        0")

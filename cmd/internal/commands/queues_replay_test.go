@@ -44,7 +44,7 @@ func TestReplayOnATerminal(t *testing.T) {
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	assert.Error(t, <-ended)
 	assert.Equal(t, exitFailed, cmd.ProcessState.ExitCode())
-	assert.Contains(t, readUntil(t, screen, "ends it"), "the run goes on; curfew dlq runs follows it, curfew dlq cancel ")
+	assert.Contains(t, readUntil(t, screen, "ends it"), "the replay goes on; curfew dlq replays shows it, curfew dlq cancel ")
 	assert.Contains(t, r.ok("dlq", "runs"), "running")
 }
 

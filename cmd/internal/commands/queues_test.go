@@ -27,7 +27,7 @@ func TestQueueShow(t *testing.T) {
 	assert.Regexp(t, `(?m)^deadlines +0$`, events)
 	assert.Regexp(t, `(?m)^forecast +no ready message has a deadline$`, events)
 	r.ok("policy", "set", "short", "^", `{"message-ttl": 7200000}`, "--apply-to", "queues")
-	assert.Regexp(t, `(?m)^time to live +1h0m0s \(argument x-message-ttl; policy short has 2h0m0s, and the lower counts\)$`, r.ok("queue", "show", "orders"))
+	assert.Regexp(t, `(?m)^time to live +1h0m0s \(argument x-message-ttl; policy short has 2h0m0s, and the lower one applies\)$`, r.ok("queue", "show", "orders"))
 	assert.Regexp(t, `(?m)^dead letters +dropped: it has no dead-letter exchange$`, r.ok("queue", "show", "events"))
 
 	r.ok("declare", "queue", "own", "--arg", "x-dead-letter-queue=true")

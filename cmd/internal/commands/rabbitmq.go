@@ -20,13 +20,13 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-// seenTimeout is for a running Curfew to say what it has seen.
+// seenTimeout is how long a running Curfew may take to answer what it has seen.
 const seenTimeout = 5 * time.Second
 
 func rabbitmqCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rabbitmq",
-		Short: "See how deadlines are or can be kept in a RabbitMQ beside Curfew",
+		Short: "Show how deadlines are or can be kept in a RabbitMQ beside Curfew",
 		RunE:  cli.Group,
 	}
 	c.AddCommand(rabbitmqPlanCommand(), rabbitmqStatusCommand(), rabbitmqAllowCommand())
@@ -35,17 +35,17 @@ func rabbitmqCommand() *cobra.Command {
 
 const rabbitmqPlanHelp = `Print how the deadlines of each queue of a RabbitMQ can be kept, what that costs and what needs no keeping. It changes nothing.
 
-The RabbitMQ is that of CURFEW_PRIMARY_URL, in the virtual host that it names, and its management API that of
-CURFEW_PRIMARY_API_URL. CURFEW_WATCH says what is to be kept.
+CURFEW_PRIMARY_URL names the RabbitMQ and the virtual host, CURFEW_PRIMARY_API_URL its management API, and CURFEW_WATCH the
+queues to keep.
 
-DEADLINES is exact (RabbitMQ keeps them by itself), kept (Curfew can), not_worth or refused. OBSERVED is single, where
-Curfew can say of each message whether it missed its deadline, or totals. TTL is what the queue sets, and what a running
-Curfew has seen of messages' own; unknown: nobody has watched them. Which Curfew that is, the environment says, a context,
-or --url, as for other commands (curfew help context).
+DEADLINES is exact (RabbitMQ keeps them by itself), kept (Curfew can), not_worth or refused. OBSERVED is single if Curfew can
+tell for each message whether it missed its deadline, or totals. TTL is the time to live that the queue sets, and those of
+messages that a running Curfew has seen; unknown: messages were not watched. The running Curfew is named by the environment,
+a context or --url, as for other commands (curfew help context).
 
---emit prints what an operator sets up instead of the table: Curfew's user and permissions, and with --gateway the
-queues, policies, upstream and shovels by which messages of these queues wait in Curfew. The output for a gateway has
-the password of --curfew-url in it.`
+--emit prints what an operator has to set up instead of the table: Curfew's user and permissions, and with --gateway the
+queues, policies, upstream and shovels that make messages of these queues wait in Curfew. The output for a gateway contains
+the password in --curfew-url.`
 
 func rabbitmqPlanCommand() *cobra.Command {
 	var emit string
@@ -62,10 +62,10 @@ func rabbitmqPlanCommand() *cobra.Command {
 	a := cli.WithAPI(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		if emit != "" && !slices.Contains(plan.Formats, emit) {
-			return cli.Usagef("--emit takes %s, not %q", strings.Join(plan.Formats, ", "), emit)
+			return cli.Usagef("--emit: unknown format %q: want one of %s", emit, strings.Join(plan.Formats, ", "))
 		}
 		if emit == "" && len(o.Gateway) > 0 {
-			return cli.Usagef("--gateway is for --emit")
+			return cli.Usagef("--gateway needs --emit")
 		}
 		p, err := makePlan(cmd, a)
 		if err != nil {
@@ -81,7 +81,7 @@ func rabbitmqPlanCommand() *cobra.Command {
 		return setup.Emit(cmd.OutOrStdout(), emit)
 	}
 	flags := c.Flags()
-	flags.StringVar(&emit, "emit", "", "what to set up, for "+strings.Join(plan.Formats, ", "))
+	flags.StringVar(&emit, "emit", "", "print what to set up, for "+strings.Join(plan.Formats, ", "))
 	flags.StringVar(&o.User, "curfew-user", "curfew", "Curfew's user in RabbitMQ")
 	flags.StringSliceVar(&o.Gateway, "gateway", nil, "queues whose messages are to wait in Curfew")
 	flags.StringVar(&o.CurfewURL, "curfew-url", "", "where RabbitMQ reaches Curfew's own broker, with user and password")
@@ -96,7 +96,7 @@ func makePlan(cmd *cobra.Command, a *cli.API) (*plan.Plan, error) {
 		return nil, err
 	}
 	if s.PrimaryURL == "" {
-		return nil, cli.Usagef("CURFEW_PRIMARY_URL is not set: it says where RabbitMQ is, such as amqp://user:password@host:5672/vhost")
+		return nil, cli.Usagef("CURFEW_PRIMARY_URL is not set: set it to the address of RabbitMQ, such as amqp://user:password@host:5672/vhost")
 	}
 	watch, err := s.WatchRules()
 	if err != nil {
@@ -129,8 +129,8 @@ func makePlan(cmd *cobra.Command, a *cli.API) (*plan.Plan, error) {
 	return p, nil
 }
 
-// whatWasSeen asks a running Curfew what it has seen of messages, by queue. why is why nothing is known. It is an error
-// only if a flag has named that Curfew.
+// whatWasSeen asks a running Curfew what it has seen of messages, by queue. why is the reason if nothing is known. That is an error
+// only if a flag named that Curfew.
 func whatWasSeen(cmd *cobra.Command, a *cli.API, i *cluster.Inventory) (seen map[string]queuefacts.TTLStats, why string, err error) {
 	e, err := a.Endpoint()
 	if err != nil {
@@ -143,7 +143,7 @@ func whatWasSeen(cmd *cobra.Command, a *cli.API, i *cluster.Inventory) (seen map
 	case err != nil && (cmd.Flags().Changed("url") || cmd.Flags().Changed("context")):
 		return nil, "", err
 	case err != nil:
-		return nil, "no Curfew that runs beside a RabbitMQ answers at " + e.URL + "; --url and --context name another one.", nil
+		return nil, "no Curfew that runs beside a RabbitMQ answers at " + e.URL + "; name another one with --url or --context.", nil
 	case status.Cluster != i.Server.Cluster || status.VHost != i.VHost:
 		return nil, fmt.Sprintf("the Curfew at %s is beside virtual host %s of cluster %s, and this is %s of %s.", e.URL,
 			status.VHost, cli.OrDash(status.Cluster), i.VHost, i.Server.Cluster), nil
@@ -178,7 +178,7 @@ func printPlan(cmd *cobra.Command, a *cli.API, p *plan.Plan) error {
 	return nil
 }
 
-// remarks are what the table has no room for: each once, with the queues that it is about.
+// remarks are the notes for which the table has no room: each once, with its queues.
 func remarks(p *plan.Plan) (list []string) {
 	about := map[string][]string{}
 	var order []string

@@ -20,8 +20,8 @@ import (
 const rabbitmqStatusHelp = `Print what a running Curfew does with the queues of its RabbitMQ.
 
 STATE is what the keeper of a queue does (keeping, standing_aside, ...), let_go if keeping did harm and an operator has to
-allow it, refused, exact or not_worth if nobody is to keep it, or observed. What another Curfew keeps or observes is as
-that one told a moment ago. LATE is the lateness of kept messages in ms, upper bounds of the median and of 99 in 100.`
+allow it, refused, exact or not_worth if the queue is not to be kept, or observed. For queues of another Curfew it is what
+that Curfew last reported. LATE is the lateness of kept messages in ms: upper bounds for the median and for 99 in 100.`
 
 func rabbitmqStatusCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -71,7 +71,7 @@ func rabbitmqRow(q *rabbitmq.Queue) []string {
 	return []string{q.Queue, cli.OrDash(q.Type), q.Mode, q.State, cli.OrDash(q.Keeper), held, due, lateness, missed, cli.OrDash(why)}
 }
 
-// millisBelow is an upper bound in ms; nil: it is above them all.
+// millisBelow is an upper bound in ms; nil: the value is above all bounds.
 func millisBelow(bound *float64) string {
 	if bound == nil {
 		return "more"
@@ -79,7 +79,7 @@ func millisBelow(bound *float64) string {
 	return strconv.FormatFloat(*bound, 'f', -1, 64)
 }
 
-// printAround prints what concerns no single queue.
+// printAround prints what is not about a single queue.
 func printAround(w io.Writer, s *rabbitmq.Status) error {
 	lines := []string{fmt.Sprintf("%s, cluster %s at %s; Curfews: %s; observes: %s; Redis: %s",
 		cli.OrDash(s.Broker), cli.OrDash(s.Cluster), s.Address, strings.Join(s.Members, ", "), cli.OrDash(s.Observer), s.Redis)}
@@ -97,7 +97,7 @@ func printAround(w io.Writer, s *rabbitmq.Status) error {
 func rabbitmqAllowCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "allow <queue>",
-		Short: "Have a queue kept again that was let go of because keeping it did harm",
+		Short: "Let a queue be kept again that was let go because keeping it did harm",
 		Args:  cli.Exactly(1, "a queue"),
 	}
 	a := cli.WithAPI(c)

@@ -25,7 +25,7 @@ func TestRabbitMQPlanChecksItsSettings(t *testing.T) {
 		"CURFEW_PRIMARY_URL: the value (a secret":  {"CURFEW_PRIMARY_URL=ann:s3cret@h"},
 		"CURFEW_WATCH: open /does/not/exist":       {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=/does/not/exist"},
 		"did you mean CURFEW_PRIMARY_URL":          {"CURFEW_PRIMARY_UR=amqp://h"},
-		`CURFEW_WATCH: "hold:*" is not allowed`:    {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=hold:*"},
+		`CURFEW_WATCH: "hold:*" is invalid`:        {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=hold:*"},
 		"management API has to begin with http://": {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_PRIMARY_API_URL=ann:s3cret@h"},
 	} {
 		setenv(t, settings...)
@@ -50,7 +50,7 @@ func TestRulesWithoutRabbitMQ(t *testing.T) {
 		for _, command := range []string{"serve", "config"} {
 			code, _, errOut := runCommand(t, command)
 			assert.Equal(t, exitUsage, code, command)
-			assert.Contains(t, errOut, name+`: the value "`+value+`" is about a RabbitMQ, and CURFEW_PRIMARY_URL names none`)
+			assert.Contains(t, errOut, name+`: the value "`+value+`" is about a RabbitMQ, but CURFEW_PRIMARY_URL names none`)
 		}
 		for _, command := range [][]string{{"status"}, {"rabbitmq", "status"}, {"queue", "list"}} {
 			code, _, errOut := runCommand(t, append(command, "--url", "http://"+storetest.FreeAddr())...)

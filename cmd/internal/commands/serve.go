@@ -28,7 +28,7 @@ func serveCommand(b node.Build) *cobra.Command {
 				return err
 			}
 			defer log.Sync()               //nolint:errcheck // stderr may not be a file
-			signal.Ignore(syscall.SIGPIPE) // keep serving when nobody reads the log any more
+			signal.Ignore(syscall.SIGPIPE) // keep serving when nobody reads the log
 			defer onAbort(log)()
 			return runUntilSignal(cmd.Context(), log, func(ctx context.Context) error {
 				return node.Serve(ctx, node.Options{Settings: &s, Build: b, Log: log}, cmd.OutOrStdout())

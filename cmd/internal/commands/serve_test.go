@@ -213,7 +213,7 @@ func TestServeRefusesWrongEnvironment(t *testing.T) {
 	code, out, errOut := runBinary(t, []string{"serve"}, "TTL_PRECEDENCE=max", "AMQP_ADRESS=:1")
 	assert.Equal(t, exitUsage, code)
 	assert.Empty(t, out)
-	assert.Contains(t, errOut, `CURFEW_TTL_PRECEDENCE: "max" is not allowed; it takes min or message`)
+	assert.Contains(t, errOut, `CURFEW_TTL_PRECEDENCE: "max" is invalid: want min or message`)
 	assert.Contains(t, errOut, "CURFEW_AMQP_ADRESS: there is no such variable; did you mean CURFEW_AMQP_ADDR?")
 }
 

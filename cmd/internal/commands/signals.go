@@ -31,7 +31,7 @@ func runUntilSignal(ctx context.Context, log *zap.Logger, fn func(context.Contex
 	case <-signals:
 	case <-ctx.Done():
 	}
-	signal.Stop(signals) // before fn can say that it is stopping: from then on a second signal has its effect
+	signal.Stop(signals) // before fn can announce that it is stopping: from then on a second signal has its default effect
 	cancel()
 	log.Info("stopping")
 	limit := time.NewTimer(stopLimit)
@@ -47,7 +47,7 @@ func runUntilSignal(ctx context.Context, log *zap.Logger, fn func(context.Contex
 	}
 }
 
-// maxStacks bounds what is written of the stacks, in bytes.
+// maxStacks bounds how much of the stacks is written, in bytes.
 const maxStacks = 16 << 20
 
 // onAbort makes SIGABRT, which systemd's watchdog sends, and SIGQUIT write the stacks of all goroutines to
@@ -62,8 +62,8 @@ func onAbort(log *zap.Logger) (stop func()) {
 			return
 		}
 		stacks := make([]byte, maxStacks)
-		_, _ = os.Stderr.Write(stacks[:runtime.Stack(stacks, true)]) // nowhere to say that it failed
-		log.Error("aborted, the stacks of all goroutines are above", zap.Stringer("signal", s))
+		_, _ = os.Stderr.Write(stacks[:runtime.Stack(stacks, true)]) // a failure cannot be reported anywhere
+		log.Error("aborted; the stacks of all goroutines are above", zap.Stringer("signal", s))
 		os.Exit(exitAborted)
 	}()
 	return func() {

@@ -111,7 +111,7 @@ func storeRows(s *node.Status) (rows [][]string) {
 	}
 	add("store", publishers)
 	if s.NewDataDir {
-		add("", "the data folder was empty at this start: if Curfew had run before, its volume is not mounted or CURFEW_DATA_DIR is another")
+		add("", "the data folder was empty at this start: if Curfew had run before, its volume is not mounted or CURFEW_DATA_DIR has changed")
 	}
 	add("", english.Plural(int(s.Segments), "segment", ""), ", ", humanize.IBytes(uint64(s.Stored)), ", of which messages need ", humanize.IBytes(uint64(s.Live)))
 	if s.SyncP99 != nil {
@@ -126,7 +126,7 @@ func storeRows(s *node.Status) (rows [][]string) {
 	return rows
 }
 
-// lateness is an upper bound of a share of the lateness, in words.
+// lateness is a quantile's upper bound, in words.
 func lateness(seconds *float64) string {
 	if seconds == nil {
 		return "-"

@@ -14,7 +14,7 @@ import (
 func storeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "store",
-		Short: "Look at a message store that no Curfew is using",
+		Short: "Inspect or verify a message store that no Curfew is using",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return cli.Usagef("unknown command %q; curfew store inspect or curfew store verify", args[0])
@@ -23,7 +23,7 @@ func storeCommand() *cobra.Command {
 		},
 	}
 	c.AddCommand(
-		storeReader("inspect", "List segments and queues with what they hold", store.Inspect),
+		storeReader("inspect", "List segments and queues with their contents", store.Inspect),
 		storeReader("verify", "Read everything as a start would, and report damage", store.Verify),
 	)
 	return c
@@ -36,7 +36,7 @@ func storeReader(name, short string, read func(dir string, w io.Writer) error) *
 		Short: short,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return cli.Usagef("store %s takes one folder, got %q", name, args)
+				return cli.Usagef("store %s: want one folder, got %q", name, args)
 			}
 			return nil
 		},

@@ -41,7 +41,7 @@ func (u *userCommands) add() *cobra.Command {
 	var none bool
 	c := &cobra.Command{
 		Use:   "add <name>",
-		Short: "Make a user, or replace one; the password is read from standard input or a file",
+		Short: "Add a user, or replace one; the password is read from standard input or a file",
 		Args:  cli.Exactly(1, "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := userBody{Tags: tags}
@@ -55,7 +55,7 @@ func (u *userCommands) add() *cobra.Command {
 	}
 	c.Flags().StringVar(&tags, "tags", "", "management, policymaker, monitoring, administrator, impersonator or others, separated by commas")
 	c.Flags().StringVar(&file, "new-password-file", "", "file with the user's password (default standard input)")
-	c.Flags().BoolVar(&none, "no-password", false, "no login by password, only by certificate")
+	c.Flags().BoolVar(&none, "no-password", false, "allow login only by certificate, not by password")
 	return c
 }
 

@@ -26,7 +26,7 @@ func versionCommand(b node.Build) *cobra.Command {
 	var printer table.Printer
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, the Go version and the commit it was built from; with -o json also its time and the platform",
+		Short: "Print the version, the Go version and the commit it was built from; with -o json also the commit's time and the platform",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := printer.Check(); err != nil {
 				return cli.Usage(err)

@@ -20,7 +20,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Default is the name that stands for no context: the environment, or else this machine. No context can have it.
+// Default is the name for no context: the environment or, without it, this machine. No context can have this name.
 const Default = "default"
 
 // Context is where one Curfew runs. At most one of the fields for the password is set.
@@ -37,7 +37,7 @@ type Contexts struct {
 	ByName  map[string]Context `yaml:"contexts" json:"contexts"`
 }
 
-// Path is the file in which the contexts of the user are.
+// Path is the file with the user's contexts.
 func Path() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -66,10 +66,10 @@ func Load(path string) (*Contexts, error) {
 	}
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
-	if err := d.Decode(c); err != nil && !errors.Is(err, io.EOF) { // an empty file is none
+	if err := d.Decode(c); err != nil && !errors.Is(err, io.EOF) { // an empty file has no contexts
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if c.ByName == nil { // "contexts:" with nothing behind it
+	if c.ByName == nil { // "contexts:" with nothing after it
 		c.ByName = map[string]Context{}
 	}
 	return c, nil
@@ -98,12 +98,12 @@ func (c *Contexts) Save(path string) error {
 	return nil
 }
 
-// Find is the context with that name. The error says which there are.
+// Find is the context with that name. The error names those that exist.
 func (c *Contexts) Find(name string) (Context, error) {
 	if one, ok := c.ByName[name]; ok {
 		return one, nil
 	}
-	return Context{}, fmt.Errorf("there is no context %q; there are: %s", name, strings.Join(c.Names(), ", "))
+	return Context{}, fmt.Errorf("unknown context %q: want one of %s", name, strings.Join(c.Names(), ", "))
 }
 
 // Names are the names of all contexts and Default, in order.
@@ -113,10 +113,10 @@ func (c *Contexts) Names() []string {
 
 var nameOf = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// Set adds a context, or replaces the one of that name.
+// Set adds a context, or replaces the one with that name.
 func (c *Contexts) Set(name string, one Context) error {
 	if len(name) > 64 || !nameOf.MatchString(name) || name == Default {
-		return fmt.Errorf("a context cannot be named %q: take letters, digits, '.', '_' and '-', 64 at most, and not %s", name, Default)
+		return fmt.Errorf("a context cannot be named %q: want at most 64 letters, digits, '.', '_' and '-', and not %s", name, Default)
 	}
 	if err := one.check(); err != nil {
 		return err
@@ -129,18 +129,18 @@ func (c *Context) check() error {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("--url takes the address of a management API, such as https://curfew.example.org:15672")
+		return errors.New("--url: want the address of a management API, such as https://curfew.example.org:15672")
 	case u.User != nil:
-		return errors.New("the URL has a user in it: name the user by --user, and the password by --password-file or --password-command")
+		return errors.New("the URL has a user in it: use --user, and --password-file or --password-command")
 	case c.PasswordFile != "" && c.PasswordCommand != "":
-		return errors.New("a password comes from --password-file or from --password-command, not from both")
+		return errors.New("use either --password-file or --password-command, not both")
 	case c.PasswordFile == "" && c.PasswordCommand == "" && c.User != "guest":
-		return fmt.Errorf("where is the password of %s? Add --password-file, or --password-command with a command that prints it", c.User)
+		return fmt.Errorf("the password of %s is missing: add --password-file, or --password-command with a command that prints it", c.User)
 	}
 	return nil
 }
 
-// Remove removes a context. If it was current, Default is.
+// Remove removes a context. If it was current, Default becomes current.
 func (c *Contexts) Remove(name string) error {
 	if _, err := c.Find(name); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (c *Contexts) Use(name string) error {
 // commandLimit is how long a command may take to print a password. It may have to ask the user.
 const commandLimit = time.Minute
 
-// Password reads the password of the user from where the context says it is.
+// Password reads the user's password from the file or the command that the context names.
 func (c *Context) Password() (string, error) {
 	switch {
 	case c.PasswordFile != "":
@@ -185,7 +185,7 @@ func (c *Context) Password() (string, error) {
 		}
 		return firstLine(out), nil
 	}
-	return "guest", nil // as a new Curfew has it
+	return "guest", nil // the password of a new Curfew
 }
 
 // ReadPassword reads a password from a file: its first line.

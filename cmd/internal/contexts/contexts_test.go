@@ -26,8 +26,8 @@ func TestContextsAreKept(t *testing.T) {
 
 	require.NoError(t, again.Remove("prod"))
 	assert.Empty(t, again.Current)
-	assert.EqualError(t, again.Remove("prod"), `there is no context "prod"; there are: default`)
-	assert.EqualError(t, c.Use("prdo"), `there is no context "prdo"; there are: default, prod`)
+	assert.EqualError(t, again.Remove("prod"), `unknown context "prod": want one of default`)
+	assert.EqualError(t, c.Use("prdo"), `unknown context "prdo": want one of default, prod`)
 	assert.Equal(t, "prod", c.Current)
 	require.NoError(t, c.Use(Default))
 	assert.Empty(t, c.Current)
@@ -46,10 +46,10 @@ func TestEmptyFiles(t *testing.T) {
 
 func TestWrongContexts(t *testing.T) {
 	for want, c := range map[string]Context{
-		"--url takes the address":           {URL: "curfew:15672", User: "guest"},
-		"name the user by --user":           {URL: "http://u:p@curfew", User: "guest"},
-		"not from both":                     {URL: "http://curfew", User: "ops", PasswordFile: "f", PasswordCommand: "c"},
-		"where is the password of ops? Add": {URL: "http://curfew", User: "ops"},
+		"--url: want the address":        {URL: "curfew:15672", User: "guest"},
+		"the URL has a user in it":       {URL: "http://u:p@curfew", User: "guest"},
+		"not both":                       {URL: "http://curfew", User: "ops", PasswordFile: "f", PasswordCommand: "c"},
+		"the password of ops is missing": {URL: "http://curfew", User: "ops"},
 	} {
 		assert.ErrorContains(t, (&Contexts{}).Set("prod", c), want)
 	}

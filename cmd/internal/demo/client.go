@@ -32,7 +32,7 @@ type watcher struct {
 }
 
 // promised is the earliest instant at which a message may be back. It is counted from before the publish, so
-// the broker can only be later.
+// the message can only come later.
 type promised struct {
 	at  time.Time
 	ttl time.Duration
@@ -82,7 +82,7 @@ func (c *watcher) declare() error {
 
 func (c *watcher) publish(ctx context.Context, ttls []time.Duration) error {
 	fmt.Fprintf(c.w, "Queue %s has no consumer, and a message of one hour is at its head.\n", queue)
-	fmt.Fprintf(c.w, "Behind it: %d messages that live %v, in this order.\n", len(ttls), ttls)
+	fmt.Fprintf(c.w, "Behind it are %d messages that live %v, in this order.\n", len(ttls), ttls)
 	fmt.Fprintf(c.w, "A broker that looks only at the head would keep them all for an hour.\n\n")
 	if err := c.send(ctx, "the-hour", longTTL); err != nil {
 		return err
@@ -158,11 +158,11 @@ func (c *watcher) summarize(sent int) error {
 	}
 	q, err := c.ch.QueueDeclarePassive(queue, false, false, false, false, nil)
 	if err != nil {
-		return fmt.Errorf("demo: look at the queue: %w", err)
+		return fmt.Errorf("demo: inspect the queue: %w", err)
 	}
 	hour := "is still queued"
 	if q.Messages != 1 {
-		hour = "should be alone in the queue, but " + strconv.Itoa(q.Messages) + " are there"
+		hour = "should be the only one in the queue, but it has " + strconv.Itoa(q.Messages)
 		c.fail("the one-hour message %s", hour)
 	}
 	fmt.Fprintf(c.w, "\n%d of %d back, the latest %.1f ms late; the one-hour message %s.\n", sent-len(c.due), sent, millis(c.worst), hour)

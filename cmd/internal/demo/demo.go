@@ -22,8 +22,8 @@ var TTLs = []time.Duration{
 	4500 * time.Millisecond, 2 * time.Second, 1500 * time.Millisecond,
 }
 
-// Run runs a memory-only broker on a free port and a client against it, and prints to w what happens. The error says which
-// messages were early, late or missing.
+// Run runs a memory-only broker on a free port and a client against it, and prints to w what happens. The error names the
+// messages that were early, late or missing.
 func Run(ctx context.Context, w io.Writer, ttls []time.Duration) (err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"curfew/cmd/internal/client"
 )
 
-// prefix is in front of the name of all that a Filler makes.
+// prefix begins the names of all that a Filler makes.
 const prefix = "demo."
 
 // vhost is the virtual host that is filled.
@@ -27,7 +27,7 @@ const vhost = "/"
 // idle is how long the queues of a demo that was killed stay.
 const idle = time.Hour
 
-// Filler fills a running Curfew with queues, deadlines, dead letters and consumers, and takes them away again.
+// Filler fills a running Curfew with queues, deadlines, dead letters and consumers, and removes them again.
 type Filler struct {
 	*client.Client
 	At   client.Endpoint
@@ -35,7 +35,7 @@ type Filler struct {
 	Out  io.Writer
 }
 
-// InUse says why the running Curfew may be one that people depend on; "" if nothing speaks for that.
+// InUse is why people may depend on the running Curfew; "" if nothing suggests that they do.
 func (f *Filler) InUse(ctx context.Context) (string, error) {
 	queues, err := f.names(ctx, "queues")
 	if err != nil {
@@ -43,7 +43,7 @@ func (f *Filler) InUse(ctx context.Context) (string, error) {
 	}
 	others := slices.DeleteFunc(queues, func(name string) bool { return strings.HasPrefix(name, prefix) || name == "curfew.undeliverable" })
 	if len(others) > 0 {
-		return fmt.Sprintf("it has queues of its own: %d, such as %q", len(others), others[0]), nil
+		return fmt.Sprintf("it has other queues: %d, such as %q", len(others), others[0]), nil
 	}
 	u, err := url.Parse(f.At.URL)
 	if err != nil {
@@ -65,7 +65,7 @@ func (f *Filler) names(ctx context.Context, what string) (names []string, err er
 	return names, err
 }
 
-// Clean deletes all that a Filler has made, and returns how many queues that were. What the audit and the alerts remember stays.
+// Clean deletes all that a Filler made, and returns how many queues it deleted. Records in the audit and alerts stay.
 func (f *Filler) Clean(ctx context.Context) (deleted int, err error) {
 	queues, err := f.names(ctx, "queues")
 	if err != nil {
@@ -82,7 +82,7 @@ func (f *Filler) Clean(ctx context.Context) (deleted int, err error) {
 	return deleted, errors.Join(errs...)
 }
 
-// gone deletes something that may be gone already.
+// gone deletes something that may already be gone.
 func (f *Filler) gone(ctx context.Context, path string) error {
 	err := f.Call(ctx, http.MethodDelete, path, nil, nil)
 	if failed, ok := errors.AsType[*client.Error](err); ok && failed.Status == http.StatusNotFound {
@@ -105,7 +105,7 @@ type role struct {
 	consume     *consume
 }
 
-// consume is how a queue is consumed: prefetch messages at once, for each of which take settles it.
+// consume is how a queue is consumed: prefetch messages at a time, and take settles each.
 type consume struct {
 	prefetch int
 	take     func(ctx context.Context, d *amqp091.Delivery) error
@@ -143,7 +143,7 @@ func roles() []role {
 		return all
 	}
 	return []role{
-		{name: "dead-letters", shows: "dead letters of four causes", arguments: amqp091.Table{"x-expires": idle.Milliseconds(), "x-max-length": 5000}},
+		{name: "dead-letters", shows: "dead letters with four causes", arguments: amqp091.Table{"x-expires": idle.Milliseconds(), "x-max-length": 5000}},
 		{name: "emails", shows: "deadlines that will be met", arguments: with(nil), first: 120, every: time.Second, ttl: between(8*time.Minute, 14*time.Minute, 20),
 			body: `{"mail": %d, "to": "customer@example.org", "template": "welcome"}`, consume: &consume{1, slowly(time.Second)}},
 		{name: "orders", shows: "deadlines at risk: its consumer is too slow", arguments: with(nil), first: 90, every: 500 * time.Millisecond, ttl: between(2*time.Second, 5*time.Minute, 30),
@@ -159,9 +159,9 @@ func roles() []role {
 				}
 				return d.Ack(false)
 			}}},
-		{name: "webhooks", shows: "a consumer that gives back what it cannot do (delivery_limit)", arguments: with(amqp091.Table{"x-queue-type": "quorum", "x-delivery-limit": 2}), first: 3,
+		{name: "webhooks", shows: "a consumer that requeues every message (delivery_limit)", arguments: with(amqp091.Table{"x-queue-type": "quorum", "x-delivery-limit": 2}), first: 3,
 			every: 10 * time.Second, ttl: after(time.Minute), body: `{"webhook": %d, "url": "https://example.org/hook"}`, consume: &consume{1, func(_ context.Context, d *amqp091.Delivery) error { return d.Nack(false, true) }}},
-		{name: "sessions", shows: "a time to live from a policy; what expires is dropped", arguments: amqp091.Table{"x-expires": idle.Milliseconds(), "x-max-length": 500}, first: 20, every: 2 * time.Second,
+		{name: "sessions", shows: "a time to live from a policy; expired messages are dropped", arguments: amqp091.Table{"x-expires": idle.Milliseconds(), "x-max-length": 500}, first: 20, every: 2 * time.Second,
 			body: `{"session": %d}`},
 	}
 }
@@ -256,7 +256,7 @@ func consumeUntil(ctx context.Context, conn *amqp091.Connection, r *role) error 
 	}
 }
 
-// closed is the error of a consumer that gets no more deliveries: none if it was to end.
+// closed is the error of a consumer that gets no more deliveries: none if it was meant to end.
 func closed(ctx context.Context, r *role) error {
 	if ctx.Err() == nil {
 		return fmt.Errorf("demo: the consumer of %s%s was closed", prefix, r.name)
@@ -264,10 +264,10 @@ func closed(ctx context.Context, r *role) error {
 	return nil
 }
 
-// step is how often it is looked which messages are to be sent.
+// step is how often send checks which messages to send.
 const step = 500 * time.Millisecond
 
-// send publishes the first messages and then those that come regularly, until ctx ends or a consumer fails.
+// send publishes the first messages and then the regular ones, until ctx ends or a consumer fails.
 func (f *Filler) send(ctx context.Context, ch *amqp091.Channel, all []role, failed chan error) error {
 	sent := make([]int, len(all))
 	began := time.Now()
@@ -291,7 +291,7 @@ func (f *Filler) send(ctx context.Context, ch *amqp091.Channel, all []role, fail
 			return nil
 		case <-ticks.C:
 		case err := <-failed:
-			failed <- nil // it is waited for once more
+			failed <- nil // the result is read once more
 			return err
 		}
 	}
@@ -338,5 +338,5 @@ func (f *Filler) address(ctx context.Context) (*url.URL, error) {
 			return &url.URL{Scheme: scheme, Host: net.JoinHostPort(api.Hostname(), strconv.Itoa(l.Port)), Path: "/", User: url.UserPassword(f.At.User, f.At.Password)}, nil
 		}
 	}
-	return nil, errors.New("demo: this Curfew does not say where AMQP is, as a user with less than the tag monitoring sees it: add --amqp")
+	return nil, errors.New("demo: this Curfew does not show its AMQP address to a user without the tag monitoring: add --amqp")
 }

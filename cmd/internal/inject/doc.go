@@ -1,10 +1,10 @@
-// Package inject adds Curfew as a native sidecar to manifests of Kubernetes.
+// Package inject adds Curfew as a native sidecar to Kubernetes manifests.
 //
 // It changes the pod of a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or
-// CronJob, also inside a List, and copies everything else byte by byte. In what it changes,
-// unknown fields, the order of fields and comments stay as they are. It replaces what it
-// has added before, so injecting again changes only what the options and annotations now
-// change.
+// CronJob, also inside a List, and copies everything else byte by byte. In objects that it
+// changes, unknown fields, the order of fields and comments stay as they are. It replaces what
+// it added before, so injecting again changes only what the options and annotations have
+// changed.
 //
 // The application then reaches Curfew at 127.0.0.1:5672 as guest. Annotations of the pod,
 // or of the object that makes the pods, override the defaults:
@@ -19,7 +19,7 @@
 //
 // Without volume and claim, a StatefulSet gets a claim template, and so each of its pods
 // gets a claim. Other pods get an emptyDir, which is deleted with the pod; Injector.Notes
-// say so.
+// point that out.
 //
 // The pod gets the label curfew.dev/injected, which PodMonitors select. A pod without a
 // termination grace period gets one minute, for the application and for Curfew, which is

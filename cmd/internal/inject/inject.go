@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Injector adds the sidecar to manifests. It is for use by one goroutine.
+// Injector adds the sidecar to manifests. It is for one goroutine.
 type Injector struct {
 	Image string            // of the sidecar, unless an annotation names another one
 	Claim string            // a PersistentVolumeClaim for the messages of a workload without a volume for them; empty: an emptyDir

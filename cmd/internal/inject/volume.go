@@ -58,8 +58,8 @@ func (i *Injector) addVolume(l *workload, w *podSettings) (notes []string, err e
 	case l.kind == "StatefulSet":
 		l.removeOwnVolume()
 		if !claimed(claims, dataVolume) {
-			notes = append(notes, fmt.Sprintf("%s: it has a claim template %s now, of 1Gi. Kubernetes takes no new one for a StatefulSet that is there: "+
-				"delete that first, with --cascade=orphan, which leaves its pods", l.name, dataVolume))
+			notes = append(notes, fmt.Sprintf("%s: it now has a claim template %s of 1Gi. Kubernetes does not add one to a StatefulSet that exists: "+
+				"delete that first with --cascade=orphan, which leaves its pods running", l.name, dataVolume))
 			claims = child(child(l.object, "spec", yaml.MappingNode), "volumeClaimTemplates", yaml.SequenceNode)
 			claims.Content = append(claims.Content, parsed(claimText))
 		}
@@ -78,10 +78,10 @@ func (l *workload) ephemeralNotes(ephemeral bool) []string {
 	if l.kind == "Deployment" || l.kind == "ReplicaSet" {
 		how += ", or make it a StatefulSet"
 	}
-	return []string{l.name + ": its messages are on an emptyDir, which outlives the container, not the pod: deleting the pod loses them. To keep them " + how}
+	return []string{l.name + ": its messages are on an emptyDir, which outlives the container but not the pod: deleting the pod loses them. To keep them, " + how}
 }
 
-// removeOwnVolume removes a volume that an earlier injection has added.
+// removeOwnVolume removes a volume that an earlier injection added.
 func (l *workload) removeOwnVolume() {
 	if own := volume(lookup(l.podSpec, "volumes"), dataVolume); own == nil || !isEmptyDir(own) {
 		return
@@ -141,8 +141,8 @@ func (l *workload) onePod() error {
 }
 
 // setGroup makes Kubernetes give the volume of a claim to the sidecar's group, unless the
-// pod sets a group. The application's claims would get that group too, so if there are any
-// it is left to a person.
+// pod sets a group. The application's claims would get that group too, so if there are any,
+// it only adds a note.
 func (l *workload) setGroup(claims *yaml.Node) (notes []string) {
 	if lookup(l.podSpec, "securityContext", "fsGroup") != nil {
 		return nil

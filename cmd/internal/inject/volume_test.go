@@ -45,8 +45,8 @@ func noted(t *testing.T, claim, manifest string) (out, notes string) {
 
 func TestWhatMessagesAreKeptOn(t *testing.T) {
 	const (
-		gone     = "w: its messages are on an emptyDir, which outlives the container, not the pod: deleting the pod loses them"
-		template = "StatefulSet w: it has a claim template curfew-data now, of 1Gi. Kubernetes takes no new one"
+		gone     = "w: its messages are on an emptyDir, which outlives the container but not the pod: deleting the pod loses them"
+		template = "StatefulSet w: it now has a claim template curfew-data of 1Gi. Kubernetes does not add one"
 		others   = "w: Curfew can write to its claim if the pod has a securityContext with an fsGroup"
 		recreate = "strategy: {type: Recreate}"
 	)

@@ -11,7 +11,7 @@ import (
 	"curfew/cmd/internal/client"
 )
 
-// binder is the flags of bind and unbind.
+// binder has the flags of bind and unbind.
 type binder struct {
 	*cli.API
 	key        string

@@ -22,7 +22,7 @@ func Declare() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "declare",
 		Short: "Declare a queue or an exchange",
-		Long: `Declare a queue or an exchange. If it exists already with the same arguments, nothing happens. If it has others, that is an error
+		Long: `Declare a queue or an exchange. If it already exists with the same arguments, nothing happens. If it has others, that is an error
 (exit code 1), and each difference is printed: a queue is never changed; a policy can change most of it (curfew policy set).`,
 		RunE: cli.Group,
 	}
@@ -33,7 +33,7 @@ func Declare() *cobra.Command {
 
 type declarer struct{ *cli.API }
 
-// declaration is what the API takes and shows of a queue or an exchange.
+// declaration is a queue or an exchange as the API takes and shows it.
 type declaration struct {
 	Type       string         `json:"type,omitempty"` // of an exchange
 	Durable    bool           `json:"durable"`
@@ -42,7 +42,7 @@ type declaration struct {
 	Arguments  map[string]any `json:"arguments"`
 }
 
-// difference is one thing in which what is asked for and what there is differ; nil: it is not there.
+// difference is one property that differs between the declaration and what exists; nil: it is not set.
 type difference struct {
 	What string `json:"what"`
 	Want any    `json:"want"`
@@ -58,7 +58,7 @@ func (d *declaration) differences(have *declaration) (list []difference) {
 	}
 	add("durable", d.Durable, have.Durable)
 	add("auto-delete", d.AutoDelete, have.AutoDelete)
-	if d.Type != "" { // a queue has none here: it is an argument
+	if d.Type != "" { // the type of a queue is an argument
 		add("type", d.Type, have.Type)
 		add("internal", d.Internal, have.Internal)
 	}
@@ -69,7 +69,7 @@ func (d *declaration) differences(have *declaration) (list []difference) {
 	return list
 }
 
-// normal are arguments as they come out of JSON, without those that say what goes without saying.
+// normal are arguments as they come out of JSON, without those that only state a default.
 func normal(arguments map[string]any) (all map[string]any) {
 	text, err := json.Marshal(arguments)
 	if err != nil || json.Unmarshal(text, &all) != nil {
@@ -110,7 +110,7 @@ func (d *declarer) declare(cmd *cobra.Command, what, path string, want *declarat
 	}
 	done := "declared " + what
 	if !missing {
-		done = what + " exists already, as asked"
+		done = what + " already exists, as declared"
 	}
 	return say(d.API, cmd, map[string]bool{"created": missing}, done)
 }
@@ -123,7 +123,7 @@ func (d *declarer) printDifferences(cmd *cobra.Command, what string, list []diff
 	if err := d.Print(cmd.OutOrStdout(), list, []string{"WHAT", "ASKED FOR", "IS"}, rows); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s exists already and differs: nothing was changed", what)
+	return fmt.Errorf("%s already exists and differs: nothing was changed", what)
 }
 
 func cell(v any) string {
@@ -138,7 +138,7 @@ func isMissing(err error) bool {
 	return errors.As(err, &failed) && failed.Status == http.StatusNotFound
 }
 
-// queueFlags are the flags of declare queue that have a name of their own.
+// queueFlags are the flags of declare queue, except for --arg.
 type queueFlags struct {
 	kind, dlx, dlk, dlq, overflow  string
 	ttl, expires                   time.Duration
@@ -169,14 +169,14 @@ func (d *declarer) queue() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&q.kind, "type", "", "classic (the default) or quorum")
 	f.DurationVar(&q.ttl, "ttl", 0, "time to live of its messages, such as 30s")
-	f.DurationVar(&q.expires, "expires", 0, "the queue is deleted once nobody has used it for this time")
+	f.DurationVar(&q.expires, "expires", 0, "delete the queue when it has not been used for this time")
 	f.StringVar(&q.dlq, "dlq", "", "queue that its dead letters go to, by the default exchange")
 	f.StringVar(&q.dlx, "dlx", "", "exchange that its dead letters go to")
 	f.StringVar(&q.dlk, "dlk", "", "routing key of its dead letters (default: their own)")
-	f.Int64Var(&q.maxLength, "max-length", 0, "how many ready messages it holds")
-	f.Int64Var(&q.maxBytes, "max-length-bytes", 0, "how many bytes of ready messages it holds")
+	f.Int64Var(&q.maxLength, "max-length", 0, "the most ready messages")
+	f.Int64Var(&q.maxBytes, "max-length-bytes", 0, "the most bytes of ready messages")
 	f.StringVar(&q.overflow, "overflow", "", "beyond that: drop-head (the default), reject-publish or reject-publish-dlx")
-	f.Int64Var(&q.maxPriority, "max-priority", 0, "how many priorities it has")
+	f.Int64Var(&q.maxPriority, "max-priority", 0, "its highest priority")
 	f.Int64Var(&q.deliveryLimit, "delivery-limit", 0, "how often a message may be delivered again")
 	f.BoolVar(&q.singleton, "single-active-consumer", false, "one consumer at a time receives messages")
 	f.BoolVar(&q.durable, "durable", true, "keep it over a restart")

@@ -29,7 +29,7 @@ func (d *deleter) queue() *cobra.Command {
 	confirm, unused := -1, false
 	c := &cobra.Command{
 		Use:   "queue <queue>",
-		Short: "Delete a queue, with --confirm also one that has messages",
+		Short: "Delete a queue; one that has messages needs --confirm",
 		Long: `Delete a queue. One that has messages, ready or unacked, is not deleted unless --confirm says how many there are (exit code 5 otherwise).
 Dead letters that go with the queue count, too: those that their target has not taken yet, and those in its own dead-letter queue.
 No more are deleted than that: if others arrive before the deletion, the queue stays.`,
@@ -50,7 +50,7 @@ No more are deleted than that: if others arrive before the deletion, the queue s
 			}
 			most := max(confirm, 0)
 			condition := fmt.Sprintf("?if-at-most=%d&if-unused=%t", most, unused)
-			if confirm < 0 { // an older Curfew, or a RabbitMQ, knows only this
+			if confirm < 0 { // an older Curfew, or a RabbitMQ, has only this
 				condition += "&if-empty=true"
 			}
 			err := d.Call(cmd.Context(), http.MethodDelete, path+condition, nil, nil)
@@ -70,7 +70,7 @@ No more are deleted than that: if others arrive before the deletion, the queue s
 	return c
 }
 
-// held is what is deleted with a queue.
+// held is how many messages are deleted with a queue.
 type held struct {
 	Messages    int `json:"messages"`
 	DeadLetters int `json:"dead_letters"` // an older Curfew, or a RabbitMQ, does not have it

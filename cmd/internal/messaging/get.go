@@ -24,12 +24,12 @@ type message struct {
 	Properties  map[string]any `json:"properties"`
 }
 
-const getHelp = `Show the first ready messages of a queue, with whole bodies. Without --ack nothing is taken and nothing is marked, as with
+const getHelp = `Show the first ready messages of a queue, with whole bodies. Without --ack nothing is removed or marked, as with
 curfew queue peek. With --ack the messages are taken from the queue and are gone once they are printed.
 
 If no message is ready, the exit code is 1.`
 
-// Get is the command that takes messages, or shows them.
+// Get is the command that shows or takes messages.
 func Get() *cobra.Command {
 	var count int
 	var ack, body bool
@@ -42,13 +42,13 @@ func Get() *cobra.Command {
 		Args: cli.Exactly(1, "a queue"),
 	}
 	a := cli.WithVHost(c)
-	c.Flags().IntVarP(&count, "count", "n", 1, "how many at most")
+	c.Flags().IntVarP(&count, "count", "n", 1, "the most messages")
 	c.Flags().BoolVar(&ack, "ack", false, "take them from the queue")
 	c.Flags().BoolVar(&body, "body", false, "print only the bodies, as they are")
 	c.ValidArgsFunction = cli.Arguments(a.Queues)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if count < 1 {
-			return cli.Usagef("--count takes how many messages, not %d", count)
+			return cli.Usagef("--count: %d is invalid: want a number of messages", count)
 		}
 		how, send := "peek", map[string]any{"count": count, "state": "ready", "truncate": operate.MaxPeekBytes / count}
 		if ack {

@@ -17,7 +17,7 @@ import (
 	"curfew/cmd/internal/table"
 )
 
-// publisher is the flags of publish.
+// publisher has the flags of publish.
 type publisher struct {
 	*cli.API
 	exchange, key, file, deadline string
@@ -25,7 +25,7 @@ type publisher struct {
 	ttl, delay                    time.Duration
 	priority                      uint8
 	transient                     bool
-	text                          map[string]*string // properties that are text, by their name in the API
+	text                          map[string]*string // properties that are texts, by their names in the API
 }
 
 const publishHelp = `Publish one message and wait until it is as safe as a confirm says. It goes to a queue, or with --exchange to an exchange.
@@ -39,7 +39,7 @@ If no queue took the message, that is an error (exit code 1), and the message is
 func Publish() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "publish [queue] [body]",
-		Short: "Publish a message, and say whether a queue took it",
+		Short: "Publish a message, and print whether a queue took it",
 		Long:  publishHelp,
 		Example: `  curfew publish orders '{"customer": 7}' --ttl 30s
   curfew publish orders --file order.json --header tenant=globex --header attempt=2
@@ -47,13 +47,13 @@ func Publish() *cobra.Command {
 	}
 	p := &publisher{API: cli.WithVHost(c), text: map[string]*string{}}
 	f := c.Flags()
-	f.StringVar(&p.exchange, "exchange", "", "publish to this exchange; then there is no argument for the queue")
+	f.StringVar(&p.exchange, "exchange", "", "publish to this exchange, instead of to a queue")
 	f.StringVar(&p.key, "key", "", "routing key for the exchange")
 	f.StringVarP(&p.file, "file", "f", "", "file with the body; - is standard input")
 	f.StringArrayVar(&p.headers, "header", nil, "a header as "+cli.PairsHelp)
 	f.DurationVar(&p.ttl, "ttl", 0, "time to live, such as 30s")
 	f.StringVar(&p.deadline, "deadline", "", "the instant at which it expires (RFC 3339, such as 2006-01-02T15:04:05Z)")
-	f.DurationVar(&p.delay, "delay", 0, "deliver it that much later, such as 10m; its time to live counts from then")
+	f.DurationVar(&p.delay, "delay", 0, "deliver it later by this time, such as 10m; its time to live counts from then")
 	f.Uint8Var(&p.priority, "priority", 0, "priority, for queues with x-max-priority")
 	f.BoolVar(&p.transient, "transient", false, "do not keep it over a restart")
 	for flag, help := range map[string]string{
@@ -78,7 +78,7 @@ func (p *publisher) run(cmd *cobra.Command, args []string) error {
 	exchange, key := p.exchange, p.key
 	if exchange == "" {
 		if key != "" {
-			return cli.Usagef("--key is for --exchange: to a queue a message goes by the queue's name")
+			return cli.Usagef("--key needs --exchange: a queue is reached by its name")
 		}
 		exchange, key, args = "amq.default", args[0], args[1:]
 	}
@@ -106,9 +106,9 @@ func (p *publisher) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if p.exchange == "" {
-		return fmt.Errorf("nobody received it: queue %q does not exist (curfew queue list shows which there are; curfew declare queue makes one)", key)
+		return fmt.Errorf("no queue took it: queue %q does not exist (curfew queue list shows the queues; curfew declare queue declares one)", key)
 	}
-	return fmt.Errorf("nobody received it: no binding of exchange %q takes the routing key %q", p.exchange, key)
+	return fmt.Errorf("no queue took it: exchange %q has no binding for the routing key %q", p.exchange, key)
 }
 
 // say prints what was done as a line, or v as JSON.
@@ -130,7 +130,7 @@ func (p *publisher) body(cmd *cobra.Command, args []string) ([]byte, error) {
 	}
 	if p.file == "" {
 		if in, ok := cmd.InOrStdin().(*os.File); ok && table.OnTerminalFile(in) {
-			return nil, cli.Usagef("there is no body: add it as an argument, in --file, or on standard input (--file - reads it from the terminal)")
+			return nil, cli.Usagef("there is no body: pass it as an argument, in --file, or on standard input (--file - reads it from the terminal)")
 		}
 		p.file = "-"
 	}
@@ -157,7 +157,7 @@ func (p *publisher) properties() (map[string]any, error) {
 	}
 	switch {
 	case p.ttl < 0 || p.delay < 0:
-		return nil, cli.Usagef("--ttl and --delay take how long, such as 30s")
+		return nil, cli.Usagef("--ttl and --delay: want a duration such as 30s")
 	case p.ttl > 0 && p.deadline != "":
 		return nil, cli.Usagef("use either --ttl (how long it lives) or --deadline (until when), not both")
 	case p.ttl > 0:
@@ -165,7 +165,7 @@ func (p *publisher) properties() (map[string]any, error) {
 	case p.deadline != "":
 		at, err := time.Parse(time.RFC3339, p.deadline)
 		if err != nil {
-			return nil, cli.Usage(errors.New("--deadline takes an instant such as 2006-01-02T15:04:05Z"))
+			return nil, cli.Usage(errors.New("--deadline: want an instant such as 2006-01-02T15:04:05Z"))
 		}
 		headers["x-expires-at"] = at.UnixMilli()
 	}

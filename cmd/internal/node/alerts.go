@@ -24,7 +24,7 @@ func (n *Node) alertOptions() alert.Options {
 // openAlerts makes the alerts of the node.
 func (n *Node) openAlerts() (err error) {
 	o := n.alertOptions()
-	if n.broker != nil { // otherwise nobody could publish there
+	if n.broker != nil { // otherwise there is nowhere to publish
 		o.Exchange = &eventExchange{broker: n.broker}
 		o.Holders = func() []alert.PastDeadline { return holders(n) }
 	}
@@ -32,12 +32,12 @@ func (n *Node) openAlerts() (err error) {
 	return err
 }
 
-// holders are who holds messages past their deadlines now.
+// holders are the consumers that hold messages past their deadlines now.
 func holders(n *Node) (list []alert.PastDeadline) {
-	if n.server == nil { // no consumer can be there yet
+	if n.server == nil { // there cannot be a consumer yet
 		return nil
 	}
-	for _, h := range n.server.Holders(func(*broker.Queue) bool { return true }) {
+	for _, h := range n.server.UnackedHolders(func(*broker.Queue) bool { return true }) {
 		if h.PastDeadline == 0 {
 			continue
 		}
@@ -74,7 +74,7 @@ type firingAlerts struct {
 	Silenced int `json:"silenced"`
 }
 
-// alertHealth reports the trouble that alerting has, and critical alerts: while one fires, all is not well.
+// alertHealth reports problems of alerting, and critical alerts: while one fires, the service is degraded.
 func (n *Node) alertHealth() healthReport {
 	r := healthReport{Reasons: n.alerts.Health()}
 	firing := firingAlerts{}
@@ -131,7 +131,7 @@ func (x *eventExchange) Publish(_ context.Context, e alert.Publication) error {
 	return err
 }
 
-// open declares the exchange, since somebody may have deleted it.
+// open declares the exchange, since a user may have deleted it.
 func (x *eventExchange) open() error {
 	vh, ok := x.broker.VHost("/")
 	if !ok {

@@ -51,7 +51,7 @@ func leasesText(c *settings.Settings) string {
 	return c.RedisURL.Redacted()
 }
 
-// clientURL shows the password only if everybody knows it.
+// clientURL shows the password only if it is the default.
 func clientURL(c *settings.Settings, addr net.Addr) string {
 	u := url.URL{Scheme: "amqp", Host: settings.Reachable(addr.String()), Path: "/", User: url.UserPassword(string(c.User), string(c.Password))}
 	if c.User != "guest" || c.Password != "guest" {

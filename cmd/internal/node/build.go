@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Release is what the linker has set. What is empty is taken from what the go tool has written into the binary.
+// Release is what the linker has set. Empty fields are filled from what the go tool wrote into the binary.
 type Release struct {
 	Version    string
 	Commit     string
@@ -35,7 +35,7 @@ func BuildOf(r Release) Build {
 	return b
 }
 
-// stamped is the commit that the go tool has found in the source's folder.
+// stamped is the commit that the go tool found in the source's folder.
 func stamped(settings []debug.BuildSetting) (revision, when string) {
 	dirty := false
 	for _, s := range settings {
@@ -56,7 +56,7 @@ func stamped(settings []debug.BuildSetting) (revision, when string) {
 
 const dirtySuffix = "-dirty"
 
-// Commit is the revision without its mark, and whether the files differed from it.
+// Commit is the revision without the suffix -dirty, and whether it had that.
 func (b Build) Commit() (commit string, dirty bool) {
 	return strings.CutSuffix(b.Revision, dirtySuffix)
 }

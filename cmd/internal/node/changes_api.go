@@ -13,7 +13,7 @@ import (
 	"curfew/monitor/changes"
 )
 
-// openChanges makes what the node's API and dashboard share to change something besides the broker.
+// openChanges makes the recorder, and the changes besides the broker's that the node's API and dashboard share.
 func openChanges(n *Node) {
 	n.recorder = operate.NewRecorder(operate.RecorderOptions{Log: n.log, Registerer: n.metrics, Changed: changesOf(n)})
 	o := changes.Options{Alerts: n.alerts, Recorder: n.recorder}
@@ -23,7 +23,7 @@ func openChanges(n *Node) {
 	n.changes = changes.New(o)
 }
 
-// changeHandler handles a request that changes something. What it returns is written as JSON with the status, or its error is.
+// changeHandler handles a request that changes something. The body is written as JSON with the status, or the error with a status of its own.
 type changeHandler func(c *changes.Changes, r *http.Request, by operate.Actor) (status int, body any, err error)
 
 // of makes the handler of one node. The actor is in the request's context.

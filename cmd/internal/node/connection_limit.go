@@ -24,14 +24,14 @@ type connLimit struct {
 	conns       map[net.Conn]*httpConn
 	ofPeer      map[string]int
 	refused     uint64    // connections that were refused
-	lastRefusal time.Time // when the last one was
-	closed      uint64    // idle ones that were closed for others
+	lastRefusal time.Time // when the last one was refused
+	closed      uint64    // idle connections that were closed for others
 }
 
 // httpConn is one connection.
 type httpConn struct {
 	peer  string
-	since time.Time // when it became idle or, if busy, was last made or idle
+	since time.Time // when it became idle; if it is busy, when it was opened or last idle
 	idle  bool      // has no request under way
 }
 
@@ -124,7 +124,7 @@ func cut(nc net.Conn) {
 const refusedRecently = time.Minute
 
 func refusedHealth(most int) healthReport {
-	return healthReport{Reasons: []string{fmt.Sprintf("connections are refused, there may be %d: close some or raise the limit on open files (ulimit -n)", most)}}
+	return healthReport{Reasons: []string{fmt.Sprintf("connections are refused: the limit of %d is reached; close some, or raise the limit on open files (ulimit -n)", most)}}
 }
 
 // health reports for a while that connections were refused.

@@ -17,13 +17,13 @@ import (
 	"curfew/monitor/rabbitmq"
 )
 
-// curfewPrefix begins the paths of Curfew's own API.
+// curfewPrefix is the prefix of the paths of Curfew's own API.
 const curfewPrefix = "/api/curfew"
 
-// apiRoute is a route of Curfew's own API that is about more than the broker. All others are broker/management's.
+// apiRoute is a route of Curfew's own API that is about more than the broker. All others are in broker/management.
 type apiRoute struct {
 	method, path string           // the path is below curfewPrefix
-	there        func(*Node) bool // whether the node has the part that it is about
+	there        func(*Node) bool // reports whether the node has the part that the route is about
 	handler      func(*Node, *opsEndpoints) http.Handler
 	doc          rest.Doc
 }
@@ -45,7 +45,7 @@ func apiRoutes() []apiRoute {
 			ID: "listSilences", Summary: "The silences in force, the first to expire first", Text: partOfMonitor, Answer: alert.SilenceList{},
 		}},
 		{http.MethodPost, "/silences", hasMonitor, changeHandler(addSilence).of, rest.Doc{
-			ID: "addSilence", Summary: "Silence alerts for a time", Text: "It takes `duration` or `expires_at`; `id` and `created_at` are not read. " + partOfMonitor,
+			ID: "addSilence", Summary: "Silence alerts for a time", Text: "It needs `duration` or `expires_at`; `id` and `created_at` are ignored. " + partOfMonitor,
 			Body: alert.SilenceRequest{}, Answer: alert.Silence{}, Created: true,
 		}},
 		{http.MethodDelete, "/silences/{id}", hasMonitor, changeHandler(endSilence).of, rest.Doc{ID: "endSilence", Summary: "End a silence", Text: partOfMonitor}},
@@ -57,20 +57,20 @@ func apiRoutes() []apiRoute {
 			ID: "getHistory", Summary: "The last day of one queue or of all together",
 			Text: "Point n begins at `from` + n × `step`. The interval that has not ended is left out. 404: the queue has no history.",
 			Query: []rest.Parameter{
-				{Name: "vhost", Text: "The queue's virtual host; `/` if only `queue` is there.", Value: ""},
-				{Name: "queue", Text: "One queue; all together if it is missing.", Value: ""},
-				{Name: "span", Text: "How far back it goes: 1m to 24h, such as 6h; 1h if it is missing.", Value: ""},
-				{Name: "points", Text: "The most points that it has: 1 to 1440, which is also the default.", Value: int64(0)},
+				{Name: "vhost", Text: "The queue's virtual host; `/` if only `queue` is given.", Value: ""},
+				{Name: "queue", Text: "One queue; without it, all together.", Value: ""},
+				{Name: "span", Text: "How far back it goes: 1m to 24h, such as 6h. The default is 1h.", Value: ""},
+				{Name: "points", Text: "The most points of the answer: 1 to 1440, which is also the default.", Value: int64(0)},
 			},
 			Answer: history.Answer{},
 		}},
 		{http.MethodGet, "/audit", hasAudit, auditHandler, rest.Doc{
-			ID: "searchAudit", Summary: "What expired or died, and what users changed", Text: "Not there with `CURFEW_AUDIT=false`, and not without a data folder.",
+			ID: "searchAudit", Summary: "What expired or died, and what users changed", Text: "Not served with `CURFEW_AUDIT=false`, nor without a data folder.",
 			Query: []rest.Parameter{
 				{Name: "vhost", Text: "In this virtual host.", Value: ""},
 				{Name: "queue", Text: "In this queue.", Value: ""},
 				{Name: "message_id", Text: "With this message ID.", Value: ""},
-				{Name: "path", Text: "How the expiry came about.", Value: "", OneOf: audit.Paths},
+				{Name: "path", Text: "What made the message expire.", Value: "", OneOf: audit.Paths},
 				{Name: "outcome", Text: "What became of the message.", Value: "", OneOf: audit.Outcomes},
 				{Name: "reason", Text: "Why it died; `changed` is for what users did.", Value: "", OneOf: audit.Reasons},
 				{Name: "user", Text: "What this user did.", Value: ""},
@@ -78,7 +78,7 @@ func apiRoutes() []apiRoute {
 				{Name: "to", Text: "Before this instant.", Value: ""},
 				{Name: "min_lateness", Text: "At least this late, such as 250ms.", Value: ""},
 				{Name: "order", Text: "`newest` first is the default; with `csv` and `jsonl`, `oldest` first is.", Value: "", OneOf: []string{"newest", "oldest"}},
-				{Name: "limit", Text: "The most records: 1 to 10000; 100 if it is missing, with `csv` and `jsonl` all.", Value: int64(0)},
+				{Name: "limit", Text: "The most records: 1 to 10000. The default is 100, and with `csv` and `jsonl` all.", Value: int64(0)},
 				{Name: "format", Text: "`json`, an array, is the default.", Value: "", OneOf: []string{"json", "jsonl", "csv"}},
 			},
 			Answer: []audit.Line{}, Kinds: []string{"application/json", "application/jsonl", "text/csv"},
@@ -87,7 +87,7 @@ func apiRoutes() []apiRoute {
 			ID: "getRabbitMQ", Summary: "What is done with the queues of a RabbitMQ", Text: onlyRabbitMQ, Answer: rabbitmq.Status{},
 		}},
 		{http.MethodPost, "/rabbitmq/allow", hasRabbitMQ, changeHandler(allowQueue).of, rest.Doc{
-			ID: "allowQueue", Summary: "Keep a queue again that was let go of", Text: "404: it was not let go of. " + onlyRabbitMQ, Body: allowedQueue{}, Answer: allowedQueue{},
+			ID: "allowQueue", Summary: "Let a queue be kept again that was let go", Text: "404: the queue was not let go. " + onlyRabbitMQ, Body: allowedQueue{}, Answer: allowedQueue{},
 		}},
 		{http.MethodGet, "/openapi.json", always, openAPIHandler, rest.Doc{
 			ID: "getOpenAPI", Summary: "This document", Text: "It has the routes that this Curfew serves.", Answer: map[string]any{},
@@ -96,7 +96,7 @@ func apiRoutes() []apiRoute {
 }
 
 const (
-	partOfMonitor = "Not there with `CURFEW_MONITOR=false`."
+	partOfMonitor = "Not served with `CURFEW_MONITOR=false`."
 	onlyRabbitMQ  = "Only beside a RabbitMQ (`CURFEW_PRIMARY_URL`)."
 )
 
@@ -131,7 +131,7 @@ func brokerRoutes() (list []rest.Route) {
 	return list
 }
 
-// APIRoutes are all routes of Curfew's own API, whether or not this or that node serves them. They are to be looked at.
+// APIRoutes are all routes of Curfew's own API, whether or not a node serves them. They are for documentation and tests.
 func APIRoutes() (all []rest.Route) {
 	all = brokerRoutes()
 	for _, one := range apiRoutes() {
@@ -155,8 +155,7 @@ func (n *Node) pages(api *management.API, ui *dashboard.Dashboard, o *opsEndpoin
 	return pages
 }
 
-// curfewAPI is the part of Curfew's own API that is in apiRoutes. It is to be guarded: it takes a user with the tag administrator; the tag
-// monitoring is enough to read.
+// curfewAPI is the part of Curfew's own API that is in apiRoutes. It has to be behind a guard, which finds out who asks and whether they may look.
 func (n *Node) curfewAPI(o *opsEndpoints) http.Handler {
 	mux := http.NewServeMux()
 	methods := map[string][]string{}

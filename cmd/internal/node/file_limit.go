@@ -5,7 +5,7 @@ import "go.uber.org/zap"
 // filesReserved is the number of file descriptors kept for the store, Redis and alerts.
 const filesReserved = 64
 
-// fileShares is how many connections of each kind there may be without using the reserve.
+// fileShares is how many connections of each kind are allowed, so that the reserve is left.
 type fileShares struct{ amqp, http, ops int }
 
 // The most connections of management API and dashboard, and of metrics and health.

@@ -14,24 +14,24 @@ const tickLimit = 20 * time.Second
 
 // storeHealth reports a full disk or memory, which stops publishes and changes of definitions and nothing else.
 func (n *Node) storeHealth() (r healthReport) {
-	if reason, _ := n.broker.Gate(); reason != "" {
+	if reason, _ := n.broker.BlockedReason(); reason != "" {
 		r.Reasons = append(r.Reasons, "publishers are blocked, "+reason+": make room or consume messages")
 	}
 	if silent := n.broker.DiskSilent(); silent > 0 {
 		r.Reasons = append(r.Reasons, fmt.Sprintf("the disk has not answered for %s: confirms of persistent messages wait for it, deliveries and deadlines go on; "+
-			"see whether the volume is there and the machine's log says why", silent.Round(time.Second)))
+			"check the volume and the machine's log", silent.Round(time.Second)))
 	}
 	if n.monitor != nil {
 		if lost := n.monitor.Health().Orphans; lost > 0 {
 			r.Reasons = append(r.Reasons, fmt.Sprintf("the data folder was new at this start, and Redis had %d deadline(s) of this instance: their messages are not here. "+
-				"If they should be, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again; otherwise this ends with the next start", lost))
+				"If they should be, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again; if not, this ends with the next start", lost))
 		}
 	}
 	if err := n.broker.Unsaved(); err != nil {
-		r.Reasons = append(r.Reasons, fmt.Sprintf("definitions cannot be saved: queues, users and the like cannot be made or changed, and what was deleted would be back after a restart: make room (%s)", err))
+		r.Reasons = append(r.Reasons, fmt.Sprintf("definitions cannot be saved: queues, users and the like cannot be created or changed, and deleted ones would be back after a restart: make room (%s)", err))
 	}
 	if lost := n.broker.Adopted(); lost > 0 {
-		r.Reasons = append(r.Reasons, fmt.Sprintf("messages found without the definition of their queue are in %d queue(s) %s*: move them, then delete these", lost, broker.RecoveredPrefix))
+		r.Reasons = append(r.Reasons, fmt.Sprintf("messages without the definition of their queue were put into %d queue(s) %s*: move them, then delete these queues", lost, broker.RecoveredPrefix))
 	}
 	return r
 }
@@ -62,7 +62,7 @@ func (n *Node) connectionHealth() healthReport {
 		return healthReport{}
 	}
 	r := refusedHealth(most)
-	r.Reasons[0] = "AMQP " + r.Reasons[0] + ", CURFEW_MAX_CONNECTIONS if that is less"
+	r.Reasons[0] = "AMQP " + r.Reasons[0] + ", or CURFEW_MAX_CONNECTIONS if that is lower"
 	return r
 }
 

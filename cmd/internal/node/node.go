@@ -105,7 +105,7 @@ func (n *Node) inDataDir(err error) error {
 }
 
 // openPrimary opens what holds the messages and decides whether one has expired: the broker of this process, with its
-// AMQP server and its replays, or the RabbitMQ of CURFEW_PRIMARY_URL. Which of them is decided only here.
+// AMQP server and its replays, or the RabbitMQ of CURFEW_PRIMARY_URL. The choice is made only here.
 func (n *Node) openPrimary() error {
 	if n.settings.PrimaryURL != "" {
 		return n.openRabbitMQ()
@@ -312,7 +312,7 @@ func (n *Node) runMonitor(ctx context.Context) error {
 func (n *Node) watchStore(ctx context.Context) error {
 	select {
 	case err := <-n.broker.Failed():
-		return fmt.Errorf("the message store failed, start again to recover what was confirmed: %w", err)
+		return fmt.Errorf("the message store failed; start Curfew again to recover what was confirmed: %w", err)
 	case <-ctx.Done():
 		return nil
 	}

@@ -77,7 +77,7 @@ func (o *opsEndpoints) server() *http.Server {
 // start serves in the background until stop is called, which waits for the end.
 func (o *opsEndpoints) start(ctx context.Context, l net.Listener, log *zap.Logger) (stop func()) {
 	return background(ctx, o.server(), l, func(err error) {
-		log.Error("metrics and health are not served any more", zap.Error(err))
+		log.Error("metrics and health are no longer served", zap.Error(err))
 	})
 }
 

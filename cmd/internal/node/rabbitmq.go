@@ -55,7 +55,7 @@ func (n *Node) watchRabbitMQ(ops *opsEndpoints) {
 	})
 }
 
-// startGrace is how long after the start what has not been looked at yet is nothing to report.
+// startGrace is how long after the start nothing is reported, since the queues have not been looked at yet.
 const startGrace = 5 * time.Second
 
 // pagesWithoutBroker handles all requests on the sockets of API and dashboard where no broker runs.

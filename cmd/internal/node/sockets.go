@@ -21,7 +21,7 @@ type sockets struct {
 	ops    net.Listener
 }
 
-// openSockets opens all but ops, which is open already. After an error the others are closed.
+// openSockets opens all sockets except for ops, which is already open. After an error the others are closed.
 func openSockets(ctx context.Context, c *settings.Settings, ops net.Listener, log *zap.Logger) (s sockets, err error) {
 	defer func() {
 		if err != nil {
@@ -41,7 +41,7 @@ func openSockets(ctx context.Context, c *settings.Settings, ops net.Listener, lo
 	return s, err
 }
 
-// close closes all but ops.
+// close closes all sockets except for ops.
 func (s *sockets) close() {
 	for _, l := range append(s.amqp, s.web, s.secure) {
 		if l != nil {
@@ -52,7 +52,7 @@ func (s *sockets) close() {
 
 // serveWeb serves pages on the web sockets until stop is called, which waits for the end.
 func (s *sockets) serveWeb(ctx context.Context, pages *web, log *zap.Logger) (stop func()) {
-	failed := func(err error) { log.Error("the management API is not served any more", zap.Error(err)) }
+	failed := func(err error) { log.Error("the management API is no longer served", zap.Error(err)) }
 	stopPlain := background(ctx, pages.server(), s.web, failed)
 	if s.secure == nil {
 		return stopPlain
@@ -89,7 +89,7 @@ func listenerOf(protocol string, l net.Listener) management.Listener {
 func listen(ctx context.Context, variable string, addr string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s: %s is in use by another process; stop that one or set %s to another address", variable, addr, variable)
+		return nil, fmt.Errorf("%s: %s is in use by another process; stop that process or set %s to another address", variable, addr, variable)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", variable, err)

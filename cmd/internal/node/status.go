@@ -22,14 +22,14 @@ type Status struct {
 	Primary      string     `json:"primary,omitempty"`    // the RabbitMQ beside which this runs; then nothing is known of a store
 	Monitor      bool       `json:"monitor"`              // false: messages expire only when a delivery meets them
 	TTLOff       bool       `json:"ttl_off,omitempty"`    // no message expires (CURFEW_TTL=off)
-	Schedule     string     `json:"schedule,omitempty"`   // what fires: embedded, primary (RabbitMQ), or how the one in Redis is: up, rebuilding or down
+	Schedule     string     `json:"schedule,omitempty"`   // what fires: embedded, primary (RabbitMQ), or the state of the schedule in Redis: up, rebuilding or down
 	Pending      int64      `json:"pending"`              // deadlines that wait
-	Next         *time.Time `json:"next"`                 // the next deadline, without those past which messages are held; null: none
+	Next         *time.Time `json:"next"`                 // the next deadline, not counting those that have passed; null: none
 	Held         int        `json:"held"`                 // messages that consumers hold past their deadlines, now
 	Fired        uint64     `json:"fired"`                // messages that expired since the start
 	Late         uint64     `json:"late"`                 // of these, how many were late
-	Parked       uint64     `json:"parked"`               // of these, how many had nowhere to go
-	Missed       uint64     `json:"missed"`               // late and parked; goes in the next version
+	Parked       uint64     `json:"parked"`               // of these, how many could not be routed
+	Missed       uint64     `json:"missed"`               // late and parked; removed in the next version
 	LatenessP50  *float64   `json:"lateness_p50_seconds"` // since the start; null: none fired
 	LatenessP99  *float64   `json:"lateness_p99_seconds"`
 	Ready        uint64     `json:"ready"`   // messages
@@ -73,7 +73,7 @@ func (n *Node) status(o *opsEndpoints) Status {
 	if n.rabbitmq != nil {
 		s.Primary = n.settings.PrimaryURL.Redacted()
 	} else {
-		s.Blocked, _ = n.broker.Gate()
+		s.Blocked, _ = n.broker.BlockedReason()
 		s.NewDataDir = n.broker.NewFolder()
 		s.Memory, s.MemoryLimit = n.broker.MemoryInUse(), n.broker.MemoryLimit()
 		for _, h := range holders(n) {
@@ -101,7 +101,7 @@ func (n *Node) status(o *opsEndpoints) Status {
 	return s
 }
 
-// parked is what is in the queues of parked messages, where there is any.
+// parked are the queues of parked messages that have some.
 func parked(n *Node) (list []undeliverable) {
 	for _, vh := range n.broker.VHosts() {
 		q, err := vh.Queue(broker.UndeliverableQueue)

@@ -21,7 +21,7 @@ func notifySystemd(ctx context.Context, alive func() bool, log *zap.Logger) (sto
 	}
 	within, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		log.Warn("systemd's watchdog is not served", zap.Error(err))
+		log.Warn("systemd's watchdog cannot be notified", zap.Error(err))
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})

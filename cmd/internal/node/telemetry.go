@@ -7,7 +7,7 @@ import (
 	"curfew/monitor/telemetry"
 )
 
-// openTelemetry makes the exporter of metrics and spans to OpenTelemetry, if it is configured.
+// openTelemetry makes the exporter of metrics and spans to OpenTelemetry, if one is configured.
 func (n *Node) openTelemetry() (err error) {
 	configured := n.settings.Telemetry()
 	if configured == nil {
@@ -27,7 +27,7 @@ func (n *Node) runTelemetry(ctx context.Context) (stop func()) {
 	return runInBackground(ctx, n.telemetry.Run)
 }
 
-// expiries is the stream on which the broker reports what expired, with the subscribers that must not miss any.
+// expiries is the stream on which the broker reports what expired, with the subscribers that must not miss an expiry.
 func (n *Node) expiries() *deadline.Stream {
 	var s deadline.Stream
 	s.Subscribe(deadline.Basic, n.history.Expired)

@@ -10,7 +10,7 @@ import (
 	"curfew/monitor/dashboard"
 )
 
-// users are who may log in: those of the broker or, beside RabbitMQ, the one of CURFEW_USER.
+// users are the users who may log in: those of the broker or, beside RabbitMQ, the one of CURFEW_USER.
 func (n *Node) users() dashboard.Users {
 	if n.broker != nil {
 		return n.broker

@@ -11,9 +11,9 @@ import (
 )
 
 // truncateHelp is the help of the flag --truncate.
-const truncateHelp = "how many bytes of each body; with -o json all of it unless this is set"
+const truncateHelp = "the most bytes of each body; with -o json the whole body unless this is set"
 
-// bodyBytes is how many bytes of each body to request: a program that reads JSON wants whole bodies, as far as an answer has room for them.
+// bodyBytes is how many bytes of each body to request: a program that reads JSON wants whole bodies, as far as they fit into the answer.
 func bodyBytes(a *cli.API, cmd *cobra.Command, truncate, count int) int {
 	if a.JSON() && !cmd.Flags().Changed("truncate") {
 		return operate.MaxPeekBytes / max(count, 1)

@@ -15,7 +15,7 @@ import (
 )
 
 // confirmation is the value of --confirm: how many messages the caller expects to be deleted, and, after an @, the position in the queue up to
-// which they were counted. Without a position the number is of all that are there.
+// which they were counted. Without a position the number is of all messages in the queue.
 type confirmation struct {
 	messages *int // nil: the flag was not given
 	position deadletters.Position
@@ -50,7 +50,7 @@ func unconfirmed(failed *client.Error, which string) error {
 	if failed.Matched == 0 {
 		return cli.Unconfirmedf("no messages %s: there is nothing to delete", which)
 	}
-	return cli.Unconfirmedf("%d messages %s; to delete them add --confirm %d@%s (what arrives meanwhile stays)", failed.Matched, which, failed.Matched, failed.Position)
+	return cli.Unconfirmedf("%d messages %s; to delete them add --confirm %d@%s (later messages stay)", failed.Matched, which, failed.Matched, failed.Position)
 }
 
 // conflict returns err as an answer of the API if the caller has to confirm a number.

@@ -20,7 +20,7 @@ import (
 	"curfew/monitor/printable"
 )
 
-// wholeLetter is a dead letter by itself, as the API returns it.
+// wholeLetter is a single dead letter as the API returns it.
 type wholeLetter struct {
 	letter
 	Unpacked *struct {
@@ -37,7 +37,7 @@ func (d *deadLetters) show() *cobra.Command {
 		Use:   "show <queue> <seq>",
 		Short: "Show one dead letter: its properties, its deaths and its body",
 		Long: "Show one dead letter: its properties, its deaths and its body, unpacked if its content-encoding is gzip, deflate or zstd, and JSON on\n" +
-			"many lines. With --raw it writes the body alone, byte for byte as it was sent.",
+			"many lines. With --raw it writes only the body, byte for byte as it was sent.",
 		Example: `  curfew dlq show orders.dead 17
   curfew dlq show orders.dead 17 --raw > body`,
 		Args: cli.Exactly(2, "a queue and the number of a message (curfew dlq peek)"),
@@ -61,14 +61,14 @@ func (d *deadLetters) show() *cobra.Command {
 			return l.write(cmd.OutOrStdout())
 		},
 	}
-	c.Flags().BoolVar(&raw, "raw", false, "write the body alone, as it was sent")
+	c.Flags().BoolVar(&raw, "raw", false, "write only the body, as it was sent")
 	return c
 }
 
 // writeBody writes the body as it was sent.
 func (l *wholeLetter) writeBody(out io.Writer) error {
 	if l.Truncated {
-		return errors.New("the body has more than 16 MiB: use curfew dlq export --seq")
+		return errors.New("the body is larger than 16 MiB: use curfew dlq export --seq")
 	}
 	body, err := bodyOf(l.Payload, l.Encoding)
 	if err == nil {
@@ -84,7 +84,7 @@ func bodyOf(payload, encoding string) ([]byte, error) {
 	return []byte(payload), nil
 }
 
-// write writes all for a person to read.
+// write writes all of it for people.
 func (l *wholeLetter) write(out io.Writer) error {
 	var lines [][2]string
 	line := func(name string, value any) {
@@ -133,7 +133,7 @@ func (l *wholeLetter) write(out io.Writer) error {
 	return err
 }
 
-// inColumns writes lines of a name and a value, the values one below the other.
+// inColumns writes lines of a name and a value, with the values aligned.
 func inColumns(out io.Writer, lines [][2]string) error {
 	const least = 16
 	width := least

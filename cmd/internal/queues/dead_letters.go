@@ -102,7 +102,7 @@ func (d *deadLetters) groups() *cobra.Command {
 	return c
 }
 
-// parkedHint says why messages are parked, and how to go on.
+// parkedHint explains why messages are parked, and what to do about it.
 func parkedHint(queueName string, g *deadletters.Group) string {
 	exchange := strconv.Quote(g.Toward)
 	if g.Toward == "" {
@@ -115,7 +115,7 @@ func parkedHint(queueName string, g *deadletters.Group) string {
 	case deadletters.CauseNoQueue:
 		return fmt.Sprintf("%d from %s are parked because no queue is bound to %s for key %q. Bind one, then: %s", g.Messages, cli.OrDash(g.Queue), exchange, g.Key, onward)
 	}
-	return fmt.Sprintf("%d from %s are parked, but %s leads to a queue by now: %s", g.Messages, cli.OrDash(g.Queue), exchange, onward)
+	return fmt.Sprintf("%d from %s are parked, but %s leads to a queue now: %s", g.Messages, cli.OrDash(g.Queue), exchange, onward)
 }
 
 func when(t time.Time) string {
@@ -144,11 +144,11 @@ type letter struct {
 }
 
 func (d *deadLetters) peek() *cobra.Command {
-	return d.finder("peek <queue>", "Show a queue's first messages with their history; nothing is taken", 10, false)
+	return d.finder("peek <queue>", "Show a queue's first messages with their history; removes nothing", 10, false)
 }
 
 func (d *deadLetters) search() *cobra.Command {
-	return d.finder("search <queue>", "Show the dead letters that the flags describe; nothing is taken", 100, true)
+	return d.finder("search <queue>", "Show the dead letters that the flags select; removes nothing", 100, true)
 }
 
 func (d *deadLetters) finder(use, short string, count int, filtered bool) *cobra.Command {
@@ -179,7 +179,7 @@ func (d *deadLetters) finder(use, short string, count int, filtered bool) *cobra
 				return err
 			}
 			if answer.Next != 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "there are more: raise --count (at most 1000), go on with --after %d, or narrow the search\n", answer.Next)
+				fmt.Fprintf(cmd.ErrOrStderr(), "there are more: raise --count (at most 1000), continue with --after %d, or narrow the search\n", answer.Next)
 			}
 			return nil
 		},
@@ -187,9 +187,9 @@ func (d *deadLetters) finder(use, short string, count int, filtered bool) *cobra
 	if filtered {
 		f.add(c)
 	}
-	c.Flags().IntVarP(&count, "count", "n", count, "how many at most")
+	c.Flags().IntVarP(&count, "count", "n", count, "the most messages")
 	c.Flags().BoolVar(&newest, "newest", false, "the newest first")
-	c.Flags().Uint64Var(&after, "after", 0, "go on behind the message with this number")
+	c.Flags().Uint64Var(&after, "after", 0, "continue after the message with this number")
 	c.Flags().IntVar(&truncate, "truncate", 200, truncateHelp)
 	return c
 }
@@ -216,8 +216,8 @@ func (d *deadLetters) purge() *cobra.Command {
 	var confirm confirmation
 	c := &cobra.Command{
 		Use:   "purge <queue>",
-		Short: "Delete the dead letters that the flags describe",
-		Long:  "Delete the dead letters that the flags describe. Without --confirm it only prints how many there are (exit code 5);\nwith it, nothing is deleted unless the number is right. What it prints names the messages it counted, so what arrives\nmeanwhile stays.",
+		Short: "Delete the dead letters that the flags select",
+		Long:  "Delete the dead letters that the flags select. Without --confirm it only prints how many there are (exit code 5);\nwith it, nothing is deleted unless the number is right. The value it prints also names the messages that it counted, so later\nones stay.",
 		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter(cmd, d, args[0])
@@ -272,9 +272,9 @@ func (d *deadLetters) edit() *cobra.Command {
 	var dryRun bool
 	c := &cobra.Command{
 		Use:   "edit <queue> <seq>",
-		Short: "Send one dead letter with another body, key or headers",
-		Long: "Without --file it prints what a replay would publish of the message, as JSON. Change that and give it back with --file:\n" +
-			"it is published, and the dead letter leaves its queue together with its arrival.",
+		Short: "Send a dead letter again with another body, key or headers",
+		Long: "Without --file it prints the message that a replay would publish, as JSON. Change that and pass it with --file:\n" +
+			"it is published, and the dead letter leaves its queue when the message arrives.",
 		Example: `  curfew dlq edit orders.dead 17 > draft.json
   curfew dlq edit orders.dead 17 --file draft.json --dry-run
   curfew dlq edit orders.dead 17 --file draft.json`,
@@ -291,7 +291,7 @@ func (d *deadLetters) edit() *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", `the changed draft; "-" is standard input`)
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "send nothing; print what has changed, and where it would go")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "send nothing; print what has changed, and where the message would go")
 	return c
 }
 
@@ -299,7 +299,7 @@ func (d *deadLetters) edit() *cobra.Command {
 func messageNumber(text string) (uint64, error) {
 	seq, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, cli.Usagef("a message is named by its number in the queue (curfew dlq peek), not %q", text)
+		return 0, cli.Usagef("%q is invalid: want the number of a message in the queue (curfew dlq peek)", text)
 	}
 	return seq, nil
 }

@@ -46,7 +46,7 @@ type queuedDeadline struct {
 	Bytes     int    `json:"payload_bytes"`
 }
 
-// in is how long it is until the deadline, or since when it has passed.
+// in is how long it is until the deadline, or how long ago it passed.
 func (q *queuedDeadline) in() string {
 	text := table.Until(time.UnixMilli(q.Deadline))
 	if q.State == "unacked" && q.Overdue {
@@ -55,7 +55,7 @@ func (q *queuedDeadline) in() string {
 	return text
 }
 
-// first is the same in a sentence about the first deadline of a queue.
+// first is the same as a phrase about the first deadline of a queue.
 func (q *queuedDeadline) first() string {
 	if q.Overdue {
 		return "the first " + q.in()
@@ -98,8 +98,8 @@ func (d *deadlines) list() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().IntVarP(&count, "count", "n", count, "how many at most")
-	c.Flags().BoolVar(&overdue, "overdue", false, "only deadlines that have passed: a consumer holds the message, or it has not been expired yet")
+	c.Flags().IntVarP(&count, "count", "n", count, "the most deadlines")
+	c.Flags().BoolVar(&overdue, "overdue", false, "only deadlines that have passed: a consumer holds the message, or it has not expired yet")
 	return c
 }
 
@@ -145,7 +145,7 @@ func (d *deadlines) change(use, short string, body func() (map[string]any, error
 func (d *deadlines) find(cmd *cobra.Command, args []string, id string) (string, error) {
 	if len(args) == 2 {
 		if _, err := strconv.ParseUint(args[1], 10, 64); err != nil {
-			return "", cli.Usagef("a message is named by its number in the queue (curfew deadlines list), not %q", args[1])
+			return "", cli.Usagef("%q is invalid: want the number of a message in the queue (curfew deadlines list)", args[1])
 		}
 		return args[1], nil
 	}
@@ -183,7 +183,7 @@ func (d *deadlines) shift(use, short string, sign int64) *cobra.Command {
 		if at != "" {
 			when, err := time.Parse(time.RFC3339, at)
 			if err != nil {
-				return nil, cli.Usagef("--at takes an instant such as 2006-01-02T15:04:05Z, not %q", at)
+				return nil, cli.Usagef("--at: %q is invalid: want an instant such as 2006-01-02T15:04:05Z", at)
 			}
 			return map[string]any{"at": when.UnixMilli()}, nil
 		}
@@ -198,7 +198,7 @@ func (d *deadlines) shift(use, short string, sign int64) *cobra.Command {
 }
 
 func (d *deadlines) cancel() *cobra.Command {
-	return d.change("cancel", "Take the deadline off a message, which then stays until it is consumed", func() (map[string]any, error) {
+	return d.change("cancel", "Remove a message's deadline; the message then stays until it is consumed", func() (map[string]any, error) {
 		return map[string]any{"cancel": true}, nil
 	})
 }

@@ -1,4 +1,3 @@
-// Package queues is the commands about queues and the messages in them: curfew queue, curfew deadlines, curfew history and curfew dlq, for dead
-// letters.
-// They ask the API of a running Curfew.
+// Package queues is the commands about queues and their messages: curfew queue, curfew deadlines, curfew history, and curfew dlq for dead letters.
+// They call the API of a running Curfew.
 package queues

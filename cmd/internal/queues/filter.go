@@ -32,10 +32,10 @@ var filterFlagList = []filterFlag{
 	{"header", "header", "has this header, as name=value; may be repeated"},
 	{"property", "property", "has this property, such as type=order.created or correlation-id=7; may be repeated"},
 	{"message-id", "message_id", "has this message-id"},
-	{"run", "run", "was replayed last by this run"},
+	{"run", "run", "was last replayed by the replay with this ID"},
 	{"since", "since", "died after this instant (RFC 3339) or within this time, such as 2h"},
 	{"before", "before", "died before this instant, or longer ago than this time"},
-	{"body", "body", "its body has this text"},
+	{"body", "body", "its body contains this text"},
 	{"json-value", "json", "its body is JSON with this value, such as customer.id=7 or items.#.sku=a; may be repeated"},
 	{"pattern", "pattern", "its body matches this RE2 expression"},
 	{"seq", "seq", "has this number in its queue (see peek); may be repeated"},
@@ -52,11 +52,11 @@ func (f *filterFlags) add(c *cobra.Command) {
 			c.Flags().StringArrayVar(values, one.flag, nil, one.help)
 		}
 	}
-	c.Flags().StringVar(&f.saved, "saved", "", "select what this saved filter selects (see curfew dlq filters); other flags narrow it")
+	c.Flags().StringVar(&f.saved, "saved", "", "use this saved filter (see curfew dlq filters); other flags narrow it")
 	cli.Offers(c, "reason", deadletters.Reasons...)
 }
 
-// query is what the flags say, without a saved filter.
+// query is the query of the flags, without a saved filter.
 func (f *filterFlags) query() deadletters.Query {
 	q := deadletters.Query{}
 	for field, values := range f.fields {
@@ -84,7 +84,7 @@ func (f *filterFlags) filter(cmd *cobra.Command, d *deadLetters, queueName strin
 	return filterOf(q)
 }
 
-// filterOf is what a query means now. The error names a flag.
+// filterOf is the filter that a query means now. The error names a flag.
 func filterOf(q deadletters.Query) (deadletters.Filter, error) {
 	for _, one := range filterFlagList {
 		single := !slices.Contains([]string{"header", "property", "json", "seq"}, one.field)
@@ -128,7 +128,7 @@ func (d *deadLetters) filters() *cobra.Command {
 		Use:   "filters <queue>",
 		Short: "List the filters saved for a queue's dead letters; save or delete one",
 		Long: "List the filters saved for a queue's dead letters. With --save the other flags are saved under a name, with --delete one is deleted.\n" +
-			"Everybody who may read the queue sees them, here and on the dashboard.",
+			"Everybody who may read the queue sees them, by this command and on the dashboard.",
 		Example: `  curfew dlq filters orders.dead --save night --reason expired --since 8h
   curfew dlq search orders.dead --saved night`,
 		Args: cli.Exactly(1, "a queue"),
@@ -157,8 +157,8 @@ func (d *deadLetters) filters() *cobra.Command {
 		},
 	}
 	f.add(c)
-	c.Flags().StringVar(&save, "save", "", "save the filter that the other flags make under this name")
-	c.Flags().StringVar(&remove, "delete", "", "delete the filter of this name")
+	c.Flags().StringVar(&save, "save", "", "save the filter of the other flags under this name")
+	c.Flags().StringVar(&remove, "delete", "", "delete the filter with this name")
 	return c
 }
 

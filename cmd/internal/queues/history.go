@@ -65,7 +65,7 @@ a space is a time of which nothing is known. It takes a user who may see the sta
 	}
 	a = cli.WithVHost(c)
 	c.Flags().DurationVar(&span, "span", span, "how far back, from 1m to 24h")
-	c.Flags().IntVarP(&points, "points", "n", points, "how many rows at most")
+	c.Flags().IntVarP(&points, "points", "n", points, "the most rows")
 	c.ValidArgsFunction = cli.Arguments(a.Queues)
 	return cli.Watched(c)
 }
@@ -74,10 +74,10 @@ a space is a time of which nothing is known. It takes a user who may see the sta
 type pastColumn struct {
 	heading, name string
 	of            []*float64
-	each          float64 // what is shown is divided by it
+	each          float64 // the numbers are divided by it
 }
 
-// columns are those that there are.
+// columns are the columns of the numbers that exist.
 func (p *pastNumbers) columns() (list []pastColumn) {
 	for _, c := range []pastColumn{
 		{"DEPTH", "depth", p.Depth, 1}, {"WILL EXPIRE!", "will expire", p.WillExpire, 1},
@@ -98,7 +98,7 @@ func (c *pastColumn) cell(i int) string {
 	return strconv.FormatFloat(math.Round(*c.of[i]/c.each*10)/10, 'f', -1, 64)
 }
 
-// print prints the trends, a row for each point and what else happened.
+// print prints the trends, a row for each point, and what else happened.
 func (p *pastNumbers) print(cmd *cobra.Command, a *cli.API) error {
 	columns := p.columns()
 	trends, rows, head := [][]string{}, [][]string{}, []string{"FROM"}
@@ -135,7 +135,7 @@ func (p *pastNumbers) print(cmd *cobra.Command, a *cli.API) error {
 	return a.Print(w, nil, []string{"WHEN", "WHAT HAPPENED"}, marks)
 }
 
-// sparkline draws a number over time, from 0 to the most; what is not known is a space.
+// sparkline draws a number over time, from 0 to the maximum; an unknown number is a space.
 func sparkline(values []*float64) string {
 	const levels = "▁▂▃▄▅▆▇█"
 	bars, most := []rune(levels), 0.0

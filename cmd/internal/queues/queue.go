@@ -22,7 +22,7 @@ type queues struct{ *cli.API }
 func Queue() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "queue",
-		Short: "List and show queues of a running Curfew, peek into one, purge one",
+		Short: "List, show, peek into and purge queues of a running Curfew",
 		RunE:  cli.Group,
 	}
 	q := &queues{cli.WithVHost(c)}
@@ -70,7 +70,7 @@ func rate(queue map[string]any, of string) string {
 	return strconv.FormatFloat(math.Round(perSecond*10)/10, 'f', -1, 64)
 }
 
-// forecasts are those of the virtual host's queues that have deadlines. nil: they are not known, as there is no monitor or the user may not
+// forecasts are those of the virtual host's queues that have deadlines. nil: they are not known, since there is no monitor or the user may not
 // see them.
 func (q *queues) forecasts(ctx context.Context) map[string]monitor.Forecast {
 	var list []monitor.Forecast
@@ -107,7 +107,7 @@ func (q *queues) peek() *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use:   "peek <queue>",
-		Short: "Show messages of a queue; nothing is taken or marked",
+		Short: "Show messages of a queue; removes and marks nothing",
 		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body["count"], body["offset"], body["truncate"], body["state"] = count, offset, bodyBytes(q.API, cmd, truncate, count), state
@@ -133,7 +133,7 @@ func (q *queues) peek() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.IntVarP(&count, "count", "n", 10, "how many at most")
+	f.IntVarP(&count, "count", "n", 10, "the most messages")
 	f.IntVar(&offset, "offset", 0, "how many messages to skip first")
 	f.IntVar(&truncate, "truncate", 200, truncateHelp)
 	f.BoolVar(&tail, "tail", false, "the newest first")

@@ -15,7 +15,7 @@ import (
 	"curfew/cmd/internal/table"
 )
 
-// queueSettings is what governs a queue, as the API shows it.
+// queueSettings are the settings of a queue as the API shows them.
 type queueSettings struct {
 	Name           string         `json:"name"`
 	Arguments      map[string]any `json:"arguments"`
@@ -27,7 +27,7 @@ type queueSettings struct {
 func (q *queues) show() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show <queue>",
-		Short: "Show one queue: what is in force, what is in it, what will become of it, who consumes",
+		Short: "Show a queue: its settings, its messages, what will become of them, and its consumers",
 		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := q.Fetch(cmd.Context(), http.MethodGet, client.Path("queues", q.VHost, args[0]), http.NoBody)
@@ -54,7 +54,7 @@ func (q *queues) show() *cobra.Command {
 			add("rates", rate(all, "publish_details")+"/s in, "+rate(all, "deliver_get_details")+"/s out")
 			rows = append(rows, q.ahead(cmd.Context(), args[0])...)
 			add("consumers", cli.Text(all["consumers"]))
-			holders, _ := messaging.Holders(cmd.Context(), q.API, args[0]) // an older Curfew does not know them
+			holders, _ := messaging.ConsumersOf(cmd.Context(), q.API, args[0]) // an older Curfew does not have them
 			for i := range holders {
 				add("", holders[i].Words(q.API))
 			}
@@ -71,11 +71,11 @@ func (s *queueSettings) timeToLive() string {
 	case ruled && (!argued || governed < declared):
 		return inMillis(governed) + " (" + s.policies() + ")"
 	case argued && ruled:
-		return inMillis(declared) + " (argument x-message-ttl; " + s.policies() + " has " + inMillis(governed) + ", and the lower counts)"
+		return inMillis(declared) + " (argument x-message-ttl; " + s.policies() + " has " + inMillis(governed) + ", and the lower one applies)"
 	case argued:
 		return inMillis(declared) + " (argument x-message-ttl)"
 	}
-	return "none of its own: each message's counts"
+	return "none: only each message's own applies"
 }
 
 func inMillis(ms float64) string { return (time.Duration(ms) * time.Millisecond).String() }
@@ -92,7 +92,7 @@ func (s *queueSettings) policies() string {
 	return strings.Join(names, " with ")
 }
 
-// deadLetters says where dead letters go, and who says so: what is declared comes before a policy, and an exchange before the queue's own
+// deadLetters names where dead letters go, and what sets that: arguments come before a policy, and an exchange before the queue's own
 // dead-letter queue.
 func (s *queueSettings) deadLetters() string {
 	exchange, by := s.Arguments["x-dead-letter-exchange"], "argument x-dead-letter-exchange"
@@ -131,7 +131,7 @@ func (s *queueSettings) ownDeadLetterQueue() string {
 	return "dropped: it has no dead-letter exchange"
 }
 
-// ahead are the rows about the queue's deadlines. What the user may not see is left out.
+// ahead are the rows about the queue's deadlines. Those that the user may not see are left out.
 func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
 	var next struct {
 		Items []queuedDeadline `json:"items"`

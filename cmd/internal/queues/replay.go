@@ -32,11 +32,11 @@ func (d *deadLetters) replay() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "replay <queue>",
 		Short: "Send dead letters back to where they were published, or elsewhere",
-		Long: "Send dead letters back to where they were first published (--to origin), or into the queue alone in which they first\n" +
+		Long: "Send dead letters back to where they were first published (--to origin), or only into the queue in which they first\n" +
 			"died (--to queue). With --to onward, for curfew.undeliverable, they go on to the dead-letter exchange that they could not be routed\n" +
 			"by; with --exchange and --key, elsewhere. A message leaves the dead-letter queue only together with its\n" +
 			"arrival: what cannot be routed, has no room or was replayed too often stays and is counted under its reason.\n" +
-			"A run continues after a restart of Curfew.",
+			"A replay continues after a restart of Curfew.",
 		Example: `  curfew dlq replay orders.dead --dry-run
   curfew dlq replay orders.dead --reason expired --ttl none --limit 10
   curfew dlq replay orders.dead --exchange orders --key retry --rate 50`,
@@ -55,7 +55,7 @@ func (d *deadLetters) replay() *cobra.Command {
 			var run deadletters.Replay
 			body := deadLetterRequest{Filter: filter, DryRun: dryRun, Options: &o}
 			if err := body.Position.UnmarshalText([]byte(position)); err != nil {
-				return cli.Usagef("--position takes what --dry-run prints: %w", err)
+				return cli.Usagef("--position: want what --dry-run printed: %w", err)
 			}
 			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "replay"), body, &run); err != nil {
 				return err
@@ -72,14 +72,14 @@ func (d *deadLetters) replay() *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&o.To, "to", deadletters.ToOrigin, "origin, queue, onward or exchange")
 	flags.StringVar(&o.Exchange, "exchange", "", `to this exchange ("" is the default one)`)
-	flags.StringVar(&o.Key, "key", "", "by this routing key (default: the first one it was published with)")
+	flags.StringVar(&o.Key, "key", "", "with this routing key (default: the first one it was published with)")
 	flags.StringVar(&ttl, "ttl", "", "fresh (default): the time it was published with; remaining: its old deadline; none (default with --to onward); or a time such as 10m")
 	flags.BoolVar(&o.KeepDeaths, "keep-deaths", false, "leave the x-death headers on it")
 	flags.Int64Var(&o.MaxReplays, "max-replays", deadletters.DefaultMaxReplays, "skip messages that were replayed this often before")
-	flags.IntVar(&o.Limit, "limit", 0, "how many to replay at most (default all)")
-	flags.Float64Var(&o.Rate, "rate", 0, "messages a second (default as fast as it goes)")
+	flags.IntVar(&o.Limit, "limit", 0, "the most messages to replay (default all)")
+	flags.Float64Var(&o.Rate, "rate", 0, "messages a second (default as fast as possible)")
 	flags.BoolVar(&dryRun, "dry-run", false, "move nothing; print what would happen")
-	flags.StringVar(&position, "position", "", "replay what a --dry-run with this position counted; what arrived since stays")
+	flags.StringVar(&position, "position", "", "replay only messages that a --dry-run with this position counted; later ones stay")
 	flags.BoolVar(&background, "background", false, "do not wait for the end")
 	cli.Offers(c, "to", deadletters.ToOrigin, deadletters.ToQueue, deadletters.ToOnward, deadletters.ToExchange)
 	cli.Offers(c, "ttl", deadletters.TTLFresh, deadletters.TTLRemaining, deadletters.TTLNone)
@@ -95,13 +95,13 @@ func setTTL(o *deadletters.Options, text string) error {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Millisecond {
-		return cli.Usagef("--ttl takes fresh, remaining, none or a time such as 10m, not %q", text)
+		return cli.Usagef("--ttl: %q is invalid: want fresh, remaining, none or a duration such as 10m", text)
 	}
 	o.TTL, o.Millis = deadletters.TTLMillis, d.Milliseconds()
 	return nil
 }
 
-// printRun prints a run. It returns an error if the run failed.
+// printRun prints a replay. It returns an error if the replay failed.
 func (d *deadLetters) printRun(cmd *cobra.Command, run deadletters.Replay) error {
 	if err := d.Print(cmd.OutOrStdout(), run, runHead, runRows([]deadletters.Replay{run})); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (d *deadLetters) printRun(cmd *cobra.Command, run deadletters.Replay) error
 		}
 	}
 	if run.DryRun && run.Replayed > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "to replay these and nothing that arrives meanwhile add --position %s\n", run.Position)
+		fmt.Fprintf(cmd.ErrOrStderr(), "to replay only these, and no later messages, add --position %s\n", run.Position)
 	}
 	if run.State == deadletters.Failed {
 		return fmt.Errorf("the replay stopped: %s; when that is fixed, curfew dlq resume %s", run.Error, run.ID)
@@ -162,14 +162,14 @@ func targetRows(targets []deadletters.Target) (rows [][]string) {
 	return rows
 }
 
-// printReview prints what became of a draft.
+// printReview prints what a draft has changed.
 func (d *deadLetters) printReview(cmd *cobra.Command, r *deadletters.Review) error {
 	out := cmd.OutOrStdout()
 	if d.JSON() {
 		return d.Print(out, r, nil, nil)
 	}
 	if r.Diff == "" {
-		fmt.Fprintln(out, "Nothing is changed.")
+		fmt.Fprintln(out, "Nothing has changed.")
 	}
 	fmt.Fprintln(out, printable.Text(r.Diff, "\n\t"))
 	if r.NotJSON != "" {
@@ -183,8 +183,8 @@ func (d *deadLetters) printReview(cmd *cobra.Command, r *deadletters.Review) err
 
 func (d *deadLetters) runs() *cobra.Command {
 	return &cobra.Command{
-		Use:   "runs",
-		Short: "List replays: under way, and the last that ended",
+		Use: "replays", Aliases: []string{"runs"},
+		Short: "List replays: those that run, and the last that ended",
 		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list []deadletters.Replay
@@ -199,16 +199,16 @@ func (d *deadLetters) runs() *cobra.Command {
 // noRun adds to the error about an unknown replay how to list the known ones.
 func noRun(err error, id string) error {
 	if r, ok := errors.AsType[*client.Error](err); ok && r.Status == http.StatusNotFound {
-		r.Reason = fmt.Sprintf("there is no replay %q; curfew dlq runs lists them", id)
+		r.Reason = fmt.Sprintf("there is no replay %q; curfew dlq replays lists them", id)
 	}
 	return err
 }
 
 func (d *deadLetters) cancel() *cobra.Command {
 	return &cobra.Command{
-		Use:   "cancel <run>",
-		Short: "Stop a replay; what it moved stays moved",
-		Args:  cli.Exactly(1, "the ID of a run"),
+		Use:   "cancel <replay>",
+		Short: "Stop a replay; messages that it has moved stay moved",
+		Args:  cli.Exactly(1, "the ID of a replay"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var run deadletters.Replay
 			if err := d.Call(cmd.Context(), http.MethodDelete, client.Path("curfew", "replays", args[0]), nil, &run); err != nil {
@@ -221,9 +221,9 @@ func (d *deadLetters) cancel() *cobra.Command {
 
 func (d *deadLetters) resume() *cobra.Command {
 	return &cobra.Command{
-		Use:   "resume <run>",
+		Use:   "resume <replay>",
 		Short: "Continue a replay that was cancelled or failed",
-		Args:  cli.Exactly(1, "the ID of a run"),
+		Args:  cli.Exactly(1, "the ID of a replay"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var run deadletters.Replay
 			if err := d.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "replays", args[0], "resume"), nil, &run); err != nil {
@@ -238,7 +238,7 @@ func (d *deadLetters) resume() *cobra.Command {
 	}
 }
 
-// follow waits for the end of a run. On a terminal it draws a progress bar.
+// follow waits for the end of a replay. On a terminal it draws a progress bar.
 func (d *deadLetters) follow(ctx context.Context, errOut io.Writer, id string) (run deadletters.Replay, err error) {
 	ctx, restore := signal.NotifyContext(ctx, os.Interrupt)
 	defer restore()
@@ -258,7 +258,7 @@ func (d *deadLetters) follow(ctx context.Context, errOut io.Writer, id string) (
 			if bar {
 				fmt.Fprintln(errOut)
 			}
-			return run, fmt.Errorf("the run goes on; curfew dlq runs follows it, curfew dlq cancel %s ends it", id)
+			return run, fmt.Errorf("the replay goes on; curfew dlq replays shows it, curfew dlq cancel %s ends it", id)
 		}
 	}
 	if bar {
@@ -269,8 +269,8 @@ func (d *deadLetters) follow(ctx context.Context, errOut io.Writer, id string) (
 
 const barWidth = 30
 
-// progress is the progress bar. The number of scanned messages grows page by page, that of matches at
-// once. With a limit the run may end long before it reaches the end of the queue.
+// progress is the progress bar. The number of scanned messages grows page by page, that of matches is known at
+// once. With a limit the replay may end long before it reaches the end of the queue.
 func progress(run *deadletters.Replay) string {
 	share := 1.0
 	if run.State == deadletters.Running && run.Total > 0 {

@@ -100,7 +100,7 @@ var pathParameters = map[string]string{
 	"token":  "Token of the lock.",
 	"id":     "ID, as the list has it.",
 	"name":   "Name of the filter, escaped.",
-	"run":    "ID of the replay.",
+	"replay": "ID of the replay.",
 	"policy": "Name of the policy, escaped.",
 }
 
@@ -288,7 +288,7 @@ func pageOf(items *openapi3.SchemaRef) *openapi3.Schema {
 
 // packageNames are what the names of schemas begin with, by package; "" of packages whose types have names that say enough.
 var packageNames = map[string]string{
-	"deadletters": "DeadLetter", "rabbitmq": "RabbitMQ", "cluster": "RabbitMQ", "queuefacts": "RabbitMQ", "observe": "Observed", "alert": "Alert", "history": "History", "audit": "Audit",
+	"deadletters": "DeadLetter", "rabbitmq": "RabbitMQ", "queuefacts": "RabbitMQ", "observe": "Observed", "alert": "Alert", "history": "History", "audit": "Audit",
 	"management": "", "letters": "", "node": "", "operate": "", "monitor": "", "broker": "", "topology": "",
 }
 

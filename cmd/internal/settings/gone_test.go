@@ -15,7 +15,7 @@ func TestGoneVariables(t *testing.T) {
 			_, err := Load()
 			var usage Error
 			require.ErrorAs(t, err, &usage)
-			assert.ErrorContains(t, err, set+": there is no such variable any more; ")
+			assert.ErrorContains(t, err, set+": this variable no longer exists; ")
 		}
 	}
 	for _, s := range variablesOf(new(Settings)) {

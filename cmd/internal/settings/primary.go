@@ -24,7 +24,7 @@ func (u *primaryURL) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Redacted keeps user, nodes and virtual host: no password, no parameters.
+// Redacted keeps the user, the nodes and the virtual host, without the password and parameters.
 func (u primaryURL) Redacted() string {
 	if u == "" {
 		return ""
@@ -51,7 +51,7 @@ func (u *primaryAPIURL) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Redacted keeps only the addresses: no user, no password, no parameters.
+// Redacted keeps only the addresses, without the user, the password and parameters.
 func (u primaryAPIURL) Redacted() string {
 	nodes, err := cluster.APINodes(string(u))
 	if err != nil {
@@ -74,8 +74,8 @@ func (w *watchRules) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// CheckServe checks what the variables about a RabbitMQ say together. That is of concern to whoever serves: a command that only asks a
-// running Curfew does without. The error is an Error that names each mistake.
+// CheckServe checks that the variables about a RabbitMQ fit together. Only serve needs that: a command that calls a running Curfew
+// does not. The error is an Error that names each mistake.
 func (s *Settings) CheckServe() error {
 	var errs []error
 	if s.PrimaryURL != "" {
@@ -89,20 +89,20 @@ func (s *Settings) CheckServe() error {
 	return nil
 }
 
-// checkNoPrimary refuses what is about a RabbitMQ where none is named.
+// checkNoPrimary refuses settings about a RabbitMQ if none is named.
 func (s *Settings) checkNoPrimary() (errs []error) {
 	for _, v := range []struct{ name, value string }{
 		{"CURFEW_PRIMARY_API_URL", s.PrimaryAPIUrl.Redacted()}, {"CURFEW_WATCH", string(s.Watch)},
 	} {
 		if v.value != "" {
-			errs = append(errs, fmt.Errorf("%s: the value %q is about a RabbitMQ, and CURFEW_PRIMARY_URL names none; "+
-				"set that (amqp:// or amqps://, one or several hosts and a virtual host), or leave %s empty", v.name, v.value, v.name))
+			errs = append(errs, fmt.Errorf("%s: the value %q is about a RabbitMQ, but CURFEW_PRIMARY_URL names none; "+
+				"set CURFEW_PRIMARY_URL (amqp:// or amqps://, one or several hosts and a virtual host), or leave %s empty", v.name, v.value, v.name))
 		}
 	}
 	return errs
 }
 
-// checkNoBroker refuses what only a broker of Curfew's own could do: beside a RabbitMQ there is none.
+// checkNoBroker refuses settings for Curfew's own broker, which does not run beside a RabbitMQ.
 func (s *Settings) checkNoBroker() (errs []error) {
 	for _, v := range []struct {
 		name string
@@ -112,7 +112,7 @@ func (s *Settings) checkNoBroker() (errs []error) {
 		{"CURFEW_AMQPS_ADDR", s.AMQPSAddr != "", "AMQP clients connect to that RabbitMQ"},
 		{"CURFEW_DEFINITIONS", s.Definitions != "", "definitions belong in that RabbitMQ"},
 		{"CURFEW_TTL", s.TTL == "off", "that RabbitMQ expires messages; set CURFEW_WATCH=off:* to leave it alone"},
-		{"CURFEW_MONITOR", !s.Monitor, "the monitor is all there is to run"},
+		{"CURFEW_MONITOR", !s.Monitor, "only the monitor runs"},
 	} {
 		if v.set {
 			errs = append(errs, fmt.Errorf("%s: it is about Curfew's own broker, which does not run with CURFEW_PRIMARY_URL: %s; unset one of the two", v.name, v.why))
@@ -121,15 +121,15 @@ func (s *Settings) checkNoBroker() (errs []error) {
 	return errs
 }
 
-// forgetDataDir has nothing kept in a data folder that nobody chose, where there is no broker, or on Windows, where the broker can keep
-// messages in memory only.
+// forgetDataDir unsets the default data folder if there is no broker, or on Windows, where the broker can keep messages
+// only in memory.
 func (s *Settings) forgetDataDir() {
 	if _, chosen := os.LookupEnv("CURFEW_DATA_DIR"); !chosen && (s.PrimaryURL != "" || runtime.GOOS == "windows") {
 		s.DataDir = ""
 	}
 }
 
-// ofBroker are variables that only Curfew's own broker uses, and that do no harm without it.
+// ofBroker are variables that only Curfew's own broker uses, and that are harmless without it.
 // CURFEW_AMQP_ADDR is not among them, since the image sets it.
 var ofBroker = []string{"STORE_SYNC", "TTL_PRECEDENCE", "UNROUTABLE", "TLS_CLIENT_CA",
 	"TLS_CLIENT_AUTH", "TLS_LOGIN_FROM", "DISK_FREE_LIMIT", "MAX_MESSAGE_SIZE", "MAX_CONNECTIONS", "CONSUMER_TIMEOUT"}
@@ -152,7 +152,7 @@ func (s *Settings) Primary() cluster.Options {
 	return cluster.Options{URL: string(s.PrimaryURL), APIURL: string(s.PrimaryAPIUrl)}
 }
 
-// WatchRules reads the rules for its queues. The error is an Error, about CURFEW_WATCH.
+// WatchRules reads the rules for its queues. The error is an Error about CURFEW_WATCH.
 func (s *Settings) WatchRules() (cluster.Watch, error) {
 	rules, err := cluster.LoadWatch(string(s.Watch))
 	if err != nil {

@@ -33,7 +33,7 @@ func TestPrimaryIsNeeded(t *testing.T) {
 		err = s.CheckServe()
 		var wrong Error
 		require.ErrorAs(t, err, &wrong)
-		assert.ErrorContains(t, err, name+`: the value "`+value+`" is about a RabbitMQ, and CURFEW_PRIMARY_URL names none; set that (amqp://`)
+		assert.ErrorContains(t, err, name+`: the value "`+value+`" is about a RabbitMQ, but CURFEW_PRIMARY_URL names none; set CURFEW_PRIMARY_URL (amqp://`)
 	}
 	setenv(t, "CURFEW_PRIMARY_API_URL=http://ann:s3cret@h:15672")
 	s, err := Load()
@@ -86,7 +86,7 @@ func TestWatchRules(t *testing.T) {
 	_, err = s.WatchRules()
 	var wrong Error
 	require.ErrorAs(t, err, &wrong)
-	assert.ErrorContains(t, err, "CURFEW_WATCH: "+file+": queues[0] (orders): mode: \"hold\" is not allowed; it takes observe or keep or off")
+	assert.ErrorContains(t, err, "CURFEW_WATCH: "+file+": queues[0] (orders): mode: \"hold\" is invalid: want observe or keep or off")
 }
 
 func TestPrimaryRedacted(t *testing.T) {

@@ -19,7 +19,7 @@ func Reachable(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// NamesAPI reports whether the environment says where the management API is, or who calls it.
+// NamesAPI reports whether the environment names the management API's address or user.
 func NamesAPI() bool {
 	for _, name := range []string{"HTTP_ADDR", "USER", "PASSWORD", "PASSWORD_FILE"} {
 		if os.Getenv(prefix+"_"+name) != "" {

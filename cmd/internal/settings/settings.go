@@ -17,12 +17,12 @@ const prefix = "CURFEW"
 
 // Settings has a field for each variable. The variable is named like the field, with CURFEW_ in front.
 //
-// No field has an envconfig tag, on purpose: with one, envconfig also reads the name without the prefix,
-// and an unrelated USER or PORT in the environment would count. Tags:
+// No field has an envconfig tag, on purpose: with one, envconfig would also read the name without the prefix,
+// such as an unrelated USER or PORT in the environment. The tags are:
 //
 //	default  the value when the variable is not set; a variable that is set but empty has the empty value
 //	allow    what it takes: "a|b" is one of these, "a..b" is a range, anything else describes what the
-//	         field's type checks; no tag: any text
+//	         field's type accepts; no tag: any text
 //	desc     what it means
 //	secret   never printed; may come from the file that <variable>_FILE names
 //	alias    a variable that is used when this one is not set
@@ -43,31 +43,31 @@ type Settings struct {
 	_             struct{} `group:"Deadlines"`
 	Monitor       bool     `split_words:"true" default:"true" allow:"true|false" desc:"fire deadlines when they come; false: messages expire only when a delivery or a get meets them"`
 	RedisURL      redisURL `split_words:"true" default:"" allow:"redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://, or nothing" secret:"true" desc:"where the schedule of deadlines lives, or beside RabbitMQ what several Curfews share; empty: in the process"`
-	Instance      instance `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two may share one"`
-	TTL           string   `split_words:"true" default:"on" allow:"on|off" desc:"off: no message expires. Times to live are checked and stored, but have no effect; a start removes the deadlines of what is queued, for good"`
-	TTLPrecedence string   `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower counts, or the message's own; for queues where neither x-ttl-precedence nor a policy decides"`
-	Unroutable    string   `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange routes nowhere: kept in curfew.undeliverable, or lost"`
+	Instance      instance `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two Curfews may have the same name"`
+	TTL           string   `split_words:"true" default:"on" allow:"on|off" desc:"off: no message expires. Times to live are checked and stored, but have no effect; a start removes the deadlines of queued messages permanently"`
+	TTLPrecedence string   `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower one applies, or the message's own; for queues where neither x-ttl-precedence nor a policy decides"`
+	Unroutable    string   `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange cannot route: kept in curfew.undeliverable, or lost"`
 	Audit         string   `split_words:"true" default:"true" allow:"true|false|all" desc:"record every message that expires and what users change, in the folder audit of the data folder; all: other dead letters too"`
 
 	_          struct{}   `group:"Beside RabbitMQ"`
 	PrimaryURL primaryURL `split_words:"true" default:"" allow:"amqp:// or amqps://, one or several hosts and a virtual host, or nothing" secret:"true" desc:"a RabbitMQ whose deadlines are to be kept, such as amqp://user:password@a,b:5672/vhost: Curfew then runs no broker of its own; empty: none"`
 	// PrimaryAPIUrl is not PrimaryAPIURL: envconfig would read that as PRIMARY_APIURL.
-	PrimaryAPIUrl primaryAPIURL `split_words:"true" default:"" allow:"http:// or https:// and one or several hosts, or nothing" secret:"true" desc:"its management API, such as http://a:15672,b:15672, with user and password if they are others; empty: it is not asked, and less is known"`
-	Watch         watchRules    `split_words:"true" default:"" allow:"observe:, keep: or off: and a pattern, with commas between, the path of a file, or nothing" desc:"what is done with its queues: rules, of which the first that matches counts, such as keep:retry-*,observe:*, or the path, from / or ., of a YAML file with rules and budgets. Empty: every queue is observed"`
+	PrimaryAPIUrl primaryAPIURL `split_words:"true" default:"" allow:"http:// or https:// and one or several hosts, or nothing" secret:"true" desc:"its management API, such as http://a:15672,b:15672, with user and password if they differ; empty: not used, so less is known"`
+	Watch         watchRules    `split_words:"true" default:"" allow:"observe:, keep: or off: and a pattern, separated by commas, the path of a file, or nothing" desc:"what is done with its queues: rules, of which the first that matches applies, such as keep:retry-*,observe:*, or the path, from / or ., of a YAML file with rules and budgets. Empty: every queue is observed"`
 
 	_                 struct{} `group:"Users and TLS"`
-	User              nonEmpty `split_words:"true" default:"guest" allow:"any text but none" alias:"RABBITMQ_DEFAULT_USER" desc:"user that is created as an administrator at the first start, and when this is changed"`
-	Password          nonEmpty `split_words:"true" default:"guest" allow:"any text but none" alias:"RABBITMQ_DEFAULT_PASS" secret:"true" desc:"its password, set at the first start and when this is changed"`
-	GuestLoopbackOnly bool     `split_words:"true" default:"true" allow:"true|false" desc:"the user guest may log in from this machine only; false where a container's own network keeps others out"`
-	TLSCert           string   `split_words:"true" default:"" desc:"file with the certificate of the TLS listeners, its chain behind it (PEM); read again when it changes"`
+	User              nonEmpty `split_words:"true" default:"guest" allow:"a text that is not empty" alias:"RABBITMQ_DEFAULT_USER" desc:"user that is created as an administrator at the first start, and when this is changed"`
+	Password          nonEmpty `split_words:"true" default:"guest" allow:"a text that is not empty" alias:"RABBITMQ_DEFAULT_PASS" secret:"true" desc:"its password, set at the first start and when this is changed"`
+	GuestLoopbackOnly bool     `split_words:"true" default:"true" allow:"true|false" desc:"the user guest may log in only from this machine; false where a container's own network keeps others out"`
+	TLSCert           string   `split_words:"true" default:"" desc:"file with the certificate of the TLS listeners, followed by its chain (PEM); read again when it changes"`
 	TLSKey            string   `split_words:"true" default:"" desc:"file with its private key (PEM)"`
-	TLSClientCA       string   `split_words:"true" default:"" desc:"file with the authorities whose certificates clients may have (PEM)"`
+	TLSClientCA       string   `split_words:"true" default:"" desc:"file with the certificate authorities that are trusted for clients' certificates (PEM)"`
 	TLSClientAuth     string   `split_words:"true" default:"none" allow:"none|request|require" desc:"certificates of clients: not asked for, verified if there is one, or required"`
 	TLSLoginFrom      string   `split_words:"true" default:"distinguished_name" allow:"distinguished_name|common_name|subject_alternative_name" desc:"which part of a client's certificate is the user's name, for clients that log in by certificate (EXTERNAL)"`
 
 	_               struct{}    `group:"Limits"`
-	MemoryLimit     memoryLimit `split_words:"true" default:"60%" allow:"1% to 90%, or a size of 64MiB or more" desc:"memory above which publishers wait, page cache not counted; a share is of the container's or machine's memory"`
-	DiskFreeLimit   byteSize    `split_words:"true" default:"50MiB" allow:"a size" desc:"free disk below which publishers wait; a sixteenth of the disk where that is less; 0: none"`
+	MemoryLimit     memoryLimit `split_words:"true" default:"60%" allow:"1% to 90%, or a size of 64MiB or more" desc:"memory above which publishers wait, not counting the page cache; a percentage is of the container's or machine's memory"`
+	DiskFreeLimit   byteSize    `split_words:"true" default:"50MiB" allow:"a size" desc:"free disk space below which publishers wait; a sixteenth of the disk if that is less; 0: none"`
 	MaxMessageSize  byteSize    `split_words:"true" default:"16MiB" allow:"1KiB..128MiB" desc:"largest message body"`
 	MaxConnections  int         `split_words:"true" default:"1024" allow:"1..1000000" desc:"AMQP connections open at once"`
 	ConsumerTimeout ackTimeout  `split_words:"true" default:"30m" allow:"0s for never, or from 1m to 10 years" desc:"how long a delivery may stay unacknowledged before its channel is closed and it goes back to its queue"`
@@ -75,11 +75,11 @@ type Settings struct {
 	_      struct{} `group:"Alerts"`
 	Alerts string   `split_words:"true" default:"" desc:"file with the sinks of alerts, the rules and the dead man's switch, YAML or JSON, read again when it changes; deploy/alerts.yaml is one; empty: none"`
 	// AlertUrls is not AlertURLs: envconfig would read that as ALERT_UR_LS.
-	AlertUrls sinkURLs `split_words:"true" default:"" allow:"URLs of sinks with commas between, or nothing" secret:"true" desc:"sinks besides those of the file, without rules of their own: webhook+https://..., alertmanager+http://..., amqp:curfew.events, slack://..., and likewise for every service of shoutrrr"`
+	AlertUrls sinkURLs `split_words:"true" default:"" allow:"URLs of sinks, separated by commas, or nothing" secret:"true" desc:"sinks besides those in the file, without their own rules: webhook+https://..., alertmanager+http://..., amqp:curfew.events, slack://..., and likewise for every service of shoutrrr"`
 
 	_         struct{} `group:"Logs and tools"`
 	LogLevel  string   `split_words:"true" default:"info" allow:"debug|info|warn|error" desc:"least severe level that is logged"`
-	LogFormat string   `split_words:"true" default:"auto" allow:"auto|console|json" desc:"auto: console on a terminal, else json"`
+	LogFormat string   `split_words:"true" default:"auto" allow:"auto|console|json" desc:"auto: console on a terminal, otherwise json"`
 
 	telemetry *telemetry.Options // from OpenTelemetry's variables; nil: nothing is sent
 }
@@ -110,8 +110,8 @@ func Load() (Settings, error) {
 	return s, nil
 }
 
-// readEnvironment fills s. It reports every value that is not allowed, but only the first that
-// cannot be parsed.
+// readEnvironment fills s. It reports every invalid value, but only the first that cannot be
+// parsed.
 func readEnvironment(s *Settings, variables []variable) []error {
 	if err := envconfig.Process(prefix, s); err != nil {
 		return []error{explain(err, variables)}
@@ -127,7 +127,7 @@ func readEnvironment(s *Settings, variables []variable) []error {
 	return errs
 }
 
-// explain turns an error of envconfig into one that names the variable and what it takes.
+// explain turns an error of envconfig into one that names the variable and what is valid.
 func explain(err error, variables []variable) error {
 	parse, ok := errors.AsType[*envconfig.ParseError](err)
 	if !ok {

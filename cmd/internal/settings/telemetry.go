@@ -22,8 +22,8 @@ const (
 // otelReader reads the variables of OpenTelemetry that decide what is sent.
 type otelReader struct{ errs []error }
 
-// readTelemetry reads from the environment what to send to OpenTelemetry; nil: nothing. While nothing
-// is sent no variable is refused, since they may be meant for another application.
+// readTelemetry reads from the environment what to send to OpenTelemetry; nil: nothing. If nothing
+// is sent, no variable is refused, since they may be meant for another application.
 func readTelemetry(instance string) (*telemetry.Options, []error) {
 	if strings.EqualFold(otelValue(disabledName), "true") {
 		return nil, nil
@@ -74,8 +74,8 @@ func (r *otelReader) sampler() telemetry.Sampler {
 	return samplers[defaultSampler]
 }
 
-// check refuses the value of source if it is set and not allowed. name is the variable in the list
-// that describes what is allowed.
+// check refuses the value of source if it is set and invalid. name is the variable in the list that
+// describes what is valid.
 func (r *otelReader) check(name, source string, allowed func(value string) bool) {
 	value := otelValue(source)
 	if value == "" || allowed(value) {

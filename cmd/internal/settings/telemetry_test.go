@@ -60,8 +60,8 @@ func TestTelemetryWrongValues(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT=c:4318":            "http:// or https:// URL",
 		"OTEL_EXPORTER_OTLP_ENDPOINT=grpc://c:4317":     "http:// or https:// URL",
 		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://":    "http:// or https:// URL",
-		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc":              "it takes http/protobuf",
-		"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=http/json": "it takes http/protobuf",
+		"OTEL_EXPORTER_OTLP_PROTOCOL=grpc":              "want http/protobuf",
+		"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=http/json": "want http/protobuf",
 		"OTEL_METRICS_EXPORTER=prometheus":              "otlp or none",
 		"OTEL_TRACES_EXPORTER=console":                  "otlp or none",
 		"OTEL_TRACES_SAMPLER=jaeger_remote":             "always_on, always_off or traceidratio",
@@ -75,9 +75,9 @@ func TestTelemetryWrongValues(t *testing.T) {
 			var usage Error
 			require.True(t, errors.As(err, &usage), "got %v", err)
 			name, value, _ := strings.Cut(setting, "=")
-			assert.ErrorContains(t, err, name+`: "`+value+`" is not allowed`)
+			assert.ErrorContains(t, err, name+`: "`+value+`" is invalid`)
 			assert.ErrorContains(t, err, allowed)
-			assert.Equal(t, 1, strings.Count(err.Error(), "is not allowed"), "once, though it is of two signals")
+			assert.Equal(t, 1, strings.Count(err.Error(), "is invalid"), "once, though it is of two signals")
 		})
 	}
 }

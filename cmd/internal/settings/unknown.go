@@ -11,7 +11,7 @@ import (
 var forClients = []string{prefix + "_CONTEXT"}
 
 // unknownVariables finds CURFEW_ variables in environ that do not exist. Most are spelling mistakes, and
-// ignoring one would mean running with a default that somebody wanted to change.
+// ignoring one would mean running with a default that the operator wanted to change.
 func unknownVariables(variables []variable, environ []string) (errs []error) {
 	known := slices.Clone(forClients)
 	for _, v := range variables {

@@ -19,8 +19,8 @@ import (
 	"curfew/scheduler/redisstore"
 )
 
-// errValue is the error of most types for a wrong text. What is right is in the allow tag.
-var errValue = errors.New("not allowed")
+// errValue is the error of most types for an invalid text. The allow tag has what is valid.
+var errValue = errors.New("invalid")
 
 // explainedError is an error that is shown to the operator. It contains no part of a secret.
 type explainedError struct{ error }
@@ -123,7 +123,7 @@ func (a *ackTimeout) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Limit is the value as the server takes it: there 0 is the default and a negative value is none.
+// Limit is the value as the server takes it: 0 is the default, and a negative value is no limit.
 func (a ackTimeout) Limit() time.Duration {
 	if a == 0 {
 		return -1
@@ -133,8 +133,8 @@ func (a ackTimeout) Limit() time.Duration {
 
 func (a ackTimeout) String() string { return time.Duration(a).String() }
 
-// nonEmpty is text that cannot be empty: a variable that a deployment leaves empty would make a user
-// who cannot log in.
+// nonEmpty is text that must not be empty: an empty variable in a deployment would make a user who
+// cannot log in.
 type nonEmpty string
 
 func (g *nonEmpty) UnmarshalText(text []byte) error {
@@ -164,7 +164,7 @@ func (i *instance) setHostName() error {
 		err = i.UnmarshalText([]byte(name))
 	}
 	if err != nil || *i == "" {
-		return fmt.Errorf("CURFEW_INSTANCE is not set and the host name %q cannot stand in for it: set it", name)
+		return fmt.Errorf("CURFEW_INSTANCE is not set, and the host name %q cannot be used instead: set it", name)
 	}
 	return nil
 }

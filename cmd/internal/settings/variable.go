@@ -135,18 +135,17 @@ func (v variable) bound(text string) (n int64) {
 	return n
 }
 
-// refuse is the error for a value that is not allowed. It names what is allowed and never shows a
-// secret. cause may be nil.
+// refuse is the error for an invalid value. It names what is valid and never shows a secret. cause may
+// be nil.
 func (v variable) refuse(value string, cause error) error {
 	what := strconv.Quote(value)
 	if v.secret {
 		what = "the value (a secret, not shown)"
 	}
-	var why string
-	if r, ok := errors.AsType[explainedError](cause); ok {
-		why = ": " + r.Error()
+	if why, ok := errors.AsType[explainedError](cause); ok {
+		return fmt.Errorf("%s: %s is invalid: %w; want %s", v.name, what, why, v.takes())
 	}
-	return fmt.Errorf("%s: %s is not allowed%s; it takes %s", v.name, what, why, v.takes())
+	return fmt.Errorf("%s: %s is invalid: want %s", v.name, what, v.takes())
 }
 
 // takes is the allow tag in words.

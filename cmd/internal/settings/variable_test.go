@@ -55,11 +55,11 @@ func TestSecretsFromFiles(t *testing.T) {
 
 	setenv(t, "CURFEW_PASSWORD_FILE="+file("empty", "\n"))
 	_, err = Load()
-	assert.ErrorContains(t, err, "CURFEW_PASSWORD_FILE: the value (a secret, not shown) is not allowed; it takes any text but none")
+	assert.ErrorContains(t, err, "CURFEW_PASSWORD_FILE: the value (a secret, not shown) is invalid: want a text that is not empty")
 
 	setenv(t, "CURFEW_REDIS_URL_FILE="+sinks)
 	_, err = Load()
-	assert.ErrorContains(t, err, "CURFEW_REDIS_URL_FILE: the value (a secret, not shown) is not allowed")
+	assert.ErrorContains(t, err, "CURFEW_REDIS_URL_FILE: the value (a secret, not shown) is invalid")
 }
 
 func TestAliases(t *testing.T) {

@@ -19,7 +19,7 @@ const (
 	green = "\x1b[32m"
 )
 
-// colors are those of the words for states, in columns of verdicts.
+// colors are the colors of states, by their words, in columns of verdicts.
 var colors = map[string]string{
 	"ok": green, "running": green, "resolved": green, "done": green, "keeping": green, "expired": amber,
 	"degraded": amber, "warning": amber, "pending": amber, "blocked": amber, "blocking": amber, "flow": amber, "held": amber, "at risk": amber, "overdue": amber, "interrupted": amber,
@@ -54,11 +54,11 @@ func newColumn(heading string, i int, rows [][]string) column {
 	return c
 }
 
-// legible and least are the widths down to which columns are cut: before others are left out, and if that is not enough.
+// legible is the width down to which columns are cut before others are left out, and least the width after that.
 const legible, least = 20, 6
 
 // fit makes columns narrow enough for a terminal: it cuts the widest to what is legible, leaves out the optional ones, the last
-// first, cuts further, and in the end leaves out the last columns. What is to be whole stays, even if its lines are broken then. A width of 0
+// first, cuts further, and in the end leaves out the last columns. A column that must be whole stays, even if its lines then wrap. A width of 0
 // is no limit.
 func fit(columns []column, width int) []column {
 	if width <= 0 {

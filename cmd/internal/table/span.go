@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Span is a span of time: to the millisecond below ten seconds, else to the second.
+// Span is a span of time: to the millisecond below ten seconds, and to the second above.
 func Span(d time.Duration) string {
 	if d.Abs() < 10*time.Second {
 		return d.Round(time.Millisecond).String()
@@ -13,7 +13,7 @@ func Span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// Until is how long it is until an instant such as "5s", "now" if that has just come, or "1m2s ago" if it came a second ago or earlier.
+// Until is how long it is until an instant: "5s", "now" if it has just passed, or "1m2s ago" if it passed a second ago or earlier.
 func Until(at time.Time) string {
 	switch d := time.Until(at); {
 	case d > 0:

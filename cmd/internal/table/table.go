@@ -28,13 +28,13 @@ var (
 	Colors  = []string{"auto", "always", "never"}
 )
 
-// Check refuses a format or a use of colors that does not exist.
+// Check refuses an unknown format or use of colors.
 func (p *Printer) Check() error {
 	if p.Output != "" && !slices.Contains(Outputs, p.Output) {
-		return fmt.Errorf("-o takes table or json, not %q", p.Output)
+		return fmt.Errorf("-o: %q is invalid: want table or json", p.Output)
 	}
 	if p.Color != "" && !slices.Contains(Colors, p.Color) {
-		return fmt.Errorf("--color takes auto, always or never, not %q", p.Color)
+		return fmt.Errorf("--color: %q is invalid: want auto, always or never", p.Color)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func OnTerminalFile(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 // JSON reports whether answers are printed as JSON.
 func (p *Printer) JSON() bool { return p.Output == "json" }
 
-// Time is an instant for a cell: an age on a terminal, else exact to the millisecond; "-" if it is zero.
+// Time is an instant for a cell: an age on a terminal, otherwise exact to the millisecond; "-" if it is zero.
 func (p *Printer) Time(t time.Time) string {
 	switch {
 	case t.IsZero():
@@ -72,7 +72,7 @@ func (p *Printer) Time(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// PrintText is Print for an answer that is JSON text already.
+// PrintText is Print for an answer that is already JSON text.
 func (p *Printer) PrintText(w io.Writer, text []byte, head []string, rows [][]string) error {
 	return p.Print(w, json.RawMessage(text), head, rows)
 }

@@ -12,14 +12,14 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
-// Address says where the nodes of a RabbitMQ cluster are, with which credentials and in
-// which virtual host. The zero value has no node.
+// Address is where the nodes of a RabbitMQ cluster are, with the credentials and the virtual
+// host. The zero value has no node.
 type Address struct {
 	nodes []string // one URL each, with the password
 	vhost string
 }
 
-// nextURL is where a list of whole URLs continues.
+// nextURL is where the next URL of a list begins.
 var nextURL = regexp.MustCompile(`,\s*(amqp|http)s?://`)
 
 // ParseAddress reads one or several nodes:
@@ -30,7 +30,7 @@ var nextURL = regexp.MustCompile(`,\s*(amqp|http)s?://`)
 //
 // The parameters are RabbitMQ's: cacertfile, certfile, keyfile, server_name_indication,
 // auth_mechanism, heartbeat, connection_timeout (ms), channel_max. All nodes have to name
-// the same virtual host. Errors do not quote the text, since it may hold a password.
+// the same virtual host. Errors do not quote the text, since it may contain a password.
 //
 // Source: RabbitMQ: URI Specification, URI Query Parameters.
 func ParseAddress(text string) (Address, error) {
@@ -66,7 +66,7 @@ func splitURLs(text string) (parts []string) {
 	}
 }
 
-// splitHosts turns a URL of scheme, or scheme with an s, with several hosts into one URL for each.
+// splitHosts turns a URL with several hosts into one URL for each. Its scheme is the one given, perhaps with an s.
 func splitHosts(text, scheme string) (urls []string, err error) {
 	found, rest, _ := strings.Cut(text, "://")
 	if strings.TrimSuffix(found, "s") != scheme {
@@ -87,7 +87,7 @@ func splitHosts(text, scheme string) (urls []string, err error) {
 	return urls, nil
 }
 
-// withoutURL is the reason why a URL is wrong, without the URL.
+// withoutURL returns why a URL is wrong, without the URL.
 func withoutURL(err error) error {
 	if wrong, ok := errors.AsType[*url.Error](err); ok {
 		if reason, ok := errors.AsType[url.InvalidHostError](wrong.Err); ok {
@@ -96,12 +96,12 @@ func withoutURL(err error) error {
 		if _, ok := errors.AsType[url.EscapeError](wrong.Err); ok {
 			return errors.New("a percent sign is not followed by two hexadecimal digits")
 		}
-		return errors.New("it is not a URL; what is reserved in user name, password and virtual host (such as @ : / ? # %) has to be percent-encoded")
+		return errors.New("it is not a URL; reserved characters in user name, password and virtual host (such as @ : / ? # %) have to be percent-encoded")
 	}
 	return err
 }
 
-// VHost is the virtual host that the address names; / if it names none.
+// VHost returns the virtual host that the address names; / if it names none.
 func (a Address) VHost() string { return a.vhost }
 
 // Nodes lists the nodes as host:port.
@@ -113,7 +113,7 @@ func (a Address) Nodes() (list []string) {
 	return list
 }
 
-// User is the user of the first node.
+// User returns the user of the first node.
 func (a Address) User() string {
 	if len(a.nodes) == 0 {
 		return ""
@@ -122,7 +122,7 @@ func (a Address) User() string {
 	return u.Username
 }
 
-// String shows scheme, user, nodes and virtual host: no password and no parameters.
+// String has scheme, user, nodes and virtual host, but no password and no parameters.
 func (a Address) String() string {
 	if len(a.nodes) == 0 {
 		return ""

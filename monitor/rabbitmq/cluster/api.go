@@ -21,12 +21,12 @@ import (
 
 const (
 	apiLimit     = 30 * time.Second // for one answer
-	apiSilence   = 10 * time.Second // until it begins, where another node can be asked
+	apiSilence   = 10 * time.Second // until the answer begins, if there is another node to ask
 	largestReply = 256 << 20
 )
 
-// api is RabbitMQ's management API, on one node or several, each of which knows of the whole cluster. Only GET requests
-// are made. It is safe for concurrent use.
+// api is RabbitMQ's management API, on one node or several, each of which answers for the whole cluster. It only makes GET
+// requests. It is safe for concurrent use.
 type api struct {
 	nodes []*apiNode
 
@@ -39,7 +39,7 @@ type apiNode struct {
 	client               http.Client
 }
 
-// apiURLs are those of a text such as http://user:password@a:15672,b:15672 or http://a:15672,http://b:15672.
+// apiURLs returns the URLs in a text such as http://user:password@a:15672,b:15672 or http://a:15672,http://b:15672.
 func apiURLs(text string) (list []*url.URL, err error) {
 	for _, part := range splitURLs(text) {
 		urls, err := splitHosts(part, "http")
@@ -69,7 +69,7 @@ func APINodes(text string) (list []string, err error) {
 	return list, err
 }
 
-// newAPI takes the credentials of the AMQP address where a URL has none. Its parameter
+// newAPI takes the credentials of the AMQP address where a URL has none. The parameter
 // cacertfile names the authorities that are trusted instead of the system's.
 func newAPI(text string, address Address) (*api, error) {
 	urls, err := apiURLs(text)
@@ -111,7 +111,7 @@ func newAPI(text string, address Address) (*api, error) {
 	return a, nil
 }
 
-// denied is an answer that the user may not have.
+// denied is the error for an answer that the user may not see.
 type denied struct{ path, reason string }
 
 func (d *denied) Error() string {
@@ -119,7 +119,7 @@ func (d *denied) Error() string {
 }
 
 // get reads one answer, from the first node that gives one. The path is escaped already. Error: *denied when the user
-// may not ask; what one node refuses, all do.
+// may not ask; then all nodes would refuse.
 func (a *api) get(ctx context.Context, path string, out any) error {
 	a.mu.Lock()
 	first := a.next
@@ -168,7 +168,7 @@ func (a *apiNode) get(ctx context.Context, path string, out any) error {
 		return fmt.Errorf("the management API answers %s to /api/%s", res.Status, path)
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return fmt.Errorf("the management API's answer to /api/%s is not what it should be: %w", path, err)
+		return fmt.Errorf("cannot read the management API's answer to /api/%s: %w", path, err)
 	}
 	return nil
 }

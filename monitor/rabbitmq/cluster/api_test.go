@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// answering is a node's management API that knows one binding and counts who asks; status 0 answers as it should.
+// answering is a node's management API that counts requests. It answers with status, and with an empty list if that is 0.
 func answering(t *testing.T, status *atomic.Int64) (address string, asked *atomic.Int64) {
 	t.Helper()
 	asked = new(atomic.Int64)
@@ -30,8 +30,8 @@ func answering(t *testing.T, status *atomic.Int64) (address string, asked *atomi
 	return strings.TrimPrefix(s.URL, "http://"), asked
 }
 
-// TestAPIFailsOver: the node that answered last is asked; when it does not answer any more, or with an error, the next one is. What one
-// refuses, all do.
+// TestAPIFailsOver: the node that answered last is asked; when it no longer answers, or answers with an error, the next one is asked. If one
+// node refuses, no other is asked.
 func TestAPIFailsOver(t *testing.T) {
 	var first, second atomic.Int64
 	a, askedA := answering(t, &first)

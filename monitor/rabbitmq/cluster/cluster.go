@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// heartbeat is that of connections unless the address has one.
+	// heartbeat is the heartbeat of connections, unless the address sets another one.
 	heartbeat = 5 * time.Second
-	// holdHeartbeat is that of connections that hold messages. After two or three of them RabbitMQ takes back what a process
-	// holds that hangs.
+	// holdHeartbeat is the heartbeat of connections that hold messages. When a process hangs, RabbitMQ takes its messages
+	// back after two or three of them.
 	holdHeartbeat = 2 * time.Second
-	// serverPatience is how long a node may be silent on such a connection beyond what the heartbeat allows: one that is busy must not
-	// lose the connection, since that gives back all that is held.
-	serverPatience = 5 * time.Second
-	// dialLimit is for reaching a node, TLS and the AMQP handshake.
+	// serverSilence is how much longer than the heartbeat allows a node may be silent on such a connection: a busy node must not cost
+	// the connection, since everything held would go back.
+	serverSilence = 5 * time.Second
+	// dialLimit bounds reaching a node, TLS and the AMQP handshake together.
 	dialLimit = 5 * time.Second
-	// firstPause and longestPause are between rounds over all nodes when none can be reached.
+	// firstPause and longestPause bound the pause between rounds over all nodes when none can be reached.
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
 )
@@ -34,12 +34,12 @@ const (
 type Options struct {
 	// URL is what ParseAddress takes.
 	URL string
-	// APIURL is where the management API is, http or https, on one node or several with commas between, with user and password if they
-	// are not those of URL; https may have the parameter cacertfile. Empty: it is not asked, and much cannot be known.
+	// APIURL is where the management API is, http or https, on one node or several separated by commas, with user and password if they
+	// are not those of URL; https may have the parameter cacertfile. Empty: Curfew does without the API, and cannot know much.
 	APIURL string
-	// Name is what connections are called in RabbitMQ; "curfew" if empty.
+	// Name is the name of the connections in RabbitMQ; "curfew" if empty.
 	Name string
-	// Log is told of nodes that cannot be reached; nil: nobody is.
+	// Log gets entries about nodes that cannot be reached; nil: no log.
 	Log *zap.Logger
 }
 
@@ -53,7 +53,7 @@ type Cluster struct {
 	mu     sync.Mutex
 	next   int    // the node that the next connection tries first
 	server Server // of the last connection
-	down   bool   // the last attempt has reached no node
+	down   bool   // the last round reached no node
 	gets   map[string]read
 }
 
@@ -75,11 +75,11 @@ func Open(o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Address is where the nodes are.
+// Address returns where the nodes are.
 func (c *Cluster) Address() Address { return c.address }
 
-// Server is what the node of the last connection says about itself; the zero value before
-// the first one.
+// Server returns what the node of the last connection says about itself; the zero value before
+// the first connection.
 func (c *Cluster) Server() Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,13 +89,13 @@ func (c *Cluster) Server() Server {
 // Connect opens a connection to one of the nodes, in the virtual host of the address. It
 // begins with the node that was reached last. When no node can be reached, it tries them
 // all again after a pause, which grows to five seconds, until ctx ends; the error is then
-// that of ctx with the reasons of the last round. The connection is the caller's, who calls
+// that of ctx with the reasons of the last round. The caller owns the connection, and calls
 // Connect again when it is lost. purpose is a part of its name in RabbitMQ.
 func (c *Cluster) Connect(ctx context.Context, purpose string) (*amqp091.Connection, error) {
 	return c.connect(ctx, c.address.vhost, purpose, heartbeat)
 }
 
-// ConnectToHold is Connect for a connection that holds messages: if this process hangs, RabbitMQ takes them back soon.
+// ConnectToHold is Connect for a connection that holds messages: if this process hangs, RabbitMQ soon takes them back.
 func (c *Cluster) ConnectToHold(ctx context.Context, purpose string) (*amqp091.Connection, error) {
 	return c.connect(ctx, c.address.vhost, purpose, holdHeartbeat)
 }
@@ -115,7 +115,7 @@ func (c *Cluster) connect(ctx context.Context, vhost, purpose string, heartbeat 
 			return nil, errors.Join(ctx.Err(), err)
 		}
 		select {
-		case <-time.After(pause*4/5 + rand.N(pause*2/5)): // or all that lost a node come back at once
+		case <-time.After(pause*4/5 + rand.N(pause*2/5)): // at random, or all that lost a node would come back at once
 		case <-ctx.Done():
 			return nil, errors.Join(ctx.Err(), err)
 		}
@@ -141,7 +141,7 @@ func (c *Cluster) round(ctx context.Context, vhost, purpose string, heartbeat ti
 		}
 	}
 	err := fmt.Errorf("connect to RabbitMQ: %w", errors.Join(errs...))
-	if c.isDown() {
+	if c.noteDown() {
 		c.log.Warn("no node of RabbitMQ can be reached; trying again", zap.Stringer("address", c.address), zap.Error(err))
 	}
 	return nil, err
@@ -153,8 +153,8 @@ func (c *Cluster) reached(at int, s Server) {
 	c.next, c.server, c.down = at, s, false
 }
 
-// isDown reports whether that no node can be reached is news.
-func (c *Cluster) isDown() bool {
+// noteDown reports whether this is the first round in which no node answered.
+func (c *Cluster) noteDown() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.down
@@ -174,23 +174,23 @@ func (c *Cluster) dial(ctx context.Context, node, vhost, purpose string, heartbe
 		Dial: func(network, addr string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, addr)
 			if err == nil {
-				err = conn.SetDeadline(time.Now().Add(dialLimit)) // of the handshakes; the client takes it off after them
+				err = conn.SetDeadline(time.Now().Add(dialLimit)) // for the handshakes; the client removes it after them
 			}
 			if heartbeat == holdHeartbeat {
-				return patientConn{conn}, err
+				return slowServerConn{conn}, err
 			}
 			return conn, err
 		},
 	})
 }
 
-// patientConn waits longer for the server than the client asks it to.
-type patientConn struct{ net.Conn }
+// slowServerConn waits longer for the server than the client asks it to.
+type slowServerConn struct{ net.Conn }
 
 // SetReadDeadline implements net.Conn.
-func (c patientConn) SetReadDeadline(at time.Time) error {
+func (c slowServerConn) SetReadDeadline(at time.Time) error {
 	if !at.IsZero() {
-		at = at.Add(serverPatience)
+		at = at.Add(serverSilence)
 	}
 	return c.Conn.SetReadDeadline(at)
 }

@@ -12,12 +12,12 @@ import (
 func TestABusyNodeMayBeSilentForLonger(t *testing.T) {
 	here, there := net.Pipe()
 	defer there.Close()
-	c := patientConn{here}
+	c := slowServerConn{here}
 	defer c.Close()
-	require.NoError(t, c.SetReadDeadline(time.Now().Add(-serverPatience+200*time.Millisecond)))
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(-serverSilence+200*time.Millisecond)))
 	go func() { _, _ = there.Write([]byte("x")) }()
 	_, err := c.Read(make([]byte, 1))
-	require.NoError(t, err, "its deadline is past, and the patience is not")
+	require.NoError(t, err, "the heartbeat's deadline is past, but not that of the connection")
 	_, err = c.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "timeout")
 }

@@ -10,15 +10,15 @@ import (
 type Verdict uint8
 
 const (
-	// Unwatched: no rule names the queue, or one that says off.
+	// Unwatched: no rule matches the queue, or its rule says off.
 	Unwatched Verdict = iota
-	// Observed: what misses its deadline is said, nothing is changed.
+	// Observed: messages that miss their deadlines are reported; nothing is changed.
 	Observed
 	// Kept: RabbitMQ is made to expire its messages on time.
 	Kept
 	// Exact: RabbitMQ expires its messages on time by itself.
 	Exact
-	// NotWorth: keeping it would hold many messages for the sake of few deadlines.
+	// NotWorth: keeping it would hold many messages for few deadlines.
 	NotWorth
 	// Refused: keeping it would do harm. It is observed instead.
 	Refused
@@ -48,7 +48,7 @@ const (
 	CannotBeKnown     queuefacts.Code = "cannot_be_known"
 )
 
-// fewestSeen is how many messages have to be looked at before their share counts.
+// fewestSeen is how many messages have to be seen before their share counts.
 const fewestSeen = 100
 
 // Decision is what is done with one queue, and why.
@@ -57,12 +57,12 @@ type Decision struct {
 	Code    queuefacts.Code
 	Reason  string // one sentence
 	Instead string // what to do about it; empty: nothing
-	// Mind is what one should know about a queue that is kept.
+	// Mind is what to know about a queue that is kept.
 	Mind []string
 }
 
-// Decide says what is done with a queue: what its rule asks for, unless that would do harm
-// or is not needed. It computes from what it is given and asks nobody.
+// Decide decides what is done with a queue: what its rule asks for, unless that would do harm
+// or is not needed. It only computes.
 //
 // Only Kept means that the queue may be consumed. A queue that is Exact, NotWorth or
 // Refused is observed.
@@ -79,8 +79,8 @@ func Decide(q *Queue, r Rule, s Server, seen queuefacts.TTLStats) Decision {
 		return d
 	}
 	if q.Unknown&(UnknownArguments|UnknownPolicy) != 0 && r.Assume == queuefacts.UnknownType && !q.Exclusive {
-		return refuse(CannotBeKnown, "It cannot be known whether keeping it does harm: "+q.Unknown.String()+".",
-			"Set CURFEW_PRIMARY_API_URL and give the user the tag monitoring, or vouch for the queue with assume: quorum (or classic) in a file that CURFEW_WATCH names.")
+		return refuse(CannotBeKnown, "It is unknown whether keeping it does harm. Not known: "+q.Unknown.String()+".",
+			"Set CURFEW_PRIMARY_API_URL and give the user the tag monitoring, or vouch for the queue with assume: quorum (or classic) in the file that CURFEW_WATCH names.")
 	}
 	assumed := *q
 	if q.Type == queuefacts.UnknownType {
@@ -94,11 +94,11 @@ func Decide(q *Queue, r Rule, s Server, seen queuefacts.TTLStats) Decision {
 	if seen.Messages >= fewestSeen && seen.Expiring*2 < seen.Messages {
 		if _, limited := q.TTLMillis(); !limited {
 			return Decision{Verdict: NotWorth, Code: FewDeadlines,
-				Reason:  fmt.Sprintf("%d of the %d messages looked at have no time to live, and would have to be held all the same.", seen.Messages-seen.Expiring, seen.Messages),
+				Reason:  fmt.Sprintf("%d of the %d messages seen have no time to live, and would have to be held as well.", seen.Messages-seen.Expiring, seen.Messages),
 				Instead: "Publish messages that expire to a queue of their own."}
 		}
 	}
-	return Decision{Verdict: Kept, Code: ByRule, Reason: "A rule says keep, and nothing stands against it.", Mind: mind(&assumed, s)}
+	return Decision{Verdict: Kept, Code: ByRule, Reason: "A rule says keep, and nothing prevents it.", Mind: mind(&assumed, s)}
 }
 
 // uniform reports whether the order of the queue is the order of its deadlines.
@@ -157,11 +157,11 @@ func refuseState(q *Queue, _ Rule, _ Server) (Decision, bool) {
 // refuseUse looks at who uses the queue.
 func refuseUse(q *Queue, _ Rule, _ Server) (Decision, bool) {
 	if q.Polled || q.GetRate > 0 {
-		return refuse(IsPolled, "It is read with basic.get, which would find nothing, and nothing tells Curfew that somebody came.", "Have the application consume (basic.consume)."), true
+		return refuse(IsPolled, "It is read with basic.get, which would find nothing, and Curfew would not notice the reader.", "Have the application consume (basic.consume)."), true
 	}
 	for _, c := range q.Attached {
 		if c.Exclusive {
-			return refuse(ExclusiveConsumer, fmt.Sprintf("Its consumer %s is exclusive: nobody else may consume.", c.Tag), "Consume without the exclusive flag."), true
+			return refuse(ExclusiveConsumer, fmt.Sprintf("Its consumer %s is exclusive: nobody else may consume from the queue.", c.Tag), "Consume without the exclusive flag."), true
 		}
 	}
 	return Decision{}, false
@@ -176,32 +176,32 @@ func refuseSize(q *Queue, r Rule, _ Server) (Decision, bool) {
 	if all := q.Ready + q.Unacked; all > int64(most) {
 		instead := fmt.Sprintf("Raise budget.messages in the file that CURFEW_WATCH names (%d at most).", maxQuorum)
 		if q.Type == queuefacts.Classic {
-			instead = fmt.Sprintf("Use a quorum queue, of which up to %d can be held, or several queues.", maxQuorum)
+			instead = fmt.Sprintf("Use a quorum queue, which may have up to %d messages, or several queues.", maxQuorum)
 		}
-		return refuse(TooMany, fmt.Sprintf("It has %d messages, and %d may be held.", all, most), instead), true
+		return refuse(TooMany, fmt.Sprintf("It has %d messages, and at most %d may be held.", all, most), instead), true
 	}
 	return Decision{}, false
 }
 
-// mind lists what one should know about a kept queue.
+// mind lists what to know about a kept queue.
 func mind(q *Queue, s Server) (list []string) {
 	if q.Type == queuefacts.Classic {
-		list = append(list, "Nobody may delete it with if-empty: RabbitMQ counts ready messages only, and would delete it with all that is held.")
+		list = append(list, "Nobody may delete it with if-empty: RabbitMQ counts ready messages only, and would delete it with all messages held.")
 	}
 	if limit, limited := q.DeliveryLimit(s.Family()); limited && s.Family().CountsReturns() {
-		list = append(list, fmt.Sprintf("Every return counts against its delivery limit of %d; Curfew spends %d of it at most.", limit, limit/4))
+		list = append(list, fmt.Sprintf("Every return counts against its delivery limit of %d; Curfew spends at most %d of it.", limit, limit/4))
 	}
 	if q.Consumers > 0 {
-		list = append(list, fmt.Sprintf("%d consumers are attached: while they are, Curfew stands aside.", q.Consumers))
+		list = append(list, fmt.Sprintf("It has %d consumers: as long as they are attached, Curfew stands aside.", q.Consumers))
 	}
 	if q.Gets > 0 {
-		list = append(list, fmt.Sprintf("It was read with basic.get %d times before; while it is kept, that finds nothing.", q.Gets))
+		list = append(list, fmt.Sprintf("It has been read with basic.get %d times; while it is kept, basic.get finds nothing.", q.Gets))
 	}
 	if q.Unknown != 0 {
 		list = append(list, "Not known: "+q.Unknown.String()+".")
 	}
 	if _, ok := q.DeadLetterExchange(); !ok && q.Unknown&(UnknownArguments|UnknownPolicy) == 0 {
-		list = append(list, "It has no dead-letter exchange: what expires is gone.")
+		list = append(list, "It has no dead-letter exchange: messages that expire are gone.")
 	}
 	return list
 }

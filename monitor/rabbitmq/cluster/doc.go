@@ -1,5 +1,5 @@
 // Package cluster is access to a RabbitMQ cluster outside of this process: where its nodes
-// are, what queues there are, what happens to them, and what Curfew does with each.
+// are, which queues it has, what happens to them, and what Curfew does with each.
 //
 //	CURFEW_PRIMARY_URL ──► Address ──► Connect ──► a connection to the next node that answers
 //	CURFEW_PRIMARY_API_URL ─────────► Inventory ──► Queue ─┐
@@ -10,7 +10,7 @@
 //
 //   - It changes nothing in RabbitMQ. The only thing it declares is one exclusive queue
 //     that receives events, curfew.tap.*, which goes with its connection.
-//   - Decide refuses to keep a queue of which it cannot be known that keeping does no harm.
+//   - Decide refuses to keep a queue unless it is known that keeping does no harm.
 //   - No error and no log entry holds a password.
 //   - While no node can be reached, nothing fails: Connect goes on trying, 100 ms after the
 //     first round and at most 6 s after any other.
@@ -19,24 +19,24 @@
 //
 // With the management API and the tag monitoring: everything in Queue. Without: ready
 // messages and the number of consumers of queues that a rule names exactly. AMQP has no
-// way to ask for a queue's type or arguments. What is not known is in Queue.Unknown, and
+// way to ask for a queue's type or arguments. Queue.Unknown says what is not known, and
 // Inventory.Notes says why.
 //
 // The list of queues without statistics is exact; the one with statistics is up to five
 // seconds old and has no policy for a new queue. So the two are put together, and
-// consumers are taken from a third list. It lacks those of the last five seconds, and to a
-// user with the tag management only it shows that user's own.
+// consumers come from a third list. It lacks those of the last five seconds, and a user
+// with only the tag management sees no others' consumers in it.
 //
 // # Reasons to refuse
 //
-// Keeping a queue means to hold all its messages unacknowledged. RabbitMQ counts only ready
-// messages for a maximal length and for deletion with if-empty, renews x-expires when
-// somebody consumes, and deletes an auto-delete queue when its last consumer goes. One
-// single active consumer, an exclusive consumer and an application that polls with
-// basic.get all rule out a second consumer. Such an application is known by the statistics
-// only: a count of reads that has grown between two inventories. Returns count against the
-// delivery limit of a quorum queue, except for basic.nack from 4.3 on. In 3.10 to 3.13 a
-// delivery limit of -1 is a limit, not the absence of one.
+// Keeping a queue means holding all its messages unacknowledged. RabbitMQ counts only ready
+// messages for max-length and for deletion with if-empty, renews x-expires when somebody
+// consumes, and deletes an auto-delete queue when its last consumer goes. A single active
+// consumer, an exclusive consumer and an application that polls with basic.get each rule
+// out a second consumer. Only the statistics show such an application: the number of its
+// reads has grown between two inventories. Returns count against the delivery limit of a
+// quorum queue, except for basic.nack from 4.3 on. In 3.10 to 3.13 a delivery limit of -1
+// is a limit, not the absence of one.
 //
 // # Sources
 //
@@ -45,6 +45,6 @@
 //
 // # Left to others
 //
-// Holding messages is package keeper's, telling what is missed is package observe's, and
-// what an operator has to set up is package plan's.
+// Package keeper holds messages, package observe reports those that miss their deadlines, and
+// package plan computes what an operator has to set up.
 package cluster

@@ -10,16 +10,16 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
-// EventKind says what has happened.
+// EventKind is what has happened.
 type EventKind uint8
 
 const (
-	// Resync: what happened before may not have been told. Take an inventory. It is the
-	// first event, and comes after each lost connection.
+	// Resync: earlier events may be missing. Take an inventory. It is the first event, and
+	// comes after each lost connection.
 	Resync EventKind = iota
 	ConsumerCreated
-	// ConsumerDeleted is not to be relied on: RabbitMQ 4.3 does not tell of a classic
-	// queue's consumer whose channel was closed.
+	// ConsumerDeleted is not reliable: RabbitMQ 4.3 does not report it for a classic queue's
+	// consumer whose channel was closed.
 	ConsumerDeleted
 	QueueCreated
 	QueueDeleted
@@ -41,25 +41,25 @@ type Event struct {
 	At          time.Time
 }
 
-// ErrNoEvents says that RabbitMQ does not tell of its events: the plugin
+// ErrNoEvents: RabbitMQ does not publish its events, since the plugin
 // rabbitmq_event_exchange is not enabled, or the user may not read its exchange. The
 // caller polls then.
-var ErrNoEvents = errors.New("RabbitMQ does not tell of its events")
+var ErrNoEvents = errors.New("RabbitMQ does not publish its events")
 
 const (
 	eventExchange = "amq.rabbitmq.event"
-	// eventBacklog bounds what waits for Curfew; the oldest go.
+	// eventBacklog bounds the events that wait for Curfew; the oldest are dropped.
 	eventBacklog = 10_000
 )
 
-// Events tells fn what happens, one after another, until ctx ends. It connects again by
+// Events calls fn with each event, one after another, until ctx ends. It connects again by
 // itself. The error is that of ctx, or ErrNoEvents with the reason. Since a full backlog
 // drops events silently, the caller takes an inventory now and then as well.
 //
 // The exchange is in the virtual host of the address or, where the plugin puts it, in /.
 // There the user needs the permissions to read it and to configure, write and read
-// curfew.tap.*. The exchange tells of the whole broker; only events of the address's
-// virtual host are handed on.
+// curfew.tap.*. The exchange has the events of the whole broker; only those of the
+// address's virtual host are passed on.
 //
 // Source: RabbitMQ: Event Exchange Plugin.
 func (c *Cluster) Events(ctx context.Context, fn func(Event)) error {
@@ -92,7 +92,7 @@ func (c *Cluster) Events(ctx context.Context, fn func(Event)) error {
 	}
 }
 
-// noExchange is the reason why a virtual host has no events for us.
+// noExchange is the reason why we get no events in a virtual host.
 type noExchange struct{ error }
 
 // eventsIn reads events until the connection is lost.
@@ -134,8 +134,8 @@ func forbidden(err error) bool {
 	return ok && (refused.Code == amqp091.NotAllowed || refused.Code == amqp091.AccessRefused)
 }
 
-// subscribe binds a queue that goes with the connection. Error: *noExchange if the broker
-// says no.
+// subscribe binds a queue that is deleted with the connection. Error: *noExchange if the
+// broker refuses.
 func subscribe(conn *amqp091.Connection) (<-chan amqp091.Delivery, error) {
 	ch, err := conn.Channel()
 	if err != nil {

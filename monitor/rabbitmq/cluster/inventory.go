@@ -15,13 +15,13 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-// Inventory is what there is in one virtual host.
+// Inventory is what is in one virtual host.
 type Inventory struct {
 	Server Server
 	VHost  string
 	Queues []Queue // by name
-	// Seen is what was seen of the messages, by queue. Nothing in RabbitMQ tells it: a
-	// caller that observes or keeps the queues fills it in.
+	// Seen has the times to live of messages, by queue. RabbitMQ does not know them: a
+	// caller that observes or keeps the queues fills them in.
 	Seen map[string]queuefacts.TTLStats
 	// Notes say what could not be found out, and why.
 	Notes []string
@@ -37,18 +37,18 @@ func (i *Inventory) Queue(name string) *Queue {
 }
 
 // Inventory lists the queues of the address's virtual host. Without the management API it
-// knows those of names only, and little of them: ready messages, consumers, and whether
-// they are exclusive. It changes nothing.
+// lists only those in names, and knows little about them: ready messages, consumers, and
+// whether they are exclusive. It changes nothing.
 //
-// Statistics of RabbitMQ are up to five seconds old, and of a new queue there are none yet;
-// names, types, flags and arguments are of now.
+// RabbitMQ's statistics are up to five seconds old, and a new queue has none yet; names,
+// types, flags and arguments are current.
 func (c *Cluster) Inventory(ctx context.Context, names []string) (*Inventory, error) {
 	if c.api == nil {
-		return c.declarePassively(ctx, names, "the address of a management API is not set")
+		return c.declarePassively(ctx, names, "the address of the management API is not set")
 	}
 	i, err := c.askAPI(ctx)
 	if refused, ok := errors.AsType[*denied](err); ok {
-		return c.declarePassively(ctx, names, refused.Error()+" (it takes the tag monitoring)")
+		return c.declarePassively(ctx, names, refused.Error()+" (it needs the tag monitoring)")
 	}
 	return i, err
 }
@@ -58,8 +58,8 @@ type listedQueue struct {
 	Name       string
 	Type       queuefacts.Type
 	Durable    bool
-	AutoDelete any  `json:"auto_delete"` // "undefined" at times
-	Exclusive  bool // null at times
+	AutoDelete any  `json:"auto_delete"` // sometimes "undefined"
+	Exclusive  bool // sometimes null
 	Arguments  table
 	State      string
 	Policy     string // its name
@@ -135,7 +135,7 @@ func (c *Cluster) addMeasured(ctx context.Context, i *Inventory, vhost string) {
 	for _, m := range measured {
 		q := i.Queue(m.Name)
 		if q == nil {
-			continue // made since
+			continue // it was declared since
 		}
 		if m.Effective != nil {
 			q.Policy, q.Unknown = *m.Effective, q.Unknown&^UnknownPolicy
@@ -157,14 +157,14 @@ func (c *Cluster) addMeasured(ctx context.Context, i *Inventory, vhost string) {
 // polledFor is how long a queue counts as polled after it was read with basic.get.
 const polledFor = 10 * time.Minute
 
-// read is how often a queue was read with basic.get, by the last inventory.
+// read is how often a queue was read with basic.get by the time of the last inventory.
 type read struct {
 	count int64
 	at    time.Time // when the count was last seen to grow; zero: never
 }
 
-// polled takes in a queue's count and reports whether it has grown of late. RabbitMQ tells
-// nobody of a basic.get, and the rate in its statistics covers a few seconds only.
+// polled takes in a queue's count and reports whether it has grown recently. RabbitMQ has no
+// event for basic.get, and the rate in its statistics covers only a few seconds.
 func (c *Cluster) polled(queue string, count int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,8 +180,8 @@ func (c *Cluster) polled(queue string, count int64) bool {
 	return !last.at.IsZero() && time.Since(last.at) < polledFor
 }
 
-// addPolicies finds out what applies to queues that have no statistics yet: the policy
-// that RabbitMQ names for each, unless there are operator policies.
+// addPolicies finds out which settings apply to queues that have no statistics yet: those
+// of the policy that RabbitMQ names for each, unless there are operator policies.
 func (c *Cluster) addPolicies(ctx context.Context, i *Inventory, vhost string, listed []listedQueue) {
 	if !slices.ContainsFunc(i.Queues, func(q Queue) bool { return q.Unknown&UnknownPolicy != 0 }) {
 		return
@@ -209,7 +209,7 @@ func (c *Cluster) addPolicies(ctx context.Context, i *Inventory, vhost string, l
 	}
 }
 
-// consumersTimeout is for the list of consumers. An older one would be believed where it does not have somebody who has come since.
+// consumersTimeout bounds the wait for the list of consumers: an older list could lack a consumer that has come since.
 const consumersTimeout = 5 * time.Second
 
 func (c *Cluster) addConsumers(ctx context.Context, i *Inventory, vhost string) {
@@ -220,7 +220,7 @@ func (c *Cluster) addConsumers(ctx context.Context, i *Inventory, vhost string) 
 	}
 	tags := strings.FieldsFunc(fmt.Sprint(user.Tags), func(r rune) bool { return strings.ContainsRune("[], ", r) })
 	if !slices.Contains(tags, "monitoring") && !slices.Contains(tags, "administrator") {
-		i.Notes = append(i.Notes, "consumers: those of other users are shown to a user with the tag monitoring only")
+		i.Notes = append(i.Notes, "consumers: RabbitMQ shows those of other users only to a user with the tag monitoring")
 		return
 	}
 	var consumers []struct {
@@ -260,7 +260,7 @@ func (c *Cluster) declarePassively(ctx context.Context, names []string, why stri
 	}
 	defer conn.Close()
 	i := &Inventory{Server: c.Server(), VHost: c.address.vhost}
-	i.Notes = append(i.Notes, why+": queues are known by their exact names only, and their types, arguments, policies and bindings are not known")
+	i.Notes = append(i.Notes, why+": only queues that rules name exactly are known, and their types, arguments, policies and bindings are not")
 	names = slices.Clone(names)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
@@ -303,10 +303,10 @@ type Exchange struct {
 }
 
 // Topology lists the exchanges of the virtual host by name, and the bindings of its queues
-// that do not belong to the default exchange. It needs the management API.
+// except those to the default exchange. It needs the management API.
 func (c *Cluster) Topology(ctx context.Context) (exchanges map[string]Exchange, bindings []Binding, err error) {
 	if c.api == nil {
-		return nil, nil, errors.New("bindings are known to the management API only, and the address of one is not set")
+		return nil, nil, errors.New("only the management API knows the bindings, and its address is not set")
 	}
 	vhost := url.PathEscape(c.address.vhost)
 	var bound []struct {
@@ -338,11 +338,11 @@ func (c *Cluster) Topology(ctx context.Context) (exchanges map[string]Exchange, 
 	return exchanges, bindings, nil
 }
 
-// Published is how many messages have entered each queue of the virtual host since its
-// statistics began. They are up to five seconds old.
+// Published returns how many messages have entered each queue of the virtual host since its
+// statistics began. The numbers are up to five seconds old.
 func (c *Cluster) Published(ctx context.Context) (map[string]int64, error) {
 	if c.api == nil {
-		return nil, errors.New("the address of a management API is not set")
+		return nil, errors.New("the address of the management API is not set")
 	}
 	var list []struct {
 		Name         string

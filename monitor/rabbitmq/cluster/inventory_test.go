@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPolled: a queue was polled when its count has grown since an inventory before, not when it is above 0.
+// TestPolled: a queue was polled if its count has grown since an earlier inventory, not if it is above 0.
 func TestPolled(t *testing.T) {
 	c := &Cluster{}
 	require.False(t, c.polled("q", 7), "that may have been long ago")

@@ -14,21 +14,20 @@ type Queue struct {
 	VHost, Name                    string
 	Type                           queuefacts.Type
 	Durable, AutoDelete, Exclusive bool
-	// State is "running", or what RabbitMQ says else: "down", "minority". Empty: unknown.
+	// State is "running", or something else that RabbitMQ says: "down", "minority". Empty: unknown.
 	State string
 	// Arguments are those it was declared with. Numbers are int64 or float64.
 	Arguments map[string]any
-	// Policy is what the policies and operator policies that apply to it define, as
-	// RabbitMQ merges them.
+	// Policy is what policies and operator policies define for it, as RabbitMQ merges them.
 	Policy map[string]any
 
 	Ready, Unacked int64
-	// Consumers counts those that are attached. Attached names them, where that is known.
+	// Consumers is how many are attached. Attached names them, where that is known.
 	Consumers int
 	Attached  []Consumer
-	// Gets is how often it was read with basic.get since its statistics began, found empty
-	// or not; GetRate how often a second in the last few. Polled says that Gets has grown in
-	// the last ten minutes, between two inventories of one Cluster.
+	// Gets is how often it was read with basic.get since its statistics began, whether it
+	// was empty or not; GetRate how often a second in the last few seconds. Polled: Gets has
+	// grown in the last ten minutes, between two inventories of one Cluster.
 	Gets    int64
 	GetRate float64
 	Polled  bool
@@ -75,11 +74,11 @@ type Consumer struct {
 	Arguments  map[string]any
 }
 
-// TTLMillis is how long messages may stay at most by argument and policy; the lower of
-// the two. False: the queue sets no limit.
+// TTLMillis is how long messages may stay at most by argument and policy, whichever is
+// lower. False: the queue sets no limit.
 func (q *Queue) TTLMillis() (deadline.Millis, bool) { return q.shortest("message-ttl") }
 
-// Expires is the x-expires of the queue itself.
+// Expires is after how long without use the queue itself is deleted.
 func (q *Queue) Expires() (deadline.Millis, bool) { return q.shortest("expires") }
 
 // MaxLength is how many ready messages it may hold.
@@ -88,7 +87,7 @@ func (q *Queue) MaxLength() (int64, bool) { return q.lowest("max-length") }
 // MaxLengthBytes is how many bytes its ready messages may have.
 func (q *Queue) MaxLengthBytes() (int64, bool) { return q.lowest("max-length-bytes") }
 
-// Overflow says what happens at its maximal length; "drop-head" if nothing is said.
+// Overflow is what happens when it is full; "drop-head" unless something else is set.
 func (q *Queue) Overflow() string {
 	if text, ok := q.text("overflow"); ok {
 		return text
@@ -116,14 +115,14 @@ func (q *Queue) DelayedRetry() string {
 	return text
 }
 
-// ConsumerTimeoutMillis is how long a delivery may stay unacknowledged, if argument or
-// policy say so. What the node's configuration says cannot be asked for.
+// ConsumerTimeoutMillis is how long a delivery may stay unacknowledged by argument or policy.
+// Curfew cannot ask for the value in the node's configuration.
 func (q *Queue) ConsumerTimeoutMillis() (deadline.Millis, bool) {
 	return q.shortest("consumer-timeout")
 }
 
 // DeliveryLimit is how often a message may be returned, by argument, policy and version;
-// false: as often as one likes. -1 in 3.10 to 3.13 is a limit of -1, not none.
+// false: without limit. In 3.10 to 3.13, -1 is a limit of -1.
 func (q *Queue) DeliveryLimit(f queuefacts.Family) (int64, bool) {
 	if q.Type != queuefacts.Quorum {
 		return 0, false
@@ -198,7 +197,7 @@ func whole(v any) (int64, bool) {
 	return 0, false
 }
 
-// table reads an object of the API. RabbitMQ writes an empty one as a list at times.
+// table reads an object of the API. RabbitMQ sometimes writes an empty one as a list.
 type table map[string]any
 
 func (t *table) UnmarshalJSON(text []byte) error {

@@ -13,7 +13,7 @@ import (
 // Server is what a broker says about itself when a client connects.
 type Server struct {
 	Product string // "RabbitMQ"
-	Version string // as it says it: "3.10.8", "4.1.0-rc.1"
+	Version string // "3.10.8", "4.1.0-rc.1"
 	Cluster string // the name of its cluster
 }
 
@@ -24,7 +24,7 @@ func serverOf(properties amqp091.Table) (s Server) {
 	return s
 }
 
-// Family is the range that the version belongs to.
+// Family returns the range that the version belongs to.
 func (s Server) Family() queuefacts.Family {
 	if s.Product != "RabbitMQ" {
 		return queuefacts.UnknownFamily

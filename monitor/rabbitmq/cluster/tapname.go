@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// TapPrefix is how the queues that Curfew declares in RabbitMQ begin. The permissions of
-// its user name it.
+// TapPrefix begins the names of the queues that Curfew declares in RabbitMQ. The permissions
+// of its user name it.
 const TapPrefix = NamePrefix + "tap."
 
-// TapName is a new name for a queue of Curfew's own: nobody else has it, so that a
-// connection that RabbitMQ still takes for alive cannot hold it. It ends with what the
-// queue is for, cut to the 255 bytes that AMQP allows.
+// TapName returns a new name for a queue of Curfew's own. Nobody else has it, not even an
+// earlier connection of Curfew that RabbitMQ still takes for alive. It ends with what the
+// queue is for, and is cut to the 255 bytes that AMQP allows.
 func TapName(purpose string) string {
 	name := TapPrefix + strings.ToLower(rand.Text()[:10]) + "." + purpose
 	if len(name) > 255 {

@@ -15,9 +15,9 @@ import (
 type Mode uint8
 
 const (
-	// Observe: say which deadlines were missed and which will be.
+	// Observe: report which deadlines were missed and which will be.
 	Observe Mode = iota
-	// Keep: have RabbitMQ expire its messages on time.
+	// Keep: make RabbitMQ expire its messages on time.
 	Keep
 	// Off: nothing.
 	Off
@@ -32,9 +32,9 @@ func (m Mode) String() string { return modes[m] }
 type Stuck uint8
 
 const (
-	// Wait: the consumers have the queue; expired messages wait behind theirs.
+	// Wait: leave the queue to the consumers; expired messages wait behind theirs.
 	Wait Stuck = iota
-	// Window: take the queue for a moment now and then, so that what has expired leaves.
+	// Window: take the queue for a moment now and then, so that expired messages leave it.
 	Window
 )
 
@@ -44,60 +44,60 @@ var stuck = []string{"wait", "window"}
 func (s Stuck) String() string { return stuck[s] }
 
 const (
-	// NamePrefix is that of queues which are Curfew's own. They are never watched.
+	// NamePrefix begins the names of Curfew's own queues. They are never watched.
 	NamePrefix = "curfew."
 
-	// defaultMessages is how many messages of a queue are held at most unless a rule says
-	// otherwise; MaxClassic and maxQuorum are the most that a rule may say. Giving back more
+	// defaultMessages is how many messages of a queue are held at most, unless a rule sets
+	// another limit; MaxClassic and maxQuorum are the most that a rule may say. Giving back more
 	// than MaxClassic keeps a classic queue busy for many seconds.
 	defaultMessages = 100_000
 	MaxClassic      = 100_000
 	maxQuorum       = 1_000_000
-	// defaultBytes is how many bytes of bodies are taken to hold a queue.
+	// defaultBytes is how many bytes of bodies are held at most.
 	defaultBytes = 1 << 30
-	// defaultHolds is how many messages are taken a second.
+	// defaultHolds is how many messages are taken in a second.
 	defaultHolds = 5_000
-	// defaultStuckAfter is how long consumers have to take nothing to count as stuck.
+	// defaultStuckAfter is after how long without taking anything consumers count as stuck.
 	defaultStuckAfter = time.Minute
 )
 
 // Budget bounds what keeping one queue may cost.
 type Budget struct {
 	Messages int   // held at once
-	Bytes    int64 // of bodies in what is held
-	Holds    int   // messages taken a second, at the start and after a release
+	Bytes    int64 // of the bodies of the messages held
+	Holds    int   // messages taken in a second, at the start and after a release
 }
 
 func defaultBudget() Budget {
 	return Budget{Messages: defaultMessages, Bytes: defaultBytes, Holds: defaultHolds}
 }
 
-// Rule says what is done with the queues of a pattern.
+// Rule says what is done with the queues that match a pattern.
 type Rule struct {
 	VHost   string // empty: that of the address
 	Pattern string // a name, with * for any characters and ? for one
 	Mode    Mode
 	Budget  Budget
 	Stuck   Stuck
-	// StuckAfter is how long consumers have to take nothing while messages are ready.
+	// StuckAfter is after how long consumers count as stuck that take nothing while messages are ready.
 	StuckAfter time.Duration
 	// Assume is the type of the queues if the management API cannot tell. Whoever sets it
 	// vouches for the queues: none of the reasons to refuse applies to them.
 	Assume queuefacts.Type
-	// AlertOnExpiry says that a message of a kept queue is missed when it expires. Otherwise
-	// it was there for that: a delay, a retry.
+	// AlertOnExpiry: when a message of a kept queue expires, that is a miss. If it is not set, the
+	// message was meant to expire: a delay, a retry.
 	AlertOnExpiry bool
 }
 
-// ExpiryIntended reports whether expiring is what messages of its queues are there for.
+// ExpiryIntended reports whether messages of its queues are meant to expire.
 func (r Rule) ExpiryIntended() bool { return r.Mode == Keep && !r.AlertOnExpiry }
 
 func defaultRule() Rule {
 	return Rule{Mode: Observe, Budget: defaultBudget(), StuckAfter: defaultStuckAfter}
 }
 
-// Watch is an ordered list of rules. A queue has the first one that matches; without one
-// it is not watched.
+// Watch is an ordered list of rules. The first one that matches a queue applies to it; a
+// queue without one is not watched.
 type Watch []Rule
 
 // DefaultWatch observes every queue.
@@ -107,8 +107,8 @@ func DefaultWatch() Watch {
 	return Watch{r}
 }
 
-// ParseWatch reads mode:pattern with commas between, such as keep:retry-*,observe:*. The
-// mode may be left out and is then observe. The pattern goes to the next comma.
+// ParseWatch reads rules of the form mode:pattern, separated by commas, such as
+// keep:retry-*,observe:*. Without a mode, a rule observes. The pattern ends at the next comma.
 func ParseWatch(text string) (Watch, error) {
 	var w Watch
 	for part := range strings.SplitSeq(text, ",") {
@@ -118,12 +118,12 @@ func ParseWatch(text string) (Watch, error) {
 		if !ok {
 			mode, pattern = Observe.String(), part
 			if end := filepath.Ext(part); end == ".yaml" || end == ".yml" {
-				return nil, fmt.Errorf("%q seems to be a file, whose path must begin with / or .; for a queue of that name write observe:%s", part, part)
+				return nil, fmt.Errorf("%q looks like a file: begin its path with / or . (for a queue of that name, write observe:%s)", part, part)
 			}
 		}
 		at := slices.Index(modes, mode)
 		if at < 0 {
-			return nil, fmt.Errorf("%q: the mode %q is not known; allowed are observe, keep and off, as in keep:retry-*,observe:*", part, mode)
+			return nil, fmt.Errorf("%q: unknown mode %q: want observe, keep or off, as in keep:retry-*,observe:*", part, mode)
 		}
 		r.Mode, r.Pattern = Mode(at), pattern
 		if err := checkPattern(pattern); err != nil {
@@ -139,12 +139,12 @@ func checkPattern(pattern string) error {
 	case pattern == "":
 		return fmt.Errorf("the name of the queue is missing; it may have * for any characters and ? for one")
 	case len(pattern) > 255:
-		return fmt.Errorf("the name of a queue has 255 bytes at most, and this one %d", len(pattern))
+		return fmt.Errorf("the name of a queue has at most 255 bytes, and this one has %d", len(pattern))
 	}
 	return nil
 }
 
-// Rule finds the rule for a queue of the virtual host that the address names (home) or of
+// Rule finds the rule for a queue in the virtual host that the address names (home) or in
 // another. False: the queue is not watched.
 func (w Watch) Rule(home, vhost, queue string) (Rule, bool) {
 	if strings.HasPrefix(queue, NamePrefix) {
@@ -160,8 +160,8 @@ func (w Watch) Rule(home, vhost, queue string) (Rule, bool) {
 	return Rule{}, false
 }
 
-// Names lists the patterns that are plain names, for a broker that cannot be asked for
-// its queues, and the patterns that are not, which match nothing there.
+// Names lists the patterns that are plain names, for a broker that cannot list its queues,
+// and the other patterns, which match nothing there.
 func (w Watch) Names() (names, patterns []string) {
 	for _, r := range w {
 		switch {
@@ -176,7 +176,7 @@ func (w Watch) Names() (names, patterns []string) {
 }
 
 // glob matches * with any characters and ? with one. Its time is bounded by the product
-// of the lengths.
+// of both lengths.
 func glob(pattern, name string) bool {
 	star, retry := -1, 0
 	p, n := 0, 0

@@ -39,11 +39,11 @@ func TestParseWatch(t *testing.T) {
 
 func TestParseWatchErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"hold:retry-*":                     `"hold:retry-*": the mode "hold" is not known; allowed are observe, keep and off`,
+		"hold:retry-*":                     `"hold:retry-*": unknown mode "hold": want observe, keep or off`,
 		"keep:":                            `"keep:": the name of the queue is missing`,
 		"a,,b":                             "the name of the queue is missing",
 		"watch.yaml":                       "write observe:watch.yaml",
-		"keep:" + strings.Repeat("x", 256): "255 bytes at most",
+		"keep:" + strings.Repeat("x", 256): "at most 255 bytes",
 	} {
 		_, err := LoadWatch(text)
 		require.ErrorContains(t, err, "CURFEW_WATCH: ")
@@ -84,22 +84,22 @@ func TestParseWatchFileErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 "no rule",
 		"queues: [{mode: keep}]":           "queues[0] (): queue: the name of the queue is missing",
-		"queues: [{queue: a, mode: hold}]": `queues[0] (a): mode: "hold" is not allowed; it takes observe or keep or off`,
+		"queues: [{queue: a, mode: hold}]": `queues[0] (a): mode: "hold" is invalid: want observe or keep or off`,
 		"queues: [{queue: a, keep: true}]": "field keep not found",
-		"queues: [{queue: a, budget: {messages: 0}}]":           "budget.messages: 0 is not allowed; it takes 1 to 1000000",
-		"queues: [{queue: a, budget: {holds_per_second: -1}}]":  "budget.holds_per_second: -1 is not allowed",
-		"queues: [{queue: a, budget: {bytes: many}}]":           `budget.bytes: "many" is not allowed`,
+		"queues: [{queue: a, budget: {messages: 0}}]":           "budget.messages: 0 is invalid: want 1 to 1000000",
+		"queues: [{queue: a, budget: {holds_per_second: -1}}]":  "budget.holds_per_second: -1 is invalid",
+		"queues: [{queue: a, budget: {bytes: many}}]":           `budget.bytes: "many" is invalid`,
 		"queues: [{queue: a, budget: {bytes: 99999999999GiB}}]": "budget.bytes",
-		"queues: [{queue: a, stuck_consumers: {do: kill}}]":     `stuck_consumers.do: "kill" is not allowed; it takes wait or window`,
-		"queues: [{queue: a, stuck_consumers: {after: 1ms}}]":   `stuck_consumers.after: "1ms" is not allowed; it takes 1s to 24h`,
-		"queues: [{queue: a, assume: stream}]":                  `assume: "stream" is not allowed; it takes classic or quorum`,
+		"queues: [{queue: a, stuck_consumers: {do: kill}}]":     `stuck_consumers.do: "kill" is invalid: want wait or window`,
+		"queues: [{queue: a, stuck_consumers: {after: 1ms}}]":   `stuck_consumers.after: "1ms" is invalid: want 1s to 24h`,
+		"queues: [{queue: a, assume: stream}]":                  `assume: "stream" is invalid: want classic or quorum`,
 	} {
 		_, err := ParseWatchFile([]byte(text))
 		require.ErrorContains(t, err, want, text)
 	}
 }
 
-// TestGlob holds the matcher to a regular expression.
+// TestGlob compares the matcher with a regular expression.
 func TestGlob(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := rapid.StringOfN(rapid.RuneFrom([]rune("ab.ä*?")), 0, 8, -1).Draw(t, "pattern")

@@ -16,7 +16,7 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-// watchFile is the form of the file that CURFEW_WATCH may name.
+// watchFile is the format of the file that CURFEW_WATCH may name.
 type watchFile struct {
 	Queues []watchedQueues `yaml:"queues"`
 }
@@ -46,7 +46,7 @@ type watchedQueues struct {
 //	    mode: keep              # observe (default), keep or off
 //	    budget:
 //	      messages: 50000       # held at once; 100000 if left out
-//	      bytes: 512MiB         # of bodies in what is held; 1GiB if left out
+//	      bytes: 512MiB         # of the bodies of the messages held; 1GiB if left out
 //	      holds_per_second: 2000 # 5000 if left out
 //	    stuck_consumers:
 //	      do: window            # wait (default) or window
@@ -106,7 +106,7 @@ func (q *watchedQueues) rule() (r Rule, err error) {
 	if q.Stuck.After != "" {
 		after, err := time.ParseDuration(q.Stuck.After)
 		if err != nil || after < time.Second || after > 24*time.Hour {
-			return r, fmt.Errorf("stuck_consumers.after: %q is not allowed; it takes 1s to 24h, as in 90s", q.Stuck.After)
+			return r, fmt.Errorf("stuck_consumers.after: %q is invalid: want 1s to 24h, as in 90s", q.Stuck.After)
 		}
 		r.StuckAfter = after
 	}
@@ -117,12 +117,12 @@ func (q *watchedQueues) rule() (r Rule, err error) {
 	}
 	r.Assume = queuefacts.Type(types[assumed])
 	if r.AlertOnExpiry && r.Mode != Keep {
-		return r, fmt.Errorf("alert_on_expiry: true is for mode keep, and this is %s: whatever expires in an observed queue is missed", r.Mode)
+		return r, fmt.Errorf("alert_on_expiry: true is for mode keep, and this is %s: in an observed queue, every expiry is a miss", r.Mode)
 	}
 	return r, nil
 }
 
-// oneOf finds value among those allowed; nothing is the first of them.
+// oneOf finds value among those allowed; an empty value is the first of them.
 func oneOf(key, value string, allowed []string) (int, error) {
 	if value == "" {
 		return 0, nil
@@ -131,7 +131,7 @@ func oneOf(key, value string, allowed []string) (int, error) {
 		return at, nil
 	}
 	shown := slices.DeleteFunc(slices.Clone(allowed), func(s string) bool { return s == "" })
-	return 0, fmt.Errorf("%s: %q is not allowed; it takes %s", key, value, strings.Join(shown, " or "))
+	return 0, fmt.Errorf("%s: %q is invalid: want %s", key, value, strings.Join(shown, " or "))
 }
 
 func within(key string, value *int, most int, to *int) error {
@@ -139,7 +139,7 @@ func within(key string, value *int, most int, to *int) error {
 		return nil
 	}
 	if *value < 1 || *value > most {
-		return fmt.Errorf("%s: %d is not allowed; it takes 1 to %d", key, *value, most)
+		return fmt.Errorf("%s: %d is invalid: want 1 to %d", key, *value, most)
 	}
 	*to = *value
 	return nil
@@ -155,13 +155,13 @@ func parseBytes(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
 	if err != nil || n < 1 || n > (1<<50)/unit {
-		return 0, fmt.Errorf("%q is not allowed; it takes a number of bytes, or of KiB, MiB or GiB, as in 512MiB", text)
+		return 0, fmt.Errorf("%q is invalid: want a number of bytes, or of KiB, MiB or GiB, as in 512MiB", text)
 	}
 	return n * unit, nil
 }
 
-// NamesFile reports whether the value of CURFEW_WATCH is the path of a file. A rule for a queue whose name begins like
-// that has its mode before it.
+// NamesFile reports whether the value of CURFEW_WATCH is the path of a file. A rule for a queue whose name looks like a
+// path begins with its mode.
 func NamesFile(watch string) bool {
 	return strings.HasPrefix(watch, "/") || strings.HasPrefix(watch, ".")
 }

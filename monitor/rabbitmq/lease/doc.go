@@ -3,7 +3,7 @@
 //
 // # Keys
 //
-// One hash tag per queue, so that all of a queue lies on one node of a cluster:
+// One hash tag per queue, so that all keys of a queue are on one node of a Redis cluster:
 //
 //	{curfew:keep:<cluster>:<vhost>:<queue>}:lease        string: the keeper's name and a random part; expires after 3 s
 //	{curfew:keep:<cluster>:<vhost>:<queue>}:minutes      sorted set: the minutes that have shadows, by Unix minute;
@@ -12,30 +12,30 @@
 //	                                                     two, plus one if the age is unknown; expires two minutes after
 //	                                                     its minute
 //
-// And for all of a virtual host:
+// And for each virtual host:
 //
-//	{curfew:keep:<cluster>:<vhost>}:members  sorted set: names and random parts of the Curfews that live, by the Unix ms
-//	                                         until which that is valid, 3 s after each beat; expires after a minute
+//	{curfew:keep:<cluster>:<vhost>}:members  sorted set: names and random parts of the living Curfews, each valid until
+//	                                         its score in Unix ms, 3 s after its last beat; expires after a minute
 //	                                         without a beat
-//	{curfew:keep:<cluster>:<vhost>}:reports  hash: what each of them says of itself, and goes with it
+//	{curfew:keep:<cluster>:<vhost>}:reports  hash: what each of them reports; removed together with its member
 //	{curfew:keep:<cluster>:<vhost>}:let-go   hash: queues that nobody may keep until an operator allows it, with the
 //	                                         reasons
 //
-// cluster is the name that the RabbitMQ cluster has (rabbitmqctl set_cluster_name, or that of its first node), so that
-// Curfews beside different clusters may share a Redis database if these have different names. cluster, vhost and queue
-// are percent-encoded. The lease of the queue with the empty name is that of observing.
+// cluster is the name of the RabbitMQ cluster (set with rabbitmqctl set_cluster_name, or that of its first node). Curfews
+// beside different clusters may share a Redis database if the clusters have different names. cluster, vhost and queue are
+// percent-encoded. The lease of the queue with the empty name is the lease for observing.
 //
 // # Guarantees
 //
-// A lease has one holder by Redis's clock. It is advice: RabbitMQ hands each message to one consumer at a time,
-// whatever the leases say, so a lease that is lost by a stall, a failover or a flush costs order, never a message. A
-// keeper that is killed is followed by another within 5 s: 3 s until its lease ends, and 1 s between tries.
+// A lease has one holder by Redis's clock. It is advisory: RabbitMQ delivers each message to one consumer at a time,
+// whatever the leases say, so a lease that is lost by a stall, a failover or a flush costs order, never a message. When a
+// keeper is killed, another one follows within 5 s: 3 s until its lease ends, and 1 s between tries.
 //
-// Shadows are written in batches by a goroutine of their own; nothing waits for it. What is not written because Redis
-// is away is dropped, and all is written again when Redis is back, or has lost what it had. A deadline that is missing
-// makes the age of its message unknown to the next keeper, and one too many is of no consequence.
+// A separate goroutine writes shadows in batches; nothing waits for it. Shadows that cannot be written because Redis is
+// away are dropped, and all are written again when Redis is back, or has lost its data. If a deadline is missing, the next
+// keeper does not know the age of the message; a deadline too many does no harm.
 //
-// Rights the Redis user needs: +get +set +del +eval +evalsha +append +expireat +zadd +zrange +zrem +zremrangebyscore +exists
+// Rights that the Redis user needs: +get +set +del +eval +evalsha +append +expireat +zadd +zrange +zrem +zremrangebyscore +exists
 // +hgetall +hset +hdel +time on
 // ~{curfew:keep:*.
 package lease

@@ -10,37 +10,37 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Group is what the Curfews beside one virtual host know of each other: who lives, what each does with the queues, and
-// which queues nobody may keep until an operator allows it. It is safe for concurrent use.
+// Group is what the Curfews beside one virtual host know about each other: which of them live, what each does with the
+// queues, and which queues nobody may keep until an operator allows it. It is safe for concurrent use.
 type Group struct {
 	client                redis.UniversalClient
 	members, reports, let string // keys
 	token                 string
 }
 
-// View is a Group as a beat found it.
+// View is a Group at the time of a beat.
 type View struct {
-	Members []string          // their names, this one among them, sorted
-	Reports []Report          // of the others that live
+	Members []string          // the names of all that live, this one among them, sorted
+	Reports []Report          // those of the others
 	LetGo   map[string]string // queues that nobody may keep, with the reason, one word and a sentence
 }
 
-// Report is what a member last said of itself.
+// Report is what a member last reported.
 type Report struct {
-	Name string // its name
-	Text string // what it gave Beat
+	Name string // of the member
+	Text string // the argument of its last Beat
 }
 
-// NewGroup makes the group of a virtual host. name is this Curfew's, for people. It does not connect.
+// NewGroup makes the group of a virtual host. name is the name of this Curfew, for people. It does not connect.
 func NewGroup(client redis.UniversalClient, at Space, name string) *Group {
 	tag := at.group()
 	return &Group{client: client, members: tag + ":members", reports: tag + ":reports", let: tag + ":let-go", token: name + " " + rand.Text()}
 }
 
-// beat notes by Redis's clock that a member lives and what it reports, and drops those that do not live. Nothing is left
-// behind when nobody beats any more.
-// KEYS[1] members, KEYS[2] reports; ARGV[1] token, ARGV[2] how long that is valid in ms, ARGV[3] report. Returns the tokens
-// and the reports of all members, each token before its report.
+// beat notes by Redis's clock that a member lives, with its report, and drops members that have stopped beating. When
+// nobody beats, nothing stays behind.
+// KEYS[1] members, KEYS[2] reports; ARGV[1] token, ARGV[2] how long the beat is valid in ms, ARGV[3] report. Returns the
+// tokens and the reports of all members, each token before its report.
 var beat = redis.NewScript(`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -57,7 +57,7 @@ redis.call('EXPIREAT', KEYS[1], time[1] + 60)
 redis.call('EXPIREAT', KEYS[2], time[1] + 60)
 return redis.call('HGETALL', KEYS[2])`)
 
-// Beat says that this Curfew lives, and what it does, which is valid for length, and returns what is known of all.
+// Beat announces that this Curfew lives, with its report, and returns what is known about all. A beat is valid for length.
 func (g *Group) Beat(ctx context.Context, report string) (v View, err error) {
 	all, err := beat.Run(ctx, g.client, []string{g.members, g.reports}, g.token, length.Milliseconds(), report).StringSlice()
 	if err != nil {
@@ -77,7 +77,7 @@ func (g *Group) Beat(ctx context.Context, report string) (v View, err error) {
 	return v, nil
 }
 
-// Leave says that this Curfew ends.
+// Leave announces that this Curfew ends.
 func (g *Group) Leave(ctx context.Context) error {
 	_, err := g.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.ZRem(ctx, g.members, g.token)
@@ -90,7 +90,7 @@ func (g *Group) Leave(ctx context.Context) error {
 	return nil
 }
 
-// LetGo says that nobody may keep a queue until an operator allows it.
+// LetGo records that nobody may keep a queue until an operator allows it.
 func (g *Group) LetGo(ctx context.Context, queue, reason string) error {
 	if err := g.client.HSet(ctx, g.let, queue, reason).Err(); err != nil {
 		return fmt.Errorf("lease: let go: %w", err)
@@ -98,7 +98,7 @@ func (g *Group) LetGo(ctx context.Context, queue, reason string) error {
 	return nil
 }
 
-// Allow ends that. It reports whether the queue was let go.
+// Allow ends that. It reports whether the queue had been let go.
 func (g *Group) Allow(ctx context.Context, queue string) (was bool, err error) {
 	n, err := g.client.HDel(ctx, g.let, queue).Result()
 	if err != nil {
@@ -107,7 +107,7 @@ func (g *Group) Allow(ctx context.Context, queue string) (was bool, err error) {
 	return n > 0, nil
 }
 
-// nameOf is the name in a token.
+// nameOf returns the name in a token.
 func nameOf(token string) string {
 	if at := strings.LastIndexByte(token, ' '); at >= 0 {
 		return token[:at]

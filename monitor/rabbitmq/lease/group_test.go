@@ -9,8 +9,8 @@ import (
 	"curfew/scheduler/storetest"
 )
 
-// TestGroupKnowsWhoLives: a member that leaves or stops beating is dropped with what it has reported, and what one lets go all know. Another
-// virtual host, or that of another cluster, sees nothing of it.
+// TestGroupKnowsWhoLives: a member that leaves or stops beating is dropped with its report, and all know which queues one has let go of.
+// Another virtual host, or one in another cluster, sees nothing of it.
 func TestGroupKnowsWhoLives(t *testing.T) {
 	r := storetest.StartRedis(t)
 	at := Space{Cluster: "rabbit", VHost: "/"}

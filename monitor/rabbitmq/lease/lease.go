@@ -13,11 +13,11 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 )
 
-// Space is where queues are: a virtual host of a RabbitMQ cluster, by the name that the cluster has (rabbitmqctl
-// set_cluster_name). What one Space has in Redis no other one sees.
+// Space is where queues are: a virtual host of a RabbitMQ cluster, by the name of the cluster (rabbitmqctl
+// set_cluster_name). Each Space has its own keys in Redis.
 type Space struct{ Cluster, VHost string }
 
-// prefix begins the keys of a queue, and with "" those of observing.
+// prefix begins the keys of a queue; with "", those for observing.
 func (s Space) prefix(queue string) string {
 	return fmt.Sprintf("{curfew:keep:%s:%s:%s}", url.QueryEscape(s.Cluster), url.QueryEscape(s.VHost), url.QueryEscape(queue))
 }
@@ -27,7 +27,7 @@ func (s Space) group() string {
 	return fmt.Sprintf("{curfew:keep:%s:%s}", url.QueryEscape(s.Cluster), url.QueryEscape(s.VHost))
 }
 
-// length is how long a lease is valid without being renewed.
+// length is how long a lease is valid unless it is renewed.
 const length = 3 * time.Second
 
 // Lease is the lease of one queue, as one Curfew sees it. It is safe for concurrent use.
@@ -40,12 +40,12 @@ type Lease struct {
 
 var _ keeper.Lease = (*Lease)(nil)
 
-// New makes the lease of a queue. name is this Curfew's, for people; several may have the same. It does not connect.
+// New makes the lease of a queue. name is the name of this Curfew, for people; several may have the same. It does not connect.
 func New(client redis.UniversalClient, at Space, queue, name string) *Lease {
 	return &Lease{client: client, key: at.prefix(queue) + ":lease", name: name, token: name + " " + rand.Text()}
 }
 
-// acquire takes the lease if nobody has it and renews it if it is ours.
+// acquire takes the lease if nobody has it, and renews it if it is ours.
 // KEYS[1] lease; ARGV[1] token, ARGV[2] length in ms. Returns the holder's token.
 var acquire = redis.NewScript(`
 local holder = redis.call('GET', KEYS[1])
@@ -55,7 +55,7 @@ if not holder or holder == ARGV[1] then
 end
 return holder`)
 
-// release gives it back if it is ours.
+// release gives the lease back if it is ours.
 // KEYS[1] lease; ARGV[1] token. Returns the number of keys deleted.
 var release = redis.NewScript(`
 if redis.call('GET', KEYS[1]) == ARGV[1] then
@@ -72,7 +72,7 @@ func (l *Lease) Acquire(ctx context.Context) (holder string, held bool, err erro
 	return nameOf(token), token == l.token, nil
 }
 
-// Holder is who has the lease; "" is nobody.
+// Holder returns who has the lease; "" is nobody.
 func (l *Lease) Holder(ctx context.Context) (string, error) {
 	token, err := l.client.Get(ctx, l.key).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {

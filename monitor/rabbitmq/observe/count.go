@@ -13,17 +13,17 @@ import (
 
 const (
 	// A queue is counted once a second, more often while messages have missed their
-	// deadlines, and within dueEvery when one is due. One that RabbitMQ does not count is
-	// asked for again after refusedEvery, since each refusal closes a channel.
+	// deadlines, and within dueEvery when one is due. If RabbitMQ refuses to count it, the next
+	// try is after refusedEvery, since each refusal closes a channel.
 	restEvery    = time.Second
 	overdueEvery = 250 * time.Millisecond
 	dueEvery     = 20 * time.Millisecond
 	refusedEvery = 30 * time.Second
-	// grace is how long after a count its messages may take from the exchange to us.
+	// grace is how long after a count we wait for its messages to arrive from the exchange.
 	grace = 15 * time.Millisecond
 )
 
-// count counts the queues of which it is time.
+// count counts the queues that are due for it.
 func (o *Observer) count(ctx context.Context, counter *counter) error {
 	now := time.Now()
 	var due []*watched
@@ -32,45 +32,62 @@ func (o *Observer) count(ctx context.Context, counter *counter) error {
 			due = append(due, w)
 		}
 	}
+	if len(due) == 0 {
+		return nil
+	}
 	counts := make([]count, len(due))
 	reasons := make([]string, len(due))
 	for i, w := range due {
-		w.counted = now
-		before := w.entered()
-		// RabbitMQ counts what the queue has taken in, not what is on its way to it, and answers before it takes that in. So
-		// only what had entered by the count before this one is certain to be counted.
-		counts[i].Before, w.before = min(w.before, before), before
-		counts[i].Asked = deadline.At(time.Now())
 		var err error
-		counts[i].Ready, counts[i].Consumers, err = counter.count(w.name)
-		if refused, ok := errors.AsType[*amqp091.Error](err); ok && !counter.conn.IsClosed() {
-			reasons[i] = "RabbitMQ does not count its messages: " + refused.Reason
-		} else if err != nil {
+		if counts[i], reasons[i], err = w.count(counter, now); err != nil {
 			return err
 		}
-		counts[i].Answered = deadline.At(time.Now())
-		counts[i].After = before
-		if w.tap != nil && reasons[i] == "" {
-			waiting, err := w.tap.waiting(counter)
-			if err != nil && counter.conn.IsClosed() {
-				return err
-			}
-			if err != nil || waiting >= tapLength*9/10 {
-				w.untap() // the next refresh makes another one
-			} else if waiting == 0 {
-				w.setRead(now)
-			}
-			counts[i].After = w.entered() + uint64(waiting)
-		}
 	}
-	if len(due) > 0 {
-		select { // what had entered by the answers arrives
-		case <-time.After(grace):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	select { // messages that had entered by the answers arrive
+	case <-time.After(grace):
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	var told []Missed
+	o.judge(due, counts, reasons)
+	return nil
+}
+
+// count asks RabbitMQ how many messages are ready in the queue and in its tap. reason is why RabbitMQ does not count them; the error
+// is that of a lost connection.
+func (w *watched) count(counter *counter, now time.Time) (c count, reason string, err error) {
+	w.counted = now
+	before := w.entered()
+	// RabbitMQ counts what the queue has taken in, not what is on its way to it, and answers before it takes that in. So
+	// only messages that had entered by the previous count are certain to be counted.
+	c.Before, w.before = min(w.before, before), before
+	c.Asked = deadline.At(time.Now())
+	c.Ready, c.Consumers, err = counter.count(w.name)
+	if refused, ok := errors.AsType[*amqp091.Error](err); ok && !counter.conn.IsClosed() {
+		reason = "RabbitMQ does not count its messages: " + refused.Reason
+	} else if err != nil {
+		return c, "", err
+	}
+	c.Answered = deadline.At(time.Now())
+	c.After = before
+	if w.tap == nil || reason != "" {
+		return c, reason, nil
+	}
+	waiting, err := w.tap.waiting(counter)
+	switch {
+	case err != nil && counter.conn.IsClosed():
+		return c, "", err
+	case err != nil || waiting >= tapLength*9/10:
+		w.untap() // the next view makes another one
+	case waiting == 0:
+		w.setRead(now)
+	}
+	c.After = w.entered() + uint64(waiting)
+	return c, "", nil
+}
+
+// judge hands the counts to the queues' lines, and reports the messages that have missed their deadlines.
+func (o *Observer) judge(due []*watched, counts []count, reasons []string) {
+	var missed []Missed
 	for i, w := range due {
 		if w.refused = reasons[i]; w.refused != "" {
 			w.untap()
@@ -80,14 +97,13 @@ func (o *Observer) count(ctx context.Context, counter *counter) error {
 			continue
 		}
 		counts[i].After = max(counts[i].After, w.entered())
-		told = w.judge(o.o.VHost, counts[i], told)
+		missed = w.judge(o.o.VHost, counts[i], missed)
 		if w.tap != nil && w.strangers >= strangers {
 			w.untap()
 			w.setReason(bypassed)
 		}
 	}
-	if len(told) > 0 {
-		o.o.Missed(told)
+	if len(missed) > 0 {
+		o.o.Missed(missed)
 	}
-	return nil
 }

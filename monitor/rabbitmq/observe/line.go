@@ -8,31 +8,32 @@ import (
 	"curfew/monitor/forecast"
 )
 
-// maxDeadlines is how many deadlines a line knows at most unless it is told otherwise.
+// maxDeadlines is how many deadlines a line knows at most, unless line.Most is set.
 const maxDeadlines = 1_000_000
 
-// line computes which messages of one queue were there at their deadlines, from what its
+// line computes which messages of one queue still waited at their deadlines, from what its
 // tap has received and how many messages were ready. It has no clock and no lock, and
-// changes nothing.
+// changes nothing in RabbitMQ.
 //
 // The messages are numbered in the order in which they entered. Of E messages that have
-// entered, those that wait are the last ones: message k is there if and only if
-// E-1-k < ready. What has been requeued is ready again, and counts as such.
+// entered, those that wait are the last ones: message k waits if and only if E-1-k < ready.
+// A requeued message is ready again, and counts as such.
 //
-// A tap and a count are never of the same instant, so E is known within bounds, and so is
+// A tap and a count are never from the same instant, so E is known within bounds, and so is
 // the head of the queue: messages before `gone` have left it, those from `there` on wait,
-// and of the few between nothing is said until a later count decides.
+// and a later count decides about the few between.
 //
 // The zero value is an empty queue that nobody has counted.
 type line struct {
-	// Most bounds the deadlines known at once; 0: a million. Beyond, those of messages that
-	// have left are forgotten, and then those of new messages (Counts.Unknown).
+	// Most bounds the deadlines known at once; 0: a million. When there are more, those of
+	// messages that have left are forgotten first, and then those of new messages are not
+	// noted (Counts.Unknown).
 	Most int
 
 	entered uint64
 	due     byDeadline // not judged yet
-	doubt   []waiting  // due, between gone and there at the last count
-	overdue byNumber   // missed, and not seen to leave
+	doubt   []waiting  // due, and between gone and there at the last count
+	overdue byNumber   // missed, and not yet seen to leave
 
 	gone, there int64 // of the last count; below 0: messages from before the tap wait
 	ready       int
@@ -43,14 +44,14 @@ type line struct {
 	counts      Counts
 }
 
-// Counts are what a line has found out since it began. They never fall.
+// Counts are what a line has counted since it began. They never fall.
 type Counts struct {
 	Entered uint64 `json:"entered"`
 	Expire  uint64 `json:"with_deadline"` // of these, how many had a deadline
 	InTime  uint64 `json:"in_time"`       // left before their deadlines
-	Missed  uint64 `json:"missed"`        // were there at their deadlines
+	Missed  uint64 `json:"missed"`        // still waited at their deadlines
 	Expired uint64 `json:"expired"`       // of these, how many have left
-	Unknown uint64 `json:"unknown"`       // deadlines that there was no room for
+	Unknown uint64 `json:"unknown"`       // deadlines that were not noted for lack of room
 }
 
 type waiting struct {
@@ -60,42 +61,42 @@ type waiting struct {
 	id       string
 }
 
-// Miss is a message that was in its queue at its deadline, consumed by nobody.
+// Miss is a message that still waited in its queue at its deadline.
 type Miss struct {
 	Number    uint64 // its place among the messages that have entered, from 0
 	MessageID string
 	Deadline  deadline.Instant
-	// Seen is when it was seen there after its deadline, or seen to be gone with nobody
-	// there who could have consumed it.
+	// Seen is when it was seen to wait after its deadline, or seen to have left while no
+	// consumer could have taken it.
 	Seen deadline.Instant
-	// Left is when it was seen to be gone; 0: it is still there. RabbitMQ hands out no
-	// expired message, so it expired between the last look at the queue and this one.
+	// Left is when it was seen to have left; 0: it still waits. RabbitMQ delivers no expired
+	// message, so it expired between the last look at the queue and this one.
 	Left deadline.Instant
 }
 
-// count is how many messages were ready, at an instant between two.
+// count is how many messages were ready, at some instant between Asked and Answered.
 type count struct {
 	Asked, Answered deadline.Instant
 	Ready           int
 	Consumers       int
-	// Before is what Entered was when the question was asked, After what it was when all
-	// had arrived that had entered the queue by the answer.
+	// Before is the value of Entered when the question was asked. After is its value once
+	// every message had arrived that had entered the queue by the answer.
 	Before, After uint64
 }
 
-// Entered is how many messages have entered.
+// Entered returns how many messages have entered.
 func (l *line) Entered() uint64 { return l.entered }
 
-// Counts are what was found out so far.
+// Counts returns the counts so far.
 func (l *line) Counts() Counts {
 	l.counts.Entered = l.entered
 	return l.counts
 }
 
-// Consumers are those of the last count.
+// Consumers returns the number of consumers by the last count.
 func (l *line) Consumers() int { return l.consumers }
 
-// Overdue is how many messages have missed their deadlines and are still there, and the
+// Overdue returns how many messages have missed their deadlines and still wait, and the
 // earliest of these deadlines.
 func (l *line) Overdue() (n int, since deadline.Instant) {
 	for _, w := range l.overdue {
@@ -106,7 +107,7 @@ func (l *line) Overdue() (n int, since deadline.Instant) {
 	return len(l.overdue), since
 }
 
-// NextDeadline is the earliest one that was not looked at; 0: there is none.
+// NextDeadline returns the earliest deadline that was not judged yet; 0: there is none.
 func (l *line) NextDeadline() deadline.Instant {
 	if len(l.due) == 0 {
 		return 0
@@ -114,11 +115,11 @@ func (l *line) NextDeadline() deadline.Instant {
 	return l.due[0].deadline
 }
 
-// Undecided reports whether messages are due of which the last count said nothing.
+// Undecided reports whether the last count left open if some due messages still wait.
 func (l *line) Undecided() bool { return len(l.doubt) > 0 }
 
-// Enter takes note of a message that has entered the queue with a time to live, and expires
-// at an instant; at 0 it never does.
+// Enter notes a message that has entered the queue with a time to live. It expires at the
+// instant at; if that is 0, it never does.
 func (l *line) Enter(at deadline.Instant, ttl deadline.Millis, id string) {
 	number := l.entered
 	l.entered++
@@ -137,7 +138,7 @@ func (l *line) Enter(at deadline.Instant, ttl deadline.Millis, id string) {
 	heap.Push(&l.due, waiting{number, at, ttl, id})
 }
 
-// TimeToLive is how long a message that waits was to live when it entered; false: it does
+// TimeToLive returns the time to live with which a waiting message entered; false: it does
 // not wait, or its deadline is not known.
 func (l *line) TimeToLive(number uint64) (deadline.Millis, bool) {
 	for _, list := range [][]waiting{l.due, l.doubt, l.overdue} {
@@ -150,8 +151,8 @@ func (l *line) TimeToLive(number uint64) (deadline.Millis, bool) {
 	return 0, false
 }
 
-// prune forgets the deadlines of messages that have left, and returns how many stay. So
-// that it is not called for each message, it keeps none of them once it begins.
+// prune forgets the deadlines of messages that have left, and returns how many deadlines
+// stay. It forgets all of them at once, so that it is not called for each message.
 func (l *line) prune() int {
 	kept := l.due[:0]
 	for _, w := range l.due {
@@ -166,15 +167,15 @@ func (l *line) prune() int {
 	return len(l.due)
 }
 
-// Count judges what is due by c.Asked, and appends each message that has missed its
-// deadline to out, and again when it has left.
+// Count judges the messages that are due by c.Asked. It appends each one that has missed its
+// deadline to out, and once more when it has left.
 func (l *line) Count(c count, out []Miss) []Miss {
 	alone := l.counted != 0 && l.consumers == 0 && c.Consumers == 0 // nobody consumed since the last count
 	wasThere := l.there
 	l.gone, l.there = int64(c.Before)-int64(c.Ready), int64(c.After)-int64(c.Ready)
 	l.ready, l.consumers, l.counted = c.Ready, c.Consumers, c.Answered
 
-	// What was in doubt is looked at once more, with what has become due.
+	// Messages in doubt are judged once more, with those that have become due.
 	looked := l.doubt
 	l.doubt = nil
 	for len(l.due) > 0 && l.due[0].deadline <= c.Asked {
@@ -208,7 +209,7 @@ func (l *line) Count(c count, out []Miss) []Miss {
 	return out
 }
 
-// served is how many messages have left otherwise than by expiring.
+// served returns how many messages have left without expiring.
 func (l *line) served() uint64 {
 	if l.left < l.counts.Expired {
 		return 0
@@ -216,12 +217,12 @@ func (l *line) served() uint64 {
 	return l.left - l.counts.Expired
 }
 
-// Rate is how many messages a second are consumed while any wait.
+// Rate returns how many messages a second are consumed while any wait.
 func (l *line) Rate() float64 { return l.meter.Rate() }
 
-// Forecast says what will become of the messages that wait, if consumers go on as in the
-// last seconds. It looks at about samples of them. Those that have missed their deadlines
-// count among those that will.
+// Forecast predicts what will become of the waiting messages if consumers go on as in the
+// last seconds. It looks at about samples of them. Messages that have missed their deadlines
+// count with those that will.
 func (l *line) Forecast(now deadline.Instant, samples int) forecast.Prediction {
 	line := forecast.Line{Now: now, Ready: l.ready, Step: max(l.ready/max(samples, 1), 1), Rate: l.Rate()}
 	head := int64(l.entered) - int64(l.ready)
@@ -240,7 +241,7 @@ func (l *line) Forecast(now deadline.Instant, samples int) forecast.Prediction {
 	return forecast.Predict(line)
 }
 
-// withOthers adds the messages without a known deadline to a sample in order.
+// withOthers adds the messages without a known deadline to a sample, in order.
 func withOthers(known []deadline.Sample, step, ready int) []deadline.Sample {
 	all := make([]deadline.Sample, 0, ready/step+1)
 	next := 0

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// queue is a RabbitMQ queue as it is: a list that loses expired messages at its head only.
+// queue is a model of a RabbitMQ queue: a list that loses expired messages only at its head.
 type queue struct {
 	now     deadline.Instant
 	ready   []*message
@@ -62,8 +62,8 @@ func (q *queue) consume() {
 	}
 }
 
-// requeue gives back the message that was delivered last; it takes its place. Were one delivered before it given back alone, the number
-// of messages would not say which wait.
+// requeue gives back the message that was delivered last, and it returns to its place. If an earlier one were given back alone, the number
+// of messages would not show which of them wait.
 func (q *queue) requeue() {
 	if n := len(q.unacked); n > 0 {
 		q.unacked[n-1].returned = true
@@ -73,7 +73,7 @@ func (q *queue) requeue() {
 	}
 }
 
-// closes reports whether the message that requeue gives back stands right before the others, to stay.
+// closes reports whether the message that requeue gives back comes right before the others, and will stay.
 func (q *queue) closes() bool {
 	if len(q.unacked) == 0 || len(q.ready) == 0 {
 		return false
@@ -83,7 +83,7 @@ func (q *queue) closes() bool {
 }
 
 // TestLineModel: with a count at each tick the line is right about every message; with counts now and then, and a tap that is late, it
-// never says of a message that was consumed that it missed its deadline.
+// never reports a miss for a message that was consumed.
 func TestLineModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		exact := rapid.Bool().Draw(t, "exact")
@@ -123,8 +123,8 @@ func TestLineModel(t *testing.T) {
 			case 3:
 				q.consume()
 			case 4:
-				// When what comes back leaves a gap, since others have expired meanwhile, the number of messages does not say which wait,
-				// and a miss may go untold.
+				// When a returned message leaves a gap, since others have expired before it came, the number of messages does not show which of
+				// them wait, and a miss may go unreported.
 				if exact && !q.closes() {
 					continue
 				}
@@ -164,7 +164,7 @@ func TestLineModel(t *testing.T) {
 		}
 		if exact {
 			for _, m := range q.all {
-				// One that was at the head at its deadline may have been consumed at the last moment: nothing is said of it.
+				// A message that was at the head at its deadline may have been consumed at the last moment: nothing is reported.
 				stayed := m.missed && (m.left == 0 || m.left > m.deadline) && !slices.Contains(q.unacked, m)
 				if stayed && !seen[m.number] && m.deadline <= l.counted {
 					t.Fatalf("message %d missed its deadline %d and was not told", m.number, m.deadline)
@@ -196,7 +196,7 @@ func TestLineHead(t *testing.T) {
 	require.Equal(t, Counts{Entered: 4, Expire: 3, InTime: 1, Missed: 2, Expired: 2}, l.Counts())
 }
 
-// TestLineBound: what there is no room for is counted, and what has left makes room.
+// TestLineBound: deadlines beyond the bound are counted, and messages that have left make room.
 func TestLineBound(t *testing.T) {
 	l := &line{Most: 10}
 	for i := range 25 {

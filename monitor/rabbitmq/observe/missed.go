@@ -6,20 +6,20 @@ import (
 	"curfew/broker/deadline"
 )
 
-// Missed is one message that missed its deadline, told when that is seen, and again when
-// the message has left its queue (Miss.Left).
+// Missed is one message that missed its deadline. It is reported when that is seen, and again
+// when the message has left its queue (Miss.Left).
 type Missed struct {
 	VHost, Queue string
-	// Line is a number of the queue's line: no two lines of an Observer share one, so that
-	// Line and Number name the message.
+	// Line is the number of the queue's line. No two lines of an Observer share one, so Line
+	// and Number together identify the message.
 	Line uint64
-	// DeadLettered says that its queue has a dead-letter exchange.
+	// DeadLettered: its queue has a dead-letter exchange.
 	DeadLettered bool
 	Miss
 }
 
-// Expiry is the record of a message that has left, as alerts and the audit take it; false
-// for one that is still there. Its instants are of this machine's clock.
+// Expiry returns the record of a message that has left, for alerts and the audit; false if it
+// still waits. Its instants are those of this machine's clock.
 func (m *Missed) Expiry() (e deadline.Expiry, ok bool) {
 	e = deadline.Expiry{
 		Ref:   deadline.Ref{Deadline: m.Deadline, Queue: m.Line, Seq: m.Number},
@@ -31,8 +31,8 @@ func (m *Missed) Expiry() (e deadline.Expiry, ok bool) {
 	return e, m.Left != 0
 }
 
-// Lateness is how long after its deadline the message was seen to have left, at most; for
-// one that is still there, how long it has been late so far.
+// Lateness returns how long after its deadline the message left, at most; if it still waits,
+// how late it is so far.
 func (m *Missed) Lateness() time.Duration {
 	return deadline.Lateness(m.Deadline, max(m.Left, m.Seen))
 }

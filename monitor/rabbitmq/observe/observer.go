@@ -13,20 +13,20 @@ import (
 // samples bounds what a forecast looks at.
 const samples = 2048
 
-// Options say who is told.
+// Options of an Observer.
 type Options struct {
 	// VHost is the virtual host of the queues.
 	VHost string
 	// Connect connects to it, and goes on trying until ctx ends.
 	Connect func(ctx context.Context) (*amqp091.Connection, error)
-	// Missed is told of messages that have missed their deadlines, in batches that are
+	// Missed is called with messages that have missed their deadlines, in batches that are
 	// valid during the call. It must not block. nil: nobody is told.
 	Missed func([]Missed)
-	// Log is told of lost connections; nil: nobody is.
+	// Log gets entries about lost connections; nil: no log.
 	Log *zap.Logger
 }
 
-// Observer says which messages of a RabbitMQ miss their deadlines, and touches none.
+// Observer reports which messages of a RabbitMQ miss their deadlines, and touches none.
 // Its methods are safe for concurrent use; Run is called once.
 type Observer struct {
 	o     Options
@@ -34,7 +34,7 @@ type Observer struct {
 
 	mu     sync.Mutex
 	lostAt time.Time           // since when there is no connection; zero: there is one
-	queues map[string]*watched // the loop alone adds and removes some
+	queues map[string]*watched // only the loop adds and removes queues
 	lines  atomic.Uint64       // how many there have been
 }
 
@@ -49,20 +49,20 @@ func New(o Options) *Observer {
 	return &Observer{o: o, views: make(chan *View, 1), queues: map[string]*watched{}}
 }
 
-// Show says what there is, and what of it is observed from now on. The caller calls it when something changes, and every
-// half minute all the same: a tap that was lost is made again then.
+// Show hands over what is in the virtual host and what is observed from now on. The caller calls it when something changes,
+// and every half minute anyway: a tap that was lost is replaced then.
 func (o *Observer) Show(v *View) {
 	for {
 		select {
 		case o.views <- v:
 			return
-		case <-o.views: // an older one that nobody has seen
+		case <-o.views: // an older one that was not taken
 		}
 	}
 }
 
-// Run observes until ctx ends, whose error it returns. It connects again by itself; what
-// was known of the queues is then given up, and counting starts over.
+// Run observes until ctx ends, and returns the error of ctx. It connects again by itself;
+// everything known about the queues is then dropped, and counting starts over.
 func (o *Observer) Run(ctx context.Context) error {
 	var last *View
 	for {
@@ -94,7 +94,7 @@ func (o *Observer) forget() {
 	}
 }
 
-// watched are the queues that are observed. No lock is held while RabbitMQ is asked about them.
+// watched returns the queues that are observed. No lock is held while RabbitMQ is asked about them.
 func (o *Observer) watched() (list []*watched) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -104,7 +104,7 @@ func (o *Observer) watched() (list []*watched) {
 	return list
 }
 
-// of is the queue of a name, from now on if need be.
+// of returns the queue of that name, and adds it if necessary.
 func (o *Observer) of(name string) *watched {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -120,7 +120,7 @@ func (o *Observer) drop(name string) {
 	delete(o.queues, name)
 }
 
-// connected observes until the connection is lost. last is the view that counts.
+// connected observes until the connection is lost. last is the view in force.
 func (o *Observer) connected(ctx context.Context, last **View) error {
 	conn, err := o.o.Connect(ctx)
 	if err != nil {

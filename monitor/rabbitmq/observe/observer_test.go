@@ -76,7 +76,7 @@ func TestUntappable(t *testing.T) {
 	}
 }
 
-// TestATapThatIsBehind for a moment costs nothing that is known of the queue; messages that it never sees do.
+// TestATapThatIsBehind: when it is behind for a moment, nothing is lost; when messages bypass it, counting starts over.
 func TestATapThatIsBehind(t *testing.T) {
 	w := &watched{name: "q", lines: new(atomic.Uint64)}
 	w.beginLocked()

@@ -14,23 +14,23 @@ type State struct {
 	VHost     string `json:"vhost"`
 	Queue     string `json:"queue"`
 	Tapped    bool   `json:"tapped"`
-	Reason    string `json:"reason,omitempty"` // why it is not
+	Reason    string `json:"reason,omitempty"` // why it is not tapped
 	Ready     int    `json:"ready"`
 	Consumers int    `json:"consumers"`
 	Counts
-	// Seen is what the taps have seen of its messages since the Observer began.
+	// Seen has the times to live of the messages that taps have seen since the Observer began.
 	Seen         queuefacts.TTLStats `json:"seen"`
-	Overdue      int                 `json:"overdue"`       // missed their deadlines and are still there
+	Overdue      int                 `json:"overdue"`       // missed their deadlines and still wait
 	OverdueSince int64               `json:"overdue_since"` // the earliest of these deadlines, Unix ms; 0: none
 	Rate         float64             `json:"rate"`          // messages consumed a second while any wait
 	WillMiss     int                 `json:"will_miss"`     // of those that wait, how many will not be consumed in time
 	LastMiss     int64               `json:"last_miss"`     // the last of these deadlines, Unix ms; 0: none
-	// Restarts is how often what was known of the queue was given up: a connection was
-	// lost, its tap overflowed, its bindings changed.
+	// Restarts is how often counting started over: a connection was lost, the tap overflowed,
+	// the bindings changed.
 	Restarts int `json:"restarts"`
 }
 
-// States are those of the watched queues, by name.
+// States returns the states of the watched queues, by name.
 func (o *Observer) States() []State {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,7 +55,7 @@ func (o *Observer) stateLocked(w *watched) State {
 	return s
 }
 
-// Seen is what the taps have seen of each queue's messages since the Observer began, by name.
+// Seen returns the times to live of the messages that taps have seen since the Observer began, by queue.
 func (o *Observer) Seen() map[string]queuefacts.TTLStats {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"curfew/broker/deadline"
 )
 
-// Survey calls fn with what each tapped queue has, and with about samples of its ready messages. The number of the
-// queue is that of its line (Missed.Line); instants are by the wall clock. What fn is given is valid during the call,
+// Survey calls fn for each tapped queue, with its counts and about samples of its ready messages. The number of the
+// queue is that of its line (Missed.Line); instants are by the wall clock. The argument of fn is valid during the call,
 // and fn may change it.
 func (o *Observer) Survey(samples int, fn func(*deadline.Survey)) {
 	for _, w := range o.watched() {
@@ -18,8 +18,8 @@ func (o *Observer) Survey(samples int, fn func(*deadline.Survey)) {
 	}
 }
 
-// TimeToLive is how long a message was to live when it entered its queue, the lower of the queue's time to live and its
-// own; false: it does not wait any more, or its deadline is not known. line and number are those of Missed.
+// TimeToLive returns the time to live with which a message entered its queue, the lower of the queue's and its own;
+// false: it no longer waits, or its deadline is not known. line and number are those of Missed.
 func (o *Observer) TimeToLive(line, number uint64) (deadline.Millis, bool) {
 	for _, w := range o.watched() {
 		if ttl, ok := w.timeToLive(line, number); ok {
@@ -29,8 +29,8 @@ func (o *Observer) TimeToLive(line, number uint64) (deadline.Millis, bool) {
 	return 0, false
 }
 
-// Lag is how far behind the observer is: how long ago the tap that is furthest behind was last read to its end, or, while
-// there is no connection, how long that has been lost. Reading is looked at once a second.
+// Lag returns how far the observer is behind: how long ago the tap that is furthest behind was last read to its end, or,
+// without a connection, how long ago the connection was lost. The taps are checked once a second.
 func (o *Observer) Lag() (lag time.Duration) {
 	o.mu.Lock()
 	lost := o.lostAt
@@ -60,7 +60,7 @@ func (w *watched) survey(vhost string, samples int) (*deadline.Survey, bool) {
 		Delivered: l.served(), Step: step, Samples: l.samples(step)}, true
 }
 
-// samples are every step-th message that waits, in order.
+// samples returns every step-th waiting message, in order.
 func (l *line) samples(step int) (known []deadline.Sample) {
 	head := int64(l.entered) - int64(l.ready)
 	for _, list := range [][]waiting{l.due, l.overdue} {

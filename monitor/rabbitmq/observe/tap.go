@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// tapLength bounds the messages that wait in a tap, tapAge how long. What they cost is
-	// knowledge: a tap that comes near its length is replaced.
+	// tapLength bounds how many messages wait in a tap, tapAge how long they do. Beyond that
+	// copies are lost: a tap that comes near its length is replaced.
 	tapLength = 100_000
 	tapAge    = time.Minute
-	// tapPrefetch bounds what is under way to us.
+	// tapPrefetch bounds the messages on their way to us.
 	tapPrefetch = 1_000
 )
 
-// tap is a queue that is bound like the one that is watched. It goes with its connection.
+// tap is a queue with the same bindings as the watched one. It is deleted with its connection.
 type tap struct {
 	name       string
 	ch         *amqp091.Channel
@@ -48,7 +48,7 @@ func (t *tap) bind(bindings []cluster.Binding) (err error) {
 	if err != nil {
 		return err
 	}
-	// Consuming comes first: the tap is deleted with its consumer, so nothing is left of one that was only half made.
+	// Consuming comes first: the tap is deleted with its consumer, so nothing is left of a tap that was only half set up.
 	if t.deliveries, err = t.ch.Consume(t.name, "", false, true, false, false, nil); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (t *tap) bind(bindings []cluster.Binding) (err error) {
 	return nil
 }
 
-// read hands over what arrives until the tap is closed.
+// read hands over each message that arrives, until the tap is closed.
 func (t *tap) read(enter func(*tap, *amqp091.Delivery)) {
 	unacked := 0
 	for d := range t.deliveries {
@@ -76,7 +76,7 @@ func (t *tap) read(enter func(*tap, *amqp091.Delivery)) {
 // ended reports whether no more messages arrive: RabbitMQ has closed the tap.
 func (t *tap) ended() bool { return t.gone.Load() }
 
-// waiting is how many messages have not been delivered to us yet.
+// waiting returns how many messages have not been delivered to us yet.
 func (t *tap) waiting(c *counter) (int, error) {
 	ready, _, err := c.count(t.name)
 	return ready, err
@@ -87,8 +87,8 @@ func (t *tap) close() {
 	go t.ch.Close() // it waits for the answer
 }
 
-// counter asks how many messages are ready. It opens a channel again when RabbitMQ has
-// closed it, as it does when it refuses.
+// counter asks how many messages are ready. It opens a new channel when RabbitMQ has closed
+// the last one, as it does when it refuses.
 type counter struct {
 	conn *amqp091.Connection
 	ch   *amqp091.Channel

@@ -2,7 +2,7 @@ package observe
 
 import "curfew/broker/deadline"
 
-// expiration reads the property of a message; -1: none.
+// expiration reads the property expiration of a message; -1: none.
 func expiration(text string) deadline.Millis {
 	if text == "" {
 		return -1
@@ -17,7 +17,7 @@ func expiration(text string) deadline.Millis {
 	return ms
 }
 
-// lower is the lower of two times to live, of which each may be none.
+// lower returns the lower of two times to live; below 0: none.
 func lower(a, b deadline.Millis) deadline.Millis {
 	switch {
 	case a < 0:

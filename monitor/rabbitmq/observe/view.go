@@ -12,16 +12,16 @@ import (
 // connection.
 const maxTaps = 2_000
 
-// View is what there is in the virtual host, and what of it is observed. Whoever gives it
-// to an Observer changes nothing of it any more.
+// View is what is in the virtual host, and which queues are observed. Nobody may change it
+// after it was given to an Observer.
 type View struct {
 	Inventory *cluster.Inventory
 	Observed  map[string]bool // the queues of Inventory that are observed, by name
 	Exchanges map[string]cluster.Exchange
 	Bindings  []cluster.Binding
-	Unknown   error // why exchanges and bindings are not known; nil: they are. Taps that exist stay as they are
+	Unknown   error // why exchanges and bindings are not known; nil: they are known. Existing taps stay as they are
 	// Published is how many messages have entered each queue (Cluster.Published); nil: not
-	// known. Then one way to notice what bypasses taps is missing.
+	// known, and then one way to notice messages that bypass taps is missing.
 	Published map[string]int64
 }
 
@@ -34,7 +34,7 @@ func (o *Observer) apply(conn *amqp091.Connection, v *View) error {
 			continue
 		}
 		w := o.of(q.Name)
-		if v.Unknown != nil && w.tap != nil && !w.tap.ended() { // the management API did not answer: what was known of it still holds
+		if v.Unknown != nil && w.tap != nil && !w.tap.ended() { // the management API did not answer: the earlier facts still count
 			taps++
 			continue
 		}
@@ -62,7 +62,7 @@ func (o *Observer) apply(conn *amqp091.Connection, v *View) error {
 	return nil
 }
 
-// untappable is why a tap would not tell the truth; "": it would.
+// untappable returns why a tap would give a wrong picture; "": it would not.
 func (w *watched) untappable(v *View, q *cluster.Queue) string {
 	if v.Unknown != nil {
 		return v.Unknown.Error()

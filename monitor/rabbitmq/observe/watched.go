@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// strangers is how often more messages may be ready than have entered before a queue
-	// counts as reached by other ways.
+	// strangers is how often more messages may be ready than have entered, before a queue
+	// counts as reached in other ways.
 	strangers = 3
 	// statisticsAge is how old RabbitMQ's statistics may be, twice over.
 	statisticsAge = 10 * time.Second
-	// longestID bounds what is kept of a message-id, in bytes.
+	// longestID bounds the part of a message-id that is kept, in bytes.
 	longestID = 128
 )
 
-// watched is one queue that is observed. The loop alone changes it; what others read or
-// the tap changes is below mu.
+// watched is one queue that is observed. Only the loop changes it, except for the fields
+// below mu, which others read or the tap changes.
 type watched struct {
 	name      string
 	bindings  []cluster.Binding
@@ -35,15 +35,15 @@ type watched struct {
 	refused   string           // why RabbitMQ did not count it then; "": it did
 	strangers int              // how often more were ready than have entered
 	before    uint64           // how many had entered when it was last counted
-	oddSince  deadline.Instant // since when more are ready; 0: they are not
-	published int64            // by RabbitMQ's statistics, when they covered the tap's whole time; -1: not yet
+	oddSince  deadline.Instant // since when more are ready than have entered; 0: that is not so
+	published int64            // by RabbitMQ's statistics, when they first covered the tap; -1: not yet
 	since     time.Time        // when the line began
-	number    uint64           // of the line, by lines
+	number    uint64           // of the line, from lines
 	lines     *atomic.Uint64
 
 	mu        sync.Mutex
 	line      *line           // nil: it is not tapped
-	from      *tap            // whose messages line counts
+	from      *tap            // the tap whose messages line counts
 	ttl       deadline.Millis // -1: none
 	restarts  int
 	ready     int
@@ -55,7 +55,7 @@ type watched struct {
 	readAt       time.Time // when the tap was last read to its end
 }
 
-// untap ends the tap; what was counted is given up.
+// untap closes the tap; the counts are dropped.
 func (w *watched) untap() {
 	if w.tap != nil {
 		w.tap.close()
@@ -75,16 +75,16 @@ func (w *watched) setReason(reason string) {
 	w.reason = reason
 }
 
-// setTotals takes what the management API says of a queue that RabbitMQ does not count.
+// setTotals takes the totals of the management API, for a queue whose messages RabbitMQ does not count for us.
 func (w *watched) setTotals(ready, consumers int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ready, w.consumers = ready, consumers
 }
 
-// checkPublished compares RabbitMQ's statistics with the tap. The first ones that began
-// with the tap, or later, are the base: what is published from then on has to have
-// reached the tap, since statistics are older than what it has counted.
+// checkPublished compares RabbitMQ's statistics with the tap. The first statistics that are
+// no older than the tap are the base: every message published after them has to have reached
+// the tap, since the statistics are older than the tap's count.
 func (w *watched) checkPublished(published int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,10 +98,10 @@ func (w *watched) checkPublished(published int64) {
 	}
 }
 
-// bypassed is the reason not to tap a queue that messages reach otherwise.
-const bypassed = "More messages are ready than its exchanges have routed to it: some arrive by the default exchange."
+// bypassed is the reason not to tap a queue that messages reach in other ways.
+const bypassed = "It has more ready messages than its exchanges have routed to it: some arrive through the default exchange."
 
-// adjust makes the tap what the queue's settings and bindings want.
+// adjust adapts the tap to the queue's settings and bindings.
 func (w *watched) adjust(conn *amqp091.Connection, q *cluster.Queue, reason string, all []cluster.Binding) error {
 	var bindings []cluster.Binding
 	for _, b := range all {
@@ -157,7 +157,7 @@ func (w *watched) setRead(at time.Time) {
 	w.readAt = at
 }
 
-// enter takes note of a message that the tap has received, at the moment it has.
+// enter notes a message at the moment the tap receives it.
 func (w *watched) enter(tap *tap, d *amqp091.Delivery) {
 	at := deadline.At(time.Now())
 	w.mu.Lock()
@@ -187,7 +187,7 @@ func (w *watched) entered() uint64 {
 	return w.line.Entered()
 }
 
-// pause is how long the next count may wait.
+// pause returns how long the next count may wait.
 func (w *watched) pause(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -211,12 +211,12 @@ func (w *watched) judge(vhost string, c count, told []Missed) []Missed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ready, w.consumers = c.Ready, c.Consumers
-	if w.line == nil || c.After < c.Before { // replaced meanwhile
+	if w.line == nil || c.After < c.Before { // the tap was replaced
 		return told
 	}
-	// With nobody consuming, messages only leave. If more are ready than before, others came than the tap has seen. (Or a
-	// consumer that was cancelled gave some back: so this has to happen more than once.) A tap that is a little behind,
-	// on a busy machine, looks the same, but not for long.
+	// While nobody consumes, messages only leave. If more are ready than the tap has seen, they came in another way.
+	// (Or a consumer that was cancelled gave some back: so this has to happen more than once.) A tap that is a little
+	// behind, on a busy machine, looks the same, but not for long.
 	if w.line.counted != 0 && w.line.Consumers() == 0 && c.Consumers == 0 && int64(c.After)-int64(c.Ready) < w.line.gone {
 		if w.oddSince == 0 {
 			w.oddSince = c.Answered

@@ -1,5 +1,5 @@
-// Package plan says how the deadlines of each queue of a RabbitMQ can be kept, what that
-// costs, and what an operator has to set up for it. It applies nothing: it computes from an
+// Package plan computes how the deadlines of each queue of a RabbitMQ can be kept, what that
+// costs, and what an operator has to set up for it. It changes nothing: it computes from an
 // inventory and prints.
 //
 //	Inventory, exchanges, bindings ──► New ──► Plan: a row for each queue
@@ -8,15 +8,15 @@
 //
 // # Rights
 //
-// Setup gives Curfew's user the least it needs: its own queues curfew.tap.*, to read the
-// exchanges that are tapped and the queues that are kept, and the tag monitoring. It is
-// neither administrator nor policymaker. No password is printed: the scripts read it from
-// CURFEW_PASSWORD, and a user from a definitions file has none until it is given one.
+// Setup gives Curfew's user no more than it needs: its own queues curfew.tap.*, permission to
+// read the tapped exchanges and the kept queues, and the tag monitoring. The user is neither
+// administrator nor policymaker. No password is printed: the scripts read it from
+// CURFEW_PASSWORD, and a user from a definitions file has none until somebody sets one.
 //
 // # The gateway
 //
 // With the gateway, messages wait in Curfew, where each expires on time, and move to
-// RabbitMQ when a consumer there has room. RabbitMQ moves them itself, with its plugins
+// RabbitMQ when a consumer there has room. RabbitMQ itself moves them, with its plugins
 // for federation and shovels; applications keep their exchange and their queue:
 //
 //	              RabbitMQ                       Curfew                 RabbitMQ
@@ -28,16 +28,17 @@
 //	                ▼           orders.dead-letters              ▼
 //	            dead-letter exchange ◄──shovel──┘     dead-letter exchange
 //
-// The last step is the operator's: to unbind orders from its exchanges, when orders.in is
-// bound. While both are bound, each message is there twice.
+// The last step is up to the operator: to unbind orders from its exchanges, once orders.in is
+// bound. While both are bound, there are two copies of each message.
 //
-// Consumers receive from the default exchange, under the name of the queue, as federation
-// publishes. The routing key that a message had is in its header x-original-routing-key.
+// Consumers see the default exchange and the name of the queue as routing key, since
+// federation publishes that way. A message's own routing key is in its header
+// x-original-routing-key.
 //
 // A message lives longer by the time it has waited in orders.in, since its time to live
-// starts again in Curfew; that queue is empty unless Curfew cannot be reached. From Curfew
-// it is handed on with what is left (x-remaining-expiration). While a message waits in
-// Curfew, Curfew's disk alone has it.
+// starts again in Curfew; that queue is empty unless Curfew cannot be reached. Curfew passes
+// a message on with the rest of its time to live (x-remaining-expiration). While a message
+// waits in Curfew, the only copy is on Curfew's disk.
 //
 // # Sources
 //

@@ -13,8 +13,8 @@ import (
 	"curfew/monitor/rabbitmq/cluster"
 )
 
-// Formats are those that Emit knows. The last one is for Curfew's own broker and takes the
-// same form as RabbitMQ's definitions.
+// Formats are those that Emit knows. The last one is for Curfew's own broker, in the form of
+// RabbitMQ's definitions.
 var Formats = []string{"rabbitmqctl", "rabbitmqadmin", "definitions", "kubernetes", "curfew"}
 
 // Emit writes the setup in one of Formats.
@@ -31,7 +31,7 @@ func (s *Setup) Emit(w io.Writer, format string) error {
 	case "curfew":
 		return writeJSON(w, s.curfew())
 	}
-	return fmt.Errorf("there is no format %q; there are %s", format, strings.Join(Formats, ", "))
+	return fmt.Errorf("unknown format %q: want one of %s", format, strings.Join(Formats, ", "))
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -56,7 +56,7 @@ func (s *Setup) topology(vhost string) (queues, bindings []object) {
 	return queues, bindings
 }
 
-// emptied is an object where there is none.
+// emptied returns m, or an empty object if m is nil.
 func emptied(m map[string]any) map[string]any {
 	if m == nil {
 		return object{}
@@ -67,7 +67,7 @@ func emptied(m map[string]any) map[string]any {
 func (s *Setup) definitions() object {
 	queues, bindings := s.topology(s.VHost)
 	d := object{
-		// Without a hash nobody can log in with a password: rabbitmqctl change_password gives it one.
+		// Without a hash nobody can log in with a password: rabbitmqctl change_password sets one.
 		"users": []object{{"name": s.User, "password_hash": "", "hashing_algorithm": "rabbit_password_hashing_sha256", "tags": "monitoring"}},
 	}
 	var permissions, parameters, policies []object
@@ -91,7 +91,7 @@ func (s *Setup) definitions() object {
 	return d
 }
 
-// curfew are definitions for Curfew's own broker, in the virtual host that its URL names.
+// curfew returns definitions for Curfew's own broker, in the virtual host that its URL names.
 func (s *Setup) curfew() object {
 	vhost := "/"
 	if len(s.Upstreams) > 0 {
@@ -127,7 +127,7 @@ func (s *script) line(text string) {
 	}
 }
 
-// run writes a command; words are quoted but for those that are a variable in quotes.
+// run writes a command. It quotes the words, except a variable that is in quotes already.
 func (s *script) run(words ...string) {
 	for i, word := range words {
 		words[i] = quoted(word)
@@ -176,8 +176,8 @@ func (s *Setup) rabbitmqctl(w io.Writer) error {
 		c.run("rabbitmqctl", "set_permissions", "-p", p.VHost, s.User, p.Configure, p.Write, p.Read)
 	}
 	if len(s.Queues) > 0 {
-		// Not through its standard input: rabbitmqctl 4.0 on Erlang 27 never comes back from that. It may run as another user.
-		c.comment("rabbitmqctl declares queues and bindings by definitions only.")
+		// Not through its standard input: rabbitmqctl 4.0 on Erlang 27 hangs then. It may run as another user.
+		c.comment("rabbitmqctl declares queues and bindings only through definitions.")
 		queues, bindings := s.topology(s.VHost)
 		c.line("definitions=$(mktemp)")
 		c.line(`cat >"$definitions" <<'END_OF_DEFINITIONS'`)
@@ -197,7 +197,7 @@ func (s *Setup) rabbitmqctl(w io.Writer) error {
 		c.run("rabbitmqctl", "set_parameter", "-p", s.VHost, "shovel", p.Name, inline(p.Value))
 	}
 	if len(s.Unbind) > 0 {
-		c.comment("Last of all, take these bindings away (management page, or rabbitmqadmin delete binding):")
+		c.comment("Last of all, remove these bindings (management page, or rabbitmqadmin delete binding):")
 		for _, b := range s.Unbind {
 			c.comment("  exchange " + b.Exchange + ", queue " + b.Queue + ", routing key " + b.RoutingKey + ", arguments " + inline(emptied(b.Arguments)))
 		}
@@ -205,7 +205,7 @@ func (s *Setup) rabbitmqctl(w io.Writer) error {
 	return c.err
 }
 
-// rabbitmqadmin is for the tool that RabbitMQ serves up to 4.2.
+// rabbitmqadmin writes commands for the tool that RabbitMQ serves up to 4.2.
 func (s *Setup) rabbitmqadmin(w io.Writer) error {
 	c := s.head(w, "rabbitmqadmin (version 1, as RabbitMQ serves it up to 4.2)")
 	c.comment("Set RABBITMQADMIN to the command with its options, such as: rabbitmqadmin -u admin -p secret")
@@ -237,7 +237,7 @@ func (s *Setup) rabbitmqadmin(w io.Writer) error {
 	}
 	for _, b := range s.Unbind {
 		if len(b.Arguments) > 0 {
-			c.comment("Then take away the binding of exchange " + b.Exchange + " to queue " + b.Queue + " with arguments " + inline(b.Arguments) + ".")
+			c.comment("Then remove the binding of exchange " + b.Exchange + " to queue " + b.Queue + " with arguments " + inline(b.Arguments) + ".")
 			continue
 		}
 		key := b.RoutingKey
@@ -252,53 +252,7 @@ func (s *Setup) rabbitmqadmin(w io.Writer) error {
 
 // kubernetes writes resources of RabbitMQ's Messaging Topology Operator.
 func (s *Setup) kubernetes(w io.Writer) error {
-	var all []object
-	resource := func(kind, name string, spec object) {
-		spec["rabbitmqClusterReference"] = object{"name": "rabbitmq"}
-		all = append(all, object{"apiVersion": "rabbitmq.com/v1beta1", "kind": kind, "metadata": object{"name": resourceName(name)}, "spec": spec})
-	}
-	secret := func(name string, data object) {
-		all = append(all, object{"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-			"metadata": object{"name": resourceName(name), "labels": object{"rabbitmq.com/topology-operator": "true"}}, "stringData": data})
-	}
-	resource("User", s.User, object{"tags": []string{"monitoring"}})
-	for i, p := range s.Permissions {
-		resource("Permission", fmt.Sprintf("%s-%d", s.User, i+1), object{"user": s.User, "vhost": p.VHost,
-			"permissions": object{"configure": p.Configure, "write": p.Write, "read": p.Read}})
-	}
-	for _, q := range s.Queues {
-		arguments := object{}
-		for key, value := range q.Arguments {
-			if key != "x-queue-type" {
-				arguments[key] = value
-			}
-		}
-		resource("Queue", q.Name, object{"name": q.Name, "vhost": s.VHost, "type": q.Arguments["x-queue-type"], "durable": true, "autoDelete": false, "arguments": arguments})
-	}
-	for i, b := range s.Bindings {
-		resource("Binding", fmt.Sprintf("%s-%d", b.Queue, i+1), object{"source": b.Exchange, "destination": b.Queue, "destinationType": "queue",
-			"routingKey": b.RoutingKey, "vhost": s.VHost, "arguments": emptied(b.Arguments)})
-	}
-	for _, p := range s.Upstreams {
-		secret(p.Name+"-upstream", object{"uri": p.Value["uri"]})
-		resource("Federation", p.Name, object{"name": p.Name, "vhost": s.VHost, "uriSecret": object{"name": resourceName(p.Name + "-upstream")},
-			"ackMode": p.Value["ack-mode"], "prefetchCount": p.Value["prefetch-count"], "reconnectDelay": p.Value["reconnect-delay"]})
-	}
-	for _, p := range s.Policies {
-		resource("Policy", p.Name, object{"name": p.Name, "vhost": s.VHost, "pattern": p.Pattern, "applyTo": "queues", "priority": p.Priority, "definition": p.Definition})
-	}
-	for _, p := range s.Shovels {
-		secret(p.Name+"-uris", object{"srcUri": p.Value["src-uri"], "destUri": p.Value["dest-uri"]})
-		spec := object{"name": p.Name, "vhost": s.VHost, "uriSecret": object{"name": resourceName(p.Name + "-uris")}, "srcQueue": p.Value["src-queue"],
-			"ackMode": p.Value["ack-mode"], "srcPrefetchCount": p.Value["src-prefetch-count"], "reconnectDelay": p.Value["reconnect-delay"]}
-		for from, to := range map[string]string{"dest-queue": "destQueue", "dest-exchange": "destExchange"} {
-			if v, ok := p.Value[from]; ok {
-				spec[to] = v
-			}
-		}
-		resource("Shovel", p.Name, spec)
-	}
-	for _, note := range append([]string{"For RabbitMQ's Messaging Topology Operator. Replace the name rabbitmq by that of your RabbitmqCluster."}, s.Notes...) {
+	for _, note := range append([]string{"For RabbitMQ's Messaging Topology Operator. Replace the name rabbitmq with that of your RabbitmqCluster."}, s.Notes...) {
 		if _, err := fmt.Fprintln(w, "# "+note); err != nil {
 			return err
 		}
@@ -310,7 +264,7 @@ func (s *Setup) kubernetes(w io.Writer) error {
 	}
 	encoder := yaml.NewEncoder(w)
 	encoder.SetIndent(2)
-	for _, one := range all {
+	for _, one := range s.resources() {
 		if err := encoder.Encode(one); err != nil {
 			return err
 		}
@@ -318,8 +272,63 @@ func (s *Setup) kubernetes(w io.Writer) error {
 	return encoder.Close()
 }
 
-// resourceName is a name that Kubernetes takes. What it has to leave out is told apart by
-// a checksum.
+// resources returns all resources: first those that the others need.
+func (s *Setup) resources() (all []object) {
+	all = append(all, resource("User", s.User, object{"tags": []string{"monitoring"}}))
+	for i, p := range s.Permissions {
+		all = append(all, resource("Permission", fmt.Sprintf("%s-%d", s.User, i+1), object{"user": s.User, "vhost": p.VHost,
+			"permissions": object{"configure": p.Configure, "write": p.Write, "read": p.Read}}))
+	}
+	for _, q := range s.Queues {
+		arguments := object{}
+		for key, value := range q.Arguments {
+			if key != "x-queue-type" {
+				arguments[key] = value
+			}
+		}
+		all = append(all, resource("Queue", q.Name, object{"name": q.Name, "vhost": s.VHost, "type": q.Arguments["x-queue-type"], "durable": true,
+			"autoDelete": false, "arguments": arguments}))
+	}
+	for i, b := range s.Bindings {
+		all = append(all, resource("Binding", fmt.Sprintf("%s-%d", b.Queue, i+1), object{"source": b.Exchange, "destination": b.Queue, "destinationType": "queue",
+			"routingKey": b.RoutingKey, "vhost": s.VHost, "arguments": emptied(b.Arguments)}))
+	}
+	for _, p := range s.Upstreams {
+		name := p.Name + "-upstream"
+		all = append(all, secret(name, object{"uri": p.Value["uri"]}),
+			resource("Federation", p.Name, object{"name": p.Name, "vhost": s.VHost, "uriSecret": object{"name": resourceName(name)},
+				"ackMode": p.Value["ack-mode"], "prefetchCount": p.Value["prefetch-count"], "reconnectDelay": p.Value["reconnect-delay"]}))
+	}
+	for _, p := range s.Policies {
+		all = append(all, resource("Policy", p.Name, object{"name": p.Name, "vhost": s.VHost, "pattern": p.Pattern, "applyTo": "queues",
+			"priority": p.Priority, "definition": p.Definition}))
+	}
+	for _, p := range s.Shovels {
+		name := p.Name + "-uris"
+		spec := object{"name": p.Name, "vhost": s.VHost, "uriSecret": object{"name": resourceName(name)}, "srcQueue": p.Value["src-queue"],
+			"ackMode": p.Value["ack-mode"], "srcPrefetchCount": p.Value["src-prefetch-count"], "reconnectDelay": p.Value["reconnect-delay"]}
+		for from, to := range map[string]string{"dest-queue": "destQueue", "dest-exchange": "destExchange"} {
+			if v, ok := p.Value[from]; ok {
+				spec[to] = v
+			}
+		}
+		all = append(all, secret(name, object{"srcUri": p.Value["src-uri"], "destUri": p.Value["dest-uri"]}), resource("Shovel", p.Name, spec))
+	}
+	return all
+}
+
+func resource(kind, name string, spec object) object {
+	spec["rabbitmqClusterReference"] = object{"name": "rabbitmq"}
+	return object{"apiVersion": "rabbitmq.com/v1beta1", "kind": kind, "metadata": object{"name": resourceName(name)}, "spec": spec}
+}
+
+func secret(name string, data object) object {
+	return object{"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+		"metadata": object{"name": resourceName(name), "labels": object{"rabbitmq.com/topology-operator": "true"}}, "stringData": data}
+}
+
+// resourceName turns a name into one that Kubernetes accepts. A checksum keeps names
+// apart that differ only in characters that are not allowed.
 func resourceName(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {

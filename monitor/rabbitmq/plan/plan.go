@@ -26,14 +26,14 @@ type Row struct {
 	Queue string `json:"queue"`
 	Type  string `json:"type"`
 	// TTLMillis is the queue's time to live by argument and policy; 0: messages have their
-	// own or none. Seen are those of its messages; nil: nobody has seen any.
+	// own or none. Seen has the messages' own; nil: nobody has seen any.
 	TTLMillis deadline.Millis      `json:"ttl_ms"`
 	Seen      *queuefacts.TTLStats `json:"ttl_seen,omitempty"`
 	Ready     int64                `json:"ready"`
 	Unacked   int64                `json:"unacked"`
 	Consumers int                  `json:"consumers"`
-	Rule      string               `json:"rule"` // what CURFEW_WATCH says: keep, observe, off, or nothing
-	// Deadlines says how they can be kept: kept, exact, not_worth or refused.
+	Rule      string               `json:"rule"` // by CURFEW_WATCH: keep, observe or off; empty: no rule
+	// Deadlines is how they can be kept: kept, exact, not_worth or refused.
 	Deadlines cluster.Verdict `json:"deadlines"`
 	Code      queuefacts.Code `json:"code"`
 	Reason    string          `json:"reason"`
@@ -41,21 +41,21 @@ type Row struct {
 	Mind      []string        `json:"mind,omitempty"`
 	// Untappable is why single messages of the queue cannot be observed; empty: they can.
 	Untappable string `json:"untappable,omitempty"`
-	// Cost is what keeping would take; nil unless it can be kept.
+	// Cost is what keeping would cost; nil unless the queue can be kept.
 	Cost *Cost `json:"cost,omitempty"`
-	// Topology is what would need no keeping.
+	// Topology is how to declare queues that need no keeping.
 	Topology string `json:"topology,omitempty"`
 
-	kept, observed, counted bool // by its rule; observed are single messages, counted all of them
+	kept, observed, counted bool // by its rule: observed message by message, or only counted
 }
 
-// Cost is what keeping a queue takes, by measurements with messages of 100 bytes to 1 KiB
-// on one machine: a scale, not a promise.
+// Cost is what keeping a queue costs, by measurements with messages of 100 bytes to 1 KiB
+// on one machine: an order of magnitude, not a promise.
 type Cost struct {
 	Held       int64   `json:"held"`         // messages, of the present ones
 	Memory     int64   `json:"memory"`       // bytes, in RabbitMQ
 	CPU        float64 `json:"cpu_ms"`       // of RabbitMQ, for each message that expires
-	Publishing string  `json:"publish_rate"` // what is left of the most that can be published to the queue
+	Publishing string  `json:"publish_rate"` // the share of the queue's highest publish rate that remains
 }
 
 // String is for a table.
@@ -66,8 +66,8 @@ func (c *Cost) String() string {
 	return fmt.Sprintf("%d held, %.1f MiB, %.1f ms CPU each", c.Held, float64(c.Memory)/(1<<20), c.CPU)
 }
 
-// New makes a plan. exchanges and bindings may be nil if they cannot be known; unknown says
-// why.
+// New makes a plan. exchanges and bindings may be nil if they cannot be known; unknown is
+// then the reason.
 func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings []cluster.Binding, unknown error, watch cluster.Watch) *Plan {
 	p := &Plan{Broker: i.Server.String(), VHost: i.VHost, Notes: i.Notes, inventory: i, bindings: bindings}
 	if unknown != nil {
@@ -95,7 +95,7 @@ func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings [
 		d := cluster.Decide(q, asked, i.Server, seen)
 		r.Deadlines, r.Code, r.Reason, r.Instead, r.Mind = d.Verdict, d.Code, d.Reason, d.Instead, d.Mind
 		if d.Code == cluster.ByRule {
-			r.Reason = "Nothing stands against it."
+			r.Reason = "Nothing prevents it."
 		}
 		if unknown == nil {
 			r.Untappable = observe.Untappable(i, q, exchanges, bindings)
@@ -113,8 +113,8 @@ func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings [
 	return p
 }
 
-// TTLs says in a word or two how long messages live: by the queue, and by what was seen of
-// them. "unknown": messages may have times to live of their own, and nobody has seen any.
+// TTLs returns in a word or two how long messages live: by the queue, and by the messages
+// seen. "unknown": messages may have times to live of their own, and nobody has seen any.
 func (r *Row) TTLs() string {
 	var parts []string
 	if r.TTLMillis > 0 {
@@ -136,7 +136,7 @@ func (r *Row) TTLs() string {
 	return "unknown"
 }
 
-// keepRule is a rule as if it said keep.
+// keepRule returns the rule with mode keep.
 func keepRule(r cluster.Rule) cluster.Rule {
 	if r.Budget.Messages == 0 { // no rule at all
 		r = cluster.DefaultWatch()[0]

@@ -58,7 +58,7 @@ func TestPlan(t *testing.T) {
 	require.Contains(t, unknown.Notes[0], "no API")
 }
 
-// TestTTLs: the column says what the queue sets and what was seen of its messages, and "unknown" if nobody has looked.
+// TestTTLs: the column has the queue's time to live and those of the messages seen, and "unknown" if nobody has looked.
 func TestTTLs(t *testing.T) {
 	for want, r := range map[string]Row{
 		"unknown":      {},
@@ -77,13 +77,13 @@ func TestTTLs(t *testing.T) {
 	require.Equal(t, "1m0s,100ms..200ms", row.TTLs())
 }
 
-// TestLeastRights: one reads what is tapped and what is kept, and nothing else.
+// TestLeastRights: the user may read what is tapped and kept, and nothing else.
 func TestLeastRights(t *testing.T) {
 	s, err := example(t, "/", "keep:retry,observe:orders").Setup(SetupOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []Permission{{"/", `^curfew\.tap\.`, `^curfew\.tap\.`, `^(amq\.rabbitmq\.event|curfew\.tap\..*|retry|shop)$`}}, s.Permissions)
 	p := example(t, "/", "keep:retry,observe:orders")
-	p.inventory.Server.Version = "4.3.6" // where counting takes some permission
+	p.inventory.Server.Version = "4.3.6" // where counting needs some permission
 	s, err = p.Setup(SetupOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []Permission{{"/", `^curfew\.tap\.`, `^(curfew\.tap\..*|orders)$`, `^(amq\.rabbitmq\.event|curfew\.tap\..*|retry|shop)$`}}, s.Permissions)

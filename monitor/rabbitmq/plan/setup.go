@@ -22,7 +22,7 @@ type Setup struct {
 	Upstreams   []Parameter
 	Policies    []Policy
 	Shovels     []Parameter
-	// Unbind are bindings to take away last of all.
+	// Unbind are bindings to remove last of all.
 	Unbind []cluster.Binding
 	// Curfew is what its own broker needs for the gateway.
 	Curfew CurfewSide
@@ -59,10 +59,10 @@ type CurfewSide struct {
 	Bindings  []cluster.Binding // without routing key
 }
 
-// SetupOptions say what is set up.
+// SetupOptions choose what is set up.
 type SetupOptions struct {
 	User string // of Curfew in RabbitMQ; "curfew" if empty
-	// Gateway lists queues that are to wait in Curfew.
+	// Gateway lists queues whose messages are to wait in Curfew.
 	Gateway []string
 	// CurfewURL is where RabbitMQ reaches Curfew's own broker (amqp or amqps, with user and
 	// password); for the gateway only.
@@ -70,11 +70,11 @@ type SetupOptions struct {
 }
 
 const (
-	// linkPrefetch bounds the messages that move to RabbitMQ ahead of its consumers, where
-	// they would wait in line again.
+	// linkPrefetch bounds the messages that move to RabbitMQ before its consumers ask for
+	// them: there they would wait in line again.
 	linkPrefetch = 100
-	// gatewayPriority is above the policies that people write as a rule; what such a policy
-	// said of the queue is in the new one.
+	// gatewayPriority is higher than that of most policies that people write; the new policy
+	// repeats what theirs defined for the queue.
 	gatewayPriority = 100
 )
 
@@ -102,8 +102,8 @@ func (p *Plan) Setup(o SetupOptions) (*Setup, error) {
 	return s, nil
 }
 
-// upstreamName differs by virtual host: RabbitMQ restarts the links of every upstream with the
-// name of one that is set, whatever their virtual hosts, and then hands some messages on twice.
+// upstreamName differs by virtual host: when an upstream is set, RabbitMQ restarts the links of
+// every upstream with that name, in any virtual host, and then delivers some messages twice.
 func upstreamName(vhost string) string {
 	if vhost == "/" {
 		return "curfew"
@@ -112,7 +112,7 @@ func upstreamName(vhost string) string {
 }
 
 // withVHost adds the virtual host / to a URL that names none: RabbitMQ's plugins would take
-// the name of their own.
+// the name of the virtual host that they run in.
 func withVHost(text string) (string, error) {
 	a, err := cluster.ParseAddress(text)
 	if err != nil {
@@ -131,7 +131,7 @@ func withVHost(text string) (string, error) {
 	return u.String(), nil
 }
 
-// permit gives the user what observing and keeping take.
+// permit gives the user the permissions that observing and keeping need.
 func (s *Setup) permit(p *Plan) {
 	own := "^" + regexp.QuoteMeta(cluster.TapPrefix)
 	taps := regexp.QuoteMeta(cluster.TapPrefix) + ".*"
@@ -150,14 +150,14 @@ func (s *Setup) permit(p *Plan) {
 		}
 		if r.counted && p.inventory.Server.Family() == queuefacts.Family43 {
 			writable = append(writable, regexp.QuoteMeta(r.Queue))
-			s.note("From RabbitMQ 4.3 on, to count the messages of a queue takes some permission on it: to write is the one with which nothing can be taken, removed or deleted there. Curfew does not use it.")
+			s.note("From RabbitMQ 4.3 on, counting the messages of a queue needs some permission on it. Setup gives write, with which nothing can be taken, purged or deleted there. Curfew does not use it.")
 		}
 	}
 	if p.VHost == "/" {
 		readable = append(readable, events)
 	} else {
 		s.Permissions = append(s.Permissions, Permission{"/", own, own, "^(" + regexp.QuoteMeta(cluster.TapPrefix) + ".*|" + events + ")$"})
-		s.note("In virtual host / Curfew reads the events of RabbitMQ (rabbitmq_event_exchange). They tell of the whole broker; without this permission Curfew polls.")
+		s.note("In virtual host / Curfew reads the events of RabbitMQ (rabbitmq_event_exchange). They are about the whole broker; without this permission Curfew polls.")
 	}
 	write := own
 	if len(writable) > 1 {
@@ -166,7 +166,7 @@ func (s *Setup) permit(p *Plan) {
 	s.Permissions = append(s.Permissions, Permission{p.VHost, own, write, oneOf(readable)})
 }
 
-// oneOf matches one of several patterns.
+// oneOf returns a pattern that matches each of several.
 func oneOf(patterns []string) string {
 	slices.Sort(patterns)
 	return "^(" + strings.Join(slices.Compact(patterns), "|") + ")$"
@@ -178,14 +178,14 @@ func (s *Setup) note(text string) {
 	}
 }
 
-// gateway has the messages of one queue wait in Curfew: see doc.go.
+// gateway sets up that the messages of one queue wait in Curfew: see doc.go.
 func (s *Setup) gateway(p *Plan, name, curfew string) error {
 	q := p.inventory.Queue(name)
 	switch {
 	case q == nil:
 		return errors.New("there is no such queue")
 	case q.Unknown&(cluster.UnknownArguments|cluster.UnknownPolicy) != 0:
-		return errors.New("it cannot be known how it is declared: " + q.Unknown.String())
+		return errors.New("it is unknown how it is declared: " + q.Unknown.String())
 	case q.Type != queuefacts.Classic && q.Type != queuefacts.Quorum || q.Exclusive || q.AutoDelete || !q.Durable:
 		return errors.New("only durable classic and quorum queues that are neither exclusive nor auto-delete can be federated")
 	}
@@ -213,7 +213,7 @@ func (s *Setup) gateway(p *Plan, name, curfew string) error {
 		}
 	}
 	if !bound {
-		s.note(fmt.Sprintf("Nothing but the default exchange leads to %s: publishers have to publish to %s.in.", name, name))
+		s.note(fmt.Sprintf("Only the default exchange routes to %s: publishers have to publish to %s.in.", name, name))
 	}
 	definition := map[string]any{"federation-upstream": upstreamName(p.VHost)}
 	for key, value := range q.Policy {
@@ -221,18 +221,18 @@ func (s *Setup) gateway(p *Plan, name, curfew string) error {
 	}
 	s.Policies = append(s.Policies, Policy{"curfew." + name, "^" + regexp.QuoteMeta(name) + "$", gatewayPriority, definition})
 	if len(q.Policy) > 0 {
-		s.note(fmt.Sprintf("Only one policy applies to a queue: curfew.%s repeats what the present ones say of %s. Change both from now on.", name, name))
+		s.note(fmt.Sprintf("Only one policy applies to a queue: curfew.%s repeats what the present ones define for %s. From now on, change both.", name, name))
 	}
 	if _, dead := q.DeadLetterExchange(); dead {
 		if _, replaced := q.DeadLetterRoutingKey(); !replaced {
-			s.note(fmt.Sprintf("What has moved to RabbitMQ has the routing key %s, also when it is dead-lettered there; the one it was published with is in the header x-original-routing-key.", name))
+			s.note(fmt.Sprintf("Messages that have moved to RabbitMQ have the routing key %s, also when they are dead-lettered there; the one they were published with is in the header x-original-routing-key.", name))
 		}
 	}
 	s.note("Messages wait on Curfew's disk: give it a persistent volume.")
 	return nil
 }
 
-// deadLetters has what expires in Curfew go where RabbitMQ's dead letters go.
+// deadLetters sends messages that expire in Curfew where RabbitMQ's dead letters go.
 func (s *Setup) deadLetters(q *cluster.Queue, in, waits map[string]any, curfew string) error {
 	exchange, ok := q.DeadLetterExchange()
 	if !ok {

@@ -2,8 +2,7 @@ package queuefacts
 
 import "curfew/broker/deadline"
 
-// TTLStats count a queue's messages by their times to live, as a tap or a keeper has seen them come. The zero value has
-// seen none.
+// TTLStats is the number of messages seen in a queue, by their times to live. A tap or a keeper counts them as they come.
 type TTLStats struct {
 	Messages int             `json:"messages"`
 	Expiring int             `json:"expiring"` // of these, how many had a time to live of their own

@@ -37,7 +37,7 @@ func New(capacity int) []byte {
 	return make([]byte, 0, capacity)
 }
 
-// Recycle gives a buffer back, which nobody may use any more. A buffer that came from no
+// Recycle gives a buffer back. It must not be used afterwards. A buffer that came from no
 // pool is left to the garbage collector.
 func Recycle(b []byte) {
 	switch cap(b) {
@@ -53,7 +53,7 @@ func Recycle(b []byte) {
 }
 
 // Grown returns a buffer with the content of b and room for n octets more. b must not be used
-// any more.
+// afterwards.
 func Grown(b []byte, n int) []byte {
 	grown := append(New(len(b)+n), b...)
 	Recycle(b)

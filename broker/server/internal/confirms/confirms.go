@@ -50,7 +50,7 @@ func (c *Confirms) Next(refused []int) (b Batch, some bool) {
 
 // Confirm confirms a batch, except for what was refused, and returns how many publishes were
 // confirmed. Any goroutine may call it, for batches in their order. If the channel has been
-// closed meanwhile nothing is sent: its number may belong to another channel by now.
+// closed in the meantime, nothing is sent: its number may belong to another channel by now.
 func (c *Confirms) Confirm(b Batch, o *outbox.Outbox, channel uint16) (confirmed uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

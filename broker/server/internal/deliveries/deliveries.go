@@ -32,7 +32,7 @@ type Deliveries struct {
 	unacked   ring
 	shared    sharedPrefetch
 	deferred  *[]deferredSettlement // nil: none
-	counts    Counts
+	counts    Stats
 }
 
 // Init prepares the deliveries of a channel. They are sent by out, and the memory that
@@ -104,7 +104,7 @@ func (d *Deliveries) Lapsed(id uint64, seq queue.Seq) bool {
 }
 
 // Close ends the consumers and returns the unacked messages. The messages come first, so that
-// the next consumers of a queue get its messages in order. Nothing is delivered any more. It
+// the next consumers of a queue get its messages in order. Nothing is delivered after that. It
 // may be called again. The reader's.
 func (d *Deliveries) Close(b *Batch) {
 	d.mu.Lock()
@@ -119,8 +119,8 @@ func (d *Deliveries) Close(b *Batch) {
 	}
 }
 
-// Counts are the totals of one channel (RabbitMQ: message_stats).
-type Counts struct {
+// Stats are the totals of one channel (RabbitMQ: message_stats).
+type Stats struct {
 	Delivered      uint64 // to consumers with manual acknowledgement
 	DeliveredNoAck uint64
 	Got            uint64 // by basic.get with manual acknowledgement
@@ -131,7 +131,7 @@ type Counts struct {
 }
 
 // add counts a message that was sent to the client.
-func (c *Counts) add(get, noAck, redelivered bool) {
+func (c *Stats) add(get, noAck, redelivered bool) {
 	switch {
 	case get && noAck:
 		c.GotNoAck++
@@ -152,7 +152,7 @@ type Info struct {
 	Prefetch       int // of consumers started from now on; 0: none
 	GlobalPrefetch int // over all consumers; 0: none
 	Unacked        int
-	Counts         Counts
+	Stats          Stats
 	Consumers      []*Consumer // in no order
 }
 
@@ -160,7 +160,7 @@ type Info struct {
 func (d *Deliveries) Info() Info {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	info := Info{Prefetch: int(d.prefetch), GlobalPrefetch: d.shared.limit, Unacked: d.unacked.count, Counts: d.counts}
+	info := Info{Prefetch: int(d.prefetch), GlobalPrefetch: d.shared.limit, Unacked: d.unacked.count, Stats: d.counts}
 	for _, c := range d.consumers {
 		info.Consumers = append(info.Consumers, c)
 	}

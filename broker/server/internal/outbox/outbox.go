@@ -53,8 +53,8 @@ type Outbox struct {
 	writing        bool   // the writer runs
 	sent           bool   // something was sent since the heartbeat timer last fired
 	closing        bool   // send what is buffered, then end
-	dead           bool   // nothing is sent any more
-	stopped        bool   // nothing is delivered any more
+	dead           bool   // nothing more is sent
+	stopped        bool   // nothing more is delivered
 	budgetUsedUp   bool   // the budget was not enough for buf
 	waiting        []*broker.Consumer
 	drained        sync.Cond
@@ -94,7 +94,7 @@ func (o *Outbox) Lock() { o.mu.Lock() }
 // Unlock ends what Lock has begun.
 func (o *Outbox) Unlock() { o.mu.Unlock() }
 
-// DeadLocked reports whether the socket is closed or failed: nothing is sent any more.
+// DeadLocked reports whether the socket is closed or has failed: nothing more is sent.
 func (o *Outbox) DeadLocked() bool { return o.dead }
 
 // RoomLocked reports whether one more message may be delivered now. A full outbox remembers
@@ -219,7 +219,7 @@ func (o *Outbox) Kill() {
 	o.drained.Broadcast()
 }
 
-// Gone is closed when nothing is sent any more.
+// Gone is closed when nothing more is sent.
 func (o *Outbox) Gone() <-chan struct{} { return o.gone }
 
 // Write is the writer. It ends when nothing is left to send, or when the socket fails.

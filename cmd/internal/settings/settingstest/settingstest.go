@@ -1,4 +1,4 @@
-// Package settingstest gives tests an environment of their own.
+// Package settingstest gives each test its own environment.
 package settingstest
 
 import (
@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Setenv makes settings ("NAME=value") the only ones of Curfew in the environment until the
-// test ends. Contexts of the user who runs the tests are not seen.
+// Setenv makes settings ("NAME=value") the only settings of Curfew in the environment until the
+// test ends. Contexts of the user who runs the tests are not used.
 func Setenv(t *testing.T, settings ...string) {
 	t.Helper()
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())

@@ -65,7 +65,7 @@ type policyList struct {
 
 func (p Pages) listPolicies(r *http.Request, v ui.Visitor) (ui.View, error) {
 	actor := v.Actor()
-	page := &policyList{Sets: actor.Has(operate.RoleOf(operate.SetPolicy)), Done: map[string]string{"set": "The policy is in force.", "deleted": "The policy is deleted."}[r.URL.Query().Get("done")]}
+	page := &policyList{Sets: actor.Has(operate.RoleOf(operate.SetPolicy)), Done: map[string]string{"set": "Policy set.", "deleted": "Policy deleted."}[r.URL.Query().Get("done")]}
 	var err error
 	if page.Users, err = p.Operations.ListPolicies(r.Context(), actor, operate.UserPolicies); err == nil {
 		page.Operators, err = p.Operations.ListPolicies(r.Context(), actor, operate.OperatorPolicies)
@@ -77,11 +77,11 @@ func (p Pages) listPolicies(r *http.Request, v ui.Visitor) (ui.View, error) {
 	return page, err
 }
 
-// policyForm is the form that sets a policy. Nothing is set before somebody has seen what it does.
+// policyForm is the form that sets a policy. It first shows what the policy would do.
 type policyForm struct {
 	Form   *ui.Form
 	VHosts []string
-	Effect *operate.PolicyEffect // nil: it was not tried yet
+	Effect *operate.PolicyEffect // nil: there was no dry run yet
 }
 
 // kindOf is the kind of policies that a form or a query is about.
@@ -101,7 +101,7 @@ func (p Pages) newPolicy(r *http.Request, v ui.Visitor) (ui.View, error) {
 	}
 	one, err := p.Operations.Policy(r.Context(), v.Actor(), q.Get("vhost"), kindOf(q), q.Get("name"))
 	if operate.Gone(err) {
-		return page, nil // the name of a new one
+		return page, nil // the policy is new
 	}
 	definition, _ := json.MarshalIndent(one.Definition, "", "  ")
 	for name, value := range map[string]string{"was": p.Operations.PolicyVersion(kindOf(q), &one), "pattern": one.Pattern, "apply-to": one.ApplyTo, "priority": strconv.FormatInt(one.Priority, 10), "definition": string(definition)} {
@@ -110,7 +110,7 @@ func (p Pages) newPolicy(r *http.Request, v ui.Visitor) (ui.View, error) {
 	return page, err
 }
 
-// setPolicy first tells what the policy would do, and then sets it. It replaces no policy but the one that the form was filled with, as it was then.
+// setPolicy first shows what the policy would do, and then sets it. It replaces a policy only if that is still as the form was filled.
 func (p Pages) setPolicy(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	page := &policyForm{ui.NewForm(r.PostForm), p.Operations.VHostNames(v.Actor()), nil}
 	f := page.Form
@@ -145,7 +145,7 @@ func (p Pages) setPolicy(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		page.Effect = nil
 	}
 	if errors.Is(err, operate.ErrPolicyChanged) && f.Get("was") == "" {
-		f.Wrong("name", "There is a policy of this name already.")
+		f.Wrong("name", "A policy with this name already exists.")
 		err = nil
 	}
 	if err != nil || !f.OK() {
@@ -155,7 +155,7 @@ func (p Pages) setPolicy(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	http.Redirect(w, r, policies+"?done=set", http.StatusSeeOther)
 }
 
-// policyDeletion is the question whether to delete a policy.
+// policyDeletion is the page that asks whether to delete a policy.
 type policyDeletion struct {
 	operate.Policy
 	Form *ui.Form

@@ -18,11 +18,11 @@ func (p *policyList) Draw(s *ui.Info) ui.Drawing {
 		Top: g.Group{
 			h.H1(g.Text("Policies")), lists(s, policies), ui.Done(p.Done),
 			ui.Menu("Actions", g.If(p.Sets, ui.Action(newPolicy, "New policy…")), g.If(s.User.Admin, ui.Action(newPolicy+"?kind=operator", "New operator policy…")),
-				g.If(!p.Sets, ui.Faint("Setting policies takes a user with the tag policymaker or administrator."))),
+				g.If(!p.Sets, ui.Faint("Only users with the tag policymaker or administrator can set policies."))),
 		},
 		Live: g.Group{
 			ui.Card("users", "Policies", nil, policyTable(p.Users, "", p.Sets, "No policies. One gives every queue whose name matches a pattern a time to live, a dead-letter exchange or limits."), p.UsersCut.DrawIfCut("policy")),
-			ui.Card("operators", "Operator policies", nil, policyTable(p.Operators, "operator", s.User.Admin, "No operator policies. They bound what policies and arguments may ask for."), p.OperatorsCut.DrawIfCut("policy")),
+			ui.Card("operators", "Operator policies", nil, policyTable(p.Operators, "operator", s.User.Admin, "No operator policies. They limit what policies and arguments can set."), p.OperatorsCut.DrawIfCut("policy")),
 		},
 	}
 }
@@ -51,7 +51,7 @@ func definition(d map[string]any) g.Node {
 
 func (p *policyForm) Draw(s *ui.Info) ui.Drawing {
 	f := p.Form
-	title, primary := "Policy", ui.Primary("Try it…")
+	title, primary := "Policy", ui.Primary("Dry run…")
 	if f.Get("kind") == "operator" {
 		title = "Operator policy"
 	}
@@ -67,14 +67,14 @@ func (p *policyForm) Draw(s *ui.Info) ui.Drawing {
 			f.ChooseVHost(p.VHosts),
 			f.Field("Pattern", "pattern", "A regular expression for names, for example ^orders\\.eu$. It matches parts of names, too.", h.Required()),
 			f.Choose("Applies to", "apply-to", "", "queues", "queues", "exchanges", "exchanges", "all", "both", "classic_queues", "classic queues", "quorum_queues", "quorum queues"),
-			f.Field("Priority", "priority", "Of the policies that match one name, that with the highest counts.", g.Attr("inputmode", "numeric")),
+			f.Field("Priority", "priority", "If several policies match a name, the one with the highest priority applies.", g.Attr("inputmode", "numeric")),
 			f.Area("Definition", "definition", `A JSON object, for example {"message-ttl": 60000, "dead-letter-exchange": "dlx", "max-length": 100000}. Times are in ms.`, 5),
 			p.effect(),
 		}, actions...)),
 	}}
 }
 
-// actions are the buttons once it is known what the policy does.
+// actions are the buttons after a dry run.
 func (p *policyForm) actions() []g.Node {
 	set := func(do, text, class string) g.Node {
 		return h.Button(h.Class(class), h.Name("do"), h.Value(do), g.Text(text))
@@ -85,19 +85,19 @@ func (p *policyForm) actions() []g.Node {
 	}
 	list := []g.Node{set("set", "Set it", class)}
 	if p.Effect.Earlier > 0 {
-		list = append(list, set("backlog", "Set it, for what is queued too", "danger"))
+		list = append(list, set("backlog", "Set it, also for queued messages", "danger"))
 	}
-	return append(list, set("try", "Try again", ""), ui.Link(policies, g.Text("Cancel")))
+	return append(list, set("try", "Dry run again", ""), ui.Link(policies, g.Text("Cancel")))
 }
 
-// effect says what the policy would do.
+// effect shows what the policy would do.
 func (p *policyForm) effect() g.Node {
 	e := p.Effect
 	if e == nil {
 		return nil
 	}
 	if e.Queues == 0 {
-		return h.Div(h.Class("whole verdict good"), g.Text("It gives no queue that exists now a time to live. Limits and dead-letter exchanges act at once on all that match."))
+		return h.Div(h.Class("whole verdict good"), g.Text("It gives a time to live to none of the queues that exist now. Limits and dead-letter exchanges apply at once to all that match."))
 	}
 	how, dangerous := "good", len(e.DeadLetterQueues) > 0
 	if dangerous {
@@ -117,7 +117,7 @@ func (p *policyForm) effect() g.Node {
 	return h.Div(h.Class("whole verdict "+how), h.Role("status"),
 		h.P(g.Text("Messages in "+format.Plural(e.Queues, "queue")+" get a time to live: "), names, g.If(e.Queues > len(e.Names), g.Text(" and others")), g.Text(".")),
 		g.If(dangerous, h.P(ui.Bold("Dead letters go to "), ui.Names(e.DeadLetterQueues, nil), g.Text(": they expire there like any message. Make the pattern narrower, unless that is what you want."))),
-		h.P(g.Text("If it counts for what is queued already, "+format.Plural(e.Earlier, "message")+" get an earlier deadline, and "+format.Number(e.Expired)+" expire at once.")))
+		h.P(g.Text("If it also applies to messages that are already queued, "+format.Plural(e.Earlier, "message")+" get an earlier deadline, and "+format.Number(e.Expired)+" expire at once.")))
 }
 
 func (d *policyDeletion) Draw(s *ui.Info) ui.Drawing {
@@ -125,7 +125,7 @@ func (d *policyDeletion) Draw(s *ui.Info) ui.Drawing {
 		ui.Crumbs(policies, "Policies", d.VHost), h.H1(g.Text("Delete the policy "), ui.Name(d.Name), g.Text("?")),
 		h.Section(h.Class("card"), ui.Facts(
 			ui.Fact("Pattern", ui.Code(format.Visible(d.Pattern))), ui.Fact("Definition", definition(d.Definition)),
-			ui.Fact("Then", g.Text("the next policy that matches counts for its queues, or their arguments alone. Deadlines that messages have stay.")))),
+			ui.Fact("Then", g.Text("the next policy that matches applies to its queues, or only their arguments do. Messages keep the deadlines that they have.")))),
 		s.Sheet(deletePolicy, d.Form, g.Group{ui.HiddenIf("kind", d.Form.Get("kind")), ui.Hidden("vhost", d.VHost), ui.Hidden("name", d.Name)},
 			ui.Danger("Delete the policy"), ui.Link(policies, g.Text("Cancel"))),
 	}}

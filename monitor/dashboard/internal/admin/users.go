@@ -21,7 +21,7 @@ type userList struct {
 }
 
 func (p Pages) listUsers(r *http.Request, v ui.Visitor) (ui.View, error) {
-	page := &userList{Entries: map[string][]string{}, Done: map[string]string{"deleted": "The user is deleted."}[r.URL.Query().Get("done")]}
+	page := &userList{Entries: map[string][]string{}, Done: map[string]string{"deleted": "User deleted."}[r.URL.Query().Get("done")]}
 	var err error
 	if page.List, err = p.Operations.ListUsers(r.Context(), v.Actor()); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (p Pages) addUser(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		_, err = p.Operations.IfUserStill(u.Name, "").SetUser(r.Context(), v.Actor(), u)
 	}
 	if errors.Is(err, operate.ErrUserChanged) {
-		f.Wrong("name", "There is a user of this name already.")
+		f.Wrong("name", "A user with this name already exists.")
 		err = nil
 	}
 	if err == nil && f.OK() && f.Get("vhost") != "" {
@@ -98,7 +98,7 @@ func userURL(name, done string) string {
 // userPage is the content of the page of a user.
 type userPage struct {
 	access.User
-	Version     string // of the user as the page shows it: its forms change no other one
+	Version     string // of the user as the page shows it: its forms change the user only as long as it is like this
 	Self        bool
 	Permissions []access.Permission
 	Topics      []access.TopicPermission
@@ -109,12 +109,12 @@ type userPage struct {
 }
 
 var userDone = map[string]string{
-	"added": "The user exists now.", "tags": "The tags are changed.", "password": "The password is changed.", "permission": "The permissions are changed.",
-	"topic": "The topic permissions are changed.",
+	"added": "User created.", "tags": "Tags changed.", "password": "Password changed.", "permission": "Permissions changed.",
+	"topic": "Topic permissions changed.",
 }
 
 func (p Pages) userPage(r *http.Request, v ui.Visitor, name string) (*userPage, error) {
-	version, err := p.Operations.UserVersion(r.Context(), v.Actor(), name) // first: what changes after it is seen by the next
+	version, err := p.Operations.UserVersion(r.Context(), v.Actor(), name) // first: a change after it fails the next form
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (p Pages) user(r *http.Request, v ui.Visitor) (ui.View, error) {
 		return nil, err
 	}
 	for _, one := range page.Permissions {
-		if q.Has("vhost") && one.VHost == q.Get("vhost") { // to change it
+		if q.Has("vhost") && one.VHost == q.Get("vhost") { // the form is to change it
 			page.Permission = ui.NewForm(url.Values{"vhost": {one.VHost}, "configure": {one.Configure}, "write": {one.Write}, "read": {one.Read}})
 		}
 	}
@@ -153,7 +153,7 @@ func (p Pages) user(r *http.Request, v ui.Visitor) (ui.View, error) {
 	return page, nil
 }
 
-// change does something to the user whom a form names, and shows the user's page with what is wrong, or again. If somebody else has changed the
+// change makes a change to the user whom a form names, and shows the user's page again, with what is wrong if something is. If somebody else has changed the
 // user since the form was made, it does nothing, and shows the user as it is now.
 func (p Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor, done string, form func(*userPage) **ui.Form, do func(operate.Users, *userPage, *ui.Form) error) {
 	page, err := p.userPage(r, v, r.PostForm.Get("name"))
@@ -213,9 +213,9 @@ func (p Pages) setTopicPermission(w http.ResponseWriter, r *http.Request, v ui.V
 	})
 }
 
-// clearing is the question whether to take a user's permissions in a virtual host, or those at one exchange of it.
+// clearing is the page that asks whether to clear a user's permissions in a virtual host, or those at one of its topic exchanges.
 type clearing struct {
-	access.TopicPermission        // Exchange "": not of a topic exchange
+	access.TopicPermission        // Exchange "": those in the virtual host
 	Configure              string // likewise
 	Form                   *ui.Form
 }
@@ -258,7 +258,7 @@ func (p Pages) clearPermission(w http.ResponseWriter, r *http.Request, v ui.Visi
 	http.Redirect(w, r, userURL(name, done), http.StatusSeeOther)
 }
 
-// userDeletion is the question whether to delete a user.
+// userDeletion is the page that asks whether to delete a user.
 type userDeletion struct {
 	*userPage
 	Form *ui.Form

@@ -33,10 +33,10 @@ func tags(list []string) g.Node {
 	return h.Span(h.Class("tags"), g.Map(list, func(tag string) g.Node { return ui.Class("tag", ui.Name(tag)) }))
 }
 
-// known are the tags that mean something, with what they allow.
+// known are the tags that have a meaning, with what they allow.
 var known = [][2]string{
 	{access.Management, "the management API, for what the user may do over AMQP"}, {access.Policymaker, "policies"},
-	{access.Monitoring, "this dashboard, and all virtual hosts to look at"}, {access.Administrator, "everything"}, {access.Impersonator, "publish with another's user-id"},
+	{access.Monitoring, "this dashboard, and a look at all virtual hosts"}, {access.Administrator, "everything"}, {access.Impersonator, "publish with the user-id of another user"},
 }
 
 // tagFields are a box for each known tag, and a field for others.
@@ -48,7 +48,7 @@ func tagFields(f *ui.Form) g.Node {
 		}
 	}
 	return g.Group{
-		h.FieldSet(h.Legend(g.Text("Tags: what the user may do beside AMQP")), g.Map(known, func(k [2]string) g.Node {
+		h.FieldSet(h.Legend(g.Text("Tags: what the user may do besides AMQP")), g.Map(known, func(k [2]string) g.Node {
 			return h.Label(h.Class("inline"), h.Input(h.Type("checkbox"), h.Name("tag"), h.Value(k[0]), g.If(slices.Contains(f.Values["tag"], k[0]), h.Checked())), h.Span(g.Text(k[0]+": "+k[1])))
 		})),
 		g.Map(others, func(tag string) g.Node { return ui.Hidden("tag", tag) }),
@@ -98,13 +98,13 @@ func (p *userPage) Draw(s *ui.Info) ui.Drawing {
 			ui.Card("tagging", "Tags", nil, s.Sheet("/user/tags", p.Tagging, g.Group{p.names(), tagFields(p.Tagging)}, ui.Button("Set tags"))),
 			ui.Card("password", "Password", nil, s.Sheet("/user/password", p.Password, g.Group{
 				ui.Hidden("was", p.Version), h.Input(h.Name("name"), h.Value(p.Name), h.AutoComplete("username"), h.ReadOnly(), g.Attr("hidden")), // for password managers
-				p.Password.Password("New password", "password", "new-password", "Open AMQP connections stay."),
+				p.Password.Password("New password", "password", "new-password", "AMQP connections stay open."),
 			}, ui.Button("Set the password"))),
 		},
 	}
 }
 
-// names are the hidden fields that say who is to be changed, and how the user was when the page was made.
+// names are the hidden fields that name the user to be changed, and the version of the user that the page showed.
 func (p *userPage) names() g.Node {
 	return g.Group{ui.Hidden("name", p.Name), ui.Hidden("was", p.Version)}
 }
@@ -130,7 +130,7 @@ func (p *userPage) permissions() g.Node {
 
 func (p *userPage) topics() g.Node {
 	if len(p.Topics) == 0 {
-		return ui.Empty(g.Text("None: at topic exchanges the user may use every routing key."))
+		return ui.Empty(g.Text("None: the user may use every routing key at topic exchanges."))
 	}
 	return ui.Table([]string{"Virtual host", "Exchange", "Write", "Read", ""}, g.Map(p.Topics, func(one access.TopicPermission) g.Node {
 		to := func(path string) string {
@@ -143,9 +143,9 @@ func (p *userPage) topics() g.Node {
 }
 
 func (d *userDeletion) Draw(s *ui.Info) ui.Drawing {
-	warning := "Its permissions go, and its connections are closed."
+	warning := "The user loses all permissions, and the user's connections are closed."
 	if d.Self {
-		warning = "This is you: you will be logged out, and cannot come back."
+		warning = "This is you: you will be logged out, and cannot log in again."
 	}
 	return ui.Drawing{Live: g.Group{
 		h.P(h.Class("crumbs"), ui.Link(users, g.Text("Users")), g.Text(" / "), ui.Link(userURL(d.Name, ""), ui.Name(d.Name))),
@@ -156,7 +156,7 @@ func (d *userDeletion) Draw(s *ui.Info) ui.Drawing {
 }
 
 func (c *clearing) Draw(s *ui.Info) ui.Drawing {
-	title, then, where := "Clear these permissions?", "the user cannot log in to the virtual host. What is connected is refused what it asks for.", ui.Fact("Configure", ui.OrNone(c.Configure))
+	title, then, where := "Clear these permissions?", "the user cannot log in to the virtual host. Open connections stay, and their requests are refused.", ui.Fact("Configure", ui.OrNone(c.Configure))
 	if c.Exchange != "" {
 		title, then, where = "Clear these topic permissions?", "the user may use every routing key at the exchange, if the user may use the exchange.", ui.Fact("Exchange", ui.Name(c.Exchange))
 	}

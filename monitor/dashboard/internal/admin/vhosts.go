@@ -30,7 +30,7 @@ type vhostList struct {
 
 func (p Pages) listVHosts(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
-	page := &vhostList{Done: map[string]string{"deleted": "The virtual host is deleted."}[q.Get("done")]}
+	page := &vhostList{Done: map[string]string{"deleted": "Virtual host deleted."}[q.Get("done")]}
 	q.Del("done")
 	all, err := p.Operations.ListVHosts(r.Context(), v.Actor())
 	page.List, page.Cut = ui.CutOf(all, vhosts, q, "page")
@@ -49,8 +49,8 @@ type vhostPage struct {
 var vhostLimits = []string{access.MaxConnections, access.MaxQueues}
 
 var vhostDone = map[string]string{
-	"made": "The virtual host exists now, and you have all permissions in it.", "changed": "The virtual host is changed.", "limits": "The limits are changed.",
-	"protected": "The virtual host cannot be deleted now.", "unprotected": "The virtual host can be deleted now.",
+	"made": "Virtual host created. You have all permissions in it.", "changed": "Virtual host changed.", "limits": "Limits changed.",
+	"protected": "The virtual host is now protected from deletion.", "unprotected": "The virtual host can now be deleted.",
 }
 
 func (p Pages) vhostPage(r *http.Request, v ui.Visitor, name string) (*vhostPage, error) {
@@ -102,7 +102,7 @@ func (p Pages) makeVHost(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	err := p.Operations.Permit(v.Actor(), operate.ChangeVHosts, "")
 	if err == nil {
 		if _, missing := p.Operations.VHost(r.Context(), v.Actor(), name); missing == nil {
-			f.Wrong("name", "There is a virtual host of this name already.")
+			f.Wrong("name", "A virtual host with this name already exists.")
 		}
 	}
 	if err == nil && f.OK() {
@@ -115,7 +115,7 @@ func (p Pages) makeVHost(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	http.Redirect(w, r, vhostURL(name, "made"), http.StatusSeeOther)
 }
 
-// changeVHost does something to the virtual host that a form names, and shows its page with what is wrong, or again.
+// changeVHost makes a change to the virtual host that a form names, and shows its page again, with what is wrong if something is.
 func (p Pages) changeVHost(w http.ResponseWriter, r *http.Request, v ui.Visitor, done string, form func(*vhostPage) **ui.Form, do func(*vhostPage, *ui.Form) error) {
 	page, err := p.vhostPage(r, v, r.PostForm.Get("name"))
 	if err == nil {
@@ -151,7 +151,7 @@ func (p Pages) limitVHost(w http.ResponseWriter, r *http.Request, v ui.Visitor) 
 		}
 		for _, limit := range vhostLimits {
 			if f.Get(limit) == f.Get("was-"+limit) {
-				continue // somebody else may have changed it meanwhile
+				continue // somebody else may have changed it
 			}
 			delete(limits, limit)
 			if n, given := f.Integer(limit); given {
@@ -174,7 +174,7 @@ func (p Pages) protectVHost(w http.ResponseWriter, r *http.Request, v ui.Visitor
 	http.Redirect(w, r, vhostURL(name, map[bool]string{true: "protected", false: "unprotected"}[on]), http.StatusSeeOther)
 }
 
-// vhostDeletion is the question whether to delete a virtual host.
+// vhostDeletion is the page that asks whether to delete a virtual host.
 type vhostDeletion struct {
 	operate.VHost
 	Form *ui.Form

@@ -10,7 +10,7 @@ import (
 	"curfew/monitor/dashboard/internal/ui"
 )
 
-// lists are links from one of the lists of this package's pages to the others.
+// lists are the links between the lists of this package.
 func lists(s *ui.Info, here string) g.Node {
 	var list []ui.Choice
 	for _, one := range []ui.Choice{{Name: "Policies", URL: policies}, {Name: "Virtual hosts", URL: vhosts}, {Name: "Users", URL: users}} {
@@ -29,7 +29,7 @@ func (p *vhostList) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{
 		Top: g.Group{
 			h.H1(g.Text("Virtual hosts")), lists(s, vhosts), ui.Done(p.Done),
-			ui.Menu("Actions", g.If(s.User.Admin, ui.Action(newVHost, "New virtual host…")), g.If(!s.User.Admin, ui.Faint("Changing them takes a user with the tag administrator."))),
+			ui.Menu("Actions", g.If(s.User.Admin, ui.Action(newVHost, "New virtual host…")), g.If(!s.User.Admin, ui.Faint("Only users with the tag administrator can change them."))),
 		},
 		Live: h.Section(h.Class("card"),
 			ui.Table([]string{"Name", "Description?", "#Queues", "#Ready", "#Unacked", "Limits?", "Deletion?"}, g.Map(p.List, vhostRow)), p.Cut.DrawIfCut("virtual host")),
@@ -58,7 +58,7 @@ func limitsOf(vh *operate.VHost) (list []string) {
 }
 
 func queueTypes(f *ui.Form) g.Node {
-	return f.Choose("Queues are, unless declared otherwise", "default_queue_type", "", "", "classic", "quorum", "quorum")
+	return f.Choose("Default queue type", "default_queue_type", "", "", "classic", "quorum", "quorum")
 }
 
 func (p *vhostForm) Draw(s *ui.Info) ui.Drawing {
@@ -75,30 +75,30 @@ func (p *vhostForm) Draw(s *ui.Info) ui.Drawing {
 
 func (p *vhostPage) Draw(s *ui.Info) ui.Drawing {
 	top := g.Group{h.P(h.Class("crumbs"), ui.Link(vhosts, g.Text("Virtual hosts"))), h.H1(ui.Name(p.Name)), ui.Done(p.Done)}
-	live := g.Group{ui.Card("about", "About it", nil, ui.Facts(
+	live := g.Group{ui.Card("about", "About", nil, ui.Facts(
 		ui.Fact("Queues", ui.Link(ui.At("/queues", "vhost", p.Name), g.Text(format.Plural(p.Queues, "queue")))),
 		ui.Fact("Messages", g.Text(format.Number(p.Ready)+" ready, "+format.Number(p.Unacked)+" unacked")),
 		ui.Fact("Limits", ui.Names(limitsOf(&p.VHost), ui.Faint("none"))),
 		ui.Fact("Tags", ui.Names(p.Tags, ui.Faint("none"))),
 		g.If(!p.Changes, ui.Fact("Description", ui.OrNone(p.Description)))))}
 	if !p.Changes {
-		return ui.Drawing{Top: append(top, ui.Menu("Actions", ui.Faint("Changing it takes a user with the tag administrator."))), Live: live}
+		return ui.Drawing{Top: append(top, ui.Menu("Actions", ui.Faint("Only users with the tag administrator can change it."))), Live: live}
 	}
 	name := ui.Hidden("name", p.Name)
-	protect, to := ui.Button("Protect it from deletion"), ui.Hidden("protected", "1")
+	protect, to := ui.Button("Protect from deletion"), ui.Hidden("protected", "1")
 	if p.Protected {
-		protect, to = ui.Button("Allow its deletion"), ui.Hidden("protected", "")
+		protect, to = ui.Button("Allow deletion"), ui.Hidden("protected", "")
 	}
 	return ui.Drawing{
 		Top: append(top, ui.Menu("Actions",
 			s.Change(protectVHost, "", name, to, protect),
 			g.If(!p.Protected, ui.DangerLink(ui.At(deleteVHost, "name", p.Name), "Delete…")))),
 		Live: append(live,
-			ui.Card("describe", "Description", nil, s.Sheet(vhostPath, p.About, g.Group{name, p.About.Field("Description", "description", ""), queueTypes(p.About)}, ui.Button("Change it"))),
+			ui.Card("describe", "Description", nil, s.Sheet(vhostPath, p.About, g.Group{name, p.About.Field("Description", "description", ""), queueTypes(p.About)}, ui.Button("Change"))),
 			ui.Card("limit", "Limits", nil, s.Sheet(limitVHost, p.Limited, g.Group{
 				name, g.Map(vhostLimits, func(limit string) g.Node { return ui.Hidden("was-"+limit, p.Limited.Get("was-"+limit)) }),
-				p.Limited.Field("Connections at most", access.MaxConnections, "Empty: no limit. What is connected already stays.", g.Attr("inputmode", "numeric")),
-				p.Limited.Field("Queues at most", access.MaxQueues, "Empty: no limit. What is declared already stays.", g.Attr("inputmode", "numeric")),
+				p.Limited.Field("Most connections", access.MaxConnections, "Empty: no limit. Open connections stay.", g.Attr("inputmode", "numeric")),
+				p.Limited.Field("Most queues", access.MaxQueues, "Empty: no limit. Queues that exist stay.", g.Attr("inputmode", "numeric")),
 			}, ui.Button("Set the limits")))),
 	}
 }

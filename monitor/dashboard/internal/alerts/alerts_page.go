@@ -28,7 +28,7 @@ func (p *page) mistakes() g.Node {
 	lines := strings.Split(p.Rules.Error(), "\n")
 	return ui.Card("rules", "The alerts file is not in force", nil,
 		h.Ul(g.Map(lines, func(line string) g.Node { return h.Li(ui.Name(line)) })),
-		ui.Faint("The rules that were in force before still are; after a start, every event goes to every sink. The file is read again when it changes."))
+		ui.Faint("The previous rules stay in force; after a start, every event goes to every sink. The file is read again when it changes."))
 }
 
 func (p *page) firing() g.Node {
@@ -40,17 +40,17 @@ func (p *page) firing() g.Node {
 		g.Map(p.Subjects, subject.draw))))
 }
 
-// urgent says where to begin, and what the order of the list means.
+// urgent shows where to begin, and what the order of the list means.
 func (p *page) urgent() g.Node {
 	if p.Urgent == nil {
 		return nil
 	}
 	return h.Div(h.Class("verdict "+ui.RiskClass(p.Urgent.Severity == "critical")),
 		h.P(ui.Bold("Most urgent: "), ui.Name(p.Urgent.Summary+". "), g.Text(advice[p.Urgent.Event])),
-		h.P(ui.Faint("The most urgent comes first: by severity; of the same severity lost messages, then missed deadlines, then what can still be saved; then by number and age.")))
+		h.P(ui.Faint("The most urgent comes first. The order is by severity; then lost messages, missed deadlines, and messages that can still be saved; then by number and age.")))
 }
 
-// draw is a part of the table, under a heading of its own.
+// draw draws a part of the table under its own heading.
 func (s subject) draw() g.Node {
 	of := g.Group{g.Text("Curfew itself")}
 	if s.Queue != "" {
@@ -82,10 +82,10 @@ func firingRow(a alert.Status) g.Node {
 var advice = map[string]string{
 	"deadline_missed":        "Add consumers or make them faster, or let messages live longer. What was dead-lettered can be replayed.",
 	"at_risk":                "Add consumers or make them faster before the first message expires, or give messages more time.",
-	"held_past_deadline":     "See what the consumer is doing: what it does not ack expires when it is given back, or when the connection closes.",
+	"held_past_deadline":     "See what the consumer is doing: messages that it does not ack expire when it gives them back, or when its connection closes.",
 	"deadline_fired_late":    "See whether this machine is short of processor time, and whether its disk and Redis are slow.",
 	"dead_letter_unroutable": "Declare the dead-letter exchange, or bind a queue to it. Then replay the dead letters.",
-	"schedule_degraded":      "See that Redis runs, has memory left and can be reached. Deadlines are still met.",
+	"schedule_degraded":      "Make sure that Redis runs, has memory left and can be reached. Deadlines are still met.",
 	"instance_silent":        "See whether that instance runs, and start it again.",
 	"notifications_dropped":  "See whether the receiver answers, and how fast.",
 }

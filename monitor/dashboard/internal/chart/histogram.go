@@ -15,9 +15,9 @@ import (
 // Histogram is how late messages were.
 type Histogram struct {
 	Total uint64
-	Most  string // 99 in 100 left at most this long after their deadline
+	Most  string // 99 in 100 left their queue at most this long after their deadline
 	half  string // half left at most this long after it
-	above string // what exceeds every bound, in words
+	above string // lateness above every bound, in words
 	late  uint64
 	rows  []histogramRow
 }

@@ -12,7 +12,7 @@ func rectangle(x, y, width, height int, children ...g.Node) g.Node {
 		g.Attr("width", strconv.Itoa(width)), g.Attr("height", strconv.Itoa(height)), g.Group(children))
 }
 
-// picture is an SVG that is stretched to the size of its place.
+// picture is an SVG that is stretched to fill its place.
 func picture(width, height int, children ...g.Node) g.Node {
 	return h.SVG(g.Attr("viewBox", "0 0 "+strconv.Itoa(width)+" "+strconv.Itoa(height)), g.Attr("preserveAspectRatio", "none"), g.Group(children))
 }

@@ -12,11 +12,11 @@ import (
 
 const sparkHeight = 24
 
-// sparkLeast is how many values a sparkline spans at least: one of a queue that is new leaves out the time before.
+// sparkLeast is the least number of values that a sparkline spans: that of a new queue leaves out the time before.
 const sparkLeast = 10
 
-// Sparkline draws values, evenly spaced, the oldest first. A negative one is not known. over says what they are, such as "depth in the last
-// hour". It is nil if none is known.
+// Sparkline draws values, evenly spaced, the oldest first. A negative value is unknown. over names the values, such as "depth in the last
+// hour". The result is nil if no value is known.
 func Sparkline(values []int64, over string) g.Node {
 	var most, last int64 = 0, -1
 	for _, v := range values {

@@ -15,11 +15,11 @@ import (
 
 // Timeline is the number of pending deadlines over time, and what will become of them.
 type Timeline struct {
-	Window   string // what it spans
+	Window   string // the span of time
 	Inside   int64  // deadlines in the picture
-	Later    int64  // after it
-	Held     int64  // that have passed: consumers hold the messages, or they are being fired
-	Forecast bool   // it is known what will become of them
+	Later    int64  // deadlines after it
+	Held     int64  // deadlines that have passed: consumers hold the messages, or the deadlines are being fired
+	Forecast bool   // it is known how many will not be met
 
 	bars       []bar
 	shares     []forecast.Share // by bar
@@ -39,7 +39,7 @@ type bar struct {
 
 func (b *bar) safe() int64 { return b.count - b.atRisk - b.willExpire }
 
-// windows are the spans of the timeline. Bars and ticks are round, and divide the span. Those without offered are only chosen because they fit.
+// windows are the spans of the timeline. Bars and ticks are round, and divide the span. Spans without "offered" are only chosen because they fit.
 var windows = []struct {
 	name            string
 	span, bar, tick time.Duration
@@ -61,7 +61,7 @@ var windows = []struct {
 	{"30 d", 30 * 24 * time.Hour, 12 * time.Hour, 5 * 24 * time.Hour, true},
 }
 
-// Windows are the names of what a timeline can span, the shortest first: those that are offered, and the present one.
+// Windows are the names of the windows to choose from, the shortest first: those that are offered, and the present one.
 func Windows(present string) (names []string) {
 	for i := range windows {
 		if windows[i].offered || windows[i].name == present {
@@ -75,7 +75,7 @@ func Windows(present string) (names []string) {
 type Pending interface {
 	// PendingBefore appends how many deadlines there are up to each instant, in Unix ms.
 	PendingBefore(until, out []int64) []int64
-	// Shares appends which part of the deadlines between two instants will not be met; nothing if that is not known.
+	// Shares appends the parts of the deadlines between two instants that will not be met; nothing if they are not known.
 	Shares(at []int64, out []forecast.Share) []forecast.Share
 }
 
@@ -109,8 +109,8 @@ func NewTimeline(of Pending, now, pending int64, window string) *Timeline {
 	return t
 }
 
-// Agree makes what is at risk add up to these sums, by the forecast of the queues that the same picture shows in other places. All of it has to
-// be inside. The bars have shares that are older and rounded.
+// Agree makes the messages at risk in the bars add up to these sums, which are from the forecast of the queues on the same page. All of them have to
+// be inside. The bars' own shares are older and rounded.
 func (t *Timeline) Agree(atRisk, willExpire int64) {
 	if !t.Forecast {
 		return
@@ -122,7 +122,7 @@ func (t *Timeline) Agree(atRisk, willExpire int64) {
 	t.atRisk = t.spread(atRisk, func(s forecast.Share) float64 { return s.AtRisk }, func(b *bar) *int64 { return &b.atRisk })
 }
 
-// spread shares total out among the bars, and returns how much of it had a place.
+// spread divides total among the bars, and returns how much of it found room.
 func (t *Timeline) spread(total int64, share func(forecast.Share) float64, of func(*bar) *int64) (given int64) {
 	all := 0.0
 	for i := range t.bars {
@@ -145,7 +145,7 @@ func (t *Timeline) spread(total int64, share func(forecast.Share) float64, of fu
 // End is the last instant of the picture, Unix ms.
 func (t *Timeline) End() int64 { return t.bars[len(t.bars)-1].to }
 
-// emptyWindow is the span where nothing is pending.
+// emptyWindow is the span if nothing is pending.
 const emptyWindow = 4
 
 func chooseWindow(of Pending, now, pending int64, wanted string) int {
@@ -183,10 +183,10 @@ const (
 	timelineHeight = 120
 )
 
-// Link is where a bar leads: to the deadlines after one instant and up to another, Unix ms. from 0 is for those that are held.
+// Link is the URL for a bar: of the deadlines after one instant and up to another, Unix ms. from is 0 for messages that are held.
 type Link func(from, to int64) string
 
-// Draw shows the bars, their sums and a table. Without a link they lead nowhere.
+// Draw shows the bars, their sums and a table. Without a Link the bars are not links.
 func (t *Timeline) Draw(link Link) g.Node { return g.Group{t.chart(link), t.sums(), t.table(link)} }
 
 func (t *Timeline) chart(link Link) g.Node {
@@ -209,7 +209,7 @@ func (t *Timeline) chart(link Link) g.Node {
 		h.Div(h.Class("ticks"), g.Map(t.ticks, func(text string) g.Node { return g.Group{h.Span(g.Text(text)), g.Text(" ")} })))
 }
 
-// height is that of a part of a bar; what is there can be seen.
+// height is the height of a part of a bar; a part that is not empty can be seen.
 func height(n, most int64) int {
 	if n <= 0 {
 		return 0
@@ -244,7 +244,7 @@ func (b *bar) drawHeld(most int64, link Link) g.Node {
 		g.Group{rectangle(0, 0, barStep, timelineHeight, h.Class("hit")), rectangle(1, timelineHeight-tall, barWidth, tall, h.Class("held"))})
 }
 
-// linked is a part of a picture that is a link, if there is where to. It is reached by the table with the keyboard.
+// linked makes a part of a picture a link, if link is not nil. With the keyboard, the links of the table are used instead.
 func linked(link Link, from, to int64, label string, children g.Node) g.Node {
 	title := g.El("title", g.Text(label))
 	if link == nil {
@@ -287,7 +287,7 @@ func (t *Timeline) sums() g.Node {
 			g.If(t.Later > 0, g.Group{g.Text(" · "), bold(format.Number(t.Later)), g.Text(" later")})))
 }
 
-// table has the same numbers, for those who do not look at pictures.
+// table has the same numbers as text.
 func (t *Timeline) table(link Link) g.Node {
 	rows := g.Group{}
 	for _, b := range t.bars {

@@ -51,11 +51,11 @@ type connection struct {
 	Client  operate.Client
 	Rate    perSecond
 	Rates   []perSecond // of its channels
-	Holders []operate.Holder
+	Holders []operate.Consumer
 	Past    int // messages that it holds past their deadlines
 }
 
-// title is what the client calls itself, or else its address.
+// title is the client's own name, or its address if it has none.
 func (c *connection) title() string {
 	return cmp.Or(c.Client.Name, strings.TrimSpace(c.Client.Product+" "+c.Client.Version), c.Name)
 }
@@ -72,7 +72,7 @@ func (p Pages) gather(ctx context.Context, v ui.Visitor) ([]connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := map[string][]operate.Holder{}
+	of := map[string][]operate.Consumer{}
 	for i := range holders {
 		of[holders[i].Connection] = append(of[holders[i].Connection], holders[i])
 	}
@@ -94,14 +94,14 @@ func (p Pages) gather(ctx context.Context, v ui.Visitor) ([]connection, error) {
 	return list, nil
 }
 
-// look takes the counts of connections and their channels, and returns a function that tells the rates of one of them.
+// look takes the counts of connections and their channels, and returns a function with the rates of one of them.
 func (p Pages) look(found []operate.Connection) func(identity any) perSecond {
 	present := map[any]counts{}
 	for i := range found {
 		var sum counts
 		for j := range found[i].Channels {
 			ch := &found[i].Channels[j]
-			n := ch.Counts
+			n := ch.Stats
 			one := counts{n.Published, n.Delivered + n.DeliveredNoAck + n.Got + n.GotNoAck, n.Acked}
 			present[ch.Identity()] = one
 			sum = counts{sum.published + one.published, sum.delivered + one.delivered, sum.acked + one.acked}
@@ -132,7 +132,7 @@ func (p Pages) list(r *http.Request, v ui.Visitor) (ui.View, error) {
 	return page, err
 }
 
-// contains reports whether one of the texts has what somebody looks for.
+// contains reports whether one of the texts contains what somebody searches for.
 func contains(find string, texts ...string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(find)) })
 }
@@ -165,7 +165,7 @@ func (p Pages) mayClose(v ui.Visitor, user string) bool {
 // consumersPage is the content of the page of all consumers.
 type consumersPage struct {
 	Find    string
-	List    []operate.Holder
+	List    []operate.Consumer
 	Cut     ui.Cut
 	All     int
 	Now     int64
@@ -189,7 +189,7 @@ func (p Pages) consumers(r *http.Request, v ui.Visitor) (ui.View, error) {
 	return page, err
 }
 
-// work adds how much the consumers of a page do, and how much waits for them.
+// work adds how much the consumers of a page do, and how many messages wait for them.
 func (p Pages) work(ctx context.Context, v ui.Visitor, page *consumersPage) error {
 	queues, err := p.operations.ListQueues(ctx, v.Actor())
 	if err != nil {
@@ -224,7 +224,7 @@ type channel struct {
 	number     uint16
 }
 
-// closing is the question whether to close a connection.
+// closing is the page that asks whether to close a connection.
 type closing struct {
 	*operate.Connection
 	Client operate.Client
@@ -254,7 +254,7 @@ func (p Pages) close(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	}
 	reason := q.Form.Get("reason")
 	if len(reason) > operate.MaxReason {
-		q.Form.Wrong("reason", fmt.Sprintf("A reason has %d bytes at most.", operate.MaxReason))
+		q.Form.Wrong("reason", fmt.Sprintf("A reason can have at most %d bytes.", operate.MaxReason))
 		p.site.Show(w, r, http.StatusBadRequest, v, closePath, q)
 		return
 	}

@@ -32,7 +32,7 @@ func (p *listPage) Draw(*ui.Info) ui.Drawing {
 	d := ui.Drawing{Top: heading("Connections", tab, p.Find)}
 	switch {
 	case p.All == 0:
-		d.Live = ui.Only(g.Text("Nobody is connected."))
+		d.Live = ui.Only(g.Text("No client is connected."))
 	case p.Cut.Of == 0:
 		d.Live = ui.Only(g.Text("No connection matches. "), ui.Link(tab, g.Text("Show all")), g.Text("."))
 	default:
@@ -54,10 +54,10 @@ func (c *connection) row() g.Node {
 		h.Td(ui.Name(c.User)), h.Td(h.Class("tight"), ui.Name(address(c.PeerHost, c.PeerPort))), h.Td(h.Class("tight"), ui.Ago(c.Since)))
 }
 
-// state is whether the connection is held up, in RabbitMQ's words.
+// state shows whether the connection is held up, in RabbitMQ's words.
 func state(of string) g.Node {
 	why := map[string]string{
-		"flow": "it publishes faster than consumers get processor time", "blocked": "it publishes, and memory or disk are used up", "running": "nothing holds it up",
+		"flow": "it publishes faster than consumers get processor time", "blocked": "it publishes, and memory or disk space is used up", "running": "nothing holds it up",
 	}
 	class := map[string]string{"flow": "tag warn", "blocked": "tag bad"}[of]
 	if class == "" {
@@ -110,7 +110,7 @@ func (p *onePage) figures() g.Node {
 
 func (p *onePage) holders() g.Node {
 	if len(p.Holders) == 0 {
-		return ui.Card("holds", "Consumers", nil, ui.Empty(g.Text("It consumes nothing, and holds nothing.")))
+		return ui.Card("holds", "Consumers", nil, ui.Empty(g.Text("It consumes nothing and holds nothing.")))
 	}
 	return ui.Card("holds", "Consumers", nil, Table(p.Holders, p.Now, true))
 }
@@ -170,7 +170,7 @@ func (p *consumersPage) Draw(*ui.Info) ui.Drawing {
 	d := ui.Drawing{Top: heading("Consumers", consumers, p.Find)}
 	switch {
 	case p.All == 0:
-		d.Live = ui.Only(g.Text("Nobody consumes."))
+		d.Live = ui.Only(g.Text("There are no consumers."))
 	case p.Cut.Of == 0:
 		d.Live = ui.Only(g.Text("No consumer matches. "), ui.Link(consumers, g.Text("Show all")), g.Text("."))
 	default:
@@ -180,18 +180,18 @@ func (p *consumersPage) Draw(*ui.Info) ui.Drawing {
 }
 
 // work is how many messages wait for a consumer, and how many its channel acks.
-func (p *consumersPage) work(c *operate.Holder) g.Node {
+func (p *consumersPage) work(c *operate.Consumer) g.Node {
 	rate := p.Rates[channel{c.Connection, c.Channel}]
 	return g.Group{ui.Amount(ui.OrFaint(p.Waiting[c.Queue.ID()])), ui.Amount(rate.show(rate.acked))}
 }
 
-// Table lists who holds messages, of several queues or of one. now is in Unix ms.
-func Table(list []operate.Holder, now int64, queues bool) g.Node {
+// Table lists who holds messages of one queue or of several. now is in Unix ms.
+func Table(list []operate.Consumer, now int64, queues bool) g.Node {
 	return table(list, now, queues, nil)
 }
 
-// table is Table. With work it also shows how much each consumer does, and how much waits for it.
-func table(list []operate.Holder, now int64, queues bool, work func(*operate.Holder) g.Node) g.Node {
+// table is Table. With work it also shows how much each consumer does, and how many messages wait for it.
+func table(list []operate.Consumer, now int64, queues bool, work func(*operate.Consumer) g.Node) g.Node {
 	headings := []string{"Consumer", "#Past deadline", "#Unacked", "#Prefetch", "Held for", "User", "Address", "Status"}
 	if work != nil {
 		headings = slices.Insert(headings, 3, "#Waiting", "#Acked /s")
@@ -199,10 +199,10 @@ func table(list []operate.Holder, now int64, queues bool, work func(*operate.Hol
 	if queues {
 		headings = slices.Insert(headings, 1, "Queue")
 	}
-	return ui.Table(headings, g.Map(list, func(c operate.Holder) g.Node { return row(&c, now, queues, work) }))
+	return ui.Table(headings, g.Map(list, func(c operate.Consumer) g.Node { return row(&c, now, queues, work) }))
 }
 
-func row(c *operate.Holder, now int64, queues bool, work func(*operate.Holder) g.Node) g.Node {
+func row(c *operate.Consumer, now int64, queues bool, work func(*operate.Consumer) g.Node) g.Node {
 	name := c.Tag
 	if c.Tag == "" {
 		name = "basic.get"
@@ -231,13 +231,13 @@ func row(c *operate.Holder, now int64, queues bool, work func(*operate.Holder) g
 
 func span(millis int64) string { return format.Span(time.Duration(max(millis, 0)) * time.Millisecond) }
 
-// status is whether messages are delivered to it, and what else is special.
-func status(c *operate.Holder) g.Node {
+// status shows whether messages are delivered to the consumer, and what else is special about it.
+func status(c *operate.Consumer) g.Node {
 	switch {
 	case c.Cancelled:
 		return ui.Class("tag warn", g.Text("cancelled"))
 	case c.Tag == "":
-		return ui.Faint("gets them one by one")
+		return ui.Faint("gets messages one by one")
 	case c.NoAck:
 		return g.Text(words(string(c.Status)) + ", without acks")
 	case c.Exclusive:
@@ -246,7 +246,7 @@ func status(c *operate.Holder) g.Node {
 	return g.Text(words(string(c.Status)))
 }
 
-// words is RabbitMQ's word for a status in plain ones.
+// words is a status in plain words instead of RabbitMQ's.
 func words(status string) string {
 	switch status {
 	case "up":
@@ -270,7 +270,7 @@ func (p *closing) Draw(s *ui.Info) ui.Drawing {
 			ui.Fact("Holds", g.Text(format.Plural(p.Unacked(), "message")+": they go back to their queues, and those past their deadlines expire")))),
 		s.Sheet(closePath, p.Form, g.Group{
 			ui.Hidden("name", p.Name),
-			p.Form.Field("Reason", "reason", "The client is told. It may connect again at once.", h.MaxLength(strconv.Itoa(operate.MaxReason)), h.AutoFocus()),
+			p.Form.Field("Reason", "reason", "The client gets it. It may connect again at once.", h.MaxLength(strconv.Itoa(operate.MaxReason)), h.AutoFocus()),
 		}, ui.Danger("Close the connection"), ui.Link(connectionURL(p.Name), g.Text("Cancel"))),
 	}}
 }

@@ -1,3 +1,3 @@
-// Package connections is the pages of connections and consumers: the clients, what they hold and for how long, and how to end a
+// Package connections is the pages of connections and consumers: the clients, what they hold and for how long, and the form that closes a
 // connection.
 package connections

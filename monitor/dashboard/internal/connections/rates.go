@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// counts are what is counted of a connection or channel since it was opened.
+// counts are the counters of a connection or channel since it was opened.
 type counts struct{ published, delivered, acked uint64 }
 
 // perSecond are changes of counts.
@@ -14,17 +14,17 @@ type perSecond struct {
 	known                       bool
 }
 
-// sampler knows the counts of a while ago, so that pages can show rates. It keeps those of the last two looks only.
+// sampler keeps earlier counts, so that pages can show rates: those of the last two looks only.
 type sampler struct {
 	mu       sync.Mutex
 	at, was  time.Time
 	now, old map[any]counts
 }
 
-// sampleEvery is how far two looks are apart at least.
+// sampleEvery is the least time between two looks.
 const sampleEvery = time.Second
 
-// look takes the present counts, by identity, and returns a function that tells the rates.
+// look takes the present counts, by identity, and returns a function with the rates.
 func (s *sampler) look(now time.Time, present map[any]counts) func(identity any) perSecond {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 // maxDump bounds how much of a binary body is shown.
 const maxDump = 256
 
-// Body shows a body as it is if it is text, otherwise as a dump of its first bytes. A body
+// Body shows a body as text if it is text, and otherwise as a dump of its first bytes. A body
 // that was cut may end within a character.
 func Body(body []byte, cut bool) (text string, dumped bool) {
 	if cut {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Unescaped is JSON in which the letters and signs that were written as \u00f6 and the like are themselves, as long as they are visible and
-// not ASCII. It means the same.
+// Unescaped is the same JSON with characters in place of escapes such as \u00f6, as long as these are visible and
+// not ASCII.
 func Unescaped(json string) string {
 	if !strings.Contains(json, `\u`) {
 		return json
@@ -32,7 +32,7 @@ func Unescaped(json string) string {
 	return b.String()
 }
 
-// escaped is the character that an escape at the beginning of the text stands for, and how long that is; 0 if it is not one of those with \u.
+// escaped is the character for the \u escape at the beginning of the text, and the escape's length; 0 if there is none.
 func escaped(text string) (r rune, size int) {
 	unit := func(at int) rune {
 		if len(text) < at+6 || text[at] != '\\' || text[at+1] != 'u' {

@@ -74,10 +74,10 @@ func Until(at, now int64) string {
 	return "in " + Span(time.Duration(at-now)*time.Millisecond)
 }
 
-// maxName bounds what is shown of a name.
+// maxName bounds how much of a name is shown.
 const maxName = 1024
 
-// Visible shows a name that somebody chose.
+// Visible shows a name that a user chose.
 func Visible(text string) string {
 	switch {
 	case text == "":
@@ -101,5 +101,5 @@ func Sentence(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// Line shows a line of somebody's text, however long.
+// Line shows a line of a user's text, however long it is.
 func Line(text string) string { return printable.Text(text, "\t") }

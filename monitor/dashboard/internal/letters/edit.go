@@ -15,11 +15,11 @@ import (
 	"curfew/monitor/dashboard/internal/ui"
 )
 
-// maxEdited bounds a body that can be edited; MaxEditForm bounds the form that has it.
+// maxEdited bounds a body that can be edited; MaxEditForm bounds the form with the body.
 const maxEdited = 256 << 10
 
 // How a body is encoded in its field. Browsers end each line that they send with CR LF, whatever it
-// was before.
+// ended with before.
 const (
 	linesLF   = "lf"
 	linesCRLF = "crlf"
@@ -33,13 +33,13 @@ type editPage struct {
 	Draft        operate.Draft
 	Form         string // of the body in its field: lf, crlf or base64
 	Text         string
-	Problem      string // why the draft was not sent; "" nothing was wrong
+	Problem      string // why the draft was not sent; "": nothing was wrong
 	TooLarge     bool
 	Refused      bool // the user may not read the queue
 	Allowed      bool // the user may replay from it
 }
 
-// reviewPage shows what became of a draft before it is sent.
+// reviewPage shows a changed message before it is sent.
 type reviewPage struct {
 	editPage
 	Review deadletters.Review
@@ -97,7 +97,7 @@ func bodyOf(form, text string) ([]byte, error) {
 	return nil, fmt.Errorf("form: %q is not lf, crlf or base64", form)
 }
 
-// change shows what became of a draft; if that is confirmed it is replayed. A mistake leaves the form as it was filled in.
+// change shows the changed message and, once that is confirmed, replays it. After a mistake the form is shown as it was filled in.
 func (d Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	p, err := editedPage(r.PostForm)
 	if err != nil {
@@ -128,7 +128,7 @@ func (d Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	}
 }
 
-// again shows the form with what was wrong, unless another form would not help.
+// again shows the form with what was wrong, unless a corrected form would not help.
 func (d Pages) again(w http.ResponseWriter, r *http.Request, v ui.Visitor, p *editPage, err error) {
 	if operate.Refused(err) || operate.Gone(err) || p.Form == "" {
 		d.Site.Refuse(w, r, err)

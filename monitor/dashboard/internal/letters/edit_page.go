@@ -17,7 +17,7 @@ func (p *editPage) Draw(s *ui.Info) ui.Drawing {
 	case p.Refused:
 		return ui.Drawing{Top: append(top, ui.Only(g.Text(ui.MayNotRead)))}
 	case !p.Allowed:
-		return ui.Drawing{Top: append(top, ui.Only(g.Text("This user may not replay.")))}
+		return ui.Drawing{Top: append(top, ui.Only(g.Text("This user may not replay dead letters.")))}
 	case p.TooLarge:
 		return ui.Drawing{Top: append(top, ui.Only(g.Text("The body is larger than "+format.Bytes(maxEdited)+": download the message, change the file and import it.")))}
 	}
@@ -30,7 +30,7 @@ func (p *editPage) form(s *ui.Info) g.Node {
 	case p.Form == coded:
 		body = "Body, in base64 because it is not text"
 	case p.Draft.Unpacked:
-		body = "Body, unpacked: it is packed again as content_encoding says"
+		body = "Body, unpacked: it is packed again according to content_encoding"
 	}
 	f := ui.NewForm(nil, "exchange", p.Draft.Exchange, "routing_key", p.Draft.RoutingKey, "properties", string(p.Draft.Properties), "body", p.Text)
 	if p.Problem != "" {
@@ -42,11 +42,11 @@ func (p *editPage) form(s *ui.Info) g.Node {
 		f.Field("Routing key", "routing_key", "", h.MaxLength("255")),
 		f.Area("Properties and headers, as JSON", "properties", "", 10),
 		f.Area(body, "body", "", 10),
-		h.P(h.Class("faint whole"), g.Text("You see what has changed before anything is sent. The message leaves this queue only when another one has it; its history begins again there.")),
+		h.P(h.Class("faint whole"), g.Text("You see what has changed before anything is sent. The message leaves this queue only when another queue has it; its death history begins again there.")),
 	}, ui.Primary("Review the change"), ui.Link(URL(p.VHost, p.Queue), g.Text("Cancel"))))
 }
 
-// names are the hidden fields that say which message it is.
+// names are the hidden fields that identify the message.
 func (p *editPage) names() g.Node {
 	unpacked := ""
 	if p.Draft.Unpacked {
@@ -69,19 +69,19 @@ func (p *reviewPage) Draw(s *ui.Info) ui.Drawing {
 	case r.Skipped != "":
 		send = nil
 	case r.NotJSON != "":
-		send = does("send", "danger", "Replay it although it is not JSON")
+		send = does("send", "danger", "Replay although it is not JSON")
 	case r.Diff == "":
-		send = does("send", "primary", "Replay it unchanged")
+		send = does("send", "primary", "Replay unchanged")
 	}
 	diff := ui.Card("diff", "What has changed", nil, g.If(r.Diff == "", ui.Empty(g.Text("Nothing."))), g.If(r.Diff != "", drawDiff(r.Diff)))
 	return ui.Drawing{Live: g.Group{
 		crumbs(p.VHost, p.Queue),
 		h.H1(g.Text("Replay the changed message?")),
-		g.If(r.NotJSON != "", ui.Problem("The body is not valid JSON any more: "+r.NotJSON+".")),
+		g.If(r.NotJSON != "", ui.Problem("The body is no longer valid JSON: "+r.NotJSON+".")),
 		g.If(r.Skipped != "", ui.Problem("The message would stay where it is, like those that "+skippedWords(string(r.Skipped))+".")),
 		s.Change(EditPath, "doing", p.names(),
 			ui.Hidden("exchange", p.Draft.Exchange), ui.Hidden("routing_key", p.Draft.RoutingKey), ui.Hidden("properties", string(p.Draft.Properties)), ui.Hidden("body", p.Text),
-			send, does("again", "", "Go on changing"), ui.Link(URL(p.VHost, p.Queue), g.Text("Cancel"))),
+			send, does("again", "", "Back to editing"), ui.Link(URL(p.VHost, p.Queue), g.Text("Cancel"))),
 		diff,
 		ui.Card("where", "Where it goes", nil, drawTargets(p.VHost, r.Targets)),
 	}}

@@ -36,13 +36,13 @@ func (f *download) Write(b []byte) (int, error) {
 	return f.ResponseWriter.Write(b)
 }
 
-// exportLetters answers with all dead letters that an address selects, one JSON object per line.
+// exportLetters answers with all dead letters that the address selects, one JSON object per line.
 func (d Pages) exportLetters(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	c := chosenBy(r.URL.Query())
 	d.export(w, r, v, &c)
 }
 
-// exportChosen is exportLetters for those that a form selects.
+// exportChosen is exportLetters for the dead letters that a form selects.
 func (d Pages) exportChosen(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	c := chosenBy(r.PostForm)
 	if !d.stopped(w, r, v, &c) {
@@ -80,7 +80,7 @@ func (d Pages) importLetters(w http.ResponseWriter, r *http.Request, v ui.Visito
 		n, err = d.Operations.ImportDeadLetters(r.Context(), v.Actor(), ui.Named(fields), file)
 	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		err = fmt.Errorf("the file has more than %s: use curfew dlq import", format.Bytes(MaxUpload))
+		err = fmt.Errorf("the file is larger than %s: use curfew dlq import", format.Bytes(MaxUpload))
 	}
 	switch {
 	case err != nil && n > 0:
@@ -117,5 +117,5 @@ func upload(r *http.Request) (url.Values, *multipart.Part, error) {
 		}
 		fields.Set(part.FormName(), string(text))
 	}
-	return fields, nil, errors.New("choose a file that was exported")
+	return fields, nil, errors.New("choose an exported file")
 }

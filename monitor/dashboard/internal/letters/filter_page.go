@@ -14,7 +14,7 @@ import (
 
 // The filter of a list: a form whose fields are those of the address.
 
-// often and seldom are the fields of the form but the reason. Those of seldom are folded while they are empty.
+// often and seldom are the fields of the form, except for the reason. Those of seldom are folded while they are empty.
 var (
 	often = []fieldOf{
 		{"since", "Died since", "2h, or 2030-01-31 08:00", false}, {"before", "Died before", "30m, or 2030-01-31 09:00", false},
@@ -23,7 +23,7 @@ var (
 	seldom = []fieldOf{
 		{"message_id", "Message id", "", false}, {"header", "Header", "tenant=globex", true}, {"property", "Property", "type=order.created", true},
 		{"died_in", "Died in queue", "", false}, {"exchange", "Published to", "any exchange", false}, {"key", "Routing key", "", false},
-		{"pattern", "Body matches (RE2)", `error \d+`, false}, {"run", "Replayed by run", "", false},
+		{"pattern", "Body matches (RE2)", `error \d+`, false}, {"run", "Replayed by (ID of the replay)", "", false},
 	}
 )
 
@@ -81,7 +81,7 @@ func (p *listPage) saved() g.Node {
 	})...))
 }
 
-// keep saves the filter in force, or deletes it if it is saved.
+// keep is the form that saves the filter in force, or deletes it if it is saved.
 func (p *listPage) keep(s *ui.Info) g.Node {
 	if len(p.Query) == 0 || len(p.Wrong) > 0 || !p.May.save {
 		return nil
@@ -90,7 +90,7 @@ func (p *listPage) keep(s *ui.Info) g.Node {
 	for _, f := range p.Saved {
 		if q, _ := deadletters.ParseQuery(f.Query); q.String() == p.Query.String() {
 			return s.Change(forgetPath, "doing", where, ui.Hidden("filter", f.Name),
-				ui.Faint("Saved as "), ui.Name(f.Name), g.If(f.By != "", g.Group{ui.Faint(" by "), ui.Name(f.By)}), g.Text(" "), h.Button(h.Class("quiet"), g.Text("Forget it")))
+				ui.Faint("Saved as "), ui.Name(f.Name), g.If(f.By != "", g.Group{ui.Faint(" by "), ui.Name(f.By)}), g.Text(" "), h.Button(h.Class("quiet"), g.Text("Delete filter")))
 		}
 	}
 	return s.Change(savePath, "filter", where, queryFields(p.Query),

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// searchTime bounds the search of one page, and countTime the count of its groups unless somebody asks for all.
+	// searchTime bounds the search of one page, and countTime the count of its groups unless all are asked for.
 	searchTime = 10 * time.Second
 	countTime  = 60 * time.Millisecond
 	// listRows is how many messages one page shows, and rowBody how many bytes of each body are read for its first line.
@@ -33,8 +33,8 @@ type listPage struct {
 	Query        deadletters.Query
 	Wrong        map[string]error // by field of the query
 	Groups       []group
-	Counted      int  // messages that the groups are of
-	Partly       bool // these are the newest only
+	Counted      int  // messages that are in the groups
+	Partly       bool // only the newest are counted
 	Saved        []operate.SavedFilter
 	Rows         []row
 	Refused      bool // the user may not read the queue
@@ -42,16 +42,16 @@ type listPage struct {
 	Oldest       bool // first
 	All          bool // rows are selected at first
 	After        string
-	First        string // URL of the first page; "" this is it
+	First        string // URL of the first page; "": this is it
 	At           url.Values
 	Now          int64
 	QueueID      uint64
 	May          rights
-	Done         string // what was just done; "" for nothing
-	Problem      string // what could not be done
+	Done         string // what was just done; "": nothing
+	Problem      string // what could not be done; "": nothing
 }
 
-// rights is what the user may do with a queue's dead letters.
+// rights are what the user may do with a queue's dead letters.
 type rights struct{ replay, resend, purge, fill, save bool }
 
 func rightsOf(o *operate.Operations, by operate.Actor, at operate.QueueName) rights {
@@ -138,7 +138,7 @@ func (d Pages) count(ctx context.Context, by operate.Actor, p *listPage, all boo
 	return err
 }
 
-// search finds the rows of a page. One that takes too long shows what it has, and goes on from there.
+// search finds the rows of a page. A search that takes too long shows what it has found, and the next page goes on from there.
 func (d Pages) search(ctx context.Context, by operate.Actor, p *listPage, filter deadletters.Filter, after string) error {
 	limited, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
@@ -177,7 +177,7 @@ func (p *listPage) row(l *operate.DeadLetter) row {
 	return one
 }
 
-// firstLine is the first line of a body that has text, unpacked; body is its beginning.
+// firstLine is the first line with text of a body, unpacked; body is its beginning.
 func firstLine(p *amqp.Properties, body []byte, whole int) string {
 	cut := len(body) < whole
 	if deadletters.IsPacked(p.ContentEncoding) {
@@ -221,13 +221,13 @@ func (d Pages) saveFilter(w http.ResponseWriter, r *http.Request, v ui.Visitor) 
 	d.back(w, r, &c, err)
 }
 
-// deleteFilter forgets a saved filter.
+// deleteFilter deletes a saved filter.
 func (d Pages) deleteFilter(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	c := chosenBy(r.PostForm)
 	d.back(w, r, &c, d.Operations.DeleteFilter(r.Context(), v.Actor(), c.at(), r.PostForm.Get("filter")))
 }
 
-// back leads to the list after a change of its filters.
+// back redirects to the list after a change of its filters.
 func (d Pages) back(w http.ResponseWriter, r *http.Request, c *chosen, err error) {
 	if err != nil {
 		d.Site.Refuse(w, r, err)

@@ -51,7 +51,7 @@ func (l group) draw() g.Node {
 		h.Td(ui.Ago(l.Oldest)), h.Td(ui.Ago(l.Newest)))
 }
 
-// parked says why messages are parked, and how to go on.
+// parked shows why messages are parked, and what to do about it.
 func (p *listPage) parked(s *ui.Info) g.Node {
 	var rows g.Group
 	for _, one := range p.Groups {
@@ -73,12 +73,12 @@ func (p *listPage) cause(s *ui.Info, one *group) g.Node {
 	if one.Queue != "" {
 		from = g.Group{g.Text("dead letters of "), h.B(ui.Name(one.Queue))}
 	}
-	says, then := g.Group{exchange, g.Text(" does not exist. Declare it and bind a queue to it")}, "Try to replay them to it…"
+	says, then := g.Group{exchange, g.Text(" does not exist. Declare it and bind a queue to it")}, "Replay them to it…"
 	switch one.Why {
 	case deadletters.CauseNoQueue:
 		says = g.Group{g.Text("no queue is bound to "), exchange, g.Text(" for the key "), h.B(ui.Name(one.Key)), g.Text(". Bind one")}
 	case deadletters.CauseMended:
-		says = g.Group{exchange, g.Text(" leads to a queue by now: it was mended since, or they had died too often")}
+		says = g.Group{exchange, g.Text(" leads to a queue now: it was repaired since, or the messages had died too often")}
 	}
 	query := deadletters.Query{}
 	for field, value := range map[string]string{"reason": one.Reason, "died_in": one.Queue, "exchange": one.Exchange} {
@@ -111,7 +111,7 @@ func (p *listPage) rows(s *ui.Info) g.Node {
 		more = ui.Follow("next", p.After, "Search on →")
 	}
 	pager := h.P(h.Class("pager"), ui.Spaced(ui.Follow("first", p.First, "← First"), more))
-	slow := g.If(p.TooLong, h.P(h.Class("problem"), g.Text("The search took too long and was ended, so this page does not show everything. Search on from here, or use "), ui.Code("curfew dlq"), g.Text(", which has no time limit.")))
+	slow := g.If(p.TooLong, h.P(h.Class("problem"), g.Text("The search took too long and was stopped, so this page does not show everything. Search on from here, or use "), ui.Code("curfew dlq"), g.Text(", which has no time limit.")))
 	switch {
 	case len(p.Wrong) > 0:
 		return ui.Empty(g.Text("Nothing was searched: correct what is marked above."))
@@ -128,10 +128,10 @@ func (p *listPage) rows(s *ui.Info) g.Node {
 		p.actions(),
 		h.Ol(h.Class("messages"), g.Map(p.Rows, p.drawRow))),
 		pager,
-		h.P(h.Class("faint"), g.Text("Looking changes nothing. As of "+format.UTC(p.Now)+"."))}
+		h.P(h.Class("faint"), g.Text("This page changes nothing. As of "+format.UTC(p.Now)+"."))}
 }
 
-// actions are what can be done to the messages, beside the selection.
+// actions are the buttons for the messages, next to those that select.
 func (p *listPage) actions() g.Node {
 	all := "All"
 	if len(p.Query) > 0 {
@@ -173,7 +173,7 @@ func (p *listPage) drawRow(l row) g.Node {
 			h.P(h.Class("line"), ui.Either(l.Line == "", ui.Faint("no body"), ui.Name(l.Line)))))
 }
 
-// about says why, where and with which key a message died.
+// about shows why, where and with which key a message died.
 func (l *row) about() g.Node {
 	key := ui.Faint("no key")
 	if l.Key != "" {

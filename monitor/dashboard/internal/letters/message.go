@@ -18,7 +18,7 @@ const (
 	// bodyView is how much of a body its page shows, and readBody how much of a packed one is read for it, in bytes.
 	bodyView = 256 << 10
 	readBody = 4 << 20
-	// maxUnpacked bounds what is unpacked for a download. What has more may be made to do harm.
+	// maxUnpacked bounds what is unpacked for a download. A body that unpacks to more may have been made to do harm.
 	maxUnpacked = 64 << 20
 	// copies is how many bytes of memory each byte of a body takes until it is sent.
 	copies = 2
@@ -43,8 +43,8 @@ type messagePage struct {
 type bodyText struct {
 	Text     string
 	Hex      bool
-	JSON     bool   // on many lines
-	Cut      bool   // it has more
+	JSON     bool   // laid out on many lines
+	Cut      bool   // the body is longer
 	Unpacked int    // bytes that were unpacked; 0: it is not packed, or shown as it was sent
 	Problem  string // why it could not be unpacked
 }
@@ -99,7 +99,7 @@ func showBody(encoding string, body []byte, whole int, raw bool) (s bodyText) {
 	return s
 }
 
-// body answers with a whole body, as it was sent or unpacked.
+// body answers with the whole body, as it was sent or unpacked.
 func (d Pages) body(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	q := r.URL.Query()
 	seq, err := strconv.ParseUint(q.Get("seq"), 10, 64)

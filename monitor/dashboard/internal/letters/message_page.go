@@ -43,7 +43,7 @@ func (p *messagePage) actions(s *ui.Info) g.Node {
 			g.If(p.May.replay && ready, does(replayPath, "primary", "Replay…")),
 			g.If(p.May.resend && ready, h.A(h.Class("button"), ui.Href(editURL(p.VHost, p.Queue, p.Seq)), g.Text("Change and replay…"))),
 			g.If(p.May.purge && ready, does(purgePath, "danger asks", "Delete…")),
-			g.If(p.May.replay && ready, ui.Faint("Replay shows first where the message would go, and what becomes of it there.")),
+			g.If(p.May.replay && ready, ui.Faint("Replay first shows where the message would go, and what would become of it there.")),
 			g.If(!ready, ui.Class("tag warn", g.Text("a consumer has it")))))
 }
 
@@ -80,7 +80,7 @@ func (p *messagePage) body() g.Node {
 		g.If(b.Cut, h.P(h.Class("faint"), g.Text("This is the beginning. Download the message for the rest."))))
 }
 
-// lastDeath says in one sentence why the message is here.
+// lastDeath explains in one sentence why the message is here.
 func (p *messagePage) lastDeath() g.Node {
 	if len(p.Letter.Deaths) == 0 {
 		return nil
@@ -102,7 +102,7 @@ func (p *messagePage) lastDeath() g.Node {
 	return h.P(h.Class("summary"), text, g.Text("."))
 }
 
-// deaths is when, where and why it died, as a line of time.
+// deaths is a timeline of when, where and why the message died.
 func (p *messagePage) deaths() g.Node {
 	if len(p.Deaths) == 0 {
 		return ui.Card("deaths", "Deaths", nil, ui.Empty(g.Text("It never died: somebody published it here.")))
@@ -135,10 +135,10 @@ func (p *messagePage) death(d *deadletters.Death) g.Node {
 		g.If(!d.Time.IsZero(), h.Div(h.Class("faint"), h.Time(g.Text(format.Instant(d.Time))), g.Text(" · "), g.Text(format.Since(d.Time)+" ago"))),
 		h.Div(h.B(ui.Name(d.Reason)), ui.Faint(reasonWords(d.Reason)), g.Text(" in "), ui.Link(ui.QueueURL(p.VHost, d.Queue), ui.Name(d.Queue)), g.Text(often)),
 		h.Div(h.Class("faint"), g.Text("published to "), exchangeName(d.Exchange), g.If(len(keys) > 0, g.Text(" with "+strings.Join(keys, ", "))),
-			g.If(d.Expiration != "", g.Text(", to live "+lifetime(d.Expiration)))))
+			g.If(d.Expiration != "", g.Text(", TTL "+lifetime(d.Expiration)))))
 }
 
-// reasons say what the reasons mean that do not say it themselves.
+// reasons explain the reasons that are not obvious.
 var reasons = map[string]string{"maxlen": "the queue was full", "delivery_limit": "delivered too often", "rejected": "by a consumer"}
 
 func reasonWords(reason string) string {

@@ -13,7 +13,7 @@ import (
 	"curfew/monitor/dashboard/internal/ui"
 )
 
-// Paths of forms that may be larger than others, with how large, in bytes.
+// The paths of forms that may be larger than others, and their sizes in bytes.
 const (
 	ImportPath  = "/dead-letters/import" // takes a file
 	MaxUpload   = 64 << 20
@@ -33,7 +33,7 @@ const (
 	cancelPath  = "/dead-letters/cancel"
 )
 
-// longRequest is how long a file or a look at a large queue may take.
+// longRequest is how long a file, or a search of a large queue, may take.
 const longRequest = 30 * time.Minute
 
 // Pages of dead letters. All fields are required.
@@ -69,28 +69,28 @@ func (d Pages) Group() ui.Group {
 // URL is the page of a queue's dead letters.
 func URL(vhost, name string) string { return ui.At(listPath, "vhost", vhost, "name", name) }
 
-// FindURL is the page of those of a queue's dead letters that a query selects.
+// FindURL is the page of a queue's dead letters that a query selects.
 func FindURL(vhost, name string, q deadletters.Query) string {
 	return ui.With(listPath, url.Values(q), "vhost", vhost, "name", name)
 }
 
-// takeTime allows a request more time than others have.
+// takeTime gives a request more time than others have.
 func takeTime(w http.ResponseWriter) {
 	c, until := http.NewResponseController(w), time.Now().Add(longRequest)
 	_ = c.SetWriteDeadline(until) // a writer without deadlines needs none
 	_ = c.SetReadDeadline(until)
 }
 
-// chosen is the messages that a form is about.
+// chosen are the messages that a form is about.
 type chosen struct {
 	VHost, Queue string
 	Query        deadletters.Query
 	Filter       deadletters.Filter
-	None         bool // rows were to be selected, and none is
+	None         bool // rows should have been selected, and none is
 	Wrong        error
 }
 
-// chosenBy reads a form: its rows that are selected, or all that its filter matches.
+// chosenBy reads a form: the rows that are selected in it, or all that its filter matches.
 func chosenBy(form url.Values) chosen {
 	c := chosen{VHost: form.Get("vhost"), Queue: form.Get("name"), Query: deadletters.QueryOf(form)}
 	if form.Get("of") == "selected" {
@@ -131,7 +131,7 @@ func (d Pages) stopped(w http.ResponseWriter, r *http.Request, v ui.Visitor, c *
 			d.Site.Refuse(w, r, err)
 			return true
 		}
-		page.Problem = "Select messages first: tick the boxes beside them."
+		page.Problem = "Select messages first: tick their boxes."
 		d.Site.Show(w, r, http.StatusOK, v, listPath, page)
 		return true
 	case c.Wrong != nil:
@@ -141,7 +141,7 @@ func (d Pages) stopped(w http.ResponseWriter, r *http.Request, v ui.Visitor, c *
 	return false
 }
 
-// listQuery is the address of the list that a form is on.
+// listQuery is the query in the address of the list that a form is on.
 func listQuery(form url.Values) url.Values {
 	q := url.Values(deadletters.QueryOf(form))
 	delete(q, "queue_id")

@@ -18,7 +18,7 @@ type purgePlan struct {
 }
 
 // purge deletes dead letters if the user typed the number that the page asked for. Otherwise it
-// asks, for the messages that are in the queue now: what arrives later is left alone.
+// asks for it. Only messages that are in the queue now are deleted: later ones stay.
 func (d Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	p := &purgePlan{chosen: chosenBy(r.PostForm), Form: ui.NewForm(r.PostForm)}
 	if d.stopped(w, r, v, &p.chosen) {

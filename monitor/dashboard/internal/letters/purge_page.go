@@ -13,7 +13,7 @@ import (
 func (p *purgePlan) Draw(s *ui.Info) ui.Drawing {
 	back, path := ui.Link(URL(p.VHost, p.Queue), g.Text("Cancel")), crumbs(p.VHost, p.Queue)
 	if p.Matched == 0 {
-		return ui.Drawing{Live: g.Group{path, h.H1(g.Text("There is nothing to delete")), ui.Only(g.Text("No message matches any more. "), ui.Link(URL(p.VHost, p.Queue), g.Text("Back")))}}
+		return ui.Drawing{Live: g.Group{path, h.H1(g.Text("There is nothing to delete")), ui.Only(g.Text("No message matches now. "), ui.Link(URL(p.VHost, p.Queue), g.Text("Back")))}}
 	}
 	n := strconv.Itoa(p.Matched)
 	return ui.Drawing{Live: g.Group{

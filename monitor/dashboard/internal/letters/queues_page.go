@@ -70,7 +70,7 @@ func (l *queuesPage) queues() g.Node {
 	case l.All == 0:
 		return ui.Card("holders", title, nil, ui.Empty(
 			g.Text("No queue has dead letters, and none sends any. Give a queue a dead-letter exchange (a policy with "), ui.Code("dead-letter-exchange"),
-			g.Text(", or "), ui.Code("x-dead-letter-queue"), g.Text("). What expires or is rejected there can then be seen, searched and replayed here.")))
+			g.Text(", or "), ui.Code("x-dead-letter-queue"), g.Text("). Messages that expire or are rejected in it can then be viewed, searched and replayed here.")))
 	case len(l.Queues) == 0:
 		return ui.Card("holders", title, nil, ui.Empty(g.Text("None of them matches. "), ui.Link("/dead-letters", g.Text("Show all")), g.Text(".")))
 	}
@@ -85,7 +85,7 @@ func letterQueue(q *deadletters.Queue) g.Node {
 		from = append(from[:most:most], "…")
 	}
 	return h.Tr(
-		h.Td(ui.QueueLink(URL(q.VHost, q.Queue), q.VHost, q.Queue), g.If(q.Parked, g.Group{g.Text(" "), ui.Class("tag warn", g.Text("parked: nowhere to go"))})),
+		h.Td(ui.QueueLink(URL(q.VHost, q.Queue), q.VHost, q.Queue), g.If(q.Parked, g.Group{g.Text(" "), ui.Class("tag warn", g.Text("parked: no route"))})),
 		ui.Amount(g.Text(format.Number(q.Ready)), g.If(q.Unacked > 0, g.Group{g.Text(" "), ui.Faint("+ " + format.Number(q.Unacked) + " unacked")})),
 		ui.Amount(g.Text(format.Bytes(q.Bytes))),
 		h.Td(ui.Names(from, ui.Faint("no dead-letter exchange leads here now"))))

@@ -15,16 +15,16 @@ import (
 	"curfew/monitor/dashboard/internal/ui"
 )
 
-// tryTime bounds a dry run. A queue that takes longer is for the command.
-const tryTime = 2 * time.Minute
+// dryRunTime bounds a dry run. For a queue that takes longer there is the command.
+const dryRunTime = 2 * time.Minute
 
-// plan is the dry run of a replay, to be confirmed.
+// plan is the dry run of a replay, which the user is to confirm.
 type plan struct {
 	chosen
 	Order deadletters.Request
 	Form  *ui.Form
 	Run   deadletters.Replay
-	// Forecasts are those of the queues of the virtual host, by name, in which deadlines wait.
+	// Forecasts are those of the virtual host's queues in which deadlines wait, by name.
 	Forecasts map[string]monitor.Forecast
 }
 
@@ -43,12 +43,12 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		return
 	}
 	takeTime(w)
-	ctx, cancel := context.WithTimeout(r.Context(), tryTime)
+	ctx, cancel := context.WithTimeout(r.Context(), dryRunTime)
 	defer cancel()
 	run, err := d.Operations.StartReplay(ctx, v.Actor(), p.Order)
 	switch {
 	case err != nil && ctx.Err() != nil && r.Context().Err() == nil:
-		d.Site.Fail(w, r, http.StatusServiceUnavailable, "The try took too long and was ended. Narrow the filter, or use curfew dlq replay.")
+		d.Site.Fail(w, r, http.StatusServiceUnavailable, "The dry run took too long and was stopped. Narrow the filter, or use curfew dlq replay.")
 	case errors.Is(err, deadletters.ErrRequest) && !errors.Is(err, deadletters.ErrRedeclared):
 		p.Form.Wrong("to", err.Error())
 		d.Site.Show(w, r, http.StatusBadRequest, v, "/replay", p)

@@ -43,7 +43,7 @@ func (p *plan) Draw(s *ui.Info) ui.Drawing {
 	}}
 }
 
-// warnings are what may make a replay useless.
+// warnings are the reasons why a replay may be useless.
 func (p *plan) warnings() (list []string) {
 	for _, t := range p.Run.Targets[:min(len(p.Run.Targets), 10)] {
 		name := format.Visible(t.Queue)
@@ -51,26 +51,26 @@ func (p *plan) warnings() (list []string) {
 		case t.Consumers > 0 && t.Expiring == 0:
 			continue
 		case t.Consumers > 0 && t.FirstMillis < time.Minute.Milliseconds():
-			list = append(list, "What is not consumed in "+name+" within "+format.Millis(t.FirstMillis)+" expires again"+backWords(&t, " and comes")+"."+p.likely(&t))
+			list = append(list, "Messages that are not consumed in "+name+" within "+format.Millis(t.FirstMillis)+" expire again"+backWords(&t, " and come")+"."+p.likely(&t))
 		case t.Consumers > 0:
 		case t.Expiring > 0:
-			list = append(list, "Nobody consumes "+name+": "+format.Plural(t.Expiring, "message")+" would expire there again from "+format.Millis(t.FirstMillis)+" on"+backWords(&t, " and come")+".")
+			list = append(list, name+" has no consumers: "+format.Plural(t.Expiring, "message")+" would expire there again from "+format.Millis(t.FirstMillis)+" on"+backWords(&t, " and come")+".")
 		default:
-			list = append(list, "Nobody consumes "+name+": they would wait there.")
+			list = append(list, name+" has no consumers: the messages would wait there.")
 		}
 	}
 	return list
 }
 
-// likely reports whether what goes to a queue will be consumed in time, if its consumers go on as they do.
+// likely estimates whether the messages for a queue will be consumed in time if its consumers keep their rate.
 func (p *plan) likely(t *deadletters.Target) string {
 	f, known := p.Forecasts[t.Queue]
 	if !known || f.Ready == 0 {
 		return ""
 	}
-	text := " " + format.Plural(f.Ready, "message") + " wait there already, "
+	text := " " + format.Plural(f.Ready, "message") + " are already waiting there, "
 	if f.Ready == 1 {
-		text = " 1 message waits there already, "
+		text = " 1 message is already waiting there, "
 	}
 	if f.Rate == 0 {
 		return text + "and none is consumed at present: expect them back."
@@ -86,7 +86,7 @@ func (p *plan) likely(t *deadletters.Target) string {
 	return text + ": for some of them that is too late."
 }
 
-// backWords say that messages come back from a target, if they do.
+// backWords are how the warning goes on if messages come back from a target.
 func backWords(t *deadletters.Target, come string) string {
 	if t.Back {
 		return come + " back here"
@@ -135,7 +135,7 @@ func drawTarget(vhost string, t *deadletters.Target) g.Node {
 	return h.Tr(h.Td(ui.Link(ui.QueueURL(vhost, t.Queue), ui.Name(t.Queue))), ui.Amount(g.Text(format.Number(t.Messages))), ui.Amount(consumers), h.Td(expire))
 }
 
-// options is the form to try the replay otherwise.
+// options is the form for another dry run with other options.
 func (p *plan) options(s *ui.Info) g.Node {
 	f := p.Form
 	f.Values.Set("to", p.Order.To)
@@ -145,15 +145,15 @@ func (p *plan) options(s *ui.Info) g.Node {
 	}
 	return s.Change(replayPath, "filter",
 		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), queryFields(p.Query),
-		f.Choose("To", "to", "", deadletters.ToOrigin, "where each was published to", deadletters.ToQueue, "the queue each first died in",
-			deadletters.ToOnward, "on to the exchange it came here by", deadletters.ToExchange, "this exchange and key:"),
+		f.Choose("To", "to", "", deadletters.ToOrigin, "the exchange and key each was published with", deadletters.ToQueue, "the queue in which each first died",
+			deadletters.ToOnward, "the exchange by which it came here", deadletters.ToExchange, "this exchange and key:"),
 		input("Exchange", "to_exchange", "the default exchange"), input("Routing key", "to_key", "its own"),
-		f.Choose("Time to live", "ttl", "", "fresh", "as when published, from now", "remaining", "what is left of it", "none", "only that of its queue", "millis", "this long:"),
+		f.Choose("Time to live", "ttl", "", "fresh", "as when published, counted from now", "remaining", "the rest of it", "none", "only the queue's", "millis", "this long:"),
 		input("Lives for", "ttl_of", "10m"),
 		input("At most", "limit", "all"), input("Per second", "rate", "no limit"),
 		f.Check("Keep the death history", "keep_deaths"),
-		ui.Button("Try again"),
-		h.P(h.Class("faint"), g.Text("A try moves nothing. A message leaves this queue only when another one has it; what arrives after the try is left alone.")))
+		ui.Button("Dry run again"),
+		h.P(h.Class("faint"), g.Text("A dry run moves nothing. A message leaves this queue only when another queue has it; messages that arrive after the dry run stay.")))
 }
 
 // fields are the hidden fields of the confirmed request.
@@ -177,7 +177,7 @@ func (p *plan) fields() g.Node {
 	}
 }
 
-// fixed is the query with the instants that it meant, so that what is confirmed is what was shown.
+// fixed is the query with instants instead of durations, so that the messages that are confirmed are those that were shown.
 func (c *chosen) fixed() deadletters.Query {
 	q := maps.Clone(c.Query)
 	for field, at := range map[string]time.Time{"since": c.Filter.Since, "before": c.Filter.Before} {
@@ -190,9 +190,9 @@ func (c *chosen) fixed() deadletters.Query {
 
 // skippedReasons are, in words, why a replay leaves a message where it is.
 var skippedReasons = map[string]string{
-	"replayed_too_often": "were replayed too often before", "no_origin": "never died, so their origin is not known",
+	"replayed_too_often": "were replayed too often", "no_origin": "never died, so their origin is unknown",
 	"no_time_left": "have no time left: choose a new time to live", "unroutable": "would reach no queue", "target_full": "found their queue full",
-	"leads_back": "would come back here", "gone": "were taken or expired meanwhile", "refused": "were refused",
+	"leads_back": "would come back here", "gone": "were taken or have expired", "refused": "were refused",
 }
 
 func skippedWords(reason string) string {

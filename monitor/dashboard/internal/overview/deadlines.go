@@ -11,12 +11,12 @@ import (
 
 const (
 	deadlinesPath = "/deadlines"
-	// deadlineRows is how many deadlines are listed, and queueRows of how many queues, those with the most.
+	// deadlineRows is how many deadlines are listed, and queueRows how many queues: those with the most deadlines.
 	deadlineRows = 100
 	queueRows    = 200
 )
 
-// deadlinesURL leads to the deadlines after one instant and up to another, Unix ms; from 0 to those that have come.
+// deadlinesURL is the page of the deadlines after one instant and up to another, Unix ms; from 0: of the deadlines that have passed.
 func deadlinesURL(from, to int64) string {
 	if from == 0 {
 		return deadlinesPath + "?held=1"
@@ -27,7 +27,7 @@ func deadlinesURL(from, to int64) string {
 // deadlinesPage is what the page of deadlines shows.
 type deadlinesPage struct {
 	After, Before int64 // Unix ms; 0: no bound
-	Held          bool  // those that have come
+	Held          bool  // those that have passed
 	VHost, Queue  string
 	Now           int64
 	Total         int
@@ -38,7 +38,7 @@ type deadlinesPage struct {
 	Refused       bool
 }
 
-// queueDeadlines are those of a queue.
+// queueDeadlines are the deadlines of a queue.
 type queueDeadlines struct {
 	operate.QueueDeadlines
 	Forecast *monitor.Forecast // nil: none

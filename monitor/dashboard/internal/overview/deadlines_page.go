@@ -35,7 +35,7 @@ func (p *deadlinesPage) heading() string {
 
 func (p *deadlinesPage) content() g.Node {
 	if p.Total == 0 {
-		return ui.Only(g.Text("No message has such a deadline any more: it was consumed or has expired. "), ui.Link("/", g.Text("Back to the deadlines ahead")))
+		return ui.Only(g.Text("No message has such a deadline now: those that had one were consumed or have expired. "), ui.Link("/", g.Text("Back to the deadlines ahead")))
 	}
 	return g.Group{p.queues(), p.list()}
 }
@@ -59,7 +59,7 @@ func (p *deadlinesPage) queue(q queueDeadlines) g.Node {
 		h.Td(h.Class("tight"), g.If(p.Queue == "" && len(p.Queues) > 1, ui.Link(q.Only, g.Text("Only these")))))
 }
 
-// forecastOf says what will become of a queue's messages.
+// forecastOf shows what will become of a queue's messages.
 func forecastOf(f *monitor.Forecast) g.Node {
 	if f == nil || f.WillMiss == 0 {
 		return ui.Class("good", g.Text("consumed in time"))
@@ -70,7 +70,7 @@ func forecastOf(f *monitor.Forecast) g.Node {
 func (p *deadlinesPage) list() g.Node {
 	note := "The earliest first."
 	if p.Total > len(p.List) {
-		note = "The first " + format.Number(len(p.List)) + " of them."
+		note = "The first " + format.Number(len(p.List)) + "."
 	}
 	return ui.Card("list", "Messages", ui.Faint(note),
 		ui.Table([]string{"Due (UTC)", "", "Queue", "Message id", "Routing key", "State", ""}, g.Map(p.List, p.row)))

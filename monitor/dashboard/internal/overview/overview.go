@@ -36,18 +36,18 @@ type overview struct {
 	Queues           int
 	Ready, Unacked   int
 	Consumers        int
-	Watched          bool      // by a monitor
+	Watched          bool      // there is a monitor
 	Verdicts         []verdict // the worst first
 	Health           monitor.Health
 	Timeline         *timeline
 	History          *trends.Card
 	Histogram        *histogram
-	Late             string // 99 in 100 since the start were no later; "" not known
+	Late             string // 99 in 100 since the start were not later than this; "": not known
 	Forecasts        []monitor.Forecast
 	MoreForecasts    int
-	WillMiss, AtRisk int               // messages; queues that need something done
+	WillMiss, AtRisk int               // messages; queues that need action
 	Risky            int               // queues with messages at risk
-	Next             *monitor.Forecast // of the queue whose messages expire first, of those that will; nil: none will
+	Next             *monitor.Forecast // of the queue where a message will expire first; nil: none will
 	ExpiredToday     int64             // in the last day; negative: not known
 	RecentExpiries   []monitor.RecentExpiry
 	Alerts           []alert.Status
@@ -56,11 +56,11 @@ type overview struct {
 	Audited          bool
 	Broker           string   // the AMQP URL for clients, as far as it is known; "": there is no broker here
 	Site             string   // the URL of this dashboard
-	Remote           bool     // a RabbitMQ has the messages: nothing is known of a store, of publishers and the like
+	Remote           bool     // a RabbitMQ has the messages: nothing is known about the store, publishers and the like
 	Troubles         []string // with that RabbitMQ
 }
 
-// verdict is one sentence about the state of things.
+// verdict is one sentence about the state of Curfew.
 type verdict struct {
 	Level string // bad, warn or good
 	Text  string
@@ -70,8 +70,8 @@ type verdict struct {
 // line is a sentence below a verdict.
 type line struct {
 	Text        string
-	VHost, Name string // of a queue that comes before the text; "": none
-	Faint       bool   // the exact error, not needed to understand the verdict
+	VHost, Name string // of a queue, shown before the text; "": none
+	Faint       bool   // the exact error, which the verdict can be understood without
 }
 
 func lines(texts ...string) (list []line) {
@@ -91,7 +91,7 @@ type Monitor interface {
 	RecentExpiries() []monitor.RecentExpiry
 }
 
-// Pages are the first page and that of the deadlines in a span.
+// Pages are the first page and the page of the deadlines in a span.
 type Pages struct {
 	State      func() operate.State
 	Operations *operate.Operations // nil: there is no broker
@@ -100,7 +100,7 @@ type Pages struct {
 	History    *history.History    // nil: none
 	Audited    bool
 	AMQP       *net.TCPAddr // where clients connect; nil: not known
-	// Troubles are those with the RabbitMQ that has the messages; nil: the broker is in this process.
+	// Troubles are the problems with the RabbitMQ that has the messages; nil: the broker is in this process.
 	Troubles func() []string
 
 	rates rates.Rates
@@ -123,7 +123,7 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if d.History != nil {
 		o.ExpiredToday = d.History.ExpiredInADay()
 	}
-	o.Rates = d.rates.Of(time.Now(), o.Totals)
+	o.Rates = d.rates.Of(time.Now(), o.Stats)
 	if err := o.count(r.Context(), d.Operations, v); err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	return o, nil
 }
 
-// address finds out how this Curfew is reached: where it listens on all addresses, by the name that the browser has for it.
+// address finds out how this Curfew is reached. If it listens on all addresses, that is by the name that the browser uses.
 func (o *overview) address(r *http.Request, amqp *net.TCPAddr) {
 	o.Site = "http://" + r.Host
 	if r.TLS != nil {
@@ -216,7 +216,7 @@ func (o *overview) watch(m Monitor, q url.Values) {
 		next := *o.Next // the list is sorted now
 		o.Next = &next
 	}
-	// Queues that need something done come first, then those whose first message expires earlier, then those with most deadlines.
+	// Queues that need action come first, then those whose first message expires earlier, then those with more deadlines.
 	slices.SortStableFunc(all, func(a, b monitor.Forecast) int { return cmp.Or(byUrgency(a, b), cmp.Compare(b.Deadlines, a.Deadlines)) })
 	o.Forecasts = all[:min(len(all), overviewForecasts)]
 	o.MoreForecasts = len(all) - len(o.Forecasts)
@@ -237,7 +237,7 @@ func byUrgency(a, b monitor.Forecast) int {
 	return cmp.Or(cmp.Compare(inA, inB), cmp.Compare(atA, atB))
 }
 
-// judge lists all that is wrong, the worst first; or that nothing is.
+// judge lists all that is wrong, the worst first, or says that nothing is wrong.
 func (o *overview) judge() {
 	tell := func(is bool, level, text string, more []line) {
 		if is {
@@ -249,21 +249,21 @@ func (o *overview) judge() {
 	add(o.Health.Lag > time.Second, bad, "Deadlines are fired late, by "+format.Span(o.Health.Lag), o.Health.Reasons...)
 	add(o.Blocked != "", bad, "Resource alarm, publishers are blocked: "+o.Blocked, "Free memory or disk space, or consume messages. Queued messages are still delivered, and still expire.")
 	add(o.DiskSilent > 0, bad, "The disk has not answered for "+format.Span(o.DiskSilent.Round(time.Second)),
-		"Confirms of persistent messages wait for it. Deliveries and deadlines go on.", "See whether the volume is there, and what the machine's log says.")
+		"Confirms of persistent messages wait for it. Deliveries and deadlines go on.", "Check the volume and the machine's log.")
 	add(o.Health.Orphans > 0, bad, "The data folder was new at this start, and "+format.Plural(int(o.Health.Orphans), "message")+" of an earlier run may be missing",
-		"Redis had their deadlines. If they should be here, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again.", "Otherwise this ends with the next start.")
+		"Redis had their deadlines. If they should be here, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again.", "If not, ignore this: it ends with the next start.")
 	tell(o.Critical > 0, bad, format.Plural(o.Critical, "critical alert")+" firing", o.firing(critical))
 	add(!o.Watched, warn, "Deadlines are not watched", "The monitor is off: messages expire only when a consumer meets them. Set CURFEW_MONITOR=true.")
 	o.risk(tell)
 	tell(len(o.Health.Stalled) == 0 && o.Health.Degraded(), warn, o.lessProtected(), o.degraded())
-	add(len(o.Troubles) > 0, warn, "Not every deadline of RabbitMQ is looked after", o.Troubles...)
+	add(len(o.Troubles) > 0, warn, "Some deadlines in RabbitMQ are not watched", o.Troubles...)
 	add(len(o.Undelivered) > 0, warn, "Alerts do not arrive where they should", o.Undelivered...)
 	tell(o.Firing > o.Critical, warn, format.Plural(o.Firing-o.Critical, "alert")+" firing", o.firing(""))
-	add(len(o.Verdicts) == 0, good, "Every deadline is watched, none is late")
+	add(len(o.Verdicts) == 0, good, "All deadlines are watched, and none is late")
 	slices.SortStableFunc(o.Verdicts, func(a, b verdict) int { return cmp.Compare(levels[a.Level], levels[b.Level]) })
 }
 
-// risk says how many messages are at risk, and which are the first.
+// risk adds how many messages are at risk, and which are the first.
 func (o *overview) risk(tell func(is bool, level, text string, more []line)) {
 	next := func(then string) []line {
 		if o.Next == nil {
@@ -276,7 +276,7 @@ func (o *overview) risk(tell func(is bool, level, text string, more []line)) {
 	tell(o.AtRisk == 0 && o.WillMiss > 0, warn, text+" if consumers go on like this", next("There is time left."))
 }
 
-// lessProtected says what is degraded, and since when.
+// lessProtected is what is degraded, and since when.
 func (o *overview) lessProtected() string {
 	const text = "deadlines are met, with less protection than configured"
 	if o.Health.Schedule != monitor.ScheduleDown {
@@ -286,11 +286,11 @@ func (o *overview) lessProtected() string {
 	return "Redis has been away for " + format.Millis(max(o.NowMillis-since, 0)) + ", since " + format.Clock(since) + " UTC: " + text
 }
 
-// degraded is what that means, what to do, and then the errors.
+// degraded is what that means, what to do, and the errors.
 func (o *overview) degraded() (list []line) {
 	if o.Health.Schedule == monitor.ScheduleDown {
 		list = lines("Nothing is lost: this process fires deadlines from its own memory, and brings the schedule in Redis up to date when it is back.",
-			"See that Redis runs, has memory left, and can be reached at the address in CURFEW_REDIS_URL. Curfew connects again by itself.")
+			"Make sure that Redis runs, has memory left, and can be reached at the address in CURFEW_REDIS_URL. Curfew connects again by itself.")
 	}
 	for _, reason := range o.Health.Reasons {
 		list = append(list, line{Text: reason, Faint: len(list) > 0})
@@ -305,7 +305,7 @@ const (
 	good = "good"
 )
 
-// levels are the ranks of the levels, the worst first.
+// levels is the order of the levels, the worst first.
 var levels = map[string]int{bad: 0, warn: 1, good: 2}
 
 // verdictAlerts is how many alerts a verdict names.
@@ -317,7 +317,7 @@ const (
 	critical = "critical"
 )
 
-// firing says what the first firing alerts that are critical have found, or with "" those that are not.
+// firing is what the first firing alerts of a severity have found; "": those that are not critical.
 func (o *overview) firing(severity string) (list []line) {
 	for _, a := range o.Alerts {
 		if a.State == firing && (a.Severity == critical) == (severity == critical) {

@@ -21,7 +21,7 @@ func (o *overview) Draw(*ui.Info) ui.Drawing {
 	return ui.Drawing{Charts: o.History != nil, Live: live}
 }
 
-// start is what to do with a Curfew that is empty.
+// start shows what to do with an empty Curfew.
 func (o *overview) start() g.Node {
 	if o.Broker == "" || o.Queues > 0 {
 		return nil
@@ -78,7 +78,7 @@ func (o *overview) figures() g.Node {
 		g.If(!o.Remote, o.traffic(perSecond)))
 }
 
-// traffic is what a broker of this process counts.
+// traffic is the rates of the broker in this process.
 func (o *overview) traffic(perSecond func(rate float64) g.Node) g.Node {
 	return g.Group{
 		ui.Figure("Ready", g.Text(format.Number(o.Ready))),
@@ -98,7 +98,7 @@ func (o *overview) forecasts() g.Node {
 	}
 	return ui.Card("forecast", "Forecast by queue", more, ui.Table([]string{"Queue", "#Deadlines", "#Drain /s", "#At risk", "#First expires"},
 		g.Map(o.Forecasts, func(f monitor.Forecast) g.Node { return o.forecast(&f) })),
-		g.If(o.AtRisk > 0, h.P(h.Class("note"), ui.Class("bad", g.Text("Red")), g.Text(": nearly due, half of the time of the first message to expire is gone."))))
+		g.If(o.AtRisk > 0, h.P(h.Class("note"), ui.Class("bad", g.Text("Red")), g.Text(": nearly due. Half the lifetime of the first message to expire has passed."))))
 }
 
 func (o *overview) forecast(f *monitor.Forecast) g.Node {
@@ -131,7 +131,7 @@ func (o *overview) expired() g.Node {
 	if o.Audited {
 		all = ui.Link("/audit", g.Text("Search all"))
 	}
-	list := ui.Empty(g.Text("No message expired since Curfew started. When one does, it is listed here with its lateness."))
+	list := ui.Empty(g.Text("No message expired since Curfew started. Messages that expire are listed here with their lateness."))
 	if len(o.RecentExpiries) > 0 {
 		list = ui.Table([]string{"When (UTC)", "Queue", "#Messages", "Outcome", "Path", "#Lateness"}, g.Map(o.RecentExpiries, expiredRow))
 	}

@@ -24,7 +24,7 @@ func TestVerdicts(t *testing.T) {
 		change func(o *overview)
 		want   []string // level and part of the text
 	}{
-		{"all is well", func(*overview) {}, []string{"good Every deadline is watched"}},
+		{"all is well", func(*overview) {}, []string{"good All deadlines are watched"}},
 		{"no monitor", func(o *overview) { o.Watched = false }, []string{"warn Deadlines are not watched"}},
 		{"at risk", func(o *overview) { o.AtRisk, o.Risky, o.WillMiss = 1, 2, 1200 }, []string{"bad 1,200 messages in 2 queues at risk"}},
 		{"later", func(o *overview) { o.WillMiss, o.Risky = 1, 1 }, []string{"warn 1 message in 1 queue at risk of expiring if"}},

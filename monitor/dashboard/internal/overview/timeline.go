@@ -15,7 +15,7 @@ type timeline struct {
 	Link    chart.Link // nil: there is no page of deadlines
 }
 
-// newTimeline spans the window that the query names, or one that fits.
+// newTimeline spans the window that the query names, or a window that fits.
 func newTimeline(m Monitor, now, pending int64, q url.Values) *timeline {
 	t := &timeline{Timeline: chart.NewTimeline(m, now, pending, q.Get("ahead"))}
 	for _, window := range chart.Windows(t.Window) {
@@ -46,7 +46,7 @@ type histogram struct {
 	Span    time.Duration // 0: since the start
 }
 
-// lateness is the histogram over the span that the query names.
+// lateness is the histogram of the span that the query names.
 func lateness(m Monitor, q url.Values) *histogram {
 	h := &histogram{}
 	for _, s := range spans {

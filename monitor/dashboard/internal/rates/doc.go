@@ -1,2 +1,2 @@
-// Package rates computes messages a second from totals that are sampled while somebody looks.
+// Package rates computes messages a second from totals that are sampled while a page is open.
 package rates

@@ -15,8 +15,8 @@ const (
 	samples     = int(sampleSpan / sampleEvery)
 )
 
-// Rates computes rates from samples that are taken when somebody opens a page. If nobody
-// does, it costs nothing.
+// Rates computes rates from samples that are taken while a page is open. Otherwise
+// it costs nothing.
 type Rates struct {
 	mu   sync.Mutex
 	last []sample // the oldest first
@@ -24,17 +24,17 @@ type Rates struct {
 
 type sample struct {
 	at time.Time
-	operate.Totals
+	operate.Stats
 }
 
-// PerSecond is how many messages go by in a second. Known is false until there are two samples.
+// PerSecond is how many messages pass in a second. Known is false until there are two samples.
 type PerSecond struct {
 	Known                                            bool
 	Published, Delivered, Acked, Expired, Unroutable float64
 }
 
 // Of takes a sample and returns how fast the totals rise.
-func (x *Rates) Of(now time.Time, t operate.Totals) (r PerSecond) {
+func (x *Rates) Of(now time.Time, t operate.Stats) (r PerSecond) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for len(x.last) > 1 && now.Sub(x.last[1].at) >= sampleSpan {

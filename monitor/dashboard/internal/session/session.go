@@ -15,9 +15,9 @@ import (
 
 const (
 	cookieName = "curfew_session"
-	// sessionLife is how long a session lasts at most.
+	// sessionLife is the longest that a session lasts.
 	sessionLife = 12 * time.Hour
-	// maxSessions bounds how many there are. The one that ends first is dropped.
+	// maxSessions bounds how many there are. If there are more, the one that ends first is dropped.
 	maxSessions = 1000
 )
 
@@ -35,7 +35,7 @@ const (
 	stampKey = "stamp"
 )
 
-// New returns Sessions without any. Their tokens are worth nothing after a restart.
+// New returns Sessions without a session. Tokens are worth nothing after a restart.
 func New() *Sessions {
 	manager := scs.New()
 	// The store removes expired sessions once a minute, as long as the process lives.
@@ -97,12 +97,12 @@ func (s *Sessions) End(r *http.Request) {
 	}
 }
 
-// TakeBack has the browser delete the cookie.
+// TakeBack makes the browser delete the cookie.
 func (s *Sessions) TakeBack(w http.ResponseWriter, r *http.Request) {
 	s.cookies(r).WriteSessionCookie(r.Context(), w, "", time.Time{})
 }
 
-// cookies is the manager as it writes cookies for r.
+// cookies is the manager with the settings for r's cookies.
 func (s *Sessions) cookies(r *http.Request) *scs.SessionManager {
 	m := *s.manager
 	m.Cookie.Secure = overTLS(r)
@@ -110,8 +110,8 @@ func (s *Sessions) cookies(r *http.Request) *scs.SessionManager {
 }
 
 // Token is the token that a change needs in addition to the session's secret. The browser has it
-// from a page, not from the cookie. It is the same for all sessions of one who, so that a form
-// outlives the session that it was filled in in.
+// from a page, not from the cookie. It is the same for all sessions with the same who, so that a form
+// can still be sent after its session has ended.
 func (s *Sessions) Token(who string) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(who))
@@ -128,8 +128,8 @@ func secret(r *http.Request) string {
 }
 
 // overTLS reports whether the browser uses TLS, to this process or to a proxy in front of it
-// (X-Forwarded-Proto; of several proxies, the first). Anybody can send that header; all it
-// does is to make the cookie stricter.
+// (X-Forwarded-Proto; with several proxies, the first). Anybody can send that header, but it only
+// makes the cookie stricter.
 func overTLS(r *http.Request) bool {
 	proto, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
 	return r.TLS != nil || strings.EqualFold(strings.TrimSpace(proto), "https")

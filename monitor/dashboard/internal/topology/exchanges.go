@@ -26,7 +26,7 @@ type exchangeList struct {
 func (p Pages) listExchanges(r *http.Request, v ui.Visitor) (ui.View, error) {
 	all, err := p.Operations.ListExchanges(r.Context(), v.Actor())
 	q := r.URL.Query()
-	page := &exchangeList{Find: q.Get("q"), Done: map[string]string{"deleted": "The exchange is deleted."}[q.Get("done")]}
+	page := &exchangeList{Find: q.Get("q"), Done: map[string]string{"deleted": "Exchange deleted."}[q.Get("done")]}
 	for _, x := range all {
 		if strings.Contains(strings.ToLower(x.Name), strings.ToLower(page.Find)) {
 			page.List = append(page.List, x)
@@ -44,14 +44,14 @@ func exchangeNamed(v url.Values) operate.ExchangeName {
 // exchangePage is the content of the page of an exchange.
 type exchangePage struct {
 	operate.ExchangeInfo
-	To, From []operate.Binding // bindings that it routes by, and those that lead to it
+	To, From []operate.Binding // bindings by which it routes, and those that lead to it
 	Delete   bool              // it may be deleted
 	Done     string
 }
 
 // done has what was done to an exchange, in words.
 var done = map[string]string{
-	"declared": "The exchange exists now.", "bound": "The binding exists now.", "unbound": "The binding is removed.",
+	"declared": "Exchange declared.", "bound": "Binding added.", "unbound": "Binding removed.",
 }
 
 func (p Pages) exchange(r *http.Request, v ui.Visitor) (ui.View, error) {
@@ -75,7 +75,7 @@ func (p Pages) exchange(r *http.Request, v ui.Visitor) (ui.View, error) {
 	return page, err
 }
 
-// BindingsTo are the bindings that lead to a queue, without that of the default exchange.
+// BindingsTo are the bindings that lead to a queue, without the default exchange's.
 func BindingsTo(ctx context.Context, o *operate.Operations, by operate.Actor, at operate.QueueName) (list []operate.Binding, err error) {
 	all, err := o.ListBindings(ctx, by, at.VHost)
 	for _, b := range all {
@@ -144,7 +144,7 @@ func exchangeURL(vhost, name string) string {
 	return ui.At("/exchange", "vhost", vhost, "name", name)
 }
 
-// exchangeDeletion is the question whether to delete an exchange.
+// exchangeDeletion is the page that asks whether to delete an exchange.
 type exchangeDeletion struct {
 	operate.ExchangeInfo
 	Form *ui.Form
@@ -209,14 +209,14 @@ func (p Pages) bind(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	http.Redirect(w, r, exchangeURL(f.Get("vhost"), binding.Source)+"&done=bound", http.StatusSeeOther)
 }
 
-// unbinding is the question whether to remove a binding.
+// unbinding is the page that asks whether to remove a binding.
 type unbinding struct {
 	operate.Binding
 	VHost string
 	Form  *ui.Form
 }
 
-// digest tells the bindings between two ends apart that have the same key.
+// digest distinguishes bindings that have the same ends and the same key.
 func digest(args operate.Table) string {
 	if len(args) == 0 {
 		return ""

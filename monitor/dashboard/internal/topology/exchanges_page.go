@@ -79,14 +79,14 @@ func (p *exchangePage) Draw(s *ui.Info) ui.Drawing {
 func (p *exchangePage) bindings(s *ui.Info) g.Node {
 	switch {
 	case p.Name == "":
-		return ui.Empty(g.Text("It routes by the queue's name, and cannot be bound."))
+		return ui.Empty(g.Text("It routes to the queue named by the routing key, and cannot be bound."))
 	case len(p.To) == 0:
-		return ui.Empty(g.Text("Nothing is bound to it: what is published here is lost, or parked if it is a dead letter."))
+		return ui.Empty(g.Text("Nothing is bound to it: messages that are published here are lost, and dead letters are parked."))
 	}
 	return Bindings(s, p.VHost, p.To)
 }
 
-// maxBindings bounds those that a page lists.
+// maxBindings bounds the bindings that a page lists.
 const maxBindings = 200
 
 // Bindings lists the bindings of an exchange or a queue, each with a button to remove it.
@@ -133,11 +133,11 @@ func (p *exchangeForm) Draw(s *ui.Info) ui.Drawing {
 		h.Section(h.Class("card"), s.Sheet(newExchange, f, g.Group{
 			f.Field("Name", "name", "", h.Required(), h.MaxLength("255")),
 			f.ChooseVHost(p.VHosts),
-			f.Choose("Type", "type", "", "topic", "topic: patterns of words, such as orders.*.eu", "direct", "direct: the very key", "fanout", "fanout: to all that are bound",
+			f.Choose("Type", "type", "", "topic", "topic: patterns of words, such as orders.*.eu", "direct", "direct: exactly the key", "fanout", "fanout: to all that are bound",
 				"headers", "headers: by the headers", delayedKind, delayedKind+": holds messages back first"),
-			f.Choose("Then it routes as", "x-delayed-type", "Of "+delayedKind+".", "topic", "topic", "direct", "direct", "fanout", "fanout", "headers", "headers"),
-			f.Field("Alternate exchange", "alternate-exchange", "For what it can route nowhere."),
-			f.Field("Time to live", "x-message-ttl", "The longest for what it routes: in ms, or as 90s, 10m or 24h."),
+			f.Choose("Routes as", "x-delayed-type", "Only for "+delayedKind+".", "topic", "topic", "direct", "direct", "fanout", "fanout", "headers", "headers"),
+			f.Field("Alternate exchange", "alternate-exchange", "For messages that it cannot route."),
+			f.Field("Time to live", "x-message-ttl", "The longest for messages that it routes: in ms, or as 90s, 10m or 24h."),
 			h.FieldSet(h.Legend(g.Text("The exchange")), f.Check("survives a restart", "durable"), f.Check("is deleted with its last binding", "auto_delete"), f.Check("takes messages from exchanges only", "internal")),
 			f.Area("Other arguments", "arguments", "A JSON object.", 3),
 		}, ui.Primary("Create the exchange"), ui.Link(exchanges, g.Text("Cancel")))),
@@ -148,7 +148,7 @@ func (d *exchangeDeletion) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{Live: g.Group{
 		ui.Crumbs(exchanges, "Exchanges", d.VHost), h.H1(g.Text("Delete the exchange "), ui.Name(d.Name), g.Text("?")),
 		h.Section(h.Class("card"), ui.Facts(
-			ui.Fact("Bindings", g.Text(format.Number(d.Bindings)+": they go with it. Who publishes to it gets an error, and dead letters for it are parked.")),
+			ui.Fact("Bindings", g.Text(format.Number(d.Bindings)+": they are removed, too. Publishing to the exchange will fail, and dead letters for it will be parked.")),
 			ui.Fact("Published so far", g.Text(format.Number(d.PublishedIn))))),
 		h.Section(h.Class("card"), s.Sheet(deleteExchange, d.Form, g.Group{
 			ui.Hidden("vhost", d.VHost), ui.Hidden("name", d.Name),
@@ -188,6 +188,6 @@ func (u *unbinding) Draw(s *ui.Info) ui.Drawing {
 		ui.Crumbs(exchanges, "Exchanges", u.VHost), h.H1(g.Text("Remove this binding?")),
 		h.Section(h.Class("card"), ui.Facts(
 			ui.Fact("From", exchangeLink(u.VHost, u.Source)), ui.Fact("By the key", key(u.RoutingKey)), ui.Fact("To", end(u.VHost, &u.Binding)), ui.Fact("Arguments", arguments(u.Args)))),
-		s.Sheet(deleteBinding, u.Form, append(u.fields(), ui.Hidden("confirmed", "1")), ui.Danger("Remove it"), ui.Link(exchangeURL(u.VHost, u.Source), g.Text("Cancel"))),
+		s.Sheet(deleteBinding, u.Form, append(u.fields(), ui.Hidden("confirmed", "1")), ui.Danger("Remove"), ui.Link(exchangeURL(u.VHost, u.Source), g.Text("Cancel"))),
 	}}
 }

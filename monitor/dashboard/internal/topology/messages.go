@@ -31,7 +31,7 @@ func (p Pages) publishForm(r *http.Request, v ui.Visitor) (ui.View, error) {
 	return p.makePublishForm(v, r.URL.Query()), nil
 }
 
-// publish publishes, and shows the form again as it was, for the next one.
+// publish publishes a message, and shows the form again as it was, for the next message.
 func (p Pages) publish(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	form := p.makePublishForm(v, r.PostForm)
 	f := form.Form
@@ -51,9 +51,9 @@ func (p Pages) publish(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	p.Site.Show(w, r, http.StatusOK, v, publish, form)
 }
 
-// properties reads those of the message. A field that is empty is a property that is not set.
-func (form *publishForm) properties() (m operate.Properties) {
-	f := form.Form
+// properties reads the message's properties. An empty field is a property that is not set.
+func (p *publishForm) properties() (m operate.Properties) {
+	f := p.Form
 	m.Headers = f.Table("headers")
 	for name, to := range map[string]*string{
 		"content_type": &m.ContentType, "content_encoding": &m.ContentEncoding, "correlation_id": &m.CorrelationID, "reply_to": &m.ReplyTo,
@@ -73,7 +73,7 @@ func (form *publishForm) properties() (m operate.Properties) {
 	}
 	if n, given := f.Integer("priority"); given {
 		if n > 255 {
-			f.Wrong("priority", "A priority is 255 at most.")
+			f.Wrong("priority", "The highest priority is 255.")
 		}
 		m.Priority = uint8(min(n, 255))
 	}
@@ -96,12 +96,12 @@ func instantOf(text string) (int64, error) {
 type getPage struct {
 	operate.QueueDetail
 	Form     *ui.Form
-	Asked    bool // it was asked for
+	Asked    bool // a message was asked for
 	Got      *got // nil: the queue is empty
 	Requeued bool
 }
 
-// got is a message as a consumer would have got it.
+// got is a message as a consumer would have received it.
 type got struct {
 	Exchange, RoutingKey string
 	Redelivered          bool
@@ -125,10 +125,10 @@ func (p Pages) askGet(r *http.Request, v ui.Visitor) (ui.View, error) {
 	return page, nil
 }
 
-// maxBody bounds how much of a body a page has, in bytes.
+// maxBody bounds how much of a body a page shows, in bytes.
 const maxBody = 64 << 10
 
-// after is what becomes of a message that was got.
+// after is what becomes of a message once the page has it.
 var after = map[string]operate.GetRequest{
 	"requeue": {After: operate.Requeue}, "reject": {After: operate.Reject}, "ack": {NoAck: true},
 }
@@ -141,7 +141,7 @@ func (p Pages) get(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	}
 	request, known := after[page.Form.Get("then")]
 	if !known {
-		page.Form.Wrong("then", "Choose what becomes of it.")
+		page.Form.Wrong("then", "Choose what becomes of the message.")
 		page.Form.Again(p.Site, w, r, v, getMessage, nil, page)
 		return
 	}

@@ -21,7 +21,7 @@ func (p *publishForm) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{Live: g.Group{
 		h.P(h.Class("crumbs"), ui.Link(exchanges, g.Text("Exchanges"))), h.H1(g.Text("Publish a message")), became,
 		h.Section(h.Class("card"), s.Sheet(publish, f, g.Group{
-			f.Field("Exchange", "exchange", "Empty: the default exchange, which takes the key for a queue's name."),
+			f.Field("Exchange", "exchange", "Empty: the default exchange, which routes to the queue named by the key."),
 			f.ChooseVHost(p.VHosts),
 			f.Field("Routing key", "key", "", h.MaxLength("255")),
 			f.Field("Expires after", "expiration", "In ms, or as 90s, 10m or 24h. Empty: the queue's time to live.", h.Placeholder("90s")),
@@ -29,7 +29,7 @@ func (p *publishForm) Draw(s *ui.Info) ui.Drawing {
 			f.Field("Content type", "content_type", ""),
 			h.FieldSet(h.Legend(g.Text("The message")), f.Check("survives a restart", "persistent")),
 			h.Details(g.If(!f.OK(), g.Attr("open")), h.Summary(g.Text("Deadline at an instant, headers and other properties")), h.Div(h.Class("sheet"),
-				f.Field("Deadline (UTC)", "deadline", "Instead of a span: the header x-expires-at.", h.Type("datetime-local"), h.Step("1")),
+				f.Field("Deadline (UTC)", "deadline", "Instead of a time to live. It sets the header x-expires-at.", h.Type("datetime-local"), h.Step("1")),
 				f.Field("Priority", "priority", "", number),
 				f.Area("Headers", "headers", `A JSON object, for example {"tenant": "acme"}.`, 3),
 				f.Field("Message id", "message_id", ""), f.Field("Correlation id", "correlation_id", ""),
@@ -44,7 +44,7 @@ func (p *getPage) Draw(s *ui.Info) ui.Drawing {
 		(&deletion{QueueDetail: p.QueueDetail}).crumbs(), h.H1(g.Text("Get a message")),
 		p.result(),
 		h.Section(h.Class("card"),
-			ui.Empty(g.Text("This takes the first ready message as a consumer would, before the page with it is sent: if the connection breaks meanwhile, a message removed for good is gone unseen. To look without taking anything, "),
+			ui.Empty(g.Text("This takes the first ready message as a consumer would, before the page with it is sent: if the connection breaks in between, a message removed for good is lost unseen. To look without taking a message, "),
 				ui.Link(ui.QueueURL(p.VHost, p.Name), g.Text("use the queue's page")), g.Text(".")),
 			s.Sheet(getMessage, f, g.Group{
 				ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Name),

@@ -46,8 +46,8 @@ func (p Pages) declareQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor
 }
 
 // arguments reads the arguments of the form. What is typed as JSON is added.
-func (q *queueForm) arguments() operate.Table {
-	f := q.Form
+func (p *queueForm) arguments() operate.Table {
+	f := p.Form
 	args := f.Table("arguments")
 	for _, name := range []string{"x-message-ttl", "x-expires", "x-lock-duration"} {
 		if ms, given := f.Millis(name); given {
@@ -79,12 +79,12 @@ func (q *queueForm) arguments() operate.Table {
 	return args
 }
 
-// deletion is the question whether to delete a queue, or to purge it.
+// deletion is the page that asks whether to delete a queue, or to purge it.
 type deletion struct {
 	operate.QueueDetail
 	Form     *ui.Form
-	Messages int                  // that are deleted: ready, unacked and dead letters; or ready only, by a purge
-	Position deadletters.Position // of a purge: what had entered by then
+	Messages int                  // that would be deleted: ready, unacked and dead letters; by a purge only the ready ones
+	Position deadletters.Position // of a purge: messages that had entered the queue by then
 }
 
 func (p Pages) deletion(r *http.Request, v ui.Visitor, values url.Values) (*deletion, error) {
@@ -167,7 +167,7 @@ func (p Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	if f.Confirmed(strconv.Itoa(int(asked))) {
 		n, err = p.Operations.PurgeSeen(r.Context(), v.Actor(), ui.Named(f.Values), deadletters.Confirmation{Messages: int(asked), Position: d.Position})
 		if _, changed := errors.AsType[*deadletters.Unconfirmed](err); changed {
-			f.Wrong("confirm", "Nothing was deleted: the queue has changed meanwhile.")
+			f.Wrong("confirm", "Nothing was deleted: the queue has changed.")
 			err = nil
 		}
 	}

@@ -19,19 +19,19 @@ func (p *queueForm) Draw(s *ui.Info) ui.Drawing {
 			f.Field("Name", "name", "", h.Required(), h.MaxLength("255")),
 			f.ChooseVHost(p.VHosts),
 			f.Choose("Type", "x-queue-type", "", "classic", "classic", "quorum", "quorum: counts deliveries and limits them"),
-			f.Field("Time to live", "x-message-ttl", "Of its messages, "+spans+". Empty: as long as they say.", h.Placeholder("10m")),
-			f.Choose("Dead letters go", "dead_letters", "What expires, is rejected or has no room.",
-				"", "nowhere: they are dropped", "exchange", "to the exchange below", "queue", "to a queue of its own beside it"),
-			f.Field("Dead-letter exchange", "x-dead-letter-exchange", "Empty: the default exchange, which takes the key for a queue's name."),
+			f.Field("Time to live", "x-message-ttl", "For its messages, "+spans+". Empty: as long as each message says.", h.Placeholder("10m")),
+			f.Choose("Dead letters go", "dead_letters", "Messages that expire, are rejected or do not fit.",
+				"", "nowhere: they are dropped", "exchange", "to the exchange below", "queue", "to a dead-letter queue of its own"),
+			f.Field("Dead-letter exchange", "x-dead-letter-exchange", "Empty: the default exchange, which routes to the queue named by the key."),
 			f.Field("Dead-letter key", "x-dead-letter-routing-key", "Empty: the message's own."),
 			h.FieldSet(h.Legend(g.Text("The queue")),
 				f.Check("survives a restart", "durable"), f.Check("is deleted with its last consumer", "auto_delete"),
 				f.Check("has one active consumer", "x-single-active-consumer")),
 			h.Details(g.If(!f.OK(), g.Attr("open")), h.Summary(g.Text("Limits and other arguments")), h.Div(h.Class("sheet"),
-				f.Field("Messages at most", "x-max-length", "", number),
-				f.Field("Bytes at most", "x-max-length-bytes", "", number),
-				f.Choose("Beyond the limit", "x-overflow", "", "", "the oldest goes", "reject-publish", "what is published is refused", "reject-publish-dlx", "what is published is dead-lettered"),
-				f.Field("Deliveries at most", "x-delivery-limit", "Of quorum queues.", number),
+				f.Field("Most messages", "x-max-length", "", number),
+				f.Field("Most bytes", "x-max-length-bytes", "", number),
+				f.Choose("Beyond the limit", "x-overflow", "", "", "the oldest message is dropped", "reject-publish", "new messages are refused", "reject-publish-dlx", "new messages are dead-lettered"),
+				f.Field("Most deliveries", "x-delivery-limit", "For quorum queues.", number),
 				f.Field("Highest priority", "x-max-priority", "1 to 255.", number),
 				f.Field("Expires unused after", "x-expires", "Time "+spans+"."),
 				f.Field("Deliveries are locked for", "x-lock-duration", "Time "+spans+". Then they go back to the queue."),
@@ -42,7 +42,7 @@ func (p *queueForm) Draw(s *ui.Info) ui.Drawing {
 
 var number = g.Group{g.Attr("inputmode", "numeric"), g.Attr("pattern", "[0-9]*")}
 
-// crumbs lead back to a queue.
+// crumbs are the links back to a queue.
 func (d *deletion) crumbs() g.Node {
 	return h.P(h.Class("crumbs"), ui.Link(queuesTab, g.Text("Queues")), g.Text(" / "), ui.Link(ui.QueueURL(d.VHost, d.Name), ui.Name(d.Name)),
 		g.Text(" · virtual host "), ui.Name(d.VHost))
@@ -62,7 +62,7 @@ func QueueMenu(vhost, name string) g.Node {
 		ui.Action(ui.At(newBinding, "vhost", vhost, "destination", name), "Bind…"), ui.DangerLink(to(purgeQueue), "Purge…"), ui.DangerLink(to(deleteQueue), "Delete…"))
 }
 
-// queueDeletion is the question whether to delete a queue.
+// queueDeletion is the page that asks whether to delete a queue.
 type queueDeletion struct{ *deletion }
 
 func (d *queueDeletion) Draw(s *ui.Info) ui.Drawing {
@@ -79,12 +79,12 @@ func (d *queueDeletion) Draw(s *ui.Info) ui.Drawing {
 				g.Text(format.Number(d.OwnDeadLetters)+": they are lost, too. No queue has taken them yet, or they are in the queue's own dead-letter queue, which is deleted with it."))),
 			ui.Fact("Consumers", g.If(d.Consumers > 0, h.Class("warn")), g.Text(format.Number(d.Consumers)+": they are cancelled.")))),
 		h.Section(h.Class("card"), s.Sheet(deleteQueue, f, append(d.fields(), ui.Hidden("queue", strconv.FormatUint(d.ID, 10)),
-			h.FieldSet(h.Legend(g.Text("Only if")), f.Check("it is empty", "if_empty"), f.Check("nobody consumes", "if_unused")), typed),
+			h.FieldSet(h.Legend(g.Text("Only if")), f.Check("it is empty", "if_empty"), f.Check("it has no consumers", "if_unused")), typed),
 			ui.Danger("Delete the queue"), d.cancel())),
 	}}
 }
 
-// queuePurge is the question whether to delete the messages of a queue.
+// queuePurge is the page that asks whether to delete the messages of a queue.
 type queuePurge struct{ *deletion }
 
 func (d *queuePurge) Draw(s *ui.Info) ui.Drawing {
@@ -95,7 +95,7 @@ func (d *queuePurge) Draw(s *ui.Info) ui.Drawing {
 		d.crumbs(), h.H1(g.Text("Delete " + format.Plural(d.Messages, "message") + " for good?")),
 		h.Section(h.Class("card"), ui.Facts(
 			ui.Fact("Queue", ui.Name(d.Name)),
-			ui.Fact("Messages", g.Text("those that are ready now; what arrives later stays, and what consumers hold")))),
+			ui.Fact("Messages", g.Text("those that are ready now; messages that arrive later, or that consumers hold, stay")))),
 		h.Section(h.Class("card"), s.Sheet(purgeQueue, d.Form, append(d.fields(), ui.Hidden("position", d.Position.String()), d.Form.Typed(strconv.Itoa(d.Messages))),
 			ui.Danger("Delete them"), d.cancel())),
 	}}

@@ -5,7 +5,7 @@ import (
 	"curfew/monitor/dashboard/internal/ui"
 )
 
-// Pages of queues' and exchanges' forms.
+// Pages are those of queues, exchanges, bindings and messages.
 type Pages struct {
 	Operations *operate.Operations
 	Site       ui.Site

@@ -12,7 +12,7 @@ import (
 	"curfew/monitor/history"
 )
 
-// Draw shows the card. It may be part of what is updated: the charts update themselves.
+// Draw shows the card. It may be in the live part of a page: the charts update themselves.
 func (c *Card) Draw() g.Node {
 	if c == nil {
 		return nil
@@ -23,9 +23,9 @@ func (c *Card) Draw() g.Node {
 func (c *Card) content() g.Node {
 	switch {
 	case c.Read.Full:
-		return ui.Empty(g.Text("This queue has no history of its own: the 1,000 queues that can have one are all in use. It counts in the history on the first page."))
+		return ui.Empty(g.Text("This queue has no history of its own: 1,000 other queues have one, which is the limit. It counts in the history on the first page."))
 	case !c.Read.Known:
-		return ui.Empty(g.Text("Nothing has happened in this queue in the last day. What does is shown here."))
+		return ui.Empty(g.Text("Nothing has happened in this queue in the last day."))
 	}
 	plot := func(kind, title string) g.Node {
 		return h.Figure(h.Class("plot"), h.FigCaption(g.Text(title)), h.Div(h.Class("canvas"), h.Data("plot", kind)))
@@ -60,10 +60,10 @@ func (c *Card) table() g.Node {
 		}
 	}
 	if len(rows) == 0 {
-		return ui.Empty(g.Text("The first numbers of this span will be here in a minute."))
+		return ui.Empty(g.Text("The first numbers of this span appear within a minute."))
 	}
 	return h.Details(h.Class("as-table"), h.Summary(g.Text("As a table")),
-		h.P(h.Class("note"), g.Text("Each row is "+format.Span(time.Duration(c.Read.Step)*time.Second)+". Depth and will expire are the most in that time.")),
+		h.P(h.Class("note"), g.Text("Each row is "+format.Span(time.Duration(c.Read.Step)*time.Second)+". “Depth” and “Will expire” are the highest in that time.")),
 		ui.Table(headings, rows))
 }
 

@@ -16,10 +16,10 @@ import (
 // The elements that the pages share. gomponents escapes texts and the values of attributes; nothing
 // in this package writes markup itself.
 
-// Name shows a name that somebody chose.
+// Name shows a name that a user chose.
 func Name(text string) g.Node { return g.Text(format.Visible(text)) }
 
-// Names lists names, or shows otherwise if there are none.
+// Names lists names, or shows the node "otherwise" if there are none.
 func Names(list []string, otherwise g.Node) g.Node {
 	if len(list) == 0 {
 		return otherwise
@@ -51,7 +51,7 @@ func Follow(relation, to, text string) g.Node {
 	return h.A(h.Rel(relation), Href(to), g.Text(text))
 }
 
-// Outside links to a page of another site, which the operator's settings name. Nobody else may choose it.
+// Outside links to a page of another site. Only the operator's settings may name it.
 func Outside(to, text string) g.Node {
 	return h.A(h.Href(to), h.Rel("external noopener"), g.Text(text))
 }
@@ -99,7 +99,7 @@ func Card(id, heading string, aside g.Node, children ...g.Node) g.Node {
 // Empty explains why there is nothing to show, and what to do about it.
 func Empty(children ...g.Node) g.Node { return h.P(h.Class("empty"), g.Group(children)) }
 
-// MayNotRead is what a page says about a queue that the user may not read.
+// MayNotRead is the text of a page about a queue that the user may not read.
 const MayNotRead = "This user may not read the queue: ask for the permission to read it."
 
 // Only is a page with one text.
@@ -113,14 +113,14 @@ func Table(headings []string, rows g.Group) g.Node {
 		h.TBody(rows)))
 }
 
-// PlainTable is a Table without links and buttons: where it is wider than the screen, the keyboard scrolls it. label says what it lists.
+// PlainTable is a Table without links and buttons: if it is wider than the screen, the keyboard scrolls it. label names what it lists.
 func PlainTable(label string, headings []string, rows g.Group) g.Node {
 	return h.Div(h.Class("scroll"), h.Role("group"), h.Aria("label", label), h.TabIndex("0"), h.Table(less(headings),
 		h.THead(h.Tr(g.Map(headings, Heading))),
 		h.TBody(rows)))
 }
 
-// less is the class of a table with columns that a narrow screen leaves out; the style sheet knows those up to the ninth.
+// less is the class of a table with columns that a narrow screen leaves out; the style sheet knows them up to the ninth.
 func less(headings []string) g.Node {
 	var classes []string
 	for i, text := range headings {
@@ -134,10 +134,10 @@ func less(headings []string) g.Node {
 	return h.Class(strings.Join(classes, " "))
 }
 
-// Heading is the heading of a column; "#" begins that of numbers.
+// Heading is the heading of a column; that of a column of numbers begins with "#".
 func Heading(text string) g.Node {
 	text = strings.TrimSuffix(text, "?")
-	if text == "" { // of a column that explains itself, such as one of buttons
+	if text == "" { // the column explains itself, such as one of buttons
 		return h.Td()
 	}
 	if number, ok := strings.CutPrefix(text, "#"); ok {
@@ -181,7 +181,7 @@ func HiddenIf(name, value string) g.Node {
 func Button(text string) g.Node  { return h.Button(g.Text(text)) }
 func Primary(text string) g.Node { return h.Button(h.Class("primary"), g.Text(text)) }
 
-// Crumbs are the way to a page.
+// Crumbs are the links that lead back from a page.
 func Crumbs(to, text, vhost string) g.Node {
 	return h.P(h.Class("crumbs"), Link(to, g.Text(text)), g.Text(" · virtual host "), Name(vhost))
 }
@@ -226,7 +226,7 @@ func (c Choice) Draw() g.Node {
 	return Link(c.URL, g.Text(c.Name))
 }
 
-// Details are folded until somebody opens them.
+// Details are folded until the reader opens them.
 func Details(summary string, entries ...g.Node) g.Node {
 	return h.Details(h.Summary(g.Text(summary)), h.Dl(entries...))
 }

@@ -16,13 +16,13 @@ import (
 	"curfew/monitor/dashboard/internal/format"
 )
 
-// Form is what somebody typed, and what is wrong with it. It is drawn again as it was typed, with each mistake beside its field.
+// Form is what a user typed, and what is wrong with it. It is drawn again as it was typed, with each mistake next to its field.
 type Form struct {
 	Values   url.Values
-	problems map[string]string // by field; "" is about the whole form
+	problems map[string]string // by field; "" is the whole form
 }
 
-// NewForm is a form with what a query or an earlier try has. Fields that are not there have the given values, in pairs.
+// NewForm is a form with the values of a query or of a form that was sent. Fields that these do not have get the given values, in pairs.
 func NewForm(values url.Values, otherwise ...string) *Form {
 	f := &Form{Values: url.Values{}, problems: map[string]string{}}
 	for name, list := range values {
@@ -36,13 +36,13 @@ func NewForm(values url.Values, otherwise ...string) *Form {
 	return f
 }
 
-// Get is what a field has.
+// Get is the value of a field.
 func (f *Form) Get(name string) string { return f.Values.Get(name) }
 
-// Lines is what a field of several lines has, without the carriage returns that browsers send.
+// Lines is the value of a field of several lines, without the carriage returns that browsers send.
 func (f *Form) Lines(name string) string { return strings.ReplaceAll(f.Get(name), "\r\n", "\n") }
 
-// Wrong says what is wrong with a field, "" for the whole form. The first mistake of a field counts.
+// Wrong notes what is wrong with a field, or for "" with the whole form. Only the first mistake of a field is kept.
 func (f *Form) Wrong(name, text string) {
 	if _, known := f.problems[name]; !known {
 		f.problems[name] = text
@@ -52,7 +52,7 @@ func (f *Form) Wrong(name, text string) {
 // OK reports whether nothing is wrong so far.
 func (f *Form) OK() bool { return len(f.problems) == 0 }
 
-// fail says what an operation had against the form: beside the field that the error names in quotes, or else above all.
+// fail notes why an operation refused the form: next to the field that the error names in quotes, or above all fields.
 func (f *Form) fail(err error) {
 	text := explain(err)
 	for name := range f.Values {
@@ -64,8 +64,8 @@ func (f *Form) fail(err error) {
 	f.Wrong("", text)
 }
 
-// Again answers with the page at path, which shows the form in content as it was typed, with what is wrong. err is what an operation had
-// against it; nil: there are mistakes in it.
+// Again answers with the page at path, which shows the form in content as it was typed, with what is wrong. err is the error of an operation;
+// nil: there are mistakes in the form.
 func (f *Form) Again(s Site, w http.ResponseWriter, r *http.Request, v Visitor, path string, err error, content View) {
 	if err != nil {
 		f.fail(err)
@@ -73,7 +73,7 @@ func (f *Form) Again(s Site, w http.ResponseWriter, r *http.Request, v Visitor, 
 	s.Show(w, r, statusOf(err), v, path, content)
 }
 
-// explain is an operation's error for a person.
+// explain is the text for an operation's error.
 func explain(err error) string {
 	role, isRole := errors.AsType[*operate.MissingRole](err)
 	switch {
@@ -82,18 +82,18 @@ func explain(err error) string {
 	case errors.Is(err, operate.ErrNoEntry):
 		return "This user has no permissions in the virtual host."
 	case errors.Is(err, operate.ErrUserChanged):
-		return format.Sentence(err.Error()) + ". Nothing was changed: this is how the user is now."
+		return format.Sentence(err.Error()) + ". Nothing was changed. This page shows the user as it is now."
 	case errors.Is(err, operate.ErrPolicyChanged):
-		return format.Sentence(err.Error()) + ". Nothing was changed: open the policy again to see how it is now."
+		return format.Sentence(err.Error()) + ". Nothing was changed. Open the policy again to see it as it is now."
 	case errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrNoVHost):
-		return "It does not exist any more, or has changed meanwhile: look again."
+		return "It no longer exists, or it has changed. Reload the page."
 	case operate.Refused(err):
 		return "This user lacks the permission: " + err.Error()
 	}
 	return err.Error()
 }
 
-// statusOf is the HTTP status of an answer about an operation's error; of nil, and of a form with mistakes, it is 400.
+// statusOf is the HTTP status for an operation's error; for nil, which means a form with mistakes, it is 400.
 func statusOf(err error) int {
 	switch {
 	case errors.Is(err, operate.ErrUserChanged), errors.Is(err, operate.ErrPolicyChanged):
@@ -109,7 +109,7 @@ func statusOf(err error) int {
 // Checked reports whether a box is checked.
 func (f *Form) Checked(name string) bool { return f.Get(name) != "" }
 
-// Need is what a field has, which must not be empty.
+// Need is the value of a field that must not be empty.
 func (f *Form) Need(name string) string {
 	text := f.Get(name)
 	if text == "" {
@@ -171,7 +171,7 @@ func (f *Form) Table(name string) operate.Table {
 	return t
 }
 
-// Problem is what is wrong with the whole form, if anything is.
+// Problem shows what is wrong with the whole form, if anything is.
 func (f *Form) Problem() g.Node {
 	return Problem(f.problems[""])
 }
@@ -195,7 +195,7 @@ func (f *Form) Field(label, name, hint string, attributes ...g.Node) g.Node {
 	})
 }
 
-// Fields are a field for each value that the form has by a name, and one more for another value.
+// Fields are a field for each value that the form has under a name, and an empty one for another value.
 func (f *Form) Fields(label, name string, attributes ...g.Node) g.Node {
 	values := f.Values[name]
 	list := g.Group{f.Field(label, name, "", attributes...)}
@@ -240,7 +240,7 @@ func (f *Form) Choose(label, name, hint string, options ...string) g.Node {
 	return f.labelled("", label, name, hint, func(marks ...g.Node) g.Node { return h.Select(h.Name(name), list, g.Group(marks)) })
 }
 
-// Or are values to choose from that stand for themselves, after the empty one, which has a text; without a text there is no empty one.
+// Or are values to choose from, each with itself as its text. An empty value comes first, with the text empty, unless that is "".
 func Or(empty string, values []string) (options []string) {
 	if empty != "" {
 		options = append(options, "", empty)
@@ -261,41 +261,41 @@ func (f *Form) Check(label, name string) g.Node {
 	return h.Label(h.Class("inline"), h.Input(h.Type("checkbox"), h.Name(name), h.Value("1"), g.If(f.Checked(name), h.Checked())), h.Span(g.Text(label)))
 }
 
-// Search is a form that searches and changes nothing: its fields beside each other.
+// Search is a form that searches and changes nothing: its fields are next to each other.
 func Search(action string, children ...g.Node) g.Node {
 	return h.Form(h.Class("filter"), h.Method("get"), h.Action(action), h.Role("search"), h.AutoComplete("off"), g.Group(children))
 }
 
-// Change is a form that changes something. It has the visitor's token. Its class says how it looks: as "sheet" has it; as "filter", the fields
-// beside each other; as "doing", a line of buttons.
+// Change is a form that changes something. It has the visitor's token. Its class is its layout: "sheet" is as Sheet has it; "filter" has the fields
+// next to each other; "doing" is a line of buttons.
 func (s *Info) Change(action, class string, children ...g.Node) g.Node {
 	return h.Form(g.If(class != "", h.Class(class)), h.Method("post"), h.Action(action), h.AutoComplete("off"), Hidden("token", s.Token), g.Group(children))
 }
 
-// Sheet is a form that changes something, with a field below the other or two beside each other. Actions are its buttons.
+// Sheet is a form that changes something, with its fields in one column or two. Actions are its buttons.
 func (s *Info) Sheet(action string, f *Form, fields g.Group, actions ...g.Node) g.Node {
 	return s.Change(action, "sheet", f.Problem(), fields, h.P(h.Class("doing"), Spaced(actions...)))
 }
 
-// Danger is the button of what deletes.
+// Danger is a button that deletes.
 func Danger(text string) g.Node { return h.Button(h.Class("danger"), g.Text(text)) }
 
-// Typed asks for a number or a name to be typed, so that nobody deletes by a slip.
+// Typed asks for a number or a name to be typed, so that nobody deletes by accident.
 func (f *Form) Typed(text string) g.Node {
 	return f.Field("Type "+format.Visible(text)+" to confirm", "confirm", "", g.Attr("size", "10"), h.Required(), h.AutoFocus())
 }
 
-// Confirmed reports whether somebody typed what they were asked for, as it is or as Typed shows it.
+// Confirmed reports whether the user typed the text that was asked for, as it is or as Typed shows it.
 func (f *Form) Confirmed(text string) bool {
 	typed := strings.TrimSpace(f.Get("confirm"))
 	if typed == strings.TrimSpace(text) || typed == strings.TrimSpace(format.Visible(text)) {
 		return true
 	}
-	f.Wrong("confirm", fmt.Sprintf("Nothing was deleted: %q is not what is asked for.", typed))
+	f.Wrong("confirm", fmt.Sprintf("Nothing was deleted: %q is not the text to type.", typed))
 	return false
 }
 
-// Menu is a line of links to what can be done.
+// Menu is a line of links to actions.
 func Menu(label string, links ...g.Node) g.Node {
 	return h.Nav(h.Class("doing"), h.Aria("label", label), Spaced(links...))
 }
@@ -303,12 +303,12 @@ func Menu(label string, links ...g.Node) g.Node {
 // Action is a link that looks like a button.
 func Action(to, text string) g.Node { return h.A(h.Class("button"), Href(to), g.Text(text)) }
 
-// DangerLink leads to the question whether to delete.
+// DangerLink links to a page that asks whether to delete.
 func DangerLink(to, text string) g.Node {
 	return h.A(h.Class("button danger"), Href(to), g.Text(text))
 }
 
-// Done says what was done, or nothing if text is "".
+// Done shows what was done, or nothing if text is "".
 func Done(text string) g.Node {
 	if text == "" {
 		return nil
@@ -316,7 +316,7 @@ func Done(text string) g.Node {
 	return h.P(h.Class("done"), h.Role("status"), g.Text(text))
 }
 
-// Problem says what went wrong, or nothing if text is "".
+// Problem shows what went wrong, or nothing if text is "".
 func Problem(text string) g.Node {
 	if text == "" {
 		return nil

@@ -52,7 +52,7 @@ func MessageURL(path, vhost, queue string, seq uint64) string {
 	return At(path, "vhost", vhost, "name", queue, "seq", strconv.FormatUint(seq, 10))
 }
 
-// DeadlineURL is the page of a message's deadline. id is the incarnation of the queue, in which alone the number is the message's.
+// DeadlineURL is the page of a message's deadline. id is the incarnation of the queue: in another one the number may be another message's.
 func DeadlineURL(vhost, queue string, id, seq uint64) string {
 	return MessageURL("/deadline", vhost, queue, seq) + "&queue=" + strconv.FormatUint(id, 10)
 }

@@ -11,11 +11,11 @@ import (
 // View is what a page shows, gathered and ready to be drawn.
 type View interface{ Draw(s *Info) Drawing }
 
-// Drawing is the content of a page. Live is updated, the parts above and below it are not. A part may
+// Drawing is the content of a page. Live is updated; the parts above and below it are not. A part may
 // be nil.
 type Drawing struct {
 	Top, Live, Bottom g.Node
-	// Charts says that there are charts that a script draws.
+	// Charts: there are charts that a script draws.
 	Charts bool
 }
 
@@ -26,8 +26,8 @@ type Info struct {
 	User              User
 	Token             string
 	Basic             bool
-	Broker            bool   // there is one, with pages of queues and dead letters
-	RabbitMQ          bool   // there is one, with a page
+	Broker            bool   // there is a broker, with pages of queues and dead letters
+	RabbitMQ          bool   // there is a RabbitMQ, with a page
 	Live              string // URL of the events of the live part; "" if there is none
 	Here              string // path and query
 	Theme             string // the colors chosen: "system", "light" or "dark"
@@ -37,16 +37,16 @@ type Info struct {
 type Visitor struct {
 	User
 	Token string
-	Basic bool // by HTTP Basic: there is no session to end
-	Live  bool // wants the live part of a page
+	Basic bool // logged in by HTTP Basic: there is no session to end
+	Live  bool // the request is for the live part of a page
 }
 
 // User is a user of the dashboard.
 type User struct {
 	Name  string
 	Tags  []string
-	Admin bool // may change what does not belong to a queue
-	// Stamp changes with the user's password and tags; then the user's sessions end.
+	Admin bool // may change things that do not belong to a queue
+	// Stamp changes with the user's password and tags, and ends the user's sessions.
 	Stamp string
 }
 
@@ -59,12 +59,12 @@ func (u *User) Actor() operate.Actor {
 type Page struct {
 	Title string
 	Tab   string // the entry of the menu it belongs to
-	Live  bool   // part of it follows what happens
-	// Build gathers what the page shows. nil: handlers show the page with what they have, by Site.Show.
+	Live  bool   // part of it is updated
+	// Build gathers what the page shows. nil: handlers show the page by Site.Show, with a view of theirs.
 	Build func(r *http.Request, v Visitor) (View, error)
 }
 
-// Handler answers a request of somebody who is logged in. What they may do, it checks itself.
+// Handler answers a request from a user who is logged in. It checks itself what the user may do.
 type Handler func(w http.ResponseWriter, r *http.Request, v Visitor)
 
 // Group is some pages that belong together, by path.
@@ -74,7 +74,7 @@ type Group struct {
 	Changes map[string]Handler
 	// Uploads answer POST requests with a file. They check the token themselves (Site.FromHere), before they read the file.
 	Uploads map[string]Handler
-	// Files answer GET requests with something else than a page.
+	// Files answer GET requests with something other than a page.
 	Files map[string]Handler
 }
 
@@ -84,7 +84,7 @@ type Site interface {
 	Show(w http.ResponseWriter, r *http.Request, status int, v Visitor, path string, content View)
 	// Fail answers with a page that says what went wrong.
 	Fail(w http.ResponseWriter, r *http.Request, status int, text string)
-	// Refuse answers with a page about the error of an operation.
+	// Refuse answers with a page about an operation's error.
 	Refuse(w http.ResponseWriter, r *http.Request, err error)
 	// FromHere reports whether a request has the token of a page that was made for the visitor. If not, it answers it.
 	FromHere(w http.ResponseWriter, r *http.Request, v Visitor, token string) bool

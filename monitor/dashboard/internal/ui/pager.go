@@ -13,13 +13,13 @@ import (
 // PageRows is how many rows of a list one page has.
 const PageRows = 50
 
-// Cut says which rows of a list a page has.
+// Cut is the rows of a list that a page has.
 type Cut struct {
-	From, To, Of  int    // the first of them counts 1
-	Before, After string // URLs of the pages beside it; "": none
+	From, To, Of  int    // the first row is 1
+	Before, After string // URLs of the pages before and after; "": none
 }
 
-// CutOf cuts out the rows of one page: which one, the query says in a field of that name. A page beyond the last is the last.
+// CutOf returns the rows of one page, whose number is in a field of the query. A page beyond the last is the last.
 func CutOf[T any](list []T, path string, q url.Values, field string) ([]T, Cut) {
 	last := max((len(list)-1)/PageRows, 0)
 	n, err := strconv.Atoi(q.Get(field))
@@ -40,7 +40,7 @@ func CutOf[T any](list []T, path string, q url.Values, field string) ([]T, Cut) 
 	return list[from:to], c
 }
 
-// Draw says which rows these are, with links to the pages beside them.
+// Draw shows which rows these are, with links to the pages before and after.
 func (c Cut) Draw(noun string) g.Node {
 	return h.P(h.Class("pager"), Spaced(
 		Follow("prev", c.Before, "← Before"),

@@ -78,7 +78,7 @@
   }
 
   function draw() {
-    // A process that is young has all of the picture for what it knows.
+    // A young process fills the whole picture with what it knows.
     const first = Math.max(0, Math.min(numbers.expired.findIndex((v) => v !== null), numbers.expired.length - 6));
     const span = { min: numbers.from + first * numbers.step, max: numbers.from + (numbers.expired.length - 1) * numbers.step };
     for (const place of root.querySelectorAll("[data-plot]")) {
@@ -115,7 +115,7 @@
         draw();
       }
     } catch {
-      due = Date.now() + 10000; // live.js says that the server is away
+      due = Date.now() + 10000; // live.js shows that the server is away
     } finally {
       asking = false;
     }
@@ -141,7 +141,7 @@
     again();
   });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
-  new MutationObserver(again).observe(document.documentElement, { attributes: true }); // a scheme that somebody chose
+  new MutationObserver(again).observe(document.documentElement, { attributes: true }); // the user chose a theme
   if (times) new MutationObserver(again).observe(times, { attributeFilter: ["aria-pressed"] });
   setInterval(look, 500);
   look();

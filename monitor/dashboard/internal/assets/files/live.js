@@ -33,7 +33,7 @@
     for (const a of Array.from(now.attributes)) if (!fresh.hasAttribute(a.name) && a.name !== "open") now.removeAttribute(a.name);
   }
 
-  // Whether somebody is busy in the live part: has selected text there, or fills in a form.
+  // Whether the user is busy in the live part: has selected text in it, or fills in a form.
   function busy() {
     const marked = window.getSelection();
     if (marked && !marked.isCollapsed && live.contains(marked.anchorNode)) return true;
@@ -57,7 +57,7 @@
     source.addEventListener("over", () => { source.close(); location.reload(); });
     source.onerror = () => {
       state("Reconnecting…", true);
-      if (source.readyState !== EventSource.CLOSED) return; // it tries again by itself
+      if (source.readyState !== EventSource.CLOSED) return; // the browser tries again
       clearTimeout(again);
       again = setTimeout(open, 15000);
     };

@@ -1,4 +1,4 @@
-// Shows each time also as the clock here has it, if somebody asks for that. Pages have times in UTC.
+// Shows each time also in the browser's time zone, if the user asks for that. Pages have times in UTC.
 "use strict";
 (() => {
   const button = document.getElementById("times");

@@ -9,12 +9,12 @@ import (
 	"curfew/broker/store"
 )
 
-// Change has fn make and change definitions in a copy of the broker, without messages and
-// connections, and takes over the result: all of it or, with an error, nothing, even if the
-// process dies on the way. What fn deletes is not deleted. vhost names the only virtual host
-// that fn is about; "" is all of them, with users, permissions and global parameters.
-// Clients who would declare something there wait meanwhile, and so would fn if it did so in
-// b. Errors: fn's, ErrNoVHost, ErrNotSaved.
+// Change lets fn make and change definitions in a copy of the broker, which has no messages
+// and no connections. Then it applies the result: all of it or, with an error, nothing, even
+// if the process dies on the way. What fn deletes is not deleted. vhost names the only
+// virtual host that fn changes; "" means all of them, with users, permissions and global
+// parameters. Until Change returns, clients that declare something in these virtual hosts
+// wait, and so would fn if it declared something in b. Errors: fn's, ErrNoVHost, ErrNotSaved.
 func (b *Broker) Change(vhost string, fn func(*Broker) error) error {
 	b.admin.Lock()
 	defer b.admin.Unlock()
@@ -44,18 +44,19 @@ func (b *Broker) Change(vhost string, fn func(*Broker) error) error {
 	for _, x := range before.Split() {
 		was[x.Key] = x
 	}
-	news := after.ChangedFrom(was)
-	if err := im.saveNews(news, was); err != nil {
+	changed := after.ChangedFrom(was)
+	if err := im.save(changed, was); err != nil {
 		return err
 	}
-	im.takeOver(news)
+	im.apply(changed)
 	return nil
 }
 
-// importer has definitions made in a copy of the broker.
+// importer makes definitions in a copy of the broker, and applies them.
 type importer struct{ b *Broker }
 
-// listing is all that the virtual hosts hold, what is not saved too, and all besides.
+// listing returns all definitions of the virtual hosts, including those that are not saved;
+// with all, also users, permissions and global parameters.
 func (im importer) listing(vhosts []*VHost, all bool) *catalog.Definitions {
 	d := &catalog.Definitions{Found: true}
 	for _, vh := range vhosts {
@@ -69,8 +70,8 @@ func (im importer) listing(vhosts []*VHost, all bool) *catalog.Definitions {
 	return d
 }
 
-// copyOf makes a broker of these definitions and under the same limits, in memory, that
-// does nothing by itself.
+// copyOf makes a broker in memory with these definitions and the same limits. It does
+// nothing by itself.
 func (im importer) copyOf(d *catalog.Definitions) (*Broker, error) {
 	c := newBroker(Options{
 		IdleMinimum: im.b.opts.IdleMinimum, TTLPrecedence: im.b.opts.TTLPrecedence, Unroutable: im.b.opts.Unroutable, Ceilings: im.b.opts.Ceilings, MaxMessageBytes: im.b.opts.MaxMessageBytes,
@@ -100,12 +101,12 @@ func (b *Broker) discard() {
 	b.env.Store.Close()
 }
 
-// saveNews has what is durable of the news on disk, all of it or nothing.
-func (im importer) saveNews(news *catalog.Definitions, was map[string]store.Definition) error {
-	durable := *news
-	durable.Exchanges = slices.DeleteFunc(slices.Clone(news.Exchanges), func(x catalog.Exchange) bool { return x.Transient })
-	durable.Queues = slices.DeleteFunc(slices.Clone(news.Queues), func(x catalog.Queue) bool { return x.Transient })
-	durable.Bindings = slices.DeleteFunc(slices.Clone(news.Bindings), func(x catalog.Binding) bool { return x.Transient })
+// save saves the durable changes, all of them or none. was has the old definitions by key.
+func (im importer) save(changed *catalog.Definitions, was map[string]store.Definition) error {
+	durable := *changed
+	durable.Exchanges = slices.DeleteFunc(slices.Clone(changed.Exchanges), func(x catalog.Exchange) bool { return x.Transient })
+	durable.Queues = slices.DeleteFunc(slices.Clone(changed.Queues), func(x catalog.Queue) bool { return x.Transient })
+	durable.Bindings = slices.DeleteFunc(slices.Clone(changed.Bindings), func(x catalog.Binding) bool { return x.Transient })
 	now := durable.Split()
 	were := make([]store.Definition, len(now))
 	for i := range now {
@@ -114,23 +115,23 @@ func (im importer) saveNews(news *catalog.Definitions, was map[string]store.Defi
 	return im.b.catalog.SaveFirst(now, were)
 }
 
-// takeOver has the news hold, which are saved. Nothing in them can be refused: they were
-// made in a copy, and nobody made anything since.
-func (im importer) takeOver(news *catalog.Definitions) {
-	for i := range news.VHosts {
-		im.takeVHost(&news.VHosts[i])
+// apply applies the changes once they are saved. None of them can be refused: they were made
+// in a copy, and nobody has declared anything since.
+func (im importer) apply(changed *catalog.Definitions) {
+	for i := range changed.VHosts {
+		im.applyVHost(&changed.VHosts[i])
 	}
-	accounts.ApplyImport(im.b.Accounts, &news.Accounts)
-	im.b.globalParameters.take(news.Global)
-	for name, own := range news.PerVHost() {
+	accounts.ApplyImport(im.b.Accounts, &changed.Accounts)
+	im.b.globalParameters.add(changed.Global)
+	for name, own := range changed.PerVHost() {
 		vh, _ := im.b.VHost(name)
 		vh.ApplyImport(own)
 	}
 }
 
-func (im importer) takeVHost(x *catalog.VHost) {
-	vh, there := im.b.VHost(x.Name)
-	if !there {
+func (im importer) applyVHost(x *catalog.VHost) {
+	vh, exists := im.b.VHost(x.Name)
+	if !exists {
 		vh = newVHost(im.b, x.Name)
 		defer im.b.vhostTable.add(vh)
 	}

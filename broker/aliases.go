@@ -11,7 +11,7 @@ import (
 	"curfew/broker/internal/topology"
 )
 
-// The names by which programs know what packages inside define. Each is described there.
+// Public names for what the internal packages define, and where each is described.
 
 // Of package queueargs:
 type (
@@ -28,12 +28,12 @@ const (
 	UndeliverableQueue = queueargs.UndeliverableQueue
 )
 
-// IsNever reports whether a number of ms stands for no time to live at all: Service Bus's
-// longest span or the largest number.
+// IsNever reports whether a time to live in ms means that a message never expires: Service
+// Bus's longest span or the largest number.
 func IsNever(millis int64) bool { return queueargs.IsNever(millis) }
 
-// IsSubqueue reports whether a name is that of a queue which x-dead-letter-queue makes, in
-// any case of the last part, as in Service Bus.
+// IsSubqueue reports whether a name is that of a queue which x-dead-letter-queue makes. As in
+// Service Bus, upper and lower case do not matter in its last part.
 func IsSubqueue[T string | []byte](name T) bool { return queueargs.IsSubqueue(name) }
 
 // ParsePrecedence reads the name of a precedence as in x-ttl-precedence: min or message.

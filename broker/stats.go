@@ -22,15 +22,15 @@ func sizeBucket(n int) int {
 	return len(MessageSizes)
 }
 
-// sizeTally counts published bodies by size.
-type sizeTally struct {
+// sizeCounters counts published bodies by size.
+type sizeCounters struct {
 	buckets [sizeBuckets]atomic.Uint64
 	bytes   atomic.Uint64
 }
 
-// publisherTally gathers what a publisher counts between two flushes, so that
+// publisherCounts gathers what a publisher counts between two flushes, so that
 // a message costs plain additions.
-type publisherTally struct {
+type publisherCounts struct {
 	published, unroutable uint64
 	sizes                 [sizeBuckets]uint64
 	bytes                 uint64
@@ -41,8 +41,8 @@ type publisherTally struct {
 	known                 map[string]*topology.ExchangeStats
 }
 
-// add counts one message routed to so many queues. Its exchange exists.
-func (t *publisherTally) add(p *Publisher, m *Publication, queues int) {
+// add counts one message that was routed to the given number of queues. Its exchange exists.
+func (t *publisherCounts) add(p *Publisher, m *Publication, queues int) {
 	if t.exchange == nil || string(m.Exchange) != string(t.name) || t.version != p.routes.Version() {
 		t.find(p, m.Exchange)
 	}
@@ -56,8 +56,8 @@ func (t *publisherTally) add(p *Publisher, m *Publication, queues int) {
 	t.bytes += uint64(len(m.Body))
 }
 
-// find turns to another exchange.
-func (t *publisherTally) find(p *Publisher, name []byte) {
+// find finds another exchange, for which add counts from then on.
+func (t *publisherCounts) find(p *Publisher, name []byte) {
 	t.leaveExchange()
 	if t.version != p.routes.Version() {
 		t.version, t.known = p.routes.Version(), nil
@@ -78,7 +78,7 @@ func (t *publisherTally) find(p *Publisher, name []byte) {
 	t.exchange = x
 }
 
-func (t *publisherTally) leaveExchange() {
+func (t *publisherCounts) leaveExchange() {
 	if t.in > 0 {
 		t.exchange.In.Add(t.in)
 		t.exchange.Out.Add(t.out)
@@ -87,7 +87,7 @@ func (t *publisherTally) leaveExchange() {
 }
 
 // flush hands the numbers over to the broker.
-func (t *publisherTally) flush(b *Broker) {
+func (t *publisherCounts) flush(b *Broker) {
 	if t.published == 0 {
 		return
 	}
@@ -106,13 +106,13 @@ func (t *publisherTally) flush(b *Broker) {
 }
 
 // forget drops what was gathered since the last flush.
-func (t *publisherTally) forget() {
+func (t *publisherCounts) forget() {
 	t.in, t.out = 0, 0
 	t.published, t.unroutable, t.bytes, t.sizes = 0, 0, 0, [sizeBuckets]uint64{}
 }
 
-// Totals are the broker's since its start; they never fall, whatever is deleted.
-type Totals struct {
+// Stats are counts since the broker's start; they never fall, whatever is deleted.
+type Stats struct {
 	Queues     QueueStats // over all queues, deleted ones included
 	Published  uint64     // unroutable ones included
 	Unroutable uint64
@@ -121,23 +121,23 @@ type Totals struct {
 
 	QueuesDeclared, QueuesCreated, QueuesDeleted uint64
 
-	// DeadLettered is by reason; ExpiredDropped expired without a dead-letter
-	// exchange.
+	// DeadLettered is by reason; ExpiredDropped counts messages that expired without a
+	// dead-letter exchange.
 	DeadLettered   [queue.Reasons]uint64
 	ExpiredDropped uint64
 }
 
-// Loads calls fn with each queue, the messages in it, unacked ones among them, and its totals, in no order. It returns how many messages clients
+// Loads calls fn with each queue, the number of messages in it, unacked ones included, and its totals, in no order. It returns how many messages clients
 // published and how many were delivered to them since the start. Each queue is locked for as long as it takes to copy the numbers.
 func (b *Broker) Loads(fn func(q *Queue, messages int, c *QueueStats)) (published, delivered uint64) {
 	all := b.registry.Loads(fn)
 	return b.counters.published.Load(), all.AllDelivered()
 }
 
-// Totals sums up. It visits every queue.
-func (b *Broker) Totals() Totals {
+// Stats sums up. It visits every queue.
+func (b *Broker) Stats() Stats {
 	c, forwarded := &b.counters, &b.forwarder.Counters
-	t := Totals{
+	t := Stats{
 		Published: c.published.Load(), Unroutable: c.unroutable.Load() + forwarded.Unroutable.Load(), BodyBytes: c.sizes.bytes.Load(),
 		QueuesDeclared: b.registry.Declared.Load(), QueuesCreated: b.registry.Created.Load(), QueuesDeleted: b.registry.Deleted.Load(),
 		ExpiredDropped: b.env.Counters.ExpiredDropped.Load(), Queues: b.registry.Counts(),

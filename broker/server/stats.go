@@ -2,8 +2,8 @@ package server
 
 import "sync/atomic"
 
-// ChannelCounts are the totals of one channel (RabbitMQ: message_stats).
-type ChannelCounts struct {
+// ChannelStats are the totals of one channel (RabbitMQ: message_stats).
+type ChannelStats struct {
 	Published      uint64
 	Confirmed      uint64 // with basic.ack
 	Returned       uint64 // mandatory and unroutable
@@ -29,14 +29,14 @@ func (t *publishTotals) add(n *publishCounts) {
 	addSome(&t.dropped, n.dropped)
 }
 
-// addSome leaves alone what is not to be changed, which is cheaper.
+// addSome skips the addition of 0, which is cheaper.
 func addSome(total *atomic.Uint64, n uint64) {
 	if n > 0 {
 		total.Add(n)
 	}
 }
 
-// totals are the server's since its start. They are updated once a batch.
+// totals are the server's totals since its start. They are updated once a batch.
 type totals struct {
 	connectionsOpened, connectionsClosed atomic.Uint64
 	channelsOpened, channelsClosed       atomic.Uint64
@@ -54,8 +54,8 @@ func (t *totals) addPublishes(n *publishCounts, confirm bool) {
 	addSome(&t.dropped, n.dropped)
 }
 
-// Totals are the server's since its start.
-type Totals struct {
+// Stats are the server's totals since its start.
+type Stats struct {
 	ConnectionsOpened, ConnectionsClosed uint64
 	ChannelsOpened, ChannelsClosed       uint64
 	Received                             uint64 // publishes
@@ -64,10 +64,10 @@ type Totals struct {
 	Returned, Dropped                    uint64 // unroutable: mandatory or not
 }
 
-// Totals returns the server's totals.
-func (s *Server) Totals() Totals {
+// Stats returns the server's totals.
+func (s *Server) Stats() Stats {
 	t := &s.totals
-	return Totals{
+	return Stats{
 		ConnectionsOpened: t.connectionsOpened.Load(), ConnectionsClosed: t.connectionsClosed.Load(),
 		ChannelsOpened: t.channelsOpened.Load(), ChannelsClosed: t.channelsClosed.Load(),
 		Received: t.received.Load(), ReceivedConfirm: t.receivedConfirm.Load(), Confirmed: t.confirmed.Load(),

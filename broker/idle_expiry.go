@@ -13,30 +13,29 @@ import (
 // idlers are the queues and exchanges of a virtual host whose x-auto-delete-on-idle has run
 // out while messages are delayed. A delayed message counts as use of each queue that it will
 // enter and of each exchange that it will pass (Service Bus: AutoDeleteOnIdle; RabbitMQ's
-// x-expires has nothing like it). Only routing it shows which those are. So one look at all
-// delayed messages judges everything that has gathered, in a goroutine that exists only
-// meanwhile: timers do not wait for it, and publishing keeps no index for it.
+// x-expires has nothing like it). Which those are is known only by routing it. So one pass over all
+// delayed messages checks everything that has gathered, in a goroutine that exists only for
+// that long: timers do not wait for it, and publishing keeps no index for it.
 //
 // No message is missed: a message that is due is in the line of letters until it has
-// arrived, which is use, and publishing one is use, too (await).
+// arrived, which counts as use, and so does publishing one (markAwaited).
 type idlers struct {
 	mu        sync.Mutex // leaf
 	queues    []*Queue
 	exchanges []*topology.Exchange
-	judging   bool
+	checking  bool
 }
 
 const (
-	// idlePage is how many delayed messages are copied at a time to look at them.
+	// idlePage is how many delayed messages are copied at a time.
 	idlePage = 64
-	// idleShare bounds what part of the time looking takes, where very many messages are
-	// delayed and queues become idle one after the other.
+	// idleShare bounds the time that the checks take, to one part in idleShare+1, when very
+	// many messages are delayed and queues become idle one after the other.
 	idleShare = 20
 )
 
-// await notes that a message was published that is delayed, and would go to these queues
-// now.
-func await(targets []topology.Target, now deadline.Instant) {
+// markAwaited marks the queues that a delayed message would go to now as used.
+func markAwaited(targets []topology.Target, now deadline.Instant) {
 	for i := range targets {
 		if q := targets[i].Queue; q.Settings().IdleMillis != 0 {
 			q.Idle.MarkUsed(now)
@@ -44,9 +43,9 @@ func await(targets []topology.Target, now deadline.Instant) {
 	}
 }
 
-// judge has a queue or exchange judged that may have been idle for its period, if messages are delayed.
-// False: it has not, or nothing is delayed.
-func (vh *VHost) judge(q *Queue, x *topology.Exchange) bool {
+// checkIdle starts the check of a queue or exchange that may have been idle for its period, if
+// messages are delayed. False: no check is needed, or nothing is delayed.
+func (vh *VHost) checkIdle(q *Queue, x *topology.Exchange) bool {
 	if vh.delays.Load() == nil || q != nil && !q.Idle.BeginCheck() {
 		return false
 	}
@@ -58,19 +57,20 @@ func (vh *VHost) judge(q *Queue, x *topology.Exchange) bool {
 	} else {
 		i.exchanges = append(i.exchanges, x)
 	}
-	if !i.judging {
-		i.judging = true
-		vh.b.ended.Go(vh.judgeIdlers)
+	if !i.checking {
+		i.checking = true
+		vh.b.ended.Go(vh.checkIdlers)
 	}
 	return true
 }
 
-// take returns those to be judged now, or ends the judging: then awaited is nil.
+// take returns the queues and exchanges to check now, or ends the checking: then awaited is
+// nil.
 func (i *idlers) take() (awaited map[*Queue]bool, exchanges []*topology.Exchange) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.queues)+len(i.exchanges) == 0 {
-		i.judging = false
+		i.checking = false
 		return nil, nil
 	}
 	awaited = make(map[*Queue]bool, len(i.queues))
@@ -82,8 +82,8 @@ func (i *idlers) take() (awaited map[*Queue]bool, exchanges []*topology.Exchange
 	return awaited, exchanges
 }
 
-// judgeIdlers goes on until there are none, or the broker ends.
-func (vh *VHost) judgeIdlers() {
+// checkIdlers checks queues and exchanges until none are left, or the broker ends.
+func (vh *VHost) checkIdlers() {
 	for awaited, exchanges := vh.idlers.take(); awaited != nil; awaited, exchanges = vh.idlers.take() {
 		began := time.Now()
 		if !vh.findAwaited(awaited, len(exchanges) > 0) {
@@ -103,9 +103,9 @@ func (vh *VHost) judgeIdlers() {
 	}
 }
 
-// findAwaited sets to true those of the queues that a delayed message would go to if it
-// were due now, and with all has every exchange note those that would pass through it;
-// false: the broker ends, and they are not known.
+// findAwaited sets awaited to true for each queue that a delayed message would go to if it
+// were due now. With all it routes every delayed message, so that each exchange notes those
+// that would pass through it. False: the broker ends, and the result is not complete.
 func (vh *VHost) findAwaited(awaited map[*Queue]bool, all bool) bool {
 	var ways topology.Routes
 	left := len(awaited)
@@ -120,7 +120,7 @@ func (vh *VHost) findAwaited(awaited map[*Queue]bool, all bool) bool {
 			page, from = pageOf(from, idlePage)
 			for i := range page {
 				for _, t := range targetsOf(&page[i], vh, &ways) {
-					if is, judged := awaited[t.Queue]; judged && !is {
+					if is, checked := awaited[t.Queue]; checked && !is {
 						awaited[t.Queue] = true
 						left--
 					}
@@ -131,7 +131,7 @@ func (vh *VHost) findAwaited(awaited map[*Queue]bool, all bool) bool {
 	return true
 }
 
-// targetsOf are where the message would go if it were due now.
+// targetsOf returns the queues that the message would go to if it were due now.
 func targetsOf(m *DelayedMessage, vh *VHost, ways *topology.Routes) []topology.Target {
 	view, _ := amqp.ViewProperties(m.Properties) // they were read when it came
 	keys := message.MarksOf(view.Headers)&message.KeyMarks != 0

@@ -16,12 +16,12 @@ import (
 // ErrEncoding is wrapped by errors about a content-encoding that is not known.
 var ErrEncoding = errors.New("this content-encoding is not known")
 
-// maxWindow bounds what a zstd stream may ask to be kept, in bytes. Encoders use 8 MiB at most unless they are told otherwise.
+// maxWindow bounds the window of a zstd stream, in bytes. Encoders use 8 MiB at most unless they are told otherwise.
 const maxWindow = 8 << 20
 
-// Unpack returns what a body holds behind its content-encoding: gzip, deflate (with zlib's header or without) or zstd. At most most bytes are
-// unpacked, however small the body is; more says that it has more than these. A body without an encoding is its own. With an error, plain is
-// what could be read until then.
+// Unpack unpacks a body with a content-encoding: gzip, deflate (with zlib's header or without) or zstd. It unpacks at most most bytes,
+// however small the body is; more reports that there are more. A body without an encoding is returned as it is. With an error, plain is
+// what could be read before it.
 func Unpack(encoding string, body []byte, most int) (plain []byte, more bool, err error) {
 	var r io.Reader
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
@@ -56,8 +56,8 @@ func Unpack(encoding string, body []byte, most int) (plain []byte, more bool, er
 	return plain, false, err
 }
 
-// Pack is the reverse of Unpack, for an encoding that IsPacked. A body that was deflated without zlib's header is again: whoever reads it
-// expects none.
+// Pack is the reverse of Unpack, for an encoding that IsPacked. If the old body was deflated without zlib's header, so is the
+// new one: whoever reads it expects none.
 func Pack(encoding string, plain, was []byte) ([]byte, error) {
 	var packed bytes.Buffer
 	var w io.WriteCloser
@@ -67,7 +67,7 @@ func Pack(encoding string, plain, was []byte) ([]byte, error) {
 	case "deflate":
 		w = zlib.NewWriter(&packed)
 		if _, err := zlib.NewReader(bytes.NewReader(was)); len(was) > 0 && err != nil {
-			w, _ = flate.NewWriter(&packed, flate.DefaultCompression) // it fails for an unknown level only
+			w, _ = flate.NewWriter(&packed, flate.DefaultCompression) // it fails only for an unknown level
 		}
 	case "zstd":
 		z, err := zstd.NewWriter(&packed, zstd.WithEncoderConcurrency(1))

@@ -15,8 +15,8 @@ import (
 	"curfew/cmd/internal/client"
 )
 
-// Holder is a consumer, or a channel that holds messages it got with basic.get.
-type Holder struct {
+// Consumer is a consumer, or a channel that holds messages it got with basic.get.
+type Consumer struct {
 	Tag      string `json:"consumer_tag"`
 	Kind     string `json:"kind"` // consumer, get or cancelled
 	Prefetch int    `json:"prefetch_count"`
@@ -56,7 +56,7 @@ func Consumers() *cobra.Command {
 	a := cli.WithVHost(c)
 	c.ValidArgsFunction = cli.Arguments(a.Queues)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		text, list, err := holders(cmd.Context(), a, args...)
+		text, list, err := consumers(cmd.Context(), a, args...)
 		if err != nil {
 			return err
 		}
@@ -69,13 +69,13 @@ func Consumers() *cobra.Command {
 	return cli.Watched(c)
 }
 
-// Holders are those of a queue in the virtual host of a.
-func Holders(ctx context.Context, a *cli.API, queue string) ([]Holder, error) {
-	_, list, err := holders(ctx, a, queue)
+// ConsumersOf returns the consumers of a queue in the virtual host of a.
+func ConsumersOf(ctx context.Context, a *cli.API, queue string) ([]Consumer, error) {
+	_, list, err := consumers(ctx, a, queue)
 	return list, err
 }
 
-func holders(ctx context.Context, a *cli.API, queue ...string) (text []byte, list []Holder, err error) {
+func consumers(ctx context.Context, a *cli.API, queue ...string) (text []byte, list []Consumer, err error) {
 	text, err = a.Fetch(ctx, http.MethodGet, client.Path(append([]string{"curfew", "consumers", a.VHost}, queue...)...), http.NoBody)
 	if err == nil {
 		err = client.Decode(text, &list)
@@ -84,34 +84,34 @@ func holders(ctx context.Context, a *cli.API, queue ...string) (text []byte, lis
 }
 
 // Words says in one line who it is and what it holds.
-func (h *Holder) Words(a *cli.API) string {
-	row := h.row(a)
-	text := fmt.Sprintf("%s of user %s at %s holds %d", row[1], h.Channel.User, row[len(row)-1], h.Unacked)
-	if h.Oldest != nil {
+func (c *Consumer) Words(a *cli.API) string {
+	row := c.row(a)
+	text := fmt.Sprintf("%s of user %s at %s holds %d", row[1], c.Channel.User, row[len(row)-1], c.Unacked)
+	if c.Oldest != nil {
 		text += ", the oldest since " + row[4]
 	}
-	if h.Past > 0 {
-		text += fmt.Sprintf("; past their deadlines: %d", h.Past)
+	if c.Past > 0 {
+		text += fmt.Sprintf("; past their deadlines: %d", c.Past)
 	}
 	return text
 }
 
-func (h *Holder) row(a *cli.API) []string {
-	oldest, tag := "-", h.Tag
-	if h.Oldest != nil {
-		oldest = a.Time(time.UnixMilli(*h.Oldest))
+func (c *Consumer) row(a *cli.API) []string {
+	oldest, tag := "-", c.Tag
+	if c.Oldest != nil {
+		oldest = a.Time(time.UnixMilli(*c.Oldest))
 	}
-	switch h.Kind {
+	switch c.Kind {
 	case "get":
 		tag = "(basic.get)"
 	case "cancelled":
 		tag += " (cancelled)"
 	}
-	connection := h.Channel.Connection
-	if h.Client.Name != "" {
-		connection = h.Client.Name + " " + connection
+	connection := c.Channel.Connection
+	if c.Client.Name != "" {
+		connection = c.Client.Name + " " + connection
 	}
-	return []string{h.Queue.Name, cli.OrDash(tag), h.Channel.User, strconv.Itoa(h.Unacked), oldest, strconv.Itoa(h.Past), strconv.Itoa(h.Prefetch), cli.OrDash(h.Status), connection}
+	return []string{c.Queue.Name, cli.OrDash(tag), c.Channel.User, strconv.Itoa(c.Unacked), oldest, strconv.Itoa(c.Past), strconv.Itoa(c.Prefetch), cli.OrDash(c.Status), connection}
 }
 
 // connection is a connection as the API shows it.

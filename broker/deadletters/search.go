@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// pageCount and pageBytes bound what is held of a queue at a time; a larger body is
-	// held alone.
+	// pageCount and pageBytes bound how much of a queue is in memory at a time; a larger body
+	// is there alone.
 	pageCount = 256
 	pageBytes = 1 << 20
 )
 
 // ErrRedeclared is returned for messages named by their numbers in a queue that is gone.
-var ErrRedeclared = errors.New("the queue was deleted and declared again since it was looked at; look again")
+var ErrRedeclared = errors.New("the queue was deleted and declared again since it was read; read it again")
 
-// way is where a walk begins, and in which direction it goes.
+// way is where a walk begins, and its direction.
 type way struct {
 	after     queue.Seq // the message before the first; 0: from the end that it begins at
 	newest    bool      // against the order of delivery
@@ -27,7 +27,8 @@ type way struct {
 }
 
 // walk calls fn with each ready message of q on the way that m matches, until fn returns
-// false. Progress is told after each page: the last message looked at, and how many were.
+// false. After each page it calls progress with the last message examined, and the number of
+// messages examined on the page.
 func walk(ctx context.Context, q *broker.Queue, w way, m *matcher, fn func(*Letter) bool, progress func(last queue.Seq, seen int)) error {
 	if m.QueueID != 0 && m.QueueID != q.ID() {
 		return ErrRedeclared
@@ -38,7 +39,7 @@ func walk(ctx context.Context, q *broker.Queue, w way, m *matcher, fn func(*Lett
 	}
 	next := func() ([]broker.Browsed, error) { return q.Browse(look) }
 	if len(m.seqs) > 0 {
-		left := w.ahead(m.seqs)
+		left := w.remaining(m.seqs)
 		next = func() (page []broker.Browsed, _ error) {
 			page, left = pick(q, left, look.BodyBytes)
 			return page, nil
@@ -53,7 +54,7 @@ func walk(ctx context.Context, q *broker.Queue, w way, m *matcher, fn func(*Lett
 			return err
 		}
 		for i := range page {
-			if i > 0 && m.reads() && ctx.Err() != nil { // bodies take long, above all those that are packed
+			if i > 0 && m.reads() && ctx.Err() != nil { // reading bodies takes long, packed ones most of all
 				if progress != nil {
 					progress(page[i-1].Seq, i)
 				}
@@ -77,8 +78,9 @@ func walk(ctx context.Context, q *broker.Queue, w way, m *matcher, fn func(*Lett
 	}
 }
 
-// ahead are those of the messages that lie on the way. They are in the order of delivery.
-func (w *way) ahead(seqs []queue.Seq) []queue.Seq {
+// remaining returns the messages that are still to come on the way, out of seqs in the order of
+// delivery.
+func (w *way) remaining(seqs []queue.Seq) []queue.Seq {
 	list := slices.Clone(seqs)
 	if w.newest {
 		slices.Reverse(list)
@@ -94,7 +96,7 @@ func (w *way) ahead(seqs []queue.Seq) []queue.Seq {
 	})
 }
 
-// pick looks for messages by their numbers, those of a page; left are the others.
+// pick reads a page of messages by their numbers; left are the numbers after it.
 func pick(q *broker.Queue, seqs []queue.Seq, bodyBytes int) (page []broker.Browsed, left []queue.Seq) {
 	bytes := 0
 	for i, s := range seqs {
@@ -109,17 +111,17 @@ func pick(q *broker.Queue, seqs []queue.Seq, bodyBytes int) (page []broker.Brows
 	return page, nil
 }
 
-// Look says which messages a search shows, and how much of them.
+// Look selects the messages that a search shows, and how much of each.
 type Look struct {
-	After     queue.Seq // goes on behind this one; 0: from the head, or with Newest from the tail
+	After     queue.Seq // continues after this one; 0: from the head, or with Newest from the tail
 	Newest    bool      // the newest first
 	Count     int       // at most
 	BodyBytes int       // of each body; <0 all
 }
 
-// Search returns dead letters of q that f matches. next is where to go on: the last one
-// found, or 0 when the queue has been looked through. When ctx ends it returns what it has
-// found, with ctx's error; next is the last message that was looked at then.
+// Search returns dead letters of q that f matches. next is where to continue: after the
+// last one found, or 0 at the end of the queue. When ctx ends it returns what it has found,
+// with ctx's error; then next is the last message that was examined.
 func Search(ctx context.Context, q *broker.Queue, f *Filter, look Look) (found []Letter, next queue.Seq, err error) {
 	m, err := f.compile()
 	if err != nil {
@@ -140,7 +142,7 @@ func Search(ctx context.Context, q *broker.Queue, f *Filter, look Look) (found [
 	return found, next, err
 }
 
-// At returns the message of q with that number, ready or with a consumer, with bodyBytes of its body (<0 all). False: it is gone.
+// At returns the message of q with that number, ready or held by a consumer, with bodyBytes of its body (<0 all). False: it is gone.
 func At(q *broker.Queue, seq queue.Seq, bodyBytes int) (l Letter, ok bool) {
 	x, ok := q.BrowseOne(seq, bodyBytes)
 	if ok {

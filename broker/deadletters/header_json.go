@@ -12,13 +12,13 @@ import (
 	"curfew/broker/amqp"
 )
 
-// typed is a field value. What JSON has a type for is plain: a longstr, a bool, a long, a double with a point or an exponent, void as null. Any
-// other has its type with it, as RabbitMQ names types (amqp.TypeName): {"signedint": 5}. A longstr that is no UTF-8 is {"longstr_base64": "..."}.
+// typed is a field value in JSON. Types that JSON has are plain: a longstr, a bool, a long, a double with a point or an exponent, void as null. Any
+// other value is written with RabbitMQ's name of its type (amqp.TypeName): {"signedint": 5}. A longstr that is not UTF-8 is {"longstr_base64": "..."}.
 type typed struct{ value any }
 
 const longstrCoded = "longstr_base64"
 
-// typedTable is false if a name in it is no UTF-8, which JSON cannot say.
+// typedTable returns false if a name in the table is not UTF-8, which JSON cannot express.
 func typedTable(t amqp.Table) (map[string]typed, bool) {
 	m := make(map[string]typed, len(t))
 	for name, v := range t {
@@ -77,7 +77,7 @@ func (t typed) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{name: v})
 }
 
-// number is a float as JSON, or as text where JSON has none.
+// number returns a float as JSON, or as text if JSON has no such number.
 func number(f float64, bits int) any {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return strconv.FormatFloat(f, 'g', -1, bits)
@@ -85,7 +85,7 @@ func number(f float64, bits int) any {
 	return json.RawMessage(strconv.FormatFloat(f, 'g', -1, bits))
 }
 
-// UnmarshalJSON takes plain values and those with a type.
+// UnmarshalJSON accepts plain values and values with a type.
 func (t *typed) UnmarshalJSON(b []byte) error {
 	switch b[0] {
 	case '"':
@@ -163,7 +163,7 @@ func (t *typed) read(name string, raw json.RawMessage) (err error) {
 	case "array":
 		err = t.readArray(raw)
 	default:
-		err = fmt.Errorf("there is no header type %q", name)
+		err = fmt.Errorf("unknown header type %q", name)
 	}
 	return err
 }
@@ -196,7 +196,7 @@ func (t *typed) readArray(raw json.RawMessage) error {
 	return nil
 }
 
-// plainTable is typedTable's opposite.
+// plainTable is the reverse of typedTable.
 func plainTable(m map[string]typed) (amqp.Table, error) {
 	t := make(amqp.Table, len(m))
 	for name, v := range m {
@@ -208,7 +208,7 @@ func plainTable(m map[string]typed) (amqp.Table, error) {
 	return t, nil
 }
 
-// plainNumbers makes longs of all integers, so that a person reads them as numbers. withTypes is its opposite.
+// plainNumbers turns all integers into longs, so that a person reads them as plain numbers. withTypes is the reverse.
 func plainNumbers(t amqp.Table) amqp.Table {
 	plain := make(amqp.Table, len(t))
 	for name, v := range t {
@@ -220,7 +220,7 @@ func plainNumbers(t amqp.Table) amqp.Table {
 	return plain
 }
 
-// withTypes gives longs the types of the integers that have their names in like, if they fit.
+// withTypes gives each long the type of the integer with the same name in like, if it fits.
 func withTypes(t, like amqp.Table) {
 	for name, v := range t {
 		n, ok := v.(int64)
