@@ -106,7 +106,7 @@ func TestInventory(t *testing.T) {
 		check(t, err)
 		for _, q := range i.Queues {
 			if q.Unknown != 0 {
-				d := cluster.Decide(&q, keepAll(t)[0], i.Server, queuefacts.TTLStats{})
+				d := cluster.Decide(&q, keepAll(t)[0], i.Server, queuefacts.TTLStats{}, true)
 				require.Contains(t, []queuefacts.Code{cluster.CannotBeKnown, queuefacts.IsExclusive, cluster.UniformTTL}, d.Code, q.Name)
 				return false
 			}
@@ -118,7 +118,7 @@ func TestInventory(t *testing.T) {
 	for name, code := range want {
 		q := i.Queue(name)
 		require.NotNil(t, q, name)
-		d := cluster.Decide(q, keepAll(t)[0], i.Server, queuefacts.TTLStats{})
+		d := cluster.Decide(q, keepAll(t)[0], i.Server, queuefacts.TTLStats{}, true)
 		require.Equal(t, code, d.Code, "%s: %+v", name, d)
 	}
 	busy := i.Queue("busy")
@@ -159,7 +159,7 @@ func TestInventoryWithoutRights(t *testing.T) {
 		require.True(t, i.Queue("mine").Exclusive)
 		require.NotEmpty(t, i.Notes)
 		require.Contains(t, i.Notes[0], "not known")
-		d := cluster.Decide(i.Queue("orders"), keepAll(t)[0], i.Server, queuefacts.TTLStats{})
+		d := cluster.Decide(i.Queue("orders"), keepAll(t)[0], i.Server, queuefacts.TTLStats{}, true)
 		require.Equal(t, cluster.CannotBeKnown, d.Code)
 		require.Equal(t, version, i.Server.Version)
 	}

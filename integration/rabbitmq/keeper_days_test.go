@@ -565,7 +565,7 @@ func TestKeeperMakesRoomForPolling(t *testing.T) {
 				if found == nil {
 					t.Fatal("the queue is not listed")
 				}
-				return cluster.Decide(found, rule, i.Server, queuefacts.TTLStats{})
+				return cluster.Decide(found, rule, i.Server, queuefacts.TTLStats{}, true)
 			}
 			q := declareKept(t, url, "polled."+string(kind), kind, nil)
 			r := q.keep(t, nil)

@@ -32,8 +32,8 @@
 // # What was seen
 //
 // Keepers and the observer note which times to live messages have (ttl_stats.go). Decide goes by that: a queue with a time
-// to live of its own is exact only as long as no message with a shorter one was seen, and a queue whose messages mostly
-// never expire is not worth keeping. These statistics are lost when the last Curfew ends.
+// to live of its own is exact only as long as a tap watches it and no message with a shorter one was seen, and a queue whose
+// messages mostly never expire is not worth keeping. These statistics are lost when the last Curfew ends.
 //
 // # Guarantees
 //

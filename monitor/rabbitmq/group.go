@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -75,13 +76,21 @@ func (g *group) surplus() int {
 	return len(g.taken) - g.shareLocked()
 }
 
-// see takes in the result of a beat. It reports whether Redis has begun to answer again, or has stopped.
-func (g *group) see(v lease.View, err error) (news bool) {
+// see takes in the result of a beat. It reports whether Redis has begun to answer again, or has stopped, and which queues
+// nobody may keep although Redis has lost the reason: no operator has allowed them.
+func (g *group) see(v lease.View, err error) (news bool, lost map[string]string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	news = g.failing.note(err)
 	if err != nil {
-		return news
+		return news, nil
+	}
+	lost = map[string]string{}
+	for queue, reason := range g.letGo {
+		_, listed := v.LetGo[queue]
+		if _, allowed := v.Allowed[queue]; !listed && !allowed {
+			lost[queue] = reason
+		}
 	}
 	if !slices.Equal(v.Members, g.members) {
 		g.members, g.since = v.Members, time.Now()
@@ -89,8 +98,10 @@ func (g *group) see(v lease.View, err error) (news bool) {
 			t.unwanted = false
 		}
 	}
-	g.letGo, g.reports = v.LetGo, readReports(v.Reports)
-	return news
+	g.letGo, g.reports = make(map[string]string), readReports(v.Reports)
+	maps.Copy(g.letGo, v.LetGo)
+	maps.Copy(g.letGo, lost)
+	return news, lost
 }
 
 // letGoFor returns why nobody may keep a queue; "": no reason.
@@ -225,14 +236,15 @@ func (p *Primary) beat(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	switch news := p.group.see(v, err); {
+	news, lost := p.group.see(v, err)
+	switch {
 	case news && err != nil:
 		p.log.Warn("Redis does not answer: queues already kept stay kept; no new ones are taken over", zap.Error(err))
 	case news:
 		p.log.Info("Redis answers again")
 	}
 	if err == nil && shared != nil {
-		p.exchangeLetGo(ctx, v.LetGo)
+		p.exchangeLetGo(ctx, v, lost)
 	}
 }
 

@@ -118,6 +118,29 @@ func TestLetGoIsKnownToAll(t *testing.T) {
 	require.ErrorIs(t, b.Allow(context.Background(), "keep-0"), ErrNotLetGo)
 }
 
+// TestLetGoOutlivesRedis: a Redis that has lost its data is not an operator who allows a queue.
+func TestLetGoOutlivesRedis(t *testing.T) {
+	t.Parallel()
+	server := storetest.StartRedis(t)
+	rabbitmq := newFakeRabbitMQ(t)
+	rabbitmq.declare("keep-0")
+	a := newRunning(t, rabbitmq, "a", server.Client).start()
+	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 })
+	b := newRunning(t, rabbitmq, "b", server.Client).start()
+	a.keeper("keep-0").change(func(s *keeper.Status) {
+		s.State, s.Code, s.Reason, s.NeedsOperator = keeper.Refused, keeper.Harm, "it came again", true
+	})
+	eventually(t, "b to know", func() bool { return b.row("keep-0").State == "let_go" })
+	for range 2 {
+		require.NoError(t, server.Client.FlushAll(t.Context()).Err())
+		require.Never(t, func() bool { return len(a.kept())+len(b.kept()) > 0 }, 4*time.Second, 20*time.Millisecond)
+		a.stop() // the second time only b remembers
+	}
+	require.Equal(t, "it came again", b.row("keep-0").Reason)
+	require.NoError(t, b.Allow(context.Background(), "keep-0"))
+	eventually(t, "b to keep it", func() bool { return len(b.kept()) == 1 })
+}
+
 // TestAllowedElsewhere: the keeper that let a queue go keeps it again when an operator allows it at another Curfew.
 func TestAllowedElsewhere(t *testing.T) {
 	t.Parallel()

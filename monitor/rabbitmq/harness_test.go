@@ -24,12 +24,13 @@ import (
 type fakeRabbitMQ struct {
 	address cluster.Address
 
-	mu     sync.Mutex
-	queues map[string]cluster.Queue
-	err    error // of the management API
-	asked  int
-	name   string // of the cluster
-	events []func(cluster.Event)
+	mu       sync.Mutex
+	queues   map[string]cluster.Queue
+	err      error // of the management API
+	asked    int
+	name     string            // of the cluster
+	bindings []cluster.Binding // nil: they are not known
+	events   []func(cluster.Event)
 }
 
 func newFakeRabbitMQ(t *testing.T) *fakeRabbitMQ {
@@ -57,7 +58,12 @@ func (r *fakeRabbitMQ) Inventory(context.Context, []string) (*cluster.Inventory,
 }
 
 func (r *fakeRabbitMQ) Topology(context.Context) (map[string]cluster.Exchange, []cluster.Binding, error) {
-	return nil, nil, errors.New("bindings are not known")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bindings == nil {
+		return nil, nil, errors.New("bindings are not known")
+	}
+	return map[string]cluster.Exchange{"shop": {Name: "shop", Type: "topic"}}, r.bindings, nil
 }
 
 func (r *fakeRabbitMQ) Published(context.Context) (map[string]int64, error) { return nil, nil }

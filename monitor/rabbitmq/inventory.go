@@ -11,6 +11,7 @@ import (
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/observe"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
@@ -138,25 +139,58 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 	if err == nil {
 		p.join(ctx, i.Server.Cluster)
 	}
+	var x *topology
+	if err == nil {
+		x = p.topologyFor(limited, i)
+	}
 	p.mu.Lock()
 	if p.failing.note(err) && err != nil {
 		p.log.Warn("cannot list the queues of RabbitMQ: queues already kept stay kept", zap.Error(err))
 	}
 	if err == nil {
 		p.inventory, p.lookedAt = i, time.Now()
-		p.applyLocked(ctx, running)
+		p.applyLocked(ctx, running, x)
 	}
 	p.mu.Unlock()
 	for _, answer := range waiting {
 		answer <- err
 	}
 	if err == nil {
-		p.observing.show(limited, i)
+		p.observing.show(limited, i, x)
 	}
 }
 
+// topology is what leads to the queues of an inventory.
+type topology struct {
+	exchanges map[string]cluster.Exchange
+	bindings  []cluster.Binding
+	unknown   error // why it is not known
+}
+
+// topologyFor asks what leads to the queues, if somebody needs to know: the observer, or the decision on a queue with a
+// time to live. Nil: nobody does.
+func (p *Primary) topologyFor(ctx context.Context, i *cluster.Inventory) *topology {
+	observer, _ := p.observing.now()
+	needed := observer != nil || slices.ContainsFunc(i.Queues, func(q cluster.Queue) bool {
+		rule, watched := p.watch.Rule(p.vhost(), q.VHost, q.Name)
+		_, limited := q.TTLMillis()
+		return watched && rule.Mode == cluster.Keep && limited
+	})
+	if !needed {
+		return nil
+	}
+	x := &topology{}
+	x.exchanges, x.bindings, x.unknown = p.rabbitmq.Topology(ctx)
+	return x
+}
+
+// tapped reports whether a tap sees all that enters the queue.
+func (x *topology) tapped(i *cluster.Inventory, q *cluster.Queue) bool {
+	return x != nil && x.unknown == nil && observe.Untappable(i, q, x.exchanges, x.bindings) == ""
+}
+
 // applyLocked decides on each queue by the inventory.
-func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup) {
+func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *topology) {
 	p.updateSeenLocked()
 	found := make(map[string]bool)
 	for at := range p.inventory.Queues {
@@ -172,7 +206,7 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup) {
 			k = newQueueLocked(p, q.Name, rule, p.numbers)
 			p.queues[q.Name] = k
 		}
-		k.decideLocked(q, p.inventory.Server)
+		k.decideLocked(q, p.inventory.Server, x.tapped(p.inventory, q))
 		k.lookForStrandedLocked(q)
 	}
 	wanted := 0
@@ -192,18 +226,20 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// decideLocked takes in what an inventory says about the queue. While a keeper runs, it judges by itself whatever changes
+// decideLocked takes in what an inventory says about the queue, and whether a tap sees all that enters it. While a keeper runs, it judges by itself whatever changes
 // from moment to moment. A decision stays as it was while the facts cannot be known for a moment.
-func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server) {
+func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server, tapped bool) {
 	if others := othersAt(found, q.p.name); others != q.facts.Others {
 		q.facts.Others = others
 		q.factsChangedLocked()
 	}
-	d := cluster.Decide(found, q.rule, s, q.p.seen.known(q.name))
+	d := cluster.Decide(found, q.rule, s, q.p.seen.known(q.name), tapped && q.stop == nil)
 	now := time.Now()
-	q.letGo = q.p.group.letGoFor(q.name)
-	if q.letGo != "" && q.keeper != nil && q.keeper.Status().NeedsOperator {
-		q.letGo = "" // this Curfew let it go, and its keeper says so itself
+	q.noteLetGoLocked()
+	if q.letGo = q.letGoHere; q.letGo == "" {
+		q.letGo = q.p.group.letGoFor(q.name)
+	} else if q.stop != nil {
+		q.letGo = "" // the keeper says so itself
 	}
 	if d.Code == cluster.IsPolled {
 		q.polledAt = now

@@ -109,13 +109,12 @@ func (w *watch) observe(ctx context.Context) {
 }
 
 // show hands the present queues and bindings to the observer, if it runs here.
-func (w *watch) show(ctx context.Context, i *cluster.Inventory) {
+func (w *watch) show(ctx context.Context, i *cluster.Inventory, x *topology) {
 	p := w.p
-	if o, _ := w.now(); o == nil {
+	if o, _ := w.now(); o == nil || x == nil {
 		return
 	}
-	v := &observe.View{Inventory: i, Observed: map[string]bool{}}
-	v.Exchanges, v.Bindings, v.Unknown = p.rabbitmq.Topology(ctx)
+	v := &observe.View{Inventory: i, Observed: map[string]bool{}, Exchanges: x.exchanges, Bindings: x.bindings, Unknown: x.unknown}
 	v.Published, _ = p.rabbitmq.Published(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -27,6 +27,8 @@ const (
 	factsAge     = time.Second
 	// stopTimeout is for giving everything back at the end, before the process is ended for good.
 	stopTimeout = 8 * time.Second
+	// allowTakes is the time that a keeper has to take in that it may keep the queue again.
+	allowTakes = 5 * time.Second
 	// eventsAtOnce bounds the events that wait for a keeper. It finds out what was dropped when it looks at the queue.
 	eventsAtOnce = 16
 	// The numbers of kept queues in expiries begin at keptNumbers, those of the nth observer at n times observedNumbers.
@@ -54,6 +56,8 @@ type queue struct {
 	facts     keeper.Facts
 	kind      queuefacts.Type
 	letGo     string             // why nobody may keep it; "" is nothing
+	letGoHere string             // the same, if a keeper of this Curfew let it go
+	allowedAt time.Time          // when an operator last allowed it
 	unknownAt time.Time          // since when it cannot be known how it is declared
 	polledAt  time.Time          // when somebody was last seen to read it with basic.get
 	stop      context.CancelFunc // nil: no keeper is to run
@@ -105,6 +109,7 @@ func (q *queue) startLocked(ctx context.Context, running *sync.WaitGroup) {
 // stopLocked ends the keeper, which gives everything back first.
 func (q *queue) stopLocked() {
 	if q.stop != nil {
+		q.noteLetGoLocked()
 		q.stop()
 		q.stop = nil
 	}
@@ -155,7 +160,29 @@ func (q *queue) runKeeper(ctx context.Context) error {
 	q.counted = keeper.Counts{}
 	q.counting.Unlock()
 	q.p.mu.Unlock()
-	return k.Run(ctx)
+	err = k.Run(ctx)
+	q.p.mu.Lock()
+	defer q.p.mu.Unlock()
+	q.noteLetGoLocked()
+	return err
+}
+
+// noteLetGoLocked remembers that the keeper let the queue go, so that no other one begins until an operator allows it.
+func (q *queue) noteLetGoLocked() {
+	if q.keeper == nil {
+		return
+	}
+	if s := q.keeper.Status(); s.NeedsOperator && time.Since(q.allowedAt) > allowTakes {
+		q.letGoHere = string(s.Code) + " " + s.Reason
+	}
+}
+
+// allowLocked has the queue kept again.
+func (q *queue) allowLocked() {
+	q.letGoHere, q.listed, q.allowedAt = "", false, time.Now()
+	if q.keeper != nil {
+		q.keeper.Allow()
+	}
 }
 
 // yielded reports, once, whether the keeper ended so that another Curfew could take the queue.
@@ -266,30 +293,25 @@ func (q *queue) changed(s keeper.Status) {
 	}
 }
 
-// exchangeLetGo tells the others which queues this Curfew has let go of, and keeps again those that an operator has
-// allowed elsewhere.
-func (p *Primary) exchangeLetGo(ctx context.Context, known map[string]string) {
-	letGo := map[string]string{}
+// exchangeLetGo tells the others which queues this Curfew has let go of, and those of which Redis has lost that (letGo).
+// It keeps those again that an operator has allowed elsewhere.
+func (p *Primary) exchangeLetGo(ctx context.Context, v lease.View, letGo map[string]string) {
 	changed := false
 	p.mu.Lock()
 	for name, q := range p.queues {
-		reason, listed := known[name]
-		sticky := q.stop != nil && q.keeper != nil
-		var s keeper.Status
-		if sticky {
-			s = q.keeper.Status()
-			sticky = s.NeedsOperator
-		}
+		q.noteLetGoLocked()
+		reason, listed := v.LetGo[name]
+		_, allowed := v.Allowed[name]
 		switch {
-		case sticky && listed:
+		case q.letGoHere == "":
+			changed = changed || q.letGo != reason && letGo[name] == ""
+		case listed:
 			q.listed = true
-		case sticky && q.listed:
-			q.listed = false
-			q.keeper.Allow()
-		case sticky:
-			letGo[name] = string(s.Code) + " " + s.Reason
+		case q.listed && allowed:
+			q.allowLocked()
+			changed = true
 		default:
-			changed = changed || q.letGo != reason
+			letGo[name] = q.letGoHere
 		}
 	}
 	p.mu.Unlock()
@@ -310,9 +332,11 @@ var ErrNotLetGo = errors.New("the queue was not let go of")
 func (p *Primary) Allow(ctx context.Context, name string) error {
 	p.mu.Lock()
 	q := p.queues[name]
-	here := q != nil && q.stop != nil && q.keeper != nil && q.keeper.Status().NeedsOperator
+	if q != nil {
+		q.noteLetGoLocked()
+	}
+	was := q != nil && q.letGoHere != ""
 	p.mu.Unlock()
-	was := here
 	if shared := p.group.shared(); shared != nil {
 		listed, err := shared.Allow(ctx, name)
 		if err != nil {
@@ -320,14 +344,13 @@ func (p *Primary) Allow(ctx context.Context, name string) error {
 		}
 		was = was || listed
 	}
-	if here {
-		p.mu.Lock()
-		q.listed = false
-		q.keeper.Allow()
-		p.mu.Unlock()
-	}
 	if !was {
 		return ErrNotLetGo
+	}
+	if q != nil {
+		p.mu.Lock()
+		q.allowLocked()
+		p.mu.Unlock()
 	}
 	p.wantLook()
 	return nil

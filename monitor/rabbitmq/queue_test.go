@@ -141,6 +141,11 @@ func TestLetGoAlone(t *testing.T) {
 		require.Equal(t, 1.0, testutil.ToFloat64(r.counts.releases.WithLabelValues("shop", "keep-a", "harm")))
 		time.Sleep(time.Hour)
 		require.Equal(t, "let_go", r.row("keep-a").State)
+		for _, polled := range []bool{true, false} { // an operator looks at a message
+			rabbitmq.set(cluster.PolicyChanged, func(q map[string]cluster.Queue) { x := q["keep-a"]; x.Polled = polled; q["keep-a"] = x })
+			time.Sleep(time.Hour)
+		}
+		require.Equal(t, "let_go", r.row("keep-a").State, "another keeper has not begun")
 		require.NoError(t, r.Allow(t.Context(), "keep-a"))
 		time.Sleep(time.Minute)
 		require.Equal(t, "keeping", r.row("keep-a").State)

@@ -101,6 +101,26 @@ func TestNothingInRedisBeforeTheClusterIsKnown(t *testing.T) {
 	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 && a.Status().Redis == "up" })
 }
 
+// TestTimeToLiveOfAKeptQueue: a queue that is kept stays kept when a policy gives it a time to live. So is one that has a time to live from
+// the first and cannot be tapped: nobody would see a message with a shorter one.
+func TestTimeToLiveOfAKeptQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a", "keep-b", "keep-c")
+		rabbitmq.setPolicy("keep-b", map[string]any{"message-ttl": int64(60_000)})
+		rabbitmq.setPolicy("keep-c", map[string]any{"message-ttl": int64(60_000)})
+		rabbitmq.bindings = []cluster.Binding{{Exchange: "shop", Queue: "keep-a"}, {Exchange: "shop", Queue: "keep-c"}}
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		time.Sleep(time.Second)
+		require.Equal(t, "keeping", r.row("keep-a").State)
+		require.Equal(t, "keeping", r.row("keep-b").State, "nothing but the default exchange leads to it")
+		require.Equal(t, "exact", r.row("keep-c").State)
+		rabbitmq.setPolicy("keep-a", map[string]any{"message-ttl": int64(60_000)})
+		time.Sleep(time.Minute)
+		require.Equal(t, "keeping", r.row("keep-a").State)
+	})
+}
+
 // TestWhatWasSeenDecides: a queue with a time to live is exact until a message with a shorter one was seen; a queue whose messages mostly have
 // none is not worth keeping. A running keeper judges that by itself.
 func TestWhatWasSeenDecides(t *testing.T) {
@@ -108,6 +128,7 @@ func TestWhatWasSeenDecides(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
 		rabbitmq.declare("keep-a", "keep-b")
 		rabbitmq.setPolicy("keep-a", map[string]any{"message-ttl": int64(60_000)})
+		rabbitmq.bindings = []cluster.Binding{{Exchange: "shop", Queue: "keep-a"}}
 		r := newRunning(t, rabbitmq, "one", nil).start()
 		look := func() {
 			rabbitmq.set(cluster.Resync, func(map[string]cluster.Queue) {})

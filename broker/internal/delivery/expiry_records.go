@@ -42,8 +42,8 @@ func (s *Transition) recordDroppedLocked(q *messages, x *queue.Settled, path dea
 	})
 }
 
-// Keep copies text into e, so that a record can refer to it.
-func Keep[T string | []byte](e *expiries, text T) []byte {
+// CopyText copies text into e, so that a record can refer to it.
+func CopyText[T string | []byte](e *expiries, text T) []byte {
 	if len(text) == 0 {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // addressFresh is address for the most frequent kind of dead letter: it has not died before, none
-// of its headers means anything to the broker, and it is routed to other queues than its own
+// of its headers means anything to the broker, and it is routed to queues other than its own
 // without a headers exchange. The record of its death is written straight into its property list,
 // just as message.RecordDeath would write it, without an allocation. done is false, and nothing
 // was done, for any other kind; ok is what address returns.

@@ -164,8 +164,8 @@ func (l *VHostLetters) shiftLocked() *delivery.Letters {
 	return q
 }
 
-// keep makes a queue's next turn wait for memory.
-func (l *VHostLetters) keep(q *delivery.Letters) {
+// waitForMemory makes a queue's next turn wait for memory.
+func (l *VHostLetters) waitForMemory(q *delivery.Letters) {
 	f := l.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,8 +181,8 @@ func (l *VHostLetters) keep(q *delivery.Letters) {
 	}
 }
 
-// release puts the queues that waited for memory back in the rotation.
-func (f *Forwarder) release() {
+// retryHeld puts the queues that waited for memory back in the rotation.
+func (f *Forwarder) retryHeld() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, l := range f.held {
@@ -222,7 +222,7 @@ func (f *Forwarder) turn(s *delivery.Transition) *turn {
 
 // end gives a turn back to the pool.
 func (t *turn) end() {
-	t.rest()
+	t.dropReferences()
 	t.f, t.s, t.letters = nil, nil, nil
 	if cap(t.targets.List) <= delivery.TransitionKeep {
 		turns.Put(t)
@@ -236,20 +236,20 @@ func (f *Forwarder) Run(quit <-chan struct{}) {
 	for {
 		l, q := f.next()
 		if q == nil {
-			t.rest() // what it remembers would keep deleted queues
+			t.dropReferences() // what it remembers would keep deleted queues
 			select {
 			case <-f.wake:
 			case <-f.hold.C:
-				f.release()
+				f.retryHeld()
 			case <-quit:
 				return
 			}
 			continue
 		}
-		l.take(t, q)
+		l.takeTurn(t, q)
 		select {
 		case <-f.hold.C:
-			f.release()
+			f.retryHeld()
 		case <-quit:
 			return
 		default:
@@ -274,7 +274,7 @@ func (l *VHostLetters) first(s *delivery.Transition) {
 				s.Sources[j] = nil
 			}
 		}
-		if more, held := t.take(l, q, &b); more || held {
+		if more, held := t.run(l, q, &b); more || held {
 			rest = append(rest, q)
 		}
 	}
@@ -301,7 +301,7 @@ func (l *VHostLetters) help(t *turn) {
 			last = n
 		}
 		if q := l.next(); q != nil {
-			l.take(t, q)
+			l.takeTurn(t, q)
 			continue
 		}
 		select {
@@ -312,12 +312,12 @@ func (l *VHostLetters) help(t *turn) {
 	}
 }
 
-// take takes one turn for q. The letters that remain, and those that the turn caused, get their
+// takeTurn takes one turn for q. The letters that remain, and those that the turn caused, get their
 // turn later, after a while if they wait for memory.
-func (l *VHostLetters) take(t *turn, q *delivery.Letters) {
-	more, held := t.take(l, q, &budget{turnLetters, turnEntries})
+func (l *VHostLetters) takeTurn(t *turn, q *delivery.Letters) {
+	more, held := t.run(l, q, &budget{turnLetters, turnEntries})
 	if held {
-		l.keep(q)
+		l.waitForMemory(q)
 	} else if more {
 		l.add(q)
 	}

@@ -15,13 +15,13 @@ func TestQueueWaitsForMemoryOnce(t *testing.T) {
 	var l VHostLetters
 	l.Init(f, nil)
 	for range 3 {
-		l.keep(&q)
+		l.waitForMemory(&q)
 		l.add(&q)
 	}
 	assert.Equal(t, []*delivery.Letters{&q}, l.held)
 	_, next := f.next()
 	assert.Nil(t, next)
-	f.release()
+	f.retryHeld()
 	_, next = f.next()
 	assert.Same(t, &q, next)
 	assert.Empty(t, l.held)

@@ -13,7 +13,7 @@ import (
 )
 
 // A turn moves letters from the front of one queue's line to where they go. It is
-// bounded, so that neither the caller who takes one nor the letters of another queue wait
+// bounded, so that neither the caller that takes one nor the letters of another queue wait
 // for long.
 const (
 	// turnLetters and turnEntries are the most letters that a turn begins, and the most entries
@@ -69,15 +69,14 @@ type details struct {
 	trace    deadline.Trace
 }
 
-// take moves letters of q. Each is put into the queues it goes to, where every queue is locked once
-// for all letters. Then its leaving and arriving are journaled as one. Messages that expire or
-// overflow because of that are posted in turn. more: there are other letters in line. held: the
-// next one would take much memory, and has to wait until publishers may go on. If another turn is
-// moving letters of q nothing is done, since that turn's caller takes care of the rest. No lock
-// may be held.
-func (t *turn) take(l *VHostLetters, q *delivery.Letters, b *budget) (more, held bool) {
+// run moves letters of q. Each is put into the queues that it goes to; a queue is locked once for
+// all letters. Then the move is journaled as one record. Messages that expire or overflow because
+// of it are posted in turn. more: there are other letters in line. held: the next one would take
+// much memory, and has to wait until publishers may go on. If another turn is moving letters of q
+// nothing is done, since that turn's caller takes care of the rest. No lock may be held.
+func (t *turn) run(l *VHostLetters, q *delivery.Letters, b *budget) (more, held bool) {
 	t.letters = l
-	n, goesOn := q.BeginTurn(b.letters, t.start, func(i int, l *delivery.Letter) {
+	n, goesOn := q.BeginTurn(b.letters, t.makeRoom, func(i int, l *delivery.Letter) {
 		x := &t.moves[i]
 		*x = letterMove{Letter: *l, from: q, Transfer: delivery.Transfer{Into: x.Into[:0]}}
 		t.s.Transfers[i] = &x.Transfer
@@ -85,7 +84,7 @@ func (t *turn) take(l *VHostLetters, q *delivery.Letters, b *budget) (more, held
 	if n == 0 {
 		return false, false
 	}
-	t.detail(n)
+	t.addDetails(n)
 	if goesOn {
 		t.moves[0] = l.resume(q)
 	}
@@ -97,7 +96,7 @@ func (t *turn) take(l *VHostLetters, q *delivery.Letters, b *budget) (more, held
 			break
 		}
 		b.letters--
-		t.give(&t.moves[begun], b)
+		t.addToBatch(&t.moves[begun], b)
 	}
 	t.batch.Flush(t.s)
 	arrivedAt := t.f.env.Clock.Now()
@@ -132,14 +131,14 @@ func (t *turn) take(l *VHostLetters, q *delivery.Letters, b *budget) (more, held
 	return more, held
 }
 
-// start makes room for the moves of n letters.
-func (t *turn) start(n int) {
+// makeRoom makes room for the moves of n letters.
+func (t *turn) makeRoom(n int) {
 	t.moves = slices.Grow(t.moves[:0], n)[:n]
 	t.s.Transfers = slices.Grow(t.s.Transfers[:0], n)[:n]
 }
 
-// detail makes room for the details of n letters, if somebody asks for them.
-func (t *turn) detail(n int) {
+// addDetails gives n letters room for their details, if somebody asks for them.
+func (t *turn) addDetails(n int) {
 	if t.f.env.Expiries.Needs() < deadline.WithMessage {
 		return
 	}
@@ -155,7 +154,7 @@ func (t *turn) setAside(q *delivery.Letters, at int) {
 	x := t.moves[at]
 	t.moves[at].Into = nil
 	if x.begun == nil {
-		x.keep(t)
+		x.detach(t)
 	}
 	t.letters.setAside(q, x)
 }
@@ -176,8 +175,8 @@ func (t *turn) begin(x *letterMove, at int) bool {
 	return t.address(x, at)
 }
 
-// give adds the letter to the batch for as many of its targets as the budget allows.
-func (t *turn) give(x *letterMove, b *budget) {
+// addToBatch adds the letter to the batch for as many of its targets as the budget allows.
+func (t *turn) addToBatch(x *letterMove, b *budget) {
 	n := min(len(x.targets), b.entries)
 	b.entries -= n
 	now := x.targets[:n]
@@ -192,8 +191,8 @@ func (t *turn) give(x *letterMove, b *budget) {
 	t.item.Message.Flags = flags
 }
 
-// keep copies what outlasts the turn.
-func (x *letterMove) keep(t *turn) {
+// detach copies what outlasts the turn.
+func (x *letterMove) detach(t *turn) {
 	it := t.item
 	x.begun = &it
 	x.Into = slices.Grow(x.Into, len(x.targets))
@@ -209,8 +208,8 @@ func (x *letterMove) keep(t *turn) {
 // intoKeep is the largest capacity that a move keeps for Into.
 const intoKeep = 1 << 10
 
-// rest drops all references from the scratch memory, and gives up the memory itself if it is much.
-func (t *turn) rest() {
+// dropReferences drops all references from the scratch memory, and gives up the memory itself if it is much.
+func (t *turn) dropReferences() {
 	all := t.moves[:cap(t.moves)]
 	for i := range all {
 		if all[i].from == nil {
@@ -349,7 +348,7 @@ func describe[T string | []byte](s *delivery.Transition, x *letterMove, id, key 
 	for _, t := range targets {
 		e.Names = append(e.Names, t.Queue.Name())
 	}
-	x.about.id, x.about.key = delivery.Keep(e, id), delivery.Keep(e, key)
+	x.about.id, x.about.key = delivery.CopyText(e, id), delivery.CopyText(e, key)
 	x.about.exchange, x.about.to = x.Settings.DeadLetterExchange, e.Names[from:len(e.Names):len(e.Names)]
 }
 
@@ -363,5 +362,5 @@ func (t *turn) trace(x *letterMove, src store.Message) {
 		return
 	}
 	c := message.TraceOf(view.Headers)
-	x.about.trace = deadline.Trace{Parent: delivery.Keep(&t.s.Expiries, c.Parent), State: delivery.Keep(&t.s.Expiries, c.State)}
+	x.about.trace = deadline.Trace{Parent: delivery.CopyText(&t.s.Expiries, c.Parent), State: delivery.CopyText(&t.s.Expiries, c.State)}
 }

@@ -64,18 +64,21 @@ type Decision struct {
 // Decide decides what is done with a queue: what its rule asks for, unless that would do harm
 // or is not needed. It only computes.
 //
+// watched reports whether a tap sees every message that enters the queue. Where none does, a
+// shorter time to live than the queue's would go unseen, so the queue is kept.
+//
 // Only Kept means that the queue may be consumed. A queue that is Exact, NotWorth or
 // Refused is observed.
 //
 // Every reason to refuse was seen on real brokers: see doc.go.
-func Decide(q *Queue, r Rule, s Server, seen queuefacts.TTLStats) Decision {
+func Decide(q *Queue, r Rule, s Server, seen queuefacts.TTLStats, watched bool) Decision {
 	if r.Mode == Off {
 		return Decision{Verdict: Unwatched, Code: ByRule, Reason: "A rule says off."}
 	}
 	if r.Mode == Observe {
 		return Decision{Verdict: Observed, Code: ByRule, Reason: "A rule says observe."}
 	}
-	if d, exact := uniform(q, seen); exact {
+	if d, exact := uniform(q, seen); exact && watched {
 		return d
 	}
 	if q.Unknown&(UnknownArguments|UnknownPolicy) != 0 && r.Assume == queuefacts.UnknownType && !q.Exclusive {
@@ -104,7 +107,8 @@ func Decide(q *Queue, r Rule, s Server, seen queuefacts.TTLStats) Decision {
 // uniform reports whether the order of the queue is the order of its deadlines.
 func uniform(q *Queue, seen queuefacts.TTLStats) (d Decision, yes bool) {
 	ttl, limited := q.TTLMillis()
-	if !limited || seen.Shorter > 0 || q.Type == queuefacts.Stream {
+	shorter := seen.Shorter > 0 || seen.Expiring > 0 && seen.Least < ttl // the second: they came before the queue had this one
+	if !limited || shorter || q.Type == queuefacts.Stream {
 		return d, false
 	}
 	d = Decision{Verdict: Exact, Code: UniformTTL, Reason: fmt.Sprintf("All messages have the queue's time to live of %d ms, so the next one to expire is at the head.", ttl)}

@@ -47,7 +47,8 @@ func TestDecide(t *testing.T) {
 		{"at-least-once", with(queuefacts.Quorum, args{"x-dead-letter-strategy": "at-least-once"}), keep, rabbit310, queuefacts.TTLStats{}, Kept, ByRule},
 
 		{"one TTL", with(queuefacts.Classic, args{"x-message-ttl": int64(1000)}), keep, rabbit310, queuefacts.TTLStats{}, Exact, UniformTTL},
-		{"one TTL by policy", policy(queuefacts.Quorum, args{"message-ttl": int64(1000)}), keep, rabbit310, queuefacts.TTLStats{Messages: 1000, Expiring: 500}, Exact, UniformTTL},
+		{"one TTL by policy, and a lower one before", policy(queuefacts.Quorum, args{"message-ttl": int64(7_200_000)}), keep, rabbit310, queuefacts.TTLStats{Messages: 201, Expiring: 201, Least: 2000, Most: 3_600_000}, Kept, ByRule},
+		{"one TTL by policy", policy(queuefacts.Quorum, args{"message-ttl": int64(1000)}), keep, rabbit310, queuefacts.TTLStats{Messages: 1000, Expiring: 500, Least: 1000}, Exact, UniformTTL},
 		{"one TTL and shorter ones", with(queuefacts.Quorum, args{"x-message-ttl": int64(1000)}), keep, rabbit310, queuefacts.TTLStats{Messages: 1000, Expiring: 500, Shorter: 500}, Kept, ByRule},
 		{"few deadlines", queue(queuefacts.Quorum, nil), keep, rabbit310, queuefacts.TTLStats{Messages: 1000, Expiring: 100}, NotWorth, FewDeadlines},
 		{"few messages seen", queue(queuefacts.Quorum, nil), keep, rabbit310, queuefacts.TTLStats{Messages: 99}, Kept, ByRule},
@@ -90,7 +91,7 @@ func TestDecide(t *testing.T) {
 		{"locked, though vouched for", queue(queuefacts.UnknownType, func(q *Queue) { q.Unknown, q.Exclusive = UnknownArguments, true }), vouched, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.IsExclusive},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := Decide(&c.q, c.rule, c.server, c.seen)
+			d := Decide(&c.q, c.rule, c.server, c.seen, true)
 			require.Equal(t, c.verdict, d.Verdict, "%+v", d)
 			require.Equal(t, c.code, d.Code)
 			require.NotEmpty(t, d.Reason)

@@ -13,9 +13,9 @@ import (
 // Group is what the Curfews beside one virtual host know about each other: which of them live, what each does with the
 // queues, and which queues nobody may keep until an operator allows it. It is safe for concurrent use.
 type Group struct {
-	client                redis.UniversalClient
-	members, reports, let string // keys
-	token                 string
+	client                         redis.UniversalClient
+	members, reports, let, allowed string // keys
+	token                          string
 }
 
 // View is a Group at the time of a beat.
@@ -23,6 +23,7 @@ type View struct {
 	Members []string          // the names of all that live, this one among them, sorted
 	Reports []Report          // those of the others
 	LetGo   map[string]string // queues that nobody may keep, with the reason, one word and a sentence
+	Allowed map[string]string // queues of which an operator has ended that in the last day
 }
 
 // Report is what a member last reported.
@@ -34,7 +35,7 @@ type Report struct {
 // NewGroup makes the group of a virtual host. name is the name of this Curfew, for people. It does not connect.
 func NewGroup(client redis.UniversalClient, at Space, name string) *Group {
 	tag := at.group()
-	return &Group{client: client, members: tag + ":members", reports: tag + ":reports", let: tag + ":let-go", token: name + " " + rand.Text()}
+	return &Group{client: client, members: tag + ":members", reports: tag + ":reports", let: tag + ":let-go", allowed: tag + ":allowed", token: name + " " + rand.Text()}
 }
 
 // beat notes by Redis's clock that a member lives, with its report, and drops members that have stopped beating. When
@@ -74,6 +75,9 @@ func (g *Group) Beat(ctx context.Context, report string) (v View, err error) {
 	if v.LetGo, err = g.client.HGetAll(ctx, g.let).Result(); err != nil {
 		return v, fmt.Errorf("lease: read queues let go: %w", err)
 	}
+	if v.Allowed, err = g.client.HGetAll(ctx, g.allowed).Result(); err != nil {
+		return v, fmt.Errorf("lease: read queues allowed: %w", err)
+	}
 	return v, nil
 }
 
@@ -90,9 +94,22 @@ func (g *Group) Leave(ctx context.Context) error {
 	return nil
 }
 
+// letGo says why queue ARGV[1] was let go of, and allow that an operator has ended that: it is not only that the reason is
+// gone, since a Redis that has lost its data has none either. allow returns whether there was a reason.
+// KEYS[1] reasons, KEYS[2] allowed; ARGV[1] queue, ARGV[2] reason.
+var (
+	letGo = redis.NewScript(`
+redis.call('HDEL', KEYS[2], ARGV[1])
+return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])`)
+	allow = redis.NewScript(`
+redis.call('HSET', KEYS[2], ARGV[1], '')
+redis.call('EXPIRE', KEYS[2], 86400)
+return redis.call('HDEL', KEYS[1], ARGV[1])`)
+)
+
 // LetGo records that nobody may keep a queue until an operator allows it.
 func (g *Group) LetGo(ctx context.Context, queue, reason string) error {
-	if err := g.client.HSet(ctx, g.let, queue, reason).Err(); err != nil {
+	if err := letGo.Run(ctx, g.client, []string{g.let, g.allowed}, queue, reason).Err(); err != nil {
 		return fmt.Errorf("lease: let go: %w", err)
 	}
 	return nil
@@ -100,7 +117,7 @@ func (g *Group) LetGo(ctx context.Context, queue, reason string) error {
 
 // Allow ends that. It reports whether the queue had been let go.
 func (g *Group) Allow(ctx context.Context, queue string) (was bool, err error) {
-	n, err := g.client.HDel(ctx, g.let, queue).Result()
+	n, err := allow.Run(ctx, g.client, []string{g.let, g.allowed}, queue).Int()
 	if err != nil {
 		return false, fmt.Errorf("lease: allow: %w", err)
 	}

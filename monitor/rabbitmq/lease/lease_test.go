@@ -49,6 +49,33 @@ func TestLeaseHasOneHolder(t *testing.T) {
 	require.Error(t, err)
 }
 
+// TestFlushWhileMessagesCome: what Redis has lost is missed although new deadlines are written all the time.
+func TestFlushWhileMessagesCome(t *testing.T) {
+	r := storetest.StartRedis(t)
+	s := NewShadows(r.Client, Space{VHost: "/"}, "q", zap.NewNop())
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	defer func() { end(); require.NoError(t, <-done) }()
+	deadlines, put := deadline.At(time.Now()).Add(time.Hour), uint64(0)
+	more := func() bool {
+		put++
+		s.Put([]keeper.Shadow{{Fingerprint: put, Deadline: deadlines}})
+		return len(s.Lost()) > 0
+	}
+	for range 3 {
+		require.Eventually(t, func() bool {
+			more()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.anything
+		}, 5*time.Second, 10*time.Millisecond)
+		require.NoError(t, r.Client.FlushAll(t.Context()).Err())
+		require.Eventually(t, more, 5*time.Second, 10*time.Millisecond, "the loss is noticed")
+		<-s.Lost()
+	}
+}
+
 func TestShadowsAreWrittenAndReadAgain(t *testing.T) {
 	r := storetest.StartRedis(t)
 	now := deadline.At(time.Now())

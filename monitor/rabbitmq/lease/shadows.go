@@ -36,7 +36,7 @@ type Shadows struct {
 	mu       sync.Mutex
 	waiting  []keeper.Shadow
 	dropped  bool // something was not written
-	anything bool // something was ever written, so the key minutes must be there
+	anything bool // something was written or read, so the key minutes must be there
 
 	latest int64 // the last minute that was written; of the goroutine that writes
 }
@@ -112,7 +112,9 @@ func (s *Shadows) write(ctx context.Context) error {
 		records[m] = appendRecord(records[m], shadow)
 		s.latest = max(s.latest, m)
 	}
+	var there *redis.IntCmd // what was written before
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		there = p.Exists(ctx, s.minutesKey())
 		for m, b := range records {
 			p.Append(ctx, s.minuteKey(m), string(b))
 			p.ExpireAt(ctx, s.minuteKey(m), endOf(m))
@@ -128,6 +130,7 @@ func (s *Shadows) write(ctx context.Context) error {
 		s.dropped = true
 		return fmt.Errorf("lease: write shadows: %w", err)
 	}
+	s.dropped = s.dropped || s.anything && there.Val() == 0
 	s.anything = true
 	return nil
 }
@@ -182,6 +185,9 @@ func (s *Shadows) Load(ctx context.Context) (all []keeper.Shadow, err error) {
 		}
 		minutes = minutes[n:]
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.anything = s.anything || len(all) > 0
 	return all, nil
 }
 

@@ -84,28 +84,28 @@ func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings [
 		if watched {
 			r.Rule = rule.Mode.String()
 		}
-		asked := rule
-		if !watched || rule.Mode != cluster.Keep {
+		asked, kept := rule, watched && rule.Mode == cluster.Keep
+		if !kept {
 			asked = keepRule(rule)
-		}
-		seen, known := i.Seen[q.Name]
-		if known && seen.Messages > 0 {
-			r.Seen = &seen
-		}
-		d := cluster.Decide(q, asked, i.Server, seen)
-		r.Deadlines, r.Code, r.Reason, r.Instead, r.Mind = d.Verdict, d.Code, d.Reason, d.Instead, d.Mind
-		if d.Code == cluster.ByRule {
-			r.Reason = "Nothing prevents it."
 		}
 		if unknown == nil {
 			r.Untappable = observe.Untappable(i, q, exchanges, bindings)
 		} else {
 			r.Untappable = unknown.Error()
 		}
+		seen, known := i.Seen[q.Name]
+		if known && seen.Messages > 0 {
+			r.Seen = &seen
+		}
+		d := cluster.Decide(q, asked, i.Server, seen, !kept || r.Untappable == "")
+		r.Deadlines, r.Code, r.Reason, r.Instead, r.Mind = d.Verdict, d.Code, d.Reason, d.Instead, d.Mind
+		if d.Code == cluster.ByRule {
+			r.Reason = "Nothing prevents it."
+		}
 		if d.Verdict == cluster.Kept {
 			r.Cost, r.Topology = costOf(q, i.Server.Family()), topologyFor(q, i.Server.Family())
 		}
-		r.kept = watched && rule.Mode == cluster.Keep && d.Verdict == cluster.Kept
+		r.kept = kept && d.Verdict == cluster.Kept
 		r.counted = watched && !r.kept && rule.Mode != cluster.Off
 		r.observed = r.counted && r.Untappable == ""
 		p.Rows = append(p.Rows, r)
