@@ -17,9 +17,9 @@ type ages struct {
 	lastOther   deadline.Instant // when another consumer was last seen
 }
 
-// begin starts over with that many ready messages. trusted: it is their number even if it is 0.
-func (a *ages) begin(now deadline.Instant, ready int, trusted bool) {
-	a.backlog, a.caughtUp, a.empty = ready, ready == 0 && trusted && now >= a.trustAt, false
+// begin starts over with that many ready messages.
+func (a *ages) begin(now deadline.Instant, ready int) {
+	a.backlog, a.caughtUp, a.empty = ready, ready == 0 && now >= a.trustAt, false
 }
 
 // looked takes in a look while messages are taken. Two in succession that find none ready show that all have come.

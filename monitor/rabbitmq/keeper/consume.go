@@ -171,8 +171,8 @@ func (c *core) lost(now deadline.Instant, id uint32, why failure, text string) {
 	c.looks.at = now
 	switch why {
 	case timedOut:
-		if c.timeout = timeoutIn(text); c.timeout > 0 {
-			c.facts.ConsumerTimeout = c.timeout
+		if timeout := timeoutIn(text); timeout > 0 {
+			c.timeout, c.facts.ConsumerTimeout = timeout, timeout
 			c.rolls.by(now)
 		}
 		c.openAt = max(c.openAt, now.Add(lookAgain))

@@ -808,21 +808,6 @@ func TestALookOvertakesDeliveries(t *testing.T) {
 	require.True(t, c.ages.caughtUp)
 }
 
-// TestALeaderThatDoesNotAnswerAtFirst counts no message and no consumer. That is not an empty queue: its messages are known from shadows.
-func TestALeaderThatDoesNotAnswerAtFirst(t *testing.T) {
-	now := deadline.Instant(1_000_000_000)
-	c := newCore(testConfig(), now)
-	c.connect(now, plainFacts(queuefacts.Quorum))
-	c.looked(now, c.line.epoch, 0, 0, other, "", true)
-	id := consumerOf(t, c)
-	c.given.remember(now, []Shadow{{Fingerprint: 5, Deadline: now.Add(time.Second)}})
-	c.opened(now, id)
-	c.looked(now, c.line.epoch, 0, 0, other, "", true)
-	c.looked(now, c.line.epoch, 0, 0, other, "", true)
-	c.deliver(now, id, 1, message{fingerprint: 5, ttl: time.Hour})
-	require.Equal(t, now.Add(time.Second), c.line.held.nextDue())
-}
-
 // TestALoweredTimeoutIsLearned from RabbitMQ, which names it when it closes a channel. It holds against facts that do not know it yet.
 func TestALoweredTimeoutIsLearned(t *testing.T) {
 	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())

@@ -61,6 +61,9 @@ func (s *session) take(c *core, e event) {
 	case wasLost:
 		id := e.channel.stretch
 		s.forget(e.channel)
+		if e.why == timedOut {
+			s.k.log.Warn("messages were held longer than RabbitMQ allows", zap.Error(e.err))
+		}
 		if id != 0 {
 			c.lost(now, id, e.why, text)
 		}

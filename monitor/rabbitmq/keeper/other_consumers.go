@@ -379,5 +379,5 @@ func (c *core) beginTake(now deadline.Instant) {
 	c.looks.suspect = false
 	c.rolls.compactBy(now.Add(compactEvery))
 	c.openAt = now
-	c.ages.begin(now, c.looks.ready, !c.line.quorum) // a quorum queue whose leader does not answer in time counts 0
+	c.ages.begin(now, c.looks.ready)
 }
