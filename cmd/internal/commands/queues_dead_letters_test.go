@@ -31,7 +31,7 @@ func TestDeadLetterCommands(t *testing.T) {
 	assert.Contains(t, newest, "m3")
 	assert.NotContains(t, newest, "m2")
 	assert.Equal(t, 2, strings.Count(r.ok("dlq", "search", "orders.dead", "--property", "message_id=m2"), "\n"))
-	assert.Contains(t, r.exits(exitUsage, "dlq", "search", "orders.dead", "--property", "colour=red"), "--property: \"colour\" is not a property")
+	assert.Contains(t, r.exits(exitUsage, "dlq", "search", "orders.dead", "--property", "colour=red"), "--property: unknown property \"colour\"")
 	assert.Contains(t, r.exits(exitUsage, "dlq", "search", "orders.dead", "--json-value", "customer"), "customer.id=7")
 	assert.Contains(t, r.exits(exitUsage, "dlq", "search", "orders.dead", "--body", "a", "--body", "b"), "--body was given 2 times")
 	whole := r.ok("dlq", "show", "orders.dead", "1")
