@@ -11,7 +11,6 @@ import (
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
-	"curfew/monitor/rabbitmq/observe"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
@@ -141,7 +140,7 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 	}
 	var x *topology
 	if err == nil {
-		x = p.topologyFor(limited, i)
+		x = p.observing.topologyFor(limited, i)
 	}
 	p.mu.Lock()
 	if p.failing.note(err) && err != nil {
@@ -158,35 +157,6 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 	if err == nil {
 		p.observing.show(limited, i, x)
 	}
-}
-
-// topology is what leads to the queues of an inventory.
-type topology struct {
-	exchanges map[string]cluster.Exchange
-	bindings  []cluster.Binding
-	unknown   error // why it is not known
-}
-
-// topologyFor asks what leads to the queues, if somebody needs to know: the observer, or the decision on a queue with a
-// time to live. Nil: nobody does.
-func (p *Primary) topologyFor(ctx context.Context, i *cluster.Inventory) *topology {
-	observer, _ := p.observing.now()
-	needed := observer != nil || slices.ContainsFunc(i.Queues, func(q cluster.Queue) bool {
-		rule, watched := p.watch.Rule(p.vhost(), q.VHost, q.Name)
-		_, limited := q.TTLMillis()
-		return watched && rule.Mode == cluster.Keep && limited
-	})
-	if !needed {
-		return nil
-	}
-	x := &topology{}
-	x.exchanges, x.bindings, x.unknown = p.rabbitmq.Topology(ctx)
-	return x
-}
-
-// tapped reports whether a tap sees all that enters the queue.
-func (x *topology) tapped(i *cluster.Inventory, q *cluster.Queue) bool {
-	return x != nil && x.unknown == nil && observe.Untappable(i, q, x.exchanges, x.bindings) == ""
 }
 
 // applyLocked decides on each queue by the inventory.

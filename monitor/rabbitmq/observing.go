@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -106,6 +107,36 @@ func (w *watch) observe(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.observer = nil
+}
+
+// topology is what leads to the queues of an inventory.
+type topology struct {
+	exchanges map[string]cluster.Exchange
+	bindings  []cluster.Binding
+	unknown   error // why it is not known
+}
+
+// topologyFor asks what leads to the queues, if somebody needs to know: the observer, or the decision on a queue with a
+// time to live. Nil: nobody does.
+func (w *watch) topologyFor(ctx context.Context, i *cluster.Inventory) *topology {
+	p := w.p
+	observer, _ := w.now()
+	needed := observer != nil || slices.ContainsFunc(i.Queues, func(q cluster.Queue) bool {
+		rule, watched := p.watch.Rule(p.vhost(), q.VHost, q.Name)
+		_, limited := q.TTLMillis()
+		return watched && rule.Mode == cluster.Keep && limited
+	})
+	if !needed {
+		return nil
+	}
+	x := &topology{}
+	x.exchanges, x.bindings, x.unknown = p.rabbitmq.Topology(ctx)
+	return x
+}
+
+// tapped reports whether a tap sees all that enters the queue.
+func (x *topology) tapped(i *cluster.Inventory, q *cluster.Queue) bool {
+	return x != nil && x.unknown == nil && observe.Untappable(i, q, x.exchanges, x.bindings) == ""
 }
 
 // show hands the present queues and bindings to the observer, if it runs here.
