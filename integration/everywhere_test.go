@@ -35,7 +35,7 @@ var everyPage = map[string]string{
 }
 
 // refusals are what pages say to those who may not see them.
-var refusals = []string{"takes a user with the tag", "may not read", "lacks the permission", "may not change", "may not replay", "no longer exists"}
+var refusals = []string{"users with the tag", "may not read", "lacks the permission", "may not change", "may not replay", "no longer exists"}
 
 // fillEveryPage gives each page something to show, and makes the users eye, who may read and monitors, and blind, who only monitors. It returns
 // what stands for the names in everyPage.
