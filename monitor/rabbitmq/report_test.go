@@ -83,7 +83,7 @@ func TestClustersShareARedis(t *testing.T) {
 	require.Len(t, a.kept(), 1)
 }
 
-// TestNothingInRedisBeforeTheClusterIsKnown: the keys need its name. Health still says if Redis does not answer.
+// TestNothingInRedisBeforeTheClusterIsKnown: the keys need its name. Health still names a Redis that does not answer.
 func TestNothingInRedisBeforeTheClusterIsKnown(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)

@@ -123,7 +123,7 @@ func (a *ackTimeout) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Limit is the value as the server takes it: 0 is the default, and a negative value is no limit.
+// Limit is the value as the server takes it: 0 is the default, and a negative value means no limit.
 func (a ackTimeout) Limit() time.Duration {
 	if a == 0 {
 		return -1

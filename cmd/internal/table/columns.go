@@ -59,7 +59,7 @@ const legible, least = 20, 6
 
 // fit makes columns narrow enough for a terminal: it cuts the widest to what is legible, leaves out the optional ones, the last
 // first, cuts further, and in the end leaves out the last columns. A column that must be whole stays, even if its lines then wrap. A width of 0
-// is no limit.
+// means no limit.
 func fit(columns []column, width int) []column {
 	if width <= 0 {
 		return columns

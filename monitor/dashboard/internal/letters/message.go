@@ -43,7 +43,7 @@ type messagePage struct {
 type bodyText struct {
 	Text     string
 	Hex      bool
-	JSON     bool   // laid out on many lines
+	JSON     bool   // spread over many lines
 	Cut      bool   // the body is longer
 	Unpacked int    // bytes that were unpacked; 0: it is not packed, or shown as it was sent
 	Problem  string // why it could not be unpacked
