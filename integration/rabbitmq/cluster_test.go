@@ -158,7 +158,7 @@ func TestInventoryWithoutRights(t *testing.T) {
 		require.Len(t, i.Queues, 2)
 		require.True(t, i.Queue("mine").Exclusive)
 		require.NotEmpty(t, i.Notes)
-		require.Contains(t, i.Notes[0], "not known")
+		require.Contains(t, i.Notes[0], "only queues that rules name exactly are known")
 		d := cluster.Decide(i.Queue("orders"), keepAll(t)[0], i.Server, queuefacts.TTLStats{}, true)
 		require.Equal(t, cluster.CannotBeKnown, d.Code)
 		require.Equal(t, version, i.Server.Version)

@@ -182,6 +182,9 @@ func (k *fakeKeeper) Run(ctx context.Context) error {
 		s.State, s.Reason = keeper.Stopped, "stopped"
 		s.Counts.Releases++
 		s.LastRelease = keeper.Release{Code: keeper.Stop, Reason: "stopped"}
+		if n, ok := errors.AsType[*keeper.NotWanted](context.Cause(ctx)); ok {
+			s.LastRelease = keeper.Release{Code: n.Code, Reason: n.Reason}
+		}
 	})
 	if k.o.Lease != nil {
 		return k.o.Lease.Release(context.Background())

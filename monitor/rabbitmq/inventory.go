@@ -182,7 +182,7 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *t
 	wanted := 0
 	for name, k := range p.queues {
 		if !found[name] {
-			k.stopLocked()
+			k.stopLocked(nil)
 			delete(p.queues, name)
 			continue
 		}
@@ -255,8 +255,23 @@ func (q *queue) startOrStopLocked(ctx context.Context, running *sync.WaitGroup) 
 	if wanted && q.stop == nil {
 		q.startLocked(ctx, running)
 	} else if !wanted {
-		q.stopLocked()
+		q.stopLocked(notWanted(q.decision))
 	}
+}
+
+// notWanted is why a keeper ends by a decision; nil: not because of the queue.
+func notWanted(d cluster.Decision) error {
+	if d.Verdict != cluster.Refused {
+		return nil
+	}
+	code := keeper.Settings
+	switch d.Code {
+	case cluster.CannotBeKnown:
+		code = keeper.Unknown
+	case cluster.IsPolled, cluster.ExclusiveConsumer:
+		code = keeper.Consumer
+	}
+	return &keeper.NotWanted{Code: code, Reason: d.Reason}
 }
 
 // othersAt reports whether anybody but the Curfew of that name consumes from the queue.

@@ -20,7 +20,7 @@ func (p *Primary) join(ctx context.Context, name string) {
 	p.mu.Lock()
 	p.space, p.observing.lease = at, lease.New(p.redis, at, "", p.name)
 	for _, q := range p.queues {
-		q.stopLocked()
+		q.stopLocked(nil)
 	}
 	p.mu.Unlock()
 	last := p.group.join(lease.NewGroup(p.redis, at, p.name))

@@ -55,16 +55,16 @@ type queue struct {
 	decision  cluster.Decision
 	facts     keeper.Facts
 	kind      queuefacts.Type
-	letGo     string             // why nobody may keep it; "" is nothing
-	letGoHere string             // the same, if a keeper of this Curfew let it go
-	allowedAt time.Time          // when an operator last allowed it
-	unknownAt time.Time          // since when it cannot be known how it is declared
-	polledAt  time.Time          // when somebody was last seen to read it with basic.get
-	stop      context.CancelFunc // nil: no keeper is to run
-	ended     chan struct{}      // closed when the last one has
-	keeper    queueKeeper        // the present or last one
-	end       context.CancelFunc // ends the keeper; another one follows unless stop was called
-	yielding  bool               // the keeper ends so that another Curfew can take the queue
+	letGo     string                  // why nobody may keep it; "" is nothing
+	letGoHere string                  // the same, if a keeper of this Curfew let it go
+	allowedAt time.Time               // when an operator last allowed it
+	unknownAt time.Time               // since when it cannot be known how it is declared
+	polledAt  time.Time               // when somebody was last seen to read it with basic.get
+	stop      context.CancelCauseFunc // nil: no keeper is to run
+	ended     chan struct{}           // closed when the last one has
+	keeper    queueKeeper             // the present or last one
+	end       context.CancelFunc      // ends the keeper; another one follows unless stop was called
+	yielding  bool                    // the keeper ends so that another Curfew can take the queue
 	stranded  stranded
 	listed    bool // all Curfews know that this one let it go
 
@@ -93,7 +93,7 @@ func (q *queue) tell(e keeper.Event) {
 
 // startLocked runs keepers, one after another, once the last one has ended.
 func (q *queue) startLocked(ctx context.Context, running *sync.WaitGroup) {
-	ctx, q.stop = context.WithCancel(ctx)
+	ctx, q.stop = context.WithCancelCause(ctx)
 	last := q.ended
 	ended := make(chan struct{})
 	q.ended = ended
@@ -106,11 +106,11 @@ func (q *queue) startLocked(ctx context.Context, running *sync.WaitGroup) {
 	})
 }
 
-// stopLocked ends the keeper, which gives everything back first.
-func (q *queue) stopLocked() {
+// stopLocked ends the keeper, which gives everything back first. Its cause is nil, or a *keeper.NotWanted.
+func (q *queue) stopLocked(cause error) {
 	if q.stop != nil {
 		q.noteLetGoLocked()
-		q.stop()
+		q.stop(cause)
 		q.stop = nil
 	}
 }

@@ -153,6 +153,21 @@ func TestLetGoAlone(t *testing.T) {
 	})
 }
 
+// TestReleaseByAPolicy: when a policy ends the keeping, the release has that reason, and not that the process stopped.
+func TestReleaseByAPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a")
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		time.Sleep(time.Second)
+		rabbitmq.setPolicy("keep-a", map[string]any{"max-length": int64(10)})
+		time.Sleep(time.Second)
+		require.Equal(t, "refused", r.row("keep-a").State)
+		require.Equal(t, 1.0, testutil.ToFloat64(r.counts.releases.WithLabelValues("shop", "keep-a", "settings")))
+		require.Zero(t, testutil.ToFloat64(r.counts.releases.WithLabelValues("shop", "keep-a", "stop")))
+	})
+}
+
 // TestOptionsOfKeepers: the settings of a rule reach the keeper. Consumers never count as stuck where the rule leaves the queue to them.
 func TestOptionsOfKeepers(t *testing.T) {
 	p := newPrimary(Options{}, newFakeRabbitMQ(t))

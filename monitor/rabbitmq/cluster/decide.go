@@ -193,7 +193,7 @@ func mind(q *Queue, s Server) (list []string) {
 		list = append(list, "Nobody may delete it with if-empty: RabbitMQ counts ready messages only, and would delete it with all messages held.")
 	}
 	if limit, limited := q.DeliveryLimit(s.Family()); limited && s.Family().CountsReturns() {
-		list = append(list, fmt.Sprintf("Every return counts against its delivery limit of %d; Curfew spends at most %d of it.", limit, limit/4))
+		list = append(list, fmt.Sprintf("Every return counts against its delivery limit of %d; Curfew spends at most %d of it, one for each quarter of an hour that a message is held: it lets go of a queue with longer delays.", limit, limit/4))
 	}
 	if q.Consumers > 0 {
 		list = append(list, fmt.Sprintf("It has %d consumers: as long as they are attached, Curfew stands aside.", q.Consumers))

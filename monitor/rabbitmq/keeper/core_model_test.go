@@ -601,7 +601,7 @@ func TestMixedTTLsExpireInTimeAndTheRestStaysInOrder(t *testing.T) {
 				s.pass(12 * time.Second)
 				require.Equal(t, Keeping, s.c.state)
 				require.Equal(t, held, s.c.line.held.count)
-				s.input(func(c *core) { c.stop(s.m.now) })
+				s.input(func(c *core) { c.stop(s.m.now, stopped) })
 				s.pass(time.Second)
 				require.Equal(t, Stopped, s.c.state)
 				require.Equal(t, held, s.m.total())
@@ -637,7 +637,7 @@ func TestGenerationsKeepTheOrder(t *testing.T) {
 						require.LessOrEqual(t, int64(now)-int64(e.taken), int64(14), "held too long")
 					}
 				}
-				s.input(func(c *core) { c.stop(s.m.now) })
+				s.input(func(c *core) { c.stop(s.m.now, stopped) })
 				s.pass(time.Second)
 				require.True(t, slices.IsSorted(s.order()), "%v", s.order())
 				require.Len(t, s.m.expired, 400-s.m.total())
@@ -814,7 +814,7 @@ func random(t *testing.T, seed uint64) {
 			endless++
 		}
 	}
-	s.input(func(c *core) { c.stop(s.m.now) })
+	s.input(func(c *core) { c.stop(s.m.now, stopped) })
 	s.pass(10 * time.Second)
 	require.Equal(t, Stopped, s.c.state)
 	require.Equal(t, endless, s.m.total())

@@ -420,7 +420,7 @@ func TestStraysGoBackToTheTail(t *testing.T) {
 		}
 		require.Equal(t, 100, s.c.line.held.count)
 		require.Zero(t, s.c.counts.Early)
-		s.input(func(c *core) { c.stop(s.m.now) })
+		s.input(func(c *core) { c.stop(s.m.now, stopped) })
 		s.pass(time.Second)
 		require.True(t, slices.IsSorted(s.order()), "%v", s.order())
 	}

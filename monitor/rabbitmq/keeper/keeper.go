@@ -170,6 +170,23 @@ func (k *Keeper) Allow() {
 	}
 }
 
+// NotWanted is the cause of the end of Run's context (context.WithCancelCause) if the queue may no longer be kept: with it
+// the last release has this reason.
+type NotWanted struct {
+	Code   Code
+	Reason string // one sentence
+}
+
+// Error implements error.
+func (n *NotWanted) Error() string { return n.Reason }
+
+func stopReason(ctx context.Context) reason {
+	if n, ok := errors.AsType[*NotWanted](context.Cause(ctx)); ok {
+		return reason{n.Code, n.Reason}
+	}
+	return stopped
+}
+
 // Run keeps the queue until ctx ends; then it gives everything back in order. It returns nil when everything that it
 // started has ended.
 func (k *Keeper) Run(ctx context.Context) error {
@@ -193,7 +210,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 		wait = min(2*wait, lastWait)
 	}
-	k.input(func(c *core, now deadline.Instant) { c.stop(now) })
+	k.input(func(c *core, now deadline.Instant) { c.stop(now, stopReason(ctx)) })
 	k.releaseLease()
 	return nil
 }

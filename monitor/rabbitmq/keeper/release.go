@@ -56,8 +56,8 @@ func (c *core) released(now deadline.Instant) {
 }
 
 // stop begins the last release; the core has ended when its state is Stopped.
-func (c *core) stop(now deadline.Instant) {
-	c.beginRelease(now, Stopped, stopped)
+func (c *core) stop(now deadline.Instant, why reason) {
+	c.beginRelease(now, Stopped, why)
 	c.advance(now)
 }
 

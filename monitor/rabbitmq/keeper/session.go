@@ -110,7 +110,7 @@ func (s *session) run(ctx context.Context, closed <-chan *amqp091.Error) error {
 			}
 		case <-done:
 			done, stopBy = nil, time.After(k.stopTimeout())
-			in = func(c *core, now deadline.Instant) { c.stop(now) }
+			in = func(c *core, now deadline.Instant) { c.stop(now, stopReason(ctx)) }
 		case <-stopBy:
 			return errors.New("keeper: not everything was given back in time")
 		case err := <-closed:

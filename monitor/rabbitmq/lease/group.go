@@ -103,7 +103,7 @@ redis.call('HDEL', KEYS[2], ARGV[1])
 return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])`)
 	allow = redis.NewScript(`
 redis.call('HSET', KEYS[2], ARGV[1], '')
-redis.call('EXPIRE', KEYS[2], 86400)
+redis.call('EXPIREAT', KEYS[2], redis.call('TIME')[1] + 86400)
 return redis.call('HDEL', KEYS[1], ARGV[1])`)
 )
 
