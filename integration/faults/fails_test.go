@@ -30,7 +30,7 @@ func TestDiskFails(t *testing.T) {
 	if code == 0 {
 		t.Error("it ended with code 0")
 	}
-	for _, text := range []string{"journal has failed", "start again to recover"} {
+	for _, text := range []string{"journal has failed", "start Curfew again to recover"} {
 		if !strings.Contains(out.String(), text) {
 			t.Errorf("the output does not name %q:\n%s", text, out.String())
 		}
