@@ -176,7 +176,8 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *t
 			k = newQueueLocked(p, q.Name, rule, p.numbers)
 			p.queues[q.Name] = k
 		}
-		k.decideLocked(q, p.inventory.Server, x.tapped(p.inventory, q))
+		_, limited := q.TTLMillis()
+		k.decideLocked(q, p.inventory.Server, limited && k.stop == nil && x.tapped(p.inventory, q))
 		k.lookForStrandedLocked(q)
 	}
 	wanted := 0
@@ -196,14 +197,15 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *t
 	}
 }
 
-// decideLocked takes in what an inventory says about the queue, and whether a tap sees all that enters it. While a keeper runs, it judges by itself whatever changes
-// from moment to moment. A decision stays as it was while the facts cannot be known for a moment.
-func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server, tapped bool) {
+// decideLocked takes in what an inventory says about the queue. exact reports whether RabbitMQ may be left to expire a
+// queue with one time to live: no keeper runs, and a tap sees all that enters it. While a keeper runs, it judges by itself
+// whatever changes from moment to moment. A decision stays as it was while the facts cannot be known for a moment.
+func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server, exact bool) {
 	if others := othersAt(found, q.p.name); others != q.facts.Others {
 		q.facts.Others = others
 		q.factsChangedLocked()
 	}
-	d := cluster.Decide(found, q.rule, s, q.p.seen.known(q.name), tapped && q.stop == nil)
+	d := cluster.Decide(found, q.rule, s, q.p.seen.known(q.name), exact)
 	now := time.Now()
 	q.noteLetGoLocked()
 	if q.letGo = q.letGoHere; q.letGo == "" {

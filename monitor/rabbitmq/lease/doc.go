@@ -20,6 +20,7 @@
 //	{curfew:keep:<cluster>:<vhost>}:reports  hash: what each of them reports; removed together with its member
 //	{curfew:keep:<cluster>:<vhost>}:let-go   hash: queues that nobody may keep until an operator allows it, with the
 //	                                         reasons
+//	{curfew:keep:<cluster>:<vhost>}:allowed  hash: queues that an operator has allowed; expires after a day without one
 //
 // cluster is the name of the RabbitMQ cluster (set with rabbitmqctl set_cluster_name, or that of its first node). Curfews
 // beside different clusters may share a Redis database if the clusters have different names. cluster, vhost and queue are
