@@ -56,7 +56,11 @@ func (s *Store) CloseClean(delivered []Delivered) error {
 
 // logEnd returns the position after the last record. Nothing may be appended after that.
 func (j *journal) logEnd() Pos {
-	if s := j.active; s != nil {
+	s := j.active
+	if s == nil {
+		s = j.unended
+	}
+	if s != nil {
 		return makePos(false, s.number, s.used)
 	}
 	return makePos(false, j.next, 0)

@@ -144,7 +144,7 @@ func (c *committer) save() error {
 		}
 	}
 	for i := range c.parts {
-		if err := c.attach(c.parts[i].seg); err != nil {
+		if err := c.attachTo(c.parts[i].seg); err != nil {
 			return err
 		}
 	}
@@ -172,6 +172,20 @@ func (c *committer) save() error {
 	}
 	c.scheduleSync()
 	return nil
+}
+
+// attachTo gives a segment its file. If it may have to wait for one, what was written before is
+// synced first, so that nobody waits for that as well (emptyDead).
+func (c *committer) attachTo(s *segment) error {
+	if s.file == nil && c.dirty != nil && !c.hasSpare(s.number) {
+		if err := c.syncFile(); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.commit.synced = max(c.commit.synced, c.safe)
+		c.mu.Unlock()
+	}
+	return c.attach(s)
 }
 
 // scheduleSync sets when to act without being woken: to sync, or else to write a last mark.

@@ -53,6 +53,13 @@ func newCrashDisk() *crashDisk {
 
 const sector = 512
 
+func (n *inode) size() int64 {
+	if n == nil {
+		return 0
+	}
+	return int64(len(n.data))
+}
+
 // afterCrash returns the disk as the next start may find it. keep is the probability that a
 // sector which was written but not synced survives; 1 means that only the process died.
 func (d *crashDisk) afterCrash(rng *rand.Rand, keep float64) *crashDisk {
@@ -155,7 +162,10 @@ func (d *crashDisk) Create(name string, size int64) (file, error) {
 	if err := d.op(); err != nil {
 		return nil, err
 	}
-	if d.space > 0 && d.used()+size > d.space {
+	if had := d.names[name]; d.space > 0 && d.used()+size > d.space+had.size() {
+		if had != nil {
+			d.change(func(names map[string]*inode) { delete(names, name) })
+		}
 		return nil, unix.ENOSPC
 	}
 	n := &inode{data: make([]byte, size)}
@@ -255,6 +265,16 @@ func (f *crashFile) Allocate(size int64) error {
 		return unix.ENOSPC
 	}
 	f.n.data = append(f.n.data, make([]byte, grow)...)
+	return nil
+}
+
+func (f *crashFile) Truncate(size int64) error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if err := f.d.op(); err != nil {
+		return err
+	}
+	f.n.data = f.n.data[:size]
 	return nil
 }
 

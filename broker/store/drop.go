@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 )
@@ -30,7 +31,7 @@ import (
 func (j *journal) dropSegments() {
 	var needless, waiting []*segment
 	for _, s := range j.takeDeadSegments() {
-		if s.dropped = j.refersToNone(s) || j.carry(s); s.dropped {
+		if s.dropped = s.emptied || j.refersToNone(s) || j.carry(s); s.dropped {
 			needless = append(needless, s)
 		} else {
 			waiting = append(waiting, s)
@@ -40,12 +41,106 @@ func (j *journal) dropSegments() {
 	j.deadSegments = append(j.deadSegments, waiting...)
 	j.recordDroppedLocked(needless)
 	j.mu.Unlock()
-	if len(needless) == 0 || j.sync() != nil {
+	if len(needless) == 0 || j.syncDropped(needless) != nil {
 		return
 	}
 	for _, s := range needless {
 		j.remove(s)
 	}
+}
+
+// syncDropped returns once the record of what was dropped is on disk. If that waits for space
+// on a full disk, it makes some.
+func (j *journal) syncDropped(needless []*segment) error {
+	done := make(chan error, 1)
+	j.mu.Lock()
+	err := j.usableLocked()
+	if err == nil {
+		j.forceLocked(func(err error) { done <- err })
+	}
+	j.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	retry := time.NewTicker(j.opts.retry)
+	defer retry.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-retry.C:
+			j.emptyDead(needless)
+		}
+	}
+}
+
+// emptyDead makes space when the reserve is used up and not even a settlement can be written.
+// It empties the files of dead segments: it ends them after their lists of segments, and cuts
+// them off there. What settled their messages is not on disk yet, and after a crash it does
+// not matter any more: an emptied segment has no messages. The file itself must stay until
+// the record that drops it is on disk.
+//
+// That is done only while nothing but settlements and amendments waits to be written. Whatever
+// enters a queue must not be lost if what was handed in after it survives. For the same reason a
+// segment stays as it is while it says something about another one that still has its messages.
+func (j *journal) emptyDead(needless []*segment) {
+	j.mu.Lock()
+	stuck := j.spare.full != nil && !NoFiles(j.spare.full) && j.unclaimedSpareLocked() < 0 && j.entered <= j.commit.synced
+	j.mu.Unlock()
+	if !stuck {
+		return
+	}
+	dead := j.takeDeadSegments()
+	for _, s := range slices.Concat(needless, dead) {
+		if s.emptied || !j.refersToEmptied(s) {
+			continue
+		}
+		if err := j.empty(s); err != nil {
+			j.log.Warn("cannot free the space of a segment that is no longer needed", zap.Uint64("segment", s.number), zap.Error(err))
+			break
+		}
+	}
+	j.mu.Lock()
+	j.deadSegments = append(j.deadSegments, dead...)
+	j.mu.Unlock()
+}
+
+// refersToEmptied reports whether s refers to no other segment that still has its messages.
+func (j *journal) refersToEmptied(s *segment) bool {
+	for _, number := range slices.Concat(s.enters, s.alters, s.origins) {
+		if other := j.table.get(uint64(number)); other != nil && !other.emptied {
+			return false
+		}
+	}
+	return true
+}
+
+// empty empties the file of a dead segment, whose memory nobody reads any more.
+func (j *journal) empty(s *segment) error {
+	f := s.file
+	if f == nil {
+		var err error
+		if f, err = j.fs.Open(fileName(s.number)); err != nil {
+			return err
+		}
+	} else {
+		s.file = nil
+		j.setPaged(s) // its memory is of no use
+	}
+	defer f.Close()
+	at := fileHeader
+	s.eachRecord(func(_ int, k kind, rec []byte) bool {
+		listed := k == kindMark || k == kindSegments
+		if listed {
+			at += align(len(rec))
+		}
+		return listed && k != kindSegments
+	})
+	s.emptied = true
+	if err := writeEnd(f, j.id, s.number, at); err != nil {
+		return err
+	}
+	return f.Truncate(int64(at + endBytes))
 }
 
 // takeDeadSegments takes the dead segments whose files are complete, in ascending order.
@@ -113,11 +208,13 @@ func (j *journal) carry(s *segment) bool {
 	return j.err == nil
 }
 
-// mayCarry leaves the last part of the reserve to what cannot wait.
+// mayCarry leaves the last part of the reserve to what cannot wait. What fits into the active
+// segment takes nothing of it: otherwise every start on a full disk would use up one file.
 func (j *journal) mayCarry(n int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.unclaimedSpareLocked()-int64(n) >= j.floor(copying)
+	left := j.unclaimedSpareLocked()
+	return left >= 0 && j.hasRoomLocked(n) || left-int64(n) >= j.floor(copying)
 }
 
 // carried holds the records of a segment that are still needed.

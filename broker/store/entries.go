@@ -12,7 +12,15 @@ const maxTransaction = 1 << 18
 // enqueuedLocked appends those of the entries that belong in the journal.
 func (j *journal) enqueuedLocked(entries []Enqueue) {
 	j.enterLocked(entries, kindEnqueue)
-	j.enterLocked(entries, kindHold)
+	j.holdLocked(entries)
+}
+
+// holdLocked appends those of the entries that only compaction reads. They have no part of the
+// reserve: a segment whose entries are not on record is not compacted.
+func (j *journal) holdLocked(entries []Enqueue) {
+	if j.unclaimedSpareLocked() >= j.opts.reserve {
+		j.enterLocked(entries, kindHold)
+	}
 }
 
 // enterLocked appends the entries that belong in records of kind k.
@@ -151,7 +159,7 @@ func (j *journal) movedLocked(src *Settle, dst []Enqueue) {
 	r := runOf(src)
 	j.putRunLocked(b[recordHeader+8:], &r)
 	j.putEntriesLocked(b[recordHeader+8+runBytes:], dst, kindEnqueue)
-	j.enterLocked(dst, kindHold)
+	j.holdLocked(dst)
 }
 
 // transactedLocked appends one record: the durable entries are in their queues, and the
@@ -177,7 +185,7 @@ func (j *journal) transactedLocked(entries []Enqueue, settles []Settle) {
 		}
 		j.putEntriesLocked(b, entries, kindEnqueue)
 	}
-	j.enterLocked(entries, kindHold)
+	j.holdLocked(entries)
 }
 
 // amendedLocked appends those of the amendments that belong in the journal.

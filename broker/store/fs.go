@@ -29,6 +29,8 @@ type file interface {
 	Size() (int64, error)
 	// Allocate makes the file at least size bytes long, with space for all of it.
 	Allocate(size int64) error
+	// Truncate cuts the file off and frees the space.
+	Truncate(size int64) error
 	// Sync makes what was written durable.
 	Sync() error
 	// Map returns the whole file as read-only memory.

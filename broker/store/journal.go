@@ -22,6 +22,8 @@ type journal struct {
 
 	filesMu sync.Mutex // held while making and removing spare files; taken before mu
 
+	unended *segment // the last segment of the last run, if its file is not ended yet; used by the committer only
+
 	// Everything below is guarded by mu.
 
 	marked       bool       // the active segment has the mark of the next write
@@ -36,6 +38,7 @@ type journal struct {
 	amends       []amendment
 	commit       commitState
 	spare        spareFiles
+	entered      Pos   // end of the last record that is not only about what leaves
 	err          error // why the journal failed
 }
 
@@ -50,7 +53,8 @@ type journaled struct {
 	// The other segments that this one's records refer to. While such a segment exists,
 	// these records must not be forgotten: see drop.go.
 	enters, alters, origins numbers
-	examined                int // how many of them existed the last time; used by the maintainer only
+	examined                int  // how many of them existed the last time; used by the maintainer only
+	emptied                 bool // its file has been emptied; used by the maintainer only
 }
 
 // part is a piece of a segment that is written to the file in one write.
@@ -136,6 +140,9 @@ func (j *journal) reserveLocked(k kind, payload, refs int) ([]byte, Pos) {
 	if k != kindDropped && k != kindHold {
 		j.fact = makePos(false, s.number, s.used)
 	}
+	if k == kindMessage || k == kindEnqueue || k == kindMove || k == kindTransact {
+		j.entered = makePos(false, s.number, s.used)
+	}
 	putHeader(s.mem[at:], k, payload)
 	return s.mem[at : at+n], makePos(false, s.number, at)
 }
@@ -216,7 +223,7 @@ func (j *journal) put(m *Message, refs int, origin Pos, may permission) (Pos, er
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.admitLocked(align(n), may); err != nil {
+	if err := j.admitLocked(align(n)+refs*2*entryBytes, may); err != nil {
 		return 0, err
 	}
 	b, p := j.reserveLocked(kindMessage, n-recordHeader, max(refs, 1))

@@ -189,6 +189,9 @@ func newJournal(fs fileSystem, t tuning, memory *mappings, r *recovery) *journal
 	for _, s := range r.files {
 		j.restore(s)
 	}
+	if r.unended {
+		j.unended = j.table.get(j.next - 1)
+	}
 	for _, q := range r.result.Queues {
 		for i := range q.Entries {
 			j.table.get(q.Entries[i].Pos.segment()).refs.Add(1)

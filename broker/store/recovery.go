@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -70,6 +71,9 @@ type recovery struct {
 	discarded []*scanned       // those of files that are no longer needed
 	spares    map[uint64]int64 // sizes of the files without a header
 	spared    uint64           // how many spare files follow the last segment and stay
+	unended   bool             // the last segment could not be ended yet
+	leftover  []string         // files that a crash left without their final names
+	defined   bool             // there are definitions
 	total     int64
 	delivered []Delivered
 	index     index
@@ -94,16 +98,13 @@ func (r *recovery) read() ([]RecoveredQueue, error) {
 		return nil, err
 	}
 	r.result.Segments = len(r.files)
-	if err := r.readCleanStop(); err != nil {
-		return nil, err
-	}
 	if err := r.readDefinitions(); err != nil {
 		return nil, err
 	}
 	var stray error
 	queues := r.index.surviving(func(p Pos) bool {
 		s := r.file(p.segment())
-		if s == nil {
+		if s == nil || s.emptied() {
 			return false
 		}
 		if !s.hasMessage(p.offset()) {
@@ -159,10 +160,11 @@ func (r *recovery) find() error {
 				return err
 			}
 		}
+		if slices.Contains([]string{spareTemp, spillTemp, definitionsTemp, stoppedTemp}, name) {
+			r.leftover = append(r.leftover, name)
+		}
 	}
-	if len(r.files) == 0 && len(r.spares) == 0 && slices.Contains(names, definitionsName) {
-		return errors.New("store: there are definitions but no journal files: restore the journal files, or move the definitions away to start empty")
-	}
+	r.defined = slices.Contains(names, definitionsName)
 	return nil
 }
 
@@ -191,7 +193,7 @@ func (r *recovery) open(name string, number uint64) error {
 	case err != nil:
 		return &corruptError{File: name, Reason: "its header is not valid"}
 	case head.number != number:
-		return &corruptError{File: name, Offset: 24, Reason: fmt.Sprintf("it is segment %d under another name", head.number)}
+		return r.misnamed(name, head.number)
 	case len(r.files) > 0 && head.id != r.id:
 		return &corruptError{File: name, Offset: 16, Reason: "it belongs to another store"}
 	}
@@ -231,6 +233,9 @@ func (r *recovery) scan() error {
 		}
 	}
 	if err := r.checkNext(); err != nil {
+		return err
+	}
+	if err := r.readCleanStop(); err != nil {
 		return err
 	}
 	return r.checkPresent()
@@ -307,8 +312,8 @@ func (r *recovery) checkPresent() error {
 		return r.checkFirst()
 	}
 	last := r.files[len(r.files)-1]
-	if last.ended && !r.present(last.number+1) {
-		return missingFile(last.number + 1)
+	if last.ended && !r.present(last.number+1) && !r.result.Clean {
+		return missingNext(last.number+1, "the file is missing")
 	}
 	found := map[uint64]bool{last.number: true}
 	for _, s := range r.files {
@@ -347,8 +352,11 @@ func (r *recovery) checkFirst() error {
 			first = number
 		}
 	}
-	if first > 1 && !r.present(1) {
+	switch {
+	case first > 1 && !r.present(1):
 		return missingFile(first - 1)
+	case first == 0 && r.defined && !r.result.Clean:
+		return missingNext(1, "there are definitions but no journal files")
 	}
 	return nil
 }
@@ -357,10 +365,31 @@ func missingFile(number uint64) error {
 	return &corruptError{File: fileName(number), Reason: "the file is missing"}
 }
 
+// missingNext is missingFile for the file after the last one. It may never have had content:
+// up to version 5 a start on a full disk could remove the empty file.
+func missingNext(number uint64, reason string) error {
+	return &corruptError{
+		File: fileName(number), Reason: reason, plan: "make an empty one",
+		cure: func(fs fileSystem) error { return makeSpare(fs, number, 0) },
+	}
+}
+
 // present reports whether there is a file for the segment after the last one.
 func (r *recovery) present(number uint64) bool {
 	_, spare := r.spares[number]
 	return spare || slices.ContainsFunc(r.discarded, func(s *scanned) bool { return s.number == number })
+}
+
+// misnamed returns the error about a segment's file under the name of another.
+func (r *recovery) misnamed(name string, number uint64) error {
+	e := &corruptError{File: name, Offset: 24, Reason: fmt.Sprintf("it is segment %d under another name", number)}
+	if f, err := r.fs.Open(fileName(number)); err == nil {
+		f.Close()
+	} else if errors.Is(err, fs.ErrNotExist) {
+		e.plan = "name it " + fileName(number)
+		e.cure = func(fs fileSystem) error { return fs.Rename(name, fileName(number)) }
+	}
+	return e
 }
 
 // newID chooses the id of a new store.

@@ -15,9 +15,15 @@ func (r *recovery) next() uint64 {
 
 // repair prepares the directory for appending: it removes what was cut and the record of a
 // clean stop, ends and syncs the last segment, and makes the next segment's file. It may be
-// interrupted at any point.
+// interrupted at any point. If the disk does not even have room for an empty file, the last
+// segment stays open until it has.
 func (r *recovery) repair(segmentBytes int) error {
 	next := r.next()
+	for _, name := range r.leftover {
+		if err := r.fs.Remove(name); err != nil {
+			return fmt.Errorf("store: remove %s: %w", name, err)
+		}
+	}
 	for i := len(r.discarded) - 1; i >= 0; i-- {
 		s := r.discarded[i]
 		unmap(s.mem)
@@ -29,7 +35,11 @@ func (r *recovery) repair(segmentBytes int) error {
 			return fmt.Errorf("store: remove %s: %w", s.name, err)
 		}
 	}
-	if err := r.repairSpares(next, int64(segmentBytes)); err != nil {
+	err := r.repairSpares(next, int64(segmentBytes))
+	if n := len(r.files); noSpace(err) && n > 0 && (!r.files[n-1].ended || r.present(next)) {
+		r.unended, err = !r.files[n-1].ended, nil
+	}
+	if err != nil {
 		return err
 	}
 	if err := r.removeCleanStop(); err != nil {
@@ -62,17 +72,13 @@ func (r *recovery) repairSpares(next uint64, size int64) error {
 	if r.spared > 0 {
 		return nil
 	}
-	f, err := r.fs.Create(spareTemp, size)
+	err := makeSpare(r.fs, next, size)
 	if err == nil {
 		r.spared = 1
 	} else if noSpace(err) {
-		f, err = r.fs.Create(spareTemp, 0)
+		err = makeSpare(r.fs, next, 0)
 	}
 	if err != nil {
-		return fmt.Errorf("store: make %s: %w", fileName(next), err)
-	}
-	f.Close()
-	if err := r.fs.Rename(spareTemp, fileName(next)); err != nil {
 		return fmt.Errorf("store: make %s: %w", fileName(next), err)
 	}
 	return nil
@@ -86,21 +92,31 @@ func (r *recovery) end(s *scanned) error {
 		return fmt.Errorf("store: open %s: %w", s.name, err)
 	}
 	defer f.Close()
-	if !s.ended {
-		b := make([]byte, endBytes)
-		putHeader(b, kindEnd, 0)
-		binary.LittleEndian.PutUint32(b, checksum(r.id, makePos(false, s.number, s.end), b))
-		if _, err := f.WriteAt(b, int64(s.end)); err != nil {
-			return fmt.Errorf("store: end %s: %w", s.name, err)
-		}
+	switch {
+	case s.ended || r.unended:
+		err = f.Sync()
+	default:
+		err = writeEnd(f, r.id, s.number, s.end)
 		s.end += endBytes
 	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("store: sync %s: %w", s.name, err)
+	if err != nil {
+		return fmt.Errorf("store: end %s: %w", s.name, err)
 	}
 	unmap(s.mem)
 	if s.mem, err = f.Map(); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
 	return nil
+}
+
+// writeEnd ends a segment's file at an offset and syncs it. An end record lies in one sector,
+// so a crash leaves all of it or nothing.
+func writeEnd(f file, id, number uint64, at int) error {
+	b := make([]byte, endBytes)
+	putHeader(b, kindEnd, 0)
+	binary.LittleEndian.PutUint32(b, checksum(id, makePos(false, number, at), b))
+	if _, err := f.WriteAt(b, int64(at)); err != nil {
+		return err
+	}
+	return f.Sync()
 }

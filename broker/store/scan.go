@@ -15,9 +15,10 @@ type scanned struct {
 	listed bool   // the list of existing segments was found; without it nothing counts
 	synced Pos    // the highest position in any mark, including marks after end
 
-	messages int
-	segments spans
-	dropped  []uint64
+	records, messages int // records: other than marks, the list and the end
+	messageBytes      int
+	segments          spans
+	dropped           []uint64
 	journaled
 }
 
@@ -44,9 +45,13 @@ func (s *scanned) read(id uint64, fn func(s *scanned, k kind, rec []byte)) {
 // note keeps what matters of a record, apart from the entries of queues.
 func (s *scanned) note(k kind, rec []byte) {
 	payload := rec[recordHeader:]
+	if k != kindMark && k != kindSegments && k != kindEnd {
+		s.records++
+	}
 	switch k {
 	case kindMessage:
 		s.messages++
+		s.messageBytes += align(len(rec))
 		if slots := slotsOf(rec); len(slots) > 0 {
 			s.origins.add(Pos(slots[0][0]).segment())
 		}
@@ -93,6 +98,10 @@ func (s *scanned) written() int {
 	return n
 }
 
+// emptied reports whether the segment was ended before its first record: all its messages had
+// left their queues (emptyDead).
+func (s *scanned) emptied() bool { return s.ended && s.records == 0 }
+
 // hasMessage reports whether a message record starts at an offset.
 func (s *scanned) hasMessage(at int) bool {
 	if at < fileHeader || at >= s.end {
@@ -102,14 +111,21 @@ func (s *scanned) hasMessage(at int) bool {
 	return k == kindMessage
 }
 
-// corruptError reports that a file of the store is damaged where it was known to be on
-// disk. Nothing is changed.
+// corruptError reports that a file of the store is missing, or damaged where it was known to
+// be on disk. Nothing is changed.
 type corruptError struct {
 	File   string
 	Offset int64
 	Reason string
+
+	cure func(fileSystem) error // puts it right without a loss; nil: nothing does
+	plan string                 // what cure does
 }
 
 func (e *corruptError) Error() string {
-	return fmt.Sprintf("store: %s is damaged at offset %d: %s", e.File, e.Offset, e.Reason)
+	text := fmt.Sprintf("store: %s is damaged at offset %d: %s; ", e.File, e.Offset, e.Reason)
+	if e.cure == nil {
+		return text + "it cannot be repaired: restore the whole data directory from a backup"
+	}
+	return text + "`curfew store repair` can " + e.plan
 }

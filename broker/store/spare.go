@@ -49,8 +49,9 @@ func (j *journal) floor(may permission) int64 {
 	return j.opts.reserve
 }
 
-// admitLocked returns once a message record of n bytes may be appended. It releases mu
-// while it waits. Publishers wait while the disk does not keep up; nothing else does.
+// admitLocked returns once a message record may be appended that takes n bytes together with
+// its entries. It releases mu while it waits. Publishers wait while the disk does not keep
+// up; nothing else does. Nothing is admitted to a segment that no spare file is left for.
 func (j *journal) admitLocked(n int, may permission) error {
 	defer func() { j.spare.wanted = 0 }()
 	for {
@@ -61,7 +62,9 @@ func (j *journal) admitLocked(n int, may permission) error {
 			return ErrFull
 		}
 		if may != publishing || j.unsaved <= j.opts.backlog {
-			if j.hasRoomLocked(n) || j.unclaimedSpareLocked()-int64(j.segmentSizeLocked(n)) >= j.floor(may) {
+			left := j.unclaimedSpareLocked()
+			if j.hasRoomLocked(n) && left >= 0 && (may != publishing || left >= j.opts.reserve) ||
+				left-int64(j.segmentSizeLocked(n)) >= j.floor(may) {
 				return nil
 			}
 			if j.spare.why() != nil || may == copying {
@@ -135,7 +138,14 @@ func (j *journal) awaitSpace(number uint64) error {
 func (j *journal) openSpare(s *segment) (bool, error) {
 	j.filesMu.Lock()
 	defer j.filesMu.Unlock()
-	f, err := j.fs.Open(fileName(s.number))
+	err := j.endUnended()
+	if err != nil && !noSpace(err) {
+		return false, err
+	}
+	var f file
+	if err == nil {
+		f, err = j.fs.Open(fileName(s.number))
+	}
 	if err == nil {
 		err = j.stretchLocked(f, s)
 	}
@@ -153,6 +163,25 @@ func (j *journal) openSpare(s *segment) (bool, error) {
 	j.mu.Unlock()
 	j.reportFullLocked()
 	return err == nil, nil
+}
+
+// endUnended ends the segment that the start had to leave open, now that the next one's file
+// exists. Only the committer calls it.
+func (j *journal) endUnended() error {
+	s := j.unended
+	if s == nil {
+		return nil
+	}
+	f, err := j.fs.Open(fileName(s.number))
+	if err != nil {
+		return fmt.Errorf("open segment %d: %w", s.number, err)
+	}
+	defer f.Close()
+	if err := writeEnd(f, j.id, s.number, s.used); err != nil {
+		return fmt.Errorf("end segment %d: %w", s.number, err)
+	}
+	j.unended = nil
+	return nil
 }
 
 // stretchLocked makes the file long enough for the segment, or closes it. The space for an
@@ -195,7 +224,7 @@ func (j *journal) refill(atMost int) bool {
 	made := end
 	var err error
 	for ; missing > 0 && atMost > 0 && err == nil; atMost-- {
-		if err = j.makeSpareLocked(made); err == nil {
+		if err = makeSpare(j.fs, made, int64(j.memory.size)); err == nil {
 			made++
 			missing -= int64(j.memory.size)
 		}
@@ -219,13 +248,26 @@ func (j *journal) missingSpareLocked() int64 {
 	return j.opts.reserve + j.opts.ahead + j.spare.wanted - j.unclaimedSpareLocked()
 }
 
-// makeSpareLocked makes a spare file. It needs filesMu.
-func (j *journal) makeSpareLocked(number uint64) error {
-	f, err := j.fs.Create(fileName(number), int64(j.memory.size))
+// makeSpare makes a spare file. It gets its name last: on a full disk the name may belong to
+// an empty file, which must stay (repairSpares).
+func makeSpare(fs fileSystem, number uint64, size int64) error {
+	f, err := fs.Create(spareTemp, size)
 	if err != nil {
 		return err
 	}
-	return f.Close()
+	return nameFile(fs, f, spareTemp, fileName(number))
+}
+
+// nameFile closes a new file and gives it its name, or removes it.
+func nameFile(fs fileSystem, f file, temp, name string) error {
+	err := f.Close()
+	if err == nil {
+		err = fs.Rename(temp, name)
+	}
+	if err != nil {
+		_ = fs.Remove(temp) // the next start tries again
+	}
+	return err
 }
 
 // refilledLocked publishes new spare files, and whether the disk is full. A full disk counts as
