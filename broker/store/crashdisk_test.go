@@ -27,11 +27,18 @@ type crashDisk struct {
 	crashAt int // the operation that does not return; 0: none
 	crashed bool
 
-	written   int64  // bytes in total
-	space     int64  // bytes of all files together; 0: unlimited
-	noFiles   bool   // no file can be opened
-	last      *inode // the file written to last
-	failSyncs int    // this number of file syncs will fail
+	written  int64 // bytes in total
+	space    int64 // bytes of all files together; 0: unlimited
+	maxNames int   // 0: unlimited
+	noFiles  bool  // no file can be opened
+	refusing bool  // nothing can be allocated, made or renamed
+
+	places    int              // calls so far that may find no space, no name or no descriptor
+	failAt    int              // the one of them before which fail is called; 0: none
+	fail      func(*crashDisk) // under mu
+	last      *inode           // the file written to last
+	emptied   int              // files cut off
+	failSyncs int              // this number of file syncs will fail
 	syncs     int
 	locked    bool
 }
@@ -77,7 +84,7 @@ func (d *crashDisk) afterCrash(rng *rand.Rand, keep float64) *crashDisk {
 		change(names)
 	}
 	next := newCrashDisk()
-	next.space = d.space
+	next.space, next.maxNames, next.refusing = d.space, d.maxNames, d.refusing
 	for name, n := range names {
 		kept := n.afterCrash(rng, keep)
 		next.names[name], next.durable[name] = kept, kept
@@ -115,6 +122,24 @@ func (d *crashDisk) op() error {
 	return nil
 }
 
+// place comes before everything that needs space, a name or a descriptor.
+func (d *crashDisk) place() {
+	if d.places++; d.places == d.failAt {
+		d.fail(d)
+	}
+}
+
+// mayMake returns why a file of that name cannot be made.
+func (d *crashDisk) mayMake(name string) error {
+	switch {
+	case d.noFiles:
+		return fmt.Errorf("open %s: %w", name, unix.EMFILE)
+	case d.refusing, d.maxNames > 0 && d.names[name] == nil && len(d.names) >= d.maxNames:
+		return fmt.Errorf("open %s: %w", name, unix.ENOSPC)
+	}
+	return nil
+}
+
 func (d *crashDisk) used() (n int64) {
 	for _, f := range d.names {
 		n += int64(len(f.data))
@@ -146,6 +171,7 @@ func (d *crashDisk) List() ([]string, error) {
 func (d *crashDisk) Open(name string) (file, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.place()
 	n := d.names[name]
 	if d.noFiles {
 		return nil, fmt.Errorf("open %s: %w", name, unix.EMFILE)
@@ -159,7 +185,11 @@ func (d *crashDisk) Open(name string) (file, error) {
 func (d *crashDisk) Create(name string, size int64) (file, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.place()
 	if err := d.op(); err != nil {
+		return nil, err
+	}
+	if err := d.mayMake(name); err != nil {
 		return nil, err
 	}
 	if had := d.names[name]; d.space > 0 && d.used()+size > d.space+had.size() {
@@ -192,9 +222,13 @@ func (d *crashDisk) Rename(old, name string) error {
 	if err := d.op(); err != nil {
 		return err
 	}
+	d.place()
 	n := d.names[old]
 	if n == nil {
 		return fs.ErrNotExist
+	}
+	if d.refusing {
+		return unix.ENOSPC
 	}
 	d.change(func(names map[string]*inode) {
 		delete(names, old)
@@ -261,7 +295,8 @@ func (f *crashFile) Allocate(size int64) error {
 	if err := f.d.op(); err != nil {
 		return err
 	}
-	if f.d.space > 0 && f.d.used()+grow > f.d.space {
+	f.d.place()
+	if f.d.refusing || f.d.space > 0 && f.d.used()+grow > f.d.space {
 		return unix.ENOSPC
 	}
 	f.n.data = append(f.n.data, make([]byte, grow)...)
@@ -274,6 +309,7 @@ func (f *crashFile) Truncate(size int64) error {
 	if err := f.d.op(); err != nil {
 		return err
 	}
+	f.d.emptied++
 	f.n.data = f.n.data[:size]
 	return nil
 }

@@ -2,7 +2,10 @@ package store
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -18,11 +21,7 @@ func TestStartsOnFullDisk(t *testing.T) {
 	s.Enqueued([]Enqueue{{Queue: 1, Seq: 1, Pos: p, Durable: true}})
 	commit(t, s)
 	require.NoError(t, s.Close())
-	for name, n := range disk.names {
-		if n.end() == 0 {
-			delete(disk.names, name)
-		}
-	}
+	disk.dropSpares()
 	disk.space = disk.used()
 	for range 4 {
 		s, r, err := reopen(disk)
@@ -35,4 +34,305 @@ func TestStartsOnFullDisk(t *testing.T) {
 			require.True(t, errors.Is(err, ErrFull) || noSpace(err), err)
 		}
 	}
+}
+
+// shortage is something that a disk runs out of.
+type shortage struct {
+	name  string
+	begin func(*crashDisk)
+}
+
+var shortages = []shortage{
+	{"space", func(d *crashDisk) { d.space = d.used() }},
+	{"names", func(d *crashDisk) { d.maxNames = max(1, len(d.names)) }},
+	{"descriptors", func(d *crashDisk) { d.noFiles = true }},
+	{"everything", func(d *crashDisk) { d.refusing, d.noFiles = true, true }},
+}
+
+// relief ends a shortage.
+func (d *crashDisk) relief() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failAt, d.space, d.maxNames, d.refusing, d.noFiles = 0, 0, 0, false, false
+}
+
+// dropSpares removes the spare files.
+func (d *crashDisk) dropSpares() {
+	for name, n := range maps.Clone(d.names) {
+		if _, segment := fileNumber(name); segment && n.end() == 0 {
+			d.change(func(names map[string]*inode) { delete(names, name) })
+		}
+	}
+}
+
+// stops are the ways in which a store ends. Each returns the disk that the next start finds.
+var stops = map[string]func(w *world, s *Store, disk *crashDisk) *crashDisk{
+	"clean stop": func(_ *world, s *Store, disk *crashDisk) *crashDisk {
+		_ = s.CloseClean(nil) // it may fail for lack of space
+		return disk
+	},
+	"failed stop": func(w *world, s *Store, disk *crashDisk) *crashDisk {
+		disk.mu.Lock()
+		before := disk.refusing
+		disk.refusing = true
+		disk.mu.Unlock()
+		require.Error(w.t, s.CloseClean(nil))
+		disk.refusing = before
+		return disk
+	},
+	"kill -9":       func(w *world, s *Store, disk *crashDisk) *crashDisk { return crash(w, s, disk, 1) },
+	"power failure": func(w *world, s *Store, disk *crashDisk) *crashDisk { return crash(w, s, disk, 0) },
+}
+
+func crash(w *world, s *Store, disk *crashDisk, keep float64) *crashDisk {
+	disk.mu.Lock()
+	disk.crashed = true
+	disk.mu.Unlock()
+	_ = s.Close()
+	return disk.afterCrash(w.rng, keep)
+}
+
+// TestShortages lets the disk run out of each thing at each place where that can happen, ends
+// the store in each way, and starts it on the full disk or with room, twice in a row. It always
+// opens, what was confirmed is there, and consuming makes room.
+func TestShortages(t *testing.T) {
+	disk := newCrashDisk()
+	newShortLife(t, 1, disk).end(stops["clean stop"])
+	places := disk.places
+	require.Greater(t, places, 20)
+	step := 1
+	if testing.Short() {
+		step = 5
+	}
+	for _, short := range shortages {
+		for stop := range stops {
+			t.Run(short.name+", "+stop, func(t *testing.T) {
+				t.Parallel()
+				for _, room := range []bool{false, true} {
+					for at := 1; at <= places; at += step {
+						outlive(t, short, stop, room, at)
+					}
+				}
+			})
+		}
+	}
+}
+
+func outlive(t *testing.T, short shortage, stop string, room bool, at int) {
+	disk := newCrashDisk()
+	disk.failAt, disk.fail = at, short.begin
+	l := newShortLife(t, uint64(at), disk)
+	defer func() {
+		if t.Failed() {
+			t.Logf("out of %s at %d, then %s; room at the start: %t", short.name, at, stop, room)
+		}
+	}()
+	for range 2 {
+		disk = l.end(stops[stop])
+		disk.failAt, disk.noFiles = 0, false // of the former process
+		if room {
+			disk.relief()
+		}
+		l.start(disk)
+		l.use(20)
+	}
+	l.consume()
+	l.end(stops[stop])
+}
+
+// shortLife is the use of a store whose disk may be full.
+type shortLife struct {
+	*world
+	disk   *crashDisk
+	s      *Store // nil: it could not begin
+	opened bool   // at least once
+}
+
+func newShortLife(t *testing.T, seed uint64, disk *crashDisk) *shortLife {
+	l := &shortLife{world: newWorld(t, seed)}
+	l.start(disk)
+	l.use(100)
+	return l
+}
+
+func (l *shortLife) start(disk *crashDisk) {
+	l.disk = disk
+	l.pos = map[place]Pos{}
+	s, r, err := openOn(disk, tiny(SyncGroup), &Options{Relocate: l.relocate})
+	if err != nil {
+		require.True(l.t, noSpace(err), err)
+		require.False(l.t, l.opened, "what has been opened opens again: %v", err)
+		return
+	}
+	l.s, l.opened = s, true
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := l.readLocked(s, r)
+	require.Empty(l.t, l.implausible(found))
+	l.base, l.facts, l.confirmed = found, nil, 0
+}
+
+func (l *shortLife) end(how func(*world, *Store, *crashDisk) *crashDisk) *crashDisk {
+	if l.s == nil {
+		return l.disk
+	}
+	s := l.s
+	l.s = nil
+	return how(l.world, s, l.disk)
+}
+
+// use makes calls of all kinds. It does not wait for long, since nothing may be confirmed.
+func (l *shortLife) use(n int) {
+	for i := 0; i < n && l.s != nil && l.s.Err() == nil; i++ {
+		switch l.rng.IntN(8) {
+		case 0:
+			l.settle(l.s)
+		case 1:
+			l.move(l.s)
+		case 2:
+			l.amend(l.s)
+		case 3:
+			l.transact(l.s)
+		case 4:
+			l.s.Define(def("key", string(make([]byte, l.rng.IntN(tinyRoom)+1))))
+			_ = l.s.SyncDefinitions()
+		default:
+			l.publish(l.s)
+		}
+		l.commitSoon()
+	}
+}
+
+// commitSoon waits for a commit unless the store waits for space.
+func (l *shortLife) commitSoon() {
+	l.commit(l.s, false)
+	for l.s.Err() == nil && l.s.Stats().PendingCommits > 0 && l.s.Stats().SpareBytes >= 0 && !l.s.journal.isFull() {
+		time.Sleep(10 * time.Microsecond)
+	}
+}
+
+// consume settles all messages one by one. Then there is room again.
+func (l *shortLife) consume() {
+	if l.s == nil {
+		return
+	}
+	for len(l.pos) > 0 {
+		l.settle(l.s)
+		l.commit(l.s, false)
+	}
+	least := 12 * int64(l.s.memory.size) // of the reserve, what is made ahead, and definitions
+	if d := l.disk; d.refusing || d.space > 0 && d.space < least || d.maxNames > 0 && d.maxNames < 12 {
+		d.relief()
+	}
+	done := make(chan error, 1)
+	l.s.Commit(func(err error) { done <- err })
+	require.NoError(l.t, <-done)
+	require.Eventually(l.t, func() bool {
+		p, err := l.s.Put(text(1, 100), true, 1)
+		if err == nil {
+			l.s.Release(p)
+		}
+		return err == nil
+	}, waitFor, tick)
+}
+
+// TestReserveGone: something else has taken the space of the spare files while the store was
+// stopped, so not even a settlement can be written. Consuming makes room all the same, whenever
+// the machine crashes meanwhile.
+func TestReserveGone(t *testing.T) {
+	full := newCrashDisk()
+	l := newShortLife(t, 3, full)
+	for range 150 {
+		l.publish(l.s)
+	}
+	l.world.commit(l.s, true)
+	base := l.world
+	l.end(stops["clean stop"])
+	full.dropSpares()
+	full = full.afterCrash(l.rng, 1)
+	full.space = full.used()
+	emptied, step := 0, 1
+	if testing.Short() {
+		step = 5
+	}
+	at := 0
+	for ; ; at += step {
+		disk := full.afterCrash(l.rng, 1)
+		l := &shortLife{world: newWorld(t, uint64(at))}
+		l.base, l.facts, l.confirmed = base.base, base.facts, base.confirmed
+		l.start(disk)
+		disk.mu.Lock()
+		disk.ops, disk.crashAt = 0, at
+		disk.mu.Unlock()
+		for len(l.pos) > 0 {
+			l.settle(l.s)
+			l.commit(l.s, false)
+		}
+		done := make(chan error, 1)
+		l.s.Commit(func(err error) { done <- err })
+		<-done
+		emptied += disk.emptied
+		crashed := l.s.Err() != nil
+		l.start(l.end(stops["power failure"]))
+		l.consume()
+		l.end(stops["clean stop"])
+		if at > 0 && !crashed {
+			break
+		}
+	}
+	t.Logf("%d files emptied, up to operation %d", emptied, at)
+	require.Positive(t, emptied)
+}
+
+// implausible describes what a restart found, or did not find, without a reason. What was
+// confirmed is certain. Of later calls any may count, but a move as a whole.
+func (w *world) implausible(found map[place]queuedMessage) (wrong []string) {
+	certain := maps.Clone(w.base)
+	for i := range w.facts[:w.confirmed] {
+		w.facts[i].apply(certain)
+	}
+	later := w.facts[w.confirmed:]
+	left, entered, amended := map[place]bool{}, map[place]int{}, map[place]bool{}
+	for i := range later {
+		for _, at := range later[i].leave {
+			left[at] = true
+		}
+		for at, m := range later[i].enter {
+			entered[at] = m.id
+		}
+		for at := range later[i].amend {
+			amended[at] = true
+		}
+	}
+	for at, m := range certain {
+		f, ok := found[at]
+		switch {
+		case !ok && !left[at]:
+			wrong = append(wrong, fmt.Sprintf("%v %+v is missing", at, m))
+		case ok && (f.id != m.id && f.id != 0 && m.id != 0 || f.terms != m.terms && !amended[at]):
+			wrong = append(wrong, fmt.Sprintf("%v is %+v instead of %+v", at, f, m))
+		}
+	}
+	for at, m := range found {
+		if _, ok := certain[at]; ok {
+			continue
+		}
+		if id, ok := entered[at]; !ok || id != m.id && m.id != 0 {
+			wrong = append(wrong, fmt.Sprintf("%v %+v should not be there", at, m))
+		}
+	}
+	for i := range later {
+		for _, at := range later[i].leave {
+			_, was := certain[at]
+			if _, is := found[at]; is || !was {
+				continue
+			}
+			for to := range later[i].enter {
+				if _, is := found[to]; !is && !left[to] {
+					wrong = append(wrong, fmt.Sprintf("%v left for %v and is in neither", at, to))
+				}
+			}
+		}
+	}
+	return wrong
 }

@@ -36,8 +36,12 @@ func (r *recovery) repair(segmentBytes int) error {
 		}
 	}
 	err := r.repairSpares(next, int64(segmentBytes))
-	if n := len(r.files); noSpace(err) && n > 0 && (!r.files[n-1].ended || r.present(next)) {
-		r.unended, err = !r.files[n-1].ended, nil
+	if noSpace(err) {
+		n := len(r.files)
+		r.unended = n > 0 && !r.files[n-1].ended
+		if r.unended || r.present(next) {
+			err = nil // the file is made later
+		}
 	}
 	if err != nil {
 		return err

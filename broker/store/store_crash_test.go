@@ -320,10 +320,8 @@ func (w *world) check(s *Store) {
 	}
 }
 
-// recovered checks what a restart found, and continues from there.
-func (w *world) recovered(s *Store, r *Recovery) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// readLocked reads what a restart found.
+func (w *world) readLocked(s *Store, r *Recovery) map[place]queuedMessage {
 	found := map[place]queuedMessage{}
 	w.pos, w.terms = map[place]Pos{}, map[place]Terms{}
 	w.next, w.volatile = map[uint64]uint64{}, map[place]int{}
@@ -342,6 +340,14 @@ func (w *world) recovered(s *Store, r *Recovery) {
 			w.next[q.Queue] = max(w.next[q.Queue], e.Seq)
 		}
 	}
+	return found
+}
+
+// recovered checks what a restart found, and continues from there.
+func (w *world) recovered(s *Store, r *Recovery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := w.readLocked(s, r)
 	if !w.explained(func(state map[place]queuedMessage, _ int) bool { return sameMessages(state, found) }) {
 		var nearest []string
 		w.explained(func(state map[place]queuedMessage, calls int) bool {
