@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -60,6 +61,52 @@ func Verify(dir string, w io.Writer) error {
 			r.result.CutBytes, r.result.CutOffset, r.result.CutFile)
 	}
 	return out.err
+}
+
+// Repair puts right what can be put right in a data directory without a loss. It says on w what
+// is wrong and what it is going to do, and does it if ask returns true. The error is the one
+// with which Open refuses what is left. The directory must not be in use.
+func Repair(dir string, w io.Writer, ask func() bool) error {
+	if _, err := existingDir(dir); err != nil {
+		return err
+	}
+	d, err := openDir(dir)
+	if err != nil {
+		return err
+	}
+	lock, err := d.Lock(lockName)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	out := &printer{w: w}
+	for repaired := 0; ; repaired++ {
+		r := newRecovery(d, zap.NewNop(), nil)
+		_, err := r.read()
+		r.unmap()
+		var found *corruptError
+		switch {
+		case err == nil && repaired == 0:
+			out.printf("nothing to repair\n")
+			return out.err
+		case err == nil:
+			out.printf("the store is in order\n")
+			return out.err
+		case !errors.As(err, &found) || found.cure == nil:
+			return err
+		}
+		out.printf("%s: %s\nRepair can %s. Nothing that is in the folder is lost by that.\n", found.File, found.Reason, found.plan)
+		if !ask() {
+			return err
+		}
+		if err := found.cure(d); err != nil {
+			return fmt.Errorf("store: repair %s: %w", found.File, err)
+		}
+		if err := d.SyncDir(); err != nil {
+			return fmt.Errorf("store: sync the data directory: %w", err)
+		}
+		out.printf("%s: repaired\n", found.File)
+	}
 }
 
 // examination is a recovery that stops before it changes anything.

@@ -369,7 +369,7 @@ func missingFile(number uint64) error {
 // up to version 5 a start on a full disk could remove the empty file.
 func missingNext(number uint64, reason string) error {
 	return &corruptError{
-		File: fileName(number), Reason: reason, plan: "make an empty one",
+		File: fileName(number), Reason: reason, plan: "make an empty one, unless you have the file elsewhere and put it back",
 		cure: func(fs fileSystem) error { return makeSpare(fs, number, 0) },
 	}
 }

@@ -194,6 +194,7 @@ func TestNoFileDescriptors(t *testing.T) {
 	tune.onFull = func(why error) { reported <- why }
 	s, _, err := openOn(disk, tune, &Options{})
 	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.Stats().SpareBytes == tune.reserve+tune.ahead }, waitFor, tick)
 	disk.mu.Lock()
 	disk.noFiles = true
 	disk.mu.Unlock()

@@ -89,6 +89,7 @@ func TestWrongCommandLines(t *testing.T) {
 		`version takes no arguments`: {"version", "now"},
 		`unknown command "check"`:    {"store", "check"},
 		"store verify: want one":     {"store", "verify", "a", "b"},
+		"store repair: want one":     {"store", "repair", "a", "b"},
 		"unknown flag: --json":       {"--json"},
 	} {
 		code, _, errOut := runCommand(t, args...)

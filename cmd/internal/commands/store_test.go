@@ -33,6 +33,23 @@ func TestStoreIsInspectedAndVerified(t *testing.T) {
 	assert.Contains(t, errOut, dir, "the damaged file is named")
 }
 
+func TestStoreIsRepaired(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	fillStore(t, dir)
+	first := filepath.Join(dir, "0000000001.journal")
+	other := filepath.Join(dir, "0000000009.journal")
+	require.NoError(t, os.Rename(first, other))
+	code, out, errOut := runCommand(t, "store", "repair", dir)
+	assert.Equal(t, exitFailed, code, "nobody agreed")
+	assert.Contains(t, out, "Repair it? [y/N]")
+	assert.Contains(t, errOut, "`curfew store repair` can name it 0000000001.journal")
+	assert.NoFileExists(t, first)
+	code, _, errOut = runCommand(t, "store", "repair", "--yes", dir)
+	assert.Zero(t, code, errOut)
+	code, _, errOut = runCommand(t, "store", "verify", dir)
+	assert.Zero(t, code, errOut)
+}
+
 func fillStore(t *testing.T, dir string) {
 	b, err := broker.New(broker.Options{Store: store.Options{Dir: dir}})
 	require.NoError(t, err)
