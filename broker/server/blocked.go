@@ -13,10 +13,11 @@ import (
 
 // waitWhileBlocked stops reading a connection that publishes while a resource alarm is on
 // (RabbitMQ: Blocked Connection Notifications). Deliveries, heartbeats and confirms are
-// still sent, and channels that have held deliveries for too long are closed. An error ends
-// the connection.
+// still sent, and channels that have held deliveries for too long are closed. Whether the client
+// is still there is learned from the system (peer.go). An error ends the connection.
 func (c *connection) waitWhileBlocked() error {
 	notified := false
+	var look <-chan time.Time
 	defer c.blocked.Store(false)
 	for {
 		reason, changed := c.srv.opts.Broker.BlockedReason()
@@ -27,11 +28,18 @@ func (c *connection) waitWhileBlocked() error {
 			notified = true
 			c.blocked.Store(true)
 			c.notifyBlocked(reason)
+			ticks, stop := awaitPeer(c.nc)
+			defer stop()
+			look = ticks
 		}
 		select {
 		case <-changed:
 		case <-c.deadline.checkCalled:
 			if err := c.closeOverdue(); err != nil {
+				return err
+			}
+		case <-look:
+			if err := c.checkPeer(); err != nil {
 				return err
 			}
 		case <-c.out.Gone():

@@ -65,7 +65,8 @@
 //     no longer read. A client that reads nothing for 30 s is disconnected.
 //   - A connection that publishes so fast that the consumers of its queues get too little
 //     processor time is not read for a while (flow.go). While a resource alarm is on, a
-//     connection that publishes is not read at all (blocked.go).
+//     connection that publishes is not read at all (blocked.go); if its client is gone, it is
+//     closed (peer.go).
 //   - An open transaction holds at most 65,536 publishes and 256 MiB. A publish beyond that
 //     is answered with 406.
 //   - Direct replies are lost when 16 MiB wait in the outbox: nobody waits for them.

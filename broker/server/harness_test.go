@@ -158,10 +158,16 @@ type raw struct {
 
 // raw opens a connection with channel 1.
 func (x *site) raw() *raw {
-	c := x.greeted()
+	nc := x.l.dial()
+	return (&raw{Conn: nc, t: x.t, r: bufio.NewReader(nc)}).open(0)
+}
+
+// open opens the connection, with that heartbeat in seconds, and channel 1.
+func (c *raw) open(heartbeat uint16) *raw {
+	c.greet()
 	c.write(amqp.AppendMethod(nil, 0, &amqp.ConnectionStartOk{Mechanism: "PLAIN", Response: []byte("\x00guest\x00guest")}))
 	c.expect(amqp.ConnectionTuneID)
-	c.write(amqp.AppendMethod(nil, 0, &amqp.ConnectionTuneOk{}))
+	c.write(amqp.AppendMethod(nil, 0, &amqp.ConnectionTuneOk{Tuning: amqp.Tuning{Heartbeat: heartbeat}}))
 	c.write(amqp.AppendMethod(nil, 0, &amqp.ConnectionOpen{VirtualHost: "/"}))
 	c.expect(amqp.ConnectionOpenOkID)
 	c.send(&amqp.ChannelOpen{})
@@ -173,9 +179,13 @@ func (x *site) raw() *raw {
 func (x *site) greeted() *raw {
 	nc := x.l.dial()
 	c := &raw{Conn: nc, t: x.t, r: bufio.NewReader(nc)}
+	c.greet()
+	return c
+}
+
+func (c *raw) greet() {
 	c.write([]byte(amqp.ProtocolHeader))
 	c.expect(amqp.ConnectionStartID)
-	return c
 }
 
 func (c *raw) send(m amqp.Method) { c.write(amqp.AppendMethod(nil, 1, m)) }

@@ -42,7 +42,7 @@ func (d *readDeadline) extend() {
 	}
 	if now := time.Now(); now.Sub(d.extended) > d.heartbeat/4 {
 		d.extended = now
-		d.nc.SetReadDeadline(now.Add(2*d.heartbeat + d.heartbeat/4))
+		d.nc.SetReadDeadline(now.Add(silence(d.heartbeat)))
 	}
 }
 

@@ -234,7 +234,7 @@ func (c *connection) readError(err error) error {
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		switch c.phase {
 		case running:
-			return errors.New("server: missed heartbeats from client")
+			return errMissedHeartbeats
 		case closing:
 			return nil
 		}
