@@ -86,6 +86,7 @@ func TestBlockedClientsThatAreGone(t *testing.T) {
 	require.Eventually(t, func() bool { return s.Connections() == 3 }, time.Minute, time.Millisecond)
 	assert.GreaterOrEqual(t, time.Since(began), 2*time.Second, "silence lasts two heartbeats")
 	assert.Less(t, time.Since(began), 30*time.Second)
+	assert.Never(t, func() bool { return s.Connections() < 3 }, 2*time.Second, 10*time.Millisecond)
 
 	x.memory.Store(0)
 	<-written

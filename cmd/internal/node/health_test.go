@@ -51,9 +51,14 @@ func TestStoreHealth(t *testing.T) {
 	require.NoError(t, err)
 	n := &Node{broker: b}
 	require.Empty(t, n.storeHealth())
-	require.NoError(t, os.Mkdir(filepath.Join(o.Store.Dir, "definitions.tmp"), 0o700)) // where the file is rewritten
 	_, err = b.SetGlobalParameter("large", strings.Repeat("x", 1<<20))
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(filepath.Join(o.Store.Dir, "definitions.tmp"), 0o700)) // where the file is rewritten
+	_, err = b.SetGlobalParameter("large", strings.Repeat("y", 1<<20))
+	require.NoError(t, err, "there is room for one more in the file")
+	_, err = b.SetGlobalParameter("large", strings.Repeat("z", 1<<20))
 	require.Error(t, err)
+	// The old value, which counts again, does not fit either. If it did, the store would write it a moment later, and health would be fine.
 	require.Len(t, n.storeHealth().Reasons, 1)
 	require.Contains(t, n.storeHealth().Reasons[0], "cannot be created or changed")
 	require.NoError(t, os.Remove(filepath.Join(o.Store.Dir, "definitions.tmp")))
