@@ -284,6 +284,49 @@ func TestReserveGone(t *testing.T) {
 	require.Positive(t, emptied)
 }
 
+// A dead segment is not emptied while it is needed, nor while something that enters a queue waits
+// to be written.
+func TestWhatMustNotBeEmptied(t *testing.T) {
+	b := newDropTest(t, Options{})
+	stays, leaves := b.publish(1), b.publish(2)
+	b.fill()
+	b.settle(leaves) // in segment 2, which is dead
+	b.fill()
+	b.journal.mu.Lock()
+	b.journal.spare.full = ErrFull
+	b.journal.spare.owed += 1 << 30
+	b.journal.mu.Unlock()
+	emptied := func() int {
+		b.journal.emptyDead(nil)
+		return b.disk.emptied
+	}
+	require.Zero(t, emptied(), "segment 2 says that message 2 has left")
+	b.settle(stays)
+	b.Moved(Settle{Queue: 1, Seq: 9, Pos: b.retained(), Durable: true}, []Enqueue{{Queue: 2, Seq: 1, Pos: b.retained(), Durable: true}})
+	require.Zero(t, emptied(), "a crash would lose the move, but not what was handed in before it")
+	commit(t, b.Store)
+	require.Equal(t, 2, emptied(), "the messages that segment 2 is about are gone")
+	require.Equal(t, 2, emptied(), "once")
+	b.maintainer.journal.spare.full = nil
+	require.Len(t, b.restart().Queues, 1)
+	b.shutdown()
+}
+
+// retained puts a message and returns its position.
+func (b *dropTest) retained() Pos {
+	b.journal.mu.Lock()
+	owed := b.journal.spare.owed
+	full := b.journal.spare.full
+	b.journal.spare.owed, b.journal.spare.full = 0, nil
+	b.journal.mu.Unlock()
+	p, err := b.Put(text(3, 64), true, 1)
+	require.NoError(b.t, err)
+	b.journal.mu.Lock()
+	b.journal.spare.owed, b.journal.spare.full = owed, full
+	b.journal.mu.Unlock()
+	return p
+}
+
 // implausible describes what a restart found, or did not find, without a reason. What was
 // confirmed is certain. Of later calls any may count, but a move as a whole.
 func (w *world) implausible(found map[place]queuedMessage) (wrong []string) {

@@ -16,7 +16,6 @@ type scanned struct {
 	synced Pos    // the highest position in any mark, including marks after end
 
 	records, messages int // records: other than marks, the list and the end
-	messageBytes      int
 	segments          spans
 	dropped           []uint64
 	journaled
@@ -51,7 +50,6 @@ func (s *scanned) note(k kind, rec []byte) {
 	switch k {
 	case kindMessage:
 		s.messages++
-		s.messageBytes += align(len(rec))
 		if slots := slotsOf(rec); len(slots) > 0 {
 			s.origins.add(Pos(slots[0][0]).segment())
 		}
