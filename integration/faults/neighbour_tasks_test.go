@@ -178,6 +178,85 @@ var holdings = []holding{
 			return errors.Join(err, wants("status of "+text, http.StatusNoContent, status))
 		}},
 	}},
+	{name: "exclusive-queues", some: 5000, most: 50_000, memory: 1 << 30, each: time.Second, gather: func(*attacker, string, int) {}, tasks: []task{
+		{"cut-off", func(ctx context.Context, x *attacker, name string, n int) error {
+			conn, err := x.raw(ctx, 1)
+			if err != nil {
+				return err
+			}
+			var list []amqp.Method
+			for i := range n {
+				list = append(list, &amqp.QueueDeclare{Queue: name + numbered(i), Exclusive: true, NoWait: true}, &amqp.QueueBind{Queue: name + numbered(i), Exchange: "amq.fanout", NoWait: true})
+			}
+			if !writeUntil(ctx, conn, methods(list...)) {
+				return errors.New("they could not be declared")
+			}
+			if err := x.waitGone(ctx, name+numbered(n-1), false); err != nil {
+				return err
+			}
+			conn.Close()
+			return x.waitGone(ctx, name+numbered(n-1), true)
+		}},
+	}},
+	{name: "consumers", some: 5000, most: 50_000, memory: 1 << 30, each: time.Second, gather: func(x *attacker, name string, _ int) { x.queue(name, nil) }, tasks: []task{
+		{"cut-off", func(ctx context.Context, x *attacker, name string, n int) error {
+			conn, err := x.raw(ctx, 1)
+			if err != nil {
+				return err
+			}
+			var list []amqp.Method
+			for i := range n {
+				list = append(list, &amqp.BasicConsume{Queue: name, ConsumerTag: numbered(i), NoWait: true, Arguments: amqp.Table{"x-priority": int32(i % 1000)}})
+			}
+			if !writeUntil(ctx, conn, methods(list...)) {
+				return errors.New("they could not be started")
+			}
+			if err := x.publish(ctx, name, 1000, amqp091.Publishing{}); err != nil {
+				return err
+			}
+			conn.Close()
+			return x.waitReady(ctx, name, 1000)
+		}},
+	}},
+	{name: "delayed-messages", some: 100_000, most: 2_000_000, memory: 4 << 30, each: time.Second, gather: delay, tasks: []task{
+		{"due-at-once", func(ctx context.Context, x *attacker, name string, n int) error { return x.waitReady(ctx, name, n) }},
+		{"delete-the-exchange", func(_ context.Context, x *attacker, name string, _ int) error {
+			return x.with(func(ch *amqp091.Channel) error { return ch.ExchangeDelete(name, false, false) })
+		}},
+	}},
+	{name: "locks", some: 100_000, most: 2_000_000, memory: 4 << 30, each: time.Second, gather: func(x *attacker, name string, n int) {
+		fillWith(x, name, n, amqp091.Table{"x-lock-duration": int32(1000)}, "3600000")
+	}, tasks: []task{
+		{"lapse", func(ctx context.Context, x *attacker, name string, n int) error {
+			conn, err := x.raw(ctx, 1)
+			if err != nil {
+				return err
+			}
+			if !writeUntil(ctx, conn, methods(&amqp.BasicConsume{Queue: name, ConsumerTag: "all"})) {
+				return errors.New("no consumer")
+			}
+			if err := x.waitReady(ctx, name, 0); err != nil {
+				return err
+			}
+			_ = writeUntil(ctx, conn, methods(&amqp.BasicCancel{ConsumerTag: "all"}))
+			return x.waitReady(ctx, name, n)
+		}},
+	}},
+	{name: "transactions", some: 50_000, most: 65_000, memory: 1 << 30, each: time.Second, gather: func(x *attacker, name string, _ int) { x.queue(name, nil) }, tasks: []task{
+		{"commit", func(ctx context.Context, x *attacker, name string, n int) error {
+			return x.with(func(ch *amqp091.Channel) error {
+				if err := ch.Tx(); err != nil {
+					return err
+				}
+				for range n {
+					if err := ch.PublishWithContext(ctx, "", name, false, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent}); err != nil {
+						return err
+					}
+				}
+				return ch.TxCommit()
+			})
+		}},
+	}},
 	{name: "connections", some: 200, most: 900, each: 2 * time.Second, gather: func(x *attacker, name string, _ int) { x.queue(name, nil) }, tasks: []task{
 		{"all-at-once", func(ctx context.Context, x *attacker, name string, n int) error {
 			all, leave := context.WithCancel(ctx)
@@ -297,6 +376,50 @@ func (x *attacker) waitReady(ctx context.Context, queue string, n int) error {
 			}
 		}
 	})
+}
+
+// waitGone waits until a queue is gone, or until it is there.
+func (x *attacker) waitGone(ctx context.Context, queue string, gone bool) error {
+	for {
+		status, answer, err := x.request(ctx, hostile, http.MethodGet, "/queues/"+hostile+"/"+queue+"?columns=name", nil)
+		if err != nil || (status == http.StatusNotFound) == gone {
+			return err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%q: %d %s: %w", queue, status, answer, ctx.Err())
+		}
+	}
+}
+
+// delay has n messages wait in an exchange until the calm is over.
+func delay(x *attacker, name string, n int) {
+	x.t.Helper()
+	const batch = 1000
+	x.queue(name, nil)
+	check(x.t, x.with(func(ch *amqp091.Channel) error {
+		err := ch.ExchangeDeclare(name, "x-delayed-message", true, false, false, false, amqp091.Table{"x-delayed-type": "fanout"})
+		return errors.Join(err, ch.QueueBind(name, "", name, false, nil))
+	}))
+	conn, err := x.raw(x.ctx, 1)
+	check(x.t, err)
+	defer conn.Close()
+	due := int32(3000 + n/100)
+	if strings.HasSuffix(name, "delete-the-exchange") {
+		due = 3_600_000
+	}
+	one := amqp.AppendMethod(nil, 1, &amqp.BasicPublish{Exchange: name})
+	p := amqp.Properties{Headers: amqp.Table{"x-delay": due}, DeliveryMode: 2}
+	one = amqp.AppendContent(one, 1, p.Append(nil), noise[:12], rawFrame)
+	for many := bytes.Repeat(one, batch); n > 0; n -= batch {
+		_, err := conn.Write(many)
+		check(x.t, err)
+	}
+	check(x.t, x.with(func(ch *amqp091.Channel) error { // what was written before is handled by then, or nearly
+		_, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		return err
+	}))
 }
 
 // fillQueue makes a queue with n persistent messages, each with a deadline that is far away.
