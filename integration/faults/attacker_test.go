@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -34,8 +35,9 @@ const (
 // attacker stands for the clients that attack: those of one broker, which has its own process while it does. There t and p are nil: what it has to say
 // goes to the standard output.
 type attacker struct {
-	t *testing.T
-	p *process
+	t        *testing.T
+	p        *process
+	relaunch func() *process // with the same data folder
 
 	address, api, metrics string // of the broker; two are URLs
 	http                  *http.Client
@@ -103,13 +105,14 @@ func (x *attacker) prepare(a *attack) (begin func(), ended func() error) {
 // strike is the attack's process. It begins when its standard input ends, and returns its exit code.
 func strike(order string) int {
 	words := strings.Fields(order)
-	i := slices.IndexFunc(attacks, func(a attack) bool { return a.name == words[0] })
+	all := slices.Concat(attacks, tenantTasks())
+	i := slices.IndexFunc(all, func(a attack) bool { return a.name == words[0] })
 	x := newAttacker(words[1], words[2], words[3])
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	ctx, cancel := context.WithTimeout(x.ctx, strikeFor)
+	ctx, cancel := context.WithTimeout(x.ctx, all[i].length())
 	defer cancel()
-	err := attacks[i].strike(ctx, x)
-	if err != nil && ctx.Err() == nil {
+	err := all[i].strike(ctx, x)
+	if err != nil && (ctx.Err() == nil || errors.Is(err, errNotBegun)) {
 		x.say("%v", err)
 		return 1
 	}

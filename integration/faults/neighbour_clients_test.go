@@ -230,6 +230,7 @@ func (n *neighbour) figures(machine *machine, from, to time.Time) figures {
 	for _, w := range f.all() {
 		slices.Sort(w.gross)
 		slices.Sort(w.net)
+		w.span = to.Sub(from)
 		w.stalled, w.count = w.stalls.within(from.UnixMicro(), to.UnixMicro())
 	}
 	return f

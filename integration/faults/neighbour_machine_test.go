@@ -143,6 +143,7 @@ func (s *stalls) within(from, to int64) (sum time.Duration, count int) {
 // memory watches what the broker holds, and kills it when that is far too much.
 type memory struct {
 	p     *process
+	limit int64 // of the broker, in bytes
 	over  chan struct{}
 	ended chan struct{}
 
@@ -152,8 +153,8 @@ type memory struct {
 	killed            bool
 }
 
-func watchMemory(p *process) *memory {
-	m := &memory{p: p, over: make(chan struct{}), ended: make(chan struct{})}
+func watchMemory(p *process, limit int64) *memory {
+	m := &memory{p: p, limit: limit, over: make(chan struct{}), ended: make(chan struct{})}
 	go func() {
 		defer close(m.ended)
 		sample := time.NewTicker(10 * time.Millisecond)
@@ -177,7 +178,7 @@ func (m *memory) sample() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.most, m.mostAll = max(m.most, own), max(m.mostAll, all)
-	if own > residentKill && !m.killed {
+	if own > m.limit+residentKill && !m.killed {
 		m.killed = true
 		_ = m.p.cmd.Process.Kill() // it may have ended
 	}
@@ -200,9 +201,9 @@ func (m *memory) stop() []string {
 	<-m.ended
 	switch {
 	case m.killed:
-		return []string{fmt.Sprintf("killed: it had %d MiB of memory, with a limit of %d MiB", m.most>>20, memoryLimit>>20)}
-	case m.most > residentLimit:
-		return []string{fmt.Sprintf("its memory reached %d MiB, with a limit of %d MiB and a fifth on top", m.most>>20, memoryLimit>>20)}
+		return []string{fmt.Sprintf("killed: it had %d MiB of memory, with a limit of %d MiB", m.most>>20, m.limit>>20)}
+	case m.most > m.limit+m.limit/5:
+		return []string{fmt.Sprintf("its memory reached %d MiB, with a limit of %d MiB and a fifth on top", m.most>>20, m.limit>>20)}
 	}
 	return nil
 }

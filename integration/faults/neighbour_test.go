@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -13,9 +14,8 @@ import (
 )
 
 const (
-	memoryLimit   = 256 << 20
-	residentLimit = memoryLimit + memoryLimit/5
-	residentKill  = 1 << 30 // a broker that takes more is killed: the machine has other guests
+	memoryLimit  = 256 << 20
+	residentKill = 1 << 30 // above its limit; a broker that takes more is killed: the machine has other guests
 
 	timely = 100 * time.Millisecond // for the 99th of 100 deadlines, confirms and deliveries
 
@@ -32,11 +32,13 @@ const (
 
 // attack is one way in which a virtual host can do its worst. Only the name is needed, and one of setup and strike.
 type attack struct {
-	name      string   // a word
-	bodyBytes int      // of the neighbour's messages; 0: neighbourBody
-	limits    string   // a shell command before the broker starts
-	settings  []string // of the broker, beside a small memory limit
-	realDisk  bool     // for the journal, which is otherwise in memory where there is room: others use the disk, too, and make confirms wait
+	name      string        // a word
+	bodyBytes int           // of the neighbour's messages; 0: neighbourBody
+	limits    string        // a shell command before the broker starts
+	settings  []string      // of the broker, beside a small memory limit
+	memory    int64         // that limit, in bytes; 0: memoryLimit
+	lasts     time.Duration // how long it strikes; 0: strikeFor
+	realDisk  bool          // for the journal, which is otherwise in memory where there is room: others use the disk, too, and make confirms wait
 
 	// setup declares what is needed.
 	setup func(*attacker)
@@ -47,10 +49,16 @@ type attack struct {
 	check func(*attacker) error
 }
 
+// length is how long it strikes.
+func (a *attack) length() time.Duration { return cmp.Or(a.lasts, strikeFor) }
+
 // TestNeighbour: whatever one virtual host does, the deadlines, confirms and deliveries of another are right and on time, the
 // memory limit holds, and health never says that a restart is the cure.
 //
 //	go test ./integration/faults -run 'TestNeighbour/bomb' -v
+//
+// The cases are the attacks, and what a tenant does with very much of something (tenantTasks): with FAULTS_CEILINGS=1 with the most that
+// a virtual host may have.
 //
 // The limits are for a broker on a machine that works. So bare timers, on each processor and in the test's own process, and bare
 // syncs of a file, run beside it. The time in which one of them was stalled is taken off each wait that it is a part of. When that is
@@ -58,8 +66,9 @@ type attack struct {
 // was taken off, and the limits grow with what the same clients saw in the calm right before the attack. A message that is lost, or
 // memory, no noise excuses.
 func TestNeighbour(t *testing.T) {
-	for i := range attacks {
-		a := &attacks[i]
+	all := slices.Concat(attacks, tenantTasks())
+	for i := range all {
+		a := &all[i]
 		t.Run(a.name, func(t *testing.T) {
 			for try := 1; ; try++ {
 				r := a.run(t)
@@ -89,10 +98,15 @@ func (a *attack) run(t *testing.T) (r outcome) {
 	if !a.realDisk {
 		dir = memoryFolder(t)
 	}
-	p := launchUnder(t, a.limits, filepath.Join(dir, "data"), append([]string{fmt.Sprintf("MEMORY_LIMIT=%d", memoryLimit)}, a.settings...)...)
+	limit := cmp.Or(a.memory, memoryLimit)
+	launch := func() *process {
+		return launchUnder(t, a.limits, filepath.Join(dir, "data"), append([]string{fmt.Sprintf("MEMORY_LIMIT=%d", limit)}, a.settings...)...)
+	}
+	p := launch()
 	p.ready()
-	memory := watchMemory(p)
+	memory := watchMemory(p, limit)
 	x := attackerOf(t, p)
+	x.relaunch = launch
 	defer x.leave()
 	n := newNeighbour(t, p, a.bodyBytes)
 	defer n.leave()
@@ -107,7 +121,7 @@ func (a *attack) run(t *testing.T) (r outcome) {
 	memory.begin()
 	calm := time.Now().Add(warmUp)
 	struck := calm.Add(calmFor + breath)
-	over := struck.Add(strikeFor)
+	over := struck.Add(a.length())
 	n.start(over)
 	<-time.After(time.Until(struck))
 	begin()
@@ -171,10 +185,11 @@ func (f *figures) noisy() bool { return slices.ContainsFunc(f.all(), (*waits).no
 // waits are those of one kind, in order.
 type waits struct {
 	name       string
-	stalls     *stalls // of what they depend on
-	gross, net ordered // as they were, and without the time in which that stood still
-	stalled    time.Duration
-	count      int // of stalls
+	stalls     *stalls       // of what they depend on
+	gross, net ordered       // as they were, and without the time in which that stood still
+	span       time.Duration // in which they began
+	stalled    time.Duration // of that
+	count      int           // of stalls
 }
 
 // add takes in a wait between two instants in Unix µs; one that was over before it began is none.
@@ -186,12 +201,12 @@ func (w *waits) add(from, to int64) {
 }
 
 // noisy reports whether so much of the attack's time was stalled that they prove little.
-func (w *waits) noisy() bool { return w.stalled > time.Duration(stalledMost*float64(strikeFor)) }
+func (w *waits) noisy() bool { return w.stalled > time.Duration(stalledMost*float64(w.span)) }
 
 // stretched is what the p99 would have been, had the time that was stalled been as the rest was.
 func (w *waits) stretched() time.Duration {
-	rest := max(strikeFor-w.stalled, time.Millisecond)
-	return time.Duration(float64(w.net.p99()) * float64(strikeFor) / float64(rest))
+	rest := max(w.span-w.stalled, time.Millisecond)
+	return time.Duration(float64(w.net.p99()) * float64(w.span) / float64(rest))
 }
 
 func (w *waits) String() string {

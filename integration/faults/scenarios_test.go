@@ -242,7 +242,7 @@ var scenarios = []scenario{
 	{id: "F72", fault: "beside RabbitMQ: the copies by which queues are observed come late, are lost or deleted",
 		holds: "that costs knowledge of what expires, and no message",
 		tests: []string{"integration/rabbitmq.TestTapsGo", "monitor/rabbitmq/observe.TestATapThatIsBehind"}},
-	{id: "F73", fault: "one virtual host does its worst: dead letters, policies, headers, HTTP, connections, floods",
+	{id: "F73", fault: "one virtual host does its worst, or has the most that it may have and works on it: dead letters, policies, headers, HTTP, connections, floods, purges, deletions",
 		holds: "the deadlines, confirms and deliveries of another are right and on time; memory stays within its limit",
 		tests: []string{"integration/faults.TestNeighbour"}},
 }
