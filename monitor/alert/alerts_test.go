@@ -330,8 +330,6 @@ func TestNilAlerts(t *testing.T) {
 	a.Record(missed("a", 1))
 	a.Degraded("x")
 	a.Restored()
-	a.Silent(silence("b", 1))
-	a.Heard("b")
 	a.AtRisk(Risk{})
 	a.Safe("/", "a")
 	require.False(t, a.Each("/", "a"))

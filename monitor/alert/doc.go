@@ -10,7 +10,7 @@
 //	                                                          └─► manager ─► Alertmanager
 //
 // An incident is over when nothing has happened for the group interval. A state
-// (ScheduleDegraded, InstanceSilent, AtRisk) is over when its end is recorded. The first
+// (ScheduleDegraded, AtRisk) is over when its end is recorded. The first
 // notification of a group is sent after the group's wait; the next ones no more often than
 // the interval, and only with news: another incident, ten times as many messages as last
 // time, or one that is over. Without news it is sent again after the repeat interval.

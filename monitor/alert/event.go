@@ -25,8 +25,6 @@ const (
 	DeadLetterUnroutable
 	// ScheduleDegraded: deadlines are met, but without the schedule in Redis.
 	ScheduleDegraded
-	// InstanceSilent: another instance gives no sign of life, and its deadlines are due.
-	InstanceSilent
 	// NotificationsDropped: a sink was too slow to take all notifications.
 	NotificationsDropped
 	// Watchdog fires for as long as this process is well. When it stops, something is
@@ -47,7 +45,6 @@ var kinds = [...]struct {
 	DeadlineFiredLate:    {"CurfewDeadlineFiredLate", "deadline_fired_late", "critical", messagesDied},
 	DeadLetterUnroutable: {"CurfewDeadLetterUnroutable", "dead_letter_unroutable", "critical", messagesDied},
 	ScheduleDegraded:     {"CurfewScheduleDegraded", "schedule_degraded", "warning", noMessages},
-	InstanceSilent:       {"CurfewInstanceSilent", "instance_silent", "critical", messagesDied},
 	NotificationsDropped: {"CurfewNotificationsDropped", "notifications_dropped", "warning", noMessages},
 	Watchdog:             {"CurfewWatchdog", "watchdog", "none", noMessages},
 	Test:                 {"CurfewTest", "test", "info", noMessages},

@@ -19,7 +19,7 @@ type Exchange interface {
 
 // Publication is an event on its way to an exchange.
 type Publication struct {
-	// RoutingKey is event.vhost.queue; without a queue event.peer, or the event alone.
+	// RoutingKey is event.vhost.queue; without a queue, the event alone.
 	RoutingKey  string
 	ContentType string
 	MessageID   string
@@ -42,7 +42,6 @@ type event struct {
 	Severity    string            `json:"severity"`
 	Summary     string            `json:"summary"`
 	Instance    string            `json:"instance,omitempty"`
-	Peer        string            `json:"peer,omitempty"`
 	VHost       string            `json:"vhost,omitempty"`
 	Queue       string            `json:"queue,omitempty"`
 	Action      string            `json:"action,omitempty"`
@@ -84,7 +83,7 @@ func (s *exchangeSink) publish(ctx context.Context, n *notification, a *alert) e
 func (s source) event(a *alert) event {
 	e := event{
 		Event: kinds[a.kind].event, Alertname: a.kind.String(), Status: a.status(), Severity: a.severity, Summary: a.summary(),
-		Instance: s.instance, Peer: a.peer, VHost: a.vhost, Queue: a.queue, Action: a.action, Detail: a.detail,
+		Instance: s.instance, VHost: a.vhost, Queue: a.queue, Action: a.action, Detail: a.detail,
 		Count: a.Count, WorstMillis: a.WorstMillis, StartsAt: a.startsAt.UTC(), Fingerprint: a.fingerprint(), Links: s.pages(a.key),
 	}
 	if s.externalURL != "" {
@@ -110,8 +109,6 @@ func routingKey(a *alert) string {
 	words := []string{kinds[a.kind].event}
 	if a.queue != "" {
 		words = append(words, a.vhost, a.queue)
-	} else if a.peer != "" {
-		words = append(words, a.peer)
 	}
 	key := strings.Join(words, ".")
 	return key[:min(len(key), maxRoutingKey)]

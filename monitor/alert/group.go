@@ -10,7 +10,6 @@ type groupKey struct {
 	rule         string
 	kind         Kind
 	vhost, queue string // empty: all
-	peer         string
 }
 
 // group is the incidents of one notification.

@@ -6,7 +6,6 @@ import "time"
 type key struct {
 	kind                 Kind
 	vhost, queue, action string
-	peer                 string // the silent instance
 }
 
 // otherQueues stands for all queues that found no room among the incidents.

@@ -20,7 +20,7 @@ func TestLinks(t *testing.T) {
 	}, from.pages(expired))
 	parked := key{kind: DeadLetterUnroutable, vhost: "v", queue: "q"}
 	require.Equal(t, "https://curfew.example/dead-letter?name=curfew.undeliverable&queue=q&vhost=v", from.page(parked))
-	for _, k := range []key{{kind: ScheduleDegraded}, {kind: DeadlineMissed, queue: otherQueues}, {kind: InstanceSilent, peer: "x"}} {
+	for _, k := range []key{{kind: ScheduleDegraded}, {kind: DeadlineMissed, queue: otherQueues}} {
 		require.Equal(t, "https://curfew.example/alerts", from.page(k))
 	}
 	require.Empty(t, source{}.page(expired), "nobody has said where the dashboard is")

@@ -56,8 +56,5 @@ func (a *alert) fields() (fields []zap.Field) {
 	if a.action != "" {
 		fields = append(fields, zap.String("action", a.action))
 	}
-	if a.peer != "" {
-		fields = append(fields, zap.String("peer", a.peer))
-	}
 	return fields
 }

@@ -102,16 +102,13 @@ func (a *alert) labels() map[string]string {
 	if a.action != "" {
 		l["action"] = a.action
 	}
-	if a.peer != "" {
-		l["peer"] = a.peer
-	}
 	return l
 }
 
 // labels are those of the group.
 func (n *notification) labels() map[string]string {
 	l := map[string]string{"alertname": n.key.kind.String()}
-	for name, value := range map[string]string{"vhost": n.key.vhost, "queue": n.key.queue, "peer": n.key.peer} {
+	for name, value := range map[string]string{"vhost": n.key.vhost, "queue": n.key.queue} {
 		if value != "" {
 			l[name] = value
 		}
@@ -150,9 +147,6 @@ func format(labels map[string]string) string {
 func (a *alert) annotations() map[string]string {
 	m := map[string]string{"summary": a.summary()}
 	addStats(m, a.kind, a.Stats)
-	if a.kind == InstanceSilent && a.detail != "" {
-		m["queues"] = a.detail
-	}
 	if a.kind == HeldPastDeadline && a.detail != "" {
 		m["holders"] = a.detail
 	}
@@ -188,9 +182,6 @@ func (n *notification) annotations() map[string]string {
 	addStats(m, n.key.kind, n.total)
 	if top := n.top(); top != "" && n.key.queue == "" {
 		m["top_queues"] = top
-	}
-	if n.key.kind == InstanceSilent && !n.resolved() {
-		m["queues"] = n.alerts[0].detail
 	}
 	return m
 }
@@ -272,9 +263,6 @@ func (a *alert) finding() string { return a.says("") }
 // says is the summary; where follows the number of messages.
 func (a *alert) says(where string) string {
 	text := subject(a.kind)
-	if a.kind == InstanceSilent {
-		text = fmt.Sprintf("instance %q is silent", a.peer)
-	}
 	if !a.endsAt.IsZero() {
 		text += ": over"
 		if a.queue != "" && a.kind != AtRisk {
@@ -287,8 +275,6 @@ func (a *alert) says(where string) string {
 	switch a.kind {
 	case ScheduleDegraded, Test, Watchdog:
 		return text + ": " + a.detail
-	case InstanceSilent:
-		return fmt.Sprintf("%s and %d of its deadlines have passed: %s", text, a.Count, a.detail)
 	case NotificationsDropped:
 		return fmt.Sprintf("%s: %d", text, a.Count)
 	case AtRisk, HeldPastDeadline:
@@ -319,8 +305,6 @@ func subject(k Kind) string {
 		return "dead letters had nowhere to go and were parked"
 	case ScheduleDegraded:
 		return "the schedule in Redis is degraded"
-	case InstanceSilent:
-		return "an instance is silent"
 	case Watchdog:
 		return "deadlines are watched"
 	case Test:

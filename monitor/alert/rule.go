@@ -69,7 +69,6 @@ func (r *rule) groupOf(k key) groupKey {
 	case byQueue, single:
 		g.vhost, g.queue = k.vhost, k.queue
 	}
-	g.peer = k.peer // every silent instance makes a notification of its own
 	return g
 }
 

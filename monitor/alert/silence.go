@@ -34,13 +34,12 @@ type Silence struct {
 	Event     string    `json:"event,omitempty"` // as in rules; absent: every event
 	VHost     string    `json:"vhost,omitempty"` // pattern, as in rules; absent: all
 	Queue     string    `json:"queue,omitempty"` // likewise
-	Peer      string    `json:"peer,omitempty"`  // the instance that stopped answering, likewise
 	Author    string    `json:"author,omitempty"`
 	Comment   string    `json:"comment,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 
-	vhost, queue, peer pattern
+	vhost, queue pattern
 }
 
 // prepare checks a silence and makes its patterns.
@@ -48,7 +47,7 @@ func (one *Silence) prepare(now time.Time) error {
 	if _, known := kindOf(one.Event); one.Event != "" && !known {
 		return fmt.Errorf("event: unknown event %q: want one of %s", one.Event, eventNames())
 	}
-	for _, text := range []string{one.VHost, one.Queue, one.Peer, one.Author, one.Comment} {
+	for _, text := range []string{one.VHost, one.Queue, one.Author, one.Comment} {
 		if len(text) > maxText {
 			return fmt.Errorf("a text is longer than %d bytes", maxText)
 		}
@@ -64,13 +63,13 @@ func (one *Silence) prepare(now time.Time) error {
 	case life > maxSilence:
 		return fmt.Errorf("expires_at is more than %d days away", int(maxSilence.Hours()/24))
 	}
-	one.vhost, one.queue, one.peer = newPattern(one.VHost), newPattern(one.Queue), newPattern(one.Peer)
+	one.vhost, one.queue = newPattern(one.VHost), newPattern(one.Queue)
 	return nil
 }
 
 func (one *Silence) covers(k key) bool {
 	return (one.Event == "" || kinds[k.kind].event == one.Event) &&
-		one.vhost.matches(k.vhost) && one.queue.matches(k.queue) && one.peer.matches(k.peer)
+		one.vhost.matches(k.vhost) && one.queue.matches(k.queue)
 }
 
 // silences are those in force. Safe for concurrent use.
