@@ -19,7 +19,7 @@ import (
 func TestIntendedExpiriesAreNotMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
-		alerts, err := alert.New(alert.Options{Log: zap.New(core), File: alertsFile(t, "defaults: {wait: 1s, group: queue}")})
+		alerts, err := alert.New(alert.Options{Log: zap.New(core)})
 		require.NoError(t, err)
 		b, reg := newFakeBroker(t), prometheus.NewRegistry()
 		v := b.view()
@@ -53,7 +53,7 @@ func TestConsumersLatenessIsNotOurs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFakeBroker(t)
 		core, logs := observer.New(zap.InfoLevel)
-		alerts, err := alert.New(alert.Options{Log: zap.New(core), File: alertsFile(t, "defaults: {wait: 1s}")})
+		alerts, err := alert.New(alert.Options{Log: zap.New(core)})
 		require.NoError(t, err)
 		reg := prometheus.NewRegistry()
 		start(t, Options{Primary: b.view(), Alerts: alerts, Registerer: reg})

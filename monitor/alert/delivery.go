@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
 )
 
 // delivery hands notifications to the log and to the sinks in force. Safe for concurrent use.
@@ -13,10 +12,9 @@ type delivery struct {
 	log      *logSink
 	zap      *zap.Logger
 	metrics  *metrics
-	limit    rate.Limit // of notifications, per sink
 	exchange Exchange
-	stalled  func() []string           // nil: an Alertmanager is sent no watchdog
-	firing   func(sink string) []alert // what an Alertmanager is sent
+	stalled  func() []string            // nil: an Alertmanager is sent no watchdog
+	firing   func(sink string) []*alert // what an Alertmanager is sent
 
 	mu       sync.Mutex
 	channels []*channelOf                // replaced, never changed
@@ -40,12 +38,12 @@ func (d *delivery) run(start func(channel) (stop func())) {
 	}
 }
 
-// notify hands n to the log and to the sinks of its rule.
-func (d *delivery) notify(n *notification) {
-	d.log.notify(n)
+// notify hands a to the log and to the sinks of its rule.
+func (d *delivery) notify(a *alert) {
+	d.log.notify(a)
 	for _, c := range d.sinks() {
-		if n.rule.sends(c.name()) {
-			c.put(n)
+		if a.rule.sends(c.name()) {
+			c.put(a)
 		}
 	}
 }
@@ -112,7 +110,7 @@ func (d *delivery) openLocked(s sinkSettings) *channelOf {
 	if isAlertmanager(s) {
 		c.channel = d.newManagerLocked(s)
 	} else {
-		c.channel = newOutbox(s.newSink(d.exchange), d.limit, d.metrics, d.zap)
+		c.channel = newOutbox(s.newSink(d.exchange), d.metrics, d.zap)
 	}
 	if d.start != nil {
 		c.stop = d.start(c.channel)

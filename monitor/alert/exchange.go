@@ -3,7 +3,6 @@ package alert
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,8 +25,7 @@ type Publication struct {
 	Body        []byte
 }
 
-// exchangeSink publishes each alert with news as a message of its own, so that a binding can
-// select queues.
+// exchangeSink publishes alerts for programs.
 type exchangeSink struct {
 	named
 	exchange Exchange
@@ -56,23 +54,13 @@ type event struct {
 	Links       map[string]string `json:"links,omitempty"`
 }
 
-func (s *exchangeSink) send(ctx context.Context, n *notification) error {
-	var errs []error
-	for i := range n.alerts {
-		if a := &n.alerts[i]; a.fresh {
-			errs = append(errs, s.publish(ctx, n, a))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// publish publishes a. Its message-id is the same when it is published again.
-func (s *exchangeSink) publish(ctx context.Context, n *notification, a *alert) error {
+// send publishes a. Its message-id is the same when it is published again.
+func (s *exchangeSink) send(ctx context.Context, a *alert) error {
 	body, err := json.Marshal(s.source.event(a))
 	if err != nil {
 		return backoff.Permanent(fmt.Errorf("alert: encode: %w", err))
 	}
-	id := fmt.Sprintf("%s-%s-%d", a.fingerprint(), a.status(), n.at.UnixNano())
+	id := fmt.Sprintf("%s-%s-%d", a.fingerprint(), a.status(), a.at.UnixNano())
 	err = s.exchange.Publish(ctx, Publication{RoutingKey: routingKey(a), ContentType: "application/json", MessageID: id, Body: body})
 	if err != nil {
 		return fmt.Errorf("alert: publish: %w", err)
@@ -82,7 +70,7 @@ func (s *exchangeSink) publish(ctx context.Context, n *notification, a *alert) e
 
 func (s source) event(a *alert) event {
 	e := event{
-		Event: kinds[a.kind].event, Alertname: a.kind.String(), Status: a.status(), Severity: a.severity, Summary: a.summary(),
+		Event: kinds[a.kind].event, Alertname: a.kind.String(), Status: a.status(), Severity: a.severity(), Summary: a.summary(),
 		Instance: s.instance, VHost: a.vhost, Queue: a.queue, Action: a.action, Detail: a.detail,
 		Count: a.Count, WorstMillis: a.WorstMillis, StartsAt: a.startsAt.UTC(), Fingerprint: a.fingerprint(), Links: s.pages(a.key),
 	}
@@ -95,7 +83,7 @@ func (s source) event(a *alert) event {
 	if a.LastDeadlineAt != 0 {
 		e.LastAt = stamp(a.LastDeadlineAt)
 	}
-	if !a.endsAt.IsZero() {
+	if a.resolved() {
 		at := a.endsAt.UTC()
 		e.EndsAt = &at
 	}

@@ -139,10 +139,10 @@ func alertRulesCommand(a *cli.API) *cobra.Command {
 			rules := alerts.Rules()
 			var rows [][]string
 			for _, r := range rules {
-				rows = append(rows, []string{r.Name, orAll(r.Events), r.VHost, r.Queue, strings.Join(r.To, " "), cli.OrDash(r.Severity), r.Group,
-					fmt.Sprintf("%d, %s late", r.Count, r.Lateness), r.Wait, r.Interval, r.Repeat})
+				rows = append(rows, []string{r.Name, orAll(r.Events), r.VHost, r.Queue, strings.Join(r.To, " "), cli.OrDash(r.Severity),
+					fmt.Sprintf("%d, %s late", r.Count, r.Lateness)})
 			}
-			return a.Print(cmd.OutOrStdout(), rules, []string{"RULE", "EVENTS", "VHOST?", "QUEUE", "TO", "SEVERITY!?", "GROUP?", "FROM?", "WAIT?", "INTERVAL?", "REPEAT?"}, rows)
+			return a.Print(cmd.OutOrStdout(), rules, []string{"RULE", "EVENTS", "VHOST?", "QUEUE", "TO", "SEVERITY!?", "FROM?"}, rows)
 		},
 	}
 	return cmd
