@@ -78,6 +78,11 @@ func rabbitmqPlanCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if emit == "definitions" { // a file of these has no room for notes
+			for _, note := range setup.Notes {
+				fmt.Fprintln(cmd.ErrOrStderr(), note)
+			}
+		}
 		return setup.Emit(cmd.OutOrStdout(), emit)
 	}
 	flags := c.Flags()
