@@ -24,7 +24,6 @@
 //	curfew definitions  export, import and compare definitions, in RabbitMQ's format
 //	curfew inject       add the sidecar to Kubernetes manifests
 //	curfew rabbitmq     show how deadlines are or can be kept in a RabbitMQ
-//	curfew bench        put a broker under load: throughput, latency, lateness of deadlines
 //	curfew version
 //
 // A command that is about a running Curfew calls its management API (packages cli and client), with the address and the user from flags, the

@@ -11,7 +11,6 @@ var examples = map[string]string{
 	"curfew alert test":             "curfew alert test --sink slack",
 	"curfew audit export":           "curfew audit export --since 24h --format csv --file expired.csv",
 	"curfew audit search":           "curfew audit search --queue orders --since 1h --min-lateness 100ms",
-	"curfew bench deadlines":        "curfew bench deadlines --rate 5000 --duration 30s --min-ttl 100ms --max-ttl 2s",
 	"curfew config":                 "curfew config",
 	"curfew context add":            "curfew context add prod --url https://curfew.example.org:15672 --user ops --password-file prod.password --use",
 	"curfew context list":           "curfew context list",
