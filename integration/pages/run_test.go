@@ -82,7 +82,7 @@ func whyNotCurfew(words []string) string {
 		switch {
 		case slices.Contains([]string{"--watch", "-w", "--tail"}, word):
 			return "it does not end"
-		case placeholder.MatchString(strings.ReplaceAll(word, "localhost", "")) && words[0] != "context":
+		case placeholder.MatchString(strings.ReplaceAll(word, "localhost", "")):
 			return word + " stands for something"
 		}
 	}

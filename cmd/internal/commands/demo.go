@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,12 +40,12 @@ func demoCommand() *cobra.Command {
 	}
 	a := cli.WithAPI(c)
 	f := c.Flags()
-	f.StringVar(&against, "against", "", "management API of the running Curfew to fill, such as http://127.0.0.1:15672, or the name of a context")
+	f.StringVar(&against, "against", "", "management API of the running Curfew to fill, such as http://127.0.0.1:15672")
 	f.StringVar(&amqp, "amqp", "", "where it takes AMQP (default: the address that the API names)")
 	f.DurationVar(&life, "for", life, "stop filling after this time")
 	f.BoolVar(&yes, "yes", false, "fill it even if it is on another machine")
 	f.BoolVar(&clean, "clean", false, "only delete what an earlier demo left")
-	for _, name := range []string{"url", "context", "output", "color"} {
+	for _, name := range []string{"url", "output", "color"} {
 		c.PersistentFlags().Lookup(name).Hidden = true // --against is used instead
 	}
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -58,11 +57,7 @@ func demoCommand() *cobra.Command {
 		if life <= 0 || life > maxDemo {
 			return cli.Usagef("--for: %[2]s is invalid: want a duration of at most %[1]s", maxDemo, life)
 		}
-		flag := "context"
-		if strings.Contains(against, "://") {
-			flag = "url"
-		}
-		if err := c.PersistentFlags().Set(flag, against); err != nil {
+		if err := c.PersistentFlags().Set("url", against); err != nil {
 			return err
 		}
 		at, err := a.Endpoint()

@@ -76,7 +76,7 @@ func (f *Filler) Clean(ctx context.Context) (found bool, err error) {
 	return true, f.Call(ctx, http.MethodDelete, client.Path("vhosts", vhost), nil, nil)
 }
 
-// Fill makes the virtual host, anew if an earlier demo left it, and keeps it busy until ctx ends. The caller cleans up.
+// Fill makes the virtual host, again if an earlier demo left it, and keeps it busy until ctx ends. The caller cleans up.
 func (f *Filler) Fill(ctx context.Context) error {
 	var s script
 	if err := yaml.Unmarshal(scriptText, &s); err != nil {
