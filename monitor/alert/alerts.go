@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +45,10 @@ func New(o Options) (*Alerts, error) {
 			return nil, fmt.Errorf("alert: %w", err)
 		}
 	}
-	a := &Alerts{options: o, log: o.Log.Named("alert"), silences: &silences{dir: o.Dir}, reload: make(chan struct{}, 1)}
+	a := &Alerts{options: o, log: o.Log.Named("alert"), silences: &silences{}, reload: make(chan struct{}, 1)}
+	if o.Dir != "" {
+		a.silences.path = filepath.Join(o.Dir, silenceFile)
+	}
 	a.tracker = newTracker(a.silences)
 	var err error
 	if a.metrics, err = newMetrics(o.Registerer, a); err != nil {

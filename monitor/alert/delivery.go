@@ -69,36 +69,34 @@ func (d *delivery) names() []string {
 func (d *delivery) use(list []sinkSettings) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var ended []*channelOf
-	kept := make(map[string]*channelOf)
-	for _, c := range d.channels {
-		at := slices.IndexFunc(list, func(s sinkSettings) bool { return s.name == c.settings.name })
-		if at >= 0 && (list[at] == c.settings || !isAlertmanager(list[at]) && !isAlertmanager(c.settings)) {
-			kept[c.settings.name] = c
-		} else {
-			ended = append(ended, c)
+	ended := slices.Clone(d.channels)
+	channels := make([]*channelOf, 0, len(list))
+	for _, s := range list {
+		n := slices.IndexFunc(ended, func(c *channelOf) bool {
+			return c.settings.name == s.name && (c.settings == s || !isAlertmanager(s) && !isAlertmanager(c.settings))
+		})
+		if n < 0 {
+			channels = append(channels, d.openLocked(s))
+			continue
 		}
+		c := ended[n]
+		ended = slices.Delete(ended, n, n+1)
+		if c.settings != s {
+			c.channel.(*outbox).use(s.newSink(d.exchange))
+			c = &channelOf{c.channel, s, c.stop}
+		}
+		channels = append(channels, c)
 	}
 	for _, c := range ended {
 		if c.stop != nil {
 			c.stop()
 		}
-		d.metrics.forget(c.name())
 		if lost := c.queued(); lost > 0 {
 			d.zap.Warn("a sink was removed; its queued notifications were dropped", zap.String("sink", c.name()), zap.Int("notifications", lost))
 		}
-	}
-	channels := make([]*channelOf, 0, len(list))
-	for _, s := range list {
-		c := kept[s.name]
-		switch {
-		case c == nil:
-			c = d.openLocked(s)
-		case c.settings != s:
-			c.channel.(*outbox).use(s.newSink(d.exchange))
-			c = &channelOf{c.channel, s, c.stop}
+		if !slices.ContainsFunc(list, func(s sinkSettings) bool { return s.name == c.name() }) {
+			d.metrics.forget(c.name())
 		}
-		channels = append(channels, c)
 	}
 	d.channels = channels
 }

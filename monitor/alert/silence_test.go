@@ -102,9 +102,8 @@ func TestSilencesThatAreRefused(t *testing.T) {
 		_, err := a.AddSilence(m)
 		require.ErrorContains(t, err, want)
 	}
-	for range maxSilences {
-		a.silences.list = append(a.silences.list, &Silence{ExpiresAt: soon})
-	}
+	many := slices.Repeat([]Silence{{ExpiresAt: soon}}, maxSilences)
+	a.silences.list.Store(&many)
 	_, err = a.AddSilence(Silence{ExpiresAt: soon})
 	require.ErrorIs(t, err, errFull)
 }
