@@ -3,8 +3,6 @@ package monitor
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -306,14 +304,6 @@ func TestDeadlinesBeyondTheCalendarAreLeftAlone(t *testing.T) {
 		require.Zero(t, b.lateness(s))
 		require.Zero(t, m.Health().Pending)
 	})
-}
-
-// alertsFile writes an alerts.yaml.
-func alertsFile(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "alerts.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
 }
 
 func TestAlertsAreTold(t *testing.T) {

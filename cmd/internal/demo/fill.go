@@ -179,7 +179,7 @@ func (r *role) consume(ctx context.Context, ch *amqp091.Channel) error {
 		return err
 	}
 	for d := range deliveries {
-		if wait(ctx, r.Consume.Pause) != nil {
+		if !wait(ctx, r.Consume.Pause) {
 			return nil
 		}
 		switch {
@@ -198,12 +198,13 @@ func (r *role) consume(ctx context.Context, ch *amqp091.Channel) error {
 	return errors.New("its consumer was closed")
 }
 
-func wait(ctx context.Context, d time.Duration) error {
+// wait waits for d; false if ctx ended first.
+func wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
-		return nil
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	}
 }
 
@@ -226,7 +227,7 @@ func publish(ctx context.Context, ch *amqp091.Channel, all []role) error {
 				}
 			}
 		}
-		if wait(ctx, step) != nil {
+		if !wait(ctx, step) {
 			return nil
 		}
 	}
