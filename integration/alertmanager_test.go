@@ -30,7 +30,7 @@ func TestAlertmanagerAndPrometheus(t *testing.T) {
 	defer busyMachine.RUnlock()
 	hook := startManagerHook(t)
 	manager := startAlertmanager(t, hook.url)
-	c := startCurfew(t, "ALERTS="+alertsFile(t, "defaults: {wait: 100ms, interval: 6s}"), "ALERT_URLS=alertmanager+"+manager+",amqp:curfew.events", "INSTANCE=here")
+	c := startCurfew(t, "ALERT_URLS=alertmanager+"+manager+",amqp:curfew.events", "INSTANCE=here")
 	startPrometheus(t, c.ops, manager)
 	events := subscribe(t, c.url, "deadline_missed./.orders-2")
 

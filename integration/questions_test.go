@@ -34,21 +34,21 @@ func TestQuestions(t *testing.T) {
 	b.until("document.querySelector('td .bad') !== null") // one holds messages past their deadlines
 	b.open("/")
 	eventually(t, startLimit, "dead letters of orders", func() bool {
-		_, answer := c.request("guest", "guest", "GET", "/api/curfew/deadletters/%2F", "")
-		return strings.Contains(answer, "demo.dead-letters") && !strings.Contains(answer, `"ready":0,`)
+		_, answer := c.request("guest", "guest", "GET", "/api/curfew/deadletters/demo", "")
+		return strings.Contains(answer, "dead-letters") && !strings.Contains(answer, `"ready":0,`)
 	})
 	b.until("document.body.innerText.includes('CurfewDeadlineMissed') || document.body.innerText.includes('expired')")
 	for _, q := range []question{
-		{"Which queue will miss next?", "/", "demo.orders"},
+		{"Which queue will miss next?", "/", "orders"},
 		{"Is Redis fine?", "/", "Redis, fires on time"},
 		{"Did anything miss its deadline today?", "/", "expired"},
 		{"How late are deadlines?", "/", "Lateness, p99"},
 		{"Can publishers publish?", "/", "free to publish"},
-		{"Who holds reports?", "/queue?vhost=/&name=demo.reports", "reports-worker"},
-		{"Why will orders be late?", "/queue?vhost=/&name=demo.orders", "consumers take"},
+		{"Who holds reports?", "/queue?vhost=demo&name=reports", "reports-worker"},
+		{"Why will orders be late?", "/queue?vhost=demo&name=orders", "consumers take"},
 		{"Which consumer is slow?", "/consumers", "reports-worker"},
-		{"What do messages die of?", "/dead-letter?vhost=/&name=demo.dead-letters", "By cause"},
-		{"What went wrong today?", "/alerts", "demo."},
+		{"What do messages die of?", "/dead-letter?vhost=demo&name=dead-letters", "By cause"},
+		{"What went wrong today?", "/alerts", "demo"},
 	} {
 		b.open(q.path)
 		b.until("document.readyState === 'complete'")
@@ -58,12 +58,12 @@ func TestQuestions(t *testing.T) {
 	}
 	b.bothSchemes("busy-overview", "/")
 	b.bothSchemes("busy-queues", "/queues")
-	b.bothSchemes("busy-queue", "/queue?vhost=/&name=demo.orders")
+	b.bothSchemes("busy-queue", "/queue?vhost=demo&name=orders")
 	b.bothSchemes("busy-consumers", "/consumers")
-	b.bothSchemes("busy-dead-letters", "/dead-letter?vhost=/&name=demo.dead-letters")
+	b.bothSchemes("busy-dead-letters", "/dead-letter?vhost=demo&name=dead-letters")
 	b.bothSchemes("busy-alerts", "/alerts")
 	b.bothSchemes("busy-audit", "/audit")
-	b.open("/dead-letter?vhost=/&name=demo.dead-letters")
+	b.open("/dead-letter?vhost=demo&name=dead-letters")
 	b.click("a.what")
 	b.shows("Deaths")
 	b.screenshot("busy-message")

@@ -24,7 +24,6 @@ type aggregator struct {
 	late     alert.Stats      // those of run that were late
 	began    deadline.Instant // when the first message of run expired
 	offset   time.Duration    // of the primary's clock from the wall clock
-	each     bool             // each message of queue is a notification of its own
 
 	holding   uint64      // the queue of held and heldAgain
 	held      alert.Stats // unacked past their deadline, seen for the first time
@@ -66,17 +65,12 @@ func (a *aggregator) add(x *deadline.Expiry) {
 			a.count(&a.late, x.Ref.Deadline, lateness)
 		}
 	}
-	if a.each {
-		a.flush()
-		a.merge()
-	}
 }
 
 // open begins a run with its first message.
 func (a *aggregator) open(x *deadline.Expiry) {
 	a.queue, a.action, a.path, a.intended, a.began = x.Ref.Queue, x.Action, x.Path, x.Intended, x.Arrived
 	a.of = a.counters.of(a.queue, x.VHost, x.Queue)
-	a.each = a.alerts.Each(a.of.vhost, a.of.queue)
 }
 
 // hold counts one message that a consumer holds past its deadline at the given instant. It is
@@ -122,10 +116,6 @@ func (a *aggregator) close() {
 		return
 	}
 	a.flush()
-	a.merge()
-}
-
-func (a *aggregator) merge() {
 	a.histogram.merge(&a.lateness)
 	a.lateness = latenessCount{}
 }

@@ -80,16 +80,6 @@
 //
 // The loop that fires is not coordinated with any of this: asking twice is harmless.
 //
-// # Watching each other
-//
-// Instances that share a Redis beat there, for as long as their deadlines fire. When one
-// has not done so for 15 s, and deadlines of its schedule have passed, another instance reports it
-// (alert CurfewInstanceSilent): how many, since when, in which queues. That takes about 20 s
-// from the last heartbeat. Nothing is fired for the silent instance, since only its own
-// primary has the messages. The numbers are those of the schedule: what never reached
-// Redis is missing, and what left its queue in the last moments may be included. A graceful
-// stop does not count as silence.
-//
 // # Left to others
 //
 // The primary expires and dead-letters, and has the clock; package scheduler has the schedules;

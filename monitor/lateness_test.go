@@ -19,7 +19,7 @@ import (
 func TestIntendedExpiriesAreNotMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
-		alerts, err := alert.New(alert.Options{Log: zap.New(core), File: alertsFile(t, "defaults: {wait: 1s, group: queue}")})
+		alerts, err := alert.New(alert.Options{Log: zap.New(core)})
 		require.NoError(t, err)
 		b, reg := newFakeBroker(t), prometheus.NewRegistry()
 		v := b.view()
@@ -45,5 +45,28 @@ func TestIntendedExpiriesAreNotMissed(t *testing.T) {
 		}
 		require.Equal(t, map[string]any{"deadline_missed": int64(1), "deadline_fired_late": int64(1), "dead_letter_unroutable": int64(1)}, told)
 		require.Equal(t, 4.0, gather(t, reg, "curfew_deadlines_fired_total", "vhost", "/", "queue", "q7", "action", "dead_lettered", "path", "eager"))
+	})
+}
+
+// What a consumer held past its deadline and gave back is late by its doing.
+func TestConsumersLatenessIsNotOurs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFakeBroker(t)
+		core, logs := observer.New(zap.InfoLevel)
+		alerts, err := alert.New(alert.Options{Log: zap.New(core)})
+		require.NoError(t, err)
+		reg := prometheus.NewRegistry()
+		start(t, Options{Primary: b.view(), Alerts: alerts, Registerer: reg})
+		held := b.publish(7, time.Second)
+		b.hold(held)
+		time.Sleep(time.Minute)
+		b.requeue(held)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, int64(59_000_000), b.lateness(held))
+		require.Equal(t, 1.0, gather(t, reg, "curfew_deadlines_fired_total", "path", "requeue"))
+		require.Zero(t, gather(t, reg, "curfew_deadline_lateness_seconds"))
+		require.Zero(t, gather(t, reg, "curfew_deadlines_failed_total"))
+		require.Equal(t, 1, logs.FilterField(zap.String("event", "deadline_missed")).Len())
+		require.Zero(t, logs.FilterField(zap.String("event", "deadline_fired_late")).Len())
 	})
 }

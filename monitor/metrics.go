@@ -65,9 +65,6 @@ func newMetrics(r prometheus.Registerer, m *Monitor) (*metrics, error) {
 	if m.forecaster != nil {
 		reg.add(forecastMetrics{m})
 	}
-	if m.watcher != nil {
-		reg.add(m.watcher)
-	}
 	return x, reg.err
 }
 

@@ -34,9 +34,8 @@ type Monitor struct {
 	free    chan *feedEvents // to read into
 	arrived chan *feedEvents // to work on
 
-	redis   *redisSchedule  // nil: the index is the schedule
-	due     *memstore.Store // with redis: shadows claimed ahead of their time, or too near to be written
-	watcher *watcher        // nil: no other instances are known
+	redis *redisSchedule  // nil: the index is the schedule
+	due   *memstore.Store // with redis: shadows claimed ahead of their time, or too near to be written
 
 	scheduled SelfScheduled // nil: the deadlines of the primary are in the index
 
@@ -124,11 +123,7 @@ func (m *Monitor) addRedis() {
 		&loop{name: "write", run: m.redis.write},
 		&loop{name: "claim", run: m.redis.claim},
 		&loop{name: "check", run: m.checkRedis})
-	if registry, ok := m.options.Redis.(Registry); ok {
-		m.redis.names = newQueueNames(registry, m.primary.QueueName, m.redis.log)
-		m.watcher = newWatcher(registry, m.options, m.log)
-		m.loops = append(m.loops, &loop{name: "watch", run: m.watch})
-	}
+
 }
 
 // alert notifies of events that the other loops record.

@@ -3,8 +3,6 @@ package monitor
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -308,18 +306,10 @@ func TestDeadlinesBeyondTheCalendarAreLeftAlone(t *testing.T) {
 	})
 }
 
-// alertsFile writes an alerts.yaml.
-func alertsFile(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "alerts.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
-}
-
 func TestAlertsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
-		alerts, err := alert.New(alert.Options{Log: zap.New(core), File: alertsFile(t, "defaults: {wait: 1s, group: queue}")})
+		alerts, err := alert.New(alert.Options{Log: zap.New(core)})
 		require.NoError(t, err)
 		b, r := newFakeBroker(t), newFakeRedis()
 		b.action = deadline.Parked
@@ -378,25 +368,6 @@ func TestHeldIsTold(t *testing.T) {
 		require.Equal(t, 2, told.Len())
 		require.Equal(t, "resolved", told.All()[1].ContextMap()["status"])
 		require.Equal(t, 4*time.Minute+30*time.Second, told.All()[1].ContextMap()["worst_lateness"])
-	})
-}
-
-// TestEachMissIsTold: by a rule every message is reported separately, though many expire at
-// once.
-func TestEachMissIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		core, logs := observer.New(zap.InfoLevel)
-		alerts, err := alert.New(alert.Options{Log: zap.New(core), File: alertsFile(t, "defaults: {group: none}")})
-		require.NoError(t, err)
-		b := newFakeBroker(t)
-		start(t, Options{Primary: b.view(), Alerts: alerts})
-		for range 5 {
-			b.publish(1, time.Minute)
-		}
-		time.Sleep(2 * time.Minute)
-		told := logs.FilterField(zap.String("event", "deadline_missed"))
-		require.Equal(t, 5, told.Len())
-		require.Equal(t, int64(1), told.All()[0].ContextMap()["count"])
 	})
 }
 

@@ -30,33 +30,14 @@ type Schedule interface {
 	Check(ctx context.Context) (scheduler.Status, error)
 }
 
-// Registry is where instances that share a Redis see each other's heartbeats. All methods except
-// NameQueues are called by one loop. A redisstore.Store is one.
-type Registry interface {
-	// Beat records a heartbeat of this instance. It is due every scheduler.RefreshEvery.
-	Beat(ctx context.Context) error
-	// Peers returns the other instances; an entry does not change between two heartbeats.
-	Peers(ctx context.Context) ([]scheduler.Peer, error)
-	// Watch reports whether it is this instance's turn to speak for p.
-	Watch(ctx context.Context, p scheduler.Peer) (mine bool, err error)
-	// CountOverdue counts what is due in the schedule of p.
-	CountOverdue(ctx context.Context, p scheduler.Peer) (scheduler.Overdue, error)
-	// Forget drops p until it beats again.
-	Forget(ctx context.Context, p scheduler.Peer) error
-	// NameQueues notes the names of queues for other instances.
-	NameQueues(ctx context.Context, queues []scheduler.QueueName) error
-	// PruneQueues removes the names of queues for which keep is false.
-	PruneQueues(ctx context.Context, keep func(queue uint64) bool) (kept []uint64, err error)
-}
-
 // Options of a Monitor. Primary is required.
 type Options struct {
 	Primary Primary
 	// PrimaryIsNew says that the primary began empty, without the messages of an earlier run. The shadows that Redis has
 	// for this instance then belong to messages that are lost, or elsewhere.
 	PrimaryIsNew bool
-	// Redis holds the schedule; nil keeps it in this process only. If it is a Registry, too,
-	// instances watch each other. The caller closes it after Run.
+	// Redis holds the schedule; nil keeps it in this process only. The caller closes it
+	// after Run.
 	Redis Schedule
 	// Log; nil is silent.
 	Log *zap.Logger

@@ -59,8 +59,7 @@ type redisSchedule struct {
 	wakeClaim *wakeup // of the claim loop
 	checker   chan struct{}
 	writer    writer
-	names     *queueNames // nil: nobody would read them
-	every     bool        // write every shadow, see record
+	every     bool // write every shadow, see record
 
 	distrusted atomic.Bool
 	answeredAt atomic.Int64 // Unix µs; the last claim that succeeded
@@ -159,7 +158,6 @@ func (r *redisSchedule) rebuilding() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writer.open()
-	r.names.reset()
 	r.enterLocked(ScheduleRebuilding, r.reason)
 }
 

@@ -178,10 +178,8 @@ func (r *redisSchedule) flush(ctx context.Context, p *pending) error {
 	})
 }
 
-// apply writes one batch, timed and counted. Queues are named first: if this process
-// ends in between, what is stored has its name.
+// apply writes one batch, timed and counted.
 func (r *redisSchedule) apply(ctx context.Context, add, remove []deadline.Ref) error {
-	r.names.note(ctx, add)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	started := time.Now()

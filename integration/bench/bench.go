@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 // bench is a run of items. Servers are started when they are first needed, and stay: idle,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 // TestMain is the load process when the program under test starts one.

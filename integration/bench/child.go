@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"syscall"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 // runChild makes this program a load process: bench KIND SPEC prints the result as JSON.

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 // curve shows how a rate depends on the size of something.

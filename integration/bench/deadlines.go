@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 // redisSide starts a Curfew with its schedule in its own Redis; stop ends both.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 // depthTTL is the time to live of the messages in the queue: they have deadlines, but none

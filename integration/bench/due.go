@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 // dueWork is one way for many messages to come due at the same time.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 // floodAge is how old deliveries may be, at p99, from before the write: including the time

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 func TestFloodIsJudged(t *testing.T) {

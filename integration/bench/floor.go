@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 // watchMachine keeps one imaginary deadline per millisecond, with a bare sleep of the

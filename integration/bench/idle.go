@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 // idleBroker measures a Curfew that nobody uses, started with an empty data directory.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -15,6 +16,13 @@ import (
 
 func main() {
 	runtime.LockOSThread() // servers end with the thread that started them
+	if len(os.Args) > 1 && os.Args[1] == "load" {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		command := loadCommand()
+		command.SetArgs(os.Args[2:])
+		exit(command.ExecuteContext(ctx))
+	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		spec := ""
 		if len(os.Args) > 2 {

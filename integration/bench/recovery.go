@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 // recovery fills a queue with persistent messages and then kills and starts Curfew again

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 // stat is one figure of a side, with one value per pass.

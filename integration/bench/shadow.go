@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 // shadows runs P1 with a time to live on every message: without a monitor, with the

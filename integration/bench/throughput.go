@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
 // against returns Curfew's row and the best row of the named peer.

@@ -18,7 +18,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"curfew/monitor/rabbitmq/queuefacts"
+	"curfew/monitor/rabbitmq/plan"
 	"curfew/scheduler/storetest"
 )
 
@@ -78,12 +78,12 @@ func serve(t *testing.T) (addr, api string) {
 }
 
 // shellIn runs a script with the tools of the node.
-func (n *node) shellIn(t *testing.T, script string, env ...string) {
+func (n *node) shellIn(t *testing.T, script string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "script") // from Erlang 26 on, rabbitmqctl reads ahead in the input from which the shell reads
 	check(t, os.WriteFile(file, []byte(script), 0o600))
 	cmd := exec.Command("sh", "-e", file)
-	cmd.Env = append(append(os.Environ(), n.env...), env...)
+	cmd.Env = append(os.Environ(), n.env...)
 	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(tool("rabbitmqctl"))+":"+os.Getenv("PATH"), "CURFEW_PASSWORD=secret")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, script)
@@ -103,21 +103,6 @@ func TestGateway(t *testing.T) {
 			check(t, os.WriteFile(file, []byte(text), 0o600))
 			n.ctl(t, "import_definitions", file)
 		},
-		"rabbitmqadmin": func(t *testing.T, text string) {
-			var served bytes.Buffer
-			res, err := http.Get(n.http + "/cli/rabbitmqadmin")
-			check(t, err)
-			defer res.Body.Close()
-			_, err = served.ReadFrom(res.Body)
-			check(t, err)
-			tool := filepath.Join(t.TempDir(), "rabbitmqadmin")
-			check(t, os.WriteFile(tool, served.Bytes(), 0o700))
-			_, port, _ := strings.Cut(strings.TrimPrefix(n.http, "http://"), ":")
-			n.shellIn(t, text, "RABBITMQADMIN=python3 "+tool+" -P "+port)
-		},
-	}
-	if family() == queuefacts.Family43 {
-		delete(apply, "rabbitmqadmin") // such a node serves none, and the options of version 2 are different
 	}
 	for format, apply := range apply {
 		t.Run(format, func(t *testing.T) {
@@ -125,6 +110,14 @@ func TestGateway(t *testing.T) {
 			gateway(t, n, format, apply, curfew, api)
 		})
 	}
+}
+
+// words splits a command as a shell does.
+func words(t *testing.T, command string) []string {
+	t.Helper()
+	out, err := exec.Command("sh", "-c", "printf '%s\\n' "+command).Output()
+	check(t, err)
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 }
 
 func gateway(t *testing.T, n *node, format string, apply func(*testing.T, string), curfew, api string) {
@@ -145,9 +138,14 @@ func gateway(t *testing.T, n *node, format string, apply func(*testing.T, string
 	t.Cleanup(func() { n.api(t, http.MethodDelete, "users/"+user, nil, nil) })
 	env := []string{"CURFEW_PRIMARY_URL=" + url, "CURFEW_PRIMARY_API_URL=" + n.http}
 	args := []string{"rabbitmq", "plan", "--curfew-user", user, "--gateway", queue, "--curfew-url", "amqp://guest:guest@" + curfew, "--emit"}
-	side := filepath.Join(t.TempDir(), "curfew.json")
-	check(t, os.WriteFile(side, []byte(run(t, env, "", append(args, "curfew")...)), 0o600))
-	run(t, nil, "", "definitions", "import", side, "--url", api)
+	declared := 0
+	for line := range strings.Lines(run(t, env, "", append(args, "rabbitmqctl")...)) {
+		if command, is := strings.CutPrefix(line, "# "+plan.InCurfew+"curfew "); is {
+			run(t, nil, "", append(words(t, command), "--url", api)...)
+			declared++
+		}
+	}
+	require.Equal(t, 6, declared)
 	apply(t, run(t, env, "", append(args, format)...))
 	check(t, ch.QueueUnbind(queue, "order.#", "shop", nil)) // the operator's last step
 

@@ -21,14 +21,14 @@ const (
 )
 
 // manager keeps one Alertmanager up to date (Alertmanager: API v2, postAlerts): it posts
-// firing alerts again and again, and those that are over for a while. An Alertmanager groups, silences
-// and repeats by itself, so alerts are posted one by one, not in groups.
+// firing alerts again and again, and those that are over for a while. An Alertmanager groups,
+// silences and repeats by itself.
 type manager struct {
 	named
 	*transport.Poster
 	source  source
 	stalled func() []string // nil: no watchdog
-	firing  func() []alert
+	firing  func() []*alert
 	log     *zap.Logger
 	counts  counters
 	state   condition
@@ -54,7 +54,7 @@ type postedAlert struct {
 func (d *delivery) newManagerLocked(s sinkSettings) *manager {
 	return &manager{
 		named: named(s.name), Poster: s.poster(), source: s.source, stalled: d.stalled, log: d.zap,
-		firing: func() []alert { return d.firing(s.name) },
+		firing: func() []*alert { return d.firing(s.name) },
 		counts: d.metrics.of(s.name), signal: make(chan struct{}, 1), known: make(map[string]*posted),
 	}
 }
@@ -63,7 +63,7 @@ func (m *manager) trouble() *trouble { return m.state.trouble() }
 func (m *manager) queued() int       { return len(m.signal) }
 
 // put signals that there is news. It is looked up when it is sent.
-func (m *manager) put(*notification) {
+func (m *manager) put(*alert) {
 	select {
 	case m.signal <- struct{}{}:
 	default:
@@ -127,9 +127,9 @@ func (m *manager) round(ctx context.Context) bool {
 }
 
 // present returns the alerts that fire, and those that ended a short time ago.
-func (m *manager) present(firing []alert, now time.Time) (list []postedAlert) {
+func (m *manager) present(firing []*alert, now time.Time) (list []postedAlert) {
 	fires := make(map[string]struct{}, len(firing)+1)
-	note := func(a alert) {
+	note := func(a *alert) {
 		p := m.posted(a)
 		id := format(p.Labels)
 		fires[id] = struct{}{}
@@ -139,7 +139,7 @@ func (m *manager) present(firing []alert, now time.Time) (list []postedAlert) {
 		note(a)
 	}
 	if m.stalled != nil && len(m.stalled()) == 0 {
-		note(alert{key: key{kind: Watchdog}, detail: "this alert fires all the time; if it stops, something is wrong", severity: kinds[Watchdog].severity, startsAt: now})
+		note(&alert{key: key{kind: Watchdog}, rule: everything, detail: "this alert fires all the time; if it stops, something is wrong", startsAt: now})
 	}
 	for id, p := range m.known {
 		if _, on := fires[id]; on {
@@ -155,25 +155,21 @@ func (m *manager) present(firing []alert, now time.Time) (list []postedAlert) {
 	return list
 }
 
-func (m *manager) posted(a alert) postedAlert {
+func (m *manager) posted(a *alert) postedAlert {
 	return postedAlert{
-		Labels:       m.source.labels(a.labels(), a.severity),
-		Annotations:  m.source.annotations(a.key, a.annotations()),
+		Labels:       m.source.labels(a),
+		Annotations:  m.source.annotations(a),
 		StartsAt:     a.startsAt.UTC(),
 		GeneratorURL: m.source.page(a.key),
 	}
 }
 
-// send posts n once; alerts that are over are sent as resolved.
-func (m *manager) send(ctx context.Context, n *notification) error {
-	var list []postedAlert
-	for _, a := range n.alerts {
-		p := m.posted(a)
-		p.EndsAt = n.at.Add(expireAfter).UTC()
-		if !a.endsAt.IsZero() {
-			p.EndsAt = a.endsAt.UTC()
-		}
-		list = append(list, p)
+// send posts a once.
+func (m *manager) send(ctx context.Context, a *alert) error {
+	p := m.posted(a)
+	p.EndsAt = a.at.Add(expireAfter).UTC()
+	if a.resolved() {
+		p.EndsAt = a.endsAt.UTC()
 	}
-	return m.PostJSON(ctx, list)
+	return m.PostJSON(ctx, []postedAlert{p})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -44,8 +45,11 @@ func New(o Options) (*Alerts, error) {
 			return nil, fmt.Errorf("alert: %w", err)
 		}
 	}
-	a := &Alerts{options: o, log: o.Log.Named("alert"), silences: &silences{dir: o.Dir}, reload: make(chan struct{}, 1)}
-	a.tracker = newTracker(o.limit(), a.silences)
+	a := &Alerts{options: o, log: o.Log.Named("alert"), silences: &silences{}, reload: make(chan struct{}, 1)}
+	if o.Dir != "" {
+		a.silences.path = filepath.Join(o.Dir, silenceFile)
+	}
+	a.tracker = newTracker(a.silences)
 	var err error
 	if a.metrics, err = newMetrics(o.Registerer, a); err != nil {
 		return nil, err
@@ -53,7 +57,7 @@ func New(o Options) (*Alerts, error) {
 	a.tracker.metrics = a.metrics
 	a.delivery = &delivery{
 		log: &logSink{log: a.log, sent: a.metrics.of(logName).sent}, zap: a.log, metrics: a.metrics,
-		limit: o.limit(), exchange: o.Exchange, stalled: o.Stalled, firing: a.tracker.firing,
+		exchange: o.Exchange, stalled: o.Stalled, firing: a.tracker.firing,
 	}
 	if err := a.silences.load(a.log); err != nil {
 		return nil, err
@@ -195,12 +199,6 @@ func (a *Alerts) Record(e Event) {
 	if a != nil && e.Count > 0 {
 		a.tracker.record(e)
 	}
-}
-
-// Each reports whether a rule may make a notification of every message of the queue, so that
-// its events should be recorded one by one. On a nil Alerts it is false.
-func (a *Alerts) Each(vhost, queue string) bool {
-	return a != nil && a.tracker.each(vhost, queue)
 }
 
 // Health explains to an operator what keeps alerts from being sent.

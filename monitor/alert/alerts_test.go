@@ -19,126 +19,111 @@ import (
 	"curfew/broker/deadline"
 )
 
-// TestStormIsAFewPosts: a million misses in 300 queues are reported by their orders of
-// magnitude and at the end, each time in one post with the worst queues.
-func TestStormIsAFewPosts(t *testing.T) {
+// TestStormIsTwoPosts: a million misses in a queue are reported when they begin and when they are
+// over, with counts.
+func TestStormIsTwoPosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
 		for i := range int64(1_000_000) {
 			var stats Stats
 			stats.Add(deadline.FromUnixMilli(10_000+i), time.Duration(i%50)*time.Millisecond)
-			queue := "orders"
-			if i%2 == 1 {
-				queue = fmt.Sprint("q", i%300)
-			}
-			s.Record(Event{Kind: DeadlineMissed, VHost: "/", Queue: queue, Action: "dead_lettered", Stats: stats})
+			s.Record(Event{Kind: DeadlineMissed, VHost: "/", Queue: "orders", Action: "dead_lettered", Stats: stats})
 			if i%1_000 == 0 {
 				time.Sleep(500 * time.Millisecond) // 500 s in all
 			}
 		}
 		time.Sleep(10 * time.Minute)
 		posts := s.receiver.got()
-		require.LessOrEqual(t, len(posts), 6)
-		first, last := posts[0], posts[len(posts)-1]
+		require.Len(t, posts, 2)
+		first, last := posts[0], posts[1]
 		require.Equal(t, "4", first.Version)
-		require.Equal(t, map[string]string{"alertname": "CurfewDeadlineMissed"}, first.GroupLabels)
-		require.Equal(t, `{}/{rule="default"}:{alertname="CurfewDeadlineMissed"}`, first.GroupKey)
-		require.Equal(t, map[string]string{"alertname": "CurfewDeadlineMissed", "action": "dead_lettered", "vhost": "/", "instance": "here", "severity": "warning"}, first.CommonLabels)
+		identity := map[string]string{"alertname": "CurfewDeadlineMissed", "vhost": "/", "queue": "orders"}
+		require.Equal(t, identity, first.GroupLabels)
+		require.Equal(t, `{}/{rule="default"}:{alertname="CurfewDeadlineMissed", queue="orders", vhost="/"}`, first.GroupKey)
+		require.Equal(t, map[string]string{"alertname": "CurfewDeadlineMissed", "vhost": "/", "queue": "orders", "instance": "here", "severity": "warning"}, first.CommonLabels)
 		require.Equal(t, "http://curfew.example", first.ExternalURL)
-		require.Len(t, first.Alerts, maxMessageAlerts)
-		require.Equal(t, 151-maxMessageAlerts, first.TruncatedAlerts)
-		require.Equal(t, "orders", first.Alerts[0].Labels["queue"], "the worst comes first")
-		require.Equal(t, "1970-01-01T00:00:10.000Z", first.Alerts[0].Annotations["first_deadline"])
-		require.Equal(t, "48ms", first.Alerts[0].Annotations["worst_lateness"])
+		require.Equal(t, "1970-01-01T00:00:10.000Z", first.CommonAnnotations["first_deadline"])
+		require.Equal(t, "dead_lettered", first.CommonAnnotations["action"])
+		require.Len(t, first.Alerts, 1)
 		require.True(t, first.Alerts[0].EndsAt.IsZero())
-		require.Contains(t, first.CommonAnnotations["summary"], `in 151 queues, most of them`)
-		require.Equal(t, 4, strings.Count(first.CommonAnnotations["top_queues"], ", "), "five queues are named")
 
 		require.Equal(t, "resolved", last.Status)
 		require.Equal(t, "1000000", last.CommonAnnotations["count"])
-		require.Contains(t, last.CommonAnnotations["summary"], `over, 1000000 in 151 queues, most of them 500000 in queue "orders" of vhost "/", `)
+		require.Equal(t, `messages expired unconsumed: over, 1000000 in queue "orders" of vhost "/"`, last.CommonAnnotations["summary"])
 		require.Equal(t, "1970-01-01T00:16:49.999Z", last.CommonAnnotations["last_deadline"])
 		require.Equal(t, "49ms", last.CommonAnnotations["worst_lateness"])
 		require.Equal(t, first.Alerts[0].Fingerprint, last.Alerts[0].Fingerprint)
 		require.False(t, last.Alerts[0].EndsAt.IsZero())
-
-		require.Len(t, s.log.FilterField(zap.String("event", "deadline_missed")).All(), len(posts))
+		require.Len(t, s.log.FilterField(zap.String("event", "deadline_missed")).All(), 2)
 		require.Empty(t, s.tracker.incidents)
-		require.Empty(t, s.tracker.groups)
 	})
 }
 
-// TestSteadyMissesAreRepeated: what goes on unchanged is reported again every four hours
-// only, and when it has grown tenfold.
-func TestSteadyMissesAreRepeated(t *testing.T) {
+// TestEachQueueIsToldAtOnce: another queue does not wait for the ones that are told already, and
+// what goes on is not told again.
+func TestEachQueueIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
-		s.Record(missed("a", 1_000_000))
+		told := func() (list []string) {
+			for _, p := range s.receiver.got() {
+				list = append(list, p.Status+" "+p.GroupLabels["alertname"]+" "+p.GroupLabels["queue"]+" "+p.CommonAnnotations["count"])
+			}
+			return list
+		}
+		late := missed("a", 1)
+		late.Kind = DeadlineFiredLate
+		for _, e := range []Event{missed("a", 2), missed("a", 3), late} {
+			s.Record(e)
+		}
+		time.Sleep(settle)
+		synctest.Wait()
+		require.ElementsMatch(t, []string{"firing CurfewDeadlineMissed a 5", "firing CurfewDeadlineFiredLate a 1"}, told())
+		s.Record(missed("b", 1))
+		time.Sleep(settle)
+		synctest.Wait()
+		require.Equal(t, "firing CurfewDeadlineMissed b 1", told()[2])
 		for range 9 * 60 * 2 {
 			time.Sleep(30 * time.Second)
-			s.Record(missed("a", 1))
+			s.Record(missed("a", 1000))
 		}
-		posts := s.receiver.got()
-		require.Len(t, posts, 3)
-		require.Equal(t, "1000480", posts[1].CommonAnnotations["count"])
-		s.Record(missed("b", 1))
-		time.Sleep(59 * time.Second)
-		posts = s.receiver.got()
-		require.Len(t, posts, 4, "another queue is news, within the group interval")
-		require.Len(t, posts[3].Alerts, 2)
-		time.Sleep(time.Hour)
-		require.Equal(t, "resolved", s.receiver.got()[len(s.receiver.got())-1].Status)
+		require.ElementsMatch(t, []string{"resolved CurfewDeadlineFiredLate a 1", "resolved CurfewDeadlineMissed b 1"}, told()[3:])
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, "resolved CurfewDeadlineMissed a 1080005", told()[5])
 	})
 }
 
-func TestGroups(t *testing.T) {
-	late := missed("a", 1)
-	late.Kind = DeadlineFiredLate
-	other := missed("c", 4)
-	other.VHost = "shop"
-	for by, want := range map[string][]string{
-		"event": {"CurfewDeadlineMissed 10", "CurfewDeadlineFiredLate 1"},
-		"vhost": {"CurfewDeadlineMissed / 6", "CurfewDeadlineMissed shop 4", "CurfewDeadlineFiredLate / 1"},
-		"queue": {"CurfewDeadlineMissed / a 5", "CurfewDeadlineMissed / b 1", "CurfewDeadlineMissed shop c 4", "CurfewDeadlineFiredLate / a 1"},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := run(t, func(o *Options) { o.File = groupedBy(t, by) })
-			for _, e := range []Event{missed("a", 2), missed("a", 3), missed("b", 1), late, other, {Kind: DeadlineMissed, Queue: "d"}} {
-				s.Record(e)
-			}
-			time.Sleep(2 * time.Second)
-			var got []string
-			for _, p := range s.receiver.got() {
-				g := p.GroupLabels
-				got = append(got, strings.Join(strings.Fields(strings.Join([]string{g["alertname"], g["vhost"], g["queue"], p.CommonAnnotations["count"]}, " ")), " "))
-			}
-			require.ElementsMatch(t, want, got, by)
-		})
-	}
-}
-
-// TestSingles: with group none every miss is reported, up to the rate limit; the rest is
-// told in one digest.
-func TestSingles(t *testing.T) {
+// TestFlood: twenty queues are told at once, the worst first, and how many more there are. The
+// others follow, twenty a minute, while they fire.
+func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := run(t, func(o *Options) { o.File = groupedBy(t, "none") })
-		require.True(t, s.Each("/", "a"))
-		for i := range int64(1000) {
-			e := missed("a", 1)
-			e.LastDeadlineAt = 5000 + i
-			s.Record(e)
+		s := run(t, nil)
+		again := func() {
+			for i := range int64(100) {
+				s.Record(missed(fmt.Sprint(i), 1+i))
+			}
 		}
-		time.Sleep(time.Minute)
+		again()
+		time.Sleep(settle + time.Second)
 		posts := s.receiver.got()
-		require.Len(t, posts, burst+1)
-		keys := map[string]bool{}
-		for _, p := range posts[:burst] {
-			require.Equal(t, "1", p.CommonAnnotations["count"])
-			keys[p.Alerts[0].Annotations["last_deadline"]] = true
+		require.Len(t, posts, perMinute+1)
+		require.Equal(t, "99", posts[0].GroupLabels["queue"], "the worst comes first")
+		require.Equal(t, "CurfewManyAlerts", posts[perMinute].GroupLabels["alertname"])
+		require.Equal(t, "80", posts[perMinute].CommonAnnotations["count"])
+		require.Equal(t, 80.0, testutil.ToFloat64(s.metrics.suppressed.WithLabelValues("rate_limit")))
+		time.Sleep(28 * time.Second)
+		again()
+		time.Sleep(31 * time.Second)
+		require.InDelta(t, 2*perMinute+1, len(s.receiver.got()), 1)
+		time.Sleep(10 * time.Minute)
+		fired := make(map[string]int)
+		for _, p := range s.receiver.got() {
+			fired[p.Status]++
 		}
-		require.Len(t, keys, burst)
-		require.Equal(t, fmt.Sprint(1000-burst), posts[burst].CommonAnnotations["count"])
-		require.Equal(t, float64(1000-burst), testutil.ToFloat64(s.metrics.suppressed.WithLabelValues("rate_limit")))
+		require.Equal(t, fired["firing"], fired["resolved"], "whoever was sent the beginning is sent the end")
+		require.Less(t, fired["firing"], 60, "what was over before its turn is not told")
+		last := s.receiver.got()[len(s.receiver.got())-1]
+		require.Equal(t, "resolved", last.Status)
+		require.Empty(t, s.tracker.incidents)
 	})
 }
 
@@ -176,42 +161,35 @@ func TestDegradedIsToldUntilRestored(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		s.Restored()
 		time.Sleep(time.Minute)
-		require.Empty(t, s.receiver.got(), "shorter than the group wait")
+		require.Empty(t, s.receiver.got(), "shorter than a second")
 
 		s.Degraded("connection refused")
 		time.Sleep(5 * time.Hour)
 		posts := s.receiver.got()
-		require.Len(t, posts, 2, "and repeated after four hours")
+		require.Len(t, posts, 1)
 		require.Contains(t, posts[0].CommonAnnotations["summary"], "connection refused")
 		s.Restored()
-		time.Sleep(time.Second)
+		synctest.Wait()
 		posts = s.receiver.got()
-		require.Len(t, posts, 3)
-		require.Equal(t, "resolved", posts[2].Status)
+		require.Len(t, posts, 2)
+		require.Equal(t, "resolved", posts[1].Status)
 		s.Restored()
 		time.Sleep(time.Hour)
-		require.Len(t, s.receiver.got(), 3)
+		require.Len(t, s.receiver.got(), 2)
 	})
 }
 
-func TestGroupsAreBounded(t *testing.T) {
+func TestIncidentsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
 		for i := range maxIncidents + 500 {
 			s.Record(missed(strings.Repeat("q", i+1), 1))
 		}
 		require.LessOrEqual(t, len(s.tracker.incidents), maxIncidents+1)
-		s.Degraded("still told")
 		time.Sleep(5 * time.Second)
-		posts := s.receiver.got()
-		require.Len(t, posts, 2)
-		for _, p := range posts {
-			if p.GroupLabels["alertname"] == "CurfewDeadlineMissed" {
-				require.Equal(t, otherQueues, p.Alerts[0].Labels["queue"])
-				require.Equal(t, "500", p.Alerts[0].Annotations["count"])
-				require.Equal(t, fmt.Sprint(maxIncidents+500), p.CommonAnnotations["count"])
-			}
-		}
+		first := s.receiver.got()[0]
+		require.Equal(t, otherQueues, first.GroupLabels["queue"])
+		require.Equal(t, "500", first.CommonAnnotations["count"])
 		s.AtRisk(Risk{VHost: "/", Queue: "no room", Count: 1})
 		require.Equal(t, 1.0, testutil.ToFloat64(s.metrics.suppressed.WithLabelValues("overflow")))
 	})
@@ -270,45 +248,24 @@ func TestDeadWebhookIsGivenUpAndLogged(t *testing.T) {
 	})
 }
 
-func TestSlowWebhookDropsAndSaysSo(t *testing.T) {
+func TestSlowWebhookIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
 		s.receiver.block = make(chan struct{})
 		o := s.delivery.channels[0].channel.(*outbox)
-		put := func(queue string) {
-			n := newNotification(everything, groupKey{kind: DeadlineMissed, queue: queue}, time.Now())
-			n.add(alert{key: key{kind: DeadlineMissed, queue: queue}})
-			o.put(n)
-		}
+		put := func(queue string) { o.put(&alert{key: key{kind: DeadlineMissed, queue: queue}, rule: everything}) }
 		put("q")
 		synctest.Wait() // it is being sent
 		for i := range maxQueued + 25 {
 			put(fmt.Sprint(i))
-			put("0") // of each group only the newest waits
+			put("0") // of each alert only the newest waits
 		}
 		require.Equal(t, float64(maxQueued), s.metric(t, "curfew_alert_queue_length", ""))
 		require.Equal(t, 25.0, s.metric(t, "curfew_alert_notifications_total", "dropped"))
 		close(s.receiver.block)
 		time.Sleep(time.Hour)
-		posts := s.receiver.got()
-		require.Len(t, posts, maxQueued+2)
-		require.Equal(t, "CurfewNotificationsDropped", posts[1].CommonLabels["alertname"])
-		require.Equal(t, "25", posts[1].CommonAnnotations["count"])
+		require.Len(t, s.receiver.got(), maxQueued+1)
 		require.Zero(t, s.metric(t, "curfew_alert_queue_length", ""))
-	})
-}
-
-// TestRateLimit: after the first ten, a sink gets one notification a second.
-func TestRateLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := run(t, func(o *Options) { o.File = groupedBy(t, "queue") })
-		for i := range 30 {
-			s.Record(missed(fmt.Sprint(i), 1))
-		}
-		time.Sleep(time.Second + 5*time.Second + time.Millisecond)
-		require.Len(t, s.receiver.got(), burst+5)
-		time.Sleep(20 * time.Second)
-		require.Len(t, s.receiver.got(), 30)
 	})
 }
 
@@ -330,11 +287,8 @@ func TestNilAlerts(t *testing.T) {
 	a.Record(missed("a", 1))
 	a.Degraded("x")
 	a.Restored()
-	a.Silent(silence("b", 1))
-	a.Heard("b")
 	a.AtRisk(Risk{})
 	a.Safe("/", "a")
-	require.False(t, a.Each("/", "a"))
 	require.Empty(t, a.Health())
 }
 

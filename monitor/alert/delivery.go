@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
 )
 
 // delivery hands notifications to the log and to the sinks in force. Safe for concurrent use.
@@ -13,10 +12,9 @@ type delivery struct {
 	log      *logSink
 	zap      *zap.Logger
 	metrics  *metrics
-	limit    rate.Limit // of notifications, per sink
 	exchange Exchange
-	stalled  func() []string           // nil: an Alertmanager is sent no watchdog
-	firing   func(sink string) []alert // what an Alertmanager is sent
+	stalled  func() []string            // nil: an Alertmanager is sent no watchdog
+	firing   func(sink string) []*alert // what an Alertmanager is sent
 
 	mu       sync.Mutex
 	channels []*channelOf                // replaced, never changed
@@ -40,12 +38,12 @@ func (d *delivery) run(start func(channel) (stop func())) {
 	}
 }
 
-// notify hands n to the log and to the sinks of its rule.
-func (d *delivery) notify(n *notification) {
-	d.log.notify(n)
+// notify hands a to the log and to the sinks of its rule.
+func (d *delivery) notify(a *alert) {
+	d.log.notify(a)
 	for _, c := range d.sinks() {
-		if n.rule.sends(c.name()) {
-			c.put(n)
+		if a.rule.sends(c.name()) {
+			c.put(a)
 		}
 	}
 }
@@ -71,36 +69,34 @@ func (d *delivery) names() []string {
 func (d *delivery) use(list []sinkSettings) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var ended []*channelOf
-	kept := make(map[string]*channelOf)
-	for _, c := range d.channels {
-		at := slices.IndexFunc(list, func(s sinkSettings) bool { return s.name == c.settings.name })
-		if at >= 0 && (list[at] == c.settings || !isAlertmanager(list[at]) && !isAlertmanager(c.settings)) {
-			kept[c.settings.name] = c
-		} else {
-			ended = append(ended, c)
+	ended := slices.Clone(d.channels)
+	channels := make([]*channelOf, 0, len(list))
+	for _, s := range list {
+		n := slices.IndexFunc(ended, func(c *channelOf) bool {
+			return c.settings.name == s.name && (c.settings == s || !isAlertmanager(s) && !isAlertmanager(c.settings))
+		})
+		if n < 0 {
+			channels = append(channels, d.openLocked(s))
+			continue
 		}
+		c := ended[n]
+		ended = slices.Delete(ended, n, n+1)
+		if c.settings != s {
+			c.channel.(*outbox).use(s.newSink(d.exchange))
+			c = &channelOf{c.channel, s, c.stop}
+		}
+		channels = append(channels, c)
 	}
 	for _, c := range ended {
 		if c.stop != nil {
 			c.stop()
 		}
-		d.metrics.forget(c.name())
 		if lost := c.queued(); lost > 0 {
 			d.zap.Warn("a sink was removed; its queued notifications were dropped", zap.String("sink", c.name()), zap.Int("notifications", lost))
 		}
-	}
-	channels := make([]*channelOf, 0, len(list))
-	for _, s := range list {
-		c := kept[s.name]
-		switch {
-		case c == nil:
-			c = d.openLocked(s)
-		case c.settings != s:
-			c.channel.(*outbox).use(s.newSink(d.exchange))
-			c = &channelOf{c.channel, s, c.stop}
+		if !slices.ContainsFunc(list, func(s sinkSettings) bool { return s.name == c.name() }) {
+			d.metrics.forget(c.name())
 		}
-		channels = append(channels, c)
 	}
 	d.channels = channels
 }
@@ -112,7 +108,7 @@ func (d *delivery) openLocked(s sinkSettings) *channelOf {
 	if isAlertmanager(s) {
 		c.channel = d.newManagerLocked(s)
 	} else {
-		c.channel = newOutbox(s.newSink(d.exchange), d.limit, d.metrics, d.zap)
+		c.channel = newOutbox(s.newSink(d.exchange), d.metrics, d.zap)
 	}
 	if d.start != nil {
 		c.stop = d.start(c.channel)

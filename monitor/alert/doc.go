@@ -1,30 +1,28 @@
 // Package alert notifies people and programs of what becomes of deadlines.
 //
-// What happens per message is added up per incident (what happened, to which queue, with
-// which action). Incidents are put into groups, and each notification is about a group. So
-// a storm of a million expiries is a few readable messages with counts, the first and the
-// last deadline, the worst lateness and the queues with the most of them.
+// What happens per message is added up per incident: what happened, to which queue. There is one
+// notification when an incident begins and one when it is over, each with the count, the first and
+// the last deadline and the worst lateness. So a storm of a million expiries in a queue is two
+// readable messages.
 //
-//	Record ─► tracker: incident ─► rule ─► group ─► delivery ─┬─► log
-//	                               silences ─────────┘        ├─► outbox ─► webhook, AMQP, a service of shoutrrr
-//	                                                          └─► manager ─► Alertmanager
+//	Record ─► tracker: incident ─► rule ─► delivery ─┬─► log
+//	                      silences ┘                 ├─► outbox ─► webhook, AMQP, a service of shoutrrr
+//	                                                 └─► manager ─► Alertmanager
 //
-// An incident is over when nothing has happened for the group interval. A state
-// (ScheduleDegraded, InstanceSilent, AtRisk) is over when its end is recorded. The first
-// notification of a group is sent after the group's wait; the next ones no more often than
-// the interval, and only with news: another incident, ten times as many messages as last
-// time, or one that is over. Without news it is sent again after the repeat interval.
-// Counts begin with the incident; those of HeldPastDeadline are of what is held now, if that is
-// known (Options.Holders).
+// An incident begins with its first event, and is notified of a second later, if the rule's count
+// and lateness are reached. It is over when nothing has happened for a minute. A state
+// (ScheduleDegraded, AtRisk) is over when its end is recorded. At most 20 incidents are notified of
+// at once, and 20 a minute, the worst first; one notification says how many more there are
+// (ManyAlerts). Whoever was sent the beginning is sent the end. Alertmanager is sent everything,
+// again and again. Counts begin with the incident; those of HeldPastDeadline are of what is held
+// now, if that is known (Options.Holders).
 //
 // # The alerts file
 //
 // One YAML file has the sinks, the rules, links and the dead man's switch; see
 // deploy/alerts.yaml. An event goes to the first rule that matches it. The rule has its
-// sinks, severity and grouping, and the number of messages and the lateness from which it
-// notifies. An event that no rule matches goes to every sink. With group none every message
-// is a notification, within the rate limit; messages beyond it go into a digest, and no
-// notification says that such a message is "over". The log gets every notification.
+// sinks and severity, and the number of messages and the lateness from which it
+// notifies. An event that no rule matches goes to every sink. The log gets every notification.
 //
 // When the file or a file that it names changes, it is put in force: sinks begin, change
 // and end with it. A file with mistakes is not put in force, and Health reports that; the
@@ -40,17 +38,15 @@
 // program anyway.
 //
 // The library behind the services takes no context, so each service has at most one
-// goroutine. A notification without an answer after 30 s counts as failed. Where the
-// library takes an HTTP client (ntfy, PagerDuty, Discord, Rocket.Chat, Pushover), its
-// request is cancelled then. Elsewhere the request may still arrive, and the notification
-// arrives twice.
+// goroutine. A notification without an answer after 30 s counts as failed. The request may
+// still arrive, and then the notification arrives twice.
 //
 // # Guarantees
 //
 // Recording never waits for I/O and does not allocate for a known incident. There are at
 // most 1,000 incidents; further events are added up under the queue "_other", and further
 // states are left out. At most 1,000 notifications wait for a sink, only the newest of
-// each group; further ones are counted, and the count is sent when there is room. A notification
+// each alert; further ones are counted. A notification
 // is tried for half an hour, with pauses that grow to a minute and vary by half at random; a
 // webhook's Retry-After is obeyed. An answer 4xx other than 408 and 429 ends the attempts,
 // if the library reports the status; Slack's webhook reports a refusal differently, so it is

@@ -25,10 +25,8 @@ const (
 	DeadLetterUnroutable
 	// ScheduleDegraded: deadlines are met, but without the schedule in Redis.
 	ScheduleDegraded
-	// InstanceSilent: another instance gives no sign of life, and its deadlines are due.
-	InstanceSilent
-	// NotificationsDropped: a sink was too slow to take all notifications.
-	NotificationsDropped
+	// ManyAlerts: more begins than is notified of at once.
+	ManyAlerts
 	// Watchdog fires for as long as this process is well. When it stops, something is
 	// wrong.
 	Watchdog
@@ -36,25 +34,26 @@ const (
 	Test
 )
 
-// kinds holds for each Kind its name (label alertname), its event in rules and logs, its severity, and what it means for messages.
+// kinds holds for each Kind its name (label alertname), its event in rules and logs, its severity, what it means for messages, and its
+// subject in a sentence.
 var kinds = [...]struct {
 	name, event, severity string
 	harm                  harm
+	subject               string
 }{
-	DeadlineMissed:       {"CurfewDeadlineMissed", "deadline_missed", "warning", messagesDied},
-	AtRisk:               {"CurfewDeadlineAtRisk", "at_risk", "warning", messagesAtRisk},
-	HeldPastDeadline:     {"CurfewHeldPastDeadline", "held_past_deadline", "warning", messagesAtRisk},
-	DeadlineFiredLate:    {"CurfewDeadlineFiredLate", "deadline_fired_late", "critical", messagesDied},
-	DeadLetterUnroutable: {"CurfewDeadLetterUnroutable", "dead_letter_unroutable", "critical", messagesDied},
-	ScheduleDegraded:     {"CurfewScheduleDegraded", "schedule_degraded", "warning", noMessages},
-	InstanceSilent:       {"CurfewInstanceSilent", "instance_silent", "critical", messagesDied},
-	NotificationsDropped: {"CurfewNotificationsDropped", "notifications_dropped", "warning", noMessages},
-	Watchdog:             {"CurfewWatchdog", "watchdog", "none", noMessages},
-	Test:                 {"CurfewTest", "test", "info", noMessages},
+	DeadlineMissed:       {"CurfewDeadlineMissed", "deadline_missed", "warning", messagesDied, "messages expired unconsumed"},
+	AtRisk:               {"CurfewDeadlineAtRisk", "at_risk", "warning", messagesAtRisk, "messages are at risk of expiring"},
+	HeldPastDeadline:     {"CurfewHeldPastDeadline", "held_past_deadline", "warning", messagesAtRisk, "consumers hold messages past their deadlines"},
+	DeadlineFiredLate:    {"CurfewDeadlineFiredLate", "deadline_fired_late", "critical", messagesDied, "messages expired late"},
+	DeadLetterUnroutable: {"CurfewDeadLetterUnroutable", "dead_letter_unroutable", "critical", messagesDied, "dead letters had nowhere to go and were parked"},
+	ScheduleDegraded:     {"CurfewScheduleDegraded", "schedule_degraded", "warning", noMessages, "the schedule in Redis is degraded"},
+	ManyAlerts:           {"CurfewManyAlerts", "many_alerts", "warning", noMessages, "more alerts fire than are sent at once"},
+	Watchdog:             {"CurfewWatchdog", "watchdog", "none", noMessages, "deadlines are watched"},
+	Test:                 {"CurfewTest", "test", "info", noMessages, "test alert"},
 }
 
 // ruled is the number of kinds, from the first on, that rules can match. The others go to every sink.
-const ruled = int(NotificationsDropped)
+const ruled = int(ManyAlerts)
 
 // String is the name of the alert, as in the label alertname.
 func (k Kind) String() string { return kinds[k].name }

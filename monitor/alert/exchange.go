@@ -3,7 +3,6 @@ package alert
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -19,15 +18,14 @@ type Exchange interface {
 
 // Publication is an event on its way to an exchange.
 type Publication struct {
-	// RoutingKey is event.vhost.queue; without a queue event.peer, or the event alone.
+	// RoutingKey is event.vhost.queue; without a queue, the event alone.
 	RoutingKey  string
 	ContentType string
 	MessageID   string
 	Body        []byte
 }
 
-// exchangeSink publishes each alert with news as a message of its own, so that a binding can
-// select queues.
+// exchangeSink publishes alerts for programs.
 type exchangeSink struct {
 	named
 	exchange Exchange
@@ -42,7 +40,6 @@ type event struct {
 	Severity    string            `json:"severity"`
 	Summary     string            `json:"summary"`
 	Instance    string            `json:"instance,omitempty"`
-	Peer        string            `json:"peer,omitempty"`
 	VHost       string            `json:"vhost,omitempty"`
 	Queue       string            `json:"queue,omitempty"`
 	Action      string            `json:"action,omitempty"`
@@ -57,23 +54,13 @@ type event struct {
 	Links       map[string]string `json:"links,omitempty"`
 }
 
-func (s *exchangeSink) send(ctx context.Context, n *notification) error {
-	var errs []error
-	for i := range n.alerts {
-		if a := &n.alerts[i]; a.fresh {
-			errs = append(errs, s.publish(ctx, n, a))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// publish publishes a. Its message-id is the same when it is published again.
-func (s *exchangeSink) publish(ctx context.Context, n *notification, a *alert) error {
+// send publishes a. Its message-id is the same when it is published again.
+func (s *exchangeSink) send(ctx context.Context, a *alert) error {
 	body, err := json.Marshal(s.source.event(a))
 	if err != nil {
 		return backoff.Permanent(fmt.Errorf("alert: encode: %w", err))
 	}
-	id := fmt.Sprintf("%s-%s-%d", a.fingerprint(), a.status(), n.at.UnixNano())
+	id := fmt.Sprintf("%s-%s-%d", a.fingerprint(), a.status(), a.at.UnixNano())
 	err = s.exchange.Publish(ctx, Publication{RoutingKey: routingKey(a), ContentType: "application/json", MessageID: id, Body: body})
 	if err != nil {
 		return fmt.Errorf("alert: publish: %w", err)
@@ -83,8 +70,8 @@ func (s *exchangeSink) publish(ctx context.Context, n *notification, a *alert) e
 
 func (s source) event(a *alert) event {
 	e := event{
-		Event: kinds[a.kind].event, Alertname: a.kind.String(), Status: a.status(), Severity: a.severity, Summary: a.summary(),
-		Instance: s.instance, Peer: a.peer, VHost: a.vhost, Queue: a.queue, Action: a.action, Detail: a.detail,
+		Event: kinds[a.kind].event, Alertname: a.kind.String(), Status: a.status(), Severity: a.severity(), Summary: a.summary(),
+		Instance: s.instance, VHost: a.vhost, Queue: a.queue, Action: a.action, Detail: a.detail,
 		Count: a.Count, WorstMillis: a.WorstMillis, StartsAt: a.startsAt.UTC(), Fingerprint: a.fingerprint(), Links: s.pages(a.key),
 	}
 	if s.externalURL != "" {
@@ -96,7 +83,7 @@ func (s source) event(a *alert) event {
 	if a.LastDeadlineAt != 0 {
 		e.LastAt = stamp(a.LastDeadlineAt)
 	}
-	if !a.endsAt.IsZero() {
+	if a.resolved() {
 		at := a.endsAt.UTC()
 		e.EndsAt = &at
 	}
@@ -110,8 +97,6 @@ func routingKey(a *alert) string {
 	words := []string{kinds[a.kind].event}
 	if a.queue != "" {
 		words = append(words, a.vhost, a.queue)
-	} else if a.peer != "" {
-		words = append(words, a.peer)
 	}
 	key := strings.Join(words, ".")
 	return key[:min(len(key), maxRoutingKey)]

@@ -45,12 +45,8 @@ type RuleStatus struct {
 	Queue    string   `json:"queue"`              // likewise
 	To       []string `json:"to"`                 // names of sinks
 	Severity string   `json:"severity,omitempty"` // absent: that of the event
-	Group    string   `json:"group"`              // what shares a notification: event, vhost, queue or none
 	Count    int64    `json:"count"`              // the least number of messages that it notifies of
 	Lateness string   `json:"lateness"`           // the least lateness that it notifies of
-	Wait     string   `json:"wait"`               // how long a new group collects
-	Interval string   `json:"interval"`           // the least time between two notifications of a group
-	Repeat   string   `json:"repeat"`             // when an alert that still fires is sent again
 }
 
 // Overview answers GET /alerts.
@@ -114,8 +110,8 @@ func (a *Alerts) Rules() []RuleStatus {
 	var list []RuleStatus
 	for _, r := range a.tracker.inForce() {
 		s := RuleStatus{
-			Name: r.name, VHost: r.vhost.String(), Queue: r.queue.String(), To: append([]string{}, r.to...), Severity: r.severity, Group: groupings[r.group],
-			Count: r.count, Lateness: r.lateness.String(), Wait: r.wait.String(), Interval: r.interval.String(), Repeat: r.repeat.String(),
+			Name: r.name, VHost: r.vhost.String(), Queue: r.queue.String(), To: append([]string{}, r.to...), Severity: r.severity,
+			Count: r.count, Lateness: r.lateness.String(),
 		}
 		for _, k := range r.kinds {
 			s.Events = append(s.Events, kinds[k].event)

@@ -96,7 +96,7 @@ type setup struct {
 	registry *prometheus.Registry
 }
 
-// run starts alerts in the bubble of the test, which wait a second. change may be nil.
+// run starts alerts in the bubble of the test. change may be nil.
 func run(t *testing.T, change func(*Options)) setup {
 	t.Helper()
 	s := prepare(t, change)
@@ -104,10 +104,10 @@ func run(t *testing.T, change func(*Options)) setup {
 	return s
 }
 
-// settingsFile writes an alerts.yaml that says text, and to wait for a second.
+// settingsFile writes an alerts.yaml that says text, and where the dashboard is.
 func settingsFile(t *testing.T, text string) string {
 	t.Helper()
-	return writeFile(t, text+"\ndefaults: {wait: 1s}\nexternalURL: http://curfew.example\n")
+	return writeFile(t, text+"\nexternalURL: http://curfew.example\n")
 }
 
 func writeFile(t testing.TB, text string) string {
@@ -115,12 +115,6 @@ func writeFile(t testing.TB, text string) string {
 	path := filepath.Join(t.TempDir(), "alerts.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
-}
-
-// groupedBy is an alerts.yaml with that grouping.
-func groupedBy(t *testing.T, group string) string {
-	t.Helper()
-	return writeFile(t, "externalURL: http://curfew.example\ndefaults: {wait: 1s, group: "+group+"}")
 }
 
 // prepare makes what run starts.

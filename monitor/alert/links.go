@@ -52,12 +52,3 @@ func (s source) pages(k key) map[string]string {
 	}
 	return list
 }
-
-// about is what the notification is about, if that is one queue.
-func (n *notification) about() key {
-	k := key{kind: n.key.kind, vhost: n.key.vhost, queue: n.key.queue}
-	if list := n.offenders(); len(list) == 1 {
-		k.vhost, k.queue = list[0].vhost, list[0].queue
-	}
-	return k
-}

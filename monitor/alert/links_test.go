@@ -20,7 +20,7 @@ func TestLinks(t *testing.T) {
 	}, from.pages(expired))
 	parked := key{kind: DeadLetterUnroutable, vhost: "v", queue: "q"}
 	require.Equal(t, "https://curfew.example/dead-letter?name=curfew.undeliverable&queue=q&vhost=v", from.page(parked))
-	for _, k := range []key{{kind: ScheduleDegraded}, {kind: DeadlineMissed, queue: otherQueues}, {kind: InstanceSilent, peer: "x"}} {
+	for _, k := range []key{{kind: ScheduleDegraded}, {kind: DeadlineMissed, queue: otherQueues}} {
 		require.Equal(t, "https://curfew.example/alerts", from.page(k))
 	}
 	require.Empty(t, source{}.page(expired), "nobody has said where the dashboard is")
@@ -30,13 +30,12 @@ func TestLinks(t *testing.T) {
 // TestTextsLink: to the queue, unless its name makes the link too long; PagerDuty has it as the page of its client.
 func TestTextsLink(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
-	n := newNotification(&rule{name: "default"}, groupKey{kind: DeadlineMissed}, at)
-	n.add(alert{key: key{kind: DeadlineMissed, vhost: "/", queue: "orders"}, Stats: Stats{Count: 1}, startsAt: at})
+	n := &alert{key: key{kind: DeadlineMissed, vhost: "/", queue: "orders"}, rule: everything, Stats: Stats{Count: 1}, at: at, startsAt: at}
 	text, _ := serviceAt(t, "ntfy://ntfy.sh/topic").message(n)
 	require.Contains(t, text, "\nhttps://curfew.example/queue?name=orders&vhost=%2F\n")
 	_, params := serviceAt(t, "pagerduty:///eb243592faa24ba2a5511afdf565c889").message(n)
 	require.Equal(t, "https://curfew.example/queue?name=orders&vhost=%2F", params["client_url"])
-	n.alerts[0].queue = strings.Repeat("ü", 127)
+	n.queue = strings.Repeat("ü", 127)
 	text, _ = serviceAt(t, "ntfy://ntfy.sh/topic").message(n)
 	require.Contains(t, text, "\nhttps://curfew.example/alerts\n")
 }

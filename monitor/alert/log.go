@@ -13,51 +13,35 @@ type logSink struct {
 	sent prometheus.Counter
 }
 
-func (s *logSink) notify(n *notification) {
+func (s *logSink) notify(a *alert) {
 	s.sent.Inc()
-	if n.resolved() {
-		s.log.Info(n.summary(), n.fields()...)
+	if a.resolved() {
+		s.log.Info(a.summary(), a.fields()...)
 	} else {
-		s.log.Warn(n.summary(), n.fields()...)
+		s.log.Warn(a.summary(), a.fields()...)
 	}
 }
 
-func (n *notification) fields() []zap.Field {
+func (a *alert) fields() []zap.Field {
 	fields := []zap.Field{
-		zap.String("event", kinds[n.key.kind].event),
-		zap.String("status", n.status()),
-		zap.String("severity", n.severity()),
-		zap.String("alert_fingerprint", n.fingerprint()),
+		zap.String("event", kinds[a.kind].event), zap.String("status", a.status()), zap.String("severity", a.severity()),
+		zap.String("alert_fingerprint", a.fingerprint()),
 	}
-	if len(n.alerts) == 1 {
-		fields = append(fields, n.alerts[0].fields()...)
-	} else if queues := n.queues(); queues > 0 {
-		fields = append(fields, zap.Int("queues", queues))
-	}
-	if n.total.Count == 0 {
-		return fields
-	}
-	fields = append(fields, zap.Int64("count", n.total.Count))
-	if n.total.FirstDeadlineAt != 0 {
-		fields = append(fields, zap.Time("first_deadline", time.UnixMilli(n.total.FirstDeadlineAt)),
-			zap.Duration("worst_lateness", lateness(n.total.WorstMillis)))
-	}
-	if n.total.LastDeadlineAt != 0 {
-		fields = append(fields, zap.Time("last_deadline", time.UnixMilli(n.total.LastDeadlineAt)))
-	}
-	return fields
-}
-
-// fields identify an alert.
-func (a *alert) fields() (fields []zap.Field) {
 	if a.queue != "" {
 		fields = append(fields, zap.String("vhost", a.vhost), zap.String("queue", a.queue))
 	}
 	if a.action != "" {
 		fields = append(fields, zap.String("action", a.action))
 	}
-	if a.peer != "" {
-		fields = append(fields, zap.String("peer", a.peer))
+	if a.Count == 0 {
+		return fields
+	}
+	fields = append(fields, zap.Int64("count", a.Count))
+	if a.FirstDeadlineAt != 0 {
+		fields = append(fields, zap.Time("first_deadline", time.UnixMilli(a.FirstDeadlineAt)), zap.Duration("worst_lateness", lateness(a.WorstMillis)))
+	}
+	if a.LastDeadlineAt != 0 {
+		fields = append(fields, zap.Time("last_deadline", time.UnixMilli(a.LastDeadlineAt)))
 	}
 	return fields
 }

@@ -25,7 +25,7 @@ func newMetrics(r prometheus.Registerer, a *Alerts) (*metrics, error) {
 		}, []string{"sink"}),
 		suppressed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "curfew_alert_suppressed_total",
-			Help: "Alerts that were silenced, sent only as part of a digest, or found no room.",
+			Help: "Alerts that were silenced, withheld since too many fired at once, or found no room.",
 		}, []string{"reason"}),
 	}
 	for _, c := range []prometheus.Collector{m.notifications, m.queued, m.suppressed, firingCollector{a.tracker}, rulesInForce(a)} {

@@ -1,13 +1,11 @@
 package alert
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
 )
 
 // Options of Alerts. The zero value only logs.
@@ -21,9 +19,6 @@ type Options struct {
 	Exchange Exchange
 	// Dir is the directory in which silences are kept; empty: they end with the process.
 	Dir string
-	// RatePerMinute bounds the notifications of a sink, above the first ten; 0 is 60.
-	RatePerMinute int
-
 	// Instance names this process in every alert (label instance); may be empty.
 	Instance string
 	// Stalled returns the parts of this process that hang; empty if it is well. For as long
@@ -38,14 +33,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Defaults of alerts.yaml.
-const (
-	defaultWait     = 10 * time.Second
-	defaultInterval = time.Minute
-	defaultRepeat   = 4 * time.Hour
-	defaultEvery    = 30 * time.Second
-	defaultRate     = 60
-)
+// defaultEvery is how often the dead man's switch is requested.
+const defaultEvery = 30 * time.Second
 
 func (o Options) withDefaults() Options {
 	if o.Log == nil {
@@ -54,31 +43,30 @@ func (o Options) withDefaults() Options {
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry()
 	}
-	o.RatePerMinute = cmp.Or(o.RatePerMinute, defaultRate)
 	return o
 }
-
-func (o *Options) limit() rate.Limit { return rate.Limit(float64(o.RatePerMinute) / 60) }
 
 // source names the Curfew that notifies, and where its pages are.
 type source struct{ instance, externalURL, runbooksURL string }
 
-// groupID names the group of a notification for services that keep incidents. It is the same for all of a group.
-func (s source) groupID(n *notification) string {
-	return "curfew/" + cut(s.instance, 64) + "/" + n.fingerprint()
+// incidentID names an alert for services that keep incidents, from its beginning to its end.
+func (s source) incidentID(a *alert) string {
+	return "curfew/" + cut(s.instance, 64) + "/" + a.fingerprint()
 }
 
 // labels are those of an alert as it leaves this process.
-func (s source) labels(labels map[string]string, severity string) map[string]string {
-	labels["severity"] = severity
+func (s source) labels(a *alert) map[string]string {
+	labels := a.labels()
+	labels["severity"] = a.severity()
 	if s.instance != "" {
 		labels["instance"] = s.instance
 	}
 	return labels
 }
 
-func (s source) annotations(k key, annotations map[string]string) map[string]string {
-	for what, page := range s.pages(k) {
+func (s source) annotations(a *alert) map[string]string {
+	annotations := a.annotations()
+	for what, page := range s.pages(a.key) {
 		annotations[what+"_url"] = page
 	}
 	return annotations

@@ -2,26 +2,26 @@ package alert
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
 )
 
-// sink sends one notification.
+// sink sends one alert.
 type sink interface {
 	name() string
 	// send returns a backoff.PermanentError when trying again is useless.
-	send(ctx context.Context, n *notification) error
+	send(ctx context.Context, a *alert) error
 }
 
 // channel is a sink with the notifications that wait for it.
 type channel interface {
 	sink
-	put(n *notification)
+	put(a *alert)
 	run(ctx context.Context)
 	// trouble says since when nothing gets through, and why; nil if the sink works.
 	trouble() *trouble
@@ -29,30 +29,23 @@ type channel interface {
 }
 
 const (
-	// maxQueued bounds an outbox. What finds no room is counted, and the count is sent
-	// next.
+	// maxQueued bounds an outbox. What finds no room is counted.
 	maxQueued = 1000
-	// tryFor is how long a notification is tried. Later ones wait, only the newest of each
-	// group.
+	// tryFor is how long a notification is tried. Later ones wait, only the newest of each alert.
 	tryFor    = 30 * time.Minute
 	firstWait = 500 * time.Millisecond
 	longWait  = time.Minute
-	// burst is how many notifications are sent at once before the rate limit applies.
-	burst = 10
 )
 
 // outbox holds what waits for a sink that may be slow.
 type outbox struct {
 	log    *zap.Logger
 	counts counters
-	limit  *rate.Limiter
 	state  condition
 
 	mu      sync.Mutex
 	sink    sink
-	queue   []*notification
-	lost    int64     // dropped since the count was last sent
-	lostAt  time.Time // when the first of them was
+	queue   []*alert
 	arrived chan struct{}
 }
 
@@ -62,11 +55,8 @@ type counters struct {
 	length                prometheus.Gauge
 }
 
-func newOutbox(s sink, limit rate.Limit, m *metrics, log *zap.Logger) *outbox {
-	return &outbox{
-		sink: s, log: log, counts: m.of(s.name()), limit: rate.NewLimiter(limit, burst),
-		arrived: make(chan struct{}, 1),
-	}
+func newOutbox(s sink, m *metrics, log *zap.Logger) *outbox {
+	return &outbox{sink: s, log: log, counts: m.of(s.name()), arrived: make(chan struct{}, 1)}
 }
 
 // use sends the notifications that wait, and those that follow, to another sink of the same name.
@@ -84,8 +74,8 @@ func (o *outbox) current() sink {
 
 func (o *outbox) name() string { return o.current().name() }
 
-// send sends n once, ahead of those that wait.
-func (o *outbox) send(ctx context.Context, n *notification) error { return o.current().send(ctx, n) }
+// send sends a once, ahead of those that wait.
+func (o *outbox) send(ctx context.Context, a *alert) error { return o.current().send(ctx, a) }
 
 func (o *outbox) trouble() *trouble { return o.state.trouble() }
 
@@ -95,26 +85,19 @@ func (o *outbox) queued() int {
 	return len(o.queue)
 }
 
-// put appends n, or replaces an older one of its group that still waits, or counts n if
-// there is no room.
-func (o *outbox) put(n *notification) {
+// put appends a, or replaces an older state of it that still waits, or counts a if there is no room.
+func (o *outbox) put(a *alert) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for i, waiting := range o.queue {
-		if n.single == 0 && waiting.single == 0 && waiting.key == n.key {
-			o.queue[i] = n
-			return
-		}
+	if n := slices.IndexFunc(o.queue, func(waiting *alert) bool { return waiting.key == a.key }); n >= 0 {
+		o.queue[n] = a
+		return
 	}
 	if len(o.queue) >= maxQueued {
-		if o.lost == 0 {
-			o.lostAt = time.Now()
-		}
-		o.lost++
 		o.counts.dropped.Inc()
 		return
 	}
-	o.queue = append(o.queue, n)
+	o.queue = append(o.queue, a)
 	o.counts.length.Set(float64(len(o.queue)))
 	select {
 	case o.arrived <- struct{}{}:
@@ -123,33 +106,24 @@ func (o *outbox) put(n *notification) {
 }
 
 // take removes the next thing to send; nil if there is none.
-func (o *outbox) take() *notification {
+func (o *outbox) take() *alert {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.lost > 0 {
-		n := newNotification(everything, groupKey{kind: NotificationsDropped}, time.Now())
-		n.add(alert{
-			key: key{kind: NotificationsDropped}, Stats: Stats{Count: o.lost}, startsAt: o.lostAt,
-			severity: kinds[NotificationsDropped].severity, fresh: true,
-		})
-		o.lost = 0
-		return n
-	}
 	if len(o.queue) == 0 {
 		o.queue = nil
 		return nil
 	}
-	n := o.queue[0]
+	a := o.queue[0]
 	o.queue = o.queue[1:]
 	o.counts.length.Set(float64(len(o.queue)))
-	return n
+	return a
 }
 
 // run sends until ctx ends.
 func (o *outbox) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if n := o.take(); n != nil {
-			o.deliver(ctx, n)
+		if a := o.take(); a != nil {
+			o.deliver(ctx, a)
 			continue
 		}
 		select {
@@ -159,14 +133,11 @@ func (o *outbox) run(ctx context.Context) {
 	}
 }
 
-func (o *outbox) deliver(ctx context.Context, n *notification) {
-	if o.limit.Wait(ctx) != nil {
-		return
-	}
+func (o *outbox) deliver(ctx context.Context, a *alert) {
 	wait := backoff.NewExponentialBackOff() // its pauses are random by half
 	wait.InitialInterval, wait.MaxInterval = firstWait, longWait
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		err := o.send(ctx, n)
+		err := o.send(ctx, a)
 		o.state.note(err)
 		return struct{}{}, err
 	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(tryFor))
@@ -177,7 +148,7 @@ func (o *outbox) deliver(ctx context.Context, n *notification) {
 	o.counts.failed.Inc()
 	if ctx.Err() == nil {
 		o.log.Error("alert not delivered", zap.String("sink", o.name()),
-			zap.String("alert_fingerprint", n.fingerprint()), zap.Error(err))
+			zap.String("alert_fingerprint", a.fingerprint()), zap.Error(err))
 	}
 }
 

@@ -7,23 +7,6 @@ import (
 	"time"
 )
 
-// grouping is which alerts go into one notification.
-type grouping uint8
-
-const (
-	byEvent grouping = iota // all of an event
-	byVHost                 // of an event and virtual host
-	byQueue                 // of an event and queue
-	single                  // every message is a notification, within the rate limit
-)
-
-var groupings = [...]string{byEvent: "event", byVHost: "vhost", byQueue: "queue", single: "none"}
-
-func groupingOf(name string) (grouping, bool) {
-	i := slices.Index(groupings[:], name)
-	return grouping(max(i, 0)), i >= 0
-}
-
 // severities are those that a rule may set: the ones that every sink can express.
 var severities = []string{"critical", "error", "warning", "info"}
 
@@ -35,12 +18,9 @@ type rule struct {
 	to           []string
 	everywhere   bool   // to every sink, whatever to has
 	severity     string // empty: that of the kind
-	group        grouping
 
 	count    int64         // fewer messages make no notification
 	lateness time.Duration // nor does a lateness below this one
-
-	wait, interval, repeat time.Duration
 }
 
 func (r *rule) matches(k key) bool {
@@ -54,34 +34,10 @@ func (r *rule) sends(sink string) bool {
 
 // severityOf is the severity of alerts of the kind.
 func (r *rule) severityOf(k Kind) string {
-	if r.severity != "" {
+	if r.severity != "" && int(k) < ruled {
 		return r.severity
 	}
 	return kinds[k].severity
-}
-
-// groupOf is the group of k.
-func (r *rule) groupOf(k key) groupKey {
-	g := groupKey{rule: r.name, kind: k.kind}
-	switch r.group {
-	case byVHost:
-		g.vhost = k.vhost
-	case byQueue, single:
-		g.vhost, g.queue = k.vhost, k.queue
-	}
-	g.peer = k.peer // every silent instance makes a notification of its own
-	return g
-}
-
-// heldAgain is how often a message that a consumer holds past its deadline is recorded.
-const heldAgain = 30 * time.Second
-
-// quiet is how long nothing must happen for an alert to be over.
-func (r *rule) quiet(k Kind) time.Duration {
-	if k == HeldPastDeadline {
-		return max(r.interval, 5*heldAgain/2)
-	}
-	return r.interval
 }
 
 // pattern is a name in which * stands for any text and ? for any one character. Its zero value

@@ -25,12 +25,9 @@ func (a *Alerts) SendTest(ctx context.Context, sink string) (tested []Tested, er
 		return nil, fmt.Errorf("unknown sink %q: want one of %s", sink, strings.Join(names, ", "))
 	}
 	now := time.Now()
-	fires := newNotification(everything, groupKey{rule: everything.name, kind: Test}, now)
-	fires.add(alert{key: key{kind: Test}, detail: "this sink works", severity: kinds[Test].severity, startsAt: now, fresh: true})
-	over := newNotification(everything, fires.key, now)
-	ended := fires.alerts[0]
-	ended.endsAt = now
-	over.add(ended)
+	fires := &alert{key: key{kind: Test}, rule: everything, detail: "this sink works", at: now, startsAt: now}
+	over := *fires
+	over.endsAt = now
 	if sink == logName {
 		a.delivery.log.notify(fires)
 		return []Tested{{Sink: sink}}, nil
@@ -39,7 +36,7 @@ func (a *Alerts) SendTest(ctx context.Context, sink string) (tested []Tested, er
 		if sink == "" || c.name() == sink {
 			err := c.send(ctx, fires)
 			if err == nil {
-				err = c.send(ctx, over)
+				err = c.send(ctx, &over)
 			}
 			tested = append(tested, Tested{c.name(), err})
 		}

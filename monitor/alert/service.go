@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -30,57 +29,60 @@ const maxSummary = 1200
 // list of alerts.
 const maxLink = 300
 
-// service sends notifications as short text to a service that shoutrrr knows: chat, mail, push messages, on-call duty.
+// service sends alerts as short text to a service that shoutrrr knows: chat, mail, push messages, on-call duty.
 type service struct {
 	settings sinkSettings
-	library  types.Service
-	takes    []string      // the parameters that it knows
-	busy     chan struct{} // holds a token while the library sends, which changes the library's settings
-	login    func() error  // before the first notification is sent; nil: there is nothing to do
-
-	setClient func(*http.Client) // before each; nil: the service has its own
-	transport *http.Transport    // of these clients
+	takes    []string                      // the parameters that it knows
+	open     func() (types.Service, error) // for each alert: some keep what they have sent
+	busy     chan struct{}                 // holds a token while the library sends
 }
 
 // newService makes a service. Its error repeats no part of the URL but the scheme.
 func newService(s sinkSettings) (*service, error) {
+	library, err := s.open(false)
+	if err != nil {
+		return nil, fmt.Errorf("url: %s", transport.Redact(s.url, err.Error()))
+	}
+	config := parameters.NewPropKeyResolver(parameters.GetServiceConfig(library))
+	return &service{
+		settings: s, busy: make(chan struct{}, 1), takes: config.QueryFields(),
+		open: func() (types.Service, error) { return s.open(true) },
+	}, nil
+}
+
+// open opens the service at the URL. A service that logs in does so only if it is to send.
+func (s sinkSettings) open(sends bool) (types.Service, error) {
 	u, err := url.Parse(s.url)
 	if err != nil {
-		return nil, errors.New("url: it is not a URL") // err repeats it
+		return nil, errors.New("it is not a URL") // err repeats it
 	}
 	kind := kindOfSink(s.url)
 	library, err := (&router.ServiceRouter{}).NewService(kind)
 	if err == nil && strings.Contains(u.Scheme, "+") {
 		custom, can := library.(types.CustomURLService)
 		if !can {
-			return nil, fmt.Errorf("url: %s cannot be followed by a plus sign and another scheme", kind)
+			return nil, fmt.Errorf("%s cannot be followed by a plus sign and another scheme", kind)
 		}
 		u, err = custom.GetConfigURLFromCustom(u)
 	}
-	made := &service{settings: s, library: library, busy: make(chan struct{}, 1)}
-	if err == nil && kind == "matrix" { // its Initialize logs in
-		made.login = func() error { return library.Initialize(u, nil) }
+	switch {
+	case err != nil:
+	case kind == "matrix" && !sends: // its Initialize logs in
 		err = parameters.GetServiceConfig(library).SetURL(u)
-	} else if err == nil {
+	default:
 		err = library.Initialize(u, nil)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("url: %s: %s", kind, transport.Redact(s.url, err.Error()))
+		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
-	config := parameters.NewPropKeyResolver(parameters.GetServiceConfig(library))
-	made.takes = config.QueryFields()
-	if made.setClient = transport.ClientSetter(library); made.setClient != nil {
-		made.transport = transport.New(library)
-	}
-	return made, nil
+	return library, nil
 }
 
 func (s *service) name() string { return s.settings.name }
 
-// send sends n once. If the service does not answer within serviceTimeout, the notification counts as failed. The
-// request is cancelled where the library allows that (transport.ClientSetter); elsewhere it goes on in the background, and the
-// service may still take it. So a service may get a notification twice.
-func (s *service) send(ctx context.Context, n *notification) error {
+// send sends a once. If the service does not answer within serviceTimeout, the alert counts as failed. The library takes
+// no context, so the request goes on in the background, and the service may still take it: it may get an alert twice.
+func (s *service) send(ctx context.Context, a *alert) error {
 	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
 	defer cancel()
 	select {
@@ -88,16 +90,20 @@ func (s *service) send(ctx context.Context, n *notification) error {
 	case <-ctx.Done():
 		return fmt.Errorf("alert: send: the last notification is still being sent: %w", ctx.Err())
 	}
-	text, params := s.message(n)
+	text, params := s.message(a)
 	answer := make(chan error, 1)
-	go func() { // the library takes no context
+	go func() {
 		defer func() { <-s.busy }()
 		defer func() {
 			if p := recover(); p != nil { // a service that fails must not take the broker down
 				answer <- fmt.Errorf("it panicked: %v", p)
 			}
 		}()
-		answer <- s.sendTextLocked(ctx, text, &params)
+		library, err := s.open()
+		if err == nil {
+			err = library.Send(text, &params)
+		}
+		answer <- s.failure(err)
 	}()
 	select {
 	case err := <-answer:
@@ -107,69 +113,55 @@ func (s *service) send(ctx context.Context, n *notification) error {
 	}
 }
 
-// sendTextLocked sends text through the library. It is called with busy held.
-func (s *service) sendTextLocked(ctx context.Context, text string, params *types.Params) error {
-	if s.login != nil {
-		if err := s.login(); err != nil {
-			return s.failure(err, 0)
-		}
-		s.login = nil
-	}
-	a := &transport.Attempt{Ctx: ctx, Base: s.transport}
-	if s.setClient != nil {
-		s.setClient(&http.Client{Timeout: serviceTimeout, Transport: a})
-	}
-	err := s.library.Send(text, params)
-	if err != nil {
-		return s.failure(err, a.Status)
-	}
-	return nil
-}
-
 // failure returns an error of the library without its secrets, permanent if trying again is useless.
-func (s *service) failure(err error, status int) error {
-	if status == 0 {
-		status = transport.StatusOf(err)
+func (s *service) failure(err error) error {
+	if err == nil {
+		return nil
 	}
 	redacted := fmt.Errorf("alert: send: %s", transport.Redact(s.settings.url, err.Error()))
-	if transport.IsPermanent(status) {
+	if transport.IsPermanent(transport.StatusOf(err)) {
 		return backoff.Permanent(redacted)
 	}
 	return redacted
 }
 
-// message is n as text, and as the parameters that this service takes.
-func (s *service) message(n *notification) (text string, params types.Params) {
+// message is a as text, and as the parameters that this service takes.
+func (s *service) message(a *alert) (text string, params types.Params) {
 	from := s.settings.source
-	title := strings.ToUpper(n.status()) + " " + n.key.kind.String()
-	details := "severity " + n.severity() + ", since " + n.startsAt.UTC().Format(time.RFC3339)
-	if n.total.WorstMillis > 0 {
-		details += ", worst lateness " + lateness(n.total.WorstMillis).String()
+	title := strings.ToUpper(a.status()) + " " + a.kind.String()
+	details := "severity " + a.severity() + ", since " + a.startsAt.UTC().Format(time.RFC3339)
+	if a.WorstMillis > 0 {
+		details += ", worst lateness " + lateness(a.WorstMillis).String()
 	}
 	if from.instance != "" {
 		details += ", instance " + from.instance
 	}
-	lines := []string{harmless(cut(n.summary(), maxSummary)), details}
-	for _, link := range []string{from.page(n.about()), from.runbook(n.key.kind)} {
+	lines := []string{harmless(cut(a.summary(), maxSummary)), details}
+	for _, link := range []string{from.page(a.key), from.runbook(a.kind)} {
 		if len(link) > maxLink {
-			link = from.page(key{kind: n.key.kind})
+			link = from.page(key{kind: a.kind})
 		}
 		if link != "" {
 			lines = append(lines, link)
 		}
 	}
 	params = types.Params{}
-	if slices.Contains(s.takes, types.TitleKey) && !slices.Contains(titleless, kindOfSink(s.settings.url)) {
+	kind := kindOfSink(s.settings.url)
+	if slices.Contains(s.takes, types.TitleKey) && !slices.Contains(titleless, kind) {
 		params.SetTitle(title)
 	} else {
 		lines = slices.Insert(lines, 0, title)
 	}
-	switch kindOfSink(s.settings.url) {
-	case "pagerduty":
-		s.duty(n, params)
+	switch kind {
+	case "pagerduty": // an incident there, which ends with the alert
+		params["severity"], params["source"], params["client"] = a.severity(), cmp.Or(from.instance, "curfew"), "Curfew"
+		params["client_url"], params["dedup_key"], params["action"] = from.page(a.key), from.incidentID(a), "trigger"
+		if a.resolved() {
+			params["action"] = "resolve"
+		}
 	case "opsgenie":
-		params["alias"], params["priority"] = from.groupID(n), priorities[n.severity()]
-		if n.resolved() {
+		params["alias"], params["priority"] = from.incidentID(a), priorities[a.severity()]
+		if a.resolved() {
 			params["priority"] = "P5"
 		}
 	}
@@ -179,23 +171,8 @@ func (s *service) message(n *notification) (text string, params types.Params) {
 // titleless are the services that take a title and do not show it.
 var titleless = []string{"ifttt", "matrix", "mattermost"}
 
-// duty makes a group one incident of PagerDuty, which ends with the group. A message with a notification of its own is
-// an incident of its own, which a person resolves.
-func (s *service) duty(n *notification, params types.Params) {
-	params["severity"] = n.severity()
-	if n.severity() == "none" {
-		params["severity"] = "info"
-	}
-	params["source"], params["client"] = cmp.Or(s.settings.source.instance, "curfew"), "Curfew"
-	params["client_url"] = s.settings.source.page(n.about())
-	params["dedup_key"], params["action"] = s.settings.source.groupID(n), "trigger"
-	if n.resolved() {
-		params["action"] = "resolve"
-	}
-}
-
 // priorities are Opsgenie's.
-var priorities = map[string]string{"critical": "P1", "error": "P2", "warning": "P3", "info": "P5", "none": "P5"}
+var priorities = map[string]string{"critical": "P1", "error": "P2", "warning": "P3", "info": "P5"}
 
 // harmless replaces the characters of which chats make mentions and links: anybody may have chosen the names in a text.
 func harmless(text string) string { return chatMarks.Replace(text) }

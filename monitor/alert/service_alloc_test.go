@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
 )
 
 // stuck is a receiver that takes a connection and never answers.
@@ -24,11 +24,10 @@ func (stuck) RoundTrip(r *http.Request) (*http.Response, error) {
 func stormy(t testing.TB) *Alerts {
 	t.Helper()
 	a, err := New(Options{
-		File: writeFile(t, "defaults: {group: queue}"),
 		URLs: []string{"webhook+http://a.example/", "alertmanager+http://e.example", "generic+http://b.example/"},
 	})
 	require.NoError(t, err)
-	a.tracker.rest.wait, a.tracker.rest.interval, a.tracker.rest.repeat = time.Millisecond, time.Millisecond, time.Millisecond
+	a.tracker.limit.SetLimit(rate.Inf)
 	for _, c := range a.delivery.channels {
 		switch c := c.channel.(type) {
 		case *manager:
@@ -38,7 +37,7 @@ func stormy(t testing.TB) *Alerts {
 			case *webhook:
 				sink.Client.Transport = stuck{}
 			case *service:
-				sink.library = stuckService{sink.library, t.Context().Done()}
+				sink.open = func() (types.Service, error) { return stuckService{end: t.Context().Done()}, nil }
 			}
 		}
 	}
@@ -94,8 +93,7 @@ func TestStormTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// BenchmarkRecordInAStorm records while a thousand groups are reported again and again to
-// sinks that hang.
+// BenchmarkRecordInAStorm records while a thousand queues are reported to sinks that hang.
 func BenchmarkRecordInAStorm(b *testing.B) {
 	a := stormy(b)
 	events := make([]Event, maxIncidents)

@@ -45,7 +45,7 @@ func (o *Options) readSettings() (settings, error) {
 	r := &settingsReader{Reader: fields.Reader{Path: o.File}, names: make(map[string]int)}
 	r.settings.source.instance = o.Instance
 	r.settings.rest = rule{
-		name: "default", everywhere: true, count: 1, wait: defaultWait, interval: defaultInterval, repeat: defaultRepeat,
+		name: "default", everywhere: true, count: 1,
 	}
 	for _, address := range o.URLs {
 		r.settings.sinks = append(r.settings.sinks, sinkSettings{name: r.freeName(kindOfSink(address)), url: address})
@@ -91,7 +91,7 @@ func (r *settingsReader) read() {
 		{Name: "runbooksURL", Read: func(n *yaml.Node, where string) { r.settings.source.runbooksURL = r.webAddress(n, where) }},
 		{Name: "deadManSwitch", Read: r.deadManSwitch},
 		{Name: "sinks", Read: r.sinks},
-		{Name: "defaults", Read: func(n *yaml.Node, where string) { r.Mapping(n, where, r.timing(&r.settings.rest)) }},
+		{Name: "defaults", Gone: onlyTwice},
 		{Name: "rules", Read: r.rules},
 	})
 }
@@ -157,7 +157,7 @@ func (r *settingsReader) rule(n *yaml.Node, i int) *rule {
 	out := r.settings.rest
 	out.name = fmt.Sprintf("rule-%d", i+1)
 	where := fmt.Sprintf("rules[%d]", i)
-	r.Mapping(n, where, append([]fields.Field{
+	r.Mapping(n, where, []fields.Field{
 		{Name: "name", Read: func(n *yaml.Node, where string) { out.name = r.Text(n, where) }},
 		{Name: "events", Read: func(n *yaml.Node, where string) { out.kinds = r.kinds(n, where) }},
 		{Name: "vhost", Read: func(n *yaml.Node, where string) { out.vhost = newPattern(r.Text(n, where)) }},
@@ -166,7 +166,11 @@ func (r *settingsReader) rule(n *yaml.Node, i int) *rule {
 		{Name: "severity", Read: func(n *yaml.Node, where string) { out.severity = r.OneOf(n, where, severities) }},
 		{Name: "count", Read: func(n *yaml.Node, where string) { out.count = r.Number(n, where) }},
 		{Name: "lateness", Read: func(n *yaml.Node, where string) { out.lateness = r.Duration(n, where, 0) }},
-	}, r.timing(&out)...))
+		{Name: "group", Gone: "each queue has an alert of its own; let Alertmanager or PagerDuty group them"},
+		{Name: "wait", Gone: onlyTwice},
+		{Name: "interval", Gone: onlyTwice},
+		{Name: "repeat", Gone: onlyTwice},
+	})
 	if line, taken := r.names[out.name]; taken {
 		r.Refuse(n, where+".name", "%q is the name of the rule in line %d, too", out.name, line)
 	}
@@ -174,15 +178,8 @@ func (r *settingsReader) rule(n *yaml.Node, i int) *rule {
 	return &out
 }
 
-// timing are the fields that rules and defaults share.
-func (r *settingsReader) timing(out *rule) []fields.Field {
-	return []fields.Field{
-		{Name: "group", Read: func(n *yaml.Node, where string) { out.group, _ = groupingOf(r.OneOf(n, where, groupings[:])) }},
-		{Name: "wait", Read: func(n *yaml.Node, where string) { out.wait = r.Duration(n, where, time.Millisecond) }},
-		{Name: "interval", Read: func(n *yaml.Node, where string) { out.interval = r.Duration(n, where, time.Second) }},
-		{Name: "repeat", Read: func(n *yaml.Node, where string) { out.repeat = r.Duration(n, where, time.Second) }},
-	}
-}
+// onlyTwice replaces when and how often an alert is sent.
+const onlyTwice = "an alert is sent once when it begins and once when it is over; let Alertmanager or PagerDuty repeat it"
 
 func (r *settingsReader) kinds(n *yaml.Node, where string) (list []Kind) {
 	for _, event := range r.List(n, where) {

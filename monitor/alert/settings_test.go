@@ -25,18 +25,13 @@ rules:
     queue: orders
     severity: critical
     to: webhook
-    group: queue
     count: 10
     lateness: 5s
-    wait: 2s
-    interval: 30s
-    repeat: 1h
 `
 
 func TestRulesAreRead(t *testing.T) {
 	json := `{"rules": [{"name": "delays", "events": ["deadline_missed"], "queue": "nsb.delay-*", "to": []},
-		{"vhost": "sho?", "queue": "orders", "severity": "critical", "to": "webhook", "group": "queue", "count": 10,
-		 "lateness": "5s", "wait": "2s", "interval": "30s", "repeat": "1h"}]}`
+		{"vhost": "sho?", "queue": "orders", "severity": "critical", "to": "webhook", "count": 10, "lateness": "5s"}]}`
 	for _, text := range []string{someRules, json} {
 		o := Options{File: writeFile(t, text), URLs: []string{"webhook+https://hooks.example/x"}}
 		s, err := o.readSettings()
@@ -45,7 +40,7 @@ func TestRulesAreRead(t *testing.T) {
 		require.Len(t, rules, 2)
 		require.Equal(t, "delays", rules[0].name)
 		require.Equal(t, []Kind{DeadlineMissed}, rules[0].kinds)
-		require.Equal(t, 10*time.Second, rules[0].wait, "what it does not say")
+		require.EqualValues(t, 1, rules[0].count, "what it does not say")
 		require.False(t, rules[0].sends("webhook"))
 		require.True(t, rules[0].matches(key{kind: DeadlineMissed, vhost: "/", queue: "nsb.delay-level-07"}))
 		require.False(t, rules[0].matches(key{kind: DeadlineMissed, vhost: "/", queue: "nsbxdelay-level-07"}), "a dot is a dot")
@@ -54,8 +49,7 @@ func TestRulesAreRead(t *testing.T) {
 		require.Equal(t, "rule-2", r.name)
 		require.True(t, r.sends("webhook"))
 		require.Equal(t, "critical", r.severityOf(AtRisk))
-		require.Equal(t, []any{byQueue, int64(10), 5 * time.Second, 2 * time.Second, 30 * time.Second, time.Hour},
-			[]any{r.group, r.count, r.lateness, r.wait, r.interval, r.repeat})
+		require.Equal(t, []any{int64(10), 5 * time.Second}, []any{r.count, r.lateness})
 		require.True(t, r.matches(key{vhost: "shop", queue: "orders"}))
 		require.False(t, r.matches(key{vhost: "shops", queue: "orders"}))
 	}
@@ -65,13 +59,13 @@ func TestRulesAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"rules: 5":                           ":1: rules: want a list of rules",
 		"- a":                                ":1: want a mapping with the fields externalURL, runbooksURL",
-		"rulez: []":                          ":1: rulez: unknown field: want one of externalURL, runbooksURL, deadManSwitch, sinks, defaults, rules",
+		"rulez: []":                          ":1: rulez: unknown field: want one of externalURL, runbooksURL, deadManSwitch, sinks, rules",
 		"rules:\n  - queues: a":              ":2: rules[0].queues: unknown field: want one of name, events, vhost, queue",
 		"rules:\n  - queue: a\n    queue: b": "twice",
-		"rules:\n  - events: [late]":         `:2: rules[0].events: unknown event "late": want one of deadline_missed, at_risk, held_past_deadline, deadline_fired_late, dead_letter_unroutable, schedule_degraded, instance_silent`,
+		"rules:\n  - events: [late]":         `:2: rules[0].events: unknown event "late": want one of deadline_missed, at_risk, held_past_deadline, deadline_fired_late, dead_letter_unroutable, schedule_degraded`,
 		"rules:\n  - events: [test]":         "unknown event",
 		"rules:\n  - severity: fatal":        `:2: rules[0].severity: "fatal" is invalid: want critical or error or warning or info`,
-		"rules:\n  - group: [queue]":         "want event or vhost or queue or none",
+		"rules:\n  - group: queue":           ":2: rules[0].group: this field is gone, leave it out: each queue has an alert of its own",
 		"rules:\n  - to: [mail]":             `:2: rules[0].to: unknown sink "mail": want one of log`,
 		"sinks: {a: {url: 'webhook+https://x/'}}\nrules: [{to: [b]}]": `:2: rules[0].to: unknown sink "b": want one of log, a`,
 		"sinks: [a]":          ":1: sinks: want a mapping from the name of each sink to its url",
@@ -90,12 +84,12 @@ func TestRulesAreRefused(t *testing.T) {
 		"deadManSwitch: {every: 1s}":                          ":1: deadManSwitch: the field url, or the file that urlFile names, must hold an http:// or https:// URL",
 		"deadManSwitch: {url: 'https://x/token', every: 1ms}": "at least 1s",
 		"externalURL: here":                                   ":1: externalURL: want an http:// or https:// URL",
-		"defaults: {count: 5}":                                ":1: defaults.count: unknown field: want one of group, wait, interval, repeat",
+		"defaults: {wait: 5s}":                                ":1: defaults: this field is gone, leave it out: an alert is sent once when it begins and once when it is over",
 		"rules:\n  - to: {a: b}":                              "want a list",
 		"rules:\n  - count: 0":                                `"0" is invalid: want a number from 1`,
-		"rules:\n  - queue: a\n    wait: 5":                   `:3: rules[0].wait: "5" is invalid: want a duration such as`,
+		"rules:\n  - queue: a\n    lateness: 5":               `:3: rules[0].lateness: "5" is invalid: want a duration such as`,
+		"rules:\n  - queue: a\n    repeat: 5":                 ":3: rules[0].repeat: this field is gone",
 		"rules:\n  - lateness: -1s":                           "want a duration",
-		"rules:\n  - interval: 1ms":                           "at least 1s",
 		"rules:\n  - name: a\n  - name: a":                    `:3: rules[1].name: "a" is the name of the rule in line 2, too`,
 		"rules:\n  - name:":                                   "want text",
 		"rules: [":                                            "yaml",
@@ -191,34 +185,33 @@ func replaceRules(t *testing.T, path, rules string) {
 	require.NoError(t, os.Rename(settingsFile(t, rules), path))
 }
 
-// TestRulesAreReloaded: a changed file is put in force, and what it does not tell any
-// more is over; one with mistakes changes nothing.
+// TestRulesAreReloaded: a changed file is put in force for what begins, and what began before ends
+// where it was told; a file with mistakes changes nothing.
 func TestRulesAreReloaded(t *testing.T) {
 	path := settingsFile(t, "rules: []")
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, func(o *Options) { o.File = path })
 		s.Degraded("why")
-		s.Record(missed("a", 1))
 		time.Sleep(20 * time.Second)
-		require.Len(t, s.receiver.got(), 2)
+		require.Len(t, s.receiver.got(), 1)
 
 		replaceRules(t, path, "rules: [{severity: fatal}]")
 		time.Sleep(20 * time.Second)
-		require.Len(t, s.receiver.got(), 2)
+		require.Len(t, s.receiver.got(), 1)
 		require.Contains(t, strings.Join(s.Health(), " "), "severity")
 		require.Equal(t, 1, s.log.FilterMessageSnippet("not in force").Len(), "it is logged once")
 
 		replaceRules(t, path, "rules: [{events: [schedule_degraded], to: [], name: quiet}]")
 		time.Sleep(15 * time.Second)
 		require.Empty(t, s.Health())
-		posts := s.receiver.got()
-		require.Len(t, posts, 3)
-		require.Equal(t, "resolved CurfewScheduleDegraded", posts[2].Status+" "+posts[2].GroupLabels["alertname"])
 		s.Restored()
+		synctest.Wait()
+		posts := s.receiver.got()
+		require.Len(t, posts, 2)
+		require.Equal(t, "resolved CurfewScheduleDegraded", posts[1].Status+" "+posts[1].GroupLabels["alertname"])
+		s.Degraded("again")
 		time.Sleep(5 * time.Minute)
-		posts = s.receiver.got()
-		require.Len(t, posts, 4, "what stays as it was goes on as it was")
-		require.Equal(t, "resolved CurfewDeadlineMissed", posts[3].Status+" "+posts[3].GroupLabels["alertname"])
+		require.Len(t, s.receiver.got(), 2)
 	})
 }
 

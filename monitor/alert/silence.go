@@ -3,14 +3,13 @@ package alert
 import (
 	"cmp"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -34,21 +33,20 @@ type Silence struct {
 	Event     string    `json:"event,omitempty"` // as in rules; absent: every event
 	VHost     string    `json:"vhost,omitempty"` // pattern, as in rules; absent: all
 	Queue     string    `json:"queue,omitempty"` // likewise
-	Peer      string    `json:"peer,omitempty"`  // the instance that stopped answering, likewise
 	Author    string    `json:"author,omitempty"`
 	Comment   string    `json:"comment,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 
-	vhost, queue, peer pattern
+	vhost, queue pattern
 }
 
-// prepare checks a silence and makes its patterns.
-func (one *Silence) prepare(now time.Time) error {
+// check returns what is wrong, or nil.
+func (one *Silence) check(now time.Time) error {
 	if _, known := kindOf(one.Event); one.Event != "" && !known {
 		return fmt.Errorf("event: unknown event %q: want one of %s", one.Event, eventNames())
 	}
-	for _, text := range []string{one.VHost, one.Queue, one.Peer, one.Author, one.Comment} {
+	for _, text := range []string{one.VHost, one.Queue, one.Author, one.Comment} {
 		if len(text) > maxText {
 			return fmt.Errorf("a text is longer than %d bytes", maxText)
 		}
@@ -64,80 +62,87 @@ func (one *Silence) prepare(now time.Time) error {
 	case life > maxSilence:
 		return fmt.Errorf("expires_at is more than %d days away", int(maxSilence.Hours()/24))
 	}
-	one.vhost, one.queue, one.peer = newPattern(one.VHost), newPattern(one.Queue), newPattern(one.Peer)
 	return nil
 }
 
+// compile makes the patterns.
+func (one *Silence) compile() { one.vhost, one.queue = newPattern(one.VHost), newPattern(one.Queue) }
+
 func (one *Silence) covers(k key) bool {
 	return (one.Event == "" || kinds[k.kind].event == one.Event) &&
-		one.vhost.matches(k.vhost) && one.queue.matches(k.queue) && one.peer.matches(k.peer)
+		one.vhost.matches(k.vhost) && one.queue.matches(k.queue)
 }
 
-// silences are those in force. Safe for concurrent use.
+// silences are those in force, the first to expire first. Safe for concurrent use.
 type silences struct {
-	dir string // empty: they end with the process
+	path     string     // of their file; empty: they end with the process
+	changing sync.Mutex // held while the list is replaced
+	list     atomic.Pointer[[]Silence]
+}
 
-	changing sync.Mutex // held while they change; taken before mu
-
-	mu   sync.Mutex // leaf
-	list []*Silence
+// active are the silences that have not expired.
+func (s *silences) active() []Silence {
+	now, list := time.Now(), []Silence{}
+	if all := s.list.Load(); all != nil {
+		for _, one := range *all {
+			if now.Before(one.ExpiresAt) {
+				list = append(list, one)
+			}
+		}
+	}
+	return list
 }
 
 // cover reports whether an alert is silenced.
 func (s *silences) cover(k key, now time.Time) bool {
-	if int(k.kind) >= ruled {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.list, func(one *Silence) bool { return now.Before(one.ExpiresAt) && one.covers(k) })
+	all := s.list.Load()
+	return all != nil && int(k.kind) < ruled &&
+		slices.ContainsFunc(*all, func(one Silence) bool { return now.Before(one.ExpiresAt) && one.covers(k) })
 }
 
-// load reads what saveLocked wrote, except for what has expired. A damaged file is set aside and
+// load reads what replaceLocked wrote, except for what has expired. A damaged file is set aside and
 // named in the log, and no silence is in force.
 func (s *silences) load(log *zap.Logger) error {
-	if s.dir == "" {
+	if s.path == "" {
 		return nil
 	}
-	path := filepath.Join(s.dir, silenceFile)
-	data, err := os.ReadFile(path)
+	data, err := os.ReadFile(s.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
+	}
+	var list []Silence
+	if err == nil && json.Unmarshal(data, &list) != nil {
+		log.Error("the file of silences is damaged and was set aside; no silence is in force, so make them again", zap.String("file", s.path+".damaged"))
+		list, err = nil, os.Rename(s.path, s.path+".damaged")
 	}
 	if err != nil {
 		return fmt.Errorf("alert: silences: %w", err)
 	}
-	var list []*Silence
-	if err := json.Unmarshal(data, &list); err != nil {
-		log.Error("the file of silences is damaged and was set aside; no silence is in force, so make them again",
-			zap.String("file", path+".damaged"), zap.Error(err))
-		if err := os.Rename(path, path+".damaged"); err != nil {
-			return fmt.Errorf("alert: silences: %w", err)
-		}
-		return nil
+	list = slices.DeleteFunc(list, func(one Silence) bool { return one.ExpiresAt.Before(time.Now()) })
+	for i := range list {
+		list[i].compile()
 	}
-	for _, one := range list {
-		if one.prepare(time.Now()) == nil {
-			s.list = append(s.list, one)
-		}
-	}
+	s.list.Store(&list)
 	return nil
 }
 
-// saveLocked replaces the file. It is called with changing held.
-func (s *silences) saveLocked(list []*Silence) error {
-	if s.dir == "" {
-		return nil
+// replaceLocked saves list and puts it in force. It is called with changing held.
+func (s *silences) replaceLocked(list []Silence) error {
+	slices.SortFunc(list, func(a, b Silence) int { return cmp.Or(a.ExpiresAt.Compare(b.ExpiresAt), cmp.Compare(a.ID, b.ID)) })
+	if s.path != "" {
+		data, err := json.MarshalIndent(list, "", "  ")
+		if err == nil {
+			err = writeSynced(s.path+".new", data)
+		}
+		if err == nil {
+			err = os.Rename(s.path+".new", s.path)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrNotSaved, err)
+		}
 	}
-	data, err := json.MarshalIndent(list, "", "  ")
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(s.dir, silenceFile)
-	if err := writeSynced(path+".new", data); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	s.list.Store(&list)
+	return nil
 }
 
 func writeSynced(path string, data []byte) error {
@@ -159,11 +164,11 @@ var ErrNotSaved = errors.New("alert: the silences could not be saved")
 // invalid, that there are too many silences, or ErrNotSaved.
 func (a *Alerts) AddSilence(one Silence) (Silence, error) {
 	now := time.Now()
-	one.ID, one.CreatedAt = newID(), now.UTC()
-	one.ExpiresAt = one.ExpiresAt.UTC()
-	if err := one.prepare(now); err != nil {
+	one.ID, one.CreatedAt, one.ExpiresAt = rand.Text()[:16], now.UTC(), one.ExpiresAt.UTC()
+	if err := one.check(now); err != nil {
 		return one, err
 	}
+	one.compile()
 	s := a.silences
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -171,7 +176,7 @@ func (a *Alerts) AddSilence(one Silence) (Silence, error) {
 	if len(list) >= maxSilences {
 		return one, errFull
 	}
-	return one, s.replaceLocked(append(list, &one))
+	return one, s.replaceLocked(append(list, one))
 }
 
 // EndSilence ends a silence early; false if there is none with that ID.
@@ -180,7 +185,7 @@ func (a *Alerts) EndSilence(id string) (bool, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	list := s.active()
-	rest := slices.DeleteFunc(slices.Clone(list), func(one *Silence) bool { return one.ID == id })
+	rest := slices.DeleteFunc(slices.Clone(list), func(one Silence) bool { return one.ID == id })
 	if len(rest) == len(list) {
 		return false, nil
 	}
@@ -188,43 +193,4 @@ func (a *Alerts) EndSilence(id string) (bool, error) {
 }
 
 // Silences lists the silences in force, the first to expire first.
-func (a *Alerts) Silences() []Silence {
-	list := []Silence{}
-	for _, one := range a.silences.active() {
-		list = append(list, *one)
-	}
-	return list
-}
-
-// active are the silences that have not expired, the first to expire first.
-func (s *silences) active() (list []*Silence) {
-	now := time.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, one := range s.list {
-		if now.Before(one.ExpiresAt) {
-			list = append(list, one)
-		}
-	}
-	slices.SortFunc(list, func(a, b *Silence) int {
-		return cmp.Or(a.ExpiresAt.Compare(b.ExpiresAt), cmp.Compare(a.ID, b.ID))
-	})
-	return list
-}
-
-// replaceLocked saves list and puts it in force. It is called with changing held.
-func (s *silences) replaceLocked(list []*Silence) error {
-	if err := s.saveLocked(list); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotSaved, err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list = list
-	return nil
-}
-
-func newID() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
+func (a *Alerts) Silences() []Silence { return a.silences.active() }

@@ -42,32 +42,25 @@ func startTaker(t *testing.T) *taker {
 	return k
 }
 
-// hostile is a group with the names that people should not give, and more queues than
-// are shown.
-func hostile() *notification {
-	n := newNotification(&rule{name: "default", everywhere: true}, groupKey{rule: "default", kind: DeadlineMissed}, time.Unix(1_800_000_000, 0))
-	for i := range 60 {
-		n.add(alert{
-			key: key{kind: DeadlineMissed, vhost: "/", queue: fmt.Sprintf("<!channel> & `%d` %s ü\"\n", i, strings.Repeat("q", 200)), action: "dropped"}, severity: "warning",
-			Stats: Stats{Count: int64(i + 1), FirstDeadlineAt: 1_000, LastDeadlineAt: 2_000, WorstMillis: 30}, startsAt: n.at, fresh: i%2 == 0,
-		})
+// hostile is an alert about a queue with a name that people should not give.
+func hostile() *alert {
+	at := time.Unix(1_800_000_000, 0)
+	return &alert{
+		key:  key{kind: DeadlineMissed, vhost: "/", queue: fmt.Sprintf("<!channel> & `%d` %s ü\"\n", 7, strings.Repeat("q", 200))},
+		rule: &rule{name: "default", everywhere: true}, action: "dropped",
+		Stats: Stats{Count: 8, FirstDeadlineAt: 1_000, LastDeadlineAt: 2_000, WorstMillis: 30}, at: at, startsAt: at,
 	}
-	n.close()
-	return n
 }
 
-func over(n *notification) *notification {
-	ended := newNotification(n.rule, n.key, n.at.Add(time.Minute))
-	for _, a := range n.alerts {
-		a.endsAt = ended.at
-		ended.add(a)
-	}
-	ended.close()
-	return ended
+func over(a *alert) *alert {
+	ended := *a
+	ended.at = a.at.Add(time.Minute)
+	ended.endsAt = ended.at
+	return &ended
 }
 
 // send has every sink of o send n. Connections that their clients keep end with the servers.
-func send(t *testing.T, o Options, n *notification) {
+func send(t *testing.T, o Options, n *alert) {
 	t.Helper()
 	a, err := New(o)
 	require.NoError(t, err)
@@ -97,12 +90,12 @@ func (p *published) Publish(_ context.Context, e Publication) error {
 	return p.err
 }
 
-// TestExchangeTakesNews: each alert there is news of is a message that can be bound to
-// by event, virtual host and queue.
-func TestExchangeTakesNews(t *testing.T) {
+// TestExchangeTakesEvents: each alert is a message that can be bound to by event, virtual host
+// and queue.
+func TestExchangeTakesEvents(t *testing.T) {
 	x := &published{}
 	send(t, Options{Exchange: x, URLs: []string{eventsURL}, Instance: "here"}, hostile())
-	require.Len(t, x.list, 30)
+	require.Len(t, x.list, 1)
 	p := x.list[0]
 	require.LessOrEqual(t, len(p.RoutingKey), 255)
 	require.True(t, strings.HasPrefix(p.RoutingKey, "deadline_missed./.<!channel>"), p.RoutingKey)
@@ -222,24 +215,12 @@ func TestAlertmanagerIsSentAgain(t *testing.T) {
 
 // TestSummaries are what a person reads first.
 func TestSummaries(t *testing.T) {
-	made := func(kind Kind, queues int, count int64, ended bool) *notification {
-		n := newNotification(everything, groupKey{kind: kind}, time.Unix(1, 0))
-		for i := range queues {
-			a := alert{key: key{kind: kind, vhost: "/", queue: fmt.Sprint("q", i)}, Stats: Stats{Count: count}, fresh: true}
-			if ended {
-				a.endsAt = time.Unix(1, 0)
-			}
-			n.add(a)
-		}
-		n.close()
-		return n
+	of := func(kind Kind, queue, detail string, count int64) string {
+		a := &alert{key: key{kind, "/", queue}, rule: everything, Stats: Stats{Count: count}, detail: detail}
+		return a.summary() + " | " + over(a).summary()
 	}
-	of := func(kind Kind, queues int, count int64, ended bool) string {
-		return made(kind, queues, count, ended).summary()
-	}
-	require.Equal(t, `messages expired unconsumed: 6 in 2 queues, 3 in queue "q0" of vhost "/", 3 in queue "q1" of vhost "/"`, of(DeadlineMissed, 2, 3, false))
-	require.Equal(t, `messages expired unconsumed: over, 6 in 2 queues, 3 in queue "q0" of vhost "/", 3 in queue "q1" of vhost "/"`, of(DeadlineMissed, 2, 3, true))
-	require.Contains(t, of(DeadlineMissed, 6, 3, false), `: 18 in 6 queues, most of them 3 in queue "q0" of vhost "/", 3 in`)
-	require.Equal(t, `messages are at risk of expiring: over, in 2 queues, queue "q0" of vhost "/", queue "q1" of vhost "/"`, of(AtRisk, 2, 0, true))
-	require.Contains(t, of(AtRisk, 6, 0, true), `: over, in 6 queues, among them queue "q0" of vhost "/", queue "q1"`)
+	require.Equal(t, `messages expired unconsumed: 3 in queue "q" of vhost "/" | messages expired unconsumed: over, 3 in queue "q" of vhost "/"`, of(DeadlineMissed, "q", "", 3))
+	require.Equal(t, `messages are at risk of expiring: 3 in queue "q" of vhost "/"; why | messages are at risk of expiring: over, in queue "q" of vhost "/"`, of(AtRisk, "q", "why", 3))
+	require.Equal(t, `the schedule in Redis is degraded: why | the schedule in Redis is degraded: over`, of(ScheduleDegraded, "", "why", 0))
+	require.Equal(t, `more alerts fire than are sent at once: 9 more; see curfew alert ls | more alerts fire than are sent at once: over`, of(ManyAlerts, "", "", 9))
 }

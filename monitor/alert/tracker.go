@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -9,39 +10,39 @@ import (
 )
 
 const (
-	// maxIncidents bounds the incidents, and with them the groups. Events that find no room
-	// are added up per Kind and Action under the queue "_other".
+	// maxIncidents bounds the incidents. Events that find no room are added up per Kind under the
+	// queue "_other".
 	maxIncidents = 1000
-	// maxSingles bounds the messages that wait for a notification of their own.
-	maxSingles = 1000
+	// perMinute bounds the notifications of what begins: so many at once, and so many a minute.
+	// What is over is always sent.
+	perMinute = 20
 )
 
-// tracker adds events up per incident, puts incidents into groups by the rules in force, and
-// makes the notifications that are due. Safe for concurrent use.
+// tracker adds events up per incident, and makes the notifications that are due. Safe for
+// concurrent use.
+//
+//	       event                1 s, and what the rule asks for
+//	none ────────► collecting ──────────────────────────────────► notified ──► over, which is sent
+//	                   │  ▲                  a silence, or too many at once         ▲
+//	                   ▼  └────────────────────────────────────────────────┐        │ if it was notified
+//	               withheld ───────────────────────────────────────────────┘────────┘
 type tracker struct {
 	metrics  *metrics
 	silences *silences
-	signal   chan struct{} // a group is due sooner than the loop knows
+	signal   chan struct{} // something is due sooner than the loop knows
 
-	mu          sync.Mutex
-	rules       []*rule
-	rest        *rule // for events that none of rules matches
-	singles     bool  // one of them makes every message a notification of its own
-	singleRate  *rate.Limiter
-	incidents   map[key]*incident
-	groups      map[groupKey]*group
-	unsent      []*notification // of single messages, and of incidents that left their group
-	singleCount uint64          // notifications of single messages so far
-	holdersAt   time.Time       // when it was last asked who holds messages
+	mu        sync.Mutex
+	rules     []*rule
+	rest      *rule // for events that none of rules matches
+	limit     *rate.Limiter
+	incidents map[key]*incident
+	holdersAt time.Time // when it was last asked who holds messages
 }
 
-func newTracker(limit rate.Limit, s *silences) *tracker {
+func newTracker(s *silences) *tracker {
 	return &tracker{
-		silences:   s,
-		signal:     make(chan struct{}, 1),
-		singleRate: rate.NewLimiter(limit, burst),
-		incidents:  make(map[key]*incident),
-		groups:     make(map[groupKey]*group),
+		silences: s, signal: make(chan struct{}, 1), incidents: make(map[key]*incident),
+		limit: rate.NewLimiter(rate.Every(time.Minute/perMinute), perMinute),
 	}
 }
 
@@ -52,97 +53,30 @@ func (t *tracker) wake() {
 	}
 }
 
-// use puts rules in force, and each incident into the group that they give it. An incident that
-// changes its group or sinks is reported as over to the old sinks if it was reported there.
+// use puts rules in force, for all incidents that no sink has been notified of. The others keep
+// the rule that they began with, so that whoever was sent the beginning is sent the end.
 func (t *tracker) use(rules []*rule, rest *rule) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rules, t.rest = rules, rest
-	t.singles = slices.ContainsFunc(append(slices.Clone(rules), rest), func(r *rule) bool { return r.group == single })
-	now := time.Now()
-	groups := t.groups
-	t.groups = make(map[groupKey]*group)
 	for _, i := range t.incidents {
-		old := i.group
-		t.joinLocked(i, t.ruleOfLocked(i.key))
-		if i.group.key == old.key && slices.Equal(i.group.rule.to, old.rule.to) && i.group.rule.everywhere == old.rule.everywhere {
-			i.group.notifiedAt, i.group.nextAt = old.notifiedAt, old.nextAt
-			continue
+		if !i.notified {
+			i.rule = t.ruleOfLocked(i.key)
 		}
-		if i.notified {
-			t.unsent = append(t.unsent, ended(old, i, now))
-		}
-		i.notified, i.notifiedCount = false, 0
 	}
-	if len(groups) > 0 {
-		t.wake()
-	}
-}
-
-// ended is the notification that i is over, in the group g that it leaves.
-func ended(g *group, i *incident, now time.Time) *notification {
-	n := newNotification(g.rule, g.key, now)
-	over := i.alert(g.rule.severityOf(i.kind))
-	over.endsAt, over.fresh = now, true
-	n.add(over)
-	return n
+	t.wake()
 }
 
 // record adds e to its incident.
 func (t *tracker) record(e Event) {
-	k := key{kind: e.Kind, vhost: e.VHost, queue: e.Queue, action: e.Action}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.singles && t.recordSingleLocked(k, e) {
-		return
+	i, known := t.incidentLocked(key{e.Kind, e.VHost, e.Queue})
+	before := i.reached()
+	i.add(e, known)
+	if !before && i.reached() {
+		t.wake()
 	}
-	i, known := t.incidentLocked(k)
-	if e.Again && known {
-		e.Count = 0 // it is counted already
-		i.WorstMillis = max(i.WorstMillis, e.WorstMillis)
-	} else {
-		i.merge(e.Stats)
-	}
-	i.lastAt, i.again = time.Now(), i.again || e.Again
-}
-
-// recordSingleLocked makes e a notification of its own if its rule wants that and the rate allows it.
-func (t *tracker) recordSingleLocked(k key, e Event) bool {
-	r := t.ruleOfLocked(k)
-	if r.group != single || e.Again {
-		return false
-	}
-	if !t.singleRate.Allow() || len(t.unsent) >= maxSingles {
-		t.metrics.suppressed.WithLabelValues("rate_limit").Add(float64(e.Count))
-		return false
-	}
-	now := time.Now()
-	if t.silences.cover(k, now) {
-		t.metrics.suppressed.WithLabelValues("silence").Add(float64(e.Count))
-		return true
-	}
-	t.singleCount++
-	n := newNotification(r, r.groupOf(k), now)
-	n.single = t.singleCount
-	n.add(alert{key: k, Stats: e.Stats, severity: r.severityOf(k.kind), startsAt: now, fresh: true})
-	t.unsent = append(t.unsent, n)
-	t.wake()
-	return true
-}
-
-// each reports whether a rule may make every message of the queue a notification.
-func (t *tracker) each(vhost, queue string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.singles {
-		return false
-	}
-	for _, k := range []Kind{DeadlineMissed, DeadlineFiredLate, DeadLetterUnroutable, HeldPastDeadline} {
-		if t.ruleOfLocked(key{kind: k, vhost: vhost, queue: queue}).group == single {
-			return true
-		}
-	}
-	return false
 }
 
 // begin records that a state has begun or still lasts, and what is known of it.
@@ -153,27 +87,24 @@ func (t *tracker) begin(k key, detail string, s Stats) {
 		t.metrics.suppressed.WithLabelValues("overflow").Inc() // its end could not be found
 		return
 	}
-	i, _ := t.incidentLocked(k)
-	i.state, i.lasts, i.detail, i.Stats, i.lastAt = true, true, detail, s, time.Now()
+	t.beginLocked(k, detail, s)
+	t.wake()
 }
 
-// end records that a state is over. That is sent at once, but no sooner after the last
-// notification than the group waits: a state that comes and goes is not sent each time.
+func (t *tracker) beginLocked(k key, detail string, s Stats) *incident {
+	i, _ := t.incidentLocked(k)
+	i.state, i.lasts, i.detail, i.Stats, i.lastAt = true, true, detail, s, time.Now()
+	return i
+}
+
+// end records that a state is over.
 func (t *tracker) end(k key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := t.incidents[k]
-	if i == nil || !i.lasts {
-		return
+	if i := t.incidents[k]; i != nil && i.lasts {
+		i.lasts, i.lastAt, i.detail, i.Stats = false, time.Now(), "", Stats{}
+		t.wake()
 	}
-	i.lasts, i.lastAt, i.detail, i.Stats = false, time.Now(), "", Stats{}
-	g := i.group
-	if at := g.notifiedAt.Add(g.rule.wait); i.notified && at.After(i.lastAt) {
-		g.nextAt = at
-	} else {
-		g.nextAt = i.lastAt
-	}
-	t.wake()
 }
 
 // incidentLocked finds the incident of k or begins one.
@@ -187,22 +118,121 @@ func (t *tracker) incidentLocked(k key) (i *incident, known bool) {
 			return i, true
 		}
 	}
-	i = &incident{key: k, startsAt: time.Now()}
+	i = &incident{key: k, rule: t.ruleOfLocked(k), startsAt: time.Now()}
 	t.incidents[k] = i
-	t.joinLocked(i, t.ruleOfLocked(k))
 	return i, false
 }
 
 // ruleOfLocked returns the rule that applies to k.
 func (t *tracker) ruleOfLocked(k key) *rule {
-	if int(k.kind) < ruled {
-		for _, r := range t.rules {
-			if r.matches(k) {
-				return r
-			}
+	if int(k.kind) >= ruled {
+		return everything
+	}
+	for _, r := range t.rules {
+		if r.matches(k) {
+			return r
 		}
 	}
 	return t.rest
+}
+
+// due takes the notifications to send now, and returns how long to wait for the next.
+func (t *tracker) due(now time.Time) (due []*alert, next time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next = reloadEvery
+	var begun []*incident
+	for k, i := range t.incidents {
+		if i.over(now) {
+			delete(t.incidents, k)
+			if i.notified {
+				due = append(due, i.ended(now))
+			}
+			continue
+		}
+		if !i.state {
+			next = min(next, i.overAt().Sub(now))
+		}
+		settled := i.startsAt.Add(settle)
+		switch {
+		case i.notified || !i.reached():
+		case t.silences.cover(k, now):
+			t.withholdLocked(i, bySilence)
+		case now.Before(settled):
+			next = min(next, settled.Sub(now))
+		default:
+			begun = append(begun, i)
+		}
+	}
+	slices.SortFunc(begun, worse)
+	for n, i := range begun {
+		if !t.limit.AllowN(now, 1) {
+			due = append(due, t.withholdRestLocked(begun[n:], now)...)
+			return due, min(next, time.Minute/perMinute)
+		}
+		i.notified = true
+		due = append(due, i.alert(now))
+	}
+	if more := t.incidents[key{kind: ManyAlerts}]; more != nil {
+		delete(t.incidents, more.key)
+		due = append(due, more.ended(now))
+	}
+	return due, next
+}
+
+// withholdRestLocked notes that there are too many incidents to notify of each. The first time, a
+// notification says how many more there are.
+func (t *tracker) withholdRestLocked(list []*incident, now time.Time) []*alert {
+	for _, i := range list {
+		t.withholdLocked(i, byRate)
+	}
+	more := t.beginLocked(key{kind: ManyAlerts}, "", Stats{Count: int64(len(list))})
+	if more.notified {
+		return nil
+	}
+	more.notified = true
+	return []*alert{more.alert(now)}
+}
+
+// withholdLocked counts an incident once for each reason.
+func (t *tracker) withholdLocked(i *incident, why withheld) {
+	if i.withheld != why {
+		i.withheld = why
+		t.metrics.suppressed.WithLabelValues(string(why)).Inc()
+	}
+}
+
+// worse compares two incidents; the worse is the lower.
+func worse(a, b *incident) int {
+	severity := func(i *incident) int { return slices.Index(severities, i.rule.severityOf(i.kind)) }
+	return cmp.Or(cmp.Compare(severity(a), severity(b)), cmp.Compare(kinds[a.kind].harm, kinds[b.kind].harm), cmp.Compare(b.count(), a.count()))
+}
+
+// remaining returns the incidents that no sink was notified of and should have been.
+func (t *tracker) remaining(now time.Time) (list []*alert) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, i := range t.incidents {
+		if !i.notified && i.reached() && !i.over(now) {
+			list = append(list, i.alert(now))
+		}
+	}
+	return list
+}
+
+// firing returns what an Alertmanager is sent again and again: all that is bad enough and not
+// silenced, since it has limits of its own.
+func (t *tracker) firing(sink string) (list []*alert) {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, i := range t.incidents {
+		settled := i.notified || i.reached() && now.Sub(i.startsAt) >= settle
+		if settled && !i.over(now) && i.rule.sends(sink) && !t.silences.cover(i.key, now) {
+			list = append(list, i.alert(now))
+		}
+	}
+	return list
 }
 
 // countFiring counts the alerts that sinks were notified of and that are not over, by kind.
@@ -223,7 +253,7 @@ func (t *tracker) list(now time.Time) []Status {
 	defer t.mu.Unlock()
 	list := []Status{}
 	for _, i := range t.incidents {
-		if !i.over(i.group.rule, now) {
+		if !i.over(now) {
 			list = append(list, t.statusLocked(i, now))
 		}
 	}
@@ -231,10 +261,9 @@ func (t *tracker) list(now time.Time) []Status {
 }
 
 func (t *tracker) statusLocked(i *incident, now time.Time) Status {
-	r := i.group.rule
-	a := i.alert(r.severityOf(i.kind))
+	a := i.alert(now)
 	s := Status{
-		Alertname: i.kind.String(), Event: kinds[i.kind].event, State: "pending", Severity: a.severity, Rule: r.name,
+		Alertname: i.kind.String(), Event: kinds[i.kind].event, State: "pending", Severity: a.severity(), Rule: i.rule.name,
 		Summary: a.summary(), Labels: a.labels(), Annotations: a.annotations(),
 		StartsAt: i.startsAt.UTC(), LastAt: i.lastAt.UTC(),
 		Finding: a.finding(), Links: i.links(), kind: i.kind, none: a.none(), count: a.Count,

@@ -1,16 +1,12 @@
 package alert
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"curfew/monitor/alert/internal/transport"
 
@@ -64,37 +60,5 @@ func TestStatusOfErrors(t *testing.T) {
 		for _, err := range errs {
 			require.Equal(t, want, transport.StatusOf(err), err)
 		}
-	}
-}
-
-// TestRequestEndsWithItsNotification where the library takes a client: what was given up does not arrive later.
-func TestRequestEndsWithItsNotification(t *testing.T) {
-	var ended atomic.Bool
-	arrived := make(chan struct{}, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		arrived <- struct{}{}
-		<-r.Context().Done()
-		ended.Store(true)
-	}))
-	t.Cleanup(server.Close)
-	s := serviceAt(t, "ntfy://"+strings.TrimPrefix(server.URL, "http://")+"/topic?scheme=http")
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-arrived
-		cancel()
-	}()
-	require.ErrorContains(t, s.send(ctx, hostile()), "canceled")
-	require.Eventually(t, ended.Load, 20*time.Second, time.Millisecond, "the server sees the client go")
-	require.Eventually(t, func() bool { return len(s.busy) == 0 }, 20*time.Second, time.Millisecond, "the next notification may be sent")
-}
-
-// TestClientsCanBeReplaced of the services for which doc.go says so.
-func TestClientsCanBeReplaced(t *testing.T) {
-	for address, can := range map[string]bool{
-		"ntfy://ntfy.sh/topic": true, "discord://token-of-it@1234567890": true, "pagerduty:///eb243592faa24ba2a5511afdf565c889": true,
-		"pushover://shoutrrr:token@user": true, "rocketchat://rocketchat.example/tokenA/tokenB/channel": true, "generic+https://hooks.example/x": false,
-	} {
-		require.Equal(t, can, serviceAt(t, address).setClient != nil, address)
 	}
 }

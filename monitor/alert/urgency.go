@@ -20,7 +20,7 @@ const (
 
 // harm is that of the alert's event, unless it is known that the messages are gone.
 func (s *Status) harm() harm {
-	if s.Labels["action"] == deadline.Dropped.String() {
+	if s.Annotations["action"] == deadline.Dropped.String() {
 		return messagesLost
 	}
 	return kinds[s.kind].harm

@@ -14,11 +14,11 @@ func TestMostUrgentFirst(t *testing.T) {
 	at := func(ago time.Duration) time.Time { return time.Unix(1_000_000, 0).Add(-ago) }
 	gone := map[string]string{"action": "dropped"}
 	for name, pair := range map[string][2]Status{
-		"it fires":                   {{State: "firing", Severity: "info", kind: ScheduleDegraded}, {State: "pending", Severity: "critical", kind: DeadlineMissed, Labels: gone, count: 9}},
-		"it is not silenced":         {{State: "pending", Severity: "warning", kind: AtRisk}, {State: "silenced", Severity: "critical", kind: DeadlineMissed, Labels: gone}},
+		"it fires":                   {{State: "firing", Severity: "info", kind: ScheduleDegraded}, {State: "pending", Severity: "critical", kind: DeadlineMissed, Annotations: gone, count: 9}},
+		"it is not silenced":         {{State: "pending", Severity: "warning", kind: AtRisk}, {State: "silenced", Severity: "critical", kind: DeadlineMissed, Annotations: gone}},
 		"it is not about to be over": {{State: "silenced", Severity: "warning", kind: AtRisk}, {State: "firing", Severity: "critical", kind: HeldPastDeadline, none: true}},
-		"severity":                   {{State: "firing", Severity: "critical", kind: ScheduleDegraded}, {State: "firing", Severity: "warning", kind: DeadlineMissed, Labels: gone, count: 9}},
-		"messages are lost":          {{State: "firing", Severity: "warning", kind: DeadlineMissed, Labels: gone, count: 1}, {State: "firing", Severity: "warning", kind: DeadlineMissed, count: 9}},
+		"severity":                   {{State: "firing", Severity: "critical", kind: ScheduleDegraded}, {State: "firing", Severity: "warning", kind: DeadlineMissed, Annotations: gone, count: 9}},
+		"messages are lost":          {{State: "firing", Severity: "warning", kind: DeadlineMissed, Annotations: gone, count: 1}, {State: "firing", Severity: "warning", kind: DeadlineMissed, count: 9}},
 		"messages died":              {{State: "firing", Severity: "warning", kind: DeadlineMissed, count: 1}, {State: "firing", Severity: "warning", kind: AtRisk, count: 9}},
 		"messages are at risk":       {{State: "firing", Severity: "warning", kind: HeldPastDeadline, count: 1}, {State: "firing", Severity: "warning", kind: ScheduleDegraded}},
 		"more messages":              {{State: "firing", Severity: "warning", kind: AtRisk, count: 9, StartsAt: at(0)}, {State: "firing", Severity: "warning", kind: AtRisk, count: 1, StartsAt: at(hour)}},

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -16,10 +15,6 @@ import (
 
 	"curfew/monitor/alert/internal/transport"
 )
-
-// maxMessageAlerts is how many alerts one message has at most; it says how many more there
-// are.
-const maxMessageAlerts = 50
 
 // webhook posts notifications in the format of Alertmanager's webhook receiver,
 // version 4 (Alertmanager: Configuration, webhook_config).
@@ -60,9 +55,9 @@ const (
 	signatureHeader = "X-Curfew-Signature"
 )
 
-// send posts n once, signed if there is a secret.
-func (w *webhook) send(ctx context.Context, n *notification) error {
-	body, err := json.Marshal(w.message(n))
+// send posts a once, signed if there is a secret.
+func (w *webhook) send(ctx context.Context, a *alert) error {
+	body, err := json.Marshal(w.message(a))
 	if err != nil {
 		return backoff.Permanent(fmt.Errorf("alert: encode: %w", err))
 	}
@@ -83,42 +78,26 @@ func sign(secret, timestamp string, body []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-func (w *webhook) message(n *notification) message {
-	listed := n.alerts[:min(len(n.alerts), maxMessageAlerts)]
-	m := message{
+// message is an alert as a group of its own.
+func (w *webhook) message(a *alert) message {
+	labels, annotations := w.source.labels(a), w.source.annotations(a)
+	return message{
 		Version:           "4",
-		GroupKey:          "{}/{rule=" + strconv.Quote(n.key.rule) + "}:" + format(n.labels()),
-		TruncatedAlerts:   len(n.alerts) - len(listed),
-		Status:            n.status(),
+		GroupKey:          "{}/{rule=" + strconv.Quote(a.rule.name) + "}:" + format(a.labels()),
+		Status:            a.status(),
 		Receiver:          "curfew",
-		GroupLabels:       n.labels(),
-		CommonAnnotations: w.source.annotations(n.about(), n.annotations()),
+		GroupLabels:       a.labels(),
+		CommonLabels:      labels,
+		CommonAnnotations: annotations,
 		ExternalURL:       w.source.externalURL,
+		Alerts: []messageAlert{{
+			Status:       a.status(),
+			Labels:       labels,
+			Annotations:  annotations,
+			StartsAt:     a.startsAt.UTC(),
+			EndsAt:       a.endsAt.UTC(),
+			GeneratorURL: w.source.page(a.key),
+			Fingerprint:  a.fingerprint(),
+		}},
 	}
-	for i := range listed {
-		m.Alerts = append(m.Alerts, w.alert(&listed[i]))
-	}
-	m.CommonLabels = common(m.Alerts)
-	return m
-}
-
-func (w *webhook) alert(a *alert) messageAlert {
-	return messageAlert{
-		Status:       a.status(),
-		Labels:       w.source.labels(a.labels(), a.severity),
-		Annotations:  w.source.annotations(a.key, a.annotations()),
-		StartsAt:     a.startsAt.UTC(),
-		EndsAt:       a.endsAt.UTC(),
-		GeneratorURL: w.source.page(a.key),
-		Fingerprint:  a.fingerprint(),
-	}
-}
-
-// common are the labels that all of them have.
-func common(alerts []messageAlert) map[string]string {
-	labels := maps.Clone(alerts[0].Labels)
-	for _, a := range alerts[1:] {
-		maps.DeleteFunc(labels, func(name, value string) bool { return a.Labels[name] != value })
-	}
-	return labels
 }

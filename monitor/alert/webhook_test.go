@@ -30,21 +30,17 @@ func hookAt(t *testing.T, address, secret string) *webhook {
 	return w
 }
 
-// one is a notification of one alert.
-func one(k key, t Stats) *notification {
-	n := newNotification(&rule{name: "default", everywhere: true}, groupKey{rule: "default", kind: k.kind}, time.Now())
-	n.add(alert{key: k, Stats: t, severity: kinds[k.kind].severity, startsAt: time.Now(), fresh: true})
-	return n
+// quoted is an alert about a queue with characters that JSON escapes.
+func quoted() *alert {
+	return &alert{key: key{DeadlineMissed, "/", "q\"\n"}, rule: everything, action: "dropped", Stats: Stats{Count: 1}, at: time.Now(), startsAt: time.Now()}
 }
-
-var quoted = key{kind: DeadlineMissed, vhost: "/", queue: "q\"\n", action: "dropped"}
 
 // post sends one notification to a server that answers with handle.
 func post(t *testing.T, handle http.HandlerFunc) error {
 	t.Helper()
 	server := httptest.NewServer(handle)
 	defer server.Close() // it waits for handle
-	return hookAt(t, server.URL+"/hook?token=secret", "").send(t.Context(), one(quoted, Stats{Count: 1}))
+	return hookAt(t, server.URL+"/hook?token=secret", "").send(t.Context(), quoted())
 }
 
 func TestWebhookOverHTTP(t *testing.T) {
@@ -87,7 +83,7 @@ func TestWebhookReadsALongAnswerInPart(t *testing.T) {
 func TestWebhookDoesNotTellItsURL(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
-	err := hookAt(t, server.URL+"/hook?token=secret", "").send(t.Context(), one(quoted, Stats{Count: 1}))
+	err := hookAt(t, server.URL+"/hook?token=secret", "").send(t.Context(), quoted())
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "secret")
 }
@@ -102,7 +98,7 @@ func TestWebhookIsSigned(t *testing.T) {
 		body, _ = io.ReadAll(r.Body)
 	}))
 	t.Cleanup(server.Close)
-	require.NoError(t, hookAt(t, server.URL, "shared secret").send(t.Context(), one(quoted, Stats{Count: 1})))
+	require.NoError(t, hookAt(t, server.URL, "shared secret").send(t.Context(), quoted()))
 	mac := hmac.New(sha256.New, []byte("shared secret"))
 	fmt.Fprintf(mac, "%s.%s", header.Get("X-Curfew-Timestamp"), body)
 	require.Equal(t, "sha256="+hex.EncodeToString(mac.Sum(nil)), header.Get("X-Curfew-Signature"))

@@ -7,16 +7,6 @@
 //	                                    score = the instant it is due, Unix µs
 //	{curfew:<instance>:0}:owner         string: the process that owns the schedule,
 //	                                    for 10 s at a time
-//	{curfew:<instance>:0}:queues        hash: queue as in the members -> its name,
-//	                                    vhost NUL queue
-//	{curfew:<instance>:0}:watcher       string: the process that speaks for the
-//	                                    instance while it is silent, for 30 s
-//	{curfew:instances}:2                hash: instance -> heartbeat by the server's
-//	                                    clock, Unix ms | shards | process
-//
-// The 2 is the version of the format. An older Curfew, which counted in ms, has the same
-// names without it. The two share only the owner, so that an instance is one process,
-// whichever version it runs; Begin drops what the older version left.
 //
 // The text form sorts as shadows do, so shadows with equal scores are claimed in order of
 // deadline, queue and seq. A queue is in one shard, always the same, so its order holds; a
@@ -47,24 +37,12 @@
 // changes with a restart and a failover even where the mark survived and the last second of
 // writes did not.
 //
-// # Registry
-//
-// Each instance beats in one registry. It may list the others, count what is due in the
-// schedule of one that no longer beats, and name the queues. None of this changes another's
-// schedule: what is due there stays, for its instance to fire when it is back. The caller
-// decides how long a silence is too long: a heartbeat is a value that changes, so no clocks
-// need to be compared. Close takes the instance off the registry; one that is gone for good
-// is taken off by Forget, or by an operator:
-//
-//	HDEL {curfew:instances}:2 <instance>
-//
 // # Time
 //
 // Claim's until and lease are the caller's. Scores are deadlines, stamped by the
 // primary's clock and judged by it. With the server's TIME there would be a second clock:
 // claims would come too soon and be turned away, or too late. So a skewed server does no harm;
-// Check measures the skew. Only what is due in the schedule of another instance is
-// counted by the server's clock.
+// Check measures the skew.
 //
 // # Cost
 //
@@ -75,13 +53,10 @@
 // Rights the Redis user needs, and no more:
 //
 //	resetkeys ~{curfew:* -@all +hello +auth +ping +select +info +time +config|get
-//	+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +unlink +eval +evalsha
-//	+hset +hget +hdel +hlen +hgetall +hmget +hscan
+//	+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +eval +evalsha
 //
-// Without UNLINK, what an older Curfew left stays. Without INFO, Check does not work, and a
-// restart after which the marks are still there is not noticed. Without CONFIG GET, the
-// persistence may be unknown. Without the commands for hashes, no instance watches another.
-// Cluster also needs +cluster|slots +cluster|shards +command.
+// Without INFO, Check does not work, and a restart after which the marks are still there is
+// not noticed. Without CONFIG GET, the persistence may be unknown. Cluster also needs +cluster|slots +cluster|shards +command.
 //
 // # Left to others
 //

@@ -40,14 +40,6 @@ func explain(operation, key string, err error) error {
 	return fmt.Errorf("redisstore: %s: %w", operation, err)
 }
 
-// explainType is explain for a key that should hold something other than a sorted set.
-func explainType(operation, key, want string, err error) error {
-	if redis.HasErrorPrefix(err, "WRONGTYPE") {
-		return fmt.Errorf("redisstore: %s: key %s is not a %s: delete it: %w", operation, key, want, err)
-	}
-	return explain(operation, key, err)
-}
-
 // inScript reports whether a command in a script was denied, which has no code of its own.
 func inScript(err error) bool { return strings.Contains(err.Error(), "user executing the script") }
 

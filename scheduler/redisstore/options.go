@@ -71,16 +71,12 @@ func newStore(client redis.UniversalClient, o Options) *Store {
 		s.due = append(s.due, dueKey(o.Instance, shard))
 	}
 	s.ownerKey = fmt.Sprintf("{curfew:%s:0}:owner", o.Instance)
-	s.queuesKey = fmt.Sprintf("{curfew:%s:0}:queues", o.Instance)
 	return s
 }
 
 // dueKey names the sorted set of a shard. The 2 is the format's.
-func dueKey(instance string, shard int) string { return oldDueKey(instance, shard) + ":2" }
-
-// oldDueKey names the sorted set of a shard as an older Curfew did, which counted in ms.
-func oldDueKey(instance string, shard int) string {
-	return fmt.Sprintf("{curfew:%s:%d}:due", instance, shard)
+func dueKey(instance string, shard int) string {
+	return fmt.Sprintf("{curfew:%s:%d}:due:2", instance, shard)
 }
 
 // ownerName is unique to this Store and tells an operator where it runs.

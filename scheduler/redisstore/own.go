@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,7 +21,7 @@ const epochPrefix = "epoch|"
 
 // ownScript takes or renews the ownership. Even a full Redis renews it.
 //
-//	KEYS[1] the owner's key, or a watcher's
+//	KEYS[1] the owner's key
 //	ARGV[1] who asks; ARGV[2] the lease in ms
 //	result  who owns it now
 var ownScript = redis.NewScript(`
@@ -93,19 +94,7 @@ func (s *Store) Begin(ctx context.Context) error {
 		runs[shard] = reply[0]
 	}
 	s.setBegun(epoch, runs)
-	s.dropOld(ctx)
 	return nil
-}
-
-// dropOld removes what an older Curfew, which counted in ms, left for this instance, as
-// far as Redis lets it. An instance has one owner, so nobody else uses it.
-func (s *Store) dropOld(ctx context.Context) {
-	pipe := s.client.Pipeline()
-	for shard := range s.due {
-		pipe.Unlink(ctx, oldDueKey(s.instance, shard))
-	}
-	pipe.HDel(ctx, oldRegistryKey, s.instance)
-	_, _ = pipe.Exec(ctx)
 }
 
 // Epoch reports whether every shard is still the one that Begin left: not deleted or
@@ -151,7 +140,10 @@ func (s *Store) setBegun(epoch string, runs []string) {
 func (s *Store) Refresh(ctx context.Context) error {
 	owner, err := ownScript.Run(ctx, s.client, []string{s.ownerKey}, s.owner, OwnerLease.Milliseconds()).Text()
 	if err != nil {
-		return explainType("own", s.ownerKey, "string", err)
+		if redis.HasErrorPrefix(err, "WRONGTYPE") {
+			return fmt.Errorf("redisstore: own: key %s is not a string: delete it: %w", s.ownerKey, err)
+		}
+		return explain("own", s.ownerKey, err)
 	}
 	if owner != s.owner {
 		return s.errOwned(owner)

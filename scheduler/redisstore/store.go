@@ -15,15 +15,13 @@ import (
 // Store is a schedule in Redis. Create it with Open. All methods are safe for
 // concurrent use.
 type Store struct {
-	client    redis.UniversalClient
-	instance  string
-	now       func() deadline.Instant
-	due       []string // key of each shard's sorted set
-	ownerKey  string
-	queuesKey string
-	owner     string // names this Store in ownerKey and the registry
-	turn      atomic.Uint32
-	beaten    atomic.Bool // the registry may have an entry for it
+	client   redis.UniversalClient
+	instance string
+	now      func() deadline.Instant
+	due      []string // key of each shard's sorted set
+	ownerKey string
+	owner    string // names this Store in ownerKey
+	turn     atomic.Uint32
 
 	mu    sync.Mutex
 	epoch string   // member that marks the shards as begun by us; "" before Begin
@@ -72,12 +70,10 @@ func (s *Store) firstError(operation string, sent []redis.Cmder, err error) erro
 	return explain(operation, "", err)
 }
 
-// Close gives the ownership back and takes the instance off the registry, if Redis is
-// there, and closes the connections.
+// Close gives the ownership back, if Redis is there, and closes the connections.
 func (s *Store) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = releaseScript.Run(ctx, s.client, []string{s.ownerKey}, s.owner).Err()
-	s.leave(ctx)
 	return s.client.Close()
 }

@@ -18,8 +18,7 @@ import (
 
 // aclRule is the one doc.go names.
 const aclRule = "resetkeys ~{curfew:* -@all +hello +auth +ping +select +info +time +config|get " +
-	"+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +unlink +eval +evalsha " +
-	"+hset +hget +hdel +hlen +hgetall +hmget +hscan"
+	"+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +eval +evalsha"
 
 // aclCluster is what a cluster needs besides.
 const aclCluster = " +cluster|slots +cluster|shards +command"
@@ -117,36 +116,6 @@ func TestShapeInRedis(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, startAt+10_000, server.Do("ZSCORE", "{curfew:shop:0}:due:2", member))
 	require.Contains(t, server.Do("GET", "{curfew:shop:0}:owner"), "pid ")
-}
-
-// What an older Curfew kept, which counted in ms, is neither claimed nor left behind; of
-// another instance nothing is touched.
-func TestOlderSchedule(t *testing.T) {
-	ctx, server := context.Background(), storetest.StartRedis(t)
-	const old = "1795217348123|0000000000000abc|00000000000000000001"
-	for _, instance := range []string{"shop", "other"} {
-		server.Do("ZADD", oldDueKey(instance, 0), 1_795_217_348_123, old)
-		server.Do("HSET", oldRegistryKey, instance, "1795217348123|1|pid 1")
-	}
-	s := openStore(t, Options{URL: server.URL, Instance: "shop", Shards: 1})
-	n, err := s.Len(ctx)
-	require.NoError(t, err)
-	require.Zero(t, n)
-	require.Zero(t, server.Do("EXISTS", oldDueKey("shop", 0)))
-	require.EqualValues(t, 1, server.Do("ZCARD", oldDueKey("other", 0)))
-	require.Equal(t, []any{"other"}, server.Do("HKEYS", oldRegistryKey))
-	peers, err := s.Peers(ctx)
-	require.NoError(t, err)
-	require.Empty(t, peers, "nobody speaks for an older Curfew")
-}
-
-// Without the right to UNLINK what it left stays, and does no harm.
-func TestOlderScheduleThatMayNotBeDropped(t *testing.T) {
-	server := storetest.StartRedis(t)
-	url := limit(server, aclRule+" -unlink")
-	server.Do("ZADD", oldDueKey("default", 0), 1, "old")
-	requireEpoch(t, openStore(t, Options{URL: url}), true)
-	require.EqualValues(t, 1, server.Do("EXISTS", oldDueKey("default", 0)))
 }
 
 func TestShardsShareTheWork(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/client"
-	"curfew/cmd/internal/contexts"
 	"curfew/cmd/internal/settings"
 	"curfew/cmd/internal/table"
 )
@@ -21,8 +20,8 @@ type API struct {
 	table.Printer
 	VHost string // "" unless the command has --vhost
 
-	url, user, passwordFile, context string
-	found                            *client.Endpoint // nil: not looked for yet
+	url, user, passwordFile string
+	found                   *client.Endpoint // nil: not looked for yet
 }
 
 // WithAPI adds the flags of an API to a command and its subcommands.
@@ -30,13 +29,11 @@ func WithAPI(cmd *cobra.Command) *API {
 	a := &API{}
 	a.Client = client.New(a.Endpoint)
 	flags := cmd.PersistentFlags()
-	flags.StringVar(&a.url, "url", "", "management API of the running Curfew (default: on CURFEW_HTTP_ADDR)")
+	flags.StringVar(&a.url, "url", "", "management API of the running Curfew (default: CURFEW_URL, or on CURFEW_HTTP_ADDR)")
 	flags.StringVar(&a.user, "user", "", "its user (default CURFEW_USER)")
 	flags.StringVar(&a.passwordFile, "password-file", "", "file with the user's password (default CURFEW_PASSWORD)")
-	flags.StringVar(&a.context, "context", "", "a context, as curfew context list shows them (default CURFEW_CONTEXT)")
 	flags.StringVarP(&a.Output, "output", "o", "table", "table or json")
 	flags.StringVar(&a.Color, "color", "auto", "colors in tables: auto (on a terminal, unless NO_COLOR is set), always or never")
-	OffersBy(cmd, "context", Contexts)
 	Offers(cmd, "output", table.Outputs...)
 	Offers(cmd, "color", table.Colors...)
 	cmd.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
@@ -57,88 +54,56 @@ func WithVHost(cmd *cobra.Command) *API {
 	return a
 }
 
-// Endpoint is the address of the API and the user that calls it, from a context or the environment. Flags override both.
+// Endpoint is the address of the API and the user that calls it: from flags or else from the environment.
 func (a *API) Endpoint() (e client.Endpoint, err error) {
 	if a.found != nil {
 		return *a.found, nil
 	}
 	if a.url == "" || a.user == "" || a.passwordFile == "" {
-		if e, err = a.named(); err != nil {
+		if e, err = fromEnvironment(); err != nil {
 			return e, err
 		}
 	}
 	if a.passwordFile != "" {
-		if e.Password, err = contexts.ReadPassword(a.passwordFile); err != nil {
+		if e.Password, err = readPassword(a.passwordFile); err != nil {
 			return e, err
 		}
 	}
 	e.URL, e.User = strings.TrimRight(cmp.Or(a.url, e.URL), "/"), cmp.Or(a.user, e.User)
-	if _, err := url.Parse(e.URL); err != nil {
-		return e, Usagef("--url %q: %w", a.url, err)
+	if u, err := url.Parse(e.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return e, Usagef("%q is not the address of a management API: want one such as https://curfew.example.org:15672 in --url or %s", e.URL, urlVariable)
 	}
 	a.found = &e
 	return e, nil
 }
 
-// contextVariable names the context that commands use. It is read only here: serve does not use contexts.
-const contextVariable = "CURFEW_CONTEXT"
+// urlVariable names the address that commands call. It is read only here: serve does not use it.
+const urlVariable = "CURFEW_URL"
 
-// Precedence explains which Curfew a command calls. The address, the user and the password all come from one place, so that a password is never
-// sent to an address that it is not for.
-const Precedence = `A command calls the Curfew of the first of these that is given:
-  1. --context NAME
-  2. the variable CURFEW_CONTEXT
-  3. the variables CURFEW_HTTP_ADDR, CURFEW_USER, CURFEW_PASSWORD or CURFEW_PASSWORD_FILE, if one is set, or --url
-  4. the context that "curfew context use" chose
-  5. http://127.0.0.1:15672 as guest
-The name "default" stands for 3 and 5. --url, --user and --password-file replace a single part of what is found.`
+// Precedence explains which Curfew a command calls.
+const Precedence = `A command calls the management API at the first of these that is given:
+  1. --url
+  2. the variable CURFEW_URL, such as https://curfew.example.org:15672
+  3. the variable CURFEW_HTTP_ADDR
+  4. http://127.0.0.1:15672
+The user is --user, with the password in the file --password-file. Without them it is CURFEW_USER, with CURFEW_PASSWORD or
+CURFEW_PASSWORD_FILE; without these, guest.`
 
-// named finds the API by a context or, without one, by the environment.
-func (a *API) named() (client.Endpoint, error) {
-	name := cmp.Or(a.context, os.Getenv(contextVariable))
-	if name == contexts.Default {
-		return fromEnvironment()
-	}
-	if name == "" && (a.url != "" || settings.NamesAPI()) {
-		return fromEnvironment()
-	}
-	path, err := contexts.Path()
-	if err != nil && name == "" {
-		return fromEnvironment() // there is no home folder, so there is no chosen context
-	}
-	var all *contexts.Contexts
-	if err == nil {
-		all, err = contexts.Load(path)
-	}
-	if err != nil {
-		return client.Endpoint{}, Usage(err)
-	}
-	if name = cmp.Or(name, all.Current); name == "" {
-		return fromEnvironment()
-	}
-	one, err := all.Find(name)
-	if err != nil {
-		return client.Endpoint{}, Usage(err)
-	}
-	e := client.Endpoint{URL: one.URL, User: one.User, From: fmt.Sprintf("context %q", name)}
-	if a.passwordFile == "" {
-		e.Password, err = one.Password()
+func fromEnvironment() (client.Endpoint, error) {
+	s, err := settings.Load()
+	e := client.Endpoint{URL: os.Getenv(urlVariable), User: string(s.User), Password: string(s.Password)}
+	if e.URL == "" {
+		e.URL = "http://" + settings.Reachable(string(s.HTTPAddr))
 	}
 	return e, err
 }
 
-func fromEnvironment() (client.Endpoint, error) {
-	s, err := settings.Load()
-	return client.Endpoint{URL: "http://" + settings.Reachable(string(s.HTTPAddr)), User: string(s.User), Password: string(s.Password)}, err
-}
-
-// Contexts completes the name of a context.
-func Contexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	path, err := contexts.Path()
-	if err == nil {
-		if all, err := contexts.Load(path); err == nil {
-			return all.Names(), cobra.ShellCompDirectiveNoFileComp
-		}
+// readPassword reads a password from a file: its first line.
+func readPassword(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read the password: %w", err)
 	}
-	return nil, cobra.ShellCompDirectiveNoFileComp
+	line, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimRight(line, "\r"), nil
 }

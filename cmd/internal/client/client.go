@@ -18,9 +18,8 @@ import (
 // timeout is for one request; an import of many queues is the slowest.
 const timeout = 2 * time.Minute
 
-// Endpoint is the address of a management API, without a slash at its end, and the user that calls it. From says where they come from, for
-// errors, unless it is obvious.
-type Endpoint struct{ URL, User, Password, From string }
+// Endpoint is the address of a management API, without a slash at its end, and the user that calls it.
+type Endpoint struct{ URL, User, Password string }
 
 // Client calls the management API of a running Curfew.
 type Client struct {
@@ -51,11 +50,7 @@ func (e *Error) Error() string {
 		text += fmt.Sprintf(" (HTTP %d)", e.Status)
 	}
 	if e.Status == http.StatusUnauthorized {
-		hint := "check --user and --password-file, or CURFEW_USER and CURFEW_PASSWORD"
-		if e.asked.From != "" {
-			hint = "check the user " + e.asked.User + " of " + e.asked.From
-		}
-		text += "; " + hint + ", and the user's permissions"
+		text += "; check --user and --password-file, or CURFEW_USER and CURFEW_PASSWORD, and the user's permissions"
 	}
 	return text
 }
@@ -145,11 +140,7 @@ func (c *Client) do(ctx context.Context, via *http.Client, header http.Header, m
 		if errors.As(err, &failed) {
 			err = failed.Err // it repeats the URL, which may hold a password
 		}
-		from := ""
-		if to.From != "" {
-			from = " (" + to.From + ")"
-		}
-		return fmt.Errorf("no answer from %s%s: %w; is Curfew running there? If it listens elsewhere, name its address with --url or CURFEW_HTTP_ADDR", req.URL.Redacted(), from, err)
+		return fmt.Errorf("no answer from %s: %w; is Curfew running there? If it listens elsewhere, name its address with --url or CURFEW_URL", req.URL.Redacted(), err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {

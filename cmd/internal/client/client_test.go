@@ -73,7 +73,7 @@ func TestNoAnswer(t *testing.T) {
 	addr := storetest.FreeAddr()
 	c := New(func() (Endpoint, error) { return Endpoint{URL: "http://ann:s3cret@" + addr}, nil })
 	err := c.Download(t.Context(), "/api/x", new(bytes.Buffer))
-	assert.ErrorContains(t, err, "is Curfew running there? If it listens elsewhere, name its address with --url or CURFEW_HTTP_ADDR")
+	assert.ErrorContains(t, err, "is Curfew running there? If it listens elsewhere, name its address with --url or CURFEW_URL")
 	assert.ErrorContains(t, err, addr)
 	assert.NotContains(t, err.Error(), "s3cret")
 

@@ -139,10 +139,10 @@ func alertRulesCommand(a *cli.API) *cobra.Command {
 			rules := alerts.Rules()
 			var rows [][]string
 			for _, r := range rules {
-				rows = append(rows, []string{r.Name, orAll(r.Events), r.VHost, r.Queue, strings.Join(r.To, " "), cli.OrDash(r.Severity), r.Group,
-					fmt.Sprintf("%d, %s late", r.Count, r.Lateness), r.Wait, r.Interval, r.Repeat})
+				rows = append(rows, []string{r.Name, orAll(r.Events), r.VHost, r.Queue, strings.Join(r.To, " "), cli.OrDash(r.Severity),
+					fmt.Sprintf("%d, %s late", r.Count, r.Lateness)})
 			}
-			return a.Print(cmd.OutOrStdout(), rules, []string{"RULE", "EVENTS", "VHOST?", "QUEUE", "TO", "SEVERITY!?", "GROUP?", "FROM?", "WAIT?", "INTERVAL?", "REPEAT?"}, rows)
+			return a.Print(cmd.OutOrStdout(), rules, []string{"RULE", "EVENTS", "VHOST?", "QUEUE", "TO", "SEVERITY!?", "FROM?"}, rows)
 		},
 	}
 	return cmd
@@ -190,7 +190,7 @@ func alertListCommand(a *cli.API) *cobra.Command {
 // describe returns what a silence covers, who made it and why.
 func describe(m *alert.Silence) string {
 	var parts []string
-	for _, p := range [][2]string{{"vhost ", m.VHost}, {"queue ", m.Queue}, {"peer ", m.Peer}, {"by ", m.Author}, {"", m.Comment}} {
+	for _, p := range [][2]string{{"vhost ", m.VHost}, {"queue ", m.Queue}, {"by ", m.Author}, {"", m.Comment}} {
 		if p[1] != "" {
 			parts = append(parts, p[0]+p[1])
 		}
@@ -210,8 +210,8 @@ func silenceCommand(a *cli.API) *cobra.Command {
 			if life <= 0 {
 				return cli.Usagef("--for: want a duration such as 30m or 8h")
 			}
-			if m.Event+m.VHost+m.Queue+m.Peer == "" && !all {
-				return cli.Usagef("name what to silence by --event, --vhost, --queue or --peer; --all silences everything")
+			if m.Event+m.VHost+m.Queue == "" && !all {
+				return cli.Usagef("name what to silence by --event, --vhost or --queue; --all silences everything")
 			}
 			if m.Author == "" {
 				e, err := a.Endpoint()
@@ -235,7 +235,6 @@ func silenceCommand(a *cli.API) *cobra.Command {
 	cli.Offers(cmd, "event", alert.Events()...)
 	f.StringVar(&m.VHost, "vhost", "", "only virtual hosts that match this (* stands for any text, ? for any character)")
 	f.StringVar(&m.Queue, "queue", "", "only queues that match this")
-	f.StringVar(&m.Peer, "peer", "", "only silent instances that match this")
 	f.BoolVar(&all, "all", false, "silence everything")
 	f.StringVar(&m.Comment, "comment", "", "why")
 	f.StringVar(&m.Author, "author", "", "who made it (default: the user who calls the API)")

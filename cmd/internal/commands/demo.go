@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,11 +15,12 @@ import (
 
 const demoHelp = `Without --against: run a broker of its own for some seconds and watch deadlines fire on a queue that nobody consumes.
 
-With --against: fill a running Curfew, so that every page of its dashboard and every command has something to show. It makes deadlines
-that will be met and others at risk, dead letters with four causes, a consumer that holds messages, and alerts. It goes on until it is
-interrupted, at most for --for, and then deletes what it made: queues named demo.* and a policy. Records in the audit and alerts stay.
+With --against: fill the virtual host demo of a running Curfew, so that every page of its dashboard and every command has something to
+show. It makes deadlines that will be met and others at risk, dead letters with four causes, a consumer that holds messages, and alerts. It
+goes on until it is interrupted, at most for --for, and then deletes the virtual host. It touches no other. Records in the audit and
+alerts stay.
 
-It does not fill a Curfew that looks like production, with other queues or on another machine, unless --yes is given (exit code 5).`
+It does not fill a Curfew on another machine, where the alerts may wake somebody, unless --yes is given (exit code 5).`
 
 // maxDemo is the longest time for which the demo fills a running Curfew.
 const maxDemo = 24 * time.Hour
@@ -40,12 +40,12 @@ func demoCommand() *cobra.Command {
 	}
 	a := cli.WithAPI(c)
 	f := c.Flags()
-	f.StringVar(&against, "against", "", "management API of the running Curfew to fill, such as http://127.0.0.1:15672, or the name of a context")
+	f.StringVar(&against, "against", "", "management API of the running Curfew to fill, such as http://127.0.0.1:15672")
 	f.StringVar(&amqp, "amqp", "", "where it takes AMQP (default: the address that the API names)")
 	f.DurationVar(&life, "for", life, "stop filling after this time")
-	f.BoolVar(&yes, "yes", false, "fill it even if it looks like production")
+	f.BoolVar(&yes, "yes", false, "fill it even if it is on another machine")
 	f.BoolVar(&clean, "clean", false, "only delete what an earlier demo left")
-	for _, name := range []string{"url", "context", "output", "color"} {
+	for _, name := range []string{"url", "output", "color"} {
 		c.PersistentFlags().Lookup(name).Hidden = true // --against is used instead
 	}
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -57,11 +57,7 @@ func demoCommand() *cobra.Command {
 		if life <= 0 || life > maxDemo {
 			return cli.Usagef("--for: %[2]s is invalid: want a duration of at most %[1]s", maxDemo, life)
 		}
-		flag := "context"
-		if strings.Contains(against, "://") {
-			flag = "url"
-		}
-		if err := c.PersistentFlags().Set(flag, against); err != nil {
+		if err := c.PersistentFlags().Set("url", against); err != nil {
 			return err
 		}
 		at, err := a.Endpoint()
@@ -70,29 +66,32 @@ func demoCommand() *cobra.Command {
 		}
 		filler := &demo.Filler{Client: a.Client, At: at, AMQP: amqp, Out: cmd.OutOrStdout()}
 		if clean {
-			n, err := filler.Clean(cmd.Context())
-			fmt.Fprintf(cmd.OutOrStdout(), "deleted %d queues\n", n)
+			found, err := filler.Clean(cmd.Context())
+			if err == nil && !found {
+				fmt.Fprintln(cmd.OutOrStdout(), "there is nothing to delete")
+			}
 			return err
 		}
-		return fill(cmd, filler, life, yes)
+		if filler.Remote() && !yes {
+			return cli.Unconfirmedf("%s is on another machine, where the alerts may wake somebody. To fill it anyway add --yes", at.URL)
+		}
+		return fill(cmd, filler, life)
 	}
 	return c
 }
 
-// fill fills a running Curfew for a time and cleans up, unless it looks like one in use.
-func fill(cmd *cobra.Command, f *demo.Filler, life time.Duration, yes bool) error {
-	if why, err := f.InUse(cmd.Context()); err != nil {
-		return err
-	} else if why != "" && !yes {
-		return cli.Unconfirmedf("%s looks like production: %s. To fill it anyway add --yes", f.At.URL, why)
-	}
+// fill fills a running Curfew for a time and cleans up.
+func fill(cmd *cobra.Command, f *demo.Filler, life time.Duration) error {
 	out := cmd.OutOrStdout()
 	return runUntilSignal(cmd.Context(), zap.NewNop(), func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, life)
 		defer cancel()
-		fmt.Fprintf(out, "Filling %s until you press ctrl-C, at most for %s:\n", f.At.URL, life)
+		fmt.Fprintf(out, "Filling the virtual host demo of %s until you press ctrl-C, at most for %s:\n", f.At.URL, life)
 		err := f.Fill(ctx)
-		fmt.Fprintln(out, "Deleting what the demo has made.")
+		if errors.Is(err, demo.ErrNotOurs) {
+			return err
+		}
+		fmt.Fprintln(out, "Deleting the virtual host demo.")
 		end, ended := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 		defer ended()
 		_, failed := f.Clean(end)

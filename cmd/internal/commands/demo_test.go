@@ -31,6 +31,7 @@ func TestDemo(t *testing.T) {
 // TestDemoFillsARunningOne: dead letters of four causes, deadlines, a consumer that holds, an alert. When it is stopped, nothing is left.
 func TestDemoFillsARunningOne(t *testing.T) {
 	r := startRunning(t)
+	r.ok("declare", "queue", "prices")
 	at := r.flags[1]
 	login := r.flags[2:]
 	ctx, stop := context.WithCancel(t.Context())
@@ -42,33 +43,31 @@ func TestDemoFillsARunningOne(t *testing.T) {
 	}()
 	missing := []string{`"reason": "expired"`, `"reason": "rejected"`, `"reason": "maxlen"`, `"reason": "delivery_limit"`}
 	require.Eventually(t, func() bool {
-		code, groups, _ := runCommand(t, append([]string{"dlq", "groups", "demo.dead-letters", "-o", "json"}, r.flags...)...)
+		code, groups, _ := runCommand(t, append([]string{"dlq", "groups", "dead-letters", "--vhost", "demo", "-o", "json"}, r.flags...)...)
 		missing = slices.DeleteFunc(missing, func(text string) bool { return code == 0 && strings.Contains(groups, text) })
 		return len(missing) == 0
 	}, 2*time.Minute, 100*time.Millisecond, "%v", missing)
-	assert.Regexp(t, `(?m)^time to live +45s \(policy demo\.sessions\)$`, r.ok("queue", "show", "demo.sessions"))
+	assert.Regexp(t, `(?m)^time to live +45s \(policy sessions\)$`, r.ok("queue", "show", "sessions", "--vhost", "demo"))
 	assert.Contains(t, r.ok("connections"), "demo: reports worker")
-	require.Eventually(t, func() bool { return strings.Contains(r.ok("alert", "ls"), "demo.orders") }, time.Minute, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(r.ok("alert", "ls"), `queue "orders" of vhost "demo"`) }, time.Minute, 100*time.Millisecond)
 	stop()
 	assert.Zero(t, <-ended, errOut.String())
 	assert.Contains(t, out.String(), "the dashboard, "+at+"/")
-	assert.NotContains(t, r.ok("queue", "list")+r.ok("policy", "list"), "demo.")
+	assert.Contains(t, r.ok("queue", "list"), "prices", "nothing else is touched")
+	assert.Contains(t, r.fails("queue", "list", "--vhost", "demo"), "Not Found")
 }
 
-// TestDemoLeavesOthersAlone: one with queues of its own is filled only by --yes, and --clean deletes nothing but the demo's.
-func TestDemoLeavesOthersAlone(t *testing.T) {
+// TestDemoIsCleaned: --clean deletes what a demo that was killed left, and never more than that.
+func TestDemoIsCleaned(t *testing.T) {
 	r := startRunning(t)
-	r.ok("declare", "queue", "orders")
-	r.ok("declare", "queue", "demo.left")
 	against := append([]string{"demo", "--against", r.flags[1]}, r.flags[2:]...)
-	code, _, errOut := runCommand(t, against...)
-	assert.Equal(t, exitUnconfirmed, code)
-	assert.Contains(t, errOut, `it has other queues: 1, such as "orders"`)
 	code, out, errOut := runCommand(t, append(against, "--clean")...)
 	assert.Zero(t, code, errOut)
-	assert.Equal(t, "deleted 1 queues\n", out)
-	assert.Contains(t, r.ok("queue", "list"), "orders")
+	assert.Equal(t, "there is nothing to delete\n", out)
 	code, _, errOut = runCommand(t, "demo", "--against", r.flags[1], "--for", "1000h")
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, errOut, "at most 24h")
+	code, _, errOut = runCommand(t, "demo", "--against", "https://curfew.example.org")
+	assert.Equal(t, exitUnconfirmed, code)
+	assert.Contains(t, errOut, "is on another machine")
 }

@@ -15,7 +15,6 @@
 //	curfew queue        list, show, peek into and purge queues
 //	curfew dlq          list, search, replay, purge, export and import dead letters
 //	curfew audit        search and export what expired, from a running Curfew or a data folder
-//	curfew context      name the Curfews to work with, and choose one
 //	curfew completion   completion for bash, zsh, fish or PowerShell
 //	curfew store        inspect or verify a message store that is not in use
 //	curfew policy       set, clear and list policies
@@ -24,11 +23,10 @@
 //	curfew definitions  export, import and compare definitions, in RabbitMQ's format
 //	curfew inject       add the sidecar to Kubernetes manifests
 //	curfew rabbitmq     show how deadlines are or can be kept in a RabbitMQ
-//	curfew bench        put a broker under load: throughput, latency, lateness of deadlines
 //	curfew version
 //
-// A command that is about a running Curfew calls its management API (packages cli and client), with the address and the user from flags, the
-// environment (package settings) or a context (package contexts). serve and demo run a Curfew (packages node and demo). Package messaging has the commands
+// A command that is about a running Curfew calls its management API (packages cli and client), with the address and the user from flags or the
+// environment (package settings). serve and demo run a Curfew (packages node and demo). Package messaging has the commands
 // that do by hand what an AMQP client does.
 //
 // # Exit codes

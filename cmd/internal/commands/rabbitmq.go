@@ -40,8 +40,8 @@ queues to keep.
 
 DEADLINES is exact (RabbitMQ keeps them by itself), kept (Curfew can), not_worth or refused. OBSERVED is single if Curfew can
 tell for each message whether it missed its deadline, or totals. TTL is the time to live that the queue sets, and those of
-messages that a running Curfew has seen; unknown: messages were not watched. The running Curfew is named by the environment,
-a context or --url, as for other commands (curfew help context).
+messages that a running Curfew has seen; unknown: messages were not watched. The running Curfew is named by --url
+or the environment, as for other commands.
 
 --emit prints what an operator has to set up instead of the table: Curfew's user and permissions, and with --gateway the
 queues, policies, upstream and shovels that make messages of these queues wait in Curfew. The output for a gateway contains
@@ -77,6 +77,11 @@ func rabbitmqPlanCommand() *cobra.Command {
 		setup, err := p.Setup(o)
 		if err != nil {
 			return err
+		}
+		if emit == "definitions" { // a file of these has no room for notes
+			for _, note := range setup.Notes {
+				fmt.Fprintln(cmd.ErrOrStderr(), note)
+			}
 		}
 		return setup.Emit(cmd.OutOrStdout(), emit)
 	}
@@ -140,10 +145,10 @@ func whatWasSeen(cmd *cobra.Command, a *cli.API, i *cluster.Inventory) (seen map
 	defer cancel()
 	var status rabbitmq.Status
 	switch err := a.Call(ctx, http.MethodGet, client.Path("curfew", "rabbitmq"), nil, &status); {
-	case err != nil && (cmd.Flags().Changed("url") || cmd.Flags().Changed("context")):
+	case err != nil && cmd.Flags().Changed("url"):
 		return nil, "", err
 	case err != nil:
-		return nil, "no Curfew that runs beside a RabbitMQ answers at " + e.URL + "; name another one with --url or --context.", nil
+		return nil, "no Curfew that runs beside a RabbitMQ answers at " + e.URL + "; name another one with --url.", nil
 	case status.Cluster != i.Server.Cluster || status.VHost != i.VHost:
 		return nil, fmt.Sprintf("the Curfew at %s is beside virtual host %s of cluster %s, and this is %s of %s.", e.URL,
 			status.VHost, cli.OrDash(status.Cluster), i.VHost, i.Server.Cluster), nil

@@ -80,7 +80,7 @@ func TestStatusOfADegradedOne(t *testing.T) {
 
 // TestStatusCarriesAlerts: a dead letter with nowhere to go is a critical alert, and then nothing says that all is well.
 func TestStatusCarriesAlerts(t *testing.T) {
-	r := startRunning(t, "ALERTS="+alertsFile(t, "defaults: {wait: 10ms}"))
+	r := startRunning(t)
 	conn, err := amqp091.Dial(r.amqp)
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
@@ -105,7 +105,7 @@ func TestStatusCarriesAlerts(t *testing.T) {
 
 // TestStatusNamesWhatIsParked: as long as there are parked messages, though nobody is alarmed about them.
 func TestStatusNamesWhatIsParked(t *testing.T) {
-	r := startRunning(t, "ALERTS="+alertsFile(t, "defaults: {wait: 10ms}\nrules: [{severity: warning}]"))
+	r := startRunning(t, "ALERTS="+alertsFile(t, "rules: [{severity: warning}]"))
 	ch := r.dead(0)
 	_, err := ch.QueueDeclare("typo", true, false, false, false, amqp091.Table{"x-dead-letter-exchange": "gone"})
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ func exitCodes(t *testing.T) string {
 func precedence(*testing.T) string { return prose(cli.Precedence) }
 
 // callFlags are those of all commands that call a running Curfew.
-const callFlags = "url user password-file context output color"
+const callFlags = "url user password-file output color"
 
 // commandPages has a section for each command.
 func commandPages(t *testing.T) string {
@@ -82,7 +82,7 @@ func describeCommand(t *testing.T, out *strings.Builder, c *cobra.Command) {
 	if !c.HasSubCommands() || len(c.LocalNonPersistentFlags().FlagUsages()) > 0 {
 		fmt.Fprintf(out, "Usage: `%s`\n\n", c.UseLine())
 	}
-	own, calls := pflag.NewFlagSet("", pflag.ContinueOnError), c.Flags().Lookup("password-file") != nil && c.Flags().Lookup("context") != nil
+	own, calls := pflag.NewFlagSet("", pflag.ContinueOnError), c.Flags().Lookup("password-file") != nil
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		isCall := strings.Contains(" "+callFlags+" ", " "+f.Name+" ")
 		calls = calls || isCall && f.Name == "url" && c.LocalFlags().Lookup("password-file") != nil

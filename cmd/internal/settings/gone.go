@@ -10,6 +10,7 @@ const (
 	inAlertsFile = "set it in the file that CURFEW_ALERTS names, as "
 	sinkInFile   = "use a URL in CURFEW_ALERT_URLS, or a sink in the file that CURFEW_ALERTS names: "
 	constant     = "the value is always "
+	ownAlert     = "each queue has an alert of its own, sent once when it begins and once when it is over; Alertmanager and PagerDuty group and repeat"
 )
 
 // goneVariables maps each variable of earlier versions to what replaces it. Ignoring one would mean running
@@ -26,11 +27,12 @@ var goneVariables = map[string]string{
 	"CURFEW_ALERT_CLOUDEVENTS_MODE":      "CloudEvents are no longer sent",
 	"CURFEW_ALERT_AMQP":                  sinkInFile + "amqp:curfew.events, as JSON",
 	"CURFEW_ALERT_ALLOW":                 "nothing replaces it: sinks may be anywhere",
-	"CURFEW_ALERT_GROUP_BY":              inAlertsFile + "defaults.group",
-	"CURFEW_ALERT_GROUP_WAIT":            inAlertsFile + "defaults.wait",
-	"CURFEW_ALERT_GROUP_INTERVAL":        inAlertsFile + "defaults.interval",
-	"CURFEW_ALERT_REPEAT_INTERVAL":       inAlertsFile + "defaults.repeat",
-	"CURFEW_ALERT_RATE_LIMIT":            constant + "60 notifications a minute to each sink, after the first ten",
+	"CURFEW_ALERT_GROUP_BY":              ownAlert,
+	"CURFEW_ALERT_GROUP_WAIT":            ownAlert,
+	"CURFEW_ALERT_GROUP_INTERVAL":        ownAlert,
+	"CURFEW_ALERT_REPEAT_INTERVAL":       ownAlert,
+	"CURFEW_ALERT_RATE_LIMIT":            constant + "20 alerts a minute, after the first 20",
+	"CURFEW_CONTEXT":                     "contexts are gone: set CURFEW_URL, CURFEW_USER and CURFEW_PASSWORD or CURFEW_PASSWORD_FILE, or use --url",
 	"CURFEW_ALERT_EXTERNAL_URL":          inAlertsFile + "externalURL",
 	"CURFEW_ALERT_RUNBOOK_BASE":          inAlertsFile + "runbooksURL",
 	"CURFEW_HEARTBEAT_URL":               inAlertsFile + "deadManSwitch.url or urlFile",

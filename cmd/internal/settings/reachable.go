@@ -1,9 +1,6 @@
 package settings
 
-import (
-	"net"
-	"os"
-)
+import "net"
 
 // Reachable is the address of a listener for clients on this machine: an address that means every
 // interface becomes loopback. A listener on [::] takes IPv4, too, and IPv6 may be off in a client.
@@ -17,14 +14,4 @@ func Reachable(addr string) string {
 		host = "127.0.0.1"
 	}
 	return net.JoinHostPort(host, port)
-}
-
-// NamesAPI reports whether the environment names the management API's address or user.
-func NamesAPI() bool {
-	for _, name := range []string{"HTTP_ADDR", "USER", "PASSWORD", "PASSWORD_FILE"} {
-		if os.Getenv(prefix+"_"+name) != "" {
-			return true
-		}
-	}
-	return false
 }

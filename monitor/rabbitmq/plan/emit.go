@@ -9,36 +9,25 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"curfew/monitor/rabbitmq/cluster"
 )
 
-// Formats are those that Emit knows. The last one is for Curfew's own broker, in the form of
-// RabbitMQ's definitions.
-var Formats = []string{"rabbitmqctl", "rabbitmqadmin", "definitions", "kubernetes", "curfew"}
+// Formats are those that Emit knows.
+var Formats = []string{"rabbitmqctl", "definitions", "kubernetes"}
 
 // Emit writes the setup in one of Formats.
 func (s *Setup) Emit(w io.Writer, format string) error {
 	switch format {
 	case "rabbitmqctl":
 		return s.rabbitmqctl(w)
-	case "rabbitmqadmin":
-		return s.rabbitmqadmin(w)
 	case "definitions":
-		return writeJSON(w, s.definitions())
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(s.definitions())
 	case "kubernetes":
 		return s.kubernetes(w)
-	case "curfew":
-		return writeJSON(w, s.curfew())
 	}
 	return fmt.Errorf("unknown format %q: want one of %s", format, strings.Join(Formats, ", "))
-}
-
-func writeJSON(w io.Writer, v any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(v)
 }
 
 func escapeVHost(vhost string) string { return url.PathEscape(vhost) }
@@ -91,28 +80,6 @@ func (s *Setup) definitions() object {
 	return d
 }
 
-// curfew returns definitions for Curfew's own broker, in the virtual host that its URL names.
-func (s *Setup) curfew() object {
-	vhost := "/"
-	if len(s.Upstreams) > 0 {
-		a, err := cluster.ParseAddress(s.Upstreams[0].Value["uri"].(string))
-		if err == nil {
-			vhost = a.VHost()
-		}
-	}
-	queues, exchanges, bindings := []object{}, []object{}, []object{}
-	for _, q := range s.Curfew.Queues {
-		queues = append(queues, object{"name": q.Name, "vhost": vhost, "durable": true, "auto_delete": false, "arguments": q.Arguments})
-	}
-	for _, x := range s.Curfew.Exchanges {
-		exchanges = append(exchanges, object{"name": x, "vhost": vhost, "type": "fanout", "durable": true, "auto_delete": false, "internal": false, "arguments": object{}})
-	}
-	for _, b := range s.Curfew.Bindings {
-		bindings = append(bindings, object{"source": b.Exchange, "vhost": vhost, "destination": b.Queue, "destination_type": "queue", "routing_key": "", "arguments": object{}})
-	}
-	return object{"vhosts": []object{{"name": vhost}}, "queues": queues, "exchanges": exchanges, "bindings": bindings}
-}
-
 // script writes shell commands.
 type script struct {
 	w   io.Writer
@@ -127,12 +94,15 @@ func (s *script) line(text string) {
 	}
 }
 
-// run writes a command. It quotes the words, except a variable that is in quotes already.
-func (s *script) run(words ...string) {
+// run writes a command.
+func (s *script) run(words ...string) { s.line(command(words...)) }
+
+// command quotes words, except a variable that is in quotes already.
+func command(words ...string) string {
 	for i, word := range words {
 		words[i] = quoted(word)
 	}
-	s.line(strings.Join(words, " "))
+	return strings.Join(words, " ")
 }
 
 // password is the one word that the shell expands.
@@ -142,7 +112,7 @@ func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=", r)
 	}
-	if word == password || strings.HasSuffix(word, "="+password) || word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+	if word == password || word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
@@ -153,23 +123,15 @@ func inline(v any) string {
 	return string(text)
 }
 
-func (s *Setup) head(w io.Writer, tool string) *script {
+func (s *Setup) rabbitmqctl(w io.Writer) error {
 	c := &script{w: w}
 	c.line("#!/bin/sh")
-	c.comment("For " + tool + ", in virtual host " + s.VHost + ". Set CURFEW_PASSWORD to the password that user " + s.User + " is to have.")
+	c.comment("For rabbitmqctl, in virtual host " + s.VHost + ". Set CURFEW_PASSWORD to the password that user " + s.User + " is to have.")
 	for _, note := range s.Notes {
 		c.comment(note)
 	}
-	if len(s.Shovels) > 0 {
-		c.comment("Before: import the output of --emit curfew into Curfew, and enable rabbitmq_federation and rabbitmq_shovel on every node.")
-	}
 	c.line("set -eu")
 	c.line(`: "${CURFEW_PASSWORD:?}"`)
-	return c
-}
-
-func (s *Setup) rabbitmqctl(w io.Writer) error {
-	c := s.head(w, "rabbitmqctl")
 	c.run("rabbitmqctl", "add_user", s.User, password)
 	c.run("rabbitmqctl", "set_user_tags", s.User, "monitoring")
 	for _, p := range s.Permissions {
@@ -201,51 +163,6 @@ func (s *Setup) rabbitmqctl(w io.Writer) error {
 		for _, b := range s.Unbind {
 			c.comment("  exchange " + b.Exchange + ", queue " + b.Queue + ", routing key " + b.RoutingKey + ", arguments " + inline(emptied(b.Arguments)))
 		}
-	}
-	return c.err
-}
-
-// rabbitmqadmin writes commands for the tool that RabbitMQ serves up to 4.2.
-func (s *Setup) rabbitmqadmin(w io.Writer) error {
-	c := s.head(w, "rabbitmqadmin (version 1, as RabbitMQ serves it up to 4.2)")
-	c.comment("Set RABBITMQADMIN to the command with its options, such as: rabbitmqadmin -u admin -p secret")
-	c.line(`: "${RABBITMQADMIN:=rabbitmqadmin}"`)
-	run := func(words ...string) {
-		for i, word := range words {
-			words[i] = quoted(word)
-		}
-		c.line("$RABBITMQADMIN -V " + quoted(s.VHost) + " " + strings.Join(words, " "))
-	}
-	run("declare", "user", "name="+s.User, "password="+password, "tags=monitoring")
-	for _, p := range s.Permissions {
-		run("declare", "permission", "vhost="+p.VHost, "user="+s.User, "configure="+p.Configure, "write="+p.Write, "read="+p.Read)
-	}
-	for _, q := range s.Queues {
-		run("declare", "queue", "name="+q.Name, "durable=true", "arguments="+inline(q.Arguments))
-	}
-	for _, b := range s.Bindings {
-		run("declare", "binding", "source="+b.Exchange, "destination="+b.Queue, "destination_type=queue", "routing_key="+b.RoutingKey, "arguments="+inline(emptied(b.Arguments)))
-	}
-	for _, p := range s.Upstreams {
-		run("declare", "parameter", "component=federation-upstream", "name="+p.Name, "value="+inline(p.Value))
-	}
-	for _, p := range s.Policies {
-		run("declare", "policy", "name="+p.Name, "pattern="+p.Pattern, "definition="+inline(p.Definition), "priority="+fmt.Sprint(p.Priority), "apply-to=queues")
-	}
-	for _, p := range s.Shovels {
-		run("declare", "parameter", "component=shovel", "name="+p.Name, "value="+inline(p.Value))
-	}
-	for _, b := range s.Unbind {
-		if len(b.Arguments) > 0 {
-			c.comment("Then remove the binding of exchange " + b.Exchange + " to queue " + b.Queue + " with arguments " + inline(b.Arguments) + ".")
-			continue
-		}
-		key := b.RoutingKey
-		if key == "" {
-			key = "~"
-		}
-		c.comment("Last of all:")
-		c.comment("$RABBITMQADMIN -V " + quoted(s.VHost) + " delete binding " + quoted("source="+b.Exchange) + " destination_type=queue " + quoted("destination="+b.Queue) + " " + quoted("properties_key="+key))
 	}
 	return c.err
 }

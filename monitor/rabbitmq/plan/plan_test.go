@@ -109,13 +109,17 @@ func TestGatewaySetup(t *testing.T) {
 	require.Equal(t, []cluster.Binding{{Exchange: "shop", Queue: "orders", RoutingKey: "order.#"}}, s.Unbind)
 	require.Equal(t, map[string]any{"x-queue-type": "quorum", "x-dead-letter-exchange": "dlx"}, s.Queues[0].Arguments)
 	require.Len(t, s.Shovels, 2)
+	require.Equal(t, []string{
+		`curfew declare queue orders --arg 'x-dead-letter-exchange="orders.dlx"' --arg x-remaining-expiration=true --vhost /`,
+		"curfew declare exchange orders.in --type fanout --vhost /", "curfew bind orders.in orders --vhost /",
+	}, inCurfew(s)[3:])
 	for _, format := range Formats {
 		var out bytes.Buffer
 		require.NoError(t, s.Emit(&out, format))
 		text := out.String()
 		require.Contains(t, text, "orders")
 		switch format {
-		case "definitions", "curfew":
+		case "definitions":
 			require.True(t, json.Valid(out.Bytes()))
 		case "kubernetes":
 			kinds := map[string]int{}
@@ -138,7 +142,17 @@ func TestGatewaySetup(t *testing.T) {
 			require.Contains(t, text, `"$CURFEW_PASSWORD"`)
 		}
 	}
-	require.ErrorContains(t, s.Emit(io.Discard, "terraform"), "rabbitmqctl, rabbitmqadmin, definitions, kubernetes, curfew")
+	require.ErrorContains(t, s.Emit(io.Discard, "terraform"), "want one of rabbitmqctl, definitions, kubernetes")
+}
+
+// inCurfew are the commands that the notes have.
+func inCurfew(s *Setup) (list []string) {
+	for _, note := range s.Notes {
+		if command, is := strings.CutPrefix(note, InCurfew); is {
+			list = append(list, command)
+		}
+	}
+	return list
 }
 
 func TestGatewayErrors(t *testing.T) {
@@ -155,7 +169,7 @@ func TestGatewayErrors(t *testing.T) {
 }
 
 func TestQuoted(t *testing.T) {
-	for word, want := range map[string]string{"a-b": "a-b", "": "''", "it's": `'it'\''s'`, "$(x)": "'$(x)'", password: password, "password=" + password: "password=" + password, "a b": "'a b'"} {
+	for word, want := range map[string]string{"a-b": "a-b", "": "''", "it's": `'it'\''s'`, "$(x)": "'$(x)'", password: password, "a b": "'a b'"} {
 		require.Equal(t, want, quoted(word))
 	}
 	require.NotEqual(t, resourceName("a.b"), resourceName("a-b"))

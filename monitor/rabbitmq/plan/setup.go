@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -24,9 +25,8 @@ type Setup struct {
 	Shovels     []Parameter
 	// Unbind are bindings to remove last of all.
 	Unbind []cluster.Binding
-	// Curfew is what its own broker needs for the gateway.
-	Curfew CurfewSide
-	// Notes are for the operator.
+	// Notes are for the operator. For the gateway, those that begin with InCurfew have the commands that
+	// declare what it needs in Curfew's own broker.
 	Notes []string
 }
 
@@ -50,13 +50,6 @@ type Policy struct {
 type Parameter struct {
 	Name  string
 	Value map[string]any
-}
-
-// CurfewSide is what Curfew's own broker declares.
-type CurfewSide struct {
-	Queues    []Queue
-	Exchanges []string          // fanout, durable
-	Bindings  []cluster.Binding // without routing key
 }
 
 // SetupOptions choose what is set up.
@@ -93,6 +86,7 @@ func (p *Plan) Setup(o SetupOptions) (*Setup, error) {
 		return nil, fmt.Errorf("the gateway needs the URL at which RabbitMQ reaches Curfew: %w", err)
 	}
 	o.CurfewURL = address
+	s.note("Before, enable rabbitmq_federation and rabbitmq_shovel on every node.")
 	s.Upstreams = []Parameter{{upstreamName(p.VHost), map[string]any{"uri": o.CurfewURL, "ack-mode": "on-confirm", "prefetch-count": linkPrefetch, "reconnect-delay": 1}}}
 	for _, name := range o.Gateway {
 		if err := s.gateway(p, name, o.CurfewURL); err != nil {
@@ -197,9 +191,7 @@ func (s *Setup) gateway(p *Plan, name, curfew string) error {
 		return err
 	}
 	s.Queues = append(s.Queues, Queue{name + ".in", in})
-	s.Curfew.Queues = append(s.Curfew.Queues, Queue{name, waits})
-	s.Curfew.Exchanges = append(s.Curfew.Exchanges, name+".in")
-	s.Curfew.Bindings = append(s.Curfew.Bindings, cluster.Binding{Exchange: name + ".in", Queue: name})
+	s.declare(curfew, name+".in", name, waits)
 	s.Shovels = append(s.Shovels, Parameter{"curfew." + name + ".in", map[string]any{
 		"src-protocol": "amqp091", "src-uri": "amqp:///" + escapeVHost(p.VHost), "src-queue": name + ".in",
 		"dest-protocol": "amqp091", "dest-uri": curfew, "dest-exchange": name + ".in", // to a queue it would publish under the queue's name
@@ -232,6 +224,22 @@ func (s *Setup) gateway(p *Plan, name, curfew string) error {
 	return nil
 }
 
+// InCurfew begins a note with a command to run first.
+const InCurfew = "First, where Curfew's command line is: "
+
+// declare notes how to declare a fanout exchange in Curfew's broker, at its URL, with a queue.
+func (s *Setup) declare(curfew, exchange, queue string, arguments map[string]any) {
+	a, _ := cluster.ParseAddress(curfew) // Setup has checked it
+	of := []string{"--vhost", a.VHost()}
+	words := []string{"curfew", "declare", "queue", queue}
+	for _, name := range slices.Sorted(maps.Keys(arguments)) {
+		words = append(words, "--arg", name+"="+inline(arguments[name]))
+	}
+	for _, one := range [][]string{words, {"curfew", "declare", "exchange", exchange, "--type", "fanout"}, {"curfew", "bind", exchange, queue}} {
+		s.note(InCurfew + command(append(one, of...)...))
+	}
+}
+
 // deadLetters sends messages that expire in Curfew where RabbitMQ's dead letters go.
 func (s *Setup) deadLetters(q *cluster.Queue, in, waits map[string]any, curfew string) error {
 	exchange, ok := q.DeadLetterExchange()
@@ -257,9 +265,7 @@ func (s *Setup) deadLetters(q *cluster.Queue, in, waits map[string]any, curfew s
 	default:
 		return errors.New("its dead letters go to the default exchange under their own routing keys, which a shovel cannot do: set a dead-letter-routing-key")
 	}
-	s.Curfew.Exchanges = append(s.Curfew.Exchanges, out)
-	s.Curfew.Queues = append(s.Curfew.Queues, Queue{dead, map[string]any{}})
-	s.Curfew.Bindings = append(s.Curfew.Bindings, cluster.Binding{Exchange: out, Queue: dead})
+	s.declare(curfew, out, dead, nil)
 	s.Shovels = append(s.Shovels, Parameter{"curfew." + q.Name + ".dead-letters", shovel})
 	return nil
 }

@@ -8,10 +8,9 @@ import (
 )
 
 // Setenv makes settings ("NAME=value") the only settings of Curfew in the environment until the
-// test ends. Contexts of the user who runs the tests are not used.
+// test ends.
 func Setenv(t *testing.T, settings ...string) {
 	t.Helper()
-	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "CURFEW_") || strings.HasPrefix(name, "OTEL_") || strings.HasPrefix(name, "RABBITMQ_DEFAULT_") {
 			t.Setenv(name, "") // so that it is restored

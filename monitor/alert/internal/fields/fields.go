@@ -43,8 +43,8 @@ func (r *Reader) Document(known []Field) {
 // Secret returns a field of that name, and another whose name ends in File for a file that holds its value.
 func (r *Reader) Secret(name string, out *string) []Field {
 	return []Field{
-		{name, func(n *yaml.Node, where string) { *out = r.Text(n, where) }},
-		{name + "File", func(n *yaml.Node, where string) {
+		{Name: name, Read: func(n *yaml.Node, where string) { *out = r.Text(n, where) }},
+		{Name: name + "File", Read: func(n *yaml.Node, where string) {
 			path := r.Text(n, where)
 			if *out != "" {
 				r.Refuse(n, where, "%s is given as well; keep one", name)
@@ -65,13 +65,18 @@ func (r *Reader) Secret(name string, out *string) []Field {
 type Field struct {
 	Name string
 	Read func(n *yaml.Node, where string)
+	// Gone is what replaces a field that is no longer read; empty: it is read.
+	Gone string
 }
 
 // Mapping reads the fields that n has, in the order of known.
 func (r *Reader) Mapping(n *yaml.Node, where string, known []Field) {
-	names := make([]string, len(known))
-	for i, f := range known {
-		names[i] = f.Name
+	var names []string
+	gone := make(map[string]string)
+	for _, f := range known {
+		if gone[f.Name] = f.Gone; f.Gone == "" {
+			names = append(names, f.Name)
+		}
 	}
 	if n.Kind != yaml.MappingNode {
 		r.Refuse(n, where, "want a mapping with the fields %s", strings.Join(names, ", "))
@@ -86,13 +91,15 @@ func (r *Reader) Mapping(n *yaml.Node, where string, known []Field) {
 		switch {
 		case values[key.Value] != nil:
 			r.Refuse(key, join(where, key.Value), "it is given twice")
+		case gone[key.Value] != "":
+			r.Refuse(key, join(where, key.Value), "this field is gone, leave it out: %s", gone[key.Value])
 		case !slices.Contains(names, key.Value):
 			r.Refuse(key, join(where, key.Value), "unknown field: want one of %s", strings.Join(names, ", "))
 		}
 		values[key.Value] = value
 	}
 	for _, f := range known {
-		if value := values[f.Name]; value != nil {
+		if value := values[f.Name]; value != nil && f.Gone == "" {
 			f.Read(value, join(where, f.Name))
 			delete(values, f.Name) // once
 		}

@@ -86,8 +86,7 @@ var advice = map[string]string{
 	"deadline_fired_late":    "See whether this machine is short of processor time, and whether its disk and Redis are slow.",
 	"dead_letter_unroutable": "Declare the dead-letter exchange, or bind a queue to it. Then replay the dead letters.",
 	"schedule_degraded":      "Make sure that Redis runs, has memory left and can be reached. Deadlines are still met.",
-	"instance_silent":        "See whether that instance runs, and start it again.",
-	"notifications_dropped":  "See whether the receiver answers, and how fast.",
+	"many_alerts":            "Look for one cause of many: a consumer that is gone, a missing dead-letter exchange, a full disk. The others are sent while they fire.",
 }
 
 func (p *page) silences(s *ui.Info) g.Node {

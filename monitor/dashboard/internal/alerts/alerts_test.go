@@ -13,5 +13,5 @@ func TestEveryEventHasAdvice(t *testing.T) {
 	for _, event := range alert.Events() {
 		require.NotEmpty(t, advice[event], event)
 	}
-	require.Len(t, advice, len(alert.Events())+1, "no rule is about dropped notifications")
+	require.Len(t, advice, len(alert.Events())+1, "no rule is about many alerts")
 }

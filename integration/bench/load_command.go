@@ -1,8 +1,7 @@
-package commands
+package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,29 +9,26 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
-	"curfew/cmd/internal/cli"
-	"curfew/cmd/load"
+	"curfew/integration/bench/load"
 )
 
-func benchCommand() *cobra.Command {
+// loadCommand is this program as `bench load`: it puts any broker under load.
+func loadCommand() *cobra.Command {
 	s := load.Spec{Warmup: time.Second}
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:   "bench",
+		Use:   "load",
 		Short: "Put any AMQP broker under load and measure throughput, latency or lateness of deadlines",
 		Long: `Publishes and consumes as fast as the broker can, or at --rate, and prints throughput, latency and the client's own CPU time.
 It declares its own queues, named curfew.bench.*, and deletes them. Two runs at the same time share only the load.`,
-		Args: cli.NoArguments,
+		Args: cobra.NoArgs, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runUntilSignal(cmd.Context(), zap.NewNop(), func(ctx context.Context) error {
-				result, err := load.Throughput(ctx, s)
-				if err != nil && result.TotalPublished == 0 {
-					return err
-				}
-				return cmp.Or(err, printBench(cmd.OutOrStdout(), asJSON, &result, func(w io.Writer) { printThroughput(w, &s, &result) }))
-			})
+			result, err := load.Throughput(cmd.Context(), s)
+			if err != nil && result.TotalPublished == 0 {
+				return err
+			}
+			return cmp.Or(err, printResult(cmd.OutOrStdout(), asJSON, &result, func(w io.Writer) { printThroughput(w, &s, &result) }))
 		},
 	}
 	f := cmd.Flags()
@@ -55,11 +51,11 @@ It declares its own queues, named curfew.bench.*, and deletes them. Two runs at 
 	f.DurationVar(&s.Warmup, "warmup", s.Warmup, "time before measuring begins; not used with --count")
 	f.DurationVar(&s.Duration, "duration", 10*time.Second, "time to measure")
 	f.IntVar(&s.Count, "count", 0, "end once this many messages are published and consumed, with an error if that takes longer than --duration; 0: end after --duration")
-	cmd.AddCommand(benchDeadlinesCommand(&s, &asJSON))
+	cmd.AddCommand(loadDeadlinesCommand(&s, &asJSON))
 	return cmd
 }
 
-func benchDeadlinesCommand(s *load.Spec, asJSON *bool) *cobra.Command {
+func loadDeadlinesCommand(s *load.Spec, asJSON *bool) *cobra.Command {
 	d := load.Deadlines{}
 	cmd := &cobra.Command{
 		Use:   "deadlines",
@@ -67,16 +63,14 @@ func benchDeadlinesCommand(s *load.Spec, asJSON *bool) *cobra.Command {
 		Long: `Publishes one message with a long time to live and behind it many with short ones, in random order, to a queue without a
 consumer, and consumes its dead letters. Lateness is measured twice: from the instant before a message was written plus its time to
 live, which includes the way to the broker, and from the instant of its confirm plus its time to live.`,
-		Args: cli.NoArguments,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.URL = s.URL
-			return runUntilSignal(cmd.Context(), zap.NewNop(), func(ctx context.Context) error {
-				result, err := d.Run(ctx)
-				if err != nil {
-					return err
-				}
-				return printBench(cmd.OutOrStdout(), *asJSON, &result, func(w io.Writer) { printDeadlines(w, &result) })
-			})
+			result, err := d.Run(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return printResult(cmd.OutOrStdout(), *asJSON, &result, func(w io.Writer) { printDeadlines(w, &result) })
 		},
 	}
 	f := cmd.Flags()
@@ -89,12 +83,10 @@ live, which includes the way to the broker, and from the instant of its confirm 
 	f.BoolVar(&d.Persist, "persistent", false, "persistent messages in durable queues")
 	f.StringVar(&d.QueueType, "queue-type", "", "classic, classic-v2 or quorum; empty: the broker's default")
 	f.DurationVar(&d.MaxWait, "wait", 10*time.Second, "how long after the last deadline to wait for missing messages; 0: 10s")
-	f.DurationVar(&d.MaxWait, "patience", 10*time.Second, "")
-	_ = f.MarkHidden("patience") // its former name
 	return cmd
 }
 
-func printBench(w io.Writer, asJSON bool, result any, table func(io.Writer)) error {
+func printResult(w io.Writer, asJSON bool, result any, table func(io.Writer)) error {
 	if asJSON {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")

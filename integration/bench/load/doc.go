@@ -1,5 +1,5 @@
-// Package load puts an AMQP 0-9-1 broker under load and measures what comes back. `curfew
-// bench` and the comparison in integration/bench use it, against any broker.
+// Package load puts an AMQP 0-9-1 broker under load and measures what comes back. The
+// comparison in integration/bench uses it, and `go run ./integration/bench load` against any broker.
 //
 // # The raw client
 //

@@ -24,7 +24,7 @@ const (
 
 // properties request an explanation for a wrong password; otherwise a broker just closes
 // the connection.
-var properties = amqp.Table{"product": "curfew bench", "capabilities": amqp.Table{"authentication_failure_close": true}}
+var properties = amqp.Table{"product": "curfew load", "capabilities": amqp.Table{"authentication_failure_close": true}}
 
 // Conn is a connection with channel 1 open, without any client library. One goroutine may
 // write while another reads.
