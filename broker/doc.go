@@ -110,11 +110,9 @@
 // under which it left. A queue's dead-letter sub-queue (topology/subqueue.go) is
 // declared when a policy that asks for it first comes into force.
 //
-// Patterns are matched with no lock held, within a budget of steps (policy.Budget). A change
-// of policies works on a copy of the policies and of all names, a declare on a copy of the
-// policies. Then, under VHost.mu, what has changed since the copy is matched, so the result is as
-// if one had come before the other. A change that does not fit into the budget is refused. A
-// saved policy that does not fit is kept, but is not in force.
+// Patterns are matched with no lock held. A change of policies works through all names in
+// portions. What is declared in the meantime has the new policies from the start. A saved policy
+// that this version refuses is kept, but is not in force.
 //
 // # Definitions
 //

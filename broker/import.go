@@ -52,6 +52,15 @@ func (b *Broker) Change(vhost string, fn func(*Broker) error) error {
 	return nil
 }
 
+// ChangePolicies calls fn, in a copy of the broker. The policies that fn changes are applied
+// together when it returns, so that an import looks through all names once.
+func (b *Broker) ChangePolicies(fn func() error) error {
+	for _, vh := range b.VHosts() {
+		defer vh.DeferPolicies()()
+	}
+	return fn()
+}
+
 // importer makes definitions in a copy of the broker, and applies them.
 type importer struct{ b *Broker }
 

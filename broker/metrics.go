@@ -40,7 +40,7 @@ var (
 	delayedDesc    = metric("messages_delayed", "Delayed messages that wait until they are due.")
 	queuesDesc     = metric("queues", "Queues declared.")
 	consumersDesc  = metric("consumers", "Consumers on queues.")
-	idlePolicyDesc = metric("policies_not_in_force", "Saved policies that govern nothing, as matching them would take too long.")
+	idlePolicyDesc = metric("policies_not_in_force", "Saved policies that govern nothing, as this version refuses them.")
 	clockDesc      = metric("clock_offset_seconds", "The clock deadlines are stamped with less the machine's wall clock; not 0 once the wall clock is set.")
 	segmentsDesc   = metric("store_segments", "Segments of the message store, in which messages and the records about them stand.")
 	storeDesc      = metric("store_bytes", "Bytes of these segments.")

@@ -166,7 +166,7 @@ var laws = []law{
 	{name: "law-priority", ask: func(g *governed) string {
 		for n, name := range []string{"a", "c", "b"} {
 			name = g.name + "-" + name
-			g.laws.set(policy.User, name, "(?<=law)-priority", fmt.Sprintf(`{"max-length":%d}`, n+1), n)
+			g.laws.set(policy.User, name, "^(?!x)law-priority", fmt.Sprintf(`{"max-length":%d}`, n+1), n)
 			g.t.Cleanup(func() { g.laws.clear(policy.User, name) })
 		}
 		g.queue(g.channel(), g.name, nil)

@@ -9,8 +9,8 @@
 // may configure (declare, delete), write (publish, bind to) and read (consume, purge, bind
 // from). They match anywhere in a name unless they are anchored. The empty expression
 // matches only the empty name, like "^$" (RabbitMQ: Access Control). Package broker/pattern
-// does the matching. A match that takes too long, about 10 ms, counts as no match; callers
-// wait for it with no lock held. The default exchange is called amq.default here.
+// does the matching. An expression that an earlier version accepted and that is not valid now
+// grants nothing. The default exchange is called amq.default here.
 //
 // On a topic exchange the routing key may be restricted as well. In such an expression
 // {username} and {vhost} stand for the names of the user and the virtual host, taken

@@ -46,33 +46,31 @@ const maxPattern = 1024
 // Grant is the compiled form of what a user may do in a virtual host. It is immutable and
 // safe for concurrent use.
 type Grant struct {
-	names  [operations]*pattern.Pattern
+	names  [operations]*pattern.Pattern            // nil: not valid, and grants nothing
 	topics map[string][operations]*pattern.Pattern // by exchange
 }
 
 // Compile compiles a permission and the topic permissions of the same user and virtual
-// host. The error wraps ErrInvalid and names the expression.
-func Compile(p Permission, topics []TopicPermission) (*Grant, error) {
-	g := &Grant{topics: map[string][operations]*pattern.Pattern{}}
-	for op, text := range [operations]string{p.Configure, p.Write, p.Read} {
-		compiled, err := compile(text, Operation(op))
-		if err != nil {
-			return nil, err
+// host. The error wraps ErrInvalid and names the first expression that is not valid. The grant
+// that comes with it is without those that are not.
+func Compile(p Permission, topics []TopicPermission) (g *Grant, err error) {
+	g = &Grant{topics: map[string][operations]*pattern.Pattern{}}
+	add := func(to *[operations]*pattern.Pattern, op Operation, text string) {
+		compiled, wrong := compile(text, op)
+		if to[op] = compiled; err == nil {
+			err = wrong
 		}
-		g.names[op] = compiled
+	}
+	for op, text := range [operations]string{p.Configure, p.Write, p.Read} {
+		add(&g.names, Operation(op), text)
 	}
 	for _, t := range topics {
 		var patterns [operations]*pattern.Pattern
-		for op, text := range [operations]string{Write: t.Write, Read: t.Read} {
-			compiled, err := compile(expand(text, p.User, p.VHost), Operation(op))
-			if err != nil {
-				return nil, err
-			}
-			patterns[op] = compiled
-		}
+		add(&patterns, Write, expand(t.Write, p.User, p.VHost))
+		add(&patterns, Read, expand(t.Read, p.User, p.VHost))
 		g.topics[t.Exchange] = patterns
 	}
-	return g, nil
+	return g, err
 }
 
 func compile(text string, op Operation) (*pattern.Pattern, error) {

@@ -89,8 +89,7 @@ func (w *writer) write(d *Document) error {
 		func() error { return writeEach(d.TopicPermissions, w.topicPermission) },
 		func() error { return writeEach(d.Exchanges, w.exchange) },
 		func() error { return writeEach(d.GlobalParameters, w.globalParameter) },
-		func() error { return writeEach(d.Policies, w.policy) },
-		func() error { return writeEach(d.Parameters, w.parameter) },
+		func() error { return w.b.ChangePolicies(func() error { return w.policies(d) }) },
 		func() error { return writeEach(d.Queues, w.queue) },
 		func() error { return writeEach(d.Bindings, w.binding) },
 	} {
@@ -221,6 +220,13 @@ func withoutPairs(value any) any {
 	}
 	fields["definition"] = definition
 	return fields
+}
+
+func (w *writer) policies(d *Document) error {
+	if err := writeEach(d.Policies, w.policy); err != nil {
+		return err
+	}
+	return writeEach(d.Parameters, w.parameter) // operator policies are among them
 }
 
 func (w *writer) policy(p *Policy) error {

@@ -1,126 +1,194 @@
 package pattern
 
 import (
+	"errors"
 	"regexp"
 	"regexp/syntax"
-	"unicode/utf8"
+	"slices"
+	"strings"
 )
 
 const (
-	// Cheap is a number of steps that costs about as much as a match by Go's regexp: 20 µs
-	// at most, usually 1 µs. Matches by Go's regexp never take more.
-	Cheap = 1024
-
-	// matchLimit bounds one call of Match, at about 10 ms. (PCRE's default, 10 million
-	// calls, suits a program that serves nobody else.) Go's regexp stays below it for any
-	// name of 255 bytes.
-	matchLimit = 600_000
-
-	// maxExpression bounds the length of an expression, in octets. RabbitMQ allows 64 KiB,
-	// of the compiled expression.
+	// maxExpression bounds the length of an expression, in octets.
 	maxExpression = 16 << 10
 
-	// maxNesting bounds nested parentheses, as in PCRE.
-	maxNesting = 250
-
-	// linearSteps is how many instructions Go's regexp tries per step.
-	linearSteps = 4
+	// maxSize bounds the size of an expression as Go's regexp compiles it, in instructions. A
+	// match takes up to 10 ns for each instruction and character of the name.
+	maxSize = 4096
 )
+
+var errTooLarge = errors.New("regular expression is too large: use several smaller ones, or less repetition by numbers")
 
 // Pattern is a compiled regular expression.
 type Pattern struct {
-	linear *regexp.Regexp // nil: Go's regexp does not support it, or it is too large for any name
-	size   int            // of linear, in instructions
-	tree   *node          // nil: only linear
+	branches [][]test // it matches where all tests of a branch hold
 }
 
-// Compile compiles an expression. Its errors are of type *Error.
+// test is one expression of a branch. All its matches begin with prefix, at the start of the
+// name, and contain one of parts (nil: nothing is known).
+type test struct {
+	re     *regexp.Regexp
+	not    bool // the name must not match
+	prefix string
+	parts  []string
+}
+
+// Compile compiles an expression. The error says what is wrong, in RabbitMQ's words for the
+// most common mistake, and what to write instead of something that is not supported.
 func Compile(expr string) (*Pattern, error) {
 	if len(expr) > maxExpression {
-		return nil, &Error{"regular expression is too large", 0}
+		return nil, errTooLarge
 	}
-	if nestsTooDeep(expr) {
-		return nil, &Error{"parentheses are too deeply nested", 0}
+	list := []branch{{text: expr}}
+	if strings.Contains(expr, "(?=") || strings.Contains(expr, "(?!") {
+		var err error
+		if list, err = split(expr); err != nil {
+			return nil, err
+		}
 	}
-	parsed, err := syntax.Parse(expr, syntax.Perl)
-	if err != nil {
-		tree, err := compileTree(expr, 0)
+	p := &Pattern{}
+	for _, b := range list {
+		tests, err := b.compile()
 		if err != nil {
-			return nil, newError(expr, err)
+			return nil, err
 		}
-		return &Pattern{tree: tree}, nil
-	}
-	p := &Pattern{size: sizeOf(parsed)}
-	if p.linearCost(0) <= Cheap {
-		if p.linear, err = regexp.Compile(expr); err != nil {
-			return nil, newError(expr, err)
-		}
-	}
-	p.tree, err = compileTree(expr, re2)
-	if err != nil && p.linear == nil {
-		return nil, &Error{"regular expression is too large", 0}
+		p.branches = append(p.branches, tests)
 	}
 	return p, nil
 }
 
-// Match reports whether the expression matches anywhere in name. A match that takes more
-// than about 10 ms counts as no match, like one beyond PCRE's match limit in RabbitMQ.
+// Match reports whether the expression matches anywhere in name. A nil Pattern matches nothing.
 func (p *Pattern) Match(name string) bool {
-	matched, _ := p.MatchWithin(name, matchLimit)
-	return matched
-}
-
-// MatchWithin is Match with a limit on the number of steps. It also returns the number of
-// steps, which is always the same for the same limit. If that exceeds limit, the match was
-// given up and matched is false.
-func (p *Pattern) MatchWithin(name string, limit int) (matched bool, steps int) {
-	if p.linear == nil {
-		return p.tree.search(name, limit)
+	if p == nil {
+		return false
 	}
-	cost := p.linearCost(utf8.RuneCountInString(name))
-	if cost > Cheap && p.tree != nil {
-		most := min(limit, cost)
-		if matched, steps = p.tree.search(name, most); steps <= most {
-			return matched, steps
+	for _, tests := range p.branches {
+		if holdAll(tests, name) {
+			return true
 		}
 	}
-	if steps += cost; steps > limit {
-		return false, limit + 1
+	return false
+}
+
+func holdAll(tests []test, name string) bool {
+	for i := range tests {
+		t := &tests[i]
+		if (t.possible(name) && t.re.MatchString(name)) == t.not {
+			return false
+		}
 	}
-	return p.linear.MatchString(name), steps
+	return true
 }
 
-// CheapFor reports whether matching the name is certain to take no more than Cheap steps.
-func (p *Pattern) CheapFor(name string) bool {
-	return p.linear != nil && p.linearCost(len(name)) <= Cheap
+// possible reports whether the name has what the expression requires.
+func (t *test) possible(name string) bool {
+	if !strings.HasPrefix(name, t.prefix) {
+		return false
+	}
+	for _, part := range t.parts {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return t.parts == nil
 }
 
-// Linear compiles an expression for Go's regexp, which takes time in proportion to the text
-// and to the size of the expression. It refuses an expression that is too large to be
-// cheap.
+// Linear compiles an expression for Go's regexp. It refuses one that is too large.
 func Linear(expr string) (*regexp.Regexp, error) {
+	re, _, err := compile(expr)
+	return re, err
+}
+
+func compile(expr string) (*regexp.Regexp, *syntax.Regexp, error) {
 	parsed, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if sizeOf(parsed) >= tooLarge {
-		return nil, &Error{"regular expression is too large", 0}
+	if sizeOf(parsed) >= maxSize {
+		return nil, nil, errTooLarge
 	}
-	return regexp.Compile(expr)
+	re, err := regexp.Compile(expr)
+	return re, parsed, err
 }
 
-// linearCost returns the most that Go's regexp does for a name, in steps.
-func (p *Pattern) linearCost(runes int) int { return p.size * (runes + 1) / linearSteps }
+func newTest(expr string, not bool) (test, error) {
+	re, parsed, err := compile(expr)
+	if err != nil {
+		return test{}, explained(expr, err)
+	}
+	return test{re, not, requiredPrefix(parsed), requiredParts(parsed)}, nil
+}
+
+// requiredPrefix is the text that an anchored expression begins with.
+func requiredPrefix(re *syntax.Regexp) string {
+	if re.Op != syntax.OpConcat || re.Sub[0].Op != syntax.OpBeginText {
+		return ""
+	}
+	return literal(re.Sub[1])
+}
+
+// literal is the text that re is, "" if it is something else.
+func literal(re *syntax.Regexp) string {
+	if re.Op != syntax.OpLiteral || re.Flags&syntax.FoldCase != 0 {
+		return ""
+	}
+	return string(re.Rune)
+}
+
+// maxParts bounds the texts that are looked for.
+const maxParts = 16
+
+// requiredParts returns texts one of which is in every name that matches; nil if none is known.
+func requiredParts(re *syntax.Regexp) []string {
+	switch re.Op {
+	case syntax.OpLiteral:
+		if text := literal(re); text != "" {
+			return []string{text}
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return requiredParts(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return requiredParts(re.Sub[0])
+		}
+	case syntax.OpConcat:
+		var best []string
+		for _, sub := range re.Sub {
+			if parts := requiredParts(sub); shortest(parts) > shortest(best) {
+				best = parts
+			}
+		}
+		return best
+	case syntax.OpAlternate:
+		var all []string
+		for _, sub := range re.Sub {
+			parts := requiredParts(sub)
+			if all = append(all, parts...); parts == nil || len(all) > maxParts {
+				return nil
+			}
+		}
+		return all
+	}
+	return nil
+}
+
+// shortest is the length of the shortest text, 0 without any.
+func shortest(parts []string) int {
+	if len(parts) == 0 {
+		return 0
+	}
+	return len(slices.MinFunc(parts, func(a, b string) int { return len(a) - len(b) }))
+}
 
 // sizeOf estimates the number of instructions that Go's regexp compiles the expression to,
-// up to tooLarge.
+// up to maxSize.
 func sizeOf(re *syntax.Regexp) int {
 	n := 1
 	if re.Op == syntax.OpLiteral {
 		n = len(re.Rune)
 	}
 	for _, sub := range re.Sub {
-		n = min(n+sizeOf(sub), tooLarge)
+		n = min(n+sizeOf(sub), maxSize)
 	}
 	switch re.Op {
 	case syntax.OpRepeat:
@@ -128,8 +196,5 @@ func sizeOf(re *syntax.Regexp) int {
 	case syntax.OpCapture:
 		n++
 	}
-	return min(n, tooLarge)
+	return min(n, maxSize)
 }
-
-// tooLarge is a size that is too large for any name.
-const tooLarge = (Cheap + 1) * linearSteps

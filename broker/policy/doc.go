@@ -8,11 +8,12 @@
 //
 // Of the policies that match a queue or an exchange, only the one with the highest
 // priority counts; the same goes for operator policies. Where both kinds set a limit, the
-// lower one holds; otherwise the operator's value does (merge). The broker then combines the
-// result with what was declared: the lower of two limits holds, otherwise the declared value.
+// lower one holds; otherwise the operator's value does (merge). The result is then combined
+// with what was declared: the lower of two limits holds, otherwise the declared value (Apply).
+// keys is the table of all settings, with what each accepts and does.
 //
-// Matching has a budget of steps, for a name and for a virtual host: Rule refuses a policy that
-// exceeds it, RuleSaved marks the policy as not in force. rule.go explains why steps, and how many.
+// A Change says which policy governs a name after a change, and matches no pattern with a name
+// twice.
 //
 // The texts of errors are RabbitMQ's. Keys of later versions that change what Curfew does
 // are accepted, too. Keys that only tell a cluster where to put a queue are accepted and

@@ -5,49 +5,81 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"curfew/broker/amqp"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/queue"
 )
 
 // A key is one setting of a definition.
 type key struct {
-	operator bool           // operator policies may set it too
-	valid    func(any) bool // nil: checked with its group, see mirroring
-	problem  string         // what RabbitMQ says after the value
+	name    string
+	scope   scope
+	valid   func(any) bool
+	problem string // what RabbitMQ says after a value that is not valid
+	apply   setter // nil: it has no effect on a queue
 }
 
-// queueKeys are Curfew's own keys that mean nothing to exchanges. RabbitMQ accepts its own keys
-// for anything.
-var queueKeys = []string{"dead-letter-queue", "lock-duration", "max-delivery-count"}
+// setter sets what the key of a definition says.
+type setter func(t *target, d Definition, key string)
+
+// scope says where a key may be set, and what a policy does not apply to.
+type scope uint8
+
+const (
+	noClassic  scope = 1 << ClassicQueue // a policy with this key passes over classic queues, as in RabbitMQ: the next that matches counts
+	noQuorum   scope = 1 << QuorumQueue
+	noStream   scope = 1 << Stream
+	noExchange scope = 1 << Exchange // only from apply-to
+	operator   scope = 1 << 4        // operator policies may set it, too
+	queuesOnly scope = 1 << 5        // refused in a policy for exchanges alone; RabbitMQ accepts its own keys for anything
+	mirroring  scope = 1 << 6        // checked with the others of mirrored queues, see mirroring.go
+)
 
 // longest is the longest possible period, ten years in ms (RabbitMQ: Time-To-Live).
-const longest = 315_360_000_000
+const longest = queueargs.MaxTTLMillis
 
-var keys = map[string]key{
-	"alternate-exchange":            {false, name, " is not a valid alternate exchange name"},
-	"dead-letter-exchange":          {false, name, " is not a valid dead letter exchange name"},
-	"dead-letter-routing-key":       {false, name, " is not a valid dead letter routing key"},
-	"dead-letter-strategy":          {false, oneOf("at-most-once", "at-least-once"), " is not a valid dead letter strategy"},
-	"message-ttl":                   {true, atLeast(0), " is not a valid message TTL"},
-	"ttl-precedence":                {false, oneOf("min", "message"), " is not a valid TTL precedence: it is min or message"},
-	"expires":                       {true, atLeast(1), " is not a valid queue expiry"},
-	"max-length":                    {true, atLeast(0), " is not a valid maximum length"},
-	"max-length-bytes":              {true, atLeast(0), " is not a valid maximum length in bytes"},
-	"max-in-memory-length":          {true, atLeast(0), " is not a valid maximum memory in bytes"},
-	"max-in-memory-bytes":           {true, atLeast(0), " is not a valid maximum memory in bytes"},
-	"overflow":                      {true, oneOf("drop-head", "reject-publish", "reject-publish-dlx"), " is not a valid overflow value"},
-	"delivery-limit":                {true, integer, " is not a valid delivery limit"},
-	"lock-duration":                 {false, between(1, longest), " is not a valid lock duration"},
-	"dead-letter-queue":             {false, boolean, " is not a valid value of dead-letter-queue, which is true or false"},
-	"auto-delete-on-idle":           {true, between(1, longest), " is not a valid idle period"},
-	"max-delivery-count":            {true, between(1, 1<<16-1), " is not a valid maximum delivery count"},
-	"consumer-timeout":              {false, atLeast(0), " is not a valid consumer timeout"},
-	"remaining-expiration":          {false, boolean, " is not a valid remaining expiration setting; it is true or false"},
-	"queue-mode":                    {false, oneOf("default", "lazy"), " is not a valid queue-mode value"},
-	"queue-version":                 {true, oneOf(int64(1), int64(2)), " is not a valid queue-version value"},
-	"max-age":                       {false, age, " is not a valid max age"},
-	"stream-max-segment-size-bytes": {false, atLeast(0), " is not a valid segment size"},
-	"initial-cluster-size":          {false, atLeast(0), " is not a valid cluster size"},
-	"queue-leader-locator":          {false, oneOf("client-local", "balanced", "random", "least-leaders"), " is not a valid queue leader locator value"},
-	"queue-master-locator":          {false, oneOf("client-local", "min-masters", "random"), " invalid queue-master-locator value"},
+// keys are all keys, in the order in which they are applied.
+var keys = []key{
+	{"alternate-exchange", 0, name, " is not a valid alternate exchange name", nil},
+	{"dead-letter-exchange", noStream, name, " is not a valid dead letter exchange name", deadLetterExchange},
+	{"dead-letter-routing-key", noStream, name, " is not a valid dead letter routing key", deadLetterKey},
+	{"dead-letter-strategy", noClassic | noStream, oneOf("at-most-once", "at-least-once"), " is not a valid dead letter strategy", nil}, // see finish
+	{"message-ttl", operator | noStream, atLeast(0), " is not a valid message TTL", lower(-1, func(t *target) *int64 { return &t.TTLMillis })},
+	{"ttl-precedence", 0, oneOf("min", "message"), " is not a valid TTL precedence: it is min or message", ttlPrecedence},
+	{"expires", operator | noStream, atLeast(1), " is not a valid queue expiry", unlessKept(lower(0, func(t *target) *int64 { return &t.ExpiresMillis }))},
+	{"max-length", operator | noStream, atLeast(0), " is not a valid maximum length", lower(-1, func(t *target) *int64 { return &t.Core.MaxLength })},
+	{"max-length-bytes", operator, atLeast(0), " is not a valid maximum length in bytes", lower(-1, func(t *target) *int64 { return &t.Core.MaxBytes })},
+	{"max-in-memory-length", operator | noStream, atLeast(0), " is not a valid maximum memory in bytes", nil},
+	{"max-in-memory-bytes", operator | noStream, atLeast(0), " is not a valid maximum memory in bytes", nil},
+	{"overflow", operator | noStream, oneOf("drop-head", "reject-publish", "reject-publish-dlx"), " is not a valid overflow value", overflow},
+	{"delivery-limit", operator | noClassic | noStream, integer, " is not a valid delivery limit", deliveryLimit},
+	{"lock-duration", queuesOnly, between(1, longest), " is not a valid lock duration", lower(0, func(t *target) *int64 { return &t.LockMillis })},
+	{"dead-letter-queue", queuesOnly, boolean, " is not a valid value of dead-letter-queue, which is true or false", unlessKept(deadLetterQueue)},
+	{"auto-delete-on-idle", operator, between(1, longest), " is not a valid idle period", unlessKept(lower(0, func(t *target) *int64 { return &t.IdleMillis }))},
+	{"max-delivery-count", operator | queuesOnly, between(1, 1<<16-1), " is not a valid maximum delivery count", maxDeliveryCount},
+	{"consumer-timeout", 0, atLeast(0), " is not a valid consumer timeout", lower(0, func(t *target) *int64 { return &t.TimeoutMillis })},
+	{"remaining-expiration", 0, boolean, " is not a valid remaining expiration setting; it is true or false", remainingExpiration},
+	{"queue-mode", noQuorum | noStream, oneOf("default", "lazy"), " is not a valid queue-mode value", nil},
+	{"queue-version", operator | noStream, oneOf(int64(1), int64(2)), " is not a valid queue-version value", nil},
+	{"max-age", noClassic | noQuorum, age, " is not a valid max age", nil},
+	{"stream-max-segment-size-bytes", noClassic | noQuorum, atLeast(0), " is not a valid segment size", nil},
+	{"initial-cluster-size", noClassic | noQuorum, atLeast(0), " is not a valid cluster size", nil},
+	{"queue-leader-locator", noClassic, oneOf("client-local", "balanced", "random", "least-leaders"), " is not a valid queue leader locator value", nil},
+	{"queue-master-locator", noQuorum | noStream, oneOf("client-local", "min-masters", "random"), " invalid queue-master-locator value", nil},
+	{"ha-mode", mirroring | noQuorum | noStream, nil, "", nil},
+	{"ha-params", mirroring | noQuorum | noStream, nil, "", nil},
+	{"ha-sync-mode", mirroring | noQuorum | noStream, nil, "", nil},
+	{"ha-sync-batch-size", mirroring, nil, "", nil},
+	{"ha-promote-on-shutdown", mirroring | noQuorum | noStream, nil, "", nil},
+	{"ha-promote-on-failure", mirroring | noQuorum | noStream, nil, "", nil},
+}
+
+func keyNamed(name string) *key {
+	if i := slices.IndexFunc(keys, func(k key) bool { return k.name == name }); i >= 0 {
+		return &keys[i]
+	}
+	return nil
 }
 
 // checkDefinition returns the first thing that is wrong with a definition, or "".
@@ -61,12 +93,10 @@ func checkDefinition(k Kind, v any) string {
 	}
 	var unknown []string
 	for _, name := range slices.Sorted(maps.Keys(d)) {
-		known, ok := keys[name]
-		switch {
-		case k == User && slices.Contains(mirrorKeys, name):
-		case !ok || k == Operator && !known.operator:
+		switch known := keyNamed(name); {
+		case known == nil || k == Operator && known.scope&operator == 0:
 			unknown = append(unknown, "{"+term(name)+","+term(d[name])+"}")
-		case !known.valid(d[name]):
+		case known.scope&mirroring == 0 && !known.valid(d[name]):
 			return term(d[name]) + known.problem
 		}
 	}
@@ -80,6 +110,126 @@ func checkDefinition(k Kind, v any) string {
 	}
 	return ""
 }
+
+// target is a queue whose settings a definition changes.
+type target struct {
+	queueargs.Settings
+	args amqp.Table
+	name string
+}
+
+// Apply returns the settings of a queue whose arguments give s and whose policies give d: the
+// lower of two limits, otherwise what was declared (RabbitMQ: Policies). name is the queue's.
+func (d Definition) Apply(s queueargs.Settings, args amqp.Table, name string) queueargs.Settings {
+	t := target{s, args, name}
+	for i := range keys {
+		if k := &keys[i]; k.apply != nil && d[k.name] != nil {
+			k.apply(&t, d, k.name)
+		}
+	}
+	t.finish(d)
+	return t.Settings
+}
+
+// finish settles what follows from several keys and arguments.
+func (t *target) finish(d Definition) {
+	if queueargs.IsNever(t.TTLMillis) {
+		t.TTLMillis = -1
+	}
+	if queueargs.IsNever(t.ExpiresMillis) {
+		t.ExpiresMillis = 0
+	}
+	t.TTLMillis, t.ExpiresMillis = min(t.TTLMillis, longest), min(t.ExpiresMillis, longest)
+	if t.Type == queueargs.Quorum {
+		strategy, declared := t.args["x-dead-letter-strategy"].(string)
+		if !declared {
+			strategy, _ = d.Text("dead-letter-strategy")
+		}
+		t.AtLeastOnce = strategy == "at-least-once" && t.DeadLetters && t.Core.Overflow == queue.RejectPublish
+	}
+	if t.MaxDeliveries != 0 && !t.Keeps {
+		byDefault := t.Type == queueargs.Quorum && t.args["x-delivery-limit"] == nil && d["delivery-limit"] == nil
+		if limit := t.MaxDeliveries - 1; byDefault || t.Core.DeliveryLimit < 0 || limit < t.Core.DeliveryLimit {
+			t.Core.DeliveryLimit = limit // after this many failures it is delivered once more
+		}
+	}
+	t.UseSubqueue()
+}
+
+// Lower lowers a limit to that of a key. A value up to none means that there is no limit.
+func (d Definition) Lower(value *int64, key string, none int64) {
+	if n, ok := d.Integer(key); ok && n > none && (*value <= none || n < *value) {
+		*value = n
+	}
+}
+
+// lower applies a limit, if it is lower than the one that was declared.
+func lower(none int64, of func(*target) *int64) setter {
+	return func(t *target, d Definition, key string) { d.Lower(of(t), key, none) }
+}
+
+// unlessKept leaves out dead-letter sub-queues, which exist as long as their queues and from which
+// nothing is dead-lettered, and UndeliverableQueue: its messages must not be lost because nobody
+// looks at them.
+func unlessKept(apply setter) setter {
+	return func(t *target, d Definition, key string) {
+		if !t.Keeps && t.name != queueargs.UndeliverableQueue {
+			apply(t, d, key)
+		}
+	}
+}
+
+func deadLetterExchange(t *target, d Definition, key string) {
+	if !t.DeadLetters {
+		t.DeadLetterExchange, t.DeadLetters = d.Text(key)
+	}
+}
+
+func deadLetterKey(t *target, d Definition, key string) {
+	if !t.HasDeadLetterKey {
+		t.DeadLetterKey, t.HasDeadLetterKey = d.Text(key)
+	}
+}
+
+func ttlPrecedence(t *target, d Definition, key string) {
+	if name, _ := d.Text(key); t.args["x-ttl-precedence"] == nil {
+		t.Precedence, _ = queueargs.ParsePrecedence(name)
+	}
+}
+
+func overflow(t *target, d Definition, key string) {
+	if mode, _ := d.Text(key); t.args["x-overflow"] == nil {
+		t.Core.Overflow = t.Type.Overflow(mode)
+	}
+}
+
+func deliveryLimit(t *target, d Definition, key string) {
+	if n, _ := d.Integer(key); t.args["x-delivery-limit"] == nil {
+		t.Core.DeliveryLimit = max(n, -1) // in place of the default, even if higher
+	} else {
+		d.Lower(&t.Core.DeliveryLimit, key, -1)
+	}
+}
+
+func maxDeliveryCount(t *target, d Definition, key string) {
+	if !t.Keeps {
+		d.Lower(&t.MaxDeliveries, key, 0)
+	}
+}
+
+func deadLetterQueue(t *target, d Definition, key string) {
+	if asked, _ := d.Bool(key); asked && t.args["x-dead-letter-queue"] == nil && len(t.name+queueargs.SubqueueSuffix) <= 255 {
+		t.HasSubqueue, t.Subqueue = true, t.name+queueargs.SubqueueSuffix
+	}
+}
+
+func remainingExpiration(t *target, d Definition, key string) {
+	if show, _ := d.Bool(key); show && t.args["x-remaining-expiration"] == nil {
+		t.Shows |= queueargs.ShowRemaining
+	}
+}
+
+// The checks of values:
 
 func text(v any) bool {
 	_, ok := v.(string)

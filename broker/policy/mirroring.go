@@ -2,18 +2,15 @@ package policy
 
 import "fmt"
 
-// mirrorKeys are the keys of mirrored classic queues. Curfew has one copy of a queue; the keys
-// are checked and remembered, so that policies written for RabbitMQ are accepted.
-var mirrorKeys = []string{
-	"ha-mode", "ha-params", "ha-sync-mode", "ha-sync-batch-size", "ha-promote-on-shutdown", "ha-promote-on-failure",
-}
+// Curfew has one copy of a queue. The keys of mirrored classic queues are checked and remembered, so
+// that policies written for RabbitMQ are accepted.
 
 // checkMirroring returns what RabbitMQ objects to among the ha- keys, or "".
 func checkMirroring(d map[string]any) string {
 	mode, has := d["ha-mode"]
 	if !has {
-		for _, name := range mirrorKeys {
-			if _, set := d[name]; set {
+		for name := range d {
+			if k := keyNamed(name); k != nil && k.scope&mirroring != 0 {
 				return "ha-mode must be specified to specify ha-params, ha-sync-mode or ha-promote-on-shutdown"
 			}
 		}

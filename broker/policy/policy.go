@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,10 +40,11 @@ type Policy struct {
 	Definition Definition `json:"definition"`
 
 	// NotInForce says why the policy applies to nothing although it is saved: another version
-	// saved it, and now its pattern takes too long (RuleSaved). "": it is in force.
+	// saved it, and this one refuses it. "": it is in force.
 	NotInForce string `json:"not_in_force,omitempty"`
 
-	matcher *pattern.Pattern
+	matcher *pattern.Pattern // nil: not checked
+	passes  scope            // the classes that it does not apply to, whatever their names
 }
 
 // Invalid is RabbitMQ's answer to a policy that it does not accept.
@@ -79,8 +81,19 @@ func Decode(k Kind, name string, fields map[string]any) (Policy, error) {
 	if problems != nil {
 		return Policy{}, &Invalid{problems}
 	}
-	p.Name = name
+	p.Name, p.passes = name, passes(p.ApplyTo, p.Definition)
 	return p, nil
+}
+
+// passes returns the classes that a policy does not apply to.
+func passes(to string, d Definition) (none scope) {
+	const everything = noClassic | noQuorum | noStream | noExchange
+	none = everything &^ map[string]scope{All: everything, Queues: everything &^ noExchange,
+		ClassicQueues: noClassic, QuorumQueues: noQuorum, Streams: noStream, Exchanges: noExchange}[to]
+	for name := range d {
+		none |= keyNamed(name).scope & (noClassic | noQuorum | noStream)
+	}
+	return none
 }
 
 // Check returns the policy ready for use, with its defaults. Error: *Invalid.
@@ -135,8 +148,8 @@ func checkApplyTo(v any) string {
 
 // checkScope refuses a setting for queues in a policy that applies only to exchanges.
 func checkScope(to string, d Definition) string {
-	for _, name := range queueKeys {
-		if _, set := d[name]; set && to == Exchanges {
+	for _, name := range slices.Sorted(maps.Keys(d)) {
+		if k := keyNamed(name); k != nil && k.scope&queuesOnly != 0 && to == Exchanges {
 			return name + " is not a setting of exchanges"
 		}
 	}

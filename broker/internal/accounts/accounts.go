@@ -165,7 +165,7 @@ func Restore(a *Accounts, d *catalog.Accounts) {
 	for k, p := range d.PerUser() {
 		g, err := compile(k, &p)
 		if err != nil { // another version accepted them
-			a.opts.Log.Warn("saved permissions are not in force and grant nothing; set them again",
+			a.opts.Log.Warn("saved permissions are not valid, and what is not valid grants nothing; correct what the error names and set them again",
 				zap.String("user", k.User), zap.String("vhost", k.VHost), zap.Error(err))
 		}
 		a.setPermissionsLocked(k, &p, g)

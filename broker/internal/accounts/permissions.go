@@ -117,7 +117,7 @@ func (a *Accounts) permissionsOf(k catalog.UserIn) catalog.Permissions {
 	return p
 }
 
-// compile makes the grant. Without a permission it is nil, whatever the topic
+// compile makes the grant, also with an error: see access.Compile. Without a permission it is nil, whatever the topic
 // permissions are; they are checked nevertheless.
 func compile(k catalog.UserIn, p *catalog.Permissions) (*access.Grant, error) {
 	granted := access.Permission{User: k.User, VHost: k.VHost}
@@ -125,10 +125,10 @@ func compile(k catalog.UserIn, p *catalog.Permissions) (*access.Grant, error) {
 		granted = *p.Granted
 	}
 	g, err := access.Compile(granted, p.List())
-	if err != nil || p.Granted == nil {
-		return nil, err
+	if p.Granted == nil {
+		g = nil
 	}
-	return g, nil
+	return g, err
 }
 
 // setPermissionsLocked makes p the permissions of a user in a virtual host. Called with mu held, or

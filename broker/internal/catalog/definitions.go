@@ -65,9 +65,7 @@ func (d *Definitions) read(x store.Definition) error {
 	case bindingKind:
 		return add(&d.Bindings, x.Value)
 	case PolicyKind:
-		err := add(&d.Policies, x.Value)
-		d.Policies[len(d.Policies)-1].NotInForce = "" // found out at each start
-		return err
+		return add(&d.Policies, x.Value)
 	case GlobalKind:
 		var one policy.Definition
 		err := json.Unmarshal(x.Value, &one)

@@ -185,7 +185,7 @@ func (p *argParser) overflow(t QueueType) queue.Overflow {
 	if ok && mode != "drop-head" && mode != "reject-publish" && mode != "reject-publish-dlx" {
 		p.fail("x-overflow", "invalid_overflow")
 	}
-	return t.overflow(mode)
+	return t.Overflow(mode)
 }
 
 // precedence reads x-ttl-precedence; without it the broker's default applies.

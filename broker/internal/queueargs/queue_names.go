@@ -49,8 +49,8 @@ func (s *Settings) NameSubqueue(label, name string) error {
 	return nil
 }
 
-// useSubqueue sends dead letters to the sub-queue, unless a dead-letter exchange is set.
-func (s *Settings) useSubqueue() {
+// UseSubqueue sends dead letters to the sub-queue, unless a dead-letter exchange is set.
+func (s *Settings) UseSubqueue() {
 	if s.HasSubqueue && !s.DeadLetters {
 		s.DeadLetters, s.DeadLetterExchange, s.DeadLetterKey, s.HasDeadLetterKey = true, "", s.Subqueue, true
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"curfew/broker/amqp"
+	"curfew/broker/queue"
 )
 
 // QueueType is a type that x-queue-type names. Here queues of both types are the same,
@@ -99,6 +100,18 @@ func (t QueueType) CheckProperties(label string, durable, exclusive, autoDelete 
 		}
 	}
 	return nil
+}
+
+// Overflow is the mode of that name. For a quorum queue reject-publish-dlx means the
+// default, as in RabbitMQ.
+func (t QueueType) Overflow(mode string) queue.Overflow {
+	switch {
+	case mode == "reject-publish":
+		return queue.RejectPublish
+	case mode == "reject-publish-dlx" && t == Classic:
+		return queue.RejectPublishDLX
+	}
+	return queue.DropHead
 }
 
 // CheckName refuses a name that does not fit into AMQP's short string. No client can send one, but

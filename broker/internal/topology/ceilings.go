@@ -12,6 +12,7 @@ type Ceilings struct {
 	Queues    int // of a virtual host; default 50,000
 	Exchanges int // of a virtual host; default 10,000
 	Bindings  int // of an exchange; default 200,000
+	Policies  int // of a virtual host, and as many operator policies; default 1,000
 }
 
 func (c *Ceilings) setDefaults() {
@@ -23,6 +24,9 @@ func (c *Ceilings) setDefaults() {
 	}
 	if c.Bindings == 0 {
 		c.Bindings = 200_000
+	}
+	if c.Policies == 0 {
+		c.Policies = 1000
 	}
 }
 

@@ -191,18 +191,6 @@ func (q *Queue) redeclare(d QueueDeclare) error {
 
 // addQueue saves the queue and then adds it to the table.
 func (t *queueTable) addQueue(q *Queue) error {
-	for {
-		a, version, err := t.vh.match(q.governed().Thing)
-		if err == nil {
-			err = t.addMatched(q, a, version)
-		}
-		if err != errMatchAgain {
-			return err
-		}
-	}
-}
-
-func (t *queueTable) addMatched(q *Queue, a applied, version uint64) error {
 	saved, claimed := q.definition(), t.vh.claimed
 	if q.Name() == queueargs.UndeliverableQueue { // dead letters wait for it
 		claimed = t.vh.claimedNow
@@ -214,14 +202,11 @@ func (t *queueTable) addMatched(q *Queue, a applied, version uint64) error {
 		if err := t.checkQueueLimitLocked(q.Name()); err != nil {
 			return err
 		}
-		if err := t.vh.holdsLocked(&a, version); err != nil {
-			return err
-		}
 		if err := t.vh.memory.takeLocked(q.footprint(), t.queueLabel(q.Name()), q.Name() == queueargs.UndeliverableQueue); err != nil {
 			return err
 		}
 		t.coming++
-		err := t.vh.saveGovernedLocked(q.governed(), &a, version, q.durable(), saved.Key(), saved)
+		a, err := t.vh.saveNewLocked(governed{queue: q}, q.durable(), saved.Key(), saved)
 		t.coming--
 		if err != nil {
 			t.vh.memory.giveLocked(q.footprint())
@@ -233,9 +218,10 @@ func (t *queueTable) addMatched(q *Queue, a applied, version uint64) error {
 }
 
 // placeQueueLocked is the end of addQueue.
-func (t *queueTable) placeQueueLocked(q *Queue, a applied) {
+func (t *queueTable) placeQueueLocked(q *Queue, a *applied) {
 	t.queues[q.Name()] = q
-	q.governLocked(a)
+	q.policies = a
+	q.applySettings()
 	if q.owner != nil {
 		if t.owned[q.owner] == nil {
 			t.owned[q.owner] = map[*Queue]struct{}{}

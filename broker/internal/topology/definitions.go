@@ -48,7 +48,6 @@ func (vh *VHost) List(d *catalog.Definitions) {
 	for k := range vh.policies {
 		for _, p := range vh.policies[k] {
 			x := vh.policyDefinition(policy.Kind(k), *p)
-			x.NotInForce = p.NotInForce // it is not in force in a copy either
 			d.Policies = append(d.Policies, *x)
 		}
 	}
@@ -77,7 +76,7 @@ func (x *Exchange) bindingDefinition(b exchange.Binding[destination]) *catalog.B
 }
 
 func (t *policyTable) policyDefinition(k policy.Kind, p policy.Policy) *catalog.Policy {
-	p.NotInForce = "" // found out at each start
+	p.NotInForce = "" // found out at each start, and in each copy
 	return &catalog.Policy{VHost: t.vh.name, Operator: k == policy.Operator, Policy: p}
 }
 

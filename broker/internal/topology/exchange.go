@@ -12,7 +12,6 @@ import (
 	"curfew/broker/internal/catalog"
 	"curfew/broker/internal/queueargs"
 	"curfew/broker/internal/timers"
-	"curfew/broker/policy"
 )
 
 // predeclared are the exchanges that every virtual host has (AMQP 0-9-1 §3.1.3).
@@ -71,7 +70,7 @@ type Exchange struct {
 	router     exchange.Router[destination]
 	sources    sources
 	hadBound   bool // something has been bound, so auto-delete applies
-	policies   applied
+	policies   *applied
 	stats      ExchangeStats
 	lastUsedAt atomic.Int64 // Unix µs: x-auto-delete-on-idle counts from it
 	expired    bool         // it was deleted because it was idle
@@ -90,7 +89,7 @@ func (t *exchangeTable) newExchange(name string, kind exchange.Kind, d ExchangeD
 		d.Kind = string(kind)
 	}
 	x := &Exchange{vh: t.vh, name: name, kind: kind, declared: d, router: exchange.New[destination](kind), alarmIndex: timers.None}
-	x.governLocked(applied{})
+	x.governLocked(ungoverned)
 	return x
 }
 
@@ -112,22 +111,11 @@ func (t *exchangeTable) DeclareExchange(name string, d ExchangeDeclare) error {
 		t.vh.registry.log.Warn("a saved exchange would be refused now; it is restored without its invalid arguments; delete it and declare it again",
 			zap.String("vhost", t.vh.name), zap.String("exchange", name), zap.Error(err))
 	}
-	for {
-		var a applied
-		var version uint64
-		if t.CheckExchange(name) != nil {
-			if a, version, err = t.vh.match(policy.Thing{Class: policy.Exchange, Name: name}); err != nil {
-				return err
-			}
-		}
-		if err = t.addExchange(t.newExchange(name, kind, d), a, version); err != errMatchAgain {
-			return err
-		}
-	}
+	return t.addExchange(t.newExchange(name, kind, d))
 }
 
 // addExchange saves the exchange and then adds it to the table, unless an equal one exists.
-func (t *exchangeTable) addExchange(made *Exchange, a applied, version uint64) error {
+func (t *exchangeTable) addExchange(made *Exchange) error {
 	name, d := made.name, made.declared
 	key := catalog.Key(catalog.ExchangeKind, t.vh.name, name)
 	return t.vh.claimed(key, func() error {
@@ -144,13 +132,11 @@ func (t *exchangeTable) addExchange(made *Exchange, a applied, version uint64) e
 		if err := t.checkExchangeLimitLocked(name); err != nil {
 			return err
 		}
-		if err := t.vh.holdsLocked(&a, version); err != nil {
-			return err
-		}
 		if err := t.vh.memory.takeLocked(made.footprint(), exchangeLabel(t.vh.name, name), false); err != nil {
 			return err
 		}
-		if err := t.vh.saveGovernedLocked(made.governed(), &a, version, d.Durable, key, made.definition()); err != nil {
+		a, err := t.vh.saveNewLocked(governed{exchange: made}, d.Durable, key, made.definition())
+		if err != nil {
 			t.vh.memory.giveLocked(made.footprint())
 			return err
 		}
@@ -160,7 +146,7 @@ func (t *exchangeTable) addExchange(made *Exchange, a applied, version uint64) e
 }
 
 // placeExchangeLocked adds an exchange to the table.
-func (t *exchangeTable) placeExchangeLocked(x *Exchange, a applied) {
+func (t *exchangeTable) placeExchangeLocked(x *Exchange, a *applied) {
 	t.exchanges[x.name] = x
 	x.governLocked(a)
 	x.useLocked()
@@ -216,7 +202,6 @@ func (t *exchangeTable) CheckDeletable(name string) error {
 func (x *Exchange) removeLocked() {
 	vh := x.vh
 	delete(vh.exchanges, x.name)
-	vh.chargeLocked(&x.policies, ungoverned)
 	vh.memory.giveLocked(x.footprint())
 	vh.changedLocked()
 	if x.declared.Durable {

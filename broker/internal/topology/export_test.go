@@ -1,7 +1,5 @@
 package topology
 
-import "curfew/broker/policy"
-
 // What tests outside the package look at.
 
 const RoutesKept = routesKept
@@ -12,19 +10,15 @@ func (m *Memory) Used() int64 { return m.used.Load() }
 
 func (vh *VHost) Claims() map[string]bool { return vh.claims }
 
-// Spent and Steps are what the policies of a kind cost, in all and for one queue.
-func (vh *VHost) Spent(k policy.Kind) int { return vh.spent[k] }
-
-func (q *Queue) Steps(k policy.Kind) int { return q.policies.Steps[k] }
-
-// ChangeUnbounded puts a policy into force, however long it takes to match it. began is called once the change is under way.
-func (vh *VHost) ChangeUnbounded(p policy.Policy, began func()) error {
-	_, err := vh.changeGoverned(policy.Unbounded, func(sets *[2]policy.Set) *revision {
-		began()
-		sets[policy.User] = sets[policy.User].With(p)
-		return &revision{}
+// EachPortion calls fn with the size of each portion, and whether the lock is free.
+func (vh *VHost) EachPortion(fn func(n int, free bool)) {
+	vh.eachPortion(func(list []governed) {
+		free := vh.mu.TryLock()
+		if free {
+			vh.mu.Unlock()
+		}
+		fn(len(list), free)
 	})
-	return err
 }
 
 // Known is how many routes are remembered.

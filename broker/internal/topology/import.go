@@ -13,10 +13,17 @@ import (
 // can be refused: they were tried in a copy, and nothing has been declared since (BeginImport). A
 // queue or exchange may have been deleted since then; a binding to or from it is dropped.
 func (vh *VHost) ApplyImport(d *catalog.Definitions) {
-	set := vh.policies // nobody else changes them
+	vh.governing.Lock()
+	defer vh.governing.Unlock()
+	var list [2][]policy.Policy
 	for i := range d.Policies {
 		x := &d.Policies[i]
-		set[x.PolicyKind()] = set[x.PolicyKind()].With(x.Policy)
+		list[x.PolicyKind()] = append(list[x.PolicyKind()], x.Policy)
+	}
+	was := vh.sets()
+	set := [2]policy.Set{was[policy.User].With(list[policy.User]...), was[policy.Operator].With(list[policy.Operator]...)}
+	if len(d.Policies) > 0 {
+		_ = vh.replace(set, nil)
 	}
 	for i := range d.Exchanges {
 		vh.importExchange(&d.Exchanges[i], set)
@@ -28,31 +35,8 @@ func (vh *VHost) ApplyImport(d *catalog.Definitions) {
 		vh.importBinding(&d.Bindings[i])
 	}
 	if len(d.Policies) > 0 {
-		vh.importPolicies(set)
+		trim(vh.govern(was))
 	}
-}
-
-// importPolicies puts policies into force for everything in the virtual host. What was imported
-// just before is included, though they have applied to it from the start.
-func (t *policyTable) importPolicies(set [2]policy.Set) {
-	changed, err := t.changeGoverned(policy.Unbounded, func(sets *[2]policy.Set) *revision {
-		*sets = set
-		return &revision{}
-	})
-	if err != nil {
-		panic("broker: policies that were checked cannot be matched: " + err.Error())
-	}
-	trimAll(changed)
-}
-
-// matchImported matches something imported with all policies, including the imported ones, so that
-// nothing exists before they apply to it.
-func matchImported(t policy.Thing, set [2]policy.Set) applied {
-	things := []policy.Thing{t}
-	if err := policy.Rule(set, things, new([2]int), policy.Unbounded); err != nil {
-		panic("broker: policies that were checked cannot be matched: " + err.Error())
-	}
-	return appliedOf(&things[0])
 }
 
 func (vh *VHost) importExchange(x *catalog.Exchange, set [2]policy.Set) {
@@ -60,12 +44,11 @@ func (vh *VHost) importExchange(x *catalog.Exchange, set [2]policy.Set) {
 	d := exchangeDeclared(x, args)
 	kind, _ := ReadExchange(x.Name, d)
 	made := vh.newExchange(x.Name, kind, d)
-	a := matchImported(made.governed().Thing, set)
+	g := find(set, governed{exchange: made})
 	vh.mu.Lock()
 	defer vh.mu.Unlock()
-	vh.chargeLocked(ungoverned, &a)
 	_ = vh.memory.takeLocked(made.footprint(), "", true)
-	vh.placeExchangeLocked(made, a)
+	vh.placeExchangeLocked(made, vh.appliedLocked(&g))
 }
 
 func (t *queueTable) importQueue(x *catalog.Queue, policies [2]policy.Set) {
@@ -73,7 +56,7 @@ func (t *queueTable) importQueue(x *catalog.Queue, policies [2]policy.Set) {
 	d := queueDeclared(x, args)
 	set, _ := t.settingsOf(x.Name, d)
 	q := t.newQueue(x.ID, nil, x.Name, d, set)
-	a := matchImported(q.governed().Thing, policies)
+	g := find(policies, governed{queue: q})
 	t.vh.mu.Lock()
 	defer t.vh.unlock()
 	if existing := t.queues[x.Name]; existing != nil { // UndeliverableQueue: a dead letter was faster
@@ -87,9 +70,8 @@ func (t *queueTable) importQueue(x *catalog.Queue, policies [2]policy.Set) {
 		}
 		q.owner = of.owner
 	}
-	t.vh.chargeLocked(ungoverned, &a)
 	_ = t.vh.memory.takeLocked(q.footprint(), "", true)
-	t.placeQueueLocked(q, a)
+	t.placeQueueLocked(q, t.vh.appliedLocked(&g))
 	q.RenewExpiry()
 }
 

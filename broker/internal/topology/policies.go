@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,49 +16,88 @@ import (
 
 // policyTable holds the policies of a virtual host, and changes them. All fields except governing are
 // guarded by the virtual host's mu.
+//
+// # A change
+//
+// Names are matched with patterns while no lock is held. Once a change is saved, sets and version are
+// replaced: whatever is declared from then on is matched with the new policies. Then what exists is
+// looked through in portions (review). mu is held only to read a portion and to set what has changed in
+// it, so nobody waits for a change, however many names there are. In the meantime some queues still
+// have their old policies. When the change returns, none has.
 type policyTable struct {
 	vh *VHost
 
 	governing sync.Mutex // one change of policies at a time; before mu
 
-	policies      [2]policy.Set // by policy.Kind
-	policyVersion uint64        // raised by each change of policies
-	spent         [2]int        // steps of policy.Budget that all queues and exchanges take, by policy.Kind
-	change        *change       // under way; what is declared in the meantime is added to it
+	policies      [2]policy.Set       // by policy.Kind
+	policyVersion uint64              // raised by each change
+	combined      map[ruling]*applied // what policies set that are in force together
+	deferred      bool                // changes are not applied yet: only in a copy
 }
 
-// applied is what policies set for one queue or exchange.
+func (t *policyTable) init(vh *VHost) { t.vh, t.combined = vh, map[ruling]*applied{} }
+
+// ruling is the policies that apply to something, by policy.Kind; nil: none does.
+type ruling [2]*policy.Policy
+
+// applied is what policies set. It is shared and not changed.
 type applied struct {
-	policy.Ruling
+	ruling
 	definition policy.Definition // of both kinds together; nil: none applies
 }
 
-// ungoverned is for queues and exchanges to which no policy applies. It is not changed.
+// ungoverned is for queues and exchanges to which no policy applies.
 var ungoverned = &applied{}
 
-// keep returns what a queue stores for a. Queues without policies share one.
-func (a applied) keep() *applied {
-	if a.Policies == ungoverned.Policies && a.Verdicts == nil && a.Steps == ungoverned.Steps {
-		return ungoverned
+// definition is what the policies of a ruling set together.
+func (g *governed) definition() policy.Definition {
+	user, operator := g.ruling[policy.User], g.ruling[policy.Operator]
+	if g.queue != nil && g.queue.Name() == queueargs.UndeliverableQueue {
+		user, operator = forUndeliverable(user), forUndeliverable(operator)
 	}
-	kept := a // &a would be allocated in both cases
-	return &kept
+	return policy.Effective(user, operator)
+}
+
+// forUndeliverable is a policy as it applies to UndeliverableQueue: without a time to live, unless
+// its pattern names the queue. A policy that limits the life of messages in all queues does not
+// mean those that are kept because they could not be routed.
+func forUndeliverable(p *policy.Policy) *policy.Policy {
+	if p == nil || strings.Contains(strings.ReplaceAll(p.Pattern, `\`, ""), queueargs.UndeliverableQueue) {
+		return p
+	}
+	spared := *p
+	spared.Definition = maps.Clone(p.Definition)
+	delete(spared.Definition, "message-ttl")
+	return &spared
+}
+
+// appliedLocked is what the policies of a ruling set. All queues with the same policies share it.
+func (t *policyTable) appliedLocked(g *governed) *applied {
+	switch {
+	case g.ruling == ruling{}:
+		return ungoverned
+	case g.queue != nil && g.queue.Name() == queueargs.UndeliverableQueue:
+		return &applied{g.ruling, g.definition()}
+	case t.combined[g.ruling] == nil:
+		t.combined[g.ruling] = &applied{g.ruling, g.definition()}
+	}
+	return t.combined[g.ruling]
 }
 
 // SetPolicy makes or replaces a policy. It applies to everything that it matches: its
 // limits at once, its time to live to messages published afterwards (RabbitMQ:
-// Time-To-Live). created is false if it replaced one. Error: *policy.Invalid, also
-// for a pattern that takes too long to match all names (policy.Budget); then nothing
-// has changed.
+// Time-To-Live). created is false if it replaced one. Errors: *policy.Invalid, ErrNotSaved; then
+// nothing has changed.
 func (t *policyTable) SetPolicy(k policy.Kind, p policy.Policy) (created bool, err error) {
 	if p, err = t.checkPolicy(k, p); err != nil {
 		return false, err
 	}
-	err = t.changePolicies(policy.Budget, func(sets *[2]policy.Set) *revision {
-		old := sets[k].Named(p.Name)
-		created = old == nil
-		sets[k] = sets[k].With(p)
-		return &revision{catalog.Key(catalog.PolicyKind, t.vh.name, k.String(), p.Name), t.policyDefinition(k, p), t.policyValue(k, old)}
+	most := t.vh.registry.ceilings.Policies
+	err = t.changePolicies(k, p.Name, func(old *policy.Policy, s policy.Set) (policy.Set, error) {
+		if created = old == nil; created && len(s) >= most {
+			return nil, &policy.Invalid{Problems: []string{fmt.Sprintf("policy limit in vhost '%s' (%d) is reached", t.vh.name, most)}}
+		}
+		return s.With(p), nil
 	})
 	return created && err == nil, err
 }
@@ -66,49 +106,25 @@ func (t *policyTable) SetPolicy(k policy.Kind, p policy.Policy) (created bool, e
 func (t *policyTable) checkPolicy(k policy.Kind, p policy.Policy) (policy.Policy, error) {
 	p.NotInForce = ""
 	p, err := policy.Check(k, p)
-	if err == nil {
-		err = t.vh.registry.checkIdle(p.Definition)
+	if n, set := p.Definition.Integer("auto-delete-on-idle"); err == nil && set && n < t.vh.registry.defaults.IdleMinimumMillis {
+		err = &policy.Invalid{Problems: []string{fmt.Sprintf("%d is not a valid idle period: the minimum is %d", n, t.vh.registry.defaults.IdleMinimumMillis)}}
 	}
 	return p, err
 }
 
-// tryPolicies returns which policies would apply to everything after edit, and changes nothing.
-func (t *policyTable) tryPolicies(edit func(*[2]policy.Set)) ([]governed, error) {
-	t.vh.mu.RLock()
-	c := change{sets: t.policies, next: t.vh.allLocked()}
-	t.vh.mu.RUnlock()
-	edit(&c.sets)
-	err := c.match(policy.Budget)
-	return c.done, err
-}
-
 // ClearPolicy removes a policy. existed is false if no policy has that name.
 func (t *policyTable) ClearPolicy(k policy.Kind, name string) (existed bool, err error) {
-	err = t.changePolicies(policy.Unbounded, func(sets *[2]policy.Set) *revision {
-		old := sets[k].Named(name)
-		if existed = old != nil; !existed {
-			return nil
-		}
-		sets[k] = sets[k].Without(name)
-		return &revision{catalog.Key(catalog.PolicyKind, t.vh.name, k.String(), name), nil, t.policyValue(k, old)}
+	err = t.changePolicies(k, name, func(old *policy.Policy, s policy.Set) (policy.Set, error) {
+		existed = old != nil
+		return s.Without(name), nil
 	})
 	return existed, err
 }
 
-// policyValue is the definition of a policy, nil for none.
-func (t *policyTable) policyValue(k policy.Kind, p *policy.Policy) any {
-	if p == nil {
-		return nil
-	}
-	return t.policyDefinition(k, *p)
-}
-
 // Policies lists the policies of a kind by name.
 func (t *policyTable) Policies(k policy.Kind) []policy.Policy {
-	t.vh.mu.RLock()
-	defer t.vh.mu.RUnlock()
-	all := make([]policy.Policy, 0, len(t.policies[k]))
-	for _, p := range t.policies[k] {
+	all := []policy.Policy{}
+	for _, p := range t.sets()[k] {
 		all = append(all, *p)
 	}
 	slices.SortFunc(all, func(a, b policy.Policy) int { return strings.Compare(a.Name, b.Name) })
@@ -117,52 +133,43 @@ func (t *policyTable) Policies(k policy.Kind) []policy.Policy {
 
 // Policy returns the policy of that name.
 func (t *policyTable) Policy(k policy.Kind, name string) (policy.Policy, bool) {
-	t.vh.mu.RLock()
-	defer t.vh.mu.RUnlock()
-	if p := t.policies[k].Named(name); p != nil {
+	if p := t.sets()[k].Named(name); p != nil {
 		return *p, true
 	}
 	return policy.Policy{}, false
 }
 
+func (t *policyTable) sets() [2]policy.Set {
+	t.vh.mu.RLock()
+	defer t.vh.mu.RUnlock()
+	return t.policies
+}
+
 // RestorePolicies puts saved policies into force, once all queues and exchanges are
-// restored. A policy that cannot be put into force is kept, and applies to nothing. In a
-// copy of the broker, a policy that is not in force in the original stays so.
+// restored. One that this version refuses is kept, and applies to nothing.
 func (t *policyTable) RestorePolicies(saved []*catalog.Policy) {
-	t.vh.mu.Lock()
-	defer t.vh.mu.Unlock()
-	c := &change{next: t.vh.allLocked()}
+	var list [2][]policy.Policy
 	for _, d := range saved {
-		p := d.Policy
-		if p.NotInForce == "" {
-			var err error
-			if p, err = t.checkPolicy(d.PolicyKind(), d.Policy); err != nil {
-				p = d.Policy
-				p.NotInForce = strings.TrimSpace(err.Error())
-			}
+		k := d.PolicyKind()
+		p, err := t.checkPolicy(k, d.Policy)
+		if err != nil {
+			p = d.Policy
+			p.NotInForce = strings.TrimSpace(strings.TrimPrefix(err.Error(), "Validation failed"))
+			t.vh.registry.log.Warn("a saved policy is not in force; correct what the reason names and set it again, or clear it",
+				zap.String("vhost", t.vh.name), zap.Stringer("kind", k), zap.String("policy", p.Name),
+				zap.String("pattern", p.Pattern), zap.String("reason", p.NotInForce))
 		}
-		c.sets[d.PolicyKind()] = c.sets[d.PolicyKind()].With(p)
+		list[k] = append(list[k], p)
 	}
-	_ = c.matchWith(func(things []policy.Thing) error {
-		policy.RuleSaved(&c.sets, things, &c.spent)
-		return nil
-	})
-	for k := range c.sets {
-		for _, p := range c.sets[k] {
-			if p.NotInForce != "" {
-				t.vh.registry.log.Warn("a saved policy is not in force; correct what the reason names and set it again, or clear it",
-					zap.String("vhost", t.vh.name), zap.Stringer("kind", policy.Kind(k)), zap.String("policy", p.Name),
-					zap.String("pattern", p.Pattern), zap.String("reason", p.NotInForce))
-			}
-		}
-	}
-	t.applyLocked(c)
+	was := t.sets()
+	_ = t.replace([2]policy.Set{was[policy.User].With(list[policy.User]...), was[policy.Operator].With(list[policy.Operator]...)}, nil)
+	t.govern(was)
 }
 
 // PoliciesNotInForce counts the saved policies that are not in force.
 func (t *policyTable) PoliciesNotInForce() (n int) {
-	for _, k := range []policy.Kind{policy.User, policy.Operator} {
-		for _, p := range t.Policies(k) {
+	for _, s := range t.sets() {
+		for _, p := range s {
 			if p.NotInForce != "" {
 				n++
 			}
@@ -171,35 +178,229 @@ func (t *policyTable) PoliciesNotInForce() (n int) {
 	return n
 }
 
-// checkIdle refuses an idle period below the minimum, which also holds for arguments.
-func (r *Registry) checkIdle(d policy.Definition) error {
-	n, set := d.Integer("auto-delete-on-idle")
-	if least := r.defaults.IdleMinimumMillis; set && n < least {
-		return &policy.Invalid{Problems: []string{fmt.Sprintf("%d is not a valid idle period: the minimum is %d", n, least)}}
+// changePolicies changes the policy of a kind and name. edit returns the policies of the kind after the
+// change; old is the policy of that name, nil if there is none. Errors: edit's, ErrNotSaved; then nothing
+// has changed.
+func (t *policyTable) changePolicies(k policy.Kind, name string, edit func(old *policy.Policy, s policy.Set) (policy.Set, error)) error {
+	changed, err := t.changeSaved(k, name, edit)
+	t.vh.CompleteSubqueues(changed)
+	return err
+}
+
+// changeSaved is changePolicies without declaring the sub-queues that policies ask for. It
+// returns the queues whose policies have changed.
+func (t *policyTable) changeSaved(k policy.Kind, name string, edit func(old *policy.Policy, s policy.Set) (policy.Set, error)) (changed []*Queue, err error) {
+	t.vh.importing.RLock()
+	defer t.vh.importing.RUnlock()
+	t.governing.Lock()
+	defer t.governing.Unlock()
+	was := t.sets()
+	now, old := was, was[k].Named(name)
+	if now[k], err = edit(old, was[k]); err != nil || old == nil && now[k].Named(name) == nil {
+		return nil, err
 	}
-	return nil
+	key := catalog.Key(catalog.PolicyKind, t.vh.name, k.String(), name)
+	err = t.replace(now, func() error {
+		t.vh.claims[key] = true // nobody else claims it: governing is held
+		defer delete(t.vh.claims, key)
+		return t.vh.saveLocked(key, t.savedPolicy(k, now[k].Named(name)), t.savedPolicy(k, old))
+	})
+	if err != nil {
+		return nil, err
+	}
+	if t.deferred {
+		return nil, nil
+	}
+	changed = t.govern(was)
+	trim(changed)
+	return changed, nil
 }
 
-// governLocked computes the settings of a queue again; called with vh.mu held. It leaves its
-// messages alone: see trimAll.
-func (q *Queue) governLocked(a applied) {
-	q.policies = a.keep()
-	q.Apply(q.vh.registry.settings.share(q.Arguments.WithPolicy(a.definition, q.declared.Args, q.Name())))
+// DeferPolicies lets changes of policies wait for apply, in a copy of the broker that nobody else
+// uses. Until then only what is declared has the new policies.
+func (t *policyTable) DeferPolicies() (apply func()) {
+	was := t.sets()
+	t.deferred = true
+	return func() {
+		t.deferred = false
+		t.vh.CompleteSubqueues(t.govern(was))
+	}
 }
 
-// trimAll drops the messages above the queues' limits, which may have become lower.
-func trimAll(changed []*Queue) {
+// trim drops the messages above limits that may have become lower.
+func trim(changed []*Queue) {
 	for _, q := range changed {
-		q.Trim()
+		if q.Settings().Limited() {
+			q.Trim()
+		}
 	}
 }
 
-// class is the queue's type for policies' apply-to.
-func (q *Queue) class() policy.Class {
-	if q.Arguments.Type == queueargs.Quorum {
-		return policy.QuorumQueue
+// savedPolicy is the definition of a policy, nil for none.
+func (t *policyTable) savedPolicy(k policy.Kind, p *policy.Policy) any {
+	if p == nil {
+		return nil
 	}
-	return policy.ClassicQueue
+	return t.policyDefinition(k, *p)
+}
+
+// replace replaces the sets, once save, called with mu held, has returned. nil: they are saved.
+func (t *policyTable) replace(sets [2]policy.Set, save func() error) error {
+	return t.vh.locked(func() error {
+		if save != nil {
+			if err := save(); err != nil {
+				return err
+			}
+		}
+		t.policies, t.combined = sets, map[ruling]*applied{}
+		t.policyVersion++
+		return nil
+	})
+}
+
+// governed is a queue or an exchange, and the policies that apply to it.
+type governed struct {
+	queue    *Queue
+	exchange *Exchange
+	ruling
+}
+
+func (g *governed) classAndName() (policy.Class, string) {
+	switch {
+	case g.exchange != nil:
+		return policy.Exchange, g.exchange.name
+	case g.queue.Arguments.Type == queueargs.Quorum:
+		return policy.QuorumQueue, g.queue.Name()
+	}
+	return policy.ClassicQueue, g.queue.Name()
+}
+
+// portion is how many queues or exchanges are read, or set, at a time with mu held: some 50 µs.
+const portion = 256
+
+// eachPortion calls fn, with no lock held, with all queues and exchanges in portions, which fn may
+// change. It leaves out some of what is declared meanwhile.
+func (t *policyTable) eachPortion(fn func([]governed)) {
+	t.vh.mu.RLock()
+	list := make([]governed, 0, portion)
+	add := func(g governed) {
+		if list = append(list, g); len(list) == portion {
+			t.vh.mu.RUnlock()
+			fn(list)
+			t.vh.mu.RLock()
+			list = list[:0]
+		}
+	}
+	for _, q := range t.vh.queues { // a map may change between two steps of a range
+		add(governed{queue: q, ruling: q.policies.ruling})
+	}
+	for _, x := range t.vh.exchanges {
+		add(governed{exchange: x, ruling: x.policies.ruling})
+	}
+	t.vh.mu.RUnlock()
+	fn(list)
+}
+
+// review calls fn with everything that has other policies under sets than it had under was.
+func (t *policyTable) review(was, sets [2]policy.Set, fn func([]governed)) {
+	var changes [2]*policy.Change
+	for k := range changes {
+		changes[k] = policy.NewChange(was[k], sets[k])
+	}
+	t.eachPortion(func(list []governed) {
+		differ := list[:0]
+		for _, g := range list {
+			class, name := g.classAndName()
+			old := g.ruling
+			for k, c := range changes {
+				g.ruling[k] = c.Governing(old[k], class, name)
+			}
+			if g.ruling != old {
+				differ = append(differ, g)
+			}
+		}
+		fn(differ)
+	})
+}
+
+// govern applies the policies to everything, after they were was. It returns the queues whose policies
+// have changed. Called with governing held, so that nobody else changes policies.
+func (t *policyTable) govern(was [2]policy.Set) (changed []*Queue) {
+	t.review(was, t.sets(), func(list []governed) {
+		queues := t.setPolicies(list)
+		for _, q := range queues {
+			q.applySettings()
+		}
+		changed = append(changed, queues...)
+	})
+	return changed
+}
+
+// setPolicies sets the policies of what still exists, and returns the queues among it.
+func (t *policyTable) setPolicies(list []governed) (queues []*Queue) {
+	if len(list) == 0 {
+		return nil
+	}
+	t.vh.mu.Lock()
+	defer t.vh.mu.Unlock()
+	for i := range list {
+		g := &list[i]
+		switch {
+		case g.queue != nil && t.vh.queues[g.queue.Name()] == g.queue:
+			g.queue.policies = t.appliedLocked(g)
+			queues = append(queues, g.queue)
+		case g.exchange != nil && t.vh.exchanges[g.exchange.name] == g.exchange:
+			g.exchange.governLocked(t.appliedLocked(g))
+			g.exchange.useLocked()
+			t.vh.changedLocked()
+		}
+	}
+	return queues
+}
+
+// saveNewLocked saves what is declared, if it is durable, and returns what the policies set for it at
+// this moment. It releases mu while saving and matching. Errors: those of saveLocked.
+func (t *policyTable) saveNewLocked(g governed, durable bool, key string, saved any) (*applied, error) {
+	if durable {
+		if err := t.vh.saveLocked(key, saved, nil); err != nil {
+			return nil, err
+		}
+	}
+	return t.matchLocked(g)
+}
+
+// matchLocked finds what the policies set for something that is about to be placed: at once after this
+// returns, with mu still held. It releases mu while it matches.
+func (t *policyTable) matchLocked(g governed) (*applied, error) {
+	for {
+		sets, version := t.policies, t.policyVersion
+		if len(sets[policy.User])+len(sets[policy.Operator]) > 0 {
+			t.vh.unlock()
+			g = find(sets, g)
+			t.vh.mu.Lock()
+		}
+		if t.vh.deleted {
+			return nil, NoVHost(t.vh.name)
+		}
+		if t.policyVersion == version {
+			return t.appliedLocked(&g), nil
+		}
+	}
+}
+
+// find matches something with all policies.
+func find(sets [2]policy.Set, g governed) governed {
+	class, name := g.classAndName()
+	for k := range sets {
+		g.ruling[k] = sets[k].Governing(class, name)
+	}
+	return g
+}
+
+// applySettings computes the settings of a queue again. It leaves its messages alone, also those above
+// a lower limit. Called with governing or mu held.
+func (q *Queue) applySettings() {
+	q.Apply(q.vh.registry.settings.share(q.policies.definition.Apply(*q.Arguments, q.declared.Args, q.Name())))
 }
 
 // governLocked computes what applies to the exchange: the alternate exchange of its argument,
@@ -207,21 +408,21 @@ func (q *Queue) class() policy.Class {
 // that apply to exchanges alone. One that applies to all means the queues, as RabbitMQ has none
 // for exchanges, and must not limit what an exchange with a matching name routes to other queues.
 // Called with the virtual host's mu held.
-func (x *Exchange) governLocked(a applied) {
+func (x *Exchange) governLocked(a *applied) {
 	x.policies = a
 	var declared bool
 	if x.alternate, declared = x.declared.Args["alternate-exchange"].(string); !declared {
 		x.alternate, _ = a.definition.Text("alternate-exchange")
 	}
 	x.ttlMillis, x.idleMillis = queueargs.ExchangeLimits(x.vh.registry.defaults, x.declared.Args)
-	for _, ruling := range a.Policies {
-		if ruling != nil && ruling.ApplyTo == policy.Exchanges {
-			queueargs.Bound(&x.ttlMillis, ruling.Definition, "message-ttl", -1)
+	for _, p := range a.ruling {
+		if p != nil && p.ApplyTo == policy.Exchanges {
+			p.Definition.Lower(&x.ttlMillis, "message-ttl", -1)
 		}
 	}
 	x.ttlMillis = min(x.ttlMillis, queueargs.MaxTTLMillis)
 	if !strings.HasPrefix(x.name, "amq.") {
-		queueargs.Bound(&x.idleMillis, a.definition, "auto-delete-on-idle", 0)
+		a.definition.Lower(&x.idleMillis, "auto-delete-on-idle", 0)
 	}
 }
 
@@ -247,10 +448,10 @@ func (t *exchangeTable) ExchangePolicies(name string) (user, operator string, ef
 }
 
 func (a *applied) names() (user, operator string, effective policy.Definition) {
-	if p := a.Policies[policy.User]; p != nil {
+	if p := a.ruling[policy.User]; p != nil {
 		user = p.Name
 	}
-	if p := a.Policies[policy.Operator]; p != nil {
+	if p := a.ruling[policy.Operator]; p != nil {
 		operator = p.Name
 	}
 	return user, operator, a.definition

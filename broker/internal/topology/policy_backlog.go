@@ -34,10 +34,9 @@ func (t *policyTable) SetPolicyForBacklog(k policy.Kind, p policy.Policy) (creat
 	if created, err = t.SetPolicy(k, p); err != nil {
 		return false, BacklogEffect{}, err
 	}
-	t.vh.mu.RLock()
-	all := t.vh.allLocked()
-	t.vh.mu.RUnlock()
-	done.apply(governedBy(k, p.Name, all), false)
+	var governed []governedQueue
+	t.eachPortion(collect(k, p.Name, &governed))
+	done.apply(governed, false)
 	committed := make(chan error, 1)
 	t.vh.registry.env.Store.Commit(func(err error) { committed <- err })
 	return created, done, <-committed
@@ -49,11 +48,12 @@ func (t *policyTable) PreviewPolicy(k policy.Kind, p policy.Policy) (would Backl
 	if p, err = t.checkPolicy(k, p); err != nil {
 		return BacklogEffect{}, err
 	}
-	all, err := t.tryPolicies(func(sets *[2]policy.Set) { sets[k] = sets[k].With(p) })
-	if err != nil {
-		return BacklogEffect{}, err
-	}
-	would.apply(governedBy(k, p.Name, all), true)
+	var governed []governedQueue
+	was := t.sets()
+	sets := was
+	sets[k] = sets[k].With(p)
+	t.review(was, sets, collect(k, p.Name, &governed))
+	would.apply(governed, true)
 	return would, nil
 }
 
@@ -63,24 +63,26 @@ type governedQueue struct {
 	precedence queueargs.Precedence
 }
 
-// governedBy lists the queues that the named policy governs, by name, with their time to live.
-func governedBy(k policy.Kind, name string, all []governed) (list []governedQueue) {
-	for i := range all {
-		q, p := all[i].queue, all[i].Policies[k]
-		if q == nil || p == nil || p.Name != name {
-			continue
-		}
-		a := appliedOf(&all[i].Thing)
-		if set := q.Arguments.WithPolicy(a.definition, q.declared.Args, q.Name()); set.TTLMillis >= 0 && !set.Keeps && !q.vh.registry.env.TtlOff {
-			list = append(list, governedQueue{q, set.TTLMillis, set.Precedence})
+// collect adds the queues that the named policy governs, with their time to live.
+func collect(k policy.Kind, name string, to *[]governedQueue) func([]governed) {
+	return func(list []governed) {
+		for i := range list {
+			g := &list[i]
+			q, p := g.queue, g.ruling[k]
+			if q == nil || p == nil || p.Name != name {
+				continue
+			}
+			set := g.definition().Apply(*q.Arguments, q.declared.Args, q.Name())
+			if set.TTLMillis >= 0 && !set.Keeps && !q.vh.registry.env.TtlOff {
+				*to = append(*to, governedQueue{q, set.TTLMillis, set.Precedence})
+			}
 		}
 	}
-	slices.SortFunc(list, func(a, b governedQueue) int { return cmp.Compare(a.Name(), b.Name()) })
-	return list
 }
 
 // apply applies a time to live to the messages in the queues; a dry run only counts them.
 func (r *BacklogEffect) apply(queues []governedQueue, dry bool) {
+	slices.SortFunc(queues, func(a, b governedQueue) int { return cmp.Compare(a.Name(), b.Name()) })
 	for i := range queues {
 		if len(r.Names) < maxNames {
 			r.Names = append(r.Names, queues[i].Name())

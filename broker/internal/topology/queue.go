@@ -108,7 +108,6 @@ func (q *Queue) erase() (all bool) {
 	defer vh.unlock()
 	if vh.queues[q.Name()] == q {
 		delete(vh.queues, q.Name())
-		vh.chargeLocked(q.policies, ungoverned)
 		vh.memory.giveLocked(q.footprint())
 		if q.durable() {
 			vh.undefineLocked(q.definition().Key())

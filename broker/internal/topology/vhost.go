@@ -53,7 +53,7 @@ func New(o Options) *VHost {
 		registry: o.Registry, lines: o.Lines, judge: o.Judge, memory: footprint{all: o.Registry},
 	}
 	vh.guard.init(o.Name, o.Registry.catalog)
-	vh.policyTable.vh = vh
+	vh.policyTable.init(vh)
 	vh.exchangeTable.init(vh)
 	vh.queueTable.init(vh)
 	return vh

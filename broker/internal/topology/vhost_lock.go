@@ -85,9 +85,6 @@ func (g *guard) claimed(key string, fn func() error) error {
 // claimedNow is claimed without waiting for an import.
 func (g *guard) claimedNow(key string, fn func() error) error {
 	return g.locked(func() error {
-		if !g.catalog.Saving() {
-			return fn()
-		}
 		for g.claims[key] {
 			g.unclaimed.Wait()
 		}
