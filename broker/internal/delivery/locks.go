@@ -227,7 +227,7 @@ func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 	s := q.env.Begin()
 	defer s.Done()
 	q.lock(s)
-	defer q.mu.Unlock()
+	defer q.unlock(s, "renew lock")
 	k := q.locks.findLocked(t.seq)
 	if k == nil || k.token != t.token || k.until <= s.Now {
 		return 0, false
