@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
+	"curfew/broker/store"
 )
 
 // manySink takes what it is offered, up to a prefetch.
@@ -193,4 +195,40 @@ func addMessage(t *testing.T, p *Publisher, queue string, body []byte, expiratio
 	properties := amqp.Properties{Expiration: expiration}
 	_, err := p.Add(&Publication{RoutingKey: []byte(queue), Properties: properties.Append(nil), Body: body})
 	require.NoError(t, err)
+}
+
+// TestPurgedMessagesStayAway: what a purge has removed does not come back after a crash that follows
+// its answer, and what a consumer held stays.
+func TestPurgedMessagesStayAway(t *testing.T) {
+	const n, held = 5 * queue.AtOnce, 10
+	dir, crashed := t.TempDir(), t.TempDir()
+	open := func(dir string) *Broker {
+		b, err := New(Options{Store: store.Options{Dir: dir}})
+		require.NoError(t, err)
+		return b
+	}
+	b := open(dir)
+	vh, _ := b.VHost("/")
+	q, err := vh.DeclareQueue(nil, "q", QueueDeclare{Durable: true})
+	require.NoError(t, err)
+	p := vh.NewPublisher("guest")
+	properties := amqp.Properties{DeliveryMode: 2}
+	for range n {
+		_, err := p.Add(&Publication{RoutingKey: []byte("q"), Properties: properties.Append(nil), Body: []byte("x")})
+		require.NoError(t, err)
+	}
+	p.Flush(nil)
+	c := &Consumer{Tag: "c", Sink: &manySink{prefetch: held}}
+	require.NoError(t, q.Consume(c))
+	c.Wake()
+	require.Equal(t, n-held, q.Purge())
+	require.NoError(t, os.CopyFS(crashed, os.DirFS(dir)))
+	require.NoError(t, b.Close())
+
+	again := open(crashed)
+	defer func() { assert.NoError(t, again.Close()) }()
+	vh, _ = again.VHost("/")
+	q, err = vh.Queue("q")
+	require.NoError(t, err)
+	require.Equal(t, held, q.State().Ready)
 }
