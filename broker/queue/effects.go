@@ -62,7 +62,8 @@ type Effects struct {
 	Settled []Settled
 }
 
-// Full reports whether so many messages have left that the caller should act on them first.
+// Full reports whether as many messages have left as are settled in one step: the caller acts on them
+// first.
 func (fx *Effects) Full() bool { return len(fx.Settled) >= AtOnce }
 
 // maxKeptEffects bounds the memory that an idle Effects holds (to 160 KiB). A mass expiry may need

@@ -85,13 +85,14 @@ func (it *Item) deadlineAt(now, stamp deadline.Instant, settings *queueargs.Sett
 // Publish enters items in order, then offers what is ready to the consumers. Very many items enter
 // in steps.
 func (q *Queue) Publish(s *Transition, items []Item) {
-	for more := false; ; {
+	var more bool
+	for {
 		if items, more = q.publishStep(s, items); len(items) == 0 {
-			if more {
-				q.serve(s)
-			}
-			return
+			break
 		}
+	}
+	if more {
+		q.serve(s)
 	}
 }
 
