@@ -46,16 +46,17 @@ func (d Deadlines) Expiries() *deadline.Stream { return d.b.env.Expiries }
 // one answer for each ref, in order: Expired, Gone, Held or NotDue. It may be repeated: a
 // message expires once. Refs of one queue are best given together. path says who asks:
 // Eager, Index or Stalled. It does not wait until dead letters have arrived; Expiries
-// reports that.
-func (d Deadlines) Expire(refs []deadline.Ref, path deadline.Path, out []deadline.Answer) []deadline.Answer {
+// reports that. If a queue is in use by somebody else, it waits for its turn, or, without wait,
+// answers Busy for the messages of that queue.
+func (d Deadlines) Expire(refs []deadline.Ref, path deadline.Path, wait bool, out []deadline.Answer) []deadline.Answer {
 	s := d.b.env.Hurry()
 	for i := 0; i < len(refs); {
 		n := 1
-		for n < delivery.ExpireAtOnce && i+n < len(refs) && refs[i+n].Queue == refs[i].Queue {
+		for n < queue.AtOnce && i+n < len(refs) && refs[i+n].Queue == refs[i].Queue {
 			n++
 		}
 		if q := d.b.registry.ByID(refs[i].Queue); q != nil {
-			out = q.Expire(s, refs[i:i+n], path, out)
+			out = q.Expire(s, refs[i:i+n], path, wait, out)
 		} else {
 			for range n {
 				out = append(out, deadline.Answer{Outcome: deadline.Gone})
@@ -81,7 +82,7 @@ func (d Deadlines) Track(refs []deadline.Ref) []deadline.Ref {
 			continue
 		}
 		n := 1
-		for n < delivery.ExpireAtOnce && i+n < len(refs) && refs[i+n].Queue == id {
+		for n < queue.AtOnce && i+n < len(refs) && refs[i+n].Queue == id {
 			n++
 		}
 		kept = q.Track(refs[i:i+n], kept)

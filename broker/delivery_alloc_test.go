@@ -85,7 +85,7 @@ func TestExpiryAllocatesNothing(t *testing.T) {
 				}
 				x.p.Flush(nil)
 				now.Add(2e6)
-				results = x.b.Deadlines().Expire(refs, deadline.Eager, results[:0])
+				results = x.b.Deadlines().Expire(refs, deadline.Eager, true, results[:0])
 				for _, r := range results {
 					if r.Outcome == deadline.Expired {
 						expired++

@@ -43,7 +43,7 @@ func BenchmarkExpire(b *testing.B) {
 					if len(refs) == cap(refs) {
 						p.Flush(nil)
 						now.Add(2e6)
-						results = br.Deadlines().Expire(refs, deadline.Eager, results[:0])
+						results = br.Deadlines().Expire(refs, deadline.Eager, true, results[:0])
 						refs = refs[:0]
 					}
 				}

@@ -62,7 +62,7 @@ func BenchmarkDueTogether(b *testing.B) {
 				now.Add(2e6)
 				b.StartTimer()
 				for i := 0; i < due; i += 1024 {
-					results = br.Deadlines().Expire(refs[i:min(i+1024, due)], deadline.Eager, results[:0])
+					results = br.Deadlines().Expire(refs[i:min(i+1024, due)], deadline.Eager, true, results[:0])
 				}
 				require.NoError(b, br.Forwarded(b.Context()))
 			}

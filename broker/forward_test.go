@@ -135,8 +135,8 @@ func TestVirtualHostsTakeTurns(t *testing.T) {
 			order = append(order, e.VHost)
 		}
 	})
-	x.b.Deadlines().Expire(refs, deadline.Eager, nil)
-	x.b.Deadlines().Expire(mine, deadline.Eager, nil)
+	x.b.Deadlines().Expire(refs, deadline.Eager, true, nil)
+	x.b.Deadlines().Expire(mine, deadline.Eager, true, nil)
 	x.forwarded()
 	require.Len(t, order, letters+1)
 	assert.Contains(t, order[:2], "other", "it waits for one turn at the most, of some forty")
@@ -178,7 +178,7 @@ func TestLettersUnderWayAreOnceAfterACrash(t *testing.T) {
 	}
 	refs := x.deadlines()
 	require.Eventually(t, func() bool { return x.b.Now() > refs[letters-1].Deadline }, time.Minute, time.Millisecond)
-	x.b.Deadlines().Expire(refs, deadline.Eager, nil)
+	x.b.Deadlines().Expire(refs, deadline.Eager, true, nil)
 	<-arrived
 	assert.Equal(t, letters-1, source.Letters.Count(), "the first has arrived, the second is on its way")
 	x.commit()
@@ -213,7 +213,7 @@ func TestWideLettersWaitForMemory(t *testing.T) {
 		x.publish("", "narrow", "n", "10", nil)
 		used.Store(11)
 		time.Sleep(2 * time.Second)
-		x.b.Deadlines().Expire(x.deadlines(), deadline.Eager, nil)
+		x.b.Deadlines().Expire(x.deadlines(), deadline.Eager, true, nil)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		assert.Equal(t, []string{"n"}, x.drain(dlq))

@@ -119,7 +119,7 @@ func (x *testBroker) deadlines() (refs []deadline.Ref) {
 
 // expire has the deadlines of messages fire and waits for their dead letters.
 func (x *testBroker) expire(refs []deadline.Ref) []deadline.Answer {
-	results := x.b.Deadlines().Expire(refs, deadline.Eager, nil)
+	results := x.b.Deadlines().Expire(refs, deadline.Eager, true, nil)
 	require.NoError(x.t, x.b.Forwarded(context.Background()))
 	return results
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"curfew/broker/deadline"
 	"curfew/broker/internal/forward"
 	"curfew/broker/internal/message"
 	"curfew/broker/queue"
@@ -45,6 +46,8 @@ var (
 	segmentsDesc   = metric("store_segments", "Segments of the message store, in which messages and the records about them stand.")
 	storeDesc      = metric("store_bytes", "Bytes of these segments.")
 	diskWaitDesc   = metric("journal_disk_wait_seconds", "How long the message store has waited for the disk to answer a write or a sync; 0 if it waits for none.")
+	holdDesc       = metric("lock_hold_seconds_max", "The longest time in the last minute or two for which one operation held the lock of a queue.", "lock")
+	turnDesc       = metric("turn_seconds_max", "The longest turn of each shared loop of the broker in the last minute or two: timers of queues, of delayed messages, and the moving of dead letters.", "loop")
 	liveDesc       = metric("store_live_bytes", "Estimate of what of them messages still need; the rest is garbage that compaction takes or that goes with its segment.")
 )
 
@@ -96,6 +99,13 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	gauge(segmentsDesc, store.Segments)
 	gauge(storeDesc, int(store.MappedBytes))
 	gauge(liveDesc, int(store.LiveBytes))
+	seconds := func(d *prometheus.Desc, of *deadline.Longest, label string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, of.Value(b.Now()).Seconds(), label)
+	}
+	seconds(holdDesc, &b.env.Holds.Longest, "queue")
+	seconds(turnDesc, &b.env.Timers.Turns, "timers")
+	seconds(turnDesc, &b.env.DelayedTimers.Turns, "delayed")
+	seconds(turnDesc, &b.forwarder.Turns, "dead_letters")
 	ch <- prometheus.MustNewConstMetric(diskWaitDesc, prometheus.GaugeValue, b.env.Store.DiskWait().Seconds())
 }
 

@@ -249,7 +249,7 @@ func TestDeadLettersWaitForTheQueueToParkThem(t *testing.T) {
 		}
 		x.p.Flush(nil)
 		time.Sleep(time.Second)
-		x.b.Deadlines().Expire(x.deadlines(), deadline.Eager, nil)
+		x.b.Deadlines().Expire(x.deadlines(), deadline.Eager, true, nil)
 		after(time.Millisecond)
 		x.commit()
 		assert.Equal(t, 3, q.Retained.Count())

@@ -173,7 +173,7 @@ func TestNames(t *testing.T) {
 		require.Len(t, page, 1)
 		vhost, name, ok := x.broker.Deadlines().QueueName(page[0].Queue)
 		require.Equal(t, "/ orders true", fmt.Sprint(vhost, " ", name, " ", ok))
-		results := x.broker.Deadlines().Expire(page, deadline.Eager, nil)
+		results := x.broker.Deadlines().Expire(page, deadline.Eager, true, nil)
 		require.Equal(t, []deadline.Answer{{Outcome: deadline.NotDue, At: page[0].Deadline}}, results)
 	})
 }

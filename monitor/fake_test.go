@@ -193,7 +193,7 @@ func (b *fakeBroker) queued() int {
 }
 
 // Expire tells this view's monitor what expired.
-func (v *fakeView) Expire(shadows []deadline.Ref, path deadline.Path, out []deadline.Answer) []deadline.Answer {
+func (v *fakeView) Expire(shadows []deadline.Ref, path deadline.Path, _ bool, out []deadline.Answer) []deadline.Answer {
 	from := len(out)
 	out = v.fakeBroker.Expire(shadows, out)
 	var told []deadline.Expiry

@@ -10,8 +10,12 @@ import (
 )
 
 const (
-	// fireBatch is how many messages the primary is asked to expire at a time, at most.
-	fireBatch = 1024
+	// fireBatch is how many shadows are claimed in one turn of the loop, at most; fireSlice is how
+	// many messages the primary is asked to expire at a time.
+	fireBatch, fireSlice = 512, 256
+	// fireFor is how long a turn may take before the rest of it is put off. The turns go round the
+	// virtual hosts, so one's many deadlines do not hold up those of another.
+	fireFor = 500 * time.Microsecond
 	// fireEvery is the least time between two batches, unless more is due than fits in one.
 	// Waking for a deadline costs more than firing it. So the deadlines of a busy queue
 	// share a wake-up, and are late by at most that much.
@@ -35,12 +39,14 @@ type firing struct {
 	expiries aggregator
 	most     int              // shadows in a batch; 0 while the loop rests
 	restsAt  deadline.Instant // when the rest ends
+	expired  bool             // something of the last batch
 
 	// What became of the batch.
 	done   []deadline.Ref    // expired, gone, or with another deadline
 	held   []scheduler.Later // held, or asked for
-	notDue []scheduler.Later
+	notDue []scheduler.Later // not due, or put off
 	failed []scheduler.Later
+	busy   []deadline.Ref // their queue was in use
 }
 
 // fire sleeps until the earliest deadline and asks the primary to expire what is due.
@@ -81,11 +87,13 @@ func (m *Monitor) until(at deadline.Instant) time.Duration {
 	return at.Sub(m.primary.Now())
 }
 
-// round fires one batch of what is due, unless the loop rests, and returns when to look
-// again: at once if anything was due, since what was put off may be next; 0 when no
-// deadline is known. It looks at the index whenever the due list is used up, even if
-// something was on it: on a busy queue something always is.
+// round fires one batch of what is due from each store, unless the loop rests, and returns when to
+// look again: at once if anything was due, since what was put off may be next; 0 when no
+// deadline is known.
 func (f *firing) round(ctx context.Context) (nextAt deadline.Instant, err error) {
+	if err := f.recordAnswers(ctx); err != nil {
+		return 0, err
+	}
 	nowAt := f.m.primary.Now()
 	f.most = fireBatch
 	if nowAt < f.restsAt {
@@ -94,11 +102,12 @@ func (f *firing) round(ctx context.Context) (nextAt deadline.Instant, err error)
 	var fired bool
 	var dueAt deadline.Instant
 	if f.m.redis != nil {
-		fired, dueAt, err = f.from(ctx, f.m.due, nowAt, deadline.Eager)
-		if err != nil || len(f.batch) == fireBatch {
+		if fired, dueAt, err = f.from(ctx, f.m.due, nowAt, deadline.Eager); err != nil {
 			return nowAt, err
 		}
-		f.m.redis.drained()
+		if dueAt == 0 || dueAt > nowAt {
+			f.m.redis.drained()
+		}
 	}
 	path, grace := f.m.indexFires()
 	rescued, indexAt, err := f.from(ctx, f.m.index, nowAt.Add(-grace), path)
@@ -137,7 +146,18 @@ func (m *Monitor) indexFires() (path deadline.Path, grace time.Duration) {
 	}
 }
 
-// from fires a batch from one store. If nothing was due, it returns when the next is.
+// recordAnswers records what has been answered for queues that were in use.
+func (f *firing) recordAnswers(ctx context.Context) error {
+	for _, x := range f.m.busy.answers() {
+		f.batch, f.results = append(f.batch[:0], x.refs...), append(f.results[:0], x.answers...)
+		if err := f.record(ctx, x.path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// from fires a batch from one store, and returns when the next of the others is due.
 func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt deadline.Instant, path deadline.Path) (fired bool, nextAt deadline.Instant, err error) {
 	claimedAt := f.m.primary.Now()
 	f.batch, nextAt, err = store.Claim(ctx, untilAt, f.most, untilAt.Add(retryAfter), f.batch[:0])
@@ -147,24 +167,50 @@ func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt deadli
 	if len(f.batch) == 0 {
 		return false, nextAt, nil
 	}
-	f.results = f.m.primary.Expire(f.batch, path, f.results[:0])
-	if len(f.results) != len(f.batch) {
-		return false, 0, fmt.Errorf("monitor: the primary answered for %d of %d messages", len(f.results), len(f.batch))
+	f.results = f.results[:0]
+	for len(f.results) < len(f.batch) && (len(f.results) == 0 || f.m.primary.Now().Sub(claimedAt) < fireFor) {
+		slice := f.batch[len(f.results):]
+		slice = slice[:min(len(slice), fireSlice)]
+		asked := len(f.results) + len(slice)
+		if f.results = f.m.primary.Expire(slice, path, false, f.results); len(f.results) != asked {
+			return false, 0, fmt.Errorf("monitor: the primary answered for %d of %d messages", len(f.results), asked)
+		}
 	}
-	expired := f.sort()
-	if expired > 0 && path == deadline.Stalled {
-		f.m.redis.distrust()
-	}
-	if expired > 0 && len(f.batch) < fireBatch {
+	putOff := len(f.results) < len(f.batch)
+	err = f.record(ctx, path)
+	endedAt := f.m.primary.Now()
+	f.m.turns.Add(endedAt, endedAt.Sub(claimedAt))
+	if more := putOff || nextAt != 0 && nextAt <= untilAt; !more && f.expired {
 		f.restsAt = claimedAt.Add(fireEvery)
 	}
-	return true, 0, f.settle(ctx)
+	return true, nextAt, err
 }
 
-// sort splits the batch by its answers, and returns how many expired or are being expired.
+// record records what became of the batch.
+func (f *firing) record(ctx context.Context, path deadline.Path) error {
+	f.expired = f.sort() > 0
+	if f.expired && path == deadline.Stalled {
+		f.m.redis.distrust()
+	}
+	for i := 0; i < len(f.busy); {
+		n := 1
+		for i+n < len(f.busy) && f.busy[i+n].Queue == f.busy[i].Queue {
+			n++
+		}
+		f.m.waitFor(f.busy[i:i+n], path)
+		i += n
+	}
+	return f.settle(ctx)
+}
+
+// sort splits the batch by its answers, and returns how many expired or are being expired. What was
+// not asked for is put off.
 func (f *firing) sort() (expired int) {
-	f.done, f.held, f.notDue, f.failed = f.done[:0], f.held[:0], f.notDue[:0], f.failed[:0]
+	f.done, f.held, f.notDue, f.failed, f.busy = f.done[:0], f.held[:0], f.notDue[:0], f.failed[:0], f.busy[:0]
 	nowAt := f.m.primary.Now()
+	for _, s := range f.batch[len(f.results):] {
+		f.notDue = append(f.notDue, scheduler.Later{Ref: s, At: nowAt})
+	}
 	var count [deadline.Outcomes]int
 	for i, r := range f.results {
 		s := f.batch[i]
@@ -179,6 +225,8 @@ func (f *firing) sort() (expired int) {
 			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(heldAfter)})
 		case deadline.NotDue:
 			f.notDue = append(f.notDue, scheduler.Later{Ref: s, At: askAgain(r.At, nowAt)})
+		case deadline.Busy:
+			f.busy = append(f.busy, s)
 		case deadline.Failed:
 			f.failed = append(f.failed, scheduler.Later{Ref: s, At: nowAt.Add(retryAfter)})
 		}
@@ -199,7 +247,8 @@ func askAgain(dueAt, nowAt deadline.Instant) deadline.Instant {
 
 // settle records in every store what became of the batch. Redis is not written for what is
 // not due, which stays claimed and on the due list, nor for what failed: that comes back
-// from the index, and from Redis when the lease has ended.
+// from the index, and from Redis when the lease has ended. What waits for its queue stays claimed
+// in every store.
 func (f *firing) settle(ctx context.Context) error {
 	if f.m.redis != nil {
 		f.m.redis.settle(f.done, f.held)

@@ -26,7 +26,7 @@ type request struct {
 	at   deadline.Instant
 }
 
-func (v *remoteView) Expire(refs []deadline.Ref, path deadline.Path, out []deadline.Answer) []deadline.Answer {
+func (v *remoteView) Expire(refs []deadline.Ref, path deadline.Path, _ bool, out []deadline.Answer) []deadline.Answer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, ref := range refs {

@@ -54,6 +54,8 @@ func newMetrics(r prometheus.Registerer, m *Monitor) (*metrics, error) {
 	}
 	reg.gauge("curfew_deadlines_pending", "Deadlines waiting for their time.",
 		func() float64 { return float64(m.pending()) })
+	reg.gauge("curfew_fire_turn_seconds_max", "The longest turn of the loop that fires deadlines in the last minute or two.",
+		func() float64 { return m.turns.Value(m.primary.Now()).Seconds() })
 	reg.gauge("curfew_deadline_next_timestamp_seconds",
 		"The next deadline, leaving out those that have passed while consumers hold the messages; 0 when there is none.",
 		func() float64 { return float64(m.nextDeadline()) / 1e6 })

@@ -25,17 +25,19 @@ type Monitor struct {
 	loops       []*loop
 	started     time.Time
 
-	index    *memstore.Store // every deadline that has been tracked
-	wakeFire *wakeup         // of the fire loop
-	nextAt   atomic.Int64    // Unix µs the fire loop waits for, 0 for none
-	waiting  atomic.Int64    // shadows in the window
-	wanted   chan struct{}   // the index may be incomplete
+	index    *memstore.Fair // every deadline that has been tracked
+	busy     busyQueues
+	turns    deadline.Longest // of the fire loop
+	wakeFire *wakeup          // of the fire loop
+	nextAt   atomic.Int64     // Unix µs the fire loop waits for, 0 for none
+	waiting  atomic.Int64     // shadows in the window
+	wanted   chan struct{}    // the index may be incomplete
 
 	free    chan *feedEvents // to read into
 	arrived chan *feedEvents // to work on
 
 	redis *redisSchedule  // nil: the index is the schedule
-	due   *memstore.Store // with redis: shadows claimed ahead of their time, or too near to be written
+	due   *memstore.Fair // with redis: shadows claimed ahead of their time, or too near to be written
 
 	scheduled SelfScheduled // nil: the deadlines of the primary are in the index
 
@@ -56,7 +58,7 @@ func New(o Options) (*Monitor, error) {
 		primary:  o.Primary,
 		log:      o.Log.Named("monitor"),
 		started:  time.Now(),
-		index:    memstore.New(),
+		busy:     busyQueues{waiting: map[uint64][]deadline.Ref{}},
 		wakeFire: newWakeup(),
 		wanted:   make(chan struct{}, 1),
 		free:     make(chan *feedEvents, feedBuffers),
@@ -65,6 +67,7 @@ func New(o Options) (*Monitor, error) {
 	for range feedBuffers {
 		m.free <- &feedEvents{events: make([]deadline.Event, feedBatch)}
 	}
+	m.index = memstore.NewFair(m.tenantOf)
 	m.loops = []*loop{
 		{name: "fire", run: m.fire},
 		{name: "read", run: m.read},
@@ -117,7 +120,7 @@ func (m *Monitor) addMetrics() (err error) {
 }
 
 func (m *Monitor) addRedis() {
-	m.due = memstore.New()
+	m.due = memstore.NewFair(m.tenantOf)
 	m.redis = newRedisSchedule(m.options, m.due, m.wakeFire)
 	m.loops = append(m.loops,
 		&loop{name: "write", run: m.redis.write},
@@ -139,7 +142,14 @@ func (m *Monitor) Run(ctx context.Context) error {
 		running.Go(func() { m.supervise(ctx, l) })
 	}
 	running.Wait()
+	m.busy.running.Wait()
 	return nil
+}
+
+// tenantOf is whose turn it is when a deadline of a queue comes: that of its virtual host.
+func (m *Monitor) tenantOf(queue uint64) string {
+	vhost, _, _ := m.primary.QueueName(queue)
+	return vhost
 }
 
 // Health is the present state. Safe for concurrent use.

@@ -29,7 +29,7 @@ func (p *benchPrimary) Track(shadows []deadline.Ref) []deadline.Ref {
 	return shadows[:0]
 }
 
-func (p *benchPrimary) Expire(shadows []deadline.Ref, path deadline.Path, out []deadline.Answer) []deadline.Answer {
+func (p *benchPrimary) Expire(shadows []deadline.Ref, path deadline.Path, _ bool, out []deadline.Answer) []deadline.Answer {
 	p.told = p.told[:0]
 	for _, s := range shadows {
 		out = append(out, deadline.Answer{Outcome: deadline.Expired, At: p.nowAt})

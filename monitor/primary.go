@@ -24,8 +24,9 @@ type Primary interface {
 	// each to out, in order. It waits neither for dead letters to arrive nor for a network: a
 	// primary whose messages are elsewhere answers Asked. Then Left follows in the feed and
 	// the record on the stream; if neither comes within half a minute, it is asked again.
-	// path is Eager, Index or Stalled, and is part of the record.
-	Expire(shadows []deadline.Ref, path deadline.Path, out []deadline.Answer) []deadline.Answer
+	// path is Eager, Index or Stalled, and is part of the record. Without wait it does not wait
+	// for a queue that somebody else is using either, and answers Busy.
+	Expire(shadows []deadline.Ref, path deadline.Path, wait bool, out []deadline.Answer) []deadline.Answer
 	// Expiries is the stream with one record of each message that expires, whatever its
 	// path: of a dead letter, when it has arrived.
 	Expiries() *deadline.Stream

@@ -54,7 +54,7 @@ type redisSchedule struct {
 	log       *zap.Logger
 	alerts    *alert.Alerts
 	metrics   *metrics
-	due       *memstore.Store
+	due       *memstore.Fair
 	wakeFire  *wakeup // of the fire loop
 	wakeClaim *wakeup // of the claim loop
 	checker   chan struct{}
@@ -77,7 +77,7 @@ type redisSchedule struct {
 	warnings []string // what Check found
 }
 
-func newRedisSchedule(o Options, due *memstore.Store, wakeFire *wakeup) *redisSchedule {
+func newRedisSchedule(o Options, due *memstore.Fair, wakeFire *wakeup) *redisSchedule {
 	return &redisSchedule{
 		store:     o.Redis,
 		every:     o.WriteWindow < 0,

@@ -65,15 +65,18 @@ const (
 	Asked
 	// Failed: the broker could not find out, or could not act. The request must be repeated.
 	Failed
+	// Busy: somebody else is working on the queue, and the caller did not want to wait. Nothing has
+	// happened, and the request must be repeated.
+	Busy
 
 	// Outcomes is the number of outcomes.
 	Outcomes = int(iota)
 )
 
 // String is the outcome as metrics label it: "expired", "gone", "held", "not_due",
-// "rescheduled", "asked", "failed".
+// "rescheduled", "asked", "failed", "busy".
 func (o Outcome) String() string {
-	return [Outcomes]string{"expired", "gone", "held", "not_due", "rescheduled", "asked", "failed"}[o]
+	return [Outcomes]string{"expired", "gone", "held", "not_due", "rescheduled", "asked", "failed", "busy"}[o]
 }
 
 // Answer is the outcome for one message.

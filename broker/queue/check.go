@@ -38,10 +38,28 @@ func (q *Queue) Check() error {
 			return fmt.Errorf("queue: priority %d marked ready: %v, with %d ready", p, marked, l.ready)
 		}
 	}
-	if kept := (sums{q.readyCount, q.unackedCount, q.durableCount, q.readyBytes, q.unackedBytes, q.durableBytes}); kept != found {
+	if q.removed != nil && !q.removed.all {
+		q.removed.check(&found)
+	}
+	durable, durableBytes := q.Persistent()
+	if kept := (sums{q.readyCount, q.unackedCount, durable, q.readyBytes, q.unackedBytes, durableBytes}); kept != found {
 		return fmt.Errorf("queue: counts %+v, entries %+v", kept, found)
 	}
 	return q.spares.check()
+}
+
+// check adds the messages that Purge has left behind.
+func (r *removed) check(found *sums) {
+	for p := range r.byPriority {
+		l := &r.byPriority[p]
+		for at, ok := l.nextChunk(0); ok; at, ok = l.nextChunk((at.number>>chunkBits + 1) << chunkBits) {
+			for i := range at.chunk.entries {
+				if e := &at.chunk.entries[i]; e.state == Unacked {
+					found.add(e)
+				}
+			}
+		}
+	}
 }
 
 func (l *priorityEntries) check(found *sums) error {

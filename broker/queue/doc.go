@@ -10,7 +10,7 @@
 //	                      │                                 DeliveryLimit  failed too often
 //	                      ├──Take, Expire──► Expired        deadline has come (Reschedule: was made to come)
 //	                      ├──Trim──────────► MaxLength
-//	                      └──Purge─────────► Purged         (Drain: from unacked, too)
+//	                      └──Purge─────────► Purged         (Clear: from unacked, too)
 //
 // # Guarantees
 //
@@ -35,13 +35,16 @@
 // all its entries are gone. Up to eight are kept for reuse, so a steady flow allocates
 // nothing.
 //
-// A full queue takes 25.1 bytes a message. An empty one takes 240 after Shrink, and 56 more
+// A full queue takes 25.1 bytes a message. An empty one takes 256 after Shrink, and 56 more
 // for each further priority. The price of having no pointers: a chunk (3.2 KB) stays while
 // one of its 128 messages does. Between an old message and the newer ones, each run of
 // 32,768 messages that are gone costs 8 bytes.
 //
-// Every operation on one message takes constant time. Take, Trim, Purge and Drain also take
-// time for each message they settle, and nothing bounds how many those are.
+// Every operation takes constant time, whatever is in the queue, so that whoever holds the queue's
+// lock does not hold it for long. Take and Trim settle at most AtOnce messages in one call, and the
+// caller goes on with another one. Purge and Clear take all messages out at once, as an object of
+// its own, which Sweep settles in steps. A message that was unacked at a purge moves back into the
+// queue when it is needed there, or when Sweep passes it.
 //
 // A map of messages with a slice for the order was measured four times slower. It needs
 // several times the memory, much of which the collector has to scan.

@@ -62,6 +62,10 @@ type Effects struct {
 	Settled []Settled
 }
 
+// Full reports whether as many messages have left as are settled in one step: the caller acts on them
+// first.
+func (fx *Effects) Full() bool { return len(fx.Settled) >= AtOnce }
+
 // maxKeptEffects bounds the memory that an idle Effects holds (to 160 KiB). A mass expiry may need
 // more for a moment; the next Reset releases it.
 const maxKeptEffects = 4096

@@ -53,13 +53,18 @@ func (q *Queue) FullWith(bytes uint32, kept int, keptBytes int64) bool {
 // Trim drops ready messages from the head until the queue is within its limits,
 // if its Overflow is DropHead. The head is the message that would be delivered
 // next, so high priorities are dropped before low ones, as RabbitMQ's classic
-// queues do (RabbitMQ: Priority Queue, "Interaction with Other Features").
-func (q *Queue) Trim(fx *Effects) {
+// queues do (RabbitMQ: Priority Queue, "Interaction with Other Features"). It settles at most AtOnce
+// messages; more: the queue is still above its limits.
+func (q *Queue) Trim(fx *Effects) (more bool) {
 	if q.opts.Overflow != DropHead {
-		return
+		return false
 	}
-	for q.readyCount > 0 && q.opts.exceeded(int64(q.readyCount), q.readyBytes) {
+	for n := 0; q.readyCount > 0 && q.opts.exceeded(int64(q.readyCount), q.readyBytes); n++ {
+		if n == AtOnce {
+			return true
+		}
 		s, at, _ := q.first()
 		q.settle(s, at, MaxLength, fx)
 	}
+	return false
 }

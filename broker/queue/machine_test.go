@@ -21,7 +21,9 @@ type machine struct {
 	m     *model
 	fx    Effects
 	now   deadline.Instant
-	known []Seq // every seq there ever was
+	known []Seq     // every seq there ever was
+	swept []Settled // what Sweep has to settle, in order
+	left  []Settled // what Take has let go in full steps
 }
 
 func newMachine(t failer, o Options) *machine {
@@ -93,6 +95,11 @@ func (k *machine) publish(count int, priority uint8, ttl int64, bytes uint32) {
 func (k *machine) take(count int) {
 	for range count {
 		got, ok := k.q.Take(k.now, &k.fx)
+		for !ok && k.fx.Full() {
+			k.left = append(k.left, k.fx.Settled...)
+			k.fx.Reset()
+			got, ok = k.q.Take(k.now, &k.fx)
+		}
 		want, wantOK := k.m.take(k.now)
 		k.same("take", got, want)
 		k.same("take", ok, wantOK)
@@ -156,19 +163,51 @@ func (k *machine) setOptions(o Options) {
 
 func (k *machine) trim() {
 	k.same("full", k.q.FullWith(5, 0, 0), k.m.full(5))
-	k.q.Trim(&k.fx)
+	for k.q.Trim(&k.fx) {
+	}
 	k.m.trim()
 	k.check("trim")
 }
 
 func (k *machine) purge() {
-	k.same("purge", k.q.Purge(&k.fx), k.m.purge(Ready))
+	for k.q.Sweeping() {
+		k.sweep()
+	}
+	k.same("purge", k.q.Purge(), k.m.purge(Ready))
+	k.leaveToSweep()
 	k.check("purge")
 }
 
-func (k *machine) drain() {
-	k.same("drain", k.q.Drain(&k.fx), k.m.purge(gone))
-	k.check("drain")
+// leaveToSweep takes what the model has just let go for what Sweep has to settle.
+func (k *machine) leaveToSweep() {
+	k.swept = append(k.swept, k.m.left...)
+	k.m.left = k.m.left[:0]
+}
+
+func (k *machine) sweep() {
+	k.sweepOf(k.q)
+	k.check("sweep")
+}
+
+func (k *machine) sweepOf(q *Queue) {
+	q.Sweep(&k.fx)
+	n := min(len(k.fx.Settled), len(k.swept))
+	k.m.left, k.swept = append(k.m.left, k.swept[:n]...), k.swept[n:]
+	if !q.Sweeping() {
+		k.same("left to sweep", len(k.swept), 0)
+	}
+}
+
+func (k *machine) clear() {
+	rest := k.q.Clear()
+	k.m.purge(gone)
+	k.leaveToSweep()
+	k.check("clear")
+	for rest.Sweeping() {
+		k.sweepOf(rest)
+		k.check("sweep of what was cleared")
+	}
+	k.same("left", rest.Len(), 0)
 }
 
 func (k *machine) shrink() {
@@ -178,6 +217,9 @@ func (k *machine) shrink() {
 
 // walk compares Each and EachBack from any place, stopping after a few.
 func (k *machine) walk(from Seq) {
+	if k.q.Sweeping() {
+		return
+	}
 	earlier := func(x *modelMessage) bool {
 		return x.seq>>56 > from>>56 || x.seq>>56 == from>>56 && x.seq < from
 	}
@@ -217,9 +259,10 @@ func (k *machine) same(op string, got, want any) {
 
 func (k *machine) check(op string) {
 	k.t.Helper()
-	if !slices.Equal(k.fx.Settled, k.m.left) {
-		k.t.Fatalf("%s: let go %+v, want %+v", op, k.fx.Settled, k.m.left)
+	if left := append(k.left, k.fx.Settled...); !slices.Equal(left, k.m.left) {
+		k.t.Fatalf("%s: let go %+v, want %+v", op, left, k.m.left)
 	}
+	k.left = k.left[:0]
 	k.fx.Reset()
 	k.m.left = k.m.left[:0]
 	if err := k.q.Check(); err != nil {
@@ -234,5 +277,7 @@ func (k *machine) check(op string) {
 		k.same(op+": head", modelMessage{seq: s, Message: m, state: Ready}, modelMessage{seq: head.seq, Message: head.Message, state: Ready})
 		k.same(op+": head", ok, true)
 	}
-	k.walk(0)
+	if !k.q.Sweeping() {
+		k.walk(0)
+	}
 }

@@ -40,12 +40,13 @@ func (l *priorityEntries) find(number uint64) (at place, ok bool) {
 }
 
 // add places a ready entry at number, which is l.next or higher.
-func (l *priorityEntries) add(number uint64, m Message, sp *spares) {
+func (l *priorityEntries) add(number uint64, m Message, sp *spares) place {
 	at := l.makePlace(number, sp)
 	*at.entry() = entry{pos: m.Pos, expiresAt: m.ExpiresAt, bytes: m.Bytes, flags: m.Flags & publicFlags}
 	at.chunk.live++
 	l.next = number + 1
 	l.setReady(at)
+	return at
 }
 
 func (l *priorityEntries) makePlace(number uint64, sp *spares) place {
@@ -63,6 +64,9 @@ func (l *priorityEntries) makePlace(number uint64, sp *spares) place {
 
 func (l *priorityEntries) makePage(index uint64, sp *spares) *page {
 	if len(l.dir) == 0 {
+		l.first = index
+	} else if index < l.first { // of a message that outlived a purge
+		l.dir = slices.Insert(l.dir, 0, make([]*page, l.first-index)...)
 		l.first = index
 	}
 	for uint64(len(l.dir)) <= index-l.first {

@@ -19,10 +19,33 @@ type Queue struct {
 
 	readyCount, unackedCount int
 	readyBytes, unackedBytes int64
-	durableCount             int // messages flagged Durable, ready or unacked
-	durableBytes             int64
+	readyDurable             sum // of the messages flagged Durable
+	unackedDurable           sum
 
-	spares spares
+	removed *removed // not swept yet
+	spares  spares
+}
+
+// sum is a number of messages and the size of their bodies.
+type sum struct {
+	count int
+	bytes int64
+}
+
+// add counts a message if it is flagged Durable.
+func (s *sum) add(e *entry) {
+	if e.flags&Durable != 0 {
+		s.count++
+		s.bytes += int64(e.bytes)
+	}
+}
+
+// take is the reverse of add.
+func (s *sum) take(e *entry) {
+	if e.flags&Durable != 0 {
+		s.count--
+		s.bytes -= int64(e.bytes)
+	}
 }
 
 // New makes an empty queue.
@@ -60,17 +83,14 @@ func (q *Queue) Restore(s Seq, m Message, deliveries uint16) {
 }
 
 func (q *Queue) add(priority uint8, number uint64, m Message) {
-	q.byPriority[priority].add(number, m, &q.spares)
-	q.countReady(priority, m.Bytes)
-	if m.Flags&Durable != 0 {
-		q.durableCount++
-		q.durableBytes += int64(m.Bytes)
-	}
+	at := q.byPriority[priority].add(number, m, &q.spares)
+	q.countReady(priority, at.entry())
 }
 
 // Take hands out the first ready message whose deadline has not come, of the highest priority
 // that has one; it is unacked from then on. Messages past their deadline on the way are settled
-// into fx. ok is false if no message can be delivered.
+// into fx. ok is false if no message can be delivered, or if fx is full (Effects.Full): then the
+// caller acts on it and calls again.
 func (q *Queue) Take(now deadline.Instant, fx *Effects) (d Delivery, ok bool) {
 	for {
 		s, at, ok := q.first()
@@ -79,13 +99,13 @@ func (q *Queue) Take(now deadline.Instant, fx *Effects) (d Delivery, ok bool) {
 		}
 		e := at.entry()
 		if !e.takeable(now) {
+			if fx.Full() {
+				return Delivery{}, false
+			}
 			q.settle(s, at, Expired, fx)
 			continue
 		}
-		q.unready(s, at)
-		e.state = Unacked
-		q.unackedCount++
-		q.unackedBytes += int64(e.bytes)
+		q.hold(s, at)
 		m := e.message()
 		return Delivery{s, m, m.Flags&Redelivered != 0, e.deliveries}, true
 	}
@@ -147,11 +167,10 @@ func (q *Queue) Requeue(now deadline.Instant, s Seq, failed bool, fx *Effects) b
 	case q.opts.overDelivered(e.deliveries):
 		q.settle(s, at, DeliveryLimit, fx)
 	default:
-		q.unackedCount--
-		q.unackedBytes -= int64(e.bytes)
+		q.unhold(e)
 		e.flags |= Redelivered
 		q.byPriority[s.Priority()].setReady(at)
-		q.countReady(s.Priority(), e.bytes)
+		q.countReady(s.Priority(), e)
 	}
 	return true
 }
@@ -228,12 +247,25 @@ func (q *Queue) Hold(s Seq, deadline deadline.Instant) bool {
 	if !ok || at.entry().expiresAt != deadline || at.entry().state != Ready {
 		return false
 	}
+	q.hold(s, at)
+	return true
+}
+
+// hold makes a ready message unacked.
+func (q *Queue) hold(s Seq, at place) {
 	q.unready(s, at)
 	e := at.entry()
 	e.state = Unacked
 	q.unackedCount++
 	q.unackedBytes += int64(e.bytes)
-	return true
+	q.unackedDurable.add(e)
+}
+
+// unhold takes an unacked message out of the counts; the caller gives it another state.
+func (q *Queue) unhold(e *entry) {
+	q.unackedCount--
+	q.unackedBytes -= int64(e.bytes)
+	q.unackedDurable.take(e)
 }
 
 // Tails returns the last identity that was given in each priority; 0: none.
@@ -272,28 +304,29 @@ func (q *Queue) Relocate(s Seq, old, moved uint64) bool {
 // find returns ok false if s is gone, was never given or has a priority the
 // queue does not have.
 func (q *Queue) find(s Seq) (place, bool) {
-	if p := s.Priority(); int(p) < len(q.byPriority) {
-		return q.byPriority[p].find(s.number())
+	p := s.Priority()
+	if int(p) >= len(q.byPriority) {
+		return place{}, false
 	}
-	return place{}, false
+	at, ok := q.byPriority[p].find(s.number())
+	if !ok && q.removed != nil {
+		return q.findRemoved(s)
+	}
+	return at, ok
 }
 
-// settle is the only way out of the queue.
+func (e *entry) settled(s Seq, r Reason) Settled {
+	return Settled{Seq: s, Message: e.message(), Reason: r, Tracked: e.flags&tracked != 0, Deliveries: e.deliveries}
+}
+
+// settle is the only way out of the queue, except for Sweep.
 func (q *Queue) settle(s Seq, at place, r Reason, fx *Effects) {
 	e := at.entry()
-	fx.Settled = append(fx.Settled, Settled{
-		Seq: s, Message: e.message(), Reason: r,
-		Tracked: e.flags&tracked != 0, Deliveries: e.deliveries,
-	})
+	fx.Settled = append(fx.Settled, e.settled(s, r))
 	if e.state == Ready {
 		q.unready(s, at)
 	} else {
-		q.unackedCount--
-		q.unackedBytes -= int64(e.bytes)
-	}
-	if e.flags&Durable != 0 {
-		q.durableCount--
-		q.durableBytes -= int64(e.bytes)
+		q.unhold(e)
 	}
 	e.state = gone
 	q.byPriority[s.Priority()].release(at, &q.spares)
@@ -308,12 +341,14 @@ func (q *Queue) unready(s Seq, at place) {
 	}
 	q.readyCount--
 	q.readyBytes -= int64(at.entry().bytes)
+	q.readyDurable.take(at.entry())
 }
 
-func (q *Queue) countReady(priority uint8, bytes uint32) {
+func (q *Queue) countReady(priority uint8, e *entry) {
 	setBit(q.ready[:], uint(priority))
 	q.readyCount++
-	q.readyBytes += int64(bytes)
+	q.readyBytes += int64(e.bytes)
+	q.readyDurable.add(e)
 }
 
 // Ready is how many messages wait, including those past their deadline that nobody has noticed.
@@ -326,7 +361,9 @@ func (q *Queue) Unacked() int { return q.unackedCount }
 func (q *Queue) Len() int { return q.readyCount + q.unackedCount }
 
 // Persistent is how many messages are flagged Durable, and the size of their bodies.
-func (q *Queue) Persistent() (messages int, bytes int64) { return q.durableCount, q.durableBytes }
+func (q *Queue) Persistent() (messages int, bytes int64) {
+	return q.readyDurable.count + q.unackedDurable.count, q.readyDurable.bytes + q.unackedDurable.bytes
+}
 
 // Head is the message that Take would consider first; ok is false if none is ready.
 func (q *Queue) Head() (s Seq, m Message, ok bool) {

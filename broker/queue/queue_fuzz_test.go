@@ -114,7 +114,7 @@ func (k *machine) operateAll(op, a, b byte) {
 	case 'U':
 		k.purge()
 	case 'D':
-		k.drain()
+		k.clear()
 	case 'S':
 		k.shrink()
 	}

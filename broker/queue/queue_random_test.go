@@ -83,12 +83,13 @@ func runModel(t *rapid.T, priorities uint8) {
 		"walk":    func(t *rapid.T) { k.walk(some(t).Next()) },
 		"options": func(t *rapid.T) { k.setOptions(drawOptions(t)) },
 		"trim":    func(*rapid.T) { k.trim() },
+		"sweep":   func(*rapid.T) { k.sweep() },
 		"rare": func(t *rapid.T) { // more often, and no queue would grow
 			switch rapid.IntRange(0, 15).Draw(t, "rare") {
 			case 0:
 				k.purge()
 			case 1:
-				k.drain()
+				k.clear()
 			case 2:
 				k.shrink()
 			}

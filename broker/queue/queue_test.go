@@ -442,9 +442,9 @@ func TestFlagsOfOthersAreKeptOut(t *testing.T) {
 	var fx Effects
 	s := q.Publish(Message{Flags: math.MaxUint8}, 0)
 	q.Track(s, 0)
-	q.Purge(&fx)
+	purge(q, &fx)
 	q.Publish(Message{Flags: math.MaxUint8}, 0)
-	q.Purge(&fx)
+	purge(q, &fx)
 	for i, x := range fx.Settled {
 		if x.Flags != publicFlags || x.Tracked != (i == 0) {
 			t.Errorf("%+v", x)

@@ -93,9 +93,13 @@ func (s *story) do(op string, args []string) string {
 	case "trim":
 		s.q.Trim(&s.fx)
 	case "purge":
-		return strconv.Itoa(s.q.Purge(&s.fx))
+		return strconv.Itoa(purge(s.q, &s.fx))
 	case "drain":
-		return strconv.Itoa(s.q.Drain(&s.fx))
+		rest := s.q.Clear()
+		n := rest.Len()
+		for rest.Sweep(&s.fx) {
+		}
+		return strconv.Itoa(n)
 	case "shrink":
 		s.q.Shrink()
 	case "full":

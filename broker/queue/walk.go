@@ -1,31 +1,5 @@
 package queue
 
-// Purge settles every ready message and returns how many.
-func (q *Queue) Purge(fx *Effects) int {
-	n := q.readyCount
-	for {
-		s, at, ok := q.first()
-		if !ok {
-			return n
-		}
-		q.settle(s, at, Purged, fx)
-	}
-}
-
-// Drain settles every message, unacked ones too, and returns how many. It is for a queue that is
-// deleted: afterwards no Seq handed out before names a message.
-func (q *Queue) Drain(fx *Effects) int {
-	n := q.Len()
-	for p := len(q.byPriority) - 1; p >= 0; p-- {
-		q.byPriority[p].from(0, func(at place) bool {
-			q.settle(makeSeq(uint8(p), at.number), at, Purged, fx)
-			return true
-		})
-	}
-	q.Shrink()
-	return n
-}
-
 // Each calls fn with every queued message in the order of delivery (the highest
 // priority first, then by number) until fn returns false. It begins at from, or
 // where from would be if it is gone; 0 is the beginning. A walk in pages goes

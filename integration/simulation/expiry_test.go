@@ -14,7 +14,7 @@ func (w *world) propose() {
 	w.call(func() {
 		path := pick(w.rng, []deadline.Path{deadline.Eager, deadline.Index, deadline.Stalled})
 		want := w.model.expire(refs, path)
-		got := w.broker.Deadlines().Expire(refs, path, nil)
+		got := w.broker.Deadlines().Expire(refs, path, true, nil)
 		w.compareExpiry(refs, got, want)
 	}, "expire %d messages", len(refs))
 }

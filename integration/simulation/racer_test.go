@@ -131,7 +131,7 @@ func (c *racer) expire() {
 	}
 	c.mu.Unlock()
 	began := c.ticker.Add(1)
-	for i, result := range c.broker.Deadlines().Expire(refs, deadline.Eager, nil) {
+	for i, result := range c.broker.Deadlines().Expire(refs, deadline.Eager, true, nil) {
 		message := int(refs[i].Seq>>56) - 1
 		c.record(began, operation{expires, message, int64(refs[i].Deadline)}, answer{outcome: result.Outcome})
 	}

@@ -171,14 +171,14 @@ func (v *view) Events(ctx context.Context, buf []deadline.Event) (n int, lagged 
 }
 
 // Expire implements monitor.Primary.
-func (v *view) Expire(shadows []deadline.Ref, path deadline.Path, out []deadline.Answer) []deadline.Answer {
+func (v *view) Expire(shadows []deadline.Ref, path deadline.Path, wait bool, out []deadline.Answer) []deadline.Answer {
 	v.process.wait()
 	defer v.process.wait()
 	made := false
 	v.w.callIf(v, func() {
 		made = true
 		want := v.w.model.expire(shadows, path)
-		got := v.w.primary.Expire(shadows, path, nil)
+		got := v.w.primary.Expire(shadows, path, wait, nil)
 		out = append(out, got...)
 		v.w.compareExpiry(shadows, got, want)
 	}, "a monitor expires %d messages", len(shadows))

@@ -194,7 +194,7 @@ func (p *Primary) Snapshot(context.Context, func([]deadline.Ref) error) error { 
 func (p *Primary) Track([]deadline.Ref) []deadline.Ref { return nil }
 
 // Expire implements monitor.Primary: nothing is queued here.
-func (p *Primary) Expire(refs []deadline.Ref, _ deadline.Path, out []deadline.Answer) []deadline.Answer {
+func (p *Primary) Expire(refs []deadline.Ref, _ deadline.Path, _ bool, out []deadline.Answer) []deadline.Answer {
 	for range refs {
 		out = append(out, deadline.Answer{Outcome: deadline.Gone})
 	}

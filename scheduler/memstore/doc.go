@@ -27,6 +27,9 @@
 // burst needed is given back. If more than 16 million queues have deadlines at a time, the
 // shadows of further queues are kept with the moved ones.
 //
+// A Fair has a Store for each tenant, which is a virtual host, and claims from them in turn. So the
+// many shadows that one of them has due at once do not hold up those of the others.
+//
 // Considered and dropped: a timing wheel, or a heap with unsorted buckets by time in front
 // of it. They insert faster when ten million random deadlines no longer fit the caches (a
 // page of the tree is then fetched from memory, about 0.5 µs). But they notice that a

@@ -50,10 +50,7 @@ func (s *Store) Apply(_ context.Context, add, remove []deadline.Ref) error {
 
 // Claim implements scheduler.Store. It fails only for an invalid lease.
 func (s *Store) Claim(_ context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error) {
-	if leaseUntil <= until {
-		return out, 0, fmt.Errorf("memstore: claim until %d with a lease that ends at %d", until, leaseUntil)
-	}
-	if err := scheduler.CheckInstant(leaseUntil); err != nil {
+	if err := checkLease(until, leaseUntil); err != nil {
 		return out, 0, err
 	}
 	s.mu.Lock()
@@ -97,7 +94,7 @@ func (s *Store) claimWaitingLocked(until deadline.Instant, max int, leaseUntil d
 	return out
 }
 
-// nextLocked is the lowest score, 0 when the store is empty.
+// nextLocked is lowest with the lock held.
 func (s *Store) nextLocked() (at deadline.Instant) {
 	if head, ok := s.waiting.first(); ok {
 		at = head.Deadline
@@ -120,13 +117,8 @@ func (s *Store) First() deadline.Instant {
 // Settle implements scheduler.Store. It fails only for an invalid shadow or instant,
 // and then does nothing.
 func (s *Store) Settle(_ context.Context, done []deadline.Ref, later []scheduler.Later) error {
-	if err := checkAll(done); err != nil {
+	if err := checkSettle(done, later); err != nil {
 		return err
-	}
-	for _, l := range later {
-		if err := scheduler.CheckInstant(l.At); err != nil {
-			return err
-		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,10 +146,19 @@ func (s *Store) dropLocked(some []deadline.Ref) int {
 }
 
 // Len implements scheduler.Store. It never fails.
-func (s *Store) Len(context.Context) (int64, error) {
+func (s *Store) Len(context.Context) (int64, error) { return s.length(), nil }
+
+func (s *Store) length() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int64(s.waiting.length + s.moved.len()), nil
+	return int64(s.waiting.length + s.moved.len())
+}
+
+// lowest is the lowest score, 0 when the store is empty.
+func (s *Store) lowest() deadline.Instant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nextLocked()
 }
 
 // Close drops everything. It never fails.
@@ -165,6 +166,25 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting, s.moved = tree{}, moved{}
+	return nil
+}
+
+func checkLease(until, leaseUntil deadline.Instant) error {
+	if leaseUntil <= until {
+		return fmt.Errorf("memstore: claim until %d with a lease that ends at %d", until, leaseUntil)
+	}
+	return scheduler.CheckInstant(leaseUntil)
+}
+
+func checkSettle(done []deadline.Ref, later []scheduler.Later) error {
+	if err := checkAll(done); err != nil {
+		return err
+	}
+	for _, l := range later {
+		if err := scheduler.CheckInstant(l.At); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

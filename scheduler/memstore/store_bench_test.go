@@ -77,10 +77,10 @@ func BenchmarkFill(b *testing.B) {
 		b.Run(stream.name, func(b *testing.B) {
 			const n = 10_000_000
 			for range b.N {
-				before := heap()
+				before := heapBytes()
 				s := New()
 				worst := fill(s, n, rand.New(rand.NewPCG(1, 2)), stream.next)
-				b.ReportMetric(float64(heap()-before)/n, "B/entry")
+				b.ReportMetric(float64(heapBytes()-before)/n, "B/entry")
 				b.ReportMetric(float64(worst.Microseconds()), "us/worst-call")
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/entry")
 				runtime.KeepAlive(s)
@@ -129,7 +129,7 @@ func fill(s *Store, n int, rng *rand.Rand, next func(int, *rand.Rand) deadline.R
 	return worst
 }
 
-func heap() uint64 {
+func heapBytes() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

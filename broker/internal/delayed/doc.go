@@ -19,7 +19,7 @@
 //
 // The monitor does not learn about these messages: being due is not an expiry, and they have to
 // leave on time without it. One goroutine and one timer serve all schedules
-// (delivery.Env.DelayedTimers); at most delivery.ExpireAtOnce messages leave under one lock.
+// (delivery.Env.DelayedTimers); at most queue.AtOnce messages leave under one lock.
 //
 // Left to others: routing (topology), moving what is due (forward), and finding the queues for which
 // a message waits (package broker).

@@ -1,6 +1,7 @@
 package delayed
 
 import (
+	"slices"
 	"sync"
 
 	"curfew/broker/deadline"
@@ -62,6 +63,12 @@ func (d *Schedule) Persists(f queue.Flags) bool { return f&queue.Durable != 0 }
 // Publish enters items in order; the deadline of each is when it is due. An item that belongs to a
 // transfer is recorded with it.
 func (d *Schedule) Publish(s *delivery.Transition, items []delivery.Item) {
+	for some := range slices.Chunk(items, queue.AtOnce) {
+		d.publishStep(s, some)
+	}
+}
+
+func (d *Schedule) publishStep(s *delivery.Transition, items []delivery.Item) {
 	d.lock(s)
 	defer d.mu.Unlock()
 	for i := range items {
@@ -93,14 +100,14 @@ func (d *Schedule) addLocked(at due, pos store.Pos) {
 // TimerIndex is the schedule's index among the timers.
 func (d *Schedule) TimerIndex() *int32 { return &d.timerIndex }
 
-// OnTimer puts due messages in line, at most delivery.ExpireAtOnce under one lock, retries retained
+// OnTimer puts due messages in line, at most queue.AtOnce under one lock, retries retained
 // letters, and sets the next timer.
 func (d *Schedule) OnTimer() {
 	s := d.env.Hurry()
 	defer s.Done()
 	d.lock(s)
 	defer d.mu.Unlock()
-	for n := 0; n < delivery.ExpireAtOnce && len(d.dues) > 0 && d.dues[0].at <= s.Now; n++ {
+	for n := 0; n < queue.AtOnce && len(d.dues) > 0 && d.dues[0].at <= s.Now; n++ {
 		x := d.dues.pop()
 		if outcome, _ := d.core.Expire(s.Now, x.seq, x.at, &d.effects); outcome == queue.Gone {
 			d.cancelled--
@@ -138,6 +145,9 @@ func (d *Schedule) finishLocked(s *delivery.Transition) {
 
 // forgetLocked updates byExchange for a message that leaves.
 func (d *Schedule) forgetLocked(x *queue.Settled) {
+	if d.deleted {
+		return
+	}
 	exchange := d.env.Store.View(store.Pos(x.Pos)).Exchange
 	if n := d.byExchange[string(exchange)]; n > 1 {
 		d.byExchange[string(exchange)] = n - 1
@@ -180,15 +190,26 @@ func (d *Schedule) countCancelledLocked() {
 // Delete settles all messages that wait or are retained, since the virtual host is deleted. Letters
 // in line go on.
 func (d *Schedule) Delete() {
+	d.mu.Lock()
+	d.deleted, d.dues, d.byExchange = true, nil, nil
+	left, retained := d.core.Clear(), d.Retained.CloseLocked()
+	d.env.DelayedTimers.Drop(d)
+	d.mu.Unlock()
+	for more := true; more; {
+		more = d.settleStep(left, &retained)
+	}
+}
+
+// settleStep settles some of what a deleted schedule held, and reports whether there is more.
+func (d *Schedule) settleStep(left *queue.Queue, retained *delivery.RetainedLetters) (more bool) {
 	s := d.env.Begin()
 	defer s.Done()
 	d.lock(s)
 	defer d.mu.Unlock()
-	d.deleted, d.dues = true, nil
-	d.Retained.ReleaseLocked(s, d.id)
-	d.core.Drain(&d.effects)
+	more = left.Sweep(&d.effects)
+	more = retained.SettleStep(s, d.id) || more
 	d.finishLocked(s)
-	d.env.DelayedTimers.Drop(d)
+	return more
 }
 
 // Restore puts messages of the last run back in their places.

@@ -37,12 +37,8 @@ type Browsed struct {
 	BodyBytes   int           // the size of the whole body
 }
 
-const (
-	// browseScan is how many entries are read under one lock, browseCopy how many bytes are
-	// copied.
-	browseScan = 4096
-	browseCopy = 256 << 10
-)
+// browseScan is how many entries are read under one lock.
+const browseScan = 4096
 
 // Browse reads messages without taking them: nothing is marked. It counts as use for
 // x-auto-delete-on-idle, but not for x-expires. The queue's lock is held for one page at a time,
@@ -70,19 +66,41 @@ type browser struct {
 }
 
 // page goes on until the browse is complete, the queue ends (more is false) or the lock has
-// been held for long enough.
+// been held for long enough. Messages are copied after that, without the lock.
 func (at *browser) page(found []Browsed) (_ []Browsed, more bool, err error) {
+	page, more, err := at.entries(at.want.Count - len(found))
+	for i := range page {
+		x := &page[i]
+		if at.want.Bytes != 0 && at.copied >= at.want.Bytes {
+			at.q.env.Store.Release(x.pos)
+			continue
+		}
+		at.copy(x)
+		at.copied += len(x.Message.Body) + len(x.Message.Properties)
+		found = append(found, x.Browsed)
+	}
+	return found, more, err
+}
+
+// browsedEntry is a message that is kept in the store until it is copied.
+type browsedEntry struct {
+	Browsed
+	pos    store.Pos
+	hidden bool
+}
+
+// entries reads the entries of a page, of which most are wanted at most.
+func (at *browser) entries(most int) (page []browsedEntry, more bool, err error) {
 	q := at.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.deleted {
 		return nil, false, q.notFound()
 	}
-	seen, copied, now := 0, 0, q.env.Clock.Now()
+	seen, now := 0, q.env.Clock.Now()
 	q.markUsedLocked(now)
 	visit := func(s queue.Seq, m queue.Message, state queue.State) bool {
-		full := at.want.Bytes != 0 && at.copied+copied >= at.want.Bytes
-		if seen >= browseScan || copied >= browseCopy || full || len(found) == at.want.Count {
+		if seen >= browseScan || len(page) == min(most, queue.AtOnce) {
 			more = true
 			return false
 		}
@@ -92,9 +110,7 @@ func (at *browser) page(found []Browsed) (_ []Browsed, more bool, err error) {
 			return true
 		}
 		if at.matched++; at.matched > at.want.Offset {
-			one := at.copyLocked(s, m, state, now)
-			copied += len(one.Message.Body) + len(one.Message.Properties)
-			found = append(found, one)
+			page = append(page, at.entryLocked(s, m, state, now))
 		}
 		return true
 	}
@@ -105,30 +121,35 @@ func (at *browser) page(found []Browsed) (_ []Browsed, more bool, err error) {
 	} else {
 		q.core.Each(0, visit)
 	}
-	at.copied += copied
-	return found, more, nil
+	return page, more, nil
 }
 
-// copyLocked copies a message out of the store's memory, which may change after unlock.
-func (at *browser) copyLocked(s queue.Seq, m queue.Message, state queue.State, now deadline.Instant) Browsed {
-	stored := at.q.env.Store.View(store.Pos(m.Pos))
-	if m.Flags&queue.Hidden != 0 {
+func (at *browser) entryLocked(s queue.Seq, m queue.Message, state queue.State, now deadline.Instant) browsedEntry {
+	pos := store.Pos(m.Pos)
+	at.q.env.Store.Retain(pos, 1)
+	return browsedEntry{pos: pos, hidden: m.Flags&queue.Hidden != 0, Browsed: Browsed{
+		Seq: s, State: state, Position: at.matched - 1,
+		Deadline: m.ExpiresAt, Expired: m.ExpiresAt != 0 && now >= m.ExpiresAt,
+		Persistent: m.Flags&queue.Durable != 0, Redelivered: m.Flags&queue.Redelivered != 0,
+	}}
+}
+
+// copy copies a message out of the store.
+func (at *browser) copy(x *browsedEntry) {
+	stored := at.q.env.Store.View(x.pos)
+	if x.hidden {
 		stored.Properties = message.WithoutBCC(stored.Properties)
 	}
 	body := stored.Body
 	if at.want.BodyBytes >= 0 && len(body) > at.want.BodyBytes {
 		body = body[:at.want.BodyBytes]
 	}
-	return Browsed{
-		Seq: s, State: state, Position: at.matched - 1,
-		Deadline: m.ExpiresAt, Expired: m.ExpiresAt != 0 && now >= m.ExpiresAt,
-		Persistent: m.Flags&queue.Durable != 0, Redelivered: m.Flags&queue.Redelivered != 0,
-		Message: store.Message{
-			Exchange: clone(stored.Exchange), RoutingKey: clone(stored.RoutingKey),
-			Properties: clone(stored.Properties), Body: clone(body),
-		},
-		BodyBytes: len(stored.Body),
+	x.Message = store.Message{
+		Exchange: clone(stored.Exchange), RoutingKey: clone(stored.RoutingKey),
+		Properties: clone(stored.Properties), Body: clone(body),
 	}
+	x.BodyBytes = len(stored.Body)
+	at.q.env.Store.Release(x.pos)
 }
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }
@@ -136,16 +157,26 @@ func clone(b []byte) []byte { return append([]byte(nil), b...) }
 // BrowseOne copies one message as Browse does, with bodyBytes of its body (<0: all); false if
 // it is gone. Nothing is marked.
 func (q *messages) BrowseOne(seq queue.Seq, bodyBytes int) (x Browsed, ok bool) {
+	at := browser{q: q, want: Browse{BodyBytes: bodyBytes}, matched: 1}
+	found, ok := at.one(seq)
+	if ok {
+		at.copy(&found)
+	}
+	return found.Browsed, ok
+}
+
+func (at *browser) one(seq queue.Seq) (found browsedEntry, ok bool) {
+	q := at.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	at := browser{q: q, want: Browse{BodyBytes: bodyBytes}, matched: 1}
+	q.core.Find(seq) // one that a purge has left behind is found by Each from then on
 	q.core.Each(seq, func(s queue.Seq, m queue.Message, state queue.State) bool {
 		if ok = s == seq; ok {
-			x = at.copyLocked(s, m, state, q.env.Clock.Now())
+			found = at.entryLocked(s, m, state, q.env.Clock.Now())
 		}
 		return false
 	})
-	return x, ok
+	return found, ok
 }
 
 // DeadlinesOf appends the deadline of each message to out: 0 for one that has none, or is gone.
@@ -169,15 +200,27 @@ func ParseStored(properties []byte) (amqp.Properties, error) {
 	return amqp.ParseProperties(properties, message.StoredLimits)
 }
 
-// headTimestampLocked is the timestamp property of the first ready message; zero: none.
-func (q *messages) headTimestampLocked() time.Time {
-	_, m, ok := q.core.Head()
+// headTimestamp is the timestamp property of the first ready message; zero: none.
+func (q *messages) headTimestamp() time.Time {
+	pos, ok := q.holdHead()
 	if !ok {
 		return time.Time{}
 	}
-	p, err := amqp.ParseProperties(q.env.Store.View(store.Pos(m.Pos)).Properties, message.StoredLimits)
+	defer q.env.Store.Release(pos)
+	p, err := amqp.ParseProperties(q.env.Store.View(pos).Properties, message.StoredLimits)
 	if err != nil || p.Timestamp == 0 {
 		return time.Time{}
 	}
 	return time.Unix(int64(p.Timestamp), 0)
+}
+
+// holdHead keeps the first ready message in the store until it is released; false: there is none.
+func (q *messages) holdHead() (store.Pos, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, m, ok := q.core.Head()
+	if ok {
+		q.env.Store.Retain(store.Pos(m.Pos), 1)
+	}
+	return store.Pos(m.Pos), ok
 }

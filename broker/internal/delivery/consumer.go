@@ -154,24 +154,28 @@ func (q *Queue) Consume(c *Consumer) error {
 // Wake lets c take again: messages that wait are offered to it at once.
 func (c *Consumer) Wake() {
 	s := c.queue.env.Begin()
-	c.resume(s)
+	if c.resume(s) {
+		c.queue.serve(s)
+	}
 	s.Done()
 }
 
-func (c *Consumer) resume(s *Transition) {
+func (c *Consumer) resume(s *Transition) (more bool) {
 	q := c.queue
 	q.lock(s)
-	defer q.mu.Unlock()
+	defer q.unlock(s, "deliver")
 	c.waiting = false
-	q.consumers.dispatchLocked(s)
-	q.finishLocked(s, deadline.Lazy)
+	return q.serveLocked(s)
 }
 
 // Cancel takes c off its queue. An auto-delete queue is deleted with its last consumer. Messages
 // that c holds stay unacked.
 func (c *Consumer) Cancel() {
 	s := c.queue.env.Begin()
-	last := c.leave(s)
+	last, more := c.leave(s)
+	if more {
+		c.queue.serve(s)
+	}
 	s.Done()
 	if last && c.queue.autoDelete {
 		c.queue.Registered.LastConsumerGone()
@@ -180,19 +184,17 @@ func (c *Consumer) Cancel() {
 
 // leave takes c off its queue and reports whether it was the last one. If it was the active
 // one, ready messages are offered to the next.
-func (c *Consumer) leave(s *Transition) (last bool) {
+func (c *Consumer) leave(s *Transition) (last, more bool) {
 	q := c.queue
 	q.lock(s)
-	defer q.mu.Unlock()
+	defer q.unlock(s, "cancel")
 	if !q.consumers.removeLocked(c) {
-		return false
+		return false, false
 	}
 	if q.consumers.count == 0 {
 		q.Idle.renewLocked()
-		return true
+		return true, false
 	}
 	q.consumers.chooseActiveLocked()
-	q.consumers.dispatchLocked(s)
-	q.finishLocked(s, deadline.Lazy)
-	return false
+	return false, q.serveLocked(s)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"curfew/broker/internal/queueargs"
+	"curfew/broker/queue"
 )
 
 // consumers are the consumers of a queue in the order in which they are served: those of a
@@ -95,49 +96,65 @@ func (l *consumers) allLocked() []*Consumer {
 	return all
 }
 
-// dispatchLocked offers ready messages to the consumers until no message is left or no consumer
-// can take one.
-func (l *consumers) dispatchLocked(s *Transition) {
-	for l.count > 0 && l.q.core.Ready() > 0 {
-		if !l.offerLocked(s) {
-			return
-		}
-	}
-}
+// lookCost is how many consumers that cannot take a message are passed in the time that it takes to
+// deliver one.
+const lookCost = 16
 
-// offerLocked lets one consumer take messages, the highest priority and the longest unserved
-// first: one message if several share a priority, as many as it can if it is alone. It returns
-// false if no consumer took any.
-func (l *consumers) offerLocked(s *Transition) bool {
-	if l.q.Arguments.SingleActive {
-		return !l.activeOutrankedLocked() && l.serveLocked(s, l.active, l.q.core.Ready()) > 0
-	}
-	for i := range l.levels {
-		if l.offerLevelLocked(s, &l.levels[i]) {
+// dispatchLocked offers ready messages to the consumers until no message is left or no consumer
+// can take one, or until that has taken long enough for one lock: then more is true.
+func (l *consumers) dispatchLocked(s *Transition) (more bool) {
+	s.passed = 0
+	for left := queue.AtOnce; l.count > 0 && l.q.core.Ready() > 0; {
+		if left <= 0 || left <= s.passed/lookCost && len(s.instant) == 0 { // a message with TTL 0 is offered now or never
 			return true
 		}
+		taken := l.offerLocked(s, min(left, l.q.core.Ready()))
+		if taken == 0 {
+			return s.fx.Full() // only because very many expired in front
+		}
+		left -= taken
+		s.touched += taken
 	}
 	return false
 }
 
-func (l *consumers) offerLevelLocked(s *Transition, r *priorityLevel) bool {
-	most := 1
-	if len(r.consumers) == 1 {
-		most = l.q.core.Ready()
+// offerLocked lets one consumer take messages, the highest priority and the longest unserved
+// first: one message if several share a priority, as many as it can, up to most, if it is alone. It
+// returns how many were taken; 0: no consumer took any.
+func (l *consumers) offerLocked(s *Transition, most int) (taken int) {
+	if l.q.Arguments.SingleActive {
+		if l.activeOutrankedLocked() {
+			return 0
+		}
+		return l.serveLocked(s, l.active, most)
+	}
+	for i := range l.levels {
+		if taken = l.offerLevelLocked(s, &l.levels[i], most); taken > 0 {
+			return taken
+		}
+	}
+	return 0
+}
+
+func (l *consumers) offerLevelLocked(s *Transition, r *priorityLevel, most int) (taken int) {
+	if len(r.consumers) > 1 {
+		most = 1
 	}
 	for i := range r.consumers {
 		at := r.turn + i
 		if at >= len(r.consumers) {
 			at -= len(r.consumers)
 		}
-		if l.serveLocked(s, r.consumers[at], most) > 0 {
+		if taken = l.serveLocked(s, r.consumers[at], most); taken > 0 {
 			if r.turn = at + 1; r.turn == len(r.consumers) {
 				r.turn = 0
 			}
-			return true
+			s.passed += i
+			return taken
 		}
 	}
-	return false
+	s.passed += len(r.consumers)
+	return 0
 }
 
 // serveLocked lets c take up to most messages.

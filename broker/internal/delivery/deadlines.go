@@ -21,7 +21,7 @@ type Due struct {
 // EachDue calls fn with the deadline of each message in the queue that has one, in the
 // order of delivery. No lock is held during the call. Messages that enter or leave during the
 // walk may be missing.
-func (q *messages) EachDue(fn func(Due)) {
+func (q *Queue) EachDue(fn func(Due)) {
 	page := make([]Due, 0, PageSize)
 	for from, more := queue.Seq(0), true; more; {
 		page, from, more = q.deadlinesPage(from, page[:0])
@@ -31,7 +31,7 @@ func (q *messages) EachDue(fn func(Due)) {
 	}
 }
 
-func (q *messages) deadlinesPage(from queue.Seq, page []Due) (_ []Due, next queue.Seq, more bool) {
+func (q *Queue) deadlinesPage(from queue.Seq, page []Due) (_ []Due, next queue.Seq, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	next, more = q.pageLocked(from, func(seq queue.Seq, m queue.Message, state queue.State) {
@@ -43,8 +43,15 @@ func (q *messages) deadlinesPage(from queue.Seq, page []Due) (_ []Due, next queu
 }
 
 // pageLocked calls fn with the messages of one page, from a sequence number on, and returns
-// where the next page begins.
-func (q *messages) pageLocked(from queue.Seq, fn func(queue.Seq, queue.Message, queue.State)) (next queue.Seq, more bool) {
+// where the next page begins. After a purge that is not finished, a page is empty.
+func (q *Queue) pageLocked(from queue.Seq, fn func(queue.Seq, queue.Message, queue.State)) (next queue.Seq, more bool) {
+	if q.core.Sweeping() { // only then are all messages seen
+		s := q.env.Begin()
+		s.ReadClock()
+		q.sweepLocked(s)
+		s.recycle()
+		return from, true
+	}
 	seen := 0
 	q.core.Each(from, func(seq queue.Seq, m queue.Message, state queue.State) bool {
 		if seen == PageSize {
@@ -72,7 +79,7 @@ func (q *messages) Track(refs, kept []deadline.Ref) []deadline.Ref {
 }
 
 // Deadlines reads a page of the queue's deadlines from a sequence number on, and tracks them.
-func (q *messages) Deadlines(from queue.Seq, page []deadline.Ref) (_ []deadline.Ref, next queue.Seq, more bool) {
+func (q *Queue) Deadlines(from queue.Seq, page []deadline.Ref) (_ []deadline.Ref, next queue.Seq, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	next, more = q.pageLocked(from, func(seq queue.Seq, m queue.Message, _ queue.State) {
@@ -89,7 +96,7 @@ func (q *messages) Deadlines(from queue.Seq, page []deadline.Ref) (_ []deadline.
 // LaterThan reads a page of the messages that have no deadline, or one later than to: the
 // deadline that a time to live gives, counted from now. If a message's own deadline takes
 // precedence, only messages without one are read.
-func (q *messages) LaterThan(from queue.Seq, page []deadline.Ref, ttlMillis int64, precedence queueargs.Precedence) (_ []deadline.Ref, to deadline.Instant, next queue.Seq, more bool) {
+func (q *Queue) LaterThan(from queue.Seq, page []deadline.Ref, ttlMillis int64, precedence queueargs.Precedence) (_ []deadline.Ref, to deadline.Instant, next queue.Seq, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	to = q.env.Clock.Stamp().AddMillis(deadline.Millis(ttlMillis))

@@ -31,7 +31,7 @@ func (q *Queue) AppendDelivered(runs []store.Delivered) []store.Delivered {
 		return runs
 	}
 	of := q.Retained.appendDeliveredLocked(q.id, runs[from:])
-	return append(runs[:from], withoutCovered(q.Letters.appendDeliveredLocked(q.id, of))...)
+	return append(runs[:from], withoutCovered(q.Letters.line.appendDelivered(q.id, of))...)
 }
 
 // withoutCovered drops runs of one message that are within another run.

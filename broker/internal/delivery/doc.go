@@ -40,6 +40,11 @@
 // know no lock (priorityLevel, lockLine, letterLine, enqueueTimes, counters). All others take
 // it themselves.
 //
+// No operation holds it for long, whatever is in the queue: at most queue.AtOnce messages are worked on
+// under one lock, and whoever has more to do takes it again (publishStep, settleStep, serve, Trim). A
+// purge or a deletion takes the contents out at once, and settles them in such steps. Expire does not
+// wait for the lock if it is asked not to. How long the lock was held is measured (Holds).
+//
 // What is taken under it are a channel's lock (Sink, LockHolder) and leaf locks: those of the
 // feed, the timers, the shrinker, the pauses of all queues, and the store. Nothing that runs
 // under it waits for a disk or a network.

@@ -26,6 +26,7 @@ type Env struct {
 	Shrinker      timers.Shrinker
 	pauses        flowPauses
 	Counters      workCounters
+	Holds         Holds
 	Waiting       atomic.Int64 // letters in all lines
 }
 
@@ -35,6 +36,7 @@ type workCounters struct{ Refused, ExpiredDropped, Lapsed, DeadLettersLost, Move
 // Init must be called once Clock is set, and before any queue is made.
 func (e *Env) Init() {
 	e.Feed.Init()
+	e.Holds.Log = e.Log
 	e.Timers.Init(e.Clock)
 	e.DelayedTimers.Init(e.Clock)
 }

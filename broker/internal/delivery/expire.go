@@ -5,15 +5,20 @@ import (
 	"curfew/broker/queue"
 )
 
-// ExpireAtOnce is the most messages of one queue that expire under one lock, so that publishers
-// and consumers get their turn when many expire at once.
-const ExpireAtOnce = 256
-
 // Expire expires those of the messages whose deadline has come, and appends an answer for each
-// ref.
-func (q *Queue) Expire(s *Transition, refs []deadline.Ref, path deadline.Path, out []deadline.Answer) []deadline.Answer {
-	q.lock(s)
-	defer q.mu.Unlock()
+// ref, of which there are at most queue.AtOnce. Unless wait is set it does not wait for the queue's
+// lock: while the queue is in use the answers are Busy, and nothing has happened.
+func (q *Queue) Expire(s *Transition, refs []deadline.Ref, path deadline.Path, wait bool, out []deadline.Answer) []deadline.Answer {
+	if wait {
+		q.lock(s)
+	} else if !q.tryLock(s) {
+		for range refs {
+			out = append(out, deadline.Answer{Outcome: deadline.Busy})
+		}
+		return out
+	}
+	defer q.unlock(s, "expire")
+	s.touched += len(refs)
 	for _, ref := range refs {
 		outcome, dueAt := q.core.Expire(s.Now, queue.Seq(ref.Seq), ref.Deadline, &s.fx)
 		out = append(out, s.answer(outcome, dueAt))

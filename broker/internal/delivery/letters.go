@@ -129,37 +129,17 @@ func (l *Letters) EndTurn(done int, begun bool) (more bool) {
 
 // EachLocked calls fn with the letters from a number on, in order, until it returns false.
 func (l *Letters) EachLocked(from uint64, fn func(number uint64, x *Letter) bool) {
-	for number, end := max(from, l.line.passed), l.line.end(); number < end; number++ {
-		if !fn(number, l.line.at(number)) {
-			return
-		}
-	}
+	l.line.each(from, fn)
 }
 
 // RelocateLocked notes that the store keeps the message of a waiting letter at another
 // position. A letter that a turn is moving, or has begun to move, stays where it is.
 func (l *Letters) RelocateLocked(seq queue.Seq, old, moved uint64) (store.Terms, bool) {
-	number, ok := l.line.find(seq)
-	if !ok || number < l.line.passed+uint64(l.moving) || l.begun && number == l.line.passed {
-		return store.Terms{}, false
+	fixed := l.moving
+	if l.begun {
+		fixed = max(fixed, 1)
 	}
-	x := l.line.at(number)
-	if x.Settled.Pos != old {
-		return store.Terms{}, false
-	}
-	x.Settled.Pos = moved
-	return x.terms(), true
-}
-
-// appendDeliveredLocked appends the letters that a consumer has seen.
-func (l *Letters) appendDeliveredLocked(id uint64, runs []store.Delivered) []store.Delivered {
-	l.EachLocked(0, func(_ uint64, x *Letter) bool {
-		if x.Queued && x.wasDelivered() {
-			runs = append(runs, store.Delivered{Queue: id, First: uint64(x.Settled.Seq), Count: 1})
-		}
-		return true
-	})
-	return runs
+	return l.line.relocate(fixed, seq, old, moved)
 }
 
 // letterLine holds letters in order. Each has a number; they are added with ascending
@@ -230,8 +210,9 @@ func (l *letterLine) at(number uint64) *Letter {
 	return &l.chunks[i/chunkLetters][i%chunkLetters]
 }
 
-// find returns the number of the letter that was in its queue at seq. It may have left
-// the line: then the number is below passed.
+// find returns the number of the letter that was in its queue at seq. It may have left the line:
+// then the number is below passed. Each call adds some letters to the index, so that none takes
+// long; until all are in it, a letter may not be found.
 func (l *letterLine) find(seq queue.Seq) (number uint64, ok bool) {
 	if l.n == 0 {
 		return 0, false
@@ -239,12 +220,48 @@ func (l *letterLine) find(seq queue.Seq) (number uint64, ok bool) {
 	if l.index == nil {
 		l.index, l.indexed = map[queue.Seq]uint64{}, l.passed
 	}
-	for n := max(l.indexed, l.passed); n < l.end(); n++ {
-		if x := l.at(n); x.Queued {
-			l.index[x.Settled.Seq] = n
+	l.indexed = max(l.indexed, l.passed)
+	for end := min(l.indexed+queue.AtOnce, l.end()); l.indexed < end; l.indexed++ {
+		if x := l.at(l.indexed); x.Queued {
+			l.index[x.Settled.Seq] = l.indexed
 		}
 	}
-	l.indexed = l.end()
 	number, ok = l.index[seq]
 	return number, ok
+}
+
+// relocate notes that the store keeps the message of a letter at another position. The first ones
+// are fixed where they are.
+func (l *letterLine) relocate(fixed int, seq queue.Seq, old, moved uint64) (store.Terms, bool) {
+	number, ok := l.find(seq)
+	if !ok || number < l.passed+uint64(fixed) {
+		return store.Terms{}, false
+	}
+	x := l.at(number)
+	if x.Settled.Pos != old {
+		return store.Terms{}, false
+	}
+	x.Settled.Pos = moved
+	return x.terms(), true
+}
+
+// each calls fn with the letters from a number on, in order, until it returns false.
+func (l *letterLine) each(from uint64, fn func(number uint64, x *Letter) bool) {
+	for number, end := max(from, l.passed), l.end(); number < end; number++ {
+		if !fn(number, l.at(number)) {
+			return
+		}
+	}
+}
+
+// appendDelivered appends the letters that a consumer has seen: in the next run they are back in
+// their queue.
+func (l *letterLine) appendDelivered(id uint64, runs []store.Delivered) []store.Delivered {
+	l.each(0, func(_ uint64, x *Letter) bool {
+		if x.Queued && x.wasDelivered() {
+			runs = append(runs, store.Delivered{Queue: id, First: uint64(x.Settled.Seq), Count: 1})
+		}
+		return true
+	})
+	return runs
 }

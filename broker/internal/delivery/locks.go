@@ -227,7 +227,7 @@ func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 	s := q.env.Begin()
 	defer s.Done()
 	q.lock(s)
-	defer q.mu.Unlock()
+	defer q.unlock(s, "renew lock")
 	k := q.locks.findLocked(t.seq)
 	if k == nil || k.token != t.token || k.until <= s.Now {
 		return 0, false
@@ -240,10 +240,12 @@ func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 }
 
 // expireLocked requeues what was held for longer than x-lock-duration (Service Bus: Message
-// locks), which counts as a failed delivery. The consumer that held a message gets its credit
+// locks), which counts as a failed delivery. It deals with a bounded number of locks; the timer comes
+// at once for the others. The consumer that held a message gets its credit
 // back only when it settles the message, which then has no other effect.
 func (l *locks) expireLocked(s *Transition) {
-	for k := l.oldestLocked(); k != nil && k.until <= s.Now; k = l.oldestLocked() {
+	for k := l.oldestLocked(); k != nil && k.until <= s.Now && s.touched < queue.AtOnce; k = l.oldestLocked() {
+		s.touched++
 		l.line.release(k.seq)
 		if k.holder != nil && !k.holder.Lapsed(l.q.id, k.seq) {
 			continue

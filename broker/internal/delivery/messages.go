@@ -72,8 +72,29 @@ func (q *messages) Persists(f queue.Flags) bool {
 // wait.
 func (q *messages) lock(s *Transition) {
 	q.mu.Lock()
+	q.lockedLocked(s)
+}
+
+// tryLock is lock for a caller who does not wait. False: the queue is in use.
+func (q *messages) tryLock(s *Transition) bool {
+	if !q.mu.TryLock() {
+		return false
+	}
+	q.lockedLocked(s)
+	return true
+}
+
+func (q *messages) lockedLocked(s *Transition) {
 	s.ReadClock()
+	s.touched = 0
 	q.lastActiveAt = s.Now
+}
+
+// unlock ends what lock has begun. operation is what was done, in a word.
+func (q *messages) unlock(s *Transition, operation string) {
+	held, at, touched := q.env.Clock.Now().Sub(s.Now), s.Now, s.touched
+	q.mu.Unlock()
+	q.env.Holds.add(q, operation, at, held, touched)
 }
 
 // markUsedLocked notes that the queue was used in a way that counts for

@@ -41,7 +41,9 @@ func (q *Queue) Hold(ref deadline.Ref) (m Move, ok bool) {
 // marked as redelivered.
 func (m *Move) Finish(s *Transition, into []store.Enqueue) MoveOutcome {
 	if len(into) == 0 {
-		m.giveBack(s)
+		if m.giveBack(s) {
+			m.q.serve(s)
+		}
 		return MoveUnroutable
 	}
 	left, ok := m.settle(s)
@@ -54,21 +56,20 @@ func (m *Move) Finish(s *Transition, into []store.Enqueue) MoveOutcome {
 	return Moved
 }
 
-func (m *Move) giveBack(s *Transition) {
+func (m *Move) giveBack(s *Transition) (more bool) {
 	q := m.q
 	q.lock(s)
-	defer q.mu.Unlock()
+	defer q.unlock(s, "move")
 	q.core.Requeue(s.Now, queue.Seq(m.ref.Seq), false, &s.fx)
 	q.finishLocked(s, deadline.Requeued)
-	q.consumers.dispatchLocked(s)
-	q.finishLocked(s, deadline.Lazy)
+	return q.serveLocked(s)
 }
 
 // settle settles the message; the caller writes its record.
 func (m *Move) settle(s *Transition) (_ store.Settle, ok bool) {
 	q := m.q
 	q.lock(s)
-	defer q.mu.Unlock()
+	defer q.unlock(s, "move")
 	if !q.core.Ack(queue.Seq(m.ref.Seq), &s.fx) {
 		return store.Settle{}, false
 	}
@@ -88,7 +89,7 @@ func (q *Queue) Remove(ref deadline.Ref) bool {
 	s := q.env.Begin()
 	defer s.Done()
 	q.lock(s)
-	defer q.mu.Unlock()
+	defer q.unlock(s, "move")
 	dropped := q.core.Remove(queue.Seq(ref.Seq), ref.Deadline, &s.fx)
 	q.finishLocked(s, deadline.Lazy)
 	return dropped

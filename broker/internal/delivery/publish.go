@@ -82,10 +82,24 @@ func (it *Item) deadlineAt(now, stamp deadline.Instant, settings *queueargs.Sett
 	return own, false
 }
 
-// Publish enters items in order, then offers what is ready to the consumers.
+// Publish enters items in order, then offers what is ready to the consumers. Very many items enter
+// in steps.
 func (q *Queue) Publish(s *Transition, items []Item) {
+	var more bool
+	for {
+		if items, more = q.publishStep(s, items); len(items) == 0 {
+			break
+		}
+	}
+	if more {
+		q.serve(s)
+	}
+}
+
+// publishStep enters the first of the items, and returns the others. more: there is more to serve.
+func (q *Queue) publishStep(s *Transition, items []Item) (rest []Item, more bool) {
 	q.lock(s)
-	defer q.mu.Unlock()
+	defer q.unlock(s, "publish")
 	if q.deleted {
 		for i := range items {
 			s.Env.Store.Release(store.Pos(items[i].Message.Pos))
@@ -93,25 +107,26 @@ func (q *Queue) Publish(s *Transition, items []Item) {
 				s.Transfers[items[i].Move].Refused = true
 			}
 		}
-		return
+		return nil, false
 	}
 	settings := q.Settings()
 	limited := settings.Limited()
 	if !settings.Keeps { // dead letters that enter do not count as use of their queue
 		q.markUsedLocked(s.Now)
 	}
-	for i := range items {
-		if limited && q.refuseLocked(s, &items[i]) {
+	for s.touched < queue.AtOnce && !s.fx.Full() && len(items) > 0 && !more {
+		it := &items[0]
+		items = items[1:]
+		s.touched++
+		if limited && q.refuseLocked(s, it) {
 			continue
 		}
-		q.enterLocked(s, &items[i])
-		if limited {
-			q.consumers.dispatchLocked(s)
-			q.core.Trim(&s.fx)
+		if q.enterLocked(s, it); limited {
+			more = q.consumers.dispatchLocked(s) || q.core.Trim(&s.fx)
 		}
 	}
 	if !limited {
-		q.consumers.dispatchLocked(s)
+		more = q.consumers.dispatchLocked(s)
 	}
 	// Expires what was past its deadline when it came, and the TTL 0 messages that no
 	// consumer took at once.
@@ -121,6 +136,7 @@ func (q *Queue) Publish(s *Transition, items []Item) {
 	s.instant = s.instant[:0]
 	q.finishLocked(s, deadline.Lazy)
 	q.flow.checkLocked(s)
+	return items, more
 }
 
 // enterLocked puts one message at the tail and stamps its deadline.

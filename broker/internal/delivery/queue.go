@@ -18,6 +18,7 @@ type Queue struct {
 	timerIndex    int32 // guarded by the timers
 	autoDelete    bool
 	shrinkPending bool // the shrinker looks at it later
+	serving       bool // a goroutine goes on with serve
 
 	consumers consumers
 	locks     locks
@@ -72,6 +73,7 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 		q.shrinkLaterLocked()
 	}
 	settings := q.Settings()
+	s.touched += len(s.fx.Settled)
 	for i := range s.fx.Settled {
 		x := &s.fx.Settled[i]
 		if q.enqueued != nil {
@@ -128,23 +130,51 @@ var (
 	ErrGone     = errors.New("deleted already")
 )
 
-// Delete marks the queue as deleted and removes all that it holds, unless veto returns an error.
-// It returns how many messages were ready, and the consumers, which have lost their queue.
-func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*Consumer, err error) {
+// Delete marks the queue as deleted and takes all that it holds out of it, unless veto returns an
+// error. It returns how many messages were ready, the consumers, which have lost their queue, and
+// what it held: that is gone for everybody, and has to be settled.
+func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*Consumer, held *Contents, err error) {
 	q.lock(s)
-	defer q.mu.Unlock()
+	defer q.unlock(s, "delete")
 	if q.deleted {
-		return 0, nil, ErrGone
+		return 0, nil, nil, ErrGone
 	}
 	if err := veto(); err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	ready, orphans = q.core.Ready(), q.consumers.allLocked()
-	q.deleted, q.consumers, q.locks = true, consumers{q: q}, locks{q: q}
-	q.Retained.ReleaseLocked(s, q.id)
-	q.core.Drain(&s.fx)
+	q.deleted, q.consumers, q.locks, q.enqueued = true, consumers{q: q}, locks{q: q}, nil
+	held = &Contents{q: q, messages: q.core.Clear(), retained: q.Retained.CloseLocked()}
 	q.finishLocked(s, deadline.Lazy)
-	return ready, orphans, nil
+	return ready, orphans, held, nil
+}
+
+// Contents are the messages of a deleted queue. Nobody but the one who deleted it knows of them.
+type Contents struct {
+	q        *Queue
+	messages *queue.Queue
+	retained RetainedLetters
+}
+
+// Few reports whether they are settled in one step.
+func (c *Contents) Few() bool { return c.messages.Len()+c.retained.line.n <= queue.AtOnce }
+
+// Settle records that the messages have left, and releases them.
+func (c *Contents) Settle() {
+	for more := true; more; {
+		more = c.settleStep()
+	}
+}
+
+func (c *Contents) settleStep() (more bool) {
+	q, s := c.q, c.q.env.Begin()
+	defer s.Done()
+	q.lock(s) // of use to nobody else, since the queue is deleted
+	defer q.unlock(s, "delete")
+	more = c.messages.Sweep(&s.fx)
+	more = c.retained.SettleStep(s, q.id) || more
+	q.finishLocked(s, deadline.Lazy)
+	return more
 }
 
 // InUseLocked reports whether the queue has consumers, EmptyLocked whether no message waits in it.
@@ -156,17 +186,46 @@ func (q *Queue) HeldLocked() (messages, retained int) {
 	return q.core.Len(), q.Retained.countLocked()
 }
 
-// Purge drops the ready messages and returns how many there were; purged ones
-// are not dead-lettered.
-func (q *Queue) Purge() int {
+// Purge drops the ready messages and returns how many there were; purged ones are not
+// dead-lettered. For everybody the queue is empty at once. Purge returns when the messages are
+// settled, and as safe from coming back after a crash as the store's mode promises.
+func (q *Queue) Purge() (n int) {
 	s := q.env.Begin()
 	defer s.Done()
-	q.lock(s)
-	defer q.mu.Unlock()
-	q.markUsedLocked(s.Now)
-	n := q.core.Purge(&s.fx)
-	q.finishLocked(s, deadline.Lazy)
+	for done := false; !done; {
+		n, done = q.purgeStep(s)
+	}
+	for q.sweepStep(s) {
+	}
+	safe := make(chan struct{})
+	q.env.Store.Commit(func(error) { close(safe) })
+	<-safe
 	return n
+}
+
+// purgeStep empties the queue, unless another purge has to be finished first.
+func (q *Queue) purgeStep(s *Transition) (n int, done bool) {
+	q.lock(s)
+	defer q.unlock(s, "purge")
+	q.markUsedLocked(s.Now)
+	if done = !q.core.Sweeping(); done {
+		n = q.core.Purge()
+	}
+	q.sweepLocked(s)
+	return n, done
+}
+
+// sweepStep settles some of what a purge has taken out, and reports whether there is more.
+func (q *Queue) sweepStep(s *Transition) (more bool) {
+	q.lock(s)
+	defer q.unlock(s, "purge")
+	q.sweepLocked(s)
+	return q.core.Sweeping()
+}
+
+func (q *Queue) sweepLocked(s *Transition) {
+	q.core.Sweep(&s.fx)
+	q.finishLocked(s, deadline.Lazy)
 }
 
 // Apply gives the queue new settings, which must never be changed afterwards. Messages above a
@@ -185,17 +244,53 @@ func (q *Queue) Apply(settings *queueargs.Settings) {
 	q.Retained.retrySoonLocked(q.env.Clock.Now()) // what is retained may go elsewhere now
 }
 
-// Trim drops the messages that are above the queue's limits.
+// Trim drops the messages that are above the queue's limits, in steps. If very many dead letters
+// wait in the virtual host it helps to move them before it goes on.
 func (q *Queue) Trim() {
-	s := q.env.Begin()
-	defer s.Done()
-	q.lock(s)
-	defer q.mu.Unlock()
-	if q.deleted {
-		return
+	for more := true; more; {
+		s := q.env.Begin()
+		more = q.trimStep(s)
+		s.Done()
 	}
-	q.core.Trim(&s.fx)
+}
+
+func (q *Queue) trimStep(s *Transition) (more bool) {
+	q.lock(s)
+	defer q.unlock(s, "trim")
+	if q.deleted {
+		return false
+	}
+	more = q.core.Trim(&s.fx)
 	q.finishLocked(s, deadline.Lazy)
+	return more
+}
+
+// serveLocked offers ready messages to the consumers, and then drops what is above the queue's
+// limits. more: there is more to do than may be done under one lock.
+func (q *Queue) serveLocked(s *Transition) (more bool) {
+	if more = q.consumers.dispatchLocked(s); !more && q.Settings().Limited() {
+		more = q.core.Trim(&s.fx)
+	}
+	q.finishLocked(s, deadline.Lazy)
+	return more
+}
+
+// serve goes on where serveLocked has stopped. Whoever comes while another goroutine does so leaves
+// it to that one.
+func (q *Queue) serve(s *Transition) {
+	for first, more := true, true; more; first = false {
+		more = q.serveStep(s, first)
+	}
+}
+
+func (q *Queue) serveStep(s *Transition, first bool) (more bool) {
+	q.lock(s)
+	defer q.unlock(s, "deliver")
+	if q.deleted || first && q.serving {
+		return false
+	}
+	q.serving = q.serveLocked(s)
+	return q.serving
 }
 
 // TimerIndex is the queue's index among the timers.
@@ -214,7 +309,7 @@ func (q *Queue) OnTimer() {
 // runDue does what is due in the queue and sets its next timer.
 func (q *Queue) runDue(s *Transition) {
 	q.lock(s)
-	defer q.mu.Unlock()
+	defer q.unlock(s, "timer")
 	if q.deleted {
 		return
 	}
@@ -222,11 +317,9 @@ func (q *Queue) runDue(s *Transition) {
 	retryAt := q.Retained.RetryLocked(s, q.Settings())
 	q.finishLocked(s, deadline.Requeued)
 	q.consumers.chooseActiveLocked()
-	q.consumers.dispatchLocked(s)
-	if q.Settings().Limited() {
-		q.core.Trim(&s.fx)
+	if q.serveLocked(s) && !q.serving { // the next step is the timers' too, in its turn
+		q.env.Timers.Add(q, s.Now)
 	}
-	q.finishLocked(s, deadline.Lazy)
 	if at := q.Idle.deadlineLocked(); at != 0 {
 		q.env.Timers.Add(q, at)
 	}

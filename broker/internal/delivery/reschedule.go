@@ -10,7 +10,7 @@ import (
 // Broker.Reschedule; the returned ref names the message from now on.
 func (q *Queue) Reschedule(s *Transition, ref deadline.Ref, to deadline.Instant, drop bool) (deadline.Outcome, deadline.Ref) {
 	q.lock(s)
-	defer q.mu.Unlock()
+	defer q.unlock(s, "reschedule")
 	if to != 0 {
 		to = max(to, s.Now)
 	}

@@ -46,8 +46,7 @@ type Retained struct {
 
 // retained is the state that only few queues need.
 type retained struct {
-	list    []*Letter
-	bySeq   map[queue.Seq]*Letter
+	line    letterLine
 	bytes   int64
 	retryAt deadline.Instant // 0 while there are none
 	pause   time.Duration    // between the last try and the next
@@ -76,11 +75,10 @@ func (r *Retained) Keep(s *Transition, kept Letter, into []store.Enqueue, receip
 	}
 	kept.Unsaved = kept.Unsaved && len(kept.Done) > 0 // then the journal keeps the original, whatever the next try does
 	if r.kept == nil {
-		r.kept = &retained{bySeq: map[queue.Seq]*Letter{}}
+		r.kept = &retained{}
 	}
 	k := r.kept
-	k.list = append(k.list, &kept)
-	k.bySeq[kept.Settled.Seq] = &kept
+	k.line.add(&kept)
 	k.bytes += int64(kept.Settled.Bytes)
 	if k.retryAt == 0 {
 		k.pause = max(k.pause, RetryFirst)
@@ -97,21 +95,21 @@ func (r *Retained) RetryLocked(s *Transition, settings *queueargs.Settings) (nex
 	if k == nil {
 		return 0
 	}
-	if len(k.list) == 0 || k.retryAt > s.Now {
+	if k.line.n == 0 || k.retryAt > s.Now {
 		return k.retryAt
 	}
 	k.pause = min(2*k.pause, retryLast)
-	n := min(len(k.list), retryAtOnce)
-	for _, x := range k.list[:n] {
-		delete(k.bySeq, x.Settled.Seq)
+	n := min(k.line.n, retryAtOnce)
+	for i := range n {
+		x := k.line.at(k.line.passed + uint64(i))
 		k.bytes -= int64(x.Settled.Bytes)
 		if settings.DeadLetters {
 			x.Settings = settings
 		}
 		r.letters.PostLocked(s, x)
 	}
-	k.list = slices.Delete(k.list, 0, n)
-	if k.retryAt = 0; len(k.list) > 0 {
+	k.line.remove(n)
+	if k.retryAt = 0; k.line.n > 0 {
 		k.retryAt = s.Now.Add(k.pause)
 	}
 	return k.retryAt
@@ -143,18 +141,32 @@ func (r *Retained) retrySoonLocked(now deadline.Instant) {
 		return
 	}
 	r.kept.pause = RetryFirst
-	if len(r.kept.list) > 0 {
+	if r.kept.line.n > 0 {
 		r.kept.retryAt = now
 		r.timers.Add(r.source, now)
 	}
 }
 
-// ReleaseLocked settles them all, since the source is deleted. From then on none are kept.
-func (r *Retained) ReleaseLocked(s *Transition, id uint64) {
-	for _, x := range r.listLocked() {
-		s.Settled = append(s.Settled, SettleRecord(id, &x.Settled))
+// RetainedLetters are what a deleted source has retained.
+type RetainedLetters struct{ line letterLine }
+
+// CloseLocked takes all letters out, since the source is deleted. From then on none are kept.
+func (r *Retained) CloseLocked() (left RetainedLetters) {
+	if r.kept != nil {
+		left.line = r.kept.line
 	}
 	r.kept, r.closed = nil, true
+	return left
+}
+
+// SettleStep settles some of the letters, and reports whether there are more.
+func (l *RetainedLetters) SettleStep(s *Transition, id uint64) (more bool) {
+	n := min(l.line.n, queue.AtOnce)
+	for i := range n {
+		s.Settled = append(s.Settled, SettleRecord(id, &l.line.at(l.line.passed+uint64(i)).Settled))
+	}
+	l.line.remove(n)
+	return l.line.n > 0
 }
 
 // Count is how many letters wait to be tried again.
@@ -164,21 +176,17 @@ func (r *Retained) Count() int {
 	return r.countLocked()
 }
 
-func (r *Retained) listLocked() []*Letter {
-	if r.kept == nil {
-		return nil
-	}
-	return r.kept.list
+func (r *Retained) countLocked() int {
+	n, _ := r.sizeLocked()
+	return n
 }
-
-func (r *Retained) countLocked() int { return len(r.listLocked()) }
 
 // sizeLocked is how many letters there are, and the octets of their messages.
 func (r *Retained) sizeLocked() (n int, bytes int64) {
 	if r.kept == nil {
 		return 0, 0
 	}
-	return len(r.kept.list), r.kept.bytes
+	return r.kept.line.n, r.kept.bytes
 }
 
 // RelocateLocked notes that the store keeps one of the messages at another position.
@@ -186,21 +194,14 @@ func (r *Retained) RelocateLocked(seq queue.Seq, old, moved uint64) (store.Terms
 	if r.kept == nil {
 		return store.Terms{}, false
 	}
-	x := r.kept.bySeq[seq]
-	if x == nil || x.Settled.Pos != old {
-		return store.Terms{}, false
-	}
-	x.Settled.Pos = moved
-	return x.terms(), true
+	return r.kept.line.relocate(0, seq, old, moved)
 }
 
 // appendDeliveredLocked appends those that a consumer has seen: in the next run they are back in
 // the queue.
 func (r *Retained) appendDeliveredLocked(id uint64, runs []store.Delivered) []store.Delivered {
-	for _, x := range r.listLocked() {
-		if x.wasDelivered() {
-			runs = append(runs, store.Delivered{Queue: id, First: uint64(x.Settled.Seq), Count: 1})
-		}
+	if r.kept == nil {
+		return runs
 	}
-	return runs
+	return r.kept.line.appendDelivered(id, runs)
 }

@@ -23,7 +23,7 @@ func TestUnsavedCopyKeepsTheOriginalInTheJournal(t *testing.T) {
 	defer s.Done()
 	x := Letter{Settings: q.Settings(), Queued: true, Unsaved: true}
 	require.True(t, q.Retained.Keep(s, x, nil, 0))
-	assert.False(t, q.Retained.kept.list[0].Unsaved, "nobody has it: the next try counts")
+	assert.False(t, q.Retained.kept.line.at(0).Unsaved, "nobody has it: the next try counts")
 	require.True(t, q.Retained.Keep(s, x, []store.Enqueue{{Queue: 7, Pos: 1}}, 0))
-	assert.True(t, q.Retained.kept.list[1].Unsaved)
+	assert.True(t, q.Retained.kept.line.at(1).Unsaved)
 }

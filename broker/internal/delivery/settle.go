@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"slices"
+
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/internal/queueargs"
@@ -14,29 +16,39 @@ import (
 func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 	s := q.env.Begin()
 	defer s.Done()
+	for {
+		if ok, more, err := q.getStep(s, noAck, fn); !more {
+			return ok, err
+		}
+	}
+}
+
+// getStep is Get, unless very many expired messages are in front: then more is true, and some of
+// them have left.
+func (q *Queue) getStep(s *Transition, noAck bool, fn func(*Delivery)) (ok, more bool, err error) {
 	q.lock(s)
-	defer q.mu.Unlock()
+	defer q.unlock(s, "get")
 	if q.deleted {
-		return false, q.notFound()
+		return false, false, q.notFound()
 	}
 	if q.Arguments.SingleActive && q.Arguments.Type == queueargs.Quorum {
-		return false, amqp.NewException(amqp.ResourceLocked, 0, 0,
+		return false, false, amqp.NewException(amqp.ResourceLocked, 0, 0,
 			"cannot obtain access to locked %s. basic.get operations are not supported by quorum queues with single active consumer", q.Label())
 	}
 	q.Idle.renewLocked()
 	s.source = Source{q: q, s: s, settle: noAck, mode: modeOf(true, noAck)}
 	var d Delivery
-	ok := s.source.Next(&d)
-	if ok {
+	ok = s.source.Next(&d)
+	if more = !ok && s.fx.Full(); ok {
 		fn(&d)
 		if d.Locked {
 			q.locks.findLocked(d.Seq).holder = d.LockHolder
 		}
-	} else {
+	} else if !more {
 		q.counters.getEmpty++
 	}
 	q.finishLocked(s, deadline.Lazy)
-	return ok, nil
+	return ok, more, nil
 }
 
 // Settlement is what becomes of unacked messages.
@@ -60,11 +72,26 @@ func (q *Queue) Settle(how Settlement, seqs []queue.Seq, c *Consumer) {
 	s.Done()
 }
 
-// SettleWith is Settle as a part of a transition.
+// SettleWith is Settle as a part of a transition. Very many are settled in steps, and then what is
+// ready is offered: so those that come back are all in their places before one is delivered again.
 func (q *Queue) SettleWith(s *Transition, how Settlement, seqs []queue.Seq, c *Consumer) {
+	if how == Requeue && len(seqs) > queue.AtOnce { // whoever takes one meanwhile gets the first
+		seqs = slices.Sorted(slices.Values(seqs))
+	}
+	for ; len(seqs) > queue.AtOnce; seqs = seqs[queue.AtOnce:] {
+		q.settleStep(s, how, seqs[:queue.AtOnce], c, false)
+	}
+	if q.settleStep(s, how, seqs, c, true) {
+		q.serve(s)
+	}
+}
+
+// settleStep settles some of the deliveries. last: there are no others, and the queue is served.
+func (q *Queue) settleStep(s *Transition, how Settlement, seqs []queue.Seq, c *Consumer, last bool) (more bool) {
 	q.lock(s)
-	defer q.mu.Unlock()
+	defer q.unlock(s, "settle")
 	q.markUsedLocked(s.Now)
+	s.touched += len(seqs)
 	settled := 0
 	for _, seq := range seqs {
 		if q.settleOneLocked(s, how, seq) {
@@ -73,16 +100,17 @@ func (q *Queue) SettleWith(s *Transition, how Settlement, seqs []queue.Seq, c *C
 		}
 	}
 	if c != nil && c.queue == q {
-		c.waiting = false
 		c.unacked -= settled
-		q.consumers.chooseActiveLocked()
 	}
 	q.finishLocked(s, deadline.Requeued)
-	q.consumers.dispatchLocked(s)
-	if q.Settings().Limited() {
-		q.core.Trim(&s.fx)
+	if !last {
+		return true
 	}
-	q.finishLocked(s, deadline.Lazy)
+	if c != nil && c.queue == q {
+		c.waiting = false
+		q.consumers.chooseActiveLocked()
+	}
+	return q.serveLocked(s)
 }
 
 func (q *Queue) settleOneLocked(s *Transition, how Settlement, seq queue.Seq) bool {

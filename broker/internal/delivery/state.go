@@ -24,13 +24,14 @@ type QueueState struct {
 
 // State returns the current state of the queue.
 func (q *Queue) State() QueueState {
+	head := q.headTimestamp()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	settings := q.Settings()
 	i := QueueState{
 		DeliveryLimit: settings.Core.DeliveryLimit, TTLMillis: settings.TTLMillis,
 		Ready: q.core.Ready(), Unacked: q.core.Unacked(), ReadyBytes: q.core.ReadyBytes(), UnackedBytes: q.core.UnackedBytes(),
-		Consumers: q.consumers.count, HeadTimestamp: q.headTimestampLocked(), LastActiveAt: q.lastActiveAt, Stats: q.counters.stats(),
+		Consumers: q.consumers.count, HeadTimestamp: head, LastActiveAt: q.lastActiveAt, Stats: q.counters.stats(),
 	}
 	i.Persistent, i.PersistentBytes = q.core.Persistent()
 	if q.consumers.exclusiveLocked() {

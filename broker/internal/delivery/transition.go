@@ -21,6 +21,8 @@ type Transition struct {
 	amended    []store.Amend
 	instant    []queue.Seq // TTL 0: published, and expired unless a consumer takes them now
 	Refused    []int       // publishes refused by overflow, by their number
+	touched    int         // messages that were worked on under the lock that is held
+	passed     int         // consumers that could take none (dispatchLocked)
 	dropping   bool        // what expires is not dead-lettered
 	Hurried    bool        // all letters are left to the forwarder
 	Whole      bool        // a transaction: Entered and Settled gather, to be journaled as one
@@ -40,7 +42,7 @@ type Transition struct {
 }
 
 // TransitionKeep is the largest scratch memory, in elements, that stays in the pool: that of a
-// purge of a million messages does not.
+// transaction of a million messages does not.
 const TransitionKeep = 1 << 14
 
 var transitions = sync.Pool{New: func() any { return new(Transition) }}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"curfew/broker/deadline"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/topology"
 	"curfew/broker/queue"
@@ -37,6 +38,7 @@ type Forwarder struct {
 	drop      bool
 
 	Counters Counters
+	Turns    deadline.Longest // of Run
 
 	wake chan struct{}
 
@@ -246,7 +248,9 @@ func (f *Forwarder) Run(quit <-chan struct{}) {
 			}
 			continue
 		}
+		began := f.env.Clock.Now()
 		l.takeTurn(t, q)
+		f.Turns.Add(began, f.env.Clock.Now().Sub(began))
 		select {
 		case <-f.hold.C:
 			f.retryHeld()

@@ -23,6 +23,8 @@ type Set struct {
 	mu    sync.Mutex // leaf; guards the TimerIndex of all in the heap, too
 	heap  timerHeap
 	wake  chan struct{}
+
+	Turns deadline.Longest // how long OnTimer took
 }
 
 // Timed is what a Set wakes: a queue, an exchange or a schedule of delayed messages.
@@ -98,12 +100,14 @@ func (t *Set) Run(quit <-chan struct{}) {
 	for {
 		wait := time.Minute
 		for {
-			of, until := t.due(t.clock.Now())
+			now := t.clock.Now()
+			of, until := t.due(now)
 			if of == nil {
 				wait = min(wait, until)
 				break
 			}
 			of.OnTimer()
+			t.Turns.Add(now, t.clock.Now().Sub(now))
 		}
 		timer.Reset(wait)
 		select {

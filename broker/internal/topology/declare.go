@@ -78,7 +78,7 @@ func (t *queueTable) DeclareQueueFor(r Declarer, owner Owner, name string, d Que
 		// no queue has this name
 	} else if q, err := t.QueueFor(owner, name); err == nil {
 		if err = q.redeclare(d); err == delivery.ErrGone {
-			q.forget() // its deletion is about to do the same
+			q.erase() // its deletion is about to do the same
 			return t.DeclareQueueFor(r, owner, name, d)
 		}
 		return q, err

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -72,36 +73,56 @@ func (q *Queue) CheckIdle() (deleted bool) {
 // is already deleted, and otherwise waits until the deletion is on disk, or logs that it cannot
 // be saved.
 func (q *Queue) remove(veto func() error) (ready int, err error) {
-	if ready, err = q.drop(veto); err == nil {
+	ready, left, err := q.drop(veto)
+	if err == nil {
+		left.settle()
 		q.vh.registry.saveDeleted()
 	}
 	return ready, err
 }
 
-// drop is remove for a caller that does not wait for the disk.
-func (q *Queue) drop(veto func() error) (ready int, err error) {
+// drop deletes q unless veto returns an error, but leaves it to the caller to settle what it and its
+// sub-queue held, and to save the deletion.
+func (q *Queue) drop(veto func() error) (ready int, left leftovers, err error) {
 	s := q.vh.registry.env.Begin()
 	defer s.Done()
-	ready, orphans, err := q.Delete(s, veto)
+	ready, orphans, held, err := q.Delete(s, veto)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	q.forget()
-	q.dropSubqueue()
+	ended := q.erase()
+	left = append(q.dropSubqueue(), leftover{q, held, !ended && q.durable()})
 	for _, c := range orphans {
 		c.Sink.Cancelled(c)
 	}
-	return ready, nil
+	return ready, left, nil
 }
 
-// forget removes the name and the bindings of a deleted queue, whose messages are settled.
-func (q *Queue) forget() {
-	if !q.erase() && q.durable() {
-		q.vh.registry.ForgetDeleted(q.ID())
+// leftovers are what deleted queues held.
+type leftovers []leftover
+
+type leftover struct {
+	q     *Queue
+	held  *delivery.Contents
+	noted bool // a note of the deletion is kept until it is settled
+}
+
+// settle settles all messages, in steps. It takes time for each.
+func (l leftovers) settle() {
+	for _, x := range l {
+		if x.held.Settle(); x.noted {
+			x.q.vh.registry.ForgetDeleted(x.q.ID())
+		}
 	}
 }
 
-// erase is forget in the virtual host. It reports whether the virtual host is deleted too.
+// few reports whether settle takes no longer than a step for each queue.
+func (l leftovers) few() bool {
+	return !slices.ContainsFunc(l, func(x leftover) bool { return !x.held.Few() })
+}
+
+// erase removes the name and the bindings of a deleted queue. It reports whether the virtual host is
+// deleted too.
 func (q *Queue) erase() (all bool) {
 	vh := q.vh
 	vh.mu.Lock()

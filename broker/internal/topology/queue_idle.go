@@ -23,7 +23,7 @@ func (q *Queue) countSubqueueUse() {
 // does not wait for the disk.
 func (q *Queue) expireIdle() bool {
 	messages := 0
-	_, err := q.drop(func() error {
+	_, left, err := q.drop(func() error {
 		if !q.Idle.IsOverLocked() {
 			return delivery.ErrInUse
 		}
@@ -35,8 +35,16 @@ func (q *Queue) expireIdle() bool {
 	if err != nil {
 		return false
 	}
-	if q.durable() {
-		q.vh.registry.saveDeletedSoon()
+	settle := func() {
+		left.settle()
+		if q.durable() {
+			q.vh.registry.saveDeletedSoon()
+		}
+	}
+	if left.few() {
+		settle()
+	} else { // the timers of other queues do not wait for it
+		q.vh.registry.run(settle)
 	}
 	q.vh.registry.log.Info("queue expired: unused for its x-expires or x-auto-delete-on-idle",
 		zap.String("vhost", q.vh.name), zap.String("queue", q.Name()), zap.Int("messages", messages))

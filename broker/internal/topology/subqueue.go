@@ -104,10 +104,11 @@ func (q *Queue) inSubqueue() int {
 func (q *Queue) DeadLetters() int { return q.Retained.Count() + q.inSubqueue() }
 
 // dropSubqueue deletes the sub-queue of a deleted queue.
-func (q *Queue) dropSubqueue() {
+func (q *Queue) dropSubqueue() (left leftovers) {
 	if sub := q.subqueue(); sub != nil {
-		_, _ = sub.drop(func() error { return nil }) // only a second deletion fails
+		_, left, _ = sub.drop(func() error { return nil }) // only a second deletion fails
 	}
+	return left
 }
 
 // checkSubqueue refuses a client that declares a queue with the reserved name of a sub-queue.

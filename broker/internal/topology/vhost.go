@@ -204,8 +204,13 @@ func (vh *VHost) End(mayEnd func(catalog.VHostMetadata) error, save func([]store
 // RemoveQueues deletes the queues of a virtual host that has ended.
 func (vh *VHost) RemoveQueues(queues []*Queue) {
 	var ids []uint64
+	var left leftovers
 	for _, q := range queues {
-		_, _ = q.drop(func() error { return nil }) // only a second deletion fails
+		_, some, _ := q.drop(func() error { return nil }) // only a second deletion fails
+		left = append(left, some...)
+	}
+	left.settle()
+	for _, q := range queues {
 		if q.durable() && q.Letters.Count() == 0 { // otherwise the next start forgets it
 			ids = append(ids, q.ID())
 		}

@@ -23,7 +23,7 @@ type Deliveries struct {
 
 	// The reader's:
 	tags  uint32     // consumer tags generated so far
-	ended []delivery // scratch space of endLocked
+	ended []delivery // scratch space of end
 
 	mu        sync.Mutex
 	closed    bool

@@ -119,11 +119,12 @@ func (r *ring) take(tag uint64) (delivery, bool) {
 	return m, true
 }
 
-// takeUpTo removes all deliveries up to a tag and appends them to out, in order. 0 means
-// all. A tag that was not given out yet takes none.
-func (r *ring) takeUpTo(tag uint64, out []delivery) []delivery {
+// takeUpTo removes the deliveries up to a tag and appends them to out, in order. 0 means
+// all. A tag that was not given out yet takes none. It looks at most tags in the ring; more: there
+// are others up to that tag.
+func (r *ring) takeUpTo(tag uint64, most int, out []delivery) (_ []delivery, more bool) {
 	if tag > r.next {
-		return out
+		return out, false
 	}
 	if tag == 0 {
 		tag = r.next
@@ -135,7 +136,8 @@ func (r *ring) takeUpTo(tag uint64, out []delivery) []delivery {
 			r.count--
 		}
 	}
-	for ; r.first < tag; r.first++ {
+	end := min(tag, r.first+uint64(most))
+	for ; r.first < end; r.first++ {
 		if s := r.slot(r.first + 1); s.queue != nil {
 			out = append(out, *s)
 			*s = delivery{}
@@ -143,7 +145,7 @@ func (r *ring) takeUpTo(tag uint64, out []delivery) []delivery {
 		}
 	}
 	r.trim()
-	return out
+	return out, r.first < tag
 }
 
 // tagsUpTo lists the tags of the deliveries up to a tag, in order. 0 means all. A tag that

@@ -53,7 +53,16 @@ func TestUnackedIsAMapByTag(t *testing.T) {
 				}
 				assert.Len(t, r.tagsUpTo(tag), len(want))
 				var got []queue.Seq
-				for _, h := range r.takeUpTo(tag, nil) {
+				taken, more := r.takeUpTo(tag, 300, nil)
+				for upTo := tag; more; {
+					if upTo == 0 {
+						upTo = next
+					}
+					before := len(taken)
+					taken, more = r.takeUpTo(upTo, 300, taken)
+					assert.LessOrEqual(t, len(taken)-before, 300)
+				}
+				for _, h := range taken {
 					got = append(got, h.seq)
 				}
 				assert.Equal(t, want, got, "all of them, in order")

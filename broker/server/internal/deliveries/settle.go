@@ -39,11 +39,10 @@ func (b *Batch) Flush() {
 // is not known, or the lock on the message has lapsed. If a multiple settlement names other
 // messages as well, they are settled. The reader's.
 func (d *Deliveries) Settle(b *Batch, how broker.Settlement, tag uint64, multiple bool, id amqp.MethodID) (err error) {
-	d.mu.Lock()
-	if !d.endLocked(tag, multiple) {
-		d.mu.Unlock()
+	if !d.end(tag, multiple) {
 		return unknownTag(tag, id)
 	}
+	d.mu.Lock()
 	if how == broker.Ack {
 		d.counts.Acked += uint64(len(d.ended))
 	}
@@ -65,9 +64,7 @@ func (d *Deliveries) Settle(b *Batch, how broker.Settlement, tag uint64, multipl
 
 // ReturnAll requeues everything that is unacked, in order. The reader's.
 func (d *Deliveries) ReturnAll(b *Batch) {
-	d.mu.Lock()
-	d.endLocked(0, true)
-	d.mu.Unlock()
+	d.end(0, true)
 	for _, m := range d.ended {
 		if m.seq != 0 {
 			b.add(broker.Requeue, m)
@@ -77,19 +74,37 @@ func (d *Deliveries) ReturnAll(b *Batch) {
 	d.ServeLine()
 }
 
-// endLocked moves the deliveries that a settlement names to d.ended, and gives their consumers
+// endAtOnce is how many deliveries end under one lock: queues that deliver to the channel wait for it.
+const endAtOnce = 4096
+
+// end moves the deliveries that a settlement names to d.ended, and gives their consumers
 // the credit back. It returns false if there are none.
-func (d *Deliveries) endLocked(tag uint64, multiple bool) bool {
+func (d *Deliveries) end(tag uint64, multiple bool) bool {
 	d.ended = d.ended[:0]
+	last := tag
+	for more := true; more; {
+		last, more = d.endStep(last, multiple)
+	}
+	return len(d.ended) > 0 || multiple && tag == 0
+}
+
+// endStep ends some of the deliveries. It returns the last tag that is meant.
+func (d *Deliveries) endStep(tag uint64, multiple bool) (last uint64, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if multiple && tag == 0 {
+		tag = d.unacked.next
+	}
+	from := len(d.ended)
 	if multiple {
-		d.ended = d.unacked.takeUpTo(tag, d.ended)
+		d.ended, more = d.unacked.takeUpTo(tag, endAtOnce, d.ended)
 	} else if m, ok := d.unacked.take(tag); ok {
 		d.ended = append(d.ended, m)
 	}
-	for _, m := range d.ended {
+	for _, m := range d.ended[from:] {
 		d.giveCreditLocked(m)
 	}
-	return len(d.ended) > 0 || multiple && tag == 0
+	return tag, more
 }
 
 // giveCreditLocked stops counting a delivery that ends against the prefetch limits.

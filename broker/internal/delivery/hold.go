@@ -1,0 +1,65 @@
+package delivery
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
+)
+
+const (
+	// LongHold is how long a queue's lock may be held before that is reported. A step is meant to
+	// take less than a tenth of it.
+	LongHold = 10 * time.Millisecond
+	// longHoldsEvery is the least time between two reports of one broker.
+	longHoldsEvery = time.Second
+)
+
+// Held is a queue's lock that was held for long.
+type Held struct {
+	VHost, Queue string
+	Operation    string // publish, deliver, get, settle, expire, purge, delete, trim, cancel, timer, move, reschedule, renew lock, walk
+	For          time.Duration
+}
+
+// Holds measures how long the locks of queues are held. Safe for concurrent use.
+type Holds struct {
+	Longest deadline.Longest
+	Touched atomic.Int64 // the most messages that were worked on under one lock since the start
+	OnLong  func(Held)   // called without a lock when one was held for long; nil: nobody wants to know
+	Log     *zap.Logger
+
+	mu     sync.Mutex // leaf
+	nextAt deadline.Instant
+}
+
+func (h *Holds) add(q *messages, operation string, at deadline.Instant, held time.Duration, touched int) {
+	h.Longest.Add(at, held)
+	if most := h.Touched.Load(); int64(touched) > most {
+		h.Touched.CompareAndSwap(most, int64(touched))
+	}
+	if held >= LongHold {
+		h.report(Held{q.vhost, q.name, operation, held}, at)
+	}
+}
+
+// report reports one of many.
+func (h *Holds) report(x Held, at deadline.Instant) {
+	h.mu.Lock()
+	soon := at < h.nextAt
+	if !soon {
+		h.nextAt = at.Add(longHoldsEvery)
+	}
+	h.mu.Unlock()
+	if soon {
+		return
+	}
+	h.Log.Warn("a queue was locked for long", zap.String("vhost", x.VHost), zap.String("queue", x.Queue),
+		zap.String("operation", x.Operation), zap.Duration("for", x.For))
+	if h.OnLong != nil {
+		h.OnLong(x)
+	}
+}
