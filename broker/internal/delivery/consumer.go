@@ -188,6 +188,7 @@ func (c *Consumer) leave(s *Transition) (last bool) {
 		return false
 	}
 	if q.consumers.count == 0 {
+		q.flow.endLocked()
 		q.Idle.renewLocked()
 		return true
 	}

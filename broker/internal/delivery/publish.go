@@ -120,7 +120,7 @@ func (q *Queue) Publish(s *Transition, items []Item) {
 	}
 	s.instant = s.instant[:0]
 	q.finishLocked(s, deadline.Lazy)
-	q.flow.checkLocked(s)
+	q.flow.chargeLocked(s)
 }
 
 // enterLocked puts one message at the tail and stamps its deadline.

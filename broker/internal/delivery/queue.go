@@ -89,7 +89,7 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 		}
 		s.notifyLeftLocked(&q.messages, x, path)
 	}
-	q.flow.relieveLocked(s.Now)
+	q.flow.creditLocked()
 	s.fx.Reset()
 	s.FinishLocked(&q.Letters)
 	s.dropping = false
@@ -141,6 +141,7 @@ func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*
 	}
 	ready, orphans = q.core.Ready(), q.consumers.allLocked()
 	q.deleted, q.consumers, q.locks = true, consumers{q: q}, locks{q: q}
+	q.flow.endLocked()
 	q.Retained.ReleaseLocked(s, q.id)
 	q.core.Drain(&s.fx)
 	q.finishLocked(s, deadline.Lazy)
