@@ -79,6 +79,7 @@ type Broker struct {
 	catalog  catalog.Catalog
 	sessions sessions
 	registry topology.Registry
+	turns    turns
 
 	// admin is held over a change of users, permissions, virtual hosts or global parameters
 	// until it is saved, so that each change sees the result of the one before. Taken before

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,25 +14,6 @@ import (
 	"curfew/broker"
 	"curfew/broker/queue"
 )
-
-// processor is what a flooding publisher and consumers share in a test: the publisher
-// has it but for its pauses.
-type processor struct {
-	mu   sync.Mutex
-	busy bool
-}
-
-func (p *processor) take(busy bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.busy = busy
-}
-
-func (p *processor) free() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.busy
-}
 
 // worker is a consumer with a prefetch, which acks what it holds.
 type worker struct {
@@ -81,24 +63,20 @@ func (w *worker) done() int {
 // pressed is a broker with publishers that flow slows down.
 type pressed struct {
 	*testBroker
-	ctx       context.Context // of the workers
-	working   sync.WaitGroup
-	processor processor
+	ctx     context.Context // of the workers
+	working sync.WaitGroup
 }
 
-// consume starts a consumer that acks the given number each millisecond, or only while the
-// processor is free.
-func (x *pressed) consume(q *broker.Queue, perMilli int, starves bool) *worker {
-	w := &worker{most: perMilli}
+// consume starts a consumer that acks a number of messages at a time, each time after a while.
+func (x *pressed) consume(q *broker.Queue, messages int, every time.Duration) *worker {
+	w := &worker{most: messages}
 	w.c = &broker.Consumer{Tag: "c", Sink: w}
 	require.NoError(x.t, q.Consume(w.c))
 	w.c.Wake()
 	x.working.Go(func() {
 		for x.ctx.Err() == nil {
-			time.Sleep(time.Millisecond)
-			if !starves || x.processor.free() {
-				w.ack(perMilli)
-			}
+			time.Sleep(every)
+			w.ack(messages)
 		}
 	})
 	return w
@@ -107,29 +85,29 @@ func (x *pressed) consume(q *broker.Queue, perMilli int, starves bool) *worker {
 const (
 	floodBody  = 4 << 10
 	floodBatch = 9 // messages, each millisecond
+	// mostReady is by how many messages a queue grows before its publishers wait, with the last batch.
+	mostReady = (2+8)<<20/(floodBody+256) + 2*floodBatch
 )
 
-// flood publishes to the queues for so long, pauses not counted, and returns how long it
-// paused and how deep the first of them has been.
-func (x *pressed) flood(r *broker.Rights, d time.Duration, queues ...*broker.Queue) (paused time.Duration, deepest int) {
+// flood publishes to the queues for so long, waits not counted, and returns how long it waited and
+// how deep the first of them has been.
+func (x *pressed) flood(r *broker.Rights, d time.Duration, queues ...*broker.Queue) (waited time.Duration, deepest int) {
 	p := r.NewPublisher(x.vh)
 	never := make(chan struct{})
 	for ran := time.Duration(0); ran < d; ran += time.Millisecond {
-		x.processor.take(true)
 		time.Sleep(time.Millisecond)
 		for i := range floodBatch {
 			_, err := p.Add(&broker.Publication{RoutingKey: []byte(queues[i%len(queues)].Name()), Properties: []byte{0, 0}, Body: make([]byte, floodBody)})
 			require.NoError(x.t, err)
 		}
 		p.Flush(nil)
-		x.processor.take(false)
 		before := time.Now()
 		r.AwaitConsumers(never)
-		paused += time.Since(before)
+		waited += time.Since(before)
 		ready, _, _ := queues[0].Counts()
 		deepest = max(deepest, ready)
 	}
-	return paused, deepest
+	return waited, deepest
 }
 
 func underPressure(t *testing.T, fn func(x *pressed, r *broker.Rights)) {
@@ -144,25 +122,35 @@ func underPressure(t *testing.T, fn func(x *pressed, r *broker.Rights)) {
 	})
 }
 
-// Messages that are ready when publishers begin to wait, and some more.
-const mostReady = (16+6)<<20/(floodBody+256) + 100
+// Whether the consumers come to work often, or seldom and then take much, as on a busy machine.
+func TestPublishersKeepThePaceOfConsumers(t *testing.T) {
+	for _, every := range []time.Duration{1, 10, 100} {
+		underPressure(t, func(x *pressed, r *broker.Rights) {
+			q := x.queue("q", nil)
+			w := x.consume(q, 3*int(every), every*time.Millisecond)
+			waited, deepest := x.flood(r, 3*time.Second, q)
+			assert.LessOrEqual(t, deepest, mostReady)
+			assert.Greater(t, w.done(), 3000*floodBatch-mostReady-w.most)
+			assert.Greater(t, waited, 5*time.Second, "consumers need three times as long as publishers")
+		})
+	}
+}
 
-func TestPublishersWaitForConsumersWithoutProcessorTime(t *testing.T) {
+func TestConsumersThatKeepUpDoNotSlowPublishers(t *testing.T) {
 	underPressure(t, func(x *pressed, r *broker.Rights) {
 		q := x.queue("q", nil)
-		w := x.consume(q, 30, true)
-		_, deepest := x.flood(r, 3*time.Second, q)
-		assert.Less(t, deepest, mostReady)
-		assert.Greater(t, w.done(), 3000*floodBatch-mostReady)
+		x.consume(q, floodBatch, time.Millisecond)
+		waited, _ := x.flood(r, 3*time.Second, q)
+		assert.Zero(t, waited)
 	})
 }
 
 func TestSlowConsumersDoNotSlowPublishers(t *testing.T) {
 	underPressure(t, func(x *pressed, r *broker.Rights) {
 		q := x.queue("q", nil)
-		w := x.consume(q, 1, false)
-		paused, _ := x.flood(r, 3*time.Second, q)
-		assert.Less(t, paused, 400*time.Millisecond, "some tries")
+		w := x.consume(q, 1, 2*time.Millisecond)
+		waited, _ := x.flood(r, 3*time.Second, q)
+		assert.Zero(t, waited)
 		assert.Positive(t, w.done())
 	})
 }
@@ -170,47 +158,91 @@ func TestSlowConsumersDoNotSlowPublishers(t *testing.T) {
 // One that takes nothing: its prefetch is used up, or its client does not read.
 func TestStuckConsumersDoNotSlowPublishers(t *testing.T) {
 	underPressure(t, func(x *pressed, r *broker.Rights) {
-		var queues []*broker.Queue
-		for _, name := range []string{"a", "b", "c"} { // tries are bounded over all queues
-			q := x.queue(name, nil)
-			newLimitedSink(t, q, false, 1)
-			queues = append(queues, q)
-		}
-		paused, _ := x.flood(r, 5*time.Second, queues...)
-		assert.Positive(t, paused)
-		assert.Less(t, paused, 600*time.Millisecond)
+		q := x.queue("q", nil)
+		newLimitedSink(t, q, false, 1)
+		waited, _ := x.flood(r, 3*time.Second, q)
+		assert.Zero(t, waited)
+	})
+}
+
+// One that has taken much before: that is found out in one wait.
+func TestConsumersThatGetStuckSlowPublishersOnce(t *testing.T) {
+	underPressure(t, func(x *pressed, r *broker.Rights) {
+		q := x.queue("q", nil)
+		newLimitedSink(t, q, false, 1000)
+		waited, _ := x.flood(r, 3*time.Second, q)
+		assert.Equal(t, 500*time.Millisecond, waited)
+	})
+}
+
+// Slow consumers that become fast have their pace kept from then on.
+func TestSlowConsumersBecomeFast(t *testing.T) {
+	underPressure(t, func(x *pressed, r *broker.Rights) {
+		q := x.queue("q", nil)
+		newLimitedSink(t, q, false, 1)
+		x.flood(r, time.Second, q)
+		ready, _, _ := q.Counts()
+		x.consume(q, floodBatch/2, time.Millisecond)
+		waited, deepest := x.flood(r, 3*time.Second, q)
+		assert.Less(t, deepest, ready+3*mostReady)
+		assert.Greater(t, waited, time.Second)
 	})
 }
 
 func TestPublishersWithoutConsumersDoNotWait(t *testing.T) {
 	underPressure(t, func(x *pressed, r *broker.Rights) {
-		paused, _ := x.flood(r, time.Second, x.queue("q", nil))
-		assert.Zero(t, paused)
+		waited, _ := x.flood(r, time.Second, x.queue("q", nil))
+		assert.Zero(t, waited)
 	})
 }
 
 func TestPublishersThatCannotWaitAreNotAskedTo(t *testing.T) {
 	underPressure(t, func(x *pressed, r *broker.Rights) {
 		q := x.queue("q", nil)
-		x.consume(q, 30, true)
+		x.consume(q, 3, time.Millisecond)
 		r.Pace(false)
-		paused, _ := x.flood(r, time.Second, q)
-		assert.Zero(t, paused)
+		waited, _ := x.flood(r, time.Second, q)
+		assert.Zero(t, waited)
 	})
 }
 
-// A queue that was deep when its consumers came does not make publishers wait: publishers keep to
-// the pace of the consumers.
+// A queue that was deep when its consumers came does not stop publishers: they keep somewhat less than
+// the pace of the consumers, and it becomes shallower.
 func TestDeepQueuesDoNotStopPublishers(t *testing.T) {
 	underPressure(t, func(x *pressed, r *broker.Rights) {
 		q := x.queue("q", nil)
-		x.flood(r, 2*time.Second, q)
+		x.flood(r, time.Second, q)
 		deep, _, _ := q.Counts()
-		x.consume(q, 30, true)
-		paused, _ := x.flood(r, 2*time.Second, q)
+		x.consume(q, 6, time.Millisecond)
+		waited, deepest := x.flood(r, 12*time.Second, q)
 		ready, _, _ := q.Counts()
-		assert.Less(t, paused, 1500*time.Millisecond)
-		assert.Less(t, ready, deep+mostReady)
+		assert.LessOrEqual(t, deepest, deep+mostReady)
+		assert.Less(t, ready, deep-500, "it is worked off")
+		assert.Less(t, waited, 8*time.Second, "publishers get most of what consumers give")
+	})
+}
+
+// Each publisher of a queue gets its part of the credit.
+func TestPublishersOfAQueueShareItsCredit(t *testing.T) {
+	underPressure(t, func(x *pressed, _ *broker.Rights) {
+		q := x.queue("q", nil)
+		x.consume(q, 12, time.Millisecond)
+		var published [4]int
+		var publishing sync.WaitGroup
+		ctx, stop := context.WithTimeout(x.ctx, 5*time.Second)
+		defer stop()
+		for i := range published {
+			r := x.b.RightsOf("guest", "/")
+			r.Pace(true)
+			publishing.Go(func() {
+				for ctx.Err() == nil {
+					x.flood(r, time.Millisecond, q)
+					published[i] += floodBatch
+				}
+			})
+		}
+		publishing.Wait()
+		assert.Less(t, slices.Max(published[:]), slices.Min(published[:])*11/10, "%v", published)
 	})
 }
 
@@ -218,53 +250,69 @@ func TestDeepQueuesDoNotStopPublishers(t *testing.T) {
 func TestPublishersToOtherQueuesDoNotWait(t *testing.T) {
 	underPressure(t, func(x *pressed, r *broker.Rights) {
 		flooded, other := x.queue("flooded", nil), x.queue("other", nil)
-		x.consume(flooded, 30, true)
-		x.consume(other, 30, false)
+		x.consume(flooded, 3, time.Millisecond)
+		x.consume(other, 30, time.Millisecond)
 		neighbour := x.b.RightsOf("guest", "/")
 		neighbour.Pace(true)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			second := &pressed{testBroker: x.testBroker}
-			paused, _ := second.flood(neighbour, 2*time.Second, other)
-			assert.Zero(t, paused)
+			waited, _ := x.flood(neighbour, 2*time.Second, other)
+			assert.Zero(t, waited)
 		}()
-		paused, _ := x.flood(r, 2*time.Second, flooded)
-		assert.Positive(t, paused)
+		waited, _ := x.flood(r, 2*time.Second, flooded)
+		assert.Positive(t, waited)
 		<-done
 	})
 }
 
-// What ends a wait: consumers that leave, and a publisher that is to go.
+// What ends a wait: consumers that leave, a queue that is deleted or purged, and a publisher that is to go.
 func TestWaitsForConsumersEnd(t *testing.T) {
 	underPressure(t, func(x *pressed, r *broker.Rights) {
 		q := x.queue("q", nil)
-		s := newLimitedSink(t, q, false, 1)
+		var s *sink
 		p := r.NewPublisher(x.vh)
-		fill := func() {
-			for !r.Crowded() {
+		fill := func() { // so that publishers have no credit
+			q.Purge()
+			if s != nil {
+				s.c.Cancel()
+			}
+			for s = newLimitedSink(t, q, false, 8); !r.Crowded(); p.Flush(nil) {
 				_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: []byte{0, 0}, Body: make([]byte, 1<<20)})
 				require.NoError(t, err)
-				p.Flush(nil)
-				time.Sleep(time.Millisecond)
 			}
 		}
 		wait := func(done <-chan struct{}) time.Duration {
 			before := time.Now()
 			r.AwaitConsumers(done)
+			assert.False(t, r.Crowded())
 			return time.Since(before)
 		}
-		fill()
+		soon := func(what func()) { time.AfterFunc(time.Millisecond, what) }
 		ended := make(chan struct{})
 		close(ended)
+		fill()
 		assert.Zero(t, wait(ended))
 		fill()
 		r.Pace(false)
 		assert.Zero(t, wait(nil), "it no longer waits")
 		r.Pace(true)
 		fill()
-		s.c.Cancel()
-		assert.LessOrEqual(t, wait(nil), 20*time.Millisecond)
-		assert.False(t, r.Crowded())
+		assert.Equal(t, 500*time.Millisecond, wait(nil), "nothing else")
+		fill()
+		soon(func() { q.Purge() })
+		assert.Equal(t, time.Millisecond, wait(nil))
+		fill()
+		soon(func() { s.c.Cancel() })
+		assert.Equal(t, time.Millisecond, wait(nil))
+		fill()
+		deleted := make(chan struct{})
+		soon(func() {
+			defer close(deleted)
+			_, err := x.vh.DeleteQueue(nil, "q", false, false)
+			assert.NoError(t, err)
+		})
+		assert.Equal(t, time.Millisecond, wait(nil))
+		<-deleted
 	})
 }

@@ -88,10 +88,14 @@
 //
 // # Flow
 //
-// A publisher at full speed keeps the processor from the consumers of its queue. The queue
-// then says so in the transition, and a publisher that can wait (Rights.Pace) does so before
-// it goes on. By then its messages have entered, so only what it has not sent yet is held
-// up. Dead letters, delayed messages and firing never wait.
+// A publisher at full speed keeps the processor from the consumers of its queue. So it has
+// credit, which consumers give back by taking messages (internal/delivery, flow). Without
+// credit, a publisher that can wait (Rights.Pace) does so before it goes on. By then its messages
+// have entered, so only what it has not sent yet is held up. Dead letters, delayed messages and
+// firing never wait.
+//
+// What keeps a processor busy for long is done in turns (turns.go): messages that are costly to
+// route, and publishes while consumers fall behind. One processor is left for everything else.
 //
 // # Users
 //
@@ -141,7 +145,7 @@
 // several virtual hosts, in the order of their names. All others are leaves, below a virtual
 // host's mu and above the store's: the one of accounts, and below it those of the tables
 // of virtual hosts, delayed messages and queues by incarnation (topology.Registry); those of timers,
-// idlers, forwarder, shrinker, saver, sessions, replies, login guesses, pauses of publishers,
+// idlers, forwarder, shrinker, saver, sessions, replies, login guesses, turns,
 // global parameters and the resource alarm. Nothing under a queue's lock leaves memory: the
 // core, the hand-over to outboxes, the feed and the store's buffers. The name of a function
 // that is called with a lock held ends in Locked.

@@ -17,6 +17,13 @@ import (
 // alarm clears (BlockedReason).
 var ErrFull = store.ErrFull
 
+// ErrCostly is the error of Add, where TakesTurns is set, for a message that takes long to route
+// or to enter its queues. Add it again in a turn (Rights.BeginTurn), and flush it in the same.
+var ErrCostly = topology.ErrCostly
+
+// costlyTargets is to how many queues a message is costly.
+const costlyTargets = 1000
+
 // Publication is one basic.publish with its content, as it came off the wire.
 // The slices may be reused after Add.
 type Publication struct {
@@ -33,6 +40,8 @@ type Publisher struct {
 	ReplyTo string
 	// ForTool lets it publish into dead-letter sub-queues, which clients may not.
 	ForTool bool
+	// TakesTurns makes Add refuse what is costly, outside of a turn, with ErrCostly.
+	TakesTurns bool
 
 	vh         *VHost
 	rights     *Rights
@@ -55,6 +64,7 @@ func (r *Rights) NewPublisher(vh *VHost) *Publisher {
 	if r.putter == nil {
 		r.putter = vh.b.env.Store.NewPutter()
 	}
+	r.turn.of = &vh.share
 	return &Publisher{vh: vh, rights: r, putter: r.putter}
 }
 
@@ -71,7 +81,7 @@ func (vh *VHost) OwnPublisher() *Publisher {
 // delayed message waits until it is due, and is routed then. Errors are those of
 // basic.publish: 403 not permitted or internal exchange, 404 no exchange, 406 an invalid
 // value of a property or header that has a meaning; or ErrFull, after which Add may be
-// tried again. With an error nothing was added.
+// tried again; or ErrCostly. With an error nothing was added.
 func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	var view amqp.PropertyView
 	if err := view.Parse(m.Properties); err != nil {
@@ -87,7 +97,11 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 		}
 		has = message.MarksOf(view.Headers)
 	}
+	p.routes.Cheap = p.TakesTurns && !p.rights.turn.costly
 	targets, err := p.routes.Find(p.vh.VHost, m.Exchange, m.RoutingKey, p.by(), topology.Headers{Raw: view.Headers}, has&message.KeyMarks != 0)
+	if p.routes.Cheap && len(targets) > costlyTargets {
+		err = ErrCostly
+	}
 	if err == nil {
 		err = p.permit(m, &view)
 	}

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
@@ -74,4 +75,35 @@ func TestWhatIsNotFlushedIsNotThereAfterARestart(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"committed", "committed too"}, x.drain(q))
 	require.NoError(t, x.b.Close())
+}
+
+// What is costly waits for a turn where the publisher takes turns.
+func TestCostlyPublishesAreRefusedOutsideOfTurns(t *testing.T) {
+	x := newTestBroker(t, broker.Options{})
+	for i := range 1001 {
+		name := fmt.Sprint("q", i)
+		x.queue(name, nil)
+		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: name}))
+	}
+	r := x.b.RightsOf("guest", "/")
+	p := r.NewPublisher(x.vh)
+	p.TakesTurns = true
+	add := func() error {
+		_, err := p.Add(&broker.Publication{Exchange: []byte("amq.fanout"), Properties: []byte{0, 0}})
+		return err
+	}
+	assert.Equal(t, broker.ErrCostly, add())
+	require.True(t, r.BeginTurn(false, nil))
+	assert.Equal(t, broker.ErrCostly, add(), "not in the turn of others")
+	r.EndTurn()
+	require.True(t, r.BeginTurn(true, nil))
+	assert.NoError(t, add())
+	p.Flush(nil)
+	r.EndTurn()
+	assert.Equal(t, broker.ErrCostly, add())
+	ready, _, _ := x.called("q1000").Counts()
+	assert.Equal(t, 1, ready)
+	p.TakesTurns = false
+	assert.NoError(t, add())
+	p.Discard()
 }

@@ -15,6 +15,7 @@ type Rights struct {
 	user   *accounts.Rights
 	putter *store.Putter   // of all publishers with these rights: they belong to one goroutine
 	pacing delivery.Pacing // of the same publishers
+	turn   turn            // likewise
 }
 
 // RightsOf returns the rights of a user in a virtual host; neither needs to exist.

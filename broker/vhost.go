@@ -16,6 +16,7 @@ type VHost struct {
 	idlers  idlers
 	delays  atomic.Pointer[delays] // nil until there are delayed messages
 	letters forward.VHostLetters
+	share   share
 }
 
 func newVHost(b *Broker, name string) *VHost {

@@ -36,7 +36,7 @@ type Monitor struct {
 	free    chan *feedEvents // to read into
 	arrived chan *feedEvents // to work on
 
-	redis *redisSchedule  // nil: the index is the schedule
+	redis *redisSchedule // nil: the index is the schedule
 	due   *memstore.Fair // with redis: shadows claimed ahead of their time, or too near to be written
 
 	scheduled SelfScheduled // nil: the deadlines of the primary are in the index

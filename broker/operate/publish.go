@@ -74,17 +74,30 @@ func (o Topology) publish(ctx context.Context, a *Actor, m *Publication) (routed
 	if err != nil {
 		return false, err
 	}
-	p := vh.NewPublisher(a.Name)
-	routed, err = p.Add(&broker.Publication{
+	if routed, err = enter(ctx, o.rights(a, vh), vh, &broker.Publication{
 		Exchange: []byte(m.Exchange.Name), RoutingKey: []byte(m.RoutingKey), Properties: m.Properties.Append(nil), Body: m.Body,
-	})
-	if err != nil {
+	}); err != nil {
 		return false, err
 	}
-	if refused := p.Flush(nil); len(refused) > 0 {
-		return false, ErrQueueFull
-	}
 	return routed, o.commit(ctx)
+}
+
+// enter makes the message enter its queues, in a turn if it is costly.
+func enter(ctx context.Context, r *broker.Rights, vh *broker.VHost, m *broker.Publication) (routed bool, err error) {
+	p := r.NewPublisher(vh)
+	p.TakesTurns = true
+	routed, err = p.Add(m)
+	if errors.Is(err, broker.ErrCostly) {
+		if !r.BeginTurn(true, ctx.Done()) {
+			return false, context.Cause(ctx)
+		}
+		defer r.EndTurn()
+		routed, err = p.Add(m)
+	}
+	if err == nil && len(p.Flush(nil)) > 0 {
+		err = ErrQueueFull
+	}
+	return routed, err
 }
 
 // alivenessQueue is the queue that a test message goes through, as in RabbitMQ.

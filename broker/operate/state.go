@@ -16,7 +16,7 @@ type State struct {
 	Blocked           string        // why publishers have to wait; "": they need not
 	Memory, MemoryMax int64         // bytes; max 0: no limit
 	Connections       int
-	InFlow            int // of them: they publish so fast that consumers get too little processor time
+	InFlow            int // of them: they publish faster than consumers take, and had to wait within the last second
 	Channels          int
 	Stats             Stats
 }

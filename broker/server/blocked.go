@@ -93,10 +93,20 @@ const fullRetry = 100 * time.Millisecond
 // errOverdue abandons a publish whose channel was closed while the publish waited.
 var errOverdue = errors.New("server: the channel was closed while a publish waited")
 
-// addWhenRoom adds a publish. It waits for as long as the disk is full.
+// addWhenRoom adds a publish. It waits for as long as the disk is full, and for a turn if the
+// publish is costly.
 func (ch *channel) addWhenRoom(m *broker.Publication) (routed bool, err error) {
 	for {
 		routed, err = ch.publisher.Add(m)
+		if err == nil {
+			return routed, nil
+		}
+		if errors.Is(err, broker.ErrCostly) {
+			if err = ch.conn.takeCostlyTurn(); err != nil {
+				return false, err
+			}
+			continue
+		}
 		if !errors.Is(err, broker.ErrFull) {
 			return routed, err
 		}

@@ -36,6 +36,7 @@ type channel struct {
 
 func newChannel(c *connection, id uint16) *channel {
 	ch := &channel{conn: c, id: id, publisher: c.user.Rights.NewPublisher(c.user.VHost)}
+	ch.publisher.TakesTurns = true
 	ch.deliveries.Init(id, &c.out, &c.usage, c.cancelNotify)
 	return ch
 }

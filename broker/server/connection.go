@@ -56,7 +56,7 @@ type connection struct {
 	ended        bool
 
 	blocked  atomic.Bool              // by a resource alarm
-	flow     flow                     // by consumers that get too little processor time
+	flow     flow                     // held up by consumers and turns
 	identity atomic.Pointer[identity] // nil unless the connection is open
 
 	reads, received atomic.Uint64 // from the socket: calls, octets
@@ -169,6 +169,7 @@ func (c *connection) flush() {
 	}
 	c.dirty = c.dirty[:0]
 	c.acks.Flush()
+	c.endTurn()
 }
 
 const (

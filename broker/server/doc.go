@@ -63,8 +63,8 @@
 //   - A full outbox (512 KiB; 64 KiB while the budget is used up) stops deliveries to the
 //     connection: its consumers wait, and the writer wakes them. At 4 MiB the connection is
 //     no longer read. A client that reads nothing for 30 s is disconnected.
-//   - A connection that publishes so fast that the consumers of its queues get too little
-//     processor time is not read for a while (flow.go). While a resource alarm is on, a
+//   - A connection whose publishes run ahead of the consumers is not read for a while, and one
+//     whose publishes are costly waits for its turn (flow.go). While a resource alarm is on, a
 //     connection that publishes is not read at all (blocked.go); if its client is gone, it is
 //     closed (peer.go).
 //   - An open transaction holds at most 65,536 publishes and 256 MiB. A publish beyond that

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -14,26 +15,47 @@ const flowVisible = time.Second
 // flow is whether a connection may have to wait for consumers, and when it last had to.
 type flow struct {
 	consuming bool         // had consumers when updatePaced was last called
+	costly    bool         // it publishes what is costly, in a turn
 	last      atomic.Int64 // when it was last made to wait, Unix µs; 0: never
 }
 
-// awaitConsumers makes a connection wait that publishes so fast that the consumers get too
-// little processor time (broker.Rights.AwaitConsumers). During the wait it is not read:
-// heartbeats, and a close by either side, wait for half a second at most. A connection that consumes never
-// has to wait, since its acks would not be read.
+// awaitConsumers makes a connection wait whose publishes have run ahead of the consumers
+// (broker.Rights.AwaitConsumers). During the wait it is not read: heartbeats, and a close by either
+// side, wait for half a second at most. A connection that consumes never has to wait, since its
+// acks would not be read.
 func (c *connection) awaitConsumers() {
-	if c.phase != running {
+	if c.phase != running || !c.user.Rights.Crowded() {
 		return
 	}
-	rights := c.user.Rights
-	crowded := rights.Crowded()
-	if crowded {
-		c.flow.last.Store(int64(c.srv.opts.Broker.Now()))
+	c.flow.last.Store(int64(c.srv.opts.Broker.Now()))
+	c.user.Rights.AwaitConsumers(c.ctx.Done())
+	c.flow.last.Store(int64(c.srv.opts.Broker.Now()))
+	c.deadline.restart() // nothing was read during the wait
+}
+
+// takeTurn makes publishes wait for a turn while consumers fall behind. The next flush ends it.
+func (c *connection) takeTurn() {
+	if c.phase == running && c.user.Rights.Behind() {
+		c.user.Rights.BeginTurn(false, c.ctx.Done())
 	}
-	rights.AwaitConsumers(c.ctx.Done())
-	if crowded {
-		c.flow.last.Store(int64(c.srv.opts.Broker.Now()))
-		c.deadline.restart() // nothing was read during the wait
+}
+
+// takeCostlyTurn waits for a turn to publish one costly message, which must be flushed then.
+func (c *connection) takeCostlyTurn() error {
+	c.flush()
+	c.flow.costly = true
+	if !c.user.Rights.BeginTurn(true, c.ctx.Done()) {
+		return context.Cause(c.ctx)
+	}
+	c.deadline.restart() // as in awaitConsumers
+	return nil
+}
+
+// endTurn ends a turn of either kind, if there is one.
+func (c *connection) endTurn() {
+	c.flow.costly = false
+	if c.user.Rights != nil {
+		c.user.Rights.EndTurn()
 	}
 }
 

@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,15 +11,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker"
 	"curfew/broker/server"
 )
 
-// stuck starts a consumer that takes one message and never acks it: publishers have to
-// wait, in case that helps the consumer.
+// stuck starts a consumer that takes some messages and never acks them: publishers have to
+// wait once until that is found out.
 func (x *site) stuck(c *amqp091.Connection, queue string) {
 	x.t.Helper()
 	ch := x.channel(c)
-	require.NoError(x.t, ch.Qos(1, 0, false))
+	require.NoError(x.t, ch.Qos(8, 0, false))
 	x.consume(ch, queue, false)
 }
 
@@ -52,7 +55,7 @@ func TestFlowIsReportedAndEnds(t *testing.T) {
 		assert.Equal(t, 1, x.inFlow())
 		q, err := in.QueueDeclarePassive("q", false, false, false, false, nil) // the connection is read again
 		require.NoError(t, err)
-		assert.Equal(t, sent-1, q.Messages, "one is unacked, none lost")
+		assert.Equal(t, sent-8, q.Messages, "the others are unacked, none is lost")
 		time.Sleep(2 * time.Second)
 		assert.Zero(t, x.inFlow())
 		require.NoError(t, publisher.Close())
@@ -106,4 +109,35 @@ func TestCloseAndStopInFlow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Messages that each go to many queues are published in turns, in order, and confirmed.
+func TestCostlyPublishesTakeTurns(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		vh, _ := x.b.VHost("/")
+		const queues, publishers, messages = 1100, 4, 3
+		for i := range queues {
+			name := "q" + strconv.Itoa(i)
+			_, err := vh.DeclareQueue(nil, name, broker.QueueDeclare{})
+			require.NoError(t, err)
+			require.NoError(t, vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: name}))
+		}
+		var publishing sync.WaitGroup
+		for range publishers {
+			ch := x.channel(x.connect())
+			require.NoError(t, ch.Confirm(false))
+			publishing.Go(func() {
+				for range messages {
+					c, err := ch.PublishWithDeferredConfirm("amq.fanout", "", false, false, amqp091.Publishing{})
+					if assert.NoError(t, err) {
+						assert.True(t, c.Wait())
+					}
+				}
+			})
+		}
+		publishing.Wait()
+		last, err := x.channel(x.connect()).QueueDeclarePassive("q"+strconv.Itoa(queues-1), false, false, false, false, nil)
+		require.NoError(t, err)
+		assert.Equal(t, publishers*messages, last.Messages)
+	})
 }

@@ -19,6 +19,9 @@ func (ch *channel) addContent(f amqp.Frame) error {
 	}
 	err = ch.publish(&m)
 	ch.content.Release(&c.usage)
+	if c.flow.costly {
+		c.flush()
+	}
 	return err
 }
 

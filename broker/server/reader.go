@@ -44,6 +44,7 @@ func (c *connection) read() error {
 		c.reads.Add(1)
 		c.received.Add(uint64(n))
 		to += n
+		c.takeTurn()
 		used, err := c.frames(buf[from:to])
 		c.flush()
 		if err != nil {

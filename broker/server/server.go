@@ -241,8 +241,7 @@ func (s *Server) Connections() int {
 	return len(s.conns)
 }
 
-// InFlow returns how many connections publish so fast that consumers get too little
-// processor time.
+// InFlow returns how many connections recently had to wait for consumers.
 func (s *Server) InFlow() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

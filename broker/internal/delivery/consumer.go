@@ -192,6 +192,7 @@ func (c *Consumer) leave(s *Transition) (last, more bool) {
 		return false, false
 	}
 	if q.consumers.count == 0 {
+		q.flow.endLocked()
 		q.Idle.renewLocked()
 		return true, false
 	}

@@ -46,7 +46,7 @@
 // wait for the lock if it is asked not to. How long the lock was held is measured (Holds).
 //
 // What is taken under it are a channel's lock (Sink, LockHolder) and leaf locks: those of the
-// feed, the timers, the shrinker, the pauses of all queues, and the store. Nothing that runs
+// feed, the timers, the shrinker, and the store. Nothing that runs
 // under it waits for a disk or a network.
 //
 // # Calls upwards

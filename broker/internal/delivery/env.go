@@ -24,7 +24,6 @@ type Env struct {
 	Timers        timers.Set
 	DelayedTimers timers.Set // of the delayed messages of each virtual host
 	Shrinker      timers.Shrinker
-	pauses        flowPauses
 	Counters      workCounters
 	Holds         Holds
 	Waiting       atomic.Int64 // letters in all lines

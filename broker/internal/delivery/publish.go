@@ -135,7 +135,7 @@ func (q *Queue) publishStep(s *Transition, items []Item) (rest []Item, more bool
 	}
 	s.instant = s.instant[:0]
 	q.finishLocked(s, deadline.Lazy)
-	q.flow.checkLocked(s)
+	q.flow.chargeLocked(s)
 	return items, more
 }
 

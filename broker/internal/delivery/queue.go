@@ -91,7 +91,7 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 		}
 		s.notifyLeftLocked(&q.messages, x, path)
 	}
-	q.flow.relieveLocked(s.Now)
+	q.flow.creditLocked()
 	s.fx.Reset()
 	s.FinishLocked(&q.Letters)
 	s.dropping = false
@@ -145,6 +145,7 @@ func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*
 	ready, orphans = q.core.Ready(), q.consumers.allLocked()
 	q.deleted, q.consumers, q.locks, q.enqueued = true, consumers{q: q}, locks{q: q}, nil
 	held = &Contents{q: q, messages: q.core.Clear(), retained: q.Retained.CloseLocked()}
+	q.flow.endLocked()
 	q.finishLocked(s, deadline.Lazy)
 	return ready, orphans, held, nil
 }

@@ -26,8 +26,8 @@ type Transition struct {
 	dropping   bool        // what expires is not dead-lettered
 	Hurried    bool        // all letters are left to the forwarder
 	Whole      bool        // a transaction: Entered and Settled gather, to be journaled as one
-	paced      bool        // its publisher can be asked to wait (flow), and
-	tries      bool        // even where it may not help
+	paced      bool        // its publisher can be asked to wait (flow)
+	behind     bool        // consumers fall behind (flow)
 	crowded    []*Queue    // queues that its publisher has to wait for
 	source     Source
 	props      []byte // of the delivery being made
@@ -103,7 +103,7 @@ func (s *Transition) recycle() {
 	clear(s.Transfers)
 	s.Transfers = s.Transfers[:0]
 	clear(s.crowded)
-	s.crowded, s.paced, s.tries = s.crowded[:0], false, false
+	s.crowded, s.paced, s.behind = s.crowded[:0], false, false
 	transitions.Put(s)
 }
 

@@ -72,6 +72,7 @@ type Exchange struct {
 	hadBound   bool // something has been bound, so auto-delete applies
 	policies   *applied
 	stats      ExchangeStats
+	costly     atomic.Bool  // the last search for queues from here took long
 	lastUsedAt atomic.Int64 // Unix µs: x-auto-delete-on-idle counts from it
 	expired    bool         // it was deleted because it was idle
 	alarmIndex int32        // in the broker's timers, which guard it

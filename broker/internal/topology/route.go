@@ -3,7 +3,9 @@ package topology
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"slices"
+	"time"
 
 	"curfew/broker/amqp"
 	"curfew/broker/exchange"
@@ -240,6 +242,7 @@ type Routes struct {
 	named    []Target // scratch: the result of toQueue
 	name     []byte   // scratch
 	ByTable  bool     // the result of the last Find is valid for that message alone
+	Cheap    bool     // Find refuses a costly search with ErrCostly
 	work     routing
 }
 
@@ -312,6 +315,12 @@ func (rs *Routes) remember(targets []Target) {
 	rs.last, rs.lastName = targets, append(rs.lastName[:0], rs.name...)
 }
 
+// costlyAfter is how long the search for the queues of a message has to take to be costly.
+const costlyAfter = time.Millisecond
+
+// ErrCostly refuses a search that is not to be costly: the last one from the same exchange was.
+var ErrCostly = errors.New("broker: the message is costly to route")
+
 // search finds the queues of a message, and notes in ByTable whether the result is valid for
 // others with the same key. Errors: 404 for an exchange that does not exist, 403 for an internal
 // one or a dead-letter sub-queue.
@@ -324,6 +333,9 @@ func (rs *Routes) search(name, key []byte, by Sender, headers Headers, keys bool
 		return nil, noExchange(rs.vh.name, string(name))
 	case ok && x.declared.Internal && by < ByBroker:
 		return nil, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", exchangeLabel(rs.vh.name, string(name)))
+	}
+	if ok && rs.Cheap && x.costly.Load() {
+		return nil, ErrCostly
 	}
 	r := &rs.work
 	if r.parse == nil {
@@ -341,7 +353,11 @@ func (rs *Routes) search(name, key []byte, by Sender, headers Headers, keys bool
 			}
 		}
 	}
+	began := time.Now()
 	r.routeLocked(x)
+	if costly := time.Since(began) > costlyAfter; ok && costly != x.costly.Load() {
+		x.costly.Store(costly)
+	}
 	rs.ByTable = r.byTable
 	return r.out.List, r.refused
 }

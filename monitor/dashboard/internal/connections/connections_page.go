@@ -57,7 +57,7 @@ func (c *connection) row() g.Node {
 // state shows whether the connection is held up, in RabbitMQ's words.
 func state(of string) g.Node {
 	why := map[string]string{
-		"flow": "it publishes faster than consumers get processor time", "blocked": "it publishes, and memory or disk space is used up", "running": "nothing holds it up",
+		"flow": "it publishes faster than consumers take", "blocked": "it publishes, and memory or disk space is used up", "running": "nothing holds it up",
 	}
 	class := map[string]string{"flow": "tag warn", "blocked": "tag bad"}[of]
 	if class == "" {
