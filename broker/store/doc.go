@@ -27,7 +27,8 @@
 // Recovery returns exactly what was put: each record has a checksum, which also covers the
 // record's position. What was being written in a crash is cut off and reported. If
 // something that had been synced is damaged, or a file is missing, Open refuses with the
-// name and the offset (corruptError) and changes nothing. A failed write or sync is not
+// name and the offset (corruptError) and changes nothing; Repair does what can be done about
+// it without a loss. A failed write or sync is not
 // tried again: every callback gets the error, Failed delivers it, and the process must end
 // and recover.
 //
@@ -38,8 +39,13 @@
 //
 // When the disk is full, or no file descriptor is left to open a segment's file with,
 // durable messages are refused (ErrFull) before anything is written that would not fit.
-// Settlements, moves and compaction use a reserve. Publishing resumes when there is space
-// again. Messages can be read all the time. While the disk is far behind, publishers wait,
+// Settlements, moves and compaction use a reserve. If even that is used up, settlements wait in
+// memory, and the files of segments that nothing refers to any more are emptied to make room
+// for them (emptyDead). Publishing resumes when there is space again. The store opens on a full
+// disk: it needs no more there than an empty file for the next segment, and if the disk has
+// not even room for that, the last segment is ended later (journal.unended). A new file gets
+// its final name last, and a start removes what a crash has left under another name.
+// Messages can be read all the time. While the disk is far behind, publishers wait,
 // whether their messages are durable or not; nothing else waits.
 //
 // # Two logs

@@ -366,7 +366,7 @@ func missingFile(number uint64) error {
 }
 
 // missingNext is missingFile for the file after the last one. It may never have had content:
-// up to version 5 a start on a full disk could remove the empty file.
+// a start on a full disk used to remove it while it was empty.
 func missingNext(number uint64, reason string) error {
 	return &corruptError{
 		File: fileName(number), Reason: reason, plan: "make an empty one, unless you have the file elsewhere and put it back",

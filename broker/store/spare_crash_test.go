@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -207,7 +207,7 @@ func (l *shortLife) use(n int) {
 func (l *shortLife) commitSoon() {
 	l.commit(l.s, false)
 	for l.s.Err() == nil && l.s.Stats().PendingCommits > 0 && l.s.Stats().SpareBytes >= 0 && !l.s.journal.isFull() {
-		time.Sleep(10 * time.Microsecond)
+		runtime.Gosched()
 	}
 }
 
