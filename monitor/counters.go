@@ -34,21 +34,12 @@ func (r failReason) String() string {
 	return [failReasons]string{"late", "stalled", "parked"}[r]
 }
 
-// oldReason is its name in curfew_deadlines_missed_total.
-func (r failReason) oldReason() string {
-	if r == failParked {
-		return "dlx_failed"
-	}
-	return r.String()
-}
-
 // counters holds the counters of all queues. Safe for concurrent use.
 type counters struct {
 	queueName func(uint64) (vhost, name string, ok bool)
 	offset    func() time.Duration   // of the primary's clock from the wall clock
 	fired     *prometheus.CounterVec // vhost, queue, action, path
 	failed    *prometheus.CounterVec // vhost, queue, reason
-	missed    *prometheus.CounterVec // the same, under its old name
 	held      heldCounts
 	recent    recent
 
@@ -64,7 +55,7 @@ type queueCounters struct {
 
 	mu     sync.Mutex
 	fired  [deadline.Actions][deadline.Paths]prometheus.Counter
-	failed [failReasons]struct{ now, before prometheus.Counter }
+	failed [failReasons]prometheus.Counter
 }
 
 // of returns the counters of a queue. vhost and name are its name, in case it has been deleted
@@ -114,10 +105,8 @@ func (c *counters) countFailed(q *queueCounters, r failReason, n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	counter := &q.failed[r]
-	if counter.now == nil {
-		counter.now = c.failed.WithLabelValues(q.labels[0], q.labels[1], r.String())
-		counter.before = c.missed.WithLabelValues(q.labels[0], q.labels[1], r.oldReason())
+	if *counter == nil {
+		*counter = c.failed.WithLabelValues(q.labels[0], q.labels[1], r.String())
 	}
-	counter.now.Add(float64(n))
-	counter.before.Add(float64(n))
+	(*counter).Add(float64(n))
 }

@@ -14,7 +14,6 @@ type metrics struct {
 	lateness *latenessHistogram
 	fired    *prometheus.CounterVec // vhost, queue, action, path
 	failed   *prometheus.CounterVec // vhost, queue, reason
-	missed   *prometheus.CounterVec // the same, under its old name
 	restarts *prometheus.CounterVec // loop
 	lagged   prometheus.Counter
 	spared   prometheus.Counter // settled before they were indexed
@@ -37,8 +36,6 @@ func newMetrics(r prometheus.Registerer, m *Monitor) (*metrics, error) {
 			"Messages that expired unconsumed, by what became of them (action) and how the expiry came about (path).", "vhost", "queue", "action", "path"),
 		failed: reg.counters("curfew_deadlines_failed_total",
 			"Messages that expired, but late (reason late, or stalled: the schedule did not fire), or with nowhere to go (reason parked).", "vhost", "queue", "reason"),
-		missed: reg.counters("curfew_deadlines_missed_total",
-			"Deprecated, and removed in the next version: use curfew_deadlines_failed_total, where the reason dlx_failed is called parked.", "vhost", "queue", "reason"),
 		restarts: reg.counters("curfew_loop_restarts_total",
 			"Loops of the monitor that ended and were started again.", "loop"),
 		lagged: reg.counter("curfew_feed_lagged_total",

@@ -109,7 +109,6 @@ func (m *Monitor) addMetrics() (err error) {
 		offset:    m.primary.ClockOffset,
 		fired:     m.metrics.fired,
 		failed:    m.metrics.failed,
-		missed:    m.metrics.missed,
 		byID:      make(map[uint64]*queueCounters),
 		labels:    make(map[[2]string]struct{}),
 	}

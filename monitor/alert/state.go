@@ -5,8 +5,8 @@ func (a *Alerts) Degraded(reason string) {
 	a.begin(key{kind: ScheduleDegraded}, reason, Stats{})
 }
 
-// Restored records that the schedule is complete again. A degradation shorter than the
-// group wait makes no notification.
+// Restored records that the schedule is complete again. A degradation shorter than a second makes no
+// notification.
 func (a *Alerts) Restored() { a.end(key{kind: ScheduleDegraded}) }
 
 // Risk is the forecast for a queue at risk.
