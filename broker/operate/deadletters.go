@@ -146,7 +146,7 @@ func (o Letters) PurgeDeadLetters(ctx context.Context, a Actor, r DeadLetters, c
 		err = check(&r.Filter)
 	}
 	if err == nil {
-		deleted, err = deadletters.Purge(ctx, o.Broker, q, &r.Filter, c)
+		deleted, err = deadletters.Purge(ctx, o.Broker, q, &r.Filter, c, nil)
 	}
 	return deleted, o.purged(ctx, &a, PurgeDeadLetters, r.Queue, deleted, err)
 }
