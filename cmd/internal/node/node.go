@@ -161,7 +161,7 @@ func (n *Node) importDefinitions() error {
 	if err != nil {
 		return err
 	}
-	report, err := definitions.Import(n.broker, d)
+	report, err := definitions.Import(context.Background(), n.broker, d, definitions.Options{})
 	if err != nil {
 		return err
 	}
@@ -327,6 +327,9 @@ func (n *Node) Close() error {
 	}
 	if n.leases != nil {
 		errs = append(errs, n.leases.Close())
+	}
+	if n.operations != nil {
+		n.operations.Close()
 	}
 	if n.replays != nil {
 		n.replays.Close()

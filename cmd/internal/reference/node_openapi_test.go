@@ -224,6 +224,9 @@ func (d *documentor) addAnswers(op *openapi3.Operation, doc *rest.Doc) {
 		}
 		op.AddResponse(status, answer)
 	}
+	if doc.Accepted != nil {
+		op.AddResponse(http.StatusAccepted, openapi3.NewResponse().WithDescription("It goes on in the background.").WithContent(d.content(d.answers, doc.Accepted, "application/json")))
+	}
 	if doc.Answer == nil || doc.Empty {
 		op.AddResponse(http.StatusNoContent, done)
 	}
