@@ -42,18 +42,18 @@ func resumeReplay(r *rest.Request) error {
 
 // run is an operation that may take long: the fields of rest.RunObject.
 type run struct {
-	ID        string      `json:"id"`
-	Operation string      `json:"operation"` // purge_dead_letters, import_definitions or start_replay
-	VHost     string      `json:"vhost"`
-	Queue     string      `json:"queue"`
-	User      string      `json:"user"`  // who started it
-	State     string      `json:"state"` // running, done, cancelled or failed
-	Started   time.Time   `json:"started"`
-	Ended     *time.Time  `json:"ended"`   // null: it is running
-	Done      int         `json:"done"`    // how much is done
-	Total     int         `json:"total"`   // of how much; 0: not known
-	Result    rest.Object `json:"result"`  // what the request would have been answered; of a replay, the replay
-	Failure   *runFailure `json:"failure"` // why it failed; null: it has not
+	ID        string       `json:"id"`
+	Operation string       `json:"operation"` // purge_dead_letters, import_definitions or start_replay
+	VHost     string       `json:"vhost"`
+	Queue     string       `json:"queue"`
+	User      string       `json:"user"`  // who started it
+	State     string       `json:"state"` // running, done, cancelled or failed
+	Started   time.Time    `json:"started"`
+	Ended     *time.Time   `json:"ended"`   // null: it is running
+	Done      int          `json:"done"`    // how much is done
+	Total     int          `json:"total"`   // of how much; 0: not known
+	Result    *rest.Object `json:"result"`  // what the request would have been answered; of a replay, the replay
+	Failure   *runFailure  `json:"failure"` // why it failed; null: it has not
 }
 
 // runFailure is the error with which the request would have been answered.
