@@ -67,7 +67,7 @@ func TestTTLOffTakesDeadlinesOff(t *testing.T) {
 	require.NoError(t, x.b.Close())
 }
 
-// TestDueAtTheStartWithoutMonitor: what came due while no process ran stays until a get or a delivery meets it, and is
+// TestDueAtTheStartWithoutMonitor: without ExpireOverdue, what came due while no process ran stays until a get or a delivery meets it, and is
 // dead-lettered then, once, over further starts too.
 func TestDueAtTheStartWithoutMonitor(t *testing.T) {
 	var now atomic.Int64
@@ -147,4 +147,5 @@ func TestOverdueAtAStart(t *testing.T) {
 	assert.Equal(t, 1, counts("plain"))
 	require.Eventually(t, func() bool { return counts("dlq") == 300 }, 10*time.Second, time.Millisecond)
 	assert.Zero(t, x.b.Deadlines().ExpireOverdue())
+	require.NoError(t, x.b.Close())
 }

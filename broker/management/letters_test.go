@@ -228,7 +228,7 @@ func TestRunsOfTheAPI(t *testing.T) {
 	run := async("/api/definitions", map[string]any{"queues": []any{map[string]any{"name": "q", "vhost": "/", "durable": true}}})
 	assert.Equal(t, "import_definitions", run["operation"])
 	assert.Equal(t, "done", run["state"])
-	assert.Nil(t, run["failure"])
+	assert.NotContains(t, run, "failure")
 	x.ask("GET", "/api/queues/%2F/q", nil).is(200, "")
 	run = async("/api/definitions", map[string]any{"queues": []any{map[string]any{"name": "r", "vhost": "none"}}})
 	assert.Equal(t, "failed", run["state"])

@@ -49,11 +49,11 @@ type run struct {
 	User      string       `json:"user"`  // who started it
 	State     string       `json:"state"` // running, done, cancelled or failed
 	Started   time.Time    `json:"started"`
-	Ended     *time.Time   `json:"ended"`   // null: it is running
-	Done      int          `json:"done"`    // how much is done
-	Total     int          `json:"total"`   // of how much; 0: not known
-	Result    *rest.Object `json:"result"`  // what the request would have been answered; of a replay, the replay
-	Failure   *runFailure  `json:"failure"` // why it failed; null: it has not
+	Ended     *time.Time   `json:"ended"`             // null: it is running
+	Done      int          `json:"done"`              // how much is done
+	Total     int          `json:"total"`             // of how much; 0: not known
+	Result    *rest.Object `json:"result"`            // what the request would have been answered; of a replay, the replay
+	Failure   *runFailure  `json:"failure,omitempty"` // why it failed; none: it has not
 }
 
 // runFailure is the error with which the request would have been answered.

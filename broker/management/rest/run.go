@@ -18,7 +18,7 @@ const RunsPath = "/api/curfew/runs"
 func RunObject(run *operate.Run) Object {
 	o := Object{
 		"id": run.ID, "operation": run.Operation, "vhost": run.VHost, "queue": run.Queue, "user": run.User, "state": run.State,
-		"started": run.Started, "ended": nil, "done": run.Done, "total": run.Total, "result": run.Result, "failure": nil,
+		"started": run.Started, "ended": nil, "done": run.Done, "total": run.Total, "result": run.Result,
 	}
 	if !run.Ended.IsZero() {
 		o["ended"] = run.Ended

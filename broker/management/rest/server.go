@@ -24,7 +24,7 @@ type Server struct {
 	Turns Turns
 	// Logins counts the requests with credentials, by whether they are right.
 	Logins broker.LoginCount
-	long  chan struct{} // held by the one request whose body takes more than half of the budget
+	long   chan struct{} // held by the one request whose body takes more than half of the budget
 	router
 }
 
