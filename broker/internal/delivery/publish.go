@@ -100,7 +100,8 @@ func (q *Queue) Publish(s *Transition, items []Item) {
 	}
 	settings := q.Settings()
 	limited := settings.Limited()
-	// What comes by a binding is no use of a queue, which corresponds to a subscription of Service Bus then, nor are dead letters of a sub-queue.
+	// What comes by a binding does not count as use, since the queue then corresponds to a subscription of Service Bus. Neither do dead letters
+	// that enter a sub-queue.
 	if !settings.Keeps && slices.ContainsFunc(items, func(it Item) bool { return !it.Bound }) {
 		q.markUsedLocked(s.Now)
 	}
