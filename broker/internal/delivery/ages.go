@@ -11,7 +11,7 @@ import (
 // ages tells how long the oldest message has been in a queue, without a time for each message: the messages of a priority enter in the order of
 // their numbers, so a few instants with the numbers that were next tell it about all. Between two marks there are at least a second and, when
 // there are many, up to 1/256 of the time that the marks span. So an age is never too low, and too high by that at most. A message that was there
-// at the start of the process counts from the start, unless the journal has its time. The zero value is empty.
+// at the start of the process counts from the start, unless the journal has its time. It is made with the first message: many queues never have one.
 type ages []ageMarks // by priority
 
 // ageMarks are the marks of one priority.
@@ -31,13 +31,16 @@ const (
 	maxAges = 512 // marks of a priority, 16 bytes each
 )
 
-// noteLocked records that seq, the last of its priority, enters q now.
-func (a *ages) noteLocked(q *messages, seq queue.Seq, at deadline.Instant) {
-	p := int(seq.Priority())
-	for len(*a) <= p {
-		*a = append(*a, ageMarks{})
+// noteAgeLocked records that seq, the last of its priority, enters the queue now.
+func (q *messages) noteAgeLocked(seq queue.Seq, at deadline.Instant) {
+	if q.ages == nil {
+		q.ages = new(ages)
 	}
-	m := &(*a)[p]
+	p := int(seq.Priority())
+	for len(*q.ages) <= p {
+		*q.ages = append(*q.ages, ageMarks{})
+	}
+	m := &(*q.ages)[p]
 	if n := len(m.list); n > 0 && at < m.list[n-1].at.Add(max(m.gap, ageGap)) {
 		return
 	}
@@ -77,9 +80,12 @@ func (m *ageMarks) find(seq queue.Seq) int {
 }
 
 // oldestLocked is when the oldest message entered, ready or unacked; 0: the queue is empty.
-func (a ages) oldestLocked(q *messages) (at deadline.Instant) {
-	for p := range a {
-		m := &a[p]
+func (q *messages) oldestLocked() (at deadline.Instant) {
+	if q.ages == nil {
+		return 0
+	}
+	for p := range *q.ages {
+		m := &(*q.ages)[p]
 		if seq := q.core.Oldest(uint8(p)); seq != 0 && len(m.list) > 0 {
 			if entered := m.list[m.find(seq)].at; at == 0 || entered < at {
 				at = entered

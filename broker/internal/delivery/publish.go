@@ -140,7 +140,7 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 	}
 	q.counters.entered(&m)
 	seq := q.core.Publish(m, it.Priority)
-	q.ages.noteLocked(&q.messages, seq, s.stamp)
+	q.noteAgeLocked(seq, s.stamp)
 	switch {
 	case m.ExpiresAt == 0:
 	case m.ExpiresAt <= s.Now:

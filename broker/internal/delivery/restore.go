@@ -35,7 +35,7 @@ func (q *Queue) Restore(r *store.RecoveredQueue, keep bool) {
 		if at == 0 {
 			at = started
 		}
-		q.ages.noteLocked(&q.messages, queue.Seq(e.Seq), at)
+		q.noteAgeLocked(queue.Seq(e.Seq), at)
 	}
 	q.env.Store.Amended(amended)
 }

@@ -33,7 +33,7 @@ func (q *Queue) State() QueueState {
 		Ready: q.core.Ready(), Unacked: q.core.Unacked(), ReadyBytes: q.core.ReadyBytes(), UnackedBytes: q.core.UnackedBytes(),
 		Consumers: q.consumers.count, HeadTimestamp: q.headTimestampLocked(), LastActiveAt: q.lastActiveAt, Stats: q.counters.stats(),
 	}
-	if at := q.ages.oldestLocked(&q.messages); at != 0 {
+	if at := q.oldestLocked(); at != 0 {
 		i.OldestAge = max(q.env.Clock.Now().Sub(at), 0)
 	}
 	i.Persistent, i.PersistentBytes = q.core.Persistent()
