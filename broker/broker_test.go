@@ -306,7 +306,7 @@ func TestQueueAndExchangeErrors(t *testing.T) {
 		{declare("q", amqp.Table{"x-message-ttl": int64(2000)}), "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received '2000' but current is '1000'"},
 		{declare("q", nil), "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received none but current is the value '1000' of type 'signedint'"},
 		{declare("amq.mine", nil), "ACCESS_REFUSED - queue name 'amq.mine' contains reserved prefix 'amq.*'"},
-		{func() error { return x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "odd"}) }, "COMMAND_INVALID - unknown exchange type 'odd'"},
+		{func() error { return x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "odd"}) }, "PRECONDITION_FAILED - unknown exchange type 'odd'"},
 		{func() error {
 			return x.vh.DeclareExchange("amq.direct", broker.ExchangeDeclare{Kind: "fanout", Durable: true})
 		}, "PRECONDITION_FAILED - inequivalent arg 'type' for exchange 'amq.direct' in vhost '/': received 'fanout' but current is 'direct'"},

@@ -68,6 +68,33 @@ func (d Deadlines) Expire(refs []deadline.Ref, path deadline.Path, wait bool, ou
 	return out
 }
 
+// ExpireOverdue expires every message whose deadline has come, and returns how many. A broker without a monitor calls it after recovery, before
+// clients connect: what came due while the process was down is gone from the start, and what comes due later waits for a delivery or a get.
+func (d Deadlines) ExpireOverdue() (n int) {
+	now, refs, answers := d.b.Now(), make([]deadline.Ref, 0, queue.AtOnce), []deadline.Answer(nil)
+	flush := func() {
+		answers = d.Expire(refs, deadline.Lazy, true, answers[:0])
+		for _, a := range answers {
+			if a.Outcome == deadline.Expired {
+				n++
+			}
+		}
+		refs = refs[:0]
+	}
+	for _, q := range d.b.registry.Queues() {
+		q.EachDue(func(due delivery.Due) {
+			if due.Ref.Deadline > now {
+				return
+			}
+			if refs = append(refs, due.Ref); len(refs) == cap(refs) {
+				flush()
+			}
+		})
+	}
+	flush()
+	return n
+}
+
 // Track keeps, in place and order, the refs whose messages are still queued. Events reports
 // when these leave (deadline.Left).
 func (d Deadlines) Track(refs []deadline.Ref) []deadline.Ref {

@@ -67,7 +67,7 @@ func TestTTLOffTakesDeadlinesOff(t *testing.T) {
 	require.NoError(t, x.b.Close())
 }
 
-// TestDueAtTheStartWithoutMonitor: what came due while no process ran stays until a get or a delivery meets it, and is
+// TestDueAtTheStartWithoutMonitor: without ExpireOverdue, what came due while no process ran stays until a get or a delivery meets it, and is
 // dead-lettered then, once, over further starts too.
 func TestDueAtTheStartWithoutMonitor(t *testing.T) {
 	var now atomic.Int64
@@ -116,5 +116,36 @@ func TestDueAtTheStartWithoutMonitor(t *testing.T) {
 	x = open()
 	require.Equal(t, []string{"lives"}, x.drain(x.called("q")))
 	require.Empty(t, x.drain(x.called("dlq")))
+	require.NoError(t, x.b.Close())
+}
+
+// TestOverdueAtAStart: without a monitor, what came due while the process was down is dropped or dead-lettered at the start, wherever it is in its
+// queue, and nothing else is.
+func TestOverdueAtAStart(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openTestBroker(t, o)
+	x.durable("dlq", nil)
+	x.durable("plain", nil)
+	x.durable("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
+	for range 300 { // more than are expired in one step
+		x.publishPersistent("", "q", "long", "3600000")
+		x.publishPersistent("", "q", "short", "1")
+		x.publishPersistent("", "plain", "short", "1")
+	}
+	x.publishPersistent("", "plain", "none", "")
+	due := x.b.Now().AddMillis(2)
+	require.Eventually(t, func() bool { return x.b.Now() > due }, 10*time.Second, time.Millisecond)
+	x = restarted(t, o, x.b)
+	counts := func(name string) int {
+		q, err := x.vh.Queue(name)
+		require.NoError(t, err)
+		ready, _, _ := q.Counts()
+		return ready
+	}
+	require.Equal(t, 600, x.b.Deadlines().ExpireOverdue())
+	assert.Equal(t, 300, counts("q"))
+	assert.Equal(t, 1, counts("plain"))
+	require.Eventually(t, func() bool { return counts("dlq") == 300 }, 10*time.Second, time.Millisecond)
+	assert.Zero(t, x.b.Deadlines().ExpireOverdue())
 	require.NoError(t, x.b.Close())
 }

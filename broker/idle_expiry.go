@@ -11,8 +11,8 @@ import (
 )
 
 // idlers are the queues and exchanges of a virtual host whose x-auto-delete-on-idle has run
-// out while messages are delayed. A delayed message counts as use of each queue that it will
-// enter and of each exchange that it will pass (Service Bus: AutoDeleteOnIdle; RabbitMQ's
+// out while messages are delayed. A delayed message counts as use of the queue that its key
+// names in the default exchange, and of each exchange that it will pass (Service Bus: AutoDeleteOnIdle; RabbitMQ's
 // x-expires has nothing like it). Which those are is known only by routing it. So one pass over all
 // delayed messages checks everything that has gathered, in a goroutine that exists only for
 // that long: timers do not wait for it, and publishing keeps no index for it.
@@ -37,7 +37,7 @@ const (
 // markAwaited marks the queues that a delayed message would go to now as used.
 func markAwaited(targets []topology.Target, now deadline.Instant) {
 	for i := range targets {
-		if q := targets[i].Queue; q.Settings().IdleMillis != 0 {
+		if q := targets[i].Queue; !targets[i].Bound && q.Settings().IdleMillis != 0 {
 			q.Idle.MarkUsed(now)
 		}
 	}
@@ -120,7 +120,7 @@ func (vh *VHost) findAwaited(awaited map[*Queue]bool, all bool) bool {
 			page, from = pageOf(from, idlePage)
 			for i := range page {
 				for _, t := range targetsOf(&page[i], vh, &ways) {
-					if is, checked := awaited[t.Queue]; checked && !is {
+					if is, checked := awaited[t.Queue]; checked && !is && !t.Bound {
 						awaited[t.Queue] = true
 						left--
 					}

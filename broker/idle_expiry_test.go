@@ -24,14 +24,13 @@ func (x *testBroker) exists(name string) bool {
 	return err == nil
 }
 
-// TestDelayedMessagesKeepIdleQueues: those that a delayed message would go to now,
-// whatever way, and no others. They count for x-auto-delete-on-idle, not for x-expires.
+// TestDelayedMessagesKeepIdleQueues: those that a delayed message names by its keys in the default exchange, and no others. They count for x-auto-delete-on-idle, not for x-expires.
 func TestDelayedMessagesKeepIdleQueues(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	inBubble(t, broker.Options{Log: zap.New(core)}, func(x *testBroker) {
 		idle := amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()}
-		bound, others := []string{"named", "matched", "copied", "headed"}, []string{"unbound", "unmatched", "elsewhere"}
-		for _, name := range append(bound, others...) {
+		named, others := []string{"named", "copied"}, []string{"matched", "headed", "unbound", "unmatched", "elsewhere"}
+		for _, name := range append(named, others...) {
 			x.queue(name, idle)
 		}
 		x.queue("expires", amqp.Table{"x-expires": idlePeriod.Milliseconds(), "x-auto-delete-on-idle": 2 * idlePeriod.Milliseconds()})
@@ -59,28 +58,28 @@ func TestDelayedMessagesKeepIdleQueues(t *testing.T) {
 		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "h", Destination: "elsewhere", Args: amqp.Table{"colour": "blue"}}))
 
 		after(idlePeriod + time.Second)
-		for _, name := range bound {
+		for _, name := range named {
 			assert.True(t, x.exists(name), name)
 		}
 		for _, name := range append(others, "expires") {
 			assert.False(t, x.exists(name), name)
 		}
 		after(time.Hour - idlePeriod)
-		for _, name := range bound {
+		for _, name := range named {
 			require.True(t, x.exists(name), name)
 			q, _ := x.vh.Queue(name)
 			ready, _, _ := q.Counts()
 			assert.Equal(t, 1, ready, name)
 		}
 		after(idlePeriod)
-		for _, name := range bound {
+		for _, name := range named {
 			assert.False(t, x.exists(name), "%s: a message in it protects nothing", name)
 		}
 		told := map[string]int64{}
 		for _, entry := range logs.FilterMessageSnippet("queue expired").All() {
 			told[entry.ContextMap()["queue"].(string)] = entry.ContextMap()["messages"].(int64)
 		}
-		assert.Equal(t, map[string]int64{"named": 1, "matched": 1, "copied": 1, "headed": 1, "unbound": 0, "unmatched": 0, "elsewhere": 0, "expires": 0}, told)
+		assert.Equal(t, map[string]int64{"named": 1, "matched": 0, "copied": 1, "headed": 0, "unbound": 0, "unmatched": 0, "elsewhere": 0, "expires": 0}, told)
 	})
 }
 
@@ -269,4 +268,51 @@ func TestIdleMinimumThatWasRaised(t *testing.T) {
 	assert.Equal(t, 1, logs.FilterMessageSnippet("saved exchange").Len())
 	assert.Equal(t, 1, logs.FilterMessageSnippet("saved queue").Len())
 	require.NoError(t, x.b.Close())
+}
+
+// TestUseOfASubscription: a queue that is bound to a topic is deleted unless somebody receives from it, peeks, binds or unbinds it, renews a lock or
+// declares it again (Service Bus: AutoDeleteOnIdle, subscriptions). What is sent to the topic does not keep it; what is sent to the queue itself does.
+func TestUseOfASubscription(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
+		idle := amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()}
+		x.exchange("topic", "topic", nil)
+		x.exchange("behind", "headers", nil)
+		x.bindExchange("topic", "behind")
+		q := x.queue("q", idle)
+		x.bind("topic", "q", "#")
+		x.bind("behind", "q", "")
+		var held message
+		for _, use := range []struct {
+			name string
+			do   func()
+		}{
+			{"get", func() { held, _ = x.get(q, false) }},
+			{"settlement", func() { q.Settle(broker.Ack, []queue.Seq{held.seq}, nil) }},
+			{"peek", func() {
+				_, err := q.Browse(broker.Browse{Count: 1})
+				require.NoError(t, err)
+			}},
+			{"binding", func() { x.bind("topic", "q", "a.*") }},
+			{"unbinding", func() {
+				require.NoError(t, x.vh.Unbind(nil, broker.Binding{Source: "topic", Destination: "q", RoutingKey: "a.*"}))
+			}},
+			{"declare", func() { x.queue("q", idle) }},
+			{"send to the queue by its name", func() { x.publish("", "q", "m", "", nil) }},
+		} {
+			for range 4 { // a minute apart
+				x.publish("topic", "a.b", "m", "", nil)
+				after(time.Minute)
+			}
+			require.True(t, x.exists("q"), use.name)
+			use.do()
+		}
+		for range 5 {
+			require.True(t, x.exists("q"))
+			x.publish("topic", "a.b", "m", "", nil)
+			x.publish("topic", "a.b", "m", "", amqp.Table{"x-delay": time.Hour.Milliseconds()})
+			after(time.Minute)
+		}
+		after(time.Second)
+		assert.False(t, x.exists("q"), "only what the topic brought")
+	})
 }

@@ -54,12 +54,12 @@ func TestImportThatCannotBeSaved(t *testing.T) {
 	x.durable("there", nil)
 	free := x.fillDefinitions(o.Store.Dir)
 	before, saved := exported(t, x.b), shape(x.b)
-	_, err := definitions.Import(x.b, someDocument(t, ""))
+	_, err := definitions.Import(t.Context(), x.b, someDocument(t, ""), definitions.Options{})
 	require.ErrorIs(t, err, broker.ErrNotSaved)
 	require.Equal(t, before, exported(t, x.b))
 	require.Equal(t, saved, died.shape(o))
 	free()
-	_, err = definitions.Import(x.b, someDocument(t, ""))
+	_, err = definitions.Import(t.Context(), x.b, someDocument(t, ""), definitions.Options{})
 	require.NoError(t, err)
 	require.Equal(t, shape(x.b), died.shape(o))
 	vh, ok := x.b.VHost("V")
@@ -78,7 +78,7 @@ func TestImportThatCannotBeSaved(t *testing.T) {
 	}
 	_, err = x.vh.Queue("Q/$deadletterqueue")
 	require.NoError(t, err)
-	again, err := definitions.Import(x.b, someDocument(t, ""))
+	again, err := definitions.Import(t.Context(), x.b, someDocument(t, ""), definitions.Options{})
 	require.NoError(t, err)
 	assert.Empty(t, again)
 	require.NoError(t, x.b.Close())
@@ -111,11 +111,11 @@ func TestImportThatFailsLate(t *testing.T) {
 	} {
 		d := someDocument(t, "")
 		spoil(d)
-		_, err := definitions.Import(x.b, d)
+		_, err := definitions.Import(t.Context(), x.b, d, definitions.Options{})
 		require.ErrorContains(t, err, want)
 		require.Equal(t, before, exported(t, x.b))
 	}
-	_, err := definitions.Import(x.b, someDocument(t, ""))
+	_, err := definitions.Import(t.Context(), x.b, someDocument(t, ""), definitions.Options{})
 	require.NoError(t, err)
 }
 
@@ -128,11 +128,11 @@ func TestImportUnderHigherCeilings(t *testing.T) {
 		d.Exchanges = append(d.Exchanges, definitions.Exchange{Name: fmt.Sprint(i), VHost: "/", Type: "fanout"})
 	}
 	for range 2 {
-		_, err := definitions.Import(x.b, d)
+		_, err := definitions.Import(t.Context(), x.b, d, definitions.Options{})
 		require.NoError(t, err)
 	}
 	d.Exchanges = append(d.Exchanges, definitions.Exchange{Name: "one more", VHost: "/", Type: "fanout"})
-	_, err := definitions.Import(x.b, d)
+	_, err := definitions.Import(t.Context(), x.b, d, definitions.Options{})
 	require.ErrorContains(t, err, "exchange limit")
 }
 
@@ -160,10 +160,10 @@ func TestImportsAmongOthers(t *testing.T) {
 					d.Exchanges = append(d.Exchanges, definitions.Exchange{Name: name, VHost: "/", Type: "topic", Durable: true, AutoDelete: true})
 					d.Bindings = append(d.Bindings, definitions.Binding{Source: name, VHost: "/", Destination: name, DestinationType: "queue", RoutingKey: fmt.Sprint(rng.IntN(3))})
 				}
-				_, err := definitions.Import(x.b, d)
+				_, err := definitions.Import(t.Context(), x.b, d, definitions.Options{})
 				assert.NoError(t, err)
 				d.Parameters = nil // its limits
-				_, err = definitions.ImportVHost(x.b, "v", d)
+				_, err = definitions.ImportVHost(t.Context(), x.b, "v", d, definitions.Options{})
 				assert.True(t, err == nil || errors.Is(err, broker.ErrNoVHost), "%v", err)
 			}
 		})

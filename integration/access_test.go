@@ -39,7 +39,7 @@ func accessBrokers(t *testing.T) []accessBroker {
 	check(t, err)
 	d, err := definitions.Parse(text)
 	check(t, err)
-	_, err = definitions.Import(b, d)
+	_, err = definitions.Import(t.Context(), b, d, definitions.Options{})
 	check(t, err)
 	return []accessBroker{
 		{"curfew", serveInProcess(t, b), func(name string) { check(t, b.DeleteUser(name)) }, func(name string) { check(t, b.DeleteVHost(name)) }},

@@ -46,7 +46,7 @@ var errorVectors = []vector{
 		return s.closing(func(ch *amqp091.Channel) error {
 			return ch.ExchangeDeclare(s.name, "spiral", false, true, false, false, nil)
 		})
-	}, want: "connection 503 COMMAND_INVALID - unknown exchange type 'spiral'"},
+	}, want: "channel 406 PRECONDITION_FAILED - unknown exchange type 'spiral'"},
 	{name: "exchange kind differs", ask: func(s *session) string {
 		return s.closing(func(ch *amqp091.Channel) error {
 			return ch.ExchangeDeclare("amq.topic", "direct", true, false, false, false, nil)

@@ -43,7 +43,7 @@ func TestDefinitionsGoBothWays(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "definitions.json")
 	theirs := exportRabbitMQ(t, file)
 	b := newEmbedded(t)
-	left, err := definitions.Import(b, theirs)
+	left, err := definitions.Import(t.Context(), b, theirs, definitions.Options{})
 	check(t, err)
 	if len(left.Kept)+len(left.Skipped) > 0 {
 		t.Errorf("left out: %v", left)

@@ -88,12 +88,12 @@ func TestPurgeNeedsTheCount(t *testing.T) {
 	d := newDesk(t)
 	d.dead(5)
 	f := &deadletters.Filter{Pattern: "[123]"}
-	_, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 5})
+	_, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 5}, nil)
 	var unconfirmed *deadletters.Unconfirmed
 	require.ErrorAs(t, err, &unconfirmed)
 	assert.Equal(t, 3, unconfirmed.Matched)
 	assert.Len(t, d.bodies(d.dlq), 5)
-	n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 3})
+	n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 3}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, 3, n)
 	assert.Equal(t, []string{"0", "4"}, d.bodies(d.dlq))
@@ -105,7 +105,7 @@ func TestPurgeOfAGrowingQueue(t *testing.T) {
 	d.dead(5)
 	f := &deadletters.Filter{}
 	purge := func(c deadletters.Confirmation) (int, deadletters.Unconfirmed) {
-		n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, c)
+		n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, c, nil)
 		var unconfirmed *deadletters.Unconfirmed
 		if !errors.As(err, &unconfirmed) {
 			require.NoError(t, err)
@@ -133,6 +133,35 @@ func TestPurgeOfAGrowingQueue(t *testing.T) {
 	assert.Len(t, d.bodies(d.dlq), 2)
 	n, _ = purge(deadletters.Confirmation{Messages: 2, Position: asks.Position})
 	assert.Equal(t, 2, n)
+}
+
+// whenAsked is a context that calls do whenever it is asked whether it has ended.
+type whenAsked struct {
+	context.Context
+	do func()
+}
+
+func (c whenAsked) Err() error {
+	c.do()
+	return nil
+}
+
+// TestPurgeWhileTheQueueGrows: what arrives while messages are counted is neither in the number nor in the position, so the first confirmation is
+// right.
+func TestPurgeWhileTheQueueGrows(t *testing.T) {
+	d := newDesk(t)
+	d.dead(5)
+	arrived := 0
+	growing := whenAsked{t.Context(), func() { d.dead(1); arrived++ }}
+	_, err := deadletters.Purge(growing, d.b, d.dlq, &deadletters.Filter{}, deadletters.Confirmation{Messages: -1}, nil)
+	var shown *deadletters.Unconfirmed
+	require.ErrorAs(t, err, &shown)
+	require.Equal(t, 5, shown.Matched)
+	require.Positive(t, arrived)
+	n, err := deadletters.Purge(growing, d.b, d.dlq, &deadletters.Filter{}, deadletters.Confirmation{Messages: shown.Matched, Position: shown.Position}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, 5, n)
+	assert.Len(t, d.bodies(d.dlq), arrived, "what arrived later stays")
 }
 
 // asked is a context that ends once somebody has asked so often whether it has.

@@ -211,12 +211,12 @@ func TestSelectedAreOfOneQueue(t *testing.T) {
 	require.Len(t, found, 2)
 	assert.Equal(t, "1 3", string(found[0].Body)+" "+string(found[1].Body))
 	f.QueueID++
-	_, err = deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 2})
+	_, err = deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 2}, nil)
 	require.ErrorIs(t, err, deadletters.ErrRedeclared)
 	_, err = d.runs("").Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", Filter: *f})
 	require.ErrorIs(t, err, deadletters.ErrRedeclared)
 	f.QueueID--
-	n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 2})
+	n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 2}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, 2, n)
 	assert.Equal(t, []string{"0", "2", "4"}, d.bodies(d.dlq))

@@ -6,6 +6,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/deadline"
+	"curfew/broker/queue"
 )
 
 // Confirmation is the number of messages that a person has seen and agrees to delete.
@@ -15,8 +16,8 @@ type Confirmation struct {
 }
 
 // Unconfirmed is the error of a purge that was not confirmed with the number of messages that
-// match. A Confirmation of that number and position stays valid for as long as the queue
-// exists, whatever arrives.
+// match. Matched is how many of those that had entered by Position match. A Confirmation of
+// both stays valid for as long as the queue exists, whatever arrives.
 type Unconfirmed struct {
 	Matched  int
 	Position Position
@@ -28,10 +29,13 @@ func (e *Unconfirmed) Error() string {
 
 // Purge deletes the ready messages of q that f matches, if their number is the one in c.
 // Otherwise it returns *Unconfirmed and deletes none. With a position it deletes those that
-// had entered by then; some of them may have left since. A position in an earlier incarnation
-// of the queue confirms nothing: these are other messages. Messages that a consumer takes
-// while Purge runs are not deleted, nor are those that arrive while it runs.
-func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f *Filter, c Confirmation) (deleted int, err error) {
+// had entered by then; some of them may have left since, but if there are more, because a
+// consumer has given some back, it has to be confirmed again. A position in an earlier
+// incarnation of the queue confirms nothing: these are other messages. Messages that a consumer
+// takes while Purge runs are not deleted, nor are those that arrive while it runs. progress, if
+// it is not nil, is told how many were deleted, after each page. When ctx ends, what was deleted
+// by then is returned with ctx's error.
+func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f *Filter, c Confirmation, progress func(deleted int)) (deleted int, err error) {
 	m, err := f.compile()
 	if err != nil {
 		return 0, err
@@ -41,23 +45,23 @@ func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f *Filter, c 
 		upTo = c.Position
 	}
 	matched := 0
-	if err := walk(ctx, q, way{}, m, func(l *Letter) bool {
-		if upTo.includes(l.Seq) {
-			matched++
-		}
+	if err := walk(ctx, q, way{upTo: upTo}, m, func(*Letter) bool {
+		matched++
 		return true
 	}, nil); err != nil {
 		return 0, err
 	}
 	redeclared := !fixed && !c.Position.IsZero()
 	if redeclared || matched != c.Messages && (!fixed || matched > c.Messages) {
-		return 0, &Unconfirmed{matched, positionOf(q)}
+		return 0, &Unconfirmed{matched, upTo}
 	}
-	err = walk(ctx, q, way{}, m, func(l *Letter) bool {
-		if upTo.includes(l.Seq) {
-			deleted += b.Remove([]deadline.Ref{{Deadline: l.Deadline, Queue: q.ID(), Seq: uint64(l.Seq)}})
-		}
+	err = walk(ctx, q, way{upTo: upTo}, m, func(l *Letter) bool {
+		deleted += b.Remove([]deadline.Ref{{Deadline: l.Deadline, Queue: q.ID(), Seq: uint64(l.Seq)}})
 		return deleted < c.Messages
-	}, nil)
+	}, func(queue.Seq, int) {
+		if progress != nil {
+			progress(deleted)
+		}
+	})
 	return deleted, err
 }

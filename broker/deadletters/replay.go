@@ -113,8 +113,8 @@ func (r *replayer) moveAll(ctx context.Context) error {
 	if r.order.Rate > 0 {
 		r.limiter = rate.NewLimiter(rate.Limit(r.order.Rate), 1)
 	}
-	err = walk(ctx, r.q, way{after: r.snapshot().At, bodyBytes: -1}, m, func(l *Letter) bool {
-		if !r.upTo.includes(l.Seq) || l.ReplayID == r.id {
+	err = walk(ctx, r.q, way{after: r.snapshot().At, bodyBytes: -1, upTo: r.upTo}, m, func(l *Letter) bool {
+		if l.ReplayID == r.id {
 			return true
 		}
 		r.err = r.one(ctx, l)

@@ -24,6 +24,7 @@ type way struct {
 	after     queue.Seq // the message before the first; 0: from the end that it begins at
 	newest    bool      // against the order of delivery
 	bodyBytes int       // <0 all
+	upTo      Position  // what entered later is left out; none: nothing is. Not with newest.
 }
 
 // walk calls fn with each ready message of q on the way that m matches, until fn returns
@@ -53,12 +54,21 @@ func walk(ctx context.Context, q *broker.Queue, w way, m *matcher, fn func(*Lett
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		read := func(n int) {
+			if progress != nil && n > 0 {
+				progress(page[n-1].Seq, n)
+			}
+		}
 		for i := range page {
 			if i > 0 && m.reads() && ctx.Err() != nil { // reading bodies takes long, packed ones most of all
-				if progress != nil {
-					progress(page[i-1].Seq, i)
-				}
+				read(i)
 				return ctx.Err()
+			}
+			if late := !w.upTo.IsZero() && !w.upTo.includes(page[i].Seq); late && page[i].Seq.Priority() == 0 {
+				read(i)
+				return nil // the rest is later still; a queue may grow as fast as it is read
+			} else if late {
+				continue
 			}
 			l := letterOf(&page[i])
 			if !m.matches(&l) {
@@ -72,9 +82,7 @@ func walk(ctx context.Context, q *broker.Queue, w way, m *matcher, fn func(*Lett
 			}
 		}
 		look.After = page[len(page)-1].Seq
-		if progress != nil {
-			progress(look.After, len(page))
-		}
+		read(len(page))
 	}
 }
 
@@ -128,7 +136,7 @@ func Search(ctx context.Context, q *broker.Queue, f *Filter, look Look) (found [
 		return nil, 0, err
 	}
 	seen := look.After
-	err = walk(ctx, q, way{look.After, look.Newest, look.BodyBytes}, m, func(l *Letter) bool {
+	err = walk(ctx, q, way{after: look.After, newest: look.Newest, bodyBytes: look.BodyBytes}, m, func(l *Letter) bool {
 		if len(found) == look.Count {
 			next = found[look.Count-1].Seq
 			return false

@@ -1,6 +1,7 @@
 package definitions
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -47,7 +48,7 @@ func TestImportOfRabbitMQsExports(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("testdata", name))
 			require.NoError(t, err)
 			b := newBroker(t, broker.Options{})
-			report, err := Import(b, parse(t, string(text)))
+			report, err := Import(t.Context(), b, parse(t, string(text)), Options{})
 			require.NoError(t, err)
 			require.Empty(t, report.Kept)
 
@@ -74,10 +75,10 @@ func TestImportOfRabbitMQsExports(t *testing.T) {
 
 			again := exported(t, b)
 			other := newBroker(t, broker.Options{})
-			_, err = Import(other, parse(t, again))
+			_, err = Import(t.Context(), other, parse(t, again), Options{})
 			require.NoError(t, err)
 			require.JSONEq(t, again, exported(t, other), "an export imported exports the same")
-			report, err = Import(other, parse(t, again))
+			report, err = Import(t.Context(), other, parse(t, again), Options{})
 			require.NoError(t, err)
 			require.Empty(t, report, "and can be imported again")
 		})
@@ -106,7 +107,7 @@ func TestRefusedImportChangesNothing(t *testing.T) {
 		d := parse(t, text)
 		d.Queues = append([]Queue{{Name: "fine", VHost: "/"}}, d.Queues...)
 		d.VHosts = append([]VHost{{Name: "fine"}}, d.VHosts...)
-		_, err := Import(b, d)
+		_, err := Import(t.Context(), b, d, Options{})
 		require.EqualError(t, err, want, text)
 		require.JSONEq(t, before, exported(t, b))
 	}
@@ -131,10 +132,10 @@ func TestLimitsCountInAnImport(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, vh.SetLimits(access.Limits{"max-queues": 2}))
 	d := parse(t, `{"queues":[{"name":"there","vhost":"/","durable":true},{"name":"two","vhost":"/"}]}`)
-	_, err = Import(b, d)
+	_, err = Import(t.Context(), b, d, Options{})
 	require.NoError(t, err)
 	d.Queues = append(d.Queues, Queue{Name: "three", VHost: "/"})
-	_, err = Import(b, d)
+	_, err = Import(t.Context(), b, d, Options{})
 	require.ErrorContains(t, err, "queue limit in vhost '/' (2) is reached")
 	require.Len(t, vh.Queues(), 2)
 }
@@ -148,7 +149,7 @@ func TestImportWhereMoreThanTheLimitExists(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, vh.SetLimits(access.Limits{"max-queues": 1}))
-	_, err := Import(b, parse(t, `{"queues":[{"name":"one","vhost":"/"}],"exchanges":[{"name":"x","vhost":"/","type":"fanout"}]}`))
+	_, err := Import(t.Context(), b, parse(t, `{"queues":[{"name":"one","vhost":"/"}],"exchanges":[{"name":"x","vhost":"/","type":"fanout"}]}`), Options{})
 	require.NoError(t, err)
 }
 
@@ -160,14 +161,14 @@ func TestSubqueuesComeWithTheirQueue(t *testing.T) {
 	_, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true, Args: amqp.Table{"x-dead-letter-queue": true}})
 	require.NoError(t, err)
 	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "amq.topic", Destination: "q/$deadletterqueue", RoutingKey: "k"}))
-	report, err := Import(other, Export(b, Version{}))
+	report, err := Import(t.Context(), other, Export(b, Version{}), Options{})
 	require.NoError(t, err)
 	require.Empty(t, report)
 	require.JSONEq(t, exported(t, b), exported(t, other))
 	vh, _ = other.VHost("/")
 	_, err = vh.Queue("q/$deadletterqueue")
 	require.NoError(t, err)
-	report, err = Import(other, parse(t, `{"queues":[{"name":"z/$deadletterqueue","vhost":"/"}]}`))
+	report, err = Import(t.Context(), other, parse(t, `{"queues":[{"name":"z/$deadletterqueue","vhost":"/"}]}`), Options{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"queue 'z/$deadletterqueue' in vhost '/'"}, report.Skipped)
 }
@@ -181,10 +182,10 @@ func TestWhatStaysAsItIs(t *testing.T) {
 	_, err = vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true})
 	require.NoError(t, err)
 	require.NoError(t, vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
-	report, err := Import(b, parse(t, `{
+	report, err := Import(t.Context(), b, parse(t, `{
 		"queues":[{"name":"q","vhost":"/","durable":true,"arguments":{"x-max-length":6}},{"name":"mine","vhost":"/"},{"name":"amq.x","vhost":"/"}],
 		"exchanges":[{"name":"x","vhost":"/","type":"fanout","durable":true},{"name":"","vhost":"/","type":"direct"}],
-		"bindings":[{"source":"x","vhost":"/","destination":"no","destination_type":"queue"},{"source":"","vhost":"/","destination":"q","destination_type":"queue"}]}`))
+		"bindings":[{"source":"x","vhost":"/","destination":"no","destination_type":"queue"},{"source":"","vhost":"/","destination":"q","destination_type":"queue"}]}`), Options{})
 	require.NoError(t, err)
 	require.Equal(t, Report{
 		Kept: []string{
@@ -207,10 +208,10 @@ func TestWhoImportsAVirtualHost(t *testing.T) {
 	b := newBroker(t, broker.Options{})
 	_, _, err := b.PutVHost("old", broker.VHostMetadata{})
 	require.NoError(t, err)
-	_, err = ImportAs(b, "guest", parse(t, `{"users":[{"name":"u","tags":""}],"vhosts":[{"name":"old"},{"name":"new"},{"name":"said"}],"permissions":[
-		{"user":"u","vhost":"new","configure":"c","write":"w","read":"r"},{"user":"guest","vhost":"said","configure":"c","write":"w","read":"r"}]}`))
+	_, err = Import(t.Context(), b, parse(t, `{"users":[{"name":"u","tags":""}],"vhosts":[{"name":"old"},{"name":"new"},{"name":"said"}],"permissions":[
+		{"user":"u","vhost":"new","configure":"c","write":"w","read":"r"},{"user":"guest","vhost":"said","configure":"c","write":"w","read":"r"}]}`), Options{User: "guest"})
 	require.NoError(t, err)
-	_, err = Import(b, parse(t, `{"vhosts":[{"name":"at the start"}]}`))
+	_, err = Import(t.Context(), b, parse(t, `{"vhosts":[{"name":"at the start"}]}`), Options{})
 	require.NoError(t, err)
 	require.Equal(t, []access.Permission{
 		{User: "guest", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"},
@@ -220,15 +221,39 @@ func TestWhoImportsAVirtualHost(t *testing.T) {
 	}, b.Permissions())
 }
 
+// TestImportThatIsCancelled: an import whose context ends before it is saved changes nothing, however far it had come.
+func TestImportThatIsCancelled(t *testing.T) {
+	b := newBroker(t, broker.Options{})
+	d := &Document{}
+	for i := range 2000 {
+		d.Queues = append(d.Queues, Queue{Name: fmt.Sprint("q", i), VHost: "/", Durable: true})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	seen := 0
+	_, err := Import(ctx, b, d, Options{Progress: func(done, total int) {
+		require.Equal(t, 2000, total)
+		if seen = done; done > 1000 {
+			cancel()
+		}
+	}})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Less(t, seen, 1500, "it stops soon")
+	vh, _ := b.VHost("/")
+	require.Empty(t, vh.Queues())
+	_, err = Import(t.Context(), b, d, Options{})
+	require.NoError(t, err)
+	require.Len(t, vh.Queues(), 2000)
+}
+
 func TestOneVirtualHost(t *testing.T) {
 	b := newBroker(t, broker.Options{})
-	_, err := ImportVHost(b, "v2", new(Document))
+	_, err := ImportVHost(t.Context(), b, "v2", new(Document), Options{})
 	require.ErrorIs(t, err, broker.ErrNoVHost)
 	vh, _, err := b.PutVHost("v2", broker.VHostMetadata{})
 	require.NoError(t, err)
-	_, err = ImportVHost(b, "v2", parse(t, `{"users":[{"name":"ignored","tags":""}],
+	_, err = ImportVHost(t.Context(), b, "v2", parse(t, `{"users":[{"name":"ignored","tags":""}],
 		"queues":[{"name":"q","vhost":"elsewhere","durable":true}],"policies":[{"name":"p","pattern":"q","definition":{"max-length":1}}],
-		"exchanges":[{"name":"x","type":"fanout"}],"bindings":[{"source":"x","destination":"q","destination_type":"queue","routing_key":"k"}]}`))
+		"exchanges":[{"name":"x","type":"fanout"}],"bindings":[{"source":"x","destination":"q","destination_type":"queue","routing_key":"k"}]}`), Options{})
 	require.NoError(t, err)
 	_, there := b.User("ignored")
 	require.False(t, there)
@@ -262,7 +287,7 @@ func TestImportIsKept(t *testing.T) {
 		d.Queues = append(d.Queues, Queue{Name: fmt.Sprint("q", i), VHost: "/", Durable: true})
 		d.Bindings = append(d.Bindings, Binding{Source: "amq.topic", VHost: "/", Destination: fmt.Sprint("q", i), DestinationType: "queue", RoutingKey: "k"})
 	}
-	_, err = Import(b, d)
+	_, err = Import(t.Context(), b, d, Options{})
 	require.NoError(t, err)
 	before := exported(t, b)
 	require.NoError(t, b.Close())
@@ -285,7 +310,7 @@ func FuzzImport(f *testing.F) {
 		}
 		b := newBroker(t, broker.Options{})
 		before := exported(t, b)
-		if _, err := Import(b, d); err != nil {
+		if _, err := Import(t.Context(), b, d, Options{}); err != nil {
 			require.JSONEq(t, before, exported(t, b))
 		}
 	})
@@ -301,7 +326,7 @@ func TestImportedPolicyGivesAnExclusiveQueueItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	d, err := Parse([]byte(`{"policies":[{"vhost":"/","name":"p","pattern":".*","definition":{"dead-letter-queue":true}}]}`))
 	require.NoError(t, err)
-	_, err = Import(b, d)
+	_, err = Import(t.Context(), b, d, Options{})
 	require.NoError(t, err)
 	_, err = vh.QueueFor(owner, "q/$deadletterqueue")
 	assert.NoError(t, err)

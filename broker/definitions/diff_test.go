@@ -32,7 +32,7 @@ func TestDiff(t *testing.T) {
 func TestNoDifferenceAfterImport(t *testing.T) {
 	b := newBroker(t, broker.Options{})
 	want := parse(t, `{"queues":[{"vhost":"/","name":"q","durable":true}],"policies":[{"vhost":"/","name":"p","pattern":"a","definition":{"expires":6}}]}`)
-	_, err := Import(b, want)
+	_, err := Import(t.Context(), b, want, Options{})
 	require.NoError(t, err)
 	for _, x := range Diff(Export(b, Version{}), want) {
 		require.Equal(t, Missing, x.Mark, x.What)

@@ -2,6 +2,7 @@ package definitions
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,33 +36,36 @@ func (r *Report) Log(log *zap.Logger) {
 	}
 }
 
-// Import adds the document's objects to the broker. An error reports what is invalid, or
-// that the result cannot be saved (broker.ErrNotSaved); in both cases nothing was changed.
-func Import(b *broker.Broker, d *Document) (Report, error) {
-	return ImportAs(b, "", d)
+// Options of an import.
+type Options struct {
+	// User gets all permissions in the virtual hosts that the import creates, as in RabbitMQ; "": nobody does. The document's permissions for
+	// that user take precedence.
+	User string
+	// Progress is told how many of the document's objects were checked; nil: nothing is. It is called from the goroutine of the import.
+	Progress func(done, total int)
 }
 
-// ImportAs is Import on behalf of a user, who gets all permissions in the virtual hosts
-// that the import creates, as in RabbitMQ. The document's permissions for that user take
-// precedence.
-func ImportAs(b *broker.Broker, user string, d *Document) (Report, error) {
-	return importInto(b, d, writer{by: user})
+// Import adds the document's objects to the broker. An error reports what is invalid, that ctx has ended, or
+// that the result cannot be saved (broker.ErrNotSaved); in each case nothing was changed.
+func Import(ctx context.Context, b *broker.Broker, d *Document, o Options) (Report, error) {
+	return importInto(ctx, b, d, o, "")
 }
 
 // ImportVHost adds the document's objects to one virtual host, whatever virtual hosts the
 // document names. Users, permissions and global parameters are left out. Its errors are
 // those of Import and broker.ErrNoVHost.
-func ImportVHost(b *broker.Broker, vhost string, d *Document) (Report, error) {
+func ImportVHost(ctx context.Context, b *broker.Broker, vhost string, d *Document, o Options) (Report, error) {
 	if _, ok := b.VHost(vhost); !ok {
 		return Report{}, broker.ErrNoVHost
 	}
-	return importInto(b, &Document{
+	return importInto(ctx, b, &Document{
 		Parameters: d.Parameters, Policies: d.Policies, Queues: d.Queues, Exchanges: d.Exchanges, Bindings: d.Bindings,
-	}, writer{only: vhost})
+	}, o, vhost)
 }
 
-func importInto(b *broker.Broker, d *Document, w writer) (Report, error) {
-	err := b.Change(w.only, func(c *broker.Broker) error {
+func importInto(ctx context.Context, b *broker.Broker, d *Document, o Options, only string) (Report, error) {
+	w := writer{by: o.User, only: only, ctx: ctx, progress: o.Progress}
+	err := b.Change(only, func(c *broker.Broker) error {
 		w.b = c
 		return w.write(d)
 	})
@@ -79,30 +83,44 @@ type writer struct {
 	by     string // the user who creates virtual hosts; "": nobody
 	only   string // the only virtual host; "": the one that each object names
 	report Report
+
+	ctx         context.Context // the end of it ends the import
+	done, total int             // objects
+	progress    func(done, total int)
 }
 
 func (w *writer) write(d *Document) error {
+	w.total = len(d.Users) + len(d.VHosts) + len(d.Permissions) + len(d.TopicPermissions) + len(d.Exchanges) + len(d.GlobalParameters) + len(d.Policies) +
+		len(d.Parameters) + len(d.Queues) + len(d.Bindings)
 	for _, part := range []func() error{
-		func() error { return writeEach(d.Users, func(u *User) error { return w.user(u, d.RabbitVersion) }) },
-		func() error { return writeEach(d.VHosts, w.vhost) },
-		func() error { return writeEach(d.Permissions, w.permission) },
-		func() error { return writeEach(d.TopicPermissions, w.topicPermission) },
-		func() error { return writeEach(d.Exchanges, w.exchange) },
-		func() error { return writeEach(d.GlobalParameters, w.globalParameter) },
+		func() error { return writeEach(w, d.Users, func(u *User) error { return w.user(u, d.RabbitVersion) }) },
+		func() error { return writeEach(w, d.VHosts, w.vhost) },
+		func() error { return writeEach(w, d.Permissions, w.permission) },
+		func() error { return writeEach(w, d.TopicPermissions, w.topicPermission) },
+		func() error { return writeEach(w, d.Exchanges, w.exchange) },
+		func() error { return writeEach(w, d.GlobalParameters, w.globalParameter) },
 		func() error { return w.b.ChangePolicies(func() error { return w.policies(d) }) },
-		func() error { return writeEach(d.Queues, w.queue) },
-		func() error { return writeEach(d.Bindings, w.binding) },
+		func() error { return writeEach(w, d.Queues, w.queue) },
+		func() error { return writeEach(w, d.Bindings, w.binding) },
 	} {
 		if err := part(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return w.ctx.Err()
 }
 
 // writeEach writes a list.
-func writeEach[T any](list []T, write func(*T) error) error {
+func writeEach[T any](w *writer, list []T, write func(*T) error) error {
 	for i := range list {
+		if w.done++; w.done&255 == 0 {
+			if err := w.ctx.Err(); err != nil {
+				return err
+			}
+			if w.progress != nil {
+				w.progress(w.done, w.total)
+			}
+		}
 		if err := write(&list[i]); err != nil {
 			return err
 		}
@@ -223,10 +241,10 @@ func withoutPairs(value any) any {
 }
 
 func (w *writer) policies(d *Document) error {
-	if err := writeEach(d.Policies, w.policy); err != nil {
+	if err := writeEach(w, d.Policies, w.policy); err != nil {
 		return err
 	}
-	return writeEach(d.Parameters, w.parameter) // operator policies are among them
+	return writeEach(w, d.Parameters, w.parameter) // operator policies are among them
 }
 
 func (w *writer) policy(p *Policy) error {

@@ -1,6 +1,7 @@
 package management
 
 import (
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -13,6 +14,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/definitions"
+	"curfew/broker/operate"
 )
 
 // exportDefinitions answers with all definitions, in RabbitMQ's format.
@@ -81,7 +83,7 @@ func importDefinitions(r *request) error {
 	if err != nil {
 		return invalidDefinitions(err)
 	}
-	return imported(r, r.Operations.ImportDefinitions(r.Context(), r.Actor, d))
+	return r.importInto("", func(ctx context.Context) error { return r.Operations.ImportDefinitions(ctx, r.Actor, d) })
 }
 
 func importVHost(r *request) error {
@@ -92,14 +94,22 @@ func importVHost(r *request) error {
 	if err != nil {
 		return invalidDefinitions(err)
 	}
-	return imported(r, r.Operations.ImportVHostDefinitions(r.Context(), r.Actor, r.Param("vhost"), d))
+	vhost := r.Param("vhost")
+	return r.importInto(vhost, func(ctx context.Context) error { return r.Operations.ImportVHostDefinitions(ctx, r.Actor, vhost, d) })
+}
+
+// importInto runs an import, and answers it.
+func (r *request) importInto(vhost string, do func(context.Context) error) error {
+	return r.Run(operate.ImportDefinitions, operate.QueueName{VHost: vhost}, func(ctx context.Context) (any, error) {
+		if err := do(ctx); err != nil {
+			return nil, invalidDefinitions(err)
+		}
+		return nil, nil
+	}, func(any) error { return imported(r) })
 }
 
 // imported answers an import.
-func imported(r *request, err error) error {
-	if err != nil {
-		return invalidDefinitions(err)
-	}
+func imported(r *request) error {
 	if r.MultipartForm != nil && r.FormValue("redirect") != "" { // where the page continues
 		r.W.Header().Set("Location", r.FormValue("redirect"))
 		r.W.WriteHeader(http.StatusSeeOther)
@@ -131,7 +141,7 @@ func readDefinitions(r *request) (*definitions.Document, error) {
 
 // invalidDefinitions returns 400 for an import that failed, unless the error has another status.
 func invalidDefinitions(err error) error {
-	if errors.Is(err, broker.ErrNotSaved) {
+	if errors.Is(err, broker.ErrNotSaved) || errors.Is(err, context.Canceled) || errors.Is(err, operate.ErrTooManyRuns) {
 		return err
 	}
 	if errors.Is(err, definitions.ErrNotJSON) {

@@ -1,8 +1,10 @@
 package management_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -98,7 +100,7 @@ func TestReplaysAreTheirOwners(t *testing.T) {
 	x := start(t)
 	x.deadLetters(4)
 	begin := func(user string) string {
-		id, ok := x.askAs(user, "p", "POST", dlq+"/replay", map[string]any{"rate": 0.01}).is(200, "").object()["id"].(string)
+		id, ok := x.askAs(user, "p", "POST", dlq+"/replay", map[string]any{"rate": 0.01}).is(202, "").object()["id"].(string)
 		require.True(t, ok)
 		return "/api/curfew/replays/" + id
 	}
@@ -201,4 +203,40 @@ func TestSubqueueInAnyCase(t *testing.T) {
 	x.ask("POST", "/api/exchanges/%2F/amq.default/publish", map[string]any{
 		"routing_key": "q/$deadletterqueue", "properties": map[string]any{}, "payload": "m", "payload_encoding": "string",
 	}).is(400, errorOf("bad_request", "403 ACCESS_REFUSED - queue 'q/$deadletterqueue' in vhost '/' takes the dead letters of queue 'q' and nothing else"))
+}
+
+// TestRunsOfTheAPI: an import and a purge that the client does not wait for are runs, with the answer that it would have got.
+func TestRunsOfTheAPI(t *testing.T) {
+	x := start(t)
+	async := func(path string, body any) map[string]any {
+		text, err := json.Marshal(body)
+		require.NoError(t, err)
+		req, err := http.NewRequest(http.MethodPost, x.http.URL+path, bytes.NewReader(text))
+		require.NoError(t, err)
+		req.SetBasicAuth("u-administrator", "p")
+		req.Header.Set("Prefer", "respond-async")
+		answer := x.do(req)
+		require.Equal(t, http.StatusAccepted, answer.status, answer.body)
+		at := answer.header.Get("Location")
+		require.Eventually(t, func() bool {
+			return x.ask("GET", at, nil).is(200, "").object()["state"] != "running"
+		}, 10*time.Second, time.Millisecond)
+		x.askAs("u-management", "p", "GET", at, nil).is(404, "")
+		assert.Contains(t, x.ask("GET", "/api/curfew/runs", nil).body, answer.object()["id"])
+		return x.askAs("u-administrator", "p", "DELETE", at, nil).is(200, "").object()
+	}
+	run := async("/api/definitions", map[string]any{"queues": []any{map[string]any{"name": "q", "vhost": "/", "durable": true}}})
+	assert.Equal(t, "import_definitions", run["operation"])
+	assert.Equal(t, "done", run["state"])
+	assert.NotContains(t, run, "failure")
+	x.ask("GET", "/api/queues/%2F/q", nil).is(200, "")
+	run = async("/api/definitions", map[string]any{"queues": []any{map[string]any{"name": "r", "vhost": "none"}}})
+	assert.Equal(t, "failed", run["state"])
+	assert.InDelta(t, 400, run["failure"].(map[string]any)["status"], 0)
+	run = async("/api/curfew/deadletters/%2F/q/purge", map[string]any{"confirm": 5})
+	failure := run["failure"].(map[string]any)
+	assert.Equal(t, "unconfirmed", failure["error"])
+	assert.InDelta(t, 0, failure["matched"], 0)
+	assert.NotEmpty(t, failure["position"])
+	x.ask("DELETE", "/api/curfew/runs/none", nil).is(404, "")
 }

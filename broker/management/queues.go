@@ -22,7 +22,7 @@ func queueObject(r *request, queue *broker.Queue) object {
 		"name": i.Name, "vhost": i.VHost, "node": r.api.Node, "type": kind, "state": "running",
 		"durable": i.Durable, "auto_delete": i.AutoDelete, "exclusive": i.Exclusive, "internal": false, "arguments": rest.JSONOf(i.Args),
 		"consumers": i.Consumers, "consumer_capacity": rest.Rate(0), "consumer_utilisation": rest.Rate(0), "exclusive_consumer_tag": nil,
-		"single_active_consumer_tag": nil, "memory": 240 + 25*(i.Ready+i.Unacked), "head_message_timestamp": nil, "idle_since": nil,
+		"single_active_consumer_tag": nil, "memory": 240 + 25*(i.Ready+i.Unacked), "head_message_timestamp": nil, "oldest_message_age": nil, "idle_since": nil,
 		"message_bytes": i.ReadyBytes + i.UnackedBytes, "message_bytes_ready": i.ReadyBytes, "message_bytes_unacknowledged": i.UnackedBytes,
 		"message_bytes_persistent": i.PersistentBytes, "message_bytes_ram": 0, "message_bytes_paged_out": i.ReadyBytes + i.UnackedBytes,
 		"messages_persistent": i.Persistent, "messages_ram": 0, "messages_ready_ram": 0, "messages_unacknowledged_ram": 0, "messages_paged_out": i.Ready + i.Unacked,
@@ -56,6 +56,9 @@ func nameOrNull(name string) any {
 func addMoments(r *request, o object, i *broker.QueueInfo) {
 	if !i.HeadTimestamp.IsZero() {
 		o["head_message_timestamp"] = i.HeadTimestamp.Unix()
+	}
+	if i.Ready+i.Unacked > 0 {
+		o["oldest_message_age"] = i.OldestAge.Milliseconds() // Curfew's own
 	}
 	if i.LastActiveAt > 0 {
 		o["idle_since"] = isoTime(r.api.b.UnixMillis(i.LastActiveAt))

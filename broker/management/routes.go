@@ -178,6 +178,11 @@ var userRoutes = []route{
 	{method: put, path: "/api/topic-permissions/{vhost}/{user}", op: operate.SetPermission, handle: putTopicPermission},
 	{method: remove, path: "/api/topic-permissions/{vhost}/{user}", op: operate.ClearPermission, handle: deleteTopicPermissions},
 	{method: remove, path: "/api/topic-permissions/{vhost}/{user}/{exchange}", op: operate.ClearPermission, handle: deleteTopicPermissions},
+	{method: get, path: "/api/auth", need: management, handle: showAuth},
+	{method: get, path: "/api/auth/attempts/{node}", need: monitor, handle: authAttempts},
+	{method: remove, path: "/api/auth/attempts/{node}", need: administrator, handle: resetAttempts},
+	{method: get, path: "/api/auth/attempts/{node}/source", need: monitor, handle: attemptsBySource},
+	{method: remove, path: "/api/auth/attempts/{node}/source", need: administrator, handle: resetAttempts},
 	{method: get, path: "/api/auth/hash_password/{password}", need: administrator, handle: hashPassword},
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"curfew/broker/management/rest"
 
+	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/definitions"
 	"curfew/broker/operate"
@@ -137,4 +138,41 @@ func deleteUsers(r *request) error {
 // hashPassword answers with a hash in the form of definitions.
 func hashPassword(r *request) error {
 	return r.One(object{"ok": base64.StdEncoding.EncodeToString(access.Hash(r.Param("password")))})
+}
+
+// showAuth answers what a login page has to know: there is no OAuth 2.
+func showAuth(r *request) error { return r.One(object{"oauth_enabled": false}) }
+
+// authAttempts answers with the logins by protocol.
+func authAttempts(r *request) error {
+	if err := r.thisNode(); err != nil {
+		return err
+	}
+	list := []object{}
+	for _, by := range []struct {
+		protocol string
+		logins   *broker.LoginCount
+	}{{"amqp091", &r.api.Server.Logins}, {"http", &r.api.server.Logins}} {
+		succeeded, failed := by.logins.Read()
+		list = append(list, object{"protocol": by.protocol, "auth_attempts": succeeded + failed, "auth_attempts_succeeded": succeeded, "auth_attempts_failed": failed})
+	}
+	return r.Answer(list)
+}
+
+// attemptsBySource answers with none, as RabbitMQ does unless track_auth_attempt_source is set: whoever guesses passwords could fill the memory with
+// names and addresses.
+func attemptsBySource(r *request) error {
+	if err := r.thisNode(); err != nil {
+		return err
+	}
+	return r.Answer([]object{})
+}
+
+func resetAttempts(r *request) error {
+	if err := r.thisNode(); err != nil {
+		return err
+	}
+	r.api.Server.Logins.Reset()
+	r.api.server.Logins.Reset()
+	return r.Done(nil)
 }

@@ -139,14 +139,14 @@ func (o Letters) ExportDeadLetters(ctx context.Context, a Actor, r DeadLetters, 
 	return err
 }
 
-// PurgeDeadLetters deletes dead letters if the confirmation is right. Error: *deadletters.Unconfirmed among others.
+// PurgeDeadLetters deletes dead letters if the confirmation is right. When ctx ends it stops. Error: *deadletters.Unconfirmed among others.
 func (o Letters) PurgeDeadLetters(ctx context.Context, a Actor, r DeadLetters, c deadletters.Confirmation) (deleted int, err error) {
 	q, err := o.queue(&a, PurgeDeadLetters, r.Queue)
 	if err == nil {
 		err = check(&r.Filter)
 	}
 	if err == nil {
-		deleted, err = deadletters.Purge(ctx, o.Broker, q, &r.Filter, c)
+		deleted, err = deadletters.Purge(ctx, o.Broker, q, &r.Filter, c, func(n int) { report(ctx, n, c.Messages) })
 	}
 	return deleted, o.purged(ctx, &a, PurgeDeadLetters, r.Queue, deleted, err)
 }
@@ -268,18 +268,12 @@ func (o Letters) StartReplay(ctx context.Context, a Actor, r deadletters.Request
 	return replay, err
 }
 
-// mayHandle is the rule for replays: the user who started one may see, cancel and resume it, and so may an administrator. Only administrators
-// may do so with a replay that a program started for no user.
-func mayHandle(a *Actor, r *deadletters.Replay) bool {
-	return a.Has(Administrator) || r.User != "" && r.User == a.Name
-}
-
 // ListReplays lists the replays that the actor may see, the oldest first.
 func (o Letters) ListReplays(_ context.Context, a Actor) ([]deadletters.Replay, error) {
 	if err := o.permit(&a, ListReplays, ""); err != nil || o.Replays == nil {
 		return []deadletters.Replay{}, err
 	}
-	return slices.DeleteFunc(o.Replays.List(), func(r deadletters.Replay) bool { return !mayHandle(&a, &r) }), nil
+	return slices.DeleteFunc(o.Replays.List(), func(r deadletters.Replay) bool { return !mayHandle(&a, r.User) }), nil
 }
 
 // Replay returns one replay. Error: ErrNotFound, also for one that the actor may not see.
@@ -295,7 +289,7 @@ func (o Letters) replay(a *Actor, op Operation, id string) (deadletters.Replay, 
 		return deadletters.Replay{}, ErrNotFound
 	}
 	r, err := o.Replays.Get(id)
-	if err != nil || !mayHandle(a, &r) {
+	if err != nil || !mayHandle(a, r.User) {
 		return deadletters.Replay{}, ErrNotFound
 	}
 	return r, nil

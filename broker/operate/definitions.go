@@ -24,24 +24,29 @@ func (o Settings) ExportVHostDefinitions(_ context.Context, a Actor, vhost strin
 }
 
 // ImportDefinitions adds what a document holds. The actor gets all permissions in the virtual hosts that it makes. The log has what the
-// import leaves out or cannot change.
-func (o Settings) ImportDefinitions(_ context.Context, a Actor, d *definitions.Document) error {
+// import leaves out or cannot change. If ctx ends before the document is saved, nothing is changed.
+func (o Settings) ImportDefinitions(ctx context.Context, a Actor, d *definitions.Document) error {
 	err := o.permit(&a, ImportDefinitions, "")
 	var report definitions.Report
 	if err == nil {
-		report, err = definitions.ImportAs(o.Broker, a.Name, d)
+		report, err = definitions.Import(ctx, o.Broker, d, definitions.Options{User: a.Name, Progress: progressOf(ctx)})
 	}
 	return o.imported(a, "", report, err)
 }
 
 // ImportVHostDefinitions adds what a document holds to one virtual host.
-func (o Settings) ImportVHostDefinitions(_ context.Context, a Actor, vhost string, d *definitions.Document) error {
+func (o Settings) ImportVHostDefinitions(ctx context.Context, a Actor, vhost string, d *definitions.Document) error {
 	vh, err := o.vhost(&a, ImportDefinitions, vhost)
 	var report definitions.Report
 	if err == nil {
-		report, err = definitions.ImportVHost(o.Broker, vh.Name(), d)
+		report, err = definitions.ImportVHost(ctx, o.Broker, vh.Name(), d, definitions.Options{Progress: progressOf(ctx)})
 	}
 	return o.imported(a, vhost, report, err)
+}
+
+// progressOf returns what notes how much of a run is done.
+func progressOf(ctx context.Context) func(done, total int) {
+	return func(done, total int) { report(ctx, done, total) }
 }
 
 func (o Settings) imported(a Actor, vhost string, report definitions.Report, err error) error {

@@ -13,7 +13,14 @@
 //
 // # What is safe, and when
 //
-// A change is answered when it is as durable as the store's mode promises. The end of a context ends the wait, not the change.
+// A change is answered when it is as durable as the store's mode promises. The end of a context ends what takes long, and the wait for the disk; it
+// does not undo what is done.
+//
+// # What takes long
+//
+// An operation that may take long is a Run when a face starts it by Begin: it says how much is done, it can be cancelled, and it keeps its result. A
+// face may wait for it or leave it. If the one who waits goes away, the face cancels the run, so nothing is done for a client that was told of a
+// failure. A purge that is cancelled has deleted some messages; an import of definitions changes everything or nothing. Replays are runs, too.
 //
 // # Who did what
 //

@@ -50,6 +50,7 @@ type Access struct {
 	users    sync.Mutex // held while users are changed
 	policies sync.Mutex // held while a policy is set that may only replace the one that somebody saw
 	seed     maphash.Seed
+	runs     runs
 
 	// epoch counts the changes that were made. The lists below are of all virtual hosts.
 	epoch            atomic.Uint64

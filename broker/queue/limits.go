@@ -21,6 +21,9 @@ type Options struct {
 	Overflow  Overflow
 	// Priorities is the highest priority; 0: the queue has no priorities.
 	Priorities uint8
+	// TwoLevels gives the queue two priorities, normal and high: what is published with more than 4 is high, and while there are messages of both,
+	// two high ones are delivered for each normal one (RabbitMQ 4: Quorum Queues, "Priorities"). Priorities is 1 then.
+	TwoLevels bool
 	// DeliveryLimit: a message is requeued until more than this many of its deliveries have
 	// failed. The count stops at 65535, so a higher limit has no effect.
 	DeliveryLimit int64
@@ -36,9 +39,9 @@ func (o *Options) exceeded(ready, bytes int64) bool {
 }
 
 // SetOptions replaces the limits, as a policy does at run time. No message leaves the queue until
-// Trim is called. Priorities cannot be changed.
+// Trim is called. The priorities cannot be changed.
 func (q *Queue) SetOptions(o Options) {
-	o.Priorities = q.opts.Priorities
+	o.Priorities, o.TwoLevels = q.opts.Priorities, q.opts.TwoLevels
 	q.opts = o
 }
 

@@ -23,7 +23,11 @@ type Queue struct {
 	unackedDurable           sum
 
 	removed *removed // not swept yet
-	spares  spares
+
+	// highTaken is how many messages were taken one after the other without a turn of the normal ones, with Options.TwoLevels.
+	highTaken uint8
+
+	spares spares
 }
 
 // sum is a number of messages and the size of their bodies.
@@ -57,11 +61,20 @@ func New(o Options) *Queue {
 	return q
 }
 
+// lastNormal is the highest priority that is not high, and highWeight how many high messages are taken for a normal one, with Options.TwoLevels.
+const (
+	lastNormal = 4
+	highWeight = 2
+)
+
 // Publish puts a message at the tail of its priority and returns its identity.
 // A priority above the queue's maximum counts as the maximum. It never refuses a message: ask
 // FullWith before, and call Trim after.
 func (q *Queue) Publish(m Message, priority uint8) Seq {
 	p := min(priority, q.opts.Priorities)
+	if q.opts.TwoLevels && priority <= lastNormal {
+		p = 0
+	}
 	n := q.byPriority[p].next
 	q.add(p, n, m)
 	return makeSeq(p, n)
@@ -106,14 +119,21 @@ func (q *Queue) Take(now deadline.Instant, fx *Effects) (d Delivery, ok bool) {
 			continue
 		}
 		q.hold(s, at)
+		if q.highTaken++; q.highTaken > highWeight {
+			q.highTaken = 0
+		}
 		m := e.message()
 		return Delivery{s, m, m.Flags&Redelivered != 0, e.deliveries}, true
 	}
 }
 
 // first is the message at the head: the first ready one of the highest priority
-// that has one, expired or not.
+// that has one, expired or not. With Options.TwoLevels it is a normal one in each third turn.
 func (q *Queue) first() (Seq, place, bool) {
+	if q.opts.TwoLevels && q.highTaken == highWeight && q.ready[0]&1 != 0 {
+		at := q.byPriority[0].firstReady()
+		return makeSeq(0, at.number), at, true
+	}
 	for i := len(q.ready) - 1; i >= 0; i-- {
 		if w := q.ready[i]; w != 0 {
 			p := i*64 + bits.Len64(w) - 1

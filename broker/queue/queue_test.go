@@ -2,6 +2,7 @@ package queue
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -463,5 +464,33 @@ func TestNames(t *testing.T) {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestTwoLevels: high messages go first, two for each normal one; within a level the order is that of publishing, and an expired message takes no turn.
+func TestTwoLevels(t *testing.T) {
+	q := New(Options{MaxLength: -1, MaxBytes: -1, DeliveryLimit: -1, Priorities: 1, TwoLevels: true})
+	take := func() (taken []uint64) {
+		var fx Effects
+		for {
+			d, ok := q.Take(100, &fx)
+			if !ok {
+				return taken
+			}
+			taken = append(taken, d.Message.Pos)
+		}
+	}
+	for i, priority := range []uint8{0, 1, 4, 3, 5, 9, 255, 6, 5, 7} {
+		q.Publish(Message{Pos: uint64(i)}, priority)
+	}
+	q.Publish(Message{Pos: 99, ExpiresAt: 50}, 9)
+	want := []uint64{4, 5, 0, 6, 7, 1, 8, 9, 2, 3}
+	if got := take(); !slices.Equal(got, want) {
+		t.Errorf("taken %v, want %v", got, want)
+	}
+	q.Publish(Message{Pos: 20}, 2)
+	q.Publish(Message{Pos: 21}, 2)
+	if got := take(); !slices.Equal(got, []uint64{20, 21}) {
+		t.Errorf("normal ones alone: %v", got)
 	}
 }

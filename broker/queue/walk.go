@@ -39,6 +39,17 @@ func (q *Queue) EachBack(before Seq, fn func(Seq, Message, State) bool) {
 	}
 }
 
+// Oldest is the first message of a priority that is still in the queue, ready or unacked; 0: there is none.
+func (q *Queue) Oldest(priority uint8) (oldest Seq) {
+	if int(priority) < len(q.byPriority) {
+		q.byPriority[priority].from(0, func(at place) bool {
+			oldest = makeSeq(priority, at.number)
+			return false
+		})
+	}
+	return oldest
+}
+
 // Shrink releases the memory kept for future messages. It is for a queue that has been empty for a
 // while; on a busy one it only costs allocations.
 func (q *Queue) Shrink() {

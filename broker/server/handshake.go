@@ -139,6 +139,7 @@ func (h *handshake) login(m *amqp.ConnectionStartOk) error {
 	c.takesBlocked, _ = announced["connection.blocked"].(bool)
 	h.tellRefusal, _ = announced["authentication_failure_close"].(bool)
 	user, err := c.srv.logins.Authenticate(c.ctx, &h.client, m.Mechanism, m.Response)
+	c.srv.Logins.Note(err)
 	if e, ok := errors.AsType[*amqp.Exception](err); ok {
 		return e
 	}

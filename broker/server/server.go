@@ -57,6 +57,8 @@ type Server struct {
 	totals            totals
 
 	logins sasl.Authenticator
+	// Logins counts those by AMQP.
+	Logins broker.LoginCount
 
 	mu         sync.Mutex
 	handshakes *admission.Handshakes

@@ -151,6 +151,7 @@ func (p *queuePage) settings() g.Node {
 		ui.Fact("Time to live", lives),
 		ui.Fact("Dead letters to", letters),
 		ui.Fact("Size", g.Text(format.Bytes(p.ReadyBytes+p.UnackedBytes)+", "+format.Bytes(p.PersistentBytes)+" of it persistent")),
+		g.If(p.Ready+p.Unacked > 0, ui.Fact("Oldest message", g.Text("in the queue for "+format.Span(p.OldestAge)))),
 		ui.Fact("Policy", ui.OrNone(p.Policy)),
 		ui.Fact("Operator policy", ui.OrNone(p.OperatorPolicy)),
 		g.If(p.ActiveConsumer != "", ui.Fact("Single active consumer", ui.Name(p.ActiveConsumer))),

@@ -6,7 +6,8 @@ import "curfew/broker/deadline"
 //
 // x-expires (RabbitMQ: Queue TTL) counts from a declare, a basic.get or the end of the last
 // consumer. x-auto-delete-on-idle (Service Bus: AutoDeleteOnIdle) counts from any operation,
-// including publishing, settling and browsing (messages.markUsedLocked). A queue with consumers
+// including publishing, settling and browsing (messages.markUsedLocked), but not from what a binding brings: a queue that is
+// bound to a topic corresponds to a subscription, which sends to the topic do not keep alive. A queue with consumers
 // is in use.
 type Idle struct {
 	q         *Queue

@@ -23,6 +23,7 @@ type messages struct {
 	mu           sync.Mutex
 	core         *queue.Queue
 	enqueued     *enqueueTimes // of a queue with x-delivery-deadline; nil for others
+	ages         *ages         // nil: no message has come yet
 	counters     counters
 	Durable      bool // it outlives a restart, by its declaration; not guarded
 	deleted      bool

@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"slices"
+
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/internal/message"
@@ -13,6 +15,7 @@ import (
 type Item struct {
 	Message       queue.Message // ExpiresAt: its absolute deadline, 0 none; or when a delayed one is due
 	Priority      uint8
+	Bound         bool  // it comes by a binding of an exchange other than the default one
 	AtLeastOnce   bool  // a dead letter that a full queue may refuse, since its source then keeps it
 	TtlMillis     int64 // time to live of the message itself; <0: none
 	ceilingMillis int64 // of the exchange it came through; <0: none
@@ -111,7 +114,9 @@ func (q *Queue) publishStep(s *Transition, items []Item) (rest []Item, more bool
 	}
 	settings := q.Settings()
 	limited := settings.Limited()
-	if !settings.Keeps { // dead letters that enter do not count as use of their queue
+	// What comes by a binding does not count as use, since the queue then corresponds to a subscription of Service Bus. Neither do dead letters
+	// that enter a sub-queue.
+	if !settings.Keeps && slices.ContainsFunc(items, func(it Item) bool { return !it.Bound }) {
 		q.markUsedLocked(s.Now)
 	}
 	for s.touched < queue.AtOnce && !s.fx.Full() && len(items) > 0 && !more {
@@ -151,6 +156,7 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 	}
 	q.counters.entered(&m)
 	seq := q.core.Publish(m, it.Priority)
+	q.noteAgeLocked(seq, s.stamp)
 	switch {
 	case m.ExpiresAt == 0:
 	case m.ExpiresAt <= s.Now:

@@ -11,6 +11,7 @@ func (q *Queue) Restore(r *store.RecoveredQueue, keep bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var amended []store.Amend
+	started := q.env.Clock.Stamp()
 	for _, e := range r.Entries {
 		flags := queue.Flags(e.Flags)
 		if r.WasDelivered(e.Seq) {
@@ -27,9 +28,14 @@ func (q *Queue) Restore(r *store.RecoveredQueue, keep bool) {
 			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: flags,
 			Bytes: uint32(len(q.env.Store.View(e.Pos).Body)),
 		}, e.Deliveries)
-		if at := r.EnqueuedAt(&e); at != 0 && q.enqueued != nil {
+		at := r.EnqueuedAt(&e)
+		if at != 0 && q.enqueued != nil {
 			q.enqueued.add(queue.Seq(e.Seq), at)
 		}
+		if at == 0 {
+			at = started
+		}
+		q.noteAgeLocked(queue.Seq(e.Seq), at)
 	}
 	q.env.Store.Amended(amended)
 }

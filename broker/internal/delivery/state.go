@@ -16,6 +16,7 @@ type QueueState struct {
 	ExclusiveConsumer        string           // tag; "" none
 	ActiveConsumer           string           // tag of the one that x-single-active-consumer serves; "" none
 	HeadTimestamp            time.Time        // of the first ready message; zero: none
+	OldestAge                time.Duration    // how long the oldest message has been in it, ready or unacked; never too low, and hardly too high (ages); 0: it is empty
 	TTLMillis                int64            // of messages, by arguments and policies; <0: none
 	DeliveryLimit            int64            // failed deliveries a message may have; <0: no limit
 	LastActiveAt             deadline.Instant // when something last happened in it
@@ -32,6 +33,9 @@ func (q *Queue) State() QueueState {
 		DeliveryLimit: settings.Core.DeliveryLimit, TTLMillis: settings.TTLMillis,
 		Ready: q.core.Ready(), Unacked: q.core.Unacked(), ReadyBytes: q.core.ReadyBytes(), UnackedBytes: q.core.UnackedBytes(),
 		Consumers: q.consumers.count, HeadTimestamp: head, LastActiveAt: q.lastActiveAt, Stats: q.counters.stats(),
+	}
+	if at := q.oldestLocked(); at != 0 {
+		i.OldestAge = max(q.env.Clock.Now().Sub(at), 0)
 	}
 	i.Persistent, i.PersistentBytes = q.core.Persistent()
 	if q.consumers.exclusiveLocked() {

@@ -182,6 +182,7 @@ func (t *turn) addToBatch(x *letterMove, b *budget) {
 	now := x.targets[:n]
 	if x.targets = x.targets[n:]; x.memory {
 		for _, to := range now {
+			t.item.Bound = to.Bound
 			t.batch.Add(&to.Queue.Queue, to.CeilingMillis, &t.item)
 		}
 		return

@@ -74,6 +74,7 @@ func Parse(defaults Defaults, label string, args amqp.Table) (Settings, error) {
 		s.Core.Priorities = p.priorities()
 	} else {
 		s.Core.DeliveryLimit = p.deliveryLimit()
+		s.Core.Priorities, s.Core.TwoLevels = 1, true
 	}
 	s.Core.Overflow = p.overflow(s.Type)
 	p.ignored(s.Type)
@@ -231,6 +232,9 @@ var (
 		{"x-session-id", "sessions are not supported"},
 		{"x-requires-duplicate-detection", "duplicate detection is not supported"},
 		{"x-enable-deferral", "deferral is not supported"},
+		{"x-delayed-retry-type", "delayed retries are not supported"}, // RabbitMQ 4.3
+		{"x-delayed-retry-min", "delayed retries are not supported"},
+		{"x-delayed-retry-max", "delayed retries are not supported"},
 	}
 	// queueArgs are Curfew's own arguments that exchanges do not take.
 	queueArgs = []meaningless{

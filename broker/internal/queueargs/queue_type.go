@@ -189,6 +189,6 @@ func (p *argParser) deliveryLimit() int64 {
 func (s *Settings) TakePriorities(args amqp.Table) {
 	if _, ok := args["x-max-priority"]; ok && s.Type == Quorum {
 		p := argParser{args: args}
-		s.Core.Priorities = p.priorities()
+		s.Core.Priorities, s.Core.TwoLevels = p.priorities(), false
 	}
 }

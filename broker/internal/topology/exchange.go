@@ -235,7 +235,7 @@ func ReadExchange(name string, d ExchangeDeclare) (exchange.Kind, error) {
 	}
 	kind, ok := exchange.ParseKind(routes)
 	if !ok {
-		return "", amqp.NewException(amqp.CommandInvalid, 0, 0, "unknown exchange type '%s'", routes)
+		return "", amqp.NewException(amqp.PreconditionFailed, 0, 0, "unknown exchange type '%s'", routes)
 	}
 	return kind, CheckDefaultExchange(name)
 }

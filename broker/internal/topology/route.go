@@ -19,6 +19,7 @@ import (
 type Target struct {
 	Queue         *Queue
 	CeilingMillis int64 // the longest it may live there, by the exchanges on its way; <0 none
+	Bound         bool  // it comes by bindings only, and not by the queue's name
 }
 
 // Headers are a message's headers, raw and, once they are needed, parsed.
@@ -47,6 +48,7 @@ type routing struct {
 	again   bool   // an exchange was reached that had already been passed
 	byTable bool   // the route is not remembered: a headers exchange was passed, or one that notes its use
 	by      Sender // of the message
+	bound   bool   // it was sent to an exchange other than the default one
 	refused error  // by the queue that a key names
 	ceiling int64  // of the exchanges passed on the way here, ms; <0 none
 }
@@ -170,7 +172,7 @@ func (r *routing) lowerLocked() {
 	r.again = false
 }
 
-func (r *routing) addQueue(q *Queue) { r.out.add(Target{q, r.ceiling}) }
+func (r *routing) addQueue(q *Queue) { r.out.add(Target{q, r.ceiling, r.bound}) }
 
 // TargetSet holds the queues that a message goes to, each once.
 type TargetSet struct {
@@ -186,6 +188,7 @@ func (s *TargetSet) add(t Target) {
 	if i := s.find(t.Queue); i >= 0 {
 		have := &s.List[i]
 		have.CeilingMillis = queueargs.LowerTTL(have.CeilingMillis, t.CeilingMillis)
+		have.Bound = have.Bound && t.Bound
 		return
 	}
 	s.List = append(s.List, t)
@@ -291,7 +294,7 @@ func (rs *Routes) toQueue(key []byte) []Target {
 	rs.vh.mu.RUnlock()
 	rs.named = rs.named[:0]
 	if ok {
-		rs.named = append(rs.named, Target{q, -1})
+		rs.named = append(rs.named, Target{Queue: q, CeilingMillis: -1})
 	}
 	rs.remember(rs.named)
 	return rs.named
@@ -344,7 +347,7 @@ func (rs *Routes) search(name, key []byte, by Sender, headers Headers, keys bool
 	r.out.Reset()
 	*r = routing{
 		vh: rs.vh, key: key, more: r.more[:0], headers: headers, parse: r.parse,
-		out: r.out, through: r.through[:0], found: r.found[:0], ceiling: -1, by: by,
+		out: r.out, through: r.through[:0], found: r.found[:0], ceiling: -1, by: by, bound: x != nil,
 	}
 	if keys {
 		for _, header := range []string{"CC", "BCC"} {
@@ -376,6 +379,7 @@ func AnyPersists(targets []Target, f queue.Flags) bool {
 func AddAll(b *delivery.Batch, targets []Target, it *delivery.Item) {
 	flags := it.Message.Flags
 	for _, t := range targets {
+		it.Bound = t.Bound
 		b.AddWithFlags(&t.Queue.Queue, t.CeilingMillis, it, flags)
 	}
 }

@@ -1,11 +1,13 @@
 package letters
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
 	"curfew/broker/deadletters"
 	"curfew/broker/management/rest"
+	"curfew/broker/operate"
 )
 
 // maxImport bounds an imported file, in bytes; larger files must be imported in parts.
@@ -32,15 +34,10 @@ func purge(r *rest.Request) error {
 	if l.Confirm != nil {
 		c.Messages = *l.Confirm
 	}
-	deleted, err := r.Operations.PurgeDeadLetters(r.Context(), r.Actor, letters, c)
-	if u, ok := errors.AsType[*deadletters.Unconfirmed](err); ok {
-		rest.AnswerJSON(r.W, http.StatusConflict, rest.Object{"error": "unconfirmed", "reason": u.Error(), "matched": u.Matched, "position": u.Position})
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return r.Answer(deletedCount{deleted})
+	return r.Run(operate.PurgeDeadLetters, letters.Queue, func(ctx context.Context) (any, error) {
+		deleted, err := r.Operations.PurgeDeadLetters(ctx, r.Actor, letters, c)
+		return deletedCount{deleted}, err
+	}, r.Answer)
 }
 
 // download sends the headers of the answer before the first line.

@@ -1,6 +1,9 @@
 package letters
 
 import (
+	"net/http"
+	"time"
+
 	"curfew/broker/deadletters"
 	"curfew/broker/management/rest"
 )
@@ -10,9 +13,15 @@ func startReplay(r *rest.Request) error {
 	if err != nil {
 		return err
 	}
-	return r.Result(r.Operations.StartReplay(r.Context(), r.Actor, deadletters.Request{
+	replay, err := r.Operations.StartReplay(r.Context(), r.Actor, deadletters.Request{
 		VHost: letters.Queue.VHost, Queue: letters.Queue.Name, Filter: l.Filter, Options: l.Options, DryRun: l.DryRun, Position: l.Position,
-	}))
+	})
+	if err != nil || l.DryRun {
+		return r.Result(replay, err)
+	}
+	r.W.Header().Set("Location", rest.RunsPath+"/"+replay.ID)
+	rest.AnswerJSON(r.W, http.StatusAccepted, replay)
+	return nil
 }
 
 func listReplays(r *rest.Request) error {
@@ -29,4 +38,46 @@ func cancelReplay(r *rest.Request) error {
 
 func resumeReplay(r *rest.Request) error {
 	return r.Result(r.Operations.ResumeReplay(r.Context(), r.Actor, r.Param("replay")))
+}
+
+// run is an operation that may take long: the fields of rest.RunObject.
+type run struct {
+	ID        string       `json:"id"`
+	Operation string       `json:"operation"` // purge_dead_letters, import_definitions or start_replay
+	VHost     string       `json:"vhost"`
+	Queue     string       `json:"queue"`
+	User      string       `json:"user"`  // who started it
+	State     string       `json:"state"` // running, done, cancelled or failed
+	Started   time.Time    `json:"started"`
+	Ended     *time.Time   `json:"ended"`             // null: it is running
+	Done      int          `json:"done"`              // how much is done
+	Total     int          `json:"total"`             // of how much; 0: not known
+	Result    *rest.Object `json:"result"`            // what the request would have been answered; of a replay, the replay
+	Failure   *runFailure  `json:"failure,omitempty"` // why it failed; none: it has not
+}
+
+// runFailure is the error with which the request would have been answered.
+type runFailure struct {
+	Status int    `json:"status"`
+	Error  string `json:"error"`
+	Reason string `json:"reason"`
+}
+
+func listRuns(r *rest.Request) error {
+	list, err := r.Operations.ListRuns(r.Context(), r.Actor)
+	objects := make([]rest.Object, len(list))
+	for i := range list {
+		objects[i] = rest.RunObject(&list[i])
+	}
+	return r.Result(objects, err)
+}
+
+func getRun(r *rest.Request) error {
+	run, err := r.Operations.FindRun(r.Context(), r.Actor, r.Param("run"))
+	return r.Result(rest.RunObject(&run), err)
+}
+
+func cancelRun(r *rest.Request) error {
+	run, err := r.Operations.CancelRun(r.Context(), r.Actor, r.Param("run"))
+	return r.Result(rest.RunObject(&run), err)
 }

@@ -29,6 +29,9 @@ func Routes() []rest.Route {
 		{Method: http.MethodGet, Path: "/api/curfew/replays/{replay}", Op: operate.SeeReplay, Handle: getReplay, Doc: replayRunDoc},
 		{Method: http.MethodDelete, Path: "/api/curfew/replays/{replay}", Op: operate.CancelReplay, Handle: cancelReplay, Doc: cancelReplayDoc},
 		{Method: http.MethodPost, Path: "/api/curfew/replays/{replay}/resume", Op: operate.ResumeReplay, Handle: resumeReplay, Doc: resumeReplayDoc},
+		{Method: http.MethodGet, Path: rest.RunsPath, Op: operate.ListReplays, Handle: listRuns, Doc: runsDoc},
+		{Method: http.MethodGet, Path: rest.RunsPath + "/{run}", Op: operate.SeeReplay, Handle: getRun, Doc: runDoc},
+		{Method: http.MethodDelete, Path: rest.RunsPath + "/{run}", Op: operate.CancelReplay, Handle: cancelRun, Doc: cancelRunDoc},
 	}
 }
 
@@ -39,12 +42,12 @@ var (
 	searchDoc = rest.Doc{ID: "searchDeadLetters", Summary: "Dead letters that a filter matches", Text: "Send `next` of the answer as `after` of the next request; it is 0 at the end.",
 		Body: lettersRequest{}, Answer: letterPage{}}
 	replayDoc = rest.Doc{ID: "startReplay", Summary: "Start a replay of the dead letters that a filter matches",
-		Text: "The answer is the replay at its start; it runs in the background. With `dry_run` it only counts, and lists where the messages would go.",
-		Body: lettersRequest{}, Answer: deadletters.Replay{}}
+		Text: "The answer is 202 with the replay at its start; it runs in the background. With `dry_run` it only counts, and lists where the messages would go.",
+		Body: lettersRequest{}, Answer: deadletters.Replay{}, Accepted: deadletters.Replay{}}
 	purgeDoc = rest.Doc{ID: "purgeDeadLetters", Summary: "Delete the dead letters that a filter matches",
 		Text: "`confirm` must be their number. Otherwise nothing is deleted: the answer is 409, with the number in `matched`. " +
 			"A second request with its `position` is about the same messages.",
-		Body: lettersRequest{}, Answer: deletedCount{}}
+		Body: lettersRequest{}, Answer: deletedCount{}, Accepted: run{}}
 	exportDoc = rest.Doc{ID: "exportDeadLetters", Summary: "The dead letters that a filter matches, a line of JSON for each", Body: lettersRequest{}, Answer: "",
 		Text: "A line has the complete message. If the answer is incomplete, the connection breaks.", Kinds: []string{"application/jsonl"}}
 	importDoc = rest.Doc{ID: "importDeadLetters", Summary: "Publish the lines of an exported file into the queue", Body: "", BodyKind: "application/jsonl", Answer: importedCount{},
@@ -62,5 +65,8 @@ var (
 	replaysDoc      = rest.Doc{ID: "listReplays", Summary: "Replays that are running or have ended", Text: "Users see their own; administrators see all.", Answer: []deadletters.Replay{}}
 	replayRunDoc    = rest.Doc{ID: "getReplay", Summary: "The current state of one replay", Answer: deadletters.Replay{}}
 	cancelReplayDoc = rest.Doc{ID: "cancelReplay", Summary: "Stop a replay", Answer: deadletters.Replay{}}
+	runsDoc         = rest.Doc{ID: "listRuns", Summary: "Operations that may take long: those that run, and the last that have ended", Text: "Users see their own; administrators see all. A replay is a run, too.", Answer: []run{}}
+	runDoc          = rest.Doc{ID: "getRun", Summary: "The current state of one run", Answer: run{}}
+	cancelRunDoc    = rest.Doc{ID: "cancelRun", Summary: "Stop a run", Text: "What it has done stays done. An import of definitions is done as a whole or not at all.", Answer: run{}}
 	resumeReplayDoc = rest.Doc{ID: "resumeReplay", Summary: "Continue a replay that was cancelled or has failed", Answer: deadletters.Replay{}}
 )

@@ -38,6 +38,7 @@ var queueMetrics = []metric[broker.QueueInfo]{
 	{"queue_metrics", "queue_messages_ready_bytes", "Size in bytes of ready messages", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.ReadyBytes) }, false},
 	{"queue_metrics", "queue_messages_unacked_bytes", "Size in bytes of all unacknowledged messages", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.UnackedBytes) }, false},
 	{"queue_metrics", "queue_head_message_timestamp", "Timestamp of the first message in the queue, if any", isGauge, headTimestamp, true},
+	{"queue_metrics", "queue_oldest_message_age_seconds", "How long the oldest message, ready or unacknowledged, has been in the queue; 0: the queue is empty", isGauge, func(i *broker.QueueInfo) float64 { return i.OldestAge.Seconds() }, true},
 	{"queue_metrics", "queue_disk_writes_total", "Total number of times queue wrote messages to disk", isCounter, func(i *broker.QueueInfo) float64 { return float64(i.Stats.Journaled) }, true},
 	{"queue_delivery_metrics", "queue_messages_published_total", "Total number of messages published to queues", isCounter, func(i *broker.QueueInfo) float64 { return float64(i.Stats.Published) }, true},
 	{"queue_delivery_metrics", "queue_messages_delivered_total", "Total number of messages delivered from a queue to consumers in automatic acknowledgement mode", isCounter, func(i *broker.QueueInfo) float64 { return float64(i.Stats.DeliveredNoAck) }, true},

@@ -26,6 +26,7 @@ func (r *Request) authenticate() error {
 		return &Problem{http.StatusUnauthorized, "not_authorized", "Not_Authorized"}
 	}
 	u, err := r.server.Broker.Authenticate(r.Context(), user, password, r.peer())
+	r.server.Logins.Note(err)
 	if err != nil {
 		return &Problem{http.StatusUnauthorized, "not_authorized", "Not_Authorized"}
 	}

@@ -9,10 +9,12 @@ type Doc struct {
 	// Body and Answer have the types of the request's and the answer's JSON. If Body is nil, a request has no body. If Answer is nil, the route
 	// answers 204.
 	Body, Answer any
-	Created      bool     // the answer is 201
-	Empty        bool     // it may also be 204
-	Kinds        []string // media types of the answer; none: application/json
-	BodyKind     string   // media type of the body; "" application/json
+	// Accepted has the type of the JSON of the answer 202. If it is nil, there is none.
+	Accepted any
+	Created  bool     // the answer is 201
+	Empty    bool     // it may also be 204
+	Kinds    []string // media types of the answer; none: application/json
+	BodyKind string   // media type of the body; "" application/json
 	// Rows: the answer is made by Request.Rows. The query can sort it, cut it into pages and reduce it to columns.
 	Rows bool
 }

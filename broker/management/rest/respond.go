@@ -88,6 +88,16 @@ func AsProblem(err error) *Problem {
 	return &Problem{http.StatusInternalServerError, "internal_error", err.Error()}
 }
 
+// problemObject is the status and the body of the answer to a request that failed.
+func problemObject(err error) (status int, body Object) {
+	p := AsProblem(err)
+	body = Object{"error": p.Kind, "reason": p.Reason}
+	if e, asks := errors.AsType[*deadletters.Unconfirmed](err); asks {
+		body["matched"], body["position"] = e.Matched, e.Position
+	}
+	return p.Status, body
+}
+
 // operationProblem turns an error of an operation into RabbitMQ's answer; nil for other errors.
 func operationProblem(err error) *Problem {
 	if e, ok := errors.AsType[*operate.MissingRole](err); ok {
@@ -102,7 +112,12 @@ func operationProblem(err error) *Problem {
 	if e, ok := errors.AsType[*operate.Blocked](err); ok {
 		return &Problem{http.StatusServiceUnavailable, "service_unavailable", e.Error()}
 	}
+	if e, ok := errors.AsType[*deadletters.Unconfirmed](err); ok {
+		return &Problem{http.StatusConflict, "unconfirmed", e.Error()}
+	}
 	switch {
+	case errors.Is(err, operate.ErrTooManyRuns):
+		return &Problem{http.StatusServiceUnavailable, "service_unavailable", err.Error()}
 	case errors.Is(err, operate.ErrQueueFull):
 		return &Problem{http.StatusBadRequest, "bad_request", err.Error()}
 	case errors.Is(err, operate.ErrNoVHost), errors.Is(err, operate.ErrNotFound):
@@ -143,11 +158,11 @@ func plainText(e *amqp.Exception) string {
 
 // answerError writes an error as RabbitMQ does.
 func answerError(w http.ResponseWriter, err error) {
-	p := AsProblem(err)
-	if p.Status == http.StatusServiceUnavailable {
+	status, body := problemObject(err)
+	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	AnswerJSON(w, p.Status, Object{"error": p.Kind, "reason": p.Reason})
+	AnswerJSON(w, status, body)
 }
 
 // AnswerJSON answers with a value.

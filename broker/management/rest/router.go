@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -105,8 +106,11 @@ func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		req.Account = s.Broker.Clients().Open(req.Actor.Name, req.cutOff)
-		defer req.Account.Close()
-		defer req.endLong()
+		defer func() {
+			if req.left.Load() == nil {
+				req.release()
+			}
+		}()
 		err = req.payBody(one, limit)
 	}
 	if err == nil {
@@ -199,6 +203,10 @@ func (b *paidBody) Read(p []byte) (int, error) {
 
 // cutOff ends a request that must give way to others.
 func (r *Request) cutOff(error) {
+	if run := r.left.Load(); run != nil {
+		run.Cancel()
+		return
+	}
 	c := http.NewResponseController(r.W)
 	_ = c.SetReadDeadline(time.Unix(1, 0)) // an error means that the client is gone already
 	_ = c.SetWriteDeadline(time.Unix(1, 0))
@@ -234,7 +242,8 @@ type Request struct {
 	Operations *operate.Operations
 	Account    *memory.Account
 	server     *Server
-	long       bool // it holds the turn of beginLong
+	long       bool                             // it holds the turn of beginLong
+	left       atomic.Pointer[operate.Underway] // the run that goes on after the answer; nil: none does
 }
 
 // Param is a part of the path, unescaped. If there is an escaped

@@ -22,7 +22,9 @@ type Options struct {
 type Server struct {
 	Options
 	Turns Turns
-	long  chan struct{} // held by the one request whose body takes more than half of the budget
+	// Logins counts the requests with credentials, by whether they are right.
+	Logins broker.LoginCount
+	long   chan struct{} // held by the one request whose body takes more than half of the budget
 	router
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -41,9 +42,24 @@ func WithAPI(cmd *cobra.Command) *API {
 			return Usage(err)
 		}
 		a.Fit(cmd.OutOrStdout(), os.Getenv("NO_COLOR"))
+		if errOut := cmd.ErrOrStderr(); table.OnTerminal(errOut) {
+			a.Progress = func(done, total int) { drawProgress(errOut, done, total) }
+		}
 		return nil
 	}
 	return a
+}
+
+// drawProgress draws how far a request that goes on in the background is; done is -1 at its end.
+func drawProgress(w io.Writer, done, total int) {
+	switch {
+	case done < 0:
+		fmt.Fprintln(w)
+	case total > 0:
+		fmt.Fprintf(w, "\r%s  %d of %d", table.Bar(float64(done)/float64(total)), done, total)
+	default:
+		fmt.Fprint(w, "\rit is running in the background")
+	}
 }
 
 // WithVHost is WithAPI and the flag --vhost.

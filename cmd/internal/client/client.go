@@ -15,8 +15,11 @@ import (
 	"time"
 )
 
-// timeout is for one request; an import of many queues is the slowest.
-const timeout = 2 * time.Minute
+// timeout is for one request. The server answers one that takes longer than waits with a run, which the client follows.
+const (
+	timeout = 2 * time.Minute
+	waits   = "respond-async, wait=5"
+)
 
 // Endpoint is the address of a management API, without a slash at its end, and the user that calls it.
 type Endpoint struct{ URL, User, Password string }
@@ -24,10 +27,12 @@ type Endpoint struct{ URL, User, Password string }
 // Client calls the management API of a running Curfew.
 type Client struct {
 	endpoint func() (Endpoint, error)
+	// Progress is called while a request goes on in the background, and at its end with done -1; nil: nothing is.
+	Progress func(done, total int)
 }
 
 // New returns a client that calls endpoint before each request to find out where to send it.
-func New(endpoint func() (Endpoint, error)) *Client { return &Client{endpoint} }
+func New(endpoint func() (Endpoint, error)) *Client { return &Client{endpoint: endpoint} }
 
 // Error is an answer with a status other than 2xx.
 type Error struct {
@@ -134,6 +139,9 @@ func (c *Client) do(ctx context.Context, via *http.Client, header http.Header, m
 	maps.Copy(req.Header, header)
 	req.SetBasicAuth(to.User, to.Password)
 	req.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPost {
+		req.Header.Set("Prefer", waits)
+	}
 	resp, err := via.Do(req)
 	if err != nil {
 		var failed *url.Error
@@ -146,6 +154,9 @@ func (c *Client) do(ctx context.Context, via *http.Client, header http.Header, m
 	if resp.StatusCode/100 != 2 {
 		answer, _ := io.ReadAll(resp.Body) // as much of the answer as could be read
 		return newError(resp, answer, to)
+	}
+	if resp.Header.Get("Preference-Applied") != "" {
+		return c.follow(ctx, resp.Header.Get("Location"), out)
 	}
 	if _, err := io.Copy(out, resp.Body); err != nil {
 		return fmt.Errorf("read the answer of %s: %w", req.URL.Redacted(), err)

@@ -64,7 +64,7 @@ func TestDeadLetterCommands(t *testing.T) {
 	_, token, has := strings.Cut(asked, "--confirm ")
 	require.True(t, has)
 	token, _, _ = strings.Cut(token, " ")
-	require.Regexp(t, `^1@[0-9a-z]+-[0-9a-z.]+$`, token)
+	require.Regexp(t, `^1@[0-9a-z]+-[0-9a-z.]+@[0-9]+$`, token)
 	assert.Contains(t, r.exits(exitUsage, "dlq", "purge", "orders.dead", "--confirm", "1@x"), "not a position in a queue")
 	assert.Equal(t, "DELETED\n1\n", r.ok("dlq", "purge", "orders.dead", "--message-id", "m3", "--confirm", token))
 	assert.Equal(t, "IMPORTED\n1\n", r.ok("dlq", "import", "orders.dead", file))

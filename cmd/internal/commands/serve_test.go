@@ -229,7 +229,7 @@ func TestServeNeverShowsSecrets(t *testing.T) {
 
 func TestServeWithoutMonitor(t *testing.T) {
 	p := startServe(t, "MONITOR=false", "DATA_DIR=data")
-	assert.Contains(t, p.line(t, "Monitor"), "off")
+	assert.Equal(t, "off: messages expire lazily: when a delivery or a get meets them, and at a start", p.line(t, "Monitor"))
 	assert.Equal(t, "none", p.line(t, "Schedule"))
 	assert.Contains(t, p.line(t, "Store"), p.Dir+"/data (sync: group)")
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))

@@ -29,7 +29,7 @@ func Run(ctx context.Context, w io.Writer, ttls []time.Duration) (err error) {
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	s := settings.Settings{User: "guest", Password: "guest", GuestLoopbackOnly: true, TTL: "on", TTLPrecedence: "min", Unroutable: "park", StoreSync: "group", Monitor: true}
+	s := settings.Settings{User: "guest", Password: "guest", GuestLoopbackOnly: true, TTL: "on", TTLPrecedence: "min", Unroutable: "park", StoreSync: "group", Monitor: true, IdleMinimum: 5 * time.Minute, ScheduleWindow: 20 * time.Millisecond}
 	n, err := node.Open(node.Options{Settings: &s, Metrics: prometheus.NewRegistry(), Log: zap.NewNop()})
 	if err != nil {
 		l.Close()

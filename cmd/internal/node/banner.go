@@ -90,7 +90,7 @@ func monitorText(c *settings.Settings) string {
 		return "nothing to do: no message expires (CURFEW_TTL=off)"
 	}
 	if !c.Monitor {
-		return "off: messages expire only at the head of a queue"
+		return "off: messages expire lazily: when a delivery or a get meets them, and at a start"
 	}
 	return "on: deadlines fire when they come"
 }

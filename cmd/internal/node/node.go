@@ -133,7 +133,7 @@ func (n *Node) openBroker() error {
 	n.broker, err = broker.New(broker.Options{
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.Bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: n.log,
 		User: string(c.User), Password: string(c.Password), GuestFromAnywhere: !c.GuestLoopbackOnly,
-		TTLPrecedence: precedence, TTLOff: c.TTL == "off", Unroutable: unroutables[c.Unroutable],
+		TTLPrecedence: precedence, TTLOff: c.TTL == "off", Unroutable: unroutables[c.Unroutable], IdleMinimum: c.IdleMinimum,
 		Expiries: n.expiries(),
 	})
 	if err != nil {
@@ -161,7 +161,7 @@ func (n *Node) importDefinitions() error {
 	if err != nil {
 		return err
 	}
-	report, err := definitions.Import(n.broker, d)
+	report, err := definitions.Import(context.Background(), n.broker, d, definitions.Options{})
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,10 @@ func (n *Node) openMonitor() error {
 		n.monitor, err = monitor.New(o)
 		return err
 	}
-	o.Primary, o.PrimaryIsNew = n.broker.Deadlines(), n.broker.NewFolder()
+	o.Primary, o.PrimaryIsNew, o.WriteWindow = n.broker.Deadlines(), n.broker.NewFolder(), n.settings.ScheduleWindow
+	if o.WriteWindow == 0 {
+		o.WriteWindow = -1 // what the monitor calls no window
+	}
 	if n.settings.RedisURL != "" {
 		redis.SetLogger(redisLogger{n.log.Named("redis")})
 		n.redis, err = redisstore.Open(redisstore.Options{
@@ -273,6 +276,9 @@ func (n *Node) Run(ctx context.Context, listeners ...net.Listener) error {
 		}()
 	}
 	stopTelemetry, stopHistory := n.runTelemetry(ctx), runInBackground(ctx, n.history.Run)
+	if n.monitor == nil && n.broker != nil {
+		n.log.Info("the monitor is off: what came due before the start has expired", zap.Int("messages", n.broker.Deadlines().ExpireOverdue()))
+	}
 	err := serve(serving)
 	stopBackground()
 	for range parts {
@@ -327,6 +333,9 @@ func (n *Node) Close() error {
 	}
 	if n.leases != nil {
 		errs = append(errs, n.leases.Close())
+	}
+	if n.operations != nil {
+		n.operations.Close()
 	}
 	if n.replays != nil {
 		n.replays.Close()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"curfew/broker/deadletters"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 )
@@ -18,7 +17,7 @@ import (
 // which they were counted. Without a position the number is of all messages in the queue.
 type confirmation struct {
 	messages *int // nil: the flag was not given
-	position deadletters.Position
+	seen     *seenPosition
 }
 
 // String, Set and Type implement pflag.Value.
@@ -36,7 +35,7 @@ func (c *confirmation) Set(text string) error {
 		return fmt.Errorf("%q is not a number of messages", number)
 	}
 	c.messages = &n
-	return c.position.UnmarshalText([]byte(position))
+	return c.seen.set(position)
 }
 
 func (*confirmation) Type() string { return "number" }
@@ -46,11 +45,11 @@ func (c *confirmation) addTo(cmd *cobra.Command) {
 }
 
 // unconfirmed is the error of a purge without the number of messages, or with a wrong one.
-func unconfirmed(failed *client.Error, which string) error {
+func unconfirmed(failed *client.Error, which string, f *filterFlags) error {
 	if failed.Matched == 0 {
 		return cli.Unconfirmedf("no messages %s: there is nothing to delete", which)
 	}
-	return cli.Unconfirmedf("%d messages %s; to delete them add --confirm %d@%s (later messages stay)", failed.Matched, which, failed.Matched, failed.Position)
+	return cli.Unconfirmedf("%d messages %s; to delete them add --confirm %d@%s (later messages stay)", failed.Matched, which, failed.Matched, f.seenAt(failed.Position))
 }
 
 // conflict returns err as an answer of the API if the caller has to confirm a number.

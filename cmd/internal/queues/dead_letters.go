@@ -213,7 +213,7 @@ func letterRows(items []letter) (rows [][]string) {
 
 func (d *deadLetters) purge() *cobra.Command {
 	var f filterFlags
-	var confirm confirmation
+	confirm := confirmation{seen: &f.seen}
 	c := &cobra.Command{
 		Use:   "purge <queue>",
 		Short: "Delete the dead letters that the flags select",
@@ -224,13 +224,13 @@ func (d *deadLetters) purge() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			body := deadLetterRequest{Filter: filter, Confirm: confirm.messages, Position: confirm.position}
+			body := deadLetterRequest{Filter: filter, Confirm: confirm.messages, Position: f.seen.Position}
 			var answer struct {
 				Deleted int `json:"deleted"`
 			}
 			err = d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "purge"), body, &answer)
 			if failed, ok := conflict(err); ok {
-				return unconfirmed(failed, "match")
+				return unconfirmed(failed, "match", &f)
 			}
 			if err != nil {
 				return err

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +21,7 @@ import (
 type filterFlags struct {
 	fields map[string]*[]string // of a deadletters.Query
 	saved  string
+	seen   seenPosition
 }
 
 // filterFlag is a flag that is a field of a deadletters.Query.
@@ -81,18 +84,21 @@ func (f *filterFlags) filter(cmd *cobra.Command, d *deadLetters, queueName strin
 			}
 		}
 	}
-	return filterOf(q)
+	if f.seen.at.IsZero() {
+		f.seen.at = time.Now().Truncate(time.Millisecond) // the text has no more
+	}
+	return filterOf(q, f.seen.at)
 }
 
-// filterOf is the filter that a query means now. The error names a flag.
-func filterOf(q deadletters.Query) (deadletters.Filter, error) {
+// filterOf is the filter that a query means at an instant. The error names a flag.
+func filterOf(q deadletters.Query, now time.Time) (deadletters.Filter, error) {
 	for _, one := range filterFlagList {
 		single := !slices.Contains([]string{"header", "property", "json", "seq"}, one.field)
 		if single && len(q[one.field]) > 1 {
 			return deadletters.Filter{}, cli.Usagef("--%s was given %d times", one.flag, len(q[one.field]))
 		}
 	}
-	filter, wrong := q.Filter(time.Now())
+	filter, wrong := q.Filter(now)
 	for _, one := range filterFlagList {
 		if err := wrong[one.field]; err != nil {
 			return filter, cli.Usagef("--%s: %w", one.flag, err)
@@ -138,7 +144,7 @@ func (d *deadLetters) filters() *cobra.Command {
 				return cli.Usagef("--save and --delete cannot be used together")
 			case save != "":
 				q := f.query()
-				if _, err := filterOf(q); err != nil {
+				if _, err := filterOf(q, time.Now()); err != nil {
 					return err
 				}
 				return d.Call(cmd.Context(), http.MethodPut, client.Path("curfew", "deadletters", d.VHost, args[0], "filters", save), map[string]string{"query": q.String()}, nil)
@@ -179,4 +185,31 @@ type deadLetterRequest struct {
 // letters is the API path of an operation on a queue's dead letters.
 func letters(vhost, name, what string) string {
 	return client.Path("curfew", "deadletters", vhost, name, what)
+}
+
+// seenPosition is what a person has seen of a queue: how far it was filled, and the instant that "2h" in the filter counted from. Its text is
+// that of the position and, after an @, the instant in Unix ms.
+type seenPosition struct {
+	deadletters.Position
+	at time.Time // zero: not known
+}
+
+func (p *seenPosition) set(text string) error {
+	position, at, timed := strings.Cut(text, "@")
+	if timed {
+		ms, err := strconv.ParseInt(at, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a position in a queue", text)
+		}
+		p.at = time.UnixMilli(ms)
+	}
+	return p.UnmarshalText([]byte(position))
+}
+
+// seenAt is the text of what the filter has selected up to a position.
+func (f *filterFlags) seenAt(position string) string {
+	if f.seen.at.IsZero() {
+		return position
+	}
+	return fmt.Sprintf("%s@%d", position, f.seen.at.UnixMilli())
 }

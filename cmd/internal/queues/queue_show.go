@@ -51,6 +51,9 @@ func (q *queues) show() *cobra.Command {
 			for _, key := range []string{"messages_ready", "messages_unacknowledged", "message_bytes", "head_message_timestamp", "idle_since"} {
 				add(key, cli.Text(all[key]))
 			}
+			if ms, has := all["oldest_message_age"].(float64); has {
+				add("oldest message", table.Span(time.Duration(ms)*time.Millisecond)+" in the queue")
+			}
 			add("rates", rate(all, "publish_details")+"/s in, "+rate(all, "deliver_get_details")+"/s out")
 			rows = append(rows, q.ahead(cmd.Context(), args[0])...)
 			add("consumers", cli.Text(all["consumers"]))

@@ -42,6 +42,9 @@ func (d *deadLetters) replay() *cobra.Command {
   curfew dlq replay orders.dead --exchange orders --key retry --rate 50`,
 		Args: cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.seen.set(position); err != nil {
+				return cli.Usagef("--position: want what --dry-run printed: %w", err)
+			}
 			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
 				return err
@@ -53,10 +56,7 @@ func (d *deadLetters) replay() *cobra.Command {
 				o.To = deadletters.ToExchange
 			}
 			var run deadletters.Replay
-			body := deadLetterRequest{Filter: filter, DryRun: dryRun, Options: &o}
-			if err := body.Position.UnmarshalText([]byte(position)); err != nil {
-				return cli.Usagef("--position: want what --dry-run printed: %w", err)
-			}
+			body := deadLetterRequest{Filter: filter, DryRun: dryRun, Options: &o, Position: f.seen.Position}
 			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "replay"), body, &run); err != nil {
 				return err
 			}
@@ -65,7 +65,11 @@ func (d *deadLetters) replay() *cobra.Command {
 					return err
 				}
 			}
-			return d.printRun(cmd, run)
+			if err := d.printRun(cmd, run); err != nil || !dryRun || run.Replayed == 0 {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "to replay only these, and no later messages, add --position %s\n", f.seenAt(run.Position.String()))
+			return nil
 		},
 	}
 	f.add(c)
@@ -111,9 +115,6 @@ func (d *deadLetters) printRun(cmd *cobra.Command, run deadletters.Replay) error
 		if err := d.Print(cmd.OutOrStdout(), nil, targetHead, targetRows(run.Targets)); err != nil {
 			return err
 		}
-	}
-	if run.DryRun && run.Replayed > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "to replay only these, and no later messages, add --position %s\n", run.Position)
 	}
 	if run.State == deadletters.Failed {
 		return fmt.Errorf("the replay stopped: %s; when that is fixed, curfew dlq resume %s", run.Error, run.ID)
@@ -267,8 +268,6 @@ func (d *deadLetters) follow(ctx context.Context, errOut io.Writer, id string) (
 	return run, nil
 }
 
-const barWidth = 30
-
 // progress is the progress bar. The number of scanned messages grows page by page, that of matches is known at
 // once. With a limit the replay may end long before it reaches the end of the queue.
 func progress(run *deadletters.Replay) string {
@@ -278,8 +277,6 @@ func progress(run *deadletters.Replay) string {
 		if run.Limit > 0 {
 			share = max(share, float64(run.Replayed)/float64(run.Limit))
 		}
-		share = min(share, 1)
 	}
-	full := int(share * barWidth)
-	return fmt.Sprintf("[%s%s] %3.0f%%  %d replayed", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100, run.Replayed)
+	return table.Bar(share) + fmt.Sprintf("  %d replayed", run.Replayed)
 }

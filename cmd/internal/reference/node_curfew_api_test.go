@@ -245,7 +245,7 @@ func (c *caller) callDeadLetters(api, dead string) {
 	c.call(404, "POST", dead+"/resend", jsonOf(c, draft), "/", "orders.dead")
 
 	c.call(200, "POST", dead+"/replay", `{"dry_run":true}`, "/", "orders.dead")
-	run := field[string](c, c.call(200, "POST", dead+"/replay", `{"to":"queue","ttl":"none","rate":0.001}`, "/", "orders.dead"), "id")
+	run := field[string](c, c.call(202, "POST", dead+"/replay", `{"to":"queue","ttl":"none","rate":0.001}`, "/", "orders.dead"), "id")
 	c.call(200, "GET", api+"/replays", "")
 	c.call(200, "GET", api+"/replays/{replay}", "", run)
 	c.call(409, "POST", api+"/replays/{replay}/resume", "", run)
@@ -253,6 +253,10 @@ func (c *caller) callDeadLetters(api, dead string) {
 	c.call(200, "POST", api+"/replays/{replay}/resume", "", run)
 	c.call(200, "DELETE", api+"/replays/{replay}", "", run)
 	c.call(404, "GET", api+"/replays/{replay}", "", "none")
+	c.call(200, "GET", api+"/runs", "")
+	c.call(200, "GET", api+"/runs/{run}", "", run)
+	c.call(200, "DELETE", api+"/runs/{run}", "", run)
+	c.call(404, "GET", api+"/runs/{run}", "", "none")
 
 	asked := c.call(409, "POST", dead+"/purge", `{}`, "/", "orders.dead")
 	c.call(200, "POST", dead+"/purge", jsonOf(c, map[string]any{"confirm": asked["matched"], "position": asked["position"]}), "/", "orders.dead")

@@ -74,6 +74,7 @@ var subjects = []struct{ tag, parts, text string }{
 	{"Locks", "locks", "Locks of deliveries, on queues with `x-lock-duration`."},
 	{"Consumers", "consumers", "Who holds messages."},
 	{"Dead letters", "deadletters replays", "Dead letters, and the replays that send them back."},
+	{"Runs", "runs", "Operations that may take long, while they run and after they have ended."},
 	{"Policies", "policies operator-policies", "Policies that count for what is queued already."},
 	{"Alerts", "alerts silences", "Alerts, their rules and sinks, and silences."},
 	{"Audit", "audit", "The record of what expired and what users changed."},
@@ -101,6 +102,7 @@ var pathParameters = map[string]string{
 	"id":     "ID, as the list has it.",
 	"name":   "Name of the filter, escaped.",
 	"replay": "ID of the replay.",
+	"run":    "ID of the run.",
 	"policy": "Name of the policy, escaped.",
 }
 
@@ -223,6 +225,9 @@ func (d *documentor) addAnswers(op *openapi3.Operation, doc *rest.Doc) {
 			status = http.StatusCreated
 		}
 		op.AddResponse(status, answer)
+	}
+	if doc.Accepted != nil {
+		op.AddResponse(http.StatusAccepted, openapi3.NewResponse().WithDescription("It goes on in the background.").WithContent(d.content(d.answers, doc.Accepted, "application/json")))
 	}
 	if doc.Answer == nil || doc.Empty {
 		op.AddResponse(http.StatusNoContent, done)

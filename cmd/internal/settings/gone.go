@@ -46,8 +46,6 @@ var goneVariables = map[string]string{
 	"CURFEW_MAX_QUEUES":                  constant + "50000 for a virtual host; the limit max-queues of a virtual host may be lower",
 	"CURFEW_MAX_EXCHANGES":               constant + "10000 for a virtual host",
 	"CURFEW_MAX_BINDINGS":                constant + "200000 for an exchange",
-	"CURFEW_IDLE_MINIMUM":                constant + "5m",
-	"CURFEW_SCHEDULE_WINDOW":             constant + "20ms",
 	"CURFEW_HEARTBEAT":                   constant + "60s, and a client may ask for another heartbeat or none",
 	"CURFEW_WATCH_FILE":                  "set CURFEW_WATCH to the path of the file, which begins with / or .",
 	"CURFEW_COMPAT_RABBITMQ_VERSION":     constant + "4.1.0",

@@ -131,7 +131,7 @@ func (s *Settings) forgetDataDir() {
 
 // ofBroker are variables that only Curfew's own broker uses, and that are harmless without it.
 // CURFEW_AMQP_ADDR is not among them, since the image sets it.
-var ofBroker = []string{"STORE_SYNC", "TTL_PRECEDENCE", "UNROUTABLE", "TLS_CLIENT_CA",
+var ofBroker = []string{"STORE_SYNC", "TTL_PRECEDENCE", "IDLE_MINIMUM", "SCHEDULE_WINDOW", "UNROUTABLE", "TLS_CLIENT_CA",
 	"TLS_CLIENT_AUTH", "TLS_LOGIN_FROM", "DISK_FREE_LIMIT", "MAX_MESSAGE_SIZE", "MAX_CONNECTIONS", "CONSUMER_TIMEOUT"}
 
 // Unused lists the variables that are set and have no effect, since no broker runs.

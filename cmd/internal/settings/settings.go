@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kelseyhightower/envconfig"
 
@@ -40,14 +41,16 @@ type Settings struct {
 	StoreSync   string   `split_words:"true" default:"group" allow:"group|interval|never" desc:"when durable messages are synced to disk: before their confirm, within 100 ms, or when the operating system does it"`
 	Definitions string   `split_words:"true" default:"" desc:"file of definitions in RabbitMQ's format, imported at each start; empty: none"`
 
-	_             struct{} `group:"Deadlines"`
-	Monitor       bool     `split_words:"true" default:"true" allow:"true|false" desc:"fire deadlines when they come; false: messages expire only when a delivery or a get meets them"`
-	RedisURL      redisURL `split_words:"true" default:"" allow:"redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://, or nothing" secret:"true" desc:"where the schedule of deadlines lives, or beside RabbitMQ what several Curfews share; empty: in the process"`
-	Instance      instance `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two Curfews may have the same name"`
-	TTL           string   `split_words:"true" default:"on" allow:"on|off" desc:"off: no message expires. Times to live are checked and stored, but have no effect; a start removes the deadlines of queued messages permanently"`
-	TTLPrecedence string   `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower one applies, or the message's own; for queues where neither x-ttl-precedence nor a policy decides"`
-	Unroutable    string   `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange cannot route: kept in curfew.undeliverable, or lost"`
-	Audit         string   `split_words:"true" default:"true" allow:"true|false|all" desc:"record every message that expires and what users change, in the folder audit of the data folder; all: other dead letters too"`
+	_              struct{}      `group:"Deadlines"`
+	Monitor        bool          `split_words:"true" default:"true" allow:"true|false" desc:"fire deadlines when they come; false: messages expire only when a delivery or a get meets them, and at a start"`
+	RedisURL       redisURL      `split_words:"true" default:"" allow:"redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://, or nothing" secret:"true" desc:"where the schedule of deadlines lives, or beside RabbitMQ what several Curfews share; empty: in the process"`
+	Instance       instance      `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two Curfews may have the same name"`
+	TTL            string        `split_words:"true" default:"on" allow:"on|off" desc:"off: no message expires. Times to live are checked and stored, but have no effect; a start removes the deadlines of queued messages permanently"`
+	TTLPrecedence  string        `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower one applies, or the message's own; for queues where neither x-ttl-precedence nor a policy decides"`
+	Unroutable     string        `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange cannot route: kept in curfew.undeliverable, or lost"`
+	IdleMinimum    time.Duration `split_words:"true" default:"5m" allow:"1ms..24h" desc:"the shortest period that x-auto-delete-on-idle may have, as an argument or by a policy"`
+	ScheduleWindow time.Duration `split_words:"true" default:"20ms" allow:"0s..1s" desc:"a message that leaves its queue within this time is never written to the schedule; 0s: every message with a deadline is, whatever its time to live"`
+	Audit          string        `split_words:"true" default:"true" allow:"true|false|all" desc:"record every message that expires and what users change, in the folder audit of the data folder; all: other dead letters too"`
 
 	_          struct{}   `group:"Beside RabbitMQ"`
 	PrimaryURL primaryURL `split_words:"true" default:"" allow:"amqp:// or amqps://, one or several hosts and a virtual host, or nothing" secret:"true" desc:"a RabbitMQ whose deadlines are to be kept, such as amqp://user:password@a,b:5672/vhost: Curfew then runs no broker of its own; empty: none"`

@@ -55,6 +55,15 @@ func OnTerminal(w io.Writer) bool {
 	return ok && OnTerminalFile(f)
 }
 
+const barWidth = 30
+
+// Bar is a progress bar. A share above 1 counts as 1.
+func Bar(share float64) string {
+	share = min(share, 1)
+	full := int(share * barWidth)
+	return fmt.Sprintf("[%s%s] %3.0f%%", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100)
+}
+
 // OnTerminalFile reports whether f is a terminal.
 func OnTerminalFile(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 

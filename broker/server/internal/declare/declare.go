@@ -97,7 +97,11 @@ func (c *Client) queueDeclare(m *amqp.QueueDeclare, last *string) (amqp.Method, 
 	}
 	*last = q.Name()
 	ready, _, consumers := q.Counts()
-	return &amqp.QueueDeclareOk{Queue: q.Name(), MessageCount: uint32(ready), ConsumerCount: uint32(consumers)}, nil
+	name := m.Queue // as it was sent: a client may wait for the answer about that name, also where a sub-queue has another
+	if name == "" {
+		name = q.Name()
+	}
+	return &amqp.QueueDeclareOk{Queue: name, MessageCount: uint32(ready), ConsumerCount: uint32(consumers)}, nil
 }
 
 // declareReply answers a declaration of a name that is reserved for replies, passive or

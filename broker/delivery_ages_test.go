@@ -1,0 +1,86 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// TestAgeOfTheOldestMessage: by when it entered this queue, whatever its publisher's timestamp says, over all priorities, ready or unacked.
+func TestAgeOfTheOldestMessage(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
+		q := x.queue("q", amqp.Table{"x-max-priority": 3})
+		age := func() time.Duration { return q.Info().OldestAge.Round(time.Second) }
+		publish := func(priority uint8) {
+			_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: (&amqp.Properties{
+				Has: amqp.HasTimestamp | amqp.HasPriority, Timestamp: 1, Priority: priority,
+			}).Append(nil)})
+			require.NoError(t, err)
+			x.p.Flush(nil)
+		}
+		assert.Zero(t, age())
+		publish(0)
+		time.Sleep(time.Minute)
+		publish(2)
+		time.Sleep(time.Minute)
+		publish(2)
+		assert.Equal(t, 2*time.Minute, age(), "the low one waits behind the others")
+		first, _ := x.get(q, false)
+		time.Sleep(time.Minute)
+		assert.Equal(t, 3*time.Minute, age())
+		for range 2 {
+			x.get(q, true)
+		}
+		assert.Equal(t, 2*time.Minute, age(), "only the unacked one is left")
+		q.Settle(broker.Ack, []queue.Seq{first.seq}, nil)
+		assert.Zero(t, age())
+		publish(0)
+		time.Sleep(time.Second)
+		assert.Equal(t, time.Second, age(), "those that have left do not count")
+	})
+}
+
+// TestAgeIsNeverTooLow: it is exact for a queue with few messages a second, and within a part in 256 however long the queue has grown.
+func TestAgeIsNeverTooLow(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
+		q := x.queue("q", nil)
+		began, taken := time.Now(), 0
+		for i := range 3000 { // a message every 10 s; from the middle on two leave for each that comes
+			x.publish("", "q", "m", "", nil)
+			time.Sleep(10 * time.Second)
+			if i > 1600 && taken < i {
+				x.get(q, true)
+				x.get(q, true)
+				taken += 2
+			}
+			if i%50 != 0 {
+				continue
+			}
+			want := time.Since(began.Add(time.Duration(taken) * 10 * time.Second))
+			got := q.Info().OldestAge
+			require.GreaterOrEqual(t, got, want-time.Millisecond)
+			require.LessOrEqual(t, got, want+time.Since(began)/128+time.Second, "message %d", i)
+		}
+	})
+}
+
+// TestAgeAfterARestart: what was there counts from the start, since the journal has no times.
+func TestAgeAfterARestart(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openTestBroker(t, o)
+	x.durable("q", nil)
+	x.publishPersistent("", "q", "m", "")
+	x = restarted(t, o, x.b)
+	q, err := x.vh.Queue("q")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return q.Info().OldestAge > 0 }, 10*time.Second, time.Millisecond)
+	assert.Less(t, q.Info().OldestAge, time.Minute)
+	require.NoError(t, x.b.Close())
+}

@@ -1,0 +1,96 @@
+package delivery
+
+import (
+	"slices"
+	"time"
+
+	"curfew/broker/deadline"
+	"curfew/broker/queue"
+)
+
+// ages tells how long the oldest message has been in a queue, without a time for each message: the messages of a priority enter in the order of
+// their numbers, so a few instants with the numbers that were next tell it about all. Between two marks there are at least a second and, when
+// there are many, up to 1/256 of the time that the marks span. So an age is never too low, and too high by that at most. A message that was there
+// at the start of the process counts from the start, unless the journal has its time. It is made with the first message: many queues never have one.
+type ages []ageMarks // by priority
+
+// ageMarks are the marks of one priority.
+type ageMarks struct {
+	list []ageMark
+	gap  time.Duration // between two marks; 0: ageGap
+}
+
+// ageMark says that the messages from seq on entered at that instant or later.
+type ageMark struct {
+	seq queue.Seq
+	at  deadline.Instant
+}
+
+const (
+	ageGap  = time.Second
+	maxAges = 512 // marks of a priority, 16 bytes each
+)
+
+// noteAgeLocked records that seq, the last of its priority, enters the queue now.
+func (q *messages) noteAgeLocked(seq queue.Seq, at deadline.Instant) {
+	if q.ages == nil {
+		q.ages = new(ages)
+	}
+	p := int(seq.Priority())
+	for len(*q.ages) <= p {
+		*q.ages = append(*q.ages, ageMarks{})
+	}
+	m := &(*q.ages)[p]
+	if n := len(m.list); n > 0 && at < m.list[n-1].at.Add(max(m.gap, ageGap)) {
+		return
+	}
+	if len(m.list) == maxAges {
+		m.thin(q.core.Oldest(seq.Priority()))
+	}
+	m.list = append(m.list, ageMark{seq, at})
+}
+
+// thin drops the marks of messages that have left and, if that does not make room, every second mark.
+func (m *ageMarks) thin(oldest queue.Seq) {
+	m.list = slices.Delete(m.list, 0, m.find(oldest))
+	switch {
+	case len(m.list) > maxAges/2:
+		m.gap = 2 * max(m.gap, ageGap)
+		for i := range len(m.list) / 2 {
+			m.list[i] = m.list[2*i]
+		}
+		m.list = m.list[:len(m.list)/2]
+	case len(m.list) < maxAges/8:
+		m.gap = 0
+	}
+}
+
+// find is the index of the mark for a message, 0 if it is older than all.
+func (m *ageMarks) find(seq queue.Seq) int {
+	i, exact := slices.BinarySearchFunc(m.list, seq, func(have ageMark, seq queue.Seq) int {
+		if have.seq < seq {
+			return -1
+		}
+		return int(min(have.seq-seq, 1))
+	})
+	if !exact {
+		i--
+	}
+	return max(i, 0)
+}
+
+// oldestLocked is when the oldest message entered, ready or unacked; 0: the queue is empty.
+func (q *messages) oldestLocked() (at deadline.Instant) {
+	if q.ages == nil {
+		return 0
+	}
+	for p := range *q.ages {
+		m := &(*q.ages)[p]
+		if seq := q.core.Oldest(uint8(p)); seq != 0 && len(m.list) > 0 {
+			if entered := m.list[m.find(seq)].at; at == 0 || entered < at {
+				at = entered
+			}
+		}
+	}
+	return at
+}

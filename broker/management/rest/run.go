@@ -1,0 +1,112 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"curfew/broker/deadletters"
+	"curfew/broker/operate"
+)
+
+// RunsPath is the path of the operations that may take long.
+const RunsPath = "/api/curfew/runs"
+
+// RunObject is a run as answers show it: with its error in the form that the answer to the request has.
+func RunObject(run *operate.Run) Object {
+	o := Object{
+		"id": run.ID, "operation": run.Operation, "vhost": run.VHost, "queue": run.Queue, "user": run.User, "state": run.State,
+		"started": run.Started, "ended": nil, "done": run.Done, "total": run.Total, "result": run.Result,
+	}
+	if !run.Ended.IsZero() {
+		o["ended"] = run.Ended
+	}
+	if run.Err != nil && run.State != deadletters.Cancelled {
+		status, failure := problemObject(run.Err)
+		failure["status"] = status
+		o["failure"] = failure
+	}
+	return o
+}
+
+// Run does an operation that may take long, as a run, and answers when it has ended: with its error, or by answer. There is no limit of time
+// for that; if the client goes away, the run is cancelled. A client that prefers not to wait (RFC 7240: Prefer: respond-async, with the seconds
+// that it would wait as wait=N) gets 202 and the run, which then goes on without it.
+func (r *Request) Run(op operate.Operation, at operate.QueueName, do func(context.Context) (any, error), answer func(result any) error) error {
+	run, err := r.Operations.Begin(r.Actor, op, at, do)
+	if err != nil {
+		return err
+	}
+	async, wait := r.preference()
+	ended, tired := run.Ended(), (<-chan time.Time)(nil)
+	if async {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		tired = timer.C
+	}
+	if async && wait == 0 {
+		ended = nil // the answer is 202 however soon it ends
+	}
+	c := http.NewResponseController(r.W)
+	_ = c.SetReadDeadline(time.Time{}) // one that comes while the request is answered ends its context
+	_ = c.SetWriteDeadline(time.Time{})
+	defer func() { _ = c.SetWriteDeadline(time.Now().Add(answerTime)) }()
+	select {
+	case <-ended:
+	case <-r.Context().Done():
+		run.Cancel()
+		<-run.Ended()
+	case <-tired:
+		r.leave(run)
+		now := run.Run()
+		r.W.Header().Set("Location", RunsPath+"/"+now.ID)
+		r.W.Header().Set("Preference-Applied", "respond-async")
+		AnswerJSON(r.W, http.StatusAccepted, RunObject(&now))
+		return nil
+	}
+	now := run.Run()
+	if now.Err != nil {
+		return now.Err
+	}
+	return answer(now.Result)
+}
+
+const (
+	// answerTime is how long the client of a run has to read the answer.
+	answerTime = time.Minute
+	// maxWait is the longest wait that a client may ask for.
+	maxWait = 10 * time.Minute
+)
+
+// preference reads the header Prefer: whether the client wants 202 for a run, and how long it waits for the end before that.
+func (r *Request) preference() (async bool, wait time.Duration) {
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Prefer"), ","), ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "respond-async":
+			async = true
+		case "wait":
+			if n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31); err == nil {
+				wait = min(time.Duration(n)*time.Second, maxWait)
+			}
+		}
+	}
+	return async, wait
+}
+
+// leave keeps what the request holds of the budget until the run has ended.
+func (r *Request) leave(run *operate.Underway) {
+	r.left.Store(run)
+	go func() {
+		<-run.Ended()
+		r.release()
+	}()
+}
+
+// release gives back what the request holds of the budget.
+func (r *Request) release() {
+	r.endLong()
+	r.Account.Close()
+}
