@@ -120,7 +120,8 @@
 // into memory; it is the innermost lock. Two goroutines work in the background: the
 // committer writes and syncs (commit.go), the maintainer does what nobody waits for
 // (maintainer.go). Define may be called with any lock held; the goroutines that wait in
-// SyncDefinitions write the definitions themselves.
+// SyncDefinitions write the definitions themselves. With the build tag schedule a test chooses
+// which goroutine runs whenever one releases a lock or has waited for a channel (lock.go).
 //
 // # Left to others
 //

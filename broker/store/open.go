@@ -226,6 +226,7 @@ func (j *journal) shut() {
 // the journal, if there was one.
 func (j *journal) finish() error {
 	<-j.commit.ended
+	resumed()
 	return j.err
 }
 
