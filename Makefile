@@ -14,6 +14,8 @@ BUILD = CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -gcflags 'curfew/m
 # Packages are compiled in two ways at most: as released, and for the race detector.
 RELEASED = CGO_ENABLED=0 $(GO) test -trimpath -vet=off -timeout 20m
 RACED    = $(GO) test -race -vet=off -timeout 20m
+# The crash tests of the store that choose which goroutine runs: the tag replaces its locks.
+SCHEDULED = $(RELEASED) -tags schedule -run '^TestSchedule' ./broker/store
 UNIT     = $(shell $(GO) list ./... | grep -v /integration)
 INTEGRATION = $(shell $(GO) list ./integration/...)
 
@@ -44,6 +46,7 @@ demo: build ## watch deadlines fire on a queue nobody reads
 check: lint ## before each commit: formatting, vet, linters, language, unit tests (needs only Go; under 2 minutes)
 	$(RELEASED) -short $(UNIT) ./integration/house
 	$(RELEASED) -run '^TestTable$$' ./integration/faults # each fault names tests that exist
+	$(SCHEDULED) -seeds 20
 
 lint: $(LINT) ## formatting, vet, staticcheck and the other linters of .golangci.yml
 	CGO_ENABLED=0 GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(LINT) run --allow-serial-runners ./...
@@ -72,6 +75,7 @@ test: deps $(LINT) ## everything, with the race detector, against real Redis, Ra
 	$(RELEASED) -parallel 6 -skip '$(PRIVILEGED)' ./integration/faults
 .test-long:
 	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./monitor/forecast ./scheduler/memstore
+	$(SCHEDULED)
 .test-quietly:
 	$(RELEASED) -p 1 -parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)|^TestSimulation' $(filter-out %/rabbitmq %/faults,$(INTEGRATION))
 
@@ -94,8 +98,9 @@ fuzz: ## run each fuzz target for FUZZTIME (20s)
 		done; \
 	done
 
-soak: deps ## the long run: 200 kills, 500 seeds, 50 bad days beside RabbitMQ, every crash point and those of its recovery, recovery fuzzed: 45 minutes
+soak: deps ## the long run: 200 kills, 500 seeds, 50 bad days beside RabbitMQ, every crash point and those of its recovery, 10,000 schedules of the store, recovery fuzzed: 1 hour
 	CRASH_POINTS=all $(GO) test -v -timeout 60m -run 'TestCrashAtEveryOperation$$|TestCrashes$$' ./broker/store
+	$(SCHEDULED) -seeds 10000
 	$(GO) test -run '^$$' -fuzz '^FuzzRecovery$$' -fuzztime 5m ./broker/store
 	SIMULATION_SEEDS=500 $(GO) test -v -timeout 60m -run 'TestSimulation$$' ./integration/simulation
 	FAULTS_KILLS=200 $(GO) test -v -timeout 60m -run 'TestKilled$$' ./integration/faults

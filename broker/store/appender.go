@@ -1,7 +1,5 @@
 package store
 
-import "sync"
-
 // appender is the part that both logs share: a sequence of segments, of which the newest is
 // appended to.
 type appender struct {
@@ -12,10 +10,10 @@ type appender struct {
 	dead func(*segment) *segment
 	wake func() // wakes the maintainer; called when a segment is sealed
 
-	mu       sync.Mutex
-	space    sync.Cond // of mu: publishers wait here for room, or for the end
-	active   *segment  // nil before the first record
-	next     uint64    // number of the next segment
+	mu       mutex
+	space    cond     // of mu: publishers wait here for room, or for the end
+	active   *segment // nil before the first record
+	next     uint64   // number of the next segment
 	segments int
 	mapped   int64  // bytes
 	resident int64  // bytes of sealed segments that are not paged

@@ -139,5 +139,7 @@ func (j *journal) sync() error {
 	done := make(chan error, 1)
 	j.forceLocked(func(err error) { done <- err })
 	j.mu.Unlock()
-	return <-done
+	err := <-done
+	resumed()
+	return err
 }

@@ -31,6 +31,7 @@ type committer struct {
 
 func (j *journal) runCommitter() {
 	defer close(j.commit.ended)
+	resumed()
 	c := &committer{journal: j, alarm: time.NewTimer(time.Hour)}
 	defer c.alarm.Stop()
 	for c.gather() {
@@ -55,6 +56,7 @@ func (c *committer) gather() bool {
 		c.mu.Unlock()
 		if wait == 0 {
 			<-c.commit.bell
+			resumed()
 			continue
 		}
 		c.alarm.Reset(wait)
@@ -63,6 +65,7 @@ func (c *committer) gather() bool {
 			c.alarm.Stop()
 		case <-c.alarm.C:
 		}
+		resumed()
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // entry that leaves its queue before that is not moved. An entry that leaves after it is settled
 // at the copy, whose record comes before the settlement. After a crash in between, both
 // positions may be on record, and the later one counts. The entry at the copy is recorded
-// with its terms at that moment, so earlier amendments are no longer needed.
+// with its terms at that moment, so amendments that name the original are no longer needed.
 //
 // In the volatile log a message's slots say which entries refer to it; in the journal the
 // recorded entries do. A reference that is found in neither (an entry not recorded yet, a
@@ -251,8 +251,8 @@ func (m *maintainer) move(s *segment) error {
 	}
 	j.mu.Lock()
 	if len(m.amends) > 0 {
-		// Valid as of the copy: an amendment recorded since then is later. Before the
-		// entries: without them it applies to the original as well.
+		// Valid as of the copy: an amendment that names the copy's segment comes later. Before
+		// the entries: without them it applies to the original as well.
 		j.putAmendsLocked(m.amends, p+1)
 	}
 	j.enqueuedLocked(moved)

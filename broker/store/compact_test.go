@@ -104,6 +104,44 @@ func TestTermsOutliveCompaction(t *testing.T) {
 	b.shutdown()
 }
 
+// Two amendments come between the copying of a message and the relocation of its entry: one in
+// the copy's segment, one in the next, which is dropped when the original is gone.
+func TestAmendedTwiceBeforeRelocation(t *testing.T) {
+	r := &relocator{entries: map[uint64]Pos{}, terms: map[uint64]Terms{}}
+	var b *dropTest
+	amend := func(terms Terms) {
+		r.terms[1] = terms
+		b.Amended([]Amend{{Queue: 1, Seq: 1, Pos: r.entries[1], Durable: true, Terms: terms}})
+	}
+	last := Terms{ExpiresAt: 9, Deliveries: 3}
+	relocate := func(queue, seq uint64, old, now Pos) (Terms, bool) {
+		if old != now && r.terms[1] != last { // others have the queue's lock first
+			amend(Terms{ExpiresAt: 7, Deliveries: 2})
+			b.fill()
+			amend(last)
+			b.fill()
+		}
+		return r.relocate(queue, seq, old, now)
+	}
+	b = newDropTest(t, Options{Relocate: relocate})
+	original := b.publish(1).Pos
+	r.entries[1] = original
+	for b.active() < 6 {
+		b.fill()
+	}
+	b.maintain()
+	copied := r.entries[1]
+	require.NotEqual(t, original, copied)
+	for range 4 {
+		b.fill()
+		b.maintain()
+	}
+	require.False(t, b.has(original.segment()))
+	require.False(t, b.has(copied.segment()+1), "nothing names the last amendment's segment")
+	require.Equal(t, []RecoveredEntry{{Seq: 1, Pos: copied, Terms: last}}, b.restart().Queues[0].Entries)
+	b.shutdown()
+}
+
 // A message that is damaged on disk must not be copied with a valid checksum.
 func TestCompactionRefusesDamage(t *testing.T) {
 	r := &relocator{entries: map[uint64]Pos{}}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"slices"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,7 +18,7 @@ var errCrashed = errors.New("the machine has crashed")
 // power failure: what was synced, and any sectors of the rest. It can crash at any
 // operation, fail a sync, and be full.
 type crashDisk struct {
-	mu      sync.Mutex
+	mu      mutex
 	names   map[string]*inode
 	durable map[string]*inode // as of the last SyncDir
 	changes []func(map[string]*inode)
@@ -85,8 +85,8 @@ func (d *crashDisk) afterCrash(rng *rand.Rand, keep float64) *crashDisk {
 	}
 	next := newCrashDisk()
 	next.space, next.maxNames, next.refusing = d.space, d.maxNames, d.refusing
-	for name, n := range names {
-		kept := n.afterCrash(rng, keep)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		kept := names[name].afterCrash(rng, keep)
 		next.names[name], next.durable[name] = kept, kept
 	}
 	return next

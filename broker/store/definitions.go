@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 )
 
@@ -69,17 +68,17 @@ type definitions struct {
 	saved   atomic.Uint64 // how many of them are on disk
 	stuck   atomic.Bool   // the last attempt to write could not begin
 
-	mu       sync.Mutex // a leaf
+	mu       mutex // a leaf
 	pending  map[string][]byte
 	stuckErr error // why it is stuck
 
-	writing sync.Mutex // held while writing; taken before mu. It guards the fields below
-	err     error      // why nothing more can be written
-	file    file       // nil: there is none, or it has an older version
-	id      uint64     // of the file
-	synced  int64      // the file is synced up to here
-	end     int64      // of what was written
-	size    int64      // of the file
+	writing mutex  // held while writing; taken before mu. It guards the fields below
+	err     error  // why nothing more can be written
+	file    file   // nil: there is none, or it has an older version
+	id      uint64 // of the file
+	synced  int64  // the file is synced up to here
+	end     int64  // of what was written
+	size    int64  // of the file
 }
 
 func (d *definitions) define(changes []Definition) {

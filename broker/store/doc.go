@@ -73,6 +73,28 @@
 // segment without references is dropped when no other record depends on it (drop.go). Files
 // are allocated ahead of time (spare.go).
 //
+// # Which records count
+//
+// After compaction a message may be on record at several positions, the original and its
+// copies. Compaction copies the message, then the owner lets the entry refer to the copy, then
+// the entry is recorded at the copy, with the terms that it had when the owner changed it.
+// Settlements and amendments may come between these steps. For each entry, therefore:
+//
+//   - A later position is in a later segment: copies come from complete segments and go to the
+//     active one, and a restart begins a new segment.
+//   - An amendment names the segment that the entry's message was in, under the queue's lock.
+//     So the entry that is recorded at a copy includes all amendments that name an earlier
+//     segment, even those that come after the copy in the journal, and no others.
+//   - A copy's segment is kept as long as the original's, and an amendment is kept as long as
+//     the segment that it names. So while a position exists, the latest amendment exists that
+//     names its segment or a later one.
+//
+// Recovery takes the last position of an entry that is not settled, and the latest amendment
+// that names its segment or a later one. (It is a later one if the crash lost the record of
+// the entry at the copy, but not an amendment made after the owner had changed the entry.) An
+// amendment that names an earlier segment must not count: a later one may already have been
+// dropped.
+//
 // # Definitions
 //
 // Users, queues and the like are kept in a file of keys and values of their own. The file
@@ -104,7 +126,8 @@
 // into memory; it is the innermost lock. Two goroutines work in the background: the
 // committer writes and syncs (commit.go), the maintainer does what nobody waits for
 // (maintainer.go). Define may be called with any lock held; the goroutines that wait in
-// SyncDefinitions write the definitions themselves.
+// SyncDefinitions write the definitions themselves. With the build tag schedule a test chooses
+// which goroutine runs whenever one releases a lock or has waited for a channel (lock.go).
 //
 // # Left to others
 //

@@ -29,10 +29,11 @@ type enteredAt struct {
 	pos Pos
 }
 
-// amended holds the terms of an entry as of a position.
+// amended holds the terms of an entry as of a position. The entry's message was in segment.
 type amended struct {
-	seq  uint64
-	asOf Pos
+	seq     uint64
+	asOf    Pos
+	segment uint32
 	Terms
 }
 
@@ -87,7 +88,7 @@ func (x *index) add(s *scanned, k kind, rec []byte) {
 			s.alters.add(n)
 		}
 		q := x.queue(a.queue)
-		q.amends = append(q.amends, amended{a.seq, f.asOf, a.Terms})
+		q.amends = append(q.amends, amended{a.seq, f.asOf, a.segment, a.Terms})
 	})
 }
 
@@ -155,8 +156,9 @@ func (q *queueIndex) surviving(exists func(Pos) bool) []RecoveredEntry {
 	return slices.Clip(kept)
 }
 
-// amend gives the entries the latest terms recorded for them. Terms recorded before the
-// message's position belong to another message, or are in the entry that compaction wrote.
+// amend gives each entry the latest terms that name the segment of its message or a later
+// one. Terms that name an earlier segment are in the entry that compaction wrote, or belong to
+// an earlier message with the same number: see the package comment.
 func (q *queueIndex) amend(entries []RecoveredEntry) {
 	slices.SortFunc(q.amends, func(a, b amended) int {
 		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.asOf, b.asOf))
@@ -168,7 +170,7 @@ func (q *queueIndex) amend(entries []RecoveredEntry) {
 			amends = amends[1:]
 		}
 		for ; len(amends) > 0 && amends[0].seq == e.Seq; amends = amends[1:] {
-			if amends[0].asOf > e.Pos {
+			if uint64(amends[0].segment) >= e.Pos.segment() {
 				e.Terms = amends[0].Terms
 			}
 		}

@@ -3,7 +3,6 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,7 +19,7 @@ type journal struct {
 
 	define func() error // writes the definitions that records may refer to
 
-	filesMu sync.Mutex // held while making and removing spare files; taken before mu
+	filesMu mutex // held while making and removing spare files; taken before mu
 
 	unended *segment // the last segment of the last run, if its file is not ended yet; used by the committer only
 

@@ -39,6 +39,7 @@ func (m *maintainer) wake() {
 
 func (m *maintainer) run() {
 	defer close(m.ended)
+	resumed()
 	for {
 		var retry <-chan time.Time
 		if !m.round() {
@@ -46,10 +47,22 @@ func (m *maintainer) run() {
 		}
 		select {
 		case <-m.stop:
-			return
 		case <-m.bell:
 		case <-retry:
 		}
+		resumed()
+		if m.stopped() {
+			return
+		}
+	}
+}
+
+func (m *maintainer) stopped() bool {
+	select {
+	case <-m.stop:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -94,4 +107,5 @@ func (m *maintainer) trim() {
 func (m *maintainer) close() {
 	m.stopping.Do(func() { close(m.stop) })
 	<-m.ended
+	resumed()
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 )
 
 // spareMappings is how many unused mappings of the common size the maintainer leaves for
@@ -28,7 +27,7 @@ const readyMappings = 2
 type mappings struct {
 	size int // of a common mapping; a multiple of the page size
 
-	mu       sync.Mutex
+	mu       mutex
 	spare    [][]byte   // of size; the maintainer unmaps those beyond spareMappings
 	made     int        // mappings with small pages so far, up to smallMappings
 	large    [][]byte   // of other sizes, unused; unmapped by the maintainer, or by whoever maps more before that

@@ -229,6 +229,7 @@ func (j *journal) shut() {
 // the journal, if there was one.
 func (j *journal) finish() error {
 	<-j.commit.ended
+	resumed()
 	return j.err
 }
 

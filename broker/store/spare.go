@@ -130,6 +130,7 @@ func (j *journal) awaitSpace(number uint64) error {
 	case <-j.commit.bell:
 	case <-retry.C:
 	}
+	resumed()
 	return nil
 }
 

@@ -167,8 +167,9 @@ func (s *Store) releaseAll(entries []Settle) {
 	}
 }
 
-// Amended records new terms of entries. If an entry is amended several times the latest
-// terms count. It only writes to memory and is meant to be called under the queue's lock.
+// Amended records new terms of different entries. If an entry is amended several times the
+// latest terms count. It only writes to memory and must be called under the queue's lock: an
+// amendment has to come before the entry's next relocation, or name the new position.
 func (s *Store) Amended(changes []Amend) {
 	if s.journal == nil || !slices.ContainsFunc(changes, Amend.journaled) {
 		return

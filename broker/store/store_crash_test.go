@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -55,7 +54,7 @@ type world struct {
 	t   *testing.T
 	rng *rand.Rand
 
-	mu        sync.Mutex // a queue lock for all queues
+	mu        mutex // a queue lock for all queues
 	pos       map[place]Pos
 	terms     map[place]Terms
 	base      map[place]queuedMessage // what the last recovery found
@@ -64,15 +63,20 @@ type world struct {
 	next      map[uint64]uint64 // seq, by queue
 	ids       int
 	volatile  map[place]int
-	moved     int // entries relocated by compaction
+	places    []place // includes all that are queued
+	moved     int     // entries relocated by compaction
 	mode      SyncMode
+	disk      *crashDisk
+	use       func(*Store) // what happens in one life
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	return &world{
+	w := &world{
 		t: t, rng: rand.New(rand.NewPCG(seed, 0)), pos: map[place]Pos{},
 		terms: map[place]Terms{}, base: map[place]queuedMessage{}, next: map[uint64]uint64{}, volatile: map[place]int{},
 	}
+	w.use = func(s *Store) { w.run(s, 1500) }
+	return w
 }
 
 func (w *world) relocate(queue, seq uint64, old, now Pos) (Terms, bool) {
@@ -89,8 +93,14 @@ func (w *world) relocate(queue, seq uint64, old, now Pos) (Terms, bool) {
 	return w.terms[at], true
 }
 
+// Messages with numbers above largeIDs are larger: segments are full and dropped sooner.
+const largeIDs = 1_000_000
+
 func message(id int) Message {
 	rng := rand.New(rand.NewPCG(uint64(id), 9))
+	if id > largeIDs {
+		return text(id, rng.IntN(2500))
+	}
 	return text(id, rng.IntN(600))
 }
 
@@ -104,6 +114,7 @@ func (w *world) number(queue uint64) uint64 {
 func (w *world) enter(s *Store, queue uint64, p Pos, durable bool) Enqueue {
 	e := Enqueue{Queue: queue, Seq: w.number(queue), Pos: p, ExpiresAt: deadline.Instant(w.ids), Durable: durable}
 	e.EnqueuedAt = since(queue, e.Seq)
+	w.places = append(w.places, place{queue, e.Seq})
 	w.pos[place{queue, e.Seq}] = p
 	w.terms[place{queue, e.Seq}] = Terms{ExpiresAt: e.ExpiresAt}
 	return e
@@ -147,19 +158,30 @@ func (w *world) publish(s *Store) {
 	s.Enqueued(entries)
 }
 
+// leaving returns the place that a message leaves next. Mostly that is the newest one: a few
+// messages stay for long, and are copied again and again.
+func (w *world) leaving() (place, bool) {
+	for i := len(w.places) - 1; i >= 0 && w.rng.IntN(8) > 0; i-- {
+		if _, ok := w.pos[w.places[i]]; ok {
+			return w.places[i], true
+		}
+	}
+	return w.any()
+}
+
 // any returns a random place, or false.
 func (w *world) any() (place, bool) {
 	if len(w.pos) == 0 {
 		return place{}, false
 	}
-	n := w.rng.IntN(len(w.pos))
-	for at := range w.pos {
-		if n == 0 {
+	for {
+		n, last := w.rng.IntN(len(w.places)), len(w.places)-1
+		at := w.places[n]
+		if _, ok := w.pos[at]; ok {
 			return at, true
 		}
-		n--
+		w.places[n], w.places = w.places[last], w.places[:last]
 	}
-	panic("unreachable")
 }
 
 func (w *world) leave(at place) Settle {
@@ -170,28 +192,33 @@ func (w *world) leave(at place) Settle {
 	return s
 }
 
-// amend changes the terms of an entry, as a new deadline or a failed delivery does.
+// amend changes the terms of entries, as new deadlines or failed deliveries do.
 func (w *world) amend(s *Store) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at, ok := w.any()
-	if !ok {
-		return
+	f := fact{amend: map[place]Terms{}}
+	var changes []Amend
+	for range 1 << w.rng.IntN(5) {
+		at, ok := w.any()
+		if _, again := f.amend[at]; !ok || again {
+			continue
+		}
+		terms := w.terms[at]
+		terms.ExpiresAt = deadline.Instant(w.rng.Int64N(1 << 40))
+		terms.Deliveries += uint16(w.rng.IntN(2))
+		terms.Flags = uint8(w.rng.IntN(256))
+		w.terms[at], f.amend[at] = terms, terms
+		_, volatile := w.volatile[at]
+		changes = append(changes, Amend{Queue: at.queue, Seq: at.seq, Pos: w.pos[at], Durable: !volatile, Terms: terms})
 	}
-	terms := w.terms[at]
-	terms.ExpiresAt = deadline.Instant(w.rng.Int64N(1 << 40))
-	terms.Deliveries += uint16(w.rng.IntN(2))
-	terms.Flags = uint8(w.rng.IntN(256))
-	w.terms[at] = terms
-	_, volatile := w.volatile[at]
-	w.facts = append(w.facts, fact{amend: map[place]Terms{at: terms}})
-	s.Amended([]Amend{{Queue: at.queue, Seq: at.seq, Pos: w.pos[at], Durable: !volatile, Terms: terms}})
+	w.facts = append(w.facts, f)
+	s.Amended(changes)
 }
 
 func (w *world) settle(s *Store) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at, ok := w.any()
+	at, ok := w.leaving()
 	if !ok {
 		return
 	}
@@ -203,7 +230,7 @@ func (w *world) settle(s *Store) {
 
 func (w *world) move(s *Store) {
 	w.mu.Lock()
-	at, ok := w.any()
+	at, ok := w.leaving()
 	if !ok {
 		w.mu.Unlock()
 		return
@@ -246,7 +273,7 @@ func (w *world) transact(s *Store) {
 	f := fact{enter: map[place]queuedMessage{}}
 	var settles []Settle
 	for range w.rng.IntN(6) {
-		if at, ok := w.any(); ok {
+		if at, ok := w.leaving(); ok {
 			settles = append(settles, w.leave(at))
 			delete(w.volatile, at)
 			f.leave = append(f.leave, at)
@@ -261,6 +288,10 @@ func (w *world) transact(s *Store) {
 	w.facts = append(w.facts, f)
 	s.Transacted(entries, settles)
 }
+
+func (w *world) commitSoon(s *Store) { w.commit(s, false) }
+
+func (w *world) commitNow(s *Store) { w.commit(s, true) }
 
 func (w *world) commit(s *Store, wait bool) {
 	w.mu.Lock()
@@ -277,36 +308,46 @@ func (w *world) commit(s *Store, wait bool) {
 	})
 	if wait {
 		<-done
+		resumed()
 	}
 }
 
 // run makes n random calls, or fewer if the store fails. The number of messages grows and
-// shrinks.
+// shrinks, and in each run other calls are frequent.
 func (w *world) run(s *Store, n int) {
-	swell := true
-	for i := 0; i < n && s.Err() == nil; i++ {
-		if w.rng.IntN(100) == 0 {
-			swell = !swell
-		}
-		switch r := w.rng.IntN(10); {
-		case r < 4 && swell || r < 2:
-			w.publish(s)
-		case r < 5:
-			w.settle(s)
-		case r < 6 && i%4 == 0:
-			w.transact(s)
-		case r < 6:
-			w.settle(s)
-		case r < 7 && i%2 == 0:
-			w.move(s)
-		case r < 7:
-			w.amend(s)
-		case r < 9:
-			w.commit(s, r == 8)
-		default:
-			w.check(s)
+	calls := []func(*Store){w.publish, w.settle, w.settle, w.move, w.transact, w.amend, w.amend, w.commitSoon, w.commitNow, w.check}
+	var usual []func(*Store)
+	for _, call := range calls {
+		for range 1 << w.rng.IntN(7) {
+			usual = append(usual, call)
 		}
 	}
+	most, queued := 0, 0
+	for i := range n {
+		if i%8 == 0 {
+			if s.Err() != nil {
+				return
+			}
+			queued = w.count()
+		}
+		if i == 0 || w.rng.IntN(100) == 0 {
+			most = 1 << w.rng.IntN(5)
+		}
+		switch {
+		case queued > most && w.rng.IntN(2) == 0:
+			w.settle(s)
+		case queued < most && w.rng.IntN(4) == 0:
+			w.publish(s)
+		default:
+			usual[w.rng.IntN(len(usual))](s)
+		}
+	}
+}
+
+func (w *world) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.pos)
 }
 
 // check reads a few messages.
@@ -320,24 +361,34 @@ func (w *world) check(s *Store) {
 	}
 }
 
-// readLocked reads what a restart found.
+// readLocked reads what a restart found, and continues from there.
 func (w *world) readLocked(s *Store, r *Recovery) map[place]queuedMessage {
-	found := map[place]queuedMessage{}
-	w.pos, w.terms = map[place]Pos{}, map[place]Terms{}
+	w.pos, w.terms, w.places = map[place]Pos{}, map[place]Terms{}, nil
 	w.next, w.volatile = map[uint64]uint64{}, map[place]int{}
 	for _, q := range r.Queues {
 		for _, e := range q.Entries {
 			at := place{q.Queue, e.Seq}
-			m := s.View(e.Pos)
+			w.places = append(w.places, at)
+			w.pos[at], w.terms[at] = e.Pos, e.Terms
+			w.next[q.Queue] = max(w.next[q.Queue], e.Seq)
+		}
+	}
+	return w.read(r.Queues, s.View)
+}
+
+// read reads recovered messages.
+func (w *world) read(queues []RecoveredQueue, view func(Pos) Message) map[place]queuedMessage {
+	found := map[place]queuedMessage{}
+	for _, q := range queues {
+		for _, e := range q.Entries {
+			m := view(e.Pos)
 			var id int
 			if len(m.Body) >= 8 {
 				fmt.Sscanf(string(m.Body[:8]), "%d", &id)
 				require.Equal(w.t, message(id), m, "a wrong body")
 			}
-			found[at] = queuedMessage{id, e.Terms}
+			found[place{q.Queue, e.Seq}] = queuedMessage{id, e.Terms}
 			require.Equal(w.t, since(q.Queue, e.Seq), q.EnqueuedAt(&e))
-			w.pos[at], w.terms[at] = e.Pos, e.Terms
-			w.next[q.Queue] = max(w.next[q.Queue], e.Seq)
 		}
 	}
 	return found
@@ -348,6 +399,12 @@ func (w *world) recovered(s *Store, r *Recovery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	found := w.readLocked(s, r)
+	w.explain(found)
+	w.base, w.facts, w.confirmed = found, nil, 0
+}
+
+// explain checks that what was recovered is what a restart may find.
+func (w *world) explain(found map[place]queuedMessage) {
 	if !w.explained(func(state map[place]queuedMessage, _ int) bool { return sameMessages(state, found) }) {
 		var nearest []string
 		w.explained(func(state map[place]queuedMessage, calls int) bool {
@@ -358,7 +415,15 @@ func (w *world) recovered(s *Store, r *Recovery) {
 		})
 		w.t.Fatalf("no prefix of the %d calls explains what was found; %d were confirmed; nearest: %v", len(w.facts), w.confirmed, nearest)
 	}
-	w.base, w.facts, w.confirmed = found, nil, 0
+}
+
+// afterCrash returns the disk as a restart may find it.
+func (w *world) afterCrash() *crashDisk {
+	keep := []float64{0, 0.5, 0.9, 1}[w.rng.IntN(4)]
+	if keep < 1 && w.mode != SyncGroup {
+		w.confirmed = 0
+	}
+	return w.disk.afterCrash(w.rng, keep)
 }
 
 // explained tries the states that a restart may find until fn accepts one.
@@ -434,17 +499,8 @@ func TestCrashes(t *testing.T) {
 			t.Parallel()
 			var cut, moved, rounds int
 			for seed := first + shard; seed <= seeds; seed += crashShards {
-				w := newWorld(t, seed)
-				disk := newCrashDisk()
-				for range 4 {
-					c, m := w.life(seed, disk)
-					cut, moved, rounds = cut+c, moved+m, rounds+1
-					keep := []float64{0, 0.5, 0.9, 1}[w.rng.IntN(4)]
-					if keep < 1 && w.mode != SyncGroup {
-						w.confirmed = 0
-					}
-					disk = disk.afterCrash(w.rng, keep)
-				}
+				c, m := newWorld(t, seed).lives(seed)
+				cut, moved, rounds = cut+c, moved+m, rounds+4
 			}
 			t.Logf("%d lives, %d with a torn tail, %d entries relocated", rounds, cut, moved)
 		})
@@ -454,19 +510,30 @@ func TestCrashes(t *testing.T) {
 // crashShards run at the same time, as each waits for its store most of the time.
 const crashShards = 4
 
+// lives are four in a row on one disk.
+func (w *world) lives(seed uint64) (cut, moved int) {
+	w.disk = newCrashDisk()
+	for range 4 {
+		c, m := w.life(seed)
+		cut, moved = cut+c, moved+m
+		w.disk = w.afterCrash()
+	}
+	return cut, moved
+}
+
 // life opens the store, checks its contents, and uses it until it crashes.
-func (w *world) life(seed uint64, disk *crashDisk) (cut, moved int) {
-	disk.crashAt = 1 + w.rng.IntN(1500)
+func (w *world) life(seed uint64) (cut, moved int) {
+	w.disk.crashAt = 1 + w.rng.IntN(1500)
 	w.mode = []SyncMode{SyncGroup, SyncGroup, SyncGroup, SyncInterval, SyncNever}[w.rng.IntN(5)]
 	w.pos = map[place]Pos{} // the queues are not restored yet
-	s, r, err := openOn(disk, tiny(w.mode), &Options{Relocate: w.relocate})
+	s, r, err := openOn(w.disk, tiny(w.mode), &Options{Relocate: w.relocate})
 	if err != nil {
 		require.ErrorIs(w.t, err, errCrashed, "seed %d", seed)
 		return 0, 0
 	}
+	defer s.Close()
 	w.recovered(s, r)
-	w.run(s, 1500)
-	s.Close()
+	w.use(s)
 	if r.CutBytes > 0 {
 		cut = 1
 	}
