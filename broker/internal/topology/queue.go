@@ -22,6 +22,7 @@ type Queue struct {
 	owner    Owner // of an exclusive queue
 
 	recovered bool        // made for messages whose queue's definition was not found
+	gone      bool        // it is deleted; what is left of its bindings leads nowhere. Guarded by vh.mu
 	expired   atomic.Bool // it was deleted because it was idle
 
 	policies *applied // guarded by vh.mu
@@ -73,6 +74,7 @@ func (q *Queue) CheckIdle() (deleted bool) {
 // be saved.
 func (q *Queue) remove(veto func() error) (ready int, err error) {
 	if ready, err = q.drop(veto); err == nil {
+		q.vh.sweep()
 		q.vh.registry.saveDeleted()
 	}
 	return ready, err
@@ -94,7 +96,7 @@ func (q *Queue) drop(veto func() error) (ready int, err error) {
 	return ready, nil
 }
 
-// forget removes the name and the bindings of a deleted queue, whose messages are settled.
+// forget removes the name of a deleted queue, whose messages are settled, and its bindings if they are few (sweeps).
 func (q *Queue) forget() {
 	if !q.erase() && q.durable() {
 		q.vh.registry.ForgetDeleted(q.ID())
@@ -119,7 +121,11 @@ func (q *Queue) erase() (all bool) {
 		vh.registry.Adopted.Add(-1)
 	}
 	delete(vh.owned[q.owner], q)
-	destination{queue: q}.unbindLocked()
+	if !q.gone {
+		q.gone = true
+		vh.sweeps.addLocked(destination{queue: q})
+		vh.sweeps.stepLocked(sweepStep)
+	}
 	vh.registry.drop(q)
 	vh.registry.env.Timers.Drop(&q.Queue)
 	vh.changedLocked()

@@ -35,6 +35,7 @@ func (q *Queue) expireIdle() bool {
 	if err != nil {
 		return false
 	}
+	q.vh.sweepSoon()
 	if q.durable() {
 		q.vh.registry.saveDeletedSoon()
 	}
