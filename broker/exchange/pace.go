@@ -3,8 +3,8 @@ package exchange
 import "cmp"
 
 // PaceSteps is how many steps are made between two pauses. A step is a node of a trie, a binding that is compared or a
-// destination: some 100 ns, so that a caller holds its lock for less than a millisecond.
-const PaceSteps = 4096
+// destination: some 100 to 200 ns, so that a caller holds its lock for less than half a millisecond.
+const PaceSteps = 2048
 
 // Pace divides a long search into parts, so that whoever searches does not hold a lock for long. For one goroutine.
 type Pace struct {

@@ -195,10 +195,12 @@ func (w *walk[D]) follow(n *node[D], at int) (next int) {
 }
 
 func (w *walk[D]) emit(targets *set[*target[D]]) {
-	const perStep = 8
-	list := targets.list
-	if w.pace != nil && len(list) > perStep {
-		list = slices.Clone(list) // it may change in a pause
+	perStep, list := 8, targets.list
+	if w.pace != nil {
+		perStep = 1 // seen is slower than marks
+		if len(list) > 1 {
+			list = slices.Clone(list) // it may change in a pause
+		}
 	}
 	for i, t := range list {
 		if t.mark == noMark && w.pace == nil || w.first(t.mark, t) {

@@ -87,21 +87,31 @@ func (x *Exchange) infoLocked(vhost string) ExchangeInfo {
 // Bindings lists the declared bindings, and each queue's implicit binding to the
 // default exchange (AMQP 0-9-1 §3.1.3.1), by source, destination and key.
 func (vh *VHost) Bindings() []Binding {
-	all := vh.bindings()
+	return vh.BindingsWhere(func(*Binding) bool { return true })
+}
+
+// BindingsWhere is Bindings for those that keep returns true for. It is called with a lock held.
+func (vh *VHost) BindingsWhere(keep func(*Binding) bool) []Binding {
+	all := vh.bindings(keep)
 	slices.SortFunc(all, func(x, y Binding) int {
 		return cmp.Or(cmp.Compare(x.Source, y.Source), cmp.Compare(x.Destination, y.Destination), cmp.Compare(x.RoutingKey, y.RoutingKey))
 	})
 	return all
 }
 
-func (vh *VHost) bindings() (all []Binding) {
+func (vh *VHost) bindings(keep func(*Binding) bool) (all []Binding) {
 	vh.mu.RLock()
 	defer vh.mu.RUnlock()
+	add := func(b Binding) {
+		if keep(&b) {
+			all = append(all, b)
+		}
+	}
 	for name := range vh.queues {
-		all = append(all, Binding{Destination: name, RoutingKey: name})
+		add(Binding{Destination: name, RoutingKey: name})
 	}
 	vh.eachBindingLocked(func(x *Exchange, b exchange.Binding[destination]) {
-		all = append(all, Binding{Source: x.name, Destination: b.Destination.name(), ToExchange: b.Destination.exchange != nil, RoutingKey: b.Key, Args: b.Args})
+		add(Binding{Source: x.name, Destination: b.Destination.name(), ToExchange: b.Destination.exchange != nil, RoutingKey: b.Key, Args: b.Args})
 	})
 	return all
 }
