@@ -149,6 +149,48 @@ func TestVirtualHostsTakeTurns(t *testing.T) {
 	assert.Zero(t, ready+source.Letters.Count())
 }
 
+// The dead letters of one virtual host arrive while a letter of another one's is still on its way, however long that takes.
+func TestLettersWaitForNoOtherVirtualHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTestBroker(t, broker.Options{})
+		other, _, err := x.b.PutVHost("other", broker.VHostMetadata{})
+		require.NoError(t, err)
+		y := &testBroker{t: t, b: x.b, vh: other, p: other.OwnPublisher()}
+		arrived := make(chan struct{})
+		arrive := sync.OnceFunc(func() { close(arrived) })
+		x.b.Deadlines().Expiries().Subscribe(deadline.Basic, func(batch []deadline.Expiry) {
+			if batch[0].VHost == "other" {
+				arrive()
+			} else {
+				<-arrived
+			}
+		})
+		for _, one := range []*testBroker{x, y} {
+			one.queue("q", deadLettersToDLQ)
+			one.queue("dlq", nil)
+			one.publish("", "q", "m", "1", nil)
+		}
+		refs := x.deadlines()
+		require.Len(t, refs, 2)
+		time.Sleep(time.Second)
+		for _, vhost := range []string{"/", "other"} {
+			for _, ref := range refs {
+				if of, _, _ := x.b.Deadlines().QueueName(ref.Queue); of == vhost {
+					x.b.Deadlines().Expire([]deadline.Ref{ref}, deadline.Eager, nil)
+					synctest.Wait()
+				}
+			}
+		}
+		select {
+		case <-arrived:
+		default:
+			t.Error("it waits")
+			arrive()
+		}
+		x.forwarded()
+	})
+}
+
 // A process that is killed while letters wait and one is in some of its targets: none is lost, and
 // none stands anywhere twice.
 func TestLettersUnderWayAreOnceAfterACrash(t *testing.T) {

@@ -155,15 +155,27 @@ func (r *recovery) restoreTopology(d *catalog.Definitions, found []store.Recover
 		}
 	}
 	r.restorePolicies(d.Policies)
-	for i := range d.Bindings {
-		x := &d.Bindings[i]
+	return r.restoreBindings(d.Bindings)
+}
+
+// restoreBindings leaves out those whose source or destination does not exist: it was deleted while the binding was
+// imported, or shortly before the last run ended, so that not all of its bindings had been removed.
+func (r *recovery) restoreBindings(list []catalog.Binding) error {
+	var why error
+	left := 0
+	for i := range list {
+		x := &list[i]
 		err := r.b.vhosts[x.VHost].RestoreBinding(x)
-		if e, ok := errors.AsType[*amqp.Exception](err); ok && e.Code == amqp.NotFound { // its source or destination was deleted while the binding was imported
-			r.b.log.Warn("a saved binding is left out: its source or destination does not exist", zap.String("vhost", x.VHost), zap.Error(err))
+		if e, ok := errors.AsType[*amqp.Exception](err); ok && e.Code == amqp.NotFound {
+			why = err
+			left++
 			r.b.env.Store.Define(store.Definition{Key: x.Key()})
 		} else if err != nil {
 			return fmt.Errorf("binding of %q to %q: %w", x.Destination, x.Source, err)
 		}
+	}
+	if left > 0 {
+		r.b.log.Warn("saved bindings are left out: their source or destination does not exist", zap.Int("bindings", left), zap.Error(why))
 	}
 	return nil
 }

@@ -3,7 +3,9 @@ package exchange
 import (
 	"bytes"
 	"fmt"
+	"hash/maphash"
 	"maps"
+	"math/bits"
 	"slices"
 
 	"curfew/broker/amqp"
@@ -64,4 +66,51 @@ func float(v any) (float64, bool) {
 		return n, true
 	}
 	return 0, false
+}
+
+// seed makes hashes differ from process to process, so that nobody can choose arguments whose hashes are equal.
+var seed = maphash.MakeSeed()
+
+// hashArgs is the same for equal tables.
+func hashArgs(t amqp.Table) (sum uint64) {
+	for name, v := range t {
+		sum += hashField(name, v) // in any order
+	}
+	return sum
+}
+
+func hashField(name string, v any) uint64 {
+	return maphash.String(seed, name)*31 + hashValue(v)
+}
+
+// hashValue is the same for values that are equal.
+func hashValue(v any) uint64 {
+	if n, ok := amqp.Integer(v); ok {
+		return maphash.Comparable(seed, n)
+	}
+	if f, ok := float(v); ok {
+		if f != f { // NaN equals NaN
+			return 1
+		}
+		return maphash.Comparable(seed, f)
+	}
+	switch x := v.(type) {
+	case string:
+		return maphash.String(seed, x)
+	case []byte:
+		return maphash.Bytes(seed, x)
+	case amqp.Table:
+		return hashArgs(x) + 3
+	case []any:
+		sum := uint64(2)
+		for _, one := range x {
+			sum = bits.RotateLeft64(sum, 5)*31 + hashValue(one)
+		}
+		return sum
+	case nil:
+		return 0
+	case bool, amqp.Timestamp, amqp.Decimal:
+		return maphash.Comparable(seed, x)
+	}
+	panic(fmt.Sprintf("exchange: %T is not an AMQP field value", v))
 }

@@ -15,6 +15,7 @@ var classes = [][]any{
 	{int8(-1), int64(-1)},
 	{float32(1), float64(1)},
 	{float32(0.5), 0.5},
+	{float32(0), math.Copysign(0, -1)},
 	{math.NaN(), float32(math.NaN())},
 	{"1", []byte("1")},
 	{"", []byte{}, []byte(nil)},
@@ -39,6 +40,7 @@ func TestArgsEqualByTypeClass(t *testing.T) {
 			for _, a := range class {
 				for _, b := range other {
 					assert.Equal(t, i == j, ArgsEqual(amqp.Table{"k": a}, amqp.Table{"k": b}), "%T %v, %T %v", a, a, b, b)
+					assert.Equal(t, i == j, hashArgs(amqp.Table{"k": a}) == hashArgs(amqp.Table{"k": b}), "%T %v, %T %v", a, a, b, b)
 				}
 			}
 		}

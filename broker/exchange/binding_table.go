@@ -6,47 +6,127 @@ import (
 	"curfew/broker/amqp"
 )
 
+// argumentTables are the arguments of the bindings that have the same destination and key.
+type argumentTables struct {
+	few  []amqp.Table            // searched one by one
+	many map[uint64][]amqp.Table // by their hash; nil while there are few
+}
+
+// tableScan is how many arguments are compared one by one.
+const tableScan = 8
+
+// add adds arguments unless there are equal ones.
+func (t *argumentTables) add(args amqp.Table) bool {
+	list := t.sameHash(args)
+	if find(list, args) >= 0 {
+		return false
+	}
+	switch {
+	case t.many != nil:
+		t.many[hashArgs(args)] = append(list, args)
+	case len(t.few) < tableScan:
+		t.few = append(t.few, args)
+	default:
+		all := append(t.few, args)
+		t.few, t.many = nil, make(map[uint64][]amqp.Table, 2*len(all))
+		for _, one := range all {
+			hash := hashArgs(one)
+			t.many[hash] = append(t.many[hash], one)
+		}
+	}
+	return true
+}
+
+// remove removes arguments, and returns them as they were added.
+func (t *argumentTables) remove(args amqp.Table) (bound amqp.Table, removed bool) {
+	list := t.sameHash(args)
+	i := find(list, args)
+	if i < 0 {
+		return nil, false
+	}
+	bound = list[i]
+	switch list = slices.Concat(list[:i], list[i+1:]); { // a copy: each may be under way
+	case t.many == nil:
+		t.few = list
+	case len(list) == 0:
+		delete(t.many, hashArgs(args))
+	default:
+		t.many[hashArgs(args)] = list
+	}
+	return bound, true
+}
+
+func (t *argumentTables) empty() bool { return len(t.few)+len(t.many) == 0 }
+
+// sameHash returns the arguments among which these would be.
+func (t *argumentTables) sameHash(args amqp.Table) []amqp.Table {
+	if t.many != nil {
+		return t.many[hashArgs(args)]
+	}
+	return t.few
+}
+
+func find(tables []amqp.Table, args amqp.Table) int {
+	return slices.IndexFunc(tables, func(t amqp.Table) bool { return ArgsEqual(t, args) })
+}
+
+// each calls fn with all arguments until it returns false, which each then returns too.
+func (t *argumentTables) each(fn func(amqp.Table) bool) bool {
+	for _, args := range t.few {
+		if !fn(args) {
+			return false
+		}
+	}
+	for _, list := range t.many {
+		for _, args := range list {
+			if !fn(args) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // bindingTable holds every binding by its identity: destination, key and arguments. The
 // index of an exchange type holds a destination once per key, whatever the number of its
 // argument tables. So the table reports the first binding and the last one of a destination
 // under a key.
 type bindingTable[D comparable] struct {
-	bound map[D]map[string][]amqp.Table // without empty maps and slices
+	bound map[D]map[string]argumentTables // without empty maps and tables
 	n     int
 }
 
 func newBindingTable[D comparable]() bindingTable[D] {
-	return bindingTable[D]{bound: make(map[D]map[string][]amqp.Table)}
+	return bindingTable[D]{bound: make(map[D]map[string]argumentTables)}
 }
 
 // add adds a binding. first: d had none under this key before.
 func (b *bindingTable[D]) add(d D, key string, args amqp.Table) (added, first bool) {
 	keys := b.bound[d]
-	tables := keys[key]
-	if find(tables, args) >= 0 {
+	tables, known := keys[key]
+	if !tables.add(args) {
 		return false, false
 	}
 	if keys == nil {
-		keys = make(map[string][]amqp.Table)
+		keys = make(map[string]argumentTables)
 		b.bound[d] = keys
 	}
-	keys[key] = append(tables, args)
+	keys[key] = tables
 	b.n++
-	return true, len(tables) == 0
+	return true, !known
 }
 
 // remove removes a binding and returns its arguments. last: d has none left under this key.
 func (b *bindingTable[D]) remove(d D, key string, args amqp.Table) (bound amqp.Table, removed, last bool) {
 	keys := b.bound[d]
 	tables := keys[key]
-	i := find(tables, args)
-	if i < 0 {
+	bound, removed = tables.remove(args)
+	if !removed {
 		return nil, false, false
 	}
 	b.n--
-	bound = tables[i]
-	if len(tables) > 1 {
-		keys[key] = slices.Delete(tables, i, i+1)
+	if !tables.empty() {
+		keys[key] = tables
 		return bound, true, false
 	}
 	delete(keys, key)
@@ -56,16 +136,22 @@ func (b *bindingTable[D]) remove(d D, key string, args amqp.Table) (bound amqp.T
 	return bound, true, true
 }
 
-// removeAll removes every binding of d and returns them. It calls gone once for each key.
-func (b *bindingTable[D]) removeAll(d D, gone func(key string)) (removed []Binding[D]) {
+// removeSome removes up to most bindings of d and returns them. It calls gone for each key that d has none left under.
+func (b *bindingTable[D]) removeSome(d D, most int, gone func(key string)) (removed []Binding[D]) {
 	for key, tables := range b.bound[d] {
-		for _, args := range tables {
+		tables.each(func(args amqp.Table) bool {
 			removed = append(removed, Binding[D]{d, key, args})
+			return len(removed) < most
+		})
+		if len(removed) >= most {
+			break
 		}
-		gone(key)
 	}
-	delete(b.bound, d)
-	b.n -= len(removed)
+	for _, x := range removed {
+		if _, _, last := b.remove(d, x.Key, x.Args); last {
+			gone(x.Key)
+		}
+	}
 	return removed
 }
 
@@ -73,10 +159,8 @@ func (b *bindingTable[D]) removeAll(d D, gone func(key string)) (removed []Bindi
 func (b *bindingTable[D]) Each(fn func(Binding[D]) bool) {
 	for d, keys := range b.bound {
 		for key, tables := range keys {
-			for _, args := range tables {
-				if !fn(Binding[D]{Destination: d, Key: key, Args: args}) {
-					return
-				}
+			if !tables.each(func(args amqp.Table) bool { return fn(Binding[D]{Destination: d, Key: key, Args: args}) }) {
+				return
 			}
 		}
 	}
@@ -84,13 +168,3 @@ func (b *bindingTable[D]) Each(fn func(Binding[D]) bool) {
 
 // Len implements Router.
 func (b *bindingTable[D]) Len() int { return b.n }
-
-func find(tables []amqp.Table, args amqp.Table) int {
-	return slices.IndexFunc(tables, func(t amqp.Table) bool { return ArgsEqual(t, args) })
-}
-
-// withoutItem removes d, which must be present, from list and keeps the order.
-func withoutItem[D comparable](list []D, d D) []D {
-	i := slices.Index(list, d)
-	return slices.Delete(list, i, i+1)
-}

@@ -5,17 +5,19 @@ import "curfew/broker/amqp"
 // direct routes by equality of routing key and binding key (AMQP 0-9-1 §3.1.3.1).
 type direct[D comparable] struct {
 	bindingTable[D]
-	keys map[string][]D // in the order of binding, without empty slices
+	keys map[string]set[D] // without empty sets
 }
 
 func newDirect[D comparable]() *direct[D] {
-	return &direct[D]{bindingTable: newBindingTable[D](), keys: make(map[string][]D)}
+	return &direct[D]{bindingTable: newBindingTable[D](), keys: make(map[string]set[D])}
 }
 
 func (r *direct[D]) Bind(d D, key string, args amqp.Table) bool {
 	added, first := r.add(d, key, args)
 	if first {
-		r.keys[key] = append(r.keys[key], d)
+		s := r.keys[key]
+		s.add(d)
+		r.keys[key] = s
 	}
 	return added
 }
@@ -28,18 +30,19 @@ func (r *direct[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) 
 	return bound, removed
 }
 
-func (r *direct[D]) UnbindAll(d D) []Binding[D] {
-	return r.removeAll(d, func(key string) { r.unindex(d, key) })
+func (r *direct[D]) UnbindSome(d D, most int) []Binding[D] {
+	return r.removeSome(d, most, func(key string) { r.unindex(d, key) })
 }
 
-func (r *direct[D]) Route(key []byte, _ func() amqp.Table, out []D) []D {
-	return append(out, r.keys[string(key)]...)
+func (r *direct[D]) Route(key []byte, _ func() amqp.Table, out []D, _ *Pace) []D {
+	return append(out, r.keys[string(key)].list...)
 }
 
 func (r *direct[D]) unindex(d D, key string) {
-	if left := withoutItem(r.keys[key], d); len(left) > 0 {
-		r.keys[key] = left
-	} else {
+	s := r.keys[key]
+	if s.remove(d); len(s.list) == 0 {
 		delete(r.keys, key)
+	} else {
+		r.keys[key] = s
 	}
 }

@@ -41,16 +41,22 @@ type Router[D comparable] interface {
 	// original arguments. removed is false if there is no such binding.
 	Unbind(d D, key string, args amqp.Table) (bound amqp.Table, removed bool)
 
-	// UnbindAll removes every binding of d and returns them, in no particular order.
-	UnbindAll(d D) []Binding[D]
+	// UnbindSome removes up to most bindings of d and returns them, in no particular order. None: d
+	// has none left.
+	UnbindSome(d D, most int) []Binding[D]
 
 	// Route appends to out each destination of a message with this routing key and these
 	// headers, once, and returns out. Destinations already in out are not considered.
 	// headers is called at most once, and only if a binding depends on it. It may return
 	// nil.
-	Route(key []byte, headers func() amqp.Table, out []D) []D
+	//
+	// Steps are counted in p, which may be nil. If p pauses, bindings may be changed meanwhile: one that
+	// is there all the time is found, and one that comes or goes may be. A destination that is unbound
+	// and bound again meanwhile may be appended twice.
+	Route(key []byte, headers func() amqp.Table, out []D, p *Pace) []D
 
-	// Each calls fn with every binding, in no particular order, until fn returns false.
+	// Each calls fn with every binding, in no particular order, until fn returns false. fn may let
+	// others change bindings: one that is there all the time is still found once.
 	Each(fn func(Binding[D]) bool)
 
 	// Len returns the number of bindings.

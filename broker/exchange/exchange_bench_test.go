@@ -54,7 +54,7 @@ func benchRoute(b *testing.B, r Router[int], key string) {
 	fields := func() amqp.Table { return h }
 	b.ReportAllocs()
 	for b.Loop() {
-		out = r.Route(k, fields, out[:0])
+		out = r.Route(k, fields, out[:0], nil)
 	}
 	if len(out) == 0 {
 		b.Fatal("nothing routed")

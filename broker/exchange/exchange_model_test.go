@@ -115,47 +115,62 @@ func FuzzTopic(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { checkModel(t, Topic) }))
 }
 
+// change makes or removes a binding in both, at random.
+func change(t *rapid.T, r Router[int], m *naive, dest *rapid.Generator[int]) {
+	if len(m.bindings) > 0 && rapid.Bool().Draw(t, "unbind") {
+		i := rapid.IntRange(0, len(m.bindings)-1).Draw(t, "i")
+		b := m.bindings[i]
+		bound, removed := r.Unbind(b.Destination, b.Key, b.Args)
+		require.True(t, removed)
+		require.Equal(t, b.Args, bound)
+		m.bindings = slices.Delete(slices.Clone(m.bindings), i, i+1)
+		return
+	}
+	d, key, args := dest.Draw(t, "d"), pattern.Draw(t, "key"), bindArgs(t)
+	added := m.find(d, key, args) < 0
+	require.Equal(t, added, r.Bind(d, key, args))
+	if added {
+		m.bindings = append(slices.Clone(m.bindings), Binding[int]{d, key, args})
+	}
+}
+
 func checkModel(t *rapid.T, k Kind) {
 	r, m := New[int](k), &naive{kind: k}
-	dest := rapid.IntRange(0, 3)
+	dest := rapid.IntRange(0, rapid.SampledFrom([]int{3, 60}).Draw(t, "destinations"))
 	t.Repeat(map[string]func(*rapid.T){
-		"bind": func(t *rapid.T) {
-			d, key, args := dest.Draw(t, "d"), pattern.Draw(t, "key"), bindArgs(t)
-			added := m.find(d, key, args) < 0
-			require.Equal(t, added, r.Bind(d, key, args))
-			if added {
-				m.bindings = append(m.bindings, Binding[int]{d, key, args})
+		"change": func(t *rapid.T) {
+			for range rapid.IntRange(1, 10).Draw(t, "changes") {
+				change(t, r, m, dest)
 			}
 		},
-		"unbind": func(t *rapid.T) {
-			if len(m.bindings) == 0 {
-				_, removed := r.Unbind(0, "", nil)
-				require.False(t, removed)
-				return
-			}
-			i := rapid.IntRange(0, len(m.bindings)-1).Draw(t, "i")
-			b := m.bindings[i]
-			bound, removed := r.Unbind(b.Destination, b.Key, b.Args)
-			require.True(t, removed)
-			require.Equal(t, b.Args, bound)
-			m.bindings = slices.Delete(m.bindings, i, i+1)
+		"unbind what is not bound": func(t *rapid.T) {
+			_, removed := r.Unbind(-1, "", nil)
+			require.False(t, removed)
+			require.Empty(t, r.UnbindSome(-1, all))
 		},
-		"unbind all": func(t *rapid.T) {
-			d, before := dest.Draw(t, "d"), len(m.bindings)
-			m.bindings = slices.DeleteFunc(m.bindings, func(b Binding[int]) bool { return b.Destination == d })
-			removed := r.UnbindAll(d)
-			require.Len(t, removed, before-len(m.bindings))
+		"unbind some": func(t *rapid.T) {
+			d, most := dest.Draw(t, "d"), rapid.IntRange(1, 5).Draw(t, "most")
+			has := 0
+			for _, b := range m.bindings {
+				if b.Destination == d {
+					has++
+				}
+			}
+			removed := r.UnbindSome(d, most)
+			require.Len(t, removed, min(most, has))
 			for _, b := range removed {
-				require.Equal(t, d, b.Destination)
-				require.Less(t, m.find(d, b.Key, b.Args), 0)
+				i := m.find(b.Destination, b.Key, b.Args)
+				require.Equal(t, d, m.bindings[i].Destination)
+				m.bindings = slices.Delete(m.bindings, i, i+1)
 			}
 		},
 		"route": func(t *rapid.T) {
 			key, h := routingKey.Draw(t, "key"), table.Draw(t, "headers")
-			got := r.Route([]byte(key), func() amqp.Table { return h }, nil)
+			got := r.Route([]byte(key), func() amqp.Table { return h }, nil, nil)
 			slices.Sort(got)
 			require.Equal(t, m.route(key, h), got, "key %q headers %v bindings %v", key, h, m.bindings)
 		},
+		"route with pauses": func(t *rapid.T) { checkPauses(t, r, m, dest) },
 		"": func(t *rapid.T) {
 			require.Equal(t, len(m.bindings), r.Len())
 			n := 0
@@ -172,7 +187,37 @@ func checkModel(t *rapid.T, k Kind) {
 		require.True(t, removed)
 	}
 	require.Zero(t, r.Len())
-	if trie, ok := r.(*topic[int]); ok {
-		requireBare(t, trie)
+	switch r := r.(type) {
+	case *topic[int]:
+		requireBare(t, r)
+	case *headers[int]:
+		require.Empty(t, r.dests)
+		require.Empty(t, r.under)
+		require.Empty(t, r.always.list)
+		require.Zero(t, r.marks.limit())
 	}
+}
+
+// checkPauses routes with a pause every few steps, in which bindings may change. What is bound all the time is found,
+// and nothing that was not bound at any time. Without changes, each destination is found once.
+func checkPauses(t *rapid.T, r Router[int], m *naive, dest *rapid.Generator[int]) {
+	key, h := routingKey.Draw(t, "key"), table.Draw(t, "headers")
+	always, ever := slices.Clone(m.bindings), slices.Clone(m.bindings)
+	changes := rapid.IntRange(0, 5).Draw(t, "changes")
+	pace := &Pace{every: rapid.IntRange(1, 6).Draw(t, "every"), Pause: func() {
+		if changes--; changes < 0 {
+			return
+		}
+		change(t, r, m, dest)
+		ever = append(ever, m.bindings...)
+		always = slices.DeleteFunc(always, func(b Binding[int]) bool { return m.find(b.Destination, b.Key, b.Args) < 0 })
+	}}
+	unchanged := changes == 0
+	got := r.Route([]byte(key), func() amqp.Table { return h }, nil, pace)
+	slices.Sort(got)
+	if unchanged {
+		require.Equal(t, m.route(key, h), got)
+	}
+	require.Subset(t, got, (&naive{m.kind, always}).route(key, h), "key %q headers %v bindings %v", key, h, always)
+	require.Subset(t, (&naive{m.kind, ever}).route(key, h), got, "key %q headers %v bindings %v", key, h, ever)
 }

@@ -5,7 +5,7 @@ import "curfew/broker/amqp"
 // fanout routes to every destination, whatever the key is (AMQP 0-9-1 §3.1.3.2).
 type fanout[D comparable] struct {
 	bindingTable[D]
-	list []D // in the order of the first binding
+	dests set[D]
 }
 
 func newFanout[D comparable]() *fanout[D] {
@@ -16,27 +16,30 @@ func (r *fanout[D]) Bind(d D, key string, args amqp.Table) bool {
 	_, known := r.bound[d]
 	added, _ := r.add(d, key, args)
 	if !known {
-		r.list = append(r.list, d)
+		r.dests.add(d)
 	}
 	return added
 }
 
 func (r *fanout[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
 	unbound, removed, _ := r.remove(d, key, args)
-	if _, bound := r.bound[d]; removed && !bound {
-		r.list = withoutItem(r.list, d)
+	if removed {
+		r.unindex(d)
 	}
 	return unbound, removed
 }
 
-func (r *fanout[D]) UnbindAll(d D) []Binding[D] {
-	removed := r.removeAll(d, func(string) {})
-	if len(removed) > 0 {
-		r.list = withoutItem(r.list, d)
-	}
-	return removed
+func (r *fanout[D]) UnbindSome(d D, most int) []Binding[D] {
+	return r.removeSome(d, most, func(string) { r.unindex(d) })
 }
 
-func (r *fanout[D]) Route(_ []byte, _ func() amqp.Table, out []D) []D {
-	return append(out, r.list...)
+// unindex forgets d if nothing is left of its bindings.
+func (r *fanout[D]) unindex(d D) {
+	if _, bound := r.bound[d]; !bound {
+		r.dests.remove(d)
+	}
+}
+
+func (r *fanout[D]) Route(_ []byte, _ func() amqp.Table, out []D, _ *Pace) []D {
+	return append(out, r.dests.list...)
 }

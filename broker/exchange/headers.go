@@ -1,8 +1,10 @@
 package exchange
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -12,84 +14,38 @@ import (
 // headers routes by comparing the message's headers with the binding's arguments (AMQP
 // 0-9-1 §3.1.3.4; RabbitMQ's all-with-x and any-with-x). The routing key is not compared,
 // but it is part of a binding's identity.
+//
+// A rule stands under the hash of one of its fields, and a rule that any field satisfies under
+// each. Only the rules under a header of the message are compared with it. Of the fields of a
+// rule, the one is taken that the fewest other rules stand under.
 type headers[D comparable] struct {
-	bindingTable[D]
-	dests []*headersTarget[D] // in the order of the first binding
-	index map[D]*headersTarget[D]
+	dests  map[D]*headersTarget[D]
+	n      int
+	made   uint64                   // targets
+	always set[*rule[D]]            // without fields: they match everything
+	under  map[uint64]set[*rule[D]] // the others, without empty sets
+	marks  marks
 }
 
 // headersTarget is a destination with one or more rules; one that matches is enough.
 type headersTarget[D comparable] struct {
-	d     D
-	rules []rule
-}
-
-func newHeaders[D comparable]() *headers[D] {
-	return &headers[D]{bindingTable: newBindingTable[D](), index: make(map[D]*headersTarget[D])}
-}
-
-// Bind treats an x-match that CheckArgs refuses as "all".
-func (r *headers[D]) Bind(d D, key string, args amqp.Table) bool {
-	added, _ := r.add(d, key, args)
-	if !added {
-		return false
-	}
-	t := r.index[d]
-	if t == nil {
-		t = &headersTarget[D]{d: d}
-		r.index[d] = t
-		r.dests = append(r.dests, t)
-	}
-	t.rules = append(t.rules, compile(key, args))
-	return true
-}
-
-func (r *headers[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
-	bound, removed, _ := r.remove(d, key, args)
-	if !removed {
-		return nil, false
-	}
-	t := r.index[d]
-	i := slices.IndexFunc(t.rules, func(u rule) bool { return u.key == key && ArgsEqual(u.args, args) })
-	t.rules = slices.Delete(t.rules, i, i+1)
-	if len(t.rules) == 0 {
-		r.removeTarget(t)
-	}
-	return bound, true
-}
-
-func (r *headers[D]) UnbindAll(d D) []Binding[D] {
-	removed := r.removeAll(d, func(string) {})
-	if len(removed) > 0 {
-		r.removeTarget(r.index[d])
-	}
-	return removed
-}
-
-func (r *headers[D]) removeTarget(t *headersTarget[D]) {
-	delete(r.index, t.d)
-	r.dests = withoutItem(r.dests, t)
-}
-
-func (r *headers[D]) Route(_ []byte, fields func() amqp.Table, out []D) []D {
-	if len(r.dests) == 0 {
-		return out
-	}
-	h := fields()
-	for _, t := range r.dests {
-		if slices.ContainsFunc(t.rules, func(u rule) bool { return u.matches(h) }) {
-			out = append(out, t.d)
-		}
-	}
-	return out
+	d       D
+	number  uint64              // in the order of the first binding: a route has its targets in this order
+	rules   map[uint64]*rule[D] // by the hash of key and arguments
+	n       int
+	indexed int // how often it can be found: once for each rule, and for each field of a rule that any satisfies
+	mark    int // noMark while indexed <= 1
 }
 
 // rule is the form of a binding's arguments that is used for matching.
-type rule struct {
-	key  string
-	args amqp.Table
-	any  bool // one matching field is enough; otherwise all must match
-	want []field
+type rule[D comparable] struct {
+	to    *headersTarget[D]
+	key   string
+	args  amqp.Table
+	next  *rule[D] // of to's rules with the same hash
+	any   bool     // one matching field is enough; otherwise all must match
+	want  []field
+	under uint64 // the field's hash that it stands under, unless any
 }
 
 // field is one argument. A void value only requires that the header exists.
@@ -98,13 +54,284 @@ type field struct {
 	value any
 }
 
+func newHeaders[D comparable]() *headers[D] {
+	return &headers[D]{dests: make(map[D]*headersTarget[D]), under: make(map[uint64]set[*rule[D]])}
+}
+
+func hashBinding(key string, args amqp.Table) uint64 {
+	return maphash.String(seed, key) + hashArgs(args)
+}
+
+// find returns the rule of a binding; nil if there is none.
+func (t *headersTarget[D]) find(hash uint64, key string, args amqp.Table) *rule[D] {
+	u := t.rules[hash]
+	for u != nil && (u.key != key || !ArgsEqual(u.args, args)) {
+		u = u.next
+	}
+	return u
+}
+
+// Bind treats an x-match that CheckArgs refuses as "all".
+func (r *headers[D]) Bind(d D, key string, args amqp.Table) bool {
+	t, hash := r.dests[d], hashBinding(key, args)
+	if t == nil {
+		t = &headersTarget[D]{d: d, number: r.made, rules: make(map[uint64]*rule[D], 1), mark: noMark}
+		r.dests[d] = t
+		r.made++
+	} else if t.find(hash, key, args) != nil {
+		return false
+	}
+	u := compile[D](key, args)
+	u.to, u.next = t, t.rules[hash]
+	t.rules[hash] = u
+	t.n++
+	r.n++
+	r.insert(u)
+	return true
+}
+
+func (r *headers[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
+	t := r.dests[d]
+	if t == nil {
+		return nil, false
+	}
+	u := t.find(hashBinding(key, args), key, args)
+	if u == nil {
+		return nil, false
+	}
+	r.unbind(u)
+	return u.args, true
+}
+
+func (r *headers[D]) UnbindSome(d D, most int) (removed []Binding[D]) {
+	t := r.dests[d]
+	if t == nil {
+		return nil
+	}
+	for _, u := range t.rules {
+		for ; u != nil && len(removed) < most; u = u.next {
+			removed = append(removed, Binding[D]{d, u.key, u.args})
+			r.unbind(u)
+		}
+		if len(removed) == most {
+			break
+		}
+	}
+	return removed
+}
+
+// unbind removes a rule, and its target with the last one.
+func (r *headers[D]) unbind(u *rule[D]) {
+	t, hash := u.to, hashBinding(u.key, u.args)
+	switch first := t.rules[hash]; {
+	case first != u:
+		for first.next != u {
+			first = first.next
+		}
+		first.next = u.next
+	case u.next == nil:
+		delete(t.rules, hash)
+	default:
+		t.rules[hash] = u.next
+	}
+	r.remove(u)
+	r.n--
+	if t.n--; t.n == 0 {
+		delete(r.dests, t.d)
+	}
+}
+
+// insert adds a rule to the index.
+func (r *headers[D]) insert(u *rule[D]) {
+	switch {
+	case u.any:
+		for _, f := range u.want {
+			r.add(f.hash(), u)
+		}
+		return
+	case len(u.want) == 0:
+		r.always.add(u)
+		r.found(u.to, 1)
+		return
+	}
+	u.under = u.want[0].hash()
+	for _, f := range u.want[1:] {
+		if hash := f.hash(); len(r.under[hash].list) < len(r.under[u.under].list) {
+			u.under = hash
+		}
+	}
+	r.add(u.under, u)
+}
+
+// remove undoes insert.
+func (r *headers[D]) remove(u *rule[D]) {
+	switch {
+	case u.any:
+		for _, f := range u.want {
+			r.drop(f.hash(), u)
+		}
+	case len(u.want) == 0:
+		r.always.remove(u)
+		r.found(u.to, -1)
+	default:
+		r.drop(u.under, u)
+	}
+}
+
+func (r *headers[D]) add(hash uint64, u *rule[D]) {
+	s := r.under[hash]
+	s.add(u)
+	r.under[hash] = s
+	r.found(u.to, 1)
+}
+
+func (r *headers[D]) drop(hash uint64, u *rule[D]) {
+	s := r.under[hash]
+	if s.remove(u); len(s.list) == 0 {
+		delete(r.under, hash)
+	} else {
+		r.under[hash] = s
+	}
+	r.found(u.to, -1)
+}
+
+// found notes that t can be found more often or, if by is negative, less often.
+func (r *headers[D]) found(t *headersTarget[D], by int) {
+	t.indexed += by
+	switch {
+	case t.indexed > 1 && t.mark == noMark:
+		t.mark = r.marks.allocate()
+	case t.indexed <= 1 && t.mark != noMark:
+		r.marks.release(t.mark)
+		t.mark = noMark
+	}
+}
+
+// Each implements Router.
+func (r *headers[D]) Each(fn func(Binding[D]) bool) {
+	for d, t := range r.dests {
+		for _, u := range t.rules {
+			for ; u != nil; u = u.next {
+				if !fn(Binding[D]{Destination: d, Key: u.key, Args: u.args}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Len implements Router.
+func (r *headers[D]) Len() int { return r.n }
+
+// Route is paced as that of a topic exchange, since many rules may stand under one header.
+func (r *headers[D]) Route(_ []byte, fields func() amqp.Table, out []D, p *Pace) []D {
+	if r.n == 0 {
+		return out
+	}
+	var few [8]*headersTarget[D]
+	h, found := fields(), few[:0]
+	p.Step(len(h) / 8)
+	for {
+		left := p.left()
+		s := search[D]{h: h, found: &found, left: left}
+		switch n := r.marks.limit(); {
+		case n == 0:
+			r.search(&s)
+		case n <= stackMarks:
+			s.left = r.searchMarked(s)
+		default:
+			s.met = make([]uint64, (n+63)/64)
+			r.search(&s)
+		}
+		if p.Step(left - s.left); s.left > 0 {
+			break
+		}
+		if found = found[:0]; p.whole(left) {
+			r.search(&search[D]{h: h, found: &found, left: p.left(), paced: paced{p, map[any]struct{}{}}})
+			break
+		}
+	}
+	slices.SortFunc(found, func(a, b *headersTarget[D]) int { return cmp.Compare(a.number, b.number) })
+	for _, t := range found {
+		out = append(out, t.d)
+	}
+	return out
+}
+
+// search is one Route of a headers exchange, as walk is one of a topic exchange.
+type search[D comparable] struct {
+	h     amqp.Table
+	found *[]*headersTarget[D]
+	left  int
+	met   []uint64
+	paced
+}
+
+// searchMarked is search with a bitmap on the stack.
+func (r *headers[D]) searchMarked(s search[D]) (left int) {
+	var met [stackMarks / 64]uint64
+	s.met = met[:]
+	r.search(&s)
+	return s.left
+}
+
+func (r *headers[D]) search(s *search[D]) {
+	s.compare(r.always.list)
+	for name, value := range s.h {
+		hash := field{name, value}.hash()
+		s.compare(r.under[hash].list)
+		if exists := (field{name, nil}).hash(); exists != hash {
+			s.compare(r.under[exists].list)
+		}
+	}
+}
+
+// compare adds the targets of those rules that match.
+func (s *search[D]) compare(rules []*rule[D]) {
+	if s.pace != nil {
+		rules = slices.Clone(rules) // they may change in a pause
+	}
+	for _, u := range rules {
+		if !s.step(1 + len(u.want)/4) {
+			return
+		}
+		if !s.reached(u.to) && u.matches(s.h) {
+			s.reach(u.to)
+		}
+	}
+}
+
+// step counts n steps, and reports whether the search goes on.
+func (s *search[D]) step(n int) bool {
+	s.left -= n
+	return s.left > 0 || s.pause(&s.left)
+}
+
+func (s *search[D]) reached(t *headersTarget[D]) bool {
+	if s.pace != nil {
+		_, known := s.seen[t]
+		return known
+	}
+	return t.mark != noMark && s.met[t.mark/64]&(1<<(t.mark%64)) != 0
+}
+
+func (s *search[D]) reach(t *headersTarget[D]) {
+	*s.found = append(*s.found, t)
+	switch {
+	case s.pace != nil:
+		s.seen[t] = struct{}{}
+	case t.mark != noMark:
+		s.met[t.mark/64] |= 1 << (t.mark % 64)
+	}
+}
+
 const matchArg = "x-match"
 
 // compile omits x-match itself and, unless x-match ends in -with-x, every argument that
 // begins with "x-".
-func compile(key string, args amqp.Table) rule {
+func compile[D comparable](key string, args amqp.Table) *rule[D] {
 	mode, _ := args[matchArg].(string)
-	u := rule{key: key, args: args, any: strings.HasPrefix(mode, "any")}
+	u := &rule[D]{key: key, args: args, any: strings.HasPrefix(mode, "any")}
 	withX := strings.HasSuffix(mode, "-with-x")
 	for name, value := range args {
 		if name == matchArg || !withX && strings.HasPrefix(name, "x-") {
@@ -117,7 +344,7 @@ func compile(key string, args amqp.Table) rule {
 
 // matches reports whether the headers match. Without fields, "all" always matches and "any"
 // never.
-func (u *rule) matches(h amqp.Table) bool {
+func (u *rule[D]) matches(h amqp.Table) bool {
 	for _, f := range u.want {
 		if f.in(h) == u.any {
 			return u.any
@@ -125,6 +352,8 @@ func (u *rule) matches(h amqp.Table) bool {
 	}
 	return !u.any
 }
+
+func (f field) hash() uint64 { return hashField(f.name, f.value) }
 
 func (f field) in(h amqp.Table) bool {
 	value, present := h[f.name]

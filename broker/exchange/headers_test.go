@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -52,13 +53,13 @@ func TestHeadersAreOnlyAskedForWhenNeeded(t *testing.T) {
 		if k != Headers {
 			r.Bind("q", "k", amqp.Table{"a": "b"})
 		}
-		r.Route([]byte("k"), forbidden, nil)
+		r.Route([]byte("k"), forbidden, nil, nil)
 	}
 	calls := 0
 	r := New[string](Headers)
 	r.Bind("p", "", amqp.Table{"a": "b"})
 	r.Bind("q", "", amqp.Table{"a": "c"})
-	r.Route(nil, func() amqp.Table { calls++; return nil }, nil)
+	r.Route(nil, func() amqp.Table { calls++; return nil }, nil, nil)
 	assert.Equal(t, 1, calls)
 }
 
@@ -74,4 +75,31 @@ func TestCheckArgs(t *testing.T) {
 		"Invalid x-match field type signedint (value 5); expected longstr")
 	assert.EqualError(t, CheckArgs(Headers, amqp.Table{"x-match": true}),
 		"Invalid x-match field type bool (value true); expected longstr")
+}
+
+// stepsOf are the steps that a route takes.
+func stepsOf(r Router[int], key string, h amqp.Table) (steps int, out []int) {
+	p := &Pace{every: 1 << 40}
+	out = r.Route([]byte(key), func() amqp.Table { return h }, nil, p)
+	return p.done, out
+}
+
+// TestHeadersLooksAtFewBindings: only those that have a header in common with the message, and of what many of them have in
+// common, something else.
+func TestHeadersLooksAtFewBindings(t *testing.T) {
+	for _, mode := range []string{"all", "all-with-x", "any", "any-with-x"} {
+		r := New[int](Headers)
+		for i := range 10_000 {
+			r.Bind(i, "", amqp.Table{"x-match": mode, "a": int32(i), "c": int32(i)})
+			if strings.HasPrefix(mode, "all") {
+				r.Bind(i, "", amqp.Table{"x-match": mode, "same": "for all", "only presence": nil, "b": int32(i)})
+			}
+		}
+		steps, out := stepsOf(r, "", amqp.Table{"a": int32(-1), "b": "b", "same": "for all", "only presence": "p"})
+		assert.Empty(t, out)
+		assert.LessOrEqual(t, steps, 10, mode)
+		steps, out = stepsOf(r, "", amqp.Table{"a": int64(77), "b": int8(77), "c": int32(77), "same": "for all", "only presence": 1})
+		assert.Equal(t, []int{77}, out)
+		assert.LessOrEqual(t, steps, 20, mode)
+	}
 }

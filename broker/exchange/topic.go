@@ -1,10 +1,6 @@
 package exchange
 
-import (
-	"slices"
-
-	"curfew/broker/amqp"
-)
+import "curfew/broker/amqp"
 
 // topic routes by patterns of dot-separated words: '*' matches exactly one word, '#' zero
 // or more (AMQP 0-9-1 §3.1.3.3). As in RabbitMQ a word may be empty ("a." has two words),
@@ -59,8 +55,8 @@ func (r *topic[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
 	return bound, removed
 }
 
-func (r *topic[D]) UnbindAll(d D) []Binding[D] {
-	return r.removeAll(d, func(key string) { r.unindex(d, key) })
+func (r *topic[D]) UnbindSome(d D, most int) []Binding[D] {
+	return r.removeSome(d, most, func(key string) { r.unindex(d, key) })
 }
 
 func (r *topic[D]) unindex(d D, key string) {
@@ -76,29 +72,47 @@ func (r *topic[D]) unindex(d D, key string) {
 	}
 }
 
-// stackMarks is how many marks one Route can record without allocating.
-const stackMarks = 16384
-
-func (r *topic[D]) Route(key []byte, _ func() amqp.Table, out []D) []D {
-	switch n := r.marks.limit(); {
-	case n == 0:
-		r.visit(walk[D]{key: key, out: &out})
-	case n <= stackMarks:
-		r.visitMarked(key, &out)
-	default:
-		r.visit(walk[D]{key: key, out: &out, met: make([]uint64, (n+63)/64)})
+// Route is paced, since what is below a '#' is tried at each word of the key. The first walk is made
+// in one go. If that takes more steps than are left before the next pause, it begins again: in one go if
+// others had made some of those steps, and otherwise with pauses.
+func (r *topic[D]) Route(key []byte, _ func() amqp.Table, out []D, p *Pace) []D {
+	from := len(out)
+	for {
+		left := p.left()
+		w := walk[D]{key: key, out: &out, left: left}
+		switch n := r.marks.limit(); {
+		case n == 0:
+			r.visit(&w)
+		case n <= stackMarks:
+			w.left = r.visitMarked(w)
+		default:
+			w.met = make([]uint64, (n+63)/64)
+			r.visit(&w)
+		}
+		if p.Step(left - w.left); w.left > 0 {
+			return out
+		}
+		if out = out[:from]; p.whole(left) {
+			break
+		}
 	}
+	r.visit(&walk[D]{key: key, out: &out, left: p.left(), paced: paced{p, map[any]struct{}{}}})
 	return out
 }
 
+// stackMarks is how many marks one Route can record without allocating.
+const stackMarks = 16384
+
 // visitMarked has a stack frame of its own: clearing the bitmap often costs more than the
 // walk.
-func (r *topic[D]) visitMarked(key []byte, out *[]D) {
+func (r *topic[D]) visitMarked(w walk[D]) (left int) {
 	var met [stackMarks / 64]uint64
-	r.visit(walk[D]{key: key, out: out, met: met[:]})
+	w.met = met[:]
+	r.visit(&w)
+	return w.left
 }
 
-func (r *topic[D]) visit(w walk[D]) { w.visit(&r.root, start(len(w.key))) }
+func (r *topic[D]) visit(w *walk[D]) { w.visit(&r.root, start(len(w.key))) }
 
 // noMark is the mark of what cannot be reached twice.
 const noMark = -1
@@ -129,8 +143,3 @@ func (m *marks) release(mark int) {
 
 // limit returns one more than the highest mark in use.
 func (m *marks) limit() int { return m.next }
-
-func removeTarget[D comparable](list []*target[D], t *target[D]) []*target[D] {
-	i := slices.Index(list, t)
-	return slices.Delete(list, i, i+1)
-}

@@ -64,10 +64,10 @@ func TestTopicMoreMarksThanFitTheStack(t *testing.T) {
 		r.Bind(i, "all", nil)
 		r.Bind(i, "*", nil)
 	}
-	assert.Len(t, r.Route([]byte("all"), nil, nil), n)
-	assert.Equal(t, n, countDistinct(r.Route([]byte("12"), nil, nil)))
+	assert.Len(t, r.Route([]byte("all"), nil, nil, nil), n)
+	assert.Equal(t, n, countDistinct(r.Route([]byte("12"), nil, nil, nil)))
 	for i := range n {
-		r.UnbindAll(i)
+		r.UnbindSome(i, all)
 	}
 	requireBare(t, r.(*topic[int]))
 }
@@ -102,14 +102,14 @@ func TestTopicUnbindLeavesNothing(t *testing.T) {
 		_, removed := r.Unbind("p", pattern, nil)
 		require.True(t, removed)
 	}
-	require.Len(t, r.UnbindAll("q"), len(patterns))
+	require.Len(t, r.UnbindSome("q", all), len(patterns))
 	requireBare(t, r)
 }
 
 func requireBare[D comparable](t require.TestingT, r *topic[D]) {
 	require.Zero(t, r.Len())
 	require.True(t, r.root.leaf())
-	require.Empty(t, r.root.targets)
+	require.Empty(t, r.root.targets.list)
 	require.Empty(t, r.dests)
 	require.Zero(t, r.marks.limit())
 	require.Empty(t, r.bound)

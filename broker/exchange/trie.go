@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -11,7 +12,7 @@ type node[D comparable] struct {
 	words   map[string]*node[D]
 	star    *node[D] // child for '*'
 	hash    *node[D] // child for '#'
-	targets []*target[D]
+	targets set[*target[D]]
 	mark    int // of a '#' below another '#', otherwise noMark
 }
 
@@ -29,7 +30,7 @@ func start(length int) int {
 // '#'.
 func (n *node[D]) insert(pattern string, at int, t *target[D], m *marks, below bool) {
 	if at > len(pattern) {
-		n.targets = append(n.targets, t)
+		n.targets.add(t)
 		return
 	}
 	word, next := cut(pattern, at)
@@ -47,13 +48,13 @@ func (n *node[D]) insert(pattern string, at int, t *target[D], m *marks, below b
 // remove removes t from below n and removes nodes that become empty.
 func (n *node[D]) remove(pattern string, at int, t *target[D], m *marks) {
 	if at > len(pattern) {
-		n.targets = removeTarget(n.targets, t)
+		n.targets.remove(t)
 		return
 	}
 	word, next := cut(pattern, at)
 	c := n.child(word)
 	c.remove(pattern, next, t, m)
-	if c.leaf() && len(c.targets) == 0 {
+	if c.leaf() && len(c.targets.list) == 0 {
 		if c.mark != noMark {
 			m.release(c.mark)
 		}
@@ -100,9 +101,42 @@ func cut(pattern string, at int) (word string, next int) {
 // walk is one Route through the trie. It points to out and does not contain it: otherwise
 // the compiler would take met for part of the result and put it on the heap.
 type walk[D comparable] struct {
-	key []byte
-	out *[]D
-	met []uint64 // bit per mark
+	key  []byte
+	out  *[]D
+	left int      // steps; after them the walk pauses or, without paced, ends
+	met  []uint64 // bit per mark
+	paced
+}
+
+// paced is what a walk has that may pause. What it has reached is then in seen, since marks may be
+// given to others during a pause. The zero value is for a walk that does not pause.
+type paced struct {
+	pace *Pace
+	seen map[any]struct{}
+}
+
+// step counts a step, and reports whether the walk goes on.
+func (w *walk[D]) step() bool {
+	w.left--
+	return w.left > 0 || w.pause(&w.left)
+}
+
+// pause pauses, and sets how many steps there may be before the next one. It returns false if there are no pauses.
+func (p *paced) pause(left *int) bool {
+	if p.pace == nil {
+		*left = 0
+		return false
+	}
+	p.pace.Step(p.pace.left() - *left)
+	*left = p.pace.left()
+	return true
+}
+
+// first reports whether a paced walk has reached v for the first time.
+func (p *paced) first(v any) bool {
+	_, known := p.seen[v]
+	p.seen[v] = struct{}{}
+	return !known
 }
 
 // visit continues at n, whose pattern has consumed the key up to position at.
@@ -111,38 +145,41 @@ type walk[D comparable] struct {
 // distance from the root. A node below a '#' is visited once per word at which its part of
 // the pattern can begin.
 func (w *walk[D]) visit(n *node[D], at int) {
+	if !w.step() {
+		return
+	}
 	if n.hash != nil {
 		w.visitHash(n.hash, at)
 	}
 	if at > len(w.key) {
-		w.emit(n.targets)
+		w.emit(&n.targets)
 		return
 	}
-	w.step(n, at)
+	w.follow(n, at)
 }
 
 // visitHash enters a '#' at position at: the rest of its pattern may begin here or at any
 // later word. A '#' below another may be reached from several words. The first visit is the
 // one at the earliest word; it covers everything that later ones could find.
 func (w *walk[D]) visitHash(h *node[D], at int) {
-	if h.mark != noMark && !w.first(h.mark) {
+	if h.mark != noMark && !w.first(h.mark, h) {
 		return
 	}
-	w.emit(h.targets)
+	w.emit(&h.targets)
 	if h.leaf() {
 		return
 	}
 	if h.hash != nil {
 		w.visitHash(h.hash, at)
 	}
-	for at <= len(w.key) {
-		at = w.step(h, at)
+	for at <= len(w.key) && w.step() {
+		at = w.follow(h, at)
 	}
 }
 
-// step consumes the word at position at, starting from n, and returns the position after
+// follow consumes the word at position at, starting from n, and returns the position after
 // it.
-func (w *walk[D]) step(n *node[D], at int) (next int) {
+func (w *walk[D]) follow(n *node[D], at int) (next int) {
 	word := w.key[at:]
 	next = len(w.key) + 1
 	if i := bytes.IndexByte(word, '.'); i >= 0 {
@@ -157,16 +194,29 @@ func (w *walk[D]) step(n *node[D], at int) (next int) {
 	return next
 }
 
-func (w *walk[D]) emit(targets []*target[D]) {
-	for _, t := range targets {
-		if t.mark == noMark || w.first(t.mark) {
+func (w *walk[D]) emit(targets *set[*target[D]]) {
+	perStep, list := 8, targets.list
+	if w.pace != nil {
+		perStep = 1 // seen is slower than marks
+		if len(list) > 1 {
+			list = slices.Clone(list) // it may change in a pause
+		}
+	}
+	for i, t := range list {
+		if t.mark == noMark && w.pace == nil || w.first(t.mark, t) {
 			*w.out = append(*w.out, t.d)
+		}
+		if i%perStep == perStep-1 && !w.step() {
+			return
 		}
 	}
 }
 
-// first reports whether mark is reached for the first time.
-func (w *walk[D]) first(mark int) bool {
+// first reports whether what has this mark is reached for the first time.
+func (w *walk[D]) first(mark int, what any) bool {
+	if w.pace != nil {
+		return w.paced.first(what)
+	}
 	word, bit := mark/64, uint64(1)<<(mark%64)
 	if w.met[word]&bit != 0 {
 		return false

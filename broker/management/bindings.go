@@ -70,10 +70,8 @@ func listBindings(r *request, keep func(*broker.Binding) bool) error {
 	}
 	var all []bound
 	for _, vh := range r.vhosts() {
-		for _, b := range vh.Bindings() {
-			if keep(&b) {
-				all = append(all, bound{vh.Name(), b})
-			}
+		for _, b := range vh.BindingsWhere(keep) {
+			all = append(all, bound{vh.Name(), b})
 		}
 	}
 	return r.Rows(len(all), func(i int) object { return bindingObject(all[i].vhost, &all[i].Binding) })
@@ -126,9 +124,13 @@ func bindingsBetween(r *request) error {
 	if err != nil {
 		return err
 	}
-	return listBindings(r, func(b *broker.Binding) bool {
+	return listBindings(r, between(&ends))
+}
+
+func between(ends *broker.Binding) func(*broker.Binding) bool {
+	return func(b *broker.Binding) bool {
 		return b.Source == ends.Source && b.Destination == ends.Destination && b.ToExchange == ends.ToExchange
-	})
+	}
 }
 
 // namedBinding returns the binding in the path, by its properties key.
@@ -141,8 +143,8 @@ func namedBinding(r *request) (*broker.VHost, *broker.Binding, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, b := range vh.Bindings() {
-		if b.Source == ends.Source && b.Destination == ends.Destination && b.ToExchange == ends.ToExchange && propertiesKey(&b) == r.Param("props") {
+	for _, b := range vh.BindingsWhere(between(&ends)) {
+		if propertiesKey(&b) == r.Param("props") {
 			return vh, &b, nil
 		}
 	}

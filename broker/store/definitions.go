@@ -180,12 +180,13 @@ func (d *definitions) syncBefore() error {
 // takePending returns what has to be written, by key.
 func (d *definitions) takePending() (changes []Definition, upTo uint64) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, key := range slices.Sorted(maps.Keys(d.pending)) {
-		changes = append(changes, Definition{key, d.pending[key]})
-	}
+	pending, upTo := d.pending, d.defined.Load()
 	d.pending = nil
-	return changes, d.defined.Load()
+	d.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(pending)) { // with others' changes going on
+		changes = append(changes, Definition{key, pending[key]})
+	}
+	return changes, upTo
 }
 
 // restorePending undoes takePending, except for keys that have changed again since.

@@ -1,6 +1,8 @@
 package forward
 
 import (
+	"slices"
+
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
@@ -185,20 +187,26 @@ func (t *turn) park(x *letterMove) []topology.Target {
 // it would go round forever. A message that was just rejected may go anywhere, since its consumer
 // decided so.
 func withoutCycles(targets []topology.Target, deaths []any) []topology.Target {
-	var kept []topology.Target
-	for i, t := range targets {
-		if message.Cycles(t.Queue.Name(), deaths) {
-			if kept == nil {
-				kept = append(make([]topology.Target, 0, len(targets)), targets[:i]...)
-			}
-		} else if kept != nil {
-			kept = append(kept, t)
-		}
-	}
-	if kept == nil {
+	died := message.DiedIn(deaths)
+	has := contained(died, len(targets))
+	cycles := func(t topology.Target) bool { return has(t.Queue.Name()) }
+	if !slices.ContainsFunc(targets, cycles) {
 		return targets
 	}
-	return kept
+	return slices.DeleteFunc(slices.Clone(targets), cycles)
+}
+
+// contained returns whether something is in the list, for as many questions.
+func contained[T comparable](list []T, questions int) func(T) bool {
+	const few = 16
+	if len(list) <= few || questions <= few {
+		return func(v T) bool { return slices.Contains(list, v) }
+	}
+	set := make(map[T]struct{}, len(list))
+	for _, v := range list {
+		set[v] = struct{}{}
+	}
+	return func(v T) bool { _, ok := set[v]; return ok }
 }
 
 // fields name the queue that a log entry is about.

@@ -2,7 +2,7 @@
 // and the receipts of expiries. A message on its way is a letter; it waits in line at the queue that it has left
 // (delivery.Letters).
 //
-//	delivery: a queue has letters ─► Forwarder, one turn for each virtual host and queue in rotation
+//	delivery: a queue has letters ─► Forwarder, a goroutine for each virtual host, a turn for each queue in rotation
 //	                                    │
 //	     where it goes: topology.Routes ┤ what it becomes: x-death, first death (dead_letter.go)
 //	                                    ▼
@@ -17,16 +17,18 @@
 //
 // # Turns
 //
-// A turn is bounded, in letters and in entries of queues (turn.go). Virtual hosts take turns, and so do the queues of
-// each. So the dead letters of one tenant delay another's by one turn. An expiry by a timer or by Expire leaves all
-// letters to the Forwarder's goroutine. A publish, an acknowledgement and a get take the first turn themselves, and help
-// while too many letters wait.
+// A turn is bounded, by time, and in letters and in entries of queues (turn.go). Each virtual host with letters has a
+// goroutine, in which its queues take turns. So the dead letters of one tenant do not delay another's but by the time of
+// the processor, which is yielded after each turn and, while a letter's way is looked for, every half millisecond
+// (exchange.Pace). There are as many of these goroutines as virtual hosts whose letters are being moved. An expiry by a
+// timer or by Expire leaves all letters to them. A publish, an acknowledgement and a get take the first turn themselves,
+// and help while too many letters wait.
 //
 // # Concurrency
 //
 // All methods but Init are safe for concurrent use. The Forwarder's mutex guards the VHostLetters of all virtual hosts
 // and is a leaf. A turn locks the queue that its letters left and the queues that they enter, one after another, never
-// two at once.
+// two at once. At most one turn at a time moves letters of a queue.
 //
 // Left to others: what has left a queue and why (delivery, broker/queue), what is declared (topology), and messages
 // that are not due yet (delayed).

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,26 +27,25 @@ const (
 	helpFor = time.Second
 )
 
-// Forwarder moves the letters that nobody else moves: one goroutine takes turns, virtual host by
-// virtual host, and within each queue by queue. So whatever one tenant's dead letters cause, another's
-// wait for at most one turn of each virtual host. Expire and the timers of queues and delayed messages
-// leave all letters to it. A publish, an acknowledgement and a get take a first turn themselves, so
+// Forwarder moves the letters that nobody else moves. Each virtual host with letters has a goroutine, which exists for
+// as long as it has some, and takes turns queue by queue. So whatever one tenant's dead letters cost, another's share
+// nothing with them but the processor, and that is yielded after each turn. Expire and the timers of queues and delayed
+// messages leave all letters to it. A publish, an acknowledgement and a get take a first turn themselves, so
 // that their effects are seen at once and whoever causes a cost pays it.
 type Forwarder struct {
 	env       *delivery.Env
 	log       *zap.Logger
 	memoryLow func() bool
 	drop      bool
+	now       func() time.Time
 
 	Counters Counters
 	Turns    deadline.Longest // of Run
 
-	wake chan struct{}
-
-	mu   sync.Mutex      // leaf; guards the VHostLetters, too
-	ring []*VHostLetters // with queues that have letters, in rotation
-	held []*VHostLetters // with queues whose letters would take much memory
-	hold *time.Timer     // until they are tried again
+	mu      sync.Mutex // leaf; guards the VHostLetters, too
+	running bool
+	early   []*VHostLetters // with letters before Run
+	workers sync.WaitGroup  // added to with mu held, while running
 
 	awaited atomic.Bool   // somebody waits for
 	turned  chan struct{} // the end of a turn; changed with mu held
@@ -69,9 +69,7 @@ type Counters struct {
 
 // Init must be called before any other method.
 func (f *Forwarder) Init(o Options) {
-	f.env, f.log, f.memoryLow, f.drop = o.Env, o.Log, o.MemoryLow, o.Drop
-	f.wake, f.hold = make(chan struct{}, 1), time.NewTimer(time.Hour)
-	f.hold.Stop()
+	f.env, f.log, f.memoryLow, f.drop, f.now = o.Env, o.Log, o.MemoryLow, o.Drop, time.Now
 }
 
 // VHostLetters are the letters of one virtual host as the forwarder knows them. Guarded by the
@@ -82,8 +80,9 @@ type VHostLetters struct {
 	lines delivery.Lines
 	reply func(*store.Message) (direct bool, err error)
 
+	working bool                             // its goroutine exists
 	sources []*delivery.Letters              // with letters, in rotation
-	held    []*delivery.Letters              // whose letters wait for memory
+	held    []*delivery.Letters              // whose letters wait for memory, until a timer ends
 	waits   map[*delivery.Letters]struct{}   // those of both
 	begun   map[*delivery.Letters]letterMove // the first letters in line that a turn has given to some of their targets
 
@@ -101,43 +100,52 @@ func (l *VHostLetters) Init(f *Forwarder, reply func(*store.Message) (direct boo
 // Lines returns the lines of letters of the virtual host.
 func (l *VHostLetters) Lines() *delivery.Lines { return &l.lines }
 
-// add puts queues with letters in the rotation, and wakes the forwarder.
+// add puts queues with letters in the rotation.
 func (l *VHostLetters) add(queues ...*delivery.Letters) {
 	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
 	for _, q := range queues {
 		if _, already := l.waits[q]; !already {
 			l.waits[q] = struct{}{}
-			l.enlistLocked(q)
+			l.sources = append(l.sources, q)
 		}
 	}
-	l.f.mu.Unlock()
-	select {
-	case l.f.wake <- struct{}{}:
+	l.workLocked()
+}
+
+// workLocked starts the goroutine of the virtual host if there is work for it.
+func (l *VHostLetters) workLocked() {
+	f := l.f
+	switch {
+	case l.working || len(l.sources) == 0:
+	case f.running:
+		l.working = true
+		f.workers.Go(l.work)
 	default:
+		f.early = append(f.early, l)
 	}
 }
 
-func (l *VHostLetters) enlistLocked(q *delivery.Letters) {
-	if len(l.sources) == 0 {
-		l.f.ring = append(l.f.ring, l)
+// work takes turns until no letters of the virtual host are left, or the forwarder ends.
+func (l *VHostLetters) work() {
+	s := l.f.env.Begin()
+	defer s.Done()
+	t := l.f.turn(s)
+	defer t.end()
+	for q := l.nextToWork(); q != nil; q = l.nextToWork() {
+		l.takeTurn(t, q)
+		runtime.Gosched()
 	}
-	l.sources = append(l.sources, q)
 }
 
-// next is the queue whose turn it is, and its virtual host; nil if no letters wait.
-func (f *Forwarder) next() (*VHostLetters, *delivery.Letters) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.ring) == 0 {
-		return nil, nil
+// nextToWork is next for the goroutine of the virtual host, which ends if that is nil.
+func (l *VHostLetters) nextToWork() *delivery.Letters {
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
+	if l.working = l.f.running && len(l.sources) > 0; !l.working {
+		return nil
 	}
-	l := f.ring[0]
-	f.ring = f.ring[1:]
-	q := l.shiftLocked()
-	if len(l.sources) > 0 {
-		f.ring = append(f.ring, l)
-	}
-	return l, q
+	return l.shiftLocked()
 }
 
 // next is the queue whose turn it is in this virtual host; nil if no letters wait.
@@ -148,11 +156,7 @@ func (l *VHostLetters) next() *delivery.Letters {
 	if len(l.sources) == 0 {
 		return nil
 	}
-	q := l.shiftLocked()
-	if len(l.sources) == 0 {
-		f.ring = slices.DeleteFunc(f.ring, func(x *VHostLetters) bool { return x == l })
-	}
-	return q
+	return l.shiftLocked()
 }
 
 // shiftLocked takes the first of the queues with letters.
@@ -175,25 +179,18 @@ func (l *VHostLetters) waitForMemory(q *delivery.Letters) {
 		return
 	}
 	l.waits[q] = struct{}{}
-	if len(l.held) == 0 {
-		f.held = append(f.held, l)
-	}
-	if l.held = append(l.held, q); len(f.held) == 1 && len(l.held) == 1 {
-		f.hold.Reset(heldFor)
+	if l.held = append(l.held, q); len(l.held) == 1 {
+		time.AfterFunc(heldFor, l.retryHeld)
 	}
 }
 
 // retryHeld puts the queues that waited for memory back in the rotation.
-func (f *Forwarder) retryHeld() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, l := range f.held {
-		for _, q := range l.held {
-			l.enlistLocked(q)
-		}
-		l.held = nil
-	}
-	f.held = nil
+func (l *VHostLetters) retryHeld() {
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
+	l.sources = append(l.sources, l.held...)
+	l.held = nil
+	l.workLocked()
 }
 
 // resume returns the move of the first letter in line, which an earlier turn has begun.
@@ -231,34 +228,20 @@ func (t *turn) end() {
 	}
 }
 
-// Run takes turns until quit is closed.
+// Run lets the goroutines of the virtual hosts work until quit is closed, and returns when they have ended.
 func (f *Forwarder) Run(quit <-chan struct{}) {
-	t := f.turn(f.env.Begin())
-	defer f.hold.Stop()
-	for {
-		l, q := f.next()
-		if q == nil {
-			t.dropReferences() // what it remembers would keep deleted queues
-			select {
-			case <-f.wake:
-			case <-f.hold.C:
-				f.retryHeld()
-			case <-quit:
-				return
-			}
-			continue
-		}
-		began := f.env.Clock.Now()
-		l.takeTurn(t, q)
-		f.Turns.Add(began, f.env.Clock.Now().Sub(began))
-		select {
-		case <-f.hold.C:
-			f.retryHeld()
-		case <-quit:
-			return
-		default:
-		}
+	f.mu.Lock()
+	f.running = true
+	for _, l := range f.early {
+		l.workLocked()
 	}
+	f.early = nil
+	f.mu.Unlock()
+	<-quit
+	f.mu.Lock()
+	f.running = false
+	f.mu.Unlock()
+	f.workers.Wait()
 }
 
 // first takes a first turn for a transition that has posted letters, and leaves the rest to the
@@ -267,8 +250,9 @@ func (l *VHostLetters) first(s *delivery.Transition) {
 	t := l.f.turn(s)
 	defer t.end()
 	var rest []*delivery.Letters
-	b := budget{turnLetters, turnEntries}
-	for i := 0; i < len(s.Sources) && b.letters > 0 && b.entries > 0; i++ { // a turn may add to them
+	b := l.f.budget()
+	defer b.end()
+	for i := 0; i < len(s.Sources) && b.left(); i++ { // a turn may add to them
 		q := s.Sources[i]
 		if q == nil {
 			continue
@@ -319,7 +303,9 @@ func (l *VHostLetters) help(t *turn) {
 // takeTurn takes one turn for q. The letters that remain, and those that the turn caused, get their
 // turn later, after a while if they wait for memory.
 func (l *VHostLetters) takeTurn(t *turn, q *delivery.Letters) {
-	more, held := t.run(l, q, &budget{turnLetters, turnEntries})
+	b := l.f.budget()
+	more, held := t.run(l, q, &b)
+	b.end()
 	if held {
 		l.waitForMemory(q)
 	} else if more {

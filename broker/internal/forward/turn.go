@@ -2,6 +2,7 @@ package forward
 
 import (
 	"slices"
+	"time"
 
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
@@ -16,14 +17,30 @@ import (
 // bounded, so that neither the caller that takes one nor the letters of another queue wait
 // for long.
 const (
-	// turnLetters and turnEntries are the most letters that a turn begins, and the most entries
+	// turnTime is how long a turn begins letters. A letter that takes longer ends it.
+	turnTime = time.Millisecond
+	// turnLetters and turnEntries bound its memory: the most letters that it begins, and the most entries
 	// that it makes in queues. A letter with more targets goes on in the next turn of its queue.
 	turnLetters = 256
 	turnEntries = 1024
 )
 
 // budget is what a transition may still spend on turns.
-type budget struct{ letters, entries int }
+type budget struct {
+	f                *Forwarder
+	began            time.Time
+	letters, entries int
+}
+
+func (f *Forwarder) budget() budget { return budget{f, f.now(), turnLetters, turnEntries} }
+
+// left reports whether another letter may be begun.
+func (b *budget) left() bool {
+	return b.letters == turnLetters || b.letters > 0 && b.entries > 0 && b.f.now().Sub(b.began) < turnTime
+}
+
+// end notes how long the turns took.
+func (b *budget) end() { b.f.Turns.Add(b.f.env.Clock.Now(), b.f.now().Sub(b.began)) }
 
 // turn is the scratch of one turn.
 type turn struct {
@@ -91,7 +108,7 @@ func (t *turn) run(l *VHostLetters, q *delivery.Letters, b *budget) (more, held 
 	t.s.ReadClock()
 	t.dropping = l.VHost.Gone()
 	begun := 0
-	for ; begun < n && b.letters > 0 && b.entries > 0; begun++ {
+	for ; begun < n && b.left(); begun++ {
 		if held = !t.begin(&t.moves[begun], begun); held {
 			break
 		}
@@ -318,7 +335,8 @@ func (x *letterMove) accepting(targets []topology.Target) []topology.Target {
 
 // missingTargets leaves out the targets that have the dead letter already.
 func (x *letterMove) missingTargets(targets []topology.Target) []topology.Target {
-	return slices.DeleteFunc(targets, func(t topology.Target) bool { return slices.Contains(x.Done, t.Queue.ID()) })
+	has := contained(x.Done, len(targets))
+	return slices.DeleteFunc(targets, func(t topology.Target) bool { return has(t.Queue.ID()) })
 }
 
 // recordOf is the record of a message that has arrived.

@@ -2,6 +2,7 @@ package message
 
 import (
 	"fmt"
+	"slices"
 
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
@@ -93,16 +94,22 @@ func OriginalKeys(key []byte, headers amqp.Table, oneKey bool) []any {
 // Cycles reports whether a message with that history has already died in the queue, without a
 // rejection by a consumer since.
 func Cycles(name string, deaths []any) bool {
+	return slices.Contains(DiedIn(deaths), name)
+}
+
+// DiedIn returns the queues in which a message with that history has died since a consumer last
+// rejected it. A client may have made the history up.
+func DiedIn(deaths []any) (names []string) {
 	for _, e := range deaths {
 		entry, _ := e.(amqp.Table)
 		if entry["reason"] == "rejected" {
-			return false
+			break
 		}
-		if entry["queue"] == name {
-			return true
+		if name, ok := entry["queue"].(string); ok {
+			names = append(names, name)
 		}
 	}
-	return false
+	return names
 }
 
 const (

@@ -1,9 +1,6 @@
 package topology
 
 import (
-	"maps"
-	"slices"
-
 	"curfew/broker/amqp"
 	"curfew/broker/exchange"
 )
@@ -70,7 +67,7 @@ func (x *Exchange) saveBindingLocked(b exchange.Binding[destination]) error {
 // Unbind removes the binding. If it or one of its ends does not exist, nothing is done, as in
 // RabbitMQ. Errors: 403 on the default exchange, 405 on another connection's exclusive queue.
 func (vh *VHost) Unbind(owner Owner, b Binding) error {
-	return vh.Mutate(func() error {
+	return vh.mutateAndSweep(func() error {
 		x, d, err := vh.endsLocked(b)
 		if err != nil || x == nil || d == (destination{}) {
 			return err
@@ -167,15 +164,5 @@ func (x *Exchange) unboundLocked(b exchange.Binding[destination]) {
 	}
 	if x.declared.Durable && b.Destination.durable() {
 		vh.undefineLocked(x.bindingDefinition(b).Key())
-	}
-}
-
-// unbindLocked removes every binding to d.
-func (d destination) unbindLocked() {
-	for _, x := range slices.Collect(maps.Keys(*d.sourcesLocked())) {
-		for _, b := range x.router.UnbindAll(d) {
-			x.unboundLocked(b)
-		}
-		x.autoDeleteLocked()
 	}
 }

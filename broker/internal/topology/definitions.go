@@ -37,11 +37,10 @@ func (vh *VHost) List(d *catalog.Definitions) {
 		if _, every := predeclared[x.name]; !every {
 			d.Exchanges = append(d.Exchanges, *x.definition())
 		}
-		x.router.Each(func(b exchange.Binding[destination]) bool {
-			d.Bindings = append(d.Bindings, *x.bindingDefinition(b))
-			return true
-		})
 	}
+	vh.eachBindingLocked(func(x *Exchange, b exchange.Binding[destination]) {
+		d.Bindings = append(d.Bindings, *x.bindingDefinition(b))
+	})
 	for _, q := range vh.queues {
 		d.Queues = append(d.Queues, *q.definition())
 	}
@@ -83,7 +82,13 @@ func (t *policyTable) policyDefinition(k policy.Kind, p policy.Policy) *catalog.
 // definitionKeysLocked lists the keys of the virtual host and of all that is in it or about to be.
 func (vh *VHost) definitionKeysLocked() []string {
 	keys := append([]string{catalog.Key(catalog.VhostKind, vh.name)}, slices.Collect(maps.Keys(vh.claims))...)
-	for _, x := range vh.exchanges {
+	exchanges := slices.Collect(maps.Values(vh.exchanges))
+	for _, d := range vh.sweeps.left {
+		if d.exchange != nil {
+			exchanges = append(exchanges, d.exchange)
+		}
+	}
+	for _, x := range exchanges {
 		if !x.declared.Durable {
 			continue
 		}

@@ -21,6 +21,11 @@
 // A declare and a concurrent change of policies have the same result as one after the other, though
 // patterns are matched with no lock held (policy_matching.go).
 //
+// No step holds mu for longer than about half a millisecond, however many exchanges and bindings there are. What takes
+// longer pauses, and others may change the topology meanwhile: routing (route.go), lists of bindings (info.go), the
+// check whether an exchange is idle. What is deleted leads nowhere at once, and its bindings are removed in steps
+// (sweep.go). Deleting a whole virtual host, which only an administrator may, is one step.
+//
 // The number and the memory of what is declared are bounded (Ceilings, Memory). What is restored is
 // counted and never refused.
 //

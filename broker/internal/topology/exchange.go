@@ -38,13 +38,15 @@ type ExchangeStats struct{ In, Out atomic.Uint64 }
 type exchangeTable struct {
 	vh              *VHost
 	exchanges       map[string]*Exchange
+	numbers         numbers
 	defaultExchange ExchangeStats // not guarded
 }
 
 func (t *exchangeTable) init(vh *VHost) {
 	t.vh, t.exchanges = vh, map[string]*Exchange{}
 	for name, kind := range predeclared {
-		t.exchanges[name] = t.newExchange(name, kind, ExchangeDeclare{Durable: true})
+		x := t.newExchange(name, kind, ExchangeDeclare{Durable: true})
+		t.exchanges[name], x.number = x, t.numbers.take()
 	}
 }
 
@@ -62,6 +64,7 @@ func exchangeLabel(vhost, name string) string {
 type Exchange struct {
 	vh         *VHost
 	name       string
+	number     int32 // of those of its virtual host, small; a later one may have the same
 	kind       exchange.Kind
 	declared   ExchangeDeclare
 	alternate  string // the exchange for messages that this one does not route; "" none
@@ -74,6 +77,7 @@ type Exchange struct {
 	stats      ExchangeStats
 	costly     atomic.Bool  // the last search for queues from here took long
 	lastUsedAt atomic.Int64 // Unix µs: x-auto-delete-on-idle counts from it
+	gone       bool         // it is deleted; what is left of its bindings leads nowhere
 	expired    bool         // it was deleted because it was idle
 	alarmIndex int32        // in the broker's timers, which guard it
 }
@@ -148,7 +152,7 @@ func (t *exchangeTable) addExchange(made *Exchange) error {
 
 // placeExchangeLocked adds an exchange to the table.
 func (t *exchangeTable) placeExchangeLocked(x *Exchange, a *applied) {
-	t.exchanges[x.name] = x
+	t.exchanges[x.name], x.number = x, t.numbers.take()
 	x.governLocked(a)
 	x.useLocked()
 	t.vh.changedLocked()
@@ -178,7 +182,7 @@ func (t *exchangeTable) DeleteExchange(name string, ifUnused bool) error {
 	if err := t.CheckDeletable(name); err != nil {
 		return err
 	}
-	return t.vh.Mutate(func() error {
+	return t.vh.mutateAndSweep(func() error {
 		x, ok := t.exchanges[name]
 		if !ok {
 			return nil
@@ -199,21 +203,19 @@ func (t *exchangeTable) CheckDeletable(name string) error {
 	return CheckDefaultExchange(name)
 }
 
-// removeLocked removes x and the bindings to and from it.
+// removeLocked removes x. The bindings to and from it lead nowhere from now on; they are removed by a sweep.
 func (x *Exchange) removeLocked() {
 	vh := x.vh
 	delete(vh.exchanges, x.name)
+	vh.numbers.give(x.number)
+	x.gone = true
 	vh.memory.giveLocked(x.footprint())
 	vh.changedLocked()
 	if x.declared.Durable {
 		vh.undefineLocked(x.definition().Key())
 	}
-	destination{exchange: x}.unbindLocked()
-	x.router.Each(func(b exchange.Binding[destination]) bool {
-		x.unboundLocked(b)
-		return true
-	})
 	vh.registry.env.Timers.Drop(x)
+	vh.sweeps.addLocked(destination{exchange: x})
 }
 
 // autoDeleteLocked removes an auto-delete exchange that has lost its last binding.
@@ -263,3 +265,21 @@ func (x *Exchange) equivalent(d ExchangeDeclare) error {
 	}
 	return queueargs.CheckEqual(label, d.Args, cur.Args, []string{"alternate-exchange", "x-delayed-type", "x-message-ttl", "x-auto-delete-on-idle"})
 }
+
+// numbers are given to exchanges, and to others when those have gone.
+type numbers struct {
+	free []int32
+	next int32
+}
+
+func (n *numbers) take() int32 {
+	if last := len(n.free) - 1; last >= 0 {
+		number := n.free[last]
+		n.free = n.free[:last]
+		return number
+	}
+	n.next++
+	return n.next - 1
+}
+
+func (n *numbers) give(number int32) { n.free = append(n.free, number) }

@@ -34,7 +34,7 @@ func (x *Exchange) reboundLocked(d destination) {
 	switch {
 	case x.expired:
 	case d.exchange != nil && d.exchange.expired:
-		x.noteEarlierUseLocked(d.exchange.lastUseLocked(x.vh.registry.env.Clock.Now(), map[*Exchange]bool{}))
+		x.noteEarlierUseLocked(deadline.Instant(d.exchange.lastUsedAt.Load())) // ExpireIdle has put it there
 	case d.queue != nil && d.queue.expired.Load():
 		x.noteEarlierUseLocked(d.queue.Idle.LastUse(x.vh.registry.env.Clock.Now()))
 	case d.exchange != nil:
@@ -55,39 +55,74 @@ func (x *Exchange) noteEarlierUseLocked(at deadline.Instant) {
 
 // expiresIdleAtLocked is when x is deleted unless it is used before; 0: never. Called with vh.mu
 // held, at least for reading.
-func (x *Exchange) expiresIdleAtLocked() deadline.Instant {
-	if x.idleMillis == 0 || x.vh.exchanges[x.name] != x {
+func (x *Exchange) expiresIdleAtLocked(goOn func() bool) deadline.Instant {
+	if x.idleMillis == 0 || x.gone {
 		return 0
 	}
-	return x.lastUseLocked(x.vh.registry.env.Clock.Now(), map[*Exchange]bool{}).AddMillis(deadline.Millis(x.idleMillis))
+	return x.lastUseLocked(x.vh.registry.env.Clock.Now(), goOn).AddMillis(deadline.Millis(x.idleMillis))
 }
 
 // lastUseLocked is when x was used last, or anything bound to it, directly or through other
-// exchanges. Exchanges in asked are skipped. It stops at a use that is not before now. Called with
-// vh.mu held, at least for reading.
-func (x *Exchange) lastUseLocked(now deadline.Instant, asked map[*Exchange]bool) deadline.Instant {
-	last := deadline.Instant(x.lastUsedAt.Load())
-	asked[x] = true
-	x.router.Each(func(b exchange.Binding[destination]) bool {
-		switch d := b.Destination; {
-		case d.queue != nil:
-			last = max(last, d.queue.Idle.LastUse(now))
-			if sub := x.vh.queues[d.queue.Settings().Subqueue]; sub != nil {
-				last = max(last, sub.Idle.LastUse(now))
+// exchanges. It stops at a use that is not before now, and when goOn, which is called for each binding,
+// returns false. Called with vh.mu held, at least for reading.
+func (x *Exchange) lastUseLocked(now deadline.Instant, goOn func() bool) (last deadline.Instant) {
+	var met reached
+	defer met.reset()
+	met.first(x)
+	for ahead := []*Exchange{x}; len(ahead) > 0; {
+		x, ahead = ahead[len(ahead)-1], ahead[:len(ahead)-1]
+		last = max(last, deadline.Instant(x.lastUsedAt.Load()))
+		x.router.Each(func(b exchange.Binding[destination]) bool {
+			switch d := b.Destination; {
+			case d.goneLocked():
+			case d.queue != nil:
+				last = max(last, d.queue.Idle.LastUse(now))
+				if sub := x.vh.queues[d.queue.Settings().Subqueue]; sub != nil {
+					last = max(last, sub.Idle.LastUse(now))
+				}
+			case met.first(d.exchange):
+				ahead = append(ahead, d.exchange)
 			}
-		case !asked[d.exchange]:
-			last = max(last, d.exchange.lastUseLocked(now, asked))
+			return last < now && goOn()
+		})
+		if last >= now || !goOn() {
+			return last
 		}
-		return last < now
-	})
+	}
 	return last
+}
+
+// idleSteps is how many bindings are looked at in one go: each means the lock of a queue.
+const idleSteps = 1 << 10
+
+// expiresIdleAt is expiresIdleAtLocked if few bindings have to be looked at for it; otherwise ok is
+// false.
+func (x *Exchange) expiresIdleAt() (at deadline.Instant, ok bool) {
+	x.vh.mu.RLock()
+	defer x.vh.mu.RUnlock()
+	n := 0
+	at = x.expiresIdleAtLocked(func() bool { n++; return n < idleSteps })
+	return at, n < idleSteps
 }
 
 // OnTimer deletes x if it has been idle for its period.
 func (x *Exchange) OnTimer() {
+	if at, ok := x.expiresIdleAt(); ok {
+		x.judgeIdle(at)
+		return
+	}
+	x.vh.registry.run(func() { x.judgeIdle(x.findIdleAt()) })
+}
+
+// findIdleAt is expiresIdleAtLocked for many bindings: changes go on meanwhile.
+func (x *Exchange) findIdleAt() deadline.Instant {
 	x.vh.mu.RLock()
-	at := x.expiresIdleAtLocked()
-	x.vh.mu.RUnlock()
+	defer x.vh.mu.RUnlock()
+	p := exchange.Pace{Pause: x.vh.pause}
+	return x.expiresIdleAtLocked(func() bool { p.Step(exchange.PaceSteps / idleSteps); return true })
+}
+
+func (x *Exchange) judgeIdle(at deadline.Instant) {
 	switch {
 	case at == 0:
 	case at > x.vh.registry.env.Clock.Now():
@@ -99,26 +134,39 @@ func (x *Exchange) OnTimer() {
 }
 
 // ExpireIdle deletes x if it has been idle for its period, and otherwise sets the timer for the
-// next check. It does not wait for the disk.
+// next check. It does not wait for the disk. If so many bindings have to be looked at that changes have to
+// go on meanwhile, a use of what was looked at first may be missed, of a period that is over.
 func (x *Exchange) ExpireIdle() {
 	r, bindings := x.vh.registry, 0
+	_, few := x.expiresIdleAt()
+	var found deadline.Instant
+	if !few {
+		found = x.findIdleAt()
+	}
 	err := x.vh.locked(func() error {
-		at := x.expiresIdleAtLocked()
-		if at == 0 {
+		at := found
+		if few {
+			at = x.expiresIdleAtLocked(func() bool { return true })
+		}
+		if at == 0 || x.gone {
 			return delivery.ErrGone
 		}
+		at = max(at, deadline.Instant(x.lastUsedAt.Load()).AddMillis(deadline.Millis(x.idleMillis)))
 		if at > r.env.Clock.Now() {
 			r.env.Timers.Add(x, at)
 			return delivery.ErrInUse
 		}
 		bindings = x.router.Len()
 		x.expired = true
+		x.lastUsedAt.Store(int64(at.AddMillis(-deadline.Millis(x.idleMillis))))
 		x.removeLocked()
+		x.vh.sweeps.stepLocked(sweepStep)
 		return nil
 	})
 	if err != nil {
 		return
 	}
+	x.vh.sweepSoon()
 	if x.declared.Durable {
 		r.saveDeletedSoon()
 	}

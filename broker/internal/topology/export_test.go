@@ -28,3 +28,31 @@ func (rs *Routes) Known() int { return len(rs.known) }
 func Search(vh *VHost, name, key []byte, by Sender, headers Headers, keys bool) ([]Target, error) {
 	return (&Routes{vh: vh}).search(name, key, by, headers, keys)
 }
+
+const SweepStep = sweepStep
+
+// Sweep removes the bindings of everything that has been deleted.
+func (vh *VHost) Sweep() { vh.sweep() }
+
+// BeginDeleteQueue and BeginDeleteExchange delete something and remove no more than some of its bindings, as if the process
+// then stopped. more: others are left.
+func BeginDeleteQueue(vh *VHost, name string) (more bool) {
+	q, _ := vh.Queue(name)
+	_, _ = q.drop(func() error { return nil })
+	q.vh.registry.saveDeleted()
+	return vh.leftToSweep()
+}
+
+func BeginDeleteExchange(vh *VHost, name string) (more bool) {
+	_ = vh.Mutate(func() error {
+		vh.exchanges[name].removeLocked()
+		return nil
+	})
+	return vh.leftToSweep()
+}
+
+func (vh *VHost) leftToSweep() bool {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	return len(vh.sweeps.left) > 0
+}

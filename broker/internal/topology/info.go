@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"curfew/broker/exchange"
@@ -27,11 +28,8 @@ func (q *Queue) Info() QueueInfo {
 // Queues lists the queues by name.
 func (t *queueTable) Queues() []*Queue {
 	t.vh.mu.RLock()
-	defer t.vh.mu.RUnlock()
-	all := make([]*Queue, 0, len(t.queues))
-	for _, q := range t.queues {
-		all = append(all, q)
-	}
+	all := slices.Collect(maps.Values(t.queues))
+	t.vh.mu.RUnlock()
 	slices.SortFunc(all, func(x, y *Queue) int { return cmp.Compare(x.Name(), y.Name()) })
 	return all
 }
@@ -48,12 +46,12 @@ type ExchangeInfo struct {
 // Exchanges lists the exchanges by name, the default one "" first.
 func (t *exchangeTable) Exchanges() []ExchangeInfo {
 	t.vh.mu.RLock()
-	defer t.vh.mu.RUnlock()
 	all := make([]ExchangeInfo, 0, len(t.exchanges)+1)
 	all = append(all, t.defaultExchangeInfo())
 	for _, x := range t.exchanges {
 		all = append(all, x.infoLocked(t.vh.name))
 	}
+	t.vh.mu.RUnlock()
 	slices.SortFunc(all, func(x, y ExchangeInfo) int { return cmp.Compare(x.Name, y.Name) })
 	return all
 }
@@ -89,28 +87,48 @@ func (x *Exchange) infoLocked(vhost string) ExchangeInfo {
 // Bindings lists the declared bindings, and each queue's implicit binding to the
 // default exchange (AMQP 0-9-1 §3.1.3.1), by source, destination and key.
 func (vh *VHost) Bindings() []Binding {
-	vh.mu.RLock()
-	defer vh.mu.RUnlock()
-	all := make([]Binding, 0, len(vh.queues))
-	for name := range vh.queues {
-		all = append(all, Binding{Destination: name, RoutingKey: name})
-	}
-	for _, x := range vh.exchanges {
-		x.router.Each(func(b exchange.Binding[destination]) bool {
-			one := Binding{Source: x.name, RoutingKey: b.Key, Args: b.Args}
-			if to := b.Destination.exchange; to != nil {
-				one.Destination, one.ToExchange = to.name, true
-			} else {
-				one.Destination = b.Destination.queue.Name()
-			}
-			all = append(all, one)
-			return true
-		})
-	}
+	return vh.BindingsWhere(func(*Binding) bool { return true })
+}
+
+// BindingsWhere is Bindings for those that keep returns true for. It is called with a lock held.
+func (vh *VHost) BindingsWhere(keep func(*Binding) bool) []Binding {
+	all := vh.bindings(keep)
 	slices.SortFunc(all, func(x, y Binding) int {
 		return cmp.Or(cmp.Compare(x.Source, y.Source), cmp.Compare(x.Destination, y.Destination), cmp.Compare(x.RoutingKey, y.RoutingKey))
 	})
 	return all
+}
+
+func (vh *VHost) bindings(keep func(*Binding) bool) (all []Binding) {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	add := func(b Binding) {
+		if keep(&b) {
+			all = append(all, b)
+		}
+	}
+	for name := range vh.queues {
+		add(Binding{Destination: name, RoutingKey: name})
+	}
+	vh.eachBindingLocked(func(x *Exchange, b exchange.Binding[destination]) {
+		add(Binding{Source: x.name, Destination: b.Destination.name(), ToExchange: b.Destination.exchange != nil, RoutingKey: b.Key, Args: b.Args})
+	})
+	return all
+}
+
+// eachBindingLocked calls fn with each binding, in no order. It pauses: what changes meanwhile may be listed or not.
+// Called with mu held for reading.
+func (vh *VHost) eachBindingLocked(fn func(*Exchange, exchange.Binding[destination])) {
+	p := exchange.Pace{Pause: vh.pause}
+	for _, x := range slices.Collect(maps.Values(vh.exchanges)) {
+		x.router.Each(func(b exchange.Binding[destination]) bool {
+			p.Step(4)
+			if !x.gone && !b.Destination.goneLocked() {
+				fn(x, b)
+			}
+			return !x.gone
+		})
+	}
 }
 
 // StatsOf returns the stats of a declared exchange; "" is the default one. For an exchange that has

@@ -23,6 +23,7 @@ type Queue struct {
 	owner    Owner // of an exclusive queue
 
 	recovered bool        // made for messages whose queue's definition was not found
+	gone      bool        // it is deleted; what is left of its bindings leads nowhere. Guarded by vh.mu
 	expired   atomic.Bool // it was deleted because it was idle
 
 	policies *applied // guarded by vh.mu
@@ -76,6 +77,7 @@ func (q *Queue) remove(veto func() error) (ready int, err error) {
 	ready, left, err := q.drop(veto)
 	if err == nil {
 		left.settle()
+		q.vh.sweep()
 		q.vh.registry.saveDeleted()
 	}
 	return ready, err
@@ -139,7 +141,11 @@ func (q *Queue) erase() (all bool) {
 		vh.registry.Adopted.Add(-1)
 	}
 	delete(vh.owned[q.owner], q)
-	destination{queue: q}.unbindLocked()
+	if !q.gone {
+		q.gone = true
+		vh.sweeps.addLocked(destination{queue: q})
+		vh.sweeps.stepLocked(sweepStep)
+	}
 	vh.registry.drop(q)
 	vh.registry.env.Timers.Drop(&q.Queue)
 	vh.changedLocked()

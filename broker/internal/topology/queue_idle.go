@@ -35,6 +35,7 @@ func (q *Queue) expireIdle() bool {
 	if err != nil {
 		return false
 	}
+	q.vh.sweepSoon()
 	settle := func() {
 		left.settle()
 		if q.durable() {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"curfew/broker/amqp"
@@ -36,21 +37,49 @@ func (h *Headers) parse() amqp.Table {
 }
 
 // routing is the work of finding one message's queues.
+//
+// It takes as long as the exchanges and bindings on the message's way are many, and the lock is not held for all of it
+// (exchange.Pace). If the topology changes meanwhile, the work begins again, a few times. After that, what changes on the way
+// may be found or not, and what stays is found.
 type routing struct {
 	vh      *VHost
 	key     []byte
 	more    [][]byte // further keys (CC, BCC)
 	headers Headers
 	parse   func() amqp.Table // parses the headers
+	pace    exchange.Pace
 	out     TargetSet
-	through []*Exchange // exchanges already passed
-	found   []destination
-	again   bool   // an exchange was reached that had already been passed
-	byTable bool   // the route is not remembered: a headers exchange was passed, or one that notes its use
-	by      Sender // of the message
-	bound   bool   // it was sent to an exchange other than the default one
-	refused error  // by the queue that a key names
-	ceiling int64  // of the exchanges passed on the way here, ms; <0 none
+	reached reached
+	ahead   []way         // to exchanges that were reached and not yet passed
+	capped  []*Exchange   // passed ones with a ceiling
+	found   []destination // scratch of followLocked
+	again   bool          // an exchange was reached by a second way
+	byTable bool          // the route is not remembered: a headers exchange was passed, or one that notes its use
+	by      Sender        // of the message
+	refused error         // by the queue that a key names
+	bound   bool          // it was sent to an exchange other than the default one
+}
+
+// way leads to an exchange.
+type way struct {
+	to            *Exchange
+	ceilingMillis int64 // of the exchanges on it; <0 none
+}
+
+// begin empties the scratch memory, and gives it up if it is much.
+func (r *routing) begin() {
+	r.out.Reset()
+	r.reached.reset()
+	r.ahead, r.capped, r.found = emptied(r.ahead), emptied(r.capped), emptied(r.found)
+	r.again, r.byTable, r.refused = false, false, nil
+}
+
+func emptied[T any](list []T) []T {
+	if cap(list) > setKeep {
+		return nil
+	}
+	clear(list)
+	return list[:0]
 }
 
 // routeLocked adds the queues that x sends the message to, each once and with the lowest ceiling
@@ -58,7 +87,7 @@ type routing struct {
 // that it calls.
 func (r *routing) routeLocked(x *Exchange) {
 	if x != nil {
-		r.passLocked(x)
+		r.fromLocked(x)
 		if r.again {
 			r.lowerLocked()
 		}
@@ -66,6 +95,7 @@ func (r *routing) routeLocked(x *Exchange) {
 	}
 	r.toQueueLocked(r.key)
 	for _, key := range r.more {
+		r.pace.Step(1)
 		r.toQueueLocked(key)
 	}
 }
@@ -82,7 +112,7 @@ func (r *routing) toQueueLocked(name []byte) {
 	if q.Arguments.Keeps {
 		r.refuse(q)
 	}
-	r.addQueue(q)
+	r.addQueue(q, -1)
 }
 
 // refuse prevents clients from publishing into a dead-letter sub-queue.
@@ -102,19 +132,32 @@ const (
 	ByNobody        // as ByBroker, but the message is not sent: only its targets are looked up
 )
 
-// passLocked sends the message with all its keys through x and the exchanges bound to it. If x has
-// no binding for any of the keys, it also passes the alternate exchange (RabbitMQ: Alternate
-// Exchanges).
-func (r *routing) passLocked(x *Exchange) {
-	for _, been := range r.through {
-		if been == x {
-			r.again = true
-			return
-		}
+// fromLocked sends the message through x and all exchanges that it leads to, each once.
+func (r *routing) fromLocked(x *Exchange) {
+	r.reach(way{x, -1})
+	for n := len(r.ahead); n > 0; n = len(r.ahead) {
+		w := r.ahead[n-1]
+		r.ahead = r.ahead[:n-1]
+		r.passLocked(w)
 	}
-	r.through = append(r.through, x)
-	before := r.ceiling
-	r.ceiling = queueargs.LowerTTL(r.ceiling, x.ttlMillis)
+}
+
+func (r *routing) reach(w way) {
+	if r.reached.first(w.to) {
+		r.ahead = append(r.ahead, w)
+	} else {
+		r.again = true
+	}
+}
+
+// passLocked sends the message with all its keys through an exchange. If that has no binding for any of
+// the keys, it goes to the alternate exchange (RabbitMQ: Alternate Exchanges).
+func (r *routing) passLocked(w way) {
+	x := w.to
+	if x.ttlMillis >= 0 {
+		w.ceilingMillis = queueargs.LowerTTL(w.ceilingMillis, x.ttlMillis)
+		r.capped = append(r.capped, x)
+	}
 	r.byTable = r.byTable || x.kind == exchange.Headers
 	if x.idleMillis != 0 {
 		r.byTable = true
@@ -122,57 +165,119 @@ func (r *routing) passLocked(x *Exchange) {
 			x.lastUsedAt.Store(int64(r.vh.registry.env.Clock.Now()))
 		}
 	}
-	bound := r.followLocked(x, r.key)
+	bound := r.followLocked(w, r.key)
 	if x.kind == exchange.Direct || x.kind == exchange.Topic { // others ignore keys
 		for _, key := range r.more {
-			bound = r.followLocked(x, key) || bound
+			bound = r.followLocked(w, key) || bound
 		}
 	}
 	if !bound && x.alternate != "" {
 		if alternate, ok := r.vh.exchanges[x.alternate]; ok { // a missing one is ignored
-			r.passLocked(alternate)
+			w.to = alternate
+			r.reach(w)
 		}
 	}
-	r.ceiling = before
 }
 
-// followLocked sends the message along the bindings of x for one of its keys. It returns false if
-// there are none.
-func (r *routing) followLocked(x *Exchange, key []byte) (bound bool) {
-	from := len(r.found)
-	r.found = x.router.Route(key, r.parse, r.found)
-	found := r.found[from:]
-	for _, d := range found {
-		if d.queue != nil {
-			r.addQueue(d.queue)
-		} else {
-			r.passLocked(d.exchange)
+// followLocked sends the message along the bindings of an exchange for one of its keys. It returns
+// false if there are none.
+func (r *routing) followLocked(w way, key []byte) (bound bool) {
+	r.pace.Step(1)
+	r.found = w.to.router.Route(key, r.parse, r.found[:0], &r.pace)
+	for _, d := range r.found {
+		r.pace.Step(1)
+		switch w.to = d.exchange; {
+		case d.goneLocked():
+			continue
+		case d.queue != nil:
+			r.addQueue(d.queue, w.ceilingMillis)
+		default:
+			r.reach(w)
 		}
+		bound = true
 	}
-	r.found = r.found[:from]
-	return len(found) > 0
+	return bound
 }
 
-// lowerLocked applies the ceilings of those ways that passLocked skipped because they join ways it
-// had already taken. An exchange's ceiling applies to everything behind it: with the lowest
-// first, each exchange is passed at most once more.
+// lowerLocked applies the ceilings of those ways that were not taken because they join others. An
+// exchange's ceiling applies to everything behind it: with the lowest first, each exchange is passed at
+// most once more.
 func (r *routing) lowerLocked() {
-	r.again = false
-	var capped []*Exchange
-	for _, x := range r.through {
-		if x.ttlMillis >= 0 {
-			capped = append(capped, x)
-		}
-	}
+	capped := r.capped
+	r.capped = nil
 	slices.SortStableFunc(capped, func(a, b *Exchange) int { return cmp.Compare(a.ttlMillis, b.ttlMillis) })
-	r.through = r.through[:0]
+	r.reached.reset()
 	for _, x := range capped {
-		r.passLocked(x)
+		r.fromLocked(x)
 	}
-	r.again = false
+	r.reached.reset()
 }
 
-func (r *routing) addQueue(q *Queue) { r.out.add(Target{q, r.ceiling, r.bound}) }
+func (r *routing) addQueue(q *Queue, ceilingMillis int64) { r.out.add(Target{q, ceilingMillis, r.bound}) }
+
+// reached are the exchanges that a message has reached. A few are in a list, and more are marked by their numbers.
+type reached struct {
+	few  []*Exchange
+	many *marks
+}
+
+// reachedFew is how many exchanges are searched one by one.
+const reachedFew = 16
+
+// first notes x, and reports whether it is reached for the first time.
+func (r *reached) first(x *Exchange) bool {
+	if r.many != nil {
+		return r.many.first(x)
+	}
+	if slices.Contains(r.few, x) {
+		return false
+	}
+	r.few = append(r.few, x)
+	if len(r.few) > reachedFew {
+		r.many = marksPool.Get().(*marks)
+		r.many.begin()
+		for _, one := range r.few {
+			r.many.first(one)
+		}
+	}
+	return true
+}
+
+func (r *reached) reset() {
+	clear(r.few)
+	r.few = r.few[:0]
+	if r.many != nil {
+		marksPool.Put(r.many)
+		r.many = nil
+	}
+}
+
+// marks has a mark for each exchange of a virtual host, by its number. A mark is the present round: nothing is cleared
+// between one message and the next.
+type marks struct {
+	round uint32
+	of    []uint32
+}
+
+var marksPool = sync.Pool{New: func() any { return new(marks) }}
+
+func (m *marks) begin() {
+	if m.round++; m.round == 0 {
+		clear(m.of)
+		m.round = 1
+	}
+}
+
+func (m *marks) first(x *Exchange) bool {
+	if missing := int(x.number) + 1 - len(m.of); missing > 0 {
+		m.of = append(m.of, make([]uint32, missing)...)
+	}
+	if m.of[x.number] == m.round {
+		return false
+	}
+	m.of[x.number] = m.round
+	return true
+}
 
 // TargetSet holds the queues that a message goes to, each once.
 type TargetSet struct {
@@ -328,27 +433,11 @@ var ErrCostly = errors.New("broker: the message is costly to route")
 // others with the same key. Errors: 404 for an exchange that does not exist, 403 for an internal
 // one or a dead-letter sub-queue.
 func (rs *Routes) search(name, key []byte, by Sender, headers Headers, keys bool) ([]Target, error) {
-	rs.vh.mu.RLock()
-	defer rs.vh.mu.RUnlock()
-	x, ok := rs.vh.exchanges[string(name)]
-	switch {
-	case !ok && len(name) > 0:
-		return nil, noExchange(rs.vh.name, string(name))
-	case ok && x.declared.Internal && by < ByBroker:
-		return nil, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", exchangeLabel(rs.vh.name, string(name)))
-	}
-	if ok && rs.Cheap && x.costly.Load() {
-		return nil, ErrCostly
-	}
 	r := &rs.work
 	if r.parse == nil {
-		r.parse = r.headers.parse
+		r.parse, r.pace.Pause = r.headers.parse, func() { r.vh.pause() }
 	}
-	r.out.Reset()
-	*r = routing{
-		vh: rs.vh, key: key, more: r.more[:0], headers: headers, parse: r.parse,
-		out: r.out, through: r.through[:0], found: r.found[:0], ceiling: -1, by: by, bound: x != nil,
-	}
+	r.vh, r.key, r.more, r.headers, r.by = rs.vh, key, emptied(r.more), headers, by
 	if keys {
 		for _, header := range []string{"CC", "BCC"} {
 			for _, more := range message.KeyList(r.parse()[header]) {
@@ -356,14 +445,36 @@ func (rs *Routes) search(name, key []byte, by Sender, headers Headers, keys bool
 			}
 		}
 	}
-	began := time.Now()
-	r.routeLocked(x)
-	if costly := time.Since(began) > costlyAfter; ok && costly != x.costly.Load() {
-		x.costly.Store(costly)
+	rs.vh.mu.RLock()
+	defer rs.vh.mu.RUnlock()
+	for try := 1; ; try++ {
+		x, ok := rs.vh.exchanges[string(name)]
+		switch {
+		case !ok && len(name) > 0:
+			return nil, noExchange(rs.vh.name, string(name))
+		case ok && x.declared.Internal && by < ByBroker:
+			return nil, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", exchangeLabel(rs.vh.name, string(name)))
+		}
+		if ok && rs.Cheap && x.costly.Load() {
+			return nil, ErrCostly
+		}
+		version, began := rs.vh.version.Load(), time.Now()
+		r.begin()
+		r.bound = x != nil
+		r.routeLocked(x)
+		if costly := time.Since(began) > costlyAfter; ok && costly != x.costly.Load() {
+			x.costly.Store(costly)
+		}
+		r.reached.reset()
+		if try == routeTries || rs.vh.version.Load() == version {
+			rs.ByTable = r.byTable
+			return r.out.List, r.refused
+		}
 	}
-	rs.ByTable = r.byTable
-	return r.out.List, r.refused
 }
+
+// routeTries is how often a route is looked for that is overtaken by changes of the topology.
+const routeTries = 3
 
 // AnyPersists reports whether a message with these flags survives a restart in any of the targets.
 func AnyPersists(targets []Target, f queue.Flags) bool {

@@ -42,6 +42,7 @@ type VHost struct {
 	queueTable
 
 	// Guarded by mu:
+	sweeps sweeps
 	about  catalog.VHostMetadata
 	limits access.Limits
 	memory footprint
@@ -54,6 +55,7 @@ func New(o Options) *VHost {
 	}
 	vh.guard.init(o.Name, o.Registry.catalog)
 	vh.policyTable.init(vh)
+	vh.sweeps.vh = vh
 	vh.exchangeTable.init(vh)
 	vh.queueTable.init(vh)
 	return vh
@@ -187,6 +189,7 @@ func (vh *VHost) End(mayEnd func(catalog.VHostMetadata) error, save func([]store
 	}
 	vh.memory.giveAllLocked()
 	vh.deleted = true
+	vh.unclaimed.Broadcast()
 	keys, queues := vh.definitionKeysLocked(), slices.Collect(maps.Values(vh.queues))
 	var changes []store.Definition
 	for _, key := range keys {

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"runtime"
 	"sync"
 
 	"curfew/broker/amqp"
@@ -48,10 +49,6 @@ func (g *guard) Gone() bool {
 	return g.deleted
 }
 
-// BeginImport blocks all other changes of the virtual host until EndImport. A caller that locks
-// several does so in the order of their names.
-func (g *guard) BeginImport() { g.importing.Lock() }
-
 // EndImport ends BeginImport.
 func (g *guard) EndImport() { g.importing.Unlock() }
 
@@ -85,7 +82,7 @@ func (g *guard) claimed(key string, fn func() error) error {
 // claimedNow is claimed without waiting for an import.
 func (g *guard) claimedNow(key string, fn func() error) error {
 	return g.locked(func() error {
-		for g.claims[key] {
+		for g.claims[key] && !g.deleted {
 			g.unclaimed.Wait()
 		}
 		if g.deleted {
@@ -140,6 +137,13 @@ func (g *guard) undefineLocked(key string) {
 	if !g.deleted {
 		g.changes.Undefine(g.catalog, key)
 	}
+}
+
+// pause lets others change what is declared, and use the processor. Called with mu held for reading.
+func (g *guard) pause() {
+	g.mu.RUnlock()
+	runtime.Gosched()
+	g.mu.RLock()
 }
 
 // unlock writes the changes to the store and unlocks mu.
