@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -31,6 +32,22 @@ type Env struct {
 
 // workCounters are totals over all queues since the start, which no single queue counts.
 type workCounters struct{ Refused, ExpiredDropped, Lapsed, DeadLettersLost, Moved atomic.Uint64 }
+
+const (
+	// feedShare is how many events of the feed an operation on very many messages may cause ahead of
+	// the monitor. What others enqueue meanwhile is behind them.
+	feedShare = 1 << 12
+	// feedPatience is how long the operation waits for the monitor after each of its steps, at most.
+	feedPatience = 20 * time.Millisecond
+)
+
+// awaitFeed is called with no lock held between two steps of an operation on very many messages, so
+// that their events do not hold up those of others.
+func (e *Env) awaitFeed() {
+	for waited := time.Duration(0); waited < feedPatience && e.Feed.Pending() > feedShare; waited += time.Millisecond {
+		time.Sleep(time.Millisecond)
+	}
+}
 
 // Init must be called once Clock is set, and before any queue is made.
 func (e *Env) Init() {

@@ -162,8 +162,8 @@ func (c *Contents) Few() bool { return c.messages.Len()+c.retained.line.n <= que
 
 // Settle records that the messages have left, and releases them.
 func (c *Contents) Settle() {
-	for more := true; more; {
-		more = c.settleStep()
+	for c.settleStep() {
+		c.q.env.awaitFeed()
 	}
 }
 
@@ -197,6 +197,7 @@ func (q *Queue) Purge() (n int) {
 		n, done = q.purgeStep(s)
 	}
 	for q.sweepStep(s) {
+		q.env.awaitFeed()
 	}
 	safe := make(chan struct{})
 	q.env.Store.Commit(func(error) { close(safe) })
@@ -252,6 +253,7 @@ func (q *Queue) Trim() {
 		s := q.env.Begin()
 		more = q.trimStep(s)
 		s.Done()
+		q.env.awaitFeed()
 	}
 }
 

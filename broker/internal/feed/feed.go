@@ -54,6 +54,17 @@ func (f *Feed) Push(events []deadline.Event) {
 	}
 }
 
+// Pending is how many events the subscriber has not taken; 0 if some were dropped, since it will then
+// take a snapshot.
+func (f *Feed) Pending() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lagged {
+		return 0
+	}
+	return len(f.events) + len(f.reading) - f.next
+}
+
 // Take moves up to len(buf) events into buf. lagged: events were dropped since the last call.
 func (f *Feed) Take(buf []deadline.Event) (n int, lagged bool) {
 	f.mu.Lock()
