@@ -185,7 +185,7 @@ func TestIncidentsAreBounded(t *testing.T) {
 		for i := range maxIncidents + 500 {
 			s.Record(missed(strings.Repeat("q", i+1), 1))
 		}
-		require.LessOrEqual(t, len(s.tracker.incidents), maxIncidents+1)
+		require.LessOrEqual(t, len(s.List()), maxIncidents+1)
 		time.Sleep(5 * time.Second)
 		first := s.receiver.got()[0]
 		require.Equal(t, otherQueues, first.GroupLabels["queue"])
