@@ -157,7 +157,9 @@ func newShortLife(t *testing.T, seed uint64, disk *crashDisk) *shortLife {
 
 func (l *shortLife) start(disk *crashDisk) {
 	l.disk = disk
+	l.mu.Lock()
 	l.pos = map[place]Pos{}
+	l.mu.Unlock()
 	s, r, err := openOn(disk, tiny(SyncGroup), &Options{Relocate: l.relocate})
 	if err != nil {
 		require.True(l.t, noSpace(err), err)
@@ -211,12 +213,18 @@ func (l *shortLife) commitSoon() {
 	}
 }
 
+func (l *shortLife) queued() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.pos)
+}
+
 // consume settles all messages one by one. Then there is room again.
 func (l *shortLife) consume() {
 	if l.s == nil {
 		return
 	}
-	for len(l.pos) > 0 {
+	for l.queued() > 0 {
 		l.settle(l.s)
 		l.commit(l.s, false)
 	}
@@ -264,7 +272,7 @@ func TestReserveGone(t *testing.T) {
 		disk.mu.Lock()
 		disk.ops, disk.crashAt = 0, at
 		disk.mu.Unlock()
-		for len(l.pos) > 0 {
+		for l.queued() > 0 {
 			l.settle(l.s)
 			l.commit(l.s, false)
 		}
