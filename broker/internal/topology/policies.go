@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -275,8 +276,9 @@ func (g *governed) classAndName() (policy.Class, string) {
 	return policy.ClassicQueue, g.queue.Name()
 }
 
-// portion is how many queues or exchanges are read, or set, at a time with mu held: some 50 µs.
-const portion = 256
+// portion is how many queues or exchanges are read, or set, at a time with mu held: some 20 µs.
+// Matching them with 1,000 policies takes about a millisecond.
+const portion = 64
 
 // eachPortion calls fn, with no lock held, with all queues and exchanges in portions, which fn may
 // change. It leaves out some of what is declared meanwhile.
@@ -287,6 +289,7 @@ func (t *policyTable) eachPortion(fn func([]governed)) {
 		if list = append(list, g); len(list) == portion {
 			t.vh.mu.RUnlock()
 			fn(list)
+			runtime.Gosched() // what is due does not wait until this goroutine is preempted, 10 ms
 			t.vh.mu.RLock()
 			list = list[:0]
 		}

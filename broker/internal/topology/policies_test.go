@@ -24,7 +24,7 @@ func TestPoliciesAreMatchedWithoutALock(t *testing.T) {
 	seen, deleted := 0, 0
 	vh.EachPortion(func(n int, free bool) {
 		require.True(t, free)
-		require.LessOrEqual(t, n, 256)
+		require.LessOrEqual(t, n, 64)
 		seen += n
 		_, err := vh.DeleteQueue(nil, fmt.Sprintf("q%d", deleted), false, false)
 		require.NoError(t, err)
