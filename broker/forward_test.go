@@ -176,7 +176,7 @@ func TestLettersWaitForNoOtherVirtualHost(t *testing.T) {
 		for _, vhost := range []string{"/", "other"} {
 			for _, ref := range refs {
 				if of, _, _ := x.b.Deadlines().QueueName(ref.Queue); of == vhost {
-					x.b.Deadlines().Expire([]deadline.Ref{ref}, deadline.Eager, nil)
+					x.b.Deadlines().Expire([]deadline.Ref{ref}, deadline.Eager, true, nil)
 					synctest.Wait()
 				}
 			}
