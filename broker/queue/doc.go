@@ -35,7 +35,7 @@
 // all its entries are gone. Up to eight are kept for reuse, so a steady flow allocates
 // nothing.
 //
-// A full queue takes 25.1 bytes a message. An empty one takes 256 after Shrink, and 56 more
+// A full queue takes 25.1 bytes a message. An empty one takes 272 after Shrink, and 56 more
 // for each further priority. The price of having no pointers: a chunk (3.2 KB) stays while
 // one of its 128 messages does. Between an old message and the newer ones, each run of
 // 32,768 messages that are gone costs 8 bytes.

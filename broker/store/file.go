@@ -18,8 +18,9 @@ import (
 //	3  expiry in Unix µs (in ms before)
 //	4  records of transactions
 //	5  entries with the time at which they were enqueued
+//	6  entries of quorum queues with a priority in their numbers; dead segments that end after their list of segments
 const (
-	version       = 5
+	version       = 6
 	microsVersion = 3
 	oldestVersion = 1
 )
