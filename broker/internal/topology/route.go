@@ -213,7 +213,9 @@ func (r *routing) lowerLocked() {
 	r.reached.reset()
 }
 
-func (r *routing) addQueue(q *Queue, ceilingMillis int64) { r.out.add(Target{q, ceilingMillis, r.bound}) }
+func (r *routing) addQueue(q *Queue, ceilingMillis int64) {
+	r.out.add(Target{q, ceilingMillis, r.bound})
+}
 
 // reached are the exchanges that a message has reached. A few are in a list, and more are marked by their numbers.
 type reached struct {
