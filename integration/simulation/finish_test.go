@@ -132,6 +132,9 @@ func (w *world) balance() {
 			w.fail("%s still holds %d", q.name, n)
 		}
 	}
+	if n := longestStep(w.broker); n > stepMost {
+		w.fail("%d messages were worked on under one lock of a queue, more than %d", n, stepMost)
+	}
 	if got, want := counted(w.broker), w.model.count; !reflect.DeepEqual(got, want) {
 		w.fail("the broker counted %+v, should have %+v", got, want)
 	}

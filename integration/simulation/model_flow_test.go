@@ -153,6 +153,9 @@ func (m *model) take(q *modelQueue) bool {
 			m.settle(e, expired, deadline.Lazy)
 			continue
 		}
+		if q.highTaken++; q.highTaken > 2 {
+			q.highTaken = 0
+		}
 		e.state = leaving
 		m.count.delivered++
 		if m.taken[q] == nil {

@@ -92,6 +92,7 @@ type modelQueue struct {
 	id                 uint64
 	entries            []*entry // ready and held: by priority, then as published
 	last               []uint64 // the last number given, by priority
+	highTaken          int      // of a quorum queue: messages taken in a row without a turn of the normal ones
 	consumers          []*consumer
 	idleAt             int64 // Unix µs; when x-expires deletes it; 0: not in its present state
 	deleted            bool
@@ -100,7 +101,7 @@ type modelQueue struct {
 }
 
 func (m *model) declare(name string, id uint64, s settings) *modelQueue {
-	q := &modelQueue{settings: s, name: name, id: id, last: make([]uint64, int(s.priorities)+1)}
+	q := &modelQueue{settings: s, name: name, id: id, last: make([]uint64, max(int(s.priorities), 1)+1)}
 	m.queues[name] = q
 	if id != 0 {
 		m.byID[id] = q
@@ -151,9 +152,12 @@ func (m *model) unbind(q *modelQueue) {
 	m.bindings = kept
 }
 
-// put gives an entry its number and its place: behind all others of its priority.
+// put gives an entry its number and its place: behind all others of its priority. A quorum queue has two: high above 4, and normal.
 func (q *modelQueue) put(e *entry) {
 	p := min(e.props.Priority, q.priorities)
+	if q.quorum && e.props.Priority > 4 {
+		p = 1
+	}
 	q.last[p]++
 	e.seq, e.queue = queue.Seq(uint64(p)<<56|q.last[p]), q
 	q.insert(e)
@@ -169,14 +173,21 @@ func (q *modelQueue) insert(e *entry) {
 	q.entries[at] = e
 }
 
-// head returns the first ready entry, due or not.
-func (q *modelQueue) head() *entry {
+// head returns the first ready entry, due or not. In a quorum queue each third is a normal one, if there is any.
+func (q *modelQueue) head() (first *entry) {
+	normal := q.quorum && q.highTaken == 2
 	for _, e := range q.entries {
-		if e.state == ready {
+		if e.state != ready {
+			continue
+		}
+		if !normal || e.seq.Priority() == 0 {
 			return e
 		}
+		if first == nil {
+			first = e
+		}
 	}
-	return nil
+	return first
 }
 
 func (q *modelQueue) count(s state) (n int) {

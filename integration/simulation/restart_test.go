@@ -221,7 +221,7 @@ func (m *model) revive(kept durable, nowNanos int64) {
 	}
 	for _, q := range m.sorted() {
 		q.entries, q.consumers, q.owner = nil, nil, nil
-		q.last = make([]uint64, len(q.last))
+		q.last, q.highTaken = make([]uint64, len(q.last)), 0
 		if !q.outlives() {
 			m.unbind(q)
 			delete(m.queues, q.name)
