@@ -3,6 +3,7 @@ package broker
 import (
 	"os"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,7 +39,8 @@ func (*manySink) Lapsed(uint64, queue.Seq) bool { return true }
 // under one lock.
 func TestNoStepTouchesVeryMany(t *testing.T) {
 	const n, bound = 30 * queue.AtOnce, 3 * queue.AtOnce
-	now := int64(time.Hour)
+	var now atomic.Int64
+	now.Store(int64(time.Hour))
 	type fixture struct {
 		b    *Broker
 		vh   *VHost
@@ -97,13 +99,13 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 			x.q.Settle(Requeue, held, x.c)
 		}, ready: n},
 		"expiry that a get meets": {expiration: "1", do: func(x *fixture) {
-			now += int64(time.Second)
+			now.Add(int64(time.Second))
 			got, err := x.q.Get(true, func(*Delivery) {})
 			require.NoError(t, err)
 			assert.False(t, got)
 		}, dead: n},
 		"expiry that a consumer meets": {expiration: "1", do: func(x *fixture) {
-			now += int64(time.Second)
+			now.Add(int64(time.Second))
 			consume(x, 0)
 			x.sink.prefetch = n
 			x.c.Wake()
@@ -118,7 +120,7 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 		}, ready: 2 * n},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, err := New(Options{Clock: func() int64 { return now }})
+			b, err := New(Options{Clock: now.Load})
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, b.Close()) }()
 			vh, _, err := b.PutVHostAs("guest", "many", VHostMetadata{})
@@ -155,8 +157,9 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 // TestExpireDoesNotWait: while a queue is in use, nothing happens to its messages, and the answer
 // says so.
 func TestExpireDoesNotWait(t *testing.T) {
-	now := int64(time.Hour)
-	b, err := New(Options{Clock: func() int64 { return now }})
+	var now atomic.Int64
+	now.Store(int64(time.Hour))
+	b, err := New(Options{Clock: now.Load})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, b.Close()) }()
 	vh, _ := b.VHost("/")
@@ -170,7 +173,7 @@ func TestExpireDoesNotWait(t *testing.T) {
 		due = append(due, page...)
 		return nil
 	}))
-	now += int64(time.Second)
+	now.Add(int64(time.Second))
 	c := &Consumer{Tag: "c", Sink: pullFunc(func() {
 		answers := b.Deadlines().Expire(due, deadline.Eager, false, nil)
 		assert.Equal(t, []deadline.Answer{{Outcome: deadline.Busy}}, answers)
