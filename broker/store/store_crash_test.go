@@ -537,6 +537,8 @@ func (w *world) life(seed uint64) (cut, moved int) {
 	if r.CutBytes > 0 {
 		cut = 1
 	}
+	w.mu.Lock() // compaction may still go on
+	defer w.mu.Unlock()
 	moved, w.moved = w.moved, 0
 	return cut, moved
 }

@@ -161,7 +161,7 @@ func TestReplaysAreTheirOwnersOnTheDashboard(t *testing.T) {
 	require.NotContains(t, page, "Replays")
 
 	status, answer := asEye(http.MethodPost, "/api/curfew/deadletters/%2F/orders.dead/replay", `{"rate":0.01}`)
-	require.Equal(t, http.StatusOK, status, answer)
+	require.Equal(t, http.StatusAccepted, status, answer)
 	_, page = asEye(http.MethodGet, "/dead-letters", "")
 	form := fieldsOf(page)
 	require.NotContains(t, page, admins)
