@@ -90,6 +90,7 @@ type (
 	Consumer    = delivery.Consumer
 	Delivery    = delivery.Delivery
 	Due         = delivery.Due
+	Held        = delivery.Held
 	LockHolder  = delivery.LockHolder
 	MoveOutcome = delivery.MoveOutcome
 	QueueStats  = delivery.QueueStats

@@ -57,7 +57,11 @@ type Options struct {
 	// broker makes one. A subscriber that must not miss any expiry subscribes to it
 	// before New.
 	Expiries *deadline.Stream
-	Log      *zap.Logger
+	// OnLongHold is called each time that an operation has held the lock of a queue for 10 ms or more.
+	// That lock is free by then, but others may be held: it must neither wait nor call the broker.
+	// nil: nobody wants to know.
+	OnLongHold func(Held)
+	Log        *zap.Logger
 }
 
 // Broker is an AMQP 0-9-1 broker without sockets: virtual hosts, exchanges,
@@ -132,6 +136,7 @@ func newBroker(o Options, clock *clock.Kept) *Broker {
 	if b.env.Expiries = o.Expiries; b.env.Expiries == nil {
 		b.env.Expiries = new(deadline.Stream)
 	}
+	b.env.Holds.OnLong = o.OnLongHold
 	b.env.Init()
 	b.registry.Init(topology.RegistryOptions{
 		Env: &b.env, Catalog: &b.catalog, Log: b.log, Precedence: o.TTLPrecedence, IdleMinimum: o.IdleMinimum, Ceilings: o.Ceilings,

@@ -25,6 +25,9 @@ const (
 	DeadLetterUnroutable
 	// ScheduleDegraded: deadlines are met, but without the schedule in Redis.
 	ScheduleDegraded
+	// QueueLockedLong: operations held the lock of a queue for long. One hold alone is not notified
+	// of, since the system may just have given the process no processor.
+	QueueLockedLong
 	// ManyAlerts: more begins than is notified of at once.
 	ManyAlerts
 	// Watchdog fires for as long as this process is well. When it stops, something is
@@ -47,6 +50,7 @@ var kinds = [...]struct {
 	DeadlineFiredLate:    {"CurfewDeadlineFiredLate", "deadline_fired_late", "critical", messagesDied, "messages expired late"},
 	DeadLetterUnroutable: {"CurfewDeadLetterUnroutable", "dead_letter_unroutable", "critical", messagesDied, "dead letters had nowhere to go and were parked"},
 	ScheduleDegraded:     {"CurfewScheduleDegraded", "schedule_degraded", "warning", noMessages, "the schedule in Redis is degraded"},
+	QueueLockedLong:      {"CurfewQueueLockedLong", "queue_locked_long", "warning", noMessages, "operations held the lock for long"},
 	ManyAlerts:           {"CurfewManyAlerts", "many_alerts", "warning", noMessages, "more alerts fire than are sent at once"},
 	Watchdog:             {"CurfewWatchdog", "watchdog", "none", noMessages, "deadlines are watched"},
 	Test:                 {"CurfewTest", "test", "info", noMessages, "test alert"},
@@ -76,7 +80,7 @@ func Events() []string {
 // eventNames is Events as text.
 func eventNames() string { return strings.Join(Events(), ", ") }
 
-// Event is something that happened to messages of one queue.
+// Event is something that happened to one queue or its messages.
 type Event struct {
 	Kind   Kind
 	VHost  string
@@ -85,10 +89,17 @@ type Event struct {
 	// Again: it was recorded before and still lasts, so its messages count only if that
 	// record has been forgotten.
 	Again bool
+	Hold  Hold // of QueueLockedLong
 	Stats
 }
 
-// Stats add up what happened to a number of messages.
+// Hold is what held a queue's lock, and for how long.
+type Hold struct {
+	Operation string // in a word or two
+	For       time.Duration
+}
+
+// Stats add up what happened to a number of messages, or of holds of a lock, which have no deadlines.
 type Stats struct {
 	Count           int64
 	FirstDeadlineAt int64 // Unix ms, the earliest of their deadlines

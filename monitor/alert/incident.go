@@ -29,6 +29,7 @@ type incident struct {
 	action   string   // what became of the messages; dropped, if any was
 	detail   string   // of a state, in words
 	held     *held    // who holds the messages; nil: not known
+	longest  Hold     // of the queue's lock
 	state    bool     // it ends when that is recorded, not when nothing happens
 	lasts    bool     // a state that has not ended
 	again    bool     // a message is held for longer than heldAgain
@@ -55,6 +56,8 @@ const (
 	quiet = time.Minute
 	// heldAgain is how often a message that a consumer holds past its deadline is recorded.
 	heldAgain = 30 * time.Second
+	// heldLongAgain is how long after the first a queue's lock must be held for long again.
+	heldLongAgain = time.Second
 )
 
 // overAt is when the incident is over if nothing more happens. A state has no such time.
@@ -77,6 +80,9 @@ func (i *incident) over(now time.Time) bool {
 func (i *incident) reached() bool {
 	if i.state && i.Count == 0 {
 		return true
+	}
+	if i.kind == QueueLockedLong && i.lastAt.Sub(i.startsAt) < heldLongAgain {
+		return false
 	}
 	if i.held != nil && i.held.count == 0 && !i.again { // all have come back
 		return false
@@ -103,6 +109,9 @@ func (i *incident) add(e Event, known bool) {
 	if i.action == "" || e.Action == deadline.Dropped.String() {
 		i.action = e.Action
 	}
+	if e.Hold.For > i.longest.For {
+		i.longest = e.Hold
+	}
 }
 
 // alert returns i as it is at an instant.
@@ -110,6 +119,9 @@ func (i *incident) alert(at time.Time) *alert {
 	a := &alert{key: i.key, Stats: i.Stats, rule: i.rule, action: i.action, detail: i.detail, at: at, startsAt: i.startsAt}
 	if i.held != nil {
 		a.Count, a.detail, a.WorstMillis = i.held.count, i.held.holders, max(a.WorstMillis, i.held.worst)
+	}
+	if i.longest.For > 0 {
+		a.longest, a.detail = i.longest, fmt.Sprintf("the longest, by the operation %q, took %s", i.longest.Operation, i.longest.text())
 	}
 	return a
 }
@@ -128,6 +140,7 @@ type alert struct {
 	rule     *rule
 	action   string
 	detail   string
+	longest  Hold
 	at       time.Time
 	startsAt time.Time
 	endsAt   time.Time // zero while it fires
@@ -187,13 +200,17 @@ func (a *alert) annotations() map[string]string {
 	if a.LastDeadlineAt != 0 {
 		m["last_deadline"] = stamp(a.LastDeadlineAt)
 	}
-	if a.kind != AtRisk && a.kind != ManyAlerts {
+	if a.kind == QueueLockedLong {
+		m["operation"], m["longest_hold"] = a.longest.Operation, a.longest.text()
+	} else if a.kind != AtRisk && a.kind != ManyAlerts {
 		m["worst_lateness"] = lateness(a.WorstMillis).String()
 	}
 	return m
 }
 
 func lateness(millis int64) time.Duration { return time.Duration(millis) * time.Millisecond }
+
+func (h Hold) text() string { return h.For.Round(time.Millisecond).String() }
 
 func stamp(unixMillis int64) string {
 	return time.UnixMilli(unixMillis).UTC().Format("2006-01-02T15:04:05.000Z07:00")

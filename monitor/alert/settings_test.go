@@ -62,7 +62,7 @@ func TestRulesAreRefused(t *testing.T) {
 		"rulez: []":                          ":1: rulez: unknown field: want one of externalURL, runbooksURL, deadManSwitch, sinks, rules",
 		"rules:\n  - queues: a":              ":2: rules[0].queues: unknown field: want one of name, events, vhost, queue",
 		"rules:\n  - queue: a\n    queue: b": "twice",
-		"rules:\n  - events: [late]":         `:2: rules[0].events: unknown event "late": want one of deadline_missed, at_risk, held_past_deadline, deadline_fired_late, dead_letter_unroutable, schedule_degraded`,
+		"rules:\n  - events: [late]":         `:2: rules[0].events: unknown event "late": want one of deadline_missed, at_risk, held_past_deadline, deadline_fired_late, dead_letter_unroutable, schedule_degraded, queue_locked_long`,
 		"rules:\n  - events: [test]":         "unknown event",
 		"rules:\n  - severity: fatal":        `:2: rules[0].severity: "fatal" is invalid: want critical or error or warning or info`,
 		"rules:\n  - group: queue":           ":2: rules[0].group: this field is gone, leave it out: each queue has an alert of its own",

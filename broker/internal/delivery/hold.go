@@ -14,7 +14,7 @@ const (
 	// LongHold is how long a queue's lock may be held before that is reported. A step is meant to
 	// take less than a tenth of it.
 	LongHold = 10 * time.Millisecond
-	// longHoldsEvery is the least time between two reports of one broker.
+	// longHoldsEvery is the least time between two log lines of one broker.
 	longHoldsEvery = time.Second
 )
 
@@ -29,7 +29,7 @@ type Held struct {
 type Holds struct {
 	Longest deadline.Longest
 	Touched atomic.Int64 // the most messages that were worked on under one lock since the start
-	OnLong  func(Held)   // called without a lock when one was held for long; nil: nobody wants to know
+	OnLong  func(Held)   // called after each long hold, and must not wait; nil: nobody wants to know
 	Log     *zap.Logger
 
 	mu     sync.Mutex // leaf
@@ -41,12 +41,17 @@ func (h *Holds) add(q *messages, operation string, at deadline.Instant, held tim
 	if most := h.Touched.Load(); int64(touched) > most {
 		h.Touched.CompareAndSwap(most, int64(touched))
 	}
-	if held >= LongHold {
-		h.report(Held{q.vhost, q.name, operation, held}, at)
+	if held < LongHold {
+		return
+	}
+	x := Held{q.vhost, q.name, operation, held}
+	h.report(x, at)
+	if h.OnLong != nil {
+		h.OnLong(x)
 	}
 }
 
-// report reports one of many.
+// report logs one of many.
 func (h *Holds) report(x Held, at deadline.Instant) {
 	h.mu.Lock()
 	soon := at < h.nextAt
@@ -59,7 +64,4 @@ func (h *Holds) report(x Held, at deadline.Instant) {
 	}
 	h.Log.Warn("a queue was locked for long", zap.String("vhost", x.VHost), zap.String("queue", x.Queue),
 		zap.String("operation", x.Operation), zap.Duration("for", x.For))
-	if h.OnLong != nil {
-		h.OnLong(x)
-	}
 }

@@ -29,7 +29,17 @@ func (n *Node) openAlerts() (err error) {
 		o.Holders = func() []alert.PastDeadline { return holders(n) }
 	}
 	n.alerts, err = alert.New(o)
+	n.holdAlerts.Store(n.alerts)
 	return err
+}
+
+// recordHolds returns what the broker tells that the lock of a queue was held for long.
+func recordHolds(n *Node) func(broker.Held) {
+	return func(h broker.Held) {
+		n.holdAlerts.Load().Record(alert.Event{
+			Kind: alert.QueueLockedLong, VHost: h.VHost, Queue: h.Queue, Hold: alert.Hold{Operation: h.Operation, For: h.For}, Stats: alert.Stats{Count: 1},
+		})
+	}
 }
 
 // holders are the consumers that hold messages past their deadlines now.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -65,6 +66,8 @@ type Node struct {
 	operations    *operate.Operations // nil: beside RabbitMQ, or not served over HTTP
 	probes        []*probe
 	failed        bool // Run ended by an error
+
+	holdAlerts atomic.Pointer[alert.Alerts] // alerts, for the broker, which runs before there are any
 
 	onlyUser sync.Once
 	user     *oneUser // beside RabbitMQ
@@ -134,7 +137,7 @@ func (n *Node) openBroker() error {
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.Bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: n.log,
 		User: string(c.User), Password: string(c.Password), GuestFromAnywhere: !c.GuestLoopbackOnly,
 		TTLPrecedence: precedence, TTLOff: c.TTL == "off", Unroutable: unroutables[c.Unroutable], IdleMinimum: c.IdleMinimum,
-		Expiries: n.expiries(),
+		Expiries: n.expiries(), OnLongHold: recordHolds(n),
 	})
 	if err != nil {
 		return n.inDataDir(err)

@@ -86,6 +86,7 @@ var advice = map[string]string{
 	"deadline_fired_late":    "See whether this machine is short of processor time, and whether its disk and Redis are slow.",
 	"dead_letter_unroutable": "Declare the dead-letter exchange, or bind a queue to it. Then replay the dead letters.",
 	"schedule_degraded":      "Make sure that Redis runs, has memory left and can be reached. Deadlines are still met.",
+	"queue_locked_long":      "See whether this machine is short of processor time or memory. If not, keep the log lines that name the operation for a report.",
 	"many_alerts":            "Look for one cause of many: a consumer that is gone, a missing dead-letter exchange, a full disk. The others are sent while they fire.",
 }
 
