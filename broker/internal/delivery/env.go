@@ -27,7 +27,8 @@ type Env struct {
 	Shrinker      timers.Shrinker
 	Counters      workCounters
 	Holds         Holds
-	Waiting       atomic.Int64 // letters in all lines
+	VHostLocks    deadline.Longest // of the locks of virtual hosts
+	Waiting       atomic.Int64     // letters in all lines
 }
 
 // workCounters are totals over all queues since the start, which no single queue counts.

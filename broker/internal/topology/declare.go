@@ -287,10 +287,10 @@ func (t *queueTable) DeleteQueueIf(owner Owner, name string, d QueueDeletion) (m
 
 // Release deletes the exclusive queues of a connection that has gone.
 func (t *queueTable) Release(owner Owner) {
-	t.vh.mu.Lock()
+	t.vh.lock()
 	owned := t.owned[owner]
 	delete(t.owned, owner)
-	t.vh.mu.Unlock()
+	t.vh.unlock()
 	for q := range owned {
 		_, _ = q.remove(func() error { return nil }) // only a second deletion fails
 	}

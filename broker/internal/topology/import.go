@@ -45,8 +45,8 @@ func (vh *VHost) importExchange(x *catalog.Exchange, set [2]policy.Set) {
 	kind, _ := ReadExchange(x.Name, d)
 	made := vh.newExchange(x.Name, kind, d)
 	g := find(set, governed{exchange: made})
-	vh.mu.Lock()
-	defer vh.mu.Unlock()
+	vh.lock()
+	defer vh.unlock()
 	_ = vh.memory.takeLocked(made.footprint(), "", true)
 	vh.placeExchangeLocked(made, vh.appliedLocked(&g))
 }
@@ -57,7 +57,7 @@ func (t *queueTable) importQueue(x *catalog.Queue, policies [2]policy.Set) {
 	set, _ := t.settingsOf(x.Name, d)
 	q := t.newQueue(x.ID, nil, x.Name, d, set)
 	g := find(policies, governed{queue: q})
-	t.vh.mu.Lock()
+	t.vh.lock()
 	defer t.vh.unlock()
 	if existing := t.queues[x.Name]; existing != nil { // UndeliverableQueue: a dead letter was faster
 		t.vh.DefineLocked(x.Key(), existing.definition())
@@ -77,7 +77,7 @@ func (t *queueTable) importQueue(x *catalog.Queue, policies [2]policy.Set) {
 
 func (vh *VHost) importBinding(x *catalog.Binding) {
 	args, _ := x.Args.Table()
-	vh.mu.Lock()
+	vh.lock()
 	defer vh.unlock()
 	from, to, err := vh.bothEndsLocked(nil, bindingOf(x, args))
 	if err != nil {

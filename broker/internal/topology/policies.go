@@ -344,8 +344,8 @@ func (t *policyTable) setPolicies(list []governed) (queues []*Queue) {
 	if len(list) == 0 {
 		return nil
 	}
-	t.vh.mu.Lock()
-	defer t.vh.mu.Unlock()
+	t.vh.lock()
+	defer t.vh.unlock()
 	for i := range list {
 		g := &list[i]
 		switch {
@@ -380,7 +380,7 @@ func (t *policyTable) matchLocked(g governed) (*applied, error) {
 		if len(sets[policy.User])+len(sets[policy.Operator]) > 0 {
 			t.vh.unlock()
 			g = find(sets, g)
-			t.vh.mu.Lock()
+			t.vh.lock()
 		}
 		if t.vh.deleted {
 			return nil, NoVHost(t.vh.name)

@@ -127,7 +127,7 @@ func (l leftovers) few() bool {
 // deleted too.
 func (q *Queue) erase() (all bool) {
 	vh := q.vh
-	vh.mu.Lock()
+	vh.lock()
 	defer vh.unlock()
 	if vh.queues[q.Name()] == q {
 		delete(vh.queues, q.Name())

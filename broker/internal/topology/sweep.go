@@ -49,7 +49,7 @@ func (s *sweeps) stepLocked(most int) (more bool) {
 // sweep removes the bindings of everything that has been removed.
 func (vh *VHost) sweep() {
 	for more, steps := true, 1; more; steps++ {
-		vh.mu.Lock()
+		vh.lock()
 		more = vh.sweeps.stepLocked(sweepStep)
 		vh.unlock()
 		if steps%sweepSync == 0 {

@@ -53,7 +53,7 @@ func New(o Options) *VHost {
 	vh := &VHost{
 		registry: o.Registry, lines: o.Lines, judge: o.Judge, memory: footprint{all: o.Registry},
 	}
-	vh.guard.init(o.Name, o.Registry.catalog)
+	vh.guard.init(o.Name, o.Registry)
 	vh.policyTable.init(vh)
 	vh.sweeps.vh = vh
 	vh.exchangeTable.init(vh)
@@ -63,8 +63,8 @@ func New(o Options) *VHost {
 
 // Restore gives a new virtual host its saved metadata and limits.
 func (vh *VHost) Restore(x *catalog.VHost) {
-	vh.mu.Lock()
-	defer vh.mu.Unlock()
+	vh.lock()
+	defer vh.unlock()
 	vh.about, vh.limits = x.Metadata, x.Limits
 }
 
@@ -179,8 +179,8 @@ func (t *queueTable) withDefaultType(name string, d QueueDeclare) QueueDeclare {
 // and mayEnd are called with the lock held. Error: mayEnd's, or delivery.ErrGone if it has already
 // ended.
 func (vh *VHost) End(mayEnd func(catalog.VHostMetadata) error, save func([]store.Definition)) ([]*Queue, error) {
-	vh.mu.Lock()
-	defer vh.mu.Unlock()
+	vh.lock()
+	defer vh.unlock()
 	if vh.deleted {
 		return nil, delivery.ErrGone
 	}

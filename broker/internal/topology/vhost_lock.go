@@ -5,7 +5,9 @@ import (
 	"sync"
 
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/internal/catalog"
+	"curfew/broker/internal/delivery"
 )
 
 // guard is the lock of a virtual host, and writes its changes to the definitions on disk.
@@ -22,15 +24,17 @@ type guard struct {
 	// import, which excludes all other changes. Taken before governing.
 	importing sync.RWMutex
 
-	mu        sync.RWMutex
+	mu        sync.RWMutex // locked by lock and unlock
+	lockedAt  deadline.Instant
+	env       *delivery.Env
 	deleted   bool
 	changes   catalog.Changes // made since mu was locked
 	claims    map[string]bool // keys of definitions that are being changed
 	unclaimed sync.Cond       // on mu: a claim has ended
 }
 
-func (g *guard) init(name string, c *catalog.Catalog) {
-	g.name, g.catalog, g.claims = name, c, map[string]bool{}
+func (g *guard) init(name string, r *Registry) {
+	g.name, g.catalog, g.env, g.claims = name, r.catalog, r.env, map[string]bool{}
 	g.unclaimed.L = &g.mu
 }
 
@@ -63,7 +67,7 @@ func (g *guard) Mutate(fn func() error) error {
 }
 
 func (g *guard) locked(fn func() error) error {
-	g.mu.Lock()
+	g.lock()
 	defer g.unlock()
 	if g.deleted {
 		return NoVHost(g.name)
@@ -84,6 +88,7 @@ func (g *guard) claimedNow(key string, fn func() error) error {
 	return g.locked(func() error {
 		for g.claims[key] && !g.deleted {
 			g.unclaimed.Wait()
+			g.lockedAt = g.env.Clock.Now()
 		}
 		if g.deleted {
 			return NoVHost(g.name)
@@ -107,7 +112,7 @@ func (g *guard) saveLocked(key string, now, was any) error {
 	g.noteLocked(key, now)
 	g.unlock()
 	err := g.catalog.Sync()
-	g.mu.Lock()
+	g.lock()
 	if err != nil {
 		g.noteLocked(key, was)
 	} else if g.deleted {
@@ -146,8 +151,17 @@ func (g *guard) pause() {
 	g.mu.RLock()
 }
 
-// unlock writes the changes to the store and unlocks mu.
+// lock locks mu and notes when.
+func (g *guard) lock() {
+	g.mu.Lock()
+	g.lockedAt = g.env.Clock.Now()
+}
+
+// unlock writes the changes to the store, unlocks mu, and notes how long it was locked.
 func (g *guard) unlock() {
 	g.changes.Flush(g.catalog)
+	now := g.env.Clock.Now()
+	held := now.Sub(g.lockedAt)
 	g.mu.Unlock()
+	g.env.VHostLocks.Add(now, held)
 }
