@@ -86,6 +86,7 @@ func TestDeathsWithoutARejectionAreBounded(t *testing.T) {
 	q := x.queue("q8", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q9"})
 	x.queue("q20", nil)
 	x.publish("", "q0", "m", "", nil)
+	x.forwarded()
 	m, ok = x.get(q, false)
 	require.True(t, ok)
 	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
