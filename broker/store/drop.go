@@ -67,8 +67,10 @@ func (j *journal) syncDropped(needless []*segment) error {
 	for {
 		select {
 		case err := <-done:
+			resumed()
 			return err
 		case <-retry.C:
+			resumed()
 			j.emptyDead(needless)
 		}
 	}

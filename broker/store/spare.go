@@ -63,7 +63,7 @@ func (j *journal) admitLocked(n int, may permission) error {
 		}
 		if may != publishing || j.unsaved <= j.opts.backlog {
 			left := j.unclaimedSpareLocked()
-			if j.hasRoomLocked(n) && left >= 0 && (may != publishing || left >= j.opts.reserve) ||
+			if j.hasRoomLocked(n) && left >= 0 && (may == moving || left >= j.floor(may)) ||
 				left-int64(j.segmentSizeLocked(n)) >= j.floor(may) {
 				return nil
 			}

@@ -279,7 +279,9 @@ func TestReserveGone(t *testing.T) {
 		done := make(chan error, 1)
 		l.s.Commit(func(err error) { done <- err })
 		<-done
+		disk.mu.Lock()
 		emptied += disk.emptied
+		disk.mu.Unlock()
 		crashed := l.s.Err() != nil
 		l.start(l.end(stops["power failure"]))
 		l.consume()
