@@ -99,10 +99,15 @@ func TestComposeTellsOfMissedDeadlines(t *testing.T) {
 	var command []string
 	app := file.Services["app"].Command
 	check(t, app.Decode(&command))
+	here := strings.NewReplacer("http://curfew:15672", c.http, "curfew:5672", strings.TrimSuffix(strings.TrimPrefix(c.url, "amqp://guest:guest@"), "/"))
 	for i := range command {
-		command[i] = strings.Replace(filledIn(command[i]), "curfew:5672", strings.TrimPrefix(c.url, "amqp://guest:guest@"), 1)
+		command[i] = here.Replace(filledIn(command[i]))
 	}
-	startTool(t, mustBinary(t, release), command...)
+	tool := []string{mustBinary(t, release)}
+	for _, setting := range composeSettings(file, "app") {
+		tool = append([]string{"CURFEW_" + setting}, tool...)
+	}
+	startTool(t, "env", append(tool, command...)...)
 	eventually(t, 4*time.Minute, "the alert from Curfew and from Prometheus", func() bool {
 		jobs := jobsOf(t, managerAddr, "CurfewDeadlineMissed")
 		return slices.Contains(jobs, "") && slices.Contains(jobs, "curfew")
