@@ -46,7 +46,8 @@ var errorVectors = []vector{
 		return s.closing(func(ch *amqp091.Channel) error {
 			return ch.ExchangeDeclare(s.name, "spiral", false, true, false, false, nil)
 		})
-	}, want: "channel 406 PRECONDITION_FAILED - unknown exchange type 'spiral'"},
+	}, want: "channel 406 PRECONDITION_FAILED - unknown exchange type 'spiral'",
+		rabbitmq: "connection 503 COMMAND_INVALID - unknown exchange type 'spiral'", why: "RabbitMQ 4 closes the channel, 3.10 the connection"},
 	{name: "exchange kind differs", ask: func(s *session) string {
 		return s.closing(func(ch *amqp091.Channel) error {
 			return ch.ExchangeDeclare("amq.topic", "direct", true, false, false, false, nil)
