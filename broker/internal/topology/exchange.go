@@ -225,6 +225,10 @@ func (x *Exchange) autoDeleteLocked() {
 	}
 }
 
+// federationKind is what RabbitMQ's federation declares at an upstream. It takes a fanout exchange instead if the answer is that of
+// RabbitMQ before version 4, which closes the connection.
+const federationKind = "x-federation-upstream"
+
 // ReadExchange checks the type and the name in a declare, before anything else. It returns
 // the kind of routing.
 func ReadExchange(name string, d ExchangeDeclare) (exchange.Kind, error) {
@@ -236,6 +240,9 @@ func ReadExchange(name string, d ExchangeDeclare) (exchange.Kind, error) {
 		}
 	}
 	kind, ok := exchange.ParseKind(routes)
+	if routes == federationKind {
+		return "", amqp.NewException(amqp.CommandInvalid, 0, 0, "unknown exchange type '%s'", routes)
+	}
 	if !ok {
 		return "", amqp.NewException(amqp.PreconditionFailed, 0, 0, "unknown exchange type '%s'", routes)
 	}
