@@ -228,18 +228,7 @@ var holdings = []holding{
 		fillWith(x, name, n, amqp091.Table{"x-lock-duration": int32(1000)}, "3600000")
 	}, tasks: []task{
 		{"lapse", func(ctx context.Context, x *attacker, name string, n int) error {
-			conn, err := x.raw(ctx, 1)
-			if err != nil {
-				return err
-			}
-			if !writeUntil(ctx, conn, methods(&amqp.BasicConsume{Queue: name, ConsumerTag: "all"})) {
-				return errors.New("no consumer")
-			}
-			if err := x.waitReady(ctx, name, 0); err != nil {
-				return err
-			}
-			_ = writeUntil(ctx, conn, methods(&amqp.BasicCancel{ConsumerTag: "all"}))
-			return x.waitReady(ctx, name, n)
+			return x.takeAll(ctx, name, func(net.Conn) {}, n)
 		}},
 	}},
 	{name: "transactions", some: 50_000, most: 65_000, memory: 1 << 30, each: time.Second, gather: func(x *attacker, name string, _ int) { x.queue(name, nil) }, tasks: []task{
