@@ -191,7 +191,8 @@ var foreign = []struct {
 	problem string
 }{
 	{regexp.MustCompile(`^\(\?[=!]`), errLookAhead.Error()},
-	{regexp.MustCompile(`^\(\?<[=!]`), "look-behind is not supported: write what is before as part of the pattern; for names that do not end with x, ^(?!.*x$)"},
+	{regexp.MustCompile(`^\(\?<=`), "look-behind is not supported: write what is before as part of the pattern"},
+	{regexp.MustCompile(`^\(\?<!`), "look-behind is not supported: for names that do not end with x, write ^(?!.*x$)"},
 	{regexp.MustCompile(`^\(\?>`), "atomic groups are not supported: write (?:...)"},
 	{regexp.MustCompile(`^\(\?#`), "comments are not supported: leave them out"},
 	{regexp.MustCompile(`^\(\?\(`), "conditions are not supported: write the alternatives, (?:...|...)"},
