@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// identifyEvery is how often the identity of the virtual host is asked for again, identifyAgain when that has failed.
-	identifyEvery = time.Minute
+	// identifyEvery is how often the identity of the virtual host is asked for again (each time RabbitMQ logs an error), identifyAgain when that has failed.
+	identifyEvery = 10 * time.Minute
 	identifyAgain = 2 * time.Second
 	// identifyTimeout is for one try.
 	identifyTimeout = 5 * time.Second
 )
 
 // join enters the group of all Curfews beside this virtual host of this cluster. The keys in Redis have its identity (cluster.Identity), so
-// join needs to have reached RabbitMQ first. If somebody deletes what the identity is kept in, all Curfews see another one within a minute and
-// a half, and each begins again under it. Until the last one has done so, two may keep the same queue, which costs order but no message.
+// join needs to have reached RabbitMQ first. If somebody deletes what the identity is kept in, all Curfews see another one within eleven minutes,
+// and each begins again under it. Until the last one has done so, two may keep the same queue, which costs order but no message.
 func (p *Primary) join(ctx context.Context) {
 	p.mu.Lock()
 	known := time.Since(p.identifiedAt) < identifyEvery

@@ -10,12 +10,12 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
-// identityExchange is the exchange whose alternate exchange is the name of the virtual host among all clusters. Nobody publishes to it, and
-// the alternate exchange does not exist. It is internal, so that RabbitMQ leaves it out when it exports definitions: a cluster into
-// which they are imported is another one.
+// identityExchange is the exchange whose alternate exchange is the name of the virtual host among all clusters. Nobody can publish to it, since
+// it is internal, and the alternate exchange does not exist. Exported definitions have it: whoever imports them into another cluster whose
+// Curfews share the Redis deletes it there.
 const identityExchange = TapPrefix + "identity"
 
-// Identity returns a random word that the virtual host of the address has in this cluster and no other, whichever node is asked. The first
+// Identity returns a random word that the virtual host of the address has in this cluster, whichever node is asked. The first
 // Curfew that asks makes it. Curfew needs the permissions for curfew.tap.* for that.
 //
 // The name of the cluster will not do: each node has its own until somebody sets one, and the id that RabbitMQ 4 has is shown to policymakers
