@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func (p *benchPrimary) Now() deadline.Instant { return p.nowAt }
 
 func (p *benchPrimary) ClockOffset() time.Duration { return 0 }
 
-func benchMonitor(b *testing.B, p *benchPrimary) *Monitor {
+func benchMonitor(b *testing.B, p *benchPrimary) *Scheduler {
 	m, err := New(Options{Primary: p})
 	if err != nil {
 		b.Fatal(err)
@@ -93,7 +93,7 @@ func BenchmarkFire(b *testing.B) {
 	const due = 1_000_000
 	p := &benchPrimary{nowAt: 1_800_000_000_000_000, queued: true}
 	m := benchMonitor(b, p)
-	f := &firing{m: m, expiries: m.newAggregator()}
+	f := &firing{m: m, holds: m.NewHolds()}
 	ctx, seq := context.Background(), uint64(0)
 	page := make([]deadline.Ref, pageSize)
 	for n := 0; n < b.N; {

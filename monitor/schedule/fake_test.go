@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"context"
@@ -423,7 +423,7 @@ func (r *fakeRedis) Check(ctx context.Context) (scheduler.Status, error) {
 var errRedis = errors.New("redis is away")
 
 // start runs a monitor until the test ends and returns it with what stops it.
-func start(t *testing.T, o Options) (*Monitor, func()) {
+func start(t *testing.T, o Options) (*Scheduler, func()) {
 	t.Helper()
 	m, err := New(o)
 	if err != nil {
@@ -432,7 +432,7 @@ func start(t *testing.T, o Options) (*Monitor, func()) {
 	return m, run(t, m)
 }
 
-func run(t *testing.T, m *Monitor) (stop func()) {
+func run(t *testing.T, m *Scheduler) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
+	"curfew/monitor"
 	"curfew/scheduler"
 )
 
@@ -25,21 +26,20 @@ const (
 	rescueAfter = 250 * time.Millisecond
 	// retryAfter is when the index asks again after the primary failed to answer.
 	retryAfter = time.Second
-	// heldAfter is when the primary is asked again about a message that was held at its
-	// deadline, or for which it has passed the request on. The primary reports the expiry
-	// by itself; this is for a report that got lost.
-	heldAfter = 30 * time.Second
+	// askedAfter is when the primary is asked again about a message for which it has passed the
+	// request on. The primary reports the expiry by itself; this is for a report that got lost.
+	askedAfter = 30 * time.Second
 )
 
 // firing is what the fire loop works with.
 type firing struct {
-	m        *Monitor
-	batch    []deadline.Ref
-	results  []deadline.Answer
-	expiries aggregator
-	most     int              // shadows in a batch; 0 while the loop rests
-	restsAt  deadline.Instant // when the rest ends
-	expired  bool             // something of the last batch
+	m       *Scheduler
+	batch   []deadline.Ref
+	results []deadline.Answer
+	holds   *monitor.Holds
+	most    int              // shadows in a batch; 0 while the loop rests
+	restsAt deadline.Instant // when the rest ends
+	expired bool             // something of the last batch
 
 	// What became of the batch.
 	done   []deadline.Ref    // expired, gone, or with another deadline
@@ -50,21 +50,21 @@ type firing struct {
 }
 
 // fire sleeps until the earliest deadline and asks the primary to expire what is due.
-func (m *Monitor) fire(ctx context.Context, l *loop) error {
-	f := &firing{m: m, expiries: m.newAggregator()}
+func (m *Scheduler) fire(ctx context.Context, l *monitor.Loop) error {
+	f := &firing{m: m, holds: m.NewHolds()}
 	timer, err := m.options.NewTimer()
 	if err != nil {
 		return err
 	}
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		l.tick()
+		l.Tick()
 		m.wakeFire.reset()
 		nextAt, err := f.round(ctx)
 		if err != nil {
 			return err
 		}
-		wait := heartbeat
+		wait := monitor.Heartbeat
 		if nextAt != 0 {
 			m.wakeFire.sleepUntil(nextAt)
 			if wait = min(wait, m.until(nextAt)); wait <= 0 {
@@ -83,7 +83,7 @@ func (m *Monitor) fire(ctx context.Context, l *loop) error {
 
 // until is how long it takes until the primary's clock shows an instant, rounded up: that
 // clock rounds down.
-func (m *Monitor) until(at deadline.Instant) time.Duration {
+func (m *Scheduler) until(at deadline.Instant) time.Duration {
 	return at.Sub(m.primary.Now())
 }
 
@@ -133,7 +133,7 @@ func earlier(a, b deadline.Instant) deadline.Instant {
 }
 
 // indexFires returns how long after a deadline the index fires, and by which path.
-func (m *Monitor) indexFires() (path deadline.Path, grace time.Duration) {
+func (m *Scheduler) indexFires() (path deadline.Path, grace time.Duration) {
 	switch {
 	case m.redis == nil:
 		return deadline.Eager, 0
@@ -162,7 +162,7 @@ func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt deadli
 	claimedAt := f.m.primary.Now()
 	f.batch, nextAt, err = store.Claim(ctx, untilAt, f.most, untilAt.Add(retryAfter), f.batch[:0])
 	if err != nil {
-		return false, 0, fmt.Errorf("monitor: claim: %w", err)
+		return false, 0, fmt.Errorf("schedule: claim: %w", err)
 	}
 	if len(f.batch) == 0 {
 		return false, nextAt, nil
@@ -173,7 +173,7 @@ func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt deadli
 		slice = slice[:min(len(slice), fireSlice)]
 		asked := len(f.results) + len(slice)
 		if f.results = f.m.primary.Expire(slice, path, false, f.results); len(f.results) != asked {
-			return false, 0, fmt.Errorf("monitor: the primary answered for %d of %d messages", len(f.results), asked)
+			return false, 0, fmt.Errorf("schedule: the primary answered for %d of %d messages", len(f.results), asked)
 		}
 	}
 	putOff := len(f.results) < len(f.batch)
@@ -188,7 +188,7 @@ func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt deadli
 
 // record records what became of the batch.
 func (f *firing) record(ctx context.Context, path deadline.Path) error {
-	f.expired = f.sort() > 0
+	f.expired = f.sortAnswers() > 0
 	if f.expired && path == deadline.Stalled {
 		f.m.redis.distrust()
 	}
@@ -203,9 +203,9 @@ func (f *firing) record(ctx context.Context, path deadline.Path) error {
 	return f.settle(ctx)
 }
 
-// sort splits the batch by its answers, and returns how many expired or are being expired. What was
+// sortAnswers splits the batch by its answers, and returns how many expired or are being expired. What was
 // not asked for is put off.
-func (f *firing) sort() (expired int) {
+func (f *firing) sortAnswers() (expired int) {
 	f.done, f.held, f.notDue, f.failed, f.busy = f.done[:0], f.held[:0], f.notDue[:0], f.failed[:0], f.busy[:0]
 	nowAt := f.m.primary.Now()
 	for _, s := range f.batch[len(f.results):] {
@@ -219,10 +219,10 @@ func (f *firing) sort() (expired int) {
 		case deadline.Expired, deadline.Gone, deadline.Rescheduled:
 			f.done = append(f.done, s)
 		case deadline.Asked:
-			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(heldAfter)})
+			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(askedAfter)})
 		case deadline.Held:
-			f.expiries.hold(s, nowAt)
-			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(heldAfter)})
+			f.holds.Add(s, nowAt)
+			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(monitor.HeldAfter)})
 		case deadline.NotDue:
 			f.notDue = append(f.notDue, scheduler.Later{Ref: s, At: askAgain(r.At, nowAt)})
 		case deadline.Busy:
@@ -231,7 +231,7 @@ func (f *firing) sort() (expired int) {
 			f.failed = append(f.failed, scheduler.Later{Ref: s, At: nowAt.Add(retryAfter)})
 		}
 	}
-	f.expiries.close()
+	f.holds.Close()
 	f.m.metrics.countResults(&count)
 	return count[deadline.Expired] + count[deadline.Asked]
 }
@@ -257,13 +257,13 @@ func (f *firing) settle(ctx context.Context) error {
 		}
 	}
 	if err := f.m.index.Settle(ctx, f.done, f.held); err != nil {
-		return fmt.Errorf("monitor: index: %w", err)
+		return fmt.Errorf("schedule: index: %w", err)
 	}
 	if len(f.notDue)+len(f.failed) == 0 {
 		return nil
 	}
 	if err := f.m.index.Settle(ctx, nil, append(f.failed, f.notDue...)); err != nil {
-		return fmt.Errorf("monitor: index: %w", err)
+		return fmt.Errorf("schedule: index: %w", err)
 	}
 	return nil
 }
@@ -282,7 +282,7 @@ func (f *firing) settleDue(ctx context.Context) error {
 		err = f.m.due.Apply(ctx, nil, left)
 	}
 	if err != nil {
-		return fmt.Errorf("monitor: due list: %w", err)
+		return fmt.Errorf("schedule: due list: %w", err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"testing"
@@ -9,25 +9,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadline"
+	"curfew/monitor"
 	"curfew/scheduler"
 	"curfew/scheduler/redisstore"
 )
 
 // withRedis runs fn in a bubble with a monitor whose schedule is up.
-func withRedis(t *testing.T, fn func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry)) {
+func withRedis(t *testing.T, fn func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Scheduler, reg *prometheus.Registry)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b, r, reg := newFakeBroker(t), newFakeRedis(), prometheus.NewRegistry()
 		m, _ := start(t, Options{Primary: b.view(), Redis: r, Registerer: reg})
 		time.Sleep(time.Second)
-		require.Equal(t, ScheduleUp, m.Health().Schedule)
+		require.Equal(t, monitor.ScheduleUp, m.Health().Schedule)
 		require.False(t, m.Health().Degraded())
 		fn(t, b, r, m, reg)
 	})
 }
 
 func TestIndexFiresWhileRedisFails(t *testing.T) {
-	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Scheduler, reg *prometheus.Registry) {
 		before := b.publish(1, 10*time.Second)
 		orphan := b.publish(1, time.Hour)
 		time.Sleep(time.Second)
@@ -38,14 +39,14 @@ func TestIndexFiresWhileRedisFails(t *testing.T) {
 		require.Zero(t, b.lateness(before))
 		require.Zero(t, b.lateness(during))
 		h := m.Health()
-		require.Equal(t, ScheduleDown, h.Schedule)
+		require.Equal(t, monitor.ScheduleDown, h.Schedule)
 		require.ErrorContains(t, errorOf(h.Reasons), "redis is away")
 		require.Zero(t, gather(t, reg, "curfew_schedule_up"))
 		b.ack(orphan)
 
 		r.Heal()
 		time.Sleep(15 * time.Second)
-		require.Equal(t, ScheduleUp, m.Health().Schedule)
+		require.Equal(t, monitor.ScheduleUp, m.Health().Schedule)
 		require.Equal(t, 1.0, gather(t, reg, "curfew_schedule_up"))
 		require.False(t, r.mem.Has(orphan))
 		require.False(t, r.mem.Has(before))
@@ -68,7 +69,7 @@ func TestRedisAwayFromTheStart(t *testing.T) {
 		m, _ := start(t, Options{Primary: b.view(), Redis: r})
 		time.Sleep(10 * time.Second)
 		require.Zero(t, b.lateness(s))
-		require.Equal(t, ScheduleDown, m.Health().Schedule)
+		require.Equal(t, monitor.ScheduleDown, m.Health().Schedule)
 		calls := r.Calls()
 		time.Sleep(10 * time.Minute)
 		require.Less(t, r.Calls()-calls, 150, "it backs off")
@@ -77,21 +78,22 @@ func TestRedisAwayFromTheStart(t *testing.T) {
 }
 
 func TestStuckRedis(t *testing.T) {
-	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Scheduler, reg *prometheus.Registry) {
 		first := b.publish(1, time.Second)
 		second := b.publish(1, 1500*time.Millisecond)
 		third := b.publish(1, time.Minute)
 		time.Sleep(500 * time.Millisecond)
 		r.Block()
 		time.Sleep(time.Second)
-		require.Equal(t, ScheduleUp, m.Health().Schedule, "the call that does not return has not failed yet")
+		require.Equal(t, monitor.ScheduleUp, m.Health().Schedule, "the call that does not return has not failed yet")
 		require.True(t, m.Health().Degraded())
 		require.Zero(t, gather(t, reg, "curfew_schedule_up"), "as health has it: the index fires")
 		time.Sleep(4 * time.Second)
 		require.Equal(t, rescueAfter.Microseconds(), b.lateness(first))
 		require.Zero(t, b.lateness(second), "the schedule is not waited for again")
-		require.Equal(t, ScheduleDown, m.Health().Schedule)
-		require.Equal(t, 1.0, gather(t, reg, "curfew_deadlines_failed_total", "reason", "stalled"))
+		require.Equal(t, monitor.ScheduleDown, m.Health().Schedule)
+		require.Equal(t, 2.0, gather(t, reg, "curfew_deadlines_fired_total", "path", "index"))
+		require.Zero(t, gather(t, reg, "curfew_deadlines_failed_total"), "neither was late")
 		r.Heal()
 		time.Sleep(time.Minute)
 		require.Zero(t, b.lateness(third))
@@ -101,7 +103,7 @@ func TestStuckRedis(t *testing.T) {
 
 // What Redis lost is missed in time, even if there is always something due that it did not lose.
 func TestIndexIsLookedAtWhileMuchIsDue(t *testing.T) {
-	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Scheduler, reg *prometheus.Registry) {
 		lost := b.publish(1, 2*time.Second)
 		for i := range 30_000 {
 			b.publish(2, 1500*time.Millisecond+time.Duration(i)*100*time.Microsecond)
@@ -115,14 +117,14 @@ func TestIndexIsLookedAtWhileMuchIsDue(t *testing.T) {
 }
 
 func TestEmptiedRedisIsFoundByTheFirstDeadline(t *testing.T) {
-	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Scheduler, reg *prometheus.Registry) {
 		first, second := b.publish(1, 2*time.Second), b.publish(1, 10*time.Second)
 		time.Sleep(time.Second)
 		r.flush()
 		time.Sleep(3 * time.Second)
 		require.Equal(t, rescueAfter.Microseconds(), b.lateness(first))
 		require.True(t, r.mem.Has(second))
-		require.Equal(t, ScheduleUp, m.Health().Schedule)
+		require.Equal(t, monitor.ScheduleUp, m.Health().Schedule)
 		require.Equal(t, 1.0, gather(t, reg, "curfew_reconcile_repaired_total", "kind", "missing"))
 		time.Sleep(10 * time.Second)
 		require.Zero(t, b.lateness(second))
@@ -130,7 +132,7 @@ func TestEmptiedRedisIsFoundByTheFirstDeadline(t *testing.T) {
 }
 
 func TestDriftIsFoundByCounting(t *testing.T) {
-	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Scheduler, reg *prometheus.Registry) {
 		lost := b.publish(1, time.Hour)
 		time.Sleep(time.Second)
 		require.NoError(t, r.mem.Apply(t.Context(), nil, []deadline.Ref{lost}))
@@ -147,7 +149,7 @@ func TestDriftIsFoundByCounting(t *testing.T) {
 }
 
 func TestOrphanInRedisIsHarmless(t *testing.T) {
-	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Scheduler, reg *prometheus.Registry) {
 		stray := deadline.Ref{Deadline: b.Now() + 1_000_000, Queue: 9, Seq: 9}
 		require.NoError(t, r.mem.Apply(t.Context(), []deadline.Ref{stray}, nil))
 		time.Sleep(3 * time.Second)
@@ -157,7 +159,7 @@ func TestOrphanInRedisIsHarmless(t *testing.T) {
 }
 
 func TestLostRepliesAreHarmless(t *testing.T) {
-	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, _ *prometheus.Registry) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Scheduler, _ *prometheus.Registry) {
 		var all []deadline.Ref
 		for i := range 50 {
 			all = append(all, b.publish(1, time.Duration(i)*time.Second))
@@ -231,7 +233,7 @@ func TestDeadlinesWithoutTheirMessages(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		r.Heal()
 		time.Sleep(time.Minute)
-		require.Equal(t, ScheduleUp, m.Health().Schedule)
+		require.Equal(t, monitor.ScheduleUp, m.Health().Schedule)
 		require.Zero(t, m.Health().Orphans, "they are of this run")
 		stop()
 
@@ -257,15 +259,15 @@ func TestWarningsOfTheServerAreReasons(t *testing.T) {
 }
 
 func TestFullBacklogBringsTheScheduleDown(t *testing.T) {
-	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Scheduler, reg *prometheus.Registry) {
 		shadows := make([]deadline.Ref, maxBacklog)
 		m.redis.put(pending{remove: shadows})
 		m.redis.put(pending{remove: shadows[:1]})
-		require.Equal(t, ScheduleUp, m.Health().Schedule, "removals may be dropped")
+		require.Equal(t, monitor.ScheduleUp, m.Health().Schedule, "removals may be dropped")
 		m.redis.put(pending{add: shadows[:1]})
-		require.Equal(t, ScheduleDown, m.Health().Schedule)
+		require.Equal(t, monitor.ScheduleDown, m.Health().Schedule)
 		require.Equal(t, 2.0+maxBacklog, gather(t, reg, "curfew_shadow_writes_total", "result", "dropped"))
 		time.Sleep(10 * time.Second)
-		require.Equal(t, ScheduleUp, m.Health().Schedule)
+		require.Equal(t, monitor.ScheduleUp, m.Health().Schedule)
 	})
 }

@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadline"
+	"curfew/monitor"
 	"curfew/scheduler/redisstore"
 	"curfew/scheduler/storetest"
 )
@@ -19,7 +20,7 @@ import (
 // realRun is a monitor with a Redis server of its own, in real time.
 type realRun struct {
 	*fakeBroker
-	monitor  *Monitor
+	monitor  *Scheduler
 	server   *storetest.Redis
 	store    *redisstore.Store
 	registry *prometheus.Registry
@@ -37,7 +38,7 @@ func startReal(t *testing.T) realRun {
 	return run
 }
 
-func (r realRun) up() bool { return r.monitor.Health().Schedule == ScheduleUp }
+func (r realRun) up() bool { return r.monitor.Health().Schedule == monitor.ScheduleUp }
 
 func (r realRun) eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()

@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
+	"curfew/monitor"
 	"curfew/monitor/alert"
 	"curfew/scheduler"
 	"curfew/scheduler/memstore"
@@ -35,9 +36,9 @@ const (
 )
 
 // errLost says that the schedule went down while it was rebuilt.
-var errLost = errors.New("monitor: the schedule was lost while it was rebuilt")
+var errLost = errors.New("schedule: the schedule was lost while it was rebuilt")
 
-// redisSchedule is the monitor's view of the schedule in Redis: whether it can be relied
+// redisSchedule is the scheduler's view of the schedule in Redis: whether it can be relied
 // on, what waits to be written to it, and what is claimed from it.
 //
 //	               rebuilt                    an error, an overflow,
@@ -49,7 +50,7 @@ var errLost = errors.New("monitor: the schedule was lost while it was rebuilt")
 // that is up and let a deadline pass is distrusted: the index fires as if it were down,
 // until it has been checked.
 type redisSchedule struct {
-	store     Schedule
+	store     RedisStore
 	now       func() deadline.Instant // the primary's clock
 	log       *zap.Logger
 	alerts    *alert.Alerts
@@ -70,7 +71,7 @@ type redisSchedule struct {
 	counted    bool         // the orphans have been counted; used by the checker alone
 
 	mu       sync.Mutex
-	state    ScheduleState
+	state    monitor.ScheduleState
 	since    time.Time
 	reason   string   // why it is not up
 	reported string   // the last reason that was logged and alerted
@@ -89,14 +90,14 @@ func newRedisSchedule(o Options, due *memstore.Fair, wakeFire *wakeup) *redisSch
 		wakeClaim: newWakeup(),
 		checker:   make(chan struct{}, 1),
 		writer:    writer{arrived: make(chan struct{}, 1)},
-		state:     ScheduleDown,
+		state:     monitor.ScheduleDown,
 		since:     time.Now(),
 		reason:    "not connected yet",
 	}
 }
 
 // current is the state and when it began.
-func (r *redisSchedule) current() (ScheduleState, time.Time) {
+func (r *redisSchedule) current() (monitor.ScheduleState, time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.state, r.since
@@ -106,7 +107,7 @@ func (r *redisSchedule) current() (ScheduleState, time.Time) {
 func (r *redisSchedule) troubles() (reasons []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.state != ScheduleUp {
+	if r.state != monitor.ScheduleUp {
 		reasons = append(reasons, fmt.Sprintf("redis schedule %s: %s", r.state, r.reason))
 	} else if r.distrusted.Load() {
 		reasons = append(reasons, "redis schedule stuck: it let deadlines pass, the index fires")
@@ -116,7 +117,7 @@ func (r *redisSchedule) troubles() (reasons []string) {
 
 func (r *redisSchedule) up() bool {
 	state, _ := r.current()
-	return state == ScheduleUp
+	return state == monitor.ScheduleUp
 }
 
 // fires reports whether Redis fires, so that the index need not fire at the deadline.
@@ -141,11 +142,11 @@ func (r *redisSchedule) distrust() {
 func (r *redisSchedule) fail(operation string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.state == ScheduleDown {
+	if r.state == monitor.ScheduleDown {
 		return
 	}
 	r.writer.close(r.metrics)
-	r.enterLocked(ScheduleDown, fmt.Sprintf("%s: %v", operation, err))
+	r.enterLocked(monitor.ScheduleDown, fmt.Sprintf("%s: %v", operation, err))
 	r.log.Warn("schedule down, the index fires at the deadline",
 		zap.String("operation", operation), zap.Error(err))
 	r.alerts.Degraded(r.reason)
@@ -158,17 +159,17 @@ func (r *redisSchedule) rebuilding() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writer.open()
-	r.enterLocked(ScheduleRebuilding, r.reason)
+	r.enterLocked(monitor.ScheduleRebuilding, r.reason)
 }
 
 // rebuilt marks the schedule as up, unless it has gone down during the rebuild.
 func (r *redisSchedule) rebuilt() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.state != ScheduleRebuilding {
+	if r.state != monitor.ScheduleRebuilding {
 		return errLost
 	}
-	r.enterLocked(ScheduleUp, "")
+	r.enterLocked(monitor.ScheduleUp, "")
 	r.reported = ""
 	r.answeredAt.Store(int64(r.now()))
 	r.distrusted.Store(false)
@@ -179,7 +180,7 @@ func (r *redisSchedule) rebuilt() error {
 }
 
 // enterLocked changes the state.
-func (r *redisSchedule) enterLocked(state ScheduleState, reason string) {
+func (r *redisSchedule) enterLocked(state monitor.ScheduleState, reason string) {
 	r.state, r.since, r.reason = state, time.Now(), reason
 	r.wakeFire.wake()
 }
@@ -192,9 +193,9 @@ func (r *redisSchedule) stillDown(err error) {
 		return // fail said why
 	}
 	reason := err.Error()
-	if r.state == ScheduleRebuilding {
+	if r.state == monitor.ScheduleRebuilding {
 		r.writer.close(r.metrics)
-		r.enterLocked(ScheduleDown, reason)
+		r.enterLocked(monitor.ScheduleDown, reason)
 	}
 	if reason != r.reported {
 		r.log.Warn("schedule cannot be brought up, the index fires at the deadline; retrying", zap.Error(err))
@@ -268,7 +269,7 @@ func (r *redisSchedule) add(ctx context.Context, shadows []deadline.Ref, again b
 		return nil
 	}
 	if err := r.due.Apply(ctx, shadows[:near], nil); err != nil {
-		return fmt.Errorf("monitor: due list: %w", err)
+		return fmt.Errorf("schedule: due list: %w", err)
 	}
 	return nil
 }
@@ -277,7 +278,7 @@ func (r *redisSchedule) add(ctx context.Context, shadows []deadline.Ref, again b
 func (r *redisSchedule) remove(ctx context.Context, shadows []deadline.Ref) error {
 	r.put(pending{remove: shadows})
 	if err := r.due.Apply(ctx, nil, shadows); err != nil {
-		return fmt.Errorf("monitor: due list: %w", err)
+		return fmt.Errorf("schedule: due list: %w", err)
 	}
 	return nil
 }

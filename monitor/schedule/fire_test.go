@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"sync"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadline"
+	"curfew/monitor"
 )
 
 // remoteView is a primary whose messages are elsewhere: Expire passes requests on, and what
@@ -97,7 +98,7 @@ func TestAskedIsToldLater(t *testing.T) {
 		lost := b.publish(1, time.Second)
 		time.Sleep(2 * time.Second)
 		require.Len(t, v.requests(), 1)
-		time.Sleep(heldAfter)
+		time.Sleep(monitor.HeldAfter)
 		again := v.requests()
 		require.Len(t, again, 1, "nothing came of the request")
 		require.Equal(t, lost, again[0].ref)

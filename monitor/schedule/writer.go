@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
+	"curfew/monitor"
 	"curfew/scheduler"
 )
 
@@ -125,13 +126,13 @@ func (w *writer) progress() (taken, written uint64) {
 
 // write writes the backlog to Redis. An error marks the schedule as down; it does
 // not end the loop.
-func (r *redisSchedule) write(ctx context.Context, l *loop) error {
+func (r *redisSchedule) write(ctx context.Context, l *monitor.Loop) error {
 	var p pending
-	timer := time.NewTimer(heartbeat)
+	timer := time.NewTimer(monitor.Heartbeat)
 	defer timer.Stop()
 	for {
-		l.tick()
-		timer.Reset(heartbeat)
+		l.Tick()
+		timer.Reset(monitor.Heartbeat)
 		select {
 		case <-r.writer.arrived:
 		case <-timer.C:
@@ -139,7 +140,7 @@ func (r *redisSchedule) write(ctx context.Context, l *loop) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if !sleep(ctx, flushEvery) {
+		if !monitor.Sleep(ctx, flushEvery) {
 			return nil
 		}
 		r.writer.swap(&p)

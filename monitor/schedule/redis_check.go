@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"go.uber.org/zap"
+
+	"curfew/monitor"
 )
 
 const (
@@ -21,7 +23,7 @@ var errEpoch = errors.New("what Redis holds is not what was written: it was empt
 
 // checker brings the schedule in Redis up, checks it, and reconciles it.
 type checker struct {
-	m         *Monitor
+	m         *Scheduler
 	r         *redisSchedule
 	tick      func()                      // of the loop: rebuilding takes long
 	pause     *backoff.ExponentialBackOff // between attempts to bring it up
@@ -30,21 +32,21 @@ type checker struct {
 
 // checkRedis checks the schedule every minute, and whenever it has failed, has let a deadline
 // pass, or may have lost events.
-func (m *Monitor) checkRedis(ctx context.Context, l *loop) error {
-	c := &checker{m: m, r: m.redis, tick: l.tick, pause: backoff.NewExponentialBackOff()}
+func (m *Scheduler) checkRedis(ctx context.Context, l *monitor.Loop) error {
+	c := &checker{m: m, r: m.redis, tick: l.Tick, pause: backoff.NewExponentialBackOff()}
 	c.pause.InitialInterval, c.pause.MaxInterval = 250*time.Millisecond, 10*time.Second
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		l.idle.Store(true)
+		l.Idle(true)
 		select {
 		case <-timer.C:
 		case <-c.r.checker:
 		case <-ctx.Done():
 			return nil
 		}
-		l.idle.Store(false)
-		l.tick()
+		l.Idle(false)
+		l.Tick()
 		wait := time.Until(c.notBefore)
 		if wait <= 0 {
 			wait = c.round(ctx)
@@ -156,11 +158,11 @@ func (c *checker) differs(ctx context.Context) (bool, error) {
 	_, written := c.r.writer.progress()
 	indexed, err := c.m.index.Len(ctx)
 	if err != nil {
-		return false, fmt.Errorf("monitor: index: %w", err)
+		return false, fmt.Errorf("schedule: index: %w", err)
 	}
 	due, err := c.r.due.Len(ctx)
 	if err != nil {
-		return false, fmt.Errorf("monitor: due list: %w", err)
+		return false, fmt.Errorf("schedule: due list: %w", err)
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

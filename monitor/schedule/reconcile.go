@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"curfew/broker/deadline"
+	"curfew/monitor"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 )
 
 // requestReconcile requests a reconciliation of the index and of the schedule in Redis.
-func (m *Monitor) requestReconcile() {
+func (m *Scheduler) requestReconcile() {
 	select {
 	case m.wanted <- struct{}{}:
 	default:
@@ -33,14 +34,14 @@ func (m *Monitor) requestReconcile() {
 }
 
 // reconcile reconciles the index at the start and whenever that is requested.
-func (m *Monitor) reconcile(ctx context.Context, l *loop) error {
+func (m *Scheduler) reconcile(ctx context.Context, l *monitor.Loop) error {
 	for {
-		l.tick()
-		if err := m.fill(ctx, l.tick); err != nil {
+		l.Tick()
+		if err := m.fill(ctx, l.Tick); err != nil {
 			return err
 		}
-		l.idle.Store(true)
-		if !sleep(ctx, reconcilePause) {
+		l.Idle(true)
+		if !monitor.Sleep(ctx, reconcilePause) {
 			return nil
 		}
 		select {
@@ -48,19 +49,19 @@ func (m *Monitor) reconcile(ctx context.Context, l *loop) error {
 		case <-ctx.Done():
 			return nil
 		}
-		l.idle.Store(false)
+		l.Idle(false)
 	}
 }
 
 // fill makes the index match the primary.
-func (m *Monitor) fill(ctx context.Context, tick func()) error {
+func (m *Scheduler) fill(ctx context.Context, tick func()) error {
 	p := &pager{tick: tick, track: m.primary.Track, remove: m.forget}
 	p.restore = func(ctx context.Context, shadows []deadline.Ref) error {
 		return m.admit(ctx, shadows, true)
 	}
 	p.add = func(ctx context.Context, shadows []deadline.Ref) error {
 		if err := m.index.Apply(ctx, shadows, nil); err != nil {
-			return fmt.Errorf("monitor: index: %w", err)
+			return fmt.Errorf("schedule: index: %w", err)
 		}
 		m.wakeFire.wakeFor(earliest(shadows))
 		return nil
@@ -79,14 +80,14 @@ func (m *Monitor) fill(ctx context.Context, tick func()) error {
 
 // sync makes the schedule in Redis match the primary, and counts the differences. While
 // messages come and go, the count of missing shadows is an estimate.
-func (m *Monitor) sync(ctx context.Context, r *redisSchedule, tick func()) error {
+func (m *Scheduler) sync(ctx context.Context, r *redisSchedule, tick func()) error {
 	limit := rate.NewLimiter(syncRate, pageSize)
 	p := &pager{tick: tick, track: m.primary.Track}
 	p.remove = func(ctx context.Context, shadows []deadline.Ref) error {
 		return r.apply(ctx, nil, shadows)
 	}
 	p.add = func(ctx context.Context, shadows []deadline.Ref) error {
-		if state, _ := r.current(); state == ScheduleDown {
+		if state, _ := r.current(); state == monitor.ScheduleDown {
 			return errLost
 		}
 		if err := limit.WaitN(ctx, len(shadows)); err != nil {
@@ -145,7 +146,7 @@ func (p *pager) sweep(ctx context.Context, scan pages) (orphans int, err error) 
 		})
 	})
 	if err != nil {
-		return 0, fmt.Errorf("monitor: sweep: %w", err)
+		return 0, fmt.Errorf("schedule: sweep: %w", err)
 	}
 	return orphans, nil
 }
@@ -163,7 +164,7 @@ func (p *pager) upsert(ctx context.Context, snapshot pages) (queued int, err err
 		})
 	})
 	if err != nil {
-		return 0, fmt.Errorf("monitor: snapshot: %w", err)
+		return 0, fmt.Errorf("schedule: snapshot: %w", err)
 	}
 	return queued, nil
 }

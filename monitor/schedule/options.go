@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"curfew/scheduler"
 )
 
-// Schedule is a schedule that outlives the process, such as a redisstore.Store.
-type Schedule interface {
+// RedisStore is a schedule that outlives the process, such as a redisstore.Store.
+type RedisStore interface {
 	scheduler.Store
 	// Epoch reports whether the schedule is still the one that Begin took, and renews the
 	// ownership.
@@ -30,7 +30,7 @@ type Schedule interface {
 	Check(ctx context.Context) (scheduler.Status, error)
 }
 
-// Options of a Monitor. Primary is required.
+// Options of a Scheduler. Primary is required.
 type Options struct {
 	Primary Primary
 	// PrimaryIsNew says that the primary began empty, without the messages of an earlier run. The shadows that Redis has
@@ -38,7 +38,7 @@ type Options struct {
 	PrimaryIsNew bool
 	// Redis holds the schedule; nil keeps it in this process only. The caller closes it
 	// after Run.
-	Redis Schedule
+	Redis RedisStore
 	// Log; nil is silent.
 	Log *zap.Logger
 	// Registerer takes the metrics; nil keeps them private.
@@ -62,7 +62,7 @@ const (
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Primary == nil {
-		return o, errors.New("monitor: Options.Primary is missing")
+		return o, errors.New("schedule: Options.Primary is missing")
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()

@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"errors"
@@ -75,31 +75,11 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-func TestLatenessHistogram(t *testing.T) {
-	h, c := newLatenessHistogram(), latenessCount{}
-	for _, micros := range []time.Duration{300, 1000, 1001, 3000, 999_000, 1_000_000, 1_000_001, 60_000_000, 60_000_001} {
-		c.add(micros * time.Microsecond)
-	}
-	h.merge(&c)
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(h)
-	families, err := reg.Gather()
-	require.NoError(t, err)
-	got := families[0].GetMetric()[0].GetHistogram()
-	require.Equal(t, uint64(9), got.GetSampleCount())
-	require.InDelta(t, 123.004303, got.GetSampleSum(), 1e-6)
-	want := map[float64]uint64{0.001: 2, 0.002: 3, 0.005: 4, 0.5: 4, 1: 6, 2.5: 7, 60: 8}
-	for _, bucket := range got.GetBucket() {
-		if n, ok := want[bucket.GetUpperBound()]; ok {
-			require.Equal(t, n, bucket.GetCumulativeCount(), "le %v", bucket.GetUpperBound())
-		}
-	}
-}
-
 func TestQueueSeriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, reg := newFakeBroker(t), prometheus.NewRegistry()
 		start(t, Options{Primary: b.view(), Registerer: reg})
+		const maxQueues, maxQueueCounters = 500, 4096 // of the monitor
 		const queues = maxQueueCounters + 10
 		b.do(func() {
 			for q := range uint64(queues) {

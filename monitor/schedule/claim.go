@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
+	"curfew/monitor"
 	"curfew/scheduler"
 )
 
@@ -13,14 +14,14 @@ import (
 // they fire by the local timer: a round trip takes longer than a deadline may be late. It
 // wakes when half of the lookahead is used up, when a nearer deadline was written, and at
 // least every second. An error marks the schedule as down; it does not end the loop.
-func (r *redisSchedule) claim(ctx context.Context, l *loop) error {
+func (r *redisSchedule) claim(ctx context.Context, l *monitor.Loop) error {
 	buf := make([]deadline.Ref, 0, claimBatch)
-	timer := time.NewTimer(heartbeat)
+	timer := time.NewTimer(monitor.Heartbeat)
 	defer timer.Stop()
 	var refreshed time.Time
 	for ctx.Err() == nil {
-		l.tick()
-		if state, _ := r.current(); state != ScheduleDown && time.Since(refreshed) >= scheduler.RefreshEvery {
+		l.Tick()
+		if state, _ := r.current(); state != monitor.ScheduleDown && time.Since(refreshed) >= scheduler.RefreshEvery {
 			refreshed = time.Now()
 			r.refresh(ctx)
 		}
@@ -34,7 +35,7 @@ func (r *redisSchedule) claim(ctx context.Context, l *loop) error {
 		if wait <= 0 {
 			continue
 		}
-		timer.Reset(min(wait, heartbeat))
+		timer.Reset(min(wait, monitor.Heartbeat))
 		select {
 		case <-timer.C:
 		case <-r.wakeClaim.signal:
@@ -56,13 +57,13 @@ func (r *redisSchedule) refresh(ctx context.Context) {
 // claimDue claims one batch and returns when to claim again.
 func (r *redisSchedule) claimDue(ctx context.Context, buf []deadline.Ref) (wakeAt deadline.Instant, err error) {
 	nowAt := r.now()
-	laterAt := nowAt.Add(heartbeat)
+	laterAt := nowAt.Add(monitor.Heartbeat)
 	if !r.up() {
 		return laterAt, nil
 	}
 	waiting, err := r.due.Len(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("monitor: due list: %w", err)
+		return 0, fmt.Errorf("schedule: due list: %w", err)
 	}
 	if r.full.Store(waiting >= maxDue); waiting >= maxDue {
 		r.answeredAt.Store(int64(nowAt))
@@ -82,7 +83,7 @@ func (r *redisSchedule) claimDue(ctx context.Context, buf []deadline.Ref) (wakeA
 	r.answeredAt.Store(int64(r.now()))
 	if len(claimed) > 0 {
 		if err := r.due.Apply(ctx, claimed, nil); err != nil {
-			return 0, fmt.Errorf("monitor: due list: %w", err)
+			return 0, fmt.Errorf("schedule: due list: %w", err)
 		}
 		r.wakeFire.wakeFor(earliest(claimed))
 	}

@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
+	"curfew/monitor"
 	"curfew/scheduler"
 )
 
@@ -26,9 +27,9 @@ type feedEvents struct {
 
 // read takes batches off the primary's feed. It waits there while nothing happens, which is
 // why it is a loop of its own.
-func (m *Monitor) read(ctx context.Context, l *loop) error {
+func (m *Scheduler) read(ctx context.Context, l *monitor.Loop) error {
 	for ctx.Err() == nil {
-		l.tick()
+		l.Tick()
 		if err := m.readBatch(ctx, l); err != nil {
 			return err
 		}
@@ -36,9 +37,9 @@ func (m *Monitor) read(ctx context.Context, l *loop) error {
 	return nil
 }
 
-func (m *Monitor) readBatch(ctx context.Context, l *loop) error {
+func (m *Scheduler) readBatch(ctx context.Context, l *monitor.Loop) error {
 	var b *feedEvents
-	l.idle.Store(true)
+	l.Idle(true)
 	select {
 	case b = <-m.free:
 	case <-ctx.Done():
@@ -51,13 +52,13 @@ func (m *Monitor) readBatch(ctx context.Context, l *loop) error {
 		}
 	}()
 	n, lagged, err := m.primary.Events(ctx, b.events)
-	l.idle.Store(false)
+	l.Idle(false)
 	if lagged {
 		m.metrics.lagged.Inc()
 		m.requestReconcile()
 	}
 	if err != nil {
-		return fmt.Errorf("monitor: read the feed: %w", err)
+		return fmt.Errorf("schedule: read the feed: %w", err)
 	}
 	if n > 0 {
 		b.n, handedOn = n, true
@@ -68,22 +69,22 @@ func (m *Monitor) readBatch(ctx context.Context, l *loop) error {
 
 // ingest keeps the index and the schedule in step with the primary.
 type ingest struct {
-	m      *Monitor
+	m      *Scheduler
 	window window
 	urgent []deadline.Ref // of one batch: cannot wait
 	gone   []deadline.Ref // of one batch: have left their queue or lost that deadline
 	again  []deadline.Ref // of one batch: have another deadline
 }
 
-func (m *Monitor) ingest(ctx context.Context, l *loop) error {
+func (m *Scheduler) ingest(ctx context.Context, l *monitor.Loop) error {
 	in := &ingest{
 		m:      m,
 		window: window{span: m.options.WriteWindow},
 	}
-	timer := time.NewTimer(heartbeat)
+	timer := time.NewTimer(monitor.Heartbeat)
 	defer timer.Stop()
 	for {
-		l.tick()
+		l.Tick()
 		select {
 		case b := <-m.arrived:
 			if err := in.batch(ctx, b); err != nil {
@@ -142,17 +143,17 @@ func (in *ingest) open(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	in.m.waiting.Store(int64(in.window.len()))
+	in.m.index.window.Store(int64(in.window.len()))
 	nextAt := in.window.nextAt()
 	if nextAt == 0 {
-		return heartbeat, nil
+		return monitor.Heartbeat, nil
 	}
 	return max(nextAt.Sub(nowAt), time.Microsecond), nil
 }
 
 // admit adds those shadows whose messages are still queued with that deadline. It uses
 // shadows as scratch space. again is true if they may have existed before and been removed.
-func (m *Monitor) admit(ctx context.Context, shadows []deadline.Ref, again bool) error {
+func (m *Scheduler) admit(ctx context.Context, shadows []deadline.Ref, again bool) error {
 	if shadows = valid(shadows); len(shadows) == 0 {
 		return nil
 	}
@@ -172,7 +173,7 @@ func (m *Monitor) admit(ctx context.Context, shadows []deadline.Ref, again bool)
 		}
 	}
 	if err := m.index.Apply(ctx, kept, nil); err != nil {
-		return fmt.Errorf("monitor: index: %w", err)
+		return fmt.Errorf("schedule: index: %w", err)
 	}
 	m.wakeFire.wakeFor(earliest(kept))
 	return nil
@@ -180,7 +181,7 @@ func (m *Monitor) admit(ctx context.Context, shadows []deadline.Ref, again bool)
 
 // forget drops shadows whose message has left its queue.
 // It uses shadows as scratch space.
-func (m *Monitor) forget(ctx context.Context, shadows []deadline.Ref) error {
+func (m *Scheduler) forget(ctx context.Context, shadows []deadline.Ref) error {
 	if shadows = valid(shadows); len(shadows) == 0 {
 		return nil
 	}
@@ -190,7 +191,7 @@ func (m *Monitor) forget(ctx context.Context, shadows []deadline.Ref) error {
 		}
 	}
 	if err := m.index.Apply(ctx, nil, shadows); err != nil {
-		return fmt.Errorf("monitor: index: %w", err)
+		return fmt.Errorf("schedule: index: %w", err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ type answered struct {
 }
 
 // waitFor asks the primary to expire shadows of one queue when it is the caller's turn there.
-func (m *Monitor) waitFor(refs []deadline.Ref, path deadline.Path) {
+func (m *Scheduler) waitFor(refs []deadline.Ref, path deadline.Path) {
 	b, queue := &m.busy, refs[0].Queue
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,7 +48,7 @@ func (m *Monitor) waitFor(refs []deadline.Ref, path deadline.Path) {
 }
 
 // wait expires what waits for a queue, until nothing does.
-func (m *Monitor) wait(queue uint64, path deadline.Path) {
+func (m *Scheduler) wait(queue uint64, path deadline.Path) {
 	defer func() {
 		if p := recover(); p != nil {
 			m.log.Error("cannot expire messages of a queue, trying again", zap.Error(fmt.Errorf("panic: %v\n%s", p, debug.Stack())))

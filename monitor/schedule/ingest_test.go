@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"testing"
@@ -49,7 +49,7 @@ func TestRescheduledFireAtTheirNewDeadline(t *testing.T) {
 // A message that comes back to a deadline it had has its shadow removed and added
 // under one name, in one batch or in several.
 func TestRescheduledThereAndBack(t *testing.T) {
-	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Scheduler, reg *prometheus.Registry) {
 		one, other := b.publish(1, 10*time.Second), b.publish(1, 10*time.Second)
 		time.Sleep(time.Second)
 		back := b.reschedule(b.reschedule(one, time.Hour), 9*time.Second)

@@ -1,4 +1,4 @@
-package monitor
+package schedule
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ type preciseTimer struct {
 func PreciseTimer() (Timer, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("monitor: timerfd_create: %w", err)
+		return nil, fmt.Errorf("schedule: timerfd_create: %w", err)
 	}
 	t := &preciseTimer{
 		file: os.NewFile(uintptr(fd), "timerfd"), fd: fd,
@@ -53,7 +53,7 @@ func (t *preciseTimer) C() <-chan time.Time { return t.ticks }
 func (t *preciseTimer) Reset(d time.Duration) {
 	once := unix.ItimerSpec{Value: unix.NsecToTimespec(max(d, 1).Nanoseconds())}
 	if err := unix.TimerfdSettime(t.fd, 0, &once, nil); err != nil {
-		panic("monitor: timerfd_settime: " + err.Error())
+		panic("schedule: timerfd_settime: " + err.Error())
 	}
 }
 
