@@ -36,6 +36,8 @@ type Monitor struct {
 	free    chan *feedEvents // to read into
 	arrived chan *feedEvents // to work on
 
+	stepper *stepper // nil: the loops read, index and fire
+
 	redis *redisSchedule // nil: the index is the schedule
 	due   *memstore.Fair // with redis: shadows claimed ahead of their time, or too near to be written
 
@@ -74,6 +76,9 @@ func New(o Options) (*Monitor, error) {
 		{name: "ingest", run: m.ingest},
 		{name: "reconcile", run: m.reconcile},
 	}
+	if o.Stepped {
+		m.addStepper()
+	}
 	if o.Redis != nil {
 		m.addRedis()
 	}
@@ -91,6 +96,9 @@ func New(o Options) (*Monitor, error) {
 	m.aggregators.New = func() any {
 		a := m.newAggregator()
 		return &a
+	}
+	if m.stepper != nil {
+		m.stepper.firing.expiries = m.newAggregator()
 	}
 	m.primary.Expiries().Subscribe(deadline.Basic, m.expired)
 	return m, nil

@@ -137,7 +137,7 @@ func (n *Node) openBroker() error {
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.Bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: n.log,
 		User: string(c.User), Password: string(c.Password), GuestFromAnywhere: !c.GuestLoopbackOnly,
 		TTLPrecedence: precedence, TTLOff: c.TTL == "off", Unroutable: unroutables[c.Unroutable], IdleMinimum: c.IdleMinimum,
-		Expiries: n.expiries(), OnLongHold: recordHolds(n),
+		Expiries: n.expiries(), OnLongHold: recordHolds(n), Manual: c.ManualClock(),
 	})
 	if err != nil {
 		return n.inDataDir(err)
@@ -243,7 +243,10 @@ func (n *Node) openMonitor() error {
 		}
 		o.Redis = n.redis
 	}
-	n.monitor, err = monitor.New(o)
+	o.Stepped = n.broker.Manual() != nil
+	if n.monitor, err = monitor.New(o); err == nil && o.Stepped {
+		n.broker.Manual().Fire(n.monitor.Step)
+	}
 	return err
 }
 
