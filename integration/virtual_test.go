@@ -13,7 +13,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/server"
-	"curfew/monitor"
+	"curfew/monitor/schedule"
 )
 
 // virtual is a whole Curfew, in memory, inside a synctest bubble: its clock is the bubble's and its connections are pipes, since a socket
@@ -37,7 +37,7 @@ func startVirtualBy(t *testing.T, o broker.Options) *virtual {
 	o.User, o.Password, o.Log = "virtual", "virtual", log
 	b, err := broker.New(o)
 	check(t, err)
-	m, err := monitor.New(monitor.Options{Primary: b.Deadlines(), Stepped: o.Manual, Log: log})
+	m, err := schedule.New(schedule.Options{Primary: b.Deadlines(), Stepped: o.Manual, Log: log})
 	check(t, err)
 	if o.Manual {
 		b.Manual().Fire(m.Step)
