@@ -4,15 +4,15 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/alert"
+	"curfew/monitor/incident"
 )
 
-// aggregator adds up expired messages, so that counters and alerts are updated once per
+// aggregator adds up expired messages, so that counters are updated once per
 // run of messages with the same queue, action, path and purpose. Not safe for concurrent use.
 type aggregator struct {
 	counters  *counters
 	histogram *latenessHistogram
-	alerts    *alert.Alerts
+	record    func(incident.Event)
 
 	lateness latenessCount
 	queue    uint64
@@ -20,21 +20,20 @@ type aggregator struct {
 	action   deadline.Action
 	path     deadline.Path
 	intended bool             // they were in their queue to expire
-	run      alert.Stats      // messages with this queue, action, path and intended
-	late     alert.Stats      // those of run that were late
+	run      incident.Stats   // messages with this queue, action, path and intended
+	late     incident.Stats   // those of run that were late
 	began    deadline.Instant // when the first message of run expired
 	offset   time.Duration    // of the primary's clock from the wall clock
 
-	holding   uint64      // the queue of held and heldAgain
-	held      alert.Stats // unacked past their deadline, seen for the first time
-	heldAgain alert.Stats // seen before
+	holding uint64 // the queue of held
+	held    int64  // messages unacked past their deadline
 }
 
 func (m *Monitor) newAggregator() aggregator {
 	return aggregator{
 		counters:  m.counters,
 		histogram: m.metrics.lateness,
-		alerts:    m.options.Alerts,
+		record:    m.options.Record,
 	}
 }
 
@@ -48,8 +47,7 @@ func (m *Monitor) expired(batch []deadline.Expiry) {
 	m.aggregators.Put(a)
 }
 
-// add counts one message that expired. Its lateness does not count if Curfew did not cause it:
-// if a consumer returned the message after its deadline, or a user expired it.
+// add counts one message that expired. It is not late if Curfew did not cause that: if a consumer returned the message after its deadline, or a user expired it.
 func (a *aggregator) add(x *deadline.Expiry) {
 	if a.run.Count > 0 && (x.Ref.Queue != a.queue || x.Action != a.action || x.Path != a.path || x.Intended != a.intended) {
 		a.flush()
@@ -73,22 +71,17 @@ func (a *aggregator) open(x *deadline.Expiry) {
 	a.of = a.counters.of(a.queue, x.VHost, x.Queue)
 }
 
-// hold counts one message that a consumer holds past its deadline at the given instant. It is
-// counted again every heldAfter. Alerts count each message once.
-func (a *aggregator) hold(s deadline.Ref, at deadline.Instant) {
+// hold counts one message that a consumer holds past its deadline. It is counted again every heldAfter.
+func (a *aggregator) hold(s deadline.Ref) {
 	if a.holding != s.Queue {
 		a.flushHeld()
 	}
 	a.holding = s.Queue
-	if late := at.Sub(s.Deadline); late < heldAfter {
-		a.count(&a.held, s.Deadline, late)
-	} else {
-		a.count(&a.heldAgain, s.Deadline, late)
-	}
+	a.held++
 }
 
 // count adds a message to stats, which are in ms of the wall clock.
-func (a *aggregator) count(t *alert.Stats, due deadline.Instant, lateness time.Duration) {
+func (a *aggregator) count(t *incident.Stats, due deadline.Instant, lateness time.Duration) {
 	if t.Count == 0 {
 		a.offset = a.counters.offset()
 	}
@@ -96,17 +89,11 @@ func (a *aggregator) count(t *alert.Stats, due deadline.Instant, lateness time.D
 }
 
 func (a *aggregator) flushHeld() {
-	n := a.held.Count + a.heldAgain.Count
-	if n == 0 {
+	if a.held == 0 {
 		return
 	}
-	q := a.counters.of(a.holding, "", "")
-	a.counters.held.add(q.labels, n)
-	event := alert.Event{Kind: alert.HeldPastDeadline, VHost: q.vhost, Queue: q.queue, Stats: a.held}
-	a.alerts.Record(event)
-	event.Again, event.Stats = true, a.heldAgain
-	a.alerts.Record(event)
-	a.held, a.heldAgain = alert.Stats{}, alert.Stats{}
+	a.counters.held.add(a.counters.of(a.holding, "", "").labels, a.held)
+	a.held = 0
 }
 
 // close records what was added since the last call.
@@ -124,8 +111,8 @@ func (a *aggregator) close() {
 func (a *aggregator) flush() {
 	q := a.of
 	if a.path == deadline.Scheduled {
-		a.alerts.Record(alert.Event{Kind: alert.DeadLetterUnroutable, VHost: q.vhost, Queue: q.queue, Action: a.action.String(), Stats: a.run})
-		a.run = alert.Stats{}
+		a.record(incident.Event{Kind: incident.Parked, VHost: q.vhost, Queue: q.queue, Action: a.action.String(), Stats: a.run})
+		a.run = incident.Stats{}
 		return
 	}
 	a.counters.countFired(q, a.action, a.path, a.run.Count)
@@ -133,30 +120,29 @@ func (a *aggregator) flush() {
 		At: a.began.Add(-a.offset).UnixMilli(), VHost: q.vhost, Queue: q.queue, Action: a.action.String(), Path: a.path.String(),
 		Count: a.run.Count, WorstMillis: a.run.WorstMillis, Late: a.late.Count > 0,
 	})
-	event := alert.Event{
-		Kind:   alert.DeadlineMissed,
+	event := incident.Event{
+		Kind:   incident.Expired,
 		VHost:  q.vhost,
 		Queue:  q.queue,
 		Action: a.action.String(),
 		Stats:  a.run,
 	}
 	if a.path != deadline.Manual && !a.intended { // otherwise somebody wanted it
-		a.alerts.Record(event)
+		a.record(event)
 	}
 	if a.action == deadline.Parked {
 		a.counters.countFailed(q, failParked, a.run.Count)
-		event.Kind = alert.DeadLetterUnroutable
-		a.alerts.Record(event)
-	}
-	if a.path == deadline.Stalled {
-		a.counters.countFailed(q, failStalled, a.run.Count)
+		event.Kind = incident.Parked
+		a.record(event)
 	}
 	if a.late.Count > 0 {
-		if a.path != deadline.Stalled {
-			a.counters.countFailed(q, failLate, a.late.Count)
+		why := failLate
+		if a.path == deadline.Stalled {
+			why = failStalled
 		}
-		event.Kind, event.Stats = alert.DeadlineFiredLate, a.late
-		a.alerts.Record(event)
+		a.counters.countFailed(q, why, a.late.Count)
+		event.Kind, event.Stats = incident.ExpiredLate, a.late
+		a.record(event)
 	}
-	a.run, a.late = alert.Stats{}, alert.Stats{}
+	a.run, a.late = incident.Stats{}, incident.Stats{}
 }

@@ -221,7 +221,7 @@ func (f *firing) sort() (expired int) {
 		case deadline.Asked:
 			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(heldAfter)})
 		case deadline.Held:
-			f.expiries.hold(s, nowAt)
+			f.expiries.hold(s)
 			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(heldAfter)})
 		case deadline.NotDue:
 			f.notDue = append(f.notDue, scheduler.Later{Ref: s, At: askAgain(r.At, nowAt)})

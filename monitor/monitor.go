@@ -24,6 +24,7 @@ type Monitor struct {
 	aggregators sync.Pool // *aggregator
 	loops       []*loop
 	started     time.Time
+	restarts    atomic.Uint64 // of loops
 
 	index    *memstore.Fair // every deadline that has been tracked
 	busy     busyQueues
@@ -79,11 +80,8 @@ func New(o Options) (*Monitor, error) {
 	}
 	m.scheduled, _ = o.Primary.(SelfScheduled)
 	if surveyor, ok := o.Primary.(Surveyor); ok {
-		m.forecaster = &forecaster{from: surveyor, now: o.Primary.Now, offset: o.Primary.ClockOffset, alerts: o.Alerts, meters: make(map[uint64]*metered)}
+		m.forecaster = &forecaster{from: surveyor, now: o.Primary.Now, offset: o.Primary.ClockOffset, meters: make(map[uint64]*metered)}
 		m.loops = append(m.loops, &loop{name: "forecast", run: m.forecast})
-	}
-	if o.Alerts != nil {
-		m.loops = append(m.loops, &loop{name: "alert", run: m.alert})
 	}
 	if err := m.addMetrics(); err != nil {
 		return nil, err
@@ -128,12 +126,6 @@ func (m *Monitor) addRedis() {
 
 }
 
-// alert notifies of events that the other loops record.
-func (m *Monitor) alert(ctx context.Context, l *loop) error {
-	l.idle.Store(true)
-	return m.options.Alerts.Run(ctx)
-}
-
 // Run fires deadlines until ctx ends, and returns nil when all it started has ended.
 func (m *Monitor) Run(ctx context.Context) error {
 	var running sync.WaitGroup
@@ -158,6 +150,7 @@ func (m *Monitor) Health() Health {
 		Since:    m.started,
 		Pending:  m.pending(),
 		LastTick: m.loops[0].lastTick(),
+		Restarts: m.restarts.Load(),
 	}
 	if nextAt := m.next(); nextAt != 0 {
 		h.Lag = max(m.primary.Now().Sub(nextAt), 0)
@@ -168,6 +161,9 @@ func (m *Monitor) Health() Health {
 	if m.redis != nil {
 		h.Schedule, h.Since = m.redis.current()
 		h.Reasons = m.redis.troubles()
+		if h.Schedule != ScheduleUp && len(h.Reasons) > 0 {
+			h.Down = h.Reasons[0]
+		}
 		h.Orphans = m.redis.orphans.Load()
 	}
 	for _, l := range m.loops {

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/alert"
 	"curfew/scheduler"
 	"curfew/scheduler/memstore"
 )
@@ -52,7 +51,6 @@ type redisSchedule struct {
 	store     Schedule
 	now       func() deadline.Instant // the primary's clock
 	log       *zap.Logger
-	alerts    *alert.Alerts
 	metrics   *metrics
 	due       *memstore.Fair
 	wakeFire  *wakeup // of the fire loop
@@ -83,7 +81,6 @@ func newRedisSchedule(o Options, due *memstore.Fair, wakeFire *wakeup) *redisSch
 		every:     o.WriteWindow < 0,
 		now:       o.Primary.Now,
 		log:       o.Log.Named("schedule"),
-		alerts:    o.Alerts,
 		due:       due,
 		wakeFire:  wakeFire,
 		wakeClaim: newWakeup(),
@@ -148,7 +145,6 @@ func (r *redisSchedule) fail(operation string, err error) {
 	r.enterLocked(ScheduleDown, fmt.Sprintf("%s: %v", operation, err))
 	r.log.Warn("schedule down, the index fires at the deadline",
 		zap.String("operation", operation), zap.Error(err))
-	r.alerts.Degraded(r.reason)
 	r.reported = r.reason
 	r.wakeChecker()
 }
@@ -173,7 +169,6 @@ func (r *redisSchedule) rebuilt() error {
 	r.answeredAt.Store(int64(r.now()))
 	r.distrusted.Store(false)
 	r.log.Info("schedule up")
-	r.alerts.Restored()
 	r.wakeClaim.wake()
 	return nil
 }
@@ -198,7 +193,6 @@ func (r *redisSchedule) stillDown(err error) {
 	}
 	if reason != r.reported {
 		r.log.Warn("schedule cannot be brought up, the index fires at the deadline; retrying", zap.Error(err))
-		r.alerts.Degraded(reason)
 	}
 	r.reason, r.reported = reason, reason
 }

@@ -67,6 +67,7 @@ func (m *Monitor) supervise(ctx context.Context, l *loop) {
 			pause.Reset()
 		}
 		m.metrics.restarts.WithLabelValues(l.name).Inc()
+		m.restarts.Add(1)
 		m.log.Error("loop ended, starting it again", zap.String("loop", l.name), zap.Error(err))
 		if !sleep(ctx, pause.NextBackOff()) {
 			return
