@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"curfew/broker/deadline"
 )
 
 // TestRecentExpiriesAndPendingBefore: what is pending is counted by deadline, and what expired is listed with how late it was.
@@ -83,9 +82,6 @@ func TestInstantsAreTheWallClocks(t *testing.T) {
 		require.Equal(t, due, m.RecentExpiries()[0].At)
 		require.Zero(t, gather(t, reg, "curfew_deadline_next_timestamp_seconds"))
 
-		l := m.newAggregator()
-		l.hold(deadline.Ref{Queue: 7, Deadline: b.Now()}, b.Now())
-		require.Equal(t, wall(), l.held.FirstDeadlineAt)
 		f := &forecaster{offset: b.ClockOffset}
 		require.Equal(t, wall(), f.wallMillis(b.Now()))
 		require.Zero(t, f.wallMillis(0))

@@ -121,7 +121,7 @@ func (m *manager) round(ctx context.Context) bool {
 	}
 	m.counts.failed.Inc()
 	if first && ctx.Err() == nil {
-		m.log.Error("alerts not delivered; retrying", zap.String("sink", m.name()), zap.Error(err))
+		m.log.Error("notifications not delivered; retrying", zap.String("sink", m.name()), zap.Error(err))
 	}
 	return false
 }

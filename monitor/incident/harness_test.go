@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -90,7 +91,9 @@ func (r *receiver) answer(a ...answer) {
 }
 
 type setup struct {
-	*Alerts
+	*Incidents
+	mu       *sync.Mutex
+	now      *State // guarded by mu
 	receiver *receiver
 	log      *observer.ObservedLogs
 	registry *prometheus.Registry
@@ -121,19 +124,21 @@ func writeFile(t testing.TB, text string) string {
 func prepare(t *testing.T, change func(*Options)) setup {
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
-	s := setup{receiver: &receiver{}, log: logs, registry: prometheus.NewRegistry()}
+	s := setup{receiver: &receiver{}, log: logs, registry: prometheus.NewRegistry(), mu: new(sync.Mutex), now: new(State)}
 	o := Options{
 		File: settingsFile(t, ""), URLs: []string{"webhook+http://hooks.example/secret"}, Instance: "here",
-		Log: zap.New(core), Registerer: s.registry,
+		Log: zap.New(core), Registerer: s.registry, Look: s.look,
 	}
 	if change != nil {
 		change(&o)
 	}
 	var err error
-	s.Alerts, err = New(o)
+	s.Incidents, err = New(o)
 	require.NoError(t, err)
-	if c, ok := s.delivery.channels[0].channel.(*outbox); ok {
-		c.sink.(*webhook).Client.Transport = s.receiver
+	if len(s.delivery.channels) > 0 {
+		if c, ok := s.delivery.channels[0].channel.(*outbox); ok {
+			c.sink.(*webhook).Client.Transport = s.receiver
+		}
 	}
 	return s
 }
@@ -169,9 +174,44 @@ func (s setup) metric(t *testing.T, name, result string) (sum float64) {
 	return sum
 }
 
+// look is the state that the test has set.
+func (s setup) look(to *State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tallies, starved, sinks, err := to.Tallies, to.Starved, to.Sinks, to.FileError
+	*to = *s.now
+	to.Tallies, to.Starved, to.Sinks, to.FileError = tallies, max(starved, s.now.Starved), sinks, err
+}
+
+// set changes the state.
+func (s setup) set(change func(*State)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s.now)
+}
+
+// degraded says why Redis is away; "" that it is not.
+func (s setup) degraded(why string) { s.set(func(now *State) { now.Schedule = why }) }
+
+// wrong has the summaries of the incidents.
+func (s setup) wrong() (list []string) {
+	for _, i := range s.List() {
+		list = append(list, i.Summary)
+	}
+	return list
+}
+
+// told has what the webhook was sent: status, alertname and queue.
+func (s setup) told() (list []string) {
+	for _, p := range s.receiver.got() {
+		list = append(list, strings.TrimSpace(p.Status+" "+p.CommonLabels["alertname"]+" "+p.CommonLabels["queue"]))
+	}
+	return list
+}
+
 func missed(queue string, n int64) Event {
 	return Event{
-		Kind: DeadlineMissed, VHost: "/", Queue: queue, Action: "dropped",
+		Kind: Expired, VHost: "/", Queue: queue, Action: "dropped",
 		Stats: Stats{Count: n, FirstDeadlineAt: 1_000, LastDeadlineAt: 2_500, WorstMillis: 40},
 	}
 }

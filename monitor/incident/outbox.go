@@ -147,8 +147,8 @@ func (o *outbox) deliver(ctx context.Context, a *notice) {
 	}
 	o.counts.failed.Inc()
 	if ctx.Err() == nil {
-		o.log.Error("alert not delivered", zap.String("sink", o.name()),
-			zap.String("alert_fingerprint", a.ID), zap.Error(err))
+		o.log.Error("notification not delivered", zap.String("sink", o.name()),
+			zap.String("incident", a.ID), zap.Error(err))
 	}
 }
 

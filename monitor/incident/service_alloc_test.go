@@ -9,7 +9,6 @@ import (
 
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/time/rate"
 )
 
 // stuck is a receiver that takes a connection and never answers.
@@ -21,13 +20,12 @@ func (stuck) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // stormy runs alerts whose every sink hangs, telling as often as they can.
-func stormy(t testing.TB) *Alerts {
+func stormy(t testing.TB) *Incidents {
 	t.Helper()
 	a, err := New(Options{
 		URLs: []string{"webhook+http://a.example/", "alertmanager+http://e.example", "generic+http://b.example/"},
 	})
 	require.NoError(t, err)
-	a.tracker.limit.SetLimit(rate.Inf)
 	for _, c := range a.delivery.channels {
 		switch c := c.channel.(type) {
 		case *manager:
@@ -81,13 +79,11 @@ func TestStormTakesLittleMemory(t *testing.T) {
 		names[i] = fmt.Sprintf("queue-%d", i)
 	}
 	for i := range 1_000_000 {
-		a.Record(Event{Kind: DeadlineMissed, VHost: "/", Queue: names[i%len(names)], Action: "dropped", Stats: Stats{Count: 1, FirstDeadlineAt: 1, LastDeadlineAt: 1}})
+		a.Record(Event{Kind: Expired, VHost: "/", Queue: names[i%len(names)], Action: "dropped", Stats: Stats{Count: 1, FirstDeadlineAt: 1, LastDeadlineAt: 1}})
 	}
 	require.Less(t, int64(heap())-int64(before), int64(32<<20))
-	a.tracker.mu.Lock()
-	incidents := len(a.tracker.incidents)
-	a.tracker.mu.Unlock()
-	require.LessOrEqual(t, incidents, maxIncidents+1)
+	require.LessOrEqual(t, len(a.tallies.all), maxTallies+int(kindCount))
+	require.LessOrEqual(t, len(a.List()), maxOpen)
 	for _, c := range a.delivery.channels {
 		require.LessOrEqual(t, c.queued(), maxQueued)
 	}
@@ -96,7 +92,7 @@ func TestStormTakesLittleMemory(t *testing.T) {
 // BenchmarkRecordInAStorm records while a thousand queues are reported to sinks that hang.
 func BenchmarkRecordInAStorm(b *testing.B) {
 	a := stormy(b)
-	events := make([]Event, maxIncidents)
+	events := make([]Event, maxTallies)
 	for i := range events {
 		events[i] = missed(fmt.Sprint(i), 1)
 		a.Record(events[i])

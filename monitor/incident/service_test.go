@@ -84,18 +84,18 @@ func TestServicesAreSentText(t *testing.T) {
 	require.NoError(t, serviceAt(t, "generic+"+k.url+"/plain").send(t.Context(), over(hostile())))
 	require.NoError(t, serviceAt(t, "generic+"+k.url+"/json?template=json").send(t.Context(), hostile()))
 	require.Len(t, k.bodies, 3)
-	require.Equal(t, "FIRING CurfewDeadlineMissed", k.requests[0].Header.Get("Title"))
+	require.Equal(t, "Warning: messages expire unconsumed", k.requests[0].Header.Get("Title"))
 	for i, body := range k.bodies {
 		text := string(body)
 		if i == 2 {
 			var fields map[string]string
 			require.NoError(t, json.Unmarshal(body, &fields))
-			require.Equal(t, "FIRING CurfewDeadlineMissed", fields["title"])
+			require.Equal(t, "Warning: messages expire unconsumed", fields["title"])
 			text = fields["message"]
 		}
-		require.Contains(t, text, "messages expired unconsumed: ")
-		require.Contains(t, text, "severity warning")
-		require.Contains(t, text, "worst lateness 30ms, instance here")
+		require.Contains(t, text, "essages expire unconsumed: ")
+		require.Contains(t, text, "\nsince 08:00:00 UTC, instance here\n")
+		require.Equal(t, i != 1, strings.Contains(text, "\ncurfew queue show x\n"), "nothing is to be done about what is over")
 		require.Contains(t, text, "\nhttps://runbooks.example/CurfewDeadlineMissed.md")
 		require.NotContains(t, text, "<!channel>", "a queue's name mentions nobody")
 		require.LessOrEqual(t, utf8.RuneCountInString(text), 2_000, "Discord's limit")
@@ -110,15 +110,15 @@ func TestTitlesChange(t *testing.T) {
 	s := serviceAt(t, "ntfy://"+strings.TrimPrefix(k.url, "http://")+"/topic?scheme=http")
 	require.NoError(t, s.send(t.Context(), hostile()))
 	require.NoError(t, s.send(t.Context(), over(hostile())))
-	require.Equal(t, "FIRING CurfewDeadlineMissed", k.requests[0].Header.Get("Title"))
-	require.Equal(t, "RESOLVED CurfewDeadlineMissed", k.requests[1].Header.Get("Title"))
+	require.Equal(t, "Warning: messages expire unconsumed", k.requests[0].Header.Get("Title"))
+	require.Equal(t, "Over: messages expire unconsumed", k.requests[1].Header.Get("Title"))
 }
 
 // TestTitlesAreSent to every service: as a parameter or in the text.
 func TestTitlesAreSent(t *testing.T) {
 	for _, address := range []string{"ntfy://ntfy.sh/topic", "mattermost://mattermost.example/token", "pagerduty:///eb243592faa24ba2a5511afdf565c889"} {
 		text, params := serviceAt(t, address).message(over(hostile()))
-		require.True(t, params["title"] == "RESOLVED CurfewDeadlineMissed" || strings.HasPrefix(text, "RESOLVED CurfewDeadlineMissed\n"), address)
+		require.True(t, params["title"] == "Over: messages expire unconsumed" || strings.HasPrefix(text, "Over: messages expire unconsumed\n"), address)
 	}
 }
 

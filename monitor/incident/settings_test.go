@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 )
@@ -39,19 +38,19 @@ func TestRulesAreRead(t *testing.T) {
 		rules := s.rules
 		require.Len(t, rules, 2)
 		require.Equal(t, "delays", rules[0].name)
-		require.Equal(t, []Kind{DeadlineMissed}, rules[0].kinds)
+		require.Equal(t, []string{"deadline_missed"}, rules[0].events)
 		require.EqualValues(t, 1, rules[0].count, "what it does not say")
 		require.False(t, rules[0].sends("webhook"))
-		require.True(t, rules[0].matches(key{kind: DeadlineMissed, vhost: "/", queue: "nsb.delay-level-07"}))
-		require.False(t, rules[0].matches(key{kind: DeadlineMissed, vhost: "/", queue: "nsbxdelay-level-07"}), "a dot is a dot")
-		require.False(t, rules[0].matches(key{kind: AtRisk, vhost: "/", queue: "nsb.delay-1"}))
+		require.True(t, rules[0].matches(about("deadline_missed", "/", "nsb.delay-level-07")))
+		require.False(t, rules[0].matches(about("deadline_missed", "/", "nsbxdelay-level-07")), "a dot is a dot")
+		require.False(t, rules[0].matches(about("held_past_deadline", "/", "nsb.delay-1")))
 		r := rules[1]
 		require.Equal(t, "rule-2", r.name)
 		require.True(t, r.sends("webhook"))
-		require.Equal(t, "critical", r.severityOf(AtRisk))
+		require.Equal(t, "critical", r.severityOf(Warning))
 		require.Equal(t, []any{int64(10), 5 * time.Second}, []any{r.count, r.lateness})
-		require.True(t, r.matches(key{vhost: "shop", queue: "orders"}))
-		require.False(t, r.matches(key{vhost: "shops", queue: "orders"}))
+		require.True(t, r.matches(about("deadline_missed", "shop", "orders")))
+		require.False(t, r.matches(about("deadline_missed", "shops", "orders")))
 	}
 }
 
@@ -62,10 +61,10 @@ func TestRulesAreRefused(t *testing.T) {
 		"rulez: []":                          ":1: rulez: unknown field: want one of externalURL, runbooksURL, deadManSwitch, sinks, rules",
 		"rules:\n  - queues: a":              ":2: rules[0].queues: unknown field: want one of name, events, vhost, queue",
 		"rules:\n  - queue: a\n    queue: b": "twice",
-		"rules:\n  - events: [late]":         `:2: rules[0].events: unknown event "late": want one of deadline_missed, at_risk, held_past_deadline, deadline_fired_late, dead_letter_unroutable, schedule_degraded, queue_locked_long`,
+		"rules:\n  - events: [late]":         `:2: rules[0].events: unknown event "late": want one of part_stuck, data_folder_new`,
 		"rules:\n  - events: [test]":         "unknown event",
 		"rules:\n  - severity: fatal":        `:2: rules[0].severity: "fatal" is invalid: want critical or error or warning or info`,
-		"rules:\n  - group: queue":           ":2: rules[0].group: this field is gone, leave it out: each queue has an alert of its own",
+		"rules:\n  - group: queue":           ":2: rules[0].group: this field is gone, leave it out: there is one incident for each cause",
 		"rules:\n  - to: [mail]":             `:2: rules[0].to: unknown sink "mail": want one of log`,
 		"sinks: {a: {url: 'webhook+https://x/'}}\nrules: [{to: [b]}]": `:2: rules[0].to: unknown sink "b": want one of log, a`,
 		"sinks: [a]":          ":1: sinks: want a mapping from the name of each sink to its url",
@@ -84,7 +83,7 @@ func TestRulesAreRefused(t *testing.T) {
 		"deadManSwitch: {every: 1s}":                          ":1: deadManSwitch: the field url, or the file that urlFile names, must hold an http:// or https:// URL",
 		"deadManSwitch: {url: 'https://x/token', every: 1ms}": "at least 1s",
 		"externalURL: here":                                   ":1: externalURL: want an http:// or https:// URL",
-		"defaults: {wait: 5s}":                                ":1: defaults: this field is gone, leave it out: an alert is sent once when it begins and once when it is over",
+		"defaults: {wait: 5s}":                                ":1: defaults: this field is gone, leave it out: each incident is sent when it begins, when it grows tenfold, and when it is over",
 		"rules:\n  - to: {a: b}":                              "want a list",
 		"rules:\n  - count: 0":                                `"0" is invalid: want a number from 1`,
 		"rules:\n  - queue: a\n    lateness: 5":               `:3: rules[0].lateness: "5" is invalid: want a duration such as`,
@@ -119,37 +118,25 @@ func TestRulesWithAMistakeAtTheStart(t *testing.T) {
 	path := settingsFile(t, "rules: [{queue: a, to: []}, {severity: fatal, count: 0}]")
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, func(o *Options) { o.File = path })
-		require.Equal(t, 1, s.log.FilterMessageSnippet("every event goes to every sink").Len())
-		require.Contains(t, strings.Join(s.Health(), " "), "every event goes to every sink")
-		require.Regexp(t, `:1: rules\[1\]\.severity: .*; .*:1: rules\[1\]\.count: `, strings.Join(s.Health(), " "), "in one line")
-		require.Zero(t, inForce(t, s.registry))
+		require.Equal(t, 1, s.log.FilterMessageSnippet("every incident goes to every sink: correct").Len())
+		require.Contains(t, strings.Join(s.wrong(), " "), "every incident goes to every sink")
+		require.Regexp(t, `:1: rules\[1\]\.severity: .*; .*:1: rules\[1\]\.count: `, strings.Join(s.wrong(), " "), "in one line")
 		s.Record(missed("a", 1))
 		time.Sleep(20 * time.Second)
-		require.Len(t, s.receiver.got(), 1)
+		require.Equal(t, []string{"firing CurfewAlertRulesRefused", "firing CurfewDeadlineMissed a"}, s.told())
 
 		replaceRules(t, path, "rules: [{queue: a, to: []}]")
 		time.Sleep(15 * time.Second)
-		require.Empty(t, s.Health())
-		require.Equal(t, 1., inForce(t, s.registry))
+		require.NotContains(t, strings.Join(s.wrong(), " "), "not in force")
 		s.Record(missed("a", 1))
 		time.Sleep(20 * time.Minute)
-		require.Equal(t, "resolved", s.receiver.got()[1].Status)
-		require.Len(t, s.receiver.got(), 2, "nobody is notified after that")
+		require.Equal(t, []string{"resolved CurfewAlertRulesRefused", "resolved CurfewDeadlineMissed a"}, s.told()[2:], "nobody is notified after that")
 	})
 }
 
-// inForce is the metric of that name.
-func inForce(t *testing.T, registry prometheus.Gatherer) float64 {
-	t.Helper()
-	families, err := registry.Gather()
-	require.NoError(t, err)
-	for _, f := range families {
-		if f.GetName() == "curfew_alert_rules_in_force" {
-			return f.GetMetric()[0].GetGauge().GetValue()
-		}
-	}
-	t.Fatal("there is no such metric")
-	return 0
+// about is an incident of one queue.
+func about(condition, vhost, queue string) *incident {
+	return &incident{of: conditionOf(condition), members: map[QueueName]*member{{vhost, queue}: nil}}
 }
 
 // TestRulesDecide: muted, held back by count and lateness, grouped and sent with the
@@ -191,27 +178,25 @@ func TestRulesAreReloaded(t *testing.T) {
 	path := settingsFile(t, "rules: []")
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, func(o *Options) { o.File = path })
-		s.Degraded("why")
+		s.degraded("why")
 		time.Sleep(20 * time.Second)
-		require.Len(t, s.receiver.got(), 1)
+		require.Equal(t, []string{"firing CurfewScheduleDegraded"}, s.told())
 
 		replaceRules(t, path, "rules: [{severity: fatal}]")
 		time.Sleep(20 * time.Second)
-		require.Len(t, s.receiver.got(), 1)
-		require.Contains(t, strings.Join(s.Health(), " "), "severity")
-		require.Equal(t, 1, s.log.FilterMessageSnippet("not in force").Len(), "it is logged once")
+		require.Equal(t, "firing CurfewAlertRulesRefused", s.told()[1])
+		require.Contains(t, strings.Join(s.wrong(), " "), "severity")
+		require.Equal(t, 1, s.log.FilterMessageSnippet("alerts file is not in force: correct").Len(), "it is logged once")
 
 		replaceRules(t, path, "rules: [{events: [schedule_degraded], to: [], name: quiet}]")
 		time.Sleep(15 * time.Second)
-		require.Empty(t, s.Health())
-		s.Restored()
-		synctest.Wait()
-		posts := s.receiver.got()
-		require.Len(t, posts, 2)
-		require.Equal(t, "resolved CurfewScheduleDegraded", posts[1].Status+" "+posts[1].GroupLabels["alertname"])
-		s.Degraded("again")
+		require.NotContains(t, strings.Join(s.wrong(), " "), "not in force")
+		s.degraded("")
+		time.Sleep(5 * time.Second)
+		require.Equal(t, []string{"resolved CurfewAlertRulesRefused", "resolved CurfewScheduleDegraded"}, s.told()[2:])
+		s.degraded("again")
 		time.Sleep(5 * time.Minute)
-		require.Len(t, s.receiver.got(), 2)
+		require.Len(t, s.told(), 4)
 	})
 }
 
@@ -233,7 +218,6 @@ func TestRulesAreReloadedAtOnce(t *testing.T) {
 			require.Equal(t, told+1, s.log.FilterMessageSnippet("not in force").Len())
 		}
 	})
-	(*Incidents)(nil).Reload()
 }
 
 // TestSinksAreReloaded: a file may bring sinks, change them and take them away while it is in force; what waits for one
@@ -266,7 +250,7 @@ func TestSinksAreReloaded(t *testing.T) {
 		for len(hosts) > 0 {
 			<-hosts
 		}
-		s.Degraded("why")
+		s.degraded("why")
 		time.Sleep(15 * time.Second)
 		require.Equal(t, "two.example", <-hosts)
 		require.Empty(t, hosts)
@@ -281,6 +265,6 @@ func TestExampleFile(t *testing.T) {
 	a, err := New(Options{File: "../../deploy/alerts.yaml", Exchange: &published{}})
 	require.NoError(t, err)
 	require.NoError(t, a.FileError())
-	require.Len(t, a.Rules(), 3)
+	require.Len(t, a.Rules().Rules, 3)
 	require.Len(t, a.Sinks(), 9)
 }

@@ -45,17 +45,20 @@ func startTaker(t *testing.T) *taker {
 // hostile is an alert about a queue with a name that people should not give.
 func hostile() *notice {
 	at := time.Unix(1_800_000_000, 0)
+	queue := fmt.Sprintf("<!channel> & `%d` %s ü\"\n", 7, strings.Repeat("q", 200))
 	return &notice{
-		key:  key{kind: DeadlineMissed, vhost: "/", queue: fmt.Sprintf("<!channel> & `%d` %s ü\"\n", 7, strings.Repeat("q", 200))},
-		rule: &rule{name: "default", everywhere: true}, action: "dropped",
-		Stats: Stats{Count: 8, FirstDeadlineAt: 1_000, LastDeadlineAt: 2_000, WorstMillis: 30}, at: at, startsAt: at,
+		Incident: Incident{
+			ID: "1", Condition: "deadline_missed", Alertname: "CurfewDeadlineMissed", Level: Warning, Count: 8, Queues: 1, Since: at,
+			Summary: "Messages expire unconsumed: " + name(queue) + ": 8 messages expired", Worst: []Affected{{VHost: "/", Queue: queue, Count: 8}}, Command: "curfew queue show x",
+		},
+		rule: everything, names: map[string]string{"alertname": "CurfewDeadlineMissed", "vhost": "/", "queue": queue}, action: "dropped", at: at, what: "begun",
 	}
 }
 
 func over(a *notice) *notice {
 	ended := *a
 	ended.at = a.at.Add(time.Minute)
-	ended.endsAt = ended.at
+	ended.Ended, ended.what = &ended.at, "over"
 	return &ended
 }
 
@@ -69,14 +72,12 @@ func send(t *testing.T, o Options, n *notice) {
 	}
 }
 
-// TestRunbookAddresses are those of the files in deploy/runbooks, as Prometheus's rules have them; a test of a sink
-// has no page.
+// TestRunbookAddresses are those of the files in deploy/runbooks, as Prometheus's rules have them.
 func TestRunbookAddresses(t *testing.T) {
 	for _, base := range []string{"https://wiki/runbooks", "https://wiki/runbooks/"} {
-		require.Equal(t, "https://wiki/runbooks/CurfewDeadlineMissed.md", source{runbooksURL: base}.runbook(DeadlineMissed))
-		require.Empty(t, source{runbooksURL: base}.runbook(Test))
+		require.Equal(t, "https://wiki/runbooks/CurfewDeadlineMissed.md", source{runbooksURL: base}.runbook("CurfewDeadlineMissed"))
 	}
-	require.Empty(t, source{}.runbook(DeadlineMissed))
+	require.Empty(t, source{}.runbook("CurfewDeadlineMissed"))
 }
 
 // published is an exchange that keeps what it is given.
@@ -180,7 +181,7 @@ func TestAlertmanagerIsSentAgain(t *testing.T) {
 		s.start(t)
 		require.Equal(t, "http://am.example/prefix/api/v2/alerts", s.delivery.channels[0].channel.(*manager).URL)
 		s.Record(missed("a", 3))
-		time.Sleep(2 * time.Second)
+		time.Sleep(6 * time.Second)
 		require.Equal(t, map[string]bool{"CurfewWatchdog ": true, "CurfewDeadlineMissed a": true}, m.state())
 		for range 10 {
 			time.Sleep(30 * time.Second)
@@ -200,27 +201,15 @@ func TestAlertmanagerIsSentAgain(t *testing.T) {
 		require.Equal(t, map[string]bool{"CurfewWatchdog ": true}, m.state(), "it has been told often enough")
 
 		m.fail(errors.New("connection refused"))
-		s.Degraded("why")
+		s.degraded("why")
 		time.Sleep(10 * time.Minute)
-		require.Len(t, s.Health(), 1)
+		require.Len(t, s.wrong(), 2)
 		m.fail(nil)
 		time.Sleep(2 * time.Minute)
 		require.True(t, m.state()["CurfewScheduleDegraded "], "made up for")
-		require.Empty(t, s.Health())
+		require.Len(t, s.wrong(), 1)
 		hangs.Store(true)
 		time.Sleep(2 * time.Minute)
 		require.False(t, m.state()["CurfewWatchdog "])
 	})
-}
-
-// TestSummaries are what a person reads first.
-func TestSummaries(t *testing.T) {
-	of := func(kind Kind, queue, detail string, count int64) string {
-		a := &notice{key: key{kind, "/", queue}, rule: everything, Stats: Stats{Count: count}, detail: detail}
-		return a.summary() + " | " + over(a).summary()
-	}
-	require.Equal(t, `messages expired unconsumed: 3 in queue "q" of vhost "/" | messages expired unconsumed: over, 3 in queue "q" of vhost "/"`, of(DeadlineMissed, "q", "", 3))
-	require.Equal(t, `messages are at risk of expiring: 3 in queue "q" of vhost "/"; why | messages are at risk of expiring: over, in queue "q" of vhost "/"`, of(AtRisk, "q", "why", 3))
-	require.Equal(t, `the schedule in Redis is degraded: why | the schedule in Redis is degraded: over`, of(ScheduleDegraded, "", "why", 0))
-	require.Equal(t, `more alerts fire than are sent at once: 9 more; see curfew alert ls | more alerts fire than are sent at once: over`, of(ManyAlerts, "", "", 9))
 }

@@ -32,7 +32,7 @@ func hookAt(t *testing.T, address, secret string) *webhook {
 
 // quoted is an alert about a queue with characters that JSON escapes.
 func quoted() *notice {
-	return &notice{key: key{DeadlineMissed, "/", "q\"\n"}, rule: everything, action: "dropped", Stats: Stats{Count: 1}, at: time.Now(), startsAt: time.Now()}
+	return &notice{Incident: Incident{Condition: "deadline_missed", Since: time.Now()}, rule: everything, names: map[string]string{"queue": "q\"\n"}, at: time.Now()}
 }
 
 // post sends one notification to a server that answers with handle.
