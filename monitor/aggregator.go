@@ -13,6 +13,7 @@ type aggregator struct {
 	counters  *counters
 	histogram *latenessHistogram
 	record    func(incident.Event)
+	ahead     func() time.Duration // of the source's clock from the wall clock
 
 	lateness latenessCount
 	queue    uint64
@@ -23,21 +24,14 @@ type aggregator struct {
 	run      incident.Stats   // messages with this queue, action, path and intended
 	late     incident.Stats   // those of run that were late
 	began    deadline.Instant // when the first message of run expired
-	offset   time.Duration    // of the primary's clock from the wall clock
-
-	holding uint64 // the queue of held
-	held    int64  // messages unacked past their deadline
+	offset   time.Duration    // what ahead said then
 }
 
-func (m *Monitor) newAggregator() aggregator {
-	return aggregator{
-		counters:  m.counters,
-		histogram: m.metrics.lateness,
-		record:    m.options.Record,
-	}
+func (m *Monitor) newAggregator() *aggregator {
+	return &aggregator{counters: m.counters, histogram: m.metrics.lateness, record: m.options.Record, ahead: m.options.Source.ClockOffset}
 }
 
-// expired counts messages that expired. It subscribes to Primary.Expiries. Safe for concurrent use.
+// expired counts messages that expired. It subscribes to Source.Expiries. Safe for concurrent use.
 func (m *Monitor) expired(batch []deadline.Expiry) {
 	a := m.aggregators.Get().(*aggregator)
 	for i := range batch {
@@ -47,7 +41,7 @@ func (m *Monitor) expired(batch []deadline.Expiry) {
 	m.aggregators.Put(a)
 }
 
-// add counts one message that expired. It is not late if Curfew did not cause that: if a consumer returned the message after its deadline, or a user expired it.
+// add counts one message that expired.
 func (a *aggregator) add(x *deadline.Expiry) {
 	if a.run.Count > 0 && (x.Ref.Queue != a.queue || x.Action != a.action || x.Path != a.path || x.Intended != a.intended) {
 		a.flush()
@@ -57,9 +51,9 @@ func (a *aggregator) add(x *deadline.Expiry) {
 	}
 	lateness := x.Lateness()
 	a.count(&a.run, x.Ref.Deadline, lateness)
-	if x.Path != deadline.Requeued && x.Path != deadline.Manual && x.Path != deadline.Scheduled {
+	if x.Counts() {
 		a.lateness.add(lateness)
-		if lateness >= deadline.LateFrom {
+		if x.Late() {
 			a.count(&a.late, x.Ref.Deadline, lateness)
 		}
 	}
@@ -68,37 +62,17 @@ func (a *aggregator) add(x *deadline.Expiry) {
 // open begins a run with its first message.
 func (a *aggregator) open(x *deadline.Expiry) {
 	a.queue, a.action, a.path, a.intended, a.began = x.Ref.Queue, x.Action, x.Path, x.Intended, x.Arrived
+	a.offset = a.ahead()
 	a.of = a.counters.of(a.queue, x.VHost, x.Queue)
-}
-
-// hold counts one message that a consumer holds past its deadline. It is counted again every heldAfter.
-func (a *aggregator) hold(s deadline.Ref) {
-	if a.holding != s.Queue {
-		a.flushHeld()
-	}
-	a.holding = s.Queue
-	a.held++
 }
 
 // count adds a message to stats, which are in ms of the wall clock.
 func (a *aggregator) count(t *incident.Stats, due deadline.Instant, lateness time.Duration) {
-	if t.Count == 0 {
-		a.offset = a.counters.offset()
-	}
 	t.Add(due.Add(-a.offset), lateness)
-}
-
-func (a *aggregator) flushHeld() {
-	if a.held == 0 {
-		return
-	}
-	a.counters.held.add(a.counters.of(a.holding, "", "").labels, a.held)
-	a.held = 0
 }
 
 // close records what was added since the last call.
 func (a *aggregator) close() {
-	a.flushHeld()
 	if a.run.Count == 0 {
 		return
 	}
@@ -136,11 +110,11 @@ func (a *aggregator) flush() {
 		a.record(event)
 	}
 	if a.late.Count > 0 {
-		why := failLate
+		reason := failLate
 		if a.path == deadline.Stalled {
-			why = failStalled
+			reason = failStalled
 		}
-		a.counters.countFailed(q, why, a.late.Count)
+		a.counters.countFailed(q, reason, a.late.Count)
 		event.Kind, event.Stats = incident.ExpiredLate, a.late
 		a.record(event)
 	}

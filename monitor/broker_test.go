@@ -13,7 +13,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/queue"
-	"curfew/monitor"
+	"curfew/monitor/schedule"
 )
 
 // testBroker is a broker under a monitor, in a bubble of virtual time.
@@ -22,7 +22,7 @@ type testBroker struct {
 	broker    *broker.Broker
 	vh        *broker.VHost
 	publisher *broker.Publisher
-	monitor   *monitor.Monitor
+	monitor   *schedule.Scheduler
 }
 
 func newTestBroker(t *testing.T) *testBroker {
@@ -31,7 +31,7 @@ func newTestBroker(t *testing.T) *testBroker {
 	vh, ok := b.VHost("/")
 	require.True(t, ok)
 	x := &testBroker{t: t, broker: b, vh: vh, publisher: vh.NewPublisher("guest")}
-	x.monitor, err = monitor.New(monitor.Options{Primary: b.Deadlines()})
+	x.monitor, err = schedule.New(schedule.Options{Primary: b.Deadlines()})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -5,17 +5,21 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"curfew/broker/deadline"
 )
 
-// heldSeconds is how long a held message counts after the primary was asked about it: until it
-// is asked again.
-const heldSeconds = int64(heldAfter / time.Second)
+// HeldAfter is how long after its deadline a message that a consumer holds is counted again, and again.
+const HeldAfter = 30 * time.Second
+
+// heldSeconds is how long a held message counts: until it is counted again.
+const heldSeconds = int64(HeldAfter / time.Second)
 
 var heldDesc = prometheus.NewDesc("curfew_deadlines_held",
 	"Messages that consumers held past their deadlines in the last 30 s. They expire if they are returned.", []string{"vhost", "queue"}, nil)
 
 // heldCounts counts, by queue, the messages that consumers hold past their deadlines. Each
-// is counted every heldAfter, so those of the last heldAfter are the messages that are held now,
+// is counted every HeldAfter, so those of the last HeldAfter are the messages that are held now,
 // and some that have been acked since. Safe for concurrent use. The zero value is ready.
 type heldCounts struct {
 	now func() time.Time // nil: time.Now
@@ -82,5 +86,33 @@ func (*heldCounts) Describe(out chan<- *prometheus.Desc) { out <- heldDesc }
 func (h *heldCounts) Collect(out chan<- prometheus.Metric) {
 	for labels, n := range h.counts() {
 		out <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, float64(n), labels[0], labels[1])
+	}
+}
+
+// Holds adds up messages that consumers hold past their deadlines, so that counters are updated once
+// per run of messages of one queue. Not safe for concurrent use.
+type Holds struct {
+	m     *Monitor
+	queue uint64
+	n     int64
+}
+
+// NewHolds returns a Holds without a message.
+func (m *Monitor) NewHolds() *Holds { return &Holds{m: m} }
+
+// Add counts one message that a consumer holds past its deadline. It is to be counted again every HeldAfter.
+func (h *Holds) Add(s deadline.Ref) {
+	if h.queue != s.Queue {
+		h.Close()
+	}
+	h.queue = s.Queue
+	h.n++
+}
+
+// Close records what was added since the last call.
+func (h *Holds) Close() {
+	if h.n > 0 {
+		h.m.counters.held.add(h.m.counters.of(h.queue, "", "").labels, h.n)
+		h.n = 0
 	}
 }

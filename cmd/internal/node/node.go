@@ -27,9 +27,11 @@ import (
 	"curfew/monitor"
 	"curfew/monitor/audit"
 	"curfew/monitor/changes"
+	"curfew/monitor/dashboard"
 	"curfew/monitor/history"
 	"curfew/monitor/incident"
 	"curfew/monitor/rabbitmq"
+	"curfew/monitor/schedule"
 	"curfew/monitor/telemetry"
 	"curfew/scheduler/redisstore"
 )
@@ -54,7 +56,7 @@ type Node struct {
 	rabbitmq      *rabbitmq.Primary     // nil: the broker of this process
 	leases        redis.UniversalClient // nil: no Redis, or not beside RabbitMQ
 	redis         *redisstore.Store     // nil: no Redis, or beside RabbitMQ
-	monitor       *monitor.Monitor      // nil: no monitor
+	monitor       watcher               // nil: no monitor
 	incidents     *incident.Incidents
 	deadManSwitch *incident.DeadManSwitch // nil: none
 	audit         *audit.Log              // nil: none
@@ -78,6 +80,12 @@ type Node struct {
 
 	onlyUser sync.Once
 	user     *oneUser // beside RabbitMQ
+}
+
+// watcher watches deadlines: a schedule.Scheduler or, beside RabbitMQ, a monitor.Monitor.
+type watcher interface {
+	dashboard.Monitor
+	Run(ctx context.Context) error
 }
 
 // Open recovers the store and makes the parts, but runs none of them. Close releases them.
@@ -228,17 +236,18 @@ var unroutables = map[string]broker.Unroutable{"park": broker.Park, "drop": brok
 
 func (n *Node) openMonitor() error {
 	var err error
-	o := monitor.Options{
-		Record: n.incidents.Record, NewTimer: monitor.PreciseTimer, Log: n.log, Registerer: n.metrics,
-	}
 	if n.rabbitmq != nil {
-		o.Primary = n.rabbitmq
-		n.monitor, err = monitor.New(o)
+		n.monitor, err = monitor.New(monitor.Options{
+			Source: n.rabbitmq, Pending: n.rabbitmq, Record: n.incidents.Record, Log: n.log, Registerer: n.metrics,
+		})
 		return err
 	}
-	o.Primary, o.PrimaryIsNew, o.WriteWindow = n.broker.Deadlines(), n.broker.NewFolder(), n.settings.ScheduleWindow
+	o := schedule.Options{
+		Primary: n.broker.Deadlines(), PrimaryIsNew: n.broker.NewFolder(), WriteWindow: n.settings.ScheduleWindow,
+		Record: n.incidents.Record, NewTimer: schedule.PreciseTimer, Log: n.log, Registerer: n.metrics,
+	}
 	if o.WriteWindow == 0 {
-		o.WriteWindow = -1 // what the monitor calls no window
+		o.WriteWindow = -1 // what the scheduler calls no window
 	}
 	if n.settings.RedisURL != "" {
 		redis.SetLogger(redisLogger{n.log.Named("redis")})
@@ -250,7 +259,7 @@ func (n *Node) openMonitor() error {
 		}
 		o.Redis = n.redis
 	}
-	n.monitor, err = monitor.New(o)
+	n.monitor, err = schedule.New(o)
 	return err
 }
 
