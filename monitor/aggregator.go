@@ -4,15 +4,15 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/alert"
+	"curfew/monitor/incident"
 )
 
-// aggregator adds up expired messages, so that counters and alerts are updated once per
+// aggregator adds up expired messages, so that counters are updated once per
 // run of messages with the same queue, action, path and purpose. Not safe for concurrent use.
 type aggregator struct {
 	counters  *counters
 	histogram *latenessHistogram
-	alerts    *alert.Alerts
+	record    func(incident.Event)
 	ahead     func() time.Duration // of the source's clock from the wall clock
 
 	lateness latenessCount
@@ -21,14 +21,14 @@ type aggregator struct {
 	action   deadline.Action
 	path     deadline.Path
 	intended bool             // they were in their queue to expire
-	run      alert.Stats      // messages with this queue, action, path and intended
-	late     alert.Stats      // those of run that were late
+	run      incident.Stats   // messages with this queue, action, path and intended
+	late     incident.Stats   // those of run that were late
 	began    deadline.Instant // when the first message of run expired
 	offset   time.Duration    // what ahead said then
 }
 
 func (m *Monitor) newAggregator() *aggregator {
-	return &aggregator{counters: m.counters, histogram: m.metrics.lateness, alerts: m.options.Alerts, ahead: m.options.Source.ClockOffset}
+	return &aggregator{counters: m.counters, histogram: m.metrics.lateness, record: m.options.Record, ahead: m.options.Source.ClockOffset}
 }
 
 // expired counts messages that expired. It subscribes to Source.Expiries. Safe for concurrent use.
@@ -67,7 +67,7 @@ func (a *aggregator) open(x *deadline.Expiry) {
 }
 
 // count adds a message to stats, which are in ms of the wall clock.
-func (a *aggregator) count(t *alert.Stats, due deadline.Instant, lateness time.Duration) {
+func (a *aggregator) count(t *incident.Stats, due deadline.Instant, lateness time.Duration) {
 	t.Add(due.Add(-a.offset), lateness)
 }
 
@@ -85,8 +85,8 @@ func (a *aggregator) close() {
 func (a *aggregator) flush() {
 	q := a.of
 	if a.path == deadline.Scheduled {
-		a.alerts.Record(alert.Event{Kind: alert.DeadLetterUnroutable, VHost: q.vhost, Queue: q.queue, Action: a.action.String(), Stats: a.run})
-		a.run = alert.Stats{}
+		a.record(incident.Event{Kind: incident.Parked, VHost: q.vhost, Queue: q.queue, Action: a.action.String(), Stats: a.run})
+		a.run = incident.Stats{}
 		return
 	}
 	a.counters.countFired(q, a.action, a.path, a.run.Count)
@@ -94,20 +94,20 @@ func (a *aggregator) flush() {
 		At: a.began.Add(-a.offset).UnixMilli(), VHost: q.vhost, Queue: q.queue, Action: a.action.String(), Path: a.path.String(),
 		Count: a.run.Count, WorstMillis: a.run.WorstMillis, Late: a.late.Count > 0,
 	})
-	event := alert.Event{
-		Kind:   alert.DeadlineMissed,
+	event := incident.Event{
+		Kind:   incident.Expired,
 		VHost:  q.vhost,
 		Queue:  q.queue,
 		Action: a.action.String(),
 		Stats:  a.run,
 	}
 	if a.path != deadline.Manual && !a.intended { // otherwise somebody wanted it
-		a.alerts.Record(event)
+		a.record(event)
 	}
 	if a.action == deadline.Parked {
 		a.counters.countFailed(q, failParked, a.run.Count)
-		event.Kind = alert.DeadLetterUnroutable
-		a.alerts.Record(event)
+		event.Kind = incident.Parked
+		a.record(event)
 	}
 	if a.late.Count > 0 {
 		reason := failLate
@@ -115,8 +115,8 @@ func (a *aggregator) flush() {
 			reason = failStalled
 		}
 		a.counters.countFailed(q, reason, a.late.Count)
-		event.Kind, event.Stats = alert.DeadlineFiredLate, a.late
-		a.alerts.Record(event)
+		event.Kind, event.Stats = incident.ExpiredLate, a.late
+		a.record(event)
 	}
-	a.run, a.late = alert.Stats{}, alert.Stats{}
+	a.run, a.late = incident.Stats{}, incident.Stats{}
 }

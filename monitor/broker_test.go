@@ -13,7 +13,6 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/queue"
-	"curfew/monitor/alert"
 	"curfew/monitor/schedule"
 )
 
@@ -26,15 +25,13 @@ type testBroker struct {
 	monitor   *schedule.Scheduler
 }
 
-func newTestBroker(t *testing.T) *testBroker { return newTestBrokerWith(t, nil) }
-
-func newTestBrokerWith(t *testing.T, alerts *alert.Alerts) *testBroker {
+func newTestBroker(t *testing.T) *testBroker {
 	b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }})
 	require.NoError(t, err)
 	vh, ok := b.VHost("/")
 	require.True(t, ok)
 	x := &testBroker{t: t, broker: b, vh: vh, publisher: vh.NewPublisher("guest")}
-	x.monitor, err = schedule.New(schedule.Options{Primary: b.Deadlines(), Alerts: alerts})
+	x.monitor, err = schedule.New(schedule.Options{Primary: b.Deadlines()})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

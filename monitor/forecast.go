@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/alert"
 	"curfew/monitor/forecast"
 	"curfew/monitor/printable"
 )
@@ -61,7 +60,6 @@ type forecaster struct {
 	from   Surveyor
 	now    func() deadline.Instant // by the primary's clock
 	offset func() time.Duration    // of that clock from the wall clock
-	alerts *alert.Alerts
 	meters map[uint64]*metered
 	began  time.Time // when the loop first started
 	rounds uint64
@@ -71,9 +69,7 @@ type forecaster struct {
 // metered is what the forecaster remembers of one queue.
 type metered struct {
 	forecast.Meter
-	vhost, name string
-	seen        uint64 // the last round in which it existed
-	atRisk      bool   // as it was reported to alerts
+	seen uint64 // the last round in which it existed
 }
 
 // Forecasts returns the forecasts of the queues in which deadlines wait, those with the most
@@ -100,7 +96,6 @@ func (m *Monitor) Shares(atMillis []int64, out []forecast.Share) []forecast.Shar
 // forecast makes forecasts until ctx ends.
 func (m *Monitor) forecast(ctx context.Context, l *Loop) error {
 	f := m.forecaster
-	defer f.forget()
 	if f.began.IsZero() {
 		f.began = time.Now()
 	}
@@ -123,15 +118,12 @@ func (f *forecaster) round() (all []Forecast, outlook *forecast.Outlook) {
 	f.from.Survey(forecastSamples, func(s *deadline.Survey) {
 		q := f.meter(s)
 		q.Observe(forecast.Observation{Now: s.At, Delivered: s.Delivered, Polled: s.Polled, Ready: s.Ready, Consumers: s.Consumers})
-		one, at := f.predict(s, q.Rate(), outlook)
-		if one.Deadlines > 0 {
+		if one := f.predict(s, q.Rate(), outlook); one.Deadlines > 0 {
 			all = append(all, one)
 		}
-		f.report(q, &one, at)
 	})
 	for id, q := range f.meters {
 		if q.seen != f.rounds {
-			f.safe(q)
 			delete(f.meters, id)
 		}
 	}
@@ -144,16 +136,15 @@ func (f *forecaster) round() (all []Forecast, outlook *forecast.Outlook) {
 func (f *forecaster) meter(s *deadline.Survey) *metered {
 	q, ok := f.meters[s.Queue]
 	if !ok {
-		q = &metered{vhost: s.VHost, name: s.Name}
+		q = &metered{}
 		f.meters[s.Queue] = q
 	}
 	q.seen = f.rounds
 	return q
 }
 
-// predict returns the forecast of a queue and its time in Unix ms. It adds the queue's deadlines
-// to the outlook.
-func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *forecast.Outlook) (Forecast, int64) {
+// predict returns the forecast of a queue. It adds the queue's deadlines to the outlook.
+func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *forecast.Outlook) Forecast {
 	now := s.At
 	f.missed = slices.Grow(f.missed[:0], len(s.Samples))[:len(s.Samples)]
 	line := forecast.Line{Now: now, Ready: s.Ready, Step: s.Step, Samples: s.Samples, Rate: rate, Missed: f.missed}
@@ -182,7 +173,7 @@ func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *forecast
 			outlook.Add(due, line.Weight(&s.Samples[i]), forecast.Safe)
 		}
 	}
-	return one, f.wallMillis(now)
+	return one
 }
 
 // wallMillis converts an instant of the primary's clock to Unix ms of the wall clock, which
@@ -201,36 +192,8 @@ func (f *forecaster) nearEnough(s deadline.Ref, now deadline.Instant) bool {
 	return !ok || float64(s.Deadline.Sub(now)) <= (1-riskShare)*float64(ttl.Duration())
 }
 
-// report reports a queue to alerts: in each round while it is at risk, so that counts are up
-// to date, and once when it no longer is.
-func (f *forecaster) report(q *metered, one *Forecast, now int64) {
-	if !one.AtRisk {
-		f.safe(q)
-		return
-	}
-	q.atRisk = true
-	f.alerts.AtRisk(alert.Risk{
-		VHost: one.VHost, Queue: one.Queue, Count: int64(one.WillMiss),
-		FirstDeadlineAt: one.FirstMiss, LastDeadlineAt: one.LastMiss, Reason: one.reason(now),
-	})
-}
-
-func (f *forecaster) safe(q *metered) {
-	if q.atRisk {
-		q.atRisk = false
-		f.alerts.Safe(q.vhost, q.name)
-	}
-}
-
-// forget ends the alerts when the loop ends.
-func (f *forecaster) forget() {
-	for _, q := range f.meters {
-		f.safe(q)
-	}
-}
-
-// reason explains the forecast in words.
-func (one *Forecast) reason(now int64) string {
+// Reason explains the forecast in words. now is in Unix ms.
+func (one *Forecast) Reason(now int64) string {
 	waiting, served := "1 message waits", "nobody consumes"
 	if one.Ready != 1 {
 		waiting = fmt.Sprintf("%d messages wait", one.Ready)

@@ -25,6 +25,10 @@ type Health struct {
 	Since time.Time `json:"since"`
 	// Reasons say why the service is degraded, in words for an operator; empty when it is not.
 	Reasons []string `json:"reasons,omitempty"`
+	// Down is why the schedule in Redis is not used; empty: it is, or there is none. It is the first of Reasons.
+	Down string `json:"-"`
+	// Restarts counts loops that ended and were started again.
+	Restarts uint64 `json:"restarts,omitempty"`
 	// Stalled names the loops that give no sign of life.
 	Stalled []string `json:"stalled,omitempty"`
 	// Pending deadlines are waiting for their time.

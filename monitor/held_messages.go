@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/alert"
 )
 
 // HeldAfter is how long after its deadline a message that a consumer holds is counted again, and again.
@@ -90,42 +89,30 @@ func (h *heldCounts) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Holds adds up messages that consumers hold past their deadlines, so that counters and alerts are updated once
+// Holds adds up messages that consumers hold past their deadlines, so that counters are updated once
 // per run of messages of one queue. Not safe for concurrent use.
 type Holds struct {
-	m            *Monitor
-	queue        uint64
-	first, again alert.Stats // seen for the first time; seen before
+	m     *Monitor
+	queue uint64
+	n     int64
 }
 
 // NewHolds returns a Holds without a message.
 func (m *Monitor) NewHolds() *Holds { return &Holds{m: m} }
 
-// Add counts one message that a consumer holds past its deadline at the given instant. It is to be
-// counted again every HeldAfter. Alerts count each message once.
-func (h *Holds) Add(s deadline.Ref, at deadline.Instant) {
+// Add counts one message that a consumer holds past its deadline. It is to be counted again every HeldAfter.
+func (h *Holds) Add(s deadline.Ref) {
 	if h.queue != s.Queue {
 		h.Close()
 	}
 	h.queue = s.Queue
-	late, stats := at.Sub(s.Deadline), &h.first
-	if late >= HeldAfter {
-		stats = &h.again
-	}
-	stats.Add(s.Deadline.Add(-h.m.options.Source.ClockOffset()), late)
+	h.n++
 }
 
 // Close records what was added since the last call.
 func (h *Holds) Close() {
-	n := h.first.Count + h.again.Count
-	if n == 0 {
-		return
+	if h.n > 0 {
+		h.m.counters.held.add(h.m.counters.of(h.queue, "", "").labels, h.n)
+		h.n = 0
 	}
-	q := h.m.counters.of(h.queue, "", "")
-	h.m.counters.held.add(q.labels, n)
-	event := alert.Event{Kind: alert.HeldPastDeadline, VHost: q.vhost, Queue: q.queue, Stats: h.first}
-	h.m.options.Alerts.Record(event)
-	event.Again, event.Stats = true, h.again
-	h.m.options.Alerts.Record(event)
-	h.first, h.again = alert.Stats{}, alert.Stats{}
 }

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/alert"
 	"curfew/monitor/forecast"
+	"curfew/monitor/incident"
 )
 
 // Source is where messages expire, such as broker.Deadlines or the queues of a RabbitMQ. Safe for concurrent use.
@@ -47,8 +47,8 @@ type Options struct {
 	QueueName func(queue uint64) (vhost, name string, ok bool)
 	// Restarted is called when a loop has ended and was started again; nil: nobody needs to know.
 	Restarted func()
-	// Alerts records what becomes of deadlines, and is run by Run; nil for none.
-	Alerts *alert.Alerts
+	// Record is told what becomes of deadlines; nil: nobody. It is called by several goroutines, and must not block.
+	Record func(incident.Event)
 	// Log; nil is silent.
 	Log *zap.Logger
 	// Registerer takes the metrics; nil keeps them private.
@@ -64,6 +64,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Restarted == nil {
 		o.Restarted = func() {}
+	}
+	if o.Record == nil {
+		o.Record = func(incident.Event) {}
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -83,6 +86,7 @@ type Monitor struct {
 	aggregators sync.Pool // *aggregator
 	loops       []*Loop
 	started     time.Time
+	restarts    atomic.Uint64 // of loops
 
 	forecaster *forecaster // nil: the source cannot survey its queues
 	forecasts  atomic.Pointer[[]Forecast]
@@ -98,11 +102,8 @@ func New(o Options) (*Monitor, error) {
 	}
 	m := &Monitor{options: o, log: o.Log.Named("monitor"), started: time.Now()}
 	if surveyor, ok := o.Source.(Surveyor); ok {
-		m.forecaster = &forecaster{from: surveyor, now: o.Source.Now, offset: o.Source.ClockOffset, alerts: o.Alerts, meters: make(map[uint64]*metered)}
+		m.forecaster = &forecaster{from: surveyor, now: o.Source.Now, offset: o.Source.ClockOffset, meters: make(map[uint64]*metered)}
 		m.AddLoop("forecast", m.forecast)
-	}
-	if o.Alerts != nil {
-		m.AddLoop("alert", m.alert)
 	}
 	if m.metrics, err = newMetrics(m); err != nil {
 		return nil, err
@@ -122,12 +123,6 @@ func New(o Options) (*Monitor, error) {
 	return m, nil
 }
 
-// alert notifies of events that the other loops record.
-func (m *Monitor) alert(ctx context.Context, l *Loop) error {
-	l.Idle(true)
-	return m.options.Alerts.Run(ctx)
-}
-
 // Run runs the loops until ctx ends, and returns nil when all of them have ended.
 func (m *Monitor) Run(ctx context.Context) error {
 	var running sync.WaitGroup
@@ -141,7 +136,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 // Health is the present state. Safe for concurrent use.
 func (m *Monitor) Health() Health {
 	pending, nextAt := m.options.Pending.Waiting()
-	h := Health{Schedule: ScheduleOfPrimary, Since: m.started, Pending: pending, LastTick: time.Now()}
+	h := Health{Schedule: ScheduleOfPrimary, Since: m.started, Pending: pending, LastTick: time.Now(), Restarts: m.restarts.Load()}
 	if nextAt != 0 {
 		h.Lag = max(m.options.Source.Now().Sub(nextAt), 0)
 	}

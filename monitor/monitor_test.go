@@ -22,16 +22,11 @@ func (a *ahead) ClockOffset() time.Duration                              { retur
 func (a *ahead) Waiting() (pending int64, nextAt deadline.Instant)       { return 0, 0 }
 func (a *ahead) PendingBefore(_ []deadline.Instant, out []int64) []int64 { return out }
 
-// TestInstantsOfReportsAreTheWallClocks: alerts and forecasts show the wall clock, though the source's own clock is ahead.
+// TestInstantsOfReportsAreTheWallClocks: forecasts show the wall clock, though the source's own clock is ahead.
 func TestInstantsOfReportsAreTheWallClocks(t *testing.T) {
 	a := &ahead{by: 12 * time.Hour}
-	m, err := New(Options{Source: a, Pending: a})
-	require.NoError(t, err)
 	now := a.Now()
 	wall := now.Add(-a.by).UnixMilli()
-	h := m.NewHolds()
-	h.Add(deadline.Ref{Queue: 7, Deadline: now}, now)
-	require.Equal(t, wall, h.first.FirstDeadlineAt)
 	f := &forecaster{offset: a.ClockOffset}
 	require.Equal(t, wall, f.wallMillis(now))
 	require.Zero(t, f.wallMillis(0))

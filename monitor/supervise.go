@@ -77,6 +77,7 @@ func (m *Monitor) supervise(ctx context.Context, l *Loop) {
 			pause.Reset()
 		}
 		m.metrics.restarts.WithLabelValues(l.name).Inc()
+		m.restarts.Add(1)
 		m.log.Error("loop ended, starting it again", zap.String("loop", l.name), zap.Error(err))
 		if !Sleep(ctx, pause.NextBackOff()) {
 			return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,6 +47,7 @@ type Log struct {
 	wake  chan struct{} // writeRecords wait
 
 	kept, lostCount prometheus.Counter
+	lostTotal       atomic.Uint64 // as lostCount
 
 	mu    sync.Mutex
 	queue batch
@@ -91,6 +93,9 @@ func Open(o Options) (*Log, error) {
 	}
 	return l, nil
 }
+
+// Lost counts the records that are only in a gap, since the start.
+func (l *Log) Lost() uint64 { return l.lostTotal.Load() }
 
 // Dir is where the files are.
 func (l *Log) Dir() string { return l.files.dir }
@@ -148,6 +153,7 @@ func (l *Log) Add(records []Record) {
 		if len(b.records) >= bufferRecords || len(b.texts)+len(r.MessageID)+len(r.RoutingKey) > bufferBytes {
 			l.lost += int64(len(records) - i)
 			l.lostCount.Add(float64(len(records) - i))
+			l.lostTotal.Add(uint64(len(records) - i))
 			break
 		}
 		b.add(r)
@@ -271,6 +277,7 @@ func (w *writer) store(first int64, records int, lost int64) {
 		w.log.Error("the audit has gaps; make room on the disk, or turn the audit off", zap.Error(err))
 	}
 	w.lostCount.Add(float64(records))
+	w.lostTotal.Add(uint64(records))
 	w.mu.Lock()
 	w.lost += lost + int64(records)
 	w.mu.Unlock()

@@ -8,15 +8,15 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/operate"
-	"curfew/monitor/alert"
+	"curfew/monitor/incident"
 	"curfew/monitor/rabbitmq"
 )
 
-// Options of Changes. Recorder is required.
+// Options of Changes. Incidents and Recorder are required.
 type Options struct {
-	Alerts   *alert.Alerts // nil: none, since the monitor is off
-	RabbitMQ RabbitMQ      // nil: none
-	Recorder *operate.Recorder
+	Incidents *incident.Incidents // required
+	RabbitMQ  RabbitMQ            // nil: none
+	Recorder  *operate.Recorder
 }
 
 // RabbitMQ is a RabbitMQ whose deadlines are kept. *rabbitmq.Primary is one.
@@ -51,45 +51,65 @@ func (e *Unavailable) Error() string {
 func (e *Unavailable) Unwrap() error { return e.err }
 
 var (
-	errNoAlerts   = &NotFound{"there are no alerts: the monitor is off"}
-	errNoSilence  = &NotFound{"there is no such silence"}
+	errNoIncident = &NotFound{incident.ErrNotFound.Error()}
 	errNoRabbitMQ = &NotFound{"this Curfew does not run beside a RabbitMQ"}
 	errNotLetGo   = &NotFound{rabbitmq.ErrNotLetGo.Error()}
 )
 
-// AddSilence adds a silence; its ID and CreatedAt are set here, and the author is the actor if none is given. Errors: *operate.MissingRole,
-// *operate.Invalid, *NotFound without alerts, alert.ErrNotSaved.
-func (c *Changes) AddSilence(by operate.Actor, one alert.Silence) (made alert.Silence, err error) {
+// Acknowledge takes an incident over, in the actor's name. Errors: *operate.MissingRole, *operate.Invalid, *NotFound, incident.ErrNotSaved.
+func (c *Changes) Acknowledge(by operate.Actor, id string, ask incident.AckRequest) error {
+	return c.changeAlerts(by, func() ([]zap.Field, error) {
+		ack, err := ask.AckOf(by.Name)
+		if err == nil {
+			err = c.o.Incidents.Acknowledge(id, ack)
+		}
+		return []zap.Field{zap.String("acknowledged", id)}, failure(err)
+	})
+}
+
+// Unacknowledge ends that. Errors: *operate.MissingRole, *NotFound, incident.ErrNotSaved.
+func (c *Changes) Unacknowledge(by operate.Actor, id string) error {
+	return c.changeAlerts(by, func() ([]zap.Field, error) {
+		return []zap.Field{zap.String("unacknowledged", id)}, failure(c.o.Incidents.Unacknowledge(id, by.Name))
+	})
+}
+
+// failure is an error of the incidents as one of a change.
+func failure(err error) error {
+	switch {
+	case err == nil || errors.Is(err, incident.ErrNotSaved):
+		return err
+	case errors.Is(err, incident.ErrNotFound):
+		return errNoIncident
+	}
+	return &operate.Invalid{Reason: err.Error()}
+}
+
+// AddWindow adds a maintenance window; the author is the actor if none is given. Errors: *operate.MissingRole, *operate.Invalid,
+// incident.ErrNotSaved.
+func (c *Changes) AddWindow(by operate.Actor, w incident.Window) (made incident.Window, err error) {
 	err = c.changeAlerts(by, func() (more []zap.Field, err error) {
-		one.Author = cmp.Or(one.Author, by.Name)
-		made, err = c.o.Alerts.AddSilence(one)
-		if err != nil && !errors.Is(err, alert.ErrNotSaved) {
-			err = &operate.Invalid{Reason: err.Error()}
+		w.Author = cmp.Or(w.Author, by.Name)
+		if made, err = c.o.Incidents.AddWindow(w); err != nil {
+			return nil, failure(err)
 		}
-		if err != nil {
-			return nil, err
-		}
-		return []zap.Field{zap.String("silence", made.ID), zap.Time("expires_at", made.ExpiresAt)}, nil
+		return []zap.Field{zap.String("maintenance", made.ID), zap.Time("until", made.Until)}, nil
 	})
 	return made, err
 }
 
-// EndSilence ends a silence. Errors: *operate.MissingRole, *NotFound, alert.ErrNotSaved.
-func (c *Changes) EndSilence(by operate.Actor, id string) error {
+// EndWindow ends a maintenance window. Errors: *operate.MissingRole, *NotFound, incident.ErrNotSaved.
+func (c *Changes) EndWindow(by operate.Actor, id string) error {
 	return c.changeAlerts(by, func() ([]zap.Field, error) {
-		found, err := c.o.Alerts.EndSilence(id)
-		if err == nil && !found {
-			err = errNoSilence
-		}
-		return []zap.Field{zap.String("silence_ended", id)}, err
+		return []zap.Field{zap.String("maintenance_ended", id)}, failure(c.o.Incidents.EndWindow(id))
 	})
 }
 
 // TestSinks sends a test to one sink, or with an empty name to each but the log. Errors: *operate.MissingRole, *operate.Invalid for a sink that
-// does not exist, *NotFound without alerts. That a sink did not take the test is in the results.
-func (c *Changes) TestSinks(ctx context.Context, by operate.Actor, sink string) (tested []alert.Tested, err error) {
+// does not exist. That a sink did not take the test is in the results.
+func (c *Changes) TestSinks(ctx context.Context, by operate.Actor, sink string) (tested []incident.Tested, err error) {
 	err = c.changeAlerts(by, func() (more []zap.Field, err error) {
-		if tested, err = c.o.Alerts.SendTest(ctx, sink); err != nil {
+		if tested, err = c.o.Incidents.SendTest(ctx, sink); err != nil {
 			err = &operate.Invalid{Reason: err.Error()}
 		}
 		return []zap.Field{zap.String("tested_sink", cmp.Or(sink, "all"))}, err
@@ -97,15 +117,12 @@ func (c *Changes) TestSinks(ctx context.Context, by operate.Actor, sink string) 
 	return tested, err
 }
 
-// changeAlerts makes and records one change of alerts.
+// changeAlerts makes and records one change of incidents.
 func (c *Changes) changeAlerts(by operate.Actor, change func() ([]zap.Field, error)) (err error) {
 	var more []zap.Field
 	defer func() { c.o.Recorder.Record(by, operate.ChangeAlerts, operate.QueueName{}, err, more...) }()
 	if err := by.Require(operate.RoleOf(operate.ChangeAlerts)); err != nil {
 		return err
-	}
-	if c.o.Alerts == nil {
-		return errNoAlerts
 	}
 	more, err = change()
 	return err

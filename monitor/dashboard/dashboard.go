@@ -12,29 +12,29 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/operate"
-	"curfew/monitor/alert"
 	"curfew/monitor/audit"
 	"curfew/monitor/changes"
 	"curfew/monitor/dashboard/internal/admin"
-	"curfew/monitor/dashboard/internal/alerts"
 	"curfew/monitor/dashboard/internal/assets"
 	"curfew/monitor/dashboard/internal/connections"
+	"curfew/monitor/dashboard/internal/incidents"
 	"curfew/monitor/dashboard/internal/letters"
 	"curfew/monitor/dashboard/internal/overview"
 	"curfew/monitor/dashboard/internal/session"
 	"curfew/monitor/dashboard/internal/topology"
 	"curfew/monitor/dashboard/internal/ui"
 	"curfew/monitor/history"
+	"curfew/monitor/incident"
 )
 
-// Options of a Dashboard. Users and Changes are required.
+// Options of a Dashboard. Users, Changes and Incidents are required.
 type Options struct {
 	Users   Users
 	Changes *changes.Changes
 	// Operations of the bundled broker; nil: there is none, and there are no pages of queues, messages and dead letters.
 	Operations        *operate.Operations
-	Monitor           Monitor          // nil: deadlines are not watched
-	Alerts            *alert.Alerts    // nil: none
+	Monitor           Monitor // nil: deadlines are not watched
+	Incidents         *incident.Incidents
 	Audit             *audit.Log       // nil: expiries are not recorded
 	History           *history.History // nil: none
 	RabbitMQ          RabbitMQ         // nil: none; not together with Operations
@@ -67,8 +67,8 @@ const (
 
 // New returns a dashboard. It fails if o is incomplete.
 func New(o Options) (*Dashboard, error) {
-	if o.Users == nil || o.Changes == nil {
-		return nil, errors.New("dashboard: Options.Users or Options.Changes is missing")
+	if o.Users == nil || o.Changes == nil || o.Incidents == nil {
+		return nil, errors.New("dashboard: Options.Users, Options.Changes or Options.Incidents is missing")
 	}
 	o.Every = cmp.Or(o.Every, liveEvery)
 	if o.Log == nil {
@@ -79,7 +79,7 @@ func New(o Options) (*Dashboard, error) {
 	if d.assets, err = assets.Load(); err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
-	d.groups = []ui.Group{d.overview().Group(), alerts.Pages{Alerts: o.Alerts, Changes: o.Changes, Site: answers{d}}.Group()}
+	d.groups = []ui.Group{d.overview().Group(), incidents.Pages{Incidents: o.Incidents, Changes: o.Changes, Site: answers{d}}.Group()}
 	if o.Operations != nil {
 		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Forecasts: d.forecasts, Site: answers{d}, Log: d.log}.Group())
 		d.groups = append(d.groups, connections.New(o.Operations, answers{d}).Group(), topology.Pages{Operations: o.Operations, Site: answers{d}}.Group(),
@@ -91,11 +91,10 @@ func New(o Options) (*Dashboard, error) {
 
 // overview has the first page.
 func (d *Dashboard) overview() *overview.Pages {
-	p := &overview.Pages{State: d.state, Operations: d.Operations, Monitor: d.Monitor, Alerts: d.Alerts, History: d.History, Audited: d.Audit != nil, AMQP: d.AMQP}
-	if d.RabbitMQ != nil {
-		p.Troubles = d.RabbitMQ.Health
+	return &overview.Pages{
+		State: d.state, Operations: d.Operations, Monitor: d.Monitor, Incidents: d.Incidents, History: d.History, Audited: d.Audit != nil, AMQP: d.AMQP,
+		Remote: d.RabbitMQ != nil,
 	}
-	return p
 }
 
 // Close ends the streams, so that a server does not wait for them. It may be called more

@@ -53,7 +53,7 @@ func menu(s *ui.Info) g.Node {
 	return h.Nav(h.Aria("label", "Pages"), ui.Spaced(
 		entry("/", "Overview"), g.If(s.RabbitMQ, entry("/rabbitmq", "RabbitMQ")),
 		g.If(s.Broker, entry("/queues", "Queues")), g.If(s.Broker, entry("/exchanges", "Exchanges")), g.If(s.Broker, entry("/connections", "Connections")),
-		g.If(s.Broker, entry("/dead-letters", "Dead letters")), entry("/alerts", "Alerts"), entry("/audit", "Audit"),
+		g.If(s.Broker, entry("/dead-letters", "Dead letters")), entry("/incidents", "Incidents"), entry("/audit", "Audit"),
 		g.If(s.Broker, entry("/policies", "Policies")), g.If(s.Broker && s.User.Admin, entry("/users", "Users"))))
 }
 

@@ -10,9 +10,9 @@ import (
 	g "maragu.dev/gomponents"
 
 	"curfew/broker/operate"
-	"curfew/monitor/alert"
 	"curfew/monitor/changes"
 	"curfew/monitor/dashboard/internal/ui"
+	"curfew/monitor/incident"
 )
 
 // page is one page.
@@ -72,7 +72,7 @@ func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		d.fail(w, r, http.StatusNotFound, sentence(missing)+" Reload the page.")
 	case isAway:
 		d.fail(w, r, http.StatusServiceUnavailable, sentence(away))
-	case errors.Is(err, alert.ErrNotSaved):
+	case errors.Is(err, incident.ErrNotSaved):
 		d.fail(w, r, http.StatusInternalServerError, sentence(err))
 	case isRole:
 		d.fail(w, r, http.StatusForbidden, sentence(role))

@@ -221,7 +221,7 @@ func (f *firing) sortAnswers() (expired int) {
 		case deadline.Asked:
 			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(askedAfter)})
 		case deadline.Held:
-			f.holds.Add(s, nowAt)
+			f.holds.Add(s)
 			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(monitor.HeldAfter)})
 		case deadline.NotDue:
 			f.notDue = append(f.notDue, scheduler.Later{Ref: s, At: askAgain(r.At, nowAt)})

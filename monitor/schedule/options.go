@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/alert"
+	"curfew/monitor/incident"
 	"curfew/scheduler"
 )
 
@@ -43,8 +43,8 @@ type Options struct {
 	Log *zap.Logger
 	// Registerer takes the metrics; nil keeps them private.
 	Registerer prometheus.Registerer
-	// Alerts records what becomes of deadlines, and is run by Run; nil for none.
-	Alerts *alert.Alerts
+	// Record is told what becomes of deadlines; nil: nobody. It is called by several goroutines, and must not block.
+	Record func(incident.Event)
 	// WriteWindow is how long a shadow waits for its message to be settled before it is
 	// indexed and written, so that a message settled soon costs neither. A shadow whose
 	// deadline is within two windows does not wait. 0 is 20 ms. Below 0 none waits, and
@@ -78,6 +78,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Stepped {
 		o.WriteWindow = -1
+	}
+	if o.Record == nil {
+		o.Record = func(incident.Event) {}
 	}
 	if o.WriteWindow == 0 {
 		o.WriteWindow = defaultWriteWindow

@@ -13,7 +13,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor"
-	"curfew/monitor/alert"
 	"curfew/scheduler"
 	"curfew/scheduler/memstore"
 )
@@ -53,7 +52,6 @@ type redisSchedule struct {
 	store     RedisStore
 	now       func() deadline.Instant // the primary's clock
 	log       *zap.Logger
-	alerts    *alert.Alerts
 	metrics   *metrics
 	due       *memstore.Fair
 	wakeFire  *wakeup // of the fire loop
@@ -84,7 +82,6 @@ func newRedisSchedule(o Options, due *memstore.Fair, wakeFire *wakeup) *redisSch
 		every:     o.WriteWindow < 0,
 		now:       o.Primary.Now,
 		log:       o.Log.Named("schedule"),
-		alerts:    o.Alerts,
 		due:       due,
 		wakeFire:  wakeFire,
 		wakeClaim: newWakeup(),
@@ -149,7 +146,6 @@ func (r *redisSchedule) fail(operation string, err error) {
 	r.enterLocked(monitor.ScheduleDown, fmt.Sprintf("%s: %v", operation, err))
 	r.log.Warn("schedule down, the index fires at the deadline",
 		zap.String("operation", operation), zap.Error(err))
-	r.alerts.Degraded(r.reason)
 	r.reported = r.reason
 	r.wakeChecker()
 }
@@ -174,7 +170,6 @@ func (r *redisSchedule) rebuilt() error {
 	r.answeredAt.Store(int64(r.now()))
 	r.distrusted.Store(false)
 	r.log.Info("schedule up")
-	r.alerts.Restored()
 	r.wakeClaim.wake()
 	return nil
 }
@@ -199,7 +194,6 @@ func (r *redisSchedule) stillDown(err error) {
 	}
 	if reason != r.reported {
 		r.log.Warn("schedule cannot be brought up, the index fires at the deadline; retrying", zap.Error(err))
-		r.alerts.Degraded(reason)
 	}
 	r.reason, r.reported = reason, reason
 }

@@ -60,7 +60,7 @@ func New(o Options) (*Scheduler, error) {
 	m.index = &index{Fair: memstore.NewFair(m.tenantOf), log: m.log}
 	if m.Monitor, err = monitor.New(monitor.Options{
 		Source: o.Primary, Pending: m.index, QueueName: o.Primary.QueueName, Restarted: m.requestReconcile,
-		Alerts: o.Alerts, Log: o.Log, Registerer: o.Registerer,
+		Record: o.Record, Log: o.Log, Registerer: o.Registerer,
 	}); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,11 @@ func (m *Scheduler) Health() monitor.Health {
 	}
 	if m.redis != nil {
 		h.Schedule, h.Since = m.redis.current()
-		h.Reasons = append(m.redis.troubles(), h.Reasons...)
+		troubles := m.redis.troubles()
+		if h.Schedule != monitor.ScheduleUp && len(troubles) > 0 {
+			h.Down = troubles[0]
+		}
+		h.Reasons = append(troubles, h.Reasons...)
 		h.Orphans = m.redis.orphans.Load()
 	}
 	return h

@@ -1,18 +1,14 @@
 package schedule
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/alert"
 	"curfew/scheduler"
 )
 
@@ -306,68 +302,24 @@ func TestDeadlinesBeyondTheCalendarAreLeftAlone(t *testing.T) {
 	})
 }
 
-func TestAlertsAreTold(t *testing.T) {
+func TestEventsAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		core, logs := observer.New(zap.InfoLevel)
-		alerts, err := alert.New(alert.Options{Log: zap.New(core)})
-		require.NoError(t, err)
+		var told events
 		b, r := newFakeBroker(t), newFakeRedis()
 		b.action = deadline.Parked
 		b.publish(1, time.Second)
 		time.Sleep(10 * time.Second)
 		r.Fail(errRedis)
-		start(t, Options{Primary: b.view(), Redis: r, Alerts: alerts})
+		m, _ := start(t, Options{Primary: b.view(), Redis: r, Record: told.record})
 		b.publish(2, time.Second)
 		b.publish(2, time.Second)
 		time.Sleep(10 * time.Second)
+		require.Contains(t, m.Health().Down, "redis schedule")
+		require.Equal(t, m.Health().Down, m.Health().Reasons[0])
 		r.Heal()
 		time.Sleep(30 * time.Second)
-
-		told := make(map[string]int64)
-		for _, line := range logs.All() {
-			fields := line.ContextMap()
-			if fields["event"] == nil {
-				continue // which rules are in force
-			}
-			name := fmt.Sprint(fields["event"], " ", fields["queue"], " ", fields["status"])
-			count, _ := fields["count"].(int64)
-			told[name] += count
-		}
-		require.Equal(t, map[string]int64{
-			"deadline_missed q1 firing":        1,
-			"deadline_missed q2 firing":        2,
-			"deadline_fired_late q1 firing":    1,
-			"dead_letter_unroutable q1 firing": 1,
-			"dead_letter_unroutable q2 firing": 2,
-			"schedule_degraded <nil> firing":   0,
-			"schedule_degraded <nil> resolved": 0,
-		}, told)
-	})
-}
-
-// TestHeldIsTold: a message unacked at its deadline is reported and counted once, however
-// often it is looked at, and is over when it has been acked.
-func TestHeldIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		core, logs := observer.New(zap.InfoLevel)
-		alerts, err := alert.New(alert.Options{Log: zap.New(core)})
-		require.NoError(t, err)
-		b := newFakeBroker(t)
-		start(t, Options{Primary: b.view(), Alerts: alerts})
-		held, other := b.publish(1, time.Second), b.publish(1, time.Second)
-		b.hold(held)
-		b.hold(other)
-		time.Sleep(5 * time.Minute)
-		told := logs.FilterField(zap.String("event", "held_past_deadline"))
-		require.Equal(t, 1, told.Len())
-		require.Equal(t, int64(2), told.All()[0].ContextMap()["count"])
-		b.ack(held)
-		b.ack(other)
-		time.Sleep(5 * time.Minute)
-		told = logs.FilterField(zap.String("event", "held_past_deadline"))
-		require.Equal(t, 2, told.Len())
-		require.Equal(t, "resolved", told.All()[1].ContextMap()["status"])
-		require.Equal(t, 4*time.Minute+30*time.Second, told.All()[1].ContextMap()["worst_lateness"])
+		require.Empty(t, m.Health().Down)
+		require.Equal(t, map[string]int64{"expired q1": 1, "expired q2": 2, "late q1": 1, "parked q1": 1, "parked q2": 2}, told.counts())
 	})
 }
 

@@ -91,7 +91,7 @@ func rootCommand(b node.Build) *cobra.Command {
 	for _, cmd := range root.Commands() {
 		cmd.Args = cli.NoArguments
 	}
-	root.AddCommand(alertCommand(), storeCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand(b.Version),
+	root.AddCommand(incidentCommand(), storeCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand(b.Version),
 		statusCommand(), clockCommand(), queues.Deadlines(), queues.History(), queues.Queue(), queues.DeadLetters(), queues.Runs(), auditCommand(), rabbitmqCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
 		messaging.Delete(), messaging.Consumers(), messaging.Connections(), messaging.Channels())
 	addExamples(root)

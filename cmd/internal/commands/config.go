@@ -22,7 +22,7 @@ func configCommand() *cobra.Command {
 			if err := s.CheckServe(); err != nil {
 				return err
 			}
-			if _, err := configuredAlerts(&s); err != nil {
+			if _, err := configuredIncidents(&s); err != nil {
 				return err
 			}
 			return s.WriteTable(cmd.OutOrStdout())

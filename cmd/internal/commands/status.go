@@ -21,7 +21,7 @@ import (
 func statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "One screen: deadlines, lateness, schedule, store, alerts, queues at risk; exit code 4 if something is wrong",
+		Short: "One screen: deadlines, lateness, schedule, store, incidents, queues at risk; exit code 4 if something is wrong",
 		Args:  cli.NoArguments,
 	}
 	a := cli.WithAPI(c)
@@ -47,14 +47,6 @@ func statusRows(s *node.Status) [][]string {
 	add := func(what string, value ...any) { rows = append(rows, []string{what, fmt.Sprint(value...)}) }
 	for _, r := range s.Reasons {
 		add("!", r)
-	}
-	for _, u := range s.Undeliverable {
-		where, flag := "", ""
-		if u.VHost != "/" {
-			name := strconv.Quote(u.VHost)
-			where, flag = " of virtual host "+name, " --vhost "+name
-		}
-		add("!", english.Plural(u.Messages, "message is", "messages are"), " parked in curfew.undeliverable", where, ": curfew dlq groups curfew.undeliverable", flag)
 	}
 	now := time.Now()
 	if s.Clock != nil {
@@ -90,19 +82,19 @@ func statusRows(s *node.Status) [][]string {
 		rows = append(rows, storeRows(s)...)
 	}
 	see := ""
-	if s.Alerts.Silenced > 0 {
-		see = fmt.Sprintf(", silenced %d", s.Alerts.Silenced)
+	if s.Incidents.Acknowledged > 0 {
+		see = fmt.Sprintf(", acknowledged %d", s.Incidents.Acknowledged)
 	}
-	if s.Alerts.Critical+s.Alerts.Other+s.Alerts.Silenced > 0 {
-		see += " (see curfew alert ls)"
+	if s.Incidents.Critical+s.Incidents.Warning+s.Incidents.Info > 0 {
+		see += " (see curfew incident ls)"
 	}
-	add("alerts", "critical ", s.Alerts.Critical, ", other ", s.Alerts.Other, see)
+	add("incidents", "critical ", s.Incidents.Critical, ", warning ", s.Incidents.Warning, ", info ", s.Incidents.Info, see)
 	for _, f := range s.AtRisk {
 		first := ""
 		if f.FirstMiss != 0 {
 			first = ", the first " + table.From(now, time.UnixMilli(f.FirstMiss))
 		}
-		add("at risk", f.Queue, ": ", f.WillMiss, " of ", f.Deadlines, " messages with a deadline will expire", first)
+		add("at risk", f.Queue, " (vhost ", f.VHost, "): ", f.WillMiss, " of ", f.Deadlines, " messages with a deadline will expire", first)
 	}
 	return rows
 }

@@ -3,20 +3,18 @@ package node
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"time"
 
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
-	"curfew/monitor/alert"
 	"curfew/monitor/changes"
+	"curfew/monitor/incident"
 )
 
 // openChanges makes the recorder, and the changes besides the broker's that the node's API and dashboard share.
 func openChanges(n *Node) {
 	n.recorder = operate.NewRecorder(operate.RecorderOptions{Log: n.log, Registerer: n.metrics, Changed: changesOf(n)})
-	o := changes.Options{Alerts: n.alerts, Recorder: n.recorder}
+	o := changes.Options{Incidents: n.incidents, Recorder: n.recorder}
 	if n.rabbitmq != nil {
 		o.RabbitMQ = n.rabbitmq
 	}
@@ -70,14 +68,14 @@ func readBody(r *http.Request, into any) error {
 
 // testSinks sends a test to one sink or, without a body, to all.
 func testSinks(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
-	var asked alert.TestRequest
+	var asked incident.TestRequest
 	if r.ContentLength != 0 {
 		if err := readBody(r, &asked); err != nil {
 			return 0, nil, err
 		}
 	}
 	tested, err := c.TestSinks(r.Context(), by, asked.Sink)
-	results := alert.TestResults{Sinks: make(map[string]string)}
+	results := incident.TestResults{Sinks: make(map[string]string)}
 	for _, t := range tested {
 		results.Sinks[t.Sink] = "ok"
 		if t.Err != nil {
@@ -87,26 +85,39 @@ func testSinks(c *changes.Changes, r *http.Request, by operate.Actor) (int, any,
 	return http.StatusOK, results, err
 }
 
-// addSilence adds a silence.
-func addSilence(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
-	var asked alert.SilenceRequest
+// acknowledge takes the incident over that the path names.
+func acknowledge(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
+	var asked incident.AckRequest
+	if r.ContentLength != 0 {
+		if err := readBody(r, &asked); err != nil {
+			return 0, nil, err
+		}
+	}
+	return http.StatusNoContent, nil, c.Acknowledge(by, r.PathValue("id"), asked)
+}
+
+// unacknowledge ends that.
+func unacknowledge(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
+	return http.StatusNoContent, nil, c.Unacknowledge(by, r.PathValue("id"))
+}
+
+// addWindow adds a maintenance window.
+func addWindow(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
+	var asked incident.WindowRequest
 	if err := readBody(r, &asked); err != nil {
 		return 0, nil, err
 	}
-	if asked.Duration != "" {
-		d, err := time.ParseDuration(asked.Duration)
-		if err != nil {
-			return 0, nil, rest.Bad(fmt.Sprintf("duration: %q is invalid: want a duration such as 30m or 8h", asked.Duration))
-		}
-		asked.ExpiresAt = time.Now().Add(d)
+	w, err := asked.WindowOf()
+	if err != nil {
+		return 0, nil, rest.Bad(err.Error())
 	}
-	made, err := c.AddSilence(by, asked.Silence)
+	made, err := c.AddWindow(by, w)
 	return http.StatusCreated, made, err
 }
 
-// endSilence ends the silence that the path names.
-func endSilence(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
-	return http.StatusNoContent, nil, c.EndSilence(by, r.PathValue("id"))
+// endWindow ends the maintenance window that the path names.
+func endWindow(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
+	return http.StatusNoContent, nil, c.EndWindow(by, r.PathValue("id"))
 }
 
 // allowedQueue names a queue that is to be kept again.

@@ -2,7 +2,6 @@ package node
 
 import (
 	"crypto/tls"
-	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -120,21 +119,14 @@ func cut(nc net.Conn) {
 	nc.Close()
 }
 
-// refusedRecently is how long health keeps reporting that connections were refused.
+// refusedRecently is how long it is reported that connections were refused.
 const refusedRecently = time.Minute
 
-func refusedHealth(most int) healthReport {
-	return healthReport{Reasons: []string{fmt.Sprintf("connections are refused: the limit of %d is reached; close some, or raise the limit on open files (ulimit -n)", most)}}
-}
-
-// health reports for a while that connections were refused.
-func (c *connLimit) health() healthReport {
+// refuses reports for a while that connections were refused, and how many there may be.
+func (c *connLimit) refuses() (most int, is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.refused == 0 || c.now().Sub(c.lastRefusal) > refusedRecently {
-		return healthReport{}
-	}
-	return refusedHealth(c.most)
+	return c.most, c.refused > 0 && c.now().Sub(c.lastRefusal) <= refusedRecently
 }
 
 var (

@@ -10,10 +10,10 @@ import (
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/monitor"
-	"curfew/monitor/alert"
 	"curfew/monitor/audit"
 	"curfew/monitor/dashboard"
 	"curfew/monitor/history"
+	"curfew/monitor/incident"
 	"curfew/monitor/rabbitmq"
 )
 
@@ -32,23 +32,28 @@ type apiRoute struct {
 func apiRoutes() []apiRoute {
 	return []apiRoute{
 		{http.MethodGet, "/status", always, statusHandler, rest.Doc{ID: "getStatus", Summary: "The state of this Curfew on one screen", Answer: Status{}}},
-		{http.MethodGet, "/alerts", hasMonitor, alertHandler, rest.Doc{
-			ID: "listAlerts", Summary: "The alerts that are not over, and the state of each sink", Text: partOfMonitor, Answer: alert.Overview{},
+		{http.MethodGet, "/incidents", always, incidentHandler, rest.Doc{
+			ID: "listIncidents", Summary: "The verdict, the incidents that are not over, and the state of each sink", Answer: incident.Overview{},
 		}},
-		{http.MethodGet, "/alerts/rules", hasMonitor, alertHandler, rest.Doc{
-			ID: "listAlertRules", Summary: "The rules in force", Text: partOfMonitor, Answer: alert.RuleList{},
+		{http.MethodGet, "/incidents/rules", always, incidentHandler, rest.Doc{
+			ID: "listIncidentRules", Summary: "The rules in force, and the conditions that can be an incident", Answer: incident.RuleList{},
 		}},
-		{http.MethodPost, "/alerts/test", hasMonitor, changeHandler(testSinks).of, rest.Doc{
-			ID: "testAlerts", Summary: "Send a test to one sink or to all", Text: partOfMonitor, Body: alert.TestRequest{}, Answer: alert.TestResults{},
+		{http.MethodPost, "/incidents/test", always, changeHandler(testSinks).of, rest.Doc{
+			ID: "testSinks", Summary: "Send a test to one sink or to all", Body: incident.TestRequest{}, Answer: incident.TestResults{},
 		}},
-		{http.MethodGet, "/silences", hasMonitor, alertHandler, rest.Doc{
-			ID: "listSilences", Summary: "The silences in force, the first to expire first", Text: partOfMonitor, Answer: alert.SilenceList{},
+		{http.MethodPost, "/incidents/{id}/ack", always, changeHandler(acknowledge).of, rest.Doc{
+			ID: "acknowledgeIncident", Summary: "Take an incident over: nobody is notified of it any more",
+			Text: "Without a body, or without `duration`, until the incident is over.", Body: incident.AckRequest{},
 		}},
-		{http.MethodPost, "/silences", hasMonitor, changeHandler(addSilence).of, rest.Doc{
-			ID: "addSilence", Summary: "Silence alerts for a time", Text: "It needs `duration` or `expires_at`; `id` and `created_at` are ignored. " + partOfMonitor,
-			Body: alert.SilenceRequest{}, Answer: alert.Silence{}, Created: true,
+		{http.MethodDelete, "/incidents/{id}/ack", always, changeHandler(unacknowledge).of, rest.Doc{ID: "unacknowledgeIncident", Summary: "End an acknowledgement"}},
+		{http.MethodGet, "/maintenance", always, incidentHandler, rest.Doc{
+			ID: "listMaintenance", Summary: "The maintenance windows that are not over, the first to end first", Answer: incident.WindowList{},
 		}},
-		{http.MethodDelete, "/silences/{id}", hasMonitor, changeHandler(endSilence).of, rest.Doc{ID: "endSilence", Summary: "End a silence", Text: partOfMonitor}},
+		{http.MethodPost, "/maintenance", always, changeHandler(addWindow).of, rest.Doc{
+			ID: "addMaintenance", Summary: "Notify nobody for a time of incidents of some queues", Text: "It needs `duration` or `until`; `id` is ignored.",
+			Body: incident.WindowRequest{}, Answer: incident.Window{}, Created: true,
+		}},
+		{http.MethodDelete, "/maintenance/{id}", always, changeHandler(endWindow).of, rest.Doc{ID: "endMaintenance", Summary: "End a maintenance window"}},
 		{http.MethodGet, "/forecasts", hasMonitor, forecastHandler, rest.Doc{
 			ID: "listForecasts", Summary: "What will miss its deadline, in each queue that has deadlines",
 			Text: "Those with the most expected misses come first. " + partOfMonitor, Answer: []monitor.Forecast{},
@@ -101,7 +106,7 @@ const (
 )
 
 func always(*Node) bool        { return true }
-func hasMonitor(n *Node) bool  { return n.alerts != nil }
+func hasMonitor(n *Node) bool  { return n.monitor != nil }
 func hasAudit(n *Node) bool    { return n.audit != nil }
 func hasRabbitMQ(n *Node) bool { return n.rabbitmq != nil }
 
@@ -109,8 +114,8 @@ func statusHandler(n *Node, o *opsEndpoints) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, n.status(o)) })
 }
 
-func alertHandler(n *Node, _ *opsEndpoints) http.Handler {
-	return http.StripPrefix(curfewPrefix, n.alerts.Handler())
+func incidentHandler(n *Node, _ *opsEndpoints) http.Handler {
+	return http.StripPrefix(curfewPrefix, n.incidents.Handler())
 }
 
 func forecastHandler(n *Node, _ *opsEndpoints) http.Handler { return http.HandlerFunc(n.forecasts) }

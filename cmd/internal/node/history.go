@@ -1,13 +1,13 @@
 package node
 
 import (
-	"fmt"
 	"path/filepath"
 
 	"curfew/broker"
 	"curfew/broker/operate"
 	"curfew/monitor"
 	"curfew/monitor/history"
+	"curfew/monitor/incident"
 )
 
 // newHistory makes the history of the last day. It is made before what it samples, so that it misses no expiry.
@@ -60,14 +60,13 @@ func (s historySource) State() (now history.State) {
 		health := n.monitor.Health()
 		now.Schedule, now.Since = string(health.Schedule), health.Since
 	}
-	if n.alerts == nil {
-		return now
-	}
-	for _, a := range n.alerts.List() {
-		if a.State == "firing" {
-			now.Firing = append(now.Firing, history.Alert{
-				Key: fmt.Sprint(a.Event, "\x00", a.Labels, "\x00", a.StartsAt.UnixMilli()), Text: a.Summary, VHost: a.Labels["vhost"], Queue: a.Labels["queue"], Since: a.StartsAt,
-			})
+	for _, i := range n.incidents.List() {
+		if i.Level != incident.Info {
+			one := history.Alert{Key: i.ID, Text: i.Summary, Since: i.Since}
+			if len(i.Worst) > 0 {
+				one.VHost, one.Queue = i.Worst[0].VHost, i.Worst[0].Queue
+			}
+			now.Firing = append(now.Firing, one)
 		}
 	}
 	return now

@@ -32,7 +32,7 @@ func (n *Node) newDashboard(amqp net.Addr) (*dashboard.Dashboard, error) {
 	port, _ := amqp.(*net.TCPAddr)
 	o := dashboard.Options{
 		AMQP:  port,
-		Users: n.users(), Operations: n.operations, Changes: n.changes, Alerts: n.alerts, Audit: n.audit, History: n.history,
+		Users: n.users(), Operations: n.operations, Changes: n.changes, Incidents: n.incidents, Audit: n.audit, History: n.history,
 		Instance: string(n.settings.Instance), Version: n.build.Version, Log: n.log,
 	}
 	if n.monitor != nil {

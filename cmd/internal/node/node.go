@@ -25,11 +25,11 @@ import (
 	"curfew/broker/store"
 	"curfew/cmd/internal/settings"
 	"curfew/monitor"
-	"curfew/monitor/alert"
 	"curfew/monitor/audit"
 	"curfew/monitor/changes"
 	"curfew/monitor/dashboard"
 	"curfew/monitor/history"
+	"curfew/monitor/incident"
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/schedule"
 	"curfew/monitor/telemetry"
@@ -57,10 +57,10 @@ type Node struct {
 	leases        redis.UniversalClient // nil: no Redis, or not beside RabbitMQ
 	redis         *redisstore.Store     // nil: no Redis, or beside RabbitMQ
 	monitor       watcher               // nil: no monitor
-	alerts        *alert.Alerts         // nil: no monitor
-	deadManSwitch *alert.DeadManSwitch  // nil: none
-	audit         *audit.Log            // nil: none
-	telemetry     *telemetry.Exporter   // nil: none
+	incidents     *incident.Incidents
+	deadManSwitch *incident.DeadManSwitch // nil: none
+	audit         *audit.Log              // nil: none
+	telemetry     *telemetry.Exporter     // nil: none
 	history       *history.History
 	replays       *deadletters.Replays // of dead letters
 	recorder      *operate.Recorder    // of what users change
@@ -69,7 +69,14 @@ type Node struct {
 	probes        []*probe
 	failed        bool // Run ended by an error
 
-	holdAlerts atomic.Pointer[alert.Alerts] // alerts, for the broker, which runs before there are any
+	limits   []*connLimit // of the HTTP servers
+	trends   trends
+	opened   atomic.Bool // all parts are there, and may be looked at
+	openedAt time.Time   // when that was
+
+	targetsMu sync.Mutex
+	targets   letterTargets // guarded by targetsMu
+	targetsAt time.Time     // when they were looked up
 
 	onlyUser sync.Once
 	user     *oneUser // beside RabbitMQ
@@ -95,6 +102,9 @@ func Open(o Options) (n *Node, err error) {
 	}
 	if err := n.openTelemetry(); err != nil {
 		return n, err
+	}
+	if err := n.openIncidents(); err != nil {
+		return n, n.inDataDir(err)
 	}
 	n.history = newHistory(n)
 	if err := n.openPrimary(); err != nil {
@@ -145,7 +155,7 @@ func (n *Node) openBroker() error {
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.Bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: n.log,
 		User: string(c.User), Password: string(c.Password), GuestFromAnywhere: !c.GuestLoopbackOnly,
 		TTLPrecedence: precedence, TTLOff: c.TTL == "off", Unroutable: unroutables[c.Unroutable], IdleMinimum: c.IdleMinimum,
-		Expiries: n.expiries(), OnLongHold: recordHolds(n), Manual: c.ManualClock(),
+		Expiries: n.expiries(), OnLongHold: n.recordHold, Manual: c.ManualClock(),
 	})
 	if err != nil {
 		return n.inDataDir(err)
@@ -215,7 +225,7 @@ func (n *Node) storeOptions() (store.Options, error) {
 	})
 	return store.Options{
 		Dir: n.settings.DataDir, Sync: mode, Log: n.log,
-		OnSync: func(took time.Duration) { syncs.Observe(took.Seconds()) },
+		OnSync: func(took time.Duration) { syncs.Observe(took.Seconds()); n.trends.synced(took) },
 		Progress: func(done, total int64) {
 			n.log.Info("recovering", zap.Int64("bytes", done), zap.Int64("of", total))
 		},
@@ -225,19 +235,16 @@ func (n *Node) storeOptions() (store.Options, error) {
 var unroutables = map[string]broker.Unroutable{"park": broker.Park, "drop": broker.Drop}
 
 func (n *Node) openMonitor() error {
-	err := n.openAlerts()
-	if err != nil {
-		return err
-	}
+	var err error
 	if n.rabbitmq != nil {
 		n.monitor, err = monitor.New(monitor.Options{
-			Source: n.rabbitmq, Pending: n.rabbitmq, Alerts: n.alerts, Log: n.log, Registerer: n.metrics,
+			Source: n.rabbitmq, Pending: n.rabbitmq, Record: n.incidents.Record, Log: n.log, Registerer: n.metrics,
 		})
 		return err
 	}
 	o := schedule.Options{
 		Primary: n.broker.Deadlines(), PrimaryIsNew: n.broker.NewFolder(), WriteWindow: n.settings.ScheduleWindow,
-		Alerts: n.alerts, NewTimer: schedule.PreciseTimer, Log: n.log, Registerer: n.metrics,
+		Record: n.incidents.Record, NewTimer: schedule.PreciseTimer, Log: n.log, Registerer: n.metrics,
 	}
 	if o.WriteWindow == 0 {
 		o.WriteWindow = -1 // what the scheduler calls no window
@@ -274,11 +281,12 @@ func (l redisLogger) Printf(_ context.Context, format string, v ...any) {
 // Run serves clients on the listeners, or keeps the deadlines of a RabbitMQ, and fires deadlines until ctx ends or a part
 // fails. It stops the connections before the monitor, so that the monitor sees what they settled.
 func (n *Node) Run(ctx context.Context, listeners ...net.Listener) error {
+	n.ready()
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
-	parts := []func(context.Context) error{n.runMonitor, n.runDeadManSwitch}
+	parts := []func(context.Context) error{n.runMonitor, n.runDeadManSwitch, n.incidents.Run}
 	serve := func(ctx context.Context) error { return n.server.Serve(ctx, listeners...) }
 	if n.rabbitmq != nil {
 		serve = n.rabbitmq.Run
@@ -305,6 +313,14 @@ func (n *Node) Run(ctx context.Context, listeners ...net.Listener) error {
 	stopHistory()
 	n.failed = err != nil
 	return err
+}
+
+// ready lets the incidents look at all parts.
+func (n *Node) ready() {
+	if !n.opened.Load() {
+		n.openedAt = time.Now()
+		n.opened.Store(true)
+	}
 }
 
 // runInBackground runs run, which never fails, until stop is called; the end of ctx does not stop it. stop

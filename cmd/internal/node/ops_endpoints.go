@@ -3,16 +3,17 @@ package node
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
+
+	"curfew/monitor"
+	"curfew/monitor/incident"
 )
 
 // phase is the stage of the process's life.
@@ -24,20 +25,14 @@ const (
 	stopping phase = "stopping"
 )
 
-// healthReport is the state that one part reports.
-type healthReport struct {
-	Dead    bool     // it will not recover without a restart
-	Reasons []string // why it is degraded or dead, for an operator
-	Detail  any      // printed as JSON; nil: none
-}
-
 // opsEndpoints serves /metrics, /healthz and /readyz over HTTP. It needs no credentials and shows no message
 // data. Safe for concurrent use.
 type opsEndpoints struct {
 	mu          sync.Mutex
 	metrics     http.Handler // answers on /metrics
 	phase       phase
-	parts       map[string]func() healthReport
+	judge       func() judged // nil: there is nothing to judge yet
+	ttlOff      bool
 	connections *connLimit
 }
 
@@ -45,14 +40,14 @@ func newOpsEndpoints(metrics prometheus.Gatherer) *opsEndpoints {
 	own := http.NewServeMux()
 	own.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	most, _ := openFiles()
-	return &opsEndpoints{metrics: own, phase: starting, parts: make(map[string]func() healthReport), connections: newConnLimit("ops", most.ops)}
+	return &opsEndpoints{metrics: own, phase: starting, connections: newConnLimit("ops", most.ops)}
 }
 
-// watch adds a part to the health. check may be called from any goroutine.
-func (o *opsEndpoints) watch(name string, check func() healthReport) {
+// watch has health say what judge does, which may be called from any goroutine. ttlOff says that no message expires.
+func (o *opsEndpoints) watch(judge func() judged, ttlOff bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.parts[name] = check
+	o.judge, o.ttlOff = judge, ttlOff
 }
 
 func (o *opsEndpoints) enter(p phase) {
@@ -107,10 +102,16 @@ func (o *opsEndpoints) scrape(w http.ResponseWriter, r *http.Request) {
 
 // health is the body of /healthz.
 type health struct {
-	Status  string         `json:"status"` // ok, degraded, dead
-	Phase   phase          `json:"phase"`
-	Reasons []string       `json:"reasons,omitempty"`
-	Parts   map[string]any `json:"parts,omitempty"`
+	Status  string      `json:"status"` // ok, degraded, critical, dead
+	Phase   phase       `json:"phase"`
+	Reasons []string    `json:"reasons,omitempty"`
+	Parts   healthParts `json:"parts"`
+}
+
+type healthParts struct {
+	Incidents openIncidents   `json:"incidents"`
+	Monitor   *monitor.Health `json:"monitor,omitempty"`
+	TTL       string          `json:"ttl,omitempty"`
 }
 
 // healthz answers 503 only if a restart would help: a degraded service is still a service.
@@ -125,32 +126,25 @@ func (o *opsEndpoints) healthz(w http.ResponseWriter, _ *http.Request) {
 
 func (o *opsEndpoints) health() health {
 	o.mu.Lock()
-	h := health{Status: "ok", Phase: o.phase, Parts: make(map[string]any)}
-	checks := maps.Clone(o.parts)
+	h := health{Status: string(incident.OK), Phase: o.phase}
+	judge, ttlOff := o.judge, o.ttlOff
 	o.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(checks)) {
-		h.add(name, checks[name]())
+	if ttlOff {
+		h.Parts.TTL = "off: no message expires (CURFEW_TTL=off)"
+	}
+	if judge == nil {
+		return h
+	}
+	j := judge()
+	h.Status, h.Reasons, h.Parts.Incidents, h.Parts.Monitor = string(j.verdict), j.reasons, j.incidents, j.monitor
+	if j.dead {
+		h.Status = "dead"
 	}
 	return h
 }
 
 // alive reports whether the process can go on: a restart would not help.
 func (o *opsEndpoints) alive() bool { return o.health().Status != "dead" }
-
-func (h *health) add(name string, v healthReport) {
-	if v.Detail != nil {
-		h.Parts[name] = v.Detail
-	}
-	for _, reason := range v.Reasons {
-		h.Reasons = append(h.Reasons, name+": "+reason)
-	}
-	switch {
-	case v.Dead:
-		h.Status = "dead"
-	case len(v.Reasons) > 0 && h.Status == "ok":
-		h.Status = "degraded"
-	}
-}
 
 // readyz answers 200 from the end of recovery until the stop begins.
 func (o *opsEndpoints) readyz(w http.ResponseWriter, _ *http.Request) {

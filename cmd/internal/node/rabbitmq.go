@@ -43,18 +43,6 @@ func (n *Node) openRabbitMQ() (err error) {
 	return err
 }
 
-// watchRabbitMQ adds the RabbitMQ to the health.
-func (n *Node) watchRabbitMQ(ops *opsEndpoints) {
-	since := time.Now()
-	ops.watch("rabbitmq", func() healthReport {
-		reasons := n.rabbitmq.Health()
-		if time.Since(since) < startGrace {
-			reasons = nil
-		}
-		return healthReport{Reasons: reasons}
-	})
-}
-
 // startGrace is how long after the start nothing is reported, since the queues have not been looked at yet.
 const startGrace = 5 * time.Second
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -39,17 +38,12 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
-	defer onHangup(n.alerts.Reload)()
-	if n.rabbitmq != nil {
-		n.watchRabbitMQ(ops)
-	} else {
-		n.watchBroker(ops)
+	defer onHangup(n.incidents.Reload)()
+	ttlOff := n.rabbitmq == nil && c.TTL == "off"
+	if ttlOff {
+		log.Warn("no message expires: CURFEW_TTL=off. Times to live are checked and stored, but have no effect")
 	}
-	if n.monitor != nil {
-		since := time.Now()
-		ops.watch(alertPart, n.alertHealth)
-		ops.watch("monitor", func() healthReport { return monitorHealth(n.monitor.Health(), since, time.Now()) })
-	}
+	n.limits = append(n.limits, ops.connections)
 	s, err := openSockets(ctx, c, opsListener, log)
 	if err != nil {
 		return err
@@ -59,8 +53,9 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 		s.close()
 		return err
 	}
-	ops.watch("HTTP", pages.connections.health)
-	ops.watch("ops", ops.connections.health)
+	n.limits = append(n.limits, pages.connections)
+	n.ready()
+	ops.watch(n.judge, ttlOff)
 	registry.MustRegister(pages.connections, ops.connections)
 	defer n.runAudit(ctx)() // until nobody can change anything any more
 	defer s.serveWeb(ctx, pages, log)()
@@ -89,17 +84,6 @@ func (n *Node) newPages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, *w
 	api := n.newManagement(s.listeners())
 	ops.showMetrics(api.Metrics(n.metrics))
 	return ui, n.pages(api, ui, ops), nil
-}
-
-// watchBroker adds the broker of this process to the health.
-func (n *Node) watchBroker(ops *opsEndpoints) {
-	ops.watch("store", n.storeHealth)
-	ops.watch("clock", func() healthReport { return clockHealth(n.broker.ClockOffset()) })
-	if n.settings.TTL == "off" {
-		n.log.Warn("no message expires: CURFEW_TTL=off. Times to live are checked and stored, but have no effect")
-		ops.watch("ttl", func() healthReport { return healthReport{Detail: "off: no message expires (CURFEW_TTL=off)"} })
-	}
-	ops.watch("connections", n.connectionHealth)
 }
 
 // describeProcess adds what the process is and uses.

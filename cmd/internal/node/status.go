@@ -15,7 +15,7 @@ import (
 // Status is the state of a Curfew on one screen.
 type Status struct {
 	Version string   `json:"version"`
-	Health  string   `json:"health"`  // ok, degraded or dead
+	Health  string   `json:"health"`  // ok, degraded, critical or dead
 	Phase   phase    `json:"phase"`   // starting, ready or stopping
 	Reasons []string `json:"reasons"` // why it is degraded or dead
 
@@ -51,7 +51,7 @@ type Status struct {
 
 	Undeliverable []undeliverable `json:"undeliverable"` // what is in the queues curfew.undeliverable now
 
-	Alerts firingAlerts `json:"alerts"` // that fire
+	Incidents openIncidents `json:"incidents"` // that are not over
 
 	AtRisk []monitor.Forecast `json:"at_risk"` // the forecasts of the queues at risk, at most 10
 }
@@ -77,10 +77,10 @@ func (n *Node) status(o *opsEndpoints) Status {
 		s.Blocked, _ = n.broker.BlockedReason()
 		s.NewDataDir = n.broker.NewFolder()
 		s.Memory, s.MemoryLimit = n.broker.MemoryInUse(), n.broker.MemoryLimit()
-		for _, h := range holders(n) {
+		for _, h := range n.holders() {
 			s.Held += h.Count
 		}
-		s.Undeliverable = append(s.Undeliverable, parked(n)...)
+		s.Undeliverable = append(s.Undeliverable, n.parked()...)
 		memory, disk := n.broker.Alarms()
 		for _, on := range []bool{memory, disk} {
 			if on {
@@ -101,13 +101,13 @@ func (n *Node) status(o *opsEndpoints) Status {
 			}
 		}
 	}
-	s.Alerts, _ = h.Parts[alertPart].(firingAlerts)
+	s.Incidents = h.Parts.Incidents
 	s.measure(n.metrics)
 	return s
 }
 
 // parked are the queues of parked messages that have some.
-func parked(n *Node) (list []undeliverable) {
+func (n *Node) parked() (list []undeliverable) {
 	for _, vh := range n.broker.VHosts() {
 		q, err := vh.Queue(broker.UndeliverableQueue)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/kelseyhightower/envconfig"
 
-	"curfew/monitor/alert"
+	"curfew/monitor/incident"
 	"curfew/monitor/telemetry"
 )
 
@@ -152,6 +152,6 @@ func Known(name string) bool {
 func (s *Settings) Telemetry() *telemetry.Options { return s.telemetry }
 
 // AlertOptions are the options of alerts that the settings give.
-func (s *Settings) AlertOptions() alert.Options {
-	return alert.Options{File: s.Alerts, URLs: s.AlertUrls.List(), Dir: s.DataDir, Instance: string(s.Instance)}
+func (s *Settings) AlertOptions() incident.Options {
+	return incident.Options{File: s.Alerts, URLs: s.AlertUrls.List(), Dir: s.DataDir, Instance: string(s.Instance)}
 }

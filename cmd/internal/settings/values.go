@@ -15,7 +15,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"curfew/broker"
-	"curfew/monitor/alert"
+	"curfew/monitor/incident"
 	"curfew/scheduler/redisstore"
 )
 
@@ -195,20 +195,20 @@ func withoutSecrets(url string) string {
 	return credentials.ReplaceAllString(address, "$1")
 }
 
-// sinkURLs are URLs for alert.SplitURLs. A part of each is a secret.
+// sinkURLs are URLs for incident.SplitURLs. A part of each is a secret.
 type sinkURLs string
 
 func (u *sinkURLs) UnmarshalText(text []byte) error {
 	*u = sinkURLs(text)
 	for _, one := range u.List() {
-		if err := alert.CheckURL(one); err != nil {
+		if err := incident.CheckURL(one); err != nil {
 			return explainedError{err}
 		}
 	}
 	return nil
 }
 
-func (u sinkURLs) List() []string { return alert.SplitURLs(string(u)) }
+func (u sinkURLs) List() []string { return incident.SplitURLs(string(u)) }
 
 // Redacted keeps only the schemes.
 func (u sinkURLs) Redacted() string {

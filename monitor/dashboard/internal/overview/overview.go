@@ -3,7 +3,6 @@ package overview
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -13,19 +12,17 @@ import (
 
 	"curfew/broker/operate"
 	"curfew/monitor"
-	"curfew/monitor/alert"
 	"curfew/monitor/dashboard/internal/chart"
-	"curfew/monitor/dashboard/internal/format"
 	"curfew/monitor/dashboard/internal/trends"
 	"curfew/monitor/dashboard/internal/ui"
 	"curfew/monitor/history"
+	"curfew/monitor/incident"
 )
 
 const (
 	// The rows of the overview's lists.
 	overviewForecasts = 8
 	overviewExpiries  = 12
-	overviewAlerts    = 5
 )
 
 // overview is what the first page shows.
@@ -36,8 +33,9 @@ type overview struct {
 	Queues           int
 	Ready, Unacked   int
 	Consumers        int
-	Watched          bool      // there is a monitor
-	Verdicts         []verdict // the worst first
+	Watched          bool // there is a monitor
+	Verdict          incident.Verdict
+	Incidents        []incident.Incident // that are not over, the worst first
 	Health           monitor.Health
 	Timeline         *timeline
 	History          *trends.Card
@@ -50,35 +48,10 @@ type overview struct {
 	Next             *monitor.Forecast // of the queue where a message will expire first; nil: none will
 	ExpiredToday     int64             // in the last day; negative: not known
 	RecentExpiries   []monitor.RecentExpiry
-	Alerts           []alert.Status
-	Firing, Critical int      // alerts
-	Undelivered      []string // why alerts do not arrive where they should
 	Audited          bool
-	Broker           string   // the AMQP URL for clients, as far as it is known; "": there is no broker here
-	Site             string   // the URL of this dashboard
-	Remote           bool     // a RabbitMQ has the messages: nothing is known about the store, publishers and the like
-	Troubles         []string // with that RabbitMQ
-}
-
-// verdict is one sentence about the state of Curfew.
-type verdict struct {
-	Level string // bad, warn or good
-	Text  string
-	More  []line // why, and what to do
-}
-
-// line is a sentence below a verdict.
-type line struct {
-	Text        string
-	VHost, Name string // of a queue, shown before the text; "": none
-	Faint       bool   // the exact error, which the verdict can be understood without
-}
-
-func lines(texts ...string) (list []line) {
-	for _, text := range texts {
-		list = append(list, line{Text: text})
-	}
-	return list
+	Broker           string // the AMQP URL for clients, as far as it is known; "": there is no broker here
+	Site             string // the URL of this dashboard
+	Remote           bool   // a RabbitMQ has the messages: nothing is known about the store, publishers and the like
 }
 
 // Monitor is what the first page needs of the monitor. *monitor.Monitor is one.
@@ -96,12 +69,11 @@ type Pages struct {
 	State      func() operate.State
 	Operations *operate.Operations // nil: there is no broker
 	Monitor    Monitor             // nil: deadlines are not watched
-	Alerts     *alert.Alerts       // nil: none
-	History    *history.History    // nil: none
+	Incidents  *incident.Incidents
+	History    *history.History // nil: none
 	Audited    bool
 	AMQP       *net.TCPAddr // where clients connect; nil: not known
-	// Troubles are the problems with the RabbitMQ that has the messages; nil: the broker is in this process.
-	Troubles func() []string
+	Remote     bool         // a RabbitMQ has the messages
 }
 
 // Group has the pages.
@@ -131,23 +103,9 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 			o.Timeline.Link = deadlinesURL
 		}
 	}
-	if d.Troubles != nil {
-		o.Remote, o.Troubles = true, d.Troubles()
-	}
-	if d.Alerts != nil {
-		o.Alerts = d.Alerts.List()
-		for _, a := range o.Alerts {
-			if a.State == firing {
-				o.Firing++
-			}
-			if a.State == firing && a.Severity == critical {
-				o.Critical++
-			}
-		}
-		o.Undelivered = d.Alerts.Health()
-	}
-	o.judge()
-	o.Alerts = o.Alerts[:min(len(o.Alerts), overviewAlerts)]
+	o.Remote = d.Remote
+	o.Incidents = d.Incidents.List()
+	o.Verdict = incident.VerdictOf(o.Incidents)
 	o.History = trends.New(d.History, "/", r.URL.Query(), "", "")
 	return o, nil
 }
@@ -237,99 +195,14 @@ func byUrgency(a, b monitor.Forecast) int {
 	return cmp.Or(cmp.Compare(inA, inB), cmp.Compare(atA, atB))
 }
 
-// judge lists all that is wrong, the worst first, or says that nothing is wrong.
-func (o *overview) judge() {
-	tell := func(is bool, level, text string, more []line) {
-		if is {
-			o.Verdicts = append(o.Verdicts, verdict{level, text, more})
-		}
-	}
-	add := func(is bool, level, text string, more ...string) { tell(is, level, text, lines(more...)) }
-	add(len(o.Health.Stalled) > 0, bad, "Part of the monitor is stuck", append(slices.Clone(o.Health.Reasons), "Restart Curfew if this lasts; messages are safe.")...)
-	add(o.Health.Lag > time.Second, bad, "Deadlines are fired late, by "+format.Span(o.Health.Lag), o.Health.Reasons...)
-	add(o.Blocked != "", bad, "Resource alarm, publishers are blocked: "+o.Blocked, "Free memory or disk space, or consume messages. Queued messages are still delivered, and still expire.")
-	add(o.DiskSilent > 0, bad, "The disk has not answered for "+format.Span(o.DiskSilent.Round(time.Second)),
-		"Confirms of persistent messages wait for it. Deliveries and deadlines go on.", "Check the volume and the machine's log.")
-	add(o.Health.Orphans > 0, bad, "The data folder was new at this start, and "+format.Plural(int(o.Health.Orphans), "message")+" of an earlier run may be missing",
-		"Redis had their deadlines. If they should be here, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again.", "If not, ignore this: it ends with the next start.")
-	tell(o.Critical > 0, bad, format.Plural(o.Critical, "critical alert")+" firing", o.firing(critical))
-	add(!o.Watched, warn, "Deadlines are not watched", "The monitor is off: messages expire only when a consumer meets them. Set CURFEW_MONITOR=true.")
-	o.risk(tell)
-	tell(len(o.Health.Stalled) == 0 && o.Health.Degraded(), warn, o.lessProtected(), o.degraded())
-	add(len(o.Troubles) > 0, warn, "Some deadlines in RabbitMQ are not watched", o.Troubles...)
-	add(len(o.Undelivered) > 0, warn, "Alerts do not arrive where they should", o.Undelivered...)
-	tell(o.Firing > o.Critical, warn, format.Plural(o.Firing-o.Critical, "alert")+" firing", o.firing(""))
-	add(len(o.Verdicts) == 0, good, "All deadlines are watched, and none is late")
-	slices.SortStableFunc(o.Verdicts, func(a, b verdict) int { return cmp.Compare(levels[a.Level], levels[b.Level]) })
-}
-
-// risk adds how many messages are at risk, and which are the first.
-func (o *overview) risk(tell func(is bool, level, text string, more []line)) {
-	next := func(then string) []line {
-		if o.Next == nil {
-			return lines(then)
-		}
-		return []line{{VHost: o.Next.VHost, Name: o.Next.Queue, Text: "is the next, " + format.Until(o.Next.FirstMiss, o.NowMillis) + ". " + then}}
-	}
-	text := fmt.Sprintf("%s in %s at risk of expiring", format.Plural(o.WillMiss, "message"), format.Plural(o.Risky, "queue"))
-	tell(o.AtRisk > 0, bad, text, next("Add consumers or make them faster."))
-	tell(o.AtRisk == 0 && o.WillMiss > 0, warn, text+" if consumers go on like this", next("There is time left."))
-}
-
-// lessProtected is what is degraded, and since when.
-func (o *overview) lessProtected() string {
-	const text = "deadlines are met, with less protection than configured"
-	if o.Health.Schedule != monitor.ScheduleDown {
-		return format.Sentence(text)
-	}
-	since := o.Health.Since.UnixMilli()
-	return "Redis has been away for " + format.Millis(max(o.NowMillis-since, 0)) + ", since " + format.Clock(since) + " UTC: " + text
-}
-
-// degraded is what that means, what to do, and the errors.
-func (o *overview) degraded() (list []line) {
-	if o.Health.Schedule == monitor.ScheduleDown {
-		list = lines("Nothing is lost: this process fires deadlines from its own memory, and brings the schedule in Redis up to date when it is back.",
-			"Make sure that Redis runs, has memory left, and can be reached at the address in CURFEW_REDIS_URL. Curfew connects again by itself.")
-	}
-	for _, reason := range o.Health.Reasons {
-		list = append(list, line{Text: reason, Faint: len(list) > 0})
-	}
-	return list
-}
-
-// The levels of a verdict.
+// bannerIncidents is how many incidents the banner shows, each with so many queues.
 const (
-	bad  = "bad"
-	warn = "warn"
-	good = "good"
+	bannerIncidents = 5
+	bannerQueues    = 3
 )
 
-// levels is the order of the levels, the worst first.
-var levels = map[string]int{bad: 0, warn: 1, good: 2}
-
-// verdictAlerts is how many alerts a verdict names.
-const verdictAlerts = 3
-
-// Of alert.Status.
-const (
-	firing   = "firing"
-	critical = "critical"
-)
-
-// firing is what the first firing alerts of a severity have found; "": those that are not critical.
-func (o *overview) firing(severity string) (list []line) {
-	for _, a := range o.Alerts {
-		if a.State == firing && (a.Severity == critical) == (severity == critical) {
-			text := "· " + a.Finding
-			if a.Labels["queue"] == "" {
-				text = format.Sentence(a.Summary)
-			}
-			list = append(list, line{VHost: a.Labels["vhost"], Name: a.Labels["queue"], Text: text + " · since " + format.Clock(a.StartsAt.UnixMilli()) + " UTC"})
-		}
-	}
-	if more := len(list) - verdictAlerts; more > 0 {
-		list = append(list[:verdictAlerts], line{Text: "and " + format.Number(more) + " more"})
-	}
-	return list
+// shown are the incidents of the banner, and how many more there are.
+func (o *overview) shown() (list []incident.Incident, more int) {
+	list = o.Incidents[:min(len(o.Incidents), bannerIncidents)]
+	return list, len(o.Incidents) - len(list)
 }

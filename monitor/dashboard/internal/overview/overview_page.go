@@ -5,18 +5,18 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/monitor"
-	"curfew/monitor/alert"
 	"curfew/monitor/dashboard/internal/format"
 	"curfew/monitor/dashboard/internal/ui"
+	"curfew/monitor/incident"
 )
 
 func (o *overview) Draw(*ui.Info) ui.Drawing {
 	columns := func(parts ...g.Node) g.Node { return h.Div(append([]g.Node{h.Class("columns")}, parts...)...) }
 	live := g.Group{o.verdicts(), o.figures(), o.start(), o.Timeline.draw()}
 	if o.Watched {
-		live = append(live, columns(o.forecasts(), o.components()), o.History.Draw(), columns(o.lateness(), o.alerts(), o.expired()))
+		live = append(live, columns(o.forecasts(), o.components()), o.History.Draw(), columns(o.lateness(), o.expired()))
 	} else {
-		live = append(live, o.History.Draw(), columns(o.alerts(), o.components()))
+		live = append(live, o.History.Draw(), o.components())
 	}
 	return ui.Drawing{Charts: o.History != nil, Live: live}
 }
@@ -34,25 +34,35 @@ func (o *overview) start() g.Node {
 			h.Button(h.Type("button"), h.Class("quiet"), h.Data("copy", demo), g.Attr("hidden"), g.Text("Copy"))))))
 }
 
-// verdicts is the banner.
+// verdicts is the banner: the incidents, or that there is none.
 func (o *overview) verdicts() g.Node {
-	return h.Section(h.Role("status"), h.Aria("label", "State"), g.Map(o.Verdicts, verdict.draw))
+	list, more := o.shown()
+	return h.Section(h.Role("status"), h.Aria("label", "State"),
+		g.If(o.Verdict == incident.OK, h.Div(h.Class("verdict good"), h.H1(g.Text("All is well"+o.watched())))),
+		g.Map(list, func(i incident.Incident) g.Node { return o.incident(&i) }),
+		g.If(more > 0, h.P(ui.Link("/incidents", g.Text(format.Plural(more, "more incident"))))))
 }
 
-func (v verdict) draw() g.Node {
-	return h.Div(h.Class("verdict "+v.Level),
-		h.H1(ui.Name(v.Text)),
-		g.Map(v.More, line.draw))
-}
-
-func (l line) draw() g.Node {
-	switch {
-	case l.Name != "":
-		return h.P(h.B(ui.QueueLink(ui.QueueURL(l.VHost, l.Name), l.VHost, l.Name)), g.Text(" "), ui.Name(l.Text))
-	case l.Faint:
-		return h.P(h.Class("faint"), ui.Name(l.Text))
+func (o *overview) watched() string {
+	if !o.Watched {
+		return ""
 	}
-	return h.P(ui.Name(l.Text))
+	return ": all deadlines are watched, and none is late"
+}
+
+func (o *overview) incident(i *incident.Incident) g.Node {
+	queues := i.Worst[:min(len(i.Worst), bannerQueues)]
+	since := "Since " + format.Clock(i.Since.UnixMilli()) + " UTC, for " + format.Millis(max(o.NowMillis-i.Since.UnixMilli(), 0))
+	if i.Ack != nil {
+		since += ", acknowledged by " + i.Ack.By
+	}
+	return h.Div(h.Class("verdict "+ui.RiskClass(i.Level == incident.Critical)),
+		h.H1(ui.Name(i.Summary)),
+		g.Map(queues, func(q incident.Affected) g.Node {
+			return h.P(h.B(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue)), g.Text(" "), ui.Name(q.Text))
+		}),
+		h.P(g.Text(i.Do)),
+		h.P(h.Class("faint"), ui.Name(since+". "), ui.Link("/incidents#incident-"+i.ID, g.Text("Incident"))))
 }
 
 func (o *overview) figures() g.Node {
@@ -138,16 +148,6 @@ func expiredRow(m monitor.RecentExpiry) g.Node {
 		h.Td(ui.QueueLink(ui.QueueURL(m.VHost, m.Queue), m.VHost, m.Queue)),
 		ui.Amount(g.Text(format.Number(m.Count))), h.Td(ui.Outcome(m.Action)), h.Td(h.Class("faint"), ui.Name(m.Path)),
 		ui.Amount(ui.Either(m.Late, ui.Class("bad", g.Text(format.Millis(m.WorstMillis))), g.Text(format.Millis(m.WorstMillis)))))
-}
-
-func (o *overview) alerts() g.Node {
-	all := ui.Link("/alerts", g.Text("All alerts and silences"))
-	if len(o.Alerts) == 0 {
-		return ui.Card("alerts", "Alerts", all, ui.Empty(g.Text("No alerts.")))
-	}
-	return ui.Card("alerts", "Alerts", all, h.Ul(h.Class("alerts"), g.Map(o.Alerts, func(a alert.Status) g.Node {
-		return h.Li(ui.Severity(a.Severity), g.Text(" "), h.Span(ui.Name(format.Sentence(a.Summary))), g.Text(" "), ui.AlertState(a.Severity, a.State))
-	})))
 }
 
 func (o *overview) components() g.Node {

@@ -267,25 +267,12 @@ func Due(at, now int64) g.Node {
 	return g.Group{Bold(format.UTC(at)), g.Text(" "), Faint(format.Until(at, now))}
 }
 
-// Severity is the severity of an alert.
-func Severity(of string) g.Node { return inColorOf(of, of) }
-
-func inColorOf(severity, text string) g.Node {
-	if severity == "critical" {
-		return Class("tag bad", g.Text(text))
+// Severity is the level of an incident.
+func Severity(of string) g.Node {
+	if of == "critical" {
+		return Class("tag bad", g.Text(of))
 	}
-	return Class("tag warn", g.Text(text))
-}
-
-// AlertState is the state of an alert. It has the color of the severity while the alert fires.
-func AlertState(severity, state string) g.Node {
-	switch state {
-	case "firing":
-		return inColorOf(severity, state)
-	case "silenced":
-		return Faint(state)
-	}
-	return Class("tag", g.Text(state))
+	return Class("tag warn", g.Text(of))
 }
 
 // Unseen is text that only screen readers present.

@@ -1,0 +1,97 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/monitor/incident"
+)
+
+// incidentOptions are the options that the node's incidents and its dead man's switch share.
+func (n *Node) incidentOptions() incident.Options {
+	o := n.settings.AlertOptions()
+	o.Log, o.Registerer, o.Stalled = n.log, n.metrics, n.stalled
+	return o
+}
+
+// openIncidents makes the incidents of the node. They know nothing until the node is open.
+func (n *Node) openIncidents() (err error) {
+	o := n.incidentOptions()
+	o.Look = func(s *incident.State) {
+		if n.opened.Load() {
+			n.look(s)
+		}
+	}
+	if n.settings.PrimaryURL == "" { // otherwise there is nowhere to publish
+		o.Exchange = &eventExchange{node: n}
+	}
+	n.incidents, err = incident.New(o)
+	return err
+}
+
+// recordHold counts that the lock of a queue was held for long.
+func (n *Node) recordHold(h broker.Held) {
+	n.incidents.Record(incident.Event{
+		Kind: incident.LockHeld, VHost: h.VHost, Queue: h.Queue, Hold: incident.Hold{Operation: h.Operation, For: h.For}, Stats: incident.Stats{Count: 1},
+	})
+}
+
+// openDeadManSwitch makes the node's dead man's switch. Without an alerts file there is none.
+func (n *Node) openDeadManSwitch() (err error) {
+	if n.settings.Alerts == "" {
+		return nil
+	}
+	n.deadManSwitch, err = incident.NewDeadManSwitch(n.incidentOptions())
+	return err
+}
+
+// runDeadManSwitch runs the dead man's switch until ctx ends.
+func (n *Node) runDeadManSwitch(ctx context.Context) error {
+	if n.deadManSwitch == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return n.deadManSwitch.Run(ctx)
+}
+
+// eventsExchange is where notifications are published, in the default virtual host.
+const eventsExchange = "curfew.events"
+
+// eventExchange publishes notifications in the bundled broker. For one goroutine.
+type eventExchange struct {
+	node      *Node
+	vhost     *broker.VHost // of publisher
+	publisher *broker.Publisher
+}
+
+// Publish implements incident.Exchange. Messages are persistent: durable queues bound there keep them.
+func (x *eventExchange) Publish(_ context.Context, e incident.Publication) error {
+	if err := x.open(); err != nil {
+		return err
+	}
+	p := amqp.Properties{
+		ContentType: e.ContentType, DeliveryMode: 2, MessageID: e.MessageID, Timestamp: amqp.Timestamp(time.Now().Unix()), AppID: "curfew",
+	}
+	_, err := x.publisher.Add(&broker.Publication{
+		Exchange: []byte(eventsExchange), RoutingKey: []byte(e.RoutingKey), Properties: p.Append(nil), Body: e.Body,
+	})
+	if err == nil {
+		x.publisher.Flush(nil)
+	}
+	return err
+}
+
+// open declares the exchange, since a user may have deleted it.
+func (x *eventExchange) open() error {
+	vh, ok := x.node.broker.VHost("/")
+	if !ok {
+		return fmt.Errorf("there is no virtual host \"/\" for the exchange %s", eventsExchange)
+	}
+	if vh != x.vhost {
+		x.vhost, x.publisher = vh, vh.OwnPublisher()
+	}
+	return vh.DeclareExchange(eventsExchange, broker.ExchangeDeclare{Kind: "topic", Durable: true})
+}

@@ -1,0 +1,209 @@
+package node
+
+import (
+	"cmp"
+	"net"
+	"strconv"
+	"time"
+
+	"curfew/broker"
+	"curfew/broker/operate"
+	"curfew/monitor/incident"
+)
+
+// look fills in what the conditions are judged by.
+func (n *Node) look(s *incident.State) {
+	n.lookAtMonitor(s)
+	if n.broker != nil {
+		n.lookAtBroker(s)
+	}
+	if n.rabbitmq != nil && time.Since(n.openedAt) > startGrace {
+		n.lookAtRabbitMQ(s)
+	}
+	if n.deadManSwitch != nil {
+		s.HeartbeatSilent = n.deadManSwitch.Silent()
+	}
+	if n.audit != nil {
+		s.Lost = append(s.Lost, incident.Loss{Condition: "audit_incomplete", Total: n.audit.Lost()})
+	}
+	s.OpenFiles = n.trends.openFiles()
+	for _, c := range n.limits {
+		if most, is := c.refuses(); is {
+			s.Refusals = append(s.Refusals, incident.Refusal{What: c.name, Most: most})
+		}
+	}
+	s.Purposes = n.purposes(s)
+}
+
+func (n *Node) lookAtMonitor(s *incident.State) {
+	if n.monitor == nil {
+		s.Unwatched = n.settings.TTL != "off"
+		return
+	}
+	h := n.monitor.Health()
+	s.Stalled, s.Lag, s.Orphans, s.Schedule, s.Redis = h.Stalled, h.Lag, h.Orphans, h.Down, h.Reasons[:len(h.Reasons)-len(h.Stalled)]
+	s.Silent = time.Since(h.LastTick)
+	if h.LastTick.Before(n.openedAt) {
+		s.Silent = time.Since(n.openedAt)
+	}
+	s.Lost = append(s.Lost, incident.Loss{Condition: "loop_restarted", Total: h.Restarts})
+	now := time.Now().UnixMilli()
+	for _, f := range n.monitor.Forecasts() {
+		if f.AtRisk {
+			s.AtRisk = append(s.AtRisk, incident.Risk{
+				QueueName: incident.QueueName{VHost: f.VHost, Name: f.Queue}, Count: int64(f.WillMiss), FirstAt: f.FirstMiss, Reason: f.Reason(now),
+			})
+		}
+	}
+}
+
+func (n *Node) lookAtBroker(s *incident.State) {
+	b := n.broker
+	s.Blocked, _ = b.BlockedReason()
+	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
+	signs := b.Signs()
+	s.Letters, s.IdlePolicies = signs.LettersWaiting, signs.PoliciesNotInForce
+	s.Lost = append(s.Lost, incident.Loss{Condition: "dead_letters_dropped", Total: signs.LettersDropped})
+	s.DiskFullIn = n.trends.diskFullIn(time.Now(), signs.DiskFree, signs.DiskLimit)
+	s.SlowSyncs = n.trends.slowSyncs()
+	s.Held = n.holders()
+	for _, p := range n.parked() {
+		s.Parked = append(s.Parked, incident.Depth{QueueName: incident.QueueName{VHost: p.VHost, Name: broker.UndeliverableQueue}, Count: p.Messages})
+	}
+	if most, last := n.server.Full(); !last.IsZero() && time.Since(last) <= refusedRecently {
+		s.Refusals = append(s.Refusals, incident.Refusal{What: "AMQP", Most: most})
+	}
+}
+
+// lookAtRabbitMQ is what is wrong with the queues of a RabbitMQ.
+func (n *Node) lookAtRabbitMQ(s *incident.State) {
+	s.RabbitMQ = n.rabbitmq.Health()
+	of := n.rabbitmq.Status()
+	for i := range of.Queues {
+		if q := &of.Queues[i]; q.Code != "" {
+			s.NotKept = append(s.NotKept, incident.NotKept{QueueName: incident.QueueName{VHost: of.VHost, Name: q.Queue}, Reason: cmp.Or(q.Reason, q.Code)})
+		}
+	}
+}
+
+// holders are the consumers that hold messages past their deadlines now.
+func (n *Node) holders() (list []incident.PastDeadline) {
+	if n.server == nil { // there cannot be a consumer yet
+		return nil
+	}
+	for _, h := range n.server.UnackedHolders(func(*broker.Queue) bool { return true }) {
+		if h.PastDeadline == 0 {
+			continue
+		}
+		list = append(list, incident.PastDeadline{
+			QueueName: incident.QueueName{VHost: h.Queue.VHost().Name(), Name: h.Queue.Name()}, Connection: cmp.Or(operate.ClientOf(h.Properties).Name, h.Connection), User: h.User,
+			Address: net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort)), Count: h.PastDeadline, FirstDeadlineAt: n.broker.UnixMillis(h.Earliest),
+		})
+	}
+	return list
+}
+
+// purposes are those of the queues that conditions are about, without those for work.
+func (n *Node) purposes(s *incident.State) map[incident.QueueName]incident.Purpose {
+	if n.broker == nil {
+		return nil
+	}
+	of := make(map[incident.QueueName]incident.Purpose)
+	add := func(q incident.QueueName) {
+		if _, known := of[q]; !known {
+			of[q] = n.purpose(q)
+		}
+	}
+	for i := range s.Tallies {
+		add(incident.QueueName{VHost: s.Tallies[i].VHost, Name: s.Tallies[i].Queue})
+	}
+	for i := range s.AtRisk {
+		add(s.AtRisk[i].QueueName)
+	}
+	return of
+}
+
+// purpose is what a queue is for, by its arguments, its policies and what leads where.
+func (n *Node) purpose(of incident.QueueName) incident.Purpose {
+	vh, ok := n.broker.VHost(of.VHost)
+	if !ok {
+		return incident.Work
+	}
+	q, err := vh.Queue(of.Name)
+	if err != nil {
+		return incident.Work
+	}
+	info, set := q.Info(), q.Settings()
+	f := incident.QueueFacts{
+		Name: info.Name, Exclusive: info.Exclusive, AutoDelete: info.AutoDelete, TTL: info.TTLMillis >= 0, Bounded: set.Limited(),
+		DeadLetters: set.DeadLetters, Consumers: info.Consumers, Delivered: info.Stats.AllDelivered(),
+		Collects: n.deadLetterTargets().has(of),
+	}
+	f.Said, _ = info.Args[incident.PurposeArgument].(string)
+	for _, target := range targetsOf(vh, q) {
+		f.Target = true
+		if _, _, consumers := target.Counts(); consumers > 0 {
+			f.Consumed = true
+		}
+	}
+	return incident.PurposeOf(f)
+}
+
+// targetsOf are the queues that the dead letters of q lead to.
+func targetsOf(vh *broker.VHost, q *broker.Queue) (list []*broker.Queue) {
+	exchange, key, ok := q.DeadLettersTo()
+	if !ok {
+		return nil
+	}
+	add := func(name string) {
+		if target, err := vh.Queue(name); err == nil && target != q {
+			list = append(list, target)
+		}
+	}
+	if exchange == "" {
+		add(key)
+		return list
+	}
+	about, err := vh.Exchange(exchange)
+	if err != nil {
+		return nil
+	}
+	for _, b := range vh.BindingsWhere(func(b *broker.Binding) bool { return b.Source == exchange && !b.ToExchange }) {
+		if about.Kind != "direct" || key == "" || b.RoutingKey == key {
+			add(b.Destination)
+		}
+	}
+	return list
+}
+
+// letterTargets are the queues that dead letters of others lead to.
+type letterTargets map[incident.QueueName]struct{}
+
+func (t letterTargets) has(q incident.QueueName) bool {
+	_, is := t[q]
+	return is || q.Name == broker.UndeliverableQueue
+}
+
+// targetsEvery is how often it is looked up again where dead letters lead.
+const targetsEvery = 10 * time.Second
+
+// deadLetterTargets are those of all queues, as they were a moment ago.
+func (n *Node) deadLetterTargets() letterTargets {
+	n.targetsMu.Lock()
+	defer n.targetsMu.Unlock()
+	if n.targets != nil && time.Since(n.targetsAt) < targetsEvery {
+		return n.targets
+	}
+	n.targets, n.targetsAt = make(letterTargets), time.Now()
+	for _, vh := range n.broker.VHosts() {
+		for _, q := range vh.Queues() {
+			if _, _, ok := q.DeadLettersTo(); !ok {
+				continue
+			}
+			for _, target := range targetsOf(vh, q) {
+				n.targets[incident.QueueName{VHost: vh.Name(), Name: target.Name()}] = struct{}{}
+			}
+		}
+	}
+	return n.targets
+}

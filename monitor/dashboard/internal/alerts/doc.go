@@ -1,2 +1,0 @@
-// Package alerts is the page of alerts and silences.
-package alerts

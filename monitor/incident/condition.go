@@ -1,0 +1,228 @@
+package incident
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Level is how bad a condition is.
+type Level string
+
+const (
+	// Critical: messages are lost or late, or nothing is accepted.
+	Critical Level = "critical"
+	// Warning: messages will be lost, or there is less protection than configured.
+	Warning Level = "warning"
+	// Info is worth knowing; nobody is notified.
+	Info Level = "info"
+)
+
+// levels are in order, the worst first.
+var levels = []Level{Critical, Warning, Info}
+
+func (l Level) rank() int { return slices.Index(levels, l) }
+
+// Condition is something that can be wrong: how it is seen, how bad it is, whom it affects, and what to do.
+type Condition struct {
+	Name  string // in snake case
+	Level Level
+	What  string // in a few words
+	Whom  string // it affects
+	Do    string // in a sentence or two
+	// Command shows more. {queue} and {vhost} are those of what is worst.
+	Command string
+	// Page of the dashboard, likewise.
+	Page string
+
+	// Begins is how long it has to last before it is an incident, Ends how long it must be gone for that to be over.
+	Begins, Ends time.Duration
+	// PerCause says that each Finding of a cause is the same incident. Otherwise those that begin together are one.
+	PerCause bool
+
+	see func(*State) []Finding
+}
+
+// Alertname is the name of the condition in Alertmanager, and of its runbook.
+func (c *Condition) Alertname() string {
+	var name strings.Builder
+	name.WriteString("Curfew")
+	for word := range strings.SplitSeq(c.Name, "_") {
+		name.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return name.String()
+}
+
+// Finding is a condition that holds now, for one queue or for Curfew itself.
+type Finding struct {
+	QueueName        // the zero value: Curfew itself
+	Cause     string // within the condition: a virtual host, a connection
+	Level     Level  // empty: that of the condition
+	Count     int64  // messages, usually
+	Toll      int64  // those that were lost or late so far
+	Text      string // what is wrong, without the queue
+	Action    string // what became of the messages
+	FirstAt   int64  // the first deadline, Unix ms; 0: none
+	Late      time.Duration
+}
+
+// Conditions are all, in the order in which they are shown among those of the same level.
+var Conditions = []*Condition{
+	{
+		Name: "part_stuck", Level: Critical, What: "a part of Curfew is stuck", Whom: "all queues", see: seeStuck,
+		Do: "Restart Curfew if this lasts; messages are safe.", Command: "curfew status", Page: "/",
+	},
+	{
+		Name: "data_folder_new", Level: Critical, What: "messages of an earlier run are missing", Whom: "all queues", see: seeOrphans,
+		Do:      "If they should be here, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again. If not, this ends with the next start.",
+		Command: "curfew status", Page: "/",
+	},
+	{
+		Name: "disk_silent", Level: Critical, What: "the disk does not answer", Whom: "publishers of persistent messages", see: seeDiskSilent,
+		Do: "Check the volume and the machine's log. Deliveries and deadlines go on.", Command: "curfew status", Page: "/",
+	},
+	{
+		Name: "publishers_blocked", Level: Critical, What: "publishers are blocked", Whom: "all publishers", see: seeBlocked, Ends: 5 * time.Second,
+		Do: "Free memory or disk space, or consume messages. Queued messages are still delivered, and still expire.", Command: "curfew status", Page: "/",
+	},
+	{
+		Name: "definitions_unsaved", Level: Critical, What: "definitions cannot be saved", Whom: "who declares queues, users and the like", see: seeUnsaved,
+		Do: "Make room on the disk. What was deleted would be back after a restart.", Command: "curfew status", Page: "/",
+	},
+	{
+		Name: "dead_letter_unroutable", Level: Critical, What: "dead letters are parked", Whom: "queues whose dead letters lead nowhere", Ends: 2 * time.Second, PerCause: true, see: seeParked,
+		Do:      "Declare the dead-letter exchange or bind a queue to it, then replay what is parked, or purge it.",
+		Command: "curfew dlq groups {queue} --vhost {vhost}", Page: "/dead-letter?vhost={vhost}&name={queue}",
+	},
+	{
+		Name: "deadline_fired_late", Level: Critical, What: "messages expired late", Whom: "queues", Begins: 2 * time.Second, PerCause: true, see: seeLate,
+		Do:      "See whether this machine is short of processor time, and whether its disk and Redis are slow.",
+		Command: "curfew audit search --queue {queue} --vhost {vhost} --min-lateness 500ms", Page: "/audit?vhost={vhost}&queue={queue}",
+	},
+	{
+		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Whom: "queues for work", Begins: 3 * time.Second, Ends: 15 * time.Second, see: seeUnconsumed,
+		Do:      "Add consumers or make them faster, or give messages more time. What was dead-lettered can be replayed.",
+		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
+	},
+	{
+		Name: "held_past_deadline", Level: Warning, What: "a consumer holds messages past their deadlines", Whom: "one client", Begins: 2 * time.Second, Ends: 5 * time.Second, PerCause: true, see: seeHeld,
+		Do:      "See what the consumer is doing, or close its connection: what it gives back then expires.",
+		Command: "curfew consumers --vhost {vhost}", Page: "/consumers",
+	},
+	{
+		Name: "dead_letters_wait", Level: Warning, What: "dead letters wait to be moved", Whom: "queues with a dead-letter exchange", Begins: 30 * time.Second, see: seeLetters,
+		Do: "See whether the disk is slow, or a target queue is full.", Command: "curfew status", Page: "/dead-letters",
+	},
+	{
+		Name: "dead_letters_dropped", Level: Warning, What: "dead letters were dropped", Whom: "queues whose dead letters lead nowhere", see: rose("dead_letters_dropped", "dead letters reached no queue and are lost"),
+		Do: "Declare the missing dead-letter exchange, or let them be parked (CURFEW_UNROUTABLE=park).", Command: "curfew dlq list", Page: "/dead-letters",
+	},
+	{
+		Name: "schedule_degraded", Level: Warning, What: "deadlines are met, with less protection than configured", Whom: "all queues", Begins: 4 * time.Second, Ends: 2 * time.Second, see: seeSchedule,
+		Do:      "Make sure that Redis runs, has memory left, and can be reached at the address in CURFEW_REDIS_URL. Curfew connects again by itself.",
+		Command: "curfew status", Page: "/",
+	},
+	{
+		Name: "connections_refused", Level: Warning, What: "connections are refused", Whom: "clients that connect", see: seeRefusals, Command: "curfew connections", Page: "/connections",
+		Do: "Close some, or raise the limit on open files (ulimit -n), or CURFEW_MAX_CONNECTIONS if that is lower.",
+	},
+	{
+		Name: "clock_offset", Level: Warning, What: "the clock is off", Whom: "messages with an absolute deadline", see: seeClock,
+		Do:      "Check the machine's time service. The next start with no deadline pending goes by the machine's clock.",
+		Command: "curfew status", Page: "/",
+	},
+	{
+		Name: "queues_recovered", Level: Warning, What: "messages were found without the definition of their queue", Whom: "queues named curfew.recovered.*", see: seeRecovered,
+		Do: "Move them, then delete these queues.", Command: "curfew queue ls", Page: "/queues?q=curfew.recovered",
+	},
+	{
+		Name: "policy_not_in_force", Level: Warning, What: "policies are not in force", Whom: "the queues that they match", see: seePolicies,
+		Do: "They were saved by an earlier version and are refused by this one: correct or delete them.", Command: "curfew policy ls", Page: "/policies",
+	},
+	{
+		Name: "queue_locked_long", Level: Warning, What: "a queue is locked for long", Whom: "clients of the queue", Begins: 2 * time.Second, PerCause: true, see: seeLocked,
+		Do:      "See whether this machine is short of processor time or memory. If not, keep the log lines that name the operation for a report.",
+		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
+	},
+	{
+		Name: "loop_restarted", Level: Warning, What: "a loop of the monitor fails", Whom: "all queues", see: rose("loop_restarted", "loops of the monitor ended and were started again"),
+		Do: "Keep the log for a report.", Command: "curfew status", Page: "/",
+	},
+	{
+		Name: "processor_starved", Level: Info, What: "Curfew had no processor", Whom: "all queues", see: seeStarved, Ends: 10 * time.Second,
+		Do: "Give this machine or container more processor time. Deadlines fire late meanwhile.", Command: "curfew status", Page: "/",
+	},
+	{
+		Name: "disk_fills_up", Level: Warning, What: "the disk will be full soon", Whom: "all publishers", Begins: 15 * time.Minute, Ends: 15 * time.Minute, see: seeDiskFills,
+		Do: "Make room, or consume messages: publishers are blocked when it is full.", Command: "curfew status", Page: "/",
+	},
+	{
+		Name: "fsync_slow", Level: Warning, What: "syncs of the message store are slow", Whom: "publishers of persistent messages", Begins: 10 * time.Minute, Ends: 5 * time.Minute, see: seeSyncs,
+		Do: "See what else uses the disk, or give Curfew a faster one. Confirms wait for syncs.", Command: "curfew status", Page: "/",
+	},
+	{
+		Name: "file_descriptors_low", Level: Warning, What: "file descriptors run out", Whom: "clients that connect", Begins: time.Minute, Ends: time.Minute, see: seeFiles,
+		Do: "Close connections, or raise the limit on open files (ulimit -n).", Command: "curfew connections", Page: "/connections",
+	},
+	{
+		Name: "audit_incomplete", Level: Warning, What: "the audit has gaps", Whom: "who reads the audit", see: rose("audit_incomplete", "records are not in the audit one by one"),
+		Do: "See whether the disk is slow or full.", Command: "curfew audit search", Page: "/audit",
+	},
+	{
+		Name: "queue_not_kept", Level: Warning, What: "deadlines in RabbitMQ are not kept", Whom: "queues that a rule wants kept", Begins: 10 * time.Second, see: seeNotKept,
+		Do: "Read the reason. RabbitMQ expires their messages only at the head of the queue.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
+	},
+	{
+		Name: "rabbitmq_degraded", Level: Warning, What: "some deadlines in RabbitMQ are not watched", Whom: "queues of a RabbitMQ", Begins: 5 * time.Second, see: seeRabbitMQ,
+		Do: "Make sure that RabbitMQ and its management API can be reached by the user in CURFEW_PRIMARY_URL.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
+	},
+	{
+		Name: "alert_sink_failing", Level: Warning, What: "notifications do not arrive", Whom: "who should be told", see: seeSinks,
+		Do: "Correct the sink's URL, or find out why its service refuses.", Command: "curfew incident test", Page: "/incidents",
+	},
+	{
+		Name: "alert_rules_refused", Level: Warning, What: "the alerts file is not in force", Whom: "who should be told", see: seeFile,
+		Do: "Correct the file; it is read again when it changes.", Command: "curfew incident rules", Page: "/incidents",
+	},
+	{
+		Name: "heartbeat_stale", Level: Warning, What: "the dead man's switch is silent", Whom: "who watches Curfew from outside", see: seeHeartbeat, Ends: 30 * time.Second,
+		Do: "See whether its URL can be reached from here.", Command: "curfew status", Page: "/incidents",
+	},
+	{
+		Name: "deadlines_unwatched", Level: Info, What: "deadlines are not watched", Whom: "all queues", see: seeUnwatched,
+		Do: "The monitor is off: messages expire only when a consumer meets them. Set CURFEW_MONITOR=true.", Command: "curfew status", Page: "/",
+	},
+}
+
+// formerly are the names that rules may still use for conditions.
+var formerly = map[string]string{"at_risk": "deadline_missed"}
+
+// conditionOf finds a condition by its name; nil: there is none.
+func conditionOf(name string) *Condition {
+	if now, changed := formerly[name]; changed {
+		name = now
+	}
+	if i := slices.IndexFunc(Conditions, func(c *Condition) bool { return c.Name == name }); i >= 0 {
+		return Conditions[i]
+	}
+	return nil
+}
+
+// Names lists the names of the conditions.
+func Names() (names []string) {
+	for _, c := range Conditions {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Evaluate finds what is wrong in s, by condition. It depends on nothing else.
+func Evaluate(s *State) map[*Condition][]Finding {
+	found := make(map[*Condition][]Finding)
+	for _, c := range Conditions {
+		if list := c.see(s); len(list) > 0 {
+			found[c] = list
+		}
+	}
+	return found
+}

@@ -1,0 +1,135 @@
+package incident
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"curfew/broker/deadline"
+)
+
+// Kind is what happens to the messages of a queue, and is counted here.
+type Kind uint8
+
+const (
+	// Expired: messages expired unconsumed.
+	Expired Kind = iota
+	// ExpiredLate: messages expired late, by Curfew's doing.
+	ExpiredLate
+	// Parked: dead letters were parked, since they had nowhere to go.
+	Parked
+	// LockHeld: operations held the lock of the queue for long.
+	LockHeld
+	kindCount
+)
+
+// Event is something that happened to one queue or its messages.
+type Event struct {
+	Kind   Kind
+	VHost  string
+	Queue  string
+	Action string // what became of them: "dropped", "dead_lettered", "parked"; may be empty
+	Hold   Hold   // of LockHeld
+	Stats
+}
+
+// Hold is what held a queue's lock, and for how long.
+type Hold struct {
+	Operation string // in a word or two
+	For       time.Duration
+}
+
+// Stats add up what happened to a number of messages, or of holds of a lock, which have no deadlines.
+type Stats struct {
+	Count           int64
+	FirstDeadlineAt int64 // Unix ms, the earliest of their deadlines
+	LastDeadlineAt  int64 // Unix ms, the latest
+	WorstMillis     int64 // the largest lateness
+}
+
+// Add counts one message. due is its deadline by the wall clock.
+func (t *Stats) Add(due deadline.Instant, lateness time.Duration) {
+	at := due.UnixMilli()
+	t.merge(Stats{1, at, at, int64(deadline.RoundUp(lateness))})
+}
+
+func (t *Stats) merge(o Stats) {
+	if t.Count == 0 {
+		*t = o
+		return
+	}
+	t.Count += o.Count
+	t.FirstDeadlineAt = min(t.FirstDeadlineAt, o.FirstDeadlineAt)
+	t.LastDeadlineAt = max(t.LastDeadlineAt, o.LastDeadlineAt)
+	t.WorstMillis = max(t.WorstMillis, o.WorstMillis)
+}
+
+// Tally is what has happened to one queue since it began, without a pause of recent or longer.
+type Tally struct {
+	Event
+	Began, Last time.Time
+}
+
+const (
+	// recent is how long what happened counts as going on.
+	recent = time.Minute
+	// maxTallies bounds the tallies. What finds no room is added up per Kind under the queue otherQueues.
+	maxTallies  = 1000
+	otherQueues = "_other"
+)
+
+// tallies count events by kind and queue. Safe for concurrent use.
+type tallies struct {
+	mu  sync.Mutex
+	all map[tallyKey]*Tally
+}
+
+type tallyKey struct {
+	kind         Kind
+	vhost, queue string
+}
+
+// record adds e. It does not allocate for a queue that is known.
+func (t *tallies) record(e Event) {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := tallyKey{e.Kind, e.VHost, e.Queue}
+	of := t.all[k]
+	if of == nil && len(t.all) >= maxTallies {
+		e.VHost, e.Queue = otherQueues, otherQueues
+		k = tallyKey{e.Kind, e.VHost, e.Queue}
+		of = t.all[k]
+	}
+	switch {
+	case of == nil:
+		t.all[k] = &Tally{e, now, now}
+		return
+	case now.Sub(of.Last) >= recent:
+		*of = Tally{e, now, now}
+		return
+	}
+	of.merge(e.Stats)
+	of.Last = now
+	if of.Action == "" || e.Action == deadline.Dropped.String() {
+		of.Action = e.Action
+	}
+	if e.Hold.For > of.Hold.For {
+		of.Hold = e.Hold
+	}
+}
+
+// going are those that go on.
+func (t *tallies) going(now time.Time) (list []Tally) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for k, of := range t.all {
+		if now.Sub(of.Last) >= recent {
+			delete(t.all, k)
+			continue
+		}
+		list = append(list, *of)
+	}
+	slices.SortFunc(list, func(a, b Tally) int { return a.Began.Compare(b.Began) })
+	return list
+}

@@ -1,0 +1,83 @@
+package incident
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// Exchange is where events are published for programs: a topic exchange.
+type Exchange interface {
+	// Publish publishes one event. It succeeds even if no queue is bound.
+	Publish(ctx context.Context, p Publication) error
+}
+
+// Publication is an event on its way to an exchange.
+type Publication struct {
+	// RoutingKey is event.vhost.queue; without a queue, the event alone.
+	RoutingKey  string
+	ContentType string
+	MessageID   string
+	Body        []byte
+}
+
+// exchangeSink publishes alerts for programs.
+type exchangeSink struct {
+	named
+	exchange Exchange
+	source   source
+}
+
+// event is a notification as plain JSON: the incident, and whether it begins or is over.
+type event struct {
+	Event    string `json:"event"`  // the condition
+	Status   string `json:"status"` // firing or resolved
+	Severity string `json:"severity"`
+	Text     string `json:"text"`
+	Instance string `json:"instance,omitempty"`
+	VHost    string `json:"vhost,omitempty"` // of the worst queue
+	Queue    string `json:"queue,omitempty"`
+	Action   string `json:"action,omitempty"`
+	Incident
+	Links map[string]string `json:"links,omitempty"`
+}
+
+// send publishes a. Its message-id is the same when it is published again.
+func (s *exchangeSink) send(ctx context.Context, a *notice) error {
+	body, err := json.Marshal(s.source.event(a))
+	if err != nil {
+		return backoff.Permanent(fmt.Errorf("incident: encode: %w", err))
+	}
+	id := fmt.Sprintf("%s-%s-%d", a.ID, a.status(), a.at.UnixNano())
+	err = s.exchange.Publish(ctx, Publication{RoutingKey: routingKey(a), ContentType: "application/json", MessageID: id, Body: body})
+	if err != nil {
+		return fmt.Errorf("incident: publish: %w", err)
+	}
+	return nil
+}
+
+func (s source) event(a *notice) event {
+	e := event{
+		Event: a.Condition, Status: a.status(), Severity: a.severity(), Text: a.text(), Instance: s.instance, Action: a.action,
+		Incident: a.Incident, Links: s.links(a),
+	}
+	if len(a.Worst) > 0 {
+		e.VHost, e.Queue = a.Worst[0].VHost, a.Worst[0].Queue
+	}
+	return e
+}
+
+// maxRoutingKey is AMQP's limit, in bytes.
+const maxRoutingKey = 255
+
+func routingKey(a *notice) string {
+	words := []string{a.Condition}
+	if len(a.Worst) > 0 {
+		words = append(words, a.Worst[0].VHost, a.Worst[0].Queue)
+	}
+	key := strings.Join(words, ".")
+	return key[:min(len(key), maxRoutingKey)]
+}

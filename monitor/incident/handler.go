@@ -1,0 +1,169 @@
+package incident
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// SinkStatus is the state of a sink.
+type SinkStatus struct {
+	Name    string   `json:"name"`
+	Queued  int      `json:"queued"`            // notifications that wait
+	Trouble *trouble `json:"trouble,omitempty"` // absent: it works
+}
+
+// RuleStatus is a rule as it is in force.
+type RuleStatus struct {
+	Name     string   `json:"name"`
+	Events   []string `json:"events,omitempty"`   // names of conditions; absent: all
+	VHost    string   `json:"vhost"`              // pattern; * matches all
+	Queue    string   `json:"queue"`              // likewise
+	To       []string `json:"to"`                 // names of sinks
+	Severity string   `json:"severity,omitempty"` // absent: the level of the incident
+	Count    int64    `json:"count"`              // the least number of messages that it notifies of
+	Lateness string   `json:"lateness"`           // the least lateness that it notifies of
+}
+
+// Overview answers GET /incidents.
+type Overview struct {
+	Verdict   Verdict      `json:"verdict"`
+	Incidents []Incident   `json:"incidents"` // those that are not over, the worst first
+	Over      []Incident   `json:"over"`      // the last that are, the newest first
+	Windows   []Window     `json:"maintenance"`
+	Sinks     []SinkStatus `json:"sinks"`
+}
+
+// ConditionStatus is an entry of the table of conditions.
+type ConditionStatus struct {
+	Name      string `json:"name"`
+	Alertname string `json:"alertname"`
+	Level     Level  `json:"level"`
+	What      string `json:"what"`
+	Whom      string `json:"whom"` // it affects
+	Do        string `json:"do"`
+	Begins    string `json:"begins"` // how long it lasts before it is an incident
+	Ends      string `json:"ends"`   // how long it must be gone for that to be over
+}
+
+// RuleList answers GET /incidents/rules.
+type RuleList struct {
+	Rules      []RuleStatus      `json:"rules"` // in their order; the first that matches applies
+	Conditions []ConditionStatus `json:"conditions"`
+}
+
+// AckRequest is the body of an acknowledgement; all of it may be left out.
+type AckRequest struct {
+	Duration string `json:"duration"` // how long it lasts, such as 8h; absent: until the incident is over
+	Comment  string `json:"comment"`
+}
+
+// TestRequest is the body of a request for a test.
+type TestRequest struct {
+	Sink string `json:"sink"` // empty: all
+}
+
+// TestResults answers a request for a test.
+type TestResults struct {
+	Sinks map[string]string `json:"sinks"` // by name: ok, or what is wrong
+}
+
+// WindowList answers GET /maintenance.
+type WindowList struct {
+	Windows []Window `json:"maintenance"`
+}
+
+// WindowRequest is the body of a request for a maintenance window. It has a duration or an until; id is not read.
+type WindowRequest struct {
+	Window
+	Duration string `json:"duration"` // how long it lasts, such as 30m or 8h
+}
+
+// Overview is what GET /incidents answers.
+func (a *Incidents) Overview() Overview {
+	list := a.List()
+	return Overview{VerdictOf(list), list, a.Over(), a.Windows(), a.Sinks()}
+}
+
+// Sinks returns the state of each sink, the log included.
+func (a *Incidents) Sinks() []SinkStatus {
+	list := []SinkStatus{{Name: logName}}
+	for _, c := range a.delivery.sinks() {
+		list = append(list, SinkStatus{c.name(), c.queued(), c.trouble()})
+	}
+	return list
+}
+
+// Rules returns the rules in force, in their order, and the conditions. The last rule is for incidents that no other matches.
+func (a *Incidents) Rules() RuleList {
+	var list RuleList
+	for _, r := range a.tracker.inForce() {
+		s := RuleStatus{
+			Name: r.name, Events: r.events, VHost: r.vhost.String(), Queue: r.queue.String(), To: append([]string{}, r.to...), Severity: r.severity,
+			Count: r.count, Lateness: r.lateness.String(),
+		}
+		if r.everywhere {
+			s.To = a.delivery.names()
+		} else if !slices.Contains(s.To, logName) {
+			s.To = append(s.To, logName)
+		}
+		list.Rules = append(list.Rules, s)
+	}
+	for _, c := range Conditions {
+		list.Conditions = append(list.Conditions, ConditionStatus{c.Name, c.Alertname(), c.Level, c.What, c.Whom, c.Do, c.Begins.String(), c.Ends.String()})
+	}
+	return list
+}
+
+// Handler serves incidents, below the path it is mounted at:
+//
+//	GET /incidents          Overview
+//	GET /incidents/rules    RuleList
+//	GET /maintenance        WindowList
+//
+// It does not ask for credentials: whoever mounts it does.
+func (a *Incidents) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /incidents", func(w http.ResponseWriter, _ *http.Request) { respond(w, a.Overview()) })
+	mux.HandleFunc("GET /incidents/rules", func(w http.ResponseWriter, _ *http.Request) { respond(w, a.Rules()) })
+	mux.HandleFunc("GET /maintenance", func(w http.ResponseWriter, _ *http.Request) { respond(w, WindowList{a.Windows()}) })
+	return mux
+}
+
+func respond(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_ = json.NewEncoder(w).Encode(body) // a client that is gone needs no answer
+}
+
+// AckOf is the acknowledgement that a request asks for. Its error says that the duration is none.
+func (r AckRequest) AckOf(by string) (Ack, error) {
+	ack := Ack{By: by, Comment: r.Comment}
+	if r.Duration != "" {
+		d, err := time.ParseDuration(r.Duration)
+		if err != nil {
+			return ack, errDuration(r.Duration)
+		}
+		until := time.Now().Add(d).UTC()
+		ack.Until = &until
+	}
+	return ack, nil
+}
+
+// WindowOf is the window that a request asks for. Its error says that the duration is none.
+func (r *WindowRequest) WindowOf() (Window, error) {
+	w := r.Window
+	if r.Duration != "" {
+		d, err := time.ParseDuration(r.Duration)
+		if err != nil {
+			return w, errDuration(r.Duration)
+		}
+		if w.From.IsZero() {
+			w.From = time.Now()
+		}
+		w.Until = w.From.Add(d)
+	}
+	return w, nil
+}

@@ -1,0 +1,317 @@
+package incident
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"curfew/monitor/printable"
+)
+
+// Incident is a condition for as long as it lasts, as users see it.
+type Incident struct {
+	ID        string     `json:"id"`
+	Condition string     `json:"condition"`
+	Alertname string     `json:"alertname"` // its name in Alertmanager and the runbooks
+	Level     Level      `json:"level"`
+	Summary   string     `json:"summary"` // one sentence: which queue, how many, who
+	Do        string     `json:"do"`      // what to do
+	Command   string     `json:"command"` // that shows more
+	Page      string     `json:"page"`    // path of the dashboard's page that shows more
+	Runbook   string     `json:"runbook,omitempty"`
+	Count     int64      `json:"count"` // messages that it is about now
+	Toll      int64      `json:"toll"`  // messages that expired, were late, parked or held, at the most
+	Queues    int        `json:"queues"`
+	Worst     []Affected `json:"worst,omitempty"` // of the queues: the worst first, at most 20
+	Since     time.Time  `json:"since"`
+	Ended     *time.Time `json:"ended,omitempty"`
+	Ack       *Ack       `json:"ack,omitempty"`
+	Quiet     bool       `json:"quiet,omitempty"` // nobody is notified: it was acknowledged, or there is maintenance
+	History   []Entry    `json:"history"`         // what happened to it, at most 50 entries
+}
+
+// Affected is a queue in an incident.
+type Affected struct {
+	VHost string `json:"vhost"`
+	Queue string `json:"queue"`
+	Count int64  `json:"count"`
+	Text  string `json:"text"` // what is wrong
+}
+
+// Ack says who has taken an incident over. Nobody is notified of it then.
+type Ack struct {
+	By      string     `json:"by"`
+	At      time.Time  `json:"at"`
+	Until   *time.Time `json:"until,omitempty"` // absent: until it is over
+	Comment string     `json:"comment,omitempty"`
+}
+
+// Entry is something that happened to an incident.
+type Entry struct {
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+}
+
+const (
+	maxWorst   = 20
+	maxEntries = 50
+	// memberFor is how long a queue stays in an incident after it was seen last, at least.
+	memberFor = 10 * time.Second
+)
+
+// incident is an Incident with what it is tracked by.
+type incident struct {
+	of       *Condition
+	cause    string
+	members  map[QueueName]*member
+	rule     *rule
+	labels   map[string]string // without severity and instance; they stay the same while it lasts
+	shown    Incident
+	seen     time.Time // when it began, before it was an incident
+	gone     time.Time // since when none of its members holds; zero: some do
+	open     bool
+	told     int64 // the count that was told last
+	toldAt   Level // and the level; empty: nobody was told
+	action   string
+	firstAt  int64
+	late     time.Duration
+	restored bool // from a file, and not seen since
+}
+
+// member is one finding of an incident.
+type member struct {
+	Finding
+	at time.Time // when it was seen last
+}
+
+// add puts a finding into the incident.
+func (i *incident) add(f Finding, now time.Time) { i.members[f.QueueName] = &member{f, now} }
+
+// refresh works out what the incident shows from its members: those that were seen now, or shortly before.
+func (i *incident) refresh(now time.Time) {
+	list := make([]Finding, 0, len(i.members))
+	var newest time.Time
+	for q, m := range i.members {
+		if now.Sub(m.at) > max(i.of.Ends, memberFor) && len(i.members) > 1 {
+			delete(i.members, q)
+			continue
+		}
+		list = append(list, m.Finding)
+		if m.at.After(newest) {
+			newest = m.at
+		}
+	}
+	if newest.Equal(now) {
+		i.gone, i.restored = time.Time{}, false
+	} else if i.gone.IsZero() {
+		i.gone = now
+	}
+	if i.restored {
+		return
+	}
+	slices.SortFunc(list, worstFirst)
+	s := &i.shown
+	s.Level, s.Count, s.Queues, s.Worst = "", 0, 0, nil
+	var toll int64
+	i.late = 0
+	for _, f := range list {
+		level := f.Level
+		if level == "" {
+			level = i.of.Level
+		}
+		if s.Level == "" || level.rank() < s.Level.rank() {
+			s.Level = level
+		}
+		s.Count, toll, i.late = s.Count+f.Count, toll+f.Toll, max(i.late, f.Late)
+		if f.Name != "" {
+			s.Queues++
+			if len(s.Worst) < maxWorst {
+				s.Worst = append(s.Worst, Affected{f.VHost, f.Name, f.Count, f.Text})
+			}
+		}
+	}
+	worst := list[0]
+	s.Toll, i.action, i.firstAt = max(s.Toll, toll), worst.Action, worst.FirstAt
+	s.Summary = i.of.says(worst, s)
+	s.Command, s.Page = fill(i.of.Command, worst.QueueName, shellName), fill(i.of.Page, worst.QueueName, url.QueryEscape)
+	if s.Page != "" && worst.QueueName == (QueueName{}) {
+		s.Page, _, _ = strings.Cut(s.Page, "?vhost=")
+	}
+}
+
+// says is the summary of an incident.
+func (c *Condition) says(worst Finding, s *Incident) string {
+	what := sentence(c.What) + ": "
+	if worst.Name == "" {
+		return what + worst.Text
+	}
+	text := what + worst.QueueName.String() + ": " + worst.Text
+	if s.Queues > 1 {
+		text += fmt.Sprintf("; and %s more, %d in all", plural(int64(s.Queues-1), "queue"), s.Count)
+	}
+	return text
+}
+
+// String names a queue and its virtual host.
+func (q QueueName) String() string { return name(q.Name) + " (vhost " + name(q.VHost) + ")" }
+
+// name is a name in a text: in quotes if it is not a plain word.
+func name(text string) string {
+	if quoted := strconv.Quote(text); text == "" || quoted != `"`+text+`"` || strings.ContainsAny(text, " ,;:()") {
+		return quoted
+	}
+	return text
+}
+
+// fill puts a queue into a command or a path.
+func fill(text string, q QueueName, quote func(string) string) string {
+	if q.Name == "" {
+		text = strings.NewReplacer(" {queue}", "", " --queue {queue}", "", " --vhost {vhost}", "").Replace(text)
+	}
+	return strings.NewReplacer("{queue}", quote(q.Name), "{vhost}", quote(q.VHost)).Replace(text)
+}
+
+// shellName quotes a name for a shell.
+func shellName(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-%", r)
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// plural is a number with its thing.
+func plural(n int64, thing string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(thing, "y"):
+		thing = thing[:len(thing)-1] + "ies"
+	default:
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+// note adds an entry to the history.
+func (i *incident) note(at time.Time, text string) {
+	h := append(i.shown.History, Entry{at.UTC(), text})
+	i.shown.History = h[max(len(h)-maxEntries, 0):]
+}
+
+// begin makes it an incident.
+func (i *incident) begin(now time.Time) {
+	i.open = true
+	i.shown.Since = i.seen.UTC()
+	i.labels = map[string]string{"alertname": i.of.Alertname()}
+	if worst := i.shown.Worst; len(worst) > 0 {
+		i.labels["vhost"] = worst[0].VHost
+		if len(worst) == 1 {
+			i.labels["queue"] = worst[0].Queue
+		}
+	}
+	if i.cause != "" {
+		i.labels["cause"] = i.cause
+	}
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, format(i.labels), i.seen.UnixNano())
+	i.shown.ID = fmt.Sprintf("%012x", h.Sum64()&(1<<48-1))
+	i.note(now, "began: "+i.shown.Summary)
+}
+
+// format writes labels the way Alertmanager writes a group key.
+func format(labels map[string]string) string {
+	parts := make([]string, 0, len(labels))
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, name+"="+strconv.Quote(labels[name]))
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// notice is what sinks are sent: that an incident begins, has grown or changed its level, or is over.
+type notice struct {
+	Incident
+	rule    *rule
+	names   map[string]string
+	action  string
+	firstAt int64
+	late    time.Duration
+	at      time.Time
+	what    string // begun, grown, changed, over
+}
+
+func (i *incident) notice(what string, at time.Time) *notice {
+	return &notice{Incident: i.shown, rule: i.rule, names: i.labels, action: i.action, firstAt: i.firstAt, late: i.late, at: at, what: what}
+}
+
+func (n *notice) over() bool { return n.Ended != nil }
+
+func (n *notice) status() string {
+	if n.over() {
+		return "resolved"
+	}
+	return "firing"
+}
+
+func (n *notice) severity() string { return n.rule.severityOf(n.Level) }
+
+// title is the heading of a text.
+func (n *notice) title() string {
+	what := n.Condition
+	if c := conditionOf(n.Condition); c != nil {
+		what = c.What
+	}
+	if n.over() {
+		return "Over: " + what
+	}
+	return sentence(n.severity()) + ": " + what
+}
+
+// text is one sentence for a person.
+func (n *notice) text() string {
+	switch n.what {
+	case "over":
+		text := fmt.Sprintf("Over after %s: %s", printable.Span(n.Ended.Sub(n.Since).Truncate(time.Second)), n.Summary)
+		if n.Toll > 1 {
+			text += fmt.Sprintf(" (%d in all)", n.Toll)
+		}
+		return text
+	case "grown":
+		return "Growing. " + n.Summary
+	}
+	return n.Summary
+}
+
+func (n *notice) annotations() map[string]string {
+	m := map[string]string{"summary": n.text(), "do": n.Do, "command": n.Command, "count": strconv.FormatInt(n.Count, 10)}
+	if n.action != "" {
+		m["action"] = n.action
+	}
+	if n.Queues > 0 {
+		m["queues"] = strconv.Itoa(n.Queues)
+		var names []string
+		for _, q := range n.Worst {
+			names = append(names, name(q.VHost)+" "+name(q.Queue))
+		}
+		m["worst"] = strings.Join(names, ", ")
+	}
+	if n.firstAt != 0 {
+		m["first_deadline"] = stamp(n.firstAt)
+	}
+	if n.late > 0 {
+		m["worst_lateness"] = n.late.String()
+	}
+	return m
+}
+
+func stamp(unixMillis int64) string {
+	return time.UnixMilli(unixMillis).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}

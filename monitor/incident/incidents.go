@@ -1,0 +1,292 @@
+package incident
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// reloadEvery is how often alerts.yaml is read.
+	reloadEvery = 10 * time.Second
+	// lookEvery is how often the state is judged.
+	lookEvery = time.Second
+)
+
+// Incidents judges the state of a Curfew, and tells the sinks what is wrong. All methods are safe for concurrent use. A nil
+// Incidents records nothing.
+type Incidents struct {
+	options  Options
+	log      *zap.Logger
+	metrics  *metrics
+	tallies  tallies
+	losses   losses
+	starved  starvation
+	tracker  *tracker
+	delivery *delivery
+	reload   chan struct{} // the file is to be read now
+	saving   sync.Mutex    // held while the file of incidents is written
+
+	looking  sync.Mutex // held while the state is judged; taken before mu and the tracker's
+	lookedAt time.Time
+
+	mu       sync.Mutex // taken before those of tracker and delivery
+	fileText string     // what was last read
+	fileErr  error      // why it is not in force
+	fileUsed bool       // a file has been put in force
+	source   source     // as the settings in force say
+}
+
+// New returns Incidents that notify the log and the sinks of o. Its error says that one of o.URLs is not the URL of a sink, that a metric
+// is registered already, or that what an earlier run kept cannot be read. A file that cannot be put in force is not an error here, but in
+// FileError: until it is corrected, every incident goes to every sink of the file that has no mistake.
+func New(o Options) (*Incidents, error) {
+	o = o.withDefaults()
+	for _, address := range o.URLs {
+		if err := CheckURL(address); err != nil {
+			return nil, fmt.Errorf("incident: %w", err)
+		}
+	}
+	a := &Incidents{options: o, log: o.Log.Named("incident"), tracker: &tracker{}, reload: make(chan struct{}, 1)}
+	a.tallies.all = make(map[tallyKey]*Tally)
+	var err error
+	if a.metrics, err = newMetrics(o.Registerer, a); err != nil {
+		return nil, err
+	}
+	a.delivery = &delivery{
+		log: &logSink{log: a.log, sent: a.metrics.of(logName).sent}, zap: a.log, metrics: a.metrics,
+		exchange: o.Exchange, stalled: o.Stalled, firing: a.tracker.firing,
+	}
+	if err := a.load(); err != nil {
+		return nil, err
+	}
+	s, err := a.readSettings()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.fileText, a.fileErr, a.fileUsed = s.text, err, err == nil
+	a.useLocked(s)
+	if err != nil {
+		a.log.Error("alert rules are not in force, and every incident goes to every sink: correct the file", zap.String("file", o.File), zap.Error(err))
+	} else if o.File != "" {
+		a.logUse(s)
+	}
+	return a, nil
+}
+
+func (a *Incidents) keptPath() string { return filepath.Join(a.options.Dir, keptFile) }
+
+// readSettings reads the file and the URLs.
+func (a *Incidents) readSettings() (settings, error) {
+	s, err := a.options.readSettings()
+	if a.options.Exchange == nil && slices.ContainsFunc(s.sinks, func(s sinkSettings) bool { return s.url == eventsURL }) {
+		s.sinks = slices.DeleteFunc(s.sinks, func(s sinkSettings) bool { return s.url == eventsURL })
+		err = errors.Join(err, fmt.Errorf("incident: no exchange for %s", eventsURL))
+	}
+	return s, err
+}
+
+func (a *Incidents) logUse(s settings) {
+	a.log.Info("alert rules are in force", zap.String("file", a.options.File), zap.Int("sinks", len(s.sinks)), zap.Int("rules", len(s.rules)))
+}
+
+// FileError is why the file is not in force, with every mistake by line and field; nil if it is in force or there is none.
+func (a *Incidents) FileError() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.fileErr == nil {
+		return nil
+	}
+	still := "no rules are in force and every incident goes to every sink"
+	if a.fileUsed {
+		still = "the previous sinks and rules stay in force"
+	}
+	return fmt.Errorf("%s\n%w", still, a.fileErr)
+}
+
+// Run judges the state once a second, and notifies, until ctx ends. It returns nil when everything that it started has ended.
+func (a *Incidents) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	a.delivery.run(func(c channel) func() {
+		ctx, stop := context.WithCancel(ctx)
+		running.Go(func() { c.run(ctx) })
+		return stop
+	})
+	running.Go(func() { a.starved.watch(ctx) })
+	if a.options.File != "" {
+		running.Go(func() { a.watchFile(ctx) })
+	}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			a.judge()
+			a.saveChanges()
+		case <-ctx.Done():
+			for _, n := range a.tracker.untold(time.Now()) {
+				a.delivery.log.notify(n)
+			}
+			a.saveChanges()
+			return nil
+		}
+	}
+}
+
+func (a *Incidents) saveChanges() {
+	a.tracker.mu.Lock()
+	changed := a.tracker.changed
+	a.tracker.mu.Unlock()
+	if !changed {
+		return
+	}
+	if err := a.save(); err != nil {
+		a.log.Warn("incidents could not be saved", zap.Error(err))
+	}
+}
+
+// judge judges the state now, and notifies of what is due.
+func (a *Incidents) judge() {
+	a.looking.Lock()
+	defer a.looking.Unlock()
+	a.judgeLocked(time.Now())
+}
+
+func (a *Incidents) judgeLocked(now time.Time) {
+	a.lookedAt = now
+	s := a.state(now)
+	for _, n := range a.tracker.step(now, Evaluate(s)) {
+		a.mu.Lock()
+		n.Runbook = a.source.runbook(n.Alertname)
+		a.mu.Unlock()
+		a.delivery.notify(n)
+	}
+}
+
+// state is the state now.
+func (a *Incidents) state(now time.Time) *State {
+	s := &State{Tallies: a.tallies.going(now), Starved: a.starved.lately(now), Sinks: a.Sinks(), FileError: a.FileError()}
+	if a.options.Look != nil {
+		a.options.Look(s)
+	}
+	s.Now = now
+	s.Rising = a.losses.rising(s.Lost, now)
+	return s
+}
+
+// Look makes sure that what is shown is at most a second old.
+func (a *Incidents) Look() {
+	a.looking.Lock()
+	defer a.looking.Unlock()
+	if now := time.Now(); now.Sub(a.lookedAt) >= lookEvery {
+		a.judgeLocked(now)
+	}
+}
+
+// Reload makes Run read the file now, whether it has changed or not, and log the result.
+func (a *Incidents) Reload() {
+	select {
+	case a.reload <- struct{}{}:
+	default:
+	}
+}
+
+// watchFile puts the file in force when it changes. A file with mistakes is logged, is an incident, and changes nothing.
+func (a *Incidents) watchFile(ctx context.Context) {
+	tick := time.NewTicker(reloadEvery)
+	defer tick.Stop()
+	for {
+		requested := false
+		select {
+		case <-tick.C:
+		case <-a.reload:
+			requested = true
+		case <-ctx.Done():
+			return
+		}
+		a.readAgain(requested)
+	}
+}
+
+// readAgain puts the file in force if it has changed since it was last read, or if that was requested.
+func (a *Incidents) readAgain(requested bool) {
+	s, err := a.readSettings()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s.text == a.fileText && !requested {
+		return
+	}
+	a.fileText, a.fileErr = s.text, err
+	if err != nil {
+		a.log.Error("the changed alerts file is not in force: correct it", zap.Error(err))
+		return
+	}
+	a.fileUsed = true
+	a.useLocked(s)
+	a.logUse(s)
+}
+
+// useLocked puts settings in force.
+func (a *Incidents) useLocked(s settings) {
+	a.source = s.source
+	a.delivery.use(s.sinks)
+	a.tracker.use(s.rules, &s.rest)
+}
+
+// Record counts e. It takes constant time, waits for nothing and does not allocate if the queue is known.
+func (a *Incidents) Record(e Event) {
+	if a != nil && e.Count > 0 {
+		a.tallies.record(e)
+	}
+}
+
+// Verdict is how a Curfew is, in one word.
+type Verdict string
+
+// The verdicts, the worst last.
+const (
+	OK       Verdict = "ok"
+	Degraded Verdict = "degraded" // an incident with the level Warning is not over
+	Failing  Verdict = "critical" // and here one with Critical
+)
+
+// VerdictOf is the verdict on incidents that are not over.
+func VerdictOf(list []Incident) Verdict {
+	v := OK
+	for i := range list {
+		switch list[i].Level {
+		case Critical:
+			return Failing
+		case Warning:
+			v = Degraded
+		case Info:
+		}
+	}
+	return v
+}
+
+// List returns the incidents that are not over, the worst first, as they were within the last second.
+func (a *Incidents) List() []Incident {
+	a.Look()
+	return a.withRunbooks(a.tracker.open())
+}
+
+// Over returns the last incidents that are over, the newest first.
+func (a *Incidents) Over() []Incident { return a.withRunbooks(a.tracker.over()) }
+
+func (a *Incidents) withRunbooks(list []Incident) []Incident {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range list {
+		list[i].Runbook = a.source.runbook(list[i].Alertname)
+	}
+	return list
+}

@@ -1,0 +1,442 @@
+package incident
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+)
+
+var orders = QueueName{"shop", "orders"}
+
+// TestConditions: each is seen in a state made by hand, and in no other. A Curfew that is well has none.
+func TestConditions(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	tally := func(k Kind, action string, n int64) []Tally {
+		return []Tally{{Event{Kind: k, VHost: "shop", Queue: "orders", Action: action, Stats: Stats{Count: n, FirstDeadlineAt: 1, WorstMillis: 1500}}, now.Add(-5 * time.Second), now}}
+	}
+	sinks := func(failing time.Duration) []SinkStatus {
+		return []SinkStatus{{Name: "hook", Trouble: &trouble{now.Add(-failing), "refused"}}}
+	}
+	seen := make(map[string]bool)
+	for _, c := range []struct {
+		condition, text string // "": none
+		state           State
+	}{
+		{"", "", State{}},
+		{"part_stuck", "loop fire: no sign of life", State{Stalled: []string{"loop fire"}}},
+		{"part_stuck", "silent for 16 s", State{Silent: 16 * time.Second}},
+		{"part_stuck", "overdue by 6 s", State{Lag: 6 * time.Second}},
+		{"data_folder_new", "the deadlines of 3 messages", State{Orphans: 3}},
+		{"disk_silent", "for 7 s", State{DiskSilent: 7 * time.Second}},
+		{"publishers_blocked", "low on disk", State{Blocked: "low on disk"}},
+		{"definitions_unsaved", "cannot be created or changed (no space)", State{Unsaved: errors.New("no space")}},
+		{"dead_letter_unroutable", "13967 dead letters parked", State{Parked: []Depth{{QueueName{"shop", "curfew.undeliverable"}, 13967}}}},
+		{"dead_letter_unroutable", "in the last minute from orders (7)", State{Parked: []Depth{{QueueName{"shop", "curfew.undeliverable"}, 9}}, Tallies: tally(Parked, "parked", 7)}},
+		{"deadline_fired_late", "3 messages expired late, by up to 1.5 s", State{Tallies: tally(ExpiredLate, "dropped", 3)}},
+		{"deadline_missed", "205 messages expired and are lost", State{Tallies: tally(Expired, "dropped", 205)}},
+		{"deadline_missed", "1 message expired", State{Tallies: tally(Expired, "dead_lettered", 1)}},
+		{"deadline_missed", "3000 messages at risk: nobody consumes", State{AtRisk: []Risk{{QueueName: orders, Count: 3000, Reason: "nobody consumes"}}}},
+		{"", "", State{Tallies: tally(Expired, "dead_lettered", 1), Purposes: map[QueueName]Purpose{orders: Retry}}},
+		{"", "", State{Tallies: tally(Expired, "dropped", 1), Purposes: map[QueueName]Purpose{orders: Telemetry}}},
+		{"", "", State{AtRisk: []Risk{{QueueName: orders, Count: 3000}}, Purposes: map[QueueName]Purpose{orders: Retry}}},
+		{"held_past_deadline", `worker (user ann at 10.0.0.7:5000) holds 25 messages, the longest 40 s past its deadline`,
+			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 25, FirstDeadlineAt: now.Add(-40 * time.Second).UnixMilli()}}}},
+		{"dead_letters_wait", "10001 messages have left", State{Letters: 10_001}},
+		{"", "", State{Letters: 10_000}},
+		{"dead_letters_dropped", "4 dead letters reached no queue", State{Rising: map[string]int{"dead_letters_dropped": 4}}},
+		{"schedule_degraded", "Redis is away", State{Schedule: "refused"}},
+		{"schedule_degraded", "evicts keys", State{Redis: []string{"evicts keys"}}},
+		{"connections_refused", "AMQP connections are refused: the limit of 5", State{Refusals: []Refusal{{What: "AMQP", Most: 5}}}},
+		{"clock_offset", "12 h ahead of the machine's", State{ClockAhead: 12 * time.Hour}},
+		{"clock_offset", "5 s behind the machine's", State{ClockAhead: -clockLimit - time.Millisecond}},
+		{"", "", State{ClockAhead: -clockLimit}},
+		{"queues_recovered", "into 2 queues", State{Recovered: 2}},
+		{"policy_not_in_force", "2 policies refused", State{IdlePolicies: 2}},
+		{"queue_locked_long", `held for long 2 times; the longest, by the operation ""`, State{Tallies: tally(LockHeld, "", 2)}},
+		{"loop_restarted", "1 loops", State{Rising: map[string]int{"loop_restarted": 1}}},
+		{"processor_starved", "for 1.4 s in the last minute", State{Starved: 1400 * time.Millisecond, Tallies: tally(ExpiredLate, "dropped", 3)}},
+		{"disk_fills_up", "in about 3 h", State{DiskFullIn: 3 * time.Hour}},
+		{"", "", State{DiskFullIn: 5 * time.Hour}},
+		{"fsync_slow", "2 % take over half a second", State{SlowSyncs: 0.02}},
+		{"file_descriptors_low", "95 % are in use", State{OpenFiles: 0.95}},
+		{"audit_incomplete", "7 records", State{Rising: map[string]int{"audit_incomplete": 7}}},
+		{"queue_not_kept", "not kept: 403", State{NotKept: []NotKept{{orders, "403"}}}},
+		{"rabbitmq_degraded", "not been looked at", State{RabbitMQ: []string{"its queues have not been looked at"}}},
+		{"alert_sink_failing", "hook has been failing for 1 min: refused", State{Sinks: sinks(time.Minute)}},
+		{"", "", State{Sinks: sinks(50 * time.Second)}},
+		{"alert_rules_refused", "line 2", State{FileError: errors.New("line 2")}},
+		{"heartbeat_stale", "for 6 min", State{HeartbeatSilent: 6 * time.Minute}},
+		{"deadlines_unwatched", "only when a delivery", State{Unwatched: true}},
+	} {
+		c.state.Now = now
+		found := Evaluate(&c.state)
+		if c.condition == "" {
+			require.Empty(t, found, "%+v", c.state)
+			continue
+		}
+		seen[c.condition] = true
+		require.Len(t, found, 1, c.condition)
+		require.Len(t, found[conditionOf(c.condition)], 1, c.condition)
+		require.Contains(t, found[conditionOf(c.condition)][0].Text, c.text)
+	}
+	for _, one := range Conditions {
+		require.True(t, seen[one.Name], "%s has no example", one.Name)
+		require.NotEmpty(t, one.What+one.Whom+one.Do+one.Command+one.Page)
+	}
+}
+
+func TestPurposes(t *testing.T) {
+	for _, c := range []struct {
+		want Purpose
+		of   QueueFacts
+	}{
+		{Work, QueueFacts{}},
+		{Work, QueueFacts{TTL: true}},
+		{Work, QueueFacts{TTL: true, DeadLetters: true, Target: true}},                                  // nobody consumes where its dead letters go
+		{Work, QueueFacts{TTL: true, DeadLetters: true, Target: true, Consumed: true, Delivered: 9}},    // its consumers are gone
+		{Work, QueueFacts{DeadLetters: true, Target: true, Consumed: true}},                             // messages may stay
+		{Retry, QueueFacts{TTL: true, DeadLetters: true, Target: true, Consumed: true}},                 // the way back
+		{Retry, QueueFacts{TTL: true, DeadLetters: true, Target: true, Consumed: true, Collects: true}}, // what was rejected waits
+		{DeadLetters, QueueFacts{Collects: true}},                                                       //
+		{DeadLetters, QueueFacts{Collects: true, TTL: true}},                                            // kept for a time
+		{Telemetry, QueueFacts{TTL: true, Bounded: true}},                                               //
+		{Telemetry, QueueFacts{Said: "telemetry"}},                                                      //
+		{Work, QueueFacts{Said: "work", TTL: true, DeadLetters: true, Target: true, Consumed: true}},    //
+		{DeadLetters, QueueFacts{Said: "dead-letters"}},                                                 //
+		{Work, QueueFacts{Said: "nonsense"}},                                                            //
+		{Reply, QueueFacts{Exclusive: true, TTL: true}}, {Reply, QueueFacts{AutoDelete: true, Name: "amq.gen-x"}},
+	} {
+		require.Equal(t, c.want, PurposeOf(c.of), "%+v", c.of)
+	}
+	require.True(t, Purpose("").Loses())
+	require.False(t, Retry.Loses())
+}
+
+// TestAnIncidentIsToldTwice: within ten seconds of its beginning, and when it is over, with how long it took and the whole number.
+func TestAnIncidentIsToldTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		began := time.Now()
+		for range 60 {
+			s.Record(missed("a", 1))
+			time.Sleep(time.Second)
+			if len(s.told()) == 1 && time.Since(began) < 10*time.Second {
+				began = began.Add(-time.Hour)
+			}
+		}
+		require.Equal(t, []string{"firing CurfewDeadlineMissed a", "firing CurfewDeadlineMissed a"}, s.told(), "it began, and grew tenfold")
+		require.Greater(t, time.Since(began), time.Hour, "the beginning was told within ten seconds")
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, "resolved CurfewDeadlineMissed a", s.told()[2])
+		require.Regexp(t, `^Over after \d min \d+ s: Messages expire unconsumed: a \(vhost /\): 60 messages expired and are lost \(60 in all\)$`, s.receiver.got()[2].CommonAnnotations["summary"])
+		require.Equal(t, s.receiver.got()[0].Alerts[0].Fingerprint, s.receiver.got()[2].Alerts[0].Fingerprint)
+		require.Empty(t, s.List())
+		require.Len(t, s.Over(), 1)
+		time.Sleep(time.Hour)
+		require.Len(t, s.told(), 3)
+	})
+}
+
+// TestParkedLettersStand for as long as any are parked, however long nothing more happens.
+func TestParkedLettersStand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		parked := func(n int) {
+			s.set(func(now *State) { now.Parked = []Depth{{QueueName{"shop", "curfew.undeliverable"}, n}} })
+		}
+		parked(13967)
+		time.Sleep(9 * time.Second)
+		require.Equal(t, []string{"firing CurfewDeadLetterUnroutable curfew.undeliverable"}, s.told())
+		require.Equal(t, Failing, s.Overview().Verdict)
+		time.Sleep(24 * time.Hour)
+		require.Len(t, s.told(), 1)
+		require.Equal(t, Failing, s.Overview().Verdict)
+		parked(1)
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"Dead letters are parked: curfew.undeliverable (vhost shop): 1 dead letter parked, which had nowhere to go"}, s.wrong())
+		s.set(func(now *State) { now.Parked = nil })
+		time.Sleep(10 * time.Second)
+		require.Len(t, s.told(), 2)
+		require.Equal(t, OK, s.Overview().Verdict)
+		require.Contains(t, s.receiver.got()[1].CommonAnnotations["summary"], "(13967 in all)")
+	})
+}
+
+// TestOneCauseIsOneIncident: queues that go wrong together are folded, the worst first; one that follows is an incident of its own, and
+// told as soon, unless there are many.
+func TestOneCauseIsOneIncident(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		for n := range 31 {
+			s.Record(missed(fmt.Sprint("q", n), int64(n+1)))
+		}
+		time.Sleep(8 * time.Second)
+		require.Len(t, s.told(), 1)
+		list := s.List()
+		require.Len(t, list, 1)
+		require.Equal(t, []any{31, "q30", maxWorst, int64(496)}, []any{list[0].Queues, list[0].Worst[0].Queue, len(list[0].Worst), list[0].Count})
+		require.Contains(t, list[0].Summary, "q30 (vhost /): 31 messages expired and are lost; and 30 queues more, 496 in all")
+		s.Record(missed("other", 1))
+		time.Sleep(8 * time.Second)
+		require.Len(t, s.List(), 2)
+		require.Len(t, s.told(), 2)
+		for n := range 40 {
+			s.Record(missed(fmt.Sprint("late", n), 1))
+			time.Sleep(5 * time.Second)
+		}
+		require.LessOrEqual(t, len(s.List()), together+1)
+
+		held := func(clients int) {
+			s.set(func(now *State) {
+				now.Held = nil
+				for c := range clients {
+					for q := range 3 {
+						now.Held = append(now.Held, PastDeadline{QueueName: QueueName{"shop", fmt.Sprint("held", q)}, Connection: fmt.Sprint("client", c), Address: "h:1", Count: 2, FirstDeadlineAt: 1})
+					}
+				}
+			})
+		}
+		time.Sleep(time.Hour)
+		before := len(s.told())
+		held(1)
+		time.Sleep(9 * time.Second)
+		held(2)
+		time.Sleep(9 * time.Second)
+		require.Len(t, s.told(), before+2, "one for each client")
+		require.Equal(t, 3, s.List()[0].Queues)
+	})
+}
+
+// TestAcknowledge: nobody is notified of an incident that somebody has taken over, until that ends. Whoever was told the beginning is told
+// the end. The verdict stays what it is.
+func TestAcknowledge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		s.degraded("refused")
+		time.Sleep(9 * time.Second)
+		require.Len(t, s.told(), 1)
+		id := s.List()[0].ID
+		require.ErrorIs(t, s.Acknowledge("none", Ack{}), ErrNotFound)
+		past := time.Now().Add(-time.Second)
+		require.ErrorContains(t, s.Acknowledge(id, Ack{Until: &past}), "in the past")
+		require.NoError(t, s.Acknowledge(id, Ack{By: "ann"}))
+		require.Equal(t, []any{"ann", true}, []any{s.List()[0].Ack.By, s.List()[0].Quiet})
+		require.Equal(t, Degraded, s.Overview().Verdict)
+		s.degraded("")
+		time.Sleep(10 * time.Second)
+		require.Equal(t, []string{"firing CurfewScheduleDegraded", "resolved CurfewScheduleDegraded"}, s.told())
+
+		s.degraded("refused again")
+		time.Sleep(4500 * time.Millisecond)
+		s.List()
+		time.Sleep(time.Minute)
+		until := time.Now().Add(time.Hour)
+		require.NoError(t, s.Acknowledge(s.List()[0].ID, Ack{By: "ann", Until: &until}))
+		require.NoError(t, s.Unacknowledge(s.List()[0].ID, "bob"))
+		require.False(t, s.List()[0].Quiet)
+		var history []string
+		for _, e := range s.List()[0].History {
+			history = append(history, e.Text)
+		}
+		require.Equal(t, []string{"acknowledged by ann", "no longer acknowledged, says bob"}, history[1:])
+	})
+}
+
+// TestMaintenance: nobody is told of what goes wrong with the queues of a window; whoever looks sees it.
+func TestMaintenance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		for _, c := range []struct {
+			want string
+			w    Window
+		}{
+			{"say when it ends", Window{}}, {"in the past", Window{Until: time.Now().Add(-time.Hour), From: time.Now().Add(-2 * time.Hour)}}, {"days away", Window{Until: time.Now().Add(9000 * time.Hour)}},
+			{"before it begins", Window{From: time.Now().Add(2 * time.Hour), Until: time.Now().Add(time.Hour)}}, {"unknown condition", Window{Condition: "x", Until: time.Now().Add(time.Hour)}},
+			{"UTF-8", Window{Queue: "\xff", Until: time.Now().Add(time.Hour)}},
+		} {
+			_, err := s.AddWindow(c.w)
+			require.ErrorContains(t, err, c.want)
+		}
+		made, err := s.AddWindow(Window{Queue: "a*", Condition: "at_risk", From: time.Now().Add(time.Minute), Until: time.Now().Add(time.Hour)})
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		s.Record(missed("abc", 1))
+		time.Sleep(9 * time.Second)
+		require.Empty(t, s.told())
+		require.True(t, s.List()[0].Quiet)
+		s.Record(missed("b", 1))
+		time.Sleep(9 * time.Second)
+		require.Equal(t, []string{"firing CurfewDeadlineMissed b"}, s.told())
+		require.NoError(t, s.EndWindow(made.ID))
+		require.ErrorIs(t, s.EndWindow(made.ID), ErrNotFound)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, "firing CurfewDeadlineMissed abc", s.told()[1])
+	})
+}
+
+// TestKeptOverARestart: what stands is not told again, its acknowledgement and history are kept, what was over meanwhile is told; a
+// damaged file is set aside.
+func TestKeptOverARestart(t *testing.T) {
+	dir := t.TempDir()
+	o := func(o *Options) { o.Dir = dir }
+	var id string
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, o)
+		s.degraded("refused")
+		s.set(func(now *State) { now.Blocked = "low on disk" })
+		time.Sleep(9 * time.Second)
+		require.Len(t, s.told(), 2)
+		id = s.List()[1].ID
+		require.NoError(t, s.Acknowledge(id, Ack{By: "ann"}))
+		_, err := s.AddWindow(Window{Queue: "x", Until: time.Now().Add(time.Hour)})
+		require.NoError(t, err)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, o)
+		s.degraded("refused")
+		time.Sleep(30 * time.Second)
+		require.Empty(t, s.told(), "nothing is new")
+		require.Len(t, s.Windows(), 1)
+		require.Equal(t, []string{id, "ann"}, []string{s.List()[1].ID, s.List()[1].Ack.By})
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"resolved CurfewPublishersBlocked"}, s.told())
+		require.Equal(t, id, s.List()[0].ID)
+	})
+	path := filepath.Join(dir, keptFile)
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, o)
+		require.Empty(t, s.List())
+		require.Equal(t, 1, s.log.FilterMessageSnippet("is damaged").Len())
+		require.FileExists(t, path+".damaged")
+		require.NoError(t, os.Mkdir(path+".new", 0o700)) // where it is written
+		_, err := s.AddWindow(Window{Until: time.Now().Add(time.Hour)})
+		require.ErrorIs(t, err, ErrNotSaved)
+		require.Empty(t, s.Windows())
+	})
+}
+
+// TestAHealthyNight: retries, telemetry, restarts of clients and of Redis for a moment, a machine that is busy: nobody is told anything.
+func TestAHealthyNight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		s.set(func(now *State) {
+			now.Purposes = map[QueueName]Purpose{{"/", "retry"}: Retry, {"/", "readings"}: Telemetry}
+			now.Letters, now.OpenFiles, now.SlowSyncs, now.DiskFullIn = 900, 0.5, 0.001, 40*time.Hour
+		})
+		for minute := range 10 * 60 {
+			s.Record(missed("retry", 40))
+			s.Record(missed("readings", 900))
+			s.set(func(now *State) {
+				now.AtRisk = []Risk{{QueueName: QueueName{"/", "retry"}, Count: 40, Reason: "nobody consumes"}}
+				now.Starved = 0
+			})
+			switch minute % 10 {
+			case 3: // Redis fails over
+				s.degraded("connection refused")
+				time.Sleep(2 * time.Second)
+				s.degraded("")
+			case 5: // a consumer is restarted, and a message waits for a moment
+				s.set(func(now *State) {
+					now.AtRisk = append(now.AtRisk, Risk{QueueName: orders, Count: 3, Reason: "nobody consumes"})
+					now.Held = []PastDeadline{{QueueName: orders, Connection: "worker", Count: 1, FirstDeadlineAt: time.Now().UnixMilli()}}
+				})
+				time.Sleep(1500 * time.Millisecond)
+				s.set(func(now *State) { now.AtRisk, now.Held = now.AtRisk[:1], nil })
+			case 7: // other processes take the processor
+				e := missed("orders", 22)
+				e.Kind, e.WorstMillis = ExpiredLate, 1400
+				s.set(func(now *State) { now.Starved = 1400 * time.Millisecond })
+				s.Record(e)
+				time.Sleep(time.Second)
+			}
+			time.Sleep(time.Minute)
+		}
+		require.Empty(t, s.told())
+		require.Zero(t, s.log.FilterField(zap.String("status", "firing")).Len())
+		require.Equal(t, OK, s.Overview().Verdict)
+	})
+}
+
+// TestStarvation is measured, and a Curfew with a processor has none.
+func TestStarvation(t *testing.T) {
+	var s starvation
+	now := time.Now()
+	s.times = []starved{{now.Add(-2 * time.Minute), time.Hour}, {now.Add(-time.Second), time.Second}, {now, 400 * time.Millisecond}}
+	require.Equal(t, 1400*time.Millisecond, s.lately(now))
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		time.Sleep(time.Hour)
+		require.Zero(t, s.starved.lately(time.Now()))
+	})
+}
+
+// TestLossesRise: what counts is what was added, without a pause of ten minutes.
+func TestLossesRise(t *testing.T) {
+	var l losses
+	now := time.Now()
+	at := func(after time.Duration, total uint64) int {
+		return l.rising([]Loss{{"x", total}}, now.Add(after))["x"]
+	}
+	require.Zero(t, at(0, 5), "that was before")
+	require.Equal(t, 2, at(time.Minute, 7))
+	require.Equal(t, 3, at(9*time.Minute, 8))
+	require.Equal(t, 3, at(18*time.Minute, 8))
+	require.Zero(t, at(20*time.Minute, 8))
+}
+
+// TestMetric: each condition has its series all the time, which say how many messages it is about.
+func TestMetric(t *testing.T) {
+	s := prepare(t, nil)
+	s.set(func(now *State) {
+		now.Parked = []Depth{{QueueName{"shop", "curfew.undeliverable"}, 7}}
+		now.Starved = 20 * time.Second
+	})
+	families, err := s.registry.Gather()
+	require.NoError(t, err)
+	values := make(map[string]float64)
+	for _, f := range families {
+		if f.GetName() == "curfew_incident" {
+			for _, m := range f.GetMetric() {
+				values[m.GetLabel()[0].GetValue()+" "+m.GetLabel()[1].GetValue()] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	require.Len(t, values, len(Conditions)+1)
+	require.Equal(t, []float64{7, 1, 0, 0}, []float64{values["dead_letter_unroutable critical"], values["processor_starved warning"], values["processor_starved info"], values["deadline_missed warning"]})
+}
+
+// TestHandler: what it answers is what the methods say.
+func TestHandler(t *testing.T) {
+	s := prepare(t, nil)
+	s.set(func(now *State) { now.Blocked = "low on disk" })
+	for path, into := range map[string]any{"/incidents": new(Overview), "/incidents/rules": new(RuleList), "/maintenance": new(WindowList)} {
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		require.Equal(t, http.StatusOK, w.Code)
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), into))
+		if o, ok := into.(*Overview); ok {
+			require.Equal(t, Failing, o.Verdict)
+			require.Equal(t, "Publishers are blocked: low on disk", o.Incidents[0].Summary)
+			require.Equal(t, "curfew status", o.Incidents[0].Command)
+		}
+	}
+}
+
+// TestCommands have the names of queues in them, safe for a shell.
+func TestCommands(t *testing.T) {
+	c := conditionOf("deadline_missed").Command
+	require.Equal(t, "curfew queue show orders --vhost /", fill(c, QueueName{"/", "orders"}, shellName))
+	require.Equal(t, `curfew queue show 'a '\''b'\''; rm' --vhost shop`, fill(c, QueueName{"shop", "a 'b'; rm"}, shellName))
+	require.Equal(t, "curfew queue show", fill(c, QueueName{}, shellName))
+}

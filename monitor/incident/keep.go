@@ -1,0 +1,303 @@
+package incident
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"go.uber.org/zap"
+)
+
+const (
+	maxWindows = 1000
+	// maxWindow bounds how long a window or an acknowledgement lasts, and maxText each of its texts.
+	maxWindow = 366 * 24 * time.Hour
+	maxText   = 1024
+	// keptFile is where incidents and windows are kept.
+	keptFile = "incidents.json"
+)
+
+// Window is a time of maintenance: nobody is notified of incidents of the queues that match.
+type Window struct {
+	ID        string    `json:"id"`
+	Condition string    `json:"condition,omitempty"` // absent: every one
+	VHost     string    `json:"vhost,omitempty"`     // pattern, as in rules; absent: all
+	Queue     string    `json:"queue,omitempty"`     // likewise
+	Author    string    `json:"author,omitempty"`
+	Comment   string    `json:"comment,omitempty"`
+	From      time.Time `json:"from"`
+	Until     time.Time `json:"until"`
+
+	vhost, queue pattern
+}
+
+// check returns what is wrong, or nil.
+func (w *Window) check(now time.Time) error {
+	if w.Condition != "" && conditionOf(w.Condition) == nil {
+		return fmt.Errorf("unknown condition %q: see curfew incident rules --conditions", w.Condition)
+	}
+	for _, text := range []string{w.VHost, w.Queue, w.Author, w.Comment} {
+		if err := checkText(text); err != nil {
+			return err
+		}
+	}
+	if w.Until.IsZero() {
+		return errors.New("say when it ends: until has an instant such as 2006-01-02T15:04:05Z, or duration a time such as 2h")
+	}
+	if !w.From.IsZero() && !w.From.Before(w.Until) {
+		return errors.New("it ends before it begins")
+	}
+	return checkUntil(w.Until, now)
+}
+
+func checkText(text string) error {
+	if len(text) > maxText {
+		return fmt.Errorf("a text is longer than %d bytes", maxText)
+	}
+	if !utf8.ValidString(text) {
+		return fmt.Errorf("%q is not UTF-8", text)
+	}
+	return nil
+}
+
+func checkUntil(until, now time.Time) error {
+	switch left := until.Sub(now); {
+	case left <= 0:
+		return errors.New("until is in the past")
+	case left > maxWindow:
+		return fmt.Errorf("until is more than %d days away", int(maxWindow.Hours()/24))
+	}
+	return nil
+}
+
+func (w *Window) compile() { w.vhost, w.queue = newPattern(w.VHost), newPattern(w.Queue) }
+
+func (w *Window) covers(condition string, q QueueName, now time.Time) bool {
+	return !now.Before(w.From) && now.Before(w.Until) && (w.Condition == "" || conditionOf(w.Condition).Name == condition) &&
+		w.vhost.matches(q.VHost) && w.queue.matches(q.Name)
+}
+
+// ErrNotSaved says that a change was not made, since the file could not be written.
+var ErrNotSaved = errors.New("incident: the change could not be saved")
+
+// ErrNotFound says that there is no such incident or window.
+var ErrNotFound = errors.New("there is no such incident or maintenance window")
+
+// Acknowledge takes an incident over: nobody is notified of it any more, until the acknowledgement ends or the incident is over.
+// Its At is set here. Errors: ErrNotFound, ErrNotSaved, or what is wrong with a.
+func (a *Incidents) Acknowledge(id string, ack Ack) error {
+	now := time.Now()
+	ack.At = now.UTC()
+	if err := errors.Join(checkText(ack.By), checkText(ack.Comment)); err != nil {
+		return err
+	}
+	if ack.Until != nil {
+		if err := checkUntil(*ack.Until, now); err != nil {
+			return err
+		}
+	}
+	return a.change(id, func(i *incident) { i.shown.Ack = &ack; i.note(now, "acknowledged by "+ack.By) })
+}
+
+// Unacknowledge ends an acknowledgement. Errors: ErrNotFound, ErrNotSaved.
+func (a *Incidents) Unacknowledge(id, by string) error {
+	return a.change(id, func(i *incident) { i.shown.Ack = nil; i.note(time.Now(), "no longer acknowledged, says "+by) })
+}
+
+// change changes an open incident, and saves that.
+func (a *Incidents) change(id string, change func(*incident)) error {
+	a.Look()
+	t := a.tracker
+	t.mu.Lock()
+	n := slices.IndexFunc(t.all, func(i *incident) bool { return i.open && i.shown.ID == id })
+	if n < 0 {
+		t.mu.Unlock()
+		return ErrNotFound
+	}
+	i := t.all[n]
+	before := i.shown
+	change(i)
+	i.shown.Quiet = i.shown.Ack != nil || t.maintainedLocked(i, time.Now())
+	t.mu.Unlock()
+	err := a.save()
+	if err != nil {
+		t.mu.Lock()
+		i.shown = before
+		t.mu.Unlock()
+	}
+	return err
+}
+
+// AddWindow adds a maintenance window; its ID is set here, and From if it is zero. An error says that a field is invalid, that there are
+// too many windows, or ErrNotSaved.
+func (a *Incidents) AddWindow(w Window) (Window, error) {
+	now := time.Now()
+	if w.From.IsZero() {
+		w.From = now
+	}
+	w.ID, w.From, w.Until = rand.Text()[:16], w.From.UTC(), w.Until.UTC()
+	if err := w.check(now); err != nil {
+		return w, err
+	}
+	w.compile()
+	return w, a.changeWindows(func(list []Window) ([]Window, error) {
+		if len(list) >= maxWindows {
+			return nil, fmt.Errorf("there are %d maintenance windows already", maxWindows)
+		}
+		return append(list, w), nil
+	})
+}
+
+// EndWindow ends a window early. Errors: ErrNotFound, ErrNotSaved.
+func (a *Incidents) EndWindow(id string) error {
+	return a.changeWindows(func(list []Window) ([]Window, error) {
+		rest := slices.DeleteFunc(slices.Clone(list), func(w Window) bool { return w.ID == id })
+		if len(rest) == len(list) {
+			return nil, ErrNotFound
+		}
+		return rest, nil
+	})
+}
+
+func (a *Incidents) changeWindows(change func([]Window) ([]Window, error)) error {
+	t := a.tracker
+	t.mu.Lock()
+	before := t.windows
+	list, err := change(activeWindows(before))
+	if err != nil {
+		t.mu.Unlock()
+		return err
+	}
+	slices.SortFunc(list, func(a, b Window) int { return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.ID, b.ID)) })
+	t.windows = list
+	t.mu.Unlock()
+	if err = a.save(); err != nil {
+		t.mu.Lock()
+		t.windows = before
+		t.mu.Unlock()
+	}
+	return err
+}
+
+// Windows lists the maintenance windows that are not over, the first to end first.
+func (a *Incidents) Windows() []Window {
+	a.tracker.mu.Lock()
+	defer a.tracker.mu.Unlock()
+	return activeWindows(a.tracker.windows)
+}
+
+func activeWindows(list []Window) []Window {
+	now := time.Now()
+	return slices.DeleteFunc(append([]Window{}, list...), func(w Window) bool { return !now.Before(w.Until) })
+}
+
+// kept is what the file has.
+type kept struct {
+	Open    []keptIncident `json:"open"`
+	Recent  []Incident     `json:"recent"`
+	Windows []Window       `json:"windows"`
+}
+
+type keptIncident struct {
+	Incident
+	Cause  string            `json:"cause"`
+	Labels map[string]string `json:"labels"`
+	Told   int64             `json:"told"`
+	ToldAt Level             `json:"told_at"`
+}
+
+// save writes the file, if there is a folder for it.
+func (a *Incidents) save() error {
+	if a.options.Dir == "" {
+		return nil
+	}
+	a.saving.Lock()
+	defer a.saving.Unlock()
+	t := a.tracker
+	t.mu.Lock()
+	k := kept{Recent: t.recent, Windows: t.windows}
+	for _, i := range t.all {
+		if i.open {
+			k.Open = append(k.Open, keptIncident{i.shown, i.cause, i.labels, i.told, i.toldAt})
+		}
+	}
+	t.changed = false
+	data, err := json.MarshalIndent(k, "", "  ")
+	t.mu.Unlock()
+	path := a.keptPath()
+	if err == nil {
+		err = writeSynced(path+".new", data)
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotSaved, err)
+	}
+	return nil
+}
+
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// load reads what save wrote. A damaged file is set aside and named in the log.
+func (a *Incidents) load() error {
+	if a.options.Dir == "" {
+		return nil
+	}
+	path := a.keptPath()
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var k kept
+	if err == nil && json.Unmarshal(data, &k) != nil {
+		a.log.Error("the file of incidents is damaged and was set aside: acknowledgements and maintenance windows are gone, make them again", zap.String("file", path+".damaged"))
+		k, err = kept{}, os.Rename(path, path+".damaged")
+	}
+	if err != nil {
+		return fmt.Errorf("incident: %w", err)
+	}
+	for i := range k.Windows {
+		k.Windows[i].compile()
+	}
+	a.tracker.windows, a.tracker.recent = activeWindows(k.Windows), k.Recent
+	for _, one := range k.Open {
+		if c := conditionOf(one.Condition); c != nil {
+			a.tracker.all = append(a.tracker.all, one.restore(c))
+		}
+	}
+	return nil
+}
+
+// restore is the incident of an earlier run. It is over unless it is seen soon.
+func (k keptIncident) restore(c *Condition) *incident {
+	i := &incident{
+		of: c, cause: k.Cause, members: make(map[QueueName]*member), labels: k.Labels, shown: k.Incident,
+		seen: k.Since, open: true, told: k.Told, toldAt: k.ToldAt, restored: true,
+	}
+	for _, q := range k.Worst {
+		n := QueueName{q.VHost, q.Queue}
+		i.members[n] = &member{Finding{QueueName: n, Cause: k.Cause, Count: q.Count, Text: q.Text}, time.Now()}
+	}
+	if len(k.Worst) == 0 {
+		i.members[QueueName{}] = &member{at: time.Now()}
+	}
+	return i
+}
+
+func errDuration(text string) error {
+	return fmt.Errorf("duration: %q is invalid: want a duration such as 30m or 8h", text)
+}

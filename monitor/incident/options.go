@@ -1,0 +1,100 @@
+package incident
+
+import (
+	"cmp"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// Options of Incidents. The zero value only logs.
+type Options struct {
+	// File is alerts.yaml, with sinks, rules and the dead man's switch, in YAML or JSON; see deploy/alerts.yaml. It
+	// is read every ten seconds. Empty: there is none.
+	File string
+	// URLs are sinks besides those of the file, each named after its scheme; see CheckURL.
+	URLs []string
+	// Exchange is where sinks with the URL eventsURL publish. It is required if there is one.
+	Exchange Exchange
+	// Dir is the directory in which incidents and maintenance windows are kept; empty: they end with the process.
+	Dir string
+	// Instance names this process in every alert (label instance); may be empty.
+	Instance string
+	// Stalled returns the parts of this process that hang; empty if it is well. For as long
+	// as it is, Alertmanager is sent CurfewWatchdog. nil: there is no CurfewWatchdog.
+	Stalled func() []string
+	// Look fills in what is known of the Curfew; nil: nothing is. It is called once a second at most, and must not call back.
+	Look func(*State)
+	// Log; nil is silent.
+	Log *zap.Logger
+	// Registerer takes the metrics; nil keeps them private.
+	Registerer prometheus.Registerer
+}
+
+// defaultEvery is how often the dead man's switch is requested.
+const defaultEvery = 30 * time.Second
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Registerer == nil {
+		o.Registerer = prometheus.NewRegistry()
+	}
+	return o
+}
+
+// source names the Curfew that notifies, and where its pages are.
+type source struct{ instance, externalURL, runbooksURL string }
+
+// incidentID names an incident for services that keep some, from its beginning to its end.
+func (s source) incidentID(a *notice) string { return "curfew/" + cut(s.instance, 64) + "/" + a.ID }
+
+// labels are those of an incident as it leaves this process.
+func (s source) labels(a *notice) map[string]string {
+	labels := maps.Clone(a.names)
+	labels["severity"] = a.severity()
+	if s.instance != "" {
+		labels["instance"] = s.instance
+	}
+	return labels
+}
+
+func (s source) annotations(a *notice) map[string]string {
+	annotations := a.annotations()
+	for what, page := range s.links(a) {
+		annotations[what+"_url"] = page
+	}
+	return annotations
+}
+
+// runbook is the address of the page about a condition; "" if there is none.
+func (s source) runbook(alertname string) string {
+	if s.runbooksURL == "" {
+		return ""
+	}
+	return strings.TrimSuffix(s.runbooksURL, "/") + "/" + alertname + ".md"
+}
+
+// page is the address of the dashboard's page that says most about an incident. It is "" if the alerts file does not say where the dashboard is.
+func (s source) page(a *notice) string {
+	if s.externalURL == "" {
+		return ""
+	}
+	return strings.TrimSuffix(s.externalURL, "/") + cmp.Or(a.Page, "/incidents")
+}
+
+// links are the addresses of the pages about an incident, by what they show.
+func (s source) links(a *notice) map[string]string {
+	list := make(map[string]string)
+	if page := s.page(a); page != "" {
+		list["page"], list["incidents"] = page, strings.TrimSuffix(s.externalURL, "/")+"/incidents"
+	}
+	if page := s.runbook(a.Alertname); page != "" {
+		list["runbook"] = page
+	}
+	return list
+}

@@ -1,0 +1,67 @@
+package incident
+
+import "strings"
+
+// Purpose is what a queue is for. It decides whether an expiry there is a loss.
+type Purpose string
+
+const (
+	// Work is to be consumed; an expiry is a loss.
+	Work Purpose = "work"
+	// Retry holds messages for a time, then gives them to a queue that is consumed: an expiry is the flow.
+	Retry Purpose = "retry"
+	// DeadLetters keeps what has died elsewhere.
+	DeadLetters Purpose = "dead letters"
+	// Telemetry has readings of which the newest count: an expiry is meant.
+	Telemetry Purpose = "telemetry"
+	// Reply is of one client, for the answers to its requests.
+	Reply Purpose = "reply"
+)
+
+// PurposeArgument is the argument of a queue that says its purpose, as a Purpose ("dead-letters" is DeadLetters).
+const PurposeArgument = "x-curfew-purpose"
+
+// Purposes are all, as PurposeArgument has them.
+var Purposes = []string{"work", "retry", "dead-letters", "telemetry", "reply"}
+
+// QueueFacts are what a purpose is inferred from.
+type QueueFacts struct {
+	Name       string
+	Said       string // the value of PurposeArgument; anything else than one of Purposes counts as not said
+	Exclusive  bool
+	AutoDelete bool
+	TTL        bool // a time to live of its own: messages are meant to stay for so long
+	Bounded    bool // it drops its oldest messages when it is full
+	// DeadLetters says that it has a dead-letter exchange, Target that this leads to another queue, and Consumed that somebody consumes there.
+	DeadLetters, Target, Consumed bool
+	Consumers                     int
+	Delivered                     uint64 // messages, since the start
+	Collects                      bool   // a dead-letter exchange leads here, or it is the queue for parked letters
+}
+
+// PurposeOf infers what a queue is for.
+//
+// Retry: messages go in with a time to live and leave only by it, into a queue that is consumed. Telemetry: nothing is kept of what expires or
+// does not fit. Whoever consumes a queue, or has done so since the start, works on it, unless its messages have died before.
+func PurposeOf(q QueueFacts) Purpose {
+	for _, said := range Purposes {
+		if q.Said == said {
+			return Purpose(strings.ReplaceAll(said, "-", " "))
+		}
+	}
+	served := q.Consumers > 0 || q.Delivered > 0
+	switch {
+	case q.Exclusive || q.AutoDelete && strings.HasPrefix(q.Name, "amq.gen-"):
+		return Reply
+	case q.TTL && q.Target && q.Consumed && !served:
+		return Retry
+	case q.Collects && !q.DeadLetters:
+		return DeadLetters
+	case q.TTL && q.Bounded && !q.DeadLetters:
+		return Telemetry
+	}
+	return Work
+}
+
+// Loses reports whether an expiry in a queue of that purpose is a loss.
+func (p Purpose) Loses() bool { return p == Work || p == "" }

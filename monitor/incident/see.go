@@ -1,0 +1,282 @@
+package incident
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"curfew/monitor/printable"
+)
+
+// Each function here finds in a state what one condition is about.
+
+const (
+	silentTooLong  = 15 * time.Second // a loop, the disk
+	overdueTooLong = 5 * time.Second  // the next deadline
+	clockLimit     = 5 * time.Second  // above a leap second and the steps of a working time service
+	tooManyLetters = 10_000           // that wait to be moved
+	mostSlow       = 0.01
+	fillsSoon      = 4 * time.Hour
+	mostFiles      = 0.9
+	heartbeatLimit = 5 * time.Minute
+	sinkLimit      = time.Minute // a sink fails for so long
+	// starvedBadly is how long Curfew has no processor, within a minute, for somebody to be told.
+	starvedBadly = 10 * time.Second
+	// lockedAgain is how long after the first a queue's lock must be held for long again: one hold alone may be the system's doing.
+	lockedAgain = time.Second
+)
+
+// one is the finding of a condition that concerns Curfew itself; none if is is false.
+func one(is bool, text string, values ...any) []Finding {
+	if !is {
+		return nil
+	}
+	return []Finding{{Count: 1, Text: fmt.Sprintf(text, values...)}}
+}
+
+func seeStuck(s *State) []Finding {
+	switch {
+	case len(s.Stalled) > 0:
+		return one(true, "%s: no sign of life", strings.Join(s.Stalled, ", "))
+	case s.Silent > silentTooLong:
+		return one(true, "the loop that fires deadlines has been silent for %s", printable.Span(s.Silent.Truncate(time.Second)))
+	}
+	return one(s.Lag > overdueTooLong && s.Starved == 0, "the next deadline is overdue by %s and has not been fired", printable.Span(s.Lag.Truncate(time.Second)))
+}
+
+func seeOrphans(s *State) []Finding {
+	return counted(s.Orphans, "the data folder was new at this start, and Redis has the deadlines of %s of an earlier run", "message")
+}
+
+// counted is the finding about a number of things; none if there are none.
+func counted(n int64, text, thing string) []Finding {
+	if n == 0 {
+		return nil
+	}
+	return []Finding{{Count: n, Text: fmt.Sprintf(text, plural(n, thing))}}
+}
+
+func seeDiskSilent(s *State) []Finding {
+	return one(s.DiskSilent > 0, "for %s; confirms of persistent messages wait for it, deliveries and deadlines go on", printable.Span(s.DiskSilent.Truncate(time.Second)))
+}
+
+func seeBlocked(s *State) []Finding { return one(s.Blocked != "", "%s", s.Blocked) }
+
+func seeUnsaved(s *State) []Finding {
+	return one(s.Unsaved != nil, "queues, users and the like cannot be created or changed (%v)", s.Unsaved)
+}
+
+// seeParked: as long as any dead letter is parked.
+func seeParked(s *State) (list []Finding) {
+	for _, p := range s.Parked {
+		var from []string
+		for _, t := range s.Tallies {
+			if t.Kind == Parked && t.VHost == p.VHost {
+				from = append(from, fmt.Sprintf("%s (%d)", name(t.Queue), t.Count))
+			}
+		}
+		text := plural(int64(p.Count), "dead letter") + " parked, which had nowhere to go"
+		if len(from) > 0 {
+			text += "; in the last minute from " + someOf(from)
+		}
+		list = append(list, Finding{QueueName: p.QueueName, Cause: p.VHost, Count: int64(p.Count), Toll: int64(p.Count), Text: text, Action: "parked"})
+	}
+	return list
+}
+
+// someOf lists the first few.
+func someOf(list []string) string {
+	const most = 3
+	if more := len(list) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), more)
+	}
+	return strings.Join(list, ", ")
+}
+
+// seeLate leaves out what was late since Curfew had no processor: that is one condition, not one for each queue.
+func seeLate(s *State) (list []Finding) {
+	for _, t := range s.Tallies {
+		if t.Kind == ExpiredLate && s.Starved == 0 {
+			late := time.Duration(t.WorstMillis) * time.Millisecond
+			list = append(list, Finding{
+				QueueName: QueueName{t.VHost, t.Queue}, Cause: t.VHost, Count: t.Count, Toll: t.Count, Action: t.Action, FirstAt: t.FirstDeadlineAt, Late: late,
+				Text: fmt.Sprintf("%s expired late, by up to %s", plural(t.Count, "message"), printable.Span(late)),
+			})
+		}
+	}
+	return list
+}
+
+// seeUnconsumed: messages of a queue for work expire, or will.
+func seeUnconsumed(s *State) (list []Finding) {
+	of := make(map[QueueName]*Finding)
+	at := func(q QueueName) *Finding {
+		if of[q] == nil {
+			of[q] = &Finding{QueueName: q, Cause: q.VHost}
+		}
+		return of[q]
+	}
+	for _, t := range s.Tallies {
+		q := QueueName{t.VHost, t.Queue}
+		if t.Kind == Expired && s.Purposes[q].Loses() {
+			f, became := at(q), "expired"
+			if t.Action == "dropped" {
+				became = "expired and are lost"
+			}
+			f.Count, f.Toll, f.Action, f.FirstAt, f.Late = t.Count, t.Count, t.Action, t.FirstDeadlineAt, time.Duration(t.WorstMillis)*time.Millisecond
+			f.Text = plural(t.Count, "message") + " " + became
+		}
+	}
+	for _, r := range s.AtRisk {
+		if !s.Purposes[r.QueueName].Loses() {
+			continue
+		}
+		f, what := at(r.QueueName), plural(r.Count, "message")+" at risk: "
+		if f.Text != "" {
+			f.Text += "; "
+		} else {
+			f.FirstAt = r.FirstAt
+		}
+		f.Count += r.Count
+		f.Text += what + r.Reason
+	}
+	for _, f := range of {
+		list = append(list, *f)
+	}
+	slices.SortFunc(list, worstFirst)
+	return list
+}
+
+// seeHeld: one cause for each client.
+func seeHeld(s *State) (list []Finding) {
+	for _, h := range s.Held {
+		past := s.Now.Sub(time.UnixMilli(h.FirstDeadlineAt)).Truncate(time.Second)
+		list = append(list, Finding{
+			QueueName: h.QueueName, Cause: h.Connection + " " + h.Address + " " + h.VHost, Count: int64(h.Count), Toll: int64(h.Count), FirstAt: h.FirstDeadlineAt, Late: past,
+			Text: fmt.Sprintf("%s (user %s at %s) holds %s, the longest %s past its deadline", name(h.Connection), name(h.User), h.Address, plural(int64(h.Count), "message"), printable.Span(past)),
+		})
+	}
+	return list
+}
+
+func seeLetters(s *State) []Finding {
+	if s.Letters <= tooManyLetters {
+		return nil
+	}
+	return counted(int64(s.Letters), "%s have left their queues and are not where they are dead-lettered", "message")
+}
+
+// rose finds that a counter of what must not happen went up in the last minutes.
+func rose(condition, text string) func(*State) []Finding {
+	return func(s *State) []Finding {
+		n := int64(s.Rising[condition])
+		return one(n > 0, "%d %s", n, text)
+	}
+}
+
+func seeSchedule(s *State) []Finding {
+	if s.Schedule != "" {
+		return one(true, "Redis is away, and this process fires deadlines from its own memory (%s)", s.Schedule)
+	}
+	return one(len(s.Redis) > 0, "%s", strings.Join(s.Redis, "; "))
+}
+
+func seeRefusals(s *State) (list []Finding) {
+	for _, r := range s.Refusals {
+		f := Finding{Cause: r.What, Count: 1, Text: fmt.Sprintf("%s connections are refused: the limit of %d is reached", r.What, r.Most)}
+		list = append(list, f)
+	}
+	return list
+}
+
+func seeClock(s *State) []Finding {
+	where := "ahead of"
+	if s.ClockAhead < 0 {
+		where = "behind"
+	}
+	return one(s.ClockAhead.Abs() > clockLimit, "the clock of deadlines is %s %s the machine's, which was set or was wrong at a start; times to live are kept, "+
+		"absolute times given while it was wrong are off", printable.Span(s.ClockAhead.Abs()), where)
+}
+
+func seeRecovered(s *State) []Finding {
+	return counted(int64(s.Recovered), "they were put into %s named curfew.recovered.*", "queue")
+}
+
+func seePolicies(s *State) []Finding {
+	return counted(int64(s.IdlePolicies), "%s refused; the queues are without them", "policy")
+}
+
+func seeLocked(s *State) (list []Finding) {
+	for _, t := range s.Tallies {
+		if t.Kind == LockHeld && t.Last.Sub(t.Began) >= lockedAgain && s.Starved == 0 {
+			list = append(list, Finding{
+				QueueName: QueueName{t.VHost, t.Queue}, Cause: t.VHost, Count: t.Count, Toll: t.Count,
+				Text: fmt.Sprintf("held for long %s; the longest, by the operation %q, took %s", plural(t.Count, "time"), t.Hold.Operation, t.Hold.For.Round(time.Millisecond)),
+			})
+		}
+	}
+	return list
+}
+
+// seeStarved: worth a notification only if it is bad.
+func seeStarved(s *State) []Finding {
+	list := one(s.Starved > 0, "for %s in the last minute: deadlines fired late by as much", printable.Span(s.Starved))
+	if s.Starved >= starvedBadly {
+		list[0].Level = Warning
+	}
+	return list
+}
+
+func seeDiskFills(s *State) []Finding {
+	return one(s.DiskFullIn > 0 && s.DiskFullIn < fillsSoon, "in about %s, at the rate of the last hour", printable.Span(s.DiskFullIn.Truncate(time.Minute)))
+}
+
+func seeSyncs(s *State) []Finding {
+	return one(s.SlowSyncs > mostSlow, "%.0f %% take over half a second", 100*s.SlowSyncs)
+}
+
+func seeFiles(s *State) []Finding {
+	return one(s.OpenFiles > mostFiles, "%.0f %% are in use", 100*s.OpenFiles)
+}
+
+func seeNotKept(s *State) (list []Finding) {
+	for _, q := range s.NotKept {
+		list = append(list, Finding{QueueName: q.QueueName, Cause: q.VHost, Count: 1, Text: "not kept: " + q.Reason})
+	}
+	return list
+}
+
+func seeRabbitMQ(s *State) []Finding {
+	return one(len(s.RabbitMQ) > 0, "%s", strings.Join(s.RabbitMQ, "; "))
+}
+
+func seeSinks(s *State) (list []Finding) {
+	for _, sink := range s.Sinks {
+		if t := sink.Trouble; t != nil && s.Now.Sub(t.Since) >= sinkLimit {
+			list = append(list, Finding{Cause: sink.Name, Count: 1, Text: fmt.Sprintf("%s has been failing for %s: %s", sink.Name, printable.Span(s.Now.Sub(t.Since).Truncate(time.Second)), t.Error)})
+		}
+	}
+	return list
+}
+
+func seeFile(s *State) []Finding {
+	if s.FileError == nil {
+		return nil
+	}
+	return one(true, "%s", strings.ReplaceAll(s.FileError.Error(), "\n", "; "))
+}
+
+func seeHeartbeat(s *State) []Finding {
+	return one(s.HeartbeatSilent > heartbeatLimit, "its URL has not answered for %s", printable.Span(s.HeartbeatSilent.Truncate(time.Second)))
+}
+
+func seeUnwatched(s *State) []Finding {
+	return one(s.Unwatched, "messages expire only when a delivery or a get meets them")
+}
+
+// worstFirst compares findings of a condition: first what was lost, then how many messages it is about.
+func worstFirst(a, b Finding) int {
+	return cmp.Or(cmp.Compare(b.Toll, a.Toll), cmp.Compare(b.Count, a.Count), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Name, b.Name))
+}

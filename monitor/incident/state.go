@@ -1,0 +1,95 @@
+package incident
+
+import "time"
+
+// State is all that conditions are judged by: what is known of a Curfew at one moment. Its zero value is a Curfew that is well.
+// Whoever has the parts fills it in (Options.Look); Tallies, Starved, Sinks and FileError are filled in here.
+type State struct {
+	Now time.Time
+
+	// What becomes of messages.
+	Tallies []Tally
+	AtRisk  []Risk
+	Held    []PastDeadline
+	Parked  []Depth // what is in the queues curfew.undeliverable now
+	Letters int     // dead letters that wait to be moved
+	// Purposes of the queues in Tallies and AtRisk that are not for work; the others are.
+	Purposes map[QueueName]Purpose
+
+	// How Curfew itself is.
+	Unwatched       bool          // the monitor is off
+	Stalled         []string      // parts that do not answer
+	Silent          time.Duration // since the loop that fires gave a sign of life
+	Lag             time.Duration // by which the next deadline to fire is overdue
+	Starved         time.Duration // how long Curfew had no processor, in the last minute
+	Schedule        string        // why Redis is not used; empty: it is, or is not wanted
+	Redis           []string      // what else is wrong with it
+	Orphans         int64         // deadlines in Redis whose messages are not here
+	Blocked         string        // why publishers wait
+	DiskSilent      time.Duration // since the disk was asked
+	DiskFullIn      time.Duration // at the rate of the last hour; 0: not soon
+	SlowSyncs       float64       // the share of the syncs of the last minutes that took over half a second
+	Unsaved         error         // why definitions cannot be saved
+	Recovered       int           // queues made for messages whose queue was not found
+	ClockAhead      time.Duration // of the clock of deadlines, against the machine's
+	Refusals        []Refusal
+	OpenFiles       float64        // the share of the file descriptors that are in use
+	IdlePolicies    int            // saved policies that are not in force
+	HeartbeatSilent time.Duration  // since the URL of the dead man's switch answered
+	Lost            []Loss         // counters of what must not happen
+	Rising          map[string]int // of those, what was added in the last ten minutes
+
+	// Beside a RabbitMQ.
+	NotKept  []NotKept
+	RabbitMQ []string // what else is wrong
+
+	// Telling.
+	Sinks     []SinkStatus
+	FileError error
+}
+
+// QueueName is a queue and its virtual host.
+type QueueName struct{ VHost, Name string }
+
+// Risk is the forecast for a queue at risk.
+type Risk struct {
+	QueueName
+	Count     int64  // messages that will expire
+	FirstAt   int64  // when the first of them does, Unix ms
+	Reason    string // who consumes, in words
+	Consumers int
+}
+
+// PastDeadline describes the messages of a queue that one consumer, or one channel with basic.get, holds past their deadlines.
+type PastDeadline struct {
+	QueueName
+	Connection      string // what the client calls itself, or else its address and the server's
+	User, Address   string // of the client
+	Count           int
+	FirstDeadlineAt int64 // Unix ms, the earliest of their deadlines
+}
+
+// Depth is how many messages are in a queue.
+type Depth struct {
+	QueueName
+	Count int
+}
+
+// Refusal is that connections were refused.
+type Refusal struct {
+	What string // of connections: AMQP, HTTP, ops
+	Most int    // that there may be
+	Do   string
+}
+
+// Loss is a counter, since the start, of what must not happen: the name of a condition, and how far it is.
+type Loss struct {
+	Condition string
+	Total     uint64
+}
+
+// NotKept is a queue of a RabbitMQ that a rule wants kept, and that is not kept.
+type NotKept struct {
+	QueueName
+	Reason string
+}

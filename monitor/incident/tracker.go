@@ -1,0 +1,252 @@
+package incident
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// together is how many incidents of a condition with the same cause are kept apart. What begins later joins the newest of them.
+	together = 5
+	// maxOpen is how many of a condition there may be at all.
+	maxOpen = 100
+	// growth is by how much the count of an incident must have grown for another notification.
+	growth = 10
+	// maxRecent is how many incidents that are over are kept.
+	maxRecent = 100
+	// restoredFor is how long an incident of an earlier run may stay unseen after the start.
+	restoredFor = time.Minute
+)
+
+// tracker makes incidents of what is found. Safe for concurrent use.
+//
+//	        found                 found for Condition.Begins           not found for Condition.Ends
+//	none ──────────► seen ──────────────────────────────────► open ──────────────────────────────────► over
+type tracker struct {
+	mu      sync.Mutex
+	rules   []*rule
+	rest    *rule // for incidents that none of rules matches
+	all     []*incident
+	recent  []Incident // over, the newest first
+	windows []Window
+	changed bool // since it was saved
+}
+
+// use puts rules in force, for incidents of which nobody was told, so that whoever was told the beginning is told the end.
+func (t *tracker) use(rules []*rule, rest *rule) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rules, t.rest = rules, rest
+	for _, i := range t.all {
+		if i.toldAt == "" {
+			i.rule = nil
+		}
+	}
+}
+
+// step takes what is found now, and returns what is to be told.
+func (t *tracker) step(now time.Time, found map[*Condition][]Finding) (due []*notice) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range Conditions {
+		for _, f := range found[c] {
+			t.incidentLocked(c, f, now).add(f, now)
+		}
+	}
+	kept := t.all[:0]
+	for _, i := range t.all {
+		i.refresh(now)
+		switch {
+		case !i.open && i.gone.IsZero() && now.Sub(i.seen) >= i.of.Begins:
+			i.begin(now)
+			t.changed = true
+		case i.open && !i.gone.IsZero() && now.Sub(i.gone) >= t.patience(i):
+			due = append(due, t.endLocked(i, now)...)
+			continue
+		case !i.open && !i.gone.IsZero():
+			continue
+		}
+		kept = append(kept, i)
+		if i.open {
+			due = append(due, t.tellLocked(i, now)...)
+		}
+	}
+	clear(t.all[len(kept):])
+	t.all = kept
+	return due
+}
+
+func (t *tracker) patience(i *incident) time.Duration {
+	if i.restored {
+		return max(i.of.Ends, restoredFor)
+	}
+	return i.of.Ends
+}
+
+// incidentLocked is the one that a finding belongs to. Findings of one cause that begin together are one incident, and so are all, if
+// Condition.PerCause says so, or if there are many.
+func (t *tracker) incidentLocked(c *Condition, f Finding, now time.Time) *incident {
+	var newest, any *incident
+	ofCause, all := 0, 0
+	for _, i := range t.all {
+		if i.of != c {
+			continue
+		}
+		all++
+		any = i
+		if i.cause != f.Cause {
+			continue
+		}
+		if i.members[f.QueueName] != nil {
+			return i
+		}
+		newest = i
+		ofCause++
+	}
+	switch {
+	case newest != nil && (c.PerCause || !newest.open || ofCause >= together):
+		return newest
+	case all >= maxOpen:
+		return any
+	}
+	i := &incident{of: c, cause: f.Cause, members: make(map[QueueName]*member), seen: now}
+	i.shown = Incident{Condition: c.Name, Alertname: c.Alertname(), Do: c.Do}
+	t.all = append(t.all, i)
+	return i
+}
+
+// tellLocked returns the notice that is due about an open incident, if any.
+func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
+	if i.rule == nil {
+		i.rule = t.ruleOfLocked(i)
+	}
+	s := &i.shown
+	if s.Ack != nil && s.Ack.Until != nil && !now.Before(*s.Ack.Until) {
+		s.Ack, t.changed = nil, true
+		i.note(now, "the acknowledgement ended")
+	}
+	quiet := s.Ack != nil || t.maintainedLocked(i, now)
+	s.Quiet = quiet
+	if s.Count < i.rule.count || i.late < i.rule.lateness || i.restored {
+		return nil
+	}
+	what := ""
+	switch {
+	case i.toldAt == "" && s.Level != Info:
+		what = "begun"
+	case i.toldAt == "":
+	case s.Level != i.toldAt && s.Level != Info:
+		what = "changed"
+		i.note(now, "now "+string(s.Level))
+	case s.Count >= growth*max(i.told, 1):
+		what = "grown"
+		i.note(now, "grew: "+s.Summary)
+	}
+	if what == "" || quiet {
+		return nil
+	}
+	i.told, i.toldAt, t.changed = s.Count, s.Level, true
+	return []*notice{i.notice(what, now)}
+}
+
+// endLocked ends an incident. Whoever was told the beginning is told the end.
+func (t *tracker) endLocked(i *incident, now time.Time) []*notice {
+	at := i.gone.UTC()
+	i.shown.Ended = &at
+	i.note(now, "over")
+	t.changed = true
+	t.recent = append([]Incident{i.shown}, t.recent...)
+	t.recent = t.recent[:min(len(t.recent), maxRecent)]
+	if i.toldAt == "" {
+		return nil
+	}
+	return []*notice{i.notice("over", now)}
+}
+
+func (t *tracker) ruleOfLocked(i *incident) *rule {
+	for _, r := range t.rules {
+		if r.matches(i) {
+			return r
+		}
+	}
+	return t.rest
+}
+
+// maintainedLocked reports whether windows cover every queue of an incident, or the incident itself if it has no queue.
+func (t *tracker) maintainedLocked(i *incident, now time.Time) bool {
+	for q := range i.members {
+		if !slices.ContainsFunc(t.windows, func(w Window) bool { return w.covers(i.of.Name, q, now) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// open returns the incidents that are not over, the worst first.
+func (t *tracker) open() []Incident {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := []Incident{}
+	for _, i := range t.all {
+		if i.open {
+			list = append(list, i.shown)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Incident) int {
+		return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(boolRank(a.Quiet), boolRank(b.Quiet)), cmp.Compare(b.Toll, a.Toll),
+			cmp.Compare(b.Count, a.Count), a.Since.Compare(b.Since), strings.Compare(a.Summary, b.Summary))
+	})
+	return list
+}
+
+func boolRank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// over returns the last incidents that are over, the newest first.
+func (t *tracker) over() []Incident {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]Incident{}, t.recent...)
+}
+
+// firing returns what an Alertmanager is sent again and again.
+func (t *tracker) firing(sink string) (list []*notice) {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, i := range t.all {
+		if i.open && i.toldAt != "" && !i.shown.Quiet && i.rule.sends(sink) {
+			list = append(list, i.notice("begun", now))
+		}
+	}
+	return list
+}
+
+// untold returns the incidents that somebody should have been told of.
+func (t *tracker) untold(now time.Time) (list []*notice) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, i := range t.all {
+		if i.toldAt == "" && i.shown.Level != Info && !i.shown.Quiet && i.gone.IsZero() {
+			if i.rule == nil {
+				i.rule = t.ruleOfLocked(i)
+			}
+			list = append(list, i.notice("begun", now))
+		}
+	}
+	return list
+}
+
+// inForce returns the rules in their order; the last is for incidents that no other matches.
+func (t *tracker) inForce() []*rule {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append(slices.Clone(t.rules), t.rest)
+}

@@ -1,0 +1,111 @@
+package incident
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"curfew/monitor/incident/internal/transport"
+)
+
+// webhook posts notifications in the format of Alertmanager's webhook receiver,
+// version 4 (Alertmanager: Configuration, webhook_config).
+type webhook struct {
+	named
+	*transport.Poster
+	source source
+	secret string
+}
+
+// message is what a webhook of Alertmanager carries, version 4.
+type message struct {
+	Version           string            `json:"version"`
+	GroupKey          string            `json:"groupKey"`
+	TruncatedAlerts   int               `json:"truncatedAlerts"`
+	Status            string            `json:"status"`
+	Receiver          string            `json:"receiver"`
+	GroupLabels       map[string]string `json:"groupLabels"`
+	CommonLabels      map[string]string `json:"commonLabels"`
+	CommonAnnotations map[string]string `json:"commonAnnotations"`
+	ExternalURL       string            `json:"externalURL"`
+	Alerts            []messageAlert    `json:"alerts"`
+}
+
+type messageAlert struct {
+	Status       string            `json:"status"`
+	Labels       map[string]string `json:"labels"`
+	Annotations  map[string]string `json:"annotations"`
+	StartsAt     time.Time         `json:"startsAt"`
+	EndsAt       time.Time         `json:"endsAt"`
+	GeneratorURL string            `json:"generatorURL"`
+	Fingerprint  string            `json:"fingerprint"`
+}
+
+// Headers that sign a webhook's body.
+const (
+	timestampHeader = "X-Curfew-Timestamp"
+	signatureHeader = "X-Curfew-Signature"
+)
+
+// send posts a once, signed if there is a secret.
+func (w *webhook) send(ctx context.Context, a *notice) error {
+	body, err := json.Marshal(w.message(a))
+	if err != nil {
+		return backoff.Permanent(fmt.Errorf("incident: encode: %w", err))
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	if w.secret != "" {
+		stamp := strconv.FormatInt(time.Now().Unix(), 10)
+		header.Set(timestampHeader, stamp)
+		header.Set(signatureHeader, "sha256="+sign(w.secret, stamp, body))
+	}
+	return w.Post(ctx, body, header)
+}
+
+// sign is the HMAC-SHA256 over timestamp, a dot and body, in hexadecimal.
+func sign(secret, timestamp string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(timestamp + "."))
+	mac.Write(body)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// endsAt is when the incident was over; zero while it lasts.
+func (n *notice) endsAt() time.Time {
+	if n.over() {
+		return n.Ended.UTC()
+	}
+	return time.Time{}
+}
+
+// message is an incident as a group of its own.
+func (w *webhook) message(a *notice) message {
+	labels, annotations := w.source.labels(a), w.source.annotations(a)
+	return message{
+		Version:           "4",
+		GroupKey:          "{}/{rule=" + strconv.Quote(a.rule.name) + "}:" + format(a.names),
+		Status:            a.status(),
+		Receiver:          "curfew",
+		GroupLabels:       a.names,
+		CommonLabels:      labels,
+		CommonAnnotations: annotations,
+		ExternalURL:       w.source.externalURL,
+		Alerts: []messageAlert{{
+			Status:       a.status(),
+			Labels:       labels,
+			Annotations:  annotations,
+			StartsAt:     a.Since.UTC(),
+			EndsAt:       a.endsAt(),
+			GeneratorURL: w.source.page(a),
+			Fingerprint:  a.ID,
+		}},
+	}
+}
