@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"curfew/broker"
@@ -14,12 +15,7 @@ import (
 // look fills in what the conditions are judged by.
 func (n *Node) look(s *incident.State) {
 	n.lookAtMonitor(s)
-	if n.broker != nil {
-		n.lookAtBroker(s)
-	}
-	if n.rabbitmq != nil && time.Since(n.openedAt) > startGrace {
-		n.lookAtRabbitMQ(s)
-	}
+	n.primary.look(s)
 	if n.deadManSwitch != nil {
 		s.HeartbeatSilent = n.deadManSwitch.Silent()
 	}
@@ -32,7 +28,6 @@ func (n *Node) look(s *incident.State) {
 			s.Refusals = append(s.Refusals, incident.Refusal{What: c.name, Most: most})
 		}
 	}
-	s.Purposes = n.purposes(s)
 }
 
 func (n *Node) lookAtMonitor(s *incident.State) {
@@ -57,61 +52,46 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 	}
 }
 
-func (n *Node) lookAtBroker(s *incident.State) {
-	b := n.broker
+// look implements primary.
+func (o *ownBroker) look(s *incident.State) {
+	b := o.broker
 	s.Blocked, _ = b.BlockedReason()
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := b.Signs()
 	s.Letters, s.IdlePolicies = signs.LettersWaiting, signs.PoliciesNotInForce
 	s.Lost = append(s.Lost, incident.Loss{Condition: "dead_letters_dropped", Total: signs.LettersDropped})
-	s.DiskFullIn = n.trends.diskFullIn(time.Now(), signs.DiskFree, signs.DiskLimit)
-	s.SlowSyncs = n.trends.slowSyncs()
-	s.Held = n.holders()
-	for _, p := range n.parked() {
+	s.DiskFullIn = o.n.trends.diskFullIn(time.Now(), signs.DiskFree, signs.DiskLimit)
+	s.SlowSyncs = o.n.trends.slowSyncs()
+	s.Held = o.holders()
+	for _, p := range o.parked() {
 		s.Parked = append(s.Parked, incident.Depth{QueueName: incident.QueueName{VHost: p.VHost, Name: broker.UndeliverableQueue}, Count: p.Messages})
 	}
-	if most, last := n.server.Full(); !last.IsZero() && time.Since(last) <= refusedRecently {
+	if most, last := o.server.Full(); !last.IsZero() && time.Since(last) <= refusedRecently {
 		s.Refusals = append(s.Refusals, incident.Refusal{What: "AMQP", Most: most})
 	}
-}
-
-// lookAtRabbitMQ is what is wrong with the queues of a RabbitMQ.
-func (n *Node) lookAtRabbitMQ(s *incident.State) {
-	s.RabbitMQ = n.rabbitmq.Health()
-	of := n.rabbitmq.Status()
-	for i := range of.Queues {
-		if q := &of.Queues[i]; q.Code != "" {
-			s.NotKept = append(s.NotKept, incident.NotKept{QueueName: incident.QueueName{VHost: of.VHost, Name: q.Queue}, Reason: cmp.Or(q.Reason, q.Code)})
-		}
-	}
+	s.Purposes = o.purposes(s)
 }
 
 // holders are the consumers that hold messages past their deadlines now.
-func (n *Node) holders() (list []incident.PastDeadline) {
-	if n.server == nil { // there cannot be a consumer yet
-		return nil
-	}
-	for _, h := range n.server.UnackedHolders(func(*broker.Queue) bool { return true }) {
+func (o *ownBroker) holders() (list []incident.PastDeadline) {
+	for _, h := range o.server.UnackedHolders(func(*broker.Queue) bool { return true }) {
 		if h.PastDeadline == 0 {
 			continue
 		}
 		list = append(list, incident.PastDeadline{
 			QueueName: incident.QueueName{VHost: h.Queue.VHost().Name(), Name: h.Queue.Name()}, Connection: cmp.Or(operate.ClientOf(h.Properties).Name, h.Connection), User: h.User,
-			Address: net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort)), Count: h.PastDeadline, FirstDeadlineAt: n.broker.UnixMillis(h.Earliest),
+			Address: net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort)), Count: h.PastDeadline, FirstDeadlineAt: o.broker.UnixMillis(h.Earliest),
 		})
 	}
 	return list
 }
 
 // purposes are those of the queues that conditions are about, without those for work.
-func (n *Node) purposes(s *incident.State) map[incident.QueueName]incident.Purpose {
-	if n.broker == nil {
-		return nil
-	}
+func (o *ownBroker) purposes(s *incident.State) map[incident.QueueName]incident.Purpose {
 	of := make(map[incident.QueueName]incident.Purpose)
 	add := func(q incident.QueueName) {
 		if _, known := of[q]; !known {
-			of[q] = n.purpose(q)
+			of[q] = o.purpose(q)
 		}
 	}
 	for i := range s.Tallies {
@@ -124,8 +104,8 @@ func (n *Node) purposes(s *incident.State) map[incident.QueueName]incident.Purpo
 }
 
 // purpose is what a queue is for, by its arguments, its policies and what leads where.
-func (n *Node) purpose(of incident.QueueName) incident.Purpose {
-	vh, ok := n.broker.VHost(of.VHost)
+func (o *ownBroker) purpose(of incident.QueueName) incident.Purpose {
+	vh, ok := o.broker.VHost(of.VHost)
 	if !ok {
 		return incident.Work
 	}
@@ -137,7 +117,7 @@ func (n *Node) purpose(of incident.QueueName) incident.Purpose {
 	f := incident.QueueFacts{
 		Name: info.Name, Exclusive: info.Exclusive, AutoDelete: info.AutoDelete, TTL: info.TTLMillis >= 0, Bounded: set.Limited(),
 		DeadLetters: set.DeadLetters, Consumers: info.Consumers, Delivered: info.Stats.AllDelivered(),
-		Collects: n.deadLetterTargets().has(of),
+		Collects: o.deadLetterTargets().has(of),
 	}
 	f.Said, _ = info.Args[incident.PurposeArgument].(string)
 	for _, target := range targetsOf(vh, q) {
@@ -176,10 +156,17 @@ func targetsOf(vh *broker.VHost, q *broker.Queue) (list []*broker.Queue) {
 	return list
 }
 
-// letterTargets are the queues that dead letters of others lead to.
-type letterTargets map[incident.QueueName]struct{}
+// letterTargets are the queues that dead letters of others lead to. Safe for concurrent use.
+type letterTargets struct {
+	mu     sync.Mutex
+	queues map[incident.QueueName]struct{} // never changed
+	at     time.Time                       // when they were looked up
+}
 
-func (t letterTargets) has(q incident.QueueName) bool {
+// targetSet has the names of queues.
+type targetSet map[incident.QueueName]struct{}
+
+func (t targetSet) has(q incident.QueueName) bool {
 	_, is := t[q]
 	return is || q.Name == broker.UndeliverableQueue
 }
@@ -188,22 +175,20 @@ func (t letterTargets) has(q incident.QueueName) bool {
 const targetsEvery = 10 * time.Second
 
 // deadLetterTargets are those of all queues, as they were a moment ago.
-func (n *Node) deadLetterTargets() letterTargets {
-	n.targetsMu.Lock()
-	defer n.targetsMu.Unlock()
-	if n.targets != nil && time.Since(n.targetsAt) < targetsEvery {
-		return n.targets
+func (o *ownBroker) deadLetterTargets() targetSet {
+	t := &o.targets
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.queues != nil && time.Since(t.at) < targetsEvery {
+		return t.queues
 	}
-	n.targets, n.targetsAt = make(letterTargets), time.Now()
-	for _, vh := range n.broker.VHosts() {
+	t.queues, t.at = make(map[incident.QueueName]struct{}), time.Now()
+	for _, vh := range o.broker.VHosts() {
 		for _, q := range vh.Queues() {
-			if _, _, ok := q.DeadLettersTo(); !ok {
-				continue
-			}
 			for _, target := range targetsOf(vh, q) {
-				n.targets[incident.QueueName{VHost: vh.Name(), Name: target.Name()}] = struct{}{}
+				t.queues[incident.QueueName{VHost: vh.Name(), Name: target.Name()}] = struct{}{}
 			}
 		}
 	}
-	return n.targets
+	return t.queues
 }
