@@ -27,7 +27,7 @@ var everyPage = map[string]string{
 	"/connections":                     "everywhere", "/connection?name=CONNECTION": "Channels", "/connection/close?name=CONNECTION": "Close this connection?", "/consumers": "worker",
 	"/dead-letters": "orders.expired", "/dead-letter?vhost=/&name=orders.expired": "By cause", "/dead-letters/message?vhost=/&name=orders.expired&seq=LETTER": "Deaths",
 	"/dead-letter/edit?vhost=/&name=orders.expired&seq=LETTER": "Change a dead letter",
-	"/alerts": "Silence alerts", "/audit": "dead-lettered", "/audit?reason=changed": "set_policy",
+	"/incidents": "Where notifications go", "/audit": "dead-lettered", "/audit?reason=changed": "set_policy",
 	"/policies": "ttl", "/policy/new": "Definition", "/policy/delete?vhost=/&name=ttl": "Delete the policy",
 	"/vhosts": "shop", "/vhost?name=shop": "Limits", "/vhost/new": "New virtual host", "/vhost/delete?name=shop": "Delete the virtual host",
 	"/users": "guest", "/user/new": "New user", "/user?name=eye": "Topic permissions", "/user/delete?name=eye": "Delete the user",

@@ -102,7 +102,7 @@ func TestImport(t *testing.T) {
 	dlq := s.dead(0)
 	page := s.get("/dead-letter?vhost=/&name=dlq").body
 	require.Contains(t, page, `enctype="multipart/form-data"`, "also into an empty queue")
-	fields := url.Values{"token": {s.token("/alerts")}, "vhost": {"/"}, "name": {"dlq"}}
+	fields := url.Values{"token": {s.token("/incidents")}, "vhost": {"/"}, "name": {"dlq"}}
 	file := strings.Repeat(`{"properties":{}}`+"\n", 5_000) // more than other forms may have
 	a := s.upload("/dead-letters/import", fields, file)
 	require.Equal(t, "/dead-letter", a.path)
@@ -123,7 +123,7 @@ func TestImportIsBounded(t *testing.T) {
 	s := newSite(t).logIn("root")
 	dlq := s.dead(0)
 	const before = "--b\r\nContent-Disposition: form-data; name=\"vhost\"\r\n\r\n/\r\n--b\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\ndlq\r\n--b\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\n%s\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n"
-	body := io.MultiReader(strings.NewReader(fmt.Sprintf(before, s.token("/alerts"))), io.LimitReader(&endless{}, letters.MaxUpload), strings.NewReader("\r\n--b--\r\n"))
+	body := io.MultiReader(strings.NewReader(fmt.Sprintf(before, s.token("/incidents"))), io.LimitReader(&endless{}, letters.MaxUpload), strings.NewReader("\r\n--b--\r\n"))
 	r := httptest.NewRequest(http.MethodPost, "/dead-letters/import", body) // over no network: the answer comes before all is sent
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	r.AddCookie(s.cookie())

@@ -71,7 +71,7 @@ func TestReplayTakesThePermissionToRead(t *testing.T) {
 func TestBadReplaysAreRefused(t *testing.T) {
 	s := newSite(t).logIn("root")
 	s.dead(1)
-	token := s.token("/alerts")
+	token := s.token("/incidents")
 	for field, value := range map[string]string{"limit": "-1", "rate": "NaN", "ttl": "long"} {
 		a := s.post("/dead-letters/replay", url.Values{"token": {token}, "vhost": {"/"}, "name": {"dlq"}, field: {value}})
 		require.Equal(t, http.StatusBadRequest, a.status, field)

@@ -177,11 +177,11 @@ var Conditions = []*Condition{
 		Do: "Make sure that RabbitMQ and its management API can be reached by the user in CURFEW_PRIMARY_URL.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},
 	{
-		Name: "alert_sink_failing", Level: Warning, What: "notifications do not arrive", Whom: "who should be told", see: seeSinks,
+		Name: "alert_sink_failing", Level: Warning, What: "notifications do not arrive", Whom: "receivers of notifications", see: seeSinks,
 		Do: "Correct the sink's URL, or find out why its service refuses.", Command: "curfew incident test", Page: "/incidents",
 	},
 	{
-		Name: "alert_rules_refused", Level: Warning, What: "the alerts file is not in force", Whom: "who should be told", see: seeFile,
+		Name: "alert_rules_refused", Level: Warning, What: "the alerts file is not in force", Whom: "receivers of notifications", see: seeFile,
 		Do: "Correct the file; it is read again when it changes.", Command: "curfew incident rules", Page: "/incidents",
 	},
 	{

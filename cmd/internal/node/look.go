@@ -11,14 +11,22 @@ import (
 	"curfew/monitor/incident"
 )
 
-// look fills in what the conditions are judged by.
-func (n *Node) look(s *incident.State) {
-	n.lookAtMonitor(s)
+// looker looks at a node for what conditions are judged by, and remembers what one look cannot tell.
+type looker struct {
+	trends
+	limits  []*connLimit  // of the HTTP servers
+	targets letterTargets // where dead letters lead
+	at      time.Time     // when that was looked up
+}
+
+// look fills in what the conditions are judged by. It is called by one goroutine at a time.
+func (l *looker) look(n *Node, s *incident.State) {
+	lookAtMonitor(n, s)
 	if n.broker != nil {
-		n.lookAtBroker(s)
+		l.lookAtBroker(n, s)
 	}
 	if n.rabbitmq != nil && time.Since(n.openedAt) > startGrace {
-		n.lookAtRabbitMQ(s)
+		lookAtRabbitMQ(n, s)
 	}
 	if n.deadManSwitch != nil {
 		s.HeartbeatSilent = n.deadManSwitch.Silent()
@@ -26,16 +34,18 @@ func (n *Node) look(s *incident.State) {
 	if n.audit != nil {
 		s.Lost = append(s.Lost, incident.Loss{Condition: "audit_incomplete", Total: n.audit.Lost()})
 	}
-	s.OpenFiles = n.trends.openFiles()
-	for _, c := range n.limits {
+	s.OpenFiles = l.openFiles()
+	for _, c := range l.limits {
 		if most, is := c.refuses(); is {
 			s.Refusals = append(s.Refusals, incident.Refusal{What: c.name, Most: most})
 		}
 	}
-	s.Purposes = n.purposes(s)
+	if n.broker != nil {
+		s.Purposes = l.purposes(n.broker, s)
+	}
 }
 
-func (n *Node) lookAtMonitor(s *incident.State) {
+func lookAtMonitor(n *Node, s *incident.State) {
 	if n.monitor == nil {
 		s.Unwatched = n.settings.TTL != "off"
 		return
@@ -57,15 +67,15 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 	}
 }
 
-func (n *Node) lookAtBroker(s *incident.State) {
+func (l *looker) lookAtBroker(n *Node, s *incident.State) {
 	b := n.broker
 	s.Blocked, _ = b.BlockedReason()
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
-	signs := b.Signs()
+	signs := broker.SignsOf(b)
 	s.Letters, s.IdlePolicies = signs.LettersWaiting, signs.PoliciesNotInForce
 	s.Lost = append(s.Lost, incident.Loss{Condition: "dead_letters_dropped", Total: signs.LettersDropped})
-	s.DiskFullIn = n.trends.diskFullIn(time.Now(), signs.DiskFree, signs.DiskLimit)
-	s.SlowSyncs = n.trends.slowSyncs()
+	s.DiskFullIn = l.diskFullIn(time.Now(), signs.DiskFree, signs.DiskLimit)
+	s.SlowSyncs = l.slowSyncs()
 	s.Held = n.holders()
 	for _, p := range n.parked() {
 		s.Parked = append(s.Parked, incident.Depth{QueueName: incident.QueueName{VHost: p.VHost, Name: broker.UndeliverableQueue}, Count: p.Messages})
@@ -75,13 +85,14 @@ func (n *Node) lookAtBroker(s *incident.State) {
 	}
 }
 
-// lookAtRabbitMQ is what is wrong with the queues of a RabbitMQ.
-func (n *Node) lookAtRabbitMQ(s *incident.State) {
-	s.RabbitMQ = n.rabbitmq.Health()
-	of := n.rabbitmq.Status()
-	for i := range of.Queues {
-		if q := &of.Queues[i]; q.Code != "" {
-			s.NotKept = append(s.NotKept, incident.NotKept{QueueName: incident.QueueName{VHost: of.VHost, Name: q.Queue}, Reason: cmp.Or(q.Reason, q.Code)})
+// lookAtRabbitMQ is what is wrong with a RabbitMQ, and with queues there.
+func lookAtRabbitMQ(n *Node, s *incident.State) {
+	vhost := n.settings.PrimaryURL.VHost()
+	for _, c := range n.rabbitmq.Conditions() {
+		if c.Affected == "" {
+			s.RabbitMQ = append(s.RabbitMQ, c.Reason)
+		} else {
+			s.NotKept = append(s.NotKept, incident.NotKept{QueueName: incident.QueueName{VHost: vhost, Name: c.Affected}, Reason: c.Reason})
 		}
 	}
 }
@@ -104,14 +115,11 @@ func (n *Node) holders() (list []incident.PastDeadline) {
 }
 
 // purposes are those of the queues that conditions are about, without those for work.
-func (n *Node) purposes(s *incident.State) map[incident.QueueName]incident.Purpose {
-	if n.broker == nil {
-		return nil
-	}
+func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.QueueName]incident.Purpose {
 	of := make(map[incident.QueueName]incident.Purpose)
 	add := func(q incident.QueueName) {
 		if _, known := of[q]; !known {
-			of[q] = n.purpose(q)
+			of[q] = l.purpose(b, q)
 		}
 	}
 	for i := range s.Tallies {
@@ -124,8 +132,8 @@ func (n *Node) purposes(s *incident.State) map[incident.QueueName]incident.Purpo
 }
 
 // purpose is what a queue is for, by its arguments, its policies and what leads where.
-func (n *Node) purpose(of incident.QueueName) incident.Purpose {
-	vh, ok := n.broker.VHost(of.VHost)
+func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpose {
+	vh, ok := b.VHost(of.VHost)
 	if !ok {
 		return incident.Work
 	}
@@ -137,7 +145,7 @@ func (n *Node) purpose(of incident.QueueName) incident.Purpose {
 	f := incident.QueueFacts{
 		Name: info.Name, Exclusive: info.Exclusive, AutoDelete: info.AutoDelete, TTL: info.TTLMillis >= 0, Bounded: set.Limited(),
 		DeadLetters: set.DeadLetters, Consumers: info.Consumers, Delivered: info.Stats.AllDelivered(),
-		Collects: n.deadLetterTargets().has(of),
+		Collects: l.deadLetterTargets(b).has(of),
 	}
 	f.Said, _ = info.Args[incident.PurposeArgument].(string)
 	for _, target := range targetsOf(vh, q) {
@@ -188,22 +196,17 @@ func (t letterTargets) has(q incident.QueueName) bool {
 const targetsEvery = 10 * time.Second
 
 // deadLetterTargets are those of all queues, as they were a moment ago.
-func (n *Node) deadLetterTargets() letterTargets {
-	n.targetsMu.Lock()
-	defer n.targetsMu.Unlock()
-	if n.targets != nil && time.Since(n.targetsAt) < targetsEvery {
-		return n.targets
+func (l *looker) deadLetterTargets(b *broker.Broker) letterTargets {
+	if l.targets != nil && time.Since(l.at) < targetsEvery {
+		return l.targets
 	}
-	n.targets, n.targetsAt = make(letterTargets), time.Now()
-	for _, vh := range n.broker.VHosts() {
+	l.targets, l.at = make(letterTargets), time.Now()
+	for _, vh := range b.VHosts() {
 		for _, q := range vh.Queues() {
-			if _, _, ok := q.DeadLettersTo(); !ok {
-				continue
-			}
 			for _, target := range targetsOf(vh, q) {
-				n.targets[incident.QueueName{VHost: vh.Name(), Name: target.Name()}] = struct{}{}
+				l.targets[incident.QueueName{VHost: vh.Name(), Name: target.Name()}] = struct{}{}
 			}
 		}
 	}
-	return n.targets
+	return l.targets
 }

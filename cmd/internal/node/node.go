@@ -69,14 +69,9 @@ type Node struct {
 	probes        []*probe
 	failed        bool // Run ended by an error
 
-	limits   []*connLimit // of the HTTP servers
-	trends   trends
+	looker   looker
 	opened   atomic.Bool // all parts are there, and may be looked at
 	openedAt time.Time   // when that was
-
-	targetsMu sync.Mutex
-	targets   letterTargets // guarded by targetsMu
-	targetsAt time.Time     // when they were looked up
 
 	onlyUser sync.Once
 	user     *oneUser // beside RabbitMQ
@@ -225,7 +220,7 @@ func (n *Node) storeOptions() (store.Options, error) {
 	})
 	return store.Options{
 		Dir: n.settings.DataDir, Sync: mode, Log: n.log,
-		OnSync: func(took time.Duration) { syncs.Observe(took.Seconds()); n.trends.synced(took) },
+		OnSync: func(took time.Duration) { syncs.Observe(took.Seconds()); n.looker.synced(took) },
 		Progress: func(done, total int64) {
 			n.log.Info("recovering", zap.Int64("bytes", done), zap.Int64("of", total))
 		},

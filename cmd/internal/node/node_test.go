@@ -80,7 +80,7 @@ func TestPagesWithoutBroker(t *testing.T) {
 	assert.NotContains(t, w.Body.String(), "s3cret")
 	assert.Equal(t, http.StatusOK, ask("GET", "/api/curfew/status", "right", here).Code)
 	assert.Equal(t, http.StatusOK, ask("GET", "/api/curfew/forecasts", "right", here).Code)
-	for _, path := range []string{"/api/curfew/rabbitmq", "/api/curfew/status", "/api/curfew/alerts"} {
+	for _, path := range []string{"/api/curfew/rabbitmq", "/api/curfew/status", "/api/curfew/incidents"} {
 		assert.Equal(t, http.StatusUnauthorized, ask("GET", path, "", here).Code)
 		assert.Equal(t, http.StatusUnauthorized, ask("GET", path, "wrong", here).Code)
 		assert.Equal(t, http.StatusUnauthorized, ask("GET", path, "right", elsewhere).Code, "guest is let in from this machine only")
@@ -90,7 +90,7 @@ func TestPagesWithoutBroker(t *testing.T) {
 	w = ask("GET", "/api/queues", "right", here)
 	assert.Equal(t, http.StatusNotFound, w.Code)
 	assert.Contains(t, w.Body.String(), "no broker runs here")
-	for _, path := range []string{"/", "/rabbitmq", "/alerts", "/audit"} {
+	for _, path := range []string{"/", "/rabbitmq", "/incidents", "/audit"} {
 		w = ask("GET", path, "right", here)
 		assert.Equal(t, http.StatusOK, w.Code, path)
 		assert.NotContains(t, w.Body.String(), "s3cret")

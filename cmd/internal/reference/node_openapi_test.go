@@ -76,7 +76,7 @@ var subjects = []struct{ tag, parts, text string }{
 	{"Dead letters", "deadletters replays", "Dead letters, and the replays that send them back."},
 	{"Runs", "runs", "Operations that may take long, while they run and after they have ended."},
 	{"Policies", "policies operator-policies", "Policies that count for what is queued already."},
-	{"Alerts", "alerts silences", "Alerts, their rules and sinks, and silences."},
+	{"Incidents", "incidents maintenance", "What is wrong, who is told, and maintenance."},
 	{"Audit", "audit", "The record of what expired and what users changed."},
 	{"RabbitMQ", "rabbitmq", "The queues of a RabbitMQ beside which Curfew runs."},
 	{"Document", "openapi.json", "The document of this API."},
@@ -95,15 +95,16 @@ func subjectOf(t *testing.T, path string) string {
 
 // pathParameters are what the names in braces mean.
 var pathParameters = map[string]string{
-	"vhost":  "Virtual host, escaped: `/` is `%2F`.",
-	"queue":  "Queue, escaped.",
-	"seq":    "Number of the message in its queue.",
-	"token":  "Token of the lock.",
-	"id":     "ID, as the list has it.",
-	"name":   "Name of the filter, escaped.",
-	"replay": "ID of the replay.",
-	"run":    "ID of the run.",
-	"policy": "Name of the policy, escaped.",
+	"vhost":    "Virtual host, escaped: `/` is `%2F`.",
+	"queue":    "Queue, escaped.",
+	"seq":      "Number of the message in its queue.",
+	"token":    "Token of the lock.",
+	"id":       "ID, as the list has it.",
+	"name":     "Name of the filter, escaped.",
+	"replay":   "ID of the replay.",
+	"run":      "ID of the run.",
+	"policy":   "Name of the policy, escaped.",
+	"incident": "ID of the incident.",
 }
 
 // tags are which tag of a user gives a role; administrator gives all.
