@@ -78,7 +78,9 @@ func goStories(t *testing.T, url string, clock clockOf) {
 		}
 		return args
 	}
-	text := func(body, ttl string) amqp091.Publishing { return amqp091.Publishing{Body: []byte(body), Expiration: ttl} }
+	text := func(body, ttl string) amqp091.Publishing {
+		return amqp091.Publishing{Body: []byte(body), Expiration: ttl}
+	}
 	t.Run("time to live of a message", func(t *testing.T) {
 		ch.declare("a.dead", nil)
 		ch.declare("a", with("a.dead"))
