@@ -144,17 +144,17 @@ func (m *propertyMap) properties() (p amqp.Properties, err error) {
 	return p, err
 }
 
-// Export writes the ready messages of q that f matches to w, a JSON object a line, and
-// returns how many. They stay in the queue.
-func Export(ctx context.Context, q *broker.Queue, f *Filter, w io.Writer) (n int, err error) {
-	m, err := f.compile()
+// Export writes the ready messages of q that f matches and upTo includes to w, a JSON object a line, and returns how many. They stay in the
+// queue.
+func Export(ctx context.Context, q *broker.Queue, f Filter, upTo Position, w io.Writer) (n int, err error) {
+	m, err := upTo.on(q, f)
 	if err != nil {
 		return 0, err
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	var failed error
-	err = walk(ctx, q, way{bodyBytes: -1}, m, func(l *Letter) bool {
+	err = walk(ctx, q, way{bodyBytes: -1, upTo: upTo}, m, func(l *Letter) bool {
 		failed = encoder.Encode(line{
 			VHost: q.VHost().Name(), Queue: q.Name(), Seq: l.Seq, Exchange: shortText(l.Exchange), RoutingKey: shortText(l.RoutingKey),
 			Properties: propertyMapOf(&l.Properties), Payload: l.Body,

@@ -68,7 +68,7 @@ func TestReplayStopsRoundTrips(t *testing.T) {
 	assert.Equal(t, map[deadletters.SkipReason]int{deadletters.SkippedLoop: 1}, run.Skipped)
 	assert.Equal(t, 1, d.replay(r, deadletters.Request{Options: deadletters.Options{MaxReplays: 9, KeepDeaths: true}}).Replayed)
 	d.expire(d.q)
-	l, _, err := deadletters.Search(t.Context(), d.dlq, &deadletters.Filter{}, deadletters.Look{Count: 1})
+	l, _, err := deadletters.Search(t.Context(), d.dlq, "", deadletters.Look{Count: 1})
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, l[0].Deaths[0].Count, "with the deaths kept the broker counts on")
 }

@@ -44,28 +44,19 @@ func (o Letters) ListDeadLetterQueues(_ context.Context, a Actor, vhost string) 
 
 // DeadLetters selects dead letters of a queue.
 type DeadLetters struct {
-	Queue  QueueName
-	Filter deadletters.Filter
+	Queue    QueueName
+	Filter   deadletters.Filter
+	Position deadletters.Position // leaves out what arrived after it; none: what arrives from now on
 }
 
 // GroupDeadLetters counts dead letters by what they died of, the largest group first. When ctx ends it returns the groups of the newest, with ctx's
 // error; seen is how many messages it has examined.
 func (o Letters) GroupDeadLetters(ctx context.Context, a Actor, r DeadLetters) (list []deadletters.Group, seen int, err error) {
 	q, err := o.queue(&a, SearchDeadLetters, r.Queue)
-	if err == nil {
-		err = check(&r.Filter)
-	}
 	if err != nil {
 		return nil, 0, err
 	}
-	return deadletters.Groups(ctx, q, &r.Filter, time.Now())
-}
-
-func check(f *deadletters.Filter) error {
-	if err := f.Check(); err != nil {
-		return &Invalid{err.Error()}
-	}
-	return nil
+	return deadletters.Groups(ctx, q, r.Filter, time.Now())
 }
 
 // MaxSearchCount is how many dead letters or deadlines one answer has at most.
@@ -95,14 +86,11 @@ func (o Letters) SearchDeadLetters(ctx context.Context, a Actor, r SearchRequest
 		return nil, 0, &OutOfRange{"count", int64(r.Count)}
 	}
 	q, err := o.queue(&a, SearchDeadLetters, r.Queue)
-	if err == nil {
-		err = check(&r.Filter)
-	}
 	if err != nil {
 		return nil, 0, err
 	}
-	found, next, err := deadletters.Search(ctx, q, &r.Filter, deadletters.Look{
-		After: r.After, Newest: r.Newest, Count: r.Count, BodyBytes: min(max(r.BodyBytes, 0), maxAnswer/r.Count),
+	found, next, err := deadletters.Search(ctx, q, r.Filter, deadletters.Look{
+		After: r.After, Newest: r.Newest, Count: r.Count, BodyBytes: min(max(r.BodyBytes, 0), maxAnswer/r.Count), Position: r.Position,
 	})
 	for i := range found {
 		list = append(list, o.deadLetter(q, &found[i]))
@@ -131,22 +119,16 @@ func (o Letters) DeadLetter(_ context.Context, a Actor, at QueueName, seq queue.
 func (o Letters) ExportDeadLetters(ctx context.Context, a Actor, r DeadLetters, w io.Writer) error {
 	q, err := o.queue(&a, ExportDeadLetters, r.Queue)
 	if err == nil {
-		err = check(&r.Filter)
-	}
-	if err == nil {
-		_, err = deadletters.Export(ctx, q, &r.Filter, w)
+		_, err = deadletters.Export(ctx, q, r.Filter, r.Position, w)
 	}
 	return err
 }
 
-// PurgeDeadLetters deletes dead letters if the confirmation is right. When ctx ends it stops. Error: *deadletters.Unconfirmed among others.
-func (o Letters) PurgeDeadLetters(ctx context.Context, a Actor, r DeadLetters, c deadletters.Confirmation) (deleted int, err error) {
+// PurgeDeadLetters deletes dead letters if messages is their number. When ctx ends it stops. Error: *deadletters.Unconfirmed among others.
+func (o Letters) PurgeDeadLetters(ctx context.Context, a Actor, r DeadLetters, messages int) (deleted int, err error) {
 	q, err := o.queue(&a, PurgeDeadLetters, r.Queue)
 	if err == nil {
-		err = check(&r.Filter)
-	}
-	if err == nil {
-		deleted, err = deadletters.Purge(ctx, o.Broker, q, &r.Filter, c, func(n int) { report(ctx, n, c.Messages) })
+		deleted, err = deadletters.Purge(ctx, o.Broker, q, r.Filter, deadletters.Confirmation{Messages: messages, Position: r.Position}, func(n int) { report(ctx, n, messages) })
 	}
 	return deleted, o.purged(ctx, &a, PurgeDeadLetters, r.Queue, deleted, err)
 }

@@ -30,12 +30,12 @@ func purge(r *rest.Request) error {
 	if err != nil {
 		return err
 	}
-	c := deadletters.Confirmation{Messages: -1, Position: l.Position}
+	messages := -1
 	if l.Confirm != nil {
-		c.Messages = *l.Confirm
+		messages = *l.Confirm
 	}
 	return r.Run(operate.PurgeDeadLetters, letters.Queue, func(ctx context.Context) (any, error) {
-		deleted, err := r.Operations.PurgeDeadLetters(ctx, r.Actor, letters, c)
+		deleted, err := r.Operations.PurgeDeadLetters(ctx, r.Actor, letters, messages)
 		return deletedCount{deleted}, err
 	}, r.Answer)
 }

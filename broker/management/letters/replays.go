@@ -14,7 +14,7 @@ func startReplay(r *rest.Request) error {
 		return err
 	}
 	replay, err := r.Operations.StartReplay(r.Context(), r.Actor, deadletters.Request{
-		VHost: letters.Queue.VHost, Queue: letters.Queue.Name, Filter: l.Filter, Options: l.Options, DryRun: l.DryRun, Position: l.Position,
+		VHost: letters.Queue.VHost, Queue: letters.Queue.Name, Filter: letters.Filter, Options: l.Options, DryRun: l.DryRun, Position: l.Position,
 	})
 	if err != nil || l.DryRun {
 		return r.Result(replay, err)

@@ -60,7 +60,7 @@ var (
 		Text: "`unpacked` has the body without its content encoding, if it has one."}
 	filtersDoc    = rest.Doc{ID: "listFilters", Summary: "The filters that are saved for a queue, by name", Answer: []operate.SavedFilter{}}
 	saveFilterDoc = rest.Doc{ID: "saveFilter", Summary: "Save a filter under a name", Body: operate.SavedFilter{},
-		Text: "`query` is a filter as text, such as `reason=expired&since=2h`. Other fields are ignored."}
+		Text: "`filter` is an expression, such as `reason == \"expired\" && died > ago(\"2h\")`. Other fields are ignored."}
 	deleteFilterDoc = rest.Doc{ID: "deleteFilter", Summary: "Delete a saved filter"}
 	replaysDoc      = rest.Doc{ID: "listReplays", Summary: "Replays that are running or have ended", Text: "Users see their own; administrators see all.", Answer: []deadletters.Replay{}}
 	replayRunDoc    = rest.Doc{ID: "getReplay", Summary: "The current state of one replay", Answer: deadletters.Replay{}}

@@ -58,7 +58,7 @@ const (
 
 // lettersRequest is the body of requests about the dead letters of a queue.
 type lettersRequest struct {
-	Filter   deadletters.Filter `json:"filter"`
+	Filter   deadletters.Filter `json:"filter"`   // an expression, such as reason == "expired"; it may stand in the address as well, as ?filter=
 	After    operate.Seq        `json:"after"`    // of a search: next of the previous answer
 	Newest   bool               `json:"newest"`   // of a search: the newest first
 	Count    int                `json:"count"`    // of a search: 1 to 1000; 10 if it is missing
@@ -81,7 +81,7 @@ func readLetters(r *rest.Request) (*lettersRequest, operate.DeadLetters, error) 
 		return nil, operate.DeadLetters{}, rest.Bad(err.Error())
 	}
 	r.TakeTime()
-	return l, operate.DeadLetters{Queue: r.QueueNamed(), Filter: l.Filter}, nil
+	return l, operate.DeadLetters{Queue: r.QueueNamed(), Filter: l.Filter.And(deadletters.Filter(r.URL.Query().Get("filter"))), Position: l.Position}, nil
 }
 
 func listQueues(r *rest.Request) error {

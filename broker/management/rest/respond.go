@@ -109,6 +109,9 @@ func operationProblem(err error) *Problem {
 	if e, ok := errors.AsType[*operate.Invalid](err); ok {
 		return &Problem{http.StatusBadRequest, "bad_request", e.Reason}
 	}
+	if e, ok := errors.AsType[*deadletters.FilterError](err); ok {
+		return &Problem{http.StatusBadRequest, "bad_request", e.Error()}
+	}
 	if e, ok := errors.AsType[*operate.Blocked](err); ok {
 		return &Problem{http.StatusServiceUnavailable, "service_unavailable", e.Error()}
 	}
