@@ -155,6 +155,10 @@ func distance(a, b string) int {
 }
 
 func (c *checker) operator(n *ast.BinaryNode) {
+	field, _ := n.Left.(*ast.IdentifierNode)
+	if why, ok := n.Right.(*ast.StringNode); ok && field != nil && field.Value == "reason" && (n.Operator == "==" || n.Operator == "!=") && why.Value != "" && !slices.Contains(Reasons, why.Value) {
+		c.wrong(why, "there is no reason %q: want one of %s", why.Value, strings.Join(Reasons, ", "))
+	}
 	switch n.Operator {
 	case "==", "!=", "<", "<=", ">", ">=", "&&", "||", "and", "or", "in", "contains", "startsWith", "endsWith":
 	case "matches":

@@ -46,6 +46,9 @@ func property(name, example string, of func(*amqp.Properties) string) Field {
 	return field(name, text, "the property; empty if there is none", example, func(l *Letter) any { return of(&l.Properties) })
 }
 
+// Reasons are the reasons that RabbitMQ writes into x-death.
+var Reasons = []string{"expired", "rejected", "maxlen", "delivery_limit"}
+
 // Fields are the fields, the most useful first.
 var Fields = []Field{
 	field("reason", text, "why it died last: expired, rejected, maxlen or delivery_limit; empty if it never died", `reason == "expired"`, func(l *Letter) any { return l.last().Reason }),

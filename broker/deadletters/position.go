@@ -18,13 +18,14 @@ type Position struct {
 	Millis  int64       // the instant, Unix ms: what ago in a filter counts from
 }
 
-func positionOf(q *broker.Queue) Position { return Position{q.ID(), q.Tails(), time.Now().UnixMilli()} }
+// PositionOf returns the position of now.
+func PositionOf(q *broker.Queue) Position { return Position{q.ID(), q.Tails(), time.Now().UnixMilli()} }
 
 // on compiles a filter for the messages of q that the position includes; the zero Position becomes that of now. Error: ErrRedeclared, if it is a
 // position in an earlier incarnation of the queue, among others.
 func (p *Position) on(q *broker.Queue, f Filter) (*matcher, error) {
 	if p.IsZero() {
-		*p = positionOf(q)
+		*p = PositionOf(q)
 	}
 	if p.QueueID != q.ID() {
 		return nil, ErrRedeclared

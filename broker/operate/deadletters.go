@@ -73,46 +73,45 @@ type SearchRequest struct {
 // DeadLetter is one as it is in its queue.
 type DeadLetter struct {
 	deadletters.Letter
-	DeadlineMillis int64  // Unix ms by the wall clock; 0 none
-	QueueID        uint64 // the incarnation of its queue
+	DeadlineMillis int64 // Unix ms by the wall clock; 0 none
 }
 
 // Unacked reports whether a consumer holds the dead letter.
 func (l *DeadLetter) Unacked() bool { return l.State == queue.Unacked }
 
-// SearchDeadLetters returns dead letters; next is where to continue, 0 at the end. When ctx ends it returns what it has found, with ctx's error.
-func (o Letters) SearchDeadLetters(ctx context.Context, a Actor, r SearchRequest) (list []DeadLetter, next queue.Seq, err error) {
+// SearchDeadLetters returns dead letters; next is where to continue, 0 at the end, and at how far the queue was filled. When ctx ends it returns
+// what it has found, with ctx's error.
+func (o Letters) SearchDeadLetters(ctx context.Context, a Actor, r SearchRequest) (list []DeadLetter, next queue.Seq, at deadletters.Position, err error) {
 	if r.Count < 1 || r.Count > MaxSearchCount {
-		return nil, 0, &OutOfRange{"count", int64(r.Count)}
+		return nil, 0, at, &OutOfRange{"count", int64(r.Count)}
 	}
 	q, err := o.queue(&a, SearchDeadLetters, r.Queue)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, at, err
+	}
+	if at = r.Position; at.IsZero() {
+		at = deadletters.PositionOf(q)
 	}
 	found, next, err := deadletters.Search(ctx, q, r.Filter, deadletters.Look{
-		After: r.After, Newest: r.Newest, Count: r.Count, BodyBytes: min(max(r.BodyBytes, 0), maxAnswer/r.Count), Position: r.Position,
+		After: r.After, Newest: r.Newest, Count: r.Count, BodyBytes: min(max(r.BodyBytes, 0), maxAnswer/r.Count), Position: at,
 	})
 	for i := range found {
-		list = append(list, o.deadLetter(q, &found[i]))
+		list = append(list, DeadLetter{found[i], o.Broker.UnixMillis(found[i].Deadline)})
 	}
-	return list, next, err
-}
-
-func (o Letters) deadLetter(q *broker.Queue, l *deadletters.Letter) DeadLetter {
-	return DeadLetter{*l, o.Broker.UnixMillis(l.Deadline), q.ID()}
+	return list, next, at, err
 }
 
 // DeadLetter returns one message by its number, ready or unacked, with bodyBytes of its body (<0 all). Error: ErrMessageGone among others.
-func (o Letters) DeadLetter(_ context.Context, a Actor, at QueueName, seq queue.Seq, bodyBytes int) (DeadLetter, error) {
+func (o Letters) DeadLetter(_ context.Context, a Actor, at QueueName, seq queue.Seq, bodyBytes int) (DeadLetter, deadletters.Position, error) {
 	q, err := o.queue(&a, SearchDeadLetters, at)
 	if err != nil {
-		return DeadLetter{}, err
+		return DeadLetter{}, deadletters.Position{}, err
 	}
 	l, ok := deadletters.At(q, seq, bodyBytes)
 	if !ok {
-		return DeadLetter{}, ErrMessageGone
+		return DeadLetter{}, deadletters.Position{}, ErrMessageGone
 	}
-	return o.deadLetter(q, &l), nil
+	return DeadLetter{l, o.Broker.UnixMillis(l.Deadline)}, deadletters.PositionOf(q), nil
 }
 
 // ExportDeadLetters writes dead letters as lines of JSON. Nothing is written if the error is about the actor or the request.
