@@ -215,7 +215,7 @@ func TestExportLosesNothing(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 2, n)
 	d.declare("other", nil)
-	n, err = deadletters.Import(t.Context(), d.b, d.p, "other", bytes.NewReader(file.Bytes()))
+	n, err = deadletters.Import(t.Context(), d.b, d.p, "other", bytes.NewReader(file.Bytes()), func(int) {})
 	require.NoError(t, err)
 	assert.Equal(t, 2, n)
 	other, err := d.vh.Queue("other")
@@ -226,11 +226,11 @@ func TestExportLosesNothing(t *testing.T) {
 		assert.Equal(t, want.Message.Body, got.Message.Body)
 	}
 	for _, bad := range []string{"{}\nnot json", `{"properties":{"headers":{"a":{"long":"x"}}}}`, `{"properties":{"headers":{"a":{"odd":1}}}}`} {
-		_, err = deadletters.Import(t.Context(), d.b, d.p, "other", strings.NewReader(bad))
+		_, err = deadletters.Import(t.Context(), d.b, d.p, "other", strings.NewReader(bad), func(int) {})
 		var at *deadletters.ImportError
 		assert.ErrorAs(t, err, &at, bad)
 	}
-	_, err = deadletters.Import(t.Context(), d.b, d.p, "nobody", strings.NewReader("{}"))
+	_, err = deadletters.Import(t.Context(), d.b, d.p, "nobody", strings.NewReader("{}"), func(int) {})
 	assert.ErrorContains(t, err, `queue "nobody" does not exist`)
 }
 
@@ -239,13 +239,13 @@ func TestImportEndsWherePublishersWait(t *testing.T) {
 	d := newDesk(t)
 	d.memory.Store(memoryLimit + 1)
 	require.Eventually(t, func() bool { reason, _ := d.b.BlockedReason(); return reason != "" }, time.Minute, time.Millisecond)
-	n, err := deadletters.Import(t.Context(), d.b, d.p, "dlq", strings.NewReader("{}\n{}"))
+	n, err := deadletters.Import(t.Context(), d.b, d.p, "dlq", strings.NewReader("{}\n{}"), func(int) {})
 	require.ErrorIs(t, err, deadletters.ErrBlocked)
 	require.EqualError(t, err, "line 1: publishers are blocked: low on memory")
 	require.Zero(t, n)
 	d.memory.Store(0)
 	require.Eventually(t, func() bool { reason, _ := d.b.BlockedReason(); return reason == "" }, time.Minute, time.Millisecond)
-	n, err = deadletters.Import(t.Context(), d.b, d.p, "dlq", strings.NewReader("{}\n{}"))
+	n, err = deadletters.Import(t.Context(), d.b, d.p, "dlq", strings.NewReader("{}\n{}"), func(int) {})
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	require.Len(t, d.bodies(d.dlq), 2)

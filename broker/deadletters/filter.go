@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/file"
@@ -70,8 +71,14 @@ func (f Filter) operand() Filter {
 	return f
 }
 
-// Equals is the filter `field == value`.
-func Equals(field, value string) Filter { return Filter(field + " == " + strconv.Quote(value)) }
+// Equals is the filter `field == value`. It may stand between single quotes in a shell.
+func Equals(field, value string) Filter {
+	text := strings.ReplaceAll(strconv.Quote(value), "'", `\x27`)
+	if !utf8.ValidString(value) {
+		text = "b" + text // bytes
+	}
+	return Filter(field + " == " + text)
+}
 
 // Numbered is the filter for messages by their numbers in the queue.
 func Numbered(seqs ...queue.Seq) Filter {

@@ -69,7 +69,7 @@ func (c *checker) wrong(n ast.Node, format string, args ...any) {
 // check checks a part of the expression. inside: it is part of a predicate, which is computed for each element of a list.
 func (c *checker) check(n ast.Node, inside bool) {
 	switch n := n.(type) {
-	case *ast.NilNode, *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode, *ast.StringNode, *ast.PointerNode:
+	case *ast.NilNode, *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode, *ast.StringNode, *ast.BytesNode, *ast.PointerNode:
 	case *ast.IdentifierNode:
 		c.field(n, inside)
 	case *ast.UnaryNode:
@@ -307,6 +307,8 @@ func (p *patcher) Visit(node *ast.Node) {
 			ast.Patch(node, &ast.ConstantNode{Value: at})
 			(*node).SetType(clockType)
 		}
+	case *ast.BytesNode: // text that is not UTF-8
+		ast.Patch(node, &ast.StringNode{Value: string(n.Value)})
 	case *ast.MemberNode:
 		if unknown(n.Node) {
 			call("member", n.Node, n.Property)

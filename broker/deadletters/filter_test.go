@@ -147,7 +147,14 @@ func TestWrongFilters(t *testing.T) {
 	require.ErrorContains(t, json.Unmarshal([]byte(`7`), &f), "filter has to be a text")
 	require.NoError(t, json.Unmarshal([]byte(`"reason == 'expired'"`), &f))
 	assert.EqualValues(t, "reason == 'expired' && (seq == 1 || seq == 2)", f.And("seq == 1 || seq == 2"))
-	assert.EqualValues(t, `queue == "a\"b"`, deadletters.Equals("queue", `a"b`))
+	d := newDesk(t)
+	for i, id := range []string{`a"b`, "\x00\xff\n\t\\", "é😀\u2028\U000e0001", "'`${}"} {
+		d.publish("", "dlq", "", amqp.Properties{MessageID: id})
+		found, _, err := deadletters.Search(t.Context(), d.dlq, deadletters.Equals("message_id", id), deadletters.Look{Count: 10})
+		require.NoError(t, err, "%q", id)
+		require.Len(t, found, 1, "%q", id)
+		require.EqualValues(t, i+1, found[0].Seq)
+	}
 }
 
 func TestComplete(t *testing.T) {

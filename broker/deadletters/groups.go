@@ -27,6 +27,15 @@ type Group struct {
 	Ages [4]int `json:"ages"`
 }
 
+// Filter matches the messages of the group.
+func (g *Group) Filter() Filter {
+	f := Equals("reason", g.Reason).And(Equals("queue", g.Queue)).And(Equals("exchange", g.Exchange))
+	if g.Why != "" {
+		f = f.And(Equals("via", g.Toward))
+	}
+	return f
+}
+
 // Cause is why messages are parked, as far as can be seen now: exchanges and bindings may have changed since they were.
 type Cause string
 

@@ -49,6 +49,12 @@ func (e *OptionError) Error() string { return e.Field + ": " + e.Text }
 // DefaultMaxReplays ends the endless replay of a message that always fails.
 const DefaultMaxReplays = 3
 
+// Check reports what is wrong with the options. Error: *OptionError.
+func (o *Options) Check() error {
+	all := *o
+	return all.complete()
+}
+
 // complete fills in defaults and checks the rest. Error: *OptionError.
 func (o *Options) complete() error {
 	if o.To == "" {

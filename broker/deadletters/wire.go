@@ -36,11 +36,12 @@ type Item struct {
 	RoutingKey  string         `json:"routing_key"` // with which it came here
 	Properties  map[string]any `json:"properties"`  // the ones that it has, by RabbitMQ's names
 	Bytes       int            `json:"payload_bytes"`
-	Payload     string         `json:"payload"`          // the body, or its beginning
-	Encoding    string         `json:"payload_encoding"` // string or base64
-	Deaths      []Death        `json:"deaths"`           // the latest first
-	Replays     int64          `json:"replays"`          // how often it was replayed
-	ReplayID    string         `json:"replay_run"`       // ID of the replay that replayed it last; empty: none did
+	Payload     string         `json:"payload"`                     // the body, or its beginning
+	Encoding    string         `json:"payload_encoding"`            // string or base64
+	Truncated   bool           `json:"payload_truncated,omitempty"` // it is only the beginning
+	Deaths      []Death        `json:"deaths"`                      // the latest first
+	Replays     int64          `json:"replays"`                     // how often it was replayed
+	ReplayID    string         `json:"replay_run"`                  // ID of the replay that replayed it last; empty: none did
 }
 
 // Whole is a dead letter with its whole body, as the API answers.

@@ -1,7 +1,6 @@
 package management_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -212,9 +211,13 @@ func TestSubqueueInAnyCase(t *testing.T) {
 func TestRunsOfTheAPI(t *testing.T) {
 	x := start(t)
 	async := func(path string, body any) map[string]any {
-		text, err := json.Marshal(body)
-		require.NoError(t, err)
-		req, err := http.NewRequest(http.MethodPost, x.http.URL+path, bytes.NewReader(text))
+		text, isText := body.(string)
+		if !isText {
+			object, err := json.Marshal(body)
+			require.NoError(t, err)
+			text = string(object)
+		}
+		req, err := http.NewRequest(http.MethodPost, x.http.URL+path, strings.NewReader(text))
 		require.NoError(t, err)
 		req.SetBasicAuth("u-administrator", "p")
 		req.Header.Set("Prefer", "respond-async")
@@ -236,6 +239,16 @@ func TestRunsOfTheAPI(t *testing.T) {
 	run = async("/api/definitions", map[string]any{"queues": []any{map[string]any{"name": "r", "vhost": "none"}}})
 	assert.Equal(t, "failed", run["state"])
 	assert.InDelta(t, 400, run["failure"].(map[string]any)["status"], 0)
+	file := "{\"routing_key\":\"x\",\"payload\":\"YQ==\"}\n{\"routing_key\":\"x\",\"payload\":\"Yg==\"}\n"
+	run = async("/api/curfew/deadletters/%2F/q/import", file)
+	assert.Equal(t, "import_dead_letters", run["operation"])
+	assert.Equal(t, map[string]any{"imported": 2.0}, run["result"])
+	assert.InDelta(t, 2, run["done"], 0)
+	run = async("/api/curfew/deadletters/%2F/q/import", file+"no JSON")
+	assert.Equal(t, "failed", run["state"])
+	assert.InDelta(t, 2, run["failure"].(map[string]any)["imported"], 0)
+	assert.Contains(t, run["failure"].(map[string]any)["reason"], "line 3")
+	x.ask("DELETE", "/api/queues/%2F/q/contents", nil).is(204, "")
 	run = async("/api/curfew/deadletters/%2F/q/purge", map[string]any{"confirm": 5})
 	failure := run["failure"].(map[string]any)
 	assert.Equal(t, "unconfirmed", failure["error"])

@@ -153,7 +153,7 @@ func (o Letters) ImportDeadLetters(ctx context.Context, a Actor, to QueueName, l
 		vh, err = o.Broker.VHostOf(q)
 	}
 	if err == nil {
-		n, err = deadletters.Import(ctx, o.Broker, vh.NewPublisher(a.Name), q.Name(), lines)
+		n, err = deadletters.Import(ctx, o.Broker, vh.NewPublisher(a.Name), q.Name(), lines, func(n int) { report(ctx, n, 0) })
 	}
 	if err == nil {
 		err = o.commit(ctx)

@@ -50,8 +50,9 @@ var (
 		Body: deadletters.Query{}, Answer: deletedCount{}, Accepted: run{}}
 	exportDoc = rest.Doc{ID: "exportDeadLetters", Summary: "The dead letters that a filter matches, a line of JSON for each", Body: deadletters.Query{}, Answer: "",
 		Text: "A line has the complete message. If the answer is incomplete, the connection breaks.", Kinds: []string{"application/jsonl"}}
-	importDoc = rest.Doc{ID: "importDeadLetters", Summary: "Publish the lines of an exported file into the queue", Body: "", BodyKind: "application/jsonl", Answer: importedCount{},
-		Text: "It stops at a line that cannot be read (400), or when publishers are blocked (503). Then `imported` is the number of messages before that line."}
+	importDoc = rest.Doc{ID: "importDeadLetters", Summary: "Publish the lines of an exported file into the queue", Body: "", BodyKind: "application/jsonl", Answer: importedCount{}, Accepted: run{},
+		Text: "It stops at a line that cannot be read (400), or when publishers are blocked (503). Then `imported` is the number of messages before that line. " +
+			"A client that prefers not to wait gets 202 when the whole file has been read."}
 	draftDoc = rest.Doc{ID: "draftDeadLetter", Summary: "What a replay would publish of one dead letter, for a person to change", Text: "Only `seq` of the body is used.",
 		Body: draft{}, Answer: draft{}}
 	resendDoc = rest.Doc{ID: "resendDeadLetter", Summary: "Publish a changed draft, and take the dead letter out of its queue", Body: draft{}, Answer: deadletters.Review{}, Empty: true,

@@ -67,7 +67,7 @@ func search(r *rest.Request) error {
 func item(l *operate.DeadLetter, encoding string) deadletters.Item {
 	i := deadletters.Item{
 		Seq: l.Seq, State: l.State.String(), Persistent: l.Persistent, Redelivered: l.Redelivered, Exchange: l.Exchange, RoutingKey: l.RoutingKey,
-		Properties: rest.PropertiesObject(l.Properties.Append(nil)), Bytes: l.BodyBytes, Deaths: append([]deadletters.Death{}, l.Deaths...), Replays: l.Replays, ReplayID: l.ReplayID,
+		Properties: rest.PropertiesObject(l.Properties.Append(nil)), Bytes: l.BodyBytes, Truncated: len(l.Body) < l.BodyBytes, Deaths: append([]deadletters.Death{}, l.Deaths...), Replays: l.Replays, ReplayID: l.ReplayID,
 	}
 	if l.Deadline != 0 {
 		i.Deadline = &l.DeadlineMillis
