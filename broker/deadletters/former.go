@@ -34,7 +34,7 @@ func (f *Filter) UnmarshalJSON(b []byte) error {
 		*f = Filter(text)
 		return nil
 	}
-	_ = json.Unmarshal(b, &object) // what is no object has no names
+	_ = json.Unmarshal(b, &object) // anything else has no names
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if err := Former(name); err != nil {
 			return err

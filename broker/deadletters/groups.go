@@ -56,7 +56,7 @@ const maxGroups = 1000
 // first. now is the present instant. When ctx ends it returns the groups of the newest
 // messages, with ctx's error; seen is how many it has examined.
 func Groups(ctx context.Context, q *broker.Queue, f Filter, now time.Time) (list []Group, seen int, err error) {
-	var upTo Position
+	upTo := PositionOf(q, now)
 	m, err := upTo.on(q, f)
 	if err != nil {
 		return nil, 0, err

@@ -18,14 +18,17 @@ type Position struct {
 	Millis  int64       // the instant, Unix ms: what ago in a filter counts from
 }
 
-// PositionOf returns the position of now.
-func PositionOf(q *broker.Queue) Position { return Position{q.ID(), q.Tails(), time.Now().UnixMilli()} }
+// PositionOf returns the present position in a queue.
+func PositionOf(q *broker.Queue, now time.Time) Position {
+	return Position{q.ID(), q.Tails(), now.UnixMilli()}
+}
 
-// on compiles a filter for the messages of q that the position includes; the zero Position becomes that of now. Error: ErrRedeclared, if it is a
+// on compiles a filter for the messages of q that the position includes; the zero Position becomes the present one,
+// by the clock of the machine. Error: ErrRedeclared, if it is a
 // position in an earlier incarnation of the queue, among others.
 func (p *Position) on(q *broker.Queue, f Filter) (*matcher, error) {
 	if p.IsZero() {
-		*p = PositionOf(q)
+		*p = PositionOf(q, time.Now())
 	}
 	if p.QueueID != q.ID() {
 		return nil, ErrRedeclared

@@ -3,6 +3,7 @@ package deadletters
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"curfew/broker"
 	"curfew/broker/deadline"
@@ -34,6 +35,9 @@ func (e *Unconfirmed) Error() string {
 // ctx's error. Errors: ErrRedeclared and *FilterError among others.
 func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f Filter, c Confirmation, progress func(deleted int)) (deleted int, err error) {
 	fixed := !c.Position.IsZero()
+	if !fixed {
+		c.Position = PositionOf(q, time.UnixMilli(unixMillis(b)))
+	}
 	m, err := c.Position.on(q, f)
 	if err != nil {
 		return 0, err

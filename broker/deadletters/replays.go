@@ -87,6 +87,9 @@ func (r *Replays) Start(ctx context.Context, o Request) (Replay, error) {
 	if err != nil {
 		return Replay{}, err
 	}
+	if o.Position.IsZero() {
+		o.Position = PositionOf(q, time.UnixMilli(unixMillis(r.b)))
+	}
 	if _, err := o.Position.on(q, o.Filter); err != nil {
 		return Replay{}, fmt.Errorf("%w: %w", ErrRequest, err)
 	}

@@ -56,7 +56,7 @@ func (o Letters) GroupDeadLetters(ctx context.Context, a Actor, r DeadLetters) (
 	if err != nil {
 		return nil, 0, err
 	}
-	return deadletters.Groups(ctx, q, r.Filter, time.Now())
+	return deadletters.Groups(ctx, q, r.Filter, o.now())
 }
 
 // MaxSearchCount is how many dead letters or deadlines one answer has at most.
@@ -90,7 +90,7 @@ func (o Letters) SearchDeadLetters(ctx context.Context, a Actor, r SearchRequest
 		return nil, 0, at, err
 	}
 	if at = r.Position; at.IsZero() {
-		at = deadletters.PositionOf(q)
+		at = deadletters.PositionOf(q, o.now())
 	}
 	found, next, err := deadletters.Search(ctx, q, r.Filter, deadletters.Look{
 		After: r.After, Newest: r.Newest, Count: r.Count, BodyBytes: min(max(r.BodyBytes, 0), maxAnswer/r.Count), Position: at,
@@ -111,13 +111,16 @@ func (o Letters) DeadLetter(_ context.Context, a Actor, at QueueName, seq queue.
 	if !ok {
 		return DeadLetter{}, deadletters.Position{}, ErrMessageGone
 	}
-	return DeadLetter{l, o.Broker.UnixMillis(l.Deadline)}, deadletters.PositionOf(q), nil
+	return DeadLetter{l, o.Broker.UnixMillis(l.Deadline)}, deadletters.PositionOf(q, o.now()), nil
 }
 
 // ExportDeadLetters writes dead letters as lines of JSON. Nothing is written if the error is about the actor or the request.
 func (o Letters) ExportDeadLetters(ctx context.Context, a Actor, r DeadLetters, w io.Writer) error {
 	q, err := o.queue(&a, ExportDeadLetters, r.Queue)
 	if err == nil {
+		if r.Position.IsZero() {
+			r.Position = deadletters.PositionOf(q, o.now())
+		}
 		_, err = deadletters.Export(ctx, q, r.Filter, r.Position, w)
 	}
 	return err

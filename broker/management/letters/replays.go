@@ -62,7 +62,7 @@ type runFailure struct {
 	Error    string               `json:"error"`
 	Reason   string               `json:"reason"`
 	Matched  int                  `json:"matched,omitempty"`  // of a purge: how many messages match
-	Position deadletters.Position `json:"position,omitempty"` // of a purge: up to where they were counted
+	Position deadletters.Position `json:"position,omitempty"` // of a purge: how far they were counted
 	Imported int                  `json:"imported,omitempty"` // of an import of dead letters: how many messages it published before
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
-	"curfew/broker/queue"
 	"curfew/monitor"
 	"curfew/monitor/dashboard/internal/ui"
 )
@@ -99,13 +98,13 @@ func chosenBy(form url.Values) (c chosen) {
 	c.Queue, c.Filter = ui.Named(form), deadletters.Filter(form.Get("filter"))
 	position := form.Get("position")
 	if form.Get("of") == "selected" {
-		var seqs []queue.Seq
+		var seqs []operate.Seq
 		for _, text := range form["pick"] {
 			n, err := strconv.ParseUint(text, 10, 64)
 			if err != nil {
 				c.Wrong = operate.ErrMessageGone
 			}
-			seqs = append(seqs, queue.Seq(n))
+			seqs = append(seqs, operate.Seq(n))
 		}
 		c.None, c.Filter, position = len(seqs) == 0, deadletters.Numbered(seqs...), form.Get("shown")
 	}

@@ -173,6 +173,7 @@ func (o *overview) components() g.Node {
 	}
 	return ui.Card("parts", "Components", nil, ui.Facts(
 		g.If(o.Watched, o.schedule()),
+		g.If(o.ManualClock, ui.Fact("Clock", ui.Class("warn", g.Text("manual")), g.Text(": it stands at "+format.UTC(o.NowMillis)+" until it is moved"))),
 		ui.Fact("Store", o.store()),
 		ui.Fact("Publishers", publishers),
 		ui.Fact("Memory", g.Text(memory)),
@@ -197,6 +198,9 @@ func (o *overview) schedule() g.Node {
 }
 
 func (o *overview) store() g.Node {
+	if o.DataDir == "" && o.ManualClock {
+		return g.Text("memory only, for tests")
+	}
 	if o.DataDir == "" {
 		return g.Group{ui.Class("warn", g.Text("memory only")), g.Text(": a restart loses every message; set CURFEW_DATA_DIR")}
 	}
