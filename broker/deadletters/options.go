@@ -172,8 +172,6 @@ func (o *Options) setTTL(l *Letter, p *amqp.Properties, now int64) bool {
 	delete(p.Headers, "x-expires-at")
 	switch o.TTL {
 	case TTLNone:
-	default:
-		p.Expiration = strconv.FormatInt(o.millis(), 10)
 	case TTLFresh:
 		p.Expiration = relative
 		if absolute > now {
@@ -194,6 +192,8 @@ func (o *Options) setTTL(l *Letter, p *amqp.Properties, now int64) bool {
 			p.Headers["x-expires-at"] = absolute
 		}
 		return absolute == 0 || absolute > now
+	default:
+		p.Expiration = strconv.FormatInt(o.millis(), 10)
 	}
 	return true
 }

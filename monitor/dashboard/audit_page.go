@@ -88,7 +88,7 @@ func deadLetterAt(r *audit.Record) g.Node {
 	if r.Outcome != "dead_lettered" && r.Outcome != "parked" {
 		return ui.Names(r.To, nil)
 	}
-	filter := deadletters.Filter("any(deaths, " + deadletters.Equals(".queue", r.Queue) + ")")
+	filter := "any(deaths, " + deadletters.Equals(".queue", r.Queue) + ")"
 	if len(r.MessageID) > 0 {
 		filter = filter.And(deadletters.Equals("message_id", string(r.MessageID)))
 	} else { // it died within the second that its history names, or its first death there was earlier

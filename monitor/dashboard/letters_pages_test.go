@@ -66,7 +66,7 @@ func TestRowsAndFilters(t *testing.T) {
 	require.Less(t, strings.Index(page, "first-id"), strings.Index(page, "second-id"))
 	for filter, want := range map[string]string{
 		`json.customer.id == 7`: "first-id", `json.customer.name == "Björn"`: "first-id", `body contains "Björn"`: "first-id", `type == "order.created"`: "first-id",
-		`body contains "packed"`: "second-id", `body matches "id.: [8]"`: "second-id", `json.customer.id == 9`: "", `headers.x == "y"`: "", `died > ago("1h")`: "", `died < date("1970-01-01")`: "",
+		`body contains "packed"`: "second-id", `body matches "id.: [8]"`: "second-id", `json.customer.id == 9`: "", `headers.x == "y"`: "", `died > ago("1s")`: "", `died > ago("1h")`: "both", `died < date("1970-01-01")`: "",
 		`died < date("1970-01-02") && died >= date("1970-01-01")`: "both", `routing_key == "q"`: "both",
 	} {
 		page := s.get(dlqPage + "&filter=" + url.QueryEscape(filter)).body
