@@ -3,7 +3,6 @@ package deadletters
 import (
 	"fmt"
 	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strings"
 	"time"
@@ -14,11 +13,12 @@ import (
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/types"
 
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
-// maxPatterns bounds the patterns of an expression together, in instructions of Go's regexp.
-const maxPatterns = 4096
+// maxPatterns is how many patterns an expression may have. The size of each is bounded, too.
+const maxPatterns = 10
 
 // predicates are the functions of expr's that a filter may use; all others are ours.
 var predicates = []string{"any", "all", "none", "count"}
@@ -175,26 +175,12 @@ func (c *checker) pattern(n ast.Node) {
 		c.wrong(n, "a pattern has to be written out, such as \"error \\\\d+\"")
 		return
 	}
-	parsed, err := syntax.Parse(literal.Value, syntax.Perl)
-	if err != nil {
+	if _, err := policy.Linear(literal.Value); err != nil {
 		c.wrong(n, "the pattern is not an RE2 expression: %v", err)
-		return
 	}
-	if c.patterns += instructions(parsed); c.patterns > maxPatterns {
-		c.wrong(n, "the patterns are too large together: write fewer repetitions")
+	if c.patterns++; c.patterns > maxPatterns {
+		c.wrong(n, "there are more than %d patterns", maxPatterns)
 	}
-}
-
-// instructions estimates the size of a pattern as Go's regexp compiles it.
-func instructions(re *syntax.Regexp) int {
-	n := 1 + len(re.Rune)
-	for _, sub := range re.Sub {
-		n = min(n+instructions(sub), maxPatterns+1)
-	}
-	if re.Op == syntax.OpRepeat {
-		n *= max(re.Min, re.Max, 1)
-	}
-	return min(n, maxPatterns+1)
 }
 
 // predicate checks a test of the elements of a list. The list of one inside another has to be a part of the outer one's element: then the work

@@ -56,12 +56,6 @@ func (l line) draw() g.Node {
 }
 
 func (o *overview) figures() g.Node {
-	perSecond := func(rate float64) g.Node {
-		if !o.Rates.Known {
-			return g.Text("–")
-		}
-		return g.Text(format.Rate(rate))
-	}
 	late := "–"
 	if o.Late != "" {
 		late = o.Late
@@ -75,16 +69,16 @@ func (o *overview) figures() g.Node {
 		ui.Figure("At risk", g.If(o.WillMiss > 0, h.Class(ui.RiskClass(o.AtRisk > 0))), g.Text(format.Number(o.WillMiss))),
 		ui.Figure("Lateness, p99", g.Text(late)),
 		ui.Figure("Expired, 24 h", g.If(o.ExpiredToday > 0, h.Class("warn")), h.Title("messages of all queues, in the last 24 hours"), g.Text(today)),
-		g.If(!o.Remote, o.traffic(perSecond)))
+		g.If(!o.Remote, o.traffic()))
 }
 
 // traffic is the rates of the broker in this process.
-func (o *overview) traffic(perSecond func(rate float64) g.Node) g.Node {
+func (o *overview) traffic() g.Node {
 	return g.Group{
 		ui.Figure("Ready", g.Text(format.Number(o.Ready))),
 		ui.Figure("Unacked", g.Text(format.Number(o.Unacked))),
-		ui.Figure("Published /s", perSecond(o.Rates.Published)),
-		ui.Figure("Delivered /s", perSecond(o.Rates.Delivered)),
+		ui.Figure("Published /s", ui.Rate(o.Published)),
+		ui.Figure("Delivered /s", ui.Rate(o.Delivered)),
 	}
 }
 
