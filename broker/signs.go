@@ -3,7 +3,7 @@ package broker
 import (
 	"os"
 
-	"curfew/broker/internal/resources"
+	"curfew/broker/memory"
 )
 
 // Signs are numbers by which one sees that the broker will be, or has been, in trouble.
@@ -20,7 +20,7 @@ func SignsOf(b *Broker) Signs {
 		LettersWaiting: int(max(b.env.Waiting.Load(), 0)), LettersDropped: b.env.Counters.DeadLettersLost.Load(), PoliciesNotInForce: b.policiesNotInForce(),
 	}
 	if dir := b.opts.Store.Dir; dir != "" {
-		if free, _, err := resources.DiskSpace(dir); err == nil {
+		if free, _, err := memory.DiskSpace(dir); err == nil {
 			s.DiskFree, s.DiskLimit = free, b.opts.DiskFreeLimit
 		}
 	}
@@ -30,7 +30,7 @@ func SignsOf(b *Broker) Signs {
 // OpenFiles is the share of the file descriptors of this process that are in use; 0 where that cannot be found out.
 func OpenFiles() float64 {
 	open, err := os.ReadDir("/proc/self/fd")
-	if most := resources.FilesLimit(); err == nil && most > 0 {
+	if most := memory.FilesLimit(); err == nil && most > 0 {
 		return float64(len(open)) / float64(most)
 	}
 	return 0

@@ -15,6 +15,7 @@ import (
 type looker struct {
 	trends
 	limits  []*connLimit  // of the HTTP servers
+	vhost   string        // of a RabbitMQ, the one that is watched
 	targets letterTargets // where dead letters lead
 	at      time.Time     // when that was looked up
 }
@@ -58,6 +59,9 @@ func lookAtMonitor(n *Node, s *incident.State) {
 	}
 	s.Lost = append(s.Lost, incident.Loss{Condition: "loop_restarted", Total: h.Restarts})
 	now := time.Now().UnixMilli()
+	if n.broker != nil { // its clock may be another
+		now = n.broker.UnixMillis(n.broker.Now())
+	}
 	for _, f := range n.monitor.Forecasts() {
 		if f.AtRisk {
 			s.AtRisk = append(s.AtRisk, incident.Risk{
@@ -87,12 +91,11 @@ func (l *looker) lookAtBroker(n *Node, s *incident.State) {
 
 // lookAtRabbitMQ is what is wrong with a RabbitMQ, and with queues there.
 func lookAtRabbitMQ(n *Node, s *incident.State) {
-	vhost := n.settings.PrimaryURL.VHost()
 	for _, c := range n.rabbitmq.Conditions() {
 		if c.Affected == "" {
 			s.RabbitMQ = append(s.RabbitMQ, c.Reason)
 		} else {
-			s.NotKept = append(s.NotKept, incident.NotKept{QueueName: incident.QueueName{VHost: vhost, Name: c.Affected}, Reason: c.Reason})
+			s.NotKept = append(s.NotKept, incident.NotKept{QueueName: incident.QueueName{VHost: n.looker.vhost, Name: c.Affected}, Reason: c.Reason})
 		}
 	}
 }
@@ -108,7 +111,7 @@ func (n *Node) holders() (list []incident.PastDeadline) {
 		}
 		list = append(list, incident.PastDeadline{
 			QueueName: incident.QueueName{VHost: h.Queue.VHost().Name(), Name: h.Queue.Name()}, Connection: cmp.Or(operate.ClientOf(h.Properties).Name, h.Connection), User: h.User,
-			Address: net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort)), Count: h.PastDeadline, FirstDeadlineAt: n.broker.UnixMillis(h.Earliest),
+			Address: net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort)), Count: h.PastDeadline, FirstDeadlineAt: time.Now().Add(-n.broker.Now().Sub(h.Earliest)).UnixMilli(),
 		})
 	}
 	return list

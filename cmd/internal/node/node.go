@@ -150,7 +150,7 @@ func (n *Node) openBroker() error {
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.Bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: n.log,
 		User: string(c.User), Password: string(c.Password), GuestFromAnywhere: !c.GuestLoopbackOnly,
 		TTLPrecedence: precedence, TTLOff: c.TTL == "off", Unroutable: unroutables[c.Unroutable], IdleMinimum: c.IdleMinimum,
-		Expiries: n.expiries(), OnLongHold: n.recordHold,
+		Expiries: n.expiries(), OnLongHold: n.recordHold, Manual: c.ManualClock(),
 	})
 	if err != nil {
 		return n.inDataDir(err)
@@ -254,7 +254,12 @@ func (n *Node) openMonitor() error {
 		}
 		o.Redis = n.redis
 	}
-	n.monitor, err = schedule.New(o)
+	o.Stepped = n.broker.Manual() != nil
+	s, err := schedule.New(o)
+	if err == nil && o.Stepped {
+		n.broker.Manual().Fire(s.Step)
+	}
+	n.monitor = s
 	return err
 }
 

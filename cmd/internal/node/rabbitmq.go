@@ -39,6 +39,7 @@ func (n *Node) openRabbitMQ() (err error) {
 		}
 		o.Redis = n.leases
 	}
+	n.looker.vhost = o.Cluster.Address().VHost()
 	n.rabbitmq, err = rabbitmq.New(o)
 	return err
 }
