@@ -55,7 +55,7 @@ func (p *page) one(s *ui.Info, i *incident.Incident) g.Node {
 		h.H3(ui.Severity(string(i.Level)), g.Text(" "), ui.Name(i.Summary)),
 		h.P(h.Class("faint"), state),
 		g.If(len(rest) > 0, h.Ul(g.Map(rest, affected))),
-		h.P(g.Text(i.Do), g.Text(" "), ui.Code(i.Command)),
+		h.P(g.Text(i.Do), g.Text(" "), h.Code(ui.Name(i.Command))),
 		h.P(ui.Spaced(
 			ui.Follow("related", i.Page, "Look"),
 			g.If(i.Runbook != "", ui.Outside(i.Runbook, "What to do")),
