@@ -14,8 +14,8 @@ type Signs struct {
 	DiskFree, DiskLimit int64 // bytes; both are 0 if the broker does not look at a disk
 }
 
-// Signs are those of the broker now.
-func (b *Broker) Signs() Signs {
+// SignsOf are those of a broker now.
+func SignsOf(b *Broker) Signs {
 	s := Signs{
 		LettersWaiting: int(max(b.env.Waiting.Load(), 0)), LettersDropped: b.env.Counters.DeadLettersLost.Load(), PoliciesNotInForce: b.policiesNotInForce(),
 	}

@@ -136,7 +136,7 @@ groups:
   - name: curfew
     rules:
       - alert: DeadlinesWereMissed
-        expr: curfew_alerts_firing{alertname="CurfewDeadlineMissed"} > 0
+        expr: curfew_incident{condition="deadline_missed"} > 0
 `
 
 func startPrometheus(t testing.TB, ops, manager string) {

@@ -32,7 +32,7 @@ func TestFirstPaint(t *testing.T) {
 	const baseline = "/publish"
 	pages := []string{
 		baseline, "/", "/queues", "/queues?sort=ready&desc=1", "/queue?vhost=/&name=source", "/dead-letters", "/dead-letter?vhost=/&name=dead",
-		"/dead-letter?vhost=/&name=dead&order=oldest", "/connections", "/consumers", "/exchanges", "/vhosts", "/policies", "/audit", "/alerts",
+		"/dead-letter?vhost=/&name=dead&order=oldest", "/connections", "/consumers", "/exchanges", "/vhosts", "/policies", "/audit", "/incidents",
 	}
 	paints, servers := map[string][]float64{}, map[string][]float64{}
 	for range paintLooks {

@@ -208,7 +208,7 @@ func TestSessionEndsInAForm(t *testing.T) {
 	list, login := b.tab(), b.tab()
 	list.open("/queues")
 	b.open("/queue/new")
-	login.open("/alerts")
+	login.open("/incidents")
 	login.click("form[action='/logout'] button")
 	list.until("location.pathname === '/login'")
 	b.send("/queue/new", "Create the queue", "name", "typed", "x-message-ttl", "10m")

@@ -37,7 +37,7 @@ func TestQuestions(t *testing.T) {
 		_, answer := c.request("guest", "guest", "GET", "/api/curfew/deadletters/demo", "")
 		return strings.Contains(answer, "dead-letters") && !strings.Contains(answer, `"ready":0,`)
 	})
-	b.until("document.body.innerText.includes('CurfewDeadlineMissed') || document.body.innerText.includes('expired')")
+	b.until("document.body.innerText.includes('Messages expire unconsumed') || document.body.innerText.includes('expired')")
 	for _, q := range []question{
 		{"Which queue will miss next?", "/", "orders"},
 		{"Is Redis fine?", "/", "Redis, fires on time"},
@@ -48,7 +48,7 @@ func TestQuestions(t *testing.T) {
 		{"Why will orders be late?", "/queue?vhost=demo&name=orders", "consumers take"},
 		{"Which consumer is slow?", "/consumers", "reports-worker"},
 		{"What do messages die of?", "/dead-letter?vhost=demo&name=dead-letters", "By cause"},
-		{"What went wrong today?", "/alerts", "demo"},
+		{"What went wrong today?", "/incidents", "demo"},
 	} {
 		b.open(q.path)
 		b.until("document.readyState === 'complete'")
@@ -61,7 +61,7 @@ func TestQuestions(t *testing.T) {
 	b.bothSchemes("busy-queue", "/queue?vhost=demo&name=orders")
 	b.bothSchemes("busy-consumers", "/consumers")
 	b.bothSchemes("busy-dead-letters", "/dead-letter?vhost=demo&name=dead-letters")
-	b.bothSchemes("busy-alerts", "/alerts")
+	b.bothSchemes("busy-incidents", "/incidents")
 	b.bothSchemes("busy-audit", "/audit")
 	b.open("/dead-letter?vhost=demo&name=dead-letters")
 	b.click("a.what")

@@ -44,20 +44,20 @@ var rooms = map[string][]string{
 	"scheduler/memstore":               {"scheduler"},
 	"scheduler/redisstore":             {"scheduler"},
 	"scheduler/storetest":              {"scheduler"},
-	"monitor":                          {"monitor/printable", "monitor/alert", "monitor/forecast"},
-	"monitor/schedule":                 {"monitor", "monitor/alert", "scheduler", "scheduler/memstore"},
-	"monitor/alert":                    {"monitor/printable", "monitor/alert/internal/fields", "monitor/alert/internal/transport"},
-	"monitor/alert/internal/fields":    {},
-	"monitor/alert/internal/transport": {},
+	"monitor":                          {"monitor/printable", "monitor/incident", "monitor/forecast"},
+	"monitor/schedule":                 {"monitor", "monitor/incident", "scheduler", "scheduler/memstore"},
+	"monitor/incident":                    {"monitor/printable", "monitor/incident/internal/fields", "monitor/incident/internal/transport"},
+	"monitor/incident/internal/fields":    {},
+	"monitor/incident/internal/transport": {},
 	"monitor/printable":                {},
 	"monitor/history":                  {},
 	"monitor/forecast":                 {},
 	"monitor/audit":                    {},
-	"monitor/changes":                  {"broker/operate", "monitor/alert", "monitor/rabbitmq"},
-	"monitor/dashboard":                {"monitor", "monitor/alert", "monitor/audit", "monitor/changes", "monitor/dashboard/internal/admin", "monitor/dashboard/internal/alerts", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/connections", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/letters", "monitor/dashboard/internal/session", "monitor/dashboard/internal/ui", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/overview", "monitor/dashboard/internal/topology", "monitor/dashboard/internal/trends", "monitor/history"}, // of access only values
+	"monitor/changes":                  {"broker/operate", "monitor/incident", "monitor/rabbitmq"},
+	"monitor/dashboard":                {"monitor", "monitor/incident", "monitor/audit", "monitor/changes", "monitor/dashboard/internal/admin", "monitor/dashboard/internal/incidents", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/connections", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/letters", "monitor/dashboard/internal/session", "monitor/dashboard/internal/ui", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/overview", "monitor/dashboard/internal/topology", "monitor/dashboard/internal/trends", "monitor/history"}, // of access only values
 	"monitor/telemetry":                {},
 
-	"monitor/dashboard/internal/alerts":      {"monitor/alert", "monitor/changes", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
+	"monitor/dashboard/internal/incidents":      {"monitor/incident", "monitor/changes", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
 	"monitor/dashboard/internal/assets":      {},
 	"monitor/dashboard/internal/chart":       {"monitor", "monitor/dashboard/internal/format", "monitor/forecast"},
 	"monitor/dashboard/internal/content":     {"broker/amqp"},
@@ -66,7 +66,7 @@ var rooms = map[string][]string{
 	"monitor/dashboard/internal/session":     {},
 	"monitor/dashboard/internal/ui":          {"broker/operate", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor"},
 	"monitor/dashboard/internal/trends":      {"monitor/history", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
-	"monitor/dashboard/internal/overview":    {"broker/operate", "monitor", "monitor/alert", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/format", "monitor/dashboard/internal/trends", "monitor/dashboard/internal/ui", "monitor/history"},
+	"monitor/dashboard/internal/overview":    {"broker/operate", "monitor", "monitor/incident", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/format", "monitor/dashboard/internal/trends", "monitor/dashboard/internal/ui", "monitor/history"},
 	"monitor/dashboard/internal/admin":       {"broker/access", "broker/operate", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
 	"monitor/dashboard/internal/connections": {"broker/operate", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
 	"monitor/dashboard/internal/topology":    {"broker/deadletters", "broker/operate", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
@@ -90,9 +90,9 @@ var rooms = map[string][]string{
 	"cmd/internal/messaging": {"broker/operate", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/table"},
 	"cmd/internal/queues":    {"broker/deadletters", "broker/operate", "broker/queue", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/messaging", "cmd/internal/table", "monitor", "monitor/printable"},
 	"cmd/internal/table":     {"monitor/printable"},
-	"cmd/internal/settings":  {"broker", "monitor/alert", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
-	"cmd/internal/node":      {"broker", "broker/access", "broker/access/login", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/alert", "monitor/audit", "monitor/changes", "monitor/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
-	"cmd/internal/commands":  {"broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy", "broker/store", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/inject", "cmd/internal/messaging", "cmd/internal/node", "cmd/internal/queues", "cmd/internal/settings", "cmd/internal/table", "monitor/alert", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts", "cmd/internal/demo"},
+	"cmd/internal/settings":  {"broker", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
+	"cmd/internal/node":      {"broker", "broker/access", "broker/access/login", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "monitor/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
+	"cmd/internal/commands":  {"broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy", "broker/store", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/inject", "cmd/internal/messaging", "cmd/internal/node", "cmd/internal/queues", "cmd/internal/settings", "cmd/internal/table", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts", "cmd/internal/demo"},
 	"cmd/curfew":             {"cmd/internal/commands"},
 }
 
@@ -148,7 +148,7 @@ var importBans = []struct {
 		"what may be held is computed from values: packages above read them"},
 	{"monitor/rabbitmq/cluster", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
 		"a RabbitMQ is seen from outside, as any client sees it"},
-	{"monitor/alert", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
+	{"monitor/incident", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
 		"an alert is made of what the monitor hands over"},
 }
 

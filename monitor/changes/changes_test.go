@@ -12,8 +12,8 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/operate"
-	"curfew/monitor/alert"
 	"curfew/monitor/changes"
+	"curfew/monitor/incident"
 	"curfew/monitor/rabbitmq"
 )
 
@@ -25,20 +25,20 @@ func (f *fakeRabbitMQ) Allow(context.Context, string) error { return f.err }
 // site is what a test changes, with what was recorded.
 type site struct {
 	*changes.Changes
-	alerts   *alert.Alerts
-	rabbitmq fakeRabbitMQ
-	metrics  *prometheus.Registry
-	records  []operate.Change
+	incidents *incident.Incidents
+	rabbitmq  fakeRabbitMQ
+	metrics   *prometheus.Registry
+	records   []operate.Change
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{metrics: prometheus.NewRegistry()}
 	var err error
-	s.alerts, err = alert.New(alert.Options{Dir: t.TempDir()})
+	s.incidents, err = incident.New(incident.Options{Dir: t.TempDir(), Look: func(now *incident.State) { now.Blocked = "low on disk" }})
 	require.NoError(t, err)
 	recorder := operate.NewRecorder(operate.RecorderOptions{Registerer: s.metrics, Changed: func(c operate.Change) { s.records = append(s.records, c) }})
-	s.Changes = changes.New(changes.Options{Alerts: s.alerts, RabbitMQ: &s.rabbitmq, Recorder: recorder})
+	s.Changes = changes.New(changes.Options{Incidents: s.incidents, RabbitMQ: &s.rabbitmq, Recorder: recorder})
 	return s
 }
 
@@ -51,10 +51,14 @@ var calls = []struct {
 	call      func(s *site, by operate.Actor) error
 }{
 	{operate.ChangeAlerts, func(s *site, by operate.Actor) error {
-		_, err := s.AddSilence(by, alert.Silence{Queue: "orders", ExpiresAt: time.Now().Add(time.Hour)})
+		_, err := s.AddWindow(by, incident.Window{Queue: "orders", Until: time.Now().Add(time.Hour)})
 		return err
 	}},
-	{operate.ChangeAlerts, func(s *site, by operate.Actor) error { return s.EndSilence(by, s.alerts.Silences()[0].ID) }},
+	{operate.ChangeAlerts, func(s *site, by operate.Actor) error { return s.EndWindow(by, s.incidents.Windows()[0].ID) }},
+	{operate.ChangeAlerts, func(s *site, by operate.Actor) error {
+		return s.Acknowledge(by, s.incidents.List()[0].ID, incident.AckRequest{Duration: "1h"})
+	}},
+	{operate.ChangeAlerts, func(s *site, by operate.Actor) error { return s.Unacknowledge(by, s.incidents.List()[0].ID) }},
 	{operate.ChangeAlerts, func(s *site, by operate.Actor) error {
 		_, err := s.TestSinks(context.Background(), by, "log")
 		return err
@@ -67,7 +71,7 @@ func TestWhoMayChangeWhat(t *testing.T) {
 	for _, face := range []operate.Face{operate.API, operate.Dashboard} {
 		for _, tag := range []string{access.Administrator, access.Monitoring, access.Policymaker, access.Management, ""} {
 			s := newSite(t)
-			_, err := s.alerts.AddSilence(alert.Silence{ExpiresAt: time.Now().Add(time.Minute)})
+			_, err := s.incidents.AddWindow(incident.Window{Until: time.Now().Add(time.Minute)})
 			require.NoError(t, err)
 			for i, c := range calls {
 				by := operate.Actor{Name: "u", Tags: []string{tag}, Face: face}
@@ -83,7 +87,8 @@ func TestWhoMayChangeWhat(t *testing.T) {
 				require.Len(t, s.records, i+1)
 				require.Equal(t, []any{c.operation, by, want}, []any{s.last().Operation, s.last().By, s.last().Result})
 			}
-			require.Len(t, s.alerts.Silences(), 1)
+			require.Len(t, s.incidents.Windows(), 1)
+			require.Nil(t, s.incidents.List()[0].Ack)
 			require.Equal(t, 2, testutil.CollectAndCount(s.metrics, "curfew_operations_total"))
 		}
 	}
@@ -92,12 +97,12 @@ func TestWhoMayChangeWhat(t *testing.T) {
 // TestRecords: what was changed is in the record, and what failed is recorded as that.
 func TestRecords(t *testing.T) {
 	s, by := newSite(t), operate.Actor{Name: "ann", Tags: []string{access.Administrator}, Face: operate.API}
-	made, err := s.AddSilence(by, alert.Silence{Queue: "orders", ExpiresAt: time.Now().Add(time.Hour)})
+	made, err := s.AddWindow(by, incident.Window{Queue: "orders", Until: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	require.Equal(t, "ann", made.Author)
-	require.Contains(t, s.last().Detail, "silence "+made.ID)
-	require.NoError(t, s.EndSilence(by, made.ID))
-	require.Equal(t, "silence_ended "+made.ID, s.last().Detail)
+	require.Contains(t, s.last().Detail, "maintenance "+made.ID)
+	require.NoError(t, s.EndWindow(by, made.ID))
+	require.Equal(t, "maintenance_ended "+made.ID, s.last().Detail)
 	require.NoError(t, s.AllowQueue(t.Context(), by, "orders"))
 	require.Equal(t, operate.QueueName{Name: "orders"}, s.last().At)
 
@@ -107,22 +112,23 @@ func TestRecords(t *testing.T) {
 		require.Equal(t, "failed", s.last().Result)
 		require.Contains(t, s.last().Detail, err.Error())
 	}
-	_, err = s.AddSilence(by, alert.Silence{Event: "late", ExpiresAt: time.Now().Add(time.Hour)})
+	_, err = s.AddWindow(by, incident.Window{Condition: "late", Until: time.Now().Add(time.Hour)})
 	failed(err, new(*operate.Invalid))
 	_, err = s.TestSinks(t.Context(), by, "none")
 	failed(err, new(*operate.Invalid))
-	failed(s.EndSilence(by, made.ID), new(*changes.NotFound))
+	failed(s.EndWindow(by, made.ID), new(*changes.NotFound))
+	failed(s.Acknowledge(by, "none", incident.AckRequest{}), new(*changes.NotFound))
+	failed(s.Acknowledge(by, "none", incident.AckRequest{Duration: "long"}), new(*operate.Invalid))
 	s.rabbitmq.err = rabbitmq.ErrNotLetGo
 	failed(s.AllowQueue(t.Context(), by, "orders"), new(*changes.NotFound))
 	s.rabbitmq.err = errors.New("no Redis")
 	failed(s.AllowQueue(t.Context(), by, "orders"), new(*changes.Unavailable))
-	require.ErrorIs(t, s.EndSilence(by, made.ID), operate.ErrNotFound)
+	require.ErrorIs(t, s.EndWindow(by, made.ID), operate.ErrNotFound)
 }
 
-// TestNothingToChange: without a monitor, and without a RabbitMQ, there is nothing to change.
+// TestNothingToChange: without a RabbitMQ there is no queue to allow.
 func TestNothingToChange(t *testing.T) {
 	c := changes.New(changes.Options{Recorder: operate.NewRecorder(operate.RecorderOptions{})})
 	by := operate.Actor{Name: "ann", Tags: []string{access.Administrator}}
-	require.ErrorIs(t, c.EndSilence(by, "x"), operate.ErrNotFound)
 	require.ErrorIs(t, c.AllowQueue(t.Context(), by, "q"), operate.ErrNotFound)
 }

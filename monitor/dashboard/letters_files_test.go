@@ -58,7 +58,7 @@ func TestExportIsOfWhatFits(t *testing.T) {
 	s := newSite(t).logIn("root")
 	dlq := s.dead(1)
 	s.publish(dlq, amqp.Properties{Headers: died("q", "rejected", ""), Has: amqp.HasHeaders}, "")
-	page := s.get("/dead-letter?vhost=/&name=dlq&reason=expired").body
+	page := s.get("/dead-letter?vhost=/&name=dlq&filter=" + url.QueryEscape(`reason == "expired"`)).body
 	form := formWith(page, "letters")
 	form.Set("of", "all")
 	require.Equal(t, 1, strings.Count(s.post("/dead-letters/export", form).body, "\n"))
@@ -66,7 +66,7 @@ func TestExportIsOfWhatFits(t *testing.T) {
 	require.Contains(t, s.post("/dead-letters/export", form).body, "Select messages first")
 	form["pick"] = []string{"1", "2"}
 	require.Equal(t, 2, strings.Count(s.post("/dead-letters/export", form).body, "\n"))
-	a := s.get("/dead-letters/export?name=dlq&reason=expired&vhost=%2F")
+	a := s.get("/dead-letters/export?name=dlq&vhost=%2F&filter=" + url.QueryEscape(`reason == "expired"`))
 	require.Equal(t, 1, strings.Count(a.body, "\n"))
 	require.Contains(t, a.body, `"payload":"YWJj"`)
 	require.Equal(t, "application/jsonl", a.header.Get("Content-Type"))
@@ -102,7 +102,7 @@ func TestImport(t *testing.T) {
 	dlq := s.dead(0)
 	page := s.get("/dead-letter?vhost=/&name=dlq").body
 	require.Contains(t, page, `enctype="multipart/form-data"`, "also into an empty queue")
-	fields := url.Values{"token": {s.token("/alerts")}, "vhost": {"/"}, "name": {"dlq"}}
+	fields := url.Values{"token": {s.token("/incidents")}, "vhost": {"/"}, "name": {"dlq"}}
 	file := strings.Repeat(`{"properties":{}}`+"\n", 5_000) // more than other forms may have
 	a := s.upload("/dead-letters/import", fields, file)
 	require.Equal(t, "/dead-letter", a.path)
@@ -123,7 +123,7 @@ func TestImportIsBounded(t *testing.T) {
 	s := newSite(t).logIn("root")
 	dlq := s.dead(0)
 	const before = "--b\r\nContent-Disposition: form-data; name=\"vhost\"\r\n\r\n/\r\n--b\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\ndlq\r\n--b\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\n%s\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n"
-	body := io.MultiReader(strings.NewReader(fmt.Sprintf(before, s.token("/alerts"))), io.LimitReader(&endless{}, letters.MaxUpload), strings.NewReader("\r\n--b--\r\n"))
+	body := io.MultiReader(strings.NewReader(fmt.Sprintf(before, s.token("/incidents"))), io.LimitReader(&endless{}, letters.MaxUpload), strings.NewReader("\r\n--b--\r\n"))
 	r := httptest.NewRequest(http.MethodPost, "/dead-letters/import", body) // over no network: the answer comes before all is sent
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	r.AddCookie(s.cookie())

@@ -13,7 +13,7 @@ import (
 	"curfew/broker/access"
 )
 
-var everyPage = []string{"/", "/queues", "/queue?vhost=/&name=q", "/alerts", "/audit", "/dead-letters", "/dead-letter?vhost=/&name=q"}
+var everyPage = []string{"/", "/queues", "/queue?vhost=/&name=q", "/incidents", "/audit", "/dead-letters", "/dead-letter?vhost=/&name=q"}
 
 func TestEveryPageTakesALogin(t *testing.T) {
 	s := newSite(t)
@@ -24,7 +24,7 @@ func TestEveryPageTakesALogin(t *testing.T) {
 		require.NotContains(t, a.body, "aria-current", "no menu")
 	}
 	require.Equal(t, "event: over\ndata: {}\n\n", s.get("/live/").body, "the browser loads the page again, and comes to the login")
-	require.Equal(t, http.StatusUnauthorized, s.post("/silences", nil).status)
+	require.Equal(t, http.StatusUnauthorized, s.post("/maintenance", nil).status)
 	require.Equal(t, http.StatusUnauthorized, s.post("/dead-letters/replay", nil).status)
 	s.logIn("eye")
 	for _, path := range everyPage {
@@ -134,29 +134,29 @@ func TestHeaders(t *testing.T) {
 // TestChangesTakeAToken: neither another site nor a page of another session changes anything.
 func TestChangesTakeAToken(t *testing.T) {
 	s := newSite(t).logIn("root")
-	form := url.Values{"for": {"1h"}, "queue": {"q"}}
-	require.Equal(t, http.StatusForbidden, s.post("/silences", form).status, "no token")
-	form.Set("token", newSite(t).logIn("root").token("/alerts"))
-	require.Equal(t, http.StatusForbidden, s.post("/silences", form).status, "another session's")
-	form.Set("token", s.token("/alerts"))
-	require.Equal(t, http.StatusForbidden, s.post("/silences", form, "Sec-Fetch-Site", "cross-site").status)
-	require.Equal(t, http.StatusForbidden, s.post("/silences", form, "Origin", "https://evil.example").status)
-	require.Empty(t, s.alerts.Silences())
-	require.Equal(t, http.StatusOK, s.post("/silences", form, "Sec-Fetch-Site", "same-origin").status)
-	require.Len(t, s.alerts.Silences(), 1)
-	require.Equal(t, "root", s.alerts.Silences()[0].Author)
+	form := url.Values{"duration": {"1h"}, "queue": {"q"}}
+	require.Equal(t, http.StatusForbidden, s.post("/maintenance", form).status, "no token")
+	form.Set("token", newSite(t).logIn("root").token("/incidents"))
+	require.Equal(t, http.StatusForbidden, s.post("/maintenance", form).status, "another session's")
+	form.Set("token", s.token("/incidents"))
+	require.Equal(t, http.StatusForbidden, s.post("/maintenance", form, "Sec-Fetch-Site", "cross-site").status)
+	require.Equal(t, http.StatusForbidden, s.post("/maintenance", form, "Origin", "https://evil.example").status)
+	require.Empty(t, s.incidents.Windows())
+	require.Equal(t, http.StatusOK, s.post("/maintenance", form, "Sec-Fetch-Site", "same-origin").status)
+	require.Len(t, s.incidents.Windows(), 1)
+	require.Equal(t, "root", s.incidents.Windows()[0].Author)
 
-	a := s.post("/silences/end", url.Values{"token": form["token"], "id": {s.alerts.Silences()[0].ID}})
+	a := s.post("/maintenance/end", url.Values{"token": form["token"], "id": {s.incidents.Windows()[0].ID}})
 	require.Equal(t, http.StatusOK, a.status)
-	require.Empty(t, s.alerts.Silences())
+	require.Empty(t, s.incidents.Windows())
 }
 
 func TestChangesTakeAnAdministrator(t *testing.T) {
 	s := newSite(t).logIn("eye")
-	require.NotContains(t, s.get("/alerts").body, `action="/silences"`)
-	form := url.Values{"for": {"1h"}, "token": {s.ownToken()}}
-	require.Equal(t, http.StatusForbidden, s.post("/silences", form).status)
-	require.Empty(t, s.alerts.Silences())
+	require.NotContains(t, s.get("/incidents").body, `action="/maintenance"`)
+	form := url.Values{"duration": {"1h"}, "token": {s.ownToken()}}
+	require.Equal(t, http.StatusForbidden, s.post("/maintenance", form).status)
+	require.Empty(t, s.incidents.Windows())
 }
 
 // cookie is the one of the session.
@@ -181,20 +181,20 @@ func (s *site) ownToken() string {
 // after a change of the password, it does not.
 func TestFormOfASessionThatEnded(t *testing.T) {
 	s := newSite(t).logIn("root")
-	form := url.Values{"for": {"1h"}, "token": {s.ownToken()}}
+	form := url.Values{"duration": {"1h"}, "token": {s.ownToken()}}
 	s.post("/logout", nil)
-	a := s.post("/silences", form)
+	a := s.post("/maintenance", form)
 	require.Equal(t, http.StatusUnauthorized, a.status)
 	require.Contains(t, a.body, "Your session has ended, and nothing was done")
 	require.Contains(t, a.body, `<a href="/login" target="_blank">Log in again in another tab</a>`)
 	s.logIn("eye")
-	require.Equal(t, http.StatusForbidden, s.post("/silences", form).status)
+	require.Equal(t, http.StatusForbidden, s.post("/maintenance", form).status)
 	s.logIn("root")
-	require.Equal(t, http.StatusOK, s.post("/silences", form).status)
-	require.Len(t, s.alerts.Silences(), 1)
+	require.Equal(t, http.StatusOK, s.post("/maintenance", form).status)
+	require.Len(t, s.incidents.Windows(), 1)
 	s.user("root", access.Administrator, "/")
 	s.logIn("root")
-	require.Contains(t, s.post("/silences", form).body, "This form is too old")
+	require.Contains(t, s.post("/maintenance", form).body, "This form is too old")
 }
 
 // TestLongForms: what is too long is said to be that. A message may be longer than other forms.
@@ -202,7 +202,7 @@ func TestLongForms(t *testing.T) {
 	s := newSite(t).logIn("root")
 	long := strings.Repeat("%", maxForm)
 	form := url.Values{"token": {s.ownToken()}, "for": {"1h"}, "comment": {long}}
-	a := s.post("/silences", form)
+	a := s.post("/maintenance", form)
 	require.Equal(t, http.StatusRequestEntityTooLarge, a.status)
 	require.Contains(t, a.body, "The form is longer than 64 KiB, and nothing was done")
 	q := s.queue("/", "q", nil)
@@ -234,7 +234,7 @@ func TestStream(t *testing.T) {
 	}
 	until("none is late")
 	s.memory.Store(2 * gibibyte)
-	until("publishers are blocked")
+	until("Publishers are blocked")
 	s.user("root", access.Monitoring)
 	until("event: over")
 	for left := 2; lines.Scan(); left-- {

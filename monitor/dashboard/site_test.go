@@ -26,10 +26,10 @@ import (
 	"curfew/broker/operate"
 	"curfew/broker/server"
 	"curfew/monitor"
-	"curfew/monitor/alert"
 	"curfew/monitor/audit"
 	"curfew/monitor/changes"
 	"curfew/monitor/forecast"
+	"curfew/monitor/incident"
 )
 
 // siteNow is the time of the site's broker, Unix ms.
@@ -81,16 +81,17 @@ func (m *fakeMonitor) PendingBefore(until []int64, out []int64) []int64 {
 // site is a dashboard of a broker, which a test asks.
 type site struct {
 	*testing.T
-	b       *broker.Broker
-	memory  atomic.Int64 // in use
-	replays string       // the directory
-	dataDir string       // as it is shown
-	monitor *fakeMonitor
-	alerts  *alert.Alerts
-	server  *server.Server
-	d       *Dashboard
-	url     string
-	client  *http.Client
+	b         *broker.Broker
+	memory    atomic.Int64 // in use
+	replays   string       // the directory
+	dataDir   string       // as it is shown
+	monitor   *fakeMonitor
+	incidents *incident.Incidents
+	wrong     func(*incident.State) // what is wrong; nil: nothing
+	server    *server.Server
+	d         *Dashboard
+	url       string
+	client    *http.Client
 }
 
 // newSite has the users root, an administrator who may do everything; eye, who monitors and has no permissions; and nobody, who may not look.
@@ -106,13 +107,18 @@ func newSite(t *testing.T) *site {
 	s.user("root", access.Administrator, "/")
 	s.user("eye", access.Monitoring)
 	s.user("nobody", "")
-	s.alerts, err = alert.New(alert.Options{})
+	s.incidents, err = incident.New(incident.Options{Look: func(now *incident.State) {
+		now.Blocked, _ = s.b.BlockedReason()
+		if s.wrong != nil {
+			s.wrong(now)
+		}
+	}})
 	require.NoError(t, err)
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	s.client = &http.Client{Jar: jar}
-	recorded := changes.New(changes.Options{Alerts: s.alerts, Recorder: operate.NewRecorder(operate.RecorderOptions{})})
-	s.d = &Dashboard{Options: Options{Users: s.b, Changes: recorded, Monitor: s.monitor, Alerts: s.alerts, Instance: "test", Version: "1", Every: time.Millisecond}}
+	recorded := changes.New(changes.Options{Incidents: s.incidents, Recorder: operate.NewRecorder(operate.RecorderOptions{})})
+	s.d = &Dashboard{Options: Options{Users: s.b, Changes: recorded, Monitor: s.monitor, Incidents: s.incidents, Instance: "test", Version: "1", Every: time.Millisecond}}
 	s.operates()
 	return s
 }

@@ -19,11 +19,11 @@ import (
 	"curfew/broker/deadletters"
 	brokerpolicy "curfew/broker/policy"
 	"curfew/monitor"
-	"curfew/monitor/alert"
 	"curfew/monitor/audit"
 	"curfew/monitor/dashboard/internal/format"
 	"curfew/monitor/dashboard/internal/letters"
 	"curfew/monitor/dashboard/internal/ui"
+	"curfew/monitor/incident"
 )
 
 // hostile are names as somebody would choose them who means ill.
@@ -83,9 +83,11 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 	s.monitor.health.Reasons = []string{name}
 	s.monitor.forecasts = []monitor.Forecast{{VHost: name, Queue: name, Deadlines: 2, WillMiss: 1}}
 	s.monitor.expiries = []monitor.RecentExpiry{{At: 1, VHost: name, Queue: name, Action: name, Path: name, Count: 1}}
-	s.alerts.AtRisk(alert.Risk{VHost: name, Queue: name, Count: 1, Reason: name})
+	s.wrong = func(now *incident.State) {
+		now.Parked = []incident.Depth{{QueueName: incident.QueueName{VHost: name, Name: name}, Count: 1}}
+	}
 	text := strings.ToValidUTF8(name, "?") // others are refused
-	_, err = s.alerts.AddSilence(alert.Silence{Event: "at_risk", Queue: "x" + text, Author: text, Comment: text, ExpiresAt: time.Now().Add(time.Hour)})
+	_, err = s.incidents.AddWindow(incident.Window{Condition: "at_risk", Queue: "x" + text, Author: text, Comment: text, Until: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	replay, err := json.Marshal(deadletters.Replay{
 		ID: "r1", Request: deadletters.Request{VHost: name, Queue: name, User: name}, State: deadletters.Failed, Error: name, Skipped: map[deadletters.SkipReason]int{deadletters.SkipReason(name): 1},
@@ -107,11 +109,11 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 	query, token := url.QueryEscape(name), s.ownToken()
 	for short, path := range map[string]string{
 		"overview": "/", "queues": "/queues?q=&vhost=" + query, "none": "/queues?sort=ready&q=no" + query, "queue": ui.QueueURL(name, name) + "&bodies=1&offset=0&x=" + query,
-		"alerts": "/alerts?event=at_risk&vhost=" + query + "&queue=" + query, "dead letters": "/dead-letters",
-		"dead letter": letters.URL(name, name) + "&order=oldest&after=1&header=" + query + "%3D" + query + "&property=type%3D" + query + "&json=a%3D" + query + "&key=" + query + "&died_in=" + query + "&exchange=" + query + "&message_id=" + query + "&body=" + query,
+		"incidents": "/incidents?condition=at_risk&vhost=" + query + "&queue=" + query, "dead letters": "/dead-letters",
+		"dead letter": letters.URL(name, name) + "&order=oldest&after=1&filter=" + url.QueryEscape(string(deadletters.Equals("body", name).And(deadletters.Equals("queue", name)))),
 		"deadlines":   ui.At("/deadlines", "vhost", name, "queue", name),
 		"deadline":    ui.MessageURL("/deadline", name, name, 1), "edit": editURL(name, name, 1),
-		"dead letter list": letters.URL(name, name), "wrong filter": letters.URL(name, name) + "&since=" + query + "&pattern=(" + query,
+		"dead letter list": letters.URL(name, name), "wrong filter": letters.URL(name, name) + "&filter=" + query, "runs": "/runs",
 		"message":   "/dead-letters/message?seq=1&" + strings.TrimPrefix(letters.URL(name, name), "/dead-letter?"),
 		"exchanges": "/exchanges?q=" + query, "exchange": ui.At("/exchange", "vhost", name, "name", name),
 		"delete exchange": ui.At("/exchange/delete", "vhost", name, "name", name), "delete queue": ui.At("/queue/delete", "vhost", name, "name", name),
@@ -136,7 +138,7 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 			pages[short] = s.get(path).body
 		}
 	}
-	order := url.Values{"token": {token}, "vhost": {name}, "name": {name}, "died_in": {name}, "exchange": {name}, "message_id": {name}, "body": {name}}
+	order := url.Values{"token": {token}, "vhost": {name}, "name": {name}, "filter": {string(deadletters.Equals("message_id", name))}}
 	pages["replay"] = s.post("/dead-letters/replay", order).body
 	pages["purge"] = s.post("/dead-letters/purge", order).body
 	order.Set("confirm", "9")

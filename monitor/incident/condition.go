@@ -86,7 +86,7 @@ var Conditions = []*Condition{
 		Do: "Free memory or disk space, or consume messages. Queued messages are still delivered, and still expire.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "definitions_unsaved", Level: Critical, What: "definitions cannot be saved", Whom: "who declares queues, users and the like", see: seeUnsaved,
+		Name: "definitions_unsaved", Level: Critical, What: "definitions cannot be saved", Whom: "users who declare queues and the like", see: seeUnsaved,
 		Do: "Make room on the disk. What was deleted would be back after a restart.", Command: "curfew status", Page: "/",
 	},
 	{
@@ -165,7 +165,7 @@ var Conditions = []*Condition{
 		Do: "Close connections, or raise the limit on open files (ulimit -n).", Command: "curfew connections", Page: "/connections",
 	},
 	{
-		Name: "audit_incomplete", Level: Warning, What: "the audit has gaps", Whom: "who reads the audit", see: rose("audit_incomplete", "records are not in the audit one by one"),
+		Name: "audit_incomplete", Level: Warning, What: "the audit has gaps", Whom: "readers of the audit", see: rose("audit_incomplete", "records are not in the audit one by one"),
 		Do: "See whether the disk is slow or full.", Command: "curfew audit search", Page: "/audit",
 	},
 	{
@@ -177,15 +177,15 @@ var Conditions = []*Condition{
 		Do: "Make sure that RabbitMQ and its management API can be reached by the user in CURFEW_PRIMARY_URL.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},
 	{
-		Name: "alert_sink_failing", Level: Warning, What: "notifications do not arrive", Whom: "who should be told", see: seeSinks,
+		Name: "alert_sink_failing", Level: Warning, What: "notifications do not arrive", Whom: "receivers of notifications", see: seeSinks,
 		Do: "Correct the sink's URL, or find out why its service refuses.", Command: "curfew incident test", Page: "/incidents",
 	},
 	{
-		Name: "alert_rules_refused", Level: Warning, What: "the alerts file is not in force", Whom: "who should be told", see: seeFile,
+		Name: "alert_rules_refused", Level: Warning, What: "the alerts file is not in force", Whom: "receivers of notifications", see: seeFile,
 		Do: "Correct the file; it is read again when it changes.", Command: "curfew incident rules", Page: "/incidents",
 	},
 	{
-		Name: "heartbeat_stale", Level: Warning, What: "the dead man's switch is silent", Whom: "who watches Curfew from outside", see: seeHeartbeat, Ends: 30 * time.Second,
+		Name: "heartbeat_stale", Level: Warning, What: "the dead man's switch is silent", Whom: "the service behind its URL", see: seeHeartbeat, Ends: 30 * time.Second,
 		Do: "See whether its URL can be reached from here.", Command: "curfew status", Page: "/incidents",
 	},
 	{

@@ -173,7 +173,7 @@ func (a *Incidents) judgeLocked(now time.Time) {
 
 // state is the state now.
 func (a *Incidents) state(now time.Time) *State {
-	s := &State{Tallies: a.tallies.going(now), Starved: a.starved.lately(now), Sinks: a.Sinks(), FileError: a.FileError()}
+	s := &State{Tallies: a.tallies.going(now), Starved: a.starved.recently(now), Sinks: a.Sinks(), FileError: a.FileError()}
 	if a.options.Look != nil {
 		a.options.Look(s)
 	}

@@ -43,7 +43,7 @@ func TestConditions(t *testing.T) {
 		{"dead_letter_unroutable", "13967 dead letters parked", State{Parked: []Depth{{QueueName{"shop", "curfew.undeliverable"}, 13967}}}},
 		{"dead_letter_unroutable", "in the last minute from orders (7)", State{Parked: []Depth{{QueueName{"shop", "curfew.undeliverable"}, 9}}, Tallies: tally(Parked, "parked", 7)}},
 		{"deadline_fired_late", "3 messages expired late, by up to 1.5 s", State{Tallies: tally(ExpiredLate, "dropped", 3)}},
-		{"deadline_missed", "205 messages expired and are lost", State{Tallies: tally(Expired, "dropped", 205)}},
+		{"deadline_missed", "205 messages expired (dropped)", State{Tallies: tally(Expired, "dropped", 205)}},
 		{"deadline_missed", "1 message expired", State{Tallies: tally(Expired, "dead_lettered", 1)}},
 		{"deadline_missed", "3000 messages at risk: nobody consumes", State{AtRisk: []Risk{{QueueName: orders, Count: 3000, Reason: "nobody consumes"}}}},
 		{"", "", State{Tallies: tally(Expired, "dead_lettered", 1), Purposes: map[QueueName]Purpose{orders: Retry}}},
@@ -70,7 +70,7 @@ func TestConditions(t *testing.T) {
 		{"fsync_slow", "2 % take over half a second", State{SlowSyncs: 0.02}},
 		{"file_descriptors_low", "95 % are in use", State{OpenFiles: 0.95}},
 		{"audit_incomplete", "7 records", State{Rising: map[string]int{"audit_incomplete": 7}}},
-		{"queue_not_kept", "not kept: 403", State{NotKept: []NotKept{{orders, "403"}}}},
+		{"queue_not_kept", "403", State{NotKept: []NotKept{{orders, "403"}}}},
 		{"rabbitmq_degraded", "not been looked at", State{RabbitMQ: []string{"its queues have not been looked at"}}},
 		{"alert_sink_failing", "hook has been failing for 1 min: refused", State{Sinks: sinks(time.Minute)}},
 		{"", "", State{Sinks: sinks(50 * time.Second)}},
@@ -89,8 +89,11 @@ func TestConditions(t *testing.T) {
 		require.Len(t, found[conditionOf(c.condition)], 1, c.condition)
 		require.Contains(t, found[conditionOf(c.condition)][0].Text, c.text)
 	}
+	page, err := os.ReadFile("../../docs/alerts.md")
+	require.NoError(t, err)
 	for _, one := range Conditions {
 		require.True(t, seen[one.Name], "%s has no example", one.Name)
+		require.Contains(t, string(page), fmt.Sprintf("| [`%s`](../deploy/runbooks/%s.md) | %s | %s | %s |", one.Name, one.Alertname(), one.Level, one.What, one.Whom))
 		require.NotEmpty(t, one.What+one.Whom+one.Do+one.Command+one.Page)
 	}
 }
@@ -138,7 +141,7 @@ func TestAnIncidentIsToldTwice(t *testing.T) {
 		require.Greater(t, time.Since(began), time.Hour, "the beginning was told within ten seconds")
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, "resolved CurfewDeadlineMissed a", s.told()[2])
-		require.Regexp(t, `^Over after \d min \d+ s: Messages expire unconsumed: a \(vhost /\): 60 messages expired and are lost \(60 in all\)$`, s.receiver.got()[2].CommonAnnotations["summary"])
+		require.Regexp(t, `^Over after \d min \d+ s: Messages expire unconsumed: a \(vhost /\): 60 messages expired \(dropped\) \(60 in all\)$`, s.receiver.got()[2].CommonAnnotations["summary"])
 		require.Equal(t, s.receiver.got()[0].Alerts[0].Fingerprint, s.receiver.got()[2].Alerts[0].Fingerprint)
 		require.Empty(t, s.List())
 		require.Len(t, s.Over(), 1)
@@ -185,7 +188,7 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		list := s.List()
 		require.Len(t, list, 1)
 		require.Equal(t, []any{31, "q30", maxWorst, int64(496)}, []any{list[0].Queues, list[0].Worst[0].Queue, len(list[0].Worst), list[0].Count})
-		require.Contains(t, list[0].Summary, "q30 (vhost /): 31 messages expired and are lost; and 30 queues more, 496 in all")
+		require.Contains(t, list[0].Summary, "q30 (vhost /): 31 messages expired (dropped); and 30 queues more, 496 in all")
 		s.Record(missed("other", 1))
 		time.Sleep(8 * time.Second)
 		require.Len(t, s.List(), 2)
@@ -373,11 +376,11 @@ func TestStarvation(t *testing.T) {
 	var s starvation
 	now := time.Now()
 	s.times = []starved{{now.Add(-2 * time.Minute), time.Hour}, {now.Add(-time.Second), time.Second}, {now, 400 * time.Millisecond}}
-	require.Equal(t, 1400*time.Millisecond, s.lately(now))
+	require.Equal(t, 1400*time.Millisecond, s.recently(now))
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
 		time.Sleep(time.Hour)
-		require.Zero(t, s.starved.lately(time.Now()))
+		require.Zero(t, s.starved.recently(time.Now()))
 	})
 }
 

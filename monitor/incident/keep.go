@@ -50,10 +50,13 @@ func (w *Window) check(now time.Time) error {
 	if w.Until.IsZero() {
 		return errors.New("say when it ends: until has an instant such as 2006-01-02T15:04:05Z, or duration a time such as 2h")
 	}
-	if !w.From.IsZero() && !w.From.Before(w.Until) {
+	if err := checkUntil(w.Until, now); err != nil {
+		return err
+	}
+	if !w.From.Before(w.Until) {
 		return errors.New("it ends before it begins")
 	}
-	return checkUntil(w.Until, now)
+	return nil
 }
 
 func checkText(text string) error {

@@ -121,12 +121,9 @@ func seeUnconsumed(s *State) (list []Finding) {
 	for _, t := range s.Tallies {
 		q := QueueName{t.VHost, t.Queue}
 		if t.Kind == Expired && s.Purposes[q].Loses() {
-			f, became := at(q), "expired"
-			if t.Action == "dropped" {
-				became = "expired and are lost"
-			}
+			f := at(q)
 			f.Count, f.Toll, f.Action, f.FirstAt, f.Late = t.Count, t.Count, t.Action, t.FirstDeadlineAt, time.Duration(t.WorstMillis)*time.Millisecond
-			f.Text = plural(t.Count, "message") + " " + became
+			f.Text = plural(t.Count, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()")
 		}
 	}
 	for _, r := range s.AtRisk {
@@ -243,7 +240,7 @@ func seeFiles(s *State) []Finding {
 
 func seeNotKept(s *State) (list []Finding) {
 	for _, q := range s.NotKept {
-		list = append(list, Finding{QueueName: q.QueueName, Cause: q.VHost, Count: 1, Text: "not kept: " + q.Reason})
+		list = append(list, Finding{QueueName: q.QueueName, Cause: q.VHost, Count: 1, Text: q.Reason})
 	}
 	return list
 }

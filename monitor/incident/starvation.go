@@ -47,8 +47,8 @@ func (s *starvation) watch(ctx context.Context) {
 // starvedFor is longer than what was late meanwhile goes on.
 const starvedFor = recent + 15*time.Second
 
-// lately is how long there was no processor in the last minute.
-func (s *starvation) lately(now time.Time) (sum time.Duration) {
+// recently is how long there was no processor in the last minute.
+func (s *starvation) recently(now time.Time) (sum time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kept := s.times[:0]

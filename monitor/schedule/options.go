@@ -73,14 +73,14 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry()
 	}
+	if o.Record == nil {
+		o.Record = func(incident.Event) {}
+	}
 	if o.Stepped && o.Redis != nil {
 		return o, errors.New("schedule: Options.Stepped does not go with Redis")
 	}
 	if o.Stepped {
 		o.WriteWindow = -1
-	}
-	if o.Record == nil {
-		o.Record = func(incident.Event) {}
 	}
 	if o.WriteWindow == 0 {
 		o.WriteWindow = defaultWriteWindow

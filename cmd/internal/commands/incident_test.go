@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"curfew/monitor/alert"
+	"curfew/monitor/incident"
 )
 
 // alertsFile writes an alerts.yaml.
@@ -26,8 +26,8 @@ func alertsFile(t *testing.T, text string) string {
 	return path
 }
 
-// TestAlertCommands: a missed deadline is listed, silenced and unsilenced; the dead man's switch calls its URL.
-func TestAlertCommands(t *testing.T) {
+// TestIncidentCommands: a missed deadline is listed, acknowledged, and quiet in a maintenance window; the dead man's switch calls its URL.
+func TestIncidentCommands(t *testing.T) {
 	var beats atomic.Int64
 	beat := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { beats.Add(1) }))
 	t.Cleanup(beat.Close)
@@ -43,51 +43,57 @@ func TestAlertCommands(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, ch.Publish("", "orders", false, false, amqp091.Publishing{Expiration: "1"}))
 	listed := func(what string) func() bool {
-		return func() bool { return strings.Contains(r.ok("alert", "ls"), what) }
+		return func() bool { return strings.Contains(r.ok("incident", "ls"), what) }
 	}
-	require.Eventually(t, listed("CurfewDeadlineMissed"), time.Minute, 20*time.Millisecond)
-	require.Eventually(t, listed("firing "), time.Minute, 20*time.Millisecond)
+	require.Eventually(t, listed("Messages expire unconsumed: orders (vhost /): 1 message expired"), time.Minute, 20*time.Millisecond)
 
-	id := strings.TrimSpace(r.ok("alert", "silence", "--queue", "ord*", "--for", "1h", "--comment", "migration"))
-	list := r.ok("alert", "ls")
-	assert.Contains(t, list, "silenced")
-	assert.Contains(t, list, "silence "+id)
-	assert.Contains(t, list, "by guest", "who made it")
-	assert.Contains(t, list, "queue ord*")
-	var all struct{ Silences []alert.Silence }
-	require.NoError(t, json.Unmarshal([]byte(r.ok("alert", "ls", "-o", "json")), &all))
-	require.Len(t, all.Silences, 1)
-	assert.Equal(t, "migration", all.Silences[0].Comment)
-	r.ok("alert", "unsilence", id)
-	assert.NotContains(t, r.ok("alert", "ls"), id)
-	assert.Contains(t, r.fails("alert", "unsilence", id), "no such silence")
-	assert.Contains(t, r.fails("alert", "silence", "--event", "late", "--for", "1h"), "unknown event")
-	code, _, errOut := runCommand(t, append([]string{"alert", "silence", "--for", "1h"}, r.flags...)...)
+	var all incident.Overview
+	require.NoError(t, json.Unmarshal([]byte(r.ok("incident", "ls", "-o", "json")), &all))
+	require.Equal(t, incident.Degraded, all.Verdict)
+	require.Len(t, all.Incidents, 1)
+	id := all.Incidents[0].ID
+	assert.Contains(t, r.ok("incident", "ls"), "see curfew queue show orders --vhost /")
+	r.ok("incident", "ack", id, "--for", "1h", "--comment", "on it")
+	assert.Regexp(t, id+` +warning, quiet .* acknowledged by guest`, r.ok("incident", "ls"))
+	r.ok("incident", "unack", id)
+	assert.NotContains(t, r.ok("incident", "ls"), "quiet")
+	assert.Contains(t, r.fails("incident", "ack", "none"), "no such incident")
+	assert.Contains(t, r.exits(exitUsage, "incident", "ack"), "name one ID or several")
+
+	window := strings.TrimSpace(r.ok("incident", "maintenance", "--queue", "ord*", "--for", "1h", "--comment", "migration"))
+	list := r.ok("incident", "ls")
+	assert.Regexp(t, window+` +maintenance .* queue ord\*, by guest, migration`, list)
+	require.Eventually(t, listed("warning, quiet"), time.Minute, 20*time.Millisecond)
+	r.ok("incident", "end-maintenance", window)
+	assert.NotContains(t, r.ok("incident", "ls"), window)
+	assert.Contains(t, r.fails("incident", "end-maintenance", window), "no such incident or maintenance window")
+	assert.Contains(t, r.fails("incident", "maintenance", "--condition", "late", "--for", "1h"), "unknown condition")
+	code, _, errOut := runCommand(t, append([]string{"incident", "maintenance", "--for", "1h"}, r.flags...)...)
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, errOut, "--all silences everything")
-	assert.Equal(t, "webhook: ok\n", r.ok("alert", "test", "--running"))
+	assert.Contains(t, errOut, "--all covers everything")
+	assert.Equal(t, "webhook: ok\n", r.ok("incident", "test", "--running"))
 	require.Eventually(t, func() bool { return beats.Load() > 0 }, time.Minute, 20*time.Millisecond)
 }
 
-// TestAlertRulesWithAMistake: a mistake in the alerts file does not stop the broker from serving; the status reports it.
-func TestAlertRulesWithAMistake(t *testing.T) {
+// TestRulesWithAMistake: a mistake in the alerts file does not stop the broker from serving; the status reports it.
+func TestRulesWithAMistake(t *testing.T) {
 	file := alertsFile(t, "rules:\n  - severity: fatal\n")
 	r := startRunning(t, "ALERTS="+file)
 	for _, args := range [][]string{{"status"}, {"status", "-o", "json"}} {
 		code, out, errOut := runCommand(t, append(args, r.flags...)...)
 		assert.Equal(t, exitUnhealthy, code, errOut)
-		assert.Contains(t, out, "every event goes to every sink")
+		assert.Contains(t, out, "every incident goes to every sink")
 		assert.Contains(t, out, file+":2: rules[0].severity")
 	}
-	assert.Contains(t, r.ok("alert", "ls"), "every event goes to every sink")
+	assert.Contains(t, r.ok("incident", "ls"), "every incident goes to every sink")
 	setenv(t, "CURFEW_ALERTS="+file)
-	code, _, errOut := runCommand(t, "alert", "rules")
+	code, _, errOut := runCommand(t, "incident", "rules")
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, errOut, "want critical or error or warning or info")
 }
 
-// TestAlertTestNeedsNoServer: the settings are enough; a sink that fails is named, its secret is not shown.
-func TestAlertTestNeedsNoServer(t *testing.T) {
+// TestSinkTestNeedsNoServer: the settings are enough; a sink that fails is named, its secret is not shown.
+func TestSinkTestNeedsNoServer(t *testing.T) {
 	posts := 0
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		posts++
@@ -97,33 +103,36 @@ func TestAlertTestNeedsNoServer(t *testing.T) {
 	}))
 	t.Cleanup(hook.Close)
 	setenv(t)
-	code, out, _ := runCommand(t, "alert", "test")
+	code, out, _ := runCommand(t, "incident", "test")
 	assert.Zero(t, code)
 	assert.Contains(t, out, "no sink but the log")
 	setenv(t, "CURFEW_ALERT_URLS=webhook+"+hook.URL+",generic+"+hook.URL+"/broken,amqp:curfew.events")
-	code, out, errOut := runCommand(t, "alert", "test")
+	code, out, errOut := runCommand(t, "incident", "test")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, out, "webhook: ok\n")
-	assert.Contains(t, out, "generic: alert: send: ")
+	assert.Contains(t, out, "generic: incident: send: ")
 	assert.Contains(t, out, "amqp: skipped")
 	assert.NotContains(t, out+errOut, "broken")
 	assert.Equal(t, 3, posts)
-	code, out, _ = runCommand(t, "alert", "test", "--sink", "webhook")
+	code, out, _ = runCommand(t, "incident", "test", "--sink", "webhook")
 	assert.Zero(t, code, out)
-	code, _, errOut = runCommand(t, "alert", "test", "--sink", "team")
+	code, _, errOut = runCommand(t, "incident", "test", "--sink", "team")
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, errOut, `unknown sink "team": want one of log, webhook, generic, amqp`)
 }
 
-func TestAlertRules(t *testing.T) {
+func TestRules(t *testing.T) {
 	file := alertsFile(t, "rules: [{name: quiet, queue: delay*, to: []}]")
 	setenv(t, "CURFEW_ALERTS="+file)
-	code, out, errOut := runCommand(t, "alert", "rules")
+	code, out, errOut := runCommand(t, "incident", "rules")
 	require.Zero(t, code, errOut)
 	assert.Regexp(t, `(?m)^quiet +\* +\* +delay\* +log +- +1, 0s late$`, out)
 	assert.Regexp(t, `(?m)^default +\*`, out)
+	code, out, errOut = runCommand(t, "alert", "rules", "--conditions") // as it was called
+	require.Zero(t, code, errOut)
+	assert.Regexp(t, `(?m)^held_past_deadline +warning +a consumer holds messages past their deadlines`, out)
 	require.NoError(t, os.WriteFile(file, []byte("rules:\n  - severity: fatal"), 0o600))
-	code, _, errOut = runCommand(t, "alert", "rules")
+	code, _, errOut = runCommand(t, "incident", "rules")
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, errOut, file+`:2: rules[0].severity: "fatal" is invalid`)
 }

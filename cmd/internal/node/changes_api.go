@@ -83,12 +83,12 @@ func acknowledge(c *changes.Changes, r *http.Request, by operate.Actor) (int, an
 			return 0, nil, err
 		}
 	}
-	return http.StatusNoContent, nil, c.Acknowledge(by, r.PathValue("id"), asked)
+	return http.StatusNoContent, nil, c.Acknowledge(by, r.PathValue("incident"), asked)
 }
 
 // unacknowledge ends that.
 func unacknowledge(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
-	return http.StatusNoContent, nil, c.Unacknowledge(by, r.PathValue("id"))
+	return http.StatusNoContent, nil, c.Unacknowledge(by, r.PathValue("incident"))
 }
 
 // addWindow adds a maintenance window.

@@ -12,16 +12,17 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/operate"
-	"curfew/monitor/alert"
+	"curfew/monitor/changes"
 	"curfew/monitor/history"
+	"curfew/monitor/incident"
 )
 
 // TestChangesOverTheAPI: what requests ask for is done, and the answer to what is wrong says what.
 func TestChangesOverTheAPI(t *testing.T) {
-	alerts, err := alert.New(alert.Options{})
+	list, err := incident.New(incident.Options{Look: func(now *incident.State) { now.Blocked = "low on disk" }})
 	require.NoError(t, err)
-	n := &Node{alerts: alerts, history: history.New(history.Options{}), metrics: prometheus.NewRegistry()}
-	openChanges(n)
+	n := &Node{incidents: list, history: history.New(history.Options{}), metrics: prometheus.NewRegistry()}
+	n.changes = changes.New(changes.Options{Incidents: list, Recorder: operate.NewRecorder(operate.RecorderOptions{})})
 	api := n.curfewAPI(newOpsEndpoints(n.metrics))
 	admin := operate.Actor{Name: "ann", Tags: []string{access.Administrator}}
 	ask := func(by operate.Actor, method, path, body string, want int) (answer map[string]any) {
@@ -35,24 +36,33 @@ func TestChangesOverTheAPI(t *testing.T) {
 		}
 		return answer
 	}
-	made := ask(admin, http.MethodPost, "/silences", `{"queue": "orders", "duration": "1h", "comment": "why"}`, 201)
+	made := ask(admin, http.MethodPost, "/maintenance", `{"queue": "orders", "duration": "1h", "comment": "why"}`, 201)
 	require.Equal(t, "ann", made["author"])
-	require.Len(t, ask(admin, http.MethodGet, "/silences", "", 200)["silences"], 1)
-	ask(operate.Actor{}, http.MethodDelete, "/silences/"+made["id"].(string), "", 401)
-	ask(admin, http.MethodDelete, "/silences/"+made["id"].(string), "", 204)
-	require.Equal(t, "there is no such silence", ask(admin, http.MethodDelete, "/silences/"+made["id"].(string), "", 404)["reason"])
+	require.Len(t, ask(admin, http.MethodGet, "/maintenance", "", 200)["maintenance"], 1)
+	id := list.List()[0].ID
+	ask(admin, http.MethodPost, "/incidents/"+id+"/ack", `{"duration": "1h", "comment": "on it"}`, 204)
+	require.Equal(t, "ann", list.List()[0].Ack.By)
+	ask(admin, http.MethodDelete, "/incidents/"+id+"/ack", "", 204)
+	ask(admin, http.MethodPost, "/incidents/"+id+"/ack", "", 204)
+	ask(admin, http.MethodPost, "/incidents/"+id+"/ack", `{"duration": "long"}`, 400)
+	ask(admin, http.MethodPost, "/incidents/none/ack", "", 404)
+	ask(operate.Actor{}, http.MethodDelete, "/incidents/"+id+"/ack", "", 401)
+	require.Equal(t, "critical", ask(admin, http.MethodGet, "/incidents", "", 200)["verdict"])
+	ask(operate.Actor{}, http.MethodDelete, "/maintenance/"+made["id"].(string), "", 401)
+	ask(admin, http.MethodDelete, "/maintenance/"+made["id"].(string), "", 204)
+	require.Equal(t, "there is no such incident or maintenance window", ask(admin, http.MethodDelete, "/maintenance/"+made["id"].(string), "", 404)["reason"])
 	for body, reason := range map[string]string{
-		`{"queue": "a"}`:                      "say when it ends",
-		`{"duration": "long"}`:                "want a duration such as",
-		`{"duration": "1h", "que": "a"}`:      "unknown field",
-		`{"duration": "1h", "event": "x"}`:    "unknown event",
-		`{"duration": "1h", "queue": 5}`:      "cannot unmarshal",
-		`{"duration": "-1h", "queue": "all"}`: "in the past",
+		`{"queue": "a"}`:                       "say when it ends",
+		`{"duration": "long"}`:                 "want a duration such as",
+		`{"duration": "1h", "que": "a"}`:       "unknown field",
+		`{"duration": "1h", "condition": "x"}`: "unknown condition",
+		`{"duration": "1h", "queue": 5}`:       "cannot unmarshal",
+		`{"duration": "-1h", "queue": "all"}`:  "in the past",
 	} {
-		require.Contains(t, ask(admin, http.MethodPost, "/silences", body, 400)["reason"], reason)
+		require.Contains(t, ask(admin, http.MethodPost, "/maintenance", body, 400)["reason"], reason)
 	}
-	ask(admin, http.MethodPost, "/silences", `{"comment": "`+strings.Repeat("x", maxChange)+`"}`, 413)
-	require.Equal(t, map[string]any{"log": "ok"}, ask(admin, http.MethodPost, "/alerts/test", `{"sink": "log"}`, 200)["sinks"])
-	require.Contains(t, ask(admin, http.MethodPost, "/alerts/test", `{"sink": "mail"}`, 400)["reason"], `unknown sink "mail"`)
-	require.Empty(t, ask(admin, http.MethodPost, "/alerts/test", "", 200)["sinks"], "the log is not tested with the others")
+	ask(admin, http.MethodPost, "/maintenance", `{"comment": "`+strings.Repeat("x", maxChange)+`"}`, 413)
+	require.Equal(t, map[string]any{"log": "ok"}, ask(admin, http.MethodPost, "/incidents/test", `{"sink": "log"}`, 200)["sinks"])
+	require.Contains(t, ask(admin, http.MethodPost, "/incidents/test", `{"sink": "mail"}`, 400)["reason"], `unknown sink "mail"`)
+	require.Empty(t, ask(admin, http.MethodPost, "/incidents/test", "", 200)["sinks"], "the log is not tested with the others")
 }

@@ -39,11 +39,11 @@ func apiRoutes() []apiRoute {
 		{http.MethodPost, "/incidents/test", always, changeHandler(testSinks).of, rest.Doc{
 			ID: "testSinks", Summary: "Send a test to one sink or to all", Body: incident.TestRequest{}, Answer: incident.TestResults{},
 		}},
-		{http.MethodPost, "/incidents/{id}/ack", always, changeHandler(acknowledge).of, rest.Doc{
+		{http.MethodPost, "/incidents/{incident}/ack", always, changeHandler(acknowledge).of, rest.Doc{
 			ID: "acknowledgeIncident", Summary: "Take an incident over: nobody is notified of it any more",
 			Text: "Without a body, or without `duration`, until the incident is over.", Body: incident.AckRequest{},
 		}},
-		{http.MethodDelete, "/incidents/{id}/ack", always, changeHandler(unacknowledge).of, rest.Doc{ID: "unacknowledgeIncident", Summary: "End an acknowledgement"}},
+		{http.MethodDelete, "/incidents/{incident}/ack", always, changeHandler(unacknowledge).of, rest.Doc{ID: "unacknowledgeIncident", Summary: "End an acknowledgement"}},
 		{http.MethodGet, "/maintenance", always, incidentHandler, rest.Doc{
 			ID: "listMaintenance", Summary: "The maintenance windows that are not over, the first to end first", Answer: incident.WindowList{},
 		}},

@@ -14,8 +14,9 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/management"
 	"curfew/broker/operate"
-	"curfew/monitor/alert"
+	"curfew/monitor/changes"
 	"curfew/monitor/history"
+	"curfew/monitor/incident"
 )
 
 // TestCurfewAPITakesRoles: every mutating request an administrator, others monitoring.
@@ -26,13 +27,13 @@ func TestCurfewAPITakesRoles(t *testing.T) {
 	for _, tag := range []string{access.Monitoring, access.Management} {
 		require.NoError(t, b.PutUser(access.User{Name: tag, PasswordHash: access.Hash("p"), Algorithm: access.SHA256, Tags: []string{tag}}))
 	}
-	alerts, err := alert.New(alert.Options{})
+	list, err := incident.New(incident.Options{})
 	require.NoError(t, err)
 	operations := operate.New(operate.Options{Broker: b})
-	n := &Node{alerts: alerts, history: history.New(history.Options{}), metrics: prometheus.NewRegistry()}
-	openChanges(n)
+	n := &Node{incidents: list, history: history.New(history.Options{}), metrics: prometheus.NewRegistry()}
+	n.changes = changes.New(changes.Options{Incidents: list, Recorder: operate.NewRecorder(operate.RecorderOptions{})})
 	api := management.New(management.Options{Broker: b, Operations: operations}).Guard(n.curfewAPI(newOpsEndpoints(prometheus.NewRegistry())))
-	for _, request := range [][2]string{{"GET", "/alerts"}, {"GET", "/alerts/rules"}, {"GET", "/silences"}, {"GET", "/history"}, {"POST", "/alerts/test"}, {"POST", "/silences"}, {"DELETE", "/silences/x"}} {
+	for _, request := range [][2]string{{"GET", "/incidents"}, {"GET", "/incidents/rules"}, {"GET", "/maintenance"}, {"GET", "/history"}, {"POST", "/incidents/test"}, {"POST", "/incidents/x/ack"}, {"DELETE", "/incidents/x/ack"}, {"POST", "/maintenance"}, {"DELETE", "/maintenance/x"}} {
 		for _, who := range []string{"", "nobody", access.Management, access.Monitoring, "admin"} {
 			r := httptest.NewRequest(request[0], "/api/curfew"+request[1], strings.NewReader("{}"))
 			if who != "" {
@@ -44,7 +45,7 @@ func TestCurfewAPITakesRoles(t *testing.T) {
 			assert.Equal(t, allowed, w.Code != http.StatusUnauthorized, "%v by %q: %d", request, who, w.Code)
 		}
 	}
-	foreign := httptest.NewRequest("POST", "/api/curfew/silences", strings.NewReader("{}"))
+	foreign := httptest.NewRequest("POST", "/api/curfew/maintenance", strings.NewReader("{}"))
 	foreign.SetBasicAuth("admin", "p")
 	foreign.Header.Set("Sec-Fetch-Site", "cross-site")
 	w := httptest.NewRecorder()

@@ -15,33 +15,16 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/store"
 	"curfew/monitor"
+	"curfew/monitor/incident"
 )
 
-func TestMonitorHealth(t *testing.T) {
+// TestSilence: after a loop that fires has been silent for long, only a restart helps.
+func TestSilence(t *testing.T) {
 	now := time.Now()
 	since := now.Add(-time.Hour)
-	fine := monitor.Health{LastTick: now.Add(-time.Second)}
-	assert.Equal(t, healthReport{Detail: fine}, monitorHealth(fine, since, now))
-
-	degraded := monitor.Health{LastTick: now, Reasons: []string{"Redis is away"}}
-	assert.Equal(t, healthReport{Reasons: []string{"Redis is away"}, Detail: degraded}, monitorHealth(degraded, since, now))
-
-	silent := monitorHealth(monitor.Health{LastTick: now.Add(-time.Minute)}, since, now)
-	assert.True(t, silent.Dead)
-	assert.Equal(t, []string{"the loop that fires deadlines has been silent for 1m0s"}, silent.Reasons)
-
-	assert.False(t, monitorHealth(monitor.Health{}, now.Add(-time.Second), now).Dead, "about to begin")
-}
-
-func TestClockHealth(t *testing.T) {
-	for _, ahead := range []time.Duration{0, time.Second, -time.Second, clockLimit, -clockLimit} {
-		assert.Equal(t, healthReport{}, clockHealth(ahead), "%s", ahead)
-	}
-	v := clockHealth(12 * time.Hour)
-	require.Len(t, v.Reasons, 1)
-	assert.Contains(t, v.Reasons[0], "12h0m0s ahead of the machine's")
-	assert.False(t, v.Dead)
-	assert.Contains(t, clockHealth(-clockLimit - time.Millisecond).Reasons[0], "5.001s behind the machine's")
+	assert.False(t, silent(monitor.Health{LastTick: now.Add(-time.Second)}, since, now))
+	assert.True(t, silent(monitor.Health{LastTick: now.Add(-time.Minute)}, since, now))
+	assert.False(t, silent(monitor.Health{}, now.Add(-time.Second), now), "about to begin")
 }
 
 // TestStoreHealth: health reports definitions that cannot be saved, and messages found without a definition.
@@ -49,8 +32,16 @@ func TestStoreHealth(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
 	b, err := broker.New(o)
 	require.NoError(t, err)
-	n := &Node{broker: b}
-	require.Empty(t, n.storeHealth())
+	n := &ownBroker{broker: b}
+	found := func() (list []string) {
+		var s incident.State
+		s.Unsaved, s.Recovered = n.broker.Unsaved(), n.broker.Adopted()
+		for _, one := range incident.Evaluate(&s) {
+			list = append(list, one[0].Text)
+		}
+		return list
+	}
+	require.Empty(t, found())
 	_, err = b.SetGlobalParameter("large", strings.Repeat("x", 1<<20))
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(filepath.Join(o.Store.Dir, "definitions.tmp"), 0o700)) // where the file is rewritten
@@ -59,13 +50,13 @@ func TestStoreHealth(t *testing.T) {
 	_, err = b.SetGlobalParameter("large", strings.Repeat("z", 1<<20))
 	require.Error(t, err)
 	// The old value, which counts again, does not fit either. If it did, the store would write it a moment later, and health would be fine.
-	require.Len(t, n.storeHealth().Reasons, 1)
-	require.Contains(t, n.storeHealth().Reasons[0], "cannot be created or changed")
+	require.Len(t, found(), 1)
+	require.Contains(t, found()[0], "cannot be created or changed")
 	require.NoError(t, os.Remove(filepath.Join(o.Store.Dir, "definitions.tmp")))
 	vh, _ := b.VHost("/")
 	q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true})
 	require.NoError(t, err)
-	require.Empty(t, n.storeHealth())
+	require.Empty(t, found())
 	p := vh.OwnPublisher()
 	m := amqp.Properties{DeliveryMode: 2}
 	_, err = p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: m.Append(nil)})
@@ -81,10 +72,10 @@ func TestStoreHealth(t *testing.T) {
 	n.broker, err = broker.New(o)
 	require.NoError(t, err)
 	vh, _ = n.broker.VHost("/")
-	require.Len(t, n.storeHealth().Reasons, 1)
-	require.Contains(t, n.storeHealth().Reasons[0], "without the definition of their queue were put into 1 queue(s)")
+	require.Len(t, found(), 1)
+	require.Contains(t, found()[0], "they were put into 1 queue named")
 	_, err = vh.DeleteQueue(nil, fmt.Sprint(broker.RecoveredPrefix, q.ID()), false, false)
 	require.NoError(t, err)
-	require.Empty(t, n.storeHealth())
+	require.Empty(t, found())
 	require.NoError(t, n.broker.Close())
 }

@@ -22,7 +22,7 @@ func (n *Node) openIncidents() (err error) {
 	o := n.incidentOptions()
 	o.Look = func(s *incident.State) {
 		if n.opened.Load() {
-			n.look(s)
+			n.looker.look(n, s)
 		}
 	}
 	if own, is := n.primary.(*ownBroker); is { // otherwise there is nowhere to publish

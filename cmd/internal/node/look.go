@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net"
 	"strconv"
-	"sync"
 	"time"
 
 	"curfew/broker"
@@ -12,8 +11,16 @@ import (
 	"curfew/monitor/incident"
 )
 
-// look fills in what the conditions are judged by.
-func (n *Node) look(s *incident.State) {
+// looker looks at a node for what conditions are judged by, and remembers what one look cannot tell.
+type looker struct {
+	trends
+	limits  []*connLimit  // of the HTTP servers
+	targets letterTargets // where dead letters lead
+	at      time.Time     // when that was looked up
+}
+
+// look fills in what the conditions are judged by. It is called by one goroutine at a time.
+func (l *looker) look(n *Node, s *incident.State) {
 	n.lookAtMonitor(s)
 	n.primary.look(s)
 	if n.deadManSwitch != nil {
@@ -22,8 +29,8 @@ func (n *Node) look(s *incident.State) {
 	if n.audit != nil {
 		s.Lost = append(s.Lost, incident.Loss{Condition: "audit_incomplete", Total: n.audit.Lost()})
 	}
-	s.OpenFiles = n.trends.openFiles()
-	for _, c := range n.limits {
+	s.OpenFiles = l.openFiles()
+	for _, c := range l.limits {
 		if most, is := c.refuses(); is {
 			s.Refusals = append(s.Refusals, incident.Refusal{What: c.name, Most: most})
 		}
@@ -42,7 +49,7 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 		s.Silent = time.Since(n.openedAt)
 	}
 	s.Lost = append(s.Lost, incident.Loss{Condition: "loop_restarted", Total: h.Restarts})
-	now := time.Now().UnixMilli()
+	now := n.primary.nowMillis()
 	for _, f := range n.monitor.Forecasts() {
 		if f.AtRisk {
 			s.AtRisk = append(s.AtRisk, incident.Risk{
@@ -54,14 +61,14 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 
 // look implements primary.
 func (o *ownBroker) look(s *incident.State) {
-	b := o.broker
+	b, l := o.broker, &o.n.looker
 	s.Blocked, _ = b.BlockedReason()
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
-	signs := b.Signs()
+	signs := broker.SignsOf(b)
 	s.Letters, s.IdlePolicies = signs.LettersWaiting, signs.PoliciesNotInForce
 	s.Lost = append(s.Lost, incident.Loss{Condition: "dead_letters_dropped", Total: signs.LettersDropped})
-	s.DiskFullIn = o.n.trends.diskFullIn(time.Now(), signs.DiskFree, signs.DiskLimit)
-	s.SlowSyncs = o.n.trends.slowSyncs()
+	s.DiskFullIn = l.diskFullIn(time.Now(), signs.DiskFree, signs.DiskLimit)
+	s.SlowSyncs = l.slowSyncs()
 	s.Held = o.holders()
 	for _, p := range o.parked() {
 		s.Parked = append(s.Parked, incident.Depth{QueueName: incident.QueueName{VHost: p.VHost, Name: broker.UndeliverableQueue}, Count: p.Messages})
@@ -69,7 +76,7 @@ func (o *ownBroker) look(s *incident.State) {
 	if most, last := o.server.Full(); !last.IsZero() && time.Since(last) <= refusedRecently {
 		s.Refusals = append(s.Refusals, incident.Refusal{What: "AMQP", Most: most})
 	}
-	s.Purposes = o.purposes(s)
+	s.Purposes = l.purposes(b, s)
 }
 
 // holders are the consumers that hold messages past their deadlines now.
@@ -80,18 +87,18 @@ func (o *ownBroker) holders() (list []incident.PastDeadline) {
 		}
 		list = append(list, incident.PastDeadline{
 			QueueName: incident.QueueName{VHost: h.Queue.VHost().Name(), Name: h.Queue.Name()}, Connection: cmp.Or(operate.ClientOf(h.Properties).Name, h.Connection), User: h.User,
-			Address: net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort)), Count: h.PastDeadline, FirstDeadlineAt: o.broker.UnixMillis(h.Earliest),
+			Address: net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort)), Count: h.PastDeadline, FirstDeadlineAt: time.Now().Add(-o.broker.Now().Sub(h.Earliest)).UnixMilli(),
 		})
 	}
 	return list
 }
 
 // purposes are those of the queues that conditions are about, without those for work.
-func (o *ownBroker) purposes(s *incident.State) map[incident.QueueName]incident.Purpose {
+func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.QueueName]incident.Purpose {
 	of := make(map[incident.QueueName]incident.Purpose)
 	add := func(q incident.QueueName) {
 		if _, known := of[q]; !known {
-			of[q] = o.purpose(q)
+			of[q] = l.purpose(b, q)
 		}
 	}
 	for i := range s.Tallies {
@@ -104,8 +111,8 @@ func (o *ownBroker) purposes(s *incident.State) map[incident.QueueName]incident.
 }
 
 // purpose is what a queue is for, by its arguments, its policies and what leads where.
-func (o *ownBroker) purpose(of incident.QueueName) incident.Purpose {
-	vh, ok := o.broker.VHost(of.VHost)
+func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpose {
+	vh, ok := b.VHost(of.VHost)
 	if !ok {
 		return incident.Work
 	}
@@ -117,7 +124,7 @@ func (o *ownBroker) purpose(of incident.QueueName) incident.Purpose {
 	f := incident.QueueFacts{
 		Name: info.Name, Exclusive: info.Exclusive, AutoDelete: info.AutoDelete, TTL: info.TTLMillis >= 0, Bounded: set.Limited(),
 		DeadLetters: set.DeadLetters, Consumers: info.Consumers, Delivered: info.Stats.AllDelivered(),
-		Collects: o.deadLetterTargets().has(of),
+		Collects: l.deadLetterTargets(b).has(of),
 	}
 	f.Said, _ = info.Args[incident.PurposeArgument].(string)
 	for _, target := range targetsOf(vh, q) {
@@ -156,17 +163,10 @@ func targetsOf(vh *broker.VHost, q *broker.Queue) (list []*broker.Queue) {
 	return list
 }
 
-// letterTargets are the queues that dead letters of others lead to. Safe for concurrent use.
-type letterTargets struct {
-	mu     sync.Mutex
-	queues map[incident.QueueName]struct{} // never changed
-	at     time.Time                       // when they were looked up
-}
+// letterTargets are the queues that dead letters of others lead to.
+type letterTargets map[incident.QueueName]struct{}
 
-// targetSet has the names of queues.
-type targetSet map[incident.QueueName]struct{}
-
-func (t targetSet) has(q incident.QueueName) bool {
+func (t letterTargets) has(q incident.QueueName) bool {
 	_, is := t[q]
 	return is || q.Name == broker.UndeliverableQueue
 }
@@ -175,20 +175,17 @@ func (t targetSet) has(q incident.QueueName) bool {
 const targetsEvery = 10 * time.Second
 
 // deadLetterTargets are those of all queues, as they were a moment ago.
-func (o *ownBroker) deadLetterTargets() targetSet {
-	t := &o.targets
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.queues != nil && time.Since(t.at) < targetsEvery {
-		return t.queues
+func (l *looker) deadLetterTargets(b *broker.Broker) letterTargets {
+	if l.targets != nil && time.Since(l.at) < targetsEvery {
+		return l.targets
 	}
-	t.queues, t.at = make(map[incident.QueueName]struct{}), time.Now()
-	for _, vh := range o.broker.VHosts() {
+	l.targets, l.at = make(letterTargets), time.Now()
+	for _, vh := range b.VHosts() {
 		for _, q := range vh.Queues() {
 			for _, target := range targetsOf(vh, q) {
-				t.queues[incident.QueueName{VHost: vh.Name(), Name: target.Name()}] = struct{}{}
+				l.targets[incident.QueueName{VHost: vh.Name(), Name: target.Name()}] = struct{}{}
 			}
 		}
 	}
-	return t.queues
+	return l.targets
 }

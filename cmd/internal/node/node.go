@@ -52,8 +52,7 @@ type Node struct {
 	closers       []func() error // of what Open made, called in the opposite order
 	failed        bool           // Run ended by an error
 
-	limits   []*connLimit // of the HTTP servers
-	trends   trends
+	looker   looker
 	opened   atomic.Bool // all parts are there, and may be looked at
 	openedAt time.Time   // when that was
 }
@@ -73,6 +72,8 @@ type primary interface {
 	probes() []*probe
 	// look fills in what the conditions are judged by.
 	look(s *incident.State)
+	// nowMillis is the present by the clock that deadlines are shown by, Unix ms.
+	nowMillis() int64
 	// queues calls fn with each queue that the history is to have.
 	queues(forecasts []monitor.Forecast, fn func(*history.Queue)) history.Stats
 	// status fills in what is known about the messages.

@@ -36,8 +36,7 @@ func nodeOfRabbitMQ(t *testing.T, more ...string) (*Node, error) {
 func TestNoBrokerWithRabbitMQ(t *testing.T) {
 	n, err := nodeOfRabbitMQ(t)
 	require.NoError(t, err)
-	require.Nil(t, n.broker)
-	require.Nil(t, n.server)
+	require.IsType(t, &besideRabbitMQ{}, n.primary)
 	require.Nil(t, n.audit, "no folder was named")
 	require.NotNil(t, n.monitor)
 	s := n.status(newOpsEndpoints(n.metrics))
@@ -56,10 +55,9 @@ func TestPagesWithoutBroker(t *testing.T) {
 	n, err := nodeOfRabbitMQ(t, "CURFEW_PASSWORD=right")
 	require.NoError(t, err)
 	ops := newOpsEndpoints(n.metrics)
-	ui, err := n.newDashboard(nil)
+	ui, pages, err := n.primary.pages(ops, nil)
 	require.NoError(t, err)
 	t.Cleanup(ui.Close)
-	pages := n.pagesWithoutBroker(ui, ops)
 	ask := func(method, path, password, from string, header ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, path, strings.NewReader(`{"queue":"q"}`))
 		r.RemoteAddr = from
@@ -80,7 +78,7 @@ func TestPagesWithoutBroker(t *testing.T) {
 	assert.NotContains(t, w.Body.String(), "s3cret")
 	assert.Equal(t, http.StatusOK, ask("GET", "/api/curfew/status", "right", here).Code)
 	assert.Equal(t, http.StatusOK, ask("GET", "/api/curfew/forecasts", "right", here).Code)
-	for _, path := range []string{"/api/curfew/rabbitmq", "/api/curfew/status", "/api/curfew/alerts"} {
+	for _, path := range []string{"/api/curfew/rabbitmq", "/api/curfew/status", "/api/curfew/incidents"} {
 		assert.Equal(t, http.StatusUnauthorized, ask("GET", path, "", here).Code)
 		assert.Equal(t, http.StatusUnauthorized, ask("GET", path, "wrong", here).Code)
 		assert.Equal(t, http.StatusUnauthorized, ask("GET", path, "right", elsewhere).Code, "guest is let in from this machine only")
@@ -90,7 +88,7 @@ func TestPagesWithoutBroker(t *testing.T) {
 	w = ask("GET", "/api/queues", "right", here)
 	assert.Equal(t, http.StatusNotFound, w.Code)
 	assert.Contains(t, w.Body.String(), "no broker runs here")
-	for _, path := range []string{"/", "/rabbitmq", "/alerts", "/audit"} {
+	for _, path := range []string{"/", "/rabbitmq", "/incidents", "/audit"} {
 		w = ask("GET", path, "right", here)
 		assert.Equal(t, http.StatusOK, w.Code, path)
 		assert.NotContains(t, w.Body.String(), "s3cret")

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/cmd/internal/client"
+	"curfew/monitor"
+	"curfew/monitor/incident"
 )
 
 func get(t *testing.T, o *opsEndpoints, path string, header ...string) *httptest.ResponseRecorder {
@@ -39,26 +41,26 @@ func TestReadyOnlyWhileServing(t *testing.T) {
 	}
 }
 
-func TestHealthAddsItsPartsUp(t *testing.T) {
-	ok := healthReport{Detail: map[string]int{"pending": 3}}
-	degraded := healthReport{Reasons: []string{"Redis is away"}}
-	dead := healthReport{Dead: true, Reasons: []string{"no tick for 20s"}}
+// TestHealthIsTheVerdict: with its reasons. Only what a restart helps against is not healthy to who watches the process.
+func TestHealthIsTheVerdict(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		parts  map[string]healthReport
+		judged *judged
 		code   int
 		status string
-		want   []string
 	}{
-		{"nothing yet", nil, 200, "ok", nil},
-		{"ok", map[string]healthReport{"monitor": ok}, 200, "ok", nil},
-		{"degraded", map[string]healthReport{"broker": ok, "monitor": degraded}, 200, "degraded", []string{"monitor: Redis is away"}},
-		{"dead", map[string]healthReport{"a": dead, "b": degraded}, 503, "dead", []string{"a: no tick for 20s", "b: Redis is away"}},
+		{"nothing yet", nil, 200, "ok"},
+		{"ok", &judged{verdict: incident.OK, monitor: &monitor.Health{Pending: 3}}, 200, "ok"},
+		{"degraded", &judged{verdict: incident.Degraded, reasons: []string{"Redis is away"}}, 200, "degraded"},
+		{"critical", &judged{verdict: incident.Failing, reasons: []string{"dead letters are parked"}}, 200, "critical"},
+		{"dead", &judged{verdict: incident.Failing, dead: true, reasons: []string{"no tick for 20 s"}}, 503, "dead"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := newOpsEndpoints(prometheus.NewRegistry())
-			for name, v := range c.parts {
-				o.watch(name, func() healthReport { return v })
+			var want []string
+			if c.judged != nil {
+				want = c.judged.reasons
+				o.watch(func() judged { return *c.judged }, false)
 			}
 			w := get(t, o, "/healthz")
 			assert.Equal(t, c.code, w.Code)
@@ -66,7 +68,8 @@ func TestHealthAddsItsPartsUp(t *testing.T) {
 			var h health
 			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &h))
 			assert.Equal(t, c.status, h.Status)
-			assert.Equal(t, c.want, h.Reasons)
+			assert.Equal(t, want, h.Reasons)
+			assert.Equal(t, c.code == 200, o.alive())
 		})
 	}
 }

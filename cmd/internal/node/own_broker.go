@@ -38,7 +38,6 @@ type ownBroker struct {
 	server     *server.Server
 	replays    *deadletters.Replays // of dead letters
 	operations *operate.Operations
-	targets    letterTargets
 }
 
 // open implements primary.
@@ -156,7 +155,7 @@ func (o *ownBroker) storeOptions() (store.Options, error) {
 	})
 	return store.Options{
 		Dir: o.n.settings.DataDir, Sync: mode, Log: o.n.log,
-		OnSync: func(took time.Duration) { syncs.Observe(took.Seconds()); o.n.trends.synced(took) },
+		OnSync: func(took time.Duration) { syncs.Observe(took.Seconds()); o.n.looker.synced(took) },
 		Progress: func(done, total int64) {
 			o.n.log.Info("recovering", zap.Int64("bytes", done), zap.Int64("of", total))
 		},
@@ -211,6 +210,9 @@ func (o *ownBroker) broken(ctx context.Context) error {
 		return nil
 	}
 }
+
+// nowMillis implements primary: a manual clock stands.
+func (o *ownBroker) nowMillis() int64 { return o.broker.UnixMillis(o.broker.Now()) }
 
 // serve implements primary.
 func (o *ownBroker) serve(ctx context.Context, listeners []net.Listener) error {

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -28,6 +27,7 @@ import (
 // besideRabbitMQ is a RabbitMQ, whose messages are kept or observed. No broker runs here.
 type besideRabbitMQ struct {
 	n        *Node
+	vhost    string // that is watched
 	rabbitmq *rabbitmq.Primary
 	user     *oneUser
 }
@@ -57,6 +57,7 @@ func (b *besideRabbitMQ) open() (err error) {
 		n.closeWith(leases.Close)
 		o.Redis = leases
 	}
+	b.vhost = o.Cluster.Address().VHost()
 	b.rabbitmq, err = rabbitmq.New(o)
 	return err
 }
@@ -115,16 +116,19 @@ func (b *besideRabbitMQ) describe(string) []string {
 // startGrace is how long after the start nothing is reported, since the queues have not been looked at yet.
 const startGrace = 5 * time.Second
 
-// look implements primary: what is wrong with the queues.
+// nowMillis implements primary.
+func (*besideRabbitMQ) nowMillis() int64 { return time.Now().UnixMilli() }
+
+// look implements primary: what is wrong with the RabbitMQ, and with queues there.
 func (b *besideRabbitMQ) look(s *incident.State) {
 	if time.Since(b.n.openedAt) <= startGrace {
 		return
 	}
-	s.RabbitMQ = b.rabbitmq.Health()
-	of := b.rabbitmq.Status()
-	for i := range of.Queues {
-		if q := &of.Queues[i]; q.Code != "" {
-			s.NotKept = append(s.NotKept, incident.NotKept{QueueName: incident.QueueName{VHost: of.VHost, Name: q.Queue}, Reason: cmp.Or(q.Reason, q.Code)})
+	for _, c := range b.rabbitmq.Conditions() {
+		if c.Affected == "" {
+			s.RabbitMQ = append(s.RabbitMQ, c.Reason)
+		} else {
+			s.NotKept = append(s.NotKept, incident.NotKept{QueueName: incident.QueueName{VHost: b.vhost, Name: c.Affected}, Reason: c.Reason})
 		}
 	}
 }

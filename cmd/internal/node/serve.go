@@ -44,7 +44,7 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 	if ttlOff {
 		log.Warn("no message expires: CURFEW_TTL=off. Times to live are checked and stored, but have no effect")
 	}
-	n.limits = append(n.limits, ops.connections)
+	n.looker.limits = append(n.looker.limits, ops.connections)
 	s, err := openSockets(ctx, c, opsListener, log)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 		s.close()
 		return err
 	}
-	n.limits = append(n.limits, pages.connections)
+	n.looker.limits = append(n.looker.limits, pages.connections)
 	n.ready()
 	ops.watch(n.judge, ttlOff)
 	registry.MustRegister(pages.connections, ops.connections)

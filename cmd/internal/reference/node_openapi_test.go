@@ -77,7 +77,7 @@ var subjects = []struct{ tag, parts, text string }{
 	{"Clock", "clock", "The clock of deadlines, which tests move where it is manual."},
 	{"Runs", "runs", "Operations that may take long, while they run and after they have ended."},
 	{"Policies", "policies operator-policies", "Policies that count for what is queued already."},
-	{"Alerts", "alerts silences", "Alerts, their rules and sinks, and silences."},
+	{"Incidents", "incidents maintenance", "What is wrong, who is told, and maintenance."},
 	{"Audit", "audit", "The record of what expired and what users changed."},
 	{"RabbitMQ", "rabbitmq", "The queues of a RabbitMQ beside which Curfew runs."},
 	{"Document", "openapi.json", "The document of this API."},
@@ -96,15 +96,16 @@ func subjectOf(t *testing.T, path string) string {
 
 // pathParameters are what the names in braces mean.
 var pathParameters = map[string]string{
-	"vhost":  "Virtual host, escaped: `/` is `%2F`.",
-	"queue":  "Queue, escaped.",
-	"seq":    "Number of the message in its queue.",
-	"token":  "Token of the lock.",
-	"id":     "ID, as the list has it.",
-	"name":   "Name of the filter, escaped.",
-	"replay": "ID of the replay.",
-	"run":    "ID of the run.",
-	"policy": "Name of the policy, escaped.",
+	"vhost":    "Virtual host, escaped: `/` is `%2F`.",
+	"queue":    "Queue, escaped.",
+	"seq":      "Number of the message in its queue.",
+	"token":    "Token of the lock.",
+	"id":       "ID, as the list has it.",
+	"name":     "Name of the filter, escaped.",
+	"replay":   "ID of the replay.",
+	"run":      "ID of the run.",
+	"policy":   "Name of the policy, escaped.",
+	"incident": "ID of the incident.",
 }
 
 // tags are which tag of a user gives a role; administrator gives all.
@@ -294,8 +295,8 @@ func pageOf(items *openapi3.SchemaRef) *openapi3.Schema {
 
 // packageNames are what the names of schemas begin with, by package; "" of packages whose types have names that say enough.
 var packageNames = map[string]string{
-	"deadletters": "DeadLetter", "rabbitmq": "RabbitMQ", "queuefacts": "RabbitMQ", "observe": "Observed", "alert": "Alert", "history": "History", "audit": "Audit",
-	"management": "", "letters": "", "node": "", "operate": "", "monitor": "", "broker": "", "topology": "",
+	"deadletters": "DeadLetter", "rabbitmq": "RabbitMQ", "queuefacts": "RabbitMQ", "observe": "Observed", "history": "History", "audit": "Audit",
+	"management": "", "letters": "", "node": "", "incident": "", "operate": "", "monitor": "", "broker": "", "topology": "",
 }
 
 // nameOf returns what names the schema of a type: two types never share a name.

@@ -43,7 +43,7 @@ func (p *page) one(s *ui.Info, i *incident.Incident) g.Node {
 	state := g.Group{g.Text("since " + format.Clock(i.Since.UnixMilli()) + " UTC, " + format.Millis(p.Now-i.Since.UnixMilli()))}
 	switch {
 	case i.Ack != nil:
-		state = append(state, g.Text(" · acknowledged by "), ui.Name(i.Ack.By), g.If(i.Ack.Until != nil, g.Text(" until "+until(i.Ack.Until))), g.If(i.Ack.Comment != "", ui.Name(": "+i.Ack.Comment)))
+		state = append(state, g.Text(" · acknowledged by "), ui.Name(i.Ack.By), g.Text(until(i.Ack.Until)), g.If(i.Ack.Comment != "", ui.Name(": "+i.Ack.Comment)))
 	case i.Quiet:
 		state = append(state, g.Text(" · in maintenance"))
 	}
@@ -55,7 +55,7 @@ func (p *page) one(s *ui.Info, i *incident.Incident) g.Node {
 		h.H3(ui.Severity(string(i.Level)), g.Text(" "), ui.Name(i.Summary)),
 		h.P(h.Class("faint"), state),
 		g.If(len(rest) > 0, h.Ul(g.Map(rest, affected))),
-		h.P(g.Text(i.Do), g.Text(" "), ui.Code(i.Command)),
+		h.P(g.Text(i.Do), g.Text(" "), h.Code(ui.Name(i.Command))),
 		h.P(ui.Spaced(
 			ui.Follow("related", i.Page, "Look"),
 			g.If(i.Runbook != "", ui.Outside(i.Runbook, "What to do")),
@@ -64,7 +64,12 @@ func (p *page) one(s *ui.Info, i *incident.Incident) g.Node {
 		ui.Details("History", g.Map(i.History, entry)))
 }
 
-func until(at *time.Time) string { return format.Instant(*at) }
+func until(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return " until " + format.Instant(*at)
+}
 
 func affected(q incident.Affected) g.Node {
 	return h.Li(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue), g.Text(" "), ui.Name(q.Text))

@@ -195,7 +195,7 @@ func byUrgency(a, b monitor.Forecast) int {
 	return cmp.Or(cmp.Compare(inA, inB), cmp.Compare(atA, atB))
 }
 
-// bannerIncidents is how many incidents the banner shows, each with so many queues.
+// bannerIncidents is how many incidents the banner shows, each with bannerQueues of its queues.
 const (
 	bannerIncidents = 5
 	bannerQueues    = 3

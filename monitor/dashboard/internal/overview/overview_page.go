@@ -34,7 +34,7 @@ func (o *overview) start() g.Node {
 			h.Button(h.Type("button"), h.Class("quiet"), h.Data("copy", demo), g.Attr("hidden"), g.Text("Copy"))))))
 }
 
-// verdicts is the banner: the incidents, or that there is none.
+// verdicts is the banner: the incidents, or that all is well.
 func (o *overview) verdicts() g.Node {
 	list, more := o.shown()
 	return h.Section(h.Role("status"), h.Aria("label", "State"),

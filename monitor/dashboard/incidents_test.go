@@ -1,0 +1,83 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor/incident"
+)
+
+// withIncidents makes s one that shows what is wrong in a state.
+func (s *site) withIncidents(file string, wrong func(*incident.State)) {
+	s.Helper()
+	list, err := incident.New(incident.Options{File: file, Look: wrong})
+	require.NoError(s, err)
+	s.with(func(o *Options) { o.Incidents = list })
+}
+
+// TestMistakesInRules: the overview is not content, and the page of incidents has each of them, as text.
+func TestMistakesInRules(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("rules:\n  - severity: <b>\n  - count: 0\n"), 0o600))
+	s := newSite(t)
+	require.NotContains(t, s.logIn("root").get("/incidents").body, "not in force")
+	s.withIncidents(file, nil)
+	s.logIn("root")
+	require.Contains(t, s.get("/").body, "The alerts file is not in force")
+	page := s.get("/incidents").body
+	require.Contains(t, page, file+":2: rules[0].severity: &#34;&lt;b&gt;&#34; is invalid")
+	require.Contains(t, page, file+":3: rules[1].count")
+}
+
+// TestIncidents: each has its level, queues with links, what to do and the command that shows more; the worst comes first. The overview says
+// the same, and an earlier link leads here.
+func TestIncidents(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "alerts.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("runbooksURL: https://wiki.example/runbooks\n"), 0o600))
+	s := newSite(t)
+	s.withIncidents(file, func(now *incident.State) {
+		now.Recovered = 2
+		now.Parked = []incident.Depth{{QueueName: incident.QueueName{VHost: "shop", Name: "curfew.undeliverable"}, Count: 13967}}
+	})
+	s.logIn("root")
+	for _, path := range []string{"/", "/incidents", "/alerts"} {
+		page := s.get(path).body
+		require.Contains(t, page, "Dead letters are parked: curfew.undeliverable (vhost shop): 13967 dead letters parked", path)
+		require.Contains(t, page, "Declare the dead-letter exchange or bind a queue to it", path)
+		require.Less(t, strings.Index(page, "Dead letters are parked"), strings.Index(page, "Messages were found without"), path)
+		require.NotContains(t, page, "All is well", path)
+	}
+	page := s.get("/incidents").body
+	require.Contains(t, page, "<code>curfew dlq groups curfew.undeliverable --vhost shop</code>")
+	require.Contains(t, page, `href="/dead-letter?vhost=shop&amp;name=curfew.undeliverable"`)
+	require.Contains(t, page, `<a href="https://wiki.example/runbooks/CurfewDeadLetterUnroutable.md" rel="external noopener">What to do</a>`)
+	require.Contains(t, newSite(t).logIn("root").get("/").body, "All is well: all deadlines are watched, and none is late")
+}
+
+// TestAcknowledge: with a button, which only an administrator has.
+func TestAcknowledge(t *testing.T) {
+	s := newSite(t)
+	s.wrong = func(now *incident.State) { now.Blocked = "low on disk" }
+	require.NotContains(t, s.logIn("eye").get("/incidents").body, "/incidents/ack")
+	page := s.logIn("root").get("/incidents").body
+	require.Contains(t, page, `action="/incidents/ack"`)
+	id := s.incidents.List()[0].ID
+	form := url.Values{"id": {id}, "token": {s.ownToken()}}
+	page = s.post("/incidents/ack", form).body
+	require.Contains(t, page, "acknowledged by root")
+	require.Equal(t, "root", s.incidents.List()[0].Ack.By)
+	require.Contains(t, s.post("/incidents/unack", form).body, `action="/incidents/ack"`)
+	require.Nil(t, s.incidents.List()[0].Ack)
+	form.Set("id", "none")
+	require.Equal(t, http.StatusNotFound, s.post("/incidents/ack", form).status)
+	_, err := s.incidents.AddWindow(incident.Window{Queue: "a*", Comment: "migration", Until: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	require.Contains(t, s.get("/incidents").body, "migration")
+}
