@@ -5,10 +5,12 @@ import "github.com/spf13/cobra"
 // examples are those of the commands that do not set their own. A test checks each against its
 // command's arguments and flags.
 var examples = map[string]string{
-	"curfew alert":                  "curfew alert test\n  curfew alert rules\n  curfew alert ls",
-	"curfew alert ls":               "curfew alert ls --watch",
-	"curfew alert silence":          "curfew alert silence --for 2h --queue 'orders*' --comment 'migration of the shop'",
-	"curfew alert test":             "curfew alert test --sink slack",
+	"curfew incident":               "curfew incident ls\n  curfew incident rules\n  curfew incident test",
+	"curfew incident ls":            "curfew incident ls --watch",
+	"curfew incident ack":           "curfew incident ack 3f9a01c2b47d --for 8h --comment 'on it'",
+	"curfew incident maintenance":   "curfew incident maintenance --for 2h --queue 'orders*' --comment 'migration of the shop'",
+	"curfew incident rules":         "curfew incident rules --conditions",
+	"curfew incident test":          "curfew incident test --sink slack",
 	"curfew audit export":           "curfew audit export --since 24h --format csv --file expired.csv",
 	"curfew audit search":           "curfew audit search --queue orders --since 1h --min-lateness 100ms",
 	"curfew config":                 "curfew config",
