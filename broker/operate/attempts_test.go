@@ -27,7 +27,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 		require.Len(t, s.changed(), 30)
 		_, err := s.PurgeQueue(t.Context(), other, dlq)
 		require.Error(t, err)
-		_, err = s.SetUser(t.Context(), root, access.User{Name: "new"})
+		_, err = operate.SetUser.Do(t.Context(), s.Access, root, operate.UserSettings{User: "new", UserTags: operate.UserTags{Tags: []string{}}})
 		require.NoError(t, err)
 		require.Len(t, s.changed(), 32, "others are recorded, and what is done")
 

@@ -2,7 +2,9 @@ package operate
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -11,49 +13,53 @@ import (
 	"curfew/broker/policy"
 )
 
-// setPolicy and clearPolicy are the operations on policies of a kind.
-var (
-	setPolicy   = map[policy.Kind]Operation{policy.User: SetPolicy, policy.Operator: SetOperatorPolicy}
-	clearPolicy = map[policy.Kind]Operation{policy.User: ClearPolicy, policy.Operator: ClearOperatorPolicy}
-)
+var _ = Group("policy", "Set, clear and list policies of a running Curfew")
 
-// IfPolicyStill returns the same operations, which fail with ErrPolicyChanged unless the policy that they replace is the one that somebody saw,
-// at a version that PolicyVersion returned.
-func (o Settings) IfPolicyStill(version string) Settings { return Settings{o.Access, &version} }
-
-// PolicyVersion returns a version that differs between policies and changes with a policy. It means nothing after a restart.
-func (o Settings) PolicyVersion(k policy.Kind, p *Policy) string {
-	return o.version(k, p.VHost, p.Policy)
+// PolicyFilter is the virtual host of policies, "" for any, and a name, "" for any.
+type PolicyFilter struct {
+	VHost string `json:"vhost" hide:"page"`
+	Name  string `json:"policy" hide:"command page"`
 }
 
-// replace sets a policy. If only the one that somebody saw may be replaced, and the policy has changed since, it fails.
-func (o Settings) replace(vh *broker.VHost, k policy.Kind, name string, set func() error) error {
-	if o.seen == nil {
-		return set()
-	}
-	o.policies.Lock()
-	defer o.policies.Unlock()
-	if p, exists := vh.Policy(k, name); exists && o.PolicyVersion(k, &Policy{vh.Name(), p}) != *o.seen {
-		return ErrPolicyChanged
-	}
-	return set()
+// PolicyRow is a policy in a list.
+type PolicyRow struct {
+	VHost      string            `json:"vhost" label:"Virtual host" hide:"table"`
+	Name       string            `json:"name"`
+	Pattern    string            `json:"pattern" is:"pattern"`
+	ApplyTo    string            `json:"apply-to" label:"Applies to"`
+	Priority   int64             `json:"priority"`
+	Definition policy.Definition `json:"definition"`
+	NotInForce string            `json:"not_in_force,omitempty" faint:"-"` // RabbitMQ has nothing like it
 }
 
-// SetPolicy makes or changes a policy.
-func (o Settings) SetPolicy(_ context.Context, a Actor, vhost string, k policy.Kind, p policy.Policy) (created bool, err error) {
-	vh, err := o.vhost(&a, setPolicy[k], vhost)
-	if err == nil {
-		err = o.replace(vh, k, p.Name, func() (err error) { created, err = vh.SetPolicy(k, p); return err })
+// PolicyRequest is a policy to be set. The broker checks what its fields have.
+type PolicyRequest struct {
+	VHost      string `json:"vhost" label:"Virtual host" start:"/"`
+	Name       string `json:"policy" form:"name" label:"Name" need:"page" log:"policy"`
+	Pattern    any    `json:"pattern" is:"pattern" need:"value" doc:"A regular expression for names, for example ^orders\\.eu$. It matches parts of names, too."`
+	Definition any    `json:"definition" is:"object" need:"value" doc:"A JSON object, for example {\"message-ttl\": 60000, \"dead-letter-exchange\": \"dlx\", \"max-length\": 100000}. Times are in ms."`
+	ApplyTo    any    `json:"apply-to" label:"Applies to" start:"queues" oneof:"all queues classic_queues quorum_queues streams exchanges" doc:"all, queues, classic_queues, quorum_queues, streams or exchanges; all if it is missing"`
+	Priority   any    `json:"priority" is:"number" start:"0" doc:"If several policies match a name, the one with the highest priority applies."`
+	Backlog    bool   `json:"retroactive" own:"" default:"true" button:"Set it, also for queued messages" doc:"Apply its message-ttl also to messages that are already queued, counted from now. No deadline becomes later."`
+	DryRun     bool   `json:"dry_run" own:"" doc:"Set nothing, and count the messages that would get an earlier deadline."`
+}
+
+// fields are those that the broker reads.
+func (q *PolicyRequest) fields() map[string]any {
+	all := map[string]any{"pattern": q.Pattern, "definition": q.Definition}
+	for name, v := range map[string]any{"apply-to": q.ApplyTo, "priority": q.Priority} {
+		if v != nil {
+			all[name] = v
+		}
 	}
-	o.Record(a, setPolicy[k], QueueName{VHost: vhost}, err, zap.String("policy", p.Name))
-	return created, err
+	return all
 }
 
 // PolicyEffect is what a policy's time to live does to the messages that are queued already.
 type PolicyEffect struct {
 	broker.BacklogEffect
 	// DeadLetterQueues are those of the named queues that dead letters go to. Dead letters expire there like any message.
-	DeadLetterQueues []string `json:"dead_letter_queues"`
+	DeadLetterQueues []string `json:"dead_letter_queues" hide:"table"`
 }
 
 // find finds which of the named queues dead letters go to.
@@ -67,151 +73,136 @@ func (e *PolicyEffect) find(vh *broker.VHost) {
 	slices.Sort(e.DeadLetterQueues)
 }
 
-// SetPolicyForBacklog is SetPolicy, but its time to live also applies to the messages that are queued already. With dryRun it only returns how
-// many of them would get an earlier deadline.
-func (o Settings) SetPolicyForBacklog(_ context.Context, a Actor, vhost string, k policy.Kind, p policy.Policy, dryRun bool) (effect PolicyEffect, err error) {
-	vh, err := o.vhost(&a, setPolicy[k], vhost)
-	if err == nil && dryRun {
-		if effect.BacklogEffect, err = vh.PreviewPolicy(k, p); err == nil {
-			effect.find(vh)
-		}
-		return effect, err
+// Words implements Effect.
+func (e *PolicyEffect) Words() (list []string, harm bool) {
+	if e.Queues == 0 {
+		return []string{"It gives a time to live to none of the queues that exist now. Limits and dead-letter exchanges apply at once to all that match."}, false
 	}
-	if err == nil {
-		err = o.replace(vh, k, p.Name, func() (err error) { _, effect.BacklogEffect, err = vh.SetPolicyForBacklog(k, p); return err })
+	names := strings.Join(e.Names, ", ")
+	if n := e.Queues - len(e.Names); n > 0 {
+		names += fmt.Sprintf(" and %d more", n)
 	}
-	if err == nil {
-		effect.find(vh)
+	list = append(list, "Messages in these queues get a time to live: "+names+".")
+	if len(e.DeadLetterQueues) > 0 {
+		list = append(list, "Warning: dead letters go to "+strings.Join(e.DeadLetterQueues, ", ")+": with this policy they expire there like any message. Make the pattern narrower, unless that is what you want.")
 	}
-	o.Record(a, setPolicy[k], QueueName{VHost: vhost}, err, zap.String("policy", p.Name), zap.Int("messages", effect.Earlier), zap.Int("expired", effect.Expired))
-	return effect, err
+	return append(list, fmt.Sprintf("Of the messages that are already queued, %d would get an earlier deadline, and %d would expire at once.", e.Earlier, e.Expired)), len(e.DeadLetterQueues) > 0
 }
 
-// ClearPolicy removes a policy. Error: ErrNotFound among others.
-func (o Settings) ClearPolicy(_ context.Context, a Actor, vhost string, k policy.Kind, name string) error {
-	vh, err := o.vhost(&a, clearPolicy[k], vhost)
-	var existed bool
-	if err == nil {
-		if existed, err = vh.ClearPolicy(k, name); err == nil && !existed {
-			err = ErrNotFound
-		}
-	}
-	o.Record(a, clearPolicy[k], QueueName{VHost: vhost}, err, zap.String("policy", name))
-	return err
+// More implements Effect.
+func (e *PolicyEffect) More() bool { return e.Earlier > 0 }
+
+// PolicyName names a policy.
+type PolicyName struct {
+	VHost string `json:"vhost" label:"Virtual host"`
+	Name  string `json:"policy" form:"name" log:"policy" eg:"ttl"`
 }
 
-// ParameterName names a parameter of a virtual host.
-type ParameterName struct{ VHost, Component, Name string }
-
-// ofOperators reports whether only administrators may set the parameter: operator policies and limits bound those who make policies.
-func (p *ParameterName) ofOperators() bool {
-	return p.Component == policy.Operator.String() || p.Component == "vhost-limits"
+// PolicyOperations are the operations on policies of one kind.
+type PolicyOperations struct {
+	List  Typed[PolicyFilter, []PolicyRow]
+	Set   Typed[PolicyRequest, *PolicyEffect]
+	Clear Typed[PolicyName, None]
 }
 
-// SetParameter makes or changes a parameter.
-func (o Settings) SetParameter(_ context.Context, a Actor, at ParameterName, value any) (created bool, err error) {
-	vh, err := o.parameters(&a, SetParameter, &at)
-	if err == nil {
-		created, err = vh.SetParameter(at.Component, at.Name, value)
-	}
-	o.Record(a, SetParameter, QueueName{VHost: at.VHost}, err, zap.String("component", at.Component), zap.String("parameter", at.Name))
-	return created, err
-}
-
-// ClearParameter removes a parameter. Error: ErrNotFound among others.
-func (o Settings) ClearParameter(_ context.Context, a Actor, at ParameterName) error {
-	vh, err := o.parameters(&a, ClearParameter, &at)
-	var existed bool
-	if err == nil {
-		if existed, err = vh.ClearParameter(at.Component, at.Name); err == nil && !existed {
-			err = ErrNotFound
-		}
-	}
-	o.Record(a, ClearParameter, QueueName{VHost: at.VHost}, err, zap.String("component", at.Component), zap.String("parameter", at.Name))
-	return err
-}
-
-func (o Settings) parameters(a *Actor, op Operation, at *ParameterName) (*broker.VHost, error) {
-	vh, err := o.vhost(a, op, at.VHost)
-	if err == nil && at.ofOperators() && !a.Has(Administrator) {
-		err = &MissingRole{Administrator}
-	}
-	return vh, err
-}
-
-// SetGlobalParameter makes or changes a parameter of the broker.
-func (o Settings) SetGlobalParameter(_ context.Context, a Actor, name string, value any) (created bool, err error) {
-	if err = o.permit(&a, SetGlobalParameter, ""); err == nil {
-		created, err = o.Broker.SetGlobalParameter(name, value)
-	}
-	o.Record(a, SetGlobalParameter, QueueName{}, err, zap.String("parameter", name))
-	return created, err
-}
-
-// ClearGlobalParameter removes a parameter of the broker. Error: ErrNotFound among others.
-func (o Settings) ClearGlobalParameter(_ context.Context, a Actor, name string) (err error) {
-	var existed bool
-	if err = o.permit(&a, ClearGlobalParameter, ""); err == nil {
-		if existed, err = o.Broker.ClearGlobalParameter(name); err == nil && !existed {
-			err = ErrNotFound
-		}
-	}
-	o.Record(a, ClearGlobalParameter, QueueName{}, err, zap.String("parameter", name))
-	return err
-}
-
-// Types of package policy, for faces.
-type (
-	// PolicyKind separates policies of users from those of operators.
-	PolicyKind = policy.Kind
-	// PolicyDefinition is a policy without its virtual host.
-	PolicyDefinition = policy.Policy
+// Policies are those of users, and OperatorPolicies those of operators, which bound them.
+var (
+	Policies         = policyOperations(policy.User, "policy", "policies", Policymaker)
+	OperatorPolicies = policyOperations(policy.Operator, "operator_policy", "operator-policies", Administrator)
 )
 
-// The kinds of policies: those of users, and those of operators, which bound them.
-const (
-	UserPolicies     = policy.User
-	OperatorPolicies = policy.Operator
-)
+// operatorFlag is the flag of commands that chooses operator policies.
+const operatorFlag = "operator"
 
-// Policy is a policy of a virtual host.
-type Policy struct {
-	VHost string
-	policy.Policy
+func policyOperations(k policy.Kind, name, path string, sets Role) (ops PolicyOperations) {
+	noun, variant, page, title := "policy", "", "/policy", "Policies"
+	empty := "No policies. One gives every queue whose name matches a pattern a time to live, a dead-letter exchange or limits."
+	if k == policy.Operator {
+		noun, variant, page, title, empty = "operator policy", operatorFlag, "/operator-policy", "Operator policies", "No operator policies. They limit what policies and arguments can set."
+	}
+	list := Operation("list_" + strings.ReplaceAll(path, "-", "_"))
+	row := func(vh string, p *policy.Policy) PolicyRow {
+		to := p.ApplyTo
+		if to == "" {
+			to = policy.All
+		}
+		return PolicyRow{vh, p.Name, p.Pattern, to, p.Priority, p.Definition, p.NotInForce}
+	}
+	ops.List = Define(Op{
+		Name: list, Noun: noun, Title: "List the " + strings.ToLower(title), Rule: Rule{Role: Management, Looks: true},
+		Routes: []string{"GET /api/" + path + "/{vhost}", "GET /api/" + path}, One: "GET /api/" + path + "/{vhost}/{policy}", Command: "policy list", Variant: variant,
+		Page: Page{On: "/policies", Title: title, Tab: "/policies", Empty: empty},
+	}, func(_ context.Context, c *Call, q PolicyFilter) (rows []PolicyRow, err error) {
+		for _, vh := range c.vhosts() {
+			for _, p := range vh.Policies(k) {
+				if q.Name == "" || q.Name == p.Name {
+					rows = append(rows, row(vh.Name(), &p))
+				}
+			}
+		}
+		return rows, nil
+	})
+	ops.Set = Define(Op{
+		Name: Operation("set_" + name), Noun: noun, Title: "Set a " + noun, Rule: Rule{Role: sets},
+		Text:    "Its time to live also applies to messages that are queued already, unless `retroactive` is false. It counts from now on, and no deadline becomes later.",
+		Routes:  []string{"PUT /api/curfew/" + path + "/{vhost}/{policy}", "PUT /api/" + path + "/{vhost}/{policy}"},
+		Command: "policy set <policy> <pattern> <definition>", Variant: variant,
+		Example: `  curfew policy set ttl '^orders\.(?!dead$)' '{"message-ttl":60000}' --apply-to queues
+  curfew policy set ttl '^orders\.(?!dead$)' '{"message-ttl":60000}' --retroactive --dry-run`,
+		Page: Page{On: page + "/new", Title: "Set a " + noun, Tab: "/policies", Parent: "/policies", Up: "Policies", Rows: list, Link: "Change…", Begin: "New " + noun + "…", Button: "Set it", Done: "Policy set.", DryRun: true},
+	}, func(_ context.Context, c *Call, q PolicyRequest) (*PolicyEffect, error) {
+		return c.setPolicy(k, &q)
+	}).Replaces(func(c *Call, q PolicyRequest) (*PolicyRequest, any) {
+		p, exists := c.VHost.Policy(k, q.Name)
+		if !exists {
+			return nil, nil
+		}
+		return &PolicyRequest{VHost: q.VHost, Name: p.Name, Pattern: p.Pattern, Definition: p.Definition, ApplyTo: p.ApplyTo, Priority: p.Priority}, p
+	})
+	ops.Clear = Define(Op{
+		Name: Operation("clear_" + name), Noun: noun, Title: "Remove a " + noun, Rule: Rule{Role: sets},
+		Routes: []string{"DELETE /api/" + path + "/{vhost}/{policy}"}, Command: "policy clear <policy>", Variant: variant,
+		Page: Page{On: page + "/delete", Title: "Delete the policy", Tab: "/policies", Parent: "/policies", Up: "Policies", Rows: list, Link: "Delete…", Danger: true, Done: "Policy deleted.",
+			Then: "The next policy that matches applies to its queues, or only their arguments do. Messages keep the deadlines that they have."},
+	}, func(_ context.Context, c *Call, q PolicyName) (None, error) {
+		existed, err := c.VHost.ClearPolicy(k, q.Name)
+		if err == nil && !existed {
+			err = ErrNotFound
+		}
+		return None{}, err
+	})
+	return ops
 }
 
-// ReadPolicy reads a policy from the fields that the API has. The error says what is wrong.
-func ReadPolicy(k PolicyKind, name string, fields map[string]any) (PolicyDefinition, error) {
-	return policy.Decode(k, name, fields)
-}
-
-// ListPolicies lists the policies of a kind in the virtual hosts that the actor may look into.
-func (o Settings) ListPolicies(_ context.Context, a Actor, k PolicyKind) (list []Policy, err error) {
-	if err := o.permit(&a, ListPolicies, ""); err != nil {
+// setPolicy sets a policy, or tries to. It returns nil if that says nothing about queued messages.
+func (c *Call) setPolicy(k policy.Kind, q *PolicyRequest) (*PolicyEffect, error) {
+	p, err := policy.Decode(k, q.Name, q.fields())
+	if err != nil {
 		return nil, err
 	}
-	for _, vh := range o.VHosts(a) {
-		for _, p := range vh.Policies(k) {
-			list = append(list, Policy{vh.Name(), p})
-		}
+	effect := &PolicyEffect{}
+	switch {
+	case q.DryRun:
+		effect.BacklogEffect, err = c.VHost.PreviewPolicy(k, p)
+	case q.Backlog:
+		c.Created, effect.BacklogEffect, err = c.VHost.SetPolicyForBacklog(k, p)
+		c.Log(zap.Int("messages", effect.Earlier))
+		c.Log(zap.Int("expired", effect.Expired))
+	default:
+		c.Created, err = c.VHost.SetPolicy(k, p)
+		return nil, err
 	}
-	return list, nil
-}
-
-// Policy returns one policy. Error: ErrNotFound among others.
-func (o Settings) Policy(_ context.Context, a Actor, vhost string, k PolicyKind, name string) (Policy, error) {
-	vh, err := o.vhost(&a, ListPolicies, vhost)
 	if err != nil {
-		return Policy{}, err
+		return nil, err
 	}
-	p, ok := vh.Policy(k, name)
-	if !ok {
-		return Policy{}, ErrNotFound
-	}
-	return Policy{vh.Name(), p}, nil
+	effect.find(c.VHost)
+	return effect, nil
 }
 
-// TryPolicy returns what SetPolicyForBacklog would do, and changes nothing.
-func (o Settings) TryPolicy(ctx context.Context, a Actor, vhost string, k PolicyKind, p PolicyDefinition) (PolicyEffect, error) {
-	return o.SetPolicyForBacklog(ctx, a, vhost, k, p, true)
+// vhosts are the virtual host of the request or, if it names none, all that the actor may look into.
+func (c *Call) vhosts() []*broker.VHost {
+	if c.VHost != nil {
+		return []*broker.VHost{c.VHost}
+	}
+	return c.VHosts(c.Actor)
 }

@@ -75,8 +75,8 @@ func (s historySource) State() (now history.State) {
 
 // policyChanges are the operations that may change which policies are in force.
 var policyChanges = map[operate.Operation]string{
-	operate.SetPolicy: "policy set", operate.ClearPolicy: "policy removed",
-	operate.SetOperatorPolicy: "operator policy set", operate.ClearOperatorPolicy: "operator policy removed",
+	operate.Policies.Set.Name: "policy set", operate.Policies.Clear.Name: "policy removed",
+	operate.OperatorPolicies.Set.Name: "operator policy set", operate.OperatorPolicies.Clear.Name: "operator policy removed",
 	operate.ImportDefinitions: "definitions imported",
 }
 
