@@ -12,7 +12,7 @@ import (
 // Expires reports whether messages expire: false with Options.TTLOff.
 func (b *Broker) Expires() bool { return !b.opts.TTLOff }
 
-// Deadlines is the view of a broker that a monitor works with (monitor.Primary): it names
+// Deadlines is the view of a broker that a monitor works with: it names
 // the waiting deadlines, expires what is due, and reports what expired. Safe for concurrent
 // use.
 type Deadlines struct{ b *Broker }

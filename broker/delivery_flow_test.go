@@ -3,7 +3,9 @@ package broker_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +67,7 @@ type pressed struct {
 	*testBroker
 	ctx     context.Context // of the workers
 	working sync.WaitGroup
+	waiting atomic.Bool // publishers wait
 }
 
 // consume starts a consumer that acks a number of messages at a time, each time after a while.
@@ -102,7 +105,9 @@ func (x *pressed) flood(r *broker.Rights, d time.Duration, queues ...*broker.Que
 		}
 		p.Flush(nil)
 		before := time.Now()
+		x.waiting.Store(true)
 		r.AwaitConsumers(never)
+		x.waiting.Store(false)
 		waited += time.Since(before)
 		ready, _, _ := queues[0].Counts()
 		deepest = max(deepest, ready)
@@ -145,32 +150,63 @@ func TestConsumersThatKeepUpDoNotSlowPublishers(t *testing.T) {
 	})
 }
 
-func TestSlowConsumersDoNotSlowPublishers(t *testing.T) {
+// Consumers with a small prefetch, to which publishers leave no processor while they run.
+func TestPublishersWaitForConsumersThatTheyStarve(t *testing.T) {
+	underPressure(t, func(x *pressed, r *broker.Rights) {
+		q := x.queue("q", nil)
+		w := &worker{most: 10}
+		w.c = &broker.Consumer{Tag: "c", Sink: w}
+		require.NoError(t, q.Consume(w.c))
+		w.c.Wake()
+		x.working.Go(func() {
+			for x.ctx.Err() == nil {
+				if time.Sleep(100 * time.Microsecond); x.waiting.Load() {
+					w.ack(w.most)
+				}
+			}
+		})
+		_, deepest := x.flood(r, 3*time.Second, q)
+		assert.LessOrEqual(t, deepest, mostReady)
+		assert.Greater(t, w.done(), 3000*floodBatch-mostReady-w.most)
+	})
+}
+
+// slowWait is how long publishers that flood for three seconds wait for slow consumers: when the queue
+// has grown by 8 MiB, then by twice that, and by four times.
+const slowWait = 3 * 500 * time.Millisecond
+
+func TestSlowConsumersHardlySlowPublishers(t *testing.T) {
 	underPressure(t, func(x *pressed, r *broker.Rights) {
 		q := x.queue("q", nil)
 		w := x.consume(q, 1, 2*time.Millisecond)
 		waited, _ := x.flood(r, 3*time.Second, q)
-		assert.Zero(t, waited)
+		assert.Equal(t, slowWait, waited)
 		assert.Positive(t, w.done())
 	})
 }
 
-// One that takes nothing: its prefetch is used up, or its client does not read.
-func TestStuckConsumersDoNotSlowPublishers(t *testing.T) {
-	underPressure(t, func(x *pressed, r *broker.Rights) {
-		q := x.queue("q", nil)
-		newLimitedSink(t, q, false, 1)
-		waited, _ := x.flood(r, 3*time.Second, q)
-		assert.Zero(t, waited)
-	})
+// One that takes nothing: its prefetch is used up, or its client does not read. Whether it has taken
+// much before or not.
+func TestStuckConsumersHardlySlowPublishers(t *testing.T) {
+	for _, taken := range []int{1, 1000} {
+		underPressure(t, func(x *pressed, r *broker.Rights) {
+			q := x.queue("q", nil)
+			newLimitedSink(t, q, false, taken)
+			waited, _ := x.flood(r, 3*time.Second, q)
+			assert.Equal(t, slowWait, waited)
+		})
+	}
 }
 
-// One that has taken much before: that is found out in one wait.
-func TestConsumersThatGetStuckSlowPublishersOnce(t *testing.T) {
+// One wait is enough for several queues at once.
+func TestPublishersWaitForSeveralQueuesTogether(t *testing.T) {
 	underPressure(t, func(x *pressed, r *broker.Rights) {
-		q := x.queue("q", nil)
-		newLimitedSink(t, q, false, 1000)
-		waited, _ := x.flood(r, 3*time.Second, q)
+		var queues []*broker.Queue
+		for i := range floodBatch {
+			queues = append(queues, x.queue("q"+strconv.Itoa(i), nil))
+			newLimitedSink(t, queues[i], false, 1)
+		}
+		waited, _ := x.flood(r, 3*time.Second, queues...)
 		assert.Equal(t, 500*time.Millisecond, waited)
 	})
 }

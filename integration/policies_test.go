@@ -15,7 +15,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/policy"
 	"curfew/broker/server"
-	"curfew/monitor"
+	"curfew/monitor/schedule"
 )
 
 // A lawgiver sets a broker's policies.
@@ -231,7 +231,7 @@ func startEmbedded(t *testing.T) (*broker.Broker, string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	m, err := monitor.New(monitor.Options{Primary: b.Deadlines()})
+	m, err := schedule.New(schedule.Options{Primary: b.Deadlines()})
 	check(t, err)
 	var ended sync.WaitGroup
 	ended.Go(func() { report(t, "serve", server.New(server.Options{Broker: b}).Serve(ctx, listener)) })

@@ -13,7 +13,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/server"
-	"curfew/monitor"
+	"curfew/monitor/schedule"
 )
 
 // virtual is a whole Curfew, in memory, inside a synctest bubble: its clock is the bubble's and its connections are pipes, since a socket
@@ -30,7 +30,7 @@ func startVirtual(t *testing.T) *virtual {
 	log := zaptest.NewLogger(t)
 	b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }, User: "virtual", Password: "virtual", Log: log})
 	check(t, err)
-	m, err := monitor.New(monitor.Options{Primary: b.Deadlines(), Log: log})
+	m, err := schedule.New(schedule.Options{Primary: b.Deadlines(), Log: log})
 	check(t, err)
 	s := server.New(server.Options{Broker: b, Log: log, ConsumerTimeout: -1})
 	v := &virtual{t: t, broker: b, listener: newPipeListener()}

@@ -13,6 +13,7 @@ type aggregator struct {
 	counters  *counters
 	histogram *latenessHistogram
 	alerts    *alert.Alerts
+	ahead     func() time.Duration // of the source's clock from the wall clock
 
 	lateness latenessCount
 	queue    uint64
@@ -23,22 +24,14 @@ type aggregator struct {
 	run      alert.Stats      // messages with this queue, action, path and intended
 	late     alert.Stats      // those of run that were late
 	began    deadline.Instant // when the first message of run expired
-	offset   time.Duration    // of the primary's clock from the wall clock
-
-	holding   uint64      // the queue of held and heldAgain
-	held      alert.Stats // unacked past their deadline, seen for the first time
-	heldAgain alert.Stats // seen before
+	offset   time.Duration    // what ahead said then
 }
 
-func (m *Monitor) newAggregator() aggregator {
-	return aggregator{
-		counters:  m.counters,
-		histogram: m.metrics.lateness,
-		alerts:    m.options.Alerts,
-	}
+func (m *Monitor) newAggregator() *aggregator {
+	return &aggregator{counters: m.counters, histogram: m.metrics.lateness, alerts: m.options.Alerts, ahead: m.options.Source.ClockOffset}
 }
 
-// expired counts messages that expired. It subscribes to Primary.Expiries. Safe for concurrent use.
+// expired counts messages that expired. It subscribes to Source.Expiries. Safe for concurrent use.
 func (m *Monitor) expired(batch []deadline.Expiry) {
 	a := m.aggregators.Get().(*aggregator)
 	for i := range batch {
@@ -48,8 +41,7 @@ func (m *Monitor) expired(batch []deadline.Expiry) {
 	m.aggregators.Put(a)
 }
 
-// add counts one message that expired. Its lateness does not count if Curfew did not cause it:
-// if a consumer returned the message after its deadline, or a user expired it.
+// add counts one message that expired.
 func (a *aggregator) add(x *deadline.Expiry) {
 	if a.run.Count > 0 && (x.Ref.Queue != a.queue || x.Action != a.action || x.Path != a.path || x.Intended != a.intended) {
 		a.flush()
@@ -59,9 +51,9 @@ func (a *aggregator) add(x *deadline.Expiry) {
 	}
 	lateness := x.Lateness()
 	a.count(&a.run, x.Ref.Deadline, lateness)
-	if x.Path != deadline.Requeued && x.Path != deadline.Manual && x.Path != deadline.Scheduled {
+	if x.Counts() {
 		a.lateness.add(lateness)
-		if lateness >= deadline.LateFrom {
+		if x.Late() {
 			a.count(&a.late, x.Ref.Deadline, lateness)
 		}
 	}
@@ -70,48 +62,17 @@ func (a *aggregator) add(x *deadline.Expiry) {
 // open begins a run with its first message.
 func (a *aggregator) open(x *deadline.Expiry) {
 	a.queue, a.action, a.path, a.intended, a.began = x.Ref.Queue, x.Action, x.Path, x.Intended, x.Arrived
+	a.offset = a.ahead()
 	a.of = a.counters.of(a.queue, x.VHost, x.Queue)
-}
-
-// hold counts one message that a consumer holds past its deadline at the given instant. It is
-// counted again every heldAfter. Alerts count each message once.
-func (a *aggregator) hold(s deadline.Ref, at deadline.Instant) {
-	if a.holding != s.Queue {
-		a.flushHeld()
-	}
-	a.holding = s.Queue
-	if late := at.Sub(s.Deadline); late < heldAfter {
-		a.count(&a.held, s.Deadline, late)
-	} else {
-		a.count(&a.heldAgain, s.Deadline, late)
-	}
 }
 
 // count adds a message to stats, which are in ms of the wall clock.
 func (a *aggregator) count(t *alert.Stats, due deadline.Instant, lateness time.Duration) {
-	if t.Count == 0 {
-		a.offset = a.counters.offset()
-	}
 	t.Add(due.Add(-a.offset), lateness)
-}
-
-func (a *aggregator) flushHeld() {
-	n := a.held.Count + a.heldAgain.Count
-	if n == 0 {
-		return
-	}
-	q := a.counters.of(a.holding, "", "")
-	a.counters.held.add(q.labels, n)
-	event := alert.Event{Kind: alert.HeldPastDeadline, VHost: q.vhost, Queue: q.queue, Stats: a.held}
-	a.alerts.Record(event)
-	event.Again, event.Stats = true, a.heldAgain
-	a.alerts.Record(event)
-	a.held, a.heldAgain = alert.Stats{}, alert.Stats{}
 }
 
 // close records what was added since the last call.
 func (a *aggregator) close() {
-	a.flushHeld()
 	if a.run.Count == 0 {
 		return
 	}
@@ -148,13 +109,12 @@ func (a *aggregator) flush() {
 		event.Kind = alert.DeadLetterUnroutable
 		a.alerts.Record(event)
 	}
-	if a.path == deadline.Stalled {
-		a.counters.countFailed(q, failStalled, a.run.Count)
-	}
 	if a.late.Count > 0 {
-		if a.path != deadline.Stalled {
-			a.counters.countFailed(q, failLate, a.late.Count)
+		reason := failLate
+		if a.path == deadline.Stalled {
+			reason = failStalled
 		}
+		a.counters.countFailed(q, reason, a.late.Count)
 		event.Kind, event.Stats = alert.DeadlineFiredLate, a.late
 		a.alerts.Record(event)
 	}

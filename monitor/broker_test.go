@@ -13,8 +13,8 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/queue"
-	"curfew/monitor"
 	"curfew/monitor/alert"
+	"curfew/monitor/schedule"
 )
 
 // testBroker is a broker under a monitor, in a bubble of virtual time.
@@ -23,7 +23,7 @@ type testBroker struct {
 	broker    *broker.Broker
 	vh        *broker.VHost
 	publisher *broker.Publisher
-	monitor   *monitor.Monitor
+	monitor   *schedule.Scheduler
 }
 
 func newTestBroker(t *testing.T) *testBroker { return newTestBrokerWith(t, nil) }
@@ -34,7 +34,7 @@ func newTestBrokerWith(t *testing.T, alerts *alert.Alerts) *testBroker {
 	vh, ok := b.VHost("/")
 	require.True(t, ok)
 	x := &testBroker{t: t, broker: b, vh: vh, publisher: vh.NewPublisher("guest")}
-	x.monitor, err = monitor.New(monitor.Options{Primary: b.Deadlines(), Alerts: alerts})
+	x.monitor, err = schedule.New(schedule.Options{Primary: b.Deadlines(), Alerts: alerts})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

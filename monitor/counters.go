@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -23,7 +22,7 @@ const (
 type failReason uint8
 
 const (
-	failLate    failReason = iota // late (deadline.LateFrom), for a reason not listed below
+	failLate    failReason = iota // late, for a reason not listed below
 	failStalled                   // late because the schedule was up and did not fire
 	failParked                    // the dead letter had nowhere to go
 
@@ -37,7 +36,6 @@ func (r failReason) String() string {
 // counters holds the counters of all queues. Safe for concurrent use.
 type counters struct {
 	queueName func(uint64) (vhost, name string, ok bool)
-	offset    func() time.Duration   // of the primary's clock from the wall clock
 	fired     *prometheus.CounterVec // vhost, queue, action, path
 	failed    *prometheus.CounterVec // vhost, queue, reason
 	held      heldCounts

@@ -18,8 +18,8 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/queue"
-	"curfew/monitor"
 	"curfew/monitor/audit"
+	"curfew/monitor/schedule"
 	"curfew/scheduler"
 	"curfew/scheduler/memstore"
 )
@@ -69,7 +69,7 @@ func newAgreement(t *testing.T) *agreement {
 	vh, _ := b.VHost("/")
 	a.testBroker = &testBroker{t: t, broker: b, vh: vh, publisher: vh.NewPublisher("guest")}
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	a.monitor, err = monitor.New(monitor.Options{Primary: b.Deadlines(), Redis: absent{memstore.New()}, Registerer: a.metrics})
+	a.monitor, err = schedule.New(schedule.Options{Primary: b.Deadlines(), Redis: absent{memstore.New()}, Registerer: a.metrics})
 	require.NoError(t, err)
 	return a
 }

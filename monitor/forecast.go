@@ -29,7 +29,7 @@ const (
 	riskShare = 0.5
 )
 
-// Surveyor is a Primary that can describe its queues. Without one there is no forecast.
+// Surveyor is a Source that can describe its queues. Without one there is no forecast.
 type Surveyor interface {
 	// Survey calls fn with each queue, in any order, and about samples of its ready
 	// messages. What fn gets is valid during the call.
@@ -98,19 +98,19 @@ func (m *Monitor) Shares(atMillis []int64, out []forecast.Share) []forecast.Shar
 }
 
 // forecast makes forecasts until ctx ends.
-func (m *Monitor) forecast(ctx context.Context, l *loop) error {
+func (m *Monitor) forecast(ctx context.Context, l *Loop) error {
 	f := m.forecaster
 	defer f.forget()
 	if f.began.IsZero() {
 		f.began = time.Now()
 	}
 	for {
-		l.tick()
+		l.Tick()
 		started := time.Now()
 		all, outlook := f.round()
 		m.forecasts.Store(&all)
 		m.outlook.Store(outlook)
-		if !l.wait(ctx, max(forecastEvery, forecastShare*time.Since(started))) {
+		if !l.Wait(ctx, max(forecastEvery, forecastShare*time.Since(started))) {
 			return nil
 		}
 	}

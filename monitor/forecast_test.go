@@ -16,6 +16,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/monitor"
 	"curfew/monitor/alert"
+	"curfew/monitor/schedule"
 )
 
 // poll takes a message every so often until stopped.
@@ -116,7 +117,7 @@ func TestRareForecastsAreNoHungLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }})
 		require.NoError(t, err)
-		m, err := monitor.New(monitor.Options{Primary: slowSurvey{b.Deadlines()}})
+		m, err := schedule.New(schedule.Options{Primary: slowSurvey{b.Deadlines()}})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})

@@ -107,9 +107,9 @@ func (l *Lateness) Within(share float64) (millis int64, ok bool) {
 	return 0, false
 }
 
-// IsLate reports whether the messages of a bucket were late, by deadline.LateFrom.
+// IsLate reports whether the messages of a bucket were late, by deadline.LateAfter.
 func (l *Lateness) IsLate(bucket int) bool {
-	return bucket > 0 && l.UpTo[bucket-1] >= deadline.LateFrom.Milliseconds()
+	return bucket > 0 && l.UpTo[bucket-1] >= deadline.LateAfter.Milliseconds()
 }
 
 // Lateness returns how late messages expired. Safe for concurrent use.

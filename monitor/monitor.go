@@ -2,176 +2,155 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/alert"
 	"curfew/monitor/forecast"
-	"curfew/scheduler/memstore"
 )
 
-// Monitor fires the deadlines of one primary. Create it with New and run it once.
+// Source is where messages expire, such as broker.Deadlines or the queues of a RabbitMQ. Safe for concurrent use.
+type Source interface {
+	// Expiries is the stream with one record of each message that expires, whatever its
+	// path: of a dead letter, when it has arrived.
+	Expiries() *deadline.Stream
+	// Now is the present instant, rounded down, by the clock that deadlines are stamped and
+	// judged with.
+	Now() deadline.Instant
+	// ClockOffset is how far that clock is ahead of the wall clock, which is the one that
+	// people see.
+	ClockOffset() time.Duration
+}
+
+// Pending are the deadlines that wait. Safe for concurrent use.
+type Pending interface {
+	// Waiting returns how many deadlines are known to be pending, and the next of them; 0: none.
+	// The next leaves out those that have passed while consumers hold the messages, if it can.
+	Waiting() (pending int64, nextAt deadline.Instant)
+	// PendingBefore appends, for each of the instants in order, how many deadlines are at or before it.
+	PendingBefore(until []deadline.Instant, out []int64) []int64
+}
+
+// Options of a Monitor. Source and Pending are required.
+type Options struct {
+	Source  Source
+	Pending Pending
+	// QueueName returns the name of the queue with a number; false when it is gone. nil: every expiry has the names itself.
+	QueueName func(queue uint64) (vhost, name string, ok bool)
+	// Restarted is called when a loop has ended and was started again; nil: nobody needs to know.
+	Restarted func()
+	// Alerts records what becomes of deadlines, and is run by Run; nil for none.
+	Alerts *alert.Alerts
+	// Log; nil is silent.
+	Log *zap.Logger
+	// Registerer takes the metrics; nil keeps them private.
+	Registerer prometheus.Registerer
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Source == nil || o.Pending == nil {
+		return o, errors.New("monitor: Options.Source or Options.Pending is missing")
+	}
+	if o.QueueName == nil {
+		o.QueueName = func(uint64) (vhost, name string, ok bool) { return "", "", false }
+	}
+	if o.Restarted == nil {
+		o.Restarted = func() {}
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Registerer == nil {
+		o.Registerer = prometheus.NewRegistry()
+	}
+	return o, nil
+}
+
+// Monitor counts, reports and forecasts what expires in one source. Create it with New and run it once.
 type Monitor struct {
 	options     Options
-	primary     Primary
 	log         *zap.Logger
 	metrics     *metrics
 	counters    *counters
 	aggregators sync.Pool // *aggregator
-	loops       []*loop
+	loops       []*Loop
 	started     time.Time
 
-	index    *memstore.Fair // every deadline that has been tracked
-	busy     busyQueues
-	turns    deadline.Longest // of the fire loop
-	wakeFire *wakeup          // of the fire loop
-	nextAt   atomic.Int64     // Unix µs the fire loop waits for, 0 for none
-	waiting  atomic.Int64     // shadows in the window
-	wanted   chan struct{}    // the index may be incomplete
-
-	free    chan *feedEvents // to read into
-	arrived chan *feedEvents // to work on
-
-	redis *redisSchedule // nil: the index is the schedule
-	due   *memstore.Fair // with redis: shadows claimed ahead of their time, or too near to be written
-
-	scheduled SelfScheduled // nil: the deadlines of the primary are in the index
-
-	forecaster *forecaster // nil: the primary cannot survey its queues
+	forecaster *forecaster // nil: the source cannot survey its queues
 	forecasts  atomic.Pointer[[]Forecast]
 	outlook    atomic.Pointer[forecast.Outlook]
 }
 
-// New returns a monitor that does nothing before Run. Its error says that o is incomplete
-// or that a metric is registered already.
+// New returns a monitor that counts what expires from now on; the rest of its work begins with Run. Its error says that o
+// is incomplete or that a metric is registered already.
 func New(o Options) (*Monitor, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	m := &Monitor{
-		options:  o,
-		primary:  o.Primary,
-		log:      o.Log.Named("monitor"),
-		started:  time.Now(),
-		busy:     busyQueues{waiting: map[uint64][]deadline.Ref{}},
-		wakeFire: newWakeup(),
-		wanted:   make(chan struct{}, 1),
-		free:     make(chan *feedEvents, feedBuffers),
-		arrived:  make(chan *feedEvents, feedBuffers),
-	}
-	for range feedBuffers {
-		m.free <- &feedEvents{events: make([]deadline.Event, feedBatch)}
-	}
-	m.index = memstore.NewFair(m.tenantOf)
-	m.loops = []*loop{
-		{name: "fire", run: m.fire},
-		{name: "read", run: m.read},
-		{name: "ingest", run: m.ingest},
-		{name: "reconcile", run: m.reconcile},
-	}
-	if o.Redis != nil {
-		m.addRedis()
-	}
-	m.scheduled, _ = o.Primary.(SelfScheduled)
-	if surveyor, ok := o.Primary.(Surveyor); ok {
-		m.forecaster = &forecaster{from: surveyor, now: o.Primary.Now, offset: o.Primary.ClockOffset, alerts: o.Alerts, meters: make(map[uint64]*metered)}
-		m.loops = append(m.loops, &loop{name: "forecast", run: m.forecast})
+	m := &Monitor{options: o, log: o.Log.Named("monitor"), started: time.Now()}
+	if surveyor, ok := o.Source.(Surveyor); ok {
+		m.forecaster = &forecaster{from: surveyor, now: o.Source.Now, offset: o.Source.ClockOffset, alerts: o.Alerts, meters: make(map[uint64]*metered)}
+		m.AddLoop("forecast", m.forecast)
 	}
 	if o.Alerts != nil {
-		m.loops = append(m.loops, &loop{name: "alert", run: m.alert})
+		m.AddLoop("alert", m.alert)
 	}
-	if err := m.addMetrics(); err != nil {
+	if m.metrics, err = newMetrics(m); err != nil {
 		return nil, err
 	}
-	m.aggregators.New = func() any {
-		a := m.newAggregator()
-		return &a
-	}
-	m.primary.Expiries().Subscribe(deadline.Basic, m.expired)
-	return m, nil
-}
-
-// addMetrics registers the metrics of everything that New has added, and makes the counters.
-func (m *Monitor) addMetrics() (err error) {
-	if m.metrics, err = newMetrics(m.options.Registerer, m); err != nil {
-		return err
-	}
-	if m.redis != nil {
-		m.redis.metrics = m.metrics
-	}
 	m.counters = &counters{
-		queueName: m.primary.QueueName,
-		offset:    m.primary.ClockOffset,
+		queueName: o.QueueName,
 		fired:     m.metrics.fired,
 		failed:    m.metrics.failed,
 		byID:      make(map[uint64]*queueCounters),
 		labels:    make(map[[2]string]struct{}),
 	}
-	if err := m.options.Registerer.Register(&m.counters.held); err != nil {
-		return fmt.Errorf("monitor: register metric: %w", err)
+	if err := o.Registerer.Register(&m.counters.held); err != nil {
+		return nil, fmt.Errorf("monitor: register metric: %w", err)
 	}
-	return nil
-}
-
-func (m *Monitor) addRedis() {
-	m.due = memstore.NewFair(m.tenantOf)
-	m.redis = newRedisSchedule(m.options, m.due, m.wakeFire)
-	m.loops = append(m.loops,
-		&loop{name: "write", run: m.redis.write},
-		&loop{name: "claim", run: m.redis.claim},
-		&loop{name: "check", run: m.checkRedis})
-
+	m.aggregators.New = func() any { return m.newAggregator() }
+	o.Source.Expiries().Subscribe(deadline.Basic, m.expired)
+	return m, nil
 }
 
 // alert notifies of events that the other loops record.
-func (m *Monitor) alert(ctx context.Context, l *loop) error {
-	l.idle.Store(true)
+func (m *Monitor) alert(ctx context.Context, l *Loop) error {
+	l.Idle(true)
 	return m.options.Alerts.Run(ctx)
 }
 
-// Run fires deadlines until ctx ends, and returns nil when all it started has ended.
+// Run runs the loops until ctx ends, and returns nil when all of them have ended.
 func (m *Monitor) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, l := range m.loops {
 		running.Go(func() { m.supervise(ctx, l) })
 	}
 	running.Wait()
-	m.busy.running.Wait()
 	return nil
-}
-
-// tenantOf is whose turn it is when a deadline of a queue comes: that of its virtual host.
-func (m *Monitor) tenantOf(queue uint64) string {
-	vhost, _, _ := m.primary.QueueName(queue)
-	return vhost
 }
 
 // Health is the present state. Safe for concurrent use.
 func (m *Monitor) Health() Health {
-	h := Health{
-		Schedule: ScheduleEmbedded,
-		Since:    m.started,
-		Pending:  m.pending(),
-		LastTick: m.loops[0].lastTick(),
-	}
-	if nextAt := m.next(); nextAt != 0 {
-		h.Lag = max(m.primary.Now().Sub(nextAt), 0)
-	}
-	if m.scheduled != nil {
-		h.Schedule = ScheduleOfPrimary
-	}
-	if m.redis != nil {
-		h.Schedule, h.Since = m.redis.current()
-		h.Reasons = m.redis.troubles()
-		h.Orphans = m.redis.orphans.Load()
+	pending, nextAt := m.options.Pending.Waiting()
+	h := Health{Schedule: ScheduleOfPrimary, Since: m.started, Pending: pending, LastTick: time.Now()}
+	if nextAt != 0 {
+		h.Lag = max(m.options.Source.Now().Sub(nextAt), 0)
 	}
 	for _, l := range m.loops {
-		if silent := time.Since(l.lastTick()); l.beat.Load() != 0 && silent > staleAfter {
+		at := l.LastTick()
+		if at.Before(h.LastTick) {
+			h.LastTick = at
+		}
+		if silent := time.Since(at); l.beat.Load() != 0 && silent > staleAfter {
 			h.Stalled = append(h.Stalled, l.name)
 			h.Reasons = append(h.Reasons, fmt.Sprintf("loop %s silent for %s", l.name, silent.Round(time.Second)))
 		}
@@ -179,37 +158,28 @@ func (m *Monitor) Health() Health {
 	return h
 }
 
-// next returns when the next message is to be expired, or asked about again; 0: none.
-func (m *Monitor) next() deadline.Instant {
-	if m.scheduled != nil {
-		_, nextAt := m.scheduled.Waiting()
-		return nextAt
-	}
-	return deadline.Instant(m.nextAt.Load())
-}
-
-// nextDeadline returns the next deadline by the wall clock; 0 for none. It leaves out those that
-// have passed and were put off because consumers hold the messages.
+// nextDeadline returns the next deadline by the wall clock; 0 for none.
 func (m *Monitor) nextDeadline() deadline.Instant {
-	nextAt := m.index.First()
-	if m.scheduled != nil {
-		nextAt = m.next()
-	}
+	_, nextAt := m.options.Pending.Waiting()
 	if nextAt == 0 {
 		return 0
 	}
-	return nextAt.Add(-m.primary.ClockOffset())
+	return nextAt.Add(-m.options.Source.ClockOffset())
 }
 
-// pending counts the deadlines that the monitor, or its primary, holds.
-func (m *Monitor) pending() int64 {
-	if m.scheduled != nil {
-		pending, _ := m.scheduled.Waiting()
-		return pending
+// PendingBefore appends, for each of the instants in Unix ms, how many deadlines are at or before
+// it. Each count includes the deadlines that have passed while consumers hold the messages. It
+// leaves out the messages that wait 20 ms to be indexed. Safe for concurrent use.
+func (m *Monitor) PendingBefore(untilMillis []int64, out []int64) []int64 {
+	return m.options.Pending.PendingBefore(m.instants(untilMillis), out)
+}
+
+// instants converts Unix ms of the wall clock to instants of the source's clock.
+func (m *Monitor) instants(millis []int64) []deadline.Instant {
+	offset := m.options.Source.ClockOffset()
+	at := slices.Grow([]deadline.Instant(nil), len(millis))
+	for _, one := range millis {
+		at = append(at, deadline.FromUnixMilli(one).Add(offset))
 	}
-	n, err := m.index.Len(context.Background())
-	if err != nil {
-		m.log.Error("index", zap.Error(err))
-	}
-	return n + m.waiting.Load()
+	return at
 }

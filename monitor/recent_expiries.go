@@ -19,8 +19,7 @@ type RecentExpiry struct {
 	Action string `json:"action"`
 	Path   string `json:"path"`
 	Count  int64  `json:"count"`
-	// WorstMillis is the greatest lateness. Late is true if some were later than
-	// deadline.LateFrom though no consumer had held them.
+	// WorstMillis is the greatest lateness. Late is true if some were late (deadline.Expiry.Late).
 	WorstMillis int64 `json:"worst_ms"`
 	Late        bool  `json:"late"`
 }

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// heartbeat is how often a loop gives a sign of life, at least.
-	heartbeat = time.Second
+	// Heartbeat is how often a loop gives a sign of life, at least.
+	Heartbeat = time.Second
 	// staleAfter is when a silent loop counts as hung.
 	staleAfter = 5 * time.Second
 	// steadyAfter is how long a loop must have run for its next failure to count
@@ -21,44 +21,54 @@ const (
 	steadyAfter = time.Minute
 )
 
-// loop is a goroutine that ends only with its context: if anything else ends it, a
+// Loop is a goroutine that ends only with its context: if anything else ends it, a
 // supervisor starts it again.
-type loop struct {
+type Loop struct {
 	name string
-	run  func(context.Context, *loop) error
+	run  func(context.Context, *Loop) error
 	beat atomic.Int64 // Unix ns of the last sign of life
 	idle atomic.Bool  // it waits for something that may take any length of time
 }
 
-// tick is the sign of life.
-func (l *loop) tick() { l.beat.Store(time.Now().UnixNano()) }
+// AddLoop adds a loop for Run to run. It is called before Run.
+func (m *Monitor) AddLoop(name string, run func(context.Context, *Loop) error) *Loop {
+	l := &Loop{name: name, run: run}
+	m.loops = append(m.loops, l)
+	return l
+}
 
-// lastTick is the last sign of life; while the loop is idle, it is now.
-func (l *loop) lastTick() time.Time {
+// Idle says that the loop waits for something that may take any length of time, or no longer does.
+func (l *Loop) Idle(on bool) { l.idle.Store(on) }
+
+// Tick is the sign of life.
+func (l *Loop) Tick() { l.beat.Store(time.Now().UnixNano()) }
+
+// LastTick is the last sign of life; while the loop is idle, it is now.
+func (l *Loop) LastTick() time.Time {
 	if l.idle.Load() {
 		return time.Now()
 	}
 	return time.Unix(0, l.beat.Load())
 }
 
-// wait waits for d, during which the loop does not count as silent; false if ctx ended first.
-func (l *loop) wait(ctx context.Context, d time.Duration) bool {
+// Wait waits for d, during which the loop does not count as silent; false if ctx ended first.
+func (l *Loop) Wait(ctx context.Context, d time.Duration) bool {
 	l.idle.Store(true)
 	defer func() {
-		l.tick()
+		l.Tick()
 		l.idle.Store(false)
 	}()
-	return sleep(ctx, d)
+	return Sleep(ctx, d)
 }
 
 // supervise runs l until ctx ends. A loop that returns or panics before that is logged,
 // counted and started again after a pause that grows from 100 ms to 10 s.
-func (m *Monitor) supervise(ctx context.Context, l *loop) {
+func (m *Monitor) supervise(ctx context.Context, l *Loop) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, 10*time.Second
 	for {
 		started := time.Now()
-		l.tick()
+		l.Tick()
 		err := l.attempt(ctx)
 		if ctx.Err() != nil {
 			return
@@ -68,16 +78,15 @@ func (m *Monitor) supervise(ctx context.Context, l *loop) {
 		}
 		m.metrics.restarts.WithLabelValues(l.name).Inc()
 		m.log.Error("loop ended, starting it again", zap.String("loop", l.name), zap.Error(err))
-		if !sleep(ctx, pause.NextBackOff()) {
+		if !Sleep(ctx, pause.NextBackOff()) {
 			return
 		}
-		// Shadows that it held may be lost.
-		m.requestReconcile()
+		m.options.Restarted()
 	}
 }
 
 // attempt runs l once and makes an error of a panic.
-func (l *loop) attempt(ctx context.Context) (err error) {
+func (l *Loop) attempt(ctx context.Context) (err error) {
 	defer func() {
 		l.idle.Store(false)
 		if p := recover(); p != nil {
@@ -87,8 +96,8 @@ func (l *loop) attempt(ctx context.Context) (err error) {
 	return l.run(ctx, l)
 }
 
-// sleep waits for d; false if ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
+// Sleep waits for d; false if ctx ended first.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true

@@ -94,8 +94,14 @@ type Expiry struct {
 	To         []string // into these queues
 }
 
-// LateFrom is the lateness from which an expired message counts as late, if no consumer held it.
-const LateFrom = time.Second
+// LateAfter is the lateness above which an expired message is late, if its lateness counts.
+const LateAfter = time.Second
+
+// Counts reports whether the lateness is Curfew's: no consumer returned the message after its deadline, and no user made it expire.
+func (e *Expiry) Counts() bool { return e.Path != Requeued && e.Path != Manual && e.Path != Scheduled }
+
+// Late reports whether the message is late. Status, pages, history, alerts and metrics count these.
+func (e *Expiry) Late() bool { return e.Counts() && e.Lateness() > LateAfter }
 
 // Lateness is how long after its deadline the message reached the place it went to. It is 0
 // for one that expired before its deadline because a user made the deadline come. Metrics,

@@ -98,7 +98,7 @@ func (r *redis) heal() {
 // process is the owner of the schedule, and what it has begun.
 type process struct{ id, epoch, run int }
 
-// handle is a monitor's connection. It implements monitor.Schedule.
+// handle is a monitor's connection. It implements schedule.RedisStore.
 type handle struct {
 	r       *redis
 	monitor *stoppable
@@ -250,7 +250,7 @@ func (h *handle) Len(ctx context.Context) (n int64, err error) {
 // Close implements scheduler.Store.
 func (h *handle) Close() error { return nil }
 
-// Epoch implements monitor.Schedule.
+// Epoch implements schedule.RedisStore.
 func (h *handle) Epoch(ctx context.Context) (ok bool, err error) {
 	err = h.call(ctx, func() error {
 		if err := h.own(); err != nil {
@@ -262,10 +262,10 @@ func (h *handle) Epoch(ctx context.Context) (ok bool, err error) {
 	return ok && err == nil, err
 }
 
-// Refresh implements monitor.Schedule.
+// Refresh implements schedule.RedisStore.
 func (h *handle) Refresh(ctx context.Context) error { return h.call(ctx, h.own) }
 
-// Begin implements monitor.Schedule.
+// Begin implements schedule.RedisStore.
 func (h *handle) Begin(ctx context.Context) error {
 	var epoch, run int
 	err := h.call(ctx, func() error {
@@ -283,7 +283,7 @@ func (h *handle) Begin(ctx context.Context) error {
 	return err
 }
 
-// Scan implements monitor.Schedule.
+// Scan implements schedule.RedisStore.
 func (h *handle) Scan(ctx context.Context, fn func(page []deadline.Ref) error) error {
 	var all []deadline.Ref
 	err := h.call(ctx, func() error {
@@ -298,7 +298,7 @@ func (h *handle) Scan(ctx context.Context, fn func(page []deadline.Ref) error) e
 	return err
 }
 
-// Check implements monitor.Schedule.
+// Check implements schedule.RedisStore.
 func (h *handle) Check(ctx context.Context) (scheduler.Status, error) {
 	return scheduler.Status{Role: "master"}, h.call(ctx, func() error { return nil })
 }

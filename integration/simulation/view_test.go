@@ -86,7 +86,7 @@ func (p *stoppable) wait() {
 }
 
 // view is the broker as one monitor sees it: in a process that may be stopped, and with its own feed, which
-// may lag. It implements monitor.Primary.
+// may lag. It implements schedule.Primary.
 type view struct {
 	w       *world
 	process *stoppable
@@ -150,7 +150,7 @@ func (v *view) killed() bool {
 	return v.dead
 }
 
-// Events implements monitor.Primary.
+// Events implements schedule.Primary.
 func (v *view) Events(ctx context.Context, buf []deadline.Event) (n int, lagged bool, err error) {
 	for {
 		v.process.wait()
@@ -170,7 +170,7 @@ func (v *view) Events(ctx context.Context, buf []deadline.Event) (n int, lagged 
 	}
 }
 
-// Expire implements monitor.Primary.
+// Expire implements schedule.Primary.
 func (v *view) Expire(shadows []deadline.Ref, path deadline.Path, wait bool, out []deadline.Answer) []deadline.Answer {
 	v.process.wait()
 	defer v.process.wait()
@@ -190,10 +190,10 @@ func (v *view) Expire(shadows []deadline.Ref, path deadline.Path, wait bool, out
 	return out
 }
 
-// Expiries implements monitor.Primary.
+// Expiries implements schedule.Primary.
 func (v *view) Expiries() *deadline.Stream { return &v.expired }
 
-// Track implements monitor.Primary.
+// Track implements schedule.Primary.
 func (v *view) Track(shadows []deadline.Ref) []deadline.Ref {
 	v.process.wait()
 	defer v.process.wait()
@@ -208,7 +208,7 @@ func (v *view) Track(shadows []deadline.Ref) []deadline.Ref {
 	return kept
 }
 
-// Snapshot implements monitor.Primary. It reads each page with the world's lock held, and
+// Snapshot implements schedule.Primary. It reads each page with the world's lock held, and
 // calls fn without it.
 func (v *view) Snapshot(ctx context.Context, fn func(page []deadline.Ref) error) error {
 	v.process.wait()
@@ -226,13 +226,13 @@ func (v *view) Snapshot(ctx context.Context, fn func(page []deadline.Ref) error)
 	})
 }
 
-// QueueName implements monitor.Primary.
+// QueueName implements schedule.Primary.
 func (v *view) QueueName(queue uint64) (vhost, name string, ok bool) {
 	return v.w.primary.QueueName(queue)
 }
 
-// Now implements monitor.Primary.
+// Now implements schedule.Primary.
 func (v *view) Now() deadline.Instant { return deadline.Instant(v.w.now()/microsecond + v.ahead) }
 
-// ClockOffset implements monitor.Primary.
+// ClockOffset implements schedule.Primary.
 func (v *view) ClockOffset() time.Duration { return 0 }

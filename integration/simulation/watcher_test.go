@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"curfew/monitor"
+	"curfew/monitor/schedule"
 )
 
 // watcher is a running monitor.
 type watcher struct {
-	monitor *monitor.Monitor
+	monitor *schedule.Scheduler
 	view    *view
 	process *stoppable
 	stop    context.CancelFunc
@@ -34,7 +34,7 @@ func (w *world) startMonitor() {
 	if chance(w.rng, 0.2) {
 		x.view.ahead = 1 + w.rng.Int64N(5000)
 	}
-	o := monitor.Options{Primary: x.view}
+	o := schedule.Options{Primary: x.view}
 	if w.redis != nil {
 		o.Redis = w.redis.handle(x.process, chance(w.rng, 0.5))
 	}
@@ -42,7 +42,7 @@ func (w *world) startMonitor() {
 		o.WriteWindow = -1
 	}
 	var err error
-	if x.monitor, err = monitor.New(o); err != nil {
+	if x.monitor, err = schedule.New(o); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -128,7 +128,7 @@ func (w *world) say(format string, args ...any) {
 
 const (
 	// lateBy is how late a monitor may be that had time to learn of a message, whatever
-	// Redis does (package monitor, Guarantees), plus a ms for rounding.
+	// Redis does (package schedule, Guarantees), plus a ms for rounding.
 	lateBy = 251 * time.Millisecond
 	// learnIn is that time: a monitor checks its clock every second, and repairs a loss
 	// with a snapshot, one second after the last one.

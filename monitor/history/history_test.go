@@ -181,22 +181,25 @@ func TestLateSamplesAreSpread(t *testing.T) {
 
 func TestLateness(t *testing.T) {
 	var p series
+	left := func(late time.Duration) *deadline.Expiry {
+		return &deadline.Expiry{Ref: deadline.Ref{Deadline: 1}, Arrived: deadline.Instant(1).Add(late)}
+	}
 	require.Zero(t, p.most())
 	for i := range 1000 {
 		late := 300 * time.Microsecond
 		if i >= 995 {
 			late = 3 * time.Second
 		}
-		p.expire(late)
+		p.expire(left(late))
 	}
-	p.expire(-1)
+	p.expire(&deadline.Expiry{Ref: deadline.Ref{Deadline: 1}, Arrived: 90_000_000, Path: deadline.Requeued})
 	require.Equal(t, 500*time.Microsecond, p.most())
 	require.EqualValues(t, 1001, p.expired)
 	require.EqualValues(t, 5, p.late)
 	p = series{}
-	p.expire(20 * time.Second)
+	p.expire(left(20 * time.Second))
 	require.Equal(t, 20*time.Second, p.most(), "no later than the worst")
-	p.expire(time.Minute)
+	p.expire(left(time.Minute))
 	require.Equal(t, time.Minute, p.most())
 }
 

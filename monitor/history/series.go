@@ -56,15 +56,16 @@ func (s *series) busy() bool { return s.depth > 0 || s.came > 0 || s.went > 0 ||
 // gone reports whether the queue was not in the last sample.
 func (s *series) gone(second int64) bool { return second-s.seen > 2*maxSpread }
 
-// expire counts a message that expired. Its lateness is negative if it does not count.
-func (s *series) expire(lateness time.Duration) {
+// expire counts a message that expired.
+func (s *series) expire(x *deadline.Expiry) {
 	s.expired++
-	if lateness < 0 {
+	if !x.Counts() {
 		return
 	}
-	if lateness >= deadline.LateFrom {
+	if x.Late() {
 		s.late++
 	}
+	lateness := x.Lateness()
 	s.worst = max(s.worst, lateness)
 	i := 0
 	for i < len(latenessUpTo) && lateness > latenessUpTo[i] {
@@ -121,18 +122,14 @@ func (h *History) Expired(batch []deadline.Expiry) {
 		if x.Path == deadline.Scheduled { // not an expiry
 			continue
 		}
-		late := x.Lateness()
-		if x.Path == deadline.Requeued || x.Path == deadline.Manual { // not due to Curfew
-			late = -1
-		}
-		h.total.expire(late)
+		h.total.expire(x)
 		if at == nil || at.name != x.Queue || at.vhost != x.VHost {
 			if at = h.queues[[2]string{x.VHost, x.Queue}]; at == nil && x.Queue != "" {
 				at = h.addSeriesLocked(x.VHost, x.Queue, second)
 			}
 		}
 		if at != nil {
-			at.expire(late)
+			at.expire(x)
 			at.active = second
 		}
 	}

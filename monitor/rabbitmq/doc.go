@@ -26,8 +26,8 @@
 //
 // Redis also records which queues were let go of, so that no other Curfew keeps a queue where keeping did harm, and what
 // each Curfew reports about the queues that it keeps or observes (report.go). Every Curfew shows all queues, but its metrics
-// are only about its own, so that they can be added up. The keys name the RabbitMQ cluster, so nothing is written to Redis
-// before RabbitMQ was reached once (join_group.go).
+// are only about its own, so that they can be added up. The keys name the virtual host by an identity that RabbitMQ keeps, so
+// nothing is written to Redis before RabbitMQ was reached once (join_group.go).
 //
 // # What was seen
 //
@@ -44,14 +44,13 @@
 //   - Management API away: queues already kept stay kept, by the facts last known.
 //   - RabbitMQ away: everything connects again when it is back; until then RabbitMQ has the messages.
 //
-// # As a monitor.Primary
+// # As a source of a monitor
 //
-// Primary has the methods of monitor.Primary, so that alerts, metrics, audit and dashboard are the same as for Curfew's
-// own queues. But it has no events and its snapshot is empty: a keeper has each deadline in its own schedule, together with
-// the channel and the delivery tag that it needs to act, and gives messages back within milliseconds. With the monitor's
-// index each deadline would be held twice, and the monitor would ask the keeper to do what it does already. Primary itself
-// answers what a monitor would read from its index for people (monitor.SelfScheduled): how many deadlines wait, and when
-// the next is due. The observer's queues have forecasts (monitor.Surveyor).
+// A monitor.Monitor reports what expires here, so that alerts, metrics, audit and dashboard are the same as for Curfew's
+// own queues: a Primary is its monitor.Source, and answers how many deadlines wait and when the next is due
+// (monitor.Pending). Nothing fires here but the keepers: each has its deadlines in a schedule of its own, together with
+// the channel and the delivery tag that it needs to act, and gives messages back within milliseconds. The observer's
+// queues have forecasts (monitor.Surveyor).
 //
 // The path of an expiry is "eager" if the keeper gave the message back at its deadline, "requeue" if RabbitMQ expired
 // it when a message of unknown age was given back to find out, and "lazy" if RabbitMQ expired it by itself in a queue
@@ -60,8 +59,8 @@
 // # Metrics
 //
 //	curfew_rabbitmq_queues{mode,state}                    watched queues; a kept queue counts where its lease is
-//	curfew_rabbitmq_queue_not_kept{vhost,queue,reason}    1: a rule says keep, but it is refused or was let go of, or
-//	                                                      some of its messages are stranded (stranded.go)
+//	curfew_rabbitmq_queue_not_kept{vhost,queue,reason}    1: a rule says keep, but it is refused or was let go of, has
+//	                                                      not been kept for 10 s, or has stranded messages (stranded.go)
 //	curfew_rabbitmq_expiry_intended{vhost,queue}          1: an expiry there is not a miss (a rule says keep, without
 //	                                                      alert_on_expiry); on every Curfew
 //	curfew_rabbitmq_held_messages{vhost,queue}            messages held by the keeper of the queue
@@ -81,5 +80,5 @@
 // # Left to others
 //
 // Package keeper keeps one queue, package lease has the leases, package observe the taps. Package cluster talks to RabbitMQ
-// and decides what may be kept. What an expiry means to people is up to the monitor, for which this is a primary.
+// and decides what may be kept. What an expiry means to people is up to the monitor.
 package rabbitmq

@@ -62,21 +62,25 @@ type Primary struct {
 
 	looks chan struct{} // an inventory is wanted
 
-	mu        sync.Mutex
-	space     lease.Space       // where the queues are in Redis
-	numbers   uint64            // of kept queues so far
-	queues    map[string]*queue // those that a rule wants kept, by name
-	seen      seenTable         // statistics of the messages in watched queues, by name
-	inventory *cluster.Inventory
-	lookedAt  time.Time
-	failing   failing      // taking an inventory fails
-	waiting   []chan error // for the next inventory
+	mu           sync.Mutex
+	space        lease.Space       // where the queues are in Redis
+	numbers      uint64            // of kept queues so far
+	queues       map[string]*queue // those that a rule wants kept, by name
+	seen         seenTable         // statistics of the messages in watched queues, by name
+	inventory    *cluster.Inventory
+	lookedAt     time.Time
+	failing      failing      // taking an inventory fails
+	unreadSince  time.Time    // since when each inventory has lacked something; zero: the last one did not
+	identity     failing      // asking which cluster this is fails
+	identifiedAt time.Time    // when that was last known
+	waiting      []chan error // for the next inventory
 }
 
 // source is what a Primary needs from RabbitMQ: a *cluster.Cluster, or one of a test.
 type source interface {
 	Address() cluster.Address
 	Inventory(ctx context.Context, names []string) (*cluster.Inventory, error)
+	Identity(ctx context.Context) (string, error)
 	Events(ctx context.Context, fn func(cluster.Event)) error
 	Topology(ctx context.Context) (exchanges map[string]cluster.Exchange, bindings []cluster.Binding, err error)
 	Published(ctx context.Context) (map[string]int64, error)
@@ -181,30 +185,7 @@ func (p *Primary) ClockOffset() time.Duration { return p.Now().Sub(deadline.At(t
 // Expiries is the stream on which every expiry is published.
 func (p *Primary) Expiries() *deadline.Stream { return p.stream }
 
-// Events implements monitor.Primary: there are none.
-func (p *Primary) Events(ctx context.Context, _ []deadline.Event) (n int, lagged bool, err error) {
-	<-ctx.Done()
-	return 0, false, ctx.Err()
-}
-
-// Snapshot implements monitor.Primary: it is empty.
-func (p *Primary) Snapshot(context.Context, func([]deadline.Ref) error) error { return nil }
-
-// Track implements monitor.Primary: nothing is queued here.
-func (p *Primary) Track([]deadline.Ref) []deadline.Ref { return nil }
-
-// Expire implements monitor.Primary: nothing is queued here.
-func (p *Primary) Expire(refs []deadline.Ref, _ deadline.Path, _ bool, out []deadline.Answer) []deadline.Answer {
-	for range refs {
-		out = append(out, deadline.Answer{Outcome: deadline.Gone})
-	}
-	return out
-}
-
-// QueueName implements monitor.Primary. Each expiry has the names itself, so nobody needs to ask.
-func (p *Primary) QueueName(uint64) (vhost, name string, ok bool) { return "", "", false }
-
-// Waiting implements monitor.SelfScheduled: the deadlines that keepers here hold.
+// Waiting implements monitor.Pending: the deadlines that keepers here hold.
 func (p *Primary) Waiting() (pending int64, nextAt deadline.Instant) {
 	for _, k := range p.keepers() {
 		s := k.Status()
@@ -216,7 +197,7 @@ func (p *Primary) Waiting() (pending int64, nextAt deadline.Instant) {
 	return pending, nextAt
 }
 
-// PendingBefore implements monitor.SelfScheduled.
+// PendingBefore implements monitor.Pending.
 func (p *Primary) PendingBefore(until []deadline.Instant, out []int64) []int64 {
 	sum := make([]int64, len(until))
 	var one []int64

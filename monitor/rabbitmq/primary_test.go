@@ -15,9 +15,9 @@ import (
 )
 
 var (
-	_ monitor.Primary       = (*Primary)(nil)
-	_ monitor.Surveyor      = (*Primary)(nil)
-	_ monitor.SelfScheduled = (*Primary)(nil)
+	_ monitor.Source   = (*Primary)(nil)
+	_ monitor.Pending  = (*Primary)(nil)
+	_ monitor.Surveyor = (*Primary)(nil)
 )
 
 // TestBehindAMonitor: a monitor counts the expiries here, and shows the deadlines to come.
@@ -27,7 +27,7 @@ func TestBehindAMonitor(t *testing.T) {
 		rabbitmq.declare("keep-a")
 		r := newRunning(t, rabbitmq, "one", nil)
 		registry := prometheus.NewRegistry()
-		m, err := monitor.New(monitor.Options{Primary: r.Primary, Registerer: registry})
+		m, err := monitor.New(monitor.Options{Source: r.Primary, Pending: r.Primary, Registerer: registry})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

@@ -12,11 +12,14 @@ import "time"
 // the pace of the consumers. No rate is measured, and a busy machine changes nothing but the pace.
 //
 // Backlog is what a queue is for. So consumers that are slow themselves (their prefetch is used up,
-// they do not read, or each message takes them long) hold nobody back. They are known by what they
-// take: less than one message while flowSlow are published, or less than one part in flowSlow of
-// the credit during a wait of flowLongest. Then publishers get new credit at once, and this is
-// judged again when it is used up. A connection that consumes is never asked to wait, since its
-// acks would not be read (Pacing). Nothing depends on the end of a wait.
+// they do not read, or each message takes them long) hold nobody back for long: when publishers
+// have waited for flowLongest and consumers have taken next to nothing, publishers get new credit,
+// twice as much as the last time. They wait again when it is used up, however often: what consumers
+// take while publishers run says nothing about them, since publishers may have left them no
+// processor. In the wait they have it, and once they have used it, their pace is kept.
+//
+// A connection that consumes is never asked to wait, since its acks would not be read (Pacing).
+// Nothing depends on the end of a wait.
 //
 // What was in the queue before its consumers came does not count. It is worked off a little at a
 // time: publishers get back somewhat less than what consumers take.
@@ -27,10 +30,10 @@ type flow struct {
 
 // flowRun is what is known of a queue with consumers, until they or all messages are gone.
 type flowRun struct {
-	floor            int64         // weight that publishers need not wait for
-	published, taken uint64        // the queue's counters when credit was last used up
-	began            int64         // weight when publishers began to wait
-	over             chan struct{} // closed when they may go on; nil: they do not wait
+	floor  int64         // weight that publishers need not wait for
+	credit int64         // by how much the queue may grow above it; more than flowCredit after a wait for nothing
+	taken  uint64        // the queue's counter when publishers began to wait
+	over   chan struct{} // closed when they may go on; nil: they do not wait
 }
 
 const (
@@ -41,10 +44,9 @@ const (
 	flowCredit, flowBehind = 8 << 20, 2 << 20
 	// flowReturn is by how much the floor falls each time that publishers go on.
 	flowReturn = flowCredit / 16
-	// flowSlow is how many times slower than publishers consumers are that hold nobody back.
-	flowSlow = 16
-	// flowLongest is the longest wait.
-	flowLongest = 500 * time.Millisecond
+	// flowLongest is the longest wait. Consumers that take less than flowFew messages in it, and do
+	// not give enough credit back, are slow.
+	flowLongest, flowFew = 500 * time.Millisecond, 2048
 )
 
 func (f *flow) weightLocked() int64 {
@@ -60,7 +62,7 @@ func (f *flow) chargeLocked(s *Transition) {
 	weight := f.weightLocked()
 	if f.run == nil {
 		if weight > flowBehind {
-			f.run = &flowRun{floor: weight}
+			f.run = &flowRun{floor: weight, credit: flowCredit}
 		}
 		return
 	}
@@ -68,33 +70,12 @@ func (f *flow) chargeLocked(s *Transition) {
 	r.floor = min(r.floor, weight)
 	s.behind = s.behind || weight > r.floor+flowBehind
 	if r.over == nil {
-		if weight <= r.floor+flowCredit {
+		if weight <= r.floor+r.credit {
 			return
 		}
-		if f.slowLocked() {
-			f.grantLocked()
-			return
-		}
-		f.markLocked()
-		r.over, r.began = make(chan struct{}), weight
+		r.floor, r.taken, r.over = weight-flowCredit, f.q.counters.toConsumers(), make(chan struct{})
 	}
 	s.crowded = append(s.crowded, f.q)
-}
-
-// grantLocked gives publishers new credit.
-func (f *flow) grantLocked() {
-	f.run.floor = f.weightLocked()
-	f.markLocked()
-}
-
-func (f *flow) markLocked() {
-	f.run.published, f.run.taken = f.q.counters.published, f.q.counters.toConsumers()
-}
-
-// slowLocked reports whether consumers have been slow since credit was last used up.
-func (f *flow) slowLocked() bool {
-	c := &f.q.counters
-	return (c.toConsumers()-f.run.taken)*flowSlow < c.published-f.run.published
 }
 
 // creditLocked is called after messages have left. Publishers that wait go on once they have
@@ -106,7 +87,7 @@ func (f *flow) creditLocked() {
 	}
 	weight := f.weightLocked()
 	if r.floor = min(r.floor, weight); weight <= r.floor+flowCredit/2 {
-		r.floor = max(0, r.floor-flowReturn)
+		r.floor, r.credit = max(0, r.floor-flowReturn), flowCredit
 		r.resume()
 	}
 }
@@ -139,17 +120,20 @@ func (f *flow) crowded() chan struct{} {
 }
 
 // endWait ends a wait that has lasted for flowLongest. Consumers have taken a part of what they have
-// to take, so each publisher goes on once and then waits again; or they were too slow.
+// to take, so each publisher goes on once and then waits again; or they took next to nothing.
 func (f *flow) endWait(over chan struct{}) {
 	f.q.mu.Lock()
 	defer f.q.mu.Unlock()
-	if f.run == nil || f.run.over != over {
+	r := f.run
+	if r == nil || r.over != over {
 		return
 	}
-	if f.weightLocked() > f.run.began-flowCredit/flowSlow {
-		f.grantLocked()
+	if f.q.counters.toConsumers()-r.taken < flowFew {
+		r.floor, r.credit = f.weightLocked(), 2*r.credit
+	} else {
+		r.credit = flowCredit
 	}
-	f.run.resume()
+	r.resume()
 }
 
 // Pacing is how a publishing goroutine follows the flow of the queues that it publishes to.
@@ -173,15 +157,20 @@ func (p *Pacing) After(s *Transition) {
 func (p *Pacing) Await(done <-chan struct{}) {
 	timer := time.NewTimer(flowLongest)
 	defer timer.Stop()
-	for _, q := range p.Crowded {
-		over := q.flow.crowded()
+	overs := make([]chan struct{}, len(p.Crowded))
+	for i, q := range p.Crowded {
+		overs[i] = q.flow.crowded()
+	}
+	for i, over := range overs {
 		if over == nil {
 			continue
 		}
 		select {
 		case <-over:
 		case <-timer.C:
-			q.flow.endWait(over)
+			for j := i; j < len(overs); j++ { // it has waited for each of them
+				p.Crowded[j].flow.endWait(overs[j])
+			}
 			return
 		case <-done:
 			return

@@ -28,8 +28,10 @@ import (
 	"curfew/monitor/alert"
 	"curfew/monitor/audit"
 	"curfew/monitor/changes"
+	"curfew/monitor/dashboard"
 	"curfew/monitor/history"
 	"curfew/monitor/rabbitmq"
+	"curfew/monitor/schedule"
 	"curfew/monitor/telemetry"
 	"curfew/scheduler/redisstore"
 )
@@ -54,7 +56,7 @@ type Node struct {
 	rabbitmq      *rabbitmq.Primary     // nil: the broker of this process
 	leases        redis.UniversalClient // nil: no Redis, or not beside RabbitMQ
 	redis         *redisstore.Store     // nil: no Redis, or beside RabbitMQ
-	monitor       *monitor.Monitor      // nil: no monitor
+	monitor       watcher               // nil: no monitor
 	alerts        *alert.Alerts         // nil: no monitor
 	deadManSwitch *alert.DeadManSwitch  // nil: none
 	audit         *audit.Log            // nil: none
@@ -71,6 +73,12 @@ type Node struct {
 
 	onlyUser sync.Once
 	user     *oneUser // beside RabbitMQ
+}
+
+// watcher watches deadlines: a schedule.Scheduler or, beside RabbitMQ, a monitor.Monitor.
+type watcher interface {
+	dashboard.Monitor
+	Run(ctx context.Context) error
 }
 
 // Open recovers the store and makes the parts, but runs none of them. Close releases them.
@@ -221,17 +229,18 @@ func (n *Node) openMonitor() error {
 	if err != nil {
 		return err
 	}
-	o := monitor.Options{
-		Alerts: n.alerts, NewTimer: monitor.PreciseTimer, Log: n.log, Registerer: n.metrics,
-	}
 	if n.rabbitmq != nil {
-		o.Primary = n.rabbitmq
-		n.monitor, err = monitor.New(o)
+		n.monitor, err = monitor.New(monitor.Options{
+			Source: n.rabbitmq, Pending: n.rabbitmq, Alerts: n.alerts, Log: n.log, Registerer: n.metrics,
+		})
 		return err
 	}
-	o.Primary, o.PrimaryIsNew, o.WriteWindow = n.broker.Deadlines(), n.broker.NewFolder(), n.settings.ScheduleWindow
+	o := schedule.Options{
+		Primary: n.broker.Deadlines(), PrimaryIsNew: n.broker.NewFolder(), WriteWindow: n.settings.ScheduleWindow,
+		Alerts: n.alerts, NewTimer: schedule.PreciseTimer, Log: n.log, Registerer: n.metrics,
+	}
 	if o.WriteWindow == 0 {
-		o.WriteWindow = -1 // what the monitor calls no window
+		o.WriteWindow = -1 // what the scheduler calls no window
 	}
 	if n.settings.RedisURL != "" {
 		redis.SetLogger(redisLogger{n.log.Named("redis")})
@@ -243,7 +252,7 @@ func (n *Node) openMonitor() error {
 		}
 		o.Redis = n.redis
 	}
-	n.monitor, err = monitor.New(o)
+	n.monitor, err = schedule.New(o)
 	return err
 }
 

@@ -76,6 +76,7 @@ var subjects = []struct{ tag, parts, text string }{
 	{"Dead letters", "deadletters replays", "Dead letters, and the replays that send them back."},
 	{"Runs", "runs", "Operations that may take long, while they run and after they have ended."},
 	{"Policies", "policies operator-policies", "Policies that count for what is queued already."},
+	{"Users", "users", "Users, their passwords and their tags."},
 	{"Alerts", "alerts silences", "Alerts, their rules and sinks, and silences."},
 	{"Audit", "audit", "The record of what expired and what users changed."},
 	{"RabbitMQ", "rabbitmq", "The queues of a RabbitMQ beside which Curfew runs."},
@@ -104,6 +105,7 @@ var pathParameters = map[string]string{
 	"replay": "ID of the replay.",
 	"run":    "ID of the run.",
 	"policy": "Name of the policy, escaped.",
+	"user":   "Name of the user, escaped.",
 }
 
 // tags are which tag of a user gives a role; administrator gives all.
@@ -366,8 +368,12 @@ func (d *documentor) describeFields(of reflect.Type, s *openapi3.Schema, reads b
 		if property == nil {
 			continue
 		}
-		if text := d.comments.ofField(of, f.Name); text != "" && !strings.HasPrefix(property.Ref, "#") {
-			property.Value.Description = spoken(f.Name, name, text)
+		text := f.Tag.Get("doc")
+		if text == "" {
+			text = spoken(f.Name, name, d.comments.ofField(of, f.Name))
+		}
+		if text != "" && !strings.HasPrefix(property.Ref, "#") {
+			property.Value.Description = text
 		}
 		optional := tagged && (strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"))
 		if !optional && !reads && !slices.Contains(s.Required, name) {

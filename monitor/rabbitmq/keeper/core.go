@@ -125,7 +125,7 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 	default:
 		c.enter(now, Observing, looking)
 	}
-	c.looks.at, c.looks.asked, c.looks.elsewhere = now, false, 0
+	c.looks.at, c.looks.goodAt, c.looks.asked, c.looks.elsewhere = now, now, false, 0
 	c.setFacts(now, f)
 	c.advance(now)
 }

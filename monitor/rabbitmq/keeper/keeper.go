@@ -332,8 +332,12 @@ func (k *Keeper) releaseLease() {
 // consumerTag returns a tag that is unique among the keepers of all Curfews, and within a connection.
 func consumerTag(name string, n int) string { return tagPrefix + name + "." + strconv.Itoa(n) }
 
-// OwnTag reports whether a consumer tag belongs to a keeper of the Curfew of that name.
-func OwnTag(name, tag string) bool {
-	number, ok := strings.CutPrefix(tag, tagPrefix+name+".")
-	return ok && !strings.Contains(number, ".")
+// OfTag returns the name of the Curfew whose keeper has a consumer with this tag; "": the consumer is not a keeper's.
+func OfTag(tag string) string {
+	name, _ := strings.CutPrefix(tag, tagPrefix)
+	at := strings.LastIndexByte(name, '.')
+	if name == tag || at < 0 {
+		return ""
+	}
+	return name[:at]
 }

@@ -10,6 +10,7 @@ import (
 // looks are what the queue's own counts say, twice a second.
 type looks struct {
 	at        deadline.Instant // the next one
+	goodAt    deadline.Instant // when the last one was answered with counts that can be trusted, or the connection began
 	asked     bool             // an answer is on its way
 	suspect   bool             // the last look saw another consumer
 	glimpseAt deadline.Instant // when a look last saw one while the keeper's own number was certain; 0: never
@@ -185,7 +186,10 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 		return
 	}
 	c.looks.doubt = false
-	c.looks.others, _ = c.looks.strangers(now, consumers, 0)
+	var sure bool
+	if c.looks.others, sure = c.looks.strangers(now, consumers, 0); sure {
+		c.looks.goodAt = now
+	}
 	if c.looks.others > 0 {
 		c.ages.lastOther = now
 	} else {
@@ -271,7 +275,7 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 		}
 		return
 	}
-	c.looks.fewAt = 0
+	c.looks.fewAt, c.looks.goodAt = 0, now
 	doubted := c.looks.doubt
 	c.looks.others, c.looks.doubt = others, false
 	switch {

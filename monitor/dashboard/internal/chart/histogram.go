@@ -82,7 +82,7 @@ func (l *Histogram) Draw(over string) g.Node {
 	}
 	return g.Group{
 		h.P(h.Class("note"), bold(format.Plural(l.Total, "message")), g.Text(" "+over+". Half left their queue "), or(l.half), g.Text(" after their deadline, 99 in 100 "), or(l.Most), g.Text("."),
-			g.If(l.late > 0, g.Group{g.Text(" "), h.Span(h.Class("bad"), g.Text(format.Plural(l.late, "message")+" expired more than "+format.Span(deadline.LateFrom)+" late."))})),
+			g.If(l.late > 0, g.Group{g.Text(" "), h.Span(h.Class("bad"), g.Text(format.Plural(l.late, "message")+" expired more than "+format.Span(deadline.LateAfter)+" late."))})),
 		h.Table(h.Class("bars"), h.TBody(g.Map(l.rows, histogramRow.draw))),
 		h.P(h.Class("faint"), g.Text("The scale is logarithmic.")),
 	}

@@ -26,9 +26,9 @@ func TestHistogram(t *testing.T) {
 
 // TestHistogramGoesByTheMonitor: which messages are late, and what is more than all bounds, is what the monitor and its buckets say.
 func TestHistogramGoesByTheMonitor(t *testing.T) {
-	from := deadline.LateFrom.Milliseconds()
+	from := deadline.LateAfter.Milliseconds()
 	var page strings.Builder
 	require.NoError(t, NewHistogram(monitor.Lateness{UpTo: []int64{from / 2, from, 2 * from}, Counts: []uint64{1, 2, 4, 800}}).Draw("in 1 h").Render(&page))
-	require.Contains(t, page.String(), "804 messages expired more than "+format.Span(deadline.LateFrom)+" late.")
-	require.Contains(t, page.String(), "more than "+format.Span(2*deadline.LateFrom)+"</b>")
+	require.Contains(t, page.String(), "804 messages expired more than "+format.Span(deadline.LateAfter)+" late.")
+	require.Contains(t, page.String(), "more than "+format.Span(2*deadline.LateAfter)+"</b>")
 }

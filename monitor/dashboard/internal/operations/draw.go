@@ -49,7 +49,7 @@ func (c *view) Draw(s *ui.Info) ui.Drawing {
 		top = g.Group{h.H1(g.Text(c.ops[0].Page.Title)), c.siblings(s), ui.Done(c.done), c.begins()}
 	}
 	for _, one := range c.cards {
-		body := g.Node(c.table(one))
+		body := c.table(one)
 		if !one.op.IsList() {
 			body = c.sheet(s, one)
 		}
@@ -201,7 +201,7 @@ func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 		crumbs = g.Group{ui.Link(list.Page.On, g.Text(list.Page.Title)), g.Text(" / "), ui.Link(back, ui.Name(name))}
 	}
 	cancel := ui.Link(back, g.Text("Cancel"))
-	title, body := g.Node(h.H1(g.Text(about.Title))), g.Node(nil)
+	title, body := h.H1(g.Text(about.Title)), g.Node(nil)
 	if about.Danger {
 		var hidden g.Group
 		last := ""

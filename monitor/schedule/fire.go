@@ -1,0 +1,288 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"curfew/broker/deadline"
+	"curfew/monitor"
+	"curfew/scheduler"
+)
+
+const (
+	// fireBatch is how many shadows are claimed in one turn of the loop, at most; fireSlice is how
+	// many messages the primary is asked to expire at a time.
+	fireBatch, fireSlice = 512, 256
+	// fireFor is how long a turn may take before the rest of it is put off. The turns go round the
+	// virtual hosts, so one's many deadlines do not hold up those of another.
+	fireFor = 500 * time.Microsecond
+	// fireEvery is the least time between two batches, unless more is due than fits in one.
+	// Waking for a deadline costs more than firing it. So the deadlines of a busy queue
+	// share a wake-up, and are late by at most that much.
+	fireEvery = 250 * time.Microsecond
+	// rescueAfter is how far past its deadline a shadow must be for the index to
+	// fire in place of a Redis schedule that is up.
+	rescueAfter = 250 * time.Millisecond
+	// retryAfter is when the index asks again after the primary failed to answer.
+	retryAfter = time.Second
+	// askedAfter is when the primary is asked again about a message for which it has passed the
+	// request on. The primary reports the expiry by itself; this is for a report that got lost.
+	askedAfter = 30 * time.Second
+)
+
+// firing is what the fire loop works with.
+type firing struct {
+	m       *Scheduler
+	batch   []deadline.Ref
+	results []deadline.Answer
+	holds   *monitor.Holds
+	most    int              // shadows in a batch; 0 while the loop rests
+	restsAt deadline.Instant // when the rest ends
+	expired bool             // something of the last batch
+
+	// What became of the batch.
+	done   []deadline.Ref    // expired, gone, or with another deadline
+	held   []scheduler.Later // held, or asked for
+	notDue []scheduler.Later // not due, or put off
+	failed []scheduler.Later
+	busy   []deadline.Ref // their queue was in use
+}
+
+// fire sleeps until the earliest deadline and asks the primary to expire what is due.
+func (m *Scheduler) fire(ctx context.Context, l *monitor.Loop) error {
+	f := &firing{m: m, holds: m.NewHolds()}
+	timer, err := m.options.NewTimer()
+	if err != nil {
+		return err
+	}
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		l.Tick()
+		m.wakeFire.reset()
+		nextAt, err := f.round(ctx)
+		if err != nil {
+			return err
+		}
+		wait := monitor.Heartbeat
+		if nextAt != 0 {
+			m.wakeFire.sleepUntil(nextAt)
+			if wait = min(wait, m.until(nextAt)); wait <= 0 {
+				continue
+			}
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C():
+		case <-m.wakeFire.signal:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// until is how long it takes until the primary's clock shows an instant, rounded up: that
+// clock rounds down.
+func (m *Scheduler) until(at deadline.Instant) time.Duration {
+	return at.Sub(m.primary.Now())
+}
+
+// round fires one batch of what is due from each store, unless the loop rests, and returns when to
+// look again: at once if anything was due, since what was put off may be next; 0 when no
+// deadline is known.
+func (f *firing) round(ctx context.Context) (nextAt deadline.Instant, err error) {
+	if err := f.recordAnswers(ctx); err != nil {
+		return 0, err
+	}
+	nowAt := f.m.primary.Now()
+	f.most = fireBatch
+	if nowAt < f.restsAt {
+		f.most = 0
+	}
+	var fired bool
+	var dueAt deadline.Instant
+	if f.m.redis != nil {
+		if fired, dueAt, err = f.from(ctx, f.m.due, nowAt, deadline.Eager); err != nil {
+			return nowAt, err
+		}
+		if dueAt == 0 || dueAt > nowAt {
+			f.m.redis.drained()
+		}
+	}
+	path, grace := f.m.indexFires()
+	rescued, indexAt, err := f.from(ctx, f.m.index, nowAt.Add(-grace), path)
+	if err != nil || fired || rescued {
+		return nowAt, err
+	}
+	f.m.nextAt.Store(int64(earlier(dueAt, indexAt)))
+	if indexAt != 0 {
+		indexAt = indexAt.Add(grace)
+	}
+	if nextAt = earlier(dueAt, indexAt); nextAt != 0 {
+		nextAt = max(nextAt, f.restsAt)
+	}
+	return nextAt, nil
+}
+
+// earlier of two instants, 0 being never.
+func earlier(a, b deadline.Instant) deadline.Instant {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// indexFires returns how long after a deadline the index fires, and by which path.
+func (m *Scheduler) indexFires() (path deadline.Path, grace time.Duration) {
+	switch {
+	case m.redis == nil:
+		return deadline.Eager, 0
+	case m.redis.fires() && m.redis.stuck():
+		return deadline.Stalled, rescueAfter
+	case m.redis.fires():
+		return deadline.Index, rescueAfter
+	default:
+		return deadline.Index, 0
+	}
+}
+
+// recordAnswers records what has been answered for queues that were in use.
+func (f *firing) recordAnswers(ctx context.Context) error {
+	for _, x := range f.m.busy.answers() {
+		f.batch, f.results = append(f.batch[:0], x.refs...), append(f.results[:0], x.answers...)
+		if err := f.record(ctx, x.path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// from fires a batch from one store, and returns when the next of the others is due.
+func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt deadline.Instant, path deadline.Path) (fired bool, nextAt deadline.Instant, err error) {
+	claimedAt := f.m.primary.Now()
+	f.batch, nextAt, err = store.Claim(ctx, untilAt, f.most, untilAt.Add(retryAfter), f.batch[:0])
+	if err != nil {
+		return false, 0, fmt.Errorf("schedule: claim: %w", err)
+	}
+	if len(f.batch) == 0 {
+		return false, nextAt, nil
+	}
+	f.results = f.results[:0]
+	for len(f.results) < len(f.batch) && (len(f.results) == 0 || f.m.primary.Now().Sub(claimedAt) < fireFor) {
+		slice := f.batch[len(f.results):]
+		slice = slice[:min(len(slice), fireSlice)]
+		asked := len(f.results) + len(slice)
+		if f.results = f.m.primary.Expire(slice, path, false, f.results); len(f.results) != asked {
+			return false, 0, fmt.Errorf("schedule: the primary answered for %d of %d messages", len(f.results), asked)
+		}
+	}
+	putOff := len(f.results) < len(f.batch)
+	err = f.record(ctx, path)
+	endedAt := f.m.primary.Now()
+	f.m.turns.Add(endedAt, endedAt.Sub(claimedAt))
+	if more := putOff || nextAt != 0 && nextAt <= untilAt; !more && f.expired {
+		f.restsAt = claimedAt.Add(fireEvery)
+	}
+	return true, nextAt, err
+}
+
+// record records what became of the batch.
+func (f *firing) record(ctx context.Context, path deadline.Path) error {
+	f.expired = f.sortAnswers() > 0
+	if f.expired && path == deadline.Stalled {
+		f.m.redis.distrust()
+	}
+	for i := 0; i < len(f.busy); {
+		n := 1
+		for i+n < len(f.busy) && f.busy[i+n].Queue == f.busy[i].Queue {
+			n++
+		}
+		f.m.waitFor(f.busy[i:i+n], path)
+		i += n
+	}
+	return f.settle(ctx)
+}
+
+// sortAnswers splits the batch by its answers, and returns how many expired or are being expired. What was
+// not asked for is put off.
+func (f *firing) sortAnswers() (expired int) {
+	f.done, f.held, f.notDue, f.failed, f.busy = f.done[:0], f.held[:0], f.notDue[:0], f.failed[:0], f.busy[:0]
+	nowAt := f.m.primary.Now()
+	for _, s := range f.batch[len(f.results):] {
+		f.notDue = append(f.notDue, scheduler.Later{Ref: s, At: nowAt})
+	}
+	var count [deadline.Outcomes]int
+	for i, r := range f.results {
+		s := f.batch[i]
+		count[r.Outcome]++
+		switch r.Outcome {
+		case deadline.Expired, deadline.Gone, deadline.Rescheduled:
+			f.done = append(f.done, s)
+		case deadline.Asked:
+			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(askedAfter)})
+		case deadline.Held:
+			f.holds.Add(s, nowAt)
+			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(monitor.HeldAfter)})
+		case deadline.NotDue:
+			f.notDue = append(f.notDue, scheduler.Later{Ref: s, At: askAgain(r.At, nowAt)})
+		case deadline.Busy:
+			f.busy = append(f.busy, s)
+		case deadline.Failed:
+			f.failed = append(f.failed, scheduler.Later{Ref: s, At: nowAt.Add(retryAfter)})
+		}
+	}
+	f.holds.Close()
+	f.m.metrics.countResults(&count)
+	return count[deadline.Expired] + count[deadline.Asked]
+}
+
+// askAgain returns when to ask the primary again about a message that is due at an instant:
+// then, or, if the primary's clock is behind, after the time between two batches.
+func askAgain(dueAt, nowAt deadline.Instant) deadline.Instant {
+	if dueAt > nowAt {
+		return dueAt
+	}
+	return nowAt.Add(fireEvery)
+}
+
+// settle records in every store what became of the batch. Redis is not written for what is
+// not due, which stays claimed and on the due list, nor for what failed: that comes back
+// from the index, and from Redis when the lease has ended. What waits for its queue stays claimed
+// in every store.
+func (f *firing) settle(ctx context.Context) error {
+	if f.m.redis != nil {
+		f.m.redis.settle(f.done, f.held)
+		if err := f.settleDue(ctx); err != nil {
+			return err
+		}
+	}
+	if err := f.m.index.Settle(ctx, f.done, f.held); err != nil {
+		return fmt.Errorf("schedule: index: %w", err)
+	}
+	if len(f.notDue)+len(f.failed) == 0 {
+		return nil
+	}
+	if err := f.m.index.Settle(ctx, nil, append(f.failed, f.notDue...)); err != nil {
+		return fmt.Errorf("schedule: index: %w", err)
+	}
+	return nil
+}
+
+// settleDue takes the batch off the due list, except for what is not due.
+func (f *firing) settleDue(ctx context.Context) error {
+	err := f.m.due.Settle(ctx, f.done, f.notDue)
+	for _, later := range [][]scheduler.Later{f.held, f.failed} {
+		if err != nil || len(later) == 0 {
+			continue
+		}
+		left := make([]deadline.Ref, len(later))
+		for i := range later {
+			left[i] = later[i].Ref
+		}
+		err = f.m.due.Apply(ctx, nil, left)
+	}
+	if err != nil {
+		return fmt.Errorf("schedule: due list: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,398 @@
+package schedule
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/alert"
+	"curfew/scheduler"
+)
+
+// schedules are the two ways to run a monitor.
+var schedules = []string{"embedded", "redis"}
+
+// eachSchedule runs fn in a bubble of virtual time, without Redis (nil) and with.
+func eachSchedule(t *testing.T, fn func(t *testing.T, r *fakeRedis, o Options)) {
+	for _, name := range schedules {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if name == "embedded" {
+					fn(t, nil, Options{})
+					return
+				}
+				r := newFakeRedis()
+				fn(t, r, Options{Redis: r})
+			})
+		})
+	}
+}
+
+func TestEveryDeadlineFiresOnceAndOnTime(t *testing.T) {
+	eachSchedule(t, func(t *testing.T, _ *fakeRedis, o Options) {
+		b := newFakeBroker(t)
+		o.Primary = b.view()
+		_, stop := start(t, o)
+		random := rand.New(rand.NewPCG(1, 2))
+		var all []deadline.Ref
+		for range 400 {
+			all = append(all, b.publish(1+random.Uint64N(5), time.Duration(random.Int64N(int64(24*time.Hour)))))
+			all = append(all, b.publish(1+random.Uint64N(5), time.Duration(random.Int64N(int64(300*time.Millisecond)))))
+			time.Sleep(time.Duration(random.Int64N(int64(50 * time.Millisecond))))
+		}
+		time.Sleep(24 * time.Hour)
+		punctual := 0
+		for _, s := range all {
+			require.GreaterOrEqual(t, b.lateness(s), int64(0), "%v", s)
+			require.LessOrEqual(t, b.lateness(s), fireEvery.Microseconds(), "%v", s)
+			if b.lateness(s) == 0 {
+				punctual++
+			}
+		}
+		require.Greater(t, punctual, len(all)*9/10, "all but those right after another")
+		require.Equal(t, len(all), b.stats().asked, "each is asked about once")
+		stop()
+	})
+}
+
+// Deadlines close to one another share a wake-up, and none is early or later than
+// the time between two.
+func TestCloseDeadlinesFireTogether(t *testing.T) {
+	eachSchedule(t, func(t *testing.T, _ *fakeRedis, o Options) {
+		b := newFakeBroker(t)
+		o.Primary = b.view()
+		start(t, o)
+		var all []deadline.Ref
+		for i := range 1000 {
+			all = append(all, b.publish(1, time.Minute+time.Duration(i)*10*time.Microsecond))
+		}
+		time.Sleep(2 * time.Minute)
+		for _, s := range all {
+			require.GreaterOrEqual(t, b.lateness(s), int64(0))
+			require.LessOrEqual(t, b.lateness(s), fireEvery.Microseconds())
+		}
+		require.LessOrEqual(t, b.stats().calls, 45, "10 ms, every 250 µs")
+		require.Equal(t, len(all), b.stats().asked)
+	})
+}
+
+func TestStartWithOverdueMessages(t *testing.T) {
+	eachSchedule(t, func(t *testing.T, _ *fakeRedis, o Options) {
+		b := newFakeBroker(t)
+		overdue, ahead := b.publish(1, time.Second), b.publish(1, time.Hour)
+		time.Sleep(time.Minute)
+		o.Primary = b.view()
+		start(t, o)
+		time.Sleep(time.Millisecond)
+		require.Equal(t, int64(59_000_000), b.lateness(overdue))
+		time.Sleep(time.Hour)
+		require.Zero(t, b.lateness(ahead))
+	})
+}
+
+func TestSettledInTheWindowLeavesNoTrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newFakeBroker(t), newFakeRedis()
+		m, _ := start(t, Options{Primary: b.view(), Redis: r})
+		time.Sleep(time.Second)
+		soon, late := b.publish(1, time.Minute), b.publish(1, time.Minute)
+		time.Sleep(10 * time.Millisecond)
+		b.ack(soon)
+		time.Sleep(time.Second)
+		require.False(t, r.wasAdded(soon))
+		require.False(t, m.index.Has(soon))
+		require.True(t, r.wasAdded(late))
+		require.True(t, m.index.Has(late))
+		b.ack(late)
+		time.Sleep(time.Second)
+		require.False(t, r.mem.Has(late))
+		require.Zero(t, m.Health().Pending)
+	})
+}
+
+func TestNoWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newFakeBroker(t), newFakeRedis()
+		start(t, Options{Primary: b.view(), Redis: r, WriteWindow: -1})
+		time.Sleep(time.Second)
+		s := b.publish(1, time.Minute)
+		time.Sleep(2 * flushEvery)
+		require.True(t, r.wasAdded(s))
+	})
+}
+
+// TestNoWindowWritesEachShadow: those too that have left their queue when the monitor hears of them, or are due before
+// Redis would say so. None stays behind.
+func TestNoWindowWritesEachShadow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newFakeBroker(t), newFakeRedis()
+		m, _ := start(t, Options{Primary: b.view(), Redis: r, WriteWindow: -1})
+		time.Sleep(time.Second)
+		stays := b.publish(1, time.Minute)
+		passing := b.publish(1, time.Minute)
+		b.ack(passing)
+		near := b.publish(1, 50*time.Millisecond)
+		time.Sleep(time.Second)
+		require.Zero(t, b.lateness(near))
+		for _, s := range []deadline.Ref{stays, passing, near} {
+			require.True(t, r.wasAdded(s))
+			require.Equal(t, s == stays, r.mem.Has(s))
+		}
+		require.EqualValues(t, 1, m.Health().Pending)
+	})
+}
+
+func TestShortDeadlinesDoNotPassThroughRedis(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newFakeBroker(t), newFakeRedis()
+		start(t, Options{Primary: b.view(), Redis: r})
+		time.Sleep(time.Second)
+		s := b.publish(1, 50*time.Millisecond)
+		time.Sleep(time.Second)
+		require.Zero(t, b.lateness(s))
+		require.False(t, r.wasAdded(s))
+	})
+}
+
+func TestHeldMessageExpiresAtRequeue(t *testing.T) {
+	eachSchedule(t, func(t *testing.T, r *fakeRedis, o Options) {
+		b := newFakeBroker(t)
+		o.Primary = b.view()
+		m, _ := start(t, o)
+		acked, requeued := b.publish(1, time.Second), b.publish(1, time.Second)
+		b.hold(acked)
+		b.hold(requeued)
+		time.Sleep(70 * time.Second)
+		require.Equal(t, -1, int(b.lateness(acked)))
+		require.LessOrEqual(t, b.stats().calls, 2*4, "looked at again every 30 s, not all the time")
+		b.ack(acked)
+		b.requeue(requeued)
+		time.Sleep(time.Second)
+		require.Zero(t, m.Health().Pending)
+		if r != nil {
+			require.False(t, r.mem.Has(acked))
+			require.False(t, r.mem.Has(requeued))
+		}
+	})
+}
+
+func TestFailedIsTriedAgain(t *testing.T) {
+	eachSchedule(t, func(t *testing.T, _ *fakeRedis, o Options) {
+		b := newFakeBroker(t)
+		b.failing = true
+		o.Primary = b.view()
+		start(t, o)
+		s := b.publish(1, time.Second)
+		time.Sleep(5 * time.Second)
+		b.do(func() { b.failing = false })
+		require.Less(t, b.stats().calls, 12)
+		time.Sleep(2 * time.Second)
+		require.Positive(t, b.lateness(s))
+	})
+}
+
+func TestNotDueWaitsForThePrimary(t *testing.T) {
+	eachSchedule(t, func(t *testing.T, _ *fakeRedis, o Options) {
+		b := newFakeBroker(t)
+		b.slow = 7
+		o.Primary = b.view()
+		start(t, o)
+		s := b.publish(1, time.Minute)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, fireEvery.Microseconds(), b.lateness(s), "not asked all the time")
+		require.Equal(t, 2, b.stats().calls)
+	})
+}
+
+func TestLostEventsAreMadeUpFor(t *testing.T) {
+	eachSchedule(t, func(t *testing.T, r *fakeRedis, o Options) {
+		b := newFakeBroker(t)
+		v := b.view()
+		o.Primary = v
+		m, _ := start(t, o)
+		time.Sleep(time.Second)
+		settled := b.publish(1, time.Hour)
+		time.Sleep(time.Second)
+		require.True(t, m.index.Has(settled))
+
+		b.do(func() { v.limit = 0 })
+		b.ack(settled)
+		missed := b.publish(1, time.Minute)
+		time.Sleep(time.Millisecond)
+		b.do(func() { v.limit = 1 << 20 })
+		time.Sleep(5 * time.Second)
+		require.False(t, m.index.Has(settled), "an orphan")
+		require.True(t, m.index.Has(missed))
+		if r != nil {
+			require.False(t, r.mem.Has(settled))
+			require.True(t, r.mem.Has(missed))
+		}
+		time.Sleep(time.Minute)
+		require.Zero(t, b.lateness(missed))
+	})
+}
+
+func TestStormFiresInBoundedBatchesInOrder(t *testing.T) {
+	eachSchedule(t, func(t *testing.T, _ *fakeRedis, o Options) {
+		b := newFakeBroker(t)
+		o.Primary = b.view()
+		start(t, o)
+		time.Sleep(time.Second)
+		const n = 5 * fireBatch
+		b.do(func() {
+			for i := range n {
+				b.enqueue(deadline.Ref{Deadline: b.Now() + 5_000_000 + deadline.Instant(i/100)*1000, Queue: 1})
+			}
+		})
+		time.Sleep(time.Minute)
+		require.Zero(t, b.queued())
+		require.LessOrEqual(t, b.stats().largest, fireBatch)
+		for _, s := range b.order {
+			require.Less(t, b.lateness(s), rescueAfter.Microseconds())
+		}
+	})
+}
+
+func TestPanickingLoopIsStartedAgain(t *testing.T) {
+	eachSchedule(t, func(t *testing.T, _ *fakeRedis, o Options) {
+		b := newFakeBroker(t)
+		b.failures = 2
+		o.Primary = b.view()
+		start(t, o)
+		first, second := b.publish(1, time.Second), b.publish(1, time.Minute)
+		time.Sleep(2 * time.Minute)
+		require.Positive(t, b.lateness(first))
+		require.Zero(t, b.lateness(second))
+	})
+}
+
+func TestWhatALoopHeldIsMadeUpFor(t *testing.T) {
+	eachSchedule(t, func(t *testing.T, _ *fakeRedis, o Options) {
+		b := newFakeBroker(t)
+		v := b.view()
+		o.Primary = v
+		m, _ := start(t, o)
+		time.Sleep(time.Second)
+		b.do(func() { v.panics = 1 })
+		first := b.publish(1, time.Minute) // in the window when ingest panics
+		time.Sleep(3 * time.Second)
+		b.do(func() { v.broken = 1 })
+		second := b.publish(1, time.Minute)
+		time.Sleep(2 * time.Minute)
+		require.Zero(t, b.lateness(first))
+		require.Zero(t, b.lateness(second))
+		require.Empty(t, m.Health().Reasons)
+	})
+}
+
+func TestDeadlinesBeyondTheCalendarAreLeftAlone(t *testing.T) {
+	eachSchedule(t, func(t *testing.T, _ *fakeRedis, o Options) {
+		b := newFakeBroker(t)
+		b.do(func() { b.enqueue(deadline.Ref{Deadline: scheduler.MaxDeadline + 1, Queue: 1}) })
+		o.Primary = b.view()
+		m, _ := start(t, o)
+		b.do(func() { b.enqueue(deadline.Ref{Deadline: scheduler.MaxDeadline + 1, Queue: 1}) })
+		s := b.publish(1, time.Minute)
+		time.Sleep(time.Hour)
+		require.Zero(t, b.lateness(s))
+		require.Zero(t, m.Health().Pending)
+	})
+}
+
+func TestAlertsAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		alerts, err := alert.New(alert.Options{Log: zap.New(core)})
+		require.NoError(t, err)
+		b, r := newFakeBroker(t), newFakeRedis()
+		b.action = deadline.Parked
+		b.publish(1, time.Second)
+		time.Sleep(10 * time.Second)
+		r.Fail(errRedis)
+		start(t, Options{Primary: b.view(), Redis: r, Alerts: alerts})
+		b.publish(2, time.Second)
+		b.publish(2, time.Second)
+		time.Sleep(10 * time.Second)
+		r.Heal()
+		time.Sleep(30 * time.Second)
+
+		told := make(map[string]int64)
+		for _, line := range logs.All() {
+			fields := line.ContextMap()
+			if fields["event"] == nil {
+				continue // which rules are in force
+			}
+			name := fmt.Sprint(fields["event"], " ", fields["queue"], " ", fields["status"])
+			count, _ := fields["count"].(int64)
+			told[name] += count
+		}
+		require.Equal(t, map[string]int64{
+			"deadline_missed q1 firing":        1,
+			"deadline_missed q2 firing":        2,
+			"deadline_fired_late q1 firing":    1,
+			"dead_letter_unroutable q1 firing": 1,
+			"dead_letter_unroutable q2 firing": 2,
+			"schedule_degraded <nil> firing":   0,
+			"schedule_degraded <nil> resolved": 0,
+		}, told)
+	})
+}
+
+// TestHeldIsTold: a message unacked at its deadline is reported and counted once, however
+// often it is looked at, and is over when it has been acked.
+func TestHeldIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		alerts, err := alert.New(alert.Options{Log: zap.New(core)})
+		require.NoError(t, err)
+		b := newFakeBroker(t)
+		start(t, Options{Primary: b.view(), Alerts: alerts})
+		held, other := b.publish(1, time.Second), b.publish(1, time.Second)
+		b.hold(held)
+		b.hold(other)
+		time.Sleep(5 * time.Minute)
+		told := logs.FilterField(zap.String("event", "held_past_deadline"))
+		require.Equal(t, 1, told.Len())
+		require.Equal(t, int64(2), told.All()[0].ContextMap()["count"])
+		b.ack(held)
+		b.ack(other)
+		time.Sleep(5 * time.Minute)
+		told = logs.FilterField(zap.String("event", "held_past_deadline"))
+		require.Equal(t, 2, told.Len())
+		require.Equal(t, "resolved", told.All()[1].ContextMap()["status"])
+		require.Equal(t, 4*time.Minute+30*time.Second, told.All()[1].ContextMap()["worst_lateness"])
+	})
+}
+
+func TestHungLoopShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFakeBroker(t)
+		m, _ := start(t, Options{Primary: b.view()})
+		b.publish(1, time.Second)
+		time.Sleep(500 * time.Millisecond)
+		require.False(t, m.Health().Degraded())
+		hang := make(chan struct{})
+		b.do(func() { b.hang = hang })
+		time.Sleep(7 * time.Second)
+		h := m.Health()
+		require.Len(t, h.Reasons, 1)
+		require.Contains(t, h.Reasons[0], "loop fire silent")
+		require.Equal(t, []string{"fire"}, h.Stalled)
+		require.Less(t, h.LastTick, time.Now().Add(-5*time.Second))
+		close(hang)
+		time.Sleep(time.Second)
+		require.False(t, m.Health().Degraded())
+	})
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	_, err := New(Options{})
+	require.ErrorContains(t, err, "Primary")
+}

@@ -1,0 +1,94 @@
+package schedule
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker/deadline"
+)
+
+// TestWindowAgainstAModel pushes and pops at random and compares with a plain list.
+func TestWindowAgainstAModel(t *testing.T) {
+	type entry struct {
+		seq     uint64
+		untilAt deadline.Instant
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	w := window{span: 20 * time.Millisecond}
+	var model []entry
+	seq, nowAt := uint64(0), deadline.Instant(1_000_000)
+	for range 20_000 {
+		switch random.IntN(4) {
+		case 0:
+			nowAt = nowAt.Add(time.Duration(random.IntN(15)) * markSpan) // within one of it the window may let go early
+		case 1:
+			limit := 1 + random.IntN(60)
+			popped := w.pop(nowAt, limit)
+			for _, s := range popped {
+				require.Equal(t, model[0].seq, s.Seq)
+				require.LessOrEqual(t, model[0].untilAt, nowAt)
+				model = model[1:]
+			}
+			if len(popped) < limit && len(model) > 0 {
+				require.Greater(t, model[0].untilAt, nowAt)
+			}
+		default:
+			for range random.IntN(40) {
+				seq++
+				w.push(deadline.Ref{Deadline: 1, Seq: seq}, nowAt)
+				model = append(model, entry{seq, nowAt + 20_000})
+			}
+		}
+		require.Equal(t, len(model), w.len())
+		if len(model) == 0 {
+			require.Zero(t, w.nextAt())
+		} else {
+			require.Equal(t, model[0].untilAt, w.nextAt())
+		}
+	}
+}
+
+func TestFullWindowLetsTheOldestGo(t *testing.T) {
+	w := window{span: 20 * time.Millisecond}
+	for i := range maxWindow + 100 {
+		w.push(deadline.Ref{Seq: uint64(i)}, 1000)
+	}
+	popped := 0
+	for some := w.pop(1001, 64); len(some) > 0; some = w.pop(1001, 64) {
+		require.Equal(t, uint64(popped), some[0].Seq)
+		popped += len(some)
+	}
+	require.GreaterOrEqual(t, popped, 100)
+	require.Less(t, popped, 100+64)
+	require.LessOrEqual(t, w.len(), maxWindow)
+}
+
+func TestWindowTakesWhatCanWait(t *testing.T) {
+	w := window{span: 20 * time.Millisecond}
+	require.True(t, w.takes(41_001, 1000))
+	require.False(t, w.takes(41_000, 1000))
+	require.False(t, w.takes(0, 1000))
+	w.span = -1
+	require.False(t, w.takes(1_000_000, 1000))
+}
+
+// TestWindowKeepsFewMarks: what comes within a millisecond is let go together, and none waits longer than the window.
+func TestWindowKeepsFewMarks(t *testing.T) {
+	w := window{span: 20 * time.Millisecond}
+	const n = 10_000
+	for i := range deadline.Instant(n) {
+		w.push(deadline.Ref{Seq: uint64(i)}, i) // one every µs
+	}
+	require.Len(t, w.marks, n/int(markSpan/time.Microsecond))
+	for nowAt := deadline.Instant(20_000); w.len() > 0; nowAt += 100 {
+		for _, s := range w.pop(nowAt, n) {
+			require.Greater(t, nowAt, deadline.Instant(20_000+s.Seq).Add(-markSpan))
+		}
+		if next := w.nextAt(); next != 0 {
+			require.LessOrEqual(t, next, deadline.Instant(20_000+n-w.len()), "the oldest has not waited too long")
+		}
+	}
+}

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package monitor
-
-// PreciseTimer returns the runtime's timer: no finer one is used on this system.
-func PreciseTimer() (Timer, error) { return newRuntimeTimer(), nil }
