@@ -15,6 +15,7 @@ import (
 	"curfew/broker/internal/resources"
 	"curfew/broker/management/metrics"
 	"curfew/broker/management/rest"
+	"curfew/broker/operate"
 	"curfew/broker/server"
 )
 
@@ -128,7 +129,7 @@ func (a *API) node() object {
 			"node_node_deleted", "channel_consumer_deleted"),
 		"ra_open_file_metrics": zeros("ra_log_wal", "ra_log_segment_writer"),
 	}
-	for name, v := range a.rates.Stats(churnKey{}, a.churn()) {
+	for name, v := range a.counts(a.Operations.Churn(), operate.ChurnKey{}) {
 		o[name] = v
 	}
 	a.quiet(o)

@@ -7,6 +7,7 @@ import (
 	"curfew/broker/management/rest"
 
 	"curfew/broker/operate"
+	"curfew/broker/operate/admin"
 )
 
 const (
@@ -56,7 +57,7 @@ func Routes() []rest.Route { return (*API)(nil).table() }
 
 // routes returns the routes of this package.
 func routes() (table []route) {
-	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, limitRoutes, policyRoutes, deadlineRoutes} {
+	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, limitRoutes, policyRoutes, deadlineRoutes, clockRoutes} {
 		table = append(table, part...)
 	}
 	return table
@@ -158,8 +159,8 @@ var bindingRoutes = []route{
 }
 
 var userRoutes = []route{
-	{method: get, path: "/api/users/without-permissions", op: operate.ListUsers.Name, handle: usersWithoutPermissions},
-	{method: post, path: "/api/users/bulk-delete", op: operate.DeleteUser.Name, handle: deleteUsers},
+	{method: get, path: "/api/users/without-permissions", op: admin.ListUsers.Name, handle: usersWithoutPermissions},
+	{method: post, path: "/api/users/bulk-delete", op: admin.DeleteUser.Name, handle: deleteUsers},
 	{method: get, path: "/api/auth", need: management, handle: showAuth},
 	{method: get, path: "/api/auth/attempts/{node}", need: monitor, handle: authAttempts},
 	{method: remove, path: "/api/auth/attempts/{node}", need: administrator, handle: resetAttempts},

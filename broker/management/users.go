@@ -9,18 +9,19 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/operate"
+	"curfew/broker/operate/admin"
 )
 
 // usersWithoutPermissions lists the users who have no access to any virtual host.
 func usersWithoutPermissions(r *request) error {
-	all, err := operate.ListUsers.Do(r.Context(), r.Operations.Access, r.Actor, operate.UserFilter{})
+	all, err := admin.ListUsers.Do(r.Context(), r.Operations.Access, r.Actor, admin.UserFilter{})
 	if err != nil {
 		return err
 	}
 	list := []object{}
 	for i := range all {
 		if all[i].VHosts == nil {
-			list = append(list, operate.ListUsers.Object("api", all[i]))
+			list = append(list, admin.ListUsers.Object("api", all[i]))
 		}
 	}
 	return r.List(list)
@@ -40,7 +41,7 @@ func deleteUsers(r *request) error {
 		return err
 	}
 	for _, name := range names {
-		if _, err := operate.DeleteUser.Do(r.Context(), r.Operations.Access, r.Actor, operate.UserName{User: name}); err != nil && !errors.Is(err, operate.ErrNotFound) {
+		if _, err := admin.DeleteUser.Do(r.Context(), r.Operations.Access, r.Actor, admin.UserName{User: name}); err != nil && !errors.Is(err, operate.ErrNotFound) {
 			return err
 		}
 	}

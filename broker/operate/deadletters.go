@@ -58,7 +58,7 @@ func (o Letters) GroupDeadLetters(ctx context.Context, a Actor, r DeadLetters) (
 	if err != nil {
 		return nil, 0, err
 	}
-	return deadletters.Groups(ctx, q, &r.Filter, time.Now())
+	return deadletters.Groups(ctx, q, &r.Filter, o.now())
 }
 
 func check(f *deadletters.Filter) error {

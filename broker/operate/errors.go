@@ -25,6 +25,8 @@ var (
 	ErrChanged = errors.New("the message has left or changed since then")
 	// ErrProtected: the virtual host is protected from deletion.
 	ErrProtected = broker.ErrProtected
+	// ErrNotManual: the clock goes by itself.
+	ErrNotManual = broker.ErrNotManual
 	// ErrNoLock: the lock has lapsed, or its message was settled.
 	ErrNoLock = errors.New("no lock of this queue has this token: it has lapsed, or its message was settled")
 )

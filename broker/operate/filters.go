@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"go.uber.org/zap"
@@ -118,7 +117,7 @@ func (o Letters) checkFilter(f SavedFilter, saved []SavedFilter) error {
 	if len(q) == 0 {
 		return &Invalid{"there is nothing to save: the filter is empty"}
 	}
-	_, wrong := q.Filter(time.Now())
+	_, wrong := q.Filter(o.now())
 	for _, field := range deadletters.QueryFields {
 		if wrong[field] != nil {
 			return &Invalid{field + ": " + wrong[field].Error()}

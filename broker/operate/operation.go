@@ -78,6 +78,14 @@ type Call struct {
 	more    []zap.Field
 }
 
+// Within are the virtual host of the request or, if it names none, all that the actor may look into.
+func (c *Call) Within() []*broker.VHost {
+	if c.VHost != nil {
+		return []*broker.VHost{c.VHost}
+	}
+	return c.VHosts(c.Actor)
+}
+
 // Log adds a field to the record of the call.
 func (c *Call) Log(field zap.Field) { c.more = append(c.more, field) }
 

@@ -31,6 +31,8 @@ type Options struct {
 	// Recorder of what users change; nil: nothing is recorded.
 	Recorder *Recorder
 	Log      *zap.Logger
+	// Now is the clock for rates; nil: time.Now.
+	Now func() time.Time
 }
 
 // Operations has everything that can be done to one broker. Safe for concurrent use.
@@ -49,6 +51,7 @@ type Access struct {
 	replacing sync.Mutex // held while an operation replaces something (Typed.Replaces)
 	seed      maphash.Seed
 	runs      runs
+	rates     *Rates
 
 	// epoch counts the changes that were made. The lists below are of all virtual hosts.
 	epoch            atomic.Uint64
@@ -74,7 +77,11 @@ func New(o Options) *Operations {
 	if o.Recorder == nil {
 		o.Recorder = NewRecorder(RecorderOptions{})
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	shared := &Access{Options: o, started: time.Now(), log: o.Log.Named("operate"), seed: maphash.MakeSeed()}
+	shared.rates = newRates(shared.countAll, o.Now)
 	return &Operations{shared, Letters{shared}, Settings{shared}, Topology{shared}}
 }
 

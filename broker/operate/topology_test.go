@@ -11,6 +11,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
+	"curfew/broker/operate/admin"
 	"curfew/broker/policy"
 )
 
@@ -99,38 +100,38 @@ func TestOnlyTheQueueThatSomebodySawIsDeleted(t *testing.T) {
 func TestUsersAreTheAdministrators(t *testing.T) {
 	s := newSite(t)
 	root, watcher := s.user("root", access.Administrator), s.user("watcher", access.Monitoring, "/")
-	u := operate.UserSettings{User: "new", UserTags: operate.UserTags{Tags: []string{access.Management}}, Credentials: operate.Credentials{Password: "secret"}}
-	set := func(as operate.Actor, u operate.UserSettings) (bool, error) {
-		_, created, err := s.Do(t.Context(), as, operate.SetUser.Op, u, nil)
+	u := admin.UserSettings{User: "new", UserTags: admin.UserTags{Tags: []string{access.Management}}, Credentials: admin.Credentials{Password: "secret"}}
+	set := func(as operate.Actor, u admin.UserSettings) (bool, error) {
+		_, created, err := s.Do(t.Context(), as, admin.SetUser.Op, u, nil)
 		return created, err
 	}
 	created, err := set(root, u)
 	require.NoError(t, err)
 	require.True(t, created)
-	_, err = operate.SetUserLimit.Do(t.Context(), s.Access, root, operate.UserLimit{User: "new", Limit: access.MaxConnections, Value: 1})
+	_, err = admin.SetUserLimit.Do(t.Context(), s.Access, root, admin.UserLimit{User: "new", Limit: access.MaxConnections, Value: 1})
 	require.NoError(t, err)
 	u.Tags = []string{}
 	created, err = set(root, u)
 	require.NoError(t, err)
 	require.False(t, created)
-	got, err := operate.ListUsers.Do(t.Context(), s.Access, root, operate.UserFilter{User: "new"})
+	got, err := admin.ListUsers.Do(t.Context(), s.Access, root, admin.UserFilter{User: "new"})
 	require.NoError(t, err)
 	require.Equal(t, access.Limits{access.MaxConnections: 1}, got[0].Limits, "they stay")
-	_, created, err = s.Do(t.Context(), root, operate.SetPermission.Op, operate.Permission{User: "new", VHost: "/", Read: ".*"}, nil)
+	_, created, err = s.Do(t.Context(), root, admin.SetPermission.Op, admin.Permission{User: "new", VHost: "/", Read: ".*"}, nil)
 	require.NoError(t, err)
 	require.True(t, created)
-	permission := operate.UserInVHost{User: "new", VHost: "/"}
-	_, err = operate.ClearPermission.Do(t.Context(), s.Access, root, permission)
+	permission := admin.UserInVHost{User: "new", VHost: "/"}
+	_, err = admin.ClearPermission.Do(t.Context(), s.Access, root, permission)
 	require.NoError(t, err)
-	_, err = operate.ClearPermission.Do(t.Context(), s.Access, root, permission)
+	_, err = admin.ClearPermission.Do(t.Context(), s.Access, root, permission)
 	require.ErrorIs(t, err, operate.ErrNotFound)
 
-	_, err = operate.ListUsers.Do(t.Context(), s.Access, watcher, operate.UserFilter{})
+	_, err = admin.ListUsers.Do(t.Context(), s.Access, watcher, admin.UserFilter{})
 	require.True(t, operate.Refused(err))
 	_, err = set(watcher, u)
 	require.True(t, operate.Refused(err))
 	remove := func(as operate.Actor) error {
-		_, err := operate.DeleteUser.Do(t.Context(), s.Access, as, operate.UserName{User: "new"})
+		_, err := admin.DeleteUser.Do(t.Context(), s.Access, as, admin.UserName{User: "new"})
 		return err
 	}
 	require.True(t, operate.Refused(remove(watcher)))
@@ -169,9 +170,9 @@ func TestNoMoreMessagesGoThanWereConfirmed(t *testing.T) {
 // TestAPolicyThatSomebodyElseSet is not replaced by those who saw another, or none.
 func TestAPolicyThatSomebodyElseSet(t *testing.T) {
 	s := newSite(t)
-	root, op := s.user("root", access.Administrator, "/"), operate.Policies.Set
-	request := func(priority int64) operate.PolicyRequest {
-		return operate.PolicyRequest{VHost: "/", Name: "p", Pattern: ".*", Priority: priority, Definition: policy.Definition{"max-length": int64(9)}}
+	root, op := s.user("root", access.Administrator, "/"), admin.Policies.Set
+	request := func(priority int64) admin.PolicyRequest {
+		return admin.PolicyRequest{VHost: "/", Name: "p", Pattern: ".*", Priority: priority, Definition: policy.Definition{"max-length": int64(9)}}
 	}
 	set := func(seen string, priority int64) error {
 		_, err := op.IfStill(t.Context(), s.Access, root, request(priority), seen)
@@ -194,10 +195,10 @@ func TestAPolicyThatSomebodyElseSet(t *testing.T) {
 	require.ErrorAs(t, err, new(*operate.Stale))
 	p, _, err := s.Now(root, op.Op, request(0))
 	require.NoError(t, err)
-	require.EqualValues(t, 3, p.(operate.PolicyRequest).Priority)
+	require.EqualValues(t, 3, p.(admin.PolicyRequest).Priority)
 	_, err = op.Do(t.Context(), s.Access, root, request(5))
 	require.NoError(t, err, "whoever does not say what was seen replaces it")
-	_, err = operate.Policies.Clear.Do(t.Context(), s.Access, root, operate.PolicyName{VHost: "/", Name: "p"})
+	_, err = admin.Policies.Clear.Do(t.Context(), s.Access, root, admin.PolicyName{VHost: "/", Name: "p"})
 	require.NoError(t, err)
 	require.NoError(t, set(first, 6), "nothing is replaced")
 }
@@ -206,20 +207,20 @@ func TestAPolicyThatSomebodyElseSet(t *testing.T) {
 func TestAUserThatSomebodyElseChanged(t *testing.T) {
 	s := newSite(t)
 	root := s.user("root", access.Administrator)
-	user := operate.UserSettings{User: "new", UserTags: operate.UserTags{Tags: []string{}}}
-	_, err := operate.SetUser.IfStill(t.Context(), s.Access, root, user, "")
+	user := admin.UserSettings{User: "new", UserTags: admin.UserTags{Tags: []string{}}}
+	_, err := admin.SetUser.IfStill(t.Context(), s.Access, root, user, "")
 	require.NoError(t, err)
-	_, err = operate.SetUser.IfStill(t.Context(), s.Access, root, user, "")
+	_, err = admin.SetUser.IfStill(t.Context(), s.Access, root, user, "")
 	require.EqualError(t, err, "a user with this name already exists")
 	for _, change := range []struct {
 		op      *operate.Op
 		request any
 	}{
-		{operate.SetUserTags.Op, operate.TagChange{User: "new", UserTags: operate.UserTags{Tags: []string{"management"}}}},
-		{operate.SetUserPassword.Op, operate.PasswordChange{User: "new", Credentials: operate.Credentials{Password: "p"}}},
-		{operate.SetUserLimit.Op, operate.UserLimit{User: "new", Limit: access.MaxChannels, Value: 3}},
-		{operate.SetPermission.Op, operate.Permission{User: "new", VHost: "/", Read: ".*"}},
-		{operate.SetTopicPermission.Op, operate.TopicPermission{User: "new", VHost: "/", Exchange: "amq.topic", Read: "a"}},
+		{admin.SetUserTags.Op, admin.TagChange{User: "new", UserTags: admin.UserTags{Tags: []string{"management"}}}},
+		{admin.SetUserPassword.Op, admin.PasswordChange{User: "new", Credentials: admin.Credentials{Password: "p"}}},
+		{admin.SetUserLimit.Op, admin.UserLimit{User: "new", Limit: access.MaxChannels, Value: 3}},
+		{admin.SetPermission.Op, admin.Permission{User: "new", VHost: "/", Read: ".*"}},
+		{admin.SetTopicPermission.Op, admin.TopicPermission{User: "new", VHost: "/", Exchange: "amq.topic", Read: "a"}},
 	} {
 		_, seen, err := s.Now(root, change.op, change.request)
 		require.NoError(t, err)
@@ -230,6 +231,6 @@ func TestAUserThatSomebodyElseChanged(t *testing.T) {
 		_, _, err = s.Do(t.Context(), root, change.op, change.request, nil)
 		require.NoError(t, err, "whoever does not say what was seen changes it")
 	}
-	_, _, err = s.Now(s.user("watcher", access.Monitoring, "/"), operate.SetUserTags.Op, operate.TagChange{User: "new"})
+	_, _, err = s.Now(s.user("watcher", access.Monitoring, "/"), admin.SetUserTags.Op, admin.TagChange{User: "new"})
 	require.True(t, operate.Refused(err))
 }

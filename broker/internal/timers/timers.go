@@ -98,18 +98,8 @@ func (t *Set) Run(quit <-chan struct{}) {
 	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
 	for {
-		wait := time.Minute
-		for {
-			now := t.clock.Now()
-			of, until := t.due(now)
-			if of == nil {
-				wait = min(wait, until)
-				break
-			}
-			of.OnTimer()
-			t.Turns.Add(now, t.clock.Now().Sub(now))
-		}
-		timer.Reset(wait)
+		_, wait := t.RunDue()
+		timer.Reset(min(wait, time.Minute))
 		select {
 		case <-timer.C:
 		case <-t.wake:
@@ -118,6 +108,34 @@ func (t *Set) Run(quit <-chan struct{}) {
 		}
 	}
 }
+
+// RunDue wakes all whose time has come, one after the other, and returns how many, and how long it takes until the next
+// is due. Run calls it; where the clock is manual, nobody runs Run, and whoever moves the clock calls it.
+func (t *Set) RunDue() (n int, wait time.Duration) {
+	for {
+		now := t.clock.Now()
+		of, until := t.due(now)
+		if of == nil {
+			return n, until
+		}
+		of.OnTimer()
+		t.Turns.Add(now, t.clock.Now().Sub(now))
+		n++
+	}
+}
+
+// Next is when the next one is due; 0: none is.
+func (t *Set) Next() deadline.Instant {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.heap) == 0 {
+		return 0
+	}
+	return t.heap[0].at
+}
+
+// Wake receives when something was added that is due before all others.
+func (t *Set) Wake() <-chan struct{} { return t.wake }
 
 // due pops one that is due, or returns how long it takes until one is.
 func (t *Set) due(now deadline.Instant) (of Timed, in time.Duration) {

@@ -137,6 +137,8 @@ func operationProblem(err error) *Problem {
 		return unauthorised("User not authorised to access object")
 	case errors.Is(err, operate.ErrMessageGone), errors.Is(err, operate.ErrNoLock):
 		return &Problem{http.StatusNotFound, "not_found", err.Error()}
+	case errors.Is(err, operate.ErrNotManual):
+		return &Problem{http.StatusConflict, "conflict", err.Error()}
 	case errors.Is(err, operate.ErrChanged), errors.Is(err, deadletters.ErrRedeclared), errors.Is(err, deadletters.ErrRunning), errors.Is(err, deadletters.ErrOwner):
 		return &Problem{http.StatusConflict, "conflict", err.Error()}
 	case errors.Is(err, deadletters.ErrBlocked):

@@ -93,7 +93,7 @@ func rootCommand(b node.Build) *cobra.Command {
 		cmd.Args = cli.NoArguments
 	}
 	root.AddCommand(alertCommand(), storeCommand(), definitionsCommand(), injectCommand(b.Version),
-		statusCommand(), queues.Deadlines(), queues.History(), queues.Queue(), queues.DeadLetters(), queues.Runs(), auditCommand(), rabbitmqCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
+		statusCommand(), clockCommand(), queues.Deadlines(), queues.History(), queues.Queue(), queues.DeadLetters(), queues.Runs(), auditCommand(), rabbitmqCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
 		messaging.Delete(), messaging.Consumers(), messaging.Connections(), messaging.Channels())
 	cli.AddOperations(root, operate.All())
 	addExamples(root)

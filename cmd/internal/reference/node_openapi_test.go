@@ -74,6 +74,7 @@ var subjects = []struct{ tag, parts, text string }{
 	{"Locks", "locks", "Locks of deliveries, on queues with `x-lock-duration`."},
 	{"Consumers", "consumers", "Who holds messages."},
 	{"Dead letters", "deadletters replays", "Dead letters, and the replays that send them back."},
+	{"Clock", "clock", "The clock of deadlines, which tests move where it is manual."},
 	{"Runs", "runs", "Operations that may take long, while they run and after they have ended."},
 	{"Policies", "policies operator-policies", "Policies that count for what is queued already."},
 	{"Users", "users", "Users, their passwords and their tags."},
@@ -296,7 +297,7 @@ func pageOf(items *openapi3.SchemaRef) *openapi3.Schema {
 // packageNames are what the names of schemas begin with, by package; "" of packages whose types have names that say enough.
 var packageNames = map[string]string{
 	"deadletters": "DeadLetter", "rabbitmq": "RabbitMQ", "queuefacts": "RabbitMQ", "observe": "Observed", "alert": "Alert", "history": "History", "audit": "Audit",
-	"management": "", "letters": "", "node": "", "operate": "", "monitor": "", "broker": "", "topology": "",
+	"management": "", "letters": "", "node": "", "operate": "", "admin": "", "monitor": "", "broker": "", "topology": "",
 }
 
 // nameOf returns what names the schema of a type: two types never share a name.

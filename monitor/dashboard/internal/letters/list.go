@@ -93,7 +93,7 @@ func (d Pages) listPage(ctx context.Context, by operate.Actor, q url.Values) (*l
 	at := ui.Named(q)
 	p.May = rightsOf(d.Operations, by, at)
 	var filter deadletters.Filter
-	filter, p.Wrong = p.Query.Filter(time.Now())
+	filter, p.Wrong = p.Query.Filter(time.UnixMilli(p.Now))
 	err := d.count(ctx, by, p, q.Get("count") == "all")
 	if operate.Refused(err) {
 		p.Refused = true

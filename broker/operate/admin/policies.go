@@ -1,7 +1,8 @@
-package operate
+package admin
 
 import (
 	"context"
+	"curfew/broker/operate"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ import (
 	"curfew/broker/policy"
 )
 
-var _ = Group("policy", "Set, clear and list policies of a running Curfew")
+var _ = operate.Group("policy", "Set, clear and list policies of a running Curfew")
 
 // PolicyFilter is the virtual host of policies, "" for any, and a name, "" for any.
 type PolicyFilter struct {
@@ -100,27 +101,27 @@ type PolicyName struct {
 
 // PolicyOperations are the operations on policies of one kind.
 type PolicyOperations struct {
-	List  Typed[PolicyFilter, []PolicyRow]
-	Set   Typed[PolicyRequest, *PolicyEffect]
-	Clear Typed[PolicyName, None]
+	List  operate.Typed[PolicyFilter, []PolicyRow]
+	Set   operate.Typed[PolicyRequest, *PolicyEffect]
+	Clear operate.Typed[PolicyName, operate.None]
 }
 
 // Policies are those of users, and OperatorPolicies those of operators, which bound them.
 var (
-	Policies         = policyOperations(policy.User, "policy", "policies", Policymaker)
-	OperatorPolicies = policyOperations(policy.Operator, "operator_policy", "operator-policies", Administrator)
+	Policies         = policyOperations(policy.User, "policy", "policies", operate.Policymaker)
+	OperatorPolicies = policyOperations(policy.Operator, "operator_policy", "operator-policies", operate.Administrator)
 )
 
 // operatorFlag is the flag of commands that chooses operator policies.
 const operatorFlag = "operator"
 
-func policyOperations(k policy.Kind, name, path string, sets Role) (ops PolicyOperations) {
+func policyOperations(k policy.Kind, name, path string, sets operate.Role) (ops PolicyOperations) {
 	noun, variant, page, title := "policy", "", "/policy", "Policies"
 	empty := "No policies. One gives every queue whose name matches a pattern a time to live, a dead-letter exchange or limits."
 	if k == policy.Operator {
 		noun, variant, page, title, empty = "operator policy", operatorFlag, "/operator-policy", "Operator policies", "No operator policies. They limit what policies and arguments can set."
 	}
-	list := Operation("list_" + strings.ReplaceAll(path, "-", "_"))
+	list := operate.Operation("list_" + strings.ReplaceAll(path, "-", "_"))
 	row := func(vh string, p *policy.Policy) PolicyRow {
 		to := p.ApplyTo
 		if to == "" {
@@ -128,12 +129,12 @@ func policyOperations(k policy.Kind, name, path string, sets Role) (ops PolicyOp
 		}
 		return PolicyRow{vh, p.Name, p.Pattern, to, p.Priority, p.Definition, p.NotInForce}
 	}
-	ops.List = Define(Op{
-		Name: list, Noun: noun, Title: "List the " + strings.ToLower(title), Rule: Rule{Role: Management, Looks: true},
+	ops.List = operate.Define(operate.Op{
+		Name: list, Noun: noun, Title: "List the " + strings.ToLower(title), Rule: operate.Rule{Role: operate.Management, Looks: true},
 		Routes: []string{"GET /api/" + path + "/{vhost}", "GET /api/" + path}, One: "GET /api/" + path + "/{vhost}/{policy}", Command: "policy list", Variant: variant,
-		Page: Page{On: "/policies", Title: title, Tab: "/policies", Empty: empty},
-	}, func(_ context.Context, c *Call, q PolicyFilter) (rows []PolicyRow, err error) {
-		for _, vh := range c.vhosts() {
+		Page: operate.Page{On: "/policies", Title: title, Tab: "/policies", Empty: empty},
+	}, func(_ context.Context, c *operate.Call, q PolicyFilter) (rows []PolicyRow, err error) {
+		for _, vh := range c.Within() {
 			for _, p := range vh.Policies(k) {
 				if q.Name == "" || q.Name == p.Name {
 					rows = append(rows, row(vh.Name(), &p))
@@ -142,40 +143,40 @@ func policyOperations(k policy.Kind, name, path string, sets Role) (ops PolicyOp
 		}
 		return rows, nil
 	})
-	ops.Set = Define(Op{
-		Name: Operation("set_" + name), Noun: noun, Title: "Set a " + noun, Rule: Rule{Role: sets},
+	ops.Set = operate.Define(operate.Op{
+		Name: operate.Operation("set_" + name), Noun: noun, Title: "Set a " + noun, Rule: operate.Rule{Role: sets},
 		Text:    "Its time to live also applies to messages that are queued already, unless `retroactive` is false. It counts from now on, and no deadline becomes later.",
 		Routes:  []string{"PUT /api/curfew/" + path + "/{vhost}/{policy}", "PUT /api/" + path + "/{vhost}/{policy}"},
 		Command: "policy set <policy> <pattern> <definition>", Variant: variant,
 		Example: `  curfew policy set ttl '^orders\.(?!dead$)' '{"message-ttl":60000}' --apply-to queues
   curfew policy set ttl '^orders\.(?!dead$)' '{"message-ttl":60000}' --retroactive --dry-run`,
-		Page: Page{On: page + "/new", Title: "Set a " + noun, Tab: "/policies", Parent: "/policies", Up: "Policies", Rows: list, Link: "Change…", Begin: "New " + noun + "…", Button: "Set it", Done: "Policy set.", DryRun: true},
-	}, func(_ context.Context, c *Call, q PolicyRequest) (*PolicyEffect, error) {
-		return c.setPolicy(k, &q)
-	}).Replaces(func(c *Call, q PolicyRequest) (*PolicyRequest, any) {
+		Page: operate.Page{On: page + "/new", Title: "Set a " + noun, Tab: "/policies", Parent: "/policies", Up: "Policies", Rows: list, Link: "Change…", Begin: "New " + noun + "…", Button: "Set it", Done: "Policy set.", DryRun: true},
+	}, func(_ context.Context, c *operate.Call, q PolicyRequest) (*PolicyEffect, error) {
+		return setPolicy(c, k, &q)
+	}).Replaces(func(c *operate.Call, q PolicyRequest) (*PolicyRequest, any) {
 		p, exists := c.VHost.Policy(k, q.Name)
 		if !exists {
 			return nil, nil
 		}
 		return &PolicyRequest{VHost: q.VHost, Name: p.Name, Pattern: p.Pattern, Definition: p.Definition, ApplyTo: p.ApplyTo, Priority: p.Priority}, p
 	})
-	ops.Clear = Define(Op{
-		Name: Operation("clear_" + name), Noun: noun, Title: "Remove a " + noun, Rule: Rule{Role: sets},
+	ops.Clear = operate.Define(operate.Op{
+		Name: operate.Operation("clear_" + name), Noun: noun, Title: "Remove a " + noun, Rule: operate.Rule{Role: sets},
 		Routes: []string{"DELETE /api/" + path + "/{vhost}/{policy}"}, Command: "policy clear <policy>", Variant: variant,
-		Page: Page{On: page + "/delete", Title: "Delete the policy", Tab: "/policies", Parent: "/policies", Up: "Policies", Rows: list, Link: "Delete…", Danger: true, Done: "Policy deleted.",
+		Page: operate.Page{On: page + "/delete", Title: "Delete the policy", Tab: "/policies", Parent: "/policies", Up: "Policies", Rows: list, Link: "Delete…", Danger: true, Done: "Policy deleted.",
 			Then: "The next policy that matches applies to its queues, or only their arguments do. Messages keep the deadlines that they have."},
-	}, func(_ context.Context, c *Call, q PolicyName) (None, error) {
+	}, func(_ context.Context, c *operate.Call, q PolicyName) (operate.None, error) {
 		existed, err := c.VHost.ClearPolicy(k, q.Name)
 		if err == nil && !existed {
-			err = ErrNotFound
+			err = operate.ErrNotFound
 		}
-		return None{}, err
+		return operate.None{}, err
 	})
 	return ops
 }
 
 // setPolicy sets a policy, or tries to. It returns nil if that says nothing about queued messages.
-func (c *Call) setPolicy(k policy.Kind, q *PolicyRequest) (*PolicyEffect, error) {
+func setPolicy(c *operate.Call, k policy.Kind, q *PolicyRequest) (*PolicyEffect, error) {
 	p, err := policy.Decode(k, q.Name, q.fields())
 	if err != nil {
 		return nil, err
@@ -197,12 +198,4 @@ func (c *Call) setPolicy(k policy.Kind, q *PolicyRequest) (*PolicyEffect, error)
 	}
 	effect.find(c.VHost)
 	return effect, nil
-}
-
-// vhosts are the virtual host of the request or, if it names none, all that the actor may look into.
-func (c *Call) vhosts() []*broker.VHost {
-	if c.VHost != nil {
-		return []*broker.VHost{c.VHost}
-	}
-	return c.VHosts(c.Actor)
 }

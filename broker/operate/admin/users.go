@@ -1,7 +1,8 @@
-package operate
+package admin
 
 import (
 	"context"
+	"curfew/broker/operate"
 	"encoding/base64"
 	"errors"
 	"slices"
@@ -13,10 +14,10 @@ import (
 )
 
 var (
-	_ = Group("user", "Add, change, delete and list the users of a running Curfew and what they may do")
-	_ = Group("user permissions", "Set, clear and list what users may do in a virtual host")
-	_ = Group("user topics", "Set, clear and list which routing keys users may use at topic exchanges")
-	_ = Group("user limits", "Set, clear and list the limits of users")
+	_ = operate.Group("user", "Add, change, delete and list the users of a running Curfew and what they may do")
+	_ = operate.Group("user permissions", "Set, clear and list what users may do in a virtual host")
+	_ = operate.Group("user topics", "Set, clear and list which routing keys users may use at topic exchanges")
+	_ = operate.Group("user limits", "Set, clear and list the limits of users")
 )
 
 // UserFilter names a user; "" names all.
@@ -36,11 +37,11 @@ type UserRow struct {
 }
 
 // ListUsers lists the users by name. Error: ErrNotFound if there is no user with the name.
-var ListUsers = Define(Op{
-	Name: "list_users", Noun: "user", Title: "List the users", Rule: Rule{Role: Administrator, Looks: true},
+var ListUsers = operate.Define(operate.Op{
+	Name: "list_users", Noun: "user", Title: "List the users", Rule: operate.Rule{Role: operate.Administrator, Looks: true},
 	Routes: []string{"GET /api/users"}, One: "GET /api/users/{user}", Command: "user list",
-	Page: Page{On: "/users", Title: "Users", Tab: "/users", Opens: "/user"},
-}, func(_ context.Context, c *Call, q UserFilter) (list []UserRow, err error) {
+	Page: operate.Page{On: "/users", Title: "Users", Tab: "/users", Opens: "/user"},
+}, func(_ context.Context, c *operate.Call, q UserFilter) (list []UserRow, err error) {
 	entries := map[string][]string{}
 	for _, p := range c.Broker.Permissions() {
 		entries[p.User] = append(entries[p.User], p.VHost)
@@ -59,7 +60,7 @@ var ListUsers = Define(Op{
 		list = append(list, row)
 	}
 	if q.User != "" && list == nil {
-		return nil, ErrNotFound
+		return nil, operate.ErrNotFound
 	}
 	return list, nil
 })
@@ -74,7 +75,7 @@ type Credentials struct {
 // set sets the password of a user.
 func (q *Credentials) set(u *access.User) (err error) {
 	if q.Password != "" && q.Hash != "" {
-		return &Invalid{definitions.ErrTwoPasswords.Error()}
+		return &operate.Invalid{Reason: definitions.ErrTwoPasswords.Error()}
 	}
 	u.SetPassword(q.Password)
 	if q.Hash == "" {
@@ -102,13 +103,13 @@ type UserSettings struct {
 }
 
 // SetUser makes a user, or replaces the password and the tags of the one with that name; limits stay.
-var SetUser = Define(Op{
-	Name: "set_user", Noun: "user", Title: "Add a user, or replace one; the password is read from standard input or a file", Rule: Rule{Role: Administrator},
+var SetUser = operate.Define(operate.Op{
+	Name: "set_user", Noun: "user", Title: "Add a user, or replace one; the password is read from standard input or a file", Rule: operate.Rule{Role: operate.Administrator},
 	Routes: []string{"PUT /api/users/{user}"}, Command: "user add <user>",
-	Page: Page{On: "/user/new", Title: "New user", Tab: "/users", Parent: "/users", Up: "Users", Rows: "list_users", Begin: "New user…", Button: "Add the user", Done: "User created.", Next: "/user"},
-}, func(_ context.Context, c *Call, q UserSettings) (none None, err error) {
+	Page: operate.Page{On: "/user/new", Title: "New user", Tab: "/users", Parent: "/users", Up: "Users", Rows: "list_users", Begin: "New user…", Button: "Add the user", Done: "User created.", Next: "/user"},
+}, func(_ context.Context, c *operate.Call, q UserSettings) (none operate.None, err error) {
 	if q.Tags == nil {
-		return none, &Invalid{"tags_not_present"}
+		return none, &operate.Invalid{Reason: "tags_not_present"}
 	}
 	u := access.User{Name: q.User, Tags: q.Tags}
 	if err := q.Credentials.set(&u); err != nil {
@@ -117,10 +118,10 @@ var SetUser = Define(Op{
 	old, existed := c.Broker.User(u.Name)
 	u.Limits, c.Created = old.Limits, !existed
 	return none, c.Broker.PutUser(u)
-}).Replaces(func(c *Call, q UserSettings) (*UserSettings, any) { return nil, c.userVersion(q.User) })
+}).Replaces(func(c *operate.Call, q UserSettings) (*UserSettings, any) { return nil, userVersion(c, q.User) })
 
 // userVersion changes with the password, the tags, the limits and the permissions of a user; nil: there is no such user.
-func (c *Call) userVersion(name string) any {
+func userVersion(c *operate.Call, name string) any {
 	u, ok := c.Broker.User(name)
 	if !ok {
 		return nil
@@ -133,16 +134,16 @@ func (c *Call) userVersion(name string) any {
 // ofUser is the error of a change to a user: without such a user ErrNotFound.
 func ofUser(err error) error {
 	if errors.Is(err, broker.ErrNoUser) {
-		return ErrNotFound
+		return operate.ErrNotFound
 	}
 	return err
 }
 
 // changeUser changes a user that exists.
-func (c *Call) changeUser(name string, change func(*access.User) error) error {
+func changeUser(c *operate.Call, name string, change func(*access.User) error) error {
 	u, ok := c.Broker.User(name)
 	if !ok {
-		return ErrNotFound
+		return operate.ErrNotFound
 	}
 	if err := change(&u); err != nil {
 		return err
@@ -157,15 +158,15 @@ type TagChange struct {
 }
 
 // SetUserTags changes the tags of a user.
-var SetUserTags = Define(Op{
-	Name: "set_user_tags", Noun: "user", Title: "Change what a user may do besides AMQP", Rule: Rule{Role: Administrator},
+var SetUserTags = operate.Define(operate.Op{
+	Name: "set_user_tags", Noun: "user", Title: "Change what a user may do besides AMQP", Rule: operate.Rule{Role: operate.Administrator},
 	Routes: []string{"PUT /api/curfew/users/{user}/tags"}, Command: "user tags <user> <tags>",
-	Page: Page{On: "/user", Post: "/user/tags", Title: "Tags", Button: "Set tags", Done: "Tags changed."},
-}, func(_ context.Context, c *Call, q TagChange) (None, error) {
-	return None{}, c.changeUser(q.User, func(u *access.User) error { u.Tags = q.Tags; return nil })
-}).Replaces(func(c *Call, q TagChange) (*TagChange, any) {
+	Page: operate.Page{On: "/user", Post: "/user/tags", Title: "Tags", Button: "Set tags", Done: "Tags changed."},
+}, func(_ context.Context, c *operate.Call, q TagChange) (operate.None, error) {
+	return operate.None{}, changeUser(c, q.User, func(u *access.User) error { u.Tags = q.Tags; return nil })
+}).Replaces(func(c *operate.Call, q TagChange) (*TagChange, any) {
 	u, _ := c.Broker.User(q.User)
-	return &TagChange{q.User, UserTags{u.Tags}}, c.userVersion(q.User)
+	return &TagChange{q.User, UserTags{u.Tags}}, userVersion(c, q.User)
 })
 
 // PasswordChange is a new password of a user.
@@ -175,16 +176,16 @@ type PasswordChange struct {
 }
 
 // SetUserPassword changes the password of a user. AMQP connections stay open.
-var SetUserPassword = Define(Op{
-	Name: "set_user_password", Noun: "user", Title: "Change a user's password; it is read from standard input or a file", Rule: Rule{Role: Administrator},
+var SetUserPassword = operate.Define(operate.Op{
+	Name: "set_user_password", Noun: "user", Title: "Change a user's password; it is read from standard input or a file", Rule: operate.Rule{Role: operate.Administrator},
 	Routes: []string{"PUT /api/curfew/users/{user}/password"}, Command: "user passwd <user>",
-	Page: Page{On: "/user", Post: "/user/password", Title: "Password", Button: "Set the password", Done: "Password changed."},
-}, func(_ context.Context, c *Call, q PasswordChange) (None, error) {
+	Page: operate.Page{On: "/user", Post: "/user/password", Title: "Password", Button: "Set the password", Done: "Password changed."},
+}, func(_ context.Context, c *operate.Call, q PasswordChange) (operate.None, error) {
 	if q.Password == "" && q.Hash == "" {
-		return None{}, &Invalid{"the password is empty"}
+		return operate.None{}, &operate.Invalid{Reason: "the password is empty"}
 	}
-	return None{}, c.changeUser(q.User, q.Credentials.set)
-}).Replaces(func(c *Call, q PasswordChange) (*PasswordChange, any) { return nil, c.userVersion(q.User) })
+	return operate.None{}, changeUser(c, q.User, q.Credentials.set)
+}).Replaces(func(c *operate.Call, q PasswordChange) (*PasswordChange, any) { return nil, userVersion(c, q.User) })
 
 // UserName names a user.
 type UserName struct {
@@ -192,14 +193,14 @@ type UserName struct {
 }
 
 // DeleteUser removes a user with all permissions, and closes the user's connections. Error: ErrNotFound among others.
-var DeleteUser = Define(Op{
-	Name: "delete_user", Noun: "user", Title: "Delete a user and close the user's connections", Rule: Rule{Role: Administrator},
+var DeleteUser = operate.Define(operate.Op{
+	Name: "delete_user", Noun: "user", Title: "Delete a user and close the user's connections", Rule: operate.Rule{Role: operate.Administrator},
 	Routes: []string{"DELETE /api/users/{user}"}, Command: "user delete <user>",
-	Page: Page{On: "/user/delete", Title: "Delete the user", Tab: "/users", Parent: "/user", Rows: "list_users", Link: "Delete…", Danger: true, Next: "/users", Done: "User deleted.",
+	Page: operate.Page{On: "/user/delete", Title: "Delete the user", Tab: "/users", Parent: "/user", Rows: "list_users", Link: "Delete…", Danger: true, Next: "/users", Done: "User deleted.",
 		Then: "The user loses all permissions, and the user's connections are closed. If it is you, you are logged out and cannot log in again."},
-}, func(_ context.Context, c *Call, q UserName) (None, error) {
-	return None{}, ofUser(c.Broker.DeleteUser(q.User))
-}).Replaces(func(c *Call, q UserName) (*UserName, any) { return nil, c.userVersion(q.User) })
+}, func(_ context.Context, c *operate.Call, q UserName) (operate.None, error) {
+	return operate.None{}, ofUser(c.Broker.DeleteUser(q.User))
+}).Replaces(func(c *operate.Call, q UserName) (*UserName, any) { return nil, userVersion(c, q.User) })
 
 // PermissionFilter are the user and the virtual host of permissions; "" is any.
 type PermissionFilter struct {
@@ -208,9 +209,9 @@ type PermissionFilter struct {
 }
 
 // both checks that the user and the virtual host exist that a filter names.
-func (c *Call) both(user string) error {
+func both(c *operate.Call, user string) error {
 	if _, ok := c.Broker.User(user); user != "" && !ok {
-		return ErrNotFound
+		return operate.ErrNotFound
 	}
 	return nil
 }
@@ -225,35 +226,35 @@ type Permission struct {
 }
 
 // ListPermissions lists permissions.
-var ListPermissions = Define(Op{
-	Name: "list_permissions", Noun: "permission", Title: "List the permissions in all virtual hosts", Rule: Rule{Role: Administrator, Looks: true},
+var ListPermissions = operate.Define(operate.Op{
+	Name: "list_permissions", Noun: "permission", Title: "List the permissions in all virtual hosts", Rule: operate.Rule{Role: operate.Administrator, Looks: true},
 	Routes: []string{"GET /api/permissions", "GET /api/users/{user}/permissions", "GET /api/vhosts/{vhost}/permissions"}, One: "GET /api/permissions/{vhost}/{user}",
 	Command: "user permissions list",
-	Page:    Page{On: "/user", Title: "Permissions", Empty: "None: the user cannot log in over AMQP."},
-}, func(_ context.Context, c *Call, q PermissionFilter) (list []Permission, err error) {
+	Page:    operate.Page{On: "/user", Title: "Permissions", Empty: "None: the user cannot log in over AMQP."},
+}, func(_ context.Context, c *operate.Call, q PermissionFilter) (list []Permission, err error) {
 	for _, p := range c.Broker.Permissions() {
 		if (q.User == "" || p.User == q.User) && (q.VHost == "" || p.VHost == q.VHost) {
 			list = append(list, Permission{p.VHost, p.User, p.Configure, p.Write, p.Read})
 		}
 	}
-	return list, c.both(q.User)
+	return list, both(c, q.User)
 })
 
 // SetPermission gives a user permissions in a virtual host.
-var SetPermission = Define(Op{
-	Name: "set_permission", Noun: "user", Title: "Give a user access to the virtual host: regular expressions over the names of exchanges and queues", Rule: Rule{Role: Administrator}, AnyVHost: true,
+var SetPermission = operate.Define(operate.Op{
+	Name: "set_permission", Noun: "user", Title: "Give a user access to the virtual host: regular expressions over the names of exchanges and queues", Rule: operate.Rule{Role: operate.Administrator}, AnyVHost: true,
 	Routes: []string{"PUT /api/permissions/{vhost}/{user}"}, Command: "user permissions set <user> <configure> <write> <read>",
 	Example: `  curfew user permissions set app '^app\.' '^(app\.|amq\.default$)' '^app\.'`,
-	Page:    Page{On: "/user", Post: "/user/permission", Title: "Set permissions", Rows: "list_permissions", Link: "Change…", Button: "Set permissions", Done: "Permissions changed."},
-}, func(_ context.Context, c *Call, q Permission) (None, error) {
-	c.Created = c.permission(q.User, q.VHost) == nil
-	return None{}, c.Broker.SetPermission(access.Permission{User: q.User, VHost: q.VHost, Configure: q.Configure, Write: q.Write, Read: q.Read})
-}).Replaces(func(c *Call, q Permission) (*Permission, any) {
-	return c.permission(q.User, q.VHost), c.userVersion(q.User)
+	Page:    operate.Page{On: "/user", Post: "/user/permission", Title: "Set permissions", Rows: "list_permissions", Link: "Change…", Button: "Set permissions", Done: "Permissions changed."},
+}, func(_ context.Context, c *operate.Call, q Permission) (operate.None, error) {
+	c.Created = permission(c, q.User, q.VHost) == nil
+	return operate.None{}, c.Broker.SetPermission(access.Permission{User: q.User, VHost: q.VHost, Configure: q.Configure, Write: q.Write, Read: q.Read})
+}).Replaces(func(c *operate.Call, q Permission) (*Permission, any) {
+	return permission(c, q.User, q.VHost), userVersion(c, q.User)
 })
 
 // permission returns a user's permissions in a virtual host; nil: there are none.
-func (c *Call) permission(user, vhost string) *Permission {
+func permission(c *operate.Call, user, vhost string) *Permission {
 	for _, p := range c.Broker.Permissions() {
 		if p.User == user && p.VHost == vhost {
 			return &Permission{p.VHost, p.User, p.Configure, p.Write, p.Read}
@@ -269,16 +270,16 @@ type UserInVHost struct {
 }
 
 // ClearPermission removes a user's permissions in a virtual host. Error: ErrNotFound among others.
-var ClearPermission = Define(Op{
-	Name: "clear_permission", Noun: "user", Title: "Remove a user's access to the virtual host", Rule: Rule{Role: Administrator},
+var ClearPermission = operate.Define(operate.Op{
+	Name: "clear_permission", Noun: "user", Title: "Remove a user's access to the virtual host", Rule: operate.Rule{Role: operate.Administrator},
 	Routes: []string{"DELETE /api/permissions/{vhost}/{user}"}, Command: "user permissions clear <user>",
-	Page: Page{On: "/user/permission/clear", Title: "Clear the permissions of", Tab: "/users", Parent: "/user", Rows: "list_permissions", Link: "Clear…", Button: "Clear them", Danger: true, Done: "Permissions changed.",
+	Page: operate.Page{On: "/user/permission/clear", Title: "Clear the permissions of", Tab: "/users", Parent: "/user", Rows: "list_permissions", Link: "Clear…", Button: "Clear them", Danger: true, Done: "Permissions changed.",
 		Then: "The user cannot log in to the virtual host. Open connections stay, and their requests are refused."},
-}, func(_ context.Context, c *Call, q UserInVHost) (None, error) {
-	if c.permission(q.User, q.VHost) == nil {
-		return None{}, ErrNotFound
+}, func(_ context.Context, c *operate.Call, q UserInVHost) (operate.None, error) {
+	if permission(c, q.User, q.VHost) == nil {
+		return operate.None{}, operate.ErrNotFound
 	}
-	return None{}, c.Broker.ClearPermission(q.User, q.VHost)
+	return operate.None{}, c.Broker.ClearPermission(q.User, q.VHost)
 })
 
 // TopicPermission restricts the routing keys of a user on one topic exchange: each is a regular expression.
@@ -298,20 +299,20 @@ type TopicFilter struct {
 }
 
 // ListTopicPermissions lists topic permissions. For one user in one virtual host, none is ErrNotFound, as in RabbitMQ.
-var ListTopicPermissions = Define(Op{
-	Name: "list_topic_permissions", Noun: "permission", Title: "List the topic permissions in all virtual hosts", Rule: Rule{Role: Administrator, Looks: true},
+var ListTopicPermissions = operate.Define(operate.Op{
+	Name: "list_topic_permissions", Noun: "permission", Title: "List the topic permissions in all virtual hosts", Rule: operate.Rule{Role: operate.Administrator, Looks: true},
 	Routes:  []string{"GET /api/topic-permissions", "GET /api/users/{user}/topic-permissions", "GET /api/vhosts/{vhost}/topic-permissions", "GET /api/topic-permissions/{vhost}/{user}"},
 	Command: "user topics list",
-	Page:    Page{On: "/user", Title: "Topic permissions", Empty: "None: the user may use every routing key at topic exchanges."},
-}, func(_ context.Context, c *Call, q TopicFilter) ([]TopicPermission, error) {
-	list := c.topics(q)
+	Page:    operate.Page{On: "/user", Title: "Topic permissions", Empty: "None: the user may use every routing key at topic exchanges."},
+}, func(_ context.Context, c *operate.Call, q TopicFilter) ([]TopicPermission, error) {
+	list := topics(c, q)
 	if q.User != "" && q.VHost != "" && list == nil {
-		return nil, ErrNotFound
+		return nil, operate.ErrNotFound
 	}
-	return list, c.both(q.User)
+	return list, both(c, q.User)
 })
 
-func (c *Call) topics(q TopicFilter) (list []TopicPermission) {
+func topics(c *operate.Call, q TopicFilter) (list []TopicPermission) {
 	for _, p := range c.Broker.TopicPermissions() {
 		if (q.User == "" || p.User == q.User) && (q.VHost == "" || p.VHost == q.VHost) && (q.Exchange == "" || p.Exchange == q.Exchange) {
 			list = append(list, TopicPermission{p.VHost, p.User, p.Exchange, p.Write, p.Read})
@@ -321,20 +322,20 @@ func (c *Call) topics(q TopicFilter) (list []TopicPermission) {
 }
 
 // SetTopicPermission restricts the routing keys of a user on one topic exchange.
-var SetTopicPermission = Define(Op{
-	Name: "set_topic_permission", Noun: "user", Title: "Restrict the routing keys of a user at a topic exchange: regular expressions", Rule: Rule{Role: Administrator}, AnyVHost: true,
+var SetTopicPermission = operate.Define(operate.Op{
+	Name: "set_topic_permission", Noun: "user", Title: "Restrict the routing keys of a user at a topic exchange: regular expressions", Rule: operate.Rule{Role: operate.Administrator}, AnyVHost: true,
 	Routes: []string{"PUT /api/topic-permissions/{vhost}/{user}"}, Command: "user topics set <user> <exchange> <write> <read>",
-	Page: Page{On: "/user", Post: "/user/topic", Title: "Set topic permissions", Rows: "list_topic_permissions", Link: "Change…", Button: "Set topic permissions", Done: "Topic permissions changed."},
-}, func(_ context.Context, c *Call, q TopicPermission) (None, error) {
-	c.Created = c.topics(TopicFilter{q.User, q.VHost, ""}) == nil
-	return None{}, c.Broker.SetTopicPermission(access.TopicPermission{User: q.User, VHost: q.VHost, Exchange: q.Exchange, Write: q.Write, Read: q.Read})
-}).Replaces(func(c *Call, q TopicPermission) (*TopicPermission, any) {
-	for _, p := range c.topics(TopicFilter{q.User, q.VHost, q.Exchange}) {
+	Page: operate.Page{On: "/user", Post: "/user/topic", Title: "Set topic permissions", Rows: "list_topic_permissions", Link: "Change…", Button: "Set topic permissions", Done: "Topic permissions changed."},
+}, func(_ context.Context, c *operate.Call, q TopicPermission) (operate.None, error) {
+	c.Created = topics(c, TopicFilter{q.User, q.VHost, ""}) == nil
+	return operate.None{}, c.Broker.SetTopicPermission(access.TopicPermission{User: q.User, VHost: q.VHost, Exchange: q.Exchange, Write: q.Write, Read: q.Read})
+}).Replaces(func(c *operate.Call, q TopicPermission) (*TopicPermission, any) {
+	for _, p := range topics(c, TopicFilter{q.User, q.VHost, q.Exchange}) {
 		if q.Exchange != "" {
-			return &p, c.userVersion(q.User)
+			return &p, userVersion(c, q.User)
 		}
 	}
-	return nil, c.userVersion(q.User)
+	return nil, userVersion(c, q.User)
 })
 
 // TopicName names the topic permissions of a user at an exchange, "" for all.
@@ -345,17 +346,17 @@ type TopicName struct {
 }
 
 // ClearTopicPermission lifts a user's restrictions on one topic exchange of a virtual host, or on all of them. Error: ErrNotFound among others.
-var ClearTopicPermission = Define(Op{
-	Name: "clear_topic_permission", Noun: "user", Title: "Lift the restrictions of a user at a topic exchange", Rule: Rule{Role: Administrator},
+var ClearTopicPermission = operate.Define(operate.Op{
+	Name: "clear_topic_permission", Noun: "user", Title: "Lift the restrictions of a user at a topic exchange", Rule: operate.Rule{Role: operate.Administrator},
 	Routes:  []string{"DELETE /api/topic-permissions/{vhost}/{user}/{exchange}", "DELETE /api/topic-permissions/{vhost}/{user}"},
 	Command: "user topics clear <user> <exchange>",
-	Page: Page{On: "/user/topic/clear", Title: "Clear the topic permissions of", Tab: "/users", Parent: "/user", Rows: "list_topic_permissions", Link: "Clear…", Button: "Clear them", Danger: true, Done: "Topic permissions changed.",
+	Page: operate.Page{On: "/user/topic/clear", Title: "Clear the topic permissions of", Tab: "/users", Parent: "/user", Rows: "list_topic_permissions", Link: "Clear…", Button: "Clear them", Danger: true, Done: "Topic permissions changed.",
 		Then: "The user may use every routing key at the exchange, if the user may use the exchange."},
-}, func(_ context.Context, c *Call, q TopicName) (None, error) {
-	if c.topics(TopicFilter{q.User, q.VHost, q.Exchange}) == nil {
-		return None{}, ErrNotFound
+}, func(_ context.Context, c *operate.Call, q TopicName) (operate.None, error) {
+	if topics(c, TopicFilter{q.User, q.VHost, q.Exchange}) == nil {
+		return operate.None{}, operate.ErrNotFound
 	}
-	return None{}, c.Broker.ClearTopicPermissions(q.User, q.VHost, q.Exchange)
+	return operate.None{}, c.Broker.ClearTopicPermissions(q.User, q.VHost, q.Exchange)
 })
 
 // UserLimitRow are the limits of a user.
@@ -365,16 +366,16 @@ type UserLimitRow struct {
 }
 
 // ListUserLimits lists the limits of the users that have some.
-var ListUserLimits = Define(Op{
-	Name: "list_user_limits", Title: "List the limits of users", Rule: Rule{Role: Administrator, Looks: true},
+var ListUserLimits = operate.Define(operate.Op{
+	Name: "list_user_limits", Title: "List the limits of users", Rule: operate.Rule{Role: operate.Administrator, Looks: true},
 	Routes: []string{"GET /api/user-limits", "GET /api/user-limits/{user}"}, Command: "user limits list",
-}, func(_ context.Context, c *Call, q UserFilter) (list []UserLimitRow, err error) {
+}, func(_ context.Context, c *operate.Call, q UserFilter) (list []UserLimitRow, err error) {
 	for _, u := range c.Broker.Users() {
 		if len(u.Limits) > 0 && (q.User == "" || q.User == u.Name) {
 			list = append(list, UserLimitRow{u.Name, u.Limits})
 		}
 	}
-	return list, c.both(q.User)
+	return list, both(c, q.User)
 })
 
 // UserLimit is one limit of a user.
@@ -395,16 +396,16 @@ func changeLimits(l access.Limits, change func(access.Limits)) access.Limits {
 }
 
 // SetUserLimit sets one limit of a user.
-var SetUserLimit = Define(Op{
-	Name: "set_user_limit", Noun: "user", Title: "Set a limit of a user", Rule: Rule{Role: Administrator},
+var SetUserLimit = operate.Define(operate.Op{
+	Name: "set_user_limit", Noun: "user", Title: "Set a limit of a user", Rule: operate.Rule{Role: operate.Administrator},
 	Routes: []string{"PUT /api/user-limits/{user}/{limit}"}, Command: "user limits set <user> <limit> <value>",
-}, func(_ context.Context, c *Call, q UserLimit) (None, error) {
+}, func(_ context.Context, c *operate.Call, q UserLimit) (operate.None, error) {
 	u, ok := c.Broker.User(q.User)
 	if !ok {
-		return None{}, &fields.Wrong{Field: "user", Code: "no_such_user", About: []any{q.User}}
+		return operate.None{}, &fields.Wrong{Field: "user", Code: "no_such_user", About: []any{q.User}}
 	}
-	return None{}, c.Broker.SetUserLimits(q.User, changeLimits(u.Limits, func(l access.Limits) { l[q.Limit] = int(q.Value) }))
-}).Replaces(func(c *Call, q UserLimit) (*UserLimit, any) { return nil, c.userVersion(q.User) })
+	return operate.None{}, c.Broker.SetUserLimits(q.User, changeLimits(u.Limits, func(l access.Limits) { l[q.Limit] = int(q.Value) }))
+}).Replaces(func(c *operate.Call, q UserLimit) (*UserLimit, any) { return nil, userVersion(c, q.User) })
 
 // UserLimitName names a limit of a user.
 type UserLimitName struct {
@@ -413,13 +414,13 @@ type UserLimitName struct {
 }
 
 // ClearUserLimit removes one limit of a user.
-var ClearUserLimit = Define(Op{
-	Name: "clear_user_limit", Noun: "user", Title: "Remove a limit of a user", Rule: Rule{Role: Administrator},
+var ClearUserLimit = operate.Define(operate.Op{
+	Name: "clear_user_limit", Noun: "user", Title: "Remove a limit of a user", Rule: operate.Rule{Role: operate.Administrator},
 	Routes: []string{"DELETE /api/user-limits/{user}/{limit}"}, Command: "user limits clear <user> <limit>",
-}, func(_ context.Context, c *Call, q UserLimitName) (None, error) {
+}, func(_ context.Context, c *operate.Call, q UserLimitName) (operate.None, error) {
 	u, ok := c.Broker.User(q.User)
 	if !ok {
-		return None{}, ErrNotFound
+		return operate.None{}, operate.ErrNotFound
 	}
-	return None{}, c.Broker.SetUserLimits(q.User, changeLimits(u.Limits, func(l access.Limits) { delete(l, q.Limit) }))
-}).Replaces(func(c *Call, q UserLimitName) (*UserLimitName, any) { return nil, c.userVersion(q.User) })
+	return operate.None{}, c.Broker.SetUserLimits(q.User, changeLimits(u.Limits, func(l access.Limits) { delete(l, q.Limit) }))
+}).Replaces(func(c *operate.Call, q UserLimitName) (*UserLimitName, any) { return nil, userVersion(c, q.User) })
