@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"curfew/broker/amqp"
-	"curfew/broker/pattern"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -103,7 +103,7 @@ func (f *Filter) compile() (*matcher, error) {
 	}
 	if f.Pattern != "" {
 		var err error
-		if m.pattern, err = pattern.Linear(f.Pattern); err != nil {
+		if m.pattern, err = policy.Linear(f.Pattern); err != nil {
 			return nil, wrong("pattern", "the pattern is not an RE2 expression: %w", err)
 		}
 	}

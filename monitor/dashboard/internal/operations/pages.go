@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"curfew/broker/operate"
+	_ "curfew/broker/operate/admin" // whose operations have pages
 	"curfew/broker/operate/fields"
 	"curfew/monitor/dashboard/internal/format"
 	"curfew/monitor/dashboard/internal/ui"
