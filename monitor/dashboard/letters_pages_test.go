@@ -66,7 +66,7 @@ func TestRowsAndFilters(t *testing.T) {
 	require.Less(t, strings.Index(page, "first-id"), strings.Index(page, "second-id"))
 	for query, want := range map[string]string{
 		"json=customer.id%3D7": "first-id", "json=customer.name%3DBj%C3%B6rn": "first-id", "body=Bj%C3%B6rn": "first-id", "property=type%3Dorder.created": "first-id",
-		"body=packed": "second-id", "pattern=id.%3A.%5B8%5D": "second-id", "json=customer.id%3D9": "", "header=x%3Dy": "", "since=1h": "", "before=1970-01-01": "",
+		"body=packed": "second-id", "pattern=id.%3A.%5B8%5D": "second-id", "json=customer.id%3D9": "", "header=x%3Dy": "", "since=1h": "both", "before=1970-01-01": "",
 		"before=1970-01-02&since=1970-01-01": "both", "key=q": "both",
 	} {
 		page := s.get(dlqPage + "&" + query).body
