@@ -213,7 +213,7 @@ func (o *Access) enter(a Actor, op *Op, q any) (*Call, error) {
 	}
 	c.VHost = vh
 	if queue := op.text(q, "queue"); queue != "" {
-		err = o.permitQueue(&a, op.Name, vh, vh.QueueName(queue))
+		err = o.permitQueue(&a, op.Name, vh, vh.Queues.NameOf(queue))
 	}
 	return c, err
 }

@@ -135,7 +135,7 @@ func policyOperations(k policy.Kind, name, path string, sets operate.Role) (ops 
 		Page: operate.Page{On: "/policies", Title: title, Tab: "/policies", Empty: empty},
 	}, func(_ context.Context, c *operate.Call, q PolicyFilter) (rows []PolicyRow, err error) {
 		for _, vh := range c.Within() {
-			for _, p := range vh.Policies(k) {
+			for _, p := range vh.Policies.List(k) {
 				if q.Name == "" || q.Name == p.Name {
 					rows = append(rows, row(vh.Name(), &p))
 				}
@@ -154,7 +154,7 @@ func policyOperations(k policy.Kind, name, path string, sets operate.Role) (ops 
 	}, func(_ context.Context, c *operate.Call, q PolicyRequest) (*PolicyEffect, error) {
 		return setPolicy(c, k, &q)
 	}).Replaces(func(c *operate.Call, q PolicyRequest) (*PolicyRequest, any) {
-		p, exists := c.VHost.Policy(k, q.Name)
+		p, exists := c.VHost.Policies.Get(k, q.Name)
 		if !exists {
 			return nil, nil
 		}
@@ -166,7 +166,7 @@ func policyOperations(k policy.Kind, name, path string, sets operate.Role) (ops 
 		Page: operate.Page{On: page + "/delete", Title: "Delete the policy", Tab: "/policies", Parent: "/policies", Up: "Policies", Rows: list, Link: "Delete…", Danger: true, Done: "Policy deleted.",
 			Then: "The next policy that matches applies to its queues, or only their arguments do. Messages keep the deadlines that they have."},
 	}, func(_ context.Context, c *operate.Call, q PolicyName) (operate.None, error) {
-		existed, err := c.VHost.ClearPolicy(k, q.Name)
+		existed, err := c.VHost.Policies.Clear(k, q.Name)
 		if err == nil && !existed {
 			err = operate.ErrNotFound
 		}
@@ -184,13 +184,13 @@ func setPolicy(c *operate.Call, k policy.Kind, q *PolicyRequest) (*PolicyEffect,
 	effect := &PolicyEffect{}
 	switch {
 	case q.DryRun:
-		effect.BacklogEffect, err = c.VHost.PreviewPolicy(k, p)
+		effect.BacklogEffect, err = c.VHost.Policies.Preview(k, p)
 	case q.Backlog:
-		c.Created, effect.BacklogEffect, err = c.VHost.SetPolicyForBacklog(k, p)
+		c.Created, effect.BacklogEffect, err = c.VHost.Policies.SetForBacklog(k, p)
 		c.Log(zap.Int("messages", effect.Earlier))
 		c.Log(zap.Int("expired", effect.Expired))
 	default:
-		c.Created, err = c.VHost.SetPolicy(k, p)
+		c.Created, err = c.VHost.Policies.Set(k, p)
 		return nil, err
 	}
 	if err != nil {
