@@ -203,6 +203,9 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 		c.lookedWhileHolding(now, epoch, consumers)
 		return
 	}
+	if c.looks.inherits && ready > 0 {
+		c.ages.trustAt = now // what counts 0 may only have been restarted; this does not
+	}
 	c.looks.doubt = false
 	var sure bool
 	if c.looks.others, sure = c.looks.strangers(now, consumers, 0); sure {
