@@ -16,7 +16,6 @@ import (
 	"curfew/broker/internal/clock"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/forward"
-	"curfew/broker/internal/resources"
 	"curfew/broker/internal/topology"
 	"curfew/broker/memory"
 	"curfew/broker/store"
@@ -159,7 +158,7 @@ func newBroker(o Options, clock *clock.Kept) *Broker {
 	})
 	b.forwarder.Init(forward.Options{Env: &b.env, Log: b.log, MemoryLow: func() bool { return b.alarm.MemoryLow() }, Drop: o.Unroutable == Drop})
 	b.clients, b.memoryLimit = memory.New(clientsShare(&o)), o.MemoryLimit
-	b.alarm, b.quit = resources.New(resources.Options{
+	b.alarm, b.quit = memory.NewAlarm(memory.AlarmOptions{
 		MemoryLimit: o.MemoryLimit, MemoryInUse: o.MemoryInUse, OnMemory: b.registry.Memory.Low,
 		Dir: o.Store.Dir, DiskFreeLimit: o.DiskFreeLimit, DiskSpace: o.DiskSpace, Log: b.log,
 	}), make(chan struct{})

@@ -48,7 +48,7 @@ func newDesk(t testing.TB) *desk {
 }
 
 func (d *desk) declare(name string, args amqp.Table) *broker.Queue {
-	q, err := d.vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
+	q, err := d.vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: true, Args: args})
 	require.NoError(d.t, err)
 	return q
 }
@@ -132,7 +132,7 @@ func (d *desk) dead(n int) {
 }
 
 // count is how many ready messages of q the filter matches.
-func count(ctx context.Context, q *broker.Queue, f *deadletters.Filter) (int, error) {
+func count(ctx context.Context, q *broker.Queue, f deadletters.Filter) (int, error) {
 	found, _, err := deadletters.Search(ctx, q, f, deadletters.Look{Count: math.MaxInt})
 	return len(found), err
 }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"curfew/broker/internal/resources"
 	"curfew/broker/management/metrics"
 	"curfew/broker/management/rest"
+	"curfew/broker/memory"
 	"curfew/broker/operate"
 	"curfew/broker/server"
 )
@@ -192,7 +192,7 @@ func (a *API) disk() (free, limit int64) {
 	if dir == "" {
 		dir = "."
 	}
-	free, _, err := resources.DiskSpace(dir)
+	free, _, err := memory.DiskSpace(dir)
 	if err != nil {
 		return 0, a.DiskFreeLimit
 	}
@@ -201,7 +201,7 @@ func (a *API) disk() (free, limit int64) {
 
 // descriptors returns how many files are open, and how many may be.
 func descriptors() (used, most int) {
-	most = resources.FilesLimit()
+	most = memory.FilesLimit()
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return 0, most

@@ -65,7 +65,7 @@ func (s *site) changed() []operate.Change {
 func (s *site) declare(name string, args amqp.Table) *broker.Queue {
 	s.t.Helper()
 	vh, _ := s.b.VHost("/")
-	q, err := vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
+	q, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: true, Args: args})
 	require.NoError(s.t, err)
 	return q
 }
@@ -151,11 +151,11 @@ func TestChangesAreRecorded(t *testing.T) {
 	user, other := s.user("user", access.Management, "/"), s.user("other", access.Management)
 	_, err := s.Peek(t.Context(), user, operate.PeekRequest{Queue: dlq, Count: 10})
 	require.NoError(t, err)
-	_, err = s.PurgeDeadLetters(t.Context(), user, operate.DeadLetters{Queue: dlq}, deadletters.Confirmation{Messages: -1})
+	_, err = s.PurgeDeadLetters(t.Context(), user, operate.DeadLetters{Queue: dlq}, -1)
 	require.ErrorContains(t, err, "3 messages match")
 	require.Zero(t, s.records.Len())
 
-	n, err := s.PurgeDeadLetters(t.Context(), user, operate.DeadLetters{Queue: dlq}, deadletters.Confirmation{Messages: 3})
+	n, err := s.PurgeDeadLetters(t.Context(), user, operate.DeadLetters{Queue: dlq}, 3)
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
 	_, err = s.PurgeQueue(t.Context(), other, dlq)
@@ -259,7 +259,7 @@ func TestTimesAreTheWallClocks(t *testing.T) {
 	require.NoError(t, err)
 	defer b.Close()
 	vh, _ := b.VHost("/")
-	q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	q, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{})
 	require.NoError(t, err)
 	p, hour := vh.OwnPublisher(), time.Now().Add(time.Hour).UnixMilli()
 	properties := amqp.Properties{Headers: amqp.Table{"x-expires-at": hour}}
@@ -273,7 +273,7 @@ func TestTimesAreTheWallClocks(t *testing.T) {
 	m, err := s.Look(t.Context(), guest, at, 1, 0)
 	require.NoError(t, err)
 	require.Equal(t, hour, m.DeadlineMillis)
-	letters, _, err := s.SearchDeadLetters(t.Context(), guest, operate.SearchRequest{DeadLetters: operate.DeadLetters{Queue: at}, Count: 10})
+	letters, _, _, err := s.SearchDeadLetters(t.Context(), guest, operate.SearchRequest{DeadLetters: operate.DeadLetters{Queue: at}, Count: 10})
 	require.NoError(t, err)
 	require.Equal(t, hour, letters[0].DeadlineMillis)
 	done, err := s.ChangeDeadline(t.Context(), guest, at, 1, operate.DeadlineChange{Was: &hour, At: hour + 60_000})
@@ -288,7 +288,7 @@ func TestTimesAreTheWallClocks(t *testing.T) {
 func TestSavedFiltersAreNoParametersForOthers(t *testing.T) {
 	s := newSite(t)
 	user := s.user("user", access.Management, "/")
-	require.NoError(t, s.SaveFilter(t.Context(), user, dlq, operate.SavedFilter{Name: "f", Query: "message_id=secret"}))
+	require.NoError(t, s.SaveFilter(t.Context(), user, dlq, operate.SavedFilter{Name: "f", Filter: `message_id == "secret"`}))
 	_, err := s.b.SetGlobalParameter("shown", "x")
 	require.NoError(t, err)
 	seen, err := s.GlobalParameters(t.Context(), s.user("policymaker", access.Policymaker))

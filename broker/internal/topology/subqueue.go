@@ -4,25 +4,25 @@ import (
 	"strings"
 
 	"curfew/broker/amqp"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 )
 
-// QueueName is the name of the queue that a client calls name. It differs only for a dead-letter
+// NameOf is the name of the queue that a client calls name. It differs only for a dead-letter
 // sub-queue whose suffix is spelled in another case. A queue of exactly that name, which an
 // older version may have left, takes precedence.
-func (t *queueTable) QueueName(name string) string {
-	if !queueargs.IsSubqueue(name) {
+func (t *Queues) NameOf(name string) string {
+	if !policy.IsSubqueue(name) {
 		return name
 	}
-	if _, err := t.Queue(name); err == nil {
+	if _, err := t.Get(name); err == nil {
 		return name
 	}
-	return queueargs.Canonical(name)
+	return policy.Canonical(name)
 }
 
 // makeWithSubqueue makes the queue. If its arguments ask for a sub-queue, it makes that first, so
 // that a crash leaves no queue without its sub-queue. An existing sub-queue is used.
-func (t *queueTable) makeWithSubqueue(owner Owner, name string, d QueueDeclare) (*Queue, error) {
+func (t *Queues) makeWithSubqueue(owner Owner, name string, d QueueDeclare) (*Queue, error) {
 	if asked, _ := d.Args["x-dead-letter-queue"].(bool); !asked {
 		q, err := t.makeQueue(NewIncarnation(), owner, name, d)
 		if err != nil {
@@ -34,10 +34,10 @@ func (t *queueTable) makeWithSubqueue(owner Owner, name string, d QueueDeclare) 
 		}
 		return q, nil
 	}
-	if _, err := queueargs.Parse(t.vh.registry.defaults, t.queueLabel(name), d.Args); err != nil {
+	if _, err := policy.ParseQueue(t.vh.registry.defaults, t.queueLabel(name), d.Args); err != nil {
 		return nil, err
 	}
-	sub, err := t.makeQueue(NewIncarnation(), owner, name+queueargs.SubqueueSuffix, QueueDeclare{Durable: d.Durable, Exclusive: d.Exclusive})
+	sub, err := t.makeQueue(NewIncarnation(), owner, name+policy.SubqueueSuffix, QueueDeclare{Durable: d.Durable, Exclusive: d.Exclusive})
 	if err != nil && err != errTaken {
 		return nil, err
 	}
@@ -49,23 +49,23 @@ func (t *queueTable) makeWithSubqueue(owner Owner, name string, d QueueDeclare) 
 }
 
 // completeSubqueue makes the sub-queue that a policy gives to q, unless it exists. Dead letters
-// that arrive before that are parked. Errors: those of DeclareQueue.
+// that arrive before that are parked. Errors: those of Queues.Declare.
 func (q *Queue) completeSubqueue() error {
 	set, vh := q.Settings(), q.vh
 	if !set.HasSubqueue {
 		return nil
 	}
-	if _, err := vh.Queue(set.Subqueue); err == nil {
+	if _, err := vh.Queues.Get(set.Subqueue); err == nil {
 		return nil
 	}
-	sub, err := vh.makeQueue(NewIncarnation(), q.owner, set.Subqueue, QueueDeclare{Durable: q.declared.Durable, Exclusive: q.declared.Exclusive})
+	sub, err := vh.Queues.makeQueue(NewIncarnation(), q.owner, set.Subqueue, QueueDeclare{Durable: q.declared.Durable, Exclusive: q.declared.Exclusive})
 	if err != nil {
 		if err == errTaken {
 			err = nil
 		}
 		return err
 	}
-	if _, err := vh.Queue(q.Name()); err != nil { // q was deleted in the meantime, and that may have missed its sub-queue
+	if _, err := vh.Queues.Get(q.Name()); err != nil { // q was deleted in the meantime, and that may have missed its sub-queue
 		_, _ = sub.remove(func() error { return nil }) // only a second deletion fails
 	}
 	return nil
@@ -73,7 +73,7 @@ func (q *Queue) completeSubqueue() error {
 
 // CompleteSubqueues is completeSubqueue for queues whose policies have changed, or that have been
 // restored.
-func (t *queueTable) CompleteSubqueues(queues []*Queue) {
+func (t *Queues) CompleteSubqueues(queues []*Queue) {
 	for _, q := range queues {
 		if err := q.completeSubqueue(); err != nil {
 			t.vh.registry.log.Error("cannot create the dead-letter queue that a policy asks for; dead letters are parked until the cause is corrected and the policy is set again",
@@ -84,9 +84,9 @@ func (t *queueTable) CompleteSubqueues(queues []*Queue) {
 
 // subqueue returns q's dead-letter sub-queue, nil if there is none.
 func (q *Queue) subqueue() *Queue {
-	q.vh.mu.RLock()
-	defer q.vh.mu.RUnlock()
-	return q.vh.queues[q.Name()+queueargs.SubqueueSuffix]
+	q.vh.guard.mu.RLock()
+	defer q.vh.guard.mu.RUnlock()
+	return q.vh.Queues.queues[q.Name()+policy.SubqueueSuffix]
 }
 
 // inSubqueue is how many messages, ready and unacked, are in q's sub-queue. They are deleted with q.
@@ -113,26 +113,26 @@ func (q *Queue) dropSubqueue() (left leftovers) {
 
 // checkSubqueue refuses a client that declares a queue with the reserved name of a sub-queue.
 func checkSubqueue(name string) error {
-	if !queueargs.IsSubqueue(name) {
+	if !policy.IsSubqueue(name) {
 		return nil
 	}
 	return amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is reserved; declare '%s' with x-dead-letter-queue",
-		name, strings.TrimSuffix(queueargs.Canonical(name), queueargs.SubqueueSuffix))
+		name, strings.TrimSuffix(policy.Canonical(name), policy.SubqueueSuffix))
 }
 
 // OnlyDeadLetters refuses a client that publishes into a sub-queue.
 func (q *Queue) OnlyDeadLetters() error {
 	return amqp.NewException(amqp.AccessRefused, 0, 0, "%s takes the dead letters of queue '%s' and nothing else",
-		q.Label(), strings.TrimSuffix(q.Name(), queueargs.SubqueueSuffix))
+		q.Label(), strings.TrimSuffix(q.Name(), policy.SubqueueSuffix))
 }
 
 // checkQueueDeletable refuses to delete the sub-queue of an existing queue.
-func (t *queueTable) checkQueueDeletable(name string) error {
-	sub, ok := strings.CutSuffix(name, queueargs.SubqueueSuffix)
+func (t *Queues) checkQueueDeletable(name string) error {
+	sub, ok := strings.CutSuffix(name, policy.SubqueueSuffix)
 	if !ok {
 		return nil
 	}
-	if q, err := t.Queue(sub); err != nil || !q.Settings().HasSubqueue {
+	if q, err := t.Get(sub); err != nil || !q.Settings().HasSubqueue {
 		return nil
 	}
 	return amqp.NewException(amqp.AccessRefused, 0, 0, "%s is deleted with queue '%s'", t.queueLabel(name), sub)
