@@ -49,7 +49,7 @@ func newTestBroker(t *testing.T) *testBroker {
 }
 
 func (x *testBroker) declare(name string, args amqp.Table) *broker.Queue {
-	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Args: args})
+	q, err := x.vh.Queues.Declare(nil, name, broker.QueueDeclare{Args: args})
 	require.NoError(x.t, err)
 	return q
 }

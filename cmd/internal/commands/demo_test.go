@@ -49,7 +49,7 @@ func TestDemoFillsARunningOne(t *testing.T) {
 	}, 2*time.Minute, 100*time.Millisecond, "%v", missing)
 	assert.Regexp(t, `(?m)^time to live +45s \(policy sessions\)$`, r.ok("queue", "show", "sessions", "--vhost", "demo"))
 	assert.Contains(t, r.ok("connections"), "demo: reports worker")
-	require.Eventually(t, func() bool { return strings.Contains(r.ok("alert", "ls"), `queue "orders" of vhost "demo"`) }, time.Minute, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(r.ok("incident", "ls"), "orders (vhost demo)") }, time.Minute, 100*time.Millisecond)
 	stop()
 	assert.Zero(t, <-ended, errOut.String())
 	assert.Contains(t, out.String(), "the dashboard, "+at+"/")

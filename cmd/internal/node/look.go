@@ -116,7 +116,7 @@ func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpo
 	if !ok {
 		return incident.Work
 	}
-	q, err := vh.Queue(of.Name)
+	q, err := vh.Queues.Get(of.Name)
 	if err != nil {
 		return incident.Work
 	}
@@ -143,7 +143,7 @@ func targetsOf(vh *broker.VHost, q *broker.Queue) (list []*broker.Queue) {
 		return nil
 	}
 	add := func(name string) {
-		if target, err := vh.Queue(name); err == nil && target != q {
+		if target, err := vh.Queues.Get(name); err == nil && target != q {
 			list = append(list, target)
 		}
 	}
@@ -151,7 +151,7 @@ func targetsOf(vh *broker.VHost, q *broker.Queue) (list []*broker.Queue) {
 		add(key)
 		return list
 	}
-	about, err := vh.Exchange(exchange)
+	about, err := vh.Exchanges.Get(exchange)
 	if err != nil {
 		return nil
 	}
@@ -181,7 +181,7 @@ func (l *looker) deadLetterTargets(b *broker.Broker) letterTargets {
 	}
 	l.targets, l.at = make(letterTargets), time.Now()
 	for _, vh := range b.VHosts() {
-		for _, q := range vh.Queues() {
+		for _, q := range vh.Queues.List() {
 			for _, target := range targetsOf(vh, q) {
 				l.targets[incident.QueueName{VHost: vh.Name(), Name: target.Name()}] = struct{}{}
 			}

@@ -109,7 +109,7 @@ func (o *ownBroker) status(s *Status) {
 // parked are the queues of parked messages that have some.
 func (o *ownBroker) parked() (list []undeliverable) {
 	for _, vh := range o.broker.VHosts() {
-		q, err := vh.Queue(broker.UndeliverableQueue)
+		q, err := vh.Queues.Get(broker.UndeliverableQueue)
 		if err != nil {
 			continue
 		}
