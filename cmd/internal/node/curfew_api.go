@@ -109,7 +109,7 @@ func hasAudit(n *Node) bool   { return n.audit != nil }
 
 // hasRabbitMQ: the routes are about a RabbitMQ.
 func hasRabbitMQ(n *Node) bool {
-	_, is := n.primary.(*besideRabbitMQ)
+	_, is := n.primary.(*rabbitmqPrimary)
 	return is
 }
 
@@ -126,8 +126,8 @@ func historyHandler(n *Node, _ *opsEndpoints) http.Handler  { return n.history.H
 func auditHandler(n *Node, _ *opsEndpoints) http.Handler    { return n.audit.Handler() }
 
 func rabbitmqHandler(n *Node, _ *opsEndpoints) http.Handler {
-	beside, _ := n.primary.(*besideRabbitMQ) // hasRabbitMQ
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, beside.rabbitmq.Status()) })
+	external, _ := n.primary.(*rabbitmqPrimary) // hasRabbitMQ
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, external.rabbitmq.Status()) })
 }
 
 // APIRoutes are all routes of Curfew's own API, whether or not a node serves them. They are for documentation and tests.

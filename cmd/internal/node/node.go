@@ -57,7 +57,7 @@ type Node struct {
 	openedAt time.Time   // when that was
 }
 
-// primary is what has the messages, with the parts that are about it: an ownBroker or a besideRabbitMQ. What depends on which of them it is
+// primary is what has the messages, with the parts that are about it: an ownBroker or a rabbitmqPrimary. What depends on which of them it is
 // is asked for here, and nowhere else.
 type primary interface {
 	// open makes the parts, but runs none of them. What is to be closed it adds to the closers.
@@ -98,7 +98,7 @@ type watcher interface {
 func Open(o Options) (n *Node, err error) {
 	n = &Node{settings: o.Settings, build: o.Build, metrics: o.Metrics, log: o.Log}
 	if n.settings.PrimaryURL != "" {
-		n.primary = &besideRabbitMQ{n: n}
+		n.primary = &rabbitmqPrimary{n: n}
 	} else {
 		n.primary = &ownBroker{n: n}
 	}

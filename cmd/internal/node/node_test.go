@@ -36,7 +36,7 @@ func nodeOfRabbitMQ(t *testing.T, more ...string) (*Node, error) {
 func TestNoBrokerWithRabbitMQ(t *testing.T) {
 	n, err := nodeOfRabbitMQ(t)
 	require.NoError(t, err)
-	require.IsType(t, &besideRabbitMQ{}, n.primary)
+	require.IsType(t, &rabbitmqPrimary{}, n.primary)
 	require.Nil(t, n.audit, "no folder was named")
 	require.NotNil(t, n.monitor)
 	s := n.status(newOpsEndpoints(n.metrics))

@@ -24,8 +24,8 @@ import (
 	"curfew/scheduler/redisstore"
 )
 
-// besideRabbitMQ is a RabbitMQ, whose messages are kept or observed. No broker runs here.
-type besideRabbitMQ struct {
+// rabbitmqPrimary is a RabbitMQ, whose messages are kept or observed. No broker runs here.
+type rabbitmqPrimary struct {
 	n        *Node
 	vhost    string // that is watched
 	rabbitmq *rabbitmq.Primary
@@ -33,7 +33,7 @@ type besideRabbitMQ struct {
 }
 
 // open implements primary. It does not connect.
-func (b *besideRabbitMQ) open() (err error) {
+func (b *rabbitmqPrimary) open() (err error) {
 	n, c := b.n, b.n.settings
 	b.user = newOneUser(c)
 	if unused := c.Unused(); len(unused) > 0 {
@@ -63,28 +63,28 @@ func (b *besideRabbitMQ) open() (err error) {
 }
 
 // openMonitor implements primary. RabbitMQ and the keepers fire: the monitor only reports.
-func (b *besideRabbitMQ) openMonitor() (watcher, error) {
+func (b *rabbitmqPrimary) openMonitor() (watcher, error) {
 	return monitor.New(monitor.Options{
 		Source: b.rabbitmq, Pending: b.rabbitmq, Record: b.n.incidents.Record, Log: b.n.log, Registerer: b.n.metrics,
 	})
 }
 
 // serve implements primary.
-func (b *besideRabbitMQ) serve(ctx context.Context, _ []net.Listener) error {
+func (b *rabbitmqPrimary) serve(ctx context.Context, _ []net.Listener) error {
 	return b.rabbitmq.Run(ctx)
 }
 
 // broken implements primary: everything connects again by itself.
-func (*besideRabbitMQ) broken(ctx context.Context) error {
+func (*rabbitmqPrimary) broken(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
 // probes implements primary.
-func (*besideRabbitMQ) probes() []*probe { return nil }
+func (*rabbitmqPrimary) probes() []*probe { return nil }
 
 // queues implements primary: those that have a forecast.
-func (*besideRabbitMQ) queues(forecasts []monitor.Forecast, fn func(*history.Queue)) history.Stats {
+func (*rabbitmqPrimary) queues(forecasts []monitor.Forecast, fn func(*history.Queue)) history.Stats {
 	for _, f := range forecasts {
 		fn(&history.Queue{VHost: f.VHost, Name: f.Queue, Depth: f.Ready, WillExpire: f.WillMiss})
 	}
@@ -92,16 +92,16 @@ func (*besideRabbitMQ) queues(forecasts []monitor.Forecast, fn func(*history.Que
 }
 
 // allow implements primary.
-func (b *besideRabbitMQ) allow() changes.RabbitMQ { return b.rabbitmq }
+func (b *rabbitmqPrimary) allow() changes.RabbitMQ { return b.rabbitmq }
 
 // routes implements primary.
-func (*besideRabbitMQ) routes() []rest.Route { return nil }
+func (*rabbitmqPrimary) routes() []rest.Route { return nil }
 
 // status implements primary.
-func (b *besideRabbitMQ) status(s *Status) { s.Primary = b.n.settings.PrimaryURL.Redacted() }
+func (b *rabbitmqPrimary) status(s *Status) { s.Primary = b.n.settings.PrimaryURL.Redacted() }
 
 // describe implements primary.
-func (b *besideRabbitMQ) describe(string) []string {
+func (b *rabbitmqPrimary) describe(string) []string {
 	leases := "none: only one Curfew may keep these queues (CURFEW_REDIS_URL is empty)"
 	if url := b.n.settings.RedisURL; url != "" {
 		leases = url.Redacted()
@@ -117,10 +117,10 @@ func (b *besideRabbitMQ) describe(string) []string {
 const startGrace = 5 * time.Second
 
 // nowMillis implements primary.
-func (*besideRabbitMQ) nowMillis() int64 { return time.Now().UnixMilli() }
+func (*rabbitmqPrimary) nowMillis() int64 { return time.Now().UnixMilli() }
 
 // look implements primary: what is wrong with the RabbitMQ, and with queues there.
-func (b *besideRabbitMQ) look(s *incident.State) {
+func (b *rabbitmqPrimary) look(s *incident.State) {
 	if time.Since(b.n.openedAt) <= startGrace {
 		return
 	}
@@ -134,7 +134,7 @@ func (b *besideRabbitMQ) look(s *incident.State) {
 }
 
 // pages implements primary.
-func (b *besideRabbitMQ) pages(ops *opsEndpoints, _ *sockets) (*dashboard.Dashboard, *web, error) {
+func (b *rabbitmqPrimary) pages(ops *opsEndpoints, _ *sockets) (*dashboard.Dashboard, *web, error) {
 	d := b.n.dashboardOptions()
 	d.Users, d.RabbitMQ = b.user, b.rabbitmq
 	ui, err := dashboard.New(d)
