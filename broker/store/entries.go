@@ -1,6 +1,10 @@
 package store
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
 
 // perRecord bounds the entries and runs of one record, except in transactions.
 const perRecord = 1024
@@ -50,6 +54,12 @@ func sizeOf(entries []Enqueue, k kind) (n, size int) {
 }
 
 func (j *journal) putEntriesLocked(b []byte, entries []Enqueue, k kind) {
+	putEntries(b, entries, k, &j.active.enters, j.active.number)
+}
+
+// putEntries writes those of the entries that belong in records of kind k, and adds to enters the
+// segments of their messages, except own.
+func putEntries(b []byte, entries []Enqueue, k kind, enters *numbers, own uint64) {
 	for i := range entries {
 		e := &entries[i]
 		if e.kind() != k {
@@ -60,8 +70,8 @@ func (j *journal) putEntriesLocked(b []byte, entries []Enqueue, k kind) {
 			putSince(b[entryBytes:], e.EnqueuedAt)
 		}
 		b = b[e.size():]
-		if n := e.Pos.segment(); n != j.active.number {
-			j.active.enters.add(n)
+		if n := e.Pos.segment(); n != own {
+			enters.add(n)
 		}
 	}
 }
@@ -85,29 +95,28 @@ func (a Amend) journaled() bool { return a.Durable && a.Pos.durable() }
 
 // settledLocked appends those of the settlements that belong in the journal.
 func (j *journal) settledLocked(settles []Settle) {
-	for runs := j.runsOfLocked(settles); len(runs) > 0; {
+	j.runs = appendRuns(j.runs[:0], settles)
+	for runs := j.runs; len(runs) > 0; {
 		n := min(len(runs), perRecord)
 		j.putRunsLocked(runs[:n], 0)
 		runs = runs[n:]
 	}
 }
 
-// runsOfLocked combines those of the settlements that belong in the journal into runs,
-// which are valid until the next call.
-func (j *journal) runsOfLocked(settles []Settle) []run {
-	j.runs = j.runs[:0]
+// appendRuns appends those of the settlements that belong in the journal, combined into runs.
+func appendRuns(runs []run, settles []Settle) []run {
 	for i := range settles {
 		s := &settles[i]
 		if !s.journaled() {
 			continue
 		}
-		if n := len(j.runs); n > 0 && j.runs[n-1].extends(s) {
-			j.runs[n-1].count++
+		if n := len(runs); n > 0 && runs[n-1].extends(s) {
+			runs[n-1].count++
 			continue
 		}
-		j.runs = append(j.runs, runOf(s))
+		runs = append(runs, runOf(s))
 	}
-	return j.runs
+	return runs
 }
 
 // putRunsLocked appends settlements that hold as of a position; 0 means that of the record.
@@ -162,30 +171,103 @@ func (j *journal) movedLocked(src *Settle, dst []Enqueue) {
 	j.holdLocked(dst)
 }
 
-// transactedLocked appends one record: the durable entries are in their queues, and the
-// durable settlements have left theirs. If there are too many it appends several.
-func (j *journal) transactedLocked(entries []Enqueue, settles []Settle) {
-	runs := j.runsOfLocked(settles)
+// transact appends one record: the durable entries are in their queues, and the durable
+// settlements have left theirs. If there are too many it appends several. What takes long is done
+// before the lock is taken, or in steps.
+func (j *journal) transact(entries []Enqueue, settles []Settle) {
+	runs := appendRuns(nil, settles)
 	n, size := sizeOf(entries, kindEnqueue)
 	switch {
 	case n+len(runs) > maxTransaction:
-		j.enqueuedLocked(entries)
-		j.settledLocked(settles)
+		inSteps(j, entries, (*journal).enqueuedLocked)
+		inSteps(j, settles, (*journal).settledLocked)
 		return
 	case n+len(runs) > 0:
-		b := j.reserveAsOfLocked(kindTransact, 8+len(runs)*runBytes+size, 0)
-		if b == nil {
+		t, err := j.newTransaction(8 + len(runs)*runBytes + size)
+		if err != nil {
+			_ = j.fail(err)
 			return
 		}
-		binary.LittleEndian.PutUint64(b, uint64(len(runs)))
-		b = b[8:]
+		binary.LittleEndian.PutUint64(t.payload, uint64(len(runs)))
+		b := t.payload[8:]
 		for i := range runs {
-			j.putRunLocked(b, &runs[i])
+			putRun(b, &runs[i])
+			t.alters.add(uint64(runs[i].segment))
 			b = b[runBytes:]
 		}
-		j.putEntriesLocked(b, entries, kindEnqueue)
+		putEntries(b, entries, kindEnqueue, &t.enters, noSegment)
+		since := j.lock()
+		j.putTransactionLocked(t)
+		j.unlock(since)
+		if t.mem != nil {
+			unmap(t.mem)
+		}
 	}
-	j.holdLocked(entries)
+	if n, _ := sizeOf(entries, kindHold); n > 0 {
+		inSteps(j, entries, (*journal).holdLocked)
+	}
+}
+
+// transaction is the record of a transaction, before it has a position. One that is too large for a
+// common segment is written where it will be in a segment of its own: to copy it, and the first touch
+// of so much memory, would take milliseconds.
+type transaction struct {
+	payload        []byte
+	enters, alters numbers // the segments that it refers to
+	mem            []byte  // of the segment of its own that it is in; nil: none
+	at             int     // of the record in mem
+}
+
+func (j *journal) newTransaction(payload int) (*transaction, error) {
+	n := align(recordHeader + 8 + payload)
+	if fileHeader+markBytes+n+endReserve <= j.memory.size {
+		return &transaction{payload: make([]byte, payload)}, nil
+	}
+	j.mu.Lock()
+	at, size := j.firstRecordLocked(), j.segmentSizeLocked(n)
+	j.mu.Unlock()
+	mem, err := j.memory.get(size)
+	if err != nil {
+		return nil, err
+	}
+	from := at + recordHeader + 8
+	return &transaction{payload: mem[from : from+payload : from+payload], mem: mem, at: at}, nil
+}
+
+// noSegment is the number of none.
+const noSegment = math.MaxUint64
+
+func (j *journal) putTransactionLocked(t *transaction) {
+	last := [8]byte(t.payload[len(t.payload)-8:]) // putHeader clears it
+	if t.mem != nil && j.firstRecordLocked() == t.at && j.usableLocked() == nil {
+		j.rollIntoLocked(t.mem)
+		t.mem = nil
+	}
+	b := j.reserveAsOfLocked(kindTransact, len(t.payload), 0)
+	if b == nil {
+		return
+	}
+	if &b[0] != &t.payload[0] {
+		copy(b, t.payload)
+	}
+	copy(b[len(t.payload)-8:], last[:])
+	for _, n := range t.enters {
+		if uint64(n) != j.active.number {
+			j.active.enters.add(uint64(n))
+		}
+	}
+	for _, n := range t.alters {
+		j.alterLocked(uint64(n))
+	}
+}
+
+// inSteps calls fn under the lock for perRecord elements at a time.
+func inSteps[T any](j *journal, all []T, fn func(*journal, []T)) {
+	for some := range slices.Chunk(all, perRecord) {
+		since := j.lock()
+		fn(j, some)
+		j.unlock(since)
+	}
 }
 
 // amendedLocked appends those of the amendments that belong in the journal.

@@ -177,10 +177,17 @@ func (j *journal) countLocked(n int) {
 // first record of a segment lists the segments that exist, so that recovery notices when
 // one is lost.
 func (j *journal) rollLocked(n int) error {
+	defer j.noteHeld(time.Now())
 	mem, err := j.memory.get(j.segmentSizeLocked(n))
 	if err != nil {
 		return err
 	}
+	j.rollIntoLocked(mem)
+	return nil
+}
+
+// rollIntoLocked is rollLocked with the memory of the new segment.
+func (j *journal) rollIntoLocked(mem []byte) {
 	if s := j.active; s != nil {
 		j.markLocked()
 		_, at := j.takeLocked(endBytes, 0)
@@ -200,7 +207,16 @@ func (j *journal) rollLocked(n int) error {
 	putHeader(mem[at:], kindSegments, list)
 	putSpans(mem[at+recordHeader:], j.existing)
 	j.countLocked(fileHeader + align(recordHeader+list))
-	return nil
+}
+
+// firstRecordLocked is the offset of the first record behind the list of segments, if a segment were
+// started now.
+func (j *journal) firstRecordLocked() int {
+	spans := len(j.existing)
+	if k := spans; j.active != nil && (k == 0 || j.existing[k-1].first+j.existing[k-1].count != uint32(j.active.number)) {
+		spans++
+	}
+	return fileHeader + markBytes + align(recordHeader+8*spans)
 }
 
 func putSpans(b []byte, s spans) {
