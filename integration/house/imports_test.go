@@ -19,6 +19,7 @@ var rooms = map[string][]string{
 	"broker/policy":             {"broker/amqp", "broker/internal/queueargs", "broker/pattern", "broker/queue"},
 	"broker/queue":              {},
 	"broker/store":              {},
+	"broker/chunked":            {},
 	"broker/memory":             {},
 	"broker/internal/resources": {},
 	"broker/internal/clock":     {},
@@ -30,7 +31,7 @@ var rooms = map[string][]string{
 	"broker/internal/delivery":  {"broker/amqp", "broker/internal/clock", "broker/internal/feed", "broker/internal/message", "broker/internal/queueargs", "broker/internal/timers", "broker/queue", "broker/store"},
 	"broker/internal/topology":  {"broker/access", "broker/amqp", "broker/exchange", "broker/internal/catalog", "broker/internal/delivery", "broker/internal/message", "broker/internal/queueargs", "broker/internal/timers", "broker/policy", "broker/queue", "broker/store"},
 	"broker/internal/forward":   {"broker/amqp", "broker/internal/delivery", "broker/internal/message", "broker/internal/queueargs", "broker/internal/topology", "broker/queue", "broker/store"},
-	"broker/internal/delayed":   {"broker/internal/delivery", "broker/internal/queueargs", "broker/internal/timers", "broker/queue", "broker/store"},
+	"broker/internal/delayed":   {"broker/internal/delivery", "broker/internal/queueargs", "broker/internal/timers", "broker/chunked", "broker/queue", "broker/store"},
 	"broker/internal/queueargs": {"broker/amqp", "broker/exchange", "broker/queue"},
 	"broker/deadline":           {},
 	"broker":                    {"broker/internal/accounts", "broker/internal/catalog", "broker/internal/clock", "broker/internal/delayed", "broker/internal/delivery", "broker/internal/forward", "broker/internal/message", "broker/internal/queueargs", "broker/internal/resources", "broker/internal/topology", "broker/access", "broker/access/login", "broker/amqp", "broker/memory", "broker/policy", "broker/queue", "broker/store"},
@@ -55,7 +56,7 @@ var rooms = map[string][]string{
 	"broker/server/internal/deliveries": {"broker", "broker/amqp", "broker/queue", "broker/server/internal/outbox", "broker/server/internal/usage"}, // of the queue only the identity of a message
 
 	"scheduler":                        {},
-	"scheduler/memstore":               {"scheduler"},
+	"scheduler/memstore":               {"broker/chunked", "scheduler"},
 	"scheduler/redisstore":             {"scheduler"},
 	"scheduler/storetest":              {"scheduler"},
 	"monitor":                          {"monitor/printable", "monitor/alert", "monitor/forecast"},

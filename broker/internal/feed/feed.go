@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -14,18 +15,18 @@ const maxEvents = 1 << 18
 // Feed carries deadline events to one subscriber. Events are pushed under the queues' locks, so
 // that those of one message stay in order; the feed's own lock is a leaf.
 type Feed struct {
-	mu      sync.Mutex
-	on      atomic.Bool // somebody has subscribed
-	lagged  bool
-	events  []deadline.Event
-	reading []deadline.Event // the subscriber reads these, from next on
-	next    int
-	Signal  chan struct{}
+	mu     sync.Mutex
+	on     atomic.Bool // somebody has subscribed
+	lagged bool
+	chunks [][]deadline.Event // oldest first, all but the last one full
+	next   int                // of the first chunk, the first event that was not taken
+	n      int                // events that were not taken
+	Signal chan struct{}
 }
 
-// keptCapacity is the capacity above which an emptied buffer is discarded if less than an eighth of
-// it is needed.
-const keptCapacity = 1 << 14
+// feedChunk is how many events stand together, so that nothing of the feed's size is copied when it
+// grows. The last chunk grows up to it.
+const feedChunk = 1 << 12
 
 // Init must be called before any other method.
 func (f *Feed) Init() { f.Signal = make(chan struct{}, 1) }
@@ -36,14 +37,14 @@ func (f *Feed) Push(events []deadline.Event) {
 		return
 	}
 	f.mu.Lock()
-	first := len(f.events) == 0
+	first := f.n == 0
 	switch {
 	case !f.on.Load():
 		first = false
-	case len(f.events)+len(events) > maxEvents:
+	case f.n+len(events) > maxEvents:
 		f.lagged = true
 	default:
-		f.events = append(f.events, events...)
+		f.appendLocked(events)
 	}
 	f.mu.Unlock()
 	if first {
@@ -51,6 +52,20 @@ func (f *Feed) Push(events []deadline.Event) {
 		case f.Signal <- struct{}{}:
 		default:
 		}
+	}
+}
+
+func (f *Feed) appendLocked(events []deadline.Event) {
+	f.n += len(events)
+	for len(events) > 0 {
+		last := len(f.chunks) - 1
+		if last < 0 || len(f.chunks[last]) == feedChunk {
+			f.chunks = append(f.chunks, nil)
+			last++
+		}
+		some := events[:min(len(events), feedChunk-len(f.chunks[last]))]
+		f.chunks[last] = append(f.chunks[last], some...)
+		events = events[len(some):]
 	}
 }
 
@@ -62,7 +77,7 @@ func (f *Feed) Pending() int {
 	if f.lagged {
 		return 0
 	}
-	return len(f.events) + len(f.reading) - f.next
+	return f.n
 }
 
 // Take moves up to len(buf) events into buf. lagged: events were dropped since the last call.
@@ -70,14 +85,18 @@ func (f *Feed) Take(buf []deadline.Event) (n int, lagged bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.on.Store(true)
-	if f.next == len(f.reading) {
-		if cap(f.reading) > keptCapacity && len(f.events) < cap(f.reading)/8 {
-			f.reading = nil
+	for f.n > 0 && n < len(buf) {
+		some := copy(buf[n:], f.chunks[0][f.next:])
+		n, f.next, f.n = n+some, f.next+some, f.n-some
+		if f.next < len(f.chunks[0]) {
+			break
 		}
-		f.reading, f.events, f.next = f.events, f.reading[:0], 0
+		if f.next = 0; len(f.chunks) == 1 {
+			f.chunks[0] = f.chunks[0][:0] // it is used again
+		} else {
+			f.chunks = slices.Delete(f.chunks, 0, 1)
+		}
 	}
-	n = copy(buf, f.reading[f.next:])
-	f.next += n
 	lagged, f.lagged = f.lagged, false
 	return n, lagged
 }
