@@ -215,7 +215,7 @@ func (m *maintainer) findEntries(s *segment) bool {
 func (j *journal) enters(s *segment, number uint64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return s.enters.has(number)
+	return s.enters.Has(number)
 }
 
 // move copies a message of s for the entries in m.references. It checks the message first: a

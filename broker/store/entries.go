@@ -2,8 +2,9 @@ package store
 
 import (
 	"encoding/binary"
-	"math"
 	"slices"
+
+	"curfew/broker/store/internal/numbers"
 )
 
 // perRecord bounds the entries and runs of one record, except in transactions.
@@ -58,8 +59,8 @@ func (j *journal) putEntriesLocked(b []byte, entries []Enqueue, k kind) {
 }
 
 // putEntries writes those of the entries that belong in records of kind k, and adds to enters the
-// segments of their messages, except own.
-func putEntries(b []byte, entries []Enqueue, k kind, enters *numbers, own uint64) {
+// segments of their messages, except own (0: no segment).
+func putEntries(b []byte, entries []Enqueue, k kind, enters *numbers.Set, own uint64) {
 	for i := range entries {
 		e := &entries[i]
 		if e.kind() != k {
@@ -71,7 +72,7 @@ func putEntries(b []byte, entries []Enqueue, k kind, enters *numbers, own uint64
 		}
 		b = b[e.size():]
 		if n := e.Pos.segment(); n != own {
-			enters.add(n)
+			enters.Add(n)
 		}
 	}
 }
@@ -96,10 +97,8 @@ func (a Amend) journaled() bool { return a.Durable && a.Pos.durable() }
 // settledLocked appends those of the settlements that belong in the journal.
 func (j *journal) settledLocked(settles []Settle) {
 	j.runs = appendRuns(j.runs[:0], settles)
-	for runs := j.runs; len(runs) > 0; {
-		n := min(len(runs), perRecord)
-		j.putRunsLocked(runs[:n], 0)
-		runs = runs[n:]
+	for runs := range slices.Chunk(j.runs, perRecord) {
+		j.putRunsLocked(runs, 0)
 	}
 }
 
@@ -138,7 +137,7 @@ func (j *journal) putRunLocked(b []byte, r *run) {
 // alterLocked notes that the active segment has a record about another segment's entries.
 func (j *journal) alterLocked(segment uint64) {
 	if segment != j.active.number {
-		j.active.alters.add(segment)
+		j.active.alters.Add(segment)
 	}
 }
 
@@ -177,27 +176,21 @@ func (j *journal) movedLocked(src *Settle, dst []Enqueue) {
 func (j *journal) transact(entries []Enqueue, settles []Settle) {
 	runs := appendRuns(nil, settles)
 	n, size := sizeOf(entries, kindEnqueue)
-	switch {
-	case n+len(runs) > maxTransaction:
+	if n+len(runs) > maxTransaction {
 		inSteps(j, entries, (*journal).enqueuedLocked)
 		inSteps(j, settles, (*journal).settledLocked)
 		return
-	case n+len(runs) > 0:
-		t, err := j.newTransaction(8 + len(runs)*runBytes + size)
-		if err != nil {
-			_ = j.fail(err)
-			return
-		}
+	}
+	if n+len(runs) > 0 {
+		t := newTransaction(j, 8+len(runs)*runBytes+size)
 		binary.LittleEndian.PutUint64(t.payload, uint64(len(runs)))
-		b := t.payload[8:]
 		for i := range runs {
-			putRun(b, &runs[i])
-			t.alters.add(uint64(runs[i].segment))
-			b = b[runBytes:]
+			putRun(t.payload[8+i*runBytes:], &runs[i])
+			t.alters.Add(uint64(runs[i].segment))
 		}
-		putEntries(b, entries, kindEnqueue, &t.enters, noSegment)
+		putEntries(t.payload[8+len(runs)*runBytes:], entries, kindEnqueue, &t.enters, 0)
 		since := j.lock()
-		j.putTransactionLocked(t)
+		t.putLocked(j)
 		j.unlock(since)
 		if t.mem != nil {
 			unmap(t.mem)
@@ -213,34 +206,27 @@ func (j *journal) transact(entries []Enqueue, settles []Settle) {
 // of so much memory, would take milliseconds.
 type transaction struct {
 	payload        []byte
-	enters, alters numbers // the segments that it refers to
-	mem            []byte  // of the segment of its own that it is in; nil: none
-	at             int     // of the record in mem
+	enters, alters numbers.Set // the segments that it refers to
+	mem            []byte      // of the segment of its own that it is in; nil: none
+	at             int         // of the record in mem
 }
 
-func (j *journal) newTransaction(payload int) (*transaction, error) {
-	n := align(recordHeader + 8 + payload)
-	if fileHeader+markBytes+n+endReserve <= j.memory.size {
-		return &transaction{payload: make([]byte, payload)}, nil
-	}
+func newTransaction(j *journal, payload int) *transaction {
 	j.mu.Lock()
-	at, size := j.firstRecordLocked(), j.segmentSizeLocked(n)
+	at, size := j.firstRecordLocked(), j.segmentSizeLocked(align(recordHeader+8+payload))
 	j.mu.Unlock()
-	mem, err := j.memory.get(size)
-	if err != nil {
-		return nil, err
+	if size > j.memory.size {
+		if mem, err := j.memory.get(size); err == nil {
+			return &transaction{payload: mem[at+recordHeader+8:][:payload], mem: mem, at: at}
+		}
 	}
-	from := at + recordHeader + 8
-	return &transaction{payload: mem[from : from+payload : from+payload], mem: mem, at: at}, nil
+	return &transaction{payload: make([]byte, payload)}
 }
 
-// noSegment is the number of none.
-const noSegment = math.MaxUint64
-
-func (j *journal) putTransactionLocked(t *transaction) {
+func (t *transaction) putLocked(j *journal) {
 	last := [8]byte(t.payload[len(t.payload)-8:]) // putHeader clears it
 	if t.mem != nil && j.firstRecordLocked() == t.at && j.usableLocked() == nil {
-		j.rollIntoLocked(t.mem)
+		j.rollLocked(t.mem)
 		t.mem = nil
 	}
 	b := j.reserveAsOfLocked(kindTransact, len(t.payload), 0)
@@ -253,7 +239,7 @@ func (j *journal) putTransactionLocked(t *transaction) {
 	copy(b[len(t.payload)-8:], last[:])
 	for _, n := range t.enters {
 		if uint64(n) != j.active.number {
-			j.active.enters.add(uint64(n))
+			j.active.enters.Add(uint64(n))
 		}
 	}
 	for _, n := range t.alters {
@@ -278,10 +264,8 @@ func (j *journal) amendedLocked(changes []Amend) {
 			j.amends = append(j.amends, a.amendment())
 		}
 	}
-	for rest := j.amends; len(rest) > 0; {
-		n := min(len(rest), perRecord)
-		j.putAmendsLocked(rest[:n], 0)
-		rest = rest[n:]
+	for some := range slices.Chunk(j.amends, perRecord) {
+		j.putAmendsLocked(some, 0)
 	}
 }
 
