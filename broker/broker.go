@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"curfew/broker/internal/clock"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/forward"
-	"curfew/broker/internal/resources"
 	"curfew/broker/internal/topology"
 	"curfew/broker/memory"
 	"curfew/broker/store"
@@ -41,6 +41,7 @@ type Options struct {
 	Store             store.Options // with Dir "": memory only. Relocate, OnFull and MemoryLimit are the broker's
 	Clock             Clock         // nil: the clock of the last run, or at first the wall clock, carried by elapsed time
 	Wall              Clock         // with Clock: the clock for instants that users give or see; nil: Clock
+	Manual            bool          // the clock stands until Broker.Manual moves it; for a broker without a directory, and without Clock
 	TTLPrecedence     Precedence    // of queues for which neither an argument nor a policy names one
 	TTLOff            bool          // no message expires: settings of a time to live are checked and kept, but have no effect
 	Unroutable        Unroutable
@@ -84,14 +85,16 @@ type Broker struct {
 	sessions sessions
 	registry topology.Registry
 	turns    turns
+	clocks
 
 	// admin is held over a change of users, permissions, virtual hosts or global parameters
 	// until it is saved, so that each change sees the result of the one before. Taken before
 	// all others.
 	admin sync.Mutex
 
-	quit  chan struct{} // closed by Close
-	ended sync.WaitGroup
+	quit       chan struct{} // closed by Close
+	ended      sync.WaitGroup
+	background background
 }
 
 // New makes a broker with what the store's directory holds from the last run; at the first
@@ -99,18 +102,27 @@ type Broker struct {
 // restored.
 func New(o Options) (b *Broker, err error) {
 	ownClock := o.Clock == nil
-	if ownClock {
+	switch {
+	case o.Manual && (o.Store.Dir != "" || !ownClock):
+		return nil, errors.New("broker: Options.Manual goes with neither a directory nor a clock")
+	case o.Manual:
+		b = newManual(o)
+	case ownClock:
 		b = newBroker(o, clock.New())
-	} else {
+	default:
 		b = newBroker(o, clock.Given(o.Clock, o.Wall))
 	}
 	if err = b.openStore(b.opts.Store, ownClock); err != nil {
 		b.stop()
 		return nil, err
 	}
-	b.ended.Go(func() { b.env.Timers.Run(b.quit) })
+	if b.manual != nil {
+		b.ended.Go(func() { b.manual.run(b.quit) })
+	} else {
+		b.ended.Go(func() { b.env.Timers.Run(b.quit) })
+		b.ended.Go(func() { b.env.DelayedTimers.Run(b.quit) })
+	}
 	b.ended.Go(func() { b.alarm.Run(b.quit) })
-	b.ended.Go(func() { b.env.DelayedTimers.Run(b.quit) })
 	b.ended.Go(func() { b.forwarder.Run(b.quit) })
 	return b, nil
 }
@@ -137,14 +149,16 @@ func newBroker(o Options, clock *clock.Kept) *Broker {
 		b.env.Expiries = new(deadline.Stream)
 	}
 	b.env.Holds.OnLong = o.OnLongHold
+	b.clocks.env, b.background.all = &b.env, &b.ended
+	b.background.ended.L = &b.background.mu
 	b.env.Init()
 	b.registry.Init(topology.RegistryOptions{
 		Env: &b.env, Catalog: &b.catalog, Log: b.log, Precedence: o.TTLPrecedence, IdleMinimum: o.IdleMinimum, Ceilings: o.Ceilings,
-		MemoryLimit: o.MemoryLimit, Go: b.ended.Go,
+		MemoryLimit: o.MemoryLimit, Go: b.background.Go,
 	})
 	b.forwarder.Init(forward.Options{Env: &b.env, Log: b.log, MemoryLow: func() bool { return b.alarm.MemoryLow() }, Drop: o.Unroutable == Drop})
 	b.clients, b.memoryLimit = memory.New(clientsShare(&o)), o.MemoryLimit
-	b.alarm, b.quit = resources.New(resources.Options{
+	b.alarm, b.quit = memory.NewAlarm(memory.AlarmOptions{
 		MemoryLimit: o.MemoryLimit, MemoryInUse: o.MemoryInUse, OnMemory: b.registry.Memory.Low,
 		Dir: o.Store.Dir, DiskFreeLimit: o.DiskFreeLimit, DiskSpace: o.DiskSpace, Log: b.log,
 	}), make(chan struct{})
@@ -238,24 +252,6 @@ func (b *Broker) VHostOf(q *Queue) (*VHost, error) {
 
 // MaxMessageBytes is the largest body a publish may have.
 func (b *Broker) MaxMessageBytes() int { return b.opts.MaxMessageBytes }
-
-// Now is the present instant by the clock deadlines are stamped
-// with, rounded down.
-func (b *Broker) Now() deadline.Instant { return b.env.Clock.Now() }
-
-// ClockOffset is how far the clock deadlines are stamped with is ahead of the wall
-// clock, in whole ms. It is 0 until the wall clock is set while the machine is up, or
-// was wrong when an earlier run began whose clock this one continues.
-func (b *Broker) ClockOffset() time.Duration { return b.env.Clock.Offset() }
-
-// UnixMillis is an instant of the broker's clock as users see it: in ms of the wall clock,
-// rounded up, so that no deadline comes earlier than it is shown.
-// 0 stays 0.
-func (b *Broker) UnixMillis(at deadline.Instant) int64 { return b.env.Clock.UnixMillis(at) }
-
-// Instant is the instant of the broker's clock at which the wall clock shows
-// unixMillis, unless somebody sets the wall clock before; at least 1. 0 stays 0.
-func (b *Broker) Instant(unixMillis int64) deadline.Instant { return b.env.Clock.Instant(unixMillis) }
 
 // Commit runs fn once all that was published and settled before the call is as
 // durable as the store's mode promises; at once when nothing is pending.

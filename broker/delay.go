@@ -6,7 +6,7 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/broker/internal/catalog"
-	"curfew/broker/internal/delayed"
+	"curfew/broker/internal/forward"
 	"curfew/broker/internal/topology"
 )
 
@@ -17,7 +17,7 @@ const delayedName = "curfew.delayed"
 
 // delays are the delayed messages of a virtual host.
 type delays struct {
-	delayed.Schedule
+	forward.Schedule
 	vh    *VHost
 	saved atomic.Bool // its definition is on disk
 }

@@ -48,7 +48,7 @@
 // # Delayed messages
 //
 // A publish with x-delay or x-scheduled-enqueue-time is checked like any other and then
-// waits in its virtual host's schedule (internal/delayed). When it is due, it is routed as
+// waits in its virtual host's schedule (internal/forward). When it is due, it is routed as
 // if it had been published then, with or without a monitor. Its leaving and entering are one
 // record, and its time to live begins there. If no queue is bound for it then, it is parked
 // like a dead letter. A schedule is built like a queue, with the same store, recovery and
@@ -176,18 +176,16 @@
 //
 // # Packages below internal
 //
-// Everything that does not need a Broker is in packages of its own: the clock of deadlines
-// (clock), arguments and settings (queueargs), properties and headers (message), the alarms
-// of memory and disk (resources), the form in which definitions are saved (catalog), users and their
-// rights (accounts), one queue at work (delivery), messages that wait until they are due
-// (delayed), what is declared, with its policies and routing (topology), and the turns of
-// dead letters (forward). This package has publishers, sessions, imports and recovery, and
-// joins all of these. aliases.go has the public names of those packages.
+// Everything that does not need a Broker is in packages of its own: the clock of deadlines and timers by it (clock),
+// properties and headers (message), the form in which definitions are saved (catalog), users and their rights (accounts),
+// one queue at work (delivery), what is declared, with its policies and routing (topology), and what moves dead letters and
+// delayed messages in turns (forward). This package has publishers, sessions, imports and recovery, and joins all of these.
+// aliases.go has the public names of those packages.
 //
 // # Left to others
 //
 // Waking up at deadlines (monitor, scheduler), bytes (broker/amqp), matching
 // (broker/exchange), the state of one queue (broker/queue), durability
-// (broker/store), who may do what (broker/access), what a policy says (broker/policy),
-// clients (broker/server), tools (broker/management, broker/definitions).
+// (broker/store), who may do what (broker/access), what arguments and policies say
+// (broker/policy), when memory and disk are low (broker/memory), clients (broker/server), tools (broker/management, broker/definitions).
 package broker

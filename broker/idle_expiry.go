@@ -59,7 +59,7 @@ func (vh *VHost) checkIdle(q *Queue, x *topology.Exchange) bool {
 	}
 	if !i.checking {
 		i.checking = true
-		vh.b.ended.Go(vh.checkIdlers)
+		vh.b.background.Go(vh.checkIdlers)
 	}
 	return true
 }

@@ -1,13 +1,10 @@
 package broker
 
-import (
-	"curfew/broker/internal/resources"
-	"curfew/broker/memory"
-)
+import "curfew/broker/memory"
 
 // resourceLimits are the alarms for memory and disk, and the part of the memory that clients may use.
 type resourceLimits struct {
-	alarm       *resources.Alarm
+	alarm       *memory.Alarm
 	clients     *memory.Budget
 	memoryLimit int64
 }

@@ -26,6 +26,7 @@ var everyPage = map[string]string{
 	"/binding/new?vhost=/&source=shop": "New binding",
 	"/connections":                     "everywhere", "/connection?name=CONNECTION": "Channels", "/connection/close?name=CONNECTION": "Close this connection?", "/consumers": "worker",
 	"/dead-letters": "orders.expired", "/dead-letter?vhost=/&name=orders.expired": "By cause", "/dead-letters/message?vhost=/&name=orders.expired&seq=LETTER": "Deaths",
+	"/runs": "Replays, purges and imports",
 	"/dead-letter/edit?vhost=/&name=orders.expired&seq=LETTER": "Change a dead letter",
 	"/alerts": "Silence alerts", "/audit": "dead-lettered", "/audit?reason=changed": "set_policy",
 	"/policies": "ttl", "/policy/new": "Definition", "/policy/delete?vhost=/&name=ttl": "Delete the policy",

@@ -65,7 +65,7 @@ func (s *story) expectParked(id string, options map[string]string) error {
 	if err := same("parked message", string(d.Body), id); err != nil {
 		return err
 	}
-	return s.matches(dated{d, time.Now()}, options)
+	return s.matches(dated{d, s.now()}, options)
 }
 
 // matches holds a dead letter to its deadline and to the line's options.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/broker"
 )
 
 // TestStories plays testdata/*.txt: hours of time to live in milliseconds, through amqp091-go, server, broker and monitor as they are, on
@@ -26,23 +28,27 @@ import (
 //	expect delivered ID · expect deaths ID QUEUE:REASON:COUNT... · expect ready QUEUE N
 //	expect no dead-letter · expect no delivery · expect no queue NAME
 //
-// Each dead letter is held to its deadline (never before it), and none may be left over at the end.
+// Each dead letter is held to its deadline (never before it), and none may be left over at the end. Every story is played
+// twice: as time passes, and by a manual clock.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	check(t, err)
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			check(t, err)
-			synctest.Test(t, func(t *testing.T) { play(t, string(text)) })
+		text, err := os.ReadFile(file)
+		check(t, err)
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { play(t, startVirtual(t), string(text)) })
+		})
+		t.Run(name+"/manual clock", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { play(t, startVirtualBy(t, broker.Options{Manual: true}), string(text)) })
 		})
 	}
 }
 
-func play(t *testing.T, text string) {
-	virtual := startVirtual(t)
+func play(t *testing.T, virtual *virtual, text string) {
 	defer virtual.stop()
-	s := newStory(t, virtual.dial())
+	s := newStory(t, virtual)
 	line := 0
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
 		line++
@@ -61,7 +67,8 @@ func play(t *testing.T, text string) {
 
 // story is the state of one script.
 type story struct {
-	t          *testing.T
+	t *testing.T
+	*virtual
 	conn       *amqp091.Connection
 	ch         *amqp091.Channel
 	queueTTL   map[string]int64     // ms, where one is set
@@ -78,10 +85,11 @@ type dated struct {
 	at time.Time
 }
 
-func newStory(t *testing.T, conn *amqp091.Connection) *story {
+func newStory(t *testing.T, v *virtual) *story {
+	conn := v.dial()
 	ch := openChannel(t, conn)
 	s := &story{
-		t: t, conn: conn, ch: ch,
+		t: t, virtual: v, conn: conn, ch: ch,
 		queueTTL: map[string]int64{}, deadline: map[string]time.Time{},
 		held: map[string]amqp091.Delivery{}, returned: map[string]time.Time{},
 		dead: make(chan dated, 100), deliveries: make(chan amqp091.Delivery, 100),
@@ -94,7 +102,7 @@ func newStory(t *testing.T, conn *amqp091.Connection) *story {
 	check(t, err)
 	go func() {
 		for d := range arriving {
-			s.dead <- dated{d, time.Now()}
+			s.dead <- dated{d, s.now()}
 		}
 	}()
 	return s
@@ -140,7 +148,7 @@ func (s *story) step(words []string) error {
 	case "reject":
 		return s.settle(args[0], func(d amqp091.Delivery) error { return d.Reject(false) })
 	case "requeue":
-		s.returned[args[0]] = time.Now()
+		s.returned[args[0]] = s.now()
 		return s.settle(args[0], func(d amqp091.Delivery) error { return d.Nack(false, true) })
 	case "expect":
 		return s.expect(args, options)
@@ -182,14 +190,14 @@ func (s *story) publish(queue, id string, options map[string]string) error {
 		until = min(until, delay+live)
 	}
 	if until != never {
-		s.deadline[id] = time.Now().Add(until)
+		s.deadline[id] = s.now().Add(until)
 	}
 	message := amqp091.Publishing{Body: []byte(id), Expiration: options["ttl"], Headers: amqp091.Table{}}
 	if delay != 0 {
 		message.Headers["x-delay"] = delay.Milliseconds()
 	}
 	if at := millis("until", never); at != never {
-		message.Headers["x-expires-at"] = time.Now().Add(at).UnixMilli()
+		message.Headers["x-expires-at"] = s.now().Add(at).UnixMilli()
 	}
 	return s.ch.PublishWithContext(s.t.Context(), "", queue, true, false, message)
 }
@@ -199,8 +207,7 @@ func (s *story) advance(text string) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(d) // of the bubble's clock: it returns at once, with everything due in between done
-	return nil
+	return s.virtual.advance(d)
 }
 
 func (s *story) get(queue, want string) error {

@@ -27,11 +27,21 @@ type virtual struct {
 
 func startVirtual(t *testing.T) *virtual {
 	t.Helper()
+	return startVirtualBy(t, broker.Options{Clock: func() int64 { return time.Now().UnixNano() }})
+}
+
+// startVirtualBy is startVirtual with a clock, which may be a manual one.
+func startVirtualBy(t *testing.T, o broker.Options) *virtual {
+	t.Helper()
 	log := zaptest.NewLogger(t)
-	b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }, User: "virtual", Password: "virtual", Log: log})
+	o.User, o.Password, o.Log = "virtual", "virtual", log
+	b, err := broker.New(o)
 	check(t, err)
-	m, err := schedule.New(schedule.Options{Primary: b.Deadlines(), Log: log})
+	m, err := schedule.New(schedule.Options{Primary: b.Deadlines(), Stepped: o.Manual, Log: log})
 	check(t, err)
+	if o.Manual {
+		b.Manual().Fire(m.Step)
+	}
 	s := server.New(server.Options{Broker: b, Log: log, ConsumerTimeout: -1})
 	v := &virtual{t: t, broker: b, listener: newPipeListener()}
 
@@ -53,6 +63,39 @@ func startVirtual(t *testing.T) *virtual {
 func report(t *testing.T, what string, err error) {
 	if err != nil {
 		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// now is what the broker's clock shows.
+func (v *virtual) now() time.Time {
+	if v.broker.Manual() == nil {
+		return time.Now() // with its monotonic reading, as what is compared with it
+	}
+	return v.broker.Now().Time()
+}
+
+// advance lets d pass. A manual clock goes in the steps that Advance would take, so that clients see what time it is at each.
+func (v *virtual) advance(d time.Duration) error {
+	clock := v.broker.Manual()
+	if clock == nil {
+		time.Sleep(d) // of the bubble's clock: it returns at once, with everything due in between done
+		return nil
+	}
+	for {
+		at, err := clock.Time(v.t.Context())
+		if err != nil {
+			return err
+		}
+		step := at.Next.Sub(at.At)
+		if at.Next == 0 || step > d {
+			_, err := clock.Advance(v.t.Context(), d)
+			return err
+		}
+		if _, err := clock.Advance(v.t.Context(), step); err != nil {
+			return err
+		}
+		synctest.Wait()
+		d -= step
 	}
 }
 

@@ -8,7 +8,7 @@
 // For each virtual host a user has three regular expressions: for the names that the user
 // may configure (declare, delete), write (publish, bind to) and read (consume, purge, bind
 // from). They match anywhere in a name unless they are anchored. The empty expression
-// matches only the empty name, like "^$" (RabbitMQ: Access Control). Package broker/pattern
+// matches only the empty name, like "^$" (RabbitMQ: Access Control). Package broker/policy
 // does the matching. An expression that an earlier version accepted and that is not valid now
 // grants nothing. The default exchange is called amq.default here.
 //

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"curfew/broker/pattern"
+	"curfew/broker/policy"
 )
 
 // Operation is what a permission is needed for.
@@ -46,16 +46,16 @@ const maxPattern = 1024
 // Grant is the compiled form of what a user may do in a virtual host. It is immutable and
 // safe for concurrent use.
 type Grant struct {
-	names  [operations]*pattern.Pattern            // nil: not valid, and grants nothing
-	topics map[string][operations]*pattern.Pattern // by exchange
+	names  [operations]*policy.Pattern            // nil: not valid, and grants nothing
+	topics map[string][operations]*policy.Pattern // by exchange
 }
 
 // Compile compiles a permission and the topic permissions of the same user and virtual
 // host. The error wraps ErrInvalid and names the first expression that is not valid. The grant
 // that comes with it is without those that are not.
 func Compile(p Permission, topics []TopicPermission) (g *Grant, err error) {
-	g = &Grant{topics: map[string][operations]*pattern.Pattern{}}
-	add := func(to *[operations]*pattern.Pattern, op Operation, text string) {
+	g = &Grant{topics: map[string][operations]*policy.Pattern{}}
+	add := func(to *[operations]*policy.Pattern, op Operation, text string) {
 		compiled, wrong := compile(text, op)
 		if to[op] = compiled; err == nil {
 			err = wrong
@@ -65,7 +65,7 @@ func Compile(p Permission, topics []TopicPermission) (g *Grant, err error) {
 		add(&g.names, Operation(op), text)
 	}
 	for _, t := range topics {
-		var patterns [operations]*pattern.Pattern
+		var patterns [operations]*policy.Pattern
 		add(&patterns, Write, expand(t.Write, p.User, p.VHost))
 		add(&patterns, Read, expand(t.Read, p.User, p.VHost))
 		g.topics[t.Exchange] = patterns
@@ -73,14 +73,14 @@ func Compile(p Permission, topics []TopicPermission) (g *Grant, err error) {
 	return g, err
 }
 
-func compile(text string, op Operation) (*pattern.Pattern, error) {
+func compile(text string, op Operation) (*policy.Pattern, error) {
 	if len(text) > maxPattern {
 		return nil, fmt.Errorf("%w: %s permission is longer than %d octets", ErrInvalid, operationNames[op], maxPattern)
 	}
 	if text == "" {
 		text = "^$"
 	}
-	compiled, err := pattern.Compile(text)
+	compiled, err := policy.CompilePattern(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s permission: %w", ErrInvalid, operationNames[op], err)
 	}

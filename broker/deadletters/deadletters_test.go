@@ -48,46 +48,26 @@ func TestGroupsAndSearch(t *testing.T) {
 	d.expire(d.q)
 	d.publish("", "q", `{"order": 3}`, amqp.Properties{})
 	d.reject(d.q)
-	groups, _, err := deadletters.Groups(t.Context(), d.dlq, &deadletters.Filter{}, time.Now().Add(2*time.Hour))
+	groups, _, err := deadletters.Groups(t.Context(), d.dlq, "", time.Now().Add(2*time.Hour))
 	require.NoError(t, err)
 	require.Len(t, groups, 2)
 	assert.Equal(t, "expired 2 rejected 1", fmt.Sprint(groups[0].Reason, " ", groups[0].Messages, " ", groups[1].Reason, " ", groups[1].Messages))
 	assert.Equal(t, [4]int{0, 0, 2, 0}, groups[0].Ages)
 
-	died := time.Now().Truncate(time.Second)
-	for _, c := range []struct {
-		f    deadletters.Filter
-		want int
-	}{
-		{deadletters.Filter{}, 3}, {deadletters.Filter{Reason: "rejected"}, 1}, {deadletters.Filter{Reason: "expired", Queue: "q"}, 2},
-		{deadletters.Filter{Queue: "other"}, 0}, {deadletters.Filter{Exchange: "other"}, 0}, {deadletters.Filter{MessageID: "one"}, 1},
-		{deadletters.Filter{Headers: map[string]string{"n": "1"}}, 1}, {deadletters.Filter{Headers: map[string]string{"n": "2"}}, 0},
-		{deadletters.Filter{Body: `"order": 2`}, 1}, {deadletters.Filter{Pattern: `order": [23]`}, 2},
-		{deadletters.Filter{Since: died.Add(time.Hour)}, 0}, {deadletters.Filter{Since: died.Add(-time.Hour), Before: died.Add(time.Hour)}, 3},
-		{deadletters.Filter{Before: died.Add(-time.Hour)}, 0},
-	} {
-		n, err := count(t.Context(), d.dlq, &c.f)
-		require.NoError(t, err)
-		assert.Equal(t, c.want, n, "%+v", c.f)
-	}
-	found, next, err := deadletters.Search(t.Context(), d.dlq, &deadletters.Filter{}, deadletters.Look{Count: 2, BodyBytes: 3})
+	found, next, err := deadletters.Search(t.Context(), d.dlq, "", deadletters.Look{Count: 2, BodyBytes: 3})
 	require.NoError(t, err)
 	assert.Equal(t, `{"o`, string(found[0].Body))
 	assert.Equal(t, 12, found[0].BodyBytes)
-	found, next, err = deadletters.Search(t.Context(), d.dlq, &deadletters.Filter{}, deadletters.Look{After: next, Count: 2})
+	found, next, err = deadletters.Search(t.Context(), d.dlq, "", deadletters.Look{After: next, Count: 2})
 	require.NoError(t, err)
 	assert.Len(t, found, 1)
 	assert.Zero(t, next)
-	for _, pattern := range []string{"(", strings.Repeat("a", 1001)} {
-		_, err = count(t.Context(), d.dlq, &deadletters.Filter{Pattern: pattern})
-		assert.ErrorContains(t, err, "pattern")
-	}
 }
 
 func TestPurgeNeedsTheCount(t *testing.T) {
 	d := newDesk(t)
 	d.dead(5)
-	f := &deadletters.Filter{Pattern: "[123]"}
+	f := deadletters.Filter(`body matches "[123]"`)
 	_, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 5}, nil)
 	var unconfirmed *deadletters.Unconfirmed
 	require.ErrorAs(t, err, &unconfirmed)
@@ -103,7 +83,7 @@ func TestPurgeNeedsTheCount(t *testing.T) {
 func TestPurgeOfAGrowingQueue(t *testing.T) {
 	d := newDesk(t)
 	d.dead(5)
-	f := &deadletters.Filter{}
+	f := deadletters.Filter("died < ago('-1h')")
 	purge := func(c deadletters.Confirmation) (int, deadletters.Unconfirmed) {
 		n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, c, nil)
 		var unconfirmed *deadletters.Unconfirmed
@@ -128,8 +108,9 @@ func TestPurgeOfAGrowingQueue(t *testing.T) {
 	d.dead(2)
 	elsewhere := grown.Position
 	elsewhere.QueueID++
-	_, asks = purge(deadletters.Confirmation{Messages: 2, Position: elsewhere})
-	assert.Equal(t, 2, asks.Matched, "those of another incarnation were never seen")
+	_, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 2, Position: elsewhere}, nil)
+	require.ErrorIs(t, err, deadletters.ErrRedeclared, "those of another incarnation were never seen")
+	_, asks = purge(deadletters.Confirmation{Messages: -1})
 	assert.Len(t, d.bodies(d.dlq), 2)
 	n, _ = purge(deadletters.Confirmation{Messages: 2, Position: asks.Position})
 	assert.Equal(t, 2, n)
@@ -153,12 +134,12 @@ func TestPurgeWhileTheQueueGrows(t *testing.T) {
 	d.dead(5)
 	arrived := 0
 	growing := whenAsked{t.Context(), func() { d.dead(1); arrived++ }}
-	_, err := deadletters.Purge(growing, d.b, d.dlq, &deadletters.Filter{}, deadletters.Confirmation{Messages: -1}, nil)
+	_, err := deadletters.Purge(growing, d.b, d.dlq, "", deadletters.Confirmation{Messages: -1}, nil)
 	var shown *deadletters.Unconfirmed
 	require.ErrorAs(t, err, &shown)
 	require.Equal(t, 5, shown.Matched)
 	require.Positive(t, arrived)
-	n, err := deadletters.Purge(growing, d.b, d.dlq, &deadletters.Filter{}, deadletters.Confirmation{Messages: shown.Matched, Position: shown.Position}, nil)
+	n, err := deadletters.Purge(growing, d.b, d.dlq, "", deadletters.Confirmation{Messages: shown.Matched, Position: shown.Position}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, 5, n)
 	assert.Len(t, d.bodies(d.dlq), arrived, "what arrived later stays")
@@ -181,7 +162,7 @@ func (c *asked) Err() error {
 func TestSearchEndsBetweenBodies(t *testing.T) {
 	d := newDesk(t)
 	d.dead(50)
-	f, look := &deadletters.Filter{Pattern: "[05]$"}, deadletters.Look{Count: 100}
+	f, look := deadletters.Filter(`body matches "[05]$"`), deadletters.Look{Count: 100}
 	var ids []string
 	searches := 0
 	for more := true; more; searches++ {
@@ -203,14 +184,14 @@ func TestSearchEndsBetweenBodies(t *testing.T) {
 }
 
 func TestPositionAsText(t *testing.T) {
-	for _, p := range []deadletters.Position{{}, {QueueID: 1, Last: []queue.Seq{0}}, {QueueID: math.MaxUint64, Last: []queue.Seq{1, 0, math.MaxUint64}}} {
+	for _, p := range []deadletters.Position{{}, {QueueID: 1, Last: []queue.Seq{0}, Millis: 1}, {QueueID: math.MaxUint64, Last: []queue.Seq{1, 0, math.MaxUint64}, Millis: math.MaxInt64}} {
 		text, err := p.MarshalText()
 		require.NoError(t, err)
 		back := deadletters.Position{QueueID: 9}
 		require.NoError(t, back.UnmarshalText(text))
 		assert.Equal(t, p, back, "%s", text)
 	}
-	for _, text := range []string{"x", "1", "0-1", "-1", "1-", "1-1.", "1-!", "1-1 ", "1-" + strings.Repeat("1.", 256) + "1"} {
+	for _, text := range []string{"x", "1", "1-1", "0-1-1", "-1-1", "1--1", "1-1-", "1-1.-1", "1-!-1", "1-1 -1", "1-" + strings.Repeat("1.", 256) + "1-1", "1-1-1-1"} {
 		var p deadletters.Position
 		assert.Error(t, p.UnmarshalText([]byte(text)), text)
 	}
@@ -230,11 +211,11 @@ func TestExportLosesNothing(t *testing.T) {
 	d.publish("", "dlq", "\x00\xff body", p)
 	d.publish("", "dlq", "", amqp.Properties{Headers: amqp.Table{"\xff": int32(1)}})
 	var file bytes.Buffer
-	n, err := deadletters.Export(t.Context(), d.dlq, &deadletters.Filter{}, &file)
+	n, err := deadletters.Export(t.Context(), d.dlq, "", deadletters.Position{}, &file)
 	require.NoError(t, err)
 	assert.Equal(t, 2, n)
 	d.declare("other", nil)
-	n, err = deadletters.Import(t.Context(), d.b, d.p, "other", bytes.NewReader(file.Bytes()))
+	n, err = deadletters.Import(t.Context(), d.b, d.p, "other", bytes.NewReader(file.Bytes()), func(int) {})
 	require.NoError(t, err)
 	assert.Equal(t, 2, n)
 	other, err := d.vh.Queue("other")
@@ -245,11 +226,11 @@ func TestExportLosesNothing(t *testing.T) {
 		assert.Equal(t, want.Message.Body, got.Message.Body)
 	}
 	for _, bad := range []string{"{}\nnot json", `{"properties":{"headers":{"a":{"long":"x"}}}}`, `{"properties":{"headers":{"a":{"odd":1}}}}`} {
-		_, err = deadletters.Import(t.Context(), d.b, d.p, "other", strings.NewReader(bad))
+		_, err = deadletters.Import(t.Context(), d.b, d.p, "other", strings.NewReader(bad), func(int) {})
 		var at *deadletters.ImportError
 		assert.ErrorAs(t, err, &at, bad)
 	}
-	_, err = deadletters.Import(t.Context(), d.b, d.p, "nobody", strings.NewReader("{}"))
+	_, err = deadletters.Import(t.Context(), d.b, d.p, "nobody", strings.NewReader("{}"), func(int) {})
 	assert.ErrorContains(t, err, `queue "nobody" does not exist`)
 }
 
@@ -258,13 +239,13 @@ func TestImportEndsWherePublishersWait(t *testing.T) {
 	d := newDesk(t)
 	d.memory.Store(memoryLimit + 1)
 	require.Eventually(t, func() bool { reason, _ := d.b.BlockedReason(); return reason != "" }, time.Minute, time.Millisecond)
-	n, err := deadletters.Import(t.Context(), d.b, d.p, "dlq", strings.NewReader("{}\n{}"))
+	n, err := deadletters.Import(t.Context(), d.b, d.p, "dlq", strings.NewReader("{}\n{}"), func(int) {})
 	require.ErrorIs(t, err, deadletters.ErrBlocked)
 	require.EqualError(t, err, "line 1: publishers are blocked: low on memory")
 	require.Zero(t, n)
 	d.memory.Store(0)
 	require.Eventually(t, func() bool { reason, _ := d.b.BlockedReason(); return reason == "" }, time.Minute, time.Millisecond)
-	n, err = deadletters.Import(t.Context(), d.b, d.p, "dlq", strings.NewReader("{}\n{}"))
+	n, err = deadletters.Import(t.Context(), d.b, d.p, "dlq", strings.NewReader("{}\n{}"), func(int) {})
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	require.Len(t, d.bodies(d.dlq), 2)
@@ -286,10 +267,10 @@ func TestManyLetters(t *testing.T) {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	groups, _, err := deadletters.Groups(t.Context(), d.dlq, &deadletters.Filter{}, time.Now())
+	groups, _, err := deadletters.Groups(t.Context(), d.dlq, "", time.Now())
 	require.NoError(t, err)
 	assert.Equal(t, n, groups[0].Messages)
-	matched, err := count(t.Context(), d.dlq, &deadletters.Filter{Pattern: "^9"})
+	matched, err := count(t.Context(), d.dlq, `body matches "^9"`)
 	require.NoError(t, err)
 	assert.Zero(t, matched)
 	runtime.GC()

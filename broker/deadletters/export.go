@@ -144,17 +144,17 @@ func (m *propertyMap) properties() (p amqp.Properties, err error) {
 	return p, err
 }
 
-// Export writes the ready messages of q that f matches to w, a JSON object a line, and
-// returns how many. They stay in the queue.
-func Export(ctx context.Context, q *broker.Queue, f *Filter, w io.Writer) (n int, err error) {
-	m, err := f.compile()
+// Export writes the ready messages of q that f matches and upTo includes to w, a JSON object a line, and returns how many. They stay in the
+// queue.
+func Export(ctx context.Context, q *broker.Queue, f Filter, upTo Position, w io.Writer) (n int, err error) {
+	m, err := upTo.on(q, f)
 	if err != nil {
 		return 0, err
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	var failed error
-	err = walk(ctx, q, way{bodyBytes: -1}, m, func(l *Letter) bool {
+	err = walk(ctx, q, way{bodyBytes: -1, upTo: upTo}, m, func(l *Letter) bool {
 		failed = encoder.Encode(line{
 			VHost: q.VHost().Name(), Queue: q.Name(), Seq: l.Seq, Exchange: shortText(l.Exchange), RoutingKey: shortText(l.RoutingKey),
 			Properties: propertyMapOf(&l.Properties), Payload: l.Body,
@@ -167,11 +167,10 @@ func Export(ctx context.Context, q *broker.Queue, f *Filter, w io.Writer) (n int
 	return n, errors.Join(err, failed)
 }
 
-// ImportError has the line of a file at which an import ended; the lines before it are in the
-// queue.
+// ImportError has the line of a file at which an import ended. The lines before it are in the queue: these are Imported messages.
 type ImportError struct {
-	Line int
-	Err  error
+	Line, Imported int
+	Err            error
 }
 
 func (e *ImportError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
@@ -187,8 +186,8 @@ const maxLine = 192 << 20
 // Import publishes the messages of an exported file into the queue named to through the
 // default exchange. They are as safe as the store makes them once a Commit that follows has called back. Their death headers stay as they are,
 // but they now count as set by a publisher: the next death begins a new history. The error is an
-// *ImportError, which may wrap ErrBlocked, or an error of the disk.
-func Import(ctx context.Context, b *broker.Broker, p *broker.Publisher, to string, r io.Reader) (n int, err error) {
+// *ImportError, which may wrap ErrBlocked, or an error of the disk. progress is told how many were published so far.
+func Import(ctx context.Context, b *broker.Broker, p *broker.Publisher, to string, r io.Reader, progress func(published int)) (n int, err error) {
 	p.ForTool = true // to may be a dead-letter sub-queue
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
@@ -199,19 +198,20 @@ func Import(ctx context.Context, b *broker.Broker, p *broker.Publisher, to strin
 			return n, err
 		}
 		if reason, _ := b.BlockedReason(); reason != "" {
-			return n, &ImportError{number, fmt.Errorf("%w: %s", ErrBlocked, reason)}
+			return n, &ImportError{number, n, fmt.Errorf("%w: %s", ErrBlocked, reason)}
 		}
 		if len(lines.Bytes()) == 0 {
 			continue
 		}
 		if err := importLine(p, to, lines.Bytes()); err != nil {
 			p.Discard()
-			return n, &ImportError{number, err}
+			return n, &ImportError{number, n, err}
 		}
 		n++
+		progress(n)
 	}
 	if err := lines.Err(); err != nil {
-		return n, &ImportError{number + 1, err}
+		return n, &ImportError{number + 1, n, err}
 	}
 	return n, nil
 }

@@ -27,6 +27,15 @@ type Group struct {
 	Ages [4]int `json:"ages"`
 }
 
+// Filter matches the messages of the group.
+func (g *Group) Filter() Filter {
+	f := Equals("reason", g.Reason).And(Equals("queue", g.Queue)).And(Equals("exchange", g.Exchange))
+	if g.Why != "" {
+		f = f.And(Equals("via", g.Toward))
+	}
+	return f
+}
+
 // Cause is why messages are parked, as far as can be seen now: exchanges and bindings may have changed since they were.
 type Cause string
 
@@ -46,15 +55,16 @@ const maxGroups = 1000
 // Groups groups the ready messages of q that f matches by what they died of, the largest group
 // first. now is the present instant. When ctx ends it returns the groups of the newest
 // messages, with ctx's error; seen is how many it has examined.
-func Groups(ctx context.Context, q *broker.Queue, f *Filter, now time.Time) (list []Group, seen int, err error) {
-	m, err := f.compile()
+func Groups(ctx context.Context, q *broker.Queue, f Filter, now time.Time) (list []Group, seen int, err error) {
+	upTo := PositionOf(q, now)
+	m, err := upTo.on(q, f)
 	if err != nil {
 		return nil, 0, err
 	}
 	type key struct{ reason, queue, exchange, toward string }
 	groups, parked := map[key]*Group{}, q.Name() == broker.UndeliverableQueue
-	err = walk(ctx, q, way{newest: true}, m, func(l *Letter) bool {
-		d, _ := l.last()
+	err = walk(ctx, q, way{newest: true, upTo: upTo}, m, func(l *Letter) bool {
+		d := l.last()
 		k := key{d.Reason, d.Queue, d.Exchange, ""}
 		if parked {
 			k.toward = l.Exchange

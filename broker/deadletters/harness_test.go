@@ -132,7 +132,7 @@ func (d *desk) dead(n int) {
 }
 
 // count is how many ready messages of q the filter matches.
-func count(ctx context.Context, q *broker.Queue, f *deadletters.Filter) (int, error) {
+func count(ctx context.Context, q *broker.Queue, f deadletters.Filter) (int, error) {
 	found, _, err := deadletters.Search(ctx, q, f, deadletters.Look{Count: math.MaxInt})
 	return len(found), err
 }

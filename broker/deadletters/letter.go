@@ -104,12 +104,12 @@ func instantOf(v any) int64 {
 	return max(n, 0)
 }
 
-// last returns the latest death; false: the letter never died.
-func (l *Letter) last() (Death, bool) {
+// last returns the latest death; the zero Death: the letter never died.
+func (l *Letter) last() Death {
 	if len(l.Deaths) == 0 {
-		return Death{}, false
+		return Death{}
 	}
-	return l.Deaths[0], true
+	return l.Deaths[0]
 }
 
 // first returns the first death: the one that x-first-death-queue and -reason name, otherwise

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	"curfew/broker"
 	"curfew/broker/amqp"
@@ -19,34 +20,42 @@ const (
 	ToExchange = "exchange" // Options.Exchange, with Options.Key or, if that is "", its first key
 )
 
-// The time to live of a replayed message.
+// The times to live that a replayed message may get, besides a duration.
 const (
 	TTLFresh     = "fresh"
 	TTLRemaining = "remaining"
 	TTLNone      = "none"
-	TTLMillis    = "millis" // Options.TTLMillis
 )
 
-// Options are what a replay does with each message.
+// Options are what a replay does with each message. The tags say what commands and pages say about them.
 type Options struct {
-	To       string `json:"to"`                    // where: origin (default), queue, onward or exchange
-	Exchange string `json:"exchange,omitempty"`    // to which exchange, if to is exchange
-	Key      string `json:"routing_key,omitempty"` // with which key, if to is exchange; absent: its first key
-	TTL      string `json:"ttl"`                   // time to live: fresh (default), remaining, none (default if to is onward) or millis
-	Millis   int64  `json:"ttl_millis,omitempty"`  // if ttl is millis
+	To       string `json:"to" oneof:"origin queue onward exchange" doc:"where: origin, what it was published with; queue, the one in which it first died; onward, the exchange by which it came here; or exchange"`
+	Exchange string `json:"exchange,omitempty" doc:"to this exchange (\"\" is the default one), if to is exchange"`
+	Key      string `json:"routing_key,omitempty" doc:"with this routing key, if to is exchange (default: the first one it was published with)"`
+	TTL      string `json:"ttl" doc:"fresh (default): the time it was published with; remaining: its old deadline; none (default with onward); or a time such as 10m"`
 	// KeepDeaths leaves the death headers on the message, so that its next death adds to them.
 	// Otherwise the message looks as if published for the first time. If to is onward they are kept.
-	KeepDeaths bool `json:"keep_deaths"`
-	// MaxReplays: a message that was replayed this often stays where it is; 0: 3.
-	MaxReplays int64   `json:"max_replays"`
-	Limit      int     `json:"limit,omitempty"` // messages to move at most; 0: no limit
-	Rate       float64 `json:"rate,omitempty"`  // messages a second; 0: no limit
+	KeepDeaths bool    `json:"keep_deaths" doc:"leave the x-death headers on it"`
+	MaxReplays int64   `json:"max_replays" doc:"skip messages that were replayed this often before (default 3)"`
+	Limit      int     `json:"limit,omitempty" doc:"the most messages to replay (default all)"`
+	Rate       float64 `json:"rate,omitempty" doc:"messages a second (default as fast as possible)"`
 }
+
+// OptionError says what is wrong with an option. Field is its name in JSON.
+type OptionError struct{ Field, Text string }
+
+func (e *OptionError) Error() string { return e.Field + ": " + e.Text }
 
 // DefaultMaxReplays ends the endless replay of a message that always fails.
 const DefaultMaxReplays = 3
 
-// complete fills in defaults and checks the rest.
+// Check reports what is wrong with the options. Error: *OptionError.
+func (o *Options) Check() error {
+	all := *o
+	return all.complete()
+}
+
+// complete fills in defaults and checks the rest. Error: *OptionError.
 func (o *Options) complete() error {
 	if o.To == "" {
 		o.To = ToOrigin
@@ -59,17 +68,26 @@ func (o *Options) complete() error {
 	if o.MaxReplays == 0 {
 		o.MaxReplays = DefaultMaxReplays
 	}
-	switch {
-	case o.To != ToOrigin && o.To != ToQueue && o.To != ToOnward && o.To != ToExchange:
-		return fmt.Errorf("to is %q: want origin, queue, onward or exchange", o.To)
-	case o.TTL != TTLFresh && o.TTL != TTLRemaining && o.TTL != TTLNone && o.TTL != TTLMillis:
-		return fmt.Errorf("ttl is %q: want fresh, remaining, none or millis", o.TTL)
-	case o.Millis < 0 || o.Millis > broker.MaxTTLMillis || o.Millis == 0 && o.TTL == TTLMillis:
-		return fmt.Errorf("ttl_millis is %d: want 1 to %d", o.Millis, int64(broker.MaxTTLMillis))
-	case o.Rate < 0 || o.Limit < 0 || o.MaxReplays < 0:
-		return fmt.Errorf("rate, limit and max_replays cannot be negative")
+	if o.To != ToOrigin && o.To != ToQueue && o.To != ToOnward && o.To != ToExchange {
+		return &OptionError{"to", fmt.Sprintf("%q is not origin, queue, onward or exchange", o.To)}
+	}
+	if o.TTL != TTLFresh && o.TTL != TTLRemaining && o.TTL != TTLNone {
+		if ms := o.millis(); ms < 1 || ms > broker.MaxTTLMillis {
+			return &OptionError{"ttl", fmt.Sprintf("%q is not fresh, remaining, none or a time such as 10m, of ten years at most", o.TTL)}
+		}
+	}
+	for name, n := range map[string]float64{"max_replays": float64(o.MaxReplays), "limit": float64(o.Limit), "rate": o.Rate} {
+		if !(n >= 0) {
+			return &OptionError{name, "it cannot be negative"}
+		}
 	}
 	return nil
+}
+
+// millis is a time to live that is a duration; 0: it is none.
+func (o *Options) millis() int64 {
+	d, _ := time.ParseDuration(o.TTL) // checked by complete
+	return d.Milliseconds()
 }
 
 // SkipReason says why a message stays where it is.
@@ -78,7 +96,7 @@ type SkipReason string
 const (
 	SkippedLoop       SkipReason = "replayed_too_often"
 	SkippedOrigin     SkipReason = "no_origin"    // it never died, so its origin is not known
-	SkippedNoTime     SkipReason = "no_time_left" // TTLRemaining, and its deadline has passed or is not known
+	SkippedNoTime     SkipReason = "no_time_left" // ttl is remaining, and its deadline has passed or is not known
 	SkippedUnroutable SkipReason = "unroutable"
 	SkippedFull       SkipReason = "target_full"
 	SkippedBack       SkipReason = "leads_back"
@@ -153,8 +171,7 @@ func (o *Options) setTTL(l *Letter, p *amqp.Properties, now int64) bool {
 	p.Expiration, p.Has = "", p.Has&^amqp.HasExpiration
 	delete(p.Headers, "x-expires-at")
 	switch o.TTL {
-	case TTLMillis:
-		p.Expiration = strconv.FormatInt(o.Millis, 10)
+	case TTLNone:
 	case TTLFresh:
 		p.Expiration = relative
 		if absolute > now {
@@ -175,6 +192,8 @@ func (o *Options) setTTL(l *Letter, p *amqp.Properties, now int64) bool {
 			p.Headers["x-expires-at"] = absolute
 		}
 		return absolute == 0 || absolute > now
+	default:
+		p.Expiration = strconv.FormatInt(o.millis(), 10)
 	}
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"curfew/broker"
 	"curfew/broker/queue"
@@ -14,9 +15,26 @@ import (
 type Position struct {
 	QueueID uint64      // the queue's incarnation
 	Last    []queue.Seq // by priority, the last message that had entered; 0: none had
+	Millis  int64       // the instant, Unix ms: what ago in a filter counts from
 }
 
-func positionOf(q *broker.Queue) Position { return Position{q.ID(), q.Tails()} }
+// PositionOf returns the present position in a queue.
+func PositionOf(q *broker.Queue, now time.Time) Position {
+	return Position{q.ID(), q.Tails(), now.UnixMilli()}
+}
+
+// on compiles a filter for the messages of q that the position includes; the zero Position becomes the present one,
+// by the clock of the machine. Error: ErrRedeclared, if it is a
+// position in an earlier incarnation of the queue, among others.
+func (p *Position) on(q *broker.Queue, f Filter) (*matcher, error) {
+	if p.IsZero() {
+		*p = PositionOf(q, time.Now())
+	}
+	if p.QueueID != q.ID() {
+		return nil, ErrRedeclared
+	}
+	return f.compile(time.UnixMilli(p.Millis))
+}
 
 // IsZero reports whether p is the zero Position.
 func (p Position) IsZero() bool { return p.QueueID == 0 }
@@ -27,7 +45,7 @@ func (p Position) includes(s queue.Seq) bool {
 	return priority < len(p.Last) && s <= p.Last[priority]
 }
 
-// MarshalText implements encoding.TextMarshaler: the numbers in base 36, such as "a1-2s.0.k".
+// MarshalText implements encoding.TextMarshaler: the numbers in base 36, such as "a1-2s.0.k-mcs0g0k1".
 func (p Position) MarshalText() ([]byte, error) {
 	if p.IsZero() {
 		return nil, nil
@@ -36,7 +54,7 @@ func (p Position) MarshalText() ([]byte, error) {
 	for i, s := range p.Last {
 		last[i] = strconv.FormatUint(uint64(s), 36)
 	}
-	return []byte(strconv.FormatUint(p.QueueID, 36) + "-" + strings.Join(last, ".")), nil
+	return []byte(strconv.FormatUint(p.QueueID, 36) + "-" + strings.Join(last, ".") + "-" + strconv.FormatInt(p.Millis, 36)), nil
 }
 
 // UnmarshalText implements encoding.TextUnmarshaler. The empty text is the zero Position.
@@ -45,16 +63,22 @@ func (p *Position) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		return nil
 	}
-	id, last, _ := strings.Cut(string(text), "-")
-	read := Position{}
-	var err error
-	if read.QueueID, err = strconv.ParseUint(id, 36, 64); err != nil || read.IsZero() {
-		return fmt.Errorf("%q is not a position in a queue", text)
+	wrong := fmt.Errorf("%q is not a position in a queue", text)
+	parts := strings.Split(string(text), "-")
+	if len(parts) != 3 {
+		return wrong
 	}
-	for part := range strings.SplitSeq(last, ".") {
+	read, err := Position{}, error(nil)
+	if read.QueueID, err = strconv.ParseUint(parts[0], 36, 64); err != nil || read.IsZero() {
+		return wrong
+	}
+	if read.Millis, err = strconv.ParseInt(parts[2], 36, 64); err != nil {
+		return wrong
+	}
+	for part := range strings.SplitSeq(parts[1], ".") {
 		s, err := strconv.ParseUint(part, 36, 64)
 		if err != nil || len(read.Last) == 256 {
-			return fmt.Errorf("%q is not a position in a queue", text)
+			return wrong
 		}
 		read.Last = append(read.Last, queue.Seq(s))
 	}

@@ -3,6 +3,7 @@ package deadletters
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"curfew/broker"
 	"curfew/broker/deadline"
@@ -27,35 +28,31 @@ func (e *Unconfirmed) Error() string {
 	return fmt.Sprintf("%d messages match: confirm with this number to delete them", e.Matched)
 }
 
-// Purge deletes the ready messages of q that f matches, if their number is the one in c.
-// Otherwise it returns *Unconfirmed and deletes none. With a position it deletes those that
-// had entered by then; some of them may have left since, but if there are more, because a
-// consumer has given some back, it has to be confirmed again. A position in an earlier
-// incarnation of the queue confirms nothing: these are other messages. Messages that a consumer
-// takes while Purge runs are not deleted, nor are those that arrive while it runs. progress, if
-// it is not nil, is told how many were deleted, after each page. When ctx ends, what was deleted
-// by then is returned with ctx's error.
-func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f *Filter, c Confirmation, progress func(deleted int)) (deleted int, err error) {
-	m, err := f.compile()
+// Purge deletes the ready messages of q that f matches, if their number is the one in c. Otherwise it returns *Unconfirmed and deletes none. With
+// a position it deletes those that had entered by then; some of them may have left since, but if there are more, because a consumer has given
+// some back, it has to be confirmed again. Messages that a consumer takes while Purge runs are not deleted, nor are those that arrive while it
+// runs. progress, if it is not nil, is told how many were deleted, after each page. When ctx ends, what was deleted by then is returned with
+// ctx's error. Errors: ErrRedeclared and *FilterError among others.
+func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f Filter, c Confirmation, progress func(deleted int)) (deleted int, err error) {
+	fixed := !c.Position.IsZero()
+	if !fixed {
+		c.Position = PositionOf(q, time.UnixMilli(unixMillis(b)))
+	}
+	m, err := c.Position.on(q, f)
 	if err != nil {
 		return 0, err
 	}
-	upTo, fixed := positionOf(q), c.Position.QueueID == q.ID()
-	if fixed {
-		upTo = c.Position
-	}
-	matched := 0
-	if err := walk(ctx, q, way{upTo: upTo}, m, func(*Letter) bool {
+	matched, all := 0, way{upTo: c.Position}
+	if err := walk(ctx, q, all, m, func(*Letter) bool {
 		matched++
 		return true
 	}, nil); err != nil {
 		return 0, err
 	}
-	redeclared := !fixed && !c.Position.IsZero()
-	if redeclared || matched != c.Messages && (!fixed || matched > c.Messages) {
-		return 0, &Unconfirmed{matched, upTo}
+	if matched != c.Messages && (!fixed || matched > c.Messages) {
+		return 0, &Unconfirmed{matched, c.Position}
 	}
-	err = walk(ctx, q, way{upTo: upTo}, m, func(l *Letter) bool {
+	err = walk(ctx, q, all, m, func(l *Letter) bool {
 		deleted += b.Remove([]deadline.Ref{{Deadline: l.Deadline, Queue: q.ID(), Seq: uint64(l.Seq)}})
 		return deleted < c.Messages
 	}, func(queue.Seq, int) {

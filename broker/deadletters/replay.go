@@ -57,9 +57,7 @@ type Replay struct {
 	// Targets are the queues that the messages of a dry run would go to, the ones with the most messages first. A message that would be delayed first is not counted there.
 	Targets []Target `json:"targets,omitempty"`
 
-	QueueID uint64      `json:"queue_id"` // the queue's incarnation
-	UpTo    []queue.Seq `json:"up_to"`    // the queue's last messages by priority when the replay was made
-	At      queue.Seq   `json:"at"`       // the last message it has examined
+	At queue.Seq `json:"at"` // the last message it has examined
 }
 
 // job is a replay with the goroutine that works on it. Its Replay is guarded by mu, the rest by Replays.mu.
@@ -95,7 +93,6 @@ type replayer struct {
 	p       *broker.Publisher
 	order   Request
 	id      string
-	upTo    Position
 	limiter *rate.Limiter
 	targets targets          // of a dry run
 	arrives []broker.Arrival // reused
@@ -105,7 +102,7 @@ type replayer struct {
 
 // moveAll moves messages until the end of the queue as it was, an error, or the end of ctx.
 func (r *replayer) moveAll(ctx context.Context) error {
-	m, err := r.order.Filter.compile()
+	m, err := r.order.Position.on(r.q, r.order.Filter)
 	if err != nil {
 		return err
 	}
@@ -113,7 +110,7 @@ func (r *replayer) moveAll(ctx context.Context) error {
 	if r.order.Rate > 0 {
 		r.limiter = rate.NewLimiter(rate.Limit(r.order.Rate), 1)
 	}
-	err = walk(ctx, r.q, way{after: r.snapshot().At, bodyBytes: -1, upTo: r.upTo}, m, func(l *Letter) bool {
+	err = walk(ctx, r.q, way{after: r.snapshot().At, bodyBytes: -1, upTo: r.order.Position}, m, func(l *Letter) bool {
 		if l.ReplayID == r.id {
 			return true
 		}

@@ -80,9 +80,6 @@ func (r *Replays) Start(ctx context.Context, o Request) (Replay, error) {
 	if err := o.complete(); err != nil {
 		return Replay{}, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
-	if err := o.Filter.Check(); err != nil {
-		return Replay{}, fmt.Errorf("%w: %w", ErrRequest, err)
-	}
 	_, q, err := o.find(r.b)
 	if err == nil {
 		err = o.checkOwner(r.b)
@@ -91,15 +88,15 @@ func (r *Replays) Start(ctx context.Context, o Request) (Replay, error) {
 		return Replay{}, err
 	}
 	if o.Position.IsZero() {
-		o.Position = positionOf(q)
+		o.Position = PositionOf(q, time.UnixMilli(unixMillis(r.b)))
 	}
-	if o.Position.QueueID != q.ID() || o.Filter.QueueID != 0 && o.Filter.QueueID != q.ID() {
-		return Replay{}, fmt.Errorf("%w: %w", ErrRequest, ErrRedeclared)
+	if _, err := o.Position.on(q, o.Filter); err != nil {
+		return Replay{}, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
 	ready, _, _ := q.Counts()
 	j := &job{replay: Replay{
 		ID: newID(), Request: o, State: Running, Started: time.Now().UTC(), Total: ready,
-		Skipped: map[SkipReason]int{}, QueueID: q.ID(), UpTo: o.Position.Last,
+		Skipped: map[SkipReason]int{},
 	}}
 	if o.DryRun {
 		return r.try(ctx, j)
@@ -208,14 +205,11 @@ func (r *Replays) move(ctx context.Context, j *job, saved func() error) error {
 	if err != nil {
 		return err
 	}
-	if q.ID() != replay.QueueID {
-		return errors.New("the queue was deleted and declared again; start another replay")
-	}
 	p := vh.OwnPublisher()
 	if replay.User != "" {
 		p = vh.NewPublisher(replay.User)
 	}
-	one := &replayer{job: j, b: r.b, q: q, p: p, order: replay.Request, id: replay.ID, upTo: Position{replay.QueueID, replay.UpTo}, saved: saved, targets: targets{}}
+	one := &replayer{job: j, b: r.b, q: q, p: p, order: replay.Request, id: replay.ID, saved: saved, targets: targets{}}
 	if err := one.moveAll(ctx); err != nil {
 		return err
 	}

@@ -24,22 +24,19 @@ type way struct {
 	after     queue.Seq // the message before the first; 0: from the end that it begins at
 	newest    bool      // against the order of delivery
 	bodyBytes int       // <0 all
-	upTo      Position  // what entered later is left out; none: nothing is. Not with newest.
+	upTo      Position  // what entered later is left out
 }
 
 // walk calls fn with each ready message of q on the way that m matches, until fn returns
 // false. After each page it calls progress with the last message examined, and the number of
 // messages examined on the page.
 func walk(ctx context.Context, q *broker.Queue, w way, m *matcher, fn func(*Letter) bool, progress func(last queue.Seq, seen int)) error {
-	if m.QueueID != 0 && m.QueueID != q.ID() {
-		return ErrRedeclared
-	}
 	look := broker.Browse{After: w.after, FromTail: w.newest, Count: pageCount, State: queue.Ready, BodyBytes: w.bodyBytes, Bytes: pageBytes}
-	if m.reads() {
+	if m.whole {
 		look.BodyBytes = -1
 	}
 	next := func() ([]broker.Browsed, error) { return q.Browse(look) }
-	if len(m.seqs) > 0 {
+	if m.seqs != nil {
 		left := w.remaining(m.seqs)
 		next = func() (page []broker.Browsed, _ error) {
 			page, left = pick(q, left, look.BodyBytes)
@@ -60,11 +57,11 @@ func walk(ctx context.Context, q *broker.Queue, w way, m *matcher, fn func(*Lett
 			}
 		}
 		for i := range page {
-			if i > 0 && m.reads() && ctx.Err() != nil { // reading bodies takes long, packed ones most of all
+			if i > 0 && m.whole && ctx.Err() != nil { // reading bodies takes long, packed ones most of all
 				read(i)
 				return ctx.Err()
 			}
-			if late := !w.upTo.IsZero() && !w.upTo.includes(page[i].Seq); late && page[i].Seq.Priority() == 0 {
+			if late := !w.upTo.includes(page[i].Seq); late && !w.newest && page[i].Seq.Priority() == 0 {
 				read(i)
 				return nil // the rest is later still; a queue may grow as fast as it is read
 			} else if late {
@@ -125,18 +122,18 @@ type Look struct {
 	Newest    bool      // the newest first
 	Count     int       // at most
 	BodyBytes int       // of each body; <0 all
+	Position  Position  // leaves out what arrived after it; none: what arrived after the search began
 }
 
-// Search returns dead letters of q that f matches. next is where to continue: after the
-// last one found, or 0 at the end of the queue. When ctx ends it returns what it has found,
-// with ctx's error; then next is the last message that was examined.
-func Search(ctx context.Context, q *broker.Queue, f *Filter, look Look) (found []Letter, next queue.Seq, err error) {
-	m, err := f.compile()
+// Search returns dead letters of q that f matches. next is where to continue: after the last one found, or 0 at the end of the queue. When ctx
+// ends it returns what it has found, with ctx's error; then next is the last message that was examined.
+func Search(ctx context.Context, q *broker.Queue, f Filter, look Look) (found []Letter, next queue.Seq, err error) {
+	m, err := look.Position.on(q, f)
 	if err != nil {
 		return nil, 0, err
 	}
 	seen := look.After
-	err = walk(ctx, q, way{after: look.After, newest: look.Newest, bodyBytes: look.BodyBytes}, m, func(l *Letter) bool {
+	err = walk(ctx, q, way{look.After, look.Newest, look.BodyBytes, look.Position}, m, func(l *Letter) bool {
 		if len(found) == look.Count {
 			next = found[look.Count-1].Seq
 			return false

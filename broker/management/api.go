@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"curfew/broker/management/rates"
 	"curfew/broker/management/rest"
 
 	"go.uber.org/zap"
@@ -33,7 +32,7 @@ type Options struct {
 	// CertificateFile is the PEM file of the TLS listeners; "" none.
 	CertificateFile string
 	Log             *zap.Logger
-	// Now is the clock for rates; nil: time.Now.
+	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }
 
@@ -51,7 +50,7 @@ type API struct {
 	b       *broker.Broker
 	log     *zap.Logger
 	started time.Time
-	rates   *rates.Rates
+	rates   *operate.Rates
 	server  *rest.Server
 }
 
@@ -63,8 +62,7 @@ func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	a := &API{Options: o, b: o.Broker, log: o.Log.Named("management"), started: o.Now()}
-	a.rates = rates.New(a.countAll, a.Now)
+	a := &API{Options: o, b: o.Broker, log: o.Log.Named("management"), started: o.Now(), rates: o.Operations.Rates()}
 	a.server = rest.New(rest.Options{Broker: o.Broker, Operations: o.Operations, Log: a.log}, a.table())
 	a.identify()
 	return a

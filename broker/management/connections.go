@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"curfew/broker/management/rates"
 	"curfew/broker/management/rest"
 
 	"curfew/broker"
@@ -38,13 +37,13 @@ func getConnection(r *request) error {
 	if err != nil {
 		return err
 	}
-	asked, err := rates.ReadSpans(r.URL.Query())
+	asked, err := readSpans(r.URL.Query())
 	if err != nil {
 		return err
 	}
 	r.api.rates.Refresh()
 	o := connectionObject(r, c)
-	r.api.rates.Samples(o, c.Identity(), asked, "data_rates", "recv_oct", "send_oct")
+	r.api.addSamples(o, c.Identity(), asked, "data_rates", "recv_oct", "send_oct")
 	return r.One(o)
 }
 
@@ -86,7 +85,7 @@ func connectionObject(r *request, c *server.ConnectionInfo) object {
 	if c.TLS != nil {
 		addTLS(o, c.TLS)
 	}
-	for name, v := range r.api.rates.Stats(c.Identity(), rates.Counts{"recv_oct": c.Received, "send_oct": c.Sent}) {
+	for name, v := range r.api.counts(operate.ConnectionCounts(c), c.Identity()) {
 		o[name] = v
 	}
 	return o
@@ -152,7 +151,7 @@ func channelObject(r *request, ch *server.ChannelInfo) object {
 		"consumer_count": len(ch.Consumers), "prefetch_count": ch.Prefetch, "global_prefetch_count": ch.GlobalPrefetch,
 		"messages_unacknowledged": ch.Unacked, "messages_unconfirmed": ch.Unconfirmed, "messages_uncommitted": 0, "acks_uncommitted": 0,
 		"pending_raft_commands": 0, "reductions": 0, "reductions_details": object{"rate": rest.Rate(0)}, "garbage_collection": noGarbage,
-		"message_stats": r.api.messageStats(ch.Identity(), channelCounts(&ch.Stats)),
+		"message_stats": r.api.counts(operate.ChannelCounts(&ch.Stats), ch.Identity()),
 	}
 }
 

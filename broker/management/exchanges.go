@@ -2,7 +2,6 @@ package management
 
 import (
 	"curfew/broker"
-	"curfew/broker/management/rates"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 )
@@ -28,7 +27,7 @@ func exchangeObject(r *request, vh *broker.VHost, x *broker.ExchangeInfo) object
 	o := object{
 		"name": x.Name, "vhost": x.VHost, "type": x.Kind, "durable": x.Durable, "auto_delete": x.AutoDelete, "internal": x.Internal,
 		"arguments": rest.JSONOf(x.Args), "user_who_performed_action": by, "policy": nil, "operator_policy": nil,
-		"message_stats": r.api.messageStats(exchKey{x.VHost, x.Name}, exchangeCounts(x)),
+		"message_stats": r.api.counts(operate.ExchangeCounts(x), operate.ExchangeKey{VHost: x.VHost, Name: x.Name}),
 	}
 	if n := vh.DelayedFor(x.Name); n > 0 || x.Kind == broker.DelayedMessageKind {
 		o["messages_delayed"] = n
@@ -55,13 +54,13 @@ func getExchange(r *request) error {
 	if err != nil {
 		return err
 	}
-	asked, err := rates.ReadSpans(r.URL.Query())
+	asked, err := readSpans(r.URL.Query())
 	if err != nil {
 		return err
 	}
 	r.api.rates.Refresh()
 	o := exchangeObject(r, vh, x)
-	r.api.rates.StatSamples(o, exchKey{x.VHost, x.Name}, asked)
+	r.api.addStatSamples(o, operate.ExchangeKey{VHost: x.VHost, Name: x.Name}, asked)
 	o["incoming"], o["outgoing"] = []any{}, []any{}
 	return r.One(o)
 }

@@ -54,7 +54,10 @@ func startWith(t *testing.T, o broker.Options) *site {
 	x := &site{t: t, b: b, amqp: "amqp://guest:guest@" + l.Addr().String(), now: time.Unix(1_800_000_000, 0)}
 	replays, err := deadletters.OpenReplays(b, "", nil)
 	require.NoError(t, err)
-	ops := operate.New(operate.Options{Broker: b, Server: s, Replays: replays, Version: definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: "test"}})
+	ops := operate.New(operate.Options{
+		Broker: b, Server: s, Replays: replays, Now: func() time.Time { return x.now },
+		Version: definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: "test"},
+	})
 	x.api = management.New(management.Options{
 		Broker: b, Server: s, Operations: ops, Node: "curfew@test", Version: "test", Now: func() time.Time { return x.now },
 		Listeners: []management.Listener{{Protocol: "amqp", Address: "127.0.0.1", Port: 5672}, {Protocol: "http", Address: "127.0.0.1", Port: 15672}},

@@ -1,10 +1,10 @@
 package management_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -48,19 +48,21 @@ func TestDeadLettersOverHTTP(t *testing.T) {
 	assert.JSONEq(t, `[{"vhost":"/","queue":"dlq","ready":4,"unacked":0,"bytes":4,"from":["q"],"parked":false}]`, x.ask("GET", "/api/curfew/deadletters", nil).body)
 	groups := x.ask("POST", dlq+"/groups", nil).body
 	assert.Contains(t, groups, `"reason":"expired","queue":"q","exchange":"","messages":4`)
-	found := x.ask("POST", dlq+"/search", map[string]any{"filter": map[string]any{"message_id": "id2"}}).body
+	found := x.ask("POST", dlq+"/search", map[string]any{"filter": `message_id == "id2"`}).body
 	assert.Contains(t, found, `"payload":"2"`)
 	assert.Contains(t, found, `"deaths":[{"queue":"q","reason":"expired"`)
 	assert.Contains(t, found, `"next":0`)
-	x.ask("POST", dlq+"/search", map[string]any{"filter": map[string]any{"pattern": "("}}).is(400, "")
-	x.ask("POST", dlq+"/search", map[string]any{"filter": map[string]any{"reason": "expire"}}).is(400, "")
+	assert.Contains(t, x.ask("POST", dlq+"/search?filter="+url.QueryEscape(`message_id == "id2"`), map[string]any{"filter": `reason == "expired"`}).body, `"payload":"2"`)
+	x.ask("POST", dlq+"/search", map[string]any{"filter": `body matches "("`}).is(400, errorOf("bad_request", "filter, character 14: the pattern is not an RE2 expression: error parsing regexp: missing closing ): `(`"))
+	x.ask("POST", dlq+"/search", map[string]any{"filter": `reason == "expire"`}).is(400, errorOf("bad_request", `filter, character 11: there is no reason "expire": want one of expired, rejected, maxlen, delivery_limit`))
+	x.ask("POST", dlq+"/search", map[string]any{"filter": map[string]any{"reason": "expired"}}).is(400, errorOf("bad_request", `reason is a part of the filter now, such as filter=reason == "expired"`))
 	x.ask("POST", dlq+"/search", map[string]any{"filtre": 1}).is(400, "")
 	x.ask("POST", "/api/curfew/deadletters/%2F/nothing/search", nil).is(404, "")
 
-	file := x.ask("POST", dlq+"/export", map[string]any{"filter": map[string]any{"body": "3"}}).body
+	file := x.ask("POST", dlq+"/export", map[string]any{"filter": `body contains "3"`}).body
 	assert.Equal(t, 1, strings.Count(file, "\n"))
-	assert.Contains(t, x.ask("POST", dlq+"/purge", map[string]any{"filter": map[string]any{"body": "3"}}).body, `"matched":1`)
-	x.ask("POST", dlq+"/purge", map[string]any{"filter": map[string]any{"body": "3"}, "confirm": 1}).is(200, "")
+	assert.Contains(t, x.ask("POST", dlq+"/purge", map[string]any{"filter": `body contains "3"`}).body, `"matched":1`)
+	x.ask("POST", dlq+"/purge", map[string]any{"filter": `body contains "3"`, "confirm": 1}).is(200, "")
 	var line map[string]any
 	require.NoError(t, json.Unmarshal([]byte(file), &line))
 	assert.JSONEq(t, `{"imported":1}`, x.ask("POST", dlq+"/import", line).body)
@@ -82,7 +84,7 @@ func TestDeadLettersOverHTTP(t *testing.T) {
 	x.ask("DELETE", "/api/curfew/replays/"+run.ID, nil).is(200, "")
 	x.ask("POST", "/api/curfew/replays/"+run.ID+"/resume", nil).is(409, "")
 	x.ask("DELETE", "/api/curfew/replays/none", nil).is(404, "")
-	x.ask("POST", dlq+"/replay", map[string]any{"ttl": "long"}).is(400, "")
+	x.ask("POST", dlq+"/replay", map[string]any{"ttl": "long"}).is(400, errorOf("bad_request", `the replay cannot be started: ttl: "long" is not fresh, remaining, none or a time such as 10m, of ten years at most`))
 }
 
 func TestDeadLettersTakePermissions(t *testing.T) {
@@ -158,17 +160,17 @@ func TestOneDeadLetterOverHTTP(t *testing.T) {
 	}
 	newest := x.ask("POST", dlq+"/search", map[string]any{"newest": true, "count": 1}).body
 	assert.Contains(t, newest, `"payload":"2"`)
-	assert.Contains(t, x.ask("POST", dlq+"/search", map[string]any{"filter": map[string]any{"properties": map[string]string{"message-id": "id1"}}}).body, `"payload":"1"`)
+	assert.Contains(t, x.ask("POST", dlq+"/search", map[string]any{"filter": `message_id == "id1"`}).body, `"payload":"1"`)
 
-	x.ask("PUT", dlq+"/filters/the%20night", map[string]any{"query": "reason=expired&since=2h"}).is(204, "")
-	assert.JSONEq(t, `[{"name":"the night","query":"reason=expired&since=2h","by":"guest"}]`, x.ask("GET", dlq+"/filters", nil).body)
-	for _, query := range []string{"", "colour=red", "since=yesterday", "%"} {
-		x.ask("PUT", dlq+"/filters/wrong", map[string]any{"query": query}).is(400, "")
+	x.ask("PUT", dlq+"/filters/the%20night", map[string]any{"filter": `died > ago("2h")`}).is(204, "")
+	assert.JSONEq(t, `[{"name":"the night","filter":"died > ago(\"2h\")","by":"guest"}]`, x.ask("GET", dlq+"/filters", nil).body)
+	for _, filter := range []string{"", `colour == "red"`, `died > ago("yesterday")`, "%"} {
+		x.ask("PUT", dlq+"/filters/wrong", map[string]any{"filter": filter}).is(400, "")
 	}
 	x.ask("DELETE", dlq+"/filters/the%20night", nil).is(204, "")
 	x.ask("DELETE", dlq+"/filters/the%20night", nil).is(404, "")
 
-	assert.Contains(t, x.ask("POST", dlq+"/replay", map[string]any{"dry_run": true, "ttl": "millis", "ttl_millis": 5000}).body,
+	assert.Contains(t, x.ask("POST", dlq+"/replay", map[string]any{"dry_run": true, "ttl": "5s"}).body,
 		`"targets":[{"queue":"q","messages":3,"consumers":0,"expiring":3,"first_expiry_millis":`)
 	draft := x.ask("POST", dlq+"/draft", map[string]any{"seq": 1}).object()
 	draft["payload"], draft["dry_run"] = "changed", true
@@ -209,9 +211,13 @@ func TestSubqueueInAnyCase(t *testing.T) {
 func TestRunsOfTheAPI(t *testing.T) {
 	x := start(t)
 	async := func(path string, body any) map[string]any {
-		text, err := json.Marshal(body)
-		require.NoError(t, err)
-		req, err := http.NewRequest(http.MethodPost, x.http.URL+path, bytes.NewReader(text))
+		text, isText := body.(string)
+		if !isText {
+			object, err := json.Marshal(body)
+			require.NoError(t, err)
+			text = string(object)
+		}
+		req, err := http.NewRequest(http.MethodPost, x.http.URL+path, strings.NewReader(text))
 		require.NoError(t, err)
 		req.SetBasicAuth("u-administrator", "p")
 		req.Header.Set("Prefer", "respond-async")
@@ -233,6 +239,16 @@ func TestRunsOfTheAPI(t *testing.T) {
 	run = async("/api/definitions", map[string]any{"queues": []any{map[string]any{"name": "r", "vhost": "none"}}})
 	assert.Equal(t, "failed", run["state"])
 	assert.InDelta(t, 400, run["failure"].(map[string]any)["status"], 0)
+	file := "{\"routing_key\":\"x\",\"payload\":\"YQ==\"}\n{\"routing_key\":\"x\",\"payload\":\"Yg==\"}\n"
+	run = async("/api/curfew/deadletters/%2F/q/import", file)
+	assert.Equal(t, "import_dead_letters", run["operation"])
+	assert.Equal(t, map[string]any{"imported": 2.0}, run["result"])
+	assert.InDelta(t, 2, run["done"], 0)
+	run = async("/api/curfew/deadletters/%2F/q/import", file+"no JSON")
+	assert.Equal(t, "failed", run["state"])
+	assert.InDelta(t, 2, run["failure"].(map[string]any)["imported"], 0)
+	assert.Contains(t, run["failure"].(map[string]any)["reason"], "line 3")
+	x.ask("DELETE", "/api/queues/%2F/q/contents", nil).is(204, "")
 	run = async("/api/curfew/deadletters/%2F/q/purge", map[string]any{"confirm": 5})
 	failure := run["failure"].(map[string]any)
 	assert.Equal(t, "unconfirmed", failure["error"])

@@ -12,9 +12,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"curfew/broker/internal/resources"
 	"curfew/broker/management/metrics"
 	"curfew/broker/management/rest"
+	"curfew/broker/memory"
+	"curfew/broker/operate"
 	"curfew/broker/server"
 )
 
@@ -128,7 +129,7 @@ func (a *API) node() object {
 			"node_node_deleted", "channel_consumer_deleted"),
 		"ra_open_file_metrics": zeros("ra_log_wal", "ra_log_segment_writer"),
 	}
-	for name, v := range a.rates.Stats(churnKey{}, a.churn()) {
+	for name, v := range a.counts(a.Operations.Churn(), operate.ChurnKey{}) {
 		o[name] = v
 	}
 	a.quiet(o)
@@ -191,7 +192,7 @@ func (a *API) disk() (free, limit int64) {
 	if dir == "" {
 		dir = "."
 	}
-	free, _, err := resources.DiskSpace(dir)
+	free, _, err := memory.DiskSpace(dir)
 	if err != nil {
 		return 0, a.DiskFreeLimit
 	}
@@ -200,7 +201,7 @@ func (a *API) disk() (free, limit int64) {
 
 // descriptors returns how many files are open, and how many may be.
 func descriptors() (used, most int) {
-	most = resources.FilesLimit()
+	most = memory.FilesLimit()
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return 0, most

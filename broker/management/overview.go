@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"curfew/broker/management/rates"
 	"curfew/broker/management/rest"
+	"curfew/broker/operate"
 
 	"curfew/broker/policy"
 	"curfew/broker/server"
@@ -25,33 +25,32 @@ var retention = object{"global": []int{}, "basic": []int{}, "detailed": []int{}}
 
 // overview answers the request that every tool sends first.
 func overview(r *request) error {
-	asked, err := rates.ReadSpans(r.URL.Query())
+	asked, err := readSpans(r.URL.Query())
 	if err != nil {
 		return err
 	}
 	a := r.api
 	a.rates.Refresh()
 	vhosts := r.vhosts()
-	all := a.totals()
 	ready, unacked := 0, 0
 	for _, vh := range vhosts {
 		nReady, nUnacked := depthOf(vh)
 		ready, unacked = ready+nReady, unacked+nUnacked
 	}
 	totals := object{}
-	a.messages(totals, totalKey{}, ready, unacked)
+	a.messages(totals, ready, unacked, operate.TotalKey{})
 	o := object{
 		"management_version": server.RabbitMQVersion, "rabbitmq_version": server.RabbitMQVersion, "product_name": "Curfew", "product_version": a.Version,
 		"cluster_name": a.clusterName(), "node": a.Node, "erlang_version": runtime.Version(), "erlang_full_version": "Go " + runtime.Version(),
 		"release_series_support_status": "supported", "rates_mode": "basic", "sample_retention_policies": retention, "exchange_types": exchangeTypes(),
 		"default_queue_type": "classic", "disable_stats": false, "enable_queue_totals": false, "is_op_policy_updating_enabled": true,
 		"cluster_tags": a.clusterTags(), "node_tags": object{}, "statistics_db_event_queue": 0,
-		"message_stats": a.messageStats(totalKey{}, all), "churn_rates": a.rates.Stats(churnKey{}, a.churn()),
+		"message_stats": a.counts(a.Operations.Totals(), operate.TotalKey{}), "churn_rates": a.counts(a.Operations.Churn(), operate.ChurnKey{}),
 		"queue_totals": totals, "object_totals": objectTotals(r),
 	}
 	if r.Actor.Has(monitor) {
-		r.api.rates.StatSamples(o, totalKey{}, asked)
-		r.api.rates.Samples(totals, totalKey{}, asked, "lengths", rates.MessageCounts...)
+		r.api.addStatSamples(o, operate.TotalKey{}, asked)
+		r.api.addSamples(totals, operate.TotalKey{}, asked, "lengths", messageCounts...)
 		o["listeners"], o["contexts"] = a.listeners(), a.contexts()
 	}
 	return r.One(o)

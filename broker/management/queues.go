@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"curfew/broker"
-	"curfew/broker/management/rates"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/broker/server"
@@ -13,7 +12,7 @@ import (
 // queueObject returns a queue with all fields that RabbitMQ's tools read.
 func queueObject(r *request, queue *broker.Queue) object {
 	i := queue.Info()
-	key := queueKey(i.ID)
+	key := operate.QueueKey(i.ID)
 	kind, _ := i.Args["x-queue-type"].(string)
 	if kind == "" {
 		kind = "classic"
@@ -28,9 +27,9 @@ func queueObject(r *request, queue *broker.Queue) object {
 		"messages_persistent": i.Persistent, "messages_ram": 0, "messages_ready_ram": 0, "messages_unacknowledged_ram": 0, "messages_paged_out": i.Ready + i.Unacked,
 		"reductions": 0, "reductions_details": object{"rate": rest.Rate(0)}, "recoverable_slaves": nil, "slave_nodes": []any{}, "synchronised_slave_nodes": []any{}, "garbage_collection": noGarbage,
 		"backing_queue_status": object{"mode": "default", "len": i.Ready, "version": 1}, "storage_version": 1,
-		"message_stats": r.api.messageStats(key, queueCounts(&i.Stats)), "delivery_limit": deliveryLimit(&i),
+		"message_stats": r.api.counts(operate.QueueCounts(&i.Stats), key), "delivery_limit": deliveryLimit(&i),
 	}
-	r.api.messages(o, key, i.Ready, i.Unacked)
+	r.api.messages(o, i.Ready, i.Unacked, key)
 	addPolicies(o, queue)
 	addMoments(r, o, &i)
 	return o
@@ -113,14 +112,14 @@ func getQueue(r *request) error {
 	if err != nil {
 		return err
 	}
-	asked, err := rates.ReadSpans(r.URL.Query())
+	asked, err := readSpans(r.URL.Query())
 	if err != nil {
 		return err
 	}
 	r.api.rates.Refresh()
 	o := queueObject(r, queue)
-	r.api.rates.Samples(o, queueKey(queue.ID()), asked, "lengths", rates.MessageCounts...)
-	r.api.rates.StatSamples(o, queueKey(queue.ID()), asked)
+	r.api.addSamples(o, operate.QueueKey(queue.ID()), asked, "lengths", messageCounts...)
+	r.api.addStatSamples(o, operate.QueueKey(queue.ID()), asked)
 	o["incoming"], o["deliveries"] = []any{}, []any{}
 	o["dead_letters"] = queue.DeadLetters() // Curfew's own: they are deleted with the queue
 	consumers := consumersBy(r, vh.Name(), queue.Name())

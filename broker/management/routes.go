@@ -57,7 +57,7 @@ func Routes() []rest.Route { return (*API)(nil).table() }
 
 // routes returns the routes of this package.
 func routes() (table []route) {
-	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, limitRoutes, policyRoutes, deadlineRoutes} {
+	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, limitRoutes, policyRoutes, deadlineRoutes, clockRoutes} {
 		table = append(table, part...)
 	}
 	return table

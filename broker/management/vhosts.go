@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"curfew/broker/management/rates"
 	"curfew/broker/management/rest"
+	"curfew/broker/operate"
 
 	"curfew/broker"
 )
@@ -26,30 +26,19 @@ func vhostObject(r *request, vh *broker.VHost) object {
 		"metadata": object{"description": about.Description, "tags": tags, "default_queue_type": kind},
 		"tracing":  false, "protected_from_deletion": about.Protected, "cluster_state": object{r.api.Node: "running"},
 	}
-	var c rates.Counts
-	var ready, unacked int
-	for _, queue := range vh.Queues() {
-		nReady, nUnacked, _ := queue.Counts()
-		ready, unacked = ready+nReady, unacked+nUnacked
-		c = sum(c, queue)
-	}
-	if c == nil {
-		c = queueCounts(&broker.QueueStats{})
-	}
+	c := operate.QueueCounts(&broker.QueueStats{})
 	c["confirm"], c["return_unroutable"], c["drop_unroutable"] = 0, 0, 0 // counted by channels, which may be gone
 	var keys []any
 	for _, queue := range vh.Queues() {
-		keys = append(keys, queueKey(queue.ID()))
+		keys = append(keys, operate.QueueKey(queue.ID()))
+		stats := queue.Stats()
+		for name, n := range operate.QueueCounts(&stats) {
+			c[name] += n
+		}
 	}
-	base, known, elapsed := r.api.rates.Sum(keys)
-	stats := object{}
-	for name, n := range c {
-		stats[name], stats[name+"_details"] = n, rates.Details(n, base[name], elapsed)
-	}
-	o["message_stats"] = stats
-	for name, n := range map[string]int{"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked} {
-		o[name], o[name+"_details"] = n, object{"rate": rates.Change(n, base[name], known, elapsed)}
-	}
+	o["message_stats"] = r.api.counts(c, keys...)
+	ready, unacked := depthOf(vh)
+	r.api.messages(o, ready, unacked, keys...)
 	addTraffic(r, o, vh.Name())
 	return o
 }
@@ -65,19 +54,6 @@ func addTraffic(r *request, o object, vhost string) {
 	for name, n := range map[string]uint64{"recv_oct": received, "send_oct": sent} {
 		o[name], o[name+"_details"] = n, object{"rate": rest.Rate(0)}
 	}
-}
-
-// sum adds a queue's counts.
-func sum(c rates.Counts, queue *broker.Queue) rates.Counts {
-	of := queue.Stats()
-	one := queueCounts(&of)
-	if c == nil {
-		return one
-	}
-	for name := range one {
-		c[name] += one[name]
-	}
-	return c
 }
 
 func listVHosts(r *request) error {

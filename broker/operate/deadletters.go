@@ -44,28 +44,19 @@ func (o Letters) ListDeadLetterQueues(_ context.Context, a Actor, vhost string) 
 
 // DeadLetters selects dead letters of a queue.
 type DeadLetters struct {
-	Queue  QueueName
-	Filter deadletters.Filter
+	Queue    QueueName
+	Filter   deadletters.Filter
+	Position deadletters.Position // leaves out what arrived after it; none: what arrives from now on
 }
 
 // GroupDeadLetters counts dead letters by what they died of, the largest group first. When ctx ends it returns the groups of the newest, with ctx's
 // error; seen is how many messages it has examined.
 func (o Letters) GroupDeadLetters(ctx context.Context, a Actor, r DeadLetters) (list []deadletters.Group, seen int, err error) {
 	q, err := o.queue(&a, SearchDeadLetters, r.Queue)
-	if err == nil {
-		err = check(&r.Filter)
-	}
 	if err != nil {
 		return nil, 0, err
 	}
-	return deadletters.Groups(ctx, q, &r.Filter, time.Now())
-}
-
-func check(f *deadletters.Filter) error {
-	if err := f.Check(); err != nil {
-		return &Invalid{err.Error()}
-	}
-	return nil
+	return deadletters.Groups(ctx, q, r.Filter, o.now())
 }
 
 // MaxSearchCount is how many dead letters or deadlines one answer has at most.
@@ -82,71 +73,64 @@ type SearchRequest struct {
 // DeadLetter is one as it is in its queue.
 type DeadLetter struct {
 	deadletters.Letter
-	DeadlineMillis int64  // Unix ms by the wall clock; 0 none
-	QueueID        uint64 // the incarnation of its queue
+	DeadlineMillis int64 // Unix ms by the wall clock; 0 none
 }
 
 // Unacked reports whether a consumer holds the dead letter.
 func (l *DeadLetter) Unacked() bool { return l.State == queue.Unacked }
 
-// SearchDeadLetters returns dead letters; next is where to continue, 0 at the end. When ctx ends it returns what it has found, with ctx's error.
-func (o Letters) SearchDeadLetters(ctx context.Context, a Actor, r SearchRequest) (list []DeadLetter, next queue.Seq, err error) {
+// SearchDeadLetters returns dead letters; next is where to continue, 0 at the end, and at how far the queue was filled. When ctx ends it returns
+// what it has found, with ctx's error.
+func (o Letters) SearchDeadLetters(ctx context.Context, a Actor, r SearchRequest) (list []DeadLetter, next queue.Seq, at deadletters.Position, err error) {
 	if r.Count < 1 || r.Count > MaxSearchCount {
-		return nil, 0, &OutOfRange{"count", int64(r.Count)}
+		return nil, 0, at, &OutOfRange{"count", int64(r.Count)}
 	}
 	q, err := o.queue(&a, SearchDeadLetters, r.Queue)
-	if err == nil {
-		err = check(&r.Filter)
-	}
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, at, err
 	}
-	found, next, err := deadletters.Search(ctx, q, &r.Filter, deadletters.Look{
-		After: r.After, Newest: r.Newest, Count: r.Count, BodyBytes: min(max(r.BodyBytes, 0), maxAnswer/r.Count),
+	if at = r.Position; at.IsZero() {
+		at = deadletters.PositionOf(q, o.now())
+	}
+	found, next, err := deadletters.Search(ctx, q, r.Filter, deadletters.Look{
+		After: r.After, Newest: r.Newest, Count: r.Count, BodyBytes: min(max(r.BodyBytes, 0), maxAnswer/r.Count), Position: at,
 	})
 	for i := range found {
-		list = append(list, o.deadLetter(q, &found[i]))
+		list = append(list, DeadLetter{found[i], o.Broker.UnixMillis(found[i].Deadline)})
 	}
-	return list, next, err
-}
-
-func (o Letters) deadLetter(q *broker.Queue, l *deadletters.Letter) DeadLetter {
-	return DeadLetter{*l, o.Broker.UnixMillis(l.Deadline), q.ID()}
+	return list, next, at, err
 }
 
 // DeadLetter returns one message by its number, ready or unacked, with bodyBytes of its body (<0 all). Error: ErrMessageGone among others.
-func (o Letters) DeadLetter(_ context.Context, a Actor, at QueueName, seq queue.Seq, bodyBytes int) (DeadLetter, error) {
+func (o Letters) DeadLetter(_ context.Context, a Actor, at QueueName, seq queue.Seq, bodyBytes int) (DeadLetter, deadletters.Position, error) {
 	q, err := o.queue(&a, SearchDeadLetters, at)
 	if err != nil {
-		return DeadLetter{}, err
+		return DeadLetter{}, deadletters.Position{}, err
 	}
 	l, ok := deadletters.At(q, seq, bodyBytes)
 	if !ok {
-		return DeadLetter{}, ErrMessageGone
+		return DeadLetter{}, deadletters.Position{}, ErrMessageGone
 	}
-	return o.deadLetter(q, &l), nil
+	return DeadLetter{l, o.Broker.UnixMillis(l.Deadline)}, deadletters.PositionOf(q, o.now()), nil
 }
 
 // ExportDeadLetters writes dead letters as lines of JSON. Nothing is written if the error is about the actor or the request.
 func (o Letters) ExportDeadLetters(ctx context.Context, a Actor, r DeadLetters, w io.Writer) error {
 	q, err := o.queue(&a, ExportDeadLetters, r.Queue)
 	if err == nil {
-		err = check(&r.Filter)
-	}
-	if err == nil {
-		_, err = deadletters.Export(ctx, q, &r.Filter, w)
+		if r.Position.IsZero() {
+			r.Position = deadletters.PositionOf(q, o.now())
+		}
+		_, err = deadletters.Export(ctx, q, r.Filter, r.Position, w)
 	}
 	return err
 }
 
-// PurgeDeadLetters deletes dead letters if the confirmation is right. When ctx ends it stops. Error: *deadletters.Unconfirmed among others.
-func (o Letters) PurgeDeadLetters(ctx context.Context, a Actor, r DeadLetters, c deadletters.Confirmation) (deleted int, err error) {
+// PurgeDeadLetters deletes dead letters if messages is their number. When ctx ends it stops. Error: *deadletters.Unconfirmed among others.
+func (o Letters) PurgeDeadLetters(ctx context.Context, a Actor, r DeadLetters, messages int) (deleted int, err error) {
 	q, err := o.queue(&a, PurgeDeadLetters, r.Queue)
 	if err == nil {
-		err = check(&r.Filter)
-	}
-	if err == nil {
-		deleted, err = deadletters.Purge(ctx, o.Broker, q, &r.Filter, c, func(n int) { report(ctx, n, c.Messages) })
+		deleted, err = deadletters.Purge(ctx, o.Broker, q, r.Filter, deadletters.Confirmation{Messages: messages, Position: r.Position}, func(n int) { report(ctx, n, messages) })
 	}
 	return deleted, o.purged(ctx, &a, PurgeDeadLetters, r.Queue, deleted, err)
 }
@@ -172,7 +156,7 @@ func (o Letters) ImportDeadLetters(ctx context.Context, a Actor, to QueueName, l
 		vh, err = o.Broker.VHostOf(q)
 	}
 	if err == nil {
-		n, err = deadletters.Import(ctx, o.Broker, vh.NewPublisher(a.Name), q.Name(), lines)
+		n, err = deadletters.Import(ctx, o.Broker, vh.NewPublisher(a.Name), q.Name(), lines, func(n int) { report(ctx, n, 0) })
 	}
 	if err == nil {
 		err = o.commit(ctx)

@@ -29,6 +29,8 @@ var (
 	ErrPolicyChanged = errors.New("somebody else has set this policy since then")
 	// ErrProtected: the virtual host is protected from deletion.
 	ErrProtected = broker.ErrProtected
+	// ErrNotManual: the clock goes by itself.
+	ErrNotManual = broker.ErrNotManual
 	// ErrNoLock: the lock has lapsed, or its message was settled.
 	ErrNoLock = errors.New("no lock of this queue has this token: it has lapsed, or its message was settled")
 )

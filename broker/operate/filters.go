@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"go.uber.org/zap"
@@ -20,9 +19,9 @@ import (
 // SavedFilter is a filter with a name, for the dead letters of one queue. All users who may read the queue share it. It is one of the broker's
 // global parameters, so it is kept, exported and imported with the definitions.
 type SavedFilter struct {
-	Name  string `json:"name"`
-	Query string `json:"query"` // the filter as text, such as reason=expired&since=2h
-	By    string `json:"by"`    // who saved it
+	Name   string             `json:"name"`
+	Filter deadletters.Filter `json:"filter"`
+	By     string             `json:"by"` // who saved it
 }
 
 const (
@@ -33,11 +32,13 @@ const (
 	maxAllFilters   = 1000
 )
 
+var errNoFilter = &Invalid{"there is nothing to save: the filter is empty"}
+
 func filterPrefix(at QueueName) string {
 	return filterParameter + url.PathEscape(at.VHost) + "/" + url.PathEscape(at.Name) + "/"
 }
 
-// ListFilters lists the filters saved for a queue, by name.
+// ListFilters lists the filters saved for a queue, by name. Somebody may have set such a parameter in another form: it is left out.
 func (o Letters) ListFilters(_ context.Context, a Actor, at QueueName) ([]SavedFilter, error) {
 	q, err := o.queue(&a, SearchDeadLetters, at)
 	if err != nil {
@@ -46,8 +47,7 @@ func (o Letters) ListFilters(_ context.Context, a Actor, at QueueName) ([]SavedF
 	prefix, list := filterPrefix(QueueName{at.VHost, q.Name()}), []SavedFilter{}
 	for name, value := range o.Broker.GlobalParameters() {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
-			f := savedFilter(value)
-			if f.Name, err = url.PathUnescape(rest); err == nil {
+			if f, err := savedFilter(rest, value); err == nil {
 				list = append(list, f)
 			}
 		}
@@ -56,19 +56,22 @@ func (o Letters) ListFilters(_ context.Context, a Actor, at QueueName) ([]SavedF
 	return list, nil
 }
 
-// savedFilter reads a parameter. Somebody may have set it in another form: then its query is empty.
-func savedFilter(value any) (f SavedFilter) {
+// savedFilter reads a parameter.
+func savedFilter(name string, value any) (f SavedFilter, err error) {
 	text, err := json.Marshal(value)
 	if err == nil {
 		err = json.Unmarshal(text, &f)
 	}
+	if err == nil && f.Filter == "" {
+		err = errNoFilter
+	}
 	if err == nil {
-		_, err = deadletters.ParseQuery(f.Query)
+		err = f.Filter.Check()
 	}
-	if err != nil {
-		return SavedFilter{}
+	if err == nil {
+		f.Name, err = url.PathUnescape(name)
 	}
-	return f
+	return f, err
 }
 
 // SaveFilter saves a filter under its name, and replaces one with that name.
@@ -79,7 +82,7 @@ func (o Letters) SaveFilter(ctx context.Context, a Actor, at QueueName, f SavedF
 	}
 	if err == nil {
 		at.Name = o.fullName(at)
-		_, err = o.Broker.SetGlobalParameter(filterPrefix(at)+url.PathEscape(f.Name), map[string]any{"query": f.Query, "by": a.Name})
+		_, err = o.Broker.SetGlobalParameter(filterPrefix(at)+url.PathEscape(f.Name), map[string]any{"filter": string(f.Filter), "by": a.Name})
 	}
 	o.Record(a, SaveFilter, at, err, zap.String("filter", f.Name))
 	return err
@@ -111,18 +114,11 @@ func (o Letters) checkFilter(f SavedFilter, saved []SavedFilter) error {
 	if f.Name == "" || len(f.Name) > maxFilterName || !utf8.ValidString(f.Name) {
 		return &Invalid{fmt.Sprintf("a filter is saved under a name of 1 to %d bytes", maxFilterName)}
 	}
-	q, err := deadletters.ParseQuery(f.Query)
-	if err != nil {
-		return &Invalid{err.Error()}
+	if f.Filter == "" {
+		return errNoFilter
 	}
-	if len(q) == 0 {
-		return &Invalid{"there is nothing to save: the filter is empty"}
-	}
-	_, wrong := q.Filter(time.Now())
-	for _, field := range deadletters.QueryFields {
-		if wrong[field] != nil {
-			return &Invalid{field + ": " + wrong[field].Error()}
-		}
+	if err := f.Filter.Check(); err != nil {
+		return err
 	}
 	if slices.ContainsFunc(saved, func(one SavedFilter) bool { return one.Name == f.Name }) {
 		return nil

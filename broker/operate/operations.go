@@ -31,6 +31,8 @@ type Options struct {
 	// Recorder of what users change; nil: nothing is recorded.
 	Recorder *Recorder
 	Log      *zap.Logger
+	// Now is the clock for rates; nil: time.Now.
+	Now func() time.Time
 }
 
 // Operations has everything that can be done to one broker. Safe for concurrent use.
@@ -51,6 +53,7 @@ type Access struct {
 	policies sync.Mutex // held while a policy is set that may only replace the one that somebody saw
 	seed     maphash.Seed
 	runs     runs
+	rates    *Rates
 
 	// epoch counts the changes that were made. The lists below are of all virtual hosts.
 	epoch            atomic.Uint64
@@ -85,7 +88,11 @@ func New(o Options) *Operations {
 	if o.Recorder == nil {
 		o.Recorder = NewRecorder(RecorderOptions{})
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	shared := &Access{Options: o, started: time.Now(), log: o.Log.Named("operate"), seed: maphash.MakeSeed()}
+	shared.rates = newRates(shared.countAll, o.Now)
 	return &Operations{shared, Letters{shared}, Settings{shared, nil}, Topology{shared}, Users{shared, nil}}
 }
 

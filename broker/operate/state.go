@@ -1,14 +1,11 @@
 package operate
 
-import (
-	"time"
-
-	"curfew/broker/queue"
-)
+import "time"
 
 // State is the state of the broker at one moment.
 type State struct {
 	NowMillis         int64 // Unix ms by the clock that deadlines are shown by
+	ManualClock       bool  // that clock stands until it is moved
 	Started           time.Time
 	DataDir           string        // "": memory only
 	NewFolder         bool          // DataDir held no broker data at this start
@@ -18,23 +15,17 @@ type State struct {
 	Connections       int
 	InFlow            int // of them: they publish faster than consumers take, and had to wait within the last second
 	Channels          int
-	Stats             Stats
 }
 
-// Stats are counts since the broker started.
-type Stats struct{ Published, Delivered, Acked, Expired, Unroutable uint64 }
+// now is the time by the clock that deadlines are shown by.
+func (o *Access) now() time.Time { return time.UnixMilli(o.Broker.UnixMillis(o.Broker.Now())) }
 
 // State returns the state of the broker. Every user who may log in may see it.
 func (o *Access) State() State {
-	t := o.Broker.Stats()
 	blocked, _ := o.Broker.BlockedReason()
 	s := State{
-		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: blocked,
+		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), ManualClock: o.Broker.Manual() != nil, Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: blocked,
 		Memory: o.Broker.MemoryInUse(), MemoryMax: o.Broker.MemoryLimit(), InFlow: o.Server.InFlow(),
-		Stats: Stats{
-			Published: t.Published, Delivered: t.Queues.AllDelivered(), Acked: t.Queues.Acked,
-			Expired: t.ExpiredDropped + t.DeadLettered[queue.Expired], Unroutable: t.Unroutable,
-		},
 	}
 	s.Connections, s.Channels = o.Server.Counts()
 	return s

@@ -54,7 +54,7 @@ func (o Topology) PurgeSeen(ctx context.Context, a Actor, at QueueName, c deadle
 		q, err = q.VHost().QueueFor(nobody{}, q.Name())
 	}
 	if err == nil {
-		deleted, err = deadletters.Purge(ctx, o.Broker, q, &deadletters.Filter{}, c, func(n int) { report(ctx, n, c.Messages) })
+		deleted, err = deadletters.Purge(ctx, o.Broker, q, "", c, func(n int) { report(ctx, n, c.Messages) })
 	}
 	return deleted, o.purged(ctx, &a, PurgeQueue, at, deleted, err)
 }

@@ -1,5 +1,5 @@
-// Package policy holds the rules of policies: what a policy may set, which queues and
-// exchanges it applies to, and what holds if several apply to the same one
+// Package policy computes the settings of queues and exchanges: from the arguments with which they are declared, and from
+// policies. It says what a policy may set, what it applies to, and what holds if several apply to the same one
 // (RabbitMQ: Policies, Operator Policies).
 //
 //	declared arguments ─┐
@@ -15,9 +15,15 @@
 // A Change says which policy governs a name after a change, and matches no pattern with a name
 // twice.
 //
-// The texts of errors are RabbitMQ's. Keys of later versions that change what Curfew does
+// Settings are a queue's arguments, parsed (ParseQueue), and what its policies make of them (Definition.Apply). A Settings is
+// not changed once it is in force; a change of policies makes a new one. The settings that come with an error leave out what
+// is invalid: a queue that an older version accepted is restored with them.
+//
+// The texts of errors are RabbitMQ's, and the first mistake in RabbitMQ's order counts. Keys of later versions that change what Curfew does
 // are accepted, too. Keys that only tell a cluster where to put a queue are accepted and
 // remembered where RabbitMQ accepts them.
+//
+// Patterns are those of Go's regexp, with a little look-ahead (Pattern).
 //
 // The package is pure, and what it returns is never changed afterwards, so it is safe for
 // concurrent use.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"curfew/broker/amqp"
-	"curfew/broker/internal/queueargs"
 	"curfew/broker/queue"
 )
 
@@ -37,7 +36,7 @@ const (
 )
 
 // longest is the longest possible period, ten years in ms (RabbitMQ: Time-To-Live).
-const longest = queueargs.MaxTTLMillis
+const longest = MaxTTLMillis
 
 // keys are all keys, in the order in which they are applied.
 var keys = []key{
@@ -113,14 +112,14 @@ func checkDefinition(k Kind, v any) string {
 
 // target is a queue whose settings a definition changes.
 type target struct {
-	queueargs.Settings
+	Settings
 	args amqp.Table
 	name string
 }
 
 // Apply returns the settings of a queue whose arguments give s and whose policies give d: the
 // lower of two limits, otherwise what was declared (RabbitMQ: Policies). name is the queue's.
-func (d Definition) Apply(s queueargs.Settings, args amqp.Table, name string) queueargs.Settings {
+func (d Definition) Apply(s Settings, args amqp.Table, name string) Settings {
 	t := target{s, args, name}
 	for i := range keys {
 		if k := &keys[i]; k.apply != nil && d[k.name] != nil {
@@ -133,14 +132,14 @@ func (d Definition) Apply(s queueargs.Settings, args amqp.Table, name string) qu
 
 // finish settles what follows from several keys and arguments.
 func (t *target) finish(d Definition) {
-	if queueargs.IsNever(t.TTLMillis) {
+	if IsNever(t.TTLMillis) {
 		t.TTLMillis = -1
 	}
-	if queueargs.IsNever(t.ExpiresMillis) {
+	if IsNever(t.ExpiresMillis) {
 		t.ExpiresMillis = 0
 	}
 	t.TTLMillis, t.ExpiresMillis = min(t.TTLMillis, longest), min(t.ExpiresMillis, longest)
-	if t.Type == queueargs.Quorum {
+	if t.Type == Quorum {
 		strategy, declared := t.args["x-dead-letter-strategy"].(string)
 		if !declared {
 			strategy, _ = d.Text("dead-letter-strategy")
@@ -148,7 +147,7 @@ func (t *target) finish(d Definition) {
 		t.AtLeastOnce = strategy == "at-least-once" && t.DeadLetters && t.Core.Overflow == queue.RejectPublish
 	}
 	if t.MaxDeliveries != 0 && !t.Keeps {
-		byDefault := t.Type == queueargs.Quorum && t.args["x-delivery-limit"] == nil && d["delivery-limit"] == nil
+		byDefault := t.Type == Quorum && t.args["x-delivery-limit"] == nil && d["delivery-limit"] == nil
 		if limit := t.MaxDeliveries - 1; byDefault || t.Core.DeliveryLimit < 0 || limit < t.Core.DeliveryLimit {
 			t.Core.DeliveryLimit = limit // after this many failures it is delivered once more
 		}
@@ -173,7 +172,7 @@ func lower(none int64, of func(*target) *int64) setter {
 // looks at them.
 func unlessKept(apply setter) setter {
 	return func(t *target, d Definition, key string) {
-		if !t.Keeps && t.name != queueargs.UndeliverableQueue {
+		if !t.Keeps && t.name != UndeliverableQueue {
 			apply(t, d, key)
 		}
 	}
@@ -193,7 +192,7 @@ func deadLetterKey(t *target, d Definition, key string) {
 
 func ttlPrecedence(t *target, d Definition, key string) {
 	if name, _ := d.Text(key); t.args["x-ttl-precedence"] == nil {
-		t.Precedence, _ = queueargs.ParsePrecedence(name)
+		t.Precedence, _ = ParsePrecedence(name)
 	}
 }
 
@@ -218,14 +217,14 @@ func maxDeliveryCount(t *target, d Definition, key string) {
 }
 
 func deadLetterQueue(t *target, d Definition, key string) {
-	if asked, _ := d.Bool(key); asked && t.args["x-dead-letter-queue"] == nil && len(t.name+queueargs.SubqueueSuffix) <= 255 {
-		t.HasSubqueue, t.Subqueue = true, t.name+queueargs.SubqueueSuffix
+	if asked, _ := d.Bool(key); asked && t.args["x-dead-letter-queue"] == nil && len(t.name+SubqueueSuffix) <= 255 {
+		t.HasSubqueue, t.Subqueue = true, t.name+SubqueueSuffix
 	}
 }
 
 func remainingExpiration(t *target, d Definition, key string) {
 	if show, _ := d.Bool(key); show && t.args["x-remaining-expiration"] == nil {
-		t.Shows |= queueargs.ShowRemaining
+		t.Shows |= ShowRemaining
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"curfew/broker/pattern"
 )
 
 // Kind tells policies from operator policies.
@@ -43,8 +41,8 @@ type Policy struct {
 	// saved it, and this one refuses it. "": it is in force.
 	NotInForce string `json:"not_in_force,omitempty"`
 
-	matcher *pattern.Pattern // nil: not checked
-	passes  scope            // the classes that it does not apply to, whatever their names
+	matcher *Pattern // nil: not checked
+	passes  scope    // the classes that it does not apply to, whatever their names
 }
 
 // Invalid is RabbitMQ's answer to a policy that it does not accept.
@@ -156,12 +154,12 @@ func checkScope(to string, d Definition) string {
 	return ""
 }
 
-func checkPattern(v any) (*pattern.Pattern, string) {
+func checkPattern(v any) (*Pattern, string) {
 	expr, isText := v.(string)
 	if !isText {
 		return nil, "pattern should be a binary but was " + term(v)
 	}
-	matcher, err := pattern.Compile(expr)
+	matcher, err := CompilePattern(expr)
 	if err != nil {
 		return nil, "pattern should be regular expression but is invalid: " + err.Error()
 	}

@@ -23,13 +23,19 @@ func (s *Server) watchAckTimeouts(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		now := s.opts.Broker.Now()
-		for _, c := range s.open() {
-			for _, ch := range c.channels.list() {
-				if ch.overdue(now) > 0 {
-					c.deadline.requestCheck()
-					break
-				}
+		s.CheckAckTimeouts()
+	}
+}
+
+// CheckAckTimeouts makes connections close their channels with deliveries that were not acknowledged in time. It happens
+// every ackSweep anyway; whoever has moved a manual clock calls it, too.
+func (s *Server) CheckAckTimeouts() {
+	now := s.opts.Broker.Now()
+	for _, c := range s.open() {
+		for _, ch := range c.channels.list() {
+			if ch.overdue(now) > 0 {
+				c.deadline.requestCheck()
+				break
 			}
 		}
 	}

@@ -6,8 +6,6 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
-	"curfew/broker/server/internal/confirms"
-	"curfew/broker/server/internal/content"
 	"curfew/broker/server/internal/deliveries"
 )
 
@@ -23,12 +21,12 @@ type channel struct {
 	queue   string // declared last; an empty queue name refers to it
 
 	publisher *broker.Publisher
-	content   content.Assembly
+	content   assembly
 	refused   []int // scratch space: the publishes of a batch that a full queue refused
 	unflushed publishCounts
 	published publishTotals
-	confirms  atomic.Pointer[confirms.Confirms] // nil: the channel does not confirm
-	tx        atomic.Pointer[transaction]       // nil: the channel is not transactional
+	confirms  atomic.Pointer[confirms]    // nil: the channel does not confirm
+	tx        atomic.Pointer[transaction] // nil: the channel is not transactional
 
 	deliveries deliveries.Deliveries
 	replies    *replyConsumer // nil: none

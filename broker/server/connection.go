@@ -12,10 +12,8 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
-	"curfew/broker/server/internal/declare"
 	"curfew/broker/server/internal/deliveries"
 	"curfew/broker/server/internal/outbox"
-	"curfew/broker/server/internal/usage"
 )
 
 // phase is the state of a connection (AMQP 0-9-1 §2.2.4).
@@ -44,7 +42,7 @@ type connection struct {
 	phase      phase
 	handshake  *handshake // nil once the connection is open
 	session    *broker.Session
-	user       declare.Client // its rights, once the connection is open
+	user       declarer // its rights, once the connection is open
 	userName   string
 	frameMax   uint32
 	channelMax uint16
@@ -61,7 +59,7 @@ type connection struct {
 
 	reads, received atomic.Uint64 // from the socket: calls, octets
 
-	usage    usage.Memory
+	usage    outbox.Memory
 	channels channelTable
 	acks     deliveries.Batch // settlements not yet passed to their queues
 	dirty    []*channel       // with publishes not yet passed to their queues
@@ -188,6 +186,6 @@ func (c *connection) updateUsage() error {
 
 // evict closes the connection that uses the most. A client that does not read is cut off.
 func (c *connection) evict(err error) {
-	c.forceClose(usage.OverBudget(err))
+	c.forceClose(outbox.OverBudget(err))
 	time.AfterFunc(closeGrace, c.cutOff)
 }

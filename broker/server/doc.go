@@ -19,18 +19,16 @@
 //
 // # Parts
 //
-// A connection and its channels decide which part a frame is for. The parts know neither; each
-// is a package under internal.
+// A connection and its channels decide which part a frame is for. The parts know neither.
 //
-//	admission   which connections may be in their handshake
-//	sasl        who the client is
-//	outbox      frames that wait for the socket; the writer; heartbeats
-//	usage       memory that the client makes the broker hold
-//	content     a publish, put together from its frames
-//	confirms    publisher confirms of a channel
-//	declare     methods that declare, bind, purge and delete
-//	deliveries  consumers of a channel, prefetch, unacked messages, settlements
-//	buffers     pooled memory for frames
+//	handshakes            which connections may be in their handshake     admission.go
+//	authenticator         who the client is                               sasl.go
+//	assembly              a publish, put together from its frames         assembly.go
+//	confirms              publisher confirms of a channel                 confirms.go
+//	declarer              methods that declare, bind, purge and delete    declare.go
+//	internal/outbox       frames that wait for the socket; the writer; heartbeats; the memory that the client makes the
+//	                      broker hold; pooled buffers
+//	internal/deliveries   consumers of a channel, prefetch, unacked messages, settlements
 //
 // In this package are the types that a connection (connection.go) consists of besides:
 // handshake (until it is open), readDeadline (how others wake the reader), channelTable, flow.
@@ -56,7 +54,7 @@
 //     address that has the most is closed (admission).
 //   - An oversized frame is refused before it is buffered. Bodies take memory as they
 //     arrive. Unfinished publishes, transactions, channels, consumers and unsent frames are
-//     charged to a memory budget that all clients share (usage, broker/memory). When the
+//     charged to a memory budget that all clients share (outbox.Memory, broker/memory). When the
 //     budget is used up, the largest connection of the user who holds the most is closed
 //     with 506. In any case one connection may hold no more than 64 MiB and one message.
 //   - Of a consumer's arguments, up to 1 KiB is kept for display.

@@ -16,8 +16,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
-	"curfew/broker/server/internal/declare"
-	"curfew/broker/server/internal/sasl"
 )
 
 const (
@@ -28,10 +26,10 @@ const (
 
 // handshake is what a connection needs until it is open: who the client is, how it logs in,
 // which limits it asks for. It belongs to the connection's reader. It implements
-// admission.Handshake, with functions that any goroutine may call.
+// admitted, with functions that any goroutine may call.
 type handshake struct {
 	c      *connection
-	client sasl.Client
+	client client
 	began  time.Time
 
 	mechanism   string        // of the login
@@ -41,7 +39,7 @@ type handshake struct {
 }
 
 func newHandshake(c *connection) *handshake {
-	h := &handshake{c: c, began: time.Now(), client: sasl.Client{Log: c.log}}
+	h := &handshake{c: c, began: time.Now(), client: client{Log: c.log}}
 	if tcp, ok := c.nc.RemoteAddr().(*net.TCPAddr); ok {
 		h.client.Address = tcp.AddrPort().Addr().Unmap()
 	}
@@ -205,7 +203,7 @@ func (h *handshake) open(m *amqp.ConnectionOpen) error {
 		return amqp.Answering(err, m.ID())
 	}
 	c.session, c.phase, c.handshake = session, running, nil
-	c.user = declare.Client{Rights: session.Rights(), VHost: session.VHost(), Owner: c}
+	c.user = declarer{Rights: session.Rights(), VHost: session.VHost(), Owner: c}
 	account := c.srv.opts.Broker.Clients().Open(c.userName, c.evict)
 	c.usage.Open(account)
 	c.out.OpenAccount(account)

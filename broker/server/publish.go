@@ -3,7 +3,6 @@ package server
 import (
 	"curfew/broker"
 	"curfew/broker/amqp"
-	"curfew/broker/server/internal/confirms"
 )
 
 // addContent handles a header or body frame.
@@ -89,7 +88,7 @@ func (ch *channel) confirmSelect(m *amqp.ConfirmSelect) error {
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot switch from tx to confirm mode")
 	}
 	if ch.confirms.Load() == nil {
-		ch.confirms.Store(&confirms.Confirms{})
+		ch.confirms.Store(&confirms{})
 	}
 	return ch.reply(m.NoWait, &amqp.ConfirmSelectOk{})
 }

@@ -8,14 +8,14 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
-	"curfew/broker/server/internal/buffers"
+	"curfew/broker/server/internal/outbox"
 )
 
 const (
-	readBufferMin  = 512              // while idle
-	readBufferMore = buffers.Size4K   // when a read fills it
-	readBufferBusy = buffers.Size64K  // when a read fills that, too: a steady stream
-	readBufferMax  = buffers.Size256K // for the largest frames
+	readBufferMin  = 512             // while idle
+	readBufferMore = outbox.Size4K   // when a read fills it
+	readBufferBusy = outbox.Size64K  // when a read fills that, too: a steady stream
+	readBufferMax  = outbox.Size256K // for the largest frames
 )
 
 // read is the reader. It parses the frames that have arrived in place, then makes the
@@ -54,7 +54,7 @@ func (c *connection) read() error {
 		if from == to {
 			from, to = 0, 0
 			if len(buf) > readBufferMin { // the next read may take a long time
-				buffers.Recycle(buf)
+				outbox.RecycleBuffer(buf)
 				buf = own
 			}
 		}
@@ -122,11 +122,11 @@ func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
 	if size == len(buf) {
 		return buf, 0, copy(buf, buf[from:to])
 	}
-	grown := buffers.New(size)
+	grown := outbox.NewBuffer(size)
 	grown = grown[:cap(grown)]
 	n := copy(grown, buf[from:to])
 	if len(buf) > readBufferMin {
-		buffers.Recycle(buf)
+		outbox.RecycleBuffer(buf)
 	}
 	return grown, 0, n
 }

@@ -15,8 +15,6 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/certs"
-	"curfew/broker/server/internal/admission"
-	"curfew/broker/server/internal/sasl"
 )
 
 // Options configures a Server. Broker is required. The zero values of the other fields mean
@@ -56,12 +54,12 @@ type Server struct {
 	fullAt            atomic.Int64 // when a connection was last refused because of their number, Unix ns; 0: never
 	totals            totals
 
-	logins sasl.Authenticator
+	logins authenticator
 	// Logins counts those by AMQP.
 	Logins broker.LoginCount
 
 	mu         sync.Mutex
-	handshakes *admission.Handshakes
+	handshakes *handshakes
 	conns      map[*connection]struct{}
 	stopping   bool
 	ended      sync.WaitGroup
@@ -86,8 +84,8 @@ func New(o Options) *Server {
 	}
 	return &Server{
 		opts: o, log: o.Log.Named("server"), conns: map[*connection]struct{}{},
-		handshakes: admission.New(o.MaxHandshakes, maxPeerHandshakes),
-		logins:     sasl.Authenticator{Broker: o.Broker, NameFrom: o.NameFrom, Limits: preAuthTables},
+		handshakes: newHandshakes(o.MaxHandshakes, maxPeerHandshakes),
+		logins:     authenticator{Broker: o.Broker, NameFrom: o.NameFrom, Limits: preAuthTables},
 	}
 }
 

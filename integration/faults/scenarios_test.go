@@ -68,7 +68,7 @@ var scenarios = []scenario{
 		tests: []string{"integration/faults.TestFilesRunOut", "broker/server.TestConnectionLimit"}},
 	{id: "F19", fault: "memory runs short",
 		holds:   "publishers wait below the limit, consumers and deadlines go on",
-		tests:   []string{"broker/internal/resources.TestMemoryHoldsPublishersBackAndLetsThemGo", "broker/server.TestBlockedPublisherWaitsAndLosesNothing", "integration.TestMillionDeadlines"},
+		tests:   []string{"broker/memory.TestMemoryHoldsPublishersBackAndLetsThemGo", "broker/server.TestBlockedPublisherWaitsAndLosesNothing", "integration.TestMillionDeadlines"},
 		missing: "a kernel that kills for memory is kill -9 (F1)"},
 	{id: "F20", fault: "the process is stopped for seconds and goes on",
 		holds: "what is due fires at once, none early, none twice; connections stay; what is held stays held",

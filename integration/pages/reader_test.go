@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -101,7 +102,7 @@ func newReader(t *testing.T) *reader {
 		"GOCACHE=" + goCache, "GOMODCACHE=" + goModules, "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=0",
 	}
 	// serve, which would not end, notes what it was started with. serve starts it.
-	script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = serve ] && exec env -0 >%s\nexec %s \"$@\"\n", r.serving, mustBuild(t))
+	script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = serve ] && { echo \"$@\" >%s.args; exec env -0 >%s; }\nexec %s \"$@\"\n", r.serving, r.serving, mustBuild(t))
 	for _, name := range []string{filepath.Join(programs, "curfew"), filepath.Join(r.folder, "bin/curfew")} {
 		require.NoError(t, os.WriteFile(name, []byte(script), 0o700))
 	}
@@ -110,7 +111,7 @@ func newReader(t *testing.T) *reader {
 	require.NoError(t, os.Symlink(filepath.Join(absolute, "deploy"), filepath.Join(r.folder, "deploy")))
 	r.installClients(absolute)
 	t.Cleanup(r.leave)
-	r.serve(r.env)
+	r.serve(r.env, "serve")
 	r.openShell()
 	return r
 }
@@ -134,9 +135,12 @@ func (r *reader) installClients(repository string) {
 		require.NoError(r.t, os.MkdirAll(filepath.Dir(filepath.Join(r.folder, name)), 0o700))
 		require.NoError(r.t, os.WriteFile(filepath.Join(r.folder, name), []byte(text), 0o600))
 	}
+	write("package.json", "{}\n")
 	write("vendor/autoload.php", "<?php require_once 'PhpAmqpLib/autoload.php';\n")
 	require.NoError(r.t, os.Symlink(filepath.Join(repository, ".cache/node/node_modules"), filepath.Join(r.folder, "node_modules")))
-	for _, jar := range []string{"amqp-client.jar", "slf4j-api.jar", "slf4j-nop.jar"} {
+	for _, jar := range []string{"amqp-client.jar", "slf4j-api.jar", "slf4j-nop.jar", "junit-jupiter-api.jar", "junit-jupiter-engine.jar", "junit-platform-commons.jar",
+		"junit-platform-console.jar", "junit-platform-engine.jar", "junit-platform-launcher.jar", "junit-platform-reporting.jar", "opentest4j.jar", "opentest4j-reporting-events.jar",
+		"opentest4j-reporting-schema.jar", "apiguardian-api.jar", "picocli.jar"} {
 		require.NoError(r.t, os.Symlink("/usr/share/java/"+jar, filepath.Join(r.folder, jar)))
 	}
 	module, err := os.ReadFile(filepath.Join(repository, "go.mod"))
@@ -167,11 +171,14 @@ func (r *reader) here(text string) string {
 	return strings.NewReplacer("/var/lib/curfew", r.folder+"/curfew-data", "/etc/curfew", r.folder+"/etc").Replace(text)
 }
 
-// serve starts Curfew with an environment, in place of the one that runs.
-func (r *reader) serve(env []string) {
+// serve starts Curfew with an environment and arguments, in place of the one that runs.
+func (r *reader) serve(env []string, args ...string) {
 	r.t.Helper()
 	r.stopCurfew()
-	r.curfew = exec.Command(mustBuild(r.t), "serve")
+	if slices.Contains(args, "manual") { // no folder is chosen: the default is not used
+		env = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "CURFEW_DATA_DIR=") })
+	}
+	r.curfew = exec.Command(mustBuild(r.t), args...)
 	r.curfew.Env, r.curfew.Dir = env, r.folder
 	r.curfew.Stdout, r.curfew.Stderr = &r.log, &r.log
 	r.curfew.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // an aborted test leaves nothing behind
@@ -271,6 +278,10 @@ func (r *reader) servedAgain() error {
 	if err != nil {
 		return err
 	}
-	r.serve(strings.Split(strings.TrimRight(string(env), "\x00"), "\x00"))
+	args, err := os.ReadFile(r.serving + ".args")
+	if err != nil {
+		return err
+	}
+	r.serve(strings.Split(strings.TrimRight(string(env), "\x00"), "\x00"), strings.Fields(string(args))...)
 	return os.Remove(r.serving)
 }

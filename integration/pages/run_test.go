@@ -25,7 +25,7 @@ var elsewhere = map[string]string{
 // here are programs that are run.
 var here = strings.Fields(`curfew ./bin/curfew bin/curfew curl jq sh
 	. [ : cat cd chmod cp cut echo env export false for getent grep head kill ls mkdir mv printf read rm sed seq set shift sleep sort tail tee test tr trap true umask uniq unset wait wc while
-	java node openssl php python3 ruby redis-cli promtool amtool amqp-consume amqp-publish amqp-get base64 date yes`)
+	java javac node openssl php python3 ruby redis-cli promtool amtool amqp-consume amqp-publish amqp-get base64 date yes`)
 
 // notHere are programs that need what a test has not: another machine, the internet, a service manager. What is after a colon are the words
 // of the program for which that holds, if it is not always.
@@ -35,7 +35,7 @@ var notHere = map[string][]string{
 	"docker": nil, "podman": nil, "kubectl": nil, "helm": nil, "cosign": nil, "gh": nil, "git": nil, "make": nil,
 	"pip": nil, "npm": nil, "gem": nil, "bundle": nil, "composer": nil, "mvn": nil, "dotnet": nil, "gpg": nil, "sha256sum": nil, "tar": nil, "wget": nil,
 	"rabbitmqctl": nil, "rabbitmqadmin": nil, "rabbitmq-plugins": nil, "rsync": nil, "ssh": nil, "scp": nil,
-	"go": {"get", "mod", "install", "test", "vet"},
+	"go": {"get", "mod", "install", "vet"},
 }
 
 // whyNot says why a command is not run here; "" if it is. A command that is neither known to run nor not to is an error.

@@ -104,13 +104,13 @@ func (n *node) consumers(vhost, queue string) (tags []string, err error) {
 	return tags, err
 }
 
-// others finds out, as package monitor/rabbitmq does, whether anybody but the keeper consumes from the queue.
+// others finds out, as package monitor/rabbitmq does, whether anybody but keepers consumes from the queue.
 func (n *node) others(vhost, queue string) keeper.Presence {
 	tags, err := n.consumers(vhost, queue)
 	switch {
 	case err != nil:
 		return keeper.Unclear
-	case slices.ContainsFunc(tags, func(tag string) bool { return !keeper.OwnTag("curfew", tag) }):
+	case slices.ContainsFunc(tags, func(tag string) bool { return keeper.OfTag(tag) == "" }):
 		return keeper.Present
 	}
 	return keeper.Absent

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -87,14 +88,14 @@ func deadLetterAt(r *audit.Record) g.Node {
 	if r.Outcome != "dead_lettered" && r.Outcome != "parked" {
 		return ui.Names(r.To, nil)
 	}
-	q := deadletters.Query{"died_in": {r.Queue}}
+	filter := "any(deaths, " + deadletters.Equals(".queue", r.Queue) + ")"
 	if len(r.MessageID) > 0 {
-		q["message_id"] = []string{string(r.MessageID)}
+		filter = filter.And(deadletters.Equals("message_id", string(r.MessageID)))
 	} else { // it died within the second that its history names, or its first death there was earlier
 		died := time.UnixMilli(r.At).UTC().Truncate(time.Second)
-		q["since"], q["before"] = []string{died.Add(-time.Second).Format(time.RFC3339)}, []string{died.Add(2 * time.Second).Format(time.RFC3339)}
+		filter = filter.And(deadletters.Filter(fmt.Sprintf("died >= date(%q) && died < date(%q)", died.Add(-time.Second).Format(time.RFC3339), died.Add(2*time.Second).Format(time.RFC3339))))
 	}
-	return ui.Spaced(g.Map(r.To, func(queue string) g.Node { return ui.Link(letters.FindURL(r.VHost, queue, q), ui.Name(queue)) })...)
+	return ui.Spaced(g.Map(r.To, func(queue string) g.Node { return ui.Link(letters.FindURL(r.VHost, queue, filter), ui.Name(queue)) })...)
 }
 
 // result shows what became of a change.

@@ -58,7 +58,7 @@ func TestExportIsOfWhatFits(t *testing.T) {
 	s := newSite(t).logIn("root")
 	dlq := s.dead(1)
 	s.publish(dlq, amqp.Properties{Headers: died("q", "rejected", ""), Has: amqp.HasHeaders}, "")
-	page := s.get("/dead-letter?vhost=/&name=dlq&reason=expired").body
+	page := s.get("/dead-letter?vhost=/&name=dlq&filter=" + url.QueryEscape(`reason == "expired"`)).body
 	form := formWith(page, "letters")
 	form.Set("of", "all")
 	require.Equal(t, 1, strings.Count(s.post("/dead-letters/export", form).body, "\n"))
@@ -66,7 +66,7 @@ func TestExportIsOfWhatFits(t *testing.T) {
 	require.Contains(t, s.post("/dead-letters/export", form).body, "Select messages first")
 	form["pick"] = []string{"1", "2"}
 	require.Equal(t, 2, strings.Count(s.post("/dead-letters/export", form).body, "\n"))
-	a := s.get("/dead-letters/export?name=dlq&reason=expired&vhost=%2F")
+	a := s.get("/dead-letters/export?name=dlq&vhost=%2F&filter=" + url.QueryEscape(`reason == "expired"`))
 	require.Equal(t, 1, strings.Count(a.body, "\n"))
 	require.Contains(t, a.body, `"payload":"YWJj"`)
 	require.Equal(t, "application/jsonl", a.header.Get("Content-Type"))

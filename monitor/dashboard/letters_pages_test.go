@@ -64,26 +64,33 @@ func TestRowsAndFilters(t *testing.T) {
 	require.Less(t, strings.Index(page, "second-id"), strings.Index(page, "first-id"), "the newest first")
 	page = s.get(dlqPage + "&order=oldest").body
 	require.Less(t, strings.Index(page, "first-id"), strings.Index(page, "second-id"))
-	for query, want := range map[string]string{
-		"json=customer.id%3D7": "first-id", "json=customer.name%3DBj%C3%B6rn": "first-id", "body=Bj%C3%B6rn": "first-id", "property=type%3Dorder.created": "first-id",
-		"body=packed": "second-id", "pattern=id.%3A.%5B8%5D": "second-id", "json=customer.id%3D9": "", "header=x%3Dy": "", "since=1h": "", "before=1970-01-01": "",
-		"before=1970-01-02&since=1970-01-01": "both", "key=q": "both",
+	for filter, want := range map[string]string{
+		`json.customer.id == 7`: "first-id", `json.customer.name == "Björn"`: "first-id", `body contains "Björn"`: "first-id", `type == "order.created"`: "first-id",
+		`body contains "packed"`: "second-id", `body matches "id.: [8]"`: "second-id", `json.customer.id == 9`: "", `headers.x == "y"`: "", `died > ago("1s")`: "", `died > ago("1h")`: "both", `died < date("1970-01-01")`: "",
+		`died < date("1970-01-02") && died >= date("1970-01-01")`: "both", `routing_key == "q"`: "both",
 	} {
-		page := s.get(dlqPage + "&" + query).body
+		page := s.get(dlqPage + "&filter=" + url.QueryEscape(filter)).body
 		for _, id := range []string{"first-id", "second-id"} {
-			require.Equal(t, want == "both" || want == id, strings.Contains(page, id), "%s: %s", query, id)
+			require.Equal(t, want == "both" || want == id, strings.Contains(page, ">"+id), "%s: %s", filter, id)
 		}
 	}
-	for query, text := range map[string]string{
-		"since=yesterday": "such as 2h, not", "pattern=%28": "not an RE2 expression", "json=customer": "such as customer.id=7", "property=colour%3Dred": "unknown property", "since=1h&before=2h": "later than since",
-		"reason=boredom": "unknown dead-letter reason",
+	for filter, text := range map[string]string{
+		`died > ago("yesterday")`: "such as ago(", `body matches "("`: "not an RE2 expression", `colour == "red"`: "character 1: there is no field", `reason == "boredom"`: "there is no reason",
 	} {
-		a := s.get(dlqPage + "&body=kept&" + query)
+		a := s.get(dlqPage + "&filter=" + url.QueryEscape(filter))
 		require.Equal(t, http.StatusOK, a.status)
-		require.Regexp(t, `class="wrong"[^>]*>[^<]*`+regexp.QuoteMeta(html.EscapeString(text)), a.body, query)
-		require.Contains(t, a.body, `name="body" value="kept"`, "the form stays as it was")
+		require.Regexp(t, `class="wrong"[^>]*>[^<]*`+regexp.QuoteMeta(html.EscapeString(text)), a.body, filter)
+		require.Contains(t, a.body, `name="filter" value="`+html.EscapeString(filter)+`"`, "the form stays as it was")
 		require.NotContains(t, a.body, `name="pick"`)
 	}
+	a := s.get(dlqPage + "&died_in=q")
+	require.Equal(t, http.StatusBadRequest, a.status)
+	require.Contains(t, a.body, html.EscapeString(`died_in is a part of the filter now, such as filter=queue == "orders"`))
+	page = s.get(dlqPage + "&filter=" + url.QueryEscape(`json != nil`)).body
+	require.Contains(t, page, `<option value="`+html.EscapeString(`json != nil && reason == "expired"`)+`">`, "what is proposed narrows the filter")
+	cause := regexp.MustCompile(`href="(/dead-letter\?filter=reason[^"]*)">expired`).FindStringSubmatch(s.get(dlqPage).body)
+	require.NotNil(t, cause)
+	require.Contains(t, s.get(html.UnescapeString(cause[1])).body, `name="filter" value="`+html.EscapeString(`reason == "expired" && queue == "q" && exchange == ""`)+`"`)
 }
 
 // TestSelected: rows that are selected are replayed, deleted and downloaded, and no other.
@@ -116,7 +123,7 @@ func TestSelected(t *testing.T) {
 	require.Contains(t, a.body, "Replay 1 message?")
 	require.Contains(t, a.body, "q has no consumers")
 	confirm = formWith(a.body, "doing")
-	require.Equal(t, "/dead-letters", s.post("/dead-letters/replay", confirm).path)
+	require.Equal(t, "/runs", s.post("/dead-letters/replay", confirm).path)
 	q, _ := dlq.VHost().Queue("q")
 	require.Eventually(t, func() bool { return len(s.standing(q)) == 1 }, eventually, pollEvery)
 	require.Equal(t, "d", string(s.standing(q)[0].Message.Body))
@@ -146,15 +153,11 @@ func TestTrySaysWhere(t *testing.T) {
 			wrong[name] = values
 		}
 		wrong.Set(field, value)
-		if field == "ttl_of" {
-			wrong.Set("ttl", "millis")
-		}
 		a := s.post("/dead-letters/replay", wrong)
 		require.Equal(t, http.StatusBadRequest, a.status)
 		require.Contains(t, a.body, `class="wrong"`)
 		require.Contains(t, a.body, `name="`+field+`" value="`+value+`"`)
 	}
-	form.Set("ttl", "millis")
 	form.Set("ttl_of", "5s")
 	require.Contains(t, s.post("/dead-letters/replay", form).body, "3 in 5 s")
 	require.Empty(t, s.started())
@@ -164,18 +167,19 @@ func TestTrySaysWhere(t *testing.T) {
 func TestSavedFilters(t *testing.T) {
 	s := newSite(t).logIn("root")
 	s.dead(2)
-	page := s.get(dlqPage + "&reason=expired&since=2h").body
+	night := dlqPage + "&filter=" + url.QueryEscape(`died > ago("2h")`)
+	page := s.get(night).body
 	form := formWith(page, "/dead-letters/filters")
 	form.Set("as", "the <night>")
 	a := s.post("/dead-letters/filters", form)
 	require.Equal(t, "/dead-letter", a.path)
 	require.Contains(t, a.body, "Saved as ")
 	page = s.get(dlqPage).body
-	require.Contains(t, page, `href="/dead-letter?name=dlq&amp;reason=expired&amp;since=2h&amp;vhost=%2F">the &lt;night&gt;`)
+	require.Contains(t, page, `href="/dead-letter?filter=died+%3E+ago%28%222h%22%29&amp;name=dlq&amp;vhost=%2F">the &lt;night&gt;`)
 	s.permit("eye", "/", ".*", "")
 	s.logIn("eye")
 	require.Contains(t, s.get(dlqPage).body, "the &lt;night&gt;")
-	form = formWith(s.get(dlqPage+"&reason=expired&since=2h").body, "/dead-letters/filters/delete")
+	form = formWith(s.get(night).body, "/dead-letters/filters/delete")
 	require.NotContains(t, s.post("/dead-letters/filters/delete", form).body, "night")
 	form.Set("as", strings.Repeat("x", 101))
 	require.Equal(t, http.StatusBadRequest, s.post("/dead-letters/filters", form).status)
@@ -299,7 +303,7 @@ func TestParkedSayWhy(t *testing.T) {
 	a := s.post("/dead-letters/replay", form)
 	require.Contains(t, a.body, "Replay 2 messages?")
 	require.Contains(t, a.body, "orders.dead")
-	require.Equal(t, "/dead-letters", s.post("/dead-letters/replay", formWith(a.body, "doing")).path)
+	require.Equal(t, "/runs", s.post("/dead-letters/replay", formWith(a.body, "doing")).path)
 	dead, _ := vh.Queue("orders.dead")
 	require.Eventually(t, func() bool { return len(s.standing(dead)) == 2 }, eventually, pollEvery)
 	p, err := s.standing(dead)[0].Decode()

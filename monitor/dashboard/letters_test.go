@@ -26,25 +26,27 @@ func TestReplayIsTriedFirst(t *testing.T) {
 	s := newSite(t).logIn("root")
 	dlq := s.dead(3)
 	s.publish(dlq, amqp.Properties{}, "abc and never died")
-	const page = "/dead-letter?vhost=/&name=dlq&reason=expired&body=abc"
+	const filter, died = `body contains "abc" && reason == "expired"`, `body contains "abc"`
+	page := "/dead-letter?vhost=/&name=dlq&filter=" + url.QueryEscape(filter)
 	form := url.Values{
-		"token": {s.token(page)}, "vhost": {"/"}, "name": {"dlq"}, "reason": {"expired"}, "body": {"abc"}, "to": {"queue"}, "ttl": {"none"}, "limit": {"10"}, "rate": {"2.5"},
+		"token": {s.token(page)}, "vhost": {"/"}, "name": {"dlq"}, "filter": {filter}, "to": {"queue"}, "ttl": {"none"}, "limit": {"10"}, "rate": {"2.5"},
 	}
 	a := s.post("/dead-letters/replay", form)
 	require.Equal(t, http.StatusOK, a.status)
 	require.Empty(t, s.started())
 	require.Contains(t, a.body, "Replay 3 messages?")
 
-	form.Del("reason")
+	form.Set("filter", died)
 	tried := s.post("/dead-letters/replay", form)
 	require.Contains(t, tried.body, "never died, so their origin is unknown")
 
 	confirmed := formWith(a.body, "doing")
 	a = s.post("/dead-letters/replay", confirmed)
-	require.Equal(t, "/dead-letters", a.path)
+	require.Equal(t, "/runs", a.path)
+	require.Contains(t, a.body, "Replay")
 	require.Len(t, s.started(), 1)
 	want := deadletters.Request{
-		VHost: "/", Queue: "dlq", User: "root", Filter: deadletters.Filter{Reason: "expired", Body: "abc"},
+		VHost: "/", Queue: "dlq", User: "root", Filter: filter,
 		Options: deadletters.Options{TTL: "none", To: "queue", Limit: 10, Rate: 2.5, MaxReplays: deadletters.DefaultMaxReplays},
 	}
 	want.Position = s.started()[0].Position
@@ -96,8 +98,8 @@ func TestReplayIsCancelled(t *testing.T) {
 	s.dead(10)
 	require.Contains(t, s.get("/dead-letters").body, `value="50"`)
 	run := s.begin("root")
-	a := s.post("/dead-letters/cancel", url.Values{"token": {s.token("/dead-letters")}, "id": {run.ID}})
-	require.Equal(t, "/dead-letters", a.path)
+	a := s.post("/runs/cancel", url.Values{"token": {s.token("/dead-letters")}, "id": {run.ID}})
+	require.Equal(t, "/runs", a.path)
 	require.Equal(t, deadletters.Cancelled, s.started()[1].State)
 }
 
@@ -112,13 +114,13 @@ func TestReplaysAreTheirOwners(t *testing.T) {
 	roots := s.begin("root")
 	require.NotContains(t, s.get("/dead-letters").body, "of-root")
 	form := url.Values{"token": {s.ownToken()}, "id": {roots.ID}}
-	require.Equal(t, http.StatusNotFound, s.post("/dead-letters/cancel", form).status)
+	require.Equal(t, http.StatusNotFound, s.post("/runs/cancel", form).status)
 
 	run, err := s.d.Operations.Replays.Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", User: "eye", Options: deadletters.Options{Rate: 0.0001}})
 	require.NoError(t, err)
 	form = url.Values{"token": {s.token("/dead-letters")}, "id": {run.ID}}
-	require.Equal(t, http.StatusForbidden, s.post("/dead-letters/cancel", url.Values{"id": {run.ID}}).status, "no token")
-	require.Equal(t, "/dead-letters", s.post("/dead-letters/cancel", form).path)
+	require.Equal(t, http.StatusForbidden, s.post("/runs/cancel", url.Values{"id": {run.ID}}).status, "no token")
+	require.Equal(t, "/runs", s.post("/runs/cancel", form).path)
 	for _, r := range s.started() {
 		require.Equal(t, map[string]deadletters.State{"r1": deadletters.Failed, roots.ID: deadletters.Running, run.ID: deadletters.Cancelled}[r.ID], r.State)
 	}
@@ -133,7 +135,7 @@ func TestLettersByPage(t *testing.T) {
 	for range 2*letterRows + 1 {
 		s.publish(dlq, amqp.Properties{Headers: died("q", "rejected", ""), Has: amqp.HasHeaders}, "")
 	}
-	path, pages, rejected := "/dead-letter?vhost=/&name=dlq&reason=rejected", 0, 0
+	path, pages, rejected := "/dead-letter?vhost=/&name=dlq&filter="+url.QueryEscape(`reason == "rejected"`), 0, 0
 	for path != "" {
 		a := s.get(path)
 		rejected += strings.Count(a.body, `name="pick"`)

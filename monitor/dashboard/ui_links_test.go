@@ -108,10 +108,10 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 	for short, path := range map[string]string{
 		"overview": "/", "queues": "/queues?q=&vhost=" + query, "none": "/queues?sort=ready&q=no" + query, "queue": ui.QueueURL(name, name) + "&bodies=1&offset=0&x=" + query,
 		"alerts": "/alerts?event=at_risk&vhost=" + query + "&queue=" + query, "dead letters": "/dead-letters",
-		"dead letter": letters.URL(name, name) + "&order=oldest&after=1&header=" + query + "%3D" + query + "&property=type%3D" + query + "&json=a%3D" + query + "&key=" + query + "&died_in=" + query + "&exchange=" + query + "&message_id=" + query + "&body=" + query,
+		"dead letter": letters.URL(name, name) + "&order=oldest&after=1&filter=" + url.QueryEscape(string(deadletters.Equals("body", name).And(deadletters.Equals("queue", name)))),
 		"deadlines":   ui.At("/deadlines", "vhost", name, "queue", name),
 		"deadline":    ui.MessageURL("/deadline", name, name, 1), "edit": editURL(name, name, 1),
-		"dead letter list": letters.URL(name, name), "wrong filter": letters.URL(name, name) + "&since=" + query + "&pattern=(" + query,
+		"dead letter list": letters.URL(name, name), "wrong filter": letters.URL(name, name) + "&filter=" + query, "runs": "/runs",
 		"message":   "/dead-letters/message?seq=1&" + strings.TrimPrefix(letters.URL(name, name), "/dead-letter?"),
 		"exchanges": "/exchanges?q=" + query, "exchange": ui.At("/exchange", "vhost", name, "name", name),
 		"delete exchange": ui.At("/exchange/delete", "vhost", name, "name", name), "delete queue": ui.At("/queue/delete", "vhost", name, "name", name),
@@ -136,7 +136,7 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 			pages[short] = s.get(path).body
 		}
 	}
-	order := url.Values{"token": {token}, "vhost": {name}, "name": {name}, "died_in": {name}, "exchange": {name}, "message_id": {name}, "body": {name}}
+	order := url.Values{"token": {token}, "vhost": {name}, "name": {name}, "filter": {string(deadletters.Equals("message_id", name))}}
 	pages["replay"] = s.post("/dead-letters/replay", order).body
 	pages["purge"] = s.post("/dead-letters/purge", order).body
 	order.Set("confirm", "9")

@@ -26,8 +26,8 @@
 //
 // Redis also records which queues were let go of, so that no other Curfew keeps a queue where keeping did harm, and what
 // each Curfew reports about the queues that it keeps or observes (report.go). Every Curfew shows all queues, but its metrics
-// are only about its own, so that they can be added up. The keys name the RabbitMQ cluster, so nothing is written to Redis
-// before RabbitMQ was reached once (join_group.go).
+// are only about its own, so that they can be added up. The keys name the virtual host by an identity that RabbitMQ keeps, so
+// nothing is written to Redis before RabbitMQ was reached once (join_group.go).
 //
 // # What was seen
 //
@@ -59,8 +59,8 @@
 // # Metrics
 //
 //	curfew_rabbitmq_queues{mode,state}                    watched queues; a kept queue counts where its lease is
-//	curfew_rabbitmq_queue_not_kept{vhost,queue,reason}    1: a rule says keep, but it is refused or was let go of, or
-//	                                                      some of its messages are stranded (stranded.go)
+//	curfew_rabbitmq_queue_not_kept{vhost,queue,reason}    1: a rule says keep, but it is refused or was let go of, has
+//	                                                      not been kept for 10 s, or has stranded messages (stranded.go)
 //	curfew_rabbitmq_expiry_intended{vhost,queue}          1: an expiry there is not a miss (a rule says keep, without
 //	                                                      alert_on_expiry); on every Curfew
 //	curfew_rabbitmq_held_messages{vhost,queue}            messages held by the keeper of the queue

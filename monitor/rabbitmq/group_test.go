@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/scheduler/storetest"
 )
@@ -180,4 +182,20 @@ func TestRedisAwayAtTheStart(t *testing.T) {
 	server.Restart()
 	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 })
 	eventually(t, "health", func() bool { return len(a.Health()) == 0 })
+}
+
+// TestReplicasThatDoNotKnowTheirCluster keep nothing, and say what to do, until they know.
+func TestReplicasThatDoNotKnowTheirCluster(t *testing.T) {
+	t.Parallel()
+	server := storetest.StartRedis(t)
+	rabbitmq := newFakeRabbitMQ(t)
+	rabbitmq.declare("keep-0")
+	rabbitmq.noID = errors.New("give Curfew's user the permissions")
+	a := newRunning(t, rabbitmq, "a", server.Client).start()
+	eventually(t, "a condition", func() bool { all := a.conditionsOf(""); return len(all) == 1 && all[0][0] == "identity" })
+	require.Contains(t, a.Health()[0], "give Curfew's user the permissions")
+	require.Zero(t, a.count("keep-0"))
+	rabbitmq.set(cluster.Resync, func(map[string]cluster.Queue) { rabbitmq.noID = nil })
+	eventually(t, "the queue to be kept", func() bool { return len(a.kept()) == 1 })
+	require.Empty(t, a.Conditions())
 }

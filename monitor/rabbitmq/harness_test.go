@@ -31,6 +31,8 @@ type fakeRabbitMQ struct {
 	name     string            // of the cluster
 	bindings []cluster.Binding // nil: they are not known
 	events   []func(cluster.Event)
+	unread   []string
+	noID     error // Identity fails
 }
 
 func newFakeRabbitMQ(t *testing.T) *fakeRabbitMQ {
@@ -49,12 +51,18 @@ func (r *fakeRabbitMQ) Inventory(context.Context, []string) (*cluster.Inventory,
 	if r.err != nil {
 		return nil, r.err
 	}
-	i := &cluster.Inventory{Server: cluster.Server{Product: "RabbitMQ", Version: "3.10.8", Cluster: r.name}, VHost: "shop"}
+	i := &cluster.Inventory{Server: cluster.Server{Product: "RabbitMQ", Version: "3.10.8", Cluster: r.name}, VHost: "shop", Unread: r.unread}
 	for _, q := range r.queues {
 		i.Queues = append(i.Queues, q)
 	}
 	slices.SortFunc(i.Queues, func(a, b cluster.Queue) int { return strings.Compare(a.Name, b.Name) })
 	return i, nil
+}
+
+func (r *fakeRabbitMQ) Identity(context.Context) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return "identity of " + r.name, r.noID
 }
 
 func (r *fakeRabbitMQ) Topology(context.Context) (map[string]cluster.Exchange, []cluster.Binding, error) {
@@ -138,6 +146,12 @@ type fakeKeeper struct {
 
 	mu     sync.Mutex
 	status keeper.Status
+	fixed  bool // by a test
+}
+
+// hold gives it a status that stays.
+func (k *fakeKeeper) hold(s keeper.Status) {
+	k.change(func(was *keeper.Status) { *was, k.fixed = s, true })
 }
 
 func (k *fakeKeeper) Run(ctx context.Context) error {
@@ -156,11 +170,11 @@ func (k *fakeKeeper) Run(ctx context.Context) error {
 			}
 		}
 		k.change(func(s *keeper.Status) {
-			if s.State == keeper.Refused {
+			if s.State == keeper.Refused || k.fixed {
 				return
 			}
 			if s.State = keeper.Observing; held {
-				s.State = keeper.Keeping
+				s.State, s.LookedAt = keeper.Keeping, deadline.At(time.Now())
 			}
 		})
 		select {
@@ -335,6 +349,14 @@ func (r *running) start() *running {
 	})
 	r.t.Cleanup(r.stop)
 	return r
+}
+
+// forgetIdentity has the next inventory ask for it again.
+func (r *running) forgetIdentity() {
+	r.Primary.mu.Lock()
+	r.identifiedAt = time.Time{}
+	r.Primary.mu.Unlock()
+	r.wantLook()
 }
 
 // keeper returns the present keeper of a queue; nil: there was none.

@@ -11,6 +11,7 @@ import (
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/lease"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
@@ -136,7 +137,7 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 		return
 	}
 	if err == nil {
-		p.join(ctx, i.Server.Cluster)
+		p.join(ctx)
 	}
 	var x *topology
 	if err == nil {
@@ -148,6 +149,12 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 	}
 	if err == nil {
 		p.inventory, p.lookedAt = i, time.Now()
+		if len(i.Unread) == 0 {
+			p.unreadSince = time.Time{}
+		} else if p.unreadSince.IsZero() {
+			p.unreadSince = p.lookedAt
+			p.log.Warn("something that RabbitMQ answers cannot be read", zap.Strings("what", i.Unread))
+		}
 		p.applyLocked(ctx, running, x)
 	}
 	p.mu.Unlock()
@@ -162,6 +169,9 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 // applyLocked decides on each queue by the inventory.
 func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *topology) {
 	p.updateSeenLocked()
+	if p.redis != nil && p.space == (lease.Space{}) {
+		return // it is not known yet where leases are
+	}
 	found := make(map[string]bool)
 	for at := range p.inventory.Queues {
 		q := &p.inventory.Queues[at]
@@ -201,10 +211,11 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *t
 // queue with one time to live: no keeper runs, and a tap sees all that enters it. While a keeper runs, it judges by itself
 // whatever changes from moment to moment. A decision stays as it was while the facts cannot be known for a moment.
 func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server, exact bool) {
-	if others := othersAt(found, q.p.name); others != q.facts.Others {
+	if others := othersAt(found); others != q.facts.Others {
 		q.facts.Others = others
 		q.factsChangedLocked()
 	}
+	q.noteSharedLocked(found)
 	d := cluster.Decide(found, q.rule, s, q.p.seen.known(q.name), exact)
 	now := time.Now()
 	q.noteLetGoLocked()
@@ -276,15 +287,36 @@ func notWanted(d cluster.Decision) error {
 	return &keeper.NotWanted{Code: code, Reason: d.Reason}
 }
 
-// othersAt reports whether anybody but the Curfew of that name consumes from the queue.
-func othersAt(q *cluster.Queue, name string) keeper.Presence {
+// othersAt reports whether anybody but Curfews consumes from the queue. Only one of them has its lease: whatever else they consume belongs to
+// one that is gone or hangs, or that does not share this one's Redis (noteSharedLocked).
+func othersAt(q *cluster.Queue) keeper.Presence {
 	switch {
 	case q.Unknown&cluster.UnknownConsumers != 0:
 		return keeper.Unclear
-	case slices.ContainsFunc(q.Attached, func(c cluster.Consumer) bool { return !keeper.OwnTag(name, c.Tag) }):
+	case slices.ContainsFunc(q.Attached, func(c cluster.Consumer) bool { return keeper.OfTag(c.Tag) == "" }):
 		return keeper.Present
 	}
 	return keeper.Absent
+}
+
+// sharedFor is how long another Curfew has to consume from a queue whose lease is here until that is a condition: one that hangs, or whose
+// node died, is in RabbitMQ's list for a while.
+const sharedFor = 30 * time.Second
+
+// noteSharedLocked notes which other Curfew consumes from the queue while this one has the lease.
+func (q *queue) noteSharedLocked(found *cluster.Queue) {
+	other := ""
+	if q.stop != nil && (q.turn == nil || q.turn.isHeld()) {
+		for _, c := range found.Attached {
+			if name := keeper.OfTag(c.Tag); name != "" && name != q.p.name {
+				other = name
+			}
+		}
+	}
+	if other == "" || q.sharedWith == "" {
+		q.sharedAt = time.Now()
+	}
+	q.sharedWith = other
 }
 
 // factsOf returns the facts of a queue for its keeper.

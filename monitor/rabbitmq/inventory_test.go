@@ -76,8 +76,9 @@ func TestFactsReachTheKeeper(t *testing.T) {
 		require.Equal(t, time.Minute, k.facts.ConsumerTimeout)
 
 		rabbitmq.attach("keep-a", "curfew.keeper.one.7")
-		require.Equal(t, keeper.Absent, readFacts().Others, "it is this Curfew's")
 		rabbitmq.attach("keep-a", "curfew.keeper.one.more.7")
+		require.Equal(t, keeper.Absent, readFacts().Others, "they are Curfews'")
+		rabbitmq.attach("keep-a", "curfew.keeperless")
 		require.Equal(t, keeper.Present, readFacts().Others)
 		rabbitmq.fail(errors.New("connection refused"))
 		require.Equal(t, keeper.Unclear, readFacts().Others)

@@ -2,19 +2,48 @@ package rabbitmq
 
 import (
 	"context"
+	"time"
 
 	"go.uber.org/zap"
 
 	"curfew/monitor/rabbitmq/lease"
 )
 
-// join enters the group of the cluster. The keys in Redis name the cluster, so join needs to have reached RabbitMQ first.
-// An operator may give the cluster another name (rabbitmqctl set_cluster_name). All Curfews see that within half a minute,
-// and each begins again under the new name. Until the last one has done so, two may keep the same queue, which costs order
-// but no message.
-func (p *Primary) join(ctx context.Context, name string) {
-	at := lease.Space{Cluster: name, VHost: p.vhost()}
-	if p.redis == nil || p.group.shared() != nil && p.space == at {
+const (
+	// identifyEvery is how often the identity of the virtual host is asked for again (each time RabbitMQ logs an error), identifyAgain when that has failed.
+	identifyEvery = 10 * time.Minute
+	identifyAgain = 2 * time.Second
+	// identifyTimeout is for one try.
+	identifyTimeout = 5 * time.Second
+)
+
+// join enters the group of all Curfews beside this virtual host of this cluster. The keys in Redis have its identity (cluster.Identity), so
+// join needs to have reached RabbitMQ first. If somebody deletes what the identity is kept in, all Curfews see another one within eleven minutes,
+// and each begins again under it. Until the last one has done so, two may keep the same queue, which costs order but no message.
+func (p *Primary) join(ctx context.Context) {
+	p.mu.Lock()
+	known := time.Since(p.identifiedAt) < identifyEvery
+	p.mu.Unlock()
+	if p.redis == nil || known {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, identifyTimeout)
+	identity, err := p.rabbitmq.Identity(limited)
+	cancel()
+	p.mu.Lock()
+	if p.identity.note(err) && err != nil {
+		p.log.Warn("cannot find out which cluster this is, to share its queues with other Curfews", zap.Error(err))
+	}
+	if err == nil {
+		p.identifiedAt = time.Now()
+	}
+	p.mu.Unlock()
+	if err != nil {
+		time.AfterFunc(identifyAgain, p.wantLook)
+		return
+	}
+	at := lease.Space{Cluster: identity, VHost: p.vhost()}
+	if p.space == at {
 		return
 	}
 	p.mu.Lock()
@@ -27,11 +56,11 @@ func (p *Primary) join(ctx context.Context, name string) {
 	if last == nil {
 		close(p.joined)
 	} else {
-		p.log.Warn("the cluster has another name: leases are under the new name from now on", zap.String("cluster", name))
+		p.log.Warn("the virtual host has another identity: leases are under the new one from now on", zap.String("identity", identity))
 		limited, cancel := context.WithTimeout(ctx, beatTimeout)
 		defer cancel()
 		if err := last.Leave(limited); err != nil {
-			p.log.Debug("cannot leave the group of the old name; its entries end by themselves", zap.Error(err))
+			p.log.Debug("cannot leave the group of the old identity; its entries end by themselves", zap.Error(err))
 		}
 		p.forgetQueues()
 	}

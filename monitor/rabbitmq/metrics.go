@@ -15,7 +15,7 @@ const (
 
 var (
 	queuesDesc  = prometheus.NewDesc("curfew_rabbitmq_queues", "Watched queues by mode and state. A kept queue counts on the Curfew that has its lease.", []string{"mode", "state"}, nil)
-	notKeptDesc = prometheus.NewDesc("curfew_rabbitmq_queue_not_kept", "1 for a queue that a rule wants kept, and that is refused, was let go of, or has messages that nobody can take (stranded).", []string{"vhost", "queue", "reason"}, nil)
+	notKeptDesc = prometheus.NewDesc("curfew_rabbitmq_queue_not_kept", "1 for a queue that a rule wants kept, and that is refused, was let go of, has not been kept for 10 s, or has messages that nobody can take (stranded).", []string{"vhost", "queue", "reason"}, nil)
 	heldDesc    = prometheus.NewDesc("curfew_rabbitmq_held_messages", "Messages that the keeper of a queue holds.", []string{"vhost", "queue"}, nil)
 	bytesDesc   = prometheus.NewDesc("curfew_rabbitmq_held_bytes", "Bodies of the messages that the keeper of a queue holds. RabbitMQ has them.", []string{"vhost", "queue"}, nil)
 	lateDesc    = prometheus.NewDesc("curfew_rabbitmq_kept_lateness_seconds", "How long after its deadline a message of a kept queue was given back to expire; without messages of unknown age.", nil, nil)

@@ -62,21 +62,25 @@ type Primary struct {
 
 	looks chan struct{} // an inventory is wanted
 
-	mu        sync.Mutex
-	space     lease.Space       // where the queues are in Redis
-	numbers   uint64            // of kept queues so far
-	queues    map[string]*queue // those that a rule wants kept, by name
-	seen      seenTable         // statistics of the messages in watched queues, by name
-	inventory *cluster.Inventory
-	lookedAt  time.Time
-	failing   failing      // taking an inventory fails
-	waiting   []chan error // for the next inventory
+	mu           sync.Mutex
+	space        lease.Space       // where the queues are in Redis
+	numbers      uint64            // of kept queues so far
+	queues       map[string]*queue // those that a rule wants kept, by name
+	seen         seenTable         // statistics of the messages in watched queues, by name
+	inventory    *cluster.Inventory
+	lookedAt     time.Time
+	failing      failing      // taking an inventory fails
+	unreadSince  time.Time    // since when each inventory has lacked something; zero: the last one did not
+	identity     failing      // asking which cluster this is fails
+	identifiedAt time.Time    // when that was last known
+	waiting      []chan error // for the next inventory
 }
 
 // source is what a Primary needs from RabbitMQ: a *cluster.Cluster, or one of a test.
 type source interface {
 	Address() cluster.Address
 	Inventory(ctx context.Context, names []string) (*cluster.Inventory, error)
+	Identity(ctx context.Context) (string, error)
 	Events(ctx context.Context, fn func(cluster.Event)) error
 	Topology(ctx context.Context) (exchanges map[string]cluster.Exchange, bindings []cluster.Binding, err error)
 	Published(ctx context.Context) (map[string]int64, error)

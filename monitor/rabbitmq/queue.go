@@ -52,28 +52,31 @@ type queue struct {
 	deadLettered atomic.Bool
 
 	// Guarded by p.mu.
-	decision  cluster.Decision
-	facts     keeper.Facts
-	kind      queuefacts.Type
-	letGo     string                  // why nobody may keep it; "" is nothing
-	letGoHere string                  // the same, if a keeper of this Curfew let it go
-	allowedAt time.Time               // when an operator last allowed it
-	unknownAt time.Time               // since when it cannot be known how it is declared
-	polledAt  time.Time               // when somebody was last seen to read it with basic.get
-	stop      context.CancelCauseFunc // nil: no keeper is to run
-	ended     chan struct{}           // closed when the last one has
-	keeper    queueKeeper             // the present or last one
-	end       context.CancelFunc      // ends the keeper; another one follows unless stop was called
-	yielding  bool                    // the keeper ends so that another Curfew can take the queue
-	stranded  stranded
-	listed    bool // all Curfews know that this one let it go
+	decision   cluster.Decision
+	facts      keeper.Facts
+	kind       queuefacts.Type
+	letGo      string                  // why nobody may keep it; "" is nothing
+	letGoHere  string                  // the same, if a keeper of this Curfew let it go
+	allowedAt  time.Time               // when an operator last allowed it
+	unknownAt  time.Time               // since when it cannot be known how it is declared
+	polledAt   time.Time               // when somebody was last seen to read it with basic.get
+	stop       context.CancelCauseFunc // nil: no keeper is to run
+	ended      chan struct{}           // closed when the last one has
+	keeper     queueKeeper             // the present or last one
+	end        context.CancelFunc      // ends the keeper; another one follows unless stop was called
+	yielding   bool                    // the keeper ends so that another Curfew can take the queue
+	stranded   stranded
+	listed     bool      // all Curfews know that this one let it go
+	sharedWith string    // another Curfew that consumes from it
+	sharedAt   time.Time // since when
 
 	counting sync.Mutex // the last lock taken: keepers call changed with their own lock held
 	counted  keeper.Counts
+	unkept   time.Time // since when no keeper here has kept it
 }
 
 func newQueueLocked(p *Primary, name string, rule cluster.Rule, number uint64) *queue {
-	q := &queue{p: p, name: name, rule: rule, number: keptNumbers + number, events: make(chan keeper.Event, eventsAtOnce)}
+	q := &queue{p: p, name: name, rule: rule, number: keptNumbers + number, events: make(chan keeper.Event, eventsAtOnce), unkept: time.Now()}
 	if p.redis == nil {
 		q.shadow = &shadowsHere{now: p.Now}
 		return q
@@ -283,6 +286,11 @@ func (q *queue) expired(batch []keeper.Expiry) {
 func (q *queue) changed(s keeper.Status) {
 	q.counting.Lock()
 	defer q.counting.Unlock()
+	if s.State == keeper.Keeping {
+		q.unkept = time.Time{}
+	} else if q.unkept.IsZero() {
+		q.unkept = time.Now()
+	}
 	if n := s.Counts.Releases; n > q.counted.Releases {
 		q.counted.Releases = n
 		q.p.counts.released(q.p.vhost(), q.name, releaseReason(s.LastRelease.Code))
@@ -291,6 +299,16 @@ func (q *queue) changed(s keeper.Status) {
 		q.p.counts.unknownAge.Add(float64(n - q.counted.UnknownAge))
 		q.counted.UnknownAge = n
 	}
+}
+
+// unkeptSince returns since when no keeper here has kept the queue, Unix ms; now if one does.
+func (q *queue) unkeptSince() int64 {
+	q.counting.Lock()
+	defer q.counting.Unlock()
+	if q.unkept.IsZero() {
+		return time.Now().UnixMilli()
+	}
+	return q.unkept.UnixMilli()
 }
 
 // exchangeLetGo tells the others which queues this Curfew has let go of, and those of which Redis has lost that (letGo).

@@ -137,7 +137,7 @@ func TestLetGoAlone(t *testing.T) {
 		require.Equal(t, "let_go", row.State)
 		require.Equal(t, "harm", row.Code)
 		require.True(t, row.NeedsOperator)
-		require.Equal(t, []string{"let go of until an operator allows it: keep-a"}, r.Health())
+		require.Equal(t, []string{"keep-a: let go of until an operator allows it: 20 of 30 messages came again. " + allowIt}, r.Health())
 		require.Equal(t, 1.0, testutil.ToFloat64(r.counts.releases.WithLabelValues("shop", "keep-a", "harm")))
 		time.Sleep(time.Hour)
 		require.Equal(t, "let_go", r.row("keep-a").State)

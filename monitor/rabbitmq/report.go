@@ -121,7 +121,8 @@ func (q *Queue) complete(name string, reported *Queue) {
 		return
 	}
 	q.State, q.Reason, q.Instead, q.Code, q.NeedsOperator = reported.State, reported.Reason, reported.Instead, reported.Code, reported.NeedsOperator
-	q.Keeper, q.Reported = name, true
+	q.Keeper, q.Reported, q.NotKeptSince = name, true, reported.NotKeptSince
 	q.Held, q.HeldBytes, q.NextDue, q.Expired = reported.Held, reported.HeldBytes, reported.NextDue, reported.Expired
-	q.P50, q.P99, q.UnknownAge, q.Stranded, q.LastRelease = reported.P50, reported.P99, reported.UnknownAge, reported.Stranded, reported.LastRelease
+	q.P50, q.P99, q.UnknownAge, q.LastRelease = reported.P50, reported.P99, reported.UnknownAge, reported.LastRelease
+	q.Stranded, q.StrandedSince, q.SharedWith, q.SharedSince = reported.Stranded, reported.StrandedSince, reported.SharedWith, reported.SharedSince
 }

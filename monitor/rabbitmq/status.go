@@ -3,7 +3,6 @@ package rabbitmq
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,12 +40,17 @@ type Queue struct {
 	// queues that nobody is to keep, exact, not_worth, refused, observed.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"` // why
-	// Code is a fixed word for a refusal; empty: it is not refused.
-	Code    string   `json:"code,omitempty"`
-	Instead string   `json:"instead,omitempty"` // what to do about it
-	Mind    []string `json:"mind,omitempty"`    // what to bear in mind if it is kept
-	Keeper  string   `json:"keeper,omitempty"`  // the Curfew that keeps it
-	Here    bool     `json:"here"`              // this Curfew keeps it
+	// Code is a fixed word for why it is refused, or has not been kept for ten seconds; empty: neither.
+	Code string `json:"code,omitempty"`
+	// NotKeptSince is since when a rule has wanted it kept and nobody has kept it, Unix ms; 0: it is kept, or need not be.
+	NotKeptSince int64 `json:"not_kept_since,omitempty"`
+	// SharedWith is another Curfew that consumes from it although it has no right to: it does not share this one's Redis.
+	SharedWith  string   `json:"shared_with,omitempty"`
+	SharedSince int64    `json:"shared_since,omitempty"` // Unix ms
+	Instead     string   `json:"instead,omitempty"`      // what to do about it
+	Mind        []string `json:"mind,omitempty"`         // what to bear in mind if it is kept
+	Keeper      string   `json:"keeper,omitempty"`       // the Curfew that keeps it
+	Here        bool     `json:"here"`                   // this Curfew keeps it
 	// Reported: another Curfew keeps it and has reported what follows.
 	Reported bool `json:"reported,omitempty"`
 	running  bool // a keeper runs here, or waits for the lease
@@ -61,7 +65,8 @@ type Queue struct {
 	P99       *float64 `json:"lateness_p99_ms"` // likewise
 	// Stranded is how many messages RabbitMQ keeps for consumers of a node that died: nobody can take them, and they
 	// expire late, until the node is up again and the queue has another leader.
-	Stranded int64 `json:"stranded,omitempty"`
+	Stranded      int64 `json:"stranded,omitempty"`
+	StrandedSince int64 `json:"stranded_since,omitempty"` // Unix ms
 	// UnknownAge is how many of the messages taken may be late because nobody knows when they entered the queue.
 	UnknownAge  uint64   `json:"unknown_age"`
 	LastRelease *Release `json:"last_release,omitempty"`
@@ -82,9 +87,15 @@ type Release struct {
 
 // Status returns the state of everything.
 func (p *Primary) Status() Status {
+	s := p.state()
+	s.Reasons = inWords(p.conditions(s.Queues))
+	return s
+}
+
+// state is Status without the reasons.
+func (p *Primary) state() Status {
 	address := p.rabbitmq.Address()
-	s := Status{Address: address.String(), VHost: address.VHost(), Instance: p.name, Members: p.group.names(), Redis: "none",
-		Reasons: p.Health(), Queues: []Queue{}}
+	s := Status{Address: address.String(), VHost: address.VHost(), Instance: p.name, Members: p.group.names(), Redis: "none", Queues: []Queue{}}
 	if p.redis != nil {
 		s.Redis = "up"
 		if p.group.trouble().err != nil {
@@ -153,6 +164,9 @@ func (q *queue) describeLocked(row *Queue) {
 	if d.Verdict == cluster.Refused || d.Verdict == cluster.NotWorth {
 		row.Code = string(d.Code)
 	}
+	if d.Verdict == cluster.Refused || d.Verdict == cluster.Kept {
+		row.NotKeptSince = q.unkeptSince()
+	}
 	row.P50, row.P99 = q.late.within(0.5), q.late.within(0.99)
 	if q.letGo != "" {
 		row.State, row.Instead, row.NeedsOperator = "let_go", allowIt, true
@@ -170,7 +184,16 @@ func (q *queue) describeLocked(row *Queue) {
 	} else {
 		row.Here = q.turn.isHeld()
 	}
-	if s.State == keeper.Refused {
+	unheard := q.p.Now().Sub(s.LookedAt)
+	switch kept := s.State == keeper.Keeping || s.State == keeper.Releasing; {
+	case s.State == keeper.Refused:
+		row.Code = string(s.Code)
+	case kept && unheard >= wantedFor:
+		row.NotKeptSince, row.Code = s.LookedAt.Add(-q.p.ClockOffset()).UnixMilli(), unheardCode
+		row.Reason = fmt.Sprintf("RabbitMQ has not said for %v how many messages and consumers the queue has: it may have no leader", unheard.Round(time.Second))
+	case kept:
+		row.NotKeptSince = 0
+	case time.Since(time.UnixMilli(row.NotKeptSince)) >= wantedFor:
 		row.Code = string(s.Code)
 	}
 	if s.NeedsOperator {
@@ -181,8 +204,11 @@ func (q *queue) describeLocked(row *Queue) {
 		row.NextDue = 0
 	}
 	if n := q.stranded.messages(); n > 0 {
-		row.Stranded, row.Code, row.Instead = n, strandedCode, moveLeader
+		row.Stranded, row.StrandedSince, row.Code, row.Instead = n, q.stranded.since.UnixMilli(), strandedCode, moveLeader
 		row.Reason = strings.TrimSpace(fmt.Sprintf("%s %d more messages wait for consumers of a node that died.", row.Reason, n))
+	}
+	if q.sharedWith != "" && time.Since(q.sharedAt) >= sharedFor {
+		row.SharedWith, row.SharedSince = q.sharedWith, q.sharedAt.UnixMilli()
 	}
 	row.Expired, row.UnknownAge = s.Counts.Expired, s.Counts.UnknownAge
 	if r := s.LastRelease; r.At != 0 {
@@ -191,6 +217,8 @@ func (q *queue) describeLocked(row *Queue) {
 }
 
 const (
+	// unheardCode is the reason in metrics for a queue that RabbitMQ says nothing about.
+	unheardCode = "no_answer"
 	// strandedCode is the reason in metrics for messages that cannot be taken.
 	strandedCode = "stranded"
 	moveLeader   = "When the dead node is up again, give the queue another leader: rabbitmq-queues rebalance quorum, or restart the node that leads it."
@@ -210,46 +238,3 @@ func releaseReason(c keeper.Code) string {
 	}
 	return string(c)
 }
-
-// inventoryOld is how old the inventory may be before Health says so.
-const inventoryOld = 2 * time.Minute
-
-// Health returns what is wrong, in words for an operator; nothing if all is well.
-func (p *Primary) Health() (reasons []string) {
-	if p.redis != nil {
-		if f := p.group.trouble(); f.err != nil {
-			reasons = append(reasons, fmt.Sprintf("Redis has not answered for %s: queues already kept stay kept; no new ones are taken over (%s)", ago(f.since), f.err))
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case p.failing.err != nil:
-		reasons = append(reasons, fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s: queues already kept stay kept (%s)", ago(p.failing.since), p.failing.err))
-	case p.lookedAt.IsZero():
-		reasons = append(reasons, "the queues of RabbitMQ have not been looked at yet")
-	case time.Since(p.lookedAt) > inventoryOld:
-		reasons = append(reasons, fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s", ago(p.lookedAt)))
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.queues)) {
-		if n := p.queues[name].stranded.messages(); n > 0 {
-			reasons = append(reasons, fmt.Sprintf("%d messages of %s wait for consumers of a node that died, and expire late. %s", n, name, moveLeader))
-		}
-	}
-	if letGo := p.letGoLocked(); len(letGo) > 0 {
-		reasons = append(reasons, "let go of until an operator allows it: "+strings.Join(letGo, ", "))
-	}
-	return reasons
-}
-
-func (p *Primary) letGoLocked() (names []string) {
-	for name, q := range p.queues {
-		if q.letGo != "" || q.stop != nil && q.keeper != nil && q.keeper.Status().NeedsOperator {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-func ago(t time.Time) time.Duration { return time.Since(t).Round(time.Second) }

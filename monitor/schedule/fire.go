@@ -172,7 +172,7 @@ func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt deadli
 		slice := f.batch[len(f.results):]
 		slice = slice[:min(len(slice), fireSlice)]
 		asked := len(f.results) + len(slice)
-		if f.results = f.m.primary.Expire(slice, path, false, f.results); len(f.results) != asked {
+		if f.results = f.m.primary.Expire(slice, path, f.m.stepper != nil, f.results); len(f.results) != asked {
 			return false, 0, fmt.Errorf("schedule: the primary answered for %d of %d messages", len(f.results), asked)
 		}
 	}

@@ -51,6 +51,9 @@ type Options struct {
 	// every shadow in the feed is written to Redis, even if its message is settled or due
 	// by then.
 	WriteWindow time.Duration
+	// Stepped says that no loop reads, indexes or fires deadlines: whoever moves the primary's clock calls Step. It goes
+	// with neither Redis nor a WriteWindow.
+	Stepped bool
 	// NewTimer makes the timer that fires deadlines, such as PreciseTimer. nil is the Go
 	// runtime's, which is up to a millisecond late.
 	NewTimer func() (Timer, error)
@@ -69,6 +72,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry()
+	}
+	if o.Stepped && o.Redis != nil {
+		return o, errors.New("schedule: Options.Stepped does not go with Redis")
+	}
+	if o.Stepped {
+		o.WriteWindow = -1
 	}
 	if o.WriteWindow == 0 {
 		o.WriteWindow = defaultWriteWindow

@@ -31,6 +31,8 @@ type Scheduler struct {
 	free    chan *feedEvents // to read into
 	arrived chan *feedEvents // to work on
 
+	stepper *stepper // nil: the loops read, index and fire
+
 	redis *redisSchedule // nil: the index is the schedule
 	due   *memstore.Fair // with redis: shadows claimed ahead of their time, or too near to be written
 }
@@ -62,10 +64,14 @@ func New(o Options) (*Scheduler, error) {
 	}); err != nil {
 		return nil, err
 	}
-	m.firing = m.AddLoop("fire", m.fire)
-	m.AddLoop("read", m.read)
-	m.AddLoop("ingest", m.ingest)
-	m.AddLoop("reconcile", m.reconcile)
+	if o.Stepped {
+		m.addStepper()
+	} else {
+		m.firing = m.AddLoop("fire", m.fire)
+		m.AddLoop("read", m.read)
+		m.AddLoop("ingest", m.ingest)
+		m.AddLoop("reconcile", m.reconcile)
+	}
 	if o.Redis != nil {
 		m.due = memstore.NewFair(m.tenantOf)
 		m.redis = newRedisSchedule(o, m.due, m.wakeFire)

@@ -10,8 +10,8 @@ import (
 // oldest go early.
 const maxWindow = 1 << 17
 
-// window is where shadows wait for their message to be settled: first in, first
-// out, all for the same time, or up to markSpan less.
+// window is where shadows wait for their message to be settled. They leave in the order in which they came. Each
+// waits for span, or for up to markSpan less if it came shortly after another.
 type window struct {
 	span    time.Duration
 	shadows []deadline.Ref // from head on

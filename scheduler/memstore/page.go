@@ -105,9 +105,9 @@ func (p *page) due(until deadline.Instant) int {
 	return lo
 }
 
-// reaches makes the page able to hold a deadline, by moving its base if need be;
+// coverAlso moves the base of the page, if need be, so that it can hold a deadline, too;
 // false when that is too far from the others.
-func (p *page) reaches(at deadline.Instant) bool {
+func (p *page) coverAlso(at deadline.Instant) bool {
 	if p.n == 0 {
 		p.base = at - span/2
 		return true
@@ -162,7 +162,7 @@ func (p *page) moveTail(i int, to *page) {
 // takes moves all entries of the page after this one here, and empties that page; false
 // if that would leave little room.
 func (p *page) takes(behind *page) bool {
-	if p.n+behind.n > pageCap*3/4 || !p.reaches(behind.deadline(behind.len()-1)) {
+	if p.n+behind.n > pageCap*3/4 || !p.coverAlso(behind.deadline(behind.len()-1)) {
 		return false
 	}
 	behind.moveTail(0, p)

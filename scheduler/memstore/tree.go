@@ -97,9 +97,9 @@ func (t *tree) insert(s deadline.Ref) bool {
 		return false
 	}
 	t.length++
-	if p.n == pageCap || !p.reaches(s.Deadline) {
+	if p.n == pageCap || !p.coverAlso(s.Deadline) {
 		at, p, i = t.split(at, p, i, s)
-		p.reaches(s.Deadline)
+		p.coverAlso(s.Deadline)
 	}
 	p.insert(i, s.Deadline, t.queues.retain(s.Queue), s.Seq)
 	t.nodes[at.node].count++

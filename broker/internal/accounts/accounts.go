@@ -7,12 +7,12 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.uber.org/zap"
+
 	"curfew/broker/access"
 	"curfew/broker/access/login"
 	"curfew/broker/internal/catalog"
 	"curfew/broker/store"
-
-	"go.uber.org/zap"
 )
 
 // The errors of operations on users, permissions and virtual hosts, besides

@@ -11,5 +11,13 @@
 // give and see are by the wall clock, in ms. They are converted by how far the clock is ahead of it
 // at that moment (Kept.Instant, Kept.UnixMillis).
 //
-// Safe for concurrent use; reading it takes no system call. Left to others: waking up.
+// Reading it takes no system call.
+//
+// # Timers
+//
+// A Set wakes queues, exchanges and schedules of delayed messages, each at the instant that it has asked for. It has one
+// goroutine and one timer for all. A Shrinker lets those that have become empty release memory; it has a timer only while
+// something is empty. So an idle broker does nothing. Nothing here survives a restart: each asks again.
+//
+// Everything is safe for concurrent use.
 package clock

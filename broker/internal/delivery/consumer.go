@@ -6,7 +6,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/internal/message"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -114,7 +114,7 @@ func (src *Source) Next(d *Delivery) bool {
 	if t.Flags&queue.Hidden != 0 {
 		d.Message.Properties = message.WithoutBCC(d.Message.Properties)
 	}
-	if src.q.Arguments.Type == queueargs.Quorum {
+	if src.q.Arguments.Type == policy.Quorum {
 		src.s.props = message.CountDeliveries(src.s.props, d.Message.Properties, t.Deliveries)
 		d.Message.Properties = src.s.props
 	}
@@ -129,7 +129,7 @@ func (src *Source) Next(d *Delivery) bool {
 // serves one at a time; 404 if the queue has been deleted; 406 for a wrong argument.
 func (q *Queue) Consume(c *Consumer) error {
 	var err error
-	if c.Priority, c.TimeoutMillis, err = queueargs.ParseConsume(q.Arguments.Type, q.Label(), c.Args); err != nil {
+	if c.Priority, c.TimeoutMillis, err = policy.ParseConsumer(q.Arguments.Type, q.Label(), c.Args); err != nil {
 		return err
 	}
 	c.Args = nil
@@ -138,7 +138,7 @@ func (q *Queue) Consume(c *Consumer) error {
 	if q.deleted {
 		return q.notFound()
 	}
-	if q.Arguments.Type == queueargs.Classic && (q.consumers.exclusiveLocked() || c.Exclusive && (q.Arguments.SingleActive || q.consumers.count > 0)) {
+	if q.Arguments.Type == policy.Classic && (q.consumers.exclusiveLocked() || c.Exclusive && (q.Arguments.SingleActive || q.consumers.count > 0)) {
 		return amqp.NewException(amqp.AccessRefused, 0, 0, "%s in exclusive use", q.Label())
 	}
 	c.queue, c.waiting = q, true

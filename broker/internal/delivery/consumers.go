@@ -3,7 +3,7 @@ package delivery
 import (
 	"slices"
 
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -187,5 +187,5 @@ func (l *consumers) chooseActiveLocked() {
 // activeOutrankedLocked reports whether a consumer of a higher priority is to replace the active
 // one.
 func (l *consumers) activeOutrankedLocked() bool {
-	return l.q.Arguments.Type == queueargs.Quorum && l.levels[0].priority > l.active.Priority
+	return l.q.Arguments.Type == policy.Quorum && l.levels[0].priority > l.active.Priority
 }

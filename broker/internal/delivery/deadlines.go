@@ -4,7 +4,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/internal/message"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -96,12 +96,12 @@ func (q *Queue) Deadlines(from queue.Seq, page []deadline.Ref) (_ []deadline.Ref
 // LaterThan reads a page of the messages that have no deadline, or one later than to: the
 // deadline that a time to live gives, counted from now. If a message's own deadline takes
 // precedence, only messages without one are read.
-func (q *Queue) LaterThan(from queue.Seq, page []deadline.Ref, ttlMillis int64, precedence queueargs.Precedence) (_ []deadline.Ref, to deadline.Instant, next queue.Seq, more bool) {
+func (q *Queue) LaterThan(from queue.Seq, page []deadline.Ref, ttlMillis int64, precedence policy.Precedence) (_ []deadline.Ref, to deadline.Instant, next queue.Seq, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	to = q.env.Clock.Stamp().AddMillis(deadline.Millis(ttlMillis))
 	next, more = q.pageLocked(from, func(seq queue.Seq, m queue.Message, _ queue.State) {
-		if m.ExpiresAt == 0 || m.ExpiresAt > to && precedence != queueargs.MessageFirst {
+		if m.ExpiresAt == 0 || m.ExpiresAt > to && precedence != policy.MessageFirst {
 			page = append(page, q.refOf(seq, m.ExpiresAt))
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/internal/message"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -31,17 +31,17 @@ const (
 // then the receiver certainly holds it.
 //
 // locked: the message was not settled when it was taken.
-func (s *Transition) withHeadersLocked(q *Queue, what queueargs.Shows, of *queue.Delivery, locked bool, properties []byte) []byte {
+func (s *Transition) withHeadersLocked(q *Queue, what policy.Shows, of *queue.Delivery, locked bool, properties []byte) []byte {
 	view, err := amqp.ViewProperties(properties)
 	if err != nil { // it was readable when it was published
 		return properties
 	}
 	headers, expiration := view.Headers, view.Expiration
-	if what&queueargs.ShowDeadline != 0 {
+	if what&policy.ShowDeadline != 0 {
 		s.headers = s.appendHeadersLocked(s.headers[:0], q, of, locked, headers)
 		headers = s.headers
 	}
-	if what&queueargs.ShowRemaining != 0 {
+	if what&policy.ShowRemaining != 0 {
 		expiration = nil
 		if of.ExpiresAt != 0 {
 			s.text = strconv.AppendInt(s.text[:0], max(int64(deadline.RoundUp(of.ExpiresAt.Sub(s.Now))), 1), 10)
@@ -69,7 +69,7 @@ func (s *Transition) appendHeadersLocked(b []byte, q *Queue, of *queue.Delivery,
 	if at := q.enqueued.at(of.Seq); at != 0 {
 		b = appendMillis(b, headerEnqueuedAt, s.Env.Clock.UnixMillis(at))
 	}
-	if k := q.locks.findLocked(of.Seq); k != nil && locked {
+	if k := q.locks.line.find(of.Seq); k != nil && locked {
 		b = appendMillis(b, headerLockedUntil, s.Env.Clock.UnixMillisDown(k.until))
 		s.text = k.appendToken(s.text[:0], q)
 		b = message.AppendText(b, headerLockToken, s.text)

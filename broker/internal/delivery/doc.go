@@ -56,6 +56,6 @@
 // letters in line. Under the lock: only Sink and LockHolder, which must not block.
 //
 // Left to others: which queues are declared, who owns them and how messages are routed
-// (topology), where letters go (forward), what a policy means (queueargs), messages that are
+// (topology), where letters go (forward), what a policy means (policy), messages that are
 // not due yet (delayed).
 package delivery

@@ -8,8 +8,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/broker/internal/clock"
-	"curfew/broker/internal/feed"
-	"curfew/broker/internal/timers"
 	"curfew/broker/store"
 )
 
@@ -21,10 +19,10 @@ type Env struct {
 	TtlOff   bool
 	Expiries *deadline.Stream
 
-	Feed          feed.Feed
-	Timers        timers.Set
-	DelayedTimers timers.Set // of the delayed messages of each virtual host
-	Shrinker      timers.Shrinker
+	Feed          feed
+	Timers        clock.Timers
+	DelayedTimers clock.Timers // of the delayed messages of each virtual host
+	Shrinker      clock.Shrinker
 	Counters      workCounters
 	Holds         Holds
 	VHostLocks    deadline.Longest // of the locks of virtual hosts

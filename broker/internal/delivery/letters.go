@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"curfew/broker/deadline"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -16,11 +16,11 @@ import (
 // still has it in its queue.
 type Letter struct {
 	Settled  queue.Settled
-	Settings *queueargs.Settings // of its queue when it left
-	At       deadline.Instant    // when it left
-	Path     deadline.Path       // of an expiry
-	Queued   bool                // it was in its queue; false: a full queue refused it
-	Unsaved  bool                // its new place is in memory only: the journal keeps the old one
+	Settings *policy.Settings // of its queue when it left
+	At       deadline.Instant // when it left
+	Path     deadline.Path    // of an expiry
+	Queued   bool             // it was in its queue; false: a full queue refused it
+	Unsaved  bool             // its new place is in memory only: the journal keeps the old one
 
 	// Of a queue that dead-letters at least once:
 	Tried bool     // it was tried before, and not every target took it

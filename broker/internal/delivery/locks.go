@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"curfew/broker/deadline"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -26,34 +26,11 @@ type locks struct {
 	line *lockLine // nil: there has been none yet
 }
 
-// findLocked returns the current lock of a message; nil if it has none.
-func (l *locks) findLocked(seq queue.Seq) *lock {
-	if l.line == nil {
-		return nil
-	}
-	return l.line.find(seq)
-}
-
-// releaseLocked forgets the lock of a message that was settled.
-func (l *locks) releaseLocked(seq queue.Seq) {
-	if l.line != nil {
-		l.line.release(seq)
-	}
-}
-
-// oldestLocked is the lock that expires first; nil if there is none.
-func (l *locks) oldestLocked() *lock {
-	if l.line == nil {
-		return nil
-	}
-	return l.line.oldest()
-}
-
 // lockLine is the locks of a queue in the order in which they expire. That is the order in
 // which they were made or renewed, unless a policy changed the duration in between. So only
 // the oldest is looked at, and one timer serves them all. A lock whose message was settled
 // stays in line until it is the oldest, or until there are many of them. A lock that is renewed
-// joins the line again, and its old place counts as settled.
+// joins the line again, and its old place counts as settled. A nil line is empty; all but add may be called on it.
 type lockLine struct {
 	line  []lock // from head on
 	head  int
@@ -102,6 +79,9 @@ func (l *lockLine) add(k lock) (first bool) {
 
 // find returns the current lock of a message; nil if it has none.
 func (l *lockLine) find(seq queue.Seq) *lock {
+	if l == nil {
+		return nil
+	}
 	held, ok := l.held[seq]
 	if !ok {
 		return nil
@@ -114,10 +94,17 @@ func (l *lockLine) find(seq queue.Seq) *lock {
 }
 
 // release forgets the lock of a message that was settled.
-func (l *lockLine) release(seq queue.Seq) { delete(l.held, seq) }
+func (l *lockLine) release(seq queue.Seq) {
+	if l != nil {
+		delete(l.held, seq)
+	}
+}
 
 // oldest is the first that is not settled; nil if there is none.
 func (l *lockLine) oldest() *lock {
+	if l == nil {
+		return nil
+	}
 	for ; l.head < len(l.line); l.head++ {
 		if k := &l.line[l.head]; l.held[k.seq].number == k.number {
 			return k
@@ -156,7 +143,7 @@ func (l *locks) addLocked(s *Transition, seq queue.Seq, c *Consumer) {
 	if c != nil {
 		k.holder, _ = c.Sink.(LockHolder)
 	}
-	if l.q.Arguments.Shows&queueargs.ShowDeadline != 0 {
+	if l.q.Arguments.Shows&policy.ShowDeadline != 0 {
 		var random [8]byte
 		rand.Read(random[:])
 		k.token = binary.BigEndian.Uint64(random[:]) | 1
@@ -228,7 +215,7 @@ func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 	defer s.Done()
 	q.lock(s)
 	defer q.unlock(s, "renew lock")
-	k := q.locks.findLocked(t.seq)
+	k := q.locks.line.find(t.seq)
 	if k == nil || k.token != t.token || k.until <= s.Now {
 		return 0, false
 	}
@@ -244,7 +231,7 @@ func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 // at once for the others. The consumer that held a message gets its credit
 // back only when it settles the message, which then has no other effect.
 func (l *locks) expireLocked(s *Transition) {
-	for k := l.oldestLocked(); k != nil && k.until <= s.Now && s.touched < queue.AtOnce; k = l.oldestLocked() {
+	for k := l.line.oldest(); k != nil && k.until <= s.Now && s.touched < queue.AtOnce; k = l.line.oldest() {
 		s.touched++
 		l.line.release(k.seq)
 		if k.holder != nil && !k.holder.Lapsed(l.q.id, k.seq) {

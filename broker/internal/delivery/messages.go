@@ -6,7 +6,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -17,8 +17,8 @@ type messages struct {
 	env         *Env
 	id          uint64
 	vhost, name string
-	Arguments   *queueargs.Settings                // from its arguments alone; other queues may share it
-	settings    atomic.Pointer[queueargs.Settings] // from its arguments and policies, likewise; replaced with mu held
+	Arguments   *policy.Settings                // from its arguments alone; other queues may share it
+	settings    atomic.Pointer[policy.Settings] // from its arguments and policies, likewise; replaced with mu held
 
 	mu           sync.Mutex
 	core         *queue.Queue
@@ -40,10 +40,10 @@ func (q *messages) Name() string { return q.name }
 // Settings are the queue's current settings, from its arguments and policies. They do not change
 // while mu is held. Without mu they may change between two calls, so values that belong together
 // must come from one call.
-func (q *messages) Settings() *queueargs.Settings { return q.settings.Load() }
+func (q *messages) Settings() *policy.Settings { return q.settings.Load() }
 
 // Type is the type of queue that was declared.
-func (q *messages) Type() queueargs.QueueType { return q.Arguments.Type }
+func (q *messages) Type() policy.QueueType { return q.Arguments.Type }
 
 // ConsumerTimeoutMillis is how long its deliveries may stay unacknowledged by the
 // queue's argument or policy (RabbitMQ 3.12: Delivery Acknowledgement Timeout); 0
@@ -66,7 +66,7 @@ func (q *messages) notFound() error {
 // quorum queue all do, whatever their delivery mode (RabbitMQ: Quorum Queues, Feature
 // comparison).
 func (q *messages) Persists(f queue.Flags) bool {
-	return q.Durable && (f&queue.Durable != 0 || q.Arguments.Type == queueargs.Quorum)
+	return q.Durable && (f&queue.Durable != 0 || q.Arguments.Type == policy.Quorum)
 }
 
 // lock takes the queue's lock for a transition, and then reads the clock, since it may have had to

@@ -6,7 +6,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/internal/message"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -41,37 +41,29 @@ func (it *Item) Read(view *amqp.PropertyView, has message.Marks, body int) (err 
 	return err
 }
 
+// WouldExpire is the deadline that the item would have if it entered queue q now, through an
+// exchange with that ceiling (<0: none). 0: none.
+func (it *Item) WouldExpire(q *Queue, ceilingMillis int64) deadline.Instant {
+	one := *it
+	one.ceilingMillis = ceilingMillis
+	now, stamp := q.env.Clock.Read()
+	at, _ := one.deadline(q.env, now, stamp, q.Settings())
+	return at
+}
+
 // deadline is when the item expires in a queue that it enters now. It follows from the queue's
 // time to live, the message's own and its absolute deadline, by the queue's precedence, but is
 // no later than the ceiling of the exchange that the item came through. 0: never; the current
 // instant: it has come. immediate: even so, a consumer may take the item in this transition.
-func (it *Item) deadline(s *Transition, settings *queueargs.Settings) (at deadline.Instant, immediate bool) {
-	if settings.Keeps || s.Env.TtlOff {
+func (it *Item) deadline(env *Env, now, stamp deadline.Instant, settings *policy.Settings) (at deadline.Instant, immediate bool) {
+	if settings.Keeps || env.TtlOff {
 		return 0, false
 	}
-	return it.deadlineAt(s.Now, s.stamp, settings)
-}
-
-// WouldExpire is the deadline that the item would have if it entered queue q now, through an
-// exchange with that ceiling (<0: none). 0: none.
-func (it *Item) WouldExpire(q *Queue, ceilingMillis int64) deadline.Instant {
-	settings := q.Settings()
-	if settings.Keeps || q.env.TtlOff {
-		return 0
-	}
-	one := *it
-	one.ceilingMillis = ceilingMillis
-	now, stamp := q.env.Clock.Read()
-	at, _ := one.deadlineAt(now, stamp, settings)
-	return at
-}
-
-func (it *Item) deadlineAt(now, stamp deadline.Instant, settings *queueargs.Settings) (at deadline.Instant, immediate bool) {
 	ttl, own := settings.TTLMillis, it.Message.ExpiresAt
-	if own != 0 && settings.Precedence == queueargs.MessageFirst {
+	if own != 0 && settings.Precedence == policy.MessageFirst {
 		ttl = -1
 	}
-	ttl = queueargs.LowerTTL(settings.Precedence.EffectiveTTL(ttl, it.TtlMillis), it.ceilingMillis)
+	ttl = policy.LowerTTL(settings.Precedence.EffectiveTTL(ttl, it.TtlMillis), it.ceilingMillis)
 	switch {
 	case own != 0 && own <= now:
 		return now, false
@@ -150,7 +142,7 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 	if !q.Durable {
 		m.Flags &^= queue.Durable
 	}
-	at, immediate := it.deadline(s, q.Settings())
+	at, immediate := it.deadline(s.Env, s.Now, s.stamp, q.Settings())
 	if m.ExpiresAt = at; immediate {
 		m.Flags |= queue.Immediate
 	}

@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"curfew/broker/deadline"
-	"curfew/broker/internal/queueargs"
-	"curfew/broker/internal/timers"
+	"curfew/broker/internal/clock"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -48,7 +48,7 @@ type QueueOptions struct {
 	Lines       *Lines // of letters, of its virtual host
 	Durable     bool   // it outlives a restart
 	AutoDelete  bool
-	Settings    *queueargs.Settings // never changed afterwards
+	Settings    *policy.Settings // never changed afterwards
 }
 
 // Init makes an empty queue of q.
@@ -56,10 +56,10 @@ func (q *Queue) Init(o QueueOptions) {
 	q.env, q.id, q.vhost, q.name, q.Durable, q.Arguments = o.Env, o.Id, o.Vhost, o.Name, o.Durable, o.Settings
 	q.core = queue.New(o.Settings.Core)
 	q.settings.Store(q.Arguments)
-	if q.Arguments.Shows&queueargs.ShowDeadline != 0 {
+	if q.Arguments.Shows&policy.ShowDeadline != 0 {
 		q.enqueued = new(enqueueTimes)
 	}
-	q.Registered, q.autoDelete, q.timerIndex = o.Registered, o.AutoDelete, timers.None
+	q.Registered, q.autoDelete, q.timerIndex = o.Registered, o.AutoDelete, clock.NoTimer
 	q.consumers.q, q.locks.q, q.flow.q, q.Idle.q = q, q, q, q
 	q.Letters.Init(Origin{ID: o.Id, Name: o.Name, Lines: o.Lines}, &q.mu)
 	q.Retained.Init(&q.Letters, &o.Env.Timers, q)
@@ -98,7 +98,7 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 }
 
 // deadLettered reports whether a message that leaves for this reason is dead-lettered.
-func deadLettered(settings *queueargs.Settings, r queue.Reason) bool {
+func deadLettered(settings *policy.Settings, r queue.Reason) bool {
 	if !settings.DeadLetters {
 		return false
 	}
@@ -232,7 +232,7 @@ func (q *Queue) sweepLocked(s *Transition) {
 
 // Apply gives the queue new settings, which must never be changed afterwards. Messages above a
 // limit that has become lower stay until Trim.
-func (q *Queue) Apply(settings *queueargs.Settings) {
+func (q *Queue) Apply(settings *policy.Settings) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	renew := settings.ExpiresMillis != q.Settings().ExpiresMillis
@@ -329,7 +329,7 @@ func (q *Queue) runDue(s *Transition) {
 	if retryAt != 0 {
 		q.env.Timers.Add(q, retryAt)
 	}
-	if k := q.locks.oldestLocked(); k != nil {
+	if k := q.locks.line.oldest(); k != nil {
 		q.env.Timers.Add(q, k.until)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/broker/internal/queueargs"
-	"curfew/broker/internal/timers"
+	"curfew/broker/internal/clock"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -38,10 +38,10 @@ const (
 // It is guarded by the lock of its source.
 type Retained struct {
 	letters *Letters
-	timers  *timers.Set
-	source  timers.Timed // its timer retries them
-	kept    *retained    // nil: there have been none yet
-	closed  bool         // the source is deleted
+	timers  *clock.Timers
+	source  clock.Timed // its timer retries them
+	kept    *retained   // nil: there have been none yet
+	closed  bool        // the source is deleted
 }
 
 // retained is the state that only few queues need.
@@ -53,7 +53,7 @@ type retained struct {
 }
 
 // Init must be called before any other method. t wakes source when it is time for RetryLocked.
-func (r *Retained) Init(letters *Letters, t *timers.Set, source timers.Timed) {
+func (r *Retained) Init(letters *Letters, t *clock.Timers, source clock.Timed) {
 	r.letters, r.timers, r.source = letters, t, source
 	letters.Retained = r
 }
@@ -90,7 +90,7 @@ func (r *Retained) Keep(s *Transition, kept Letter, into []store.Enqueue, receip
 
 // RetryLocked puts the first letters in line again if it is time. settings are the source's
 // current ones. next is when the others are tried; 0: there are none.
-func (r *Retained) RetryLocked(s *Transition, settings *queueargs.Settings) (next deadline.Instant) {
+func (r *Retained) RetryLocked(s *Transition, settings *policy.Settings) (next deadline.Instant) {
 	k := r.kept
 	if k == nil {
 		return 0
@@ -116,7 +116,7 @@ func (r *Retained) RetryLocked(s *Transition, settings *queueargs.Settings) (nex
 }
 
 // RetryNow puts the first letters in line again, whether or not it is time.
-func (r *Retained) RetryNow(s *Transition, settings *queueargs.Settings) {
+func (r *Retained) RetryNow(s *Transition, settings *policy.Settings) {
 	r.letters.mu.Lock()
 	defer r.letters.mu.Unlock()
 	s.ReadClock()

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/internal/clock"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 	"curfew/broker/store"
 )
 
@@ -18,7 +18,7 @@ func TestUnsavedCopyKeepsTheOriginalInTheJournal(t *testing.T) {
 	e := &Env{Clock: clock.New(), Log: zap.NewNop()}
 	e.Init()
 	var q Queue
-	q.Init(QueueOptions{Env: e, Name: "q", Lines: &Lines{First: func(*Transition) {}}, Settings: &queueargs.Settings{TTLMillis: -1}})
+	q.Init(QueueOptions{Env: e, Name: "q", Lines: &Lines{First: func(*Transition) {}}, Settings: &policy.Settings{TTLMillis: -1}})
 	s := e.Begin()
 	defer s.Done()
 	x := Letter{Settings: q.Settings(), Queued: true, Unsaved: true}

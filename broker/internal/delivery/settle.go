@@ -5,7 +5,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -31,7 +31,7 @@ func (q *Queue) getStep(s *Transition, noAck bool, fn func(*Delivery)) (ok, more
 	if q.deleted {
 		return false, false, q.notFound()
 	}
-	if q.Arguments.SingleActive && q.Arguments.Type == queueargs.Quorum {
+	if q.Arguments.SingleActive && q.Arguments.Type == policy.Quorum {
 		return false, false, amqp.NewException(amqp.ResourceLocked, 0, 0,
 			"cannot obtain access to locked %s. basic.get operations are not supported by quorum queues with single active consumer", q.Label())
 	}
@@ -42,7 +42,7 @@ func (q *Queue) getStep(s *Transition, noAck bool, fn func(*Delivery)) (ok, more
 	if more = !ok && s.fx.Full(); ok {
 		fn(&d)
 		if d.Locked {
-			q.locks.findLocked(d.Seq).holder = d.LockHolder
+			q.locks.line.find(d.Seq).holder = d.LockHolder
 		}
 	} else if !more {
 		q.counters.getEmpty++
@@ -97,7 +97,7 @@ func (q *Queue) settleStep(s *Transition, how Settlement, seqs []queue.Seq, c *C
 	for _, seq := range seqs {
 		if q.settleOneLocked(s, how, seq) {
 			settled++
-			q.locks.releaseLocked(seq)
+			q.locks.line.release(seq)
 		}
 	}
 	if c != nil && c.queue == q {
@@ -126,7 +126,7 @@ func (q *Queue) settleOneLocked(s *Transition, how Settlement, seq queue.Seq) bo
 		return q.core.Reject(seq, &s.fx)
 	}
 	ok := q.core.Requeue(s.Now, seq, true, &s.fx)
-	if ok && (q.Arguments.Type == queueargs.Quorum || q.Settings().MaxDeliveries > 0) {
+	if ok && (q.Arguments.Type == policy.Quorum || q.Settings().MaxDeliveries > 0) {
 		q.amendLocked(s, seq) // the count outlives a restart
 	}
 	return ok

@@ -9,8 +9,8 @@ import (
 	"curfew/broker/deadline"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/message"
-	"curfew/broker/internal/queueargs"
 	"curfew/broker/internal/topology"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -77,7 +77,7 @@ func (t *turn) addressAny(x *letterMove, at int, src store.Message, p *amqp.Prop
 		if len(targets) > 0 {
 			x.action = deadline.DeadLettered
 		}
-	case message.Cycles(queueargs.UndeliverableQueue, deaths):
+	case message.Cycles(policy.UndeliverableQueue, deaths):
 		targets = nil
 	default:
 		if targets = t.park(x); x.missing {
@@ -170,7 +170,7 @@ func (t *turn) park(x *letterMove) []topology.Target {
 		x.missing = x.Queued
 		return nil
 	}
-	q, err := vh.DeclareQueue(nil, queueargs.UndeliverableQueue, topology.QueueDeclare{Durable: true})
+	q, err := vh.DeclareQueue(nil, policy.UndeliverableQueue, topology.QueueDeclare{Durable: true})
 	if err != nil {
 		t.f.log.Error("cannot make the queue for undeliverable messages: they stay where they are; make room on the disk",
 			zap.String("vhost", vh.Name()), zap.Error(err))
@@ -224,7 +224,7 @@ const (
 // logBounded logs the first message of the queue that goes no further.
 func (t *turn) logBounded(x *letterMove, why string) {
 	if x.from.Notices.First(noticeBounded) {
-		t.f.log.Warn("dead letters are parked in "+queueargs.UndeliverableQueue+": "+why+"; see where the dead-letter exchanges on their way lead",
+		t.f.log.Warn("dead letters are parked in "+policy.UndeliverableQueue+": "+why+"; see where the dead-letter exchanges on their way lead",
 			zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name), zap.String("dead_letter_exchange", x.Settings.DeadLetterExchange))
 	}
 }

@@ -1,15 +1,15 @@
 package forward
 
 import (
+	"go.uber.org/zap"
+
 	"curfew/broker/amqp"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/message"
-	"curfew/broker/internal/queueargs"
 	"curfew/broker/internal/topology"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
-
-	"go.uber.org/zap"
 )
 
 // activate routes a delayed message whose time has come, as if it were published now. One that is
@@ -67,7 +67,7 @@ func (t *turn) activate(x *letterMove, at int) bool {
 // logUnroutable logs the first parked delayed message of the virtual host.
 func (t *turn) logUnroutable(x *letterMove, m *store.Message) {
 	if x.from.Notices.First(noticeBounded) {
-		t.f.log.Warn("delayed messages that no queue is bound for when they are due are parked in "+queueargs.UndeliverableQueue,
+		t.f.log.Warn("delayed messages that no queue is bound for when they are due are parked in "+policy.UndeliverableQueue,
 			zap.String("vhost", t.letters.VHost.Name()), zap.ByteString("exchange", m.Exchange), zap.ByteString("routing_key", m.RoutingKey))
 	}
 }

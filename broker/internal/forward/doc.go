@@ -30,6 +30,20 @@
 // and is a leaf. A turn locks the queue that its letters left and the queues that they enter, one after another, never
 // two at once. At most one turn at a time moves letters of a queue.
 //
-// Left to others: what has left a queue and why (delivery, broker/queue), what is declared (topology), and messages
-// that are not due yet (delayed).
+// # Delayed messages
+//
+// A Schedule for each virtual host keeps the messages that are published with a delay (x-delay,
+// x-scheduled-enqueue-time) until they are due. They are in a core of its own (broker/queue), in the order of publishing,
+// each with the instant at which it is due as its deadline, and with the exchange and key that it was published with. So it
+// is stored, compacted and recovered after a restart like a message in a queue. When it is due it leaves as a letter and is
+// routed as if it were published at that moment: it leaves here and enters its queues in one record.
+//
+// A message leaves once: because it is due, is cancelled, or its virtual host is deleted. It is due by the clock as read
+// under the lock: late is possible, early is not. Messages that are due at the same instant leave in the order of
+// publishing. One that its targets did not accept is retained and tried again. The monitor does not learn about these
+// messages: being due is not an expiry, and they have to leave on time without it. One goroutine and one timer serve all
+// schedules (delivery.Env.DelayedTimers); at most queue.AtOnce messages leave under one lock.
+//
+// Left to others: what has left a queue and why (delivery, broker/queue), what is declared (topology), and the queues for
+// which a delayed message waits (broker).
 package forward

@@ -86,7 +86,7 @@ type VHostLetters struct {
 	waits   map[*delivery.Letters]struct{}   // those of both
 	begun   map[*delivery.Letters]letterMove // the first letters in line that a turn has given to some of their targets
 
-	parkAgain atomic.Int64 // Unix µs: until then queueargs.UndeliverableQueue is not made; not guarded
+	parkAgain atomic.Int64 // Unix µs: until then policy.UndeliverableQueue is not made; not guarded
 }
 
 // Init must be called before any other method. reply hands a receipt to the client that waits for it under its routing

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"curfew/broker/amqp"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 )
 
 // ParseExpiration reads the expiration property: the whole short string is one
@@ -30,9 +30,9 @@ func ParseExpiration(text []byte) (ttlMillis int64, err error) {
 		return 0, badExpiration(text, `{leftover_string,"`+string(text[digits:])+`"}`)
 	case text[0] == '-' && (n < 0 || parseErr != nil):
 		return 0, badExpiration(text, "{value_negative,"+string(text)+"}")
-	case parseErr == nil && queueargs.IsNever(n):
+	case parseErr == nil && policy.IsNever(n):
 		return -1, nil
-	case parseErr != nil || n > queueargs.MaxTTLMillis:
+	case parseErr != nil || n > policy.MaxTTLMillis:
 		return 0, badExpiration(text, "{value_too_large,"+string(bytes.TrimLeft(text, "+0"))+"}")
 	}
 	return n, nil
@@ -42,12 +42,12 @@ func ParseExpiration(text []byte) (ttlMillis int64, err error) {
 // an expiration, so it makes no string.
 func plainMillis(text []byte) (n int64, ok bool) {
 	for _, c := range text {
-		if c < '0' || c > '9' || n > queueargs.MaxTTLMillis {
+		if c < '0' || c > '9' || n > policy.MaxTTLMillis {
 			return 0, false
 		}
 		n = 10*n + int64(c-'0')
 	}
-	return n, len(text) > 0 && n <= queueargs.MaxTTLMillis
+	return n, len(text) > 0 && n <= policy.MaxTTLMillis
 }
 
 func badExpiration(text []byte, reason string) error {

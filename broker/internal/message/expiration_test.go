@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 )
 
 // FuzzExpiration: what is read is what the text says, and nothing else is.
@@ -17,12 +17,12 @@ func FuzzExpiration(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		n, err := ParseExpiration(text)
 		want, parseErr := strconv.ParseInt(string(text), 10, 64)
-		if parseErr == nil && queueargs.IsNever(want) {
+		if parseErr == nil && policy.IsNever(want) {
 			require.NoError(t, err)
 			require.EqualValues(t, -1, n)
 			return
 		}
-		if parseErr != nil || want < 0 || want > queueargs.MaxTTLMillis {
+		if parseErr != nil || want < 0 || want > policy.MaxTTLMillis {
 			require.Error(t, err)
 			return
 		}

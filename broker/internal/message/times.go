@@ -7,7 +7,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 )
 
 // ReadTimes reads the headers with which a publisher sets instants: when the message
@@ -54,9 +54,9 @@ func InstantOf(headers amqp.Table, name string, now deadline.Instant, ahead time
 		return 0, badHeader(name, "expected timestamp or integer of milliseconds, got "+amqp.TypeName(v))
 	case n < 0:
 		return 0, badHeader(name, "{value_negative,"+strconv.FormatInt(n, 10)+"}")
-	case name == ExpiresAtHeader && queueargs.IsNever(n):
+	case name == ExpiresAtHeader && policy.IsNever(n):
 		return 0, nil
-	case n > now.Add(-ahead).Time().UnixMilli()+queueargs.MaxTTLMillis:
+	case n > now.Add(-ahead).Time().UnixMilli()+policy.MaxTTLMillis:
 		return 0, badHeader(name, "{value_too_large,"+strconv.FormatInt(n, 10)+"}")
 	}
 	return max(deadline.FromUnixMilli(n).Add(ahead), 1), nil
@@ -73,7 +73,7 @@ func delayOf(headers amqp.Table) (deadline.Millis, error) {
 	switch {
 	case !isNumber:
 		return 0, badHeader(delayHeader, "expected integer, got "+amqp.TypeName(v))
-	case n > queueargs.MaxTTLMillis:
+	case n > policy.MaxTTLMillis:
 		return 0, badHeader(delayHeader, "{value_too_large,"+strconv.FormatInt(n, 10)+"}")
 	}
 	return deadline.Millis(n), nil

@@ -3,7 +3,7 @@ package topology
 import (
 	"curfew/broker/access"
 	"curfew/broker/amqp"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 )
 
 // Ceilings bound how much clients can declare in a virtual host. Its own max-queues may be
@@ -36,7 +36,7 @@ func (t *queueTable) checkQueueLimitLocked(name string) error {
 	if own, ok := t.vh.limits.Of(access.MaxQueues); ok {
 		most = min(most, own)
 	}
-	if len(t.queues)+t.coming < most || t.vh.registry.restoring() || name == queueargs.UndeliverableQueue { // or a dead letter would be lost
+	if len(t.queues)+t.coming < most || t.vh.registry.restoring() || name == policy.UndeliverableQueue { // or a dead letter would be lost
 		return nil
 	}
 	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot declare queue '%s': queue limit in vhost '%s' (%d) is reached", name, t.vh.name, most)

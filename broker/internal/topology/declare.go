@@ -11,7 +11,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/internal/delivery"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 )
 
 // LockQueue is the name that requests to renew a lock are published to, by the default
@@ -61,7 +61,7 @@ func (everybody) MayMakeQueue(string, *QueueDeclare) error { return nil }
 // DeclareQueueFor is DeclareQueue for a user who needs permissions.
 func (t *queueTable) DeclareQueueFor(r Declarer, owner Owner, name string, d QueueDeclare) (*Queue, error) {
 	d = t.withDefaultType(name, d)
-	if err := queueargs.CheckNamed(name, d.Args); err != nil {
+	if err := policy.CheckNamed(name, d.Args); err != nil {
 		return nil, err
 	}
 	serverNamed := name == ""
@@ -71,7 +71,7 @@ func (t *queueTable) DeclareQueueFor(r Declarer, owner Owner, name string, d Que
 	if err := r.MayDeclareQueue(name); err != nil {
 		return nil, err
 	}
-	if name != queueargs.UndeliverableQueue { // it is declared for each dead letter that is parked
+	if name != policy.UndeliverableQueue { // it is declared for each dead letter that is parked
 		t.vh.registry.Declared.Add(1)
 	}
 	if serverNamed {
@@ -87,7 +87,7 @@ func (t *queueTable) DeclareQueueFor(r Declarer, owner Owner, name string, d Que
 	} else if strings.HasPrefix(name, "amq.") {
 		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' contains reserved prefix 'amq.*'", name)
 	}
-	if name == queueargs.UndeliverableQueue && (!d.Durable || d.Exclusive || d.AutoDelete || len(d.Args) > 0) {
+	if name == policy.UndeliverableQueue && (!d.Durable || d.Exclusive || d.AutoDelete || len(d.Args) > 0) {
 		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is reserved for parked dead letters; declare it durable, without arguments", name)
 	}
 	if name == LockQueue {
@@ -119,9 +119,9 @@ func (t *queueTable) makeQueue(id uint64, owner Owner, name string, d QueueDecla
 }
 
 // settingsOf reads a declaration. With an error it returns the settings that are valid.
-func (t *queueTable) settingsOf(name string, d QueueDeclare) (queueargs.Settings, error) {
+func (t *queueTable) settingsOf(name string, d QueueDeclare) (policy.Settings, error) {
 	label := t.queueLabel(name)
-	set, err := queueargs.Parse(t.vh.registry.defaults, label, d.Args)
+	set, err := policy.ParseQueue(t.vh.registry.defaults, label, d.Args)
 	wrong := set.Type.CheckProperties(label, d.Durable, d.Exclusive, d.AutoDelete)
 	if err == nil {
 		err = wrong
@@ -133,7 +133,7 @@ func (t *queueTable) settingsOf(name string, d QueueDeclare) (queueargs.Settings
 }
 
 // enterQueue makes a queue of these settings and adds it.
-func (t *queueTable) enterQueue(id uint64, owner Owner, name string, d QueueDeclare, set queueargs.Settings) (*Queue, error) {
+func (t *queueTable) enterQueue(id uint64, owner Owner, name string, d QueueDeclare, set policy.Settings) (*Queue, error) {
 	q := t.newQueue(id, owner, name, d, set)
 	if err := t.addQueue(q); err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (t *queueTable) enterQueue(id uint64, owner Owner, name string, d QueueDecl
 }
 
 // newQueue makes a queue without adding it.
-func (t *queueTable) newQueue(id uint64, owner Owner, name string, d QueueDeclare, set queueargs.Settings) *Queue {
+func (t *queueTable) newQueue(id uint64, owner Owner, name string, d QueueDeclare, set policy.Settings) *Queue {
 	if len(d.Args) == 0 {
 		d.Args = nil
 	}
@@ -177,10 +177,10 @@ func (q *Queue) redeclare(d QueueDeclare) error {
 		received, has bool
 	}{{"durable", d.Durable && !d.Exclusive, q.durable()}, {"auto_delete", d.AutoDelete, cur.AutoDelete}} {
 		if p.received != p.has {
-			return queueargs.Inequivalent(p.name, label, strconv.FormatBool(p.received), strconv.FormatBool(p.has))
+			return policy.Inequivalent(p.name, label, strconv.FormatBool(p.received), strconv.FormatBool(p.has))
 		}
 	}
-	if err := queueargs.CheckEqual(label, d.Args, cur.Args, q.Arguments.Type.ComparedArgs()); err != nil {
+	if err := policy.CheckEqual(label, d.Args, cur.Args, q.Arguments.Type.ComparedArgs()); err != nil {
 		return err
 	}
 	if !q.RenewExpiry() {
@@ -192,7 +192,7 @@ func (q *Queue) redeclare(d QueueDeclare) error {
 // addQueue saves the queue and then adds it to the table.
 func (t *queueTable) addQueue(q *Queue) error {
 	saved, claimed := q.definition(), t.vh.claimed
-	if q.Name() == queueargs.UndeliverableQueue { // dead letters wait for it
+	if q.Name() == policy.UndeliverableQueue { // dead letters wait for it
 		claimed = t.vh.claimedNow
 	}
 	return claimed(saved.Key(), func() error {
@@ -202,7 +202,7 @@ func (t *queueTable) addQueue(q *Queue) error {
 		if err := t.checkQueueLimitLocked(q.Name()); err != nil {
 			return err
 		}
-		if err := t.vh.memory.takeLocked(q.footprint(), t.queueLabel(q.Name()), q.Name() == queueargs.UndeliverableQueue); err != nil {
+		if err := t.vh.memory.takeLocked(q.footprint(), t.queueLabel(q.Name()), q.Name() == policy.UndeliverableQueue); err != nil {
 			return err
 		}
 		t.coming++

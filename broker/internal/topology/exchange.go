@@ -10,8 +10,8 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/exchange"
 	"curfew/broker/internal/catalog"
-	"curfew/broker/internal/queueargs"
-	"curfew/broker/internal/timers"
+	"curfew/broker/internal/clock"
+	"curfew/broker/policy"
 )
 
 // predeclared are the exchanges that every virtual host has (AMQP 0-9-1 §3.1.3).
@@ -93,7 +93,7 @@ func (t *exchangeTable) newExchange(name string, kind exchange.Kind, d ExchangeD
 	if d.Kind == "" {
 		d.Kind = string(kind)
 	}
-	x := &Exchange{vh: t.vh, name: name, kind: kind, declared: d, router: exchange.New[destination](kind), alarmIndex: timers.None}
+	x := &Exchange{vh: t.vh, name: name, kind: kind, declared: d, router: exchange.New[destination](kind), alarmIndex: clock.NoTimer}
 	x.governLocked(ungoverned)
 	return x
 }
@@ -104,12 +104,12 @@ func (t *exchangeTable) newExchange(name string, kind exchange.Kind, d ExchangeD
 func (t *exchangeTable) DeclareExchange(name string, d ExchangeDeclare) error {
 	kind, err := ReadExchange(name, d)
 	if err == nil && !t.vh.registry.restoring() {
-		err = queueargs.CheckName("an exchange", name)
+		err = policy.CheckName("an exchange", name)
 	}
 	if err != nil {
 		return err
 	}
-	if err := queueargs.CheckExchange(t.vh.registry.defaults, exchangeLabel(t.vh.name, name), d.Args); err != nil {
+	if err := policy.CheckExchange(t.vh.registry.defaults, exchangeLabel(t.vh.name, name), d.Args); err != nil {
 		if !t.vh.registry.restoring() {
 			return err
 		}
@@ -260,17 +260,17 @@ func CheckDefaultExchange(name string) error {
 func (x *Exchange) equivalent(d ExchangeDeclare) error {
 	label, cur := exchangeLabel(x.vh.name, x.name), x.declared
 	if d.Kind != cur.Kind {
-		return queueargs.Inequivalent("type", label, d.Kind, cur.Kind)
+		return policy.Inequivalent("type", label, d.Kind, cur.Kind)
 	}
 	for _, p := range []struct {
 		name          string
 		received, has bool
 	}{{"durable", d.Durable, cur.Durable}, {"auto_delete", d.AutoDelete, cur.AutoDelete}, {"internal", d.Internal, cur.Internal}} {
 		if p.received != p.has {
-			return queueargs.Inequivalent(p.name, label, strconv.FormatBool(p.received), strconv.FormatBool(p.has))
+			return policy.Inequivalent(p.name, label, strconv.FormatBool(p.received), strconv.FormatBool(p.has))
 		}
 	}
-	return queueargs.CheckEqual(label, d.Args, cur.Args, []string{"alternate-exchange", "x-delayed-type", "x-message-ttl", "x-auto-delete-on-idle"})
+	return policy.CheckEqual(label, d.Args, cur.Args, []string{"alternate-exchange", "x-delayed-type", "x-message-ttl", "x-auto-delete-on-idle"})
 }
 
 // numbers are given to exchanges, and to others when those have gone.

@@ -5,7 +5,6 @@ import (
 
 	"curfew/broker/exchange"
 	"curfew/broker/internal/catalog"
-	"curfew/broker/internal/queueargs"
 	"curfew/broker/policy"
 )
 
@@ -64,7 +63,7 @@ func (t *queueTable) importQueue(x *catalog.Queue, policies [2]policy.Set) {
 		return
 	}
 	if x.Exclusive { // it is the sub-queue that a policy gives to an existing queue, and belongs to the same connection
-		of := t.queues[strings.TrimSuffix(x.Name, queueargs.SubqueueSuffix)]
+		of := t.queues[strings.TrimSuffix(x.Name, policy.SubqueueSuffix)]
 		if of == nil || of.owner == nil { // the connection has closed since
 			return
 		}

@@ -12,8 +12,8 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
-	"curfew/broker/internal/queueargs"
 	"curfew/broker/internal/topology"
+	"curfew/broker/policy"
 )
 
 // heap returns the octets that are in use.
@@ -28,7 +28,7 @@ func heap() int64 {
 // TestFootprint bounds what an idle queue takes, so that ten thousand of them are cheap.
 func TestFootprint(t *testing.T) {
 	assert.LessOrEqual(t, unsafe.Sizeof(topology.Queue{}), uintptr(576), "a size of Go's allocator: the next is 640")
-	assert.LessOrEqual(t, unsafe.Sizeof(queueargs.Settings{}), uintptr(144), "likewise: the next is 160")
+	assert.LessOrEqual(t, unsafe.Sizeof(policy.Settings{}), uintptr(144), "likewise: the next is 160")
 	_, vh := declaringBroker(t, broker.Options{})
 	const count = 5000
 	before := heap()

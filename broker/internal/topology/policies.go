@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/internal/catalog"
-	"curfew/broker/internal/queueargs"
 	"curfew/broker/policy"
 )
 
@@ -53,7 +52,7 @@ var ungoverned = &applied{}
 // definition is what the policies of a ruling set together.
 func (g *governed) definition() policy.Definition {
 	user, operator := g.ruling[policy.User], g.ruling[policy.Operator]
-	if g.queue != nil && g.queue.Name() == queueargs.UndeliverableQueue {
+	if g.queue != nil && g.queue.Name() == policy.UndeliverableQueue {
 		user, operator = forUndeliverable(user), forUndeliverable(operator)
 	}
 	return policy.Effective(user, operator)
@@ -63,7 +62,7 @@ func (g *governed) definition() policy.Definition {
 // its pattern names the queue. A policy that limits the life of messages in all queues does not
 // mean those that are kept because they could not be routed.
 func forUndeliverable(p *policy.Policy) *policy.Policy {
-	if p == nil || strings.Contains(strings.ReplaceAll(p.Pattern, `\`, ""), queueargs.UndeliverableQueue) {
+	if p == nil || strings.Contains(strings.ReplaceAll(p.Pattern, `\`, ""), policy.UndeliverableQueue) {
 		return p
 	}
 	spared := *p
@@ -77,7 +76,7 @@ func (t *policyTable) appliedLocked(g *governed) *applied {
 	switch {
 	case g.ruling == ruling{}:
 		return ungoverned
-	case g.queue != nil && g.queue.Name() == queueargs.UndeliverableQueue:
+	case g.queue != nil && g.queue.Name() == policy.UndeliverableQueue:
 		return &applied{g.ruling, g.definition()}
 	case t.combined[g.ruling] == nil:
 		t.combined[g.ruling] = &applied{g.ruling, g.definition()}
@@ -270,7 +269,7 @@ func (g *governed) classAndName() (policy.Class, string) {
 	switch {
 	case g.exchange != nil:
 		return policy.Exchange, g.exchange.name
-	case g.queue.Arguments.Type == queueargs.Quorum:
+	case g.queue.Arguments.Type == policy.Quorum:
 		return policy.QuorumQueue, g.queue.Name()
 	}
 	return policy.ClassicQueue, g.queue.Name()
@@ -417,13 +416,13 @@ func (x *Exchange) governLocked(a *applied) {
 	if x.alternate, declared = x.declared.Args["alternate-exchange"].(string); !declared {
 		x.alternate, _ = a.definition.Text("alternate-exchange")
 	}
-	x.ttlMillis, x.idleMillis = queueargs.ExchangeLimits(x.vh.registry.defaults, x.declared.Args)
+	x.ttlMillis, x.idleMillis = policy.ExchangeLimits(x.vh.registry.defaults, x.declared.Args)
 	for _, p := range a.ruling {
 		if p != nil && p.ApplyTo == policy.Exchanges {
 			p.Definition.Lower(&x.ttlMillis, "message-ttl", -1)
 		}
 	}
-	x.ttlMillis = min(x.ttlMillis, queueargs.MaxTTLMillis)
+	x.ttlMillis = min(x.ttlMillis, policy.MaxTTLMillis)
 	if !strings.HasPrefix(x.name, "amq.") {
 		a.definition.Lower(&x.idleMillis, "auto-delete-on-idle", 0)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/broker/internal/delivery"
-	"curfew/broker/internal/queueargs"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
@@ -60,7 +59,7 @@ func (t *policyTable) PreviewPolicy(k policy.Kind, p policy.Policy) (would Backl
 type governedQueue struct {
 	*Queue
 	ttlMillis  int64
-	precedence queueargs.Precedence
+	precedence policy.Precedence
 }
 
 // collect adds the queues that the named policy governs, with their time to live.

@@ -10,7 +10,7 @@ import (
 
 	"curfew/broker/internal/catalog"
 	"curfew/broker/internal/delivery"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 	"curfew/broker/store"
 )
 
@@ -22,8 +22,8 @@ type RegistryOptions struct {
 	Env         *delivery.Env
 	Catalog     *catalog.Catalog
 	Log         *zap.Logger
-	Precedence  queueargs.Precedence // of queues that name none
-	IdleMinimum time.Duration        // the least x-auto-delete-on-idle, also by policy; 0: defaultIdleMinimum
+	Precedence  policy.Precedence // of queues that name none
+	IdleMinimum time.Duration     // the least x-auto-delete-on-idle, also by policy; 0: defaultIdleMinimum
 	Ceilings    Ceilings
 	MemoryLimit int64        // of the broker; 0: none
 	Go          func(func()) // runs a function in a goroutine; the broker waits for it when it stops
@@ -36,7 +36,7 @@ type Registry struct {
 	env      *delivery.Env
 	catalog  *catalog.Catalog
 	log      *zap.Logger
-	defaults queueargs.Defaults
+	defaults policy.Defaults
 	ceilings Ceilings
 	run      func(func())
 	saver    saver
@@ -64,7 +64,7 @@ func (r *Registry) Init(o RegistryOptions) {
 		o.IdleMinimum = defaultIdleMinimum
 	}
 	r.env, r.catalog, r.log, r.ceilings, r.run = o.Env, o.Catalog, o.Log, o.Ceilings, o.Go
-	r.defaults = queueargs.Defaults{Precedence: o.Precedence, IdleMinimumMillis: (o.IdleMinimum + time.Millisecond - 1).Milliseconds()}
+	r.defaults = policy.Defaults{Precedence: o.Precedence, IdleMinimumMillis: (o.IdleMinimum + time.Millisecond - 1).Milliseconds()}
 	r.byID = map[uint64]*Queue{}
 	r.Memory.init(o.MemoryLimit)
 }

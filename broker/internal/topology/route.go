@@ -12,7 +12,7 @@ import (
 	"curfew/broker/exchange"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/message"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -104,7 +104,7 @@ func (r *routing) routeLocked(x *Exchange) {
 func (r *routing) toQueueLocked(name []byte) {
 	q, ok := r.vh.queues[string(name)]
 	if !ok {
-		q, ok = r.vh.queues[queueargs.Canonical(string(name))]
+		q, ok = r.vh.queues[policy.Canonical(string(name))]
 	}
 	if !ok {
 		return
@@ -155,7 +155,7 @@ func (r *routing) reach(w way) {
 func (r *routing) passLocked(w way) {
 	x := w.to
 	if x.ttlMillis >= 0 {
-		w.ceilingMillis = queueargs.LowerTTL(w.ceilingMillis, x.ttlMillis)
+		w.ceilingMillis = policy.LowerTTL(w.ceilingMillis, x.ttlMillis)
 		r.capped = append(r.capped, x)
 	}
 	r.byTable = r.byTable || x.kind == exchange.Headers
@@ -294,7 +294,7 @@ const targetScan = 16
 func (s *TargetSet) add(t Target) {
 	if i := s.find(t.Queue); i >= 0 {
 		have := &s.List[i]
-		have.CeilingMillis = queueargs.LowerTTL(have.CeilingMillis, t.CeilingMillis)
+		have.CeilingMillis = policy.LowerTTL(have.CeilingMillis, t.CeilingMillis)
 		have.Bound = have.Bound && t.Bound
 		return
 	}
@@ -382,7 +382,7 @@ func (rs *Routes) Find(vh *VHost, name, key []byte, by Sender, headers Headers, 
 			rs.remember(known)
 			return known, nil
 		}
-		if len(name) == 0 && len(rs.known) >= routesKept && !queueargs.IsSubqueue(key) {
+		if len(name) == 0 && len(rs.known) >= routesKept && !policy.IsSubqueue(key) {
 			return rs.toQueue(key), nil
 		}
 	}

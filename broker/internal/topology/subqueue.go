@@ -4,20 +4,20 @@ import (
 	"strings"
 
 	"curfew/broker/amqp"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 )
 
 // QueueName is the name of the queue that a client calls name. It differs only for a dead-letter
 // sub-queue whose suffix is spelled in another case. A queue of exactly that name, which an
 // older version may have left, takes precedence.
 func (t *queueTable) QueueName(name string) string {
-	if !queueargs.IsSubqueue(name) {
+	if !policy.IsSubqueue(name) {
 		return name
 	}
 	if _, err := t.Queue(name); err == nil {
 		return name
 	}
-	return queueargs.Canonical(name)
+	return policy.Canonical(name)
 }
 
 // makeWithSubqueue makes the queue. If its arguments ask for a sub-queue, it makes that first, so
@@ -34,10 +34,10 @@ func (t *queueTable) makeWithSubqueue(owner Owner, name string, d QueueDeclare) 
 		}
 		return q, nil
 	}
-	if _, err := queueargs.Parse(t.vh.registry.defaults, t.queueLabel(name), d.Args); err != nil {
+	if _, err := policy.ParseQueue(t.vh.registry.defaults, t.queueLabel(name), d.Args); err != nil {
 		return nil, err
 	}
-	sub, err := t.makeQueue(NewIncarnation(), owner, name+queueargs.SubqueueSuffix, QueueDeclare{Durable: d.Durable, Exclusive: d.Exclusive})
+	sub, err := t.makeQueue(NewIncarnation(), owner, name+policy.SubqueueSuffix, QueueDeclare{Durable: d.Durable, Exclusive: d.Exclusive})
 	if err != nil && err != errTaken {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (t *queueTable) CompleteSubqueues(queues []*Queue) {
 func (q *Queue) subqueue() *Queue {
 	q.vh.mu.RLock()
 	defer q.vh.mu.RUnlock()
-	return q.vh.queues[q.Name()+queueargs.SubqueueSuffix]
+	return q.vh.queues[q.Name()+policy.SubqueueSuffix]
 }
 
 // inSubqueue is how many messages, ready and unacked, are in q's sub-queue. They are deleted with q.
@@ -113,22 +113,22 @@ func (q *Queue) dropSubqueue() (left leftovers) {
 
 // checkSubqueue refuses a client that declares a queue with the reserved name of a sub-queue.
 func checkSubqueue(name string) error {
-	if !queueargs.IsSubqueue(name) {
+	if !policy.IsSubqueue(name) {
 		return nil
 	}
 	return amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is reserved; declare '%s' with x-dead-letter-queue",
-		name, strings.TrimSuffix(queueargs.Canonical(name), queueargs.SubqueueSuffix))
+		name, strings.TrimSuffix(policy.Canonical(name), policy.SubqueueSuffix))
 }
 
 // OnlyDeadLetters refuses a client that publishes into a sub-queue.
 func (q *Queue) OnlyDeadLetters() error {
 	return amqp.NewException(amqp.AccessRefused, 0, 0, "%s takes the dead letters of queue '%s' and nothing else",
-		q.Label(), strings.TrimSuffix(q.Name(), queueargs.SubqueueSuffix))
+		q.Label(), strings.TrimSuffix(q.Name(), policy.SubqueueSuffix))
 }
 
 // checkQueueDeletable refuses to delete the sub-queue of an existing queue.
 func (t *queueTable) checkQueueDeletable(name string) error {
-	sub, ok := strings.CutSuffix(name, queueargs.SubqueueSuffix)
+	sub, ok := strings.CutSuffix(name, policy.SubqueueSuffix)
 	if !ok {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/internal/catalog"
 	"curfew/broker/internal/delivery"
-	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
 	"curfew/broker/store"
 )
 
@@ -159,10 +159,10 @@ func (vh *VHost) redefine(change func(*catalog.VHost)) error {
 // that names no type and can be of that one.
 func (t *queueTable) withDefaultType(name string, d QueueDeclare) QueueDeclare {
 	kind := t.vh.Metadata().DefaultQueueType
-	if _, named := d.Args["x-queue-type"]; kind == "" || named || name == queueargs.UndeliverableQueue {
+	if _, named := d.Args["x-queue-type"]; kind == "" || named || name == policy.UndeliverableQueue {
 		return d
 	}
-	if kind == queueargs.Quorum.String() && (!d.Durable || d.Exclusive || d.AutoDelete) {
+	if kind == policy.Quorum.String() && (!d.Durable || d.Exclusive || d.AutoDelete) {
 		return d
 	}
 	args := maps.Clone(d.Args)

@@ -2,10 +2,8 @@ package letters
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
-	"curfew/broker/deadletters"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 )
@@ -30,12 +28,12 @@ func purge(r *rest.Request) error {
 	if err != nil {
 		return err
 	}
-	c := deadletters.Confirmation{Messages: -1, Position: l.Position}
+	messages := -1
 	if l.Confirm != nil {
-		c.Messages = *l.Confirm
+		messages = *l.Confirm
 	}
 	return r.Run(operate.PurgeDeadLetters, letters.Queue, func(ctx context.Context) (any, error) {
-		deleted, err := r.Operations.PurgeDeadLetters(ctx, r.Actor, letters, c)
+		deleted, err := r.Operations.PurgeDeadLetters(ctx, r.Actor, letters, messages)
 		return deletedCount{deleted}, err
 	}, r.Answer)
 }
@@ -73,20 +71,12 @@ func export(r *rest.Request) error {
 	return nil
 }
 
-// importFile publishes the lines of the body into the queue.
+// importFile publishes the lines of the body into the queue, as they come.
 func importFile(r *rest.Request) error {
 	r.TakeTime()
-	n, err := r.Operations.ImportDeadLetters(r.Context(), r.Actor, r.QueueNamed(), r.Body)
-	if at, ok := errors.AsType[*deadletters.ImportError](err); ok {
-		status, kind := http.StatusBadRequest, "bad_request"
-		if errors.Is(err, deadletters.ErrBlocked) {
-			status, kind = http.StatusServiceUnavailable, "service_unavailable"
-		}
-		rest.AnswerJSON(r.W, status, rest.Object{"error": kind, "reason": at.Error(), "imported": n})
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return r.Answer(importedCount{n})
+	at, lines := r.QueueNamed(), r.Upload()
+	return r.Run(operate.ImportDeadLetters, at, func(ctx context.Context) (any, error) {
+		n, err := r.Operations.ImportDeadLetters(ctx, r.Actor, at, lines)
+		return importedCount{n}, err
+	}, r.Answer)
 }

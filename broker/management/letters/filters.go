@@ -9,7 +9,7 @@ func listFilters(r *rest.Request) error {
 	return r.Result(r.Operations.ListFilters(r.Context(), r.Actor, r.QueueNamed()))
 }
 
-// putFilter saves {"query": "reason=expired&since=2h"} under a name.
+// putFilter saves {"filter": "reason == 'expired'"} under a name.
 func putFilter(r *rest.Request) error {
 	var f operate.SavedFilter
 	if err := r.ReadJSON(&f); err != nil {

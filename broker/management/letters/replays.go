@@ -14,7 +14,7 @@ func startReplay(r *rest.Request) error {
 		return err
 	}
 	replay, err := r.Operations.StartReplay(r.Context(), r.Actor, deadletters.Request{
-		VHost: letters.Queue.VHost, Queue: letters.Queue.Name, Filter: l.Filter, Options: l.Options, DryRun: l.DryRun, Position: l.Position,
+		VHost: letters.Queue.VHost, Queue: letters.Queue.Name, Filter: letters.Filter, Options: l.Options, DryRun: l.DryRun, Position: l.Position,
 	})
 	if err != nil || l.DryRun {
 		return r.Result(replay, err)
@@ -43,7 +43,7 @@ func resumeReplay(r *rest.Request) error {
 // run is an operation that may take long: the fields of rest.RunObject.
 type run struct {
 	ID        string       `json:"id"`
-	Operation string       `json:"operation"` // purge_dead_letters, import_definitions or start_replay
+	Operation string       `json:"operation"` // start_replay, purge_dead_letters, purge_queue, import_dead_letters or import_definitions
 	VHost     string       `json:"vhost"`
 	Queue     string       `json:"queue"`
 	User      string       `json:"user"`  // who started it
@@ -58,9 +58,12 @@ type run struct {
 
 // runFailure is the error with which the request would have been answered.
 type runFailure struct {
-	Status int    `json:"status"`
-	Error  string `json:"error"`
-	Reason string `json:"reason"`
+	Status   int                  `json:"status"`
+	Error    string               `json:"error"`
+	Reason   string               `json:"reason"`
+	Matched  int                  `json:"matched,omitempty"`  // of a purge: how many messages match
+	Position deadletters.Position `json:"position,omitempty"` // of a purge: how far they were counted
+	Imported int                  `json:"imported,omitempty"` // of an import of dead letters: how many messages it published before
 }
 
 func listRuns(r *rest.Request) error {

@@ -38,29 +38,30 @@ func Routes() []rest.Route {
 var (
 	queuesDoc = rest.Doc{ID: "listDeadLetterQueues", Summary: "Queues that dead letters go to or are in, the fullest first", Answer: []deadletters.Queue{}}
 	groupsDoc = rest.Doc{ID: "groupDeadLetters", Summary: "Dead letters by what they died of, the largest group first", Text: "Only ready messages are counted. Only `filter` of the body is used.",
-		Body: lettersRequest{}, Answer: []deadletters.Group{}}
+		Body: deadletters.Query{}, Answer: []deadletters.Group{}}
 	searchDoc = rest.Doc{ID: "searchDeadLetters", Summary: "Dead letters that a filter matches", Text: "Send `next` of the answer as `after` of the next request; it is 0 at the end.",
-		Body: lettersRequest{}, Answer: letterPage{}}
+		Body: deadletters.Query{}, Answer: deadletters.Page{}}
 	replayDoc = rest.Doc{ID: "startReplay", Summary: "Start a replay of the dead letters that a filter matches",
 		Text: "The answer is 202 with the replay at its start; it runs in the background. With `dry_run` it only counts, and lists where the messages would go.",
-		Body: lettersRequest{}, Answer: deadletters.Replay{}, Accepted: deadletters.Replay{}}
+		Body: deadletters.Query{}, Answer: deadletters.Replay{}, Accepted: deadletters.Replay{}}
 	purgeDoc = rest.Doc{ID: "purgeDeadLetters", Summary: "Delete the dead letters that a filter matches",
 		Text: "`confirm` must be their number. Otherwise nothing is deleted: the answer is 409, with the number in `matched`. " +
 			"A second request with its `position` is about the same messages.",
-		Body: lettersRequest{}, Answer: deletedCount{}, Accepted: run{}}
-	exportDoc = rest.Doc{ID: "exportDeadLetters", Summary: "The dead letters that a filter matches, a line of JSON for each", Body: lettersRequest{}, Answer: "",
+		Body: deadletters.Query{}, Answer: deletedCount{}, Accepted: run{}}
+	exportDoc = rest.Doc{ID: "exportDeadLetters", Summary: "The dead letters that a filter matches, a line of JSON for each", Body: deadletters.Query{}, Answer: "",
 		Text: "A line has the complete message. If the answer is incomplete, the connection breaks.", Kinds: []string{"application/jsonl"}}
-	importDoc = rest.Doc{ID: "importDeadLetters", Summary: "Publish the lines of an exported file into the queue", Body: "", BodyKind: "application/jsonl", Answer: importedCount{},
-		Text: "It stops at a line that cannot be read (400), or when publishers are blocked (503). Then `imported` is the number of messages before that line."}
+	importDoc = rest.Doc{ID: "importDeadLetters", Summary: "Publish the lines of an exported file into the queue", Body: "", BodyKind: "application/jsonl", Answer: importedCount{}, Accepted: run{},
+		Text: "It stops at a line that cannot be read (400), or when publishers are blocked (503). Then `imported` is the number of messages before that line. " +
+			"A client that prefers not to wait gets 202 when the whole file has been read."}
 	draftDoc = rest.Doc{ID: "draftDeadLetter", Summary: "What a replay would publish of one dead letter, for a person to change", Text: "Only `seq` of the body is used.",
 		Body: draft{}, Answer: draft{}}
 	resendDoc = rest.Doc{ID: "resendDeadLetter", Summary: "Publish a changed draft, and take the dead letter out of its queue", Body: draft{}, Answer: deadletters.Review{}, Empty: true,
 		Text: "204: it is done. With `dry_run` nothing is done, and the answer 200 says what would happen. 409: the message stays where it is, or has changed."}
-	getDoc = rest.Doc{ID: "getDeadLetter", Summary: "One message with its whole body, up to 16 MiB", Answer: wholeLetter{},
+	getDoc = rest.Doc{ID: "getDeadLetter", Summary: "One message with its whole body, up to 16 MiB", Answer: deadletters.Whole{},
 		Text: "`unpacked` has the body without its content encoding, if it has one."}
 	filtersDoc    = rest.Doc{ID: "listFilters", Summary: "The filters that are saved for a queue, by name", Answer: []operate.SavedFilter{}}
 	saveFilterDoc = rest.Doc{ID: "saveFilter", Summary: "Save a filter under a name", Body: operate.SavedFilter{},
-		Text: "`query` is a filter as text, such as `reason=expired&since=2h`. Other fields are ignored."}
+		Text: "`filter` is an expression, such as `reason == \"expired\" && died > ago(\"2h\")`. Other fields are ignored."}
 	deleteFilterDoc = rest.Doc{ID: "deleteFilter", Summary: "Delete a saved filter"}
 	replaysDoc      = rest.Doc{ID: "listReplays", Summary: "Replays that are running or have ended", Text: "Users see their own; administrators see all.", Answer: []deadletters.Replay{}}
 	replayRunDoc    = rest.Doc{ID: "getReplay", Summary: "The current state of one replay", Answer: deadletters.Replay{}}

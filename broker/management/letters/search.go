@@ -1,6 +1,7 @@
 package letters
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -11,77 +12,22 @@ import (
 	"curfew/broker/operate"
 )
 
-// letterPage is a page of dead letters.
-type letterPage struct {
-	Items []letter    `json:"items"`
-	Next  operate.Seq `json:"next"` // the value of after for the next page; 0: there is none
-}
-
-// letter is a dead letter: the fields of letterObject.
-type letter struct {
-	Seq         operate.Seq         `json:"seq"`   // the message's number in the queue
-	State       string              `json:"state"` // ready or unacked
-	Persistent  bool                `json:"persistent"`
-	Redelivered bool                `json:"redelivered"`
-	Deadline    *int64              `json:"deadline"`    // Unix ms; null: it has none
-	Exchange    string              `json:"exchange"`    // by which it came here
-	RoutingKey  string              `json:"routing_key"` // with which it came here
-	Properties  rest.Object         `json:"properties"`  // the ones that it has, by RabbitMQ's names
-	Bytes       int                 `json:"payload_bytes"`
-	Payload     string              `json:"payload"`          // the body, or its beginning
-	Encoding    string              `json:"payload_encoding"` // string or base64
-	Deaths      []deadletters.Death `json:"deaths"`           // the latest first
-	Replays     int64               `json:"replays"`          // how often it was replayed
-	ReplayID    string              `json:"replay_run"`       // ID of the replay that replayed it last; empty: none did
-}
-
-// wholeLetter is a letter with its whole body.
-type wholeLetter struct {
-	letter
-	QueueID  string    `json:"queue_id"` // of the queue that was read; differs if the queue is deleted and declared again
-	Unpacked *unpacked `json:"unpacked,omitempty"`
-}
-
-// unpacked is a body without its content encoding.
-type unpacked struct {
-	Payload   string  `json:"payload"`
-	Encoding  string  `json:"payload_encoding"` // string or base64
-	Truncated bool    `json:"truncated"`        // there is more
-	Error     *string `json:"error"`            // why it cannot be unpacked; null: it can
-}
-
 // The defaults of a search.
 const (
 	defaultCount     = 10
 	defaultBodyBytes = 4096
 )
 
-// lettersRequest is the body of requests about the dead letters of a queue.
-type lettersRequest struct {
-	Filter   deadletters.Filter `json:"filter"`
-	After    operate.Seq        `json:"after"`    // of a search: next of the previous answer
-	Newest   bool               `json:"newest"`   // of a search: the newest first
-	Count    int                `json:"count"`    // of a search: 1 to 1000; 10 if it is missing
-	Truncate *int               `json:"truncate"` // of a search: bytes of each body; 4096 if it is missing
-	Encoding string             `json:"encoding"` // of a search: base64, or auto: as text where the body is UTF-8; auto if it is missing
-	Confirm  *int               `json:"confirm"`  // of a purge: how many messages match
-
-	// Position is the one from an earlier answer: messages that arrived after it are left alone.
-	Position deadletters.Position `json:"position"`
-	deadletters.Options
-	DryRun bool `json:"dry_run"` // of a replay: only count
-}
-
 // readLetters reads the body, and lets the request take long.
-func readLetters(r *rest.Request) (*lettersRequest, operate.DeadLetters, error) {
-	l := &lettersRequest{Count: defaultCount}
+func readLetters(r *rest.Request) (*deadletters.Query, operate.DeadLetters, error) {
+	l := &deadletters.Query{Count: defaultCount}
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(l); err != nil && !errors.Is(err, io.EOF) { // no body means all dead letters
 		return nil, operate.DeadLetters{}, rest.Bad(err.Error())
 	}
 	r.TakeTime()
-	return l, operate.DeadLetters{Queue: r.QueueNamed(), Filter: l.Filter}, nil
+	return l, operate.DeadLetters{Queue: r.QueueNamed(), Filter: l.Filter.And(deadletters.Filter(r.URL.Query().Get("filter"))), Position: l.Position}, nil
 }
 
 func listQueues(r *rest.Request) error {
@@ -97,7 +43,6 @@ func group(r *rest.Request) error {
 	return r.Result(groups, err)
 }
 
-// search answers {"items": [...], "next": n}: next is the value of after for the next page, 0 at the end.
 func search(r *rest.Request) error {
 	l, letters, err := readLetters(r)
 	if err != nil {
@@ -107,30 +52,30 @@ func search(r *rest.Request) error {
 	if l.Truncate != nil {
 		search.BodyBytes = *l.Truncate
 	}
-	found, next, err := r.Operations.SearchDeadLetters(r.Context(), r.Actor, search)
+	found, next, at, err := r.Operations.SearchDeadLetters(r.Context(), r.Actor, search)
 	if err != nil {
 		return err
 	}
-	items := []rest.Object{}
+	page := deadletters.Page{Items: make([]deadletters.Item, len(found)), Next: next, Position: at}
 	for i := range found {
-		items = append(items, letterObject(&found[i], l.Encoding))
+		page.Items[i] = item(&found[i], l.Encoding)
 	}
-	return r.Answer(rest.Object{"items": items, "next": next})
+	return r.Answer(page)
 }
 
-// letterObject returns a message in the form of a peek, with its history.
-func letterObject(l *operate.DeadLetter, encoding string) rest.Object {
-	m := rest.Message{Exchange: l.Exchange, RoutingKey: l.RoutingKey, Redelivered: l.Redelivered, Properties: l.Properties.Append(nil), Body: l.Body, Bytes: l.BodyBytes}
-	o := m.Object(encoding)
-	o["seq"], o["state"], o["persistent"], o["deadline"] = uint64(l.Seq), l.State.String(), l.Persistent, nil
+// item returns a message in the form of a peek, with its history.
+func item(l *operate.DeadLetter, encoding string) deadletters.Item {
+	i := deadletters.Item{
+		Seq: l.Seq, State: l.State.String(), Persistent: l.Persistent, Redelivered: l.Redelivered, Exchange: l.Exchange, RoutingKey: l.RoutingKey,
+		Properties: rest.PropertiesObject(l.Properties.Append(nil)), Bytes: l.BodyBytes, Truncated: len(l.Body) < l.BodyBytes, Deaths: append([]deadletters.Death{}, l.Deaths...), Replays: l.Replays, ReplayID: l.ReplayID,
+	}
 	if l.Deadline != 0 {
-		o["deadline"] = l.DeadlineMillis
+		i.Deadline = &l.DeadlineMillis
 	}
-	o["deaths"], o["replays"], o["replay_run"] = l.Deaths, l.Replays, l.ReplayID
-	if l.Deaths == nil {
-		o["deaths"] = []any{}
+	if i.Payload, i.Encoding = rest.TextOf(l.Body); encoding == "base64" {
+		i.Payload, i.Encoding = base64.StdEncoding.EncodeToString(l.Body), encoding
 	}
-	return o
+	return i
 }
 
 // maxUnpacked is how many bytes are unpacked for an answer.
@@ -142,29 +87,26 @@ func get(r *rest.Request) error {
 	if err != nil {
 		return operate.ErrMessageGone
 	}
-	l, err := r.Operations.DeadLetter(r.Context(), r.Actor, r.QueueNamed(), operate.Seq(seq), 0)
+	l, at, err := r.Operations.DeadLetter(r.Context(), r.Actor, r.QueueNamed(), operate.Seq(seq), 0)
 	if err == nil {
 		err = r.Account.Take(bytesOf(&l, r.Account.Limit()))
 	}
 	if err == nil {
-		l, err = r.Operations.DeadLetter(r.Context(), r.Actor, r.QueueNamed(), operate.Seq(seq), maxUnpacked)
+		l, at, err = r.Operations.DeadLetter(r.Context(), r.Actor, r.QueueNamed(), operate.Seq(seq), maxUnpacked)
 	}
 	if err != nil {
 		return err
 	}
-	o := letterObject(&l, "")
-	o["queue_id"] = strconv.FormatUint(l.QueueID, 10)
-	if !deadletters.IsPacked(l.Properties.ContentEncoding) {
-		return r.Answer(o)
+	whole := deadletters.Whole{Item: item(&l, ""), QueueID: at.QueueID}
+	if deadletters.IsPacked(l.Properties.ContentEncoding) {
+		plain, more, err := deadletters.Unpack(l.Properties.ContentEncoding, l.Body, maxUnpacked)
+		whole.Unpacked = &deadletters.Decoded{Truncated: more}
+		whole.Unpacked.Payload, whole.Unpacked.Encoding = rest.TextOf(plain)
+		if err != nil {
+			whole.Unpacked.Error = new(err.Error())
+		}
 	}
-	plain, more, err := deadletters.Unpack(l.Properties.ContentEncoding, l.Body, maxUnpacked)
-	behind := unpacked{Truncated: more}
-	behind.Payload, behind.Encoding = rest.TextOf(plain)
-	if err != nil {
-		behind.Error = new(err.Error())
-	}
-	o["unpacked"] = behind
-	return r.Answer(o)
+	return r.Answer(whole)
 }
 
 // bytesOf estimates the memory that get takes, at most half of the budget: the unpacked size of a body is not known before.

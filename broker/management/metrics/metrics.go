@@ -9,16 +9,15 @@ import (
 	"slices"
 	"time"
 
-	"curfew/broker"
-	"curfew/broker/management/rest"
-	"curfew/broker/server"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
-	"curfew/broker/pattern"
+	"curfew/broker"
+	"curfew/broker/management/rest"
+	"curfew/broker/policy"
+	"curfew/broker/server"
 )
 
 // The scrape paths of RabbitMQ's Prometheus plugin, by the endpoint in rabbitmq_identity_info.
@@ -120,7 +119,7 @@ func detailedView(r *http.Request) (*view, error) {
 		if len(text) > rest.MaxNameFilter {
 			text = text[:rest.MaxNameFilter]
 		}
-		pattern, err := pattern.Linear(text)
+		pattern, err := policy.Linear(text)
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"curfew/broker/pattern"
+	"curfew/broker/policy"
 )
 
 // The bounds of a list.
@@ -95,7 +95,7 @@ func readPage(r *Request) (*paging, error) {
 		return nil, Bad("Pagination parameters are invalid")
 	}
 	if p.name != "" && v.Get("use_regex") == "true" {
-		if p.pattern, err = pattern.Linear("(?i)" + p.name); err != nil {
+		if p.pattern, err = policy.Linear("(?i)" + p.name); err != nil {
 			return nil, Bad("Pagination parameters are invalid")
 		}
 	}

@@ -95,6 +95,9 @@ func problemObject(err error) (status int, body Object) {
 	if e, asks := errors.AsType[*deadletters.Unconfirmed](err); asks {
 		body["matched"], body["position"] = e.Matched, e.Position
 	}
+	if e, ok := errors.AsType[*deadletters.ImportError](err); ok {
+		body["imported"] = e.Imported
+	}
 	return p.Status, body
 }
 
@@ -109,11 +112,17 @@ func operationProblem(err error) *Problem {
 	if e, ok := errors.AsType[*operate.Invalid](err); ok {
 		return &Problem{http.StatusBadRequest, "bad_request", e.Reason}
 	}
+	if e, ok := errors.AsType[*deadletters.FilterError](err); ok {
+		return &Problem{http.StatusBadRequest, "bad_request", e.Error()}
+	}
 	if e, ok := errors.AsType[*operate.Blocked](err); ok {
 		return &Problem{http.StatusServiceUnavailable, "service_unavailable", e.Error()}
 	}
 	if e, ok := errors.AsType[*deadletters.Unconfirmed](err); ok {
 		return &Problem{http.StatusConflict, "unconfirmed", e.Error()}
+	}
+	if e, ok := errors.AsType[*deadletters.ImportError](err); ok && !errors.Is(err, deadletters.ErrBlocked) {
+		return &Problem{http.StatusBadRequest, "bad_request", e.Error()}
 	}
 	switch {
 	case errors.Is(err, operate.ErrTooManyRuns):
@@ -128,6 +137,8 @@ func operationProblem(err error) *Problem {
 		return unauthorised("User not authorised to access object")
 	case errors.Is(err, operate.ErrMessageGone), errors.Is(err, operate.ErrNoLock):
 		return &Problem{http.StatusNotFound, "not_found", err.Error()}
+	case errors.Is(err, operate.ErrNotManual):
+		return &Problem{http.StatusConflict, "conflict", err.Error()}
 	case errors.Is(err, operate.ErrChanged), errors.Is(err, deadletters.ErrRedeclared), errors.Is(err, deadletters.ErrRunning), errors.Is(err, deadletters.ErrOwner):
 		return &Problem{http.StatusConflict, "conflict", err.Error()}
 	case errors.Is(err, deadletters.ErrBlocked):

@@ -244,6 +244,7 @@ type Request struct {
 	server     *Server
 	long       bool                             // it holds the turn of beginLong
 	left       atomic.Pointer[operate.Underway] // the run that goes on after the answer; nil: none does
+	uploaded   chan struct{}                    // closed when the run has read the body; nil: no run reads it
 }
 
 // Param is a part of the path, unescaped. If there is an escaped

@@ -2,9 +2,11 @@ package rest
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"curfew/broker/deadletters"
@@ -53,6 +55,13 @@ func (r *Request) Run(op operate.Operation, at operate.QueueName, do func(contex
 	_ = c.SetReadDeadline(time.Time{}) // one that comes while the request is answered ends its context
 	_ = c.SetWriteDeadline(time.Time{})
 	defer func() { _ = c.SetWriteDeadline(time.Now().Add(answerTime)) }()
+	if r.uploaded != nil { // a client that is sending a file cannot read an answer
+		select {
+		case <-r.uploaded:
+		case <-run.Ended():
+		case <-r.Context().Done():
+		}
+	}
 	select {
 	case <-ended:
 	case <-r.Context().Done():
@@ -71,6 +80,28 @@ func (r *Request) Run(op operate.Operation, at operate.QueueName, do func(contex
 		return now.Err
 	}
 	return answer(now.Result)
+}
+
+// Upload returns the body for a run that reads it. Whoever prefers not to wait for the run waits until the body has been read.
+func (r *Request) Upload() io.Reader {
+	read := make(chan struct{})
+	r.uploaded = read
+	return &upload{r.Body, sync.OnceFunc(func() { close(read) })}
+}
+
+// upload is a body that tells when it ends.
+type upload struct {
+	io.Reader
+	ended func()
+}
+
+// Read implements io.Reader.
+func (u *upload) Read(b []byte) (int, error) {
+	n, err := u.Reader.Read(b)
+	if err != nil {
+		u.ended()
+	}
+	return n, err
 }
 
 const (

@@ -92,7 +92,7 @@ func rootCommand(b node.Build) *cobra.Command {
 		cmd.Args = cli.NoArguments
 	}
 	root.AddCommand(alertCommand(), storeCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand(b.Version),
-		statusCommand(), queues.Deadlines(), queues.History(), queues.Queue(), queues.DeadLetters(), queues.Runs(), auditCommand(), rabbitmqCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
+		statusCommand(), clockCommand(), queues.Deadlines(), queues.History(), queues.Queue(), queues.DeadLetters(), queues.Runs(), auditCommand(), rabbitmqCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
 		messaging.Delete(), messaging.Consumers(), messaging.Connections(), messaging.Channels())
 	addExamples(root)
 	return root

@@ -7,17 +7,24 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/node"
 	"curfew/cmd/internal/settings"
 )
 
 func serveCommand(b node.Build) *cobra.Command {
-	return &cobra.Command{
-		Use:   "serve",
+	clock := ""
+	c := &cobra.Command{
+		Use: "serve",
+		Example: `  curfew serve
+  curfew serve --clock manual`,
 		Short: "Run the broker and its deadline monitor until SIGTERM or SIGINT; SIGHUP reads the alerts file again",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := settings.Load()
 			if err != nil {
+				return err
+			}
+			if err := s.UseClock(clock); err != nil {
 				return err
 			}
 			if err := s.CheckServe(); err != nil {
@@ -35,4 +42,7 @@ func serveCommand(b node.Build) *cobra.Command {
 			})
 		},
 	}
+	c.Flags().StringVar(&clock, "clock", "", "system, or manual for tests: the clock of deadlines stands until curfew clock moves it (default CURFEW_CLOCK)")
+	cli.Offers(c, "clock", "system", "manual")
+	return c
 }

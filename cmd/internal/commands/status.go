@@ -56,6 +56,11 @@ func statusRows(s *node.Status) [][]string {
 		}
 		add("!", english.Plural(u.Messages, "message is", "messages are"), " parked in curfew.undeliverable", where, ": curfew dlq groups curfew.undeliverable", flag)
 	}
+	now := time.Now()
+	if s.Clock != nil {
+		now = *s.Clock
+		add("clock", "manual: it stands at ", now.Format("2006-01-02T15:04:05.000Z"), " until it is moved (see curfew clock)")
+	}
 	if s.Primary != "" {
 		add("primary", s.Primary, " (see curfew rabbitmq status)")
 	} else {
@@ -68,7 +73,7 @@ func statusRows(s *node.Status) [][]string {
 	case s.Monitor:
 		next := ""
 		if s.Next != nil {
-			next = ", next " + table.FromNow(*s.Next) + " (" + s.Next.Format("2006-01-02T15:04:05.000Z") + ")"
+			next = ", next " + table.From(now, *s.Next) + " (" + s.Next.Format("2006-01-02T15:04:05.000Z") + ")"
 		}
 		held := ""
 		if s.Held > 0 {
@@ -95,7 +100,7 @@ func statusRows(s *node.Status) [][]string {
 	for _, f := range s.AtRisk {
 		first := ""
 		if f.FirstMiss != 0 {
-			first = ", the first " + table.FromNow(time.UnixMilli(f.FirstMiss))
+			first = ", the first " + table.From(now, time.UnixMilli(f.FirstMiss))
 		}
 		add("at risk", f.Queue, ": ", f.WillMiss, " of ", f.Deadlines, " messages with a deadline will expire", first)
 	}

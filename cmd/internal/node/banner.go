@@ -38,8 +38,12 @@ func (n *Node) printBanner(w io.Writer, s *sockets) {
 		lines = append(lines,
 			"  Schedule  "+scheduleText(c),
 			"  Store     "+storeText(c, n.broker),
-			"  Monitor   "+monitorText(c),
-			"  Try       curfew demo --against "+web)
+			"  Monitor   "+monitorText(c))
+		if c.ManualClock() {
+			lines = append(lines, "  Clock     manual: it stands until curfew clock moves it; for tests only")
+		} else {
+			lines = append(lines, "  Try       curfew demo --against "+web)
+		}
 	}
 	fmt.Fprintln(w, strings.Join(append(lines, "Server startup complete"), "\n"))
 }

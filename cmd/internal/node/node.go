@@ -145,7 +145,7 @@ func (n *Node) openBroker() error {
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.Bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: n.log,
 		User: string(c.User), Password: string(c.Password), GuestFromAnywhere: !c.GuestLoopbackOnly,
 		TTLPrecedence: precedence, TTLOff: c.TTL == "off", Unroutable: unroutables[c.Unroutable], IdleMinimum: c.IdleMinimum,
-		Expiries: n.expiries(), OnLongHold: recordHolds(n),
+		Expiries: n.expiries(), OnLongHold: recordHolds(n), Manual: c.ManualClock(),
 	})
 	if err != nil {
 		return n.inDataDir(err)
@@ -252,7 +252,12 @@ func (n *Node) openMonitor() error {
 		}
 		o.Redis = n.redis
 	}
-	n.monitor, err = schedule.New(o)
+	o.Stepped = n.broker.Manual() != nil
+	s, err := schedule.New(o)
+	if err == nil && o.Stepped {
+		n.broker.Manual().Fire(s.Step)
+	}
+	n.monitor = s
 	return err
 }
 

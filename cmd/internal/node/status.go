@@ -22,6 +22,7 @@ type Status struct {
 	Primary      string     `json:"primary,omitempty"`    // the RabbitMQ beside which this runs; then nothing is known of a store
 	Monitor      bool       `json:"monitor"`              // false: messages expire only when a delivery meets them
 	TTLOff       bool       `json:"ttl_off,omitempty"`    // no message expires (CURFEW_TTL=off)
+	Clock        *time.Time `json:"clock,omitempty"`      // what a manual clock shows, which stands until it is moved
 	Schedule     string     `json:"schedule,omitempty"`   // what fires: embedded, primary (RabbitMQ), or the state of the schedule in Redis: up, rebuilding or down
 	Pending      int64      `json:"pending"`              // deadlines that wait
 	Next         *time.Time `json:"next"`                 // the next deadline, not counting those that have passed; null: none
@@ -86,6 +87,10 @@ func (n *Node) status(o *opsEndpoints) Status {
 				s.AlarmsFiring++
 			}
 		}
+	}
+	if n.settings.ManualClock() {
+		now := n.broker.Now().Time().UTC()
+		s.Clock = &now
 	}
 	if n.monitor != nil {
 		m := n.monitor.Health()

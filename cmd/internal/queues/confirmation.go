@@ -9,23 +9,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/deadletters"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 )
 
 // confirmation is the value of --confirm: how many messages the caller expects to be deleted, and, after an @, the position in the queue up to
 // which they were counted. Without a position the number is of all messages in the queue.
-type confirmation struct {
-	messages *int // nil: the flag was not given
-	seen     *seenPosition
-}
+type confirmation struct{ deadletters.Query }
 
 // String, Set and Type implement pflag.Value.
 func (c *confirmation) String() string {
-	if c.messages == nil {
+	if c.Confirm == nil {
 		return ""
 	}
-	return strconv.Itoa(*c.messages)
+	return strconv.Itoa(*c.Confirm)
 }
 
 func (c *confirmation) Set(text string) error {
@@ -34,26 +32,30 @@ func (c *confirmation) Set(text string) error {
 	if err != nil {
 		return fmt.Errorf("%q is not a number of messages", number)
 	}
-	c.messages = &n
-	return c.seen.set(position)
+	c.Confirm = &n
+	return c.Position.UnmarshalText([]byte(position))
 }
 
 func (*confirmation) Type() string { return "number" }
 
+// purge deletes messages by a request to path, and prints how many. which says which messages these are.
+func (c *confirmation) purge(a *cli.API, cmd *cobra.Command, path, which string) error {
+	var answer struct {
+		Deleted int `json:"deleted"`
+	}
+	err := a.Call(cmd.Context(), http.MethodPost, path, c.Query, &answer)
+	if asks, ok := errors.AsType[*client.Error](err); ok && asks.Status == http.StatusConflict && asks.Kind == "unconfirmed" {
+		if asks.Matched == 0 {
+			return cli.Unconfirmedf("no messages %s: there is nothing to delete", which)
+		}
+		return cli.Unconfirmedf("%d messages %s; to delete them add --confirm %d@%s (later messages stay)", asks.Matched, which, asks.Matched, asks.Position)
+	}
+	if err != nil {
+		return err
+	}
+	return a.Print(cmd.OutOrStdout(), answer, []string{"DELETED"}, [][]string{{strconv.Itoa(answer.Deleted)}})
+}
+
 func (c *confirmation) addTo(cmd *cobra.Command) {
 	cmd.Flags().Var(c, "confirm", "how many messages you expect to be deleted, as printed without this flag")
-}
-
-// unconfirmed is the error of a purge without the number of messages, or with a wrong one.
-func unconfirmed(failed *client.Error, which string, f *filterFlags) error {
-	if failed.Matched == 0 {
-		return cli.Unconfirmedf("no messages %s: there is nothing to delete", which)
-	}
-	return cli.Unconfirmedf("%d messages %s; to delete them add --confirm %d@%s (later messages stay)", failed.Matched, which, failed.Matched, f.seenAt(failed.Position))
-}
-
-// conflict returns err as an answer of the API if the caller has to confirm a number.
-func conflict(err error) (*client.Error, bool) {
-	var r *client.Error
-	return r, errors.As(err, &r) && r.Status == http.StatusConflict && r.Kind == "unconfirmed"
 }

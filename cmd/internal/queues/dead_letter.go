@@ -20,16 +20,8 @@ import (
 	"curfew/monitor/printable"
 )
 
-// wholeLetter is a single dead letter as the API returns it.
-type wholeLetter struct {
-	letter
-	Unpacked *struct {
-		Payload   string  `json:"payload"`
-		Encoding  string  `json:"payload_encoding"`
-		Truncated bool    `json:"truncated"`
-		Error     *string `json:"error"`
-	} `json:"unpacked,omitempty"`
-}
+// wholeLetter is a single dead letter.
+type wholeLetter struct{ deadletters.Whole }
 
 func (d *deadLetters) show() *cobra.Command {
 	raw := false
@@ -51,12 +43,11 @@ func (d *deadLetters) show() *cobra.Command {
 			if err := d.Call(cmd.Context(), http.MethodGet, path, nil, &l); err != nil {
 				return err
 			}
-			l.Truncated = isTruncated(l.Payload, l.Encoding, l.Bytes)
 			switch {
 			case raw:
 				return l.writeBody(cmd.OutOrStdout())
 			case d.JSON():
-				return d.Print(cmd.OutOrStdout(), l, nil, nil)
+				return d.Print(cmd.OutOrStdout(), l.Whole, nil, nil)
 			}
 			return l.write(cmd.OutOrStdout())
 		},
@@ -68,7 +59,7 @@ func (d *deadLetters) show() *cobra.Command {
 // writeBody writes the body as it was sent.
 func (l *wholeLetter) writeBody(out io.Writer) error {
 	if l.Truncated {
-		return errors.New("the body is larger than 16 MiB: use curfew dlq export --seq")
+		return errors.New("the body is larger than 16 MiB: use curfew dlq export --filter 'seq == NUMBER'")
 	}
 	body, err := bodyOf(l.Payload, l.Encoding)
 	if err == nil {

@@ -12,10 +12,10 @@ import (
 
 // TestDeathsOfADeadLetter: the newest first, as x-death has them.
 func TestDeathsOfADeadLetter(t *testing.T) {
-	l := wholeLetter{letter: letter{Deaths: []deadletters.Death{
+	l := wholeLetter{deadletters.Whole{Item: deadletters.Item{Deaths: []deadletters.Death{
 		{Queue: "jobs", Reason: "rejected", Keys: []string{"jobs"}, Count: 1},
 		{Queue: "jobs.retry", Reason: "expired", Keys: []string{"jobs.retry"}, Count: 3},
-	}}}
+	}}}}
 	var out strings.Builder
 	require.NoError(t, l.write(&out))
 	newest := strings.Index(out.String(), `of "rejected" in "jobs", 1 time, published to "" with ["jobs"]`)

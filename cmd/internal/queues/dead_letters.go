@@ -29,10 +29,10 @@ func DeadLetters() *cobra.Command {
 		Short: "List, search, replay, edit, purge, export and import dead letters of a running Curfew",
 		Example: `  curfew dlq list
   curfew dlq groups orders.dead
-  curfew dlq search orders.dead --newest --json-value customer.id=7
+  curfew dlq search orders.dead --newest --filter 'json.customer.id == 7'
   curfew dlq show orders.dead 17
   curfew dlq replay orders.dead --dry-run
-  curfew dlq replay orders.dead --since 2h --rate 100`,
+  curfew dlq replay orders.dead --filter 'died > ago("2h")' --rate 100`,
 		RunE: cli.Group,
 	}
 	d := &deadLetters{cli.WithVHost(c)}
@@ -81,7 +81,7 @@ func (d *deadLetters) groups() *cobra.Command {
 				return err
 			}
 			var list []deadletters.Group
-			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "groups"), deadLetterRequest{Filter: filter}, &list); err != nil {
+			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "groups"), deadletters.Query{Filter: filter}, &list); err != nil {
 				return err
 			}
 			var rows [][]string
@@ -108,7 +108,7 @@ func parkedHint(queueName string, g *deadletters.Group) string {
 	if g.Toward == "" {
 		exchange = "the default exchange"
 	}
-	onward := "curfew dlq replay " + queueName + " --to onward --from-queue " + cli.OrDash(g.Queue)
+	onward := fmt.Sprintf("curfew dlq replay %s --to onward --filter '%s'", queueName, g.Filter())
 	switch g.Why {
 	case deadletters.CauseNoExchange:
 		return fmt.Sprintf("%d from %s are parked because exchange %s does not exist. Declare it and bind a queue, then: %s", g.Messages, cli.OrDash(g.Queue), exchange, onward)
@@ -125,30 +125,12 @@ func when(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// letter is a dead letter as the API returns it.
-type letter struct {
-	Seq         uint64              `json:"seq"`
-	Exchange    string              `json:"exchange"`
-	RoutingKey  string              `json:"routing_key"`
-	Deadline    *int64              `json:"deadline"`
-	Properties  map[string]any      `json:"properties"`
-	Payload     string              `json:"payload"`
-	Encoding    string              `json:"payload_encoding"`
-	Bytes       int                 `json:"payload_bytes"`
-	Truncated   bool                `json:"payload_truncated,omitempty"` // set here
-	Deaths      []deadletters.Death `json:"deaths"`
-	Replays     int64               `json:"replays"`
-	ReplayRun   string              `json:"replay_run,omitempty"`
-	Redelivered bool                `json:"redelivered"`
-	State       string              `json:"state"`
-}
-
 func (d *deadLetters) peek() *cobra.Command {
 	return d.finder("peek <queue>", "Show a queue's first messages with their history; removes nothing", 10, false)
 }
 
 func (d *deadLetters) search() *cobra.Command {
-	return d.finder("search <queue>", "Show the dead letters that the flags select; removes nothing", 100, true)
+	return d.finder("search <queue>", "Show the dead letters that the filter selects; removes nothing", 100, true)
 }
 
 func (d *deadLetters) finder(use, short string, count int, filtered bool) *cobra.Command {
@@ -161,19 +143,11 @@ func (d *deadLetters) finder(use, short string, count int, filtered bool) *cobra
 			if err != nil {
 				return err
 			}
-			var answer struct {
-				Items []letter `json:"items"`
-				Next  uint64   `json:"next"`
-			}
+			var answer deadletters.Page
 			bodyBytes := bodyBytes(d.API, cmd, truncate, count)
-			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "search"), deadLetterRequest{
-				Filter: filter, After: queue.Seq(after), Newest: newest, Count: count, Truncate: &bodyBytes,
-			}, &answer); err != nil {
+			query := deadletters.Query{Filter: filter, After: queue.Seq(after), Newest: newest, Count: count, Truncate: &bodyBytes}
+			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "search"), query, &answer); err != nil {
 				return err
-			}
-			for i := range answer.Items {
-				l := &answer.Items[i]
-				l.Truncated = isTruncated(l.Payload, l.Encoding, l.Bytes)
 			}
 			if err := d.Print(cmd.OutOrStdout(), answer.Items, letterHead, letterRows(answer.Items)); err != nil {
 				return err
@@ -196,7 +170,7 @@ func (d *deadLetters) finder(use, short string, count int, filtered bool) *cobra
 
 var letterHead = []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE?", "KEY", "TYPE?", "REPLAYS?", "MESSAGE-ID", "BODY"}
 
-func letterRows(items []letter) (rows [][]string) {
+func letterRows(items []deadletters.Item) (rows [][]string) {
 	for _, l := range items {
 		died, key := deadletters.Death{}, l.RoutingKey
 		if len(l.Deaths) > 0 {
@@ -205,7 +179,7 @@ func letterRows(items []letter) (rows [][]string) {
 		}
 		id, _ := l.Properties["message_id"].(string)
 		kind, _ := l.Properties["type"].(string)
-		rows = append(rows, []string{strconv.FormatUint(l.Seq, 10), when(died.Time), cli.OrDash(died.Reason), cli.OrDash(died.Queue), cli.OrDash(died.Exchange), cli.OrDash(key), cli.OrDash(kind),
+		rows = append(rows, []string{strconv.FormatUint(uint64(l.Seq), 10), when(died.Time), cli.OrDash(died.Reason), cli.OrDash(died.Queue), cli.OrDash(died.Exchange), cli.OrDash(key), cli.OrDash(kind),
 			strconv.FormatInt(l.Replays, 10), cli.OrDash(id), bodyCell(l.Payload, l.Encoding)})
 	}
 	return rows
@@ -213,29 +187,17 @@ func letterRows(items []letter) (rows [][]string) {
 
 func (d *deadLetters) purge() *cobra.Command {
 	var f filterFlags
-	confirm := confirmation{seen: &f.seen}
+	var confirm confirmation
 	c := &cobra.Command{
 		Use:   "purge <queue>",
-		Short: "Delete the dead letters that the flags select",
-		Long:  "Delete the dead letters that the flags select. Without --confirm it only prints how many there are (exit code 5);\nwith it, nothing is deleted unless the number is right. The value it prints also names the messages that it counted, so later\nones stay.",
+		Short: "Delete the dead letters that the filter selects",
+		Long:  "Delete the dead letters that the filter selects. Without --confirm it only prints how many there are (exit code 5);\nwith it, nothing is deleted unless the number is right. The value it prints also names the messages that it counted, so later\nones stay.",
 		Args:  cli.Exactly(1, "a queue"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter(cmd, d, args[0])
-			if err != nil {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if confirm.Filter, err = f.filter(cmd, d, args[0]); err != nil {
 				return err
 			}
-			body := deadLetterRequest{Filter: filter, Confirm: confirm.messages, Position: f.seen.Position}
-			var answer struct {
-				Deleted int `json:"deleted"`
-			}
-			err = d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "purge"), body, &answer)
-			if failed, ok := conflict(err); ok {
-				return unconfirmed(failed, "match", &f)
-			}
-			if err != nil {
-				return err
-			}
-			return d.Print(cmd.OutOrStdout(), answer, []string{"DELETED"}, [][]string{{strconv.Itoa(answer.Deleted)}})
+			return confirm.purge(d.API, cmd, letters(d.VHost, args[0], "purge"), "match")
 		},
 	}
 	f.add(c)
@@ -259,7 +221,7 @@ func (d *deadLetters) export() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return errors.Join(d.Stream(cmd.Context(), letters(d.VHost, args[0], "export"), deadLetterRequest{Filter: filter}, out), done())
+			return errors.Join(d.Stream(cmd.Context(), letters(d.VHost, args[0], "export"), deadletters.Query{Filter: filter}, out), done())
 		},
 	}
 	f.add(c)

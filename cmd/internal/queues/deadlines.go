@@ -149,10 +149,8 @@ func (d *deadlines) find(cmd *cobra.Command, args []string, id string) (string, 
 		}
 		return args[1], nil
 	}
-	var answer struct {
-		Items []letter `json:"items"`
-	}
-	body := deadLetterRequest{Filter: deadletters.Filter{MessageID: id}, Count: 2}
+	var answer deadletters.Page
+	body := deadletters.Query{Filter: deadletters.Equals("message_id", id), Count: 2}
 	if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "search"), body, &answer); err != nil {
 		return "", err
 	}
@@ -160,9 +158,9 @@ func (d *deadlines) find(cmd *cobra.Command, args []string, id string) (string, 
 	case 0:
 		return "", &client.Error{Status: http.StatusNotFound, Reason: fmt.Sprintf("no ready message in %q has message-id %q", args[0], id)}
 	case 1:
-		return strconv.FormatUint(answer.Items[0].Seq, 10), nil
+		return strconv.FormatUint(uint64(answer.Items[0].Seq), 10), nil
 	}
-	return "", cli.Usagef("several messages in %q have message-id %q; name one by its number (curfew dlq search %s --message-id %s)", args[0], id, args[0], id)
+	return "", cli.Usagef("several messages in %q have message-id %q; name one by its number (curfew dlq search %s --filter '%s')", args[0], id, args[0], body.Filter)
 }
 
 func (d *deadlines) extend() *cobra.Command {

@@ -143,25 +143,13 @@ func (q *queues) peek() *cobra.Command {
 }
 
 func (q *queues) purge() *cobra.Command {
-	var f filterFlags // none: all messages
-	confirm := confirmation{seen: &f.seen}
+	var confirm confirmation
 	c := &cobra.Command{
 		Use:   "purge <queue>",
 		Short: "Delete the ready messages of a queue; without --confirm it only prints how many there are",
 		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			body := deadLetterRequest{Confirm: confirm.messages, Position: f.seen.Position}
-			var answer struct {
-				Deleted int `json:"deleted"`
-			}
-			err := q.Call(cmd.Context(), http.MethodPost, letters(q.VHost, args[0], "purge"), body, &answer)
-			if failed, ok := conflict(err); ok {
-				return unconfirmed(failed, fmt.Sprintf("are ready in %q", args[0]), &f)
-			}
-			if err != nil {
-				return err
-			}
-			return q.Print(cmd.OutOrStdout(), answer, []string{"DELETED"}, [][]string{{strconv.Itoa(answer.Deleted)}})
+			return confirm.purge(q.API, cmd, letters(q.VHost, args[0], "purge"), fmt.Sprintf("are ready in %q", args[0]))
 		},
 	}
 	confirm.addTo(c)

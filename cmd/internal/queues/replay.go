@@ -25,9 +25,8 @@ import (
 
 func (d *deadLetters) replay() *cobra.Command {
 	var f filterFlags
-	var o deadletters.Options
-	var ttl string
-	var dryRun, background bool
+	var q deadletters.Query
+	var background bool
 	var position string
 	c := &cobra.Command{
 		Use:   "replay <queue>",
@@ -38,71 +37,55 @@ func (d *deadLetters) replay() *cobra.Command {
 			"arrival: what cannot be routed, has no room or was replayed too often stays and is counted under its reason.\n" +
 			"A replay continues after a restart of Curfew.",
 		Example: `  curfew dlq replay orders.dead --dry-run
-  curfew dlq replay orders.dead --reason expired --ttl none --limit 10
+  curfew dlq replay orders.dead --filter 'reason == "expired"' --ttl none --limit 10
   curfew dlq replay orders.dead --exchange orders --key retry --rate 50`,
 		Args: cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.seen.set(position); err != nil {
+			if err := q.Position.UnmarshalText([]byte(position)); err != nil {
 				return cli.Usagef("--position: want what --dry-run printed: %w", err)
 			}
-			filter, err := f.filter(cmd, d, args[0])
-			if err != nil {
-				return err
-			}
-			if err := setTTL(&o, ttl); err != nil {
+			var err error
+			if q.Filter, err = f.filter(cmd, d, args[0]); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("exchange") || cmd.Flags().Changed("key") {
-				o.To = deadletters.ToExchange
+				q.To = deadletters.ToExchange
+			}
+			if err := q.Options.Check(); err != nil {
+				return cli.Usagef("--%w", err)
 			}
 			var run deadletters.Replay
-			body := deadLetterRequest{Filter: filter, DryRun: dryRun, Options: &o, Position: f.seen.Position}
-			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "replay"), body, &run); err != nil {
+			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "replay"), q, &run); err != nil {
 				return err
 			}
-			if !background && !dryRun {
+			if !background && !q.DryRun {
 				if run, err = d.follow(cmd.Context(), cmd.ErrOrStderr(), run.ID); err != nil {
 					return err
 				}
 			}
-			if err := d.printRun(cmd, run); err != nil || !dryRun || run.Replayed == 0 {
+			if err := d.printRun(cmd, run); err != nil || !q.DryRun || run.Replayed == 0 {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "to replay only these, and no later messages, add --position %s\n", f.seenAt(run.Position.String()))
+			fmt.Fprintf(cmd.ErrOrStderr(), "to replay only these, and no later messages, add --position %s\n", run.Position)
 			return nil
 		},
 	}
 	f.add(c)
 	flags := c.Flags()
-	flags.StringVar(&o.To, "to", deadletters.ToOrigin, "origin, queue, onward or exchange")
-	flags.StringVar(&o.Exchange, "exchange", "", `to this exchange ("" is the default one)`)
-	flags.StringVar(&o.Key, "key", "", "with this routing key (default: the first one it was published with)")
-	flags.StringVar(&ttl, "ttl", "", "fresh (default): the time it was published with; remaining: its old deadline; none (default with --to onward); or a time such as 10m")
-	flags.BoolVar(&o.KeepDeaths, "keep-deaths", false, "leave the x-death headers on it")
-	flags.Int64Var(&o.MaxReplays, "max-replays", deadletters.DefaultMaxReplays, "skip messages that were replayed this often before")
-	flags.IntVar(&o.Limit, "limit", 0, "the most messages to replay (default all)")
-	flags.Float64Var(&o.Rate, "rate", 0, "messages a second (default as fast as possible)")
-	flags.BoolVar(&dryRun, "dry-run", false, "move nothing; print what would happen")
+	flags.StringVar(&q.To, "to", deadletters.ToOrigin, "origin, queue, onward or exchange")
+	flags.StringVar(&q.Exchange, "exchange", "", `to this exchange ("" is the default one)`)
+	flags.StringVar(&q.Key, "key", "", "with this routing key (default: the first one it was published with)")
+	flags.StringVar(&q.TTL, "ttl", "", "fresh (default): the time it was published with; remaining: its old deadline; none (default with --to onward); or a time such as 10m")
+	flags.BoolVar(&q.KeepDeaths, "keep-deaths", false, "leave the x-death headers on it")
+	flags.Int64Var(&q.MaxReplays, "max-replays", deadletters.DefaultMaxReplays, "skip messages that were replayed this often before")
+	flags.IntVar(&q.Limit, "limit", 0, "the most messages to replay (default all)")
+	flags.Float64Var(&q.Rate, "rate", 0, "messages a second (default as fast as possible)")
+	flags.BoolVar(&q.DryRun, "dry-run", false, "move nothing; print what would happen")
 	flags.StringVar(&position, "position", "", "replay only messages that a --dry-run with this position counted; later ones stay")
 	flags.BoolVar(&background, "background", false, "do not wait for the end")
 	cli.Offers(c, "to", deadletters.ToOrigin, deadletters.ToQueue, deadletters.ToOnward, deadletters.ToExchange)
 	cli.Offers(c, "ttl", deadletters.TTLFresh, deadletters.TTLRemaining, deadletters.TTLNone)
 	return c
-}
-
-// setTTL reads --ttl.
-func setTTL(o *deadletters.Options, text string) error {
-	switch text {
-	case "", deadletters.TTLFresh, deadletters.TTLRemaining, deadletters.TTLNone:
-		o.TTL = text
-		return nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < time.Millisecond {
-		return cli.Usagef("--ttl: %q is invalid: want fresh, remaining, none or a duration such as 10m", text)
-	}
-	o.TTL, o.Millis = deadletters.TTLMillis, d.Milliseconds()
-	return nil
 }
 
 // printRun prints a replay. It returns an error if the replay failed.

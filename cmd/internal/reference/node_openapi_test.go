@@ -74,6 +74,7 @@ var subjects = []struct{ tag, parts, text string }{
 	{"Locks", "locks", "Locks of deliveries, on queues with `x-lock-duration`."},
 	{"Consumers", "consumers", "Who holds messages."},
 	{"Dead letters", "deadletters replays", "Dead letters, and the replays that send them back."},
+	{"Clock", "clock", "The clock of deadlines, which tests move where it is manual."},
 	{"Runs", "runs", "Operations that may take long, while they run and after they have ended."},
 	{"Policies", "policies operator-policies", "Policies that count for what is queued already."},
 	{"Alerts", "alerts silences", "Alerts, their rules and sinks, and silences."},

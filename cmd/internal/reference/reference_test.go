@@ -4,11 +4,14 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker/deadletters"
 )
 
 var write = flag.Bool("write", false, "write what is not current")
@@ -35,6 +38,7 @@ var parts = []part{
 	{"reference/http-api.md", "api", apiPages},
 	{"reference/http-api.md", "schemas", schemaPages},
 	{"reference/http-api.md", "rabbitmq routes", managementRoutes},
+	{"dead-letters.md", "filter words", filterWords},
 	{"benchmarks.md", "bench", benchmarks},
 	{"benchmarks.md", "bench losses", benchLosses},
 }
@@ -82,6 +86,19 @@ func (t *table) row(cells ...string) {
 		t.WriteString("| " + cell.Replace(strings.TrimSpace(text)) + " ")
 	}
 	t.WriteString("|\n")
+}
+
+// filterWords is the table of what a filter of dead letters may have.
+func filterWords(*testing.T) string {
+	words := newTable("Word", "Is", "Meaning", "Example")
+	row := func(w deadletters.Word) { words.row(code(w.Name), w.Kind, w.Text, code(w.Example)) }
+	for _, f := range deadletters.Fields {
+		row(f.Word)
+	}
+	for _, w := range slices.Concat(deadletters.Functions, deadletters.Operators) {
+		row(w)
+	}
+	return words.String()
 }
 
 // code is a text as Markdown's code; "" stays empty.

@@ -74,7 +74,7 @@ func (w *watchRules) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// CheckServe checks that the variables about a RabbitMQ fit together. Only serve needs that: a command that calls a running Curfew
+// CheckServe checks that the variables about a RabbitMQ, and those about the clock, fit together. Only serve needs that: a command that calls a running Curfew
 // does not. The error is an Error that names each mistake.
 func (s *Settings) CheckServe() error {
 	var errs []error
@@ -83,6 +83,7 @@ func (s *Settings) CheckServe() error {
 	} else {
 		errs = append(errs, s.checkNoPrimary()...)
 	}
+	errs = append(errs, s.checkClock()...)
 	if err := errors.Join(errs...); err != nil {
 		return Error{err}
 	}
@@ -121,10 +122,10 @@ func (s *Settings) checkNoBroker() (errs []error) {
 	return errs
 }
 
-// forgetDataDir unsets the default data folder if there is no broker, or on Windows, where the broker can keep messages
-// only in memory.
+// forgetDataDir unsets the default data folder if there is no broker, if its clock is manual, or on Windows, where the broker
+// can keep messages only in memory.
 func (s *Settings) forgetDataDir() {
-	if _, chosen := os.LookupEnv("CURFEW_DATA_DIR"); !chosen && (s.PrimaryURL != "" || runtime.GOOS == "windows") {
+	if _, chosen := os.LookupEnv("CURFEW_DATA_DIR"); !chosen && (s.PrimaryURL != "" || s.ManualClock() || runtime.GOOS == "windows") {
 		s.DataDir = ""
 	}
 }

@@ -50,6 +50,7 @@ type Settings struct {
 	Unroutable     string        `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange cannot route: kept in curfew.undeliverable, or lost"`
 	IdleMinimum    time.Duration `split_words:"true" default:"5m" allow:"1ms..24h" desc:"the shortest period that x-auto-delete-on-idle may have, as an argument or by a policy"`
 	ScheduleWindow time.Duration `split_words:"true" default:"20ms" allow:"0s..1s" desc:"a message that leaves its queue within this time is never written to the schedule; 0s: every message with a deadline is, whatever its time to live"`
+	Clock          string        `split_words:"true" default:"system" allow:"system|manual" desc:"manual: for tests of programs. The clock of deadlines stands until curfew clock or the API moves it; messages are in memory only"`
 	Audit          string        `split_words:"true" default:"true" allow:"true|false|all" desc:"record every message that expires and what users change, in the folder audit of the data folder; all: other dead letters too"`
 
 	_          struct{}   `group:"Beside RabbitMQ"`

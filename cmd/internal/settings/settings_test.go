@@ -23,7 +23,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, Settings{
 		AMQPAddr: "127.0.0.1:5672", HTTPAddr: "127.0.0.1:15672", OpsAddr: "127.0.0.1:15692", DataDir: "./curfew-data", StoreSync: "group",
-		Monitor: true, TTL: "on", TTLPrecedence: "min", Unroutable: "park", IdleMinimum: 5 * time.Minute, ScheduleWindow: 20 * time.Millisecond,
+		Monitor: true, Clock: "system", TTL: "on", TTLPrecedence: "min", Unroutable: "park", IdleMinimum: 5 * time.Minute, ScheduleWindow: 20 * time.Millisecond,
 		User: "guest", Password: "guest", GuestLoopbackOnly: true, Audit: "true", TLSClientAuth: "none", TLSLoginFrom: "distinguished_name", Instance: instance(host),
 		MaxMessageSize: 16 << 20, MaxConnections: 1024, ConsumerTimeout: ackTimeout(30 * time.Minute), MemoryLimit: memoryLimit{percent: 60}, DiskFreeLimit: 50 << 20, LogLevel: "info", LogFormat: "auto",
 	}, c)
@@ -35,7 +35,7 @@ func TestReadsEveryVariable(t *testing.T) {
 		"CURFEW_TLS_CERT=c", "CURFEW_TLS_KEY=k", "CURFEW_TLS_CLIENT_CA=ca", "CURFEW_TLS_CLIENT_AUTH=require", "CURFEW_TLS_LOGIN_FROM=common_name",
 		"CURFEW_OPS_ADDR=[::1]:99", "CURFEW_DATA_DIR=", "CURFEW_STORE_SYNC=never",
 		"CURFEW_REDIS_URL=redis://h", "CURFEW_MONITOR=false", "CURFEW_IDLE_MINIMUM=1s", "CURFEW_SCHEDULE_WINDOW=0s",
-		"CURFEW_TTL=off", "CURFEW_TTL_PRECEDENCE=message", "CURFEW_UNROUTABLE=drop", "CURFEW_ALERTS=a.yaml", "CURFEW_ALERT_URLS=webhook+https://h/x,ntfy://h/t", "CURFEW_USER=u",
+		"CURFEW_CLOCK=manual", "CURFEW_TTL=off", "CURFEW_TTL_PRECEDENCE=message", "CURFEW_UNROUTABLE=drop", "CURFEW_ALERTS=a.yaml", "CURFEW_ALERT_URLS=webhook+https://h/x,ntfy://h/t", "CURFEW_USER=u",
 		"CURFEW_PASSWORD=p", "CURFEW_INSTANCE=i-1",
 		"CURFEW_MAX_MESSAGE_SIZE=1MiB", "CURFEW_MAX_CONNECTIONS=7", "CURFEW_MEMORY_LIMIT=1GiB", "CURFEW_DISK_FREE_LIMIT=1MiB", "CURFEW_CONSUMER_TIMEOUT=0s", "CURFEW_LOG_LEVEL=debug", "CURFEW_LOG_FORMAT=json")
 	c, err := Load()
@@ -43,7 +43,7 @@ func TestReadsEveryVariable(t *testing.T) {
 	assert.Equal(t, Settings{
 		AMQPAddr: ":0", HTTPAddr: ":1", AMQPSAddr: ":1", HTTPSAddr: ":2", TLSCert: "c", TLSKey: "k", TLSClientCA: "ca", TLSClientAuth: "require", TLSLoginFrom: "common_name",
 		OpsAddr: "[::1]:99", StoreSync: "never", RedisURL: "redis://h",
-		IdleMinimum: time.Second, Audit: "false", TTL: "off", TTLPrecedence: "message", Unroutable: "drop", Alerts: "a.yaml", AlertUrls: "webhook+https://h/x,ntfy://h/t",
+		IdleMinimum: time.Second, Clock: "manual", Audit: "false", TTL: "off", TTLPrecedence: "message", Unroutable: "drop", Alerts: "a.yaml", AlertUrls: "webhook+https://h/x,ntfy://h/t",
 		User: "u", Password: "p", Instance: "i-1", MaxMessageSize: 1 << 20, MaxConnections: 7, MemoryLimit: memoryLimit{size: 1 << 30}, DiskFreeLimit: 1 << 20,
 		LogLevel: "debug", LogFormat: "json",
 	}, c)

@@ -25,8 +25,11 @@ func Until(at time.Time) string {
 }
 
 // FromNow is an instant such as "in 5s", or "now" if it has passed.
-func FromNow(at time.Time) string {
-	if d := time.Until(at); d > 0 {
+func FromNow(at time.Time) string { return From(time.Now(), at) }
+
+// From is FromNow where now is another time.
+func From(now, at time.Time) string {
+	if d := at.Sub(now); d > 0 {
 		return "in " + Span(d)
 	}
 	return "now"

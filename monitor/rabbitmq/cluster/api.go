@@ -172,3 +172,35 @@ func (a *apiNode) get(ctx context.Context, path string, out any) error {
 	}
 	return nil
 }
+
+// list reads an answer that is a list. An entry that cannot be read is left out, so that it does not spoil the others; odd has a sentence for each.
+func list[T any](ctx context.Context, a *api, path string) (all []T, odd []string, err error) {
+	var entries []json.RawMessage
+	if err := a.get(ctx, path, &entries); err != nil {
+		return nil, nil, err
+	}
+	for _, entry := range entries {
+		var one T
+		if err := json.Unmarshal(entry, &one); err != nil {
+			var named struct{ Name any }
+			_ = json.Unmarshal(entry, &named) // without a name, the sentence says so
+			odd = append(odd, fmt.Sprintf("the entry of %v cannot be read: %v", named.Name, err))
+			continue
+		}
+		all = append(all, one)
+	}
+	return all, odd, nil
+}
+
+// object is an object of the API. RabbitMQ writes one without members as an empty list.
+type object[T any] struct{ value T }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (o *object[T]) UnmarshalJSON(text []byte) error {
+	var none T
+	o.value = none
+	if string(text) == "[]" || string(text) == "null" || string(text) == `""` {
+		return nil
+	}
+	return json.Unmarshal(text, &o.value)
+}

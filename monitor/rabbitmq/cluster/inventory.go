@@ -25,6 +25,23 @@ type Inventory struct {
 	Seen map[string]queuefacts.TTLStats
 	// Notes say what could not be found out, and why.
 	Notes []string
+	// Unread says what RabbitMQ answered that could not be read, and which questions failed: unlike Notes, this is no lack of
+	// permission, and concerns only the queues that it names, or all.
+	Unread []string
+}
+
+// unread notes what could not be read about what.
+func (i *Inventory) unread(what string, odd []string, err error) {
+	if _, refused := errors.AsType[*denied](err); refused {
+		i.Notes = append(i.Notes, what+": "+err.Error())
+		return
+	}
+	if err != nil {
+		odd = append(odd, err.Error())
+	}
+	for _, one := range odd {
+		i.Unread = append(i.Unread, what+": "+one)
+	}
 }
 
 // Queue finds a queue by its name; nil: no queue has that name.
@@ -70,10 +87,10 @@ type listedQueue struct {
 // measuredQueue is a queue in the list with statistics.
 type measuredQueue struct {
 	Name         string
-	Effective    *table `json:"effective_policy_definition"` // nil: not known yet
-	Ready        *int64 `json:"messages_ready"`              // nil: not known yet
-	Unacked      int64  `json:"messages_unacknowledged"`
-	MessageStats stats  `json:"message_stats"`
+	Effective    *table        `json:"effective_policy_definition"` // nil: not known yet
+	Ready        *int64        `json:"messages_ready"`              // nil: not known yet
+	Unacked      int64         `json:"messages_unacknowledged"`
+	MessageStats object[stats] `json:"message_stats"`
 }
 
 type rate struct{ Rate float64 }
@@ -105,11 +122,12 @@ func (c *Cluster) askAPI(ctx context.Context) (*Inventory, error) {
 	if err := c.api.get(ctx, "overview?disable_stats=true", &overview); err != nil {
 		return nil, err
 	}
-	var listed []listedQueue
-	if err := c.api.get(ctx, "queues/"+vhost+"?disable_stats=true&enable_queue_totals=true", &listed); err != nil {
+	listed, odd, err := list[listedQueue](ctx, c.api, "queues/"+vhost+"?disable_stats=true&enable_queue_totals=true")
+	if err != nil {
 		return nil, err
 	}
 	i := &Inventory{Server: Server{Product: overview.Product, Version: overview.Version, Cluster: overview.Cluster}, VHost: c.address.vhost}
+	i.unread("queues", odd, nil)
 	if i.Server.Product == "" {
 		i.Server.Product = "RabbitMQ" // it says so from 3.8 on
 	}
@@ -127,9 +145,8 @@ func (c *Cluster) askAPI(ctx context.Context) (*Inventory, error) {
 }
 
 func (c *Cluster) addMeasured(ctx context.Context, i *Inventory, vhost string) {
-	var measured []measuredQueue
-	if err := c.api.get(ctx, "queues/"+vhost+"?columns="+measuredColumns, &measured); err != nil {
-		i.Notes = append(i.Notes, "statistics of queues: "+err.Error())
+	measured, odd, err := list[measuredQueue](ctx, c.api, "queues/"+vhost+"?columns="+measuredColumns)
+	if i.unread("statistics of queues", odd, err); err != nil {
 		return
 	}
 	for _, m := range measured {
@@ -143,7 +160,7 @@ func (c *Cluster) addMeasured(ctx context.Context, i *Inventory, vhost string) {
 		if m.Ready != nil {
 			q.Ready, q.Unacked = *m.Ready, m.Unacked
 		}
-		s := m.MessageStats
+		s := m.MessageStats.value
 		q.Gets = s.Get + s.GetNoAck + s.GetEmpty
 		q.Polled = c.polled(q.Name, q.Gets)
 		q.GetRate = s.GetDetails.Rate + s.GetNoAckDetails.Rate + s.GetEmptyDetails.Rate
@@ -215,7 +232,7 @@ const consumersTimeout = 5 * time.Second
 func (c *Cluster) addConsumers(ctx context.Context, i *Inventory, vhost string) {
 	var user struct{ Tags any } // a list, or before 3.9 a string with commas
 	if err := c.api.get(ctx, "whoami", &user); err != nil {
-		i.Notes = append(i.Notes, "consumers: "+err.Error())
+		i.unread("consumers", nil, err)
 		return
 	}
 	tags := strings.FieldsFunc(fmt.Sprint(user.Tags), func(r rune) bool { return strings.ContainsRune("[], ", r) })
@@ -223,7 +240,7 @@ func (c *Cluster) addConsumers(ctx context.Context, i *Inventory, vhost string) 
 		i.Notes = append(i.Notes, "consumers: RabbitMQ shows those of other users only to a user with the tag monitoring")
 		return
 	}
-	var consumers []struct {
+	type listedConsumer struct {
 		Tag       string `json:"consumer_tag"`
 		Exclusive bool
 		ManualAck bool `json:"ack_required"`
@@ -234,8 +251,8 @@ func (c *Cluster) addConsumers(ctx context.Context, i *Inventory, vhost string) 
 	}
 	limited, cancel := context.WithTimeout(ctx, consumersTimeout)
 	defer cancel()
-	if err := c.api.get(limited, "consumers/"+vhost, &consumers); err != nil {
-		i.Notes = append(i.Notes, "consumers: "+err.Error())
+	consumers, odd, err := list[listedConsumer](limited, c.api, "consumers/"+vhost)
+	if i.unread("consumers", odd, err); err != nil || len(odd) > 0 { // one that is missing could be an application's
 		return
 	}
 	for _, one := range consumers {
@@ -344,16 +361,17 @@ func (c *Cluster) Published(ctx context.Context) (map[string]int64, error) {
 	if c.api == nil {
 		return nil, errors.New("the address of the management API is not set")
 	}
-	var list []struct {
+	type measured struct {
 		Name         string
-		MessageStats struct{ Publish int64 } `json:"message_stats"`
+		MessageStats object[struct{ Publish int64 }] `json:"message_stats"`
 	}
-	if err := c.api.get(ctx, "queues/"+url.PathEscape(c.address.vhost)+"?columns=name,message_stats.publish", &list); err != nil {
+	queues, _, err := list[measured](ctx, c.api, "queues/"+url.PathEscape(c.address.vhost)+"?columns=name,message_stats.publish")
+	if err != nil {
 		return nil, err
 	}
 	published := map[string]int64{}
-	for _, q := range list {
-		published[q.Name] = q.MessageStats.Publish
+	for _, q := range queues {
+		published[q.Name] = q.MessageStats.value.Publish
 	}
 	return published, nil
 }

@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,4 +19,50 @@ func TestPolled(t *testing.T) {
 	require.True(t, c.polled("q", 8), "for ten minutes")
 	require.False(t, c.polled("other", 0), "its statistics have begun again, without a read")
 	require.True(t, c.polled("other", 1))
+}
+
+// TestOddQueueInTheStatistics: RabbitMQ writes [] for the statistics of a queue that was published to and never read. What cannot be read of
+// one queue is said, and does not hide what is known of the others.
+func TestOddQueueInTheStatistics(t *testing.T) {
+	answers := map[string]string{
+		"/api/overview": `{"product_name":"RabbitMQ","rabbitmq_version":"3.10.8","cluster_name":"rabbit@a"}`,
+		"/api/queues/":  `[{"name":"retry","type":"quorum","arguments":[]},{"name":"polled","type":"quorum"},{"name":"odd","type":"quorum"}]`,
+		"?columns=name,effective_policy_definition": `[
+			{"name":"retry","effective_policy_definition":{},"messages_ready":3,"message_stats":[]},
+			{"name":"polled","effective_policy_definition":{},"messages_ready":0,"message_stats":{"get":20,"get_details":{"rate":1.5}}},
+			{"name":"odd","effective_policy_definition":{},"messages_ready":"many"}]`,
+		"?columns=name,message_stats.publish": `[{"name":"retry","message_stats":[]},{"name":"polled","message_stats":{"publish":7}}]`,
+		"/api/whoami":                         `{"tags":["monitoring"]}`,
+		"/api/consumers/":                     `[]`,
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		best := ""
+		for part := range answers {
+			if strings.Contains(r.URL.String(), part) && (strings.Contains(part, "?") || best == "") {
+				best = part
+			}
+		}
+		if best == "" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = w.Write([]byte(answers[best])) // the client sees an error itself
+	}))
+	defer s.Close()
+	c, err := Open(Options{URL: "amqp://guest:guest@h", APIURL: s.URL})
+	require.NoError(t, err)
+	i, err := c.Inventory(t.Context(), nil)
+	require.NoError(t, err)
+	require.Len(t, i.Queues, 3)
+	require.Zero(t, i.Queue("retry").Unknown)
+	require.EqualValues(t, 3, i.Queue("retry").Ready)
+	require.Zero(t, i.Queue("polled").Unknown)
+	require.EqualValues(t, 20, i.Queue("polled").Gets)
+	require.InDelta(t, 1.5, i.Queue("polled").GetRate, 0)
+	require.Equal(t, UnknownPolicy|UnknownGets, i.Queue("odd").Unknown)
+	require.Len(t, i.Unread, 1)
+	require.Contains(t, i.Unread[0], "statistics of queues: the entry of odd cannot be read")
+	published, err := c.Published(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"retry": 0, "polled": 7}, published)
 }

@@ -28,8 +28,7 @@ const (
 	rollShare      = 3                      // after a roll, none follows for this many times as long as it took
 	compactEvery   = 10 * time.Second       // how often the keeper looks for sparse stretches
 	firstAside     = 10 * time.Second
-	shortAside     = 2 * time.Second  // when nothing was taken from the others before
-	heirWithin     = 20 * time.Second // consumers that are found this soon after another keeper's lease ended are taken for that keeper's
+	shortAside     = 2 * time.Second // when nothing was taken from the others before
 	longestAside   = 5 * time.Minute
 	flapWithin     = time.Minute
 	windowEvery    = time.Minute
@@ -125,7 +124,7 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 	default:
 		c.enter(now, Observing, looking)
 	}
-	c.looks.at, c.looks.asked, c.looks.elsewhere = now, false, 0
+	c.looks.at, c.looks.goodAt, c.looks.asked, c.looks.elsewhere = now, now, false, 0
 	c.setFacts(now, f)
 	c.advance(now)
 }
@@ -169,15 +168,7 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 func (c *core) disconnect(now deadline.Instant, text string) {
 	c.beginGap(now)
 	if c.line.quorum {
-		own, onOne := c.line.own(), 0
-		for _, s := range c.line.stretches {
-			onOne = max(onOne, c.line.countedOf(s))
-		}
-		c.looks.left.most += own + c.line.gone
-		if s := c.line.consumer; s != nil && s.phase != live {
-			own-- // it has just come or just gone
-		}
-		c.looks.left.least += max(0, own-onOne) // RabbitMQ may have closed the connection for one of the channels
+		c.looks.leave(c.line.own() + c.line.gone)
 	}
 	c.line.forgetAll()
 	c.rolls.present, c.given.rolled = nil, nil

@@ -193,37 +193,21 @@ func TestFlappingConsumersAreLeftAloneLongerAndLonger(t *testing.T) {
 	require.Equal(t, Keeping, s.c.state)
 }
 
-// TestConsumersOfTheLastKeeper: whoever has the lease from a keeper that stands still begins as soon as its consumers are gone. Others get time
-// to come back.
+// TestConsumersOfTheLastKeeper: whoever has the lease from another keeper begins at once, beside consumers that can only be that one's, until
+// the list names an application's.
 func TestConsumersOfTheLastKeeper(t *testing.T) {
-	for _, c := range []struct {
-		heir        bool
-		stay, after time.Duration
-	}{
-		{true, 5 * time.Second, 0},
-		{true, 30 * time.Second, shortAside},
-		{false, 5 * time.Second, shortAside},
-	} {
-		s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
+	for _, heir := range []bool{true, false} {
+		s := newSim(t, 1, plainFacts(queuefacts.Quorum), testConfig())
 		s.m.publish(1, time.Hour)
-		s.m.now = s.m.now.Add(time.Minute)
-		if c.heir {
-			s.c.aside.heirAt = s.m.now
-		}
+		s.c.looks.inherits = heir
 		s.m.appHere = true
 		s.connect()
-		s.pass(c.stay)
-		require.Equal(t, StandingAside, s.c.state)
-		s.m.appHere = false
-		for _, msg := range s.m.app {
-			s.m.giveBack(msg)
-		}
-		s.m.app = nil
-		gone := s.m.now
-		for s.c.state != Keeping {
-			s.pass(10 * time.Millisecond)
-		}
-		require.InDelta(t, c.after.Seconds(), s.m.now.Sub(gone).Seconds(), lookEvery.Seconds()+0.1)
+		s.pass(time.Second)
+		require.Equal(t, heir, s.c.state == Keeping, s.c.reason.text)
+		s.facts.Others = Present
+		s.learn()
+		s.pass(2 * time.Second)
+		require.Equal(t, StandingAside, s.c.state, s.c.reason.text)
 	}
 }
 
@@ -293,17 +277,12 @@ func TestTheListTellsWhoIsLeftBehind(t *testing.T) {
 		s.loseNode()
 		s.m.leftBehind = 2 + s.r.IntN(s.m.leftBehind/2)
 		s.connect()
-		s.pass(listAge - time.Second)
-		is(StandingAside, "the list may be too old")
-		s.pass(3 * time.Second)
-		is(Keeping, "the list is new enough")
-		s.pass(time.Second)
+		s.pass(2 * time.Second)
+		is(Keeping, "they are taken for the keeper's own")
 		require.Equal(t, count, s.c.line.held.count)
 		s.m.leftBehind--
 		s.pass(2 * time.Second)
-		is(StandingAside, "fewer, which are once more a number that an application may have")
-		s.pass(listAge + 2*time.Second)
-		is(Keeping, "the list is new enough again")
+		is(Keeping, "fewer")
 
 		attach(true)
 		s.input(func(c *core) { c.consumerSeen(s.m.now) })
@@ -342,26 +321,29 @@ func TestTheListTellsWhoIsLeftBehind(t *testing.T) {
 	}
 }
 
-// TestAnApplicationInPlaceOfTheLost: it comes when what was left behind goes, while the queue does not answer, and before it is listed.
+// TestAnApplicationInPlaceOfTheLost: it comes when what was left behind goes, while the queue does not answer, and no event tells. The list does;
+// nobody needs it if it cannot be seen.
 func TestAnApplicationInPlaceOfTheLost(t *testing.T) {
 	for seed := range uint64(20) {
-		s := newSim(t, seed, plainFacts(queuefacts.Quorum), testConfig())
-		s.facts.Others = Absent
-		s.connect()
-		for i := range 100 {
-			s.m.publish(uint64(i), 24*time.Hour)
-		}
-		s.pass(time.Second)
-		s.loseNode()
-		s.m.leftBehind = 2
-		s.connect()
-		s.pass(time.Millisecond + s.within(listAge-time.Second))
-		require.Equal(t, StandingAside, s.c.state, s.c.reason.text)
-		s.m.leftBehind = 0
-		s.pass(s.within(time.Second))
-		s.m.appHere = true
-		for range 100 {
-			s.pass(100 * time.Millisecond)
+		for _, others := range []Presence{Absent, Unclear} {
+			s := newSim(t, seed, plainFacts(queuefacts.Quorum), testConfig())
+			s.facts.Others = others
+			s.connect()
+			for i := range 100 {
+				s.m.publish(uint64(i), 24*time.Hour)
+			}
+			s.pass(time.Second)
+			s.loseNode()
+			s.connect()
+			s.pass(listAge + s.within(time.Second))
+			require.Equal(t, Keeping, s.c.state, s.c.reason.text)
+			s.m.leftBehind = 0
+			s.m.appHere = true
+			if others == Absent {
+				s.facts.Others = Present
+				s.pass(listAge)
+			}
+			s.pass(3 * time.Second)
 			require.Equal(t, StandingAside, s.c.state, s.c.reason.text)
 		}
 	}

@@ -52,8 +52,8 @@
 // with a few others.
 //
 // A queue goes on counting the consumers of a lost node until the node is back. On 3.10 it sometimes also counts those of a connection
-// that RabbitMQ closed itself because a consumer asked while the queue had no leader. The keeper goes by their number. Where
-// one of them may be an application's, it stands aside until the list of consumers shows whose they are (Facts.Others).
+// that RabbitMQ closed itself because a consumer asked while the queue had no leader. The keeper goes by their number: as many
+// as it had, or as the keeper before it had left, count as left behind until the list of consumers names an application's (Facts.Others).
 //
 // What remains is the moment between the two commands, and on 3.x 20 ms where the consumer was not full: before a roll and
 // a release. If a node goes down just then, package monitor/rabbitmq reports what is stranded (stranded.go).

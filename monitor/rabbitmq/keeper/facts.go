@@ -28,7 +28,7 @@ type Facts struct {
 	DeliveryLimit int
 	// ConsumerTimeout is the node's, or the queue's where it has one; 0 is unknown, for which 30 min are assumed.
 	ConsumerTimeout time.Duration
-	// Others is whether RabbitMQ lists consumers with other tags than the keeper's (OwnTag). The list may be seconds old.
+	// Others is whether RabbitMQ lists consumers that are no keeper's (OfTag). The list may be seconds old.
 	Others Presence
 	// Unknown names what could not be read, such as "policies"; the queue is refused while it is not empty, unless
 	// Options.AllowUnknown.

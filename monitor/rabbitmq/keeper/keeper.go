@@ -20,8 +20,8 @@ type Options struct {
 	// Connect opens a connection to any node, for this keeper alone. Its heartbeat decides how long a keeper that hangs
 	// keeps its messages; 5 s are good. The keeper closes it.
 	Connect func(context.Context) (*amqp091.Connection, error)
-	// Facts returns what is true of the queue now. It is called after each connect, after the queue was declared again, and
-	// at an event FactsChanged.
+	// Facts returns what is true of the queue now. It is called after each connect, after the queue was declared again, and at an
+	// event FactsChanged. Only after the first connect does the keeper wait for it.
 	Facts func(context.Context) (Facts, error)
 	// Events reports what has happened to the queue; nil: a look every half second has to find out.
 	Events <-chan Event
@@ -103,6 +103,8 @@ const (
 type Keeper struct {
 	o   Options
 	log *zap.Logger
+
+	facts Facts // of the last connection; of the goroutine of Run
 
 	mu       sync.Mutex
 	core     *core
@@ -268,7 +270,7 @@ func (k *Keeper) acquire(ctx context.Context) error {
 	for first := true; ; first = false {
 		if state := k.renew(ctx); state == leaseHeld || state == leaseUnknown && k.hadLease {
 			if !first { // another has kept the queue until now
-				k.input(func(c *core, now deadline.Instant) { c.aside.heirAt = now })
+				k.input(func(c *core, _ deadline.Instant) { c.looks.inherits = true })
 				if err := k.loadShadows(ctx); err != nil {
 					k.log.Warn("cannot read the deadlines that other keepers knew; ages of messages are unknown", zap.Error(err))
 				}
@@ -332,8 +334,12 @@ func (k *Keeper) releaseLease() {
 // consumerTag returns a tag that is unique among the keepers of all Curfews, and within a connection.
 func consumerTag(name string, n int) string { return tagPrefix + name + "." + strconv.Itoa(n) }
 
-// OwnTag reports whether a consumer tag belongs to a keeper of the Curfew of that name.
-func OwnTag(name, tag string) bool {
-	number, ok := strings.CutPrefix(tag, tagPrefix+name+".")
-	return ok && !strings.Contains(number, ".")
+// OfTag returns the name of the Curfew whose keeper has a consumer with this tag; "": the consumer is not a keeper's.
+func OfTag(tag string) string {
+	name, _ := strings.CutPrefix(tag, tagPrefix)
+	at := strings.LastIndexByte(name, '.')
+	if name == tag || at < 0 {
+		return ""
+	}
+	return name[:at]
 }

@@ -10,6 +10,7 @@ import (
 // looks are what the queue's own counts say, twice a second.
 type looks struct {
 	at        deadline.Instant // the next one
+	goodAt    deadline.Instant // when the last one was answered with counts that can be trusted, or the connection began
 	asked     bool             // an answer is on its way
 	suspect   bool             // the last look saw another consumer
 	glimpseAt deadline.Instant // when a look last saw one while the keeper's own number was certain; 0: never
@@ -21,7 +22,11 @@ type looks struct {
 	elsewhere int              // consumers that are not on the present connection
 	changedAt deadline.Instant // when their number last changed
 	wantList  bool             // RabbitMQ's list may show whose they are, once it is new enough
-	left      leftBehind
+	listed    bool             // the list can be seen
+	cameAt    deadline.Instant // when an event last told of another consumer
+	left      int              // consumers that count as left behind by a keeper
+	anyLeft   bool             // there were some
+	inherits  bool             // another keeper had the lease before: what the first look counts is left behind by it
 	zeroAt    deadline.Instant // since when each look has counted no consumer; 0: the last look counted some
 	fewAt     deadline.Instant // since when each look has counted fewer consumers than the keeper has; 0: the last look did not
 }
@@ -46,46 +51,36 @@ func (l *looks) glimpsed(now deadline.Instant, certain bool) (again bool) {
 // by makes the next look no later than at.
 func (l *looks) by(at deadline.Instant) { l.at = min(l.at, at) }
 
-// leftBehind are the keeper's consumers on connections that were lost with their node. A quorum queue goes on counting them until the node
-// is back. Their number is known within bounds: a command that was on its way to the node may have reached the queue or not.
-type leftBehind struct{ least, most int }
-
-// among returns how many of the consumers that are not on the present connection are left behind. Except for those of one channel they all
-// go at once, so if there are fewer than there must be, all of them are somebody else's.
-func (l *leftBehind) among(others int) int {
-	l.most = min(l.most, others)
-	switch {
-	case others == 0:
-		l.least = 0
-	case others < l.least:
-		return 0
-	}
-	return l.most
+// leave notes that a keeper has left up to n consumers behind, on a connection that was lost with its node. A quorum queue goes on counting
+// them until the node is back.
+func (l *looks) leave(n int) {
+	l.left += n
+	l.anyLeft = l.anyLeft || n > 0
 }
 
-// takeList takes in Facts.Others. RabbitMQ's list may lack a consumer that came within listAge. It reports whether the counted consumers have
-// turned out to be left behind: RabbitMQ 3.10 may go on counting some of the keeper's consumers and not others.
+// takeList takes in Facts.Others. RabbitMQ's list may lack a consumer that came within listAge. It reports whether all that is counted has
+// turned out to be left behind.
 func (l *looks) takeList(now deadline.Instant, others Presence) (settled bool) {
+	l.listed = others != Unclear
 	switch {
 	case others == Present:
-		l.left.least = l.left.most + 1 // whichever are left behind, all count as others
-	case others != Absent || !l.unsure():
-	case now < l.changedAt.Add(listAge):
+		l.left = 0
+	case others == Absent && l.unsure() && now >= l.changedAt.Add(listAge):
+		l.left = l.elsewhere
+		return true
+	case others == Absent:
 		l.wantList = true
-	default:
-		l.left.least = min(l.left.least, l.elsewhere)
-		return l.left.most >= l.elsewhere
 	}
 	return false
 }
 
-// unsure reports whether consumers that count as others may be left behind.
-func (l *looks) unsure() bool {
-	return l.left.most > 0 && l.elsewhere > 0 && l.elsewhere < l.left.least
-}
+// unsure reports whether only RabbitMQ's list can tell whose consumers are counted.
+func (l *looks) unsure() bool { return l.anyLeft && l.elsewhere > 0 }
 
-// strangers returns how many of the counted consumers are neither the keeper's own nor left behind by it. A quorum queue whose leader does
-// not answer in time counts 0, which says nothing unless it goes on for long: ok is false then.
+// strangers returns how many of the counted consumers are neither the keeper's own nor left behind. Those left behind go all at once or, on
+// 3.10, not all: what is still counted then is taken for them until RabbitMQ's list names an application's, or for an application's if
+// nobody may see that list. A quorum queue whose leader does not answer in time counts 0, which says nothing unless it goes on for long: ok
+// is false then.
 func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok bool) {
 	switch {
 	case counted > 0:
@@ -99,14 +94,24 @@ func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok boo
 	if n = counted - own; n != l.elsewhere {
 		l.elsewhere, l.changedAt, l.wantList = n, now, true
 	}
-	return n - l.left.among(n), true
+	switch {
+	case n == 0:
+		l.left, l.anyLeft = 0, false
+	case l.inherits:
+		l.leave(n)
+	case n < l.left && l.listed && now >= l.cameAt.Add(listAge):
+		l.left = n
+	case n < l.left:
+		l.left = 0
+	}
+	l.inherits = false
+	return n - l.left, true
 }
 
 // aside is how long other consumers are left alone, and when the window opens next to consumers that come and go or are stuck.
 type aside struct {
 	span       time.Duration
 	until      deadline.Instant
-	heirAt     deadline.Instant // when the lease came from another keeper; 0: it did not
 	tookAt     deadline.Instant // when the keeper last began to take messages
 	stuck      bool             // the window is for stuck consumers
 	leastReady int
@@ -134,7 +139,7 @@ func (a *aside) full(held int) bool { return a.windowEnd != 0 && held >= windowM
 
 // consumerSeen takes in an event of RabbitMQ: a consumer that is not the keeper's has come.
 func (c *core) consumerSeen(now deadline.Instant) {
-	c.ages.lastOther, c.looks.changedAt = now, now
+	c.ages.lastOther, c.looks.changedAt, c.looks.cameAt = now, now, now
 	if c.looks.others == 0 {
 		c.looks.others = 1
 	}
@@ -161,7 +166,7 @@ func (c *core) standAside(now deadline.Instant, why reason) {
 		c.beginRelease(now, StandingAside, why)
 	case c.state == Observing && c.connected:
 		c.enter(now, StandingAside, why)
-		c.aside.span = c.aside.firstSpan(now)
+		c.aside.span = shortAside
 	}
 	c.aside.until = now.Add(c.aside.span)
 }
@@ -180,20 +185,23 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 	if c.state == Observing && c.reason == noQueue {
 		c.enter(now, Observing, looking)
 	}
+	if c.looks.wantList && c.looks.unsure() && now >= c.looks.changedAt.Add(listAge) {
+		c.looks.wantList = false
+		c.line.out = append(c.line.out, command{do: learn})
+	}
 	if c.taking() || c.state == Releasing {
 		c.lookedWhileHolding(now, epoch, consumers)
 		return
 	}
 	c.looks.doubt = false
-	c.looks.others, _ = c.looks.strangers(now, consumers, 0)
+	var sure bool
+	if c.looks.others, sure = c.looks.strangers(now, consumers, 0); sure {
+		c.looks.goodAt = now
+	}
 	if c.looks.others > 0 {
 		c.ages.lastOther = now
 	} else {
 		c.line.gone = 0
-	}
-	if c.looks.wantList && c.looks.unsure() && now >= c.looks.changedAt.Add(listAge) {
-		c.looks.wantList = false
-		c.line.out = append(c.line.out, command{do: learn})
 	}
 	if ready == 0 && c.state != Observing && now < c.ages.lastOther.Add(distrustZero) {
 		c.given.pass() // the others have taken all there was
@@ -243,7 +251,7 @@ func (c *core) forgetQueue(now deadline.Instant) {
 	c.loseAll(now)
 	c.given.forget()
 	c.ages.caughtUp, c.ages.drained, c.ages.backlog = false, now, 0
-	c.aside.windowEnd, c.looks.others, c.looks.left = 0, 0, leftBehind{}
+	c.aside.windowEnd, c.looks.others, c.looks.left, c.looks.anyLeft = 0, 0, 0, false
 	c.restarted, c.stale = false, true
 	if c.state == Releasing {
 		c.released(now)
@@ -271,13 +279,13 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 		}
 		return
 	}
-	c.looks.fewAt = 0
+	c.looks.fewAt, c.looks.goodAt = 0, now
 	doubted := c.looks.doubt
 	c.looks.others, c.looks.doubt = others, false
 	switch {
 	case others == 0:
 		c.looks.suspect = false
-		if c.looks.left.most == 0 {
+		if c.looks.left == 0 {
 			c.line.gone = 0
 		}
 	case others <= c.line.gone:
@@ -286,7 +294,7 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 		if doubted && c.taking() && c.rolls.present == nil {
 			c.looks.prove(&c.line)
 		}
-	case !c.looks.glimpsed(now, c.line.gone == 0 && c.looks.left.most == 0) && !c.looks.suspect:
+	case !c.looks.glimpsed(now, c.line.gone == 0 && c.looks.left == 0) && !c.looks.suspect:
 		c.looks.suspect = true
 		c.looks.at = now.Add(lookSurely)
 	default:
@@ -331,19 +339,7 @@ func (c *core) lookedAside(now deadline.Instant) {
 		c.lookedWindow(now)
 		return
 	}
-	if c.aside.span < shortAside {
-		c.aside.span = c.aside.firstSpan(now)
-	}
 	c.aside.until = now.Add(c.aside.span)
-}
-
-// firstSpan is how long the queue is left alone after other consumers from which nothing was taken. Those of a keeper that hangs or is gone
-// need no time to come back.
-func (a *aside) firstSpan(now deadline.Instant) time.Duration {
-	if a.heirAt != 0 && now < a.heirAt.Add(heirWithin) {
-		return 0
-	}
-	return shortAside
 }
 
 // lookedWindow opens the window when it is due, and leaves the state when the reason for it has gone.

@@ -69,6 +69,7 @@ type Status struct {
 	WithoutTTL    int
 	CaughtUp      bool                // all that was in the queue has been taken
 	NextDue       deadline.Instant    // 0: nothing expires
+	LookedAt      deadline.Instant    // when RabbitMQ last said how many messages and consumers there are; 0: never
 	Ready         int                 // by the last look
 	Consumers     int                 // those that are not the keeper's, by the last look
 	Seen          queuefacts.TTLStats // since the Keeper was made
@@ -80,7 +81,7 @@ func (c *core) status() Status {
 	held := &c.line.held
 	s := Status{State: c.state, Code: c.reason.code, Reason: c.reason.text, Since: c.since, NeedsOperator: c.state == Refused && c.refusal.sticky,
 		Held: held.count, HeldBytes: held.bytes, WithoutTTL: held.endless, CaughtUp: c.ages.caughtUp,
-		Ready: c.looks.ready, Consumers: c.looks.others, Seen: c.seen, LastRelease: c.release.last, Counts: c.counts}
+		LookedAt: c.looks.goodAt, Ready: c.looks.ready, Consumers: c.looks.others, Seen: c.seen, LastRelease: c.release.last, Counts: c.counts}
 	if due := held.nextDue(); due != never {
 		s.NextDue = due
 	}

@@ -22,8 +22,8 @@
 //	                                         reasons
 //	{curfew:keep:<cluster>:<vhost>}:allowed  hash: queues that an operator has allowed; expires after a day without one
 //
-// cluster is the name of the RabbitMQ cluster (set with rabbitmqctl set_cluster_name, or that of its first node). Curfews
-// beside different clusters may share a Redis database if the clusters have different names. cluster, vhost and queue are
+// cluster is the identity of the virtual host in its RabbitMQ cluster (cluster.Identity), so Curfews beside different clusters
+// may share a Redis database. cluster, vhost and queue are
 // percent-encoded. The lease of the queue with the empty name is the lease for observing.
 //
 // # Guarantees

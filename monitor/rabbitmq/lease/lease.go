@@ -13,8 +13,8 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 )
 
-// Space is where queues are: a virtual host of a RabbitMQ cluster, by the name of the cluster (rabbitmqctl
-// set_cluster_name). Each Space has its own keys in Redis.
+// Space is where queues are: a virtual host of a RabbitMQ cluster, by its identity there (cluster.Identity). Each Space has its own
+// keys in Redis.
 type Space struct{ Cluster, VHost string }
 
 // prefix begins the keys of a queue; with "", those for observing.

@@ -7,7 +7,6 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
 	"curfew/broker/server/internal/outbox"
-	"curfew/broker/server/internal/usage"
 )
 
 // Deliveries is what one channel delivers. It must be initialized by Init. It implements
@@ -17,7 +16,7 @@ import (
 // Lock order: a queue's lock, then mu, then the outbox's.
 type Deliveries struct {
 	out          *outbox.Outbox
-	usage        *usage.Memory // of the connection; the consumers are counted in it
+	usage        *outbox.Memory // of the connection; the consumers are counted in it
 	channel      uint16
 	notifyCancel bool // the client supports basic.cancel
 
@@ -37,7 +36,7 @@ type Deliveries struct {
 
 // Init prepares the deliveries of a channel. They are sent by out, and the memory that
 // consumers take is added to h.
-func (d *Deliveries) Init(channel uint16, out *outbox.Outbox, u *usage.Memory, notifyCancel bool) {
+func (d *Deliveries) Init(channel uint16, out *outbox.Outbox, u *outbox.Memory, notifyCancel bool) {
 	d.channel, d.out, d.usage, d.notifyCancel = channel, out, u, notifyCancel
 	d.consumers = map[string]*Consumer{}
 }

@@ -8,14 +8,13 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/server/internal/outbox"
-	"curfew/broker/server/internal/usage"
 )
 
 func TestRepliesAreLostWhereTooManyWait(t *testing.T) {
 	var o outbox.Outbox
 	o.Init(func() {})
 	var d Deliveries
-	d.Init(7, &o, new(usage.Memory), false)
+	d.Init(7, &o, new(outbox.Memory), false)
 	assert.False(t, d.Reply("tag", &broker.Publication{Properties: []byte{0, 0}, Body: []byte("x")}))
 	assert.NotZero(t, o.Pending())
 	body := bytes.Repeat([]byte("x"), 1<<20)

@@ -9,7 +9,6 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/memory"
-	"curfew/broker/server/internal/buffers"
 )
 
 const (
@@ -125,9 +124,9 @@ func (o *Outbox) reserveLocked(n int) {
 	case cap(o.buf)-len(o.buf) >= n:
 		return
 	case o.buf == nil:
-		o.buf = buffers.New(max(n, o.lastSize))
+		o.buf = NewBuffer(max(n, o.lastSize))
 	default:
-		o.buf = buffers.Grown(o.buf, n)
+		o.buf = grown(o.buf, n)
 	}
 	o.drawLocked()
 }
@@ -235,7 +234,7 @@ func (o *Outbox) Write(nc net.Conn) error {
 		if err := o.writeAll(nc, out); err != nil {
 			return err
 		}
-		buffers.Recycle(out)
+		RecycleBuffer(out)
 		if drawn > 0 {
 			o.account.Give(drawn)
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/amqp"
-	"curfew/broker/server/internal/buffers"
 )
 
 // wired gives fn an outbox and the other end of its socket.
@@ -116,14 +115,14 @@ func TestOutboxIsEmptyOnceSent(t *testing.T) {
 	o.Init(func() {})
 	o.reserveLocked(10)
 	o.buf = append(o.buf, "first"...)
-	o.reserveLocked(buffers.Size64K)
-	o.buf = append(o.buf, bytes.Repeat([]byte("x"), buffers.Size64K)...)
+	o.reserveLocked(Size64K)
+	o.buf = append(o.buf, bytes.Repeat([]byte("x"), Size64K)...)
 	out, _, _, _ := o.swap()
 	assert.Equal(t, "first", string(out[:5]))
-	assert.Len(t, out, 5+buffers.Size64K)
+	assert.Len(t, out, 5+Size64K)
 	assert.Nil(t, o.buf, "an idle connection holds no buffer")
 	o.reserveLocked(1)
-	assert.Equal(t, buffers.Size256K, cap(o.buf), "as large as was needed last")
+	assert.Equal(t, Size256K, cap(o.buf), "as large as was needed last")
 }
 
 func TestOutboxDoesNotAllocate(t *testing.T) {
@@ -136,7 +135,7 @@ func TestOutboxDoesNotAllocate(t *testing.T) {
 			o.buf = append(o.buf, message...)
 		}
 		out, _, _, _ := o.swap()
-		buffers.Recycle(out)
+		RecycleBuffer(out)
 	}
 	round()
 	assert.Less(t, testing.AllocsPerRun(200, round), 1.0)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"curfew/broker/operate"
 	"curfew/monitor/dashboard/internal/ui"
@@ -20,11 +19,10 @@ import (
 type Pages struct {
 	operations *operate.Operations
 	site       ui.Site
-	rates      *sampler
 }
 
 // New returns the pages.
-func New(o *operate.Operations, site ui.Site) Pages { return Pages{o, site, new(sampler)} }
+func New(o *operate.Operations, site ui.Site) Pages { return Pages{o, site} }
 
 const (
 	tab       = "/connections"
@@ -49,11 +47,14 @@ func (p Pages) Group() ui.Group {
 type connection struct {
 	operate.Connection
 	Client  operate.Client
-	Rate    perSecond
-	Rates   []perSecond // of its channels
+	Rate    rates   // of all its channels
+	Rates   []rates // of each
 	Holders []operate.Consumer
 	Past    int // messages that it holds past their deadlines
 }
+
+// rates are how fast a channel's counts rise, by their names.
+type rates = map[string]operate.Rate
 
 // title is the client's own name, or its address if it has none.
 func (c *connection) title() string {
@@ -76,13 +77,21 @@ func (p Pages) gather(ctx context.Context, v ui.Visitor) ([]connection, error) {
 	for i := range holders {
 		of[holders[i].Connection] = append(of[holders[i].Connection], holders[i])
 	}
-	rate := p.look(found)
+	rates := p.operations.Rates()
+	rates.Refresh()
 	list := make([]connection, len(found))
 	for i, c := range found {
-		one := connection{Connection: c, Client: operate.ClientOf(c.ClientProperties), Rate: rate(c.Identity()), Holders: of[c.Name]}
+		one := connection{Connection: c, Client: operate.ClientOf(c.ClientProperties), Holders: of[c.Name]}
+		sum, channels := operate.Counts{}, []any{}
 		for j := range c.Channels {
-			one.Rates = append(one.Rates, rate(c.Channels[j].Identity()))
+			counts := operate.ChannelCounts(&c.Channels[j].Stats)
+			one.Rates = append(one.Rates, rates.Of(c.Channels[j].Identity(), counts))
+			channels = append(channels, c.Channels[j].Identity())
+			for name, n := range counts {
+				sum[name] += n
+			}
 		}
+		one.Rate = rates.OfSum(channels, sum)
 		for j := range one.Holders {
 			one.Past += one.Holders[j].PastDeadline
 		}
@@ -92,23 +101,6 @@ func (p Pages) gather(ctx context.Context, v ui.Visitor) ([]connection, error) {
 		return cmp.Or(cmp.Compare(y.Past, x.Past), cmp.Compare(y.Unacked(), x.Unacked()), cmp.Compare(x.title(), y.title()))
 	})
 	return list, nil
-}
-
-// look takes the counts of connections and their channels, and returns a function with the rates of one of them.
-func (p Pages) look(found []operate.Connection) func(identity any) perSecond {
-	present := map[any]counts{}
-	for i := range found {
-		var sum counts
-		for j := range found[i].Channels {
-			ch := &found[i].Channels[j]
-			n := ch.Stats
-			one := counts{n.Published, n.Delivered + n.DeliveredNoAck + n.Got + n.GotNoAck, n.Acked}
-			present[ch.Identity()] = one
-			sum = counts{sum.published + one.published, sum.delivered + one.delivered, sum.acked + one.acked}
-		}
-		present[found[i].Identity()] = sum
-	}
-	return p.rates.look(time.Now(), present)
 }
 
 // listPage is the content of the page of connections.
@@ -169,8 +161,8 @@ type consumersPage struct {
 	Cut     ui.Cut
 	All     int
 	Now     int64
-	Waiting map[uint64]int        // ready messages, by queue
-	Rates   map[channel]perSecond // of their channels
+	Waiting map[uint64]int    // ready messages, by queue
+	Rates   map[channel]rates // of their channels
 }
 
 func (p Pages) consumers(r *http.Request, v ui.Visitor) (ui.View, error) {
@@ -199,7 +191,7 @@ func (p Pages) work(ctx context.Context, v ui.Visitor, page *consumersPage) erro
 	if err != nil {
 		return err
 	}
-	page.Waiting, page.Rates = map[uint64]int{}, map[channel]perSecond{}
+	page.Waiting, page.Rates = map[uint64]int{}, map[channel]rates{}
 	for i := range page.List {
 		page.Waiting[page.List[i].Queue.ID()] = 0
 	}
@@ -208,11 +200,11 @@ func (p Pages) work(ctx context.Context, v ui.Visitor, page *consumersPage) erro
 			page.Waiting[q.ID] = q.Ready
 		}
 	}
-	rate := p.look(found)
+	p.operations.Rates().Refresh()
 	for i := range found {
 		for j := range found[i].Channels {
 			ch := &found[i].Channels[j]
-			page.Rates[channel{found[i].Name, ch.Number}] = rate(ch.Identity())
+			page.Rates[channel{found[i].Name, ch.Number}] = p.operations.Rates().Of(ch.Identity(), operate.ChannelCounts(&ch.Stats))
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ func (c *connection) row() g.Node {
 		h.Td(ui.QueueLink(connectionURL(c.Name), c.VHost, c.title())),
 		h.Td(state(c.State())),
 		ui.Amount(past(c.Past)), ui.Amount(ui.OrFaint(c.Unacked())), ui.Amount(ui.OrFaint(c.Consumers())), ui.Amount(ui.OrFaint(len(c.Channels))),
-		ui.Amount(c.Rate.show(c.Rate.published)), ui.Amount(c.Rate.show(c.Rate.delivered)),
+		ui.Amount(ui.Rate(c.Rate["publish"])), ui.Amount(ui.Rate(c.Rate["deliver_get"])),
 		h.Td(ui.Name(c.User)), h.Td(h.Class("tight"), ui.Name(address(c.PeerHost, c.PeerPort))), h.Td(h.Class("tight"), ui.Ago(c.Since)))
 }
 
@@ -74,16 +74,6 @@ func past(n int) g.Node {
 	return ui.Class("bad", ui.Bold(format.Number(n)))
 }
 
-func (s perSecond) show(n float64) g.Node {
-	if !s.known {
-		return ui.Faint("–")
-	}
-	if n == 0 {
-		return ui.Faint("0")
-	}
-	return g.Text(format.Rate(n))
-}
-
 func (p *onePage) Draw(*ui.Info) ui.Drawing {
 	closing := ui.Faint("Only its user or an administrator may close it.")
 	if p.MayClose {
@@ -102,8 +92,8 @@ func (p *onePage) figures() g.Node {
 		ui.Figure("Past deadline", g.If(p.Past > 0, h.Class("bad")), g.Text(format.Number(p.Past))),
 		ui.Figure("Unacked", g.Text(format.Number(p.Unacked()))),
 		ui.Figure("Consumers", g.Text(format.Number(p.Consumers()))),
-		ui.Figure("Published /s", p.Rate.show(p.Rate.published)),
-		ui.Figure("Delivered /s", p.Rate.show(p.Rate.delivered)),
+		ui.Figure("Published /s", ui.Rate(p.Rate["publish"])),
+		ui.Figure("Delivered /s", ui.Rate(p.Rate["deliver_get"])),
 		ui.Figure("Received", g.Text(format.Bytes(int64(p.Received)))),
 		ui.Figure("Sent", g.Text(format.Bytes(int64(p.Sent)))))
 }
@@ -132,7 +122,7 @@ func (p *onePage) channels() g.Node {
 		rows = append(rows, h.Tr(
 			h.Td(g.Text(strconv.Itoa(int(ch.Number)))), h.Td(g.Text(mode)), ui.Amount(limit(ch.Prefetch)), ui.Amount(limit(ch.GlobalPrefetch)),
 			ui.Amount(ui.OrFaint(ch.Unacked)), ui.Amount(ui.OrFaint(int(ch.Unconfirmed))),
-			ui.Amount(rate.show(rate.published)), ui.Amount(rate.show(rate.delivered)), ui.Amount(rate.show(rate.acked))))
+			ui.Amount(ui.Rate(rate["publish"])), ui.Amount(ui.Rate(rate["deliver_get"])), ui.Amount(ui.Rate(rate["ack"]))))
 	}
 	return ui.Card("channels", "Channels", nil, ui.PlainTable("Channels",
 		[]string{"Number", "Publishes with", "#Prefetch", "#of the channel", "#Unacked", "#Unconfirmed", "#Published /s", "#Delivered /s", "#Acked /s"}, rows))
@@ -182,7 +172,7 @@ func (p *consumersPage) Draw(*ui.Info) ui.Drawing {
 // work is how many messages wait for a consumer, and how many its channel acks.
 func (p *consumersPage) work(c *operate.Consumer) g.Node {
 	rate := p.Rates[channel{c.Connection, c.Channel}]
-	return g.Group{ui.Amount(ui.OrFaint(p.Waiting[c.Queue.ID()])), ui.Amount(rate.show(rate.acked))}
+	return g.Group{ui.Amount(ui.OrFaint(p.Waiting[c.Queue.ID()])), ui.Amount(ui.Rate(rate["ack"]))}
 }
 
 // Table lists who holds messages of one queue or of several. now is in Unix ms.

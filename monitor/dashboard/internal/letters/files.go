@@ -1,6 +1,7 @@
 package letters
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"curfew/broker/operate"
 	"curfew/monitor/dashboard/internal/format"
 	"curfew/monitor/dashboard/internal/ui"
 
@@ -55,7 +57,7 @@ func (d Pages) export(w http.ResponseWriter, r *http.Request, v ui.Visitor, c *c
 	takeTime(w)
 	err := c.Wrong
 	if err == nil {
-		err = d.Operations.ExportDeadLetters(r.Context(), v.Actor(), c.letters(), file)
+		err = d.Operations.ExportDeadLetters(r.Context(), v.Actor(), c.DeadLetters, file)
 	}
 	switch {
 	case err == nil && !file.begun:
@@ -77,7 +79,10 @@ func (d Pages) importLetters(w http.ResponseWriter, r *http.Request, v ui.Visito
 	}
 	n := 0
 	if err == nil {
-		n, err = d.Operations.ImportDeadLetters(r.Context(), v.Actor(), ui.Named(fields), file)
+		at := ui.Named(fields)
+		n, err = d.long(r, v, operate.ImportDeadLetters, at, "imported", func(ctx context.Context) (int, error) {
+			return d.Operations.ImportDeadLetters(ctx, v.Actor(), at, file)
+		})
 	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		err = fmt.Errorf("the file is larger than %s: use curfew dlq import", format.Bytes(MaxUpload))

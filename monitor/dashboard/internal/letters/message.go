@@ -29,6 +29,7 @@ type messagePage struct {
 	VHost, Queue string
 	Seq          uint64
 	Letter       operate.DeadLetter
+	Position     deadletters.Position
 	Properties   []content.Pair
 	Headers      []content.Pair
 	Deaths       []deadletters.Death // the oldest first
@@ -56,7 +57,7 @@ func (d Pages) message(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if p.Seq, err = strconv.ParseUint(q.Get("seq"), 10, 64); err != nil {
 		return nil, operate.ErrMessageGone
 	}
-	p.Letter, err = d.Operations.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(p.Seq), readBody)
+	p.Letter, p.Position, err = d.Operations.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(p.Seq), readBody)
 	if operate.Refused(err) {
 		p.Refused = true
 		return p, nil
@@ -107,7 +108,7 @@ func (d Pages) body(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		d.Site.Refuse(w, r, operate.ErrMessageGone)
 		return
 	}
-	l, err := d.Operations.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(seq), 0)
+	l, _, err := d.Operations.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(seq), 0)
 	if err != nil {
 		d.Site.Refuse(w, r, err)
 		return
@@ -120,7 +121,7 @@ func (d Pages) body(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	release, err := d.Operations.Hold(v.Name, needs)
 	defer release()
 	if err == nil {
-		l, err = d.Operations.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(seq), -1)
+		l, _, err = d.Operations.DeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(seq), -1)
 	}
 	body := l.Body
 	if err == nil && unpack {

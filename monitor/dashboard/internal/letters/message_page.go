@@ -38,7 +38,7 @@ func (p *messagePage) actions(s *ui.Info) g.Node {
 	}
 	ready := !p.Letter.Unacked()
 	return s.Change(replayPath, "doing",
-		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("of", "selected"), ui.Hidden("pick", number), ui.Hidden("queue_id", strconv.FormatUint(p.Letter.QueueID, 10)),
+		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("of", "selected"), ui.Hidden("pick", number), ui.Hidden("shown", p.Position.String()),
 		ui.Spaced(
 			g.If(p.May.replay && ready, does(replayPath, "primary", "Replay…")),
 			g.If(p.May.resend && ready, h.A(h.Class("button"), ui.Href(editURL(p.VHost, p.Queue, p.Seq)), g.Text("Change and replay…"))),

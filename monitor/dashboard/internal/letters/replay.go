@@ -5,13 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
 	"curfew/broker/deadletters"
 	"curfew/monitor"
+	"curfew/monitor/dashboard/internal/format"
 	"curfew/monitor/dashboard/internal/ui"
 )
 
@@ -58,13 +64,13 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		p.Run, p.Order = run, run.Request
 		p.Forecasts = make(map[string]monitor.Forecast)
 		for _, f := range d.Forecasts() {
-			if f.VHost == p.VHost {
+			if f.VHost == p.Queue.VHost {
 				p.Forecasts[f.Queue] = f
 			}
 		}
 		d.Site.Show(w, r, http.StatusOK, v, "/replay", p)
 	default:
-		http.Redirect(w, r, "/dead-letters", http.StatusSeeOther)
+		http.Redirect(w, r, runsPath, http.StatusSeeOther)
 	}
 }
 
@@ -72,28 +78,190 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 func (p *plan) read() {
 	f := p.Form
 	p.Order = deadletters.Request{
-		VHost: p.VHost, Queue: p.Queue, Filter: p.Filter,
-		Options: deadletters.Options{To: f.Get("to"), TTL: f.Get("ttl"), KeepDeaths: f.Get("keep_deaths") == "1"},
+		VHost: p.Queue.VHost, Queue: p.Queue.Name, Filter: p.Filter, Position: p.Position,
+		Options: deadletters.Options{To: f.Get("to"), TTL: cmp.Or(strings.TrimSpace(f.Get("ttl_of")), f.Get("ttl")), KeepDeaths: f.Get("keep_deaths") == "1"},
 	}
 	o := &p.Order
 	if o.To == deadletters.ToExchange {
 		o.Exchange, o.Key = f.Get("to_exchange"), f.Get("to_key")
 	}
-	if err := o.Position.UnmarshalText([]byte(f.Get("position"))); err != nil {
-		f.Wrong("to", err.Error())
-	}
+	limit, _ := f.Integer("limit")
+	o.Limit = int(limit)
 	var err error
-	if text := strings.TrimSpace(f.Get("ttl_of")); o.TTL == deadletters.TTLMillis {
-		lasts, err := time.ParseDuration(text)
-		if err != nil || lasts < time.Millisecond {
-			f.Wrong("ttl_of", fmt.Sprintf("write a time such as 10m, not %q", text))
-		}
-		o.Millis = lasts.Milliseconds()
-	}
-	if o.Limit, err = strconv.Atoi(cmp.Or(strings.TrimSpace(f.Get("limit")), "0")); err != nil || o.Limit < 0 {
-		f.Wrong("limit", fmt.Sprintf("%q is not a number of messages", f.Get("limit")))
-	}
-	if o.Rate, err = strconv.ParseFloat(cmp.Or(strings.TrimSpace(f.Get("rate")), "0"), 64); err != nil || !(o.Rate >= 0) {
+	if o.Rate, err = strconv.ParseFloat(cmp.Or(strings.TrimSpace(f.Get("rate")), "0"), 64); err != nil {
 		f.Wrong("rate", fmt.Sprintf("%q is not a rate", f.Get("rate")))
 	}
+	if wrong, ok := errors.AsType[*deadletters.OptionError](o.Check()); ok {
+		if wrong.Field == "ttl" && f.Get("ttl_of") != "" {
+			wrong.Field = "ttl_of"
+		}
+		f.Wrong(wrong.Field, wrong.Text)
+	}
+}
+
+func crumbs(vhost, queue string) g.Node {
+	return h.P(h.Class("crumbs"), ui.Link("/dead-letters", g.Text("Dead letters")), g.Text(" / "), ui.Link(URL(vhost, queue), ui.Name(queue)), g.Text(" · virtual host "), ui.Name(vhost))
+}
+
+func (p *plan) Draw(s *ui.Info) ui.Drawing {
+	n, back := p.Run.Replayed, "Cancel"
+	title := "Nothing would be replayed"
+	switch {
+	case !p.Form.OK():
+		title = "Replay"
+	case n > 0:
+		title = "Replay " + format.Plural(n, "message") + "?"
+	}
+	return ui.Drawing{Live: g.Group{
+		crumbs(p.Queue.VHost, p.Queue.Name),
+		h.H1(g.Text(title)),
+		g.If(p.Form.OK(), g.Group{
+			g.Map(p.warnings(), func(text string) g.Node { return h.P(h.Class("problem"), g.Text(text)) }),
+			s.Change(replayPath, "doing", ui.Hidden("confirmed", "1"), p.order(),
+				g.If(n > 0, h.Button(h.Class("primary"), h.AutoFocus(), g.Text("Replay "+format.Plural(n, "message")))),
+				ui.Link(URL(p.Queue.VHost, p.Queue.Name), g.Text(back))),
+			h.Div(h.Class("columns"),
+				ui.Card("what", "What", nil, p.facts()),
+				ui.Card("where", "Where they go", nil, p.targets())),
+		}),
+		ui.Card("how", "How", nil, p.options(s)),
+	}}
+}
+
+// warnings are the reasons why a replay may be useless.
+func (p *plan) warnings() (list []string) {
+	for _, t := range p.Run.Targets[:min(len(p.Run.Targets), 10)] {
+		name := format.Visible(t.Queue)
+		switch {
+		case t.Consumers > 0 && t.Expiring == 0:
+			continue
+		case t.Consumers > 0 && t.FirstMillis < time.Minute.Milliseconds():
+			list = append(list, "Messages that are not consumed in "+name+" within "+format.Millis(t.FirstMillis)+" expire again"+backWords(&t, " and come")+"."+p.likely(&t))
+		case t.Consumers > 0:
+		case t.Expiring > 0:
+			list = append(list, name+" has no consumers: "+format.Plural(t.Expiring, "message")+" would expire there again from "+format.Millis(t.FirstMillis)+" on"+backWords(&t, " and come")+".")
+		default:
+			list = append(list, name+" has no consumers: the messages would wait there.")
+		}
+	}
+	return list
+}
+
+// likely estimates whether the messages for a queue will be consumed in time if its consumers keep their rate.
+func (p *plan) likely(t *deadletters.Target) string {
+	f, known := p.Forecasts[t.Queue]
+	if !known || f.Ready == 0 {
+		return ""
+	}
+	text := " " + format.Plural(f.Ready, "message") + " are already waiting there, "
+	if f.Ready == 1 {
+		text = " 1 message is already waiting there, "
+	}
+	if f.Rate == 0 {
+		return text + "and none is consumed at present: expect them back."
+	}
+	takes := func(n int) int64 { return int64(float64(n) / f.Rate * 1000) }
+	text += "and " + format.Rate(f.Rate) + " a second are consumed. At that rate it takes " + format.Millis(takes(f.Ready+t.Messages))
+	switch {
+	case takes(f.Ready+t.Messages) <= t.FirstMillis:
+		return text + ": that is in time."
+	case takes(f.Ready) >= t.LastMillis:
+		return text + ": that is too late, so add consumers or let the messages live longer."
+	}
+	return text + ": for some of them that is too late."
+}
+
+// backWords are how the warning goes on if messages come back from a target.
+func backWords(t *deadletters.Target, come string) string {
+	if t.Back {
+		return come + " back here"
+	}
+	return ""
+}
+
+func (p *plan) facts() g.Node {
+	return ui.Facts(
+		p.chosen.facts(),
+		ui.Fact("Examined", g.Text(format.Number(p.Run.Scanned))),
+		ui.Fact("Match", g.Text(format.Number(p.Run.Matched))),
+		ui.Fact("Would go", ui.Bold(format.Number(p.Run.Replayed))),
+		g.Map(slices.Sorted(maps.Keys(p.Run.Skipped)), func(why deadletters.SkipReason) g.Node {
+			return ui.Fact("Would stay", g.Text(format.Number(p.Run.Skipped[why])), g.Text(" "), ui.Faint(skippedWords(string(why))))
+		}))
+}
+
+func (p *plan) targets() g.Node { return drawTargets(p.Queue.VHost, p.Run.Targets) }
+
+// drawTargets lists where messages would go.
+func drawTargets(vhost string, targets []deadletters.Target) g.Node {
+	if len(targets) == 0 {
+		return ui.Empty(g.Text("Nowhere."))
+	}
+	const most = 50
+	return g.Group{
+		ui.Table([]string{"Queue", "#Messages", "#Consumers", "Expire again"}, g.Map(targets[:min(len(targets), most)], func(t deadletters.Target) g.Node { return drawTarget(vhost, &t) })),
+		g.If(len(targets) > most, h.P(h.Class("faint"), g.Text("and "+format.Plural(len(targets)-most, "other queue")))),
+	}
+}
+
+func drawTarget(vhost string, t *deadletters.Target) g.Node {
+	consumers := ui.Class("tag warn", g.Text("none"))
+	if t.Consumers > 0 {
+		consumers = g.Text(format.Number(t.Consumers))
+	}
+	expire := ui.Faint("no")
+	if t.Expiring > 0 {
+		text := format.Number(t.Expiring) + " in " + format.Millis(t.FirstMillis)
+		if t.LastMillis-t.FirstMillis > 999 {
+			text += " to " + format.Millis(t.LastMillis)
+		}
+		expire = g.Group{ui.Class("warn", g.Text(text)), g.If(t.Back, ui.Faint(", then back here"))}
+	}
+	return h.Tr(h.Td(ui.Link(ui.QueueURL(vhost, t.Queue), ui.Name(t.Queue))), ui.Amount(g.Text(format.Number(t.Messages))), ui.Amount(consumers), h.Td(expire))
+}
+
+// options is the form for another dry run with other options.
+func (p *plan) options(s *ui.Info) g.Node {
+	f := p.Form
+	f.Values.Set("to", p.Order.To)
+	if f.Get("ttl_of") == "" {
+		f.Values.Set("ttl", p.Order.TTL)
+	}
+	input := func(label, field, placeholder string) g.Node {
+		return f.Field(label, field, "", h.MaxLength("255"), h.Placeholder(placeholder), g.Attr("size", strconv.Itoa(max(14, len(placeholder)+2))))
+	}
+	return s.Change(replayPath, "filter",
+		p.chosen.fields(p.chosen.Position),
+		f.Choose("To", "to", "", deadletters.ToOrigin, "the exchange and key each was published with", deadletters.ToQueue, "the queue in which each first died",
+			deadletters.ToOnward, "the exchange by which it came here", deadletters.ToExchange, "this exchange and key:"),
+		input("Exchange", "to_exchange", "the default exchange"), input("Routing key", "to_key", "its own"),
+		f.Choose("Time to live", "ttl", "", "fresh", "as when published, counted from now", "remaining", "the rest of it", "none", "only the queue's"),
+		input("or lives for", "ttl_of", "10m"),
+		input("At most", "limit", "all"), input("Per second", "rate", "no limit"),
+		f.Check("Keep the death history", "keep_deaths"),
+		ui.Button("Dry run again"),
+		h.P(h.Class("faint"), g.Text("A dry run moves nothing. A message leaves this queue only when another queue has it; messages that arrive after the dry run stay.")))
+}
+
+// order are the hidden fields of the confirmed request.
+func (p *plan) order() g.Node {
+	fields := g.Group{p.chosen.fields(p.Run.Position)}
+	for _, name := range []string{"to", "ttl", "to_exchange", "to_key", "ttl_of", "limit", "rate", "keep_deaths"} {
+		fields = append(fields, ui.HiddenIf(name, p.Form.Get(name)))
+	}
+	return fields
+}
+
+// skippedReasons are, in words, why a replay leaves a message where it is.
+var skippedReasons = map[string]string{
+	"replayed_too_often": "were replayed too often", "no_origin": "never died, so their origin is unknown",
+	"no_time_left": "have no time left: choose a new time to live", "unroutable": "would reach no queue", "target_full": "found their queue full",
+	"leads_back": "would come back here", "gone": "were taken or have expired", "refused": "were refused",
+}
+
+func skippedWords(reason string) string {
+	if words, ok := skippedReasons[reason]; ok {
+		return words
+	}
+	return format.Visible(reason)
 }

@@ -16,7 +16,6 @@ import (
 	"curfew/monitor/alert"
 	"curfew/monitor/dashboard/internal/chart"
 	"curfew/monitor/dashboard/internal/format"
-	"curfew/monitor/dashboard/internal/rates"
 	"curfew/monitor/dashboard/internal/trends"
 	"curfew/monitor/dashboard/internal/ui"
 	"curfew/monitor/history"
@@ -32,7 +31,8 @@ const (
 // overview is what the first page shows.
 type overview struct {
 	operate.State
-	Rates            rates.PerSecond
+	Published        operate.Rate
+	Delivered        operate.Rate
 	Queues           int
 	Ready, Unacked   int
 	Consumers        int
@@ -102,8 +102,6 @@ type Pages struct {
 	AMQP       *net.TCPAddr // where clients connect; nil: not known
 	// Troubles are the problems with the RabbitMQ that has the messages; nil: the broker is in this process.
 	Troubles func() []string
-
-	rates rates.Rates
 }
 
 // Group has the pages.
@@ -123,7 +121,6 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if d.History != nil {
 		o.ExpiredToday = d.History.ExpiredInADay()
 	}
-	o.Rates = d.rates.Of(time.Now(), o.Stats)
 	if err := o.count(r.Context(), d.Operations, v); err != nil {
 		return nil, err
 	}
@@ -181,6 +178,9 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
 	}
 	o.Queues = len(queues)
+	of.Rates().Refresh()
+	rates := of.Rates().Of(operate.TotalKey{}, of.Totals())
+	o.Published, o.Delivered = rates["publish"], rates["deliver_get"]
 	return err
 }
 

@@ -56,12 +56,6 @@ func (l line) draw() g.Node {
 }
 
 func (o *overview) figures() g.Node {
-	perSecond := func(rate float64) g.Node {
-		if !o.Rates.Known {
-			return g.Text("–")
-		}
-		return g.Text(format.Rate(rate))
-	}
 	late := "–"
 	if o.Late != "" {
 		late = o.Late
@@ -75,16 +69,16 @@ func (o *overview) figures() g.Node {
 		ui.Figure("At risk", g.If(o.WillMiss > 0, h.Class(ui.RiskClass(o.AtRisk > 0))), g.Text(format.Number(o.WillMiss))),
 		ui.Figure("Lateness, p99", g.Text(late)),
 		ui.Figure("Expired, 24 h", g.If(o.ExpiredToday > 0, h.Class("warn")), h.Title("messages of all queues, in the last 24 hours"), g.Text(today)),
-		g.If(!o.Remote, o.traffic(perSecond)))
+		g.If(!o.Remote, o.traffic()))
 }
 
 // traffic is the rates of the broker in this process.
-func (o *overview) traffic(perSecond func(rate float64) g.Node) g.Node {
+func (o *overview) traffic() g.Node {
 	return g.Group{
 		ui.Figure("Ready", g.Text(format.Number(o.Ready))),
 		ui.Figure("Unacked", g.Text(format.Number(o.Unacked))),
-		ui.Figure("Published /s", perSecond(o.Rates.Published)),
-		ui.Figure("Delivered /s", perSecond(o.Rates.Delivered)),
+		ui.Figure("Published /s", ui.Rate(o.Published)),
+		ui.Figure("Delivered /s", ui.Rate(o.Delivered)),
 	}
 }
 
@@ -173,6 +167,7 @@ func (o *overview) components() g.Node {
 	}
 	return ui.Card("parts", "Components", nil, ui.Facts(
 		g.If(o.Watched, o.schedule()),
+		g.If(o.ManualClock, ui.Fact("Clock", ui.Class("warn", g.Text("manual")), g.Text(": it stands at "+format.UTC(o.NowMillis)+" until it is moved"))),
 		ui.Fact("Store", o.store()),
 		ui.Fact("Publishers", publishers),
 		ui.Fact("Memory", g.Text(memory)),
@@ -197,6 +192,9 @@ func (o *overview) schedule() g.Node {
 }
 
 func (o *overview) store() g.Node {
+	if o.DataDir == "" && o.ManualClock {
+		return g.Text("memory only, for tests")
+	}
 	if o.DataDir == "" {
 		return g.Group{ui.Class("warn", g.Text("memory only")), g.Text(": a restart loses every message; set CURFEW_DATA_DIR")}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"curfew/broker/operate"
 	"curfew/monitor/dashboard/internal/content"
 	"curfew/monitor/dashboard/internal/format"
 
@@ -199,6 +200,17 @@ func OrFaint(n int) g.Node {
 		return Faint("0")
 	}
 	return g.Text(format.Number(n))
+}
+
+// Rate is how many there are in a second.
+func Rate(r operate.Rate) g.Node {
+	switch {
+	case !r.Known:
+		return Faint("–")
+	case r.PerSecond == 0:
+		return Faint("0")
+	}
+	return g.Text(format.Rate(r.PerSecond))
 }
 
 // NameOr is a name, or nothing if there is none.

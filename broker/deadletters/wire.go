@@ -1,0 +1,60 @@
+package deadletters
+
+import "curfew/broker/queue"
+
+// Query is the body of the API's requests about the dead letters of a queue.
+type Query struct {
+	Filter   Filter    `json:"filter,omitempty"`   // an expression, such as reason == "expired"; it may stand in the address as well, as ?filter=
+	After    queue.Seq `json:"after,omitempty"`    // of a search: next of the previous answer
+	Newest   bool      `json:"newest,omitempty"`   // of a search: the newest first
+	Count    int       `json:"count,omitempty"`    // of a search: 1 to 1000; 10 if it is missing
+	Truncate *int      `json:"truncate,omitempty"` // of a search: bytes of each body; 4096 if it is missing
+	Encoding string    `json:"encoding,omitempty"` // of a search: base64, or auto: as text where the body is UTF-8; auto if it is missing
+	Confirm  *int      `json:"confirm,omitempty"`  // of a purge: how many messages match
+
+	// Position is the one from an earlier answer: messages that arrived after it are left alone, and ago in the filter counts from then.
+	Position Position `json:"position,omitzero"`
+	Options
+	DryRun bool `json:"dry_run,omitempty"` // of a replay: only count
+}
+
+// Page is a page of dead letters, as the API answers.
+type Page struct {
+	Items    []Item    `json:"items"`
+	Next     queue.Seq `json:"next"`     // the value of after for the next page; 0: there is none
+	Position Position  `json:"position"` // how far the queue was filled then
+}
+
+// Item is a dead letter, as the API answers.
+type Item struct {
+	Seq         queue.Seq      `json:"seq"`   // the message's number in the queue
+	State       string         `json:"state"` // ready or unacked
+	Persistent  bool           `json:"persistent"`
+	Redelivered bool           `json:"redelivered"`
+	Deadline    *int64         `json:"deadline"`    // Unix ms; null: it has none
+	Exchange    string         `json:"exchange"`    // by which it came here
+	RoutingKey  string         `json:"routing_key"` // with which it came here
+	Properties  map[string]any `json:"properties"`  // the ones that it has, by RabbitMQ's names
+	Bytes       int            `json:"payload_bytes"`
+	Payload     string         `json:"payload"`                     // the body, or its beginning
+	Encoding    string         `json:"payload_encoding"`            // string or base64
+	Truncated   bool           `json:"payload_truncated,omitempty"` // it is only the beginning
+	Deaths      []Death        `json:"deaths"`                      // the latest first
+	Replays     int64          `json:"replays"`                     // how often it was replayed
+	ReplayID    string         `json:"replay_run"`                  // ID of the replay that replayed it last; empty: none did
+}
+
+// Whole is a dead letter with its whole body, as the API answers.
+type Whole struct {
+	Item
+	QueueID  uint64   `json:"queue_id,string"` // of the queue that was read; differs if the queue is deleted and declared again
+	Unpacked *Decoded `json:"unpacked,omitempty"`
+}
+
+// Decoded is a body without its content encoding, as the API answers.
+type Decoded struct {
+	Payload   string  `json:"payload"`
+	Encoding  string  `json:"payload_encoding"` // string or base64
+	Truncated bool    `json:"truncated"`        // there is more
+	Error     *string `json:"error"`            // why it cannot be unpacked; null: it can
+}

@@ -1,0 +1,150 @@
+package clock
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"curfew/broker/deadline"
+)
+
+// None is the index of a queue or exchange that has no timer.
+const NoTimer int32 = -1
+
+// Timers wakes queues and exchanges when they have something to do at a certain time: x-expires
+// (RabbitMQ: Queue TTL) or x-auto-delete-on-idle (Service Bus: AutoDeleteOnIdle) runs out, a
+// lock lapses, a dead letter is tried again. The schedules of delayed messages have a Set of
+// their own. There is one goroutine and one timer. Each queue is in the heap at most once, at
+// the earliest instant that it has asked for. If it has nothing to do then, it asks for the
+// next instant.
+type Timers struct {
+	clock *Kept
+	mu    sync.Mutex // leaf; guards the TimerIndex of all in the heap, too
+	heap  timerHeap
+	wake  chan struct{}
+
+	Turns deadline.Longest // how long OnTimer took
+}
+
+// Timed is what a Set wakes: a queue, an exchange or a schedule of delayed messages.
+type Timed interface {
+	TimerIndex() *int32 // its index in the heap
+	OnTimer()           // does what is due, and adds the next instant; no lock is held
+}
+
+type timer struct {
+	at deadline.Instant
+	of Timed
+}
+
+type timerHeap []timer
+
+func (h timerHeap) Len() int           { return len(h) }
+func (h timerHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h timerHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	*h[i].of.TimerIndex(), *h[j].of.TimerIndex() = int32(i), int32(j)
+}
+func (h *timerHeap) Push(x any) {
+	*x.(timer).of.TimerIndex() = int32(len(*h))
+	*h = append(*h, x.(timer))
+}
+func (h *timerHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*last.of.TimerIndex() = NoTimer
+	old[len(old)-1] = timer{}
+	*h = old[:len(old)-1]
+	return last
+}
+
+// Init must be called before any other method.
+func (t *Timers) Init(c *Kept) {
+	t.clock, t.wake = c, make(chan struct{}, 1)
+}
+
+// Add asks for of to be woken at an instant or earlier: if of is in the heap with an earlier
+// instant it stays there, and asks again when that has come.
+func (t *Timers) Add(of Timed, at deadline.Instant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := *of.TimerIndex(); i == NoTimer {
+		heap.Push(&t.heap, timer{at, of})
+	} else if at < t.heap[i].at { // a policy has shortened its period
+		t.heap[i].at = at
+		heap.Fix(&t.heap, int(i))
+	}
+	if t.heap[0].of == of {
+		select {
+		case t.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Drop removes something that was deleted.
+func (t *Timers) Drop(of Timed) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := *of.TimerIndex(); i != NoTimer {
+		heap.Remove(&t.heap, int(i))
+	}
+}
+
+// Run wakes each at its time, until quit is closed. It sleeps for a minute at most, so that it
+// notices when the machine was suspended.
+func (t *Timers) Run(quit <-chan struct{}) {
+	timer := time.NewTimer(time.Minute)
+	defer timer.Stop()
+	for {
+		_, wait := t.RunDue()
+		timer.Reset(min(wait, time.Minute))
+		select {
+		case <-timer.C:
+		case <-t.wake:
+		case <-quit:
+			return
+		}
+	}
+}
+
+// RunDue wakes all whose time has come, one after the other, and returns how many, and how long it takes until the next
+// is due. Run calls it; where the clock is manual, nobody runs Run, and whoever moves the clock calls it.
+func (t *Timers) RunDue() (n int, wait time.Duration) {
+	for {
+		now := t.clock.Now()
+		of, until := t.due(now)
+		if of == nil {
+			return n, until
+		}
+		of.OnTimer()
+		t.Turns.Add(now, t.clock.Now().Sub(now))
+		n++
+	}
+}
+
+// Next is when the next one is due; 0: none is.
+func (t *Timers) Next() deadline.Instant {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.heap) == 0 {
+		return 0
+	}
+	return t.heap[0].at
+}
+
+// Wake receives when something was added that is due before all others.
+func (t *Timers) Wake() <-chan struct{} { return t.wake }
+
+// due pops one that is due, or returns how long it takes until one is.
+func (t *Timers) due(now deadline.Instant) (of Timed, in time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.heap) == 0 {
+		return nil, time.Minute
+	}
+	if at := t.heap[0].at; at > now {
+		return nil, at.Sub(now)
+	}
+	return heap.Pop(&t.heap).(timer).of, 0
+}

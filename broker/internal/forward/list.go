@@ -1,0 +1,73 @@
+package forward
+
+import (
+	"curfew/broker/deadline"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// Message is a message that waits to be enqueued.
+type Message struct {
+	Ref        deadline.Ref // Deadline is when it is due
+	Exchange   string
+	RoutingKey string
+	Properties []byte // raw property list
+	Bytes      uint32 // of the body
+}
+
+// Waiting lists up to most messages that are not due yet, in the order of publishing, starting at a
+// sequence number (0: the first); next is where to go on, 0 at the end.
+func (d *Schedule) Waiting(from uint64, most int) (page []Message, next uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.core.Each(queue.Seq(from), func(seq queue.Seq, m queue.Message, _ queue.State) bool {
+		if len(page) == most {
+			next = uint64(seq)
+			return false
+		}
+		page = append(page, d.messageLocked(seq, &m))
+		return true
+	})
+	return page, next
+}
+
+// Leaving lists up to most messages that are due and on their way, starting at a number (0: the
+// first); next is where to go on, 0 at the end.
+func (d *Schedule) Leaving(from uint64, most int) (page []Message, next uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Letters.EachLocked(from, func(number uint64, x *delivery.Letter) bool {
+		if len(page) == most {
+			next = number
+			return false
+		}
+		page = append(page, d.messageLocked(x.Settled.Seq, &x.Settled.Message))
+		return true
+	})
+	return page, next
+}
+
+// messageLocked copies a message out of the store.
+func (d *Schedule) messageLocked(seq queue.Seq, m *queue.Message) Message {
+	src := d.env.Store.View(store.Pos(m.Pos))
+	return Message{
+		Ref:      deadline.Ref{Deadline: m.ExpiresAt, Queue: d.id, Seq: uint64(seq)},
+		Exchange: string(src.Exchange), RoutingKey: string(src.RoutingKey),
+		Properties: append([]byte(nil), src.Properties...), Bytes: m.Bytes,
+	}
+}
+
+// Count is how many messages wait.
+func (d *Schedule) Count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.core.Ready()
+}
+
+// CountFor is how many messages to an exchange wait.
+func (d *Schedule) CountFor(exchange string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.byExchange[exchange]
+}

@@ -1,0 +1,275 @@
+package forward
+
+import (
+	"slices"
+	"sync"
+
+	"curfew/broker/deadline"
+	"curfew/broker/internal/clock"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/policy"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// Schedule holds the delayed messages of one virtual host until they are due. Safe for
+// concurrent use. mu is locked as a queue's lock is (package delivery), and functions whose
+// names end in Locked are called with it held.
+type Schedule struct {
+	env *delivery.Env
+	id  uint64 // incarnation, as a queue has one
+
+	timerIndex int32 // guarded by the timers
+
+	mu            sync.Mutex
+	core          *queue.Queue // in the order of publishing; a message's deadline is when it is due
+	effects       queue.Effects
+	dues          dueHeap
+	cancelled     int            // entries of dues whose messages were cancelled
+	checked       int            // index in dues that dropCancelledLocked has come to
+	byExchange    map[string]int // messages
+	deleted       bool
+	lastActiveAt  deadline.Instant // when a transition last took the lock
+	shrinkPending bool             // the shrinker looks at it later
+
+	Letters  delivery.Letters
+	Retained delivery.Retained
+}
+
+// settings are those of letters of delayed messages, which are not dead letters of any queue.
+var settings = &policy.Settings{TTLMillis: -1}
+
+// Init makes an empty schedule of d. name is used where a queue's name is needed; lines are the virtual host's lines of
+// letters.
+func (d *Schedule) Init(env *delivery.Env, id uint64, name string, lines *delivery.Lines) {
+	d.env, d.id, d.timerIndex, d.byExchange = env, id, clock.NoTimer, map[string]int{}
+	d.core = queue.New(queue.Options{MaxLength: -1, MaxBytes: -1, DeliveryLimit: -1})
+	d.Letters.Init(delivery.Origin{ID: id, Name: name, Delayed: true, Lines: lines}, &d.mu)
+	d.Retained.Init(&d.Letters, &env.DelayedTimers, d)
+}
+
+// ID is the incarnation of the schedule, by which the journal knows its messages.
+func (d *Schedule) ID() uint64 { return d.id }
+
+// lock takes the lock for a transition, and then reads the clock, since it may have had to wait.
+func (d *Schedule) lock(s *delivery.Transition) {
+	d.mu.Lock()
+	s.ReadClock()
+	d.lastActiveAt = s.Now
+}
+
+// Persists reports whether a message with these flags outlives a restart.
+func (d *Schedule) Persists(f queue.Flags) bool { return f&queue.Durable != 0 }
+
+// Publish enters items in order; the deadline of each is when it is due. An item that belongs to a
+// transfer is recorded with it.
+func (d *Schedule) Publish(s *delivery.Transition, items []delivery.Item) {
+	for some := range slices.Chunk(items, queue.AtOnce) {
+		d.publishStep(s, some)
+	}
+}
+
+func (d *Schedule) publishStep(s *delivery.Transition, items []delivery.Item) {
+	d.lock(s)
+	defer d.mu.Unlock()
+	for i := range items {
+		it := &items[i]
+		if d.deleted {
+			d.env.Store.Release(store.Pos(it.Message.Pos))
+			continue
+		}
+		m := it.Message
+		seq := d.core.Publish(m, it.Priority)
+		d.addLocked(due{m.ExpiresAt, seq}, store.Pos(m.Pos))
+		entered := store.Enqueue{
+			Queue: d.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0,
+		}
+		s.AddEnteredLocked(it, entered)
+	}
+	d.finishLocked(s)
+}
+
+// addLocked schedules a message that has just entered.
+func (d *Schedule) addLocked(at due, pos store.Pos) {
+	d.dues.push(at)
+	d.byExchange[string(d.env.Store.View(pos).Exchange)]++
+	if *d.dues.At(0) == at {
+		d.env.DelayedTimers.Add(d, at.at)
+	}
+}
+
+// TimerIndex is the schedule's index among the timers.
+func (d *Schedule) TimerIndex() *int32 { return &d.timerIndex }
+
+// OnTimer puts due messages in line, at most queue.AtOnce under one lock, retries retained
+// letters, and sets the next timer.
+func (d *Schedule) OnTimer() {
+	s := d.env.Hurry()
+	defer s.Done()
+	d.lock(s)
+	defer d.mu.Unlock()
+	for n := 0; n < queue.AtOnce && d.dues.Len() > 0 && d.dues.At(0).at <= s.Now; n++ {
+		x := d.dues.pop()
+		if outcome, _ := d.core.Expire(s.Now, x.seq, x.at, &d.effects); outcome == queue.Gone {
+			d.cancelled--
+		}
+	}
+	retryAt := d.Retained.RetryLocked(s, settings)
+	d.finishLocked(s)
+	if retryAt != 0 {
+		d.env.DelayedTimers.Add(d, retryAt)
+	}
+	if d.dues.Len() > 0 {
+		d.env.DelayedTimers.Add(d, d.dues.At(0).at)
+	}
+}
+
+// finishLocked hands on the messages that have left: those that are due go in line, the others are
+// settled.
+func (d *Schedule) finishLocked(s *delivery.Transition) {
+	left := d.effects.Settled
+	for i := range left {
+		x := &left[i]
+		d.forgetLocked(x)
+		if x.Reason == queue.Expired {
+			d.Letters.PostLocked(s, &delivery.Letter{Settled: *x, Settings: settings, At: s.Now, Path: deadline.Scheduled, Queued: true})
+		} else {
+			s.Settled = append(s.Settled, delivery.SettleRecord(d.id, x))
+		}
+	}
+	if len(left) > 0 {
+		d.shrinkLaterLocked()
+	}
+	d.effects.Reset()
+	s.FinishLocked(&d.Letters)
+}
+
+// forgetLocked updates byExchange for a message that leaves.
+func (d *Schedule) forgetLocked(x *queue.Settled) {
+	if d.deleted {
+		return
+	}
+	exchange := d.env.Store.View(store.Pos(x.Pos)).Exchange
+	if n := d.byExchange[string(exchange)]; n > 1 {
+		d.byExchange[string(exchange)] = n - 1
+	} else {
+		delete(d.byExchange, string(exchange))
+	}
+}
+
+// Cancel drops a message; false if it is gone.
+func (d *Schedule) Cancel(ref deadline.Ref) bool {
+	s := d.env.Begin()
+	defer s.Done()
+	d.lock(s)
+	defer d.mu.Unlock()
+	if !d.core.Remove(queue.Seq(ref.Seq), ref.Deadline, &d.effects) {
+		return false
+	}
+	d.finishLocked(s)
+	d.dropCancelledLocked()
+	return true
+}
+
+const (
+	// cancelledKept is how many entries of cancelled messages the heap may hold even if they are
+	// more than half of it.
+	cancelledKept = 1024
+	// checkedAtOnce is how many entries are checked for each message that is cancelled while there
+	// are more. Half of them are dropped on average.
+	checkedAtOnce = 8
+)
+
+// dropCancelledLocked counts an entry of the heap whose message is gone. While there are many such
+// entries it drops some.
+func (d *Schedule) dropCancelledLocked() {
+	d.cancelled++
+	for n := 0; n < checkedAtOnce && d.cancelled > max(cancelledKept, d.dues.Len()/2); n++ {
+		if d.checked == 0 {
+			d.checked = d.dues.Len()
+		}
+		d.checked = min(d.checked, d.dues.Len()) - 1
+		if _, _, waits := d.core.Find(d.dues.At(d.checked).seq); !waits {
+			d.dues.remove(d.checked)
+			d.cancelled--
+		}
+	}
+}
+
+// Delete settles all messages that wait or are retained, since the virtual host is deleted. Letters
+// in line go on.
+func (d *Schedule) Delete() {
+	d.mu.Lock()
+	d.deleted, d.dues, d.byExchange = true, dueHeap{}, nil
+	left, retained := d.core.Clear(), d.Retained.CloseLocked()
+	d.env.DelayedTimers.Drop(d)
+	d.mu.Unlock()
+	for more := true; more; {
+		more = d.settleStep(left, &retained)
+	}
+}
+
+// settleStep settles some of what a deleted schedule held, and reports whether there is more.
+func (d *Schedule) settleStep(left *queue.Queue, retained *delivery.RetainedLetters) (more bool) {
+	s := d.env.Begin()
+	defer s.Done()
+	d.lock(s)
+	defer d.mu.Unlock()
+	more = left.Sweep(&d.effects)
+	more = retained.SettleStep(s, d.id) || more
+	d.finishLocked(s)
+	return more
+}
+
+// Restore puts messages of the last run back in their places.
+func (d *Schedule) Restore(r *store.RecoveredQueue) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range r.Entries {
+		d.core.Restore(queue.Seq(e.Seq), queue.Message{
+			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: queue.Flags(e.Flags),
+			Bytes: uint32(len(d.env.Store.View(e.Pos).Body)),
+		}, e.Deliveries)
+		d.addLocked(due{e.ExpiresAt, queue.Seq(e.Seq)}, e.Pos)
+	}
+}
+
+// Relocate implements store.Options.Relocate for the delayed messages.
+func (d *Schedule) Relocate(seq queue.Seq, old, moved store.Pos) (store.Terms, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.core.Relocate(seq, uint64(old), uint64(moved)) {
+		m, deliveries, _ := d.core.Find(seq)
+		return store.Terms{ExpiresAt: m.ExpiresAt, Deliveries: deliveries, Flags: uint8(m.Flags)}, true
+	}
+	if terms, ok := d.Letters.RelocateLocked(seq, uint64(old), uint64(moved)); ok {
+		return terms, true
+	}
+	return d.Retained.RelocateLocked(seq, uint64(old), uint64(moved))
+}
+
+// shrinkLaterLocked adds a schedule that has become empty to the shrinker.
+func (d *Schedule) shrinkLaterLocked() {
+	if d.core.Len() == 0 && !d.shrinkPending {
+		d.shrinkPending = true
+		d.env.Shrinker.Add(d)
+	}
+}
+
+// ShrinkIfIdle releases the memory that an empty schedule keeps for future messages, unless it was
+// used recently, and reports whether it did.
+func (d *Schedule) ShrinkIfIdle() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shrinkPending = false
+	switch {
+	case d.deleted || d.core.Len() > 0: // it is added again once it is empty
+	case d.env.Clock.Now().Sub(d.lastActiveAt) < clock.ShrinkAfter:
+		d.shrinkLaterLocked()
+	default:
+		d.core.Shrink()
+		d.effects = queue.Effects{}
+		return true
+	}
+	return false
+}

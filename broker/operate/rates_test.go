@@ -1,0 +1,39 @@
+package operate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestRates: a rate compares with a sample that is 5 to 10 s old while somebody looks, whoever looks and how often.
+func TestRates(t *testing.T) {
+	now, published := time.Unix(1000, 0), uint64(10)
+	r := newRates(func() map[any]counted {
+		return map[any]counted{QueueKey(1): Counts{"publish": published, "messages": published}.counted(), QueueKey(2): Counts{}.counted()}
+	}, func() time.Time { return now })
+	of := func(key any) Rate { return r.Of(key, Counts{"publish": published})["publish"] }
+	r.Refresh()
+	require.Equal(t, Rate{}, of(QueueKey(1)), "there is nothing to compare with")
+	now, published = now.Add(sampleEvery), 60
+	r.Refresh()
+	require.Equal(t, Rate{true, 10}, of(QueueKey(1)))
+	require.Equal(t, Rate{true, 12}, of(QueueKey(3)), "it counts from 0")
+	require.Equal(t, Rate{true, 10}, r.OfSum([]any{QueueKey(1), QueueKey(2)}, Counts{"publish": published})["publish"])
+	require.Equal(t, Rate{true, 10}, r.Change([]any{QueueKey(1)}, "messages", 60))
+	require.Equal(t, Rate{true, -2}, r.Change([]any{QueueKey(1)}, "messages", 0))
+	require.Equal(t, Rate{}, r.Change([]any{QueueKey(3)}, "messages", 60), "how many it had is not known")
+	for range 100 { // a page that is updated every second
+		now, published = now.Add(time.Second), published+7
+		r.Refresh()
+		rate := of(QueueKey(1))
+		require.True(t, rate.Known)
+	}
+	require.InDelta(t, 7, of(QueueKey(1)).PerSecond, 0.01)
+	now = now.Add(time.Hour)
+	r.Refresh()
+	require.False(t, of(QueueKey(1)).Known, "nobody looked for long: it would be the rate of an hour")
+	published = 0 // it began again
+	require.Zero(t, of(QueueKey(1)).PerSecond)
+}

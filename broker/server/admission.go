@@ -1,0 +1,87 @@
+package server
+
+import (
+	"net/netip"
+	"time"
+)
+
+// admitted is a connection that is not open yet. CutOff closes it at once; it must not block.
+type admitted interface {
+	Address() netip.Addr
+	Began() time.Time
+	CutOff()
+}
+
+// handshakeDue is the longest handshake of a client that does not delay it.
+const handshakeDue = 2 * time.Second
+
+// handshakes are the connections that are not open yet. If there are too many, the oldest one
+// of the address that has the most is cut off: at once for a client from another address, and
+// for a client from the same address only if it is older than handshakeDue. Otherwise the new
+// connection is refused. Not safe for concurrent use.
+type handshakes struct {
+	most, mostOfPeer int
+	open             map[admitted]struct{}
+	ofPeer           map[netip.Addr]int
+}
+
+// newHandshakes allows most handshakes, and mostOfPeer of them from one address.
+func newHandshakes(most, mostOfPeer int) *handshakes {
+	return &handshakes{most: most, mostOfPeer: mostOfPeer, open: map[admitted]struct{}{}, ofPeer: map[netip.Addr]int{}}
+}
+
+// Add admits a connection, or returns why not. remote says that its address is not this
+// machine's: only then it is held to the limit of one address.
+func (a *handshakes) Add(h admitted, remote bool) (why string) {
+	peer := h.Address()
+	switch {
+	case remote && a.ofPeer[peer] >= a.mostOfPeer && !a.evict(peer, handshakeDue):
+		return "too many handshakes from this address"
+	case len(a.open) >= a.most && !a.makeRoom(peer):
+		return "too many handshakes"
+	}
+	a.open[h] = struct{}{}
+	a.ofPeer[peer]++
+	return ""
+}
+
+// makeRoom cuts off one connection to make room for a new one of the peer, if that is fair.
+func (a *handshakes) makeRoom(peer netip.Addr) bool {
+	most := peer
+	for other, n := range a.ofPeer {
+		if n > a.ofPeer[most] {
+			most = other
+		}
+	}
+	if most != peer {
+		return a.evict(most, 0)
+	}
+	return a.evict(peer, handshakeDue)
+}
+
+// evict cuts off the peer's oldest connection, if it is at least as old as age.
+func (a *handshakes) evict(peer netip.Addr, age time.Duration) bool {
+	var oldest admitted
+	for h := range a.open {
+		if h.Address() == peer && (oldest == nil || h.Began().Before(oldest.Began())) {
+			oldest = h
+		}
+	}
+	if oldest == nil || time.Since(oldest.Began()) < age {
+		return false
+	}
+	oldest.CutOff()
+	a.Remove(oldest)
+	return true
+}
+
+// Remove stops counting a connection, if it was counted.
+func (a *handshakes) Remove(h admitted) {
+	if _, counted := a.open[h]; !counted {
+		return
+	}
+	delete(a.open, h)
+	if a.ofPeer[h.Address()]--; a.ofPeer[h.Address()] == 0 {
+		delete(a.ofPeer, h.Address())
+	}
+}

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/server/internal/outbox"
+)
+
+// stage is the kind of frame that comes next.
+type stage uint8
+
+const (
+	method stage = iota // no publish is being assembled
+	header              // the header of a publish
+	body                // more of its body
+)
+
+// ownProperties is how many octets of properties each assembly has room for. Longer
+// properties, and bodies of several frames, are assembled in pooled buffers.
+const ownProperties = 512
+
+// assembly is the publish that a channel is receiving. The memory it takes is counted in the
+// connection's outbox.Memory. For one goroutine, which is the connection's reader.
+type assembly struct {
+	Mandatory bool // of the publish that Begin was called for last
+
+	stage      stage
+	exchange   []byte
+	routingKey []byte
+	properties []byte
+	size       uint64
+	body       []byte
+}
+
+// Begun reports whether a publish has begun and is not complete, so that content must follow.
+func (a *assembly) Begun() bool { return a.stage != method }
+
+// Begin begins a publish with its method frame. It copies the names, because the header may
+// arrive with a later read.
+func (a *assembly) Begin(payload []byte) error {
+	m, err := amqp.ParsePublish(payload)
+	if err != nil {
+		return err
+	}
+	if m.Immediate {
+		return amqp.NewException(amqp.NotImplemented, amqp.ClassBasic, amqp.BasicPublishID.Method(), "immediate=true")
+	}
+	a.stage, a.Mandatory = header, m.Mandatory
+	a.exchange = append(a.exchange[:0], m.Exchange...)
+	a.routingKey = append(a.routingKey[:0], m.RoutingKey...)
+	return nil
+}
+
+// Add adds a header or body frame, and refuses one that is out of order. most is how large a
+// message may be. If the publish is complete with this frame, Add returns it; it is valid
+// until Release, which must follow.
+func (a *assembly) Add(f amqp.Frame, most int, u *outbox.Memory) (m broker.Publication, complete bool, err error) {
+	switch a.stage {
+	case header:
+		if f.Type != amqp.FrameHeader {
+			return m, false, unexpected("expected content header for class 60, got non content header frame instead")
+		}
+		return a.addHeader(f.Payload, most, u)
+	case body:
+		if f.Type != amqp.FrameBody {
+			return m, false, unexpected("expected content body, got non content body frame instead")
+		}
+		return a.addBody(f.Payload, u)
+	}
+	return m, false, unexpected("expected method frame, got non method frame instead")
+}
+
+func unexpected(text string) error {
+	return amqp.NewException(amqp.UnexpectedFrame, amqp.ClassBasic, amqp.BasicPublishID.Method(), "%s", text)
+}
+
+func (a *assembly) addHeader(payload []byte, most int, u *outbox.Memory) (m broker.Publication, complete bool, err error) {
+	h, err := amqp.ParseContentHeader(payload)
+	if err != nil {
+		return m, false, err
+	}
+	if h.BodySize > uint64(most) {
+		return m, false, amqp.NewException(amqp.PreconditionFailed, amqp.ClassBasic, amqp.BasicPublishID.Method(),
+			"message size %d is larger than configured max size %d", h.BodySize, most)
+	}
+	if h.BodySize == 0 {
+		return a.complete(h.Properties, nil), true, nil
+	}
+	a.stage, a.size = body, h.BodySize
+	a.keepProperties(u, h.Properties)
+	return m, false, nil
+}
+
+// addBody adds one body frame. A body of a single frame is used straight from the read
+// buffer. A longer body is assembled in memory that grows as it arrives.
+func (a *assembly) addBody(b []byte, u *outbox.Memory) (m broker.Publication, complete bool, err error) {
+	left := a.size - uint64(len(a.body))
+	switch {
+	case len(b) == 0:
+		return m, false, nil // RabbitMQ accepts it, too
+	case uint64(len(b)) > left:
+		return m, false, unexpected("content body larger than its header says")
+	case uint64(len(b)) == a.size:
+		return a.complete(a.properties, b), true, nil
+	}
+	a.appendBody(u, b)
+	if uint64(len(b)) < left {
+		return m, false, nil
+	}
+	return a.complete(a.properties, a.body), true, nil
+}
+
+func (a *assembly) complete(properties, body []byte) broker.Publication {
+	a.stage = method
+	return broker.Publication{Exchange: a.exchange, RoutingKey: a.routingKey, Properties: properties, Body: body}
+}
+
+// keepProperties copies the properties of a publish whose body is still to come.
+func (a *assembly) keepProperties(u *outbox.Memory, properties []byte) {
+	if len(properties) > cap(a.properties) {
+		u.Add(-budgetBytes(a.properties))
+		if outbox.RecycleBuffer(a.properties); len(properties) <= ownProperties {
+			a.properties = make([]byte, 0, ownProperties)
+		} else {
+			a.properties = outbox.NewBuffer(len(properties))
+		}
+		u.Add(budgetBytes(a.properties))
+	}
+	a.properties = append(a.properties[:0], properties...)
+}
+
+// budgetBytes is how much of the budget a buffer takes; the assembly's own buffer takes none.
+func budgetBytes(b []byte) int64 {
+	if cap(b) <= ownProperties {
+		return 0
+	}
+	return int64(cap(b))
+}
+
+// appendBody appends a part of a body. The buffer grows as the body arrives, up to its size.
+func (a *assembly) appendBody(u *outbox.Memory, part []byte) {
+	if need := len(a.body) + len(part); need > cap(a.body) {
+		size := max(need, 4*cap(a.body))
+		if uint64(size) > a.size {
+			size = int(a.size)
+		}
+		grown := append(outbox.NewBuffer(size), a.body...)
+		u.Add(budgetBytes(grown) - budgetBytes(a.body))
+		outbox.RecycleBuffer(a.body)
+		a.body = grown
+	}
+	a.body = append(a.body, part...)
+}
+
+// Release gives back the buffers in which a publish was assembled.
+func (a *assembly) Release(u *outbox.Memory) {
+	if a.body != nil {
+		u.Add(-budgetBytes(a.body))
+		outbox.RecycleBuffer(a.body)
+		a.body = nil
+	}
+	if cap(a.properties) > ownProperties {
+		u.Add(-budgetBytes(a.properties))
+		outbox.RecycleBuffer(a.properties)
+		a.properties = nil
+	}
+}
+
+// Abandon discards an unfinished publish, or a complete one that was not published yet.
+func (a *assembly) Abandon(u *outbox.Memory) {
+	a.Release(u)
+	*a = assembly{}
+}

@@ -1,0 +1,90 @@
+package rabbitmq
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"curfew/monitor/rabbitmq/queuefacts"
+	"curfew/scheduler/storetest"
+)
+
+// TestReplicasOnThreeNodes runs two `curfew serve` beside three nodes, each of which names the cluster after itself, in a virtual host with queues
+// that are only published to and with an operator policy. The queue's leader is killed with -9, then the node that the keeper is connected to.
+// Afterwards everything that was due has been dead-lettered: 99 of 100 within a second, and all within three.
+func TestReplicasOnThreeNodes(t *testing.T) {
+	t.Parallel()
+	nodes := threeNodes(t)
+	calm := nodes[2]
+	vhost, url := calm.vhost(t)
+	calm.api(t, http.MethodPut, "operator-policies/"+vhost+"/limit", map[string]any{"pattern": "^elsewhere$", "definition": map[string]any{"max-length": 10}, "apply-to": "queues"}, nil)
+	args := table{"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"}
+	q := declareKept(t, url, "kept", queuefacts.Quorum, args)
+	q.repeats = true
+	if family() == queuefacts.Family43 {
+		calm.api(t, http.MethodPut, "policies/"+vhost+"/kept", map[string]any{"pattern": "^kept$", "definition": map[string]any{"consumer-disconnected-timeout": 1000}, "apply-to": "queues"}, nil)
+	}
+	declare(t, q.ch, "published-only", table{"x-queue-type": "quorum"})
+	publish(t, q.ch, "", "published-only", "", 1)
+	redis := storetest.StartRedis(t)
+	apis := make([]string, len(nodes))
+	for i, n := range nodes {
+		apis[i] = n.http
+	}
+	start := func(name string, order ...*node) *replica {
+		return startReplica(t, &node{http: strings.Join(apis, ",")}, urlsIn("guest", order, vhost), redis.URL, name, "keep:kept,observe:published-only")
+	}
+	a := start("a", nodes[0], nodes[1], calm)
+	eventually(t, time.Minute, "a to keep", func() bool { return len(a.keeps()) == 1 })
+	b := start("b", nodes[1], nodes[0], calm)
+	eventually(t, answerLimit, "b to know who keeps", func() bool { return b.queue("kept").Keeper == "a" && !b.queue("kept").Here })
+
+	due := 0
+	// around publishes 300 a second for eight seconds, half of them due within six; what happens after two.
+	around := func(what string, happen func()) {
+		t.Helper()
+		began := time.Now()
+		happened := make(chan struct{})
+		time.AfterFunc(2*time.Second, func() { defer close(happened); happen() })
+		for i := range 2400 {
+			ttl := time.Hour
+			if i%2 == 0 {
+				ttl = 200*time.Millisecond + time.Duration(i*7919%6000)*time.Millisecond
+				due++
+			}
+			q.send(fmt.Sprintf("%s-%d", what, i), ttl)
+			if ahead := time.Until(began.Add(time.Duration(i) * 8 * time.Second / 2400)); ahead > 0 {
+				<-time.After(ahead)
+			}
+		}
+		<-happened
+		q.expectDead(due, time.Minute)
+		late := q.latenessSince(began)
+		p99, most := percentile(late, 0.99), late[len(late)-1]
+		t.Logf("%s: of %d due, p50 %v, p99 %v, the latest %v; %d twice; told p99 %v ms; unknown ages %v", what, len(late), percentile(late, 0.5), p99, most, len(q.twice),
+			show(a.queue("kept").P99), a.queue("kept").UnknownAge)
+		if p99 > time.Second || most > 3*time.Second {
+			t.Errorf("%s: p99 %v, the latest %v", what, p99, most)
+		}
+	}
+	around("nothing", func() {})
+	calm.moveLeader(t, vhost, "kept", nodes[1])
+	around("leader killed", nodes[1].kill)
+	check(t, nodes[1].start())
+	calm.moveLeader(t, vhost, "kept", calm)
+	calm.waitForLive(t, vhost, q)
+	around("keeper's node killed", nodes[0].kill)
+	check(t, nodes[0].start())
+	if rows := a.queue("kept"); rows.State != "keeping" && !rows.Reported {
+		t.Errorf("at the end: %+v", rows)
+	}
+}
+
+func show(v *float64) any {
+	if v == nil {
+		return "unknown"
+	}
+	return *v
+}

@@ -1,0 +1,134 @@
+package rabbitmq
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"curfew/monitor/rabbitmq/lease"
+)
+
+// Level is how bad a Condition is.
+type Level uint8
+
+const (
+	// Warning: some deadlines may be late, or something could not be found out.
+	Warning Level = iota
+	// Critical: no queue can be taken, or nothing is known of any.
+	Critical
+)
+
+// Condition is something that is wrong at the moment. Its zero value is none.
+type Condition struct {
+	Name     string // a fixed word: redis, identity, inventory, statistics, not_kept, let_go, stranded, shared, paused
+	Level    Level
+	Affected string // the queue; "": all
+	Reason   string // sentences for an operator, with what to do
+	Since    time.Time
+}
+
+const (
+	// inventoryOld is how old the inventory may be before that is a condition.
+	inventoryOld = 2 * time.Minute
+	// wantedFor is how long a queue that a rule wants kept may be without a keeper, and RabbitMQ may fail to say how it is.
+	wantedFor = 10 * time.Second
+	// namesInHealth is how many queues Health names of those that have the same condition for the same reason.
+	namesInHealth = 5
+)
+
+// Conditions returns what is wrong, the worst first, then by name and queue. It is safe for concurrent use.
+func (p *Primary) Conditions() []Condition { return p.conditions(p.state().Queues) }
+
+func (p *Primary) conditions(rows []Queue) (all []Condition) {
+	if p.redis != nil {
+		if f := p.group.trouble(); f.err != nil {
+			all = append(all, Condition{Name: "redis", Level: Critical, Since: f.since,
+				Reason: fmt.Sprintf("Redis has not answered for %s: queues already kept stay kept; no new ones are taken over (%s)", ago(f.since), f.err)})
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f := p.identity; f.err != nil && p.space == (lease.Space{}) {
+		all = append(all, Condition{Name: "identity", Level: Critical, Since: f.since,
+			Reason: fmt.Sprintf("nothing is kept or observed, since replicas could not tell that they are beside the same cluster: %s", f.err)})
+	}
+	switch {
+	case p.failing.err != nil:
+		all = append(all, Condition{Name: "inventory", Level: Critical, Since: p.failing.since,
+			Reason: fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s: queues already kept stay kept (%s)", ago(p.failing.since), p.failing.err)})
+	case p.lookedAt.IsZero():
+		all = append(all, Condition{Name: "inventory", Level: Critical, Since: p.started, Reason: "the queues of RabbitMQ have not been looked at yet"})
+	case time.Since(p.lookedAt) > inventoryOld:
+		all = append(all, Condition{Name: "inventory", Level: Critical, Since: p.lookedAt,
+			Reason: fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s", ago(p.lookedAt))})
+	}
+	if !p.unreadSince.IsZero() {
+		all = append(all, Condition{Name: "statistics", Since: p.unreadSince,
+			Reason: "something that RabbitMQ's management API answers cannot be read, so readers with basic.get may go unseen. " + strings.Join(p.inventory.Unread, "; ")})
+	}
+	for i := range rows {
+		all = append(all, rows[i].conditions()...)
+	}
+	slices.SortStableFunc(all, func(a, b Condition) int {
+		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Affected, b.Affected))
+	})
+	return all
+}
+
+// conditions returns what is wrong with a queue that a rule wants kept.
+func (q *Queue) conditions() (all []Condition) {
+	add := func(name, reason string, since int64) {
+		all = append(all, Condition{Name: name, Affected: q.Queue, Reason: strings.TrimSpace(reason + " " + q.Instead), Since: time.UnixMilli(since)})
+	}
+	switch {
+	case q.State == "let_go":
+		add("let_go", sentence("let go of until an operator allows it", q.Reason), q.NotKeptSince)
+	case q.NotKeptSince != 0 && time.Since(time.UnixMilli(q.NotKeptSince)) >= wantedFor:
+		add("not_kept", sentence(strings.ReplaceAll(q.State, "_", " "), q.Reason), q.NotKeptSince)
+	case q.Stranded > 0:
+		add("stranded", fmt.Sprintf("%d messages wait for consumers of a node that died, and expire late.", q.Stranded), q.StrandedSince)
+	}
+	if q.SharedWith != "" {
+		add("shared", fmt.Sprintf("another Curfew, %s, consumes from it too: give all Curfews of this virtual host the same CURFEW_REDIS_URL.", q.SharedWith), q.SharedSince)
+	}
+	return all
+}
+
+func sentence(state, reason string) string {
+	if reason == "" {
+		return state + "."
+	}
+	return state + ": " + strings.TrimSuffix(reason, ".") + "."
+}
+
+// Health returns what is wrong, in words for an operator; nothing if all is well.
+func (p *Primary) Health() []string { return inWords(p.Conditions()) }
+
+// inWords returns conditions for people. What is wrong with several queues for the same reason is one sentence.
+func inWords(all []Condition) (reasons []string) {
+	type cause struct{ name, reason string }
+	queues := map[cause][]string{}
+	for _, c := range all {
+		if c.Affected == "" {
+			reasons = append(reasons, c.Reason)
+			continue
+		}
+		why := cause{c.Name, c.Reason}
+		queues[why] = append(queues[why], c.Affected)
+	}
+	causes := slices.SortedFunc(maps.Keys(queues), func(a, b cause) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.reason, b.reason)) })
+	for _, why := range causes {
+		names := queues[why]
+		text := strings.Join(names[:min(len(names), namesInHealth)], ", ")
+		if more := len(names) - namesInHealth; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		reasons = append(reasons, text+": "+why.reason)
+	}
+	return reasons
+}
+
+func ago(t time.Time) time.Duration { return time.Since(t).Round(time.Second) }
