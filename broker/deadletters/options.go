@@ -48,7 +48,7 @@ type Options struct {
 type Option struct {
 	Name, Flag, Label, Doc, Faint string
 	OneOf, Texts                  []string // the words that it may be, and what a page says for each
-	Yes                           bool     // it is yes or no
+	Yes                           bool     // it is true or false
 }
 
 // OptionList describes the Options.
