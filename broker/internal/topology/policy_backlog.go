@@ -72,7 +72,7 @@ func collect(k policy.Kind, name string, to *[]governedQueue) func([]governed) {
 				continue
 			}
 			set := g.definition().Apply(*q.Arguments, q.declared.Args, q.Name())
-			if set.TTLMillis >= 0 && !set.Keeps && !q.vh.registry.env.TtlOff {
+			if set.TTLMillis >= 0 && !set.Keeps && !q.vh.registry.env.TTLOff {
 				*to = append(*to, governedQueue{q, set.TTLMillis, set.Precedence})
 			}
 		}
