@@ -75,7 +75,7 @@ type Broker struct {
 	log       *zap.Logger
 	counters  counters
 	forwarder forward.Forwarder
-	*accounts.Accounts
+	Accounts  *accounts.Accounts
 	vhostTable
 	resourceLimits
 	globalParameters

@@ -25,7 +25,7 @@ func listUserLimits(r *request) error {
 		}
 	}
 	list := []object{}
-	for _, u := range r.api.b.Users() {
+	for _, u := range r.api.b.Accounts.Users() {
 		if wanted := r.Param("user"); len(u.Limits) > 0 && (wanted == "" || wanted == u.Name) {
 			list = append(list, object{"user": u.Name, "value": u.Limits})
 		}

@@ -37,7 +37,7 @@ func listPermissions(r *request) error {
 		return err
 	}
 	list := []object{}
-	for _, p := range r.api.b.Permissions() {
+	for _, p := range r.api.b.Accounts.Permissions() {
 		if (user == "" || p.User == user) && (vhost == "" || p.VHost == vhost) {
 			list = append(list, permissionObject(&p))
 		}
@@ -80,7 +80,7 @@ func namedTopicPermissions(r *request) (list []access.TopicPermission, err error
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range r.api.b.TopicPermissions() {
+	for _, p := range r.api.b.Accounts.TopicPermissions() {
 		if (user == "" || p.User == user) && (vhost == "" || p.VHost == vhost) {
 			list = append(list, p)
 		}

@@ -32,7 +32,7 @@ func userObject(u *access.User) object {
 
 func listUsers(r *request) error {
 	list := []object{}
-	for _, u := range r.api.b.Users() {
+	for _, u := range r.api.b.Accounts.Users() {
 		list = append(list, userObject(&u))
 	}
 	return r.List(list)
@@ -41,11 +41,11 @@ func listUsers(r *request) error {
 // usersWithoutPermissions lists the users who have no access to any virtual host.
 func usersWithoutPermissions(r *request) error {
 	entitled := map[string]bool{}
-	for _, p := range r.api.b.Permissions() {
+	for _, p := range r.api.b.Accounts.Permissions() {
 		entitled[p.User] = true
 	}
 	list := []object{}
-	for _, u := range r.api.b.Users() {
+	for _, u := range r.api.b.Accounts.Users() {
 		if !entitled[u.Name] {
 			list = append(list, userObject(&u))
 		}
@@ -55,7 +55,7 @@ func usersWithoutPermissions(r *request) error {
 
 // namedUser returns the user in the path.
 func (r *request) namedUser() (access.User, error) {
-	u, ok := r.api.b.User(r.Param("user"))
+	u, ok := r.api.b.Accounts.User(r.Param("user"))
 	if !ok {
 		return u, rest.ErrNotFound
 	}
