@@ -53,7 +53,7 @@ func (r *release) archived(t target) (files []file, err error) {
 	files = append(files, file{name: folder, mode: 0o755})
 	add(filepath.Base(r.binaries[t]), r.binaries[t], 0o755)
 	add("LICENSE", filepath.Join(r.root, "LICENSE"), 0o644)
-	add("README.md", filepath.Join(r.root, "deploy/release/package/README.md"), 0o644)
+	add("README.txt", filepath.Join(r.root, "deploy/release/package/README.txt"), 0o644)
 	if t.os == "linux" {
 		add("curfew.service", filepath.Join(r.root, "deploy/systemd/curfew.service"), 0o644)
 		add("curfew.env", filepath.Join(r.root, "deploy/release/package/curfew.env"), 0o644)

@@ -208,7 +208,7 @@ func TestArchive(t *testing.T) {
 	r := made(t)
 	folder := "curfew_" + r.number() + "_" + here.String() + "/"
 	all := contents(t, r.name(here.String()+".tar.gz"))
-	for name, mode := range map[string]int64{"": 0o755, "curfew": 0o755, "LICENSE": 0o644, "README.md": 0o644, "curfew.service": 0o644, "completions/curfew.bash": 0o644, "curfew.1": 0o644, "docs/README.md": 0o644,
+	for name, mode := range map[string]int64{"": 0o755, "curfew": 0o755, "LICENSE": 0o644, "README.txt": 0o644, "curfew.service": 0o644, "completions/curfew.bash": 0o644, "curfew.1": 0o644, "docs/README.md": 0o644,
 		"docs/pictures/overview.svg": 0o644} {
 		h := all[folder+name]
 		if h == nil {
