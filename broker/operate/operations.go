@@ -171,11 +171,11 @@ func (o *Access) queue(a *Actor, op Operation, at QueueName) (*broker.Queue, err
 	if err != nil {
 		return nil, err
 	}
-	name := vh.QueueName(at.Name)
+	name := vh.Queues.NameOf(at.Name)
 	if err := o.permitQueue(a, op, vh, name); err != nil {
 		return nil, err
 	}
-	q, err := vh.Queue(name)
+	q, err := vh.Queues.Get(name)
 	if err != nil {
 		return nil, ErrNotFound
 	}
@@ -225,5 +225,5 @@ func (o *Access) Record(a Actor, op Operation, at QueueName, err error, more ...
 // May reports whether the actor may do an operation on a queue, for faces that show a form only to users who can use it.
 func (o *Access) May(a Actor, op Operation, at QueueName) bool {
 	vh, err := o.vhost(&a, op, at.VHost)
-	return err == nil && o.permitQueue(&a, op, vh, vh.QueueName(at.Name)) == nil
+	return err == nil && o.permitQueue(&a, op, vh, vh.Queues.NameOf(at.Name)) == nil
 }

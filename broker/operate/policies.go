@@ -33,7 +33,7 @@ func (o Settings) replace(vh *broker.VHost, k policy.Kind, name string, set func
 	}
 	o.policies.Lock()
 	defer o.policies.Unlock()
-	if p, exists := vh.Policy(k, name); exists && o.PolicyVersion(k, &Policy{vh.Name(), p}) != *o.seen {
+	if p, exists := vh.Policies.Get(k, name); exists && o.PolicyVersion(k, &Policy{vh.Name(), p}) != *o.seen {
 		return ErrPolicyChanged
 	}
 	return set()
@@ -43,7 +43,7 @@ func (o Settings) replace(vh *broker.VHost, k policy.Kind, name string, set func
 func (o Settings) SetPolicy(_ context.Context, a Actor, vhost string, k policy.Kind, p policy.Policy) (created bool, err error) {
 	vh, err := o.vhost(&a, setPolicy[k], vhost)
 	if err == nil {
-		err = o.replace(vh, k, p.Name, func() (err error) { created, err = vh.SetPolicy(k, p); return err })
+		err = o.replace(vh, k, p.Name, func() (err error) { created, err = vh.Policies.Set(k, p); return err })
 	}
 	o.Record(a, setPolicy[k], QueueName{VHost: vhost}, err, zap.String("policy", p.Name))
 	return created, err
@@ -72,13 +72,13 @@ func (e *PolicyEffect) find(vh *broker.VHost) {
 func (o Settings) SetPolicyForBacklog(_ context.Context, a Actor, vhost string, k policy.Kind, p policy.Policy, dryRun bool) (effect PolicyEffect, err error) {
 	vh, err := o.vhost(&a, setPolicy[k], vhost)
 	if err == nil && dryRun {
-		if effect.BacklogEffect, err = vh.PreviewPolicy(k, p); err == nil {
+		if effect.BacklogEffect, err = vh.Policies.Preview(k, p); err == nil {
 			effect.find(vh)
 		}
 		return effect, err
 	}
 	if err == nil {
-		err = o.replace(vh, k, p.Name, func() (err error) { _, effect.BacklogEffect, err = vh.SetPolicyForBacklog(k, p); return err })
+		err = o.replace(vh, k, p.Name, func() (err error) { _, effect.BacklogEffect, err = vh.Policies.SetForBacklog(k, p); return err })
 	}
 	if err == nil {
 		effect.find(vh)
@@ -92,7 +92,7 @@ func (o Settings) ClearPolicy(_ context.Context, a Actor, vhost string, k policy
 	vh, err := o.vhost(&a, clearPolicy[k], vhost)
 	var existed bool
 	if err == nil {
-		if existed, err = vh.ClearPolicy(k, name); err == nil && !existed {
+		if existed, err = vh.Policies.Clear(k, name); err == nil && !existed {
 			err = ErrNotFound
 		}
 	}
@@ -191,7 +191,7 @@ func (o Settings) ListPolicies(_ context.Context, a Actor, k PolicyKind) (list [
 		return nil, err
 	}
 	for _, vh := range o.VHosts(a) {
-		for _, p := range vh.Policies(k) {
+		for _, p := range vh.Policies.List(k) {
 			list = append(list, Policy{vh.Name(), p})
 		}
 	}
@@ -204,7 +204,7 @@ func (o Settings) Policy(_ context.Context, a Actor, vhost string, k PolicyKind,
 	if err != nil {
 		return Policy{}, err
 	}
-	p, ok := vh.Policy(k, name)
+	p, ok := vh.Policies.Get(k, name)
 	if !ok {
 		return Policy{}, ErrNotFound
 	}

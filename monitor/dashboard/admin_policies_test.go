@@ -30,7 +30,7 @@ func TestAPolicyIsNotReplacedUnseen(t *testing.T) {
 	}
 	definition := func(name string) brokerpolicy.Definition {
 		vh, _ := s.b.VHost("/")
-		p, ok := vh.Policy(brokerpolicy.User, name)
+		p, ok := vh.Policies.Get(brokerpolicy.User, name)
 		require.True(t, ok)
 		return p.Definition
 	}
