@@ -88,7 +88,7 @@ func TestNamesInDocuments(t *testing.T) {
 			}
 		}
 		for _, match := range regexp.MustCompile(`\]\(([\w./-]+)\)`).FindAllStringSubmatch(text, -1) {
-			if !exists(filepath.Join("docs", match[1])) {
+			if !exists(filepath.Join(filepath.Dir(path), match[1])) {
 				t.Errorf("%s links to %s, which does not exist", path, match[1])
 			}
 		}
