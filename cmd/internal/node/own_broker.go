@@ -264,7 +264,7 @@ func (*ownBroker) routes() (list []rest.Route) {
 // pages implements primary.
 func (o *ownBroker) pages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, *web, error) {
 	d := o.n.dashboardOptions()
-	d.Users, d.Operations = o.broker, o.operations
+	d.Users, d.Operations = o.broker.Accounts, o.operations
 	d.AMQP, _ = s.amqp[0].Addr().(*net.TCPAddr)
 	ui, err := dashboard.New(d)
 	if err != nil {
