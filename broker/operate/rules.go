@@ -63,6 +63,8 @@ const (
 	LookAround             Operation = "look_around"   // status, alerts, forecasts, the audit
 	ChangeAlerts           Operation = "change_alerts" // silences, and tests of sinks
 	AllowQueue             Operation = "allow_queue"   // of a RabbitMQ, to be kept again
+	PauseRabbitMQ          Operation = "pause_rabbitmq"
+	ResumeRabbitMQ         Operation = "resume_rabbitmq"
 	ReadClock              Operation = "read_clock"
 	MoveClock              Operation = "move_clock" // a manual one
 	// ManyAttempts is the record of further attempts within a minute that were refused or failed. It is not an operation that users do.
@@ -147,6 +149,8 @@ var rules = map[Operation]rule{
 	LookAround:             {role: Monitor, looks: true},
 	ChangeAlerts:           {role: Administrator},
 	AllowQueue:             {role: Administrator},
+	PauseRabbitMQ:          {role: Administrator},
+	ResumeRabbitMQ:         {role: Administrator},
 	ReadClock:              {role: Management, looks: true},
 	MoveClock:              {role: Administrator},
 }
