@@ -18,7 +18,7 @@ type BacklogEffect struct {
 	Expired int `json:"expired"` // messages that expire at once: the time to live is 0
 
 	// Names are those of the queues, in order; at most 100.
-	Names []string `json:"names"`
+	Names []string `json:"names" hide:"table"`
 }
 
 const maxNames = 100

@@ -199,8 +199,8 @@ func sends(path string, fields ...string) call {
 }
 
 // policyForm sends the form of a policy.
-func policyForm(fields ...string) call {
-	return form("/policy/new", "/policy/new", append(fields, "vhost", "/", "name", "p", "pattern", "none", "apply-to", "queues", "priority", "0", "definition", `{"max-length":1}`)...)
+func policyForm(page string, fields ...string) call {
+	return form(page, page, append(fields, "vhost", "/", "name", "p", "pattern", "none", "apply-to", "queues", "priority", "0", "definition", `{"max-length":1}`)...)
 }
 
 // importForm uploads one message to sink.
@@ -259,12 +259,12 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"list delayed messages", "administrator", asks("GET", "/api/curfew/delayed/%2F", ""), nil},
 		{"cancel a delayed message", "administrator", asks("DELETE", "/api/curfew/delayed/%2F/none", ""), nil},
 		{"list policies", "management look", asks("GET", "/api/policies/%2F", ""), opens("/policies")},
-		{"set a policy", "policymaker vhost", asks("PUT", "/api/policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "set")},
-		{"try a policy", "policymaker vhost", asks("PUT", "/api/curfew/policies/%2F/p?dry_run=true", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "try")},
-		{"set a policy for what is queued", "policymaker vhost", asks("PUT", "/api/curfew/policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "backlog")},
+		{"set a policy", "policymaker vhost", asks("PUT", "/api/policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("/policy/new", "do", "set")},
+		{"try a policy", "policymaker vhost", asks("PUT", "/api/curfew/policies/%2F/p?dry_run=true", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("/policy/new", "do", "try")},
+		{"set a policy for what is queued", "policymaker vhost", asks("PUT", "/api/curfew/policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("/policy/new", "do", "retroactive")},
 		{"clear a policy", "policymaker vhost", asks("DELETE", "/api/policies/%2F/none", ""), nil},
-		{"set an operator's policy", "administrator", asks("PUT", "/api/operator-policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "set", "kind", "operator")},
-		{"try an operator's policy", "administrator", asks("PUT", "/api/curfew/operator-policies/%2F/p?dry_run=true", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "try", "kind", "operator")},
+		{"set an operator's policy", "administrator", asks("PUT", "/api/operator-policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("/operator-policy/new", "do", "set")},
+		{"try an operator's policy", "administrator", asks("PUT", "/api/curfew/operator-policies/%2F/p?dry_run=true", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("/operator-policy/new", "do", "try")},
 		{"clear an operator's policy", "administrator", asks("DELETE", "/api/operator-policies/%2F/none", ""), nil},
 		{"list parameters", "policymaker look", asks("GET", "/api/parameters/policy/%2F", ""), nil},
 		{"set a parameter", "policymaker vhost", asks("PUT", "/api/parameters/none/%2F/x", `{"value":{}}`), nil},
