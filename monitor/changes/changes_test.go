@@ -88,7 +88,7 @@ func TestWhoMayChangeWhat(t *testing.T) {
 				require.Equal(t, []any{c.operation, by, want}, []any{s.last().Operation, s.last().By, s.last().Result})
 			}
 			require.Len(t, s.alerts.Silences(), 1)
-			require.Equal(t, 2, testutil.CollectAndCount(s.metrics, "curfew_operations_total"))
+			require.Equal(t, 4, testutil.CollectAndCount(s.metrics, "curfew_operations_total"))
 		}
 	}
 }
