@@ -21,6 +21,8 @@ import (
 type fakeRabbitMQ struct{ err error }
 
 func (f *fakeRabbitMQ) Allow(context.Context, string) error { return f.err }
+func (f *fakeRabbitMQ) Pause(context.Context) error         { return f.err }
+func (f *fakeRabbitMQ) Resume(context.Context) error        { return f.err }
 
 // site is what a test changes, with what was recorded.
 type site struct {
@@ -63,6 +65,8 @@ var calls = []struct {
 		_, err := s.TestSinks(context.Background(), by, "log")
 		return err
 	}},
+	{operate.PauseRabbitMQ, func(s *site, by operate.Actor) error { return s.PauseRabbitMQ(context.Background(), by) }},
+	{operate.ResumeRabbitMQ, func(s *site, by operate.Actor) error { return s.ResumeRabbitMQ(context.Background(), by) }},
 	{operate.AllowQueue, func(s *site, by operate.Actor) error { return s.AllowQueue(context.Background(), by, "orders") }},
 }
 
@@ -89,7 +93,7 @@ func TestWhoMayChangeWhat(t *testing.T) {
 			}
 			require.Len(t, s.incidents.Windows(), 1)
 			require.Nil(t, s.incidents.List()[0].Ack)
-			require.Equal(t, 2, testutil.CollectAndCount(s.metrics, "curfew_operations_total"))
+			require.Equal(t, 4, testutil.CollectAndCount(s.metrics, "curfew_operations_total"))
 		}
 	}
 }
