@@ -134,7 +134,7 @@ func TestAccountsOutliveARestart(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, created)
 	require.NoError(t, vh.SetLimits(access.Limits{access.MaxQueues: 1}))
-	_, err = vh.DeclareQueue(nil, "q", QueueDeclare{Durable: true})
+	_, err = vh.Queues.Declare(nil, "q", QueueDeclare{Durable: true})
 	require.NoError(t, err)
 	require.NoError(t, b.SetPermission(access.Permission{User: "u", VHost: "v", Write: "^w"}))
 	topic := access.TopicPermission{User: "u", VHost: "v", Exchange: "amq.topic", Write: "^k"}
@@ -152,9 +152,9 @@ func TestAccountsOutliveARestart(t *testing.T) {
 	vh, ok = b.VHost("v")
 	require.True(t, ok)
 	assert.Equal(t, VHostMetadata{Description: "d", Tags: []string{"t"}, DefaultQueueType: "quorum"}, vh.Metadata())
-	_, err = vh.DeclareQueue(nil, "q", QueueDeclare{Durable: true})
+	_, err = vh.Queues.Declare(nil, "q", QueueDeclare{Durable: true})
 	require.NoError(t, err)
-	_, err = vh.DeclareQueue(nil, "second", QueueDeclare{})
+	_, err = vh.Queues.Declare(nil, "second", QueueDeclare{})
 	assertCode(t, err, 406, "PRECONDITION_FAILED - cannot declare queue 'second': queue limit in vhost 'v' (1) is reached")
 	assert.Equal(t, []access.Permission{{User: "u", VHost: "v", Write: "^w"}}, b.Permissions())
 	assert.Equal(t, []access.TopicPermission{topic}, b.TopicPermissions())
@@ -279,7 +279,7 @@ func TestPermissionsChangeAtOnce(t *testing.T) {
 func TestANameIsNoTopic(t *testing.T) {
 	b, _ := openBroker(t, Options{})
 	vh, _ := b.VHost("/")
-	require.NoError(t, vh.DeclareExchange("x", ExchangeDeclare{Kind: "topic"}))
+	require.NoError(t, vh.Exchanges.Declare("x", ExchangeDeclare{Kind: "topic"}))
 	require.NoError(t, b.PutUser(newUser("u", "p")))
 	require.NoError(t, b.SetPermission(all("u", "/")))
 	require.NoError(t, b.SetTopicPermission(access.TopicPermission{User: "u", VHost: "/", Exchange: "x"}))
@@ -344,7 +344,7 @@ func TestDeletedVHost(t *testing.T) {
 	vh, _, err := b.PutVHost("v", VHostMetadata{})
 	require.NoError(t, err)
 	require.NoError(t, b.SetPermission(all("guest", "v")))
-	q, err := vh.DeclareQueue(nil, "q", QueueDeclare{Durable: true})
+	q, err := vh.Queues.Declare(nil, "q", QueueDeclare{Durable: true})
 	require.NoError(t, err)
 	p := vh.NewPublisher("guest")
 	props := amqp.Properties{DeliveryMode: 2}
@@ -367,7 +367,7 @@ func TestDeletedVHost(t *testing.T) {
 	assert.False(t, named)
 	assert.Nil(t, b.delays.find(waiting.ID()))
 	assert.Len(t, b.Permissions(), 1, "guest's in /")
-	_, err = vh.DeclareQueue(nil, "late", QueueDeclare{})
+	_, err = vh.Queues.Declare(nil, "late", QueueDeclare{})
 	assertCode(t, err, 530, "NOT_ALLOWED - vhost v not found")
 	_, err = b.OpenSession("guest", "v", nil)
 	assertCode(t, err, 530, "NOT_ALLOWED - vhost v not found")
@@ -438,13 +438,13 @@ func TestDefaultQueueType(t *testing.T) {
 		"transient": {QueueDeclare{}, nil},
 		"named":     {QueueDeclare{Durable: true, Args: amqp.Table{"x-queue-type": "classic"}}, "classic"},
 	} {
-		q, err := vh.DeclareQueue(nil, name, c.declare)
+		q, err := vh.Queues.Declare(nil, name, c.declare)
 		require.NoError(t, err)
 		assert.Equal(t, c.kind, q.Info().Args["x-queue-type"], name)
-		_, err = vh.DeclareQueue(nil, name, c.declare)
+		_, err = vh.Queues.Declare(nil, name, c.declare)
 		assert.NoError(t, err, "as it was declared")
 	}
-	_, err = vh.DeclareQueue(nil, UndeliverableQueue, QueueDeclare{Durable: true})
+	_, err = vh.Queues.Declare(nil, UndeliverableQueue, QueueDeclare{Durable: true})
 	assert.NoError(t, err)
 }
 
@@ -469,27 +469,27 @@ func TestCeilings(t *testing.T) {
 	b, shut := openBroker(t, o)
 	vh, _ := b.VHost("/")
 	for _, name := range []string{"a", "b"} {
-		_, err := vh.DeclareQueue(nil, name, QueueDeclare{Durable: true})
+		_, err := vh.Queues.Declare(nil, name, QueueDeclare{Durable: true})
 		require.NoError(t, err)
-		require.NoError(t, vh.DeclareExchange(name, ExchangeDeclare{Kind: "direct", Durable: true}))
+		require.NoError(t, vh.Exchanges.Declare(name, ExchangeDeclare{Kind: "direct", Durable: true}))
 		require.NoError(t, vh.Bind(nil, Binding{Source: "a", Destination: name}))
 	}
 	shut()
 	o.Ceilings = Ceilings{Queues: 1, Exchanges: 1, Bindings: 1}
 	b, _ = openBroker(t, o) // what is there stays
 	vh, _ = b.VHost("/")
-	_, err := vh.DeclareQueue(nil, "c", QueueDeclare{})
+	_, err := vh.Queues.Declare(nil, "c", QueueDeclare{})
 	assertCode(t, err, 406, "PRECONDITION_FAILED - cannot declare queue 'c': queue limit in vhost '/' (1) is reached")
-	_, err = vh.DeclareQueue(nil, "b", QueueDeclare{Durable: true})
+	_, err = vh.Queues.Declare(nil, "b", QueueDeclare{Durable: true})
 	assert.NoError(t, err)
-	assertCode(t, vh.DeclareExchange("c", ExchangeDeclare{Kind: "direct"}), 406, "PRECONDITION_FAILED - cannot declare exchange 'c': exchange limit in vhost '/' (1) is reached")
+	assertCode(t, vh.Exchanges.Declare("c", ExchangeDeclare{Kind: "direct"}), 406, "PRECONDITION_FAILED - cannot declare exchange 'c': exchange limit in vhost '/' (1) is reached")
 	more := Binding{Source: "a", Destination: "b", RoutingKey: "more"}
 	assertCode(t, vh.Bind(nil, more), 406, "PRECONDITION_FAILED - cannot bind to exchange 'a' in vhost '/': binding limit (1) is reached")
-	x, err := vh.Exchange("a")
+	x, err := vh.Exchanges.Get("a")
 	require.NoError(t, err)
 	assert.Equal(t, 2, x.Bindings)
 	assert.NoError(t, vh.Bind(nil, Binding{Source: "a", Destination: "b"}), "it is there")
 	require.NoError(t, vh.SetLimits(access.Limits{access.MaxQueues: 0}))
-	_, err = vh.DeclareQueue(nil, "c", QueueDeclare{})
+	_, err = vh.Queues.Declare(nil, "c", QueueDeclare{})
 	assertCode(t, err, 406, "PRECONDITION_FAILED - cannot declare queue 'c': queue limit in vhost '/' (0) is reached")
 }

@@ -31,7 +31,7 @@ func BenchmarkPublishDeliver(b *testing.B) {
 	require.NoError(b, err)
 	defer br.Close()
 	vh, _ := br.VHost("/")
-	q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	q, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{})
 	require.NoError(b, err)
 	require.NoError(b, vh.Bind(nil, broker.Binding{Source: "amq.topic", Destination: "q", RoutingKey: "a.*"}))
 	c := &broker.Consumer{Tag: "c", NoAck: true, Sink: discard{}}
@@ -69,7 +69,7 @@ func BenchmarkPublishDeliverAck(b *testing.B) {
 			require.NoError(b, err)
 			defer br.Close()
 			vh, _ := br.VHost("/")
-			q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: x.durable, Args: x.args})
+			q, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{Durable: x.durable, Args: x.args})
 			require.NoError(b, err)
 			takers := make([]*taker, x.consumers)
 			for i := range takers {
@@ -120,7 +120,7 @@ func BenchmarkManyKeys(b *testing.B) {
 				names := make([][]byte, keys)
 				for i := range names {
 					names[i] = fmt.Appendf(nil, "q%d", i)
-					q, err := vh.DeclareQueue(nil, string(names[i]), broker.QueueDeclare{})
+					q, err := vh.Queues.Declare(nil, string(names[i]), broker.QueueDeclare{})
 					require.NoError(b, err)
 					if exchange != "" {
 						require.NoError(b, vh.Bind(nil, broker.Binding{Source: exchange, Destination: string(names[i]), RoutingKey: string(names[i])}))

@@ -172,7 +172,7 @@ func TestUnroutableDeadLetterIsParkedOrDropped(t *testing.T) {
 			told := x.watched()
 			x.expire(x.deadlines())
 			assert.Equal(t, c.action, told.take()[0].Action)
-			park, err := x.vh.Queue(broker.UndeliverableQueue)
+			park, err := x.vh.Queues.Get(broker.UndeliverableQueue)
 			if c.parked == nil {
 				assert.EqualValues(t, amqp.NotFound, code(err))
 				return
@@ -232,7 +232,7 @@ func TestUnusedQueueExpires(t *testing.T) {
 		x := newTestBroker(t, broker.Options{})
 		q := x.queue("q", amqp.Table{"x-expires": int32(1000), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 		dlq := x.queue("dlq", nil)
-		there := func() bool { _, err := x.vh.Queue("q"); return err == nil }
+		there := func() bool { _, err := x.vh.Queues.Get("q"); return err == nil }
 		time.Sleep(900 * time.Millisecond)
 		x.publish("", "q", "m", "", nil)
 		x.get(q, false) // renews; the publish did not
@@ -290,7 +290,7 @@ func TestQueueAndExchangeErrors(t *testing.T) {
 	x.queue("q", amqp.Table{"x-message-ttl": int32(1000)})
 	declare := func(name string, args amqp.Table) func() error {
 		return func() error {
-			_, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Args: args})
+			_, err := x.vh.Queues.Declare(nil, name, broker.QueueDeclare{Args: args})
 			return err
 		}
 	}
@@ -306,11 +306,11 @@ func TestQueueAndExchangeErrors(t *testing.T) {
 		{declare("q", amqp.Table{"x-message-ttl": int64(2000)}), "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received '2000' but current is '1000'"},
 		{declare("q", nil), "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received none but current is the value '1000' of type 'signedint'"},
 		{declare("amq.mine", nil), "ACCESS_REFUSED - queue name 'amq.mine' contains reserved prefix 'amq.*'"},
-		{func() error { return x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "odd"}) }, "PRECONDITION_FAILED - unknown exchange type 'odd'"},
+		{func() error { return x.vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "odd"}) }, "PRECONDITION_FAILED - unknown exchange type 'odd'"},
 		{func() error {
-			return x.vh.DeclareExchange("amq.direct", broker.ExchangeDeclare{Kind: "fanout", Durable: true})
+			return x.vh.Exchanges.Declare("amq.direct", broker.ExchangeDeclare{Kind: "fanout", Durable: true})
 		}, "PRECONDITION_FAILED - inequivalent arg 'type' for exchange 'amq.direct' in vhost '/': received 'fanout' but current is 'direct'"},
-		{func() error { return x.vh.DeleteExchange("", false) }, "ACCESS_REFUSED - operation not permitted on the default exchange"},
+		{func() error { return x.vh.Exchanges.Delete("", false) }, "ACCESS_REFUSED - operation not permitted on the default exchange"},
 		{func() error { return x.vh.Bind(nil, broker.Binding{Source: "none", Destination: "q"}) }, "NOT_FOUND - no exchange 'none' in vhost '/'"},
 		{func() error { return x.vh.Bind(nil, broker.Binding{Source: "amq.direct", Destination: "none"}) }, "NOT_FOUND - no queue 'none' in vhost '/'"},
 	} {
@@ -340,8 +340,8 @@ func TestExpirationTexts(t *testing.T) {
 func TestRoutesFollowTheTopology(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
 	a, b := x.queue("a", nil), x.queue("b", nil)
-	require.NoError(t, x.vh.DeclareExchange("in", broker.ExchangeDeclare{Kind: "topic", Args: amqp.Table{"alternate-exchange": "rest"}}))
-	require.NoError(t, x.vh.DeclareExchange("rest", broker.ExchangeDeclare{Kind: "fanout"}))
+	require.NoError(t, x.vh.Exchanges.Declare("in", broker.ExchangeDeclare{Kind: "topic", Args: amqp.Table{"alternate-exchange": "rest"}}))
+	require.NoError(t, x.vh.Exchanges.Declare("rest", broker.ExchangeDeclare{Kind: "fanout"}))
 	x.publish("in", "k", "nowhere", "", nil)
 	require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "in", Destination: "rest", ToExchange: true, RoutingKey: "k.#"}))
 	require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "rest", Destination: "a"}))
@@ -356,7 +356,7 @@ func TestRoutesFollowTheTopology(t *testing.T) {
 	m, _ = x.get(b, true)
 	assert.Contains(t, m.properties.Headers, "CC")
 	assert.NotContains(t, m.properties.Headers, "BCC", "no consumer sees it")
-	require.NoError(t, x.vh.DeleteExchange("rest", false))
+	require.NoError(t, x.vh.Exchanges.Delete("rest", false))
 	x.publish("in", "k", "less", "", nil)
 	assert.Empty(t, x.drain(a))
 	assert.Equal(t, []string{"less"}, x.drain(b))
@@ -365,14 +365,14 @@ func TestRoutesFollowTheTopology(t *testing.T) {
 func TestExclusiveQueueGoesWithItsOwner(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
 	owner, other := new(int), new(int)
-	_, err := x.vh.DeclareQueue(owner, "q", broker.QueueDeclare{Exclusive: true})
+	_, err := x.vh.Queues.Declare(owner, "q", broker.QueueDeclare{Exclusive: true})
 	require.NoError(t, err)
-	_, err = x.vh.QueueFor(other, "q")
+	_, err = x.vh.Queues.GetFor(other, "q")
 	assert.EqualValues(t, amqp.ResourceLocked, code(err))
-	_, err = x.vh.DeleteQueue(other, "q", false, false)
+	_, err = x.vh.Queues.Delete(other, "q", false, false)
 	assert.EqualValues(t, amqp.ResourceLocked, code(err))
-	x.vh.Release(owner)
-	_, err = x.vh.Queue("q")
+	x.vh.Queues.Release(owner)
+	_, err = x.vh.Queues.Get("q")
 	assert.EqualValues(t, amqp.NotFound, code(err))
 }
 
@@ -382,7 +382,7 @@ func TestRedeclaredQueueIsNotExpiredByOldReferences(t *testing.T) {
 		x.queue("q", nil)
 		x.publish("", "q", "old", "10", nil)
 		old := x.deadlines()
-		_, err := x.vh.DeleteQueue(nil, "q", false, false)
+		_, err := x.vh.Queues.Delete(nil, "q", false, false)
 		require.NoError(t, err)
 		x.queue("q", nil)
 		x.publish("", "q", "new", "10", nil)

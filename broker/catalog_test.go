@@ -31,7 +31,7 @@ func shape(b *broker.Broker) (lines []string) {
 	for _, x := range d.VHosts {
 		vh, _ := b.VHost(x.Name)
 		note("vhost %+v %v", x, vh.Limits())
-		for _, q := range vh.Queues() {
+		for _, q := range vh.Queues.List() {
 			if q.Name()[0] != 't' {
 				note("incarnation %s/%s %d", vh.Name(), q.Name(), q.ID())
 			}
@@ -148,11 +148,11 @@ func (m *meddler) queue(vh *broker.VHost) {
 	name := m.end()
 	switch m.rng.IntN(3) {
 	case 0:
-		_, _ = vh.DeleteQueue(nil, name, false, false)
+		_, _ = vh.Queues.Delete(nil, name, false, false)
 	case 1:
-		_, _ = vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: name != "t"})
+		_, _ = vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: name != "t"})
 	default:
-		_, _ = vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: name != "t", Args: amqp.Table{
+		_, _ = vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: name != "t", Args: amqp.Table{
 			"x-message-ttl": int32(1000), "x-dead-letter-queue": m.rng.IntN(2) == 0,
 		}})
 	}
@@ -161,10 +161,10 @@ func (m *meddler) queue(vh *broker.VHost) {
 func (m *meddler) exchange(vh *broker.VHost) {
 	name := m.end()
 	if m.rng.IntN(3) == 0 {
-		_ = vh.DeleteExchange(name, m.rng.IntN(2) == 0)
+		_ = vh.Exchanges.Delete(name, m.rng.IntN(2) == 0)
 		return
 	}
-	_ = vh.DeclareExchange(name, broker.ExchangeDeclare{
+	_ = vh.Exchanges.Declare(name, broker.ExchangeDeclare{
 		Kind: m.pick("direct", "fanout", "topic", "headers"), Durable: name != "t", AutoDelete: m.rng.IntN(2) == 0,
 	})
 }
@@ -185,13 +185,13 @@ func (m *meddler) policy(vh *broker.VHost) {
 	kind, name := policy.Kind(m.rng.IntN(2)), m.pick("p", "q")
 	switch m.rng.IntN(5) {
 	case 0:
-		_, _ = vh.ClearPolicy(kind, name)
+		_, _ = vh.Policies.Clear(kind, name)
 	case 1:
 		_, _ = m.b.SetGlobalParameter(name, map[string]any{"n": int64(m.rng.IntN(9))})
 	case 2:
 		_, _ = m.b.ClearGlobalParameter(name)
 	default:
-		_, _ = vh.SetPolicy(kind, policy.Policy{Name: name, Pattern: "^" + m.end(), ApplyTo: policy.Queues, Priority: m.rng.Int64N(3), Definition: policy.Definition{"max-length": int64(5)}})
+		_, _ = vh.Policies.Set(kind, policy.Policy{Name: name, Pattern: "^" + m.end(), ApplyTo: policy.Queues, Priority: m.rng.Int64N(3), Definition: policy.Definition{"max-length": int64(5)}})
 	}
 }
 

@@ -22,10 +22,10 @@ func TestNothingExpiresWithTTLOff(t *testing.T) {
 		q := x.queue("q", amqp.Table{"x-message-ttl": 1000, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 		plain := x.queue("plain", nil)
 		policied := policy.Policy{Name: "p", Pattern: "plain", Definition: policy.Definition{"message-ttl": int64(0)}}
-		_, done, err := x.vh.SetPolicyForBacklog(policy.User, policied)
+		_, done, err := x.vh.Policies.SetForBacklog(policy.User, policied)
 		require.NoError(t, err)
 		require.Zero(t, done)
-		require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": 10}}))
+		require.NoError(t, x.vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": 10}}))
 		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "x", Destination: "q"}))
 		x.publish("x", "", "by every way", "1", amqp.Table{"x-expires-at": time.Now().UnixMilli() + 1})
 		x.publish("", "q", "zero", "0", nil)
@@ -137,7 +137,7 @@ func TestOverdueAtAStart(t *testing.T) {
 	require.Eventually(t, func() bool { return x.b.Now() > due }, 10*time.Second, time.Millisecond)
 	x = restarted(t, o, x.b)
 	counts := func(name string) int {
-		q, err := x.vh.Queue(name)
+		q, err := x.vh.Queues.Get(name)
 		require.NoError(t, err)
 		ready, _, _ := q.Counts()
 		return ready

@@ -34,7 +34,7 @@ func (vh *VHost) schedule() (*delays, error) {
 // makeDelays makes the delayed messages of the virtual host unless they exist. With an error
 // they may exist without being saved: no durable message may wait there before they are.
 func (vh *VHost) makeDelays(id uint64) (d *delays, err error) {
-	err = vh.Mutate(func() error {
+	err = vh.Define(func() *catalog.Queue {
 		if d = vh.delays.Load(); d != nil {
 			return nil
 		}
@@ -42,8 +42,7 @@ func (vh *VHost) makeDelays(id uint64) (d *delays, err error) {
 		d.Init(&vh.b.env, id, delayedName, vh.letters.Lines())
 		vh.b.delays.add(d)
 		vh.delays.Store(d)
-		vh.DefineLocked(d.definition().Key(), d.definition())
-		return nil
+		return d.definition()
 	})
 	if err == nil {
 		d.saved.Store(true)

@@ -38,7 +38,7 @@ func after(d time.Duration) {
 
 func TestDelayedMessageIsRoutedWhenDue(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *testBroker) {
-		require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{
+		require.NoError(t, x.vh.Exchanges.Declare("x", broker.ExchangeDeclare{
 			Kind: "x-delayed-message", Args: amqp.Table{"x-delayed-type": "topic"},
 		}))
 		q := x.queue("q", nil)
@@ -180,7 +180,7 @@ func TestDelayedMessagesOutliveARestart(t *testing.T) {
 	send("transient", 1, 3_600_000)
 	send("late", 2, 3_600_000)
 	x = restarted(t, o, x.b)
-	q, err := x.vh.Queue("q")
+	q, err := x.vh.Queues.Get("q")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { ready, _, _ := q.Counts(); return ready == 1 }, time.Minute, time.Millisecond)
 	page, _ := x.vh.Delayed(0, 10)
@@ -192,7 +192,7 @@ func TestDelayedMessagesOutliveARestart(t *testing.T) {
 	x = restarted(t, o, x.b)
 	page, _ = x.vh.Delayed(0, 10)
 	assert.Empty(t, page, "cancelled is cancelled")
-	q, err = x.vh.Queue("q")
+	q, err = x.vh.Queues.Get("q")
 	require.NoError(t, err)
 	m, ok := x.get(q, true)
 	require.True(t, ok)
@@ -287,7 +287,7 @@ func TestDelayedMessageGoesToTheExchangeOfItsName(t *testing.T) {
 				x.queue(q, nil)
 			}
 			require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: "rest"}))
-			require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "direct"}))
+			require.NoError(t, x.vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "direct"}))
 			x.publish("x", "key", "m", "", amqp.Table{"x-delay": int32(1000)})
 
 			stranger := x.rights("stranger", access.Permission{Configure: "^stranger", Write: "^stranger", Read: "^stranger"})
@@ -313,7 +313,7 @@ func TestDelayedMessageGoesToTheExchangeOfItsName(t *testing.T) {
 			after(time.Second)
 			var got []string
 			for _, name := range queues {
-				if q, _ := x.vh.Queue(name); len(x.drain(q)) > 0 {
+				if q, _ := x.vh.Queues.Get(name); len(x.drain(q)) > 0 {
 					got = append(got, name)
 				}
 			}

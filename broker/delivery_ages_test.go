@@ -78,7 +78,7 @@ func TestAgeAfterARestart(t *testing.T) {
 	x.durable("q", nil)
 	x.publishPersistent("", "q", "m", "")
 	x = restarted(t, o, x.b)
-	q, err := x.vh.Queue("q")
+	q, err := x.vh.Queues.Get("q")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return q.Info().OldestAge > 0 }, 10*time.Second, time.Millisecond)
 	assert.Less(t, q.Info().OldestAge, time.Minute)

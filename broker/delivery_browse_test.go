@@ -86,7 +86,7 @@ func TestBrowseGoesOnOverPages(t *testing.T) {
 		assert.Equal(t, found[n-1].Seq, far[0].Seq)
 		assert.Equal(t, n-1, far[0].Position)
 	}
-	_, err := x.vh.DeleteQueue(nil, "q", false, false)
+	_, err := x.vh.Queues.Delete(nil, "q", false, false)
 	require.NoError(t, err)
 	_, err = q.Browse(broker.Browse{Count: 1})
 	assert.ErrorContains(t, err, "no queue 'q' in vhost '/'")
@@ -116,14 +116,14 @@ func TestCounts(t *testing.T) {
 
 	want := broker.QueueStats{Published: 3, DeliveredNoAck: 1, Got: 2, GotNoAck: 1, GetEmpty: 1, Acked: 1, Redelivered: 1}
 	assert.Equal(t, want, q.Stats())
-	def, err := x.vh.Exchange("")
+	def, err := x.vh.Exchanges.Get("")
 	require.NoError(t, err)
 	assert.Equal(t, [2]uint64{4, 3}, [2]uint64{def.PublishedIn, def.PublishedOut})
-	fanout, err := x.vh.Exchange("amq.fanout")
+	fanout, err := x.vh.Exchanges.Get("amq.fanout")
 	require.NoError(t, err)
 	assert.Equal(t, [2]uint64{1, 0}, [2]uint64{fanout.PublishedIn, fanout.PublishedOut})
 
-	_, err = x.vh.DeleteQueue(nil, "q", false, false)
+	_, err = x.vh.Queues.Delete(nil, "q", false, false)
 	require.NoError(t, err)
 	total := x.b.Stats()
 	assert.Equal(t, want, total.Queues, "what a queue counted outlives it")
@@ -133,13 +133,15 @@ func TestCounts(t *testing.T) {
 
 func TestExchangeCountsStartAgainWithTheExchange(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
-	declare := func() { require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout"})) }
+	declare := func() {
+		require.NoError(t, x.vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "fanout"}))
+	}
 	declare()
 	x.publish("x", "", "m", "", nil)
-	require.NoError(t, x.vh.DeleteExchange("x", false))
+	require.NoError(t, x.vh.Exchanges.Delete("x", false))
 	declare()
 	x.publish("x", "", "m", "", nil)
-	i, err := x.vh.Exchange("x")
+	i, err := x.vh.Exchanges.Get("x")
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, i.PublishedIn)
 }

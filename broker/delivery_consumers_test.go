@@ -186,7 +186,7 @@ func TestExclusiveConsumers(t *testing.T) {
 	q = x.quorum("quorum", amqp.Table{})
 	require.NoError(t, q.Consume(&broker.Consumer{Exclusive: true, Sink: &taker{}}))
 	assert.NoError(t, q.Consume(&broker.Consumer{Exclusive: true, Sink: &taker{}}), "of no meaning on a quorum queue")
-	q, err := x.vh.DeclareQueue(nil, "single", broker.QueueDeclare{Args: singleActive})
+	q, err := x.vh.Queues.Declare(nil, "single", broker.QueueDeclare{Args: singleActive})
 	require.NoError(t, err)
 	assert.Equal(t, "ACCESS_REFUSED - queue 'single' in vhost '/' in exclusive use", text(q.Consume(&broker.Consumer{Exclusive: true})))
 }

@@ -18,7 +18,7 @@ import (
 // redelivered lists what is ready, a star at those marked redelivered, and leaves it
 // there.
 func (x *testBroker) redelivered(name string) (all []string) {
-	q, err := x.vh.Queue(name)
+	q, err := x.vh.Queues.Get(name)
 	require.NoError(x.t, err)
 	for {
 		m, ok := x.get(q, true)
@@ -98,7 +98,7 @@ func TestRetainedDeadLettersAreMarkedRedelivered(t *testing.T) {
 	}
 	require.Equal(t, 2, q.Retained.Count())
 	x = restarted(t, o, x.b)
-	q, err := x.vh.Queue("q")
+	q, err := x.vh.Queues.Get("q")
 	require.NoError(t, err)
 	for i := range 6 {
 		m, ok := x.get(q, false)

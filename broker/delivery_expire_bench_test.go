@@ -23,9 +23,9 @@ func BenchmarkExpire(b *testing.B) {
 				require.NoError(b, err)
 				defer br.Close()
 				vh, _ := br.VHost("/")
-				q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: args})
+				q, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: args})
 				require.NoError(b, err)
-				dlq, err := vh.DeclareQueue(nil, "dlq", broker.QueueDeclare{})
+				dlq, err := vh.Queues.Declare(nil, "dlq", broker.QueueDeclare{})
 				require.NoError(b, err)
 				c := &broker.Consumer{Tag: "c", NoAck: true, Sink: discard{}}
 				require.NoError(b, dlq.Consume(c))

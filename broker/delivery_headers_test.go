@@ -84,7 +84,7 @@ func TestDeadlineHeaderIsNotDeadLettered(t *testing.T) {
 		m, _ := x.get(q, false)
 		assert.Equal(t, "8000", m.properties.Expiration)
 		q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
-		dead, err := x.vh.Queue(deadLetters)
+		dead, err := x.vh.Queues.Get(deadLetters)
 		require.NoError(t, err)
 		m, ok := x.get(dead, true)
 		require.True(t, ok)
@@ -169,7 +169,7 @@ func TestNeverIsTheLargestSpan(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *testBroker) {
 		for name, never := range map[string]int64{"timespan": 922_337_203_685_477, "int64": math.MaxInt64} {
 			q := x.queue(name, amqp.Table{"x-message-ttl": never, "x-expires": never, "x-auto-delete-on-idle": never})
-			require.NoError(t, x.vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": never}}))
+			require.NoError(t, x.vh.Exchanges.Declare(name, broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": never}}))
 			require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: name, Destination: name}))
 			expiration := map[string]string{"timespan": "922337203685477", "int64": "9223372036854775807"}[name]
 			x.publish(name, "", "m", expiration, nil)
@@ -197,12 +197,12 @@ func TestOtherLargeSpansAreRefused(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
 	for _, arg := range []string{"x-message-ttl", "x-expires", "x-auto-delete-on-idle", "x-lock-duration"} {
 		for _, large := range []int64{315_360_000_001, 922_337_203_685_476, 922_337_203_685_478, math.MaxInt64 - 1} {
-			_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{arg: large}})
+			_, err := x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{arg: large}})
 			assert.Contains(t, text(err), "{value_too_large,", "%s %d", arg, large)
 		}
 	}
 	for _, never := range []int64{922_337_203_685_477, math.MaxInt64} {
-		_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-lock-duration": never}})
+		_, err := x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-lock-duration": never}})
 		assert.Contains(t, text(err), "{value_too_large,", "Service Bus has no lock without an end")
 	}
 }
@@ -221,7 +221,7 @@ func TestInstantHeadersOutliveARestart(t *testing.T) {
 	x.commit()
 	ended := time.Now().UnixMilli() + 1
 	x = restarted(t, o, x.b)
-	q, err := x.vh.Queue("q")
+	q, err := x.vh.Queues.Get("q")
 	require.NoError(t, err)
 	for _, body := range []string{"published", "dead"} {
 		m, ok := x.get(q, true)

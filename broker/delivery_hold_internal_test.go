@@ -70,13 +70,13 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 			x.c.Cancel()
 		}, ready: n / 2},
 		"delete": {do: func(x *fixture) {
-			gone, err := x.vh.DeleteQueue(nil, "q", false, false)
+			gone, err := x.vh.Queues.Delete(nil, "q", false, false)
 			require.NoError(t, err)
 			assert.Equal(t, n, gone)
 		}},
 		"delete of a virtual host": {do: func(x *fixture) { require.NoError(t, x.b.DeleteVHost("many")) }},
 		"a lower limit by a policy": {do: func(x *fixture) {
-			_, err := x.vh.SetPolicy(policy.User, policy.Policy{Name: "p", Pattern: "^q$", ApplyTo: policy.Queues, Definition: policy.Definition{"max-length": int64(5)}})
+			_, err := x.vh.Policies.Set(policy.User, policy.Policy{Name: "p", Pattern: "^q$", ApplyTo: policy.Queues, Definition: policy.Definition{"max-length": int64(5)}})
 			require.NoError(t, err)
 		}, ready: 5, dead: n - 5},
 		"one message that takes the place of many": {args: amqp.Table{"x-max-length-bytes": int64(n)}, do: func(x *fixture) {
@@ -129,9 +129,9 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 			for k, v := range c.args {
 				args[k] = v
 			}
-			q, err := vh.DeclareQueue(nil, "q", QueueDeclare{Args: args})
+			q, err := vh.Queues.Declare(nil, "q", QueueDeclare{Args: args})
 			require.NoError(t, err)
-			dead, err := vh.DeclareQueue(nil, "dead", QueueDeclare{})
+			dead, err := vh.Queues.Declare(nil, "dead", QueueDeclare{})
 			require.NoError(t, err)
 			x := &fixture{b: b, vh: vh, q: q}
 			p := vh.NewPublisher("guest")
@@ -163,7 +163,7 @@ func TestExpireDoesNotWait(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, b.Close()) }()
 	vh, _ := b.VHost("/")
-	q, err := vh.DeclareQueue(nil, "q", QueueDeclare{})
+	q, err := vh.Queues.Declare(nil, "q", QueueDeclare{})
 	require.NoError(t, err)
 	p := vh.NewPublisher("guest")
 	addMessage(t, p, "q", []byte("x"), "10")
@@ -212,7 +212,7 @@ func TestPurgedMessagesStayAway(t *testing.T) {
 	}
 	b := open(dir)
 	vh, _ := b.VHost("/")
-	q, err := vh.DeclareQueue(nil, "q", QueueDeclare{Durable: true})
+	q, err := vh.Queues.Declare(nil, "q", QueueDeclare{Durable: true})
 	require.NoError(t, err)
 	p := vh.NewPublisher("guest")
 	properties := amqp.Properties{DeliveryMode: 2}
@@ -231,7 +231,7 @@ func TestPurgedMessagesStayAway(t *testing.T) {
 	again := open(crashed)
 	defer func() { assert.NoError(t, again.Close()) }()
 	vh, _ = again.VHost("/")
-	q, err = vh.Queue("q")
+	q, err = vh.Queues.Get("q")
 	require.NoError(t, err)
 	require.Equal(t, held, q.State().Ready)
 }

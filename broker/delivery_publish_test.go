@@ -34,7 +34,7 @@ func TestQuorumQueueKeepsTransientMessages(t *testing.T) {
 	for range 2 {
 		x = restarted(t, o, x.b)
 	}
-	q, err := x.vh.Queue("quorum")
+	q, err := x.vh.Queues.Get("quorum")
 	require.NoError(t, err)
 	assert.Equal(t, 3, x.ready(q))
 	first, ok := x.get(q, false)
@@ -42,10 +42,10 @@ func TestQuorumQueueKeepsTransientMessages(t *testing.T) {
 	q.Settle(broker.Reject, []queue.Seq{first.seq}, nil)
 	x.commit()
 	x = restarted(t, o, x.b)
-	classic, err = x.vh.Queue("classic")
+	classic, err = x.vh.Queues.Get("classic")
 	require.NoError(t, err)
 	assert.Empty(t, x.drain(classic), "where it is a classic queue's again, it is transient")
-	q, err = x.vh.Queue("quorum")
+	q, err = x.vh.Queues.Get("quorum")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"to both", "dead letter"}, x.drain(q))
 	require.NoError(t, x.b.Close())

@@ -146,7 +146,7 @@ func TestNewDeadlinesOutliveARestart(t *testing.T) {
 		x = restarted(t, o, x.b)
 		assert.Equal(t, []deadline.Ref{later, refs[3]}, x.deadlines())
 	}
-	q, err := x.vh.Queue("q")
+	q, err := x.vh.Queues.Get("q")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"later", "never", "as it was"}, x.drain(q))
 	require.NoError(t, x.b.Close())
@@ -165,11 +165,11 @@ func TestFailedDeliveriesOutliveARestart(t *testing.T) {
 		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 		x = restarted(t, o, x.b)
 		var err error
-		q, err = x.vh.Queue("q")
+		q, err = x.vh.Queues.Get("q")
 		require.NoError(t, err)
 	}
 	assert.Empty(t, x.drain(q))
-	dlq, err := x.vh.Queue("dlq")
+	dlq, err := x.vh.Queues.Get("dlq")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"m"}, x.drain(dlq))
 	require.NoError(t, x.b.Close())

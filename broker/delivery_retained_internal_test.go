@@ -19,12 +19,12 @@ func TestTriesAreNotRecorded(t *testing.T) {
 	require.NoError(t, err)
 	defer b.Close()
 	vh, _ := b.VHost("/")
-	q, err := vh.DeclareQueue(nil, "q", QueueDeclare{Durable: true, Args: amqp.Table{
+	q, err := vh.Queues.Declare(nil, "q", QueueDeclare{Durable: true, Args: amqp.Table{
 		"x-queue-type": "quorum", "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish", "x-dead-letter-exchange": "",
 		"x-dead-letter-routing-key": "full",
 	}})
 	require.NoError(t, err)
-	_, err = vh.DeclareQueue(nil, "full", QueueDeclare{Args: amqp.Table{"x-max-length": int32(0), "x-overflow": "reject-publish"}})
+	_, err = vh.Queues.Declare(nil, "full", QueueDeclare{Args: amqp.Table{"x-max-length": int32(0), "x-overflow": "reject-publish"}})
 	require.NoError(t, err)
 	p := amqp.Properties{MessageID: "m-1", Expiration: "0"}
 	own := vh.OwnPublisher()

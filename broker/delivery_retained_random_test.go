@@ -54,7 +54,7 @@ func newRetaining(t *testing.T, seed uint64) *retaining {
 		x.o.Store = store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 16}
 	}
 	x.testBroker = openTestBroker(t, x.o)
-	require.NoError(t, x.vh.DeclareExchange("dead", broker.ExchangeDeclare{Kind: "fanout", Durable: true}))
+	require.NoError(t, x.vh.Exchanges.Declare("dead", broker.ExchangeDeclare{Kind: "fanout", Durable: true}))
 	x.quorum("q", amqp.Table{"x-max-length": int32(30)})
 	x.target("small")
 	x.target("fleeting")
@@ -72,7 +72,7 @@ func (x *retaining) leadTo(dlx string) {
 }
 
 func (x *retaining) the(name string) *broker.Queue {
-	q, err := x.vh.Queue(name)
+	q, err := x.vh.Queues.Get(name)
 	if err != nil {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (x *retaining) comeAndGo() {
 		return
 	}
 	x.collect(1)
-	_, err := x.vh.DeleteQueue(nil, "fleeting", false, false)
+	_, err := x.vh.Queues.Delete(nil, "fleeting", false, false)
 	require.NoError(x.t, err)
 }
 

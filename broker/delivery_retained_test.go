@@ -136,11 +136,11 @@ func TestDeadLetterWaitsForItsExchange(t *testing.T) {
 		x.publishAll("q", 1)
 		ready, _, _ := q.Counts()
 		assert.Zero(t, ready, "they count against the limit")
-		_, err := x.vh.Queue(broker.UndeliverableQueue)
+		_, err := x.vh.Queues.Get(broker.UndeliverableQueue)
 		assert.Error(t, err, "nothing is parked")
 
 		dlq := x.queue("dlq", nil)
-		require.NoError(t, x.vh.DeclareExchange("later", broker.ExchangeDeclare{Kind: "fanout"}))
+		require.NoError(t, x.vh.Exchanges.Declare("later", broker.ExchangeDeclare{Kind: "fanout"}))
 		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "later", Destination: "dlq"}))
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -166,7 +166,7 @@ func TestRetainedDeadLettersFollowPolicies(t *testing.T) {
 		x.publishAll("q", 2)
 		x.rejectAll(q)
 		assert.Equal(t, 2, q.Retained.Count())
-		_, err := x.vh.ClearPolicy(policy.User, "p")
+		_, err := x.vh.Policies.Clear(policy.User, "p")
 		require.NoError(t, err)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -214,7 +214,7 @@ func TestRetainedDeadLettersOutliveARestart(t *testing.T) {
 	}
 
 	x = restarted(t, o, x.b)
-	q, err := x.vh.Queue("q")
+	q, err := x.vh.Queues.Get("q")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"m"}, x.drain(q), "it is ready in its queue again")
 	require.NoError(t, x.b.Close())
@@ -225,12 +225,12 @@ func TestRetainedDeadLettersGoWithTheirQueue(t *testing.T) {
 	q := x.quorum("q", atLeastOnce("missing", nil))
 	x.publishAll("q", 3)
 	x.rejectAll(q)
-	_, err := x.vh.DeleteQueue(nil, "q", false, true)
+	_, err := x.vh.Queues.Delete(nil, "q", false, true)
 	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' not empty", text(err))
 	most := 2
-	_, err = x.vh.DeleteQueueIf(nil, "q", broker.QueueDeletion{AtMost: &most})
+	_, err = x.vh.Queues.DeleteIf(nil, "q", broker.QueueDeletion{AtMost: &most})
 	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' has 3 messages and dead letters, more than the 2 that may be deleted", text(err))
-	_, err = x.vh.DeleteQueue(nil, "q", false, false)
+	_, err = x.vh.Queues.Delete(nil, "q", false, false)
 	require.NoError(t, err)
 	assert.Zero(t, q.Retained.Count())
 }
@@ -242,13 +242,13 @@ func TestDeadLettersGoWithTheirQueue(t *testing.T) {
 	x.publishAll("q", 3)
 	x.rejectAll(q)
 	require.Equal(t, 3, q.DeadLetters())
-	_, err := x.vh.DeleteQueue(nil, "q", false, true)
+	_, err := x.vh.Queues.Delete(nil, "q", false, true)
 	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' not empty", text(err))
 	most := 2
-	_, err = x.vh.DeleteQueueIf(nil, "q", broker.QueueDeletion{AtMost: &most})
+	_, err = x.vh.Queues.DeleteIf(nil, "q", broker.QueueDeletion{AtMost: &most})
 	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' has 3 messages and dead letters, more than the 2 that may be deleted", text(err))
 	most = 3
-	_, err = x.vh.DeleteQueueIf(nil, "q", broker.QueueDeletion{AtMost: &most})
+	_, err = x.vh.Queues.DeleteIf(nil, "q", broker.QueueDeletion{AtMost: &most})
 	require.NoError(t, err)
 	require.False(t, x.exists("q"))
 }

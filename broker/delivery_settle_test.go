@@ -111,7 +111,7 @@ func TestMaxDeliveryCount(t *testing.T) {
 func TestMaxDeliveryCountCountsLapsedLocks(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", amqp.Table{"x-lock-duration": int32(1000), "x-max-delivery-count": int32(3), "x-dead-letter-queue": true})
-		dead, err := x.vh.Queue(deadLetters)
+		dead, err := x.vh.Queues.Get(deadLetters)
 		require.NoError(t, err)
 		x.publish("", "q", "m", "", nil)
 		for range 3 {
@@ -146,10 +146,10 @@ func TestMaxDeliveryCountOutlivesARestart(t *testing.T) {
 			require.Equal(t, 2, x.failed(q, 2))
 			x.commit()
 			x = restarted(t, o, x.b)
-			q, err := x.vh.Queue("q")
+			q, err := x.vh.Queues.Get("q")
 			require.NoError(t, err)
 			require.Equal(t, 1, x.failed(q, 9))
-			dead, err := x.vh.Queue(deadLetters)
+			dead, err := x.vh.Queues.Get(deadLetters)
 			require.NoError(t, err)
 			assert.Equal(t, []string{"m"}, x.drain(dead))
 			require.NoError(t, x.b.Close())

@@ -110,7 +110,7 @@
 // A queue's effective settings are its arguments combined with the policies of its virtual
 // host (package broker/policy): one value, which is swapped under the queue's lock when a
 // policy changes, and read with Queue.Settings. Limits act at once; deadlines that are stamped
-// already stay, unless the policy is set by SetPolicyForBacklog. A dead letter keeps the settings
+// already stay, unless the policy is set by Policies.SetForBacklog. A dead letter keeps the settings
 // under which it left. A queue's dead-letter sub-queue (topology/subqueue.go) is
 // declared when a policy that asks for it first comes into force.
 //

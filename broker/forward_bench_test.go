@@ -28,9 +28,9 @@ func BenchmarkDueTogether(b *testing.B) {
 			require.NoError(b, err)
 			defer br.Close()
 			vh, _ := br.VHost("/")
-			q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true, Args: deadLettersToDLQ})
+			q, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{Durable: true, Args: deadLettersToDLQ})
 			require.NoError(b, err)
-			dlq, err := vh.DeclareQueue(nil, "dlq", broker.QueueDeclare{Durable: true})
+			dlq, err := vh.Queues.Declare(nil, "dlq", broker.QueueDeclare{Durable: true})
 			require.NoError(b, err)
 			c := &broker.Consumer{Tag: "c", NoAck: true, Sink: discard{}}
 			require.NoError(b, dlq.Consume(c))

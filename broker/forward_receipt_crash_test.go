@@ -115,7 +115,7 @@ func (x *testBroker) depths(names ...string) string {
 	x.t.Helper()
 	var all []any
 	for _, name := range names {
-		q, err := x.vh.Queue(name)
+		q, err := x.vh.Queues.Get(name)
 		require.NoError(x.t, err)
 		ready, _, _ := q.Counts()
 		all = append(all, ready)

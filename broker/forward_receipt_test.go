@@ -124,7 +124,7 @@ func TestReceiptIsNotTakenForTheDeadLetter(t *testing.T) {
 		require.NoError(t, x.ask("q", wantsReceipt, "replies"))
 		time.Sleep(100 * time.Millisecond)
 		x.expire(x.deadlines())
-		require.NoError(t, x.vh.DeclareExchange("later", broker.ExchangeDeclare{Kind: "fanout"}))
+		require.NoError(t, x.vh.Exchanges.Declare("later", broker.ExchangeDeclare{Kind: "fanout"}))
 		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "later", Destination: "replies"}))
 		after(2 * time.Second)
 		bodies := x.drain(replies)
@@ -189,7 +189,7 @@ func TestReceiptsThatAreRefused(t *testing.T) {
 func TestReceiptAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *testBroker) {
-		_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true})
+		_, err := x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{Durable: true})
 		require.NoError(t, err)
 		p := amqp.Properties{Expiration: "1000", Headers: wantsReceipt, ReplyTo: "replies", DeliveryMode: 2}
 		_, err = x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil)})

@@ -39,7 +39,7 @@ func (x *testBroker) forwarded() {
 
 // undeliverable is the queue of parked messages.
 func (x *testBroker) undeliverable() *broker.Queue {
-	q, err := x.vh.Queue(broker.UndeliverableQueue)
+	q, err := x.vh.Queues.Get(broker.UndeliverableQueue)
 	require.NoError(x.t, err)
 	return q
 }
@@ -81,7 +81,7 @@ func TestDeathsWithoutARejectionAreBounded(t *testing.T) {
 	assert.Len(t, m.properties.Headers["x-death"], 17)
 	assert.Equal(t, "q16", m.properties.Headers["x-last-death-queue"])
 
-	_, err := x.vh.DeleteQueue(nil, "q8", false, false)
+	_, err := x.vh.Queues.Delete(nil, "q8", false, false)
 	require.NoError(t, err)
 	q := x.queue("q8", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q9"})
 	x.queue("q20", nil)
@@ -91,7 +91,7 @@ func TestDeathsWithoutARejectionAreBounded(t *testing.T) {
 	require.True(t, ok)
 	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	x.forwarded()
-	end, err := x.vh.Queue("q20")
+	end, err := x.vh.Queues.Get("q20")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"m"}, x.drain(end), "a rejection starts the count again")
 }
@@ -141,10 +141,10 @@ func TestVirtualHostsTakeTurns(t *testing.T) {
 	x.forwarded()
 	require.Len(t, order, letters+1)
 	assert.Contains(t, order[:2], "other", "it waits for one turn at the most, of some forty")
-	last, err := x.vh.Queue(fmt.Sprint("t", wide-1))
+	last, err := x.vh.Queues.Get(fmt.Sprint("t", wide-1))
 	require.NoError(t, err)
 	assert.Len(t, x.drain(last), letters)
-	source, err := x.vh.Queue("source")
+	source, err := x.vh.Queues.Get("source")
 	require.NoError(t, err)
 	ready, _, _ := source.Counts()
 	assert.Zero(t, ready+source.Letters.Count())
@@ -231,10 +231,10 @@ func TestLettersUnderWayAreOnceAfterACrash(t *testing.T) {
 	close(goOn)
 	for _, y := range []*testBroker{openTestBroker(t, crashed), restarted(t, o, x.b)} {
 		y.expire(y.deadlines())
-		kept, err := y.vh.Queue("kept")
+		kept, err := y.vh.Queues.Get("kept")
 		require.NoError(t, err)
 		assert.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6", "7"}, y.drain(kept))
-		source, err := y.vh.Queue("source")
+		source, err := y.vh.Queues.Get("source")
 		require.NoError(t, err)
 		ready, _, _ := source.Counts()
 		assert.Zero(t, ready)
@@ -266,7 +266,7 @@ func TestWideLettersWaitForMemory(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		assert.Zero(t, wide.Letters.Count())
-		first, err := x.vh.Queue("t0")
+		first, err := x.vh.Queues.Get("t0")
 		require.NoError(t, err)
 		assert.Equal(t, []string{"w"}, x.drain(first))
 	})
@@ -279,7 +279,7 @@ func TestDelayedMessageWithoutAQueueIsParked(t *testing.T) {
 		told := x.watched()
 		q := x.queue("q", nil)
 		x.publish("", "q", "m", "", amqp.Table{"x-delay": int32(1000)})
-		_, err := x.vh.DeleteQueue(nil, q.Name(), false, false)
+		_, err := x.vh.Queues.Delete(nil, q.Name(), false, false)
 		require.NoError(t, err)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -303,7 +303,7 @@ func TestCausesOfManyLettersMoveThem(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
 	x.queue("drops", amqp.Table{"x-max-length": int32(0), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 	x.queue("dlq", amqp.Table{"x-max-length": int32(10)})
-	q, err := x.vh.Queue("drops")
+	q, err := x.vh.Queues.Get("drops")
 	require.NoError(t, err)
 	m := &broker.Publication{RoutingKey: []byte("drops"), Properties: (&amqp.Properties{}).Append(nil), Body: []byte("m")}
 	most := 0
@@ -323,7 +323,7 @@ func TestCausesOfManyLettersMoveThem(t *testing.T) {
 func TestWhatDiesParkedIsNotParkedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTestBroker(t, broker.Options{})
-		_, err := x.vh.DeclareQueue(nil, broker.UndeliverableQueue, broker.QueueDeclare{
+		_, err := x.vh.Queues.Declare(nil, broker.UndeliverableQueue, broker.QueueDeclare{
 			Durable: true, Args: amqp.Table{"x-message-ttl": int32(0), "x-dead-letter-exchange": "nowhere"},
 		})
 		assert.EqualValues(t, amqp.AccessRefused, code(err), "its properties are not a client's to choose")
@@ -333,7 +333,7 @@ func TestWhatDiesParkedIsNotParkedAgain(t *testing.T) {
 		told := x.watched()
 		x.expire(x.deadlines())
 		assert.Equal(t, deadline.Parked, told.take()[0].Action)
-		park, err := x.vh.Queue(broker.UndeliverableQueue)
+		park, err := x.vh.Queues.Get(broker.UndeliverableQueue)
 		require.NoError(t, err)
 		assert.Equal(t, []string{"m"}, x.drain(park))
 	})

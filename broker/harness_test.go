@@ -41,7 +41,7 @@ func newTestBroker(t *testing.T, o broker.Options) *testBroker {
 }
 
 func (x *testBroker) queue(name string, args amqp.Table) *broker.Queue {
-	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Args: args})
+	q, err := x.vh.Queues.Declare(nil, name, broker.QueueDeclare{Args: args})
 	require.NoError(x.t, err)
 	return q
 }
@@ -49,14 +49,14 @@ func (x *testBroker) queue(name string, args amqp.Table) *broker.Queue {
 // called is a queue that is there.
 func (x *testBroker) called(name string) *broker.Queue {
 	x.t.Helper()
-	q, err := x.vh.Queue(name)
+	q, err := x.vh.Queues.Get(name)
 	require.NoError(x.t, err)
 	return q
 }
 
 func (x *testBroker) quorum(name string, args amqp.Table) *broker.Queue {
 	args["x-queue-type"] = "quorum"
-	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
+	q, err := x.vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: true, Args: args})
 	require.NoError(x.t, err)
 	return q
 }

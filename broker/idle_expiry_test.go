@@ -20,7 +20,7 @@ import (
 const idlePeriod = 5 * time.Minute
 
 func (x *testBroker) exists(name string) bool {
-	_, err := x.vh.Queue(name)
+	_, err := x.vh.Queues.Get(name)
 	return err == nil
 }
 
@@ -35,7 +35,7 @@ func TestDelayedMessagesKeepIdleQueues(t *testing.T) {
 		}
 		x.queue("expires", amqp.Table{"x-expires": idlePeriod.Milliseconds(), "x-auto-delete-on-idle": 2 * idlePeriod.Milliseconds()})
 		for name, kind := range map[string]string{"x": "fanout", "topic": "topic", "h": "headers"} {
-			require.NoError(t, x.vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: kind}))
+			require.NoError(t, x.vh.Exchanges.Declare(name, broker.ExchangeDeclare{Kind: kind}))
 		}
 		delayed := func(exchange, key string, more amqp.Table) {
 			headers := amqp.Table{"x-delay": time.Hour.Milliseconds()}
@@ -67,7 +67,7 @@ func TestDelayedMessagesKeepIdleQueues(t *testing.T) {
 		after(time.Hour - idlePeriod)
 		for _, name := range named {
 			require.True(t, x.exists(name), name)
-			q, _ := x.vh.Queue(name)
+			q, _ := x.vh.Queues.Get(name)
 			ready, _, _ := q.Counts()
 			assert.Equal(t, 1, ready, name)
 		}
@@ -138,7 +138,7 @@ func TestUseOfAnIdleQueue(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *testBroker) {
 		args := amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds(), "x-dead-letter-queue": true}
 		q := x.queue("q", args)
-		dead, err := x.vh.Queue(deadLetters)
+		dead, err := x.vh.Queues.Get(deadLetters)
 		require.NoError(t, err)
 		reject := func() {
 			x.publish("", "q", "m", "", nil)
@@ -188,7 +188,7 @@ func TestArrivingDeadLettersAreNoUse(t *testing.T) {
 		x.publish("", "q", "m", "200000", nil)
 		after(200 * time.Second)
 		x.expire(x.deadlines())
-		dead, err := x.vh.Queue(deadLetters)
+		dead, err := x.vh.Queues.Get(deadLetters)
 		require.NoError(t, err)
 		require.Equal(t, 1, x.ready(dead))
 		after(idlePeriod - 199*time.Second)
@@ -206,7 +206,7 @@ func TestIdlePeriodOfAPolicy(t *testing.T) {
 			x.queue(name, nil)
 		}
 		x.queue("q.short", amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds(), "x-dead-letter-queue": true})
-		_, err := x.vh.DeclareQueue(nil, broker.UndeliverableQueue, broker.QueueDeclare{Durable: true})
+		_, err := x.vh.Queues.Declare(nil, broker.UndeliverableQueue, broker.QueueDeclare{Durable: true})
 		require.NoError(t, err)
 		set("p", ".*", 0, 2*idlePeriod)
 		after(idlePeriod - time.Second)
@@ -230,20 +230,20 @@ func TestIdlePeriodOfAPolicy(t *testing.T) {
 		for _, name := range []string{"q.new", "q.spared", broker.UndeliverableQueue} {
 			assert.True(t, x.exists(name), name)
 		}
-		assert.NoError(t, x.vh.CheckExchange("amq.topic"))
+		assert.NoError(t, x.vh.Exchanges.Check("amq.topic"))
 	})
 }
 
 func TestIdleMinimum(t *testing.T) {
 	inBubble(t, broker.Options{IdleMinimum: 1500 * time.Microsecond}, func(x *testBroker) {
-		_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-auto-delete-on-idle": int32(1)}})
+		_, err := x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-auto-delete-on-idle": int32(1)}})
 		assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-auto-delete-on-idle' for queue 'q' in vhost '/': {value_too_small,1}", text(err))
 		x.queue("q", amqp.Table{"x-auto-delete-on-idle": int32(2)})
 		after(3 * time.Millisecond)
 		assert.False(t, x.exists("q"))
-		_, err = x.vh.SetPolicy(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"auto-delete-on-idle": int64(1)}})
+		_, err = x.vh.Policies.Set(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"auto-delete-on-idle": int64(1)}})
 		assert.EqualError(t, err, "Validation failed\n\n1 is not a valid idle period: the minimum is 2\n")
-		_, err = x.vh.PreviewPolicy(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"auto-delete-on-idle": int64(1)}})
+		_, err = x.vh.Policies.Preview(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"auto-delete-on-idle": int64(1)}})
 		assert.Error(t, err)
 		x.govern(policy.Definition{"auto-delete-on-idle": int64(2)})
 	})
@@ -255,15 +255,15 @@ func TestIdleMinimumThatWasRaised(t *testing.T) {
 	x := openTestBroker(t, o)
 	idle := amqp.Table{"x-auto-delete-on-idle": int64(60_000)}
 	x.durable("q", idle)
-	require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout", Durable: true, Args: idle}))
+	require.NoError(t, x.vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "fanout", Durable: true, Args: idle}))
 	x.policy(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"auto-delete-on-idle": int64(1000)}})
 	require.NoError(t, x.b.Close())
 	core, logs := observer.New(zap.WarnLevel)
 	o.IdleMinimum, o.Log = 0, zap.New(core)
 	x = openTestBroker(t, o)
 	assert.True(t, x.exists("q"))
-	assert.NoError(t, x.vh.CheckExchange("x"))
-	p, _ := x.vh.Policy(policy.User, "p")
+	assert.NoError(t, x.vh.Exchanges.Check("x"))
+	p, _ := x.vh.Policies.Get(policy.User, "p")
 	assert.Contains(t, p.NotInForce, "1000 is not a valid idle period: the minimum is 300000")
 	assert.Equal(t, 1, logs.FilterMessageSnippet("saved exchange").Len())
 	assert.Equal(t, 1, logs.FilterMessageSnippet("saved queue").Len())

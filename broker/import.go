@@ -56,7 +56,7 @@ func (b *Broker) Change(vhost string, fn func(*Broker) error) error {
 // together when it returns, so that an import looks through all names once.
 func (b *Broker) ChangePolicies(fn func() error) error {
 	for _, vh := range b.VHosts() {
-		defer vh.DeferPolicies()()
+		defer vh.Policies.Defer()()
 	}
 	return fn()
 }

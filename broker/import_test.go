@@ -64,7 +64,7 @@ func TestImportThatCannotBeSaved(t *testing.T) {
 	require.Equal(t, shape(x.b), died.shape(o))
 	vh, ok := x.b.VHost("V")
 	require.True(t, ok)
-	q, err := vh.Queue("Q")
+	q, err := vh.Queues.Get("Q")
 	require.NoError(t, err)
 	policy, operator, _ := q.Policies()
 	assert.Equal(t, []string{"P", ""}, []string{policy, operator})
@@ -76,7 +76,7 @@ func TestImportThatCannotBeSaved(t *testing.T) {
 		assert.True(t, routed)
 		p.Flush(nil)
 	}
-	_, err = x.vh.Queue("Q/$deadletterqueue")
+	_, err = x.vh.Queues.Get("Q/$deadletterqueue")
 	require.NoError(t, err)
 	again, err := definitions.Import(t.Context(), x.b, someDocument(t, ""), definitions.Options{})
 	require.NoError(t, err)

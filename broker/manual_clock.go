@@ -203,7 +203,7 @@ func (c *ManualClock) changes() (n changes) {
 	n.dropped, n.lapsed, n.lost = counters.ExpiredDropped.Load(), counters.Lapsed.Load(), counters.DeadLettersLost.Load()
 	n.delayed, n.queues = c.b.delayedMessages(), len(c.b.registry.Queues())
 	for _, vh := range c.b.VHosts() {
-		n.exchange += len(vh.Exchanges())
+		n.exchange += len(vh.Exchanges.List())
 	}
 	return n
 }

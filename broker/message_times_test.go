@@ -42,7 +42,7 @@ func TestDeadlineIsTheLowest(t *testing.T) {
 				return amqp.Table{name: ttl}
 			}
 			x.queue("q", args("x-message-ttl", c.queue))
-			require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout", Args: args("x-message-ttl", c.ceiling)}))
+			require.NoError(t, x.vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "fanout", Args: args("x-message-ttl", c.ceiling)}))
 			require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "x", Destination: "q"}))
 			now, expiration, headers := time.Now().UnixMilli(), "", amqp.Table(nil)
 			if c.own >= 0 {
@@ -101,7 +101,7 @@ func TestCeilingsAddUpAlongTheWay(t *testing.T) {
 			if ttl != nil {
 				args["x-message-ttl"] = ttl
 			}
-			require.NoError(t, x.vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout", Args: args}))
+			require.NoError(t, x.vh.Exchanges.Declare(name, broker.ExchangeDeclare{Kind: "fanout", Args: args}))
 		}
 		declare("a", int32(1000))
 		declare("b", int32(100))
@@ -115,7 +115,7 @@ func TestCeilingsAddUpAlongTheWay(t *testing.T) {
 			deadlines[ref.Queue] = ref.Deadline.Sub(now).Microseconds()
 		}
 		assert.Equal(t, map[uint64]int64{near.ID(): 1_000_000, far.ID(): 100_000}, deadlines)
-		err := x.vh.DeclareExchange("c", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": "soon"}})
+		err := x.vh.Exchanges.Declare("c", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": "soon"}})
 		assert.Equal(t, `PRECONDITION_FAILED - invalid arg 'x-message-ttl' for exchange 'c' in vhost '/': "expected integer, got longstr"`, text(err))
 		synctest.Wait()
 	})
@@ -176,7 +176,7 @@ func TestLowestCeilingOfAllWaysHolds(t *testing.T) {
 				if other, ok := c.alternate[name]; ok {
 					args["alternate-exchange"] = other
 				}
-				require.NoError(t, x.vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout", Args: args}))
+				require.NoError(t, x.vh.Exchanges.Declare(name, broker.ExchangeDeclare{Kind: "fanout", Args: args}))
 			}
 			for _, w := range c.ways {
 				declare(w.from)
@@ -223,7 +223,7 @@ func BenchmarkPublish(b *testing.B) {
 	br, err := broker.New(broker.Options{})
 	require.NoError(b, err)
 	vh, _ := br.VHost("/")
-	_, err = vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-max-length": int32(1000)}})
+	_, err = vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-max-length": int32(1000)}})
 	require.NoError(b, err)
 	for _, c := range []struct {
 		name string

@@ -115,7 +115,7 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 // policiesNotInForce counts them in all virtual hosts.
 func (t *vhostTable) policiesNotInForce() (n int) {
 	for _, vh := range t.VHosts() {
-		n += vh.PoliciesNotInForce()
+		n += vh.Policies.NotInForce()
 	}
 	return n
 }

@@ -133,9 +133,9 @@ func TestMovedOutlivesARestartOnce(t *testing.T) {
 	}
 	x = restarted(t, o, x.b)
 	defer x.b.Close()
-	from, err := x.vh.Queue("from")
+	from, err := x.vh.Queues.Get("from")
 	require.NoError(t, err)
-	to, err := x.vh.Queue("to")
+	to, err := x.vh.Queues.Get("to")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"0", "2", "4", "6", "8"}, x.drain(from))
 	assert.Equal(t, []string{"1", "3", "5", "7", "9"}, x.drain(to))

@@ -31,7 +31,7 @@ type Parameter struct {
 // Parameters lists the parameters by component and name.
 func (vh *VHost) Parameters() []Parameter {
 	list := []Parameter{}
-	for _, p := range vh.Policies(policy.Operator) {
+	for _, p := range vh.Policies.List(policy.Operator) {
 		list = append(list, Parameter{VHost: vh.Name(), Component: operatorPolicies, Name: p.Name, Value: map[string]any{
 			"pattern": p.Pattern, "apply-to": p.ApplyTo, "priority": p.Priority, "definition": p.Definition,
 		}})
@@ -42,7 +42,7 @@ func (vh *VHost) Parameters() []Parameter {
 	return list
 }
 
-// ErrPolicyParameter means that SetPolicy must be used.
+// ErrPolicyParameter means that Policies.Set must be used.
 var ErrPolicyParameter = errors.New("policies may not be set using this method")
 
 // SetParameter makes or replaces a parameter; value has the form that policy.ParseJSON
@@ -57,7 +57,7 @@ func (vh *VHost) SetParameter(component, name string, value any) (created bool, 
 		if err != nil {
 			return false, err
 		}
-		return vh.SetPolicy(policy.Operator, p)
+		return vh.Policies.Set(policy.Operator, p)
 	case vhostLimits:
 		created = len(vh.Limits()) == 0
 		return created, vh.setLimitsParameter(name, value)
@@ -84,7 +84,7 @@ func (vh *VHost) setLimitsParameter(name string, value any) error {
 func (vh *VHost) ClearParameter(component, name string) (existed bool, err error) {
 	switch {
 	case component == operatorPolicies:
-		return vh.ClearPolicy(policy.Operator, name)
+		return vh.Policies.Clear(policy.Operator, name)
 	case component == vhostLimits && name == "limits" && len(vh.Limits()) > 0:
 		return true, vh.SetLimits(nil)
 	}

@@ -13,7 +13,7 @@ import (
 // DeclareQueue needs configure on the queue; making one with a dead-letter exchange also needs
 // read on the queue and write on that exchange.
 func (r *Rights) DeclareQueue(vh *VHost, owner Owner, name string, d QueueDeclare) (*Queue, error) {
-	return vh.DeclareQueueFor(r, owner, name, d)
+	return vh.Queues.DeclareFor(r, owner, name, d)
 }
 
 // MayMakeQueue is called before a queue is made that does not exist.
@@ -61,7 +61,7 @@ func (r *Rights) DeleteQueue(vh *VHost, owner Owner, name string, d QueueDeletio
 	if err := r.Queue(access.Configure, name); err != nil {
 		return 0, err
 	}
-	return vh.DeleteQueueIf(owner, name, d)
+	return vh.Queues.DeleteIf(owner, name, d)
 }
 
 // DeclareExchange needs configure on the exchange; making one with an alternate exchange also
@@ -74,7 +74,7 @@ func (r *Rights) DeclareExchange(vh *VHost, name string, d ExchangeDeclare) erro
 		return err
 	}
 	alternate, ok := d.Args["alternate-exchange"].(string)
-	if ok && !strings.HasPrefix(name, "amq.") && vh.CheckExchange(name) != nil {
+	if ok && !strings.HasPrefix(name, "amq.") && vh.Exchanges.Check(name) != nil {
 		if err := r.Exchange(access.Read, name); err != nil {
 			return err
 		}
@@ -82,18 +82,18 @@ func (r *Rights) DeclareExchange(vh *VHost, name string, d ExchangeDeclare) erro
 			return err
 		}
 	}
-	return vh.DeclareExchange(name, d)
+	return vh.Exchanges.Declare(name, d)
 }
 
 // DeleteExchange needs configure on the exchange.
 func (r *Rights) DeleteExchange(vh *VHost, name string, ifUnused bool) error {
-	if err := vh.CheckDeletable(name); err != nil {
+	if err := vh.Exchanges.CheckDeletable(name); err != nil {
 		return err
 	}
 	if err := r.Exchange(access.Configure, name); err != nil {
 		return err
 	}
-	return vh.DeleteExchange(name, ifUnused)
+	return vh.Exchanges.Delete(name, ifUnused)
 }
 
 // Bind needs write on the destination, read on the source, and on a topic
@@ -102,7 +102,7 @@ func (r *Rights) Bind(vh *VHost, owner Owner, b Binding) error {
 	if err := r.mayBind(vh, &b); err != nil {
 		return err
 	}
-	if q, err := vh.Queue(b.Destination); err == nil && q.Arguments.Keeps && !b.ToExchange {
+	if q, err := vh.Queues.Get(b.Destination); err == nil && q.Arguments.Keeps && !b.ToExchange {
 		return q.OnlyDeadLetters()
 	}
 	return vh.Bind(owner, b)

@@ -34,24 +34,24 @@ func TestRefusedPattern(t *testing.T) {
 		require.EqualError(t, err, "Validation failed\n\npattern should be regular expression but is invalid: look-behind is not supported: for names that do not end with x, write ^(?!.*x$)\n")
 	}
 	for _, k := range []policy.Kind{policy.User, policy.Operator} {
-		_, err := x.vh.SetPolicy(k, maxLength(lookBehind, policy.Queues))
+		_, err := x.vh.Policies.Set(k, maxLength(lookBehind, policy.Queues))
 		refused(err)
-		_, _, err = x.vh.SetPolicyForBacklog(k, maxLength(lookBehind, policy.Queues))
+		_, _, err = x.vh.Policies.SetForBacklog(k, maxLength(lookBehind, policy.Queues))
 		refused(err)
-		_, err = x.vh.PreviewPolicy(k, maxLength(lookBehind, policy.Queues))
+		_, err = x.vh.Policies.Preview(k, maxLength(lookBehind, policy.Queues))
 		refused(err)
 	}
 	_, err := x.vh.SetParameter("operator_policy", "p", map[string]any{"pattern": lookBehind, "definition": map[string]any{"max-length": int64(5)}})
 	refused(err)
-	require.Equal(t, "^orders", x.vh.Policies(policy.User)[0].Pattern)
-	require.Empty(t, x.vh.Policies(policy.Operator))
+	require.Equal(t, "^orders", x.vh.Policies.List(policy.User)[0].Pattern)
+	require.Empty(t, x.vh.Policies.List(policy.Operator))
 }
 
 // TestPolicyLimit: more policies than a virtual host may have are refused. What is there can be replaced.
 func TestPolicyLimit(t *testing.T) {
 	x := newTestBroker(t, broker.Options{Ceilings: broker.Ceilings{Policies: 2}})
 	set := func(k policy.Kind, name string) error {
-		_, err := x.vh.SetPolicy(k, policy.Policy{Name: name, Pattern: name, Definition: policy.Definition{"max-length": int64(5)}})
+		_, err := x.vh.Policies.Set(k, policy.Policy{Name: name, Pattern: name, Definition: policy.Definition{"max-length": int64(5)}})
 		return err
 	}
 	for _, k := range []policy.Kind{policy.User, policy.Operator} {
@@ -59,7 +59,7 @@ func TestPolicyLimit(t *testing.T) {
 		require.NoError(t, set(k, "b"))
 		require.EqualError(t, set(k, "c"), "Validation failed\n\npolicy limit in vhost '/' (2) is reached\n")
 		require.NoError(t, set(k, "b"))
-		_, err := x.vh.ClearPolicy(k, "a")
+		_, err := x.vh.Policies.Clear(k, "a")
 		require.NoError(t, err)
 		require.NoError(t, set(k, "c"))
 	}
@@ -110,23 +110,23 @@ func TestSavedPatternThatIsRefused(t *testing.T) {
 		require.Contains(t, warnings.FilterField(zap.String("policy", "behind")).All()[0].ContextMap()["reason"], "write ^(?!.*x$)")
 		logged.TakeAll()
 		idle := map[string]string{}
-		for _, p := range x.vh.Policies(policy.User) {
+		for _, p := range x.vh.Policies.List(policy.User) {
 			idle[p.Name] = p.NotInForce
 		}
 		require.Contains(t, idle["behind"], "look-behind is not supported")
 		require.Contains(t, idle["reference"], "back references are not supported")
 		require.Contains(t, idle["large"], "regular expression is too large")
 		require.Empty(t, idle["p"])
-		require.Equal(t, 4, x.vh.PoliciesNotInForce())
+		require.Equal(t, 4, x.vh.Policies.NotInForce())
 		x.durable("q2", nil)                                             // is not matched with what is not in force
 		require.NoError(t, x.b.Change("", func(b *broker.Broker) error { // nor is what is imported
 			vh, _ := b.VHost("/")
-			require.Equal(t, 4, vh.PoliciesNotInForce())
-			_, err := vh.DeclareQueue(nil, "q3", broker.QueueDeclare{Durable: true})
+			require.Equal(t, 4, vh.Policies.NotInForce())
+			_, err := vh.Queues.Declare(nil, "q3", broker.QueueDeclare{Durable: true})
 			return err
 		}))
 		for _, name := range []string{"q", "q2", "q3"} {
-			q, err := x.vh.Queue(name)
+			q, err := x.vh.Queues.Get(name)
 			require.NoError(t, err)
 			user, operator, effective := q.Policies()
 			require.Equal(t, []string{"p", "good"}, []string{user, operator}, name)
@@ -136,25 +136,25 @@ func TestSavedPatternThatIsRefused(t *testing.T) {
 	}
 
 	x = openTestBroker(t, o)
-	p, ok := x.vh.Policy(policy.User, "large")
+	p, ok := x.vh.Policies.Get(policy.User, "large")
 	require.True(t, ok)
-	_, err := x.vh.SetPolicy(policy.User, p)
+	_, err := x.vh.Policies.Set(policy.User, p)
 	require.ErrorContains(t, err, "too large")
-	p, _ = x.vh.Policy(policy.User, "behind")
+	p, _ = x.vh.Policies.Get(policy.User, "behind")
 	p.Pattern = `^(?!amq)(?!.*\.dead$)`
-	_, err = x.vh.SetPolicy(policy.User, p)
+	_, err = x.vh.Policies.Set(policy.User, p)
 	require.NoError(t, err)
-	p, _ = x.vh.Policy(policy.User, "behind")
+	p, _ = x.vh.Policies.Get(policy.User, "behind")
 	require.Empty(t, p.NotInForce)
-	q, err := x.vh.Queue("q")
+	q, err := x.vh.Queues.Get("q")
 	require.NoError(t, err)
 	user, _, _ := q.Policies()
 	require.Equal(t, "behind", user)
 	for _, name := range []string{"reference", "large"} {
-		_, err = x.vh.ClearPolicy(policy.User, name)
+		_, err = x.vh.Policies.Clear(policy.User, name)
 		require.NoError(t, err)
 	}
-	_, err = x.vh.ClearPolicy(policy.Operator, "behind")
+	_, err = x.vh.Policies.Clear(policy.Operator, "behind")
 	require.NoError(t, err)
 	require.NoError(t, x.b.Close())
 	logged.TakeAll()

@@ -38,7 +38,7 @@ func TestPrecedenceOfAQueue(t *testing.T) {
 			}
 			x.queue("q", args)
 			if c.policy != "" { // every queue of the virtual host
-				_, err := x.vh.SetPolicy(policy.User, policy.Policy{Name: "p", Pattern: ".*", Definition: policy.Definition{"ttl-precedence": c.policy}})
+				_, err := x.vh.Policies.Set(policy.User, policy.Policy{Name: "p", Pattern: ".*", Definition: policy.Definition{"ttl-precedence": c.policy}})
 				require.NoError(t, err)
 			}
 			x.publish("", "q", "m", "10000", nil)
@@ -57,12 +57,12 @@ func TestPrecedenceThatIsNone(t *testing.T) {
 		"":       `PRECONDITION_FAILED - invalid arg 'x-ttl-precedence' for queue 'q' in vhost '/': "expected min or message, got ''"`,
 		int32(1): "PRECONDITION_FAILED - invalid arg 'x-ttl-precedence' for queue 'q' in vhost '/': {unacceptable_type,signedint}",
 	} {
-		_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-ttl-precedence": value}})
+		_, err := x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-ttl-precedence": value}})
 		assert.EqualValues(t, 406, code(err))
 		assert.Equal(t, want, text(err))
 	}
 	x.queue("q", amqp.Table{"x-ttl-precedence": "min"})
-	_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	_, err := x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{})
 	assert.Equal(t, "PRECONDITION_FAILED - inequivalent arg 'x-ttl-precedence' for queue 'q' in vhost '/': received none but current is the value 'min' of type 'longstr'", text(err))
 }
 
@@ -73,7 +73,7 @@ func TestBacklogLeavesTheMessagesOwnInAQueueThatSaysSo(t *testing.T) {
 	for _, q := range []string{"q", "other"} {
 		x.publish("", q, "own", "3600000", nil)
 	}
-	would, err := x.vh.PreviewPolicy(policy.User, policy.Policy{Name: "p", Pattern: "", Definition: policy.Definition{"message-ttl": int64(5)}})
+	would, err := x.vh.Policies.Preview(policy.User, policy.Policy{Name: "p", Pattern: "", Definition: policy.Definition{"message-ttl": int64(5)}})
 	require.NoError(t, err)
 	require.Equal(t, broker.BacklogEffect{Queues: 2, Earlier: 1, Names: []string{"other", "q"}}, would)
 }
@@ -93,7 +93,7 @@ func TestServiceBusArgumentsThatAreNotAboutExpiry(t *testing.T) {
 		"x-auto-forward-to":                   "auto-forwarding is not supported",
 		"x-forward-dead-lettered-messages-to": "auto-forwarding is not supported",
 	} {
-		_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{arg: "other"}})
+		_, err := x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{arg: "other"}})
 		assert.EqualValues(t, 406, code(err))
 		assert.Equal(t, "PRECONDITION_FAILED - invalid arg '"+arg+`' for queue 'q' in vhost '/': "`+want+`"`, text(err))
 	}

@@ -71,7 +71,7 @@ func TestWhatIsNotFlushedIsNotThereAfterARestart(t *testing.T) {
 	x.commit()
 	add("open")
 	x = restarted(t, o, x.b)
-	q, err := x.vh.Queue("q")
+	q, err := x.vh.Queues.Get("q")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"committed", "committed too"}, x.drain(q))
 	require.NoError(t, x.b.Close())

@@ -100,7 +100,7 @@ func (r *recovery) restore(found *store.Recovery) error {
 		r.b.catalog.Begin()
 	}
 	for _, vh := range r.b.VHosts() {
-		vh.CompleteSubqueues(vh.Queues())
+		vh.Queues.CompleteSubqueues(vh.Queues.List())
 	}
 	r.b.registry.ForgetDeleted(slices.Collect(maps.Keys(d.Deleted))...)
 	if vh := r.b.vhosts["/"]; vh != nil && len(d.VHosts) == 0 {
@@ -187,7 +187,7 @@ func (r *recovery) restorePolicies(list []catalog.Policy) {
 		of[list[i].VHost] = append(of[list[i].VHost], &list[i])
 	}
 	for name, saved := range of {
-		r.b.vhosts[name].RestorePolicies(saved)
+		r.b.vhosts[name].Policies.Restore(saved)
 	}
 }
 
@@ -198,7 +198,7 @@ func (r *recovery) restoreQueue(x *catalog.Queue) error {
 		_, err := vh.makeDelays(x.ID)
 		return err
 	}
-	return vh.RestoreQueue(x)
+	return vh.Queues.Restore(x)
 }
 
 // restoreMessages puts a queue's messages back in their places, with their old
@@ -238,7 +238,7 @@ func (r *recovery) adopt(found *store.RecoveredQueue) error {
 		r.b.env.Store.Define(catalog.Definition(catalog.Key(catalog.VhostKind, vh.Name()), vh.Definition()))
 	}
 	x := catalog.Queue{VHost: vh.Name(), Name: RecoveredPrefix + strconv.FormatUint(found.Queue, 10), ID: found.Queue, Recovered: true}
-	for vh.HasQueue(x.Name) {
+	for vh.Queues.Has(x.Name) {
 		x.Name += "+"
 	}
 	last := found.Entries[len(found.Entries)-1]

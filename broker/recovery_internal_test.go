@@ -23,7 +23,7 @@ func TestClockIsKeptInTheDataDirectory(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, b.ClockOffset())
 	first, vh := b.env.Clock.Clock(), b.vhosts["/"]
-	q, err := vh.DeclareQueue(nil, "q", QueueDeclare{Durable: true})
+	q, err := vh.Queues.Declare(nil, "q", QueueDeclare{Durable: true})
 	require.NoError(t, err)
 	p := vh.OwnPublisher()
 	properties := amqp.Properties{DeliveryMode: 2, Expiration: "36000000"}
@@ -50,7 +50,7 @@ func TestClockIsKeptInTheDataDirectory(t *testing.T) {
 	require.NoError(t, err)
 	assert.InDelta(t, float64(first+int64(time.Hour)), float64(b.env.Clock.Clock()), float64(time.Minute))
 	assert.Equal(t, time.Hour, b.ClockOffset())
-	q, err = b.vhosts["/"].Queue("q")
+	q, err = b.vhosts["/"].Queues.Get("q")
 	require.NoError(t, err)
 	assert.Equal(t, deadline, headDeadline(t, q))
 	assert.Equal(t, deadline.UnixMilli()-3_600_000, b.UnixMillis(deadline), "shown as what the wall clock will say")

@@ -36,7 +36,7 @@ func (x *testBroker) commit() {
 
 func (x *testBroker) durable(name string, args amqp.Table) *broker.Queue {
 	x.t.Helper()
-	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
+	q, err := x.vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: true, Args: args})
 	require.NoError(x.t, err)
 	return q
 }
@@ -83,7 +83,7 @@ func TestDataOfAnOlderVersion(t *testing.T) {
 	defer b.Close()
 	vh, _ := b.VHost("/")
 	x := &testBroker{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
-	late, err := vh.Queue("late")
+	late, err := vh.Queues.Get("late")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"dead"}, x.drain(late))
 	expire := func() (outcomes []deadline.Outcome) {
@@ -97,7 +97,7 @@ func TestDataOfAnOlderVersion(t *testing.T) {
 	now.Add(1)
 	assert.Equal(t, []deadline.Outcome{deadline.Expired, deadline.NotDue}, expire())
 	assert.Equal(t, []string{"due", "absolute"}, x.drain(late))
-	orders, err := vh.Queue("orders")
+	orders, err := vh.Queues.Get("orders")
 	require.NoError(t, err)
 	if bodies := x.drain(orders); assert.NotEmpty(t, bodies) {
 		assert.Regexp(t, "^for ", bodies[0], "the one without a deadline")
@@ -107,7 +107,7 @@ func TestDataOfAnOlderVersion(t *testing.T) {
 func TestDurableThingsOutliveARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
 	x := openTestBroker(t, o)
-	require.NoError(t, x.vh.DeclareExchange("dlx", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
+	require.NoError(t, x.vh.Exchanges.Declare("dlx", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
 	args := amqp.Table{"x-dead-letter-exchange": "dlx", "x-message-ttl": int64(3_600_000)}
 	q := x.durable("q", args)
 	x.durable("dlq", nil)
@@ -129,9 +129,9 @@ func TestDurableThingsOutliveARestart(t *testing.T) {
 	x.commit()
 
 	x = restarted(t, o, x.b)
-	_, err := x.vh.Queue("transient")
+	_, err := x.vh.Queues.Get("transient")
 	assert.EqualValues(t, amqp.NotFound, code(err))
-	q, err = x.vh.Queue("q")
+	q, err = x.vh.Queues.Get("q")
 	require.NoError(t, err)
 	assert.Equal(t, before[1:3], x.deadlines(), "held and kept, under their old names and deadlines")
 	require.NoError(t, declareAgain(x, "q", args), "arguments come back with their types")
@@ -140,14 +140,14 @@ func TestDurableThingsOutliveARestart(t *testing.T) {
 	assert.Equal(t, "held", m.body)
 	assert.True(t, m.redelivery)
 	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
-	dlq, err := x.vh.Queue("dlq")
+	dlq, err := x.vh.Queues.Get("dlq")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"rejected", "held"}, x.drain(dlq), "the binding came back, the dead letter was not lost")
 	require.NoError(t, x.b.Close())
 }
 
 func declareAgain(x *testBroker, name string, args amqp.Table) error {
-	_, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
+	_, err := x.vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: true, Args: args})
 	return err
 }
 
@@ -164,7 +164,7 @@ func TestDeadLetterKeepsItsHistoryOverARestart(t *testing.T) {
 		x.commit()
 		x = restarted(t, o, x.b)
 		var err error
-		q, err = x.vh.Queue("q")
+		q, err = x.vh.Queues.Get("q")
 		require.NoError(t, err)
 	}
 	m, ok := x.get(q, true)
@@ -178,10 +178,10 @@ func TestDeletedQueueStaysDeleted(t *testing.T) {
 	x := openTestBroker(t, o)
 	x.durable("q", nil)
 	x.publishPersistent("", "q", "m", "")
-	_, err := x.vh.DeleteQueue(nil, "q", false, false)
+	_, err := x.vh.Queues.Delete(nil, "q", false, false)
 	require.NoError(t, err)
 	x = restarted(t, o, x.b)
-	_, err = x.vh.Queue("q")
+	_, err = x.vh.Queues.Get("q")
 	assert.EqualValues(t, amqp.NotFound, code(err))
 	assert.Zero(t, x.b.Recovered())
 	require.NoError(t, x.b.Close())

@@ -39,7 +39,7 @@ func (r *Rights) Topic(op access.Operation, vh *VHost, name, key string) error {
 
 // topic is Topic for names as they come off the wire; nil Rights allow everything.
 func (r *Rights) topic(op access.Operation, vh *VHost, name, key []byte) error {
-	if r == nil || !r.user.RestrictsTopics(name) || !vh.IsTopic(name) {
+	if r == nil || !r.user.RestrictsTopics(name) || !vh.Exchanges.IsTopic(name) {
 		return nil
 	}
 	return r.user.Topic(op, name, key)

@@ -64,7 +64,7 @@ func (t *publisherCounts) find(p *Publisher, name []byte) {
 	}
 	t.name = append(t.name[:0], name...)
 	if len(name) == 0 {
-		t.exchange = p.vh.StatsOf("")
+		t.exchange = p.vh.Exchanges.StatsOf("")
 		return
 	}
 	if t.known == nil {
@@ -72,7 +72,7 @@ func (t *publisherCounts) find(p *Publisher, name []byte) {
 	}
 	x, ok := t.known[string(name)]
 	if !ok {
-		x = p.vh.StatsOf(string(name))
+		x = p.vh.Exchanges.StatsOf(string(name))
 		t.known[string(name)] = x
 	}
 	t.exchange = x

@@ -38,7 +38,7 @@ func crowded(b *testing.B, n int) *broker.VHost {
 	for i := range 100 {
 		all.Go(func() {
 			for j := i; j < n; j += 100 {
-				_, err := vh.DeclareQueue(nil, fmt.Sprint("queue-", j), broker.QueueDeclare{Durable: true})
+				_, err := vh.Queues.Declare(nil, fmt.Sprint("queue-", j), broker.QueueDeclare{Durable: true})
 				require.NoError(b, err)
 			}
 		})
@@ -49,11 +49,11 @@ func crowded(b *testing.B, n int) *broker.VHost {
 
 func declareAndDelete(b *testing.B, vh *broker.VHost, name string, times int) {
 	for range times {
-		if _, err := vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true}); err != nil {
+		if _, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: true}); err != nil {
 			b.Error(err)
 			return
 		}
-		if _, err := vh.DeleteQueue(nil, name, false, false); err != nil {
+		if _, err := vh.Queues.Delete(nil, name, false, false); err != nil {
 			b.Error(err)
 			return
 		}

@@ -87,14 +87,19 @@ func TestWhatIsNotSavedIsNotThere(t *testing.T) {
 	lowered := policy.Policy{Name: "p", Pattern: ".*", ApplyTo: policy.Queues, Definition: policy.Definition{"max-length": int64(0)}}
 	bound := broker.Binding{Source: "amq.fanout", Destination: "there"}
 	makes := []func() error{
-		func() error { _, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true}); return err },
 		func() error {
-			_, err := x.vh.DeclareQueue(nil, "s", broker.QueueDeclare{Durable: true, Args: amqp.Table{"x-dead-letter-queue": true}})
+			_, err := x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{Durable: true})
 			return err
 		},
-		func() error { return x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout", Durable: true}) },
+		func() error {
+			_, err := x.vh.Queues.Declare(nil, "s", broker.QueueDeclare{Durable: true, Args: amqp.Table{"x-dead-letter-queue": true}})
+			return err
+		},
+		func() error {
+			return x.vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "fanout", Durable: true})
+		},
 		func() error { return x.vh.Bind(nil, bound) },
-		func() error { _, err := x.vh.SetPolicy(policy.User, lowered); return err },
+		func() error { _, err := x.vh.Policies.Set(policy.User, lowered); return err },
 		func() error { return x.vh.SetLimits(access.Limits{"max-queues": 9}) },
 		func() error { _, _, err := x.b.PutVHost("v", broker.VHostMetadata{}); return err },
 		func() error { return x.vh.SetProtected(true) },
@@ -121,7 +126,7 @@ func TestWhatIsNotSavedIsNotThere(t *testing.T) {
 		require.NoError(t, change(), "change %d", i)
 	}
 	require.NoError(t, x.b.Unsaved())
-	_, err := x.vh.ClearPolicy(policy.User, "p") // it would drop what comes
+	_, err := x.vh.Policies.Clear(policy.User, "p") // it would drop what comes
 	require.NoError(t, err)
 	assert.True(t, x.persistent("q", "kept"))
 	y := killed(t, o)
@@ -165,7 +170,7 @@ func TestDeclaredByManyAtOnce(t *testing.T) {
 	declare := func() (made [20]*broker.Queue, errs [20]error) {
 		var all sync.WaitGroup
 		for i := range made {
-			all.Go(func() { made[i], errs[i] = x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true}) })
+			all.Go(func() { made[i], errs[i] = x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{Durable: true}) })
 		}
 		all.Wait()
 		return made, errs
@@ -173,7 +178,7 @@ func TestDeclaredByManyAtOnce(t *testing.T) {
 	stop, seen := make(chan struct{}), make(chan bool, 1)
 	go func() {
 		for {
-			_, err := x.vh.Queue("q")
+			_, err := x.vh.Queues.Get("q")
 			select {
 			case <-stop:
 				seen <- err == nil
@@ -231,7 +236,7 @@ func TestExpiringQueuesDoNotWaitForTheDisk(t *testing.T) {
 		after(5 * time.Second)
 		assert.NoError(t, x.b.Unsaved())
 		y := openTestBroker(t, broker.Options{Store: store.Options{Dir: dying(t, o.Store.Dir)}})
-		assert.Empty(t, y.vh.Queues())
+		assert.Empty(t, y.vh.Queues.List())
 		require.NoError(t, y.b.Close())
 	})
 }
@@ -253,7 +258,7 @@ func TestDeadLettersWaitForTheQueueToParkThem(t *testing.T) {
 		after(time.Millisecond)
 		x.commit()
 		assert.Equal(t, 3, q.Retained.Count())
-		_, err := x.vh.Queue(broker.UndeliverableQueue)
+		_, err := x.vh.Queues.Get(broker.UndeliverableQueue)
 		assert.Error(t, err)
 		dead := dying(t, o.Store.Dir)
 		free()
@@ -304,9 +309,9 @@ func TestMessagesWithoutADefinition(t *testing.T) {
 		x = openTestBroker(t, o)
 		require.Equal(t, 2, x.b.Adopted())
 		require.Equal(t, "2 2", x.depths(names[0], names[1]))
-		require.Len(t, x.vh.Queues(), 2)
+		require.Len(t, x.vh.Queues.List(), 2)
 		for i := range 2 {
-			q, err := x.vh.Queue(names[i])
+			q, err := x.vh.Queues.Get(names[i])
 			require.NoError(t, err)
 			require.True(t, q.Info().Recovered)
 			require.True(t, q.Info().Durable)
@@ -316,15 +321,15 @@ func TestMessagesWithoutADefinition(t *testing.T) {
 	}
 	x = openTestBroker(t, o)
 	for i := range 2 {
-		q, err := x.vh.Queue(names[i])
+		q, err := x.vh.Queues.Get(names[i])
 		require.NoError(t, err)
 		assert.Len(t, x.drain(q), 2)
-		_, err = x.vh.DeleteQueue(nil, names[i], false, false)
+		_, err = x.vh.Queues.Delete(nil, names[i], false, false)
 		require.NoError(t, err)
 	}
 	require.Zero(t, x.b.Adopted())
 	x = restarted(t, o, x.b)
-	require.Empty(t, x.vh.Queues())
+	require.Empty(t, x.vh.Queues.List())
 	require.NoError(t, x.b.Close())
 }
 
@@ -341,7 +346,7 @@ func TestMessagesOfADeletedQueueStayGone(t *testing.T) {
 	x = openTestBroker(t, o)
 	require.Zero(t, x.b.Adopted())
 	require.Zero(t, x.b.Recovered())
-	require.Empty(t, x.vh.Queues())
+	require.Empty(t, x.vh.Queues.List())
 	x.commit()
 	x.durable("next", nil)
 	require.NoError(t, x.b.Close())
@@ -356,10 +361,10 @@ func TestDeletingLeavesNothing(t *testing.T) {
 	vh, _, err := x.b.PutVHost("v", broker.VHostMetadata{})
 	require.NoError(t, err)
 	for _, remove := range []func() error{
-		func() error { _, err := vh.DeleteQueue(nil, "q", false, false); return err },
+		func() error { _, err := vh.Queues.Delete(nil, "q", false, false); return err },
 		func() error { return x.b.DeleteVHost("v") },
 	} {
-		_, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true})
+		_, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{Durable: true})
 		require.NoError(t, err)
 		p := vh.OwnPublisher()
 		for range 5 {

@@ -18,12 +18,12 @@ import (
 
 func (x *testBroker) exchange(name, kind string, args amqp.Table) {
 	x.t.Helper()
-	require.NoError(x.t, x.vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: kind, Args: args}))
+	require.NoError(x.t, x.vh.Exchanges.Declare(name, broker.ExchangeDeclare{Kind: kind, Args: args}))
 }
 
 // hasExchange looks without use.
 func (x *testBroker) hasExchange(name string) bool {
-	_, err := x.vh.Exchange(name)
+	_, err := x.vh.Exchanges.Get(name)
 	return err == nil
 }
 
@@ -49,7 +49,7 @@ func TestUseOfAnIdleExchange(t *testing.T) {
 		q, dying := x.queue("q", amqp.Table{"x-dead-letter-queue": true}), x.queue("dying", amqp.Table{"x-dead-letter-exchange": "x"})
 		far := x.queue("far", nil)
 		var held message
-		dead, err := x.vh.Queue(deadLetters)
+		dead, err := x.vh.Queues.Get(deadLetters)
 		require.NoError(t, err)
 		for _, use := range []struct {
 			name string
@@ -59,7 +59,7 @@ func TestUseOfAnIdleExchange(t *testing.T) {
 			{"another send", func() { x.publish("x", "a", "m", "", nil) }},
 			{"send that is routed", func() { x.bind("x", "q", "a"); after(time.Second); x.publish("x", "a", "m", "", nil) }},
 			{"declare", func() { x.exchange("x", "topic", idle) }},
-			{"passive declare", func() { require.NoError(t, x.vh.CheckExchange("x")) }},
+			{"passive declare", func() { require.NoError(t, x.vh.Exchanges.Check("x")) }},
 			{"get from a queue", func() { held, _ = x.get(q, false) }},
 			{"settlement", func() { q.Settle(broker.Reject, []queue.Seq{held.seq}, nil) }},
 			{"get from its dead letters", func() { x.get(dead, true) }},
@@ -87,7 +87,7 @@ func TestUseOfAnIdleExchange(t *testing.T) {
 			}},
 			{"get from a queue behind it", func() { x.get(far, true) }},
 			{"deletion of that queue", func() {
-				_, err := x.vh.DeleteQueue(nil, "far", false, false)
+				_, err := x.vh.Queues.Delete(nil, "far", false, false)
 				require.NoError(t, err)
 				x.bind("x", "q", "a")
 			}},
@@ -137,7 +137,7 @@ func TestDelayedMessagesKeepIdleExchanges(t *testing.T) {
 		assert.False(t, x.hasExchange("other"))
 		after(time.Hour - idlePeriod)
 		require.True(t, x.hasExchange("x"))
-		q, _ := x.vh.Queue("q")
+		q, _ := x.vh.Queues.Get("q")
 		require.Equal(t, 1, x.ready(q))
 		after(idlePeriod - 2*time.Second)
 		require.True(t, x.hasExchange("x"), "it was routed")
@@ -210,10 +210,10 @@ func TestIdlePeriodOfAnExchangeByPolicy(t *testing.T) {
 		set(idlePeriod)
 		after(idlePeriod + time.Second)
 		require.False(t, x.hasExchange("x"))
-		for _, info := range x.vh.Exchanges() {
+		for _, info := range x.vh.Exchanges.List() {
 			assert.Regexp(t, `^(amq\..*|)$`, info.Name, "those every virtual host has stay")
 		}
-		assert.Len(t, x.vh.Exchanges(), 6)
+		assert.Len(t, x.vh.Exchanges.List(), 6)
 	})
 }
 
@@ -222,7 +222,7 @@ func TestIdleExchangeIsDeletedForGood(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}, IdleMinimum: time.Millisecond}
 	x := openTestBroker(t, o)
 	for name, period := range map[string]int64{"gone": 20, "stays": 3_600_000} {
-		require.NoError(t, x.vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout", Durable: true, Args: amqp.Table{"x-auto-delete-on-idle": period}}))
+		require.NoError(t, x.vh.Exchanges.Declare(name, broker.ExchangeDeclare{Kind: "fanout", Durable: true, Args: amqp.Table{"x-auto-delete-on-idle": period}}))
 		x.durable(name, nil)
 		x.bind(name, name, "")
 	}

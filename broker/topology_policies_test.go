@@ -18,7 +18,7 @@ import (
 
 func (x *testBroker) policy(k policy.Kind, p policy.Policy) {
 	x.t.Helper()
-	_, err := x.vh.SetPolicy(k, p)
+	_, err := x.vh.Policies.Set(k, p)
 	require.NoError(x.t, err)
 }
 
@@ -44,7 +44,7 @@ func TestPolicyTTLHoldsForWhatIsPublishedAfterwards(t *testing.T) {
 		refs := x.deadlines()
 		require.Len(t, refs, 2)
 		require.Equal(t, 400*time.Millisecond, refs[0].Deadline.Sub(refs[1].Deadline))
-		_, err := x.vh.ClearPolicy(policy.User, "p")
+		_, err := x.vh.Policies.Clear(policy.User, "p")
 		require.NoError(t, err)
 		x.publish("", "q", "later", "", nil)
 		require.Equal(t, refs, x.deadlines(), "stamped deadlines stay, the next has none")
@@ -117,7 +117,7 @@ func TestArgumentsAndPolicies(t *testing.T) {
 	assert.Equal(t, 3, x.ready(own))
 	assert.Equal(t, 2, x.ready(ofArgument), "what was declared wins")
 	assert.Zero(t, x.ready(ofPolicy))
-	_, err := x.vh.DeclareQueue(nil, "q.low", broker.QueueDeclare{Args: amqp.Table{"x-max-length": int32(3)}})
+	_, err := x.vh.Queues.Declare(nil, "q.low", broker.QueueDeclare{Args: amqp.Table{"x-max-length": int32(3)}})
 	assert.Equal(t, "PRECONDITION_FAILED - inequivalent arg 'x-max-length' for queue 'q.low' in vhost '/': received '3' but current is '2'", text(err))
 }
 
@@ -172,16 +172,16 @@ func TestOperatorPolicyBoundsTheOther(t *testing.T) {
 	}
 	require.Equal(t, 3, x.ready(q))
 	require.Len(t, x.deadlines(), 3)
-	existed, err := x.vh.ClearPolicy(policy.Operator, "o")
+	existed, err := x.vh.Policies.Clear(policy.Operator, "o")
 	require.NoError(t, err)
 	require.True(t, existed)
-	existed, err = x.vh.ClearPolicy(policy.Operator, "o")
+	existed, err = x.vh.Policies.Clear(policy.Operator, "o")
 	require.NoError(t, err)
 	require.False(t, existed)
 	_, operator, effective = q.Policies()
 	require.Empty(t, operator)
 	require.Equal(t, policy.Definition{"max-length": int64(9), "expires": int64(60000)}, effective)
-	_, err = x.vh.ClearPolicy(policy.User, "p")
+	_, err = x.vh.Policies.Clear(policy.User, "p")
 	require.NoError(t, err)
 	_, _, effective = q.Policies()
 	require.Nil(t, effective)
@@ -194,7 +194,7 @@ func TestPolicyExpires(t *testing.T) {
 		x.queue("q.none", nil)
 		x.queue("q.kept", nil)
 		there := func(name string) bool {
-			_, err := x.vh.Queue(name)
+			_, err := x.vh.Queues.Get(name)
 			return err == nil
 		}
 		x.govern(policy.Definition{"expires": int64(60_000)})
@@ -215,10 +215,10 @@ func TestAlternateExchangeOfAPolicy(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
 	lost, found, other := x.queue("lost", nil), x.queue("found", nil), x.queue("other", nil)
 	for name, q := range map[string]string{"alt": "found", "declared": "other"} {
-		require.NoError(t, x.vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout"}))
+		require.NoError(t, x.vh.Exchanges.Declare(name, broker.ExchangeDeclare{Kind: "fanout"}))
 		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: name, Destination: q}))
 	}
-	require.NoError(t, x.vh.DeclareExchange("own", broker.ExchangeDeclare{Kind: "direct", Args: amqp.Table{"alternate-exchange": "declared"}}))
+	require.NoError(t, x.vh.Exchanges.Declare("own", broker.ExchangeDeclare{Kind: "direct", Args: amqp.Table{"alternate-exchange": "declared"}}))
 	send := func() {
 		x.publish("amq.direct", "nowhere", "m", "", nil)
 		x.publish("own", "nowhere", "m", "", nil)
@@ -229,10 +229,10 @@ func TestAlternateExchangeOfAPolicy(t *testing.T) {
 	send() // by the same publisher, whose routes were known
 	require.Equal(t, []string{"m"}, x.drain(found))
 	require.Equal(t, []string{"m", "m"}, x.drain(other), "what was declared wins")
-	user, _, _, ok := x.vh.ExchangePolicies("amq.direct")
+	user, _, _, ok := x.vh.Exchanges.PoliciesOf("amq.direct")
 	require.True(t, ok)
 	require.Equal(t, "ae", user)
-	_, err := x.vh.ClearPolicy(policy.User, "ae")
+	_, err := x.vh.Policies.Clear(policy.User, "ae")
 	require.NoError(t, err)
 	send()
 	require.Zero(t, x.ready(found))
@@ -274,27 +274,27 @@ func TestPoliciesOutliveARestart(t *testing.T) {
 	require.NoError(t, err)
 
 	x = restarted(t, o, x.b)
-	q, err := x.vh.Queue("q")
+	q, err := x.vh.Queues.Get("q")
 	require.NoError(t, err)
 	_, _, effective := q.Policies()
 	require.Equal(t, policy.Definition{"max-length": int64(2), "message-ttl": int64(5000)}, effective)
 	require.Equal(t, map[string]any{"cluster_name": "here"}, x.b.GlobalParameters())
-	operator, ok := x.vh.Policy(policy.Operator, "o")
+	operator, ok := x.vh.Policies.Get(policy.Operator, "o")
 	require.True(t, ok)
 	require.Equal(t, int64(7), operator.Priority)
-	require.Len(t, x.vh.Policies(policy.User), 1)
+	require.Len(t, x.vh.Policies.List(policy.User), 1)
 	require.Empty(t, x.deadlines(), "what was queued before the policy has no deadline after the restart either")
 	x.publishPersistent("", "q", "4", "")
 	require.Len(t, x.deadlines(), 1)
-	_, err = x.vh.ClearPolicy(policy.User, "p")
+	_, err = x.vh.Policies.Clear(policy.User, "p")
 	require.NoError(t, err)
 	_, err = x.b.ClearGlobalParameter("cluster_name")
 	require.NoError(t, err)
 
 	x = restarted(t, o, x.b)
-	require.Empty(t, x.vh.Policies(policy.User))
+	require.Empty(t, x.vh.Policies.List(policy.User))
 	require.Empty(t, x.b.GlobalParameters())
-	q, err = x.vh.Queue("q")
+	q, err = x.vh.Queues.Get("q")
 	require.NoError(t, err)
 	require.Equal(t, []string{"3", "4"}, x.drain(q))
 	require.NoError(t, x.b.Close())
@@ -303,9 +303,9 @@ func TestPoliciesOutliveARestart(t *testing.T) {
 func TestRefusedPolicyChangesNothing(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
 	x.govern(policy.Definition{"max-length": int64(2)})
-	_, err := x.vh.SetPolicy(policy.User, policy.Policy{Name: "p", Pattern: "(", Definition: policy.Definition{"max-length": int64(1)}})
+	_, err := x.vh.Policies.Set(policy.User, policy.Policy{Name: "p", Pattern: "(", Definition: policy.Definition{"max-length": int64(1)}})
 	require.EqualError(t, err, "Validation failed\n\npattern should be regular expression but is invalid: {\"missing )\",1}\n")
-	p, _ := x.vh.Policy(policy.User, "p")
+	p, _ := x.vh.Policies.Get(policy.User, "p")
 	require.Equal(t, "^q", p.Pattern)
 }
 
@@ -322,13 +322,13 @@ func TestRetroactivePolicy(t *testing.T) {
 		p := policy.Policy{Name: "p", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(60_000)}}
 		before := x.deadlines()
 
-		would, err := x.vh.PreviewPolicy(policy.User, p)
+		would, err := x.vh.Policies.Preview(policy.User, p)
 		require.NoError(t, err)
 		require.Equal(t, broker.BacklogEffect{Queues: 1, Earlier: 3, Names: []string{"q"}}, would)
 		require.Equal(t, before, x.deadlines(), "nothing has changed")
-		require.Empty(t, x.vh.Policies(policy.User))
+		require.Empty(t, x.vh.Policies.List(policy.User))
 
-		created, done, err := x.vh.SetPolicyForBacklog(policy.User, p)
+		created, done, err := x.vh.Policies.SetForBacklog(policy.User, p)
 		require.NoError(t, err)
 		require.True(t, created)
 		require.Equal(t, would, done)
@@ -336,15 +336,15 @@ func TestRetroactivePolicy(t *testing.T) {
 		require.Len(t, refs, 4)
 		require.Equal(t, refs[0].Deadline, refs[1].Deadline)
 		require.Equal(t, 59*time.Second, refs[0].Deadline.Sub(refs[2].Deadline), "from now on; an earlier deadline stays")
-		_, again, err := x.vh.SetPolicyForBacklog(policy.User, p)
+		_, again, err := x.vh.Policies.SetForBacklog(policy.User, p)
 		require.NoError(t, err)
 		require.Equal(t, broker.BacklogEffect{Queues: 1, Names: []string{"q"}}, again)
 
 		p.Definition = policy.Definition{"message-ttl": int64(0)}
-		would, err = x.vh.PreviewPolicy(policy.User, p)
+		would, err = x.vh.Policies.Preview(policy.User, p)
 		require.NoError(t, err)
 		require.Equal(t, broker.BacklogEffect{Queues: 1, Earlier: 4, Expired: 4, Names: []string{"q"}}, would)
-		_, done, err = x.vh.SetPolicyForBacklog(policy.User, p)
+		_, done, err = x.vh.Policies.SetForBacklog(policy.User, p)
 		require.NoError(t, err)
 		require.Equal(t, would, done)
 		require.Equal(t, []string{"none", "later", "earlier", "held"}, x.drain(dlq))
@@ -361,13 +361,13 @@ func TestBacklogByWhatHolds(t *testing.T) {
 		x.publish("", name, "m", "20000", nil)
 	}
 	x.policy(policy.User, policy.Policy{Name: "higher", Pattern: "other", Priority: 1, Definition: policy.Definition{"max-length": int64(5)}})
-	would, err := x.vh.PreviewPolicy(policy.User, policy.Policy{Name: "p", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(15_000)}})
+	would, err := x.vh.Policies.Preview(policy.User, policy.Policy{Name: "p", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(15_000)}})
 	require.NoError(t, err)
 	require.Equal(t, broker.BacklogEffect{Queues: 2, Earlier: 1, Names: []string{"q.argument", "q.plain"}}, would, "not q.other; q.argument's message has a deadline within 10 s")
-	would, err = x.vh.PreviewPolicy(policy.Operator, policy.Policy{Name: "o", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(5_000)}})
+	would, err = x.vh.Policies.Preview(policy.Operator, policy.Policy{Name: "o", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(5_000)}})
 	require.NoError(t, err)
 	require.Equal(t, broker.BacklogEffect{Queues: 3, Earlier: 3, Names: []string{"q.argument", "q.other", "q.plain"}}, would)
-	_, err = x.vh.PreviewPolicy(policy.User, policy.Policy{Name: "p", Pattern: "("})
+	_, err = x.vh.Policies.Preview(policy.User, policy.Policy{Name: "p", Pattern: "("})
 	require.ErrorContains(t, err, "no policy provided")
 }
 
@@ -376,7 +376,7 @@ func TestBacklogOutlivesARestart(t *testing.T) {
 	x := openTestBroker(t, o)
 	x.durable("q", nil)
 	x.publishPersistent("", "q", "m", "")
-	_, done, err := x.vh.SetPolicyForBacklog(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(600_000)}})
+	_, done, err := x.vh.Policies.SetForBacklog(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(600_000)}})
 	require.NoError(t, err)
 	require.Equal(t, 1, done.Earlier)
 	before := x.deadlines()
@@ -390,7 +390,7 @@ func TestBacklogLeavesTheMessagesOwnWhereItGoesFirst(t *testing.T) {
 	x.queue("q", nil)
 	x.publish("", "q", "own", "3600000", nil)
 	x.publish("", "q", "none", "", nil)
-	would, err := x.vh.PreviewPolicy(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(5)}})
+	would, err := x.vh.Policies.Preview(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(5)}})
 	require.NoError(t, err)
 	require.Equal(t, 1, would.Earlier)
 }
@@ -401,7 +401,7 @@ func TestBacklogOverManyPages(t *testing.T) {
 	for range 3000 {
 		x.publish("", "q", "m", "", nil)
 	}
-	_, done, err := x.vh.SetPolicyForBacklog(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(600_000)}})
+	_, done, err := x.vh.Policies.SetForBacklog(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(600_000)}})
 	require.NoError(t, err)
 	require.Equal(t, broker.BacklogEffect{Queues: 1, Earlier: 3000, Names: []string{"q"}}, done)
 	require.Len(t, x.deadlines(), 3000)
@@ -409,7 +409,7 @@ func TestBacklogOverManyPages(t *testing.T) {
 
 func (x *testBroker) clear(name string) {
 	x.t.Helper()
-	_, err := x.vh.ClearPolicy(policy.User, name)
+	_, err := x.vh.Policies.Clear(policy.User, name)
 	require.NoError(x.t, err)
 }
 
@@ -417,8 +417,8 @@ func (x *testBroker) clear(name string) {
 func TestTTLOfAnExchangeByPolicy(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
 	q := x.queue("q", nil)
-	require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout"}))
-	require.NoError(t, x.vh.DeclareExchange("x.own", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": int32(2000)}}))
+	require.NoError(t, x.vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "fanout"}))
+	require.NoError(t, x.vh.Exchanges.Declare("x.own", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": int32(2000)}}))
 	for _, name := range []string{"x", "x.own"} {
 		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: name, Destination: "q"}))
 	}
@@ -444,9 +444,9 @@ func TestTTLOfAnExchangeByPolicy(t *testing.T) {
 	near(2*time.Second, ttl("x.own"))
 	x.policy(policy.Operator, policy.Policy{Name: "o", Pattern: "^x", ApplyTo: policy.Exchanges, Definition: policy.Definition{"message-ttl": int64(30_000)}})
 	near(30*time.Second, ttl("x"))
-	_, _, effective, _ := x.vh.ExchangePolicies("x")
+	_, _, effective, _ := x.vh.Exchanges.PoliciesOf("x")
 	assert.Equal(t, policy.Definition{"message-ttl": int64(30_000)}, effective)
-	_, err := x.vh.ClearPolicy(policy.Operator, "o")
+	_, err := x.vh.Policies.Clear(policy.Operator, "o")
 	require.NoError(t, err)
 	x.clear("p")
 	near(0, ttl("x"))
@@ -461,7 +461,7 @@ func TestOperatorPoliciesBoundIdlenessAndDeliveries(t *testing.T) {
 		assert.Equal(t, 2, x.failed(q, 9))
 		after(5*time.Minute + time.Second)
 		assert.False(t, x.exists("q"))
-		_, err := x.vh.SetPolicy(policy.Operator, policy.Policy{Name: "o", Pattern: "q", Definition: policy.Definition{"lock-duration": int64(1000)}})
+		_, err := x.vh.Policies.Set(policy.Operator, policy.Policy{Name: "o", Pattern: "q", Definition: policy.Definition{"lock-duration": int64(1000)}})
 		assert.ErrorContains(t, err, "not recognised")
 	})
 }

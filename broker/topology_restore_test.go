@@ -54,7 +54,7 @@ func TestQueueThatWouldBeRefusedNowIsRestored(t *testing.T) {
 			o.Log = zap.New(core)
 			x = openTestBroker(t, o)
 			require.Equal(t, 1, logs.FilterMessageSnippet("would be refused now").Len())
-			q, err := x.vh.Queue("q")
+			q, err := x.vh.Queues.Get("q")
 			require.NoError(t, err)
 			x.publishPersistent("", "q", "n", "")
 			assert.ElementsMatch(t, []string{"m", "n"}, x.drain(q))

@@ -22,7 +22,7 @@ const deadLetters = "q/$deadletterqueue"
 func TestDeadLetterQueueOfAQueue(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *testBroker) {
 		q := x.queue("q", amqp.Table{"x-dead-letter-queue": true, "x-message-ttl": int32(100)})
-		dead, err := x.vh.Queue(deadLetters)
+		dead, err := x.vh.Queues.Get(deadLetters)
 		require.NoError(t, err)
 		x.publish("", "q", "expired", "", nil)
 		x.publish("", "q", "rejected", "", nil)
@@ -81,7 +81,7 @@ func TestNobodyPublishesIntoADeadLetterQueue(t *testing.T) {
 	r := x.b.RightsOf("guest", "/")
 	assert.Equal(t, refused, text(r.Bind(x.vh, nil, broker.Binding{Source: "amq.fanout", Destination: deadLetters})))
 	assert.Zero(t, x.p.Flush(nil))
-	dead, err := x.vh.Queue(deadLetters)
+	dead, err := x.vh.Queues.Get(deadLetters)
 	require.NoError(t, err)
 	assert.Zero(t, x.ready(dead))
 	for i := range 2000 { // more keys than a publisher keeps
@@ -101,7 +101,7 @@ func TestReceiptDoesNotGoIntoADeadLetterQueue(t *testing.T) {
 		require.NoError(t, err)
 		x.p.Flush(nil)
 		after(time.Second)
-		dead, err := x.vh.Queue(deadLetters)
+		dead, err := x.vh.Queues.Get(deadLetters)
 		require.NoError(t, err)
 		assert.Equal(t, []string{"m"}, x.drain(dead))
 		assert.Zero(t, x.ready(q))
@@ -113,7 +113,7 @@ func TestReasonIsTheBrokers(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
 	x.queue("q", amqp.Table{"x-dead-letter-queue": true, "x-max-length": int32(0)})
 	x.publish("", "q", "m", "", amqp.Table{"DeadLetterReason": "TTLExpiredException", "DeadLetterErrorDescription": "?"})
-	dead, err := x.vh.Queue(deadLetters)
+	dead, err := x.vh.Queues.Get(deadLetters)
 	require.NoError(t, err)
 	m, ok := x.get(dead, true)
 	require.True(t, ok)
@@ -141,7 +141,7 @@ func TestDeliveriesRunOutInServiceBusWords(t *testing.T) {
 		require.True(t, ok)
 		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 	}
-	dead, err := x.vh.Queue(deadLetters)
+	dead, err := x.vh.Queues.Get(deadLetters)
 	require.NoError(t, err)
 	m, ok := x.get(dead, true)
 	require.True(t, ok)
@@ -152,30 +152,30 @@ func TestDeliveriesRunOutInServiceBusWords(t *testing.T) {
 func TestDeadLetterQueueGoesWithItsQueue(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
 	x.queue("q", amqp.Table{"x-dead-letter-queue": true})
-	_, err := x.vh.DeleteQueue(nil, deadLetters, false, false)
+	_, err := x.vh.Queues.Delete(nil, deadLetters, false, false)
 	assert.Equal(t, "ACCESS_REFUSED - queue '"+deadLetters+"' in vhost '/' is deleted with queue 'q'", text(err))
-	_, err = x.vh.DeleteQueue(nil, "q", false, false)
+	_, err = x.vh.Queues.Delete(nil, "q", false, false)
 	require.NoError(t, err)
-	_, err = x.vh.Queue(deadLetters)
+	_, err = x.vh.Queues.Get(deadLetters)
 	assert.EqualValues(t, 404, code(err))
-	_, err = x.vh.DeclareQueue(nil, deadLetters, broker.QueueDeclare{})
+	_, err = x.vh.Queues.Declare(nil, deadLetters, broker.QueueDeclare{})
 	assert.Equal(t, "ACCESS_REFUSED - queue name '"+deadLetters+"' is reserved; declare 'q' with x-dead-letter-queue", text(err))
 }
 
 func TestDeadLetterQueueArguments(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
-	_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-queue": "yes"}})
+	_, err := x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-queue": "yes"}})
 	assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-dead-letter-queue' for queue 'q' in vhost '/': {unacceptable_type,longstr}", text(err))
 	long := strings.Repeat("q", 250)
-	_, err = x.vh.DeclareQueue(nil, long, broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-queue": true}})
+	_, err = x.vh.Queues.Declare(nil, long, broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-queue": true}})
 	assert.EqualValues(t, 406, code(err))
-	_, err = x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-queue": true, "x-message-ttl": int32(-1)}})
+	_, err = x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-queue": true, "x-message-ttl": int32(-1)}})
 	assert.EqualValues(t, 406, code(err))
-	_, err = x.vh.Queue(deadLetters)
+	_, err = x.vh.Queues.Get(deadLetters)
 	assert.EqualValues(t, 404, code(err), "nothing is left of it")
 	x.queue("q", amqp.Table{"x-dead-letter-queue": true})
 	x.queue("q", amqp.Table{"x-dead-letter-queue": true})
-	_, err = x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	_, err = x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{})
 	assert.EqualValues(t, 406, code(err), "a redeclare repeats it")
 }
 
@@ -188,14 +188,14 @@ func TestDeadLetterQueueOutlivesARestart(t *testing.T) {
 	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	x.commit()
 	x = restarted(t, o, x.b)
-	dead, err := x.vh.Queue(deadLetters)
+	dead, err := x.vh.Queues.Get(deadLetters)
 	require.NoError(t, err)
 	x.toolPublish(deadLetters, "sent", "50", nil)
 	assert.Empty(t, x.deadlines())
 	assert.Equal(t, []string{"m", "sent"}, x.drain(dead))
-	_, err = x.vh.DeleteQueue(nil, "q", false, false)
+	_, err = x.vh.Queues.Delete(nil, "q", false, false)
 	require.NoError(t, err)
-	_, err = x.vh.Queue(deadLetters)
+	_, err = x.vh.Queues.Get(deadLetters)
 	assert.EqualValues(t, 404, code(err))
 	require.NoError(t, x.b.Close())
 }
@@ -204,7 +204,7 @@ func TestAutoDeleteOnIdle(t *testing.T) {
 	const period = 5 * time.Minute
 	inBubble(t, broker.Options{}, func(x *testBroker) {
 		there := func(name string) bool {
-			_, err := x.vh.Queue(name)
+			_, err := x.vh.Queues.Get(name)
 			return err == nil
 		}
 		args := amqp.Table{"x-auto-delete-on-idle": period.Milliseconds(), "x-dead-letter-queue": true}
@@ -233,7 +233,7 @@ func TestAutoDeleteOnIdle(t *testing.T) {
 		after(2 * time.Second)
 		assert.False(t, there("q"))
 		assert.False(t, there(deadLetters))
-		_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-auto-delete-on-idle": int32(299_999)}})
+		_, err := x.vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-auto-delete-on-idle": int32(299_999)}})
 		assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-auto-delete-on-idle' for queue 'q' in vhost '/': {value_too_small,299999}", text(err))
 	})
 }
@@ -244,7 +244,7 @@ func TestSendsDoNotRenewExpires(t *testing.T) {
 		after(900 * time.Millisecond)
 		x.publish("", "q", "m", "", nil)
 		after(101 * time.Millisecond)
-		_, err := x.vh.Queue("q")
+		_, err := x.vh.Queues.Get("q")
 		assert.EqualValues(t, 404, code(err), "whichever comes first")
 	})
 }
@@ -292,23 +292,23 @@ func TestDeadLetterQueueOfAPolicy(t *testing.T) {
 		require.True(t, ok)
 		q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	}
-	dead, err := x.vh.Queue(deadLetters)
+	dead, err := x.vh.Queues.Get(deadLetters)
 	require.NoError(t, err)
 	reject(q, "1")
 	assert.Equal(t, 1, x.ready(dead))
 	reject(own, "2")
 	assert.Equal(t, []string{"2"}, x.drain(other))
 	reject(no, "3")
-	_, err = x.vh.Queue("q.no/$deadletterqueue")
+	_, err = x.vh.Queues.Get("q.no/$deadletterqueue")
 	assert.EqualValues(t, 404, code(err), "the argument says no")
 	later := x.queue("q.later", nil)
 	reject(later, "4")
-	ofLater, err := x.vh.Queue("q.later/$deadletterqueue")
+	ofLater, err := x.vh.Queues.Get("q.later/$deadletterqueue")
 	require.NoError(t, err, "one that is declared later has it too")
 	assert.Equal(t, 1, x.ready(ofLater))
-	_, err = x.vh.Queue(deadLetters + "/$deadletterqueue")
+	_, err = x.vh.Queues.Get(deadLetters + "/$deadletterqueue")
 	assert.EqualValues(t, 404, code(err), "and a dead-letter queue has none")
-	_, err = x.vh.DeleteQueue(nil, deadLetters, false, false)
+	_, err = x.vh.Queues.Delete(nil, deadLetters, false, false)
 	assert.EqualValues(t, 403, code(err))
 	x.queue(strings.Repeat("q", 250), nil) // too long a name for it
 
@@ -319,13 +319,13 @@ func TestDeadLetterQueueOfAPolicy(t *testing.T) {
 	x.clear("p")
 	reject(q, "6")
 	assert.Equal(t, []string{"1"}, x.drain(dead), "it stays with what is in it, and gets no more")
-	_, err = x.vh.DeleteQueue(nil, "q.later/$deadletterqueue", false, false)
+	_, err = x.vh.Queues.Delete(nil, "q.later/$deadletterqueue", false, false)
 	require.NoError(t, err, "it may be deleted by itself now")
-	_, err = x.vh.DeleteQueue(nil, "q", false, false)
+	_, err = x.vh.Queues.Delete(nil, "q", false, false)
 	require.NoError(t, err)
-	_, err = x.vh.Queue(deadLetters)
+	_, err = x.vh.Queues.Get(deadLetters)
 	assert.EqualValues(t, 404, code(err), "and goes with its queue")
-	_, err = x.vh.Queue(broker.UndeliverableQueue)
+	_, err = x.vh.Queues.Get(broker.UndeliverableQueue)
 	assert.EqualValues(t, 404, code(err), "nothing was parked")
 }
 
@@ -333,9 +333,9 @@ func TestDeadLetterQueueOfAPolicy(t *testing.T) {
 func TestParkedMessagesHaveNoDeadLetterQueue(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
 	x.policy(policy.User, policy.Policy{Name: "p", Pattern: ".*", Definition: policy.Definition{"dead-letter-queue": true}})
-	_, err := x.vh.DeclareQueue(nil, broker.UndeliverableQueue, broker.QueueDeclare{Durable: true})
+	_, err := x.vh.Queues.Declare(nil, broker.UndeliverableQueue, broker.QueueDeclare{Durable: true})
 	require.NoError(t, err)
-	assert.Len(t, x.vh.Queues(), 1)
+	assert.Len(t, x.vh.Queues.List(), 1)
 }
 
 func TestDeadLetterQueueOfAPolicyOutlivesARestart(t *testing.T) {
@@ -348,10 +348,10 @@ func TestDeadLetterQueueOfAPolicyOutlivesARestart(t *testing.T) {
 	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	x.commit()
 	x = restarted(t, o, x.b)
-	dead, err := x.vh.Queue(deadLetters)
+	dead, err := x.vh.Queues.Get(deadLetters)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"m"}, x.drain(dead))
-	_, err = x.vh.DeleteQueue(nil, deadLetters, false, false)
+	_, err = x.vh.Queues.Delete(nil, deadLetters, false, false)
 	assert.EqualValues(t, 403, code(err))
 	require.NoError(t, x.b.Close())
 }
@@ -363,16 +363,16 @@ func TestDeadLetterQueueOfAPolicyIsMadeByAStart(t *testing.T) {
 	x.durable("q", nil)
 	require.NoError(t, x.vh.SetLimits(access.Limits{access.MaxQueues: 1}))
 	x.govern(policy.Definition{"dead-letter-queue": true})
-	_, err := x.vh.Queue(deadLetters)
+	_, err := x.vh.Queues.Get(deadLetters)
 	require.EqualValues(t, 404, code(err), "there was no room for it")
-	_, err = x.vh.DeclareQueue(nil, "q2", broker.QueueDeclare{Durable: true})
+	_, err = x.vh.Queues.Declare(nil, "q2", broker.QueueDeclare{Durable: true})
 	require.EqualValues(t, 406, code(err))
 	require.NoError(t, x.vh.SetLimits(nil))
 	for range 2 {
 		x = restarted(t, o, x.b)
-		_, err = x.vh.Queue(deadLetters)
+		_, err = x.vh.Queues.Get(deadLetters)
 		require.NoError(t, err)
-		assert.Len(t, x.vh.Queues(), 2)
+		assert.Len(t, x.vh.Queues.List(), 2)
 	}
 	require.NoError(t, x.b.Close())
 }

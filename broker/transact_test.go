@@ -36,7 +36,7 @@ func TestTransactionIsFoundWholeOrNotAtAll(t *testing.T) {
 	x.p.Flush(nil)
 	var settlings []broker.Settling
 	for _, name := range []string{"q", "other"} {
-		q, err := x.vh.Queue(name)
+		q, err := x.vh.Queues.Get(name)
 		require.NoError(t, err)
 		acks := broker.Settling{Queue: q, How: broker.Ack}
 		for range old {

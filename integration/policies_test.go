@@ -255,7 +255,7 @@ func (l *embeddedLaws) set(k policy.Kind, name, pattern, definition string, prio
 	check(l.t, err)
 	p, err := policy.Decode(k, name, map[string]any{"pattern": pattern, "priority": int64(priority), "definition": fields})
 	if err == nil {
-		_, err = vh.SetPolicy(k, p)
+		_, err = vh.Policies.Set(k, p)
 	}
 	if wrong, ok := errors.AsType[*policy.Invalid](err); ok {
 		return strings.Join(wrong.Problems, "\n")
@@ -266,7 +266,7 @@ func (l *embeddedLaws) set(k policy.Kind, name, pattern, definition string, prio
 
 func (l *embeddedLaws) clear(k policy.Kind, name string) {
 	vh, _ := l.b.VHost("/")
-	_, err := vh.ClearPolicy(k, name)
+	_, err := vh.Policies.Clear(k, name)
 	report(l.t, "clear policy", err)
 }
 

@@ -437,7 +437,7 @@ func (p *pageBench) topicKeptBy(use func()) {
 
 func (p *pageBench) topicThere(want bool) {
 	p.t.Helper()
-	if _, err := p.vhost().Exchange("t"); (err == nil) != want {
+	if _, err := p.vhost().Exchanges.Get("t"); (err == nil) != want {
 		p.t.Fatalf("the topic is there: %v", !want)
 	}
 }
@@ -480,7 +480,7 @@ func (p *pageBench) refused(queue string, args amqp091.Table, why string) {
 
 func (p *pageBench) policy(d policy.Definition) {
 	p.t.Helper()
-	_, err := p.vhost().SetPolicy(policy.User, policy.Policy{Name: "p", Pattern: "^q$", Definition: d})
+	_, err := p.vhost().Policies.Set(policy.User, policy.Policy{Name: "p", Pattern: "^q$", Definition: d})
 	check(p.t, err)
 }
 
@@ -573,14 +573,14 @@ func (p *pageBench) vhost() *broker.VHost {
 
 func (p *pageBench) find(queue string) *broker.Queue {
 	p.t.Helper()
-	q, err := p.vhost().Queue(queue)
+	q, err := p.vhost().Queues.Get(queue)
 	check(p.t, err)
 	return q
 }
 
 func (p *pageBench) there(want bool) {
 	p.t.Helper()
-	if _, err := p.vhost().Queue("q"); (err == nil) != want {
+	if _, err := p.vhost().Queues.Get("q"); (err == nil) != want {
 		p.t.Fatalf("the queue is there: %v", !want)
 	}
 }

@@ -52,7 +52,7 @@ func newTestBrokerWith(t *testing.T, alerts *alert.Alerts) *testBroker {
 }
 
 func (x *testBroker) declare(name string, args amqp.Table) *broker.Queue {
-	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Args: args})
+	q, err := x.vh.Queues.Declare(nil, name, broker.QueueDeclare{Args: args})
 	require.NoError(x.t, err)
 	return q
 }

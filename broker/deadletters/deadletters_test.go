@@ -23,13 +23,13 @@ import (
 func TestQueues(t *testing.T) {
 	d := newDesk(t)
 	d.declare("beside", amqp.Table{"x-dead-letter-queue": true})
-	require.NoError(t, d.vh.DeclareExchange("dlx", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
+	require.NoError(t, d.vh.Exchanges.Declare("dlx", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
 	d.declare("a", amqp.Table{"x-dead-letter-exchange": "dlx"})
 	d.declare("a.dead", nil)
 	require.NoError(t, d.vh.Bind(nil, broker.Binding{Source: "dlx", Destination: "a.dead", RoutingKey: "a.#"}))
 	d.declare("lost", amqp.Table{"x-dead-letter-exchange": "nothing"})
 	d.publish("", "lost", "m", amqp.Properties{})
-	lost, err := d.vh.Queue("lost")
+	lost, err := d.vh.Queues.Get("lost")
 	require.NoError(t, err)
 	d.expire(lost)
 	d.dead(2)
@@ -218,7 +218,7 @@ func TestExportLosesNothing(t *testing.T) {
 	n, err = deadletters.Import(t.Context(), d.b, d.p, "other", bytes.NewReader(file.Bytes()), func(int) {})
 	require.NoError(t, err)
 	assert.Equal(t, 2, n)
-	other, err := d.vh.Queue("other")
+	other, err := d.vh.Queues.Get("other")
 	require.NoError(t, err)
 	for i, got := range d.queued(other) {
 		want := d.queued(d.dlq)[i]

@@ -96,7 +96,7 @@ func Groups(ctx context.Context, q *broker.Queue, f Filter, now time.Time) (list
 
 // causeOf returns why a message is parked. A parked message keeps the exchange and the key by which it was to be routed.
 func causeOf(q *broker.Queue, l *Letter) Cause {
-	_, missing := q.VHost().Exchange(l.Exchange)
+	_, missing := q.VHost().Exchanges.Get(l.Exchange)
 	switch {
 	case missing != nil:
 		return CauseNoExchange

@@ -48,7 +48,7 @@ func newDesk(t testing.TB) *desk {
 }
 
 func (d *desk) declare(name string, args amqp.Table) *broker.Queue {
-	q, err := d.vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
+	q, err := d.vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: true, Args: args})
 	require.NoError(d.t, err)
 	return q
 }

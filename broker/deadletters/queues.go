@@ -33,7 +33,7 @@ const (
 // head or tail, the fullest first. The destination is looked up once for all queues
 // with the same dead-letter exchange and key: a virtual host may have many.
 func Queues(vh *broker.VHost) []Queue {
-	all := vh.Queues()
+	all := vh.Queues.List()
 	type way struct{ exchange, key string }
 	from, ways := map[string][]string{}, map[way][]string{}
 	for _, q := range all {

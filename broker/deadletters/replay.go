@@ -211,7 +211,7 @@ func (o *Request) find(b *broker.Broker) (*broker.VHost, *broker.Queue, error) {
 	if !ok {
 		return nil, nil, fmt.Errorf("there is no virtual host %q", o.VHost)
 	}
-	q, err := vh.Queue(o.Queue)
+	q, err := vh.Queues.Get(o.Queue)
 	return vh, q, err
 }
 

@@ -14,7 +14,7 @@ import (
 
 func TestReplayToOrigin(t *testing.T) {
 	d := newDesk(t)
-	require.NoError(t, d.vh.DeclareExchange("orders", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
+	require.NoError(t, d.vh.Exchanges.Declare("orders", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
 	require.NoError(t, d.vh.Bind(nil, broker.Binding{Source: "orders", Destination: "q", RoutingKey: "new.*"}))
 	d.publish("orders", "new.one", "m", amqp.Properties{Expiration: "60000", Headers: amqp.Table{"tenant": "a"}})
 	d.expire(d.q)

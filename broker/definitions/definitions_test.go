@@ -56,14 +56,14 @@ func TestImportOfRabbitMQsExports(t *testing.T) {
 			require.True(t, ok)
 			require.Equal(t, access.Limits{"max-connections": 5}, v2.Limits())
 			vh, _ := b.VHost("/")
-			q, err := vh.Queue("orders")
+			q, err := vh.Queues.Get("orders")
 			require.NoError(t, err)
 			require.Equal(t, amqp.Table{"x-max-length": int64(5), "x-dead-letter-exchange": "dx", "x-queue-type": "quorum"}, q.Info().Args)
 			user, operator, effective := q.Policies()
 			require.Equal(t, "ttl", user)
 			require.Equal(t, "op", operator)
 			require.Equal(t, policy.Definition{"message-ttl": int64(60000), "max-length": int64(1000)}, effective)
-			x, err := vh.Exchange("dx")
+			x, err := vh.Exchanges.Get("dx")
 			require.NoError(t, err)
 			require.Equal(t, "headers", x.Kind)
 			u, ok := b.User("u")
@@ -128,7 +128,7 @@ func TestRefusedImportChangesNothing(t *testing.T) {
 func TestLimitsCountInAnImport(t *testing.T) {
 	b := newBroker(t, broker.Options{})
 	vh, _ := b.VHost("/")
-	_, err := vh.DeclareQueue(nil, "there", broker.QueueDeclare{Durable: true})
+	_, err := vh.Queues.Declare(nil, "there", broker.QueueDeclare{Durable: true})
 	require.NoError(t, err)
 	require.NoError(t, vh.SetLimits(access.Limits{"max-queues": 2}))
 	d := parse(t, `{"queues":[{"name":"there","vhost":"/","durable":true},{"name":"two","vhost":"/"}]}`)
@@ -137,7 +137,7 @@ func TestLimitsCountInAnImport(t *testing.T) {
 	d.Queues = append(d.Queues, Queue{Name: "three", VHost: "/"})
 	_, err = Import(t.Context(), b, d, Options{})
 	require.ErrorContains(t, err, "queue limit in vhost '/' (2) is reached")
-	require.Len(t, vh.Queues(), 2)
+	require.Len(t, vh.Queues.List(), 2)
 }
 
 // TestImportWhereMoreThanTheLimitExists: a limit below the present number stops only new queues.
@@ -145,7 +145,7 @@ func TestImportWhereMoreThanTheLimitExists(t *testing.T) {
 	b := newBroker(t, broker.Options{})
 	vh, _ := b.VHost("/")
 	for _, name := range []string{"one", "two"} {
-		_, err := vh.DeclareQueue(nil, name, broker.QueueDeclare{})
+		_, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{})
 		require.NoError(t, err)
 	}
 	require.NoError(t, vh.SetLimits(access.Limits{"max-queues": 1}))
@@ -158,7 +158,7 @@ func TestImportWhereMoreThanTheLimitExists(t *testing.T) {
 func TestSubqueuesComeWithTheirQueue(t *testing.T) {
 	b, other := newBroker(t, broker.Options{}), newBroker(t, broker.Options{})
 	vh, _ := b.VHost("/")
-	_, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true, Args: amqp.Table{"x-dead-letter-queue": true}})
+	_, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{Durable: true, Args: amqp.Table{"x-dead-letter-queue": true}})
 	require.NoError(t, err)
 	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "amq.topic", Destination: "q/$deadletterqueue", RoutingKey: "k"}))
 	report, err := Import(t.Context(), other, Export(b, Version{}), Options{})
@@ -166,7 +166,7 @@ func TestSubqueuesComeWithTheirQueue(t *testing.T) {
 	require.Empty(t, report)
 	require.JSONEq(t, exported(t, b), exported(t, other))
 	vh, _ = other.VHost("/")
-	_, err = vh.Queue("q/$deadletterqueue")
+	_, err = vh.Queues.Get("q/$deadletterqueue")
 	require.NoError(t, err)
 	report, err = Import(t.Context(), other, parse(t, `{"queues":[{"name":"z/$deadletterqueue","vhost":"/"}]}`), Options{})
 	require.NoError(t, err)
@@ -177,11 +177,11 @@ func TestWhatStaysAsItIs(t *testing.T) {
 	b := newBroker(t, broker.Options{})
 	vh, _ := b.VHost("/")
 	owner := new(int)
-	_, err := vh.DeclareQueue(owner, "mine", broker.QueueDeclare{Exclusive: true})
+	_, err := vh.Queues.Declare(owner, "mine", broker.QueueDeclare{Exclusive: true})
 	require.NoError(t, err)
-	_, err = vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true})
+	_, err = vh.Queues.Declare(nil, "q", broker.QueueDeclare{Durable: true})
 	require.NoError(t, err)
-	require.NoError(t, vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
+	require.NoError(t, vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
 	report, err := Import(t.Context(), b, parse(t, `{
 		"queues":[{"name":"q","vhost":"/","durable":true,"arguments":{"x-max-length":6}},{"name":"mine","vhost":"/"},{"name":"amq.x","vhost":"/"}],
 		"exchanges":[{"name":"x","vhost":"/","type":"fanout","durable":true},{"name":"","vhost":"/","type":"direct"}],
@@ -239,10 +239,10 @@ func TestImportThatIsCancelled(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.Less(t, seen, 1500, "it stops soon")
 	vh, _ := b.VHost("/")
-	require.Empty(t, vh.Queues())
+	require.Empty(t, vh.Queues.List())
 	_, err = Import(t.Context(), b, d, Options{})
 	require.NoError(t, err)
-	require.Len(t, vh.Queues(), 2000)
+	require.Len(t, vh.Queues.List(), 2000)
 }
 
 func TestOneVirtualHost(t *testing.T) {
@@ -322,13 +322,13 @@ func TestImportedPolicyGivesAnExclusiveQueueItsOwn(t *testing.T) {
 	b := newBroker(t, broker.Options{})
 	vh, _ := b.VHost("/")
 	owner := new(connection)
-	_, err := vh.DeclareQueue(owner, "q", broker.QueueDeclare{Exclusive: true})
+	_, err := vh.Queues.Declare(owner, "q", broker.QueueDeclare{Exclusive: true})
 	require.NoError(t, err)
 	d, err := Parse([]byte(`{"policies":[{"vhost":"/","name":"p","pattern":".*","definition":{"dead-letter-queue":true}}]}`))
 	require.NoError(t, err)
 	_, err = Import(t.Context(), b, d, Options{})
 	require.NoError(t, err)
-	_, err = vh.QueueFor(owner, "q/$deadletterqueue")
+	_, err = vh.Queues.GetFor(owner, "q/$deadletterqueue")
 	assert.NoError(t, err)
 }
 

@@ -60,16 +60,16 @@ func (d *Document) makeLists() {
 // exchanges, queues and bindings.
 func (d *Document) add(vh *broker.VHost, label string) {
 	d.Parameters = append(d.Parameters, vh.Parameters()...)
-	for _, p := range vh.Policies(policy.User) {
+	for _, p := range vh.Policies.List(policy.User) {
 		d.Policies = append(d.Policies, makePolicy(vh.Name(), &p))
 	}
-	for _, x := range vh.Exchanges() {
+	for _, x := range vh.Exchanges.List() {
 		if !predeclared(x.Name) {
 			d.Exchanges = append(d.Exchanges, Exchange{x.Name, label, x.Kind, x.Durable, x.AutoDelete, x.Internal, Arguments(x.Args)})
 		}
 	}
 	owned := map[string]bool{}
-	for _, q := range vh.Queues() {
+	for _, q := range vh.Queues.List() {
 		i := q.Info()
 		if owned[i.Name] = i.Exclusive; !i.Exclusive && !broker.IsSubqueue(i.Name) { // its queue declares it
 			d.Queues = append(d.Queues, Queue{i.Name, label, i.Durable, i.AutoDelete, Arguments(i.Args)})

@@ -257,7 +257,7 @@ func (w *writer) policy(p *Policy) error {
 	}
 	decoded, err := policy.Decode(policy.User, p.Name, p.fields)
 	if err == nil {
-		_, err = vh.SetPolicy(policy.User, decoded)
+		_, err = vh.Policies.Set(policy.User, decoded)
 	}
 	if err != nil {
 		return fmt.Errorf("%w (%s/%s)", err, vh.Name(), p.Name)
@@ -274,10 +274,10 @@ func (w *writer) exchange(x *Exchange) error {
 		w.skip("exchange '%s' in vhost '%s'", x.Name, vh.Name())
 		return nil
 	}
-	err = vh.DeclareExchange(x.Name, broker.ExchangeDeclare{
+	err = vh.Exchanges.Declare(x.Name, broker.ExchangeDeclare{
 		Kind: x.Type, Durable: x.Durable, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: amqp.Table(x.Arguments),
 	})
-	if err != nil && vh.CheckExchange(x.Name) == nil {
+	if err != nil && vh.Exchanges.Check(x.Name) == nil {
 		w.keepExisting(err)
 		return nil
 	}
@@ -293,9 +293,9 @@ func (w *writer) queue(q *Queue) error {
 		w.skip("queue '%s' in vhost '%s'", q.Name, vh.Name())
 		return nil
 	}
-	_, err = vh.DeclareQueue(nil, q.Name, broker.QueueDeclare{Durable: q.Durable, AutoDelete: q.AutoDelete, Args: amqp.Table(q.Arguments)})
+	_, err = vh.Queues.Declare(nil, q.Name, broker.QueueDeclare{Durable: q.Durable, AutoDelete: q.AutoDelete, Args: amqp.Table(q.Arguments)})
 	if err != nil {
-		if _, missing := vh.Queue(q.Name); missing == nil {
+		if _, missing := vh.Queues.Get(q.Name); missing == nil {
 			w.keepExisting(err)
 			return nil
 		}

@@ -32,7 +32,7 @@ func exchangeObject(r *request, vh *broker.VHost, x *broker.ExchangeInfo) object
 	if n := vh.DelayedFor(x.Name); n > 0 || x.Kind == broker.DelayedMessageKind {
 		o["messages_delayed"] = n
 	}
-	if user, operator, effective, _ := vh.ExchangePolicies(x.Name); effective != nil { // RabbitMQ shows only the first
+	if user, operator, effective, _ := vh.Exchanges.PoliciesOf(x.Name); effective != nil { // RabbitMQ shows only the first
 		o["policy"], o["operator_policy"], o["effective_policy_definition"] = nameOrNull(user), nameOrNull(operator), object(effective)
 	}
 	return o
@@ -43,7 +43,7 @@ func listExchanges(r *request) error {
 	var all []broker.ExchangeInfo
 	hosts := map[string]*broker.VHost{}
 	for _, vh := range r.vhosts() {
-		all = append(all, vh.Exchanges()...)
+		all = append(all, vh.Exchanges.List()...)
 		hosts[vh.Name()] = vh
 	}
 	return r.Rows(len(all), func(i int) object { return exchangeObject(r, hosts[all[i].VHost], &all[i]) })
@@ -71,7 +71,7 @@ func (r *request) exchange() (*broker.VHost, *broker.ExchangeInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	x, err := vh.Exchange(r.exchangeName())
+	x, err := vh.Exchanges.Get(r.exchangeName())
 	if err != nil {
 		return nil, nil, rest.ErrNotFound
 	}

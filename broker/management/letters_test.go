@@ -23,9 +23,9 @@ const dlq = "/api/curfew/deadletters/%2F/dlq"
 // deadLetters makes n of them, with the bodies 0, 1, ...
 func (x *site) deadLetters(n int) *broker.Queue {
 	vh, _ := x.b.VHost("/")
-	q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"}})
+	q, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"}})
 	require.NoError(x.t, err)
-	dlq, err := vh.DeclareQueue(nil, "dlq", broker.QueueDeclare{})
+	dlq, err := vh.Queues.Declare(nil, "dlq", broker.QueueDeclare{})
 	require.NoError(x.t, err)
 	p := vh.OwnPublisher()
 	for i := range n {

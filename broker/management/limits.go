@@ -18,21 +18,6 @@ func listVHostLimits(r *request) error {
 	return r.List(list)
 }
 
-func listUserLimits(r *request) error {
-	if r.Param("user") != "" {
-		if _, err := r.namedUser(); err != nil {
-			return err
-		}
-	}
-	list := []object{}
-	for _, u := range r.api.b.Users() {
-		if wanted := r.Param("user"); len(u.Limits) > 0 && (wanted == "" || wanted == u.Name) {
-			list = append(list, object{"user": u.Name, "value": u.Limits})
-		}
-	}
-	return r.List(list)
-}
-
 // readLimit reads the value of the limit in the path.
 func readLimit(r *request) (int, error) {
 	f, err := r.Fields("value")
@@ -74,26 +59,6 @@ func deleteVHostLimit(r *request) error {
 	vh, err := r.vhost()
 	if err == nil {
 		err = r.Operations.SetVHostLimits(r.Context(), r.Actor, vh.Name(), without(vh.Limits(), r.Param("limit")))
-	}
-	return r.Done(err)
-}
-
-func putUserLimit(r *request) error {
-	u, err := r.namedUser()
-	if err != nil {
-		return rest.Bad([]any{"no_such_user", r.Param("user")})
-	}
-	n, err := readLimit(r)
-	if err == nil {
-		err = r.Operations.SetUserLimits(r.Context(), r.Actor, u.Name, with(u.Limits, r.Param("limit"), n))
-	}
-	return r.Done(err)
-}
-
-func deleteUserLimit(r *request) error {
-	u, err := r.namedUser()
-	if err == nil {
-		err = r.Operations.SetUserLimits(r.Context(), r.Actor, u.Name, without(u.Limits, r.Param("limit")))
 	}
 	return r.Done(err)
 }

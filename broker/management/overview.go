@@ -59,8 +59,8 @@ func overview(r *request) error {
 func objectTotals(r *request) object {
 	queues, exchanges, consumers, channels := 0, 0, 0, 0
 	for _, vh := range r.vhosts() {
-		exchanges += len(vh.Exchanges())
-		for _, queue := range vh.Queues() {
+		exchanges += len(vh.Exchanges.List())
+		for _, queue := range vh.Queues.List() {
 			_, _, n := queue.Counts()
 			queues, consumers = queues+1, consumers+n
 		}

@@ -86,7 +86,7 @@ func listQueues(r *request) error {
 	r.api.rates.Refresh()
 	var all []*broker.Queue
 	for _, vh := range r.vhosts() {
-		all = append(all, vh.Queues()...)
+		all = append(all, vh.Queues.List()...)
 	}
 	return r.Rows(len(all), func(i int) object { return queueObject(r, all[i]) })
 }
@@ -97,7 +97,7 @@ func (r *request) queue() (*broker.VHost, *broker.Queue, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	queue, err := vh.Queue(r.queueName(vh))
+	queue, err := vh.Queues.Get(r.queueName(vh))
 	if err != nil {
 		return nil, nil, rest.ErrNotFound
 	}
@@ -105,7 +105,7 @@ func (r *request) queue() (*broker.VHost, *broker.Queue, error) {
 }
 
 // queueName returns the full name of the queue in the path.
-func (r *request) queueName(vh *broker.VHost) string { return vh.QueueName(r.Param("queue")) }
+func (r *request) queueName(vh *broker.VHost) string { return vh.Queues.NameOf(r.Param("queue")) }
 
 func getQueue(r *request) error {
 	vh, queue, err := r.queue()

@@ -31,7 +31,7 @@ func (a *API) messages(o object, ready, unacked int, keys ...any) {
 }
 
 func depthOf(vh *broker.VHost) (ready, unacked int) {
-	for _, q := range vh.Queues() {
+	for _, q := range vh.Queues.List() {
 		r, u, _ := q.Counts()
 		ready, unacked = ready+r, unacked+u
 	}

@@ -177,7 +177,7 @@ func TestLongListsAreWrittenInPieces(t *testing.T) {
 	const queues = 300
 	vh, _ := x.b.VHost("/")
 	for i := range queues {
-		_, err := vh.DeclareQueue(nil, fmt.Sprintf("q%03d", i), broker.QueueDeclare{})
+		_, err := vh.Queues.Declare(nil, fmt.Sprintf("q%03d", i), broker.QueueDeclare{})
 		require.NoError(t, err)
 	}
 	free := make(chan struct{})
@@ -218,7 +218,7 @@ func TestExportIsWrittenInPieces(t *testing.T) {
 	x := start(t)
 	vh, _ := x.b.VHost("/")
 	for i := range 1000 {
-		_, err := vh.DeclareQueue(nil, fmt.Sprintf("q%03d", i), broker.QueueDeclare{Durable: true})
+		_, err := vh.Queues.Declare(nil, fmt.Sprintf("q%03d", i), broker.QueueDeclare{Durable: true})
 		require.NoError(t, err)
 	}
 	free := make(chan struct{})

@@ -7,7 +7,7 @@ import (
 	"curfew/broker/management/rest"
 
 	"curfew/broker/operate"
-	"curfew/broker/policy"
+	"curfew/broker/operate/admin"
 )
 
 const (
@@ -46,7 +46,7 @@ func (a *API) table() (table []rest.Route) {
 		}
 		table = append(table, served)
 	}
-	return append(table, letters.Routes()...)
+	return append(append(table, rest.Derived(operate.All())...), letters.Routes()...)
 }
 
 // object is a JSON object.
@@ -159,25 +159,8 @@ var bindingRoutes = []route{
 }
 
 var userRoutes = []route{
-	{method: get, path: "/api/users", op: operate.ListUsers, handle: listUsers},
-	{method: get, path: "/api/users/without-permissions", op: operate.ListUsers, handle: usersWithoutPermissions},
-	{method: post, path: "/api/users/bulk-delete", op: operate.DeleteUser, handle: deleteUsers},
-	{method: get, path: "/api/users/{user}", op: operate.ListUsers, handle: getUser},
-	{method: put, path: "/api/users/{user}", op: operate.SetUser, handle: putUser},
-	{method: remove, path: "/api/users/{user}", op: operate.DeleteUser, handle: deleteUser},
-	{method: get, path: "/api/users/{user}/permissions", op: operate.ListUsers, handle: listPermissions},
-	{method: get, path: "/api/users/{user}/topic-permissions", op: operate.ListUsers, handle: listTopicPermissions},
-	{method: get, path: "/api/vhosts/{vhost}/permissions", op: operate.ListUsers, handle: listPermissions},
-	{method: get, path: "/api/vhosts/{vhost}/topic-permissions", op: operate.ListUsers, handle: listTopicPermissions},
-	{method: get, path: "/api/permissions", op: operate.ListUsers, handle: listPermissions},
-	{method: get, path: "/api/permissions/{vhost}/{user}", op: operate.ListUsers, handle: getPermission},
-	{method: put, path: "/api/permissions/{vhost}/{user}", op: operate.SetPermission, handle: putPermission},
-	{method: remove, path: "/api/permissions/{vhost}/{user}", op: operate.ClearPermission, handle: deletePermission},
-	{method: get, path: "/api/topic-permissions", op: operate.ListUsers, handle: listTopicPermissions},
-	{method: get, path: "/api/topic-permissions/{vhost}/{user}", op: operate.ListUsers, handle: getTopicPermissions},
-	{method: put, path: "/api/topic-permissions/{vhost}/{user}", op: operate.SetPermission, handle: putTopicPermission},
-	{method: remove, path: "/api/topic-permissions/{vhost}/{user}", op: operate.ClearPermission, handle: deleteTopicPermissions},
-	{method: remove, path: "/api/topic-permissions/{vhost}/{user}/{exchange}", op: operate.ClearPermission, handle: deleteTopicPermissions},
+	{method: get, path: "/api/users/without-permissions", op: admin.ListUsers.Name, handle: usersWithoutPermissions},
+	{method: post, path: "/api/users/bulk-delete", op: admin.DeleteUser.Name, handle: deleteUsers},
 	{method: get, path: "/api/auth", need: management, handle: showAuth},
 	{method: get, path: "/api/auth/attempts/{node}", need: monitor, handle: authAttempts},
 	{method: remove, path: "/api/auth/attempts/{node}", need: administrator, handle: resetAttempts},
@@ -191,27 +174,11 @@ var limitRoutes = []route{
 	{method: get, path: "/api/vhost-limits/{vhost}", need: management, handle: listVHostLimits},
 	{method: put, path: "/api/vhost-limits/{vhost}/{limit}", op: operate.ChangeVHosts, handle: putVHostLimit},
 	{method: remove, path: "/api/vhost-limits/{vhost}/{limit}", op: operate.ChangeVHosts, handle: deleteVHostLimit},
-	{method: get, path: "/api/user-limits", op: operate.ListUsers, handle: listUserLimits},
-	{method: get, path: "/api/user-limits/{user}", op: operate.ListUsers, handle: listUserLimits},
-	{method: put, path: "/api/user-limits/{user}/{limit}", op: operate.SetUser, handle: putUserLimit},
-	{method: remove, path: "/api/user-limits/{user}/{limit}", op: operate.SetUser, handle: deleteUserLimit},
 }
 
 var policyRoutes = []route{
-	{method: get, path: "/api/policies", op: operate.ListPolicies, handle: listPolicies(policy.User)},
-	{method: get, path: "/api/policies/{vhost}", op: operate.ListPolicies, handle: listPolicies(policy.User)},
-	{method: get, path: "/api/policies/{vhost}/{policy}", op: operate.ListPolicies, handle: getPolicy(policy.User)},
-	{method: put, path: "/api/policies/{vhost}/{policy}", op: operate.SetPolicy, handle: putPolicy(policy.User)},
-	{method: remove, path: "/api/policies/{vhost}/{policy}", op: operate.ClearPolicy, handle: deletePolicy(policy.User)},
-	{method: get, path: "/api/operator-policies", op: operate.ListPolicies, handle: listPolicies(policy.Operator)},
-	{method: get, path: "/api/operator-policies/{vhost}", op: operate.ListPolicies, handle: listPolicies(policy.Operator)},
-	{method: get, path: "/api/operator-policies/{vhost}/{policy}", op: operate.ListPolicies, handle: getPolicy(policy.Operator)},
-	{method: put, path: "/api/operator-policies/{vhost}/{policy}", op: operate.SetOperatorPolicy, handle: putPolicy(policy.Operator)},
-	{method: remove, path: "/api/operator-policies/{vhost}/{policy}", op: operate.ClearOperatorPolicy, handle: deletePolicy(policy.Operator)},
 	{method: get, path: "/api/curfew/delayed/{vhost}", op: operate.ListDelayed, handle: listDelayed, doc: delayedDoc},
 	{method: remove, path: "/api/curfew/delayed/{vhost}/{id}", op: operate.CancelDelayed, handle: cancelDelayed, doc: cancelDelayedDoc},
-	{method: put, path: "/api/curfew/policies/{vhost}/{policy}", op: operate.SetPolicy, handle: putPolicyForBacklog(policy.User), doc: backlogDoc(policy.User)},
-	{method: put, path: "/api/curfew/operator-policies/{vhost}/{policy}", op: operate.SetOperatorPolicy, handle: putPolicyForBacklog(policy.Operator), doc: backlogDoc(policy.Operator)},
 	{method: get, path: "/api/parameters", op: operate.ListParameters, handle: listParameters},
 	{method: get, path: "/api/parameters/{component}", op: operate.ListParameters, handle: listParameters},
 	{method: get, path: "/api/parameters/{component}/{vhost}", op: operate.ListParameters, handle: listParameters},

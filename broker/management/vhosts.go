@@ -29,7 +29,7 @@ func vhostObject(r *request, vh *broker.VHost) object {
 	c := operate.QueueCounts(&broker.QueueStats{})
 	c["confirm"], c["return_unroutable"], c["drop_unroutable"] = 0, 0, 0 // counted by channels, which may be gone
 	var keys []any
-	for _, queue := range vh.Queues() {
+	for _, queue := range vh.Queues.List() {
 		keys = append(keys, operate.QueueKey(queue.ID()))
 		stats := queue.Stats()
 		for name, n := range operate.QueueCounts(&stats) {

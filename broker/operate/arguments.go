@@ -1,11 +1,8 @@
 package operate
 
 import (
-	"fmt"
-
 	"curfew/broker"
 	"curfew/broker/amqp"
-	"curfew/broker/policy"
 	"curfew/broker/server"
 )
 
@@ -29,55 +26,3 @@ const (
 
 // ParseProperties reads the properties of a message that an operation returned.
 func ParseProperties(b []byte) (Properties, error) { return broker.ParseStored(b) }
-
-// TableOf makes arguments or headers from a JSON object whose numbers are int64 or float64. Error: *Invalid.
-func TableOf(object map[string]any) (Table, error) {
-	t := Table{}
-	for key, one := range object {
-		if len(key) > maxShortText {
-			return nil, &Invalid{fmt.Sprintf("key of %d octets is too long", len(key))}
-		}
-		value, err := fieldOf(one)
-		if err != nil {
-			return nil, err
-		}
-		t[key] = value
-	}
-	return t, nil
-}
-
-// fieldOf turns a JSON value into a field value (AMQP 0-9-1 §4.2.5.5).
-func fieldOf(v any) (any, error) {
-	switch v := v.(type) {
-	case nil:
-		return nil, &Invalid{"null_not_allowed"}
-	case map[string]any:
-		return TableOf(v)
-	case []any:
-		list := make([]any, len(v))
-		for i := range v {
-			var err error
-			if list[i], err = fieldOf(v[i]); err != nil {
-				return nil, err
-			}
-		}
-		return list, nil
-	}
-	return v, nil // bool, string, int64, float64
-}
-
-// ParseObject reads a JSON object that a person typed; an empty text is an empty object. Error: *Invalid.
-func ParseObject(text string) (map[string]any, error) {
-	if text == "" {
-		return map[string]any{}, nil
-	}
-	v, err := policy.ParseJSON([]byte(text))
-	if err != nil {
-		return nil, &Invalid{"it is not JSON: " + err.Error()}
-	}
-	object, ok := v.(map[string]any)
-	if !ok {
-		return nil, &Invalid{`it is not a JSON object, for example {"key": "value"}`}
-	}
-	return object, nil
-}

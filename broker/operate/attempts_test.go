@@ -12,6 +12,7 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/operate"
+	"curfew/broker/operate/admin"
 )
 
 // TestAttemptsAreBounded: what a user tries and may not do fills neither the log nor the audit, and hides nobody else's attempts.
@@ -27,7 +28,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 		require.Len(t, s.changed(), 30)
 		_, err := s.PurgeQueue(t.Context(), other, dlq)
 		require.Error(t, err)
-		_, err = s.SetUser(t.Context(), root, access.User{Name: "new"})
+		_, err = admin.SetUser.Do(t.Context(), s.Access, root, admin.UserSettings{User: "new", UserTags: admin.UserTags{Tags: []string{}}})
 		require.NoError(t, err)
 		require.Len(t, s.changed(), 32, "others are recorded, and what is done")
 

@@ -24,7 +24,7 @@ func (o Letters) ListDeadLetterQueues(_ context.Context, a Actor, vhost string) 
 	all := o.deadLetterQueues.get(&o.epoch, 100*time.Microsecond, func() (all []deadletters.Queue, n int) {
 		for _, vh := range o.Broker.VHosts() {
 			all = append(all, deadletters.Queues(vh)...)
-			n += len(vh.Queues())
+			n += len(vh.Queues.List())
 		}
 		slices.SortStableFunc(all, func(a, b deadletters.Queue) int { return cmp.Compare(b.Ready+b.Unacked, a.Ready+a.Unacked) })
 		return all, n

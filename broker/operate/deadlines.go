@@ -104,7 +104,7 @@ func (o *Operations) queuesWithDeadlines(a *Actor, r *DeadlineList) (list []*bro
 		if r.VHost != "" && r.VHost != vh.Name() {
 			continue
 		}
-		list = append(list, slices.DeleteFunc(vh.Queues(), func(q *broker.Queue) bool {
+		list = append(list, slices.DeleteFunc(vh.Queues.List(), func(q *broker.Queue) bool {
 			return o.permitQueue(a, ListDeadlines, vh, q.Name()) != nil
 		})...)
 	}

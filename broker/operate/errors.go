@@ -23,10 +23,6 @@ var (
 	ErrMessageGone = errors.New("no message with this number is in the queue now")
 	// ErrChanged: the message is not as it was when somebody looked at it.
 	ErrChanged = errors.New("the message has left or changed since then")
-	// ErrUserChanged: the user is not as it was when somebody looked at it.
-	ErrUserChanged = errors.New("somebody else has changed this user since then")
-	// ErrPolicyChanged: the policy is not as it was when somebody looked at it, or there was none.
-	ErrPolicyChanged = errors.New("somebody else has set this policy since then")
 	// ErrProtected: the virtual host is protected from deletion.
 	ErrProtected = broker.ErrProtected
 	// ErrNotManual: the clock goes by itself.

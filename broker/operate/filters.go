@@ -107,7 +107,7 @@ func (o Letters) fullName(at QueueName) string {
 	if !ok {
 		return at.Name
 	}
-	return vh.QueueName(at.Name)
+	return vh.Queues.NameOf(at.Name)
 }
 
 func (o Letters) checkFilter(f SavedFilter, saved []SavedFilter) error {

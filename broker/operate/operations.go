@@ -41,19 +41,17 @@ type Operations struct {
 	Letters
 	Settings
 	Topology
-	Users
 }
 
 // Access checks who may do what, waits for commits and records changes, for all operations.
 type Access struct {
 	Options
-	log      *zap.Logger
-	started  time.Time
-	users    sync.Mutex // held while users are changed
-	policies sync.Mutex // held while a policy is set that may only replace the one that somebody saw
-	seed     maphash.Seed
-	runs     runs
-	rates    *Rates
+	log       *zap.Logger
+	started   time.Time
+	replacing sync.Mutex // held while an operation replaces something (Typed.Replaces)
+	seed      maphash.Seed
+	runs      runs
+	rates     *Rates
 
 	// epoch counts the changes that were made. The lists below are of all virtual hosts.
 	epoch            atomic.Uint64
@@ -65,20 +63,11 @@ type Access struct {
 // Letters are the operations on dead letters and their replays.
 type Letters struct{ *Access }
 
-// Settings are the operations on policies, parameters and definitions.
-type Settings struct {
-	*Access
-	seen *string // the version of the only policy that may be replaced; nil: any may
-}
+// Settings are the operations on parameters and definitions.
+type Settings struct{ *Access }
 
 // Topology are the operations on virtual hosts, queues, exchanges and bindings, and publishing.
 type Topology struct{ *Access }
-
-// Users are the operations on users, permissions and limits.
-type Users struct {
-	*Access
-	seen *seenUser // nil: changes are always made
-}
 
 // New makes the operations of a broker.
 func New(o Options) *Operations {
@@ -93,7 +82,7 @@ func New(o Options) *Operations {
 	}
 	shared := &Access{Options: o, started: time.Now(), log: o.Log.Named("operate"), seed: maphash.MakeSeed()}
 	shared.rates = newRates(shared.countAll, o.Now)
-	return &Operations{shared, Letters{shared}, Settings{shared, nil}, Topology{shared}, Users{shared, nil}}
+	return &Operations{shared, Letters{shared}, Settings{shared}, Topology{shared}}
 }
 
 // QueueName names a queue. It may be the short name of a sub-queue.
@@ -103,7 +92,7 @@ type QueueName struct{ VHost, Name string }
 // checks again. A change that is refused is recorded.
 func (o *Access) Permit(a Actor, op Operation, vhost string) error {
 	err := o.permit(&a, op, vhost)
-	if err != nil && !rules[op].looks {
+	if err != nil && !rules[op].Looks {
 		o.Record(a, op, QueueName{VHost: vhost}, err)
 	}
 	return err
@@ -114,7 +103,7 @@ func (o *Access) permit(a *Actor, op Operation, vhost string) error {
 	if !known {
 		panic("operate: no rule for " + string(op))
 	}
-	return o.Enter(*a, r.role, vhost, r.looks)
+	return o.Enter(*a, r.Role, vhost, r.Looks)
 }
 
 // Enter checks a role and, in a virtual host ("" none), access to it: some permission there, or the role Monitor for a request that only
@@ -171,11 +160,11 @@ func (o *Access) queue(a *Actor, op Operation, at QueueName) (*broker.Queue, err
 	if err != nil {
 		return nil, err
 	}
-	name := vh.QueueName(at.Name)
+	name := vh.Queues.NameOf(at.Name)
 	if err := o.permitQueue(a, op, vh, name); err != nil {
 		return nil, err
 	}
-	q, err := vh.Queue(name)
+	q, err := vh.Queues.Get(name)
 	if err != nil {
 		return nil, ErrNotFound
 	}
@@ -185,12 +174,12 @@ func (o *Access) queue(a *Actor, op Operation, at QueueName) (*broker.Queue, err
 // permitQueue checks the permissions on a queue that an operation requires.
 func (o *Access) permitQueue(a *Actor, op Operation, vh *broker.VHost, name string) error {
 	r, rights := rules[op], o.Broker.RightsOf(a.Name, vh.Name())
-	if r.read == always || r.read == unlessMonitor && !a.Has(Monitor) {
+	if r.Read == always || r.Read == unlessMonitor && !a.Has(Monitor) {
 		if err := rights.Queue(access.Read, name); err != nil {
 			return err
 		}
 	}
-	if r.write == always {
+	if r.Write == always {
 		return rights.Queue(access.Write, name)
 	}
 	return nil
@@ -225,5 +214,5 @@ func (o *Access) Record(a Actor, op Operation, at QueueName, err error, more ...
 // May reports whether the actor may do an operation on a queue, for faces that show a form only to users who can use it.
 func (o *Access) May(a Actor, op Operation, at QueueName) bool {
 	vh, err := o.vhost(&a, op, at.VHost)
-	return err == nil && o.permitQueue(&a, op, vh, vh.QueueName(at.Name)) == nil
+	return err == nil && o.permitQueue(&a, op, vh, vh.Queues.NameOf(at.Name)) == nil
 }

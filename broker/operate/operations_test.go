@@ -65,7 +65,7 @@ func (s *site) changed() []operate.Change {
 func (s *site) declare(name string, args amqp.Table) *broker.Queue {
 	s.t.Helper()
 	vh, _ := s.b.VHost("/")
-	q, err := vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
+	q, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: true, Args: args})
 	require.NoError(s.t, err)
 	return q
 }
@@ -259,7 +259,7 @@ func TestTimesAreTheWallClocks(t *testing.T) {
 	require.NoError(t, err)
 	defer b.Close()
 	vh, _ := b.VHost("/")
-	q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	q, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{})
 	require.NoError(t, err)
 	p, hour := vh.OwnPublisher(), time.Now().Add(time.Hour).UnixMilli()
 	properties := amqp.Properties{Headers: amqp.Table{"x-expires-at": hour}}

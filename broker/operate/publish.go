@@ -39,7 +39,7 @@ func (o Topology) MayPublish(_ context.Context, a Actor, to ExchangeName) error 
 		err = o.rights(&a, vh).Exchange(access.Write, to.Name)
 	}
 	if err == nil {
-		_, err = vh.Exchange(to.Name)
+		_, err = vh.Exchanges.Get(to.Name)
 	}
 	if err == nil {
 		err = o.blocked()

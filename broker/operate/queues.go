@@ -41,7 +41,7 @@ func (o *Operations) ListQueues(_ context.Context, a Actor) ([]*Queue, error) {
 	seen := o.visible(a)
 	all := o.queues.get(&o.epoch, 20*time.Microsecond, func() (all []Queue, n int) {
 		for _, vh := range o.Broker.VHosts() {
-			for _, q := range vh.Queues() {
+			for _, q := range vh.Queues.List() {
 				all = append(all, queueOf(q))
 			}
 		}
@@ -204,11 +204,11 @@ func (o *Operations) get(a *Actor, r *GetRequest, show func(*broker.Delivery)) (
 	if err != nil {
 		return 0, err
 	}
-	name := vh.QueueName(r.Queue.Name)
+	name := vh.Queues.NameOf(r.Queue.Name)
 	if err := o.permitQueue(a, Get, vh, name); err != nil {
 		return 0, err
 	}
-	q, err := vh.QueueFor(nobody{}, name)
+	q, err := vh.Queues.GetFor(nobody{}, name)
 	if err != nil {
 		return 0, err
 	}
@@ -243,7 +243,7 @@ func (o *Operations) get(a *Actor, r *GetRequest, show func(*broker.Delivery)) (
 func (o *Operations) PurgeQueue(ctx context.Context, a Actor, at QueueName) (n int, err error) {
 	q, err := o.queue(&a, PurgeQueue, at)
 	if err == nil {
-		q, err = q.VHost().QueueFor(nobody{}, q.Name())
+		q, err = q.VHost().Queues.GetFor(nobody{}, q.Name())
 	}
 	if err == nil {
 		n = q.Purge()

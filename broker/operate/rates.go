@@ -314,14 +314,14 @@ func (o *Access) countAll() map[any]counted {
 	totals := o.Totals()
 	seen := map[any]counted{ChurnKey{}: o.Churn().counted()}
 	for _, vh := range o.Broker.VHosts() {
-		for _, q := range vh.Queues() {
+		for _, q := range vh.Queues.List() {
 			i := q.Info()
 			c := QueueCounts(&i.Stats)
 			c.addDepth(i.Ready, i.Unacked)
 			totals.addDepth(i.Ready, i.Unacked)
 			seen[QueueKey(i.ID)] = c.counted()
 		}
-		for _, x := range vh.Exchanges() {
+		for _, x := range vh.Exchanges.List() {
 			seen[ExchangeKey{x.VHost, x.Name}] = ExchangeCounts(&x).counted()
 		}
 	}

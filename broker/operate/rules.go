@@ -27,11 +27,6 @@ const (
 	RenewLock              Operation = "renew_lock"
 	ListDelayed            Operation = "list_delayed"
 	CancelDelayed          Operation = "cancel_delayed"
-	ListPolicies           Operation = "list_policies"
-	SetPolicy              Operation = "set_policy"
-	ClearPolicy            Operation = "clear_policy"
-	SetOperatorPolicy      Operation = "set_operator_policy"
-	ClearOperatorPolicy    Operation = "clear_operator_policy"
 	ListParameters         Operation = "list_parameters"
 	SetParameter           Operation = "set_parameter"
 	ClearParameter         Operation = "clear_parameter"
@@ -55,11 +50,6 @@ const (
 	TryMessage             Operation = "try_message"
 	ChangeVHosts           Operation = "change_vhosts" // make, protect and limit them
 	DeleteVHost            Operation = "delete_vhost"
-	ListUsers              Operation = "list_users" // with their permissions
-	SetUser                Operation = "set_user"
-	DeleteUser             Operation = "delete_user"
-	SetPermission          Operation = "set_permission"
-	ClearPermission        Operation = "clear_permission"
 	LookAround             Operation = "look_around"   // status, alerts, forecasts, the audit
 	ChangeAlerts           Operation = "change_alerts" // silences, and tests of sinks
 	AllowQueue             Operation = "allow_queue"   // of a RabbitMQ, to be kept again
@@ -78,78 +68,68 @@ const (
 	unlessMonitor      // not of users with the role Monitor, who see every queue
 )
 
-// rule is what an operation requires. An operation in a virtual host also requires some permission in it, unless its role is Administrator.
-type rule struct {
-	role  Role
-	looks bool // it changes nothing, so users with the role Monitor may do it in every virtual host
-	read  need // of the queue
-	write need // of the queue; publishing requires the same permissions as over AMQP
-	owner bool // only the owner of the replay or an administrator
+// Rule is what an operation requires. An operation in a virtual host also requires some permission in it, unless its role is Administrator.
+type Rule struct {
+	Role  Role
+	Looks bool // it changes nothing, so users with the role Monitor may do it in every virtual host
+	Read  need // of the queue
+	Write need // of the queue; publishing requires the same permissions as over AMQP
+	Owner bool // only the owner of the replay or an administrator
 }
 
 // rules has the rule of each operation.
-var rules = map[Operation]rule{
-	ListQueues:             {role: Management, looks: true},
-	Peek:                   {role: Management, read: always},
-	Get:                    {role: Management, read: always},
-	PurgeQueue:             {role: Management, read: always},
-	ListDeadLetterQueues:   {role: Management, looks: true, read: unlessMonitor},
-	SearchDeadLetters:      {role: Management, read: always},
-	SaveFilter:             {role: Management, read: always},
-	DeleteFilter:           {role: Management, read: always},
-	ExportDeadLetters:      {role: Management, read: always},
-	PurgeDeadLetters:       {role: Management, read: always},
-	ImportDeadLetters:      {role: Management, read: always},
-	ResendDeadLetter:       {role: Management, read: always},
-	StartReplay:            {role: Management, read: always},
-	ListReplays:            {role: Management, owner: true},
-	SeeReplay:              {role: Management, owner: true},
-	CancelReplay:           {role: Management, owner: true},
-	ResumeReplay:           {role: Management, owner: true},
-	ListDeadlines:          {role: Management, looks: true, read: unlessMonitor},
-	ChangeDeadline:         {role: Management, read: always, write: always},
-	RenewLock:              {role: Management, read: always},
-	ListDelayed:            {role: Administrator, looks: true},
-	CancelDelayed:          {role: Administrator},
-	ListPolicies:           {role: Management, looks: true},
-	SetPolicy:              {role: Policymaker},
-	ClearPolicy:            {role: Policymaker},
-	SetOperatorPolicy:      {role: Administrator},
-	ClearOperatorPolicy:    {role: Administrator},
-	ListParameters:         {role: Policymaker, looks: true},
-	SetParameter:           {role: Policymaker}, // operator policies and limits: Administrator
-	ClearParameter:         {role: Policymaker}, // likewise
-	ListGlobalParameters:   {role: Policymaker, looks: true},
-	SetGlobalParameter:     {role: Administrator},
-	ClearGlobalParameter:   {role: Administrator},
-	ExportDefinitions:      {role: Administrator, looks: true},
-	ExportVHostDefinitions: {role: Policymaker, looks: true},
-	ImportDefinitions:      {role: Administrator},
-	ListConnections:        {role: Management, looks: true}, // the actor's own; users with the role Monitor see all
-	CloseConnections:       {role: Management},              // the actor's own; administrators may close all
-	DeclareQueue:           {role: Management},              // from here on: the permissions of the AMQP methods
-	DeleteQueue:            {role: Management},
-	ListExchanges:          {role: Management, looks: true},
-	DeclareExchange:        {role: Management},
-	DeleteExchange:         {role: Management},
-	ListBindings:           {role: Management, looks: true},
-	Bind:                   {role: Management},
-	Unbind:                 {role: Management},
-	Publish:                {role: Management},
-	TryMessage:             {role: Management, looks: true},
-	ChangeVHosts:           {role: Administrator},
-	DeleteVHost:            {role: Administrator},
-	ListUsers:              {role: Administrator, looks: true},
-	SetUser:                {role: Administrator},
-	DeleteUser:             {role: Administrator},
-	SetPermission:          {role: Administrator},
-	ClearPermission:        {role: Administrator},
-	LookAround:             {role: Monitor, looks: true},
-	ChangeAlerts:           {role: Administrator},
-	AllowQueue:             {role: Administrator},
-	ReadClock:              {role: Management, looks: true},
-	MoveClock:              {role: Administrator},
+var rules = map[Operation]Rule{
+	ListQueues:             {Role: Management, Looks: true},
+	Peek:                   {Role: Management, Read: always},
+	Get:                    {Role: Management, Read: always},
+	PurgeQueue:             {Role: Management, Read: always},
+	ListDeadLetterQueues:   {Role: Management, Looks: true, Read: unlessMonitor},
+	SearchDeadLetters:      {Role: Management, Read: always},
+	SaveFilter:             {Role: Management, Read: always},
+	DeleteFilter:           {Role: Management, Read: always},
+	ExportDeadLetters:      {Role: Management, Read: always},
+	PurgeDeadLetters:       {Role: Management, Read: always},
+	ImportDeadLetters:      {Role: Management, Read: always},
+	ResendDeadLetter:       {Role: Management, Read: always},
+	StartReplay:            {Role: Management, Read: always},
+	ListReplays:            {Role: Management, Owner: true},
+	SeeReplay:              {Role: Management, Owner: true},
+	CancelReplay:           {Role: Management, Owner: true},
+	ResumeReplay:           {Role: Management, Owner: true},
+	ListDeadlines:          {Role: Management, Looks: true, Read: unlessMonitor},
+	ChangeDeadline:         {Role: Management, Read: always, Write: always},
+	RenewLock:              {Role: Management, Read: always},
+	ListDelayed:            {Role: Administrator, Looks: true},
+	CancelDelayed:          {Role: Administrator},
+	ListParameters:         {Role: Policymaker, Looks: true},
+	SetParameter:           {Role: Policymaker}, // operator policies and limits: Administrator
+	ClearParameter:         {Role: Policymaker}, // likewise
+	ListGlobalParameters:   {Role: Policymaker, Looks: true},
+	SetGlobalParameter:     {Role: Administrator},
+	ClearGlobalParameter:   {Role: Administrator},
+	ExportDefinitions:      {Role: Administrator, Looks: true},
+	ExportVHostDefinitions: {Role: Policymaker, Looks: true},
+	ImportDefinitions:      {Role: Administrator},
+	ListConnections:        {Role: Management, Looks: true}, // the actor's own; users with the role Monitor see all
+	CloseConnections:       {Role: Management},              // the actor's own; administrators may close all
+	DeclareQueue:           {Role: Management},              // from here on: the permissions of the AMQP methods
+	DeleteQueue:            {Role: Management},
+	ListExchanges:          {Role: Management, Looks: true},
+	DeclareExchange:        {Role: Management},
+	DeleteExchange:         {Role: Management},
+	ListBindings:           {Role: Management, Looks: true},
+	Bind:                   {Role: Management},
+	Unbind:                 {Role: Management},
+	Publish:                {Role: Management},
+	TryMessage:             {Role: Management, Looks: true},
+	ChangeVHosts:           {Role: Administrator},
+	DeleteVHost:            {Role: Administrator},
+	LookAround:             {Role: Monitor, Looks: true},
+	ChangeAlerts:           {Role: Administrator},
+	AllowQueue:             {Role: Administrator},
+	ReadClock:              {Role: Management, Looks: true},
+	MoveClock:              {Role: Administrator},
 }
 
 // RoleOf returns the role that an operation requires.
-func RoleOf(op Operation) Role { return rules[op].role }
+func RoleOf(op Operation) Role { return rules[op].Role }

@@ -16,8 +16,8 @@ type ExchangeName struct{ VHost, Name string }
 func (o Topology) DeclareQueue(_ context.Context, a Actor, at QueueName, d broker.QueueDeclare) (created bool, err error) {
 	vh, err := o.vhost(&a, DeclareQueue, at.VHost)
 	if err == nil {
-		name := vh.QueueName(at.Name)
-		_, missing := vh.Queue(name)
+		name := vh.Queues.NameOf(at.Name)
+		_, missing := vh.Queues.Get(name)
 		created = missing != nil
 		_, err = o.rights(&a, vh).DeclareQueue(vh, nobody{}, name, d)
 	}
@@ -51,7 +51,7 @@ func (o Topology) DeleteQueue(_ context.Context, a Actor, at QueueName, d QueueD
 func (o Topology) PurgeSeen(ctx context.Context, a Actor, at QueueName, c deadletters.Confirmation) (deleted int, err error) {
 	q, err := o.queue(&a, PurgeQueue, at)
 	if err == nil {
-		q, err = q.VHost().QueueFor(nobody{}, q.Name())
+		q, err = q.VHost().Queues.GetFor(nobody{}, q.Name())
 	}
 	if err == nil {
 		deleted, err = deadletters.Purge(ctx, o.Broker, q, "", c, func(n int) { report(ctx, n, c.Messages) })
@@ -65,7 +65,7 @@ func (o Topology) ListExchanges(_ context.Context, a Actor) (all []broker.Exchan
 		return nil, err
 	}
 	for _, vh := range o.VHosts(a) {
-		all = append(all, vh.Exchanges()...)
+		all = append(all, vh.Exchanges.List()...)
 	}
 	return all, nil
 }
@@ -76,7 +76,7 @@ func (o Topology) Exchange(_ context.Context, a Actor, at ExchangeName) (broker.
 	if err != nil {
 		return broker.ExchangeInfo{}, err
 	}
-	x, err := vh.Exchange(at.Name)
+	x, err := vh.Exchanges.Get(at.Name)
 	if err != nil {
 		return x, ErrNotFound
 	}
@@ -87,7 +87,7 @@ func (o Topology) Exchange(_ context.Context, a Actor, at ExchangeName) (broker.
 func (o Topology) DeclareExchange(_ context.Context, a Actor, at ExchangeName, d broker.ExchangeDeclare) (created bool, err error) {
 	vh, err := o.vhost(&a, DeclareExchange, at.VHost)
 	if err == nil {
-		_, missing := vh.Exchange(at.Name)
+		_, missing := vh.Exchanges.Get(at.Name)
 		created = missing != nil
 		err = o.rights(&a, vh).DeclareExchange(vh, at.Name, d)
 	}
@@ -99,7 +99,7 @@ func (o Topology) DeclareExchange(_ context.Context, a Actor, at ExchangeName, d
 func (o Topology) DeleteExchange(_ context.Context, a Actor, at ExchangeName, ifUnused bool) error {
 	vh, err := o.vhost(&a, DeleteExchange, at.VHost)
 	if err == nil {
-		if _, missing := vh.Exchange(at.Name); missing != nil {
+		if _, missing := vh.Exchanges.Get(at.Name); missing != nil {
 			err = ErrNotFound
 		} else {
 			err = o.rights(&a, vh).DeleteExchange(vh, at.Name, ifUnused)

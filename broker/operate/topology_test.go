@@ -11,6 +11,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
+	"curfew/broker/operate/admin"
 	"curfew/broker/policy"
 )
 
@@ -99,32 +100,43 @@ func TestOnlyTheQueueThatSomebodySawIsDeleted(t *testing.T) {
 func TestUsersAreTheAdministrators(t *testing.T) {
 	s := newSite(t)
 	root, watcher := s.user("root", access.Administrator), s.user("watcher", access.Monitoring, "/")
-	u := access.User{Name: "new", Tags: []string{access.Management}}
-	u.SetPassword("secret")
-	created, err := s.SetUser(t.Context(), root, u)
+	u := admin.UserSettings{User: "new", UserTags: admin.UserTags{Tags: []string{access.Management}}, Credentials: admin.Credentials{Password: "secret"}}
+	set := func(as operate.Actor, u admin.UserSettings) (bool, error) {
+		_, created, err := s.Do(t.Context(), as, admin.SetUser.Op, u, nil)
+		return created, err
+	}
+	created, err := set(root, u)
 	require.NoError(t, err)
 	require.True(t, created)
-	require.NoError(t, s.SetUserLimits(t.Context(), root, "new", access.Limits{access.MaxConnections: 1}))
-	u.Tags = nil
-	created, err = s.SetUser(t.Context(), root, u)
+	_, err = admin.SetUserLimit.Do(t.Context(), s.Access, root, admin.UserLimit{User: "new", Limit: access.MaxConnections, Value: 1})
+	require.NoError(t, err)
+	u.Tags = []string{}
+	created, err = set(root, u)
 	require.NoError(t, err)
 	require.False(t, created)
-	got, err := s.User(t.Context(), root, "new")
+	got, err := admin.ListUsers.Do(t.Context(), s.Access, root, admin.UserFilter{User: "new"})
 	require.NoError(t, err)
-	require.Equal(t, access.Limits{access.MaxConnections: 1}, got.Limits, "they stay")
-	created, err = s.SetPermission(t.Context(), root, access.Permission{User: "new", VHost: "/", Read: ".*"})
+	require.Equal(t, access.Limits{access.MaxConnections: 1}, got[0].Limits, "they stay")
+	_, created, err = s.Do(t.Context(), root, admin.SetPermission.Op, admin.Permission{User: "new", VHost: "/", Read: ".*"}, nil)
 	require.NoError(t, err)
 	require.True(t, created)
-	require.NoError(t, s.ClearPermission(t.Context(), root, "new", "/"))
-	require.ErrorIs(t, s.ClearPermission(t.Context(), root, "new", "/"), operate.ErrNotFound)
+	permission := admin.UserInVHost{User: "new", VHost: "/"}
+	_, err = admin.ClearPermission.Do(t.Context(), s.Access, root, permission)
+	require.NoError(t, err)
+	_, err = admin.ClearPermission.Do(t.Context(), s.Access, root, permission)
+	require.ErrorIs(t, err, operate.ErrNotFound)
 
-	_, err = s.ListUsers(t.Context(), watcher)
+	_, err = admin.ListUsers.Do(t.Context(), s.Access, watcher, admin.UserFilter{})
 	require.True(t, operate.Refused(err))
-	_, err = s.SetUser(t.Context(), watcher, u)
+	_, err = set(watcher, u)
 	require.True(t, operate.Refused(err))
-	require.True(t, operate.Refused(s.DeleteUser(t.Context(), watcher, "new")))
-	require.NoError(t, s.DeleteUser(t.Context(), root, "new"))
-	require.ErrorIs(t, s.DeleteUser(t.Context(), root, "new"), operate.ErrNotFound)
+	remove := func(as operate.Actor) error {
+		_, err := admin.DeleteUser.Do(t.Context(), s.Access, as, admin.UserName{User: "new"})
+		return err
+	}
+	require.True(t, operate.Refused(remove(watcher)))
+	require.NoError(t, remove(root))
+	require.ErrorIs(t, remove(root), operate.ErrNotFound)
 	for _, e := range s.records.All() {
 		require.NotContains(t, e.ContextMap(), "password")
 	}
@@ -158,59 +170,67 @@ func TestNoMoreMessagesGoThanWereConfirmed(t *testing.T) {
 // TestAPolicyThatSomebodyElseSet is not replaced by those who saw another, or none.
 func TestAPolicyThatSomebodyElseSet(t *testing.T) {
 	s := newSite(t)
-	root := s.user("root", access.Administrator, "/")
-	set := func(as operate.Settings, priority int64) error {
-		p := operate.PolicyDefinition{Name: "p", Pattern: ".*", Priority: priority, Definition: policy.Definition{"max-length": int64(9)}}
-		_, err := as.SetPolicy(t.Context(), root, "/", operate.UserPolicies, p)
+	root, op := s.user("root", access.Administrator, "/"), admin.Policies.Set
+	request := func(priority int64) admin.PolicyRequest {
+		return admin.PolicyRequest{VHost: "/", Name: "p", Pattern: ".*", Priority: priority, Definition: policy.Definition{"max-length": int64(9)}}
+	}
+	set := func(seen string, priority int64) error {
+		_, err := op.IfStill(t.Context(), s.Access, root, request(priority), seen)
 		return err
 	}
 	seen := func() string {
-		p, err := s.Policy(t.Context(), root, "/", operate.UserPolicies, "p")
+		_, version, err := s.Now(root, op.Op, request(0))
 		require.NoError(t, err)
-		return s.PolicyVersion(operate.UserPolicies, &p)
+		return version
 	}
-	require.NoError(t, set(s.IfPolicyStill(""), 1))
-	require.ErrorIs(t, set(s.IfPolicyStill(""), 2), operate.ErrPolicyChanged, "somebody else made it")
+	require.Empty(t, seen())
+	require.NoError(t, set("", 1))
+	require.EqualError(t, set("", 2), "a policy with this name already exists", "somebody else made it")
 	first := seen()
-	require.NoError(t, set(s.IfPolicyStill(first), 3))
-	require.ErrorIs(t, set(s.IfPolicyStill(first), 4), operate.ErrPolicyChanged)
-	p, err := s.Policy(t.Context(), root, "/", operate.UserPolicies, "p")
+	require.NoError(t, set(first, 3))
+	require.EqualError(t, set(first, 4), "somebody else has changed this policy since then")
+	backlog := request(5)
+	backlog.Backlog = true
+	_, err := op.IfStill(t.Context(), s.Access, root, backlog, first)
+	require.ErrorAs(t, err, new(*operate.Stale))
+	p, _, err := s.Now(root, op.Op, request(0))
 	require.NoError(t, err)
-	_, err = s.IfPolicyStill(first).SetPolicyForBacklog(t.Context(), root, "/", operate.UserPolicies, p.Policy, false)
-	require.ErrorIs(t, err, operate.ErrPolicyChanged)
-	require.EqualValues(t, 3, p.Priority)
-	require.NoError(t, set(s.Settings, 5), "whoever does not say what was seen replaces it")
-	require.NoError(t, s.ClearPolicy(t.Context(), root, "/", operate.UserPolicies, "p"))
-	require.NoError(t, set(s.IfPolicyStill(first), 6), "nothing is replaced")
+	require.EqualValues(t, 3, p.(admin.PolicyRequest).Priority)
+	_, err = op.Do(t.Context(), s.Access, root, request(5))
+	require.NoError(t, err, "whoever does not say what was seen replaces it")
+	_, err = admin.Policies.Clear.Do(t.Context(), s.Access, root, admin.PolicyName{VHost: "/", Name: "p"})
+	require.NoError(t, err)
+	require.NoError(t, set(first, 6), "nothing is replaced")
 }
 
 // TestAUserThatSomebodyElseChanged stays as it is for those who saw another: no change is lost without a word.
 func TestAUserThatSomebodyElseChanged(t *testing.T) {
 	s := newSite(t)
 	root := s.user("root", access.Administrator)
-	_, err := s.IfUserStill("new", "").SetUser(t.Context(), root, access.User{Name: "new"})
+	user := admin.UserSettings{User: "new", UserTags: admin.UserTags{Tags: []string{}}}
+	_, err := admin.SetUser.IfStill(t.Context(), s.Access, root, user, "")
 	require.NoError(t, err)
-	_, err = s.IfUserStill("new", "").SetUser(t.Context(), root, access.User{Name: "new", Tags: []string{"x"}})
-	require.ErrorIs(t, err, operate.ErrUserChanged, "somebody else made it")
-	permission := access.Permission{User: "new", VHost: "/", Read: ".*"}
-	topic := access.TopicPermission{User: "new", VHost: "/", Exchange: "amq.topic", Read: "a"}
-	for name, change := range map[string]func(operate.Users) error{
-		"tags": func(u operate.Users) error {
-			_, err := u.SetUser(t.Context(), root, access.User{Name: "new", Tags: []string{"management"}})
-			return err
-		},
-		"limits": func(u operate.Users) error {
-			return u.SetUserLimits(t.Context(), root, "new", access.Limits{access.MaxChannels: 3})
-		},
-		"permissions": func(u operate.Users) error { _, err := u.SetPermission(t.Context(), root, permission); return err },
-		"topics":      func(u operate.Users) error { return u.SetTopicPermission(t.Context(), root, topic) },
+	_, err = admin.SetUser.IfStill(t.Context(), s.Access, root, user, "")
+	require.EqualError(t, err, "a user with this name already exists")
+	for _, change := range []struct {
+		op      *operate.Op
+		request any
+	}{
+		{admin.SetUserTags.Op, admin.TagChange{User: "new", UserTags: admin.UserTags{Tags: []string{"management"}}}},
+		{admin.SetUserPassword.Op, admin.PasswordChange{User: "new", Credentials: admin.Credentials{Password: "p"}}},
+		{admin.SetUserLimit.Op, admin.UserLimit{User: "new", Limit: access.MaxChannels, Value: 3}},
+		{admin.SetPermission.Op, admin.Permission{User: "new", VHost: "/", Read: ".*"}},
+		{admin.SetTopicPermission.Op, admin.TopicPermission{User: "new", VHost: "/", Exchange: "amq.topic", Read: "a"}},
 	} {
-		seen, err := s.UserVersion(t.Context(), root, "new")
+		_, seen, err := s.Now(root, change.op, change.request)
 		require.NoError(t, err)
-		require.NoError(t, change(s.IfUserStill("new", seen)), name)
-		require.ErrorIs(t, change(s.IfUserStill("new", seen)), operate.ErrUserChanged, name)
-		require.NoError(t, change(s.Users), "whoever does not say what was seen changes it")
+		_, _, err = s.Do(t.Context(), root, change.op, change.request, &seen)
+		require.NoError(t, err, change.op.Name)
+		_, _, err = s.Do(t.Context(), root, change.op, change.request, &seen)
+		require.EqualError(t, err, "somebody else has changed this user since then", change.op.Name)
+		_, _, err = s.Do(t.Context(), root, change.op, change.request, nil)
+		require.NoError(t, err, "whoever does not say what was seen changes it")
 	}
-	_, err = s.UserVersion(t.Context(), s.user("watcher", access.Monitoring, "/"), "new")
+	_, _, err = s.Now(s.user("watcher", access.Monitoring, "/"), admin.SetUserTags.Op, admin.TagChange{User: "new"})
 	require.True(t, operate.Refused(err))
 }

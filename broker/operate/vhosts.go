@@ -51,7 +51,7 @@ func (o *Operations) VHost(ctx context.Context, a Actor, name string) (VHost, er
 			continue
 		}
 		if found, ok := o.Broker.VHost(name); ok {
-			for _, q := range found.Queues() {
+			for _, q := range found.Queues.List() {
 				vh.DeadLetters += q.Retained.Count()
 			}
 		}

@@ -205,7 +205,7 @@ func TestDeliveryWithoutALockIsTimedOut(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok)
 		vh, _ := x.b.VHost("/")
-		_, err = vh.SetPolicy(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"lock-duration": int64(30_000)}})
+		_, err = vh.Policies.Set(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"lock-duration": int64(30_000)}})
 		require.NoError(t, err)
 		closes := ch.NotifyClose(make(chan *amqp091.Error, 1))
 		time.Sleep(3 * time.Minute)

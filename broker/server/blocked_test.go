@@ -90,7 +90,7 @@ func TestBlockedFromTheFirstPublishOn(t *testing.T) {
 			synctest.Wait()
 			assert.Equal(t, 100, ready())
 			assert.EqualValues(t, 100, x.b.Stats().Published-before)
-			queue, err := vh.Queue("q")
+			queue, err := vh.Queues.Get("q")
 			require.NoError(t, err)
 			for i := range 100 {
 				_, err := queue.Get(true, func(d *broker.Delivery) { assert.EqualValues(t, i, d.Message.Body[0]) })

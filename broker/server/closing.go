@@ -88,7 +88,7 @@ func (c *connection) releaseAll() {
 	c.unlist()
 	if c.session != nil {
 		c.user.Rights.Pace(false)
-		c.user.VHost.Release(c)
+		c.user.VHost.Queues.Release(c)
 		c.session.Close()
 	}
 }

@@ -147,7 +147,7 @@ func TestForcedCloseNeedsNoAnswer(t *testing.T) {
 		deaf.expect(amqp.ConnectionCloseID)
 		synctest.Wait()
 		vh, _ := x.b.VHost("/")
-		_, err := vh.Queue("q")
+		_, err := vh.Queues.Get("q")
 		assert.Error(t, err, "what it held is given back at once")
 		_, err = io.Copy(io.Discard, deaf.r)
 		assert.NoError(t, err, "it is cut off")

@@ -78,7 +78,7 @@ func (x *site) receive(nc net.Conn) (ended <-chan struct{}) {
 func (x *site) nothingHeld() {
 	vhost, _ := x.b.VHost("/")
 	for _, name := range fuzzQueues {
-		if q, err := vhost.Queue(name); err == nil {
+		if q, err := vhost.Queues.Get(name); err == nil {
 			_, unacked, consumers := q.Counts()
 			assert.Zero(x.t, unacked, name)
 			assert.Zero(x.t, consumers, name)

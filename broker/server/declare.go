@@ -65,14 +65,14 @@ func (c *declarer) QueueToRead(name, last string) (*broker.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.VHost.QueueFor(c.Owner, name)
+	return c.VHost.Queues.GetFor(c.Owner, name)
 }
 
 // queueName returns the name of a queue. An empty name means the queue that was declared
 // last on the channel.
 func (c *declarer) queueName(name, last string) (string, error) {
 	if name != "" {
-		return c.VHost.QueueName(name), nil
+		return c.VHost.Queues.NameOf(name), nil
 	}
 	if last == "" {
 		return "", amqp.NewException(amqp.NotFound, 0, 0, "no previously declared queue")
@@ -114,7 +114,7 @@ func (c *declarer) declareReply(m *amqp.QueueDeclare, last *string) (amqp.Method
 
 func (c *declarer) declared(m *amqp.QueueDeclare, last string) (*broker.Queue, error) {
 	if !m.Passive {
-		return c.Rights.DeclareQueue(c.VHost, c.Owner, c.VHost.QueueName(m.Queue), broker.QueueDeclare{
+		return c.Rights.DeclareQueue(c.VHost, c.Owner, c.VHost.Queues.NameOf(m.Queue), broker.QueueDeclare{
 			Durable: m.Durable, Exclusive: m.Exclusive, AutoDelete: m.AutoDelete, Args: m.Arguments,
 		})
 	}
@@ -125,7 +125,7 @@ func (c *declarer) declared(m *amqp.QueueDeclare, last string) (*broker.Queue, e
 	if err != nil {
 		return nil, err
 	}
-	q, err := c.VHost.QueueFor(c.Owner, name)
+	q, err := c.VHost.Queues.GetFor(c.Owner, name)
 	if err == nil {
 		q.RenewExpiry()
 	}
@@ -183,7 +183,7 @@ func (c *declarer) exchangeDeclare(m *amqp.ExchangeDeclare) (amqp.Method, error)
 			Kind: m.Type, Durable: m.Durable, AutoDelete: m.AutoDelete, Internal: m.Internal, Args: m.Arguments,
 		})
 	} else if err = c.Rights.CheckExchange(m.Exchange); err == nil {
-		err = c.VHost.CheckExchange(m.Exchange)
+		err = c.VHost.Exchanges.Check(m.Exchange)
 	}
 	return &amqp.ExchangeDeclareOk{}, err
 }

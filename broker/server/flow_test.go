@@ -118,7 +118,7 @@ func TestCostlyPublishesTakeTurns(t *testing.T) {
 		const queues, publishers, messages = 1100, 4, 3
 		for i := range queues {
 			name := "q" + strconv.Itoa(i)
-			_, err := vh.DeclareQueue(nil, name, broker.QueueDeclare{})
+			_, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{})
 			require.NoError(t, err)
 			require.NoError(t, vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: name}))
 		}

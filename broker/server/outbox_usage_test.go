@@ -153,7 +153,7 @@ func TestConsumersAreBounded(t *testing.T) {
 		c.Close()
 		synctest.Wait()
 		vh, _ := x.b.VHost("/")
-		q, err := vh.Queue("q")
+		q, err := vh.Queues.Get("q")
 		require.NoError(t, err)
 		_, _, consumers := q.Counts()
 		assert.Zero(t, consumers)

@@ -36,7 +36,7 @@ func TestBlockedClientsThatAreGone(t *testing.T) {
 		require.NoError(t, b.Close())
 	}()
 	vh, _ := b.VHost("/")
-	q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	q, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{})
 	require.NoError(t, err)
 	x.memory.Store(memoryLimit + 1)
 	require.Eventually(t, b.Blocked, time.Minute, time.Millisecond)

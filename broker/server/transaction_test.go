@@ -28,7 +28,7 @@ func (x *site) ready(queue string) int {
 	x.t.Helper()
 	synctest.Wait()
 	vh, _ := x.b.VHost("/")
-	q, err := vh.Queue(queue)
+	q, err := vh.Queues.Get(queue)
 	require.NoError(x.t, err)
 	ready, _, _ := q.Counts()
 	return ready
@@ -38,7 +38,7 @@ func (x *site) unacked(queue string) int {
 	x.t.Helper()
 	synctest.Wait()
 	vh, _ := x.b.VHost("/")
-	q, err := vh.Queue(queue)
+	q, err := vh.Queues.Get(queue)
 	require.NoError(x.t, err)
 	_, unacked, _ := q.Counts()
 	return unacked

@@ -243,7 +243,7 @@ func TestServeWithRabbitMQ(t *testing.T) {
 
 	// A policy that forbids keeping.
 	n.api(t, http.MethodPut, "policies/"+vhost+"/limit", map[string]any{"pattern": "^keep-one$", "definition": map[string]any{"max-length": 1000}, "apply-to": "queues"}, nil)
-	eventually(t, answerLimit, "the refusal", func() bool {
+	eventually(t, time.Minute, "the refusal", func() bool {
 		return r.queue("keep-one").State == "refused" && r.queue("keep-one").Code == "max_length_drop_head"
 	})
 	eventually(t, answerLimit, "all to be given back", func() bool {

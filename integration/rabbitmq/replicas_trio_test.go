@@ -13,7 +13,8 @@ import (
 
 // TestReplicasOnThreeNodes runs two `curfew serve` beside three nodes, each of which names the cluster after itself, in a virtual host with queues
 // that are only published to and with an operator policy. The queue's leader is killed with -9, then the node that the keeper is connected to.
-// Afterwards everything that was due has been dead-lettered: 99 of 100 within a second, and all within three.
+// Afterwards everything that was due has been dead-lettered: 99 of 100 within a second, and all within three, more than without
+// any killing.
 func TestReplicasOnThreeNodes(t *testing.T) {
 	t.Parallel()
 	nodes := threeNodes(t)
@@ -41,7 +42,7 @@ func TestReplicasOnThreeNodes(t *testing.T) {
 	b := start("b", nodes[1], nodes[0], calm)
 	eventually(t, answerLimit, "b to know who keeps", func() bool { return b.queue("kept").Keeper == "a" && !b.queue("kept").Here })
 
-	due := 0
+	due, quiet := 0, time.Duration(0) // the latest without any killing
 	// around publishes 300 a second for eight seconds, half of them due within six; what happens after two.
 	around := func(what string, happen func()) {
 		t.Helper()
@@ -65,7 +66,9 @@ func TestReplicasOnThreeNodes(t *testing.T) {
 		p99, most := percentile(late, 0.99), late[len(late)-1]
 		t.Logf("%s: of %d due, p50 %v, p99 %v, the latest %v; %d twice; told p99 %v ms; unknown ages %v", what, len(late), percentile(late, 0.5), p99, most, len(q.twice),
 			show(a.queue("kept").P99), a.queue("kept").UnknownAge)
-		if p99 > time.Second || most > 3*time.Second {
+		if quiet == 0 {
+			quiet = most
+		} else if p99 > time.Second+quiet || most > 3*time.Second+quiet {
 			t.Errorf("%s: p99 %v, the latest %v", what, p99, most)
 		}
 	}

@@ -107,7 +107,7 @@ func (w *world) findUndeliverable() {
 	if m == nil || m.id != 0 {
 		return
 	}
-	q, err := w.vhost.Queue(broker.UndeliverableQueue)
+	q, err := w.vhost.Queues.Get(broker.UndeliverableQueue)
 	if err != nil {
 		w.fail("nothing was parked: %v", err)
 		return
@@ -120,12 +120,12 @@ func (w *world) findUndeliverable() {
 // consumers each has.
 func (w *world) compareQueues() {
 	for _, name := range append([]string{broker.UndeliverableQueue}, w.plan.names...) {
-		if _, err := w.vhost.Queue(name); err == nil && w.model.queues[name] == nil {
+		if _, err := w.vhost.Queues.Get(name); err == nil && w.model.queues[name] == nil {
 			w.fail("%s is there and should not be", name)
 		}
 	}
 	for _, m := range w.model.sorted() {
-		q, err := w.vhost.Queue(m.name)
+		q, err := w.vhost.Queues.Get(m.name)
 		if err != nil || q.ID() != m.id {
 			w.fail("%s is not there as it was declared: %v", m.name, err)
 			continue
@@ -239,7 +239,7 @@ func (w *world) noteIdle() {
 			continue
 		}
 		late := time.Duration(w.now() - m.idleAt*microsecond)
-		q, err := w.vhost.Queue(m.name)
+		q, err := w.vhost.Queues.Get(m.name)
 		switch there := err == nil && q.ID() == m.id; {
 		case !there && late < 0:
 			w.fail("%s was deleted %v before its x-expires", m.name, -late)

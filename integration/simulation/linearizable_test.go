@@ -66,9 +66,9 @@ func newRace(t *testing.T) *race {
 	r.broker, err = broker.New(broker.Options{Clock: func() int64 { return r.nowMicros.Load() * microsecond }})
 	require.NoError(t, err)
 	r.vhost, _ = r.broker.VHost("/")
-	r.dead, err = r.vhost.DeclareQueue(nil, "dead", broker.QueueDeclare{})
+	r.dead, err = r.vhost.Queues.Declare(nil, "dead", broker.QueueDeclare{})
 	require.NoError(t, err)
-	r.queue, err = r.vhost.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{
+	r.queue, err = r.vhost.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{
 		"x-max-priority": int64(255), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead",
 	}})
 	require.NoError(t, err)

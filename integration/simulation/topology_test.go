@@ -22,7 +22,7 @@ func (w *world) declareQueue() {
 func (w *world) declare(name string, s settings) {
 	owner := pick(w.rng, w.clients)
 	w.call(func() {
-		q, err := w.vhost.DeclareQueue(owner, name, s.declare())
+		q, err := w.vhost.Queues.Declare(owner, name, s.declare())
 		if err != nil {
 			w.fail("%v", err)
 			return
@@ -38,7 +38,7 @@ func (w *world) declare(name string, s settings) {
 func (w *world) redeclare(m *modelQueue) {
 	w.call(func() {
 		w.model.use(m)
-		q, err := w.vhost.DeclareQueue(m.declaredBy(w.clients[0]), m.name, m.declare())
+		q, err := w.vhost.Queues.Declare(m.declaredBy(w.clients[0]), m.name, m.declare())
 		if err != nil || q.ID() != m.id {
 			w.fail("declaring %s again: %v", m.name, err)
 		}
@@ -61,7 +61,7 @@ func (w *world) deleteQueue() {
 	w.call(func() {
 		w.orphan(m)
 		want := w.model.remove(m)
-		got, err := w.vhost.DeleteQueue(m.declaredBy(nil), m.name, false, false)
+		got, err := w.vhost.Queues.Delete(m.declaredBy(nil), m.name, false, false)
 		if err != nil || got != want {
 			w.fail("deleting %s: %d ready, should be %d: %v", m.name, got, want, err)
 		}

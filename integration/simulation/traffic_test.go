@@ -214,6 +214,6 @@ func (w *world) disconnect(c *client) {
 				w.model.remove(m)
 			}
 		}
-		w.vhost.Release(c)
+		w.vhost.Queues.Release(c)
 	}, "%s has lost its connection", c.name)
 }

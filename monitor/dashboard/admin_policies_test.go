@@ -30,7 +30,7 @@ func TestAPolicyIsNotReplacedUnseen(t *testing.T) {
 	}
 	definition := func(name string) brokerpolicy.Definition {
 		vh, _ := s.b.VHost("/")
-		p, ok := vh.Policy(brokerpolicy.User, name)
+		p, ok := vh.Policies.Get(brokerpolicy.User, name)
 		require.True(t, ok)
 		return p.Definition
 	}
@@ -43,7 +43,7 @@ func TestAPolicyIsNotReplacedUnseen(t *testing.T) {
 	require.Contains(t, set(theirs, "ttl", `{"message-ttl": 3000}`).body, "Policy set.")
 	late := set(mine, "ttl", `{"max-length": 5}`)
 	require.Equal(t, http.StatusConflict, late.status)
-	require.Contains(t, late.body, "Somebody else has set this policy since then. Nothing was changed")
+	require.Contains(t, late.body, "Somebody else has changed this policy since then. Nothing was changed")
 	require.Contains(t, late.body, "max-length", "the form is as it was typed")
 	require.Equal(t, brokerpolicy.Definition{"message-ttl": int64(3000)}, definition("ttl"))
 	require.Contains(t, set(mine, "copy", `{"max-length": 5}`).body, "Policy set.", "under another name it replaces nothing")

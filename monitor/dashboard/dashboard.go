@@ -20,6 +20,7 @@ import (
 	"curfew/monitor/dashboard/internal/assets"
 	"curfew/monitor/dashboard/internal/connections"
 	"curfew/monitor/dashboard/internal/letters"
+	"curfew/monitor/dashboard/internal/operations"
 	"curfew/monitor/dashboard/internal/overview"
 	"curfew/monitor/dashboard/internal/session"
 	"curfew/monitor/dashboard/internal/topology"
@@ -83,7 +84,7 @@ func New(o Options) (*Dashboard, error) {
 	if o.Operations != nil {
 		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Forecasts: d.forecasts, Site: answers{d}, Log: d.log}.Group())
 		d.groups = append(d.groups, connections.New(o.Operations, answers{d}).Group(), topology.Pages{Operations: o.Operations, Site: answers{d}}.Group(),
-			admin.Pages{Operations: o.Operations, Site: answers{d}}.Group())
+			admin.Pages{Operations: o.Operations, Site: answers{d}}.Group(), operations.Pages{Operations: o.Operations, Site: answers{d}}.Group())
 	}
 	d.pages, d.sessions = d.makePages(), session.New()
 	return d, nil

@@ -61,10 +61,10 @@ func TestEditChangesNothingByItself(t *testing.T) {
 	s := newSite(t).logIn("root")
 	s.dead(0)
 	vh, _ := s.b.VHost("/")
-	require.NoError(t, vh.DeclareExchange("<e>", broker.ExchangeDeclare{Kind: "fanout"}))
+	require.NoError(t, vh.Exchanges.Declare("<e>", broker.ExchangeDeclare{Kind: "fanout"}))
 	q := s.queue("/", "elsewhere", nil)
 	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "<e>", Destination: "elsewhere"}))
-	dlq, _ := vh.Queue("dlq")
+	dlq, _ := vh.Queues.Get("dlq")
 	for i, body := range []string{"", "plain", "\nbegins with a line\n", "a\r\nb\r\n", "a\r\nb\n", "a\rb", "\x00\xff", "</textarea><script>alert(1)</script>", "  spaces  ", "\u202eexe"} {
 		p := amqp.Properties{Headers: died("k\"", "expired", "<e>"), MessageID: "a", Has: amqp.HasHeaders | amqp.HasMessageID}
 		s.publish(dlq, p, body)
@@ -85,7 +85,7 @@ func TestEditChangesNothingByItself(t *testing.T) {
 func TestEdit(t *testing.T) {
 	s := newSite(t).logIn("root")
 	dlq := s.dead(0)
-	q, _ := dlq.VHost().Queue("q")
+	q, _ := dlq.VHost().Queues.Get("q")
 	s.publish(dlq, amqp.Properties{}, "held")
 	_, err := dlq.Get(false, func(*broker.Delivery) {})
 	require.NoError(t, err)
@@ -154,7 +154,7 @@ func TestPackedBodiesAreEditedAsText(t *testing.T) {
 	for _, encoding := range []string{"gzip", "deflate", "zstd"} {
 		s := newSite(t).logIn("root")
 		dlq := s.dead(0)
-		q, _ := dlq.VHost().Queue("q")
+		q, _ := dlq.VHost().Queues.Get("q")
 		packed, err := deadletters.Pack(encoding, []byte(`{"order": 7}`), nil)
 		require.NoError(t, err)
 		for range 3 {

@@ -135,7 +135,7 @@ func TestDeadLettersThatGoWithAQueue(t *testing.T) {
 	s := newSite(t).logIn("root")
 	require.NoError(t, s.b.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
 	q := s.queue("/", "own", amqp.Table{"x-dead-letter-queue": true})
-	dead, err := q.VHost().Queue("own/$deadletterqueue")
+	dead, err := q.VHost().Queues.Get("own/$deadletterqueue")
 	require.NoError(t, err)
 	s.publish(dead, amqp.Properties{}, "dead")
 	page := s.get("/queue/delete?vhost=/&name=own").body
@@ -155,7 +155,7 @@ func TestDeadLettersThatGoWithAQueue(t *testing.T) {
 func TestQueueSaysHowLongMessagesLive(t *testing.T) {
 	s := newSite(t).logIn("root")
 	vh, _ := s.b.VHost("/")
-	_, err := vh.SetPolicy(brokerpolicy.User, brokerpolicy.Policy{Name: "short", Pattern: "^by-", Definition: brokerpolicy.Definition{"message-ttl": int64(30_000)}})
+	_, err := vh.Policies.Set(brokerpolicy.User, brokerpolicy.Policy{Name: "short", Pattern: "^by-", Definition: brokerpolicy.Definition{"message-ttl": int64(30_000)}})
 	require.NoError(t, err)
 	s.queue("/", "by-policy", nil)
 	s.queue("/", "by-argument", amqp.Table{"x-message-ttl": int64(5000), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "late"})

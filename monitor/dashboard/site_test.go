@@ -152,7 +152,7 @@ func (s *site) queue(vhost, name string, args amqp.Table) *broker.Queue {
 	s.Helper()
 	vh, ok := s.b.VHost(vhost)
 	require.True(s, ok)
-	q, err := vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
+	q, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: true, Args: args})
 	require.NoError(s, err)
 	return q
 }

@@ -69,10 +69,10 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 	s.user(name, access.Administrator, name)
 	vh, _ := s.b.VHost(name)
 	q := s.queue(name, name, amqp.Table{"x-dead-letter-exchange": name, "x-dead-letter-routing-key": name})
-	require.NoError(t, vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout"}))
+	require.NoError(t, vh.Exchanges.Declare(name, broker.ExchangeDeclare{Kind: "fanout"}))
 	require.NoError(t, vh.Bind(nil, broker.Binding{Source: name, Destination: name}))
 	for _, k := range []brokerpolicy.Kind{brokerpolicy.User, brokerpolicy.Operator} {
-		_, err = vh.SetPolicy(k, brokerpolicy.Policy{Name: name, Pattern: ".*", Definition: brokerpolicy.Definition{"max-length": int64(1000)}})
+		_, err = vh.Policies.Set(k, brokerpolicy.Policy{Name: name, Pattern: ".*", Definition: brokerpolicy.Definition{"max-length": int64(1000)}})
 		require.NoError(t, err)
 	}
 	header := died(name, name, name)

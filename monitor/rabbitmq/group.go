@@ -26,19 +26,20 @@ const (
 // group is what the Curfews beside one virtual host share, as this one sees it: their names, and how many leases each may
 // have. It is safe for concurrent use.
 type group struct {
-	mu      sync.Mutex
-	redis   *lease.Group // nil: there is no Redis, so no other Curfew; or it is not known yet which cluster this is
-	failing failing      // reaching Redis fails
-	members []string
-	reports []report  // of the others
-	since   time.Time // when the members last changed
-	letGo   map[string]string
-	wanted  int                // queues that may be kept
-	taken   map[*turn]struct{} // leases that are held here, or being tried for
+	mu        sync.Mutex
+	redis     *lease.Group // nil: there is no Redis, so no other Curfew; or it is not known yet which cluster this is
+	failing   failing      // reaching Redis fails
+	members   []string
+	reports   []report  // of the others
+	since     time.Time // when the members last changed
+	letGo     map[string]string
+	seenUntil map[string]time.Time // by queue: when another one last held all messages, at least
+	wanted    int                  // queues that may be kept
+	taken     map[*turn]struct{}   // leases that are held here, or being tried for
 }
 
 func newGroup(name string) *group {
-	return &group{members: []string{name}, since: time.Now(), taken: make(map[*turn]struct{})}
+	return &group{members: []string{name}, since: time.Now(), taken: make(map[*turn]struct{}), seenUntil: make(map[string]time.Time)}
 }
 
 // join changes to another group in Redis, and returns the last one.
@@ -99,6 +100,7 @@ func (g *group) see(v lease.View, err error) (news bool, lost map[string]string)
 		}
 	}
 	g.letGo, g.reports = make(map[string]string), readReports(v.Reports)
+	g.noteSeenLocked()
 	maps.Copy(g.letGo, v.LetGo)
 	maps.Copy(g.letGo, lost)
 	return news, lost

@@ -200,7 +200,7 @@ func (q *queue) yielded() bool {
 // options returns the options of the queue's keepers.
 func (q *queue) options() keeper.Options {
 	o := keeper.Options{
-		VHost: q.p.vhost(), Queue: q.name, Connect: q.connect, Facts: q.readFacts, Events: q.events, Shadows: q.shadow,
+		VHost: q.p.vhost(), Queue: q.name, Connect: q.connect, Facts: q.readFacts, Events: q.events, Shadows: q.shadow, SeenUntil: q.seenUntil,
 		Expired: q.expired, Changed: q.changed, Name: q.p.name, Now: q.p.Now, Log: q.p.log,
 		MaxMessages: q.rule.Budget.Messages, MaxBytes: q.rule.Budget.Bytes, TakeRate: q.rule.Budget.Holds,
 		StopTimeout: stopTimeout, AllowUnknown: q.rule.Assume != queuefacts.UnknownType,
@@ -217,6 +217,15 @@ func (q *queue) options() keeper.Options {
 		o.Lease = q.turn
 	}
 	return o
+}
+
+// seenUntil is when another Curfew last held all messages of the queue, by the keepers' clock; 0: it is not known.
+func (q *queue) seenUntil() deadline.Instant {
+	at := q.p.group.seenBy(q.name)
+	if at.IsZero() {
+		return 0
+	}
+	return deadline.At(at).Add(q.p.ClockOffset())
 }
 
 // connect connects, and drops earlier events: they are of no use to a keeper that begins with nothing.

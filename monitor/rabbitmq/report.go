@@ -77,6 +77,25 @@ func readReports(from []lease.Report) (list []report) {
 	return list
 }
 
+// noteSeenLocked notes of which queues others report that they hold all messages.
+func (g *group) noteSeenLocked() {
+	at := time.Now().Add(-reportEvery - beatEvery)
+	for _, r := range g.reports {
+		for i := range r.Queues {
+			if q := &r.Queues[i]; q.Here && q.CaughtUp {
+				g.seenUntil[q.Queue] = at
+			}
+		}
+	}
+}
+
+// seenBy returns until when another Curfew surely held all messages of the queue; zero: it is not known.
+func (g *group) seenBy(queue string) time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.seenUntil[queue]
+}
+
 // seenElsewhere returns what other Curfews have seen of messages, by queue.
 func (g *group) seenElsewhere() map[string]queuefacts.TTLStats {
 	g.mu.Lock()
@@ -122,7 +141,7 @@ func (q *Queue) complete(name string, reported *Queue) {
 	}
 	q.State, q.Reason, q.Instead, q.Code, q.NeedsOperator = reported.State, reported.Reason, reported.Instead, reported.Code, reported.NeedsOperator
 	q.Keeper, q.Reported, q.NotKeptSince = name, true, reported.NotKeptSince
-	q.Held, q.HeldBytes, q.NextDue, q.Expired = reported.Held, reported.HeldBytes, reported.NextDue, reported.Expired
+	q.CaughtUp, q.Held, q.HeldBytes, q.NextDue, q.Expired = reported.CaughtUp, reported.Held, reported.HeldBytes, reported.NextDue, reported.Expired
 	q.P50, q.P99, q.UnknownAge, q.LastRelease = reported.P50, reported.P99, reported.UnknownAge, reported.LastRelease
 	q.Stranded, q.StrandedSince, q.SharedWith, q.SharedSince = reported.Stranded, reported.StrandedSince, reported.SharedWith, reported.SharedSince
 }

@@ -57,6 +57,7 @@ type Queue struct {
 	// NeedsOperator: it stays as it is until an operator allows it.
 	NeedsOperator bool `json:"needs_operator,omitempty"`
 
+	CaughtUp  bool     `json:"caught_up"`       // all messages of the queue are held
 	Held      int      `json:"held"`            // messages
 	HeldBytes int64    `json:"held_bytes"`      // of their bodies
 	NextDue   int64    `json:"next_due"`        // Unix ms; 0: none, or not known
@@ -199,6 +200,7 @@ func (q *queue) describeLocked(row *Queue) {
 	if s.NeedsOperator {
 		row.State, row.NeedsOperator, row.Instead = "let_go", true, allowIt
 	}
+	row.CaughtUp = s.State == keeper.Keeping && s.CaughtUp
 	row.Held, row.HeldBytes, row.NextDue = s.Held, s.HeldBytes, s.NextDue.Add(-q.p.ClockOffset()).UnixMilli()
 	if s.NextDue == 0 {
 		row.NextDue = 0

@@ -57,9 +57,9 @@ func TestSpansOfSampledMessages(t *testing.T) {
 	require.NoError(t, err)
 	defer b.Close()
 	vh, _ := b.VHost("/")
-	q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}})
+	q, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}})
 	require.NoError(t, err)
-	_, err = vh.DeclareQueue(nil, "dead", broker.QueueDeclare{})
+	_, err = vh.Queues.Declare(nil, "dead", broker.QueueDeclare{})
 	require.NoError(t, err)
 	p := vh.OwnPublisher()
 	for _, headers := range []amqp.Table{{"traceparent": sampledParent, "tracestate": []byte("a=b")}, {"traceparent": silentParent}, nil} {

@@ -170,7 +170,7 @@ func (t *turn) park(x *letterMove) []topology.Target {
 		x.missing = x.Queued
 		return nil
 	}
-	q, err := vh.DeclareQueue(nil, policy.UndeliverableQueue, topology.QueueDeclare{Durable: true})
+	q, err := vh.Queues.Declare(nil, policy.UndeliverableQueue, topology.QueueDeclare{Durable: true})
 	if err != nil {
 		t.f.log.Error("cannot make the queue for undeliverable messages: they stay where they are; make room on the disk",
 			zap.String("vhost", vh.Name()), zap.Error(err))

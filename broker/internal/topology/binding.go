@@ -17,7 +17,7 @@ type Binding struct {
 // 404 for a missing end, 403 on the default exchange, 405 on another connection's
 // exclusive queue, 406 for arguments the exchange's type does not take.
 func (vh *VHost) Bind(owner Owner, b Binding) error {
-	return vh.claimed(b.key(vh.name), func() error {
+	return vh.guard.claimed(b.key(vh.guard.name), func() error {
 		x, d, err := vh.bothEndsLocked(owner, b)
 		if err != nil {
 			return err
@@ -31,7 +31,7 @@ func (vh *VHost) Bind(owner Owner, b Binding) error {
 		}
 		err = x.checkBindingsLocked()
 		if err == nil {
-			err = vh.memory.takeLocked(bindingFootprint(b.RoutingKey, b.Args), "a binding of "+exchangeLabel(vh.name, x.name), false)
+			err = vh.memory.takeLocked(bindingFootprint(b.RoutingKey, b.Args), "a binding of "+exchangeLabel(vh.guard.name, x.name), false)
 		}
 		if err != nil {
 			x.router.Unbind(d, b.RoutingKey, b.Args)
@@ -53,8 +53,8 @@ func (vh *VHost) Bind(owner Owner, b Binding) error {
 func (x *Exchange) saveBindingLocked(b exchange.Binding[destination]) error {
 	vh := x.vh
 	saved := x.bindingDefinition(b)
-	err := vh.saveLocked(saved.Key(), saved, nil)
-	if err == nil || vh.deleted {
+	err := vh.guard.saveLocked(saved.Key(), saved, nil)
+	if err == nil || vh.guard.deleted {
 		return err
 	}
 	if args, removed := x.router.Unbind(b.Destination, b.Key, b.Args); removed {
@@ -98,11 +98,11 @@ func (vh *VHost) endsLocked(b Binding) (x *Exchange, d destination, err error) {
 		return nil, destination{}, err
 	}
 	if b.ToExchange {
-		d.exchange = vh.exchanges[b.Destination]
+		d.exchange = vh.Exchanges.exchanges[b.Destination]
 	} else {
-		d.queue = vh.queues[b.Destination]
+		d.queue = vh.Queues.queues[b.Destination]
 	}
-	return vh.exchanges[b.Source], d, nil
+	return vh.Exchanges.exchanges[b.Source], d, nil
 }
 
 // bothEndsLocked is endsLocked with 404 where one is missing, and 405 on another connection's
@@ -112,12 +112,12 @@ func (vh *VHost) bothEndsLocked(owner Owner, b Binding) (*Exchange, destination,
 	switch {
 	case err != nil:
 	case d == destination{} && b.ToExchange:
-		err = noExchange(vh.name, b.Destination)
+		err = noExchange(vh.guard.name, b.Destination)
 	case d == destination{}:
-		err = NoQueue(vh.name, b.Destination)
+		err = NoQueue(vh.guard.name, b.Destination)
 	default:
 		if err = d.checkOwner(owner); err == nil && x == nil {
-			err = noExchange(vh.name, b.Source)
+			err = noExchange(vh.guard.name, b.Source)
 		}
 	}
 	return x, d, err
@@ -163,6 +163,6 @@ func (x *Exchange) unboundLocked(b exchange.Binding[destination]) {
 		delete(s, x)
 	}
 	if x.declared.Durable && b.Destination.durable() {
-		vh.undefineLocked(x.bindingDefinition(b).Key())
+		vh.guard.noteLocked(x.bindingDefinition(b).Key(), nil)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestUnbind(t *testing.T) {
 	_, vh := declaringBroker(t, broker.Options{})
 	mine, theirs := new(int), new(int)
-	_, err := vh.DeclareQueue(theirs, "q", broker.QueueDeclare{Exclusive: true})
+	_, err := vh.Queues.Declare(theirs, "q", broker.QueueDeclare{Exclusive: true})
 	require.NoError(t, err)
 	b := broker.Binding{Source: "amq.direct", Destination: "q", RoutingKey: "k"}
 	require.NoError(t, vh.Bind(theirs, b))

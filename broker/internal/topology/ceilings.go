@@ -31,7 +31,7 @@ func (c *Ceilings) setDefaults() {
 }
 
 // checkQueueLimitLocked refuses one more queue than the virtual host may have.
-func (t *queueTable) checkQueueLimitLocked(name string) error {
+func (t *Queues) checkQueueLimitLocked(name string) error {
 	most := t.vh.registry.ceilings.Queues
 	if own, ok := t.vh.limits.Of(access.MaxQueues); ok {
 		most = min(most, own)
@@ -39,16 +39,16 @@ func (t *queueTable) checkQueueLimitLocked(name string) error {
 	if len(t.queues)+t.coming < most || t.vh.registry.restoring() || name == policy.UndeliverableQueue { // or a dead letter would be lost
 		return nil
 	}
-	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot declare queue '%s': queue limit in vhost '%s' (%d) is reached", name, t.vh.name, most)
+	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot declare queue '%s': queue limit in vhost '%s' (%d) is reached", name, t.vh.guard.name, most)
 }
 
 // checkExchangeLimitLocked refuses one more exchange than the virtual host may have.
-func (t *exchangeTable) checkExchangeLimitLocked(name string) error {
+func (t *Exchanges) checkExchangeLimitLocked(name string) error {
 	most := t.vh.registry.ceilings.Exchanges
 	if len(t.exchanges)-len(predeclared) < most || t.vh.registry.restoring() {
 		return nil
 	}
-	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot declare exchange '%s': exchange limit in vhost '%s' (%d) is reached", name, t.vh.name, most)
+	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot declare exchange '%s': exchange limit in vhost '%s' (%d) is reached", name, t.vh.guard.name, most)
 }
 
 // checkBindingsLocked refuses if x has more bindings than it may, including the one just made.
@@ -58,5 +58,5 @@ func (x *Exchange) checkBindingsLocked() error {
 	if x.router.Len() <= most || vh.registry.restoring() {
 		return nil
 	}
-	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot bind to %s: binding limit (%d) is reached", exchangeLabel(vh.name, x.name), most)
+	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot bind to %s: binding limit (%d) is reached", exchangeLabel(vh.guard.name, x.name), most)
 }

@@ -24,24 +24,24 @@ type QueueDeclare struct {
 	Args                           amqp.Table
 }
 
-// queueTable holds the queues of a virtual host, and makes and deletes them. Guarded by the virtual host's mu.
-type queueTable struct {
+// Queues holds the queues of a virtual host, and makes and deletes them. Guarded by the virtual host's mu.
+type Queues struct {
 	vh     *VHost
 	queues map[string]*Queue
 	owned  map[Owner]map[*Queue]struct{} // exclusive queues, by connection
 	coming int                           // queues that are being saved
 }
 
-func (t *queueTable) init(vh *VHost) {
+func (t *Queues) init(vh *VHost) {
 	t.vh, t.queues, t.owned = vh, map[string]*Queue{}, map[Owner]map[*Queue]struct{}{}
 }
 
-// DeclareQueue returns the queue of that name and makes it if it does not exist. For an
+// Declare returns the queue of that name and makes it if it does not exist. For an
 // empty name it generates one. An existing queue must have been declared in the same way.
 // Declaring counts as use for x-expires. Errors: 403 reserved name, 405 another
 // connection's exclusive queue, 406 wrong or inequivalent argument.
-func (t *queueTable) DeclareQueue(owner Owner, name string, d QueueDeclare) (*Queue, error) {
-	return t.DeclareQueueFor(everybody{}, owner, name, d)
+func (t *Queues) Declare(owner Owner, name string, d QueueDeclare) (*Queue, error) {
+	return t.DeclareFor(everybody{}, owner, name, d)
 }
 
 // Declarer checks the permissions of the user who declares a queue.
@@ -58,8 +58,8 @@ type everybody struct{}
 func (everybody) MayDeclareQueue(string) error             { return nil }
 func (everybody) MayMakeQueue(string, *QueueDeclare) error { return nil }
 
-// DeclareQueueFor is DeclareQueue for a user who needs permissions.
-func (t *queueTable) DeclareQueueFor(r Declarer, owner Owner, name string, d QueueDeclare) (*Queue, error) {
+// DeclareFor is Declare for a user who needs permissions.
+func (t *Queues) DeclareFor(r Declarer, owner Owner, name string, d QueueDeclare) (*Queue, error) {
 	d = t.withDefaultType(name, d)
 	if err := policy.CheckNamed(name, d.Args); err != nil {
 		return nil, err
@@ -76,10 +76,10 @@ func (t *queueTable) DeclareQueueFor(r Declarer, owner Owner, name string, d Que
 	}
 	if serverNamed {
 		// no queue has this name
-	} else if q, err := t.QueueFor(owner, name); err == nil {
+	} else if q, err := t.GetFor(owner, name); err == nil {
 		if err = q.redeclare(d); err == delivery.ErrGone {
 			q.erase() // its deletion is about to do the same
-			return t.DeclareQueueFor(r, owner, name, d)
+			return t.DeclareFor(r, owner, name, d)
 		}
 		return q, err
 	} else if code(err) != amqp.NotFound {
@@ -101,7 +101,7 @@ func (t *queueTable) DeclareQueueFor(r Declarer, owner Owner, name string, d Que
 	}
 	q, err := t.makeWithSubqueue(owner, name, d)
 	if err == errTaken {
-		return t.DeclareQueueFor(r, owner, name, d) // another declare was faster
+		return t.DeclareFor(r, owner, name, d) // another declare was faster
 	}
 	return q, err
 }
@@ -110,7 +110,7 @@ func (t *queueTable) DeclareQueueFor(r Declarer, owner Owner, name string, d Que
 var errTaken = errors.New("broker: queue exists")
 
 // makeQueue makes a queue that does not exist yet.
-func (t *queueTable) makeQueue(id uint64, owner Owner, name string, d QueueDeclare) (*Queue, error) {
+func (t *Queues) makeQueue(id uint64, owner Owner, name string, d QueueDeclare) (*Queue, error) {
 	set, err := t.settingsOf(name, d)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (t *queueTable) makeQueue(id uint64, owner Owner, name string, d QueueDecla
 }
 
 // settingsOf reads a declaration. With an error it returns the settings that are valid.
-func (t *queueTable) settingsOf(name string, d QueueDeclare) (policy.Settings, error) {
+func (t *Queues) settingsOf(name string, d QueueDeclare) (policy.Settings, error) {
 	label := t.queueLabel(name)
 	set, err := policy.ParseQueue(t.vh.registry.defaults, label, d.Args)
 	wrong := set.Type.CheckProperties(label, d.Durable, d.Exclusive, d.AutoDelete)
@@ -133,7 +133,7 @@ func (t *queueTable) settingsOf(name string, d QueueDeclare) (policy.Settings, e
 }
 
 // enterQueue makes a queue of these settings and adds it.
-func (t *queueTable) enterQueue(id uint64, owner Owner, name string, d QueueDeclare, set policy.Settings) (*Queue, error) {
+func (t *Queues) enterQueue(id uint64, owner Owner, name string, d QueueDeclare, set policy.Settings) (*Queue, error) {
 	q := t.newQueue(id, owner, name, d, set)
 	if err := t.addQueue(q); err != nil {
 		return nil, err
@@ -143,13 +143,13 @@ func (t *queueTable) enterQueue(id uint64, owner Owner, name string, d QueueDecl
 }
 
 // newQueue makes a queue without adding it.
-func (t *queueTable) newQueue(id uint64, owner Owner, name string, d QueueDeclare, set policy.Settings) *Queue {
+func (t *Queues) newQueue(id uint64, owner Owner, name string, d QueueDeclare, set policy.Settings) *Queue {
 	if len(d.Args) == 0 {
 		d.Args = nil
 	}
 	q := &Queue{vh: t.vh, declared: d, policies: ungoverned}
 	q.Queue.Init(delivery.QueueOptions{
-		Env: t.vh.registry.env, Registered: q, Id: id, Vhost: t.vh.name, Name: name, Lines: t.vh.lines, Durable: d.Durable && !d.Exclusive, AutoDelete: d.AutoDelete,
+		Env: t.vh.registry.env, Registered: q, Id: id, Vhost: t.vh.guard.name, Name: name, Lines: t.vh.lines, Durable: d.Durable && !d.Exclusive, AutoDelete: d.AutoDelete,
 		Settings: t.vh.registry.settings.share(set),
 	})
 	if d.Exclusive {
@@ -190,10 +190,10 @@ func (q *Queue) redeclare(d QueueDeclare) error {
 }
 
 // addQueue saves the queue and then adds it to the table.
-func (t *queueTable) addQueue(q *Queue) error {
-	saved, claimed := q.definition(), t.vh.claimed
+func (t *Queues) addQueue(q *Queue) error {
+	saved, claimed := q.definition(), t.vh.guard.claimed
 	if q.Name() == policy.UndeliverableQueue { // dead letters wait for it
-		claimed = t.vh.claimedNow
+		claimed = t.vh.guard.claimedNow
 	}
 	return claimed(saved.Key(), func() error {
 		if _, taken := t.queues[q.Name()]; taken {
@@ -206,7 +206,7 @@ func (t *queueTable) addQueue(q *Queue) error {
 			return err
 		}
 		t.coming++
-		a, err := t.vh.saveNewLocked(governed{queue: q}, q.durable(), saved.Key(), saved)
+		a, err := t.vh.Policies.saveNewLocked(governed{queue: q}, q.durable(), saved.Key(), saved)
 		t.coming--
 		if err != nil {
 			t.vh.memory.giveLocked(q.footprint())
@@ -218,7 +218,7 @@ func (t *queueTable) addQueue(q *Queue) error {
 }
 
 // placeQueueLocked is the end of addQueue.
-func (t *queueTable) placeQueueLocked(q *Queue, a *applied) {
+func (t *Queues) placeQueueLocked(q *Queue, a *applied) {
 	t.queues[q.Name()] = q
 	q.policies = a
 	q.applySettings()
@@ -240,21 +240,21 @@ type QueueDeletion struct {
 	AtMost            *int   // how many messages, ready and unacked, and dead letters may be deleted with it; nil: any number
 }
 
-// DeleteQueue deletes the queue with its messages and returns how many were ready. A queue
+// Delete deletes the queue with its messages and returns how many were ready. A queue
 // that does not exist is not an error. The messages are not dead-lettered (RabbitMQ: Dead
 // Letter Exchanges). Errors: 405 another connection's exclusive queue, 406 in use or not
 // empty, where that was asked.
-func (t *queueTable) DeleteQueue(owner Owner, name string, ifUnused, ifEmpty bool) (messages int, err error) {
-	return t.DeleteQueueIf(owner, name, QueueDeletion{IfUnused: ifUnused, IfEmpty: ifEmpty})
+func (t *Queues) Delete(owner Owner, name string, ifUnused, ifEmpty bool) (messages int, err error) {
+	return t.DeleteIf(owner, name, QueueDeletion{IfUnused: ifUnused, IfEmpty: ifEmpty})
 }
 
-// DeleteQueueIf is DeleteQueue with all conditions. They are checked at the moment of deletion;
+// DeleteIf is DeleteQueue with all conditions. They are checked at the moment of deletion;
 // messages in its dead-letter sub-queue are counted just before. Error: also 406 for more messages
 // than AtMost.
-func (t *queueTable) DeleteQueueIf(owner Owner, name string, d QueueDeletion) (messages int, err error) {
-	q, err := t.QueueFor(owner, name)
+func (t *Queues) DeleteIf(owner Owner, name string, d QueueDeletion) (messages int, err error) {
+	q, err := t.GetFor(owner, name)
 	if err == nil && d.QueueID != 0 && d.QueueID != q.ID() {
-		err = NoQueue(t.vh.name, name)
+		err = NoQueue(t.vh.guard.name, name)
 	}
 	if err != nil {
 		if code(err) == amqp.NotFound {
@@ -286,11 +286,11 @@ func (t *queueTable) DeleteQueueIf(owner Owner, name string, d QueueDeletion) (m
 }
 
 // Release deletes the exclusive queues of a connection that has gone.
-func (t *queueTable) Release(owner Owner) {
-	t.vh.lock()
+func (t *Queues) Release(owner Owner) {
+	t.vh.guard.lock()
 	owned := t.owned[owner]
 	delete(t.owned, owner)
-	t.vh.unlock()
+	t.vh.guard.unlock()
 	for q := range owned {
 		_, _ = q.remove(func() error { return nil }) // only a second deletion fails
 	}

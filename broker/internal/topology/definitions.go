@@ -18,22 +18,22 @@ func (b *Binding) key(vhost string) string {
 }
 
 func (vh *VHost) definitionLocked() *catalog.VHost {
-	return &catalog.VHost{Name: vh.name, Metadata: vh.about, Limits: vh.limits}
+	return &catalog.VHost{Name: vh.guard.name, Metadata: vh.about, Limits: vh.limits}
 }
 
 func (x *Exchange) definition() *catalog.Exchange {
 	return &catalog.Exchange{
-		VHost: x.vh.name, Name: x.name, Type: x.declared.Kind, AutoDelete: x.declared.AutoDelete,
+		VHost: x.vh.guard.name, Name: x.name, Type: x.declared.Kind, AutoDelete: x.declared.AutoDelete,
 		Internal: x.declared.Internal, Args: catalog.SaveArgs(x.declared.Args), Transient: !x.declared.Durable,
 	}
 }
 
 // List adds what is declared in the virtual host, durable or not, and its policies to d.
 func (vh *VHost) List(d *catalog.Definitions) {
-	vh.mu.RLock()
-	defer vh.mu.RUnlock()
+	vh.guard.mu.RLock()
+	defer vh.guard.mu.RUnlock()
 	d.VHosts = append(d.VHosts, *vh.definitionLocked())
-	for _, x := range vh.exchanges {
+	for _, x := range vh.Exchanges.exchanges {
 		if _, every := predeclared[x.name]; !every {
 			d.Exchanges = append(d.Exchanges, *x.definition())
 		}
@@ -41,12 +41,12 @@ func (vh *VHost) List(d *catalog.Definitions) {
 	vh.eachBindingLocked(func(x *Exchange, b exchange.Binding[destination]) {
 		d.Bindings = append(d.Bindings, *x.bindingDefinition(b))
 	})
-	for _, q := range vh.queues {
+	for _, q := range vh.Queues.queues {
 		d.Queues = append(d.Queues, *q.definition())
 	}
-	for k := range vh.policies {
-		for _, p := range vh.policies[k] {
-			x := vh.policyDefinition(policy.Kind(k), *p)
+	for k := range vh.Policies.policies {
+		for _, p := range vh.Policies.policies[k] {
+			x := vh.Policies.policyDefinition(policy.Kind(k), *p)
 			d.Policies = append(d.Policies, *x)
 		}
 	}
@@ -54,14 +54,14 @@ func (vh *VHost) List(d *catalog.Definitions) {
 
 // Definition is that of the virtual host itself.
 func (vh *VHost) Definition() *catalog.VHost {
-	vh.mu.RLock()
-	defer vh.mu.RUnlock()
+	vh.guard.mu.RLock()
+	defer vh.guard.mu.RUnlock()
 	return vh.definitionLocked()
 }
 
 func (q *Queue) definition() *catalog.Queue {
 	return &catalog.Queue{
-		VHost: q.vh.name, Name: q.Name(), ID: q.ID(), AutoDelete: q.declared.AutoDelete,
+		VHost: q.vh.guard.name, Name: q.Name(), ID: q.ID(), AutoDelete: q.declared.AutoDelete,
 		Recovered: q.recovered, Args: catalog.SaveArgs(q.declared.Args),
 		Transient: !q.durable(), Exclusive: q.declared.Exclusive,
 	}
@@ -69,20 +69,20 @@ func (q *Queue) definition() *catalog.Queue {
 
 func (x *Exchange) bindingDefinition(b exchange.Binding[destination]) *catalog.Binding {
 	return &catalog.Binding{
-		VHost: x.vh.name, Source: x.name, Destination: b.Destination.name(), ToExchange: b.Destination.exchange != nil,
+		VHost: x.vh.guard.name, Source: x.name, Destination: b.Destination.name(), ToExchange: b.Destination.exchange != nil,
 		RoutingKey: b.Key, Args: catalog.SaveArgs(b.Args), Transient: !x.declared.Durable || !b.Destination.durable(),
 	}
 }
 
-func (t *policyTable) policyDefinition(k policy.Kind, p policy.Policy) *catalog.Policy {
+func (t *Policies) policyDefinition(k policy.Kind, p policy.Policy) *catalog.Policy {
 	p.NotInForce = "" // found out at each start, and in each copy
-	return &catalog.Policy{VHost: t.vh.name, Operator: k == policy.Operator, Policy: p}
+	return &catalog.Policy{VHost: t.vh.guard.name, Operator: k == policy.Operator, Policy: p}
 }
 
 // definitionKeysLocked lists the keys of the virtual host and of all that is in it or about to be.
 func (vh *VHost) definitionKeysLocked() []string {
-	keys := append([]string{catalog.Key(catalog.VhostKind, vh.name)}, slices.Collect(maps.Keys(vh.claims))...)
-	exchanges := slices.Collect(maps.Values(vh.exchanges))
+	keys := append([]string{catalog.Key(catalog.VhostKind, vh.guard.name)}, slices.Collect(maps.Keys(vh.guard.claims))...)
+	exchanges := slices.Collect(maps.Values(vh.Exchanges.exchanges))
 	for _, d := range vh.sweeps.left {
 		if d.exchange != nil {
 			exchanges = append(exchanges, d.exchange)
@@ -100,12 +100,12 @@ func (vh *VHost) definitionKeysLocked() []string {
 			return true
 		})
 	}
-	for k := range vh.policies {
-		for _, p := range vh.policies[k] {
-			keys = append(keys, vh.policyDefinition(policy.Kind(k), *p).Key())
+	for k := range vh.Policies.policies {
+		for _, p := range vh.Policies.policies[k] {
+			keys = append(keys, vh.Policies.policyDefinition(policy.Kind(k), *p).Key())
 		}
 	}
-	for _, q := range vh.queues {
+	for _, q := range vh.Queues.queues {
 		if q.durable() {
 			keys = append(keys, q.definition().Key())
 		}
@@ -128,4 +128,20 @@ func (d destination) name() string {
 		return d.queue.Name()
 	}
 	return d.exchange.name
+}
+
+// Define saves the definition of something in the virtual host that is not declared: of what add, called with the lock held,
+// has made; nil: nothing. It returns when that, or what add found, is on disk. It is not undone if it cannot be saved: then
+// there is an error, and the store tries again.
+func (vh *VHost) Define(add func() *catalog.Queue) error {
+	err := vh.guard.locked(func() error {
+		if d := add(); d != nil {
+			vh.guard.noteLocked(d.Key(), d)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return vh.guard.catalog.Sync()
 }

@@ -1,9 +1,9 @@
 // Package topology is what is declared in a virtual host: exchanges, queues and bindings, the
 // policies that govern them, and where a message goes.
 //
-//	VHost ─┬─ exchangeTable: exchanges, bindings from them ─┐
-//	       ├─ queues ──────────────────────────────────────┼─► Routes.Find ─► targets
-//	       ├─ policyTable: the policies, what they govern ──┘
+//	VHost ─┬─ Exchanges, and bindings from them ───────────┐
+//	       ├─ Queues ──────────────────────────────────────┼─► Routes.Find ─► targets
+//	       ├─ Policies, and what they govern ──────────────┘
 //	       └─ guard: the lock, and the changes of the definitions on disk
 //	Registry: what the virtual hosts of a broker have in common
 //
@@ -31,7 +31,7 @@
 //
 // # Locks
 //
-// guard.importing ─► policyTable.governing ─► guard.mu ─► delivery.Queue's ─► leaves: Registry.mu, the
+// guard.importing ─► Policies.governing ─► guard.mu ─► delivery.Queue's ─► leaves: Registry.mu, the
 // saver's, the timers'. The first two are held while waiting for the disk; mu is not (saveLocked).
 // Functions whose names end in Locked are called with mu held. Holding it for reading is enough where
 // they say so.

@@ -34,15 +34,15 @@ type destination struct {
 // the messages published to it, Out the queues they went to.
 type ExchangeStats struct{ In, Out atomic.Uint64 }
 
-// exchangeTable holds the exchanges of a virtual host, and makes and deletes them. Guarded by the virtual host's mu.
-type exchangeTable struct {
+// Exchanges holds the exchanges of a virtual host, and makes and deletes them. Guarded by the virtual host's mu.
+type Exchanges struct {
 	vh              *VHost
 	exchanges       map[string]*Exchange
 	numbers         numbers
 	defaultExchange ExchangeStats // not guarded
 }
 
-func (t *exchangeTable) init(vh *VHost) {
+func (t *Exchanges) init(vh *VHost) {
 	t.vh, t.exchanges = vh, map[string]*Exchange{}
 	for name, kind := range predeclared {
 		x := t.newExchange(name, kind, ExchangeDeclare{Durable: true})
@@ -89,7 +89,7 @@ type ExchangeDeclare struct {
 	Args                          amqp.Table
 }
 
-func (t *exchangeTable) newExchange(name string, kind exchange.Kind, d ExchangeDeclare) *Exchange {
+func (t *Exchanges) newExchange(name string, kind exchange.Kind, d ExchangeDeclare) *Exchange {
 	if d.Kind == "" {
 		d.Kind = string(kind)
 	}
@@ -98,10 +98,10 @@ func (t *exchangeTable) newExchange(name string, kind exchange.Kind, d ExchangeD
 	return x
 }
 
-// DeclareExchange makes the exchange unless an equal one exists
+// Declare makes the exchange unless an equal one exists
 // (AMQP 0-9-1 exchange.declare). Errors: 503 unknown type, 403 reserved name,
 // 406 inequivalent argument.
-func (t *exchangeTable) DeclareExchange(name string, d ExchangeDeclare) error {
+func (t *Exchanges) Declare(name string, d ExchangeDeclare) error {
 	kind, err := ReadExchange(name, d)
 	if err == nil && !t.vh.registry.restoring() {
 		err = policy.CheckName("an exchange", name)
@@ -109,21 +109,21 @@ func (t *exchangeTable) DeclareExchange(name string, d ExchangeDeclare) error {
 	if err != nil {
 		return err
 	}
-	if err := policy.CheckExchange(t.vh.registry.defaults, exchangeLabel(t.vh.name, name), d.Args); err != nil {
+	if err := policy.CheckExchange(t.vh.registry.defaults, exchangeLabel(t.vh.guard.name, name), d.Args); err != nil {
 		if !t.vh.registry.restoring() {
 			return err
 		}
 		t.vh.registry.log.Warn("a saved exchange would be refused now; it is restored without its invalid arguments; delete it and declare it again",
-			zap.String("vhost", t.vh.name), zap.String("exchange", name), zap.Error(err))
+			zap.String("vhost", t.vh.guard.name), zap.String("exchange", name), zap.Error(err))
 	}
 	return t.addExchange(t.newExchange(name, kind, d))
 }
 
 // addExchange saves the exchange and then adds it to the table, unless an equal one exists.
-func (t *exchangeTable) addExchange(made *Exchange) error {
+func (t *Exchanges) addExchange(made *Exchange) error {
 	name, d := made.name, made.declared
-	key := catalog.Key(catalog.ExchangeKind, t.vh.name, name)
-	return t.vh.claimed(key, func() error {
+	key := catalog.Key(catalog.ExchangeKind, t.vh.guard.name, name)
+	return t.vh.guard.claimed(key, func() error {
 		if x, ok := t.exchanges[name]; ok {
 			if err := x.equivalent(d); err != nil {
 				return err
@@ -137,10 +137,10 @@ func (t *exchangeTable) addExchange(made *Exchange) error {
 		if err := t.checkExchangeLimitLocked(name); err != nil {
 			return err
 		}
-		if err := t.vh.memory.takeLocked(made.footprint(), exchangeLabel(t.vh.name, name), false); err != nil {
+		if err := t.vh.memory.takeLocked(made.footprint(), exchangeLabel(t.vh.guard.name, name), false); err != nil {
 			return err
 		}
-		a, err := t.vh.saveNewLocked(governed{exchange: made}, d.Durable, key, made.definition())
+		a, err := t.vh.Policies.saveNewLocked(governed{exchange: made}, d.Durable, key, made.definition())
 		if err != nil {
 			t.vh.memory.giveLocked(made.footprint())
 			return err
@@ -151,7 +151,7 @@ func (t *exchangeTable) addExchange(made *Exchange) error {
 }
 
 // placeExchangeLocked adds an exchange to the table.
-func (t *exchangeTable) placeExchangeLocked(x *Exchange, a *applied) {
+func (t *Exchanges) placeExchangeLocked(x *Exchange, a *applied) {
 	t.exchanges[x.name], x.number = x, t.numbers.take()
 	x.governLocked(a)
 	x.useLocked()
@@ -163,22 +163,22 @@ func (t *exchangeTable) placeExchangeLocked(x *Exchange, a *applied) {
 // exchange delays by x-delay, so the type means nothing else.
 const DelayedMessageKind = "x-delayed-message"
 
-// CheckExchange is the passive declare: nil if the exchange exists, else 404. It counts as
+// Check is the passive declare: nil if the exchange exists, else 404. It counts as
 // use.
-func (t *exchangeTable) CheckExchange(name string) error {
-	t.vh.mu.RLock()
-	defer t.vh.mu.RUnlock()
+func (t *Exchanges) Check(name string) error {
+	t.vh.guard.mu.RLock()
+	defer t.vh.guard.mu.RUnlock()
 	if x, ok := t.exchanges[name]; ok {
 		x.useLocked()
 	} else if name != "" {
-		return noExchange(t.vh.name, name)
+		return noExchange(t.vh.guard.name, name)
 	}
 	return nil
 }
 
-// DeleteExchange deletes the exchange and its bindings. An exchange that does not exist is
+// Delete deletes the exchange and its bindings. An exchange that does not exist is
 // not an error. Error: 406 in use, with ifUnused if something is bound.
-func (t *exchangeTable) DeleteExchange(name string, ifUnused bool) error {
+func (t *Exchanges) Delete(name string, ifUnused bool) error {
 	if err := t.CheckDeletable(name); err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (t *exchangeTable) DeleteExchange(name string, ifUnused bool) error {
 			return nil
 		}
 		if ifUnused && x.router.Len() > 0 {
-			return amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s in use", exchangeLabel(t.vh.name, name))
+			return amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s in use", exchangeLabel(t.vh.guard.name, name))
 		}
 		x.removeLocked()
 		return nil
@@ -196,9 +196,9 @@ func (t *exchangeTable) DeleteExchange(name string, ifUnused bool) error {
 }
 
 // CheckDeletable refuses to delete an exchange that every virtual host has.
-func (t *exchangeTable) CheckDeletable(name string) error {
+func (t *Exchanges) CheckDeletable(name string) error {
 	if strings.HasPrefix(name, "amq.") {
-		return amqp.NewException(amqp.AccessRefused, 0, 0, "deletion of system %s not allowed", exchangeLabel(t.vh.name, name))
+		return amqp.NewException(amqp.AccessRefused, 0, 0, "deletion of system %s not allowed", exchangeLabel(t.vh.guard.name, name))
 	}
 	return CheckDefaultExchange(name)
 }
@@ -206,13 +206,13 @@ func (t *exchangeTable) CheckDeletable(name string) error {
 // removeLocked removes x. The bindings to and from it lead nowhere from now on; they are removed by a sweep.
 func (x *Exchange) removeLocked() {
 	vh := x.vh
-	delete(vh.exchanges, x.name)
-	vh.numbers.give(x.number)
+	delete(vh.Exchanges.exchanges, x.name)
+	vh.Exchanges.numbers.give(x.number)
 	x.gone = true
 	vh.memory.giveLocked(x.footprint())
 	vh.changedLocked()
 	if x.declared.Durable {
-		vh.undefineLocked(x.definition().Key())
+		vh.guard.noteLocked(x.definition().Key(), nil)
 	}
 	vh.registry.env.Timers.Drop(x)
 	vh.sweeps.addLocked(destination{exchange: x})
@@ -220,7 +220,7 @@ func (x *Exchange) removeLocked() {
 
 // autoDeleteLocked removes an auto-delete exchange that has lost its last binding.
 func (x *Exchange) autoDeleteLocked() {
-	if x.declared.AutoDelete && x.hadBound && x.router.Len() == 0 && x.vh.exchanges[x.name] == x {
+	if x.declared.AutoDelete && x.hadBound && x.router.Len() == 0 && x.vh.Exchanges.exchanges[x.name] == x {
 		x.removeLocked()
 	}
 }
@@ -258,7 +258,7 @@ func CheckDefaultExchange(name string) error {
 }
 
 func (x *Exchange) equivalent(d ExchangeDeclare) error {
-	label, cur := exchangeLabel(x.vh.name, x.name), x.declared
+	label, cur := exchangeLabel(x.vh.guard.name, x.name), x.declared
 	if d.Kind != cur.Kind {
 		return policy.Inequivalent("type", label, d.Kind, cur.Kind)
 	}

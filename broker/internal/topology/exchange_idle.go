@@ -77,7 +77,7 @@ func (x *Exchange) lastUseLocked(now deadline.Instant, goOn func() bool) (last d
 			case d.goneLocked():
 			case d.queue != nil:
 				last = max(last, d.queue.Idle.LastUse(now))
-				if sub := x.vh.queues[d.queue.Settings().Subqueue]; sub != nil {
+				if sub := x.vh.Queues.queues[d.queue.Settings().Subqueue]; sub != nil {
 					last = max(last, sub.Idle.LastUse(now))
 				}
 			case met.first(d.exchange):
@@ -98,8 +98,8 @@ const idleSteps = 1 << 10
 // expiresIdleAt is expiresIdleAtLocked if few bindings have to be looked at for it; otherwise ok is
 // false.
 func (x *Exchange) expiresIdleAt() (at deadline.Instant, ok bool) {
-	x.vh.mu.RLock()
-	defer x.vh.mu.RUnlock()
+	x.vh.guard.mu.RLock()
+	defer x.vh.guard.mu.RUnlock()
 	n := 0
 	at = x.expiresIdleAtLocked(func() bool { n++; return n < idleSteps })
 	return at, n < idleSteps
@@ -116,9 +116,9 @@ func (x *Exchange) OnTimer() {
 
 // findIdleAt is expiresIdleAtLocked for many bindings: changes go on meanwhile.
 func (x *Exchange) findIdleAt() deadline.Instant {
-	x.vh.mu.RLock()
-	defer x.vh.mu.RUnlock()
-	p := exchange.Pace{Pause: x.vh.pause}
+	x.vh.guard.mu.RLock()
+	defer x.vh.guard.mu.RUnlock()
+	p := exchange.Pace{Pause: x.vh.guard.pause}
 	return x.expiresIdleAtLocked(func() bool { p.Step(exchange.PaceSteps / idleSteps); return true })
 }
 
@@ -143,7 +143,7 @@ func (x *Exchange) ExpireIdle() {
 	if !few {
 		found = x.findIdleAt()
 	}
-	err := x.vh.locked(func() error {
+	err := x.vh.guard.locked(func() error {
 		at := found
 		if few {
 			at = x.expiresIdleAtLocked(func() bool { return true })
@@ -171,7 +171,7 @@ func (x *Exchange) ExpireIdle() {
 		r.saveDeletedSoon()
 	}
 	r.log.Info("exchange expired: unused for its x-auto-delete-on-idle",
-		zap.String("vhost", x.vh.name), zap.String("exchange", x.name), zap.Int("bindings", bindings))
+		zap.String("vhost", x.vh.guard.name), zap.String("exchange", x.name), zap.Int("bindings", bindings))
 }
 
 // TimerIndex is where the timers keep its index among them.

@@ -8,14 +8,14 @@ func (vh *VHost) Registry() *Registry { return vh.registry }
 
 func (m *Memory) Used() int64 { return m.used.Load() }
 
-func (vh *VHost) Claims() map[string]bool { return vh.claims }
+func (vh *VHost) Claims() map[string]bool { return vh.guard.claims }
 
 // EachPortion calls fn with the size of each portion, and whether the lock is free.
 func (vh *VHost) EachPortion(fn func(n int, free bool)) {
-	vh.eachPortion(func(list []governed) {
-		free := vh.mu.TryLock()
+	vh.Policies.eachPortion(func(list []governed) {
+		free := vh.guard.mu.TryLock()
 		if free {
-			vh.mu.Unlock()
+			vh.guard.mu.Unlock()
 		}
 		fn(len(list), free)
 	})
@@ -37,22 +37,22 @@ func (vh *VHost) Sweep() { vh.sweep() }
 // BeginDeleteQueue and BeginDeleteExchange delete something and remove no more than some of its bindings, as if the process
 // then stopped. more: others are left.
 func BeginDeleteQueue(vh *VHost, name string) (more bool) {
-	q, _ := vh.Queue(name)
+	q, _ := vh.Queues.Get(name)
 	_, _, _ = q.drop(func() error { return nil })
 	q.vh.registry.saveDeleted()
 	return vh.leftToSweep()
 }
 
 func BeginDeleteExchange(vh *VHost, name string) (more bool) {
-	_ = vh.Mutate(func() error {
-		vh.exchanges[name].removeLocked()
+	_ = vh.guard.locked(func() error {
+		vh.Exchanges.exchanges[name].removeLocked()
 		return nil
 	})
 	return vh.leftToSweep()
 }
 
 func (vh *VHost) leftToSweep() bool {
-	vh.mu.RLock()
-	defer vh.mu.RUnlock()
+	vh.guard.mu.RLock()
+	defer vh.guard.mu.RUnlock()
 	return len(vh.sweeps.left) > 0
 }

@@ -24,7 +24,7 @@ func vhost(b *broker.Broker) *broker.VHost {
 }
 
 func bindingsFrom(t *testing.T, vh *broker.VHost, name string) int {
-	x, err := vh.Exchange(name)
+	x, err := vh.Exchanges.Get(name)
 	require.NoError(t, err)
 	return x.Bindings
 }

@@ -12,29 +12,29 @@ import (
 // can be refused: they were tried in a copy, and nothing has been declared since (BeginImport). A
 // queue or exchange may have been deleted since then; a binding to or from it is dropped.
 func (vh *VHost) ApplyImport(d *catalog.Definitions) {
-	vh.governing.Lock()
-	defer vh.governing.Unlock()
+	vh.Policies.governing.Lock()
+	defer vh.Policies.governing.Unlock()
 	var list [2][]policy.Policy
 	for i := range d.Policies {
 		x := &d.Policies[i]
 		list[x.PolicyKind()] = append(list[x.PolicyKind()], x.Policy)
 	}
-	was := vh.sets()
+	was := vh.Policies.sets()
 	set := [2]policy.Set{was[policy.User].With(list[policy.User]...), was[policy.Operator].With(list[policy.Operator]...)}
 	if len(d.Policies) > 0 {
-		_ = vh.replace(set, nil)
+		_ = vh.Policies.replace(set, nil)
 	}
 	for i := range d.Exchanges {
 		vh.importExchange(&d.Exchanges[i], set)
 	}
 	for i := range d.Queues {
-		vh.importQueue(&d.Queues[i], set)
+		vh.Queues.importQueue(&d.Queues[i], set)
 	}
 	for i := range d.Bindings {
 		vh.importBinding(&d.Bindings[i])
 	}
 	if len(d.Policies) > 0 {
-		trim(vh.govern(was))
+		trim(vh.Policies.govern(was))
 	}
 }
 
@@ -42,24 +42,24 @@ func (vh *VHost) importExchange(x *catalog.Exchange, set [2]policy.Set) {
 	args, _ := x.Args.Table() // they were made from a table
 	d := exchangeDeclared(x, args)
 	kind, _ := ReadExchange(x.Name, d)
-	made := vh.newExchange(x.Name, kind, d)
+	made := vh.Exchanges.newExchange(x.Name, kind, d)
 	g := find(set, governed{exchange: made})
-	vh.lock()
-	defer vh.unlock()
+	vh.guard.lock()
+	defer vh.guard.unlock()
 	_ = vh.memory.takeLocked(made.footprint(), "", true)
-	vh.placeExchangeLocked(made, vh.appliedLocked(&g))
+	vh.Exchanges.placeExchangeLocked(made, vh.Policies.appliedLocked(&g))
 }
 
-func (t *queueTable) importQueue(x *catalog.Queue, policies [2]policy.Set) {
+func (t *Queues) importQueue(x *catalog.Queue, policies [2]policy.Set) {
 	args, _ := x.Args.Table()
 	d := queueDeclared(x, args)
 	set, _ := t.settingsOf(x.Name, d)
 	q := t.newQueue(x.ID, nil, x.Name, d, set)
 	g := find(policies, governed{queue: q})
-	t.vh.lock()
-	defer t.vh.unlock()
+	t.vh.guard.lock()
+	defer t.vh.guard.unlock()
 	if existing := t.queues[x.Name]; existing != nil { // UndeliverableQueue: a dead letter was faster
-		t.vh.DefineLocked(x.Key(), existing.definition())
+		t.vh.guard.noteLocked(x.Key(), existing.definition())
 		return
 	}
 	if x.Exclusive { // it is the sub-queue that a policy gives to an existing queue, and belongs to the same connection
@@ -70,17 +70,17 @@ func (t *queueTable) importQueue(x *catalog.Queue, policies [2]policy.Set) {
 		q.owner = of.owner
 	}
 	_ = t.vh.memory.takeLocked(q.footprint(), "", true)
-	t.placeQueueLocked(q, t.vh.appliedLocked(&g))
+	t.placeQueueLocked(q, t.vh.Policies.appliedLocked(&g))
 	q.RenewExpiry()
 }
 
 func (vh *VHost) importBinding(x *catalog.Binding) {
 	args, _ := x.Args.Table()
-	vh.lock()
-	defer vh.unlock()
+	vh.guard.lock()
+	defer vh.guard.unlock()
 	from, to, err := vh.bothEndsLocked(nil, bindingOf(x, args))
 	if err != nil {
-		vh.undefineLocked(x.Key())
+		vh.guard.noteLocked(x.Key(), nil)
 		return
 	}
 	if from.router.Bind(to, x.RoutingKey, args) {

@@ -25,10 +25,10 @@ func TestWhatIsImportedIsCounted(t *testing.T) {
 			vh, _ := b.VHost("/")
 			for i := from; i < to; i++ {
 				name := fmt.Sprintf("%02d", i)
-				if _, err := vh.DeclareQueue(nil, name, broker.QueueDeclare{Args: args}); err != nil {
+				if _, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{Args: args}); err != nil {
 					return err
 				}
-				if err := vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout", Args: args}); err != nil {
+				if err := vh.Exchanges.Declare(name, broker.ExchangeDeclare{Kind: "fanout", Args: args}); err != nil {
 					return err
 				}
 				if err := vh.Bind(nil, broker.Binding{Source: name, Destination: name, Args: args}); err != nil {
@@ -49,9 +49,9 @@ func TestWhatIsImportedIsCounted(t *testing.T) {
 		require.Equal(t, 2*used, vh.Registry().Memory.Used())
 		require.ErrorContains(t, b.Change(vhost, declare(40, 80)), "no memory to declare", "beside what there is")
 		for i := range 40 {
-			_, err := vh.DeleteQueue(nil, fmt.Sprintf("%02d", i), false, false)
+			_, err := vh.Queues.Delete(nil, fmt.Sprintf("%02d", i), false, false)
 			require.NoError(t, err)
-			require.NoError(t, vh.DeleteExchange(fmt.Sprintf("%02d", i), false))
+			require.NoError(t, vh.Exchanges.Delete(fmt.Sprintf("%02d", i), false))
 		}
 		require.Zero(t, vh.Registry().Memory.Used())
 	}
@@ -60,7 +60,7 @@ func TestWhatIsImportedIsCounted(t *testing.T) {
 // checkRuled checks that the policy "p" governs the queues that it is to.
 func checkRuled(t *testing.T, vh *broker.VHost, governs func(name string) bool) {
 	t.Helper()
-	for _, q := range vh.Queues() {
+	for _, q := range vh.Queues.List() {
 		user, _, _ := q.Policies()
 		assert.Equal(t, governs(q.Name()), user == "p", q.Name())
 	}
@@ -71,7 +71,7 @@ func TestImportedPoliciesGovern(t *testing.T) {
 	b, vh := declaringBroker(t, broker.Options{})
 	declare := func(vh *broker.VHost, names ...string) {
 		for _, name := range names {
-			_, err := vh.DeclareQueue(nil, name, broker.QueueDeclare{})
+			_, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{})
 			require.NoError(t, err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestImportedPoliciesGovern(t *testing.T) {
 	require.NoError(t, b.Change("", func(b *broker.Broker) error {
 		vh, _ := b.VHost("/")
 		declare(vh, "aq2", "q2")
-		_, err := vh.SetPolicy(policy.User, p)
+		_, err := vh.Policies.Set(policy.User, p)
 		declare(vh, "q3", "other2")
 		return err
 	}))
@@ -106,28 +106,28 @@ func TestDeclaredWhilePoliciesChange(t *testing.T) {
 	for i := range 3 {
 		all.Go(func() {
 			for j := range 40 {
-				_, err := vh.DeclareQueue(nil, fmt.Sprintf("q%d-%d", i, j), broker.QueueDeclare{Durable: true})
+				_, err := vh.Queues.Declare(nil, fmt.Sprintf("q%d-%d", i, j), broker.QueueDeclare{Durable: true})
 				assert.NoError(t, err)
-				assert.NoError(t, vh.DeclareExchange(fmt.Sprintf("q%d", j), broker.ExchangeDeclare{Kind: "fanout", Durable: j%2 == 0}))
+				assert.NoError(t, vh.Exchanges.Declare(fmt.Sprintf("q%d", j), broker.ExchangeDeclare{Kind: "fanout", Durable: j%2 == 0}))
 			}
 		})
 	}
 	for range 30 {
-		_, err := vh.SetPolicy(policy.User, p)
+		_, err := vh.Policies.Set(policy.User, p)
 		assert.NoError(t, err)
-		_, err = vh.ClearPolicy(policy.User, "p")
+		_, err = vh.Policies.Clear(policy.User, "p")
 		assert.NoError(t, err)
 	}
-	_, err = vh.SetPolicy(policy.User, p)
+	_, err = vh.Policies.Set(policy.User, p)
 	require.NoError(t, err)
 	all.Wait()
 	for range 2 {
 		checkRuled(t, vh, func(string) bool { return true })
 		for j := range 40 {
-			user, _, _, ok := vh.ExchangePolicies(fmt.Sprintf("q%d", j))
+			user, _, _, ok := vh.Exchanges.PoliciesOf(fmt.Sprintf("q%d", j))
 			assert.Equal(t, ok, user == "p")
 		}
-		require.Len(t, vh.Queues(), 120)
+		require.Len(t, vh.Queues.List(), 120)
 		require.Empty(t, vh.Claims())
 		require.NoError(t, b.Close())
 		b, err = broker.New(o)

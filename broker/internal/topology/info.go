@@ -22,14 +22,14 @@ type QueueInfo struct {
 
 // Info describes the queue.
 func (q *Queue) Info() QueueInfo {
-	return QueueInfo{QueueDeclare: q.declared, ID: q.ID(), VHost: q.vh.name, Name: q.Name(), Owner: q.owner, Recovered: q.recovered, QueueState: q.State()}
+	return QueueInfo{QueueDeclare: q.declared, ID: q.ID(), VHost: q.vh.guard.name, Name: q.Name(), Owner: q.owner, Recovered: q.recovered, QueueState: q.State()}
 }
 
-// Queues lists the queues by name.
-func (t *queueTable) Queues() []*Queue {
-	t.vh.mu.RLock()
+// List lists the queues by name.
+func (t *Queues) List() []*Queue {
+	t.vh.guard.mu.RLock()
 	all := slices.Collect(maps.Values(t.queues))
-	t.vh.mu.RUnlock()
+	t.vh.guard.mu.RUnlock()
 	slices.SortFunc(all, func(x, y *Queue) int { return cmp.Compare(x.Name(), y.Name()) })
 	return all
 }
@@ -43,36 +43,36 @@ type ExchangeInfo struct {
 	PublishedOut uint64 // sum of the queues they went to
 }
 
-// Exchanges lists the exchanges by name, the default one "" first.
-func (t *exchangeTable) Exchanges() []ExchangeInfo {
-	t.vh.mu.RLock()
+// List lists the exchanges by name, the default one "" first.
+func (t *Exchanges) List() []ExchangeInfo {
+	t.vh.guard.mu.RLock()
 	all := make([]ExchangeInfo, 0, len(t.exchanges)+1)
 	all = append(all, t.defaultExchangeInfo())
 	for _, x := range t.exchanges {
-		all = append(all, x.infoLocked(t.vh.name))
+		all = append(all, x.infoLocked(t.vh.guard.name))
 	}
-	t.vh.mu.RUnlock()
+	t.vh.guard.mu.RUnlock()
 	slices.SortFunc(all, func(x, y ExchangeInfo) int { return cmp.Compare(x.Name, y.Name) })
 	return all
 }
 
-// Exchange returns the exchange of that name, or a 404 exception.
-func (t *exchangeTable) Exchange(name string) (ExchangeInfo, error) {
+// Get returns the exchange of that name, or a 404 exception.
+func (t *Exchanges) Get(name string) (ExchangeInfo, error) {
 	if name == "" {
 		return t.defaultExchangeInfo(), nil
 	}
-	t.vh.mu.RLock()
-	defer t.vh.mu.RUnlock()
+	t.vh.guard.mu.RLock()
+	defer t.vh.guard.mu.RUnlock()
 	x, ok := t.exchanges[name]
 	if !ok {
-		return ExchangeInfo{}, noExchange(t.vh.name, name)
+		return ExchangeInfo{}, noExchange(t.vh.guard.name, name)
 	}
-	return x.infoLocked(t.vh.name), nil
+	return x.infoLocked(t.vh.guard.name), nil
 }
 
-func (t *exchangeTable) defaultExchangeInfo() ExchangeInfo {
+func (t *Exchanges) defaultExchangeInfo() ExchangeInfo {
 	return ExchangeInfo{
-		ExchangeDeclare: ExchangeDeclare{Kind: string(exchange.Direct), Durable: true}, VHost: t.vh.name,
+		ExchangeDeclare: ExchangeDeclare{Kind: string(exchange.Direct), Durable: true}, VHost: t.vh.guard.name,
 		PublishedIn: t.defaultExchange.In.Load(), PublishedOut: t.defaultExchange.Out.Load(),
 	}
 }
@@ -100,14 +100,14 @@ func (vh *VHost) BindingsWhere(keep func(*Binding) bool) []Binding {
 }
 
 func (vh *VHost) bindings(keep func(*Binding) bool) (all []Binding) {
-	vh.mu.RLock()
-	defer vh.mu.RUnlock()
+	vh.guard.mu.RLock()
+	defer vh.guard.mu.RUnlock()
 	add := func(b Binding) {
 		if keep(&b) {
 			all = append(all, b)
 		}
 	}
-	for name := range vh.queues {
+	for name := range vh.Queues.queues {
 		add(Binding{Destination: name, RoutingKey: name})
 	}
 	vh.eachBindingLocked(func(x *Exchange, b exchange.Binding[destination]) {
@@ -119,8 +119,8 @@ func (vh *VHost) bindings(keep func(*Binding) bool) (all []Binding) {
 // eachBindingLocked calls fn with each binding, in no order. It pauses: what changes meanwhile may be listed or not.
 // Called with mu held for reading.
 func (vh *VHost) eachBindingLocked(fn func(*Exchange, exchange.Binding[destination])) {
-	p := exchange.Pace{Pause: vh.pause}
-	for _, x := range slices.Collect(maps.Values(vh.exchanges)) {
+	p := exchange.Pace{Pause: vh.guard.pause}
+	for _, x := range slices.Collect(maps.Values(vh.Exchanges.exchanges)) {
 		x.router.Each(func(b exchange.Binding[destination]) bool {
 			p.Step(4)
 			if !x.gone && !b.Destination.goneLocked() {
@@ -133,12 +133,12 @@ func (vh *VHost) eachBindingLocked(fn func(*Exchange, exchange.Binding[destinati
 
 // StatsOf returns the stats of a declared exchange; "" is the default one. For an exchange that has
 // been deleted it returns stats that nobody reads.
-func (t *exchangeTable) StatsOf(name string) *ExchangeStats {
+func (t *Exchanges) StatsOf(name string) *ExchangeStats {
 	if name == "" {
 		return &t.defaultExchange
 	}
-	t.vh.mu.RLock()
-	defer t.vh.mu.RUnlock()
+	t.vh.guard.mu.RLock()
+	defer t.vh.guard.mu.RUnlock()
 	if x, ok := t.exchanges[name]; ok {
 		return &x.stats
 	}
@@ -146,9 +146,9 @@ func (t *exchangeTable) StatsOf(name string) *ExchangeStats {
 }
 
 // IsTopic reports whether there is a topic exchange of that name.
-func (t *exchangeTable) IsTopic(name []byte) bool {
-	t.vh.mu.RLock()
-	defer t.vh.mu.RUnlock()
+func (t *Exchanges) IsTopic(name []byte) bool {
+	t.vh.guard.mu.RLock()
+	defer t.vh.guard.mu.RUnlock()
 	x, ok := t.exchanges[string(name)]
 	return ok && x.kind == exchange.Topic
 }

@@ -33,7 +33,7 @@ func TestFootprint(t *testing.T) {
 	const count = 5000
 	before := heap()
 	for i := range count {
-		_, err := vh.DeclareQueue(nil, fmt.Sprint("queue ", i), broker.QueueDeclare{Args: amqp.Table{}})
+		_, err := vh.Queues.Declare(nil, fmt.Sprint("queue ", i), broker.QueueDeclare{Args: amqp.Table{}})
 		require.NoError(t, err)
 	}
 	assert.Less(t, (heap()-before)/count, int64(1008), "octets of an idle queue, with its places in maps, the turn of its priorities and the ages of its messages")
@@ -46,11 +46,11 @@ func TestWhatIsDeclaredIsCounted(t *testing.T) {
 	var hosts []string
 	for name, one := range map[string]func(vh *broker.VHost, i int){
 		"queues": func(vh *broker.VHost, i int) {
-			_, err := vh.DeclareQueue(nil, fmt.Sprint("a queue ", i), broker.QueueDeclare{Args: amqp.Table{"x-message-ttl": int32(60000), "x-more": strings.Repeat("m", 100)}})
+			_, err := vh.Queues.Declare(nil, fmt.Sprint("a queue ", i), broker.QueueDeclare{Args: amqp.Table{"x-message-ttl": int32(60000), "x-more": strings.Repeat("m", 100)}})
 			require.NoError(t, err)
 		},
 		"exchanges": func(vh *broker.VHost, i int) {
-			require.NoError(t, vh.DeclareExchange(fmt.Sprint("an exchange ", i), broker.ExchangeDeclare{Kind: "topic"}))
+			require.NoError(t, vh.Exchanges.Declare(fmt.Sprint("an exchange ", i), broker.ExchangeDeclare{Kind: "topic"}))
 		},
 		"bindings": func(vh *broker.VHost, i int) {
 			require.NoError(t, vh.Bind(nil, broker.Binding{Source: "amq.direct", Destination: "amq.topic", ToExchange: true, RoutingKey: fmt.Sprint("a key ", i)}))
@@ -71,12 +71,12 @@ func TestWhatIsDeclaredIsCounted(t *testing.T) {
 		assert.Greater(t, counts, took*2/3, "%s: %d bytes each are counted as %d", name, took/count, counts/count)
 		assert.Less(t, counts, took*2, "%s: %d bytes each are counted as %d", name, took/count, counts/count)
 	}
-	one, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	one, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{})
 	require.NoError(t, err)
-	require.NoError(t, vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout", AutoDelete: true}))
+	require.NoError(t, vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "fanout", AutoDelete: true}))
 	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "x", Destination: one.Name(), RoutingKey: "k"}))
 	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "x", Destination: one.Name(), RoutingKey: "k"}))
-	_, err = vh.DeleteQueue(nil, "q", false, false) // the exchange goes with its last binding
+	_, err = vh.Queues.Delete(nil, "q", false, false) // the exchange goes with its last binding
 	require.NoError(t, err)
 	for _, name := range hosts {
 		require.NoError(t, b.DeleteVHost(name))
@@ -89,19 +89,19 @@ func TestWhatIsDeclaredIsBounded(t *testing.T) {
 	args := amqp.Table{"x-nothing": strings.Repeat("n", 10<<10)}
 	declareAll := func() (n int, err error) {
 		for ; n < 100; n++ {
-			if err = vh.DeclareExchange(fmt.Sprint("x", vh.Registry().Memory.Used()), broker.ExchangeDeclare{Kind: "direct", Args: args}); err != nil {
+			if err = vh.Exchanges.Declare(fmt.Sprint("x", vh.Registry().Memory.Used()), broker.ExchangeDeclare{Kind: "direct", Args: args}); err != nil {
 				return n, err
 			}
 		}
 		return n, nil
 	}
-	require.NoError(t, vh.DeclareExchange("first", broker.ExchangeDeclare{Kind: "direct"}))
+	require.NoError(t, vh.Exchanges.Declare("first", broker.ExchangeDeclare{Kind: "direct"}))
 
 	vh.Registry().Memory.Low(true)
 	n, err := declareAll()
 	assert.ErrorContains(t, err, "PRECONDITION_FAILED - no memory to declare exchange 'x")
 	assert.Equal(t, 2, n, "a little more, while memory is low")
-	_, err = vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	_, err = vh.Queues.Declare(nil, "q", broker.QueueDeclare{})
 	require.NoError(t, err, "a small one still")
 
 	vh.Registry().Memory.Low(false)
@@ -113,7 +113,7 @@ func TestWhatIsDeclaredIsBounded(t *testing.T) {
 	assert.ErrorContains(t, err, "no memory to declare a binding of exchange 'first'")
 	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "first", Destination: "q"}))
 
-	require.NoError(t, vh.DeleteExchange("first", false))
-	_, err = vh.DeclareQueue(nil, broker.UndeliverableQueue, broker.QueueDeclare{Durable: true})
+	require.NoError(t, vh.Exchanges.Delete("first", false))
+	_, err = vh.Queues.Declare(nil, broker.UndeliverableQueue, broker.QueueDeclare{Durable: true})
 	require.NoError(t, err, "a dead letter must not be lost for it")
 }

@@ -14,7 +14,7 @@ import (
 	"curfew/broker/policy"
 )
 
-// policyTable holds the policies of a virtual host, and changes them. All fields except governing are
+// Policies holds the policies of a virtual host, and changes them. All fields except governing are
 // guarded by the virtual host's mu.
 //
 // # A change
@@ -24,7 +24,7 @@ import (
 // looked through in portions (review). mu is held only to read a portion and to set what has changed in
 // it, so nobody waits for a change, however many names there are. In the meantime some queues still
 // have their old policies. When the change returns, none has.
-type policyTable struct {
+type Policies struct {
 	vh *VHost
 
 	governing sync.Mutex // one change of policies at a time; before mu
@@ -35,7 +35,7 @@ type policyTable struct {
 	deferred      bool                // changes are not applied yet: only in a copy
 }
 
-func (t *policyTable) init(vh *VHost) { t.vh, t.combined = vh, map[ruling]*applied{} }
+func (t *Policies) init(vh *VHost) { t.vh, t.combined = vh, map[ruling]*applied{} }
 
 // ruling is the policies that apply to something, by policy.Kind; nil: none does.
 type ruling [2]*policy.Policy
@@ -72,7 +72,7 @@ func forUndeliverable(p *policy.Policy) *policy.Policy {
 }
 
 // appliedLocked is what the policies of a ruling set. All queues with the same policies share it.
-func (t *policyTable) appliedLocked(g *governed) *applied {
+func (t *Policies) appliedLocked(g *governed) *applied {
 	switch {
 	case g.ruling == ruling{}:
 		return ungoverned
@@ -84,18 +84,18 @@ func (t *policyTable) appliedLocked(g *governed) *applied {
 	return t.combined[g.ruling]
 }
 
-// SetPolicy makes or replaces a policy. It applies to everything that it matches: its
+// Set makes or replaces a policy. It applies to everything that it matches: its
 // limits at once, its time to live to messages published afterwards (RabbitMQ:
 // Time-To-Live). created is false if it replaced one. Errors: *policy.Invalid, ErrNotSaved; then
 // nothing has changed.
-func (t *policyTable) SetPolicy(k policy.Kind, p policy.Policy) (created bool, err error) {
+func (t *Policies) Set(k policy.Kind, p policy.Policy) (created bool, err error) {
 	if p, err = t.checkPolicy(k, p); err != nil {
 		return false, err
 	}
 	most := t.vh.registry.ceilings.Policies
 	err = t.changePolicies(k, p.Name, func(old *policy.Policy, s policy.Set) (policy.Set, error) {
 		if created = old == nil; created && len(s) >= most {
-			return nil, &policy.Invalid{Problems: []string{fmt.Sprintf("policy limit in vhost '%s' (%d) is reached", t.vh.name, most)}}
+			return nil, &policy.Invalid{Problems: []string{fmt.Sprintf("policy limit in vhost '%s' (%d) is reached", t.vh.guard.name, most)}}
 		}
 		return s.With(p), nil
 	})
@@ -103,7 +103,7 @@ func (t *policyTable) SetPolicy(k policy.Kind, p policy.Policy) (created bool, e
 }
 
 // checkPolicy returns a policy ready for use, even if it was not in force before.
-func (t *policyTable) checkPolicy(k policy.Kind, p policy.Policy) (policy.Policy, error) {
+func (t *Policies) checkPolicy(k policy.Kind, p policy.Policy) (policy.Policy, error) {
 	p.NotInForce = ""
 	p, err := policy.Check(k, p)
 	if n, set := p.Definition.Integer("auto-delete-on-idle"); err == nil && set && n < t.vh.registry.defaults.IdleMinimumMillis {
@@ -112,8 +112,8 @@ func (t *policyTable) checkPolicy(k policy.Kind, p policy.Policy) (policy.Policy
 	return p, err
 }
 
-// ClearPolicy removes a policy. existed is false if no policy has that name.
-func (t *policyTable) ClearPolicy(k policy.Kind, name string) (existed bool, err error) {
+// Clear removes a policy. existed is false if no policy has that name.
+func (t *Policies) Clear(k policy.Kind, name string) (existed bool, err error) {
 	err = t.changePolicies(k, name, func(old *policy.Policy, s policy.Set) (policy.Set, error) {
 		existed = old != nil
 		return s.Without(name), nil
@@ -121,8 +121,8 @@ func (t *policyTable) ClearPolicy(k policy.Kind, name string) (existed bool, err
 	return existed, err
 }
 
-// Policies lists the policies of a kind by name.
-func (t *policyTable) Policies(k policy.Kind) []policy.Policy {
+// List lists the policies of a kind by name.
+func (t *Policies) List(k policy.Kind) []policy.Policy {
 	all := []policy.Policy{}
 	for _, p := range t.sets()[k] {
 		all = append(all, *p)
@@ -131,23 +131,23 @@ func (t *policyTable) Policies(k policy.Kind) []policy.Policy {
 	return all
 }
 
-// Policy returns the policy of that name.
-func (t *policyTable) Policy(k policy.Kind, name string) (policy.Policy, bool) {
+// Get returns the policy of that name.
+func (t *Policies) Get(k policy.Kind, name string) (policy.Policy, bool) {
 	if p := t.sets()[k].Named(name); p != nil {
 		return *p, true
 	}
 	return policy.Policy{}, false
 }
 
-func (t *policyTable) sets() [2]policy.Set {
-	t.vh.mu.RLock()
-	defer t.vh.mu.RUnlock()
+func (t *Policies) sets() [2]policy.Set {
+	t.vh.guard.mu.RLock()
+	defer t.vh.guard.mu.RUnlock()
 	return t.policies
 }
 
-// RestorePolicies puts saved policies into force, once all queues and exchanges are
+// Restore puts saved policies into force, once all queues and exchanges are
 // restored. One that this version refuses is kept, and applies to nothing.
-func (t *policyTable) RestorePolicies(saved []*catalog.Policy) {
+func (t *Policies) Restore(saved []*catalog.Policy) {
 	var list [2][]policy.Policy
 	for _, d := range saved {
 		k := d.PolicyKind()
@@ -156,7 +156,7 @@ func (t *policyTable) RestorePolicies(saved []*catalog.Policy) {
 			p = d.Policy
 			p.NotInForce = strings.TrimSpace(strings.TrimPrefix(err.Error(), "Validation failed"))
 			t.vh.registry.log.Warn("a saved policy is not in force; correct what the reason names and set it again, or clear it",
-				zap.String("vhost", t.vh.name), zap.Stringer("kind", k), zap.String("policy", p.Name),
+				zap.String("vhost", t.vh.guard.name), zap.Stringer("kind", k), zap.String("policy", p.Name),
 				zap.String("pattern", p.Pattern), zap.String("reason", p.NotInForce))
 		}
 		list[k] = append(list[k], p)
@@ -166,8 +166,8 @@ func (t *policyTable) RestorePolicies(saved []*catalog.Policy) {
 	t.govern(was)
 }
 
-// PoliciesNotInForce counts the saved policies that are not in force.
-func (t *policyTable) PoliciesNotInForce() (n int) {
+// NotInForce counts the saved policies that are not in force.
+func (t *Policies) NotInForce() (n int) {
 	for _, s := range t.sets() {
 		for _, p := range s {
 			if p.NotInForce != "" {
@@ -181,17 +181,17 @@ func (t *policyTable) PoliciesNotInForce() (n int) {
 // changePolicies changes the policy of a kind and name. edit returns the policies of the kind after the
 // change; old is the policy of that name, nil if there is none. Errors: edit's, ErrNotSaved; then nothing
 // has changed.
-func (t *policyTable) changePolicies(k policy.Kind, name string, edit func(old *policy.Policy, s policy.Set) (policy.Set, error)) error {
+func (t *Policies) changePolicies(k policy.Kind, name string, edit func(old *policy.Policy, s policy.Set) (policy.Set, error)) error {
 	changed, err := t.changeSaved(k, name, edit)
-	t.vh.CompleteSubqueues(changed)
+	t.vh.Queues.CompleteSubqueues(changed)
 	return err
 }
 
 // changeSaved is changePolicies without declaring the sub-queues that policies ask for. It
 // returns the queues whose policies have changed.
-func (t *policyTable) changeSaved(k policy.Kind, name string, edit func(old *policy.Policy, s policy.Set) (policy.Set, error)) (changed []*Queue, err error) {
-	t.vh.importing.RLock()
-	defer t.vh.importing.RUnlock()
+func (t *Policies) changeSaved(k policy.Kind, name string, edit func(old *policy.Policy, s policy.Set) (policy.Set, error)) (changed []*Queue, err error) {
+	t.vh.guard.importing.RLock()
+	defer t.vh.guard.importing.RUnlock()
 	t.governing.Lock()
 	defer t.governing.Unlock()
 	was := t.sets()
@@ -199,11 +199,11 @@ func (t *policyTable) changeSaved(k policy.Kind, name string, edit func(old *pol
 	if now[k], err = edit(old, was[k]); err != nil || old == nil && now[k].Named(name) == nil {
 		return nil, err
 	}
-	key := catalog.Key(catalog.PolicyKind, t.vh.name, k.String(), name)
+	key := catalog.Key(catalog.PolicyKind, t.vh.guard.name, k.String(), name)
 	err = t.replace(now, func() error {
-		t.vh.claims[key] = true // nobody else claims it: governing is held
-		defer delete(t.vh.claims, key)
-		return t.vh.saveLocked(key, t.savedPolicy(k, now[k].Named(name)), t.savedPolicy(k, old))
+		t.vh.guard.claims[key] = true // nobody else claims it: governing is held
+		defer delete(t.vh.guard.claims, key)
+		return t.vh.guard.saveLocked(key, t.savedPolicy(k, now[k].Named(name)), t.savedPolicy(k, old))
 	})
 	if err != nil {
 		return nil, err
@@ -216,14 +216,14 @@ func (t *policyTable) changeSaved(k policy.Kind, name string, edit func(old *pol
 	return changed, nil
 }
 
-// DeferPolicies lets changes of policies wait for apply, in a copy of the broker that nobody else
+// Defer lets changes of policies wait for apply, in a copy of the broker that nobody else
 // uses. Until then only what is declared has the new policies.
-func (t *policyTable) DeferPolicies() (apply func()) {
+func (t *Policies) Defer() (apply func()) {
 	was := t.sets()
 	t.deferred = true
 	return func() {
 		t.deferred = false
-		t.vh.CompleteSubqueues(t.govern(was))
+		t.vh.Queues.CompleteSubqueues(t.govern(was))
 	}
 }
 
@@ -237,7 +237,7 @@ func trim(changed []*Queue) {
 }
 
 // savedPolicy is the definition of a policy, nil for none.
-func (t *policyTable) savedPolicy(k policy.Kind, p *policy.Policy) any {
+func (t *Policies) savedPolicy(k policy.Kind, p *policy.Policy) any {
 	if p == nil {
 		return nil
 	}
@@ -245,8 +245,8 @@ func (t *policyTable) savedPolicy(k policy.Kind, p *policy.Policy) any {
 }
 
 // replace replaces the sets, once save, called with mu held, has returned. nil: they are saved.
-func (t *policyTable) replace(sets [2]policy.Set, save func() error) error {
-	return t.vh.locked(func() error {
+func (t *Policies) replace(sets [2]policy.Set, save func() error) error {
+	return t.vh.guard.locked(func() error {
 		if save != nil {
 			if err := save(); err != nil {
 				return err
@@ -281,30 +281,30 @@ const portion = 64
 
 // eachPortion calls fn, with no lock held, with all queues and exchanges in portions, which fn may
 // change. It leaves out some of what is declared meanwhile.
-func (t *policyTable) eachPortion(fn func([]governed)) {
-	t.vh.mu.RLock()
+func (t *Policies) eachPortion(fn func([]governed)) {
+	t.vh.guard.mu.RLock()
 	list := make([]governed, 0, portion)
 	add := func(g governed) {
 		if list = append(list, g); len(list) == portion {
-			t.vh.mu.RUnlock()
+			t.vh.guard.mu.RUnlock()
 			fn(list)
 			runtime.Gosched() // what is due does not wait until this goroutine is preempted, 10 ms
-			t.vh.mu.RLock()
+			t.vh.guard.mu.RLock()
 			list = list[:0]
 		}
 	}
-	for _, q := range t.vh.queues { // a map may change between two steps of a range
+	for _, q := range t.vh.Queues.queues { // a map may change between two steps of a range
 		add(governed{queue: q, ruling: q.policies.ruling})
 	}
-	for _, x := range t.vh.exchanges {
+	for _, x := range t.vh.Exchanges.exchanges {
 		add(governed{exchange: x, ruling: x.policies.ruling})
 	}
-	t.vh.mu.RUnlock()
+	t.vh.guard.mu.RUnlock()
 	fn(list)
 }
 
 // review calls fn with everything that has other policies under sets than it had under was.
-func (t *policyTable) review(was, sets [2]policy.Set, fn func([]governed)) {
+func (t *Policies) review(was, sets [2]policy.Set, fn func([]governed)) {
 	var changes [2]*policy.Change
 	for k := range changes {
 		changes[k] = policy.NewChange(was[k], sets[k])
@@ -327,7 +327,7 @@ func (t *policyTable) review(was, sets [2]policy.Set, fn func([]governed)) {
 
 // govern applies the policies to everything, after they were was. It returns the queues whose policies
 // have changed. Called with governing held, so that nobody else changes policies.
-func (t *policyTable) govern(was [2]policy.Set) (changed []*Queue) {
+func (t *Policies) govern(was [2]policy.Set) (changed []*Queue) {
 	t.review(was, t.sets(), func(list []governed) {
 		queues := t.setPolicies(list)
 		for _, q := range queues {
@@ -339,19 +339,19 @@ func (t *policyTable) govern(was [2]policy.Set) (changed []*Queue) {
 }
 
 // setPolicies sets the policies of what still exists, and returns the queues among it.
-func (t *policyTable) setPolicies(list []governed) (queues []*Queue) {
+func (t *Policies) setPolicies(list []governed) (queues []*Queue) {
 	if len(list) == 0 {
 		return nil
 	}
-	t.vh.lock()
-	defer t.vh.unlock()
+	t.vh.guard.lock()
+	defer t.vh.guard.unlock()
 	for i := range list {
 		g := &list[i]
 		switch {
-		case g.queue != nil && t.vh.queues[g.queue.Name()] == g.queue:
+		case g.queue != nil && t.vh.Queues.queues[g.queue.Name()] == g.queue:
 			g.queue.policies = t.appliedLocked(g)
 			queues = append(queues, g.queue)
-		case g.exchange != nil && t.vh.exchanges[g.exchange.name] == g.exchange:
+		case g.exchange != nil && t.vh.Exchanges.exchanges[g.exchange.name] == g.exchange:
 			g.exchange.governLocked(t.appliedLocked(g))
 			g.exchange.useLocked()
 			t.vh.changedLocked()
@@ -362,9 +362,9 @@ func (t *policyTable) setPolicies(list []governed) (queues []*Queue) {
 
 // saveNewLocked saves what is declared, if it is durable, and returns what the policies set for it at
 // this moment. It releases mu while saving and matching. Errors: those of saveLocked.
-func (t *policyTable) saveNewLocked(g governed, durable bool, key string, saved any) (*applied, error) {
+func (t *Policies) saveNewLocked(g governed, durable bool, key string, saved any) (*applied, error) {
 	if durable {
-		if err := t.vh.saveLocked(key, saved, nil); err != nil {
+		if err := t.vh.guard.saveLocked(key, saved, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -373,16 +373,16 @@ func (t *policyTable) saveNewLocked(g governed, durable bool, key string, saved 
 
 // matchLocked finds what the policies set for something that is about to be placed: at once after this
 // returns, with mu still held. It releases mu while it matches.
-func (t *policyTable) matchLocked(g governed) (*applied, error) {
+func (t *Policies) matchLocked(g governed) (*applied, error) {
 	for {
 		sets, version := t.policies, t.policyVersion
 		if len(sets[policy.User])+len(sets[policy.Operator]) > 0 {
-			t.vh.unlock()
+			t.vh.guard.unlock()
 			g = find(sets, g)
-			t.vh.lock()
+			t.vh.guard.lock()
 		}
-		if t.vh.deleted {
-			return nil, NoVHost(t.vh.name)
+		if t.vh.guard.deleted {
+			return nil, NoVHost(t.vh.guard.name)
 		}
 		if t.policyVersion == version {
 			return t.appliedLocked(&g), nil
@@ -432,15 +432,15 @@ func (x *Exchange) governLocked(a *applied) {
 // for none, and what they set together, nil if neither applies. The definition
 // is not to be changed.
 func (q *Queue) Policies() (user, operator string, effective policy.Definition) {
-	q.vh.mu.RLock()
-	defer q.vh.mu.RUnlock()
+	q.vh.guard.mu.RLock()
+	defer q.vh.guard.mu.RUnlock()
 	return q.policies.names()
 }
 
-// ExchangePolicies is Queue.Policies for an exchange; ok is false if it does not exist.
-func (t *exchangeTable) ExchangePolicies(name string) (user, operator string, effective policy.Definition, ok bool) {
-	t.vh.mu.RLock()
-	defer t.vh.mu.RUnlock()
+// PoliciesOf is Queue.Policies for an exchange; ok is false if it does not exist.
+func (t *Exchanges) PoliciesOf(name string) (user, operator string, effective policy.Definition, ok bool) {
+	t.vh.guard.mu.RLock()
+	defer t.vh.guard.mu.RUnlock()
 	x, ok := t.exchanges[name]
 	if !ok {
 		return "", "", nil, false

@@ -18,7 +18,7 @@ func TestPoliciesAreMatchedWithoutALock(t *testing.T) {
 	_, vh := declaringBroker(t, broker.Options{})
 	const queues = 1000
 	for i := range queues {
-		_, err := vh.DeclareQueue(nil, fmt.Sprintf("q%d", i), broker.QueueDeclare{})
+		_, err := vh.Queues.Declare(nil, fmt.Sprintf("q%d", i), broker.QueueDeclare{})
 		require.NoError(t, err)
 	}
 	seen, deleted := 0, 0
@@ -26,10 +26,10 @@ func TestPoliciesAreMatchedWithoutALock(t *testing.T) {
 		require.True(t, free)
 		require.LessOrEqual(t, n, 64)
 		seen += n
-		_, err := vh.DeleteQueue(nil, fmt.Sprintf("q%d", deleted), false, false)
+		_, err := vh.Queues.Delete(nil, fmt.Sprintf("q%d", deleted), false, false)
 		require.NoError(t, err)
 		deleted++
-		_, err = vh.DeclareQueue(nil, fmt.Sprintf("new%d", seen), broker.QueueDeclare{})
+		_, err = vh.Queues.Declare(nil, fmt.Sprintf("new%d", seen), broker.QueueDeclare{})
 		require.NoError(t, err)
 	})
 	require.GreaterOrEqual(t, seen, queues-deleted, "nothing that stays is left out")
@@ -46,13 +46,13 @@ func TestPoliciesAgainstModel(t *testing.T) {
 			rng := rand.New(rand.NewPCG(7, uint64(i)))
 			for range 1500 {
 				name := fmt.Sprintf("q%d", rng.IntN(700))
-				_, err := vh.DeclareQueue(nil, name, broker.QueueDeclare{})
+				_, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{})
 				assert.NoError(t, err)
 				if rng.IntN(3) == 0 {
-					_, err = vh.DeleteQueue(nil, name, false, false)
+					_, err = vh.Queues.Delete(nil, name, false, false)
 					assert.NoError(t, err)
 				}
-				assert.NoError(t, vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout"}))
+				assert.NoError(t, vh.Exchanges.Declare(name, broker.ExchangeDeclare{Kind: "fanout"}))
 			}
 		})
 	}
@@ -61,28 +61,28 @@ func TestPoliciesAgainstModel(t *testing.T) {
 	for range 300 {
 		k, name := kinds[rng.IntN(2)], fmt.Sprint(rng.IntN(6))
 		if rng.IntN(3) == 0 {
-			_, err := vh.ClearPolicy(k, name)
+			_, err := vh.Policies.Clear(k, name)
 			require.NoError(t, err)
 			continue
 		}
-		_, err := vh.SetPolicy(k, policy.Policy{Name: name, Pattern: patterns[rng.IntN(len(patterns))], Priority: int64(rng.IntN(4)), Definition: policy.Definition{"max-length": int64(5)}})
+		_, err := vh.Policies.Set(k, policy.Policy{Name: name, Pattern: patterns[rng.IntN(len(patterns))], Priority: int64(rng.IntN(4)), Definition: policy.Definition{"max-length": int64(5)}})
 		require.NoError(t, err)
 	}
 	all.Wait()
 	name := func(k policy.Kind, c policy.Class, of string) string {
-		if p := policy.Set(nil).With(vh.Policies(k)...).Governing(c, of); p != nil {
+		if p := policy.Set(nil).With(vh.Policies.List(k)...).Governing(c, of); p != nil {
 			return p.Name
 		}
 		return ""
 	}
-	for _, q := range vh.Queues() {
+	for _, q := range vh.Queues.List() {
 		user, operator, effective := q.Policies()
 		assert.Equal(t, name(policy.User, policy.ClassicQueue, q.Name()), user, q.Name())
 		assert.Equal(t, name(policy.Operator, policy.ClassicQueue, q.Name()), operator, q.Name())
 		assert.Equal(t, len(effective) > 0, q.Settings().Core.MaxLength == 5, "the settings are those of the policies")
 	}
-	for _, x := range vh.Exchanges() {
-		user, operator, _, exists := vh.ExchangePolicies(x.Name)
+	for _, x := range vh.Exchanges.List() {
+		user, operator, _, exists := vh.Exchanges.PoliciesOf(x.Name)
 		if !exists {
 			require.Empty(t, x.Name, "the default exchange")
 			continue
@@ -90,6 +90,6 @@ func TestPoliciesAgainstModel(t *testing.T) {
 		assert.Equal(t, name(policy.User, policy.Exchange, x.Name), user, x.Name)
 		assert.Equal(t, name(policy.Operator, policy.Exchange, x.Name), operator, x.Name)
 	}
-	require.Greater(t, len(vh.Queues()), 300)
+	require.Greater(t, len(vh.Queues.List()), 300)
 	require.Empty(t, vh.Claims())
 }

@@ -18,19 +18,19 @@ type BacklogEffect struct {
 	Expired int `json:"expired"` // messages that expire at once: the time to live is 0
 
 	// Names are those of the queues, in order; at most 100.
-	Names []string `json:"names"`
+	Names []string `json:"names" hide:"table"`
 }
 
 const maxNames = 100
 
-// SetPolicyForBacklog is SetPolicy, and then applies the time to live to messages that
+// SetForBacklog is Set, and then applies the time to live to messages that
 // are already queued: it counts from now, since their arrival is not recorded, and no
 // deadline becomes later. Where a message's own time to live takes precedence over its
 // queue's (MessageFirst), only messages without a deadline are given one. After a crash
 // in between, some messages are unchanged; the call can be repeated. It returns when
 // its changes are as durable as the store's mode promises.
-func (t *policyTable) SetPolicyForBacklog(k policy.Kind, p policy.Policy) (created bool, done BacklogEffect, err error) {
-	if created, err = t.SetPolicy(k, p); err != nil {
+func (t *Policies) SetForBacklog(k policy.Kind, p policy.Policy) (created bool, done BacklogEffect, err error) {
+	if created, err = t.Set(k, p); err != nil {
 		return false, BacklogEffect{}, err
 	}
 	var governed []governedQueue
@@ -41,9 +41,9 @@ func (t *policyTable) SetPolicyForBacklog(k policy.Kind, p policy.Policy) (creat
 	return created, done, <-committed
 }
 
-// PreviewPolicy returns what SetPolicyForBacklog would do now, and changes nothing.
+// Preview returns what SetForBacklog would do now, and changes nothing.
 // Error: *policy.Invalid.
-func (t *policyTable) PreviewPolicy(k policy.Kind, p policy.Policy) (would BacklogEffect, err error) {
+func (t *Policies) Preview(k policy.Kind, p policy.Policy) (would BacklogEffect, err error) {
 	if p, err = t.checkPolicy(k, p); err != nil {
 		return BacklogEffect{}, err
 	}

@@ -127,20 +127,20 @@ func (l leftovers) few() bool {
 // deleted too.
 func (q *Queue) erase() (all bool) {
 	vh := q.vh
-	vh.lock()
-	defer vh.unlock()
-	if vh.queues[q.Name()] == q {
-		delete(vh.queues, q.Name())
+	vh.guard.lock()
+	defer vh.guard.unlock()
+	if vh.Queues.queues[q.Name()] == q {
+		delete(vh.Queues.queues, q.Name())
 		vh.memory.giveLocked(q.footprint())
 		if q.durable() {
-			vh.undefineLocked(q.definition().Key())
-			vh.DefineLocked(DeletedKey(q.ID()), true)
+			vh.guard.noteLocked(q.definition().Key(), nil)
+			vh.guard.noteLocked(DeletedKey(q.ID()), true)
 		}
 	}
 	if q.recovered && vh.registry.ByID(q.ID()) == q {
 		vh.registry.Adopted.Add(-1)
 	}
-	delete(vh.owned[q.owner], q)
+	delete(vh.Queues.owned[q.owner], q)
 	if !q.gone {
 		q.gone = true
 		vh.sweeps.addLocked(destination{queue: q})
@@ -149,12 +149,12 @@ func (q *Queue) erase() (all bool) {
 	vh.registry.drop(q)
 	vh.registry.env.Timers.Drop(&q.Queue)
 	vh.changedLocked()
-	return vh.deleted
+	return vh.guard.deleted
 }
 
 // Fields describe the queue in a log entry.
 func (q *Queue) Fields(err error) []zap.Field {
-	return []zap.Field{zap.String("vhost", q.vh.name), zap.String("queue", q.Name()), zap.Error(err)}
+	return []zap.Field{zap.String("vhost", q.vh.guard.name), zap.String("queue", q.Name()), zap.Error(err)}
 }
 
 // DeadLettersTo is where the queue's dead letters go. ok is false if it has no dead-letter

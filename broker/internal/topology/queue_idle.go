@@ -48,7 +48,7 @@ func (q *Queue) expireIdle() bool {
 		q.vh.registry.run(settle)
 	}
 	q.vh.registry.log.Info("queue expired: unused for its x-expires or x-auto-delete-on-idle",
-		zap.String("vhost", q.vh.name), zap.String("queue", q.Name()), zap.Int("messages", messages))
+		zap.String("vhost", q.vh.guard.name), zap.String("queue", q.Name()), zap.Int("messages", messages))
 	return true
 }
 

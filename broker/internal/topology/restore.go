@@ -13,7 +13,7 @@ import (
 func (vh *VHost) RestoreExchange(x *catalog.Exchange) error {
 	args, err := x.Args.Table()
 	if err == nil {
-		err = vh.DeclareExchange(x.Name, exchangeDeclared(x, args))
+		err = vh.Exchanges.Declare(x.Name, exchangeDeclared(x, args))
 	}
 	if err != nil {
 		return fmt.Errorf("exchange %q: %w", x.Name, err)
@@ -25,9 +25,9 @@ func exchangeDeclared(x *catalog.Exchange, args amqp.Table) ExchangeDeclare {
 	return ExchangeDeclare{Kind: x.Type, Durable: !x.Transient, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: args}
 }
 
-// RestoreQueue restores a saved queue without its messages. A queue that an older version
+// Restore restores a saved queue without its messages. A queue that an older version
 // accepted is always restored; arguments that this version would refuse are ignored.
-func (t *queueTable) RestoreQueue(x *catalog.Queue) error {
+func (t *Queues) Restore(x *catalog.Queue) error {
 	args, err := x.Args.Table()
 	if err != nil {
 		return err

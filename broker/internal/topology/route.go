@@ -102,9 +102,9 @@ func (r *routing) routeLocked(x *Exchange) {
 
 // toQueueLocked sends the message to the queue of that name, as the default exchange does.
 func (r *routing) toQueueLocked(name []byte) {
-	q, ok := r.vh.queues[string(name)]
+	q, ok := r.vh.Queues.queues[string(name)]
 	if !ok {
-		q, ok = r.vh.queues[policy.Canonical(string(name))]
+		q, ok = r.vh.Queues.queues[policy.Canonical(string(name))]
 	}
 	if !ok {
 		return
@@ -172,7 +172,7 @@ func (r *routing) passLocked(w way) {
 		}
 	}
 	if !bound && x.alternate != "" {
-		if alternate, ok := r.vh.exchanges[x.alternate]; ok { // a missing one is ignored
+		if alternate, ok := r.vh.Exchanges.exchanges[x.alternate]; ok { // a missing one is ignored
 			w.to = alternate
 			r.reach(w)
 		}
@@ -396,9 +396,9 @@ func (rs *Routes) Find(vh *VHost, name, key []byte, by Sender, headers Headers, 
 // toQueue finds the queue of a message to the default exchange and leaves the table as it
 // is: with more queues in turn than the table holds, starting it over would never give a hit.
 func (rs *Routes) toQueue(key []byte) []Target {
-	rs.vh.mu.RLock()
-	q, ok := rs.vh.queues[string(key)]
-	rs.vh.mu.RUnlock()
+	rs.vh.guard.mu.RLock()
+	q, ok := rs.vh.Queues.queues[string(key)]
+	rs.vh.guard.mu.RUnlock()
 	rs.named = rs.named[:0]
 	if ok {
 		rs.named = append(rs.named, Target{Queue: q, CeilingMillis: -1})
@@ -437,7 +437,7 @@ var ErrCostly = errors.New("broker: the message is costly to route")
 func (rs *Routes) search(name, key []byte, by Sender, headers Headers, keys bool) ([]Target, error) {
 	r := &rs.work
 	if r.parse == nil {
-		r.parse, r.pace.Pause = r.headers.parse, func() { r.vh.pause() }
+		r.parse, r.pace.Pause = r.headers.parse, func() { r.vh.guard.pause() }
 	}
 	r.vh, r.key, r.more, r.headers, r.by = rs.vh, key, emptied(r.more), headers, by
 	if keys {
@@ -447,15 +447,15 @@ func (rs *Routes) search(name, key []byte, by Sender, headers Headers, keys bool
 			}
 		}
 	}
-	rs.vh.mu.RLock()
-	defer rs.vh.mu.RUnlock()
+	rs.vh.guard.mu.RLock()
+	defer rs.vh.guard.mu.RUnlock()
 	for try := 1; ; try++ {
-		x, ok := rs.vh.exchanges[string(name)]
+		x, ok := rs.vh.Exchanges.exchanges[string(name)]
 		switch {
 		case !ok && len(name) > 0:
-			return nil, noExchange(rs.vh.name, string(name))
+			return nil, noExchange(rs.vh.guard.name, string(name))
 		case ok && x.declared.Internal && by < ByBroker:
-			return nil, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", exchangeLabel(rs.vh.name, string(name)))
+			return nil, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", exchangeLabel(rs.vh.guard.name, string(name)))
 		}
 		if ok && rs.Cheap && x.costly.Load() {
 			return nil, ErrCostly

@@ -1,14 +1,15 @@
 package topology_test
 
 import (
-	"curfew/broker"
-	"curfew/broker/amqp"
-	"curfew/broker/internal/topology"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/internal/topology"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -30,7 +31,7 @@ func TestRoutesAreRemembered(t *testing.T) {
 			key := func() string { return fmt.Sprint("k", rng.IntN(4*topology.RoutesKept)) }
 			bind := func() {
 				q := queueName()
-				_, err := vh.DeclareQueue(nil, q, broker.QueueDeclare{})
+				_, err := vh.Queues.Declare(nil, q, broker.QueueDeclare{})
 				require.NoError(t, err)
 				require.NoError(t, vh.Bind(nil, broker.Binding{Source: "amq.direct", Destination: q, RoutingKey: key()}))
 			}
@@ -42,7 +43,7 @@ func TestRoutesAreRemembered(t *testing.T) {
 			for i := range 32 * topology.RoutesKept {
 				if everyChange > 0 && rng.IntN(everyChange) == 0 {
 					if rng.IntN(2) == 0 {
-						_, err := vh.DeleteQueue(nil, queueName(), false, false)
+						_, err := vh.Queues.Delete(nil, queueName(), false, false)
 						require.NoError(t, err)
 					}
 					bind()
@@ -80,9 +81,9 @@ func TestRoutesThroughInternalExchanges(t *testing.T) {
 	require.NoError(t, err)
 	defer b.Close()
 	vh, _ := b.VHost("/")
-	_, err = vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	_, err = vh.Queues.Declare(nil, "q", broker.QueueDeclare{})
 	require.NoError(t, err)
-	require.NoError(t, vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout", Internal: true}))
+	require.NoError(t, vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "fanout", Internal: true}))
 	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "x", Destination: "q"}))
 	var rs topology.Routes
 	for range 3 {
@@ -163,7 +164,7 @@ func TestRoutesThroughExchanges(t *testing.T) {
 		require.NoError(t, err)
 		const queues = 8
 		for q := range queues {
-			_, err := vh.DeclareQueue(nil, fmt.Sprint("q", q), broker.QueueDeclare{})
+			_, err := vh.Queues.Declare(nil, fmt.Sprint("q", q), broker.QueueDeclare{})
 			require.NoError(t, err)
 		}
 		all := make([]node, 1+rng.IntN(60))
@@ -224,7 +225,7 @@ func makeExchange(t *testing.T, rng *rand.Rand, vh *broker.VHost, x, n int) node
 		made.alternate = rng.IntN(n)
 		args["alternate-exchange"] = fmt.Sprint("x", made.alternate)
 	}
-	require.NoError(t, vh.DeclareExchange(fmt.Sprint("x", x), broker.ExchangeDeclare{Kind: made.kind, Args: args}))
+	require.NoError(t, vh.Exchanges.Declare(fmt.Sprint("x", x), broker.ExchangeDeclare{Kind: made.kind, Args: args}))
 	return made
 }
 
@@ -244,10 +245,10 @@ func bindTo(t *testing.T, rng *rand.Rand, vh *broker.VHost, x int, bound map[int
 // TestRouteThroughManyExchanges takes time in proportion to their number. The least of several times counts.
 func TestRouteThroughManyExchanges(t *testing.T) {
 	_, vh := declaringBroker(t, broker.Options{Ceilings: broker.Ceilings{Exchanges: 100_000}})
-	_, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	_, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{})
 	require.NoError(t, err)
 	declare := func(name string) {
-		require.NoError(t, vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout"}))
+		require.NoError(t, vh.Exchanges.Declare(name, broker.ExchangeDeclare{Kind: "fanout"}))
 	}
 	bind := func(from, to string) {
 		require.NoError(t, vh.Bind(nil, broker.Binding{Source: from, Destination: to, ToExchange: to != "q"}))
@@ -289,7 +290,7 @@ func TestRouteThroughManyExchanges(t *testing.T) {
 func TestChangesDuringALongRoute(t *testing.T) {
 	_, vh := declaringBroker(t, broker.Options{})
 	for _, name := range []string{"q", "other"} {
-		_, err := vh.DeclareQueue(nil, name, broker.QueueDeclare{})
+		_, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{})
 		require.NoError(t, err)
 	}
 	bind := func(queue, key string) {

@@ -7,14 +7,14 @@ import (
 	"curfew/broker/policy"
 )
 
-// QueueName is the name of the queue that a client calls name. It differs only for a dead-letter
+// NameOf is the name of the queue that a client calls name. It differs only for a dead-letter
 // sub-queue whose suffix is spelled in another case. A queue of exactly that name, which an
 // older version may have left, takes precedence.
-func (t *queueTable) QueueName(name string) string {
+func (t *Queues) NameOf(name string) string {
 	if !policy.IsSubqueue(name) {
 		return name
 	}
-	if _, err := t.Queue(name); err == nil {
+	if _, err := t.Get(name); err == nil {
 		return name
 	}
 	return policy.Canonical(name)
@@ -22,7 +22,7 @@ func (t *queueTable) QueueName(name string) string {
 
 // makeWithSubqueue makes the queue. If its arguments ask for a sub-queue, it makes that first, so
 // that a crash leaves no queue without its sub-queue. An existing sub-queue is used.
-func (t *queueTable) makeWithSubqueue(owner Owner, name string, d QueueDeclare) (*Queue, error) {
+func (t *Queues) makeWithSubqueue(owner Owner, name string, d QueueDeclare) (*Queue, error) {
 	if asked, _ := d.Args["x-dead-letter-queue"].(bool); !asked {
 		q, err := t.makeQueue(NewIncarnation(), owner, name, d)
 		if err != nil {
@@ -49,23 +49,23 @@ func (t *queueTable) makeWithSubqueue(owner Owner, name string, d QueueDeclare) 
 }
 
 // completeSubqueue makes the sub-queue that a policy gives to q, unless it exists. Dead letters
-// that arrive before that are parked. Errors: those of DeclareQueue.
+// that arrive before that are parked. Errors: those of Queues.Declare.
 func (q *Queue) completeSubqueue() error {
 	set, vh := q.Settings(), q.vh
 	if !set.HasSubqueue {
 		return nil
 	}
-	if _, err := vh.Queue(set.Subqueue); err == nil {
+	if _, err := vh.Queues.Get(set.Subqueue); err == nil {
 		return nil
 	}
-	sub, err := vh.makeQueue(NewIncarnation(), q.owner, set.Subqueue, QueueDeclare{Durable: q.declared.Durable, Exclusive: q.declared.Exclusive})
+	sub, err := vh.Queues.makeQueue(NewIncarnation(), q.owner, set.Subqueue, QueueDeclare{Durable: q.declared.Durable, Exclusive: q.declared.Exclusive})
 	if err != nil {
 		if err == errTaken {
 			err = nil
 		}
 		return err
 	}
-	if _, err := vh.Queue(q.Name()); err != nil { // q was deleted in the meantime, and that may have missed its sub-queue
+	if _, err := vh.Queues.Get(q.Name()); err != nil { // q was deleted in the meantime, and that may have missed its sub-queue
 		_, _ = sub.remove(func() error { return nil }) // only a second deletion fails
 	}
 	return nil
@@ -73,7 +73,7 @@ func (q *Queue) completeSubqueue() error {
 
 // CompleteSubqueues is completeSubqueue for queues whose policies have changed, or that have been
 // restored.
-func (t *queueTable) CompleteSubqueues(queues []*Queue) {
+func (t *Queues) CompleteSubqueues(queues []*Queue) {
 	for _, q := range queues {
 		if err := q.completeSubqueue(); err != nil {
 			t.vh.registry.log.Error("cannot create the dead-letter queue that a policy asks for; dead letters are parked until the cause is corrected and the policy is set again",
@@ -84,9 +84,9 @@ func (t *queueTable) CompleteSubqueues(queues []*Queue) {
 
 // subqueue returns q's dead-letter sub-queue, nil if there is none.
 func (q *Queue) subqueue() *Queue {
-	q.vh.mu.RLock()
-	defer q.vh.mu.RUnlock()
-	return q.vh.queues[q.Name()+policy.SubqueueSuffix]
+	q.vh.guard.mu.RLock()
+	defer q.vh.guard.mu.RUnlock()
+	return q.vh.Queues.queues[q.Name()+policy.SubqueueSuffix]
 }
 
 // inSubqueue is how many messages, ready and unacked, are in q's sub-queue. They are deleted with q.
@@ -127,12 +127,12 @@ func (q *Queue) OnlyDeadLetters() error {
 }
 
 // checkQueueDeletable refuses to delete the sub-queue of an existing queue.
-func (t *queueTable) checkQueueDeletable(name string) error {
+func (t *Queues) checkQueueDeletable(name string) error {
 	sub, ok := strings.CutSuffix(name, policy.SubqueueSuffix)
 	if !ok {
 		return nil
 	}
-	if q, err := t.Queue(sub); err != nil || !q.Settings().HasSubqueue {
+	if q, err := t.Get(sub); err != nil || !q.Settings().HasSubqueue {
 		return nil
 	}
 	return amqp.NewException(amqp.AccessRefused, 0, 0, "%s is deleted with queue '%s'", t.queueLabel(name), sub)

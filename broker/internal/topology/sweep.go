@@ -19,12 +19,12 @@ type sweeps struct {
 
 // addLocked adds what has just been removed, unless the virtual host is deleted as a whole.
 func (s *sweeps) addLocked(d destination) {
-	if s.vh.deleted {
+	if s.vh.guard.deleted {
 		return
 	}
 	s.left = append(s.left, d)
-	if d.durable() && s.vh.catalog.Saving() {
-		s.vh.claims[d.definitionKey()] = true
+	if d.durable() && s.vh.guard.catalog.Saving() {
+		s.vh.guard.claims[d.definitionKey()] = true
 	}
 }
 
@@ -38,9 +38,9 @@ func (s *sweeps) stepLocked(most int) (more bool) {
 		}
 		s.left[0] = destination{}
 		s.left = s.left[1:]
-		if d.durable() && s.vh.catalog.Saving() {
-			delete(s.vh.claims, d.definitionKey())
-			s.vh.unclaimed.Broadcast()
+		if d.durable() && s.vh.guard.catalog.Saving() {
+			delete(s.vh.guard.claims, d.definitionKey())
+			s.vh.guard.unclaimed.Broadcast()
 		}
 	}
 	return len(s.left) > 0
@@ -49,20 +49,20 @@ func (s *sweeps) stepLocked(most int) (more bool) {
 // sweep removes the bindings of everything that has been removed.
 func (vh *VHost) sweep() {
 	for more, steps := true, 1; more; steps++ {
-		vh.lock()
+		vh.guard.lock()
 		more = vh.sweeps.stepLocked(sweepStep)
-		vh.unlock()
+		vh.guard.unlock()
 		if steps%sweepSync == 0 {
-			_ = vh.catalog.Sync() // whoever waits for the end of it finds out
+			_ = vh.guard.catalog.Sync() // whoever waits for the end of it finds out
 		}
 	}
 }
 
 // sweepSoon is sweep for callers that others wait for.
 func (vh *VHost) sweepSoon() {
-	vh.mu.RLock()
+	vh.guard.mu.RLock()
 	more := len(vh.sweeps.left) > 0
-	vh.mu.RUnlock()
+	vh.guard.mu.RUnlock()
 	if more {
 		vh.registry.run(vh.sweep)
 	}
@@ -71,7 +71,7 @@ func (vh *VHost) sweepSoon() {
 // mutateAndSweep is Mutate for changes after which bindings may have to be swept.
 func (vh *VHost) mutateAndSweep(fn func() error) error {
 	more := false
-	err := vh.locked(func() error {
+	err := vh.guard.locked(func() error {
 		err := fn()
 		more = vh.sweeps.stepLocked(sweepStep)
 		return err
@@ -82,15 +82,18 @@ func (vh *VHost) mutateAndSweep(fn func() error) error {
 	if more {
 		vh.sweep()
 	}
-	return vh.catalog.Sync()
+	return vh.guard.catalog.Sync()
 }
 
 // BeginImport blocks all other changes of the virtual host but deletions until EndImport. A caller that
 // locks several does so in the order of their names.
 func (vh *VHost) BeginImport() {
-	vh.importing.Lock()
+	vh.guard.importing.Lock()
 	vh.sweep()
 }
+
+// EndImport ends BeginImport.
+func (vh *VHost) EndImport() { vh.guard.importing.Unlock() }
 
 // unbindSomeLocked removes bindings of d, which has been removed, to it or from it: one at least if there are any, and
 // no more than most.

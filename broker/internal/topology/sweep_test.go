@@ -24,11 +24,11 @@ func manyBound(t *testing.T, b *broker.Broker) (bindings int) {
 
 func declareMany(t *testing.T, vh *broker.VHost) {
 	for _, name := range []string{"from", "to"} {
-		require.NoError(t, vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "direct", Durable: true, Args: amqp.Table{"alternate-exchange": "amq.fanout"}}))
+		require.NoError(t, vh.Exchanges.Declare(name, broker.ExchangeDeclare{Kind: "direct", Durable: true, Args: amqp.Table{"alternate-exchange": "amq.fanout"}}))
 	}
-	require.NoError(t, vh.DeclareExchange("auto", broker.ExchangeDeclare{Kind: "fanout", Durable: true, AutoDelete: true}))
+	require.NoError(t, vh.Exchanges.Declare("auto", broker.ExchangeDeclare{Kind: "fanout", Durable: true, AutoDelete: true}))
 	for _, name := range []string{"q", "other"} {
-		_, err := vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true})
+		_, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: true})
 		require.NoError(t, err)
 	}
 	require.NoError(t, bindKey(vh, "amq.fanout", "other", false, ""))
@@ -83,9 +83,9 @@ func TestWhatIsDeletedLeadsNowhere(t *testing.T) {
 					require.NoError(t, err)
 					vh = vhost(b)
 					check()
-					_, err = vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true})
+					_, err = vh.Queues.Declare(nil, "q", broker.QueueDeclare{Durable: true})
 					require.NoError(t, err)
-					require.NoError(t, vh.DeclareExchange("to", broker.ExchangeDeclare{Kind: "direct", Durable: true, Args: amqp.Table{"alternate-exchange": "amq.fanout"}}))
+					require.NoError(t, vh.Exchanges.Declare("to", broker.ExchangeDeclare{Kind: "direct", Durable: true, Args: amqp.Table{"alternate-exchange": "amq.fanout"}}))
 					check()
 				}
 				require.NoError(t, b.Close())
@@ -105,7 +105,7 @@ func TestDeletedNameIsTakenAgain(t *testing.T) {
 	require.True(t, topology.BeginDeleteQueue(vh.VHost, "q"))
 	swept := make(chan struct{})
 	go func() { vh.Sweep(); close(swept) }()
-	_, err = vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true})
+	_, err = vh.Queues.Declare(nil, "q", broker.QueueDeclare{Durable: true})
 	require.NoError(t, err)
 	require.NoError(t, bindKey(vh, "from", "q", false, "0"))
 	<-swept
@@ -124,12 +124,12 @@ func TestDeletedNameIsTakenAgain(t *testing.T) {
 func TestDeletingGivesBackMemory(t *testing.T) {
 	b, vh := declaringBroker(t, broker.Options{})
 	manyBound(t, b)
-	_, err := vh.DeleteQueue(nil, "q", false, false)
+	_, err := vh.Queues.Delete(nil, "q", false, false)
 	require.NoError(t, err)
-	assert.Error(t, vh.CheckExchange("auto"), "it went with its last binding")
-	require.NoError(t, vh.DeleteExchange("from", false))
-	require.NoError(t, vh.DeleteExchange("to", false))
-	_, err = vh.DeleteQueue(nil, "other", false, false)
+	assert.Error(t, vh.Exchanges.Check("auto"), "it went with its last binding")
+	require.NoError(t, vh.Exchanges.Delete("from", false))
+	require.NoError(t, vh.Exchanges.Delete("to", false))
+	_, err = vh.Queues.Delete(nil, "other", false, false)
 	require.NoError(t, err)
 	assert.Empty(t, vh.Bindings())
 	assert.Zero(t, vh.Registry().Memory.Used())

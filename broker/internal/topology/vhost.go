@@ -36,10 +36,10 @@ type VHost struct {
 	// that a cached route knows when it is stale.
 	version atomic.Uint64
 
-	guard
-	policyTable
-	exchangeTable
-	queueTable
+	guard     guard
+	Policies  Policies
+	Exchanges Exchanges
+	Queues    Queues
 
 	// Guarded by mu:
 	sweeps sweeps
@@ -54,40 +54,40 @@ func New(o Options) *VHost {
 		registry: o.Registry, lines: o.Lines, judge: o.Judge, memory: footprint{all: o.Registry},
 	}
 	vh.guard.init(o.Name, o.Registry)
-	vh.policyTable.init(vh)
+	vh.Policies.init(vh)
 	vh.sweeps.vh = vh
-	vh.exchangeTable.init(vh)
-	vh.queueTable.init(vh)
+	vh.Exchanges.init(vh)
+	vh.Queues.init(vh)
 	return vh
 }
 
 // Restore gives a new virtual host its saved metadata and limits.
 func (vh *VHost) Restore(x *catalog.VHost) {
-	vh.lock()
-	defer vh.unlock()
+	vh.guard.lock()
+	defer vh.guard.unlock()
 	vh.about, vh.limits = x.Metadata, x.Limits
 }
 
-// Queue returns the queue of that name, or a 404 exception.
-func (t *queueTable) Queue(name string) (*Queue, error) {
-	t.vh.mu.RLock()
-	defer t.vh.mu.RUnlock()
+// Get returns the queue of that name, or a 404 exception.
+func (t *Queues) Get(name string) (*Queue, error) {
+	t.vh.guard.mu.RLock()
+	defer t.vh.guard.mu.RUnlock()
 	if q, ok := t.queues[name]; ok {
 		return q, nil
 	}
-	return nil, NoQueue(t.vh.name, name)
+	return nil, NoQueue(t.vh.guard.name, name)
 }
 
-// HasQueue reports whether there is a queue of that name.
-func (t *queueTable) HasQueue(name string) bool {
-	_, err := t.Queue(name)
+// Has reports whether there is a queue of that name.
+func (t *Queues) Has(name string) bool {
+	_, err := t.Get(name)
 	return err == nil
 }
 
-// QueueFor returns the queue of that name if the connection may use it: an
+// GetFor returns the queue of that name if the connection may use it: an
 // exclusive queue answers only to its owner (405 RESOURCE_LOCKED).
-func (t *queueTable) QueueFor(owner Owner, name string) (*Queue, error) {
-	q, err := t.Queue(name)
+func (t *Queues) GetFor(owner Owner, name string) (*Queue, error) {
+	q, err := t.Get(name)
 	if err != nil {
 		return nil, err
 	}
@@ -102,19 +102,21 @@ func NoQueue(vhost, name string) error {
 	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", delivery.QueueLabel(vhost, name))
 }
 
-func (t *queueTable) queueLabel(name string) string { return delivery.QueueLabel(t.vh.name, name) }
+func (t *Queues) queueLabel(name string) string {
+	return delivery.QueueLabel(t.vh.guard.name, name)
+}
 
 // Metadata is the virtual host's metadata.
 func (vh *VHost) Metadata() catalog.VHostMetadata {
-	vh.mu.RLock()
-	defer vh.mu.RUnlock()
+	vh.guard.mu.RLock()
+	defer vh.guard.mu.RUnlock()
 	return vh.about
 }
 
 // Limits are the virtual host's limits. The caller must not change them.
 func (vh *VHost) Limits() access.Limits {
-	vh.mu.RLock()
-	defer vh.mu.RUnlock()
+	vh.guard.mu.RLock()
+	defer vh.guard.mu.RUnlock()
 	return vh.limits
 }
 
@@ -142,12 +144,12 @@ func (vh *VHost) SetLimits(l access.Limits) error {
 
 // redefine changes the definition of the virtual host itself.
 func (vh *VHost) redefine(change func(*catalog.VHost)) error {
-	key := catalog.Key(catalog.VhostKind, vh.name)
-	return vh.claimed(key, func() error {
+	key := catalog.Key(catalog.VhostKind, vh.guard.name)
+	return vh.guard.claimed(key, func() error {
 		was := vh.definitionLocked()
 		now := *was
 		change(&now)
-		if err := vh.saveLocked(key, &now, was); err != nil {
+		if err := vh.guard.saveLocked(key, &now, was); err != nil {
 			return err
 		}
 		vh.about, vh.limits = now.Metadata, now.Limits
@@ -157,7 +159,7 @@ func (vh *VHost) redefine(change func(*catalog.VHost)) error {
 
 // withDefaultType adds the virtual host's default queue type to the arguments of a queue
 // that names no type and can be of that one.
-func (t *queueTable) withDefaultType(name string, d QueueDeclare) QueueDeclare {
+func (t *Queues) withDefaultType(name string, d QueueDeclare) QueueDeclare {
 	kind := t.vh.Metadata().DefaultQueueType
 	if _, named := d.Args["x-queue-type"]; kind == "" || named || name == policy.UndeliverableQueue {
 		return d
@@ -179,18 +181,18 @@ func (t *queueTable) withDefaultType(name string, d QueueDeclare) QueueDeclare {
 // and mayEnd are called with the lock held. Error: mayEnd's, or delivery.ErrGone if it has already
 // ended.
 func (vh *VHost) End(mayEnd func(catalog.VHostMetadata) error, save func([]store.Definition)) ([]*Queue, error) {
-	vh.lock()
-	defer vh.unlock()
-	if vh.deleted {
+	vh.guard.lock()
+	defer vh.guard.unlock()
+	if vh.guard.deleted {
 		return nil, delivery.ErrGone
 	}
 	if err := mayEnd(vh.about); err != nil {
 		return nil, err
 	}
 	vh.memory.giveAllLocked()
-	vh.deleted = true
-	vh.unclaimed.Broadcast()
-	keys, queues := vh.definitionKeysLocked(), slices.Collect(maps.Values(vh.queues))
+	vh.guard.deleted = true
+	vh.guard.unclaimed.Broadcast()
+	keys, queues := vh.definitionKeysLocked(), slices.Collect(maps.Values(vh.Queues.queues))
 	var changes []store.Definition
 	for _, key := range keys {
 		changes = append(changes, store.Definition{Key: key})
@@ -219,4 +221,14 @@ func (vh *VHost) RemoveQueues(queues []*Queue) {
 		}
 	}
 	vh.registry.ForgetDeleted(ids...)
+}
+
+// Name is the virtual host's name, "/" by default.
+func (vh *VHost) Name() string { return vh.guard.name }
+
+// Gone reports whether the virtual host has been deleted.
+func (vh *VHost) Gone() bool {
+	vh.guard.mu.RLock()
+	defer vh.guard.mu.RUnlock()
+	return vh.guard.deleted
 }

@@ -43,29 +43,6 @@ func NoVHost(name string) error {
 	return amqp.NewException(amqp.NotAllowed, 0, 0, "vhost %s not found", name)
 }
 
-// Name is the virtual host's name, "/" by default.
-func (g *guard) Name() string { return g.name }
-
-// Gone reports whether the virtual host has been deleted.
-func (g *guard) Gone() bool {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return g.deleted
-}
-
-// EndImport ends BeginImport.
-func (g *guard) EndImport() { g.importing.Unlock() }
-
-// Mutate runs fn with the lock held and returns when its changes, or the state it found, are
-// on disk. It is for changes that are not undone if they cannot be saved: then it returns an
-// error, and the store tries again.
-func (g *guard) Mutate(fn func() error) error {
-	if err := g.locked(fn); err != nil {
-		return err
-	}
-	return g.catalog.Sync()
-}
-
 func (g *guard) locked(fn func() error) error {
 	g.lock()
 	defer g.unlock()
@@ -121,26 +98,15 @@ func (g *guard) saveLocked(key string, now, was any) error {
 	return err
 }
 
-// noteLocked is DefineLocked or, without a value, undefineLocked.
-func (g *guard) noteLocked(key string, value any) {
-	if value == nil {
-		g.undefineLocked(key)
-	} else {
-		g.DefineLocked(key, value)
-	}
-}
-
-// DefineLocked and undefineLocked note a change that is written to the store when mu is unlocked.
+// noteLocked notes a change that is written to the store when mu is unlocked; without a value the definition is removed.
 // Nothing is written for a deleted virtual host: there may be a new one of its name.
-func (g *guard) DefineLocked(key string, value any) {
-	if !g.deleted {
-		g.changes.Define(g.catalog, key, value)
-	}
-}
-
-func (g *guard) undefineLocked(key string) {
-	if !g.deleted {
+func (g *guard) noteLocked(key string, value any) {
+	switch {
+	case g.deleted:
+	case value == nil:
 		g.changes.Undefine(g.catalog, key)
+	default:
+		g.changes.Define(g.catalog, key, value)
 	}
 }
 

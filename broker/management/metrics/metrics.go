@@ -264,7 +264,7 @@ func (c *collector) exchanges(s *sink) {
 		if c.shows("vhost_status") {
 			s.gauge("vhost_status", "Whether a given vhost is running", 1, label{"vhost", vh.Name()})
 		}
-		for _, x := range vh.Exchanges() {
+		for _, x := range vh.Exchanges.List() {
 			labels := []label{{"vhost", vh.Name()}, {"exchange", x.Name}, {"type", x.Kind}}
 			if c.shows("exchange_bindings") {
 				s.gauge("exchange_bindings", "Number of bindings for an exchange. This value is cluster-wide.", float64(x.Bindings), labels...)

@@ -73,7 +73,7 @@ func (c *collector) queuesInView() (all []*broker.Queue) {
 		if len(c.vhosts) > 0 && !slices.Contains(c.vhosts, vh.Name()) {
 			continue
 		}
-		for _, q := range vh.Queues() {
+		for _, q := range vh.Queues.List() {
 			if c.queue == nil || c.queue.MatchString(q.Name()) {
 				all = append(all, q)
 			}
@@ -103,7 +103,9 @@ func total[T any](s *sink, metrics []metric[T], n int, object func(i int) T) {
 // objects writes the metrics of each object, one by one.
 func (c *collector) objects(s *rest.Stream) {
 	queues := c.queuesInView()
-	queueLabels := func(i int) []label { return []label{{"queue", queues[i].Name()}, {"vhost", queues[i].VHost().Name()}} }
+	queueLabels := func(i int) []label {
+		return []label{{"queue", queues[i].Name()}, {"vhost", queues[i].VHost().Name()}}
+	}
 	each(s, c, queueMetrics, len(queues), func(i int) broker.QueueInfo { return queues[i].Info() }, queueLabels)
 	conns, channels, _ := c.connected()
 	each(s, c, connectionMetrics, len(conns), func(i int) server.ConnectionInfo { return conns[i] },

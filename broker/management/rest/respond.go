@@ -12,6 +12,7 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/memory"
 	"curfew/broker/operate"
+	"curfew/broker/operate/fields"
 	"curfew/broker/policy"
 )
 
@@ -63,10 +64,10 @@ func AsProblem(err error) *Problem {
 		return exceptionProblem(e)
 	}
 	if e, ok := errors.AsType[*policy.Invalid](err); ok {
-		return &Problem{http.StatusBadRequest, "bad_request", e.Error()}
+		return &Problem{http.StatusBadRequest, "bad_request", Escape(e.Error())}
 	}
 	if e, ok := errors.AsType[policy.MissingKeys](err); ok {
-		return &Problem{http.StatusBadRequest, "bad_request", e.Error()}
+		return &Problem{http.StatusBadRequest, "bad_request", Escape(e.Error())}
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &Problem{http.StatusRequestEntityTooLarge, "payload_too_large", err.Error()}
@@ -109,6 +110,14 @@ func operationProblem(err error) *Problem {
 	if e, ok := errors.AsType[*operate.OutOfRange](err); ok {
 		return &Problem{http.StatusBadRequest, "bad_request", []any{"out_of_range", e.Field, e.Value}}
 	}
+	if e, ok := errors.AsType[*fields.Wrong](err); ok && e.Text == "" {
+		return &Problem{http.StatusBadRequest, "bad_request", append([]any{e.Code}, e.About...)}
+	} else if ok {
+		return &Problem{http.StatusBadRequest, "bad_request", e.Text}
+	}
+	if e, ok := errors.AsType[*operate.Stale](err); ok {
+		return &Problem{http.StatusConflict, "conflict", e.Error()}
+	}
 	if e, ok := errors.AsType[*operate.Invalid](err); ok {
 		return &Problem{http.StatusBadRequest, "bad_request", e.Reason}
 	}
@@ -147,6 +156,11 @@ func operationProblem(err error) *Problem {
 		return &Problem{http.StatusBadRequest, "bad_request", err.Error()}
 	}
 	return nil
+}
+
+// Escape escapes text as RabbitMQ does where it repeats the terms that it refuses: brackets, but not quotes.
+func Escape(text string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }
 
 // exceptionProblem is the answer for an exception that would close a channel.

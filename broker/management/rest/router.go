@@ -91,7 +91,7 @@ func (s *Server) serve(path string) http.HandlerFunc {
 
 // answer authenticates, checks what the route requires, and runs the handler.
 func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
-	req := &Request{server: s, Operations: s.Operations, W: w, Request: r}
+	req := &Request{server: s, Operations: s.Operations, W: w, Request: r, pattern: one.Path}
 	limit := one.Body
 	if limit == 0 {
 		limit = MaxBody
@@ -242,6 +242,7 @@ type Request struct {
 	Operations *operate.Operations
 	Account    *memory.Account
 	server     *Server
+	pattern    string                           // the route's path
 	long       bool                             // it holds the turn of beginLong
 	left       atomic.Pointer[operate.Underway] // the run that goes on after the answer; nil: none does
 	uploaded   chan struct{}                    // closed when the run has read the body; nil: no run reads it

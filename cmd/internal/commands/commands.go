@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/messaging"
@@ -91,9 +92,10 @@ func rootCommand(b node.Build) *cobra.Command {
 	for _, cmd := range root.Commands() {
 		cmd.Args = cli.NoArguments
 	}
-	root.AddCommand(alertCommand(), storeCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand(b.Version),
+	root.AddCommand(alertCommand(), storeCommand(), definitionsCommand(), injectCommand(b.Version),
 		statusCommand(), clockCommand(), queues.Deadlines(), queues.History(), queues.Queue(), queues.DeadLetters(), queues.Runs(), auditCommand(), rabbitmqCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
 		messaging.Delete(), messaging.Consumers(), messaging.Connections(), messaging.Channels())
+	cli.AddOperations(root, operate.All())
 	addExamples(root)
 	return root
 }

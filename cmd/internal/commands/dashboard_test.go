@@ -158,7 +158,7 @@ func TestReplaysAreTheirOwnersOnTheDashboard(t *testing.T) {
 	require.NotEmpty(t, admins)
 	_, page = asEye(http.MethodGet, "/dead-letters", "")
 	require.Contains(t, page, "orders.dead")
-	require.NotContains(t, page, "Replays")
+	require.NotContains(t, page, "All runs")
 
 	status, answer := asEye(http.MethodPost, "/api/curfew/deadletters/%2F/orders.dead/replay", `{"rate":0.01}`)
 	require.Equal(t, http.StatusAccepted, status, answer)
@@ -167,9 +167,9 @@ func TestReplaysAreTheirOwnersOnTheDashboard(t *testing.T) {
 	require.NotContains(t, page, admins)
 	require.Contains(t, answer, form.Get("id"))
 	other := url.Values{"token": form["token"], "id": {admins}}
-	status, _ = asEye(http.MethodPost, "/dead-letters/cancel", other.Encode())
+	status, _ = asEye(http.MethodPost, "/runs/cancel", other.Encode())
 	require.Equal(t, http.StatusNotFound, status)
-	status, _ = asEye(http.MethodPost, "/dead-letters/cancel", form.Encode())
+	status, _ = asEye(http.MethodPost, "/runs/cancel", form.Encode())
 	require.Equal(t, http.StatusOK, status)
 	require.Regexp(t, admins+` .*running`, r.ok("dlq", "runs"))
 	require.Regexp(t, form.Get("id")+` .*cancelled`, r.ok("dlq", "runs"))
@@ -180,7 +180,7 @@ func TestDashboardMovesDeadLettersInFiles(t *testing.T) {
 	r := startRunning(t)
 	r.dead(3)
 	const letters = "/dead-letter?vhost=/&name=orders.dead"
-	_, file := r.visit("/dead-letters/export?vhost=/&name=orders.dead&reason=expired", nil)
+	_, file := r.visit("/dead-letters/export?vhost=/&name=orders.dead", nil)
 	require.Equal(t, 3, strings.Count(file, "\n"))
 	_, page := r.visit(letters, nil)
 	form := fieldsOf(page)

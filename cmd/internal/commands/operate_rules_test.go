@@ -142,6 +142,20 @@ func shows(path, text string) call {
 	}
 }
 
+// lists is shows for a page that also has the errors of others.
+func lists(path, text string) call {
+	return func(f *faces, u *somebody) (bool, string) {
+		status, answer := f.askAs(u.name(), "p", http.MethodGet, f.filled(path), "", http.NoBody)
+		return status == http.StatusOK && strings.Contains(answer, f.filled(text)), fmt.Sprint(status)
+	}
+}
+
+// cancelForm cancels the run. The page after that also has the errors of others.
+func cancelForm(f *faces, u *somebody) (bool, string) {
+	is, answer := form("/alerts", "/runs/cancel", "id", "RUN")(f, u)
+	return is || strings.HasPrefix(answer, "200 "), answer
+}
+
 // opens asks for a page, whatever the page leaves out.
 func opens(path string) call {
 	return func(f *faces, u *somebody) (bool, string) {
@@ -185,8 +199,8 @@ func sends(path string, fields ...string) call {
 }
 
 // policyForm sends the form of a policy.
-func policyForm(fields ...string) call {
-	return form("/policy/new", "/policy/new", append(fields, "vhost", "/", "name", "p", "pattern", "none", "apply-to", "queues", "priority", "0", "definition", `{"max-length":1}`)...)
+func policyForm(page string, fields ...string) call {
+	return form(page, page, append(fields, "vhost", "/", "name", "p", "pattern", "none", "apply-to", "queues", "priority", "0", "definition", `{"max-length":1}`)...)
 }
 
 // importForm uploads one message to sink.
@@ -230,9 +244,9 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"export", "management vhost read", asks("POST", letters+"export", "{}"), shows("/dead-letters/export?vhost=/&name=orders.dead", "payload")},
 		{"purge dead letters", "management vhost read", asks("POST", letters+"purge", "{}"), form(dead, "/dead-letters/purge", "vhost", "/", "name", "orders.dead")},
 		{"start a replay", "management vhost read", asks("POST", letters+"replay", `{"dry_run":true}`), form(dead, "/dead-letters/replay", "vhost", "/", "name", "orders.dead")},
-		{"list replays", "administrator", shows("/api/curfew/replays", "RUN"), shows("/dead-letters", "RUN")},
+		{"list replays", "administrator", shows("/api/curfew/replays", "RUN"), lists("/runs", "RUN")},
 		{"see another's replay", "administrator", found("GET", "/api/curfew/replays/RUN", ""), nil},
-		{"cancel another's replay", "administrator", found("DELETE", "/api/curfew/replays/RUN", ""), form("/alerts", "/dead-letters/cancel", "id", "RUN")},
+		{"cancel another's replay", "administrator", found("DELETE", "/api/curfew/replays/RUN", ""), cancelForm},
 		{"resume another's replay", "administrator", found("POST", "/api/curfew/replays/RUN/resume", ""), nil},
 		{"import", "management vhost read write", asks("POST", "/api/curfew/deadletters/%2F/sink/import", importedLine), importForm},
 		{"see a draft", "management vhost read", asks("POST", letters+"draft", `{"seq":LETTER}`), shows("/dead-letter/edit?vhost=/&name=orders.dead&seq=LETTER", "Change a dead letter")},
@@ -245,12 +259,12 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"list delayed messages", "administrator", asks("GET", "/api/curfew/delayed/%2F", ""), nil},
 		{"cancel a delayed message", "administrator", asks("DELETE", "/api/curfew/delayed/%2F/none", ""), nil},
 		{"list policies", "management look", asks("GET", "/api/policies/%2F", ""), opens("/policies")},
-		{"set a policy", "policymaker vhost", asks("PUT", "/api/policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "set")},
-		{"try a policy", "policymaker vhost", asks("PUT", "/api/curfew/policies/%2F/p?dry_run=true", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "try")},
-		{"set a policy for what is queued", "policymaker vhost", asks("PUT", "/api/curfew/policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "backlog")},
+		{"set a policy", "policymaker vhost", asks("PUT", "/api/policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("/policy/new", "do", "set")},
+		{"try a policy", "policymaker vhost", asks("PUT", "/api/curfew/policies/%2F/p?dry_run=true", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("/policy/new", "do", "try")},
+		{"set a policy for what is queued", "policymaker vhost", asks("PUT", "/api/curfew/policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("/policy/new", "do", "retroactive")},
 		{"clear a policy", "policymaker vhost", asks("DELETE", "/api/policies/%2F/none", ""), nil},
-		{"set an operator's policy", "administrator", asks("PUT", "/api/operator-policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "set", "kind", "operator")},
-		{"try an operator's policy", "administrator", asks("PUT", "/api/curfew/operator-policies/%2F/p?dry_run=true", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "try", "kind", "operator")},
+		{"set an operator's policy", "administrator", asks("PUT", "/api/operator-policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("/operator-policy/new", "do", "set")},
+		{"try an operator's policy", "administrator", asks("PUT", "/api/curfew/operator-policies/%2F/p?dry_run=true", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("/operator-policy/new", "do", "try")},
 		{"clear an operator's policy", "administrator", asks("DELETE", "/api/operator-policies/%2F/none", ""), nil},
 		{"list parameters", "policymaker look", asks("GET", "/api/parameters/policy/%2F", ""), nil},
 		{"set a parameter", "policymaker vhost", asks("PUT", "/api/parameters/none/%2F/x", `{"value":{}}`), nil},

@@ -54,7 +54,7 @@ func fillStore(t *testing.T, dir string) {
 	b, err := broker.New(broker.Options{Store: store.Options{Dir: dir}})
 	require.NoError(t, err)
 	vh, _ := b.VHost("/")
-	_, err = vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true})
+	_, err = vh.Queues.Declare(nil, "q", broker.QueueDeclare{Durable: true})
 	require.NoError(t, err)
 	persistent := amqp.Properties{DeliveryMode: 2}
 	p := vh.NewPublisher("guest")

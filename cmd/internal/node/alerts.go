@@ -150,5 +150,5 @@ func (x *eventExchange) open() error {
 	if vh != x.vhost {
 		x.vhost, x.publisher = vh, vh.OwnPublisher()
 	}
-	return vh.DeclareExchange(eventsExchange, broker.ExchangeDeclare{Kind: "topic", Durable: true})
+	return vh.Exchanges.Declare(eventsExchange, broker.ExchangeDeclare{Kind: "topic", Durable: true})
 }

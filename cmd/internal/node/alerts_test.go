@@ -32,7 +32,7 @@ func (slowSink) Lapsed(uint64, queue.Seq) bool { return true }
 // slowConsumer adds a queue with a message and a consumer that takes none.
 func slowConsumer(t *testing.T, b *broker.Broker, sink slowSink) *broker.Consumer {
 	vh, _ := b.VHost("/")
-	q, err := vh.DeclareQueue(nil, "slow", broker.QueueDeclare{})
+	q, err := vh.Queues.Declare(nil, "slow", broker.QueueDeclare{})
 	require.NoError(t, err)
 	p, m := vh.OwnPublisher(), amqp.Properties{}
 	_, err = p.Add(&broker.Publication{RoutingKey: []byte("slow"), Properties: m.Append(nil)})

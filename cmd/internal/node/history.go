@@ -6,6 +6,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/operate"
+	"curfew/broker/operate/admin"
 	"curfew/monitor"
 	"curfew/monitor/history"
 )
@@ -75,8 +76,8 @@ func (s historySource) State() (now history.State) {
 
 // policyChanges are the operations that may change which policies are in force.
 var policyChanges = map[operate.Operation]string{
-	operate.SetPolicy: "policy set", operate.ClearPolicy: "policy removed",
-	operate.SetOperatorPolicy: "operator policy set", operate.ClearOperatorPolicy: "operator policy removed",
+	admin.Policies.Set.Name: "policy set", admin.Policies.Clear.Name: "policy removed",
+	admin.OperatorPolicies.Set.Name: "operator policy set", admin.OperatorPolicies.Clear.Name: "operator policy removed",
 	operate.ImportDefinitions: "definitions imported",
 }
 

@@ -109,7 +109,7 @@ func (n *Node) status(o *opsEndpoints) Status {
 // parked are the queues of parked messages that have some.
 func parked(n *Node) (list []undeliverable) {
 	for _, vh := range n.broker.VHosts() {
-		q, err := vh.Queue(broker.UndeliverableQueue)
+		q, err := vh.Queues.Get(broker.UndeliverableQueue)
 		if err != nil {
 			continue
 		}

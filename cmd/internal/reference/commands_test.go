@@ -95,8 +95,11 @@ func describeCommand(t *testing.T, out *strings.Builder, c *cobra.Command) {
 	}
 	if !c.HasSubCommands() && calls || c.InheritedFlags().Lookup("password-file") != nil {
 		out.WriteString("It takes the [flags of commands that call a running Curfew](#flags-of-commands-that-call-a-running-curfew)")
-		if c.InheritedFlags().Lookup("vhost") != nil {
-			fmt.Fprintf(out, ", and `--vhost` of [`%s`](#%s)", c.Parent().CommandPath(), anchor(c.Parent().CommandPath()))
+		for parent := c.Parent(); c.InheritedFlags().Lookup("vhost") != nil && parent != nil; parent = parent.Parent() {
+			if parent.PersistentFlags().Lookup("vhost") != nil {
+				fmt.Fprintf(out, ", and `--vhost` of [`%s`](#%s)", parent.CommandPath(), anchor(parent.CommandPath()))
+				break
+			}
 		}
 		out.WriteString(".\n\n")
 	}

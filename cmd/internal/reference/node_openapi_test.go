@@ -77,6 +77,7 @@ var subjects = []struct{ tag, parts, text string }{
 	{"Clock", "clock", "The clock of deadlines, which tests move where it is manual."},
 	{"Runs", "runs", "Operations that may take long, while they run and after they have ended."},
 	{"Policies", "policies operator-policies", "Policies that count for what is queued already."},
+	{"Users", "users", "Users, their passwords and their tags."},
 	{"Alerts", "alerts silences", "Alerts, their rules and sinks, and silences."},
 	{"Audit", "audit", "The record of what expired and what users changed."},
 	{"RabbitMQ", "rabbitmq", "The queues of a RabbitMQ beside which Curfew runs."},
@@ -105,6 +106,7 @@ var pathParameters = map[string]string{
 	"replay": "ID of the replay.",
 	"run":    "ID of the run.",
 	"policy": "Name of the policy, escaped.",
+	"user":   "Name of the user, escaped.",
 }
 
 // tags are which tag of a user gives a role; administrator gives all.
@@ -295,7 +297,7 @@ func pageOf(items *openapi3.SchemaRef) *openapi3.Schema {
 // packageNames are what the names of schemas begin with, by package; "" of packages whose types have names that say enough.
 var packageNames = map[string]string{
 	"deadletters": "DeadLetter", "rabbitmq": "RabbitMQ", "queuefacts": "RabbitMQ", "observe": "Observed", "alert": "Alert", "history": "History", "audit": "Audit",
-	"management": "", "letters": "", "node": "", "operate": "", "monitor": "", "broker": "", "topology": "",
+	"management": "", "letters": "", "node": "", "operate": "", "admin": "", "monitor": "", "broker": "", "topology": "",
 }
 
 // nameOf returns what names the schema of a type: two types never share a name.
@@ -367,8 +369,12 @@ func (d *documentor) describeFields(of reflect.Type, s *openapi3.Schema, reads b
 		if property == nil {
 			continue
 		}
-		if text := d.comments.ofField(of, f.Name); text != "" && !strings.HasPrefix(property.Ref, "#") {
-			property.Value.Description = spoken(f.Name, name, text)
+		text := f.Tag.Get("doc")
+		if text == "" {
+			text = spoken(f.Name, name, d.comments.ofField(of, f.Name))
+		}
+		if text != "" && !strings.HasPrefix(property.Ref, "#") {
+			property.Value.Description = text
 		}
 		optional := tagged && (strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"))
 		if !optional && !reads && !slices.Contains(s.Required, name) {

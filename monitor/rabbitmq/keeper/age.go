@@ -15,6 +15,19 @@ type ages struct {
 	trustAt     deadline.Instant // a look that finds no ready message is trusted from then on
 	cancelledAt deadline.Instant // when a consumer last ended
 	lastOther   deadline.Instant // when another consumer was last seen
+	clearAt     deadline.Instant // when the last look was asked for that was answered soon and found nothing waiting
+	behind      bool             // the last look was answered late, or found messages that wait although all had been seen
+}
+
+// answered takes in a look that was asked for at that time, while messages are taken. It reports whether messages that have come since clearAt
+// may have waited in the queue, since RabbitMQ or the keeper is slow.
+func (a *ages) answered(now, asked deadline.Instant, ready int) (waited bool) {
+	waits := a.caughtUp && ready > 0
+	waited = now.Sub(asked) > toldWithin || waits && a.behind
+	if a.behind = waits || waited; !a.behind {
+		a.clearAt = asked
+	}
+	return waited
 }
 
 // begin starts over with that many ready messages.

@@ -4,7 +4,6 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 	"errors"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,21 +60,7 @@ func (s *session) drop(c *channel, mayReuse bool) {
 		s.spare = append(s.spare, c)
 		return
 	}
-	done := make(chan struct{})
-	s.closing = append(slices.DeleteFunc(s.closing, isClosed), done)
-	s.spawn(func() {
-		_ = ch.Close()
-		close(done)
-	})
-}
-
-func isClosed(done chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
+	s.spawn(func() { _ = ch.Close() })
 }
 
 // forget takes a closed channel out of the maps.

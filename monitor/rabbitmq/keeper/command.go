@@ -16,7 +16,6 @@ const (
 	recall                    // cancel such a consumer that may have some: recalled, after its strays
 	drop                      // the stretch no longer holds anything: no answer
 	look                      // ask for ready messages and consumers: looked
-	prove                     // wait until the queue has done everything it was asked to do: proven
 	learn                     // read the facts of the queue: setFacts
 	shut                      // close the channel: no answer
 )

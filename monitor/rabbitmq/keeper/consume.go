@@ -93,7 +93,7 @@ func (c *core) judge(now deadline.Instant, s *stretch, m message) (e entry, know
 		}
 	}
 	// A quorum queue that loses the node of a connection delivers again, without the flag, what it had delivered there.
-	if m.redelivered || c.line.quorum && !c.ages.caughtUp {
+	if m.redelivered || c.line.quorum && (!c.ages.caughtUp || now < c.ages.trustAt || c.looks.lately(now)) {
 		if r, ok := c.given.take(now, m.fingerprint); ok {
 			e = entry{deadline: r.deadline, due: max(r.deadline, now), flags: r.flags &^ strayed, early: r.early}
 			probe(now)
@@ -117,16 +117,23 @@ func (c *core) judge(now deadline.Instant, s *stretch, m message) (e entry, know
 		c.given.pass()
 	}
 	e.deadline, e.due = latest, latest
-	if unsure > max(step, quiet) {
-		e.flags = unknownAge
-		c.counts.UnknownAge++
-		if at := m.published.Add(ttl); m.published > 0 && at > now && at < latest {
-			e.flags |= hinted
-			e.due = at
-		}
-		probe(max(now, latest.Add(-unsure)))
+	waited := unsure
+	if c.ages.behind && unsure == 0 {
+		waited = min(ttl, now.Sub(c.ages.clearAt))
 	}
-	c.fresh = append(c.fresh, Shadow{m.fingerprint, e.deadline, e.flags&unknownAge != 0})
+	if waited > toldWithin {
+		e.flags |= untold
+	}
+	if unsure > max(step, quiet) {
+		e.flags |= unknownAge
+		c.counts.UnknownAge++
+	}
+	if at := m.published.Add(ttl); e.flags&uncertain != 0 && m.published > 0 && at > now && at < latest {
+		e.flags |= hinted
+		e.due = max(at, latest.Add(-waited))
+	}
+	probe(max(now, latest.Add(-unsure)))
+	c.fresh = append(c.fresh, Shadow{m.fingerprint, e.deadline, e.flags&uncertain != 0})
 	return e, false
 }
 

@@ -15,12 +15,14 @@ const (
 	listAge        = 12 * time.Second       // of Facts.Others, at most: RabbitMQ's list lacks the last five seconds, and takes up to loadTimeout to arrive
 	glimpsesWithin = time.Minute            // a second look that sees another consumer is enough
 	lookSurely     = 150 * time.Millisecond // after a look that saw another consumer
+	goneWithin     = 5 * time.Second        // if looks cannot tell for so long whether there is another consumer, the list is asked
 	settleAfter    = 250 * time.Millisecond // a message that has not come back by then has expired
 	settleRolled   = time.Second            // the same, for a message given back with its stretch
 	forgetAfter    = 5 * time.Second        // its deadline is remembered until then
 	firstRetry     = 2 * time.Millisecond   // a message that came back too early is given back again after this, then after 8 times this
 	maxEarly       = 3                      // after that many more tries its deadline is wrong
 	leastProbe     = 500 * time.Millisecond // one stretch is not given back more often than this
+	toldWithin     = 250 * time.Millisecond // lateness is told if it is known that well
 	quiet          = 100 * time.Millisecond // a stretch counts as taken again when nothing has come for that long
 	quietAtFirst   = 500 * time.Millisecond // the same, before the first has come
 	lateWithin     = 2 * time.Second        // within this a quorum queue takes back what it had delivered to a cancelled consumer
@@ -113,7 +115,7 @@ func (c *core) taking() bool {
 func (c *core) connect(now deadline.Instant, f Facts) {
 	c.connected = true
 	c.ages.trustAt = now
-	if c.restarted {
+	if c.restarted || c.looks.inherits {
 		c.ages.trustAt = now.Add(distrustZero)
 	}
 	c.restarted = true
@@ -133,6 +135,9 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 func (c *core) setFacts(now deadline.Instant, f Facts) {
 	if c.looks.takeList(now, f.Others) && c.state == StandingAside {
 		c.aside.until = now
+	}
+	if f.Others == Present && c.looks.doubt && c.taking() {
+		c.standAside(now, reason{Consumer, "RabbitMQ lists another consumer"})
 	}
 	f.Others = Unclear
 	if c.timeout > 0 && (f.ConsumerTimeout <= 0 || c.timeout < f.ConsumerTimeout) {
@@ -172,7 +177,7 @@ func (c *core) disconnect(now deadline.Instant, text string) {
 	}
 	c.line.forgetAll()
 	c.rolls.present, c.given.rolled = nil, nil
-	c.connected, c.looks.asked, c.looks.doubt, c.looks.proving = false, false, false, 0
+	c.connected, c.looks.asked, c.looks.doubt = false, false, false
 	c.line.out = c.line.out[:0]
 	switch {
 	case c.state == Releasing:
@@ -192,6 +197,9 @@ func (c *core) beginGap(now deadline.Instant) {
 
 // tick gives back what is due, and does everything else that is due.
 func (c *core) tick(now deadline.Instant) {
+	if due := c.wake(); now.Sub(due) > toldWithin {
+		c.wasBehind(due)
+	}
 	if c.taking() && c.connected {
 		if n, first := c.line.giveBackDue(now); n > 0 {
 			c.counts.GivenBack += uint64(n)
@@ -205,11 +213,19 @@ func (c *core) tick(now deadline.Instant) {
 	c.line.putBackDue(now)
 	c.passTime(now)
 	if c.connected && !c.looks.asked && now >= c.looks.at && c.state != Stopped {
-		c.looks.asked = true
+		c.looks.asked, c.looks.askedAt = true, now
 		c.looks.plan(now)
 		c.line.out = append(c.line.out, command{do: look, epoch: c.line.epoch})
 	}
 	c.advance(now)
+}
+
+// wasBehind notes that messages taken since then may have waited in the queue for longer than a moment: their deadlines stay, and their lateness
+// is not told.
+func (c *core) wasBehind(since deadline.Instant) {
+	if c.taking() {
+		c.line.doubt(since)
+	}
 }
 
 // passTime ends what lasts only for a time.

@@ -55,7 +55,6 @@ type model struct {
 	silent      func() bool          // whether the leader of a quorum queue does not answer a look
 	slow        func() time.Duration // how long a quorum queue goes on counting a cancelled consumer that has given back all
 	lingering   []deadline.Instant   // until when it counts them
-	proofs      []deadline.Instant   // when it has done all that it was asked for before
 	strays      int                  // messages that consumers took that are back
 	expired     map[int]deadline.Instant
 	killed      map[int]bool // by the delivery limit
@@ -116,10 +115,6 @@ func (m *model) pop() {
 
 // run delivers what can be delivered: to the application first.
 func (m *model) run() {
-	for len(m.proofs) > 0 && m.proofs[0] <= m.now {
-		m.proofs = m.proofs[1:]
-		m.out = append(m.out, func(c *core) { c.looks.proven(m.now, &c.line, true) })
-	}
 	for {
 		msg := m.head()
 		if msg == nil {
@@ -308,12 +303,6 @@ func (m *model) do(cmd command, exact bool, c *core) {
 			require.Empty(m.t, ch.stays)
 			m.loseChannel(cmd.stretch)
 		}
-	case prove:
-		done := m.now.Add(time.Millisecond)
-		for _, until := range m.lingering {
-			done = max(done, until)
-		}
-		m.proofs = append(m.proofs, done)
 	case look:
 		m.head()
 		ready, consumers, epoch := m.total(), m.consumers(), cmd.epoch
@@ -393,7 +382,7 @@ func (m *model) loseConnection() {
 	for _, id := range ids {
 		m.loseChannel(id)
 	}
-	m.out, m.proofs = nil, nil
+	m.out = nil
 }
 
 // sim drives a core against the model, with delays on both ways.

@@ -250,6 +250,45 @@ func TestConsumersLeftBehindAreNotOthers(t *testing.T) {
 	}
 }
 
+// TestLatenessIsNotToldWhileBehind: what came while RabbitMQ or the keeper was slow may have waited before that. So may what a queue gives to the
+// next keeper without the flag that it was held before; its deadline is the one that the last keeper knew.
+func TestLatenessIsNotToldWhileBehind(t *testing.T) {
+	s := newSim(t, 1, plainFacts(queuefacts.Quorum), testConfig())
+	s.connect()
+	s.pass(2 * time.Second)
+	slow := func(asked time.Duration, ready int) {
+		s.input(func(c *core) {
+			c.looks.askedAt = s.m.now.Add(-asked)
+			c.looked(s.m.now, c.line.epoch, ready, c.line.own(), other, "", true)
+		})
+	}
+	late := func(happen func()) bool {
+		s.m.publish(uint64(s.m.places), time.Second)
+		s.pass(50 * time.Millisecond)
+		before := len(s.c.given.expired)
+		happen()
+		s.pass(2 * time.Second)
+		require.Len(t, s.c.given.expired, before+1)
+		return s.c.given.expired[before].AgeUnknown
+	}
+	require.False(t, late(func() {}))
+	require.True(t, late(func() { slow(400*time.Millisecond, 0) }), "RabbitMQ answers late")
+	require.True(t, late(func() { slow(0, 3); slow(0, 3) }), "messages wait although all had been taken")
+	require.True(t, late(func() { s.m.now = s.m.now.Add(700 * time.Millisecond); s.input(func(c *core) { c.tick(s.m.now) }) }), "the keeper stands still")
+	require.False(t, late(func() {}), "all is well again")
+
+	heir := newSim(t, 2, plainFacts(queuefacts.Quorum), testConfig())
+	heir.c.looks.inherits = true
+	known := heir.m.now.Add(time.Hour)
+	heir.input(func(c *core) { c.given.remember(heir.m.now, []Shadow{{Fingerprint: 1, Deadline: known}}) })
+	heir.connect()
+	heir.pass(3 * time.Second)
+	require.True(t, heir.c.ages.caughtUp || heir.m.now < heir.c.ages.trustAt)
+	heir.m.publish(1, 2*time.Hour) // the queue gives it back only now
+	heir.pass(time.Second)
+	require.Equal(t, known, heir.c.line.held.entries[heir.c.line.held.first()].deadline)
+}
+
 // TestTheListTellsWhoIsLeftBehind: RabbitMQ may go on counting some of the consumers of a lost connection and not others. Their number is that of
 // an application, but not their tags. A consumer that came in the last seconds is not in the list yet.
 func TestTheListTellsWhoIsLeftBehind(t *testing.T) {
@@ -426,7 +465,7 @@ func TestConsumersThatAreGoneAreNotOthers(t *testing.T) {
 
 			came := s.m.now
 			s.m.slow = func() time.Duration { return s.within(300 * time.Millisecond) }
-			s.m.appHere = true
+			s.m.appHere, s.facts.Others = true, Present
 			for s.c.state == Keeping {
 				s.m.publish(uint64(s.m.places), s.within(5*time.Second))
 				s.pass(s.within(100 * time.Millisecond))

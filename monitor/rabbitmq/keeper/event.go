@@ -20,7 +20,6 @@ const (
 	wasReturned
 	wasSettled
 	wasLooked
-	wasProven
 	wasLearned
 )
 
@@ -73,8 +72,6 @@ func (s *session) take(c *core, e event) {
 		c.settled(now, e.stretch)
 	case wasLooked:
 		c.looked(now, e.epoch, e.ready, e.consumers, e.why, text, e.err == nil)
-	case wasProven:
-		c.looks.proven(now, &c.line, e.err == nil)
 	case wasLearned:
 		if e.err == nil {
 			s.facts = e.facts

@@ -114,7 +114,7 @@ func (g *givenBack) settle(now deadline.Instant) int {
 
 func (g *givenBack) hasExpired(l leaving) {
 	g.expired = append(g.expired, Expiry{Deadline: l.deadline, GivenBack: l.at, Fingerprint: l.fingerprint,
-		AgeUnknown: l.flags&unknownAge != 0, Early: int(l.early)})
+		AgeUnknown: l.flags&uncertain != 0, Early: int(l.early)})
 }
 
 // wake is the next instant at which settle has something to do.
@@ -130,6 +130,13 @@ func (g *givenBack) wake() deadline.Instant {
 		at = min(at, g.leaving[g.forgotten].at.Add(forgetAfter))
 	}
 	return at
+}
+
+// doubt notes that messages taken since then may have waited before that. Those that were given back since then may be among them.
+func (g *givenBack) doubt(since deadline.Instant) {
+	for i := len(g.leaving) - 1; i >= g.settled && g.leaving[i].at >= since; i-- {
+		g.leaving[i].flags |= untold
+	}
 }
 
 // forget drops everything known about a queue that is gone.

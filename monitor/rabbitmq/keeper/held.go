@@ -36,8 +36,10 @@ const (
 	hinted                       // due may be wrong by far: it is taken from the publisher's timestamp, or is perhaps that of an equal message
 	stranger                     // it does not belong in its stretch
 	inherited                    // deadline is by the clock of another keeper
+	untold                       // nobody knows to a quarter of a second when the message entered the queue
 
-	doubtful = hinted | inherited
+	doubtful  = hinted | inherited
+	uncertain = unknownAge | untold // its lateness is not known
 )
 
 // heldMessages are all messages held, with a heap by due. The zero value is empty.

@@ -27,6 +27,8 @@ type Options struct {
 	Events <-chan Event
 	// Lease makes sure that only one of several Curfews keeps the queue; nil: there are no others.
 	Lease Lease
+	// SeenUntil is until when another keeper, from which the lease came, surely had all messages; nil, or 0: unknown.
+	SeenUntil func() deadline.Instant
 	// Shadows remember deadlines beyond a Run; nil: they are forgotten.
 	Shadows Shadows
 	// Expired is called with the messages that expired because they were given back, in batches that are valid during
@@ -270,7 +272,12 @@ func (k *Keeper) acquire(ctx context.Context) error {
 	for first := true; ; first = false {
 		if state := k.renew(ctx); state == leaseHeld || state == leaseUnknown && k.hadLease {
 			if !first { // another has kept the queue until now
-				k.input(func(c *core, _ deadline.Instant) { c.looks.inherits = true })
+				k.input(func(c *core, _ deadline.Instant) {
+					c.looks.inherits = true
+					if k.o.SeenUntil != nil {
+						c.ages.drained = max(c.ages.drained, k.o.SeenUntil())
+					}
+				})
 				if err := k.loadShadows(ctx); err != nil {
 					k.log.Warn("cannot read the deadlines that other keepers knew; ages of messages are unknown", zap.Error(err))
 				}

@@ -12,11 +12,13 @@ type looks struct {
 	at        deadline.Instant // the next one
 	goodAt    deadline.Instant // when the last one was answered with counts that can be trusted, or the connection began
 	asked     bool             // an answer is on its way
+	askedAt   deadline.Instant // since when
+	leftAt    deadline.Instant // when something left behind was last counted
 	suspect   bool             // the last look saw another consumer
 	glimpseAt deadline.Instant // when a look last saw one while the keeper's own number was certain; 0: never
 	phase     time.Duration    // by which the next look comes earlier
 	doubt     bool             // the last look saw more consumers, which may still be the keeper's
-	proving   int              // how many of line.gone the queue no longer counts when prove is answered
+	doubtAt   deadline.Instant // since when
 	ready     int
 	others    int              // consumers that are not the keeper's
 	elsewhere int              // consumers that are not on the present connection
@@ -74,6 +76,11 @@ func (l *looks) takeList(now deadline.Instant, others Presence) (settled bool) {
 	return false
 }
 
+// lately reports whether a queue may still give back what consumers held that were left behind.
+func (l *looks) lately(now deadline.Instant) bool {
+	return l.left > 0 || l.leftAt != 0 && now < l.leftAt.Add(distrustZero)
+}
+
 // unsure reports whether only RabbitMQ's list can tell whose consumers are counted.
 func (l *looks) unsure() bool { return l.anyLeft && l.elsewhere > 0 }
 
@@ -105,6 +112,9 @@ func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok boo
 		l.left = 0
 	}
 	l.inherits = false
+	if l.left > 0 {
+		l.leftAt = now
+	}
 	return n - l.left, true
 }
 
@@ -193,6 +203,9 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 		c.lookedWhileHolding(now, epoch, consumers)
 		return
 	}
+	if c.looks.inherits && ready > 0 {
+		c.ages.trustAt = now // what counts 0 may only have been restarted; this does not
+	}
 	c.looks.doubt = false
 	var sure bool
 	if c.looks.others, sure = c.looks.strangers(now, consumers, 0); sure {
@@ -265,6 +278,9 @@ func (c *core) forgetQueue(now deadline.Instant) {
 func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers int) {
 	if s := c.line.consumer; c.taking() && s != nil && s.phase == live && consumers > 0 {
 		c.ages.looked(now, c.looks.ready)
+		if since := c.ages.clearAt; c.ages.answered(now, c.looks.askedAt, c.looks.ready) {
+			c.wasBehind(since)
+		}
 	}
 	if s := c.line.consumer; epoch != c.line.epoch || s != nil && s.phase == opening { // its consumer may be counted or not
 		c.looks.at = now.Add(lookAgain)
@@ -280,8 +296,10 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 		return
 	}
 	c.looks.fewAt, c.looks.goodAt = 0, now
-	doubted := c.looks.doubt
 	c.looks.others, c.looks.doubt = others, false
+	if others == 0 || others > c.line.gone {
+		c.looks.doubtAt = 0
+	}
 	switch {
 	case others == 0:
 		c.looks.suspect = false
@@ -291,8 +309,11 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 	case others <= c.line.gone:
 		c.looks.others, c.looks.doubt = 0, true
 		c.looks.at = now.Add(lookSurely)
-		if doubted && c.taking() && c.rolls.present == nil {
-			c.looks.prove(&c.line)
+		if c.looks.doubtAt == 0 {
+			c.looks.doubtAt = now
+		} else if now >= c.looks.doubtAt.Add(goneWithin) { // RabbitMQ's list may name an application's
+			c.looks.doubtAt = now
+			c.line.out = append(c.line.out, command{do: learn})
 		}
 	case !c.looks.glimpsed(now, c.line.gone == 0 && c.looks.left == 0) && !c.looks.suspect:
 		c.looks.suspect = true
@@ -302,25 +323,6 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 		c.standAside(now, reason{Consumer, "another consumer came"})
 		c.advance(now)
 	}
-}
-
-// prove waits until the queue has done everything it was asked to do, when looks cannot distinguish the keeper's former consumers from those
-// of others. There is no look until then. A consumer has to be live to take new messages: session proves it with one more consumer, for a
-// moment.
-func (l *looks) prove(line *line) {
-	if s := line.consumer; s != nil && s.phase == live {
-		l.asked, l.proving = true, line.gone
-		line.out = append(line.out, command{do: prove})
-	}
-}
-
-// proven takes in the answer to prove: if ok, the queue has done everything it had been asked to do.
-func (l *looks) proven(now deadline.Instant, line *line, ok bool) {
-	l.asked, l.at = false, now.Add(lookSurely)
-	if ok {
-		line.gone, l.at = max(0, line.gone-l.proving), now
-	}
-	l.proving = 0
 }
 
 func (c *core) lookedAside(now deadline.Instant) {

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"curfew/broker/deadline"
@@ -20,8 +17,6 @@ func (s *session) perform(cmd command) {
 	switch cmd.do {
 	case look:
 		s.spawn(func() { s.look(cmd.epoch) })
-	case prove:
-		s.prove()
 	case learn:
 		s.spawn(s.learn)
 	case consume:
@@ -110,52 +105,6 @@ func (s *session) openLooker() (err error) {
 		if s.looker, err = s.conn.Channel(); err != nil {
 			s.looker = nil
 		}
-	}
-	return err
-}
-
-// prove posts when the queue has done everything it had been asked to do on this connection. A round trip on each channel shows that
-// RabbitMQ's channel has sent the commands to the queue; then a consumer that comes and goes at once gets an answer only after the queue has
-// done them. While a queue is slow, a channel sends only a part, and the rest when that is done: so prove does all this twice.
-func (s *session) prove() {
-	channels := append(slices.Collect(maps.Values(s.channels)), s.spare...)
-	channels = slices.DeleteFunc(channels, func(c *channel) bool { return c.open.Load() == nil })
-	closing := slices.Clone(s.closing)
-	s.tags += 2
-	tags := []string{consumerTag(s.k.o.Name, s.tags-1), consumerTag(s.k.o.Name, s.tags)}
-	args := stayArgs(s.facts)
-	s.spawn(func() {
-		for _, done := range closing {
-			<-done
-		}
-		var err error
-		for _, tag := range tags {
-			var trips sync.WaitGroup
-			for _, c := range channels {
-				trips.Go(func() { _ = c.roundTrip() }) // what is on a closed channel goes back by itself
-			}
-			trips.Wait()
-			err = errors.Join(err, s.visit(tag, args))
-		}
-		s.post(event{kind: wasProven, err: err})
-	})
-}
-
-// visit consumes and cancels at once. It gives back what it takes.
-func (s *session) visit(tag string, args amqp091.Table) error {
-	if err := s.openLooker(); err != nil {
-		return err
-	}
-	if err := s.looker.Qos(1, 0, false); err != nil {
-		return err
-	}
-	deliveries, err := s.looker.Consume(s.k.o.Queue, tag, false, false, false, false, args)
-	if err != nil {
-		return err
-	}
-	err = s.looker.Cancel(tag, false)
-	for d := range deliveries {
-		err = errors.Join(err, d.Nack(false, true))
 	}
 	return err
 }

@@ -17,8 +17,8 @@ type Expiry struct {
 	// message; it does so as soon as the message is back in its queue.
 	GivenBack   deadline.Instant
 	Fingerprint uint64
-	AgeUnknown  bool
-	Early       int // how often it had come back before because its deadline was too early, at least
+	AgeUnknown  bool // or known less well than to a quarter of a second
+	Early       int  // how often it had come back before because its deadline was too early, at least
 }
 
 // Shadow is the deadline of a held message, by its fingerprint.
@@ -92,11 +92,11 @@ func (c *core) status() Status {
 func (l *line) shadows() (all []Shadow) {
 	for i := range l.held.entries {
 		if e := &l.held.entries[i]; e.tag != 0 && e.deadline != never {
-			all = append(all, Shadow{e.fingerprint, e.deadline, e.flags&unknownAge != 0})
+			all = append(all, Shadow{e.fingerprint, e.deadline, e.flags&uncertain != 0})
 		}
 	}
 	l.given.waiting.each(func(r remembered) {
-		all = append(all, Shadow{r.fingerprint, r.deadline, r.flags&unknownAge != 0})
+		all = append(all, Shadow{r.fingerprint, r.deadline, r.flags&uncertain != 0})
 	})
 	return all
 }

@@ -28,8 +28,7 @@ type session struct {
 	channels map[uint32]*channel
 	spare    []*channel
 	tags     int
-	closing  []chan struct{}  // of channels that are being closed
-	looker   *amqp091.Channel // used by one look at a time, or by prove
+	looker   *amqp091.Channel // used by one look at a time
 	facts    Facts
 	scratch  []command
 	expired  []Expiry

@@ -87,7 +87,13 @@ func TestLeastRights(t *testing.T) {
 	s, err = p.Setup(SetupOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []Permission{{"/", `^curfew\.tap\.`, `^(curfew\.tap\..*|orders)$`, `^(amq\.rabbitmq\.event|curfew\.tap\..*|retry|shop)$`}}, s.Permissions)
-	require.Len(t, s.Notes, 1)
+	require.Len(t, s.Notes, 2)
+	require.Equal(t, []Policy{{"curfew.retry", "^retry$", gatewayPriority, map[string]any{"consumer-disconnected-timeout": lostNode}}}, s.Policies)
+	p = example(t, "/", "keep:*")
+	p.inventory.Server.Version = "4.3.6"
+	s, err = p.Setup(SetupOptions{})
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"delivery-limit": int64(50), "consumer-disconnected-timeout": lostNode}, s.Policies[0].Definition, "it is in place of the one that applied before")
 	s, err = example(t, "shop", "off:*").Setup(SetupOptions{User: "c"})
 	require.NoError(t, err)
 	require.Equal(t, []Permission{

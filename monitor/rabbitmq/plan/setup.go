@@ -78,6 +78,7 @@ func (p *Plan) Setup(o SetupOptions) (*Setup, error) {
 	}
 	s := &Setup{VHost: p.VHost, User: o.User}
 	s.permit(p)
+	s.keepSoon(p)
 	if len(o.Gateway) == 0 {
 		return s, nil
 	}
@@ -207,14 +208,7 @@ func (s *Setup) gateway(p *Plan, name, curfew string) error {
 	if !bound {
 		s.note(fmt.Sprintf("Only the default exchange routes to %s: publishers have to publish to %s.in.", name, name))
 	}
-	definition := map[string]any{"federation-upstream": upstreamName(p.VHost)}
-	for key, value := range q.Policy {
-		definition[key] = value
-	}
-	s.Policies = append(s.Policies, Policy{"curfew." + name, "^" + regexp.QuoteMeta(name) + "$", gatewayPriority, definition})
-	if len(q.Policy) > 0 {
-		s.note(fmt.Sprintf("Only one policy applies to a queue: curfew.%s repeats what the present ones define for %s. From now on, change both.", name, name))
-	}
+	s.setPolicy(q, "federation-upstream", upstreamName(p.VHost))
 	if _, dead := q.DeadLetterExchange(); dead {
 		if _, replaced := q.DeadLetterRoutingKey(); !replaced {
 			s.note(fmt.Sprintf("Messages that have moved to RabbitMQ have the routing key %s, also when they are dead-lettered there; the one they were published with is in the header x-original-routing-key.", name))
@@ -223,6 +217,45 @@ func (s *Setup) gateway(p *Plan, name, curfew string) error {
 	s.note("Messages wait on Curfew's disk: give it a persistent volume.")
 	return nil
 }
+
+// setPolicy adds a setting to what policies define for the queue.
+func (s *Setup) setPolicy(q *cluster.Queue, key string, value any) {
+	definition := maps.Clone(q.Policy)
+	if definition == nil {
+		definition = map[string]any{}
+	}
+	definition[key] = value
+	for i := range s.Policies {
+		if s.Policies[i].Name == "curfew."+q.Name {
+			s.Policies[i].Definition[key] = value
+			return
+		}
+	}
+	s.Policies = append(s.Policies, Policy{"curfew." + q.Name, "^" + regexp.QuoteMeta(q.Name) + "$", gatewayPriority, definition})
+	if len(q.Policy) > 0 {
+		s.note(fmt.Sprintf("Only one policy applies to a queue: curfew.%s repeats what the present ones define for %s. From now on, change both.", q.Name, q.Name))
+	}
+}
+
+// lostNode is how long a kept quorum queue of RabbitMQ 4.3 waits for the node of a consumer that was lost, in ms, where RabbitMQ waits a minute.
+const lostNode = 1000
+
+// keepSoon has the kept quorum queues give back soon what Curfew held when the node that it was connected to is lost.
+func (s *Setup) keepSoon(p *Plan) {
+	if p.inventory.Server.Family() != queuefacts.Family43 {
+		return
+	}
+	for _, r := range p.Rows {
+		q := p.inventory.Queue(r.Queue)
+		if _, set := q.Policy[disconnectedTimeout]; !r.kept || set || q.Type != queuefacts.Quorum || q.Unknown&cluster.UnknownPolicy != 0 {
+			continue
+		}
+		s.setPolicy(q, disconnectedTimeout, lostNode)
+		s.note("RabbitMQ 4.3 waits a minute for a lost node before it gives back what a consumer there held. The policies of kept quorum queues make that a second.")
+	}
+}
+
+const disconnectedTimeout = "consumer-disconnected-timeout"
 
 // InCurfew begins a note with a command to run first.
 const InCurfew = "First, where Curfew's command line is: "

@@ -29,10 +29,15 @@ func (d Pages) runs(r *http.Request, v ui.Visitor) (ui.View, error) {
 	return p, err
 }
 
-// listRuns returns the runs that the visitor may see, the newest first.
+// listRuns returns the runs that the visitor may see: those that run, and then the others, the newest first.
 func (d Pages) listRuns(r *http.Request, v ui.Visitor) ([]operate.Run, error) {
 	list, err := d.Operations.ListRuns(r.Context(), v.Actor())
-	slices.Reverse(list)
+	slices.SortStableFunc(list, func(a, b operate.Run) int {
+		if aRuns := a.State == deadletters.Running; aRuns != (b.State == deadletters.Running) {
+			return map[bool]int{true: -1, false: 1}[aRuns]
+		}
+		return b.Started.Compare(a.Started)
+	})
 	return list, err
 }
 

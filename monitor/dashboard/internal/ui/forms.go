@@ -13,6 +13,7 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/operate"
+	"curfew/broker/operate/fields"
 	"curfew/monitor/dashboard/internal/format"
 )
 
@@ -76,15 +77,16 @@ func (f *Form) Again(s Site, w http.ResponseWriter, r *http.Request, v Visitor, 
 // explain is the text for an operation's error.
 func explain(err error) string {
 	role, isRole := errors.AsType[*operate.MissingRole](err)
+	stale, isStale := errors.AsType[*operate.Stale](err)
 	switch {
 	case isRole:
 		return format.Sentence(role.Error()) + "."
 	case errors.Is(err, operate.ErrNoEntry):
 		return "This user has no permissions in the virtual host."
-	case errors.Is(err, operate.ErrUserChanged):
-		return format.Sentence(err.Error()) + ". Nothing was changed. This page shows the user as it is now."
-	case errors.Is(err, operate.ErrPolicyChanged):
-		return format.Sentence(err.Error()) + ". Nothing was changed. Open the policy again to see it as it is now."
+	case isStale && !stale.Exists:
+		return format.Sentence(err.Error()) + ". Nothing was changed. Open this page again to see what it is now."
+	case isStale:
+		return format.Sentence(err.Error()) + "."
 	case errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrNoVHost):
 		return "It no longer exists, or it has changed. Reload the page."
 	case operate.Refused(err):
@@ -95,8 +97,9 @@ func explain(err error) string {
 
 // statusOf is the HTTP status for an operation's error; for nil, which means a form with mistakes, it is 400.
 func statusOf(err error) int {
+	stale, isStale := errors.AsType[*operate.Stale](err)
 	switch {
-	case errors.Is(err, operate.ErrUserChanged), errors.Is(err, operate.ErrPolicyChanged):
+	case isStale && !stale.Exists:
 		return http.StatusConflict
 	case err != nil && operate.Refused(err):
 		return http.StatusForbidden
@@ -134,6 +137,19 @@ func (f *Form) Integer(name string) (n int64, given bool) {
 	return n, true
 }
 
+// Signed reads a whole number; given is false for an empty field.
+func (f *Form) Signed(name string) (n int64, given bool) {
+	text := strings.TrimSpace(f.Get(name))
+	if text == "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		f.Wrong(name, fmt.Sprintf("%q is not a whole number.", text))
+	}
+	return n, true
+}
+
 // Millis reads a span, in ms or as 90s, 10m or 1h30m; given is false for an empty field.
 func (f *Form) Millis(name string) (ms int64, given bool) {
 	text := strings.TrimSpace(f.Get(name))
@@ -152,7 +168,7 @@ func (f *Form) Millis(name string) (ms int64, given bool) {
 
 // Object reads a JSON object; an empty field is an empty one.
 func (f *Form) Object(name string) map[string]any {
-	object, err := operate.ParseObject(strings.TrimSpace(f.Get(name)))
+	object, err := fields.ParseObject(strings.TrimSpace(f.Get(name)))
 	if err != nil {
 		f.Wrong(name, format.Sentence(err.Error())+".")
 	}
@@ -161,7 +177,7 @@ func (f *Form) Object(name string) map[string]any {
 
 // Table reads arguments or headers from a field with a JSON object.
 func (f *Form) Table(name string) operate.Table {
-	t, err := operate.TableOf(f.Object(name))
+	t, err := fields.TableOf(f.Object(name))
 	if err != nil {
 		f.Wrong(name, format.Sentence(err.Error())+".")
 	}

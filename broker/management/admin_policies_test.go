@@ -18,7 +18,7 @@ import (
 func TestRetroactivePolicyOverHTTP(t *testing.T) {
 	x := start(t)
 	vh, _ := x.b.VHost("/")
-	_, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	_, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{})
 	require.NoError(t, err)
 	p := vh.NewPublisher("guest")
 	_, err = p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: new(amqp.Properties).Append(nil)})
@@ -27,11 +27,11 @@ func TestRetroactivePolicyOverHTTP(t *testing.T) {
 
 	body := map[string]any{"pattern": "q", "definition": map[string]any{"message-ttl": 60000}}
 	x.ask("PUT", "/api/curfew/policies/%2F/p?dry_run=true", body).is(200, `{"queues":1,"earlier":1,"expired":0,"names":["q"],"dead_letter_queues":[]}`)
-	require.Empty(t, vh.Policies(policy.User))
+	require.Empty(t, vh.Policies.List(policy.User))
 	x.ask("PUT", "/api/curfew/policies/%2F/p", body).is(200, `{"queues":1,"earlier":1,"expired":0,"names":["q"],"dead_letter_queues":[]}`)
-	require.Len(t, vh.Policies(policy.User), 1)
+	require.Len(t, vh.Policies.List(policy.User), 1)
 	x.ask("PUT", "/api/curfew/operator-policies/%2F/o", body).is(200, `{"queues":1,"earlier":0,"expired":0,"names":["q"],"dead_letter_queues":[]}`)
-	require.Len(t, vh.Policies(policy.Operator), 1)
+	require.Len(t, vh.Policies.List(policy.Operator), 1)
 	x.ask("PUT", "/api/curfew/operator-policies/%2F/o", map[string]any{"pattern": "q"}).is(400, `{"error":"bad_request","reason":"[{key_missing,definition}]"}`)
 	x.ask("PUT", "/api/curfew/policies/nope/p", body).is(404, "")
 }
@@ -112,7 +112,7 @@ func TestAnswerNamesAPolicyNotInForce(t *testing.T) {
 	b, err := broker.New(o)
 	require.NoError(t, err)
 	vh, _ := b.VHost("/")
-	_, err = vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true})
+	_, err = vh.Queues.Declare(nil, "q", broker.QueueDeclare{Durable: true})
 	require.NoError(t, err)
 	require.NoError(t, b.Close())
 	s, _, err := store.Open(o.Store)

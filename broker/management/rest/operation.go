@@ -1,0 +1,173 @@
+package rest
+
+import (
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"curfew/broker/operate"
+	"curfew/broker/operate/fields"
+)
+
+// own is what the paths begin with that RabbitMQ does not have.
+const own = "/api/curfew/"
+
+// Derived returns the routes of the operations that have some.
+func Derived(ops []*operate.Op) (table []Route) {
+	for _, op := range ops {
+		for _, route := range op.Routes {
+			table = append(table, derived(op, route, false))
+		}
+		if op.One != "" {
+			table = append(table, derived(op, op.One, true))
+		}
+	}
+	return table
+}
+
+func derived(op *operate.Op, route string, one bool) Route {
+	method, path, _ := strings.Cut(route, " ")
+	r := Route{Method: method, Path: path, Op: op.Name}
+	isOwn := strings.HasPrefix(path, own)
+	if isOwn {
+		r.Doc = docOf(op, &r)
+	}
+	r.Handle = func(req *Request) error {
+		values, err := req.values(op, method, isOwn)
+		if err != nil {
+			return err
+		}
+		request, err := op.Decode(values)
+		if err != nil {
+			return err
+		}
+		result, created, err := req.Operations.Do(req.Context(), req.Actor, op, request, nil)
+		if err != nil {
+			return err
+		}
+		return req.derived(op, result, created, one, isOwn)
+	}
+	return r
+}
+
+// bodied reports whether requests with a method have a body.
+func bodied(method string) bool { return method == http.MethodPut || method == http.MethodPost }
+
+// values are the values of a request's fields, from its path, its query and its body.
+func (r *Request) values(op *operate.Op, method string, isOwn bool) (values Fields, err error) {
+	values = Fields{}
+	if bodied(method) {
+		if values, err = r.Fields(r.needed(op)...); err != nil {
+			return nil, err
+		}
+	}
+	query := r.URL.Query()
+	for _, f := range op.Fields() {
+		switch {
+		case f.Own && !isOwn:
+			values[f.Name] = "" // not the default
+		case f.Own || !bodied(method) && isOwn:
+			delete(values, f.Name)
+			if query.Has(f.Name) {
+				values[f.Name] = query.Get(f.Name)
+			}
+		}
+		if r.named(f.Name) {
+			values[f.Name] = r.Param(f.Name)
+		}
+	}
+	return values, nil
+}
+
+// named reports whether the path has a part with a name.
+func (r *Request) named(name string) bool { return strings.Contains(r.pattern, "{"+name+"}") }
+
+// needed are the keys that the body has to have.
+func (r *Request) needed(op *operate.Op) (keys []string) {
+	for _, f := range op.Fields() {
+		if f.Key && !r.named(f.Name) {
+			keys = append(keys, f.Name)
+		}
+	}
+	return keys
+}
+
+// derived answers with the result of an operation: RabbitMQ's requests that change something get no body.
+func (r *Request) derived(op *operate.Op, result any, created, one, isOwn bool) error {
+	rows := fields.Rows(result)
+	switch {
+	case op.IsList() && one:
+		if len(rows) == 0 {
+			return ErrNotFound
+		}
+		return r.One(op.Object("api", rows[0]))
+	case op.IsList():
+		return r.Rows(len(rows), func(i int) Object { return op.Object("api", rows[i]) })
+	case !isOwn && r.Method != http.MethodGet, rows == nil:
+		return r.Put(created, nil)
+	}
+	return r.Answer(op.Object("api", result))
+}
+
+// docOf is what the API's document says about an operation.
+func docOf(op *operate.Op, route *Route) Doc {
+	d := Doc{ID: idOf(op.Name), Summary: op.Title, Text: op.Text, Rows: op.IsList()}
+	var body []reflect.StructField
+	for _, f := range op.Fields() {
+		if strings.Contains(route.Path, "{"+f.Name+"}") || !f.On("api") {
+			continue
+		}
+		if f.Own || !bodied(route.Method) {
+			d.Query = append(d.Query, Parameter{Name: f.Name, Text: f.Doc, Value: zeroOf(f.Kind), OneOf: f.OneOf})
+			continue
+		}
+		body = append(body, reflect.StructField{
+			Name: "F" + strconv.Itoa(len(body)), Type: typeOf(&f), Tag: reflect.StructTag(`json:` + strconv.Quote(f.Name) + ` doc:` + strconv.Quote(f.Doc)),
+		})
+	}
+	if body != nil {
+		d.Body = reflect.New(reflect.StructOf(body)).Elem().Interface()
+	}
+	result := op.Result()
+	if d.Empty = result.Kind() == reflect.Pointer; d.Empty {
+		result = result.Elem()
+	}
+	if result.Kind() != reflect.Struct || result.NumField() > 0 {
+		d.Answer = reflect.New(result).Elem().Interface()
+	}
+	return d
+}
+
+// idOf is a name for generated clients: "set_user_tags" becomes "setUserTags".
+func idOf(name operate.Operation) string {
+	parts := strings.Split(string(name), "_")
+	for i := range parts[1:] {
+		text := []rune(parts[i+1])
+		text[0] = unicode.ToUpper(text[0])
+		parts[i+1] = string(text)
+	}
+	return strings.Join(parts, "")
+}
+
+func zeroOf(k fields.Kind) any {
+	switch k {
+	case fields.Number:
+		return int64(0)
+	case fields.Flag:
+		return false
+	}
+	return ""
+}
+
+// typeOf is the type of a field in the document. A list may also be one text.
+func typeOf(f *fields.Field) reflect.Type {
+	switch f.Kind {
+	case fields.List:
+		return reflect.TypeFor[[]string]()
+	case fields.Object:
+		return reflect.TypeFor[Object]()
+	}
+	return reflect.TypeOf(zeroOf(f.Kind))
+}

@@ -1,0 +1,201 @@
+package admin
+
+import (
+	"context"
+	"curfew/broker/operate"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/deadletters"
+	"curfew/broker/policy"
+)
+
+var _ = operate.Group("policy", "Set, clear and list policies of a running Curfew")
+
+// PolicyFilter is the virtual host of policies, "" for any, and a name, "" for any.
+type PolicyFilter struct {
+	VHost string `json:"vhost" hide:"page"`
+	Name  string `json:"policy" hide:"command page"`
+}
+
+// PolicyRow is a policy in a list.
+type PolicyRow struct {
+	VHost      string            `json:"vhost" label:"Virtual host" hide:"table"`
+	Name       string            `json:"name"`
+	Pattern    string            `json:"pattern" is:"pattern"`
+	ApplyTo    string            `json:"apply-to" label:"Applies to"`
+	Priority   int64             `json:"priority"`
+	Definition policy.Definition `json:"definition"`
+	NotInForce string            `json:"not_in_force,omitempty" faint:"-"` // RabbitMQ has nothing like it
+}
+
+// PolicyRequest is a policy to be set. The broker checks what its fields have.
+type PolicyRequest struct {
+	VHost      string `json:"vhost" label:"Virtual host" start:"/"`
+	Name       string `json:"policy" form:"name" label:"Name" need:"page" log:"policy"`
+	Pattern    any    `json:"pattern" is:"pattern" need:"value" doc:"A regular expression for names, for example ^orders\\.eu$. It matches parts of names, too."`
+	Definition any    `json:"definition" is:"object" need:"value" doc:"A JSON object, for example {\"message-ttl\": 60000, \"dead-letter-exchange\": \"dlx\", \"max-length\": 100000}. Times are in ms."`
+	ApplyTo    any    `json:"apply-to" label:"Applies to" start:"queues" oneof:"all queues classic_queues quorum_queues streams exchanges" doc:"all, queues, classic_queues, quorum_queues, streams or exchanges; all if it is missing"`
+	Priority   any    `json:"priority" is:"number" start:"0" doc:"If several policies match a name, the one with the highest priority applies."`
+	Backlog    bool   `json:"retroactive" own:"" default:"true" button:"Set it, also for queued messages" doc:"Apply its message-ttl also to messages that are already queued, counted from now. No deadline becomes later."`
+	DryRun     bool   `json:"dry_run" own:"" doc:"Set nothing, and count the messages that would get an earlier deadline."`
+}
+
+// fields are those that the broker reads.
+func (q *PolicyRequest) fields() map[string]any {
+	all := map[string]any{"pattern": q.Pattern, "definition": q.Definition}
+	for name, v := range map[string]any{"apply-to": q.ApplyTo, "priority": q.Priority} {
+		if v != nil {
+			all[name] = v
+		}
+	}
+	return all
+}
+
+// PolicyEffect is what a policy's time to live does to the messages that are queued already.
+type PolicyEffect struct {
+	broker.BacklogEffect
+	// DeadLetterQueues are those of the named queues that dead letters go to. Dead letters expire there like any message.
+	DeadLetterQueues []string `json:"dead_letter_queues" hide:"table"`
+}
+
+// find finds which of the named queues dead letters go to.
+func (e *PolicyEffect) find(vh *broker.VHost) {
+	e.Names, e.DeadLetterQueues = append([]string{}, e.Names...), []string{}
+	for _, q := range deadletters.Queues(vh) {
+		if slices.Contains(e.Names, q.Queue) && (len(q.From) > 0 || q.Parked || broker.IsSubqueue(q.Queue)) {
+			e.DeadLetterQueues = append(e.DeadLetterQueues, q.Queue)
+		}
+	}
+	slices.Sort(e.DeadLetterQueues)
+}
+
+// Words implements Effect.
+func (e *PolicyEffect) Words() (list []string, harm bool) {
+	if e.Queues == 0 {
+		return []string{"It gives a time to live to none of the queues that exist now. Limits and dead-letter exchanges apply at once to all that match."}, false
+	}
+	names := strings.Join(e.Names, ", ")
+	if n := e.Queues - len(e.Names); n > 0 {
+		names += fmt.Sprintf(" and %d more", n)
+	}
+	list = append(list, "Messages in these queues get a time to live: "+names+".")
+	if len(e.DeadLetterQueues) > 0 {
+		list = append(list, "Warning: dead letters go to "+strings.Join(e.DeadLetterQueues, ", ")+": with this policy they expire there like any message. Make the pattern narrower, unless that is what you want.")
+	}
+	return append(list, fmt.Sprintf("Of the messages that are already queued, %d would get an earlier deadline, and %d would expire at once.", e.Earlier, e.Expired)), len(e.DeadLetterQueues) > 0
+}
+
+// More implements Effect.
+func (e *PolicyEffect) More() bool { return e.Earlier > 0 }
+
+// PolicyName names a policy.
+type PolicyName struct {
+	VHost string `json:"vhost" label:"Virtual host"`
+	Name  string `json:"policy" form:"name" log:"policy" eg:"ttl"`
+}
+
+// PolicyOperations are the operations on policies of one kind.
+type PolicyOperations struct {
+	List  operate.Typed[PolicyFilter, []PolicyRow]
+	Set   operate.Typed[PolicyRequest, *PolicyEffect]
+	Clear operate.Typed[PolicyName, operate.None]
+}
+
+// Policies are those of users, and OperatorPolicies those of operators, which bound them.
+var (
+	Policies         = policyOperations(policy.User, "policy", "policies", operate.Policymaker)
+	OperatorPolicies = policyOperations(policy.Operator, "operator_policy", "operator-policies", operate.Administrator)
+)
+
+// operatorFlag is the flag of commands that chooses operator policies.
+const operatorFlag = "operator"
+
+func policyOperations(k policy.Kind, name, path string, sets operate.Role) (ops PolicyOperations) {
+	noun, variant, page, title := "policy", "", "/policy", "Policies"
+	empty := "No policies. One gives every queue whose name matches a pattern a time to live, a dead-letter exchange or limits."
+	if k == policy.Operator {
+		noun, variant, page, title, empty = "operator policy", operatorFlag, "/operator-policy", "Operator policies", "No operator policies. They limit what policies and arguments can set."
+	}
+	list := operate.Operation("list_" + strings.ReplaceAll(path, "-", "_"))
+	row := func(vh string, p *policy.Policy) PolicyRow {
+		to := p.ApplyTo
+		if to == "" {
+			to = policy.All
+		}
+		return PolicyRow{vh, p.Name, p.Pattern, to, p.Priority, p.Definition, p.NotInForce}
+	}
+	ops.List = operate.Define(operate.Op{
+		Name: list, Noun: noun, Title: "List the " + strings.ToLower(title), Rule: operate.Rule{Role: operate.Management, Looks: true},
+		Routes: []string{"GET /api/" + path + "/{vhost}", "GET /api/" + path}, One: "GET /api/" + path + "/{vhost}/{policy}", Command: "policy list", Variant: variant,
+		Page: operate.Page{On: "/policies", Title: title, Tab: "/policies", Empty: empty},
+	}, func(_ context.Context, c *operate.Call, q PolicyFilter) (rows []PolicyRow, err error) {
+		for _, vh := range c.Within() {
+			for _, p := range vh.Policies.List(k) {
+				if q.Name == "" || q.Name == p.Name {
+					rows = append(rows, row(vh.Name(), &p))
+				}
+			}
+		}
+		return rows, nil
+	})
+	ops.Set = operate.Define(operate.Op{
+		Name: operate.Operation("set_" + name), Noun: noun, Title: "Set a " + noun, Rule: operate.Rule{Role: sets},
+		Text:    "Its time to live also applies to messages that are queued already, unless `retroactive` is false. It counts from now on, and no deadline becomes later.",
+		Routes:  []string{"PUT /api/curfew/" + path + "/{vhost}/{policy}", "PUT /api/" + path + "/{vhost}/{policy}"},
+		Command: "policy set <policy> <pattern> <definition>", Variant: variant,
+		Example: `  curfew policy set ttl '^orders\.(?!dead$)' '{"message-ttl":60000}' --apply-to queues
+  curfew policy set ttl '^orders\.(?!dead$)' '{"message-ttl":60000}' --retroactive --dry-run`,
+		Page: operate.Page{On: page + "/new", Title: "Set a " + noun, Tab: "/policies", Parent: "/policies", Up: "Policies", Rows: list, Link: "Change…", Begin: "New " + noun + "…", Button: "Set it", Done: "Policy set.", DryRun: true},
+	}, func(_ context.Context, c *operate.Call, q PolicyRequest) (*PolicyEffect, error) {
+		return setPolicy(c, k, &q)
+	}).Replaces(func(c *operate.Call, q PolicyRequest) (*PolicyRequest, any) {
+		p, exists := c.VHost.Policies.Get(k, q.Name)
+		if !exists {
+			return nil, nil
+		}
+		return &PolicyRequest{VHost: q.VHost, Name: p.Name, Pattern: p.Pattern, Definition: p.Definition, ApplyTo: p.ApplyTo, Priority: p.Priority}, p
+	})
+	ops.Clear = operate.Define(operate.Op{
+		Name: operate.Operation("clear_" + name), Noun: noun, Title: "Remove a " + noun, Rule: operate.Rule{Role: sets},
+		Routes: []string{"DELETE /api/" + path + "/{vhost}/{policy}"}, Command: "policy clear <policy>", Variant: variant,
+		Page: operate.Page{On: page + "/delete", Title: "Delete the policy", Tab: "/policies", Parent: "/policies", Up: "Policies", Rows: list, Link: "Delete…", Danger: true, Done: "Policy deleted.",
+			Then: "The next policy that matches applies to its queues, or only their arguments do. Messages keep the deadlines that they have."},
+	}, func(_ context.Context, c *operate.Call, q PolicyName) (operate.None, error) {
+		existed, err := c.VHost.Policies.Clear(k, q.Name)
+		if err == nil && !existed {
+			err = operate.ErrNotFound
+		}
+		return operate.None{}, err
+	})
+	return ops
+}
+
+// setPolicy sets a policy, or tries to. It returns nil if that says nothing about queued messages.
+func setPolicy(c *operate.Call, k policy.Kind, q *PolicyRequest) (*PolicyEffect, error) {
+	p, err := policy.Decode(k, q.Name, q.fields())
+	if err != nil {
+		return nil, err
+	}
+	effect := &PolicyEffect{}
+	switch {
+	case q.DryRun:
+		effect.BacklogEffect, err = c.VHost.Policies.Preview(k, p)
+	case q.Backlog:
+		c.Created, effect.BacklogEffect, err = c.VHost.Policies.SetForBacklog(k, p)
+		c.Log(zap.Int("messages", effect.Earlier))
+		c.Log(zap.Int("expired", effect.Expired))
+	default:
+		c.Created, err = c.VHost.Policies.Set(k, p)
+		return nil, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	effect.find(c.VHost)
+	return effect, nil
+}

@@ -1,0 +1,396 @@
+package fields
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"curfew/broker/amqp"
+)
+
+// Kind is what a field has.
+type Kind string
+
+// The kinds. The tag "is" sets one; otherwise it follows from the type of the field.
+const (
+	Text     Kind = "text"
+	Number   Kind = "number"
+	Flag     Kind = "flag"     // a bool
+	List     Kind = "list"     // of texts
+	Object   Kind = "object"   // of JSON
+	Password Kind = "password" // a text that is never shown
+	Pattern  Kind = "pattern"  // a regular expression
+)
+
+// Field is a field of a request, or a column of a result. Its tags are:
+//
+//	json     its name in JSON, paths, queries and flags
+//	form     its name in forms and the queries of pages; the same if it is missing
+//	label    its name for people; made of the name if it is missing
+//	doc      what it means
+//	is       its kind
+//	need     key: requests have to have it; page: forms must not leave it empty; value: both
+//	default  the value if it is missing
+//	start    the value that an empty form has
+//	oneof    its possible values, with spaces between; of a list: those that are known
+//	texts    what a page says for each of these, with | between
+//	min max  its bounds
+//	log      its name in records; "": it is not recorded
+//	hide     the faces that do not have it, with spaces between: api, command, page, table
+//	own      only routes below /api/curfew have it, in the query
+//	button   text of a button of the form that sets it
+//	eg       an example of it, for the command's example
+//	faint    what a page shows for nothing
+type Field struct {
+	Name, Form, Label, Doc      string
+	Kind                        Kind
+	Key, Filled                 bool // need
+	Default, Start, Log, Button string
+	Faint, Eg                   string
+	OneOf, Texts                []string
+	Own, Omit                   bool // Omit: it is left out where it has nothing
+	bounded                     bool
+	min, max                    int64
+	hidden                      []string
+	index                       []int
+	of                          reflect.Type
+}
+
+// RowOf is the struct that a result has its columns of; nil: it has none.
+func RowOf(result reflect.Type) reflect.Type {
+	for result.Kind() == reflect.Slice || result.Kind() == reflect.Pointer {
+		result = result.Elem()
+	}
+	return result
+}
+
+// Of reads the fields of a struct, those of embedded structs in their place.
+func Of(of reflect.Type) (list []Field) {
+	if of.Kind() != reflect.Struct {
+		return nil
+	}
+	for _, sf := range reflect.VisibleFields(of) {
+		name, option, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		if sf.Anonymous || name == "" || name == "-" {
+			continue
+		}
+		f := Field{
+			Name: name, Form: sf.Tag.Get("form"), Label: sf.Tag.Get("label"), Doc: sf.Tag.Get("doc"), Kind: Kind(sf.Tag.Get("is")), Default: sf.Tag.Get("default"),
+			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), OneOf: strings.Fields(sf.Tag.Get("oneof")), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
+			hidden: strings.Fields(sf.Tag.Get("hide")), Omit: option == "omitempty", index: sf.Index, of: sf.Type, min: math.MinInt64, max: math.MaxInt64,
+		}
+		need := sf.Tag.Get("need")
+		f.Key, f.Filled = need == "key" || need == "value", need == "page" || need == "value"
+		_, f.Own = sf.Tag.Lookup("own")
+		if f.Form == "" {
+			f.Form = name
+		}
+		if f.Label == "" {
+			f.Label = labelOf(name)
+		}
+		if f.Kind == "" {
+			f.Kind = kindOf(sf.Type)
+		}
+		for tag, to := range map[string]*int64{"min": &f.min, "max": &f.max} {
+			if text := sf.Tag.Get(tag); text != "" {
+				n, err := strconv.ParseInt(text, 10, 64)
+				if err != nil {
+					panic("fields: " + of.Name() + "." + sf.Name + ": " + err.Error())
+				}
+				*to, f.bounded = n, true
+			}
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+func labelOf(name string) string {
+	text := strings.NewReplacer("-", " ", "_", " ").Replace(name)
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+func kindOf(of reflect.Type) Kind {
+	switch of.Kind() {
+	case reflect.Bool:
+		return Flag
+	case reflect.Int, reflect.Int64, reflect.Uint64:
+		return Number
+	case reflect.Slice:
+		return List
+	case reflect.Map:
+		return Object
+	}
+	return Text
+}
+
+// On reports whether a face has the field: "api", "command", "page" or "table".
+func (f *Field) On(face string) bool { return !slices.Contains(f.hidden, face) }
+
+// Of is the field's value in a request or a row.
+func (f *Field) Of(row any) any {
+	v := reflect.ValueOf(row)
+	for v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	return v.FieldByIndex(f.index).Interface()
+}
+
+// Shown are the columns of a face for some rows: without those that are left out where they have nothing.
+func Shown(columns []Field, face string, rows []any) (list []Field) {
+	for _, f := range columns {
+		if f.On(face) && !(f.Omit && !slices.ContainsFunc(rows, func(row any) bool { return !reflect.ValueOf(f.Of(row)).IsZero() })) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// Rows are the rows of a result: of a list its entries, otherwise the result itself; none of a result that is nothing.
+func Rows(result any) (rows []any) {
+	v := reflect.ValueOf(result)
+	switch {
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			rows = append(rows, v.Index(i).Interface())
+		}
+	case v.Kind() == reflect.Pointer && v.IsNil(), v.Kind() == reflect.Struct && v.NumField() == 0:
+	default:
+		rows = []any{result}
+	}
+	return rows
+}
+
+// ObjectOf is a row as a JSON object of a face.
+func ObjectOf(columns []Field, face string, row any) map[string]any {
+	o := map[string]any{}
+	for _, f := range Shown(columns, face, []any{row}) {
+		value := f.Of(row)
+		switch v := reflect.ValueOf(value); {
+		case v.Kind() == reflect.Slice && v.IsNil():
+			value = []any{}
+		case v.Kind() == reflect.Map && v.IsNil():
+			value = map[string]any{}
+		}
+		o[f.Name] = value
+	}
+	return o
+}
+
+// Wrong is what is wrong with a field of a request: in words, or as RabbitMQ's API says it, by a code and what that is about.
+type Wrong struct {
+	Field, Text, Code string
+	About             []any
+}
+
+// Error implements error.
+func (e *Wrong) Error() string {
+	if e.Text != "" {
+		return e.Text
+	}
+	text := e.Field + map[string]string{
+		"not_integer": " is not a whole number", "not_boolean": " is neither true nor false", "not_string": " is not a text", "not_table": " is not a JSON object",
+		"not_base64": " is not in base64", "out_of_range": " is out of range", "no_such_user": " does not exist",
+	}[e.Code]
+	if e.Code == "out_of_range" {
+		text += fmt.Sprintf(": %v", e.About[1])
+	}
+	return text
+}
+
+// wrong is a Wrong with a code.
+func wrong(f *Field, code string, about ...any) error {
+	return &Wrong{Field: f.Name, Code: code, About: about}
+}
+
+// Decode makes a request of JSON values by the names of its fields: numbers are int64 or float64. Texts for numbers and booleans count as these, since
+// some clients send them. Error: *Wrong.
+func Decode(list []Field, request reflect.Type, values map[string]any) (any, error) {
+	into := reflect.New(request).Elem()
+	for i := range list {
+		f := &list[i]
+		v, given := values[f.Name]
+		if v == nil && f.Default != "" {
+			v, given = f.Default, true
+		}
+		if !given {
+			continue
+		}
+		if err := f.set(into.FieldByIndex(f.index), v); err != nil {
+			return nil, err
+		}
+	}
+	return into.Interface(), nil
+}
+
+func (f *Field) set(to reflect.Value, v any) error {
+	if to.Kind() == reflect.Interface {
+		if v != nil {
+			to.Set(reflect.ValueOf(v))
+		}
+		return nil
+	}
+	if v == nil {
+		if to.Kind() == reflect.Slice {
+			to.Set(reflect.MakeSlice(to.Type(), 0, 0))
+		}
+		return nil
+	}
+	switch to.Kind() {
+	case reflect.String:
+		text, ok := v.(string)
+		if !ok {
+			return wrong(f, "not_string", f.Name)
+		}
+		to.SetString(text)
+	case reflect.Bool:
+		yes, err := f.boolean(v)
+		if err != nil {
+			return err
+		}
+		to.SetBool(yes)
+	case reflect.Int, reflect.Int64:
+		n, err := f.integer(v)
+		if err != nil {
+			return err
+		}
+		to.SetInt(n)
+	case reflect.Slice:
+		list, err := f.list(v)
+		if err != nil {
+			return err
+		}
+		to.Set(reflect.ValueOf(list))
+	case reflect.Map:
+		return f.table(to, v)
+	default:
+		panic("fields: no field can be a " + to.Kind().String())
+	}
+	return nil
+}
+
+func (f *Field) boolean(v any) (bool, error) {
+	switch v {
+	case true, "true":
+		return true, nil
+	case false, "false", "":
+		return false, nil
+	}
+	return false, wrong(f, "not_boolean", v)
+}
+
+func (f *Field) integer(v any) (int64, error) {
+	switch n := v.(type) {
+	case int64:
+		return n, nil
+	case float64:
+		if n == math.Trunc(n) {
+			return int64(n), nil
+		}
+	case string:
+		if n, err := strconv.ParseInt(n, 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	return 0, wrong(f, "not_integer", v)
+}
+
+// list reads a list of texts, or one text with commas.
+func (f *Field) list(v any) ([]string, error) {
+	list := []string{}
+	switch v := v.(type) {
+	case []string:
+		return v, nil
+	case string:
+		for one := range strings.SplitSeq(v, ",") {
+			if one = strings.TrimSpace(one); one != "" {
+				list = append(list, one)
+			}
+		}
+		return list, nil
+	case []any:
+		for _, one := range v {
+			text, ok := one.(string)
+			if !ok {
+				return nil, wrong(f, "not_string", f.Name)
+			}
+			list = append(list, text)
+		}
+		return list, nil
+	}
+	return nil, wrong(f, "not_string", f.Name)
+}
+
+// table reads arguments or a JSON object. Some clients send an empty list for no arguments.
+func (f *Field) table(to reflect.Value, v any) error {
+	if list, is := v.([]any); is && len(list) == 0 {
+		return nil
+	}
+	object, is := v.(map[string]any)
+	if !is {
+		return wrong(f, "not_table", f.Name)
+	}
+	if to.Type() == reflect.TypeFor[amqp.Table]() {
+		t, err := TableOf(object)
+		if err == nil {
+			to.Set(reflect.ValueOf(t))
+		}
+		return err
+	}
+	to.Set(reflect.ValueOf(object))
+	return nil
+}
+
+// Check checks the bounds of a request. Error: *Wrong.
+func Check(list []Field, request any) error {
+	for i := range list {
+		f := &list[i]
+		switch v := f.Of(request).(type) {
+		case int64:
+			if v < f.min || v > f.max {
+				return wrong(f, "out_of_range", f.Name, v)
+			}
+		case int:
+			if int64(v) < f.min || int64(v) > f.max {
+				return wrong(f, "out_of_range", f.Name, int64(v))
+			}
+		case string:
+			if len(f.OneOf) > 0 && !slices.Contains(f.OneOf, v) && v != f.Default {
+				return &Wrong{Field: f.Name, Text: fmt.Sprintf("%s is %q: want %s", f.Name, v, strings.Join(f.OneOf, ", "))}
+			}
+		}
+	}
+	return nil
+}
+
+// Plain is a value of a request or a row as text: lists with commas, objects as JSON.
+func Plain(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case []string:
+		return strings.Join(v, ",")
+	case bool:
+		if v {
+			return "yes"
+		}
+		return ""
+	case map[string]any, []any:
+		text, _ := json.Marshal(v) // it never fails for values that came from JSON
+		return string(text)
+	}
+	if reflect.ValueOf(v).Kind() == reflect.Map {
+		text, _ := json.Marshal(v)
+		return string(text)
+	}
+	return fmt.Sprint(v)
+}

@@ -1,0 +1,305 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/operate/fields"
+)
+
+// Op is an operation as a value. What every face has of it is derived from this: the routes of the API with their document, the command, the list or the
+// form on a page, the check of rights, and the record. Define makes one.
+type Op struct {
+	Name  Operation
+	Title string // what it does, as a sentence without a full stop: help of the command, summary in the API's document
+	Text  string // more for the API's document, Markdown
+	Noun  string // what it is about, such as "user", for errors
+	Rule
+	AnyVHost bool // the virtual host that the request names need not exist, and do says what is wrong then
+
+	// Routes of the API, such as "PUT /api/users/{user}". Parts of a path and, without a body, of the query are fields of the request. The command uses
+	// the first. Only those below /api/curfew are documented, and have the fields that RabbitMQ does not have. One answers with the only row of a list.
+	Routes []string
+	One    string
+	// Command is the words of the command and the fields that are its arguments: "user passwd <user>". Variant is a flag that chooses this operation
+	// of two with the same words.
+	Command, Variant, Example string
+	// Page has what the dashboard shows of it.
+	Page Page
+
+	request, result reflect.Type
+	fields, columns []fields.Field
+	do              func(context.Context, *Call, any) (any, error)
+	now             func(*Call, any) (current, version any)
+}
+
+// Page is where the dashboard has an operation. A list has a table there; any other operation has a form, or asks for confirmation if it is dangerous.
+type Page struct {
+	On     string // path of the page that shows it; "": none
+	Post   string // where the form is sent; "": On
+	Title  string // heading of its card or page
+	Tab    string // entry of the menu that the page belongs to
+	Parent string // path of the page above, for a page of its own
+	Up     string // the name of that page
+	Empty  string // of a list: what is said if it is empty
+	Opens  string // of a list: path of the page that a row's first cell links to
+	Button string // text of the button
+	Done   string // what is said when it is done
+	// Rows is the list whose rows have a link to this operation, with the text Link; the fields of both that have the same names say which row it is.
+	Rows   Operation
+	Link   string
+	Begin  string // text of the link above the list that opens an empty form; "": none
+	Danger bool   // it deletes: it is asked for confirmation
+	Then   string // what follows from it
+	Typed  string // the field that has to be typed to confirm it
+	Next   string // path of the page after it; "": Parent or On
+	DryRun bool   // the form first shows what the field dry_run does, in words (Effect)
+}
+
+// Effect is a result that says in words what was or would be done.
+type Effect interface {
+	// Words are sentences. harm: some of what is said should not happen unknowingly.
+	Words() (sentences []string, harm bool)
+	// More reports whether more is done with a field that is a choice of its own, such as retroactive.
+	More() bool
+}
+
+// Call is one call of an operation whose rule has been checked.
+type Call struct {
+	*Access
+	Actor   Actor
+	VHost   *broker.VHost // that the request names; nil: none
+	Created bool          // set by the operation: something is new
+	more    []zap.Field
+}
+
+// Within are the virtual host of the request or, if it names none, all that the actor may look into.
+func (c *Call) Within() []*broker.VHost {
+	if c.VHost != nil {
+		return []*broker.VHost{c.VHost}
+	}
+	return c.VHosts(c.Actor)
+}
+
+// Log adds a field to the record of the call.
+func (c *Call) Log(field zap.Field) { c.more = append(c.more, field) }
+
+// None is the result of an operation that has none.
+type None = struct{}
+
+// Typed is an operation with the types of its request and result.
+type Typed[Q, R any] struct{ *Op }
+
+var (
+	registry []*Op
+	byName   = map[Operation]*Op{}
+)
+
+// Groups are the helps of the commands that only have subcommands, by their words.
+var Groups = map[string]string{}
+
+// Group sets the help of a command that only has subcommands.
+func Group(words, short string) string {
+	Groups[words] = short
+	return words
+}
+
+// All returns all operations that were defined.
+func All() []*Op { return registry }
+
+// Defined returns an operation by its name; nil: it was not defined.
+func Defined(name Operation) *Op { return byName[name] }
+
+// Define makes an operation that do does, and adds it to all faces. Q is a struct; tags of its fields say what they are (fields.Field), as do those of the
+// rows of a result that is a list or a struct. It is called before faces are made.
+func Define[Q, R any](op Op, do func(context.Context, *Call, Q) (R, error)) Typed[Q, R] {
+	op.request, op.result = reflect.TypeFor[Q](), reflect.TypeFor[R]()
+	op.fields, op.columns = fields.Of(op.request), fields.Of(fields.RowOf(op.result))
+	op.do = func(ctx context.Context, c *Call, q any) (any, error) { return do(ctx, c, q.(Q)) }
+	if byName[op.Name] != nil {
+		panic("operate: " + string(op.Name) + " is defined twice")
+	}
+	registry, byName[op.Name], rules[op.Name] = append(registry, &op), &op, op.Rule
+	return Typed[Q, R]{&op}
+}
+
+// Replaces says what the operation would replace: as a request, which fills its form, nil if there is nothing to fill it with; and a version, which changes
+// with it, nil if there is nothing yet. At any time one call of such operations replaces something.
+func (t Typed[Q, R]) Replaces(now func(c *Call, q Q) (current *Q, version any)) Typed[Q, R] {
+	t.now = func(c *Call, q any) (any, any) {
+		current, version := now(c, q.(Q))
+		if current == nil {
+			return nil, version
+		}
+		return *current, version
+	}
+	return t
+}
+
+// Do does the operation as the actor.
+func (t Typed[Q, R]) Do(ctx context.Context, o *Access, a Actor, q Q) (R, error) {
+	result, _, err := o.Do(ctx, a, t.Op, q, nil)
+	r, _ := result.(R)
+	return r, err
+}
+
+// IfStill is Do, but it fails with *Stale unless what it replaces is still as somebody saw it, at a version that Now returned.
+func (t Typed[Q, R]) IfStill(ctx context.Context, o *Access, a Actor, q Q, seen string) (R, error) {
+	result, _, err := o.Do(ctx, a, t.Op, q, &seen)
+	r, _ := result.(R)
+	return r, err
+}
+
+// Is reports whether the operation is a list.
+func (op *Op) IsList() bool { return op.result.Kind() == reflect.Slice }
+
+// Fields are those of the request, and Columns those of the rows of the result.
+func (op *Op) Fields() []fields.Field  { return op.fields }
+func (op *Op) Columns() []fields.Field { return op.columns }
+
+// Shown are the columns that a face shows for some rows, and Object is a row as JSON.
+func (op *Op) Shown(face string, rows []any) []fields.Field {
+	return fields.Shown(op.columns, face, rows)
+}
+func (op *Op) Object(face string, row any) map[string]any {
+	return fields.ObjectOf(op.columns, face, row)
+}
+
+// Decode makes a request (fields.Decode).
+func (op *Op) Decode(values map[string]any) (any, error) {
+	return fields.Decode(op.fields, op.request, values)
+}
+
+// Result is the type of the result.
+func (op *Op) Result() reflect.Type { return op.result }
+
+// Field returns a field of the request by its name; nil: there is none.
+func (op *Op) Field(name string) *fields.Field {
+	for i := range op.fields {
+		if op.fields[i].Name == name {
+			return &op.fields[i]
+		}
+	}
+	return nil
+}
+
+// text is the value of a text field of the request; "" if there is none.
+func (op *Op) text(q any, name string) string {
+	if f := op.Field(name); f != nil {
+		text, _ := f.Of(q).(string)
+		return text
+	}
+	return ""
+}
+
+// enter checks the rule for a request.
+func (o *Access) enter(a Actor, op *Op, q any) (*Call, error) {
+	c := &Call{Access: o, Actor: a}
+	name := op.text(q, "vhost")
+	if name == "" {
+		return c, o.permit(&a, op.Name, "")
+	}
+	vh, err := o.vhost(&a, op.Name, name)
+	if errors.Is(err, ErrNoVHost) && op.AnyVHost {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	c.VHost = vh
+	if queue := op.text(q, "queue"); queue != "" {
+		err = o.permitQueue(&a, op.Name, vh, vh.Queues.NameOf(queue))
+	}
+	return c, err
+}
+
+// Do does an operation as the actor, and records it if it changes something. request has the operation's type. seen is the version of what somebody
+// saw and may be replaced (Now); nil: whatever there is. created: something is new.
+func (o *Access) Do(ctx context.Context, a Actor, op *Op, request any, seen *string) (result any, created bool, err error) {
+	c, err := o.enter(a, op, request)
+	if err == nil {
+		err = fields.Check(op.fields, request)
+	}
+	if err == nil && op.now != nil {
+		o.replacing.Lock()
+		defer o.replacing.Unlock()
+		err = c.still(op, request, seen)
+	}
+	if err == nil {
+		result, err = op.do(ctx, c, request)
+	}
+	if !op.Looks && !op.tries(request) {
+		for i := range op.fields {
+			if f := &op.fields[i]; f.Log != "" {
+				c.Log(zap.Any(f.Log, f.Of(request)))
+			}
+		}
+		o.Record(a, op.Name, QueueName{VHost: op.text(request, "vhost"), Name: op.text(request, "queue")}, err, c.more...)
+	}
+	return result, c.Created && err == nil, err
+}
+
+// tries reports whether the request is for a dry run, which changes nothing.
+func (op *Op) tries(q any) bool {
+	f := op.Field("dry_run")
+	return f != nil && f.Of(q) == true
+}
+
+// Now returns what the operation would replace, as a request, nil if there is nothing, and its version, "" if there is nothing. The error is about what
+// the actor may do.
+func (o *Access) Now(a Actor, op *Op, request any) (current any, version string, err error) {
+	c, err := o.enter(a, op, request)
+	if err != nil || op.now == nil {
+		return nil, "", err
+	}
+	current, v := op.now(c, request)
+	if v == nil {
+		return current, "", nil
+	}
+	return current, o.version(v), nil
+}
+
+// still returns *Stale if what would be replaced is not what somebody saw.
+func (c *Call) still(op *Op, request any, seen *string) error {
+	if seen == nil {
+		return nil
+	}
+	if _, v := op.now(c, request); v != nil && c.version(v) != *seen {
+		return &Stale{op.Noun, *seen == ""}
+	}
+	return nil
+}
+
+// Stale means that something is not as it was when somebody looked at it.
+type Stale struct {
+	Noun   string
+	Exists bool // there was nothing then
+}
+
+// Error implements error.
+func (e *Stale) Error() string {
+	if e.Exists {
+		return "a " + e.Noun + " with this name already exists"
+	}
+	return "somebody else has changed this " + e.Noun + " since then"
+}
+
+// Words are the words of the command, without its arguments.
+func (op *Op) Words() []string {
+	words, _, _ := strings.Cut(op.Command, "<")
+	return strings.Fields(words)
+}
+
+// Arguments are the fields that are arguments of the command, in their order.
+func (op *Op) Arguments() (names []string) {
+	for _, part := range strings.Split(op.Command, "<")[1:] {
+		name, _, _ := strings.Cut(part, ">")
+		names = append(names, name)
+	}
+	return names
+}

@@ -1,0 +1,325 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"curfew/broker/access"
+	"curfew/broker/operate"
+	"curfew/broker/operate/fields"
+	"curfew/cmd/internal/client"
+)
+
+// AddOperations adds the commands of operations to root, and groups for their words that root does not have.
+func AddOperations(root *cobra.Command, ops []*operate.Op) {
+	apis := map[string]*API{}
+	for _, op := range ops {
+		words := op.Words()
+		if len(words) == 0 {
+			continue
+		}
+		parent := root
+		for i := range words[:len(words)-1] {
+			parent = group(parent, words[i], operate.Groups[strings.Join(words[:i+1], " ")])
+		}
+		api := apis[words[0]]
+		if api == nil {
+			api = WithVHost(subcommand(root, words[0]))
+			apis[words[0]] = api
+		}
+		if same := subcommand(parent, words[len(words)-1]); same != nil {
+			api.addVariant(same, op)
+		} else {
+			parent.AddCommand(api.command(op))
+		}
+	}
+}
+
+// subcommand returns a direct subcommand; nil: there is none.
+func subcommand(parent *cobra.Command, name string) *cobra.Command {
+	for _, c := range parent.Commands() {
+		if c.Name() == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func group(parent *cobra.Command, name, short string) *cobra.Command {
+	c := subcommand(parent, name)
+	if c == nil {
+		c = &cobra.Command{Use: name, Short: short, RunE: Group}
+		parent.AddCommand(c)
+	}
+	return c
+}
+
+// command is the command of an operation: each field of its request is an argument or a flag.
+func (a *API) command(op *operate.Op) *cobra.Command {
+	names := op.Arguments()
+	words := op.Words()
+	c := &cobra.Command{
+		Use: strings.TrimSpace(words[len(words)-1] + strings.TrimPrefix(op.Command, strings.Join(words, " "))), Short: op.Title, Example: exampleOf(op),
+		Args: NoArguments, RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, op, args) },
+	}
+	if len(names) > 0 {
+		c.Args = Exactly(len(names), "<"+strings.Join(names, "> <")+">")
+		var complete []cobra.CompletionFunc
+		for _, name := range names {
+			complete = append(complete, a.completion(name))
+		}
+		c.ValidArgsFunction = Arguments(complete...)
+	}
+	for _, f := range flagsOf(op) {
+		switch f.Kind {
+		case fields.Flag:
+			c.Flags().Bool(flagName(f.Name), false, f.Doc)
+		case fields.Number:
+			n, _ := strconv.ParseInt(f.Default+f.Start, 10, 64)
+			c.Flags().Int64(flagName(f.Name), n, f.Doc)
+		case fields.Password:
+			c.Flags().String("new-password-file", "", "file with the user's password (default standard input)")
+			if op.Field("tags") != nil {
+				c.Flags().Bool("no-password", false, "allow login only by certificate, not by password")
+			}
+		default:
+			c.Flags().String(flagName(f.Name), f.Default, f.Doc)
+			if len(f.OneOf) > 0 {
+				Offers(c, flagName(f.Name), f.OneOf...)
+			}
+		}
+	}
+	return c
+}
+
+// exampleOf is the example of the operation, or one made of those of its arguments.
+func exampleOf(op *operate.Op) string {
+	if op.Example != "" {
+		return op.Example
+	}
+	parts := append([]string{"  curfew"}, op.Words()...)
+	for _, name := range op.Arguments() {
+		parts = append(parts, op.Field(name).Eg)
+	}
+	return strings.Join(parts, " ")
+}
+
+// addVariant makes a command do another operation if the flag is given that names it.
+func (a *API) addVariant(c *cobra.Command, op *operate.Op) {
+	if c.Parent().PersistentFlags().Lookup(op.Variant) == nil {
+		c.Parent().PersistentFlags().Bool(op.Variant, false, op.Variant+" policies")
+	}
+	other := c.RunE
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if chosen, err := cmd.Flags().GetBool(op.Variant); err == nil && chosen {
+			return a.run(cmd, op, args)
+		}
+		return other(cmd, args)
+	}
+}
+
+// flagName is the name of a field's flag.
+func flagName(field string) string { return strings.ReplaceAll(field, "_", "-") }
+
+// flagsOf are the fields that are flags: those that are neither arguments nor the virtual host, nor left out. Without a body the route has to have them.
+func flagsOf(op *operate.Op) (list []fields.Field) {
+	for _, f := range op.Fields() {
+		if f.Name != "vhost" && f.On("command") && !slices.Contains(op.Arguments(), f.Name) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// completion completes an argument with what there is of its kind.
+func (a *API) completion(name string) cobra.CompletionFunc {
+	switch name {
+	case "user":
+		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return a.names(cmd, client.Path("users"))
+		}
+	case "policy":
+		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return a.names(cmd, client.Path("policies", a.VHost))
+		}
+	case "vhost":
+		return a.VHosts
+	case "queue":
+		return a.Queues
+	case "exchange", "source":
+		return a.Exchanges
+	}
+	return cobra.NoFileCompletions
+}
+
+// run does an operation by its first route, and prints the result.
+func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
+	values, err := a.values(cmd, op, args)
+	if err != nil {
+		return err
+	}
+	method, path, _ := strings.Cut(op.Routes[0], " ")
+	query := url.Values{}
+	for name, v := range values {
+		text := fields.Plain(v)
+		f := op.Field(name)
+		switch {
+		case strings.Contains(path, "{"+name+"}"):
+			path = strings.Replace(path, "{"+name+"}", url.PathEscape(text), 1)
+		case f != nil && f.Own || method == http.MethodGet || method == http.MethodDelete:
+			if yes, is := v.(bool); is {
+				text = strconv.FormatBool(yes)
+			}
+			query.Set(name, text)
+		default:
+			continue
+		}
+		delete(values, name)
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	var body io.Reader = http.NoBody
+	if len(values) > 0 {
+		text, err := json.Marshal(values)
+		if err != nil {
+			return err
+		}
+		body = strings.NewReader(string(text))
+	}
+	answer, err := a.Fetch(cmd.Context(), method, path, body)
+	if err != nil || len(answer) == 0 {
+		return err
+	}
+	into := reflect.New(op.Result())
+	if err := client.Decode(answer, into.Interface()); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return a.PrintResult(cmd, op, into.Elem().Interface())
+}
+
+// values are the values of a request's fields: arguments, flags and the virtual host.
+func (a *API) values(cmd *cobra.Command, op *operate.Op, args []string) (map[string]any, error) {
+	values := map[string]any{}
+	if strings.Contains(op.Routes[0], "{vhost}") {
+		values["vhost"] = a.VHost
+	}
+	for i, name := range op.Arguments() {
+		v, err := valueOf(op.Field(name), args[i])
+		if err != nil {
+			return nil, err
+		}
+		values[name] = v
+	}
+	for _, f := range flagsOf(op) {
+		if f.Kind == fields.Password {
+			if err := readNewPassword(cmd, values); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		flag := cmd.Flags().Lookup(flagName(f.Name))
+		if !flag.Changed && !f.Own && f.Default == "" && !f.Key {
+			continue
+		}
+		v, err := valueOf(&f, flag.Value.String())
+		if err != nil {
+			return nil, err
+		}
+		values[f.Name] = v
+	}
+	return values, nil
+}
+
+// valueOf is the JSON value of a field's text.
+func valueOf(f *fields.Field, text string) (any, error) {
+	switch f.Kind {
+	case fields.Number:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, Usagef("%s: %q is not a whole number", f.Name, text)
+		}
+		return n, nil
+	case fields.Flag:
+		return text == "true", nil
+	case fields.Object:
+		var object map[string]any
+		d := json.NewDecoder(strings.NewReader(text))
+		d.UseNumber()
+		if err := d.Decode(&object); err != nil {
+			return nil, Usagef("the %s has to be a JSON object: %w", f.Name, err)
+		}
+		return object, nil
+	}
+	return text, nil
+}
+
+// readNewPassword puts the hash of a new password into the values of a request, from the first line of a file or of standard input. The password is hashed
+// here: only the hash is sent.
+func readNewPassword(cmd *cobra.Command, values map[string]any) error {
+	if none, err := cmd.Flags().GetBool("no-password"); err == nil && none {
+		return nil
+	}
+	in := cmd.InOrStdin()
+	if file, _ := cmd.Flags().GetString("new-password-file"); file != "" {
+		f, err := os.Open(file)
+		if err != nil {
+			return fmt.Errorf("read the password: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the password: %w", err)
+	}
+	password := strings.TrimRight(line, "\r\n")
+	if password == "" {
+		return Usagef("the password is empty")
+	}
+	values["password_hash"], values["hashing_algorithm"] = access.Hash(password), access.SHA256
+	return nil
+}
+
+// PrintResult prints the result of an operation: its rows as a table, and on stderr what it says in words.
+func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error {
+	if effect, is := result.(operate.Effect); is {
+		sentences, _ := effect.Words()
+		for _, one := range sentences {
+			fmt.Fprintln(cmd.ErrOrStderr(), one)
+		}
+	}
+	rows := fields.Rows(result)
+	objects := []map[string]any{}
+	for _, row := range rows {
+		objects = append(objects, op.Object("command", row))
+	}
+	var heads []string
+	cells := make([][]string, len(rows))
+	for _, f := range op.Shown("command", rows) {
+		if !f.On("table") {
+			continue
+		}
+		heads = append(heads, strings.ToUpper(strings.NewReplacer("-", " ", "_", " ").Replace(f.Name)))
+		for i, row := range rows {
+			cells[i] = append(cells[i], fields.Plain(f.Of(row)))
+		}
+	}
+	var all any = objects
+	if !op.IsList() {
+		all = objects[0]
+	}
+	return a.Print(cmd.OutOrStdout(), all, heads, cells)
+}
