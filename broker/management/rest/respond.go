@@ -12,7 +12,6 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/memory"
 	"curfew/broker/operate"
-	"curfew/broker/operate/fields"
 	"curfew/broker/policy"
 )
 
@@ -110,7 +109,7 @@ func operationProblem(err error) *Problem {
 	if e, ok := errors.AsType[*operate.OutOfRange](err); ok {
 		return &Problem{http.StatusBadRequest, "bad_request", []any{"out_of_range", e.Field, e.Value}}
 	}
-	if e, ok := errors.AsType[*fields.Wrong](err); ok && e.Text == "" {
+	if e, ok := errors.AsType[*operate.Wrong](err); ok && e.Text == "" {
 		return &Problem{http.StatusBadRequest, "bad_request", append([]any{e.Code}, e.About...)}
 	} else if ok {
 		return &Problem{http.StatusBadRequest, "bad_request", e.Text}

@@ -85,7 +85,7 @@ func (e *PolicyEffect) Words() (list []string, harm bool) {
 	}
 	list = append(list, "Messages in these queues get a time to live: "+names+".")
 	if len(e.DeadLetterQueues) > 0 {
-		list = append(list, "Warning: dead letters go to "+strings.Join(e.DeadLetterQueues, ", ")+": with this policy they expire there like any message. Make the pattern narrower, unless that is what you want.")
+		list = append(list, "Dead letters go to "+strings.Join(e.DeadLetterQueues, ", ")+": with this policy they expire there like any message. Make the pattern narrower, unless that is what you want.")
 	}
 	return append(list, fmt.Sprintf("Of the messages that are already queued, %d would get an earlier deadline, and %d would expire at once.", e.Earlier, e.Expired)), len(e.DeadLetterQueues) > 0
 }
