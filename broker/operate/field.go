@@ -26,6 +26,7 @@ const (
 	Object   Kind = "object"   // of JSON
 	Password Kind = "password" // a text that is never shown
 	Pattern  Kind = "pattern"  // a regular expression
+	JSON     Kind = "json"     // any JSON value
 )
 
 // Field is a field of a request, or a column of a result. Its tags are:

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -43,6 +44,9 @@ func derived(op *operate.Op, route string, one bool) Route {
 			return err
 		}
 		result, created, err := req.Operations.Do(req.Context(), req.Actor, op, request, nil)
+		if errors.Is(err, operate.ErrNoVHost) && method == http.MethodPut {
+			return ErrNoVHost
+		}
 		if err != nil {
 			return err
 		}

@@ -80,8 +80,10 @@ func AsProblem(err error) *Problem {
 	switch {
 	case errors.Is(err, broker.ErrNoUser), errors.Is(err, broker.ErrNoVHost):
 		return &Problem{http.StatusBadRequest, "bad_request", "vhost_or_user_not_found"}
-	case errors.Is(err, access.ErrInvalid), errors.Is(err, broker.ErrPolicyParameter):
+	case errors.Is(err, access.ErrInvalid):
 		return &Problem{http.StatusBadRequest, "bad_request", err.Error()}
+	case errors.Is(err, broker.ErrPolicyParameter):
+		return &Problem{http.StatusBadRequest, "bad_request", Escape(err.Error())}
 	case errors.Is(err, broker.ErrFull):
 		return &Problem{http.StatusServiceUnavailable, "service_unavailable", "no room for persistent messages; consume messages or make room"}
 	}

@@ -166,11 +166,7 @@ func policyOperations(k policy.Kind, name, path string, sets operate.Role) (ops 
 		Page: operate.Page{On: page + "/delete", Title: "Delete the policy", Tab: "/policies", Parent: "/policies", Up: "Policies", Rows: list, Link: "Delete…", Danger: true, Done: "Policy deleted.",
 			Then: "The next policy that matches applies to its queues, or only their arguments do. Messages keep the deadlines that they have."},
 	}, func(_ context.Context, c *operate.Call, q PolicyName) (operate.None, error) {
-		existed, err := c.VHost.Policies.Clear(k, q.Name)
-		if err == nil && !existed {
-			err = operate.ErrNotFound
-		}
-		return operate.None{}, err
+		return removed(c.VHost.Policies.Clear(k, q.Name))
 	})
 	return ops
 }

@@ -253,6 +253,8 @@ func valueOf(f *operate.Field, text string) (any, error) {
 		return n, nil
 	case operate.Flag:
 		return text == "true", nil
+	case operate.JSON:
+		return value(text), nil
 	case operate.Object:
 		var object map[string]any
 		d := json.NewDecoder(strings.NewReader(text))
