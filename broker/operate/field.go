@@ -83,7 +83,7 @@ func fieldsOf(of reflect.Type) (list []Field) {
 		}
 		f := Field{
 			Name: name, Form: sf.Tag.Get("form"), Label: sf.Tag.Get("label"), Doc: sf.Tag.Get("doc"), Kind: Kind(sf.Tag.Get("is")), Default: sf.Tag.Get("default"),
-			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), OneOf: strings.Fields(sf.Tag.Get("oneof")), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
+			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), OneOf: append([]string(nil), strings.Fields(sf.Tag.Get("oneof"))...), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
 			hidden: strings.Fields(sf.Tag.Get("hide")), Omit: option == "omitempty", index: sf.Index, of: sf.Type, min: math.MinInt64, max: math.MaxInt64,
 		}
 		need := sf.Tag.Get("need")

@@ -287,6 +287,8 @@ func (c *view) field(f *ui.Form, of *operate.Field) g.Node {
 		return f.Check(of.Label, of.Form)
 	case of.Kind == operate.Number:
 		attributes = append(attributes, g.Attr("inputmode", "numeric"))
+	case of.Name == "user": // for password managers
+		attributes = append(attributes, h.AutoComplete("username"), h.MaxLength("255"))
 	case of.Kind == operate.Text:
 		attributes = append(attributes, h.MaxLength("255"))
 	}

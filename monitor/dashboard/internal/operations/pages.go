@@ -213,7 +213,7 @@ func (p Pages) begin(one *card, a *operate.Actor, q url.Values) error {
 		return err
 	}
 	if op.Field("vhost") != nil && q.Get("vhost") == "" {
-		return p.Operations.Permit(*a, op.Name, "")
+		return a.Require(op.Role)
 	}
 	current, version, err := p.Operations.Now(*a, op, request)
 	if err != nil {
@@ -233,7 +233,7 @@ func (p Pages) begin(one *card, a *operate.Actor, q url.Values) error {
 
 // about finds the row that a dangerous operation is about.
 func (p Pages) about(r *http.Request, one *card, a *operate.Actor, q url.Values) error {
-	if err := p.Operations.Permit(*a, one.op.Name, q.Get("vhost")); err != nil {
+	if err := a.Require(one.op.Role); err != nil {
 		return err
 	}
 	list := operate.Defined(one.op.Page.Rows)
