@@ -2,8 +2,6 @@ package broker_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -73,8 +71,7 @@ func TestRedeliveredAfterACrash(t *testing.T) {
 	}
 	x.get(q, false)
 	for range 2 {
-		crashed := broker.Options{Store: store.Options{Dir: filepath.Join(t.TempDir(), "crashed")}}
-		require.NoError(t, os.CopyFS(crashed.Store.Dir, os.DirFS(o.Store.Dir)))
+		crashed := broker.Options{Store: store.Options{Dir: broker.CopyOfRunning(t, o.Store.Dir)}}
 		y := openTestBroker(t, crashed)
 		assert.Equal(t, []string{"0*", "1*", "2*"}, y.redelivered("q"))
 		require.NoError(t, y.b.Close())

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"os"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -204,7 +203,7 @@ func addMessage(t *testing.T, p *Publisher, queue string, body []byte, expiratio
 // its answer, and what a consumer held stays.
 func TestPurgedMessagesStayAway(t *testing.T) {
 	const n, held = 5 * queue.AtOnce, 10
-	dir, crashed := t.TempDir(), t.TempDir()
+	dir := t.TempDir()
 	open := func(dir string) *Broker {
 		b, err := New(Options{Store: store.Options{Dir: dir}})
 		require.NoError(t, err)
@@ -225,7 +224,7 @@ func TestPurgedMessagesStayAway(t *testing.T) {
 	require.NoError(t, q.Consume(c))
 	c.Wake()
 	require.Equal(t, n-held, q.Purge())
-	require.NoError(t, os.CopyFS(crashed, os.DirFS(dir)))
+	crashed := CopyOfRunning(t, dir)
 	require.NoError(t, b.Close())
 
 	again := open(crashed)

@@ -3,7 +3,6 @@ package broker_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -226,8 +225,7 @@ func TestLettersUnderWayAreOnceAfterACrash(t *testing.T) {
 	assert.Equal(t, letters-1, source.Letters.Count(), "the first has arrived, the second is on its way")
 	x.commit()
 	crashed := o
-	crashed.Store.Dir = t.TempDir()
-	require.NoError(t, os.CopyFS(crashed.Store.Dir, os.DirFS(o.Store.Dir)))
+	crashed.Store.Dir = broker.CopyOfRunning(t, o.Store.Dir)
 	close(goOn)
 	for _, y := range []*testBroker{openTestBroker(t, crashed), restarted(t, o, x.b)} {
 		y.expire(y.deadlines())

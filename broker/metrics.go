@@ -46,7 +46,7 @@ var (
 	segmentsDesc   = metric("store_segments", "Segments of the message store, in which messages and the records about them stand.")
 	storeDesc      = metric("store_bytes", "Bytes of these segments.")
 	diskWaitDesc   = metric("journal_disk_wait_seconds", "How long the message store has waited for the disk to answer a write or a sync; 0 if it waits for none.")
-	holdDesc       = metric("lock_hold_seconds_max", "The longest time in the last minute or two for which one operation held a lock that others share: that of a queue, or that of what a virtual host has declared.", "lock")
+	holdDesc       = metric("lock_hold_seconds_max", "The longest time in the last minute or two for which one operation held a lock that others share: that of a queue, that of what a virtual host has declared, or one of the message store.", "lock")
 	touchedDesc    = metric("lock_messages_max", "The most messages that one operation worked on under the lock of a queue since the start. It has a bound, whatever a queue holds.", "lock")
 	turnDesc       = metric("turn_seconds_max", "The longest turn of each shared loop of the broker in the last minute or two: timers of queues, of delayed messages, and the moving of dead letters.", "loop")
 	liveDesc       = metric("store_live_bytes", "Estimate of what of them messages still need; the rest is garbage that compaction takes or that goes with its segment.")
@@ -103,6 +103,7 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	seconds := func(d *prometheus.Desc, of *deadline.Longest, label string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, of.Value(b.Now()).Seconds(), label)
 	}
+	ch <- prometheus.MustNewConstMetric(holdDesc, prometheus.GaugeValue, b.env.Store.LongestHold().Seconds(), "store")
 	seconds(holdDesc, &b.env.Holds.Longest, "queue")
 	seconds(holdDesc, &b.env.VHostLocks, "vhost")
 	ch <- prometheus.MustNewConstMetric(touchedDesc, prometheus.GaugeValue, float64(b.env.Holds.Touched.Load()), "queue")

@@ -355,7 +355,7 @@ func BenchmarkFilter(b *testing.B) {
 		d.publish("", "dlq", fmt.Sprintf(`{"order":%d,"customer":{"id":%d,"name":"Bj\u00f6rn"},"items":[{"sku":"a-1","price":12.5},{"sku":"b-2","price":7}],"note":"none"}`, i, i%1000), p)
 	}
 	for name, f := range map[string]deadletters.Filter{
-		"all": "", "reason": `reason == "other"`, "header": `headers.tenant == "other"`, "body": `body contains "nowhere"`, "pattern": `body matches "no+where"`, "json": `json.customer.id == "x"`,
+		"all": "", "reason": `reason == "maxlen"`, "header": `headers.tenant == "other"`, "body": `body contains "nowhere"`, "pattern": `body matches "no+where"`, "json": `json.customer.id == "x"`,
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

@@ -93,9 +93,9 @@ func (s *site) dead(n int) {
 func (s *site) user(name, tag string, vhosts ...string) operate.Actor {
 	s.t.Helper()
 	u := access.User{Name: name, Tags: []string{tag}}
-	require.NoError(s.t, s.b.PutUser(u))
+	require.NoError(s.t, s.b.Accounts.PutUser(u))
 	for _, vhost := range vhosts {
-		require.NoError(s.t, s.b.SetPermission(access.Permission{User: name, VHost: vhost, Write: ".*", Read: ".*"}))
+		require.NoError(s.t, s.b.Accounts.SetPermission(access.Permission{User: name, VHost: vhost, Write: ".*", Read: ".*"}))
 	}
 	return operate.ActorOf(&u, operate.API)
 }

@@ -1,5 +1,11 @@
 package store
 
+import (
+	"time"
+
+	"curfew/broker/deadline"
+)
+
 // appender is the part that both logs share: a sequence of segments, of which the newest is
 // appended to.
 type appender struct {
@@ -9,6 +15,10 @@ type appender struct {
 	// segment if its memory may be released.
 	dead func(*segment) *segment
 	wake func() // wakes the maintainer; called when a segment is sealed
+
+	// holds measures how long mu was held for what takes longest: records of many entries, and
+	// the start of a segment.
+	holds deadline.Longest
 
 	mu       mutex
 	space    cond     // of mu: publishers wait here for room, or for the end
@@ -22,6 +32,22 @@ type appender struct {
 
 	nextCompaction uint64 // events at which compaction looks again; used by the maintainer only
 	paging         uint64 // all segments before this number are paged or gone; used by the maintainer only
+}
+
+// lock locks mu, and unlock notes how long it was held since then.
+func (a *appender) lock() (since time.Time) {
+	a.mu.Lock()
+	return time.Now()
+}
+
+func (a *appender) unlock(since time.Time) {
+	a.mu.Unlock()
+	a.noteHeld(since)
+}
+
+func (a *appender) noteHeld(since time.Time) {
+	now := time.Now()
+	a.holds.Add(deadline.Instant(now.UnixMicro()), now.Sub(since))
 }
 
 // fitsLocked reports whether n bytes can be appended without a new segment.

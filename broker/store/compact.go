@@ -215,7 +215,7 @@ func (m *maintainer) findEntries(s *segment) bool {
 func (j *journal) enters(s *segment, number uint64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return s.enters.has(number)
+	return s.enters.Has(number)
 }
 
 // move copies a message of s for the entries in m.references. It checks the message first: a
@@ -249,14 +249,14 @@ func (m *maintainer) move(s *segment) error {
 			m.amends = append(m.amends, amendment{e.Queue, e.Seq, uint32(p.segment()), now})
 		}
 	}
-	j.mu.Lock()
+	since := j.lock()
 	if len(m.amends) > 0 {
 		// Valid as of the copy: an amendment that names the copy's segment comes later. Before
 		// the entries: without them it applies to the original as well.
 		j.putAmendsLocked(m.amends, p+1)
 	}
 	j.enqueuedLocked(moved)
-	j.mu.Unlock()
+	j.unlock(since)
 	j.release(s, int64(len(moved)))
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"curfew/broker/store/internal/numbers"
 )
 
 // Dropping a segment forgets all its records. That must not bring a message back or lose
@@ -169,7 +171,7 @@ func (j *journal) exists(number uint32) bool {
 	return s != nil && !s.dropped
 }
 
-func (j *journal) existingOf(s numbers) (n int) {
+func (j *journal) existingOf(s numbers.Set) (n int) {
 	for _, number := range s {
 		if j.exists(number) {
 			n++
@@ -198,15 +200,19 @@ func (j *journal) carry(s *segment) bool {
 	if !j.mayCarry(needed.bytes()) {
 		return false
 	}
+	inSteps(j, needed.entries, (*journal).enqueuedLocked)
+	inSteps(j, needed.settles, func(j *journal, some []carriedRun) {
+		for _, c := range some {
+			j.putRunsLocked([]run{c.run}, c.asOf)
+		}
+	})
+	inSteps(j, needed.amends, func(j *journal, some []carriedAmend) {
+		for _, c := range some {
+			j.putAmendsLocked([]amendment{c.amendment}, c.asOf)
+		}
+	})
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.enqueuedLocked(needed.entries)
-	for _, c := range needed.settles {
-		j.putRunsLocked([]run{c.run}, c.asOf)
-	}
-	for i := range needed.amends {
-		j.putAmendsLocked(needed.amends[i:i+1], needed.amended[i])
-	}
 	return j.err == nil
 }
 
@@ -224,12 +230,17 @@ type carried struct {
 	entries []Enqueue
 	size    int // of the entries
 	settles []carriedRun
-	amends  []amendment
-	amended []Pos // the original position of each of amends
+	amends  []carriedAmend
 }
 
+// carriedRun and carriedAmend hold as of their original position.
 type carriedRun struct {
 	run
+	asOf Pos
+}
+
+type carriedAmend struct {
+	amendment
 	asOf Pos
 }
 
@@ -247,7 +258,7 @@ func (c *carried) collect(j *journal, s *segment, f *facts) {
 	})
 	f.eachAmend(func(a amendment) {
 		if uint64(a.segment) != s.number && j.exists(a.segment) {
-			c.amends, c.amended = append(c.amends, a), append(c.amended, f.asOf)
+			c.amends = append(c.amends, carriedAmend{a, f.asOf})
 		}
 	})
 }
@@ -263,7 +274,7 @@ func (j *journal) recordDroppedLocked(needless []*segment) {
 		return
 	}
 	for _, s := range needless {
-		j.existing.remove(s.number)
+		j.existing.Remove(s.number)
 	}
 	b, _ := j.reserveLocked(kindDropped, 4*len(needless), 0)
 	if b == nil {

@@ -1,6 +1,11 @@
 package store
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+
+	"curfew/broker/store/internal/numbers"
+)
 
 // perRecord bounds the entries and runs of one record, except in transactions.
 const perRecord = 1024
@@ -50,6 +55,12 @@ func sizeOf(entries []Enqueue, k kind) (n, size int) {
 }
 
 func (j *journal) putEntriesLocked(b []byte, entries []Enqueue, k kind) {
+	putEntries(b, entries, k, &j.active.enters, j.active.number)
+}
+
+// putEntries writes those of the entries that belong in records of kind k, and adds to enters the
+// segments of their messages, except own (0: no segment).
+func putEntries(b []byte, entries []Enqueue, k kind, enters *numbers.Set, own uint64) {
 	for i := range entries {
 		e := &entries[i]
 		if e.kind() != k {
@@ -60,8 +71,8 @@ func (j *journal) putEntriesLocked(b []byte, entries []Enqueue, k kind) {
 			putSince(b[entryBytes:], e.EnqueuedAt)
 		}
 		b = b[e.size():]
-		if n := e.Pos.segment(); n != j.active.number {
-			j.active.enters.add(n)
+		if n := e.Pos.segment(); n != own {
+			enters.Add(n)
 		}
 	}
 }
@@ -85,29 +96,26 @@ func (a Amend) journaled() bool { return a.Durable && a.Pos.durable() }
 
 // settledLocked appends those of the settlements that belong in the journal.
 func (j *journal) settledLocked(settles []Settle) {
-	for runs := j.runsOfLocked(settles); len(runs) > 0; {
-		n := min(len(runs), perRecord)
-		j.putRunsLocked(runs[:n], 0)
-		runs = runs[n:]
+	j.runs = appendRuns(j.runs[:0], settles)
+	for runs := range slices.Chunk(j.runs, perRecord) {
+		j.putRunsLocked(runs, 0)
 	}
 }
 
-// runsOfLocked combines those of the settlements that belong in the journal into runs,
-// which are valid until the next call.
-func (j *journal) runsOfLocked(settles []Settle) []run {
-	j.runs = j.runs[:0]
+// appendRuns appends those of the settlements that belong in the journal, combined into runs.
+func appendRuns(runs []run, settles []Settle) []run {
 	for i := range settles {
 		s := &settles[i]
 		if !s.journaled() {
 			continue
 		}
-		if n := len(j.runs); n > 0 && j.runs[n-1].extends(s) {
-			j.runs[n-1].count++
+		if n := len(runs); n > 0 && runs[n-1].extends(s) {
+			runs[n-1].count++
 			continue
 		}
-		j.runs = append(j.runs, runOf(s))
+		runs = append(runs, runOf(s))
 	}
-	return j.runs
+	return runs
 }
 
 // putRunsLocked appends settlements that hold as of a position; 0 means that of the record.
@@ -129,7 +137,7 @@ func (j *journal) putRunLocked(b []byte, r *run) {
 // alterLocked notes that the active segment has a record about another segment's entries.
 func (j *journal) alterLocked(segment uint64) {
 	if segment != j.active.number {
-		j.active.alters.add(segment)
+		j.active.alters.Add(segment)
 	}
 }
 
@@ -162,30 +170,90 @@ func (j *journal) movedLocked(src *Settle, dst []Enqueue) {
 	j.holdLocked(dst)
 }
 
-// transactedLocked appends one record: the durable entries are in their queues, and the
-// durable settlements have left theirs. If there are too many it appends several.
-func (j *journal) transactedLocked(entries []Enqueue, settles []Settle) {
-	runs := j.runsOfLocked(settles)
+// transact appends one record: the durable entries are in their queues, and the durable
+// settlements have left theirs. If there are too many it appends several. What takes long is done
+// before the lock is taken, or in steps.
+func (j *journal) transact(entries []Enqueue, settles []Settle) {
+	runs := appendRuns(nil, settles)
 	n, size := sizeOf(entries, kindEnqueue)
-	switch {
-	case n+len(runs) > maxTransaction:
-		j.enqueuedLocked(entries)
-		j.settledLocked(settles)
+	if n+len(runs) > maxTransaction {
+		inSteps(j, entries, (*journal).enqueuedLocked)
+		inSteps(j, settles, (*journal).settledLocked)
 		return
-	case n+len(runs) > 0:
-		b := j.reserveAsOfLocked(kindTransact, 8+len(runs)*runBytes+size, 0)
-		if b == nil {
-			return
-		}
-		binary.LittleEndian.PutUint64(b, uint64(len(runs)))
-		b = b[8:]
-		for i := range runs {
-			j.putRunLocked(b, &runs[i])
-			b = b[runBytes:]
-		}
-		j.putEntriesLocked(b, entries, kindEnqueue)
 	}
-	j.holdLocked(entries)
+	if n+len(runs) > 0 {
+		t := newTransaction(j, 8+len(runs)*runBytes+size)
+		binary.LittleEndian.PutUint64(t.payload, uint64(len(runs)))
+		for i := range runs {
+			putRun(t.payload[8+i*runBytes:], &runs[i])
+			t.alters.Add(uint64(runs[i].segment))
+		}
+		putEntries(t.payload[8+len(runs)*runBytes:], entries, kindEnqueue, &t.enters, 0)
+		since := j.lock()
+		t.putLocked(j)
+		j.unlock(since)
+		if t.mem != nil {
+			unmap(t.mem)
+		}
+	}
+	if n, _ := sizeOf(entries, kindHold); n > 0 {
+		inSteps(j, entries, (*journal).holdLocked)
+	}
+}
+
+// transaction is the record of a transaction, before it has a position. One that is too large for a
+// common segment is written where it will be in a segment of its own: to copy it, and the first touch
+// of so much memory, would take milliseconds.
+type transaction struct {
+	payload        []byte
+	enters, alters numbers.Set // the segments that it refers to
+	mem            []byte      // of the segment of its own that it is in; nil: none
+	at             int         // of the record in mem
+}
+
+func newTransaction(j *journal, payload int) *transaction {
+	j.mu.Lock()
+	at, size := j.firstRecordLocked(), j.segmentSizeLocked(align(recordHeader+8+payload))
+	j.mu.Unlock()
+	if size > j.memory.size {
+		if mem, err := j.memory.get(size); err == nil {
+			return &transaction{payload: mem[at+recordHeader+8:][:payload], mem: mem, at: at}
+		}
+	}
+	return &transaction{payload: make([]byte, payload)}
+}
+
+func (t *transaction) putLocked(j *journal) {
+	last := [8]byte(t.payload[len(t.payload)-8:]) // putHeader clears it
+	if t.mem != nil && j.firstRecordLocked() == t.at && j.usableLocked() == nil {
+		j.rollLocked(t.mem)
+		t.mem = nil
+	}
+	b := j.reserveAsOfLocked(kindTransact, len(t.payload), 0)
+	if b == nil {
+		return
+	}
+	if &b[0] != &t.payload[0] {
+		copy(b, t.payload)
+	}
+	copy(b[len(t.payload)-8:], last[:])
+	for _, n := range t.enters {
+		if uint64(n) != j.active.number {
+			j.active.enters.Add(uint64(n))
+		}
+	}
+	for _, n := range t.alters {
+		j.alterLocked(uint64(n))
+	}
+}
+
+// inSteps calls fn under the lock for perRecord elements at a time.
+func inSteps[T any](j *journal, all []T, fn func(*journal, []T)) {
+	for some := range slices.Chunk(all, perRecord) {
+		since := j.lock()
+		fn(j, some)
+		j.unlock(since)
+	}
 }
 
 // amendedLocked appends those of the amendments that belong in the journal.
@@ -196,10 +264,8 @@ func (j *journal) amendedLocked(changes []Amend) {
 			j.amends = append(j.amends, a.amendment())
 		}
 	}
-	for rest := j.amends; len(rest) > 0; {
-		n := min(len(rest), perRecord)
-		j.putAmendsLocked(rest[:n], 0)
-		rest = rest[n:]
+	for some := range slices.Chunk(j.amends, perRecord) {
+		j.putAmendsLocked(some, 0)
 	}
 }
 

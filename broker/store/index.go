@@ -63,7 +63,7 @@ func (x *index) add(s *scanned, k kind, rec []byte) {
 	f := factsOf(k, rec[recordHeader:], s.millis)
 	f.eachEntry(func(e Enqueue) {
 		if n := e.Pos.segment(); n != s.number {
-			s.enters.add(n)
+			s.enters.Add(n)
 		}
 		if e.Durable {
 			q := x.queue(e.Queue)
@@ -78,14 +78,14 @@ func (x *index) add(s *scanned, k kind, rec []byte) {
 	})
 	f.eachRun(func(r run) {
 		if n := uint64(r.segment); n != s.number {
-			s.alters.add(n)
+			s.alters.Add(n)
 		}
 		q := x.queue(r.queue)
 		q.runs = append(q.runs, settledRun{r.first, r.first + uint64(r.count) - 1, f.asOf})
 	})
 	f.eachAmend(func(a amendment) {
 		if n := uint64(a.segment); n != s.number {
-			s.alters.add(n)
+			s.alters.Add(n)
 		}
 		q := x.queue(a.queue)
 		q.amends = append(q.amends, amended{a.seq, f.asOf, a.segment, a.Terms})

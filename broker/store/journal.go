@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"curfew/broker/store/internal/numbers"
 )
 
 // journal is the durable log. Appending only writes to the memory of the active segment;
@@ -25,15 +27,15 @@ type journal struct {
 
 	// Everything below is guarded by mu.
 
-	marked       bool       // the active segment has the mark of the next write
-	from         int        // first byte of the active segment that is not handed over
-	tails        []part     // of sealed segments, not handed over
-	fresh        int        // bytes not handed over to the committer
-	unsaved      int        // bytes not written to a file
-	fact         Pos        // end of the last record that Commit must wait for
-	existing     spans      // sealed segments that have not been dropped
-	deadSegments []*segment // sealed, without references, not dropped
-	runs         []run      // scratch space
+	marked       bool          // the active segment has the mark of the next write
+	from         int           // first byte of the active segment that is not handed over
+	tails        []part        // of sealed segments, not handed over
+	fresh        int           // bytes not handed over to the committer
+	unsaved      int           // bytes not written to a file
+	fact         Pos           // end of the last record that Commit must wait for
+	existing     numbers.Spans // sealed segments that have not been dropped
+	deadSegments []*segment    // sealed, without references, not dropped
+	runs         []run         // scratch space
 	amends       []amendment
 	commit       commitState
 	spare        spareFiles
@@ -51,7 +53,7 @@ type journaled struct {
 
 	// The other segments that this one's records refer to. While such a segment exists,
 	// these records must not be forgotten: see drop.go.
-	enters, alters, origins numbers
+	enters, alters, origins numbers.Set
 	examined                int  // how many of them existed the last time; used by the maintainer only
 	emptied                 bool // its file has been emptied; used by the maintainer only
 }
@@ -128,10 +130,14 @@ func (j *journal) reserveLocked(k kind, payload, refs int) ([]byte, Pos) {
 	}
 	n := align(recordHeader + payload)
 	if !j.hasRoomLocked(n) {
-		if err := j.rollLocked(n); err != nil {
+		since := time.Now()
+		mem, err := j.memory.get(j.segmentSizeLocked(n))
+		if err != nil {
 			j.failLocked(err)
 			return nil, 0
 		}
+		j.rollLocked(mem)
+		j.noteHeld(since)
 	}
 	j.markLocked()
 	s, at := j.takeLocked(n, refs)
@@ -173,21 +179,17 @@ func (j *journal) countLocked(n int) {
 	j.commit.appendedLocked(j)
 }
 
-// rollLocked ends the active segment and starts one that a record of n bytes fits into. The
+// rollLocked ends the active segment and makes mem the new one. The
 // first record of a segment lists the segments that exist, so that recovery notices when
 // one is lost.
-func (j *journal) rollLocked(n int) error {
-	mem, err := j.memory.get(j.segmentSizeLocked(n))
-	if err != nil {
-		return err
-	}
+func (j *journal) rollLocked(mem []byte) {
 	if s := j.active; s != nil {
 		j.markLocked()
 		_, at := j.takeLocked(endBytes, 0)
 		putHeader(s.mem[at:], kindEnd, 0)
 		j.countLocked(endBytes)
 		j.tails = append(j.tails, part{seg: s, from: j.from, to: s.used, ended: true})
-		j.existing.add(s.number)
+		j.existing.Add(s.number)
 		j.sealLocked()
 	}
 	s := j.startLocked(mem)
@@ -200,13 +202,22 @@ func (j *journal) rollLocked(n int) error {
 	putHeader(mem[at:], kindSegments, list)
 	putSpans(mem[at+recordHeader:], j.existing)
 	j.countLocked(fileHeader + align(recordHeader+list))
-	return nil
 }
 
-func putSpans(b []byte, s spans) {
+// firstRecordLocked is the offset of the first record behind the list of segments, if a segment were
+// started now.
+func (j *journal) firstRecordLocked() int {
+	n := len(j.existing)
+	if j.active != nil && (n == 0 || j.existing[n-1].First+j.existing[n-1].Count != uint32(j.active.number)) {
+		n++
+	}
+	return fileHeader + markBytes + align(recordHeader+8*n)
+}
+
+func putSpans(b []byte, s numbers.Spans) {
 	for i, r := range s {
-		binary.LittleEndian.PutUint32(b[8*i:], r.first)
-		binary.LittleEndian.PutUint32(b[8*i+4:], r.count)
+		binary.LittleEndian.PutUint32(b[8*i:], r.First)
+		binary.LittleEndian.PutUint32(b[8*i+4:], r.Count)
 	}
 }
 
@@ -232,7 +243,7 @@ func (j *journal) put(m *Message, refs int, origin Pos, may permission) (Pos, er
 	putMessage(b, n, m, slots)
 	if origin != 0 {
 		slotsOf(b)[0] = slot{uint64(origin), 0}
-		j.active.origins.add(origin.segment())
+		j.active.origins.Add(origin.segment())
 	}
 	return p, nil
 }

@@ -321,7 +321,7 @@ func (r *recovery) checkPresent() error {
 	}
 	needed := map[uint64]bool{last.number: true}
 	for _, run := range last.segments {
-		for n := uint64(run.first); n < uint64(run.first)+uint64(run.count); n++ {
+		for n := uint64(run.First); n < uint64(run.First)+uint64(run.Count); n++ {
 			if slices.Contains(last.dropped, n) {
 				continue
 			}

@@ -1,6 +1,10 @@
 package store
 
-import "time"
+import (
+	"time"
+
+	"curfew/broker/deadline"
+)
 
 // Stats are current figures of the store.
 type Stats struct {
@@ -29,6 +33,17 @@ func (s *Store) Stats() Stats {
 		st.Full = j.spare.why() != nil
 	}
 	return st
+}
+
+// LongestHold returns the longest time for which a lock of the store was recently held
+// (deadline.Longest).
+func (s *Store) LongestHold() time.Duration {
+	now := deadline.Instant(time.Now().UnixMicro())
+	longest := s.volatile.holds.Value(now)
+	if s.journal != nil {
+		longest = max(longest, s.journal.holds.Value(now))
+	}
+	return longest
 }
 
 // DiskWait is how long the journal has waited for the disk to write or to sync something; 0: it is not waiting.

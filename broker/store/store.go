@@ -127,8 +127,7 @@ func (s *Store) Enqueued(entries []Enqueue) {
 	if s.enterVolatile(entries) == len(entries) {
 		return
 	}
-	s.journal.mu.Lock()
-	defer s.journal.mu.Unlock()
+	defer s.journal.unlock(s.journal.lock())
 	s.journal.enqueuedLocked(entries)
 }
 
@@ -149,9 +148,9 @@ func (s *Store) enterVolatile(entries []Enqueue) (n int) {
 // per segment.
 func (s *Store) Settled(entries []Settle) {
 	if slices.ContainsFunc(entries, Settle.journaled) {
-		s.journal.mu.Lock()
+		since := s.journal.lock()
 		s.journal.settledLocked(entries)
-		s.journal.mu.Unlock()
+		s.journal.unlock(since)
 	}
 	s.releaseAll(entries)
 }
@@ -174,8 +173,7 @@ func (s *Store) Amended(changes []Amend) {
 	if s.journal == nil || !slices.ContainsFunc(changes, Amend.journaled) {
 		return
 	}
-	s.journal.mu.Lock()
-	defer s.journal.mu.Unlock()
+	defer s.journal.unlock(s.journal.lock())
 	s.journal.amendedLocked(changes)
 }
 
@@ -184,13 +182,13 @@ func (s *Store) Amended(changes []Amend) {
 func (s *Store) Moved(src Settle, dst []Enqueue) {
 	s.enterVolatile(dst)
 	if j := s.journal; j != nil {
-		j.mu.Lock()
+		since := j.lock()
 		if src.journaled() {
 			j.movedLocked(&src, dst)
 		} else {
 			j.enqueuedLocked(dst)
 		}
-		j.mu.Unlock()
+		j.unlock(since)
 	}
 	s.Release(src.Pos)
 }
@@ -202,9 +200,7 @@ func (s *Store) Moved(src Settle, dst []Enqueue) {
 func (s *Store) Transacted(entries []Enqueue, settles []Settle) {
 	s.enterVolatile(entries)
 	if j := s.journal; j != nil {
-		j.mu.Lock()
-		j.transactedLocked(entries, settles)
-		j.mu.Unlock()
+		j.transact(entries, settles)
 	}
 	s.releaseAll(settles)
 }

@@ -1,5 +1,7 @@
 package store
 
+import "time"
+
 // volatileLog holds the messages that do not survive a restart.
 type volatileLog struct {
 	appender
@@ -87,6 +89,7 @@ func (v *volatileLog) shut() {
 
 // rollLocked starts a segment of at least n bytes.
 func (v *volatileLog) rollLocked(n int) error {
+	defer v.noteHeld(time.Now())
 	if v.closed {
 		return errClosed
 	}

@@ -17,7 +17,8 @@ var rooms = map[string][]string{
 	"broker/exchange":           {"broker/amqp"},
 	"broker/policy":             {"broker/amqp", "broker/exchange", "broker/queue"},
 	"broker/queue":              {},
-	"broker/store":              {},
+	"broker/store":              {"broker/store/internal/numbers"},
+	"broker/chunked":            {},
 	"broker/memory":             {},
 	"broker/internal/clock":     {},
 	"broker/internal/message":   {"broker/amqp", "broker/policy", "broker/queue"},
@@ -25,7 +26,7 @@ var rooms = map[string][]string{
 	"broker/internal/accounts":  {"broker/access", "broker/access/login", "broker/amqp", "broker/internal/catalog", "broker/store"},
 	"broker/internal/delivery":  {"broker/amqp", "broker/internal/clock", "broker/internal/message", "broker/policy", "broker/queue", "broker/store"},
 	"broker/internal/topology":  {"broker/access", "broker/amqp", "broker/exchange", "broker/internal/catalog", "broker/internal/clock", "broker/internal/delivery", "broker/internal/message", "broker/policy", "broker/queue", "broker/store"},
-	"broker/internal/forward":   {"broker/amqp", "broker/internal/clock", "broker/internal/delivery", "broker/internal/message", "broker/internal/topology", "broker/policy", "broker/queue", "broker/store"},
+	"broker/internal/forward":   {"broker/amqp", "broker/chunked", "broker/internal/clock", "broker/internal/delivery", "broker/internal/message", "broker/internal/topology", "broker/policy", "broker/queue", "broker/store"},
 	"broker/deadline":           {},
 	"broker":                    {"broker/internal/accounts", "broker/internal/catalog", "broker/internal/clock", "broker/internal/delivery", "broker/internal/forward", "broker/internal/message", "broker/internal/topology", "broker/access", "broker/access/login", "broker/amqp", "broker/memory", "broker/policy", "broker/queue", "broker/store"},
 	"broker/deadletters":        {"broker", "broker/access", "broker/amqp", "broker/policy", "broker/queue"},
@@ -39,10 +40,11 @@ var rooms = map[string][]string{
 	"broker/server":             {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/server/internal/deliveries", "broker/server/internal/outbox"},
 
 	"broker/server/internal/outbox":     {"broker", "broker/amqp", "broker/memory"},
+	"broker/store/internal/numbers":     {},
 	"broker/server/internal/deliveries": {"broker", "broker/amqp", "broker/queue", "broker/server/internal/outbox"}, // of the queue only the identity of a message
 
 	"scheduler":                        {},
-	"scheduler/memstore":               {"scheduler"},
+	"scheduler/memstore":               {"broker/chunked", "scheduler"},
 	"scheduler/redisstore":             {"scheduler"},
 	"scheduler/storetest":              {"scheduler"},
 	"monitor":                          {"monitor/printable", "monitor/alert", "monitor/forecast"},

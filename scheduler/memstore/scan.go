@@ -39,8 +39,8 @@ func (s *Store) scan(after deadline.Ref, page []deadline.Ref) (_ []deadline.Ref,
 	if len(page) == scanPage {
 		last, more = page[scanPage-1], true
 	}
-	for _, place := range s.moved.heap {
-		shadow := s.moved.slots[place].Ref
+	for pos := range s.moved.len() {
+		shadow := s.moved.at(*s.moved.heap.At(pos)).Ref
 		if shadow.Compare(after) > 0 && (!more || shadow.Compare(last) <= 0) {
 			page = append(page, shadow)
 		}

@@ -77,7 +77,7 @@ func (s *Store) claimMovedLocked(until, leaseUntil deadline.Instant, out []deadl
 	if head, ok := s.waiting.first(); ok && (head.Deadline < first.At || head.Deadline == first.At && head.Compare(first.Ref) < 0) {
 		return out
 	}
-	s.moved.rescore(s.moved.heap[0], leaseUntil)
+	s.moved.rescore(*s.moved.heap.At(0), leaseUntil)
 	return append(out, first.Ref)
 }
 

@@ -73,15 +73,16 @@ func (q *queueNumbers) check(entries map[uint32]int) error {
 
 // check returns the first broken invariant of the moved ones.
 func (m *moved) check() error {
-	if len(m.index) != len(m.heap) || len(m.heap)+len(m.free) != len(m.slots) {
-		return fmt.Errorf("%d indexed, %d in the heap, %d free, %d slots", len(m.index), len(m.heap), len(m.free), len(m.slots))
+	if len(m.index) != m.len() || m.len()+m.free.Len() != m.slots.Len() {
+		return fmt.Errorf("%d indexed, %d in the heap, %d free, %d slots", len(m.index), m.len(), m.free.Len(), m.slots.Len())
 	}
-	for pos, place := range m.heap {
-		s := m.slots[place]
+	for pos := range m.len() {
+		place := *m.heap.At(pos)
+		s := m.at(place)
 		if int(s.pos) != pos || m.index[s.Ref] != place {
 			return fmt.Errorf("place %d stands at %d, noted %d, indexed %d", place, pos, s.pos, m.index[s.Ref])
 		}
-		if pos > 0 && m.less(place, m.heap[(pos-1)/4]) {
+		if pos > 0 && m.less(place, *m.heap.At((pos - 1) / 4)) {
 			return fmt.Errorf("position %d is less than its parent", pos)
 		}
 	}
@@ -237,7 +238,7 @@ func TestMovedLikeAMap(t *testing.T) {
 		first, _ := m.first()
 		require.Equal(t, scores[first.Ref], first.At)
 		require.True(t, last.At < first.At || last.At == first.At && last.Compare(first.Ref) < 0)
-		m.remove(m.heap[0])
+		m.remove(*m.heap.At(0))
 		last = first
 	}
 	require.Empty(t, m.index)

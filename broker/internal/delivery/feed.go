@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -14,36 +15,32 @@ const maxEvents = 1 << 18
 // feed carries deadline events to one subscriber. Events are pushed under the queues' locks, so
 // that those of one message stay in order; the feed's own lock is a leaf.
 type feed struct {
-	mu      sync.Mutex
-	on      atomic.Bool // somebody has subscribed
-	lagged  bool
-	events  []deadline.Event
-	reading []deadline.Event // the subscriber reads these, from next on
-	next    int
-	Signal  chan struct{}
+	mu     sync.Mutex
+	on     atomic.Bool // somebody has subscribed
+	lagged bool
+	chunks [][]deadline.Event // oldest first, all but the last one full
+	next   int                // of the first chunk, the first event that was not taken
+	n      int                // events that were not taken
+	Signal chan struct{}
 }
 
-// keptCapacity is the capacity above which an emptied buffer is discarded if less than an eighth of
-// it is needed.
-const keptCapacity = 1 << 14
+// feedChunk is how many events stand together: no more is ever copied when the feed grows.
+const feedChunk = 1 << 12
 
 // Init must be called before any other method.
 func (f *feed) Init() { f.Signal = make(chan struct{}, 1) }
 
 // Push appends events. It never blocks.
 func (f *feed) Push(events []deadline.Event) {
-	if len(events) == 0 {
+	if len(events) == 0 || !f.on.Load() {
 		return
 	}
 	f.mu.Lock()
-	first := len(f.events) == 0
-	switch {
-	case !f.on.Load():
-		first = false
-	case len(f.events)+len(events) > maxEvents:
+	first := f.n == 0
+	if f.n+len(events) > maxEvents {
 		f.lagged = true
-	default:
-		f.events = append(f.events, events...)
+	} else {
+		f.appendLocked(events)
 	}
 	f.mu.Unlock()
 	if first {
@@ -51,6 +48,18 @@ func (f *feed) Push(events []deadline.Event) {
 		case f.Signal <- struct{}{}:
 		default:
 		}
+	}
+}
+
+func (f *feed) appendLocked(events []deadline.Event) {
+	f.n += len(events)
+	for len(events) > 0 {
+		if k := len(f.chunks); k == 0 || len(f.chunks[k-1]) == feedChunk {
+			f.chunks = append(f.chunks, nil)
+		}
+		last := &f.chunks[len(f.chunks)-1]
+		n := min(len(events), feedChunk-len(*last))
+		*last, events = append(*last, events[:n]...), events[n:]
 	}
 }
 
@@ -62,7 +71,7 @@ func (f *feed) Pending() int {
 	if f.lagged {
 		return 0
 	}
-	return len(f.events) + len(f.reading) - f.next
+	return f.n
 }
 
 // Take moves up to len(buf) events into buf. lagged: events were dropped since the last call.
@@ -70,14 +79,18 @@ func (f *feed) Take(buf []deadline.Event) (n int, lagged bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.on.Store(true)
-	if f.next == len(f.reading) {
-		if cap(f.reading) > keptCapacity && len(f.events) < cap(f.reading)/8 {
-			f.reading = nil
+	for f.n > 0 && n < len(buf) {
+		some := copy(buf[n:], f.chunks[0][f.next:])
+		n, f.next, f.n = n+some, f.next+some, f.n-some
+		if f.next < len(f.chunks[0]) {
+			break
 		}
-		f.reading, f.events, f.next = f.events, f.reading[:0], 0
+		if f.next = 0; len(f.chunks) > 1 {
+			f.chunks = slices.Delete(f.chunks, 0, 1)
+		} else {
+			f.chunks[0] = f.chunks[0][:0] // it is used again
+		}
 	}
-	n = copy(buf, f.reading[f.next:])
-	f.next += n
 	lagged, f.lagged = f.lagged, false
 	return n, lagged
 }

@@ -11,15 +11,12 @@ import "time"
 // read on until consumers have given half of it back by taking messages. So publishers keep to
 // the pace of the consumers. No rate is measured, and a busy machine changes nothing but the pace.
 //
-// Backlog is what a queue is for. So consumers that are slow themselves (their prefetch is used up,
-// they do not read, or each message takes them long) hold nobody back for long: when publishers
-// have waited for flowLongest and consumers have taken next to nothing, publishers get new credit,
-// twice as much as the last time. They wait again when it is used up, however often: what consumers
-// take while publishers run says nothing about them, since publishers may have left them no
-// processor. In the wait they have it, and once they have used it, their pace is kept.
+// Backlog is what a queue is for. So consumers that are slow themselves, or stuck, hold nobody back
+// for long: if they have taken next to nothing in a wait of flowLongest, publishers get new credit,
+// twice as much as the last time. When it is used up they wait again. What consumers take while
+// publishers run says nothing about them: they may have no processor then. In a wait they have it.
 //
 // A connection that consumes is never asked to wait, since its acks would not be read (Pacing).
-// Nothing depends on the end of a wait.
 //
 // What was in the queue before its consumers came does not count. It is worked off a little at a
 // time: publishers get back somewhat less than what consumers take.

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"curfew/broker/chunked"
 	"curfew/broker/deadline"
 	"curfew/broker/queue"
 )
@@ -15,49 +16,56 @@ func (d due) before(o due) bool { return d.at < o.at || d.at == o.at && d.seq < 
 
 // dueHeap has the earliest at its front, among equals the one published first. It takes 16 bytes a
 // message and has no pointers, so that millions cost the collector nothing; container/heap would
-// allocate for each.
-type dueHeap []due
+// allocate for each. It grows without being copied.
+type dueHeap struct{ chunked.Slice[due] }
 
 func (h *dueHeap) push(d due) {
-	*h = append(*h, d)
-	s := *h
-	i := len(s) - 1
-	for i > 0 && d.before(s[(i-1)/2]) {
-		s[i] = s[(i-1)/2]
-		i = (i - 1) / 2
-	}
-	s[i] = d
+	h.Push(d)
+	h.rise(h.Len() - 1)
 }
 
 // pop takes the earliest; there must be one.
 func (h *dueHeap) pop() due {
-	s := *h
-	first, last := s[0], s[len(s)-1]
-	s = s[:len(s)-1]
-	i := 0
-	for {
-		child := 2*i + 1
-		if child >= len(s) {
-			break
-		}
-		if child+1 < len(s) && s[child+1].before(s[child]) {
-			child++
-		}
-		if !s[child].before(last) {
-			break
-		}
-		s[i] = s[child]
-		i = child
-	}
-	if len(s) > 0 {
-		s[i] = last
-	}
-	*h = s
-	if len(s) == 0 && cap(s) > dueKeep {
-		*h = nil
-	}
+	first := *h.At(0)
+	h.remove(0)
 	return first
 }
 
-// dueKeep is the largest capacity that an emptied heap keeps, in entries.
-const dueKeep = 1 << 14
+// remove takes out the one at an index. Others may be elsewhere afterwards.
+func (h *dueHeap) remove(i int) {
+	last := h.Pop()
+	if i == h.Len() {
+		return
+	}
+	*h.At(i) = last
+	h.rise(i)
+	h.sink(i)
+}
+
+func (h *dueHeap) rise(i int) {
+	d := *h.At(i)
+	for i > 0 && d.before(*h.At((i - 1) / 2)) {
+		*h.At(i) = *h.At((i - 1) / 2)
+		i = (i - 1) / 2
+	}
+	*h.At(i) = d
+}
+
+func (h *dueHeap) sink(i int) {
+	d := *h.At(i)
+	for {
+		child := 2*i + 1
+		if child >= h.Len() {
+			break
+		}
+		if child+1 < h.Len() && h.At(child+1).before(*h.At(child)) {
+			child++
+		}
+		if !h.At(child).before(d) {
+			break
+		}
+		*h.At(i) = *h.At(child)
+		i = child
+	}
+	*h.At(i) = d
+}

@@ -26,6 +26,7 @@ type Schedule struct {
 	effects       queue.Effects
 	dues          dueHeap
 	cancelled     int            // entries of dues whose messages were cancelled
+	checked       int            // index in dues that dropCancelledLocked has come to
 	byExchange    map[string]int // messages
 	deleted       bool
 	lastActiveAt  deadline.Instant // when a transition last took the lock
@@ -92,7 +93,7 @@ func (d *Schedule) publishStep(s *delivery.Transition, items []delivery.Item) {
 func (d *Schedule) addLocked(at due, pos store.Pos) {
 	d.dues.push(at)
 	d.byExchange[string(d.env.Store.View(pos).Exchange)]++
-	if d.dues[0] == at {
+	if *d.dues.At(0) == at {
 		d.env.DelayedTimers.Add(d, at.at)
 	}
 }
@@ -107,7 +108,7 @@ func (d *Schedule) OnTimer() {
 	defer s.Done()
 	d.lock(s)
 	defer d.mu.Unlock()
-	for n := 0; n < queue.AtOnce && len(d.dues) > 0 && d.dues[0].at <= s.Now; n++ {
+	for n := 0; n < queue.AtOnce && d.dues.Len() > 0 && d.dues.At(0).at <= s.Now; n++ {
 		x := d.dues.pop()
 		if outcome, _ := d.core.Expire(s.Now, x.seq, x.at, &d.effects); outcome == queue.Gone {
 			d.cancelled--
@@ -118,8 +119,8 @@ func (d *Schedule) OnTimer() {
 	if retryAt != 0 {
 		d.env.DelayedTimers.Add(d, retryAt)
 	}
-	if len(d.dues) > 0 {
-		d.env.DelayedTimers.Add(d, d.dues[0].at)
+	if d.dues.Len() > 0 {
+		d.env.DelayedTimers.Add(d, d.dues.At(0).at)
 	}
 }
 
@@ -166,32 +167,40 @@ func (d *Schedule) Cancel(ref deadline.Ref) bool {
 		return false
 	}
 	d.finishLocked(s)
-	d.countCancelledLocked()
+	d.dropCancelledLocked()
 	return true
 }
 
-// cancelledKept is how many entries of cancelled messages the heap may hold even if they are more
-// than half of it.
-const cancelledKept = 1024
+const (
+	// cancelledKept is how many entries of cancelled messages the heap may hold even if they are
+	// more than half of it.
+	cancelledKept = 1024
+	// checkedAtOnce is how many entries are checked for each message that is cancelled while there
+	// are more. Half of them are dropped on average.
+	checkedAtOnce = 8
+)
 
-// countCancelledLocked counts an entry of the heap whose message is gone, and rebuilds the heap if
-// there are many.
-func (d *Schedule) countCancelledLocked() {
-	if d.cancelled++; d.cancelled <= cancelledKept || d.cancelled <= len(d.dues)/2 {
-		return
+// dropCancelledLocked counts an entry of the heap whose message is gone. While there are many such
+// entries it drops some.
+func (d *Schedule) dropCancelledLocked() {
+	d.cancelled++
+	for n := 0; n < checkedAtOnce && d.cancelled > max(cancelledKept, d.dues.Len()/2); n++ {
+		if d.checked == 0 {
+			d.checked = d.dues.Len()
+		}
+		d.checked = min(d.checked, d.dues.Len()) - 1
+		if _, _, waits := d.core.Find(d.dues.At(d.checked).seq); !waits {
+			d.dues.remove(d.checked)
+			d.cancelled--
+		}
 	}
-	d.dues, d.cancelled = d.dues[:0], 0
-	d.core.Each(0, func(seq queue.Seq, m queue.Message, _ queue.State) bool {
-		d.dues.push(due{m.ExpiresAt, seq})
-		return true
-	})
 }
 
 // Delete settles all messages that wait or are retained, since the virtual host is deleted. Letters
 // in line go on.
 func (d *Schedule) Delete() {
 	d.mu.Lock()
-	d.deleted, d.dues, d.byExchange = true, nil, nil
+	d.deleted, d.dues, d.byExchange = true, dueHeap{}, nil
 	left, retained := d.core.Clear(), d.Retained.CloseLocked()
 	d.env.DelayedTimers.Drop(d)
 	d.mu.Unlock()
