@@ -2,6 +2,7 @@ GO       ?= go
 FUZZTIME ?= 20s
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 SUITE    ?= trixie
+MANIFESTS = $(shell sed -n "s/.*image: curfew:\([^ ]*\).*/\1/p" deploy/kubernetes/standalone.yaml)
 COMMITTED = $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)
 
 LINT_VERSION = v2.15.0
@@ -116,8 +117,8 @@ docs: ## write the pages of docs/reference, docs/benchmarks.md and the OpenAPI d
 microbench: ## Go benchmarks with allocations, for benchstat
 	$(GO) test -run '^$$' -bench . -benchmem $(UNIT)
 
-image: ## container image curfew:VERSION (needs docker; `make release` makes one without)
-	docker build --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$(COMMITTED) -t curfew:$(VERSION:v%=%) .
+image: ## container image curfew:VERSION, also as curfew:latest and as what the manifests name (needs docker; `make release` makes one without)
+	docker build --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$(COMMITTED) -t curfew:$(VERSION:v%=%) -t curfew:$(MANIFESTS) -t curfew .
 
 release: ## archives, packages, image, SBOM, formula and checksums of VERSION=v0.1.0 into dist (needs only Go)
 	@test -z "$$(git status --porcelain)" || { echo "Commit first: a release is built from a commit."; exit 1; }

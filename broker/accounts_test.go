@@ -57,16 +57,16 @@ func assertCode(t *testing.T, err error, code uint16, text string) {
 
 func TestTheConfiguredUser(t *testing.T) {
 	b, _ := openBroker(t, Options{})
-	u, err := b.Authenticate(t.Context(), "guest", "guest", netip.Addr{})
+	u, err := b.Accounts.Authenticate(t.Context(), "guest", "guest", netip.Addr{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"administrator"}, u.Tags)
-	assert.Equal(t, []access.Permission{all("guest", "/")}, b.Permissions())
+	assert.Equal(t, []access.Permission{all("guest", "/")}, b.Accounts.Permissions())
 	require.NoError(t, b.RightsOf("guest", "/").Queue(access.Configure, "q"))
 }
 
 // logsIn reports whether name and password let somebody on this machine in.
 func logsIn(b *Broker, name, password string) bool {
-	_, err := b.Authenticate(context.Background(), name, password, netip.Addr{})
+	_, err := b.Accounts.Authenticate(context.Background(), name, password, netip.Addr{})
 	return err == nil
 }
 
@@ -77,7 +77,7 @@ func TestTheConfiguredUserOverRestarts(t *testing.T) {
 	}
 	b, shut := open("app", "one")
 	require.True(t, logsIn(b, "app", "one"))
-	require.NoError(t, b.PutUser(newUser("app", "changed")))
+	require.NoError(t, b.Accounts.PutUser(newUser("app", "changed")))
 	shut()
 
 	b, shut = open("app", "one")
@@ -86,9 +86,9 @@ func TestTheConfiguredUserOverRestarts(t *testing.T) {
 
 	b, shut = open("app", "two")
 	assert.True(t, logsIn(b, "app", "two"), "another password is applied")
-	u, _ := b.User("app")
+	u, _ := b.Accounts.User("app")
 	assert.Empty(t, u.Tags, "and nothing else of the user")
-	require.NoError(t, b.DeleteUser("app"))
+	require.NoError(t, b.Accounts.DeleteUser("app"))
 	shut()
 
 	b, shut = open("app", "two")
@@ -106,7 +106,7 @@ func TestTheConfiguredUserOverRestarts(t *testing.T) {
 func TestWhoMakesAVirtualHostMayDoAllInIt(t *testing.T) {
 	o := Options{Store: store.Options{Dir: t.TempDir()}}
 	b, shut := openBroker(t, o)
-	require.NoError(t, b.PutUser(newUser("u", "p")))
+	require.NoError(t, b.Accounts.PutUser(newUser("u", "p")))
 	for _, user := range []string{"u", "guest"} { // the second changes it
 		_, created, err := b.PutVHostAs(user, "v", VHostMetadata{Description: user})
 		require.NoError(t, err)
@@ -115,11 +115,11 @@ func TestWhoMakesAVirtualHostMayDoAllInIt(t *testing.T) {
 	_, _, err := b.PutVHostAs("nobody", "w", VHostMetadata{})
 	require.NoError(t, err)
 	want := []access.Permission{all("guest", "/"), all("u", "v")}
-	assert.Equal(t, want, b.Permissions())
+	assert.Equal(t, want, b.Accounts.Permissions())
 	require.NoError(t, b.RightsOf("u", "v").Queue(access.Configure, "q"))
 	shut()
 	b, _ = openBroker(t, o)
-	assert.Equal(t, want, b.Permissions())
+	assert.Equal(t, want, b.Accounts.Permissions())
 	require.NoError(t, b.RightsOf("u", "v").Queue(access.Configure, "q"))
 }
 
@@ -128,24 +128,24 @@ func TestAccountsOutliveARestart(t *testing.T) {
 	o := Options{Store: store.Options{Dir: dir}}
 	b, shut := openBroker(t, o)
 	u := newUser("u", "secret", "monitoring")
-	require.NoError(t, b.PutUser(u))
-	require.NoError(t, b.SetUserLimits("u", access.Limits{access.MaxChannels: 3}))
+	require.NoError(t, b.Accounts.PutUser(u))
+	require.NoError(t, b.Accounts.SetUserLimits("u", access.Limits{access.MaxChannels: 3}))
 	vh, created, err := b.PutVHost("v", VHostMetadata{Description: "d", Tags: []string{"t"}, DefaultQueueType: "quorum"})
 	require.NoError(t, err)
 	assert.True(t, created)
 	require.NoError(t, vh.SetLimits(access.Limits{access.MaxQueues: 1}))
 	_, err = vh.Queues.Declare(nil, "q", QueueDeclare{Durable: true})
 	require.NoError(t, err)
-	require.NoError(t, b.SetPermission(access.Permission{User: "u", VHost: "v", Write: "^w"}))
+	require.NoError(t, b.Accounts.SetPermission(access.Permission{User: "u", VHost: "v", Write: "^w"}))
 	topic := access.TopicPermission{User: "u", VHost: "v", Exchange: "amq.topic", Write: "^k"}
-	require.NoError(t, b.SetTopicPermission(topic))
+	require.NoError(t, b.Accounts.SetTopicPermission(topic))
 	require.NoError(t, b.DeleteVHost("/"))
 	shut()
 
 	b, _ = openBroker(t, o)
 	assert.True(t, logsIn(b, "u", "secret"))
 	u.Limits = access.Limits{access.MaxChannels: 3}
-	got, _ := b.User("u")
+	got, _ := b.Accounts.User("u")
 	assert.Equal(t, u, got)
 	_, ok := b.VHost("/")
 	assert.False(t, ok, "a deleted virtual host stays so")
@@ -156,8 +156,8 @@ func TestAccountsOutliveARestart(t *testing.T) {
 	require.NoError(t, err)
 	_, err = vh.Queues.Declare(nil, "second", QueueDeclare{})
 	assertCode(t, err, 406, "PRECONDITION_FAILED - cannot declare queue 'second': queue limit in vhost 'v' (1) is reached")
-	assert.Equal(t, []access.Permission{{User: "u", VHost: "v", Write: "^w"}}, b.Permissions())
-	assert.Equal(t, []access.TopicPermission{topic}, b.TopicPermissions())
+	assert.Equal(t, []access.Permission{{User: "u", VHost: "v", Write: "^w"}}, b.Accounts.Permissions())
+	assert.Equal(t, []access.TopicPermission{topic}, b.Accounts.TopicPermissions())
 	r := b.RightsOf("u", "v")
 	assert.NoError(t, r.Topic(access.Write, vh, "amq.topic", "key"))
 	assertCode(t, r.Topic(access.Write, vh, "amq.topic", "other"), 403, "ACCESS_REFUSED - access to topic 'other' in exchange 'amq.topic' in vhost 'v' refused for user 'u'")
@@ -166,16 +166,16 @@ func TestAccountsOutliveARestart(t *testing.T) {
 func TestGuestStaysAtHome(t *testing.T) {
 	away, home := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::ffff:127.0.0.1")
 	b, _ := openBroker(t, Options{})
-	_, err := b.Authenticate(t.Context(), "guest", "guest", away)
+	_, err := b.Accounts.Authenticate(t.Context(), "guest", "guest", away)
 	assert.ErrorIs(t, err, login.ErrRefused)
 	assert.ErrorContains(t, err, "user 'guest' can only connect via localhost")
-	_, err = b.Identify("guest", away)
+	_, err = b.Accounts.Identify("guest", away)
 	assert.ErrorIs(t, err, login.ErrRefused, "with a certificate neither")
-	_, err = b.Authenticate(t.Context(), "guest", "guest", home)
+	_, err = b.Accounts.Authenticate(t.Context(), "guest", "guest", home)
 	assert.NoError(t, err)
 
 	b, _ = openBroker(t, Options{GuestFromAnywhere: true})
-	_, err = b.Authenticate(t.Context(), "guest", "guest", away)
+	_, err = b.Accounts.Authenticate(t.Context(), "guest", "guest", away)
 	assert.NoError(t, err)
 }
 
@@ -186,7 +186,7 @@ func TestGuessingIsSlow(t *testing.T) {
 		from := netip.MustParseAddr("127.0.0.1")
 		start := time.Now()
 		try := func(ctx context.Context, name string) error {
-			_, err := b.Authenticate(ctx, name, "wrong", from)
+			_, err := b.Accounts.Authenticate(ctx, name, "wrong", from)
 			require.Error(t, err)
 			return err
 		}
@@ -203,7 +203,7 @@ func TestGuessingIsSlow(t *testing.T) {
 		defer cancel()
 		assert.ErrorIs(t, try(ctx, "guest"), context.DeadlineExceeded)
 		start = time.Now()
-		_, err := b.Authenticate(t.Context(), "guest", "guest", from)
+		_, err := b.Accounts.Authenticate(t.Context(), "guest", "guest", from)
 		assert.NoError(t, err)
 		assert.Zero(t, time.Since(start), "the right password does not wait for the answers to wrong ones")
 	})
@@ -215,7 +215,7 @@ func TestARightPasswordGetsInAmongGuesses(t *testing.T) {
 		b, shut := openBroker(t, Options{Clock: func() int64 { return time.Now().UnixNano() }})
 		defer shut()
 		from := netip.MustParseAddr("10.1.2.3")
-		require.NoError(t, b.PutUser(newUser("u", "right")))
+		require.NoError(t, b.Accounts.PutUser(newUser("u", "right")))
 		const guessers = 100
 		var answered atomic.Int64
 		ctx, stop := context.WithCancel(t.Context())
@@ -232,7 +232,7 @@ func TestARightPasswordGetsInAmongGuesses(t *testing.T) {
 						patience = 100 * time.Millisecond // an answer that is late is no
 					}
 					patient, cancel := context.WithTimeout(ctx, patience)
-					_, err := b.Authenticate(patient, name, "wrong", from)
+					_, err := b.Accounts.Authenticate(patient, name, "wrong", from)
 					cancel()
 					if errors.Is(err, login.ErrRefused) {
 						answered.Add(1)
@@ -243,7 +243,7 @@ func TestARightPasswordGetsInAmongGuesses(t *testing.T) {
 		start := time.Now()
 		for range 49 {
 			began := time.Now()
-			_, err := b.Authenticate(t.Context(), "u", "right", from)
+			_, err := b.Accounts.Authenticate(t.Context(), "u", "right", from)
 			require.NoError(t, err)
 			require.LessOrEqual(t, time.Since(began), time.Second)
 			time.Sleep(100 * time.Millisecond)
@@ -257,7 +257,7 @@ func TestARightPasswordGetsInAmongGuesses(t *testing.T) {
 func TestPermissionsChangeAtOnce(t *testing.T) {
 	b, _ := openBroker(t, Options{})
 	vh, _ := b.VHost("/")
-	require.NoError(t, b.PutUser(newUser("u", "p")))
+	require.NoError(t, b.Accounts.PutUser(newUser("u", "p")))
 	r, p := b.RightsOf("u", "/"), vh.NewPublisher("u")
 	const refused = "ACCESS_REFUSED - access to exchange 'amq.default' in vhost '/' refused for user 'u'"
 	publish := func() error {
@@ -265,14 +265,14 @@ func TestPermissionsChangeAtOnce(t *testing.T) {
 		return err
 	}
 	assertCode(t, publish(), 403, refused)
-	require.NoError(t, b.SetPermission(all("u", "/")))
+	require.NoError(t, b.Accounts.SetPermission(all("u", "/")))
 	assert.NoError(t, publish())
 	assert.NoError(t, publish())
 	assert.NoError(t, r.Queue(access.Read, "q"))
-	require.NoError(t, b.SetPermission(access.Permission{User: "u", VHost: "/", Write: "^amq\\.default$"}))
+	require.NoError(t, b.Accounts.SetPermission(access.Permission{User: "u", VHost: "/", Write: "^amq\\.default$"}))
 	assert.NoError(t, publish())
 	assertCode(t, r.Queue(access.Read, "q"), 403, "ACCESS_REFUSED - access to queue 'q' in vhost '/' refused for user 'u'")
-	require.NoError(t, b.ClearPermission("u", "/"))
+	require.NoError(t, b.Accounts.ClearPermission("u", "/"))
 	assertCode(t, publish(), 403, refused)
 }
 
@@ -280,9 +280,9 @@ func TestANameIsNoTopic(t *testing.T) {
 	b, _ := openBroker(t, Options{})
 	vh, _ := b.VHost("/")
 	require.NoError(t, vh.Exchanges.Declare("x", ExchangeDeclare{Kind: "topic"}))
-	require.NoError(t, b.PutUser(newUser("u", "p")))
-	require.NoError(t, b.SetPermission(all("u", "/")))
-	require.NoError(t, b.SetTopicPermission(access.TopicPermission{User: "u", VHost: "/", Exchange: "x"}))
+	require.NoError(t, b.Accounts.PutUser(newUser("u", "p")))
+	require.NoError(t, b.Accounts.SetPermission(all("u", "/")))
+	require.NoError(t, b.Accounts.SetTopicPermission(access.TopicPermission{User: "u", VHost: "/", Exchange: "x"}))
 	r := b.RightsOf("u", "/")
 	for prefix := range 256 { // whatever a topic is remembered by
 		require.NoError(t, r.Queue(access.Write, string([]byte{byte(prefix), 1, 'x', 'k'})))
@@ -296,45 +296,45 @@ func TestWhoMaySpeakForOthers(t *testing.T) {
 	vh, _ := b.VHost("/")
 	props := amqp.Properties{UserID: "guest"}
 	m := &Publication{RoutingKey: []byte("q"), Properties: props.Append(nil)}
-	require.NoError(t, b.PutUser(newUser("u", "p")))
-	require.NoError(t, b.SetPermission(all("u", "/")))
+	require.NoError(t, b.Accounts.PutUser(newUser("u", "p")))
+	require.NoError(t, b.Accounts.SetPermission(all("u", "/")))
 	p := vh.NewPublisher("u")
 	_, err := p.Add(m)
 	assertCode(t, err, 406, "PRECONDITION_FAILED - user_id property set to 'guest' but authenticated user was 'u'")
-	require.NoError(t, b.PutUser(newUser("u", "p", access.Impersonator)))
+	require.NoError(t, b.Accounts.PutUser(newUser("u", "p", access.Impersonator)))
 	_, err = p.Add(m)
 	assert.NoError(t, err)
 }
 
 func TestWhatIsNotThere(t *testing.T) {
 	b, _ := openBroker(t, Options{})
-	assert.ErrorIs(t, b.DeleteUser("u"), ErrNoUser)
-	assert.ErrorIs(t, b.SetUserLimits("u", nil), ErrNoUser)
-	assert.ErrorIs(t, b.SetPermission(all("u", "/")), ErrNoUser)
-	assert.ErrorIs(t, b.SetPermission(all("guest", "v")), ErrNoVHost)
+	assert.ErrorIs(t, b.Accounts.DeleteUser("u"), ErrNoUser)
+	assert.ErrorIs(t, b.Accounts.SetUserLimits("u", nil), ErrNoUser)
+	assert.ErrorIs(t, b.Accounts.SetPermission(all("u", "/")), ErrNoUser)
+	assert.ErrorIs(t, b.Accounts.SetPermission(all("guest", "v")), ErrNoVHost)
 	assert.ErrorIs(t, b.DeleteVHost("v"), ErrNoVHost)
-	assert.ErrorIs(t, b.ClearTopicPermissions("u", "/", ""), ErrNoUser)
+	assert.ErrorIs(t, b.Accounts.ClearTopicPermissions("u", "/", ""), ErrNoUser)
 	_, _, err := b.PutVHost("", VHostMetadata{})
 	assert.ErrorIs(t, err, access.ErrInvalid)
 	_, _, err = b.PutVHost("v", VHostMetadata{DefaultQueueType: "x"})
 	assert.ErrorIs(t, err, access.ErrInvalid)
-	assert.ErrorIs(t, b.PutUser(access.User{}), access.ErrInvalid)
+	assert.ErrorIs(t, b.Accounts.PutUser(access.User{}), access.ErrInvalid)
 	assert.Len(t, b.VHosts(), 1)
 }
 
 func TestAPermissionThatCannotBeChangesNothing(t *testing.T) {
 	b, _ := openBroker(t, Options{})
 	bad := access.Permission{User: "guest", VHost: "/", Write: "("}
-	assert.ErrorIs(t, b.SetPermission(bad), access.ErrInvalid)
-	assert.Equal(t, []access.Permission{all("guest", "/")}, b.Permissions())
-	assert.ErrorIs(t, b.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "x", Read: "("}), access.ErrInvalid)
-	assert.Empty(t, b.TopicPermissions())
-	require.NoError(t, b.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "x"}))
-	require.NoError(t, b.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "y"}))
-	require.NoError(t, b.ClearTopicPermissions("guest", "/", "x"))
-	assert.Len(t, b.TopicPermissions(), 1)
-	require.NoError(t, b.ClearTopicPermissions("guest", "/", ""))
-	assert.Empty(t, b.TopicPermissions())
+	assert.ErrorIs(t, b.Accounts.SetPermission(bad), access.ErrInvalid)
+	assert.Equal(t, []access.Permission{all("guest", "/")}, b.Accounts.Permissions())
+	assert.ErrorIs(t, b.Accounts.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "x", Read: "("}), access.ErrInvalid)
+	assert.Empty(t, b.Accounts.TopicPermissions())
+	require.NoError(t, b.Accounts.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "x"}))
+	require.NoError(t, b.Accounts.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "y"}))
+	require.NoError(t, b.Accounts.ClearTopicPermissions("guest", "/", "x"))
+	assert.Len(t, b.Accounts.TopicPermissions(), 1)
+	require.NoError(t, b.Accounts.ClearTopicPermissions("guest", "/", ""))
+	assert.Empty(t, b.Accounts.TopicPermissions())
 }
 
 func TestDeletedVHost(t *testing.T) {
@@ -343,7 +343,7 @@ func TestDeletedVHost(t *testing.T) {
 	b, shut := openBroker(t, o)
 	vh, _, err := b.PutVHost("v", VHostMetadata{})
 	require.NoError(t, err)
-	require.NoError(t, b.SetPermission(all("guest", "v")))
+	require.NoError(t, b.Accounts.SetPermission(all("guest", "v")))
 	q, err := vh.Queues.Declare(nil, "q", QueueDeclare{Durable: true})
 	require.NoError(t, err)
 	p := vh.NewPublisher("guest")
@@ -366,7 +366,7 @@ func TestDeletedVHost(t *testing.T) {
 	_, _, named := b.Deadlines().QueueName(q.ID())
 	assert.False(t, named)
 	assert.Nil(t, b.delays.find(waiting.ID()))
-	assert.Len(t, b.Permissions(), 1, "guest's in /")
+	assert.Len(t, b.Accounts.Permissions(), 1, "guest's in /")
 	_, err = vh.Queues.Declare(nil, "late", QueueDeclare{})
 	assertCode(t, err, 530, "NOT_ALLOWED - vhost v not found")
 	_, err = b.OpenSession("guest", "v", nil)
@@ -381,11 +381,11 @@ func TestDeletedVHost(t *testing.T) {
 
 func TestSessionsAreLimited(t *testing.T) {
 	b, _ := openBroker(t, Options{})
-	require.NoError(t, b.PutUser(newUser("u", "p")))
+	require.NoError(t, b.Accounts.PutUser(newUser("u", "p")))
 	_, err := b.OpenSession("u", "/", nil)
 	assertCode(t, err, 530, "NOT_ALLOWED - access to vhost '/' refused for user 'u'")
-	require.NoError(t, b.SetPermission(all("u", "/")))
-	require.NoError(t, b.SetUserLimits("u", access.Limits{access.MaxConnections: 1, access.MaxChannels: 1}))
+	require.NoError(t, b.Accounts.SetPermission(all("u", "/")))
+	require.NoError(t, b.Accounts.SetUserLimits("u", access.Limits{access.MaxConnections: 1, access.MaxChannels: 1}))
 	first, err := b.OpenSession("u", "/", nil)
 	require.NoError(t, err, "the one that was refused does not count")
 	_, err = b.OpenSession("u", "/", nil)
@@ -413,16 +413,16 @@ func TestSessionsAreLimited(t *testing.T) {
 
 func TestDeletedUser(t *testing.T) {
 	b, _ := openBroker(t, Options{})
-	require.NoError(t, b.PutUser(newUser("u", "p")))
-	require.NoError(t, b.SetPermission(all("u", "/")))
+	require.NoError(t, b.Accounts.PutUser(newUser("u", "p")))
+	require.NoError(t, b.Accounts.SetPermission(all("u", "/")))
 	var ends []string
 	for _, name := range []string{"u", "guest", "u"} {
 		_, err := b.OpenSession(name, "/", func(e *amqp.Exception) { ends = append(ends, name+": "+e.Text) })
 		require.NoError(t, err)
 	}
-	require.NoError(t, b.DeleteUser("u"))
+	require.NoError(t, b.Accounts.DeleteUser("u"))
 	assert.Equal(t, []string{"u: CONNECTION_FORCED - user 'u' is deleted", "u: CONNECTION_FORCED - user 'u' is deleted"}, ends)
-	assert.Len(t, b.Permissions(), 1)
+	assert.Len(t, b.Accounts.Permissions(), 1)
 	assert.Error(t, b.RightsOf("u", "/").Queue(access.Read, "q"))
 }
 
@@ -450,7 +450,7 @@ func TestDefaultQueueType(t *testing.T) {
 
 func TestPermittedPublishDoesNotAllocate(t *testing.T) {
 	b, _ := openBroker(t, Options{})
-	require.NoError(t, b.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "amq.topic", Write: "^k"}))
+	require.NoError(t, b.Accounts.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "amq.topic", Write: "^k"}))
 	vh, _ := b.VHost("/")
 	r := b.RightsOf("guest", "/")
 	exchanges, key := [][]byte{[]byte("amq.direct"), []byte("amq.topic")}, []byte("key")

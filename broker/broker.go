@@ -75,7 +75,7 @@ type Broker struct {
 	log       *zap.Logger
 	counters  counters
 	forwarder forward.Forwarder
-	*accounts.Accounts
+	Accounts  *accounts.Accounts
 	vhostTable
 	resourceLimits
 	globalParameters
@@ -144,7 +144,7 @@ func newBroker(o Options, clock *clock.Kept) *Broker {
 	b := &Broker{
 		opts: o, durable: o.Store.Dir != "", log: o.Log.Named("broker"),
 	}
-	b.env.Clock, b.env.Log, b.env.TtlOff = clock, b.log, o.TTLOff
+	b.env.Clock, b.env.Log, b.env.TTLOff = clock, b.log, o.TTLOff
 	if b.env.Expiries = o.Expiries; b.env.Expiries == nil {
 		b.env.Expiries = new(deadline.Stream)
 	}

@@ -199,17 +199,17 @@ func (m *meddler) account(vhost string) {
 	user := m.pick("guest", "u")
 	switch m.rng.IntN(7) {
 	case 0:
-		_ = m.b.DeleteUser("u")
+		_ = m.b.Accounts.DeleteUser("u")
 	case 1:
-		_ = m.b.PutUser(access.User{Name: "u", Tags: []string{m.pick("monitoring", "management")}})
+		_ = m.b.Accounts.PutUser(access.User{Name: "u", Tags: []string{m.pick("monitoring", "management")}})
 	case 2:
-		_ = m.b.SetPermission(access.Permission{User: user, VHost: vhost, Configure: m.end(), Write: ".*", Read: ".*"})
+		_ = m.b.Accounts.SetPermission(access.Permission{User: user, VHost: vhost, Configure: m.end(), Write: ".*", Read: ".*"})
 	case 3:
-		_ = m.b.ClearPermission(user, vhost)
+		_ = m.b.Accounts.ClearPermission(user, vhost)
 	case 4, 5:
-		_ = m.b.SetTopicPermission(access.TopicPermission{User: user, VHost: vhost, Exchange: m.pick("a", "b"), Write: m.end(), Read: ".*"})
+		_ = m.b.Accounts.SetTopicPermission(access.TopicPermission{User: user, VHost: vhost, Exchange: m.pick("a", "b"), Write: m.end(), Read: ".*"})
 	default:
-		_ = m.b.ClearTopicPermissions(user, vhost, m.pick("", "a"))
+		_ = m.b.Accounts.ClearTopicPermissions(user, vhost, m.pick("", "a"))
 	}
 }
 

@@ -227,7 +227,7 @@ func TestDelayedMessagesGoWithTheirVirtualHost(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *testBroker) {
 		vh, _, err := x.b.PutVHost("v", broker.VHostMetadata{})
 		require.NoError(t, err)
-		require.NoError(t, x.b.SetPermission(access.Permission{VHost: "v", User: "guest", Configure: ".*", Write: ".*", Read: ".*"}))
+		require.NoError(t, x.b.Accounts.SetPermission(access.Permission{VHost: "v", User: "guest", Configure: ".*", Write: ".*", Read: ".*"}))
 		p := vh.NewPublisher("guest")
 		properties := amqp.Properties{Headers: amqp.Table{"x-delay": int32(10)}}
 		_, err = p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: properties.Append(nil)})
@@ -325,7 +325,7 @@ func TestDelayedMessageGoesToTheExchangeOfItsName(t *testing.T) {
 // rights makes a user with these permissions.
 func (x *testBroker) rights(name string, p access.Permission) *broker.Rights {
 	p.User, p.VHost = name, "/"
-	require.NoError(x.t, x.b.PutUser(access.User{Name: name}))
-	require.NoError(x.t, x.b.SetPermission(p))
+	require.NoError(x.t, x.b.Accounts.PutUser(access.User{Name: name}))
+	require.NoError(x.t, x.b.Accounts.SetPermission(p))
 	return x.b.RightsOf(name, "/")
 }

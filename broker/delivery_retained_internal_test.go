@@ -41,6 +41,6 @@ func TestTriesAreNotRecorded(t *testing.T) {
 	}
 	assert.Equal(t, 1, q.Retained.Count())
 	assert.Equal(t, 1, records)
-	assert.Empty(t, s.Expiries.Ids)
+	assert.Empty(t, s.Expiries.IDs)
 	assert.Empty(t, s.Expiries.Names)
 }

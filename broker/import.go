@@ -74,7 +74,7 @@ func (im importer) listing(vhosts []*VHost, all bool) *catalog.Definitions {
 	if !all {
 		return d
 	}
-	d.Accounts.Users, d.Accounts.Permissions, d.Accounts.TopicPermissions = im.b.Users(), im.b.Permissions(), im.b.TopicPermissions()
+	d.Accounts.Users, d.Accounts.Permissions, d.Accounts.TopicPermissions = im.b.Accounts.Users(), im.b.Accounts.Permissions(), im.b.Accounts.TopicPermissions()
 	d.Global = im.b.GlobalParameters()
 	return d
 }

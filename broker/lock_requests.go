@@ -87,7 +87,7 @@ func (p *Publisher) addAnswer(m *Publication) error {
 	if err != nil || len(targets) == 0 {
 		return nil
 	}
-	it := delivery.Item{TtlMillis: -1, Number: p.count, Move: -1}
+	it := delivery.Item{TTLMillis: -1, Number: p.count, Move: -1}
 	it.Message.Bytes = uint32(len(m.Body))
 	return p.put(m, &it, targets)
 }

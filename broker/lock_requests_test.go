@@ -114,10 +114,10 @@ func TestTokenIsOfUseToItsReceiver(t *testing.T) {
 		user := func(name, vhost, read string) *broker.Publisher {
 			u := access.User{Name: name}
 			u.SetPassword("p")
-			require.NoError(t, x.b.PutUser(u))
+			require.NoError(t, x.b.Accounts.PutUser(u))
 			vh, _, err := x.b.PutVHost(vhost, broker.VHostMetadata{})
 			require.NoError(t, err)
-			require.NoError(t, x.b.SetPermission(access.Permission{User: name, VHost: vhost, Write: ".*", Read: read}))
+			require.NoError(t, x.b.Accounts.SetPermission(access.Permission{User: name, VHost: vhost, Write: ".*", Read: read}))
 			return vh.NewPublisher(name)
 		}
 		assert.Equal(t, lost, x.renew(user("blind", "/", "^answers$"), token))

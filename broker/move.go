@@ -25,7 +25,7 @@ func (p *Publisher) Move(ref deadline.Ref, m *Publication, died bool) (MoveOutco
 	if q == nil {
 		return MoveGone, nil
 	}
-	it := delivery.Item{TtlMillis: -1}
+	it := delivery.Item{TTLMillis: -1}
 	to, err := p.findTargets(m, &it)
 	if err != nil {
 		return 0, err
@@ -52,7 +52,7 @@ func (p *Publisher) CanMove(ref deadline.Ref, m *Publication, out []Arrival) (Mo
 	if q == nil {
 		return MoveGone, out, nil
 	}
-	it := delivery.Item{TtlMillis: -1}
+	it := delivery.Item{TTLMillis: -1}
 	to, err := p.findTargets(m, &it)
 	if err != nil {
 		return 0, out, err

@@ -167,9 +167,9 @@ func TestSavedPatternThatIsRefused(t *testing.T) {
 func TestSavedPermissionThatIsRefused(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
 	x := openTestBroker(t, o)
-	require.NoError(t, x.b.PutUser(access.User{Name: "u", PasswordHash: access.Hash("u")}))
-	require.NoError(t, x.b.SetPermission(access.Permission{User: "u", VHost: "/", Configure: "^a", Write: ".*", Read: ".*"}))
-	require.NoError(t, x.b.SetTopicPermission(access.TopicPermission{User: "u", VHost: "/", Exchange: "amq.topic", Write: "^a", Read: "^a"}))
+	require.NoError(t, x.b.Accounts.PutUser(access.User{Name: "u", PasswordHash: access.Hash("u")}))
+	require.NoError(t, x.b.Accounts.SetPermission(access.Permission{User: "u", VHost: "/", Configure: "^a", Write: ".*", Read: ".*"}))
+	require.NoError(t, x.b.Accounts.SetTopicPermission(access.TopicPermission{User: "u", VHost: "/", Exchange: "amq.topic", Write: "^a", Read: "^a"}))
 	require.NoError(t, x.b.Close())
 	s, found, err := store.Open(o.Store)
 	require.NoError(t, err)
@@ -195,5 +195,5 @@ func TestSavedPermissionThatIsRefused(t *testing.T) {
 	assert.NoError(t, session.Rights().Queue(access.Write, "abc"))
 	assert.NoError(t, session.Rights().Queue(access.Read, "abc"))
 	assert.Error(t, session.Rights().Topic(access.Write, x.vh, "amq.topic", "abc"))
-	require.Contains(t, fmt.Sprint(x.b.Permissions()), "(?<!b)", "it is kept")
+	require.Contains(t, fmt.Sprint(x.b.Accounts.Permissions()), "(?<!b)", "it is kept")
 }

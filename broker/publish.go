@@ -111,7 +111,7 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	if len(targets) == 0 && asksForLock(m) {
 		return true, p.renewLock(m, &view)
 	}
-	it := delivery.Item{TtlMillis: -1, Number: p.count, Move: -1}
+	it := delivery.Item{TTLMillis: -1, Number: p.count, Move: -1}
 	due, err := p.check(m, &view, has, &it)
 	if err != nil {
 		return false, err

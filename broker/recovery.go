@@ -104,7 +104,7 @@ func (r *recovery) restore(found *store.Recovery) error {
 	}
 	r.b.registry.ForgetDeleted(slices.Collect(maps.Keys(d.Deleted))...)
 	if vh := r.b.vhosts["/"]; vh != nil && len(d.VHosts) == 0 {
-		r.b.catalog.DefineLocked(catalog.Key(catalog.VhostKind, vh.Name()), vh.Definition())
+		r.b.catalog.DefineLocked(catalog.Key(catalog.VHostKind, vh.Name()), vh.Definition())
 	}
 	if err := accounts.Seed(r.b.Accounts, r.b.opts.User, r.b.opts.Password, r.b.vhostTable.names()); err != nil {
 		return err
@@ -235,7 +235,7 @@ func (r *recovery) adopt(found *store.RecoveredQueue) error {
 	if vh == nil {
 		vh = newVHost(r.b, "/")
 		r.b.vhosts["/"] = vh
-		r.b.env.Store.Define(catalog.Definition(catalog.Key(catalog.VhostKind, vh.Name()), vh.Definition()))
+		r.b.env.Store.Define(catalog.Definition(catalog.Key(catalog.VHostKind, vh.Name()), vh.Definition()))
 	}
 	x := catalog.Queue{VHost: vh.Name(), Name: RecoveredPrefix + strconv.FormatUint(found.Queue, 10), ID: found.Queue, Recovered: true}
 	for vh.Queues.Has(x.Name) {

@@ -57,7 +57,7 @@ func (b *Broker) OpenSession(user, vhost string, end func(*amqp.Exception)) (*Se
 }
 
 func (b *Broker) userLimits(name string) access.Limits {
-	u, _ := b.User(name)
+	u, _ := b.Accounts.User(name)
 	return u.Limits
 }
 

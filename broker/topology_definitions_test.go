@@ -81,7 +81,7 @@ func TestWhatIsNotSavedIsNotThere(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
 	x := openTestBroker(t, o)
 	x.durable("there", nil)
-	require.NoError(t, x.b.PutUser(access.User{Name: "u", Tags: []string{"monitoring"}}))
+	require.NoError(t, x.b.Accounts.PutUser(access.User{Name: "u", Tags: []string{"monitoring"}}))
 	free := x.fillDefinitions(o.Store.Dir)
 	before := shape(x.b)
 	lowered := policy.Policy{Name: "p", Pattern: ".*", ApplyTo: policy.Queues, Definition: policy.Definition{"max-length": int64(0)}}
@@ -104,11 +104,13 @@ func TestWhatIsNotSavedIsNotThere(t *testing.T) {
 		func() error { _, _, err := x.b.PutVHost("v", broker.VHostMetadata{}); return err },
 		func() error { return x.vh.SetProtected(true) },
 		func() error { _, _, err := x.b.PutVHostAs("u", "u's", broker.VHostMetadata{}); return err },
-		func() error { return x.b.PutUser(access.User{Name: "u", Tags: []string{"administrator"}}) },
-		func() error { return x.b.PutUser(access.User{Name: "w"}) },
-		func() error { return x.b.SetPermission(access.Permission{User: "u", VHost: "/", Configure: ".*"}) },
+		func() error { return x.b.Accounts.PutUser(access.User{Name: "u", Tags: []string{"administrator"}}) },
+		func() error { return x.b.Accounts.PutUser(access.User{Name: "w"}) },
 		func() error {
-			return x.b.SetTopicPermission(access.TopicPermission{User: "u", VHost: "/", Exchange: "amq.topic", Write: ".*"})
+			return x.b.Accounts.SetPermission(access.Permission{User: "u", VHost: "/", Configure: ".*"})
+		},
+		func() error {
+			return x.b.Accounts.SetTopicPermission(access.TopicPermission{User: "u", VHost: "/", Exchange: "amq.topic", Write: ".*"})
 		},
 		func() error { _, err := x.b.SetGlobalParameter("g", "1"); return err },
 	}

@@ -92,7 +92,7 @@ func (b *Broker) PutVHostAs(user, name string, about VHostMetadata) (vh *VHost, 
 // makeVHostLocked saves and adds a virtual host with the permissions of the user who makes it;
 // called with admin held.
 func (b *Broker) makeVHostLocked(user string, vh *VHost) error {
-	key := catalog.Key(catalog.VhostKind, vh.Name())
+	key := catalog.Key(catalog.VHostKind, vh.Name())
 	now, were := []store.Definition{catalog.Definition(key, vh.Definition())}, []store.Definition{{Key: key}}
 	if err := accounts.GrantAllLocked(b.Accounts, user, vh.Name(), now, were); err != nil {
 		return err

@@ -42,7 +42,7 @@ func accessBrokers(t *testing.T) []accessBroker {
 	_, err = definitions.Import(t.Context(), b, d, definitions.Options{})
 	check(t, err)
 	return []accessBroker{
-		{"curfew", serveInProcess(t, b), func(name string) { check(t, b.DeleteUser(name)) }, func(name string) { check(t, b.DeleteVHost(name)) }},
+		{"curfew", serveInProcess(t, b), func(name string) { check(t, b.Accounts.DeleteUser(name)) }, func(name string) { check(t, b.DeleteVHost(name)) }},
 		{"rabbitmq", r.url, func(name string) { r.ctl(t, "delete_user", name) }, func(name string) { r.ctl(t, "delete_vhost", name) }},
 	}
 }

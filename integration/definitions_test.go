@@ -49,7 +49,7 @@ func TestDefinitionsGoBothWays(t *testing.T) {
 		t.Errorf("left out: %v", left)
 	}
 	reportDifferences(t, "what Curfew made of RabbitMQ's", definitions.Diff(definitions.Export(b, definitions.Version{}), theirs))
-	if u, ok := b.User("defs-user"); !ok || !access.Verify(&u, "secret") {
+	if u, ok := b.Accounts.User("defs-user"); !ok || !access.Verify(&u, "secret") {
 		t.Error("the user cannot log in")
 	}
 
@@ -93,9 +93,9 @@ func fill(t *testing.T, b *broker.Broker) {
 	check(t, err)
 	_, err = b.SetGlobalParameter("ours", "a value")
 	check(t, err)
-	check(t, b.PutUser(access.User{Name: "ours-user", PasswordHash: access.Hash("secret"), Algorithm: access.SHA256, Tags: []string{"management"}, Limits: access.Limits{"max-channels": 3}}))
-	check(t, b.SetPermission(access.Permission{User: "ours-user", VHost: "ours-vh", Configure: "^$", Write: "a", Read: ".*"}))
-	check(t, b.SetTopicPermission(access.TopicPermission{User: "ours-user", VHost: "ours-vh", Exchange: "amq.topic", Write: "a", Read: ".*"}))
+	check(t, b.Accounts.PutUser(access.User{Name: "ours-user", PasswordHash: access.Hash("secret"), Algorithm: access.SHA256, Tags: []string{"management"}, Limits: access.Limits{"max-channels": 3}}))
+	check(t, b.Accounts.SetPermission(access.Permission{User: "ours-user", VHost: "ours-vh", Configure: "^$", Write: "a", Read: ".*"}))
+	check(t, b.Accounts.SetTopicPermission(access.TopicPermission{User: "ours-user", VHost: "ours-vh", Exchange: "amq.topic", Write: "a", Read: ".*"}))
 }
 
 func exportRabbitMQ(t *testing.T, file string) *definitions.Document {

@@ -58,7 +58,7 @@ func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool
 	if plain, ok := plainText(p.ContentEncoding, m.Body); ok {
 		d.Body, d.Unpacked = plain, true
 	}
-	d.Properties, err = json.MarshalIndent(propertyMapOf(&p), "", "  ")
+	d.Properties, err = json.MarshalIndent(propertyMap{p}, "", "  ")
 	return d, true, err
 }
 
@@ -217,14 +217,8 @@ func (d *Draft) look(q *broker.Queue, seq queue.Seq) (broker.Browsed, bool) {
 
 // publication returns the message that the draft of x becomes.
 func (d *Draft) publication(x *broker.Browsed) (*broker.Publication, *amqp.Properties, error) {
-	var properties propertyMap
-	decoder := json.NewDecoder(bytes.NewReader(d.Properties))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&properties); err != nil {
-		return nil, nil, fmt.Errorf("%w: its properties cannot be read: %w", ErrDraft, err)
-	}
-	p, err := properties.properties()
-	if err != nil {
+	var p propertyMap
+	if err := json.Unmarshal(d.Properties, &p); err != nil {
 		return nil, nil, fmt.Errorf("%w: its properties cannot be read: %w", ErrDraft, err)
 	}
 	if len(d.Exchange) > 255 || len(d.RoutingKey) > 255 {
@@ -246,5 +240,5 @@ func (d *Draft) publication(x *broker.Browsed) (*broker.Publication, *amqp.Prope
 			return nil, nil, fmt.Errorf("%w: %w", ErrDraft, err)
 		}
 	}
-	return &broker.Publication{Exchange: []byte(d.Exchange), RoutingKey: []byte(d.RoutingKey), Properties: p.Append(nil), Body: body}, &p, nil
+	return &broker.Publication{Exchange: []byte(d.Exchange), RoutingKey: []byte(d.RoutingKey), Properties: p.Append(nil), Body: body}, &p.Properties, nil
 }

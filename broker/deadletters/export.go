@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"unicode/utf8"
 
 	"curfew/broker"
@@ -26,23 +27,98 @@ type line struct {
 	Payload    []byte      `json:"payload"` // base64
 }
 
-// propertyMap holds the properties of a message.
-type propertyMap struct {
-	ContentType     *shortText        `json:"content_type,omitempty"`
-	ContentEncoding *shortText        `json:"content_encoding,omitempty"`
-	Headers         *map[string]typed `json:"headers,omitempty"`
-	RawHeaders      []byte            `json:"headers_raw,omitempty"` // if a name is not UTF-8: the table in base64
-	DeliveryMode    *uint8            `json:"delivery_mode,omitempty"`
-	Priority        *uint8            `json:"priority,omitempty"`
-	CorrelationID   *shortText        `json:"correlation_id,omitempty"`
-	ReplyTo         *shortText        `json:"reply_to,omitempty"`
-	Expiration      *shortText        `json:"expiration,omitempty"`
-	MessageID       *shortText        `json:"message_id,omitempty"`
-	Timestamp       *amqp.Timestamp   `json:"timestamp,omitempty"` // Unix seconds
-	Type            *shortText        `json:"type,omitempty"`
-	UserID          *shortText        `json:"user_id,omitempty"`
-	AppID           *shortText        `json:"app_id,omitempty"`
-	ClusterID       *shortText        `json:"cluster_id,omitempty"`
+// property is a property other than the headers, with its name in JSON and in filters. of is where it is: a *string, *uint8 or *amqp.Timestamp.
+type property struct {
+	name string
+	has  amqp.PropertySet
+	of   func(*amqp.Properties) any
+}
+
+var properties = []property{
+	{"message_id", amqp.HasMessageID, func(p *amqp.Properties) any { return &p.MessageID }},
+	{"correlation_id", amqp.HasCorrelationID, func(p *amqp.Properties) any { return &p.CorrelationID }},
+	{"type", amqp.HasType, func(p *amqp.Properties) any { return &p.Type }},
+	{"app_id", amqp.HasAppID, func(p *amqp.Properties) any { return &p.AppID }},
+	{"user_id", amqp.HasUserID, func(p *amqp.Properties) any { return &p.UserID }},
+	{"reply_to", amqp.HasReplyTo, func(p *amqp.Properties) any { return &p.ReplyTo }},
+	{"content_type", amqp.HasContentType, func(p *amqp.Properties) any { return &p.ContentType }},
+	{"content_encoding", amqp.HasContentEncoding, func(p *amqp.Properties) any { return &p.ContentEncoding }},
+	{"expiration", amqp.HasExpiration, func(p *amqp.Properties) any { return &p.Expiration }},
+	{"cluster_id", amqp.HasClusterID, func(p *amqp.Properties) any { return &p.ClusterID }},
+	{"priority", amqp.HasPriority, func(p *amqp.Properties) any { return &p.Priority }},
+	{"delivery_mode", amqp.HasDeliveryMode, func(p *amqp.Properties) any { return &p.DeliveryMode }},
+	{"timestamp", amqp.HasTimestamp, func(p *amqp.Properties) any { return &p.Timestamp }}, // Unix seconds
+}
+
+// propertyMap is the properties of a message in JSON, only those that it has. "headers" has their types (typed); if a name is not UTF-8,
+// "headers_raw" is the table in base64 instead.
+type propertyMap struct{ amqp.Properties }
+
+// MarshalJSON implements json.Marshaler.
+func (m propertyMap) MarshalJSON() ([]byte, error) {
+	o := map[string]any{}
+	for _, one := range properties {
+		if m.Has&one.has == 0 {
+			continue
+		}
+		o[one.name] = one.of(&m.Properties)
+		if text, is := o[one.name].(*string); is {
+			o[one.name] = shortText(*text)
+		}
+	}
+	if m.Has&amqp.HasHeaders != 0 {
+		if headers, ok := typedTable(m.Headers); ok {
+			o["headers"] = headers
+		} else {
+			o["headers_raw"] = amqp.AppendTable(nil, m.Headers)
+		}
+	}
+	return json.Marshal(o)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *propertyMap) UnmarshalJSON(b []byte) error {
+	var o map[string]json.RawMessage
+	if err := json.Unmarshal(b, &o); err != nil {
+		return err
+	}
+	for name, raw := range o {
+		if err := m.read(name, raw); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (m *propertyMap) read(name string, raw []byte) (err error) {
+	i := slices.IndexFunc(properties, func(p property) bool { return p.name == name })
+	switch {
+	case i >= 0:
+		m.Has |= properties[i].has
+		to := properties[i].of(&m.Properties)
+		text, isText := to.(*string)
+		if !isText {
+			return json.Unmarshal(raw, to)
+		}
+		if err = json.Unmarshal(raw, (*shortText)(text)); err == nil && len(*text) > 255 {
+			err = errors.New("it is longer than 255 bytes")
+		}
+	case name == "headers":
+		m.Has |= amqp.HasHeaders
+		var headers map[string]typed
+		if err = json.Unmarshal(raw, &headers); err == nil {
+			m.Headers, err = plainTable(headers)
+		}
+	case name == "headers_raw":
+		m.Has |= amqp.HasHeaders
+		var table []byte
+		if err = json.Unmarshal(raw, &table); err == nil {
+			m.Headers, _, err = amqp.ParseTable(table, amqp.Limits{})
+		}
+	default:
+		err = errors.New("there is no such property")
+	}
+	return err
 }
 
 // shortText is a string, or {"base64": "..."} if it is not UTF-8.
@@ -69,81 +145,6 @@ func (t *shortText) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// texts pairs the string properties of both forms.
-func (m *propertyMap) texts(p *amqp.Properties) []struct {
-	has   amqp.PropertySet
-	plain *string
-	out   **shortText
-} {
-	return []struct {
-		has   amqp.PropertySet
-		plain *string
-		out   **shortText
-	}{
-		{amqp.HasContentType, &p.ContentType, &m.ContentType}, {amqp.HasContentEncoding, &p.ContentEncoding, &m.ContentEncoding},
-		{amqp.HasCorrelationID, &p.CorrelationID, &m.CorrelationID}, {amqp.HasReplyTo, &p.ReplyTo, &m.ReplyTo},
-		{amqp.HasExpiration, &p.Expiration, &m.Expiration}, {amqp.HasMessageID, &p.MessageID, &m.MessageID},
-		{amqp.HasType, &p.Type, &m.Type}, {amqp.HasUserID, &p.UserID, &m.UserID},
-		{amqp.HasAppID, &p.AppID, &m.AppID}, {amqp.HasClusterID, &p.ClusterID, &m.ClusterID},
-	}
-}
-
-func propertyMapOf(p *amqp.Properties) (m propertyMap) {
-	for _, t := range m.texts(p) {
-		if p.Has&t.has != 0 {
-			v := shortText(*t.plain)
-			*t.out = &v
-		}
-	}
-	if p.Has&amqp.HasDeliveryMode != 0 {
-		m.DeliveryMode = &p.DeliveryMode
-	}
-	if p.Has&amqp.HasPriority != 0 {
-		m.Priority = &p.Priority
-	}
-	if p.Has&amqp.HasTimestamp != 0 {
-		m.Timestamp = &p.Timestamp
-	}
-	if p.Has&amqp.HasHeaders != 0 {
-		if headers, ok := typedTable(p.Headers); ok {
-			m.Headers = &headers
-		} else {
-			m.RawHeaders = amqp.AppendTable(nil, p.Headers)
-		}
-	}
-	return m
-}
-
-func (m *propertyMap) properties() (p amqp.Properties, err error) {
-	for _, t := range m.texts(&p) {
-		if *t.out == nil {
-			continue
-		}
-		if *t.plain = string(**t.out); len(*t.plain) > 255 {
-			return p, errors.New("a property is longer than 255 bytes")
-		}
-		p.Has |= t.has
-	}
-	if m.DeliveryMode != nil {
-		p.DeliveryMode, p.Has = *m.DeliveryMode, p.Has|amqp.HasDeliveryMode
-	}
-	if m.Priority != nil {
-		p.Priority, p.Has = *m.Priority, p.Has|amqp.HasPriority
-	}
-	if m.Timestamp != nil {
-		p.Timestamp, p.Has = *m.Timestamp, p.Has|amqp.HasTimestamp
-	}
-	switch {
-	case m.Headers != nil:
-		p.Has |= amqp.HasHeaders
-		p.Headers, err = plainTable(*m.Headers)
-	case m.RawHeaders != nil:
-		p.Has |= amqp.HasHeaders
-		p.Headers, _, err = amqp.ParseTable(m.RawHeaders, amqp.Limits{})
-	}
-	return p, err
-}
-
 // Export writes the ready messages of q that f matches and upTo includes to w, a JSON object a line, and returns how many. They stay in the
 // queue.
 func Export(ctx context.Context, q *broker.Queue, f Filter, upTo Position, w io.Writer) (n int, err error) {
@@ -157,7 +158,7 @@ func Export(ctx context.Context, q *broker.Queue, f Filter, upTo Position, w io.
 	err = walk(ctx, q, way{bodyBytes: -1, upTo: upTo}, m, func(l *Letter) bool {
 		failed = encoder.Encode(line{
 			VHost: q.VHost().Name(), Queue: q.Name(), Seq: l.Seq, Exchange: shortText(l.Exchange), RoutingKey: shortText(l.RoutingKey),
-			Properties: propertyMapOf(&l.Properties), Payload: l.Body,
+			Properties: propertyMap{l.Properties}, Payload: l.Body,
 		})
 		if failed == nil {
 			n++
@@ -221,13 +222,9 @@ func importLine(p *broker.Publisher, to string, text []byte) error {
 	if err := json.Unmarshal(text, &l); err != nil {
 		return err
 	}
-	properties, err := l.Properties.properties()
-	if err != nil {
-		return err
-	}
-	delete(properties.Headers, "CC") // the message goes to this queue only
-	delete(properties.Headers, "BCC")
-	routed, err := p.Add(&broker.Publication{RoutingKey: []byte(to), Properties: properties.Append(nil), Body: l.Payload})
+	delete(l.Properties.Headers, "CC") // the message goes to this queue only
+	delete(l.Properties.Headers, "BCC")
+	routed, err := p.Add(&broker.Publication{RoutingKey: []byte(to), Properties: l.Properties.Append(nil), Body: l.Payload})
 	if err == nil && !routed {
 		err = fmt.Errorf("queue %q does not exist", to)
 	}

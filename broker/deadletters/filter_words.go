@@ -1,6 +1,7 @@
 package deadletters
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -41,11 +42,6 @@ func field(name string, is types.Type, says, example string, of func(*Letter) an
 	return Field{Word{name, kind, says, example}, is, of}
 }
 
-// property is a field for a property that is text.
-func property(name, example string, of func(*amqp.Properties) string) Field {
-	return field(name, text, "the property; empty if there is none", example, func(l *Letter) any { return of(&l.Properties) })
-}
-
 // Reasons are the reasons that RabbitMQ writes into x-death.
 var Reasons = []string{"expired", "rejected", "maxlen", "delivery_limit"}
 
@@ -59,19 +55,6 @@ var Fields = []Field{
 	field("headers", table, "the headers", `headers["tenant"] == "globex"`, func(l *Letter) any { return plain(l.Properties.Headers) }),
 	field("json", types.Any, "the body as JSON, if it is JSON and has 1 MiB at most", `json.customer.id == 7`, func(l *Letter) any { return l.json() }),
 	field("body", text, "the body as text, without its content encoding; 4 MiB at most of a packed one", `body contains "timeout"`, func(l *Letter) any { return string(l.unpacked()) }),
-	property("message_id", `message_id == "id-7"`, func(p *amqp.Properties) string { return p.MessageID }),
-	property("correlation_id", `correlation_id == "c-7"`, func(p *amqp.Properties) string { return p.CorrelationID }),
-	property("type", `type == "order.created"`, func(p *amqp.Properties) string { return p.Type }),
-	property("app_id", `app_id == "shop"`, func(p *amqp.Properties) string { return p.AppID }),
-	property("user_id", `user_id == "anna"`, func(p *amqp.Properties) string { return p.UserID }),
-	property("reply_to", `reply_to != ""`, func(p *amqp.Properties) string { return p.ReplyTo }),
-	property("content_type", `content_type == "application/json"`, func(p *amqp.Properties) string { return p.ContentType }),
-	property("content_encoding", `content_encoding == "gzip"`, func(p *amqp.Properties) string { return p.ContentEncoding }),
-	property("expiration", `expiration != ""`, func(p *amqp.Properties) string { return p.Expiration }),
-	property("cluster_id", `cluster_id != ""`, func(p *amqp.Properties) string { return p.ClusterID }),
-	field("priority", whole, "the property; 0 if there is none", `priority >= 5`, func(l *Letter) any { return int(l.Properties.Priority) }),
-	field("delivery_mode", whole, "the property: 2 is persistent; 0 if there is none", `delivery_mode == 2`, func(l *Letter) any { return int(l.Properties.DeliveryMode) }),
-	field("timestamp", clock, "the property", `timestamp < date("2030-01-31")`, func(l *Letter) any { return plain(l.Properties.Timestamp) }),
 	field("deaths", dead, "all its deaths, the last first, each with reason, queue, exchange, routing_keys, count and time", `any(deaths, .queue == "orders")`, func(l *Letter) any { return l.deaths() }),
 	field("via", text, "the exchange by which it came to the queue that it is in", `via == "dlx"`, func(l *Letter) any { return l.Exchange }),
 	field("replays", whole, "how often it was replayed", `replays == 0`, func(l *Letter) any { return int(l.Replays) }),
@@ -83,6 +66,29 @@ var Fields = []Field{
 
 // large are the fields that a predicate may not use again for each element; true: they need the whole body.
 var large = map[string]bool{"headers": false, "deaths": false, "json": true, "body": true}
+
+func init() {
+	examples := map[string]string{"type": `type == "order.created"`, "content_type": `content_type == "application/json"`, "priority": `priority >= 5`, "delivery_mode": `delivery_mode == 2`, "timestamp": `timestamp < date("2030-01-31")`}
+	for _, p := range properties {
+		is, says := text, "the property; empty if there is none"
+		switch p.of(&amqp.Properties{}).(type) {
+		case *uint8:
+			is, says = whole, "the property; 0 if there is none"
+		case *amqp.Timestamp:
+			is, says = clock, "the property"
+		}
+		Fields = append(Fields, field(p.name, is, says, cmp.Or(examples[p.name], p.name+` != ""`), func(l *Letter) any {
+			switch v := p.of(&l.Properties).(type) {
+			case *string:
+				return *v
+			case *uint8:
+				return int(*v)
+			default:
+				return plain(*v.(*amqp.Timestamp))
+			}
+		}))
+	}
+}
 
 // Functions are the functions, and the predicates over lists.
 var Functions = []Word{

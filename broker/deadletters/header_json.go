@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"unicode/utf8"
 
@@ -89,20 +90,19 @@ func number(f float64, bits int) any {
 func (t *typed) UnmarshalJSON(b []byte) error {
 	switch b[0] {
 	case '"':
-		return into[string](b, &t.value)
+		return t.read("longstr", b)
 	case 't', 'f':
-		return into[bool](b, &t.value)
+		return t.read("bool", b)
 	case 'n':
-		t.value = nil
-		return nil
-	case '{':
+		return t.read("void", b)
 	case '[':
-		return t.readArray(b)
+		return t.read("array", b)
+	case '{':
 	default:
 		if bytes.ContainsAny(b, ".eE") {
-			return into[float64](b, &t.value)
+			return t.read("double", b)
 		}
-		return into[int64](b, &t.value)
+		return t.read("long", b)
 	}
 	var one map[string]json.RawMessage
 	if err := json.Unmarshal(b, &one); err != nil {
@@ -116,24 +116,23 @@ func (t *typed) UnmarshalJSON(b []byte) error {
 	return errors.New(`a header has to be a text, a number, true, false, null or {"type": value}, such as {"signedint": 5}`)
 }
 
+// scalars are the types that encoding/json reads by itself, by their names.
+var scalars = map[string]reflect.Type{}
+
+func init() {
+	for _, v := range []any{true, int8(0), uint8(0), int16(0), uint16(0), int32(0), uint32(0), int64(0), "", []byte{}, amqp.Timestamp(0)} {
+		scalars[amqp.TypeName(v)] = reflect.TypeOf(v)
+	}
+}
+
 func (t *typed) read(name string, raw json.RawMessage) (err error) {
+	if of := scalars[name]; of != nil {
+		v := reflect.New(of)
+		err = json.Unmarshal(raw, v.Interface())
+		t.value = v.Elem().Interface()
+		return err
+	}
 	switch name {
-	case "bool":
-		err = into[bool](raw, &t.value)
-	case "byte":
-		err = into[int8](raw, &t.value)
-	case "unsignedbyte":
-		err = into[uint8](raw, &t.value)
-	case "short":
-		err = into[int16](raw, &t.value)
-	case "unsignedshort":
-		err = into[uint16](raw, &t.value)
-	case "signedint":
-		err = into[int32](raw, &t.value)
-	case "unsignedint":
-		err = into[uint32](raw, &t.value)
-	case "long":
-		err = into[int64](raw, &t.value)
 	case "float":
 		f, bad := float(raw, 32)
 		t.value, err = float32(f), bad
@@ -143,16 +142,10 @@ func (t *typed) read(name string, raw json.RawMessage) (err error) {
 		var d [2]int64
 		err = json.Unmarshal(raw, &d)
 		t.value = amqp.Decimal{Scale: uint8(d[0]), Value: int32(d[1])}
-	case "longstr":
-		err = into[string](raw, &t.value)
 	case longstrCoded:
 		var b []byte
 		err = json.Unmarshal(raw, &b)
 		t.value = string(b)
-	case "binary":
-		err = into[[]byte](raw, &t.value)
-	case "timestamp":
-		err = into[amqp.Timestamp](raw, &t.value)
 	case "void":
 		t.value = nil
 	case "table":
@@ -161,17 +154,16 @@ func (t *typed) read(name string, raw json.RawMessage) (err error) {
 			t.value, err = plainTable(m)
 		}
 	case "array":
-		err = t.readArray(raw)
+		var list []typed
+		err = json.Unmarshal(raw, &list)
+		values := make([]any, len(list))
+		for i := range list {
+			values[i] = list[i].value
+		}
+		t.value = values
 	default:
 		err = fmt.Errorf("unknown header type %q", name)
 	}
-	return err
-}
-
-func into[T any](raw json.RawMessage, out *any) error {
-	var v T
-	err := json.Unmarshal(raw, &v)
-	*out = v
 	return err
 }
 
@@ -181,19 +173,6 @@ func float(raw json.RawMessage, bits int) (float64, error) {
 		text = unquoted
 	}
 	return strconv.ParseFloat(text, bits)
-}
-
-func (t *typed) readArray(raw json.RawMessage) error {
-	var list []typed
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return err
-	}
-	values := make([]any, len(list))
-	for i := range list {
-		values[i] = list[i].value
-	}
-	t.value = values
-	return nil
 }
 
 // plainTable is the reverse of typedTable.
@@ -223,26 +202,12 @@ func plainNumbers(t amqp.Table) amqp.Table {
 // withTypes gives each long the type of the integer with the same name in like, if it fits.
 func withTypes(t, like amqp.Table) {
 	for name, v := range t {
-		n, ok := v.(int64)
-		if !ok {
-			continue
-		}
-		switch like[name].(type) {
-		case int8:
-			v = int8(n)
-		case uint8:
-			v = uint8(n)
-		case int16:
-			v = int16(n)
-		case uint16:
-			v = uint16(n)
-		case int32:
-			v = int32(n)
-		case uint32:
-			v = uint32(n)
-		}
-		if back, _ := amqp.Integer(v); back == n {
-			t[name] = v
+		n, isLong := v.(int64)
+		if _, was := amqp.Integer(like[name]); isLong && was {
+			v := reflect.ValueOf(n).Convert(reflect.TypeOf(like[name])).Interface()
+			if back, _ := amqp.Integer(v); back == n {
+				t[name] = v
+			}
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (o *Request) checkOwner(b *broker.Broker) error {
 	if o.User == "" {
 		return nil
 	}
-	if _, ok := b.User(o.User); !ok {
+	if _, ok := b.Accounts.User(o.User); !ok {
 		return fmt.Errorf("%w: user '%s' is deleted; start another replay", ErrOwner, o.User)
 	}
 	if b.RightsOf(o.User, o.VHost).Queue(access.Read, o.Queue) != nil {

@@ -15,8 +15,8 @@ import (
 func (d *desk) user(name, write string) *access.User {
 	d.t.Helper()
 	u := access.User{Name: name, Tags: []string{access.Management}}
-	require.NoError(d.t, d.b.PutUser(u))
-	require.NoError(d.t, d.b.SetPermission(access.Permission{User: name, VHost: "/", Write: write, Read: ".*"}))
+	require.NoError(d.t, d.b.Accounts.PutUser(u))
+	require.NoError(d.t, d.b.Accounts.SetPermission(access.Permission{User: name, VHost: "/", Write: write, Read: ".*"}))
 	return &u
 }
 
@@ -27,7 +27,7 @@ func TestARunHasTheRightsOfItsOwnerNow(t *testing.T) {
 	d.user("owner", ".*")
 	order := deadletters.Request{VHost: "/", Queue: "dlq", User: "owner", Options: deadletters.Options{Rate: 100}}
 	permit := func(read string) {
-		require.NoError(t, d.b.SetPermission(access.Permission{User: "owner", VHost: "/", Write: ".*", Read: read}))
+		require.NoError(t, d.b.Accounts.SetPermission(access.Permission{User: "owner", VHost: "/", Write: ".*", Read: read}))
 	}
 	dir := t.TempDir()
 	r := d.runs(dir)
@@ -49,7 +49,7 @@ func TestARunHasTheRightsOfItsOwnerNow(t *testing.T) {
 	_, err = r.Start(t.Context(), order)
 	assert.ErrorIs(t, err, deadletters.ErrOwner)
 	permit(".*")
-	require.NoError(t, d.b.DeleteUser("owner"))
+	require.NoError(t, d.b.Accounts.DeleteUser("owner"))
 	_, err = r.Resume(run.ID)
 	assert.ErrorContains(t, err, "user 'owner' is deleted; start another replay")
 	assert.Len(t, d.bodies(d.q), moved)
@@ -60,7 +60,7 @@ func TestARunHasTheRightsOfItsOwnerNow(t *testing.T) {
 	require.NoError(t, err)
 	r.Close()
 	moved = len(d.bodies(d.q)) // the first goes at once
-	require.NoError(t, d.b.DeleteUser("owner"))
+	require.NoError(t, d.b.Accounts.DeleteUser("owner"))
 	r = d.runs(dir)
 	run = d.wait(r, run.ID, false, run)
 	assert.Equal(t, deadletters.Failed, run.State, "it does not go on after a restart either")

@@ -66,12 +66,12 @@ func TestImportOfRabbitMQsExports(t *testing.T) {
 			x, err := vh.Exchanges.Get("dx")
 			require.NoError(t, err)
 			require.Equal(t, "headers", x.Kind)
-			u, ok := b.User("u")
+			u, ok := b.Accounts.User("u")
 			require.True(t, ok)
 			require.True(t, access.Verify(&u, "x"), "the password hash works")
 			require.Equal(t, []string{"monitoring"}, u.Tags)
 			require.Equal(t, access.Limits{"max-connections": 5}, u.Limits)
-			require.Len(t, b.TopicPermissions(), 1)
+			require.Len(t, b.Accounts.TopicPermissions(), 1)
 
 			again := exported(t, b)
 			other := newBroker(t, broker.Options{})
@@ -218,7 +218,7 @@ func TestWhoImportsAVirtualHost(t *testing.T) {
 		{User: "guest", VHost: "new", Configure: ".*", Write: ".*", Read: ".*"},
 		{User: "u", VHost: "new", Configure: "c", Write: "w", Read: "r"},
 		{User: "guest", VHost: "said", Configure: "c", Write: "w", Read: "r"},
-	}, b.Permissions())
+	}, b.Accounts.Permissions())
 }
 
 // TestImportThatIsCancelled: an import whose context ends before it is saved changes nothing, however far it had come.
@@ -255,7 +255,7 @@ func TestOneVirtualHost(t *testing.T) {
 		"queues":[{"name":"q","vhost":"elsewhere","durable":true}],"policies":[{"name":"p","pattern":"q","definition":{"max-length":1}}],
 		"exchanges":[{"name":"x","type":"fanout"}],"bindings":[{"source":"x","destination":"q","destination_type":"queue","routing_key":"k"}]}`), Options{})
 	require.NoError(t, err)
-	_, there := b.User("ignored")
+	_, there := b.Accounts.User("ignored")
 	require.False(t, there)
 	text, err := json.Marshal(ExportVHost(vh, Version{RabbitMQ: "4.1.0"}))
 	require.NoError(t, err)

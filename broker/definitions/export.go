@@ -18,9 +18,9 @@ type Version struct{ RabbitMQ, Product, ProductVersion string }
 func Export(b *broker.Broker, v Version) *Document {
 	d := &Document{
 		RabbitVersion: v.RabbitMQ, RabbitMQVersion: v.RabbitMQ, ProductName: v.Product, ProductVersion: v.ProductVersion,
-		Permissions: b.Permissions(), TopicPermissions: append([]access.TopicPermission{}, b.TopicPermissions()...), GlobalParameters: []GlobalParameter{},
+		Permissions: b.Accounts.Permissions(), TopicPermissions: append([]access.TopicPermission{}, b.Accounts.TopicPermissions()...), GlobalParameters: []GlobalParameter{},
 	}
-	for _, u := range b.Users() {
+	for _, u := range b.Accounts.Users() {
 		if u.Limits == nil {
 			u.Limits = access.Limits{} // RabbitMQ does not accept null
 		}

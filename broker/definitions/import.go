@@ -158,7 +158,7 @@ func (w *writer) user(u *User, version string) error {
 	if u.Password != "" {
 		made.SetPassword(u.Password)
 	}
-	if err := w.b.PutUser(made); err != nil {
+	if err := w.b.Accounts.PutUser(made); err != nil {
 		return fmt.Errorf("user '%s': %w", u.Name, err)
 	}
 	return nil
@@ -184,14 +184,14 @@ func (v *VHost) metadata() broker.VHostMetadata {
 }
 
 func (w *writer) permission(p *access.Permission) error {
-	if err := w.b.SetPermission(*p); err != nil {
+	if err := w.b.Accounts.SetPermission(*p); err != nil {
 		return fmt.Errorf("permissions of user '%s' in virtual host '%s': %w", p.User, p.VHost, err)
 	}
 	return nil
 }
 
 func (w *writer) topicPermission(p *access.TopicPermission) error {
-	if err := w.b.SetTopicPermission(*p); err != nil {
+	if err := w.b.Accounts.SetTopicPermission(*p); err != nil {
 		return fmt.Errorf("topic permissions of user '%s' in virtual host '%s': %w", p.User, p.VHost, err)
 	}
 	return nil

@@ -123,7 +123,7 @@ func TestPeekTakesNothingAndTellsOfDeadlines(t *testing.T) {
 
 func TestPermissionsOnObjects(t *testing.T) {
 	x := start(t)
-	require.NoError(t, x.b.SetPermission(access.Permission{User: "u-management", VHost: "/", Configure: "^own", Write: "", Read: "^own"}))
+	require.NoError(t, x.b.Accounts.SetPermission(access.Permission{User: "u-management", VHost: "/", Configure: "^own", Write: "", Read: "^own"}))
 	as := func(method, path string, body any) reply { return x.askAs("u-management", "p", method, path, body) }
 	x.ask("PUT", "/api/queues/%2F/q", `{}`).is(201, "")
 	refused := errorOf("not_authorised", "Access refused.")
@@ -331,7 +331,7 @@ func TestNamesInPaths(t *testing.T) {
 	}
 	_, _, err := x.b.PutVHost("v", broker.VHostMetadata{})
 	require.NoError(t, err)
-	require.NoError(t, x.b.SetPermission(access.Permission{User: "guest", VHost: "v", Configure: ".*", Write: ".*", Read: ".*"}))
+	require.NoError(t, x.b.Accounts.SetPermission(access.Permission{User: "guest", VHost: "v", Configure: ".*", Write: ".*", Read: ".*"}))
 	x.ask("PUT", "/api/queues/v/q%25x", `{}`).is(201, "")
 	assert.Equal(t, "q%x", x.ask("GET", "/api/queues/v/q%25x", nil).object()["name"])
 }

@@ -36,7 +36,7 @@ func TestLockIsRenewed(t *testing.T) {
 	x.ask("POST", "/api/curfew/locks/%2F/r/"+token, nil).is(404, lost)
 	x.ask("POST", "/api/curfew/locks/%2F/q/"+token[:31]+"%20", nil).is(404, lost)
 	x.ask("POST", "/api/curfew/locks/%2F/none/"+token, nil).is(404, "")
-	require.NoError(t, x.b.SetPermission(access.Permission{User: "u-management", VHost: "/", Read: "^r$"}))
+	require.NoError(t, x.b.Accounts.SetPermission(access.Permission{User: "u-management", VHost: "/", Read: "^r$"}))
 	x.askAs("u-management", "p", "POST", "/api/curfew/locks/%2F/q/"+token, nil).is(401, "")
 	require.NoError(t, got.Ack(false))
 	require.Eventually(t, func() bool {
@@ -85,7 +85,7 @@ func TestDeadlinesOverHTTP(t *testing.T) {
 	x.ask("POST", one, map[string]any{"fire": true}).is(404, "")
 	ready, _, _ := dead.Counts()
 	assert.Equal(t, 1, ready, "it is dead-lettered")
-	require.NoError(t, x.b.SetPermission(access.Permission{User: "u-management", VHost: "/", Read: ".*"}))
+	require.NoError(t, x.b.Accounts.SetPermission(access.Permission{User: "u-management", VHost: "/", Read: ".*"}))
 	assert.Equal(t, 401, x.askAs("u-management", "p", "POST", fmt.Sprint("/api/curfew/deadlines/%2F/q/", next.Items[1].Seq), map[string]any{"cancel": true}).status)
 }
 

@@ -72,7 +72,7 @@ func startWith(t *testing.T, o broker.Options) *site {
 	})
 	for _, tag := range []string{access.Administrator, access.Monitoring, access.Policymaker, access.Management, ""} {
 		x.user("u-"+tag, tag)
-		require.NoError(t, b.SetPermission(access.Permission{User: "u-" + tag, VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
+		require.NoError(t, b.Accounts.SetPermission(access.Permission{User: "u-" + tag, VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
 	}
 	return x
 }
@@ -83,7 +83,7 @@ func (x *site) user(name, tag string) {
 		u.Tags = []string{tag}
 	}
 	u.SetPassword("p")
-	require.NoError(x.t, x.b.PutUser(u))
+	require.NoError(x.t, x.b.Accounts.PutUser(u))
 }
 
 // reply is an answer, read.

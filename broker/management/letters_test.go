@@ -90,7 +90,7 @@ func TestDeadLettersOverHTTP(t *testing.T) {
 func TestDeadLettersTakePermissions(t *testing.T) {
 	x := start(t)
 	x.deadLetters(1)
-	require.NoError(t, x.b.SetPermission(access.Permission{User: "u-management", VHost: "/", Read: "^q$", Write: "dlq"}))
+	require.NoError(t, x.b.Accounts.SetPermission(access.Permission{User: "u-management", VHost: "/", Read: "^q$", Write: "dlq"}))
 	for _, what := range []string{"groups", "search", "replay", "purge", "export", "import"} {
 		assert.Equal(t, 401, x.askAs("u-management", "p", "POST", dlq+"/"+what, nil).status, what)
 	}
@@ -118,7 +118,7 @@ func TestReplaysAreTheirOwners(t *testing.T) {
 	x.askAs("u-management", "p", "DELETE", own, nil).is(200, "")
 	x.askAs("u-management", "p", "POST", own+"/resume", nil).is(200, "")
 	x.askAs("u-administrator", "p", "DELETE", own, nil).is(200, "")
-	require.NoError(t, x.b.DeleteUser("u-management"))
+	require.NoError(t, x.b.Accounts.DeleteUser("u-management"))
 	assert.Contains(t, x.askAs("u-administrator", "p", "POST", own+"/resume", nil).is(409, "").body, "is deleted; start another replay")
 }
 

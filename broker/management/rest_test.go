@@ -47,7 +47,7 @@ func TestPublishIsRefusedBeforeItIsRead(t *testing.T) {
 	var used atomic.Int64
 	x := startWith(t, broker.Options{MemoryLimit: 1 << 30, MemoryInUse: used.Load})
 	x.user("reader", access.Management)
-	require.NoError(t, x.b.SetPermission(access.Permission{User: "reader", VHost: "/", Read: ".*"}))
+	require.NoError(t, x.b.Accounts.SetPermission(access.Permission{User: "reader", VHost: "/", Read: ".*"}))
 	for _, c := range []struct {
 		user, path   string
 		length, want int

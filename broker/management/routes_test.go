@@ -32,8 +32,8 @@ func newTestAPI(t *testing.T) *API {
 	for name, tag := range allRoles {
 		u := access.User{Name: name, Tags: []string{tag}}
 		u.SetPassword("p")
-		require.NoError(t, b.PutUser(u))
-		require.NoError(t, b.SetPermission(access.Permission{User: name, VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
+		require.NoError(t, b.Accounts.PutUser(u))
+		require.NoError(t, b.Accounts.SetPermission(access.Permission{User: name, VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
 	}
 	amqp := server.New(server.Options{Broker: b})
 	ops := operate.New(operate.Options{Broker: b, Server: amqp})

@@ -118,7 +118,7 @@ func (o *Access) Enter(a Actor, role Role, vhost string, looks bool) error {
 	if _, ok := o.Broker.VHost(vhost); !ok {
 		return ErrNoVHost
 	}
-	if looks && a.Has(Monitor) || o.Broker.HasPermissions(a.Name, vhost) {
+	if looks && a.Has(Monitor) || o.Broker.Accounts.HasPermissions(a.Name, vhost) {
 		return nil
 	}
 	return ErrNoEntry
@@ -127,7 +127,7 @@ func (o *Access) Enter(a Actor, role Role, vhost string, looks bool) error {
 // VHosts returns the virtual hosts that the actor may look into: all for the role Monitor, otherwise those where the user has permissions.
 func (o *Access) VHosts(a Actor) (list []*broker.VHost) {
 	for _, vh := range o.Broker.VHosts() {
-		if a.Has(Monitor) || o.Broker.HasPermissions(a.Name, vh.Name()) {
+		if a.Has(Monitor) || o.Broker.Accounts.HasPermissions(a.Name, vh.Name()) {
 			list = append(list, vh)
 		}
 	}

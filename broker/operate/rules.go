@@ -27,12 +27,6 @@ const (
 	RenewLock              Operation = "renew_lock"
 	ListDelayed            Operation = "list_delayed"
 	CancelDelayed          Operation = "cancel_delayed"
-	ListParameters         Operation = "list_parameters"
-	SetParameter           Operation = "set_parameter"
-	ClearParameter         Operation = "clear_parameter"
-	ListGlobalParameters   Operation = "list_global_parameters"
-	SetGlobalParameter     Operation = "set_global_parameter"
-	ClearGlobalParameter   Operation = "clear_global_parameter"
 	ExportDefinitions      Operation = "export_definitions"
 	ExportVHostDefinitions Operation = "export_vhost_definitions"
 	ImportDefinitions      Operation = "import_definitions"
@@ -53,6 +47,8 @@ const (
 	LookAround             Operation = "look_around"   // status, alerts, forecasts, the audit
 	ChangeAlerts           Operation = "change_alerts" // silences, and tests of sinks
 	AllowQueue             Operation = "allow_queue"   // of a RabbitMQ, to be kept again
+	PauseRabbitMQ          Operation = "pause_rabbitmq"
+	ResumeRabbitMQ         Operation = "resume_rabbitmq"
 	ReadClock              Operation = "read_clock"
 	MoveClock              Operation = "move_clock" // a manual one
 	// ManyAttempts is the record of further attempts within a minute that were refused or failed. It is not an operation that users do.
@@ -101,12 +97,6 @@ var rules = map[Operation]Rule{
 	RenewLock:              {Role: Management, Read: always},
 	ListDelayed:            {Role: Administrator, Looks: true},
 	CancelDelayed:          {Role: Administrator},
-	ListParameters:         {Role: Policymaker, Looks: true},
-	SetParameter:           {Role: Policymaker}, // operator policies and limits: Administrator
-	ClearParameter:         {Role: Policymaker}, // likewise
-	ListGlobalParameters:   {Role: Policymaker, Looks: true},
-	SetGlobalParameter:     {Role: Administrator},
-	ClearGlobalParameter:   {Role: Administrator},
 	ExportDefinitions:      {Role: Administrator, Looks: true},
 	ExportVHostDefinitions: {Role: Policymaker, Looks: true},
 	ImportDefinitions:      {Role: Administrator},
@@ -127,6 +117,8 @@ var rules = map[Operation]Rule{
 	LookAround:             {Role: Monitor, Looks: true},
 	ChangeAlerts:           {Role: Administrator},
 	AllowQueue:             {Role: Administrator},
+	PauseRabbitMQ:          {Role: Administrator},
+	ResumeRabbitMQ:         {Role: Administrator},
 	ReadClock:              {Role: Management, Looks: true},
 	MoveClock:              {Role: Administrator},
 }

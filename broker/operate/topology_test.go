@@ -19,7 +19,7 @@ import (
 func TestPublishNeedsWhatItNeedsOverAMQP(t *testing.T) {
 	s := newSite(t)
 	user, reader, stranger := s.user("user", access.Management, "/"), s.user("reader", access.Management), s.user("stranger", access.Management)
-	require.NoError(t, s.b.SetPermission(access.Permission{User: "reader", VHost: "/", Read: ".*"}))
+	require.NoError(t, s.b.Accounts.SetPermission(access.Permission{User: "reader", VHost: "/", Read: ".*"}))
 	m := operate.Publication{Exchange: operate.ExchangeName{VHost: "/"}, RoutingKey: "q", Properties: amqp.Properties{Expiration: "60000", Has: amqp.HasExpiration}, Body: []byte("b")}
 	routed, err := s.Publish(t.Context(), user, &m)
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestPurgeDeletesWhatSomebodySaw(t *testing.T) {
 func TestOnlyTheQueueThatSomebodySawIsDeleted(t *testing.T) {
 	s := newSite(t)
 	root, at := s.user("root", access.Administrator), operate.QueueName{VHost: "/", Name: "q"}
-	require.NoError(t, s.b.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
+	require.NoError(t, s.b.Accounts.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
 	seen := s.q.ID()
 	_, err := s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{})
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func TestUsersAreTheAdministrators(t *testing.T) {
 func TestNoMoreMessagesGoThanWereConfirmed(t *testing.T) {
 	s := newSite(t)
 	root, at := s.user("root", access.Administrator), operate.QueueName{VHost: "/", Name: "q"}
-	require.NoError(t, s.b.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
+	require.NoError(t, s.b.Accounts.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
 	publish := func() {
 		_, err := s.Publish(t.Context(), root, &operate.Publication{Exchange: operate.ExchangeName{VHost: "/"}, RoutingKey: "q"})
 		require.NoError(t, err)

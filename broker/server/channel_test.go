@@ -22,7 +22,7 @@ func TestPermissionsOfAnOpenChannelChange(t *testing.T) {
 		_, ok, err := ch.Get("q", true)
 		require.NoError(t, err)
 		assert.True(t, ok)
-		require.NoError(t, x.b.SetPermission(access.Permission{User: "u", VHost: "/", Configure: "^q", Write: "^q", Read: ""}))
+		require.NoError(t, x.b.Accounts.SetPermission(access.Permission{User: "u", VHost: "/", Configure: "^q", Write: "^q", Read: ""}))
 		_, _, err = ch.Get("q", true)
 		assertException(t, err, 403, "ACCESS_REFUSED - access to queue 'q' in vhost '/' refused for user 'u'")
 		ch = x.channel(c)

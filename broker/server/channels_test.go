@@ -13,7 +13,7 @@ import (
 
 func TestChannelLimitOfAUser(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
-		require.NoError(t, x.b.SetUserLimits("guest", access.Limits{access.MaxChannels: 1}))
+		require.NoError(t, x.b.Accounts.SetUserLimits("guest", access.Limits{access.MaxChannels: 1}))
 		c := x.connect()
 		require.NoError(t, x.channel(c).Close())
 		x.channel(c)

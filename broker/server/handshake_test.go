@@ -68,7 +68,7 @@ func TestTLS(t *testing.T) {
 	b, err := broker.New(broker.Options{})
 	require.NoError(t, err)
 	addUser(t, b, "CN=app,O=Example")
-	require.NoError(t, b.SetPermission(access.Permission{User: "CN=app,O=Example", VHost: "/"}))
+	require.NoError(t, b.Accounts.SetPermission(access.Permission{User: "CN=app,O=Example", VHost: "/"}))
 	addr := secured(t, b, server.Options{}, files)
 	dial := func(client *tls.Config, sasl amqp091.Authentication) (*amqp091.Connection, error) {
 		return amqp091.DialConfig("amqps://"+addr, amqp091.Config{TLSClientConfig: client, SASL: []amqp091.Authentication{sasl}})

@@ -227,14 +227,14 @@ func bodies(deliveries []amqp091.Delivery) (all []string) {
 func (x *site) user(name, configure, write, read string) {
 	x.t.Helper()
 	addUser(x.t, x.b, name)
-	require.NoError(x.t, x.b.SetPermission(access.Permission{User: name, VHost: "/", Configure: configure, Write: write, Read: read}))
+	require.NoError(x.t, x.b.Accounts.SetPermission(access.Permission{User: name, VHost: "/", Configure: configure, Write: write, Read: read}))
 }
 
 func addUser(t *testing.T, b *broker.Broker, name string) {
 	t.Helper()
 	u := access.User{Name: name}
 	u.SetPassword(name)
-	require.NoError(t, b.PutUser(u))
+	require.NoError(t, b.Accounts.PutUser(u))
 }
 
 func as(name string) amqp091.Config {

@@ -145,9 +145,9 @@ func TestDeletedUserAndVHostEndConnections(t *testing.T) {
 		x.user("u", ".*", ".*", ".*")
 		_, _, err := x.b.PutVHost("v", broker.VHostMetadata{})
 		require.NoError(t, err)
-		require.NoError(t, x.b.SetPermission(access.Permission{User: "guest", VHost: "v"}))
+		require.NoError(t, x.b.Accounts.SetPermission(access.Permission{User: "guest", VHost: "v"}))
 		for text, end := range map[string]func() error{
-			"CONNECTION_FORCED - user 'u' is deleted":  func() error { return x.b.DeleteUser("u") },
+			"CONNECTION_FORCED - user 'u' is deleted":  func() error { return x.b.Accounts.DeleteUser("u") },
 			"CONNECTION_FORCED - vhost 'v' is deleted": func() error { return x.b.DeleteVHost("v") },
 		} {
 			cfg := as("u")

@@ -82,7 +82,7 @@ func (a *authenticator) byPassword(ctx context.Context, c *client, name, passwor
 			c.Log.Warn("a password was sent over the network without TLS; others may be, this is logged once")
 		})
 	}
-	return a.Broker.Authenticate(ctx, name, password, c.Address)
+	return a.Broker.Accounts.Authenticate(ctx, name, password, c.Address)
 }
 
 func (a *authenticator) byCertificate(c *client, cert *x509.Certificate) (access.User, error) {
@@ -90,7 +90,7 @@ func (a *authenticator) byCertificate(c *client, cert *x509.Certificate) (access
 	if !ok {
 		return access.User{}, fmt.Errorf("the certificate %q has no name that could be a user name", certs.Subject(cert))
 	}
-	return a.Broker.Identify(name, c.Address)
+	return a.Broker.Accounts.Identify(name, c.Address)
 }
 
 // plain parses the PLAIN response (RFC 4616): authorization id NUL name NUL password.

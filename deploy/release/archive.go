@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -51,18 +53,21 @@ func (r *release) archived(t target) (files []file, err error) {
 	files = append(files, file{name: folder, mode: 0o755})
 	add(filepath.Base(r.binaries[t]), r.binaries[t], 0o755)
 	add("LICENSE", filepath.Join(r.root, "LICENSE"), 0o644)
-	add("README.md", filepath.Join(r.root, "README.md"), 0o644)
+	add("README.txt", filepath.Join(r.root, "deploy/release/package/README.txt"), 0o644)
 	if t.os == "linux" {
 		add("curfew.service", filepath.Join(r.root, "deploy/systemd/curfew.service"), 0o644)
 		add("curfew.env", filepath.Join(r.root, "deploy/release/package/curfew.env"), 0o644)
 	}
-	generated, walkErr := walk(r.generatedFolder())
-	if err == nil {
-		err = walkErr
+	for in, from := range map[string]string{"": r.generatedFolder(), "docs/": filepath.Join(r.root, "docs")} {
+		names, walkErr := walk(from)
+		if err == nil {
+			err = walkErr
+		}
+		for _, name := range names {
+			add(in+filepath.ToSlash(name), filepath.Join(from, name), 0o644)
+		}
 	}
-	for _, name := range generated {
-		add(filepath.ToSlash(name), filepath.Join(r.generatedFolder(), name), 0o644)
-	}
+	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	return files, err
 }
 

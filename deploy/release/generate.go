@@ -11,7 +11,7 @@ import (
 // generatedFolder has what Curfew itself writes for a release, as the archives have it.
 func (r *release) generatedFolder() string { return filepath.Join(r.work, "generated") }
 
-// generate has Curfew write the completions for shells.
+// generate has Curfew write the completions for shells, and makes the man page of its command line.
 func (r *release) generate(ctx context.Context, _ []target) error {
 	curfew := r.binaries[here]
 	if curfew == "" {
@@ -33,5 +33,9 @@ func (r *release) generate(ctx context.Context, _ []target) error {
 			return err
 		}
 	}
-	return nil
+	page, err := os.ReadFile(filepath.Join(r.root, "docs/reference/command-line.md"))
+	if err != nil {
+		return err
+	}
+	return written(filepath.Join(r.generatedFolder(), "curfew.1"), func(w io.Writer) error { return r.writeMan(w, string(page)) })
 }

@@ -15,8 +15,12 @@ import (
 
 // packages makes a .deb and an .rpm of each Linux target, as package/nfpm.yaml says.
 func (r *release) packages(_ context.Context, all []target) error {
-	if err := compress(filepath.Join(r.root, "docs/changelog.md"), filepath.Join(r.work, "changelog.gz")); err != nil {
-		return err
+	for from, to := range map[string]string{
+		filepath.Join(r.root, "docs/changelog.md"): "changelog.gz", filepath.Join(r.generatedFolder(), "curfew.1"): "curfew.1.gz",
+	} {
+		if err := compress(from, filepath.Join(r.work, to)); err != nil {
+			return err
+		}
 	}
 	for _, t := range all {
 		if t.os != "linux" {

@@ -41,7 +41,7 @@ func packaged(t testing.TB, r *release, extension string) string {
 var packagedFiles = map[string]string{
 	"/usr/bin/curfew": "-rwxr-xr-x", "/usr/lib/systemd/system/curfew.service": "-rw-r--r--", "/etc/curfew/curfew.env": "-rw-r-----",
 	"/usr/share/bash-completion/completions/curfew": "-rw-r--r--", "/usr/share/fish/vendor_completions.d/curfew.fish": "-rw-r--r--",
-	"/usr/share/doc/curfew/changelog.gz": "-rw-r--r--",
+	"/usr/share/doc/curfew/changelog.gz": "-rw-r--r--", "/usr/share/man/man1/curfew.1.gz": "-rw-r--r--",
 }
 
 // TestDeb: dpkg reads it, everything is root's, settings are a conffile, and times are the commit's.

@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -206,7 +208,8 @@ func TestArchive(t *testing.T) {
 	r := made(t)
 	folder := "curfew_" + r.number() + "_" + here.String() + "/"
 	all := contents(t, r.name(here.String()+".tar.gz"))
-	for name, mode := range map[string]int64{"": 0o755, "curfew": 0o755, "LICENSE": 0o644, "README.md": 0o644, "curfew.service": 0o644, "completions/curfew.bash": 0o644} {
+	for name, mode := range map[string]int64{"": 0o755, "curfew": 0o755, "LICENSE": 0o644, "README.txt": 0o644, "curfew.service": 0o644, "completions/curfew.bash": 0o644, "curfew.1": 0o644, "docs/README.md": 0o644,
+		"docs/pictures/overview.svg": 0o644} {
 		h := all[folder+name]
 		if h == nil {
 			t.Errorf("the archive lacks %s%s", folder, name)
@@ -222,6 +225,40 @@ func TestArchive(t *testing.T) {
 	check(t, err)
 	if f := z.File[1]; f.Name != "a/curfew.exe" || f.Mode() != 0o755 || !f.Modified.Equal(testTime) || !z.File[0].Mode().IsDir() {
 		t.Errorf("the zip has %s, %v, %v", f.Name, f.Mode(), f.Modified)
+	}
+}
+
+// TestDownload: the line in docs/deployment.md fetches a released archive and unpacks it, with nothing set but the address.
+func TestDownload(t *testing.T) {
+	r := made(t)
+	page, err := os.ReadFile("../../docs/deployment.md")
+	check(t, err)
+	line := regexp.MustCompile(`(?m)^curl .*\| tar .*$`).FindString(string(page))
+	archive := filepath.Base(r.name(here.String() + ".tar.gz"))
+	line = strings.ReplaceAll(line, "curfew_0.1.0_linux_amd64", strings.TrimSuffix(archive, ".tar.gz"))
+	downloads := httptest.NewServer(http.FileServer(http.Dir(r.out)))
+	defer downloads.Close()
+	cmd := exec.Command("sh", "-euc", line+"\n./"+strings.TrimSuffix(archive, ".tar.gz")+"/curfew version")
+	cmd.Dir, cmd.Env = t.TempDir(), []string{"PATH=/usr/bin:/bin", "DOWNLOADS=" + downloads.URL}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), r.version) {
+		t.Errorf("%s: %v\n%s", line, err, out)
+	}
+}
+
+// TestManPage: man reads it without a complaint, and every command is in it.
+func TestManPage(t *testing.T) {
+	r := made(t)
+	page := filepath.Join(t.TempDir(), "curfew.1")
+	text := output(t, "tar", "tar", "-xOf", r.name(here.String()+".tar.gz"), "curfew_"+r.number()+"_"+here.String()+"/curfew.1")
+	check(t, os.WriteFile(page, []byte(text), 0o600))
+	for _, want := range []string{".TH CURFEW 1 ", ".SH EXIT CODES\n", ".SS curfew clock advance\n", ".SS curfew serve\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the man page has no %q", want)
+		}
+	}
+	if strings.Contains(text, "](") || strings.Contains(text, "<!--") {
+		t.Error("the man page has Markdown in it")
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-const architecture = "docs/architecture.md"
+const architecture = "docs/internals/architecture.md"
 
-// TestPicture holds the picture in docs/architecture.md to the table of imports: each package stands in it once, above all that it may
+// TestPicture holds the picture in docs/internals/architecture.md to the table of imports: each package stands in it once, above all that it may
 // import.
 func TestPicture(t *testing.T) {
 	line := map[string]int{}
@@ -73,7 +73,7 @@ func TestNamesInDocuments(t *testing.T) {
 		_, err := os.Stat(filepath.Join(root, path))
 		return err == nil || slices.ContainsFunc(all, func(p string) bool { return strings.HasSuffix(p, "/"+path) })
 	}
-	for _, path := range []string{architecture, "docs/contributing.md"} {
+	for _, path := range []string{architecture, "docs/internals/contributing.md"} {
 		text := document(t, path)
 		for _, match := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(text, -1) {
 			switch name := match[1]; {
@@ -88,7 +88,7 @@ func TestNamesInDocuments(t *testing.T) {
 			}
 		}
 		for _, match := range regexp.MustCompile(`\]\(([\w./-]+)\)`).FindAllStringSubmatch(text, -1) {
-			if !exists(filepath.Join("docs", match[1])) {
+			if !exists(filepath.Join(filepath.Dir(path), match[1])) {
 				t.Errorf("%s links to %s, which does not exist", path, match[1])
 			}
 		}

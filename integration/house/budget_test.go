@@ -7,11 +7,9 @@ import (
 	"go/importer"
 	"go/types"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -24,10 +22,21 @@ const (
 	// productPackages is how many rooms there are to know: a package that one other imports has to earn its page.
 	productPackages = 80
 	// methodSetLimit is of a type with all that it embeds: what an editor offers after the dot.
-	methodSetLimit = 137
+	methodSetLimit = 60
 	// oneStatement is how many functions are a name for one statement: some are worth it, a layer of them is not.
 	oneStatement = 1_180
 )
+
+// largeSets are the types above methodSetLimit. What is no longer above it fails the test, so this table can only shrink.
+var largeSets = map[string]exception{
+	"broker/internal/delivery.Queue": {84, "an operation and its step under one lock are a method each, and what reads the queue is messages"},
+	"broker/internal/topology.Queue": {111, "a declared queue is a queue at work: it has the messages and the name"},
+	"broker/management.request":      {80, "a request, its operations and how it answers"},
+	"broker/management/rest.Request": {70, "what each route asks of a request"},
+	"broker/operate.Operations":      {140, "all operations of a user, by the parts of the broker"},
+	"broker/store.committer":         {98, "the journal, and its pipeline of commits"},
+	"broker/store.journal":           {84, "the commit pipeline and what reads what it writes: one order of locks"},
+}
 
 // TestBudget: all of it together can be carried.
 func TestBudget(t *testing.T) {
@@ -57,11 +66,7 @@ func TestBudget(t *testing.T) {
 			fmt.Printf("budget: %-27s %6d of %d\n", figure.what, figure.have, figure.most)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(sets)) {
-		if sets[name] > methodSetLimit {
-			t.Errorf("%s has %d methods with those of what it embeds; a type may have %d", name, sets[name], methodSetLimit)
-		}
-	}
+	holdTo(t, "methods with those of what it embeds", sets, methodSetLimit, largeSets)
 	if testing.Verbose() {
 		fmt.Printf("budget: largest method sets         %s\n", largest(sets, 16))
 	}
@@ -117,8 +122,8 @@ func methodSets(t *testing.T) map[string]int {
 // exportData opens what the compiler has written about a package that ours import. `go test` has compiled most of them.
 func exportData(t *testing.T) importer.Lookup {
 	t.Helper()
-	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "./...")
-	list.Dir, list.Stderr = root, os.Stderr
+	list := exec.Command("go", "list", "-trimpath", "-export", "-deps", "-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "./...")
+	list.Dir, list.Stderr, list.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0") // as the product is built, so that it is compiled once
 	out, err := list.Output()
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@
 //	language_test.go  words that are not used here, each with what to write instead
 //	size_test.go      methods of a type, lines of a package; with -v it counts the whole tree
 //	imports_test.go   which package may import which
-//	architecture_test.go  docs/architecture.md is about these packages, files and functions
+//	architecture_test.go  docs/internals/architecture.md is about these packages, files and functions
 //	pages_test.go     how long README and the glossary are; the tests that docs/guarantees.md names; the pictures in docs
 //	tiers_test.go     the Makefile's lists of tests
 //	testfiles_test.go files of tests are named for what they test

@@ -29,7 +29,7 @@ func TestTestFiles(t *testing.T) {
 			name = name[:i]
 		}
 		if !r.tests(f.folder, name) {
-			t.Errorf("%s: no %s.go stands beside it, and no package that it reaches is called that: name it for what it tests (docs/contributing.md)", f.path, name)
+			t.Errorf("%s: no %s.go stands beside it, and no package that it reaches is called that: name it for what it tests (docs/internals/contributing.md)", f.path, name)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 var elsewhere = map[string]string{
 	"docs/beside-rabbitmq.md":         "integration/rabbitmq, with a RabbitMQ",
 	"deploy/examples/retry/README.md": "integration/rabbitmq, with a RabbitMQ",
-	"docs/contributing.md":            "whoever works on Curfew",
+	"docs/internals/contributing.md":  "whoever works on Curfew",
 }
 
 // here are programs that are run.

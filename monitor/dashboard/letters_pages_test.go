@@ -141,13 +141,13 @@ func TestTrySaysWhere(t *testing.T) {
 	s := newSite(t).logIn("root")
 	s.queue("/", "short", amqp.Table{"x-message-ttl": int64(20_000), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 	s.dead(3)
-	form := url.Values{"token": {s.token(dlqPage)}, "vhost": {"/"}, "name": {"dlq"}, "to": {"exchange"}, "to_exchange": {""}, "to_key": {"short"}, "ttl": {"none"}}
+	form := url.Values{"token": {s.token(dlqPage)}, "vhost": {"/"}, "name": {"dlq"}, "to": {"exchange"}, "exchange": {""}, "routing_key": {"short"}, "ttl": {"none"}}
 	a := s.post("/dead-letters/replay", form)
 	require.Contains(t, a.body, "short has no consumers: 3 messages would expire there again from 20 s on and come back here.")
 	require.Contains(t, a.body, "3 in 20 s")
 	confirm := formWith(a.body, "doing")
-	require.Equal(t, "short", confirm.Get("to_key"))
-	for field, value := range map[string]string{"limit": "many", "rate": "-1", "ttl_of": "soon"} {
+	require.Equal(t, "short", confirm.Get("routing_key"))
+	for field, value := range map[string]string{"limit": "many", "rate": "-1", "ttl": "soon"} {
 		wrong := url.Values{"ttl": {"none"}}
 		for name, values := range form {
 			wrong[name] = values
@@ -158,7 +158,7 @@ func TestTrySaysWhere(t *testing.T) {
 		require.Contains(t, a.body, `class="wrong"`)
 		require.Contains(t, a.body, `name="`+field+`" value="`+value+`"`)
 	}
-	form.Set("ttl_of", "5s")
+	form.Set("ttl", "5s")
 	require.Contains(t, s.post("/dead-letters/replay", form).body, "3 in 5 s")
 	require.Empty(t, s.started())
 }

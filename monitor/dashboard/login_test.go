@@ -87,7 +87,7 @@ func TestSessionsEnd(t *testing.T) {
 	require.Equal(t, "/login", s.get("/").path, "the password was set again")
 
 	s.logIn("root")
-	require.NoError(t, s.b.DeleteUser("root"))
+	require.NoError(t, s.b.Accounts.DeleteUser("root"))
 	require.Equal(t, "/login", s.get("/").path, "the user is gone")
 }
 

@@ -116,7 +116,7 @@ func TestPeek(t *testing.T) {
 // TestAnEmptyQueueThatIsFilled is not deleted with what has arrived before somebody has seen that.
 func TestAnEmptyQueueThatIsFilled(t *testing.T) {
 	s := newSite(t).logIn("root")
-	require.NoError(t, s.b.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
+	require.NoError(t, s.b.Accounts.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
 	q := s.queue("/", "filled", nil)
 	form := url.Values{"token": {s.ownToken()}, "vhost": {"/"}, "name": {"filled"}, "queue": {fmt.Sprint(q.ID())}, "asked": {"0"}}
 	s.publish(q, amqp.Properties{}, "m")
@@ -133,7 +133,7 @@ func TestAnEmptyQueueThatIsFilled(t *testing.T) {
 // TestDeadLettersThatGoWithAQueue are said and have to be confirmed, though the queue has no messages.
 func TestDeadLettersThatGoWithAQueue(t *testing.T) {
 	s := newSite(t).logIn("root")
-	require.NoError(t, s.b.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
+	require.NoError(t, s.b.Accounts.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
 	q := s.queue("/", "own", amqp.Table{"x-dead-letter-queue": true})
 	dead, err := q.VHost().Queues.Get("own/$deadletterqueue")
 	require.NoError(t, err)

@@ -112,7 +112,7 @@ func newSite(t *testing.T) *site {
 	require.NoError(t, err)
 	s.client = &http.Client{Jar: jar}
 	recorded := changes.New(changes.Options{Alerts: s.alerts, Recorder: operate.NewRecorder(operate.RecorderOptions{})})
-	s.d = &Dashboard{Options: Options{Users: s.b, Changes: recorded, Monitor: s.monitor, Alerts: s.alerts, Instance: "test", Version: "1", Every: time.Millisecond}}
+	s.d = &Dashboard{Options: Options{Users: s.b.Accounts, Changes: recorded, Monitor: s.monitor, Alerts: s.alerts, Instance: "test", Version: "1", Every: time.Millisecond}}
 	s.operates()
 	return s
 }
@@ -136,7 +136,7 @@ func (s *site) user(name, tag string, vhosts ...string) {
 		u.Tags = []string{tag}
 	}
 	u.SetPassword(name)
-	require.NoError(s, s.b.PutUser(u))
+	require.NoError(s, s.b.Accounts.PutUser(u))
 	for _, vhost := range vhosts {
 		s.permit(name, vhost, ".*", ".*")
 	}
@@ -144,7 +144,7 @@ func (s *site) user(name, tag string, vhosts ...string) {
 
 func (s *site) permit(user, vhost, read, write string) {
 	s.Helper()
-	require.NoError(s, s.b.SetPermission(access.Permission{User: user, VHost: vhost, Read: read, Write: write}))
+	require.NoError(s, s.b.Accounts.SetPermission(access.Permission{User: user, VHost: vhost, Read: read, Write: write}))
 }
 
 // queue declares one.

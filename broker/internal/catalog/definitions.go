@@ -56,7 +56,7 @@ func (d *Definitions) read(x store.Definition) error {
 	switch kind {
 	case "":
 		return d.readDocument(x.Value)
-	case VhostKind:
+	case VHostKind:
 		return add(&d.VHosts, x.Value)
 	case ExchangeKind:
 		return add(&d.Exchanges, x.Value)
@@ -126,7 +126,7 @@ func (d *Definitions) readDocument(text []byte) error {
 func (d *Definitions) Split() []store.Definition {
 	list := []store.Definition{{Key: ""}}
 	for i := range d.VHosts {
-		list = append(list, Definition(Key(VhostKind, d.VHosts[i].Name), &d.VHosts[i]))
+		list = append(list, Definition(Key(VHostKind, d.VHosts[i].Name), &d.VHosts[i]))
 	}
 	for i := range d.Exchanges {
 		list = append(list, Definition(d.Exchanges[i].Key(), &d.Exchanges[i]))
@@ -211,7 +211,7 @@ func (d *Definitions) PerVHost() map[string]*Definitions {
 // ChangedFrom returns the definitions that are new or different from those in was, which is by key.
 func (d *Definitions) ChangedFrom(was map[string]store.Definition) *Definitions {
 	changed := &Definitions{Global: policy.Definition{}}
-	changed.VHosts = changedFrom(d.VHosts, was, func(x *VHost) string { return Key(VhostKind, x.Name) })
+	changed.VHosts = changedFrom(d.VHosts, was, func(x *VHost) string { return Key(VHostKind, x.Name) })
 	changed.Exchanges = changedFrom(d.Exchanges, was, (*Exchange).Key)
 	changed.Queues = changedFrom(d.Queues, was, (*Queue).Key)
 	changed.Bindings = changedFrom(d.Bindings, was, (*Binding).Key)

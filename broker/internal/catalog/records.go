@@ -89,7 +89,7 @@ func (a Args) Table() (amqp.Table, error) {
 
 // The kinds of definitions, and the names that follow in a key.
 const (
-	VhostKind      = "vhost"
+	VHostKind      = "vhost"
 	ExchangeKind   = "exchange"          // virtual host, name
 	queueKind      = "queue"             // virtual host, name
 	delayedKind    = "delayed"           // virtual host

@@ -16,7 +16,7 @@ type Env struct {
 	Store    *store.Store
 	Clock    *clock.Kept
 	Log      *zap.Logger
-	TtlOff   bool
+	TTLOff   bool
 	Expiries *deadline.Stream
 
 	Feed          feed

@@ -9,12 +9,12 @@ import (
 	"curfew/broker/store"
 )
 
-// expiries gathers the records of a transition. Slices of Ids and Names stay valid when these
+// expiries gathers the records of a transition. Slices of IDs and Names stay valid when these
 // grow.
 type expiries struct {
 	Records []deadline.Expiry
 	Deaths  []deadline.Expiry // of messages that did not expire
-	Ids     []byte
+	IDs     []byte
 	Names   []string
 	pinned  []pinned
 }
@@ -47,9 +47,9 @@ func CopyText[T string | []byte](e *expiries, text T) []byte {
 	if len(text) == 0 {
 		return nil
 	}
-	from := len(e.Ids)
-	e.Ids = append(e.Ids, text...)
-	return e.Ids[from:len(e.Ids):len(e.Ids)]
+	from := len(e.IDs)
+	e.IDs = append(e.IDs, text...)
+	return e.IDs[from:len(e.IDs):len(e.IDs)]
 }
 
 // Report publishes the records on the stream of expiries. No lock may be held.
@@ -84,5 +84,5 @@ func (s *Transition) Report() {
 	clear(e.Deaths)
 	clear(e.Names)
 	e.Deaths = e.Deaths[:0]
-	e.Records, e.Ids, e.Names, e.pinned = e.Records[:0], e.Ids[:0], e.Names[:0], e.pinned[:0]
+	e.Records, e.IDs, e.Names, e.pinned = e.Records[:0], e.IDs[:0], e.Names[:0], e.pinned[:0]
 }

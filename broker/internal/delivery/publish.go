@@ -17,7 +17,7 @@ type Item struct {
 	Priority      uint8
 	Bound         bool  // it comes by a binding of an exchange other than the default one
 	AtLeastOnce   bool  // a dead letter that a full queue may refuse, since its source then keeps it
-	TtlMillis     int64 // time to live of the message itself; <0: none
+	TTLMillis     int64 // time to live of the message itself; <0: none
 	ceilingMillis int64 // of the exchange it came through; <0: none
 	Number        int   // of the publish within its batch
 	Move          int   // index in Transition.Transfers of the transfer that it belongs to; <0: a publish
@@ -36,7 +36,7 @@ func (it *Item) Read(view *amqp.PropertyView, has message.Marks, body int) (err 
 		it.Message.Flags |= queue.Receipt
 	}
 	if view.HasExpiration {
-		it.TtlMillis, err = message.ParseExpiration(view.Expiration)
+		it.TTLMillis, err = message.ParseExpiration(view.Expiration)
 	}
 	return err
 }
@@ -56,14 +56,14 @@ func (it *Item) WouldExpire(q *Queue, ceilingMillis int64) deadline.Instant {
 // no later than the ceiling of the exchange that the item came through. 0: never; the current
 // instant: it has come. immediate: even so, a consumer may take the item in this transition.
 func (it *Item) deadline(env *Env, now, stamp deadline.Instant, settings *policy.Settings) (at deadline.Instant, immediate bool) {
-	if settings.Keeps || env.TtlOff {
+	if settings.Keeps || env.TTLOff {
 		return 0, false
 	}
 	ttl, own := settings.TTLMillis, it.Message.ExpiresAt
 	if own != 0 && settings.Precedence == policy.MessageFirst {
 		ttl = -1
 	}
-	ttl = policy.LowerTTL(settings.Precedence.EffectiveTTL(ttl, it.TtlMillis), it.ceilingMillis)
+	ttl = policy.LowerTTL(settings.Precedence.EffectiveTTL(ttl, it.TTLMillis), it.ceilingMillis)
 	switch {
 	case own != 0 && own <= now:
 		return now, false

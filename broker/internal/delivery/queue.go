@@ -43,8 +43,8 @@ type registered interface {
 type QueueOptions struct {
 	Env         *Env
 	Registered  registered
-	Id          uint64 // incarnation: never used again, even if the name is
-	Vhost, Name string
+	ID          uint64 // incarnation: never used again, even if the name is
+	VHost, Name string
 	Lines       *Lines // of letters, of its virtual host
 	Durable     bool   // it outlives a restart
 	AutoDelete  bool
@@ -53,7 +53,7 @@ type QueueOptions struct {
 
 // Init makes an empty queue of q.
 func (q *Queue) Init(o QueueOptions) {
-	q.env, q.id, q.vhost, q.name, q.Durable, q.Arguments = o.Env, o.Id, o.Vhost, o.Name, o.Durable, o.Settings
+	q.env, q.id, q.vhost, q.name, q.Durable, q.Arguments = o.Env, o.ID, o.VHost, o.Name, o.Durable, o.Settings
 	q.core = queue.New(o.Settings.Core)
 	q.settings.Store(q.Arguments)
 	if q.Arguments.Shows&policy.ShowDeadline != 0 {
@@ -61,7 +61,7 @@ func (q *Queue) Init(o QueueOptions) {
 	}
 	q.Registered, q.autoDelete, q.timerIndex = o.Registered, o.AutoDelete, clock.NoTimer
 	q.consumers.q, q.locks.q, q.flow.q, q.Idle.q = q, q, q, q
-	q.Letters.Init(Origin{ID: o.Id, Name: o.Name, Lines: o.Lines}, &q.mu)
+	q.Letters.Init(Origin{ID: o.ID, Name: o.Name, Lines: o.Lines}, &q.mu)
 	q.Retained.Init(&q.Letters, &o.Env.Timers, q)
 }
 

@@ -20,7 +20,7 @@ func (q *Queue) Restore(r *store.RecoveredQueue, keep bool) {
 		if keep {
 			e.ExpiresAt = 0
 		}
-		if q.env.TtlOff && e.ExpiresAt != 0 {
+		if q.env.TTLOff && e.ExpiresAt != 0 {
 			e.ExpiresAt = 0
 			amended = append(amended, store.Amend{Queue: r.Queue, Seq: e.Seq, Pos: e.Pos, Durable: true, Terms: e.Terms})
 		}

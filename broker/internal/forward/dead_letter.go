@@ -124,7 +124,7 @@ func (t *turn) sendDeadLetter(x *letterMove, at int, targets []topology.Target, 
 			return
 		}
 	}
-	it := delivery.Item{AtLeastOnce: x.Waits(), Priority: p.Priority, TtlMillis: -1}
+	it := delivery.Item{AtLeastOnce: x.Waits(), Priority: p.Priority, TTLMillis: -1}
 	it.Message.Flags = queue.Died | x.Settled.Flags&queue.Hidden
 	if p.DeliveryMode == 2 {
 		it.Message.Flags |= queue.Durable

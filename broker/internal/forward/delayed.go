@@ -29,7 +29,7 @@ func (t *turn) activate(x *letterMove, at int) bool {
 	m := store.Message{Exchange: src.Exchange, RoutingKey: src.RoutingKey, Properties: t.props, Body: src.Body}
 	view, _ := amqp.ViewProperties(m.Properties)
 	has := message.MarksOf(view.Headers)
-	it := delivery.Item{TtlMillis: -1}
+	it := delivery.Item{TTLMillis: -1}
 	targets, err := t.routes.Find(t.letters.VHost, m.Exchange, m.RoutingKey, topology.ByClient, topology.Headers{Raw: view.Headers}, has&message.KeyMarks != 0)
 	if t.scarce(targets) {
 		return false

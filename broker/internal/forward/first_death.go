@@ -38,7 +38,7 @@ func (t *turn) addressFresh(x *letterMove, at int, src store.Message) (done, ok 
 	x.action = deadline.DeadLettered
 	describe(t.s, x, view.MessageID, key, targets)
 	t.f.Counters.DeadLettered[x.Settled.Reason].Add(1)
-	it := delivery.Item{Priority: view.Priority, TtlMillis: -1}
+	it := delivery.Item{Priority: view.Priority, TTLMillis: -1}
 	it.Message.Flags = queue.Died | x.Settled.Flags&queue.Hidden
 	if view.DeliveryMode == 2 {
 		it.Message.Flags |= queue.Durable

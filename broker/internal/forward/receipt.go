@@ -123,7 +123,7 @@ func (t *turn) sendReceipt(x *letterMove, at int, to string, m store.Message) (_
 	if err != nil || len(targets) == 0 || targets[0].Queue.Arguments.Keeps { // a client asked for it, and clients cannot publish to such a queue
 		return receiptUnroutable, topology.NoQueue(vh.Name(), to)
 	}
-	it := delivery.Item{TtlMillis: -1, Move: at}
+	it := delivery.Item{TTLMillis: -1, Move: at}
 	it.Message.Flags, it.Message.Bytes = x.Settled.Flags&queue.Durable, uint32(len(m.Body))
 	pos, err := t.f.env.Store.PutMoved(m, topology.AnyPersists(targets, it.Message.Flags), 1+len(targets))
 	if err != nil {

@@ -149,7 +149,7 @@ func (t *Queues) newQueue(id uint64, owner Owner, name string, d QueueDeclare, s
 	}
 	q := &Queue{vh: t.vh, declared: d, policies: ungoverned}
 	q.Queue.Init(delivery.QueueOptions{
-		Env: t.vh.registry.env, Registered: q, Id: id, Vhost: t.vh.guard.name, Name: name, Lines: t.vh.lines, Durable: d.Durable && !d.Exclusive, AutoDelete: d.AutoDelete,
+		Env: t.vh.registry.env, Registered: q, ID: id, VHost: t.vh.guard.name, Name: name, Lines: t.vh.lines, Durable: d.Durable && !d.Exclusive, AutoDelete: d.AutoDelete,
 		Settings: t.vh.registry.settings.share(set),
 	})
 	if d.Exclusive {

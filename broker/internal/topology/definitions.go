@@ -81,7 +81,7 @@ func (t *Policies) policyDefinition(k policy.Kind, p policy.Policy) *catalog.Pol
 
 // definitionKeysLocked lists the keys of the virtual host and of all that is in it or about to be.
 func (vh *VHost) definitionKeysLocked() []string {
-	keys := append([]string{catalog.Key(catalog.VhostKind, vh.guard.name)}, slices.Collect(maps.Keys(vh.guard.claims))...)
+	keys := append([]string{catalog.Key(catalog.VHostKind, vh.guard.name)}, slices.Collect(maps.Keys(vh.guard.claims))...)
 	exchanges := slices.Collect(maps.Values(vh.Exchanges.exchanges))
 	for _, d := range vh.sweeps.left {
 		if d.exchange != nil {

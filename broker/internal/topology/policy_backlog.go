@@ -57,7 +57,7 @@ func (t *Policies) Preview(k policy.Kind, p policy.Policy) (would BacklogEffect,
 }
 
 type governedQueue struct {
-	*Queue
+	queue      *Queue
 	ttlMillis  int64
 	precedence policy.Precedence
 }
@@ -72,7 +72,7 @@ func collect(k policy.Kind, name string, to *[]governedQueue) func([]governed) {
 				continue
 			}
 			set := g.definition().Apply(*q.Arguments, q.declared.Args, q.Name())
-			if set.TTLMillis >= 0 && !set.Keeps && !q.vh.registry.env.TtlOff {
+			if set.TTLMillis >= 0 && !set.Keeps && !q.vh.registry.env.TTLOff {
 				*to = append(*to, governedQueue{q, set.TTLMillis, set.Precedence})
 			}
 		}
@@ -81,10 +81,10 @@ func collect(k policy.Kind, name string, to *[]governedQueue) func([]governed) {
 
 // apply applies a time to live to the messages in the queues; a dry run only counts them.
 func (r *BacklogEffect) apply(queues []governedQueue, dry bool) {
-	slices.SortFunc(queues, func(a, b governedQueue) int { return cmp.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(queues, func(a, b governedQueue) int { return cmp.Compare(a.queue.Name(), b.queue.Name()) })
 	for i := range queues {
 		if len(r.Names) < maxNames {
-			r.Names = append(r.Names, queues[i].Name())
+			r.Names = append(r.Names, queues[i].queue.Name())
 		}
 		r.add(&queues[i], dry)
 	}
@@ -96,11 +96,11 @@ func (r *BacklogEffect) add(q *governedQueue, dry bool) {
 	page := make([]deadline.Ref, 0, delivery.PageSize)
 	for from, more := queue.Seq(0), true; more; {
 		var to deadline.Instant
-		page, to, from, more = q.deadlinesAfter(from, page[:0])
+		page, to, from, more = q.queue.LaterThan(from, page[:0], q.ttlMillis, q.precedence)
 		for _, ref := range page {
 			outcome := deadline.Rescheduled
 			if !dry {
-				outcome, _ = q.reschedule(ref, to)
+				outcome = q.queue.reschedule(ref, to)
 			}
 			if outcome == deadline.Gone {
 				continue
@@ -113,14 +113,10 @@ func (r *BacklogEffect) add(q *governedQueue, dry bool) {
 	}
 }
 
-// deadlinesAfter reads a page of the messages that have no deadline, or one later than the
-// time to live counted from now.
-func (q *governedQueue) deadlinesAfter(from queue.Seq, page []deadline.Ref) (_ []deadline.Ref, to deadline.Instant, next queue.Seq, more bool) {
-	return q.Queue.LaterThan(from, page, q.ttlMillis, q.precedence)
-}
-
-func (q *governedQueue) reschedule(ref deadline.Ref, to deadline.Instant) (deadline.Outcome, deadline.Ref) {
+// reschedule gives a message another deadline.
+func (q *Queue) reschedule(ref deadline.Ref, to deadline.Instant) deadline.Outcome {
 	s := q.vh.registry.env.Begin()
 	defer s.Done()
-	return q.Reschedule(s, ref, to, false)
+	outcome, _ := q.Reschedule(s, ref, to, false)
+	return outcome
 }

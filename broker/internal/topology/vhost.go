@@ -144,7 +144,7 @@ func (vh *VHost) SetLimits(l access.Limits) error {
 
 // redefine changes the definition of the virtual host itself.
 func (vh *VHost) redefine(change func(*catalog.VHost)) error {
-	key := catalog.Key(catalog.VhostKind, vh.guard.name)
+	key := catalog.Key(catalog.VHostKind, vh.guard.name)
 	return vh.guard.claimed(key, func() error {
 		was := vh.definitionLocked()
 		now := *was

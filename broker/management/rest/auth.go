@@ -25,7 +25,7 @@ func (r *Request) authenticate() error {
 		r.W.Header().Set("WWW-Authenticate", `Basic realm="RabbitMQ Management"`)
 		return &Problem{http.StatusUnauthorized, "not_authorized", "Not_Authorized"}
 	}
-	u, err := r.server.Broker.Authenticate(r.Context(), user, password, r.peer())
+	u, err := r.server.Broker.Accounts.Authenticate(r.Context(), user, password, r.peer())
 	r.server.Logins.Note(err)
 	if err != nil {
 		return &Problem{http.StatusUnauthorized, "not_authorized", "Not_Authorized"}

@@ -54,7 +54,7 @@ func newLongDesk(t *testing.T) *longDesk {
 	for _, name := range []string{"one", "other"} {
 		u := access.User{Name: name, Tags: []string{access.Management}}
 		u.SetPassword("p")
-		require.NoError(t, b.PutUser(u))
+		require.NoError(t, b.Accounts.PutUser(u))
 	}
 	d := &longDesk{t: t, ops: operate.New(operate.Options{Broker: b})}
 	long := rest.Route{Method: http.MethodPost, Path: "/api/long", Need: operate.Management, Handle: func(r *rest.Request) error {

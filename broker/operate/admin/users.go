@@ -10,7 +10,6 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/definitions"
-	"curfew/broker/operate/fields"
 )
 
 var (
@@ -43,10 +42,10 @@ var ListUsers = operate.Define(operate.Op{
 	Page: operate.Page{On: "/users", Title: "Users", Tab: "/users", Opens: "/user"},
 }, func(_ context.Context, c *operate.Call, q UserFilter) (list []UserRow, err error) {
 	entries := map[string][]string{}
-	for _, p := range c.Broker.Permissions() {
+	for _, p := range c.Broker.Accounts.Permissions() {
 		entries[p.User] = append(entries[p.User], p.VHost)
 	}
-	for _, u := range c.Broker.Users() {
+	for _, u := range c.Broker.Accounts.Users() {
 		if q.User != "" && q.User != u.Name {
 			continue
 		}
@@ -82,7 +81,7 @@ func (q *Credentials) set(u *access.User) (err error) {
 		return nil
 	}
 	if u.PasswordHash, err = base64.StdEncoding.DecodeString(q.Hash); err != nil {
-		return &fields.Wrong{Field: "password_hash", Code: "not_base64", About: []any{q.Hash}}
+		return &operate.Wrong{Field: "password_hash", Code: "not_base64", About: []any{q.Hash}}
 	}
 	if u.Algorithm = q.Algorithm; u.Algorithm == "" {
 		u.Algorithm = access.SHA256
@@ -115,20 +114,20 @@ var SetUser = operate.Define(operate.Op{
 	if err := q.Credentials.set(&u); err != nil {
 		return none, err
 	}
-	old, existed := c.Broker.User(u.Name)
+	old, existed := c.Broker.Accounts.User(u.Name)
 	u.Limits, c.Created = old.Limits, !existed
-	return none, c.Broker.PutUser(u)
+	return none, c.Broker.Accounts.PutUser(u)
 }).Replaces(func(c *operate.Call, q UserSettings) (*UserSettings, any) { return nil, userVersion(c, q.User) })
 
 // userVersion changes with the password, the tags, the limits and the permissions of a user; nil: there is no such user.
 func userVersion(c *operate.Call, name string) any {
-	u, ok := c.Broker.User(name)
+	u, ok := c.Broker.Accounts.User(name)
 	if !ok {
 		return nil
 	}
 	return []any{u,
-		slices.DeleteFunc(c.Broker.Permissions(), func(p access.Permission) bool { return p.User != name }),
-		slices.DeleteFunc(c.Broker.TopicPermissions(), func(p access.TopicPermission) bool { return p.User != name })}
+		slices.DeleteFunc(c.Broker.Accounts.Permissions(), func(p access.Permission) bool { return p.User != name }),
+		slices.DeleteFunc(c.Broker.Accounts.TopicPermissions(), func(p access.TopicPermission) bool { return p.User != name })}
 }
 
 // ofUser is the error of a change to a user: without such a user ErrNotFound.
@@ -141,14 +140,14 @@ func ofUser(err error) error {
 
 // changeUser changes a user that exists.
 func changeUser(c *operate.Call, name string, change func(*access.User) error) error {
-	u, ok := c.Broker.User(name)
+	u, ok := c.Broker.Accounts.User(name)
 	if !ok {
 		return operate.ErrNotFound
 	}
 	if err := change(&u); err != nil {
 		return err
 	}
-	return ofUser(c.Broker.PutUser(u))
+	return ofUser(c.Broker.Accounts.PutUser(u))
 }
 
 // TagChange are new tags of a user.
@@ -165,7 +164,7 @@ var SetUserTags = operate.Define(operate.Op{
 }, func(_ context.Context, c *operate.Call, q TagChange) (operate.None, error) {
 	return operate.None{}, changeUser(c, q.User, func(u *access.User) error { u.Tags = q.Tags; return nil })
 }).Replaces(func(c *operate.Call, q TagChange) (*TagChange, any) {
-	u, _ := c.Broker.User(q.User)
+	u, _ := c.Broker.Accounts.User(q.User)
 	return &TagChange{q.User, UserTags{u.Tags}}, userVersion(c, q.User)
 })
 
@@ -199,7 +198,7 @@ var DeleteUser = operate.Define(operate.Op{
 	Page: operate.Page{On: "/user/delete", Title: "Delete the user", Tab: "/users", Parent: "/user", Rows: "list_users", Link: "Delete…", Danger: true, Next: "/users", Done: "User deleted.",
 		Then: "The user loses all permissions, and the user's connections are closed. If it is you, you are logged out and cannot log in again."},
 }, func(_ context.Context, c *operate.Call, q UserName) (operate.None, error) {
-	return operate.None{}, ofUser(c.Broker.DeleteUser(q.User))
+	return operate.None{}, ofUser(c.Broker.Accounts.DeleteUser(q.User))
 }).Replaces(func(c *operate.Call, q UserName) (*UserName, any) { return nil, userVersion(c, q.User) })
 
 // PermissionFilter are the user and the virtual host of permissions; "" is any.
@@ -210,7 +209,7 @@ type PermissionFilter struct {
 
 // both checks that the user and the virtual host exist that a filter names.
 func both(c *operate.Call, user string) error {
-	if _, ok := c.Broker.User(user); user != "" && !ok {
+	if _, ok := c.Broker.Accounts.User(user); user != "" && !ok {
 		return operate.ErrNotFound
 	}
 	return nil
@@ -232,7 +231,7 @@ var ListPermissions = operate.Define(operate.Op{
 	Command: "user permissions list",
 	Page:    operate.Page{On: "/user", Title: "Permissions", Empty: "None: the user cannot log in over AMQP."},
 }, func(_ context.Context, c *operate.Call, q PermissionFilter) (list []Permission, err error) {
-	for _, p := range c.Broker.Permissions() {
+	for _, p := range c.Broker.Accounts.Permissions() {
 		if (q.User == "" || p.User == q.User) && (q.VHost == "" || p.VHost == q.VHost) {
 			list = append(list, Permission{p.VHost, p.User, p.Configure, p.Write, p.Read})
 		}
@@ -248,14 +247,14 @@ var SetPermission = operate.Define(operate.Op{
 	Page:    operate.Page{On: "/user", Post: "/user/permission", Title: "Set permissions", Rows: "list_permissions", Link: "Change…", Button: "Set permissions", Done: "Permissions changed."},
 }, func(_ context.Context, c *operate.Call, q Permission) (operate.None, error) {
 	c.Created = permission(c, q.User, q.VHost) == nil
-	return operate.None{}, c.Broker.SetPermission(access.Permission{User: q.User, VHost: q.VHost, Configure: q.Configure, Write: q.Write, Read: q.Read})
+	return operate.None{}, c.Broker.Accounts.SetPermission(access.Permission{User: q.User, VHost: q.VHost, Configure: q.Configure, Write: q.Write, Read: q.Read})
 }).Replaces(func(c *operate.Call, q Permission) (*Permission, any) {
 	return permission(c, q.User, q.VHost), userVersion(c, q.User)
 })
 
 // permission returns a user's permissions in a virtual host; nil: there are none.
 func permission(c *operate.Call, user, vhost string) *Permission {
-	for _, p := range c.Broker.Permissions() {
+	for _, p := range c.Broker.Accounts.Permissions() {
 		if p.User == user && p.VHost == vhost {
 			return &Permission{p.VHost, p.User, p.Configure, p.Write, p.Read}
 		}
@@ -279,7 +278,7 @@ var ClearPermission = operate.Define(operate.Op{
 	if permission(c, q.User, q.VHost) == nil {
 		return operate.None{}, operate.ErrNotFound
 	}
-	return operate.None{}, c.Broker.ClearPermission(q.User, q.VHost)
+	return operate.None{}, c.Broker.Accounts.ClearPermission(q.User, q.VHost)
 })
 
 // TopicPermission restricts the routing keys of a user on one topic exchange: each is a regular expression.
@@ -313,7 +312,7 @@ var ListTopicPermissions = operate.Define(operate.Op{
 })
 
 func topics(c *operate.Call, q TopicFilter) (list []TopicPermission) {
-	for _, p := range c.Broker.TopicPermissions() {
+	for _, p := range c.Broker.Accounts.TopicPermissions() {
 		if (q.User == "" || p.User == q.User) && (q.VHost == "" || p.VHost == q.VHost) && (q.Exchange == "" || p.Exchange == q.Exchange) {
 			list = append(list, TopicPermission{p.VHost, p.User, p.Exchange, p.Write, p.Read})
 		}
@@ -328,7 +327,7 @@ var SetTopicPermission = operate.Define(operate.Op{
 	Page: operate.Page{On: "/user", Post: "/user/topic", Title: "Set topic permissions", Rows: "list_topic_permissions", Link: "Change…", Button: "Set topic permissions", Done: "Topic permissions changed."},
 }, func(_ context.Context, c *operate.Call, q TopicPermission) (operate.None, error) {
 	c.Created = topics(c, TopicFilter{q.User, q.VHost, ""}) == nil
-	return operate.None{}, c.Broker.SetTopicPermission(access.TopicPermission{User: q.User, VHost: q.VHost, Exchange: q.Exchange, Write: q.Write, Read: q.Read})
+	return operate.None{}, c.Broker.Accounts.SetTopicPermission(access.TopicPermission{User: q.User, VHost: q.VHost, Exchange: q.Exchange, Write: q.Write, Read: q.Read})
 }).Replaces(func(c *operate.Call, q TopicPermission) (*TopicPermission, any) {
 	for _, p := range topics(c, TopicFilter{q.User, q.VHost, q.Exchange}) {
 		if q.Exchange != "" {
@@ -356,7 +355,7 @@ var ClearTopicPermission = operate.Define(operate.Op{
 	if topics(c, TopicFilter{q.User, q.VHost, q.Exchange}) == nil {
 		return operate.None{}, operate.ErrNotFound
 	}
-	return operate.None{}, c.Broker.ClearTopicPermissions(q.User, q.VHost, q.Exchange)
+	return operate.None{}, c.Broker.Accounts.ClearTopicPermissions(q.User, q.VHost, q.Exchange)
 })
 
 // UserLimitRow are the limits of a user.
@@ -370,7 +369,7 @@ var ListUserLimits = operate.Define(operate.Op{
 	Name: "list_user_limits", Title: "List the limits of users", Rule: operate.Rule{Role: operate.Administrator, Looks: true},
 	Routes: []string{"GET /api/user-limits", "GET /api/user-limits/{user}"}, Command: "user limits list",
 }, func(_ context.Context, c *operate.Call, q UserFilter) (list []UserLimitRow, err error) {
-	for _, u := range c.Broker.Users() {
+	for _, u := range c.Broker.Accounts.Users() {
 		if len(u.Limits) > 0 && (q.User == "" || q.User == u.Name) {
 			list = append(list, UserLimitRow{u.Name, u.Limits})
 		}
@@ -400,11 +399,11 @@ var SetUserLimit = operate.Define(operate.Op{
 	Name: "set_user_limit", Noun: "user", Title: "Set a limit of a user", Rule: operate.Rule{Role: operate.Administrator},
 	Routes: []string{"PUT /api/user-limits/{user}/{limit}"}, Command: "user limits set <user> <limit> <value>",
 }, func(_ context.Context, c *operate.Call, q UserLimit) (operate.None, error) {
-	u, ok := c.Broker.User(q.User)
+	u, ok := c.Broker.Accounts.User(q.User)
 	if !ok {
-		return operate.None{}, &fields.Wrong{Field: "user", Code: "no_such_user", About: []any{q.User}}
+		return operate.None{}, &operate.Wrong{Field: "user", Code: "no_such_user", About: []any{q.User}}
 	}
-	return operate.None{}, c.Broker.SetUserLimits(q.User, changeLimits(u.Limits, func(l access.Limits) { l[q.Limit] = int(q.Value) }))
+	return operate.None{}, c.Broker.Accounts.SetUserLimits(q.User, changeLimits(u.Limits, func(l access.Limits) { l[q.Limit] = int(q.Value) }))
 }).Replaces(func(c *operate.Call, q UserLimit) (*UserLimit, any) { return nil, userVersion(c, q.User) })
 
 // UserLimitName names a limit of a user.
@@ -418,9 +417,9 @@ var ClearUserLimit = operate.Define(operate.Op{
 	Name: "clear_user_limit", Noun: "user", Title: "Remove a limit of a user", Rule: operate.Rule{Role: operate.Administrator},
 	Routes: []string{"DELETE /api/user-limits/{user}/{limit}"}, Command: "user limits clear <user> <limit>",
 }, func(_ context.Context, c *operate.Call, q UserLimitName) (operate.None, error) {
-	u, ok := c.Broker.User(q.User)
+	u, ok := c.Broker.Accounts.User(q.User)
 	if !ok {
 		return operate.None{}, operate.ErrNotFound
 	}
-	return operate.None{}, c.Broker.SetUserLimits(q.User, changeLimits(u.Limits, func(l access.Limits) { delete(l, q.Limit) }))
+	return operate.None{}, c.Broker.Accounts.SetUserLimits(q.User, changeLimits(u.Limits, func(l access.Limits) { delete(l, q.Limit) }))
 }).Replaces(func(c *operate.Call, q UserLimitName) (*UserLimitName, any) { return nil, userVersion(c, q.User) })

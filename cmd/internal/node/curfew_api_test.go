@@ -24,7 +24,7 @@ func TestCurfewAPITakesRoles(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { b.Close() })
 	for _, tag := range []string{access.Monitoring, access.Management} {
-		require.NoError(t, b.PutUser(access.User{Name: tag, PasswordHash: access.Hash("p"), Algorithm: access.SHA256, Tags: []string{tag}}))
+		require.NoError(t, b.Accounts.PutUser(access.User{Name: tag, PasswordHash: access.Hash("p"), Algorithm: access.SHA256, Tags: []string{tag}}))
 	}
 	alerts, err := alert.New(alert.Options{})
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 // users are the users who may log in: those of the broker or, beside RabbitMQ, the one of CURFEW_USER.
 func (n *Node) users() dashboard.Users {
 	if n.broker != nil {
-		return n.broker
+		return n.broker.Accounts
 	}
 	n.onlyUser.Do(func() {
 		c := n.settings

@@ -72,20 +72,48 @@ func (d *deadLetters) replay() *cobra.Command {
 	}
 	f.add(c)
 	flags := c.Flags()
-	flags.StringVar(&q.To, "to", deadletters.ToOrigin, "origin, queue, onward or exchange")
-	flags.StringVar(&q.Exchange, "exchange", "", `to this exchange ("" is the default one)`)
-	flags.StringVar(&q.Key, "key", "", "with this routing key (default: the first one it was published with)")
-	flags.StringVar(&q.TTL, "ttl", "", "fresh (default): the time it was published with; remaining: its old deadline; none (default with --to onward); or a time such as 10m")
-	flags.BoolVar(&q.KeepDeaths, "keep-deaths", false, "leave the x-death headers on it")
-	flags.Int64Var(&q.MaxReplays, "max-replays", deadletters.DefaultMaxReplays, "skip messages that were replayed this often before")
-	flags.IntVar(&q.Limit, "limit", 0, "the most messages to replay (default all)")
-	flags.Float64Var(&q.Rate, "rate", 0, "messages a second (default as fast as possible)")
+	for _, o := range deadletters.OptionList {
+		flags.Var(&optionFlag{&q.Options, o}, o.Flag, o.Doc)
+		if o.Yes {
+			flags.Lookup(o.Flag).NoOptDefVal = "true"
+		}
+		if o.OneOf != nil {
+			cli.Offers(c, o.Flag, o.OneOf...)
+		}
+	}
 	flags.BoolVar(&q.DryRun, "dry-run", false, "move nothing; print what would happen")
 	flags.StringVar(&position, "position", "", "replay only messages that a --dry-run with this position counted; later ones stay")
 	flags.BoolVar(&background, "background", false, "do not wait for the end")
-	cli.Offers(c, "to", deadletters.ToOrigin, deadletters.ToQueue, deadletters.ToOnward, deadletters.ToExchange)
-	cli.Offers(c, "ttl", deadletters.TTLFresh, deadletters.TTLRemaining, deadletters.TTLNone)
 	return c
+}
+
+// optionFlag is the flag of an option.
+type optionFlag struct {
+	*deadletters.Options
+	deadletters.Option
+}
+
+// String, Set and Type implement pflag.Value.
+func (f *optionFlag) String() string {
+	if f.Options == nil {
+		return ""
+	}
+	return f.Get(f.Name)
+}
+
+func (f *optionFlag) Set(text string) error {
+	err := f.Options.Set(f.Name, text)
+	if wrong, ok := errors.AsType[*deadletters.OptionError](err); ok {
+		return errors.New(wrong.Text)
+	}
+	return err
+}
+
+func (f *optionFlag) Type() string {
+	if f.Yes {
+		return "bool"
+	}
+	return "string"
 }
 
 // printRun prints a replay. It returns an error if the replay failed.
@@ -251,15 +279,7 @@ func (d *deadLetters) follow(ctx context.Context, errOut io.Writer, id string) (
 	return run, nil
 }
 
-// progress is the progress bar. The number of scanned messages grows page by page, that of matches is known at
-// once. With a limit the replay may end long before it reaches the end of the queue.
+// progress is the progress bar.
 func progress(run *deadletters.Replay) string {
-	share := 1.0
-	if run.State == deadletters.Running && run.Total > 0 {
-		share = float64(max(run.Scanned, run.Matched)) / float64(run.Total)
-		if run.Limit > 0 {
-			share = max(share, float64(run.Replayed)/float64(run.Limit))
-		}
-	}
-	return table.Bar(share) + fmt.Sprintf("  %d replayed", run.Replayed)
+	return table.Bar(run.Share()) + fmt.Sprintf("  %d replayed", run.Replayed)
 }

@@ -26,7 +26,7 @@ type part struct {
 }
 
 var parts = []part{
-	{"architecture.md", "files", sourceFiles},
+	{"internals/architecture.md", "files", sourceFiles},
 	{"reference/command-line.md", "exit codes", exitCodes},
 	{"reference/command-line.md", "precedence", precedence},
 	{"reference/command-line.md", "commands", commandPages},

@@ -1,15 +1,12 @@
 package letters
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -76,27 +73,16 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 
 // read reads the options of a replay from its form.
 func (p *plan) read() {
-	f := p.Form
-	p.Order = deadletters.Request{
-		VHost: p.Queue.VHost, Queue: p.Queue.Name, Filter: p.Filter, Position: p.Position,
-		Options: deadletters.Options{To: f.Get("to"), TTL: cmp.Or(strings.TrimSpace(f.Get("ttl_of")), f.Get("ttl")), KeepDeaths: f.Get("keep_deaths") == "1"},
-	}
-	o := &p.Order
-	if o.To == deadletters.ToExchange {
-		o.Exchange, o.Key = f.Get("to_exchange"), f.Get("to_key")
-	}
-	limit, _ := f.Integer("limit")
-	o.Limit = int(limit)
-	var err error
-	if o.Rate, err = strconv.ParseFloat(cmp.Or(strings.TrimSpace(f.Get("rate")), "0"), 64); err != nil {
-		f.Wrong("rate", fmt.Sprintf("%q is not a rate", f.Get("rate")))
-	}
-	if wrong, ok := errors.AsType[*deadletters.OptionError](o.Check()); ok {
-		if wrong.Field == "ttl" && f.Get("ttl_of") != "" {
-			wrong.Field = "ttl_of"
+	p.Order = deadletters.Request{VHost: p.Queue.VHost, Queue: p.Queue.Name, Filter: p.Filter, Position: p.Position}
+	note := func(err error) {
+		if wrong, ok := errors.AsType[*deadletters.OptionError](err); ok {
+			p.Form.Wrong(wrong.Field, wrong.Text)
 		}
-		f.Wrong(wrong.Field, wrong.Text)
 	}
+	for _, o := range deadletters.OptionList {
+		note(p.Order.Set(o.Name, p.Form.Get(o.Name)))
+	}
+	note(p.Order.Check())
 }
 
 func crumbs(vhost, queue string) g.Node {
@@ -222,32 +208,47 @@ func drawTarget(vhost string, t *deadletters.Target) g.Node {
 
 // options is the form for another dry run with other options.
 func (p *plan) options(s *ui.Info) g.Node {
-	f := p.Form
-	f.Values.Set("to", p.Order.To)
-	if f.Get("ttl_of") == "" {
-		f.Values.Set("ttl", p.Order.TTL)
-	}
-	input := func(label, field, placeholder string) g.Node {
-		return f.Field(label, field, "", h.MaxLength("255"), h.Placeholder(placeholder), g.Attr("size", strconv.Itoa(max(14, len(placeholder)+2))))
+	f, fields := p.Form, g.Group{}
+	for _, o := range deadletters.OptionList {
+		if f.OK() {
+			f.Values.Set(o.Name, p.Order.Get(o.Name))
+		}
+		fields = append(fields, option(f, &o))
 	}
 	return s.Change(replayPath, "filter",
-		p.chosen.fields(p.chosen.Position),
-		f.Choose("To", "to", "", deadletters.ToOrigin, "the exchange and key each was published with", deadletters.ToQueue, "the queue in which each first died",
-			deadletters.ToOnward, "the exchange by which it came here", deadletters.ToExchange, "this exchange and key:"),
-		input("Exchange", "to_exchange", "the default exchange"), input("Routing key", "to_key", "its own"),
-		f.Choose("Time to live", "ttl", "", "fresh", "as when published, counted from now", "remaining", "the rest of it", "none", "only the queue's"),
-		input("or lives for", "ttl_of", "10m"),
-		input("At most", "limit", "all"), input("Per second", "rate", "no limit"),
-		f.Check("Keep the death history", "keep_deaths"),
+		p.chosen.fields(p.chosen.Position), fields,
 		ui.Button("Dry run again"),
 		h.P(h.Class("faint"), g.Text("A dry run moves nothing. A message leaves this queue only when another queue has it; messages that arrive after the dry run stay.")))
+}
+
+// option is the field of an option. Its words are offered; where they are all that it may be, one of them is chosen.
+func option(f *ui.Form, o *deadletters.Option) g.Node {
+	var words []string
+	for i, word := range o.OneOf {
+		words = append(words, word, o.Texts[i])
+	}
+	switch {
+	case o.Yes:
+		return f.Check(o.Label, o.Name)
+	case o.Name == "to":
+		return f.Choose(o.Label, o.Name, "", words...)
+	}
+	list := g.Group{g.Attr("size", strconv.Itoa(max(14, len(o.Faint)+2))), h.MaxLength("255"), h.Placeholder(o.Faint)}
+	if words != nil {
+		list = append(list, g.Attr("list", "of-"+o.Name))
+	}
+	offered := g.Group{}
+	for i := 0; i < len(words); i += 2 {
+		offered = append(offered, h.Option(h.Value(words[i]), g.Text(words[i+1])))
+	}
+	return g.Group{f.Field(o.Label, o.Name, "", list...), g.If(words != nil, h.DataList(h.ID("of-"+o.Name), offered))}
 }
 
 // order are the hidden fields of the confirmed request.
 func (p *plan) order() g.Node {
 	fields := g.Group{p.chosen.fields(p.Run.Position)}
-	for _, name := range []string{"to", "ttl", "to_exchange", "to_key", "ttl_of", "limit", "rate", "keep_deaths"} {
-		fields = append(fields, ui.HiddenIf(name, p.Form.Get(name)))
+	for _, o := range deadletters.OptionList {
+		fields = append(fields, ui.HiddenIf(o.Name, p.Order.Get(o.Name)))
 	}
 	return fields
 }
