@@ -21,8 +21,8 @@ import (
 	"curfew/scheduler/storetest"
 )
 
-// TestAlertmanagerAndPrometheus: the real ones. Deadlines missed in three queues reach Alertmanager from Curfew, which groups them into one
-// notification, and resolves them when Curfew says that they are over. Prometheus scrapes Curfew and alerts on what it reads there. The
+// TestAlertmanagerAndPrometheus: the real ones. Deadlines missed in three queues reach Alertmanager from Curfew as one incident, which is
+// resolved when Curfew says that it is over. Prometheus scrapes Curfew and alerts on what it reads there. The
 // watchdog fires all the time.
 func TestAlertmanagerAndPrometheus(t *testing.T) {
 	t.Parallel()
@@ -32,7 +32,7 @@ func TestAlertmanagerAndPrometheus(t *testing.T) {
 	manager := startAlertmanager(t, hook.url)
 	c := startCurfew(t, "ALERT_URLS=alertmanager+"+manager+",amqp:curfew.events", "INSTANCE=here")
 	startPrometheus(t, c.ops, manager)
-	events := subscribe(t, c.url, "deadline_missed./.orders-2")
+	events := subscribe(t, c.url, "deadline_missed.#")
 
 	queues := []string{"orders-0", "orders-1", "orders-2"}
 	for i, name := range queues {
@@ -49,12 +49,13 @@ func TestAlertmanagerAndPrometheus(t *testing.T) {
 		select {
 		case d := <-events:
 			var event struct {
-				Queue, Status string
-				Count         int
+				Status string
+				Queues int
+				Toll   int
 			}
 			check(t, json.Unmarshal(d.Body, &event))
 			firing = event.Status == "firing"
-			if event.Queue != "orders-2" || !firing && (event.Status != "resolved" || event.Count != misses) {
+			if event.Queues != len(queues) || !firing && (event.Status != "resolved" || event.Toll != len(queues)*misses) {
 				t.Errorf("after %d misses the exchange was given %s", misses, d.Body)
 			}
 		case <-time.After(startLimit):
@@ -223,8 +224,8 @@ type managerPost struct {
 	Status      string
 	GroupLabels map[string]string
 	Alerts      []struct {
-		Status string
-		Labels map[string]string
+		Status              string
+		Labels, Annotations map[string]string
 	}
 }
 
@@ -255,7 +256,9 @@ func (h *managerHook) resolved(queues []string) bool {
 	over := make(map[string]bool)
 	for _, p := range h.posts {
 		for _, a := range p.Alerts {
-			over[a.Labels["queue"]] = over[a.Labels["queue"]] || a.Status == "resolved"
+			for _, q := range queues {
+				over[q] = over[q] || a.Status == "resolved" && strings.Contains(a.Annotations["worst"], q)
+			}
 		}
 	}
 	return !slices.ContainsFunc(queues, func(q string) bool { return !over[q] })
@@ -270,7 +273,10 @@ func (h *managerHook) saw(from, status string, queues ...string) bool {
 		told := make(map[string]bool)
 		for _, a := range p.Alerts {
 			if a.Status == status && (from == "prometheus" || a.Labels["instance"] == "here") {
-				told[a.Labels["queue"]] = true
+				told[""] = true
+				for _, q := range queues {
+					told[q] = strings.Contains(a.Annotations["worst"], q)
+				}
 			}
 		}
 		missing := slices.ContainsFunc(queues, func(q string) bool { return !told[q] })

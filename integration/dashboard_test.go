@@ -76,9 +76,9 @@ func TestDashboardInABrowser(t *testing.T) {
 	b.shows(hostileName)
 	b.follow("Audit", "Audit")
 	b.shows("dead-lettered")
-	b.follow("Alerts", "Alerts")
+	b.follow("Incidents", "Incidents")
 	b.shows("CurfewDeadlineMissed")
-	silenceAndEnd(b)
+	maintainAndEnd(b)
 	replayAll(b)
 	changeDeadline(b)
 	moveInFiles(b)
@@ -88,14 +88,14 @@ func TestDashboardInABrowser(t *testing.T) {
 	b.quiet()
 }
 
-// silenceAndEnd makes a silence and ends it.
-func silenceAndEnd(b *browser) {
+// maintainAndEnd begins a maintenance window and ends it.
+func maintainAndEnd(b *browser) {
 	b.Helper()
-	b.do(chromedp.SendKeys("form[action='/silences'] input[name=queue]", "orders.*"))
-	b.click("form[action='/silences'] button")
+	b.do(chromedp.SendKeys("form[action='/maintenance'] input[name=queue]", "orders.*"))
+	b.click("form[action='/maintenance'] button")
 	b.shows("orders.*")
-	b.click("form[action='/silences/end'] button")
-	b.shows("No silences.")
+	b.click("form[action='/maintenance/end'] button")
+	b.until("document.querySelector(\"form[action='/maintenance/end']\") === null")
 }
 
 // changeDeadline gives the first message more time and has it expire then.
@@ -176,7 +176,7 @@ func replayAll(b *browser) {
 	b.click("button[value=all]")
 	b.shows("Replay 25 messages?")
 	b.shows("would expire there again")
-	b.do(chromedp.SetValue("input[name=ttl]", "none"))
+	b.do(chromedp.SetValue("form.filter input[name=ttl]", "none"))
 	b.click("form.filter button")
 	b.shows("the messages would wait there")
 	b.screenshot("try")
@@ -203,7 +203,7 @@ func TestDashboardByKeyboard(t *testing.T) {
 			t.Errorf("the focus at %q cannot be seen", stops[len(stops)-1])
 		}
 	}
-	want := "Skip to content,Curfew,Overview,Queues,Exchanges,Connections,Dead letters,Alerts,Audit,Policies,Users,Pause updates,Log out,New queue…,Publish…,q,Filter,Queue"
+	want := "Skip to content,Curfew,Overview,Queues,Exchanges,Connections,Dead letters,Incidents,Audit,Policies,Users,Pause updates,Log out,New queue…,Publish…,q,Filter,Queue"
 	if got := strings.Join(stops, ","); got != want {
 		t.Errorf("tab stops %s, not %s", got, want)
 	}
@@ -225,7 +225,7 @@ func TestDashboardOnAPhone(t *testing.T) {
 	backs := map[bool]string{}
 	for _, dark := range []bool{false, true} {
 		b.dark(dark)
-		for _, path := range []string{"/", "/queues", "/queue?vhost=/&name=orders.payment&bodies=1", "/deadline?vhost=/&name=orders.payment&seq=1", "/dead-letters", "/dead-letter?vhost=/&name=orders.expired", "/dead-letters/message?vhost=/&name=orders.expired&seq=1", "/dead-letter/edit?vhost=/&name=orders.expired&seq=1", "/alerts", "/audit"} {
+		for _, path := range []string{"/", "/queues", "/queue?vhost=/&name=orders.payment&bodies=1", "/deadline?vhost=/&name=orders.payment&seq=1", "/dead-letters", "/dead-letter?vhost=/&name=orders.expired", "/dead-letters/message?vhost=/&name=orders.expired&seq=1", "/dead-letter/edit?vhost=/&name=orders.expired&seq=1", "/incidents", "/audit"} {
 			b.open(path)
 			if wide := evaluate[int](b, "document.documentElement.scrollWidth"); wide > 390 {
 				t.Errorf("%s is %d wide", path, wide)

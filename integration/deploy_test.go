@@ -15,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"curfew/monitor/incident"
 	"curfew/scheduler/storetest"
 )
 
@@ -86,11 +87,10 @@ func TestRunbooks(t *testing.T) {
 			}
 		}
 	}
-	source, err := os.ReadFile("../monitor/alert/event.go")
-	check(t, err)
-	for _, match := range regexp.MustCompile(`\{"(Curfew\w+)"`).FindAllStringSubmatch(string(source), -1) {
-		wanted[match[1]] = match[1] != "CurfewTest"
+	for _, c := range incident.Conditions {
+		wanted[c.Alertname()] = true
 	}
+	wanted["CurfewWatchdog"] = true
 	pages, err := os.ReadDir(filepath.Join(deployFolder, "runbooks"))
 	check(t, err)
 	for _, page := range pages {

@@ -48,7 +48,7 @@ sinks:
   text: {url: "generic+`+s.url+`/generic?template=json"}
   push: {url: "ntfy://`+slack+`/ntfy?scheme=http"}
   chat: {url: "mattermost://`+slack+`/slack?disabletls=yes"}
-rules: [{name: others, events: [at_risk, deadline_fired_late], to: []}]
+rules: [{name: others, events: [deadline_fired_late, processor_starved], to: []}]
 `)}
 }
 
@@ -130,12 +130,12 @@ func TestServicesAreNotified(t *testing.T) {
 	q := topology{queue: "orders", dlx: "dlx", dlq: "dead"}
 	goClient{}.declare(t, c.url, q)
 	goClient{}.publish(t, c.url, q.queue, []planned{{id: "x", ttlMillis: 1}})
-	for _, status := range []string{"FIRING", "RESOLVED"} {
+	for _, status := range []string{"Warning", "Over"} {
 		for _, path := range []string{"/generic", "/ntfy", "/hooks/slack"} {
 			eventually(t, startLimit, status+" at "+path, func() bool {
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				return strings.Contains(s.text[path], status+" CurfewDeadlineMissed") && strings.Contains(s.text[path], "orders") && strings.Contains(s.text[path], "instance here")
+				return strings.Contains(s.text[path], status+": messages expire unconsumed") && strings.Contains(s.text[path], "orders") && strings.Contains(s.text[path], "instance here")
 			})
 		}
 	}
