@@ -66,4 +66,8 @@ func TestANewUserReplacesNobody(t *testing.T) {
 	require.Contains(t, a.body, "A user with this name already exists.", "a form that is to make something has no version")
 	a = s.post("/user/new", url.Values{"token": {s.token("/user/new")}, "name": {"untagged"}, "password": {"x"}})
 	require.Contains(t, a.body, "User created.")
+	was := wasPattern.FindStringSubmatch(s.get("/user?name=untagged").body)
+	require.NotNil(t, was)
+	a = s.post("/user/permission", url.Values{"token": {s.token("/user/new")}, "was": {was[1]}, "name": {"untagged"}, "vhost": {"/"}, "read": {".*"}})
+	require.Contains(t, a.body, "Permissions changed.")
 }

@@ -212,7 +212,7 @@ func (p Pages) begin(one *card, a *operate.Actor, q url.Values) error {
 	if err != nil {
 		return err
 	}
-	if op.Field("vhost") != nil && q.Get("vhost") == "" {
+	if op.Field("vhost") != nil && !op.AnyVHost && q.Get("vhost") == "" {
 		return a.Require(op.Role)
 	}
 	current, version, err := p.Operations.Now(*a, op, request)
