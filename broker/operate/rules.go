@@ -53,6 +53,8 @@ const (
 	LookAround             Operation = "look_around"   // status, alerts, forecasts, the audit
 	ChangeAlerts           Operation = "change_alerts" // silences, and tests of sinks
 	AllowQueue             Operation = "allow_queue"   // of a RabbitMQ, to be kept again
+	PauseRabbitMQ          Operation = "pause_rabbitmq"
+	ResumeRabbitMQ         Operation = "resume_rabbitmq"
 	ReadClock              Operation = "read_clock"
 	MoveClock              Operation = "move_clock" // a manual one
 	// ManyAttempts is the record of further attempts within a minute that were refused or failed. It is not an operation that users do.
@@ -127,6 +129,8 @@ var rules = map[Operation]Rule{
 	LookAround:             {Role: Monitor, Looks: true},
 	ChangeAlerts:           {Role: Administrator},
 	AllowQueue:             {Role: Administrator},
+	PauseRabbitMQ:          {Role: Administrator},
+	ResumeRabbitMQ:         {Role: Administrator},
 	ReadClock:              {Role: Management, Looks: true},
 	MoveClock:              {Role: Administrator},
 }

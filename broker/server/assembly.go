@@ -30,6 +30,8 @@ type assembly struct {
 	properties []byte
 	size       uint64
 	body       []byte
+
+	publication broker.Publication // once it is complete
 }
 
 // Begun reports whether a publish has begun and is not complete, so that content must follow.
@@ -52,67 +54,68 @@ func (a *assembly) Begin(payload []byte) error {
 }
 
 // Add adds a header or body frame, and refuses one that is out of order. most is how large a
-// message may be. If the publish is complete with this frame, Add returns it; it is valid
+// message may be. If the publish is complete with this frame, Add returns it, else nil; it is valid
 // until Release, which must follow.
-func (a *assembly) Add(f amqp.Frame, most int, u *outbox.Memory) (m broker.Publication, complete bool, err error) {
+func (a *assembly) Add(f amqp.Frame, most int, u *outbox.Memory) (*broker.Publication, error) {
 	switch a.stage {
 	case header:
 		if f.Type != amqp.FrameHeader {
-			return m, false, unexpected("expected content header for class 60, got non content header frame instead")
+			return nil, unexpected("expected content header for class 60, got non content header frame instead")
 		}
 		return a.addHeader(f.Payload, most, u)
 	case body:
 		if f.Type != amqp.FrameBody {
-			return m, false, unexpected("expected content body, got non content body frame instead")
+			return nil, unexpected("expected content body, got non content body frame instead")
 		}
 		return a.addBody(f.Payload, u)
 	}
-	return m, false, unexpected("expected method frame, got non method frame instead")
+	return nil, unexpected("expected method frame, got non method frame instead")
 }
 
 func unexpected(text string) error {
 	return amqp.NewException(amqp.UnexpectedFrame, amqp.ClassBasic, amqp.BasicPublishID.Method(), "%s", text)
 }
 
-func (a *assembly) addHeader(payload []byte, most int, u *outbox.Memory) (m broker.Publication, complete bool, err error) {
+func (a *assembly) addHeader(payload []byte, most int, u *outbox.Memory) (*broker.Publication, error) {
 	h, err := amqp.ParseContentHeader(payload)
 	if err != nil {
-		return m, false, err
+		return nil, err
 	}
 	if h.BodySize > uint64(most) {
-		return m, false, amqp.NewException(amqp.PreconditionFailed, amqp.ClassBasic, amqp.BasicPublishID.Method(),
+		return nil, amqp.NewException(amqp.PreconditionFailed, amqp.ClassBasic, amqp.BasicPublishID.Method(),
 			"message size %d is larger than configured max size %d", h.BodySize, most)
 	}
 	if h.BodySize == 0 {
-		return a.complete(h.Properties, nil), true, nil
+		return a.complete(h.Properties, nil), nil
 	}
 	a.stage, a.size = body, h.BodySize
 	a.keepProperties(u, h.Properties)
-	return m, false, nil
+	return nil, nil
 }
 
 // addBody adds one body frame. A body of a single frame is used straight from the read
 // buffer. A longer body is assembled in memory that grows as it arrives.
-func (a *assembly) addBody(b []byte, u *outbox.Memory) (m broker.Publication, complete bool, err error) {
+func (a *assembly) addBody(b []byte, u *outbox.Memory) (*broker.Publication, error) {
 	left := a.size - uint64(len(a.body))
 	switch {
 	case len(b) == 0:
-		return m, false, nil // RabbitMQ accepts it, too
+		return nil, nil // RabbitMQ accepts it, too
 	case uint64(len(b)) > left:
-		return m, false, unexpected("content body larger than its header says")
+		return nil, unexpected("content body larger than its header says")
 	case uint64(len(b)) == a.size:
-		return a.complete(a.properties, b), true, nil
+		return a.complete(a.properties, b), nil
 	}
 	a.appendBody(u, b)
 	if uint64(len(b)) < left {
-		return m, false, nil
+		return nil, nil
 	}
-	return a.complete(a.properties, a.body), true, nil
+	return a.complete(a.properties, a.body), nil
 }
 
-func (a *assembly) complete(properties, body []byte) broker.Publication {
+func (a *assembly) complete(properties, body []byte) *broker.Publication {
 	a.stage = method
-	return broker.Publication{Exchange: a.exchange, RoutingKey: a.routingKey, Properties: properties, Body: body}
+	a.publication = broker.Publication{Exchange: a.exchange, RoutingKey: a.routingKey, Properties: properties, Body: body}
+	return &a.publication
 }
 
 // keepProperties copies the properties of a publish whose body is still to come.
@@ -154,6 +157,7 @@ func (a *assembly) appendBody(u *outbox.Memory, part []byte) {
 
 // Release gives back the buffers in which a publish was assembled.
 func (a *assembly) Release(u *outbox.Memory) {
+	a.publication = broker.Publication{} // it may refer to the connection's buffer
 	if a.body != nil {
 		u.Add(-budgetBytes(a.body))
 		outbox.RecycleBuffer(a.body)

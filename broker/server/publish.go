@@ -8,15 +8,15 @@ import (
 // addContent handles a header or body frame.
 func (ch *channel) addContent(f amqp.Frame) error {
 	c := ch.conn
-	m, complete, err := ch.content.Add(f, c.srv.opts.Broker.MaxMessageBytes(), &c.usage)
+	m, err := ch.content.Add(f, c.srv.opts.Broker.MaxMessageBytes(), &c.usage)
 	if err != nil {
 		return err
 	}
 	c.published = true // unfinished publishes take memory, too
-	if !complete {
+	if m == nil {
 		return nil
 	}
-	err = ch.publish(&m)
+	err = ch.publish(m)
 	ch.content.Release(&c.usage)
 	if c.flow.costly {
 		c.flush()

@@ -22,6 +22,8 @@ type Options struct {
 // RabbitMQ is a RabbitMQ whose deadlines are kept. *rabbitmq.Primary is one.
 type RabbitMQ interface {
 	Allow(ctx context.Context, queue string) error
+	Pause(ctx context.Context) error
+	Resume(ctx context.Context) error
 }
 
 // Changes are what users may change. Safe for concurrent use.
@@ -54,7 +56,6 @@ var (
 	errNoAlerts   = &NotFound{"there are no alerts: the monitor is off"}
 	errNoSilence  = &NotFound{"there is no such silence"}
 	errNoRabbitMQ = &NotFound{"this Curfew does not run beside a RabbitMQ"}
-	errNotLetGo   = &NotFound{rabbitmq.ErrNotLetGo.Error()}
 )
 
 // AddSilence adds a silence; its ID and CreatedAt are set here, and the author is the actor if none is given. Errors: *operate.MissingRole,
@@ -112,17 +113,32 @@ func (c *Changes) changeAlerts(by operate.Actor, change func() ([]zap.Field, err
 }
 
 // AllowQueue lets a queue be kept again that Curfew let go. Errors: *operate.MissingRole, *NotFound, *Unavailable.
-func (c *Changes) AllowQueue(ctx context.Context, by operate.Actor, queue string) (err error) {
-	defer func() { c.o.Recorder.Record(by, operate.AllowQueue, operate.QueueName{Name: queue}, err) }()
-	if err := by.Require(operate.RoleOf(operate.AllowQueue)); err != nil {
+func (c *Changes) AllowQueue(ctx context.Context, by operate.Actor, queue string) error {
+	return c.rabbitmq(by, operate.AllowQueue, queue, func(r RabbitMQ) error { return r.Allow(ctx, queue) })
+}
+
+// PauseRabbitMQ has all queues of the RabbitMQ given back until ResumeRabbitMQ. Errors: *operate.MissingRole, *NotFound, *Unavailable.
+func (c *Changes) PauseRabbitMQ(ctx context.Context, by operate.Actor) error {
+	return c.rabbitmq(by, operate.PauseRabbitMQ, "", func(r RabbitMQ) error { return r.Pause(ctx) })
+}
+
+// ResumeRabbitMQ ends that. Errors: *operate.MissingRole, *NotFound, *Unavailable.
+func (c *Changes) ResumeRabbitMQ(ctx context.Context, by operate.Actor) error {
+	return c.rabbitmq(by, operate.ResumeRabbitMQ, "", func(r RabbitMQ) error { return r.Resume(ctx) })
+}
+
+// rabbitmq makes and records a change to what is done beside the RabbitMQ.
+func (c *Changes) rabbitmq(by operate.Actor, op operate.Operation, queue string, change func(RabbitMQ) error) (err error) {
+	defer func() { c.o.Recorder.Record(by, op, operate.QueueName{Name: queue}, err) }()
+	if err := by.Require(operate.RoleOf(op)); err != nil {
 		return err
 	}
 	if c.o.RabbitMQ == nil {
 		return errNoRabbitMQ
 	}
-	switch err := c.o.RabbitMQ.Allow(ctx, queue); {
-	case errors.Is(err, rabbitmq.ErrNotLetGo):
-		return errNotLetGo
+	switch err := change(c.o.RabbitMQ); {
+	case errors.Is(err, rabbitmq.ErrNotLetGo), errors.Is(err, rabbitmq.ErrNotPaused):
+		return &NotFound{err.Error()}
 	case err != nil:
 		return &Unavailable{err}
 	}

@@ -21,6 +21,8 @@ import (
 type fakeRabbitMQ struct{ err error }
 
 func (f *fakeRabbitMQ) Allow(context.Context, string) error { return f.err }
+func (f *fakeRabbitMQ) Pause(context.Context) error         { return f.err }
+func (f *fakeRabbitMQ) Resume(context.Context) error        { return f.err }
 
 // site is what a test changes, with what was recorded.
 type site struct {
@@ -59,6 +61,8 @@ var calls = []struct {
 		_, err := s.TestSinks(context.Background(), by, "log")
 		return err
 	}},
+	{operate.PauseRabbitMQ, func(s *site, by operate.Actor) error { return s.PauseRabbitMQ(context.Background(), by) }},
+	{operate.ResumeRabbitMQ, func(s *site, by operate.Actor) error { return s.ResumeRabbitMQ(context.Background(), by) }},
 	{operate.AllowQueue, func(s *site, by operate.Actor) error { return s.AllowQueue(context.Background(), by, "orders") }},
 }
 
@@ -84,7 +88,7 @@ func TestWhoMayChangeWhat(t *testing.T) {
 				require.Equal(t, []any{c.operation, by, want}, []any{s.last().Operation, s.last().By, s.last().Result})
 			}
 			require.Len(t, s.alerts.Silences(), 1)
-			require.Equal(t, 2, testutil.CollectAndCount(s.metrics, "curfew_operations_total"))
+			require.Equal(t, 4, testutil.CollectAndCount(s.metrics, "curfew_operations_total"))
 		}
 	}
 }

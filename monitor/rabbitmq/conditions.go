@@ -49,6 +49,9 @@ func (p *Primary) conditions(rows []Queue) (all []Condition) {
 				Reason: fmt.Sprintf("Redis has not answered for %s: queues already kept stay kept; no new ones are taken over (%s)", ago(f.since), f.err)})
 		}
 	}
+	if since, why := p.group.paused(); why != "" {
+		all = append(all, Condition{Name: "paused", Since: since, Reason: "an operator has paused everything: no queue is kept. Resume: curfew rabbitmq resume"})
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if f := p.identity; f.err != nil && p.space == (lease.Space{}) {
@@ -84,6 +87,7 @@ func (q *Queue) conditions() (all []Condition) {
 		all = append(all, Condition{Name: name, Affected: q.Queue, Reason: strings.TrimSpace(reason + " " + q.Instead), Since: time.UnixMilli(since)})
 	}
 	switch {
+	case q.State == pausedCode:
 	case q.State == "let_go":
 		add("let_go", sentence("let go of until an operator allows it", q.Reason), q.NotKeptSince)
 	case q.NotKeptSince != 0 && time.Since(time.UnixMilli(q.NotKeptSince)) >= wantedFor:

@@ -33,13 +33,14 @@ type group struct {
 	reports   []report  // of the others
 	since     time.Time // when the members last changed
 	letGo     map[string]string
+	pausedAt  time.Time            // since when nobody keeps anything, as far as this one knows
 	seenUntil map[string]time.Time // by queue: when another one last held all messages, at least
 	wanted    int                  // queues that may be kept
 	taken     map[*turn]struct{}   // leases that are held here, or being tried for
 }
 
 func newGroup(name string) *group {
-	return &group{members: []string{name}, since: time.Now(), taken: make(map[*turn]struct{}), seenUntil: make(map[string]time.Time)}
+	return &group{members: []string{name}, since: time.Now(), taken: make(map[*turn]struct{}), letGo: make(map[string]string), seenUntil: make(map[string]time.Time)}
 }
 
 // join changes to another group in Redis, and returns the last one.
@@ -99,6 +100,9 @@ func (g *group) see(v lease.View, err error) (news bool, lost map[string]string)
 			t.unwanted = false
 		}
 	}
+	if g.letGo[everyQueue] == "" {
+		g.pausedAt = time.Now()
+	}
 	g.letGo, g.reports = make(map[string]string), readReports(v.Reports)
 	g.noteSeenLocked()
 	maps.Copy(g.letGo, v.LetGo)
@@ -110,7 +114,29 @@ func (g *group) see(v lease.View, err error) (news bool, lost map[string]string)
 func (g *group) letGoFor(queue string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if why := g.letGo[everyQueue]; why != "" {
+		return why
+	}
 	return g.letGo[queue]
+}
+
+// setPaused has nobody keep anything, or ends that. It reports whether that is news to this Curfew.
+func (g *group) setPaused(why string) (news bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if news = g.letGo[everyQueue] != why; why == "" {
+		delete(g.letGo, everyQueue)
+	} else if news {
+		g.letGo[everyQueue], g.pausedAt = why, time.Now()
+	}
+	return news
+}
+
+// paused returns since when nobody keeps anything, and why; "": that is not so.
+func (g *group) paused() (since time.Time, why string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.pausedAt, g.letGo[everyQueue]
 }
 
 // trouble returns why leases cannot be renewed or taken; without an error they can.

@@ -199,3 +199,36 @@ func TestReplicasThatDoNotKnowTheirCluster(t *testing.T) {
 	eventually(t, "the queue to be kept", func() bool { return len(a.kept()) == 1 })
 	require.Empty(t, a.Conditions())
 }
+
+// TestPause: one command ends keeping everywhere, also for a Curfew that comes later and when Redis loses everything, until another one ends that.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	server := storetest.StartRedis(t)
+	rabbitmq := newFakeRabbitMQ(t)
+	rabbitmq.declare("keep-0", "keep-1")
+	a := newRunning(t, rabbitmq, "a", server.Client).start()
+	b := newRunning(t, rabbitmq, "b", server.Client).start()
+	all := func() int { return len(a.kept()) + len(b.kept()) }
+	eventually(t, "all to be kept", func() bool { return all() == 2 })
+	require.ErrorIs(t, a.Resume(t.Context()), ErrNotPaused)
+	require.NoError(t, a.Pause(t.Context()))
+	paused := func(r *running) func() bool {
+		return func() bool {
+			return r.row("keep-0").State == "paused" && r.row("keep-1").State == "paused" && len(r.Health()) == 1
+		}
+	}
+	eventually(t, "nothing to be kept", func() bool { return all() == 0 && paused(a)() && paused(b)() })
+	require.Contains(t, b.Health()[0], "curfew rabbitmq resume")
+	require.NoError(t, server.Client.FlushAll(t.Context()).Err())
+	c := newRunning(t, rabbitmq, "c", server.Client).start()
+	eventually(t, "a Curfew that came later to be paused", paused(c))
+	require.NoError(t, c.Resume(t.Context()))
+	eventually(t, "all to be kept again", func() bool { return all()+len(c.kept()) == 2 && len(a.Health()) == 0 })
+
+	alone := newRunning(t, rabbitmq, "alone", nil).start()
+	eventually(t, "all to be kept by one", func() bool { return len(alone.kept()) == 2 })
+	require.NoError(t, alone.Pause(t.Context()))
+	eventually(t, "one to be paused", func() bool { return len(alone.kept()) == 0 && paused(alone)() })
+	require.NoError(t, alone.Resume(t.Context()))
+	eventually(t, "one to keep again", func() bool { return len(alone.kept()) == 2 })
+}

@@ -327,11 +327,11 @@ func (p *Primary) exchangeLetGo(ctx context.Context, v lease.View, letGo map[str
 	p.mu.Lock()
 	for name, q := range p.queues {
 		q.noteLetGoLocked()
-		reason, listed := v.LetGo[name]
+		_, listed := v.LetGo[name]
 		_, allowed := v.Allowed[name]
 		switch {
 		case q.letGoHere == "":
-			changed = changed || q.letGo != reason && letGo[name] == ""
+			changed = changed || q.letGo != p.group.letGoFor(name) && letGo[name] == ""
 		case listed:
 			q.listed = true
 		case q.listed && allowed:

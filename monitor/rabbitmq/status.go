@@ -36,8 +36,8 @@ type Queue struct {
 	Queue string `json:"queue"`
 	Type  string `json:"type"`
 	Mode  string `json:"mode"` // keep or observe
-	// State is the keeper's (observing, keeping, releasing, standing_aside, window, refused, stopped); or let_go; or, for
-	// queues that nobody is to keep, exact, not_worth, refused, observed.
+	// State is the keeper's (observing, keeping, releasing, standing_aside, window, refused, stopped); or let_go; or
+	// paused; or, for queues that nobody is to keep, exact, not_worth, refused, observed.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"` // why
 	// Code is a fixed word for why it is refused, or has not been kept for ten seconds; empty: neither.
@@ -171,7 +171,9 @@ func (q *queue) describeLocked(row *Queue) {
 	row.P50, row.P99 = q.late.within(0.5), q.late.within(0.99)
 	if q.letGo != "" {
 		row.State, row.Instead, row.NeedsOperator = "let_go", allowIt, true
-		row.Code, row.Reason, _ = strings.Cut(q.letGo, " ")
+		if row.Code, row.Reason, _ = strings.Cut(q.letGo, " "); row.Code == pausedCode {
+			row.State, row.Instead, row.NeedsOperator = pausedCode, "Resume: curfew rabbitmq resume", false
+		}
 		return
 	}
 	if q.stop == nil || q.keeper == nil {

@@ -38,6 +38,8 @@ var examples = map[string]string{
 	"curfew queue purge":        "curfew queue purge orders --confirm 118",
 	"curfew queue show":         "curfew queue show orders -o json",
 	"curfew rabbitmq allow":     "curfew rabbitmq allow retry-1",
+	"curfew rabbitmq pause":     "curfew rabbitmq pause",
+	"curfew rabbitmq resume":    "curfew rabbitmq resume",
 	"curfew rabbitmq status":    "curfew rabbitmq status --watch",
 	"curfew runs cancel":        "curfew runs cancel 20300101-080000-1a2b3c4d",
 	"curfew runs list":          "curfew runs list --watch",

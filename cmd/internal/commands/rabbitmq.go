@@ -29,7 +29,9 @@ func rabbitmqCommand() *cobra.Command {
 		Short: "Show how deadlines are or can be kept in a RabbitMQ beside Curfew",
 		RunE:  cli.Group,
 	}
-	c.AddCommand(rabbitmqPlanCommand(), rabbitmqStatusCommand(), rabbitmqAllowCommand())
+	c.AddCommand(rabbitmqPlanCommand(), rabbitmqStatusCommand(), rabbitmqAllowCommand(),
+		rabbitmqTurnCommand("pause", "Give back all that is held in RabbitMQ, and keep no queue until resume"),
+		rabbitmqTurnCommand("resume", "Keep queues again after a pause"))
 	return c
 }
 

@@ -106,3 +106,13 @@ func rabbitmqAllowCommand() *cobra.Command {
 	}
 	return c
 }
+
+// rabbitmqTurnCommand asks for a change that concerns all queues: pause or resume.
+func rabbitmqTurnCommand(use, short string) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: cli.NoArguments}
+	a := cli.WithAPI(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "rabbitmq", use), nil, nil)
+	}
+	return c
+}

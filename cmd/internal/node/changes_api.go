@@ -125,3 +125,13 @@ func allowQueue(c *changes.Changes, r *http.Request, by operate.Actor) (int, any
 	}
 	return http.StatusOK, asked, c.AllowQueue(r.Context(), by, asked.Queue)
 }
+
+// pauseRabbitMQ has everything given back, and nothing kept.
+func pauseRabbitMQ(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
+	return http.StatusNoContent, nil, c.PauseRabbitMQ(r.Context(), by)
+}
+
+// resumeRabbitMQ ends that.
+func resumeRabbitMQ(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
+	return http.StatusNoContent, nil, c.ResumeRabbitMQ(r.Context(), by)
+}

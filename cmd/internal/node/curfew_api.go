@@ -89,6 +89,12 @@ func apiRoutes() []apiRoute {
 		{http.MethodPost, "/rabbitmq/allow", hasRabbitMQ, changeHandler(allowQueue).of, rest.Doc{
 			ID: "allowQueue", Summary: "Let a queue be kept again that was let go", Text: "404: the queue was not let go. " + onlyRabbitMQ, Body: allowedQueue{}, Answer: allowedQueue{},
 		}},
+		{http.MethodPost, "/rabbitmq/pause", hasRabbitMQ, changeHandler(pauseRabbitMQ).of, rest.Doc{
+			ID: "pauseRabbitMQ", Summary: "Give back all that is held, and keep no queue until that is resumed", Text: onlyRabbitMQ,
+		}},
+		{http.MethodPost, "/rabbitmq/resume", hasRabbitMQ, changeHandler(resumeRabbitMQ).of, rest.Doc{
+			ID: "resumeRabbitMQ", Summary: "Keep queues again after a pause", Text: "404: nothing is paused. " + onlyRabbitMQ,
+		}},
 		{http.MethodGet, "/openapi.json", always, openAPIHandler, rest.Doc{
 			ID: "getOpenAPI", Summary: "This document", Text: "It has the routes that this Curfew serves.", Answer: map[string]any{},
 		}},

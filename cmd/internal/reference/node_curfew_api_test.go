@@ -290,7 +290,9 @@ func TestAnswersWithRabbitMQ(t *testing.T) {
 	made := c.call(201, "POST", "/api/curfew/silences", `{"duration":"1h"}`)
 	c.call(204, "DELETE", "/api/curfew/silences/{id}", "", field[string](c, made, "id"))
 	c.call(404, "POST", "/api/curfew/rabbitmq/allow", `{"queue":"q"}`)
-	c.checkCalled("allowQueue")
+	c.call(503, "POST", "/api/curfew/rabbitmq/pause", "") // it is not known yet which cluster this is
+	c.call(503, "POST", "/api/curfew/rabbitmq/resume", "")
+	c.checkCalled("allowQueue", "pauseRabbitMQ", "resumeRabbitMQ")
 }
 
 // TestDocumentIsCached: a client that has it gets it again only when it has changed. Who may not look around may not have it.

@@ -19,7 +19,7 @@
 //	                                         without a beat
 //	{curfew:keep:<cluster>:<vhost>}:reports  hash: what each of them reports; removed together with its member
 //	{curfew:keep:<cluster>:<vhost>}:let-go   hash: queues that nobody may keep until an operator allows it, with the
-//	                                         reasons
+//	                                         reasons; the queue with the empty name stands for all of them
 //	{curfew:keep:<cluster>:<vhost>}:allowed  hash: queues that an operator has allowed; expires after a day without one
 //
 // cluster is the identity of the virtual host in its RabbitMQ cluster (cluster.Identity), so Curfews beside different clusters

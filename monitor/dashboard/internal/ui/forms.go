@@ -211,20 +211,6 @@ func (f *Form) Field(label, name, hint string, attributes ...g.Node) g.Node {
 	})
 }
 
-// Fields are a field for each value that the form has under a name, and an empty one for another value.
-func (f *Form) Fields(label, name string, attributes ...g.Node) g.Node {
-	values := f.Values[name]
-	list := g.Group{f.Field(label, name, "", attributes...)}
-	for i := 1; len(values) > 0 && i <= len(values); i++ {
-		value := ""
-		if i < len(values) {
-			value = values[i]
-		}
-		list = append(list, h.Label(h.Span(g.Text("and "+label)), h.Input(h.Name(name), h.Value(value), g.Group(attributes))))
-	}
-	return list
-}
-
 // Password is a field whose content is never sent back. what is what browsers fill in: "current-password" or "new-password".
 func (f *Form) Password(label, name, what, hint string) g.Node {
 	return f.labelled("", label, name, hint, func(marks ...g.Node) g.Node {
