@@ -13,7 +13,6 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/operate"
-	"curfew/broker/operate/fields"
 	"curfew/monitor/dashboard/internal/format"
 )
 
@@ -168,7 +167,7 @@ func (f *Form) Millis(name string) (ms int64, given bool) {
 
 // Object reads a JSON object; an empty field is an empty one.
 func (f *Form) Object(name string) map[string]any {
-	object, err := fields.ParseObject(strings.TrimSpace(f.Get(name)))
+	object, err := operate.ParseObject(strings.TrimSpace(f.Get(name)))
 	if err != nil {
 		f.Wrong(name, format.Sentence(err.Error())+".")
 	}
@@ -177,7 +176,7 @@ func (f *Form) Object(name string) map[string]any {
 
 // Table reads arguments or headers from a field with a JSON object.
 func (f *Form) Table(name string) operate.Table {
-	t, err := fields.TableOf(f.Object(name))
+	t, err := operate.TableOf(f.Object(name))
 	if err != nil {
 		f.Wrong(name, format.Sentence(err.Error())+".")
 	}
