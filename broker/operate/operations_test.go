@@ -21,6 +21,7 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/deadline"
 	"curfew/broker/operate"
+	"curfew/broker/operate/admin"
 	"curfew/broker/queue"
 	"curfew/broker/server"
 )
@@ -291,13 +292,16 @@ func TestSavedFiltersAreNoParametersForOthers(t *testing.T) {
 	require.NoError(t, s.SaveFilter(t.Context(), user, dlq, operate.SavedFilter{Name: "f", Filter: `message_id == "secret"`}))
 	_, err := s.b.SetGlobalParameter("shown", "x")
 	require.NoError(t, err)
-	seen, err := s.GlobalParameters(t.Context(), s.user("policymaker", access.Policymaker))
+	seen := func(as operate.Actor) ([]admin.GlobalParameter, error) {
+		return admin.ListGlobalParameters.Do(t.Context(), s.Access, as, admin.GlobalName{})
+	}
+	all, err := seen(s.user("policymaker", access.Policymaker))
 	require.NoError(t, err)
-	require.Equal(t, map[string]any{"shown": "x"}, seen)
-	seen, err = s.GlobalParameters(t.Context(), s.user("root", access.Administrator))
+	require.Equal(t, []admin.GlobalParameter{{Name: "shown", Value: "x"}}, all)
+	all, err = seen(s.user("root", access.Administrator))
 	require.NoError(t, err)
-	require.Len(t, seen, 2)
-	_, err = s.GlobalParameters(t.Context(), user)
+	require.Len(t, all, 2)
+	_, err = seen(user)
 	var role *operate.MissingRole
 	require.ErrorAs(t, err, &role)
 	list, err := s.ListFilters(t.Context(), user, dlq)

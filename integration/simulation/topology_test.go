@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 
 	"curfew/broker"
 )
@@ -110,7 +111,7 @@ func (m *model) bind(b binding, undo bool) {
 	for i, have := range m.bindings {
 		if have == b {
 			if undo {
-				m.bindings = append(m.bindings[:i:i], m.bindings[i+1:]...)
+				m.dropBinding(i)
 			}
 			return
 		}
@@ -118,6 +119,18 @@ func (m *model) bind(b binding, undo bool) {
 	if !undo {
 		m.bindings = append(m.bindings, b)
 	}
+}
+
+// dropBinding removes a binding. The last of its exchange, or of its key, takes its place.
+func (m *model) dropBinding(i int) {
+	last := i
+	for j := i; j < len(m.bindings); j++ {
+		if m.bindings[j].exchange == m.bindings[i].exchange && m.bindings[j].key == m.bindings[i].key {
+			last = j
+		}
+	}
+	m.bindings[i] = m.bindings[last]
+	m.bindings = slices.Delete(m.bindings, last, last+1)
 }
 
 // anyQueue draws an existing queue; nil if there is none.

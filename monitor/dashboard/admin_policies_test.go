@@ -34,7 +34,9 @@ func TestAPolicyIsNotReplacedUnseen(t *testing.T) {
 		require.True(t, ok)
 		return p.Definition
 	}
+	require.Contains(t, s.get("/policy/new").body, `<input name="pattern" value="" required>`)
 	require.Contains(t, set("", "ttl", `{"message-ttl": 1000}`).body, "Policy set.")
+	require.Contains(t, s.get("/policies").body, `href="/policy/delete?name=ttl&amp;vhost=%2F"`)
 	again := set("", "ttl", `{"message-ttl": 2000}`)
 	require.Equal(t, http.StatusBadRequest, again.status)
 	require.Contains(t, again.body, "A policy with this name already exists.")
