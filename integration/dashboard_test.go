@@ -176,7 +176,7 @@ func replayAll(b *browser) {
 	b.click("button[value=all]")
 	b.shows("Replay 25 messages?")
 	b.shows("would expire there again")
-	b.do(chromedp.SetValue("input[name=ttl]", "none"))
+	b.do(chromedp.SetValue("form.filter input[name=ttl]", "none"))
 	b.click("form.filter button")
 	b.shows("the messages would wait there")
 	b.screenshot("try")

@@ -30,9 +30,10 @@ var everyPage = map[string]string{
 	"/dead-letter/edit?vhost=/&name=orders.expired&seq=LETTER": "Change a dead letter",
 	"/alerts": "Silence alerts", "/audit": "dead-lettered", "/audit?reason=changed": "set_policy",
 	"/policies": "ttl", "/policy/new": "Definition", "/policy/delete?vhost=/&name=ttl": "Delete the policy",
+	"/operator-policy/new": "Definition", "/operator-policy/delete?vhost=/&name=most": "Delete the policy",
 	"/vhosts": "shop", "/vhost?name=shop": "Limits", "/vhost/new": "New virtual host", "/vhost/delete?name=shop": "Delete the virtual host",
 	"/users": "guest", "/user/new": "New user", "/user?name=eye": "Topic permissions", "/user/delete?name=eye": "Delete the user",
-	"/user/permission/clear?name=eye&vhost=/": "Clear these permissions?", "/user/permission/clear?name=eye&vhost=/&exchange=amq.topic": "Clear these topic permissions?",
+	"/user/permission/clear?name=eye&vhost=/": "Clear the permissions of", "/user/topic/clear?name=eye&vhost=/&exchange=amq.topic": "Clear the topic permissions of",
 }
 
 // refusals are what pages say to those who may not see them.

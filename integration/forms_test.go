@@ -304,7 +304,7 @@ func (b *browser) formsOfUsers() {
 	b.send("/user/permission", "Set permissions", "read", "^nothing$", "write", "", "configure", "")
 	b.shows("Permissions changed")
 	b.pictures("user")
-	b.follow("Clear…", "Clear these permissions?")
+	b.follow("Clear…", "Clear the permissions of")
 	b.send("/user/permission/clear", "Clear them")
 	b.shows("Permissions changed")
 	b.formsOfTopicPermissions()
@@ -330,13 +330,13 @@ func (b *browser) formsOfTopicPermissions() {
 	b.shows("Topic permissions changed")
 	b.shows("^orders\\.eu$")
 	b.pictures("user-topics")
-	b.click("nav[aria-label='Actions on topic permissions at shop'] a") // Change…
+	b.click("nav[aria-label='Actions on / shop'] a") // Change…
 	b.until("document.querySelector('form[action=\"/user/topic\"] [name=exchange]').value === 'shop'")
 	b.send("/user/topic", "Set topic permissions", "write", "", "read", ".*")
 	b.shows("Topic permissions changed")
 	b.until("!document.body.innerText.includes('^orders')")
-	b.follow("Clear…", "Clear these topic permissions?")
-	b.send("/user/permission/clear", "Clear them")
+	b.follow("Clear…", "Clear the topic permissions of")
+	b.send("/user/topic/clear", "Clear them")
 	b.shows("the user may use every routing key at topic exchanges")
 }
 

@@ -3,6 +3,7 @@ package deadletters
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,9 +64,15 @@ func (f Filter) And(other Filter) Filter {
 	return f.operand() + " && " + other.operand()
 }
 
+// loose is in filters that have to stand in parentheses in a longer one: what binds less than &&.
+var loose = regexp.MustCompile(`[|?;]|\bor\b`)
+
 // operand is the filter as a part of a longer one.
 func (f Filter) operand() Filter {
-	if strings.Contains(string(f), "||") || strings.Contains(string(f), " or ") || strings.ContainsAny(string(f), "?;") {
+	switch {
+	case strings.Contains(string(f), "/"): // a comment, perhaps: it ends with its line
+		return "(" + f + "\n)"
+	case loose.MatchString(string(f)):
 		return "(" + f + ")"
 	}
 	return f

@@ -73,7 +73,9 @@ func (c *checker) check(n ast.Node, inside bool) {
 	case *ast.IdentifierNode:
 		c.field(n, inside)
 	case *ast.UnaryNode:
-		if _, number := n.Node.(*ast.IntegerNode); n.Operator == "+" || n.Operator == "-" && !number {
+		_, whole := n.Node.(*ast.IntegerNode)
+		_, fraction := n.Node.(*ast.FloatNode)
+		if n.Operator == "+" || n.Operator == "-" && !whole && !fraction {
 			c.wrong(n, "a filter compares and does not calculate")
 		}
 		c.check(n.Node, inside)

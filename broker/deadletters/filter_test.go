@@ -68,7 +68,7 @@ func TestFilters(t *testing.T) {
 		`any(json.items, any(.tags, .n == 2.5))`: 1, `count(json.items, .sku in ["x", "y"]) == 2`: 1, `none(json.items, true)`: 4, `all(json.items, .price > 0)`: 4, `len(json.items) == 2`: 1,
 		`!(json.total > 10)`: 5, `json.total > 10 || reason == ""`: 1,
 		`body contains "Björn"`: 2, `body contains "n 😀"`: 1, `body contains "packed"`: 1, `body matches "\"id\": ?7\\d"`: 1, `body startsWith "not JSON"`: 1,
-		`headers["tenant"] == "a"`: 1, `headers.n == 5`: 1, `headers.n > "4"`: 0, `number(string(headers.n)) > 4`: 1, `headers.big == 1152921504606846976`: 1, `headers.ratio < 1`: 1,
+		`headers["tenant"] == "a"`: 1, `headers.n == 5`: 1, `headers.n > "4"`: 0, `number(string(headers.n)) > 4`: 1, `headers.big == 1152921504606846976`: 1, `headers.ratio < 1`: 1, `headers.ratio > -1.5`: 1, `headers.n == -5`: 0,
 		`headers.at > date("2030-01-01")`: 1, `headers.raw == "x"`: 1, `headers.in.to[0] == "b"`: 1, `"tenant" in headers`: 1, `headers.none == nil`: 5,
 		`correlation_id == "c" and type == "order.created"`: 1, `type == "order.created" && app_id == "other"`: 0, `priority == 3`: 1, `timestamp > date("2030-01-01T00:00:00Z")`: 1, `timestamp < date("2031-01-01")`: 1,
 		`reason == "expired" && queue == "q" && exchange == "" && routing_key == "q"`: 4, `reason == ""`: 1, `deaths[0].queue == "q"`: 4, `any(deaths, "q" in .routing_keys && .count == 1)`: 4,
@@ -147,6 +147,19 @@ func TestWrongFilters(t *testing.T) {
 	require.ErrorContains(t, json.Unmarshal([]byte(`7`), &f), "filter has to be a text")
 	require.NoError(t, json.Unmarshal([]byte(`"reason == 'expired'"`), &f))
 	assert.EqualValues(t, "reason == 'expired' && (seq == 1 || seq == 2)", f.And("seq == 1 || seq == 2"))
+	for _, f := range []deadletters.Filter{"seq == 1 or\nseq == 2", "(seq == 1)or(seq == 2)", "seq == 1 // not: reason", "seq == 1 /* x */ || seq == 2"} {
+		require.NoError(t, f.Check(), f)
+		none := f.And("seq == 3")
+		require.NoError(t, none.Check(), none)
+		d := newDesk(t)
+		d.dead(3)
+		n, err := count(t.Context(), d.dlq, none)
+		require.NoError(t, err)
+		require.Zero(t, n, none)
+		n, err = count(t.Context(), d.dlq, deadletters.Filter("seq == 3").And(f))
+		require.NoError(t, err)
+		require.Zero(t, n, f)
+	}
 	d := newDesk(t)
 	for i, id := range []string{`a"b`, "\x00\xff\n\t\\", "é😀\u2028\U000e0001", "'`${}"} {
 		d.publish("", "dlq", "", amqp.Properties{MessageID: id})

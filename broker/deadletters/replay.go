@@ -60,6 +60,19 @@ type Replay struct {
 	At queue.Seq `json:"at"` // the last message it has examined
 }
 
+// Share is how much of a replay is done, from 0 to 1. The number of scanned messages grows page by page, that of matches is known at once. With a
+// limit the replay may end long before it reaches the end of the queue.
+func (replay *Replay) Share() float64 {
+	if replay.State == Done || replay.Total == 0 {
+		return 1
+	}
+	share := float64(max(replay.Scanned, replay.Matched)) / float64(replay.Total)
+	if replay.Limit > 0 {
+		share = max(share, float64(replay.Replayed)/float64(replay.Limit))
+	}
+	return min(share, 1)
+}
+
 // job is a replay with the goroutine that works on it. Its Replay is guarded by mu, the rest by Replays.mu.
 type job struct {
 	mu     sync.Mutex

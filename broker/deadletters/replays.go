@@ -95,7 +95,7 @@ func (r *Replays) Start(ctx context.Context, o Request) (Replay, error) {
 	}
 	ready, _, _ := q.Counts()
 	j := &job{replay: Replay{
-		ID: newID(), Request: o, State: Running, Started: time.Now().UTC(), Total: ready,
+		ID: NewRunID(), Request: o, State: Running, Started: time.Now().UTC(), Total: ready,
 		Skipped: map[SkipReason]int{},
 	}}
 	if o.DryRun {
@@ -324,7 +324,8 @@ func (r *Replays) forget(id string) error {
 	return nil
 }
 
-func newID() string {
+// NewRunID returns the ID of a new run.
+func NewRunID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return time.Now().UTC().Format("20060102-150405-") + hex.EncodeToString(b[:4])

@@ -8,6 +8,7 @@ import (
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 
+	"curfew/broker/operate/admin"
 	"curfew/broker/policy"
 	"curfew/broker/server"
 )
@@ -131,7 +132,7 @@ func putClusterName(r *request) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.Operations.SetGlobalParameter(r.Context(), r.Actor, clusterNameParameter, policy.Whole(name))
+	_, err = admin.SetGlobalParameter.Do(r.Context(), r.Operations.Access, r.Actor, admin.GlobalParameter{Name: clusterNameParameter, Value: policy.Whole(name)})
 	return r.Done(err)
 }
 

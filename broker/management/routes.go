@@ -57,7 +57,7 @@ func Routes() []rest.Route { return (*API)(nil).table() }
 
 // routes returns the routes of this package.
 func routes() (table []route) {
-	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, limitRoutes, policyRoutes, deadlineRoutes, clockRoutes} {
+	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, policyRoutes, deadlineRoutes, clockRoutes} {
 		table = append(table, part...)
 	}
 	return table
@@ -68,7 +68,7 @@ var nodeRoutes = []route{
 	{method: get, path: "/api/whoami", need: management, handle: whoami},
 	{method: get, path: "/api/version", need: management, handle: showVersion},
 	{method: get, path: "/api/cluster-name", need: management, handle: getClusterName},
-	{method: put, path: "/api/cluster-name", op: operate.SetGlobalParameter, handle: putClusterName},
+	{method: put, path: "/api/cluster-name", op: admin.SetGlobalParameter.Name, handle: putClusterName},
 	{method: get, path: "/api/feature-flags", need: management, handle: featureFlags},
 	{method: put, path: "/api/feature-flags/{name}/enable", need: administrator, handle: enableFeatureFlag},
 	{method: get, path: "/api/nodes", need: monitor, handle: listNodes},
@@ -169,30 +169,13 @@ var userRoutes = []route{
 	{method: get, path: "/api/auth/hash_password/{password}", need: administrator, handle: hashPassword},
 }
 
-var limitRoutes = []route{
-	{method: get, path: "/api/vhost-limits", need: management, handle: listVHostLimits},
-	{method: get, path: "/api/vhost-limits/{vhost}", need: management, handle: listVHostLimits},
-	{method: put, path: "/api/vhost-limits/{vhost}/{limit}", op: operate.ChangeVHosts, handle: putVHostLimit},
-	{method: remove, path: "/api/vhost-limits/{vhost}/{limit}", op: operate.ChangeVHosts, handle: deleteVHostLimit},
-}
-
 var policyRoutes = []route{
 	{method: get, path: "/api/curfew/delayed/{vhost}", op: operate.ListDelayed, handle: listDelayed, doc: delayedDoc},
 	{method: remove, path: "/api/curfew/delayed/{vhost}/{id}", op: operate.CancelDelayed, handle: cancelDelayed, doc: cancelDelayedDoc},
-	{method: get, path: "/api/parameters", op: operate.ListParameters, handle: listParameters},
-	{method: get, path: "/api/parameters/{component}", op: operate.ListParameters, handle: listParameters},
-	{method: get, path: "/api/parameters/{component}/{vhost}", op: operate.ListParameters, handle: listParameters},
-	{method: get, path: "/api/parameters/{component}/{vhost}/{name}", op: operate.ListParameters, handle: getParameter},
-	{method: put, path: "/api/parameters/{component}/{vhost}/{name}", op: operate.SetParameter, handle: putParameter},
-	{method: remove, path: "/api/parameters/{component}/{vhost}/{name}", op: operate.ClearParameter, handle: deleteParameter},
 	{method: get, path: "/api/definitions", op: operate.ExportDefinitions, handle: exportDefinitions},
 	{method: post, path: "/api/definitions", op: operate.ImportDefinitions, handle: importDefinitions, body: maxDefinitions},
 	{method: get, path: "/api/all-configuration", op: operate.ExportDefinitions, handle: exportDefinitions}, // the old name
 	{method: post, path: "/api/all-configuration", op: operate.ImportDefinitions, handle: importDefinitions, body: maxDefinitions},
 	{method: get, path: "/api/definitions/{vhost}", op: operate.ExportVHostDefinitions, handle: exportVHost},
 	{method: post, path: "/api/definitions/{vhost}", op: operate.ImportDefinitions, handle: importVHost, body: maxDefinitions},
-	{method: get, path: "/api/global-parameters", op: operate.ListGlobalParameters, handle: listGlobalParameters},
-	{method: get, path: "/api/global-parameters/{name}", op: operate.ListGlobalParameters, handle: getGlobalParameter},
-	{method: put, path: "/api/global-parameters/{name}", op: operate.SetGlobalParameter, handle: putGlobalParameter},
-	{method: remove, path: "/api/global-parameters/{name}", op: operate.ClearGlobalParameter, handle: deleteGlobalParameter},
 }

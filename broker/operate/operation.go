@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker"
-	"curfew/broker/operate/fields"
 )
 
 // Op is an operation as a value. What every face has of it is derived from this: the routes of the API with their document, the command, the list or the
@@ -33,7 +32,7 @@ type Op struct {
 	Page Page
 
 	request, result reflect.Type
-	fields, columns []fields.Field
+	fields, columns []Field
 	do              func(context.Context, *Call, any) (any, error)
 	now             func(*Call, any) (current, version any)
 }
@@ -115,11 +114,11 @@ func All() []*Op { return registry }
 // Defined returns an operation by its name; nil: it was not defined.
 func Defined(name Operation) *Op { return byName[name] }
 
-// Define makes an operation that do does, and adds it to all faces. Q is a struct; tags of its fields say what they are (fields.Field), as do those of the
+// Define makes an operation that do does, and adds it to all faces. Q is a struct; tags of its fields say what they are (Field), as do those of the
 // rows of a result that is a list or a struct. It is called before faces are made.
 func Define[Q, R any](op Op, do func(context.Context, *Call, Q) (R, error)) Typed[Q, R] {
 	op.request, op.result = reflect.TypeFor[Q](), reflect.TypeFor[R]()
-	op.fields, op.columns = fields.Of(op.request), fields.Of(fields.RowOf(op.result))
+	op.fields, op.columns = fieldsOf(op.request), fieldsOf(rowTypeOf(op.result))
 	op.do = func(ctx context.Context, c *Call, q any) (any, error) { return do(ctx, c, q.(Q)) }
 	if byName[op.Name] != nil {
 		panic("operate: " + string(op.Name) + " is defined twice")
@@ -159,27 +158,27 @@ func (t Typed[Q, R]) IfStill(ctx context.Context, o *Access, a Actor, q Q, seen 
 func (op *Op) IsList() bool { return op.result.Kind() == reflect.Slice }
 
 // Fields are those of the request, and Columns those of the rows of the result.
-func (op *Op) Fields() []fields.Field  { return op.fields }
-func (op *Op) Columns() []fields.Field { return op.columns }
+func (op *Op) Fields() []Field  { return op.fields }
+func (op *Op) Columns() []Field { return op.columns }
 
 // Shown are the columns that a face shows for some rows, and Object is a row as JSON.
-func (op *Op) Shown(face string, rows []any) []fields.Field {
-	return fields.Shown(op.columns, face, rows)
+func (op *Op) Shown(face string, rows []any) []Field {
+	return shown(op.columns, face, rows)
 }
 func (op *Op) Object(face string, row any) map[string]any {
-	return fields.ObjectOf(op.columns, face, row)
+	return objectOf(op.columns, face, row)
 }
 
-// Decode makes a request (fields.Decode).
+// Decode makes a request (decode).
 func (op *Op) Decode(values map[string]any) (any, error) {
-	return fields.Decode(op.fields, op.request, values)
+	return decode(op.fields, op.request, values)
 }
 
 // Result is the type of the result.
 func (op *Op) Result() reflect.Type { return op.result }
 
 // Field returns a field of the request by its name; nil: there is none.
-func (op *Op) Field(name string) *fields.Field {
+func (op *Op) Field(name string) *Field {
 	for i := range op.fields {
 		if op.fields[i].Name == name {
 			return &op.fields[i]
@@ -223,7 +222,7 @@ func (o *Access) enter(a Actor, op *Op, q any) (*Call, error) {
 func (o *Access) Do(ctx context.Context, a Actor, op *Op, request any, seen *string) (result any, created bool, err error) {
 	c, err := o.enter(a, op, request)
 	if err == nil {
-		err = fields.Check(op.fields, request)
+		err = check(op.fields, request)
 	}
 	if err == nil && op.now != nil {
 		o.replacing.Lock()

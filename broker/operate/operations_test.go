@@ -21,6 +21,8 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/deadline"
 	"curfew/broker/operate"
+	"curfew/broker/operate/admin"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/server"
 )
@@ -245,7 +247,7 @@ func TestADeadlineThatSomebodyElseChanged(t *testing.T) {
 	require.Equal(t, operate.DeadlineChanged{Outcome: "rescheduled", Deadline: was + 1000}, done)
 	_, err = s.ChangeDeadline(t.Context(), user, at, seq, operate.DeadlineChange{Fire: true, Was: &was})
 	require.ErrorIs(t, err, operate.ErrChanged)
-	_, err = s.ChangeDeadline(t.Context(), user, at, seq, operate.DeadlineChange{At: was + broker.MaxTTLMillis})
+	_, err = s.ChangeDeadline(t.Context(), user, at, seq, operate.DeadlineChange{At: was + policy.MaxTTLMillis})
 	var far *operate.OutOfRange
 	require.ErrorAs(t, err, &far)
 	_, err = s.ChangeDeadline(t.Context(), user, at, 99, operate.DeadlineChange{Fire: true})
@@ -291,13 +293,16 @@ func TestSavedFiltersAreNoParametersForOthers(t *testing.T) {
 	require.NoError(t, s.SaveFilter(t.Context(), user, dlq, operate.SavedFilter{Name: "f", Filter: `message_id == "secret"`}))
 	_, err := s.b.SetGlobalParameter("shown", "x")
 	require.NoError(t, err)
-	seen, err := s.GlobalParameters(t.Context(), s.user("policymaker", access.Policymaker))
+	seen := func(as operate.Actor) ([]admin.GlobalParameter, error) {
+		return admin.ListGlobalParameters.Do(t.Context(), s.Access, as, admin.GlobalName{})
+	}
+	all, err := seen(s.user("policymaker", access.Policymaker))
 	require.NoError(t, err)
-	require.Equal(t, map[string]any{"shown": "x"}, seen)
-	seen, err = s.GlobalParameters(t.Context(), s.user("root", access.Administrator))
+	require.Equal(t, []admin.GlobalParameter{{Name: "shown", Value: "x"}}, all)
+	all, err = seen(s.user("root", access.Administrator))
 	require.NoError(t, err)
-	require.Len(t, seen, 2)
-	_, err = s.GlobalParameters(t.Context(), user)
+	require.Len(t, all, 2)
+	_, err = seen(user)
 	var role *operate.MissingRole
 	require.ErrorAs(t, err, &role)
 	list, err := s.ListFilters(t.Context(), user, dlq)

@@ -27,12 +27,6 @@ const (
 	RenewLock              Operation = "renew_lock"
 	ListDelayed            Operation = "list_delayed"
 	CancelDelayed          Operation = "cancel_delayed"
-	ListParameters         Operation = "list_parameters"
-	SetParameter           Operation = "set_parameter"
-	ClearParameter         Operation = "clear_parameter"
-	ListGlobalParameters   Operation = "list_global_parameters"
-	SetGlobalParameter     Operation = "set_global_parameter"
-	ClearGlobalParameter   Operation = "clear_global_parameter"
 	ExportDefinitions      Operation = "export_definitions"
 	ExportVHostDefinitions Operation = "export_vhost_definitions"
 	ImportDefinitions      Operation = "import_definitions"
@@ -103,12 +97,6 @@ var rules = map[Operation]Rule{
 	RenewLock:              {Role: Management, Read: always},
 	ListDelayed:            {Role: Administrator, Looks: true},
 	CancelDelayed:          {Role: Administrator},
-	ListParameters:         {Role: Policymaker, Looks: true},
-	SetParameter:           {Role: Policymaker}, // operator policies and limits: Administrator
-	ClearParameter:         {Role: Policymaker}, // likewise
-	ListGlobalParameters:   {Role: Policymaker, Looks: true},
-	SetGlobalParameter:     {Role: Administrator},
-	ClearGlobalParameter:   {Role: Administrator},
 	ExportDefinitions:      {Role: Administrator, Looks: true},
 	ExportVHostDefinitions: {Role: Policymaker, Looks: true},
 	ImportDefinitions:      {Role: Administrator},

@@ -2,8 +2,6 @@ package operate
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"slices"
 	"sync"
@@ -95,11 +93,8 @@ func (o *Access) Begin(a Actor, op Operation, at QueueName, do func(context.Cont
 	if o.runs.shut || running == maxRuns {
 		return nil, ErrTooManyRuns
 	}
-	var id [4]byte
-	_, _ = rand.Read(id[:]) // it never fails
-	now := time.Now().UTC()
 	u := &Underway{ended: make(chan struct{}), run: Run{
-		ID: now.Format("20060102-150405-") + hex.EncodeToString(id[:]), Operation: op, VHost: at.VHost, Queue: at.Name, User: a.Name, State: deadletters.Running, Started: now,
+		ID: deadletters.NewRunID(), Operation: op, VHost: at.VHost, Queue: at.Name, User: a.Name, State: deadletters.Running, Started: time.Now().UTC(),
 	}}
 	var ctx context.Context
 	ctx, u.cancel = context.WithCancel(context.WithValue(context.Background(), progressKey{}, u))

@@ -30,19 +30,18 @@ var rooms = map[string][]string{
 	"broker/deadline":           {},
 	"broker":                    {"broker/internal/accounts", "broker/internal/catalog", "broker/internal/clock", "broker/internal/delivery", "broker/internal/forward", "broker/internal/message", "broker/internal/topology", "broker/access", "broker/access/login", "broker/amqp", "broker/memory", "broker/policy", "broker/queue", "broker/store"},
 	"broker/deadletters":        {"broker", "broker/access", "broker/amqp", "broker/policy", "broker/queue"},
-	"broker/operate":            {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/memory", "broker/operate/fields", "broker/policy", "broker/queue", "broker/server"},
-	"broker/operate/admin":      {"broker", "broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/operate/fields", "broker/policy"},
-	"broker/operate/fields":     {"broker/amqp", "broker/policy"},
+	"broker/operate":            {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/memory", "broker/policy", "broker/queue", "broker/server"},
+	"broker/operate/admin":      {"broker", "broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy"},
 	"broker/definitions":        {"broker", "broker/access", "broker/amqp", "broker/policy"},
 	"broker/management":         {"broker", "broker/access", "broker/amqp", "broker/definitions", "broker/memory", "broker/management/letters", "broker/management/metrics", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/queue", "broker/server"},
 	"broker/management/letters": {"broker/deadletters", "broker/management/rest", "broker/operate"},
 	"broker/management/metrics": {"broker", "broker/management/rest", "broker/policy", "broker/queue", "broker/server"},
-	"broker/management/rest":    {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/memory", "broker/operate", "broker/operate/fields", "broker/policy"},
+	"broker/management/rest":    {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/memory", "broker/operate", "broker/policy"},
 	"broker/server":             {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/server/internal/deliveries", "broker/server/internal/outbox"},
 
 	"broker/server/internal/outbox":     {"broker", "broker/amqp", "broker/memory"},
 	"broker/store/internal/numbers":     {},
-	"broker/server/internal/deliveries": {"broker", "broker/amqp", "broker/queue", "broker/server/internal/outbox"}, // of the queue only the identity of a message
+	"broker/server/internal/deliveries": {"broker", "broker/amqp", "broker/policy", "broker/queue", "broker/server/internal/outbox"}, // of the queue only the identity of a message
 
 	"scheduler":                        {},
 	"scheduler/memstore":               {"broker/chunked", "scheduler"},
@@ -58,7 +57,7 @@ var rooms = map[string][]string{
 	"monitor/forecast":                 {},
 	"monitor/audit":                    {},
 	"monitor/changes":                  {"broker/operate", "monitor/alert", "monitor/rabbitmq"},
-	"monitor/dashboard":                {"monitor", "monitor/alert", "monitor/audit", "monitor/changes", "monitor/dashboard/internal/admin", "monitor/dashboard/internal/alerts", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/connections", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/letters", "monitor/dashboard/internal/operations", "monitor/dashboard/internal/session", "monitor/dashboard/internal/ui", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/overview", "monitor/dashboard/internal/topology", "monitor/dashboard/internal/trends", "monitor/history"}, // of access only values
+	"monitor/dashboard":                {"monitor", "monitor/alert", "monitor/audit", "monitor/changes", "monitor/dashboard/internal/alerts", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/connections", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/letters", "monitor/dashboard/internal/operations", "monitor/dashboard/internal/session", "monitor/dashboard/internal/ui", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/overview", "monitor/dashboard/internal/topology", "monitor/dashboard/internal/trends", "monitor/history"}, // of access only values
 	"monitor/telemetry":                {},
 
 	"monitor/dashboard/internal/alerts":      {"monitor/alert", "monitor/changes", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
@@ -67,14 +66,13 @@ var rooms = map[string][]string{
 	"monitor/dashboard/internal/content":     {"broker/amqp"},
 	"monitor/dashboard/internal/format":      {"monitor/printable"},
 	"monitor/dashboard/internal/letters":     {"monitor", "broker/amqp", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
-	"monitor/dashboard/internal/operations":  {"broker/operate", "broker/operate/admin", "broker/operate/fields", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
+	"monitor/dashboard/internal/operations":  {"broker/operate", "broker/operate/admin", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
 	"monitor/dashboard/internal/session":     {},
-	"monitor/dashboard/internal/ui":          {"broker/operate", "broker/operate/fields", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor"},
+	"monitor/dashboard/internal/ui":          {"broker/operate", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor"},
 	"monitor/dashboard/internal/trends":      {"monitor/history", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
 	"monitor/dashboard/internal/overview":    {"broker/operate", "monitor", "monitor/alert", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/format", "monitor/dashboard/internal/trends", "monitor/dashboard/internal/ui", "monitor/history"},
-	"monitor/dashboard/internal/admin":       {"broker/access", "broker/operate", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
 	"monitor/dashboard/internal/connections": {"broker/operate", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
-	"monitor/dashboard/internal/topology":    {"broker/deadletters", "broker/operate", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
+	"monitor/dashboard/internal/topology":    {"broker/access", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
 
 	"monitor/rabbitmq":                             {"monitor/rabbitmq/cluster", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe", "monitor/rabbitmq/queuefacts"},
 	"monitor/rabbitmq/cluster":                     {"monitor/rabbitmq/queuefacts"},
@@ -89,14 +87,14 @@ var rooms = map[string][]string{
 	"cmd/internal/reference":             {},
 
 	"cmd/internal/inject":    {},
-	"cmd/internal/cli":       {"broker/access", "broker/operate", "broker/operate/fields", "cmd/internal/client", "cmd/internal/settings", "cmd/internal/table", "monitor/printable"},
+	"cmd/internal/cli":       {"broker/access", "broker/operate", "cmd/internal/client", "cmd/internal/settings", "cmd/internal/table", "monitor/printable"},
 	"cmd/internal/client":    {},
 	"cmd/internal/demo":      {"cmd/internal/client", "cmd/internal/node", "cmd/internal/settings"},
 	"cmd/internal/messaging": {"broker/operate", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/table"},
 	"cmd/internal/queues":    {"broker/deadletters", "broker/operate", "broker/queue", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/messaging", "cmd/internal/table", "monitor", "monitor/printable"},
 	"cmd/internal/table":     {"monitor/printable"},
-	"cmd/internal/settings":  {"broker", "monitor/alert", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
-	"cmd/internal/node":      {"broker", "broker/access", "broker/access/login", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/alert", "monitor/audit", "monitor/changes", "monitor/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
+	"cmd/internal/settings":  {"broker/policy", "monitor/alert", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
+	"cmd/internal/node":      {"broker", "broker/access", "broker/access/login", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/alert", "monitor/audit", "monitor/changes", "monitor/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
 	"cmd/internal/commands":  {"broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/inject", "cmd/internal/messaging", "cmd/internal/node", "cmd/internal/queues", "cmd/internal/settings", "cmd/internal/table", "monitor/alert", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts", "cmd/internal/demo"},
 	"cmd/curfew":             {"cmd/internal/commands"},
 }

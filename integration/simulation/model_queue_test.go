@@ -143,13 +143,11 @@ func (m *model) purge(q *modelQueue) int {
 }
 
 func (m *model) unbind(q *modelQueue) {
-	kept := m.bindings[:0]
-	for _, b := range m.bindings {
-		if b.to != q {
-			kept = append(kept, b)
+	for i := len(m.bindings) - 1; i >= 0; i-- {
+		if m.bindings[i].to == q {
+			m.dropBinding(i)
 		}
 	}
-	m.bindings = kept
 }
 
 // put gives an entry its number and its place: behind all others of its priority. A quorum queue has two: high above 4, and normal.

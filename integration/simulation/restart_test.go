@@ -29,7 +29,8 @@ type durableKey struct {
 }
 
 // remember adds the present state to those that a restart may find. A restart finds
-// everything since the last commit up to some call: the journal is written in order.
+// everything since the last commit up to some call, or a part of what that call did: the journal is
+// written in order, and a call that works on several messages writes a record for each.
 func (w *world) remember() {
 	if !w.plan.disk || w.failure != "" {
 		return
@@ -171,8 +172,70 @@ func (w *world) recovered() (durable, bool) {
 			return kept, true
 		}
 	}
+	for i := len(w.durables) - 1; i > 0; i-- {
+		if kept, ok := within(w.durables[i-1].existing(w.model), w.durables[i].existing(w.model), found); ok {
+			w.note("recovered: %d messages, in the middle of a call, as after all but %d", len(kept), len(w.durables)-1-i)
+			return kept, true
+		}
+	}
 	w.describeDifference(found)
 	return nil, false
+}
+
+// within returns what was found, if a call was cut off that led from one state to another. Each of its records
+// moves a message, or removes it: what neither arrived nor left is there, and no message has arrived that is
+// still where it was, or left without having arrived. A message that left several queues is not followed from each of them.
+func within(before, after durable, found map[durableKey]store.Terms) (kept durable, ok bool) {
+	type change struct{ leave, left, arrive, arrived int }
+	changes := map[int]*change{}
+	of := func(e *durableEntry) *change {
+		if changes[e.entry.id] == nil {
+			changes[e.entry.id] = &change{}
+		}
+		return changes[e.entry.id]
+	}
+	there := func(e *durableEntry) bool { _, there := found[e.key]; return there }
+	was, is := before.keys(), after.keys()
+	for i := range before {
+		e := &before[i]
+		switch {
+		case there(e):
+			kept = append(kept, *e)
+		case is[e.key]:
+			return nil, false
+		}
+		if !is[e.key] {
+			c := of(e)
+			if c.leave++; !there(e) {
+				c.left++
+			}
+		}
+	}
+	for i := range after {
+		e := &after[i]
+		if was[e.key] {
+			continue
+		}
+		c := of(e)
+		if c.arrive++; there(e) {
+			c.arrived++
+			kept = append(kept, *e)
+		}
+	}
+	for _, c := range changes {
+		if c.left == 0 && c.arrived > 0 || c.left == c.leave && c.arrived < c.arrive {
+			return nil, false
+		}
+	}
+	return kept, kept.is(found)
+}
+
+func (d durable) keys() map[durableKey]bool {
+	keys := make(map[durableKey]bool, len(d))
+	for i := range d {
+		keys[d[i].key] = true
+	}
+	return keys
 }
 
 // describeDifference describes the difference between what was found and the last remembered state.
@@ -252,13 +315,11 @@ func (w *world) reconnect() {
 		}
 		w.queues[m] = q
 	}
-	for _, b := range w.model.bindings {
-		wire := broker.Binding{Source: b.exchange, Destination: b.to.name, RoutingKey: b.key}
-		if err := w.vhost.Unbind(nil, wire); err != nil {
-			w.fail("%v", err)
-		}
-		if err := w.vhost.Bind(nil, wire); err != nil {
-			w.fail("%v", err)
+	for _, do := range []func(broker.Owner, broker.Binding) error{w.vhost.Unbind, w.vhost.Bind} {
+		for _, b := range w.model.bindings {
+			if err := do(nil, broker.Binding{Source: b.exchange, Destination: b.to.name, RoutingKey: b.key}); err != nil {
+				w.fail("%v", err)
+			}
 		}
 	}
 	w.jumpAt = time.Now() // deadlines that passed meanwhile are due now

@@ -2,8 +2,10 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 
 	"curfew/broker"
+	"curfew/broker/policy"
 )
 
 // declareQueue declares a queue, or declares an existing one again.
@@ -110,7 +112,7 @@ func (m *model) bind(b binding, undo bool) {
 	for i, have := range m.bindings {
 		if have == b {
 			if undo {
-				m.bindings = append(m.bindings[:i:i], m.bindings[i+1:]...)
+				m.dropBinding(i)
 			}
 			return
 		}
@@ -118,6 +120,18 @@ func (m *model) bind(b binding, undo bool) {
 	if !undo {
 		m.bindings = append(m.bindings, b)
 	}
+}
+
+// dropBinding removes a binding. The last of its exchange, or of its key, takes its place.
+func (m *model) dropBinding(i int) {
+	last := i
+	for j := i; j < len(m.bindings); j++ {
+		if m.bindings[j].exchange == m.bindings[i].exchange && m.bindings[j].key == m.bindings[i].key {
+			last = j
+		}
+	}
+	m.bindings[i] = m.bindings[last]
+	m.bindings = slices.Delete(m.bindings, last, last+1)
 }
 
 // anyQueue draws an existing queue; nil if there is none.
@@ -131,7 +145,7 @@ func (w *world) anyQueue() *modelQueue {
 }
 
 func (w *world) randomSettings(name string) settings {
-	if name == broker.UndeliverableQueue {
+	if name == policy.UndeliverableQueue {
 		return parking()
 	}
 	rng, s := w.rng, plain()
@@ -193,7 +207,7 @@ func (w *world) randomDeadLettering(s *settings) {
 func (w *world) weave() {
 	fan, slow := len(w.plan.names) <= 9, chance(w.rng, 0.3)
 	for i, name := range w.plan.names {
-		if name == broker.UndeliverableQueue {
+		if name == policy.UndeliverableQueue {
 			continue
 		}
 		s := plain()

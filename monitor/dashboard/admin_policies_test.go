@@ -34,7 +34,9 @@ func TestAPolicyIsNotReplacedUnseen(t *testing.T) {
 		require.True(t, ok)
 		return p.Definition
 	}
+	require.Contains(t, s.get("/policy/new").body, `<input name="pattern" value="" required>`)
 	require.Contains(t, set("", "ttl", `{"message-ttl": 1000}`).body, "Policy set.")
+	require.Contains(t, s.get("/policies").body, `href="/policy/delete?name=ttl&amp;vhost=%2F"`)
 	again := set("", "ttl", `{"message-ttl": 2000}`)
 	require.Equal(t, http.StatusBadRequest, again.status)
 	require.Contains(t, again.body, "A policy with this name already exists.")
@@ -49,4 +51,19 @@ func TestAPolicyIsNotReplacedUnseen(t *testing.T) {
 	require.Contains(t, set(mine, "copy", `{"max-length": 5}`).body, "Policy set.", "under another name it replaces nothing")
 	require.Contains(t, set(seen(), "ttl", `{"max-length": 6}`).body, "Policy set.")
 	require.Equal(t, brokerpolicy.Definition{"max-length": int64(6)}, definition("ttl"))
+}
+
+// TestANewUserReplacesNobody, also if the address of the form names somebody.
+func TestANewUserReplacesNobody(t *testing.T) {
+	s := newSite(t).logIn("root")
+	page := s.get("/user/new?name=eye").body
+	require.Contains(t, page, `name="name" value="eye"`)
+	require.Nil(t, wasPattern.FindStringSubmatch(page))
+	a := s.post("/user/new", url.Values{"token": {s.token("/user/new")}, "was": {""}, "name": {"eye"}, "password": {"x"}})
+	require.Equal(t, http.StatusBadRequest, a.status)
+	require.Contains(t, a.body, "A user with this name already exists.")
+	a = s.post("/user/new", url.Values{"token": {s.token("/user/new")}, "name": {"eye"}, "password": {"x"}})
+	require.Contains(t, a.body, "A user with this name already exists.", "a form that is to make something has no version")
+	a = s.post("/user/new", url.Values{"token": {s.token("/user/new")}, "name": {"untagged"}, "password": {"x"}})
+	require.Contains(t, a.body, "User created.")
 }

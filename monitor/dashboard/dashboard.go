@@ -15,7 +15,6 @@ import (
 	"curfew/monitor/alert"
 	"curfew/monitor/audit"
 	"curfew/monitor/changes"
-	"curfew/monitor/dashboard/internal/admin"
 	"curfew/monitor/dashboard/internal/alerts"
 	"curfew/monitor/dashboard/internal/assets"
 	"curfew/monitor/dashboard/internal/connections"
@@ -84,7 +83,7 @@ func New(o Options) (*Dashboard, error) {
 	if o.Operations != nil {
 		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Forecasts: d.forecasts, Site: answers{d}, Log: d.log}.Group())
 		d.groups = append(d.groups, connections.New(o.Operations, answers{d}).Group(), topology.Pages{Operations: o.Operations, Site: answers{d}}.Group(),
-			admin.Pages{Operations: o.Operations, Site: answers{d}}.Group(), operations.Pages{Operations: o.Operations, Site: answers{d}}.Group())
+			operations.Pages{Operations: o.Operations, Site: answers{d}}.Group())
 	}
 	d.pages, d.sessions = d.makePages(), session.New()
 	return d, nil

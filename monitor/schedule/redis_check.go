@@ -83,7 +83,7 @@ func (c *checker) rebuild(ctx context.Context) error {
 	if err := c.inspect(ctx); err != nil {
 		return err
 	}
-	ok, err := c.epoch(ctx)
+	ok, err := ask(ctx, "read the epoch", c.r.store.Epoch)
 	if err != nil {
 		return err
 	}
@@ -109,11 +109,9 @@ func (c *checker) countOrphans(ctx context.Context) error {
 	if !c.m.options.PrimaryIsNew || c.r.counted {
 		return nil
 	}
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	n, err := c.r.store.Len(call)
+	n, err := ask(ctx, "count", c.r.store.Len)
 	if err != nil {
-		return fmt.Errorf("count: %w", err)
+		return err
 	}
 	c.r.counted = true
 	if n > 0 {
@@ -130,7 +128,7 @@ func (c *checker) check(ctx context.Context) error {
 	if err := c.inspect(ctx); err != nil {
 		return err
 	}
-	ok, err := c.epoch(ctx)
+	ok, err := ask(ctx, "read the epoch", c.r.store.Epoch)
 	if err != nil {
 		return err
 	}
@@ -164,11 +162,9 @@ func (c *checker) differs(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("schedule: due list: %w", err)
 	}
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	stored, err := c.r.store.Len(call)
+	stored, err := ask(ctx, "count", c.r.store.Len)
 	if err != nil {
-		return false, fmt.Errorf("count: %w", err)
+		return false, err
 	}
 	taken, _ := c.r.writer.progress()
 	difference := max(stored-indexed, indexed-stored)
@@ -177,32 +173,27 @@ func (c *checker) differs(ctx context.Context) (bool, error) {
 
 // inspect checks the server.
 func (c *checker) inspect(ctx context.Context) error {
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	status, err := c.r.store.Check(call)
-	if err != nil {
-		return fmt.Errorf("inspect: %w", err)
+	status, err := ask(ctx, "inspect", c.r.store.Check)
+	if err == nil {
+		c.r.inspected(status)
 	}
-	c.r.inspected(status)
-	return nil
-}
-
-func (c *checker) epoch(ctx context.Context) (bool, error) {
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	ok, err := c.r.store.Epoch(call)
-	if err != nil {
-		return false, fmt.Errorf("read the epoch: %w", err)
-	}
-	return ok, nil
+	return err
 }
 
 func (c *checker) begin(ctx context.Context) error {
+	_, err := ask(ctx, "take ownership", func(call context.Context) (struct{}, error) { return struct{}{}, c.r.store.Begin(call) })
+	if err == nil {
+		c.r.log.Info("schedule owned, bringing it up to date")
+	}
+	return err
+}
+
+// ask makes a bounded call to Redis.
+func ask[T any](ctx context.Context, what string, fn func(context.Context) (T, error)) (answer T, err error) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := c.r.store.Begin(call); err != nil {
-		return fmt.Errorf("take ownership: %w", err)
+	if answer, err = fn(call); err != nil {
+		return answer, fmt.Errorf("%s: %w", what, err)
 	}
-	c.r.log.Info("schedule owned, bringing it up to date")
-	return nil
+	return answer, nil
 }

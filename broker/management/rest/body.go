@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"curfew/broker/amqp"
-	"curfew/broker/operate/fields"
+	"curfew/broker/operate"
 	"curfew/broker/policy"
 )
 
@@ -166,7 +166,7 @@ func (f Fields) Table(key string) (amqp.Table, error) {
 			return nil, nil
 		}
 	case map[string]any:
-		return fields.TableOf(v)
+		return operate.TableOf(v)
 	}
 	return nil, Bad([]any{"not_table", key})
 }

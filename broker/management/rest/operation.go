@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -8,7 +9,6 @@ import (
 	"unicode"
 
 	"curfew/broker/operate"
-	"curfew/broker/operate/fields"
 )
 
 // own is what the paths begin with that RabbitMQ does not have.
@@ -44,6 +44,9 @@ func derived(op *operate.Op, route string, one bool) Route {
 			return err
 		}
 		result, created, err := req.Operations.Do(req.Context(), req.Actor, op, request, nil)
+		if errors.Is(err, operate.ErrNoVHost) && method == http.MethodPut {
+			return ErrNoVHost
+		}
 		if err != nil {
 			return err
 		}
@@ -96,7 +99,7 @@ func (r *Request) needed(op *operate.Op) (keys []string) {
 
 // derived answers with the result of an operation: RabbitMQ's requests that change something get no body.
 func (r *Request) derived(op *operate.Op, result any, created, one, isOwn bool) error {
-	rows := fields.Rows(result)
+	rows := operate.Rows(result)
 	switch {
 	case op.IsList() && one:
 		if len(rows) == 0 {
@@ -151,22 +154,22 @@ func idOf(name operate.Operation) string {
 	return strings.Join(parts, "")
 }
 
-func zeroOf(k fields.Kind) any {
+func zeroOf(k operate.Kind) any {
 	switch k {
-	case fields.Number:
+	case operate.Number:
 		return int64(0)
-	case fields.Flag:
+	case operate.Flag:
 		return false
 	}
 	return ""
 }
 
 // typeOf is the type of a field in the document. A list may also be one text.
-func typeOf(f *fields.Field) reflect.Type {
+func typeOf(f *operate.Field) reflect.Type {
 	switch f.Kind {
-	case fields.List:
+	case operate.List:
 		return reflect.TypeFor[[]string]()
-	case fields.Object:
+	case operate.Object:
 		return reflect.TypeFor[Object]()
 	}
 	return reflect.TypeOf(zeroOf(f.Kind))

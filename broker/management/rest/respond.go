@@ -12,7 +12,6 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/memory"
 	"curfew/broker/operate"
-	"curfew/broker/operate/fields"
 	"curfew/broker/policy"
 )
 
@@ -81,8 +80,10 @@ func AsProblem(err error) *Problem {
 	switch {
 	case errors.Is(err, broker.ErrNoUser), errors.Is(err, broker.ErrNoVHost):
 		return &Problem{http.StatusBadRequest, "bad_request", "vhost_or_user_not_found"}
-	case errors.Is(err, access.ErrInvalid), errors.Is(err, broker.ErrPolicyParameter):
+	case errors.Is(err, access.ErrInvalid):
 		return &Problem{http.StatusBadRequest, "bad_request", err.Error()}
+	case errors.Is(err, broker.ErrPolicyParameter):
+		return &Problem{http.StatusBadRequest, "bad_request", Escape(err.Error())}
 	case errors.Is(err, broker.ErrFull):
 		return &Problem{http.StatusServiceUnavailable, "service_unavailable", "no room for persistent messages; consume messages or make room"}
 	}
@@ -110,7 +111,7 @@ func operationProblem(err error) *Problem {
 	if e, ok := errors.AsType[*operate.OutOfRange](err); ok {
 		return &Problem{http.StatusBadRequest, "bad_request", []any{"out_of_range", e.Field, e.Value}}
 	}
-	if e, ok := errors.AsType[*fields.Wrong](err); ok && e.Text == "" {
+	if e, ok := errors.AsType[*operate.Wrong](err); ok && e.Text == "" {
 		return &Problem{http.StatusBadRequest, "bad_request", append([]any{e.Code}, e.About...)}
 	} else if ok {
 		return &Problem{http.StatusBadRequest, "bad_request", e.Text}

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"curfew/broker/operate"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/deadletters"
+	"curfew/broker/operate"
 	"curfew/broker/policy"
 )
 
@@ -67,7 +67,7 @@ type PolicyEffect struct {
 func (e *PolicyEffect) find(vh *broker.VHost) {
 	e.Names, e.DeadLetterQueues = append([]string{}, e.Names...), []string{}
 	for _, q := range deadletters.Queues(vh) {
-		if slices.Contains(e.Names, q.Queue) && (len(q.From) > 0 || q.Parked || broker.IsSubqueue(q.Queue)) {
+		if slices.Contains(e.Names, q.Queue) && (len(q.From) > 0 || q.Parked || policy.IsSubqueue(q.Queue)) {
 			e.DeadLetterQueues = append(e.DeadLetterQueues, q.Queue)
 		}
 	}
@@ -85,7 +85,7 @@ func (e *PolicyEffect) Words() (list []string, harm bool) {
 	}
 	list = append(list, "Messages in these queues get a time to live: "+names+".")
 	if len(e.DeadLetterQueues) > 0 {
-		list = append(list, "Warning: dead letters go to "+strings.Join(e.DeadLetterQueues, ", ")+": with this policy they expire there like any message. Make the pattern narrower, unless that is what you want.")
+		list = append(list, "Dead letters go to "+strings.Join(e.DeadLetterQueues, ", ")+": with this policy they expire there like any message. Make the pattern narrower, unless that is what you want.")
 	}
 	return append(list, fmt.Sprintf("Of the messages that are already queued, %d would get an earlier deadline, and %d would expire at once.", e.Earlier, e.Expired)), len(e.DeadLetterQueues) > 0
 }
@@ -166,11 +166,7 @@ func policyOperations(k policy.Kind, name, path string, sets operate.Role) (ops 
 		Page: operate.Page{On: page + "/delete", Title: "Delete the policy", Tab: "/policies", Parent: "/policies", Up: "Policies", Rows: list, Link: "Delete…", Danger: true, Done: "Policy deleted.",
 			Then: "The next policy that matches applies to its queues, or only their arguments do. Messages keep the deadlines that they have."},
 	}, func(_ context.Context, c *operate.Call, q PolicyName) (operate.None, error) {
-		existed, err := c.VHost.Policies.Clear(k, q.Name)
-		if err == nil && !existed {
-			err = operate.ErrNotFound
-		}
-		return operate.None{}, err
+		return removed(c.VHost.Policies.Clear(k, q.Name))
 	})
 	return ops
 }

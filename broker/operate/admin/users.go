@@ -10,7 +10,6 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/definitions"
-	"curfew/broker/operate/fields"
 )
 
 var (
@@ -82,7 +81,7 @@ func (q *Credentials) set(u *access.User) (err error) {
 		return nil
 	}
 	if u.PasswordHash, err = base64.StdEncoding.DecodeString(q.Hash); err != nil {
-		return &fields.Wrong{Field: "password_hash", Code: "not_base64", About: []any{q.Hash}}
+		return &operate.Wrong{Field: "password_hash", Code: "not_base64", About: []any{q.Hash}}
 	}
 	if u.Algorithm = q.Algorithm; u.Algorithm == "" {
 		u.Algorithm = access.SHA256
@@ -402,7 +401,7 @@ var SetUserLimit = operate.Define(operate.Op{
 }, func(_ context.Context, c *operate.Call, q UserLimit) (operate.None, error) {
 	u, ok := c.Broker.Accounts.User(q.User)
 	if !ok {
-		return operate.None{}, &fields.Wrong{Field: "user", Code: "no_such_user", About: []any{q.User}}
+		return operate.None{}, &operate.Wrong{Field: "user", Code: "no_such_user", About: []any{q.User}}
 	}
 	return operate.None{}, c.Broker.Accounts.SetUserLimits(q.User, changeLimits(u.Limits, func(l access.Limits) { l[q.Limit] = int(q.Value) }))
 }).Replaces(func(c *operate.Call, q UserLimit) (*UserLimit, any) { return nil, userVersion(c, q.User) })

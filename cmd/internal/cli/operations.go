@@ -18,7 +18,6 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/operate"
-	"curfew/broker/operate/fields"
 	"curfew/cmd/internal/client"
 )
 
@@ -84,12 +83,12 @@ func (a *API) command(op *operate.Op) *cobra.Command {
 	}
 	for _, f := range flagsOf(op) {
 		switch f.Kind {
-		case fields.Flag:
+		case operate.Flag:
 			c.Flags().Bool(flagName(f.Name), false, f.Doc)
-		case fields.Number:
+		case operate.Number:
 			n, _ := strconv.ParseInt(f.Default+f.Start, 10, 64)
 			c.Flags().Int64(flagName(f.Name), n, f.Doc)
-		case fields.Password:
+		case operate.Password:
 			c.Flags().String("new-password-file", "", "file with the user's password (default standard input)")
 			if op.Field("tags") != nil {
 				c.Flags().Bool("no-password", false, "allow login only by certificate, not by password")
@@ -134,7 +133,7 @@ func (a *API) addVariant(c *cobra.Command, op *operate.Op) {
 func flagName(field string) string { return strings.ReplaceAll(field, "_", "-") }
 
 // flagsOf are the fields that are flags: those that are neither arguments nor the virtual host, nor left out. Without a body the route has to have them.
-func flagsOf(op *operate.Op) (list []fields.Field) {
+func flagsOf(op *operate.Op) (list []operate.Field) {
 	for _, f := range op.Fields() {
 		if f.Name != "vhost" && f.On("command") && !slices.Contains(op.Arguments(), f.Name) {
 			list = append(list, f)
@@ -173,7 +172,7 @@ func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
 	method, path, _ := strings.Cut(op.Routes[0], " ")
 	query := url.Values{}
 	for name, v := range values {
-		text := fields.Plain(v)
+		text := operate.Plain(v)
 		f := op.Field(name)
 		switch {
 		case strings.Contains(path, "{"+name+"}"):
@@ -224,14 +223,14 @@ func (a *API) values(cmd *cobra.Command, op *operate.Op, args []string) (map[str
 		values[name] = v
 	}
 	for _, f := range flagsOf(op) {
-		if f.Kind == fields.Password {
+		if f.Kind == operate.Password {
 			if err := readNewPassword(cmd, values); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		flag := cmd.Flags().Lookup(flagName(f.Name))
-		if !flag.Changed && !f.Own && f.Default == "" && !f.Key {
+		if !flag.Changed && !f.Own && f.Default == "" && !f.Key && f.Kind != operate.List {
 			continue
 		}
 		v, err := valueOf(&f, flag.Value.String())
@@ -244,17 +243,19 @@ func (a *API) values(cmd *cobra.Command, op *operate.Op, args []string) (map[str
 }
 
 // valueOf is the JSON value of a field's text.
-func valueOf(f *fields.Field, text string) (any, error) {
+func valueOf(f *operate.Field, text string) (any, error) {
 	switch f.Kind {
-	case fields.Number:
+	case operate.Number:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return nil, Usagef("%s: %q is not a whole number", f.Name, text)
 		}
 		return n, nil
-	case fields.Flag:
+	case operate.Flag:
 		return text == "true", nil
-	case fields.Object:
+	case operate.JSON:
+		return value(text), nil
+	case operate.Object:
 		var object map[string]any
 		d := json.NewDecoder(strings.NewReader(text))
 		d.UseNumber()
@@ -301,7 +302,7 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 			fmt.Fprintln(cmd.ErrOrStderr(), one)
 		}
 	}
-	rows := fields.Rows(result)
+	rows := operate.Rows(result)
 	objects := []map[string]any{}
 	for _, row := range rows {
 		objects = append(objects, op.Object("command", row))
@@ -314,7 +315,7 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 		}
 		heads = append(heads, strings.ToUpper(strings.NewReplacer("-", " ", "_", " ").Replace(f.Name)))
 		for i, row := range rows {
-			cells[i] = append(cells[i], fields.Plain(f.Of(row)))
+			cells[i] = append(cells[i], operate.Plain(f.Of(row)))
 		}
 	}
 	var all any = objects

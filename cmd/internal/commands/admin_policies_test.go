@@ -40,7 +40,7 @@ func TestPolicyCommands(t *testing.T) {
 	}
 	code, _, notes := runCommand(t, append([]string{"policy", "set", "bills", "^bills", `{"message-ttl":600000}`, "--dry-run"}, r.flags...)...)
 	assert.Zero(t, code)
-	assert.Contains(t, notes, "Messages in these queues get a time to live: bills, bills.dead.\nWarning: dead letters go to bills.dead: with this policy they expire there like any message.")
+	assert.Contains(t, notes, "Messages in these queues get a time to live: bills, bills.dead.\nDead letters go to bills.dead: with this policy they expire there like any message.")
 
 	r.ok("policy", "set", "--operator", "op", ".*", `{"max-length":2}`)
 	q, err := ch.QueueDeclarePassive("orders.a", false, false, false, false, nil)

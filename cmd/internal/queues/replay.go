@@ -279,15 +279,7 @@ func (d *deadLetters) follow(ctx context.Context, errOut io.Writer, id string) (
 	return run, nil
 }
 
-// progress is the progress bar. The number of scanned messages grows page by page, that of matches is known at
-// once. With a limit the replay may end long before it reaches the end of the queue.
+// progress is the progress bar.
 func progress(run *deadletters.Replay) string {
-	share := 1.0
-	if run.State == deadletters.Running && run.Total > 0 {
-		share = float64(max(run.Scanned, run.Matched)) / float64(run.Total)
-		if run.Limit > 0 {
-			share = max(share, float64(run.Replayed)/float64(run.Limit))
-		}
-	}
-	return table.Bar(share) + fmt.Sprintf("  %d replayed", run.Replayed)
+	return table.Bar(run.Share()) + fmt.Sprintf("  %d replayed", run.Replayed)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -234,14 +235,16 @@ func option(f *ui.Form, o *deadletters.Option) g.Node {
 		return f.Choose(o.Label, o.Name, "", words...)
 	}
 	list := g.Group{g.Attr("size", strconv.Itoa(max(14, len(o.Faint)+2))), h.MaxLength("255"), h.Placeholder(o.Faint)}
+	hint := ""
 	if words != nil {
 		list = append(list, g.Attr("list", "of-"+o.Name))
+		hint = strings.Join(o.OneOf, ", ") + " or a time such as 10m"
 	}
 	offered := g.Group{}
 	for i := 0; i < len(words); i += 2 {
 		offered = append(offered, h.Option(h.Value(words[i]), g.Text(words[i+1])))
 	}
-	return g.Group{f.Field(o.Label, o.Name, "", list...), g.If(words != nil, h.DataList(h.ID("of-"+o.Name), offered))}
+	return g.Group{f.Field(o.Label, o.Name, hint, list...), g.If(words != nil, h.DataList(h.ID("of-"+o.Name), offered))}
 }
 
 // order are the hidden fields of the confirmed request.

@@ -68,17 +68,15 @@ var kinds = map[operate.Operation]string{
 }
 
 func drawRun(s *ui.Info, r *operate.Run) g.Node {
-	done, left := format.Number(r.Done), ui.Faint("none")
+	done, left, percent := format.Number(r.Done), ui.Faint("none"), 100
 	if replay, is := r.Result.(*deadletters.Replay); is {
 		done = format.Number(replay.Replayed) + " of " + format.Number(replay.Matched)
-		left = stayed(replay.Skipped)
+		left, percent = stayed(replay.Skipped), int(100*replay.Share())
 	} else if r.Total > 0 {
 		done += " of " + format.Number(r.Total)
+		percent = min(r.Done*100/r.Total, 100)
 	}
-	share := "100"
-	if r.State != deadletters.Done && r.Total > 0 {
-		share = strconv.Itoa(min(r.Done*100/r.Total, 100))
-	}
+	share := strconv.Itoa(percent)
 	progress := h.Progress(h.Max("100"), h.Value(share), h.Aria("label", share+" of 100"), g.Text(share+" %"))
 	if r.State == deadletters.Running && r.Total == 0 {
 		progress = h.Progress(h.Aria("label", "not known"))

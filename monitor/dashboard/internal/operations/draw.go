@@ -10,14 +10,13 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/operate"
-	"curfew/broker/operate/fields"
 	"curfew/monitor/dashboard/internal/content"
 	"curfew/monitor/dashboard/internal/format"
 	"curfew/monitor/dashboard/internal/ui"
 )
 
 // textsOf are the values of a field of a form.
-func textsOf(f *fields.Field, request any) []string {
+func textsOf(f *operate.Field, request any) []string {
 	switch v := f.Of(request).(type) {
 	case []string:
 		return v
@@ -28,7 +27,7 @@ func textsOf(f *fields.Field, request any) []string {
 			text, _ := json.MarshalIndent(v, "", "  ") // it never fails for values that came from JSON
 			return []string{string(text)}
 		}
-		return []string{fields.Plain(v)}
+		return []string{operate.Plain(v)}
 	}
 }
 
@@ -41,12 +40,12 @@ func (c *view) Draw(s *ui.Info) ui.Drawing {
 	switch {
 	case c.list != nil:
 		top = g.Group{
-			h.P(h.Class("crumbs"), ui.Link(c.list.Page.On, g.Text(c.list.Page.Title))), h.H1(ui.Name(fields.Plain(c.list.Columns()[0].Of(c.facts)))), ui.Done(c.done),
+			h.P(h.Class("crumbs"), ui.Link(c.list.Page.On, g.Text(c.list.Page.Title))), h.H1(ui.Name(operate.Plain(c.list.Columns()[0].Of(c.facts)))), ui.Done(c.done),
 			c.links(c.list, c.facts, "Actions"),
 		}
 		live = append(live, ui.Card("about", "About", nil, factsOf(c.list, c.facts, c.keys)))
 	default:
-		top = g.Group{h.H1(g.Text(c.ops[0].Page.Title)), c.siblings(s), ui.Done(c.done), c.begins()}
+		top = g.Group{h.H1(g.Text(c.ops[0].Page.Title)), ui.Lists(s, c.path), ui.Done(c.done), c.begins()}
 	}
 	for _, one := range c.cards {
 		body := c.table(one)
@@ -56,25 +55,6 @@ func (c *view) Draw(s *ui.Info) ui.Drawing {
 		live = append(live, ui.Card(string(one.op.Name), one.op.Page.Title, nil, body, one.cut.DrawIfCut(one.op.Noun)))
 	}
 	return ui.Drawing{Top: top, Live: live}
-}
-
-// siblings are links to the lists that belong to the same entry of the menu.
-func (c *view) siblings(s *ui.Info) g.Node {
-	var list []ui.Choice
-	for _, op := range operate.All() {
-		if op.IsList() && op.Page.Tab == s.Tab && c.actor.Has(op.Role) && !slices.ContainsFunc(list, func(one ui.Choice) bool { return one.URL == op.Page.On }) {
-			list = append(list, ui.Choice{Name: op.Page.Title, URL: op.Page.On})
-		}
-	}
-	for i := range list {
-		if list[i].URL == c.path {
-			list[i].URL = ""
-		}
-	}
-	if len(list) < 2 {
-		return nil
-	}
-	return ui.Choices("Lists", list)
 }
 
 // begins are the links to the forms that make something new on the page, or why there are none.
@@ -107,7 +87,7 @@ func (c *view) links(list *operate.Op, row any, label string) g.Node {
 		}
 		var pairs []string
 		for _, k := range keysOf(op, list) {
-			pairs = append(pairs, k.column.Form, fields.Plain(k.column.Of(row)))
+			pairs = append(pairs, k.column.Form, operate.Plain(k.column.Of(row)))
 		}
 		to := ui.At(op.Page.On, pairs...)
 		if op.Page.Danger {
@@ -128,9 +108,9 @@ func (c *view) table(one *card) g.Node {
 		return ui.Empty(g.Text(one.op.Page.Empty))
 	}
 	var heads []string
-	columns := slices.DeleteFunc(one.op.Shown("page", one.rows), func(f fields.Field) bool { return slices.Contains(c.keys, f.Form) })
+	columns := slices.DeleteFunc(one.op.Shown("page", one.rows), func(f operate.Field) bool { return slices.Contains(c.keys, f.Form) })
 	for _, f := range columns {
-		if f.Kind == fields.Number {
+		if f.Kind == operate.Number {
 			heads = append(heads, "#"+f.Label)
 		} else {
 			heads = append(heads, f.Label)
@@ -141,9 +121,9 @@ func (c *view) table(one *card) g.Node {
 		for i, f := range columns {
 			shown := valueNode(&f, row)
 			if i == 0 && one.op.Page.Opens != "" {
-				shown = ui.Link(ui.At(one.op.Page.Opens, f.Form, fields.Plain(f.Of(row))), shown)
+				shown = ui.Link(ui.At(one.op.Page.Opens, f.Form, operate.Plain(f.Of(row))), shown)
 			}
-			if f.Kind == fields.Number {
+			if f.Kind == operate.Number {
 				cells = append(cells, ui.Amount(shown))
 			} else {
 				cells = append(cells, h.Td(shown))
@@ -151,10 +131,22 @@ func (c *view) table(one *card) g.Node {
 		}
 		actions := g.Node(nil)
 		if one.op.Page.Opens == "" {
-			actions = c.links(one.op, row, "Actions on "+format.Visible(fields.Plain(columns[0].Of(row))))
+			actions = c.links(one.op, row, "Actions on "+nameOf(columns, row))
 		}
 		return h.Tr(cells, h.Td(actions))
 	}))
+}
+
+// nameOf is what a row begins with: the texts in its first columns.
+func nameOf(columns []operate.Field, row any) string {
+	var names []string
+	for _, f := range columns {
+		if f.Kind != operate.Text || len(names) == 2 {
+			break
+		}
+		names = append(names, format.Visible(operate.Plain(f.Of(row))))
+	}
+	return strings.Join(names, " ")
 }
 
 // factsOf are the columns of a row, one below the other.
@@ -169,25 +161,25 @@ func factsOf(list *operate.Op, row any, without []string) g.Node {
 }
 
 // valueNode shows a value of a row.
-func valueNode(f *fields.Field, row any) g.Node {
+func valueNode(f *operate.Field, row any) g.Node {
 	v := f.Of(row)
 	switch {
-	case fields.Plain(v) == "" || fields.Plain(v) == "{}":
+	case operate.Plain(v) == "" || operate.Plain(v) == "{}":
 		return ui.Faint(f.Faint)
-	case f.Kind == fields.Pattern:
-		return ui.Code(format.Visible(fields.Plain(v)))
-	case f.Kind == fields.Number:
-		return g.Text(fields.Plain(v))
-	case f.Kind == fields.List:
+	case f.Kind == operate.Pattern:
+		return ui.Code(format.Visible(operate.Plain(v)))
+	case f.Kind == operate.Number:
+		return g.Text(operate.Plain(v))
+	case f.Kind == operate.List:
 		return ui.Names(v.([]string), nil)
-	case f.Kind == fields.Object:
+	case f.Kind == operate.Object:
 		var lines g.Group
 		for _, one := range content.Fields(entries(v)) {
 			lines = append(lines, h.Div(ui.Name(one.Name), g.Text(" = "), ui.Bold(format.Visible(one.Value))))
 		}
 		return lines
 	}
-	return ui.Name(fields.Plain(v))
+	return ui.Name(operate.Plain(v))
 }
 
 // drawForm is a page with one form.
@@ -267,7 +259,7 @@ func doing(do, text, class string) g.Node {
 }
 
 // field is a field of a form.
-func (c *view) field(f *ui.Form, of *fields.Field) g.Node {
+func (c *view) field(f *ui.Form, of *operate.Field) g.Node {
 	var attributes []g.Node
 	if of.Filled {
 		attributes = append(attributes, h.Required())
@@ -279,11 +271,11 @@ func (c *view) field(f *ui.Form, of *fields.Field) g.Node {
 		return h.Input(h.Name(of.Form), h.Value(f.Get(of.Form)), h.AutoComplete("username"), h.ReadOnly(), g.Attr("hidden"))
 	case of.Name == "vhost":
 		return f.ChooseVHost(c.vhosts)
-	case of.Kind == fields.Password:
+	case of.Kind == operate.Password:
 		return f.Password(of.Label, of.Form, "new-password", hint)
-	case of.Kind == fields.Object:
+	case of.Kind == operate.Object:
 		return f.Area(of.Label, of.Form, hint, 5)
-	case of.Kind == fields.List && of.OneOf != nil:
+	case of.Kind == operate.List && of.OneOf != nil:
 		return boxes(f, of)
 	case of.OneOf != nil:
 		var options []string
@@ -291,18 +283,20 @@ func (c *view) field(f *ui.Form, of *fields.Field) g.Node {
 			options = append(options, one, strings.ReplaceAll(one, "_", " "))
 		}
 		return f.Choose(of.Label, of.Form, hint, options...)
-	case of.Kind == fields.Flag:
+	case of.Kind == operate.Flag:
 		return f.Check(of.Label, of.Form)
-	case of.Kind == fields.Number:
+	case of.Kind == operate.Number:
 		attributes = append(attributes, g.Attr("inputmode", "numeric"))
-	case of.Kind == fields.Text:
+	case of.Name == "user": // for password managers
+		attributes = append(attributes, h.AutoComplete("username"), h.MaxLength("255"))
+	case of.Kind == operate.Text:
 		attributes = append(attributes, h.MaxLength("255"))
 	}
 	return f.Field(of.Label, of.Form, hint, attributes...)
 }
 
 // boxes are a box for each value that is known of a list. Others stay as they are.
-func boxes(f *ui.Form, of *fields.Field) g.Node {
+func boxes(f *ui.Form, of *operate.Field) g.Node {
 	chosen := f.Values[of.Form]
 	var list, others g.Group
 	for i, one := range of.OneOf {

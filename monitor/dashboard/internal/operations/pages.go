@@ -9,7 +9,6 @@ import (
 
 	"curfew/broker/operate"
 	_ "curfew/broker/operate/admin" // whose operations have pages
-	"curfew/broker/operate/fields"
 	"curfew/monitor/dashboard/internal/format"
 	"curfew/monitor/dashboard/internal/ui"
 )
@@ -167,13 +166,13 @@ func (p Pages) rows(r *http.Request, a *operate.Actor, list *operate.Op, q url.V
 		return nil, err
 	}
 	result, _, err := p.Operations.Do(r.Context(), *a, list, request, nil)
-	return fields.Rows(result), err
+	return operate.Rows(result), err
 }
 
 // rowOf is the row of a list that the fields of op in a query name; nil: there is none.
 func rowOf(op, list *operate.Op, rows []any, q url.Values) any {
 	for _, row := range rows {
-		if !slices.ContainsFunc(keysOf(op, list), func(k key) bool { return fields.Plain(k.column.Of(row)) != q.Get(k.column.Form) }) {
+		if !slices.ContainsFunc(keysOf(op, list), func(k key) bool { return operate.Plain(k.column.Of(row)) != q.Get(k.column.Form) }) {
 			return row
 		}
 	}
@@ -181,13 +180,13 @@ func rowOf(op, list *operate.Op, rows []any, q url.Values) any {
 }
 
 // key is a field of an operation that says which row of a list it is about.
-type key struct{ column, field fields.Field }
+type key struct{ column, field operate.Field }
 
 // keysOf are the texts that an operation's request and the rows of a list have in common.
 func keysOf(op, list *operate.Op) (keys []key) {
 	for _, column := range list.Columns() {
 		for _, f := range op.Fields() {
-			if f.Form == column.Form && f.Kind == fields.Text && f.OneOf == nil {
+			if f.Form == column.Form && f.Kind == operate.Text && f.OneOf == nil {
 				keys = append(keys, key{column, f})
 			}
 		}
@@ -201,7 +200,7 @@ func (p Pages) begin(one *card, a *operate.Actor, q url.Values) error {
 	for _, f := range op.Fields() {
 		if q.Has(f.Form) {
 			values[f.Form] = q[f.Form]
-			if f.Kind == fields.Text {
+			if f.Kind == operate.Text {
 				query[f.Name] = q.Get(f.Form)
 			}
 		} else {
@@ -214,18 +213,21 @@ func (p Pages) begin(one *card, a *operate.Actor, q url.Values) error {
 		return err
 	}
 	if op.Field("vhost") != nil && q.Get("vhost") == "" {
-		return p.Operations.Permit(*a, op.Name, "")
+		return a.Require(op.Role)
 	}
 	current, version, err := p.Operations.Now(*a, op, request)
 	if err != nil {
 		return err
+	}
+	if current == nil && op.Page.Begin != "" {
+		version = "" // the form makes something new, whatever there is under a name that a link has
 	}
 	one.form.Values.Set("was", version)
 	if current == nil {
 		return nil
 	}
 	for _, f := range op.Fields() {
-		if f.On("page") && f.Kind != fields.Password && !f.Own {
+		if f.On("page") && f.Kind != operate.Password && !f.Own {
 			one.form.Values[f.Form] = textsOf(&f, current)
 		}
 	}
@@ -234,7 +236,7 @@ func (p Pages) begin(one *card, a *operate.Actor, q url.Values) error {
 
 // about finds the row that a dangerous operation is about.
 func (p Pages) about(r *http.Request, one *card, a *operate.Actor, q url.Values) error {
-	if err := p.Operations.Permit(*a, one.op.Name, q.Get("vhost")); err != nil {
+	if err := a.Require(one.op.Role); err != nil {
 		return err
 	}
 	list := operate.Defined(one.op.Page.Rows)
@@ -285,7 +287,7 @@ func (p *page) do(r *http.Request, v ui.Visitor, one *card, values map[string]an
 		}
 	}
 	request, err := op.Decode(values)
-	if bad, is := errors.AsType[*fields.Wrong](err); is {
+	if bad, is := errors.AsType[*operate.Wrong](err); is {
 		f.Wrong(op.Field(bad.Field).Form, format.Sentence(bad.Error())+".")
 		return nil
 	}
@@ -293,7 +295,7 @@ func (p *page) do(r *http.Request, v ui.Visitor, one *card, values map[string]an
 		return err
 	}
 	var seen *string
-	if was := f.Get("was"); f.Values.Has("was") && !op.Page.Danger {
+	if was := f.Get("was"); !op.Page.Danger {
 		seen = &was
 	}
 	result, _, err := p.Operations.Do(r.Context(), v.Actor(), op, request, seen)
@@ -314,13 +316,13 @@ func (p *page) read(op *operate.Op, f *ui.Form) map[string]any {
 		switch {
 		case field.Filled && text == "":
 			f.Need(field.Form)
-		case field.Kind == fields.Flag:
+		case field.Kind == operate.Flag:
 			values[field.Name] = text != ""
-		case field.Kind == fields.List && field.OneOf != nil:
-			values[field.Name] = slices.Clone(f.Values[field.Form])
-		case field.Kind == fields.Object:
+		case field.Kind == operate.List && field.OneOf != nil:
+			values[field.Name] = append([]string{}, f.Values[field.Form]...)
+		case field.Kind == operate.Object:
 			values[field.Name] = f.Object(field.Form)
-		case field.Kind == fields.Number:
+		case field.Kind == operate.Number:
 			if n, given := f.Signed(field.Form); given {
 				values[field.Name] = n
 			}

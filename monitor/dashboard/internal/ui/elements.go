@@ -238,6 +238,21 @@ func (c Choice) Draw() g.Node {
 	return Link(c.URL, g.Text(c.Name))
 }
 
+// Lists are the links between the lists of what administrators set, of which here is the current one.
+func Lists(s *Info, here string) g.Node {
+	var list []Choice
+	for _, one := range []Choice{{Name: "Policies", URL: "/policies"}, {Name: "Virtual hosts", URL: "/vhosts"}, {Name: "Users", URL: "/users"}} {
+		if one.URL == "/users" && !s.User.Admin {
+			continue
+		}
+		if one.URL == here {
+			one.URL = ""
+		}
+		list = append(list, one)
+	}
+	return Choices("Lists", list)
+}
+
 // Details are folded until the reader opens them.
 func Details(summary string, entries ...g.Node) g.Node {
 	return h.Details(h.Summary(g.Text(summary)), h.Dl(entries...))

@@ -13,7 +13,6 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/operate"
-	"curfew/broker/operate/fields"
 	"curfew/monitor/dashboard/internal/format"
 )
 
@@ -168,7 +167,7 @@ func (f *Form) Millis(name string) (ms int64, given bool) {
 
 // Object reads a JSON object; an empty field is an empty one.
 func (f *Form) Object(name string) map[string]any {
-	object, err := fields.ParseObject(strings.TrimSpace(f.Get(name)))
+	object, err := operate.ParseObject(strings.TrimSpace(f.Get(name)))
 	if err != nil {
 		f.Wrong(name, format.Sentence(err.Error())+".")
 	}
@@ -177,7 +176,7 @@ func (f *Form) Object(name string) map[string]any {
 
 // Table reads arguments or headers from a field with a JSON object.
 func (f *Form) Table(name string) operate.Table {
-	t, err := fields.TableOf(f.Object(name))
+	t, err := operate.TableOf(f.Object(name))
 	if err != nil {
 		f.Wrong(name, format.Sentence(err.Error())+".")
 	}
@@ -209,20 +208,6 @@ func (f *Form) Field(label, name, hint string, attributes ...g.Node) g.Node {
 	return f.labelled("", label, name, hint, func(marks ...g.Node) g.Node {
 		return h.Input(h.Name(name), h.Value(f.Get(name)), g.Group(attributes), g.Group(marks))
 	})
-}
-
-// Fields are a field for each value that the form has under a name, and an empty one for another value.
-func (f *Form) Fields(label, name string, attributes ...g.Node) g.Node {
-	values := f.Values[name]
-	list := g.Group{f.Field(label, name, "", attributes...)}
-	for i := 1; len(values) > 0 && i <= len(values); i++ {
-		value := ""
-		if i < len(values) {
-			value = values[i]
-		}
-		list = append(list, h.Label(h.Span(g.Text("and "+label)), h.Input(h.Name(name), h.Value(value), g.Group(attributes))))
-	}
-	return list
 }
 
 // Password is a field whose content is never sent back. what is what browsers fill in: "current-password" or "new-password".

@@ -1,4 +1,4 @@
-package admin
+package topology
 
 import (
 	"errors"
@@ -12,28 +12,7 @@ import (
 	"curfew/monitor/dashboard/internal/ui"
 )
 
-// Pages of virtual hosts.
-type Pages struct {
-	Operations *operate.Operations
-	Site       ui.Site
-}
-
-// Group has the pages and the forms.
-func (p Pages) Group() ui.Group {
-	return ui.Group{
-		Pages: map[string]ui.Page{
-			vhosts:      {Title: "Virtual hosts", Tab: policies, Build: p.listVHosts},
-			vhostPath:   {Title: "Virtual host", Tab: policies, Build: p.vhost},
-			newVHost:    {Title: "New virtual host", Tab: policies, Build: p.newVHost},
-			deleteVHost: {Title: "Delete", Tab: policies, Build: p.askDeleteVHost},
-		},
-		Changes: map[string]ui.Handler{newVHost: p.makeVHost, vhostPath: p.describeVHost, limitVHost: p.limitVHost, protectVHost: p.protectVHost, deleteVHost: p.deleteVHost},
-	}
-}
-
 const (
-	policies     = "/policies"
-	users        = "/users"
 	vhosts       = "/vhosts"
 	vhostPath    = "/vhost"
 	newVHost     = "/vhost/new"

@@ -1,4 +1,4 @@
-package admin
+package topology
 
 import (
 	g "maragu.dev/gomponents"
@@ -10,25 +10,10 @@ import (
 	"curfew/monitor/dashboard/internal/ui"
 )
 
-// lists are the links between the lists of this package.
-func lists(s *ui.Info, here string) g.Node {
-	var list []ui.Choice
-	for _, one := range []ui.Choice{{Name: "Policies", URL: policies}, {Name: "Virtual hosts", URL: vhosts}, {Name: "Users", URL: users}} {
-		if one.URL == users && !s.User.Admin {
-			continue
-		}
-		if one.URL == here {
-			one.URL = ""
-		}
-		list = append(list, one)
-	}
-	return ui.Choices("Lists", list)
-}
-
 func (p *vhostList) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{
 		Top: g.Group{
-			h.H1(g.Text("Virtual hosts")), lists(s, vhosts), ui.Done(p.Done),
+			h.H1(g.Text("Virtual hosts")), ui.Lists(s, vhosts), ui.Done(p.Done),
 			ui.Menu("Actions", g.If(s.User.Admin, ui.Action(newVHost, "New virtual host…")), g.If(!s.User.Admin, ui.Faint("Only users with the tag administrator can change them."))),
 		},
 		Live: h.Section(h.Class("card"),

@@ -1,4 +1,4 @@
-package fields
+package operate
 
 import (
 	"encoding/json"
@@ -26,6 +26,7 @@ const (
 	Object   Kind = "object"   // of JSON
 	Password Kind = "password" // a text that is never shown
 	Pattern  Kind = "pattern"  // a regular expression
+	JSON     Kind = "json"     // any JSON value
 )
 
 // Field is a field of a request, or a column of a result. Its tags are:
@@ -62,16 +63,16 @@ type Field struct {
 	of                          reflect.Type
 }
 
-// RowOf is the struct that a result has its columns of; nil: it has none.
-func RowOf(result reflect.Type) reflect.Type {
+// rowTypeOf is the struct that a result has its columns of; nil: it has none.
+func rowTypeOf(result reflect.Type) reflect.Type {
 	for result.Kind() == reflect.Slice || result.Kind() == reflect.Pointer {
 		result = result.Elem()
 	}
 	return result
 }
 
-// Of reads the fields of a struct, those of embedded structs in their place.
-func Of(of reflect.Type) (list []Field) {
+// fieldsOf reads the fields of a struct, those of embedded structs in their place.
+func fieldsOf(of reflect.Type) (list []Field) {
 	if of.Kind() != reflect.Struct {
 		return nil
 	}
@@ -82,7 +83,7 @@ func Of(of reflect.Type) (list []Field) {
 		}
 		f := Field{
 			Name: name, Form: sf.Tag.Get("form"), Label: sf.Tag.Get("label"), Doc: sf.Tag.Get("doc"), Kind: Kind(sf.Tag.Get("is")), Default: sf.Tag.Get("default"),
-			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), OneOf: strings.Fields(sf.Tag.Get("oneof")), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
+			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), OneOf: append([]string(nil), strings.Fields(sf.Tag.Get("oneof"))...), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
 			hidden: strings.Fields(sf.Tag.Get("hide")), Omit: option == "omitempty", index: sf.Index, of: sf.Type, min: math.MinInt64, max: math.MaxInt64,
 		}
 		need := sf.Tag.Get("need")
@@ -101,7 +102,7 @@ func Of(of reflect.Type) (list []Field) {
 			if text := sf.Tag.Get(tag); text != "" {
 				n, err := strconv.ParseInt(text, 10, 64)
 				if err != nil {
-					panic("fields: " + of.Name() + "." + sf.Name + ": " + err.Error())
+					panic("operate: " + of.Name() + "." + sf.Name + ": " + err.Error())
 				}
 				*to, f.bounded = n, true
 			}
@@ -143,8 +144,8 @@ func (f *Field) Of(row any) any {
 	return v.FieldByIndex(f.index).Interface()
 }
 
-// Shown are the columns of a face for some rows: without those that are left out where they have nothing.
-func Shown(columns []Field, face string, rows []any) (list []Field) {
+// shown are the columns of a face for some rows: without those that are left out where they have nothing.
+func shown(columns []Field, face string, rows []any) (list []Field) {
 	for _, f := range columns {
 		if f.On(face) && !(f.Omit && !slices.ContainsFunc(rows, func(row any) bool { return !reflect.ValueOf(f.Of(row)).IsZero() })) {
 			list = append(list, f)
@@ -168,10 +169,10 @@ func Rows(result any) (rows []any) {
 	return rows
 }
 
-// ObjectOf is a row as a JSON object of a face.
-func ObjectOf(columns []Field, face string, row any) map[string]any {
+// objectOf is a row as a JSON object of a face.
+func objectOf(columns []Field, face string, row any) map[string]any {
 	o := map[string]any{}
-	for _, f := range Shown(columns, face, []any{row}) {
+	for _, f := range shown(columns, face, []any{row}) {
 		value := f.Of(row)
 		switch v := reflect.ValueOf(value); {
 		case v.Kind() == reflect.Slice && v.IsNil():
@@ -210,9 +211,9 @@ func wrong(f *Field, code string, about ...any) error {
 	return &Wrong{Field: f.Name, Code: code, About: about}
 }
 
-// Decode makes a request of JSON values by the names of its fields: numbers are int64 or float64. Texts for numbers and booleans count as these, since
+// decode makes a request of JSON values by the names of its fields: numbers are int64 or float64. Texts for numbers and booleans count as these, since
 // some clients send them. Error: *Wrong.
-func Decode(list []Field, request reflect.Type, values map[string]any) (any, error) {
+func decode(list []Field, request reflect.Type, values map[string]any) (any, error) {
 	into := reflect.New(request).Elem()
 	for i := range list {
 		f := &list[i]
@@ -271,7 +272,7 @@ func (f *Field) set(to reflect.Value, v any) error {
 	case reflect.Map:
 		return f.table(to, v)
 	default:
-		panic("fields: no field can be a " + to.Kind().String())
+		panic("operate: no field can be a " + to.Kind().String())
 	}
 	return nil
 }
@@ -348,8 +349,8 @@ func (f *Field) table(to reflect.Value, v any) error {
 	return nil
 }
 
-// Check checks the bounds of a request. Error: *Wrong.
-func Check(list []Field, request any) error {
+// check checks the bounds of a request. Error: *Wrong.
+func check(list []Field, request any) error {
 	for i := range list {
 		f := &list[i]
 		switch v := f.Of(request).(type) {

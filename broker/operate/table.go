@@ -1,4 +1,4 @@
-package fields
+package operate
 
 import (
 	"fmt"
@@ -6,9 +6,6 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/policy"
 )
-
-// maxShortText is the length of a short string (AMQP 0-9-1 §4.2.5.3).
-const maxShortText = 255
 
 // TableOf makes arguments or headers from a JSON object whose numbers are int64 or float64. Error: *Wrong.
 func TableOf(object map[string]any) (amqp.Table, error) {
