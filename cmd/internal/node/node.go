@@ -21,6 +21,7 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/definitions"
 	"curfew/broker/operate"
+	"curfew/broker/policy"
 	"curfew/broker/server"
 	"curfew/broker/store"
 	"curfew/cmd/internal/settings"
@@ -145,7 +146,7 @@ func (n *Node) openBroker() error {
 	if err != nil {
 		return err
 	}
-	precedence, _ := broker.ParsePrecedence(c.TTLPrecedence)
+	precedence, _ := policy.ParsePrecedence(c.TTLPrecedence)
 	n.broker, err = broker.New(broker.Options{
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.Bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: n.log,
 		User: string(c.User), Password: string(c.Password), GuestFromAnywhere: !c.GuestLoopbackOnly,

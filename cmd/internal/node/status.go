@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"curfew/broker"
+	"curfew/broker/policy"
 	"curfew/monitor"
 )
 
@@ -109,7 +109,7 @@ func (n *Node) status(o *opsEndpoints) Status {
 // parked are the queues of parked messages that have some.
 func (n *Node) parked() (list []undeliverable) {
 	for _, vh := range n.broker.VHosts() {
-		q, err := vh.Queues.Get(broker.UndeliverableQueue)
+		q, err := vh.Queues.Get(policy.UndeliverableQueue)
 		if err != nil {
 			continue
 		}
