@@ -17,6 +17,7 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/access/login"
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 	"curfew/broker/store"
 )
 
@@ -444,7 +445,7 @@ func TestDefaultQueueType(t *testing.T) {
 		_, err = vh.Queues.Declare(nil, name, c.declare)
 		assert.NoError(t, err, "as it was declared")
 	}
-	_, err = vh.Queues.Declare(nil, UndeliverableQueue, QueueDeclare{Durable: true})
+	_, err = vh.Queues.Declare(nil, policy.UndeliverableQueue, QueueDeclare{Durable: true})
 	assert.NoError(t, err)
 }
 

@@ -8,36 +8,9 @@ import (
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/forward"
 	"curfew/broker/internal/topology"
-	"curfew/broker/policy"
 )
 
 // Public names for what the internal packages define, and where each is described.
-
-// Of package policy:
-type (
-	Precedence = policy.Precedence
-	QueueType  = policy.QueueType
-)
-
-const (
-	Classic            = policy.Classic
-	Lower              = policy.Lower
-	MaxTTLMillis       = policy.MaxTTLMillis
-	MessageFirst       = policy.MessageFirst
-	Quorum             = policy.Quorum
-	UndeliverableQueue = policy.UndeliverableQueue
-)
-
-// IsNever reports whether a time to live in ms means that a message never expires: Service
-// Bus's longest span or the largest number.
-func IsNever(millis int64) bool { return policy.IsNever(millis) }
-
-// IsSubqueue reports whether a name is that of a queue which x-dead-letter-queue makes. As in
-// Service Bus, upper and lower case do not matter in its last part.
-func IsSubqueue[T string | []byte](name T) bool { return policy.IsSubqueue(name) }
-
-// ParsePrecedence reads the name of a precedence as in x-ttl-precedence: min or message.
-func ParsePrecedence(name string) (p Precedence, ok bool) { return policy.ParsePrecedence(name) }
 
 // Of package topology:
 type (

@@ -18,6 +18,7 @@ import (
 	"curfew/broker/internal/forward"
 	"curfew/broker/internal/topology"
 	"curfew/broker/memory"
+	"curfew/broker/policy"
 	"curfew/broker/store"
 )
 
@@ -38,12 +39,12 @@ const DefaultMaxMessageBytes = 16 << 20
 // Options configure a Broker. The zero value is a memory-only broker with
 // RabbitMQ's rules.
 type Options struct {
-	Store             store.Options // with Dir "": memory only. Relocate, OnFull and MemoryLimit are the broker's
-	Clock             Clock         // nil: the clock of the last run, or at first the wall clock, carried by elapsed time
-	Wall              Clock         // with Clock: the clock for instants that users give or see; nil: Clock
-	Manual            bool          // the clock stands until Broker.Manual moves it; for a broker without a directory, and without Clock
-	TTLPrecedence     Precedence    // of queues for which neither an argument nor a policy names one
-	TTLOff            bool          // no message expires: settings of a time to live are checked and kept, but have no effect
+	Store             store.Options     // with Dir "": memory only. Relocate, OnFull and MemoryLimit are the broker's
+	Clock             Clock             // nil: the clock of the last run, or at first the wall clock, carried by elapsed time
+	Wall              Clock             // with Clock: the clock for instants that users give or see; nil: Clock
+	Manual            bool              // the clock stands until Broker.Manual moves it; for a broker without a directory, and without Clock
+	TTLPrecedence     policy.Precedence // of queues for which neither an argument nor a policy names one
+	TTLOff            bool              // no message expires: settings of a time to live are checked and kept, but have no effect
 	Unroutable        Unroutable
 	IdleMinimum       time.Duration // the least x-auto-delete-on-idle, by policy too; 0: five minutes
 	User, Password    string        // applied at the first start and when they have changed; default guest, guest

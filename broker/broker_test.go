@@ -13,6 +13,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -95,9 +96,9 @@ func TestTTLZeroIsDeliveredAtOnceOrExpires(t *testing.T) {
 
 func TestLowerTTLWinsUnlessMessageFirst(t *testing.T) {
 	for _, c := range []struct {
-		precedence broker.Precedence
+		precedence policy.Precedence
 		want       time.Duration
-	}{{broker.Lower, 100 * time.Millisecond}, {broker.MessageFirst, 10 * time.Second}} {
+	}{{policy.Lower, 100 * time.Millisecond}, {policy.MessageFirst, 10 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			x := newTestBroker(t, broker.Options{TTLPrecedence: c.precedence})
 			x.queue("q", amqp.Table{"x-message-ttl": int32(100)})
@@ -172,7 +173,7 @@ func TestUnroutableDeadLetterIsParkedOrDropped(t *testing.T) {
 			told := x.watched()
 			x.expire(x.deadlines())
 			assert.Equal(t, c.action, told.take()[0].Action)
-			park, err := x.vh.Queues.Get(broker.UndeliverableQueue)
+			park, err := x.vh.Queues.Get(policy.UndeliverableQueue)
 			if c.parked == nil {
 				assert.EqualValues(t, amqp.NotFound, code(err))
 				return
@@ -300,7 +301,7 @@ func TestQueueAndExchangeErrors(t *testing.T) {
 	}{
 		{declare("n", amqp.Table{"x-message-ttl": int32(-1)}), "PRECONDITION_FAILED - invalid arg 'x-message-ttl' for queue 'n' in vhost '/': {value_negative,-1}"},
 		{declare("n", amqp.Table{"x-message-ttl": "1"}), `PRECONDITION_FAILED - invalid arg 'x-message-ttl' for queue 'n' in vhost '/': "expected integer, got longstr"`},
-		{declare("n", amqp.Table{"x-message-ttl": int64(broker.MaxTTLMillis + 1)}), "PRECONDITION_FAILED - invalid arg 'x-message-ttl' for queue 'n' in vhost '/': {value_too_large,315360000001}"},
+		{declare("n", amqp.Table{"x-message-ttl": int64(policy.MaxTTLMillis + 1)}), "PRECONDITION_FAILED - invalid arg 'x-message-ttl' for queue 'n' in vhost '/': {value_too_large,315360000001}"},
 		{declare("n", amqp.Table{"x-expires": int32(0)}), "PRECONDITION_FAILED - invalid arg 'x-expires' for queue 'n' in vhost '/': {value_zero,0}"},
 		{declare("n", amqp.Table{"x-dead-letter-routing-key": "k"}), "PRECONDITION_FAILED - invalid arg 'x-dead-letter-routing-key' for queue 'n' in vhost '/': routing_key_but_no_dlx_defined"},
 		{declare("q", amqp.Table{"x-message-ttl": int64(2000)}), "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received '2000' but current is '1000'"},

@@ -11,6 +11,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
+	"curfew/broker/policy"
 )
 
 // withOffset runs fn in virtual time with a broker whose clock was that far ahead of the
@@ -100,7 +101,7 @@ func TestAbsoluteTimesHaveLimitsByTheWallClock(t *testing.T) {
 	for _, ahead := range offsets {
 		withOffset(t, ahead, broker.Options{}, func(x *testBroker, _ *time.Duration) {
 			x.queue("q", nil)
-			tenYears := time.Now().UnixMilli() + broker.MaxTTLMillis
+			tenYears := time.Now().UnixMilli() + policy.MaxTTLMillis
 			p := amqp.Properties{Headers: amqp.Table{"x-expires-at": tenYears - 1}}
 			_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil)})
 			assert.NoError(t, err)

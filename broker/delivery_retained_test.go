@@ -136,7 +136,7 @@ func TestDeadLetterWaitsForItsExchange(t *testing.T) {
 		x.publishAll("q", 1)
 		ready, _, _ := q.Counts()
 		assert.Zero(t, ready, "they count against the limit")
-		_, err := x.vh.Queues.Get(broker.UndeliverableQueue)
+		_, err := x.vh.Queues.Get(policy.UndeliverableQueue)
 		assert.Error(t, err, "nothing is parked")
 
 		dlq := x.queue("dlq", nil)

@@ -15,6 +15,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -38,7 +39,7 @@ func (x *testBroker) forwarded() {
 
 // undeliverable is the queue of parked messages.
 func (x *testBroker) undeliverable() *broker.Queue {
-	q, err := x.vh.Queues.Get(broker.UndeliverableQueue)
+	q, err := x.vh.Queues.Get(policy.UndeliverableQueue)
 	require.NoError(x.t, err)
 	return q
 }
@@ -321,7 +322,7 @@ func TestCausesOfManyLettersMoveThem(t *testing.T) {
 func TestWhatDiesParkedIsNotParkedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTestBroker(t, broker.Options{})
-		_, err := x.vh.Queues.Declare(nil, broker.UndeliverableQueue, broker.QueueDeclare{
+		_, err := x.vh.Queues.Declare(nil, policy.UndeliverableQueue, broker.QueueDeclare{
 			Durable: true, Args: amqp.Table{"x-message-ttl": int32(0), "x-dead-letter-exchange": "nowhere"},
 		})
 		assert.EqualValues(t, amqp.AccessRefused, code(err), "its properties are not a client's to choose")
@@ -331,7 +332,7 @@ func TestWhatDiesParkedIsNotParkedAgain(t *testing.T) {
 		told := x.watched()
 		x.expire(x.deadlines())
 		assert.Equal(t, deadline.Parked, told.take()[0].Action)
-		park, err := x.vh.Queues.Get(broker.UndeliverableQueue)
+		park, err := x.vh.Queues.Get(policy.UndeliverableQueue)
 		require.NoError(t, err)
 		assert.Equal(t, []string{"m"}, x.drain(park))
 	})

@@ -206,7 +206,7 @@ func TestIdlePeriodOfAPolicy(t *testing.T) {
 			x.queue(name, nil)
 		}
 		x.queue("q.short", amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds(), "x-dead-letter-queue": true})
-		_, err := x.vh.Queues.Declare(nil, broker.UndeliverableQueue, broker.QueueDeclare{Durable: true})
+		_, err := x.vh.Queues.Declare(nil, policy.UndeliverableQueue, broker.QueueDeclare{Durable: true})
 		require.NoError(t, err)
 		set("p", ".*", 0, 2*idlePeriod)
 		after(idlePeriod - time.Second)
@@ -227,7 +227,7 @@ func TestIdlePeriodOfAPolicy(t *testing.T) {
 		after(idlePeriod - time.Second)
 		x.clear("p")
 		after(time.Hour)
-		for _, name := range []string{"q.new", "q.spared", broker.UndeliverableQueue} {
+		for _, name := range []string{"q.new", "q.spared", policy.UndeliverableQueue} {
 			assert.True(t, x.exists(name), name)
 		}
 		assert.NoError(t, x.vh.Exchanges.Check("amq.topic"))

@@ -12,27 +12,28 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
+	"curfew/broker/policy"
 )
 
 func TestDeadlineIsTheLowest(t *testing.T) {
 	for _, c := range []struct {
-		precedence          broker.Precedence
+		precedence          policy.Precedence
 		queue, own, ceiling int64 // <0 none
 		absolute            int64 // from now; 0 none
 		want                int64 // from now; 0 never
 	}{
-		{broker.Lower, -1, -1, -1, 300, 300},
-		{broker.Lower, 200, -1, -1, 300, 200},
-		{broker.Lower, 200, 100, -1, 300, 100},
-		{broker.Lower, 400, 500, -1, 300, 300},
-		{broker.Lower, -1, -1, 250, 300, 250},
-		{broker.Lower, 400, 500, 250, 0, 250},
-		{broker.Lower, 100, -1, 250, 0, 100},
-		{broker.Lower, -1, -1, 250, 0, 250},
-		{broker.MessageFirst, 100, -1, -1, 300, 300},
-		{broker.MessageFirst, 100, 200, -1, 300, 200},
-		{broker.MessageFirst, 100, -1, 250, 0, 100},
-		{broker.MessageFirst, 100, 300, 250, 0, 250},
+		{policy.Lower, -1, -1, -1, 300, 300},
+		{policy.Lower, 200, -1, -1, 300, 200},
+		{policy.Lower, 200, 100, -1, 300, 100},
+		{policy.Lower, 400, 500, -1, 300, 300},
+		{policy.Lower, -1, -1, 250, 300, 250},
+		{policy.Lower, 400, 500, 250, 0, 250},
+		{policy.Lower, 100, -1, 250, 0, 100},
+		{policy.Lower, -1, -1, 250, 0, 250},
+		{policy.MessageFirst, 100, -1, -1, 300, 300},
+		{policy.MessageFirst, 100, 200, -1, 300, 200},
+		{policy.MessageFirst, 100, -1, 250, 0, 100},
+		{policy.MessageFirst, 100, 300, 250, 0, 250},
 	} {
 		inBubble(t, broker.Options{TTLPrecedence: c.precedence}, func(x *testBroker) {
 			args := func(name string, ttl int64) amqp.Table {

@@ -8,6 +8,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/broker/internal/forward"
 	"curfew/broker/internal/message"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -29,7 +30,7 @@ var (
 	droppedDesc    = metric("messages_expired_dropped_total", "Messages that expired in a queue without a dead-letter exchange.")
 	lapsedDesc     = metric("locks_lapsed_total", "Deliveries taken back because they were held for longer than x-lock-duration.")
 	deadDesc       = metric("dead_letters_total", "Messages that left a queue with a dead-letter exchange, by reason.", "reason")
-	parkedDesc     = metric("dead_letters_unroutable_total", "Messages parked in "+UndeliverableQueue+": dead letters whose exchange was missing or routed nowhere, or that were bounded, and delayed messages that no queue was bound for when due.")
+	parkedDesc     = metric("dead_letters_unroutable_total", "Messages parked in "+policy.UndeliverableQueue+": dead letters whose exchange was missing or routed nowhere, or that were bounded, and delayed messages that no queue was bound for when due.")
 	lostDesc       = metric("dead_letters_dropped_total", "Dead letters that no queue took: unroutable with CURFEW_UNROUTABLE=drop, or a cycle.")
 	cyclesDesc     = metric("dead_letter_cycles_total", "Deliveries of dead letters left out because they would go round in a cycle.")
 	boundedDesc    = metric("dead_letters_bounded_total", "Dead letters parked because they had died too often, or would have become too many copies, without a rejection by a consumer.")

@@ -17,18 +17,18 @@ import (
 func TestPrecedenceOfAQueue(t *testing.T) {
 	const queueTTL, own = 100, 10_000
 	for _, c := range []struct {
-		broker           broker.Precedence
+		broker           policy.Precedence
 		policy, argument string
 		want             int64
 	}{
-		{broker.Lower, "", "", queueTTL},
-		{broker.Lower, "message", "", own},
-		{broker.Lower, "message", "min", queueTTL},
-		{broker.Lower, "", "message", own},
-		{broker.MessageFirst, "", "", own},
-		{broker.MessageFirst, "min", "", queueTTL},
-		{broker.MessageFirst, "min", "message", own},
-		{broker.MessageFirst, "", "min", queueTTL},
+		{policy.Lower, "", "", queueTTL},
+		{policy.Lower, "message", "", own},
+		{policy.Lower, "message", "min", queueTTL},
+		{policy.Lower, "", "message", own},
+		{policy.MessageFirst, "", "", own},
+		{policy.MessageFirst, "min", "", queueTTL},
+		{policy.MessageFirst, "min", "message", own},
+		{policy.MessageFirst, "", "min", queueTTL},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			x := newTestBroker(t, broker.Options{TTLPrecedence: c.broker})

@@ -386,7 +386,7 @@ func TestBacklogOutlivesARestart(t *testing.T) {
 }
 
 func TestBacklogLeavesTheMessagesOwnWhereItGoesFirst(t *testing.T) {
-	x := newTestBroker(t, broker.Options{TTLPrecedence: broker.MessageFirst})
+	x := newTestBroker(t, broker.Options{TTLPrecedence: policy.MessageFirst})
 	x.queue("q", nil)
 	x.publish("", "q", "own", "3600000", nil)
 	x.publish("", "q", "none", "", nil)

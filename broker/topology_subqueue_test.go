@@ -264,7 +264,7 @@ func TestNoPolicyDeletesDeadLetters(t *testing.T) {
 		after(time.Hour)
 		require.True(t, x.exists(deadLetters))
 		assert.Equal(t, []string{"m"}, x.drain(x.called(deadLetters)))
-		require.True(t, x.exists(broker.UndeliverableQueue))
+		require.True(t, x.exists(policy.UndeliverableQueue))
 		assert.Equal(t, []string{"n"}, x.drain(x.undeliverable()))
 	})
 }
@@ -325,7 +325,7 @@ func TestDeadLetterQueueOfAPolicy(t *testing.T) {
 	require.NoError(t, err)
 	_, err = x.vh.Queues.Get(deadLetters)
 	assert.EqualValues(t, 404, code(err), "and goes with its queue")
-	_, err = x.vh.Queues.Get(broker.UndeliverableQueue)
+	_, err = x.vh.Queues.Get(policy.UndeliverableQueue)
 	assert.EqualValues(t, 404, code(err), "nothing was parked")
 }
 
@@ -333,7 +333,7 @@ func TestDeadLetterQueueOfAPolicy(t *testing.T) {
 func TestParkedMessagesHaveNoDeadLetterQueue(t *testing.T) {
 	x := newTestBroker(t, broker.Options{})
 	x.policy(policy.User, policy.Policy{Name: "p", Pattern: ".*", Definition: policy.Definition{"dead-letter-queue": true}})
-	_, err := x.vh.Queues.Declare(nil, broker.UndeliverableQueue, broker.QueueDeclare{Durable: true})
+	_, err := x.vh.Queues.Declare(nil, policy.UndeliverableQueue, broker.QueueDeclare{Durable: true})
 	require.NoError(t, err)
 	assert.Len(t, x.vh.Queues.List(), 1)
 }

@@ -12,6 +12,7 @@ import (
 	"curfew/broker/internal/catalog"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/topology"
+	"curfew/broker/policy"
 	"curfew/broker/store"
 )
 
@@ -72,7 +73,7 @@ func (b *Broker) PutVHostAs(user, name string, about VHostMetadata) (vh *VHost, 
 		return nil, false, fmt.Errorf("%w: the name of a virtual host has 1 to 255 octets", access.ErrInvalid)
 	}
 	switch about.DefaultQueueType {
-	case "", Classic.String(), Quorum.String():
+	case "", policy.Classic.String(), policy.Quorum.String():
 	case "undefined": // as RabbitMQ exports none
 		about.DefaultQueueType = ""
 	default:

@@ -167,10 +167,10 @@ var expirationPage = []statement{
 	{at: "10.1", says: "a message without a time to live has the longest there is", curfew: "has none", check: (*pageBench).forever},
 	{at: "10.2", says: "so has a queue or topic", curfew: "has none", check: (*pageBench).forever},
 	{at: "10.3", says: "of the basic tier it is 14 days, which is the most", curfew: "there are no tiers: ten years is the most, more is refused", check: func(p *pageBench) {
-		p.refused("q", amqp091.Table{"x-message-ttl": int64(broker.MaxTTLMillis + 1)}, "value_too_large")
-		p.queue("q", amqp091.Table{"x-message-ttl": int64(broker.MaxTTLMillis)})
+		p.refused("q", amqp091.Table{"x-message-ttl": int64(policy.MaxTTLMillis + 1)}, "value_too_large")
+		p.queue("q", amqp091.Table{"x-message-ttl": int64(policy.MaxTTLMillis)})
 		p.publish("q", "m", "")
-		p.deadlineIn("q", broker.MaxTTLMillis*time.Millisecond)
+		p.deadlineIn("q", policy.MaxTTLMillis*time.Millisecond)
 	}},
 	{at: "10.4", says: "a topic's counts where it is less than the subscription's", check: func(p *pageBench) {
 		p.topic("t", amqp091.Table{"x-message-ttl": 1000}, "q", amqp091.Table{"x-message-ttl": 2000})

@@ -17,6 +17,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/deadletters"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -35,7 +36,7 @@ func TestQueues(t *testing.T) {
 	d.dead(2)
 	assert.Equal(t, []deadletters.Queue{
 		{VHost: "/", Queue: "dlq", Ready: 2, Bytes: 2, From: []string{"q"}},
-		{VHost: "/", Queue: broker.UndeliverableQueue, Ready: 1, Bytes: 1, From: []string{}, Parked: true},
+		{VHost: "/", Queue: policy.UndeliverableQueue, Ready: 1, Bytes: 1, From: []string{}, Parked: true},
 		{VHost: "/", Queue: "a.dead", From: []string{"a"}},
 		{VHost: "/", Queue: "beside/$deadletterqueue", From: []string{"beside"}},
 	}, deadletters.Queues(d.vh))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"curfew/broker"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -62,7 +63,7 @@ func Groups(ctx context.Context, q *broker.Queue, f Filter, now time.Time) (list
 		return nil, 0, err
 	}
 	type key struct{ reason, queue, exchange, toward string }
-	groups, parked := map[key]*Group{}, q.Name() == broker.UndeliverableQueue
+	groups, parked := map[key]*Group{}, q.Name() == policy.UndeliverableQueue
 	err = walk(ctx, q, way{newest: true, upTo: upTo}, m, func(l *Letter) bool {
 		d := l.last()
 		k := key{d.Reason, d.Queue, d.Exchange, ""}

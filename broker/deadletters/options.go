@@ -12,6 +12,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 )
 
 // Where a replay sends messages.
@@ -127,7 +128,7 @@ func (o *Options) complete() error {
 		return &OptionError{"to", fmt.Sprintf("%q is not origin, queue, onward or exchange", o.To)}
 	}
 	if !slices.Contains([]string{TTLFresh, TTLRemaining, TTLNone}, o.TTL) {
-		if ms := o.millis(); ms < 1 || ms > broker.MaxTTLMillis {
+		if ms := o.millis(); ms < 1 || ms > policy.MaxTTLMillis {
 			return &OptionError{"ttl", fmt.Sprintf("%q is not fresh, remaining, none or a time such as 10m, of ten years at most", o.TTL)}
 		}
 	}
@@ -235,10 +236,10 @@ func (o *Options) setTTL(l *Letter, p *amqp.Properties, now int64) bool {
 	case TTLRemaining:
 		if absolute == 0 && relative != "" {
 			ttl, err := strconv.ParseInt(relative, 10, 64)
-			if err != nil || p.Timestamp == 0 && !broker.IsNever(ttl) {
+			if err != nil || p.Timestamp == 0 && !policy.IsNever(ttl) {
 				return false
 			}
-			if broker.IsNever(ttl) {
+			if policy.IsNever(ttl) {
 				return true
 			}
 			absolute = instantOf(p.Timestamp) + ttl

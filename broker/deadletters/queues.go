@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"curfew/broker"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -56,8 +57,8 @@ func Queues(vh *broker.VHost) []Queue {
 	found := []Queue{}
 	for _, q := range all {
 		feeders, target := from[q.Name()]
-		parked := q.Name() == broker.UndeliverableQueue
-		if !target && !parked && !broker.IsSubqueue(q.Name()) && !hasLetters(q) {
+		parked := q.Name() == policy.UndeliverableQueue
+		if !target && !parked && !policy.IsSubqueue(q.Name()) && !hasLetters(q) {
 			continue
 		}
 		i := q.Info()

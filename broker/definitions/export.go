@@ -71,7 +71,7 @@ func (d *Document) add(vh *broker.VHost, label string) {
 	owned := map[string]bool{}
 	for _, q := range vh.Queues.List() {
 		i := q.Info()
-		if owned[i.Name] = i.Exclusive; !i.Exclusive && !broker.IsSubqueue(i.Name) { // its queue declares it
+		if owned[i.Name] = i.Exclusive; !i.Exclusive && !policy.IsSubqueue(i.Name) { // its queue declares it
 			d.Queues = append(d.Queues, Queue{i.Name, label, i.Durable, i.AutoDelete, Arguments(i.Args)})
 		}
 	}

@@ -289,7 +289,7 @@ func (w *writer) queue(q *Queue) error {
 	if err != nil {
 		return err
 	}
-	if predeclared(q.Name) || broker.IsSubqueue(q.Name) {
+	if predeclared(q.Name) || policy.IsSubqueue(q.Name) {
 		w.skip("queue '%s' in vhost '%s'", q.Name, vh.Name())
 		return nil
 	}

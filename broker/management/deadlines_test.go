@@ -14,6 +14,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 )
 
 func TestLockIsRenewed(t *testing.T) {
@@ -115,10 +116,10 @@ func TestInstantsOverHTTPAreTheWallClocks(t *testing.T) {
 	const one = "/api/curfew/deadlines/%2F/q/1"
 	assert.JSONEq(t, fmt.Sprintf(`{"outcome":"rescheduled","deadline":%d}`, hour+1), x.ask("POST", one, map[string]any{"at": hour + 1}).body)
 	assert.JSONEq(t, fmt.Sprintf(`{"outcome":"rescheduled","deadline":%d}`, hour+60_001), x.ask("POST", one, map[string]any{"by_millis": 60_000}).body)
-	for _, at := range []int64{-1, hour + broker.MaxTTLMillis, math.MaxInt64} {
+	for _, at := range []int64{-1, hour + policy.MaxTTLMillis, math.MaxInt64} {
 		x.ask("POST", one, map[string]any{"at": at}).is(400, "")
 	}
-	for _, by := range []int64{-2 * hour, broker.MaxTTLMillis, math.MaxInt64, math.MinInt64} {
+	for _, by := range []int64{-2 * hour, policy.MaxTTLMillis, math.MaxInt64, math.MinInt64} {
 		x.ask("POST", one, map[string]any{"by_millis": by}).is(400, "")
 	}
 	assert.Contains(t, x.ask("POST", one, map[string]any{"at": time.Now().UnixMilli()}).body, `"outcome":"expired"`)

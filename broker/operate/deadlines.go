@@ -10,6 +10,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/deadline"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -224,7 +225,7 @@ func (o *Operations) newDeadline(c *DeadlineChange, was deadline.Instant) (to de
 	default:
 		to = was.AddMillis(deadline.Millis(c.By))
 	}
-	if to < 0 || to > o.Broker.Now().AddMillis(broker.MaxTTLMillis) {
+	if to < 0 || to > o.Broker.Now().AddMillis(policy.MaxTTLMillis) {
 		return 0, &OutOfRange{"deadline", o.Broker.UnixMillis(to)}
 	}
 	return to, nil

@@ -22,6 +22,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/broker/operate/admin"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/server"
 )
@@ -246,7 +247,7 @@ func TestADeadlineThatSomebodyElseChanged(t *testing.T) {
 	require.Equal(t, operate.DeadlineChanged{Outcome: "rescheduled", Deadline: was + 1000}, done)
 	_, err = s.ChangeDeadline(t.Context(), user, at, seq, operate.DeadlineChange{Fire: true, Was: &was})
 	require.ErrorIs(t, err, operate.ErrChanged)
-	_, err = s.ChangeDeadline(t.Context(), user, at, seq, operate.DeadlineChange{At: was + broker.MaxTTLMillis})
+	_, err = s.ChangeDeadline(t.Context(), user, at, seq, operate.DeadlineChange{At: was + policy.MaxTTLMillis})
 	var far *operate.OutOfRange
 	require.ErrorAs(t, err, &far)
 	_, err = s.ChangeDeadline(t.Context(), user, at, 99, operate.DeadlineChange{Fire: true})

@@ -18,13 +18,13 @@ import (
 // figure goes down to what is then reached, rounded up a little. Whoever raises one says in the commit what the lines are for.
 const (
 	// productLines is of Go without tests, integration and deploy: what somebody who carries Curfew on has to read.
-	productLines = 97_000
+	productLines = 99_000
 	// productPackages is how many rooms there are to know: a package that one other imports has to earn its page.
-	productPackages = 80
+	productPackages = 88
 	// methodSetLimit is of a type with all that it embeds: what an editor offers after the dot.
 	methodSetLimit = 60
 	// oneStatement is how many functions are a name for one statement: some are worth it, a layer of them is not.
-	oneStatement = 1_180
+	oneStatement = 1_200
 )
 
 // largeSets are the types above methodSetLimit. What is no longer above it fails the test, so this table can only shrink.

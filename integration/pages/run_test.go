@@ -108,6 +108,22 @@ func TestPages(t *testing.T) {
 		counts.shell.Load(), counts.sessions.Load(), counts.programs.Load(), counts.parsed.Load(), counts.marked.Load(), counts.texts.Load(), counts.unchecked.Load())
 }
 
+// newcomers read these pages, one after the other.
+var newcomers = []string{"README.md", "docs/quick-start/python.md", "docs/message-times.md", "docs/recipes/at-risk.md", "docs/policies.md"}
+
+// TestPath follows the pages of a newcomer on one Curfew, in the order of reading: what one page has made is in the way of no other.
+func TestPath(t *testing.T) {
+	r := newReader(t)
+	for _, name := range newcomers {
+		i := slices.IndexFunc(all(t), func(p *Page) bool { return p.Path == name })
+		require.GreaterOrEqual(t, i, 0, name)
+		page := all(t)[i]
+		if plan := planOf(t, page); !t.Failed() {
+			r.follow(t, page, plan)
+		}
+	}
+}
+
 // follow runs a page.
 func follow(t *testing.T, page *Page) {
 	plan := planOf(t, page)
@@ -118,6 +134,10 @@ func follow(t *testing.T, page *Page) {
 	if usesOrders(page) {
 		r.orders()
 	}
+	r.follow(t, page, plan)
+}
+
+func (r *reader) follow(t *testing.T, page *Page, plan []step) {
 	for i, s := range plan {
 		language := languages[s.block.Language]
 		name := s.block.File

@@ -316,11 +316,6 @@ func runHelper(text string) error {
 		Lease:   lease.New(client, lease.Space{}, c.Queue, c.Name),
 		Shadows: shadows,
 	}
-	if c.API != "" {
-		if err := watch(ctx, c, &o); err != nil {
-			return err
-		}
-	}
 	k, err := keeper.New(o)
 	if err != nil {
 		return err
@@ -339,7 +334,6 @@ type helper struct {
 	cmd *exec.Cmd
 	mu  sync.Mutex
 	s   keeper.Status
-	at  time.Time // of its last status
 }
 
 func startHelper(t testing.TB, c helperConfig) *helper {
@@ -358,7 +352,6 @@ func startHelper(t testing.TB, c helperConfig) *helper {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			h.mu.Lock()
 			json.Unmarshal(lines.Bytes(), &h.s)
-			h.at = time.Now()
 			h.mu.Unlock()
 		}
 	}()
@@ -369,22 +362,6 @@ func (h *helper) status() keeper.Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.s
-}
-
-func (h *helper) heard() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.at
-}
-
-// stop makes it give everything back.
-func (h *helper) stop(t testing.TB) {
-	t.Helper()
-	if h.cmd.Process.Signal(syscall.SIGTERM) == nil {
-		if err := h.cmd.Wait(); err != nil {
-			t.Errorf("keeper %s: %v", h.status().Keeper, err)
-		}
-	}
 }
 
 func (h *helper) kill() {

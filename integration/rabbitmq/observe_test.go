@@ -209,12 +209,13 @@ func tapAccuracy(t *testing.T, kind string) bool {
 			late++
 		}
 	}
-	t.Logf("%s: %d consumed, %d expired, of which %d were told and %d not; %d false alarms; %d were seen to leave more than 50 ms late",
-		kind, len(served), len(expired), len(expired)-untold, untold, falseAlarms, late)
+	unsure := int(o.state("jobs").Unsure)
+	t.Logf("%s: %d consumed, %d expired, of which %d were told and %d not (%d are unsure); %d false alarms; %d were seen to leave more than 50 ms late",
+		kind, len(served), len(expired), len(expired)-untold, untold, unsure, falseAlarms, late)
 	require.Greater(t, len(expired), messages/5, "the consumer was not slow enough to say anything")
 	require.Zero(t, o.state("jobs").Overdue)
 	// The few false alarms are consumed while they are counted; a message at the head at its deadline may have been consumed.
-	return falseAlarms <= len(served)/200 && untold <= len(expired)/20
+	return falseAlarms <= len(served)/200 && untold <= unsure+len(expired)/100
 }
 
 // TestObserveForecast: a message behind a long line is reported before it misses its deadline. If the machine stalled for so long that the

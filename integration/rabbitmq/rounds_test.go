@@ -20,7 +20,6 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/integration/faults/history"
-	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/queuefacts"
 	"curfew/scheduler/storetest"
 )
@@ -66,7 +65,7 @@ var badDays = []badDay{
 	{name: "memory alarm", happen: (*round).raiseMemoryAlarm},
 }
 
-// rounds are bad days one after another on the cluster of three. Each has a queue of its own with two keepers, in processes of their own.
+// rounds are bad days one after another on the cluster of three. Each has a queue of its own with two `curfew serve`.
 // All write one history, which is judged at the end.
 type rounds struct {
 	t       *testing.T
@@ -94,7 +93,7 @@ type round struct {
 	kind   queuefacts.Type
 	policy map[string]any
 
-	keepers  []*helper
+	keepers  []*replica
 	sent     []*sentMessage
 	consumed map[string]bool
 	ttl      *int64 // of the queue, ms
@@ -211,7 +210,10 @@ func (rs *rounds) round(t *testing.T, number int, day badDay) {
 	r.kept("after")
 	recovered := time.Since(began)
 	for _, k := range r.keepers {
-		k.stop(t)
+		if k.cmd.ProcessState == nil {
+			check(t, k.cmd.Process.Signal(syscall.SIGTERM))
+			check(t, k.cmd.Wait())
+		}
 	}
 	r.collect()
 	r.drain()
@@ -245,14 +247,14 @@ func (r *round) startKeeper() {
 	for i := range nodes {
 		nodes[i] = &node{addr: r.proxies[(len(r.keepers)+i)%len(nodes)].addr}
 	}
-	c := helperConfig{URL: urlsIn(keeperUser, nodes, r.vhost), API: "http://" + r.api.addr, Queue: r.queue, Redis: r.store.addr, Name: fmt.Sprintf("keeper-%d", len(r.keepers))}
-	r.keepers = append(r.keepers, startHelper(r.t, c))
+	r.keepers = append(r.keepers, startReplica(r.t, &node{http: "http://" + r.api.addr}, urlsIn(keeperUser, nodes, r.vhost), "redis://"+r.store.addr,
+		fmt.Sprintf("%s-%d", r.queue, len(r.keepers)), "keep:"+r.queue))
 }
 
 // keeping returns the keeper that holds the queue, nil if none does.
-func (r *round) keeping() *helper {
+func (r *round) keeping() *replica {
 	for _, k := range r.keepers {
-		if s := k.status(); s.State == keeper.Keeping && s.CaughtUp && time.Since(k.heard()) < time.Second {
+		if q := k.queue(r.queue); q.Here && q.CaughtUp {
 			return k
 		}
 	}
@@ -264,7 +266,7 @@ func (r *round) kept(when string) {
 	r.t.Cleanup(func() {
 		if r.t.Failed() {
 			for i, k := range r.keepers {
-				r.t.Logf("keeper %d %s: %+v", i, when, k.status())
+				r.t.Logf("keeper %d %s: %+v", i, when, k.queue(r.queue))
 			}
 		}
 	})
@@ -478,7 +480,7 @@ func (r *round) hideAPI() {
 
 func (r *round) killKeeper() {
 	if k := r.keeping(); k != nil {
-		k.kill()
+		end(k.cmd)
 		r.startKeeper()
 	}
 }
@@ -529,7 +531,7 @@ func (r *round) changePolicy() {
 		r.policy["max-length"] = 100_000
 		r.setPolicy()
 		eventually(r.t, answerLimit, "the queue to be let go", func() bool {
-			return slices.ContainsFunc(r.keepers, func(k *helper) bool { return k.status().State == keeper.Refused })
+			return slices.ContainsFunc(r.keepers, func(k *replica) bool { return k.queue(r.queue).State == "refused" })
 		})
 		r.policy = before
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
+	"curfew/broker/policy"
 )
 
 // compare compares what the call did with the prediction: deliveries, queues, counts,
@@ -103,11 +103,11 @@ func (w *world) compareDelivery(p taken, got *seen) {
 // findUndeliverable looks up the queue for undeliverable messages, which the broker
 // declares when it needs it.
 func (w *world) findUndeliverable() {
-	m := w.model.queues[broker.UndeliverableQueue]
+	m := w.model.queues[policy.UndeliverableQueue]
 	if m == nil || m.id != 0 {
 		return
 	}
-	q, err := w.vhost.Queues.Get(broker.UndeliverableQueue)
+	q, err := w.vhost.Queues.Get(policy.UndeliverableQueue)
 	if err != nil {
 		w.fail("nothing was parked: %v", err)
 		return
@@ -119,7 +119,7 @@ func (w *world) findUndeliverable() {
 // compareQueues checks that exactly the predicted queues exist, and how many messages and
 // consumers each has.
 func (w *world) compareQueues() {
-	for _, name := range append([]string{broker.UndeliverableQueue}, w.plan.names...) {
+	for _, name := range append([]string{policy.UndeliverableQueue}, w.plan.names...) {
 		if _, err := w.vhost.Queues.Get(name); err == nil && w.model.queues[name] == nil {
 			w.fail("%s is there and should not be", name)
 		}

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 
-	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
+	"curfew/broker/policy"
 )
 
 // death is an entry of a message's death history: how often it died in this queue for this
@@ -155,7 +155,7 @@ const (
 // park sends a dead letter without targets to the queue for undeliverable messages, unless
 // it died there.
 func (m *model) park(b *deadLetter, history []death) []*modelQueue {
-	if !m.rules.park || cycles(broker.UndeliverableQueue, history) {
+	if !m.rules.park || cycles(policy.UndeliverableQueue, history) {
 		m.count.deadLettersLost++
 		return nil
 	}
@@ -175,10 +175,10 @@ func (e *entry) copies() int64 {
 
 // undeliverable returns the queue in which dead letters without a destination are parked.
 func (m *model) undeliverable() *modelQueue {
-	if q := m.queues[broker.UndeliverableQueue]; q != nil {
+	if q := m.queues[policy.UndeliverableQueue]; q != nil {
 		return q
 	}
-	return m.declare(broker.UndeliverableQueue, 0, parking()) // its incarnation is known after the call
+	return m.declare(policy.UndeliverableQueue, 0, parking()) // its incarnation is known after the call
 }
 
 // route returns the queues of a message, each once, in the order of the keys that lead

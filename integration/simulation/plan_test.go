@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"curfew/broker"
+	"curfew/broker/policy"
 	"curfew/broker/store"
 )
 
@@ -37,7 +37,7 @@ func newPlan(seed uint64) (plan, *rand.Rand) {
 		p.names = append(p.names, fmt.Sprint("q", i))
 	}
 	if chance(rng, 0.2) {
-		p.names = append(p.names, broker.UndeliverableQueue)
+		p.names = append(p.names, policy.UndeliverableQueue)
 	}
 	if p.web = chance(rng, 0.06); p.web {
 		p.steps /= 25

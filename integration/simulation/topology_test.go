@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"curfew/broker"
+	"curfew/broker/policy"
 )
 
 // declareQueue declares a queue, or declares an existing one again.
@@ -144,7 +145,7 @@ func (w *world) anyQueue() *modelQueue {
 }
 
 func (w *world) randomSettings(name string) settings {
-	if name == broker.UndeliverableQueue {
+	if name == policy.UndeliverableQueue {
 		return parking()
 	}
 	rng, s := w.rng, plain()
@@ -206,7 +207,7 @@ func (w *world) randomDeadLettering(s *settings) {
 func (w *world) weave() {
 	fan, slow := len(w.plan.names) <= 9, chance(w.rng, 0.3)
 	for i, name := range w.plan.names {
-		if name == broker.UndeliverableQueue {
+		if name == policy.UndeliverableQueue {
 			continue
 		}
 		s := plain()

@@ -15,6 +15,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/deadline"
+	"curfew/broker/policy"
 	"curfew/broker/store"
 )
 
@@ -85,7 +86,7 @@ func (w *world) open(dir string) {
 		Store: store.Options{Dir: dir, Sync: w.plan.sync, SegmentBytes: segmentBytes},
 	}
 	if w.plan.rules.messageFirst {
-		o.TTLPrecedence = broker.MessageFirst
+		o.TTLPrecedence = policy.MessageFirst
 	}
 	if !w.plan.rules.park {
 		o.Unroutable = broker.Drop

@@ -52,3 +52,22 @@ func TestAPolicyIsNotReplacedUnseen(t *testing.T) {
 	require.Contains(t, set(seen(), "ttl", `{"max-length": 6}`).body, "Policy set.")
 	require.Equal(t, brokerpolicy.Definition{"max-length": int64(6)}, definition("ttl"))
 }
+
+// TestANewUserReplacesNobody, also if the address of the form names somebody.
+func TestANewUserReplacesNobody(t *testing.T) {
+	s := newSite(t).logIn("root")
+	page := s.get("/user/new?name=eye").body
+	require.Contains(t, page, `name="name" value="eye"`)
+	require.Nil(t, wasPattern.FindStringSubmatch(page))
+	a := s.post("/user/new", url.Values{"token": {s.token("/user/new")}, "was": {""}, "name": {"eye"}, "password": {"x"}})
+	require.Equal(t, http.StatusBadRequest, a.status)
+	require.Contains(t, a.body, "A user with this name already exists.")
+	a = s.post("/user/new", url.Values{"token": {s.token("/user/new")}, "name": {"eye"}, "password": {"x"}})
+	require.Contains(t, a.body, "A user with this name already exists.", "a form that is to make something has no version")
+	a = s.post("/user/new", url.Values{"token": {s.token("/user/new")}, "name": {"untagged"}, "password": {"x"}})
+	require.Contains(t, a.body, "User created.")
+	was := wasPattern.FindStringSubmatch(s.get("/user?name=untagged").body)
+	require.NotNil(t, was)
+	a = s.post("/user/permission", url.Values{"token": {s.token("/user/new")}, "was": {was[1]}, "name": {"untagged"}, "vhost": {"/"}, "read": {".*"}})
+	require.Contains(t, a.body, "Permissions changed.")
+}

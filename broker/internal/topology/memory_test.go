@@ -114,6 +114,6 @@ func TestWhatIsDeclaredIsBounded(t *testing.T) {
 	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "first", Destination: "q"}))
 
 	require.NoError(t, vh.Exchanges.Delete("first", false))
-	_, err = vh.Queues.Declare(nil, broker.UndeliverableQueue, broker.QueueDeclare{Durable: true})
+	_, err = vh.Queues.Declare(nil, policy.UndeliverableQueue, broker.QueueDeclare{Durable: true})
 	require.NoError(t, err, "a dead letter must not be lost for it")
 }

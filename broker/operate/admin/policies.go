@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"curfew/broker/operate"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/deadletters"
+	"curfew/broker/operate"
 	"curfew/broker/policy"
 )
 
@@ -67,7 +67,7 @@ type PolicyEffect struct {
 func (e *PolicyEffect) find(vh *broker.VHost) {
 	e.Names, e.DeadLetterQueues = append([]string{}, e.Names...), []string{}
 	for _, q := range deadletters.Queues(vh) {
-		if slices.Contains(e.Names, q.Queue) && (len(q.From) > 0 || q.Parked || broker.IsSubqueue(q.Queue)) {
+		if slices.Contains(e.Names, q.Queue) && (len(q.From) > 0 || q.Parked || policy.IsSubqueue(q.Queue)) {
 			e.DeadLetterQueues = append(e.DeadLetterQueues, q.Queue)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/operate"
+	"curfew/broker/policy"
 	"curfew/monitor/incident"
 )
 
@@ -71,7 +72,7 @@ func (o *ownBroker) look(s *incident.State) {
 	s.SlowSyncs = l.slowSyncs()
 	s.Held = o.holders()
 	for _, p := range o.parked() {
-		s.Parked = append(s.Parked, incident.Depth{QueueName: incident.QueueName{VHost: p.VHost, Name: broker.UndeliverableQueue}, Count: p.Messages})
+		s.Parked = append(s.Parked, incident.Depth{QueueName: incident.QueueName{VHost: p.VHost, Name: policy.UndeliverableQueue}, Count: p.Messages})
 	}
 	if most, last := o.server.Full(); !last.IsZero() && time.Since(last) <= refusedRecently {
 		s.Refusals = append(s.Refusals, incident.Refusal{What: "AMQP", Most: most})
@@ -168,7 +169,7 @@ type letterTargets map[incident.QueueName]struct{}
 
 func (t letterTargets) has(q incident.QueueName) bool {
 	_, is := t[q]
-	return is || q.Name == broker.UndeliverableQueue
+	return is || q.Name == policy.UndeliverableQueue
 }
 
 // targetsEvery is how often it is looked up again where dead letters lead.

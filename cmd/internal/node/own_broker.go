@@ -21,6 +21,7 @@ import (
 	"curfew/broker/management"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
+	"curfew/broker/policy"
 	"curfew/broker/server"
 	"curfew/broker/store"
 	"curfew/monitor"
@@ -62,7 +63,7 @@ func (o *ownBroker) openBroker() error {
 	if err != nil {
 		return err
 	}
-	precedence, _ := broker.ParsePrecedence(c.TTLPrecedence)
+	precedence, _ := policy.ParsePrecedence(c.TTLPrecedence)
 	o.broker, err = broker.New(broker.Options{
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.Bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: o.n.log,
 		User: string(c.User), Password: string(c.Password), GuestFromAnywhere: !c.GuestLoopbackOnly,

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"curfew/broker"
+	"curfew/broker/policy"
 	"curfew/monitor"
 )
 
@@ -109,7 +109,7 @@ func (o *ownBroker) status(s *Status) {
 // parked are the queues of parked messages that have some.
 func (o *ownBroker) parked() (list []undeliverable) {
 	for _, vh := range o.broker.VHosts() {
-		q, err := vh.Queues.Get(broker.UndeliverableQueue)
+		q, err := vh.Queues.Get(policy.UndeliverableQueue)
 		if err != nil {
 			continue
 		}

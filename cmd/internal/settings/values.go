@@ -14,7 +14,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/dustin/go-humanize"
 
-	"curfew/broker"
+	"curfew/broker/policy"
 	"curfew/monitor/incident"
 	"curfew/scheduler/redisstore"
 )
@@ -116,7 +116,7 @@ type ackTimeout time.Duration
 
 func (a *ackTimeout) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
-	if err != nil || d != 0 && (d < time.Minute || d > broker.MaxTTLMillis*time.Millisecond) {
+	if err != nil || d != 0 && (d < time.Minute || d > policy.MaxTTLMillis*time.Millisecond) {
 		return errValue
 	}
 	*a = ackTimeout(d)

@@ -93,7 +93,7 @@ func (c *core) judge(now deadline.Instant, s *stretch, m message) (e entry, know
 		}
 	}
 	// A quorum queue that loses the node of a connection delivers again, without the flag, what it had delivered there.
-	if m.redelivered || c.line.quorum && (!c.ages.caughtUp || now < c.ages.trustAt || c.looks.lately(now)) {
+	if m.redelivered || c.line.quorum && (!c.ages.caughtUp || now < c.ages.trustAt || c.looks.recently(now)) {
 		if r, ok := c.given.take(now, m.fingerprint); ok {
 			e = entry{deadline: r.deadline, due: max(r.deadline, now), flags: r.flags &^ strayed, early: r.early}
 			probe(now)

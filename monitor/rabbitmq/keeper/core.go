@@ -197,8 +197,8 @@ func (c *core) beginGap(now deadline.Instant) {
 
 // tick gives back what is due, and does everything else that is due.
 func (c *core) tick(now deadline.Instant) {
-	if due := c.wake(); now.Sub(due) > toldWithin {
-		c.wasBehind(due)
+	if due := c.wake(); c.taking() && now.Sub(due) > toldWithin {
+		c.line.held.doubt(&c.line, due)
 	}
 	if c.taking() && c.connected {
 		if n, first := c.line.giveBackDue(now); n > 0 {
@@ -218,14 +218,6 @@ func (c *core) tick(now deadline.Instant) {
 		c.line.out = append(c.line.out, command{do: look, epoch: c.line.epoch})
 	}
 	c.advance(now)
-}
-
-// wasBehind notes that messages taken since then may have waited in the queue for longer than a moment: their deadlines stay, and their lateness
-// is not told.
-func (c *core) wasBehind(since deadline.Instant) {
-	if c.taking() {
-		c.line.doubt(since)
-	}
 }
 
 // passTime ends what lasts only for a time.

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"math"
+	"time"
 
 	"curfew/broker/deadline"
 )
@@ -119,6 +120,18 @@ func (h *heldMessages) has(s *stretch, fingerprint uint64) bool {
 		}
 	}
 	return false
+}
+
+// doubt notes that messages taken since then, to the second, may have waited in the queue for longer than a moment before that: their deadlines
+// stay, and their lateness is not told.
+func (h *heldMessages) doubt(l *line, since deadline.Instant) {
+	from := uint32(max(0, since.Sub(l.started)) / time.Second)
+	for i := range h.entries {
+		if e := &h.entries[i]; e.tag != 0 && e.taken >= from {
+			e.flags |= untold
+		}
+	}
+	l.given.doubt(since)
 }
 
 // first is the entry due next, none if nothing expires.

@@ -319,17 +319,6 @@ func (l *line) dropIfEmpty(s *stretch) {
 	}
 }
 
-// doubt notes that messages taken since then, to the second, may have waited before that.
-func (l *line) doubt(since deadline.Instant) {
-	from := uint32(max(0, since.Sub(l.started)) / time.Second)
-	for i := range l.held.entries {
-		if e := &l.held.entries[i]; e.tag != 0 && e.taken >= from {
-			e.flags |= untold
-		}
-	}
-	l.given.doubt(since)
-}
-
 // own returns how many of the queue's consumers are the keeper's.
 func (l *line) own() (n int) {
 	for _, s := range l.stretches {

@@ -76,8 +76,8 @@ func (l *looks) takeList(now deadline.Instant, others Presence) (settled bool) {
 	return false
 }
 
-// lately reports whether a queue may still give back what consumers held that were left behind.
-func (l *looks) lately(now deadline.Instant) bool {
+// recently reports whether a queue may still give back what consumers held that were left behind.
+func (l *looks) recently(now deadline.Instant) bool {
 	return l.left > 0 || l.leftAt != 0 && now < l.leftAt.Add(distrustZero)
 }
 
@@ -279,7 +279,7 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 	if s := c.line.consumer; c.taking() && s != nil && s.phase == live && consumers > 0 {
 		c.ages.looked(now, c.looks.ready)
 		if since := c.ages.clearAt; c.ages.answered(now, c.looks.askedAt, c.looks.ready) {
-			c.wasBehind(since)
+			c.line.held.doubt(&c.line, since)
 		}
 	}
 	if s := c.line.consumer; epoch != c.line.epoch || s != nil && s.phase == opening { // its consumer may be counted or not

@@ -39,7 +39,7 @@
 // that expired are reported as missed, and at most a few in a thousand of those that were
 // consumed. A message that expired unreported was at the head of its queue at its deadline:
 // whether it expired or was consumed at that moment cannot be seen from outside, unless there
-// are no consumers. A message that entered before the tap is counted as ready, and nothing
+// are no consumers. Counts.Unsure says how many such messages there were. A message that entered before the tap is counted as ready, and nothing
 // else is known about it. When messages are requeued out of order, the count is right about
 // how many wait, but wrong about which; the same goes for priorities on quorum queues from
 // 4.0 on, which the arguments of the queue do not show.

@@ -52,6 +52,9 @@ type Counts struct {
 	Missed  uint64 `json:"missed"`        // still waited at their deadlines
 	Expired uint64 `json:"expired"`       // of these, how many have left
 	Unknown uint64 `json:"unknown"`       // deadlines that were not noted for lack of room
+	// Unsure is how many of InTime may have expired instead: they left the queue between the last two counts, around their deadlines, while
+	// something consumed. So between Missed and Missed+Unsure messages have missed their deadlines.
+	Unsure uint64 `json:"unsure"`
 }
 
 type waiting struct {
@@ -171,7 +174,7 @@ func (l *line) prune() int {
 // deadline to out, and once more when it has left.
 func (l *line) Count(c count, out []Miss) []Miss {
 	alone := l.counted != 0 && l.consumers == 0 && c.Consumers == 0 // nobody consumed since the last count
-	wasThere := l.there
+	wasGone, wasThere := l.gone, l.there
 	l.gone, l.there = int64(c.Before)-int64(c.Ready), int64(c.After)-int64(c.Ready)
 	l.ready, l.consumers, l.counted = c.Ready, c.Consumers, c.Answered
 
@@ -195,6 +198,9 @@ func (l *line) Count(c count, out []Miss) []Miss {
 			out = append(out, Miss{w.number, w.id, w.deadline, c.Answered, c.Answered})
 		default:
 			l.counts.InTime++
+			if number >= wasGone {
+				l.counts.Unsure++
+			}
 		}
 	}
 	for len(l.overdue) > 0 && int64(l.overdue[0].number) < l.gone {

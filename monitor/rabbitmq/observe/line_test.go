@@ -193,7 +193,7 @@ func TestLineHead(t *testing.T) {
 	require.EqualValues(t, 30, since)
 	require.Empty(t, count(32, 1, 1), "the one before it has left")
 	require.Equal(t, []Miss{{3, "c", 30, 33, 33}}, count(33, 0, 1))
-	require.Equal(t, Counts{Entered: 4, Expire: 3, InTime: 1, Missed: 2, Expired: 2}, l.Counts())
+	require.Equal(t, Counts{Entered: 4, Expire: 3, InTime: 1, Unsure: 1, Missed: 2, Expired: 2}, l.Counts())
 }
 
 // TestLineBound: deadlines beyond the bound are counted, and messages that have left make room.

@@ -5,6 +5,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/server/internal/outbox"
 )
@@ -95,7 +96,7 @@ func (c *Consumer) Cancelled(*broker.Consumer) {
 // first Wake. Errors: 530, the tag is in use; 540, a shared prefetch limit and a quorum queue;
 // and those of broker.Queue.Consume. The reader's.
 func (d *Deliveries) Consume(q *broker.Queue, m *amqp.BasicConsume) (*Consumer, error) {
-	if d.shared.limit > 0 && q.Type() == broker.Quorum {
+	if d.shared.limit > 0 && q.Type() == policy.Quorum {
 		return nil, amqp.NewException(amqp.NotImplemented, 0, 0, "%s does not support global qos", q.Label())
 	}
 	c := &Consumer{of: d, Prefetch: int(d.prefetch), Queue: q, arguments: encodeArguments(m.Arguments)}

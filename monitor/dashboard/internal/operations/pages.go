@@ -212,12 +212,15 @@ func (p Pages) begin(one *card, a *operate.Actor, q url.Values) error {
 	if err != nil {
 		return err
 	}
-	if op.Field("vhost") != nil && q.Get("vhost") == "" {
+	if op.Field("vhost") != nil && !op.AnyVHost && q.Get("vhost") == "" {
 		return a.Require(op.Role)
 	}
 	current, version, err := p.Operations.Now(*a, op, request)
 	if err != nil {
 		return err
+	}
+	if current == nil && op.Page.Begin != "" {
+		version = "" // the form makes something new, whatever there is under a name that a link has
 	}
 	one.form.Values.Set("was", version)
 	if current == nil {
@@ -292,7 +295,7 @@ func (p *page) do(r *http.Request, v ui.Visitor, one *card, values map[string]an
 		return err
 	}
 	var seen *string
-	if was := f.Get("was"); f.Values.Has("was") && !op.Page.Danger {
+	if was := f.Get("was"); !op.Page.Danger {
 		seen = &was
 	}
 	result, _, err := p.Operations.Do(r.Context(), v.Actor(), op, request, seen)
@@ -316,7 +319,7 @@ func (p *page) read(op *operate.Op, f *ui.Form) map[string]any {
 		case field.Kind == operate.Flag:
 			values[field.Name] = text != ""
 		case field.Kind == operate.List && field.OneOf != nil:
-			values[field.Name] = slices.Clone(f.Values[field.Form])
+			values[field.Name] = append([]string{}, f.Values[field.Form]...)
 		case field.Kind == operate.Object:
 			values[field.Name] = f.Object(field.Form)
 		case field.Kind == operate.Number:
