@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -54,6 +55,8 @@ func lookAtMonitor(n *Node, s *incident.State) {
 	}
 	h := n.monitor.Health()
 	s.Stalled, s.Lag, s.Orphans, s.Schedule, s.Redis = h.Stalled, h.Lag, h.Orphans, h.Down, h.Reasons[:len(h.Reasons)-len(h.Stalled)]
+	late := n.monitor.LatenessWithin(incident.LateWithin)
+	s.LateShare, s.ClockSkew = late.Share(), h.ClockSkew
 	s.Silent = time.Since(h.LastTick)
 	if h.LastTick.Before(n.openedAt) {
 		s.Silent = time.Since(n.openedAt)
@@ -157,6 +160,7 @@ func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpo
 		if _, _, consumers := target.Counts(); consumers > 0 {
 			f.Consumed = true
 		}
+		f.Returns = f.Returns || slices.Contains(targetsOf(vh, target), q)
 	}
 	return incident.PurposeOf(f)
 }
