@@ -32,7 +32,8 @@ type QueueFacts struct {
 	AutoDelete bool
 	TTL        bool // a time to live of its own: messages are meant to stay for so long
 	Bounded    bool // it drops its oldest messages when it is full
-	// DeadLetters says that it has a dead-letter exchange, Target that this leads to another queue, and Consumed that somebody consumes there.
+	// DeadLetters says that it has a dead-letter exchange, Target that this leads to another queue, and Consumed that somebody consumes there,
+	// or has done so since the start.
 	// Returns says that the dead letters of that queue come back here.
 	DeadLetters, Target, Consumed, Returns bool
 	Consumers                              int

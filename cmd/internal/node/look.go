@@ -20,10 +20,12 @@ type looker struct {
 	vhost   string        // of a RabbitMQ, the one that is watched
 	targets letterTargets // where dead letters lead
 	at      time.Time     // when that was looked up
+	opened  time.Time     // the node
 }
 
 // look fills in what the conditions are judged by. It is called by one goroutine at a time.
 func (l *looker) look(n *Node, s *incident.State) {
+	l.opened = n.openedAt
 	lookAtMonitor(n, s)
 	if n.broker != nil {
 		l.lookAtBroker(n, s)
@@ -138,6 +140,9 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 	return of
 }
 
+// clientsReturn is how long after the start a queue may be without its consumers: until then it counts as consumed.
+const clientsReturn = 30 * time.Second
+
 // purpose is what a queue is for, by its arguments, its policies and what leads where.
 func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpose {
 	vh, ok := b.VHost(of.VHost)
@@ -155,9 +160,10 @@ func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpo
 		Collects: l.deadLetterTargets(b).has(of),
 	}
 	f.Said, _ = info.Args[incident.PurposeArgument].(string)
+	starting := time.Since(l.opened) < clientsReturn
 	for _, target := range targetsOf(vh, q) {
 		f.Target = true
-		if _, _, consumers := target.Counts(); consumers > 0 {
+		if about := target.Info(); about.Consumers > 0 || about.Stats.AllDelivered() > 0 || starting {
 			f.Consumed = true
 		}
 		f.Returns = f.Returns || slices.Contains(targetsOf(vh, target), q)
