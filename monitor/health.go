@@ -18,6 +18,9 @@ const (
 	ScheduleDown ScheduleState = "down"
 )
 
+// InRedis reports whether there is a schedule in Redis, whether or not it fires now.
+func (s ScheduleState) InRedis() bool { return s != ScheduleEmbedded && s != ScheduleOfPrimary }
+
 // Health is the state of a monitor at one moment.
 type Health struct {
 	Schedule ScheduleState `json:"schedule"`

@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 // TestReplicasOnThreeNodes runs two `curfew serve` beside three nodes, each of which names the cluster after itself, in a virtual host with queues
 // that are only published to and with an operator policy. The queue's leader is killed with -9, then the node that the keeper is connected to.
 // Afterwards everything that was due has been dead-lettered: 99 of 100 within a second, and all within three, more than without
-// any killing.
+// any killing. On a machine that does other work these are ten times as much, unless KEEPER_QUIET says that it does none.
 func TestReplicasOnThreeNodes(t *testing.T) {
 	t.Parallel()
 	nodes := threeNodes(t)
@@ -68,7 +69,7 @@ func TestReplicasOnThreeNodes(t *testing.T) {
 			show(a.queue("kept").P99), a.queue("kept").UnknownAge)
 		if quiet == 0 {
 			quiet = most
-		} else if p99 > time.Second+quiet || most > 3*time.Second+quiet {
+		} else if slack := slack(); p99 > slack*time.Second+quiet || most > slack*3*time.Second+quiet {
 			t.Errorf("%s: p99 %v, the latest %v", what, p99, most)
 		}
 	}
@@ -83,6 +84,13 @@ func TestReplicasOnThreeNodes(t *testing.T) {
 	if rows := a.queue("kept"); rows.State != "keeping" && !rows.Reported {
 		t.Errorf("at the end: %+v", rows)
 	}
+}
+
+func slack() time.Duration {
+	if os.Getenv("KEEPER_QUIET") != "" {
+		return 1
+	}
+	return 10
 }
 
 func show(v *float64) any {

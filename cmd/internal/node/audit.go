@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 
-	"curfew/broker/operate"
 	"curfew/monitor/audit"
 )
 
@@ -17,16 +16,6 @@ func (n *Node) openAudit() (err error) {
 		Dir: filepath.Join(n.settings.DataDir, "audit"), Log: n.log, Registerer: n.metrics,
 	})
 	return err
-}
-
-// changesInto records what users do in l; nil: there is none.
-func changesInto(l *audit.Log) func(operate.Change) {
-	if l == nil {
-		return nil
-	}
-	return func(c operate.Change) {
-		l.Did(audit.Change{Operation: string(c.Operation), User: c.By.Name, Face: string(c.By.Face), Result: c.Result, Detail: c.Detail}, c.At.VHost, c.At.Name)
-	}
 }
 
 // runAudit writes records until stop is called, once the node and its pages have stopped. stop waits for the last of them.

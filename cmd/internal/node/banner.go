@@ -29,30 +29,23 @@ func (n *Node) printBanner(w io.Writer, s *sockets) {
 		"  API       "+web+"/api",
 		"  Metrics   "+ops+"/metrics",
 		"  Health    "+ops+"/healthz, "+ops+"/readyz")
-	if n.rabbitmq != nil {
-		lines = append(lines,
-			"  RabbitMQ  "+c.PrimaryURL.Redacted(),
-			"  Leases    "+leasesText(c),
-			"  Look      curfew rabbitmq status")
-	} else {
-		lines = append(lines,
-			"  Schedule  "+scheduleText(c),
-			"  Store     "+storeText(c, n.broker),
-			"  Monitor   "+monitorText(c))
-		if c.ManualClock() {
-			lines = append(lines, "  Clock     manual: it stands until curfew clock moves it; for tests only")
-		} else {
-			lines = append(lines, "  Try       curfew demo --against "+web)
-		}
-	}
+	lines = append(lines, n.primary.describe(web)...)
 	fmt.Fprintln(w, strings.Join(append(lines, "Server startup complete"), "\n"))
 }
 
-func leasesText(c *settings.Settings) string {
-	if c.RedisURL == "" {
-		return "none: only one Curfew may keep these queues (CURFEW_REDIS_URL is empty)"
+// describe implements primary.
+func (o *ownBroker) describe(web string) []string {
+	c := o.n.settings
+	last := "  Try       curfew demo --against " + web
+	if c.ManualClock() {
+		last = "  Clock     manual: it stands until curfew clock moves it; for tests only"
 	}
-	return c.RedisURL.Redacted()
+	return []string{
+		"  Schedule  " + scheduleText(c),
+		"  Store     " + storeText(c, o.broker),
+		"  Monitor   " + monitorText(c),
+		last,
+	}
 }
 
 // clientURL shows the password only if it is the default.

@@ -11,16 +11,6 @@ import (
 	"curfew/monitor/incident"
 )
 
-// openChanges makes the recorder, and the changes besides the broker's that the node's API and dashboard share.
-func openChanges(n *Node) {
-	n.recorder = operate.NewRecorder(operate.RecorderOptions{Log: n.log, Registerer: n.metrics, Changed: changesOf(n)})
-	o := changes.Options{Incidents: n.incidents, Recorder: n.recorder}
-	if n.rabbitmq != nil {
-		o.RabbitMQ = n.rabbitmq
-	}
-	n.changes = changes.New(o)
-}
-
 // changeHandler handles a request that changes something. The body is written as JSON with the status, or the error with a status of its own.
 type changeHandler func(c *changes.Changes, r *http.Request, by operate.Actor) (status int, body any, err error)
 

@@ -12,6 +12,7 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/operate"
+	"curfew/monitor/changes"
 	"curfew/monitor/history"
 	"curfew/monitor/incident"
 )
@@ -21,7 +22,7 @@ func TestChangesOverTheAPI(t *testing.T) {
 	list, err := incident.New(incident.Options{Look: func(now *incident.State) { now.Blocked = "low on disk" }})
 	require.NoError(t, err)
 	n := &Node{incidents: list, history: history.New(history.Options{}), metrics: prometheus.NewRegistry()}
-	openChanges(n)
+	n.changes = changes.New(changes.Options{Incidents: list, Recorder: operate.NewRecorder(operate.RecorderOptions{})})
 	api := n.curfewAPI(newOpsEndpoints(n.metrics))
 	admin := operate.Actor{Name: "ann", Tags: []string{access.Administrator}}
 	ask := func(by operate.Actor, method, path, body string, want int) (answer map[string]any) {

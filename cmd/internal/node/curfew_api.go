@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"curfew/broker/management"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/monitor"
 	"curfew/monitor/audit"
-	"curfew/monitor/dashboard"
 	"curfew/monitor/history"
 	"curfew/monitor/incident"
 	"curfew/monitor/rabbitmq"
@@ -111,10 +109,15 @@ const (
 	onlyRabbitMQ  = "Only beside a RabbitMQ (`CURFEW_PRIMARY_URL`)."
 )
 
-func always(*Node) bool        { return true }
-func hasMonitor(n *Node) bool  { return n.monitor != nil }
-func hasAudit(n *Node) bool    { return n.audit != nil }
-func hasRabbitMQ(n *Node) bool { return n.rabbitmq != nil }
+func always(*Node) bool       { return true }
+func hasMonitor(n *Node) bool { return n.monitor != nil }
+func hasAudit(n *Node) bool   { return n.audit != nil }
+
+// hasRabbitMQ: the routes are about a RabbitMQ.
+func hasRabbitMQ(n *Node) bool {
+	_, is := n.primary.(*rabbitmqPrimary)
+	return is
+}
 
 func statusHandler(n *Node, o *opsEndpoints) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, n.status(o)) })
@@ -129,22 +132,13 @@ func historyHandler(n *Node, _ *opsEndpoints) http.Handler  { return n.history.H
 func auditHandler(n *Node, _ *opsEndpoints) http.Handler    { return n.audit.Handler() }
 
 func rabbitmqHandler(n *Node, _ *opsEndpoints) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, n.rabbitmq.Status()) })
-}
-
-// brokerRoutes are the routes of Curfew's own API that broker/management serves.
-func brokerRoutes() (list []rest.Route) {
-	for _, one := range management.Routes() {
-		if strings.HasPrefix(one.Path, curfewPrefix+"/") {
-			list = append(list, one)
-		}
-	}
-	return list
+	external, _ := n.primary.(*rabbitmqPrimary) // hasRabbitMQ
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, external.rabbitmq.Status()) })
 }
 
 // APIRoutes are all routes of Curfew's own API, whether or not a node serves them. They are for documentation and tests.
 func APIRoutes() (all []rest.Route) {
-	all = brokerRoutes()
+	all = (*ownBroker).routes(nil)
 	for _, one := range apiRoutes() {
 		op := operate.ChangeAlerts
 		if one.method == http.MethodGet {
@@ -153,17 +147,6 @@ func APIRoutes() (all []rest.Route) {
 		all = append(all, rest.Route{Method: one.method, Path: curfewPrefix + one.path, Op: op, Doc: one.doc})
 	}
 	return all
-}
-
-// pages handles all requests on the sockets of API and dashboard.
-func (n *Node) pages(api *management.API, ui *dashboard.Dashboard, o *opsEndpoints) *web {
-	pages := newWeb()
-	pages.mount("/api", api.Handler())
-	for _, part := range apiParts(n) {
-		pages.mount(part, api.Guard(n.curfewAPI(o)))
-	}
-	pages.mount("/", ui.Handler())
-	return pages
 }
 
 // curfewAPI is the part of Curfew's own API that is in apiRoutes. It has to be behind a guard, which finds out who asks and whether they may look.

@@ -14,6 +14,7 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/management"
 	"curfew/broker/operate"
+	"curfew/monitor/changes"
 	"curfew/monitor/history"
 	"curfew/monitor/incident"
 )
@@ -30,7 +31,7 @@ func TestCurfewAPITakesRoles(t *testing.T) {
 	require.NoError(t, err)
 	operations := operate.New(operate.Options{Broker: b})
 	n := &Node{incidents: list, history: history.New(history.Options{}), metrics: prometheus.NewRegistry()}
-	openChanges(n)
+	n.changes = changes.New(changes.Options{Incidents: list, Recorder: operate.NewRecorder(operate.RecorderOptions{})})
 	api := management.New(management.Options{Broker: b, Operations: operations}).Guard(n.curfewAPI(newOpsEndpoints(prometheus.NewRegistry())))
 	for _, request := range [][2]string{{"GET", "/incidents"}, {"GET", "/incidents/rules"}, {"GET", "/maintenance"}, {"GET", "/history"}, {"POST", "/incidents/test"}, {"POST", "/incidents/x/ack"}, {"DELETE", "/incidents/x/ack"}, {"POST", "/maintenance"}, {"DELETE", "/maintenance/x"}} {
 		for _, who := range []string{"", "nobody", access.Management, access.Monitoring, "admin"} {

@@ -6,7 +6,8 @@
 //	starting ──recovered, listening──► ready ──context ended, or a part failed──► stopping ──► ended
 //	 /readyz 503                        200                503
 //
-// With CURFEW_PRIMARY_URL no broker runs: monitor/rabbitmq is the primary of the monitor, and the management API and
+// A Node is what each Curfew has. What has the messages is its primary: the broker of this process (own_broker.go) or, with
+// CURFEW_PRIMARY_URL, a RabbitMQ (rabbitmq.go). Then no broker runs, the monitor only reports, and the management API and
 // the pages of queues and dead letters are left out.
 //
 // SIGHUP reads the alerts file again. A mistake in it never ends the process, not even at a start (see

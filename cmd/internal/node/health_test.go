@@ -32,7 +32,7 @@ func TestStoreHealth(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
 	b, err := broker.New(o)
 	require.NoError(t, err)
-	n := &Node{broker: b}
+	n := &ownBroker{broker: b}
 	found := func() (list []string) {
 		var s incident.State
 		s.Unsaved, s.Recovered = n.broker.Unsaved(), n.broker.Adopted()

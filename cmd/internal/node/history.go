@@ -3,63 +3,44 @@ package node
 import (
 	"path/filepath"
 
-	"curfew/broker"
 	"curfew/broker/operate"
 	"curfew/broker/operate/admin"
 	"curfew/monitor"
+	"curfew/monitor/audit"
 	"curfew/monitor/history"
 	"curfew/monitor/incident"
 )
 
-// newHistory makes the history of the last day. It is made before what it samples, so that it misses no expiry.
-func newHistory(n *Node) *history.History {
+// openHistory makes the history of the last day. It is made before what it samples, so that it misses no expiry.
+func (n *Node) openHistory() {
 	file := ""
 	if n.settings.DataDir != "" {
 		file = filepath.Join(n.settings.DataDir, "history")
 	}
-	return history.New(history.Options{
-		Source: historySource{n}, Traffic: n.settings.PrimaryURL == "", File: file, Version: n.build.Version, Log: n.log,
+	n.history = history.New(history.Options{
+		Source: sampled{n}, Traffic: n.settings.PrimaryURL == "", File: file, Version: n.build.Version, Log: n.log,
 	})
 }
 
-// historySource is what the history samples.
-type historySource struct{ n *Node }
+// sampled is what the history samples.
+type sampled struct{ n *Node }
 
-// Queues implements history.Source: the broker's queues with their forecasts, or beside RabbitMQ those that have a forecast.
-func (s historySource) Queues(fn func(*history.Queue)) history.Stats {
-	n := s.n
+// Queues implements history.Source.
+func (s sampled) Queues(fn func(*history.Queue)) history.Stats {
 	var forecasts []monitor.Forecast
-	if n.monitor != nil {
-		forecasts = n.monitor.Forecasts()
+	if s.n.monitor != nil {
+		forecasts = s.n.monitor.Forecasts()
 	}
-	if n.broker == nil {
-		for _, f := range forecasts {
-			fn(&history.Queue{VHost: f.VHost, Name: f.Queue, Depth: f.Ready, WillExpire: f.WillMiss})
-		}
-		return history.Stats{}
-	}
-	expire := make(map[[2]string]int)
-	for _, f := range forecasts {
-		if f.WillMiss == 0 { // those with most at risk come first
-			break
-		}
-		expire[[2]string{f.VHost, f.Queue}] = f.WillMiss
-	}
-	var one history.Queue
-	published, delivered := n.broker.Loads(func(q *broker.Queue, messages int, c *broker.QueueStats) {
-		one = history.Queue{VHost: q.VHost().Name(), Name: q.Name(), Depth: messages, Published: c.Published, Delivered: c.AllDelivered()}
-		one.WillExpire = expire[[2]string{one.VHost, one.Name}]
-		fn(&one)
-	})
-	return history.Stats{Published: published, Delivered: delivered}
+	return s.n.primary.queues(forecasts, fn)
 }
 
 // State implements history.Source.
-func (s historySource) State() (now history.State) {
+func (s sampled) State() (now history.State) {
 	n := s.n
-	if n.monitor != nil && n.redis != nil {
-		health := n.monitor.Health()
-		now.Schedule, now.Since = string(health.Schedule), health.Since
+	if n.monitor != nil {
+		if health := n.monitor.Health(); health.Schedule.InRedis() {
+			now.Schedule, now.Since = string(health.Schedule), health.Since
+		}
 	}
 	for _, i := range n.incidents.List() {
 		if i.Level != incident.Info {
@@ -80,15 +61,12 @@ var policyChanges = map[operate.Operation]string{
 	operate.ImportDefinitions: "definitions imported",
 }
 
-// changesOf records what users do in the audit, and marks changes of policies in the history.
-func changesOf(n *Node) func(operate.Change) {
-	record := changesInto(n.audit)
-	return func(c operate.Change) {
-		if record != nil {
-			record(c)
-		}
-		if text, ok := policyChanges[c.Operation]; ok && c.Result == "done" {
-			n.history.AddNow(history.Mark{Kind: history.PolicyChanged, Text: text + " by " + c.By.Name + ": " + c.Detail, VHost: c.At.VHost})
-		}
+// changed records what users do in the audit, and marks changes of policies in the history.
+func (n *Node) changed(c operate.Change) {
+	if n.audit != nil {
+		n.audit.Did(audit.Change{Operation: string(c.Operation), User: c.By.Name, Face: string(c.By.Face), Result: c.Result, Detail: c.Detail}, c.At.VHost, c.At.Name)
+	}
+	if text, ok := policyChanges[c.Operation]; ok && c.Result == "done" {
+		n.history.AddNow(history.Mark{Kind: history.PolicyChanged, Text: text + " by " + c.By.Name + ": " + c.Detail, VHost: c.At.VHost})
 	}
 }

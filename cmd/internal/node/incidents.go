@@ -25,8 +25,8 @@ func (n *Node) openIncidents() (err error) {
 			n.looker.look(n, s)
 		}
 	}
-	if n.settings.PrimaryURL == "" { // otherwise there is nowhere to publish
-		o.Exchange = &eventExchange{node: n}
+	if own, is := n.primary.(*ownBroker); is { // otherwise there is nowhere to publish
+		o.Exchange = &eventExchange{own: own}
 	}
 	n.incidents, err = incident.New(o)
 	return err
@@ -62,7 +62,7 @@ const eventsExchange = "curfew.events"
 
 // eventExchange publishes notifications in the bundled broker. For one goroutine.
 type eventExchange struct {
-	node      *Node
+	own       *ownBroker
 	vhost     *broker.VHost // of publisher
 	publisher *broker.Publisher
 }
@@ -86,7 +86,7 @@ func (x *eventExchange) Publish(_ context.Context, e incident.Publication) error
 
 // open declares the exchange, since a user may have deleted it.
 func (x *eventExchange) open() error {
-	vh, ok := x.node.broker.VHost("/")
+	vh, ok := x.own.broker.VHost("/")
 	if !ok {
 		return fmt.Errorf("there is no virtual host \"/\" for the exchange %s", eventsExchange)
 	}

@@ -54,7 +54,6 @@ func TestIncidentsNameALockedQueue(t *testing.T) {
 		b, err := broker.New(broker.Options{Clock: now.Load, OnLongHold: n.recordHold})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, b.Close()) }()
-		n.broker = b
 		defer runInBackground(t.Context(), n.incidents.Run)()
 		c := slowConsumer(t, b, func() { now.Add(took.Load()) })
 		for _, each := range []time.Duration{9 * time.Millisecond, 25 * time.Millisecond} {

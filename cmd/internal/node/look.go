@@ -17,7 +17,6 @@ import (
 type looker struct {
 	trends
 	limits  []*connLimit  // of the HTTP servers
-	vhost   string        // of a RabbitMQ, the one that is watched
 	targets letterTargets // where dead letters lead
 	at      time.Time     // when that was looked up
 	opened  time.Time     // the node
@@ -26,13 +25,8 @@ type looker struct {
 // look fills in what the conditions are judged by. It is called by one goroutine at a time.
 func (l *looker) look(n *Node, s *incident.State) {
 	l.opened = n.openedAt
-	lookAtMonitor(n, s)
-	if n.broker != nil {
-		l.lookAtBroker(n, s)
-	}
-	if n.rabbitmq != nil && time.Since(n.openedAt) > startGrace {
-		lookAtRabbitMQ(n, s)
-	}
+	n.lookAtMonitor(s)
+	n.primary.look(s)
 	if n.deadManSwitch != nil {
 		s.HeartbeatSilent = n.deadManSwitch.Silent()
 	}
@@ -45,12 +39,9 @@ func (l *looker) look(n *Node, s *incident.State) {
 			s.Refusals = append(s.Refusals, incident.Refusal{What: c.name, Most: most})
 		}
 	}
-	if n.broker != nil {
-		s.Purposes = l.purposes(n.broker, s)
-	}
 }
 
-func lookAtMonitor(n *Node, s *incident.State) {
+func (n *Node) lookAtMonitor(s *incident.State) {
 	if n.monitor == nil {
 		s.Unwatched = n.settings.TTL != "off"
 		return
@@ -64,10 +55,7 @@ func lookAtMonitor(n *Node, s *incident.State) {
 		s.Silent = time.Since(n.openedAt)
 	}
 	s.Lost = append(s.Lost, incident.Loss{Condition: "loop_restarted", Total: h.Restarts})
-	now := time.Now().UnixMilli()
-	if n.broker != nil { // its clock may be another
-		now = n.broker.UnixMillis(n.broker.Now())
-	}
+	now := n.primary.nowMillis()
 	for _, f := range n.monitor.Forecasts() {
 		if f.AtRisk {
 			s.AtRisk = append(s.AtRisk, incident.Risk{
@@ -77,8 +65,9 @@ func lookAtMonitor(n *Node, s *incident.State) {
 	}
 }
 
-func (l *looker) lookAtBroker(n *Node, s *incident.State) {
-	b := n.broker
+// look implements primary.
+func (o *ownBroker) look(s *incident.State) {
+	b, l := o.broker, &o.n.looker
 	s.Blocked, _ = b.BlockedReason()
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := broker.SignsOf(b)
@@ -86,38 +75,25 @@ func (l *looker) lookAtBroker(n *Node, s *incident.State) {
 	s.Lost = append(s.Lost, incident.Loss{Condition: "dead_letters_dropped", Total: signs.LettersDropped})
 	s.DiskFullIn = l.diskFullIn(time.Now(), signs.DiskFree, signs.DiskLimit)
 	s.SlowSyncs = l.slowSyncs()
-	s.Held = n.holders()
-	for _, p := range n.parked() {
+	s.Held = o.holders()
+	for _, p := range o.parked() {
 		s.Parked = append(s.Parked, incident.Depth{QueueName: incident.QueueName{VHost: p.VHost, Name: policy.UndeliverableQueue}, Count: p.Messages})
 	}
-	if most, last := n.server.Full(); !last.IsZero() && time.Since(last) <= refusedRecently {
+	if most, last := o.server.Full(); !last.IsZero() && time.Since(last) <= refusedRecently {
 		s.Refusals = append(s.Refusals, incident.Refusal{What: "AMQP", Most: most})
 	}
-}
-
-// lookAtRabbitMQ is what is wrong with a RabbitMQ, and with queues there.
-func lookAtRabbitMQ(n *Node, s *incident.State) {
-	for _, c := range n.rabbitmq.Conditions() {
-		if c.Affected == "" {
-			s.RabbitMQ = append(s.RabbitMQ, c.Reason)
-		} else {
-			s.NotKept = append(s.NotKept, incident.NotKept{QueueName: incident.QueueName{VHost: n.looker.vhost, Name: c.Affected}, Reason: c.Reason})
-		}
-	}
+	s.Purposes = l.purposes(b, s)
 }
 
 // holders are the consumers that hold messages past their deadlines now.
-func (n *Node) holders() (list []incident.PastDeadline) {
-	if n.server == nil { // there cannot be a consumer yet
-		return nil
-	}
-	for _, h := range n.server.UnackedHolders(func(*broker.Queue) bool { return true }) {
+func (o *ownBroker) holders() (list []incident.PastDeadline) {
+	for _, h := range o.server.UnackedHolders(func(*broker.Queue) bool { return true }) {
 		if h.PastDeadline == 0 {
 			continue
 		}
 		list = append(list, incident.PastDeadline{
 			QueueName: incident.QueueName{VHost: h.Queue.VHost().Name(), Name: h.Queue.Name()}, Connection: cmp.Or(operate.ClientOf(h.Properties).Name, h.Connection), User: h.User,
-			Address: net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort)), Count: h.PastDeadline, FirstDeadlineAt: time.Now().Add(-n.broker.Now().Sub(h.Earliest)).UnixMilli(),
+			Address: net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort)), Count: h.PastDeadline, FirstDeadlineAt: time.Now().Add(-o.broker.Now().Sub(h.Earliest)).UnixMilli(),
 		})
 	}
 	return list

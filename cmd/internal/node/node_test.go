@@ -36,8 +36,7 @@ func nodeOfRabbitMQ(t *testing.T, more ...string) (*Node, error) {
 func TestNoBrokerWithRabbitMQ(t *testing.T) {
 	n, err := nodeOfRabbitMQ(t)
 	require.NoError(t, err)
-	require.Nil(t, n.broker)
-	require.Nil(t, n.server)
+	require.IsType(t, &rabbitmqPrimary{}, n.primary)
 	require.Nil(t, n.audit, "no folder was named")
 	require.NotNil(t, n.monitor)
 	s := n.status(newOpsEndpoints(n.metrics))
@@ -56,10 +55,9 @@ func TestPagesWithoutBroker(t *testing.T) {
 	n, err := nodeOfRabbitMQ(t, "CURFEW_PASSWORD=right")
 	require.NoError(t, err)
 	ops := newOpsEndpoints(n.metrics)
-	ui, err := n.newDashboard(nil)
+	ui, pages, err := n.primary.pages(ops, nil)
 	require.NoError(t, err)
 	t.Cleanup(ui.Close)
-	pages := n.pagesWithoutBroker(ui, ops)
 	ask := func(method, path, password, from string, header ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, path, strings.NewReader(`{"queue":"q"}`))
 		r.RemoteAddr = from

@@ -40,10 +40,8 @@ func openAPIOf(n *Node) []byte {
 	for _, one := range ownRoutes(n) {
 		served[curfewPrefix+one.path] = true
 	}
-	if n.broker != nil {
-		for _, one := range brokerRoutes() {
-			served[one.Path] = true
-		}
+	for _, one := range n.primary.routes() {
+		served[one.Path] = true
 	}
 	var document struct {
 		OpenAPI    json.RawMessage            `json:"openapi"`

@@ -13,15 +13,20 @@ func (n *Node) stalled() (hangs []string) {
 			hangs = append(hangs, "loop "+loop)
 		}
 	}
+	return append(hangs, stalledParts(n.probes)...)
+}
+
+// stalledParts are the names of the parts that do not answer.
+func stalledParts(probes []*probe) (hangs []string) {
 	var asked sync.WaitGroup
-	answers := make([]bool, len(n.probes))
-	for i := range n.probes {
-		asked.Go(func() { answers[i] = n.probes[i].answers() })
+	answers := make([]bool, len(probes))
+	for i := range probes {
+		asked.Go(func() { answers[i] = probes[i].answers() })
 	}
 	asked.Wait()
 	for i, ok := range answers {
 		if !ok {
-			hangs = append(hangs, n.probes[i].name)
+			hangs = append(hangs, probes[i].name)
 		}
 	}
 	return hangs
@@ -37,17 +42,6 @@ type probe struct {
 
 	mu      sync.Mutex
 	pending chan struct{} // closed by the answer; nil: nothing has been asked
-}
-
-// newProbes returns the probes of the broker and its server; there are none beside RabbitMQ.
-func (n *Node) newProbes() []*probe {
-	if n.broker == nil {
-		return nil
-	}
-	return []*probe{
-		{name: "store", ask: func(answer func()) { n.broker.Commit(func(error) { answer() }) }},
-		{name: "server", ask: func(answer func()) { n.server.Connections(); answer() }},
-	}
 }
 
 // answers asks, unless an answer is still pending, and waits for the answer.

@@ -18,13 +18,13 @@ func TestProbe(t *testing.T) {
 			<-release
 			answer()
 		}}
-		n := &Node{probes: []*probe{p}}
-		require.Equal(t, []string{"store"}, n.stalled())
-		require.Equal(t, []string{"store"}, n.stalled())
+		probes := []*probe{p}
+		require.Equal(t, []string{"store"}, stalledParts(probes))
+		require.Equal(t, []string{"store"}, stalledParts(probes))
 		require.Equal(t, int32(1), asked.Load())
 		close(release)
-		require.Empty(t, n.stalled())
-		require.Empty(t, n.stalled())
+		require.Empty(t, stalledParts(probes))
+		require.Empty(t, stalledParts(probes))
 		require.Equal(t, int32(2), asked.Load())
 	})
 }

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -9,17 +11,31 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/access"
+	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/settings"
+	"curfew/monitor"
+	"curfew/monitor/changes"
 	"curfew/monitor/dashboard"
+	"curfew/monitor/history"
+	"curfew/monitor/incident"
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/scheduler/redisstore"
 )
 
-// openRabbitMQ makes the primary that is a RabbitMQ. It does not connect.
-func (n *Node) openRabbitMQ() (err error) {
-	c := n.settings
+// rabbitmqPrimary is a RabbitMQ, whose messages are kept or observed. No broker runs here.
+type rabbitmqPrimary struct {
+	n        *Node
+	vhost    string // that is watched
+	rabbitmq *rabbitmq.Primary
+	user     *oneUser
+}
+
+// open implements primary. It does not connect.
+func (b *rabbitmqPrimary) open() (err error) {
+	n, c := b.n, b.n.settings
+	b.user = newOneUser(c)
 	if unused := c.Unused(); len(unused) > 0 {
 		n.log.Warn("no broker runs beside RabbitMQ, so these settings have no effect", zap.Strings("unused", unused))
 	}
@@ -34,29 +50,98 @@ func (n *Node) openRabbitMQ() (err error) {
 	}
 	if c.RedisURL != "" {
 		redis.SetLogger(redisLogger{n.log.Named("redis")})
-		if n.leases, err = redisstore.NewClient(string(c.RedisURL)); err != nil {
+		leases, err := redisstore.NewClient(string(c.RedisURL))
+		if err != nil {
 			return fmt.Errorf("CURFEW_REDIS_URL: %w", err)
 		}
-		o.Redis = n.leases
+		n.closeWith(leases.Close)
+		o.Redis = leases
 	}
-	n.looker.vhost = o.Cluster.Address().VHost()
-	n.rabbitmq, err = rabbitmq.New(o)
+	b.vhost = o.Cluster.Address().VHost()
+	b.rabbitmq, err = rabbitmq.New(o)
 	return err
+}
+
+// openMonitor implements primary. RabbitMQ and the keepers fire: the monitor only reports.
+func (b *rabbitmqPrimary) openMonitor() (watcher, error) {
+	return monitor.New(monitor.Options{
+		Source: b.rabbitmq, Pending: b.rabbitmq, Record: b.n.incidents.Record, Log: b.n.log, Registerer: b.n.metrics,
+	})
+}
+
+// serve implements primary.
+func (b *rabbitmqPrimary) serve(ctx context.Context, _ []net.Listener) error {
+	return b.rabbitmq.Run(ctx)
+}
+
+// broken implements primary: everything connects again by itself.
+func (*rabbitmqPrimary) broken(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// probes implements primary.
+func (*rabbitmqPrimary) probes() []*probe { return nil }
+
+// queues implements primary: those that have a forecast.
+func (*rabbitmqPrimary) queues(forecasts []monitor.Forecast, fn func(*history.Queue)) history.Stats {
+	for _, f := range forecasts {
+		fn(&history.Queue{VHost: f.VHost, Name: f.Queue, Depth: f.Ready, WillExpire: f.WillMiss})
+	}
+	return history.Stats{}
+}
+
+// allow implements primary.
+func (b *rabbitmqPrimary) allow() changes.RabbitMQ { return b.rabbitmq }
+
+// routes implements primary.
+func (*rabbitmqPrimary) routes() []rest.Route { return nil }
+
+// status implements primary.
+func (b *rabbitmqPrimary) status(s *Status) { s.Primary = b.n.settings.PrimaryURL.Redacted() }
+
+// describe implements primary.
+func (b *rabbitmqPrimary) describe(string) []string {
+	leases := "none: only one Curfew may keep these queues (CURFEW_REDIS_URL is empty)"
+	if url := b.n.settings.RedisURL; url != "" {
+		leases = url.Redacted()
+	}
+	return []string{
+		"  RabbitMQ  " + b.n.settings.PrimaryURL.Redacted(),
+		"  Leases    " + leases,
+		"  Look      curfew rabbitmq status",
+	}
 }
 
 // startGrace is how long after the start nothing is reported, since the queues have not been looked at yet.
 const startGrace = 5 * time.Second
 
-// pagesWithoutBroker handles all requests on the sockets of API and dashboard where no broker runs.
-func (n *Node) pagesWithoutBroker(ui *dashboard.Dashboard, o *opsEndpoints) *web {
-	pages := newWeb()
-	pages.mount("/api", http.HandlerFunc(notHere))
-	guarded := guard(n.users(), n.curfewAPI(o))
-	for _, part := range apiParts(n) {
-		pages.mount(part, guarded)
+// nowMillis implements primary.
+func (*rabbitmqPrimary) nowMillis() int64 { return time.Now().UnixMilli() }
+
+// look implements primary: what is wrong with the RabbitMQ, and with queues there.
+func (b *rabbitmqPrimary) look(s *incident.State) {
+	if time.Since(b.n.openedAt) <= startGrace {
+		return
 	}
-	pages.mount("/", ui.Handler())
-	return pages
+	for _, c := range b.rabbitmq.Conditions() {
+		if c.Affected == "" {
+			s.RabbitMQ = append(s.RabbitMQ, c.Reason)
+		} else {
+			s.NotKept = append(s.NotKept, incident.NotKept{QueueName: incident.QueueName{VHost: b.vhost, Name: c.Affected}, Reason: c.Reason})
+		}
+	}
+}
+
+// pages implements primary.
+func (b *rabbitmqPrimary) pages(ops *opsEndpoints, _ *sockets) (*dashboard.Dashboard, *web, error) {
+	d := b.n.dashboardOptions()
+	d.Users, d.RabbitMQ = b.user, b.rabbitmq
+	ui, err := dashboard.New(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ui, b.n.mount(http.HandlerFunc(notHere), guard(b.user, b.n.curfewAPI(ops)), ui), nil
 }
 
 // notHere answers for paths of a broker.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"runtime"
 	"runtime/debug"
 
@@ -39,7 +40,7 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
 	defer onHangup(n.incidents.Reload)()
-	ttlOff := n.rabbitmq == nil && c.TTL == "off"
+	ttlOff := c.PrimaryURL == "" && c.TTL == "off"
 	if ttlOff {
 		log.Warn("no message expires: CURFEW_TTL=off. Times to live are checked and stored, but have no effect")
 	}
@@ -48,7 +49,7 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	ui, pages, err := n.newPages(ops, &s)
+	ui, pages, err := n.primary.pages(ops, &s)
 	if err != nil {
 		s.close()
 		return err
@@ -67,23 +68,27 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 	return n.Run(ctx, s.amqp...)
 }
 
-// newPages makes what is served over HTTP besides the ops endpoints.
-func (n *Node) newPages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, *web, error) {
-	if n.rabbitmq != nil {
-		ui, err := n.newDashboard(nil)
-		if err != nil {
-			return nil, nil, err
-		}
-		return ui, n.pagesWithoutBroker(ui, ops), nil
+// dashboardOptions are those that do not depend on the primary.
+func (n *Node) dashboardOptions() dashboard.Options {
+	o := dashboard.Options{
+		Changes: n.changes, Incidents: n.incidents, Audit: n.audit, History: n.history,
+		Instance: string(n.settings.Instance), Version: n.build.Version, Log: n.log,
 	}
-	n.openOperations()
-	ui, err := n.newDashboard(s.amqp[0].Addr())
-	if err != nil {
-		return nil, nil, err
+	if n.monitor != nil {
+		o.Monitor = n.monitor
 	}
-	api := n.newManagement(s.listeners())
-	ops.showMetrics(api.Metrics(n.metrics))
-	return ui, n.pages(api, ui, ops), nil
+	return o
+}
+
+// mount joins what handles the paths of RabbitMQ's API, of the node's own routes, and all others.
+func (n *Node) mount(api, own http.Handler, ui *dashboard.Dashboard) *web {
+	pages := newWeb()
+	pages.mount("/api", api)
+	for _, part := range apiParts(n) {
+		pages.mount(part, own)
+	}
+	pages.mount("/", ui.Handler())
+	return pages
 }
 
 // describeProcess adds what the process is and uses.

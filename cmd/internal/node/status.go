@@ -71,27 +71,7 @@ func (n *Node) status(o *opsEndpoints) Status {
 	if s.Reasons == nil {
 		s.Reasons = []string{}
 	}
-	if n.rabbitmq != nil {
-		s.Primary = n.settings.PrimaryURL.Redacted()
-	} else {
-		s.Blocked, _ = n.broker.BlockedReason()
-		s.NewDataDir = n.broker.NewFolder()
-		s.Memory, s.MemoryLimit = n.broker.MemoryInUse(), n.broker.MemoryLimit()
-		for _, h := range n.holders() {
-			s.Held += h.Count
-		}
-		s.Undeliverable = append(s.Undeliverable, n.parked()...)
-		memory, disk := n.broker.Alarms()
-		for _, on := range []bool{memory, disk} {
-			if on {
-				s.AlarmsFiring++
-			}
-		}
-	}
-	if n.settings.ManualClock() {
-		now := n.broker.Now().Time().UTC()
-		s.Clock = &now
-	}
+	n.primary.status(&s)
 	if n.monitor != nil {
 		m := n.monitor.Health()
 		s.Schedule, s.Pending = string(m.Schedule), m.Pending
@@ -106,9 +86,29 @@ func (n *Node) status(o *opsEndpoints) Status {
 	return s
 }
 
+// status implements primary.
+func (o *ownBroker) status(s *Status) {
+	s.Blocked, _ = o.broker.BlockedReason()
+	s.NewDataDir = o.broker.NewFolder()
+	s.Memory, s.MemoryLimit = o.broker.MemoryInUse(), o.broker.MemoryLimit()
+	for _, h := range o.holders() {
+		s.Held += h.Count
+	}
+	s.Undeliverable = append(s.Undeliverable, o.parked()...)
+	memory, disk := o.broker.Alarms()
+	for _, on := range []bool{memory, disk} {
+		if on {
+			s.AlarmsFiring++
+		}
+	}
+	if o.broker.Manual() != nil {
+		s.Clock = new(o.broker.Now().Time().UTC())
+	}
+}
+
 // parked are the queues of parked messages that have some.
-func (n *Node) parked() (list []undeliverable) {
-	for _, vh := range n.broker.VHosts() {
+func (o *ownBroker) parked() (list []undeliverable) {
+	for _, vh := range o.broker.VHosts() {
 		q, err := vh.Queues.Get(policy.UndeliverableQueue)
 		if err != nil {
 			continue

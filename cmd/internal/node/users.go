@@ -7,26 +7,19 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/access/login"
-	"curfew/monitor/dashboard"
+	"curfew/cmd/internal/settings"
 )
 
-// users are the users who may log in: those of the broker or, beside RabbitMQ, the one of CURFEW_USER.
-func (n *Node) users() dashboard.Users {
-	if n.broker != nil {
-		return n.broker.Accounts
-	}
-	n.onlyUser.Do(func() {
-		c := n.settings
-		n.user = &oneUser{guard: login.Guard{GuestFromAnywhere: !c.GuestLoopbackOnly}, user: access.User{
-			Name: string(c.User), PasswordHash: access.Hash(string(c.Password)), Algorithm: access.SHA256, Tags: []string{access.Administrator}}}
-	})
-	return n.user
-}
-
-// oneUser is the only user there is, an administrator. It is safe for concurrent use.
+// oneUser is the only user there is, an administrator: beside RabbitMQ there are no others. It is safe for concurrent use.
 type oneUser struct {
 	user  access.User
 	guard login.Guard
+}
+
+// newOneUser is the user of CURFEW_USER.
+func newOneUser(c *settings.Settings) *oneUser {
+	return &oneUser{guard: login.Guard{GuestFromAnywhere: !c.GuestLoopbackOnly}, user: access.User{
+		Name: string(c.User), PasswordHash: access.Hash(string(c.Password)), Algorithm: access.SHA256, Tags: []string{access.Administrator}}}
 }
 
 // Authenticate implements dashboard.Users.

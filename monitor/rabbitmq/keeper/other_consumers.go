@@ -19,6 +19,8 @@ type looks struct {
 	phase     time.Duration    // by which the next look comes earlier
 	doubt     bool             // the last look saw more consumers, which may still be the keeper's
 	doubtAt   deadline.Instant // since when
+	gone      int              // of the keeper's consumers, when the number last changed
+	goneAt    deadline.Instant // when that was
 	ready     int
 	others    int              // consumers that are not the keeper's
 	elsewhere int              // consumers that are not on the present connection
@@ -31,6 +33,15 @@ type looks struct {
 	inherits  bool             // another keeper had the lease before: what the first look counts is left behind by it
 	zeroAt    deadline.Instant // since when each look has counted no consumer; 0: the last look counted some
 	fewAt     deadline.Instant // since when each look has counted fewer consumers than the keeper has; 0: the last look did not
+}
+
+// mayBeGone reports whether consumers that are counted may be gone ones of the keeper's, which a queue counts until it has done what it
+// was asked to do. If none has gone for a while, and RabbitMQ's list cannot say whose they are, they are an application's.
+func (l *looks) mayBeGone(now deadline.Instant, gone int) bool {
+	if gone != l.gone {
+		l.gone, l.goneAt = gone, now
+	}
+	return l.listed || now < l.goneAt.Add(distrustZero)
 }
 
 // plan plans the next look. The steps differ, so that looks cannot keep missing a consumer that comes at a fixed rate.
@@ -306,7 +317,7 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 		if c.looks.left == 0 {
 			c.line.gone = 0
 		}
-	case others <= c.line.gone:
+	case others <= c.line.gone && c.looks.mayBeGone(now, c.line.gone):
 		c.looks.others, c.looks.doubt = 0, true
 		c.looks.at = now.Add(lookSurely)
 		if c.looks.doubtAt == 0 {

@@ -1,0 +1,281 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/certs"
+	"curfew/broker/deadletters"
+	"curfew/broker/definitions"
+	"curfew/broker/management"
+	"curfew/broker/management/rest"
+	"curfew/broker/operate"
+	"curfew/broker/policy"
+	"curfew/broker/server"
+	"curfew/broker/store"
+	"curfew/monitor"
+	"curfew/monitor/changes"
+	"curfew/monitor/dashboard"
+	"curfew/monitor/history"
+	"curfew/monitor/schedule"
+	"curfew/scheduler/redisstore"
+)
+
+// ownBroker is the broker of this process, with its AMQP server, its replays and its management API.
+type ownBroker struct {
+	n          *Node
+	broker     *broker.Broker
+	server     *server.Server
+	replays    *deadletters.Replays // of dead letters
+	operations *operate.Operations
+}
+
+// open implements primary.
+func (o *ownBroker) open() error {
+	if err := o.openBroker(); err != nil {
+		return err
+	}
+	if err := o.openServer(); err != nil {
+		return err
+	}
+	if err := o.openReplays(); err != nil {
+		return err
+	}
+	o.openOperations()
+	return nil
+}
+
+// openBroker recovers the store and imports definitions.
+func (o *ownBroker) openBroker() error {
+	c := o.n.settings
+	storage, err := o.storeOptions()
+	if err != nil {
+		return err
+	}
+	precedence, _ := policy.ParsePrecedence(c.TTLPrecedence)
+	o.broker, err = broker.New(broker.Options{
+		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.Bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: o.n.log,
+		User: string(c.User), Password: string(c.Password), GuestFromAnywhere: !c.GuestLoopbackOnly,
+		TTLPrecedence: precedence, TTLOff: c.TTL == "off", Unroutable: unroutables[c.Unroutable], IdleMinimum: c.IdleMinimum,
+		Expiries: o.n.expiries(), OnLongHold: o.n.recordHold, Manual: c.ManualClock(),
+	})
+	if err != nil {
+		return o.n.inDataDir(err)
+	}
+	if err := o.importDefinitions(); err != nil {
+		return fmt.Errorf("with CURFEW_DEFINITIONS=%s: %w", c.Definitions, err)
+	}
+	if err := o.n.metrics.Register(o.broker); err != nil {
+		return fmt.Errorf("register the broker's metrics: %w", err)
+	}
+	return nil
+}
+
+// importDefinitions adds the definitions in the file that the settings name.
+func (o *ownBroker) importDefinitions() error {
+	if o.n.settings.Definitions == "" {
+		return nil
+	}
+	text, err := os.ReadFile(o.n.settings.Definitions)
+	if err != nil {
+		return err
+	}
+	d, err := definitions.Parse(text)
+	if err != nil {
+		return err
+	}
+	report, err := definitions.Import(context.Background(), o.broker, d, definitions.Options{})
+	if err != nil {
+		return err
+	}
+	report.Log(o.n.log)
+	return nil
+}
+
+func (o *ownBroker) openServer() error {
+	c := o.n.settings
+	o.server = server.New(server.Options{
+		Broker: o.broker, Log: o.n.log, Version: o.n.build.Version,
+		MaxConnections: connectionLimit(c.MaxConnections, o.n.log), ConsumerTimeout: c.ConsumerTimeout.Limit(),
+		NameFrom: certs.NameFrom(c.TLSLoginFrom),
+	})
+	if err := o.n.metrics.Register(o.server); err != nil {
+		return fmt.Errorf("register the server's metrics: %w", err)
+	}
+	return nil
+}
+
+// openOperations makes the operations that the management API and the dashboard share.
+func (o *ownBroker) openOperations() {
+	o.operations = operate.New(operate.Options{
+		Broker: o.broker, Server: o.server, Replays: o.replays, DataDir: o.n.settings.DataDir, Log: o.n.log, Recorder: o.n.recorder,
+		Version: definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: o.n.build.Version},
+	})
+	o.n.closeWith(func() error {
+		o.operations.Close()
+		return nil
+	})
+}
+
+// openReplays resumes the replays that the last process was running.
+func (o *ownBroker) openReplays() (err error) {
+	dir := ""
+	if o.n.settings.DataDir != "" {
+		dir = filepath.Join(o.n.settings.DataDir, "replays")
+	}
+	if o.replays, err = deadletters.OpenReplays(o.broker, dir, o.n.log); err != nil {
+		return o.n.inDataDir(err)
+	}
+	o.n.closeWith(func() error {
+		o.replays.Close()
+		return nil
+	})
+	return nil
+}
+
+func (o *ownBroker) storeOptions() (store.Options, error) {
+	mode, err := store.ParseSyncMode(o.n.settings.StoreSync)
+	if err != nil {
+		return store.Options{}, err
+	}
+	syncs := promauto.With(o.n.metrics).NewHistogram(prometheus.HistogramOpts{
+		Name:    "curfew_journal_fsync_duration_seconds",
+		Help:    "How long syncs of the message store took.",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
+	})
+	return store.Options{
+		Dir: o.n.settings.DataDir, Sync: mode, Log: o.n.log,
+		OnSync: func(took time.Duration) { syncs.Observe(took.Seconds()); o.n.looker.synced(took) },
+		Progress: func(done, total int64) {
+			o.n.log.Info("recovering", zap.Int64("bytes", done), zap.Int64("of", total))
+		},
+	}, nil
+}
+
+var unroutables = map[string]broker.Unroutable{"park": broker.Park, "drop": broker.Drop}
+
+// openMonitor implements primary.
+func (o *ownBroker) openMonitor() (watcher, error) {
+	s := schedule.Options{
+		Primary: o.broker.Deadlines(), PrimaryIsNew: o.broker.NewFolder(), WriteWindow: o.n.settings.ScheduleWindow,
+		Record: o.n.incidents.Record, NewTimer: schedule.PreciseTimer, Log: o.n.log, Registerer: o.n.metrics,
+	}
+	if s.WriteWindow == 0 {
+		s.WriteWindow = -1 // what the scheduler calls no window
+	}
+	if o.n.settings.RedisURL != "" {
+		redis.SetLogger(redisLogger{o.n.log.Named("redis")})
+		store, err := redisstore.Open(redisstore.Options{
+			URL: string(o.n.settings.RedisURL), Instance: string(o.n.settings.Instance), Now: o.broker.Now,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("CURFEW_REDIS_URL: %w", err)
+		}
+		s.Redis = store
+		o.n.closeWith(func() error {
+			if o.n.failed { // the instance stays registered, so that the others notice
+				return nil
+			}
+			return store.Close()
+		})
+	}
+	s.Stepped = o.broker.Manual() != nil
+	made, err := schedule.New(s)
+	if err != nil {
+		return nil, err
+	}
+	if s.Stepped {
+		o.broker.Manual().Fire(made.Step)
+	}
+	return made, nil
+}
+
+// broken returns the store's error soon after the store has failed: only a restart can find out what
+// a failed write or sync left behind.
+func (o *ownBroker) broken(ctx context.Context) error {
+	select {
+	case err := <-o.broker.Failed():
+		return fmt.Errorf("the message store failed; start Curfew again to recover what was confirmed: %w", err)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// nowMillis implements primary: a manual clock stands.
+func (o *ownBroker) nowMillis() int64 { return o.broker.UnixMillis(o.broker.Now()) }
+
+// serve implements primary.
+func (o *ownBroker) serve(ctx context.Context, listeners []net.Listener) error {
+	if o.n.monitor == nil {
+		o.n.log.Info("the monitor is off: what came due before the start has expired", zap.Int("messages", o.broker.Deadlines().ExpireOverdue()))
+	}
+	return o.server.Serve(ctx, listeners...)
+}
+
+// probes implements primary.
+func (o *ownBroker) probes() []*probe {
+	return []*probe{
+		{name: "store", ask: func(answer func()) { o.broker.Commit(func(error) { answer() }) }},
+		{name: "server", ask: func(answer func()) { o.server.Connections(); answer() }},
+	}
+}
+
+// queues implements primary: the broker's queues with their forecasts.
+func (o *ownBroker) queues(forecasts []monitor.Forecast, fn func(*history.Queue)) history.Stats {
+	expire := make(map[[2]string]int)
+	for _, f := range forecasts {
+		if f.WillMiss == 0 { // those with most at risk come first
+			break
+		}
+		expire[[2]string{f.VHost, f.Queue}] = f.WillMiss
+	}
+	var one history.Queue
+	published, delivered := o.broker.Loads(func(q *broker.Queue, messages int, c *broker.QueueStats) {
+		one = history.Queue{VHost: q.VHost().Name(), Name: q.Name(), Depth: messages, Published: c.Published, Delivered: c.AllDelivered()}
+		one.WillExpire = expire[[2]string{one.VHost, one.Name}]
+		fn(&one)
+	})
+	return history.Stats{Published: published, Delivered: delivered}
+}
+
+// allow implements primary.
+func (*ownBroker) allow() changes.RabbitMQ { return nil }
+
+// routes implements primary.
+func (*ownBroker) routes() (list []rest.Route) {
+	for _, one := range management.Routes() {
+		if strings.HasPrefix(one.Path, curfewPrefix+"/") {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// pages implements primary.
+func (o *ownBroker) pages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, *web, error) {
+	d := o.n.dashboardOptions()
+	d.Users, d.Operations = o.broker.Accounts, o.operations
+	d.AMQP, _ = s.amqp[0].Addr().(*net.TCPAddr)
+	ui, err := dashboard.New(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := o.n.settings
+	api := management.New(management.Options{
+		Broker: o.broker, Server: o.server, Operations: o.operations, Node: "curfew@" + string(c.Instance), Version: o.n.build.Version,
+		DataDir: c.DataDir, DiskFreeLimit: int64(c.DiskFreeLimit), CertificateFile: c.TLSCert, Listeners: s.listeners(), Log: o.n.log,
+	})
+	ops.showMetrics(api.Metrics(o.n.metrics))
+	return ui, o.n.mount(api.Handler(), api.Guard(o.n.curfewAPI(ops)), ui), nil
+}
