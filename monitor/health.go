@@ -41,6 +41,8 @@ type Health struct {
 	// Orphans are deadlines that an earlier run of this instance left in Redis, if this run began with a new primary:
 	// their messages are lost, or elsewhere.
 	Orphans int64 `json:"orphans,omitempty"`
+	// ClockSkew is the clock of Redis less that of deadlines, as it was last seen. Nothing depends on it.
+	ClockSkew time.Duration `json:"-"`
 	// Lag is how far past its deadline the next one to fire is; 0 when none is due.
 	Lag time.Duration `json:"lag"`
 }

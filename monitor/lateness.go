@@ -107,6 +107,17 @@ func (l *Lateness) Within(share float64) (millis int64, ok bool) {
 	return 0, false
 }
 
+// Share is how many of the messages were late, 0 to 1; 0 if there were none.
+func (l *Lateness) Share() float64 {
+	late := uint64(0)
+	for i, c := range l.Counts {
+		if l.IsLate(i) {
+			late += c
+		}
+	}
+	return float64(late) / float64(max(l.Total(), 1))
+}
+
 // IsLate reports whether the messages of a bucket were late, by deadline.LateAfter.
 func (l *Lateness) IsLate(bucket int) bool {
 	return bucket > 0 && l.UpTo[bucket-1] >= deadline.LateAfter.Milliseconds()

@@ -100,6 +100,12 @@ var Conditions = []*Condition{
 		Command: "curfew audit search --queue {queue} --vhost {vhost} --min-lateness 500ms", Page: "/audit?vhost={vhost}&queue={queue}",
 	},
 	{
+		// Longer than LateWithin: one stall, however many messages it made late, does not begin it.
+		Name: "lateness_high", Level: Warning, What: "messages expire late again and again", Whom: "all queues", Begins: LateWithin + 2*time.Minute, Ends: time.Minute, see: seeLateness,
+		Do:      "Give this machine or container more processor time.",
+		Command: "curfew audit search --min-lateness 1s", Page: "/audit",
+	},
+	{
 		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Whom: "queues for work", Begins: 3 * time.Second, Ends: 15 * time.Second, see: seeUnconsumed,
 		Do:      "Add consumers or make them faster, or give messages more time. What was dead-lettered can be replayed.",
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
@@ -129,6 +135,11 @@ var Conditions = []*Condition{
 	{
 		Name: "clock_offset", Level: Warning, What: "the clock is off", Whom: "messages with an absolute deadline", see: seeClock,
 		Do:      "Check the machine's time service. The next start with no deadline pending goes by the machine's clock.",
+		Command: "curfew status", Page: "/",
+	},
+	{
+		Name: "clock_skew", Level: Warning, What: "the clocks of Redis and Curfew differ", Whom: "readers of what is in Redis", Begins: time.Minute, Ends: time.Minute, see: seeSkew,
+		Do:      "Check the time service of both machines. Deadlines go by Curfew's clock.",
 		Command: "curfew status", Page: "/",
 	},
 	{

@@ -73,6 +73,8 @@ type Tally struct {
 const (
 	// recent is how long what happened counts as going on.
 	recent = time.Minute
+	// starvedFor is how long a time without a processor counts. It is longer than what was late meanwhile goes on.
+	starvedFor = recent + 15*time.Second
 	// maxTallies bounds the tallies. What finds no room is added up per Kind under the queue otherQueues.
 	maxTallies  = 1000
 	otherQueues = "_other"

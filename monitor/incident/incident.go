@@ -62,6 +62,8 @@ const (
 	maxEntries = 50
 	// memberFor is how long a queue stays in an incident after it was seen last, at least.
 	memberFor = 10 * time.Second
+	// maxLeft is how many of those that have left it are named again when it is over.
+	maxLeft = 1000
 )
 
 // incident is an Incident with what it is tracked by.
@@ -69,6 +71,7 @@ type incident struct {
 	of       *Condition
 	cause    string
 	members  map[QueueName]*member
+	left     map[QueueName]Finding // of the members that are no longer; nil: none
 	rule     *rule
 	labels   map[string]string // without severity and instance; they stay the same while it lasts
 	shown    Incident
@@ -99,6 +102,7 @@ func (i *incident) refresh(now time.Time) {
 	for q, m := range i.members {
 		if now.Sub(m.at) > max(i.of.Ends, memberFor) && len(i.members) > 1 {
 			delete(i.members, q)
+			i.leave(m.Finding)
 			continue
 		}
 		list = append(list, m.Finding)
@@ -114,6 +118,33 @@ func (i *incident) refresh(now time.Time) {
 	if i.restored {
 		return
 	}
+	i.show(list)
+}
+
+// leave keeps what was found about a member for the end of the incident.
+func (i *incident) leave(f Finding) {
+	if i.left == nil {
+		i.left = make(map[QueueName]Finding)
+	}
+	before, again := i.left[f.QueueName]
+	if again && worstFirst(before, f) > 0 || !again && len(i.left) < maxLeft {
+		i.left[f.QueueName] = f
+	}
+}
+
+// showAll works out what an incident that is over shows: all that it was about.
+func (i *incident) showAll() {
+	if i.left == nil {
+		return
+	}
+	for _, m := range i.members {
+		i.leave(m.Finding)
+	}
+	i.show(slices.Collect(maps.Values(i.left)))
+}
+
+// show works out what the incident shows from findings.
+func (i *incident) show(list []Finding) {
 	slices.SortFunc(list, worstFirst)
 	s := &i.shown
 	s.Level, s.Count, s.Queues, s.Worst = "", 0, 0, nil
@@ -280,7 +311,7 @@ func (n *notice) text() string {
 	switch n.what {
 	case "over":
 		text := fmt.Sprintf("Over after %s: %s", printable.Span(n.Ended.Sub(n.Since).Truncate(time.Second)), n.Summary)
-		if n.Toll > 1 {
+		if n.Toll > 1 && (n.Queues <= 1 || n.Toll != n.Count) { // with more queues the summary has the sum
 			text += fmt.Sprintf(" (%d in all)", n.Toll)
 		}
 		return text

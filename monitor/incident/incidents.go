@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"curfew/monitor/incident/internal/starvation"
 )
 
 const (
@@ -27,7 +29,7 @@ type Incidents struct {
 	metrics  *metrics
 	tallies  tallies
 	losses   losses
-	starved  starvation
+	starved  starvation.Probe
 	tracker  *tracker
 	delivery *delivery
 	reload   chan struct{} // the file is to be read now
@@ -120,7 +122,7 @@ func (a *Incidents) Run(ctx context.Context) error {
 		running.Go(func() { c.run(ctx) })
 		return stop
 	})
-	running.Go(func() { a.starved.watch(ctx) })
+	running.Go(func() { a.starved.Watch(ctx) })
 	if a.options.File != "" {
 		running.Go(func() { a.watchFile(ctx) })
 	}
@@ -173,7 +175,7 @@ func (a *Incidents) judgeLocked(now time.Time) {
 
 // state is the state now.
 func (a *Incidents) state(now time.Time) *State {
-	s := &State{Tallies: a.tallies.going(now), Starved: a.starved.recently(now), Sinks: a.Sinks(), FileError: a.FileError()}
+	s := &State{Tallies: a.tallies.going(now), Starved: a.starved.Within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
 	if a.options.Look != nil {
 		a.options.Look(s)
 	}

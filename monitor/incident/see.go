@@ -18,8 +18,12 @@ const (
 	clockLimit     = 5 * time.Second  // above a leap second and the steps of a working time service
 	tooManyLetters = 10_000           // that wait to be moved
 	mostSlow       = 0.01
+	mostLate       = 0.01                   // of what expires: the 99th percentile is late
+	skewLimit      = 500 * time.Millisecond // as much as a message may be late
 	fillsSoon      = 4 * time.Hour
 	mostFiles      = 0.9
+	// LateWithin is the span of State.LateShare.
+	LateWithin     = 4 * time.Minute
 	heartbeatLimit = 5 * time.Minute
 	sinkLimit      = time.Minute // a sink fails for so long
 	// starvedBadly is how long Curfew has no processor, within a minute, for somebody to be told.
@@ -109,6 +113,14 @@ func seeLate(s *State) (list []Finding) {
 	return list
 }
 
+// seeLateness is about what neither seeLate nor seeStarved tells: short stalls without a processor that go on for minutes.
+func seeLateness(s *State) []Finding {
+	if s.LateShare <= mostLate || s.Starved >= starvedBadly || len(seeLate(s)) > 0 {
+		return nil
+	}
+	return one(true, "%.0f %% of what expired in the last minutes did so over a second after its deadline", 100*s.LateShare)
+}
+
 // seeUnconsumed: messages of a queue for work expire, or will.
 func seeUnconsumed(s *State) (list []Finding) {
 	of := make(map[QueueName]*Finding)
@@ -195,6 +207,14 @@ func seeClock(s *State) []Finding {
 	}
 	return one(s.ClockAhead.Abs() > clockLimit, "the clock of deadlines is %s %s the machine's, which was set or was wrong at a start; times to live are kept, "+
 		"absolute times given while it was wrong are off", printable.Span(s.ClockAhead.Abs()), where)
+}
+
+func seeSkew(s *State) []Finding {
+	where := "ahead of"
+	if s.ClockSkew < 0 {
+		where = "behind"
+	}
+	return one(s.ClockSkew.Abs() > skewLimit, "Redis's is %s %s Curfew's; no deadline is early or late by that", printable.Span(s.ClockSkew.Abs()), where)
 }
 
 func seeRecovered(s *State) []Finding {

@@ -21,6 +21,8 @@ type State struct {
 	Stalled         []string      // parts that do not answer
 	Silent          time.Duration // since the loop that fires gave a sign of life
 	Lag             time.Duration // by which the next deadline to fire is overdue
+	LateShare       float64       // of the messages that expired in the last minutes: over a second late
+	ClockSkew       time.Duration // of the clock of Redis, against that of deadlines
 	Starved         time.Duration // how long Curfew had no processor, in the last minute
 	Schedule        string        // why Redis is not used; empty: it is, or is not wanted
 	Redis           []string      // what else is wrong with it

@@ -156,6 +156,7 @@ func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
 func (t *tracker) endLocked(i *incident, now time.Time) []*notice {
 	at := i.gone.UTC()
 	i.shown.Ended = &at
+	i.showAll()
 	i.note(now, "over")
 	t.changed = true
 	t.recent = append([]Incident{i.shown}, t.recent...)

@@ -74,6 +74,7 @@ type redisSchedule struct {
 	reason   string   // why it is not up
 	reported string   // the last reason that was logged and alerted
 	warnings []string // what Check found
+	skew     time.Duration
 }
 
 func newRedisSchedule(o Options, due *memstore.Fair, wakeFire *wakeup) *redisSchedule {
@@ -208,7 +209,14 @@ func (r *redisSchedule) inspected(s scheduler.Status) {
 			r.log.Warn("schedule in danger", zap.String("warning", w))
 		}
 	}
-	r.warnings = s.Warnings
+	r.warnings, r.skew = s.Warnings, time.Duration(s.SkewMillis)*time.Millisecond
+}
+
+// clockSkew is the clock of Redis less that of deadlines, as the last inspection found it.
+func (r *redisSchedule) clockSkew() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.skew
 }
 
 // requestSync requests a reconciliation of the schedule.

@@ -115,7 +115,7 @@ func (m *Scheduler) Health() monitor.Health {
 			h.Down = troubles[0]
 		}
 		h.Reasons = append(troubles, h.Reasons...)
-		h.Orphans = m.redis.orphans.Load()
+		h.Orphans, h.ClockSkew = m.redis.orphans.Load(), m.redis.clockSkew()
 	}
 	return h
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,10 +19,12 @@ type looker struct {
 	limits  []*connLimit  // of the HTTP servers
 	targets letterTargets // where dead letters lead
 	at      time.Time     // when that was looked up
+	opened  time.Time     // the node
 }
 
 // look fills in what the conditions are judged by. It is called by one goroutine at a time.
 func (l *looker) look(n *Node, s *incident.State) {
+	l.opened = n.openedAt
 	n.lookAtMonitor(s)
 	n.primary.look(s)
 	if n.deadManSwitch != nil {
@@ -45,6 +48,8 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 	}
 	h := n.monitor.Health()
 	s.Stalled, s.Lag, s.Orphans, s.Schedule, s.Redis = h.Stalled, h.Lag, h.Orphans, h.Down, h.Reasons[:len(h.Reasons)-len(h.Stalled)]
+	late := n.monitor.LatenessWithin(incident.LateWithin)
+	s.LateShare, s.ClockSkew = late.Share(), h.ClockSkew
 	s.Silent = time.Since(h.LastTick)
 	if h.LastTick.Before(n.openedAt) {
 		s.Silent = time.Since(n.openedAt)
@@ -111,6 +116,9 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 	return of
 }
 
+// clientsReturn is how long after the start a queue may be without its consumers: until then it counts as consumed.
+const clientsReturn = 30 * time.Second
+
 // purpose is what a queue is for, by its arguments, its policies and what leads where.
 func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpose {
 	vh, ok := b.VHost(of.VHost)
@@ -128,11 +136,13 @@ func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpo
 		Collects: l.deadLetterTargets(b).has(of),
 	}
 	f.Said, _ = info.Args[incident.PurposeArgument].(string)
+	starting := time.Since(l.opened) < clientsReturn
 	for _, target := range targetsOf(vh, q) {
 		f.Target = true
-		if _, _, consumers := target.Counts(); consumers > 0 {
+		if about := target.Info(); about.Consumers > 0 || about.Stats.AllDelivered() > 0 || starting {
 			f.Consumed = true
 		}
+		f.Returns = f.Returns || slices.Contains(targetsOf(vh, target), q)
 	}
 	return incident.PurposeOf(f)
 }

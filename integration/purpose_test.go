@@ -1,0 +1,61 @@
+package integration
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rabbitmq/amqp091-go"
+)
+
+// TestMeantExpiries: what expires in queues for retries and for telemetry is no incident, whether somebody said so or it shows, and not even while
+// the consumer of a retry queue's target is away. What expires in a queue for work is one within ten seconds.
+func TestMeantExpiries(t *testing.T) {
+	t.Parallel()
+	c := startCurfew(t)
+	conn := dial(t, c.url)
+	ch := openChannel(t, conn)
+	declare := func(name string, args amqp091.Table) {
+		_, err := ch.QueueDeclare(name, true, false, false, false, args)
+		check(t, err)
+	}
+	to := func(queue string) amqp091.Table {
+		return amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": queue}
+	}
+	declare("orders", to("orders.retry"))
+	declare("orders.retry", to("orders")) // its messages have times to live of their own
+	declare("mails", nil)
+	waits := to("mails")
+	waits["x-message-ttl"] = 300
+	declare("mails.delay", waits)
+	declare("readings", amqp091.Table{"x-message-ttl": 300, "x-max-length": 100})
+	declare("positions", amqp091.Table{"x-curfew-purpose": "telemetry"})
+	declare("invoices", nil)
+	worker := openChannel(t, dial(t, c.url))
+	for _, name := range []string{"orders", "mails"} {
+		_, err := worker.Consume(name, "", true, false, false, false, nil)
+		check(t, err)
+	}
+	publish := func(queues ...string) {
+		for _, name := range queues {
+			check(t, ch.PublishWithContext(t.Context(), "", name, true, false, amqp091.Publishing{Expiration: "200"}))
+		}
+	}
+	expire := func() {
+		for range 10 {
+			publish("orders.retry", "mails.delay", "readings", "positions")
+			time.Sleep(time.Second)
+		}
+	}
+	expire()
+	check(t, worker.Close())
+	expire()
+	eventually(t, startLimit, "all to have expired", func() bool { return c.metric("curfew_deadlines_fired_total") >= 80 })
+	if code, text := runToEnd(t, "status", "URL="+c.http); code != 0 {
+		t.Fatalf("status ends with %d:\n%s", code, text)
+	}
+	publish("invoices")
+	eventually(t, 10*time.Second, "the loss to be told", func() bool {
+		code, _ := runToEnd(t, "status", "URL="+c.http)
+		return code == 4
+	})
+}

@@ -1,0 +1,60 @@
+package starvation
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// probeEvery is how often it is checked that this process gets a processor.
+	probeEvery = 100 * time.Millisecond
+	// starvedFrom is how late a check must be for the process to count as starved. Deadlines count as late from twice that on.
+	starvedFrom = 250 * time.Millisecond
+)
+
+// Probe is a goroutine that sleeps for a moment, and should wake up then. Its zero value is ready. Safe for concurrent use.
+type Probe struct {
+	mu    sync.Mutex
+	times []starved
+}
+
+// starved is a time without a processor.
+type starved struct {
+	end  time.Time
+	span time.Duration
+}
+
+// Watch checks until ctx ends.
+func (s *Probe) Watch(ctx context.Context) {
+	tick := time.NewTimer(probeEvery)
+	defer tick.Stop()
+	for last := time.Now(); ; last = time.Now() {
+		tick.Reset(probeEvery)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if late := time.Since(last) - probeEvery; late >= starvedFrom {
+			s.mu.Lock()
+			s.times = append(s.times, starved{time.Now(), late})
+			s.mu.Unlock()
+		}
+	}
+}
+
+// Within is how long there was no processor in the span before now. What is older is forgotten, so the span is always the same.
+func (s *Probe) Within(span time.Duration, now time.Time) (sum time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := s.times[:0]
+	for _, one := range s.times {
+		if now.Sub(one.end) < span {
+			kept = append(kept, one)
+			sum += one.span
+		}
+	}
+	s.times = kept
+	return sum
+}
