@@ -179,7 +179,7 @@ var scenarios = []scenario{
 		tests: []string{"integration/faults.TestPaused", "scheduler/redisstore.TestOwnerThatSleptIsSucceeded"}},
 	{id: "F53", fault: "a loop of the monitor dies or hangs",
 		holds: "it is started again and its work made up for; a hung one shows in health",
-		tests: []string{"monitor/schedule.TestPanickingLoopIsStartedAgain", "monitor/schedule.TestHungLoopShows", "cmd/internal/node.TestMonitorHealth"}},
+		tests: []string{"monitor/schedule.TestPanickingLoopIsStartedAgain", "monitor/schedule.TestHungLoopShows", "cmd/internal/node.TestSilence", "monitor/incident.TestConditions"}},
 	{id: "F54", fault: "two brokers share one name in Redis",
 		holds: "the second is refused with what to change",
 		tests: []string{"scheduler/redisstore.TestSecondOwnerIsRefused", "monitor/schedule.TestScheduleOfAnotherOwnerIsLeftAlone"}},
