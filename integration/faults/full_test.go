@@ -40,7 +40,7 @@ func TestDiskFull(t *testing.T) {
 
 	f.untilBlocked(t)
 	silent.publish(t)
-	degraded(t, tr.process)
+	blocked(t, tr.process)
 	eventually(t, fullLimit, "deadlines to fire on a full disk", func() bool { return dying.count() == dueOnFull })
 	silent.unanswered(t)
 
@@ -50,7 +50,7 @@ func TestDiskFull(t *testing.T) {
 	healthy(t, tr.process)
 
 	f.untilBlocked(t)
-	degraded(t, tr.process)
+	blocked(t, tr.process)
 	workers := tr.collect(tr.dial(), "consumer", work, true)
 	f.untilGoesOn(t)
 	healthy(t, tr.process)
@@ -65,11 +65,11 @@ func TestDiskFull(t *testing.T) {
 	tr.lastLife()
 }
 
-func degraded(t *testing.T, p *process) {
+func blocked(t *testing.T, p *process) {
 	t.Helper()
-	eventually(t, fullLimit, "health to say why it is degraded", func() bool {
+	eventually(t, fullLimit, "health to say why publishers are blocked", func() bool {
 		h := p.health()
-		return strings.Contains(h, `"status":"degraded"`) && strings.Contains(h, "disk")
+		return strings.Contains(h, `"status":"critical"`) && strings.Contains(h, "Publishers are blocked: low on disk")
 	})
 }
 
