@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"net"
-	"slices"
 	"strconv"
 	"time"
 
@@ -136,13 +135,17 @@ func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpo
 		Collects: l.deadLetterTargets(b).has(of),
 	}
 	f.Said, _ = info.Args[incident.PurposeArgument].(string)
+	if exchange, key, ok := q.DeadLettersTo(); ok && exchange == "" && key == "" {
+		// Each goes back to the queue that its routing key names. Here that makes sense only for retries.
+		f.Target, f.Consumed, f.Onward = true, true, true
+	}
 	starting := time.Since(l.opened) < clientsReturn
 	for _, target := range targetsOf(vh, q) {
 		f.Target = true
 		if about := target.Info(); about.Consumers > 0 || about.Stats.AllDelivered() > 0 || starting {
 			f.Consumed = true
 		}
-		f.Returns = f.Returns || slices.Contains(targetsOf(vh, target), q)
+		f.Onward = f.Onward || target.Settings().DeadLetters
 	}
 	return incident.PurposeOf(f)
 }
