@@ -108,7 +108,7 @@ func checkYAML(t *testing.T, file, text string) {
 			accepted(t, text, "promtool", "check", "rules")
 		case has("route", "receivers"):
 			accepted(t, text, "amtool", "check-config")
-		case has("sinks"), has("rules"), has("deadManSwitch"), has("silences"):
+		case has("sinks"), has("rules"), has("deadManSwitch"):
 			configured(t, "CURFEW_ALERTS="+saved(t, secretsHere(t, text)))
 		case has("queues"):
 			configured(t, "CURFEW_WATCH="+saved(t, text), "CURFEW_PRIMARY_URL=amqp://guest:guest@127.0.0.1:5672/", "CURFEW_PRIMARY_API_URL=http://127.0.0.1:15672", "CURFEW_PASSWORD=secret")

@@ -44,6 +44,9 @@ func whyNot(c Command, own map[string]bool) (reason string, err error) {
 		return "", nil
 	}
 	name := c.Words[0]
+	if strings.HasPrefix(name, "./curfew_") {
+		return "it is in the archive of a release", nil
+	}
 	if words, known := notHere[name]; known && (words == nil || len(c.Words) > 1 && slices.Contains(words, c.Words[1])) {
 		return name, nil
 	}

@@ -144,11 +144,11 @@ var Conditions = []*Condition{
 	},
 	{
 		Name: "queues_recovered", Level: Warning, What: "messages were found without the definition of their queue", Whom: "queues named curfew.recovered.*", see: seeRecovered,
-		Do: "Move them, then delete these queues.", Command: "curfew queue ls", Page: "/queues?q=curfew.recovered",
+		Do: "Move them, then delete these queues.", Command: "curfew queue list", Page: "/queues?q=curfew.recovered",
 	},
 	{
 		Name: "policy_not_in_force", Level: Warning, What: "policies are not in force", Whom: "the queues that they match", see: seePolicies,
-		Do: "They were saved by an earlier version and are refused by this one: correct or delete them.", Command: "curfew policy ls", Page: "/policies",
+		Do: "They were saved by an earlier version and are refused by this one: correct or delete them.", Command: "curfew policy list", Page: "/policies",
 	},
 	{
 		Name: "queue_locked_long", Level: Warning, What: "a queue is locked for long", Whom: "clients of the queue", Begins: 2 * time.Second, PerCause: true, see: seeLocked,

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,6 +51,8 @@ func TestIncidentCommands(t *testing.T) {
 	var all incident.Overview
 	require.NoError(t, json.Unmarshal([]byte(r.ok("incident", "ls", "-o", "json")), &all))
 	require.Equal(t, incident.Degraded, all.Verdict)
+	// A machine with much else to do has another, on the level info.
+	all.Incidents = slices.DeleteFunc(all.Incidents, func(i incident.Incident) bool { return i.Condition == "processor_starved" })
 	require.Len(t, all.Incidents, 1)
 	id := all.Incidents[0].ID
 	assert.Contains(t, r.ok("incident", "ls"), "see curfew queue show orders --vhost /")
@@ -73,6 +76,15 @@ func TestIncidentCommands(t *testing.T) {
 	assert.Contains(t, errOut, "--all covers everything")
 	assert.Equal(t, "webhook: ok\n", r.ok("incident", "test", "--running"))
 	require.Eventually(t, func() bool { return beats.Load() > 0 }, time.Minute, 20*time.Millisecond)
+}
+
+// TestConditionsNameRealCommands: what an incident says to type exists.
+func TestConditionsNameRealCommands(t *testing.T) {
+	for _, c := range incident.Conditions {
+		t.Run(c.Name, func(t *testing.T) {
+			holdExample(t, strings.NewReplacer("{queue}", "orders", "{vhost}", "/").Replace(c.Command))
+		})
+	}
 }
 
 // TestRulesWithAMistake: a mistake in the alerts file does not stop the broker from serving; the status reports it.

@@ -193,7 +193,8 @@ func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 		crumbs = g.Group{ui.Link(list.Page.On, g.Text(list.Page.Title)), g.Text(" / "), ui.Link(back, ui.Name(name))}
 	}
 	cancel := ui.Link(back, g.Text("Cancel"))
-	title, body := h.H1(g.Text(about.Title)), g.Node(nil)
+	title := h.H1(g.Text(about.Title))
+	var body g.Node
 	if about.Danger {
 		var hidden g.Group
 		last := ""
