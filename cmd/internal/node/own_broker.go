@@ -73,6 +73,12 @@ func (o *ownBroker) openBroker() error {
 	if err != nil {
 		return o.n.inDataDir(err)
 	}
+	o.n.closeWith(func() error {
+		if err := o.broker.Close(); !o.n.failed { // otherwise Run has returned the error
+			return err
+		}
+		return nil
+	})
 	if err := o.importDefinitions(); err != nil {
 		return fmt.Errorf("with CURFEW_DEFINITIONS=%s: %w", c.Definitions, err)
 	}
