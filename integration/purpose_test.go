@@ -21,8 +21,12 @@ func TestMeantExpiries(t *testing.T) {
 	to := func(queue string) amqp091.Table {
 		return amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": queue}
 	}
-	declare("orders", to("orders.retry"))
+	declare("orders.failed", nil)
+	declare("orders", to("orders.failed"))
 	declare("orders.retry", to("orders")) // its messages have times to live of their own
+	check(t, ch.ExchangeDeclare("again", "fanout", true, false, false, false, nil))
+	declare("again", amqp091.Table{"x-dead-letter-exchange": ""}) // one for all: back to the queue that the routing key names
+	check(t, ch.QueueBind("again", "", "again", false, nil))
 	declare("mails", nil)
 	waits := to("mails")
 	waits["x-message-ttl"] = 300
@@ -43,13 +47,14 @@ func TestMeantExpiries(t *testing.T) {
 	expire := func() {
 		for range 10 {
 			publish("orders.retry", "mails.delay", "readings", "positions")
+			check(t, ch.PublishWithContext(t.Context(), "again", "mails", true, false, amqp091.Publishing{Expiration: "200"}))
 			time.Sleep(time.Second)
 		}
 	}
 	expire()
 	check(t, worker.Close())
 	expire()
-	eventually(t, startLimit, "all to have expired", func() bool { return c.metric("curfew_deadlines_fired_total") >= 80 })
+	eventually(t, startLimit, "all to have expired", func() bool { return c.metric("curfew_deadlines_fired_total") >= 100 })
 	if code, text := runToEnd(t, "status", "URL="+c.http); code != 0 {
 		t.Fatalf("status ends with %d:\n%s", code, text)
 	}

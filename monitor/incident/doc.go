@@ -1,32 +1,31 @@
-// Package alert notifies people and programs of what becomes of deadlines.
+// Package incident judges what is wrong with a Curfew and its queues, and tells people and programs.
 //
-// What happens per message is added up per incident: what happened, to which queue. There is one
-// notification when an incident begins and one when it is over, each with the count, the first and
-// the last deadline and the worst lateness. So a storm of a million expiries in a queue is two
-// readable messages.
+// One table, Conditions, has all that can be wrong. Once a second each condition is looked for in a State, which whoever has the parts fills in
+// (Options.Look). What is found is an Incident for as long as it lasts, with the queues that it is about folded in. Health, the status, the
+// dashboard, the metric curfew_incident and the notifications all show these incidents, and judge nothing themselves.
 //
-//	Record ─► tracker: incident ─► rule ─► delivery ─┬─► log
-//	                      silences ┘                 ├─► outbox ─► webhook, AMQP, a service of shoutrrr
-//	                                                 └─► manager ─► Alertmanager
+//	Record ─► tallies ─┐
+//	                   ├─► State ─► Evaluate: findings ─► tracker: incidents ─┬─► List, Verdict: every face
+//	Options.Look ──────┘                                      acknowledged? ─┴─► rule ─► delivery ─┬─► log
+//	                                                                                               ├─► outbox ─► webhook, AMQP, shoutrrr
+//	                                                                                               └─► manager ─► Alertmanager
 //
-// An incident begins with its first event, and is notified of a second later, if the rule's count
-// and lateness are reached. It is over when nothing has happened for a minute. A state
-// (ScheduleDegraded, AtRisk) is over when its end is recorded. At most 20 incidents are notified of
-// at once, and 20 a minute, the worst first; one notification says how many more there are
-// (ManyAlerts). Whoever was sent the beginning is sent the end. Alertmanager is sent everything,
-// again and again. Counts begin with the incident; those of HeldPastDeadline are of what is held
-// now, if that is known (Options.Holders).
+// A notification is sent when an incident begins, when it has grown tenfold or changed its level, and when it is over. So a storm of a million
+// expiries is a few readable messages. Incidents with the level Info are shown, and nobody is notified. Whoever was sent the beginning is sent
+// the end. Alertmanager is sent what is open again and again.
+//
+// An expiry is a loss only in a queue for work: see Purpose.
 //
 // # The alerts file
 //
 // One YAML file has the sinks, the rules, links and the dead man's switch; see
-// deploy/alerts.yaml. An event goes to the first rule that matches it. The rule has its
+// deploy/alerts.yaml. An incident goes by the first rule that matches it. The rule has its
 // sinks and severity, and the number of messages and the lateness from which it
-// notifies. An event that no rule matches goes to every sink. The log gets every notification.
+// notifies. An incident that no rule matches goes to every sink. The log gets every notification.
 //
 // When the file or a file that it names changes, it is put in force: sinks begin, change
-// and end with it. A file with mistakes is not put in force, and Health reports that; the
-// previous one stays in force. If there is none, at a start, every event goes to every sink
+// and end with it. A file with mistakes is not put in force, and that is an incident; the
+// previous one stays in force. If there is none, at a start, every incident goes to every sink
 // that has no mistake. Deadlines are kept either way, and too many notifications are better
 // than none.
 //
@@ -43,19 +42,16 @@
 //
 // # Guarantees
 //
-// Recording never waits for I/O and does not allocate for a known incident. There are at
-// most 1,000 incidents; further events are added up under the queue "_other", and further
-// states are left out. At most 1,000 notifications wait for a sink, only the newest of
-// each alert; further ones are counted. A notification
-// is tried for half an hour, with pauses that grow to a minute and vary by half at random; a
-// webhook's Retry-After is obeyed. An answer 4xx other than 408 and 429 ends the attempts,
-// if the library reports the status; Slack's webhook reports a refusal differently, so it is
-// retried. A receiver may get a notification twice. Silences survive a restart, if there is a
-// directory. Nothing else does, and what was not sent is logged at the end of Run. A sink
-// that fails for a minute shows in Health.
+// Record never waits for I/O and does not allocate for a known queue. There are at most 1,000 tallies of queues; further ones are added up under
+// the queue "_other". Of a condition there are at most 100 incidents. At most 1,000 notifications wait for a sink, only the newest of each
+// incident; further ones are counted. A notification is tried for half an hour, with pauses that grow to a minute and vary by half at random; a
+// webhook's Retry-After is obeyed. An answer 4xx other than 408 and 429 ends the attempts, if the library reports the status; Slack's webhook
+// reports a refusal differently, so it is retried. A receiver may get a notification twice.
+//
+// Incidents, acknowledgements and maintenance windows survive a restart, if there is a directory. An incident of an earlier run that is not found
+// again within a minute is over. What was not sent is logged at the end of Run. A sink that fails for a minute is an incident.
 //
 // # Left to others
 //
-// The monitor finds out what happens. Alertmanager inhibits: the labels it routes by are on
-// every alert.
+// Other packages find out what happens. Alertmanager groups and inhibits: the labels that it routes by are on every alert.
 package incident

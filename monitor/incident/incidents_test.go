@@ -116,9 +116,9 @@ func TestPurposes(t *testing.T) {
 		{Work, QueueFacts{DeadLetters: true, Target: true, Consumed: true}},                             // messages may stay
 		{Retry, QueueFacts{TTL: true, DeadLetters: true, Target: true, Consumed: true}},                 // the way back
 		{Retry, QueueFacts{TTL: true, DeadLetters: true, Target: true, Consumed: true, Collects: true}}, // what was rejected waits
-		{Retry, QueueFacts{DeadLetters: true, Target: true, Consumed: true, Returns: true}},             // and back again
-		{Work, QueueFacts{DeadLetters: true, Target: true, Consumed: true, Returns: true, Delivered: 1}},
-		{Work, QueueFacts{DeadLetters: true, Target: true, Returns: true}},                           // where they go is stuck
+		{Retry, QueueFacts{DeadLetters: true, Target: true, Consumed: true, Onward: true}},              // back to work
+		{Work, QueueFacts{DeadLetters: true, Target: true, Consumed: true, Onward: true, Delivered: 1}},
+		{Work, QueueFacts{DeadLetters: true, Target: true, Onward: true}},                            // where they go is stuck
 		{DeadLetters, QueueFacts{Collects: true}},                                                    //
 		{DeadLetters, QueueFacts{Collects: true, TTL: true}},                                         // kept for a time
 		{Telemetry, QueueFacts{TTL: true, Bounded: true}},                                            //

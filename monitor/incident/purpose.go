@@ -34,17 +34,17 @@ type QueueFacts struct {
 	Bounded    bool // it drops its oldest messages when it is full
 	// DeadLetters says that it has a dead-letter exchange, Target that this leads to another queue, and Consumed that somebody consumes there,
 	// or has done so since the start.
-	// Returns says that the dead letters of that queue come back here.
-	DeadLetters, Target, Consumed, Returns bool
-	Consumers                              int
-	Delivered                              uint64 // messages, since the start
-	Collects                               bool   // a dead-letter exchange leads here, or it is the queue for parked letters
+	// Onward says that the other queue has a dead-letter exchange itself, so that it is for work, and not the last stop.
+	DeadLetters, Target, Consumed, Onward bool
+	Consumers                             int
+	Delivered                             uint64 // messages, since the start
+	Collects                              bool   // a dead-letter exchange leads here, or it is the queue for parked letters
 }
 
 // PurposeOf infers what a queue is for.
 //
-// Retry: messages go in with a time to live, of the queue or, where they go round, of their own, and leave only by it, into a queue that is
-// consumed. Telemetry: nothing is kept of what expires or
+// Retry: messages go in with a time to live, of the queue or, where they go back to work, of their own, and leave only by it, into a queue that
+// is consumed. Telemetry: nothing is kept of what expires or
 // does not fit. Whoever consumes a queue, or has done so since the start, works on it, unless its messages have died before.
 func PurposeOf(q QueueFacts) Purpose {
 	for _, said := range Purposes {
@@ -56,7 +56,7 @@ func PurposeOf(q QueueFacts) Purpose {
 	switch {
 	case q.Exclusive || q.AutoDelete && strings.HasPrefix(q.Name, "amq.gen-"):
 		return Reply
-	case (q.TTL || q.Returns) && q.Target && q.Consumed && !served:
+	case (q.TTL || q.Onward) && q.Target && q.Consumed && !served:
 		return Retry
 	case q.Collects && !q.DeadLetters:
 		return DeadLetters

@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"net"
-	"slices"
 	"strconv"
 	"time"
 
@@ -16,10 +15,11 @@ import (
 // looker looks at a node for what conditions are judged by, and remembers what one look cannot tell.
 type looker struct {
 	trends
-	limits  []*connLimit  // of the HTTP servers
-	targets letterTargets // where dead letters lead
-	at      time.Time     // when that was looked up
-	opened  time.Time     // the node
+	limits  []*connLimit // of the HTTP servers
+	targets queueSet     // where dead letters lead
+	at      time.Time    // when that was looked up
+	opened  time.Time    // the node
+	earlier queueSet     // the queues that there were at the first look, until clientsReturn is over
 }
 
 // look fills in what the conditions are judged by. It is called by one goroutine at a time.
@@ -68,6 +68,11 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 // look implements primary.
 func (o *ownBroker) look(s *incident.State) {
 	b, l := o.broker, &o.n.looker
+	if l.earlier == nil {
+		l.earlier = queuesOf(b)
+	} else if time.Since(l.opened) >= clientsReturn {
+		clear(l.earlier)
+	}
 	s.Blocked, _ = b.BlockedReason()
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := broker.SignsOf(b)
@@ -116,7 +121,7 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 	return of
 }
 
-// clientsReturn is how long after the start a queue may be without its consumers: until then it counts as consumed.
+// clientsReturn is how long after the start a queue of an earlier run may be without its consumers: until then it counts as consumed.
 const clientsReturn = 30 * time.Second
 
 // purpose is what a queue is for, by its arguments, its policies and what leads where.
@@ -133,16 +138,20 @@ func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpo
 	f := incident.QueueFacts{
 		Name: info.Name, Exclusive: info.Exclusive, AutoDelete: info.AutoDelete, TTL: info.TTLMillis >= 0, Bounded: set.Limited(),
 		DeadLetters: set.DeadLetters, Consumers: info.Consumers, Delivered: info.Stats.AllDelivered(),
-		Collects: l.deadLetterTargets(b).has(of),
+		Collects: of.Name == policy.UndeliverableQueue || l.deadLetterTargets(b).has(of),
 	}
 	f.Said, _ = info.Args[incident.PurposeArgument].(string)
-	starting := time.Since(l.opened) < clientsReturn
+	if exchange, key, ok := q.DeadLettersTo(); ok && exchange == "" && key == "" {
+		// Each goes back to the queue that its routing key names. Here that makes sense only for retries.
+		f.Target, f.Consumed, f.Onward = true, true, true
+	}
+	returning := l.earlier.has(of) && time.Since(l.opened) < clientsReturn
 	for _, target := range targetsOf(vh, q) {
 		f.Target = true
-		if about := target.Info(); about.Consumers > 0 || about.Stats.AllDelivered() > 0 || starting {
+		if about := target.Info(); about.Consumers > 0 || about.Stats.AllDelivered() > 0 || returning {
 			f.Consumed = true
 		}
-		f.Returns = f.Returns || slices.Contains(targetsOf(vh, target), q)
+		f.Onward = f.Onward || target.Settings().DeadLetters
 	}
 	return incident.PurposeOf(f)
 }
@@ -174,23 +183,34 @@ func targetsOf(vh *broker.VHost, q *broker.Queue) (list []*broker.Queue) {
 	return list
 }
 
-// letterTargets are the queues that dead letters of others lead to.
-type letterTargets map[incident.QueueName]struct{}
+// queueSet is a set of queues.
+type queueSet map[incident.QueueName]struct{}
 
-func (t letterTargets) has(q incident.QueueName) bool {
+func (t queueSet) has(q incident.QueueName) bool {
 	_, is := t[q]
-	return is || q.Name == policy.UndeliverableQueue
+	return is
+}
+
+// queuesOf are all queues of a broker.
+func queuesOf(b *broker.Broker) queueSet {
+	all := make(queueSet)
+	for _, vh := range b.VHosts() {
+		for _, q := range vh.Queues.List() {
+			all[incident.QueueName{VHost: vh.Name(), Name: q.Name()}] = struct{}{}
+		}
+	}
+	return all
 }
 
 // targetsEvery is how often it is looked up again where dead letters lead.
 const targetsEvery = 10 * time.Second
 
 // deadLetterTargets are those of all queues, as they were a moment ago.
-func (l *looker) deadLetterTargets(b *broker.Broker) letterTargets {
+func (l *looker) deadLetterTargets(b *broker.Broker) queueSet {
 	if l.targets != nil && time.Since(l.at) < targetsEvery {
 		return l.targets
 	}
-	l.targets, l.at = make(letterTargets), time.Now()
+	l.targets, l.at = make(queueSet), time.Now()
 	for _, vh := range b.VHosts() {
 		for _, q := range vh.Queues.List() {
 			for _, target := range targetsOf(vh, q) {
