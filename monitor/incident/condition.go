@@ -37,6 +37,8 @@ type Condition struct {
 
 	// Begins is how long it has to last before it is an incident, Ends how long it must be gone for that to be over.
 	Begins, Ends time.Duration
+	// OfOneRun says that it is over with the process: the next start knows at once whether it holds again.
+	OfOneRun bool
 	// PerCause says that each Finding of a cause is the same incident. Otherwise those that begin together are one.
 	PerCause bool
 
@@ -73,7 +75,7 @@ var Conditions = []*Condition{
 		Do: "Restart Curfew if this lasts; messages are safe.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "data_folder_new", Level: Critical, What: "messages of an earlier run are missing", Whom: "all queues", see: seeOrphans,
+		Name: "data_folder_new", Level: Critical, What: "messages of an earlier run are missing", Whom: "all queues", see: seeOrphans, OfOneRun: true,
 		Do:      "If they should be here, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again. If not, this ends with the next start.",
 		Command: "curfew status", Page: "/",
 	},

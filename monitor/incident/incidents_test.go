@@ -338,6 +338,24 @@ func TestKeptOverARestart(t *testing.T) {
 	})
 }
 
+// TestOverWithTheProcess: what a new data folder has begun ends at the next start, which knows that it is not new.
+func TestOverWithTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	o := func(o *Options) { o.Dir = dir }
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, o)
+		s.set(func(now *State) { now.Orphans = 3 })
+		time.Sleep(9 * time.Second)
+		require.Len(t, s.told(), 1)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, o)
+		time.Sleep(3 * time.Second)
+		require.Equal(t, []string{"resolved CurfewDataFolderNew"}, s.told())
+		require.Empty(t, s.List())
+	})
+}
+
 // TestAHealthyNight: retries, telemetry, restarts of clients and of Redis for a moment, a machine that is busy: nobody is told anything.
 func TestAHealthyNight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

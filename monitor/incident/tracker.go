@@ -59,6 +59,7 @@ func (t *tracker) step(now time.Time, found map[*Condition][]Finding) (due []*no
 	kept := t.all[:0]
 	for _, i := range t.all {
 		i.refresh(now)
+		t.ruleLocked(i)
 		switch {
 		case !i.open && i.gone.IsZero() && now.Sub(i.seen) >= i.of.Begins:
 			i.begin(now)
@@ -80,7 +81,7 @@ func (t *tracker) step(now time.Time, found map[*Condition][]Finding) (due []*no
 }
 
 func (t *tracker) patience(i *incident) time.Duration {
-	if i.restored {
+	if i.restored && !i.of.OfOneRun {
 		return max(i.of.Ends, restoredFor)
 	}
 	return i.of.Ends
@@ -120,9 +121,6 @@ func (t *tracker) incidentLocked(c *Condition, f Finding, now time.Time) *incide
 
 // tellLocked returns the notice that is due about an open incident, if any.
 func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
-	if i.rule == nil {
-		i.rule = t.ruleOfLocked(i)
-	}
 	s := &i.shown
 	if s.Ack != nil && s.Ack.Until != nil && !now.Before(*s.Ack.Until) {
 		s.Ack, t.changed = nil, true
@@ -167,13 +165,15 @@ func (t *tracker) endLocked(i *incident, now time.Time) []*notice {
 	return []*notice{i.notice("over", now)}
 }
 
-func (t *tracker) ruleOfLocked(i *incident) *rule {
-	for _, r := range t.rules {
-		if r.matches(i) {
-			return r
+// ruleLocked returns the rule of an incident, which stays the same once anybody was told of it. That of an earlier run has none at first.
+func (t *tracker) ruleLocked(i *incident) *rule {
+	if i.rule == nil {
+		i.rule = t.rest
+		if n := slices.IndexFunc(t.rules, func(r *rule) bool { return r.matches(i) }); n >= 0 {
+			i.rule = t.rules[n]
 		}
 	}
-	return t.rest
+	return i.rule
 }
 
 // maintainedLocked reports whether windows cover every queue of an incident, or the incident itself if it has no queue.
@@ -223,7 +223,7 @@ func (t *tracker) firing(sink string) (list []*notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, i := range t.all {
-		if i.open && i.toldAt != "" && !i.shown.Quiet && i.rule.sends(sink) {
+		if i.open && i.toldAt != "" && !i.shown.Quiet && t.ruleLocked(i).sends(sink) {
 			list = append(list, i.notice("begun", now))
 		}
 	}
@@ -236,9 +236,7 @@ func (t *tracker) untold(now time.Time) (list []*notice) {
 	defer t.mu.Unlock()
 	for _, i := range t.all {
 		if i.toldAt == "" && i.shown.Level != Info && !i.shown.Quiet && i.gone.IsZero() {
-			if i.rule == nil {
-				i.rule = t.ruleOfLocked(i)
-			}
+			t.ruleLocked(i)
 			list = append(list, i.notice("begun", now))
 		}
 	}
