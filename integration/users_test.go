@@ -93,7 +93,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 		} {
 			r := dialRaw(t, c.url).greet()
 			r.send(0, &amqp.ConnectionStartOk{Mechanism: mechanism.name, Response: []byte(mechanism.response)})
-			if m, err := r.method(); err == nil && m.ID() == amqp.ConnectionTuneID {
+			if m, err := r.method(); err == nil && amqp.IDOf(m) == amqp.ConnectionTuneID {
 				r.send(0, &amqp.ConnectionTuneOk{}, &amqp.ConnectionOpen{VirtualHost: "/"}, &amqp.ConnectionUpdateSecret{NewSecret: []byte(canary + "-updated"), Reason: "rotation"})
 				r.expectMethod("connection.open-ok")
 				r.expectMethod("connection.update-secret-ok")
