@@ -10,25 +10,23 @@ import (
 // Test files are not looked at; they may reach anywhere.
 var rooms = map[string][]string{
 	"broker/access":             {"broker/policy"},
-	"broker/access/login":       {"broker/access"},
 	"broker/amqp":               {},
 	"broker/certs":              {},
-	"broker/certs/certstest":    {},
 	"broker/exchange":           {"broker/amqp"},
 	"broker/policy":             {"broker/amqp", "broker/exchange", "broker/queue"},
 	"broker/queue":              {},
-	"broker/store":              {"broker/store/internal/numbers"},
+	"broker/store":              {},
 	"broker/chunked":            {},
 	"broker/memory":             {},
 	"broker/internal/clock":     {},
 	"broker/internal/message":   {"broker/amqp", "broker/policy", "broker/queue"},
 	"broker/internal/catalog":   {"broker/access", "broker/amqp", "broker/internal/message", "broker/policy", "broker/store"},
-	"broker/internal/accounts":  {"broker/access", "broker/access/login", "broker/amqp", "broker/internal/catalog", "broker/store"},
+	"broker/internal/accounts":  {"broker/access", "broker/amqp", "broker/internal/catalog", "broker/store"},
 	"broker/internal/delivery":  {"broker/amqp", "broker/internal/clock", "broker/internal/message", "broker/policy", "broker/queue", "broker/store"},
 	"broker/internal/topology":  {"broker/access", "broker/amqp", "broker/exchange", "broker/internal/catalog", "broker/internal/clock", "broker/internal/delivery", "broker/internal/message", "broker/policy", "broker/queue", "broker/store"},
 	"broker/internal/forward":   {"broker/amqp", "broker/chunked", "broker/internal/clock", "broker/internal/delivery", "broker/internal/message", "broker/internal/topology", "broker/policy", "broker/queue", "broker/store"},
 	"broker/deadline":           {},
-	"broker":                    {"broker/internal/accounts", "broker/internal/catalog", "broker/internal/clock", "broker/internal/delivery", "broker/internal/forward", "broker/internal/message", "broker/internal/topology", "broker/access", "broker/access/login", "broker/amqp", "broker/memory", "broker/policy", "broker/queue", "broker/store"},
+	"broker":                    {"broker/internal/accounts", "broker/internal/catalog", "broker/internal/clock", "broker/internal/delivery", "broker/internal/forward", "broker/internal/message", "broker/internal/topology", "broker/access", "broker/amqp", "broker/memory", "broker/policy", "broker/queue", "broker/store"},
 	"broker/deadletters":        {"broker", "broker/access", "broker/amqp", "broker/policy", "broker/queue"},
 	"broker/operate":            {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/memory", "broker/policy", "broker/queue", "broker/server"},
 	"broker/operate/admin":      {"broker", "broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy"},
@@ -40,13 +38,11 @@ var rooms = map[string][]string{
 	"broker/server":             {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/server/internal/deliveries", "broker/server/internal/outbox"},
 
 	"broker/server/internal/outbox":     {"broker", "broker/amqp", "broker/memory"},
-	"broker/store/internal/numbers":     {},
 	"broker/server/internal/deliveries": {"broker", "broker/amqp", "broker/policy", "broker/queue", "broker/server/internal/outbox"}, // of the queue only the identity of a message
 
 	"scheduler":                            {},
 	"scheduler/memstore":                   {"broker/chunked", "scheduler"},
 	"scheduler/redisstore":                 {"scheduler"},
-	"scheduler/storetest":                  {"scheduler"},
 	"monitor":                              {"monitor/printable", "monitor/incident", "monitor/forecast"},
 	"monitor/schedule":                     {"monitor", "monitor/incident", "scheduler", "scheduler/memstore"},
 	"monitor/incident":                     {"monitor/printable", "monitor/incident/internal/fields", "monitor/incident/internal/starvation", "monitor/incident/internal/transport"},
@@ -76,8 +72,8 @@ var rooms = map[string][]string{
 	"monitor/rabbitmq/keeper/internal/fingerprint": {},
 	"monitor/rabbitmq/lease":                       {"monitor/rabbitmq/keeper"},
 
-	"cmd/internal/settings/settingstest": {},
-	"cmd/internal/reference":             {},
+	"testenv":                {},
+	"cmd/internal/reference": {},
 
 	"cmd/internal/inject":    {},
 	"cmd/internal/cli":       {"broker/access", "broker/operate", "cmd/internal/client", "cmd/internal/settings", "cmd/internal/table", "monitor/printable"},
@@ -87,7 +83,7 @@ var rooms = map[string][]string{
 	"cmd/internal/queues":    {"broker/deadletters", "broker/operate", "broker/queue", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/messaging", "cmd/internal/table", "monitor", "monitor/printable"},
 	"cmd/internal/table":     {"monitor/printable"},
 	"cmd/internal/settings":  {"broker/policy", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
-	"cmd/internal/node":      {"broker", "broker/access", "broker/access/login", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
+	"cmd/internal/node":      {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
 	"cmd/internal/commands":  {"broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/inject", "cmd/internal/messaging", "cmd/internal/node", "cmd/internal/queues", "cmd/internal/settings", "cmd/internal/table", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts", "cmd/internal/demo"},
 	"cmd/curfew":             {"cmd/internal/commands"},
 }
