@@ -14,7 +14,6 @@ const (
 	wasOpened eventKind = iota
 	wasDelivered
 	wasStray
-	wasRecalled
 	wasEnded
 	wasLost
 	wasReturned
@@ -28,7 +27,6 @@ type event struct {
 	kind             eventKind
 	channel          *channel // of wasLost
 	stretch          uint32   // of the other kinds that concern a stretch
-	consumption      int      // of wasStray
 	tag              uint64
 	message          message
 	epoch            uint32
@@ -51,10 +49,7 @@ func (s *session) take(c *core, e event) {
 	case wasDelivered:
 		c.deliver(now, e.stretch, e.tag, e.message)
 	case wasStray:
-		c.stray(now, e.stretch, e.consumption, e.tag, e.message)
-	case wasRecalled:
-		c.line.recalled(e.stretch)
-		c.advance(now)
+		c.stray(now, e.stretch)
 	case wasEnded:
 		c.ended(now, e.stretch)
 	case wasLost:

@@ -55,14 +55,6 @@ func (s *session) performOn(c *channel, cmd command) {
 		s.stay(c, cmd.consumption)
 	case leave:
 		_ = c.open.Load().Cancel(c.tags[cmd.consumption], true)
-	case recall:
-		tag, gone := c.tags[cmd.consumption], c.back[cmd.consumption]
-		s.spawn(func() {
-			if c.cancel(tag) == nil {
-				<-gone
-				s.post(event{kind: wasRecalled, stretch: cmd.stretch})
-			}
-		})
 	}
 }
 
@@ -72,7 +64,7 @@ func (s *session) startConsumer(cmd command) {
 		c = s.channelFor(cmd.stretch)
 	}
 	s.tags++
-	tag, facts, args := consumerTag(s.k.o.Name, s.tags), s.facts, consumeArgs(s.facts, s.tags)
+	tag, facts, args := consumerTag(s.k.o.Name, s.tags), s.facts, consumeArgs(s.facts)
 	c.tags = append(c.tags, tag)
 	s.spawn(func() { s.consume(c, cmd.stretch, tag, cmd.prefetch, facts, args) })
 }
