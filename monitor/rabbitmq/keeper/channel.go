@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"curfew/monitor/rabbitmq/queuefacts"
 	"errors"
 	"math"
 	"sync"
@@ -9,6 +8,9 @@ import (
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
@@ -86,7 +88,7 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 			if errors.Is(err, amqp091.ErrChannelMax) {
 				why = noChannel
 			}
-			s.post(event{kind: wasLost, channel: c, why: why, err: err})
+			s.post(s.lost(c, why, err))
 			return
 		}
 		c.open.Store(ch)
@@ -104,15 +106,16 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 	if err != nil {
 		return
 	}
-	s.post(event{kind: wasOpened, stretch: stretch})
+	s.post(func(c *core, now deadline.Instant) { c.opened(now, stretch) })
 	r := newReader()
 	for d := range deliveries {
-		s.post(event{kind: wasDelivered, stretch: stretch, tag: d.DeliveryTag, message: r.read(&d)})
+		tag, m := d.DeliveryTag, r.read(&d)
+		s.post(func(c *core, now deadline.Instant) { c.deliver(now, stretch, tag, m) })
 	}
 	if facts.Type == queuefacts.Quorum { // what was on its way to the consumer goes back to the queue before the next consumer starts
 		_ = c.roundTrip() // watch posts a closed channel
 	}
-	s.post(event{kind: wasEnded, stretch: stretch})
+	s.post(func(c *core, now deadline.Instant) { c.ended(now, stretch) })
 }
 
 // consumeArgs returns the arguments of a consumer.
@@ -135,7 +138,7 @@ func (s *session) stay(c *channel, consumption int) {
 	stretch := c.stretch
 	s.spawn(func() {
 		for range deliveries {
-			s.post(event{kind: wasStray, stretch: stretch})
+			s.post(func(c *core, now deadline.Instant) { c.stray(now, stretch) })
 		}
 	})
 }
@@ -167,13 +170,13 @@ func (s *session) giveBackAll(c *channel, stretch uint32) {
 		return err
 	})
 	if err == nil {
-		s.post(event{kind: wasReturned, stretch: stretch})
+		s.post(func(c *core, now deadline.Instant) { c.returned(now, stretch) })
 	}
 }
 
 // watch posts that RabbitMQ has closed the channel. The client answers close-ok before it reports that.
 func (s *session) watch(c *channel, closed <-chan *amqp091.Error) {
 	if err := <-closed; err != nil {
-		s.post(event{kind: wasLost, channel: c, why: failureOf(err), err: err})
+		s.post(s.lost(c, failureOf(err), err))
 	}
 }

@@ -405,9 +405,9 @@ func (s *sim) check() {
 		total += n
 	}
 	must(total == c.line.held.count, "every entry is in one stretch")
-	for i, e := range c.line.held.heap {
+	for i, e := range c.line.held.due {
 		must(c.line.held.entries[e].position == uint32(i), "position")
-		must(i == 0 || c.line.held.entries[c.line.held.heap[(i-1)/arity]].due <= c.line.held.entries[e].due, "heap")
+		must(i == 0 || c.line.held.entries[c.line.held.due[(i-1)/2]].due <= c.line.held.entries[e].due, "heap")
 	}
 }
 

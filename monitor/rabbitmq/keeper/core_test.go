@@ -112,11 +112,7 @@ func TestMultisetAgainstAMap(t *testing.T) {
 		total += len(deadlines)
 	}
 	kept := 0
-	for _, l := range m.lists {
-		for i := l.first; i != none; i = m.nodes[i].next {
-			kept++
-		}
-	}
+	m.each(func(remembered) { kept++ })
 	require.Equal(t, total, kept)
 }
 
@@ -286,7 +282,7 @@ func TestLatenessIsNotToldWhileBehind(t *testing.T) {
 	require.True(t, heir.c.ages.caughtUp || heir.m.now < heir.c.ages.trustAt)
 	heir.m.publish(1, 2*time.Hour) // the queue gives it back only now
 	heir.pass(time.Second)
-	require.Equal(t, known, heir.c.line.held.entries[heir.c.line.held.first()].deadline)
+	require.Equal(t, known, heir.c.line.held.entries[heir.c.line.held.due[0]].deadline)
 }
 
 // TestTheListTellsWhoIsLeftBehind: RabbitMQ may go on counting some of the consumers of a lost connection and not others. Their number is that of
@@ -741,7 +737,7 @@ func TestRecordsOfConsumedMessagesAreForgotten(t *testing.T) {
 			s.m.publish(uint64(s.m.places+1), time.Hour)
 		}
 	}
-	remembered := func() int { return len(s.c.given.waiting.lists) + len(s.c.given.passed.lists) }
+	remembered := func() int { return len(s.c.given.waiting) + len(s.c.given.passed) }
 	for range 30 {
 		publish(100)
 		s.c.aside.span = longestAside
