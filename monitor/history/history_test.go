@@ -128,6 +128,14 @@ func TestADay(t *testing.T) {
 	require.Nil(t, h.Depths("/", "idle", 60))
 }
 
+// TestBeforeTheFirstSample: a queue in which a message expired has a history, of which nothing is known yet.
+func TestBeforeTheFirstSample(t *testing.T) {
+	h, _ := day(t, Options{})
+	h.Expired([]deadline.Expiry{expiry("q", 0, deadline.Eager)})
+	require.EqualValues(t, -1, h.Depths("/", "q", 60)[0])
+	require.True(t, h.Read(Request{VHost: "/", Queue: "q", Span: time.Hour}).Known)
+}
+
 // TestOnePoint has the whole span in it, which need not begin at a round time.
 func TestOnePoint(t *testing.T) {
 	h, _ := day(t, Options{})

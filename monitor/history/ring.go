@@ -62,7 +62,7 @@ func (r *rings) skip(from, to int64) {
 func (r *rings) read(level int, from, to, last int64, out []Point) []Point {
 	oldest := last/steps[level] - int64(len(r[level]))
 	for n := from; n < to; n++ {
-		if n <= oldest || n > last/steps[level] {
+		if n < 0 || n <= oldest || n > last/steps[level] {
 			out = append(out, Point{})
 			continue
 		}
