@@ -167,10 +167,10 @@ func TestGuestStaysAtHome(t *testing.T) {
 	away, home := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::ffff:127.0.0.1")
 	b, _ := openBroker(t, Options{})
 	_, err := b.Accounts.Authenticate(t.Context(), "guest", "guest", away)
-	assert.ErrorIs(t, err, access.ErrRefused)
+	assert.ErrorIs(t, err, ErrRefused)
 	assert.ErrorContains(t, err, "user 'guest' can only connect via localhost")
 	_, err = b.Accounts.Identify("guest", away)
-	assert.ErrorIs(t, err, access.ErrRefused, "with a certificate neither")
+	assert.ErrorIs(t, err, ErrRefused, "with a certificate neither")
 	_, err = b.Accounts.Authenticate(t.Context(), "guest", "guest", home)
 	assert.NoError(t, err)
 
@@ -234,7 +234,7 @@ func TestARightPasswordGetsInAmongGuesses(t *testing.T) {
 					patient, cancel := context.WithTimeout(ctx, patience)
 					_, err := b.Accounts.Authenticate(patient, name, "wrong", from)
 					cancel()
-					if errors.Is(err, access.ErrRefused) {
+					if errors.Is(err, ErrRefused) {
 						answered.Add(1)
 					}
 				}

@@ -1,7 +1,7 @@
 // Package access decides who may do what: users with RabbitMQ's password hashes and tags,
 // permissions on the names of exchanges and queues, topic permissions and limits. It also
-// lets users in by name and password, and slows down guessing without locking out those who know their
-// password (Guard). All else is pure: no lock, no clock, no I/O. Package broker keeps the accounts and asks.
+// slows down password guessing without locking out the users who know their password. It is
+// pure: no lock, no clock, no I/O. Package broker keeps the accounts and asks.
 //
 // # Permissions
 //

@@ -3,6 +3,8 @@ package store
 import (
 	"encoding/binary"
 	"slices"
+
+	"curfew/broker/store/internal/numbers"
 )
 
 // perRecord bounds the entries and runs of one record, except in transactions.
@@ -58,7 +60,7 @@ func (j *journal) putEntriesLocked(b []byte, entries []Enqueue, k kind) {
 
 // putEntries writes those of the entries that belong in records of kind k, and adds to enters the
 // segments of their messages, except own (0: no segment).
-func putEntries(b []byte, entries []Enqueue, k kind, enters *numberSet, own uint64) {
+func putEntries(b []byte, entries []Enqueue, k kind, enters *numbers.Set, own uint64) {
 	for i := range entries {
 		e := &entries[i]
 		if e.kind() != k {
@@ -204,9 +206,9 @@ func (j *journal) transact(entries []Enqueue, settles []Settle) {
 // of so much memory, would take milliseconds.
 type transaction struct {
 	payload        []byte
-	enters, alters numberSet // the segments that it refers to
-	mem            []byte    // of the segment of its own that it is in; nil: none
-	at             int       // of the record in mem
+	enters, alters numbers.Set // the segments that it refers to
+	mem            []byte      // of the segment of its own that it is in; nil: none
+	at             int         // of the record in mem
 }
 
 func newTransaction(j *journal, payload int) *transaction {

@@ -38,7 +38,7 @@ type Options struct {
 // for concurrent use.
 type Accounts struct {
 	opts  Options
-	guard access.Guard
+	guard Guard
 
 	// version is raised by each change, so that a cached answer knows when it is
 	// stale.
@@ -54,7 +54,7 @@ type Accounts struct {
 
 // New makes accounts without users. Restore loads those of the last run.
 func New(o Options) *Accounts {
-	a := &Accounts{opts: o, guard: access.Guard{GuestFromAnywhere: o.GuestFromAnywhere}}
+	a := &Accounts{opts: o, guard: Guard{GuestFromAnywhere: o.GuestFromAnywhere}}
 	a.users, a.granted = map[string]*access.User{}, map[catalog.UserIn]access.Permission{}
 	a.topics, a.compiled = map[catalog.UserIn]map[string]access.TopicPermission{}, map[catalog.UserIn]*access.Grant{}
 	return a

@@ -1,4 +1,4 @@
-package access
+package accounts
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"curfew/broker/access"
 )
 
 // ErrRefused is wrapped by every refusal of a login. Its text says why. It is for the log only; the
@@ -21,34 +23,34 @@ type Guard struct {
 	GuestFromAnywhere bool // the user guest may log in from other machines, too
 
 	mu       sync.Mutex // a leaf, and held for nothing but throttle
-	throttle Throttle
+	throttle access.Throttle
 }
 
 // Authenticate says who logs in by name and password from an address; the zero address is a
 // client on this machine. find returns the user of a name, and false if there is none. It takes
 // as long for a user who does not exist. Where passwords are guessed, it waits before it looks
-// at one, and before it says that one was wrong (Throttle); a wait ends with ctx. A right
+// at one, and before it says that one was wrong (access.Throttle); a wait ends with ctx. A right
 // password is never refused for what others guessed. Errors: ErrRefused, or ctx's.
-func (g *Guard) Authenticate(ctx context.Context, find func(name string) (User, bool), name, password string, from netip.Addr) (User, error) {
+func (g *Guard) Authenticate(ctx context.Context, find func(name string) (access.User, bool), name, password string, from netip.Addr) (access.User, error) {
 	attempt := g.begin(from)
 	if err := pause(ctx, attempt.Wait); err != nil {
 		g.end(attempt, false)
-		return User{}, err
+		return access.User{}, err
 	}
 	u, known := find(name)
 	asked := &u
 	if !known {
 		asked = nil
 	}
-	valid := Verify(asked, password)
+	valid := access.Verify(asked, password)
 	delay := g.end(attempt, !valid)
 	if valid {
 		return u, g.CheckAddress(name, from)
 	}
 	if err := pause(ctx, delay); err != nil {
-		return User{}, err
+		return access.User{}, err
 	}
-	return User{}, fmt.Errorf("%w: user '%s': invalid credentials", ErrRefused, name)
+	return access.User{}, fmt.Errorf("%w: user '%s': invalid credentials", ErrRefused, name)
 }
 
 // CheckAddress keeps guest to clients on this machine (RabbitMQ: Access Control,
@@ -60,13 +62,13 @@ func (g *Guard) CheckAddress(name string, from netip.Addr) error {
 	return fmt.Errorf("%w: user '%s' can only connect via localhost", ErrRefused, name)
 }
 
-func (g *Guard) begin(from netip.Addr) Attempt {
+func (g *Guard) begin(from netip.Addr) access.Attempt {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.throttle.Begin(from, time.Now())
 }
 
-func (g *Guard) end(a Attempt, wrong bool) (delay time.Duration) {
+func (g *Guard) end(a access.Attempt, wrong bool) (delay time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.throttle.End(a, time.Now(), wrong)

@@ -1,4 +1,4 @@
-package access
+package accounts
 
 import (
 	"context"
@@ -8,16 +8,18 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"curfew/broker/access"
 )
 
 func TestWhoIsLetIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		users := map[string]User{Guest: {Name: Guest}, "u": {Name: "u"}}
+		users := map[string]access.User{Guest: {Name: Guest}, "u": {Name: "u"}}
 		for name, u := range users {
 			u.SetPassword("right")
 			users[name] = u
 		}
-		find := func(name string) (User, bool) { u, ok := users[name]; return u, ok }
+		find := func(name string) (access.User, bool) { u, ok := users[name]; return u, ok }
 		home, away := netip.MustParseAddr("::1"), netip.MustParseAddr("192.0.2.1")
 		var g Guard
 		for _, x := range []struct {
