@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +46,7 @@ type Condition struct {
 	see func(*State) []Finding
 }
 
-// Alertname is the name of the condition in Alertmanager, and of its runbook.
+// Alertname is the name of the condition in Alertmanager.
 func (c *Condition) Alertname() string {
 	var name strings.Builder
 	name.WriteString("Curfew")
@@ -54,6 +55,23 @@ func (c *Condition) Alertname() string {
 	}
 	return name.String()
 }
+
+// runbooks are the pages that alerts of the same cause share.
+var runbooks = map[string]string{
+	"CurfewAbsent": "CurfewDown", "CurfewWatchdog": "CurfewDown",
+	"CurfewLoopRestarted": "CurfewPartStuck", "CurfewHeartbeatStale": "CurfewPartStuck", "CurfewQueueLockedLong": "CurfewPartStuck",
+	"CurfewLatenessHigh": "CurfewDeadlineFiredLate", "CurfewProcessorStarved": "CurfewDeadlineFiredLate", "CurfewDeadlinesUnwatched": "CurfewDeadlineFiredLate",
+	"CurfewDeadLettersDropped": "CurfewDeadLetterUnroutable",
+	"CurfewFileDescriptorsLow": "CurfewConnectionsRefused",
+	"CurfewClockSkew":          "CurfewClockOffset",
+	"CurfewQueuesRecovered":    "CurfewDataFolderNew",
+	"CurfewFsyncSlow":          "CurfewDiskSilent",
+	"CurfewDiskFillsUp":        "CurfewPublishersBlocked",
+	"CurfewAlertRulesRefused":  "CurfewAlertSinkFailing",
+}
+
+// Runbook is the file in deploy/runbooks that says what to do about an alert.
+func Runbook(alertname string) string { return cmp.Or(runbooks[alertname], alertname) + ".md" }
 
 // Finding is a condition that holds now, for one queue or for Curfew itself.
 type Finding struct {

@@ -99,7 +99,7 @@ func TestConditions(t *testing.T) {
 	require.NoError(t, err)
 	for _, one := range Conditions {
 		require.True(t, seen[one.Name], "%s has no example", one.Name)
-		require.Contains(t, string(page), fmt.Sprintf("| [`%s`](../deploy/runbooks/%s.md) | %s | %s | %s |", one.Name, one.Alertname(), one.Level, one.What, one.Whom))
+		require.Contains(t, string(page), fmt.Sprintf("| [`%s`](../deploy/runbooks/%s) | %s | %s | %s |", one.Name, Runbook(one.Alertname()), one.Level, one.What, one.Whom))
 		require.NotEmpty(t, one.What+one.Whom+one.Do+one.Command+one.Page)
 	}
 }
