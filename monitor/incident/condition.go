@@ -58,16 +58,11 @@ func (c *Condition) Alertname() string {
 
 // runbooks are the pages that alerts of the same cause share.
 var runbooks = map[string]string{
-	"CurfewAbsent": "CurfewDown", "CurfewWatchdog": "CurfewDown",
-	"CurfewLoopRestarted": "CurfewPartStuck", "CurfewHeartbeatStale": "CurfewPartStuck", "CurfewQueueLockedLong": "CurfewPartStuck",
-	"CurfewLatenessHigh": "CurfewDeadlineFiredLate", "CurfewProcessorStarved": "CurfewDeadlineFiredLate", "CurfewDeadlinesUnwatched": "CurfewDeadlineFiredLate",
-	"CurfewDeadLettersDropped": "CurfewDeadLetterUnroutable",
-	"CurfewFileDescriptorsLow": "CurfewConnectionsRefused",
-	"CurfewClockSkew":          "CurfewClockOffset",
-	"CurfewQueuesRecovered":    "CurfewDataFolderNew",
-	"CurfewFsyncSlow":          "CurfewDiskSilent",
-	"CurfewDiskFillsUp":        "CurfewPublishersBlocked",
-	"CurfewAlertRulesRefused":  "CurfewAlertSinkFailing",
+	"CurfewAbsent": "CurfewDown", "CurfewWatchdog": "CurfewDown", "CurfewLoopRestarted": "CurfewPartStuck", "CurfewHeartbeatStale": "CurfewPartStuck",
+	"CurfewQueueLockedLong": "CurfewPartStuck", "CurfewLatenessHigh": "CurfewDeadlineFiredLate", "CurfewProcessorStarved": "CurfewDeadlineFiredLate",
+	"CurfewDeadlinesUnwatched": "CurfewDeadlineFiredLate", "CurfewDeadLettersDropped": "CurfewDeadLetterUnroutable", "CurfewFsyncSlow": "CurfewDiskSilent",
+	"CurfewFileDescriptorsLow": "CurfewConnectionsRefused", "CurfewClockSkew": "CurfewClockOffset", "CurfewQueuesRecovered": "CurfewDataFolderNew",
+	"CurfewDiskFillsUp": "CurfewPublishersBlocked", "CurfewAlertRulesRefused": "CurfewAlertSinkFailing",
 }
 
 // Runbook is the file in deploy/runbooks that says what to do about an alert.
@@ -230,9 +225,7 @@ var formerly = map[string]string{"at_risk": "deadline_missed"}
 
 // conditionOf finds a condition by its name; nil: there is none.
 func conditionOf(name string) *Condition {
-	if now, changed := formerly[name]; changed {
-		name = now
-	}
+	name = cmp.Or(formerly[name], name)
 	if i := slices.IndexFunc(Conditions, func(c *Condition) bool { return c.Name == name }); i >= 0 {
 		return Conditions[i]
 	}
