@@ -117,8 +117,7 @@ var Conditions = []*Condition{
 	{
 		// Longer than LateWithin: one stall, however many messages it made late, does not begin it.
 		Name: "lateness_high", Level: Warning, What: "messages expire late again and again", Whom: "all queues", Begins: LateWithin + 2*time.Minute, Ends: time.Minute, see: seeLateness,
-		Do:      "Give this machine or container more processor time.",
-		Command: "curfew audit search --min-lateness 1s", Page: "/audit",
+		Do: "Give this machine or container more processor time.", Command: "curfew audit search --min-lateness 1s", Page: "/audit",
 	},
 	{
 		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Whom: "queues for work", Begins: 3 * time.Second, Ends: 15 * time.Second, see: seeUnconsumed,
@@ -154,8 +153,7 @@ var Conditions = []*Condition{
 	},
 	{
 		Name: "clock_skew", Level: Warning, What: "the clocks of Redis and Curfew differ", Whom: "readers of what is in Redis", Begins: time.Minute, Ends: time.Minute, see: seeSkew,
-		Do:      "Check the time service of both machines. Deadlines go by Curfew's clock.",
-		Command: "curfew status", Page: "/",
+		Do: "Check the time service of both machines. Deadlines go by Curfew's clock.", Command: "curfew status", Page: "/",
 	},
 	{
 		Name: "queues_recovered", Level: Warning, What: "messages were found without the definition of their queue", Whom: "queues named curfew.recovered.*", see: seeRecovered,
