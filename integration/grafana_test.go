@@ -27,12 +27,12 @@ func TestDashboardShowsADemo(t *testing.T) {
 	alerts := "ALERTS=" + alertsFile(t, "sinks: {hook: {url: \"webhook+"+sinks.url+"/webhook\"}}\ndeadManSwitch: {url: "+sinks.url+"/alive}")
 	own := startCurfew(t, "REDIS_URL="+redis.URL, alerts)
 	startRabbitMQ(t)
-	beside := startCurfew(t, "PRIMARY_URL="+sharedRabbitMQ.url, "PRIMARY_API_URL="+sharedRabbitMQ.http, "WATCH=keep:kept,keep:busy,observe:seen", "REDIS_URL="+redis.URL)
+	keeping := startCurfew(t, "PRIMARY_URL="+sharedRabbitMQ.url, "PRIMARY_API_URL="+sharedRabbitMQ.http, "WATCH=keep:kept,keep:busy,observe:seen", "REDIS_URL="+redis.URL)
 
 	addr, dir := storetest.FreeAddr(), t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
 	check(t, os.WriteFile(config, fmt.Appendf(nil, "global: {scrape_interval: 500ms}\nscrape_configs:\n  - {job_name: curfew, static_configs: [{targets: [%q, %q]}]}\n",
-		strings.TrimPrefix(own.ops, "http://"), strings.TrimPrefix(beside.ops, "http://")), 0o600))
+		strings.TrimPrefix(own.ops, "http://"), strings.TrimPrefix(keeping.ops, "http://")), 0o600))
 	startTool(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr)
 	awaitReady(t, "http://"+addr+"/-/ready")
 
