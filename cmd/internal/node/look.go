@@ -50,7 +50,7 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 	s.Stalled, s.Lag, s.Orphans, s.Schedule, s.Redis = h.Stalled, h.Lag, h.Orphans, h.Down, h.Reasons[:len(h.Reasons)-len(h.Stalled)]
 	late := n.monitor.LatenessWithin(incident.LateWithin)
 	s.LateShare, s.ClockSkew = late.Share(), h.ClockSkew
-	s.Silent = time.Since(h.LastTick)
+	s.Pending, s.Silent = h.Pending, time.Since(h.LastTick)
 	if h.LastTick.Before(n.openedAt) {
 		s.Silent = time.Since(n.openedAt)
 	}
@@ -73,7 +73,7 @@ func (o *ownBroker) look(s *incident.State) {
 	} else if time.Since(l.opened) >= clientsReturn {
 		clear(l.earlier)
 	}
-	s.Blocked, _ = b.BlockedReason()
+	s.Blocked = b.LastBlockedReason()
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := broker.SignsOf(b)
 	s.Letters, s.IdlePolicies = signs.LettersWaiting, signs.PoliciesNotInForce
