@@ -11,7 +11,7 @@ LINT         = .cache/bin/golangci-lint-$(LINT_VERSION)
 # One binary, nothing to link against: it runs in an empty directory. grpcnotrace leaves out debug pages of gRPC, which OpenTelemetry's
 # libraries bring along and Curfew does not speak. The pages of the dashboard are thousands of calls of small functions: copied into their
 # callers (inlined) these would take 2 MB more.
-BUILD = CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -gcflags 'curfew/monitor/dashboard/...=-l' -ldflags '-s -w -X main.version=$(VERSION)'
+BUILD = CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -gcflags 'curfew/cmd/internal/dashboard/...=-l' -ldflags '-s -w -X main.version=$(VERSION)'
 # Packages are compiled in two ways at most: as released, and for the race detector.
 RELEASED = CGO_ENABLED=0 $(GO) test -trimpath -vet=off -timeout 20m
 RACED    = $(GO) test -race -vet=off -timeout 20m

@@ -58,22 +58,14 @@ var rooms = map[string][]string{
 	"monitor/forecast":                     {},
 	"monitor/audit":                        {},
 	"monitor/changes":                      {"broker/operate", "monitor/incident", "monitor/rabbitmq"},
-	"monitor/dashboard":                    {"monitor", "monitor/incident", "monitor/audit", "monitor/changes", "monitor/dashboard/internal/incidents", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/connections", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/letters", "monitor/dashboard/internal/operations", "monitor/dashboard/internal/session", "monitor/dashboard/internal/ui", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/overview", "monitor/dashboard/internal/topology", "monitor/dashboard/internal/trends", "monitor/history"}, // of access only values
+	"cmd/internal/dashboard":               {"broker/access", "broker/deadletters", "broker/operate", "cmd/internal/dashboard/internal/letters", "cmd/internal/dashboard/internal/overview", "cmd/internal/dashboard/internal/session", "cmd/internal/dashboard/internal/topology", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/audit", "monitor/changes", "monitor/history", "monitor/incident", "monitor/rabbitmq"}, // of access only values
 	"monitor/telemetry":                    {},
 
-	"monitor/dashboard/internal/incidents":   {"monitor/incident", "monitor/changes", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
-	"monitor/dashboard/internal/assets":      {},
-	"monitor/dashboard/internal/chart":       {"monitor", "monitor/dashboard/internal/format", "monitor/forecast"},
-	"monitor/dashboard/internal/content":     {"broker/amqp"},
-	"monitor/dashboard/internal/format":      {"monitor/printable"},
-	"monitor/dashboard/internal/letters":     {"monitor", "broker/amqp", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
-	"monitor/dashboard/internal/operations":  {"broker/operate", "broker/operate/admin", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
-	"monitor/dashboard/internal/session":     {},
-	"monitor/dashboard/internal/ui":          {"broker/operate", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor"},
-	"monitor/dashboard/internal/trends":      {"monitor/history", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
-	"monitor/dashboard/internal/overview":    {"broker/operate", "monitor", "monitor/incident", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/format", "monitor/dashboard/internal/trends", "monitor/dashboard/internal/ui", "monitor/history"},
-	"monitor/dashboard/internal/connections": {"broker/operate", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
-	"monitor/dashboard/internal/topology":    {"broker/access", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
+	"cmd/internal/dashboard/internal/overview": {"broker/operate", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/changes", "monitor/history", "monitor/incident"},
+	"cmd/internal/dashboard/internal/ui":       {"broker/amqp", "broker/operate", "monitor", "monitor/forecast", "monitor/printable"},
+	"cmd/internal/dashboard/internal/letters":  {"broker/amqp", "broker/deadletters", "broker/operate", "cmd/internal/dashboard/internal/ui", "monitor"},
+	"cmd/internal/dashboard/internal/topology": {"broker/access", "broker/deadletters", "broker/operate", "broker/operate/admin", "cmd/internal/dashboard/internal/ui"},
+	"cmd/internal/dashboard/internal/session":  {},
 
 	"monitor/rabbitmq":                             {"monitor/rabbitmq/cluster", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe", "monitor/rabbitmq/queuefacts"},
 	"monitor/rabbitmq/cluster":                     {"monitor/rabbitmq/queuefacts"},
@@ -94,8 +86,8 @@ var rooms = map[string][]string{
 	"cmd/internal/messaging": {"broker/operate", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/table"},
 	"cmd/internal/queues":    {"broker/deadletters", "broker/operate", "broker/queue", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/messaging", "cmd/internal/table", "monitor", "monitor/printable"},
 	"cmd/internal/table":     {"monitor/printable"},
-	"cmd/internal/settings":  {"broker/policy", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
-	"cmd/internal/node":      {"broker", "broker/access", "broker/access/login", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "monitor/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
+	"cmd/internal/settings":  {"broker/deadletters", "broker/policy", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
+	"cmd/internal/node":      {"broker", "broker/access", "broker/access/login", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
 	"cmd/internal/commands":  {"broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/inject", "cmd/internal/messaging", "cmd/internal/node", "cmd/internal/queues", "cmd/internal/settings", "cmd/internal/table", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts", "cmd/internal/demo"},
 	"cmd/curfew":             {"cmd/internal/commands"},
 }
@@ -140,7 +132,7 @@ var importBans = []struct {
 		"it runs the parts: the command line is read above it"},
 	{"monitor/forecast", []string{"os", "net", "sync", "log", "time", "context", "go.uber.org/zap"},
 		"a forecast is arithmetic: what it says can be held against a simulated queue"},
-	{"monitor/dashboard", []string{"curfew/broker/server", "curfew/broker/store", "curfew/broker/management", "curfew/scheduler", "github.com/redis"},
+	{"cmd/internal/dashboard", []string{"curfew/broker/server", "curfew/broker/store", "curfew/broker/management", "curfew/scheduler", "github.com/redis"},
 		"a face asks, parses and draws: who may do what, and how it is done, is decided once for all faces, in broker/operate"},
 	{"broker/operate", []string{"curfew/monitor", "curfew/scheduler", "github.com/redis", "net/http"},
 		"an operation is the same by whatever face it is asked for: it knows none of them, and no deadline watcher"},

@@ -1,6 +1,6 @@
 // Package node opens, runs and stops the parts of Curfew. It is the only place that knows every part: the ops
 // endpoints (/metrics, /healthz, /readyz), the audit and telemetry, the broker with its store, broker/server, the
-// monitor and, on the sockets of API and dashboard, broker/management, /api/curfew and monitor/dashboard. Serve
+// monitor and, on the sockets of API and dashboard, broker/management, /api/curfew and cmd/internal/dashboard. Serve
 // starts them in this order and stops them in the opposite one.
 //
 //	starting ──recovered, listening──► ready ──context ended, or a part failed──► stopping ──► ended

@@ -14,11 +14,11 @@ import (
 
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
+	"curfew/cmd/internal/dashboard"
 	"curfew/cmd/internal/settings"
 	"curfew/monitor"
 	"curfew/monitor/audit"
 	"curfew/monitor/changes"
-	"curfew/monitor/dashboard"
 	"curfew/monitor/history"
 	"curfew/monitor/incident"
 	"curfew/monitor/telemetry"

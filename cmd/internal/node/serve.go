@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"curfew/monitor/dashboard"
+	"curfew/cmd/internal/dashboard"
 )
 
 // Serve runs a node with its metrics, health, management API and dashboard until ctx ends or a part fails. It

@@ -1,0 +1,145 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/cmd/internal/dashboard/internal/ui"
+)
+
+// TestDeadlineIsChangedOnceConfirmed: each button shows what it would do, and does that when confirmed.
+func TestDeadlineIsChangedOnceConfirmed(t *testing.T) {
+	for _, c := range []struct {
+		form  url.Values
+		asks  string
+		wants int64 // the deadline; 0 none, <0 it is gone
+	}{
+		{url.Values{"do": {"extend"}, "by": {"10m"}}, "1970-01-01 00:26:40.000 UTC?", 1_600_000},
+		{url.Values{"do": {"shorten"}, "by": {"100s"}}, "expires at once", -1},
+		{url.Values{"do": {"shorten"}, "by": {"24h"}}, "expires at once", -1},
+		{url.Values{"do": {"set"}, "at": {"1970-01-02T00:00:00"}}, "1970-01-02 00:00:00.000 UTC?", 86_400_000},
+		{url.Values{"do": {"cancel"}, "by": {"10m"}}, "Remove the deadline", 0},
+		{url.Values{"do": {"fire"}}, "Expire this message now?", -1},
+		{url.Values{"do": {"fire"}, "drop": {"1"}}, "Drop this message now?", -1},
+	} {
+		s, q := deadlineSite(t)
+		form := hiddenForm(s.get(ui.MessageURL("/deadline", "/", "q", 1)).body)
+		for name, value := range c.form {
+			form[name] = value
+		}
+		a := s.post("/deadline", form)
+		require.Equal(t, http.StatusOK, a.status)
+		require.Contains(t, a.body, c.asks)
+		require.EqualValues(t, 1_000_000_000, s.standing(q)[0].Deadline, "nothing is done yet")
+		a = s.post("/deadline", hiddenForm(a.body))
+		require.Equal(t, "/queue", a.path)
+		if c.wants < 0 {
+			require.Contains(t, a.body, "has expired")
+			require.Empty(t, s.standing(q))
+			continue
+		}
+		require.Contains(t, a.body, "has its new deadline")
+		require.Equal(t, c.wants, s.standing(q)[0].Deadline.UnixMilli())
+	}
+}
+
+// deadlineSite has a queue with one message, whose deadline is 1,000,000, and an administrator looks at it.
+func deadlineSite(t *testing.T) (*site, *broker.Queue) {
+	s := newSite(t)
+	q := s.queue("/", "q", nil)
+	s.publish(q, amqp.Properties{Expiration: "100000", Has: amqp.HasExpiration}, "")
+	return s.logIn("root"), q
+}
+
+// hiddenForm is the form of a page as it is sent when nothing is filled in.
+func hiddenForm(page string) url.Values {
+	form := url.Values{}
+	for _, field := range hiddenFields(page) {
+		form.Set(field[0], field[1])
+	}
+	return form
+}
+
+func TestDeadlinesAreOfferedToThoseWhoMayChangeThem(t *testing.T) {
+	s, q := deadlineSite(t)
+	require.Contains(t, s.get("/queue?vhost=/&name=q").body, fmt.Sprintf(`href="/deadline?name=q&amp;seq=1&amp;vhost=%%2F&amp;queue=%d"`, q.ID()))
+	require.Equal(t, http.StatusNotFound, s.get("/deadline?vhost=/&name=q&seq=8").status)
+	require.Equal(t, http.StatusNotFound, s.get("/deadline?vhost=/&name=q&seq=x").status)
+
+	s.logIn("eye")
+	require.NotContains(t, s.get("/queue?vhost=/&name=q").body, "/deadline")
+	require.Contains(t, s.get(ui.MessageURL("/deadline", "/", "q", 1)).body, "may not read")
+	form := url.Values{
+		"token": {s.ownToken()}, "vhost": {"/"}, "name": {"q"}, "seq": {"1"}, "queue": {fmt.Sprint(q.ID())}, "do": {"fire"}, "confirmed": {"1"},
+	}
+	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status)
+	s.permit("eye", "/", ".*", "")
+	require.Contains(t, s.get(ui.MessageURL("/deadline", "/", "q", 1)).body, "may not change")
+	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status)
+	s.logIn("root")
+	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status, "another session's token")
+	require.Len(t, s.standing(q), 1)
+
+	s.logIn("eye")
+	s.permit("eye", "/", ".*", ".*")
+	require.Contains(t, s.get("/queue?vhost=/&name=q").body, "/deadline?", "no administrator is needed")
+	form = hiddenForm(s.get(ui.MessageURL("/deadline", "/", "q", 1)).body)
+	form.Set("do", "fire")
+	form.Set("confirmed", "1")
+	require.Equal(t, http.StatusOK, s.post("/deadline", form).status)
+	require.Empty(t, s.standing(q))
+}
+
+func TestBadDeadlinesAreRefused(t *testing.T) {
+	s, q := deadlineSite(t)
+	seen := hiddenForm(s.get(ui.MessageURL("/deadline", "/", "q", 1)).body)
+	for _, bad := range []url.Values{
+		{"do": {"extend"}, "by": {"soon"}}, {"do": {"extend"}, "by": {"-1m"}}, {"do": {"set"}, "at": {"tomorrow"}}, {"do": {""}}, {"do": {"fire"}, "was": {"x"}}, {"do": {"to"}, "to": {"x"}},
+		{"do": {"to"}, "to": {"999999999999999"}},
+	} {
+		form := hiddenForm(s.get(ui.MessageURL("/deadline", "/", "q", 1)).body)
+		for name, value := range bad {
+			form[name] = value
+		}
+		form.Set("confirmed", "1")
+		require.Equal(t, http.StatusBadRequest, s.post("/deadline", form).status, "%v", bad)
+	}
+	x := s.standing(q)[0]
+	require.EqualValues(t, 1_000_000_000, x.Deadline)
+
+	s.b.Reschedule(q.Ref(&x), 2_000_000_000)
+	seen.Set("do", "fire")
+	seen.Set("confirmed", "1")
+	a := s.post("/deadline", seen)
+	require.Equal(t, http.StatusNotFound, a.status)
+	require.Contains(t, a.body, "Reload the page")
+	require.Len(t, s.standing(q), 1)
+}
+
+// TestAnotherQueueOfTheName: the number of a message in a queue that was deleted is not that of one in its successor.
+func TestAnotherQueueOfTheName(t *testing.T) {
+	s, q := deadlineSite(t)
+	address := ui.DeadlineURL("/", "q", q.ID(), 1)
+	seen := hiddenForm(s.get(address).body)
+	seen.Set("do", "fire")
+	plan := hiddenForm(s.post("/deadline", seen).body)
+	_, err := q.VHost().Queues.Delete(nil, "q", false, false)
+	require.NoError(t, err)
+	again := s.queue("/", "q", nil)
+	s.publish(again, amqp.Properties{Expiration: "100000", Has: amqp.HasExpiration}, "")
+	require.Equal(t, http.StatusNotFound, s.get(address).status)
+	for _, form := range []url.Values{seen, plan} {
+		a := s.post("/deadline", form)
+		require.Equal(t, http.StatusNotFound, a.status)
+		require.Contains(t, a.body, "Reload the page")
+		form.Del("queue")
+		require.Equal(t, http.StatusNotFound, s.post("/deadline", form).status)
+	}
+	require.Len(t, s.standing(again), 1)
+}

@@ -1,0 +1,413 @@
+package letters
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
+	"curfew/broker/operate"
+	"curfew/cmd/internal/dashboard/internal/ui"
+)
+
+const (
+	// searchTime bounds the search of one page, and countTime the count of its groups unless all are asked for.
+	searchTime = 10 * time.Second
+	countTime  = 60 * time.Millisecond
+	// listRows is how many messages one page shows, and rowBody how many bytes of each body are read for its first line.
+	listRows = 50
+	rowBody  = 2 << 10
+	// maxLine is how many characters of a body's first line are shown.
+	maxLine = 160
+)
+
+// listPage is what the page of a queue's dead letters shows.
+type listPage struct {
+	VHost, Queue string
+	Filter       deadletters.Filter
+	Wrong        error // with the filter
+	Groups       []group
+	Counted      int  // messages that are in the groups
+	Partly       bool // only the newest are counted
+	Saved        []operate.SavedFilter
+	Rows         []row
+	Refused      bool // the user may not read the queue
+	TooLong      bool
+	Oldest       bool // first
+	All          bool // rows are selected at first
+	After        string
+	First        string // URL of the first page; "": this is it
+	At           url.Values
+	Now          int64
+	Position     deadletters.Position // of the rows
+	May          rights
+	Done         string // what was just done; "": nothing
+	Problem      string // what could not be done; "": nothing
+}
+
+// rights are what the user may do with a queue's dead letters.
+type rights struct{ replay, resend, purge, fill, save bool }
+
+func rightsOf(o *operate.Operations, by operate.Actor, at operate.QueueName) rights {
+	may := func(op operate.Operation) bool { return o.May(by, op, at) }
+	return rights{may(operate.StartReplay), may(operate.ResendDeadLetter), may(operate.PurgeDeadLetters), may(operate.ImportDeadLetters), may(operate.SaveFilter)}
+}
+
+// group is a group with the link that shows it alone.
+type group struct {
+	deadletters.Group
+	URL   string
+	Share int // of 100, of the largest group
+}
+
+// row is a dead letter in the list.
+type row struct {
+	Seq       uint64
+	URL       string
+	Unacked   bool
+	ID        string // message-id
+	Type, Key string
+	Line      string // the first of its body
+	Bytes     int
+	Last      *deadletters.Death // nil: it never died
+	Replays   int64
+}
+
+func (d Pages) list(r *http.Request, v ui.Visitor) (ui.View, error) {
+	for name := range r.URL.Query() {
+		if err := deadletters.Former(name); err != nil {
+			return nil, &operate.Invalid{Reason: err.Error()}
+		}
+	}
+	return d.listPage(r.Context(), v.Actor(), r.URL.Query())
+}
+
+func (d Pages) listPage(ctx context.Context, by operate.Actor, q url.Values) (*listPage, error) {
+	p := &listPage{
+		VHost: q.Get("vhost"), Queue: q.Get("name"), Filter: deadletters.Filter(q.Get("filter")), Oldest: q.Get("order") == "oldest", All: q.Get("all") == "1",
+		Now: d.Operations.State().NowMillis, Done: doneWords(q),
+	}
+	p.At, p.Wrong = listQuery(q), p.Filter.Check()
+	at := ui.Named(q)
+	p.May = rightsOf(d.Operations, by, at)
+	err := d.count(ctx, by, p, q.Get("count") == "all")
+	if operate.Refused(err) {
+		p.Refused = true
+		return p, nil
+	}
+	if err == nil {
+		p.Saved, err = d.Operations.ListFilters(ctx, by, at)
+	}
+	if err == nil && p.Wrong == nil {
+		err = d.search(ctx, by, p, q.Get("after"))
+	}
+	return p, err
+}
+
+// doneWords describe what was done before the redirect to this page.
+func doneWords(q url.Values) string {
+	for _, did := range []string{"deleted", "imported", "replayed"} {
+		if n, err := strconv.Atoi(q.Get(did)); err == nil {
+			return ui.Plural(n, "message") + " " + did + "."
+		}
+	}
+	return ""
+}
+
+// count groups the messages of the queue: the newest, or all of them.
+func (d Pages) count(ctx context.Context, by operate.Actor, p *listPage, all bool) error {
+	limited, cancel := context.WithTimeout(ctx, map[bool]time.Duration{false: countTime, true: searchTime}[all])
+	defer cancel()
+	groups, seen, err := d.Operations.GroupDeadLetters(limited, by, operate.DeadLetters{Queue: operate.QueueName{VHost: p.VHost, Name: p.Queue}})
+	p.Counted, p.Partly = seen, err != nil && limited.Err() != nil
+	if p.Partly && ctx.Err() == nil {
+		err = nil
+	}
+	const most = 50
+	for _, g := range groups[:min(len(groups), most)] {
+		p.Groups = append(p.Groups, group{g, FindURL(p.VHost, p.Queue, g.Filter()), max(g.Messages*100/max(groups[0].Messages, 1), 1)})
+	}
+	return err
+}
+
+// search finds the rows of a page. A search that takes too long shows what it has found, and the next page goes on from there.
+func (d Pages) search(ctx context.Context, by operate.Actor, p *listPage, after string) error {
+	limited, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
+	from, _ := strconv.ParseUint(after, 10, 64)
+	list, next, at, err := d.Operations.SearchDeadLetters(limited, by, operate.SearchRequest{
+		DeadLetters: operate.DeadLetters{Queue: operate.QueueName{VHost: p.VHost, Name: p.Queue}, Filter: p.Filter},
+		After:       operate.Seq(from), Newest: !p.Oldest, Count: listRows, BodyBytes: rowBody,
+	})
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		p.TooLong, err = true, nil
+	}
+	p.Position = at
+	for i := range list {
+		p.Rows = append(p.Rows, p.row(&list[i]))
+	}
+	if next != 0 {
+		p.After = ui.With(listPath, p.At, "after", strconv.FormatUint(uint64(next), 10))
+	}
+	if from != 0 {
+		p.First = ui.With(listPath, p.At, "after", "")
+	}
+	return err
+}
+
+func (p *listPage) row(l *operate.DeadLetter) row {
+	one := row{
+		Seq: uint64(l.Seq), URL: ui.MessageURL(messagePath, p.VHost, p.Queue, uint64(l.Seq)), Unacked: l.Unacked(), ID: l.Properties.MessageID, Type: l.Properties.Type,
+		Key: l.RoutingKey, Line: firstLine(&l.Properties, l.Body, l.BodyBytes), Bytes: l.BodyBytes, Replays: l.Replays,
+	}
+	if len(l.Deaths) > 0 {
+		one.Last = &l.Deaths[0]
+		if len(one.Last.Keys) > 0 {
+			one.Key = one.Last.Keys[0]
+		}
+	}
+	return one
+}
+
+// firstLine is the first line with text of a body, unpacked; body is its beginning.
+func firstLine(p *amqp.Properties, body []byte, whole int) string {
+	cut := len(body) < whole
+	if deadletters.IsPacked(p.ContentEncoding) {
+		plain, more, err := deadletters.Unpack(p.ContentEncoding, body, rowBody)
+		if len(plain) == 0 && err != nil {
+			return "(" + p.ContentEncoding + " that cannot be unpacked)"
+		}
+		body, cut = plain, more || err != nil
+	}
+	text, dumped := ui.Body(body, cut)
+	if dumped {
+		return "(binary)"
+	}
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		text = ui.Unescaped(text)
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if len(line) > 1 || line != "" && !strings.ContainsAny(line, "{[") { // JSON on many lines begins with a bracket
+			return cutTo(line, maxLine)
+		}
+	}
+	return cutTo(strings.TrimSpace(text), maxLine)
+}
+
+func cutTo(line string, most int) string {
+	n := 0
+	for i := range line {
+		if n++; n > most {
+			return line[:i] + "…"
+		}
+	}
+	return line
+}
+
+func (p *listPage) Draw(s *ui.Info) ui.Drawing {
+	top := g.Group{ui.Crumbs("/dead-letters", "Dead letters", p.VHost), h.H1(ui.Name(p.Queue))}
+	if p.Refused {
+		return ui.Drawing{Top: append(top, ui.Only(g.Text(ui.MayNotRead)))}
+	}
+	return ui.Drawing{Top: append(top,
+		ui.Done(p.Done),
+		ui.Problem(p.Problem),
+		p.parked(s),
+		g.If(len(p.Groups) > 0, p.groups()),
+		p.form(),
+		p.found(s),
+		p.importForm(s))}
+}
+
+func (p *listPage) groups() g.Node {
+	var aside g.Node
+	if p.Partly {
+		aside = h.Span(ui.Faint("the newest "+ui.Plural(p.Counted, "message")+" "), ui.Link(ui.With(listPath, p.At, "count", "all"), g.Text("Count all")))
+	}
+	return ui.Card("groups", "By cause", aside, h.Div(h.Class("scroll"), h.Table(
+		h.THead(h.Tr(h.Th(g.Text("Reason")), h.Th(g.Text("In queue")), h.Th(g.Text("Published to")), ui.Heading("#Messages"), h.Th(h.Class("share"), ui.Unseen("Share")), h.Th(g.Text("Oldest")), h.Th(g.Text("Newest")))),
+		h.TBody(g.Map(p.Groups, group.draw)))))
+}
+
+func (l group) draw() g.Node {
+	why, exchange := "never died", ui.Faint("default exchange")
+	if l.Reason != "" {
+		why = ui.Visible(l.Reason)
+	}
+	if l.Exchange != "" {
+		exchange = ui.Name(l.Exchange)
+	}
+	return h.Tr(
+		h.Td(ui.Link(l.URL, g.Text(why)), ui.Faint(reasonWords(l.Reason))), h.Td(g.If(l.Queue != "", ui.Name(l.Queue))), h.Td(exchange), ui.Amount(g.Text(ui.Number(l.Messages))),
+		h.Td(h.Class("share"), ui.Strip(l.Share)),
+		h.Td(ui.Ago(l.Oldest)), h.Td(ui.Ago(l.Newest)))
+}
+
+// parked shows why messages are parked, and what to do about it.
+func (p *listPage) parked(s *ui.Info) g.Node {
+	var rows g.Group
+	for _, one := range p.Groups {
+		if one.Why != "" {
+			rows = append(rows, h.Li(p.cause(s, &one)))
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return ui.Card("parked", "Why they are parked here", nil, h.Ul(h.Class("causes"), rows))
+}
+
+func (p *listPage) cause(s *ui.Info, one *group) g.Node {
+	exchange, from := g.Text("the default exchange"), g.Text("messages that were due")
+	if one.Toward != "" {
+		exchange = g.Group{g.Text("the exchange "), h.B(ui.Name(one.Toward))}
+	}
+	if one.Queue != "" {
+		from = g.Group{g.Text("dead letters of "), h.B(ui.Name(one.Queue))}
+	}
+	says, then := g.Group{exchange, g.Text(" does not exist. Declare it and bind a queue to it")}, "Replay them to it…"
+	switch one.Why {
+	case deadletters.CauseNoQueue:
+		says = g.Group{g.Text("no queue is bound to "), exchange, g.Text(" for the key "), h.B(ui.Name(one.Key)), g.Text(". Bind one")}
+	case deadletters.CauseMended:
+		says = g.Group{exchange, g.Text(" leads to a queue now: it was repaired since, or the messages had died too often")}
+	}
+	replay := s.Change(replayPath, "", ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("filter", string(one.Filter())), ui.Hidden("to", deadletters.ToOnward), ui.Button(then))
+	return g.Group{
+		h.P(h.B(g.Text(ui.Number(one.Messages))), g.Text(" "), from, g.Text(": "), says, g.Text("; then replay them to it, or back to where they came from.")),
+		g.If(p.May.replay, replay),
+	}
+}
+
+func (p *listPage) found(s *ui.Info) g.Node {
+	title := "Messages"
+	if p.Filter != "" {
+		title = "Matching messages"
+	}
+	newest, oldest := ui.Choice{Name: "Newest first"}, ui.Choice{Name: "Oldest first", URL: ui.With(listPath, p.At, "order", "oldest", "after", "")}
+	if p.Oldest {
+		newest.URL, oldest.URL = ui.With(listPath, p.At, "order", "", "after", ""), ""
+	}
+	return ui.Card("found", title, ui.Choices("Order", []ui.Choice{newest, oldest}), p.keep(s), p.rows(s))
+}
+
+func (p *listPage) rows(s *ui.Info) g.Node {
+	more := ui.Follow("next", p.After, "After →")
+	if p.TooLong {
+		more = ui.Follow("next", p.After, "Search on →")
+	}
+	pager := h.P(h.Class("pager"), ui.Spaced(ui.Follow("first", p.First, "← First"), more))
+	slow := g.If(p.TooLong, h.P(h.Class("problem"), g.Text("The search took too long and was stopped, so this page does not show everything. Search on from here, or use "), ui.Code("curfew dlq"), g.Text(", which has no time limit.")))
+	switch {
+	case p.Wrong != nil:
+		return ui.Empty(g.Text("Nothing was searched: correct what is marked above."))
+	case len(p.Rows) == 0 && p.TooLong:
+		return g.Group{slow, pager}
+	case len(p.Rows) == 0 && p.Filter != "":
+		return ui.Empty(g.Text("No message matches. "), ui.Link(URL(p.VHost, p.Queue), g.Text("Show all")))
+	case len(p.Rows) == 0:
+		return ui.Empty(g.Text("The queue is empty: no dead letters."))
+	}
+	return g.Group{slow, s.Change(replayPath, "letters",
+		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.HiddenIf("filter", string(p.Filter)), ui.Hidden("shown", p.Position.String()),
+		ui.HiddenIf("order", p.At.Get("order")), ui.HiddenIf("after", p.At.Get("after")),
+		p.actions(),
+		h.Ol(h.Class("messages"), g.Map(p.Rows, p.drawRow))),
+		pager,
+		h.P(h.Class("faint"), g.Text("This page changes nothing. As of "+ui.UTC(p.Now)+"."))}
+}
+
+// actions are the buttons for the messages, next to those that select.
+func (p *listPage) actions() g.Node {
+	all := "All"
+	if p.Filter != "" {
+		all = "All that match"
+	}
+	choose := ui.Link(ui.With(listPath, p.At, "all", "1"), g.Text("Select the page"))
+	if p.All {
+		choose = ui.Link(ui.With(listPath, p.At), g.Text("Select none"))
+	}
+	return h.Div(h.Class("actions"),
+		h.Div(h.Role("group"), h.Aria("label", "Selected"), h.Span(g.Text("Selected")), p.buttons("selected"), choose),
+		h.Div(h.Role("group"), h.Aria("label", all), h.Span(g.Text(all)), p.buttons("all")))
+}
+
+func (p *listPage) buttons(of string) g.Node {
+	does := func(path, class, text string) g.Node {
+		return h.Button(h.Name("of"), h.Value(of), h.FormAction(path), g.If(class != "", h.Class(class)), g.Text(text))
+	}
+	return ui.Spaced(
+		g.If(p.May.replay, does(replayPath, "", "Replay…")),
+		g.If(p.May.purge, does(purgePath, "danger asks", "Delete…")),
+		does(exportPath, "", "Download"))
+}
+
+func (p *listPage) drawRow(l row) g.Node {
+	number := strconv.FormatUint(l.Seq, 10)
+	title := g.Text("#" + number)
+	if l.ID != "" {
+		title = ui.Name(l.ID)
+	}
+	return h.Li(
+		h.Input(h.Type("checkbox"), h.Name("pick"), h.Value(number), h.Aria("label", "Select message "+number), g.If(p.All, h.Checked()), g.If(l.Unacked, h.Disabled())),
+		h.Div(h.Class("letter"),
+			h.Div(h.Class("message"), ui.Spaced(
+				h.Span(h.Class("grow"), h.A(h.Class("what"), ui.Href(l.URL), title), g.Text(" "), l.about()),
+				ui.Class("tags", l.tags()),
+				ui.Class("when", l.when()),
+				ui.Class("size", g.Text(ui.Bytes(int64(l.Bytes)))))),
+			h.P(h.Class("line"), ui.Either(l.Line == "", ui.Faint("no body"), ui.Name(l.Line)))))
+}
+
+// about shows why, where and with which key a message died.
+func (l *row) about() g.Node {
+	key := ui.Faint("no key")
+	if l.Key != "" {
+		key = ui.Name(l.Key)
+	}
+	kind := g.If(l.Type != "", g.Group{ui.Class("tag", ui.Name(l.Type)), g.Text(" ")})
+	if l.Last == nil {
+		return g.Group{kind, key, g.Text(" "), ui.Faint("never died")}
+	}
+	return g.Group{kind, key, g.Text(" "), ui.Faint(ui.Visible(l.Last.Reason) + " in " + ui.Visible(l.Last.Queue))}
+}
+
+func (l *row) when() g.Node {
+	if l.Last == nil || l.Last.Time.IsZero() {
+		return nil
+	}
+	return ui.Ago(l.Last.Time)
+}
+
+func (l *row) tags() g.Node {
+	var tags []g.Node
+	if l.Last != nil && l.Last.Count > 1 {
+		tags = append(tags, ui.Class("tag warn", g.Text(ui.Number(l.Last.Count)+" times")))
+	}
+	if l.Replays > 0 {
+		tags = append(tags, ui.Class("tag", g.Text("replayed "+ui.Number(l.Replays)+"×")))
+	}
+	if l.Unacked {
+		tags = append(tags, ui.Class("tag warn", g.Text("unacked")))
+	}
+	return ui.Spaced(tags...)
+}
+
+func (p *listPage) importForm(s *ui.Info) g.Node {
+	if !p.May.fill {
+		return nil
+	}
+	return h.Details(h.Class("card"), h.Summary(g.Text("Import a file into this queue")),
+		h.Form(h.Class("filter"), h.Method("post"), h.Action(ImportPath), h.EncType("multipart/form-data"),
+			ui.Hidden("token", s.Token), ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), // before the file, which is read as it comes
+			ui.NewForm(nil).File("An exported file, at most "+ui.Bytes(MaxUpload), "file", h.Accept(".jsonl,.json,.txt")),
+			ui.Button("Import")))
+}

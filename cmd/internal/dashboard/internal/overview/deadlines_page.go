@@ -1,0 +1,96 @@
+package overview
+
+import (
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/broker/operate"
+	"curfew/cmd/internal/dashboard/internal/ui"
+	"curfew/monitor"
+)
+
+func (p *deadlinesPage) Draw(*ui.Info) ui.Drawing {
+	return ui.Drawing{
+		Top:    g.Group{h.P(h.Class("crumbs"), ui.Link("/", g.Text("Overview")), g.Text(" · deadlines ahead")), h.H1(g.Text(p.heading()))},
+		Bottom: p.content(),
+	}
+}
+
+func (p *deadlinesPage) heading() string {
+	text := ui.Plural(p.Total, "deadline")
+	if p.Queue != "" {
+		text += " in " + ui.Visible(p.Queue)
+	}
+	switch {
+	case p.Held:
+		return text + " passed, their messages held by consumers"
+	case p.After != 0 && p.Before != 0:
+		return text + " from " + ui.Clock(p.After) + " to " + ui.Clock(p.Before) + " UTC"
+	case p.Before != 0:
+		return text + " up to " + ui.Clock(p.Before) + " UTC"
+	}
+	return text
+}
+
+func (p *deadlinesPage) content() g.Node {
+	if p.Total == 0 {
+		return ui.Only(g.Text("No message has such a deadline now: those that had one were consumed or have expired. "), ui.Link("/", g.Text("Back to the deadlines ahead")))
+	}
+	return g.Group{p.queues(), p.list()}
+}
+
+func (p *deadlinesPage) queues() g.Node {
+	var all g.Node
+	if p.All != "" {
+		all = ui.Link(p.All, g.Text("All queues"))
+	}
+	return ui.Card("queues", "By queue", all, g.Group{
+		ui.Table([]string{"Queue", "#Deadlines", "#First", "Forecast for the queue", ""}, g.Map(p.Queues, p.queue)),
+		g.If(p.MoreQueues > 0, h.P(h.Class("note"), g.Text("And "+ui.Plural(p.MoreQueues, "more queue")+"."))),
+	})
+}
+
+func (p *deadlinesPage) queue(q queueDeadlines) g.Node {
+	vhost, name := q.Queue.VHost().Name(), q.Queue.Name()
+	return h.Tr(
+		h.Td(ui.QueueLink(ui.QueueURL(vhost, name), vhost, name)),
+		ui.Amount(g.Text(ui.Number(q.Count))), ui.Amount(g.Text(ui.Until(q.First, p.Now))), h.Td(forecastOf(q.Forecast)),
+		h.Td(h.Class("tight"), g.If(p.Queue == "" && len(p.Queues) > 1, ui.Link(q.Only, g.Text("Only these")))))
+}
+
+// forecastOf shows what will become of a queue's messages.
+func forecastOf(f *monitor.Forecast) g.Node {
+	if f == nil || f.WillMiss == 0 {
+		return ui.Class("good", g.Text("consumed in time"))
+	}
+	return g.Group{ui.WillMiss(f), g.Text(" of " + ui.Number(f.Deadlines) + " will expire")}
+}
+
+func (p *deadlinesPage) list() g.Node {
+	note := "The earliest first."
+	if p.Total > len(p.List) {
+		note = "The first " + ui.Number(len(p.List)) + "."
+	}
+	return ui.Card("list", "Messages", ui.Faint(note),
+		ui.Table([]string{"Due (UTC)", "", "Queue", "Message id", "Routing key", "State", ""}, g.Map(p.List, p.row)))
+}
+
+func (p *deadlinesPage) row(d operate.Deadline) g.Node {
+	m, vhost, name := &d.Message, d.Queue.VHost().Name(), d.Queue.Name()
+	state := g.Text("ready")
+	switch {
+	case m.Unacked() && d.Overdue:
+		state = ui.Class("warn", g.Text("held by a consumer"))
+	case m.Unacked():
+		state = g.Text("with a consumer")
+	}
+	change := ui.DeadlineURL(vhost, name, m.QueueID, uint64(m.Seq))
+	id := ui.Faint("none")
+	if m.Properties.MessageID != "" {
+		id = ui.Name(m.Properties.MessageID)
+	}
+	return h.Tr(
+		h.Td(h.Time(h.Title(ui.UTC(m.DeadlineMillis)), g.Text(ui.Clock(m.DeadlineMillis)))), h.Td(h.Class("tight faint"), g.Text(ui.Until(m.DeadlineMillis, p.Now))),
+		h.Td(ui.QueueLink(ui.QueueURL(vhost, name), vhost, name)), h.Td(id), h.Td(ui.NameOr(string(m.Message.RoutingKey))),
+		h.Td(state), h.Td(h.Class("tight"), ui.Link(change, g.Text("Change…"))))
+}

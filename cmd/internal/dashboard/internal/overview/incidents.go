@@ -1,0 +1,85 @@
+package overview
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"curfew/cmd/internal/dashboard/internal/ui"
+	"curfew/monitor/changes"
+	"curfew/monitor/incident"
+)
+
+// page is what the page of incidents shows.
+type page struct {
+	incident.Overview
+	Rules error    // why the file of rules is not in force
+	Form  *ui.Form // of a maintenance window, to fill in
+	Now   int64
+}
+
+// lasts has the durations that the forms offer; "" is for as long as the incident lasts.
+var lasts = []string{"15m", "15 minutes", "1h", "1 hour", "4h", "4 hours", "24h", "a day", "168h", "a week"}
+
+// IncidentPages are the pages of incidents.
+type IncidentPages struct {
+	Incidents *incident.Incidents
+	Changes   *changes.Changes
+	Site      ui.Site
+}
+
+// Group has the page and its forms.
+func (a IncidentPages) Group() ui.Group {
+	return ui.Group{
+		Pages: map[string]ui.Page{"/incidents": {Title: "Incidents", Tab: "/incidents", Live: true, Build: a.build}},
+		Changes: map[string]ui.Handler{
+			"/incidents/ack": a.acknowledge, "/incidents/unack": a.unacknowledge, "/maintenance": a.addWindow, "/maintenance/end": a.endWindow,
+		},
+		Files: map[string]ui.Handler{"/alerts": moved},
+	}
+}
+
+// moved leads from where the page was in earlier versions.
+func moved(w http.ResponseWriter, r *http.Request, _ ui.Visitor) {
+	http.Redirect(w, r, "/incidents", http.StatusMovedPermanently)
+}
+
+func (a IncidentPages) build(r *http.Request, _ ui.Visitor) (ui.View, error) {
+	return &page{a.Incidents.Overview(), a.Incidents.FileError(), ui.NewForm(r.URL.Query(), "duration", "1h"), time.Now().UnixMilli()}, nil
+}
+
+func (a IncidentPages) acknowledge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	ask := incident.AckRequest{Comment: r.PostFormValue("comment")}
+	if d := r.PostFormValue("duration"); slices.Contains(lasts, d) {
+		ask.Duration = d
+	}
+	a.done(w, r, a.Changes.Acknowledge(v.Actor(), r.PostFormValue("id"), ask))
+}
+
+func (a IncidentPages) unacknowledge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	a.done(w, r, a.Changes.Unacknowledge(v.Actor(), r.PostFormValue("id")))
+}
+
+func (a IncidentPages) addWindow(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	one := incident.Window{
+		Condition: r.PostFormValue("condition"), VHost: r.PostFormValue("vhost"), Queue: r.PostFormValue("queue"), Comment: r.PostFormValue("comment"),
+	}
+	if d, err := time.ParseDuration(r.PostFormValue("duration")); err == nil {
+		one.Until = time.Now().Add(d)
+	}
+	_, err := a.Changes.AddWindow(v.Actor(), one)
+	a.done(w, r, err)
+}
+
+func (a IncidentPages) endWindow(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	a.done(w, r, a.Changes.EndWindow(v.Actor(), r.PostFormValue("id")))
+}
+
+// done answers a change.
+func (a IncidentPages) done(w http.ResponseWriter, r *http.Request, err error) {
+	if err != nil {
+		a.Site.Refuse(w, r, err)
+		return
+	}
+	http.Redirect(w, r, "/incidents", http.StatusSeeOther)
+}

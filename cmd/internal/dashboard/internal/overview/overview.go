@@ -1,0 +1,206 @@
+package overview
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"curfew/broker/operate"
+	"curfew/cmd/internal/dashboard/internal/ui"
+	"curfew/monitor"
+	"curfew/monitor/history"
+	"curfew/monitor/incident"
+)
+
+const (
+	// The rows of the overview's lists.
+	overviewForecasts = 8
+	overviewExpiries  = 12
+)
+
+// overview is what the first page shows.
+type overview struct {
+	operate.State
+	Published        operate.Rate
+	Delivered        operate.Rate
+	Queues           int
+	Ready, Unacked   int
+	Consumers        int
+	Watched          bool // there is a monitor
+	Verdict          incident.Verdict
+	Incidents        []incident.Incident // that are not over, the worst first
+	Health           monitor.Health
+	Timeline         *timeline
+	History          *Trends
+	Histogram        *histogram
+	Late             string // 99 in 100 since the start were not later than this; "": not known
+	Forecasts        []monitor.Forecast
+	MoreForecasts    int
+	WillMiss, AtRisk int               // messages; queues that need action
+	Risky            int               // queues with messages at risk
+	Next             *monitor.Forecast // of the queue where a message will expire first; nil: none will
+	ExpiredToday     int64             // in the last day; negative: not known
+	RecentExpiries   []monitor.RecentExpiry
+	Audited          bool
+	Broker           string // the AMQP URL for clients, as far as it is known; "": there is no broker here
+	Site             string // the URL of this dashboard
+	Remote           bool   // a RabbitMQ has the messages: nothing is known about the store, publishers and the like
+}
+
+// Monitor is what the first page needs of the monitor. *monitor.Monitor is one.
+type Monitor interface {
+	ui.Pending
+	Health() monitor.Health
+	Forecasts() []monitor.Forecast
+	Lateness() monitor.Lateness
+	LatenessWithin(span time.Duration) monitor.Lateness
+	RecentExpiries() []monitor.RecentExpiry
+}
+
+// Pages are the first page and the page of the deadlines in a span.
+type Pages struct {
+	State      func() operate.State
+	Operations *operate.Operations // nil: there is no broker
+	Monitor    Monitor             // nil: deadlines are not watched
+	Incidents  *incident.Incidents
+	History    *history.History // nil: none
+	Audited    bool
+	AMQP       *net.TCPAddr // where clients connect; nil: not known
+	Remote     bool         // a RabbitMQ has the messages
+}
+
+// Group has the pages.
+func (d *Pages) Group() ui.Group {
+	group := ui.Group{
+		Pages: map[string]ui.Page{"/": {Title: "Overview", Tab: "/", Live: true, Build: d.build}},
+		Files: HistoryFiles(d.History),
+	}
+	if d.Operations != nil {
+		group.Pages[deadlinesPath] = ui.Page{Title: "Deadlines", Tab: "/", Build: d.deadlines}
+	}
+	return group
+}
+
+func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
+	o := &overview{State: d.State(), Watched: d.Monitor != nil, Audited: d.Audited, ExpiredToday: -1}
+	if d.History != nil {
+		o.ExpiredToday = d.History.ExpiredInADay()
+	}
+	if err := o.count(r.Context(), d.Operations, v); err != nil {
+		return nil, err
+	}
+	o.address(r, d.AMQP)
+	if d.Monitor != nil {
+		o.watch(d.Monitor, r.URL.Query())
+		if d.Operations != nil {
+			o.Timeline.Link = deadlinesURL
+		}
+	}
+	o.Remote = d.Remote
+	o.Incidents = d.Incidents.List()
+	o.Verdict = incident.VerdictOf(o.Incidents)
+	o.History = NewTrends(d.History, "/", r.URL.Query(), "", "")
+	return o, nil
+}
+
+// address finds out how this Curfew is reached. If it listens on all addresses, that is by the name that the browser uses.
+func (o *overview) address(r *http.Request, amqp *net.TCPAddr) {
+	o.Site = "http://" + r.Host
+	if r.TLS != nil {
+		o.Site = "https://" + r.Host
+	}
+	if amqp == nil {
+		return
+	}
+	host := amqp.IP.String()
+	if amqp.IP.IsUnspecified() {
+		host = (&url.URL{Host: r.Host}).Hostname()
+	}
+	o.Broker = "amqp://" + net.JoinHostPort(host, strconv.Itoa(amqp.Port))
+}
+
+// count sums up the queues.
+func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visitor) error {
+	if of == nil {
+		return nil
+	}
+	queues, err := of.ListQueues(ctx, v.Actor())
+	for _, q := range queues {
+		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
+	}
+	o.Queues = len(queues)
+	of.Rates().Refresh()
+	rates := of.Rates().Of(operate.TotalKey{}, of.Totals())
+	o.Published, o.Delivered = rates["publish"], rates["deliver_get"]
+	return err
+}
+
+// watch adds what the monitor knows.
+func (o *overview) watch(m Monitor, q url.Values) {
+	o.Health = m.Health()
+	all := slices.Clone(m.Forecasts())
+	o.Timeline = newTimeline(m, o.NowMillis, o.Health.Pending, q)
+	o.Histogram = lateness(m, q)
+	o.Late = ui.NewHistogram(m.Lateness()).Most
+	o.RecentExpiries = m.RecentExpiries()
+	o.RecentExpiries = o.RecentExpiries[:min(len(o.RecentExpiries), overviewExpiries)]
+	var soon, last int64
+	for i := range all {
+		f := &all[i]
+		o.WillMiss += f.WillMiss
+		last = max(last, f.LastMiss)
+		if f.WillMiss > 0 {
+			o.Risky++
+		}
+		if f.AtRisk {
+			o.AtRisk++
+			soon += int64(f.WillMiss)
+		}
+		if f.WillMiss > 0 && f.FirstMiss != 0 && (o.Next == nil || f.FirstMiss < o.Next.FirstMiss) {
+			o.Next = f
+		}
+	}
+	if last <= o.Timeline.End() {
+		o.Timeline.Agree(int64(o.WillMiss)-soon, soon)
+	}
+	if o.Next != nil {
+		next := *o.Next // the list is sorted now
+		o.Next = &next
+	}
+	// Queues that need action come first, then those whose first message expires earlier, then those with more deadlines.
+	slices.SortStableFunc(all, func(a, b monitor.Forecast) int { return cmp.Or(byUrgency(a, b), cmp.Compare(b.Deadlines, a.Deadlines)) })
+	o.Forecasts = all[:min(len(all), overviewForecasts)]
+	o.MoreForecasts = len(all) - len(o.Forecasts)
+}
+
+func byUrgency(a, b monitor.Forecast) int {
+	urgency := func(f monitor.Forecast) (int, int64) {
+		switch {
+		case f.AtRisk:
+			return 0, f.FirstMiss
+		case f.WillMiss > 0:
+			return 1, f.FirstMiss
+		}
+		return 2, 0
+	}
+	inA, atA := urgency(a)
+	inB, atB := urgency(b)
+	return cmp.Or(cmp.Compare(inA, inB), cmp.Compare(atA, atB))
+}
+
+// bannerIncidents is how many incidents the banner shows, each with bannerQueues of its queues.
+const (
+	bannerIncidents = 5
+	bannerQueues    = 3
+)
+
+// shown are the incidents of the banner, and how many more there are.
+func (o *overview) shown() (list []incident.Incident, more int) {
+	list = o.Incidents[:min(len(o.Incidents), bannerIncidents)]
+	return list, len(o.Incidents) - len(list)
+}

@@ -1,0 +1,201 @@
+package overview
+
+import (
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/cmd/internal/dashboard/internal/ui"
+	"curfew/monitor"
+	"curfew/monitor/incident"
+)
+
+func (o *overview) Draw(*ui.Info) ui.Drawing {
+	columns := func(parts ...g.Node) g.Node { return h.Div(append([]g.Node{h.Class("columns")}, parts...)...) }
+	live := g.Group{o.verdicts(), o.figures(), o.start(), o.Timeline.draw()}
+	if o.Watched {
+		live = append(live, columns(o.forecasts(), o.components()), o.History.Draw(), columns(o.lateness(), o.expired()))
+	} else {
+		live = append(live, o.History.Draw(), o.components())
+	}
+	return ui.Drawing{Charts: o.History != nil, Live: live}
+}
+
+// start shows what to do with an empty Curfew.
+func (o *overview) start() g.Node {
+	if o.Broker == "" || o.Queues > 0 {
+		return nil
+	}
+	const demo = "demo-command"
+	return ui.Card("start", "Start here", nil, ui.Facts(
+		ui.Fact("Clients connect to", ui.Code(o.Broker)),
+		ui.Fact("Or fill it with examples", h.Span(h.Class("bodytools"), h.Data("keep", demo),
+			h.Code(h.ID(demo), g.Text("curfew demo --against "+o.Site)), g.Text(" "),
+			h.Button(h.Type("button"), h.Class("quiet"), h.Data("copy", demo), g.Attr("hidden"), g.Text("Copy"))))))
+}
+
+// verdicts is the banner: the incidents, or that all is well.
+func (o *overview) verdicts() g.Node {
+	list, more := o.shown()
+	return h.Section(h.Role("status"), h.Aria("label", "State"),
+		g.If(o.Verdict == incident.OK, h.Div(h.Class("verdict good"), h.H1(g.Text("All is well"+o.watched())))),
+		g.Map(list, func(i incident.Incident) g.Node { return o.incident(&i) }),
+		g.If(more > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(more, "more incident"))))))
+}
+
+func (o *overview) watched() string {
+	if !o.Watched {
+		return ""
+	}
+	return ": all deadlines are watched, and none is late"
+}
+
+func (o *overview) incident(i *incident.Incident) g.Node {
+	queues := i.Worst[:min(len(i.Worst), bannerQueues)]
+	since := "Since " + ui.Clock(i.Since.UnixMilli()) + " UTC, for " + ui.Millis(max(o.NowMillis-i.Since.UnixMilli(), 0))
+	if i.Ack != nil {
+		since += ", acknowledged by " + i.Ack.By
+	}
+	return h.Div(h.Class("verdict "+ui.RiskClass(i.Level == incident.Critical)),
+		h.H1(ui.Name(i.Summary)),
+		g.Map(queues, func(q incident.Affected) g.Node {
+			return h.P(h.B(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue)), g.Text(" "), ui.Name(q.Text))
+		}),
+		h.P(g.Text(i.Do)),
+		h.P(h.Class("faint"), ui.Name(since+". "), ui.Link("/incidents#incident-"+i.ID, g.Text("Incident"))))
+}
+
+func (o *overview) figures() g.Node {
+	late := "–"
+	if o.Late != "" {
+		late = o.Late
+	}
+	today := "–"
+	if o.ExpiredToday >= 0 {
+		today = ui.Number(o.ExpiredToday)
+	}
+	return ui.Figures(
+		ui.Figure("Deadlines ahead", g.Text(ui.Number(o.Health.Pending))),
+		ui.Figure("At risk", g.If(o.WillMiss > 0, h.Class(ui.RiskClass(o.AtRisk > 0))), g.Text(ui.Number(o.WillMiss))),
+		ui.Figure("Lateness, p99", g.Text(late)),
+		ui.Figure("Expired, 24 h", g.If(o.ExpiredToday > 0, h.Class("warn")), h.Title("messages of all queues, in the last 24 hours"), g.Text(today)),
+		g.If(!o.Remote, o.traffic()))
+}
+
+// traffic is the rates of the broker in this process.
+func (o *overview) traffic() g.Node {
+	return g.Group{
+		ui.Figure("Ready", g.Text(ui.Number(o.Ready))),
+		ui.Figure("Unacked", g.Text(ui.Number(o.Unacked))),
+		ui.Figure("Published /s", ui.Rate(o.Published)),
+		ui.Figure("Delivered /s", ui.Rate(o.Delivered)),
+	}
+}
+
+func (o *overview) forecasts() g.Node {
+	var more g.Node
+	if o.MoreForecasts > 0 {
+		more = ui.Link("/queues?sort=miss&desc=1", g.Text(ui.Number(o.MoreForecasts)+" more"))
+	}
+	if len(o.Forecasts) == 0 {
+		return ui.Card("forecast", "Forecast by queue", more, ui.Empty(g.Text("No messages with deadlines wait in any queue.")))
+	}
+	return ui.Card("forecast", "Forecast by queue", more, ui.Table([]string{"Queue", "#Deadlines", "#Drain /s", "#At risk", "#First expires"},
+		g.Map(o.Forecasts, func(f monitor.Forecast) g.Node { return o.forecast(&f) })),
+		g.If(o.AtRisk > 0, h.P(h.Class("note"), ui.Class("bad", g.Text("Red")), g.Text(": nearly due. Half the lifetime of the first message to expire has passed."))))
+}
+
+func (o *overview) forecast(f *monitor.Forecast) g.Node {
+	first := ui.Faint("none")
+	if f.FirstMiss != 0 {
+		first = g.Text(ui.Until(f.FirstMiss, o.NowMillis))
+	}
+	return h.Tr(
+		h.Td(ui.QueueLink(ui.QueueURL(f.VHost, f.Queue), f.VHost, f.Queue)),
+		ui.Amount(ui.Deadlines(f)), ui.Amount(g.Text(ui.PerSecond(f.Rate))), ui.Amount(ui.WillMiss(f)), ui.Amount(first))
+}
+
+func (o *overview) lateness() g.Node {
+	l := o.Histogram
+	views, over := ui.Choices("Span of the lateness", l.Choices), "in "+ui.Since(o.Started)
+	if l.Span > 0 {
+		over = "in the last " + ui.Span(l.Span)
+	}
+	switch {
+	case l.Total > 0:
+		return ui.Card("lateness", "Lateness", views, l.Draw(over))
+	case l.Span > 0:
+		return ui.Card("lateness", "Lateness", views, ui.Empty(g.Text("Nothing expired "+over+".")))
+	}
+	return ui.Card("lateness", "Lateness", nil, ui.Empty(g.Text("Nothing expired since Curfew started "+ui.Since(o.Started)+" ago.")))
+}
+
+func (o *overview) expired() g.Node {
+	var all g.Node
+	if o.Audited {
+		all = ui.Link("/audit", g.Text("Search all"))
+	}
+	list := ui.Empty(g.Text("No message expired since Curfew started. Messages that expire are listed here with their lateness."))
+	if len(o.RecentExpiries) > 0 {
+		list = ui.Table([]string{"When (UTC)", "Queue", "#Messages", "Outcome", "Path", "#Lateness"}, g.Map(o.RecentExpiries, expiredRow))
+	}
+	return h.Div(h.Class("wide"), ui.Card("expired", "Expired messages", all, list))
+}
+
+func expiredRow(m monitor.RecentExpiry) g.Node {
+	return h.Tr(
+		h.Td(h.Time(h.Title(ui.UTC(m.At)), g.Text(ui.Clock(m.At)))),
+		h.Td(ui.QueueLink(ui.QueueURL(m.VHost, m.Queue), m.VHost, m.Queue)),
+		ui.Amount(g.Text(ui.Number(m.Count))), h.Td(ui.Outcome(m.Action)), h.Td(h.Class("faint"), ui.Name(m.Path)),
+		ui.Amount(ui.Either(m.Late, ui.Class("bad", g.Text(ui.Millis(m.WorstMillis))), g.Text(ui.Millis(m.WorstMillis)))))
+}
+
+func (o *overview) components() g.Node {
+	if o.Remote {
+		return ui.Card("parts", "Components", nil, ui.Facts(o.schedule(), ui.Fact("RabbitMQ", ui.Link("/rabbitmq", g.Text("its queues"))), ui.Fact("Up", g.Text(ui.Since(o.Started)))))
+	}
+	publishers := ui.Class("good", g.Text("free to publish"))
+	switch {
+	case o.Blocked != "":
+		publishers = ui.Class("bad", g.Text("blocked, "), ui.Name(o.Blocked))
+	case o.InFlow > 0:
+		publishers = g.Text(ui.Plural(o.InFlow, "connection") + " waiting for consumers (flow)")
+	}
+	memory := ui.Bytes(o.Memory)
+	if o.MemoryMax > 0 {
+		memory += " of " + ui.Bytes(o.MemoryMax)
+	}
+	return ui.Card("parts", "Components", nil, ui.Facts(
+		g.If(o.Watched, o.schedule()),
+		g.If(o.ManualClock, ui.Fact("Clock", ui.Class("warn", g.Text("manual")), g.Text(": it stands at "+ui.UTC(o.NowMillis)+" until it is moved"))),
+		ui.Fact("Store", o.store()),
+		ui.Fact("Publishers", publishers),
+		ui.Fact("Memory", g.Text(memory)),
+		ui.Fact("Clients", g.Text(ui.Plural(o.Connections, "connection")+", "+ui.Plural(o.Channels, "channel")+", "+ui.Plural(o.Consumers, "consumer"))),
+		ui.Fact("Queues", ui.Link("/queues", g.Text(ui.Plural(o.Queues, "queue")))),
+		ui.Fact("Up", g.Text(ui.Since(o.Started)))))
+}
+
+func (o *overview) schedule() g.Node {
+	is := g.Group{ui.Class("warn", g.Text("Redis is away")), g.Text("; this process fires")}
+	switch o.Health.Schedule {
+	case monitor.ScheduleUp:
+		is = g.Group{ui.Class("good", g.Text("Redis")), g.Text(", fires on time")}
+	case monitor.ScheduleOfPrimary:
+		is = g.Group{ui.Class("good", g.Text("in the keepers of the queues"))}
+	case monitor.ScheduleEmbedded:
+		is = g.Group{ui.Class("good", g.Text("in this process"))}
+	case monitor.ScheduleRebuilding:
+		is = g.Group{ui.Class("warn", g.Text("rebuilding Redis")), g.Text("; this process fires")}
+	}
+	return ui.Fact("Schedule", is, ui.Faint(" since "+ui.Instant(o.Health.Since)))
+}
+
+func (o *overview) store() g.Node {
+	if o.DataDir == "" && o.ManualClock {
+		return g.Text("memory only, for tests")
+	}
+	if o.DataDir == "" {
+		return g.Group{ui.Class("warn", g.Text("memory only")), g.Text(": a restart loses every message; set CURFEW_DATA_DIR")}
+	}
+	return g.Group{ui.Class("good", g.Text("on disk")), g.Text(" "), ui.Class("faint", ui.Name(o.DataDir)), g.If(o.NewFolder, g.Text(", empty at this start"))}
+}

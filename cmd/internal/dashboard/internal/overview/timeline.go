@@ -1,0 +1,64 @@
+package overview
+
+import (
+	"net/url"
+	"time"
+
+	"curfew/cmd/internal/dashboard/internal/ui"
+)
+
+// timeline is the chart of the deadlines ahead, with links to its other windows.
+type timeline struct {
+	*ui.Timeline
+	Choices []ui.Choice
+	Link    ui.BarLink // nil: there is no page of deadlines
+}
+
+// newTimeline spans the window that the query names, or a window that fits.
+func newTimeline(m Monitor, now, pending int64, q url.Values) *timeline {
+	t := &timeline{Timeline: ui.NewTimeline(m, now, pending, q.Get("ahead"))}
+	for _, window := range ui.Windows(t.Window) {
+		c := ui.Choice{Name: window}
+		if window != t.Window {
+			c.URL = ui.With("/", q, "ahead", window)
+		}
+		t.Choices = append(t.Choices, c)
+	}
+	if q.Get("ahead") == t.Window {
+		t.Choices = append(t.Choices, ui.Choice{Name: "Auto", URL: ui.With("/", q, "ahead", "")})
+	}
+	return t
+}
+
+// spans are the time spans of the histogram of lateness; 0: since the start.
+var spans = []struct {
+	name, label string
+	span        time.Duration
+}{
+	{"5m", "5 min", 5 * time.Minute}, {"1h", "1 h", time.Hour}, {"", "since the start", 0},
+}
+
+// histogram is the chart of how late messages were, with links to other time spans.
+type histogram struct {
+	*ui.Histogram
+	Choices []ui.Choice
+	Span    time.Duration // 0: since the start
+}
+
+// lateness is the histogram of the span that the query names.
+func lateness(m Monitor, q url.Values) *histogram {
+	h := &histogram{}
+	for _, s := range spans {
+		c := ui.Choice{Name: s.label, URL: ui.With("/", q, "late", s.name)}
+		if s.name == q.Get("late") {
+			c.URL, h.Span = "", s.span
+		}
+		h.Choices = append(h.Choices, c)
+	}
+	l := m.Lateness()
+	if h.Span > 0 {
+		l = m.LatenessWithin(h.Span)
+	}
+	h.Histogram = ui.NewHistogram(l)
+	return h
+}

@@ -1,0 +1,256 @@
+package topology
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"curfew/broker/operate"
+	"curfew/cmd/internal/dashboard/internal/ui"
+)
+
+// ConnectionPages are the pages of connections and consumers.
+type ConnectionPages struct {
+	Operations *operate.Operations
+	Site       ui.Site
+}
+
+const (
+	tab       = "/connections"
+	consumers = "/consumers"
+	closePath = "/connection/close"
+)
+
+// Group has the pages and the form that closes a connection.
+func (p ConnectionPages) Group() ui.Group {
+	return ui.Group{
+		Pages: map[string]ui.Page{
+			tab:           {Title: "Connections", Tab: tab, Live: true, Build: p.list},
+			"/connection": {Title: "Connection", Tab: tab, Live: true, Build: p.one},
+			consumers:     {Title: "Consumers", Tab: tab, Live: true, Build: p.consumers},
+			closePath:     {Title: "Close", Tab: tab, Build: p.ask},
+		},
+		Changes: map[string]ui.Handler{closePath: p.close},
+	}
+}
+
+// connection is a row.
+type connection struct {
+	operate.Connection
+	Client  operate.Client
+	Rate    rates   // of all its channels
+	Rates   []rates // of each
+	Holders []operate.Consumer
+	Past    int // messages that it holds past their deadlines
+}
+
+// rates are how fast a channel's counts rise, by their names.
+type rates = map[string]operate.Rate
+
+// title is the client's own name, or its address if it has none.
+func (c *connection) title() string {
+	return cmp.Or(c.Client.Name, strings.TrimSpace(c.Client.Product+" "+c.Client.Version), c.Name)
+}
+
+func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
+
+// gather lists the connections that the user may see.
+func (p ConnectionPages) gather(ctx context.Context, v ui.Visitor) ([]connection, error) {
+	found, err := p.Operations.ListConnections(ctx, v.Actor())
+	if err != nil {
+		return nil, err
+	}
+	holders, err := p.Operations.ListHolders(ctx, v.Actor(), operate.QueueName{})
+	if err != nil {
+		return nil, err
+	}
+	of := map[string][]operate.Consumer{}
+	for i := range holders {
+		of[holders[i].Connection] = append(of[holders[i].Connection], holders[i])
+	}
+	rates := p.Operations.Rates()
+	rates.Refresh()
+	list := make([]connection, len(found))
+	for i, c := range found {
+		one := connection{Connection: c, Client: operate.ClientOf(c.ClientProperties), Holders: of[c.Name]}
+		sum, channels := operate.Counts{}, []any{}
+		for j := range c.Channels {
+			counts := operate.ChannelCounts(&c.Channels[j].Stats)
+			one.Rates = append(one.Rates, rates.Of(c.Channels[j].Identity(), counts))
+			channels = append(channels, c.Channels[j].Identity())
+			for name, n := range counts {
+				sum[name] += n
+			}
+		}
+		one.Rate = rates.OfSum(channels, sum)
+		for j := range one.Holders {
+			one.Past += one.Holders[j].PastDeadline
+		}
+		list[i] = one
+	}
+	slices.SortStableFunc(list, func(x, y connection) int {
+		return cmp.Or(cmp.Compare(y.Past, x.Past), cmp.Compare(y.Unacked(), x.Unacked()), cmp.Compare(x.title(), y.title()))
+	})
+	return list, nil
+}
+
+// listPage is the content of the page of connections.
+type listPage struct {
+	Find string
+	List []connection
+	Cut  ui.Cut // of those that match
+	All  int
+}
+
+func (p ConnectionPages) list(r *http.Request, v ui.Visitor) (ui.View, error) {
+	all, err := p.gather(r.Context(), v)
+	page := &listPage{Find: r.URL.Query().Get("q"), All: len(all)}
+	for i := range all {
+		c := &all[i]
+		if contains(page.Find, c.title(), c.Name, c.User, c.VHost, c.State(), c.Client.Product) {
+			page.List = append(page.List, *c)
+		}
+	}
+	page.List, page.Cut = ui.CutOf(page.List, tab, r.URL.Query(), "page")
+	return page, err
+}
+
+// contains reports whether one of the texts contains what somebody searches for.
+func contains(find string, texts ...string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(find)) })
+}
+
+// onePage is the content of the page of a connection.
+type onePage struct {
+	connection
+	MayClose bool
+	Now      int64
+}
+
+func (p ConnectionPages) one(r *http.Request, v ui.Visitor) (ui.View, error) {
+	name := r.URL.Query().Get("name")
+	all, err := p.gather(r.Context(), v)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(c connection) bool { return c.Name == name })
+	if i < 0 {
+		return nil, operate.ErrNotFound
+	}
+	return &onePage{connection: all[i], MayClose: p.mayClose(v, all[i].User), Now: p.Operations.State().NowMillis}, nil
+}
+
+func (p ConnectionPages) mayClose(v ui.Visitor, user string) bool {
+	actor := v.Actor()
+	return user == v.Name || actor.Has(operate.Administrator)
+}
+
+// consumersPage is the content of the page of all consumers.
+type consumersPage struct {
+	Find    string
+	List    []operate.Consumer
+	Cut     ui.Cut
+	All     int
+	Now     int64
+	Waiting map[uint64]int    // ready messages, by queue
+	Rates   map[channel]rates // of their channels
+}
+
+func (p ConnectionPages) consumers(r *http.Request, v ui.Visitor) (ui.View, error) {
+	all, err := p.Operations.ListHolders(r.Context(), v.Actor(), operate.QueueName{})
+	page := &consumersPage{Find: r.URL.Query().Get("q"), All: len(all), Now: p.Operations.State().NowMillis}
+	for i := range all {
+		c := &all[i]
+		if contains(page.Find, c.Queue.Name(), c.Queue.VHost().Name(), c.Tag, c.Client.Name, c.Connection, c.User) {
+			page.List = append(page.List, *c)
+		}
+	}
+	page.List, page.Cut = ui.CutOf(page.List, consumers, r.URL.Query(), "page")
+	if err == nil {
+		err = p.work(r.Context(), v, page)
+	}
+	return page, err
+}
+
+// work adds how much the consumers of a page do, and how many messages wait for them.
+func (p ConnectionPages) work(ctx context.Context, v ui.Visitor, page *consumersPage) error {
+	queues, err := p.Operations.ListQueues(ctx, v.Actor())
+	if err != nil {
+		return err
+	}
+	found, err := p.Operations.ListConnections(ctx, v.Actor())
+	if err != nil {
+		return err
+	}
+	page.Waiting, page.Rates = map[uint64]int{}, map[channel]rates{}
+	for i := range page.List {
+		page.Waiting[page.List[i].Queue.ID()] = 0
+	}
+	for _, q := range queues {
+		if _, listed := page.Waiting[q.ID]; listed {
+			page.Waiting[q.ID] = q.Ready
+		}
+	}
+	p.Operations.Rates().Refresh()
+	for i := range found {
+		for j := range found[i].Channels {
+			ch := &found[i].Channels[j]
+			page.Rates[channel{found[i].Name, ch.Number}] = p.Operations.Rates().Of(ch.Identity(), operate.ChannelCounts(&ch.Stats))
+		}
+	}
+	return nil
+}
+
+// channel names a channel of a connection.
+type channel struct {
+	connection string
+	number     uint16
+}
+
+// closing is the page that asks whether to close a connection.
+type closing struct {
+	*operate.Connection
+	Client operate.Client
+	Form   *ui.Form
+}
+
+func (p ConnectionPages) question(ctx context.Context, v ui.Visitor, values url.Values) (*closing, error) {
+	c, err := p.Operations.Connection(ctx, v.Actor(), values.Get("name"))
+	if err == nil && !p.mayClose(v, c.User) {
+		err = operate.ErrNotYours
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &closing{c, operate.ClientOf(c.ClientProperties), ui.NewForm(values)}, nil
+}
+
+func (p ConnectionPages) ask(r *http.Request, v ui.Visitor) (ui.View, error) {
+	return p.question(r.Context(), v, r.URL.Query())
+}
+
+func (p ConnectionPages) close(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	q, err := p.question(r.Context(), v, r.PostForm)
+	if err != nil {
+		p.Site.Refuse(w, r, err)
+		return
+	}
+	reason := q.Form.Get("reason")
+	if len(reason) > operate.MaxReason {
+		q.Form.Wrong("reason", fmt.Sprintf("A reason can have at most %d bytes.", operate.MaxReason))
+		p.Site.Show(w, r, http.StatusBadRequest, v, closePath, q)
+		return
+	}
+	err = p.Operations.CloseConnection(r.Context(), v.Actor(), q.Name, cmp.Or(reason, "Closed by hand in the dashboard"))
+	if err != nil {
+		p.Site.Refuse(w, r, err)
+		return
+	}
+	http.Redirect(w, r, tab, http.StatusSeeOther)
+}

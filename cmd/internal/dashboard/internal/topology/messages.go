@@ -1,0 +1,164 @@
+package topology
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"curfew/broker/operate"
+	"curfew/cmd/internal/dashboard/internal/ui"
+)
+
+// publishForm is the form that publishes a message.
+type publishForm struct {
+	Form   *ui.Form
+	VHosts []string
+	Done   string // what became of the last one
+	Lost   bool   // no queue took it
+}
+
+func (p Pages) makePublishForm(v ui.Visitor, values url.Values) *publishForm {
+	f := ui.NewForm(values, "vhost", "/", "content_type", "application/json")
+	if len(values["token"]) == 0 { // not sent yet
+		f.Values.Set("persistent", "1")
+	}
+	return &publishForm{Form: f, VHosts: p.Operations.VHostNames(v.Actor())}
+}
+
+func (p Pages) publishForm(r *http.Request, v ui.Visitor) (ui.View, error) {
+	return p.makePublishForm(v, r.URL.Query()), nil
+}
+
+// publish publishes a message, and shows the form again as it was, for the next message.
+func (p Pages) publish(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	form := p.makePublishForm(v, r.PostForm)
+	f := form.Form
+	m := operate.Publication{
+		Exchange: operate.ExchangeName{VHost: f.Get("vhost"), Name: f.Get("exchange")}, RoutingKey: f.Get("key"), Properties: form.properties(), Body: []byte(f.Lines("body")),
+	}
+	var err error
+	routed := false
+	if f.OK() {
+		routed, err = p.Operations.Publish(r.Context(), v.Actor(), &m)
+	}
+	if err != nil || !f.OK() {
+		f.Again(p.Site, w, r, v, publish, err, form)
+		return
+	}
+	form.Lost, form.Done = !routed, "Published, and a queue took it."
+	p.Site.Show(w, r, http.StatusOK, v, publish, form)
+}
+
+// properties reads the message's properties. An empty field is a property that is not set.
+func (p *publishForm) properties() (m operate.Properties) {
+	f := p.Form
+	m.Headers = f.Table("headers")
+	for name, to := range map[string]*string{
+		"content_type": &m.ContentType, "content_encoding": &m.ContentEncoding, "correlation_id": &m.CorrelationID, "reply_to": &m.ReplyTo,
+		"message_id": &m.MessageID, "type": &m.Type, "app_id": &m.AppID,
+	} {
+		*to = f.Get(name)
+	}
+	if ms, given := f.Millis("expiration"); given {
+		m.Expiration = strconv.FormatInt(ms, 10)
+	}
+	if text := f.Get("deadline"); text != "" {
+		at, err := instantOf(text)
+		if err != nil {
+			f.Wrong("deadline", "Write a date and time in UTC, for example 2026-01-31T15:00:00.")
+		}
+		m.Headers["x-expires-at"] = at
+	}
+	if n, given := f.Integer("priority"); given {
+		if n > 255 {
+			f.Wrong("priority", "The highest priority is 255.")
+		}
+		m.Priority = uint8(min(n, 255))
+	}
+	if f.Checked("persistent") {
+		m.DeliveryMode = 2
+	}
+	return m
+}
+
+// instantOf reads an instant as browsers write it, in UTC, in Unix ms.
+func instantOf(text string) (int64, error) {
+	t, err := time.Parse("2006-01-02T15:04:05", text)
+	if err != nil {
+		t, err = time.Parse("2006-01-02T15:04", text)
+	}
+	return t.UnixMilli(), err
+}
+
+// getPage is the page that gets a message.
+type getPage struct {
+	operate.QueueDetail
+	Form     *ui.Form
+	Asked    bool // a message was asked for
+	Got      *got // nil: the queue is empty
+	Requeued bool
+}
+
+// got is a message as a consumer would have received it.
+type got struct {
+	Exchange, RoutingKey string
+	Redelivered          bool
+	Left                 int
+	Properties, Headers  []ui.Pair
+	Bytes                int
+	Text                 string
+	Hex, Cut             bool
+}
+
+func (p Pages) getPage(r *http.Request, v ui.Visitor, values url.Values) (*getPage, error) {
+	q, err := p.Operations.Queue(r.Context(), v.Actor(), ui.Named(values))
+	return &getPage{QueueDetail: q, Form: ui.NewForm(values, "then", "requeue")}, err
+}
+
+func (p Pages) askGet(r *http.Request, v ui.Visitor) (ui.View, error) {
+	page, err := p.getPage(r, v, r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
+}
+
+// maxBody bounds how much of a body a page shows, in bytes.
+const maxBody = 64 << 10
+
+// after is what becomes of a message once the page has it.
+var after = map[string]operate.GetRequest{
+	"requeue": {After: operate.Requeue}, "reject": {After: operate.Reject}, "ack": {NoAck: true},
+}
+
+func (p Pages) get(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	page, err := p.getPage(r, v, r.PostForm)
+	if err != nil {
+		p.Site.Refuse(w, r, err)
+		return
+	}
+	request, known := after[page.Form.Get("then")]
+	if !known {
+		page.Form.Wrong("then", "Choose what becomes of the message.")
+		page.Form.Again(p.Site, w, r, v, getMessage, nil, page)
+		return
+	}
+	request.Queue, request.Count = ui.Named(r.PostForm), 1
+	err = p.Operations.Get(r.Context(), v.Actor(), request, func(d *operate.Delivery) {
+		m := &d.Message
+		page.Got = &got{Exchange: string(m.Exchange), RoutingKey: string(m.RoutingKey), Redelivered: d.Redelivered, Left: d.Ready, Bytes: len(m.Body)}
+		if properties, err := operate.ParseProperties(m.Properties); err == nil {
+			page.Got.Properties, page.Got.Headers = ui.Properties(&properties), ui.Fields(properties.Headers)
+		}
+		body := m.Body[:min(len(m.Body), maxBody)]
+		page.Got.Cut = len(body) < len(m.Body)
+		page.Got.Text, page.Got.Hex = ui.Body(body, page.Got.Cut)
+	})
+	if err != nil {
+		page.Form.Again(p.Site, w, r, v, getMessage, err, page)
+		return
+	}
+	page.Asked, page.Requeued = true, request.After == operate.Requeue && !request.NoAck
+	p.Site.Show(w, r, http.StatusOK, v, getMessage, page)
+}

@@ -1,0 +1,343 @@
+package topology
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"curfew/broker/operate"
+	_ "curfew/broker/operate/admin" // whose operations have pages
+	"curfew/cmd/internal/dashboard/internal/ui"
+)
+
+// OperationPages are the pages of operations.
+type OperationPages struct {
+	Operations *operate.Operations
+	Site       ui.Site
+}
+
+// page is one page: the operations that it shows, in the order in which they were defined.
+type page struct {
+	OperationPages
+	path string
+	ops  []*operate.Op
+	list *operate.Op // whose rows' links lead here; nil: none
+}
+
+// Group has the pages and the forms.
+func (p OperationPages) Group() ui.Group {
+	group := ui.Group{Pages: map[string]ui.Page{}, Changes: map[string]ui.Handler{}}
+	all := map[string]*page{}
+	for _, op := range operate.All() {
+		if op.Page.On == "" {
+			continue
+		}
+		if all[op.Page.On] == nil {
+			all[op.Page.On] = &page{OperationPages: p, path: op.Page.On}
+		}
+		one := all[op.Page.On]
+		one.ops = append(one.ops, op)
+		if !op.IsList() {
+			group.Changes[postOf(op)] = func(w http.ResponseWriter, r *http.Request, v ui.Visitor) { one.change(w, r, v, op) }
+		}
+	}
+	for path, one := range all {
+		title, tab := one.ops[0].Page.Title, one.ops[0].Page.Tab
+		if one.list = opening(path); one.list != nil {
+			title, tab = ui.Sentence(one.list.Noun), one.list.Page.Tab
+		}
+		group.Pages[path] = ui.Page{Title: title, Tab: tab, Build: one.build}
+	}
+	return group
+}
+
+// opening is the list whose rows' links lead to a page; nil: there is none.
+func opening(path string) *operate.Op {
+	for _, op := range operate.All() {
+		if op.Page.Opens == path {
+			return op
+		}
+	}
+	return nil
+}
+
+func postOf(op *operate.Op) string { return cmp.Or(op.Page.Post, op.Page.On) }
+
+// card is one operation on a page.
+type card struct {
+	op     *operate.Op
+	rows   []any // of a list
+	cut    ui.Cut
+	form   *ui.Form       // of any other operation
+	effect operate.Effect // of a dry run; nil: there was none
+	row    any            // that a dangerous operation is about
+}
+
+// view is what a page shows.
+type view struct {
+	*page
+	cards  []*card
+	facts  any      // the row that the page is about; nil: it is about none
+	keys   []string // names of form fields that the page has fixed
+	values url.Values
+	vhosts []string
+	done   string
+	actor  operate.Actor
+}
+
+func (p *page) build(r *http.Request, v ui.Visitor) (ui.View, error) {
+	c, err := p.content(r, v, r.URL.Query(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// content gathers what the page shows for a query. sent is the card of a form that was sent and is shown again; nil: none was.
+func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) (*view, error) {
+	c := &view{page: p, values: q, vhosts: p.Operations.VHostNames(v.Actor()), actor: v.Actor()}
+	if done := operate.Defined(operate.Operation(q.Get("done"))); done != nil {
+		c.done = done.Page.Done
+	}
+	if p.list != nil {
+		rows, err := p.rows(r, &c.actor, p.list, q)
+		if err != nil {
+			return nil, err
+		}
+		if c.facts = rowOf(p.list, p.list, rows, q); c.facts == nil {
+			return nil, operate.ErrNotFound
+		}
+		c.keys = []string{p.list.Columns()[0].Form}
+	}
+	for i, op := range p.ops {
+		one := &card{op: op}
+		switch {
+		case sent != nil && sent.op == op:
+			one = sent
+		case op.IsList():
+			rows, err := p.rows(r, &c.actor, op, q)
+			if err != nil {
+				return nil, err
+			}
+			field := "page"
+			if i > 0 {
+				field = string(op.Name)
+			}
+			without := url.Values{}
+			for name, list := range q {
+				if name != "done" {
+					without[name] = list
+				}
+			}
+			one.rows, one.cut = ui.CutOf(rows, p.path, without, field)
+		case p.isForm() || c.actor.Has(op.Role):
+			if err := p.begin(one, &c.actor, q); err != nil {
+				return nil, err
+			}
+		default:
+			continue
+		}
+		if op.Page.Danger {
+			if err := p.about(r, one, &c.actor, q); err != nil {
+				return nil, err
+			}
+		}
+		c.cards = append(c.cards, one)
+	}
+	return c, nil
+}
+
+// isForm reports whether the page has nothing but one form.
+func (p *page) isForm() bool { return len(p.ops) == 1 && !p.ops[0].IsList() && p.list == nil }
+
+// rows are the rows of a list that a query is about.
+func (p OperationPages) rows(r *http.Request, a *operate.Actor, list *operate.Op, q url.Values) ([]any, error) {
+	values := map[string]any{}
+	for _, f := range list.Fields() {
+		if f.On("page") && q.Has(f.Form) {
+			values[f.Name] = q.Get(f.Form)
+		}
+	}
+	request, err := list.Decode(values)
+	if err != nil {
+		return nil, err
+	}
+	result, _, err := p.Operations.Do(r.Context(), *a, list, request, nil)
+	return operate.Rows(result), err
+}
+
+// rowOf is the row of a list that the fields of op in a query name; nil: there is none.
+func rowOf(op, list *operate.Op, rows []any, q url.Values) any {
+	for _, row := range rows {
+		if !slices.ContainsFunc(keysOf(op, list), func(k rowKey) bool { return operate.Plain(k.column.Of(row)) != q.Get(k.column.Form) }) {
+			return row
+		}
+	}
+	return nil
+}
+
+// rowKey is a field of an operation that says which row of a list it is about.
+type rowKey struct{ column, field operate.Field }
+
+// keysOf are the texts that an operation's request and the rows of a list have in common.
+func keysOf(op, list *operate.Op) (keys []rowKey) {
+	for _, column := range list.Columns() {
+		for _, f := range op.Fields() {
+			if f.Form == column.Form && f.Kind == operate.Text && f.OneOf == nil {
+				keys = append(keys, rowKey{column, f})
+			}
+		}
+	}
+	return keys
+}
+
+// begin fills the form of an operation: with what it would replace, or else the query, or else what an empty form has.
+func (p OperationPages) begin(one *card, a *operate.Actor, q url.Values) error {
+	op, values, query := one.op, url.Values{}, map[string]any{}
+	for _, f := range op.Fields() {
+		if q.Has(f.Form) {
+			values[f.Form] = q[f.Form]
+			if f.Kind == operate.Text {
+				query[f.Name] = q.Get(f.Form)
+			}
+		} else {
+			values.Set(f.Form, f.Start)
+		}
+	}
+	one.form = ui.NewForm(values)
+	request, err := op.Decode(query)
+	if err != nil {
+		return err
+	}
+	if op.Field("vhost") != nil && !op.AnyVHost && q.Get("vhost") == "" {
+		return a.Require(op.Role)
+	}
+	current, version, err := p.Operations.Now(*a, op, request)
+	if err != nil {
+		return err
+	}
+	if current == nil && op.Page.Begin != "" {
+		version = "" // the form makes something new, whatever there is under a name that a link has
+	}
+	one.form.Values.Set("was", version)
+	if current == nil {
+		return nil
+	}
+	for _, f := range op.Fields() {
+		if f.On("page") && f.Kind != operate.Password && !f.Own {
+			one.form.Values[f.Form] = textsOf(&f, current)
+		}
+	}
+	return nil
+}
+
+// about finds the row that a dangerous operation is about.
+func (p OperationPages) about(r *http.Request, one *card, a *operate.Actor, q url.Values) error {
+	if err := a.Require(one.op.Role); err != nil {
+		return err
+	}
+	list := operate.Defined(one.op.Page.Rows)
+	rows, err := p.rows(r, a, list, q)
+	if err != nil {
+		return err
+	}
+	if one.row = rowOf(one.op, list, rows, q); one.row == nil {
+		return operate.ErrNotFound
+	}
+	return nil
+}
+
+// change does an operation with the form that was sent.
+func (p *page) change(w http.ResponseWriter, r *http.Request, v ui.Visitor, op *operate.Op) {
+	one := &card{op: op, form: ui.NewForm(r.PostForm)}
+	f := one.form
+	values := p.read(op, f)
+	confirmed := op.Page.Typed == "" || f.Confirmed(f.Get(op.Page.Typed))
+	var err error
+	if f.OK() && confirmed {
+		err = p.do(r, v, one, values)
+	}
+	if err == nil && f.OK() && one.effect == nil {
+		http.Redirect(w, r, afterOperation(op, f), http.StatusSeeOther)
+		return
+	}
+	f.Values.Del("confirm")
+	c, gone := p.content(r, v, f.Values, one)
+	if gone != nil {
+		p.Site.Refuse(w, r, cmp.Or(err, gone))
+		return
+	}
+	if one.effect != nil && err == nil {
+		p.Site.Show(w, r, http.StatusOK, v, p.path, c)
+		return
+	}
+	f.Again(p.Site, w, r, v, p.path, err, c)
+}
+
+// do does the operation. If the form is for a dry run, the card has its effect then.
+func (p *page) do(r *http.Request, v ui.Visitor, one *card, values map[string]any) error {
+	op, f := one.op, one.form
+	tries := op.Page.DryRun && (f.Get("do") == "" || f.Get("do") == "try")
+	for _, field := range op.Fields() {
+		if field.Own {
+			values[field.Name] = field.Name == "dry_run" && tries || field.Button != "" && f.Get("do") == field.Name
+		}
+	}
+	request, err := op.Decode(values)
+	if bad, is := errors.AsType[*operate.Wrong](err); is {
+		f.Wrong(op.Field(bad.Field).Form, ui.Sentence(bad.Error())+".")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var seen *string
+	if was := f.Get("was"); !op.Page.Danger {
+		seen = &was
+	}
+	result, _, err := p.Operations.Do(r.Context(), v.Actor(), op, request, seen)
+	if tries && err == nil {
+		one.effect, _ = result.(operate.Effect)
+	}
+	return err
+}
+
+// read reads the values of the request's fields from a form.
+func (p *page) read(op *operate.Op, f *ui.Form) map[string]any {
+	values := map[string]any{}
+	for _, field := range op.Fields() {
+		if !field.On("page") || field.Own {
+			continue
+		}
+		text := f.Get(field.Form)
+		switch {
+		case field.Filled && text == "":
+			f.Need(field.Form)
+		case field.Kind == operate.Flag:
+			values[field.Name] = text != ""
+		case field.Kind == operate.List && field.OneOf != nil:
+			values[field.Name] = append([]string{}, f.Values[field.Form]...)
+		case field.Kind == operate.Object:
+			values[field.Name] = f.Object(field.Form)
+		case field.Kind == operate.Number:
+			if n, given := f.Signed(field.Form); given {
+				values[field.Name] = n
+			}
+		default:
+			values[field.Name] = text
+		}
+	}
+	return values
+}
+
+// afterOperation is the page to go to when an operation is done.
+func afterOperation(op *operate.Op, f *ui.Form) string {
+	path := cmp.Or(op.Page.Next, op.Page.Parent, op.Page.On)
+	if list := opening(path); list != nil {
+		name := list.Columns()[0].Form
+		return ui.At(path, name, f.Get(name), "done", string(op.Name))
+	}
+	return ui.At(path, "done", string(op.Name))
+}

@@ -1,0 +1,319 @@
+package topology
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/broker/operate"
+	"curfew/cmd/internal/dashboard/internal/ui"
+)
+
+// textsOf are the values of a field of a form.
+func textsOf(f *operate.Field, request any) []string {
+	switch v := f.Of(request).(type) {
+	case []string:
+		return v
+	case nil:
+		return []string{f.Start}
+	default:
+		if reflect.ValueOf(v).Kind() == reflect.Map {
+			text, _ := json.MarshalIndent(v, "", "  ") // it never fails for values that came from JSON
+			return []string{string(text)}
+		}
+		return []string{operate.Plain(v)}
+	}
+}
+
+// Draw implements ui.View.
+func (c *view) Draw(s *ui.Info) ui.Drawing {
+	if c.isForm() {
+		return c.drawForm(s, c.cards[0])
+	}
+	var top, live g.Group
+	switch {
+	case c.list != nil:
+		top = g.Group{
+			h.P(h.Class("crumbs"), ui.Link(c.list.Page.On, g.Text(c.list.Page.Title))), h.H1(ui.Name(operate.Plain(c.list.Columns()[0].Of(c.facts)))), ui.Done(c.done),
+			c.links(c.list, c.facts, "Actions"),
+		}
+		live = append(live, ui.Card("about", "About", nil, factsOf(c.list, c.facts, c.keys)))
+	default:
+		top = g.Group{h.H1(g.Text(c.ops[0].Page.Title)), ui.Lists(s, c.path), ui.Done(c.done), c.begins()}
+	}
+	for _, one := range c.cards {
+		body := c.table(one)
+		if !one.op.IsList() {
+			body = c.sheet(s, one)
+		}
+		live = append(live, ui.Card(string(one.op.Name), one.op.Page.Title, nil, body, one.cut.DrawIfCut(one.op.Noun)))
+	}
+	return ui.Drawing{Top: top, Live: live}
+}
+
+// begins are the links to the forms that make something new on the page, or why there are none.
+func (c *view) begins() g.Node {
+	var links []g.Node
+	var refused error
+	for _, op := range operate.All() {
+		list := operate.Defined(op.Page.Rows)
+		if op.Page.Begin == "" || list == nil || list.Page.On != c.path {
+			continue
+		}
+		if err := c.actor.Require(op.Role); err != nil {
+			refused = err
+			continue
+		}
+		links = append(links, ui.Action(op.Page.On, op.Page.Begin))
+	}
+	if links == nil && refused != nil {
+		links = append(links, ui.Faint(ui.Sentence(refused.Error())+"."))
+	}
+	return ui.Menu("Actions", links...)
+}
+
+// links are the links to what can be done with a row of a list.
+func (c *view) links(list *operate.Op, row any, label string) g.Node {
+	var links []g.Node
+	for _, op := range operate.All() {
+		if op.Page.Rows != list.Name || op.Page.Link == "" || !c.actor.Has(op.Role) {
+			continue
+		}
+		var pairs []string
+		for _, k := range keysOf(op, list) {
+			pairs = append(pairs, k.column.Form, operate.Plain(k.column.Of(row)))
+		}
+		to := ui.At(op.Page.On, pairs...)
+		if op.Page.Danger {
+			links = append(links, ui.DangerLink(to, op.Page.Link))
+		} else {
+			links = append(links, ui.Action(to, op.Page.Link))
+		}
+	}
+	if links == nil {
+		return nil
+	}
+	return ui.Menu(label, links...)
+}
+
+// table is the table of a list.
+func (c *view) table(one *card) g.Node {
+	if len(one.rows) == 0 && one.op.Page.Empty != "" {
+		return ui.Empty(g.Text(one.op.Page.Empty))
+	}
+	var heads []string
+	columns := slices.DeleteFunc(one.op.Shown("page", one.rows), func(f operate.Field) bool { return slices.Contains(c.keys, f.Form) })
+	for _, f := range columns {
+		if f.Kind == operate.Number {
+			heads = append(heads, "#"+f.Label)
+		} else {
+			heads = append(heads, f.Label)
+		}
+	}
+	return ui.Table(append(heads, ""), g.Map(one.rows, func(row any) g.Node {
+		var cells g.Group
+		for i, f := range columns {
+			shown := valueNode(&f, row)
+			if i == 0 && one.op.Page.Opens != "" {
+				shown = ui.Link(ui.At(one.op.Page.Opens, f.Form, operate.Plain(f.Of(row))), shown)
+			}
+			if f.Kind == operate.Number {
+				cells = append(cells, ui.Amount(shown))
+			} else {
+				cells = append(cells, h.Td(shown))
+			}
+		}
+		actions := g.Node(nil)
+		if one.op.Page.Opens == "" {
+			actions = c.links(one.op, row, "Actions on "+nameOf(columns, row))
+		}
+		return h.Tr(cells, h.Td(actions))
+	}))
+}
+
+// nameOf is what a row begins with: the texts in its first columns.
+func nameOf(columns []operate.Field, row any) string {
+	var names []string
+	for _, f := range columns {
+		if f.Kind != operate.Text || len(names) == 2 {
+			break
+		}
+		names = append(names, ui.Visible(operate.Plain(f.Of(row))))
+	}
+	return strings.Join(names, " ")
+}
+
+// factsOf are the columns of a row, one below the other.
+func factsOf(list *operate.Op, row any, without []string) g.Node {
+	var facts []g.Node
+	for _, f := range list.Shown("page", []any{row}) {
+		if !slices.Contains(without, f.Form) {
+			facts = append(facts, ui.Fact(f.Label, valueNode(&f, row)))
+		}
+	}
+	return ui.Facts(facts...)
+}
+
+// valueNode shows a value of a row.
+func valueNode(f *operate.Field, row any) g.Node {
+	v := f.Of(row)
+	switch {
+	case operate.Plain(v) == "" || operate.Plain(v) == "{}":
+		return ui.Faint(f.Faint)
+	case f.Kind == operate.Pattern:
+		return ui.Code(ui.Visible(operate.Plain(v)))
+	case f.Kind == operate.Number:
+		return g.Text(operate.Plain(v))
+	case f.Kind == operate.List:
+		return ui.Names(v.([]string), nil)
+	case f.Kind == operate.Object:
+		var lines g.Group
+		for _, one := range ui.Fields(entries(v)) {
+			lines = append(lines, h.Div(ui.Name(one.Name), g.Text(" = "), ui.Bold(ui.Visible(one.Value))))
+		}
+		return lines
+	}
+	return ui.Name(operate.Plain(v))
+}
+
+// drawForm is a page with one form.
+func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
+	about := one.op.Page
+	crumbs := g.Group{ui.Link(about.Parent, g.Text(about.Up))}
+	back := about.Parent
+	if list := opening(about.Parent); list != nil {
+		name := c.values.Get(list.Columns()[0].Form)
+		back = ui.At(about.Parent, list.Columns()[0].Form, name)
+		crumbs = g.Group{ui.Link(list.Page.On, g.Text(list.Page.Title)), g.Text(" / "), ui.Link(back, ui.Name(name))}
+	}
+	cancel := ui.Link(back, g.Text("Cancel"))
+	title := h.H1(g.Text(about.Title))
+	var body g.Node
+	if about.Danger {
+		var hidden g.Group
+		last := ""
+		for _, k := range keysOf(one.op, operate.Defined(about.Rows)) {
+			last = c.values.Get(k.field.Form)
+			hidden = append(hidden, ui.Hidden(k.field.Form, last))
+		}
+		if name := c.values.Get("name"); name != "" {
+			last = name
+		}
+		if about.Typed != "" {
+			hidden = append(hidden, one.form.Typed(one.form.Get(about.Typed)))
+		}
+		text := about.Button
+		if text == "" {
+			text = about.Title
+		}
+		title = h.H1(g.Text(about.Title+" "), ui.Name(last), g.Text("?"))
+		body = g.Group{factsOf(operate.Defined(about.Rows), one.row, nil), h.P(g.Text(about.Then)), s.Sheet(postOf(one.op), one.form, hidden, ui.Danger(text), cancel)}
+	} else {
+		body = c.sheet(s, one, cancel)
+	}
+	return ui.Drawing{Live: g.Group{h.P(h.Class("crumbs"), crumbs), title, h.Section(h.Class("card"), body)}}
+}
+
+// sheet is the form of an operation.
+func (c *view) sheet(s *ui.Info, one *card, more ...g.Node) g.Node {
+	about := one.op.Page
+	buttons := []g.Node{ui.Button(about.Button)}
+	if len(more) > 0 {
+		buttons[0] = ui.Primary(about.Button)
+	}
+	fields := g.Group{ui.HiddenIf("was", one.form.Get("was"))}
+	if about.DryRun {
+		buttons[0] = ui.Primary("Dry run…")
+	}
+	for _, f := range one.op.Fields() {
+		if f.On("page") && !f.Own {
+			fields = append(fields, c.field(one.form, &f))
+		}
+	}
+	if one.effect != nil {
+		sentences, harm := one.effect.Words()
+		class, primary := "good", "primary"
+		if harm {
+			class, primary = "bad", "danger"
+		}
+		fields = append(fields, h.Div(h.Class("whole verdict "+class), h.Role("status"), g.Map(sentences, func(text string) g.Node { return h.P(g.Text(ui.Visible(text))) })))
+		buttons = append([]g.Node{doing("set", about.Button, primary)}, more...)
+		for _, f := range one.op.Fields() {
+			if f.Button != "" && one.effect.More() {
+				buttons = slices.Insert(buttons, 1, doing(f.Name, f.Button, "danger"))
+			}
+		}
+		return s.Sheet(postOf(one.op), one.form, fields, slices.Insert(buttons, len(buttons)-len(more), doing("try", "Dry run again", ""))...)
+	}
+	return s.Sheet(postOf(one.op), one.form, fields, append(buttons, more...)...)
+}
+
+// doing is a button of a form with several.
+func doing(do, text, class string) g.Node {
+	return h.Button(h.Class(class), h.Name("do"), h.Value(do), g.Text(text))
+}
+
+// field is a field of a form.
+func (c *view) field(f *ui.Form, of *operate.Field) g.Node {
+	var attributes []g.Node
+	if of.Filled {
+		attributes = append(attributes, h.Required())
+	}
+	hint := of.Doc
+	switch {
+	case slices.Contains(c.keys, of.Form):
+		// a field of text for password managers
+		return h.Input(h.Name(of.Form), h.Value(f.Get(of.Form)), h.AutoComplete("username"), h.ReadOnly(), g.Attr("hidden"))
+	case of.Name == "vhost":
+		return f.ChooseVHost(c.vhosts)
+	case of.Kind == operate.Password:
+		return f.Password(of.Label, of.Form, "new-password", hint)
+	case of.Kind == operate.Object:
+		return f.Area(of.Label, of.Form, hint, 5)
+	case of.Kind == operate.List && of.OneOf != nil:
+		return boxes(f, of)
+	case of.OneOf != nil:
+		var options []string
+		for _, one := range of.OneOf {
+			options = append(options, one, strings.ReplaceAll(one, "_", " "))
+		}
+		return f.Choose(of.Label, of.Form, hint, options...)
+	case of.Kind == operate.Flag:
+		return f.Check(of.Label, of.Form)
+	case of.Kind == operate.Number:
+		attributes = append(attributes, g.Attr("inputmode", "numeric"))
+	case of.Name == "user": // for password managers
+		attributes = append(attributes, h.AutoComplete("username"), h.MaxLength("255"))
+	case of.Kind == operate.Text:
+		attributes = append(attributes, h.MaxLength("255"))
+	}
+	return f.Field(of.Label, of.Form, hint, attributes...)
+}
+
+// boxes are a box for each value that is known of a list. Others stay as they are.
+func boxes(f *ui.Form, of *operate.Field) g.Node {
+	chosen := f.Values[of.Form]
+	var list, others g.Group
+	for i, one := range of.OneOf {
+		list = append(list, h.Label(h.Class("inline"), h.Input(h.Type("checkbox"), h.Name(of.Form), h.Value(one), g.If(slices.Contains(chosen, one), h.Checked())), h.Span(g.Text(one+": "+of.Texts[i]))))
+	}
+	for _, one := range chosen {
+		if !slices.Contains(of.OneOf, one) && one != "" {
+			others = append(others, ui.Hidden(of.Form, one))
+		}
+	}
+	return g.Group{h.FieldSet(h.Legend(g.Text(of.Label)), list), others}
+}
+
+// entries are those of a map whose keys are texts.
+func entries(of any) map[string]any {
+	all := map[string]any{}
+	for name, v := range reflect.ValueOf(of).Seq2() {
+		all[name.String()] = v.Interface()
+	}
+	return all
+}

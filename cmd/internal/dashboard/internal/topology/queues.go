@@ -1,0 +1,188 @@
+package topology
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"curfew/broker/deadletters"
+	"curfew/broker/operate"
+	"curfew/cmd/internal/dashboard/internal/ui"
+)
+
+// queueForm is the form that declares a queue. Fields that are arguments have their names.
+type queueForm struct {
+	Form   *ui.Form
+	VHosts []string
+}
+
+func (p Pages) queueForm(v ui.Visitor, values url.Values) *queueForm {
+	f := ui.NewForm(values, "vhost", "/", "x-queue-type", "classic")
+	if len(values["token"]) == 0 { // not sent yet
+		f.Values.Set("durable", "1")
+	}
+	return &queueForm{f, p.Operations.VHostNames(v.Actor())}
+}
+
+func (p Pages) newQueue(r *http.Request, v ui.Visitor) (ui.View, error) {
+	return p.queueForm(v, r.URL.Query()), nil
+}
+
+func (p Pages) declareQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	q := p.queueForm(v, r.PostForm)
+	f := q.Form
+	at := operate.QueueName{VHost: f.Get("vhost"), Name: f.Need("name")}
+	d := operate.QueueDeclare{Durable: f.Checked("durable"), AutoDelete: f.Checked("auto_delete"), Args: q.arguments()}
+	var err error
+	if f.OK() {
+		_, err = p.Operations.DeclareQueue(r.Context(), v.Actor(), at, d)
+	}
+	if err != nil || !f.OK() {
+		f.Again(p.Site, w, r, v, newQueue, err, q)
+		return
+	}
+	http.Redirect(w, r, ui.QueueURL(at.VHost, at.Name)+"&changed=declared", http.StatusSeeOther)
+}
+
+// arguments reads the arguments of the form. What is typed as JSON is added.
+func (p *queueForm) arguments() operate.Table {
+	f := p.Form
+	args := f.Table("arguments")
+	for _, name := range []string{"x-message-ttl", "x-expires", "x-lock-duration"} {
+		if ms, given := f.Millis(name); given {
+			args[name] = ms
+		}
+	}
+	for _, name := range []string{"x-max-length", "x-max-length-bytes", "x-max-priority", "x-delivery-limit"} {
+		if n, given := f.Integer(name); given {
+			args[name] = n
+		}
+	}
+	for _, name := range []string{"x-dead-letter-routing-key", "x-overflow"} {
+		if text := f.Get(name); text != "" {
+			args[name] = text
+		}
+	}
+	if f.Get("dead_letters") == "exchange" {
+		args["x-dead-letter-exchange"] = f.Get("x-dead-letter-exchange")
+	}
+	if f.Get("dead_letters") == "queue" {
+		args["x-dead-letter-queue"] = true
+	}
+	if f.Checked("x-single-active-consumer") {
+		args["x-single-active-consumer"] = true
+	}
+	if kind := f.Get("x-queue-type"); kind != "" && kind != "classic" {
+		args["x-queue-type"] = kind
+	}
+	return args
+}
+
+// deletion is the page that asks whether to delete a queue, or to purge it.
+type deletion struct {
+	operate.QueueDetail
+	Form     *ui.Form
+	Messages int                  // that would be deleted: ready, unacked and dead letters; by a purge only the ready ones
+	Position deadletters.Position // of a purge: messages that had entered the queue by then
+}
+
+func (p Pages) deletion(r *http.Request, v ui.Visitor, values url.Values) (*deletion, error) {
+	q, err := p.Operations.Queue(r.Context(), v.Actor(), ui.Named(values))
+	if err != nil {
+		return nil, err
+	}
+	return &deletion{QueueDetail: q, Form: ui.NewForm(values), Messages: q.Ready + q.Unacked + q.OwnDeadLetters}, nil
+}
+
+func (p Pages) askDeleteQueue(r *http.Request, v ui.Visitor) (ui.View, error) {
+	d, err := p.deletion(r, v, r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	return &queueDeletion{d}, nil
+}
+
+func (p Pages) deleteQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	d, err := p.deletion(r, v, r.PostForm)
+	if err != nil {
+		p.Site.Refuse(w, r, err)
+		return
+	}
+	f := d.Form
+	id, err := strconv.ParseUint(f.Get("queue"), 10, 64)
+	if err != nil {
+		p.Site.Refuse(w, r, operate.ErrNotFound)
+		return
+	}
+	asked, _ := f.Integer("asked")
+	most := int(asked)
+	if most == 0 || f.Confirmed(strconv.Itoa(most)) {
+		_, err = p.Operations.DeleteQueue(r.Context(), v.Actor(), ui.Named(f.Values), operate.QueueDeletion{
+			QueueID: id, IfUnused: f.Checked("if_unused"), IfEmpty: f.Checked("if_empty"), AtMost: &most,
+		})
+	}
+	if err != nil || !f.OK() {
+		f.Values.Del("confirm")
+		f.Again(p.Site, w, r, v, deleteQueue, err, &queueDeletion{d})
+		return
+	}
+	http.Redirect(w, r, queuesTab, http.StatusSeeOther)
+}
+
+func (p Pages) askPurge(r *http.Request, v ui.Visitor) (ui.View, error) {
+	d, err := p.deletion(r, v, r.URL.Query())
+	if err == nil {
+		err = p.count(r, v, d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &queuePurge{d}, nil
+}
+
+// count asks how many messages a purge would delete now.
+func (p Pages) count(r *http.Request, v ui.Visitor, d *deletion) error {
+	_, err := p.Operations.PurgeSeen(r.Context(), v.Actor(), ui.Named(d.Form.Values), deadletters.Confirmation{Messages: -1})
+	asks, isQuestion := errors.AsType[*deadletters.Unconfirmed](err)
+	if !isQuestion {
+		return err
+	}
+	d.Messages, d.Position = asks.Matched, asks.Position
+	return nil
+}
+
+func (p Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	d, err := p.deletion(r, v, r.PostForm)
+	if err == nil {
+		err = d.Position.UnmarshalText([]byte(d.Form.Get("position")))
+	}
+	if err != nil {
+		p.Site.Refuse(w, r, err)
+		return
+	}
+	f := d.Form
+	asked, _ := f.Integer("asked")
+	n := 0
+	if f.Confirmed(strconv.Itoa(int(asked))) {
+		n, err = p.Operations.PurgeSeen(r.Context(), v.Actor(), ui.Named(f.Values), deadletters.Confirmation{Messages: int(asked), Position: d.Position})
+		if _, changed := errors.AsType[*deadletters.Unconfirmed](err); changed {
+			f.Wrong("confirm", "Nothing was deleted: the queue has changed.")
+			err = nil
+		}
+	}
+	if err != nil {
+		p.Site.Refuse(w, r, err)
+		return
+	}
+	if !f.OK() {
+		f.Values.Del("confirm")
+		if err := p.count(r, v, d); err != nil {
+			p.Site.Refuse(w, r, err)
+			return
+		}
+		f.Again(p.Site, w, r, v, purgeQueue, nil, &queuePurge{d})
+		return
+	}
+	http.Redirect(w, r, ui.QueueURL(d.VHost, d.Name)+"&purged="+strconv.Itoa(n), http.StatusSeeOther)
+}

@@ -1,0 +1,303 @@
+package ui
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"curfew/broker/operate"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+)
+
+// The elements that the pages share. gomponents escapes texts and the values of attributes; nothing
+// in this package writes markup itself.
+
+// Name shows a name that a user chose.
+func Name(text string) g.Node { return g.Text(Visible(text)) }
+
+// Names lists names, or shows the node "otherwise" if there are none.
+func Names(list []string, otherwise g.Node) g.Node {
+	if len(list) == 0 {
+		return otherwise
+	}
+	texts := make([]string, len(list))
+	for i := range list {
+		texts[i] = Visible(list[i])
+	}
+	return g.Text(strings.Join(texts, ", "))
+}
+
+// Href links to a page of this site; any other address becomes the first page.
+func Href(to string) g.Node {
+	if !strings.HasPrefix(to, "#") {
+		to = Local(to)
+	}
+	return h.Href(to)
+}
+
+func Link(to string, children ...g.Node) g.Node {
+	return h.A(slices.Insert(children, 0, Href(to))...)
+}
+
+// Follow is a link with a relation, or nothing if to is "".
+func Follow(relation, to, text string) g.Node {
+	if to == "" {
+		return nil
+	}
+	return h.A(h.Rel(relation), Href(to), g.Text(text))
+}
+
+// Outside links to a page of another site. Only the operator's settings may name it.
+func Outside(to, text string) g.Node {
+	return h.A(h.Href(to), h.Rel("external noopener"), g.Text(text))
+}
+
+// QueueLink links a queue's name to url, followed by its virtual host unless that is "/".
+func QueueLink(url, vhost, queue string) g.Node {
+	if vhost == "/" {
+		return Link(url, Name(queue))
+	}
+	return g.Group{Link(url, Name(queue)), g.Text(" "), Class("faint", Name(vhost))}
+}
+
+func Class(name string, children ...g.Node) g.Node {
+	return h.Span(slices.Insert(children, 0, h.Class(name))...)
+}
+
+func Faint(text string) g.Node { return Class("faint", g.Text(text)) }
+func Code(text string) g.Node  { return h.Code(g.Text(text)) }
+func Bold(text string) g.Node  { return h.B(g.Text(text)) }
+
+// Spaced puts spaces between the elements of a line, for readers without the style sheet.
+func Spaced(list ...g.Node) (line g.Group) {
+	for _, n := range list {
+		if n != nil {
+			line = append(line, n, g.Text(" "))
+		}
+	}
+	return line
+}
+
+// Either returns yes if is, otherwise no.
+func Either(is bool, yes, no g.Node) g.Node {
+	if is {
+		return yes
+	}
+	return no
+}
+
+// Card is a part of a page with a heading. aside is shown next to the heading.
+func Card(id, heading string, aside g.Node, children ...g.Node) g.Node {
+	return h.Section(h.Class("card"), h.Aria("labelledby", id),
+		h.Div(h.Class("head"), h.H2(h.ID(id), g.Text(heading)), aside), g.Group(children))
+}
+
+// Empty explains why there is nothing to show, and what to do about it.
+func Empty(children ...g.Node) g.Node { return h.P(h.Class("empty"), g.Group(children)) }
+
+// MayNotRead is the text of a page about a queue that the user may not read.
+const MayNotRead = "This user may not read the queue: ask for the permission to read it."
+
+// Only is a page with one text.
+func Only(children ...g.Node) g.Node { return h.Section(h.Class("card"), Empty(children...)) }
+
+// Table has a column for each heading. A heading that begins with "#" makes a column of numbers. One that ends in "?"
+// makes a column that a narrow screen leaves out.
+func Table(headings []string, rows g.Group) g.Node {
+	return h.Div(h.Class("scroll"), h.Table(less(headings),
+		h.THead(h.Tr(g.Map(headings, Heading))),
+		h.TBody(rows)))
+}
+
+// PlainTable is a Table without links and buttons: if it is wider than the screen, the keyboard scrolls it. label names what it lists.
+func PlainTable(label string, headings []string, rows g.Group) g.Node {
+	return h.Div(h.Class("scroll"), h.Role("group"), h.Aria("label", label), h.TabIndex("0"), h.Table(less(headings),
+		h.THead(h.Tr(g.Map(headings, Heading))),
+		h.TBody(rows)))
+}
+
+// less is the class of a table with columns that a narrow screen leaves out; the style sheet knows them up to the ninth.
+func less(headings []string) g.Node {
+	var classes []string
+	for i, text := range headings {
+		if strings.HasSuffix(text, "?") {
+			classes = append(classes, "less-"+strconv.Itoa(i+1))
+		}
+	}
+	if classes == nil {
+		return nil
+	}
+	return h.Class(strings.Join(classes, " "))
+}
+
+// Heading is the heading of a column; that of a column of numbers begins with "#".
+func Heading(text string) g.Node {
+	text = strings.TrimSuffix(text, "?")
+	if text == "" { // the column explains itself, such as one of buttons
+		return h.Td()
+	}
+	if number, ok := strings.CutPrefix(text, "#"); ok {
+		return h.Th(h.Class("number"), g.Text(number))
+	}
+	return h.Th(g.Text(text))
+}
+
+// Amount is a cell of a column of numbers.
+func Amount(children ...g.Node) g.Node { return h.Td(h.Class("number"), g.Group(children)) }
+
+// Fact is an entry of a description list.
+func Fact(name string, is ...g.Node) g.Node {
+	return h.Div(h.Dt(g.Text(name)), h.Dd(is...))
+}
+
+func Facts(list ...g.Node) g.Node { return h.Dl(h.Class("parts"), g.Group(list)) }
+
+// Figure is one of the numbers at the top of a page.
+func Figure(name string, is ...g.Node) g.Node {
+	return h.Div(h.Span(g.Text(name)), h.B(is...))
+}
+
+func Figures(list ...g.Node) g.Node {
+	return h.Section(h.Class("numbers"), h.Aria("label", "Numbers"), g.Group(list))
+}
+
+// Hidden is a hidden field of a form.
+func Hidden(name, value string) g.Node {
+	return h.Input(h.Type("hidden"), h.Name(name), h.Value(value))
+}
+
+// HiddenIf is a hidden field that is left out if it is empty.
+func HiddenIf(name, value string) g.Node {
+	if value == "" {
+		return nil
+	}
+	return Hidden(name, value)
+}
+
+func Button(text string) g.Node  { return h.Button(g.Text(text)) }
+func Primary(text string) g.Node { return h.Button(h.Class("primary"), g.Text(text)) }
+
+// Crumbs are the links that lead back from a page.
+func Crumbs(to, text, vhost string) g.Node {
+	return h.P(h.Class("crumbs"), Link(to, g.Text(text)), g.Text(" · virtual host "), Name(vhost))
+}
+
+func OrNone(text string) g.Node {
+	if text == "" {
+		return Faint("none")
+	}
+	return Name(text)
+}
+
+// OrFaint is a number, drawn faint if it is 0.
+func OrFaint(n int) g.Node {
+	if n == 0 {
+		return Faint("0")
+	}
+	return g.Text(Number(n))
+}
+
+// Rate is how many there are in a second.
+func Rate(r operate.Rate) g.Node {
+	switch {
+	case !r.Known:
+		return Faint("–")
+	case r.PerSecond == 0:
+		return Faint("0")
+	}
+	return g.Text(PerSecond(r.PerSecond))
+}
+
+// NameOr is a name, or nothing if there is none.
+func NameOr(text string) g.Node {
+	if text == "" {
+		return nil
+	}
+	return Name(text)
+}
+
+// Choice is a link to another view; URL is empty for the current one.
+type Choice struct {
+	Name, URL string
+}
+
+// Choices are links to views; the current one is not a link.
+func Choices(label string, list []Choice, more ...g.Node) g.Node {
+	return h.Nav(h.Class("choices"), h.Aria("label", label), Spaced(append(g.Map(list, Choice.Draw), more...)...))
+}
+
+func (c Choice) Draw() g.Node {
+	if c.URL == "" {
+		return h.B(h.Aria("current", "true"), g.Text(c.Name))
+	}
+	return Link(c.URL, g.Text(c.Name))
+}
+
+// Lists are the links between the lists of what administrators set, of which here is the current one.
+func Lists(s *Info, here string) g.Node {
+	var list []Choice
+	for _, one := range []Choice{{Name: "Policies", URL: "/policies"}, {Name: "Virtual hosts", URL: "/vhosts"}, {Name: "Users", URL: "/users"}} {
+		if one.URL == "/users" && !s.User.Admin {
+			continue
+		}
+		if one.URL == here {
+			one.URL = ""
+		}
+		list = append(list, one)
+	}
+	return Choices("Lists", list)
+}
+
+// Details are folded until the reader opens them.
+func Details(summary string, entries ...g.Node) g.Node {
+	return h.Details(h.Summary(g.Text(summary)), h.Dl(entries...))
+}
+
+func Pairs(list []Pair) g.Group {
+	return g.Map(list, func(p Pair) g.Node { return PairRow(p) })
+}
+
+func PairRow(p Pair, more ...g.Node) g.Node {
+	return h.Div(h.Dt(Name(p.Name)), h.Dd(Name(p.Value), g.Group(more)))
+}
+
+// Ago shows how long ago t was; the zero time is unknown.
+func Ago(t time.Time) g.Node {
+	if t.IsZero() {
+		return Faint("–")
+	}
+	return h.Time(h.Title(Instant(t)), g.Text(Since(t)+" ago"))
+}
+
+// Due shows a deadline, or "none".
+func Due(at, now int64) g.Node {
+	if at == 0 {
+		return Faint("none")
+	}
+	return g.Group{Bold(UTC(at)), g.Text(" "), Faint(Until(at, now))}
+}
+
+// Severity is the level of an incident.
+func Severity(of string) g.Node {
+	if of == "critical" {
+		return Class("tag bad", g.Text(of))
+	}
+	return Class("tag warn", g.Text(of))
+}
+
+// Unseen is text that only screen readers present.
+func Unseen(text string) g.Node { return Class("unseen", g.Text(text)) }
+
+// Outcome is what became of a message that expired.
+func Outcome(of string) g.Node {
+	switch of {
+	case "dead_lettered":
+		return Class("tag", g.Text("dead-lettered"))
+	case "parked":
+		return Class("tag warn", g.Text("parked"))
+	}
+	return Class("tag faint", Name(of))
+}

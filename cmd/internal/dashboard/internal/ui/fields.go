@@ -1,0 +1,71 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"curfew/broker/amqp"
+)
+
+// Pair is a name with a value as text.
+type Pair struct{ Name, Value string }
+
+// Properties lists the properties that are set, except the headers.
+func Properties(p *amqp.Properties) (list []Pair) {
+	for _, one := range []struct {
+		flag        amqp.PropertySet
+		name, value string
+	}{
+		{amqp.HasMessageID, "message-id", p.MessageID}, {amqp.HasCorrelationID, "correlation-id", p.CorrelationID},
+		{amqp.HasContentType, "content-type", p.ContentType}, {amqp.HasContentEncoding, "content-encoding", p.ContentEncoding},
+		{amqp.HasType, "type", p.Type}, {amqp.HasAppID, "app-id", p.AppID}, {amqp.HasUserID, "user-id", p.UserID}, {amqp.HasReplyTo, "reply-to", p.ReplyTo},
+		{amqp.HasExpiration, "expiration", p.Expiration}, {amqp.HasTimestamp, "timestamp", fieldText(p.Timestamp)},
+		{amqp.HasPriority, "priority", strconv.Itoa(int(p.Priority))},
+	} {
+		if p.Has&one.flag != 0 {
+			list = append(list, Pair{one.name, one.value})
+		}
+	}
+	return list
+}
+
+// Fields lists the fields of a table or definition by name.
+func Fields[T ~map[string]any](t T) []Pair {
+	list := make([]Pair, 0, len(t))
+	for name, v := range t {
+		list = append(list, Pair{name, fieldText(v)})
+	}
+	slices.SortFunc(list, func(a, b Pair) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// fieldText is the value of a field as text.
+func fieldText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case []byte:
+		return string(v)
+	case amqp.Timestamp:
+		if at := time.Unix(int64(v), 0).UTC(); at.Year() < 10_000 {
+			return at.Format(time.RFC3339)
+		}
+		return strconv.FormatUint(uint64(v), 10)
+	case []any:
+		parts := make([]string, len(v))
+		for i := range v {
+			parts[i] = fieldText(v[i])
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case amqp.Table:
+		parts := make([]string, 0, len(v))
+		for _, p := range Fields(v) {
+			parts = append(parts, p.Name+"="+p.Value)
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	return fmt.Sprint(v)
+}

@@ -1,0 +1,40 @@
+package ui
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNumbersAndTimes(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 ms", 999 * time.Millisecond: "999 ms", 1500 * time.Millisecond: "1.5 s", 90 * time.Second: "1 min 30 s", time.Hour: "1 h",
+		26 * time.Hour: "1 d 2 h", -time.Second: "-1 s",
+	} {
+		require.Equal(t, want, Span(d))
+	}
+	require.Equal(t, "1,234,567", Number(1234567))
+	require.Equal(t, "-1,000", Number(-1000))
+	require.Equal(t, "999", Number(999))
+	require.Equal(t, "1.5 MiB", Bytes(3<<19))
+	require.Equal(t, "in 5 s", Until(15_000, 10_000))
+	require.Equal(t, "5 s ago", Until(5_000, 10_000))
+	require.Equal(t, "now", Until(9_500, 10_000))
+}
+
+func TestSentence(t *testing.T) {
+	require.Equal(t, "Übung macht", Sentence("übung macht"))
+	require.Empty(t, Sentence(""))
+	require.Equal(t, "5 in", Sentence("5 in"))
+}
+
+func TestVisible(t *testing.T) {
+	require.Equal(t, "(empty)", Visible(""))
+	require.Equal(t, `a\u202eb`, Visible("a\u202eb"))
+	require.Equal(t, `a\x00\n`, Visible("a\x00\n"))
+	require.Equal(t, `\xff`, Visible("\xff"))
+	require.Equal(t, "naïve 订单 b", Visible("naïve 订单 b"))
+	require.Less(t, len(Visible(strings.Repeat("ä", 10_000))), 1100)
+}

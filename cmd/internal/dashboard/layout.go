@@ -1,0 +1,67 @@
+package dashboard
+
+import (
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/cmd/internal/dashboard/internal/ui"
+)
+
+// layout is the document around a page's parts.
+func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
+	return h.Doctype(h.HTML(h.Lang("en"), g.If(s.Theme != themes[0], h.Data("theme", s.Theme)),
+		h.Head(
+			h.Meta(h.Charset("utf-8")),
+			h.Meta(h.Name("viewport"), h.Content("width=device-width, initial-scale=1")),
+			h.Meta(h.Name("color-scheme"), h.Content("light dark")),
+			h.TitleEl(g.Text(s.Title+" · "+ui.Visible(s.Instance)+" · Curfew")),
+			h.Link(h.Rel("stylesheet"), ui.Href(d.assets.URLs["style.css"])),
+			h.Link(h.Rel("icon"), h.Type("image/svg+xml"), ui.Href(d.assets.URLs["icon.svg"])),
+			h.Script(h.Src(d.assets.URLs["live.js"]), h.Defer()),
+			h.Script(h.Src(d.assets.URLs["times.js"]), h.Defer()),
+			h.Script(h.Src(d.assets.URLs["copy.js"]), h.Defer()),
+			g.If(p.Charts, g.Group{
+				h.Link(h.Rel("stylesheet"), ui.Href(d.assets.URLs["uPlot.css"])),
+				h.Script(h.Src(d.assets.URLs["uPlot.js"]), h.Defer()), h.Script(h.Src(d.assets.URLs["chart.js"]), h.Defer()),
+			}),
+		),
+		h.Body(
+			h.A(h.Class("skip"), ui.Href("#content"), g.Text("Skip to content")),
+			h.Header(
+				h.A(h.Class("brand"), ui.Href("/"), h.Img(h.Src(d.assets.URLs["icon.svg"]), h.Alt(""), h.Width("24"), h.Height("24")), g.Text("Curfew")),
+				g.If(s.User.Name != "", g.Group{menu(s), who(s)}),
+			),
+			h.Main(h.ID("content"), h.TabIndex("-1"),
+				p.Top,
+				h.Div(h.ID("live"), g.If(s.Live != "", h.Data("live", s.Live)), p.Live),
+				p.Bottom,
+			),
+			h.Footer(
+				h.Span(g.Text("Curfew "+s.Version+" · "), ui.Name(s.Instance)),
+				h.Button(h.Type("button"), h.ID("times"), h.Class("quiet"), h.Aria("pressed", "false"), g.Attr("hidden"), g.Text("Local times")),
+				themeSwitch(s)),
+		),
+	))
+}
+
+// menu is the links to the pages.
+func menu(s *ui.Info) g.Node {
+	entry := func(path, text string) g.Node {
+		return h.A(ui.Href(path), g.If(s.Tab == path, h.Aria("current", "page")), g.Text(text))
+	}
+	return h.Nav(h.Aria("label", "Pages"), ui.Spaced(
+		entry("/", "Overview"), g.If(s.RabbitMQ, entry("/rabbitmq", "RabbitMQ")),
+		g.If(s.Broker, entry("/queues", "Queues")), g.If(s.Broker, entry("/exchanges", "Exchanges")), g.If(s.Broker, entry("/connections", "Connections")),
+		g.If(s.Broker, entry("/dead-letters", "Dead letters")), entry("/incidents", "Incidents"), entry("/audit", "Audit"),
+		g.If(s.Broker, entry("/policies", "Policies")), g.If(s.Broker && s.User.Admin, entry("/users", "Users"))))
+}
+
+// who shows the user's name and the button to log out.
+func who(s *ui.Info) g.Node {
+	pause := h.Button(h.Type("button"), h.ID("pause"), h.Class("quiet"), h.Aria("pressed", "false"), g.Attr("hidden"), h.Title("Stop updating this page. Nothing else is paused."), g.Text("Pause updates"))
+	out := h.Form(h.Method("post"), h.Action("/logout"), h.Button(h.Class("quiet"), g.Text("Log out")))
+	return h.Div(h.Class("who"),
+		g.If(s.Live != "", pause),
+		h.Span(h.Class("user"), h.Title("logged in as"), ui.Name(s.User.Name)),
+		g.If(!s.Basic, out))
+}

@@ -1,0 +1,112 @@
+package dashboard
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"curfew/cmd/internal/dashboard/internal/ui"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// streamWrite bounds one write to a client.
+	streamWrite = 10 * time.Second
+	// streamLife is when a stream ends; browsers open another.
+	streamLife = time.Hour
+	// over makes the browser load the page again.
+	over = "event: over\ndata: {}\n\n"
+)
+
+// stream sends the live part of a page as it changes, as server-sent events whose data is
+// the markup in JSON. There can be maxStreams; other clients have to try again later.
+func (p *page) stream(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	select {
+	case p.d.streams <- struct{}{}:
+		defer func() { <-p.d.streams }()
+	default:
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // proxies
+	s := stream{page: p, w: w, r: r, control: http.NewResponseController(w)}
+	_ = s.control.SetReadDeadline(time.Time{}) // the deadline of requests would end it
+	u := *r.URL
+	u.Path = u.Path[len("/live"):]
+	s.r = r.Clone(r.Context())
+	s.r.URL = &u
+	s.run(v)
+}
+
+type stream struct {
+	page    *page
+	w       http.ResponseWriter
+	r       *http.Request
+	control *http.ResponseController
+	last    []byte
+}
+
+func (s *stream) run(v ui.Visitor) {
+	ticks := time.NewTicker(s.page.d.Every)
+	defer ticks.Stop()
+	life := time.NewTimer(streamLife)
+	defer life.Stop()
+	for {
+		if !s.update(v) {
+			return
+		}
+		select {
+		case <-ticks.C:
+		case <-life.C:
+			return
+		case <-s.r.Context().Done():
+			return
+		case <-s.page.d.ended:
+			return
+		}
+		var err error
+		if v, err = s.page.d.visitor(s.r); err != nil {
+			s.send(over)
+			return
+		}
+	}
+}
+
+// update sends the live part if it has changed, otherwise a comment that keeps the connection alive.
+func (s *stream) update(v ui.Visitor) (ok bool) {
+	v.Live = true
+	content, err := s.page.build(s.r, v)
+	if err != nil {
+		s.send(over)
+		return false
+	}
+	text, err := markup(content.Draw(s.page.info(s.r, v)).Live)
+	if err != nil {
+		s.page.d.log.Error("render", zap.String("page", s.page.title), zap.Error(err))
+		return false
+	}
+	if bytes.Equal(text, s.last) {
+		return s.send(": the same\n\n")
+	}
+	s.last = text
+	data, err := json.Marshal(string(text))
+	if err != nil {
+		return false
+	}
+	return s.send(fmt.Sprintf("data: %s\n\n", data))
+}
+
+func (s *stream) send(text string) bool {
+	if s.control.SetWriteDeadline(time.Now().Add(streamWrite)) != nil {
+		return false
+	}
+	if _, err := s.w.Write([]byte(text)); err != nil {
+		return false
+	}
+	return s.control.Flush() == nil
+}

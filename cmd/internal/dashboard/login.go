@@ -1,0 +1,42 @@
+package dashboard
+
+import (
+	"errors"
+	"net/http"
+
+	"curfew/cmd/internal/dashboard/internal/ui"
+
+	"go.uber.org/zap"
+)
+
+func (d *Dashboard) loginPage(w http.ResponseWriter, r *http.Request) {
+	d.pages["/login"].write(w, r, http.StatusOK, ui.Visitor{}, loginForm{ui.NewForm(nil), ui.Local(r.FormValue("to"))})
+}
+
+func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
+	name := r.PostFormValue("name")
+	form := loginForm{ui.NewForm(nil, "name", name), ui.Local(r.PostFormValue("to"))}
+	u, err := d.authenticate(r, name, r.PostFormValue("password"))
+	if err != nil {
+		d.log.Info("login refused", zap.String("user", name), zap.Error(err))
+		if errors.Is(err, errForbidden) {
+			form.Wrong("", "This user may not open the dashboard: give it the tag monitoring or administrator.")
+		}
+		form.Wrong("", "The name or the password is wrong.")
+		d.pages["/login"].write(w, r, http.StatusUnauthorized, ui.Visitor{}, form)
+		return
+	}
+	if err := d.sessions.Begin(w, r, u.Name, u.Stamp); err != nil {
+		d.log.Error("login", zap.String("user", name), zap.Error(err))
+		http.Error(w, "the session could not be opened; see the log", http.StatusInternalServerError)
+		return
+	}
+	http.Redirect(w, r, form.To, http.StatusSeeOther)
+}
+
+// logout needs no token: other sites cannot send the cookie, and could do no harm with it.
+func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
+	d.sessions.End(r)
+	d.sessions.TakeBack(w, r)
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+}

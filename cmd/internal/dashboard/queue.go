@@ -1,0 +1,166 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"curfew/broker/operate"
+	"curfew/cmd/internal/dashboard/internal/overview"
+	"curfew/cmd/internal/dashboard/internal/topology"
+	"curfew/cmd/internal/dashboard/internal/ui"
+	"curfew/monitor"
+)
+
+const (
+	// peekRows is how many messages one page shows, and peekBody how many bytes of each body.
+	peekRows  = 20
+	peekBody  = 2048
+	maxOffset = 1_000_000
+)
+
+// queuePage is what the page of one queue shows.
+type queuePage struct {
+	operate.QueueDetail
+	Forecast *monitor.Forecast // nil: no deadlines wait there
+	History  *overview.Trends
+	Now      int64
+	Peek     peek
+	Changed  string // the result of a change just made; "": none
+	Holders  []operate.Consumer
+	Bindings []operate.Binding // that lead to it
+}
+
+// peek is part of a queue's messages.
+type peek struct {
+	FromTail      bool
+	Bodies        bool
+	Offset        int
+	Messages      []messageView
+	Refused       bool // the user may not read the queue
+	Before, After string
+	Start         string // URL of the first page from this end
+	Head, Tail    string // URLs of the ends; "": this is the end
+	Toggle        string // URL with bodies, or without them
+}
+
+// messageView is a message as the pages show it.
+type messageView struct {
+	Seq         uint64
+	ID          string // message-id; "": none
+	Unacked     bool
+	Redelivered bool
+	Persistent  bool
+	Deadline    int64 // Unix ms; 0: none
+	Expired     bool
+	Exchange    string
+	RoutingKey  string
+	Properties  []ui.Pair
+	Headers     []ui.Pair
+	BodyBytes   int    // of the whole body
+	Body        []byte // as much of the body as was asked for
+
+	Place int    // in the queue, counted from 1 at the chosen end
+	Text  string // the body
+	Hex   bool   // Text is a dump, since the body is binary
+	Cut   bool   // Text is not the whole body
+	// Change is the URL of the page to change its deadline; "": this user may not.
+	Change string
+}
+
+func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
+	q := r.URL.Query()
+	detail, err := d.Operations.Queue(r.Context(), v.Actor(), ui.Named(q))
+	if err != nil {
+		return nil, err
+	}
+	p := &queuePage{QueueDetail: detail, Now: d.state().NowMillis}
+	forecasts := d.forecasts()
+	if i := slices.IndexFunc(forecasts, func(f monitor.Forecast) bool { return f.Queue == detail.Name && f.VHost == detail.VHost }); i >= 0 {
+		p.Forecast = &forecasts[i]
+	}
+	p.History = overview.NewTrends(d.History, "/queue", q, detail.VHost, detail.Name)
+	p.Changed = changed[q.Get("changed")]
+	if n, err := strconv.Atoi(q.Get("purged")); err == nil {
+		p.Changed = ui.Plural(n, "message") + " deleted."
+	}
+	if p.Holders, err = d.Operations.ListHolders(r.Context(), v.Actor(), operate.QueueName{VHost: detail.VHost, Name: detail.Name}); err != nil {
+		return nil, err
+	}
+	if v.Live { // the messages stay as they were when the page was opened
+		return p, nil
+	}
+	if p.Bindings, err = topology.BindingsTo(r.Context(), d.Operations, v.Actor(), operate.QueueName{VHost: detail.VHost, Name: detail.Name}); err != nil {
+		return nil, err
+	}
+	return p, p.Peek.look(r.Context(), d.Operations, v.Actor(), q)
+}
+
+// look gathers the messages that a query names by queue, end and offset.
+func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor, q url.Values) error {
+	p.FromTail, p.Bodies = q.Get("from") == "tail", q.Get("bodies") == "1"
+	p.Offset, _ = strconv.Atoi(q.Get("offset"))
+	p.Offset = min(max(p.Offset, 0), maxOffset)
+	want := operate.PeekRequest{Queue: ui.Named(q), FromTail: p.FromTail, Offset: p.Offset, Count: peekRows + 1}
+	if p.Bodies {
+		want.BodyBytes = peekBody
+	}
+	list, err := o.Peek(ctx, by, want)
+	if operate.Refused(err) {
+		p.Refused = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.links(q, len(list) > peekRows)
+	mayChange := o.May(by, operate.ChangeDeadline, ui.Named(q))
+	for i := range list[:min(len(list), peekRows)] {
+		m := viewMessage(&list[i], p.Offset+i+1)
+		if mayChange {
+			m.Change = ui.DeadlineURL(q.Get("vhost"), q.Get("name"), list[i].QueueID, m.Seq)
+		}
+		p.Messages = append(p.Messages, m)
+	}
+	return nil
+}
+
+func (p *peek) links(q url.Values, more bool) {
+	p.Start = ui.With("/queue", q, "offset", "")
+	if p.FromTail {
+		p.Head = ui.With("/queue", q, "from", "", "offset", "")
+	} else {
+		p.Tail = ui.With("/queue", q, "from", "tail", "offset", "")
+	}
+	p.Toggle = ui.With("/queue", q, "bodies", "1")
+	if p.Bodies {
+		p.Toggle = ui.With("/queue", q, "bodies", "")
+	}
+	if p.Offset > 0 {
+		before := ""
+		if p.Offset > peekRows {
+			before = strconv.Itoa(p.Offset - peekRows)
+		}
+		p.Before = ui.With("/queue", q, "offset", before)
+	}
+	if more {
+		p.After = ui.With("/queue", q, "offset", strconv.Itoa(p.Offset+peekRows))
+	}
+}
+
+func viewMessage(m *operate.Message, place int) messageView {
+	return messageView{
+		Seq: uint64(m.Seq), ID: m.Properties.MessageID, Unacked: m.Unacked(), Redelivered: m.Redelivered, Persistent: m.Persistent, Deadline: m.DeadlineMillis, Expired: m.Expired,
+		Exchange: string(m.Message.Exchange), RoutingKey: string(m.Message.RoutingKey), Properties: ui.Properties(&m.Properties), Headers: ui.Fields(m.Properties.Headers),
+		BodyBytes: m.BodyBytes, Body: m.Message.Body, Place: place,
+	}.withText()
+}
+
+// withText adds the body as text.
+func (m messageView) withText() messageView {
+	m.Cut = len(m.Body) < m.BodyBytes
+	m.Text, m.Hex = ui.Body(m.Body, m.Cut)
+	return m
+}

@@ -1,0 +1,189 @@
+package dashboard
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"curfew/broker/operate"
+	"curfew/cmd/internal/dashboard/internal/ui"
+	"curfew/monitor"
+)
+
+// sparkMinutes is how far back a queue's line goes.
+const sparkMinutes = 60
+
+// queuesPage is what the page of queues shows.
+type queuesPage struct {
+	Form          *ui.Form // the search
+	Filter, VHost string
+	Sort          string
+	Descending    bool
+	VHosts        []string
+	Rows          []queueRow
+	All           int
+	Cut           ui.Cut
+	Columns       []column
+}
+
+// queueRow is a queue with its forecast.
+type queueRow struct {
+	*operate.Queue
+	Forecast *monitor.Forecast // nil: no deadlines wait there
+	Depths   []int64           // in the last hour, by the minute; nil: not known
+}
+
+// deadLettersTo is, in words, where a queue's dead letters go; "": nowhere.
+func deadLettersTo(q *operate.Queue) string {
+	exchange, key := q.DeadLetterExchange, q.DeadLetterKey
+	switch {
+	case !q.DeadLetters:
+		return ""
+	case exchange == "" && key != "":
+		return key
+	case exchange == "":
+		return "the queue named by each message's key"
+	case key == "":
+		return "exchange " + exchange
+	}
+	return "exchange " + exchange + " with key " + key
+}
+
+// column is a column to sort by.
+type column struct {
+	Name, Key, URL string
+	Sorted         string // ascending, descending or ""
+	Number         bool
+	Roomy          bool // not shown on a narrow screen
+}
+
+// orders compares queues by column. Queues that are equal are sorted by name.
+var orders = map[string]func(a, b queueRow) int{
+	"name":      func(_, _ queueRow) int { return 0 },
+	"ready":     func(a, b queueRow) int { return cmp.Compare(a.Ready, b.Ready) },
+	"unacked":   func(a, b queueRow) int { return cmp.Compare(a.Unacked, b.Unacked) },
+	"consumers": func(a, b queueRow) int { return cmp.Compare(a.Consumers, b.Consumers) },
+	"deadlines": func(a, b queueRow) int { return cmp.Compare(a.deadlines(), b.deadlines()) },
+	"miss":      func(a, b queueRow) int { return cmp.Compare(a.willMiss(), b.willMiss()) },
+}
+
+func (q queueRow) deadlines() int {
+	if q.Forecast == nil {
+		return 0
+	}
+	return q.Forecast.Deadlines
+}
+
+func (q queueRow) willMiss() int {
+	if q.Forecast == nil {
+		return 0
+	}
+	return q.Forecast.WillMiss
+}
+
+func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
+	v := r.URL.Query()
+	l := &queuesPage{Form: ui.NewForm(v), Filter: v.Get("q"), VHost: v.Get("vhost"), Sort: v.Get("sort"), Descending: v.Get("desc") == "1"}
+	if orders[l.Sort] == nil {
+		l.Sort = "name"
+	}
+	all, err := d.Operations.ListQueues(r.Context(), by.Actor())
+	if err != nil {
+		return nil, err
+	}
+	l.gather(all)
+	if byForecast := l.Sort == "deadlines" || l.Sort == "miss"; byForecast {
+		l.foresee(d.forecasts())
+		l.order()
+		l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
+	} else { // the forecasts of one page are enough
+		l.order()
+		l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
+		l.foresee(d.forecasts())
+	}
+	l.columns(v)
+	if d.History != nil {
+		for i := range l.Rows {
+			l.Rows[i].Depths = d.History.Depths(l.Rows[i].VHost, l.Rows[i].Name, sparkMinutes)
+		}
+	}
+	return l, nil
+}
+
+// forecasts are those of the monitor; they must not be changed.
+func (d *Dashboard) forecasts() []monitor.Forecast {
+	if d.Monitor == nil {
+		return nil
+	}
+	return d.Monitor.Forecasts()
+}
+
+// gather takes the matching queues.
+func (l *queuesPage) gather(all []*operate.Queue) {
+	l.All = len(all)
+	filter, vhosts := strings.ToLower(l.Filter), map[string]bool{}
+	for _, q := range all {
+		vhosts[q.VHost] = true
+		if strings.Contains(strings.ToLower(q.Name), filter) && (l.VHost == "" || l.VHost == q.VHost) {
+			l.Rows = append(l.Rows, queueRow{Queue: q})
+		}
+	}
+	l.VHosts = slices.Sorted(maps.Keys(vhosts))
+}
+
+// foresee adds the forecasts.
+func (l *queuesPage) foresee(forecasts []monitor.Forecast) {
+	at := make(map[[2]string]int, len(l.Rows))
+	for i, q := range l.Rows {
+		at[[2]string{q.VHost, q.Name}] = i
+	}
+	for i := range forecasts {
+		if row, ok := at[[2]string{forecasts[i].VHost, forecasts[i].Queue}]; ok {
+			l.Rows[row].Forecast = &forecasts[i]
+		}
+	}
+}
+
+// order sorts the rows as the user chose.
+func (l *queuesPage) order() {
+	order := orders[l.Sort]
+	slices.SortFunc(l.Rows, func(a, b queueRow) int {
+		by, names := order(a, b), 0
+		if by == 0 {
+			names = cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.VHost, b.VHost))
+		}
+		if l.Descending {
+			by = -by
+			if l.Sort == "name" {
+				names = -names
+			}
+		}
+		return cmp.Or(by, names)
+	})
+}
+
+// columns makes the links that sort. A second click reverses the order; numbers begin with the
+// largest.
+func (l *queuesPage) columns(v url.Values) {
+	for _, c := range []column{
+		{Name: "Queue", Key: "name"}, {Name: "Ready", Key: "ready", Number: true}, {Name: "Unacked", Key: "unacked", Number: true, Roomy: true},
+		{Name: "Consumers", Key: "consumers", Number: true, Roomy: true}, {Name: "Deadlines", Key: "deadlines", Number: true, Roomy: true}, {Name: "At risk", Key: "miss", Number: true},
+	} {
+		descending := c.Number
+		if c.Key == l.Sort {
+			c.Sorted, descending = "ascending", !l.Descending
+			if l.Descending {
+				c.Sorted = "descending"
+			}
+		}
+		direction := "0"
+		if descending {
+			direction = "1"
+		}
+		c.URL = ui.With("/queues", v, "sort", c.Key, "desc", direction, "page", "")
+		l.Columns = append(l.Columns, c)
+	}
+}

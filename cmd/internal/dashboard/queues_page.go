@@ -1,0 +1,72 @@
+package dashboard
+
+import (
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/cmd/internal/dashboard/internal/ui"
+)
+
+func (l *queuesPage) Draw(*ui.Info) ui.Drawing {
+	return ui.Drawing{Top: g.Group{h.H1(g.Text("Queues")), ui.Menu("Actions", ui.Action("/queue/new", "New queue…"), ui.Action("/publish", "Publish…")), l.form()}, Live: h.Section(h.Class("card"), l.list())}
+}
+
+func (l *queuesPage) form() g.Node {
+	direction := ""
+	if l.Descending {
+		direction = "1"
+	}
+	return ui.Search("/queues",
+		l.Form.Field("Name contains", "q", "", h.Type("search"), h.MaxLength("256")),
+		g.If(len(l.VHosts) > 1, l.Form.Choose("Virtual host", "vhost", "", ui.Or("all", l.VHosts)...)),
+		ui.Hidden("sort", l.Sort), ui.HiddenIf("desc", direction),
+		ui.Button("Filter"))
+}
+
+func (l *queuesPage) list() g.Node {
+	switch {
+	case l.All == 0:
+		return ui.Empty(g.Text("There are no queues yet. Connect a client to this broker and declare a queue: it appears here at once. Or run "),
+			ui.Code("curfew demo --against"), g.Text(" with this address, which adds examples."))
+	case len(l.Rows) == 0:
+		return ui.Empty(g.Text("None of "+ui.Plural(l.All, "queue")+" matches. "), ui.Link("/queues", g.Text("Show all")))
+	}
+	return g.Group{
+		h.Div(h.Class("scroll"), h.Table(h.Class("rows fits"),
+			h.THead(h.Tr(g.Map(l.Columns, columnHeading), h.Th(h.Scope("col"), h.Class("trend"), g.Text("Last hour")), h.Th(h.Scope("col"), h.Class("roomy"), g.Text("Dead letters to")))),
+			h.TBody(g.Map(l.Rows, queueLine)))),
+		l.Cut.Draw("queue"),
+	}
+}
+
+func columnHeading(c column) g.Node {
+	classes := ""
+	if c.Number {
+		classes = "number"
+	}
+	if c.Roomy {
+		classes += " roomy"
+	}
+	return h.Th(h.Scope("col"), g.If(classes != "", h.Class(classes)), g.If(c.Sorted != "", h.Aria("sort", c.Sorted)), ui.Link(c.URL, g.Text(c.Name)))
+}
+
+func queueLine(q queueRow) g.Node {
+	roomy := func(n g.Node) g.Node { return h.Td(h.Class("number roomy"), n) }
+	return h.Tr(
+		h.Td(h.Class("name"), ui.QueueLink(ui.QueueURL(q.VHost, q.Name), q.VHost, q.Name)),
+		ui.Amount(g.Text(ui.Number(q.Ready))), roomy(g.Text(ui.Number(q.Unacked))), roomy(ui.OrFaint(q.Consumers)),
+		roomy(ui.Deadlines(q.Forecast)), ui.Amount(ui.WillMiss(q.Forecast)),
+		h.Td(h.Class("trend"), ui.Sparkline(q.Depths, "depth in the last hour")),
+		h.Td(h.Class("roomy"), q.deadLetters()))
+}
+
+// deadLetters shows where dead letters go, or that they are dropped.
+func (q queueRow) deadLetters() g.Node {
+	switch {
+	case q.DeadLetters:
+		return ui.Name(deadLettersTo(q.Queue))
+	case q.willMiss() > 0:
+		return ui.Class("warn", g.Text("nowhere: they are dropped"))
+	}
+	return ui.Faint("nowhere")
+}

@@ -1,0 +1,183 @@
+package dashboard
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/broker/deadline"
+	brokerpolicy "curfew/broker/policy"
+	"curfew/cmd/internal/dashboard/internal/ui"
+	"curfew/monitor"
+)
+
+var (
+	hiddenPattern = regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)">`)
+	rowPattern    = regexp.MustCompile(`<a href="/queue\?name=([^&"]+)`)
+)
+
+func hiddenFields(page string) (fields [][2]string) {
+	for _, m := range hiddenPattern.FindAllStringSubmatch(page, -1) {
+		fields = append(fields, [2]string{m[1], html.UnescapeString(m[2])})
+	}
+	return fields
+}
+
+// linkTo is where the link of that relation leads; "" there is none.
+func linkTo(page, rel string) string {
+	m := regexp.MustCompile(`rel="` + rel + `" href="([^"]+)"`).FindStringSubmatch(page)
+	if m == nil {
+		return ""
+	}
+	return html.UnescapeString(m[1])
+}
+
+func rows(page string) (names []string) {
+	for _, m := range rowPattern.FindAllStringSubmatch(page, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+func TestQueuesAreSortedFilteredAndPaged(t *testing.T) {
+	s := newSite(t).logIn("eye")
+	_, _, err := s.b.PutVHost("other", broker.VHostMetadata{})
+	require.NoError(t, err)
+	for i := range 2*ui.PageRows + 1 {
+		vhost := "/"
+		if i == 7 {
+			vhost = "other"
+		}
+		q := s.queue(vhost, fmt.Sprintf("q%03d", i), nil)
+		if i == 2*ui.PageRows {
+			s.publish(q, amqp.Properties{}, "")
+		}
+	}
+	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "q003", WillMiss: 9, Deadlines: 12}}
+
+	var all []string
+	for path := "/queues"; path != ""; {
+		a := s.get(path)
+		all = append(all, rows(a.body)...)
+		path = linkTo(a.body, "next")
+	}
+	require.Len(t, all, 2*ui.PageRows+1)
+	require.Equal(t, "q000", all[0])
+	require.IsIncreasing(t, all)
+
+	require.Equal(t, "q100", rows(s.get("/queues?sort=ready&desc=1").body)[0])
+	require.Equal(t, "q003", rows(s.get("/queues?sort=miss&desc=1").body)[0])
+	require.Equal(t, []string{"q070", "q071"}, rows(s.get("/queues?q=Q07&sort=name").body)[:2])
+	require.Equal(t, []string{"q007"}, rows(s.get("/queues?vhost=other").body))
+	require.Contains(t, s.get("/queues?q=nothing").body, "Show all")
+	require.Len(t, rows(s.get("/queues?page=99999&sort=nonsense").body), 1, "the last page")
+}
+
+func TestNoQueues(t *testing.T) {
+	empty := newSite(t).logIn("eye").get("/queues").body
+	require.Contains(t, empty, "declare a queue")
+	require.Contains(t, empty, "curfew demo --against")
+}
+
+func TestPeek(t *testing.T) {
+	s := newSite(t).logIn("root")
+	q := s.queue("/", "q", nil)
+	for i := range peekRows + 1 {
+		s.publish(q, amqp.Properties{Expiration: "60000", Has: amqp.HasExpiration}, fmt.Sprint("secret body ", i))
+	}
+	_, err := q.Get(false, func(*broker.Delivery) {}) // the first is held past its deadline
+	require.NoError(t, err)
+	x := s.standing(q)[0]
+	s.b.Reschedule(q.Ref(&x), 1)
+	a := s.get("/queue?vhost=/&name=q")
+	require.NotContains(t, a.body, "secret body", "bodies only when asked for")
+	require.Contains(t, a.body, "past its deadline")
+	a = s.get("/queue?vhost=/&name=q&bodies=1")
+	require.Contains(t, a.body, "secret body 19")
+	require.NotContains(t, a.body, "secret body 20")
+	a = s.get(linkTo(a.body, "next"))
+	require.Contains(t, a.body, "secret body 20")
+	require.Empty(t, linkTo(a.body, "next"))
+
+	a = s.logIn("eye").get("/queue?vhost=/&name=q&bodies=1")
+	require.Equal(t, http.StatusOK, a.status)
+	require.NotContains(t, a.body, "secret body", "that takes the permission to read")
+	require.Contains(t, a.body, "may not read")
+}
+
+// TestAnEmptyQueueThatIsFilled is not deleted with what has arrived before somebody has seen that.
+func TestAnEmptyQueueThatIsFilled(t *testing.T) {
+	s := newSite(t).logIn("root")
+	require.NoError(t, s.b.Accounts.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
+	q := s.queue("/", "filled", nil)
+	form := url.Values{"token": {s.ownToken()}, "vhost": {"/"}, "name": {"filled"}, "queue": {fmt.Sprint(q.ID())}, "asked": {"0"}}
+	s.publish(q, amqp.Properties{}, "m")
+	a := s.post("/queue/delete", form)
+	require.Equal(t, http.StatusBadRequest, a.status)
+	require.Contains(t, a.body, "more than the 0 that may be deleted")
+	require.Contains(t, a.body, `name="asked" value="1"`)
+	require.Len(t, s.standing(q), 1)
+	form.Set("asked", "1")
+	form.Set("confirm", "1")
+	require.Equal(t, "/queues", s.post("/queue/delete", form).path)
+}
+
+// TestDeadLettersThatGoWithAQueue are said and have to be confirmed, though the queue has no messages.
+func TestDeadLettersThatGoWithAQueue(t *testing.T) {
+	s := newSite(t).logIn("root")
+	require.NoError(t, s.b.Accounts.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
+	q := s.queue("/", "own", amqp.Table{"x-dead-letter-queue": true})
+	dead, err := q.VHost().Queues.Get("own/$deadletterqueue")
+	require.NoError(t, err)
+	s.publish(dead, amqp.Properties{}, "dead")
+	page := s.get("/queue/delete?vhost=/&name=own").body
+	require.Contains(t, page, "<dd class=\"bad\">1: they are lost, too.")
+	require.Contains(t, page, "Type 1 to confirm")
+	form := url.Values{"token": {s.ownToken()}, "vhost": {"/"}, "name": {"own"}, "queue": {fmt.Sprint(q.ID())}, "asked": {"0"}}
+	a := s.post("/queue/delete", form)
+	require.Equal(t, http.StatusBadRequest, a.status)
+	require.Contains(t, a.body, "has 1 messages and dead letters, more than the 0 that may be deleted")
+	require.Len(t, s.standing(dead), 1)
+	form.Set("asked", "1")
+	form.Set("confirm", "1")
+	require.Equal(t, "/queues", s.post("/queue/delete", form).path)
+}
+
+// TestQueueSaysHowLongMessagesLive: under its title stand the time to live in force, what set it, and where dead letters go.
+func TestQueueSaysHowLongMessagesLive(t *testing.T) {
+	s := newSite(t).logIn("root")
+	vh, _ := s.b.VHost("/")
+	_, err := vh.Policies.Set(brokerpolicy.User, brokerpolicy.Policy{Name: "short", Pattern: "^by-", Definition: brokerpolicy.Definition{"message-ttl": int64(30_000)}})
+	require.NoError(t, err)
+	s.queue("/", "by-policy", nil)
+	s.queue("/", "by-argument", amqp.Table{"x-message-ttl": int64(5000), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "late"})
+	s.queue("/", "free", amqp.Table{"x-dead-letter-exchange": "dlx"})
+	for name, want := range map[string][]string{
+		"by-policy":   {"TTL 30 s</b> (policy short)", "messages that expire are dropped"},
+		"by-argument": {"TTL 5 s</b> (argument x-message-ttl)", `dead letters → <a href="/queue?name=late&amp;vhost=%2F">late</a>`},
+		"free":        {"No TTL</b> set for the queue", "dead letters → exchange dlx"},
+	} {
+		page := s.get("/queue?vhost=/&name=" + name).body
+		for _, text := range want {
+			require.Contains(t, page, text, name)
+		}
+	}
+}
+
+// TestDeadLettersThatGoWithAVirtualHost are said, though no queue counts them.
+func TestDeadLettersThatGoWithAVirtualHost(t *testing.T) {
+	s := newSite(t).logIn("root")
+	q := s.queue("/", "orders", amqp.Table{"x-queue-type": "quorum", "x-dead-letter-exchange": "gone", "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"})
+	s.publish(q, amqp.Properties{}, "x")
+	require.NotContains(t, s.get("/vhost/delete?name=/").body, "no queue has taken them yet")
+	require.Equal(t, deadline.Expired, s.b.FireNow(q.Ref(&s.standing(q)[0]), false))
+	require.Contains(t, s.get("/vhost/delete?name=/").body, "1: no queue has taken them yet, and they are lost, too.")
+}
