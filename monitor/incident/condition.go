@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +46,7 @@ type Condition struct {
 	see func(*State) []Finding
 }
 
-// Alertname is the name of the condition in Alertmanager, and of its runbook.
+// Alertname is the name of the condition in Alertmanager.
 func (c *Condition) Alertname() string {
 	var name strings.Builder
 	name.WriteString("Curfew")
@@ -54,6 +55,18 @@ func (c *Condition) Alertname() string {
 	}
 	return name.String()
 }
+
+// runbooks are the pages that alerts of the same cause share.
+var runbooks = map[string]string{
+	"CurfewAbsent": "CurfewDown", "CurfewWatchdog": "CurfewDown", "CurfewLoopRestarted": "CurfewPartStuck", "CurfewHeartbeatStale": "CurfewPartStuck",
+	"CurfewQueueLockedLong": "CurfewPartStuck", "CurfewLatenessHigh": "CurfewDeadlineFiredLate", "CurfewProcessorStarved": "CurfewDeadlineFiredLate",
+	"CurfewDeadlinesUnwatched": "CurfewDeadlineFiredLate", "CurfewDeadLettersDropped": "CurfewDeadLetterUnroutable", "CurfewFsyncSlow": "CurfewDiskSilent",
+	"CurfewFileDescriptorsLow": "CurfewConnectionsRefused", "CurfewClockSkew": "CurfewClockOffset", "CurfewQueuesRecovered": "CurfewDataFolderNew",
+	"CurfewDiskFillsUp": "CurfewPublishersBlocked", "CurfewAlertRulesRefused": "CurfewAlertSinkFailing",
+}
+
+// Runbook is the file in deploy/runbooks that says what to do about an alert.
+func Runbook(alertname string) string { return cmp.Or(runbooks[alertname], alertname) + ".md" }
 
 // Finding is a condition that holds now, for one queue or for Curfew itself.
 type Finding struct {
@@ -104,8 +117,7 @@ var Conditions = []*Condition{
 	{
 		// Longer than LateWithin: one stall, however many messages it made late, does not begin it.
 		Name: "lateness_high", Level: Warning, What: "messages expire late again and again", Whom: "all queues", Begins: LateWithin + 2*time.Minute, Ends: time.Minute, see: seeLateness,
-		Do:      "Give this machine or container more processor time.",
-		Command: "curfew audit search --min-lateness 1s", Page: "/audit",
+		Do: "Give this machine or container more processor time.", Command: "curfew audit search --min-lateness 1s", Page: "/audit",
 	},
 	{
 		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Whom: "queues for work", Begins: 3 * time.Second, Ends: 15 * time.Second, see: seeUnconsumed,
@@ -141,8 +153,7 @@ var Conditions = []*Condition{
 	},
 	{
 		Name: "clock_skew", Level: Warning, What: "the clocks of Redis and Curfew differ", Whom: "readers of what is in Redis", Begins: time.Minute, Ends: time.Minute, see: seeSkew,
-		Do:      "Check the time service of both machines. Deadlines go by Curfew's clock.",
-		Command: "curfew status", Page: "/",
+		Do: "Check the time service of both machines. Deadlines go by Curfew's clock.", Command: "curfew status", Page: "/",
 	},
 	{
 		Name: "queues_recovered", Level: Warning, What: "messages were found without the definition of their queue", Whom: "queues named curfew.recovered.*", see: seeRecovered,
@@ -212,9 +223,7 @@ var formerly = map[string]string{"at_risk": "deadline_missed"}
 
 // conditionOf finds a condition by its name; nil: there is none.
 func conditionOf(name string) *Condition {
-	if now, changed := formerly[name]; changed {
-		name = now
-	}
+	name = cmp.Or(formerly[name], name)
 	if i := slices.IndexFunc(Conditions, func(c *Condition) bool { return c.Name == name }); i >= 0 {
 		return Conditions[i]
 	}
