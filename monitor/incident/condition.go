@@ -89,8 +89,7 @@ var Conditions = []*Condition{
 	},
 	{
 		Name: "data_folder_new", Level: Critical, What: "messages of an earlier run are missing", Whom: "all queues", see: seeOrphans, OfOneRun: true,
-		Do:      "If they should be here, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again. If not, this ends with the next start.",
-		Command: "curfew status", Page: "/",
+		Do: "If they should be here, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again. If not, this ends with the next start.", Command: "curfew status", Page: "/",
 	},
 	{
 		Name: "disk_silent", Level: Critical, What: "the disk does not answer", Whom: "publishers of persistent messages", see: seeDiskSilent,
@@ -126,8 +125,7 @@ var Conditions = []*Condition{
 	},
 	{
 		Name: "held_past_deadline", Level: Warning, What: "a consumer holds messages past their deadlines", Whom: "one client", Begins: 2 * time.Second, Ends: 5 * time.Second, PerCause: true, see: seeHeld,
-		Do:      "See what the consumer is doing, or close its connection: what it gives back then expires.",
-		Command: "curfew consumers --vhost {vhost}", Page: "/consumers",
+		Do: "See what the consumer is doing, or close its connection: what it gives back then expires.", Command: "curfew consumers --vhost {vhost}", Page: "/consumers",
 	},
 	{
 		Name: "dead_letters_wait", Level: Warning, What: "dead letters wait to be moved", Whom: "queues with a dead-letter exchange", Begins: 30 * time.Second, see: seeLetters,
@@ -139,8 +137,7 @@ var Conditions = []*Condition{
 	},
 	{
 		Name: "schedule_degraded", Level: Warning, What: "deadlines are met, with less protection than configured", Whom: "all queues", Begins: 4 * time.Second, Ends: 2 * time.Second, see: seeSchedule,
-		Do:      "Make sure that Redis runs, has memory left, and can be reached at the address in CURFEW_REDIS_URL. Curfew connects again by itself.",
-		Command: "curfew status", Page: "/",
+		Do: "Make sure that Redis runs, has memory left, and can be reached at the address in CURFEW_REDIS_URL. Curfew connects again by itself.", Command: "curfew status", Page: "/",
 	},
 	{
 		Name: "connections_refused", Level: Warning, What: "connections are refused", Whom: "clients that connect", see: seeRefusals, Command: "curfew connections", Page: "/connections",
@@ -148,8 +145,7 @@ var Conditions = []*Condition{
 	},
 	{
 		Name: "clock_offset", Level: Warning, What: "the clock is off", Whom: "messages with an absolute deadline", see: seeClock,
-		Do:      "Check the machine's time service. The next start with no deadline pending goes by the machine's clock.",
-		Command: "curfew status", Page: "/",
+		Do: "Check the machine's time service. The next start with no deadline pending goes by the machine's clock.", Command: "curfew status", Page: "/",
 	},
 	{
 		Name: "clock_skew", Level: Warning, What: "the clocks of Redis and Curfew differ", Whom: "readers of what is in Redis", Begins: time.Minute, Ends: time.Minute, see: seeSkew,
