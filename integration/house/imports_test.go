@@ -72,8 +72,8 @@ var rooms = map[string][]string{
 	"monitor/rabbitmq/queuefacts":                  {},
 	"monitor/rabbitmq/observe":                     {"monitor/forecast", "monitor/rabbitmq/cluster", "monitor/rabbitmq/queuefacts"},
 	"monitor/rabbitmq/plan":                        {"monitor/rabbitmq/cluster", "monitor/rabbitmq/observe", "monitor/rabbitmq/queuefacts"},
-	"monitor/rabbitmq/keeper":                      {"monitor/rabbitmq/keeper/internal/fingerprint", "monitor/rabbitmq/queuefacts"},
-	"monitor/rabbitmq/keeper/internal/fingerprint": {},
+	"monitor/rabbitmq/keeper":                      {"monitor/rabbitmq/internal/fingerprint", "monitor/rabbitmq/queuefacts"},
+	"monitor/rabbitmq/internal/fingerprint": {},
 	"monitor/rabbitmq/lease":                       {"monitor/rabbitmq/keeper"},
 
 	"cmd/internal/settings/settingstest": {},

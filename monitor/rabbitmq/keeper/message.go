@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/keeper/internal/fingerprint"
+	"curfew/monitor/rabbitmq/internal/fingerprint"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
