@@ -19,7 +19,7 @@ import (
 	"curfew/scheduler/storetest"
 )
 
-// delays is a delayed exchange foo with a consumer, and a ledger of what it was to deliver and has delivered.
+// delays is a delayed exchange foo with a consumer, and a history of what it was to deliver and has delivered.
 type delays struct {
 	t       testing.TB
 	n       *node
@@ -102,8 +102,8 @@ func (d *delays) count() int {
 	return len(d.arrived)
 }
 
-// ledger checks that what is due by then has arrived once, and nothing early, and returns how late each was, sorted.
-func (d *delays) ledger(until time.Time) (late []time.Duration) {
+// settled checks that what is due by then has arrived once, and nothing early, and returns how late each was, sorted.
+func (d *delays) settled(until time.Time) (late []time.Duration) {
 	d.t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -158,7 +158,7 @@ func TestDelays(t *testing.T) {
 	time.Sleep(time.Until(start.Add(2 * time.Second))) // what is due until then has to be late
 	check(t, first.cmd.Process.Kill())
 	eventually(t, 40*time.Second, "the messages that are due", func() bool { return d.count() == soon+1 })
-	late := d.ledger(start.Add(soon * 2 * time.Millisecond))
+	late := d.settled(start.Add(soon * 2 * time.Millisecond))
 	t.Logf("late: p50 %v, p99 %v, latest %v", late[len(late)/2], late[len(late)*99/100], late[len(late)-1])
 	require.Less(t, late[len(late)-1], 20*time.Second, "as long as another Curfew takes to take over")
 	eventually(t, answerLimit, "the rest to be held by the other", func() bool {
@@ -221,7 +221,7 @@ func TestDelayCommands(t *testing.T) {
 	eventually(t, answerLimit, "b2 and c", func() bool { return d.count() == 2 })
 	require.Equal(t, "too late", command("cancel b2", 0, amqp091.Table{"x-cancel": "b2"}))
 	forget("a", "b", "b3", "c", "cancel a", "cancel a again", "cancel z", "sooner", "cancel b2")
-	d.ledger(time.Now())
+	d.settled(time.Now())
 
 	const races = 400
 	for i := range races {
@@ -277,5 +277,5 @@ func TestDelayBinding(t *testing.T) {
 	eventually(t, answerLimit, "both to be told", func() bool { return slices.Equal(names(), []string{"binding", "bound"}) })
 	require.True(t, d.send("late", 700*time.Millisecond, nil, "").Wait())
 	eventually(t, answerLimit, "the message", func() bool { return d.count() == 1 })
-	d.ledger(time.Now())
+	d.settled(time.Now())
 }

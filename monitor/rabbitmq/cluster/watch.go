@@ -39,7 +39,7 @@ type Cancel uint8
 const (
 	CancelOff      Cancel = iota // nobody
 	CancelAny                    // everybody who may publish to the queue
-	CancelSameUser               // who has published it, by the property user-id of both
+	CancelSameUser               // whoever has published it, by the property user-id of both
 )
 
 var cancels = []string{"off", "any", "same_user"}

@@ -23,7 +23,7 @@ var arguments = amqp091.Table{"x-match": "any-with-x", "x-delay": nil, "x-delay-
 // binder makes the binding and looks what else is bound.
 type binder struct{ made bool }
 
-// bind makes the binding if it is not there. Nothing in RabbitMQ's answer says whether it was: the lists before and after do.
+// bind makes the binding if it is not there. RabbitMQ's answer does not tell whether it was: the lists before and after do.
 func (b *binder) bind(s *session) {
 	o := &s.k.o
 	if o.Exchange == "" {

@@ -51,6 +51,6 @@ func (k *Keeper) Reschedule(id string, in time.Duration) Outcome {
 func (k *Keeper) do(change func(*core, deadline.Instant) Outcome) Outcome {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.poke()
+	defer k.signal()
 	return change(k.core, k.o.Now())
 }

@@ -32,7 +32,7 @@ const (
 	Replaced    Outcome = "replaced"
 	Rescheduled Outcome = "rescheduled"
 	TooLate     Outcome = "too late"  // the message has been delivered
-	NotFound    Outcome = "not found" // no such message waits, nor was one settled lately
+	NotFound    Outcome = "not found" // no such message waits, nor was one settled in the last minutes
 	Refused     Outcome = "refused"   // Options.Cancel does not let the sender
 )
 

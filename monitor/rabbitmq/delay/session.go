@@ -163,10 +163,10 @@ func (s *session) take(c *channel, tag uint64, m *message) {
 		k.core.deliver(k.o.Now(), c, tag, m)
 	}
 	k.mu.Unlock()
-	k.poke()
+	k.signal()
 }
 
-func (k *Keeper) poke() {
+func (k *Keeper) signal() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -204,7 +204,7 @@ func (s *session) drop(c *channel) {
 	k.mu.Unlock()
 	if !was {
 		_ = c.ch.Close()
-		k.poke()
+		k.signal()
 	}
 }
 

@@ -38,7 +38,7 @@ type Shadows struct {
 
 	mu       sync.Mutex
 	waiting  []keeper.Shadow
-	dropped  bool // something was not written
+	dropped  bool  // something was not written
 	passed   int64 // minutes before this one are no longer needed
 	anything bool  // something was written or read, so the key minutes must be there
 
