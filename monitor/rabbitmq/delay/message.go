@@ -1,7 +1,6 @@
 package delay
 
 import (
-	"math"
 	"strconv"
 	"time"
 
@@ -57,11 +56,7 @@ func read(fingerprints *fingerprint.Hash, d *amqp091.Delivery) message {
 	} else if ms, ok := millis(d.Expiration); ok {
 		m.delay, m.expires = delayOf(ms), true
 	}
-	if ms, ok := fingerprint.Integer(d.Headers["timestamp_in_ms"]); ok && ms > 0 && ms < math.MaxInt64/1000 {
-		m.published = deadline.FromUnixMilli(ms).AddMillis(1)
-	} else if !d.Timestamp.IsZero() && d.Timestamp.Unix() > 0 {
-		m.published = deadline.At(d.Timestamp).Add(time.Second) // it has whole seconds
-	}
+	m.published = fingerprint.Published(d)
 	if deaths, ok := d.Headers["x-death"].([]any); ok && len(deaths) > 0 {
 		if last, ok := deaths[0].(amqp091.Table); ok {
 			m.passed, _ = last["queue"].(string)
