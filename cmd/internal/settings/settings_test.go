@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"curfew/cmd/internal/settings/settingstest"
+	"curfew/testenv"
 )
 
-var setenv = settingstest.Setenv
+var setenv = testenv.Setenv
 
 func TestDefaults(t *testing.T) {
 	setenv(t)

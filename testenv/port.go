@@ -1,4 +1,4 @@
-package storetest
+package testenv
 
 import (
 	"math/rand/v2"
@@ -37,5 +37,5 @@ func FreeAddr() string {
 			return addr
 		}
 	}
-	panic("storetest: no port is free")
+	panic("testenv: no port is free")
 }

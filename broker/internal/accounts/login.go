@@ -1,5 +1,4 @@
-// Package login lets users in by name and password, and slows down those who guess.
-package login
+package accounts
 
 import (
 	"context"

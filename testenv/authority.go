@@ -1,5 +1,4 @@
-// Package certstest makes certificates for tests, signed by its own authority.
-package certstest
+package testenv
 
 import (
 	"crypto/ecdsa"
@@ -25,8 +24,8 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// New creates an authority. Its file is in a directory of the test.
-func New(t testing.TB) *Authority {
+// NewAuthority creates an authority. Its file is in a directory of the test.
+func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	key := newKey(t)
 	template := template(t, pkix.Name{CommonName: "test authority"})

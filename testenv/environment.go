@@ -1,5 +1,4 @@
-// Package settingstest gives each test its own environment.
-package settingstest
+package testenv
 
 import (
 	"os"

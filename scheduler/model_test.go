@@ -1,4 +1,4 @@
-package storetest
+package scheduler_test
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package storetest
+package scheduler_test
 
 import (
 	"context"
@@ -19,9 +19,9 @@ const startAt = 1_795_217_348_123_456
 // lease is the span claims in the suite lease for, µs.
 const lease = 10_000
 
-// Run puts a kind of Store through the suite. open returns an empty one, and closes it
+// suite puts a kind of Store through its tests. open returns an empty one, and closes it
 // when the test ends.
-func Run(t *testing.T, open func(t *testing.T) scheduler.Store) {
+func suite(t *testing.T, open func(t *testing.T) scheduler.Store) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { c.run(fixture{t, open(t)}) })
 	}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package storetest
+package testenv
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package storetest
+package testenv
 
 import (
 	"net"

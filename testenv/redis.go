@@ -1,4 +1,4 @@
-package storetest
+package testenv
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -66,7 +67,7 @@ func StartRedis(t testing.TB, args ...string) *Redis {
 func (r *Redis) start() error {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
-		return fmt.Errorf("storetest: %w; install it: apt-get install redis-server", err)
+		return fmt.Errorf("testenv: %w; install it: apt-get install redis-server", err)
 	}
 	_, port, _ := net.SplitHostPort(r.Addr)
 	r.cmd = exec.Command(path, append([]string{"--port", port}, r.args...)...)
@@ -77,7 +78,7 @@ func (r *Redis) start() error {
 	}
 	r.cmd.Stderr = r.cmd.Stdout
 	if err := r.cmd.Start(); err != nil {
-		return fmt.Errorf("storetest: start redis-server: %w", err)
+		return fmt.Errorf("testenv: start redis-server: %w", err)
 	}
 	log, ready := waitReady(out)
 	cmd, gone := r.cmd, make(chan struct{})
@@ -89,7 +90,7 @@ func (r *Redis) start() error {
 	}()
 	if !ready {
 		r.Kill()
-		return fmt.Errorf("storetest: redis-server did not start:\n%s", log)
+		return fmt.Errorf("testenv: redis-server did not start:\n%s", log)
 	}
 	return nil
 }
@@ -138,7 +139,7 @@ func (r *Redis) Resume() { r.t.Helper(); r.signal(syscall.SIGCONT) }
 func (r *Redis) signal(s syscall.Signal) {
 	r.t.Helper()
 	if r.cmd == nil {
-		r.t.Fatal("storetest: redis-server is not running")
+		r.t.Fatal("testenv: redis-server is not running")
 	}
 	if err := r.cmd.Process.Signal(s); err != nil {
 		r.t.Fatal(err)
@@ -151,7 +152,7 @@ func (r *Redis) Do(args ...any) any {
 	r.t.Helper()
 	reply, err := r.Client.Do(context.Background(), args...).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		r.t.Fatalf("storetest: redis %v: %v", args, err)
+		r.t.Fatalf("testenv: redis %v: %v", args, err)
 	}
 	return reply
 }
@@ -161,4 +162,31 @@ func (r *Redis) Port() int {
 	_, text, _ := net.SplitHostPort(r.Addr)
 	port, _ := strconv.Atoi(text)
 	return port
+}
+
+// Limited adds a user with these rights only, and returns the URL for it.
+func (r *Redis) Limited(rule string) (url string) {
+	r.t.Helper()
+	args := []any{"ACL", "SETUSER", "curfew", "on", ">secret"}
+	for _, word := range strings.Fields(rule) {
+		args = append(args, word)
+	}
+	r.Do(args...)
+	return strings.Replace(r.URL, "redis://", "redis://curfew:secret@", 1)
+}
+
+// StartRedisCluster starts a Redis Cluster of one node, which refuses what would not work on several.
+func StartRedisCluster(t testing.TB) *Redis {
+	t.Helper()
+	_, bus, _ := net.SplitHostPort(FreeAddr())
+	r := StartRedis(t, "--cluster-enabled", "yes", "--cluster-port", bus)
+	r.Do("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if info, _ := r.Do("CLUSTER", "INFO").(string); strings.Contains(info, "cluster_state:ok") {
+			return r
+		}
+		if time.Since(start) > time.Minute {
+			t.Fatal("testenv: the Redis Cluster is not ready after a minute")
+		}
+	}
 }
