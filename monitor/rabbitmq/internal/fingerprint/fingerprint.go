@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"hash"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/broker/deadline"
 )
 
 // Hash computes fingerprints. It is not safe for concurrent use.
@@ -84,6 +87,17 @@ func appendValue(b []byte, v any) []byte {
 		return binary.BigEndian.AppendUint64(append(b, 'I'), uint64(n))
 	}
 	return appendText(append(b, '?'), fmt.Sprint(v))
+}
+
+// Published returns when a message was published, by what it says, at the latest; 0: it does not say.
+func Published(d *amqp091.Delivery) deadline.Instant {
+	if ms, ok := Integer(d.Headers["timestamp_in_ms"]); ok && ms > 0 && ms < math.MaxInt64/1000 {
+		return deadline.FromUnixMilli(ms).AddMillis(1)
+	}
+	if !d.Timestamp.IsZero() && d.Timestamp.Unix() > 0 {
+		return deadline.At(d.Timestamp).Add(time.Second) // it has whole seconds
+	}
+	return 0
 }
 
 // Integer returns the integer in a header; false: the header is not one.
