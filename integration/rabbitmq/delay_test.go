@@ -16,7 +16,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // delays is a delayed exchange foo with a consumer, and a history of what it was to deliver and has delivered.
@@ -135,7 +135,7 @@ func (d *delays) settled(until time.Time) (late []time.Duration) {
 func TestDelays(t *testing.T) {
 	t.Parallel()
 	d := declareDelays(t, sharedNode(t))
-	redis := storetest.StartRedis(t)
+	redis := testenv.StartRedis(t)
 	first := startReplica(t, d.n, d.url, redis.URL, "one", "delay:foo.delay")
 	d.bound()
 	const all, soon = 10_000, 3_000
