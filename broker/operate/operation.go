@@ -19,6 +19,7 @@ type Op struct {
 	Text  string // more for the API's document, Markdown
 	Noun  string // what it is about, such as "user", for errors
 	Rule
+	Beside   bool // it is about a RabbitMQ beside which Curfew runs, and needs no broker
 	AnyVHost bool // the virtual host that the request names need not exist, and do says what is wrong then
 
 	// Routes of the API, such as "PUT /api/users/{user}". Parts of a path and, without a body, of the query are fields of the request. The command uses

@@ -18,7 +18,7 @@ import (
 	"curfew/broker/server"
 )
 
-// Options of Operations. Broker and Server are required.
+// Options of Operations. Broker and Server are required, except for operations that need no broker.
 type Options struct {
 	Broker *broker.Broker
 	Server *server.Server
@@ -28,6 +28,8 @@ type Options struct {
 	Version definitions.Version
 	// DataDir is where messages are kept; "": in memory only.
 	DataDir string
+	// Delays of a RabbitMQ, for operations that need no broker (Op.Beside); nil: none.
+	Delays Delays
 	// Recorder of what users change; nil: nothing is recorded.
 	Recorder *Recorder
 	Log      *zap.Logger

@@ -1,6 +1,8 @@
 package rabbitmq
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -16,6 +18,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"curfew/monitor/rabbitmq/plan"
 	"curfew/testenv"
 )
 
@@ -33,24 +36,22 @@ type delays struct {
 	arrived map[string][]time.Time
 }
 
-// declareDelays declares the exchanges foo and foo.now (topic), the queues foo.delay and jobs, and the policies of the page about delays, and consumes from
-// jobs. Whoever watches foo.delay binds it.
+// ofThePlugin are the definitions of a virtual host with an exchange of the delayed-message plugin.
+const ofThePlugin = `{"exchanges": [{"name": "foo", "type": "x-delayed-message", "durable": true, "auto_delete": false, "internal": false, "arguments": {"x-delayed-type": "topic"}}],
+"queues": [{"name": "jobs", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "quorum"}}],
+"bindings": [{"source": "foo", "destination": "jobs", "destination_type": "queue", "routing_key": "#", "arguments": {}}]}`
+
+// declareDelays imports what the plan makes of ofThePlugin, and consumes from jobs. Whoever watches foo.delay binds it.
 func declareDelays(t testing.TB, n *node) *delays {
 	t.Helper()
 	vhost, at := n.vhost(t)
 	d := &delays{t: t, n: n, url: at, vhost: url.PathEscape(vhost), due: map[string]time.Time{}, arrived: map[string][]time.Time{}}
 	d.conn = dial(t, at)
 	d.publish = openChannel(t, d.conn)
-	n.api(t, http.MethodPut, "policies/"+d.vhost+"/foo-now", map[string]any{"pattern": "^foo$", "apply-to": "exchanges", "definition": map[string]any{"alternate-exchange": "foo.now"}}, nil)
-	n.api(t, http.MethodPut, "policies/"+d.vhost+"/foo-delay", map[string]any{"pattern": `^foo\.delay$`, "apply-to": "queues",
-		"definition": map[string]any{"dead-letter-exchange": "foo.now", "dead-letter-strategy": "at-least-once", "overflow": "reject-publish"}}, nil)
-	check(t, d.publish.ExchangeDeclare("foo.now", "topic", true, false, false, false, nil))
-	check(t, d.publish.ExchangeDeclare("foo", "headers", true, false, false, false, nil))
-	for _, name := range []string{"foo.delay", "jobs"} {
-		_, err := d.publish.QueueDeclare(name, true, false, false, false, amqp091.Table{"x-queue-type": "quorum"})
-		check(t, err)
-	}
-	check(t, d.publish.QueueBind("jobs", "#", "foo.now", false, nil))
+	var rewritten bytes.Buffer
+	_, err := plan.Delayed(&rewritten, strings.NewReader(ofThePlugin), nil, serverVersion())
+	check(t, err)
+	n.api(t, http.MethodPost, "definitions/"+d.vhost, json.RawMessage(rewritten.Bytes()), nil)
 	check(t, d.publish.Confirm(false))
 	deliveries, err := openChannel(t, d.conn).Consume("jobs", "", true, false, false, false, nil)
 	check(t, err)
@@ -173,7 +174,7 @@ func TestDelayCommands(t *testing.T) {
 	d := declareDelays(t, sharedNode(t))
 	watch := t.TempDir() + "/watch.yaml"
 	check(t, os.WriteFile(watch, []byte("queues: [{queue: '*.delay', mode: delay, cancel: any}]"), 0o600))
-	startReplica(t, d.n, d.url, "", "one", watch)
+	r := startReplica(t, d.n, d.url, "", "one", watch)
 	d.bound()
 	answers := map[string]string{}
 	var mu sync.Mutex
@@ -189,7 +190,7 @@ func TestDelayCommands(t *testing.T) {
 			mu.Unlock()
 		}
 	}()
-	command := func(id string, delay time.Duration, headers amqp091.Table) string {
+	tell := func(id string, delay time.Duration, headers amqp091.Table) string {
 		t.Helper()
 		d.send(id, delay, headers, replies.Name)
 		var got string
@@ -212,16 +213,39 @@ func TestDelayCommands(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		require.True(t, d.send(id, time.Hour, nil, "").Wait())
 	}
-	require.Equal(t, "cancelled", command("cancel a", 0, amqp091.Table{"x-cancel": "a"}))
-	require.Equal(t, "cancelled", command("cancel a again", 0, amqp091.Table{"x-cancel": "a"}))
-	require.Equal(t, "not found", command("cancel z", 0, amqp091.Table{"x-cancel": "z"}))
-	require.Equal(t, "replaced", command("b2", 300*time.Millisecond, amqp091.Table{"x-replace": "b"}))
-	require.Equal(t, "not found", command("b3", 100*time.Millisecond, amqp091.Table{"x-replace": "b", "x-replace-only": true}))
-	require.Equal(t, "rescheduled", command("sooner", 200*time.Millisecond, amqp091.Table{"x-reschedule": "c"}))
+	require.Equal(t, "cancelled", tell("cancel a", 0, amqp091.Table{"x-cancel": "a"}))
+	require.Equal(t, "cancelled", tell("cancel a again", 0, amqp091.Table{"x-cancel": "a"}))
+	require.Equal(t, "not found", tell("cancel z", 0, amqp091.Table{"x-cancel": "z"}))
+	require.Equal(t, "replaced", tell("b2", 300*time.Millisecond, amqp091.Table{"x-replace": "b"}))
+	require.Equal(t, "not found", tell("b3", 100*time.Millisecond, amqp091.Table{"x-replace": "b", "x-replace-only": true}))
+	require.Equal(t, "rescheduled", tell("sooner", 200*time.Millisecond, amqp091.Table{"x-reschedule": "c"}))
 	eventually(t, answerLimit, "b2 and c", func() bool { return d.count() == 2 })
-	require.Equal(t, "too late", command("cancel b2", 0, amqp091.Table{"x-cancel": "b2"}))
+	require.Equal(t, "too late", tell("cancel b2", 0, amqp091.Table{"x-cancel": "b2"}))
 	forget("a", "b", "b3", "c", "cancel a", "cancel a again", "cancel z", "sooner", "cancel b2")
 	d.settled(time.Now())
+
+	for id, delay := range map[string]time.Duration{"x": time.Hour, "y": 2 * time.Hour, "w": 3 * time.Hour} {
+		require.True(t, d.send(id, delay, nil, "").Wait())
+	}
+	curfew := func(args ...string) string {
+		path, err := binary()
+		check(t, err)
+		out := new(logBuffer)
+		_ = command(out, nil, path, slices.Concat([]string{"delays", args[0], "foo.delay"}, args[1:], []string{"--url", "http://" + r.api})...).Run() // what it prints tells
+		return out.String()
+	}
+	eventually(t, answerLimit, "all to be held", func() bool { return r.queue("foo.delay").Held == 3 })
+	require.Contains(t, curfew("ls", "--before", "90m"), "59m5")
+	require.Equal(t, 4, strings.Count(curfew("ls"), "\n"))
+	require.Empty(t, curfew("cancel", "x"))
+	require.Empty(t, curfew("cancel", "x"), "it was")
+	require.Contains(t, curfew("cancel", "never"), "no message with the message-id never waits")
+	require.Empty(t, curfew("reschedule", "y", "--in", "200ms"))
+	require.Empty(t, curfew("now", "w"))
+	eventually(t, answerLimit, "y and w", func() bool { return d.count() == 4 })
+	require.Contains(t, curfew("now", "w"), "too late")
+	require.Contains(t, curfew("reschedule", "w", "--in", "soon"), "is invalid")
+	forget("x", "y", "w")
 
 	const races = 400
 	for i := range races {

@@ -3,7 +3,9 @@ package commands
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,10 +49,14 @@ or the environment, as for other commands.
 
 --emit prints what an operator has to set up instead of the table: Curfew's user and permissions, and with --gateway the
 queues, policies, upstream and shovels that make messages of these queues wait in Curfew. The output for a gateway contains
-the password in --curfew-url.`
+the password in --curfew-url.
+
+--from-definitions and --delay ask no RabbitMQ. They print definitions to import: in place of each exchange of the delayed-message
+plugin (x-delayed-message) what mode delay needs. Notes are on standard error.`
 
 func rabbitmqPlanCommand() *cobra.Command {
-	var emit string
+	var emit, from, version string
+	var delayed []string
 	var o plan.SetupOptions
 	c := &cobra.Command{
 		Use:   "plan",
@@ -58,6 +64,8 @@ func rabbitmqPlanCommand() *cobra.Command {
 		Long:  rabbitmqPlanHelp,
 		Example: `  curfew rabbitmq plan
   curfew rabbitmq plan --emit rabbitmqctl > setup.sh
+  curfew rabbitmq plan --from-definitions old.json > new.json
+  curfew rabbitmq plan --delay orders=topic --rabbitmq-version 4.3 > delays.json
   curfew rabbitmq plan --emit definitions --gateway orders --curfew-url amqp://app:secret@curfew:5672`,
 		Args: cli.NoArguments,
 	}
@@ -65,6 +73,9 @@ func rabbitmqPlanCommand() *cobra.Command {
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		if emit != "" && !slices.Contains(plan.Formats, emit) {
 			return cli.Usagef("--emit: unknown format %q: want one of %s", emit, strings.Join(plan.Formats, ", "))
+		}
+		if from != "" || len(delayed) > 0 {
+			return printDelayed(cmd, from, delayed, version)
 		}
 		if emit == "" && len(o.Gateway) > 0 {
 			return cli.Usagef("--gateway needs --emit")
@@ -92,8 +103,40 @@ func rabbitmqPlanCommand() *cobra.Command {
 	flags.StringVar(&o.User, "curfew-user", "curfew", "Curfew's user in RabbitMQ")
 	flags.StringSliceVar(&o.Gateway, "gateway", nil, "queues whose messages are to wait in Curfew")
 	flags.StringVar(&o.CurfewURL, "curfew-url", "", "where RabbitMQ reaches Curfew's own broker, with user and password")
+	flags.StringVar(&from, "from-definitions", "", "file of definitions whose exchanges of the delayed-message plugin to rewrite")
+	flags.StringSliceVar(&delayed, "delay", nil, "delayed exchanges to set up in the virtual host /, such as orders=topic")
+	flags.StringVar(&version, "rabbitmq-version", "4.3", "version of the RabbitMQ that is to import the definitions")
 	cli.Offers(c, "emit", plan.Formats...)
 	return c
+}
+
+// printDelayed prints definitions with what mode delay needs.
+func printDelayed(cmd *cobra.Command, from string, delayed []string, version string) error {
+	var more []plan.DelayedExchange
+	for _, one := range delayed {
+		name, kind, ok := strings.Cut(one, "=")
+		if !ok || name == "" || kind == "" {
+			return cli.Usagef("--delay: %q is invalid: want the name and the type of an exchange, such as orders=topic", one)
+		}
+		more = append(more, plan.DelayedExchange{VHost: "/", Name: name, Type: kind})
+	}
+	var in io.Reader
+	if from != "" {
+		file, err := os.Open(from)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		in = file
+	}
+	notes, err := plan.Delayed(cmd.OutOrStdout(), in, more, cluster.Server{Product: "RabbitMQ", Version: version})
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), note)
+	}
+	return nil
 }
 
 // makePlan asks the RabbitMQ that the settings name, and a running Curfew what it has seen of messages.

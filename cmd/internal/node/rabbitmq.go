@@ -141,7 +141,47 @@ func (b *rabbitmqPrimary) pages(ops *opsEndpoints, _ *sockets) (*dashboard.Dashb
 	if err != nil {
 		return nil, nil, err
 	}
-	return ui, b.n.mount(http.HandlerFunc(notHere), guard(b.user, b.n.curfewAPI(ops)), ui), nil
+	return ui, b.n.mount(http.HandlerFunc(notHere), guard(b.user, b.withDelays(b.n.curfewAPI(ops))), ui), nil
+}
+
+// delaysPath begins the paths of the operations on delay queues.
+const delaysPath = curfewPrefix + "/delays"
+
+// withDelays adds the operations that need no broker.
+func (b *rabbitmqPrimary) withDelays(next http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", next)
+	mux.Handle(delaysPath+"/", rest.Beside(operate.New(operate.Options{Delays: delays{b.rabbitmq}, Recorder: b.n.recorder, Log: b.n.log})))
+	return mux
+}
+
+// delays implements operate.Delays.
+type delays struct{ *rabbitmq.Primary }
+
+// ListDelays implements operate.Delays.
+func (d delays) ListDelays(queue, id string, before time.Time, limit int) (rows []operate.DelayRow, err error) {
+	all, err := d.Delayed(queue, id, before, limit)
+	for _, m := range all {
+		due := time.UnixMilli(m.Due)
+		rows = append(rows, operate.DelayRow{ID: m.ID, Key: m.Key, Due: due.UTC().Format("2006-01-02T15:04:05.000Z"), In: time.Until(due).Round(time.Millisecond).String(), Known: string(m.Known)})
+	}
+	return rows, notFound(err)
+}
+
+// CancelDelay implements operate.Delays.
+func (d delays) CancelDelay(queue, id string) error { return notFound(d.CancelDelayed(queue, id)) }
+
+// Reschedule implements operate.Delays.
+func (d delays) Reschedule(queue, id string, in time.Duration) error {
+	return notFound(d.RescheduleDelayed(queue, id, in))
+}
+
+// notFound is the error of an operation for one of the RabbitMQ.
+func notFound(err error) error {
+	if err == nil {
+		return nil
+	}
+	return rest.NewProblem(http.StatusNotFound, "not_found", err.Error())
 }
 
 // notHere answers for paths of a broker.

@@ -87,6 +87,9 @@ func (n *Node) mount(api, own http.Handler, ui *dashboard.Dashboard) *web {
 	for _, part := range apiParts(n) {
 		pages.mount(part, own)
 	}
+	if hasRabbitMQ(n) {
+		pages.mount(delaysPath, own)
+	}
 	pages.mount("/", ui.Handler())
 	return pages
 }

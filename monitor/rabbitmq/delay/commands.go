@@ -10,14 +10,14 @@ import (
 
 // Waiting is a message that waits.
 type Waiting struct {
-	ID    string           `json:"id"` // its message-id; "": it cannot be named
-	Key   string           `json:"routing_key"`
-	Due   deadline.Instant `json:"-"`
-	Known Known            `json:"known"`
+	ID    string // its message-id; "": it cannot be named
+	Key   string
+	Due   deadline.Instant
+	Known Known
 }
 
 // List returns up to limit messages that are due before an instant, 0 for any, the first to be due first. With an id, it returns only those that have it.
-func (k *Keeper) List(before deadline.Instant, id string, limit int) (all []Waiting, total int) {
+func (k *Keeper) List(before deadline.Instant, id string, limit int) (all []Waiting) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var found []*held
@@ -35,7 +35,7 @@ func (k *Keeper) List(before deadline.Instant, id string, limit int) (all []Wait
 	for _, e := range found[:min(limit, len(found))] {
 		all = append(all, Waiting{e.id, e.key, e.due, e.known})
 	}
-	return all, len(found)
+	return all
 }
 
 // Cancel acknowledges the waiting messages with an id, which are never delivered.

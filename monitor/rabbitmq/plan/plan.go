@@ -46,7 +46,8 @@ type Row struct {
 	// Topology is how to declare queues that need no keeping.
 	Topology string `json:"topology,omitempty"`
 
-	kept, observed, counted bool // by its rule: observed message by message, or only counted
+	delayed                 string // by its rule: the exchange that a delay queue is bound to
+	kept, observed, counted bool   // by its rule: observed message by message, or only counted
 }
 
 // Cost is what keeping a queue costs, by measurements with messages of 100 bytes to 1 KiB
@@ -84,7 +85,7 @@ func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings [
 		if watched {
 			r.Rule = rule.Mode.String()
 		}
-		asked, kept := rule, watched && rule.Mode == cluster.Keep
+		asked, kept := rule, watched && rule.Mode.Holds()
 		if !kept {
 			asked = keepRule(rule)
 		}
@@ -106,6 +107,9 @@ func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings [
 			r.Cost, r.Topology = costOf(q, i.Server.Family()), topologyFor(q, i.Server.Family())
 		}
 		r.kept = kept && d.Verdict == cluster.Kept
+		if r.kept && rule.Mode == cluster.Delay {
+			r.delayed, r.Topology = rule.ExchangeOf(q.Name), ""
+		}
 		r.counted = watched && !r.kept && rule.Mode != cluster.Off
 		r.observed = r.counted && r.Untappable == ""
 		p.Rows = append(p.Rows, r)

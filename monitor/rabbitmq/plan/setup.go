@@ -136,6 +136,10 @@ func (s *Setup) permit(p *Plan) {
 		if r.kept {
 			readable = append(readable, regexp.QuoteMeta(r.Queue))
 		}
+		if r.delayed != "" { // to bind it, and to answer commands
+			readable = append(readable, regexp.QuoteMeta(r.delayed))
+			writable = append(writable, regexp.QuoteMeta(r.Queue), regexp.QuoteMeta("amq.default"))
+		}
 		if r.observed {
 			for _, b := range p.bindings {
 				if b.Queue == r.Queue {

@@ -1,0 +1,79 @@
+package rabbitmq
+
+import (
+	"fmt"
+	"time"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/delay"
+	"curfew/monitor/rabbitmq/keeper"
+)
+
+// Delayed is a message that waits in a delay queue.
+type Delayed struct {
+	ID, Key string
+	Due     int64 // Unix ms
+	Known   delay.Known
+}
+
+// Delayed lists up to limit messages of a delay queue that is kept here: those that are due before an instant, zero for all, with an id, "" for any.
+func (p *Primary) Delayed(queue, id string, before time.Time, limit int) (all []Delayed, err error) {
+	k, err := p.delayKeeper(queue)
+	if err != nil {
+		return nil, err
+	}
+	ahead, until := p.ClockOffset(), deadline.Instant(0)
+	if !before.IsZero() {
+		until = deadline.At(before).Add(ahead)
+	}
+	for _, m := range k.List(until, id, limit) {
+		all = append(all, Delayed{m.ID, m.Key, m.Due.Add(-ahead).UnixMilli(), m.Known})
+	}
+	return all, nil
+}
+
+// CancelDelayed ends the wait of a message that is then never delivered. The error says why it cannot.
+func (p *Primary) CancelDelayed(queue, id string) error {
+	return p.changeDelayed(queue, id, func(k *delay.Keeper) delay.Outcome { return k.Cancel(id) })
+}
+
+// RescheduleDelayed has a message wait for that long from now. The error says why it cannot.
+func (p *Primary) RescheduleDelayed(queue, id string, in time.Duration) error {
+	return p.changeDelayed(queue, id, func(k *delay.Keeper) delay.Outcome { return k.Reschedule(id, in) })
+}
+
+func (p *Primary) changeDelayed(queue, id string, change func(*delay.Keeper) delay.Outcome) error {
+	k, err := p.delayKeeper(queue)
+	if err != nil {
+		return err
+	}
+	switch change(k) {
+	case delay.TooLate:
+		return fmt.Errorf("too late: %s has been delivered", id)
+	case delay.NotFound:
+		return fmt.Errorf("no message with the message-id %s waits in %s", id, queue)
+	}
+	return nil
+}
+
+// delayKeeper returns the keeper of a delay queue that holds all of its messages here.
+func (p *Primary) delayKeeper(name string) (*delay.Keeper, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := p.queues[name]
+	if q == nil {
+		return nil, fmt.Errorf("no rule with mode delay is for a queue %s", name)
+	}
+	k, ok := q.keeper.(*delay.Keeper)
+	if !ok || q.stop == nil {
+		return nil, fmt.Errorf("%s is not a delay queue that is kept: curfew rabbitmq status says why", name)
+	}
+	s := k.Status()
+	if s.State != keeper.Keeping && s.Keeper != "" && s.Keeper != p.name {
+		return nil, fmt.Errorf("%s keeps the queue %s: ask that Curfew", s.Keeper, name)
+	}
+	if s.State != keeper.Keeping || !s.CaughtUp {
+		return nil, fmt.Errorf("not all messages of %s are held yet: try again in a moment", name)
+	}
+	return k, nil
+}

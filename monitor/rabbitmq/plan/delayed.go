@@ -1,0 +1,181 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/queuefacts"
+)
+
+// delayedType is the type of the exchanges of the delayed-message plugin.
+const delayedType = "x-delayed-message"
+
+// DelayedExchange is one for a virtual host that has none yet.
+type DelayedExchange struct{ VHost, Name, Type string }
+
+// NowSuffix ends the name of the exchange behind a delayed one, to which consumers bind.
+const NowSuffix = ".now"
+
+// Delayed rewrites definitions for delay queues: in place of each exchange of the plugin, foo, there are an exchange foo of type headers, an exchange
+// foo.now of its own type, to which its bindings move, a queue foo.delay and the policies that lead from one to the other. Everything else stays. The
+// binding between foo and foo.delay is Curfew's: JSON cannot express it. in may be nil; more are added to what it has. Notes are for the operator.
+func Delayed(w io.Writer, in io.Reader, more []DelayedExchange, s cluster.Server) (notes []string, err error) {
+	d := definitions{all: object{}, family: s.Family()}
+	if d.family == queuefacts.UnknownFamily {
+		return nil, fmt.Errorf("%s: Curfew delays messages of RabbitMQ 3.10 and later", s)
+	}
+	if in != nil {
+		decoder := json.NewDecoder(in)
+		decoder.UseNumber()
+		if err := decoder.Decode(&d.all); err != nil {
+			return nil, fmt.Errorf("the definitions are no JSON object: %w", err)
+		}
+	}
+	for _, x := range more {
+		d.add("exchanges", object{"vhost": x.VHost, "name": x.Name, "type": delayedType, "durable": true, "auto_delete": false, "internal": false, "arguments": object{"x-delayed-type": x.Type}})
+	}
+	found := 0
+	for _, x := range d.list("exchanges") {
+		if x["type"] == delayedType {
+			found++
+			if err := d.split(x); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if found == 0 {
+		return nil, errors.New("the definitions have no exchange of type x-delayed-message")
+	}
+	d.note("The plugin's own messages are in no definitions: move publishers first, and stop the old node when its messages_delayed is 0.")
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return d.notes, encoder.Encode(d.all)
+}
+
+// definitions are those of RabbitMQ, as JSON.
+type definitions struct {
+	all    object
+	family queuefacts.Family
+	notes  []string
+}
+
+func (d *definitions) note(format string, a ...any) {
+	d.notes = append(d.notes, fmt.Sprintf(format, a...))
+}
+
+// list returns the objects of one kind.
+func (d *definitions) list(kind string) (all []object) {
+	entries, _ := d.all[kind].([]any)
+	for _, one := range entries {
+		if o, ok := one.(object); ok {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+func (d *definitions) add(kind string, o object) {
+	entries, _ := d.all[kind].([]any)
+	d.all[kind] = append(entries, o)
+}
+
+// named returns the object of one kind with a name in the virtual host of x; nil: there is none.
+func (d *definitions) named(kind string, x object, name string) object {
+	for _, o := range d.list(kind) {
+		if o["name"] == name && o["vhost"] == x["vhost"] {
+			return o
+		}
+	}
+	return nil
+}
+
+// split puts two exchanges and a queue in the place of an exchange of the plugin.
+func (d *definitions) split(x object) error {
+	name, _ := x["name"].(string)
+	now, queue := name+NowSuffix, name+cluster.DelaySuffix
+	arguments, _ := x["arguments"].(object)
+	kind, _ := arguments["x-delayed-type"].(string)
+	if kind == "" {
+		return fmt.Errorf("exchange %s has no x-delayed-type", name)
+	}
+	if d.named("exchanges", x, now) != nil || d.named("queues", x, queue) != nil {
+		return fmt.Errorf("there is an exchange %s or a queue %s already: rename it first", now, queue)
+	}
+	behind, own := object{}, object{}
+	for key, value := range arguments {
+		if key != "x-delayed-type" {
+			behind[key] = value
+		}
+	}
+	second := object{}
+	for key, value := range x {
+		second[key] = value
+	}
+	second["name"], second["type"], second["arguments"] = now, kind, behind
+	x["type"], x["arguments"] = "headers", own
+	d.add("exchanges", second)
+	placed := object{"name": queue, "durable": true, "auto_delete": false, "arguments": object{"x-queue-type": "quorum"}}
+	for _, b := range d.list("bindings") {
+		if b["source"] == name && b["vhost"] == x["vhost"] {
+			b["source"] = now
+		}
+	}
+	delays := object{"dead-letter-exchange": now, "dead-letter-strategy": "at-least-once", "overflow": "reject-publish"}
+	if d.family != queuefacts.Family3 {
+		delays["delivery-limit"] = -1
+	}
+	if d.family == queuefacts.Family43 {
+		delays[disconnectedTimeout] = lostNode
+	}
+	policies := []object{d.policy(x, name, "exchanges", object{"alternate-exchange": now}), d.policy(x, queue, "queues", delays)}
+	for _, o := range append(policies, placed) {
+		if vhost, has := x["vhost"]; has {
+			o["vhost"] = vhost
+		}
+	}
+	d.add("queues", placed)
+	for _, p := range policies {
+		d.add("policies", p)
+	}
+	if x["auto_delete"] == true {
+		d.note("Exchange %s is auto-delete: it goes when Curfew unbinds it last. Declare it without.", name)
+	}
+	d.note("%s: publishers stay (if they declare it, then as headers); consumers bind to %s. A user that may read %s could bind a queue there, which gets every message at once: grant read on %s only.", name, now, name, now)
+	return nil
+}
+
+// policy is a policy for one name, above all others that match. Only one applies, so it repeats what that of an exchange says about federation.
+func (d *definitions) policy(x object, name, applyTo string, definition object) object {
+	var last object
+	priority := func(p object) float64 {
+		n, _ := p["priority"].(json.Number)
+		value, _ := n.Float64()
+		return value
+	}
+	for _, p := range d.list("policies") {
+		pattern, _ := p["pattern"].(string)
+		matches, err := regexp.MatchString(pattern, name)
+		if p["vhost"] == x["vhost"] && slices.Contains([]any{"all", applyTo}, p["apply-to"]) && (matches || err != nil) && (last == nil || priority(p) > priority(last)) {
+			last = p
+		}
+	}
+	highest := 0
+	if last != nil {
+		highest = int(priority(last)) + 1
+		more, _ := last["definition"].(object)
+		for key, value := range more {
+			if _, set := definition[key]; !set && applyTo == "exchanges" && strings.HasPrefix(key, "federation") {
+				definition[key] = value
+			}
+		}
+		d.note("Policy %v no longer applies to %s, since curfew.%s does, which repeats only what it says about federation.", last["name"], name, name)
+	}
+	return object{"name": "curfew." + name, "pattern": "^" + regexp.QuoteMeta(name) + "$", "apply-to": applyTo, "priority": highest, "definition": definition}
+}

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor/rabbitmq/cluster"
+)
+
+// TestDelayed: an exchange of the plugin becomes two and a queue; its bindings and arguments move along, and nothing else changes.
+func TestDelayed(t *testing.T) {
+	const old = `{"rabbitmq_version": "3.12.1", "users": [{"name": "app", "limits": {}}],
+"exchanges": [
+ {"name": "foo", "vhost": "/", "type": "x-delayed-message", "durable": true, "auto_delete": false, "internal": false, "arguments": {"x-delayed-type": "topic", "alternate-exchange": "lost"}},
+ {"name": "foo", "vhost": "other", "type": "topic", "durable": true, "auto_delete": false, "internal": false, "arguments": {}}],
+"queues": [{"name": "q", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {"x-max-priority": 9007199254740993}}],
+"bindings": [
+ {"source": "foo", "vhost": "/", "destination": "q", "destination_type": "queue", "routing_key": "a.*", "arguments": {}},
+ {"source": "foo", "vhost": "other", "destination": "q", "destination_type": "queue", "routing_key": "a.*", "arguments": {}},
+ {"source": "in", "vhost": "/", "destination": "foo", "destination_type": "exchange", "routing_key": "", "arguments": {}}],
+"policies": [{"name": "all", "vhost": "/", "pattern": ".*", "apply-to": "all", "priority": 5, "definition": {"max-length": 10, "federation-upstream-set": "all"}}]}`
+	run := func(in, version string, more ...DelayedExchange) (doc string, notes []string) {
+		t.Helper()
+		var out bytes.Buffer
+		notes, err := Delayed(&out, strings.NewReader(in), more, cluster.Server{Product: "RabbitMQ", Version: version})
+		require.NoError(t, err)
+		return out.String(), notes
+	}
+	doc, notes := run(old, "4.3.6")
+	require.JSONEq(t, `{"rabbitmq_version": "3.12.1", "users": [{"name": "app", "limits": {}}],
+"exchanges": [
+ {"name": "foo", "vhost": "/", "type": "headers", "durable": true, "auto_delete": false, "internal": false, "arguments": {}},
+ {"name": "foo", "vhost": "other", "type": "topic", "durable": true, "auto_delete": false, "internal": false, "arguments": {}},
+ {"name": "foo.now", "vhost": "/", "type": "topic", "durable": true, "auto_delete": false, "internal": false, "arguments": {"alternate-exchange": "lost"}}],
+"queues": [{"name": "q", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {"x-max-priority": 9007199254740993}},
+ {"name": "foo.delay", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "quorum"}}],
+"bindings": [
+ {"source": "foo.now", "vhost": "/", "destination": "q", "destination_type": "queue", "routing_key": "a.*", "arguments": {}},
+ {"source": "foo", "vhost": "other", "destination": "q", "destination_type": "queue", "routing_key": "a.*", "arguments": {}},
+ {"source": "in", "vhost": "/", "destination": "foo", "destination_type": "exchange", "routing_key": "", "arguments": {}}],
+"policies": [{"name": "all", "vhost": "/", "pattern": ".*", "apply-to": "all", "priority": 5, "definition": {"max-length": 10, "federation-upstream-set": "all"}},
+ {"name": "curfew.foo", "vhost": "/", "pattern": "^foo$", "apply-to": "exchanges", "priority": 6, "definition": {"alternate-exchange": "foo.now", "federation-upstream-set": "all"}},
+ {"name": "curfew.foo.delay", "vhost": "/", "pattern": "^foo\\.delay$", "apply-to": "queues", "priority": 6, "definition": {"dead-letter-exchange": "foo.now",
+  "dead-letter-strategy": "at-least-once", "overflow": "reject-publish", "delivery-limit": -1, "consumer-disconnected-timeout": 1000}}]}`, doc)
+	require.Contains(t, strings.Join(notes, "\n"), "Policy all no longer applies to foo")
+	require.Contains(t, doc, "9007199254740993", "numbers stay as they are")
+
+	old3, _ := run(old, "3.10.8")
+	require.NotContains(t, old3, "delivery-limit", "3.x would refuse the whole policy")
+	fresh, _ := run(`{}`, "4.1.0", DelayedExchange{"/", "bar", "direct"})
+	var all map[string][]map[string]any
+	require.NoError(t, json.Unmarshal([]byte(fresh), &all))
+	require.Len(t, all["exchanges"], 2)
+
+	for in, want := range map[string]string{
+		`[]`: "no JSON object",
+		`{}`: "no exchange of type x-delayed-message",
+		`{"exchanges": [{"name": "foo", "type": "x-delayed-message", "arguments": {}}]}`:                                                                                 "no x-delayed-type",
+		`{"exchanges": [{"name": "foo", "type": "x-delayed-message", "arguments": {"x-delayed-type": "topic"}}, {"name": "foo.now", "type": "topic", "arguments": {}}]}`: "already: rename it",
+	} {
+		_, err := Delayed(new(bytes.Buffer), strings.NewReader(in), nil, cluster.Server{Product: "RabbitMQ", Version: "4.3.0"})
+		require.ErrorContains(t, err, want)
+	}
+}
