@@ -18,6 +18,7 @@ import (
 // elsewhere are the pages whose blocks need more than a Curfew. They are parsed, and something else runs them.
 var elsewhere = map[string]string{
 	"docs/beside-rabbitmq.md":         "integration/rabbitmq, with a RabbitMQ",
+	"docs/rabbitmq-delays.md":         "integration/rabbitmq, with a RabbitMQ",
 	"deploy/examples/retry/README.md": "integration/rabbitmq, with a RabbitMQ",
 	"docs/internals/contributing.md":  "whoever works on Curfew",
 }

@@ -252,7 +252,7 @@ func TestDelayCommands(t *testing.T) {
 		d.send(fmt.Sprintf("race %d", i), 1500*time.Millisecond+time.Duration(i)*5*time.Millisecond, nil, "")
 	}
 	for i := range races { // each around the time when its message is due
-		time.Sleep(time.Until(d.due[fmt.Sprintf("race %d", i)].Add(time.Duration(rand.IntN(31)) * time.Millisecond)))
+		time.Sleep(time.Until(d.due[fmt.Sprintf("race %d", i)].Add(time.Duration(rand.IntN(12)) * time.Millisecond)))
 		d.send(fmt.Sprintf("end %d", i), 0, amqp091.Table{"x-cancel": fmt.Sprintf("race %d", i)}, replies.Name)
 	}
 	eventually(t, answerLimit, "all answers", func() bool {

@@ -175,3 +175,44 @@ func TestPageNamesTheRightsInRedis(t *testing.T) {
 	stop()
 	check(t, <-ended)
 }
+
+// TestDelaysPage runs the first steps of the page about delays, one after another, on a RabbitMQ of its own.
+func TestDelaysPage(t *testing.T) {
+	t.Parallel()
+	n := startNodes(t, 1, "")[0]
+	curfew, err := binary()
+	check(t, err)
+	text, err := os.ReadFile("../../docs/rabbitmq-delays.md")
+	check(t, err)
+	_, after, _ := strings.Cut(string(text), "\n## Try it\n")
+	below, _, _ := strings.Cut(after, "\n## ")
+	here := strings.NewReplacer("127.0.0.1:5672", n.addr, "http://127.0.0.1:15672", n.http, "--rabbitmq-version 3.10", "--rabbitmq-version "+version)
+	var steps []string
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(below, -1) {
+		steps = append(steps, here.Replace(block[1]))
+	}
+	require.Len(t, steps, 4, "steps")
+	folder := t.TempDir()
+	run := func(step string) string {
+		cmd := exec.Command("sh", "-c", "set -eu\n"+step)
+		cmd.Dir = folder
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(curfew)+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s\n%s", out, step)
+		return string(out)
+	}
+	run(steps[0])
+	r := serveAsWritten(t, steps[1])
+	eventually(t, answerLimit, "the queue to be held", func() bool { return r.queue("orders.delay").CaughtUp })
+	run(steps[2])
+	look := strings.ReplaceAll(steps[3], "127.0.0.1:15673", r.api)
+	api, _, _ := strings.Cut(steps[2], "\n") // the terminal still has it
+	eventually(t, answerLimit, "soon to be delivered", func() bool { return r.queue("orders.delay").Held == 1 })
+	out := run(api + "\n" + look)
+	require.Contains(t, out, "eu.new")
+	commands := strings.SplitAfter(strings.TrimSpace(look), "\n")
+	eventually(t, answerLimit, "all to be there", func() bool {
+		all := run(api + "\n" + commands[len(commands)-1])
+		return strings.Contains(all, `"payload":"now"`) && strings.Contains(all, `"payload":"soon"`) && strings.Contains(all, `"payload":"later"`)
+	})
+}
