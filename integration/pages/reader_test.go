@@ -25,7 +25,7 @@ import (
 )
 
 // blockLimit is how long a block may take.
-const blockLimit = 90 * time.Second
+const blockLimit = 10 * time.Minute // a cold build on a busy machine is one
 
 var scratch string
 
@@ -214,6 +214,11 @@ func (r *reader) openShell() {
 	r.shell = exec.Command("sh")
 	r.shell.Env, r.shell.Dir = r.env, r.folder
 	r.shell.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	r.begin()
+}
+
+// begin starts the shell.
+func (r *reader) begin() {
 	typed, err := r.shell.StdinPipe()
 	require.NoError(r.t, err)
 	out, err := r.shell.StdoutPipe()
