@@ -114,7 +114,7 @@ exec chroot "$0" /usr/bin/env -i PATH=/go/bin:/usr/bin:/bin HOME="$1/home" LANG=
 func bareReader(t *testing.T) *reader {
 	t.Helper()
 	own, dir := t.TempDir(), t.TempDir()
-	r := &reader{t: t, dir: dir, folder: filepath.Join(dir, "home/curfew"), ports: map[string]string{}, serving: filepath.Join(dir, "serving")}
+	r := &reader{t: t, dir: dir, folder: filepath.Join(dir, "home/curfew"), ports: map[string]string{}, limit: 10 * time.Minute, serving: filepath.Join(dir, "serving")}
 	for _, port := range []string{"5672", "15672", "15692", "5673", "15673", "15693"} {
 		r.ports[port] = port // it has a network of its own
 	}
