@@ -1,10 +1,14 @@
 package topology
 
 import (
+	"cmp"
 	"encoding/json"
+	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -20,6 +24,8 @@ func textsOf(f *operate.Field, request any) []string {
 		return v
 	case nil:
 		return []string{f.Start}
+	case bool:
+		return []string{map[bool]string{true: "1"}[v]}
 	default:
 		if reflect.ValueOf(v).Kind() == reflect.Map {
 			text, _ := json.MarshalIndent(v, "", "  ") // it never fails for values that came from JSON
@@ -80,7 +86,7 @@ func (c *view) begins() g.Node {
 func (c *view) links(list *operate.Op, row any, label string) g.Node {
 	var links []g.Node
 	for _, op := range operate.All() {
-		if op.Page.Rows != list.Name || op.Page.Link == "" || !c.actor.Has(op.Role) {
+		if op.Page.Rows != list.Name || op.Page.Link == "" || !c.actor.Has(op.Role) || op.Page.Only != nil && !op.Page.Only(row) {
 			continue
 		}
 		var pairs []string
@@ -117,14 +123,14 @@ func (c *view) table(one *card) g.Node {
 	return ui.Table(append(heads, ""), g.Map(one.rows, func(row any) g.Node {
 		var cells g.Group
 		for i, f := range columns {
-			shown := valueNode(&f, row)
+			cell := cellOf(one.op, &f, row)
 			if i == 0 && one.op.Page.Opens != "" {
-				shown = ui.Link(ui.At(one.op.Page.Opens, f.Form, operate.Plain(f.Of(row))), shown)
+				cell = ui.Link(ui.At(one.op.Page.Opens, f.Form, operate.Plain(f.Of(row))), cell)
 			}
 			if f.Kind == operate.Number {
-				cells = append(cells, ui.Amount(shown))
+				cells = append(cells, ui.Amount(cell))
 			} else {
-				cells = append(cells, h.Td(shown))
+				cells = append(cells, h.Td(cell))
 			}
 		}
 		actions := g.Node(nil)
@@ -152,22 +158,50 @@ func factsOf(list *operate.Op, row any, without []string) g.Node {
 	var facts []g.Node
 	for _, f := range list.Shown("page", []any{row}) {
 		if !slices.Contains(without, f.Form) {
-			facts = append(facts, ui.Fact(f.Label, valueNode(&f, row)))
+			facts = append(facts, ui.Fact(f.Label, cellOf(list, &f, row)))
 		}
 	}
 	return ui.Facts(facts...)
 }
 
+// cellOf shows a value of a row, with a link if it has one.
+func cellOf(list *operate.Op, f *operate.Field, row any) g.Node {
+	cell := valueNode(f, row)
+	if f.To == "" || operate.Plain(f.Of(row)) == "" {
+		return cell
+	}
+	var pairs []string
+	for _, column := range list.Columns() {
+		pairs = append(pairs, "{"+column.Name+"}", url.QueryEscape(operate.Plain(column.Of(row))))
+	}
+	return ui.Link(strings.NewReplacer(pairs...).Replace(f.To), cell)
+}
+
 // valueNode shows a value of a row.
 func valueNode(f *operate.Field, row any) g.Node {
 	v := f.Of(row)
+	if i := slices.Index(f.OneOf, operate.Plain(v)); i >= 0 && i < len(f.Texts) && f.Texts[i] != "" {
+		return g.Text(f.Texts[i])
+	}
 	switch {
 	case operate.Plain(v) == "" || operate.Plain(v) == "{}":
 		return ui.Faint(f.Faint)
 	case f.Kind == operate.Pattern:
 		return ui.Code(ui.Visible(operate.Plain(v)))
 	case f.Kind == operate.Number:
-		return g.Text(operate.Plain(v))
+		n, _ := strconv.Atoi(operate.Plain(v))
+		return ui.OrFaint(n)
+	case f.Kind == operate.Instant:
+		at, _ := v.(time.Time)
+		return h.Time(g.Text(ui.Instant(at)))
+	case f.Kind == operate.Progress:
+		class := map[string]string{"running": "tag warn", "done": "tag good"}[operate.Plain(v)]
+		return ui.Class(cmp.Or(class, "tag bad"), g.Text(operate.Plain(v)))
+	case f.Kind == operate.Share && v.(int) < 0:
+		return h.Progress(h.Aria("label", "not known"))
+	case f.Kind == operate.Share:
+		share := operate.Plain(v)
+		return h.Progress(h.Max("100"), h.Value(share), h.Aria("label", share+" of 100"), g.Text(share+" %"))
 	case f.Kind == operate.List:
 		return ui.Names(v.([]string), nil)
 	case f.Kind == operate.Object:
@@ -233,6 +267,9 @@ func (c *view) sheet(s *ui.Info, one *card, more ...g.Node) g.Node {
 		if f.On("page") && !f.Own {
 			fields = append(fields, c.field(one.form, &f))
 		}
+		if f.Optional {
+			fields = append(fields, ui.HiddenIf("was-"+f.Form, one.form.Get("was-"+f.Form)))
+		}
 	}
 	if one.effect != nil {
 		sentences, harm := one.effect.Words()
@@ -268,7 +305,7 @@ func (c *view) field(f *ui.Form, of *operate.Field) g.Node {
 	case slices.Contains(c.keys, of.Form):
 		// a field of text for password managers
 		return h.Input(h.Name(of.Form), h.Value(f.Get(of.Form)), h.AutoComplete("username"), h.ReadOnly(), g.Attr("hidden"))
-	case of.Name == "vhost":
+	case of.Form == "vhost":
 		return f.ChooseVHost(c.vhosts)
 	case of.Kind == operate.Password:
 		return f.Password(of.Label, of.Form, "new-password", hint)
@@ -278,8 +315,14 @@ func (c *view) field(f *ui.Form, of *operate.Field) g.Node {
 		return boxes(f, of)
 	case of.OneOf != nil:
 		var options []string
-		for _, one := range of.OneOf {
-			options = append(options, one, strings.ReplaceAll(one, "_", " "))
+		for i, one := range of.OneOf {
+			text := strings.ReplaceAll(one, "_", " ")
+			if i < len(of.Texts) && of.Texts[i] != "" {
+				text = of.Texts[i]
+			} else if len(of.Texts) > 1 {
+				continue
+			}
+			options = append(options, one, text)
 		}
 		return f.Choose(of.Label, of.Form, hint, options...)
 	case of.Kind == operate.Flag:
