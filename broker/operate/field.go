@@ -522,7 +522,10 @@ func Plain(v any) string {
 		text, _ := json.Marshal(v) // it never fails for values that came from JSON
 		return string(text)
 	}
-	if reflect.ValueOf(v).Kind() == reflect.Map {
+	if of := reflect.ValueOf(v); of.Kind() == reflect.Map {
+		if of.Len() == 0 {
+			return "{}"
+		}
 		text, _ := json.Marshal(v)
 		return string(text)
 	}

@@ -206,8 +206,8 @@ func valueNode(f *operate.Field, row any) g.Node {
 		return ui.Names(v.([]string), nil)
 	case f.Kind == operate.Object:
 		var lines g.Group
-		for _, one := range ui.Fields(entries(v)) {
-			lines = append(lines, h.Div(ui.Name(one.Name), g.Text(" = "), ui.Bold(ui.Visible(one.Value))))
+		for i, one := range ui.Fields(entries(v)) {
+			lines = append(lines, g.If(i > 0, h.Br()), ui.Name(one.Name), g.Text(" = "), ui.Bold(ui.Visible(one.Value)))
 		}
 		return lines
 	}
@@ -356,7 +356,9 @@ func boxes(f *ui.Form, of *operate.Field) g.Node {
 func entries(of any) map[string]any {
 	all := map[string]any{}
 	for name, v := range reflect.ValueOf(of).Seq2() {
-		all[name.String()] = v.Interface()
+		if all[name.String()] = v.Interface(); v.CanInt() {
+			all[name.String()] = v.Int()
+		}
 	}
 	return all
 }
