@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"curfew/monitor/incident"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 const deployFolder = "../deploy"
@@ -123,7 +123,7 @@ var metricName = regexp.MustCompile(`\b(curfew|rabbitmq|process)_[a-z0-9_]+`)
 // Series that only a failure makes are looked for in the source.
 func TestDashboardsAndRulesNameRealMetrics(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-	redis := storetest.StartRedis(t)
+	redis := testenv.StartRedis(t)
 	c := startCurfew(t, "REDIS_URL="+redis.URL, "ALERTS="+alertsFile(t, "deadManSwitch: {url: http://127.0.0.1:1/}"))
 	q := topology{queue: "orders", dlx: "dlx", dlq: "dead"}
 	goClient{}.declare(t, c.url, q)
