@@ -79,15 +79,24 @@ func (m *ageMarks) find(seq queue.Seq) int {
 	return max(i, 0)
 }
 
+// enteredLocked is when a message entered; 0: not known.
+func (q *messages) enteredLocked(seq queue.Seq) deadline.Instant {
+	if p := int(seq.Priority()); q.ages != nil && p < len(*q.ages) {
+		if m := &(*q.ages)[p]; len(m.list) > 0 {
+			return m.list[m.find(seq)].at
+		}
+	}
+	return 0
+}
+
 // oldestLocked is when the oldest message entered, ready or unacked; 0: the queue is empty.
 func (q *messages) oldestLocked() (at deadline.Instant) {
 	if q.ages == nil {
 		return 0
 	}
 	for p := range *q.ages {
-		m := &(*q.ages)[p]
-		if seq := q.core.Oldest(uint8(p)); seq != 0 && len(m.list) > 0 {
-			if entered := m.list[m.find(seq)].at; at == 0 || entered < at {
+		if seq := q.core.Oldest(uint8(p)); seq != 0 {
+			if entered := q.enteredLocked(seq); entered != 0 && (at == 0 || entered < at) {
 				at = entered
 			}
 		}

@@ -27,10 +27,11 @@ func (q *Queue) surveyPage(samples int, at *queue.Sampling, s *deadline.Survey) 
 		s.Ready, s.Consumers = q.core.Ready(), q.consumers.count
 		c := q.counters.stats()
 		s.Delivered = c.AllDelivered() - min(c.Redelivered, c.AllDelivered())
+		s.Objective = q.Settings().Objective
 		s.Polled = c.Got + c.GotNoAck
 		at.Step = max(1, s.Ready/samples)
 	}
 	return q.core.Sample(at, surveyChunks, func(ahead int, seq queue.Seq, m queue.Message) {
-		s.Samples = append(s.Samples, deadline.Sample{Ref: q.refOf(seq, m.ExpiresAt), Ahead: ahead})
+		s.Samples = append(s.Samples, deadline.Sample{Ref: q.refOf(seq, m.ExpiresAt), Ahead: ahead, Entered: q.enteredLocked(seq)})
 	})
 }

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"curfew/broker"
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/broker/policy"
 	"curfew/monitor/incident"
@@ -15,11 +17,13 @@ import (
 // looker looks at a node for what conditions are judged by, and remembers what one look cannot tell.
 type looker struct {
 	trends
-	limits  []*connLimit // of the HTTP servers
-	targets queueSet     // where dead letters lead
-	at      time.Time    // when that was looked up
-	opened  time.Time    // the node
-	earlier queueSet     // the queues that there were at the first look, until clientsReturn is over
+	limits []*connLimit // of the HTTP servers
+
+	mu      sync.Mutex // purposes are asked for by others, too
+	targets queueSet   // where dead letters lead
+	at      time.Time  // when that was looked up
+	opened  time.Time  // the node
+	earlier queueSet   // the queues that there were at the first look, until clientsReturn is over
 }
 
 // look fills in what the conditions are judged by. It is called by one goroutine at a time.
@@ -55,6 +59,11 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 		s.Silent = time.Since(n.openedAt)
 	}
 	s.Lost = append(s.Lost, incident.Loss{Condition: "loop_restarted", Total: h.Restarts})
+	for _, w := range n.monitor.Waits() {
+		if w.Burns {
+			s.Objectives = append(s.Objectives, incident.Missed{QueueName: incident.QueueName{VHost: w.VHost, Name: w.Queue}, Wait: w.Wait})
+		}
+	}
 	now := n.primary.nowMillis()
 	for _, f := range n.monitor.Forecasts() {
 		if f.AtRisk {
@@ -68,11 +77,13 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 // look implements primary.
 func (o *ownBroker) look(s *incident.State) {
 	b, l := o.broker, &o.n.looker
+	l.mu.Lock()
 	if l.earlier == nil {
 		l.earlier = queuesOf(b)
 	} else if time.Since(l.opened) >= clientsReturn {
 		clear(l.earlier)
 	}
+	l.mu.Unlock()
 	s.Blocked, _ = b.BlockedReason()
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := broker.SignsOf(b)
@@ -105,11 +116,17 @@ func (o *ownBroker) holders() (list []incident.PastDeadline) {
 }
 
 // purposes are those of the queues that conditions are about, without those for work.
-func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.QueueName]incident.Purpose {
-	of := make(map[incident.QueueName]incident.Purpose)
-	add := func(q incident.QueueName) {
-		if _, known := of[q]; !known {
-			of[q] = l.purpose(b, q)
+func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.QueueName]deadline.Purpose {
+	of := make(map[incident.QueueName]deadline.Purpose)
+	add := func(at incident.QueueName) {
+		if _, known := of[at]; known {
+			return
+		}
+		of[at] = deadline.Work
+		if vh, ok := b.VHost(at.VHost); ok {
+			if q, err := vh.Queues.Get(at.Name); err == nil && !q.Settings().Objective.NoneExpires() {
+				of[at] = l.purpose(b, q)
+			}
 		}
 	}
 	for i := range s.Tallies {
@@ -124,23 +141,24 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 // clientsReturn is how long after the start a queue of an earlier run may be without its consumers: until then it counts as consumed.
 const clientsReturn = 30 * time.Second
 
-// purpose is what a queue is for, by its arguments, its policies and what leads where.
-func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpose {
+// purpose is what a queue is for, by its arguments, its policies and what leads where. Safe for concurrent use.
+func (l *looker) purpose(b *broker.Broker, q *broker.Queue) deadline.Purpose {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := incident.QueueName{VHost: q.VHost().Name(), Name: q.Name()}
 	vh, ok := b.VHost(of.VHost)
 	if !ok {
-		return incident.Work
-	}
-	q, err := vh.Queues.Get(of.Name)
-	if err != nil {
-		return incident.Work
+		return deadline.Work
 	}
 	info, set := q.Info(), q.Settings()
-	f := incident.QueueFacts{
+	if set.Purpose != 0 {
+		return set.Purpose
+	}
+	f := deadline.QueueFacts{
 		Name: info.Name, Exclusive: info.Exclusive, AutoDelete: info.AutoDelete, TTL: info.TTLMillis >= 0, Bounded: set.Limited(),
 		DeadLetters: set.DeadLetters, Consumers: info.Consumers, Delivered: info.Stats.AllDelivered(),
 		Collects: of.Name == policy.UndeliverableQueue || l.deadLetterTargets(b).has(of),
 	}
-	f.Said, _ = info.Args[incident.PurposeArgument].(string)
 	if exchange, key, ok := q.DeadLettersTo(); ok && exchange == "" && key == "" {
 		// Each goes back to the queue that its routing key names. Here that makes sense only for retries.
 		f.Target, f.Consumed, f.Onward = true, true, true
@@ -153,7 +171,7 @@ func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpo
 		}
 		f.Onward = f.Onward || target.Settings().DeadLetters
 	}
-	return incident.PurposeOf(f)
+	return deadline.PurposeOf(f)
 }
 
 // targetsOf are the queues that the dead letters of q lead to.
