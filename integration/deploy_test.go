@@ -2,8 +2,6 @@ package integration
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -134,7 +132,7 @@ func TestDashboardsAndRulesNameRealMetrics(t *testing.T) {
 			}
 		}
 	}
-	for _, expr := range dashboardQueries(t) {
+	for _, expr := range grafanaQueries(t) {
 		for _, name := range metricName.FindAllString(expr, -1) {
 			asked[name] = "the dashboard"
 		}
@@ -200,37 +198,6 @@ func TestDeployNamesRealSettings(t *testing.T) {
 	if code, out := runToEnd(t, "config", settings...); code != 0 || len(settings) < 6 {
 		t.Errorf("curfew refuses %v: %s", settings, out)
 	}
-}
-
-func dashboardQueries(t testing.TB) (queries []string) {
-	t.Helper()
-	var dashboard struct {
-		UID    string
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
-		}
-	}
-	check(t, json.Unmarshal([]byte(deployed(t, "grafana/curfew.json")), &dashboard))
-	for _, panel := range dashboard.Panels {
-		for _, target := range panel.Targets {
-			queries = append(queries, target.Expr)
-		}
-	}
-	return queries
-}
-
-// TestDashboardQueriesAreValid: promtool takes each, its variables filled in, as the expression of a rule.
-func TestDashboardQueriesAreValid(t *testing.T) {
-	fill := strings.NewReplacer("$job", ".+", "$instance", ".+", "$__rate_interval", "5m")
-	var rules strings.Builder
-	rules.WriteString("groups:\n  - name: dashboard\n    rules:\n")
-	for i, expr := range dashboardQueries(t) {
-		fmt.Fprintf(&rules, "      - {record: query%d, expr: %q}\n", i, fill.Replace(expr))
-	}
-	file := filepath.Join(t.TempDir(), "rules.yml")
-	check(t, os.WriteFile(file, []byte(rules.String()), 0o600))
-	checked(t, "prometheus", "promtool", "check", "rules", file)
 }
 
 // sources is the text of all Go files except tests.

@@ -119,7 +119,7 @@ func (c *checker) field(n *ast.IdentifierNode, inside bool) {
 func near(name string) string {
 	best, least := "", 3
 	try := func(word string) {
-		if d := distance(name, word); d < least || strings.HasPrefix(word, name) && len(name) > 1 && best == "" {
+		if d := Distance(name, word); d < least || strings.HasPrefix(word, name) && len(name) > 1 && best == "" {
 			best, least = word, d
 		}
 	}
@@ -135,8 +135,9 @@ func near(name string) string {
 	return "; did you mean " + best + "?"
 }
 
-// distance is how many letters have to be changed, added or removed to turn a into b.
-func distance(a, b string) int {
+// Distance is how many letters have to be added or removed to turn a into b. A changed letter counts as two, so that a shortened name is nearer
+// to the full one than to another name of its length.
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
@@ -147,7 +148,7 @@ func distance(a, b string) int {
 		for j := range len(b) {
 			change := diagonal
 			if a[i] != b[j] {
-				change++
+				change += 2
 			}
 			diagonal = row[j+1]
 			row[j+1] = min(change, row[j]+1, diagonal+1)

@@ -76,10 +76,10 @@ func (n *node) moveLeader(t testing.TB, vhost, queue string, to *node) {
 }
 
 // waitForLive waits until no consumer of the queue is cancelled: the queue counts cancelled ones, the management API does not list them. From
-// 4.3 on some always are.
+// 4.0 on some always are.
 func (n *node) waitForLive(t testing.TB, vhost string, q *keptQueue) {
 	t.Helper()
-	if family() == queuefacts.Family43 {
+	if family() != queuefacts.Family3 {
 		return
 	}
 	eventually(t, answerLimit, "every consumer to be live", func() bool {
@@ -221,17 +221,25 @@ func TestThreeNodes(t *testing.T) {
 	kept("the leader's node killed")
 	check(t, nodes[1].start())
 
+	// lose kills the keeper's node. 4.0 to 4.2 keep what cancelled consumers had until the node is up and another one leads the queue.
+	lose := func(n *node, what string) {
+		t.Helper()
+		calm.waitForLive(t, vhost, q)
+		n.kill()
+		if strands := family() == queuefacts.Family40; !strands {
+			defer func() { check(t, n.start()) }()
+		} else {
+			check(t, n.start())
+			others := slices.DeleteFunc(slices.Clone(nodes), func(n *node) bool { return n.name == calm.leader(t, vhost, q.name) })
+			calm.moveLeader(t, vhost, q.name, others[0])
+		}
+		kept(what)
+	}
 	fillWithin(15 * time.Second)
-	calm.waitForLive(t, vhost, q)
-	nodes[0].kill() // the keeper's
-	kept("the keeper's node killed")
-	check(t, nodes[0].start())
+	lose(nodes[0], "the keeper's node killed")
 	fillWithin(15 * time.Second)
 	calm.moveLeader(t, vhost, q.name, nodes[1])
-	calm.waitForLive(t, vhost, q)
-	nodes[1].kill() // the keeper's, and the leader
-	kept("the keeper's node killed, which led the queue")
-	check(t, nodes[1].start())
+	lose(nodes[1], "the keeper's node killed, which led the queue")
 	mu.Lock()
 	connected = slices.Compact(connected) // 4.0 may close the connection when the leader's node is killed (INTERNAL_ERROR, seen on 4.0.5)
 	if len(connected) < 2 || connected[0] != nodes[0].addr || connected[1] != nodes[1].addr {

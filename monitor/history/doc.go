@@ -13,8 +13,8 @@
 //
 // # Bounds
 //
-// A queue's rings take 15,900 bytes, so that 1,000 queues stay below 16 MiB. A record has 10 bytes:
-// numbers up to 255 are exact, larger ones are within 0.4%, and a lateness is within 4%. A queue gets
+// A queue's rings take 22,260 bytes, so that 1,000 queues stay below 24 MiB. A record has 14 bytes:
+// numbers up to 256 are exact, larger ones and latenesses are within 0.4%. A queue gets
 // rings when something first happens in it. At most 1,000 queues have them. When there are that many,
 // another queue takes the rings of one that was deleted, or else of the one in which nothing has
 // happened for the longest time, if that is an hour or more. Without such a queue it has no

@@ -3,35 +3,29 @@ package history
 import (
 	"bufio"
 	"compress/gzip"
-	"encoding/json"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 )
 
-// The file begins with the magic. After it, compressed, are a header in JSON on one line, the rings of all, and the rings of each queue in the
-// order of the header. gzip's checksum finds damage.
-const (
-	magic     = "CURFEWH1"
-	maxHeader = 4 << 20
-)
-
-// header describes the rings in a file.
+// The file has, by encoding/gob and compressed, a header, the savedSeries of all, and that of each queue. gzip's checksum finds damage.
 type header struct {
-	Last   int64       `json:"last"` // Unix seconds
-	Queues []queueHead `json:"queues"`
-	Marks  []Mark      `json:"marks"`
+	Last   int64 // Unix seconds
+	Queues int
+	Marks  []Mark
 }
 
-type queueHead struct {
-	VHost  string `json:"vhost"`
-	Name   string `json:"name"`
-	Active int64  `json:"active"`
+type savedSeries struct {
+	VHost, Name string
+	Active      int64
+	Rings       rings
 }
 
 // load reads the file, if there is one that can be used.
@@ -49,27 +43,19 @@ func (h *History) load(now time.Time) {
 	}
 	if err != nil {
 		h.log.Warn("the saved history of the last day cannot be used; the history begins again", zap.String("file", h.File), zap.Error(err))
-		clearRecords(h.total.data)
-		h.last, h.marks, h.queues, h.unused = 0, marks{}, make(map[[2]string]*series), nil
+		h.total.rings = newRings(totalLengths)
+		h.last, h.marks, h.queues = 0, marks{}, make(map[[2]string]*series)
 	}
 }
 
 func (h *History) read(from io.Reader, now time.Time) error {
-	start := make([]byte, len(magic))
-	if _, err := io.ReadFull(from, start); err != nil || string(start) != magic {
-		return errors.New("it is not a file of this version")
-	}
 	unpacked, err := gzip.NewReader(bufio.NewReader(from))
 	if err != nil {
 		return err
 	}
-	in := bufio.NewReaderSize(io.LimitReader(unpacked, maxHeader+int64(totalLengths.bytes()+maxQueues*queueLengths.bytes())), 64<<10)
-	line, err := in.ReadBytes('\n')
-	if err != nil {
-		return err
-	}
+	in := gob.NewDecoder(unpacked)
 	var head header
-	if err := json.Unmarshal(line, &head); err != nil {
+	if err := in.Decode(&head); err != nil {
 		return err
 	}
 	switch age := now.Unix() - head.Last; {
@@ -77,26 +63,33 @@ func (h *History) read(from io.Reader, now time.Time) error {
 		return fmt.Errorf("it ends %s ago", time.Duration(age)*time.Second)
 	case age < 0:
 		return fmt.Errorf("it ends %s in the future", time.Duration(-age)*time.Second)
-	case len(head.Queues) > maxQueues:
-		return fmt.Errorf("it has %d queues", len(head.Queues))
-	}
-	if _, err := io.ReadFull(in, h.total.data); err != nil {
-		return err
+	case head.Queues > maxQueues:
+		return fmt.Errorf("it has %d queues", head.Queues)
 	}
 	h.last = head.Last
-	for _, q := range head.Queues {
-		s := h.addSeriesLocked(q.VHost, q.Name, head.Last)
-		s.active = q.Active
-		if _, err := io.ReadFull(in, s.data); err != nil {
+	for n := range 1 + head.Queues {
+		s, want := &h.total, totalLengths
+		var saved savedSeries
+		if err := in.Decode(&saved); err != nil {
 			return err
 		}
+		if n > 0 {
+			s, want = h.addSeriesLocked(saved.VHost, saved.Name, head.Last), queueLengths
+			s.active = saved.Active
+		}
+		for level := range want {
+			if len(saved.Rings[level]) != want[level] {
+				return errors.New("it is of another version")
+			}
+		}
+		s.rings = saved.Rings
 	}
 	for _, m := range head.Marks {
 		if m.At >= (head.Last-int64(keep.Seconds()))*1000 {
 			h.marks.add(m)
 		}
 	}
-	if _, err := in.ReadByte(); err != io.EOF { // and the checksum is right
+	if err := in.Decode(&head); err != io.EOF { // with io.EOF, the checksum is right
 		return fmt.Errorf("it does not end where it should: %w", err)
 	}
 	return nil
@@ -129,48 +122,33 @@ func (h *History) write() error {
 	return os.Rename(h.File+".new", h.File)
 }
 
-// pack writes the history as a file has it. The lock is held for one queue at a time, so that nobody waits for the compression; a queue
-// that is dropped before its turn is saved empty.
+// pack writes the history as a file has it. The lock is held for one queue at a time, so that nobody waits for the compression.
 func (h *History) pack(to io.Writer) error {
-	if _, err := io.WriteString(to, magic); err != nil {
-		return err
-	}
 	packed, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
 	if err != nil {
 		return err
 	}
-	head, all, data := h.header()
-	line, err := json.Marshal(head)
-	if err != nil {
+	out := gob.NewEncoder(packed)
+	h.mu.Lock()
+	all := []*series{&h.total}
+	for _, s := range h.queues {
+		all = append(all, s)
+	}
+	head := header{Last: h.last, Queues: len(h.queues), Marks: slices.Clone(h.marks.list)}
+	h.mu.Unlock()
+	if err := out.Encode(head); err != nil {
 		return err
 	}
-	if _, err := packed.Write(append(line, '\n')); err != nil {
-		return err
-	}
-	for _, s := range append([]*series{&h.total}, all...) {
+	for _, s := range all {
 		h.mu.Lock()
-		data = data[:queueLengths.bytes()]
-		if s == &h.total {
-			data = data[:totalLengths.bytes()]
+		saved := savedSeries{VHost: s.vhost, Name: s.name, Active: s.active}
+		for level := range s.rings {
+			saved.Rings[level] = slices.Clone(s.rings[level])
 		}
-		clearRecords(data)
-		copy(data, s.data)
 		h.mu.Unlock()
-		if _, err := packed.Write(data); err != nil {
+		if err := out.Encode(saved); err != nil {
 			return err
 		}
 	}
 	return packed.Close()
-}
-
-// header describes what is to be saved. data is room for the rings of one.
-func (h *History) header() (head header, all []*series, data []byte) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	head = header{Last: h.last, Marks: append([]Mark{}, h.marks.list...)}
-	for _, s := range h.queues {
-		head.Queues = append(head.Queues, queueHead{s.vhost, s.name, s.active})
-		all = append(all, s)
-	}
-	return head, all, make([]byte, max(totalLengths.bytes(), queueLengths.bytes()))
 }

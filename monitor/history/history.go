@@ -60,7 +60,6 @@ type History struct {
 	last    int64 // the last second that was written, Unix; 0: none yet
 	total   series
 	queues  map[[2]string]*series
-	unused  [][]byte  // rings that no queue has
 	full    bool      // a queue got no rings
 	idle    []*series // whose rings another queue may take
 	idleAt  int64     // when they were looked for
@@ -76,9 +75,7 @@ func New(o Options) *History {
 		o.Log = zap.NewNop()
 	}
 	h := &History{Options: o, log: o.Log.Named("history"), now: (&clock{at: time.Now()}).now, queues: make(map[[2]string]*series)}
-	h.total.rings = rings{totalLengths, make([]byte, totalLengths.bytes())}
-	h.total.counting = true
-	clearRecords(h.total.data)
+	h.total.rings, h.total.counting = newRings(totalLengths), true
 	h.load(h.now())
 	h.marks.add(Mark{At: h.now().UnixMilli(), Kind: Started, Text: "Curfew " + o.Version + " started"})
 	return h
@@ -143,7 +140,7 @@ func (h *History) sample(at time.Time) {
 	for _, s := range h.queues {
 		s.write(second, since, spread)
 		if s.seen != second && second-s.active > int64(keep.Seconds()) {
-			h.freeLocked(s)
+			delete(h.queues, [2]string{s.vhost, s.name})
 		}
 	}
 	h.last = second
@@ -170,7 +167,7 @@ func (h *History) sampleLocked(q *Queue, second int64) {
 	}
 }
 
-// addSeriesLocked gives a queue a series; nil: there are no rings left.
+// addSeriesLocked gives a queue a series; nil: too many queues have one.
 func (h *History) addSeriesLocked(vhost, name string, second int64) *series {
 	if len(h.queues) >= maxQueues {
 		h.full = true
@@ -178,7 +175,7 @@ func (h *History) addSeriesLocked(vhost, name string, second int64) *series {
 			return nil
 		}
 	}
-	s := &series{vhost: vhost, name: name, seen: second, active: second, rings: rings{queueLengths, h.ringsLocked()}}
+	s := &series{vhost: vhost, name: name, seen: second, active: second, rings: newRings(queueLengths)}
 	s.counting = !h.full // or its counts would cover a time in which it had no rings
 	h.queues[[2]string{vhost, name}] = s
 	return s
@@ -187,7 +184,7 @@ func (h *History) addSeriesLocked(vhost, name string, second int64) *series {
 // evictEvery is how often idle queues are searched for, in seconds.
 const evictEvery = 10
 
-// evictLocked frees the rings of a queue: of one that is gone if there is any, or else of the one that has been idle the longest, for
+// evictLocked drops the series of a queue: of one that is gone if there is any, or else of the one that has been idle the longest, for
 // idleBefore at least. It is false if there is none.
 func (h *History) evictLocked(second int64) bool {
 	if len(h.idle) == 0 && second-h.idleAt >= evictEvery {
@@ -211,33 +208,9 @@ func (h *History) evictLocked(second int64) bool {
 		s := h.idle[len(h.idle)-1]
 		h.idle = h.idle[:len(h.idle)-1]
 		if h.queues[[2]string{s.vhost, s.name}] == s && (s.gone(second) || second-s.active >= int64(idleBefore.Seconds())) {
-			h.freeLocked(s)
+			delete(h.queues, [2]string{s.vhost, s.name})
 			return true
 		}
 	}
 	return false
-}
-
-func (h *History) freeLocked(s *series) {
-	delete(h.queues, [2]string{s.vhost, s.name})
-	h.unused = append(h.unused, s.data)
-	s.data = nil
-}
-
-// slab is the number of queues for which memory is allocated at a time.
-const slab = 25
-
-// ringsLocked returns rings without a record.
-func (h *History) ringsLocked() []byte {
-	size := queueLengths.bytes()
-	if len(h.unused) == 0 {
-		all := make([]byte, slab*size)
-		for i := range slab {
-			h.unused = append(h.unused, all[i*size:][:size:size])
-		}
-	}
-	data := h.unused[len(h.unused)-1]
-	h.unused = h.unused[:len(h.unused)-1]
-	clearRecords(data)
-	return data
 }

@@ -52,7 +52,7 @@ func (h *History) Read(r Request) (out Read) {
 	step := steps[level]
 	to := (last + 1) / step
 	from := to - span/step
-	out.From, out.Step, out.Known = from*step, step, s.data != nil
+	out.From, out.Step, out.Known = from*step, step, s.rings[0] != nil
 	if out.Known {
 		out.Points = s.read(level, from, to, h.last, make([]Point, 0, to-from))
 	}

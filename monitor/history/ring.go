@@ -11,31 +11,27 @@ var (
 	totalLengths = lengths{15 * 60, 6 * 60, 24 * 60}
 )
 
-func (l lengths) bytes() int { return (l[0] + l[1] + l[2]) * recordBytes }
+// rings are the rings of a queue, or of all. Interval n of a ring, counted from 1970, is at n modulo its length.
+type rings [len(steps)][]record
 
-// rings are the rings of a queue, or of all, one after the other. Interval n of a ring, counted from 1970, is at n modulo its length.
-type rings struct {
-	lengths
-	data []byte
-}
-
-func (r *rings) record(level int, n int64) []byte {
-	at := int(n % int64(r.lengths[level]))
-	for l := range level {
-		at += r.lengths[l]
+func newRings(l lengths) (r rings) {
+	for level := range r {
+		r[level] = make([]record, l[level])
 	}
-	return r.data[at*recordBytes:][:recordBytes]
+	return r
 }
+
+func (r *rings) record(level int, n int64) *record { return &r[level][n%int64(len(r[level]))] }
 
 // write adds a second, and what it completes. Seconds are written in order, without gaps.
 func (r *rings) write(second int64, p *Point) {
-	p.encode(r.record(0, second))
+	*r.record(0, second) = recordOf(p)
 	for level := 1; level < len(steps); level++ {
 		if (second+1)%steps[level] != 0 {
 			return
 		}
 		sum := r.sum(level, second/steps[level])
-		sum.encode(r.record(level, second/steps[level]))
+		*r.record(level, second/steps[level]) = recordOf(&sum)
 	}
 }
 
@@ -43,7 +39,7 @@ func (r *rings) write(second int64, p *Point) {
 func (r *rings) sum(level int, n int64) (sum Point) {
 	share := steps[level] / steps[level-1]
 	for i := range share {
-		p := decode(r.record(level-1, n*share+i))
+		p := r.record(level-1, n*share+i).point()
 		sum.add(&p)
 	}
 	return sum
@@ -56,21 +52,21 @@ func (r *rings) skip(from, to int64) {
 		r.write(from, &Point{})
 	}
 	for level, step := range steps {
-		for n := max(from/step, to/step-int64(r.lengths[level])); n < to/step; n++ {
-			clearRecords(r.record(level, n))
+		for n := max(from/step, to/step-int64(len(r[level]))); n < to/step; n++ {
+			*r.record(level, n) = record{}
 		}
 	}
 }
 
 // read appends the records of a ring from one interval up to another; what has left the ring is not known.
 func (r *rings) read(level int, from, to, last int64, out []Point) []Point {
-	oldest := last/steps[level] - int64(r.lengths[level])
+	oldest := last/steps[level] - int64(len(r[level]))
 	for n := from; n < to; n++ {
-		if n <= oldest || n > last/steps[level] {
+		if n < 0 || n <= oldest || n > last/steps[level] {
 			out = append(out, Point{})
 			continue
 		}
-		out = append(out, decode(r.record(level, n)))
+		out = append(out, r.record(level, n).point())
 	}
 	return out
 }

@@ -2,57 +2,26 @@ package rabbitmq
 
 import (
 	"math"
-	"sync"
-	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
-// latenessMillis are the upper bounds of the buckets: those of the monitor's histogram, and finer ones below 100 ms.
-var latenessMillis = [...]float64{1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000}
-
-// lateness counts how late messages were given back. The last bucket has no upper bound. It is safe for concurrent use;
-// the zero value is empty.
-type lateness struct {
-	mu      sync.Mutex
-	buckets [len(latenessMillis) + 1]uint64
-	total   uint64
-	sum     time.Duration
-}
-
-func (l *lateness) add(late time.Duration) {
-	i := 0
-	for i < len(latenessMillis) && float64(late) > latenessMillis[i]*float64(time.Millisecond) {
-		i++
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.buckets[i]++
-	l.total++
-	l.sum += late
+// newLateness returns a histogram of how late messages were given back: with the buckets of the monitor's, and finer ones below 100 ms.
+func newLateness() prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: "curfew_rabbitmq_kept_lateness_seconds",
+		Help:    "How long after its deadline a message of a kept queue was given back to expire; without messages of unknown age.",
+		Buckets: []float64{.001, .002, .003, .005, .007, .01, .015, .02, .03, .05, .075, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}})
 }
 
 // within returns the lowest upper bound, in ms, that this share of the messages did not exceed; nil: there is none.
-func (l *lateness) within(share float64) *float64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.total == 0 {
-		return nil
-	}
-	wanted, n := uint64(math.Ceil(share*float64(l.total))), uint64(0)
-	for i, bound := range latenessMillis {
-		if n += l.buckets[i]; n >= wanted {
-			return &bound
+func within(h prometheus.Histogram, share float64) *float64 {
+	var m dto.Metric
+	_ = h.Write(&m) // it never fails
+	for _, b := range m.Histogram.Bucket {
+		if n := b.GetCumulativeCount(); n > 0 && float64(n) >= share*float64(m.Histogram.GetSampleCount()) {
+			return new(math.Round(b.GetUpperBound() * 1000))
 		}
 	}
 	return nil
-}
-
-// addTo adds all counts to sum.
-func (l *lateness) addTo(sum *lateness) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, n := range l.buckets {
-		sum.buckets[i] += n
-	}
-	sum.total += l.total
-	sum.sum += l.sum
 }

@@ -18,7 +18,6 @@ var (
 	notKeptDesc = prometheus.NewDesc("curfew_rabbitmq_queue_not_kept", "1 for a queue that a rule wants kept, and that is refused, was let go of, has not been kept for 10 s, or has messages that nobody can take (stranded).", []string{"vhost", "queue", "reason"}, nil)
 	heldDesc    = prometheus.NewDesc("curfew_rabbitmq_held_messages", "Messages that the keeper of a queue holds.", []string{"vhost", "queue"}, nil)
 	bytesDesc   = prometheus.NewDesc("curfew_rabbitmq_held_bytes", "Bodies of the messages that the keeper of a queue holds. RabbitMQ has them.", []string{"vhost", "queue"}, nil)
-	lateDesc    = prometheus.NewDesc("curfew_rabbitmq_kept_lateness_seconds", "How long after its deadline a message of a kept queue was given back to expire; without messages of unknown age.", nil, nil)
 	intendDesc  = prometheus.NewDesc("curfew_rabbitmq_expiry_intended", "1 for a queue that a rule wants kept because its messages are meant to expire: an expiry is not a miss. On every Curfew.", []string{"vhost", "queue"}, nil)
 	leasesDesc  = prometheus.NewDesc("curfew_rabbitmq_leases", "Queues whose lease this Curfew has; without Redis, queues that it keeps.", nil, nil)
 	redisDesc   = prometheus.NewDesc("curfew_rabbitmq_redis_up", "0 if leases cannot be renewed or taken. Absent without Redis.", nil, nil)
@@ -30,6 +29,7 @@ var (
 type counters struct {
 	releases   *prometheus.CounterVec
 	unknownAge prometheus.Counter
+	late       prometheus.Histogram
 
 	mu    *sync.Mutex
 	named map[string]bool // queues with a label of their own
@@ -41,7 +41,7 @@ func newCounters() counters {
 			Help: "Times that a keeper gave back everything it held."}, []string{"vhost", "queue", "reason"}),
 		unknownAge: prometheus.NewCounter(prometheus.CounterOpts{Name: "curfew_rabbitmq_unknown_age_total",
 			Help: "Messages taken without knowing when they entered their queue. They may be late."}),
-		mu: new(sync.Mutex), named: make(map[string]bool),
+		late: newLateness(), mu: new(sync.Mutex), named: make(map[string]bool),
 	}
 }
 
@@ -64,11 +64,12 @@ func (c *counters) label(queue string) string {
 
 // Describe implements prometheus.Collector.
 func (p *Primary) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queuesDesc, notKeptDesc, heldDesc, bytesDesc, lateDesc, intendDesc, leasesDesc, redisDesc, ageDesc, lagDesc} {
+	for _, d := range []*prometheus.Desc{queuesDesc, notKeptDesc, heldDesc, bytesDesc, intendDesc, leasesDesc, redisDesc, ageDesc, lagDesc} {
 		out <- d
 	}
 	p.counts.releases.Describe(out)
 	p.counts.unknownAge.Describe(out)
+	p.counts.late.Describe(out)
 }
 
 // Collect implements prometheus.Collector.
@@ -77,10 +78,8 @@ func (p *Primary) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	p.collectQueues(gauge)
-	sum := &lateness{}
 	p.mu.Lock()
 	for _, q := range p.queues {
-		q.late.addTo(sum)
 		if q.keeper != nil {
 			q.changed(q.keeper.Status())
 		}
@@ -92,7 +91,6 @@ func (p *Primary) Collect(out chan<- prometheus.Metric) {
 		gauge(lagDesc, p.observing.observer.Lag().Seconds(), p.vhost())
 	}
 	p.mu.Unlock()
-	out <- sum.metric()
 	if p.redis != nil {
 		up := 1.0
 		if p.group.trouble().err != nil {
@@ -102,6 +100,7 @@ func (p *Primary) Collect(out chan<- prometheus.Metric) {
 	}
 	p.counts.releases.Collect(out)
 	p.counts.unknownAge.Collect(out)
+	p.counts.late.Collect(out)
 }
 
 // collectQueues collects the metrics that come from the status of the queues.
@@ -145,14 +144,4 @@ func (p *Primary) collectQueues(gauge func(d *prometheus.Desc, value float64, la
 		gauge(intendDesc, 1, s.VHost, label)
 	}
 	gauge(leasesDesc, float64(leases))
-}
-
-// metric returns the histogram in seconds.
-func (l *lateness) metric() prometheus.Metric {
-	cumulative, n := make(map[float64]uint64, len(latenessMillis)), uint64(0)
-	for i, bound := range latenessMillis {
-		n += l.buckets[i]
-		cumulative[bound/1000] = n
-	}
-	return prometheus.MustNewConstHistogram(lateDesc, l.total, l.sum.Seconds(), cumulative)
 }

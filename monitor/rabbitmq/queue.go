@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/zap"
 
@@ -48,7 +49,7 @@ type queue struct {
 	batch  []deadline.Expiry
 	seq    uint64 // of the last expiry; with batch, of the goroutine of the keeper
 
-	late         lateness
+	late         prometheus.Histogram
 	deadLettered atomic.Bool
 
 	// Guarded by p.mu.
@@ -76,7 +77,7 @@ type queue struct {
 }
 
 func newQueueLocked(p *Primary, name string, rule cluster.Rule, number uint64) *queue {
-	q := &queue{p: p, name: name, rule: rule, number: keptNumbers + number, events: make(chan keeper.Event, eventsAtOnce), unkept: time.Now()}
+	q := &queue{p: p, name: name, rule: rule, number: keptNumbers + number, events: make(chan keeper.Event, eventsAtOnce), late: newLateness(), unkept: time.Now()}
 	if p.redis == nil {
 		q.shadow = &shadowsHere{now: p.Now}
 		return q
@@ -278,7 +279,9 @@ func (q *queue) expired(batch []keeper.Expiry) {
 		if x.AgeUnknown {
 			path = deadline.Requeued
 		} else {
-			q.late.add(deadline.Lateness(x.Deadline, x.GivenBack))
+			late := deadline.Lateness(x.Deadline, x.GivenBack).Seconds()
+			q.late.Observe(late)
+			q.p.counts.late.Observe(late)
 		}
 		q.seq++
 		out = append(out, deadline.Expiry{

@@ -168,7 +168,7 @@ func (q *queue) describeLocked(row *Queue) {
 	if d.Verdict == cluster.Refused || d.Verdict == cluster.Kept {
 		row.NotKeptSince = q.unkeptSince()
 	}
-	row.P50, row.P99 = q.late.within(0.5), q.late.within(0.99)
+	row.P50, row.P99 = within(q.late, 0.5), within(q.late, 0.99)
 	if q.letGo != "" {
 		row.State, row.Instead, row.NeedsOperator = "let_go", allowIt, true
 		if row.Code, row.Reason, _ = strings.Cut(q.letGo, " "); row.Code == pausedCode {

@@ -59,8 +59,4 @@ func TestWhichCurfewIsCalled(t *testing.T) {
 	code, _, errOut := runCommand(t, "policy", "list", "--url", "curfew.example.org")
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, errOut, `"curfew.example.org" is not the address of a management API`)
-	t.Setenv("CURFEW_CONTEXT", "stage")
-	code, _, errOut = runCommand(t, "policy", "list")
-	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, errOut, "CURFEW_CONTEXT: this variable no longer exists; contexts are gone: set CURFEW_URL")
 }

@@ -2,8 +2,7 @@
 // which are the fields of Settings, and those of OpenTelemetry's that decide what is sent. Nothing outside cmd
 // reads the environment.
 //
-// An invalid value, a variable that does not exist and one that no longer exists are refused. The error
-// names the variable, its value (except for secrets) and what is valid. All mistakes are reported at once.
+// An invalid value and a variable that does not exist are refused. The error names the variable, its value (except for secrets) and what is valid. All mistakes are reported at once.
 //
 // OpenTelemetry's variables (otelVariables) are ignored unless one of them turns sending on, since they may be meant
 // for another application in the same pod. If one does, invalid values are refused, and variables that Curfew

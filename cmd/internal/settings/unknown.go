@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"curfew/broker/deadletters"
 )
 
 // forClients are the variables that only commands read, see package cli.
@@ -25,11 +27,8 @@ func unknownVariables(variables []variable, environ []string) (errs []error) {
 		if !strings.HasPrefix(name, prefix+"_") || slices.Contains(known, name) || serviceLink(name, value) {
 			continue
 		}
-		if err := gone(name); err != nil {
-			errs = append(errs, err)
-		} else {
-			errs = append(errs, fmt.Errorf("%s: there is no such variable; did you mean %s? (curfew config lists all)", name, nearest(name, known)))
-		}
+		nearest := slices.MinFunc(known, func(a, b string) int { return deadletters.Distance(name, a) - deadletters.Distance(name, b) })
+		errs = append(errs, fmt.Errorf("%s: there is no such variable; did you mean %s? (curfew config lists all)", name, nearest))
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errs
@@ -46,30 +45,4 @@ var (
 func serviceLink(name, value string) bool {
 	return serviceHost.MatchString(name) ||
 		servicePort.MatchString(name) && (strings.Contains(name, "_PORT_") || portURL.MatchString(value))
-}
-
-func nearest(name string, known []string) string {
-	return slices.MinFunc(known, func(a, b string) int { return distance(name, a) - distance(name, b) })
-}
-
-// distance is how many letters have to be added or removed to turn a into b. A changed letter counts
-// as two, so that a shortened name is nearer to the full one than to another name of its length.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change += 2
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"curfew/monitor/rabbitmq/queuefacts"
 	"errors"
 	"math"
 	"sync"
@@ -9,13 +8,15 @@ import (
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
 	priority       = -10
-	firstPriority  = math.MinInt32 / 2 // of the first consumer where Facts.needsCredit; each further consumer has a higher priority
-	stayPriority   = math.MinInt32     // of consumers that are back to take nothing
-	longestTimeout = 24 * time.Hour    // what a consumer of a 4.3 quorum queue asks for
+	stayPriority   = math.MinInt32  // of consumers that are back to take nothing
+	longestTimeout = 24 * time.Hour // what a consumer of a 4.3 quorum queue asks for
 	spareChannels  = 2
 )
 
@@ -23,7 +24,6 @@ const (
 type channel struct {
 	stretch uint32                          // 0 while it is spare; of the goroutine run
 	tags    []string                        // of the stretch's consumers, by consumption; of the goroutine run
-	back    map[int]chan struct{}           // closed when all deliveries to a consumer that was put back are posted; by consumption; of the goroutine run
 	open    atomic.Pointer[amqp091.Channel] // nil before the first consumer
 	calls   sync.Mutex                      // held while waiting for an answer: the client would mix answers up
 	qos     int                             // under calls
@@ -41,7 +41,7 @@ func (s *session) channelFor(stretch uint32) *channel {
 	if n := len(s.spare); n > 0 {
 		c, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
-	c.stretch, c.tags, c.back = stretch, nil, map[int]chan struct{}{}
+	c.stretch, c.tags = stretch, nil
 	s.channels[stretch] = c
 	return c
 }
@@ -88,7 +88,7 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 			if errors.Is(err, amqp091.ErrChannelMax) {
 				why = noChannel
 			}
-			s.post(event{kind: wasLost, channel: c, why: why, err: err})
+			s.post(s.lost(c, why, err))
 			return
 		}
 		c.open.Store(ch)
@@ -100,31 +100,27 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 		if err = c.setQos(prefetch); err != nil {
 			return err
 		}
-		if deliveries, err = ch.Consume(s.k.o.Queue, tag, false, false, false, false, args); err != nil || !facts.needsCredit() {
-			return err
-		}
-		return c.setQos(1) // for the consumers that are put back
+		deliveries, err = ch.Consume(s.k.o.Queue, tag, false, false, false, false, args)
+		return err
 	})
 	if err != nil {
 		return
 	}
-	s.post(event{kind: wasOpened, stretch: stretch})
+	s.post(func(c *core, now deadline.Instant) { c.opened(now, stretch) })
 	r := newReader()
 	for d := range deliveries {
-		s.post(event{kind: wasDelivered, stretch: stretch, tag: d.DeliveryTag, message: r.read(&d)})
+		tag, m := d.DeliveryTag, r.read(&d)
+		s.post(func(c *core, now deadline.Instant) { c.deliver(now, stretch, tag, m) })
 	}
 	if facts.Type == queuefacts.Quorum { // what was on its way to the consumer goes back to the queue before the next consumer starts
 		_ = c.roundTrip() // watch posts a closed channel
 	}
-	s.post(event{kind: wasEnded, stretch: stretch})
+	s.post(func(c *core, now deadline.Instant) { c.ended(now, stretch) })
 }
 
-// consumeArgs returns the arguments of the nth consumer of the connection.
-func consumeArgs(f Facts, n int) amqp091.Table {
+// consumeArgs returns the arguments of a consumer.
+func consumeArgs(f Facts) amqp091.Table {
 	args := amqp091.Table{"x-priority": int32(priority)}
-	if f.needsCredit() {
-		args["x-priority"] = int32(firstPriority + n)
-	}
 	if f.Family == queuefacts.Family43 && f.Type == queuefacts.Quorum {
 		args["x-consumer-timeout"] = longestTimeout.Milliseconds()
 	}
@@ -132,30 +128,19 @@ func consumeArgs(f Facts, n int) amqp091.Table {
 }
 
 // stay puts a cancelled consumer back to take nothing: RabbitMQ counts its messages as held by a live consumer, and takes them back at once
-// when the node of the connection goes down.
+// when the node of the connection goes down. The AMQP 1.0 plugin of RabbitMQ 3.x consumes with x-credit: giving messages back adds no credit then.
 func (s *session) stay(c *channel, consumption int) {
-	deliveries, err := c.open.Load().Consume(s.k.o.Queue, c.tags[consumption], false, false, false, true, stayArgs(s.facts))
+	args := amqp091.Table{"x-priority": int32(stayPriority), "x-credit": amqp091.Table{"credit": int64(0), "drain": false}}
+	deliveries, err := c.open.Load().Consume(s.k.o.Queue, c.tags[consumption], false, false, false, true, args)
 	if err != nil {
 		return // watch posts a closed channel
 	}
-	stretch, gone := c.stretch, make(chan struct{})
-	c.back[consumption] = gone
+	stretch := c.stretch
 	s.spawn(func() {
-		defer close(gone)
-		for d := range deliveries {
-			s.post(event{kind: wasStray, stretch: stretch, consumption: consumption, tag: d.DeliveryTag, message: newReader().read(&d)})
+		for range deliveries {
+			s.post(func(c *core, now deadline.Instant) { c.stray(now, stretch) })
 		}
 	})
-}
-
-// stayArgs returns the arguments of a consumer that is to take nothing. The AMQP 1.0 plugin of RabbitMQ 3.x consumes with x-credit: giving
-// messages back adds no credit then. Later versions do not know it, and there the prefetch is 1.
-func stayArgs(f Facts) amqp091.Table {
-	args := amqp091.Table{"x-priority": int32(stayPriority)}
-	if f.Family == queuefacts.Family3 {
-		args["x-credit"] = amqp091.Table{"credit": int64(0), "drain": false}
-	}
-	return args
 }
 
 // setQos sets the prefetch of further consumers. The caller holds calls.
@@ -185,13 +170,13 @@ func (s *session) giveBackAll(c *channel, stretch uint32) {
 		return err
 	})
 	if err == nil {
-		s.post(event{kind: wasReturned, stretch: stretch})
+		s.post(func(c *core, now deadline.Instant) { c.returned(now, stretch) })
 	}
 }
 
 // watch posts that RabbitMQ has closed the channel. The client answers close-ok before it reports that.
 func (s *session) watch(c *channel, closed <-chan *amqp091.Error) {
 	if err := <-closed; err != nil {
-		s.post(event{kind: wasLost, channel: c, why: failureOf(err), err: err})
+		s.post(s.lost(c, failureOf(err), err))
 	}
 }

@@ -11,9 +11,8 @@ const (
 	giveBackAll               // nack(multiple, requeue) of the channel and a round trip: returned
 	settle                    // a round trip on the channel, after messages were given back one by one: settled
 	replace                   // cancel the stretch's consumer, and stay: ended
-	stay                      // consume again under the tag of a cancelled consumer, to take nothing: no answer, perhaps strays
-	leave                     // cancel such a consumer that has no credit: no answer
-	recall                    // cancel such a consumer that may have some: recalled, after its strays
+	stay                      // consume again under the tag of a cancelled consumer, to take nothing: no answer, or a stray
+	leave                     // cancel such a consumer: no answer
 	drop                      // the stretch no longer holds anything: no answer
 	look                      // ask for ready messages and consumers: looked
 	learn                     // read the facts of the queue: setFacts

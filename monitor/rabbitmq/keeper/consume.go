@@ -14,8 +14,6 @@ func (c *core) opened(now deadline.Instant, id uint32) {
 	}
 	s.phase = live
 	c.line.epoch++
-	c.line.putBack(s)
-	c.line.handedOver()
 	if r := c.rolls.present; r != nil {
 		r.lastAt = now
 	}
@@ -32,29 +30,22 @@ func (c *core) deliver(now deadline.Instant, id uint32, tag uint64, m message) {
 	if r := c.rolls.present; r != nil && s == r.replacement {
 		e.flags |= r.came(now, m, known)
 	}
-	c.takeIn(now, s, len(s.holds)-1, tag, m, e)
+	c.takeIn(now, s, tag, m, e)
 	c.advance(now)
 }
 
-// stray takes in a delivery to a consumer that was put back to take nothing.
-func (c *core) stray(now deadline.Instant, id uint32, consumption int, tag uint64, m message) {
-	s := c.line.byID[id]
-	if s == nil {
-		return
-	}
-	if c.line.takesStray(s, consumption, m, &c.line.held) {
-		e, _ := c.judge(now, s, m)
-		e.flags |= c.line.strayed(s)
-		c.takeIn(now, s, consumption, tag, m, e)
-	} else { // all of the stretch is taken again
+// stray takes in a delivery to a consumer that was put back to take nothing: RabbitMQ delivers again all that it holds, so all of the stretch is
+// taken again.
+func (c *core) stray(now deadline.Instant, id uint32) {
+	if s := c.line.byID[id]; s != nil {
 		s.probeAt = now
 		c.rolls.by(now)
+		c.advance(now)
 	}
-	c.advance(now)
 }
 
-// takeIn holds a message that a consumer of the stretch received, and refuses the queue if that exceeds a limit.
-func (c *core) takeIn(now deadline.Instant, s *stretch, consumption int, tag uint64, m message, e entry) {
+// takeIn holds a message that the stretch's consumer received, and refuses the queue if that exceeds a limit.
+func (c *core) takeIn(now deadline.Instant, s *stretch, tag uint64, m message, e entry) {
 	c.counts.Taken++
 	if m.redelivered {
 		c.counts.Redelivered++
@@ -69,7 +60,7 @@ func (c *core) takeIn(now deadline.Instant, s *stretch, consumption int, tag uin
 	if c.facts.spends(m.returns) {
 		s.spent, s.probeAt = true, never
 	}
-	c.line.add(now, s, consumption, e)
+	c.line.add(now, s, e)
 	if c.taking() {
 		if r := c.cfg.exceeded(c.facts, &c.line.held, m, c.state == Window); r != nil {
 			c.refuse(now, *r)
@@ -140,7 +131,7 @@ func (c *core) judge(now deadline.Instant, s *stretch, m message) (e entry, know
 // ended takes in that the stretch's consumer is gone and all its deliveries have been handed over.
 func (c *core) ended(now deadline.Instant, id uint32) {
 	s := c.line.byID[id]
-	if s == nil || c.line.consumer != s && c.line.former != s {
+	if s == nil || c.line.consumer != s {
 		return
 	}
 	asked := s.phase == cancelling
@@ -230,13 +221,8 @@ func (c *core) advanceTake(now deadline.Instant) {
 			if !c.ages.caughtUp && c.cfg.takeRate > 0 {
 				c.openAt = max(c.openAt, c.line.openedAt.Add(time.Duration(c.cfg.perChannel)*time.Second/time.Duration(c.cfg.takeRate)))
 			}
-			if s.covers && now >= c.openAt && !c.aside.full(c.line.held.count) {
-				c.line.handOver(now, c.cfg.perChannel)
-			} else {
-				c.line.cancelConsumer()
-			}
-		case r != nil || c.line.covered() && c.line.giveBackStray(now):
-		case c.findRoll(now), c.ages.caughtUp && !s.covers && c.line.spare() > 0: // from now on, the next consumer has credit to spare
+			c.line.cancelConsumer()
+		case r == nil && c.findRoll(now):
 			c.line.cancelConsumer()
 		}
 		return
@@ -250,15 +236,11 @@ func (c *core) advanceTake(now deadline.Instant) {
 	if now < c.openAt || c.aside.full(c.line.held.count) {
 		return
 	}
-	spare := 0
-	if c.ages.caughtUp { // before that, a full consumer is cancelled when it has taken all it may
-		spare = c.line.spare()
-	}
 	if last := c.line.tail(); last != nil && last.held <= c.cfg.perChannel/2 && len(last.holds) < 64 {
-		c.line.consumeOn(now, last, c.cfg.perChannel-last.held, spare)
+		c.line.consumeOn(now, last, c.cfg.perChannel-last.held)
 		return
 	}
-	c.line.openTail(now, c.cfg.perChannel, spare)
+	c.line.openTail(now, c.cfg.perChannel)
 }
 
 // findRoll begins a roll if one is due.

@@ -147,7 +147,7 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 		c.harm = harm{excused: max(c.harm.excused, now.Add(was))}
 	}
 	changed := c.facts != f
-	c.facts, c.stale, c.line.quorum, c.line.strands, c.line.needsCredit = f, false, f.Type == queuefacts.Quorum, f.strands(), f.needsCredit()
+	c.facts, c.stale, c.line.quorum, c.line.putsBack = f, false, f.Type == queuefacts.Quorum, f.putsBack()
 	c.looks.by(now.Add(lookEvery))
 	if c.state == Refused && c.refusal.sticky {
 		return

@@ -2,7 +2,6 @@ package keeper
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -32,36 +31,32 @@ type modelChannel struct {
 	unacked  []*modelMessage // by tag; nil is settled
 	firstTag uint64
 	prefetch int                      // of the consumer; 0 is none
-	priority int                      // of the consumer
 	counts   []map[*modelMessage]bool // unacked, by consumer; the last may be there still
 	stays    map[int]bool             // consumers that are back
-	credit   map[int]bool             // those of them that take another message
 	emptied  bool                     // what it had unacked is gone with its queue
 }
 
 // model is a queue of RabbitMQ as its documents describe it: expired messages leave at the head only, and before
 // anything is delivered.
 type model struct {
-	t           *testing.T
-	quorum      bool
-	needsCredit bool // a consumer that is back has credit again for what it gives back
-	limit       int  // delivery limit; 0 is none
-	returned    []*modelMessage
-	ready       []*modelMessage
-	channels    map[uint32]*modelChannel
-	app         []*modelMessage // unacked at the application
-	appHere     bool
-	leftBehind  int                  // consumers of lost nodes that are still counted
-	silent      func() bool          // whether the leader of a quorum queue does not answer a look
-	slow        func() time.Duration // how long a quorum queue goes on counting a cancelled consumer that has given back all
-	lingering   []deadline.Instant   // until when it counts them
-	strays      int                  // messages that consumers took that are back
-	expired     map[int]deadline.Instant
-	killed      map[int]bool // by the delivery limit
-	consumed    map[int]bool
-	places      int
-	now         deadline.Instant
-	out         []func(c *core) // inputs for the core, in order
+	t          *testing.T
+	quorum     bool
+	limit      int // delivery limit; 0 is none
+	returned   []*modelMessage
+	ready      []*modelMessage
+	channels   map[uint32]*modelChannel
+	app        []*modelMessage // unacked at the application
+	appHere    bool
+	leftBehind int                  // consumers of lost nodes that are still counted
+	silent     func() bool          // whether the leader of a quorum queue does not answer a look
+	slow       func() time.Duration // how long a quorum queue goes on counting a cancelled consumer that has given back all
+	lingering  []deadline.Instant   // until when it counts them
+	expired    map[int]deadline.Instant
+	killed     map[int]bool // by the delivery limit
+	consumed   map[int]bool
+	places     int
+	now        deadline.Instant
+	out        []func(c *core) // inputs for the core, in order
 }
 
 func (m *model) publish(fingerprint uint64, ttl time.Duration) *modelMessage {
@@ -127,47 +122,16 @@ func (m *model) run() {
 		}
 		var to uint32
 		for id, ch := range m.channels {
-			if ch.prefetch > 0 && ch.prefetch > len(ch.counts[len(ch.counts)-1]) && (to == 0 || ch.priority > m.channels[to].priority) {
+			if ch.prefetch > 0 && ch.prefetch > len(ch.counts[len(ch.counts)-1]) && to == 0 {
 				to = id
 			}
 		}
-		if to != 0 {
-			m.pop()
-			m.deliver(to, m.channels[to], msg)
-		} else if !m.stray(msg) {
+		if to == 0 {
 			return
 		}
+		m.pop()
+		m.deliver(to, m.channels[to], msg)
 	}
-}
-
-// late delivers a message to a consumer that is back: it was on its way to it before.
-func (m *model) late(msg *modelMessage) {
-	m.ready = m.ready[:len(m.ready)-1]
-	for id, ch := range m.channels {
-		for i := range ch.stays {
-			tag, in := m.add(ch, i, msg)
-			m.out = append(m.out, func(c *core) { c.stray(m.now, id, i, tag, in) })
-			return
-		}
-	}
-	m.ready = append(m.ready, msg)
-}
-
-// stray delivers the message to a consumer that is back and has credit, if there is one.
-func (m *model) stray(msg *modelMessage) bool {
-	for id, ch := range m.channels {
-		for i := range ch.counts {
-			if ch.credit[i] {
-				m.pop()
-				m.strays++
-				delete(ch.credit, i)
-				tag, in := m.add(ch, i, msg)
-				m.out = append(m.out, func(c *core) { c.stray(m.now, id, i, tag, in) })
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func (m *model) deliver(id uint32, ch *modelChannel, msg *modelMessage) {
@@ -205,9 +169,6 @@ func (m *model) consumers() (n int) {
 
 // gaveBack notes that a consumer of the channel has given a message back.
 func (m *model) gaveBack(ch *modelChannel, consumer int) {
-	if m.needsCredit && ch.stays[consumer] {
-		ch.credit[consumer] = true
-	}
 	live := consumer == len(ch.counts)-1 && ch.prefetch > 0
 	if m.slow != nil && !live && !ch.stays[consumer] && len(ch.counts[consumer]) == 0 {
 		m.lingering = append(m.lingering, m.now.Add(m.slow()))
@@ -219,14 +180,12 @@ func (m *model) do(cmd command, exact bool, c *core) {
 	switch cmd.do {
 	case consume:
 		if ch == nil {
-			ch = &modelChannel{firstTag: 1, stays: map[int]bool{}, credit: map[int]bool{}}
+			ch = &modelChannel{firstTag: 1, stays: map[int]bool{}}
 			m.channels[cmd.stretch] = ch
 		}
 		require.Positive(m.t, cmd.prefetch)
-		ch.priority = 1
 		for _, other := range m.channels {
-			require.True(m.t, other.prefetch == 0 || m.needsCredit, "two consumers at once")
-			ch.priority = max(ch.priority, other.priority+1)
+			require.Zero(m.t, other.prefetch, "two consumers at once")
 		}
 		ch.prefetch, ch.counts = cmd.prefetch, append(ch.counts, map[*modelMessage]bool{})
 		m.out = append(m.out, func(c *core) { c.opened(m.now, cmd.stretch) })
@@ -270,7 +229,6 @@ func (m *model) do(cmd command, exact bool, c *core) {
 	case replace:
 		if ch != nil {
 			require.True(m.t, cmd.consumption == len(ch.counts)-1 && len(ch.counts[cmd.consumption]) == ch.prefetch)
-			require.False(m.t, m.needsCredit && len(ch.counts[cmd.consumption]) == 0)
 			ch.prefetch, ch.stays[cmd.consumption] = 0, true
 			m.out = append(m.out, func(c *core) { c.ended(m.now, cmd.stretch) })
 		}
@@ -278,21 +236,11 @@ func (m *model) do(cmd command, exact bool, c *core) {
 		if ch != nil {
 			require.True(m.t, m.quorum && (cmd.consumption < len(ch.counts)-1 || ch.prefetch == 0) && !ch.stays[cmd.consumption])
 			ch.stays[cmd.consumption] = true
-			if m.needsCredit && len(ch.counts[cmd.consumption]) == 0 {
-				ch.credit[cmd.consumption] = true
-			}
 		}
-	case leave, recall:
+	case leave:
 		if ch != nil {
 			require.True(m.t, ch.stays[cmd.consumption])
 			delete(ch.stays, cmd.consumption)
-			delete(ch.credit, cmd.consumption)
-			if cmd.do == recall {
-				m.out = append(m.out, func(c *core) {
-					c.line.recalled(cmd.stretch)
-					c.advance(m.now)
-				})
-			}
 		}
 	case shut:
 		if ch != nil {
@@ -364,7 +312,6 @@ func (m *model) declareAgain() {
 			ch.counts[i] = map[*modelMessage]bool{}
 		}
 		clear(ch.unacked)
-		clear(ch.credit)
 		clear(ch.stays)
 		if ch.emptied = true; ch.prefetch > 0 {
 			ch.prefetch = 0
@@ -399,7 +346,7 @@ type sim struct {
 
 func newSim(t *testing.T, seed uint64, f Facts, cfg config) *sim {
 	s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 1)), facts: f}
-	s.m = &model{t: t, quorum: f.Type == queuefacts.Quorum, needsCredit: f.needsCredit(), limit: f.DeliveryLimit, channels: map[uint32]*modelChannel{},
+	s.m = &model{t: t, quorum: f.Type == queuefacts.Quorum, limit: f.DeliveryLimit, channels: map[uint32]*modelChannel{},
 		expired: map[int]deadline.Instant{}, killed: map[int]bool{}, consumed: map[int]bool{}, now: 1_000_000_000}
 	s.c = newCore(cfg, s.m.now)
 	return s
@@ -447,7 +394,7 @@ func (s *sim) check() {
 	for i, seg := range c.line.stretches {
 		must(i == 0 || c.line.stretches[i-1].key < seg.key, "stretches in order of key")
 		must(c.line.byID[seg.id] == seg, "stretch by id")
-		must(seg.phase == sealed || seg.phase == returning || seg == c.line.consumer || seg == c.line.former, "consumers")
+		must(seg.phase == sealed || seg.phase == returning || seg == c.line.consumer, "consumers")
 		n, tag := 0, uint64(0)
 		for e := seg.first; e != none; e = c.line.held.entries[e].next {
 			must(c.line.held.entries[e].stretch == seg.id && c.line.held.entries[e].tag > tag, "entries by tag")
@@ -458,9 +405,9 @@ func (s *sim) check() {
 		total += n
 	}
 	must(total == c.line.held.count, "every entry is in one stretch")
-	for i, e := range c.line.held.heap {
+	for i, e := range c.line.held.due {
 		must(c.line.held.entries[e].position == uint32(i), "position")
-		must(i == 0 || c.line.held.entries[c.line.held.heap[(i-1)/arity]].due <= c.line.held.entries[e].due, "heap")
+		must(i == 0 || c.line.held.entries[c.line.held.due[(i-1)/2]].due <= c.line.held.entries[e].due, "heap")
 	}
 }
 
@@ -595,7 +542,6 @@ func TestMixedTTLsExpireInTimeAndTheRestStaysInOrder(t *testing.T) {
 				require.Equal(t, Stopped, s.c.state)
 				require.Equal(t, held, s.m.total())
 				require.True(t, slices.IsSorted(s.order()))
-				require.Zero(t, s.m.strays)
 			})
 		}
 	}
@@ -630,7 +576,6 @@ func TestGenerationsKeepTheOrder(t *testing.T) {
 				s.pass(time.Second)
 				require.True(t, slices.IsSorted(s.order()), "%v", s.order())
 				require.Len(t, s.m.expired, 400-s.m.total())
-				require.Zero(t, s.m.strays)
 			})
 		}
 	}
@@ -772,13 +717,9 @@ func random(t *testing.T, seed uint64) {
 			s.connect()
 		case n < 66:
 			s.input(func(c *core) { c.allow(s.m.now) })
-		case n < 67 && f.needsCredit():
-			ttl := time.Duration(s.r.IntN(30_000)) * time.Millisecond
-			messages = append(messages, s.m.publish(uint64(len(messages))+10, ttl))
-			s.m.late(messages[len(messages)-1])
 		case n < 67:
 			for id := range s.m.channels {
-				s.input(func(c *core) { c.stray(s.m.now, id, math.MaxInt, 0, message{}) })
+				s.input(func(c *core) { c.stray(s.m.now, id) })
 				break
 			}
 		default:

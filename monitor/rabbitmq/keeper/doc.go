@@ -42,21 +42,17 @@
 // consumers are the full stretches of a keeper that was connected to the node. From 4.3 on the queue waits for a lost node,
 // a minute by default, and then takes everything back.
 //
-// So before 4.3 no stretch is left with a cancelled consumer: after the cancel the keeper consumes again under the same tag.
-// The queue then counts everything that the consumer held as held by a live one. On 3.x the new consumer has no credit (the
+// So on 3.x no stretch is left with a cancelled consumer: after the cancel the keeper consumes again under the same tag.
+// The queue then counts everything that the consumer held as held by a live one. The new consumer has no credit (the
 // argument x-credit), so the queue sends it nothing more, even after it has given messages back. 4.0 to 4.2 do not know
-// x-credit from AMQP 0-9-1. There the consumer has the lowest priority and a prefetch of 1, which the messages it holds use
-// up. Once it has given a message back it has credit for another one, but gets none while a consumer that takes more has
-// credit. cancelled_consumers.go sees to that. If 1,000 messages more than a stretch may hold are published at once,
-// some of them may be delivered to full stretches. They expire in time, are given back in a moment, and may change places
-// with a few others.
+// x-credit from AMQP 0-9-1, so there what full stretches hold is stranded if the node of the connection goes down: package monitor/rabbitmq
+// reports that (stranded.go).
 //
 // A queue goes on counting the consumers of a lost node until the node is back. On 3.10 it sometimes also counts those of a connection
 // that RabbitMQ closed itself because a consumer asked while the queue had no leader. The keeper goes by their number: as many
 // as it had, or as the keeper before it had left, count as left behind until the list of consumers names an application's (Facts.Others).
 //
-// What remains is the moment between the two commands, and on 3.x 20 ms where the consumer was not full: before a roll and
-// a release. If a node goes down just then, package monitor/rabbitmq reports what is stranded (stranded.go).
+// What remains on 3.x is the moment between the two commands, and 20 ms where the consumer was not full: before a roll and a release.
 //
 // # States
 //

@@ -8,81 +8,36 @@ import (
 	"go.uber.org/zap"
 )
 
-type eventKind uint8
+// input is what the core is told: an event of the cluster, an answer of RabbitMQ.
+type input func(c *core, now deadline.Instant)
 
-const (
-	wasOpened eventKind = iota
-	wasDelivered
-	wasStray
-	wasRecalled
-	wasEnded
-	wasLost
-	wasReturned
-	wasSettled
-	wasLooked
-	wasLearned
-)
-
-// event is what a goroutine reports to run.
-type event struct {
-	kind             eventKind
-	channel          *channel // of wasLost
-	stretch          uint32   // of the other kinds that concern a stretch
-	consumption      int      // of wasStray
-	tag              uint64
-	message          message
-	epoch            uint32
-	ready, consumers int
-	why              failure
-	err              error
-	facts            Facts
-}
-
-// take hands one event to the core.
-func (s *session) take(c *core, e event) {
-	now := s.k.o.Now()
-	text := ""
-	if e.err != nil {
-		text = e.err.Error()
-	}
-	switch e.kind {
-	case wasOpened:
-		c.opened(now, e.stretch)
-	case wasDelivered:
-		c.deliver(now, e.stretch, e.tag, e.message)
-	case wasStray:
-		c.stray(now, e.stretch, e.consumption, e.tag, e.message)
-	case wasRecalled:
-		c.line.recalled(e.stretch)
-		c.advance(now)
-	case wasEnded:
-		c.ended(now, e.stretch)
-	case wasLost:
-		id := e.channel.stretch
-		s.forget(e.channel)
-		if e.why == timedOut {
-			s.k.log.Warn("messages were held longer than RabbitMQ allows", zap.Error(e.err))
+// lost is the input that RabbitMQ has closed the channel.
+func (s *session) lost(ch *channel, why failure, err error) input {
+	return func(c *core, now deadline.Instant) {
+		id := ch.stretch
+		s.forget(ch)
+		if why == timedOut {
+			s.k.log.Warn("messages were held longer than RabbitMQ allows", zap.Error(err))
 		}
 		if id != 0 {
-			c.lost(now, id, e.why, text)
-		}
-	case wasReturned:
-		c.returned(now, e.stretch)
-	case wasSettled:
-		c.settled(now, e.stretch)
-	case wasLooked:
-		c.looked(now, e.epoch, e.ready, e.consumers, e.why, text, e.err == nil)
-	case wasLearned:
-		if e.err == nil {
-			s.facts = e.facts
-			c.setFacts(now, e.facts)
-		} else {
-			s.k.log.Warn("the facts of the queue cannot be read", zap.Error(e.err))
+			c.lost(now, id, why, err.Error())
 		}
 	}
 }
 
-func (s *session) clusterEvent(e Event) func(*core, deadline.Instant) {
+// learned is the input that the facts of the queue were read.
+func (s *session) learned(facts Facts, err error) input {
+	return func(c *core, now deadline.Instant) {
+		if err != nil {
+			s.k.log.Warn("the facts of the queue cannot be read", zap.Error(err))
+			return
+		}
+		s.facts = facts
+		c.setFacts(now, facts)
+	}
+}
+
+func (s *session) clusterEvent(e Event) input {
 	switch {
 	case e.Kind == FactsChanged:
 		return func(c *core, now deadline.Instant) { c.line.out = append(c.line.out, command{do: learn}) }

@@ -66,14 +66,10 @@ func (f Facts) spends(returns int) bool {
 	return most >= 0 && f.returnsCount() && returns+2 > most
 }
 
-// strands reports whether the queue keeps a cancelled consumer's messages when the node of its connection goes down, until the node is up
-// again and the queue has another leader after that.
-func (f Facts) strands() bool { return f.Type == queuefacts.Quorum && f.Family != queuefacts.Family43 }
-
-// needsCredit reports whether a consumer that is put back under its tag cannot ask for no credit: one message is the least.
-func (f Facts) needsCredit() bool {
-	return f.Type == queuefacts.Quorum && f.Family == queuefacts.Family40
-}
+// putsBack reports whether a cancelled consumer is put back without credit. Before 4.3 a quorum queue keeps a cancelled consumer's messages when
+// the node of its connection goes down, until the node is up again and the queue has another leader after that; and only 3.x can be asked for no
+// credit.
+func (f Facts) putsBack() bool { return f.Type == queuefacts.Quorum && f.Family == queuefacts.Family3 }
 
 // wholeMillis is a TTL in milliseconds, rounded up; -1 is none.
 func wholeMillis(ttl time.Duration) deadline.Millis {

@@ -52,7 +52,7 @@ func (g *givenBack) atDeadline(now deadline.Instant, e *entry) {
 // pass notes that a message has come, or gone, that was behind everything that is expected back. What does come back after that was held
 // by an application.
 func (g *givenBack) pass() {
-	if len(g.rolled) == 0 && len(g.waiting.lists) > 0 {
+	if len(g.rolled) == 0 && len(g.waiting) > 0 {
 		g.passed, g.waiting = g.waiting, multiset{}
 	}
 }

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"container/heap"
 	"math"
 	"time"
 
@@ -20,7 +21,7 @@ type entry struct {
 	fingerprint uint64
 	tag         uint64 // delivery tag on the channel of the stretch
 	stretch     uint32
-	prev, next  uint32 // in the stretch, by tag; next also links the free entries
+	prev, next  uint32 // in the stretch, by tag
 	position    uint32 // in the heap; none if it never expires
 	size        uint32 // of the body
 	taken       uint32 // when it was taken, in seconds since the keeper's start
@@ -43,37 +44,31 @@ const (
 	uncertain = unknownAge | untold // its lateness is not known
 )
 
-// heldMessages are all messages held, with a heap by due. The zero value is empty.
+// heldMessages are all messages held. The zero value is empty.
 type heldMessages struct {
 	entries []entry
-	free    uint32 // index + 1 of the first free entry; 0 is none
-	heap    []uint32
+	free    []uint32 // entries of no message
+	due     []uint32 // a heap of those that expire, by due
 	count   int
 	bytes   int64
 	endless int // of them without TTL
 }
 
 func (h *heldMessages) add(e entry) uint32 {
-	i := h.free - 1
-	if h.free != 0 {
-		if next := h.entries[i].next; next == none {
-			h.free = 0
-		} else {
-			h.free = next + 1
-		}
-	} else {
-		i = uint32(len(h.entries))
-		h.entries = append(h.entries, entry{})
-	}
 	e.position = none
-	h.entries[i] = e
+	i := uint32(len(h.entries))
+	if n := len(h.free); n > 0 {
+		i, h.free = h.free[n-1], h.free[:n-1]
+		h.entries[i] = e
+	} else {
+		h.entries = append(h.entries, e)
+	}
 	h.count++
 	h.bytes += int64(e.size)
 	if e.due == never {
 		h.endless++
 	} else {
-		h.heap = append(h.heap, i)
-		h.up(len(h.heap) - 1)
+		heap.Push(h, i)
 	}
 	return i
 }
@@ -85,22 +80,11 @@ func (h *heldMessages) remove(i uint32) {
 	if e.position == none {
 		h.endless--
 	} else {
-		at, last := int(e.position), len(h.heap)-1
-		h.place(at, h.heap[last])
-		h.heap = h.heap[:last]
-		if at < last {
-			h.up(at)
-			h.down(at)
-		}
+		heap.Remove(h, int(e.position))
 	}
-	next := uint32(none)
-	if h.free != 0 {
-		next = h.free - 1
-	}
-	*e = entry{next: next, position: none}
-	h.free = i + 1
-	if h.count == 0 {
-		h.entries, h.heap, h.free = shrink(h.entries), shrink(h.heap), 0
+	*e = entry{position: none}
+	if h.free = append(h.free, i); h.count == 0 {
+		h.entries, h.due, h.free = shrink(h.entries), shrink(h.due), h.free[:0]
 	}
 }
 
@@ -110,16 +94,6 @@ func shrink[T any](s []T) []T {
 		return nil
 	}
 	return s[:0]
-}
-
-// has reports whether a message with that fingerprint is in the stretch.
-func (h *heldMessages) has(s *stretch, fingerprint uint64) bool {
-	for i := s.first; i != none; i = h.entries[i].next {
-		if h.entries[i].fingerprint == fingerprint {
-			return true
-		}
-	}
-	return false
 }
 
 // doubt notes that messages taken since then, to the second, may have waited in the queue for longer than a moment before that: their deadlines
@@ -134,60 +108,31 @@ func (h *heldMessages) doubt(l *line, since deadline.Instant) {
 	l.given.doubt(since)
 }
 
-// first is the entry due next, none if nothing expires.
-func (h *heldMessages) first() uint32 {
-	if len(h.heap) == 0 {
-		return none
-	}
-	return h.heap[0]
-}
-
+// nextDue is when the message at the head of the heap is due.
 func (h *heldMessages) nextDue() deadline.Instant {
-	if len(h.heap) == 0 {
+	if len(h.due) == 0 {
 		return never
 	}
-	return h.entries[h.heap[0]].due
+	return h.entries[h.due[0]].due
 }
 
-func (h *heldMessages) before(a, b uint32) bool { return h.entries[a].due < h.entries[b].due }
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (h *heldMessages) Len() int           { return len(h.due) }
+func (h *heldMessages) Less(a, b int) bool { return h.entries[h.due[a]].due < h.entries[h.due[b]].due }
 
-func (h *heldMessages) place(at int, i uint32) {
-	h.heap[at] = i
-	h.entries[i].position = uint32(at)
+func (h *heldMessages) Swap(a, b int) {
+	h.due[a], h.due[b] = h.due[b], h.due[a]
+	h.entries[h.due[a]].position, h.entries[h.due[b]].position = uint32(a), uint32(b)
 }
 
-const arity = 4
-
-func (h *heldMessages) up(at int) {
-	i := h.heap[at]
-	for at > 0 {
-		parent := (at - 1) / arity
-		if !h.before(i, h.heap[parent]) {
-			break
-		}
-		h.place(at, h.heap[parent])
-		at = parent
-	}
-	h.place(at, i)
+func (h *heldMessages) Push(i any) {
+	h.entries[i.(uint32)].position = uint32(len(h.due))
+	h.due = append(h.due, i.(uint32))
 }
 
-func (h *heldMessages) down(at int) {
-	i := h.heap[at]
-	for {
-		child := at*arity + 1
-		if child >= len(h.heap) {
-			break
-		}
-		for c := child + 1; c < min(at*arity+1+arity, len(h.heap)); c++ {
-			if h.before(h.heap[c], h.heap[child]) {
-				child = c
-			}
-		}
-		if !h.before(h.heap[child], i) {
-			break
-		}
-		h.place(at, h.heap[child])
-		at = child
-	}
-	h.place(at, i)
+func (h *heldMessages) Pop() any {
+	last := len(h.due) - 1
+	i := h.due[last]
+	h.due = h.due[:last]
+	return i
 }

@@ -8,8 +8,7 @@ import (
 	"curfew/broker/deadline"
 )
 
-// stretch is what one channel holds: neighbours in the queue, in order of tags. At most one stretch has a consumer that takes more, or two
-// while one takes over from the other.
+// stretch is what one channel holds: neighbours in the queue, in order of tags. At most one stretch has a consumer that takes more.
 //
 //	consume    opened        cancel        ended
 //	──────► opening ──► live ──────► cancelling ──► sealed ──► giveBackAll: returning ──► gone
@@ -23,8 +22,6 @@ type stretch struct {
 	spent       bool             // no more probes: one of its messages has been returned nearly as often as may be
 	strangers   int
 	holds       []holding // by consumption
-	covers      bool      // its consumer has credit to spare (cancelled_consumers.go)
-	recalls     int       // answers to recall that are on their way
 }
 
 type phase uint8
@@ -48,7 +45,6 @@ type line struct {
 	nextID    uint32
 	nextKey   uint64
 	consumer  *stretch // opening, live or cancelling
-	former    *stretch // its consumer is cancelled when the new one is live (cancelled_consumers.go); live or cancelling
 	giving    *stretch // returning
 	settling  *stretch // some of its messages are on their way back
 	openedAt  deadline.Instant
@@ -75,7 +71,7 @@ func (l *line) do(cmd command) {
 
 // waits reports whether the next step depends on an answer that is on its way.
 func (l *line) waits() bool {
-	return l.giving != nil || l.settling != nil || l.former != nil || l.recalls > 0 || l.consumer != nil && l.consumer.phase != live
+	return l.giving != nil || l.settling != nil || l.consumer != nil && l.consumer.phase != live
 }
 
 // tail is the last stretch; nil if there is none.
@@ -87,7 +83,7 @@ func (l *line) tail() *stretch {
 }
 
 // open begins to consume on a new stretch at the given place.
-func (l *line) open(now deadline.Instant, key uint64, prefetch, spare int) *stretch {
+func (l *line) open(now deadline.Instant, key uint64, prefetch int) *stretch {
 	s := &stretch{id: l.nextID, key: key, first: none, last: none, probeAt: never}
 	l.nextID++
 	l.byID[s.id] = s
@@ -98,32 +94,33 @@ func (l *line) open(now deadline.Instant, key uint64, prefetch, spare int) *stre
 		return 1
 	})
 	l.stretches = slices.Insert(l.stretches, at, s)
-	l.consumeOn(now, s, prefetch, spare)
+	l.consumeOn(now, s, prefetch)
 	return s
 }
 
 // openTail begins to consume at the end of the queue.
-func (l *line) openTail(now deadline.Instant, prefetch, spare int) {
+func (l *line) openTail(now deadline.Instant, prefetch int) {
 	key := l.nextKey
 	l.nextKey++
-	l.open(now, key, prefetch, spare)
+	l.open(now, key, prefetch)
 }
 
-// consumeOn consumes on a stretch, with credit for spare messages beyond those that the stretch is to take.
-func (l *line) consumeOn(now deadline.Instant, s *stretch, prefetch, spare int) {
-	prefetch += spare
-	s.phase, s.covers, l.consumer, l.openedAt = opening, spare > 0, s, now
+// consumeOn consumes on a stretch.
+func (l *line) consumeOn(now deadline.Instant, s *stretch, prefetch int) {
+	s.phase, l.consumer, l.openedAt = opening, s, now
 	s.holds = append(s.holds, holding{asked: prefetch})
 	l.do(command{do: consume, stretch: s.id, prefetch: prefetch})
 }
 
 // isTaking reports whether it is a consumer that takes more.
 func (l *line) isTaking(s *stretch, consumption int) bool {
-	return (s == l.consumer || s == l.former) && consumption == len(s.holds)-1
+	return s == l.consumer && consumption == len(s.holds)-1
 }
 
-// add puts a message into its stretch, by tag: deliveries to two consumers of a channel may come out of order.
-func (l *line) add(now deadline.Instant, s *stretch, consumption int, e entry) {
+// add puts a message that the stretch's consumer received into the stretch, by tag: deliveries to two consumers of a channel may come out of
+// order.
+func (l *line) add(now deadline.Instant, s *stretch, e entry) {
+	consumption := len(s.holds) - 1
 	e.taken = uint32(now.Sub(l.started) / time.Second)
 	e.stretch, e.prev, e.next, e.consumption = s.id, s.last, none, uint16(consumption)
 	for e.prev != none && l.held.entries[e.prev].tag > e.tag {
@@ -162,10 +159,12 @@ func (l *line) unlink(s *stretch, i uint32) {
 	if s.held--; e.flags&stranger != 0 {
 		s.strangers--
 	}
-	h := &s.holds[e.consumption]
-	h.count--
-	l.returns(s, int(e.consumption))
-	if h.count == 0 && l.quorum && !l.isTaking(s, int(e.consumption)) {
+	h, consumption := &s.holds[e.consumption], int(e.consumption)
+	if h.count--; h.count > 0 {
+		return
+	}
+	l.leave(s, consumption)
+	if l.quorum && !l.isTaking(s, consumption) {
 		l.gone++
 	}
 }
@@ -175,7 +174,7 @@ func (l *line) unlink(s *stretch, i uint32) {
 func (l *line) giveBackDue(now deadline.Instant) (n, first int) {
 	due := l.due[:0]
 	for len(due) < dueAtOnce && l.held.nextDue() <= now {
-		i := l.held.first()
+		i := l.held.due[0]
 		e := &l.held.entries[i]
 		l.unlink(l.byID[e.stretch], i)
 		due = append(due, command{do: giveBack, stretch: e.stretch, tag: e.tag})
@@ -192,9 +191,7 @@ func (l *line) giveBackDue(now deadline.Instant) (n, first int) {
 		if i > 0 && due[i-1].stretch == cmd.stretch {
 			continue
 		}
-		s := l.byID[cmd.stretch]
-		l.putBack(s)
-		l.dropIfEmpty(s)
+		l.dropIfEmpty(l.byID[cmd.stretch])
 	}
 	return len(due), first
 }
@@ -231,7 +228,7 @@ func (l *line) giveBackEarlier(s *stretch) {
 	}
 }
 
-// giveBackStrangers gives back messages that belong behind the stretch: those published during a roll, and strays. settled answers: before
+// giveBackStrangers gives back messages that belong behind the stretch: those published during a roll. settled answers: before
 // that, the next consumer, on another channel, could take messages that were published after them.
 func (l *line) giveBackStrangers(now deadline.Instant, s *stretch) {
 	var soon []leaving
@@ -252,7 +249,6 @@ func (l *line) giveBackStrangers(now deadline.Instant, s *stretch) {
 	if len(soon) > 0 {
 		l.given.rolled = append(l.given.rolled, rolled{now, soon})
 	}
-	l.putBack(s)
 	l.settling = s
 	l.out = append(l.out, command{do: settle, stretch: s.id})
 }
@@ -283,8 +279,8 @@ func (l *line) forgetAll() {
 	for _, s := range l.stretches {
 		l.forget(s)
 	}
-	l.stretches, l.consumer, l.former, l.giving, l.settling = nil, nil, nil, nil, nil
-	l.stays = stays{strands: l.strands, needsCredit: l.needsCredit}
+	l.stretches, l.consumer, l.giving, l.settling = nil, nil, nil, nil
+	l.putBacks = nil
 	l.gone = 0
 	clear(l.byID)
 	l.epoch++
@@ -301,19 +297,13 @@ func (l *line) remove(s *stretch) {
 	if l.settling == s {
 		l.settling = nil
 	}
-	if l.former == s {
-		l.former = nil
-	}
 	if l.consumer == s {
-		l.consumer, l.former = l.former, nil
-		l.ending = false
-		l.recall()
+		l.consumer = nil
 	}
-	l.answered(s, s.recalls)
 }
 
 func (l *line) dropIfEmpty(s *stretch) {
-	if s.held == 0 && s.phase == sealed && l.settling != s && s.recalls == 0 && l.byID[s.id] == s {
+	if s.held == 0 && s.phase == sealed && l.settling != s && l.byID[s.id] == s {
 		l.remove(s)
 		l.do(command{do: drop, stretch: s.id})
 	}

@@ -2,11 +2,11 @@ package keeper
 
 import (
 	"math"
-	"strconv"
 	"time"
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/keeper/internal/fingerprint"
+	"curfew/monitor/rabbitmq/queuefacts"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
@@ -28,8 +28,8 @@ func newReader() reader { return reader{fingerprint.New()} }
 
 func (r reader) read(d *amqp091.Delivery) message {
 	m := message{fingerprint: r.fingerprints.Of(d), ttl: -1, size: len(d.Body), redelivered: d.Redelivered}
-	if ms, err := strconv.ParseInt(d.Expiration, 10, 64); err == nil && ms >= 0 && ms < math.MaxInt64/int64(time.Millisecond) {
-		m.ttl = deadline.Millis(ms).Duration()
+	if ms := queuefacts.TimeToLive(d.Expiration); ms >= 0 {
+		m.ttl = ms.Duration()
 	}
 	if ms, ok := fingerprint.Integer(d.Headers["timestamp_in_ms"]); ok && ms > 0 && ms < math.MaxInt64/1000 {
 		m.published = deadline.FromUnixMilli(ms).AddMillis(1)

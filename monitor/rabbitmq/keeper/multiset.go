@@ -1,6 +1,11 @@
 package keeper
 
-import "curfew/broker/deadline"
+import (
+	"cmp"
+	"slices"
+
+	"curfew/broker/deadline"
+)
 
 // remembered is a message that is not held at the moment, known by its fingerprint.
 type remembered struct {
@@ -10,151 +15,77 @@ type remembered struct {
 	early       uint8
 }
 
-// multiset keeps the deadlines of messages by fingerprint. Equal messages share a fingerprint, and nobody can tell which
+// multiset keeps the deadlines of messages by fingerprint, in order. Equal messages share a fingerprint, and nobody can tell which
 // deadline belongs to which message. So the first message that comes back gets the earliest: the set of deadlines is the
 // same. The zero value is empty.
-type multiset struct {
-	lists map[uint64]list
-	nodes []node
-	free  uint32 // index + 1; 0 is none
+type multiset map[uint64][]remembered
+
+// find returns the place of the first record of a fingerprint with that deadline or a later one.
+func (m multiset) find(fingerprint uint64, at deadline.Instant) (place int, found bool) {
+	return slices.BinarySearchFunc(m[fingerprint], at, func(r remembered, at deadline.Instant) int { return cmp.Compare(r.deadline, at) })
 }
 
-type list struct{ first, last uint32 }
-
-type node struct {
-	remembered
-	next uint32
-}
-
-// add keeps each list in order of deadline; what comes in that order is added in constant time.
+// add adds a record. What comes in order of deadline is added fast.
 func (m *multiset) add(r remembered) {
-	i := m.node(r)
-	l, ok := m.lists[r.fingerprint]
-	if !ok {
-		if m.lists == nil {
-			m.lists = map[uint64]list{}
-		}
-		m.lists[r.fingerprint] = list{i, i}
-		return
+	if *m == nil {
+		*m = multiset{}
 	}
-	switch {
-	case m.nodes[l.last].deadline <= r.deadline:
-		m.nodes[l.last].next = i
-		l.last = i
-	case r.deadline < m.nodes[l.first].deadline:
-		m.nodes[i].next = l.first
-		l.first = i
-	default:
-		at := l.first
-		for m.nodes[m.nodes[at].next].deadline <= r.deadline {
-			at = m.nodes[at].next
-		}
-		m.nodes[i].next = m.nodes[at].next
-		m.nodes[at].next = i
-	}
-	m.lists[r.fingerprint] = l
-}
-
-func (m *multiset) node(r remembered) uint32 {
-	if m.free != 0 {
-		i := m.free - 1
-		if next := m.nodes[i].next; next == none {
-			m.free = 0
-		} else {
-			m.free = next + 1
-		}
-		m.nodes[i] = node{r, none}
-		return i
-	}
-	m.nodes = append(m.nodes, node{r, none})
-	return uint32(len(m.nodes) - 1)
+	place, _ := m.find(r.fingerprint, r.deadline+1)
+	(*m)[r.fingerprint] = slices.Insert((*m)[r.fingerprint], place, r)
 }
 
 // take removes the earliest record of a fingerprint.
-func (m *multiset) take(fingerprint uint64) (remembered, bool) {
-	l, ok := m.lists[fingerprint]
-	if !ok {
-		return remembered{}, false
+func (m multiset) take(fingerprint uint64) (r remembered, ok bool) {
+	if list := m[fingerprint]; len(list) > 0 {
+		m.delete(fingerprint, 0)
+		return list[0], true
 	}
-	i := l.first
-	r := m.nodes[i].remembered
-	if l.first = m.nodes[i].next; l.first == none {
-		delete(m.lists, fingerprint)
-	} else {
-		m.lists[fingerprint] = l
-	}
-	m.release(i)
-	return r, true
+	return r, false
 }
 
 // dropBefore removes all records with earlier deadlines.
 func (m *multiset) dropBefore(at deadline.Instant) {
-	for fingerprint := range m.lists {
-		for l, ok := m.lists[fingerprint]; ok && m.nodes[l.first].deadline < at; l, ok = m.lists[fingerprint] {
-			m.take(fingerprint)
+	for fingerprint := range *m {
+		for n, _ := m.find(fingerprint, at); n > 0; n-- {
+			m.delete(fingerprint, 0)
 		}
 	}
-	if len(m.lists) == 0 {
-		*m = multiset{}
+	if len(*m) == 0 {
+		*m = nil // a map keeps the memory of a busy hour
 	}
 }
 
 // has reports whether there is a record with that deadline.
-func (m *multiset) has(fingerprint uint64, at deadline.Instant) bool {
-	l, ok := m.lists[fingerprint]
-	for i := l.first; ok && i != none && m.nodes[i].deadline <= at; i = m.nodes[i].next {
-		if m.nodes[i].deadline == at {
-			return true
-		}
-	}
-	return false
+func (m multiset) has(fingerprint uint64, at deadline.Instant) bool {
+	_, found := m.find(fingerprint, at)
+	return found
 }
 
 // remove takes one record with that deadline out, and reports whether there was one.
-func (m *multiset) remove(fingerprint uint64, at deadline.Instant) bool {
-	l, ok := m.lists[fingerprint]
-	if !ok {
-		return false
+func (m multiset) remove(fingerprint uint64, at deadline.Instant) bool {
+	place, found := m.find(fingerprint, at)
+	if found {
+		m.delete(fingerprint, place)
 	}
-	before := uint32(none)
-	for i := l.first; i != none && m.nodes[i].deadline <= at; before, i = i, m.nodes[i].next {
-		if m.nodes[i].deadline != at {
-			continue
-		}
-		next := m.nodes[i].next
-		if before == none {
-			l.first = next
-		} else {
-			m.nodes[before].next = next
-		}
-		if next == none {
-			l.last = before
-		}
-		if l.first == none {
-			delete(m.lists, fingerprint)
-		} else {
-			m.lists[fingerprint] = l
-		}
-		m.release(i)
-		return true
-	}
-	return false
+	return found
 }
 
-func (m *multiset) release(i uint32) {
-	next := uint32(none)
-	if m.free != 0 {
-		next = m.free - 1
+func (m multiset) delete(fingerprint uint64, place int) {
+	switch list := m[fingerprint]; {
+	case len(list) == 1:
+		delete(m, fingerprint)
+	case place == 0:
+		m[fingerprint] = list[1:]
+	default:
+		m[fingerprint] = slices.Delete(list, place, place+1)
 	}
-	m.nodes[i] = node{next: next}
-	m.free = i + 1
 }
 
 // each calls fn with every record.
-func (m *multiset) each(fn func(remembered)) {
-	for _, l := range m.lists {
-		for i := l.first; i != none; i = m.nodes[i].next {
-			fn(m.nodes[i].remembered)
+func (m multiset) each(fn func(remembered)) {
+	for _, list := range m {
+		for _, r := range list {
+			fn(r)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (s *session) performOn(c *channel, cmd command) {
 	case settle:
 		s.spawn(func() {
 			if c.roundTrip() == nil {
-				s.post(event{kind: wasSettled, stretch: cmd.stretch})
+				s.post(func(c *core, now deadline.Instant) { c.settled(now, cmd.stretch) })
 			}
 		})
 	case cancel:
@@ -55,14 +55,6 @@ func (s *session) performOn(c *channel, cmd command) {
 		s.stay(c, cmd.consumption)
 	case leave:
 		_ = c.open.Load().Cancel(c.tags[cmd.consumption], true)
-	case recall:
-		tag, gone := c.tags[cmd.consumption], c.back[cmd.consumption]
-		s.spawn(func() {
-			if c.cancel(tag) == nil {
-				<-gone
-				s.post(event{kind: wasRecalled, stretch: cmd.stretch})
-			}
-		})
 	}
 }
 
@@ -72,7 +64,7 @@ func (s *session) startConsumer(cmd command) {
 		c = s.channelFor(cmd.stretch)
 	}
 	s.tags++
-	tag, facts, args := consumerTag(s.k.o.Name, s.tags), s.facts, consumeArgs(s.facts, s.tags)
+	tag, facts, args := consumerTag(s.k.o.Name, s.tags), s.facts, consumeArgs(s.facts)
 	c.tags = append(c.tags, tag)
 	s.spawn(func() { s.consume(c, cmd.stretch, tag, cmd.prefetch, facts, args) })
 }
@@ -82,22 +74,26 @@ func (s *session) learn() {
 	ctx, cancel := context.WithTimeout(s.ctx, loadTimeout)
 	defer cancel()
 	facts, err := s.k.o.Facts(ctx)
-	s.post(event{kind: wasLearned, facts: facts, err: err})
+	s.post(s.learned(facts, err))
 }
 
 // look counts ready messages and consumers, on a channel of its own: RabbitMQ closes it if the queue does not exist.
 func (s *session) look(epoch uint32) {
-	e := event{kind: wasLooked, epoch: epoch}
-	if e.err = s.openLooker(); e.err != nil {
-		s.post(e)
-		return
+	var q amqp091.Queue
+	err := s.openLooker()
+	if err == nil {
+		q, err = s.looker.QueueDeclarePassive(s.k.o.Queue, true, false, false, false, nil)
 	}
-	q, err := s.looker.QueueDeclarePassive(s.k.o.Queue, true, false, false, false, nil)
-	e.ready, e.consumers, e.err = q.Messages, q.Consumers, err
+	why, text := other, ""
 	if closed, ok := errors.AsType[*amqp091.Error](err); ok {
-		e.why = failureOf(closed)
+		why = failureOf(closed)
 	}
-	s.post(e)
+	if err != nil {
+		text = err.Error()
+	}
+	s.post(func(c *core, now deadline.Instant) {
+		c.looked(now, epoch, q.Messages, q.Consumers, why, text, err == nil)
+	})
 }
 
 func (s *session) openLooker() (err error) {

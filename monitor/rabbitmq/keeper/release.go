@@ -16,7 +16,6 @@ func (c *core) advanceRelease(now deadline.Instant) {
 	switch {
 	case c.line.consumer != nil:
 		c.line.cancelConsumer()
-	case c.line.recall():
 	case len(c.line.stretches) > 0:
 		c.line.giveBackStretch(c.line.stretches[0])
 	default:

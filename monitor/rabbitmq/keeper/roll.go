@@ -197,7 +197,7 @@ func (r *roll) takeAgain(now deadline.Instant, l *line, most int) bool {
 		}
 		r.lastAt = now
 		r.asked = min(r.want, most)
-		r.replacement = l.open(now, r.key, r.asked, 0)
+		r.replacement = l.open(now, r.key, r.asked)
 		return true
 	}
 	s := r.replacement
@@ -219,7 +219,7 @@ func (r *roll) takeAgain(now deadline.Instant, l *line, most int) bool {
 	if missing <= 0 {
 		return false
 	}
-	l.consumeOn(now, s, missing, 0)
+	l.consumeOn(now, s, missing)
 	return true
 }
 
@@ -231,7 +231,7 @@ func (c *core) advanceRoll(now deadline.Instant) {
 		c.counts.Rolled += uint64(r.want - before)
 		return
 	}
-	if !r.takeAgain(now, &c.line, c.cfg.perChannel+c.line.spare()) {
+	if !r.takeAgain(now, &c.line, c.cfg.perChannel) {
 		c.rolls.end(now, &c.given)
 	}
 }

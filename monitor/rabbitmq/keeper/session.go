@@ -22,7 +22,7 @@ const (
 type session struct {
 	k        *Keeper
 	conn     *amqp091.Connection
-	events   chan event
+	events   chan input
 	ctx      context.Context // ends with the session: nobody reads events after that
 	wg       sync.WaitGroup
 	channels map[uint32]*channel
@@ -43,7 +43,7 @@ func (k *Keeper) runSession(ctx context.Context) error {
 		return fmt.Errorf("keeper: connect: %w", err)
 	}
 	inner, cancel := context.WithCancel(context.Background())
-	s := &session{k: k, conn: conn, ctx: inner, events: make(chan event, 4096), channels: map[uint32]*channel{}}
+	s := &session{k: k, conn: conn, ctx: inner, events: make(chan input, 4096), channels: map[uint32]*channel{}}
 	defer func() {
 		cancel()
 		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
@@ -60,8 +60,8 @@ func (k *Keeper) runSession(ctx context.Context) error {
 	return s.run(ctx, closed)
 }
 
-// post hands an event to run; it is dropped when the session has ended.
-func (s *session) post(e event) {
+// post hands an input to run; it is dropped when the session has ended.
+func (s *session) post(e input) {
 	select {
 	case s.events <- e:
 	case <-s.ctx.Done():
@@ -88,15 +88,14 @@ func (s *session) run(ctx context.Context, closed <-chan *amqp091.Error) error {
 	}
 	done := ctx.Done()
 	var stopBy <-chan time.Time
-	in := func(c *core, now deadline.Instant) { c.connect(now, s.facts) }
+	in := input(func(c *core, now deadline.Instant) { c.connect(now, s.facts) })
 	for {
 		if s.step(in, timer) {
 			return nil
 		}
 		in = nil
 		select {
-		case e := <-s.events:
-			in = func(c *core, now deadline.Instant) { s.take(c, e) }
+		case in = <-s.events:
 		case <-timer.C:
 		case e := <-k.o.Events:
 			in = s.clusterEvent(e)
@@ -149,9 +148,9 @@ func (s *session) startLease(leases chan<- leaseState) {
 	})
 }
 
-// step hands the input and further events to the core, carries out the core's commands and sets the timer. It reports
+// step hands the input and further ones to the core, carries out the core's commands and sets the timer. It reports
 // whether the session is over.
-func (s *session) step(in func(*core, deadline.Instant), timer *time.Timer) (over bool) {
+func (s *session) step(in input, timer *time.Timer) (over bool) {
 	k := s.k
 	k.mu.Lock()
 	c := k.core
@@ -162,7 +161,7 @@ func (s *session) step(in func(*core, deadline.Instant), timer *time.Timer) (ove
 	for range eventsAtOnce {
 		select {
 		case e := <-s.events:
-			s.take(c, e)
+			e(c, k.o.Now())
 			continue
 		default:
 		}

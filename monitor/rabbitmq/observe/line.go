@@ -2,7 +2,6 @@ package observe
 
 import (
 	"container/heap"
-	"slices"
 
 	"curfew/broker/deadline"
 	"curfew/monitor/forecast"
@@ -102,12 +101,12 @@ func (l *line) Consumers() int { return l.consumers }
 // Overdue returns how many messages have missed their deadlines and still wait, and the
 // earliest of these deadlines.
 func (l *line) Overdue() (n int, since deadline.Instant) {
-	for _, w := range l.overdue {
+	for _, w := range l.overdue.byDeadline {
 		if since == 0 || w.deadline < since {
 			since = w.deadline
 		}
 	}
-	return len(l.overdue), since
+	return l.overdue.Len(), since
 }
 
 // NextDeadline returns the earliest deadline that was not judged yet; 0: there is none.
@@ -144,7 +143,7 @@ func (l *line) Enter(at deadline.Instant, ttl deadline.Millis, id string) {
 // TimeToLive returns the time to live with which a waiting message entered; false: it does
 // not wait, or its deadline is not known.
 func (l *line) TimeToLive(number uint64) (deadline.Millis, bool) {
-	for _, list := range [][]waiting{l.due, l.doubt, l.overdue} {
+	for _, list := range [][]waiting{l.due, l.doubt, l.overdue.byDeadline} {
 		for i := range list {
 			if list[i].number == number {
 				return list[i].ttl, true
@@ -203,7 +202,7 @@ func (l *line) Count(c count, out []Miss) []Miss {
 			}
 		}
 	}
-	for len(l.overdue) > 0 && int64(l.overdue[0].number) < l.gone {
+	for l.overdue.Len() > 0 && int64(l.overdue.byDeadline[0].number) < l.gone {
 		w := heap.Pop(&l.overdue).(waiting)
 		l.counts.Expired++
 		out = append(out, Miss{w.number, w.id, w.deadline, c.Answered, c.Answered})
@@ -230,21 +229,8 @@ func (l *line) Rate() float64 { return l.meter.Rate() }
 // last seconds. It looks at about samples of them. Messages that have missed their deadlines
 // count with those that will.
 func (l *line) Forecast(now deadline.Instant, samples int) forecast.Prediction {
-	line := forecast.Line{Now: now, Ready: l.ready, Step: max(l.ready/max(samples, 1), 1), Rate: l.Rate()}
-	head := int64(l.entered) - int64(l.ready)
-	for _, w := range l.due {
-		if ahead := int64(w.number) - head; ahead >= 0 && ahead%int64(line.Step) == 0 {
-			line.Samples = append(line.Samples, deadline.Sample{Ref: deadline.Ref{Deadline: w.deadline, Seq: w.number}, Ahead: int(ahead)})
-		}
-	}
-	for _, w := range l.overdue {
-		if ahead := int64(w.number) - head; ahead >= 0 && ahead%int64(line.Step) == 0 {
-			line.Samples = append(line.Samples, deadline.Sample{Ref: deadline.Ref{Deadline: w.deadline, Seq: w.number}, Ahead: int(ahead)})
-		}
-	}
-	slices.SortFunc(line.Samples, func(a, b deadline.Sample) int { return a.Ahead - b.Ahead })
-	line.Samples = withOthers(line.Samples, line.Step, line.Ready)
-	return forecast.Predict(line)
+	step := max(l.ready/max(samples, 1), 1)
+	return forecast.Predict(forecast.Line{Now: now, Ready: l.ready, Step: step, Rate: l.Rate(), Samples: l.samples(step)})
 }
 
 // withOthers adds the messages without a known deadline to a sample, in order.
@@ -262,6 +248,7 @@ func withOthers(known []deadline.Sample, step, ready int) []deadline.Sample {
 	return all
 }
 
+// byDeadline is a heap (container/heap).
 type byDeadline []waiting
 
 func (h byDeadline) Len() int           { return len(h) }
@@ -276,16 +263,7 @@ func (h *byDeadline) Pop() any {
 	return v
 }
 
-type byNumber []waiting
+// byNumber is the same kind of heap, by number.
+type byNumber struct{ byDeadline }
 
-func (h byNumber) Len() int           { return len(h) }
-func (h byNumber) Less(i, j int) bool { return h[i].number < h[j].number }
-func (h byNumber) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *byNumber) Push(v any)        { *h = append(*h, v.(waiting)) }
-func (h *byNumber) Pop() any {
-	last := len(*h) - 1
-	v := (*h)[last]
-	(*h)[last] = waiting{}
-	*h = (*h)[:last]
-	return v
-}
+func (h byNumber) Less(i, j int) bool { return h.byDeadline[i].number < h.byDeadline[j].number }

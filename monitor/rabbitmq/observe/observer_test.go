@@ -12,10 +12,7 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-func TestExpiration(t *testing.T) {
-	for text, want := range map[string]deadline.Millis{"": -1, "0": 0, "1500": 1500, "x": -1, "-5": -1, "99999999999999999999999": -1} {
-		require.Equal(t, want, expiration(text), text)
-	}
+func TestLower(t *testing.T) {
 	require.EqualValues(t, 5, lower(-1, 5))
 	require.EqualValues(t, 5, lower(5, -1))
 	require.EqualValues(t, 3, lower(3, 5))

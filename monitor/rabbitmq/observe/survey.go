@@ -63,7 +63,7 @@ func (w *watched) survey(vhost string, samples int) (*deadline.Survey, bool) {
 // samples returns every step-th waiting message, in order.
 func (l *line) samples(step int) (known []deadline.Sample) {
 	head := int64(l.entered) - int64(l.ready)
-	for _, list := range [][]waiting{l.due, l.overdue} {
+	for _, list := range [][]waiting{l.due, l.overdue.byDeadline} {
 		for _, w := range list {
 			if ahead := int64(w.number) - head; ahead >= 0 && ahead%int64(step) == 0 {
 				known = append(known, deadline.Sample{Ref: deadline.Ref{Deadline: w.deadline, Seq: w.number}, Ahead: int(ahead)})

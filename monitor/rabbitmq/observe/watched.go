@@ -165,7 +165,7 @@ func (w *watched) enter(tap *tap, d *amqp091.Delivery) {
 	if w.line == nil || w.from != tap {
 		return
 	}
-	own := expiration(d.Expiration)
+	own := queuefacts.TimeToLive(d.Expiration)
 	w.seen.Add(own, w.ttl)
 	ttl, due := lower(w.ttl, own), deadline.Instant(0)
 	if ttl >= 0 {

@@ -1,6 +1,18 @@
 package queuefacts
 
-import "curfew/broker/deadline"
+import (
+	"strconv"
+
+	"curfew/broker/deadline"
+)
+
+// TimeToLive reads the property expiration of a message; -1: it has none. More than 278 years is none.
+func TimeToLive(expiration string) deadline.Millis {
+	if ms, err := strconv.ParseUint(expiration, 10, 43); err == nil {
+		return deadline.Millis(ms)
+	}
+	return -1
+}
 
 // TTLStats is the number of messages seen in a queue, by their times to live. A tap or a keeper counts them as they come.
 type TTLStats struct {

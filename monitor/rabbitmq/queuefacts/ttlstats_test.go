@@ -8,6 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestTimeToLive(t *testing.T) {
+	for text, want := range map[string]deadline.Millis{"": -1, "0": 0, "1500": 1500, "x": -1, "-5": -1, "99999999999999": -1, "99999999999999999999999": -1} {
+		require.Equal(t, want, TimeToLive(text), text)
+	}
+}
+
 func TestTTLStats(t *testing.T) {
 	var a, b TTLStats
 	for _, ttl := range []deadline.Millis{-1, 500, 3000, 0} {
