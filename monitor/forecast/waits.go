@@ -10,11 +10,11 @@ import (
 // comes or goes. What was ready at one look and is gone at the next waited as long as the oldest then, down to as long as the oldest now. So a wait
 // is exact to about two seconds while a queue is consumed in its order. The zero value has seen nothing. Not safe for concurrent use.
 type Waits struct {
-	counts [len(waitUpTo) + 1]float64 // messages, by what they waited; they fade
-	last   WaitLook
-	lately [lookback]tally // by the minute
-	minute int64           // of the last look
-	hour   tally           // fades
+	counts  [len(waitUpTo) + 1]float64 // messages, by what they waited; they fade
+	last    WaitLook
+	minutes [lookback]tally
+	minute  int64 // of the last look
+	hour    tally // fades
 }
 
 // tally counts messages: all, and those that missed the objective.
@@ -58,7 +58,7 @@ func (w *Waits) Observe(o WaitLook) {
 	w.hour.all, w.hour.missed = w.hour.all*fade, w.hour.missed*fade
 	if now := int64(o.Now) / minuteMicro; now != w.minute {
 		for m := max(w.minute, now-lookback) + 1; m <= now; m++ {
-			w.lately[m%lookback] = tally{}
+			w.minutes[m%lookback] = tally{}
 		}
 		w.minute = now
 	}
@@ -102,7 +102,7 @@ func (w *Waits) add(n, waited float64, objective *deadline.Objective) {
 
 // count counts consumed and expired messages.
 func (w *Waits) count(n float64, missed bool) {
-	for _, t := range []*tally{&w.lately[w.minute%lookback], &w.hour} {
+	for _, t := range []*tally{&w.minutes[w.minute%lookback], &w.hour} {
 		t.all += n
 		if missed {
 			t.missed += n
@@ -122,12 +122,12 @@ func (w *Waits) Wait() deadline.Wait {
 		return is
 	}
 	over := float64(o.Over)
-	lately := tally{over, over}
-	for _, t := range w.lately {
-		lately.all, lately.missed = lately.all+t.all, lately.missed+t.missed
+	recent := tally{over, over}
+	for _, t := range w.minutes {
+		recent.all, recent.missed = recent.all+t.all, recent.missed+t.missed
 	}
-	if lately.all > 0 {
-		is.Missed = lately.missed / lately.all
+	if recent.all > 0 {
+		is.Missed = recent.missed / recent.all
 		is.Burn = is.Missed / allowed
 		hour := (w.hour.missed + over) / (w.hour.all + over)
 		// With an allowance of many in a hundred, no share is as much as burnFast: then half of the rest is.

@@ -103,7 +103,7 @@ func waits(queue map[string]any) string {
 		}
 		return "up to " + span(of[key])
 	}
-	return "half of what was consumed lately " + up("p50") + ", 99 in 100 " + up("p99")
+	return "half of what was consumed in the last minutes " + up("p50") + ", 99 in 100 " + up("p99")
 }
 
 // timeToLive is the time to live that the queue gives to its messages, and where it comes from.
