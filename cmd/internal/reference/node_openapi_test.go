@@ -77,6 +77,7 @@ var subjects = []struct{ tag, parts, text string }{
 	{"Clock", "clock", "The clock of deadlines, which tests move where it is manual."},
 	{"Runs", "runs", "Operations that may take long, while they run and after they have ended."},
 	{"Policies", "policies operator-policies", "Policies that count for what is queued already."},
+	{"Virtual hosts", "vhosts", "Virtual hosts, with what is in them."},
 	{"Users", "users", "Users, their passwords and their tags."},
 	{"Incidents", "incidents maintenance", "What is wrong, who is told, and maintenance."},
 	{"Audit", "audit", "The record of what expired and what users changed."},
