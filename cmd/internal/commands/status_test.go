@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/cmd/internal/node"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 func TestStatusAndAuditCommands(t *testing.T) {
@@ -72,7 +72,7 @@ func TestStatusSaysWhyNothingExpires(t *testing.T) {
 
 // TestStatusOfADegradedOne: the Redis of the schedule does not answer.
 func TestStatusOfADegradedOne(t *testing.T) {
-	r := startRunning(t, "REDIS_URL=redis://"+storetest.FreeAddr())
+	r := startRunning(t, "REDIS_URL=redis://"+testenv.FreeAddr())
 	var out, errOut string
 	require.Eventually(t, func() bool {
 		var code int
