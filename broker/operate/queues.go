@@ -107,7 +107,7 @@ type Message struct {
 // Unacked reports whether a consumer holds the message.
 func (m *Message) Unacked() bool { return m.State == queue.Unacked }
 
-func (o *Operations) message(q *broker.Queue, x *broker.Browsed) Message {
+func (o *Access) Message(q *broker.Queue, x *broker.Browsed) Message {
 	m := Message{Browsed: *x, DeadlineMillis: o.Broker.UnixMillis(x.Deadline), QueueID: q.ID()}
 	if p, err := x.Decode(); err == nil {
 		m.Properties = p
@@ -162,7 +162,7 @@ func (o *Operations) Peek(_ context.Context, a Actor, r PeekRequest) ([]Message,
 	found, err := q.Browse(broker.Browse{FromTail: r.FromTail, Offset: r.Offset, Count: r.Count, State: r.State, BodyBytes: r.BodyBytes})
 	list := make([]Message, len(found))
 	for i := range found {
-		list[i] = o.message(q, &found[i])
+		list[i] = o.Message(q, &found[i])
 	}
 	return list, err
 }
@@ -177,7 +177,7 @@ func (o *Operations) Look(_ context.Context, a Actor, at QueueName, seq queue.Se
 	if !ok {
 		return Message{}, ErrMessageGone
 	}
-	return o.message(q, &x), nil
+	return o.Message(q, &x), nil
 }
 
 // nobody is the owner of what operations declare or read: exclusive queues of others stay closed to them.
@@ -204,7 +204,7 @@ type GetRequest struct {
 func (o *Operations) Get(ctx context.Context, a Actor, r GetRequest, show func(*broker.Delivery)) error {
 	n, err := o.get(&a, &r, show)
 	if err == nil && n > 0 && (r.NoAck || r.After != broker.Requeue) {
-		err = o.commit(ctx)
+		err = o.Commit(ctx)
 	}
 	o.Record(a, Get, r.Queue, err, zap.Int("messages", n), zap.Bool("requeued", !r.NoAck && r.After == broker.Requeue))
 	return err
@@ -216,7 +216,7 @@ func (o *Operations) get(a *Actor, r *GetRequest, show func(*broker.Delivery)) (
 		return 0, err
 	}
 	name := vh.Queues.NameOf(r.Queue.Name)
-	if err := o.permitQueue(a, Get, vh, name); err != nil {
+	if err := o.MayOn(a, Get, vh, name); err != nil {
 		return 0, err
 	}
 	q, err := vh.Queues.GetFor(nobody{}, name)
@@ -258,21 +258,8 @@ func (o *Operations) PurgeQueue(ctx context.Context, a Actor, at QueueName) (n i
 	}
 	if err == nil {
 		n = q.Purge()
-		err = o.commit(ctx)
+		err = o.Commit(ctx)
 	}
 	o.Record(a, PurgeQueue, at, err, zap.Int("messages", n))
 	return n, err
-}
-
-// RenewLock renews the lock of the delivery that came with a token (Service Bus: Renew-Lock for a Message), and returns when it ends.
-func (o *Operations) RenewLock(_ context.Context, a Actor, at QueueName, token string) (until int64, err error) {
-	q, err := o.queue(&a, RenewLock, at)
-	if err != nil {
-		return 0, err
-	}
-	until, ok := q.RenewLock(token)
-	if !ok {
-		return 0, ErrNoLock
-	}
-	return until, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/messaging"
@@ -176,14 +177,11 @@ func (s *queueSettings) ownDeadLetterQueue() string {
 
 // ahead are the rows about the queue's deadlines. Those that the user may not see are left out.
 func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
-	var next struct {
-		Items []queuedDeadline `json:"items"`
-		Total int              `json:"total"`
-	}
+	var next messages.DeadlinePage
 	if q.Call(ctx, http.MethodGet, client.Path("curfew", "deadlines", q.VHost, name)+"?count=1", nil, &next) == nil {
 		text := fmt.Sprint(next.Total)
 		if len(next.Items) > 0 {
-			text += ", " + next.Items[0].first()
+			text += ", " + firstDeadline(&next.Items[0])
 		}
 		rows = append(rows, []string{"deadlines", text})
 	}
@@ -199,4 +197,16 @@ func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
 		}
 	}
 	return append(rows, []string{"forecast", text})
+}
+
+// firstDeadline says when the first deadline of a queue comes or came.
+func firstDeadline(d *messages.Deadline) string {
+	text := table.Until(time.UnixMilli(d.Deadline))
+	switch {
+	case d.Overdue && d.State == "unacked":
+		return "the first " + text + ", held"
+	case d.Overdue:
+		return "the first " + text
+	}
+	return "next in " + text
 }
