@@ -16,11 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// firstDeadLetter is how long a newcomer waits for the first one after git clone, on two quiet cores; firstProcessor is what of their time
-// that may take, which also holds on a busy machine.
+// firstDeadLetter is how long a newcomer may wait for the first one after git clone, on two quiet cores. On a busy machine the processor time of
+// these two bounds the build.
 const (
 	firstDeadLetter = 3 * time.Minute
-	firstProcessor  = 5 * time.Minute
+	firstProcessor  = 2 * firstDeadLetter
 )
 
 // bareFirst are the pages that somebody follows who has the programs of bare and nothing else: README, the quick start, its next steps.
