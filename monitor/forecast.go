@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	// forecastEvery is how often forecasts are made. With very many or large queues it is
+	// forecastShare: forecasts are made once a second. With very many or large queues it is
 	// less often, so that they take at most one part in forecastShare of the time.
-	forecastEvery = time.Second
 	forecastShare = 20
 	// forecastSamples is about how many messages of a queue are sampled; at most twice as many
 	// are.
@@ -105,7 +104,7 @@ func (m *Monitor) forecast(ctx context.Context, l *Loop) error {
 		all, outlook := f.round()
 		m.forecasts.Store(&all)
 		m.outlook.Store(outlook)
-		if !l.Wait(ctx, max(forecastEvery, forecastShare*time.Since(started))) {
+		if !l.Wait(ctx, max(deadline.UntilSecond(time.Now()), forecastShare*time.Since(started))) {
 			return nil
 		}
 	}

@@ -79,10 +79,8 @@ var nodeRoutes = []route{
 	{method: get, path: "/api/federation-links", need: monitor, handle: emptyList},
 	{method: get, path: "/api/vhosts", need: management, handle: listVHosts},
 	{method: get, path: "/api/vhosts/{vhost}", need: management, handle: getVHost},
-	{method: put, path: "/api/vhosts/{vhost}", op: operate.ChangeVHosts, handle: putVHost},
-	{method: remove, path: "/api/vhosts/{vhost}", op: operate.DeleteVHost, handle: deleteVHost},
-	{method: post, path: "/api/vhosts/{vhost}/deletion/protection", op: operate.ChangeVHosts, handle: protectVHost(true)},
-	{method: remove, path: "/api/vhosts/{vhost}/deletion/protection", op: operate.ChangeVHosts, handle: protectVHost(false)},
+	{method: post, path: "/api/vhosts/{vhost}/deletion/protection", op: admin.ChangeVHost.Name, handle: protectVHost(true)},
+	{method: remove, path: "/api/vhosts/{vhost}/deletion/protection", op: admin.ChangeVHost.Name, handle: protectVHost(false)},
 }
 
 var healthRoutes = []route{

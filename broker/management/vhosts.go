@@ -1,14 +1,10 @@
 package management
 
 import (
-	"errors"
-	"fmt"
-	"net/http"
-
+	"curfew/broker"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
-
-	"curfew/broker"
+	"curfew/broker/operate/admin"
 )
 
 func vhostObject(r *request, vh *broker.VHost) object {
@@ -74,48 +70,10 @@ func getVHost(r *request) error {
 	return r.One(vhostObject(r, vh))
 }
 
-func putVHost(r *request) error {
-	f, err := r.Fields()
-	if err != nil {
-		return err
-	}
-	about := broker.VHostMetadata{}
-	if vh, ok := r.api.b.VHost(r.Param("vhost")); ok {
-		about = vh.Metadata()
-	}
-	if about.Description, err = f.Text("description", about.Description); err != nil {
-		return err
-	}
-	if _, given := f["tags"]; given {
-		if about.Tags, err = f.Tags("tags"); err != nil {
-			return err
-		}
-	}
-	if about.DefaultQueueType, err = f.Text("default_queue_type", about.DefaultQueueType); err != nil {
-		return err
-	}
-	tracing, err := f.Boolean("tracing", false)
-	if err != nil {
-		return err
-	}
-	if tracing {
-		return rest.Bad("there is no firehose: tracing cannot be enabled")
-	}
-	return r.Put(r.Operations.MakeVHost(r.Context(), r.Actor, r.Param("vhost"), about))
-}
-
-func deleteVHost(r *request) error {
-	err := r.Operations.DeleteVHost(r.Context(), r.Actor, r.Param("vhost"))
-	if errors.Is(err, broker.ErrProtected) {
-		return rest.NewProblem(http.StatusPreconditionFailed, "precondition_failed",
-			fmt.Sprintf("Refusing to delete virtual host '%s' because it is protected from deletion", r.Param("vhost")))
-	}
-	return r.Done(err)
-}
-
 // protectVHost protects the virtual host from deletion, or lifts that protection.
 func protectVHost(protected bool) func(*request) error {
 	return func(r *request) error {
-		return r.Done(r.Operations.ProtectVHost(r.Context(), r.Actor, r.Param("vhost"), protected))
+		_, err := admin.ChangeVHost.Do(r.Context(), r.Operations.Access, r.Actor, admin.VHostChange{VHost: r.Param("vhost"), Protected: &protected})
+		return r.Done(err)
 	}
 }

@@ -23,8 +23,6 @@ var (
 	ErrMessageGone = errors.New("no message with this number is in the queue now")
 	// ErrChanged: the message is not as it was when somebody looked at it.
 	ErrChanged = errors.New("the message has left or changed since then")
-	// ErrProtected: the virtual host is protected from deletion.
-	ErrProtected = broker.ErrProtected
 	// ErrNotManual: the clock goes by itself.
 	ErrNotManual = broker.ErrNotManual
 	// ErrNoLock: the lock has lapsed, or its message was settled.
@@ -40,6 +38,14 @@ func (e *MissingRole) Error() string {
 		Management: "only users who may use the management interface can do this", Policymaker: "only users with the tag policymaker or administrator can do this",
 		Monitor: "only users with the tag monitoring or administrator can do this", Administrator: "only users with the tag administrator can do this",
 	}[e.Role]
+}
+
+// Protected means that the virtual host is protected from deletion.
+type Protected struct{ VHost string }
+
+// Error implements error, in RabbitMQ's words.
+func (e *Protected) Error() string {
+	return fmt.Sprintf("Refusing to delete virtual host '%s' because it is protected from deletion", e.VHost)
 }
 
 // Invalid says what is wrong with a request.

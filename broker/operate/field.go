@@ -29,7 +29,8 @@ const (
 	JSON     Kind = "json"     // any JSON value
 )
 
-// Field is a field of a request, or a column of a result. Its tags are:
+// Field is a field of a request, or a column of a result. One that is a pointer is optional: nil means that it was not given, and a form gives it only if
+// its user has changed it. Its tags are:
 //
 //	json     its name in JSON, paths, queries and flags
 //	form     its name in forms and the queries of pages; the same if it is missing
@@ -40,11 +41,13 @@ const (
 //	default  the value if it is missing
 //	start    the value that an empty form has
 //	oneof    its possible values, with spaces between; of a list: those that are known
-//	texts    what a page says for each of these, with | between
+//	texts    what a page says for each of these, with | between; it does not offer those without a text
 //	min max  its bounds
 //	log      its name in records; "": it is not recorded
 //	hide     the faces that do not have it, with spaces between: api, command, page, table
 //	own      only routes below /api/curfew have it, in the query
+//	empty    what an empty field of a form stands for; the same as nothing if it is missing
+//	to       of a column: path of the page that its value links to, with {column} for values of the row
 //	button   text of a button of the form that sets it
 //	eg       an example of it, for the command's example
 //	faint    what a page shows for nothing
@@ -56,6 +59,8 @@ type Field struct {
 	Faint, Eg                   string
 	OneOf, Texts                []string
 	Own, Omit                   bool // Omit: it is left out where it has nothing
+	Optional                    bool // it is a pointer
+	Empty, To                   string
 	bounded                     bool
 	min, max                    int64
 	hidden                      []string
@@ -83,12 +88,13 @@ func fieldsOf(of reflect.Type) (list []Field) {
 		}
 		f := Field{
 			Name: name, Form: sf.Tag.Get("form"), Label: sf.Tag.Get("label"), Doc: sf.Tag.Get("doc"), Kind: Kind(sf.Tag.Get("is")), Default: sf.Tag.Get("default"),
-			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), OneOf: append([]string(nil), strings.Fields(sf.Tag.Get("oneof"))...), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
+			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), Empty: sf.Tag.Get("empty"), To: sf.Tag.Get("to"), OneOf: append([]string(nil), strings.Fields(sf.Tag.Get("oneof"))...), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
 			hidden: strings.Fields(sf.Tag.Get("hide")), Omit: option == "omitempty", index: sf.Index, of: sf.Type, min: math.MinInt64, max: math.MaxInt64,
 		}
 		need := sf.Tag.Get("need")
 		f.Key, f.Filled = need == "key" || need == "value", need == "page" || need == "value"
 		_, f.Own = sf.Tag.Lookup("own")
+		f.Optional = sf.Type.Kind() == reflect.Pointer
 		if f.Form == "" {
 			f.Form = name
 		}
@@ -119,6 +125,9 @@ func labelOf(name string) string {
 }
 
 func kindOf(of reflect.Type) Kind {
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
 	switch of.Kind() {
 	case reflect.Bool:
 		return Flag
@@ -135,19 +144,32 @@ func kindOf(of reflect.Type) Kind {
 // On reports whether a face has the field: "api", "command", "page" or "table".
 func (f *Field) On(face string) bool { return !slices.Contains(f.hidden, face) }
 
-// Of is the field's value in a request or a row.
+// Of is the field's value in a request or a row; nil: it is optional and not given.
 func (f *Field) Of(row any) any {
 	v := reflect.ValueOf(row)
 	for v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
-	return v.FieldByIndex(f.index).Interface()
+	v = v.FieldByIndex(f.index)
+	if f.Optional {
+		if v.IsNil() {
+			return nil
+		}
+		v = v.Elem()
+	}
+	return v.Interface()
+}
+
+// has reports whether the field has something in a row.
+func (f *Field) has(row any) bool {
+	v := reflect.ValueOf(f.Of(row))
+	return v.IsValid() && !v.IsZero()
 }
 
 // shown are the columns of a face for some rows: without those that are left out where they have nothing.
 func shown(columns []Field, face string, rows []any) (list []Field) {
 	for _, f := range columns {
-		if f.On(face) && !(f.Omit && !slices.ContainsFunc(rows, func(row any) bool { return !reflect.ValueOf(f.Of(row)).IsZero() })) {
+		if f.On(face) && !(f.Omit && !slices.ContainsFunc(rows, f.has)) {
 			list = append(list, f)
 		}
 	}
@@ -243,6 +265,10 @@ func (f *Field) set(to reflect.Value, v any) error {
 			to.Set(reflect.MakeSlice(to.Type(), 0, 0))
 		}
 		return nil
+	}
+	if f.Optional {
+		to.Set(reflect.New(to.Type().Elem()))
+		to = to.Elem()
 	}
 	switch to.Kind() {
 	case reflect.String:
@@ -389,7 +415,10 @@ func Plain(v any) string {
 		text, _ := json.Marshal(v) // it never fails for values that came from JSON
 		return string(text)
 	}
-	if reflect.ValueOf(v).Kind() == reflect.Map {
+	if of := reflect.ValueOf(v); of.Kind() == reflect.Map {
+		if of.Len() == 0 {
+			return "{}"
+		}
 		text, _ := json.Marshal(v)
 		return string(text)
 	}

@@ -234,7 +234,7 @@ func (o *Access) Do(ctx context.Context, a Actor, op *Op, request any, seen *str
 	}
 	if !op.Looks && !op.tries(request) {
 		for i := range op.fields {
-			if f := &op.fields[i]; f.Log != "" {
+			if f := &op.fields[i]; f.Log != "" && f.Of(request) != nil {
 				c.Log(zap.Any(f.Log, f.Of(request)))
 			}
 		}

@@ -34,7 +34,7 @@ type QueueDetail struct {
 
 // ListQueues lists the queues of all virtual hosts that the actor may look into, in any order, as they were within the last second. The
 // caller must not change the result.
-func (o *Operations) ListQueues(_ context.Context, a Actor) ([]*Queue, error) {
+func (o *Access) ListQueues(_ context.Context, a Actor) ([]*Queue, error) {
 	if err := o.permit(&a, ListQueues, ""); err != nil {
 		return nil, err
 	}

@@ -42,8 +42,6 @@ const (
 	Unbind                 Operation = "unbind"
 	Publish                Operation = "publish"
 	TryMessage             Operation = "try_message"
-	ChangeVHosts           Operation = "change_vhosts" // make, protect and limit them
-	DeleteVHost            Operation = "delete_vhost"
 	LookAround             Operation = "look_around"   // status, alerts, forecasts, the audit
 	ChangeAlerts           Operation = "change_alerts" // silences, and tests of sinks
 	AllowQueue             Operation = "allow_queue"   // of a RabbitMQ, to be kept again
@@ -112,8 +110,6 @@ var rules = map[Operation]Rule{
 	Unbind:                 {Role: Management},
 	Publish:                {Role: Management},
 	TryMessage:             {Role: Management, Looks: true},
-	ChangeVHosts:           {Role: Administrator},
-	DeleteVHost:            {Role: Administrator},
 	LookAround:             {Role: Monitor, Looks: true},
 	ChangeAlerts:           {Role: Administrator},
 	AllowQueue:             {Role: Administrator},

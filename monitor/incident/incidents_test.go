@@ -95,11 +95,8 @@ func TestConditions(t *testing.T) {
 		require.Len(t, found[conditionOf(c.condition)], 1, c.condition)
 		require.Contains(t, found[conditionOf(c.condition)][0].Text, c.text)
 	}
-	page, err := os.ReadFile("../../docs/alerts.md")
-	require.NoError(t, err)
 	for _, one := range Conditions {
 		require.True(t, seen[one.Name], "%s has no example", one.Name)
-		require.Contains(t, string(page), fmt.Sprintf("| [`%s`](../deploy/runbooks/%s.md) | %s | %s | %s |", one.Name, one.Alertname(), one.Level, one.What, one.Whom))
 		require.NotEmpty(t, one.What+one.Whom+one.Do+one.Command+one.Page)
 	}
 }

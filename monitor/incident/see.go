@@ -3,6 +3,7 @@ package incident
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -151,10 +152,9 @@ func seeUnconsumed(s *State) (list []Finding) {
 		f.Count += r.Count
 		f.Text += what + r.Reason
 	}
-	for _, f := range of {
+	for _, f := range slices.SortedFunc(maps.Values(of), func(a, b *Finding) int { return worstFirst(*a, *b) }) {
 		list = append(list, *f)
 	}
-	slices.SortFunc(list, worstFirst)
 	return list
 }
 

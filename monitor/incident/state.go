@@ -23,6 +23,7 @@ type State struct {
 	Lag             time.Duration // by which the next deadline to fire is overdue
 	LateShare       float64       // of the messages that expired in the last minutes: over a second late
 	ClockSkew       time.Duration // of the clock of Redis, against that of deadlines
+	Pending         int64         // deadlines that wait
 	Starved         time.Duration // how long Curfew had no processor, in the last minute
 	Schedule        string        // why Redis is not used; empty: it is, or is not wanted
 	Redis           []string      // what else is wrong with it

@@ -119,6 +119,9 @@ func operationProblem(err error) *Problem {
 	if e, ok := errors.AsType[*operate.Stale](err); ok {
 		return &Problem{http.StatusConflict, "conflict", e.Error()}
 	}
+	if e, ok := errors.AsType[*operate.Protected](err); ok {
+		return &Problem{http.StatusPreconditionFailed, "precondition_failed", e.Error()}
+	}
 	if e, ok := errors.AsType[*operate.Invalid](err); ok {
 		return &Problem{http.StatusBadRequest, "bad_request", e.Reason}
 	}

@@ -7,10 +7,7 @@ import (
 	"curfew/broker/operate"
 )
 
-var (
-	_ = operate.Group("vhost", "Work with virtual hosts")
-	_ = operate.Group("vhost limits", "Set, clear and list the limits of virtual hosts")
-)
+var _ = operate.Group("vhost limits", "Set, clear and list the limits of virtual hosts")
 
 // VHostFilter names a virtual host; "" is any.
 type VHostFilter struct {

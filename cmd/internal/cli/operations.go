@@ -230,7 +230,7 @@ func (a *API) values(cmd *cobra.Command, op *operate.Op, args []string) (map[str
 			continue
 		}
 		flag := cmd.Flags().Lookup(flagName(f.Name))
-		if !flag.Changed && !f.Own && f.Default == "" && !f.Key && f.Kind != operate.List {
+		if !flag.Changed && (f.Optional || !f.Own && f.Default == "" && !f.Key && f.Kind != operate.List) {
 			continue
 		}
 		v, err := valueOf(&f, flag.Value.String())

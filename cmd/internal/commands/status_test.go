@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/cmd/internal/node"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 func TestStatusAndAuditCommands(t *testing.T) {
@@ -74,7 +74,7 @@ func TestStatusSaysWhyNothingExpires(t *testing.T) {
 
 // TestStatusOfADegradedOne: the Redis of the schedule does not answer.
 func TestStatusOfADegradedOne(t *testing.T) {
-	r := startRunning(t, "REDIS_URL=redis://"+storetest.FreeAddr())
+	r := startRunning(t, "REDIS_URL=redis://"+testenv.FreeAddr())
 	var out, errOut string
 	require.Eventually(t, func() bool {
 		var code int
@@ -153,7 +153,7 @@ func TestStatusCountsAcknowledgedIncidents(t *testing.T) {
 
 // TestHeldIsNotNext: a message that a consumer holds past its deadline is called that, and the next deadline is another's.
 func TestHeldIsNotNext(t *testing.T) {
-	ops := storetest.FreeAddr()
+	ops := testenv.FreeAddr()
 	r := startRunning(t, "OPS_ADDR="+ops)
 	ch := r.dead(0)
 	require.NoError(t, ch.Qos(1, 0, false))

@@ -177,7 +177,7 @@ func TestDeadLettersThatGoWithAVirtualHost(t *testing.T) {
 	s := newSite(t).logIn("root")
 	q := s.queue("/", "orders", amqp.Table{"x-queue-type": "quorum", "x-dead-letter-exchange": "gone", "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"})
 	s.publish(q, amqp.Properties{}, "x")
-	require.NotContains(t, s.get("/vhost/delete?name=/").body, "no queue has taken them yet")
+	require.NotContains(t, s.get("/vhost/delete?name=/").body, "<dt>Dead letters</dt>")
 	require.Equal(t, deadline.Expired, s.b.FireNow(q.Ref(&s.standing(q)[0]), false))
-	require.Contains(t, s.get("/vhost/delete?name=/").body, "1: no queue has taken them yet, and they are lost, too.")
+	require.Contains(t, s.get("/vhost/delete?name=/").body, "<dt>Dead letters</dt><dd>1</dd>")
 }

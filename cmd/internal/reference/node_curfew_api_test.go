@@ -133,7 +133,9 @@ func (c *caller) checkRefusals() {
 func (c *caller) checkCalled(except ...string) {
 	for _, one := range node.APIRoutes() {
 		if operate.Defined(one.Op) != nil {
-			c.called[one.Doc.ID] = true
+			if item := c.document.Paths.Value(one.Path); item != nil {
+				c.called[item.GetOperation(one.Method).OperationID] = true
+			}
 		}
 	}
 	for _, id := range except {

@@ -77,6 +77,7 @@ var subjects = []struct{ tag, parts, text string }{
 	{"Clock", "clock", "The clock of deadlines, which tests move where it is manual."},
 	{"Runs", "runs", "Operations that may take long, while they run and after they have ended."},
 	{"Policies", "policies operator-policies", "Policies that count for what is queued already."},
+	{"Virtual hosts", "vhosts", "Virtual hosts, with what is in them."},
 	{"Users", "users", "Users, their passwords and their tags."},
 	{"Incidents", "incidents maintenance", "What is wrong, who is told, and maintenance."},
 	{"Audit", "audit", "The record of what expired and what users changed."},
@@ -297,7 +298,7 @@ func pageOf(items *openapi3.SchemaRef) *openapi3.Schema {
 
 // packageNames are what the names of schemas begin with, by package; "" of packages whose types have names that say enough.
 var packageNames = map[string]string{
-	"deadletters": "DeadLetter", "rabbitmq": "RabbitMQ", "queuefacts": "RabbitMQ", "observe": "Observed", "history": "History", "audit": "Audit",
+	"deadletters": "DeadLetter", "rabbitmq": "RabbitMQ", "queuefacts": "RabbitMQ", "observe": "Observed", "delay": "Delay", "history": "History", "audit": "Audit",
 	"management": "", "letters": "", "node": "", "incident": "", "operate": "", "admin": "", "monitor": "", "broker": "", "topology": "",
 }
 

@@ -211,7 +211,7 @@ func (p OperationPages) begin(one *card, a *operate.Actor, q url.Values) error {
 	if err != nil {
 		return err
 	}
-	if op.Field("vhost") != nil && !op.AnyVHost && q.Get("vhost") == "" {
+	if vhost := op.Field("vhost"); vhost != nil && !op.AnyVHost && q.Get(vhost.Form) == "" {
 		return a.Require(op.Role)
 	}
 	current, version, err := p.Operations.Now(*a, op, request)
@@ -228,6 +228,9 @@ func (p OperationPages) begin(one *card, a *operate.Actor, q url.Values) error {
 	for _, f := range op.Fields() {
 		if f.On("page") && f.Kind != operate.Password && !f.Own {
 			one.form.Values[f.Form] = textsOf(&f, current)
+		}
+		if f.Optional {
+			one.form.Values["was-"+f.Form] = one.form.Values[f.Form]
 		}
 	}
 	return nil
@@ -312,7 +315,12 @@ func (p *page) read(op *operate.Op, f *ui.Form) map[string]any {
 			continue
 		}
 		text := f.Get(field.Form)
+		if field.Optional && text == f.Get("was-"+field.Form) {
+			continue // somebody else may have changed it
+		}
 		switch {
+		case text == "" && field.Empty != "":
+			values[field.Name] = field.Empty
 		case field.Filled && text == "":
 			f.Need(field.Form)
 		case field.Kind == operate.Flag:

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"encoding/json"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ func textsOf(f *operate.Field, request any) []string {
 		return v
 	case nil:
 		return []string{f.Start}
+	case bool:
+		return []string{map[bool]string{true: "1"}[v]}
 	default:
 		if reflect.ValueOf(v).Kind() == reflect.Map {
 			text, _ := json.MarshalIndent(v, "", "  ") // it never fails for values that came from JSON
@@ -117,14 +120,14 @@ func (c *view) table(one *card) g.Node {
 	return ui.Table(append(heads, ""), g.Map(one.rows, func(row any) g.Node {
 		var cells g.Group
 		for i, f := range columns {
-			shown := valueNode(&f, row)
+			node := valueOrLink(one.op, &f, row)
 			if i == 0 && one.op.Page.Opens != "" {
-				shown = ui.Link(ui.At(one.op.Page.Opens, f.Form, operate.Plain(f.Of(row))), shown)
+				node = ui.Link(ui.At(one.op.Page.Opens, f.Form, operate.Plain(f.Of(row))), node)
 			}
 			if f.Kind == operate.Number {
-				cells = append(cells, ui.Amount(shown))
+				cells = append(cells, ui.Amount(node))
 			} else {
-				cells = append(cells, h.Td(shown))
+				cells = append(cells, h.Td(node))
 			}
 		}
 		actions := g.Node(nil)
@@ -152,10 +155,23 @@ func factsOf(list *operate.Op, row any, without []string) g.Node {
 	var facts []g.Node
 	for _, f := range list.Shown("page", []any{row}) {
 		if !slices.Contains(without, f.Form) {
-			facts = append(facts, ui.Fact(f.Label, valueNode(&f, row)))
+			facts = append(facts, ui.Fact(f.Label, valueOrLink(list, &f, row)))
 		}
 	}
 	return ui.Facts(facts...)
+}
+
+// valueOrLink shows a value of a row, with a link if it has one.
+func valueOrLink(list *operate.Op, f *operate.Field, row any) g.Node {
+	node := valueNode(f, row)
+	if f.To == "" || operate.Plain(f.Of(row)) == "" {
+		return node
+	}
+	var pairs []string
+	for _, column := range list.Columns() {
+		pairs = append(pairs, "{"+column.Name+"}", url.QueryEscape(operate.Plain(column.Of(row))))
+	}
+	return ui.Link(strings.NewReplacer(pairs...).Replace(f.To), node)
 }
 
 // valueNode shows a value of a row.
@@ -167,13 +183,13 @@ func valueNode(f *operate.Field, row any) g.Node {
 	case f.Kind == operate.Pattern:
 		return ui.Code(ui.Visible(operate.Plain(v)))
 	case f.Kind == operate.Number:
-		return g.Text(operate.Plain(v))
+		return ui.OrFaint(int(reflect.ValueOf(v).Int()))
 	case f.Kind == operate.List:
 		return ui.Names(v.([]string), nil)
 	case f.Kind == operate.Object:
 		var lines g.Group
-		for _, one := range ui.Fields(entries(v)) {
-			lines = append(lines, h.Div(ui.Name(one.Name), g.Text(" = "), ui.Bold(ui.Visible(one.Value))))
+		for i, one := range ui.Fields(entries(v)) {
+			lines = append(lines, g.If(i > 0, h.Br()), ui.Name(one.Name), g.Text(" = "), ui.Bold(ui.Visible(one.Value)))
 		}
 		return lines
 	}
@@ -233,6 +249,9 @@ func (c *view) sheet(s *ui.Info, one *card, more ...g.Node) g.Node {
 		if f.On("page") && !f.Own {
 			fields = append(fields, c.field(one.form, &f))
 		}
+		if f.Optional {
+			fields = append(fields, ui.HiddenIf("was-"+f.Form, one.form.Get("was-"+f.Form)))
+		}
 	}
 	if one.effect != nil {
 		sentences, harm := one.effect.Words()
@@ -268,7 +287,7 @@ func (c *view) field(f *ui.Form, of *operate.Field) g.Node {
 	case slices.Contains(c.keys, of.Form):
 		// a field of text for password managers
 		return h.Input(h.Name(of.Form), h.Value(f.Get(of.Form)), h.AutoComplete("username"), h.ReadOnly(), g.Attr("hidden"))
-	case of.Name == "vhost":
+	case of.Form == "vhost":
 		return f.ChooseVHost(c.vhosts)
 	case of.Kind == operate.Password:
 		return f.Password(of.Label, of.Form, "new-password", hint)
@@ -278,8 +297,14 @@ func (c *view) field(f *ui.Form, of *operate.Field) g.Node {
 		return boxes(f, of)
 	case of.OneOf != nil:
 		var options []string
-		for _, one := range of.OneOf {
-			options = append(options, one, strings.ReplaceAll(one, "_", " "))
+		for i, one := range of.OneOf {
+			text := strings.ReplaceAll(one, "_", " ")
+			if i < len(of.Texts) && of.Texts[i] != "" {
+				text = of.Texts[i]
+			} else if len(of.Texts) > 1 {
+				continue
+			}
+			options = append(options, one, text)
 		}
 		return f.Choose(of.Label, of.Form, hint, options...)
 	case of.Kind == operate.Flag:
@@ -313,7 +338,9 @@ func boxes(f *ui.Form, of *operate.Field) g.Node {
 func entries(of any) map[string]any {
 	all := map[string]any{}
 	for name, v := range reflect.ValueOf(of).Seq2() {
-		all[name.String()] = v.Interface()
+		if all[name.String()] = v.Interface(); v.CanInt() {
+			all[name.String()] = v.Int()
+		}
 	}
 	return all
 }

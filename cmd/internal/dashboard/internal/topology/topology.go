@@ -5,7 +5,7 @@ import (
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
-// Pages are those of virtual hosts, queues, exchanges, bindings and messages.
+// Pages are those of queues, exchanges, bindings and messages.
 type Pages struct {
 	Operations *operate.Operations
 	Site       ui.Site
@@ -24,8 +24,7 @@ const (
 	newBinding     = "/binding/new"
 	deleteBinding  = "/binding/delete"
 
-	queuesTab   = "/queues"
-	policiesTab = "/policies"
+	queuesTab = "/queues"
 )
 
 // PublishPath takes longer forms than the others.
@@ -46,15 +45,10 @@ func (p Pages) Group() ui.Group {
 			deleteExchange: {Title: "Delete", Tab: exchanges, Build: p.askDeleteExchange},
 			newBinding:     {Title: "New binding", Tab: exchanges, Build: p.newBinding},
 			deleteBinding:  {Title: "Delete", Tab: exchanges},
-			vhosts:         {Title: "Virtual hosts", Tab: policiesTab, Build: p.listVHosts},
-			vhostPath:      {Title: "Virtual host", Tab: policiesTab, Build: p.vhost},
-			newVHost:       {Title: "New virtual host", Tab: policiesTab, Build: p.newVHost},
-			deleteVHost:    {Title: "Delete", Tab: policiesTab, Build: p.askDeleteVHost},
 		},
 		Changes: map[string]ui.Handler{
 			newQueue: p.declareQueue, deleteQueue: p.deleteQueue, purgeQueue: p.purge, getMessage: p.get, publish: p.publish,
 			newExchange: p.declareExchange, deleteExchange: p.deleteExchange, newBinding: p.bind, deleteBinding: p.unbind,
-			newVHost: p.makeVHost, vhostPath: p.describeVHost, limitVHost: p.limitVHost, protectVHost: p.protectVHost, deleteVHost: p.deleteVHost,
 		},
 	}
 }
