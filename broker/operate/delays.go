@@ -1,10 +1,6 @@
 package operate
 
-import (
-	"context"
-	"fmt"
-	"time"
-)
+import "time"
 
 // Delays are the messages that wait in delay queues of a RabbitMQ. Errors are an ErrNotFound, or say what to do.
 type Delays interface {
@@ -23,104 +19,4 @@ type DelayRow struct {
 	Due   string `json:"due"`              // RFC 3339, UTC
 	In    string `json:"in"`               // from now, such as 5m0s
 	Known string `json:"known" label:"By"` // how its due time is known
-}
-
-// DelayFilter is what to list.
-type DelayFilter struct {
-	Queue  string `json:"queue" eg:"orders.delay"`
-	ID     string `json:"message_id" doc:"Only messages with this message-id."`
-	Before string `json:"before" doc:"Only those that are due within this time, such as 1h."`
-	Limit  int64  `json:"limit" default:"100" min:"1" max:"10000" doc:"The most rows: 1 to 10000."`
-}
-
-// DelayName names a message that waits. All that have the message-id are meant.
-type DelayName struct {
-	Queue string `json:"queue" eg:"orders.delay"`
-	ID    string `json:"message_id" log:"message_id" eg:"order-17"`
-}
-
-// DelayChange has a message wait for another time.
-type DelayChange struct {
-	Queue string `json:"queue" eg:"orders.delay"`
-	ID    string `json:"message_id" log:"message_id" eg:"order-17"`
-	In    string `json:"in" need:"key" log:"in" doc:"How long from now it waits, such as 10m."`
-}
-
-var _ = Group("delays", "List and change the messages that wait in a delay queue of a RabbitMQ")
-
-const delayNoun = "delayed message"
-
-// The operations on delay queues of a RabbitMQ. The Curfew that keeps the queue does them.
-var (
-	ListDelays = Define(Op{
-		Name: "list_delays", Noun: delayNoun, Title: "List the messages that wait in a delay queue", Rule: Rule{Role: Monitor, Looks: true}, Beside: true,
-		Text: besideText, Routes: []string{"GET /api/curfew/delays/{queue}"}, Command: "delays ls <queue>",
-		Example: "  curfew delays ls orders.delay --before 1h",
-	}, func(_ context.Context, c *Call, q DelayFilter) ([]DelayRow, error) {
-		var before time.Time
-		if q.Before != "" {
-			within, err := waitOf("before", q.Before)
-			if err != nil {
-				return nil, err
-			}
-			before = time.Now().Add(within)
-		}
-		d, err := c.delays()
-		if err != nil {
-			return nil, err
-		}
-		return d.ListDelays(q.Queue, q.ID, before, int(q.Limit))
-	})
-	CancelDelay = Define(Op{
-		Name: "cancel_delay", Noun: delayNoun, Title: "Cancel a message that waits: it is never delivered", Rule: Rule{Role: Administrator}, Beside: true,
-		Text: besideText, Routes: []string{"DELETE /api/curfew/delays/{queue}/{message_id}"}, Command: "delays cancel <queue> <message_id>",
-	}, func(_ context.Context, c *Call, q DelayName) (none None, err error) {
-		d, err := c.delays()
-		if err == nil {
-			err = d.CancelDelay(q.Queue, q.ID)
-		}
-		return none, err
-	})
-	RescheduleDelay = Define(Op{
-		Name: "reschedule_delay", Noun: delayNoun, Title: "Have a message wait for another time", Rule: Rule{Role: Administrator}, Beside: true,
-		Text: besideText, Routes: []string{"PUT /api/curfew/delays/{queue}/{message_id}"}, Command: "delays reschedule <queue> <message_id>",
-		Example: "  curfew delays reschedule orders.delay order-17 --in 10m",
-	}, func(_ context.Context, c *Call, q DelayChange) (none None, err error) {
-		in, err := waitOf("in", q.In)
-		if err != nil {
-			return none, err
-		}
-		d, err := c.delays()
-		if err == nil {
-			err = d.Reschedule(q.Queue, q.ID, in)
-		}
-		return none, err
-	})
-	DeliverDelay = Define(Op{
-		Name: "deliver_delay", Noun: delayNoun, Title: "Deliver a message that waits now", Rule: Rule{Role: Administrator}, Beside: true,
-		Text: besideText, Routes: []string{"POST /api/curfew/delays/{queue}/{message_id}/now"}, Command: "delays now <queue> <message_id>",
-	}, func(_ context.Context, c *Call, q DelayName) (none None, err error) {
-		d, err := c.delays()
-		if err == nil {
-			err = d.Reschedule(q.Queue, q.ID, 0)
-		}
-		return none, err
-	})
-)
-
-const besideText = "Only beside a RabbitMQ (`CURFEW_PRIMARY_URL`), for a queue with mode `delay`, at the Curfew that keeps it. 404: there is no such queue or message, or it was delivered."
-
-func (c *Call) delays() (Delays, error) {
-	if c.Options.Delays == nil {
-		return nil, ErrNotFound
-	}
-	return c.Options.Delays, nil
-}
-
-func waitOf(field, text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return 0, &Invalid{fmt.Sprintf("%s: %q is invalid: want a time such as 90s, 10m or 2h", field, text)}
-	}
-	return d, nil
 }

@@ -19,7 +19,7 @@ type Op struct {
 	Text  string // more for the API's document, Markdown
 	Noun  string // what it is about, such as "user", for errors
 	Rule
-	Beside   bool // it is about a RabbitMQ beside which Curfew runs, and needs no broker
+	NoBroker bool // it is about a RabbitMQ that Curfew runs beside
 	AnyVHost bool // the virtual host that the request names need not exist, and do says what is wrong then
 
 	// Routes of the API, such as "PUT /api/users/{user}". Parts of a path and, without a body, of the query are fields of the request. The command uses
@@ -128,6 +128,16 @@ func Group(words, short string) string {
 
 // All returns all operations that were defined.
 func All() []*Op { return registry }
+
+// WithoutBroker returns those that need no broker.
+func WithoutBroker() (ops []*Op) {
+	for _, op := range registry {
+		if op.NoBroker {
+			ops = append(ops, op)
+		}
+	}
+	return ops
+}
 
 // Defined returns an operation by its name; nil: it was not defined.
 func Defined(name Operation) *Op { return byName[name] }

@@ -27,7 +27,7 @@ type Options struct {
 	Version definitions.Version
 	// DataDir is where messages are kept; "": in memory only.
 	DataDir string
-	// Delays of a RabbitMQ, for operations that need no broker (Op.Beside); nil: none.
+	// Delays of a RabbitMQ, for operations that need no broker (Op.NoBroker); nil: none.
 	Delays Delays
 	// Recorder of what users change; nil: nothing is recorded.
 	Recorder *Recorder

@@ -9,6 +9,12 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 )
 
+// Delays are the messages that wait in the delay queues of a Primary.
+type Delays struct{ p *Primary }
+
+// Delays returns those of the queues that are kept here.
+func (p *Primary) Delays() *Delays { return &Delays{p} }
+
 // Delayed is a message that waits in a delay queue.
 type Delayed struct {
 	ID, Key string
@@ -16,13 +22,13 @@ type Delayed struct {
 	Known   delay.Known
 }
 
-// Delayed lists up to limit messages of a delay queue that is kept here: those that are due before an instant, zero for all, with an id, "" for any.
-func (p *Primary) Delayed(queue, id string, before time.Time, limit int) (all []Delayed, err error) {
-	k, err := p.delayKeeper(queue)
+// List lists up to limit messages of a delay queue that is kept here: those that are due before an instant, zero for all, with an id, "" for any.
+func (d *Delays) List(queue, id string, before time.Time, limit int) (all []Delayed, err error) {
+	k, err := d.keeper(queue)
 	if err != nil {
 		return nil, err
 	}
-	ahead, until := p.ClockOffset(), deadline.Instant(0)
+	ahead, until := d.p.ClockOffset(), deadline.Instant(0)
 	if !before.IsZero() {
 		until = deadline.At(before).Add(ahead)
 	}
@@ -32,18 +38,18 @@ func (p *Primary) Delayed(queue, id string, before time.Time, limit int) (all []
 	return all, nil
 }
 
-// CancelDelayed ends the wait of a message that is then never delivered. The error says why it cannot.
-func (p *Primary) CancelDelayed(queue, id string) error {
-	return p.changeDelayed(queue, id, func(k *delay.Keeper) delay.Outcome { return k.Cancel(id) })
+// Cancel ends the wait of a message that is then never delivered. The error says why it cannot.
+func (d *Delays) Cancel(queue, id string) error {
+	return d.change(queue, id, func(k *delay.Keeper) delay.Outcome { return k.Cancel(id) })
 }
 
-// RescheduleDelayed has a message wait for that long from now. The error says why it cannot.
-func (p *Primary) RescheduleDelayed(queue, id string, in time.Duration) error {
-	return p.changeDelayed(queue, id, func(k *delay.Keeper) delay.Outcome { return k.Reschedule(id, in) })
+// Reschedule has a message wait for that long from now. The error says why it cannot.
+func (d *Delays) Reschedule(queue, id string, in time.Duration) error {
+	return d.change(queue, id, func(k *delay.Keeper) delay.Outcome { return k.Reschedule(id, in) })
 }
 
-func (p *Primary) changeDelayed(queue, id string, change func(*delay.Keeper) delay.Outcome) error {
-	k, err := p.delayKeeper(queue)
+func (d *Delays) change(queue, id string, change func(*delay.Keeper) delay.Outcome) error {
+	k, err := d.keeper(queue)
 	if err != nil {
 		return err
 	}
@@ -56,8 +62,9 @@ func (p *Primary) changeDelayed(queue, id string, change func(*delay.Keeper) del
 	return nil
 }
 
-// delayKeeper returns the keeper of a delay queue that holds all of its messages here.
-func (p *Primary) delayKeeper(name string) (*delay.Keeper, error) {
+// keeper returns the keeper of a delay queue that holds all of its messages here.
+func (d *Delays) keeper(name string) (*delay.Keeper, error) {
+	p := d.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := p.queues[name]

@@ -33,25 +33,20 @@ func Derived(ops []*operate.Op) (table []Route) {
 	return table
 }
 
-// Beside serves the operations that need no broker. The actor is in the request's context.
-func Beside(o *operate.Operations) http.Handler {
+// WithoutBroker serves the operations that need no broker. The actor is in the request's context.
+func WithoutBroker(o *operate.Operations) http.Handler {
 	mux := chi.NewRouter()
 	s, unlimited := &Server{Turns: make(Turns, turns)}, memory.New(0)
-	for _, op := range operate.All() {
-		if !op.Beside {
-			continue
-		}
-		for _, one := range Derived([]*operate.Op{op}) {
-			mux.MethodFunc(one.Method, one.Path, func(w http.ResponseWriter, r *http.Request) {
-				r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
-				req := &Request{Request: r, W: w, Actor: operate.ActorFrom(r.Context()), Operations: o, server: s, pattern: one.Path}
-				req.Account = unlimited.Open(req.Actor.Name, func(error) {})
-				defer req.Account.Close()
-				if err := one.Handle(req); err != nil {
-					answerError(w, err)
-				}
-			})
-		}
+	for _, one := range Derived(operate.WithoutBroker()) {
+		mux.MethodFunc(one.Method, one.Path, func(w http.ResponseWriter, r *http.Request) {
+			r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+			req := &Request{Request: r, W: w, Actor: operate.ActorFrom(r.Context()), Operations: o, server: s, pattern: one.Path}
+			req.Account = unlimited.Open(req.Actor.Name, func(error) {})
+			defer req.Account.Close()
+			if err := one.Handle(req); err != nil {
+				answerError(w, err)
+			}
+		})
 	}
 	return mux
 }

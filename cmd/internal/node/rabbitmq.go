@@ -95,7 +95,7 @@ func (*rabbitmqPrimary) queues(forecasts []monitor.Forecast, fn func(*history.Qu
 func (b *rabbitmqPrimary) allow() changes.RabbitMQ { return b.rabbitmq }
 
 // routes implements primary.
-func (*rabbitmqPrimary) routes() []rest.Route { return nil }
+func (*rabbitmqPrimary) routes() []rest.Route { return rest.Derived(operate.WithoutBroker()) }
 
 // status implements primary.
 func (b *rabbitmqPrimary) status(s *Status) { s.Primary = b.n.settings.PrimaryURL.Redacted() }
@@ -151,16 +151,16 @@ const delaysPath = curfewPrefix + "/delays"
 func (b *rabbitmqPrimary) withDelays(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", next)
-	mux.Handle(delaysPath+"/", rest.Beside(operate.New(operate.Options{Delays: delays{b.rabbitmq}, Recorder: b.n.recorder, Log: b.n.log})))
+	mux.Handle(delaysPath+"/", rest.WithoutBroker(operate.New(operate.Options{Delays: delays{b.rabbitmq.Delays()}, Recorder: b.n.recorder, Log: b.n.log})))
 	return mux
 }
 
 // delays implements operate.Delays.
-type delays struct{ *rabbitmq.Primary }
+type delays struct{ *rabbitmq.Delays }
 
 // ListDelays implements operate.Delays.
 func (d delays) ListDelays(queue, id string, before time.Time, limit int) (rows []operate.DelayRow, err error) {
-	all, err := d.Delayed(queue, id, before, limit)
+	all, err := d.List(queue, id, before, limit)
 	for _, m := range all {
 		due := time.UnixMilli(m.Due)
 		rows = append(rows, operate.DelayRow{ID: m.ID, Key: m.Key, Due: due.UTC().Format("2006-01-02T15:04:05.000Z"), In: time.Until(due).Round(time.Millisecond).String(), Known: string(m.Known)})
@@ -169,11 +169,11 @@ func (d delays) ListDelays(queue, id string, before time.Time, limit int) (rows 
 }
 
 // CancelDelay implements operate.Delays.
-func (d delays) CancelDelay(queue, id string) error { return notFound(d.CancelDelayed(queue, id)) }
+func (d delays) CancelDelay(queue, id string) error { return notFound(d.Cancel(queue, id)) }
 
 // Reschedule implements operate.Delays.
 func (d delays) Reschedule(queue, id string, in time.Duration) error {
-	return notFound(d.RescheduleDelayed(queue, id, in))
+	return notFound(d.Delays.Reschedule(queue, id, in))
 }
 
 // notFound is the error of an operation for one of the RabbitMQ.

@@ -82,6 +82,7 @@ var subjects = []struct{ tag, parts, text string }{
 	{"Incidents", "incidents maintenance", "What is wrong, who is told, and maintenance."},
 	{"Audit", "audit", "The record of what expired and what users changed."},
 	{"RabbitMQ", "rabbitmq", "The queues of a RabbitMQ beside which Curfew runs."},
+	{"Delay queues", "delays", "The messages that wait in a delay queue of a RabbitMQ."},
 	{"Document", "openapi.json", "The document of this API."},
 }
 
@@ -109,6 +110,8 @@ var pathParameters = map[string]string{
 	"policy":   "Name of the policy, escaped.",
 	"user":     "Name of the user, escaped.",
 	"incident": "ID of the incident.",
+
+	"message_id": "The message-id, escaped.",
 }
 
 // tags are which tag of a user gives a role; administrator gives all.

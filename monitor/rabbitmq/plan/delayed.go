@@ -34,7 +34,7 @@ func Delayed(w io.Writer, in io.Reader, more []DelayedExchange, s cluster.Server
 		decoder := json.NewDecoder(in)
 		decoder.UseNumber()
 		if err := decoder.Decode(&d.all); err != nil {
-			return nil, fmt.Errorf("the definitions are no JSON object: %w", err)
+			return nil, fmt.Errorf("the definitions are not a JSON object: %w", err)
 		}
 	}
 	for _, x := range more {
@@ -96,7 +96,7 @@ func (d *definitions) named(kind string, x object, name string) object {
 	return nil
 }
 
-// split puts two exchanges and a queue in the place of an exchange of the plugin.
+// split puts two exchanges and a queue where an exchange of the plugin was.
 func (d *definitions) split(x object) error {
 	name, _ := x["name"].(string)
 	now, queue := name+NowSuffix, name+cluster.DelaySuffix

@@ -57,7 +57,7 @@ func TestDelayed(t *testing.T) {
 	require.Len(t, all["exchanges"], 2)
 
 	for in, want := range map[string]string{
-		`[]`: "no JSON object",
+		`[]`: "not a JSON object",
 		`{}`: "no exchange of type x-delayed-message",
 		`{"exchanges": [{"name": "foo", "type": "x-delayed-message", "arguments": {}}]}`:                                                                                 "no x-delayed-type",
 		`{"exchanges": [{"name": "foo", "type": "x-delayed-message", "arguments": {"x-delayed-type": "topic"}}, {"name": "foo.now", "type": "topic", "arguments": {}}]}`: "already: rename it",
