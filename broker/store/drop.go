@@ -84,19 +84,22 @@ func (j *journal) syncDropped(needless []*segment) error {
 // not matter any more: an emptied segment has no messages. The file itself must stay until
 // the record that drops it is on disk.
 //
-// That is done only while nothing but settlements and amendments waits to be written. Whatever
+// That is done only while nothing but settlements, amendments and moves wait to be written. Whatever
 // enters a queue must not be lost if what was handed in after it survives. For the same reason a
 // segment stays as it is while it says something about another one that still has its messages.
+// A move that is lost leaves its message where it was: so a segment also stays while a move of one
+// of its messages waits.
 func (j *journal) emptyDead(needless []*segment) {
 	j.mu.Lock()
-	stuck := j.spare.full != nil && !NoFiles(j.spare.full) && j.unclaimedSpareLocked() < 0 && j.entered <= j.commit.synced
+	synced := j.commit.synced
+	stuck := j.spare.full != nil && !NoFiles(j.spare.full) && j.unclaimedSpareLocked() < 0 && j.entered <= synced
 	j.mu.Unlock()
 	if !stuck {
 		return
 	}
 	dead := j.takeDeadSegments()
 	for _, s := range slices.Concat(needless, dead) {
-		if s.emptied || !j.refersToEmptied(s) {
+		if s.emptied || s.moved > synced || !j.refersToEmptied(s) {
 			continue
 		}
 		if err := j.empty(s); err != nil {
