@@ -166,8 +166,7 @@ func (a *Incidents) judge() {
 
 func (a *Incidents) judgeLocked(now time.Time) {
 	a.lookedAt = now
-	s := a.state(now)
-	for _, n := range a.tracker.step(now, Evaluate(s)) {
+	for _, n := range a.tracker.step(now, Evaluate(a.state(now))) {
 		a.mu.Lock()
 		n.Runbook = a.source.runbook(n.Alertname)
 		a.mu.Unlock()
