@@ -75,7 +75,7 @@ func (t *vhostTable) isEnding(name string) chan struct{} {
 }
 
 // lockAdmin locks admin for whoever may make a virtual host of that name; "": of any.
-func (b *Broker) lockAdmin(name string) {
+func lockAdmin(b *Broker, name string) {
 	b.admin.Lock()
 	for ended := b.isEnding(name); ended != nil; ended = b.isEnding(name) {
 		b.admin.Unlock()
@@ -111,7 +111,7 @@ func (b *Broker) PutVHostAs(user, name string, about VHostMetadata) (vh *VHost, 
 	default:
 		return nil, false, fmt.Errorf("%w: default queue type %q is not known", access.ErrInvalid, about.DefaultQueueType)
 	}
-	b.lockAdmin(name)
+	lockAdmin(b, name)
 	defer b.admin.Unlock()
 	vh, exists := b.VHost(name)
 	if exists {

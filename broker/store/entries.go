@@ -166,9 +166,7 @@ func (j *journal) movedLocked(src *Settle, dst []Enqueue) {
 	binary.LittleEndian.PutUint64(b[recordHeader:], uint64(p))
 	r := runOf(src)
 	j.putRunLocked(b[recordHeader+8:], &r)
-	if s := j.table.get(uint64(r.segment)); s != nil {
-		s.moved = j.fact
-	}
+	j.table.get(uint64(r.segment)).moved = j.fact
 	j.putEntriesLocked(b[recordHeader+8+runBytes:], dst, kindEnqueue)
 	j.holdLocked(dst)
 }

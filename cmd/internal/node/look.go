@@ -16,7 +16,7 @@ import (
 // looker looks at a node for what conditions are judged by, and remembers what one look cannot tell.
 type looker struct {
 	trends
-	limits  []*connLimit // of the HTTP servers
+	limits []*connLimit // of the HTTP servers
 
 	mu      sync.Mutex // purposes are asked for by others, too
 	leads   map[string]*leads
@@ -84,7 +84,7 @@ func (o *ownBroker) look(s *incident.State) {
 		l.earlier = queueSet{}
 	}
 	l.mu.Unlock()
-	s.Blocked = b.LastBlockedReason()
+	s.Blocked = broker.LastBlockedReason(b)
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := broker.SignsOf(b)
 	s.Letters, s.IdlePolicies = signs.LettersWaiting, signs.PoliciesNotInForce
