@@ -33,6 +33,7 @@ func queueObject(r *request, queue *broker.Queue) object {
 	r.api.messages(o, i.Ready, i.Unacked, key)
 	addPolicies(o, queue)
 	addMoments(r, o, &i)
+	addAims(r, o, &i, queue)
 	return o
 }
 
@@ -43,6 +44,13 @@ func addPolicies(o object, queue *broker.Queue) {
 	if effective != nil {
 		o["effective_policy_definition"] = object(effective)
 	}
+}
+
+// addAims adds what a queue is for, and how long messages wait in it, in ms. These are Curfew's own.
+func addAims(r *request, o object, i *broker.QueueInfo, queue *broker.Queue) {
+	w := r.api.Operations.WaitOf(i, queue)
+	o["purpose"], o["objective"] = r.api.Operations.Purpose(queue), nameOrNull(w.Objective.String())
+	o["time_in_queue"] = object{"oldest_ready": w.Oldest, "p50": w.P50, "p99": w.P99, "objective_missed": w.Missed, "burn_rate": w.Burn}
 }
 
 func nameOrNull(name string) any {

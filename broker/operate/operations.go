@@ -14,6 +14,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	"curfew/broker/definitions"
 	"curfew/broker/server"
 )
@@ -29,6 +30,9 @@ type Options struct {
 	// Recorder of what users change; nil: nothing is recorded.
 	Recorder *Recorder
 	Log      *zap.Logger
+	// Purpose infers what a queue is for, and Wait tells how long messages wait in the queue of that number; nil: that is not known.
+	Purpose func(*broker.Queue) deadline.Purpose
+	Wait    func(queue uint64) deadline.Wait
 	// Now is the clock for rates; nil: time.Now.
 	Now func() time.Time
 }
@@ -77,6 +81,12 @@ func New(o Options) *Operations {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Purpose == nil {
+		o.Purpose = func(q *broker.Queue) deadline.Purpose { return q.Settings().Purpose }
+	}
+	if o.Wait == nil {
+		o.Wait = func(uint64) deadline.Wait { return deadline.Wait{} }
 	}
 	shared := &Access{Options: o, started: time.Now(), log: o.Log.Named("operate"), seed: maphash.MakeSeed()}
 	shared.runs.access = shared

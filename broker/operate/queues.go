@@ -9,6 +9,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/memory"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
@@ -22,6 +23,8 @@ type Queue struct {
 	// DeadLetterKey ("": their own).
 	DeadLetters                       bool
 	DeadLetterExchange, DeadLetterKey string
+	Purpose                           deadline.Purpose
+	Wait                              deadline.Wait
 }
 
 // QueueDetail is a queue with its policies.
@@ -42,7 +45,7 @@ func (o *Access) ListQueues(_ context.Context, a Actor) ([]*Queue, error) {
 	all := o.queues.get(&o.epoch, 20*time.Microsecond, func() (all []Queue, n int) {
 		for _, vh := range o.Broker.VHosts() {
 			for _, q := range vh.Queues.List() {
-				all = append(all, queueOf(q))
+				all = append(all, o.queueOf(q))
 			}
 		}
 		return all, len(all)
@@ -65,10 +68,18 @@ func (o *Access) visible(a Actor) map[string]bool {
 	return names
 }
 
-func queueOf(q *broker.Queue) Queue {
-	one := Queue{QueueInfo: q.Info(), Type: q.Type().String()}
+func (o *Access) queueOf(q *broker.Queue) Queue {
+	one := Queue{QueueInfo: q.Info(), Type: q.Type().String(), Purpose: o.Purpose(q)}
+	one.Wait = o.WaitOf(&one.QueueInfo, q)
 	one.DeadLetterExchange, one.DeadLetterKey, one.DeadLetters = q.DeadLettersTo()
 	return one
+}
+
+// WaitOf is how long messages wait in a queue.
+func (o *Access) WaitOf(i *broker.QueueInfo, q *broker.Queue) deadline.Wait {
+	w := o.Options.Wait(i.ID)
+	w.Objective = q.Settings().Objective
+	return w
 }
 
 // Queue returns one queue.
@@ -77,7 +88,7 @@ func (o *Operations) Queue(_ context.Context, a Actor, at QueueName) (QueueDetai
 	if err != nil {
 		return QueueDetail{}, err
 	}
-	d := QueueDetail{Queue: queueOf(q), OwnDeadLetters: q.DeadLetters()}
+	d := QueueDetail{Queue: o.queueOf(q), OwnDeadLetters: q.DeadLetters()}
 	d.Policy, d.OperatorPolicy, d.Effective = q.Policies()
 	return d, nil
 }

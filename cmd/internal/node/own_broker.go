@@ -16,6 +16,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/certs"
+	"curfew/broker/deadline"
 	"curfew/broker/definitions"
 	"curfew/broker/management"
 	"curfew/broker/management/rest"
@@ -110,8 +111,10 @@ func (o *ownBroker) openServer() error {
 		MaxConnections: connectionLimit(c.MaxConnections, o.n.log), ConsumerTimeout: c.ConsumerTimeout.Limit(),
 		NameFrom: certs.NameFrom(c.TLSLoginFrom),
 	})
-	if err := o.n.metrics.Register(o.server); err != nil {
-		return fmt.Errorf("register the server's metrics: %w", err)
+	for _, c := range []prometheus.Collector{o.server, heldMessages{o}} {
+		if err := o.n.metrics.Register(c); err != nil {
+			return fmt.Errorf("register the server's metrics: %w", err)
+		}
 	}
 	return nil
 }
@@ -120,6 +123,13 @@ func (o *ownBroker) openServer() error {
 func (o *ownBroker) openOperations() error {
 	o.operations = operate.New(operate.Options{
 		Broker: o.broker, Server: o.server, DataDir: o.n.settings.DataDir, Log: o.n.log, Recorder: o.n.recorder,
+		Purpose: func(q *broker.Queue) deadline.Purpose { return o.n.looker.purpose(o.broker, q) },
+		Wait: func(queue uint64) deadline.Wait {
+			if o.n.monitor == nil {
+				return deadline.Wait{}
+			}
+			return o.n.monitor.Waits()[queue].Wait
+		},
 		Version: definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: o.n.build.Version},
 	})
 	o.n.closeWith(func() error {
