@@ -66,6 +66,7 @@ type Risk struct {
 	FirstAt   int64  // when the first of them does, Unix ms
 	Reason    string // who consumes, in words
 	Consumers int
+	Stuck     bool // there are consumers, and they take nothing
 }
 
 // Missed is a queue whose objective will not be met.
@@ -74,13 +75,15 @@ type Missed struct {
 	deadline.Wait
 }
 
-// PastDeadline describes the messages of a queue that one consumer, or one channel with basic.get, holds past their deadlines.
+// PastDeadline describes the messages of a queue that one consumer, or one channel with basic.get, holds past their deadlines, or while it takes
+// none of those at risk behind them.
 type PastDeadline struct {
 	QueueName
 	Connection      string // what the client calls itself, or else its address and the server's
 	User, Address   string // of the client
-	Count           int
-	FirstDeadlineAt int64 // Unix ms, the earliest of their deadlines
+	Count           int    // past their deadlines or, if there are none, all
+	Past            int    // past their deadlines
+	FirstDeadlineAt int64  // Unix ms, the earliest of their deadlines
 }
 
 // Depth is how many messages are in a queue.
