@@ -30,6 +30,8 @@ const (
 	sinkLimit      = time.Minute // a sink fails for so long
 	// starvedBadly is how long Curfew has no processor, within a minute, for somebody to be told.
 	starvedBadly = 10 * time.Second
+	// stuckFor is how long after it is over a stuck consumer is the reason for expiries: of what it gave back, and of what waited behind it.
+	stuckFor = 5 * time.Second
 	// lockedAgain is how long after the first a queue's lock must be held for long again: one hold alone may be the system's doing.
 	lockedAgain = time.Second
 )
@@ -147,6 +149,9 @@ func seeUnconsumed(s *State) (list []Finding) {
 	}
 	for _, t := range s.Tallies {
 		q := QueueName{t.VHost, t.Queue}
+		if at, was := s.Stuck[q]; was && t.Last.Sub(at) <= stuckFor {
+			continue
+		}
 		if t.Kind == Expired && s.Purposes[q].Loses() && !stuck[q] {
 			f := at(q)
 			f.Count, f.Toll, f.Action, f.FirstAt, f.Late = t.Count, t.Count, t.Action, t.FirstDeadlineAt, time.Duration(t.WorstMillis)*time.Millisecond

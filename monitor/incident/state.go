@@ -7,7 +7,7 @@ import (
 )
 
 // State is all that conditions are judged by: what is known of a Curfew at one moment. Its zero value is a Curfew that is well.
-// Whoever has the parts fills it in (Options.Look); Tallies, Starved, Sinks and FileError are filled in here.
+// Whoever has the parts fills it in (Options.Look); Tallies, Stuck, Starved, Sinks and FileError are filled in here.
 type State struct {
 	Now time.Time
 
@@ -15,8 +15,9 @@ type State struct {
 	Tallies []Tally
 	AtRisk  []Risk
 	Held    []PastDeadline
-	Parked  []Depth // what is in the queues curfew.undeliverable now
-	Letters int     // dead letters that wait to be moved
+	Stuck   map[QueueName]time.Time // when a stuck consumer was last the reason that messages of a queue expire
+	Parked  []Depth                 // what is in the queues curfew.undeliverable now
+	Letters int                     // dead letters that wait to be moved
 	// Purposes of the queues in Tallies and AtRisk. A queue of which none shall expire counts as one for work.
 	Purposes   map[QueueName]deadline.Purpose
 	Objectives []Missed
