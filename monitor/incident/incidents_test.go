@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/printable"
 )
 
 var orders = QueueName{"shop", "orders"}
@@ -438,7 +439,7 @@ func TestHandler(t *testing.T) {
 // TestCommands have the names of queues in them, safe for a shell.
 func TestCommands(t *testing.T) {
 	c := conditionOf("deadline_missed").Command
-	require.Equal(t, "curfew queue show orders --vhost /", fill(c, QueueName{"/", "orders"}, shellName))
-	require.Equal(t, `curfew queue show 'a '\''b'\''; rm' --vhost shop`, fill(c, QueueName{"shop", "a 'b'; rm"}, shellName))
-	require.Equal(t, "curfew queue show", fill(c, QueueName{}, shellName))
+	require.Equal(t, "curfew queue show orders --vhost /", fill(c, QueueName{"/", "orders"}, printable.Shell))
+	require.Equal(t, `curfew queue show 'a '\''b'\''; rm' --vhost shop`, fill(c, QueueName{"shop", "a 'b'; rm"}, printable.Shell))
+	require.Equal(t, "curfew queue show", fill(c, QueueName{}, printable.Shell))
 }

@@ -196,18 +196,17 @@ func (t *tracker) open() []Incident {
 			list = append(list, i.shown)
 		}
 	}
+	rank := func(i *Incident) int {
+		if i.Quiet {
+			return 2*i.Level.rank() + 1
+		}
+		return 2 * i.Level.rank()
+	}
 	slices.SortStableFunc(list, func(a, b Incident) int {
-		return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(boolRank(a.Quiet), boolRank(b.Quiet)), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)),
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)),
 			cmp.Compare(b.Count, a.Count), a.Since.Compare(b.Since), strings.Compare(a.Summary, b.Summary))
 	})
 	return list
-}
-
-func boolRank(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // over returns the last incidents that are over, the newest first.

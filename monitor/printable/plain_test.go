@@ -1,4 +1,4 @@
-package incident
+package printable
 
 import (
 	"testing"
@@ -20,6 +20,6 @@ func TestPlainly(t *testing.T) {
 		"write /var/curfew/topology: no space left on device":                                                                           "the disk is full",
 		"Redis evicts keys: set maxmemory-policy noeviction":                                                                            "Redis evicts keys: set maxmemory-policy noeviction",
 	} {
-		require.Equal(t, want, plainly(text))
+		require.Equal(t, want, Plainly(text))
 	}
 }

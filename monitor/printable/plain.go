@@ -1,4 +1,4 @@
-package incident
+package printable
 
 import "regexp"
 
@@ -21,8 +21,8 @@ var plain = []struct {
 	{regexp.MustCompile(`(?:[\w-]+: )*(?:\w+ \S+: )?no space left on device`), "the disk is full"},
 }
 
-// plainly is a text without the words of Go's errors.
-func plainly(text string) string {
+// Plainly is a text without the words of Go's errors.
+func Plainly(text string) string {
 	for _, p := range plain {
 		text = p.error.ReplaceAllString(text, p.says)
 	}
