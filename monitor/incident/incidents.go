@@ -178,7 +178,7 @@ func (a *Incidents) judgeLocked(now time.Time) {
 
 // state is the state now.
 func (a *Incidents) state(now time.Time) *State {
-	s := &State{Tallies: a.tallies.going(now), Starved: a.starved.Within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
+	s := &State{Tallies: a.tallies.going(now), Stuck: a.stuck, Starved: a.starved.Within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
 	if a.options.Look != nil {
 		a.options.Look(s)
 	}
@@ -206,7 +206,6 @@ func (a *Incidents) rememberStuck(s *State) {
 		}
 	}
 	maps.DeleteFunc(a.stuck, func(_ QueueName, at time.Time) bool { return s.Now.Sub(at) > 2*recent })
-	s.Stuck = a.stuck
 }
 
 // Reload makes Run read the file now, whether it has changed or not, and log the result.
