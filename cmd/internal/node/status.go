@@ -90,7 +90,7 @@ func (o *ownBroker) status(s *Status) {
 	s.Blocked = o.broker.LastBlockedReason()
 	s.NewDataDir = o.broker.NewFolder()
 	s.Memory, s.MemoryLimit = o.broker.MemoryInUse(), o.broker.MemoryLimit()
-	for _, h := range o.holders() {
+	for _, h := range o.holders(nil) {
 		s.Held += h.Count
 	}
 	s.Undeliverable = append(s.Undeliverable, o.parked()...)
