@@ -14,7 +14,7 @@ import (
 )
 
 // ErrFull is the error of Add for a persistent message while the disk is full. Wait until the
-// alarm clears (BlockedReason).
+// alarm clears (Broker.Alarm).
 var ErrFull = store.ErrFull
 
 // ErrCostly is the error of Add, where TakesTurns is set, for a message that takes long to route

@@ -74,7 +74,7 @@ func (o *ownBroker) look(s *incident.State) {
 	} else if len(l.earlier) > 0 && time.Since(l.opened) >= clientsReturn {
 		l.earlier = queueSet{}
 	}
-	s.Blocked = b.LastBlockedReason()
+	s.Blocked = b.Alarm.Last()
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := broker.SignsOf(b)
 	s.Letters, s.IdlePolicies = signs.LettersWaiting, signs.PoliciesNotInForce

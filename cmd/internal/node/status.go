@@ -88,14 +88,14 @@ func (n *Node) status(o *opsEndpoints) Status {
 
 // status implements primary.
 func (o *ownBroker) status(s *Status) {
-	s.Blocked = o.broker.LastBlockedReason()
+	s.Blocked = o.broker.Alarm.Last()
 	s.NewDataDir = o.broker.NewFolder()
-	s.Memory, s.MemoryLimit = o.broker.MemoryInUse(), o.broker.MemoryLimit()
+	s.Memory, s.MemoryLimit = o.broker.Alarm.MemoryInUse(), o.broker.Alarm.MemoryLimit()
 	for _, h := range o.holders() {
 		s.Held += h.Count
 	}
 	s.Undeliverable = append(s.Undeliverable, o.parked()...)
-	memory, disk := o.broker.Alarms()
+	memory, disk := o.broker.Alarm.Low()
 	for _, on := range []bool{memory, disk} {
 		if on {
 			s.AlarmsFiring++
