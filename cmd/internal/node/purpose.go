@@ -47,7 +47,7 @@ func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpo
 	where := l.leadsOf(vh)
 	declared, set := q.Declared(), q.Settings()
 	_, _, consumers := q.Counts()
-	stats := q.Stats()
+	_, stats := q.Load()
 	f := incident.QueueFacts{
 		Name: of.Name, Exclusive: declared.Exclusive, AutoDelete: declared.AutoDelete, TTL: set.TTLMillis >= 0, Bounded: set.Limited(),
 		DeadLetters: set.DeadLetters, Consumers: consumers, Delivered: stats.AllDelivered(), Collects: of.Name == policy.UndeliverableQueue || where.collects[q],
@@ -152,7 +152,7 @@ func (t *targets) besides(q *broker.Queue, look uint64) (all, consumed, onward i
 func factsOf(q *broker.Queue) (consumed, onward int) {
 	if _, _, consumers := q.Counts(); consumers > 0 {
 		consumed = 1
-	} else if stats := q.Stats(); stats.AllDelivered() > 0 {
+	} else if _, stats := q.Load(); stats.AllDelivered() > 0 {
 		consumed = 1
 	}
 	if q.Settings().DeadLetters {
