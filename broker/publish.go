@@ -108,7 +108,7 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	if err != nil {
 		return false, amqp.Answering(err, amqp.BasicPublishID)
 	}
-	if len(targets) == 0 && asksForLock(m) {
+	if len(targets) == 0 && len(m.Exchange) == 0 && string(m.RoutingKey) == LockQueue {
 		return true, p.renewLock(m, &view)
 	}
 	it := delivery.Item{TTLMillis: -1, Number: p.count, Move: -1}

@@ -86,7 +86,7 @@ func (s *VHostSettings) put(c *operate.Call, name string) (err error) {
 	if s.Tags != nil {
 		about.Tags = *s.Tags
 	}
-	_, c.Created, err = c.Broker.PutVHostAs(c.Actor.Name, name, about)
+	_, c.Created, err = c.Broker.PutVHost(c.Actor.Name, name, about)
 	return err
 }
 
