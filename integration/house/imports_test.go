@@ -30,12 +30,13 @@ var rooms = map[string][]string{
 	"broker":                        {"broker/internal/accounts", "broker/internal/catalog", "broker/internal/clock", "broker/internal/delivery", "broker/internal/forward", "broker/internal/message", "broker/internal/topology", "broker/access", "broker/amqp", "broker/memory", "broker/policy", "broker/queue", "broker/store"},
 	"broker/deadletters":            {"broker", "broker/access", "broker/amqp", "broker/policy", "broker/queue"},
 	"broker/operate":                {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/memory", "broker/policy", "broker/queue", "broker/server"},
+	"broker/operate/messages":       {"broker", "broker/amqp", "broker/operate", "broker/policy", "broker/queue"},
 	"broker/operate/admin":          {"broker", "broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy"},
 	"broker/definitions":            {"broker", "broker/access", "broker/amqp", "broker/policy"},
-	"broker/management":             {"broker", "broker/access", "broker/amqp", "broker/definitions", "broker/memory", "broker/management/letters", "broker/management/metrics", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/queue", "broker/server"},
-	"broker/management/letters":     {"broker/deadletters", "broker/management/rest", "broker/operate"},
+	"broker/management":             {"broker", "broker/access", "broker/amqp", "broker/definitions", "broker/memory", "broker/management/letters", "broker/management/metrics", "broker/management/rest", "broker/operate", "broker/operate/messages", "broker/operate/admin", "broker/policy", "broker/queue", "broker/server"},
+	"broker/management/letters":     {"broker/deadletters", "broker/management/rest", "broker/operate", "broker/operate/messages"},
 	"broker/management/metrics":     {"broker", "broker/management/rest", "broker/policy", "broker/queue", "broker/server"},
-	"broker/management/rest":        {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/memory", "broker/operate", "broker/policy"},
+	"broker/management/rest":        {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/memory", "broker/operate", "broker/operate/messages", "broker/policy"},
 	"broker/server":                 {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/server/internal/deliveries", "broker/server/internal/outbox"},
 
 	"broker/server/internal/outbox":     {"broker", "broker/amqp", "broker/memory"},
@@ -55,10 +56,10 @@ var rooms = map[string][]string{
 	"monitor/forecast":                     {},
 	"monitor/audit":                        {},
 	"monitor/changes":                      {"broker/operate", "monitor/incident", "monitor/rabbitmq"},
-	"cmd/internal/dashboard":               {"broker/access", "broker/deadletters", "broker/operate", "cmd/internal/dashboard/internal/letters", "cmd/internal/dashboard/internal/overview", "cmd/internal/dashboard/internal/session", "cmd/internal/dashboard/internal/topology", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/audit", "monitor/changes", "monitor/history", "monitor/incident", "monitor/rabbitmq"}, // of access only values
+	"cmd/internal/dashboard":               {"broker/access", "broker/deadletters", "broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/letters", "cmd/internal/dashboard/internal/overview", "cmd/internal/dashboard/internal/session", "cmd/internal/dashboard/internal/topology", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/audit", "monitor/changes", "monitor/history", "monitor/incident", "monitor/rabbitmq"}, // of access only values
 	"monitor/telemetry":                    {},
 
-	"cmd/internal/dashboard/internal/overview": {"broker/operate", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/changes", "monitor/history", "monitor/incident"},
+	"cmd/internal/dashboard/internal/overview": {"broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/changes", "monitor/history", "monitor/incident"},
 	"cmd/internal/dashboard/internal/ui":       {"broker/amqp", "broker/operate", "monitor", "monitor/forecast", "monitor/printable"},
 	"cmd/internal/dashboard/internal/letters":  {"broker/amqp", "broker/deadletters", "broker/operate", "cmd/internal/dashboard/internal/ui", "monitor"},
 	"cmd/internal/dashboard/internal/topology": {"broker/deadletters", "broker/operate", "broker/operate/admin", "cmd/internal/dashboard/internal/ui"},
@@ -82,10 +83,10 @@ var rooms = map[string][]string{
 	"cmd/internal/client":    {},
 	"cmd/internal/demo":      {"cmd/internal/client", "cmd/internal/node", "cmd/internal/settings"},
 	"cmd/internal/messaging": {"broker/operate", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/table"},
-	"cmd/internal/queues":    {"broker/deadletters", "broker/operate", "broker/queue", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/messaging", "cmd/internal/table", "monitor", "monitor/printable"},
+	"cmd/internal/queues":    {"broker/deadletters", "broker/operate", "broker/operate/messages", "broker/queue", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/messaging", "cmd/internal/table", "monitor", "monitor/printable"},
 	"cmd/internal/table":     {"monitor/printable"},
 	"cmd/internal/settings":  {"broker/deadletters", "broker/policy", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
-	"cmd/internal/node":      {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
+	"cmd/internal/node":      {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
 	"cmd/internal/commands":  {"broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/inject", "cmd/internal/messaging", "cmd/internal/node", "cmd/internal/queues", "cmd/internal/settings", "cmd/internal/table", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts", "cmd/internal/demo"},
 	"cmd/curfew":             {"cmd/internal/commands"},
 }

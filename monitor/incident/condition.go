@@ -124,6 +124,11 @@ var Conditions = []*Condition{
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
 	{
+		Name: "objective_missed", Level: Warning, What: "messages wait too long", Whom: "queues with an objective", Begins: 3 * time.Second, Ends: 15 * time.Second, see: seeObjectives,
+		Do:      "Add consumers or make them faster, or change the objective (x-curfew-objective, or the policy key curfew-objective).",
+		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
+	},
+	{
 		Name: "held_past_deadline", Level: Warning, What: "a consumer holds messages past their deadlines", Whom: "one client", Begins: 2 * time.Second, Ends: 5 * time.Second, PerCause: true, see: seeHeld,
 		Do: "See what the consumer is doing, or close its connection: what it gives back then expires.", Command: "curfew consumers --vhost {vhost}", Page: "/consumers",
 	},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"curfew/broker"
@@ -16,6 +17,8 @@ import (
 type looker struct {
 	trends
 	limits  []*connLimit // of the HTTP servers
+
+	mu      sync.Mutex // purposes are asked for by others, too
 	leads   map[string]*leads
 	looks   uint64
 	held    pastDeadlines
@@ -56,6 +59,11 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 		s.Silent = time.Since(n.openedAt)
 	}
 	s.Lost = append(s.Lost, incident.Loss{Condition: "loop_restarted", Total: h.Restarts})
+	for _, w := range n.monitor.Waits() {
+		if w.Burns {
+			s.Objectives = append(s.Objectives, incident.Missed{QueueName: incident.QueueName{VHost: w.VHost, Name: w.Queue}, Wait: w.Wait})
+		}
+	}
 	now := n.primary.nowMillis()
 	for _, f := range n.monitor.Forecasts() {
 		if f.AtRisk {
@@ -69,11 +77,13 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 // look implements primary.
 func (o *ownBroker) look(s *incident.State) {
 	b, l := o.broker, &o.n.looker
+	l.mu.Lock()
 	if l.earlier == nil {
 		l.earlier = queuesOf(b)
 	} else if len(l.earlier) > 0 && time.Since(l.opened) >= clientsReturn {
 		l.earlier = queueSet{}
 	}
+	l.mu.Unlock()
 	s.Blocked = b.Alarm.Last()
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := broker.SignsOf(b)

@@ -4,17 +4,26 @@ import (
 	"time"
 
 	"curfew/broker"
+	"curfew/broker/deadline"
 	"curfew/broker/policy"
 	"curfew/monitor/incident"
 )
 
-// purposes are those of the queues that conditions are about, without those for work.
-func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.QueueName]incident.Purpose {
+// purposes are those of the queues that conditions are about. A queue of which none shall expire counts as one for work.
+func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.QueueName]deadline.Purpose {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.looks++
-	of := make(map[incident.QueueName]incident.Purpose)
-	add := func(q incident.QueueName) {
-		if _, known := of[q]; !known {
-			of[q] = l.purpose(b, q)
+	of := make(map[incident.QueueName]deadline.Purpose)
+	add := func(name incident.QueueName) {
+		if _, known := of[name]; known {
+			return
+		}
+		of[name] = deadline.Work
+		if vh, ok := b.VHost(name.VHost); ok {
+			if q, err := vh.Queues.Get(name.Name); err == nil && !q.Settings().Objective.NoneExpires() {
+				of[name] = l.purposeLocked(vh, q)
+			}
 		}
 	}
 	for i := range s.Tallies {
@@ -24,35 +33,44 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 		add(s.AtRisk[i].QueueName)
 	}
 	for name, x := range l.leads {
-		if x.look != l.looks { // it would keep deleted queues in memory
+		if x.look+leadsKept < l.looks { // it would keep deleted queues in memory
 			delete(l.leads, name)
 		}
 	}
 	return of
 }
 
+// leadsKept is for how many looks it is remembered where dead letters lead, after somebody needed it: the page of queues asks every two seconds.
+const leadsKept = 10
+
 // clientsReturn is how long after the start a queue of an earlier run may be without its consumers: until then it counts as consumed.
 const clientsReturn = 30 * time.Second
 
-// purpose is what a queue is for, by its arguments, its policies and what leads where.
-func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpose {
-	vh, ok := b.VHost(of.VHost)
+// purpose is what a queue is for. Safe for concurrent use.
+func (l *looker) purpose(b *broker.Broker, q *broker.Queue) deadline.Purpose {
+	vh, ok := b.VHost(q.VHost().Name())
 	if !ok {
-		return incident.Work
+		return deadline.Work
 	}
-	q, err := vh.Queues.Get(of.Name)
-	if err != nil {
-		return incident.Work
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.purposeLocked(vh, q)
+}
+
+// purposeLocked is what a queue is for, by its arguments, its policies and what leads where.
+func (l *looker) purposeLocked(vh *broker.VHost, q *broker.Queue) deadline.Purpose {
+	of, set := incident.QueueName{VHost: vh.Name(), Name: q.Name()}, q.Settings()
+	if set.Purpose != 0 {
+		return set.Purpose
 	}
 	where := l.leadsOf(vh)
-	declared, set := q.Declared(), q.Settings()
+	declared := q.Declared()
 	_, _, consumers := q.Counts()
 	_, stats := q.Load()
-	f := incident.QueueFacts{
+	f := deadline.QueueFacts{
 		Name: of.Name, Exclusive: declared.Exclusive, AutoDelete: declared.AutoDelete, TTL: set.TTLMillis >= 0, Bounded: set.Limited(),
 		DeadLetters: set.DeadLetters, Consumers: consumers, Delivered: stats.AllDelivered(), Collects: of.Name == policy.UndeliverableQueue || where.collects[q],
 	}
-	f.Said, _ = declared.Args[incident.PurposeArgument].(string)
 	if exchange, key, ok := q.DeadLettersTo(); ok && exchange == "" && key == "" {
 		// Each goes back to the queue that its routing key names. Here that makes sense only for retries.
 		f.Target, f.Consumed, f.Onward = true, true, true
@@ -64,7 +82,7 @@ func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpo
 		f.Consumed = f.Consumed || consumed > 0 || returning && all > 0
 		f.Onward = f.Onward || onward > 0
 	}
-	return incident.PurposeOf(f)
+	return deadline.PurposeOf(f)
 }
 
 // leads says where the dead letters of the queues of a virtual host lead.

@@ -30,7 +30,6 @@ type Status struct {
 	Fired        uint64     `json:"fired"`                // messages that expired since the start
 	Late         uint64     `json:"late"`                 // of these, how many were late
 	Parked       uint64     `json:"parked"`               // of these, how many could not be routed
-	Missed       uint64     `json:"missed"`               // late and parked; removed in the next version
 	LatenessP50  *float64   `json:"lateness_p50_seconds"` // since the start; null: none fired
 	LatenessP99  *float64   `json:"lateness_p99_seconds"`
 	Ready        uint64     `json:"ready"`   // messages
@@ -131,7 +130,6 @@ func (s *Status) measure(metrics prometheus.Gatherer) {
 			case "curfew_deadlines_fired_total":
 				s.Fired += uint64(value)
 			case "curfew_deadlines_failed_total":
-				s.Missed += uint64(value)
 				if labelOf(m, "reason") == "parked" {
 					s.Parked += uint64(value)
 				} else {

@@ -27,10 +27,9 @@ func TestReplayLife(t *testing.T) {
 		return
 	}
 	d := openDesk(t, filepath.Join(dir, "store"))
-	r, err := deadletters.OpenReplays(d.b, filepath.Join(dir, "replays"), nil)
-	require.NoError(t, err)
+	r := d.runs(filepath.Join(dir, "replays"))
 	if len(r.List()) == 0 {
-		_, err = r.Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq"})
+		_, err := r.Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq"})
 		require.NoError(t, err)
 	}
 	fmt.Println("under way")

@@ -1,33 +1,53 @@
-package incident
+package deadline
 
-import "strings"
-
-// Purpose is what a queue is for. It decides whether an expiry there is a loss.
-type Purpose string
-
-const (
-	// Work is to be consumed; an expiry is a loss.
-	Work Purpose = "work"
-	// Retry holds messages for a time, then gives them to a queue that is consumed: an expiry is the flow.
-	Retry Purpose = "retry"
-	// DeadLetters keeps what has died elsewhere.
-	DeadLetters Purpose = "dead letters"
-	// Telemetry has readings of which the newest count: an expiry is meant.
-	Telemetry Purpose = "telemetry"
-	// Reply is of one client, for the answers to its requests.
-	Reply Purpose = "reply"
+import (
+	"slices"
+	"strings"
 )
 
-// PurposeArgument is the argument of a queue that says its purpose, as a Purpose ("dead-letters" is DeadLetters).
-const PurposeArgument = "x-curfew-purpose"
+// Purpose is what a queue is for. It decides whether an expiry there is a loss. The zero value is none, and counts as Work.
+type Purpose uint8
 
-// Purposes are all, as PurposeArgument has them.
-var Purposes = []string{"work", "retry", "dead-letters", "telemetry", "reply"}
+// The purposes: those first whose messages matter more.
+const (
+	// Work is to be consumed; an expiry is a loss.
+	Work Purpose = iota + 1
+	// Retry holds messages for a time, then gives them to a queue that is consumed: an expiry is the flow.
+	Retry
+	// DeadLetters keeps what has died elsewhere.
+	DeadLetters
+	// Reply is of one client, for the answers to its requests.
+	Reply
+	// Telemetry has readings of which the newest count: an expiry is meant.
+	Telemetry
+)
+
+// Purposes are the names, as the argument x-curfew-purpose and the policy key curfew-purpose have them, in order.
+var Purposes = []string{"work", "retry", "dead-letters", "reply", "telemetry"}
+
+// ParsePurpose returns the purpose of a name; ok is false for another text.
+func ParsePurpose(name string) (p Purpose, ok bool) {
+	p = Purpose(slices.Index(Purposes, name) + 1)
+	return p, p != 0
+}
+
+// String is the name; "" for none.
+func (p Purpose) String() string {
+	if p == 0 || int(p) > len(Purposes) {
+		return ""
+	}
+	return Purposes[p-1]
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (p Purpose) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// Loses reports whether an expiry in a queue of that purpose is a loss.
+func (p Purpose) Loses() bool { return p <= Work }
 
 // QueueFacts are what a purpose is inferred from.
 type QueueFacts struct {
 	Name       string
-	Said       string // the value of PurposeArgument; anything else than one of Purposes counts as not said
 	Exclusive  bool
 	AutoDelete bool
 	TTL        bool // a time to live of its own: messages are meant to stay for so long
@@ -41,17 +61,12 @@ type QueueFacts struct {
 	Collects                              bool   // a dead-letter exchange leads here, or it is the queue for parked letters
 }
 
-// PurposeOf infers what a queue is for.
+// PurposeOf infers what a queue is for, if nobody has said it.
 //
 // Retry: messages go in with a time to live, of the queue or, where they go back to work, of their own, and leave only by it, into a queue that
-// is consumed. Telemetry: nothing is kept of what expires or
-// does not fit. Whoever consumes a queue, or has done so since the start, works on it, unless its messages have died before.
+// is consumed. Telemetry: nothing is kept of what expires or does not fit. Whoever consumes a queue, or has done so since the start, works on
+// it, unless its messages have died before.
 func PurposeOf(q QueueFacts) Purpose {
-	for _, said := range Purposes {
-		if q.Said == said {
-			return Purpose(strings.ReplaceAll(said, "-", " "))
-		}
-	}
 	served := q.Consumers > 0 || q.Delivered > 0
 	switch {
 	case q.Exclusive || q.AutoDelete && strings.HasPrefix(q.Name, "amq.gen-"):
@@ -65,6 +80,3 @@ func PurposeOf(q QueueFacts) Purpose {
 	}
 	return Work
 }
-
-// Loses reports whether an expiry in a queue of that purpose is a loss.
-func (p Purpose) Loses() bool { return p == Work || p == "" }
