@@ -1,6 +1,9 @@
 package operate
 
-import "time"
+import (
+	"time"
+
+)
 
 // State is the state of the broker at one moment.
 type State struct {

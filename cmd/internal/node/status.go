@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"curfew/broker"
 	"curfew/broker/policy"
 	"curfew/monitor"
 )
@@ -90,7 +91,7 @@ func (o *ownBroker) status(s *Status) {
 	s.Blocked = o.broker.Alarm.Last()
 	s.NewDataDir = o.broker.NewFolder()
 	s.Memory, s.MemoryLimit = o.broker.Alarm.MemoryInUse(), o.broker.Alarm.MemoryLimit()
-	for _, h := range o.holders() {
+	for _, h := range o.holders(nil) {
 		s.Held += h.Count
 	}
 	s.Undeliverable = append(s.Undeliverable, o.parked()...)
