@@ -29,6 +29,7 @@ const (
 	Password Kind = "password" // a text that is never shown
 	Pattern  Kind = "pattern"  // a regular expression
 	JSON     Kind = "json"     // any JSON value
+	Words    Kind = "words"    // a text for which there are proposals (oneof)
 	Fraction Kind = "fraction" // a number that need not be whole
 	Instant  Kind = "instant"  // a time.Time, or Unix ms; 0 is none
 	Progress Kind = "state"    // running, done, cancelled or failed
@@ -489,7 +490,7 @@ func check(list []Field, request any) error {
 				return wrong(f, "out_of_range", f.Name, int64(v))
 			}
 		case string:
-			if len(f.OneOf) > 0 && !slices.Contains(f.OneOf, v) && v != f.Default {
+			if len(f.OneOf) > 0 && f.Kind != Words && !slices.Contains(f.OneOf, v) && v != f.Default {
 				return &Wrong{Field: f.Name, Text: fmt.Sprintf("%s is %q: want %s", f.Name, v, strings.Join(f.OneOf, ", "))}
 			}
 		}
