@@ -21,7 +21,7 @@ func (heldMessages) Describe(out chan<- *prometheus.Desc) { out <- heldDesc }
 // Collect implements prometheus.Collector.
 func (h heldMessages) Collect(out chan<- prometheus.Metric) {
 	counts := make(map[incident.QueueName]float64)
-	for _, holder := range h.own.holders() {
+	for _, holder := range h.own.holders(nil) {
 		of := holder.QueueName
 		if _, known := counts[of]; !known && len(counts) >= heldQueues {
 			of = incident.QueueName{VHost: "_other", Name: "_other"}
