@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"curfew/broker"
 	"curfew/broker/policy"
 	"curfew/monitor"
 )
