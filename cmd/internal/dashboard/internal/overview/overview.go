@@ -184,7 +184,9 @@ func (o *overview) watch(m Monitor, q url.Values) {
 		return 1
 	}
 	// Queues in which an expiry is a loss come first, of these the ones that need action, then those whose first message expires earlier, then those with more deadlines.
-	slices.SortStableFunc(all, func(a, b monitor.Forecast) int { return cmp.Or(cmp.Compare(lost(&a), lost(&b)), byUrgency(a, b), cmp.Compare(b.Deadlines, a.Deadlines)) })
+	slices.SortStableFunc(all, func(a, b monitor.Forecast) int {
+		return cmp.Or(cmp.Compare(lost(&a), lost(&b)), byUrgency(a, b), cmp.Compare(b.Deadlines, a.Deadlines))
+	})
 	o.Forecasts = all[:min(len(all), overviewForecasts)]
 	o.MoreForecasts = len(all) - len(o.Forecasts)
 }
