@@ -2,6 +2,7 @@ package operate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -27,6 +28,7 @@ const (
 	Password Kind = "password" // a text that is never shown
 	Pattern  Kind = "pattern"  // a regular expression
 	JSON     Kind = "json"     // any JSON value
+	Span     Kind = "span"     // a number of ms, which forms also take as 90s or 10m
 )
 
 // Field is a field of a request, or a column of a result. One that is a pointer is optional: nil means that it was not given, and a form gives it only if
@@ -51,6 +53,8 @@ const (
 //	button   text of a button of the form that sets it
 //	eg       an example of it, for the command's example
 //	faint    what a page shows for nothing
+//	any      values other than those of oneof are possible, and the broker checks them
+//	more     in a form it is folded away, with others under this text
 type Field struct {
 	Name, Form, Label, Doc      string
 	Kind                        Kind
@@ -58,6 +62,8 @@ type Field struct {
 	Default, Start, Log, Button string
 	Faint, Eg                   string
 	OneOf, Texts                []string
+	Any                         bool
+	More                        string
 	Own, Omit                   bool // Omit: it is left out where it has nothing
 	Optional                    bool // it is a pointer
 	Empty, To                   string
@@ -88,12 +94,13 @@ func fieldsOf(of reflect.Type) (list []Field) {
 		}
 		f := Field{
 			Name: name, Form: sf.Tag.Get("form"), Label: sf.Tag.Get("label"), Doc: sf.Tag.Get("doc"), Kind: Kind(sf.Tag.Get("is")), Default: sf.Tag.Get("default"),
-			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), Empty: sf.Tag.Get("empty"), To: sf.Tag.Get("to"), OneOf: append([]string(nil), strings.Fields(sf.Tag.Get("oneof"))...), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
+			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), Empty: sf.Tag.Get("empty"), To: sf.Tag.Get("to"), More: sf.Tag.Get("more"), OneOf: append([]string(nil), strings.Fields(sf.Tag.Get("oneof"))...), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
 			hidden: strings.Fields(sf.Tag.Get("hide")), Omit: option == "omitempty", index: sf.Index, of: sf.Type, min: math.MinInt64, max: math.MaxInt64,
 		}
 		need := sf.Tag.Get("need")
 		f.Key, f.Filled = need == "key" || need == "value", need == "page" || need == "value"
 		_, f.Own = sf.Tag.Lookup("own")
+		_, f.Any = sf.Tag.Lookup("any")
 		f.Optional = sf.Type.Kind() == reflect.Pointer
 		if f.Form == "" {
 			f.Form = name
@@ -366,6 +373,9 @@ func (f *Field) table(to reflect.Value, v any) error {
 	}
 	if to.Type() == reflect.TypeFor[amqp.Table]() {
 		t, err := TableOf(object)
+		if bad, is := errors.AsType[*Wrong](err); is {
+			bad.Field = f.Name
+		}
 		if err == nil {
 			to.Set(reflect.ValueOf(t))
 		}
@@ -389,7 +399,7 @@ func check(list []Field, request any) error {
 				return wrong(f, "out_of_range", f.Name, int64(v))
 			}
 		case string:
-			if len(f.OneOf) > 0 && !slices.Contains(f.OneOf, v) && v != f.Default {
+			if len(f.OneOf) > 0 && !f.Any && !slices.Contains(f.OneOf, v) && v != f.Default {
 				return &Wrong{Field: f.Name, Text: fmt.Sprintf("%s is %q: want %s", f.Name, v, strings.Join(f.OneOf, ", "))}
 			}
 		}

@@ -71,7 +71,7 @@ func (r *Request) values(op *operate.Op, method string, isOwn bool) (values Fiel
 		switch {
 		case f.Own && !isOwn:
 			values[f.Name] = "" // not the default
-		case f.Own || !bodied(method) && isOwn:
+		case f.Own || !bodied(method) && (isOwn || method == http.MethodDelete):
 			delete(values, f.Name)
 			if query.Has(f.Name) {
 				values[f.Name] = query.Get(f.Name)
@@ -156,7 +156,7 @@ func idOf(name operate.Operation) string {
 
 func zeroOf(k operate.Kind) any {
 	switch k {
-	case operate.Number:
+	case operate.Number, operate.Span:
 		return int64(0)
 	case operate.Flag:
 		return false

@@ -67,7 +67,7 @@ func typeOf(about broker.VHostMetadata) string {
 // VHostSettings are what a virtual host is to have. What is not given stays.
 type VHostSettings struct {
 	Description *string   `json:"description" log:"description" doc:"What it is for."`
-	Type        *string   `json:"default_queue_type" label:"Default queue type" log:"default_queue_type" oneof:"classic quorum undefined" texts:"classic|quorum" doc:"The type of queues that are declared without one: classic or quorum."`
+	Type        *string   `json:"default_queue_type" label:"Default queue type" log:"default_queue_type" start:"classic" oneof:"classic quorum undefined" texts:"classic|quorum" doc:"The type of queues that are declared without one: classic or quorum."`
 	Tags        *[]string `json:"tags" hide:"page" doc:"Tags, separated by commas. They mean nothing to Curfew."`
 }
 

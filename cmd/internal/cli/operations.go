@@ -85,7 +85,7 @@ func (a *API) command(op *operate.Op) *cobra.Command {
 		switch f.Kind {
 		case operate.Flag:
 			c.Flags().Bool(flagName(f.Name), false, f.Doc)
-		case operate.Number:
+		case operate.Number, operate.Span:
 			n, _ := strconv.ParseInt(f.Default+f.Start, 10, 64)
 			c.Flags().Int64(flagName(f.Name), n, f.Doc)
 		case operate.Password:
@@ -245,7 +245,7 @@ func (a *API) values(cmd *cobra.Command, op *operate.Op, args []string) (map[str
 // valueOf is the JSON value of a field's text.
 func valueOf(f *operate.Field, text string) (any, error) {
 	switch f.Kind {
-	case operate.Number:
+	case operate.Number, operate.Span:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return nil, Usagef("%s: %q is not a whole number", f.Name, text)
