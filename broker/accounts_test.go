@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/access"
-	"curfew/broker/access/login"
 	"curfew/broker/amqp"
 	"curfew/broker/policy"
 	"curfew/broker/store"
@@ -168,10 +167,10 @@ func TestGuestStaysAtHome(t *testing.T) {
 	away, home := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::ffff:127.0.0.1")
 	b, _ := openBroker(t, Options{})
 	_, err := b.Accounts.Authenticate(t.Context(), "guest", "guest", away)
-	assert.ErrorIs(t, err, login.ErrRefused)
+	assert.ErrorIs(t, err, ErrRefused)
 	assert.ErrorContains(t, err, "user 'guest' can only connect via localhost")
 	_, err = b.Accounts.Identify("guest", away)
-	assert.ErrorIs(t, err, login.ErrRefused, "with a certificate neither")
+	assert.ErrorIs(t, err, ErrRefused, "with a certificate neither")
 	_, err = b.Accounts.Authenticate(t.Context(), "guest", "guest", home)
 	assert.NoError(t, err)
 
@@ -235,7 +234,7 @@ func TestARightPasswordGetsInAmongGuesses(t *testing.T) {
 					patient, cancel := context.WithTimeout(ctx, patience)
 					_, err := b.Accounts.Authenticate(patient, name, "wrong", from)
 					cancel()
-					if errors.Is(err, login.ErrRefused) {
+					if errors.Is(err, ErrRefused) {
 						answered.Add(1)
 					}
 				}

@@ -40,10 +40,15 @@ var (
 )
 
 // Of package accounts:
+type (
+	LoginGuard = accounts.Guard
+)
+
 var (
 	ErrNoUser    = accounts.ErrNoUser
 	ErrNoVHost   = accounts.ErrNoVHost
 	ErrProtected = accounts.ErrProtected
+	ErrRefused   = accounts.ErrRefused
 )
 
 // Of package clock:

@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"curfew/broker/access/login"
 	"curfew/broker/deadline"
 	"curfew/broker/internal/accounts"
 	"curfew/broker/internal/catalog"
@@ -134,7 +133,7 @@ func newBroker(o Options, clock *clock.Kept) *Broker {
 		o.MaxMessageBytes = DefaultMaxMessageBytes
 	}
 	if o.User == "" {
-		o.User, o.Password = login.Guest, login.Guest
+		o.User, o.Password = accounts.Guest, accounts.Guest
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()

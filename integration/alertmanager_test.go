@@ -18,7 +18,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // TestAlertmanagerAndPrometheus: the real ones. Deadlines missed in three queues reach Alertmanager from Curfew as one incident, which is
@@ -115,7 +115,7 @@ receivers:
 
 func startAlertmanager(t testing.TB, hook string) (url string) {
 	t.Helper()
-	dir, addr := t.TempDir(), storetest.FreeAddr()
+	dir, addr := t.TempDir(), testenv.FreeAddr()
 	config := filepath.Join(dir, "alertmanager.yml")
 	check(t, os.WriteFile(config, fmt.Appendf(nil, managerConfig, hook), 0o600))
 	startTool(t, "prometheus-alertmanager", "--config.file="+config, "--storage.path="+dir, "--web.listen-address="+addr, "--cluster.listen-address=")
@@ -142,7 +142,7 @@ groups:
 
 func startPrometheus(t testing.TB, ops, manager string) {
 	t.Helper()
-	dir, addr := t.TempDir(), storetest.FreeAddr()
+	dir, addr := t.TempDir(), testenv.FreeAddr()
 	config, rules := filepath.Join(dir, "prometheus.yml"), filepath.Join(dir, "rules.yml")
 	check(t, os.WriteFile(rules, []byte(prometheusRules), 0o600))
 	check(t, os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, strings.TrimPrefix(ops, "http://"), rules, strings.TrimPrefix(manager, "http://")), 0o600))

@@ -13,7 +13,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 const (
@@ -44,7 +44,7 @@ func startCurfew(t testing.TB, settings ...string) *curfew {
 
 func startBinary(t testing.TB, binary string, settings ...string) *curfew {
 	t.Helper()
-	amqpAddr, httpAddr, opsAddr := storetest.FreeAddr(), storetest.FreeAddr(), storetest.FreeAddr()
+	amqpAddr, httpAddr, opsAddr := testenv.FreeAddr(), testenv.FreeAddr(), testenv.FreeAddr()
 	defaults := []string{"AMQP_ADDR=" + amqpAddr, "HTTP_ADDR=" + httpAddr, "OPS_ADDR=" + opsAddr, "DATA_DIR=" + t.TempDir(), "LOG_LEVEL=info"}
 	c := &curfew{
 		t:      t,

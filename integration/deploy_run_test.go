@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 type composeFile struct {
@@ -78,8 +78,8 @@ func filledIn(text string) string {
 func TestComposeTellsOfMissedDeadlines(t *testing.T) {
 	t.Parallel()
 	file := composed(t, "compose.yaml")
-	redis := storetest.StartRedis(t)
-	managerAddr, prometheusAddr := storetest.FreeAddr(), storetest.FreeAddr()
+	redis := testenv.StartRedis(t)
+	managerAddr, prometheusAddr := testenv.FreeAddr(), testenv.FreeAddr()
 	startTool(t, "prometheus-alertmanager", "--config.file="+filepath.Join(deployFolder, "prometheus/alertmanager.yml"), "--storage.path="+t.TempDir(),
 		"--web.listen-address="+managerAddr, "--cluster.listen-address=")
 	awaitReady(t, "http://"+managerAddr+"/-/ready")
@@ -155,8 +155,8 @@ func fromPrometheus(all []managerAlert) []managerAlert {
 // what is missing. Its own user may look, and guest has no account.
 func TestComposeWithoutRabbitMQ(t *testing.T) {
 	t.Parallel()
-	nodes := []string{storetest.FreeAddr(), storetest.FreeAddr(), storetest.FreeAddr()}
-	hosts := strings.NewReplacer("rabbitmq-0,rabbitmq-1,rabbitmq-2", strings.Join(nodes, ","), "rabbitmq-0:15672,rabbitmq-1:15672,rabbitmq-2:15672", storetest.FreeAddr(), "redis:6379", storetest.FreeAddr())
+	nodes := []string{testenv.FreeAddr(), testenv.FreeAddr(), testenv.FreeAddr()}
+	hosts := strings.NewReplacer("rabbitmq-0,rabbitmq-1,rabbitmq-2", strings.Join(nodes, ","), "rabbitmq-0:15672,rabbitmq-1:15672,rabbitmq-2:15672", testenv.FreeAddr(), "redis:6379", testenv.FreeAddr())
 	settings := composeSettings(composed(t, "compose.rabbitmq.yaml"), "curfew-0")
 	for i := range settings {
 		settings[i] = hosts.Replace(settings[i])

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"curfew/monitor/incident"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 const deployFolder = "../deploy"
@@ -70,14 +70,19 @@ var heading = regexp.MustCompile(`(?m)^#.*$`)
 // TestRunbooks: every alert, of Prometheus's rules and of Curfew's own, has a page that says what it means, what to look at, what to do and
 // when it is over, and no page is about an alert that is gone.
 func TestRunbooks(t *testing.T) {
-	wanted := make(map[string]bool)
+	wanted := make(map[string][]string) // the alerts of each page
+	add := func(alert string) {
+		if page := incident.Runbook(alert); !slices.Contains(wanted[page], alert) {
+			wanted[page] = append(wanted[page], alert)
+		}
+	}
 	for _, group := range prometheusRulesOf(t).Groups {
 		for _, rule := range group.Rules {
 			if rule.Alert == "" {
 				continue
 			}
-			wanted[rule.Alert] = true
-			if want := "deploy/runbooks/" + rule.Alert + ".md"; rule.Annotations["runbook_url"] != want {
+			add(rule.Alert)
+			if want := "deploy/runbooks/" + incident.Runbook(rule.Alert); rule.Annotations["runbook_url"] != want {
 				t.Errorf("%s has the runbook %q, want %q", rule.Alert, rule.Annotations["runbook_url"], want)
 			}
 			if rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
@@ -86,27 +91,29 @@ func TestRunbooks(t *testing.T) {
 		}
 	}
 	for _, c := range incident.Conditions {
-		wanted[c.Alertname()] = true
+		add(c.Alertname())
 	}
-	wanted["CurfewWatchdog"] = true
+	add("CurfewWatchdog")
 	pages, err := os.ReadDir(filepath.Join(deployFolder, "runbooks"))
 	check(t, err)
 	for _, page := range pages {
-		name := strings.TrimSuffix(page.Name(), ".md")
-		if !wanted[name] {
+		text := deployed(t, "runbooks/"+page.Name())
+		if wanted[page.Name()] == nil {
 			t.Errorf("%s is about no alert", page.Name())
 		}
-		delete(wanted, name)
-		text := deployed(t, "runbooks/"+page.Name())
-		parts := []string{"# " + name, "## What it means", "## Look at", "## Do", "## It is over when"}
+		for _, alert := range wanted[page.Name()] {
+			if !strings.Contains(text, alert) {
+				t.Errorf("%s does not say what %s means", page.Name(), alert)
+			}
+		}
+		delete(wanted, page.Name())
+		parts := []string{"# " + strings.TrimSuffix(page.Name(), ".md"), "## What it means", "## Look at", "## Do", "## It is over when"}
 		if have := heading.FindAllString(text, -1); !slices.Equal(have, parts) {
 			t.Errorf("%s has the headings %q, want %q", page.Name(), have, parts)
 		}
 	}
-	for name, yes := range wanted {
-		if yes {
-			t.Errorf("%s has no runbook", name)
-		}
+	for name, alerts := range wanted {
+		t.Errorf("there is no page %s for %v", name, alerts)
 	}
 }
 
@@ -116,7 +123,7 @@ var metricName = regexp.MustCompile(`\b(curfew|rabbitmq|process)_[a-z0-9_]+`)
 // Series that only a failure makes are looked for in the source.
 func TestDashboardsAndRulesNameRealMetrics(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-	redis := storetest.StartRedis(t)
+	redis := testenv.StartRedis(t)
 	c := startCurfew(t, "REDIS_URL="+redis.URL, "ALERTS="+alertsFile(t, "deadManSwitch: {url: http://127.0.0.1:1/}"))
 	q := topology{queue: "orders", dlx: "dlx", dlq: "dead"}
 	goClient{}.declare(t, c.url, q)

@@ -2,7 +2,7 @@
 // of it, beside a real Redis and a real RabbitMQ that the tests start themselves on free ports.
 //
 //	curfew_test.go     starts and stops `curfew serve`; ops_test.go reads its health and metrics
-//	rabbitmq_test.go   starts RabbitMQ for comparisons; Redis comes from scheduler/storetest
+//	rabbitmq_test.go   starts RabbitMQ for comparisons; Redis comes from testenv
 //	clients_test.go    amqp091-go, librabbitmq, python3-pika and Node's amqplib, doing the same work
 //	deadlines_test.go  every deadline kept, mid-queue, with nobody consuming; redis_test.go the same while Redis fails
 //	tools_test.go      the same through amqp-publish; restart_test.go the same through kill -9

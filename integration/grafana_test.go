@@ -15,21 +15,21 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // TestDashboardShowsADemo: after a demo, in a Curfew of its own and beside RabbitMQ, each expression of Grafana's dashboard, its variables and its
 // annotations finds something in a real Prometheus.
 func TestDashboardShowsADemo(t *testing.T) {
 	t.Parallel()
-	redis := storetest.StartRedis(t)
+	redis := testenv.StartRedis(t)
 	sinks := startSinks(t)
 	alerts := "ALERTS=" + alertsFile(t, "sinks: {hook: {url: \"webhook+"+sinks.url+"/webhook\"}}\ndeadManSwitch: {url: "+sinks.url+"/alive}")
 	own := startCurfew(t, "REDIS_URL="+redis.URL, alerts)
 	startRabbitMQ(t)
 	keeping := startCurfew(t, "PRIMARY_URL="+sharedRabbitMQ.url, "PRIMARY_API_URL="+sharedRabbitMQ.http, "WATCH=keep:kept,keep:busy,observe:seen", "REDIS_URL="+redis.URL)
 
-	addr, dir := storetest.FreeAddr(), t.TempDir()
+	addr, dir := testenv.FreeAddr(), t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
 	check(t, os.WriteFile(config, fmt.Appendf(nil, "global: {scrape_interval: 500ms}\nscrape_configs:\n  - {job_name: curfew, static_configs: [{targets: [%q, %q]}]}\n",
 		strings.TrimPrefix(own.ops, "http://"), strings.TrimPrefix(keeping.ops, "http://")), 0o600))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // question is what somebody wants to know who has never seen the dashboard: where to look, and what has to be seen there.
@@ -16,7 +16,7 @@ type question struct{ asks, path, sees string }
 // TestQuestions: each page answers at first sight what people come to it with. The Curfew is one that `curfew demo --against` keeps busy.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
-	redis := storetest.StartRedis(t)
+	redis := testenv.StartRedis(t)
 	c := startCurfew(t, "REDIS_URL="+redis.URL)
 	b := openBrowser(t, c.http)
 	b.do(chromedp.EmulateViewport(1200, 760))

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 const rabbitmqServer = "/usr/lib/rabbitmq/bin/rabbitmq-server"
@@ -175,6 +175,6 @@ func (r *rabbitmq) stop() {
 }
 
 func freePort() string {
-	_, port, _ := net.SplitHostPort(storetest.FreeAddr())
+	_, port, _ := net.SplitHostPort(testenv.FreeAddr())
 	return port
 }

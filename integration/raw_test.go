@@ -86,7 +86,7 @@ func (r *raw) expectMethod(name string) amqp.Method {
 	r.t.Helper()
 	m, err := r.method()
 	check(r.t, err)
-	if got := m.ID().String(); got != name {
+	if got := amqp.IDOf(m).String(); got != name {
 		r.t.Fatalf("got %s, not %s", got, name)
 	}
 	return m

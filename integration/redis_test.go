@@ -7,7 +7,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 
 // TestDeadlinesWithRedis is TestDeadlines with the schedule in a Redis sorted set.
 func TestDeadlinesWithRedis(t *testing.T) {
-	redis := storetest.StartRedis(t)
+	redis := testenv.StartRedis(t)
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			broker := startCurfew(t, "REDIS_URL="+redis.URL, "INSTANCE="+c.name)
@@ -34,14 +34,14 @@ func TestDeadlinesWithRedis(t *testing.T) {
 func TestRedisFails(t *testing.T) {
 	for _, f := range []struct {
 		name  string
-		fault func(*storetest.Redis) *fault
+		fault func(*testenv.Redis) *fault
 	}{
 		{"killed", killed},
 		{"flushed", flushed},
 		{"paused", paused},
 	} {
 		t.Run(f.name, func(t *testing.T) {
-			redis := storetest.StartRedis(t)
+			redis := testenv.StartRedis(t)
 			broker := startCurfew(t, "REDIS_URL="+redis.URL)
 			eventually(t, recoverLimit, "the schedule in Redis", func() bool { return broker.metric("curfew_schedule_up") == 1 })
 			repaired := broker.metric("curfew_reconcile_repaired_total")
@@ -68,7 +68,7 @@ func TestRedisFails(t *testing.T) {
 // TestLostFolder: a start with an empty folder looks like a first one, except that Redis has deadlines of this instance. Health says so until the
 // next start.
 func TestLostFolder(t *testing.T) {
-	redis := storetest.StartRedis(t)
+	redis := testenv.StartRedis(t)
 	settings := []string{"REDIS_URL=" + redis.URL, "INSTANCE=one"}
 	first := startCurfew(t, settings...)
 	ch := openChannel(t, dial(t, first.url))
@@ -97,10 +97,10 @@ func TestLostFolder(t *testing.T) {
 }
 
 // killed: away while the second half is published and beyond, then back, empty.
-func killed(redis *storetest.Redis) *fault { return outage(redis.Kill, redis.Restart) }
+func killed(redis *testenv.Redis) *fault { return outage(redis.Kill, redis.Restart) }
 
 // paused: stopped with its connections open, and then back with all it had.
-func paused(redis *storetest.Redis) *fault { return outage(redis.Pause, redis.Resume) }
+func paused(redis *testenv.Redis) *fault { return outage(redis.Pause, redis.Resume) }
 
 func outage(strike, heal func()) *fault {
 	var over <-chan time.Time
@@ -111,7 +111,7 @@ func outage(strike, heal func()) *fault {
 }
 
 // flushed: emptied by somebody else.
-func flushed(redis *storetest.Redis) *fault {
+func flushed(redis *testenv.Redis) *fault {
 	return &fault{strike: func() { redis.Do("FLUSHALL") }, heal: func() {}}
 }
 
@@ -125,14 +125,14 @@ func noticed(t *testing.T, broker *curfew) {
 }
 
 // inRedis looks for the hour-long message's shadow, the one left of the run.
-func inRedis(t *testing.T, redis *storetest.Redis, broker *curfew) {
+func inRedis(t *testing.T, redis *testenv.Redis, broker *curfew) {
 	t.Helper()
 	eventually(t, recoverLimit, "the one pending deadline in Redis", func() bool { return shadows(t, redis) == 1 })
 	eventually(t, recoverLimit, "one deadline to be pending", func() bool { return broker.metric("curfew_deadlines_pending") == 1 })
 }
 
 // shadows counts those of all instances.
-func shadows(t *testing.T, redis *storetest.Redis) (members int64) {
+func shadows(t *testing.T, redis *testenv.Redis) (members int64) {
 	t.Helper()
 	keys, err := redis.Client.Keys(t.Context(), "{curfew:*}:due:2").Result()
 	check(t, err)

@@ -3,14 +3,14 @@ package integration
 import (
 	"testing"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // TestKilled: the process is killed while deadlines fire. Started again on its data folder it keeps those that were left, also those that
 // came while it was away: each confirmed message is dead-lettered once, none early, and the hour-long one is still queued.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	redis := storetest.StartRedis(t)
+	redis := testenv.StartRedis(t)
 	for name, settings := range map[string][]string{"embedded": nil, "redis": {"REDIS_URL=" + redis.URL}} {
 		t.Run(name, func(t *testing.T) {
 			settings = append(settings, "DATA_DIR="+t.TempDir())

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // TestRefusesToStart: what cannot work ends the process with a code other than zero and a text that names the variable or the port.
@@ -84,7 +84,7 @@ func TestCommands(t *testing.T) {
 	if code, output := runToEnd(t, "config"); code != 0 || !strings.Contains(output, "CURFEW_AMQP_ADDR") {
 		t.Errorf("config: code %d\n%s", code, output)
 	}
-	if code, output := runToEnd(t, "healthcheck", "OPS_ADDR="+storetest.FreeAddr()); code == 0 {
+	if code, output := runToEnd(t, "healthcheck", "OPS_ADDR="+testenv.FreeAddr()); code == 0 {
 		t.Errorf("healthcheck without a server: code 0\n%s", output)
 	}
 	if code, output := runToEnd(t, "serv"); code == 0 {
@@ -99,7 +99,7 @@ func runToEnd(t *testing.T, command string, settings ...string) (int, string) {
 	defer cancel()
 	var output bytes.Buffer
 	cmd := exec.CommandContext(ctx, mustBinary(t, release), command)
-	defaults := []string{"AMQP_ADDR=" + storetest.FreeAddr(), "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=" + storetest.FreeAddr(), "DATA_DIR=" + t.TempDir()}
+	defaults := []string{"AMQP_ADDR=" + testenv.FreeAddr(), "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=" + testenv.FreeAddr(), "DATA_DIR=" + t.TempDir()}
 	if command != "serve" {
 		defaults = nil
 	}

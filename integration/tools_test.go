@@ -14,7 +14,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 // the deadlines come from queues' own times to live, 50-3,000 ms; mid-queue expiry through librabbitmq is in TestDeadlines.
 func TestAmqpTools(t *testing.T) {
 	needs(t, "amqp-tools", "amqp-publish", "--usage")
-	redis := storetest.StartRedis(t)
+	redis := testenv.StartRedis(t)
 	for name, settings := range map[string][]string{"embedded": nil, "redis": {"REDIS_URL=" + redis.URL}} {
 		t.Run(name, func(t *testing.T) {
 			broker := startCurfew(t, settings...)

@@ -10,8 +10,7 @@ import (
 	"testing"
 
 	"curfew/broker/amqp"
-	"curfew/broker/certs/certstest"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // user runs `curfew user` with the given standard input against c, as guest.
@@ -93,7 +92,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 		} {
 			r := dialRaw(t, c.url).greet()
 			r.send(0, &amqp.ConnectionStartOk{Mechanism: mechanism.name, Response: []byte(mechanism.response)})
-			if m, err := r.method(); err == nil && m.ID() == amqp.ConnectionTuneID {
+			if m, err := r.method(); err == nil && amqp.IDOf(m) == amqp.ConnectionTuneID {
 				r.send(0, &amqp.ConnectionTuneOk{}, &amqp.ConnectionOpen{VirtualHost: "/"}, &amqp.ConnectionUpdateSecret{NewSecret: []byte(canary + "-updated"), Reason: "rotation"})
 				r.expectMethod("connection.open-ok")
 				r.expectMethod("connection.update-secret-ok")
@@ -130,7 +129,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 func TestTLSWithPika(t *testing.T) {
 	t.Parallel()
 	needs(t, "python3-pika", "/usr/bin/python3", "-c", "import pika")
-	ca, addr, httpsAddr := certstest.New(t), storetest.FreeAddr(), storetest.FreeAddr()
+	ca, addr, httpsAddr := testenv.NewAuthority(t), testenv.FreeAddr(), testenv.FreeAddr()
 	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
 	c := startCurfew(t, "AMQPS_ADDR="+addr, "HTTPS_ADDR="+httpsAddr, "TLS_CERT="+cert, "TLS_KEY="+key, "TLS_CLIENT_CA="+ca.CA, "TLS_CLIENT_AUTH=request", "TLS_LOGIN_FROM=common_name")
 	c.user("", "add", "app", "--no-password")

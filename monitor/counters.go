@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -50,6 +51,7 @@ type counters struct {
 type queueCounters struct {
 	vhost, queue string // its name
 	labels       [2]string
+	expired      atomic.Uint64 // messages
 
 	mu     sync.Mutex
 	fired  [deadline.Actions][deadline.Paths]prometheus.Counter
@@ -89,7 +91,18 @@ func (c *counters) openLocked(queue uint64, vhost, name string) *queueCounters {
 	return &queueCounters{vhost: vhost, queue: name, labels: labels}
 }
 
+// expiredOf is how many messages of a queue have expired.
+func (c *counters) expiredOf(queue uint64) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := c.byID[queue]; q != nil {
+		return q.expired.Load()
+	}
+	return 0
+}
+
 func (c *counters) countFired(q *queueCounters, a deadline.Action, p deadline.Path, n int64) {
+	q.expired.Add(uint64(n))
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	counter := &q.fired[a][p]

@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	// forecastEvery is how often forecasts are made. With very many or large queues it is
+	// forecastShare: forecasts are made once a second. With very many or large queues it is
 	// less often, so that they take at most one part in forecastShare of the time.
-	forecastEvery = time.Second
 	forecastShare = 20
 	// forecastSamples is about how many messages of a queue are sampled; at most twice as many
 	// are.
@@ -57,19 +56,36 @@ type Forecast struct {
 
 // forecaster is the state of the forecast loop.
 type forecaster struct {
-	from   Surveyor
-	now    func() deadline.Instant // by the primary's clock
-	offset func() time.Duration    // of that clock from the wall clock
-	meters map[uint64]*metered
-	began  time.Time // when the loop first started
-	rounds uint64
-	missed []bool // of the messages of one queue
+	from    Surveyor
+	now     func() deadline.Instant   // by the primary's clock
+	offset  func() time.Duration      // of that clock from the wall clock
+	expired func(queue uint64) uint64 // messages
+	meters  map[uint64]*metered
+	began   time.Time // when the loop first started
+	rounds  uint64
+	missed  []bool // of the messages of one queue
 }
 
 // metered is what the forecaster remembers of one queue.
 type metered struct {
 	forecast.Meter
-	seen uint64 // the last round in which it existed
+	waits *forecast.Waits // nil: nothing has waited yet
+	seen  uint64          // the last round in which it existed
+}
+
+// QueueWait is how long messages wait in a queue.
+type QueueWait struct {
+	VHost, Queue string
+	deadline.Wait
+}
+
+// Waits returns how long messages wait, by the numbers of the queues in which some have waited. They are measured with the forecasts. Safe for
+// concurrent use; the map must not be changed.
+func (m *Monitor) Waits() map[uint64]QueueWait {
+	if all := m.waits.Load(); all != nil {
+		return *all
+	}
+	return nil
 }
 
 // Forecasts returns the forecasts of the queues in which deadlines wait, those with the most
@@ -102,22 +118,27 @@ func (m *Monitor) forecast(ctx context.Context, l *Loop) error {
 	for {
 		l.Tick()
 		started := time.Now()
-		all, outlook := f.round()
+		all, waits, outlook := f.round()
+		m.waits.Store(&waits)
 		m.forecasts.Store(&all)
 		m.outlook.Store(outlook)
-		if !l.Wait(ctx, max(forecastEvery, forecastShare*time.Since(started))) {
+		if !l.Wait(ctx, max(deadline.UntilSecond(time.Now()), forecastShare*time.Since(started))) {
 			return nil
 		}
 	}
 }
 
 // round makes a forecast of each queue in which deadlines wait.
-func (f *forecaster) round() (all []Forecast, outlook *forecast.Outlook) {
+func (f *forecaster) round() (all []Forecast, waits map[uint64]QueueWait, outlook *forecast.Outlook) {
 	f.rounds++
+	waits = make(map[uint64]QueueWait)
 	outlook = forecast.NewOutlook(f.now())
 	f.from.Survey(forecastSamples, func(s *deadline.Survey) {
 		q := f.meter(s)
 		q.Observe(forecast.Observation{Now: s.At, Delivered: s.Delivered, Polled: s.Polled, Ready: s.Ready, Consumers: s.Consumers})
+		if f.wait(q, s); q.waits != nil {
+			waits[s.Queue] = QueueWait{s.VHost, s.Name, q.waits.Wait()}
+		}
 		if one := f.predict(s, q.Rate(), outlook); one.Deadlines > 0 {
 			all = append(all, one)
 		}
@@ -130,7 +151,32 @@ func (f *forecaster) round() (all []Forecast, outlook *forecast.Outlook) {
 	slices.SortFunc(all, func(a, b Forecast) int {
 		return cmp.Or(cmp.Compare(b.WillMiss, a.WillMiss), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Queue, b.Queue))
 	})
-	return all, outlook
+	return all, waits, outlook
+}
+
+// wait looks at how long the messages of a queue wait.
+func (f *forecaster) wait(q *metered, s *deadline.Survey) {
+	if q.waits == nil {
+		if s.Ready == 0 && s.Objective == (deadline.Objective{}) {
+			return
+		}
+		q.waits = new(forecast.Waits)
+	}
+	look := forecast.WaitLook{Now: s.At, Delivered: s.Delivered, Expired: f.expired(s.Queue), Ready: s.Ready, Objective: s.Objective}
+	line := forecast.Line{Ready: s.Ready, Step: s.Step}
+	for i := range s.Samples {
+		entered := s.Samples[i].Entered
+		if entered == 0 {
+			continue
+		}
+		if look.Head == 0 || entered < look.Head {
+			look.Head = entered
+		}
+		if _, counts := s.Objective.Allowed(); counts && s.At > entered.AddMillis(s.Objective.Within()) {
+			look.Over += line.Weight(&s.Samples[i])
+		}
+	}
+	q.waits.Observe(look)
 }
 
 func (f *forecaster) meter(s *deadline.Survey) *metered {

@@ -90,6 +90,7 @@ type Monitor struct {
 
 	forecaster *forecaster // nil: the source cannot survey its queues
 	forecasts  atomic.Pointer[[]Forecast]
+	waits      atomic.Pointer[map[uint64]QueueWait]
 	outlook    atomic.Pointer[forecast.Outlook]
 }
 
@@ -102,7 +103,7 @@ func New(o Options) (*Monitor, error) {
 	}
 	m := &Monitor{options: o, log: o.Log.Named("monitor"), started: time.Now()}
 	if surveyor, ok := o.Source.(Surveyor); ok {
-		m.forecaster = &forecaster{from: surveyor, now: o.Source.Now, offset: o.Source.ClockOffset, meters: make(map[uint64]*metered)}
+		m.forecaster = &forecaster{from: surveyor, now: o.Source.Now, offset: o.Source.ClockOffset, expired: func(q uint64) uint64 { return m.counters.expiredOf(q) }, meters: make(map[uint64]*metered)}
 		m.AddLoop("forecast", m.forecast)
 	}
 	if m.metrics, err = newMetrics(m); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// Heartbeat is how often a loop gives a sign of life, at least.
+	// Heartbeat is about how often a loop gives a sign of life, at least: at each full second (deadline.UntilSecond).
 	Heartbeat = time.Second
 	// staleAfter is when a silent loop counts as hung.
 	staleAfter = 5 * time.Second

@@ -1,6 +1,6 @@
 // Package scheduler defines a schedule of deadlines: shadows, and the Store that keeps
 // them in order of time. Package memstore keeps them in this process, package redisstore
-// in Redis. Both must pass storetest.
+// in Redis. Both pass the same suite, in the tests of this package.
 //
 // # Protocol
 //

@@ -53,7 +53,7 @@ func requireHotPathAgrees(t *testing.T, payload []byte, m Method) {
 	p, err := ParsePublish(payload)
 	if want, ok := m.(*BasicPublish); ok {
 		require.NoError(t, err)
-		require.Equal(t, *want, BasicPublish{string(p.Exchange), string(p.RoutingKey), p.Mandatory, p.Immediate})
+		require.Equal(t, *want, BasicPublish{Exchange: string(p.Exchange), RoutingKey: string(p.RoutingKey), Mandatory: p.Mandatory, Immediate: p.Immediate})
 	}
 	tag, multiple, requeue, err := ParseNack(payload)
 	switch want := m.(type) {

@@ -41,9 +41,9 @@ func TestGoldenMethods(t *testing.T) {
 	} {
 		frame := octets(t, spaced)
 		channel := uint16(frame[2])
-		require.Equal(t, frame, AppendMethod(nil, channel, m), m.ID())
+		require.Equal(t, frame, AppendMethod(nil, channel, m), IDOf(m))
 		got, err := ParseMethod(payloadOf(t, frame), Limits{})
-		require.NoError(t, err, m.ID())
+		require.NoError(t, err, IDOf(m))
 		require.Equal(t, m, got)
 	}
 }

@@ -79,7 +79,7 @@ func TestHotPathAgreesWithTheStructs(t *testing.T) {
 		{AppendGetOk(nil, 1, tag, true, exchange, key, 7), &BasicGetOk{tag, true, "amq.topic", "a.b", 7}},
 		{AppendReturn(nil, 1, NoRoute, "NO_ROUTE", nil, key), &BasicReturn{NoRoute, "NO_ROUTE", "", "a.b"}},
 	} {
-		require.Equal(t, AppendMethod(nil, 1, c.cold), c.hot, c.cold.ID())
+		require.Equal(t, AppendMethod(nil, 1, c.cold), c.hot, IDOf(c.cold))
 	}
 }
 
@@ -90,7 +90,7 @@ func TestParsePublish(t *testing.T) {
 		payload := payloadOf(t, AppendMethod(nil, 1, m))
 		p, err := ParsePublish(payload)
 		require.NoError(t, err)
-		require.Equal(t, *m, BasicPublish{string(p.Exchange), string(p.RoutingKey), p.Mandatory, p.Immediate})
+		require.Equal(t, *m, BasicPublish{Exchange: string(p.Exchange), RoutingKey: string(p.RoutingKey), Mandatory: p.Mandatory, Immediate: p.Immediate})
 		for cut := range payload {
 			_, err := ParsePublish(payload[:cut])
 			requireCode(t, SyntaxError, err, cut)

@@ -3,6 +3,7 @@ package amqp
 import (
 	"encoding/binary"
 	"errors"
+	"reflect"
 	"unicode/utf8"
 )
 
@@ -80,29 +81,44 @@ type reader struct {
 	err    error // why it failed, unless the payload is too short
 }
 
-// string reads a short string that must be UTF-8, as RabbitMQ requires for names.
-func (r *reader) string() string {
+// text reads a text. Names must be UTF-8, as RabbitMQ requires.
+func (r *reader) text(a *argument) string {
+	if a.long {
+		return string(r.longstr())
+	}
 	s := r.shortstr()
-	if !utf8.Valid(s) {
+	if !a.octets && !utf8.Valid(s) {
 		r.fail(NewException(FrameError, 0, 0, "Malformed UTF-8 in shortstr"))
 	}
 	return string(s)
 }
 
-// text reads a short string of any octets.
-func (r *reader) text() string { return string(r.shortstr()) }
+func (r *reader) number(kind reflect.Kind) uint64 {
+	switch kind {
+	case reflect.Uint8:
+		return uint64(r.octet())
+	case reflect.Uint16:
+		return uint64(r.short())
+	case reflect.Uint32:
+		return uint64(r.long())
+	}
+	return r.longlong()
+}
+
+// skip passes a reserved argument.
+func (r *reader) skip(a *argument) {
+	switch {
+	case a.long:
+		r.longstr()
+	case a.kind == reflect.String:
+		r.shortstr()
+	case a.kind == reflect.Uint16:
+		r.short()
+	}
+}
 
 // bytes copies a long string. It never returns nil, since an empty string is a value too.
 func (r *reader) bytes() []byte { return append([]byte{}, r.longstr()...) }
-
-// bits reads one octet of packed bits, lowest first (AMQP 0-9-1 §4.2.5.2).
-// Bits beyond the named ones are ignored.
-func (r *reader) bits(into ...*bool) {
-	octet := r.octet()
-	for i, bit := range into {
-		*bit = octet&(1<<i) != 0
-	}
-}
 
 func (r *reader) table() Table {
 	if r.failed {

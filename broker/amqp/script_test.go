@@ -61,7 +61,7 @@ func (s *script) run() error {
 		if m, channel, err = s.receive(); err != nil {
 			break
 		}
-		if err = s.answer(channel, m); err == nil && m.ID() == amqp.ConnectionCloseID {
+		if err = s.answer(channel, m); err == nil && amqp.IDOf(m) == amqp.ConnectionCloseID {
 			return nil
 		}
 	}
@@ -101,9 +101,9 @@ func (s *script) receive() (amqp.Method, uint16, error) {
 	}
 	ours := amqp.AppendMethod(nil, f.Channel, m)
 	ours = ours[amqp.FrameOverhead-1 : len(ours)-1]
-	assert.Equal(s.t, sorted(f.Payload), sorted(ours), m.ID())
-	if m.ID() != amqp.ConnectionStartOkID {
-		assert.Equal(s.t, f.Payload, ours, m.ID())
+	assert.Equal(s.t, sorted(f.Payload), sorted(ours), amqp.IDOf(m))
+	if amqp.IDOf(m) != amqp.ConnectionStartOkID {
+		assert.Equal(s.t, f.Payload, ours, amqp.IDOf(m))
 	}
 	s.methods = append(s.methods, m)
 	return m, f.Channel, nil
@@ -193,7 +193,7 @@ func replyTo(m amqp.Method) amqp.Method {
 	case *amqp.ChannelFlow:
 		return &amqp.ChannelFlowOk{Active: m.Active}
 	}
-	return plainReplies[m.ID()]
+	return plainReplies[amqp.IDOf(m)]
 }
 
 var plainReplies = map[amqp.MethodID]amqp.Method{

@@ -21,8 +21,15 @@ func appendShortstr[S string | []byte](b []byte, s S) []byte {
 	return append(append(b, byte(len(s))), s...)
 }
 
-// appendText appends a text for people, cut to the size of a short string.
-func appendText(b []byte, s string) []byte { return appendShortstr(b, cutText(s)) }
+func appendText(b []byte, s string, a *argument) []byte {
+	switch {
+	case a.long:
+		return appendLongstr(b, s)
+	case a.cut:
+		s = cutText(s)
+	}
+	return appendShortstr(b, s)
+}
 
 // cutText cuts between runes, because some clients refuse text that is not UTF-8.
 func cutText(s string) string {
@@ -38,16 +45,4 @@ func cutText(s string) string {
 
 func appendLongstr[S string | []byte](b []byte, s S) []byte {
 	return append(appendLong(b, uint32(len(s))), s...)
-}
-
-// appendBits packs up to eight bits into one octet, lowest first
-// (AMQP 0-9-1 §4.2.5.2).
-func appendBits(b []byte, bits ...bool) []byte {
-	var octet byte
-	for i, bit := range bits {
-		if bit {
-			octet |= 1 << i
-		}
-	}
-	return append(b, octet)
 }

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"curfew/broker/certs/certstest"
+	"curfew/testenv"
 )
 
 // greet connects a TLS client to a listener and returns the server's name and the client's
@@ -51,7 +51,7 @@ func opened(t *testing.T, o Options) *Files {
 }
 
 func TestReload(t *testing.T) {
-	ca, dir := certstest.New(t), t.TempDir()
+	ca, dir := testenv.NewAuthority(t), t.TempDir()
 	core, logged := observer.New(zap.InfoLevel)
 	cert, key := ca.Write(t, dir, pkix.Name{CommonName: "first"})
 	f := opened(t, Options{Cert: cert, Key: key, Log: zap.New(core)})
@@ -81,7 +81,7 @@ func TestReload(t *testing.T) {
 }
 
 func TestClientAuth(t *testing.T) {
-	ca, other, dir := certstest.New(t), certstest.New(t), t.TempDir()
+	ca, other, dir := testenv.NewAuthority(t), testenv.NewAuthority(t), t.TempDir()
 	cert, key := ca.Write(t, dir, pkix.Name{CommonName: "server"})
 	without := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
 	with := ca.Client(t, pkix.Name{CommonName: "app"})
@@ -98,7 +98,7 @@ func TestClientAuth(t *testing.T) {
 }
 
 func TestOldVersionsAreRefused(t *testing.T) {
-	ca := certstest.New(t)
+	ca := testenv.NewAuthority(t)
 	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
 	f := opened(t, Options{Cert: cert, Key: key})
 	_, err := greet(t, f.Config(), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11})
@@ -106,7 +106,7 @@ func TestOldVersionsAreRefused(t *testing.T) {
 }
 
 func TestOpenSaysWhatIsMissing(t *testing.T) {
-	ca := certstest.New(t)
+	ca := testenv.NewAuthority(t)
 	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
 	for text, o := range map[string]Options{
 		"load none.pem":                         {Cert: "none.pem", Key: key},
@@ -127,7 +127,7 @@ func TestName(t *testing.T) {
 			{Type: asn1.ObjectIdentifier{1, 2, 3}, Value: " ü "},
 		},
 	}
-	cert, err := x509.ParseCertificate(certstest.New(t).Client(t, subject).Certificates[0].Certificate[0])
+	cert, err := x509.ParseCertificate(testenv.NewAuthority(t).Client(t, subject).Certificates[0].Certificate[0])
 	require.NoError(t, err)
 	cert.DNSNames = []string{"first", "second"}
 	for from, want := range map[NameFrom]string{
@@ -139,7 +139,7 @@ func TestName(t *testing.T) {
 		assert.True(t, ok)
 		assert.Equal(t, want, got)
 	}
-	bare, err := x509.ParseCertificate(certstest.New(t).Client(t, pkix.Name{}).Certificates[0].Certificate[0])
+	bare, err := x509.ParseCertificate(testenv.NewAuthority(t).Client(t, pkix.Name{}).Certificates[0].Certificate[0])
 	require.NoError(t, err)
 	_, ok := DistinguishedName.Name(bare)
 	assert.False(t, ok)

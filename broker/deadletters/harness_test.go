@@ -14,6 +14,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadletters"
 	"curfew/broker/deadline"
+	"curfew/broker/operate"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -92,16 +93,44 @@ func (d *desk) bodies(q *broker.Queue) (bodies []string) {
 	return bodies
 }
 
-func (d *desk) runs(dir string) *deadletters.Replays {
+// replays are those of a desk, as an administrator handles them.
+type replays struct{ *operate.Access }
+
+var root = operate.Actor{Name: "root", Tags: []string{"administrator"}}
+
+func (d *desk) runs(dir string) replays {
 	d.t.Helper()
-	r, err := deadletters.OpenReplays(d.b, dir, nil)
-	require.NoError(d.t, err)
+	r := replays{operate.New(operate.Options{Broker: d.b}).Access}
+	if dir != "" {
+		require.NoError(d.t, r.OpenReplays(dir))
+	}
 	d.t.Cleanup(r.Close)
 	return r
 }
 
+func (r replays) Start(ctx context.Context, o deadletters.Request) (deadletters.Replay, error) {
+	return r.Replay(ctx, o)
+}
+
+func (r replays) List() []deadletters.Replay {
+	list, _ := operate.ListReplays.Do(context.Background(), r.Access, root, operate.None{})
+	return list
+}
+
+func (r replays) Get(id string) (deadletters.Replay, error) {
+	return operate.ShowReplay.Do(context.Background(), r.Access, root, operate.ReplayName{ID: id})
+}
+
+func (r replays) Cancel(id string) (deadletters.Replay, error) {
+	return operate.CancelReplay.Do(context.Background(), r.Access, root, operate.ReplayName{ID: id})
+}
+
+func (r replays) Resume(id string) (deadletters.Replay, error) {
+	return operate.ResumeReplay.Do(context.Background(), r.Access, root, operate.ReplayName{ID: id})
+}
+
 // replay carries an order about "dlq" out and returns how it ended.
-func (d *desk) replay(r *deadletters.Replays, o deadletters.Request) deadletters.Replay {
+func (d *desk) replay(r replays, o deadletters.Request) deadletters.Replay {
 	d.t.Helper()
 	o.VHost, o.Queue = "/", "dlq"
 	run, err := r.Start(d.t.Context(), o)
@@ -109,7 +138,7 @@ func (d *desk) replay(r *deadletters.Replays, o deadletters.Request) deadletters
 	return d.wait(r, run.ID, o.DryRun, run)
 }
 
-func (d *desk) wait(r *deadletters.Replays, id string, dry bool, run deadletters.Replay) deadletters.Replay {
+func (d *desk) wait(r replays, id string, dry bool, run deadletters.Replay) deadletters.Replay {
 	d.t.Helper()
 	if dry {
 		return run

@@ -2,10 +2,13 @@ package deadletters
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +20,12 @@ import (
 	"curfew/broker/queue"
 )
 
+// ErrRunning is returned when a call is not possible in the replay's state.
+var ErrRunning = errors.New("the replay is not in a state for that")
+
+// ErrRequest is wrapped by errors about a request that cannot be carried out.
+var ErrRequest = errors.New("the replay cannot be started")
+
 // State is the state of a replay; see the package comment.
 type State string
 
@@ -27,37 +36,49 @@ const (
 	Failed    State = "failed"
 )
 
-// Request says what a replay is to do. DryRun only counts.
+// Request says what a replay is to do.
 type Request struct {
-	VHost  string `json:"vhost"`
+	VHost  string `json:"vhost" hide:"table"`
 	Queue  string `json:"queue"`
-	User   string `json:"user"` // its owner, whose rights count; empty: all rights
-	Filter Filter `json:"filter"`
+	User   string `json:"user" hide:"table"` // its owner, whose rights count; empty: all rights
+	Filter Filter `json:"filter" hide:"table"`
 	Options
-	DryRun bool `json:"dry_run"` // it only counts
+	DryRun bool `json:"dry_run" hide:"table"` // it only counts
 
 	// Position is how far the queue is replayed; none: the messages that are in it at the start.
 	// With the position from a dry run's answer, the messages that it counted are replayed.
-	Position Position `json:"position,omitzero"`
+	Position Position `json:"position,omitzero" hide:"table"`
 }
 
 // Replay is a replay as it is now: running, or ended.
 type Replay struct {
-	ID string `json:"id"`
+	ID string `json:"id" table:"RUN"`
 	Request
-	State    State              `json:"state"`           // running, done, cancelled or failed
-	Error    string             `json:"error,omitempty"` // why it failed
-	Started  time.Time          `json:"started"`
-	Ended    time.Time          `json:"ended,omitzero"`
-	Total    int                `json:"total"`   // ready messages when it was made
-	Scanned  int                `json:"scanned"` // looked at
-	Matched  int                `json:"matched"` // by the filter
-	Replayed int                `json:"replayed"`
-	Skipped  map[SkipReason]int `json:"left"` // messages that stayed where they are, by reason
+	State    State     `json:"state"`                        // running, done, cancelled or failed
+	Error    string    `json:"error,omitempty" hide:"table"` // why it failed
+	Started  time.Time `json:"started" hide:"table"`
+	Ended    time.Time `json:"ended,omitzero" hide:"table"`
+	Total    int       `json:"total" hide:"table"`   // ready messages when it was made
+	Scanned  int       `json:"scanned" hide:"table"` // looked at
+	Matched  int       `json:"matched"`              // by the filter
+	Replayed int       `json:"replayed"`
+	Skipped  Skips     `json:"left"` // messages that stayed where they are, by reason
 	// Targets are the queues that the messages of a dry run would go to, the ones with the most messages first. A message that would be delayed first is not counted there.
-	Targets []Target `json:"targets,omitempty"`
+	Targets []Target `json:"targets,omitempty" hide:"table"`
 
-	At queue.Seq `json:"at"` // the last message it has examined
+	At queue.Seq `json:"at" hide:"table"` // the last message it has examined
+}
+
+// Skips are how many messages stayed where they are, by reason.
+type Skips map[SkipReason]int
+
+// String has each reason with its number.
+func (s Skips) String() string {
+	var all []string
+	for _, why := range slices.Sorted(maps.Keys(s)) {
+		all = append(all, fmt.Sprint(why, "=", s[why]))
+	}
+	return strings.Join(all, " ")
 }
 
 // Share is how much of a replay is done, from 0 to 1. The number of scanned messages grows page by page, that of matches is known at once. With a
@@ -73,15 +94,52 @@ func (replay *Replay) Share() float64 {
 	return min(share, 1)
 }
 
-// job is a replay with the goroutine that works on it. Its Replay is guarded by mu, the rest by Replays.mu.
-type job struct {
+// Job is a replay that is carried out, or was. Safe for concurrent use.
+type Job struct {
+	b      *broker.Broker
 	mu     sync.Mutex
 	replay Replay
-	cancel context.CancelFunc // nil: it has not run in this process
-	ended  chan struct{}      // nil as well then; closed when it stops
 }
 
-func (j *job) snapshot() Replay {
+// NewJob makes a replay, which is not begun. Errors: about the request (ErrRequest), its user (ErrOwner) or the queue (404).
+func NewJob(b *broker.Broker, o Request) (*Job, error) {
+	if err := o.complete(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	_, q, err := o.find(b)
+	if err == nil {
+		err = o.checkOwner(b)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o.Position.IsZero() {
+		o.Position = PositionOf(q, time.UnixMilli(unixMillis(b)))
+	}
+	if _, err := o.Position.on(q, o.Filter); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	ready, _, _ := q.Counts()
+	return OldJob(b, Replay{ID: NewRunID(), Request: o, State: Running, Started: time.Now().UTC(), Total: ready}), nil
+}
+
+// OldJob is a replay as it was.
+func OldJob(b *broker.Broker, replay Replay) *Job {
+	if replay.Skipped == nil {
+		replay.Skipped = Skips{}
+	}
+	return &Job{b: b, replay: replay}
+}
+
+// NewRunID returns the ID of a new run.
+func NewRunID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return time.Now().UTC().Format("20060102-150405-") + hex.EncodeToString(b[:4])
+}
+
+// Replay is its state now.
+func (j *Job) Replay() Replay {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r := j.replay
@@ -89,10 +147,68 @@ func (j *job) snapshot() Replay {
 	return r
 }
 
-func (j *job) change(fn func(*Replay)) {
+func (j *Job) change(fn func(*Replay)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	fn(&j.replay)
+}
+
+// Begun notes that it is carried out, from where it is.
+func (j *Job) Begun() {
+	j.change(func(r *Replay) { r.State, r.Error, r.Ended = Running, "", time.Time{} })
+}
+
+// Finish notes how it has ended.
+func (j *Job) Finish(err error) {
+	j.change(func(r *Replay) {
+		r.Ended, r.State = time.Now().UTC(), StateOf(err)
+		if r.State == Failed {
+			r.Error = err.Error()
+		}
+	})
+}
+
+// StateOf is how something has ended that returned an error.
+func StateOf(err error) State {
+	switch {
+	case err == nil:
+		return Done
+	case errors.Is(err, context.Canceled):
+		return Cancelled
+	}
+	return Failed
+}
+
+// Do carries the replay out from where it is, and returns when that is on disk. It calls saved after each page. A dry run moves nothing.
+func (j *Job) Do(ctx context.Context, saved func() error) error {
+	replay := j.Replay()
+	vh, q, err := replay.find(j.b)
+	if err == nil {
+		err = replay.checkOwner(j.b)
+	}
+	if err != nil {
+		return err
+	}
+	p := vh.OwnPublisher()
+	if replay.User != "" {
+		p = vh.NewPublisher(replay.User)
+	}
+	one := &replayer{Job: j, q: q, p: p, order: replay.Request, id: replay.ID, saved: saved, targets: targets{}}
+	err = one.moveAll(ctx)
+	if replay.DryRun {
+		j.change(func(replay *Replay) { replay.Targets = one.targets.list(j.b, q) })
+		j.Finish(nil)
+	}
+	return err
+}
+
+// MayResume reports whether a replay that has ended may go on, with the rights that its owner has now. Errors: ErrRunning, ErrOwner.
+func (j *Job) MayResume() error {
+	replay := j.Replay()
+	if replay.State != Cancelled && replay.State != Failed {
+		return fmt.Errorf("%w: it is %s", ErrRunning, replay.State)
+	}
+	return replay.checkOwner(j.b)
 }
 
 // errLimit ends a replay that has reached its limit.
@@ -100,8 +216,7 @@ var errLimit = errors.New("limit reached")
 
 // replayer carries out one replay, in one goroutine.
 type replayer struct {
-	*job
-	b       *broker.Broker
+	*Job
 	q       *broker.Queue
 	p       *broker.Publisher
 	order   Request
@@ -123,7 +238,7 @@ func (r *replayer) moveAll(ctx context.Context) error {
 	if r.order.Rate > 0 {
 		r.limiter = rate.NewLimiter(rate.Limit(r.order.Rate), 1)
 	}
-	err = walk(ctx, r.q, way{after: r.snapshot().At, bodyBytes: -1, upTo: r.order.Position}, m, func(l *Letter) bool {
+	err = walk(ctx, r.q, way{after: r.Replay().At, bodyBytes: -1, upTo: r.order.Position}, m, func(l *Letter) bool {
 		if l.ReplayID == r.id {
 			return true
 		}
@@ -226,9 +341,4 @@ func (o *Request) find(b *broker.Broker) (*broker.VHost, *broker.Queue, error) {
 	}
 	q, err := vh.Queues.Get(o.Queue)
 	return vh, q, err
-}
-
-// byAge orders replays by age, the oldest first.
-func byAge(list []Replay) {
-	slices.SortFunc(list, func(a, b Replay) int { return a.Started.Compare(b.Started) })
 }

@@ -10,6 +10,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/deadletters"
+	"curfew/broker/operate"
 )
 
 func TestReplayToOrigin(t *testing.T) {
@@ -65,7 +66,7 @@ func TestReplayStopsRoundTrips(t *testing.T) {
 		d.expire(d.q)
 	}
 	run := d.replay(r, deadletters.Request{})
-	assert.Equal(t, map[deadletters.SkipReason]int{deadletters.SkippedLoop: 1}, run.Skipped)
+	assert.Equal(t, deadletters.Skips{deadletters.SkippedLoop: 1}, run.Skipped)
 	assert.Equal(t, 1, d.replay(r, deadletters.Request{Options: deadletters.Options{MaxReplays: 9, KeepDeaths: true}}).Replayed)
 	d.expire(d.q)
 	l, _, err := deadletters.Search(t.Context(), d.dlq, "", deadletters.Look{Count: 1})
@@ -90,21 +91,21 @@ func TestReplayLeavesWhatCannotGo(t *testing.T) {
 	d.dead(2)
 	d.declare("small", amqp.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"})
 	r := d.runs("")
-	to := func(key string, o deadletters.Options) map[deadletters.SkipReason]int {
+	to := func(key string, o deadletters.Options) deadletters.Skips {
 		o.To, o.Key = deadletters.ToExchange, key
 		return d.replay(r, deadletters.Request{Options: o}).Skipped
 	}
-	assert.Equal(t, map[deadletters.SkipReason]int{deadletters.SkippedUnroutable: 3}, to("nobody", deadletters.Options{}))
-	assert.Equal(t, map[deadletters.SkipReason]int{deadletters.SkippedBack: 3}, to("dlq", deadletters.Options{}))
+	assert.Equal(t, deadletters.Skips{deadletters.SkippedUnroutable: 3}, to("nobody", deadletters.Options{}))
+	assert.Equal(t, deadletters.Skips{deadletters.SkippedBack: 3}, to("dlq", deadletters.Options{}))
 	assert.Len(t, d.bodies(d.dlq), 3)
-	assert.Equal(t, map[deadletters.SkipReason]int{deadletters.SkippedFull: 2}, to("small", deadletters.Options{}))
-	assert.Equal(t, map[deadletters.SkipReason]int{}, d.replay(r, deadletters.Request{}).Skipped)
+	assert.Equal(t, deadletters.Skips{deadletters.SkippedFull: 2}, to("small", deadletters.Options{}))
+	assert.Equal(t, deadletters.Skips{}, d.replay(r, deadletters.Request{}).Skipped)
 
 	d.publish("", "dlq", "never died", amqp.Properties{})
-	assert.Equal(t, map[deadletters.SkipReason]int{deadletters.SkippedOrigin: 1}, d.replay(r, deadletters.Request{}).Skipped)
+	assert.Equal(t, deadletters.Skips{deadletters.SkippedOrigin: 1}, d.replay(r, deadletters.Request{}).Skipped)
 	d.user("reader", "^$")
 	run := d.replay(r, deadletters.Request{User: "reader", Options: deadletters.Options{To: deadletters.ToExchange, Key: "q"}})
-	assert.Equal(t, map[deadletters.SkipReason]int{deadletters.SkippedRefused: 1}, run.Skipped)
+	assert.Equal(t, deadletters.Skips{deadletters.SkippedRefused: 1}, run.Skipped)
 }
 
 func TestReplayTimeToLive(t *testing.T) {
@@ -158,7 +159,7 @@ func TestReplayCancelAndResume(t *testing.T) {
 	assert.Equal(t, moved, run.Replayed)
 	assert.Less(t, moved, 50)
 	_, err = r.Cancel("nothing")
-	assert.ErrorIs(t, err, deadletters.ErrNoReplay)
+	assert.ErrorIs(t, err, operate.ErrNotFound)
 
 	r.Close()
 	r = d.runs(dir) // the next life

@@ -4,6 +4,8 @@ package deadline
 type Sample struct {
 	Ref   Ref // its Deadline is 0 if it has none
 	Ahead int // ready messages that are delivered before it
+	// Entered is when it entered the queue, or up to a second earlier; 0: not known.
+	Entered Instant
 }
 
 // Survey is the state of a queue and a sample of its ready messages: every Step-th, in
@@ -17,4 +19,5 @@ type Survey struct {
 	Polled           uint64 // of these deliveries, those by basic.get
 	Step             int
 	Samples          []Sample
+	Objective        Objective
 }

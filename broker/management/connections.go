@@ -9,6 +9,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 	"curfew/broker/server"
 )
 
@@ -69,7 +70,7 @@ func closeUser(r *request) error {
 }
 
 func connectionObject(r *request, c *server.ConnectionInfo) object {
-	properties := rest.JSONOf(c.ClientProperties)
+	properties := messages.JSONOf(c.ClientProperties)
 	given, _ := properties["connection_name"].(string)
 	o := object{
 		"name": c.Name, "node": r.api.Node, "type": "network", "protocol": "AMQP 0-9-1", "state": c.State(),
@@ -226,7 +227,7 @@ func consumerObject(r *request, c *server.ConsumerInfo) object {
 	channel := server.ChannelInfo{Number: c.Channel, Connection: c.Connection}
 	return object{
 		"consumer_tag": c.Tag, "ack_required": !c.NoAck, "exclusive": c.Exclusive, "prefetch_count": c.Prefetch,
-		"active": c.Status != broker.Waiting, "activity_status": c.Status, "arguments": rest.JSONOf(c.Arguments),
+		"active": c.Status != broker.Waiting, "activity_status": c.Status, "arguments": messages.JSONOf(c.Arguments),
 		"consumer_timeout": c.TimeoutMillis,
 		"queue":            object{"name": c.Queue.Name(), "vhost": c.Queue.VHost().Name()},
 		"channel_details": object{

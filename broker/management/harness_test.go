@@ -18,7 +18,6 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/access"
-	"curfew/broker/deadletters"
 	"curfew/broker/definitions"
 	"curfew/broker/management"
 	"curfew/broker/operate"
@@ -52,10 +51,8 @@ func startWith(t *testing.T, o broker.Options) *site {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
 	x := &site{t: t, b: b, amqp: "amqp://guest:guest@" + l.Addr().String(), now: time.Unix(1_800_000_000, 0)}
-	replays, err := deadletters.OpenReplays(b, "", nil)
-	require.NoError(t, err)
 	ops := operate.New(operate.Options{
-		Broker: b, Server: s, Replays: replays, Now: func() time.Time { return x.now },
+		Broker: b, Server: s, Now: func() time.Time { return x.now },
 		Version: definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: "test"},
 	})
 	x.api = management.New(management.Options{
@@ -65,7 +62,7 @@ func startWith(t *testing.T, o broker.Options) *site {
 	x.http = httptest.NewServer(x.api.Handler())
 	t.Cleanup(func() {
 		x.http.Close()
-		replays.Close()
+		ops.Close()
 		stop()
 		assert.NoError(t, <-ended)
 		assert.NoError(t, b.Close())

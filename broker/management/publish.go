@@ -11,6 +11,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 	"curfew/broker/policy"
 )
 
@@ -112,7 +113,7 @@ func readPayload(f rest.Fields) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rest.BodyOf(text, f["payload_encoding"])
+	return messages.BodyOf(text, f["payload_encoding"])
 }
 
 // readProperties reads the message's properties; an empty list is none.

@@ -6,6 +6,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 	"curfew/broker/server"
 )
 
@@ -19,7 +20,7 @@ func queueObject(r *request, queue *broker.Queue) object {
 	}
 	o := object{
 		"name": i.Name, "vhost": i.VHost, "node": r.api.Node, "type": kind, "state": "running",
-		"durable": i.Durable, "auto_delete": i.AutoDelete, "exclusive": i.Exclusive, "internal": false, "arguments": rest.JSONOf(i.Args),
+		"durable": i.Durable, "auto_delete": i.AutoDelete, "exclusive": i.Exclusive, "internal": false, "arguments": messages.JSONOf(i.Args),
 		"consumers": i.Consumers, "consumer_capacity": rest.Rate(0), "consumer_utilisation": rest.Rate(0), "exclusive_consumer_tag": nil,
 		"single_active_consumer_tag": nil, "memory": 240 + 25*(i.Ready+i.Unacked), "head_message_timestamp": nil, "oldest_message_age": nil, "idle_since": nil,
 		"message_bytes": i.ReadyBytes + i.UnackedBytes, "message_bytes_ready": i.ReadyBytes, "message_bytes_unacknowledged": i.UnackedBytes,
@@ -32,6 +33,7 @@ func queueObject(r *request, queue *broker.Queue) object {
 	r.api.messages(o, i.Ready, i.Unacked, key)
 	addPolicies(o, queue)
 	addMoments(r, o, &i)
+	addAims(r, o, &i, queue)
 	return o
 }
 
@@ -42,6 +44,13 @@ func addPolicies(o object, queue *broker.Queue) {
 	if effective != nil {
 		o["effective_policy_definition"] = object(effective)
 	}
+}
+
+// addAims adds what a queue is for, and how long messages wait in it, in ms. These are Curfew's own.
+func addAims(r *request, o object, i *broker.QueueInfo, queue *broker.Queue) {
+	w := r.api.Operations.WaitOf(i, queue)
+	o["purpose"], o["objective"] = r.api.Operations.Purpose(queue), nameOrNull(w.Objective.String())
+	o["time_in_queue"] = object{"oldest_ready": w.Oldest, "p50": w.P50, "p99": w.P99, "objective_missed": w.Missed, "burn_rate": w.Burn}
 }
 
 func nameOrNull(name string) any {

@@ -57,7 +57,7 @@ func Routes() []rest.Route { return (*API)(nil).table() }
 
 // routes returns the routes of this package.
 func routes() (table []route) {
-	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, policyRoutes, deadlineRoutes, clockRoutes} {
+	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, policyRoutes, clockRoutes} {
 		table = append(table, part...)
 	}
 	return table
@@ -165,8 +165,6 @@ var userRoutes = []route{
 }
 
 var policyRoutes = []route{
-	{method: get, path: "/api/curfew/delayed/{vhost}", op: operate.ListDelayed, handle: listDelayed, doc: delayedDoc},
-	{method: remove, path: "/api/curfew/delayed/{vhost}/{id}", op: operate.CancelDelayed, handle: cancelDelayed, doc: cancelDelayedDoc},
 	{method: get, path: "/api/definitions", op: operate.ExportDefinitions, handle: exportDefinitions},
 	{method: post, path: "/api/definitions", op: operate.ImportDefinitions, handle: importDefinitions, body: maxDefinitions},
 	{method: get, path: "/api/all-configuration", op: operate.ExportDefinitions, handle: exportDefinitions}, // the old name

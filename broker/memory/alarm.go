@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
 )
 
 // AlarmOptions are the limits at which publishers are blocked. The zero value never measures anything.
@@ -61,6 +63,13 @@ func (a *Alarm) Reason() (reason string, changed <-chan struct{}) {
 		}
 	}
 	return a.reasonLocked(), a.changed
+}
+
+// Last is the reason as it was last measured. It asks for no measurement.
+func (a *Alarm) Last() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.reasonLocked()
 }
 
 // MemoryInUse is what is compared with the memory limit, in bytes.
@@ -135,10 +144,8 @@ func (a *Alarm) set(reason *bool, to bool) {
 }
 
 const (
-	// levelsEvery is how often memory and disk are measured, levelsIdle while nobody
-	// publishes: measuring is most of what an idle process does.
+	// levelsEvery is how often memory and disk are measured. While nobody publishes, it is once a second.
 	levelsEvery = 250 * time.Millisecond
-	levelsIdle  = time.Second
 	// memoryResume is the share of the limit below which publishers are no longer blocked.
 	memoryResume = 0.9
 	// diskShare bounds the limit on small disks, which would never have enough free space.
@@ -159,7 +166,7 @@ func (a *Alarm) Run(quit <-chan struct{}) {
 		a.checkDisk()
 		every, measure = levelsEvery, nil
 		if a.idle() {
-			every, measure = levelsIdle, a.measure
+			every, measure = deadline.UntilSecond(time.Now()), a.measure
 		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"curfew/broker/queue"
 )
 
+var _ = Group("dlq", "List, search, replay, edit, purge, export and import dead letters of a running Curfew")
+
 // ListDeadLetterQueues lists the queues that dead letters go to or are in, the fullest first, as they were within the last second; vhost is ""
 // for all. The caller must not change the result.
 func (o Letters) ListDeadLetterQueues(_ context.Context, a Actor, vhost string) ([]*deadletters.Queue, error) {
@@ -35,7 +37,7 @@ func (o Letters) ListDeadLetterQueues(_ context.Context, a Actor, vhost string) 
 	}
 	for i := range all {
 		q := &all[i]
-		if vh := vhosts[q.VHost]; vh != nil && (vhost == "" || vhost == q.VHost) && o.permitQueue(&a, ListDeadLetterQueues, vh, q.Queue) == nil {
+		if vh := vhosts[q.VHost]; vh != nil && (vhost == "" || vhost == q.VHost) && o.MayOn(&a, ListDeadLetterQueues, vh, q.Queue) == nil {
 			list = append(list, q)
 		}
 	}
@@ -141,7 +143,7 @@ func (o *Access) purged(ctx context.Context, a *Actor, op Operation, at QueueNam
 		return err
 	}
 	if err == nil {
-		err = o.commit(ctx)
+		err = o.Commit(ctx)
 	}
 	o.Record(*a, op, at, err, zap.Int("messages", deleted))
 	return err
@@ -159,7 +161,7 @@ func (o Letters) ImportDeadLetters(ctx context.Context, a Actor, to QueueName, l
 		n, err = deadletters.Import(ctx, o.Broker, vh.NewPublisher(a.Name), q.Name(), lines, func(n int) { report(ctx, n, 0) })
 	}
 	if err == nil {
-		err = o.commit(ctx)
+		err = o.Commit(ctx)
 	}
 	o.Record(a, ImportDeadLetters, to, err, zap.Int("messages", n))
 	return n, err
@@ -208,7 +210,7 @@ func (o Letters) ResendDeadLetter(ctx context.Context, a Actor, at QueueName, se
 	case err == nil && skipped == deadletters.SkippedGone:
 		skipped, err = "", ErrMessageGone
 	case err == nil && skipped == "":
-		err = o.commit(ctx)
+		err = o.Commit(ctx)
 	}
 	o.Record(a, ResendDeadLetter, at, err, zap.Uint64("seq", uint64(seq)), zap.String("exchange", d.Exchange), zap.String("routing_key", d.RoutingKey), zap.String("skipped", string(skipped)))
 	return skipped, err
@@ -239,62 +241,12 @@ func (o Letters) ReviewDraft(_ context.Context, a Actor, at QueueName, seq queue
 func (o Letters) StartReplay(ctx context.Context, a Actor, r deadletters.Request) (replay deadletters.Replay, err error) {
 	at := QueueName{r.VHost, r.Queue}
 	q, err := o.queue(&a, StartReplay, at)
-	if err == nil && o.Replays == nil {
-		err = ErrNotFound
-	}
 	if err == nil {
 		r.Queue, r.User = q.Name(), a.Name
-		replay, err = o.Replays.Start(ctx, r)
+		replay, err = o.Replay(ctx, r)
 	}
 	if !r.DryRun || Refused(err) {
 		o.Record(a, StartReplay, at, err, zap.String("replay", replay.ID))
 	}
 	return replay, err
-}
-
-// ListReplays lists the replays that the actor may see, the oldest first.
-func (o Letters) ListReplays(_ context.Context, a Actor) ([]deadletters.Replay, error) {
-	if err := o.permit(&a, ListReplays, ""); err != nil || o.Replays == nil {
-		return []deadletters.Replay{}, err
-	}
-	return slices.DeleteFunc(o.Replays.List(), func(r deadletters.Replay) bool { return !mayHandle(&a, r.User) }), nil
-}
-
-// Replay returns one replay. Error: ErrNotFound, also for one that the actor may not see.
-func (o Letters) Replay(_ context.Context, a Actor, id string) (deadletters.Replay, error) {
-	return o.replay(&a, SeeReplay, id)
-}
-
-func (o Letters) replay(a *Actor, op Operation, id string) (deadletters.Replay, error) {
-	if err := o.permit(a, op, ""); err != nil {
-		return deadletters.Replay{}, err
-	}
-	if o.Replays == nil {
-		return deadletters.Replay{}, ErrNotFound
-	}
-	r, err := o.Replays.Get(id)
-	if err != nil || !mayHandle(a, r.User) {
-		return deadletters.Replay{}, ErrNotFound
-	}
-	return r, nil
-}
-
-// CancelReplay stops a replay and waits until it has stopped. It does not change one that has ended. Error: as Replay.
-func (o Letters) CancelReplay(_ context.Context, a Actor, id string) (deadletters.Replay, error) {
-	return o.steer(a, CancelReplay, id, (*deadletters.Replays).Cancel)
-}
-
-// ResumeReplay continues a replay that was cancelled or has failed, with the rights that its owner has now. Errors: as Replay, and
-// deadletters.ErrRunning and deadletters.ErrOwner.
-func (o Letters) ResumeReplay(_ context.Context, a Actor, id string) (deadletters.Replay, error) {
-	return o.steer(a, ResumeReplay, id, (*deadletters.Replays).Resume)
-}
-
-func (o Letters) steer(a Actor, op Operation, id string, do func(*deadletters.Replays, string) (deadletters.Replay, error)) (deadletters.Replay, error) {
-	r, err := o.replay(&a, op, id)
-	if err == nil {
-		r, err = do(o.Replays, id)
-	}
-	o.Record(a, op, QueueName{r.VHost, r.Queue}, err, zap.String("replay", id), zap.String("owner", r.User))
-	return r, err
 }

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -29,12 +31,17 @@ const (
 	Pattern  Kind = "pattern"  // a regular expression
 	JSON     Kind = "json"     // any JSON value
 	Span     Kind = "span"     // a number of ms, which forms also take as 90s or 10m
+	Fraction Kind = "fraction" // a number that need not be whole
+	Instant  Kind = "instant"  // a time.Time, or Unix ms; 0 is none
+	Progress Kind = "state"    // running, done, cancelled or failed
+	Share    Kind = "share"    // how much is done, of 100; below 0: it is not known
+	Filter   Kind = "filter"   // deadletters.Filter: it may stand in the body and in the query
 )
 
 // Field is a field of a request, or a column of a result. One that is a pointer is optional: nil means that it was not given, and a form gives it only if
 // its user has changed it. Its tags are:
 //
-//	json     its name in JSON, paths, queries and flags
+//	json     its name in JSON, paths, queries and flags; "-": only pages have it, if it has a label
 //	form     its name in forms and the queries of pages; the same if it is missing
 //	label    its name for people; made of the name if it is missing
 //	doc      what it means
@@ -47,6 +54,9 @@ const (
 //	min max  its bounds
 //	log      its name in records; "": it is not recorded
 //	hide     the faces that do not have it, with spaces between: api, command, page, table
+//	table    its heading in tables of commands, with the marks of table.Printer; its name if it is missing
+//	until    of an instant: heading of a column with how long it is until then
+//	flag     its name as a flag, and behind a comma a letter; its name with dashes if it is missing
 //	own      only routes below /api/curfew have it, in the query
 //	empty    what an empty field of a form stands for; the same as nothing if it is missing
 //	to       of a column: path of the page that its value links to, with {column} for values of the row
@@ -60,7 +70,8 @@ type Field struct {
 	Kind                        Kind
 	Key, Filled                 bool // need
 	Default, Start, Log, Button string
-	Faint, Eg                   string
+	Faint, Eg, Heading, Flag    string
+	Until                       string
 	OneOf, Texts                []string
 	Any                         bool
 	More                        string
@@ -74,12 +85,26 @@ type Field struct {
 	of                          reflect.Type
 }
 
+// itemsOf is the list in a result that has one beside other things: its field "items".
+func itemsOf(result reflect.Type) (index []int, is bool) {
+	if result.Kind() != reflect.Struct {
+		return nil, false
+	}
+	items, is := result.FieldByName("Items")
+	return items.Index, is && items.Type.Kind() == reflect.Slice
+}
+
 // rowTypeOf is the struct that a result has its columns of; nil: it has none.
 func rowTypeOf(result reflect.Type) reflect.Type {
-	for result.Kind() == reflect.Slice || result.Kind() == reflect.Pointer {
+	for {
+		if index, is := itemsOf(result); is {
+			result = result.FieldByIndex(index).Type
+		}
+		if result.Kind() != reflect.Slice && result.Kind() != reflect.Pointer {
+			return result
+		}
 		result = result.Elem()
 	}
-	return result
 }
 
 // fieldsOf reads the fields of a struct, those of embedded structs in their place.
@@ -89,13 +114,18 @@ func fieldsOf(of reflect.Type) (list []Field) {
 	}
 	for _, sf := range reflect.VisibleFields(of) {
 		name, option, _ := strings.Cut(sf.Tag.Get("json"), ",")
-		if sf.Anonymous || name == "" || name == "-" {
+		if sf.Anonymous || name == "" || name == "-" && sf.Tag.Get("label") == "" {
 			continue
+		}
+		hide := sf.Tag.Get("hide")
+		if name == "-" {
+			name, hide = strings.ToLower(sf.Name), hide+" api command table"
 		}
 		f := Field{
 			Name: name, Form: sf.Tag.Get("form"), Label: sf.Tag.Get("label"), Doc: sf.Tag.Get("doc"), Kind: Kind(sf.Tag.Get("is")), Default: sf.Tag.Get("default"),
-			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), Empty: sf.Tag.Get("empty"), To: sf.Tag.Get("to"), More: sf.Tag.Get("more"), OneOf: append([]string(nil), strings.Fields(sf.Tag.Get("oneof"))...), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
-			hidden: strings.Fields(sf.Tag.Get("hide")), Omit: option == "omitempty", index: sf.Index, of: sf.Type, min: math.MinInt64, max: math.MaxInt64,
+			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), Empty: sf.Tag.Get("empty"), To: sf.Tag.Get("to"), More: sf.Tag.Get("more"),
+			OneOf: append([]string(nil), strings.Fields(sf.Tag.Get("oneof"))...), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
+			Heading: sf.Tag.Get("table"), Flag: sf.Tag.Get("flag"), Until: sf.Tag.Get("until"), hidden: strings.Fields(hide), Omit: option == "omitempty" || option == "omitzero", index: sf.Index, of: sf.Type, min: math.MinInt64, max: math.MaxInt64,
 		}
 		need := sf.Tag.Get("need")
 		f.Key, f.Filled = need == "key" || need == "value", need == "page" || need == "value"
@@ -111,6 +141,12 @@ func fieldsOf(of reflect.Type) (list []Field) {
 		if f.Kind == "" {
 			f.Kind = kindOf(sf.Type)
 		}
+		if f.Heading == "" {
+			f.Heading = strings.ToUpper(spaced(name))
+		}
+		if f.Flag == "" {
+			f.Flag = strings.ReplaceAll(name, "_", "-")
+		}
 		for tag, to := range map[string]*int64{"min": &f.min, "max": &f.max} {
 			if text := sf.Tag.Get(tag); text != "" {
 				n, err := strconv.ParseInt(text, 10, 64)
@@ -125,8 +161,11 @@ func fieldsOf(of reflect.Type) (list []Field) {
 	return list
 }
 
+// spaced is a name with spaces between its words.
+func spaced(name string) string { return strings.NewReplacer("-", " ", "_", " ").Replace(name) }
+
 func labelOf(name string) string {
-	text := strings.NewReplacer("-", " ", "_", " ").Replace(name)
+	text := spaced(name)
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[size:]
 }
@@ -136,6 +175,12 @@ func kindOf(of reflect.Type) Kind {
 		of = of.Elem()
 	}
 	switch of.Kind() {
+	case reflect.Float64:
+		return Fraction
+	case reflect.Struct:
+		if of == reflect.TypeFor[time.Time]() {
+			return Instant
+		}
 	case reflect.Bool:
 		return Flag
 	case reflect.Int, reflect.Int64, reflect.Uint64:
@@ -186,6 +231,11 @@ func shown(columns []Field, face string, rows []any) (list []Field) {
 // Rows are the rows of a result: of a list its entries, otherwise the result itself; none of a result that is nothing.
 func Rows(result any) (rows []any) {
 	v := reflect.ValueOf(result)
+	if v.IsValid() {
+		if index, is := itemsOf(v.Type()); is {
+			v = v.FieldByIndex(index)
+		}
+	}
 	switch {
 	case v.Kind() == reflect.Slice:
 		for i := range v.Len() {
@@ -277,6 +327,16 @@ func (f *Field) set(to reflect.Value, v any) error {
 		to.Set(reflect.New(to.Type().Elem()))
 		to = to.Elem()
 	}
+	if reads, is := to.Addr().Interface().(encoding.TextUnmarshaler); is {
+		text, ok := v.(string)
+		if !ok {
+			return wrong(f, "not_string", f.Name)
+		}
+		if err := reads.UnmarshalText([]byte(text)); err != nil {
+			return &Wrong{Field: f.Name, Text: f.Name + ": " + err.Error()}
+		}
+		return nil
+	}
 	switch to.Kind() {
 	case reflect.String:
 		text, ok := v.(string)
@@ -296,6 +356,18 @@ func (f *Field) set(to reflect.Value, v any) error {
 			return err
 		}
 		to.SetInt(n)
+	case reflect.Uint64:
+		n, err := f.natural(v)
+		if err != nil {
+			return err
+		}
+		to.SetUint(n)
+	case reflect.Float64:
+		n, err := f.fraction(v)
+		if err != nil {
+			return err
+		}
+		to.SetFloat(n)
 	case reflect.Slice:
 		list, err := f.list(v)
 		if err != nil {
@@ -334,6 +406,34 @@ func (f *Field) integer(v any) (int64, error) {
 		}
 	}
 	return 0, wrong(f, "not_integer", v)
+}
+
+// natural reads a number that is not negative.
+func (f *Field) natural(v any) (uint64, error) {
+	if text, is := v.(string); is {
+		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	n, err := f.integer(v)
+	if err == nil && n < 0 {
+		err = wrong(f, "out_of_range", f.Name, n)
+	}
+	return uint64(n), err
+}
+
+func (f *Field) fraction(v any) (float64, error) {
+	switch n := v.(type) {
+	case int64:
+		return float64(n), nil
+	case float64:
+		return n, nil
+	case string:
+		if n, err := strconv.ParseFloat(n, 64); err == nil {
+			return n, nil
+		}
+	}
+	return 0, &Wrong{Field: f.Name, Text: fmt.Sprintf("%s is not a number: %v", f.Name, v)}
 }
 
 // list reads a list of texts, or one text with commas.
@@ -416,6 +516,13 @@ func Plain(v any) string {
 		return v
 	case []string:
 		return strings.Join(v, ",")
+	case time.Time:
+		if v.IsZero() {
+			return ""
+		}
+		return v.UTC().Format(time.RFC3339)
+	case fmt.Stringer:
+		return v.String()
 	case bool:
 		if v {
 			return "yes"

@@ -28,6 +28,11 @@ type Op struct {
 	// Command is the words of the command and the fields that are its arguments: "user passwd <user>". Variant is a flag that chooses this operation
 	// of two with the same words.
 	Command, Variant, Example string
+	Lists                     string // the command that lists what it may be about, for the error about what does not exist
+	Alias                     string // another name of the command's last word
+	Quiet                     bool   // it changes nothing, and is not recorded; unlike one that Looks it does not open other virtual hosts to the role Monitor
+	Watched                   bool   // the command has --watch
+	Long                      bool   // it may take long: it is a run (Begin), for which a client need not wait
 	// Page has what the dashboard shows of it.
 	Page Page
 
@@ -54,12 +59,14 @@ type Page struct {
 	// Rows is the list whose rows have a link to this operation, with the text Link; the fields of both that have the same names say which row it is.
 	Rows   Operation
 	Link   string
-	Begin  string // text of the link above the list that opens an empty form; "": none
-	Danger bool   // it deletes: it is asked for confirmation
-	Then   string // what follows from it
-	Typed  string // the field that has to be typed to confirm it
-	Next   string // path of the page after it, with {field} for fields of the form; "": Parent or On
-	DryRun bool   // the form first shows what the field dry_run does, in words (Effect)
+	Only   func(row any) bool // which of them have the link; nil: all
+	Live   bool               // the page is shown again while it is looked at
+	Begin  string             // text of the link above the list that opens an empty form; "": none
+	Danger bool               // it deletes: it is asked for confirmation
+	Then   string             // what follows from it
+	Typed  string             // the field that has to be typed to confirm it
+	Next   string             // path of the page after it, with {field} for fields of the form; "": Parent or On
+	DryRun bool               // the form first shows what the field dry_run does, in words (Effect)
 }
 
 // Link is a link to a page. To has {column} for values of a row.
@@ -79,6 +86,7 @@ type Call struct {
 	Actor   Actor
 	VHost   *broker.VHost // that the request names; nil: none
 	Created bool          // set by the operation: something is new
+	At      QueueName     // set by an operation whose request does not name what its record is about
 	more    []zap.Field
 }
 
@@ -88,6 +96,15 @@ func (c *Call) Within() []*broker.VHost {
 		return []*broker.VHost{c.VHost}
 	}
 	return c.VHosts(c.Actor)
+}
+
+// Queue is a queue of the request's virtual host, which the request names in its field queue. Error: ErrNotFound.
+func (c *Call) Queue(name string) (*broker.Queue, error) {
+	q, err := c.VHost.Queues.Get(c.VHost.Queues.NameOf(name))
+	if err != nil {
+		return nil, ErrNotFound
+	}
+	return q, nil
 }
 
 // Log adds a field to the record of the call.
@@ -162,6 +179,12 @@ func (t Typed[Q, R]) IfStill(ctx context.Context, o *Access, a Actor, q Q, seen 
 // Is reports whether the operation is a list.
 func (op *Op) IsList() bool { return op.result.Kind() == reflect.Slice }
 
+// IsPage reports whether the result has a list, its field Items, beside other things.
+func (op *Op) IsPage() bool {
+	_, is := itemsOf(op.result)
+	return is
+}
+
 // Fields are those of the request, and Columns those of the rows of the result.
 func (op *Op) Fields() []Field  { return op.fields }
 func (op *Op) Columns() []Field { return op.columns }
@@ -217,7 +240,7 @@ func (o *Access) enter(a Actor, op *Op, q any) (*Call, error) {
 	}
 	c.VHost = vh
 	if queue := op.text(q, "queue"); queue != "" {
-		err = o.permitQueue(&a, op.Name, vh, vh.Queues.NameOf(queue))
+		err = o.MayOn(&a, op.Name, vh, vh.Queues.NameOf(queue))
 	}
 	return c, err
 }
@@ -237,13 +260,16 @@ func (o *Access) Do(ctx context.Context, a Actor, op *Op, request any, seen *str
 	if err == nil {
 		result, err = op.do(ctx, c, request)
 	}
-	if !op.Looks && !op.tries(request) {
+	if !op.Looks && !op.Quiet && !op.tries(request) {
 		for i := range op.fields {
 			if f := &op.fields[i]; f.Log != "" && f.Of(request) != nil {
 				c.Log(zap.Any(f.Log, f.Of(request)))
 			}
 		}
-		o.Record(a, op.Name, QueueName{VHost: op.text(request, "vhost"), Name: op.text(request, "queue")}, err, c.more...)
+		if c.At == (QueueName{}) {
+			c.At = QueueName{VHost: op.text(request, "vhost"), Name: op.text(request, "queue")}
+		}
+		o.Record(a, op.Name, c.At, err, c.more...)
 	}
 	return result, c.Created && err == nil, err
 }
@@ -295,15 +321,19 @@ func (e *Stale) Error() string {
 
 // Words are the words of the command, without its arguments.
 func (op *Op) Words() []string {
-	words, _, _ := strings.Cut(op.Command, "<")
-	return strings.Fields(words)
+	return strings.Fields(op.Command[:strings.IndexAny(op.Command+"<", "<[")])
 }
 
-// Arguments are the fields that are arguments of the command, in their order.
-func (op *Op) Arguments() (names []string) {
-	for _, part := range strings.Split(op.Command, "<")[1:] {
-		name, _, _ := strings.Cut(part, ">")
-		names = append(names, name)
+// Arguments are the fields that are arguments of the command, in their order; those after the first needed are optional, as in "list [queue]".
+func (op *Op) Arguments() (names []string, needed int) {
+	for _, part := range strings.Fields(op.Command) {
+		switch part[0] {
+		case '<':
+			needed++
+			fallthrough
+		case '[':
+			names = append(names, part[1:len(part)-1])
+		}
 	}
-	return names
+	return names, needed
 }

@@ -14,6 +14,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	"curfew/broker/definitions"
 	"curfew/broker/server"
 )
@@ -22,8 +23,6 @@ import (
 type Options struct {
 	Broker *broker.Broker
 	Server *server.Server
-	// Replays of dead letters; nil: none can be started.
-	Replays *deadletters.Replays
 	// Version is written into exported definitions.
 	Version definitions.Version
 	// DataDir is where messages are kept; "": in memory only.
@@ -31,6 +30,9 @@ type Options struct {
 	// Recorder of what users change; nil: nothing is recorded.
 	Recorder *Recorder
 	Log      *zap.Logger
+	// Purpose infers what a queue is for, and Wait tells how long messages wait in the queue of that number; nil: that is not known.
+	Purpose func(*broker.Queue) deadline.Purpose
+	Wait    func(queue uint64) deadline.Wait
 	// Now is the clock for rates; nil: time.Now.
 	Now func() time.Time
 }
@@ -80,7 +82,14 @@ func New(o Options) *Operations {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Purpose == nil {
+		o.Purpose = func(q *broker.Queue) deadline.Purpose { return q.Settings().Purpose }
+	}
+	if o.Wait == nil {
+		o.Wait = func(uint64) deadline.Wait { return deadline.Wait{} }
+	}
 	shared := &Access{Options: o, started: time.Now(), log: o.Log.Named("operate"), seed: maphash.MakeSeed()}
+	shared.runs.access = shared
 	shared.rates = newRates(shared.countAll, o.Now)
 	return &Operations{shared, Letters{shared}, Settings{shared}, Topology{shared}}
 }
@@ -161,7 +170,7 @@ func (o *Access) queue(a *Actor, op Operation, at QueueName) (*broker.Queue, err
 		return nil, err
 	}
 	name := vh.Queues.NameOf(at.Name)
-	if err := o.permitQueue(a, op, vh, name); err != nil {
+	if err := o.MayOn(a, op, vh, name); err != nil {
 		return nil, err
 	}
 	q, err := vh.Queues.Get(name)
@@ -171,15 +180,15 @@ func (o *Access) queue(a *Actor, op Operation, at QueueName) (*broker.Queue, err
 	return q, nil
 }
 
-// permitQueue checks the permissions on a queue that an operation requires.
-func (o *Access) permitQueue(a *Actor, op Operation, vh *broker.VHost, name string) error {
+// MayOn checks the permissions on a queue that an operation requires.
+func (o *Access) MayOn(a *Actor, op Operation, vh *broker.VHost, name string) error {
 	r, rights := rules[op], o.Broker.RightsOf(a.Name, vh.Name())
-	if r.Read == always || r.Read == unlessMonitor && !a.Has(Monitor) {
+	if r.Read == Always || r.Read == UnlessMonitor && !a.Has(Monitor) {
 		if err := rights.Queue(access.Read, name); err != nil {
 			return err
 		}
 	}
-	if r.Write == always {
+	if r.Write == Always {
 		return rights.Queue(access.Write, name)
 	}
 	return nil
@@ -191,8 +200,8 @@ func (o *Access) version(values ...any) string {
 	return strconv.FormatUint(maphash.Bytes(o.seed, text), 36)
 }
 
-// commit waits until the changes are as durable as the store makes them.
-func (o *Access) commit(ctx context.Context) error {
+// Commit waits until the changes are as durable as the store makes them.
+func (o *Access) Commit(ctx context.Context) error {
 	done := make(chan error, 1)
 	o.Broker.Commit(func(err error) { done <- err })
 	select {
@@ -214,5 +223,5 @@ func (o *Access) Record(a Actor, op Operation, at QueueName, err error, more ...
 // May reports whether the actor may do an operation on a queue, for faces that show a form only to users who can use it.
 func (o *Access) May(a Actor, op Operation, at QueueName) bool {
 	vh, err := o.vhost(&a, op, at.VHost)
-	return err == nil && o.permitQueue(&a, op, vh, vh.Queues.NameOf(at.Name)) == nil
+	return err == nil && o.MayOn(&a, op, vh, vh.Queues.NameOf(at.Name)) == nil
 }

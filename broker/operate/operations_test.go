@@ -22,6 +22,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/broker/operate/admin"
+	"curfew/broker/operate/messages"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/server"
@@ -44,14 +45,12 @@ func newSite(t *testing.T) *site {
 	b, err := broker.New(broker.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, b.Close()) })
-	replays, err := deadletters.OpenReplays(b, "", nil)
-	require.NoError(t, err)
-	t.Cleanup(replays.Close)
 	core, records := observer.New(zap.InfoLevel)
 	s := &site{t: t, b: b, records: records, metrics: prometheus.NewRegistry()}
 	recorder := operate.NewRecorder(operate.RecorderOptions{Log: zap.New(core), Registerer: s.metrics,
 		Changed: func(c operate.Change) { s.mu.Lock(); defer s.mu.Unlock(); s.changes = append(s.changes, c) }})
-	s.Operations = operate.New(operate.Options{Broker: b, Server: server.New(server.Options{Broker: b}), Replays: replays, Log: zap.New(core), Recorder: recorder})
+	s.Operations = operate.New(operate.Options{Broker: b, Server: server.New(server.Options{Broker: b}), Log: zap.New(core), Recorder: recorder})
+	t.Cleanup(s.Close)
 	s.q = s.declare("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 	s.dlq = s.declare("dlq", nil)
 	return s
@@ -112,37 +111,37 @@ func TestWhoMayHandleAReplay(t *testing.T) {
 	request := deadletters.Request{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 0.01}}
 	replay, err := s.StartReplay(t.Context(), owner, request)
 	require.NoError(t, err)
-	ownerless, err := s.Replays.Start(t.Context(), request)
+	ownerless, err := s.Access.Replay(t.Context(), request)
 	require.NoError(t, err)
 
 	for _, by := range []operate.Actor{reader, watcher, {Tags: []string{access.Management}}} {
-		list, err := s.ListReplays(t.Context(), by)
+		list, err := operate.ListReplays.Do(t.Context(), s.Access, by, operate.None{})
 		require.NoError(t, err)
 		assert.Empty(t, list)
 		for _, id := range []string{replay.ID, ownerless.ID, ""} {
-			_, err = s.Replay(t.Context(), by, id)
+			_, err = operate.ShowReplay.Do(t.Context(), s.Access, by, operate.ReplayName{ID: id})
 			assert.ErrorIs(t, err, operate.ErrNotFound)
-			_, err = s.CancelReplay(t.Context(), by, id)
+			_, err = operate.CancelReplay.Do(t.Context(), s.Access, by, operate.ReplayName{ID: id})
 			assert.ErrorIs(t, err, operate.ErrNotFound)
-			_, err = s.ResumeReplay(t.Context(), by, id)
+			_, err = operate.ResumeReplay.Do(t.Context(), s.Access, by, operate.ReplayName{ID: id})
 			assert.ErrorIs(t, err, operate.ErrNotFound)
 		}
 	}
 	for _, by := range []operate.Actor{owner, root} {
-		got, err := s.Replay(t.Context(), by, replay.ID)
+		got, err := operate.ShowReplay.Do(t.Context(), s.Access, by, operate.ReplayName{ID: replay.ID})
 		require.NoError(t, err)
 		assert.Equal(t, deadletters.Running, got.State, "nobody has stopped it")
-		_, err = s.CancelReplay(t.Context(), by, replay.ID)
+		_, err = operate.CancelReplay.Do(t.Context(), s.Access, by, operate.ReplayName{ID: replay.ID})
 		require.NoError(t, err)
-		got, err = s.ResumeReplay(t.Context(), by, replay.ID)
+		got, err = operate.ResumeReplay.Do(t.Context(), s.Access, by, operate.ReplayName{ID: replay.ID})
 		require.NoError(t, err)
 		assert.Equal(t, "owner", got.User, "it stays whose it was")
 	}
-	list, _ := s.ListReplays(t.Context(), owner)
+	list, _ := operate.ListReplays.Do(t.Context(), s.Access, owner, operate.None{})
 	assert.Len(t, list, 1)
-	list, _ = s.ListReplays(t.Context(), root)
+	list, _ = operate.ListReplays.Do(t.Context(), s.Access, root, operate.None{})
 	assert.Len(t, list, 2)
-	_, err = s.Replay(t.Context(), owner, ownerless.ID)
+	_, err = operate.ShowReplay.Do(t.Context(), s.Access, owner, operate.ReplayName{ID: ownerless.ID})
 	assert.ErrorIs(t, err, operate.ErrNotFound, "what nobody owns is the administrators'")
 }
 
@@ -165,7 +164,7 @@ func TestChangesAreRecorded(t *testing.T) {
 	require.True(t, operate.Refused(err))
 	_, err = s.PurgeQueue(t.Context(), user, operate.QueueName{VHost: "/", Name: "none"})
 	require.True(t, operate.Gone(err))
-	require.Error(t, s.Permit(other, operate.CancelDelayed, "/"), "refused before it is read")
+	require.Error(t, s.Permit(other, messages.CancelDelayed.Name, "/"), "refused before it is read")
 
 	var results []string
 	for _, e := range s.records.All() {
@@ -213,19 +212,23 @@ func TestDeadlinesOfASpan(t *testing.T) {
 	}
 	p.Flush(nil)
 	user, now := s.user("user", access.Monitoring, "/"), s.b.UnixMillis(s.b.Now())
-	list, in, err := s.NextDeadlines(t.Context(), user, operate.DeadlineList{Count: 10})
+	next := func(by operate.Actor, q messages.DeadlineList) ([]messages.Deadline, []messages.QueueDeadlines, error) {
+		page, err := messages.ListDeadlines.Do(t.Context(), s.Access, by, q)
+		return page.Items, page.Queues, err
+	}
+	list, in, err := next(user, messages.DeadlineList{Count: 10})
 	require.NoError(t, err)
 	require.Len(t, list, 4)
 	require.Len(t, in, 2)
-	require.Equal(t, "dlq", in[0].Queue.Name())
+	require.Equal(t, "dlq", in[0].Queue)
 	require.Equal(t, 3, in[0].Count)
 	require.InDelta(t, now+120_000, in[0].First, 20_000)
-	list, in, err = s.NextDeadlines(t.Context(), user, operate.DeadlineList{Count: 1, After: now + 90_000, Before: now + 200_000})
+	list, in, err = next(user, messages.DeadlineList{Count: 1, After: now + 90_000, Before: now + 200_000})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.Len(t, in, 1)
 	require.Equal(t, 2, in[0].Count)
-	_, in, err = s.NextDeadlines(t.Context(), s.user("other", access.Management), operate.DeadlineList{Count: 1})
+	_, in, err = next(s.user("other", access.Management), messages.DeadlineList{Count: 1})
 	require.NoError(t, err)
 	require.Empty(t, in)
 }
@@ -242,15 +245,15 @@ func TestADeadlineThatSomebodyElseChanged(t *testing.T) {
 	seen, err := s.Look(t.Context(), user, at, seq, 0)
 	require.NoError(t, err)
 	was := seen.DeadlineMillis
-	done, err := s.ChangeDeadline(t.Context(), user, at, seq, operate.DeadlineChange{By: 1000, Was: &was})
+	done, err := messages.ChangeDeadline.Do(t.Context(), s.Access, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: seq, By: 1000, Was: &was})
 	require.NoError(t, err)
-	require.Equal(t, operate.DeadlineChanged{Outcome: "rescheduled", Deadline: was + 1000}, done)
-	_, err = s.ChangeDeadline(t.Context(), user, at, seq, operate.DeadlineChange{Fire: true, Was: &was})
+	require.Equal(t, messages.DeadlineChanged{Outcome: "rescheduled", Deadline: was + 1000}, done)
+	_, err = messages.ChangeDeadline.Do(t.Context(), s.Access, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: seq, Fire: true, Was: &was})
 	require.ErrorIs(t, err, operate.ErrChanged)
-	_, err = s.ChangeDeadline(t.Context(), user, at, seq, operate.DeadlineChange{At: was + policy.MaxTTLMillis})
+	_, err = messages.ChangeDeadline.Do(t.Context(), s.Access, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: seq, At: was + policy.MaxTTLMillis})
 	var far *operate.OutOfRange
 	require.ErrorAs(t, err, &far)
-	_, err = s.ChangeDeadline(t.Context(), user, at, 99, operate.DeadlineChange{Fire: true})
+	_, err = messages.ChangeDeadline.Do(t.Context(), s.Access, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: 99, Fire: true})
 	require.ErrorIs(t, err, operate.ErrMessageGone)
 }
 
@@ -278,9 +281,9 @@ func TestTimesAreTheWallClocks(t *testing.T) {
 	letters, _, _, err := s.SearchDeadLetters(t.Context(), guest, operate.SearchRequest{DeadLetters: operate.DeadLetters{Queue: at}, Count: 10})
 	require.NoError(t, err)
 	require.Equal(t, hour, letters[0].DeadlineMillis)
-	done, err := s.ChangeDeadline(t.Context(), guest, at, 1, operate.DeadlineChange{Was: &hour, At: hour + 60_000})
+	done, err := messages.ChangeDeadline.Do(t.Context(), s.Access, guest, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: 1, Was: &hour, At: hour + 60_000})
 	require.NoError(t, err)
-	require.Equal(t, operate.DeadlineChanged{Outcome: "rescheduled", Deadline: hour + 60_000}, done)
+	require.Equal(t, messages.DeadlineChanged{Outcome: "rescheduled", Deadline: hour + 60_000}, done)
 	found, err := q.Browse(broker.Browse{Count: 1})
 	require.NoError(t, err)
 	require.Equal(t, b.Instant(hour+60_000), found[0].Deadline)

@@ -79,7 +79,7 @@ func (o Topology) publish(ctx context.Context, a *Actor, m *Publication) (routed
 	}); err != nil {
 		return false, err
 	}
-	return routed, o.commit(ctx)
+	return routed, o.Commit(ctx)
 }
 
 // enter makes the message enter its queues, in a turn if it is costly.

@@ -9,6 +9,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/memory"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
@@ -22,6 +23,8 @@ type Queue struct {
 	// DeadLetterKey ("": their own).
 	DeadLetters                       bool
 	DeadLetterExchange, DeadLetterKey string
+	Purpose                           deadline.Purpose
+	Wait                              deadline.Wait
 }
 
 // QueueDetail is a queue with its policies.
@@ -42,7 +45,7 @@ func (o *Access) ListQueues(_ context.Context, a Actor) ([]*Queue, error) {
 	all := o.queues.get(&o.epoch, 20*time.Microsecond, func() (all []Queue, n int) {
 		for _, vh := range o.Broker.VHosts() {
 			for _, q := range vh.Queues.List() {
-				all = append(all, queueOf(q))
+				all = append(all, o.queueOf(q))
 			}
 		}
 		return all, len(all)
@@ -65,10 +68,18 @@ func (o *Access) visible(a Actor) map[string]bool {
 	return names
 }
 
-func queueOf(q *broker.Queue) Queue {
-	one := Queue{QueueInfo: q.Info(), Type: q.Type().String()}
+func (o *Access) queueOf(q *broker.Queue) Queue {
+	one := Queue{QueueInfo: q.Info(), Type: q.Type().String(), Purpose: o.Purpose(q)}
+	one.Wait = o.WaitOf(&one.QueueInfo, q)
 	one.DeadLetterExchange, one.DeadLetterKey, one.DeadLetters = q.DeadLettersTo()
 	return one
+}
+
+// WaitOf is how long messages wait in a queue.
+func (o *Access) WaitOf(i *broker.QueueInfo, q *broker.Queue) deadline.Wait {
+	w := o.Options.Wait(i.ID)
+	w.Objective = q.Settings().Objective
+	return w
 }
 
 // Queue returns one queue.
@@ -77,7 +88,7 @@ func (o *Operations) Queue(_ context.Context, a Actor, at QueueName) (QueueDetai
 	if err != nil {
 		return QueueDetail{}, err
 	}
-	d := QueueDetail{Queue: queueOf(q), OwnDeadLetters: q.DeadLetters()}
+	d := QueueDetail{Queue: o.queueOf(q), OwnDeadLetters: q.DeadLetters()}
 	d.Policy, d.OperatorPolicy, d.Effective = q.Policies()
 	return d, nil
 }
@@ -96,7 +107,7 @@ type Message struct {
 // Unacked reports whether a consumer holds the message.
 func (m *Message) Unacked() bool { return m.State == queue.Unacked }
 
-func (o *Operations) message(q *broker.Queue, x *broker.Browsed) Message {
+func (o *Access) Message(q *broker.Queue, x *broker.Browsed) Message {
 	m := Message{Browsed: *x, DeadlineMillis: o.Broker.UnixMillis(x.Deadline), QueueID: q.ID()}
 	if p, err := x.Decode(); err == nil {
 		m.Properties = p
@@ -151,7 +162,7 @@ func (o *Operations) Peek(_ context.Context, a Actor, r PeekRequest) ([]Message,
 	found, err := q.Browse(broker.Browse{FromTail: r.FromTail, Offset: r.Offset, Count: r.Count, State: r.State, BodyBytes: r.BodyBytes})
 	list := make([]Message, len(found))
 	for i := range found {
-		list[i] = o.message(q, &found[i])
+		list[i] = o.Message(q, &found[i])
 	}
 	return list, err
 }
@@ -166,7 +177,7 @@ func (o *Operations) Look(_ context.Context, a Actor, at QueueName, seq queue.Se
 	if !ok {
 		return Message{}, ErrMessageGone
 	}
-	return o.message(q, &x), nil
+	return o.Message(q, &x), nil
 }
 
 // nobody is the owner of what operations declare or read: exclusive queues of others stay closed to them.
@@ -193,7 +204,7 @@ type GetRequest struct {
 func (o *Operations) Get(ctx context.Context, a Actor, r GetRequest, show func(*broker.Delivery)) error {
 	n, err := o.get(&a, &r, show)
 	if err == nil && n > 0 && (r.NoAck || r.After != broker.Requeue) {
-		err = o.commit(ctx)
+		err = o.Commit(ctx)
 	}
 	o.Record(a, Get, r.Queue, err, zap.Int("messages", n), zap.Bool("requeued", !r.NoAck && r.After == broker.Requeue))
 	return err
@@ -205,7 +216,7 @@ func (o *Operations) get(a *Actor, r *GetRequest, show func(*broker.Delivery)) (
 		return 0, err
 	}
 	name := vh.Queues.NameOf(r.Queue.Name)
-	if err := o.permitQueue(a, Get, vh, name); err != nil {
+	if err := o.MayOn(a, Get, vh, name); err != nil {
 		return 0, err
 	}
 	q, err := vh.Queues.GetFor(nobody{}, name)
@@ -247,21 +258,8 @@ func (o *Operations) PurgeQueue(ctx context.Context, a Actor, at QueueName) (n i
 	}
 	if err == nil {
 		n = q.Purge()
-		err = o.commit(ctx)
+		err = o.Commit(ctx)
 	}
 	o.Record(a, PurgeQueue, at, err, zap.Int("messages", n))
 	return n, err
-}
-
-// RenewLock renews the lock of the delivery that came with a token (Service Bus: Renew-Lock for a Message), and returns when it ends.
-func (o *Operations) RenewLock(_ context.Context, a Actor, at QueueName, token string) (until int64, err error) {
-	q, err := o.queue(&a, RenewLock, at)
-	if err != nil {
-		return 0, err
-	}
-	until, ok := q.RenewLock(token)
-	if !ok {
-		return 0, ErrNoLock
-	}
-	return until, nil
 }

@@ -18,15 +18,6 @@ const (
 	ImportDeadLetters      Operation = "import_dead_letters"
 	ResendDeadLetter       Operation = "resend_dead_letter"
 	StartReplay            Operation = "start_replay"
-	ListReplays            Operation = "list_replays"
-	SeeReplay              Operation = "see_replay"
-	CancelReplay           Operation = "cancel_replay"
-	ResumeReplay           Operation = "resume_replay"
-	ListDeadlines          Operation = "list_deadlines"
-	ChangeDeadline         Operation = "change_deadline"
-	RenewLock              Operation = "renew_lock"
-	ListDelayed            Operation = "list_delayed"
-	CancelDelayed          Operation = "cancel_delayed"
 	ExportDefinitions      Operation = "export_definitions"
 	ExportVHostDefinitions Operation = "export_vhost_definitions"
 	ImportDefinitions      Operation = "import_definitions"
@@ -51,8 +42,8 @@ type need uint8
 
 const (
 	no            need = iota
-	always             // of everybody
-	unlessMonitor      // not of users with the role Monitor, who see every queue
+	Always             // of everybody
+	UnlessMonitor      // not of users with the role Monitor, who see every queue
 )
 
 // Rule is what an operation requires. An operation in a virtual host also requires some permission in it, unless its role is Administrator.
@@ -61,33 +52,23 @@ type Rule struct {
 	Looks bool // it changes nothing, so users with the role Monitor may do it in every virtual host
 	Read  need // of the queue
 	Write need // of the queue; publishing requires the same permissions as over AMQP
-	Owner bool // only the owner of the replay or an administrator
 }
 
 // rules has the rule of each operation.
 var rules = map[Operation]Rule{
 	ListQueues:             {Role: Management, Looks: true},
-	Peek:                   {Role: Management, Read: always},
-	Get:                    {Role: Management, Read: always},
-	PurgeQueue:             {Role: Management, Read: always},
-	ListDeadLetterQueues:   {Role: Management, Looks: true, Read: unlessMonitor},
-	SearchDeadLetters:      {Role: Management, Read: always},
-	SaveFilter:             {Role: Management, Read: always},
-	DeleteFilter:           {Role: Management, Read: always},
-	ExportDeadLetters:      {Role: Management, Read: always},
-	PurgeDeadLetters:       {Role: Management, Read: always},
-	ImportDeadLetters:      {Role: Management, Read: always},
-	ResendDeadLetter:       {Role: Management, Read: always},
-	StartReplay:            {Role: Management, Read: always},
-	ListReplays:            {Role: Management, Owner: true},
-	SeeReplay:              {Role: Management, Owner: true},
-	CancelReplay:           {Role: Management, Owner: true},
-	ResumeReplay:           {Role: Management, Owner: true},
-	ListDeadlines:          {Role: Management, Looks: true, Read: unlessMonitor},
-	ChangeDeadline:         {Role: Management, Read: always, Write: always},
-	RenewLock:              {Role: Management, Read: always},
-	ListDelayed:            {Role: Administrator, Looks: true},
-	CancelDelayed:          {Role: Administrator},
+	Peek:                   {Role: Management, Read: Always},
+	Get:                    {Role: Management, Read: Always},
+	PurgeQueue:             {Role: Management, Read: Always},
+	ListDeadLetterQueues:   {Role: Management, Looks: true, Read: UnlessMonitor},
+	SearchDeadLetters:      {Role: Management, Read: Always},
+	SaveFilter:             {Role: Management, Read: Always},
+	DeleteFilter:           {Role: Management, Read: Always},
+	ExportDeadLetters:      {Role: Management, Read: Always},
+	PurgeDeadLetters:       {Role: Management, Read: Always},
+	ImportDeadLetters:      {Role: Management, Read: Always},
+	ResendDeadLetter:       {Role: Management, Read: Always},
+	StartReplay:            {Role: Management, Read: Always},
 	ExportDefinitions:      {Role: Administrator, Looks: true},
 	ExportVHostDefinitions: {Role: Policymaker, Looks: true},
 	ImportDefinitions:      {Role: Administrator},

@@ -22,9 +22,8 @@ func (o *Access) now() time.Time { return time.UnixMilli(o.Broker.UnixMillis(o.B
 
 // State returns the state of the broker. Every user who may log in may see it.
 func (o *Access) State() State {
-	blocked, _ := o.Broker.BlockedReason()
 	s := State{
-		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), ManualClock: o.Broker.Manual() != nil, Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: blocked,
+		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), ManualClock: o.Broker.Manual() != nil, Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: o.Broker.LastBlockedReason(),
 		Memory: o.Broker.MemoryInUse(), MemoryMax: o.Broker.MemoryLimit(), InFlow: o.Server.InFlow(),
 	}
 	s.Connections, s.Channels = o.Server.Counts()

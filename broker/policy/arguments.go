@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/exchange"
 	"curfew/broker/queue"
 )
@@ -26,13 +27,15 @@ type Settings struct {
 
 	Type             QueueType
 	Precedence       Precedence
-	Shows            Shows // x-delivery-deadline, x-remaining-expiration
-	DeadLetters      bool  // DeadLetterExchange is set
-	HasDeadLetterKey bool  // DeadLetterKey is set
-	AtLeastOnce      bool  // a dead letter is kept until all its targets have it
-	HasSubqueue      bool  // Subqueue is set
-	Keeps            bool  // nothing expires in it
-	SingleActive     bool  // x-single-active-consumer
+	Shows            Shows              // x-delivery-deadline, x-remaining-expiration
+	DeadLetters      bool               // DeadLetterExchange is set
+	HasDeadLetterKey bool               // DeadLetterKey is set
+	AtLeastOnce      bool               // a dead letter is kept until all its targets have it
+	HasSubqueue      bool               // Subqueue is set
+	Keeps            bool               // nothing expires in it
+	SingleActive     bool               // x-single-active-consumer
+	Purpose          deadline.Purpose   // x-curfew-purpose; 0: it is inferred
+	Objective        deadline.Objective // x-curfew-objective
 }
 
 // Shows are what a queue adds to messages when it delivers them. Messages are stored,
@@ -90,6 +93,7 @@ func ParseQueue(defaults Defaults, label string, args amqp.Table) (Settings, err
 		s.Shows |= ShowRemaining
 	}
 	s.IdleMillis = p.idle()
+	s.Purpose, s.Objective = p.purpose(), p.objective()
 	p.refuseForeign(s.Type)
 	p.refuseMeaningless(meaninglessArgs)
 	s.AtLeastOnce = s.AtLeastOnce && s.DeadLetters && s.Core.Overflow == queue.RejectPublish
@@ -189,6 +193,32 @@ func (p *argParser) overflow(t QueueType) queue.Overflow {
 	return t.Overflow(mode)
 }
 
+const (
+	purposeArg   = "x-curfew-purpose"
+	objectiveArg = "x-curfew-objective"
+)
+
+// purpose reads x-curfew-purpose; without it the purpose is that of a policy, or inferred.
+func (p *argParser) purpose() deadline.Purpose {
+	name, given := p.text(purposeArg)
+	purpose, ok := deadline.ParsePurpose(name)
+	if given && !ok {
+		p.fail(purposeArg, `"`+purposeProblem+`"`)
+	}
+	return purpose
+}
+
+// objective reads x-curfew-objective.
+func (p *argParser) objective() (o deadline.Objective) {
+	if text, ok := p.text(objectiveArg); ok {
+		var err error
+		if o, err = deadline.ParseObjective(text); err != nil {
+			p.fail(objectiveArg, `"`+err.Error()+`"`)
+		}
+	}
+	return o
+}
+
 // precedence reads x-ttl-precedence; without it the broker's default applies.
 func (p *argParser) precedence() Precedence {
 	name, ok := p.text("x-ttl-precedence")
@@ -244,6 +274,8 @@ var (
 		{"x-ttl-precedence", "an argument of queues"},
 		{"x-delivery-deadline", "an argument of queues"},
 		{"x-remaining-expiration", "an argument of queues"},
+		{purposeArg, "an argument of queues"},
+		{objectiveArg, "an argument of queues"},
 	}
 )
 

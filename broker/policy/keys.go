@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 )
 
@@ -59,6 +60,8 @@ var keys = []key{
 	{"max-delivery-count", operator | queuesOnly, between(1, 1<<16-1), " is not a valid maximum delivery count", maxDeliveryCount},
 	{"consumer-timeout", 0, atLeast(0), " is not a valid consumer timeout", lower(0, func(t *target) *int64 { return &t.TimeoutMillis })},
 	{"remaining-expiration", 0, boolean, " is not a valid remaining expiration setting; it is true or false", remainingExpiration},
+	{"curfew-purpose", queuesOnly, oneOf("work", "retry", "dead-letters", "telemetry", "reply"), ` is not a valid purpose: ` + purposeProblem, purpose},
+	{"curfew-objective", queuesOnly, objectiveText, ` is not a valid objective: it is like "99% consumed within 30s", or "none expires"`, objective},
 	{"queue-mode", noQuorum | noStream, oneOf("default", "lazy"), " is not a valid queue-mode value", nil},
 	{"queue-version", operator | noStream, oneOf(int64(1), int64(2)), " is not a valid queue-version value", nil},
 	{"max-age", noClassic | noQuorum, age, " is not a valid max age", nil},
@@ -196,6 +199,20 @@ func ttlPrecedence(t *target, d Definition, key string) {
 	}
 }
 
+const purposeProblem = "it is work, retry, dead-letters, telemetry or reply"
+
+func purpose(t *target, d Definition, key string) {
+	if name, _ := d.Text(key); t.Purpose == 0 {
+		t.Purpose, _ = deadline.ParsePurpose(name)
+	}
+}
+
+func objective(t *target, d Definition, key string) {
+	if text, _ := d.Text(key); t.Objective == (deadline.Objective{}) {
+		t.Objective, _ = deadline.ParseObjective(text)
+	}
+}
+
 func overflow(t *target, d Definition, key string) {
 	if mode, _ := d.Text(key); t.args["x-overflow"] == nil {
 		t.Core.Overflow = t.Type.Overflow(mode)
@@ -239,6 +256,12 @@ func text(v any) bool {
 func name(v any) bool {
 	s, ok := v.(string)
 	return ok && len(s) <= 255
+}
+
+func objectiveText(v any) bool {
+	s, ok := v.(string)
+	_, err := deadline.ParseObjective(s)
+	return ok && err == nil
 }
 
 func boolean(v any) bool {

@@ -153,7 +153,7 @@ func (ch *channel) handle(m amqp.Method) error {
 	}
 	answer, known, err := ch.conn.user.Execute(m, &ch.queue)
 	if !known {
-		return amqp.NewException(amqp.NotImplemented, 0, 0, "method %s", m.ID())
+		return amqp.NewException(amqp.NotImplemented, 0, 0, "method %s", amqp.IDOf(m))
 	}
 	if answer != nil {
 		ch.send(answer)

@@ -200,7 +200,7 @@ func (h *handshake) open(m *amqp.ConnectionOpen) error {
 	c := h.c
 	session, err := c.srv.opts.Broker.OpenSession(c.userName, m.VirtualHost, c.forceClose)
 	if err != nil {
-		return amqp.Answering(err, m.ID())
+		return amqp.Answering(err, amqp.IDOf(m))
 	}
 	c.session, c.phase, c.handshake = session, running, nil
 	c.user = declarer{Rights: session.Rights(), VHost: session.VHost(), Owner: c}

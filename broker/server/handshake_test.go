@@ -18,8 +18,8 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/certs"
-	"curfew/broker/certs/certstest"
 	"curfew/broker/server"
+	"curfew/testenv"
 )
 
 func TestUpdateSecret(t *testing.T) {
@@ -61,7 +61,7 @@ func TestARightPasswordGetsInAmongGuesses(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
-	ca, dir := certstest.New(t), t.TempDir()
+	ca, dir := testenv.NewAuthority(t), t.TempDir()
 	cert, key := ca.Write(t, dir, pkix.Name{CommonName: "server"})
 	files, err := certs.Open(certs.Options{Cert: cert, Key: key, ClientCA: ca.CA, ClientAuth: certs.Request})
 	require.NoError(t, err)
@@ -90,12 +90,12 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, c.Close())
 	_, err = dial(ca.Client(t, pkix.Name{CommonName: "stranger"}), external)
 	assertException(t, err, 403, "username or password not allowed")
-	_, err = dial(certstest.New(t).Client(t, pkix.Name{CommonName: "app"}), external)
+	_, err = dial(testenv.NewAuthority(t).Client(t, pkix.Name{CommonName: "app"}), external)
 	assert.Error(t, err, "the client does not trust the server")
 }
 
 func TestTLSReloadKeepsConnections(t *testing.T) {
-	ca, dir := certstest.New(t), t.TempDir()
+	ca, dir := testenv.NewAuthority(t), t.TempDir()
 	cert, key := ca.Write(t, dir, pkix.Name{CommonName: "first"})
 	files, err := certs.Open(certs.Options{Cert: cert, Key: key})
 	require.NoError(t, err)

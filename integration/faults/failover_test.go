@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // electionLimit is how long Sentinels may take to agree on another master, and to tell
@@ -25,10 +25,10 @@ const electionLimit = time.Minute
 // is lost, early or twice, and deadlines fire throughout.
 func TestSentinelFailsOver(t *testing.T) {
 	t.Parallel()
-	master := storetest.StartRedis(t)
+	master := testenv.StartRedis(t)
 	host, port, err := net.SplitHostPort(master.Addr)
 	check(t, err)
-	replica := storetest.StartRedis(t, "--replicaof", host, port)
+	replica := testenv.StartRedis(t, "--replicaof", host, port)
 	url := startSentinels(t, master, replica)
 	tr := newTrial(t, t.TempDir())
 	tr.settings = []string{"REDIS_URL=" + url}
@@ -69,14 +69,14 @@ func TestSentinelFailsOver(t *testing.T) {
 }
 
 // replication reports whether INFO replication of a server has a line.
-func replication(server *storetest.Redis, line string) bool {
+func replication(server *testenv.Redis, line string) bool {
 	info, _ := server.Do("INFO", "replication").(string)
 	return strings.Contains(info, line)
 }
 
 // startSentinels starts three that watch a master, and returns when they know one
 // another and its replica.
-func startSentinels(t *testing.T, master, replica *storetest.Redis) (url string) {
+func startSentinels(t *testing.T, master, replica *testenv.Redis) (url string) {
 	t.Helper()
 	eventually(t, startLimit, "the replica to be in step", func() bool { return replication(replica, "master_link_status:up") })
 	host, port, err := net.SplitHostPort(master.Addr)
@@ -84,7 +84,7 @@ func startSentinels(t *testing.T, master, replica *storetest.Redis) (url string)
 	dir := t.TempDir()
 	var addrs []string
 	for i := range 3 {
-		addr := storetest.FreeAddr()
+		addr := testenv.FreeAddr()
 		_, own, err := net.SplitHostPort(addr)
 		check(t, err)
 		conf := filepath.Join(dir, fmt.Sprint("sentinel", i, ".conf"))
@@ -133,12 +133,12 @@ func runServer(t *testing.T, name string, args ...string) {
 // schedule's keys are moved again and again while deadlines are written and claimed.
 func TestSlotsMove(t *testing.T) {
 	t.Parallel()
-	var nodes []*storetest.Redis
+	var nodes []*testenv.Redis
 	create := []string{"--cluster", "create"}
 	for range 3 {
-		_, bus, err := net.SplitHostPort(storetest.FreeAddr())
+		_, bus, err := net.SplitHostPort(testenv.FreeAddr())
 		check(t, err)
-		node := storetest.StartRedis(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-config-file", filepath.Join(t.TempDir(), "nodes.conf"))
+		node := testenv.StartRedis(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-config-file", filepath.Join(t.TempDir(), "nodes.conf"))
 		nodes = append(nodes, node)
 		create = append(create, node.Addr)
 	}
@@ -173,7 +173,7 @@ func TestSlotsMove(t *testing.T) {
 }
 
 // moveKeys moves every slot of a node that holds a key to another node.
-func moveKeys(t *testing.T, from, to *storetest.Redis) (slots int) {
+func moveKeys(t *testing.T, from, to *testenv.Redis) (slots int) {
 	t.Helper()
 	fromID, toID := from.Do("CLUSTER", "MYID").(string), to.Do("CLUSTER", "MYID").(string)
 	host, port, err := net.SplitHostPort(to.Addr)
@@ -195,7 +195,7 @@ func moveKeys(t *testing.T, from, to *storetest.Redis) (slots int) {
 			}
 			from.Do(append([]any{"MIGRATE", host, port, "", 0, 5000, "KEYS"}, keys...)...)
 		}
-		for _, node := range []*storetest.Redis{to, from} {
+		for _, node := range []*testenv.Redis{to, from} {
 			node.Do("CLUSTER", "SETSLOT", slot, "NODE", toID)
 		}
 	}

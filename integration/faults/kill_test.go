@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"curfew/integration/faults/history"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // TestKilled kills the process at random moments, some of them while it starts and
@@ -17,7 +17,7 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	kills := environment(t, "FAULTS_KILLS", usualKills())
 	tr := newTrial(t, t.TempDir())
-	redis := "REDIS_URL=" + storetest.StartRedis(t).URL
+	redis := "REDIS_URL=" + testenv.StartRedis(t).URL
 	tr.tell()
 	for i := range kills {
 		if i%20 == 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 const networkDelay = 100 * time.Millisecond
@@ -16,7 +16,7 @@ const networkDelay = 100 * time.Millisecond
 // heals. Publishing and deadlines go on throughout, and the schedule comes back.
 func TestRedisBehindABadNetwork(t *testing.T) {
 	t.Parallel()
-	link := newLink(t, storetest.StartRedis(t).Addr)
+	link := newLink(t, testenv.StartRedis(t).Addr)
 	tr := newTrial(t, t.TempDir())
 	tr.settings = []string{"REDIS_URL=redis://" + link.addr}
 	tr.tell()

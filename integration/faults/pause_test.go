@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"curfew/integration/faults/history"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 func TestPaused(t *testing.T) {
 	t.Parallel()
 	t.Run("embedded", func(t *testing.T) { paused(t, 3000) })
-	t.Run("redis", func(t *testing.T) { paused(t, 11_000, "REDIS_URL="+storetest.StartRedis(t).URL) })
+	t.Run("redis", func(t *testing.T) { paused(t, 11_000, "REDIS_URL="+testenv.StartRedis(t).URL) })
 }
 
 func paused(t *testing.T, millis int64, settings ...string) {

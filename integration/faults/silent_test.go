@@ -93,7 +93,7 @@ func (s *silentPublisher) expect(t *testing.T, name string) {
 	t.Helper()
 	m, err := s.method()
 	check(t, err)
-	if got := m.ID().String(); got != name {
+	if got := amqp.IDOf(m).String(); got != name {
 		t.Fatalf("got %s, not %s", got, name)
 	}
 }

@@ -35,6 +35,7 @@ var languages = map[string]struct {
 	"ruby":       {run: []string{"ruby"}, file: "program.rb"},
 	"java":       {run: []string{"java", "-cp", "*"}, file: "Program.java"},
 	"go":         {run: []string{"go", "run"}, file: "program.go"},
+	"typescript": {}, // a shell block compiles and starts it
 	"csharp":     {}, // neither Debian nor npm has .NET's SDK: the page says that it is untested
 
 	"yaml":       {check: checkYAML},

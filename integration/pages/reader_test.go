@@ -21,7 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // blockLimit is how long a block may take.
@@ -160,9 +160,9 @@ func (r *reader) here(text string) string {
 	text = address.ReplaceAllStringFunc(text, func(match string) string {
 		parts := address.FindStringSubmatch(match)
 		if r.ports[parts[2]] == "" {
-			addr := storetest.FreeAddr()
+			addr := testenv.FreeAddr()
 			if parts[2] == "6379" {
-				addr = storetest.StartRedis(r.t).Addr
+				addr = testenv.StartRedis(r.t).Addr
 			}
 			_, r.ports[parts[2]], _ = net.SplitHostPort(addr)
 		}

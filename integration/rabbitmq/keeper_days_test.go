@@ -26,7 +26,7 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
 	"curfew/monitor/rabbitmq/queuefacts"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // TestKeeperStandsAsideForConsumers: an application comes, seen by a look or an event, gets all in order, and goes.
@@ -373,7 +373,7 @@ func (h *helper) kill() {
 func TestKeepersTakeOverFromEachOther(t *testing.T) {
 	t.Parallel()
 	_, url := sharedNode(t).vhost(t)
-	store := storetest.StartRedis(t)
+	store := testenv.StartRedis(t)
 	for _, kind := range queueTypes {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -434,7 +434,7 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 func TestKeeperWithoutRedis(t *testing.T) {
 	t.Parallel()
 	_, url := sharedNode(t).vhost(t)
-	store := storetest.StartRedis(t)
+	store := testenv.StartRedis(t)
 	q := declareKept(t, url, "noredis", queuefacts.Classic, nil)
 	shadows := lease.NewShadows(store.Client, lease.Space{}, q.name, zap.NewNop())
 	ctx, cancel := context.WithCancel(t.Context())

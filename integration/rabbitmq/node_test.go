@@ -22,7 +22,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/monitor/rabbitmq/queuefacts"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 const (
@@ -406,7 +406,7 @@ func listens(addr string) bool {
 }
 
 func freePort() string {
-	_, port, _ := net.SplitHostPort(storetest.FreeAddr())
+	_, port, _ := net.SplitHostPort(testenv.FreeAddr())
 	return port
 }
 

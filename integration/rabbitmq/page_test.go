@@ -17,7 +17,7 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
 	"curfew/scheduler/redisstore"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 const page = "../../docs/beside-rabbitmq.md"
@@ -38,7 +38,7 @@ func serveAsWritten(t *testing.T, commands string) *replica {
 	t.Helper()
 	path, err := binary()
 	check(t, err)
-	r := &replica{t: t, api: storetest.FreeAddr(), ops: storetest.FreeAddr(), log: new(logBuffer)}
+	r := &replica{t: t, api: testenv.FreeAddr(), ops: testenv.FreeAddr(), log: new(logBuffer)}
 	for page, own := range map[string]string{"127.0.0.1:15673": r.api, "127.0.0.1:15693": r.ops} {
 		require.Contains(t, commands, page)
 		commands = strings.ReplaceAll(commands, page, own)
@@ -129,7 +129,7 @@ func TestPageNamesTheRightsInRedis(t *testing.T) {
 	text := section(t, "Replicas and Redis")
 	rights := regexp.MustCompile("`(\\+get [^`]*)` on\\s+keys\\s+`(~[^`]*)`").FindStringSubmatch(text)
 	require.NotNil(t, rights, text)
-	r := storetest.StartRedis(t)
+	r := testenv.StartRedis(t)
 	rule := []any{"ACL", "SETUSER", "curfew", "on", ">secret", rights[2]}
 	for _, right := range strings.Fields(rights[1]) {
 		rule = append(rule, right)

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/monitor/rabbitmq/plan"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // binary is the curfew command, built once for the run.
@@ -54,8 +54,8 @@ func serve(t *testing.T) (addr, api string) {
 	t.Helper()
 	path, err := binary()
 	check(t, err)
-	addr, api = storetest.FreeAddr(), storetest.FreeAddr()
-	ops := storetest.FreeAddr()
+	addr, api = testenv.FreeAddr(), testenv.FreeAddr()
+	ops := testenv.FreeAddr()
 	log := new(logBuffer)
 	cmd := command(log, []string{"CURFEW_AMQP_ADDR=" + addr, "CURFEW_HTTP_ADDR=" + api, "CURFEW_OPS_ADDR=" + ops, "CURFEW_DATA_DIR=" + t.TempDir()}, path, "serve")
 	check(t, cmd.Start())

@@ -16,7 +16,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/monitor/rabbitmq"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // replica is a `curfew serve` that keeps the deadlines of a RabbitMQ.
@@ -33,7 +33,7 @@ func startReplica(t testing.TB, n *node, url, redis, name, watch string) *replic
 	t.Helper()
 	path, err := binary()
 	check(t, err)
-	r := &replica{t: t, api: storetest.FreeAddr(), ops: storetest.FreeAddr(), log: new(logBuffer)}
+	r := &replica{t: t, api: testenv.FreeAddr(), ops: testenv.FreeAddr(), log: new(logBuffer)}
 	r.cmd = command(r.log, []string{"CURFEW_PRIMARY_URL=" + url, "CURFEW_PRIMARY_API_URL=" + n.http, "CURFEW_WATCH=" + watch, "CURFEW_REDIS_URL=" + redis,
 		"CURFEW_INSTANCE=" + name, "CURFEW_HTTP_ADDR=" + r.api, "CURFEW_OPS_ADDR=" + r.ops, "CURFEW_LOG_FORMAT=console"}, path, "serve")
 	check(t, r.cmd.Start())
@@ -121,7 +121,7 @@ func TestReplicasShareQueues(t *testing.T) {
 	const queues, messages = 4, 300
 	n := sharedNode(t)
 	_, url := n.vhost(t)
-	redis := storetest.StartRedis(t)
+	redis := testenv.StartRedis(t)
 	var kept []*keptQueue
 	for i := range queues {
 		kept = append(kept, declareKept(t, url, fmt.Sprintf("keep-%d", i), queueTypes[i%2], nil))

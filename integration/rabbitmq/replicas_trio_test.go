@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"curfew/monitor/rabbitmq/queuefacts"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // TestReplicasOnThreeNodes runs two `curfew serve` beside three nodes, each of which names the cluster after itself, in a virtual host with queues
@@ -30,7 +30,7 @@ func TestReplicasOnThreeNodes(t *testing.T) {
 	}
 	declare(t, q.ch, "published-only", table{"x-queue-type": "quorum"})
 	publish(t, q.ch, "", "published-only", "", 1)
-	redis := storetest.StartRedis(t)
+	redis := testenv.StartRedis(t)
 	apis := make([]string, len(nodes))
 	for i, n := range nodes {
 		apis[i] = n.http

@@ -21,7 +21,7 @@ import (
 
 	"curfew/integration/faults/history"
 	"curfew/monitor/rabbitmq/queuefacts"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 const (
@@ -74,7 +74,7 @@ type rounds struct {
 	calm    *node // it is not restarted: clients of the test are connected to it
 	vhost   string
 	url     string
-	redis   *storetest.Redis
+	redis   *testenv.Redis
 	store   *proxy   // the keepers' way to it
 	api     *proxy   // and to the management API
 	proxies []*proxy // and to the nodes, in their order
@@ -161,7 +161,7 @@ func (rs *rounds) prepare() {
 	rs.calm.user(t, rs.url, keeperUser, "monitoring", `^curfew\.tap\.`, `^curfew\.tap\.`, ".*")
 	rs.calm.api(t, http.MethodPut, "permissions/%2F/"+keeperUser, map[string]string{"configure": `^curfew\.tap\.`, "write": `^curfew\.tap\.`,
 		"read": `^(amq\.rabbitmq\.event|curfew\.tap\..*)$`}, nil)
-	rs.redis = storetest.StartRedis(t)
+	rs.redis = testenv.StartRedis(t)
 	rs.store = startProxy(t, rs.redis.Addr)
 	rs.api = startProxy(t, strings.TrimPrefix(rs.calm.http, "http://"))
 	for _, n := range rs.nodes {
@@ -459,7 +459,7 @@ func (r *round) killNode() {
 
 // failRedisOver makes a Redis replica the primary, at the same address.
 func (r *round) failRedisOver() {
-	replica := storetest.StartRedis(r.rounds.t)
+	replica := testenv.StartRedis(r.rounds.t)
 	replica.Do("REPLICAOF", "127.0.0.1", r.redis.Port())
 	eventually(r.t, answerLimit, "the replica to follow", func() bool {
 		return strings.Contains(fmt.Sprint(replica.Do("INFO", "replication")), "master_link_status:up")

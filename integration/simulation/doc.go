@@ -70,7 +70,7 @@
 //
 // Sockets, the server and the wire (package integration). Power failures, torn writes, and
 // failing or full disks (package store crashes at each of its disk operations;
-// integration/faults). The real Redis and its scripts (scheduler/storetest,
+// integration/faults). The real Redis and its scripts (testenv,
 // integration/faults). Queues with x-expires beside monitors, since their timer does not
 // take the world's lock; for the same reason delayed messages, locks, and at-least-once
 // dead-lettering (package broker tests these in virtual time). Exchange-to-exchange

@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +46,7 @@ type Condition struct {
 	see func(*State) []Finding
 }
 
-// Alertname is the name of the condition in Alertmanager, and of its runbook.
+// Alertname is the name of the condition in Alertmanager.
 func (c *Condition) Alertname() string {
 	var name strings.Builder
 	name.WriteString("Curfew")
@@ -54,6 +55,18 @@ func (c *Condition) Alertname() string {
 	}
 	return name.String()
 }
+
+// runbooks are the pages that alerts of the same cause share.
+var runbooks = map[string]string{
+	"CurfewAbsent": "CurfewDown", "CurfewWatchdog": "CurfewDown", "CurfewLoopRestarted": "CurfewPartStuck", "CurfewHeartbeatStale": "CurfewPartStuck",
+	"CurfewQueueLockedLong": "CurfewPartStuck", "CurfewLatenessHigh": "CurfewDeadlineFiredLate", "CurfewProcessorStarved": "CurfewDeadlineFiredLate",
+	"CurfewDeadlinesUnwatched": "CurfewDeadlineFiredLate", "CurfewDeadLettersDropped": "CurfewDeadLetterUnroutable", "CurfewFsyncSlow": "CurfewDiskSilent",
+	"CurfewFileDescriptorsLow": "CurfewConnectionsRefused", "CurfewClockSkew": "CurfewClockOffset", "CurfewQueuesRecovered": "CurfewDataFolderNew",
+	"CurfewDiskFillsUp": "CurfewPublishersBlocked", "CurfewAlertRulesRefused": "CurfewAlertSinkFailing",
+}
+
+// Runbook is the file in deploy/runbooks that says what to do about an alert.
+func Runbook(alertname string) string { return cmp.Or(runbooks[alertname], alertname) + ".md" }
 
 // Finding is a condition that holds now, for one queue or for Curfew itself.
 type Finding struct {
@@ -76,8 +89,7 @@ var Conditions = []*Condition{
 	},
 	{
 		Name: "data_folder_new", Level: Critical, What: "messages of an earlier run are missing", Whom: "all queues", see: seeOrphans, OfOneRun: true,
-		Do:      "If they should be here, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again. If not, this ends with the next start.",
-		Command: "curfew status", Page: "/",
+		Do: "If they should be here, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again. If not, this ends with the next start.", Command: "curfew status", Page: "/",
 	},
 	{
 		Name: "disk_silent", Level: Critical, What: "the disk does not answer", Whom: "publishers of persistent messages", see: seeDiskSilent,
@@ -104,8 +116,7 @@ var Conditions = []*Condition{
 	{
 		// Longer than LateWithin: one stall, however many messages it made late, does not begin it.
 		Name: "lateness_high", Level: Warning, What: "messages expire late again and again", Whom: "all queues", Begins: LateWithin + 2*time.Minute, Ends: time.Minute, see: seeLateness,
-		Do:      "Give this machine or container more processor time.",
-		Command: "curfew audit search --min-lateness 1s", Page: "/audit",
+		Do: "Give this machine or container more processor time.", Command: "curfew audit search --min-lateness 1s", Page: "/audit",
 	},
 	{
 		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Whom: "queues for work", Begins: 3 * time.Second, Ends: 15 * time.Second, see: seeUnconsumed,
@@ -113,9 +124,13 @@ var Conditions = []*Condition{
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
 	{
+		Name: "objective_missed", Level: Warning, What: "messages wait too long", Whom: "queues with an objective", Begins: 3 * time.Second, Ends: 15 * time.Second, see: seeObjectives,
+		Do:      "Add consumers or make them faster, or change the objective (x-curfew-objective, or the policy key curfew-objective).",
+		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
+	},
+	{
 		Name: "held_past_deadline", Level: Warning, What: "a consumer holds messages past their deadlines", Whom: "one client", Begins: 2 * time.Second, Ends: 5 * time.Second, PerCause: true, see: seeHeld,
-		Do:      "See what the consumer is doing, or close its connection: what it gives back then expires.",
-		Command: "curfew consumers --vhost {vhost}", Page: "/consumers",
+		Do: "See what the consumer is doing, or close its connection: what it gives back then expires.", Command: "curfew consumers --vhost {vhost}", Page: "/consumers",
 	},
 	{
 		Name: "dead_letters_wait", Level: Warning, What: "dead letters wait to be moved", Whom: "queues with a dead-letter exchange", Begins: 30 * time.Second, see: seeLetters,
@@ -127,8 +142,7 @@ var Conditions = []*Condition{
 	},
 	{
 		Name: "schedule_degraded", Level: Warning, What: "deadlines are met, with less protection than configured", Whom: "all queues", Begins: 4 * time.Second, Ends: 2 * time.Second, see: seeSchedule,
-		Do:      "Make sure that Redis runs, has memory left, and can be reached at the address in CURFEW_REDIS_URL. Curfew connects again by itself.",
-		Command: "curfew status", Page: "/",
+		Do: "Make sure that Redis runs, has memory left, and can be reached at the address in CURFEW_REDIS_URL. Curfew connects again by itself.", Command: "curfew status", Page: "/",
 	},
 	{
 		Name: "connections_refused", Level: Warning, What: "connections are refused", Whom: "clients that connect", see: seeRefusals, Command: "curfew connections", Page: "/connections",
@@ -136,13 +150,11 @@ var Conditions = []*Condition{
 	},
 	{
 		Name: "clock_offset", Level: Warning, What: "the clock is off", Whom: "messages with an absolute deadline", see: seeClock,
-		Do:      "Check the machine's time service. The next start with no deadline pending goes by the machine's clock.",
-		Command: "curfew status", Page: "/",
+		Do: "Check the machine's time service. The next start with no deadline pending goes by the machine's clock.", Command: "curfew status", Page: "/",
 	},
 	{
 		Name: "clock_skew", Level: Warning, What: "the clocks of Redis and Curfew differ", Whom: "readers of what is in Redis", Begins: time.Minute, Ends: time.Minute, see: seeSkew,
-		Do:      "Check the time service of both machines. Deadlines go by Curfew's clock.",
-		Command: "curfew status", Page: "/",
+		Do: "Check the time service of both machines. Deadlines go by Curfew's clock.", Command: "curfew status", Page: "/",
 	},
 	{
 		Name: "queues_recovered", Level: Warning, What: "messages were found without the definition of their queue", Whom: "queues named curfew.recovered.*", see: seeRecovered,
@@ -212,9 +224,7 @@ var formerly = map[string]string{"at_risk": "deadline_missed"}
 
 // conditionOf finds a condition by its name; nil: there is none.
 func conditionOf(name string) *Condition {
-	if now, changed := formerly[name]; changed {
-		name = now
-	}
+	name = cmp.Or(formerly[name], name)
 	if i := slices.IndexFunc(Conditions, func(c *Condition) bool { return c.Name == name }); i >= 0 {
 		return Conditions[i]
 	}

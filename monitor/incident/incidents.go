@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/incident/internal/starvation"
 )
 
@@ -126,9 +127,10 @@ func (a *Incidents) Run(ctx context.Context) error {
 	if a.options.File != "" {
 		running.Go(func() { a.watchFile(ctx) })
 	}
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTimer(lookEvery)
 	defer tick.Stop()
 	for {
+		tick.Reset(deadline.UntilSecond(time.Now()))
 		select {
 		case <-tick.C:
 			a.judge()
@@ -164,8 +166,7 @@ func (a *Incidents) judge() {
 
 func (a *Incidents) judgeLocked(now time.Time) {
 	a.lookedAt = now
-	s := a.state(now)
-	for _, n := range a.tracker.step(now, Evaluate(s)) {
+	for _, n := range a.tracker.step(now, Evaluate(a.state(now))) {
 		a.mu.Lock()
 		n.Runbook = a.source.runbook(n.Alertname)
 		a.mu.Unlock()
@@ -181,6 +182,7 @@ func (a *Incidents) state(now time.Time) *State {
 	}
 	s.Now = now
 	s.Rising = a.losses.rising(s.Lost, now)
+	a.starved.Rest(s.Pending == 0)
 	return s
 }
 

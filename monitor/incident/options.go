@@ -76,7 +76,7 @@ func (s source) runbook(alertname string) string {
 	if s.runbooksURL == "" {
 		return ""
 	}
-	return strings.TrimSuffix(s.runbooksURL, "/") + "/" + alertname + ".md"
+	return strings.TrimSuffix(s.runbooksURL, "/") + "/" + Runbook(alertname)
 }
 
 // page is the address of the dashboard's page that says most about an incident. It is "" if the alerts file does not say where the dashboard is.

@@ -3,7 +3,9 @@ package incident
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -151,12 +153,26 @@ func seeUnconsumed(s *State) (list []Finding) {
 		f.Count += r.Count
 		f.Text += what + r.Reason
 	}
-	for _, f := range of {
+	for _, f := range slices.SortedFunc(maps.Values(of), func(a, b *Finding) int { return worstFirst(*a, *b) }) {
 		list = append(list, *f)
 	}
-	slices.SortFunc(list, worstFirst)
 	return list
 }
+
+// seeObjectives: the objectives of queues that are missed so fast that they will not be met.
+func seeObjectives(s *State) (list []Finding) {
+	for _, m := range s.Objectives {
+		text := fmt.Sprintf("%s missed its objective (%s) in the last minutes, %s times what it allows", share(m.Missed), m.Objective, strconv.FormatFloat(m.Burn, 'f', 0, 64))
+		if m.Oldest > m.Objective.Within() {
+			text += "; the oldest has waited " + printable.Span(m.Oldest.Duration().Truncate(time.Second))
+		}
+		list = append(list, Finding{QueueName: m.QueueName, Cause: m.VHost, Count: 1, Text: text})
+	}
+	return list
+}
+
+// share is a part of a whole, in percent.
+func share(of float64) string { return strconv.FormatFloat(100*of, 'f', 0, 64) + " %" }
 
 // seeHeld: one cause for each client.
 func seeHeld(s *State) (list []Finding) {
@@ -293,7 +309,7 @@ func seeUnwatched(s *State) []Finding {
 	return one(s.Unwatched, "messages expire only when a delivery or a get meets them")
 }
 
-// worstFirst compares findings of a condition: first what was lost, then how many messages it is about.
+// worstFirst compares findings of a condition: first how many messages are lost or will be, then how many it is about.
 func worstFirst(a, b Finding) int {
-	return cmp.Or(cmp.Compare(b.Toll, a.Toll), cmp.Compare(b.Count, a.Count), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Name, b.Name))
 }

@@ -77,6 +77,7 @@ func TestRunbookAddresses(t *testing.T) {
 	for _, base := range []string{"https://wiki/runbooks", "https://wiki/runbooks/"} {
 		require.Equal(t, "https://wiki/runbooks/CurfewDeadlineMissed.md", source{runbooksURL: base}.runbook("CurfewDeadlineMissed"))
 	}
+	require.Equal(t, "https://wiki/CurfewDiskSilent.md", source{runbooksURL: "https://wiki"}.runbook("CurfewFsyncSlow"), "one cause, one page")
 	require.Empty(t, source{}.runbook("CurfewDeadlineMissed"))
 }
 

@@ -1,6 +1,10 @@
 package incident
 
-import "time"
+import (
+	"time"
+
+	"curfew/broker/deadline"
+)
 
 // State is all that conditions are judged by: what is known of a Curfew at one moment. Its zero value is a Curfew that is well.
 // Whoever has the parts fills it in (Options.Look); Tallies, Starved, Sinks and FileError are filled in here.
@@ -13,8 +17,9 @@ type State struct {
 	Held    []PastDeadline
 	Parked  []Depth // what is in the queues curfew.undeliverable now
 	Letters int     // dead letters that wait to be moved
-	// Purposes of the queues in Tallies and AtRisk that are not for work; the others are.
-	Purposes map[QueueName]Purpose
+	// Purposes of the queues in Tallies and AtRisk. A queue of which none shall expire counts as one for work.
+	Purposes   map[QueueName]deadline.Purpose
+	Objectives []Missed
 
 	// How Curfew itself is.
 	Unwatched       bool          // the monitor is off
@@ -23,6 +28,7 @@ type State struct {
 	Lag             time.Duration // by which the next deadline to fire is overdue
 	LateShare       float64       // of the messages that expired in the last minutes: over a second late
 	ClockSkew       time.Duration // of the clock of Redis, against that of deadlines
+	Pending         int64         // deadlines that wait
 	Starved         time.Duration // how long Curfew had no processor, in the last minute
 	Schedule        string        // why Redis is not used; empty: it is, or is not wanted
 	Redis           []string      // what else is wrong with it
@@ -60,6 +66,12 @@ type Risk struct {
 	FirstAt   int64  // when the first of them does, Unix ms
 	Reason    string // who consumes, in words
 	Consumers int
+}
+
+// Missed is a queue whose objective will not be met.
+type Missed struct {
+	QueueName
+	deadline.Wait
 }
 
 // PastDeadline describes the messages of a queue that one consumer, or one channel with basic.get, holds past their deadlines.

@@ -197,7 +197,7 @@ func (t *tracker) open() []Incident {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Incident) int {
-		return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(boolRank(a.Quiet), boolRank(b.Quiet)), cmp.Compare(b.Toll, a.Toll),
+		return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(boolRank(a.Quiet), boolRank(b.Quiet)), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)),
 			cmp.Compare(b.Count, a.Count), a.Since.Compare(b.Since), strings.Compare(a.Summary, b.Summary))
 	})
 	return list

@@ -23,7 +23,7 @@ const (
 
 // Condition is something that is wrong at the moment. Its zero value is none.
 type Condition struct {
-	Name     string // a fixed word: redis, identity, inventory, statistics, not_kept, let_go, stranded, shared, paused
+	Name     string // a fixed word: redis, identity, inventory, statistics, not_kept, let_go, stranded, shared, paused, or that of a delay.Trouble
 	Level    Level
 	Affected string // the queue; "": all
 	Reason   string // sentences for an operator, with what to do
@@ -94,6 +94,9 @@ func (q *Queue) conditions() (all []Condition) {
 		add("not_kept", sentence(strings.ReplaceAll(q.State, "_", " "), q.Reason), q.NotKeptSince)
 	case q.Stranded > 0:
 		add("stranded", fmt.Sprintf("%d messages wait for consumers of a node that died, and expire late.", q.Stranded), q.StrandedSince)
+	}
+	for _, t := range q.Troubles {
+		add(t.Name, t.Reason, t.Since)
 	}
 	if q.SharedWith != "" {
 		add("shared", fmt.Sprintf("another Curfew, %s, consumes from it too: give all Curfews of this virtual host the same CURFEW_REDIS_URL.", q.SharedWith), q.SharedSince)

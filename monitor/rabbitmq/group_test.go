@@ -12,7 +12,7 @@ import (
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 const patience = 30 * time.Second
@@ -26,7 +26,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 // everything back.
 func TestReplicasShareQueues(t *testing.T) {
 	t.Parallel()
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	rabbitmq := newFakeRabbitMQ(t)
 	const queues = 5
 	for i := range queues {
@@ -60,7 +60,7 @@ func TestReplicasShareQueues(t *testing.T) {
 // TestReplicaGoneWithoutAWord: when a Curfew disappears without announcing it, others take its leases once they expire.
 func TestReplicaGoneWithoutAWord(t *testing.T) {
 	t.Parallel()
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	rabbitmq := newFakeRabbitMQ(t)
 	rabbitmq.declare("keep-0", "keep-1", "keep-2", "keep-3")
 	lost := redis.NewClient(&redis.Options{Addr: server.Addr, MaxRetries: -1})
@@ -81,7 +81,7 @@ func TestReplicaGoneWithoutAWord(t *testing.T) {
 // TestUnwantedQueues: a Curfew keeps queues beyond its share if nobody else takes them, and does not offer them again.
 func TestUnwantedQueues(t *testing.T) {
 	t.Parallel()
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	all, few := newFakeRabbitMQ(t), newFakeRabbitMQ(t)
 	all.declare("keep-0", "keep-1", "keep-2", "keep-3")
 	a := newRunning(t, all, "a", server.Client).start()
@@ -101,7 +101,7 @@ func TestUnwantedQueues(t *testing.T) {
 // TestLetGoIsKnownToAll: no Curfew keeps a queue again where keeping did harm, until an operator allows it at any of them.
 func TestLetGoIsKnownToAll(t *testing.T) {
 	t.Parallel()
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	rabbitmq := newFakeRabbitMQ(t)
 	rabbitmq.declare("keep-0")
 	a := newRunning(t, rabbitmq, "a", server.Client).start()
@@ -123,7 +123,7 @@ func TestLetGoIsKnownToAll(t *testing.T) {
 // TestLetGoOutlivesRedis: a Redis that has lost its data is not an operator who allows a queue.
 func TestLetGoOutlivesRedis(t *testing.T) {
 	t.Parallel()
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	rabbitmq := newFakeRabbitMQ(t)
 	rabbitmq.declare("keep-0")
 	a := newRunning(t, rabbitmq, "a", server.Client).start()
@@ -146,7 +146,7 @@ func TestLetGoOutlivesRedis(t *testing.T) {
 // TestAllowedElsewhere: the keeper that let a queue go keeps it again when an operator allows it at another Curfew.
 func TestAllowedElsewhere(t *testing.T) {
 	t.Parallel()
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	rabbitmq := newFakeRabbitMQ(t)
 	rabbitmq.declare("keep-0")
 	a := newRunning(t, rabbitmq, "a", server.Client).start()
@@ -170,7 +170,7 @@ func TestAllowedElsewhere(t *testing.T) {
 // TestRedisAwayAtTheStart: nothing is taken while Redis does not answer, and health says so.
 func TestRedisAwayAtTheStart(t *testing.T) {
 	t.Parallel()
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	rabbitmq := newFakeRabbitMQ(t)
 	rabbitmq.declare("keep-0")
 	server.Kill()
@@ -187,7 +187,7 @@ func TestRedisAwayAtTheStart(t *testing.T) {
 // TestReplicasThatDoNotKnowTheirCluster keep nothing, and say what to do, until they know.
 func TestReplicasThatDoNotKnowTheirCluster(t *testing.T) {
 	t.Parallel()
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	rabbitmq := newFakeRabbitMQ(t)
 	rabbitmq.declare("keep-0")
 	rabbitmq.noID = errors.New("give Curfew's user the permissions")
@@ -203,7 +203,7 @@ func TestReplicasThatDoNotKnowTheirCluster(t *testing.T) {
 // TestPause: one command ends keeping everywhere, also for a Curfew that comes later and when Redis loses everything, until another one ends that.
 func TestPause(t *testing.T) {
 	t.Parallel()
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	rabbitmq := newFakeRabbitMQ(t)
 	rabbitmq.declare("keep-0", "keep-1")
 	a := newRunning(t, rabbitmq, "a", server.Client).start()

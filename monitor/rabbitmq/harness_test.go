@@ -76,6 +76,8 @@ func (r *fakeRabbitMQ) Topology(context.Context) (map[string]cluster.Exchange, [
 
 func (r *fakeRabbitMQ) Published(context.Context) (map[string]int64, error) { return nil, nil }
 
+func (r *fakeRabbitMQ) Bound(context.Context, string) ([]cluster.Bound, error) { return nil, nil }
+
 func (r *fakeRabbitMQ) Events(ctx context.Context, fn func(cluster.Event)) error {
 	r.mu.Lock()
 	r.events = append(r.events, fn)

@@ -176,7 +176,7 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *t
 	for at := range p.inventory.Queues {
 		q := &p.inventory.Queues[at]
 		rule, watched := p.watch.Rule(p.vhost(), q.VHost, q.Name)
-		if !watched || rule.Mode != cluster.Keep {
+		if !watched || !rule.Mode.Holds() {
 			continue
 		}
 		found[q.Name] = true

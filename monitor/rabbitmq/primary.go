@@ -14,6 +14,7 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/delay"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
 	"curfew/monitor/rabbitmq/observe"
@@ -49,6 +50,7 @@ type Primary struct {
 	started   time.Time
 	counts    counters
 	newKeeper func(keeper.Options) (queueKeeper, error)
+	newDelay  func(delay.Options) (queueKeeper, error)
 	newWatch  func(observe.Options) observer
 
 	group  *group        // what several Curfews share
@@ -84,11 +86,12 @@ type source interface {
 	Events(ctx context.Context, fn func(cluster.Event)) error
 	Topology(ctx context.Context) (exchanges map[string]cluster.Exchange, bindings []cluster.Binding, err error)
 	Published(ctx context.Context) (map[string]int64, error)
+	Bound(ctx context.Context, exchange string) ([]cluster.Bound, error)
 	Connect(ctx context.Context, purpose string) (*amqp091.Connection, error)
 	ConnectToHold(ctx context.Context, purpose string) (*amqp091.Connection, error)
 }
 
-// queueKeeper is a *keeper.Keeper, or one of a test.
+// queueKeeper is a *keeper.Keeper, a *delay.Keeper, or one of a test.
 type queueKeeper interface {
 	Run(ctx context.Context) error
 	Status() keeper.Status
@@ -154,6 +157,7 @@ func newPrimary(o Options, rabbitmq source) *Primary {
 	}
 	p.log = p.log.Named("rabbitmq")
 	p.newKeeper = func(o keeper.Options) (queueKeeper, error) { return keeper.New(o) }
+	p.newDelay = func(o delay.Options) (queueKeeper, error) { return delay.New(o) }
 	p.newWatch = func(w observe.Options) observer { return observe.New(w) }
 	p.group = newGroup(p.name)
 	p.observing.p = p

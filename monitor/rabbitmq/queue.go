@@ -13,6 +13,7 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/delay"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
 	"curfew/monitor/rabbitmq/queuefacts"
@@ -79,11 +80,15 @@ type queue struct {
 func newQueueLocked(p *Primary, name string, rule cluster.Rule, number uint64) *queue {
 	q := &queue{p: p, name: name, rule: rule, number: keptNumbers + number, events: make(chan keeper.Event, eventsAtOnce), late: newLateness(), unkept: time.Now()}
 	if p.redis == nil {
-		q.shadow = &shadowsHere{now: p.Now}
+		q.shadow = &shadowsHere{now: p.Now, lasting: rule.Mode == cluster.Delay}
 		return q
 	}
 	q.turn = &turn{Lease: lease.New(p.redis, p.space, name, p.name), group: p.group}
-	q.shadow = lease.NewShadows(p.redis, p.space, name, p.log.With(zap.String("queue", name)))
+	shadows := lease.NewShadows(p.redis, p.space, name, p.log.With(zap.String("queue", name)))
+	if rule.Mode == cluster.Delay {
+		shadows.Last()
+	}
+	q.shadow = shadows
 	return q
 }
 
@@ -152,7 +157,7 @@ func (q *queue) run(ctx context.Context) {
 }
 
 func (q *queue) runKeeper(ctx context.Context) error {
-	k, err := q.p.newKeeper(q.options())
+	k, err := q.newKeeper()
 	if err != nil {
 		return err
 	}
@@ -169,6 +174,18 @@ func (q *queue) runKeeper(ctx context.Context) error {
 	defer q.p.mu.Unlock()
 	q.noteLetGoLocked()
 	return err
+}
+
+// newKeeper makes the keeper for the queue's mode.
+func (q *queue) newKeeper() (queueKeeper, error) {
+	if q.rule.Mode == cluster.Keep {
+		return q.p.newKeeper(q.options())
+	}
+	return q.p.newDelay(delay.Options{Options: q.options(), Exchange: q.rule.ExchangeOf(q.name), Bound: q.p.rabbitmq.Bound, Cancel: q.rule.Cancel,
+		IsDelay: func(name string) bool {
+			r, watched := q.p.watch.Rule(q.p.vhost(), q.p.vhost(), name)
+			return watched && r.Mode == cluster.Delay
+		}})
 }
 
 // noteLetGoLocked remembers that the keeper let the queue go, so that no other one begins until an operator allows it.

@@ -12,14 +12,14 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/observe"
 	"curfew/monitor/rabbitmq/queuefacts"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // TestEachTellsTheOthers: each Curfew shows what the other one keeps and observes: who, how much, what is due next, what was seen. When the other
 // one is gone, so is its report.
 func TestEachTellsTheOthers(t *testing.T) {
 	t.Parallel()
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	rabbitmq := newFakeRabbitMQ(t)
 	rabbitmq.declare("keep-0", "other")
 	a := newRunning(t, rabbitmq, "a", server.Client).start()
@@ -59,7 +59,7 @@ func TestEachTellsTheOthers(t *testing.T) {
 // TestClustersShareARedis: different clusters share a Redis, with queues and virtual hosts of the same names.
 func TestClustersShareARedis(t *testing.T) {
 	t.Parallel()
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	one, two := newFakeRabbitMQ(t), newFakeRabbitMQ(t)
 	one.name, two.name = "rabbit@one", "rabbit@two"
 	one.declare("keep-0")
@@ -89,7 +89,7 @@ func TestClustersShareARedis(t *testing.T) {
 // TestNothingInRedisBeforeTheClusterIsKnown: the keys need its identity. Health still names a Redis that does not answer.
 func TestNothingInRedisBeforeTheClusterIsKnown(t *testing.T) {
 	t.Parallel()
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	rabbitmq := newFakeRabbitMQ(t)
 	rabbitmq.fail(context.DeadlineExceeded)
 	a := newRunning(t, rabbitmq, "a", server.Client).start()

@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"curfew/broker/deadline"
@@ -15,6 +16,7 @@ type shadowsHere struct {
 	minutes map[int64][]keeper.Shadow // by Unix minute
 	swept   int64
 	now     func() deadline.Instant // the keeper's clock
+	lasting bool                    // only Passed forgets
 }
 
 var _ keeper.Shadows = (*shadowsHere)(nil)
@@ -30,7 +32,7 @@ func (p *shadowsHere) Put(shadows []keeper.Shadow) {
 		m := s.Deadline.Time().Unix() / 60
 		p.minutes[m] = append(p.minutes[m], s)
 	}
-	if past := p.now().Time().Unix()/60 - 1; past > p.swept {
+	if past := p.now().Time().Unix()/60 - 1; past > p.swept && !p.lasting {
 		p.swept = past
 		for m := range p.minutes {
 			if m < past {
@@ -38,6 +40,13 @@ func (p *shadowsHere) Put(shadows []keeper.Shadow) {
 			}
 		}
 	}
+}
+
+// Passed implements delay.Lasting.
+func (p *shadowsHere) Passed(before deadline.Instant) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.minutes, func(m int64, _ []keeper.Shadow) bool { return m < before.Time().Unix()/60 })
 }
 
 // Load implements keeper.Shadows, and forgets what it returns.

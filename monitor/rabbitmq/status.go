@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/delay"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/observe"
 	"curfew/monitor/rabbitmq/queuefacts"
@@ -54,6 +55,8 @@ type Queue struct {
 	// Reported: another Curfew keeps it and has reported what follows.
 	Reported bool `json:"reported,omitempty"`
 	running  bool // a keeper runs here, or waits for the lease
+	// Troubles are what is wrong with a delay queue whose messages are held.
+	Troubles []delay.Trouble `json:"troubles,omitempty"`
 	// NeedsOperator: it stays as it is until an operator allows it.
 	NeedsOperator bool `json:"needs_operator,omitempty"`
 
@@ -151,7 +154,7 @@ func (p *Primary) rowLocked(q *cluster.Queue, rule cluster.Rule, observed *obser
 		here := s.here()
 		row.Seen = &here
 	}
-	if k := p.queues[q.Name]; k != nil && rule.Mode == cluster.Keep {
+	if k := p.queues[q.Name]; k != nil && rule.Mode.Holds() {
 		k.describeLocked(&row)
 	}
 	return row
@@ -214,10 +217,23 @@ func (q *queue) describeLocked(row *Queue) {
 	if q.sharedWith != "" && time.Since(q.sharedAt) >= sharedFor {
 		row.SharedWith, row.SharedSince = q.sharedWith, q.sharedAt.UnixMilli()
 	}
+	if delayed, ok := q.keeper.(*delay.Keeper); ok {
+		row.Troubles = q.troublesOf(delayed)
+	}
 	row.Expired, row.UnknownAge = s.Counts.Expired, s.Counts.UnknownAge
 	if r := s.LastRelease; r.At != 0 {
 		row.LastRelease = &Release{At: r.At.Add(-q.p.ClockOffset()).UnixMilli(), Millis: float64(r.Took.Microseconds()) / 1000, Messages: r.Messages, Reason: r.Reason}
 	}
+}
+
+// troublesOf returns what is wrong with a delay queue that is held.
+func (q *queue) troublesOf(k *delay.Keeper) []delay.Trouble {
+	all := k.Troubles()
+	if q.facts.Others == keeper.Present {
+		all = append(all, delay.Trouble{Name: "consumers", Since: q.p.lookedAt.UnixMilli(),
+			Reason: "Another application consumes from it, and gets messages that are not due. Have it consume from a queue that is bound to the dead-letter exchange."})
+	}
+	return all
 }
 
 const (

@@ -35,7 +35,7 @@ func (r *redisSchedule) claim(ctx context.Context, l *monitor.Loop) error {
 		if wait <= 0 {
 			continue
 		}
-		timer.Reset(min(wait, monitor.Heartbeat))
+		timer.Reset(min(wait, deadline.UntilSecond(time.Now())))
 		select {
 		case <-timer.C:
 		case <-r.wakeClaim.signal:

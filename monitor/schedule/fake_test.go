@@ -15,7 +15,6 @@ import (
 	"curfew/scheduler"
 	"curfew/scheduler/memstore"
 	"curfew/scheduler/redisstore"
-	"curfew/scheduler/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -336,7 +335,7 @@ func (v *fakeView) Snapshot(ctx context.Context, fn func([]deadline.Ref) error) 
 
 // fakeRedis is a Schedule in memory that fails on command.
 type fakeRedis struct {
-	storetest.Faulty
+	Faulty
 	mem *memstore.Store
 
 	mu     sync.Mutex

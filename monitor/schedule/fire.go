@@ -64,7 +64,7 @@ func (m *Scheduler) fire(ctx context.Context, l *monitor.Loop) error {
 		if err != nil {
 			return err
 		}
-		wait := monitor.Heartbeat
+		wait := deadline.UntilSecond(time.Now())
 		if nextAt != 0 {
 			m.wakeFire.sleepUntil(nextAt)
 			if wait = min(wait, m.until(nextAt)); wait <= 0 {

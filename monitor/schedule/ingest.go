@@ -146,7 +146,7 @@ func (in *ingest) open(ctx context.Context) (time.Duration, error) {
 	in.m.index.window.Store(int64(in.window.len()))
 	nextAt := in.window.nextAt()
 	if nextAt == 0 {
-		return monitor.Heartbeat, nil
+		return deadline.UntilSecond(time.Now()), nil
 	}
 	return max(nextAt.Sub(nowAt), time.Microsecond), nil
 }

@@ -14,21 +14,21 @@ import (
 	"curfew/broker/deadline"
 	"curfew/monitor"
 	"curfew/scheduler/redisstore"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // realRun is a monitor with a Redis server of its own, in real time.
 type realRun struct {
 	*fakeBroker
 	monitor  *Scheduler
-	server   *storetest.Redis
+	server   *testenv.Redis
 	store    *redisstore.Store
 	registry *prometheus.Registry
 }
 
 func startReal(t *testing.T) realRun {
 	t.Helper()
-	run := realRun{fakeBroker: newFakeBroker(t), server: storetest.StartRedis(t), registry: prometheus.NewRegistry()}
+	run := realRun{fakeBroker: newFakeBroker(t), server: testenv.StartRedis(t), registry: prometheus.NewRegistry()}
 	var err error
 	run.store, err = redisstore.Open(redisstore.Options{URL: run.server.URL})
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestRealRedisFires(t *testing.T) {
 }
 
 // evict has the server drop the schedule to make room for somebody's cache.
-func evict(r *storetest.Redis) {
+func evict(r *testenv.Redis) {
 	r.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 	r.Do("CONFIG", "SET", "maxmemory", "4mb")
 	value := strings.Repeat("x", 10_000)
@@ -96,17 +96,17 @@ func evict(r *storetest.Redis) {
 // TestRealRedisTroubled does something to the server while deadlines come, and then
 // looks whether everything fired and the schedule is whole again.
 func TestRealRedisTroubled(t *testing.T) {
-	for name, trouble := range map[string]struct{ begin, end func(*storetest.Redis) }{
-		"killed and started empty": {(*storetest.Redis).Kill, (*storetest.Redis).Restart},
-		"stopped":                  {(*storetest.Redis).Pause, (*storetest.Redis).Resume},
-		"flushed":                  {func(r *storetest.Redis) { r.Do("FLUSHALL") }, func(*storetest.Redis) {}},
-		"evicted by a cache": {evict, func(r *storetest.Redis) {
+	for name, trouble := range map[string]struct{ begin, end func(*testenv.Redis) }{
+		"killed and started empty": {(*testenv.Redis).Kill, (*testenv.Redis).Restart},
+		"stopped":                  {(*testenv.Redis).Pause, (*testenv.Redis).Resume},
+		"flushed":                  {func(r *testenv.Redis) { r.Do("FLUSHALL") }, func(*testenv.Redis) {}},
+		"evicted by a cache": {evict, func(r *testenv.Redis) {
 			r.Do("CONFIG", "SET", "maxmemory", "0")
 			r.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
 		}},
 		"out of memory": {
-			func(r *storetest.Redis) { r.Do("CONFIG", "SET", "maxmemory", "1") },
-			func(r *storetest.Redis) { r.Do("CONFIG", "SET", "maxmemory", "0") },
+			func(r *testenv.Redis) { r.Do("CONFIG", "SET", "maxmemory", "1") },
+			func(r *testenv.Redis) { r.Do("CONFIG", "SET", "maxmemory", "0") },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

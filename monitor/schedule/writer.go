@@ -132,7 +132,7 @@ func (r *redisSchedule) write(ctx context.Context, l *monitor.Loop) error {
 	defer timer.Stop()
 	for {
 		l.Tick()
-		timer.Reset(monitor.Heartbeat)
+		timer.Reset(deadline.UntilSecond(time.Now()))
 		select {
 		case <-r.writer.arrived:
 		case <-timer.C:

@@ -8,14 +8,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/scheduler"
 	"curfew/scheduler/memstore"
-	"curfew/scheduler/storetest"
 )
-
-func TestFairStore(t *testing.T) {
-	storetest.Run(t, func(*testing.T) scheduler.Store {
-		return memstore.NewFair(func(uint64) string { return "one for all" })
-	})
-}
 
 // byQueue makes the first digit of a queue's number its tenant.
 func byQueue(queue uint64) string { return string(rune('0' + queue/10)) }

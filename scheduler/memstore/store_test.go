@@ -9,12 +9,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/scheduler"
 	"curfew/scheduler/memstore"
-	"curfew/scheduler/storetest"
 )
-
-func TestStore(t *testing.T) {
-	storetest.Run(t, func(*testing.T) scheduler.Store { return memstore.New() })
-}
 
 func TestHas(t *testing.T) {
 	s, ctx := memstore.New(), context.Background()

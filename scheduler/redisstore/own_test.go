@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadline"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 func TestSecondOwnerIsRefused(t *testing.T) {
-	ctx, server := context.Background(), storetest.StartRedis(t)
+	ctx, server := context.Background(), testenv.StartRedis(t)
 	first := openStore(t, Options{URL: server.URL})
 	second := openOnly(t, Options{URL: server.URL})
 	err := second.Begin(ctx)
@@ -31,7 +31,7 @@ func TestSecondOwnerIsRefused(t *testing.T) {
 }
 
 func TestOwnerThatSleptIsSucceeded(t *testing.T) {
-	ctx, server := context.Background(), storetest.StartRedis(t)
+	ctx, server := context.Background(), testenv.StartRedis(t)
 	first := openStore(t, Options{URL: server.URL})
 	left := server.Do("PTTL", first.ownerKey).(int64)
 	require.Positive(t, left)
@@ -48,7 +48,7 @@ func TestOwnerThatSleptIsSucceeded(t *testing.T) {
 }
 
 func TestRefreshRenewsTheOwnership(t *testing.T) {
-	ctx, server := context.Background(), storetest.StartRedis(t)
+	ctx, server := context.Background(), testenv.StartRedis(t)
 	s := openStore(t, Options{URL: server.URL})
 	left := func() int64 { return server.Do("PTTL", s.ownerKey).(int64) }
 	server.Do("PEXPIRE", s.ownerKey, 5_000)
@@ -68,14 +68,14 @@ func claimOne(s *Store) error {
 }
 
 func TestEpochTellsALoss(t *testing.T) {
-	for name, lose := range map[string]func(r *storetest.Redis){
-		"FLUSHALL":       func(r *storetest.Redis) { r.Do("FLUSHALL") },
-		"DEL of a shard": func(r *storetest.Redis) { r.Do("DEL", "{curfew:default:2}:due:2") },
-		"renamed shard":  func(r *storetest.Redis) { r.Do("RENAME", "{curfew:default:1}:due:2", "old") },
-		"empty restart":  func(r *storetest.Redis) { r.Restart() },
+	for name, lose := range map[string]func(r *testenv.Redis){
+		"FLUSHALL":       func(r *testenv.Redis) { r.Do("FLUSHALL") },
+		"DEL of a shard": func(r *testenv.Redis) { r.Do("DEL", "{curfew:default:2}:due:2") },
+		"renamed shard":  func(r *testenv.Redis) { r.Do("RENAME", "{curfew:default:1}:due:2", "old") },
+		"empty restart":  func(r *testenv.Redis) { r.Restart() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, server := context.Background(), storetest.StartRedis(t)
+			ctx, server := context.Background(), testenv.StartRedis(t)
 			s := openOnly(t, Options{URL: server.URL})
 			requireEpoch(t, s, false)
 			require.NoError(t, s.Begin(ctx))
@@ -95,7 +95,7 @@ func TestEpochTellsALoss(t *testing.T) {
 
 // A server that comes back with an append-only file may lack its last second.
 func TestEpochTellsARestart(t *testing.T) {
-	ctx, server := context.Background(), storetest.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+	ctx, server := context.Background(), testenv.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
 	s := openStore(t, Options{URL: server.URL})
 	require.NoError(t, s.Apply(ctx, row(10), nil))
 	server.Restart()
@@ -111,7 +111,7 @@ func TestEpochTellsARestart(t *testing.T) {
 }
 
 func TestEpochEndsWhenAnotherBegins(t *testing.T) {
-	ctx, server := context.Background(), storetest.StartRedis(t)
+	ctx, server := context.Background(), testenv.StartRedis(t)
 	first := openStore(t, Options{URL: server.URL, Shards: 1})
 	second := openOnly(t, Options{URL: server.URL, Shards: 1})
 	second.owner = first.owner
@@ -124,7 +124,7 @@ func TestEpochEndsWhenAnotherBegins(t *testing.T) {
 // Without the right to INFO a restart is not told from the server having gone on, as
 // far as nothing was lost.
 func TestEpochWithoutInfo(t *testing.T) {
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	s := openOnly(t, Options{URL: server.URL})
 	server.Do("ACL", "SETUSER", "default", "-info")
 	require.NoError(t, s.Begin(context.Background()))
@@ -142,7 +142,7 @@ func requireEpoch(t *testing.T, s *Store, want bool) {
 
 // Two processes claim from one schedule: each shadow goes to one of them.
 func TestTwoClaimers(t *testing.T) {
-	ctx, server := context.Background(), storetest.StartRedis(t)
+	ctx, server := context.Background(), testenv.StartRedis(t)
 	stores := []*Store{openOnly(t, Options{URL: server.URL}), openOnly(t, Options{URL: server.URL})}
 	all := row(5000)
 	require.NoError(t, stores[0].Apply(ctx, all, nil))
@@ -164,7 +164,7 @@ func TestTwoClaimers(t *testing.T) {
 // server is another.
 func TestEpochTellsAFailover(t *testing.T) {
 	ctx := context.Background()
-	master, replica := storetest.StartRedis(t), storetest.StartRedis(t)
+	master, replica := testenv.StartRedis(t), testenv.StartRedis(t)
 	var addr atomic.Value
 	addr.Store(master.Addr)
 	client := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {

@@ -11,11 +11,11 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/scheduler"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 func TestScriptFlush(t *testing.T) {
-	ctx, server := context.Background(), storetest.StartRedis(t)
+	ctx, server := context.Background(), testenv.StartRedis(t)
 	s := openStore(t, Options{URL: server.URL})
 	require.NoError(t, s.Apply(ctx, row(100), nil))
 	for range 2 {
@@ -29,7 +29,7 @@ func TestScriptFlush(t *testing.T) {
 }
 
 func TestAwayAndBack(t *testing.T) {
-	ctx, server := context.Background(), storetest.StartRedis(t)
+	ctx, server := context.Background(), testenv.StartRedis(t)
 	s := openStore(t, Options{URL: server.URL})
 	server.Kill()
 	require.Error(t, s.Apply(ctx, row(1), row(2)))
@@ -53,7 +53,7 @@ func TestAwayAndBack(t *testing.T) {
 }
 
 func TestAwayFromTheStart(t *testing.T) {
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	server.Kill()
 	s := openOnly(t, Options{URL: server.URL})
 	require.Error(t, s.Begin(context.Background()))
@@ -77,7 +77,7 @@ func begin(t *testing.T, s *Store) {
 // A server that does not answer holds a call no longer than its timeouts, or than
 // the caller's context says.
 func TestSilentServer(t *testing.T) {
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	s := openOnly(t, Options{URL: server.URL + "?read_timeout=30ms&max_retries=1"})
 	begin(t, s) // a busy machine takes longer than 30 ms now and then
 	patient := openOnly(t, Options{URL: server.URL + "?read_timeout=1h"})
@@ -93,7 +93,7 @@ func TestSilentServer(t *testing.T) {
 }
 
 func TestWrongType(t *testing.T) {
-	ctx, server := context.Background(), storetest.StartRedis(t)
+	ctx, server := context.Background(), testenv.StartRedis(t)
 	s := openOnly(t, Options{URL: server.URL, Shards: 1})
 	server.Do("SET", s.due[0], "x")
 	_, lenErr := s.Len(ctx)
@@ -110,7 +110,7 @@ func TestWrongType(t *testing.T) {
 }
 
 func TestFull(t *testing.T) {
-	ctx, server := context.Background(), storetest.StartRedis(t, "--maxmemory-policy", "noeviction")
+	ctx, server := context.Background(), testenv.StartRedis(t, "--maxmemory-policy", "noeviction")
 	s := openStore(t, Options{URL: server.URL})
 	all := row(2000)
 	require.NoError(t, s.Apply(ctx, all, nil))
@@ -130,8 +130,8 @@ func TestFull(t *testing.T) {
 }
 
 func TestRightsRevoked(t *testing.T) {
-	server := storetest.StartRedis(t)
-	s := openStore(t, Options{URL: limit(server, aclRule)})
+	server := testenv.StartRedis(t)
+	s := openStore(t, Options{URL: server.Limited("resetkeys ~{curfew:* +@all")})
 	server.Do("ACL", "SETUSER", "curfew", "-zadd")
 	require.ErrorContains(t, s.Apply(context.Background(), row(1), nil), "lacks a right")
 	server.Do("ACL", "SETUSER", "curfew", "-evalsha", "-eval")
@@ -140,7 +140,7 @@ func TestRightsRevoked(t *testing.T) {
 
 // Members that are not shadows neither fire nor stay, wherever they stand.
 func TestAliens(t *testing.T) {
-	ctx, server := context.Background(), storetest.StartRedis(t)
+	ctx, server := context.Background(), testenv.StartRedis(t)
 	s := openStore(t, Options{URL: server.URL})
 	aliens := []string{
 		"", "x", strings.Repeat("x", scheduler.TextLen), strings.Repeat("0", scheduler.TextLen), "a\nb",
@@ -183,7 +183,7 @@ func TestAliens(t *testing.T) {
 }
 
 func TestScoresOfOthersDoNotStopAClaim(t *testing.T) {
-	ctx, server := context.Background(), storetest.StartRedis(t)
+	ctx, server := context.Background(), testenv.StartRedis(t)
 	s := openStore(t, Options{URL: server.URL, Shards: 1})
 	require.NoError(t, s.Apply(ctx, row(3), nil))
 	for i, score := range []string{"-5", "1e300", "1795217348123456.5"} {
@@ -204,7 +204,7 @@ func TestScoresOfOthersDoNotStopAClaim(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	ctx, server := context.Background(), storetest.StartRedis(t)
+	ctx, server := context.Background(), testenv.StartRedis(t)
 	s := openOnly(t, Options{URL: server.URL, Now: func() deadline.Instant { return deadline.At(time.Now().Add(-time.Minute)) }})
 	status, err := s.Check(ctx)
 	require.NoError(t, err)
@@ -234,7 +234,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCheckOfACluster(t *testing.T) {
-	s := openOnly(t, Options{URL: "redis-cluster://" + startCluster(t).Addr})
+	s := openOnly(t, Options{URL: "redis-cluster://" + testenv.StartRedisCluster(t).Addr})
 	status, err := s.Check(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, "noeviction", status.MaxmemoryPolicy)

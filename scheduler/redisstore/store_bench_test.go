@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"curfew/broker/deadline"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 const benchBatch = 1000
@@ -13,7 +13,7 @@ const benchBatch = 1000
 // benchStore returns a store with n shadows in it, and further ones to add, a batch
 // at a time.
 func benchStore(b *testing.B, n int) (s *Store, batch func() []deadline.Ref) {
-	s = openStore(b, Options{URL: storetest.StartRedis(b).URL})
+	s = openStore(b, Options{URL: testenv.StartRedis(b).URL})
 	seq := uint64(0)
 	shadows := make([]deadline.Ref, benchBatch)
 	batch = func() []deadline.Ref {

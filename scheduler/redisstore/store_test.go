@@ -4,78 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadline"
-	"curfew/scheduler"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
-
-// aclRule is the one doc.go names.
-const aclRule = "resetkeys ~{curfew:* -@all +hello +auth +ping +select +info +time +config|get " +
-	"+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +eval +evalsha"
-
-// aclCluster is what a cluster needs besides.
-const aclCluster = " +cluster|slots +cluster|shards +command"
-
-// limit adds a user of these rights only, and returns the URL for it.
-func limit(server *storetest.Redis, rule string) (url string) {
-	args := []any{"ACL", "SETUSER", "curfew", "on", ">secret"}
-	for _, word := range strings.Fields(rule) {
-		args = append(args, word)
-	}
-	server.Do(args...)
-	return strings.Replace(server.URL, "redis://", "redis://curfew:secret@", 1)
-}
-
-func TestStore(t *testing.T) {
-	server := storetest.StartRedis(t)
-	cluster := limit(startCluster(t), aclRule+aclCluster)
-	for name, o := range map[string]Options{
-		"four shards":   {URL: server.URL},
-		"one shard":     {URL: server.URL, Shards: 1},
-		"many shards":   {URL: server.URL, Shards: 13},
-		"least rights":  {URL: limit(server, aclRule)},
-		"a cluster":     {URL: strings.Replace(cluster, "redis", "redis-cluster", 1)},
-		"by its socket": {URL: startOnSocket(t)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			n := 0
-			storetest.Run(t, func(t *testing.T) scheduler.Store {
-				n++
-				o := o
-				o.Instance = name + strconv.Itoa(n)
-				return openStore(t, o)
-			})
-		})
-	}
-}
-
-// startCluster starts a Redis Cluster of one node, which refuses what would not work
-// on several.
-func startCluster(t *testing.T) *storetest.Redis {
-	t.Helper()
-	_, bus, _ := net.SplitHostPort(storetest.FreeAddr())
-	server := storetest.StartRedis(t, "--cluster-enabled", "yes", "--cluster-port", bus)
-	server.Do("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-	require.Eventually(t, func() bool {
-		info, _ := server.Do("CLUSTER", "INFO").(string)
-		return strings.Contains(info, "cluster_state:ok")
-	}, time.Minute, 10*time.Millisecond)
-	return server
-}
-
-func startOnSocket(t *testing.T) (url string) {
-	t.Helper()
-	path := t.TempDir() + "/redis.sock"
-	storetest.StartRedis(t, "--unixsocket", path)
-	return "unix://" + path
-}
 
 // openStore returns a store that has begun.
 func openStore(t testing.TB, o Options) *Store {
@@ -105,7 +40,7 @@ func row(n int) []deadline.Ref {
 }
 
 func TestShapeInRedis(t *testing.T) {
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	s := openStore(t, Options{URL: server.URL, Instance: "shop", Shards: 1})
 	shadow := deadline.Ref{Deadline: startAt, Queue: 0xabc, Seq: 1<<56 | 42}
 	require.NoError(t, s.Apply(context.Background(), []deadline.Ref{shadow}, nil))
@@ -119,7 +54,7 @@ func TestShapeInRedis(t *testing.T) {
 }
 
 func TestShardsShareTheWork(t *testing.T) {
-	server := storetest.StartRedis(t)
+	server := testenv.StartRedis(t)
 	s := openStore(t, Options{URL: server.URL})
 	var all []deadline.Ref
 	for queue := range uint64(400) {
@@ -133,7 +68,7 @@ func TestShardsShareTheWork(t *testing.T) {
 }
 
 func TestHundredThousand(t *testing.T) {
-	s := openStore(t, Options{URL: storetest.StartRedis(t).URL})
+	s := openStore(t, Options{URL: testenv.StartRedis(t).URL})
 	ctx, all := context.Background(), row(100_000)
 	require.NoError(t, s.Apply(ctx, all, nil))
 	n, err := s.Len(ctx)
@@ -165,7 +100,7 @@ func TestHundredThousand(t *testing.T) {
 }
 
 func TestScanEndsWithTheCallersError(t *testing.T) {
-	s := openStore(t, Options{URL: storetest.StartRedis(t).URL})
+	s := openStore(t, Options{URL: testenv.StartRedis(t).URL})
 	require.NoError(t, s.Apply(context.Background(), row(100), nil))
 	require.ErrorIs(t, s.Scan(context.Background(), func([]deadline.Ref) error { return net.ErrClosed }), net.ErrClosed)
 }

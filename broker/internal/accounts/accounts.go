@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/access"
-	"curfew/broker/access/login"
 	"curfew/broker/internal/catalog"
 	"curfew/broker/store"
 )
@@ -39,7 +38,7 @@ type Options struct {
 // for concurrent use.
 type Accounts struct {
 	opts  Options
-	guard login.Guard
+	guard Guard
 
 	// version is raised by each change, so that a cached answer knows when it is
 	// stale.
@@ -55,7 +54,7 @@ type Accounts struct {
 
 // New makes accounts without users. Restore loads those of the last run.
 func New(o Options) *Accounts {
-	a := &Accounts{opts: o, guard: login.Guard{GuestFromAnywhere: o.GuestFromAnywhere}}
+	a := &Accounts{opts: o, guard: Guard{GuestFromAnywhere: o.GuestFromAnywhere}}
 	a.users, a.granted = map[string]*access.User{}, map[catalog.UserIn]access.Permission{}
 	a.topics, a.compiled = map[catalog.UserIn]map[string]access.TopicPermission{}, map[catalog.UserIn]*access.Grant{}
 	return a

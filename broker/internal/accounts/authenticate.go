@@ -8,23 +8,22 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/access"
-	"curfew/broker/access/login"
 	"curfew/broker/internal/catalog"
 )
 
 // Authenticate returns the user who logs in with a name and password from an address; the
-// zero address is a client on this machine. Errors: login.ErrRefused, or ctx's. See
-// login.Guard.
+// zero address is a client on this machine. Errors: ErrRefused, or ctx's. See
+// Guard.
 func (a *Accounts) Authenticate(ctx context.Context, name, password string, from netip.Addr) (access.User, error) {
 	return a.guard.Authenticate(ctx, a.User, name, password, from)
 }
 
 // Identify returns the user of a name that has already been verified, as TLS does for a
-// client certificate (SASL EXTERNAL). Error: login.ErrRefused.
+// client certificate (SASL EXTERNAL). Error: ErrRefused.
 func (a *Accounts) Identify(name string, from netip.Addr) (access.User, error) {
 	u, ok := a.User(name)
 	if !ok {
-		return access.User{}, fmt.Errorf("%w: user '%s': not known", login.ErrRefused, name)
+		return access.User{}, fmt.Errorf("%w: user '%s': not known", ErrRefused, name)
 	}
 	return u, a.guard.CheckAddress(name, from)
 }

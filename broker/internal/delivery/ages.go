@@ -79,17 +79,20 @@ func (m *ageMarks) find(seq queue.Seq) int {
 	return max(i, 0)
 }
 
+// entered is when a message entered; 0: not known.
+func (a *ages) entered(seq queue.Seq) (at deadline.Instant) {
+	if p := int(seq.Priority()); a != nil && p < len(*a) && len((*a)[p].list) > 0 {
+		at = (*a)[p].list[(*a)[p].find(seq)].at
+	}
+	return at
+}
+
 // oldestLocked is when the oldest message entered, ready or unacked; 0: the queue is empty.
 func (q *messages) oldestLocked() (at deadline.Instant) {
-	if q.ages == nil {
-		return 0
-	}
-	for p := range *q.ages {
-		m := &(*q.ages)[p]
-		if seq := q.core.Oldest(uint8(p)); seq != 0 && len(m.list) > 0 {
-			if entered := m.list[m.find(seq)].at; at == 0 || entered < at {
-				at = entered
-			}
+	for p := 0; q.ages != nil && p < len(*q.ages); p++ {
+		seq := q.core.Oldest(uint8(p))
+		if entered := q.ages.entered(seq); seq != 0 && entered != 0 && (at == 0 || entered < at) {
+			at = entered
 		}
 	}
 	return at

@@ -5,9 +5,6 @@ import (
 	"curfew/broker/queue"
 )
 
-// surveyChunks is how many chunks of messages are walked under one lock.
-const surveyChunks = 512
-
 // Survey fills s with the state of the queue and a sample of its messages: at most 2*samples of
 // them, and all of them if there are no more than samples.
 func (q *Queue) Survey(samples int, s *deadline.Survey) {
@@ -26,11 +23,12 @@ func (q *Queue) surveyPage(samples int, at *queue.Sampling, s *deadline.Survey) 
 		s.At = q.env.Clock.Now()
 		s.Ready, s.Consumers = q.core.Ready(), q.consumers.count
 		c := q.counters.stats()
-		s.Delivered = c.AllDelivered() - min(c.Redelivered, c.AllDelivered())
-		s.Polled = c.Got + c.GotNoAck
+		s.Delivered, s.Polled = c.AllDelivered()-min(c.Redelivered, c.AllDelivered()), c.Got+c.GotNoAck
+		s.Objective = q.Settings().Objective
 		at.Step = max(1, s.Ready/samples)
 	}
-	return q.core.Sample(at, surveyChunks, func(ahead int, seq queue.Seq, m queue.Message) {
-		s.Samples = append(s.Samples, deadline.Sample{Ref: q.refOf(seq, m.ExpiresAt), Ahead: ahead})
+	const chunks = 512 // of messages are walked under one lock
+	return q.core.Sample(at, chunks, func(ahead int, seq queue.Seq, m queue.Message) {
+		s.Samples = append(s.Samples, deadline.Sample{Ref: q.refOf(seq, m.ExpiresAt), Ahead: ahead, Entered: q.ages.entered(seq)})
 	})
 }

@@ -25,13 +25,29 @@ func (q *Queue) Info() QueueInfo {
 	return QueueInfo{QueueDeclare: q.declared, ID: q.ID(), VHost: q.vh.guard.name, Name: q.Name(), Owner: q.owner, Recovered: q.recovered, QueueState: q.State()}
 }
 
+// Declared is how the queue was declared. It is not to be changed.
+func (q *Queue) Declared() QueueDeclare { return q.declared }
+
 // List lists the queues by name.
 func (t *Queues) List() []*Queue {
-	t.vh.guard.mu.RLock()
-	all := slices.Collect(maps.Values(t.queues))
-	t.vh.guard.mu.RUnlock()
+	all := t.all()
 	slices.SortFunc(all, func(x, y *Queue) int { return cmp.Compare(x.Name(), y.Name()) })
 	return all
+}
+
+// all lists the queues, in no order. What is declared or deleted meanwhile may be listed or not.
+func (t *Queues) all() (list []*Queue) {
+	t.vh.guard.mu.RLock()
+	defer t.vh.guard.mu.RUnlock()
+	list = make([]*Queue, 0, len(t.queues))
+	p := exchange.Pace{Pause: t.vh.guard.pause}
+	for _, q := range t.queues { // a map may change between two steps of a range
+		p.Step(1)
+		if !q.gone {
+			list = append(list, q)
+		}
+	}
+	return list
 }
 
 // ExchangeInfo describes an exchange.
@@ -107,7 +123,9 @@ func (vh *VHost) bindings(keep func(*Binding) bool) (all []Binding) {
 			all = append(all, b)
 		}
 	}
+	p := exchange.Pace{Pause: vh.guard.pause}
 	for name := range vh.Queues.queues {
+		p.Step(1)
 		add(Binding{Destination: name, RoutingKey: name})
 	}
 	vh.eachBindingLocked(func(x *Exchange, b exchange.Binding[destination]) {

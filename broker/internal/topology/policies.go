@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -32,6 +33,7 @@ type Policies struct {
 	policies      [2]policy.Set       // by policy.Kind
 	policyVersion uint64              // raised by each change
 	combined      map[ruling]*applied // what policies set that are in force together
+	applied       atomic.Uint64       // raised when settings of queues have changed; not guarded
 	deferred      bool                // changes are not applied yet: only in a copy
 }
 
@@ -333,6 +335,7 @@ func (t *Policies) govern(was [2]policy.Set) (changed []*Queue) {
 		for _, q := range queues {
 			q.applySettings()
 		}
+		t.applied.Add(uint64(len(queues)))
 		changed = append(changed, queues...)
 	})
 	return changed

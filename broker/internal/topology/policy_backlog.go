@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"curfew/broker/deadline"
@@ -19,6 +20,8 @@ type BacklogEffect struct {
 
 	// Names are those of the queues, in order; at most 100.
 	Names []string `json:"names" hide:"table"`
+	// Aims are the queues that get another purpose or objective, each with both; at most 100.
+	Aims []string `json:"aims,omitempty"`
 }
 
 const maxNames = 100
@@ -47,13 +50,31 @@ func (t *Policies) Preview(k policy.Kind, p policy.Policy) (would BacklogEffect,
 	if p, err = t.checkPolicy(k, p); err != nil {
 		return BacklogEffect{}, err
 	}
-	var governed []governedQueue
+	var queues []governedQueue
 	was := t.sets()
 	sets := was
 	sets[k] = sets[k].With(p)
-	t.review(was, sets, collect(k, p.Name, &governed))
-	would.apply(governed, true)
+	t.review(was, sets, func(list []governed) {
+		would.aim(list)
+		collect(k, p.Name, &queues)(list)
+	})
+	slices.Sort(would.Aims)
+	would.apply(queues, true)
 	return would, nil
+}
+
+// aim adds the queues that get another purpose or objective.
+func (r *BacklogEffect) aim(list []governed) {
+	for i := range list {
+		q := list[i].queue
+		if q == nil || len(r.Aims) == maxNames {
+			continue
+		}
+		was, set := q.Settings(), list[i].definition().Apply(*q.Arguments, q.declared.Args, q.Name())
+		if set.Purpose != was.Purpose || set.Objective != was.Objective {
+			r.Aims = append(r.Aims, fmt.Sprintf("%s: %s, %s", q.Name(), cmp.Or(set.Purpose.String(), "purpose inferred"), cmp.Or(set.Objective.String(), "no objective")))
+		}
+	}
 }
 
 type governedQueue struct {

@@ -7,6 +7,7 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 )
 
 // maxDraft bounds a draft that is sent back, in bytes.
@@ -36,7 +37,7 @@ func makeDraft(r *rest.Request) error {
 		return err
 	}
 	answer := draft{Seq: asked.Seq, QueueID: d.QueueID, Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Unpacked: d.Unpacked}
-	answer.Payload, answer.Encoding = rest.TextOf(d.Body)
+	answer.Payload, answer.Encoding = messages.TextOf(d.Body)
 	return r.Answer(answer)
 }
 
@@ -46,7 +47,7 @@ func resend(r *rest.Request) error {
 	if err := r.ReadJSON(&d); err != nil {
 		return err
 	}
-	body, err := rest.BodyOf(d.Payload, d.Encoding)
+	body, err := messages.BodyOf(d.Payload, d.Encoding)
 	if err != nil {
 		return err
 	}

@@ -25,13 +25,6 @@ func Routes() []rest.Route {
 		{Method: http.MethodGet, Path: "/api/curfew/deadletters/{vhost}/{queue}/filters", Op: operate.SearchDeadLetters, Handle: listFilters, Doc: filtersDoc},
 		{Method: http.MethodPut, Path: "/api/curfew/deadletters/{vhost}/{queue}/filters/{name}", Op: operate.SaveFilter, Handle: putFilter, Doc: saveFilterDoc},
 		{Method: http.MethodDelete, Path: "/api/curfew/deadletters/{vhost}/{queue}/filters/{name}", Op: operate.DeleteFilter, Handle: deleteFilter, Doc: deleteFilterDoc},
-		{Method: http.MethodGet, Path: "/api/curfew/replays", Op: operate.ListReplays, Handle: listReplays, Doc: replaysDoc},
-		{Method: http.MethodGet, Path: "/api/curfew/replays/{replay}", Op: operate.SeeReplay, Handle: getReplay, Doc: replayRunDoc},
-		{Method: http.MethodDelete, Path: "/api/curfew/replays/{replay}", Op: operate.CancelReplay, Handle: cancelReplay, Doc: cancelReplayDoc},
-		{Method: http.MethodPost, Path: "/api/curfew/replays/{replay}/resume", Op: operate.ResumeReplay, Handle: resumeReplay, Doc: resumeReplayDoc},
-		{Method: http.MethodGet, Path: rest.RunsPath, Op: operate.ListReplays, Handle: listRuns, Doc: runsDoc},
-		{Method: http.MethodGet, Path: rest.RunsPath + "/{run}", Op: operate.SeeReplay, Handle: getRun, Doc: runDoc},
-		{Method: http.MethodDelete, Path: rest.RunsPath + "/{run}", Op: operate.CancelReplay, Handle: cancelRun, Doc: cancelRunDoc},
 	}
 }
 
@@ -47,10 +40,10 @@ var (
 	purgeDoc = rest.Doc{ID: "purgeDeadLetters", Summary: "Delete the dead letters that a filter matches",
 		Text: "`confirm` must be their number. Otherwise nothing is deleted: the answer is 409, with the number in `matched`. " +
 			"A second request with its `position` is about the same messages.",
-		Body: deadletters.Query{}, Answer: deletedCount{}, Accepted: run{}}
+		Body: deadletters.Query{}, Answer: deletedCount{}, Accepted: operate.Run{}}
 	exportDoc = rest.Doc{ID: "exportDeadLetters", Summary: "The dead letters that a filter matches, a line of JSON for each", Body: deadletters.Query{}, Answer: "",
 		Text: "A line has the complete message. If the answer is incomplete, the connection breaks.", Kinds: []string{"application/jsonl"}}
-	importDoc = rest.Doc{ID: "importDeadLetters", Summary: "Publish the lines of an exported file into the queue", Body: "", BodyKind: "application/jsonl", Answer: importedCount{}, Accepted: run{},
+	importDoc = rest.Doc{ID: "importDeadLetters", Summary: "Publish the lines of an exported file into the queue", Body: "", BodyKind: "application/jsonl", Answer: importedCount{}, Accepted: operate.Run{},
 		Text: "It stops at a line that cannot be read (400), or when publishers are blocked (503). Then `imported` is the number of messages before that line. " +
 			"A client that prefers not to wait gets 202 when the whole file has been read."}
 	draftDoc = rest.Doc{ID: "draftDeadLetter", Summary: "What a replay would publish of one dead letter, for a person to change", Text: "Only `seq` of the body is used.",
@@ -63,11 +56,4 @@ var (
 	saveFilterDoc = rest.Doc{ID: "saveFilter", Summary: "Save a filter under a name", Body: operate.SavedFilter{},
 		Text: "`filter` is an expression, such as `reason == \"expired\" && died > ago(\"2h\")`. Other fields are ignored."}
 	deleteFilterDoc = rest.Doc{ID: "deleteFilter", Summary: "Delete a saved filter"}
-	replaysDoc      = rest.Doc{ID: "listReplays", Summary: "Replays that are running or have ended", Text: "Users see their own; administrators see all.", Answer: []deadletters.Replay{}}
-	replayRunDoc    = rest.Doc{ID: "getReplay", Summary: "The current state of one replay", Answer: deadletters.Replay{}}
-	cancelReplayDoc = rest.Doc{ID: "cancelReplay", Summary: "Stop a replay", Answer: deadletters.Replay{}}
-	runsDoc         = rest.Doc{ID: "listRuns", Summary: "Operations that may take long: those that run, and the last that have ended", Text: "Users see their own; administrators see all. A replay is a run, too.", Answer: []run{}}
-	runDoc          = rest.Doc{ID: "getRun", Summary: "The current state of one run", Answer: run{}}
-	cancelRunDoc    = rest.Doc{ID: "cancelRun", Summary: "Stop a run", Text: "What it has done stays done. An import of definitions is done as a whole or not at all.", Answer: run{}}
-	resumeReplayDoc = rest.Doc{ID: "resumeReplay", Summary: "Continue a replay that was cancelled or has failed", Answer: deadletters.Replay{}}
 )

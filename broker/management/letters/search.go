@@ -10,6 +10,7 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 )
 
 // The defaults of a search.
@@ -67,12 +68,12 @@ func search(r *rest.Request) error {
 func item(l *operate.DeadLetter, encoding string) deadletters.Item {
 	i := deadletters.Item{
 		Seq: l.Seq, State: l.State.String(), Persistent: l.Persistent, Redelivered: l.Redelivered, Exchange: l.Exchange, RoutingKey: l.RoutingKey,
-		Properties: rest.PropertiesObject(l.Properties.Append(nil)), Bytes: l.BodyBytes, Truncated: len(l.Body) < l.BodyBytes, Deaths: append([]deadletters.Death{}, l.Deaths...), Replays: l.Replays, ReplayID: l.ReplayID,
+		Properties: messages.PropertiesOf(l.Properties.Append(nil)), Bytes: l.BodyBytes, Truncated: len(l.Body) < l.BodyBytes, Deaths: append([]deadletters.Death{}, l.Deaths...), Replays: l.Replays, ReplayID: l.ReplayID,
 	}
 	if l.Deadline != 0 {
 		i.Deadline = &l.DeadlineMillis
 	}
-	if i.Payload, i.Encoding = rest.TextOf(l.Body); encoding == "base64" {
+	if i.Payload, i.Encoding = messages.TextOf(l.Body); encoding == "base64" {
 		i.Payload, i.Encoding = base64.StdEncoding.EncodeToString(l.Body), encoding
 	}
 	return i
@@ -101,7 +102,7 @@ func get(r *rest.Request) error {
 	if deadletters.IsPacked(l.Properties.ContentEncoding) {
 		plain, more, err := deadletters.Unpack(l.Properties.ContentEncoding, l.Body, maxUnpacked)
 		whole.Unpacked = &deadletters.Decoded{Truncated: more}
-		whole.Unpacked.Payload, whole.Unpacked.Encoding = rest.TextOf(plain)
+		whole.Unpacked.Payload, whole.Unpacked.Encoding = messages.TextOf(plain)
 		if err != nil {
 			whole.Unpacked.Error = new(err.Error())
 		}

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -169,40 +168,4 @@ func (f Fields) Table(key string) (amqp.Table, error) {
 		return operate.TableOf(v)
 	}
 	return nil, Bad([]any{"not_table", key})
-}
-
-// JSONOf turns a table into a JSON object.
-func JSONOf(t amqp.Table) Object {
-	o := Object{}
-	for key, v := range t {
-		o[key] = jsonValue(v)
-	}
-	return o
-}
-
-// jsonValue turns a field value into a JSON value. Values that JSON does not have become text.
-func jsonValue(v any) any {
-	switch v := v.(type) {
-	case amqp.Table:
-		return JSONOf(v)
-	case []any:
-		list := make([]any, len(v))
-		for i := range v {
-			list[i] = jsonValue(v[i])
-		}
-		return list
-	case []byte:
-		return string(v)
-	case amqp.Timestamp:
-		return uint64(v)
-	case amqp.Decimal:
-		return float64(v.Value) / math.Pow10(int(v.Scale))
-	case float32:
-		return jsonValue(float64(v))
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Sprint(v)
-		}
-	}
-	return v
 }

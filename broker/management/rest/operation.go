@@ -1,13 +1,16 @@
 package rest
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"curfew/broker/deadletters"
 	"curfew/broker/operate"
 )
 
@@ -43,6 +46,12 @@ func derived(op *operate.Op, route string, one bool) Route {
 		if err != nil {
 			return err
 		}
+		if op.Long {
+			return req.Run(op.Name, operate.QueueName{VHost: req.Param("vhost"), Name: req.Param("queue")}, func(ctx context.Context) (any, error) {
+				result, _, err := req.Operations.Do(ctx, req.Actor, op, request, nil)
+				return result, err
+			}, req.Answer)
+		}
 		result, created, err := req.Operations.Do(req.Context(), req.Actor, op, request, nil)
 		if errors.Is(err, operate.ErrNoVHost) && method == http.MethodPut {
 			return ErrNoVHost
@@ -65,12 +74,20 @@ func (r *Request) values(op *operate.Op, method string, isOwn bool) (values Fiel
 		if values, err = r.Fields(r.needed(op)...); err != nil {
 			return nil, err
 		}
+		for name := range values {
+			if isOwn && method == http.MethodPost && op.Field(name) == nil { // a filter with a wrong name would be none
+				return nil, Bad(fmt.Sprintf("json: unknown field %q", name))
+			}
+		}
 	}
 	query := r.URL.Query()
 	for _, f := range op.Fields() {
 		switch {
 		case f.Own && !isOwn:
 			values[f.Name] = "" // not the default
+		case f.Kind == operate.Filter && query.Has(f.Name):
+			text, _ := values[f.Name].(string)
+			values[f.Name] = string(deadletters.Filter(text).And(deadletters.Filter(query.Get(f.Name))))
 		case f.Own || !bodied(method) && (isOwn || method == http.MethodDelete):
 			delete(values, f.Name)
 			if query.Has(f.Name) {
@@ -105,18 +122,33 @@ func (r *Request) derived(op *operate.Op, result any, created, one, isOwn bool) 
 		if len(rows) == 0 {
 			return ErrNotFound
 		}
-		return r.One(op.Object("api", rows[0]))
+		return r.One(object(op, rows[0]))
 	case op.IsList():
-		return r.Rows(len(rows), func(i int) Object { return op.Object("api", rows[i]) })
+		return r.Rows(len(rows), func(i int) Object { return object(op, rows[i]) })
+	case op.IsPage():
+		return r.Answer(result)
 	case !isOwn && r.Method != http.MethodGet, rows == nil:
 		return r.Put(created, nil)
 	}
-	return r.Answer(op.Object("api", result))
+	return r.Answer(object(op, result))
+}
+
+// object is a row in an answer. An error in it is as the answer to the request that failed.
+func object(op *operate.Op, row any) Object {
+	o := op.Object("api", row)
+	for name, v := range o {
+		if f, is := v.(operate.Failure); is && f.Err != nil {
+			status, failure := problemObject(f.Err)
+			failure["status"] = status
+			o[name] = failure
+		}
+	}
+	return o
 }
 
 // docOf is what the API's document says about an operation.
 func docOf(op *operate.Op, route *Route) Doc {
-	d := Doc{ID: idOf(op.Name), Summary: op.Title, Text: op.Text, Rows: op.IsList()}
+	d := Doc{ID: idOf(op.Name), Summary: op.Title, Text: op.Text, Rows: op.IsList() && route.Path != pathOf(op.One)}
 	var body []reflect.StructField
 	for _, f := range op.Fields() {
 		if strings.Contains(route.Path, "{"+f.Name+"}") || !f.On("api") {
@@ -137,10 +169,19 @@ func docOf(op *operate.Op, route *Route) Doc {
 	if d.Empty = result.Kind() == reflect.Pointer; d.Empty {
 		result = result.Elem()
 	}
+	if op.IsList() && !d.Rows {
+		result = result.Elem()
+	}
 	if result.Kind() != reflect.Struct || result.NumField() > 0 {
 		d.Answer = reflect.New(result).Elem().Interface()
 	}
 	return d
+}
+
+// pathOf is the path of a route.
+func pathOf(route string) string {
+	_, path, _ := strings.Cut(route, " ")
+	return path
 }
 
 // idOf is a name for generated clients: "set_user_tags" becomes "setUserTags".
@@ -158,6 +199,8 @@ func zeroOf(k operate.Kind) any {
 	switch k {
 	case operate.Number, operate.Span:
 		return int64(0)
+	case operate.Fraction:
+		return 0.0
 	case operate.Flag:
 		return false
 	}

@@ -9,29 +9,14 @@ import (
 	"sync"
 	"time"
 
-	"curfew/broker/deadletters"
 	"curfew/broker/operate"
 )
 
 // RunsPath is the path of the operations that may take long.
 const RunsPath = "/api/curfew/runs"
 
-// RunObject is a run as answers show it: with its error in the form that the answer to the request has.
-func RunObject(run *operate.Run) Object {
-	o := Object{
-		"id": run.ID, "operation": run.Operation, "vhost": run.VHost, "queue": run.Queue, "user": run.User, "state": run.State,
-		"started": run.Started, "ended": nil, "done": run.Done, "total": run.Total, "result": run.Result,
-	}
-	if !run.Ended.IsZero() {
-		o["ended"] = run.Ended
-	}
-	if run.Err != nil && run.State != deadletters.Cancelled {
-		status, failure := problemObject(run.Err)
-		failure["status"] = status
-		o["failure"] = failure
-	}
-	return o
-}
+// runObject is a run as answers show it.
+func runObject(run operate.Run) Object { return object(operate.ListRuns.Op, run) }
 
 // Run does an operation that may take long, as a run, and answers when it has ended: with its error, or by answer. There is no limit of time
 // for that; if the client goes away, the run is cancelled. A client that prefers not to wait (RFC 7240: Prefer: respond-async, with the seconds
@@ -72,12 +57,12 @@ func (r *Request) Run(op operate.Operation, at operate.QueueName, do func(contex
 		now := run.Run()
 		r.W.Header().Set("Location", RunsPath+"/"+now.ID)
 		r.W.Header().Set("Preference-Applied", "respond-async")
-		AnswerJSON(r.W, http.StatusAccepted, RunObject(&now))
+		AnswerJSON(r.W, http.StatusAccepted, runObject(now))
 		return nil
 	}
 	now := run.Run()
-	if now.Err != nil {
-		return now.Err
+	if run.Err() != nil {
+		return run.Err()
 	}
 	return answer(now.Result)
 }

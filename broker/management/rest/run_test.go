@@ -103,7 +103,7 @@ func (d *longDesk) post(ctx context.Context, prefer string) (*http.Response, map
 }
 
 func (d *longDesk) runs(user string) []operate.Run {
-	list, err := d.ops.ListRuns(d.t.Context(), operate.Actor{Name: user, Tags: []string{access.Management}})
+	list, err := operate.ListRuns.Do(d.t.Context(), d.ops.Access, operate.Actor{Name: user, Tags: []string{access.Management}}, operate.None{})
 	require.NoError(d.t, err)
 	return list
 }
@@ -160,9 +160,9 @@ func TestALongRequestGoesOnAsARun(t *testing.T) {
 
 		_, body, err = d.post(t.Context(), "respond-async")
 		require.NoError(t, err)
-		_, err = d.ops.CancelRun(t.Context(), operate.Actor{Name: "other", Tags: []string{access.Management}}, body["id"].(string))
+		_, err = operate.CancelRun.Do(t.Context(), d.ops.Access, operate.Actor{Name: "other", Tags: []string{access.Management}}, operate.RunName{ID: body["id"].(string)})
 		require.ErrorIs(t, err, operate.ErrNotFound)
-		run, err = d.ops.CancelRun(t.Context(), operate.Actor{Name: "one", Tags: []string{access.Management}}, body["id"].(string))
+		run, err = operate.CancelRun.Do(t.Context(), d.ops.Access, operate.Actor{Name: "one", Tags: []string{access.Management}}, operate.RunName{ID: body["id"].(string)})
 		require.NoError(t, err)
 		assert.Equal(t, deadletters.Cancelled, run.State)
 		assert.Equal(t, int32(1), d.worked.Load())

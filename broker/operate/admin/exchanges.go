@@ -122,7 +122,10 @@ type ExchangeDeletion struct {
 var DeleteExchange = operate.Define(operate.Op{
 	Name: "delete_exchange", Noun: "exchange", Title: "Delete an exchange and its bindings", Rule: operate.Rule{Role: operate.Management},
 	Routes: []string{"DELETE /api/exchanges/{vhost}/{exchange}"},
-	Page: operate.Page{On: "/exchange/delete", Title: "Delete the exchange", Tab: "/exchanges", Parent: "/exchange", Rows: "list_exchanges", Link: "Delete…", Danger: true, Next: "/exchanges", Done: "Exchange deleted.",
+	Page: operate.Page{On: "/exchange/delete", Title: "Delete the exchange", Tab: "/exchanges", Parent: "/exchange", Rows: "list_exchanges", Link: "Delete…", Danger: true, Only: func(row any) bool {
+		name := row.(ExchangeRow).Name
+		return name != "" && !strings.HasPrefix(name, "amq.")
+	}, Next: "/exchanges", Done: "Exchange deleted.",
 		Then: "Its bindings are removed, too. Publishing to the exchange will fail, and dead letters for it will be parked."},
 }, func(_ context.Context, c *operate.Call, q ExchangeDeletion) (none operate.None, err error) {
 	name := exchangeNamed(q.Exchange)
@@ -212,7 +215,7 @@ type BindingName struct {
 // Unbind removes a binding. Error: operate.ErrNotFound among others.
 var Unbind = operate.Define(operate.Op{
 	Name: "unbind", Noun: "binding", Title: "Remove a binding", Rule: operate.Rule{Role: operate.Management},
-	Page: operate.Page{On: "/binding/delete", Title: "Remove the binding of", Button: "Remove", Tab: "/exchanges", Parent: "/exchanges", Up: "Exchanges", Rows: "list_bindings", Link: "Unbind…", Danger: true,
+	Page: operate.Page{On: "/binding/delete", Title: "Remove the binding of", Button: "Remove", Tab: "/exchanges", Parent: "/exchanges", Up: "Exchanges", Rows: "list_bindings", Link: "Unbind…", Danger: true, Only: func(row any) bool { return row.(BindingRow).Source != "" },
 		Done: "Binding removed.", Next: "/exchange?vhost={vhost}&name={source}&done=unbind"},
 }, func(ctx context.Context, c *operate.Call, q BindingName) (none operate.None, err error) {
 	all, err := ListBindings.Do(ctx, c.Access, c.Actor, BindingFilter{VHost: q.VHost, Exchange: &q.Source})

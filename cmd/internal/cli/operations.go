@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,17 +14,34 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"curfew/broker/access"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/table"
 )
 
+// Families are the commands of operations by their first word, each with the API that its subcommands call.
+type Families struct {
+	root *cobra.Command
+	apis map[string]*API
+}
+
+// Of returns the family of a word, for more commands.
+func (f *Families) Of(word string) (*cobra.Command, *API) {
+	c := group(f.root, word, operate.Groups[word])
+	if f.apis[word] == nil {
+		f.apis[word] = WithVHost(c)
+	}
+	return c, f.apis[word]
+}
+
 // AddOperations adds the commands of operations to root, and groups for their words that root does not have.
-func AddOperations(root *cobra.Command, ops []*operate.Op) {
-	apis := map[string]*API{}
+func AddOperations(root *cobra.Command, ops []*operate.Op) *Families {
+	families := &Families{root, map[string]*API{}}
 	for _, op := range ops {
 		words := op.Words()
 		if len(words) == 0 {
@@ -33,17 +51,14 @@ func AddOperations(root *cobra.Command, ops []*operate.Op) {
 		for i := range words[:len(words)-1] {
 			parent = group(parent, words[i], operate.Groups[strings.Join(words[:i+1], " ")])
 		}
-		api := apis[words[0]]
-		if api == nil {
-			api = WithVHost(subcommand(root, words[0]))
-			apis[words[0]] = api
-		}
+		_, api := families.Of(words[0])
 		if same := subcommand(parent, words[len(words)-1]); same != nil {
 			api.addVariant(same, op)
 		} else {
 			parent.AddCommand(api.command(op))
 		}
 	}
+	return families
 }
 
 // subcommand returns a direct subcommand; nil: there is none.
@@ -67,14 +82,14 @@ func group(parent *cobra.Command, name, short string) *cobra.Command {
 
 // command is the command of an operation: each field of its request is an argument or a flag.
 func (a *API) command(op *operate.Op) *cobra.Command {
-	names := op.Arguments()
+	names, needed := op.Arguments()
 	words := op.Words()
 	c := &cobra.Command{
 		Use: strings.TrimSpace(words[len(words)-1] + strings.TrimPrefix(op.Command, strings.Join(words, " "))), Short: op.Title, Example: exampleOf(op),
 		Args: NoArguments, RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, op, args) },
 	}
 	if len(names) > 0 {
-		c.Args = Exactly(len(names), "<"+strings.Join(names, "> <")+">")
+		c.Args = Between(needed, len(names), strings.TrimPrefix(op.Command, strings.Join(words, " ")+" "))
 		var complete []cobra.CompletionFunc
 		for _, name := range names {
 			complete = append(complete, a.completion(name))
@@ -82,23 +97,32 @@ func (a *API) command(op *operate.Op) *cobra.Command {
 		c.ValidArgsFunction = Arguments(complete...)
 	}
 	for _, f := range flagsOf(op) {
+		name, letter, _ := strings.Cut(f.Flag, ",")
 		switch f.Kind {
 		case operate.Flag:
-			c.Flags().Bool(flagName(f.Name), false, f.Doc)
+			c.Flags().BoolP(name, letter, false, f.Doc)
 		case operate.Number, operate.Span:
 			n, _ := strconv.ParseInt(f.Default+f.Start, 10, 64)
-			c.Flags().Int64(flagName(f.Name), n, f.Doc)
+			c.Flags().Int64P(name, letter, n, f.Doc)
+		case operate.Fraction:
+			c.Flags().Float64P(name, letter, 0, f.Doc)
 		case operate.Password:
 			c.Flags().String("new-password-file", "", "file with the user's password (default standard input)")
 			if op.Field("tags") != nil {
 				c.Flags().Bool("no-password", false, "allow login only by certificate, not by password")
 			}
 		default:
-			c.Flags().String(flagName(f.Name), f.Default, f.Doc)
+			c.Flags().StringP(name, letter, f.Default, f.Doc)
 			if len(f.OneOf) > 0 {
-				Offers(c, flagName(f.Name), f.OneOf...)
+				Offers(c, name, f.OneOf...)
 			}
 		}
+	}
+	if op.Alias != "" {
+		c.Aliases = []string{op.Alias}
+	}
+	if op.Watched {
+		Watched(c)
 	}
 	return c
 }
@@ -109,7 +133,8 @@ func exampleOf(op *operate.Op) string {
 		return op.Example
 	}
 	parts := append([]string{"  curfew"}, op.Words()...)
-	for _, name := range op.Arguments() {
+	names, _ := op.Arguments()
+	for _, name := range names {
 		parts = append(parts, op.Field(name).Eg)
 	}
 	return strings.Join(parts, " ")
@@ -129,13 +154,11 @@ func (a *API) addVariant(c *cobra.Command, op *operate.Op) {
 	}
 }
 
-// flagName is the name of a field's flag.
-func flagName(field string) string { return strings.ReplaceAll(field, "_", "-") }
-
 // flagsOf are the fields that are flags: those that are neither arguments nor the virtual host, nor left out. Without a body the route has to have them.
 func flagsOf(op *operate.Op) (list []operate.Field) {
+	names, _ := op.Arguments()
 	for _, f := range op.Fields() {
-		if f.Name != "vhost" && f.On("command") && !slices.Contains(op.Arguments(), f.Name) {
+		if f.Name != "vhost" && f.On("command") && !slices.Contains(names, f.Name) {
 			list = append(list, f)
 		}
 	}
@@ -163,13 +186,36 @@ func (a *API) completion(name string) cobra.CompletionFunc {
 	return cobra.NoFileCompletions
 }
 
-// run does an operation by its first route, and prints the result.
+// run does an operation, and prints the result.
 func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
 	values, err := a.values(cmd, op, args)
 	if err != nil {
 		return err
 	}
-	method, path, _ := strings.Cut(op.Routes[0], " ")
+	if err = a.Send(cmd, op, values); err != nil && len(args) > 0 {
+		return Unknown(err, op, args[0])
+	}
+	return err
+}
+
+// Unknown adds to the error about something unknown where its names are listed.
+func Unknown(err error, op *operate.Op, name string) error {
+	if r, ok := errors.AsType[*client.Error](err); ok && r.Status == http.StatusNotFound && r.Reason == "Not Found" && op.Lists != "" {
+		r.Reason = fmt.Sprintf("there is no %s %q; %s lists them", op.Noun, name, op.Lists)
+	}
+	return err
+}
+
+// Send does an operation with the values of its fields, by its first route that needs no others, and prints the result. The virtual host is the command's.
+func (a *API) Send(cmd *cobra.Command, op *operate.Op, parts ...map[string]any) error {
+	values := map[string]any{}
+	if strings.Contains(op.Routes[0], "{vhost}") {
+		values["vhost"] = a.VHost
+	}
+	for _, part := range parts {
+		maps.Copy(values, part)
+	}
+	method, path, _ := strings.Cut(routeOf(op, values), " ")
 	query := url.Values{}
 	for name, v := range values {
 		text := operate.Plain(v)
@@ -209,13 +255,26 @@ func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
 	return a.PrintResult(cmd, op, into.Elem().Interface())
 }
 
+// routeOf is the first route whose parts of the path have values.
+func routeOf(op *operate.Op, values map[string]any) string {
+	for _, route := range op.Routes {
+		missing := false
+		for _, part := range strings.Split(route, "{")[1:] {
+			name, _, _ := strings.Cut(part, "}")
+			missing = missing || values[name] == nil
+		}
+		if !missing {
+			return route
+		}
+	}
+	return op.Routes[0]
+}
+
 // values are the values of a request's fields: arguments, flags and the virtual host.
 func (a *API) values(cmd *cobra.Command, op *operate.Op, args []string) (map[string]any, error) {
 	values := map[string]any{}
-	if strings.Contains(op.Routes[0], "{vhost}") {
-		values["vhost"] = a.VHost
-	}
-	for i, name := range op.Arguments() {
+	names, _ := op.Arguments()
+	for i, name := range names[:len(args)] {
 		v, err := valueOf(op.Field(name), args[i])
 		if err != nil {
 			return nil, err
@@ -229,7 +288,8 @@ func (a *API) values(cmd *cobra.Command, op *operate.Op, args []string) (map[str
 			}
 			continue
 		}
-		flag := cmd.Flags().Lookup(flagName(f.Name))
+		name, _, _ := strings.Cut(f.Flag, ",")
+		flag := cmd.Flags().Lookup(name)
 		if !flag.Changed && (f.Optional || !f.Own && f.Default == "" && !f.Key && f.Kind != operate.List) {
 			continue
 		}
@@ -249,6 +309,12 @@ func valueOf(f *operate.Field, text string) (any, error) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return nil, Usagef("%s: %q is not a whole number", f.Name, text)
+		}
+		return n, nil
+	case operate.Fraction:
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, Usagef("%s: %q is not a number", f.Name, text)
 		}
 		return n, nil
 	case operate.Flag:
@@ -313,14 +379,48 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 		if !f.On("table") {
 			continue
 		}
-		heads = append(heads, strings.ToUpper(strings.NewReplacer("-", " ", "_", " ").Replace(f.Name)))
+		heads = append(heads, f.Heading)
 		for i, row := range rows {
-			cells[i] = append(cells[i], operate.Plain(f.Of(row)))
+			cells[i] = append(cells[i], a.cell(&f, f.Of(row)))
+		}
+		if f.Until == "" {
+			continue
+		}
+		heads = append(heads, f.Until)
+		for i, row := range rows {
+			cells[i] = append(cells[i], table.Until(instantOf(f.Of(row))))
 		}
 	}
 	var all any = objects
-	if !op.IsList() {
+	switch {
+	case op.IsPage():
+		all = result
+	case !op.IsList():
 		all = objects[0]
 	}
 	return a.Print(cmd.OutOrStdout(), all, heads, cells)
+}
+
+// cell is a value as text for a table.
+func (a *API) cell(f *operate.Field, v any) string {
+	if f.Kind == operate.Instant {
+		return a.Time(instantOf(v))
+	}
+	if f.Kind == operate.Pattern { // an empty one matches nothing
+		return operate.Plain(v)
+	}
+	return OrDash(operate.Plain(v))
+}
+
+// instantOf is the time that a field of this kind has; zero: none.
+func instantOf(v any) (at time.Time) {
+	switch v := v.(type) {
+	case time.Time:
+		at = v
+	case int64:
+		if v != 0 {
+			at = time.UnixMilli(v)
+		}
+	}
+	return at
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // serve answers requests with handler and returns a client that calls it as ann.
@@ -70,7 +70,7 @@ func TestErrors(t *testing.T) {
 
 // TestNoAnswer: the error does not repeat a password that is in the URL.
 func TestNoAnswer(t *testing.T) {
-	addr := storetest.FreeAddr()
+	addr := testenv.FreeAddr()
 	c := New(func() (Endpoint, error) { return Endpoint{URL: "http://ann:s3cret@" + addr}, nil })
 	err := c.Download(t.Context(), "/api/x", new(bytes.Buffer))
 	assert.ErrorContains(t, err, "is Curfew running there? If it listens elsewhere, name its address with --url or CURFEW_URL")

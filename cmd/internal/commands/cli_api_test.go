@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 func TestAPICommandsWithoutAnAnswer(t *testing.T) {
-	setenv(t, "CURFEW_HTTP_ADDR="+storetest.FreeAddr())
+	setenv(t, "CURFEW_HTTP_ADDR="+testenv.FreeAddr())
 	code, _, errOut := runCommand(t, "policy", "list")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errOut, "is Curfew running there?")

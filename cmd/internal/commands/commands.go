@@ -93,9 +93,11 @@ func rootCommand(b node.Build) *cobra.Command {
 		cmd.Args = cli.NoArguments
 	}
 	root.AddCommand(incidentCommand(), storeCommand(), definitionsCommand(), injectCommand(b.Version),
-		statusCommand(), clockCommand(), queues.Deadlines(), queues.History(), queues.Queue(), queues.DeadLetters(), queues.Runs(), auditCommand(), rabbitmqCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
+		statusCommand(), clockCommand(), queues.History(), queues.Queue(), auditCommand(), rabbitmqCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
 		messaging.Delete(), messaging.Consumers(), messaging.Connections(), messaging.Channels())
-	cli.AddOperations(root, operate.All())
+	families := cli.AddOperations(root, operate.All())
+	queues.AddDeadlines(families)
+	queues.AddDeadLetters(families)
 	addExamples(root)
 	return root
 }

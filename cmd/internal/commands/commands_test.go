@@ -18,8 +18,8 @@ import (
 	"go.uber.org/goleak"
 
 	"curfew/cmd/internal/node"
-	"curfew/cmd/internal/settings/settingstest"
 	"curfew/integration/pages"
+	"curfew/testenv"
 )
 
 // scratch is a folder for the built binary.
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-var setenv = settingstest.Setenv
+var setenv = testenv.Setenv
 
 // runCommand runs one command line in this process.
 func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {

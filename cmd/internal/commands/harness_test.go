@@ -11,7 +11,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // running is `curfew serve` and the flags by which commands find it.
@@ -24,7 +24,7 @@ type running struct {
 func startRunning(t *testing.T, settings ...string) *running {
 	t.Helper()
 	setenv(t)
-	web := storetest.FreeAddr()
+	web := testenv.FreeAddr()
 	p := startServe(t, append(settings, "HTTP_ADDR="+web, "PASSWORD=other")...)
 	password := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(password, []byte("other\n"), 0o600))

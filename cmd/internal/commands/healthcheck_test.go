@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // TestHealthcheck asks a process that is starting, then one that is ready.
@@ -36,7 +36,7 @@ func TestHealthcheck(t *testing.T) {
 }
 
 func TestHealthcheckWithoutAnswer(t *testing.T) {
-	setenv(t, "CURFEW_OPS_ADDR="+storetest.FreeAddr())
+	setenv(t, "CURFEW_OPS_ADDR="+testenv.FreeAddr())
 	code, _, errOut := runCommand(t, "healthcheck")
 	assert.Equal(t, 1, code)
 	assert.Contains(t, errOut, "no answer")

@@ -19,8 +19,7 @@ import (
 	"curfew/broker/operate"
 	"curfew/cmd/internal/node"
 	"curfew/cmd/internal/settings"
-	"curfew/cmd/internal/settings/settingstest"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // note is a row and a request of the operations of this test.
@@ -56,9 +55,9 @@ var (
 // serveHere runs a node in this process, which has the operations of this test.
 func serveHere(t *testing.T) *running {
 	t.Helper()
-	web, password := storetest.FreeAddr(), filepath.Join(t.TempDir(), "password")
+	web, password := testenv.FreeAddr(), filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(password, []byte("other"), 0o600))
-	settingstest.Setenv(t, "CURFEW_AMQP_ADDR="+storetest.FreeAddr(), "CURFEW_HTTP_ADDR="+web, "CURFEW_OPS_ADDR="+storetest.FreeAddr(), "CURFEW_DATA_DIR="+t.TempDir(), "CURFEW_PASSWORD=other")
+	testenv.Setenv(t, "CURFEW_AMQP_ADDR="+testenv.FreeAddr(), "CURFEW_HTTP_ADDR="+web, "CURFEW_OPS_ADDR="+testenv.FreeAddr(), "CURFEW_DATA_DIR="+t.TempDir(), "CURFEW_PASSWORD=other")
 	s, err := settings.Load()
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())

@@ -13,7 +13,7 @@ import (
 
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/observe"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // TestServeRabbitMQ: serve with CURFEW_PRIMARY_URL comes up without a broker, even while the RabbitMQ is away, and says what is unused.
@@ -22,8 +22,8 @@ func TestServeRabbitMQ(t *testing.T) {
 	dir := t.TempDir()
 	password := filepath.Join(dir, "password")
 	require.NoError(t, os.WriteFile(password, []byte("other\n"), 0o600))
-	web := storetest.FreeAddr()
-	p := startServe(t, "PRIMARY_URL=amqp://ann:s3cret@"+storetest.FreeAddr()+"/shop", "WATCH=keep:retry-*", "HTTP_ADDR="+web, "PASSWORD=other", "STORE_SYNC=never")
+	web := testenv.FreeAddr()
+	p := startServe(t, "PRIMARY_URL=amqp://ann:s3cret@"+testenv.FreeAddr()+"/shop", "WATCH=keep:retry-*", "HTTP_ADDR="+web, "PASSWORD=other", "STORE_SYNC=never")
 	require.Contains(t, p.line(t, "RabbitMQ"), "amqp://ann@")
 	require.Contains(t, p.line(t, "Leases"), "only one Curfew may keep these queues")
 	for _, line := range p.banner {

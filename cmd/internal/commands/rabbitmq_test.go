@@ -15,7 +15,7 @@ import (
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/queuefacts"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // TestRabbitMQPlanChecksItsSettings before it asks a RabbitMQ.
@@ -34,7 +34,7 @@ func TestRabbitMQPlanChecksItsSettings(t *testing.T) {
 		assert.Contains(t, errOut, text)
 		assert.NotContains(t, out+errOut, "s3cret")
 	}
-	setenv(t, "CURFEW_PRIMARY_URL=amqp://ann:s3cret@"+storetest.FreeAddr())
+	setenv(t, "CURFEW_PRIMARY_URL=amqp://ann:s3cret@"+testenv.FreeAddr())
 	code, _, errOut := runCommand(t, "rabbitmq", "plan")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errOut, "connect to RabbitMQ")
@@ -53,7 +53,7 @@ func TestRulesWithoutRabbitMQ(t *testing.T) {
 			assert.Contains(t, errOut, name+`: the value "`+value+`" is about a RabbitMQ, but CURFEW_PRIMARY_URL names none`)
 		}
 		for _, command := range [][]string{{"status"}, {"rabbitmq", "status"}, {"queue", "list"}} {
-			code, _, errOut := runCommand(t, append(command, "--url", "http://"+storetest.FreeAddr())...)
+			code, _, errOut := runCommand(t, append(command, "--url", "http://"+testenv.FreeAddr())...)
 			assert.NotEqual(t, exitUsage, code, errOut)
 			assert.NotZero(t, code)
 			assert.NotContains(t, errOut, name)
@@ -94,13 +94,13 @@ func TestWhatWasSeen(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, got, 1)
 
-	_, why, err = ask("", "CURFEW_HTTP_ADDR="+storetest.FreeAddr())
+	_, why, err = ask("", "CURFEW_HTTP_ADDR="+testenv.FreeAddr())
 	require.NoError(t, err)
 	assert.Contains(t, why, "no Curfew that runs beside a RabbitMQ answers at http://127.0.0.1:")
 	_, why, err = ask("", here, "CURFEW_PASSWORD=other")
 	require.NoError(t, err)
 	assert.Contains(t, why, "no Curfew")
-	_, _, err = ask("--url http://" + storetest.FreeAddr())
+	_, _, err = ask("--url http://" + testenv.FreeAddr())
 	require.ErrorContains(t, err, "http://127.0.0.1:")
 	got, _, err = ask("", "CURFEW_URL="+curfew.URL)
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/cmd/internal/node"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 func TestStatusAndAuditCommands(t *testing.T) {
@@ -72,7 +72,7 @@ func TestStatusSaysWhyNothingExpires(t *testing.T) {
 
 // TestStatusOfADegradedOne: the Redis of the schedule does not answer.
 func TestStatusOfADegradedOne(t *testing.T) {
-	r := startRunning(t, "REDIS_URL=redis://"+storetest.FreeAddr())
+	r := startRunning(t, "REDIS_URL=redis://"+testenv.FreeAddr())
 	var out, errOut string
 	require.Eventually(t, func() bool {
 		var code int
@@ -166,7 +166,7 @@ func TestHeldIsNotNext(t *testing.T) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.Regexp(c, `\ndeadlines +2, the first \d+s ago, held\n`, r.ok("queue", "show", "orders"))
 	}, time.Minute, 20*time.Millisecond)
-	assert.Regexp(t, `\norders +1 +20\S+Z  \d+s ago, held  unacked `, r.ok("deadlines", "list"))
+	assert.Regexp(t, `\norders +1 +20\S+Z  \d+s ago  unacked `, r.ok("deadlines", "list"))
 	require.NoError(t, d.Ack(false))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.Regexp(c, `\ndeadlines        1 pending, next in \S+ \(20\S+Z\)\n`, r.ok("status"))

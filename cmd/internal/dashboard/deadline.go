@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
@@ -66,7 +67,7 @@ func (d *Dashboard) lookAtDeadline(ctx context.Context, v ui.Visitor, q url.Valu
 		err = operate.ErrMessageGone // the number is another message's
 	}
 	if err == nil {
-		p.Message, p.Changes = viewMessage(&m, 0), d.Operations.May(v.Actor(), operate.ChangeDeadline, ui.Named(q))
+		p.Message, p.Changes = viewMessage(&m, 0), d.Operations.May(v.Actor(), messages.ChangeDeadline.Name, ui.Named(q))
 	}
 	return p, err
 }
@@ -86,9 +87,9 @@ func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v ui.
 		d.pages["/deadline-plan"].write(w, r, http.StatusOK, v, p)
 		return
 	}
-	var done operate.DeadlineChanged
+	var done messages.DeadlineChanged
 	if err == nil {
-		done, err = d.Operations.ChangeDeadline(r.Context(), v.Actor(), ui.Named(f), operate.Seq(p.Message.Seq), p.Change.request(p.QueueID))
+		done, err = messages.ChangeDeadline.Do(r.Context(), d.Operations.Access, v.Actor(), p.request())
 	}
 	if err != nil {
 		d.refuse(w, r, err)
@@ -98,8 +99,11 @@ func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v ui.
 }
 
 // request is the change as the operation takes it.
-func (c *deadlineChange) request(queueID uint64) operate.DeadlineChange {
-	return operate.DeadlineChange{At: c.To, Cancel: !c.Fire && c.To == 0, Fire: c.Fire, Drop: c.Drop, Was: &c.Was, QueueID: queueID}
+func (p *deadlinePlan) request() messages.DeadlineChange {
+	c := &p.Change
+	return messages.DeadlineChange{
+		VHost: p.VHost, Queue: p.Queue, Seq: operate.Seq(p.Message.Seq), At: c.To, Cancel: !c.Fire && c.To == 0, Fire: c.Fire, Drop: c.Drop, Was: &c.Was, QueueID: p.QueueID,
+	}
 }
 
 // wantedChange reads a form. A confirmed form has the instant that the user saw. An extension counts

@@ -10,13 +10,14 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/deadletters"
+	"curfew/broker/operate"
 )
 
 // started are the replays that an administrator sees.
 func (s *site) started() []deadletters.Replay {
 	s.Helper()
 	root, _ := s.d.user("root")
-	list, err := s.d.Operations.ListReplays(s.Context(), root.Actor())
+	list, err := operate.ListReplays.Do(s.Context(), s.d.Operations.Access, root.Actor(), operate.None{})
 	require.NoError(s, err)
 	return list
 }
@@ -96,11 +97,11 @@ func TestReplayIsCancelled(t *testing.T) {
 	s.operates()
 	s.logIn("root")
 	s.dead(10)
-	require.Contains(t, s.get("/dead-letters").body, `value="50"`)
+	require.Contains(t, s.get("/runs").body, `value="50"`)
 	run := s.begin("root")
-	a := s.post("/runs/cancel", url.Values{"token": {s.token("/dead-letters")}, "id": {run.ID}})
+	a := s.post("/runs/cancel", url.Values{"token": {s.token("/runs/cancel?id=" + run.ID)}, "id": {run.ID}})
 	require.Equal(t, "/runs", a.path)
-	require.Equal(t, deadletters.Cancelled, s.started()[1].State)
+	require.Equal(t, deadletters.Cancelled, s.started()[0].State)
 }
 
 // TestReplaysAreTheirOwners: users see their own replays, and may cancel them.
@@ -112,13 +113,13 @@ func TestReplaysAreTheirOwners(t *testing.T) {
 	s.dead(10)
 	s.permit("eye", "/", ".*", "")
 	roots := s.begin("root")
-	require.NotContains(t, s.get("/dead-letters").body, "of-root")
+	require.NotContains(t, s.get("/runs").body, "of-root")
 	form := url.Values{"token": {s.ownToken()}, "id": {roots.ID}}
 	require.Equal(t, http.StatusNotFound, s.post("/runs/cancel", form).status)
 
-	run, err := s.d.Operations.Replays.Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", User: "eye", Options: deadletters.Options{Rate: 0.0001}})
+	run, err := s.d.Operations.Access.Replay(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", User: "eye", Options: deadletters.Options{Rate: 0.0001}})
 	require.NoError(t, err)
-	form = url.Values{"token": {s.token("/dead-letters")}, "id": {run.ID}}
+	form = url.Values{"token": {s.token("/runs/cancel?id=" + run.ID)}, "id": {run.ID}}
 	require.Equal(t, http.StatusForbidden, s.post("/runs/cancel", url.Values{"id": {run.ID}}).status, "no token")
 	require.Equal(t, "/runs", s.post("/runs/cancel", form).path)
 	for _, r := range s.started() {

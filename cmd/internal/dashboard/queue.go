@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/overview"
 	"curfew/cmd/internal/dashboard/internal/topology"
 	"curfew/cmd/internal/dashboard/internal/ui"
@@ -117,7 +118,7 @@ func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor
 		return err
 	}
 	p.links(q, len(list) > peekRows)
-	mayChange := o.May(by, operate.ChangeDeadline, ui.Named(q))
+	mayChange := o.May(by, messages.ChangeDeadline.Name, ui.Named(q))
 	for i := range list[:min(len(list), peekRows)] {
 		m := viewMessage(&list[i], p.Offset+i+1)
 		if mayChange {

@@ -22,7 +22,6 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
-	"curfew/broker/deadletters"
 	"curfew/broker/operate"
 	"curfew/broker/server"
 	"curfew/monitor"
@@ -126,11 +125,10 @@ func newSite(t *testing.T) *site {
 // operates makes the operations, with the replays that are in the directory. To be called before logIn.
 func (s *site) operates() {
 	s.Helper()
-	replays, err := deadletters.OpenReplays(s.b, s.replays, nil)
-	require.NoError(s, err)
-	s.Cleanup(replays.Close)
 	s.server = server.New(server.Options{Broker: s.b})
-	ops := operate.New(operate.Options{Broker: s.b, Server: s.server, Replays: replays, DataDir: s.dataDir})
+	ops := operate.New(operate.Options{Broker: s.b, Server: s.server, DataDir: s.dataDir})
+	require.NoError(s, ops.OpenReplays(s.replays))
+	s.Cleanup(ops.Close)
 	s.with(func(o *Options) { o.Operations = ops })
 }
 

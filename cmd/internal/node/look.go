@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"curfew/broker"
@@ -16,10 +17,13 @@ import (
 type looker struct {
 	trends
 	limits  []*connLimit // of the HTTP servers
-	targets queueSet     // where dead letters lead
-	at      time.Time    // when that was looked up
-	opened  time.Time    // the node
-	earlier queueSet     // the queues that there were at the first look, until clientsReturn is over
+
+	mu      sync.Mutex // purposes are asked for by others, too
+	leads   map[string]*leads
+	looks   uint64
+	held    pastDeadlines
+	opened  time.Time // the node
+	earlier queueSet  // the queues that there were at the first look, until clientsReturn is over
 }
 
 // look fills in what the conditions are judged by. It is called by one goroutine at a time.
@@ -50,11 +54,16 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 	s.Stalled, s.Lag, s.Orphans, s.Schedule, s.Redis = h.Stalled, h.Lag, h.Orphans, h.Down, h.Reasons[:len(h.Reasons)-len(h.Stalled)]
 	late := n.monitor.LatenessWithin(incident.LateWithin)
 	s.LateShare, s.ClockSkew = late.Share(), h.ClockSkew
-	s.Silent = time.Since(h.LastTick)
+	s.Pending, s.Silent = h.Pending, time.Since(h.LastTick)
 	if h.LastTick.Before(n.openedAt) {
 		s.Silent = time.Since(n.openedAt)
 	}
 	s.Lost = append(s.Lost, incident.Loss{Condition: "loop_restarted", Total: h.Restarts})
+	for _, w := range n.monitor.Waits() {
+		if w.Burns {
+			s.Objectives = append(s.Objectives, incident.Missed{QueueName: incident.QueueName{VHost: w.VHost, Name: w.Queue}, Wait: w.Wait})
+		}
+	}
 	now := n.primary.nowMillis()
 	for _, f := range n.monitor.Forecasts() {
 		if f.AtRisk {
@@ -68,19 +77,21 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 // look implements primary.
 func (o *ownBroker) look(s *incident.State) {
 	b, l := o.broker, &o.n.looker
+	l.mu.Lock()
 	if l.earlier == nil {
 		l.earlier = queuesOf(b)
-	} else if time.Since(l.opened) >= clientsReturn {
-		clear(l.earlier)
+	} else if len(l.earlier) > 0 && time.Since(l.opened) >= clientsReturn {
+		l.earlier = queueSet{}
 	}
-	s.Blocked, _ = b.BlockedReason()
+	l.mu.Unlock()
+	s.Blocked = b.LastBlockedReason()
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := broker.SignsOf(b)
 	s.Letters, s.IdlePolicies = signs.LettersWaiting, signs.PoliciesNotInForce
 	s.Lost = append(s.Lost, incident.Loss{Condition: "dead_letters_dropped", Total: signs.LettersDropped})
 	s.DiskFullIn = l.diskFullIn(time.Now(), signs.DiskFree, signs.DiskLimit)
 	s.SlowSyncs = l.slowSyncs()
-	s.Held = o.holders()
+	s.Held = l.held.of(o)
 	for _, p := range o.parked() {
 		s.Parked = append(s.Parked, incident.Depth{QueueName: incident.QueueName{VHost: p.VHost, Name: policy.UndeliverableQueue}, Count: p.Messages})
 	}
@@ -104,83 +115,28 @@ func (o *ownBroker) holders() (list []incident.PastDeadline) {
 	return list
 }
 
-// purposes are those of the queues that conditions are about, without those for work.
-func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.QueueName]incident.Purpose {
-	of := make(map[incident.QueueName]incident.Purpose)
-	add := func(q incident.QueueName) {
-		if _, known := of[q]; !known {
-			of[q] = l.purpose(b, q)
-		}
-	}
-	for i := range s.Tallies {
-		add(incident.QueueName{VHost: s.Tallies[i].VHost, Name: s.Tallies[i].Queue})
-	}
-	for i := range s.AtRisk {
-		add(s.AtRisk[i].QueueName)
-	}
-	return of
+// heldShare: looking at what consumers hold takes at most one part in heldShare of the time, but heldMost at the longest lies between two looks.
+const (
+	heldShare = 50
+	heldMost  = 5 * time.Second
+)
+
+// pastDeadlines are the consumers that held messages past their deadlines when that was last looked at. That takes a step for each message
+// that any of them holds.
+type pastDeadlines struct {
+	list []incident.PastDeadline
+	next time.Time
 }
 
-// clientsReturn is how long after the start a queue of an earlier run may be without its consumers: until then it counts as consumed.
-const clientsReturn = 30 * time.Second
-
-// purpose is what a queue is for, by its arguments, its policies and what leads where.
-func (l *looker) purpose(b *broker.Broker, of incident.QueueName) incident.Purpose {
-	vh, ok := b.VHost(of.VHost)
-	if !ok {
-		return incident.Work
+func (p *pastDeadlines) of(o *ownBroker) []incident.PastDeadline {
+	began := time.Now()
+	if m := o.n.monitor; m != nil && m.PendingBefore([]int64{o.n.primary.nowMillis()}, nil)[0] == 0 {
+		p.list, p.next = nil, began // each deadline that has passed has been fired
+	} else if !began.Before(p.next) {
+		p.list = o.holders()
+		p.next = time.Now().Add(min(heldShare*time.Since(began), heldMost))
 	}
-	q, err := vh.Queues.Get(of.Name)
-	if err != nil {
-		return incident.Work
-	}
-	info, set := q.Info(), q.Settings()
-	f := incident.QueueFacts{
-		Name: info.Name, Exclusive: info.Exclusive, AutoDelete: info.AutoDelete, TTL: info.TTLMillis >= 0, Bounded: set.Limited(),
-		DeadLetters: set.DeadLetters, Consumers: info.Consumers, Delivered: info.Stats.AllDelivered(),
-		Collects: of.Name == policy.UndeliverableQueue || l.deadLetterTargets(b).has(of),
-	}
-	f.Said, _ = info.Args[incident.PurposeArgument].(string)
-	if exchange, key, ok := q.DeadLettersTo(); ok && exchange == "" && key == "" {
-		// Each goes back to the queue that its routing key names. Here that makes sense only for retries.
-		f.Target, f.Consumed, f.Onward = true, true, true
-	}
-	returning := l.earlier.has(of) && time.Since(l.opened) < clientsReturn
-	for _, target := range targetsOf(vh, q) {
-		f.Target = true
-		if about := target.Info(); about.Consumers > 0 || about.Stats.AllDelivered() > 0 || returning {
-			f.Consumed = true
-		}
-		f.Onward = f.Onward || target.Settings().DeadLetters
-	}
-	return incident.PurposeOf(f)
-}
-
-// targetsOf are the queues that the dead letters of q lead to.
-func targetsOf(vh *broker.VHost, q *broker.Queue) (list []*broker.Queue) {
-	exchange, key, ok := q.DeadLettersTo()
-	if !ok {
-		return nil
-	}
-	add := func(name string) {
-		if target, err := vh.Queues.Get(name); err == nil && target != q {
-			list = append(list, target)
-		}
-	}
-	if exchange == "" {
-		add(key)
-		return list
-	}
-	about, err := vh.Exchanges.Get(exchange)
-	if err != nil {
-		return nil
-	}
-	for _, b := range vh.BindingsWhere(func(b *broker.Binding) bool { return b.Source == exchange && !b.ToExchange }) {
-		if about.Kind != "direct" || key == "" || b.RoutingKey == key {
-			add(b.Destination)
-		}
-	}
-	return list
+	return p.list
 }
 
 // queueSet is a set of queues.
@@ -200,23 +156,4 @@ func queuesOf(b *broker.Broker) queueSet {
 		}
 	}
 	return all
-}
-
-// targetsEvery is how often it is looked up again where dead letters lead.
-const targetsEvery = 10 * time.Second
-
-// deadLetterTargets are those of all queues, as they were a moment ago.
-func (l *looker) deadLetterTargets(b *broker.Broker) queueSet {
-	if l.targets != nil && time.Since(l.at) < targetsEvery {
-		return l.targets
-	}
-	l.targets, l.at = make(queueSet), time.Now()
-	for _, vh := range b.VHosts() {
-		for _, q := range vh.Queues.List() {
-			for _, target := range targetsOf(vh, q) {
-				l.targets[incident.QueueName{VHost: vh.Name(), Name: target.Name()}] = struct{}{}
-			}
-		}
-	}
-	return l.targets
 }

@@ -12,13 +12,13 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/cmd/internal/settings"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // nodeOfRabbitMQ is a node whose RabbitMQ nobody reaches.
 func nodeOfRabbitMQ(t *testing.T, more ...string) (*Node, error) {
 	t.Helper()
-	t.Setenv("CURFEW_PRIMARY_URL", "amqp://ann:s3cret@"+storetest.FreeAddr()+"/shop")
+	t.Setenv("CURFEW_PRIMARY_URL", "amqp://ann:s3cret@"+testenv.FreeAddr()+"/shop")
 	for _, s := range more {
 		name, value, _ := strings.Cut(s, "=")
 		t.Setenv(name, value)

@@ -16,7 +16,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/certs"
-	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	"curfew/broker/definitions"
 	"curfew/broker/management"
 	"curfew/broker/management/rest"
@@ -37,7 +37,6 @@ type ownBroker struct {
 	n          *Node
 	broker     *broker.Broker
 	server     *server.Server
-	replays    *deadletters.Replays // of dead letters
 	operations *operate.Operations
 }
 
@@ -49,11 +48,7 @@ func (o *ownBroker) open() error {
 	if err := o.openServer(); err != nil {
 		return err
 	}
-	if err := o.openReplays(); err != nil {
-		return err
-	}
-	o.openOperations()
-	return nil
+	return o.openOperations()
 }
 
 // openBroker recovers the store and imports definitions.
@@ -122,31 +117,29 @@ func (o *ownBroker) openServer() error {
 	return nil
 }
 
-// openOperations makes the operations that the management API and the dashboard share.
-func (o *ownBroker) openOperations() {
+// openOperations makes the operations that the management API and the dashboard share, and resumes the replays that the last process was running.
+func (o *ownBroker) openOperations() error {
 	o.operations = operate.New(operate.Options{
-		Broker: o.broker, Server: o.server, Replays: o.replays, DataDir: o.n.settings.DataDir, Log: o.n.log, Recorder: o.n.recorder,
+		Broker: o.broker, Server: o.server, DataDir: o.n.settings.DataDir, Log: o.n.log, Recorder: o.n.recorder,
+		Purpose: func(q *broker.Queue) deadline.Purpose { return o.n.looker.purpose(o.broker, q) },
+		Wait: func(queue uint64) deadline.Wait {
+			if o.n.monitor == nil {
+				return deadline.Wait{}
+			}
+			return o.n.monitor.Waits()[queue].Wait
+		},
 		Version: definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: o.n.build.Version},
 	})
 	o.n.closeWith(func() error {
 		o.operations.Close()
 		return nil
 	})
-}
-
-// openReplays resumes the replays that the last process was running.
-func (o *ownBroker) openReplays() (err error) {
-	dir := ""
-	if o.n.settings.DataDir != "" {
-		dir = filepath.Join(o.n.settings.DataDir, "replays")
+	if o.n.settings.DataDir == "" {
+		return nil
 	}
-	if o.replays, err = deadletters.OpenReplays(o.broker, dir, o.n.log); err != nil {
+	if err := o.operations.OpenReplays(filepath.Join(o.n.settings.DataDir, "replays")); err != nil {
 		return o.n.inDataDir(err)
 	}
-	o.n.closeWith(func() error {
-		o.replays.Close()
-		return nil
-	})
 	return nil
 }
 

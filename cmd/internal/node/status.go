@@ -88,7 +88,7 @@ func (n *Node) status(o *opsEndpoints) Status {
 
 // status implements primary.
 func (o *ownBroker) status(s *Status) {
-	s.Blocked, _ = o.broker.BlockedReason()
+	s.Blocked = o.broker.LastBlockedReason()
 	s.NewDataDir = o.broker.NewFolder()
 	s.Memory, s.MemoryLimit = o.broker.MemoryInUse(), o.broker.MemoryLimit()
 	for _, h := range o.holders() {

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"curfew/broker/certs/certstest"
 	"curfew/cmd/internal/settings"
+	"curfew/testenv"
 )
 
 func TestAMQPListeners(t *testing.T) {
-	ca := certstest.New(t)
+	ca := testenv.NewAuthority(t)
 	c := settings.Settings{AMQPAddr: "127.0.0.1:0", AMQPSAddr: "127.0.0.1:0", TLSClientAuth: "none"}
 	c.TLSCert, c.TLSKey = ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
 	listeners, err := amqpListeners(t.Context(), &c, zap.NewNop())

@@ -5,20 +5,20 @@ import (
 	"net/http"
 	"net/netip"
 
+	"curfew/broker"
 	"curfew/broker/access"
-	"curfew/broker/access/login"
 	"curfew/cmd/internal/settings"
 )
 
 // oneUser is the only user there is, an administrator: beside RabbitMQ there are no others. It is safe for concurrent use.
 type oneUser struct {
 	user  access.User
-	guard login.Guard
+	guard broker.LoginGuard
 }
 
 // newOneUser is the user of CURFEW_USER.
 func newOneUser(c *settings.Settings) *oneUser {
-	return &oneUser{guard: login.Guard{GuestFromAnywhere: !c.GuestLoopbackOnly}, user: access.User{
+	return &oneUser{guard: broker.LoginGuard{GuestFromAnywhere: !c.GuestLoopbackOnly}, user: access.User{
 		Name: string(c.User), PasswordHash: access.Hash(string(c.Password)), Algorithm: access.SHA256, Tags: []string{access.Administrator}}}
 }
 

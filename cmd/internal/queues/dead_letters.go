@@ -22,23 +22,18 @@ import (
 // deadLetters look at, replay, edit and delete dead letters.
 type deadLetters struct{ *cli.API }
 
-// DeadLetters is curfew dlq.
-func DeadLetters() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "dlq",
-		Short: "List, search, replay, edit, purge, export and import dead letters of a running Curfew",
-		Example: `  curfew dlq list
+// AddDeadLetters adds commands about dead letters.
+func AddDeadLetters(f *cli.Families) {
+	c, api := f.Of("dlq")
+	c.Example = `  curfew dlq list
   curfew dlq groups orders.dead
   curfew dlq search orders.dead --newest --filter 'json.customer.id == 7'
   curfew dlq show orders.dead 17
   curfew dlq replay orders.dead --dry-run
-  curfew dlq replay orders.dead --filter 'died > ago("2h")' --rate 100`,
-		RunE: cli.Group,
-	}
-	d := &deadLetters{cli.WithVHost(c)}
-	c.AddCommand(cli.Watched(d.list()), cli.Watched(d.groups()), cli.Watched(d.peek()), cli.Watched(d.search()), d.show(), d.filters(), d.replay(), cli.Watched(d.runs()), d.cancel(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
+  curfew dlq replay orders.dead --filter 'died > ago("2h")' --rate 100`
+	d := &deadLetters{api}
+	c.AddCommand(cli.Watched(d.list()), cli.Watched(d.groups()), cli.Watched(d.peek()), cli.Watched(d.search()), d.show(), d.filters(), d.replay(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
 	d.OffersQueues(c)
-	return c
 }
 
 func (d *deadLetters) list() *cobra.Command {

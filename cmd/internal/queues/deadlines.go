@@ -3,104 +3,29 @@ package queues
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
+	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
-	"curfew/cmd/internal/table"
 )
 
 // deadlines list and change the deadlines of queued messages.
 type deadlines struct{ *cli.API }
 
-// Deadlines is curfew deadlines.
-func Deadlines() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "deadlines",
-		Short: "List the next deadlines of a running Curfew; extend, shorten, cancel or fire one",
-		Example: `  curfew deadlines list
+// AddDeadlines adds the commands that change deadlines.
+func AddDeadlines(f *cli.Families) {
+	c, api := f.Of("deadlines")
+	c.Example = `  curfew deadlines list
   curfew deadlines extend orders 17 --by 10m
-  curfew deadlines fire orders --message-id 5f1c`,
-		RunE: cli.Group,
-	}
-	d := &deadlines{cli.WithVHost(c)}
-	c.AddCommand(cli.Watched(d.list()), d.extend(), d.shorten(), d.cancel(), d.fire())
+  curfew deadlines fire orders --message-id 5f1c`
+	d := &deadlines{api}
+	c.AddCommand(d.extend(), d.shorten(), d.cancel(), d.fire())
 	d.OffersQueues(c)
-	return c
-}
-
-// queuedDeadline is a deadline as the API shows it.
-type queuedDeadline struct {
-	VHost     string `json:"vhost"`
-	Queue     string `json:"queue"`
-	Seq       uint64 `json:"seq"`
-	Deadline  int64  `json:"deadline"`
-	State     string `json:"state"`
-	Overdue   bool   `json:"overdue"`
-	MessageID string `json:"message_id"`
-	Bytes     int    `json:"payload_bytes"`
-}
-
-// in is how long it is until the deadline, or how long ago it passed.
-func (q *queuedDeadline) in() string {
-	text := table.Until(time.UnixMilli(q.Deadline))
-	if q.State == "unacked" && q.Overdue {
-		text += ", held"
-	}
-	return text
-}
-
-// first is the same as a phrase about the first deadline of a queue.
-func (q *queuedDeadline) first() string {
-	if q.Overdue {
-		return "the first " + q.in()
-	}
-	return "next in " + q.in()
-}
-
-func (d *deadlines) list() *cobra.Command {
-	count, overdue := 20, false
-	c := &cobra.Command{
-		Use:   "list [queue]",
-		Short: "List the next deadlines, of one queue or of all",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return cli.Usagef("%s takes one queue, got %q", cmd.CommandPath(), args)
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			query := url.Values{"count": {strconv.Itoa(count)}, "overdue": {strconv.FormatBool(overdue)}}
-			var answer struct {
-				Items []queuedDeadline `json:"items"`
-				Total int              `json:"total"`
-			}
-			where := client.Path(append([]string{"curfew", "deadlines", d.VHost}, args...)...)
-			if err := d.Call(cmd.Context(), http.MethodGet, where+"?"+query.Encode(), nil, &answer); err != nil {
-				return err
-			}
-			var rows [][]string
-			for _, one := range answer.Items {
-				at := time.UnixMilli(one.Deadline)
-				rows = append(rows, []string{one.Queue, strconv.FormatUint(one.Seq, 10), at.UTC().Format("2006-01-02T15:04:05.000Z"), one.in(), one.State, cli.OrDash(one.MessageID)})
-			}
-			if err := d.Print(cmd.OutOrStdout(), answer, []string{"QUEUE", "SEQ", "DEADLINE?", "IN", "STATE", "MESSAGE-ID"}, rows); err != nil {
-				return err
-			}
-			if more := answer.Total - len(answer.Items); more > 0 && !d.JSON() {
-				fmt.Fprintf(cmd.ErrOrStderr(), "and %d later (--count)\n", more)
-			}
-			return nil
-		},
-	}
-	c.Flags().IntVarP(&count, "count", "n", count, "the most deadlines")
-	c.Flags().BoolVar(&overdue, "overdue", false, "only deadlines that have passed: a consumer holds the message, or it has not expired yet")
-	return c
 }
 
 // change makes a command that changes the deadline of one message.
@@ -123,18 +48,7 @@ func (d *deadlines) change(use, short string, body func() (map[string]any, error
 			if err != nil {
 				return err
 			}
-			var answer struct {
-				Outcome  string `json:"outcome"`
-				Deadline int64  `json:"deadline"`
-			}
-			if err := d.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "deadlines", d.VHost, args[0], seq), send, &answer); err != nil {
-				return err
-			}
-			deadline := "-"
-			if answer.Deadline != 0 {
-				deadline = time.UnixMilli(answer.Deadline).UTC().Format("2006-01-02T15:04:05.000Z")
-			}
-			return d.Print(cmd.OutOrStdout(), answer, []string{"OUTCOME", "DEADLINE"}, [][]string{{answer.Outcome, deadline}})
+			return d.Send(cmd, messages.ChangeDeadline.Op, map[string]any{"queue": args[0], "seq": seq}, send)
 		},
 	}
 	c.Flags().StringVar(&id, "message-id", "", "the ready message with this message-id; it has to be the only one")

@@ -1,17 +1,23 @@
 package queues
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/deadline"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/table"
 	"curfew/monitor"
 )
 
@@ -21,9 +27,10 @@ type queues struct{ *cli.API }
 // Queue is curfew queue.
 func Queue() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "queue",
-		Short: "List, show, peek into and purge queues of a running Curfew",
-		RunE:  cli.Group,
+		Use:     "queue",
+		Aliases: []string{"queues"},
+		Short:   "List, show, peek into and purge queues of a running Curfew",
+		RunE:    cli.Group,
 	}
 	q := &queues{cli.WithVHost(c)}
 	c.AddCommand(cli.Watched(q.list()), cli.Watched(q.show()), cli.Watched(q.peek()), q.purge())
@@ -31,35 +38,129 @@ func Queue() *cobra.Command {
 	return c
 }
 
+// orders compare queues in a list: the worst, the largest or the first by name first.
+var orders = map[string]func(a, b map[string]any) int{
+	"name": func(_, _ map[string]any) int { return 0 },
+	"risk": func(a, b map[string]any) int {
+		return cmp.Or(cmp.Compare(atStake(a), atStake(b)), cmp.Compare(number(b["will_expire"]), number(a["will_expire"])))
+	},
+	"ready": func(a, b map[string]any) int {
+		return cmp.Compare(number(b["messages_ready"]), number(a["messages_ready"]))
+	},
+	"unacked": func(a, b map[string]any) int {
+		return cmp.Compare(number(b["messages_unacknowledged"]), number(a["messages_unacknowledged"]))
+	},
+	"oldest": func(a, b map[string]any) int {
+		return cmp.Compare(number(b["oldest_message_age"]), number(a["oldest_message_age"]))
+	},
+	"purpose": func(a, b map[string]any) int { return cmp.Compare(purposeRank(a), purposeRank(b)) },
+}
+
+func number(v any) float64 {
+	switch n := v.(type) {
+	case int:
+		return float64(n)
+	case float64:
+		return n
+	}
+	return 0
+}
+
+func purposeRank(q map[string]any) int {
+	name, _ := q["purpose"].(string)
+	return slices.Index(deadline.Purposes, name)
+}
+
+// atStake puts queues with messages that matter and will expire first.
+func atStake(q map[string]any) int {
+	if number(q["will_expire"]) == 0 {
+		return len(deadline.Purposes)
+	}
+	return purposeRank(q)
+}
+
 func (q *queues) list() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List the queues, with rates, deadlines and how many of those will be missed",
-		Long: `List the queues. IN and OUT are messages a second, published and delivered. DEADLINES is how many ready messages have one, WILL EXPIRE
-how many of them nobody will have consumed by then, as things are; both take a user who may see the status.`,
+	var purpose, order string
+	c := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the queues, with rates, deadlines and how many of those will be missed",
+		Long: `List the queues of all virtual hosts, or of that in --vhost. PURPOSE is what a queue is for: said by its argument x-curfew-purpose or a
+policy, or inferred. IN and OUT are messages a second, published and delivered. OLDEST is how long the oldest message has been there, P99 how long 99 in 100
+of those consumed in the last minutes waited. DEADLINES is how many ready messages have one, WILL EXPIRE how many of them nobody will have consumed by then, as
+things are; both take a user who may see the status.`,
+		Example: `  curfew queue list --sort risk
+  curfew queue list --purpose work --vhost shop`,
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if purpose != "" && !slices.Contains(deadline.Purposes, purpose) {
+				return cli.Usagef("--purpose: %q is invalid: want %s", purpose, strings.Join(deadline.Purposes, ", "))
+			}
+			by := orders[order]
+			if by == nil {
+				return cli.Usagef("--sort: %q is invalid: want %s", order, strings.Join(slices.Sorted(maps.Keys(orders)), ", "))
+			}
+			path, vhost := client.Path("queues"), "VHOST"
+			if cmd.Flags().Changed("vhost") {
+				path, vhost = client.Path("queues", q.VHost), "VHOST?"
+			}
 			var list []map[string]any
-			if err := q.Call(cmd.Context(), http.MethodGet, client.Path("queues", q.VHost), nil, &list); err != nil {
+			if err := q.Call(cmd.Context(), http.MethodGet, path, nil, &list); err != nil {
 				return err
 			}
+			list = slices.DeleteFunc(list, func(one map[string]any) bool { return purpose != "" && one["purpose"] != purpose })
 			forecasts := q.forecasts(cmd.Context())
+			for _, one := range list {
+				f, ok := forecasts[[2]string{cli.Text(one["vhost"]), cli.Text(one["name"])}]
+				if ok {
+					one["forecast"] = f
+				}
+				if forecasts != nil {
+					one["deadlines"], one["will_expire"] = f.Deadlines, f.WillMiss
+				}
+			}
+			slices.SortStableFunc(list, by)
 			var rows [][]string
 			for _, one := range list {
-				name, _ := one["name"].(string)
-				deadlines, willExpire := "-", "-"
-				if f, ok := forecasts[name]; ok {
-					deadlines, willExpire = strconv.Itoa(f.Deadlines), strconv.Itoa(f.WillMiss)
-					one["forecast"] = f
-				} else if forecasts != nil {
-					deadlines, willExpire = "0", "0"
-				}
-				rows = append(rows, []string{name, cli.Text(one["type"]), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]),
-					cli.Text(one["consumers"]), rate(one, "publish_details"), rate(one, "deliver_get_details"), deadlines, willExpire, cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
+				rows = append(rows, []string{cli.Text(one["vhost"]), cli.Text(one["name"]), cli.OrDash(word(one["purpose"])), cli.Text(one["type"]), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]),
+					cli.Text(one["consumers"]), rate(one, "publish_details"), rate(one, "deliver_get_details"), span(one["oldest_message_age"]), longest(one),
+					known(one["deadlines"]), known(one["will_expire"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
 			}
-			return q.Print(cmd.OutOrStdout(), list, []string{"QUEUE", "TYPE?", "READY", "UNACKED", "CONSUMERS?", "IN?", "OUT?", "DEADLINES", "WILL EXPIRE!", "BYTES?", "POLICY?"}, rows)
+			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "TYPE?", "READY", "UNACKED", "CONSUMERS?", "IN?", "OUT?", "OLDEST?", "P99?", "DEADLINES?", "WILL EXPIRE!", "BYTES?", "POLICY?"}, rows)
 		},
 	}
+	c.Flags().StringVar(&purpose, "purpose", "", "only queues that are for this: "+strings.Join(deadline.Purposes, ", "))
+	c.Flags().StringVar(&order, "sort", "name", "the order: name, risk (what is lost that matters), ready, unacked, oldest or purpose")
+	cli.Offers(c, "purpose", deadline.Purposes...)
+	cli.Offers(c, "sort", slices.Sorted(maps.Keys(orders))...)
+	return c
+}
+
+func word(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// known is a number, or "-" if it is not known.
+func known(v any) string {
+	if n, ok := v.(int); ok {
+		return strconv.Itoa(n)
+	}
+	return "-"
+}
+
+// span is a number of milliseconds as a time.
+func span(millis any) string {
+	if number(millis) == 0 {
+		return "-"
+	}
+	return table.Span(time.Duration(number(millis)) * time.Millisecond)
+}
+
+// longest is what 99 in 100 of the messages wait at the most.
+func longest(queue map[string]any) string {
+	waits, _ := queue["time_in_queue"].(map[string]any)
+	return span(waits["p99"])
 }
 
 // rate is a rate of a queue in messages a second.
@@ -70,18 +171,16 @@ func rate(queue map[string]any, of string) string {
 	return strconv.FormatFloat(math.Round(perSecond*10)/10, 'f', -1, 64)
 }
 
-// forecasts are those of the virtual host's queues that have deadlines. nil: they are not known, since there is no monitor or the user may not
-// see them.
-func (q *queues) forecasts(ctx context.Context) map[string]monitor.Forecast {
+// forecasts are those of the queues that have deadlines, by virtual host and name. nil: they are not known, since there is no monitor or the user
+// may not see them.
+func (q *queues) forecasts(ctx context.Context) map[[2]string]monitor.Forecast {
 	var list []monitor.Forecast
 	if q.Call(ctx, http.MethodGet, client.Path("curfew", "forecasts"), nil, &list) != nil {
 		return nil
 	}
-	byName := map[string]monitor.Forecast{}
+	byName := map[[2]string]monitor.Forecast{}
 	for _, f := range list {
-		if f.VHost == q.VHost {
-			byName[f.Queue] = f
-		}
+		byName[[2]string{f.VHost, f.Queue}] = f
 	}
 	return byName
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/messaging"
@@ -54,6 +55,11 @@ func (q *queues) show() *cobra.Command {
 			if ms, has := all["oldest_message_age"].(float64); has {
 				add("oldest message", table.Span(time.Duration(ms)*time.Millisecond)+" in the queue")
 			}
+			add("purpose", purposeOf(all))
+			if word(all["objective"]) != "" {
+				add("objective", objectiveOf(all))
+			}
+			add("time in queue", waits(all))
 			add("rates", rate(all, "publish_details")+"/s in, "+rate(all, "deliver_get_details")+"/s out")
 			rows = append(rows, q.ahead(cmd.Context(), args[0])...)
 			add("consumers", cli.Text(all["consumers"]))
@@ -64,6 +70,41 @@ func (q *queues) show() *cobra.Command {
 			return q.PrintText(cmd.OutOrStdout(), text, []string{"WHAT", "VALUE="}, rows)
 		},
 	}
+}
+
+// purposeOf is what a queue is for, and who says so.
+func purposeOf(queue map[string]any) string {
+	arguments, _ := queue["arguments"].(map[string]any)
+	effective, _ := queue["effective_policy_definition"].(map[string]any)
+	by := "inferred"
+	switch {
+	case arguments["x-curfew-purpose"] != nil:
+		by = "argument x-curfew-purpose"
+	case effective["curfew-purpose"] != nil:
+		by = "policy"
+	}
+	return word(queue["purpose"]) + " (" + by + ")"
+}
+
+func objectiveOf(queue map[string]any) string {
+	waits, _ := queue["time_in_queue"].(map[string]any)
+	is := word(queue["objective"])
+	if is == "none expires" {
+		return is
+	}
+	return fmt.Sprintf("%s; %.1f %% missed it in the last minutes, %.1f times what it allows", is, 100*number(waits["objective_missed"]), number(waits["burn_rate"]))
+}
+
+// waits is how long messages wait in a queue.
+func waits(queue map[string]any) string {
+	of, _ := queue["time_in_queue"].(map[string]any)
+	up := func(key string) string {
+		if number(of[key]) == 0 {
+			return "within 1s"
+		}
+		return "up to " + span(of[key])
+	}
+	return "half of what was consumed in the last minutes " + up("p50") + ", 99 in 100 " + up("p99")
 }
 
 // timeToLive is the time to live that the queue gives to its messages, and where it comes from.
@@ -136,14 +177,11 @@ func (s *queueSettings) ownDeadLetterQueue() string {
 
 // ahead are the rows about the queue's deadlines. Those that the user may not see are left out.
 func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
-	var next struct {
-		Items []queuedDeadline `json:"items"`
-		Total int              `json:"total"`
-	}
+	var next messages.DeadlinePage
 	if q.Call(ctx, http.MethodGet, client.Path("curfew", "deadlines", q.VHost, name)+"?count=1", nil, &next) == nil {
 		text := fmt.Sprint(next.Total)
 		if len(next.Items) > 0 {
-			text += ", " + next.Items[0].first()
+			text += ", " + firstDeadline(&next.Items[0])
 		}
 		rows = append(rows, []string{"deadlines", text})
 	}
@@ -152,11 +190,23 @@ func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
 		return rows
 	}
 	text := "no ready message has a deadline"
-	if f, ok := forecasts[name]; ok {
+	if f, ok := forecasts[[2]string{q.VHost, name}]; ok {
 		text = fmt.Sprintf("all %d that have a deadline will be consumed before it", f.Deadlines)
 		if f.WillMiss > 0 {
 			text = fmt.Sprintf("%d of %d that have a deadline will expire, the first %s", f.WillMiss, f.Deadlines, table.FromNow(time.UnixMilli(f.FirstMiss)))
 		}
 	}
 	return append(rows, []string{"forecast", text})
+}
+
+// firstDeadline says when the first deadline of a queue comes or came.
+func firstDeadline(d *messages.Deadline) string {
+	text := table.Until(time.UnixMilli(d.Deadline))
+	switch {
+	case d.Overdue && d.State == "unacked":
+		return "the first " + text + ", held"
+	case d.Overdue:
+		return "the first " + text
+	}
+	return "next in " + text
 }

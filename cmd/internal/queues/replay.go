@@ -5,18 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"os"
 	"os/signal"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
+	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/table"
@@ -118,7 +116,10 @@ func (f *optionFlag) Type() string {
 
 // printRun prints a replay. It returns an error if the replay failed.
 func (d *deadLetters) printRun(cmd *cobra.Command, run deadletters.Replay) error {
-	if err := d.Print(cmd.OutOrStdout(), run, runHead, runRows([]deadletters.Replay{run})); err != nil {
+	if run.DryRun && !d.JSON() {
+		run.State = "dry run"
+	}
+	if err := d.PrintResult(cmd, operate.ShowReplay.Op, run); err != nil {
 		return err
 	}
 	if run.DryRun && !d.JSON() && len(run.Targets) > 0 {
@@ -131,23 +132,6 @@ func (d *deadLetters) printRun(cmd *cobra.Command, run deadletters.Replay) error
 		return fmt.Errorf("the replay stopped: %s; when that is fixed, curfew dlq resume %s", run.Error, run.ID)
 	}
 	return nil
-}
-
-var runHead = []string{"RUN", "QUEUE", "STATE", "MATCHED", "REPLAYED", "LEFT"}
-
-func runRows(runs []deadletters.Replay) (rows [][]string) {
-	for _, r := range runs {
-		var left []string
-		for _, why := range slices.Sorted(maps.Keys(r.Skipped)) {
-			left = append(left, fmt.Sprint(why, "=", r.Skipped[why]))
-		}
-		state := string(r.State)
-		if r.DryRun {
-			state = "dry run"
-		}
-		rows = append(rows, []string{r.ID, r.Queue, state, strconv.Itoa(r.Matched), strconv.Itoa(r.Replayed), cli.OrDash(strings.Join(left, " "))})
-	}
-	return rows
 }
 
 var targetHead = []string{"TO QUEUE", "MESSAGES", "CONSUMERS", "EXPIRE AGAIN", "THEN"}
@@ -193,57 +177,19 @@ func (d *deadLetters) printReview(cmd *cobra.Command, r *deadletters.Review) err
 	return d.Print(out, nil, targetHead, targetRows(r.Targets))
 }
 
-func (d *deadLetters) runs() *cobra.Command {
-	return &cobra.Command{
-		Use: "replays", Aliases: []string{"runs"},
-		Short: "List replays: those that run, and the last that ended",
-		Args:  cli.Exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list []deadletters.Replay
-			if err := d.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "replays"), nil, &list); err != nil {
-				return err
-			}
-			return d.Print(cmd.OutOrStdout(), list, runHead, runRows(list))
-		},
-	}
-}
-
-// noRun adds to the error about an unknown replay how to list the known ones.
-func noRun(err error, id string) error {
-	if r, ok := errors.AsType[*client.Error](err); ok && r.Status == http.StatusNotFound {
-		r.Reason = fmt.Sprintf("there is no replay %q; curfew dlq replays lists them", id)
-	}
-	return err
-}
-
-func (d *deadLetters) cancel() *cobra.Command {
-	return &cobra.Command{
-		Use:   "cancel <replay>",
-		Short: "Stop a replay; messages that it has moved stay moved",
-		Args:  cli.Exactly(1, "the ID of a replay"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var run deadletters.Replay
-			if err := d.Call(cmd.Context(), http.MethodDelete, client.Path("curfew", "replays", args[0]), nil, &run); err != nil {
-				return noRun(err, args[0])
-			}
-			return d.printRun(cmd, run)
-		},
-	}
-}
-
 func (d *deadLetters) resume() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume <replay>",
-		Short: "Continue a replay that was cancelled or failed",
+		Short: operate.ResumeReplay.Title,
 		Args:  cli.Exactly(1, "the ID of a replay"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var run deadletters.Replay
-			if err := d.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "replays", args[0], "resume"), nil, &run); err != nil {
-				return noRun(err, args[0])
+			err := d.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "replays", args[0], "resume"), nil, &run)
+			if err == nil {
+				run, err = d.follow(cmd.Context(), cmd.ErrOrStderr(), run.ID)
 			}
-			run, err := d.follow(cmd.Context(), cmd.ErrOrStderr(), run.ID)
 			if err != nil {
-				return err
+				return cli.Unknown(err, operate.ResumeReplay.Op, args[0])
 			}
 			return d.printRun(cmd, run)
 		},

@@ -137,6 +137,7 @@ func alertsOf(t *testing.T) map[string][]string {
 		Groups []struct {
 			Rules []struct {
 				Alert, Record, Expr string
+				Annotations         map[string]string
 			}
 		}
 	}
@@ -161,7 +162,7 @@ func alertsOf(t *testing.T) map[string][]string {
 					expr += "\n" + by
 				}
 			}
-			page := fmt.Sprintf("deploy/runbooks/%s.md", rule.Alert)
+			page := rule.Annotations["runbook_url"]
 			_, err := os.Stat(root + "/" + page)
 			require.NoError(t, err)
 			link := fmt.Sprintf("[%s](../../%s)", strings.TrimPrefix(rule.Alert, "Curfew"), page)

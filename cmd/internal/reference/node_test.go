@@ -18,8 +18,7 @@ import (
 
 	"curfew/cmd/internal/node"
 	"curfew/cmd/internal/settings"
-	"curfew/cmd/internal/settings/settingstest"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // running is a node in this process, with all parts that report metrics. Redis, the collector and RabbitMQ are not there.
@@ -35,7 +34,7 @@ type running struct {
 const nobody = "127.0.0.1:1"
 
 func startNode(t *testing.T, withRabbitMQ bool) *running {
-	r := &running{t: t, amqp: storetest.FreeAddr(), web: storetest.FreeAddr(), ops: storetest.FreeAddr(), metrics: prometheus.NewRegistry(), broker: !withRabbitMQ}
+	r := &running{t: t, amqp: testenv.FreeAddr(), web: testenv.FreeAddr(), ops: testenv.FreeAddr(), metrics: prometheus.NewRegistry(), broker: !withRabbitMQ}
 	alerts := filepath.Join(t.TempDir(), "alerts.yaml")
 	require.NoError(t, os.WriteFile(alerts, []byte("deadManSwitch: {url: http://"+nobody+"/}\nsinks: {hook: {url: webhook+http://"+nobody+"/}}\n"), 0o600))
 	variables := []string{
@@ -45,7 +44,7 @@ func startNode(t *testing.T, withRabbitMQ bool) *running {
 	if withRabbitMQ {
 		variables = append(variables, "CURFEW_PRIMARY_URL=amqp://guest:guest@"+nobody+"/", "CURFEW_WATCH=keep:*")
 	}
-	settingstest.Setenv(t, variables...)
+	testenv.Setenv(t, variables...)
 	s, err := settings.Load()
 	require.NoError(t, err)
 	require.NoError(t, s.CheckServe())

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadletters"
+	"curfew/monitor/incident"
 )
 
 var write = flag.Bool("write", false, "write what is not current")
@@ -38,6 +40,7 @@ var parts = []part{
 	{"reference/http-api.md", "api", apiPages},
 	{"reference/http-api.md", "schemas", schemaPages},
 	{"reference/http-api.md", "rabbitmq routes", managementRoutes},
+	{"alerts.md", "conditions", conditionsTable},
 	{"dead-letters.md", "filter words", filterWords},
 	{"benchmarks.md", "bench", benchmarks},
 	{"benchmarks.md", "bench losses", benchLosses},
@@ -99,6 +102,15 @@ func filterWords(*testing.T) string {
 		row(w)
 	}
 	return words.String()
+}
+
+// conditionsTable is the table of what can be wrong, with the way to its runbook.
+func conditionsTable(*testing.T) string {
+	conditions := newTable("Condition", "Level", "What is wrong", "Affects")
+	for _, c := range incident.Conditions {
+		conditions.row(fmt.Sprintf("[%s](../deploy/runbooks/%s)", code(c.Name), incident.Runbook(c.Alertname())), string(c.Level), c.What, c.Whom)
+	}
+	return conditions.String()
 }
 
 // code is a text as Markdown's code; "" stays empty.

@@ -86,7 +86,7 @@ func TestWatchRules(t *testing.T) {
 	_, err = s.WatchRules()
 	var wrong Error
 	require.ErrorAs(t, err, &wrong)
-	assert.ErrorContains(t, err, "CURFEW_WATCH: "+file+": queues[0] (orders): mode: \"hold\" is invalid: want observe or keep or off")
+	assert.ErrorContains(t, err, "CURFEW_WATCH: "+file+": queues[0] (orders): mode: \"hold\" is invalid: want observe or keep or off or delay")
 }
 
 func TestPrimaryRedacted(t *testing.T) {

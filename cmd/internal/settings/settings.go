@@ -57,7 +57,7 @@ type Settings struct {
 	PrimaryURL primaryURL `split_words:"true" default:"" allow:"amqp:// or amqps://, one or several hosts and a virtual host, or nothing" secret:"true" desc:"a RabbitMQ whose deadlines are to be kept, such as amqp://user:password@a,b:5672/vhost: Curfew then runs no broker of its own; empty: none"`
 	// PrimaryAPIUrl is not PrimaryAPIURL: envconfig would read that as PRIMARY_APIURL.
 	PrimaryAPIUrl primaryAPIURL `split_words:"true" default:"" allow:"http:// or https:// and one or several hosts, or nothing" secret:"true" desc:"its management API, such as http://a:15672,b:15672, with user and password if they differ; empty: not used, so less is known"`
-	Watch         watchRules    `split_words:"true" default:"" allow:"observe:, keep: or off: and a pattern, separated by commas, the path of a file, or nothing" desc:"what is done with its queues: rules, of which the first that matches applies, such as keep:retry-*,observe:*, or the path, from / or ., of a YAML file with rules and budgets. Empty: every queue is observed"`
+	Watch         watchRules    `split_words:"true" default:"" allow:"observe:, keep:, delay: or off: and a pattern, separated by commas, the path of a file, or nothing" desc:"what is done with its queues: rules, of which the first that matches applies, such as keep:retry-*,observe:*, or the path, from / or ., of a YAML file with rules and budgets. Empty: every queue is observed"`
 
 	_                 struct{} `group:"Users and TLS"`
 	User              nonEmpty `split_words:"true" default:"guest" allow:"a text that is not empty" alias:"RABBITMQ_DEFAULT_USER" desc:"user that is created as an administrator at the first start, and when this is changed"`

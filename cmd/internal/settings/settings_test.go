@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"curfew/cmd/internal/settings/settingstest"
+	"curfew/testenv"
 )
 
-var setenv = settingstest.Setenv
+var setenv = testenv.Setenv
 
 func TestDefaults(t *testing.T) {
 	setenv(t)
@@ -87,7 +87,7 @@ func TestWrongValues(t *testing.T) {
 		"CURFEW_PRIMARY_URL=http://h":                 "has to begin with amqp:// or amqps://",
 		"CURFEW_PRIMARY_URL=amqp://ann:s3cret@h/%zz":  "percent sign",
 		"CURFEW_PRIMARY_API_URL=h:15672":              "has to begin with http:// or https://",
-		"CURFEW_WATCH=hold:*":                         "observe, keep or off",
+		"CURFEW_WATCH=hold:*":                         "observe, keep, delay or off",
 		"CURFEW_ALERT_URLS=https://hooks.example/x":   "say what https:// is",
 		"CURFEW_ALERT_URLS=nowhere://hooks.example/x": "unknown kind of sink",
 		"CURFEW_ALERT_URLS=ntfy://ntfy.sh":            "topic is required",

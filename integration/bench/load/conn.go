@@ -141,7 +141,7 @@ func (c *Conn) await(id amqp.MethodID) (amqp.Method, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.ID() == id {
+		if amqp.IDOf(m) == id {
 			return m, nil
 		}
 		if err := closing(m); err != nil {

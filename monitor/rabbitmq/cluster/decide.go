@@ -46,6 +46,7 @@ const (
 	NotRunning        queuefacts.Code = "not_running"
 	OtherVersion      queuefacts.Code = "version"
 	CannotBeKnown     queuefacts.Code = "cannot_be_known"
+	LeadsNowhere      queuefacts.Code = "no_dead_letter_exchange"
 )
 
 // fewestSeen is how many messages have to be seen before their share counts.
@@ -78,7 +79,7 @@ func Decide(q *Queue, r Rule, s Server, seen queuefacts.TTLStats, watched bool) 
 	if r.Mode == Observe {
 		return Decision{Verdict: Observed, Code: ByRule, Reason: "A rule says observe."}
 	}
-	if d, exact := uniform(q, seen); exact && watched {
+	if d, exact := uniform(q, seen); exact && watched && r.Mode == Keep {
 		return d
 	}
 	if q.Unknown&(UnknownArguments|UnknownPolicy) != 0 && r.Assume == queuefacts.UnknownType && !q.Exclusive {
@@ -94,6 +95,9 @@ func Decide(q *Queue, r Rule, s Server, seen queuefacts.TTLStats, watched bool) 
 			return d
 		}
 	}
+	if r.Mode == Delay {
+		return decideDelay(&assumed, s)
+	}
 	if seen.Messages >= fewestSeen && seen.Expiring*2 < seen.Messages {
 		if _, limited := q.TTLMillis(); !limited {
 			return Decision{Verdict: NotWorth, Code: FewDeadlines,
@@ -102,6 +106,33 @@ func Decide(q *Queue, r Rule, s Server, seen queuefacts.TTLStats, watched bool) 
 		}
 	}
 	return Decision{Verdict: Kept, Code: ByRule, Reason: "A rule says keep, and nothing prevents it.", Mind: mind(&assumed, s)}
+}
+
+// decideDelay decides on a queue whose messages may be held.
+func decideDelay(q *Queue, s Server) Decision {
+	limit, limited := q.DeliveryLimit(s.Family())
+	_, leads := q.DeadLetterExchange()
+	switch {
+	case !leads && q.Unknown&(UnknownArguments|UnknownPolicy) == 0:
+		return refuse(LeadsNowhere, "It has no dead-letter exchange, so messages that are due would be gone.", "Set dead-letter-exchange by a policy: curfew rabbitmq plan --delay prints one.")
+	case limited && s.Family().CountsReturns():
+		instead := "Set delivery-limit to -1 by a policy."
+		if s.Family() == queuefacts.Family3 {
+			instead = "Remove delivery-limit."
+		}
+		return refuse(LowDeliveryLimit, fmt.Sprintf("After %d returns RabbitMQ would deliver a message that is not due, and each quarter of an hour of holding it is one.", limit), instead)
+	}
+	d := Decision{Verdict: Kept, Code: ByRule, Reason: "A rule says delay, and nothing prevents it."}
+	if limited {
+		d.Mind = append(d.Mind, fmt.Sprintf("Each lost connection counts against its delivery limit of %d: set it to -1 by a policy.", limit))
+	}
+	if strategy, _ := q.text("dead-letter-strategy"); q.Type == queuefacts.Quorum && strategy != "at-least-once" {
+		d.Mind = append(d.Mind, "Without the dead-letter-strategy at-least-once, RabbitMQ loses a message that no queue is bound for when it is due.")
+	}
+	if q.Type == queuefacts.Classic {
+		d.Mind = append(d.Mind, "Nobody may delete it with if-empty: RabbitMQ counts ready messages only, and would delete it with all messages held.")
+	}
+	return d
 }
 
 // uniform reports whether the order of the queue is the order of its deadlines.
@@ -135,15 +166,15 @@ func refuseKind(q *Queue, _ Rule, s Server) (Decision, bool) {
 }
 
 // refuseSettings looks at arguments, policies and the type.
-func refuseSettings(q *Queue, _ Rule, s Server) (Decision, bool) {
-	if r, refused := q.Settings().Refusal(); refused {
-		return refuse(r.Code, r.Reason, r.Instead), true
+func refuseSettings(q *Queue, r Rule, s Server) (Decision, bool) {
+	if why, refused := q.Settings().Refusal(); refused {
+		return refuse(why.Code, why.Reason, why.Instead), true
 	}
 	limit, limited := q.DeliveryLimit(s.Family())
 	switch {
 	case q.Type != queuefacts.Classic && q.Type != queuefacts.Quorum:
 		return refuse(NoSuchType, fmt.Sprintf("Curfew was never tested with queues of type %q.", string(q.Type)), "Use a quorum queue."), true
-	case limited && s.Family().CountsReturns() && limit < 4:
+	case r.Mode == Keep && limited && s.Family().CountsReturns() && limit < 4:
 		return refuse(LowDeliveryLimit, fmt.Sprintf("Every return counts against its delivery limit of %d, and no more than a quarter of it may be spent.", limit),
 			"Raise delivery-limit to 20 or more by a policy, or use RabbitMQ 4.3 or later, where a nack does not count."), true
 	}

@@ -355,6 +355,32 @@ func (c *Cluster) Topology(ctx context.Context) (exchanges map[string]Exchange, 
 	return exchanges, bindings, nil
 }
 
+// Bound is one binding of an exchange.
+type Bound struct {
+	Destination string
+	Queue       bool   // otherwise it is an exchange
+	Key         string // RabbitMQ's own name for the routing key and the arguments together
+}
+
+// Bound lists what is bound to an exchange. It needs the management API.
+func (c *Cluster) Bound(ctx context.Context, exchange string) (all []Bound, err error) {
+	if c.api == nil {
+		return nil, errors.New("the address of the management API is not set")
+	}
+	var bound []struct {
+		Destination string
+		Kind        string `json:"destination_type"`
+		Key         string `json:"properties_key"`
+	}
+	if err := c.api.get(ctx, "exchanges/"+url.PathEscape(c.address.vhost)+"/"+url.PathEscape(exchange)+"/bindings/source", &bound); err != nil {
+		return nil, err
+	}
+	for _, b := range bound {
+		all = append(all, Bound{b.Destination, b.Kind == "queue", b.Key})
+	}
+	return all, nil
+}
+
 // Published returns how many messages have entered each queue of the virtual host since its
 // statistics began. The numbers are up to five seconds old.
 func (c *Cluster) Published(ctx context.Context) (map[string]int64, error) {

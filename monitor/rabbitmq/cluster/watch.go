@@ -21,12 +21,31 @@ const (
 	Keep
 	// Off: nothing.
 	Off
+	// Delay: deliver each of its messages when it is due. Nobody else consumes from it.
+	Delay
 )
 
-var modes = []string{"observe", "keep", "off"}
+var modes = []string{"observe", "keep", "off", "delay"}
 
-// String is "observe", "keep" or "off".
+// String is "observe", "keep", "off" or "delay".
 func (m Mode) String() string { return modes[m] }
+
+// Holds reports whether messages of its queues are held.
+func (m Mode) Holds() bool { return m == Keep || m == Delay }
+
+// Cancel is who may cancel, replace or reschedule a delayed message by another message.
+type Cancel uint8
+
+const (
+	CancelOff      Cancel = iota // nobody
+	CancelAny                    // everybody who may publish to the queue
+	CancelSameUser               // whoever has published it, by the property user-id of both
+)
+
+var cancels = []string{"off", "any", "same_user"}
+
+// String is "off", "any" or "same_user".
+func (c Cancel) String() string { return cancels[c] }
 
 // Stuck is what to do with a kept queue whose consumers are attached and take nothing.
 type Stuck uint8
@@ -68,6 +87,14 @@ type Budget struct {
 	Holds    int   // messages taken in a second, at the start and after a release
 }
 
+// mostHeld is how many messages are held at most unless the rule says so: of a delay queue, as many as may be.
+func (r Rule) mostHeld() int {
+	if r.Mode == Delay {
+		return maxQuorum
+	}
+	return defaultMessages
+}
+
 func defaultBudget() Budget {
 	return Budget{Messages: defaultMessages, Bytes: defaultBytes, Holds: defaultHolds}
 }
@@ -87,10 +114,25 @@ type Rule struct {
 	// AlertOnExpiry: when a message of a kept queue expires, that is a miss. If it is not set, the
 	// message was meant to expire: a delay, a retry.
 	AlertOnExpiry bool
+	// Cancel is who may cancel delayed messages.
+	Cancel Cancel
+	// Exchange is the one that a delay queue is bound to for x-delay; "": that with its name less DelaySuffix.
+	Exchange string
+}
+
+// DelaySuffix is the end of the name of a delay queue whose exchange has the same name without it.
+const DelaySuffix = ".delay"
+
+// ExchangeOf returns the exchange that a delay queue is bound to; "": it is fed by other bindings.
+func (r Rule) ExchangeOf(queue string) string {
+	if name, ok := strings.CutSuffix(queue, DelaySuffix); ok && r.Exchange == "" {
+		return name
+	}
+	return r.Exchange
 }
 
 // ExpiryIntended reports whether messages of its queues are meant to expire.
-func (r Rule) ExpiryIntended() bool { return r.Mode == Keep && !r.AlertOnExpiry }
+func (r Rule) ExpiryIntended() bool { return r.Mode.Holds() && !r.AlertOnExpiry }
 
 func defaultRule() Rule {
 	return Rule{Mode: Observe, Budget: defaultBudget(), StuckAfter: defaultStuckAfter}
@@ -123,9 +165,10 @@ func ParseWatch(text string) (Watch, error) {
 		}
 		at := slices.Index(modes, mode)
 		if at < 0 {
-			return nil, fmt.Errorf("%q: unknown mode %q: want observe, keep or off, as in keep:retry-*,observe:*", part, mode)
+			return nil, fmt.Errorf("%q: unknown mode %q: want observe, keep, delay or off, as in keep:retry-*,observe:*", part, mode)
 		}
 		r.Mode, r.Pattern = Mode(at), pattern
+		r.Budget.Messages = r.mostHeld()
 		if err := checkPattern(pattern); err != nil {
 			return nil, fmt.Errorf("%q: %w", part, err)
 		}

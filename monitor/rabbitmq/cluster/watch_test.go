@@ -39,7 +39,7 @@ func TestParseWatch(t *testing.T) {
 
 func TestParseWatchErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"hold:retry-*":                     `"hold:retry-*": unknown mode "hold": want observe, keep or off`,
+		"hold:retry-*":                     `"hold:retry-*": unknown mode "hold": want observe, keep, delay or off`,
 		"keep:":                            `"keep:": the name of the queue is missing`,
 		"a,,b":                             "the name of the queue is missing",
 		"watch.yaml":                       "write observe:watch.yaml",
@@ -84,7 +84,7 @@ func TestParseWatchFileErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 "no rule",
 		"queues: [{mode: keep}]":           "queues[0] (): queue: the name of the queue is missing",
-		"queues: [{queue: a, mode: hold}]": `queues[0] (a): mode: "hold" is invalid: want observe or keep or off`,
+		"queues: [{queue: a, mode: hold}]": `queues[0] (a): mode: "hold" is invalid: want observe or keep or off or delay`,
 		"queues: [{queue: a, keep: true}]": "field keep not found",
 		"queues: [{queue: a, budget: {messages: 0}}]":           "budget.messages: 0 is invalid: want 1 to 1000000",
 		"queues: [{queue: a, budget: {holds_per_second: -1}}]":  "budget.holds_per_second: -1 is invalid",

@@ -36,6 +36,8 @@ type watchedQueues struct {
 	} `yaml:"stuck_consumers"`
 	Assume        string `yaml:"assume"`
 	AlertOnExpiry bool   `yaml:"alert_on_expiry"`
+	Cancel        string `yaml:"cancel"`
+	Exchange      string `yaml:"exchange"`
 }
 
 // ParseWatchFile reads the rules of a file in YAML:
@@ -43,9 +45,9 @@ type watchedQueues struct {
 //	queues:
 //	  - queue: retry-*          # a name, with * for any characters and ? for one
 //	    vhost: shop             # left out: that of CURFEW_PRIMARY_URL
-//	    mode: keep              # observe (default), keep or off
+//	    mode: keep              # observe (default), keep, delay or off
 //	    budget:
-//	      messages: 50000       # held at once; 100000 if left out
+//	      messages: 50000       # held at once; 100000 if left out, 1000000 with mode delay
 //	      bytes: 512MiB         # of the bodies of the messages held; 1GiB if left out
 //	      holds_per_second: 2000 # 5000 if left out
 //	    stuck_consumers:
@@ -53,6 +55,10 @@ type watchedQueues struct {
 //	      after: 2m             # 1m if left out
 //	    assume: quorum          # classic or quorum; see Rule.Assume
 //	    alert_on_expiry: true   # false if left out; see Rule.AlertOnExpiry
+//	  - queue: shop.delay
+//	    mode: delay
+//	    cancel: same_user       # off (default), any or same_user; see Cancel
+//	    exchange: shop          # left out: the name of the queue without .delay
 //
 // Errors name the rule, the key, its value and what is allowed.
 func ParseWatchFile(text []byte) (Watch, error) {
@@ -86,7 +92,15 @@ func (q *watchedQueues) rule() (r Rule, err error) {
 	if err != nil {
 		return r, err
 	}
-	r.Mode = Mode(mode)
+	r.Mode, r.Exchange = Mode(mode), q.Exchange
+	r.Budget.Messages = r.mostHeld()
+	cancel, err := oneOf("cancel", q.Cancel, cancels)
+	if err != nil {
+		return r, err
+	}
+	if r.Cancel = Cancel(cancel); r.Mode != Delay && (q.Cancel != "" || q.Exchange != "") {
+		return r, fmt.Errorf("cancel and exchange are for mode delay, and this is %s", r.Mode)
+	}
 	if err := within("budget.messages", q.Budget.Messages, maxQuorum, &r.Budget.Messages); err != nil {
 		return r, err
 	}

@@ -338,8 +338,8 @@ func (k *Keeper) releaseLease() {
 	}
 }
 
-// consumerTag returns a tag that is unique among the keepers of all Curfews, and within a connection.
-func consumerTag(name string, n int) string { return tagPrefix + name + "." + strconv.Itoa(n) }
+// ConsumerTag returns a tag that is unique among the keepers of all Curfews, and within a connection.
+func ConsumerTag(name string, n int) string { return tagPrefix + name + "." + strconv.Itoa(n) }
 
 // OfTag returns the name of the Curfew whose keeper has a consumer with this tag; "": the consumer is not a keeper's.
 func OfTag(tag string) string {

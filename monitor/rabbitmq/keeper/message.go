@@ -1,11 +1,10 @@
 package keeper
 
 import (
-	"math"
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/keeper/internal/fingerprint"
+	"curfew/monitor/rabbitmq/internal/fingerprint"
 	"curfew/monitor/rabbitmq/queuefacts"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -31,11 +30,7 @@ func (r reader) read(d *amqp091.Delivery) message {
 	if ms := queuefacts.TimeToLive(d.Expiration); ms >= 0 {
 		m.ttl = ms.Duration()
 	}
-	if ms, ok := fingerprint.Integer(d.Headers["timestamp_in_ms"]); ok && ms > 0 && ms < math.MaxInt64/1000 {
-		m.published = deadline.FromUnixMilli(ms).AddMillis(1)
-	} else if !d.Timestamp.IsZero() && d.Timestamp.Unix() > 0 {
-		m.published = deadline.At(d.Timestamp).Add(time.Second) // it has whole seconds
-	}
+	m.published = fingerprint.Published(d)
 	if n, ok := fingerprint.Integer(d.Headers["x-delivery-count"]); ok {
 		m.returns = int(n)
 	}

@@ -64,7 +64,7 @@ func (s *session) startConsumer(cmd command) {
 		c = s.channelFor(cmd.stretch)
 	}
 	s.tags++
-	tag, facts, args := consumerTag(s.k.o.Name, s.tags), s.facts, consumeArgs(s.facts)
+	tag, facts, args := ConsumerTag(s.k.o.Name, s.tags), s.facts, consumeArgs(s.facts)
 	c.tags = append(c.tags, tag)
 	s.spawn(func() { s.consume(c, cmd.stretch, tag, cmd.prefetch, facts, args) })
 }

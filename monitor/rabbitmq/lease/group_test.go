@@ -6,13 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 // TestGroupKnowsWhoLives: a member that leaves or stops beating is dropped with its report, and all know which queues one has let go of.
 // Another virtual host, or one in another cluster, sees nothing of it.
 func TestGroupKnowsWhoLives(t *testing.T) {
-	r := storetest.StartRedis(t)
+	r := testenv.StartRedis(t)
 	at := Space{Cluster: "rabbit", VHost: "/"}
 	a, b := NewGroup(r.Client, at, "left"), NewGroup(r.Client, at, "right")
 	elsewhere := []*Group{NewGroup(r.Client, Space{Cluster: "rabbit", VHost: "other"}, "third"), NewGroup(r.Client, Space{Cluster: "hare", VHost: "/"}, "third")}
@@ -63,7 +63,7 @@ func TestGroupKnowsWhoLives(t *testing.T) {
 }
 
 func TestHolderOfALease(t *testing.T) {
-	r := storetest.StartRedis(t)
+	r := testenv.StartRedis(t)
 	a, b := New(r.Client, Space{VHost: "/"}, "q", "left"), New(r.Client, Space{VHost: "/"}, "q", "right")
 	holder, err := b.Holder(t.Context())
 	require.NoError(t, err)

@@ -10,11 +10,11 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/keeper"
-	"curfew/scheduler/storetest"
+	"curfew/testenv"
 )
 
 func TestLeaseHasOneHolder(t *testing.T) {
-	r := storetest.StartRedis(t)
+	r := testenv.StartRedis(t)
 	a, b := New(r.Client, Space{VHost: "/"}, "q", "left"), New(r.Client, Space{VHost: "/"}, "q", "right")
 	elsewhere := New(r.Client, Space{VHost: "/"}, "q2", "right")
 	acquire := func(l *Lease) (string, bool) {
@@ -51,7 +51,7 @@ func TestLeaseHasOneHolder(t *testing.T) {
 
 // TestFlushWhileMessagesCome: what Redis has lost is missed although new deadlines are written all the time.
 func TestFlushWhileMessagesCome(t *testing.T) {
-	r := storetest.StartRedis(t)
+	r := testenv.StartRedis(t)
 	s := NewShadows(r.Client, Space{VHost: "/"}, "q", zap.NewNop())
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -77,7 +77,7 @@ func TestFlushWhileMessagesCome(t *testing.T) {
 }
 
 func TestShadowsAreWrittenAndReadAgain(t *testing.T) {
-	r := storetest.StartRedis(t)
+	r := testenv.StartRedis(t)
 	now := deadline.At(time.Now())
 	want := []keeper.Shadow{
 		{Fingerprint: 1, Deadline: now + 1e6},

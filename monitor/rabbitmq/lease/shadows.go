@@ -23,29 +23,72 @@ const (
 	checkEvery    = time.Second
 	callTimeout   = 2 * time.Second
 	keepPast      = 2 * time.Minute
+	keepLasting   = 7 * 24 * time.Hour
 	minutesAtOnce = 64
+	sweepAtOnce   = 1000
 )
 
 // Shadows keep a queue's deadlines in Redis. Run writes them. It is safe for concurrent use.
 type Shadows struct {
 	client redis.UniversalClient
 	prefix string
+	past   time.Duration // how long after its minute a shadow is kept
 	log    *zap.Logger
 	lost   chan struct{}
 
 	mu       sync.Mutex
 	waiting  []keeper.Shadow
-	dropped  bool // something was not written
-	anything bool // something was written or read, so the key minutes must be there
+	dropped  bool  // something was not written
+	passed   int64 // minutes before this one are no longer needed
+	anything bool  // something was written or read, so the key minutes must be there
 
-	latest int64 // the last minute that was written; of the goroutine that writes
+	latest, swept int64 // the last minute that was written, the first that was not swept; of the goroutine that writes
 }
 
 var _ keeper.Shadows = (*Shadows)(nil)
 
 // NewShadows makes the shadows of a queue. It does not connect.
 func NewShadows(client redis.UniversalClient, at Space, queue string, log *zap.Logger) *Shadows {
-	return &Shadows{client: client, prefix: at.prefix(queue), log: log, lost: make(chan struct{}, 1)}
+	return &Shadows{client: client, prefix: at.prefix(queue), past: keepPast, log: log, lost: make(chan struct{}, 1)}
+}
+
+// Last has the shadows kept for a week after they are due, unless Passed is called. It is called before Run.
+func (s *Shadows) Last() { s.past = keepLasting }
+
+// Passed implements delay.Lasting.
+func (s *Shadows) Passed(before deadline.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.passed = max(s.passed, minuteOf(before))
+}
+
+// sweep deletes the minutes that have passed.
+func (s *Shadows) sweep(ctx context.Context) {
+	s.mu.Lock()
+	passed := s.passed
+	s.mu.Unlock()
+	if passed <= s.swept {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	minutes, err := s.client.ZRange(ctx, s.minutesKey(), 0, sweepAtOnce-1).Result()
+	if err == nil {
+		_, err = s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, m := range minutes {
+				if minute, err := strconv.ParseInt(m, 10, 64); err == nil && minute < passed {
+					p.Del(ctx, s.minuteKey(minute))
+					p.ZRem(ctx, s.minutesKey(), m)
+				}
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		s.log.Debug("shadows that have passed are not deleted; they expire by themselves", zap.Error(err))
+		return
+	}
+	s.swept = passed
 }
 
 // Put implements keeper.Shadows.
@@ -83,6 +126,7 @@ func (s *Shadows) Run(ctx context.Context) error {
 			}
 		case <-check.C:
 			s.check(ctx)
+			s.sweep(ctx)
 		}
 	}
 }
@@ -117,11 +161,11 @@ func (s *Shadows) write(ctx context.Context) error {
 		there = p.Exists(ctx, s.minutesKey())
 		for m, b := range records {
 			p.Append(ctx, s.minuteKey(m), string(b))
-			p.ExpireAt(ctx, s.minuteKey(m), endOf(m))
+			p.ExpireAt(ctx, s.minuteKey(m), s.endOf(m))
 			p.ZAdd(ctx, s.minutesKey(), redis.Z{Score: float64(m), Member: m})
 		}
-		p.ZRemRangeByScore(ctx, s.minutesKey(), "-inf", strconv.FormatInt(time.Now().Add(-2*keepPast).Unix()/60, 10))
-		p.ExpireAt(ctx, s.minutesKey(), endOf(s.latest))
+		p.ZRemRangeByScore(ctx, s.minutesKey(), "-inf", strconv.FormatInt(time.Now().Add(-s.past-keepPast).Unix()/60, 10))
+		p.ExpireAt(ctx, s.minutesKey(), s.endOf(s.latest))
 		return nil
 	})
 	s.mu.Lock()
@@ -196,7 +240,9 @@ func (s *Shadows) minuteKey(m int64) string { return s.prefix + ":at:" + strconv
 func minuteOf(at deadline.Instant) int64    { return at.Time().Unix() / 60 }
 
 // endOf is when nobody needs what is of a minute any more.
-func endOf(minute int64) time.Time { return time.Unix(minute*60, 0).Add(time.Minute + keepPast) }
+func (s *Shadows) endOf(minute int64) time.Time {
+	return time.Unix(minute*60, 0).Add(time.Minute + s.past)
+}
 
 func appendRecord(b []byte, s keeper.Shadow) []byte {
 	b = binary.BigEndian.AppendUint64(b, s.Fingerprint)

@@ -32,7 +32,7 @@ type Row struct {
 	Ready     int64                `json:"ready"`
 	Unacked   int64                `json:"unacked"`
 	Consumers int                  `json:"consumers"`
-	Rule      string               `json:"rule"` // by CURFEW_WATCH: keep, observe or off; empty: no rule
+	Rule      string               `json:"rule"` // by CURFEW_WATCH: keep, delay, observe or off; empty: no rule
 	// Deadlines is how they can be kept: kept, exact, not_worth or refused.
 	Deadlines cluster.Verdict `json:"deadlines"`
 	Code      queuefacts.Code `json:"code"`

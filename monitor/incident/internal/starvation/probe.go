@@ -3,21 +3,30 @@ package starvation
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"curfew/broker/deadline"
 )
 
 const (
-	// probeEvery is how often it is checked that this process gets a processor.
-	probeEvery = 100 * time.Millisecond
-	// starvedFrom is how late a check must be for the process to count as starved. Deadlines count as late from twice that on.
+	// probeEvery is how often it is checked that this process gets a processor. Each check wakes up an idle process, which is most of what
+	// that costs.
+	probeEvery = 250 * time.Millisecond
+	// starvedFrom is how late a check must be for the process to count as starved. Deadlines count as late from twice that on: whatever makes
+	// one late lasts for so long after a check.
 	starvedFrom = 250 * time.Millisecond
 )
 
 // Probe is a goroutine that sleeps for a moment, and should wake up then. Its zero value is ready. Safe for concurrent use.
 type Probe struct {
+	rests atomic.Bool
 	mu    sync.Mutex
 	times []starved
 }
+
+// Rest says that one check a second is enough from now on, since no deadline waits that could be late, or no longer is.
+func (s *Probe) Rest(on bool) { s.rests.Store(on) }
 
 // starved is a time without a processor.
 type starved struct {
@@ -29,14 +38,18 @@ type starved struct {
 func (s *Probe) Watch(ctx context.Context) {
 	tick := time.NewTimer(probeEvery)
 	defer tick.Stop()
-	for last := time.Now(); ; last = time.Now() {
-		tick.Reset(probeEvery)
+	for {
+		last, wait := time.Now(), probeEvery
+		if s.rests.Load() {
+			wait = deadline.UntilSecond(last)
+		}
+		tick.Reset(wait)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
-		if late := time.Since(last) - probeEvery; late >= starvedFrom {
+		if late := time.Since(last) - wait; late >= starvedFrom {
 			s.mu.Lock()
 			s.times = append(s.times, starved{time.Now(), late})
 			s.mu.Unlock()

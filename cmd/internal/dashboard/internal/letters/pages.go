@@ -34,7 +34,6 @@ const (
 	savePath    = "/dead-letters/filters"
 	forgetPath  = "/dead-letters/filters/delete"
 	runsPath    = "/runs"
-	cancelPath  = "/runs/cancel"
 )
 
 // longRequest is how long a file, or a search of a large queue, may take.
@@ -57,13 +56,12 @@ func (d Pages) Group() ui.Group {
 			listPath:        {Title: "Dead letters", Tab: tab, Build: d.list},
 			messagePath:     {Title: "Dead letter", Tab: tab, Build: d.message},
 			EditPath:        {Title: "Change", Tab: tab, Build: d.edit},
-			runsPath:        {Title: "Runs", Tab: tab, Live: true, Build: d.runs},
 			"/purge":        {Title: "Delete", Tab: tab},
 			"/replay":       {Title: "Replay", Tab: tab},
 			"/review":       {Title: "Review", Tab: tab},
 		},
 		Changes: map[string]ui.Handler{
-			replayPath: d.replay, purgePath: d.purge, EditPath: d.change, cancelPath: d.cancelRun, savePath: d.saveFilter, forgetPath: d.deleteFilter,
+			replayPath: d.replay, purgePath: d.purge, EditPath: d.change, savePath: d.saveFilter, forgetPath: d.deleteFilter,
 			exportPath: d.exportChosen,
 		},
 		Uploads: map[string]ui.Handler{ImportPath: d.importLetters},
@@ -176,5 +174,5 @@ func (d Pages) long(r *http.Request, v ui.Visitor, op operate.Operation, at oper
 		run.Cancel()
 		<-run.Ended()
 	}
-	return n, run.Run().Err
+	return n, run.Err()
 }

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor"
 )
@@ -32,15 +32,15 @@ type deadlinesPage struct {
 	Now           int64
 	Total         int
 	Queues        []queueDeadlines
-	MoreQueues    int // that are not listed
-	List          []operate.Deadline
-	All           string // URL with all queues; "" if they are shown
+	MoreQueues    int                 // that are not listed
+	List          []messages.Deadline // the first of them
+	All           string              // URL with all queues; "" if they are shown
 	Refused       bool
 }
 
 // queueDeadlines are the deadlines of a queue.
 type queueDeadlines struct {
-	operate.QueueDeadlines
+	messages.QueueDeadlines
 	Forecast *monitor.Forecast // nil: none
 	Only     string            // URL with this queue alone
 }
@@ -53,22 +53,17 @@ func (d *Pages) deadlines(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if p.Queue != "" {
 		p.All = ui.With(deadlinesPath, q, "vhost", "", "queue", "")
 	}
-	list, in, err := d.Operations.NextDeadlines(r.Context(), v.Actor(), operate.DeadlineList{
+	page, err := messages.ListDeadlines.Do(r.Context(), d.Operations.Access, v.Actor(), messages.DeadlineList{
 		VHost: p.VHost, Queue: p.Queue, Count: deadlineRows, After: p.After, Before: p.Before, Overdue: p.Held,
 	})
 	if err != nil {
 		return nil, err
 	}
 	forecasts := d.forecasts()
-	for _, one := range in {
-		vhost, name := one.Queue.VHost().Name(), one.Queue.Name()
-		if p.Total += one.Count; len(p.Queues) == queueRows {
-			p.MoreQueues++
-			continue
-		}
-		p.Queues = append(p.Queues, queueDeadlines{one, forecasts[[2]string{vhost, name}], ui.With(deadlinesPath, q, "vhost", vhost, "queue", name)})
+	p.Total, p.List, p.MoreQueues = page.Total, page.Items, max(len(page.Queues)-queueRows, 0)
+	for _, one := range page.Queues[:len(page.Queues)-p.MoreQueues] {
+		p.Queues = append(p.Queues, queueDeadlines{one, forecasts[[2]string{one.VHost, one.Queue}], ui.With(deadlinesPath, q, "vhost", one.VHost, "queue", one.Queue)})
 	}
-	p.List = list
 	return p, nil
 }
 

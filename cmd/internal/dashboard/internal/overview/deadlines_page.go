@@ -4,7 +4,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
-	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor"
 )
@@ -51,7 +51,7 @@ func (p *deadlinesPage) queues() g.Node {
 }
 
 func (p *deadlinesPage) queue(q queueDeadlines) g.Node {
-	vhost, name := q.Queue.VHost().Name(), q.Queue.Name()
+	vhost, name := q.VHost, q.Queue
 	return h.Tr(
 		h.Td(ui.QueueLink(ui.QueueURL(vhost, name), vhost, name)),
 		ui.Amount(g.Text(ui.Number(q.Count))), ui.Amount(g.Text(ui.Until(q.First, p.Now))), h.Td(forecastOf(q.Forecast)),
@@ -75,22 +75,21 @@ func (p *deadlinesPage) list() g.Node {
 		ui.Table([]string{"Due (UTC)", "", "Queue", "Message id", "Routing key", "State", ""}, g.Map(p.List, p.row)))
 }
 
-func (p *deadlinesPage) row(d operate.Deadline) g.Node {
-	m, vhost, name := &d.Message, d.Queue.VHost().Name(), d.Queue.Name()
+func (p *deadlinesPage) row(d messages.Deadline) g.Node {
 	state := g.Text("ready")
 	switch {
-	case m.Unacked() && d.Overdue:
+	case d.State != "ready" && d.Overdue:
 		state = ui.Class("warn", g.Text("held by a consumer"))
-	case m.Unacked():
+	case d.State != "ready":
 		state = g.Text("with a consumer")
 	}
-	change := ui.DeadlineURL(vhost, name, m.QueueID, uint64(m.Seq))
+	change := ui.DeadlineURL(d.VHost, d.Queue, d.QueueID, d.Seq)
 	id := ui.Faint("none")
-	if m.Properties.MessageID != "" {
-		id = ui.Name(m.Properties.MessageID)
+	if d.MessageID != "" {
+		id = ui.Name(d.MessageID)
 	}
 	return h.Tr(
-		h.Td(h.Time(h.Title(ui.UTC(m.DeadlineMillis)), g.Text(ui.Clock(m.DeadlineMillis)))), h.Td(h.Class("tight faint"), g.Text(ui.Until(m.DeadlineMillis, p.Now))),
-		h.Td(ui.QueueLink(ui.QueueURL(vhost, name), vhost, name)), h.Td(id), h.Td(ui.NameOr(string(m.Message.RoutingKey))),
+		h.Td(h.Time(h.Title(ui.UTC(d.Deadline)), g.Text(ui.Clock(d.Deadline)))), h.Td(h.Class("tight faint"), g.Text(ui.Until(d.Deadline, p.Now))),
+		h.Td(ui.QueueLink(ui.QueueURL(d.VHost, d.Queue), d.VHost, d.Queue)), h.Td(id), h.Td(ui.NameOr(d.RoutingKey)),
 		h.Td(state), h.Td(h.Class("tight"), ui.Link(change, g.Text("Change…"))))
 }

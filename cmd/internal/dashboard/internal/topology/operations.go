@@ -49,7 +49,7 @@ func (p OperationPages) Group() ui.Group {
 		if one.list = opening(path); one.list != nil {
 			title, tab = ui.Sentence(one.list.Noun), one.list.Page.Tab
 		}
-		group.Pages[path] = ui.Page{Title: title, Tab: tab, Build: one.build}
+		group.Pages[path] = ui.Page{Title: title, Tab: tab, Live: one.ops[0].Page.Live, Build: one.build}
 	}
 	return group
 }

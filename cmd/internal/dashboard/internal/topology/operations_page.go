@@ -1,10 +1,13 @@
 package topology
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -88,7 +91,7 @@ func (c *view) links(list *operate.Op, row any, label string) g.Node {
 		links = append(links, ui.Action(atRow(one.To, list, row), one.Text))
 	}
 	for _, op := range operate.All() {
-		if op.Page.Rows != list.Name || op.Page.Link == "" || !c.actor.Has(op.Role) {
+		if op.Page.Rows != list.Name || op.Page.Link == "" || !c.actor.Has(op.Role) || op.Page.Only != nil && !op.Page.Only(row) {
 			continue
 		}
 		to := pageOf(op.Page.On, op, list, row)
@@ -130,14 +133,14 @@ func (c *view) table(one *card) g.Node {
 	return ui.Table(append(heads, ""), g.Map(one.rows, func(row any) g.Node {
 		var cells g.Group
 		for i, f := range columns {
-			node := valueOrLink(one.op, &f, row)
+			cell := cellOf(one.op, &f, row)
 			if i == 0 && one.op.Page.Opens != "" {
-				node = ui.Link(pageOf(one.op.Page.Opens, one.op, one.op, row), node)
+				cell = ui.Link(pageOf(one.op.Page.Opens, one.op, one.op, row), cell)
 			}
 			if f.Kind == operate.Number {
-				cells = append(cells, ui.Amount(node))
+				cells = append(cells, ui.Amount(cell))
 			} else {
-				cells = append(cells, h.Td(node))
+				cells = append(cells, h.Td(cell))
 			}
 		}
 		actions := g.Node(nil)
@@ -165,14 +168,14 @@ func factsOf(list *operate.Op, row any, without []string) g.Node {
 	var facts []g.Node
 	for _, f := range list.Shown("page", []any{row}) {
 		if !slices.Contains(without, f.Form) {
-			facts = append(facts, ui.Fact(f.Label, valueOrLink(list, &f, row)))
+			facts = append(facts, ui.Fact(f.Label, cellOf(list, &f, row)))
 		}
 	}
 	return ui.Facts(facts...)
 }
 
-// valueOrLink shows a value of a row, with a link if it has one.
-func valueOrLink(list *operate.Op, f *operate.Field, row any) g.Node {
+// cellOf shows a value of a row, with a link if it has one.
+func cellOf(list *operate.Op, f *operate.Field, row any) g.Node {
 	if f.To == "" {
 		return valueNode(f, row)
 	}
@@ -187,13 +190,28 @@ func atRow(path string, list *operate.Op, row any) string {
 // valueNode shows a value of a row.
 func valueNode(f *operate.Field, row any) g.Node {
 	v := f.Of(row)
+	if i := slices.Index(f.OneOf, operate.Plain(v)); i >= 0 && i < len(f.Texts) && f.Texts[i] != "" {
+		return g.Text(f.Texts[i])
+	}
 	switch {
 	case operate.Plain(v) == "" || operate.Plain(v) == "{}":
 		return ui.Faint(f.Faint)
 	case f.Kind == operate.Pattern:
 		return ui.Code(ui.Visible(operate.Plain(v)))
 	case f.Kind == operate.Number:
-		return ui.OrFaint(int(reflect.ValueOf(v).Int()))
+		n, _ := strconv.Atoi(operate.Plain(v))
+		return ui.OrFaint(n)
+	case f.Kind == operate.Instant:
+		at, _ := v.(time.Time)
+		return h.Time(g.Text(ui.Instant(at)))
+	case f.Kind == operate.Progress:
+		class := map[string]string{"running": "tag warn", "done": "tag good"}[operate.Plain(v)]
+		return ui.Class(cmp.Or(class, "tag bad"), g.Text(operate.Plain(v)))
+	case f.Kind == operate.Share && v.(int) < 0:
+		return h.Progress(h.Aria("label", "not known"))
+	case f.Kind == operate.Share:
+		share := operate.Plain(v)
+		return h.Progress(h.Max("100"), h.Value(share), h.Aria("label", share+" of 100"), g.Text(share+" %"))
 	case f.Kind == operate.List:
 		return ui.Names(v.([]string), nil)
 	case f.Kind == operate.Object:

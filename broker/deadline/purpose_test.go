@@ -1,0 +1,42 @@
+package deadline
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPurposes: what a queue is for shows by what leads where.
+func TestPurposes(t *testing.T) {
+	for _, c := range []struct {
+		want Purpose
+		of   QueueFacts
+	}{
+		{Work, QueueFacts{}},
+		{Work, QueueFacts{TTL: true}},
+		{Work, QueueFacts{TTL: true, DeadLetters: true, Target: true}},                                  // nobody consumes where its dead letters go
+		{Work, QueueFacts{TTL: true, DeadLetters: true, Target: true, Consumed: true, Delivered: 9}},    // its consumers are gone
+		{Work, QueueFacts{DeadLetters: true, Target: true, Consumed: true}},                             // messages may stay
+		{Retry, QueueFacts{TTL: true, DeadLetters: true, Target: true, Consumed: true}},                 // the way back
+		{Retry, QueueFacts{TTL: true, DeadLetters: true, Target: true, Consumed: true, Collects: true}}, // what was rejected waits
+		{Retry, QueueFacts{DeadLetters: true, Target: true, Consumed: true, Onward: true}},              // back to work
+		{Work, QueueFacts{DeadLetters: true, Target: true, Consumed: true, Onward: true, Delivered: 1}},
+		{Work, QueueFacts{DeadLetters: true, Target: true, Onward: true}}, // where they go is stuck
+		{DeadLetters, QueueFacts{Collects: true}},                         //
+		{DeadLetters, QueueFacts{Collects: true, TTL: true}},              // kept for a time
+		{Telemetry, QueueFacts{TTL: true, Bounded: true}},                 //
+		{Reply, QueueFacts{Exclusive: true, TTL: true}}, {Reply, QueueFacts{AutoDelete: true, Name: "amq.gen-x"}},
+	} {
+		require.Equal(t, c.want, PurposeOf(c.of), "%+v", c.of)
+	}
+	require.True(t, Purpose(0).Loses())
+	require.False(t, Retry.Loses())
+	for i, name := range Purposes {
+		p, ok := ParsePurpose(name)
+		require.True(t, ok)
+		require.Equal(t, Purpose(i+1), p)
+		require.Equal(t, name, p.String())
+	}
+	_, ok := ParsePurpose("nonsense")
+	require.False(t, ok)
+}

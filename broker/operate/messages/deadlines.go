@@ -1,0 +1,300 @@
+package messages
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"fmt"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/deadline"
+	"curfew/broker/operate"
+	"curfew/broker/policy"
+	"curfew/broker/queue"
+)
+
+var (
+	_ = operate.Group("deadlines", "List the next deadlines of a running Curfew; extend, shorten, cancel or fire one")
+	_ = operate.Group("delayed", "List and cancel messages that wait to be enqueued")
+)
+
+const listDeadlines operate.Operation = "list_deadlines"
+
+// farMillis is beyond any deadline, and sums with it do not overflow.
+const farMillis = 1 << 50
+
+// DeadlineList says which deadlines to list: of all queues that the actor may see, of a virtual host or of a queue.
+type DeadlineList struct {
+	VHost   string `json:"vhost"`
+	Queue   string `json:"queue" eg:"orders"`
+	Count   int    `json:"count" flag:"count,n" default:"20" min:"1" max:"1000" doc:"how many to list at most: 1 to 1000"`
+	After   int64  `json:"after" hide:"command" doc:"Only deadlines later than this, Unix ms."`
+	Before  int64  `json:"before" hide:"command" doc:"Only deadlines up to this, Unix ms."`
+	Overdue bool   `json:"overdue" doc:"only deadlines that have passed: a consumer holds the message, or it has not expired yet"`
+}
+
+// Deadline is the deadline of a queued message.
+type Deadline struct {
+	VHost      string `json:"vhost" hide:"table"`
+	Queue      string `json:"queue"`
+	QueueID    uint64 `json:"queue_id,string" hide:"table"`                       // differs if the queue is deleted and declared again
+	Seq        uint64 `json:"seq"`                                                // the message's number in the queue
+	Deadline   int64  `json:"deadline" is:"instant" table:"DEADLINE?" until:"IN"` // Unix ms
+	State      string `json:"state"`                                              // ready or unacked
+	MessageID  string `json:"message_id" table:"MESSAGE-ID"`
+	Exchange   string `json:"exchange" hide:"table"`    // to which it was published
+	RoutingKey string `json:"routing_key" hide:"table"` // with which it was published
+	Bytes      int    `json:"payload_bytes" hide:"table"`
+	Overdue    bool   `json:"overdue" hide:"table"` // the deadline has come
+}
+
+// QueueDeadlines is how many of the requested deadlines are in a queue.
+type QueueDeadlines struct {
+	VHost string `json:"vhost"`
+	Queue string `json:"queue"`
+	Count int    `json:"count"`
+	First int64  `json:"first"` // the earliest, Unix ms
+}
+
+// DeadlinePage is the next deadlines, the earliest first.
+type DeadlinePage struct {
+	Items  []Deadline       `json:"items"`
+	Total  int              `json:"total"`  // how many there are, listed or not
+	Queues []QueueDeadlines `json:"queues"` // how many there are in each queue that has any, the one with the most first
+}
+
+// Words implements Effect.
+func (p DeadlinePage) Words() (sentences []string, harm bool) {
+	if more := p.Total - len(p.Items); more > 0 {
+		sentences = append(sentences, fmt.Sprintf("and %d later (--count)", more))
+	}
+	return sentences, false
+}
+
+// More implements Effect.
+func (DeadlinePage) More() bool { return false }
+
+// ListDeadlines lists the next deadlines of queued messages. It examines every message of the queues.
+var ListDeadlines = operate.Define(operate.Op{
+	Name: listDeadlines, Title: "List the next deadlines, of one queue or of all", Rule: operate.Rule{Role: operate.Management, Looks: true, Read: operate.UnlessMonitor}, Watched: true,
+	Text:   "The answer also has their number, in all and for each queue. The request examines every message of the queues.",
+	Routes: []string{"GET /api/curfew/deadlines/{vhost}/{queue}", "GET /api/curfew/deadlines/{vhost}", "GET /api/curfew/deadlines"}, Command: "deadlines list [queue]",
+}, func(ctx context.Context, c *operate.Call, r DeadlineList) (page DeadlinePage, err error) {
+	queues, err := queuesWithDeadlines(c, &r)
+	if err != nil {
+		return page, err
+	}
+	after, before := instant(c.Broker, r.After), instant(c.Broker, r.Before)
+	if r.Overdue {
+		before = c.Broker.Now()
+	}
+	var next dues
+	page = DeadlinePage{Items: []Deadline{}, Queues: []QueueDeadlines{}}
+	for _, from := range queues {
+		if err := ctx.Err(); err != nil { // the client has gone
+			return page, err
+		}
+		one := QueueDeadlines{VHost: from.VHost().Name(), Queue: from.Name()}
+		first := deadline.Instant(0)
+		from.EachDue(func(d broker.Due) {
+			if (before == 0 || d.Ref.Deadline <= before) && (after == 0 || d.Ref.Deadline > after) {
+				if one.Count++; first == 0 || d.Ref.Deadline < first {
+					first = d.Ref.Deadline
+				}
+				next.keep(due{d, from}, r.Count)
+			}
+		})
+		if page.Total += one.Count; one.Count > 0 {
+			one.First = c.Broker.UnixMillis(first)
+			page.Queues = append(page.Queues, one)
+		}
+	}
+	slices.SortFunc(page.Queues, func(a, b QueueDeadlines) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Queue, b.Queue)) })
+	slices.SortFunc(next, func(a, b due) int { return cmp.Compare(a.Ref.Deadline, b.Ref.Deadline) })
+	for i := range next {
+		if x, ok := next[i].queue.BrowseOne(queue.Seq(next[i].Ref.Seq), 0); ok { // otherwise it has left
+			page.Items = append(page.Items, deadlineOf(c, next[i].queue, &x, c.Broker.Now() >= next[i].Ref.Deadline))
+		}
+	}
+	return page, nil
+})
+
+func deadlineOf(c *operate.Call, q *broker.Queue, x *broker.Browsed, overdue bool) Deadline {
+	m := c.Message(q, x)
+	return Deadline{
+		q.VHost().Name(), q.Name(), q.ID(), uint64(m.Seq), m.DeadlineMillis, m.State.String(), m.Properties.MessageID, string(m.Message.Exchange), string(m.Message.RoutingKey),
+		m.BodyBytes, overdue,
+	}
+}
+
+// instant converts Unix ms to an instant of the broker's clock; 0 stays 0, which means none.
+func instant(b *broker.Broker, millis int64) deadline.Instant {
+	if millis == 0 {
+		return 0
+	}
+	return b.Instant(min(max(millis, -farMillis), farMillis))
+}
+
+// queuesWithDeadlines returns the queue that is named, or all that the actor may see.
+func queuesWithDeadlines(c *operate.Call, r *DeadlineList) (list []*broker.Queue, err error) {
+	if r.Queue != "" {
+		q, err := c.Queue(r.Queue)
+		return []*broker.Queue{q}, err
+	}
+	for _, vh := range c.Within() {
+		list = append(list, slices.DeleteFunc(vh.Queues.List(), func(q *broker.Queue) bool {
+			return c.MayOn(&c.Actor, listDeadlines, vh, q.Name()) != nil
+		})...)
+	}
+	return list, nil
+}
+
+// due is a deadline and its queue.
+type due struct {
+	broker.Due
+	queue *broker.Queue
+}
+
+// dues holds the earliest deadlines, with the latest of them at its front (container/heap).
+type dues []due
+
+func (d dues) Len() int           { return len(d) }
+func (d dues) Less(i, j int) bool { return d[i].Ref.Deadline > d[j].Ref.Deadline }
+func (d dues) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+func (d *dues) Push(x any)        { *d = append(*d, x.(due)) }
+func (d *dues) Pop() any {
+	last := (*d)[len(*d)-1]
+	*d = (*d)[:len(*d)-1]
+	return last
+}
+
+// keep adds one if it is among the earliest; there are at most most of them.
+func (d *dues) keep(one due, most int) {
+	if len(*d) < most {
+		heap.Push(d, one)
+	} else if most > 0 && one.Ref.Deadline < (*d)[0].Ref.Deadline {
+		(*d)[0] = one
+		heap.Fix(d, 0)
+	}
+}
+
+// DeadlineChange is a change of a message's deadline: one of By, At, Cancel and Fire.
+type DeadlineChange struct {
+	VHost  string    `json:"vhost"`
+	Queue  string    `json:"queue"`
+	Seq    queue.Seq `json:"seq" log:"seq"`
+	By     int64     `json:"by_millis" doc:"ms later; negative: earlier"`
+	At     int64     `json:"at" doc:"the new deadline, Unix ms"`
+	Cancel bool      `json:"cancel" doc:"the message has no deadline from now on"`
+	Fire   bool      `json:"fire" log:"fired" doc:"the deadline comes now"`
+	Drop   bool      `json:"drop" log:"dropped" doc:"with fire: the message is not dead-lettered"`
+	Was    *int64    `json:"was" doc:"nothing is changed unless this is the deadline, Unix ms; 0: there is none"`
+	// QueueID is the incarnation of the queue that somebody saw: in a different one, the number belongs to a different message. 0: any.
+	QueueID uint64 `json:"queue_id" is:"text" doc:"the one from the list: nothing is changed in a queue that was declared again since then; none: any queue of the name"`
+}
+
+// DeadlineChanged is the result of a change.
+type DeadlineChanged struct {
+	Outcome  string `json:"outcome"`               // rescheduled, expired, or held: a consumer holds the message, which expires if it comes back
+	Deadline int64  `json:"deadline" is:"instant"` // Unix ms; 0: none, or the message has left
+}
+
+var outcomes = map[deadline.Outcome]string{deadline.Rescheduled: "rescheduled", deadline.Expired: "expired", deadline.Held: "held"}
+
+// ChangeDeadline changes the deadline of one message by its number. Errors: operate.ErrMessageGone, operate.ErrChanged, *OutOfRange or *Invalid among others.
+var ChangeDeadline = operate.Define(operate.Op{
+	Name: "change_deadline", Title: "Move, cancel or fire the deadline of one message", Rule: operate.Rule{Role: operate.Management, Read: operate.Always, Write: operate.Always},
+	Text: "The body has one of `by_millis`, `at`, `cancel` and `fire`. 409: the message's deadline is not `was`.", Routes: []string{"POST /api/curfew/deadlines/{vhost}/{queue}/{seq}"},
+}, func(ctx context.Context, c *operate.Call, r DeadlineChange) (done DeadlineChanged, err error) {
+	q, err := c.Queue(r.Queue)
+	if err == nil && r.QueueID != 0 && r.QueueID != q.ID() {
+		err = operate.ErrMessageGone
+	}
+	was := int64(0)
+	if err == nil {
+		done, was, err = changeDeadline(c.Broker, q, &r)
+	}
+	if err == nil {
+		err = c.Commit(ctx)
+	}
+	c.Log(zap.String("outcome", done.Outcome))
+	c.Log(zap.Int64("from", was))
+	c.Log(zap.Int64("to", done.Deadline))
+	return done, err
+})
+
+func changeDeadline(b *broker.Broker, q *broker.Queue, c *DeadlineChange) (done DeadlineChanged, was int64, err error) {
+	x, ok := q.BrowseOne(c.Seq, 0)
+	if !ok {
+		return done, 0, operate.ErrMessageGone
+	}
+	if was = b.UnixMillis(x.Deadline); c.Was != nil && *c.Was != was {
+		return done, was, operate.ErrChanged
+	}
+	if !b.Expires() {
+		return done, was, &operate.Invalid{Reason: "no message expires here (CURFEW_TTL=off), so there is no deadline to change"}
+	}
+	var outcome deadline.Outcome
+	ref := q.Ref(&x)
+	if c.Fire {
+		outcome, ref.Deadline = b.FireNow(ref, c.Drop), 0
+	} else {
+		to, err := newDeadline(b, c, x.Deadline)
+		if err != nil {
+			return done, was, err
+		}
+		outcome, ref = b.Reschedule(ref, to)
+	}
+	if outcomes[outcome] == "" {
+		return done, was, operate.ErrChanged
+	}
+	return DeadlineChanged{outcomes[outcome], b.UnixMillis(ref.Deadline)}, was, nil
+}
+
+// newDeadline returns the changed deadline. Both deadlines are on the broker's clock, 0 for none.
+func newDeadline(b *broker.Broker, c *DeadlineChange, was deadline.Instant) (to deadline.Instant, err error) {
+	switch {
+	case c.Cancel:
+		return 0, nil
+	case c.At < 0 || max(c.At, c.By) > farMillis || c.By < -farMillis:
+		return 0, &operate.OutOfRange{Field: "deadline", Value: cmp.Or(c.At, c.By)}
+	case c.At != 0:
+		to = b.Instant(c.At)
+	case c.By == 0:
+		return 0, &operate.Invalid{Reason: "say by_millis, at, cancel or fire"}
+	case was == 0:
+		return 0, &operate.Invalid{Reason: "the message has no deadline: give it one with at"}
+	default:
+		to = was.AddMillis(deadline.Millis(c.By))
+	}
+	if to < 0 || to > b.Now().AddMillis(policy.MaxTTLMillis) {
+		return 0, &operate.OutOfRange{Field: "deadline", Value: b.UnixMillis(to)}
+	}
+	return to, nil
+}
+
+// LockToken names the lock of a delivery.
+type LockToken struct {
+	VHost string `json:"vhost"`
+	Queue string `json:"queue"`
+	Token string `json:"token"`
+}
+
+// RenewLock renews the lock of the delivery that came with a token (Service Bus: Renew-Lock for a Message). Error: operate.ErrNoLock among others.
+var RenewLock = operate.Define(operate.Op{
+	Name: "renew_lock", Title: "Renew the lock of a delivery", Rule: operate.Rule{Role: operate.Management, Read: operate.Always}, Routes: []string{"POST /api/curfew/locks/{vhost}/{queue}/{token}"},
+	Text: "The token is the header `x-lock-token` of the delivery. 404: the lock no longer exists.",
+}, func(_ context.Context, c *operate.Call, r LockToken) (answer broker.LockAnswer, err error) {
+	q, err := c.Queue(r.Queue)
+	if err != nil {
+		return answer, err
+	}
+	until, ok := q.RenewLock(r.Token)
+	if !ok {
+		return answer, operate.ErrNoLock
+	}
+	return broker.AnswerOf(until, true), nil
+})

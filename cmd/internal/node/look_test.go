@@ -1,0 +1,130 @@
+package node
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/deadline"
+	"curfew/broker/policy"
+	"curfew/monitor/incident"
+)
+
+// ceilings are a broker with 10,000 queues, and a state in which half of them are at risk. The dead letters of these lead to the others, by
+// an exchange with 200,000 bindings: of each type in turn, and every second time with a key of their own.
+func ceilings(tb testing.TB, queues, bindings int) (*broker.Broker, *incident.State) {
+	b, err := broker.New(broker.Options{})
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, b.Close()) })
+	vh, _ := b.VHost("/")
+	kinds := []string{"direct", "topic", "fanout"}
+	for i, kind := range kinds {
+		require.NoError(tb, vh.Exchanges.Declare("dlx "+kind, broker.ExchangeDeclare{Kind: kind}))
+		for n := range bindings {
+			if n%len(kinds) == i {
+				target := fmt.Sprintf("target %d", n/len(kinds)%(queues/2))
+				if n < queues/2*len(kinds) && i == 0 {
+					_, err := vh.Queues.Declare(nil, target, broker.QueueDeclare{})
+					require.NoError(tb, err)
+				}
+				require.NoError(tb, vh.Bind(nil, broker.Binding{Source: "dlx " + kind, Destination: target, RoutingKey: fmt.Sprintf("key %d", n)}))
+			}
+		}
+	}
+	s := &incident.State{}
+	for n := range queues / 2 {
+		args := amqp.Table{"x-dead-letter-exchange": "dlx " + kinds[n%len(kinds)], "x-message-ttl": int64(1000)}
+		if n%2 == 0 {
+			args["x-dead-letter-routing-key"] = fmt.Sprintf("key %d", n)
+		}
+		name := fmt.Sprintf("work %d", n)
+		_, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{Args: args})
+		require.NoError(tb, err)
+		s.AtRisk = append(s.AtRisk, incident.Risk{QueueName: incident.QueueName{VHost: "/", Name: name}, Count: 10, Reason: "nobody consumes"})
+	}
+	return b, s
+}
+
+// TestLookAtTheCeilings: a look takes less than 50 ms of a processor, the best of ten: the garbage of other tests counts, too.
+func TestLookAtTheCeilings(t *testing.T) {
+	b, s := ceilings(t, 10_000, 200_000)
+	l := &looker{opened: time.Now()}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	best := time.Hour
+	for range 10 {
+		began := threadTime(t)
+		s.Purposes = l.purposes(b, s)
+		incident.Evaluate(s)
+		best = min(best, threadTime(t)-began)
+	}
+	t.Logf("a look takes %s", best)
+	require.Less(t, best, 50*time.Millisecond)
+}
+
+// TestPurposesAtTheCeilings: what a queue is for follows from where its dead letters lead, however many bindings lead there.
+func TestPurposesAtTheCeilings(t *testing.T) {
+	b, s := ceilings(t, 10_000, 200_000)
+	l := &looker{opened: time.Now()}
+	s.Purposes = l.purposes(b, s)
+	require.Equal(t, deadline.DeadLetters, purposeAt(t, l, b, "target 1"))
+
+	vh, _ := b.VHost("/")
+	target, err := vh.Queues.Get("target 1")
+	require.NoError(t, err)
+	work := incident.QueueName{VHost: "/", Name: "work 1"} // of the topic exchange
+	require.Equal(t, deadline.Work, s.Purposes[work])
+	require.NoError(t, target.Consume(&broker.Consumer{Tag: "c", Sink: slowSink(func() {})}))
+	require.Equal(t, deadline.Retry, l.purposes(b, s)[work], "somebody consumes where its dead letters lead")
+}
+
+func purposeAt(t *testing.T, l *looker, b *broker.Broker, name string) deadline.Purpose {
+	vh, _ := b.VHost("/")
+	q, err := vh.Queues.Get(name)
+	require.NoError(t, err)
+	return l.purpose(b, q)
+}
+
+// TestLeadsFollowChanges: where dead letters lead is found out again when bindings, queues or policies have changed.
+func TestLeadsFollowChanges(t *testing.T) {
+	b, s := ceilings(t, 2, 1)
+	vh, _ := b.VHost("/")
+	l, work, target := &looker{opened: time.Now()}, s.AtRisk[0].QueueName, incident.QueueName{VHost: "/", Name: "target 0"}
+	soon := func(want deadline.Purpose) {
+		t.Helper()
+		require.Eventually(t, func() bool { return purposeAt(t, l, b, target.Name) == want }, time.Minute, time.Millisecond)
+	}
+	soon(deadline.DeadLetters)
+	bound := broker.Binding{Source: "dlx direct", Destination: target.Name, RoutingKey: "key 0"}
+	require.NoError(t, vh.Unbind(nil, bound))
+	soon(deadline.Work)
+	require.NoError(t, vh.Bind(nil, bound))
+	soon(deadline.DeadLetters)
+	_, err := vh.Queues.Delete(nil, work.Name, false, false)
+	require.NoError(t, err)
+	soon(deadline.Work)
+	_, err = vh.Queues.Declare(nil, work.Name, broker.QueueDeclare{})
+	require.NoError(t, err)
+	_, err = vh.Policies.Set(policy.User, policy.Policy{Name: "p", Pattern: "^work", Definition: policy.Definition{"dead-letter-exchange": "", "dead-letter-routing-key": target.Name}})
+	require.NoError(t, err)
+	soon(deadline.DeadLetters)
+	for range leadsKept + 1 {
+		l.purposes(b, &incident.State{})
+	}
+	require.Empty(t, l.leads, "nothing is kept that nobody asks for")
+}
+
+// BenchmarkLook is one look at as much as a tenant may make.
+func BenchmarkLook(b *testing.B) {
+	of, s := ceilings(b, 10_000, 200_000)
+	l := &looker{opened: time.Now()}
+	for b.Loop() {
+		s.Purposes = l.purposes(of, s)
+		incident.Evaluate(s)
+	}
+}

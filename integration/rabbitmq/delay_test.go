@@ -1,0 +1,281 @@
+package rabbitmq
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"curfew/testenv"
+)
+
+// delays is a delayed exchange foo with a consumer, and a history of what it was to deliver and has delivered.
+type delays struct {
+	t       testing.TB
+	n       *node
+	url     string
+	vhost   string // escaped, for the API
+	publish *amqp091.Channel
+	conn    *amqp091.Connection
+
+	mu      sync.Mutex
+	due     map[string]time.Time
+	arrived map[string][]time.Time
+}
+
+// declareDelays declares the exchanges foo and foo.now (topic), the queues foo.delay and jobs, and the policies of the page about delays, and consumes from
+// jobs. Whoever watches foo.delay binds it.
+func declareDelays(t testing.TB, n *node) *delays {
+	t.Helper()
+	vhost, at := n.vhost(t)
+	d := &delays{t: t, n: n, url: at, vhost: url.PathEscape(vhost), due: map[string]time.Time{}, arrived: map[string][]time.Time{}}
+	d.conn = dial(t, at)
+	d.publish = openChannel(t, d.conn)
+	n.api(t, http.MethodPut, "policies/"+d.vhost+"/foo-now", map[string]any{"pattern": "^foo$", "apply-to": "exchanges", "definition": map[string]any{"alternate-exchange": "foo.now"}}, nil)
+	n.api(t, http.MethodPut, "policies/"+d.vhost+"/foo-delay", map[string]any{"pattern": `^foo\.delay$`, "apply-to": "queues",
+		"definition": map[string]any{"dead-letter-exchange": "foo.now", "dead-letter-strategy": "at-least-once", "overflow": "reject-publish"}}, nil)
+	check(t, d.publish.ExchangeDeclare("foo.now", "topic", true, false, false, false, nil))
+	check(t, d.publish.ExchangeDeclare("foo", "headers", true, false, false, false, nil))
+	for _, name := range []string{"foo.delay", "jobs"} {
+		_, err := d.publish.QueueDeclare(name, true, false, false, false, amqp091.Table{"x-queue-type": "quorum"})
+		check(t, err)
+	}
+	check(t, d.publish.QueueBind("jobs", "#", "foo.now", false, nil))
+	check(t, d.publish.Confirm(false))
+	deliveries, err := openChannel(t, d.conn).Consume("jobs", "", true, false, false, false, nil)
+	check(t, err)
+	go func() {
+		for m := range deliveries {
+			d.mu.Lock()
+			d.arrived[m.MessageId] = append(d.arrived[m.MessageId], time.Now())
+			d.mu.Unlock()
+		}
+	}()
+	return d
+}
+
+// bound waits until messages with x-delay go to foo.delay.
+func (d *delays) bound() {
+	d.t.Helper()
+	eventually(d.t, answerLimit, "the binding", func() bool {
+		var bound []struct{ Destination string }
+		d.n.api(d.t, http.MethodGet, "exchanges/"+d.vhost+"/foo/bindings/source", nil, &bound)
+		return len(bound) > 0
+	})
+}
+
+// send publishes a message and does not wait for the confirm.
+func (d *delays) send(id string, delay time.Duration, headers amqp091.Table, replyTo string) *amqp091.DeferredConfirmation {
+	d.t.Helper()
+	all := amqp091.Table{}
+	if delay > 0 {
+		all["x-delay"] = delay.Milliseconds()
+	}
+	for name, value := range headers {
+		all[name] = value
+	}
+	d.mu.Lock()
+	if id != "" {
+		d.due[id] = time.Now().Add(delay)
+	}
+	d.mu.Unlock()
+	c, err := d.publish.PublishWithDeferredConfirm("foo", "a.b", false, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent, MessageId: id, Headers: all,
+		ReplyTo: replyTo, CorrelationId: id, Body: []byte("body")})
+	check(d.t, err)
+	return c
+}
+
+// count returns how many messages have arrived.
+func (d *delays) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.arrived)
+}
+
+// settled checks that what is due by then has arrived once, and nothing early, and returns how late each was, sorted.
+func (d *delays) settled(until time.Time) (late []time.Duration) {
+	d.t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lost, twice, early := 0, 0, 0
+	for id, due := range d.due {
+		got := d.arrived[id]
+		switch {
+		case len(got) == 0 && due.Before(until):
+			lost++
+		case len(got) > 1:
+			twice++
+		}
+		if len(got) > 0 {
+			late = append(late, got[0].Sub(due))
+			if got[0].Before(due) {
+				early++
+			}
+		}
+	}
+	require.Zero(d.t, lost, "lost")
+	require.Zero(d.t, twice, "twice")
+	require.Zero(d.t, early, "early")
+	slices.Sort(late)
+	return late
+}
+
+// TestDelays: 10,000 messages wait in one queue, in any order; 3,000 of them become due while the Curfew that holds them is killed with -9 and another one
+// takes over, with due times that only Redis knows. Each arrives once, none early; those without x-delay go out at once.
+func TestDelays(t *testing.T) {
+	t.Parallel()
+	d := declareDelays(t, sharedNode(t))
+	redis := testenv.StartRedis(t)
+	first := startReplica(t, d.n, d.url, redis.URL, "one", "delay:foo.delay")
+	d.bound()
+	const all, soon = 10_000, 3_000
+	start := time.Now().Add(10 * time.Second)
+	confirms := make([]*amqp091.DeferredConfirmation, 0, all)
+	for _, i := range rand.Perm(all) {
+		delay := time.Hour
+		if i < soon {
+			delay = time.Until(start) + time.Duration(i)*2*time.Millisecond
+		}
+		confirms = append(confirms, d.send(strconv.Itoa(i), delay, nil, ""))
+	}
+	for _, c := range confirms {
+		require.True(t, c.Wait())
+	}
+	require.True(t, d.send("at once", 0, nil, "").Wait())
+	eventually(t, answerLimit, "all to be held", func() bool { return first.queue("foo.delay").Held == all })
+	second := startReplica(t, d.n, d.url, redis.URL, "two", "delay:foo.delay")
+	require.Equal(t, 1, d.count(), "only the message without x-delay has gone out")
+	time.Sleep(time.Until(start.Add(2 * time.Second))) // what is due until then has to be late
+	check(t, first.cmd.Process.Kill())
+	eventually(t, 40*time.Second, "the messages that are due", func() bool { return d.count() == soon+1 })
+	late := d.settled(start.Add(soon * 2 * time.Millisecond))
+	t.Logf("late: p50 %v, p99 %v, latest %v", late[len(late)/2], late[len(late)*99/100], late[len(late)-1])
+	require.Less(t, late[len(late)-1], 20*time.Second, "as long as another Curfew takes to take over")
+	eventually(t, answerLimit, "the rest to be held by the other", func() bool {
+		q := second.queue("foo.delay")
+		return q.Held == all-soon && q.UnknownAge == 0 && len(q.Troubles) == 0
+	})
+}
+
+// TestDelayCommands: messages are cancelled, replaced and rescheduled by messages. The answer says who was first, and is true.
+func TestDelayCommands(t *testing.T) {
+	t.Parallel()
+	d := declareDelays(t, sharedNode(t))
+	watch := t.TempDir() + "/watch.yaml"
+	check(t, os.WriteFile(watch, []byte("queues: [{queue: '*.delay', mode: delay, cancel: any}]"), 0o600))
+	startReplica(t, d.n, d.url, "", "one", watch)
+	d.bound()
+	answers := map[string]string{}
+	var mu sync.Mutex
+	ch := openChannel(t, d.conn)
+	replies, err := ch.QueueDeclare("", false, true, true, false, nil)
+	check(t, err)
+	deliveries, err := ch.Consume(replies.Name, "", true, true, false, false, nil)
+	check(t, err)
+	go func() {
+		for m := range deliveries {
+			mu.Lock()
+			answers[m.CorrelationId] = string(m.Body)
+			mu.Unlock()
+		}
+	}()
+	command := func(id string, delay time.Duration, headers amqp091.Table) string {
+		t.Helper()
+		d.send(id, delay, headers, replies.Name)
+		var got string
+		eventually(t, answerLimit, "the answer to "+id, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			got = answers[id]
+			return got != ""
+		})
+		return got
+	}
+	forget := func(ids ...string) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for _, id := range ids {
+			delete(d.due, id)
+		}
+	}
+
+	for _, id := range []string{"a", "b", "c"} {
+		require.True(t, d.send(id, time.Hour, nil, "").Wait())
+	}
+	require.Equal(t, "cancelled", command("cancel a", 0, amqp091.Table{"x-cancel": "a"}))
+	require.Equal(t, "cancelled", command("cancel a again", 0, amqp091.Table{"x-cancel": "a"}))
+	require.Equal(t, "not found", command("cancel z", 0, amqp091.Table{"x-cancel": "z"}))
+	require.Equal(t, "replaced", command("b2", 300*time.Millisecond, amqp091.Table{"x-replace": "b"}))
+	require.Equal(t, "not found", command("b3", 100*time.Millisecond, amqp091.Table{"x-replace": "b", "x-replace-only": true}))
+	require.Equal(t, "rescheduled", command("sooner", 200*time.Millisecond, amqp091.Table{"x-reschedule": "c"}))
+	eventually(t, answerLimit, "b2 and c", func() bool { return d.count() == 2 })
+	require.Equal(t, "too late", command("cancel b2", 0, amqp091.Table{"x-cancel": "b2"}))
+	forget("a", "b", "b3", "c", "cancel a", "cancel a again", "cancel z", "sooner", "cancel b2")
+	d.settled(time.Now())
+
+	const races = 400
+	for i := range races {
+		d.send(fmt.Sprintf("race %d", i), 1500*time.Millisecond+time.Duration(i)*5*time.Millisecond, nil, "")
+	}
+	for i := range races { // each around the time when its message is due
+		time.Sleep(time.Until(d.due[fmt.Sprintf("race %d", i)].Add(time.Duration(rand.IntN(31)) * time.Millisecond)))
+		d.send(fmt.Sprintf("end %d", i), 0, amqp091.Table{"x-cancel": fmt.Sprintf("race %d", i)}, replies.Name)
+	}
+	eventually(t, answerLimit, "all answers", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		n := 0
+		for id := range answers {
+			if strings.HasPrefix(id, "end ") {
+				n++
+			}
+		}
+		return n == races
+	})
+	time.Sleep(500 * time.Millisecond) // for what should not come
+	cancelled := 0
+	for i := range races {
+		id := fmt.Sprintf("race %d", i)
+		switch answer := answers[fmt.Sprintf("end %d", i)]; answer {
+		case "cancelled":
+			cancelled++
+			require.Empty(t, d.arrived[id], id)
+		default:
+			require.Equal(t, "too late", answer)
+			require.Len(t, d.arrived[id], 1, id)
+		}
+	}
+	t.Logf("%d of %d were cancelled", cancelled, races)
+}
+
+// TestDelayBinding: what an import of definitions makes of the binding is mended and told, and so is a queue that is bound in its place.
+func TestDelayBinding(t *testing.T) {
+	t.Parallel()
+	d := declareDelays(t, sharedNode(t))
+	check(t, d.publish.QueueBind("foo.delay", "", "foo", false, amqp091.Table{"x-match": "any-with-x", "x-delay": "undefined", "x-cancel": "undefined"}))
+	_, err := d.publish.QueueDeclare("direct", true, false, false, false, nil)
+	check(t, err)
+	check(t, d.publish.QueueBind("direct", "key", "foo", false, nil))
+	r := startReplica(t, d.n, d.url, "", "one", "delay:foo.delay")
+	names := func() (all []string) {
+		for _, trouble := range r.queue("foo.delay").Troubles {
+			all = append(all, trouble.Name)
+		}
+		slices.Sort(all)
+		return all
+	}
+	eventually(t, answerLimit, "both to be told", func() bool { return slices.Equal(names(), []string{"binding", "bound"}) })
+	require.True(t, d.send("late", 700*time.Millisecond, nil, "").Wait())
+	eventually(t, answerLimit, "the message", func() bool { return d.count() == 1 })
+	d.settled(time.Now())
+}

@@ -1,0 +1,482 @@
+package delay
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/keeper"
+)
+
+const (
+	// patience is how long a command waits for a message that has not come: RabbitMQ may deliver it on another channel a moment later.
+	patience = time.Second
+	// idle is after how long without a delivery all that was in the queue counts as read, although fewer messages came than there were.
+	idle = 2 * time.Second
+	// outcomesAtOnce is how many messages that were settled are remembered, twice, to answer commands about them.
+	outcomesAtOnce = 50_000
+	// recentFor is how long the due time of a message that was discarded is remembered, at least: it comes again if the connection is lost before
+	// RabbitMQ has heard that.
+	recentFor = time.Minute
+	// forgetAfter is how long after it was due a due time is remembered of a message that does not come again.
+	forgetAfter = 7 * 24 * time.Hour
+)
+
+// Outcome is what became of a command.
+type Outcome string
+
+const (
+	Cancelled   Outcome = "cancelled"
+	Replaced    Outcome = "replaced"
+	Rescheduled Outcome = "rescheduled"
+	TooLate     Outcome = "too late"  // the message has been delivered
+	NotFound    Outcome = "not found" // no such message waits, nor was one settled in the last minutes
+	Refused     Outcome = "refused"   // Options.Cancel does not let the sender
+)
+
+// Known is how the due time of a message is known.
+type Known string
+
+const (
+	ByReceipt   Known = "receipt"   // it came when it was published
+	ByUntil     Known = "until"     // its header x-delay-until
+	ByMemory    Known = "memory"    // this Curfew or the one before it knew
+	ByTimestamp Known = "timestamp" // timestamp_in_ms, or timestamp and a second
+	Unknown     Known = "unknown"   // it may have waited before: its delay began when it came
+	ByCommand   Known = "command"   // it was rescheduled
+)
+
+// held is one message that waits.
+type held struct {
+	due         deadline.Instant
+	since       deadline.Instant // when it came
+	message     *message         // of a command that waits for its target; nil: it is none
+	fingerprint uint64
+	id, key     string
+	user        string
+	channel     *channel
+	tag         uint64
+	known       Known
+	at          int   // in the heap; -1: it is settled
+	next        *held // with the same id
+}
+
+type recentDue struct {
+	fingerprint uint64
+	due, at     deadline.Instant
+}
+
+type dueHeap []*held
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
+func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].at, h[j].at = i, j }
+func (h *dueHeap) Push(x any)        { e := x.(*held); e.at = len(*h); *h = append(*h, e) }
+func (h *dueHeap) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	(*h)[last] = nil
+	*h, e.at = (*h)[:last], -1
+	return e
+}
+
+// effect is something to be written: a message is discarded, so that RabbitMQ delivers it, or acknowledged, or a command is answered.
+type effect struct {
+	channel *channel
+	tag     uint64
+	ack     bool
+	replyTo string // of an answer
+	correl  string
+	answer  Outcome
+}
+
+// core holds the messages of one queue. It does nothing itself and is not safe for concurrent use. Invariant: each message that was delivered and
+// whose channel is open is in waiting, in commands, or in out.
+type core struct {
+	queue    string
+	ttl      time.Duration // the queue's; negative: none
+	cancel   cluster.Cancel
+	isDelay  func(queue string) bool
+	waiting  dueHeap
+	commands []*held        // that wait for their target, in the order in which they came; without a channel: of a message that is held
+	awaited  map[string]int // how many of them wait for a message
+	byID     map[string]*held
+
+	remembered map[uint64][]deadline.Instant // due times of messages that may come again
+	recent     []recentDue                   // of messages that were discarded a moment ago: RabbitMQ may not have heard
+	outcomes   [2]map[string]Outcome         // of messages with an id; the second one is older
+
+	last     deadline.Instant // the last receipt
+	backlog  int              // messages that were ready at the start and have not come
+	caughtUp bool
+
+	out     []effect
+	expired []keeper.Expiry
+	shadows []keeper.Shadow
+	counts  keeper.Counts
+	acked   uint64 // messages cancelled or replaced
+}
+
+func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *core {
+	return &core{queue: queue, ttl: -1, cancel: cancel, isDelay: isDelay, byID: map[string]*held{}, awaited: map[string]int{}, remembered: map[uint64][]deadline.Instant{},
+		outcomes: [2]map[string]Outcome{{}, {}}}
+}
+
+// begin starts over on a new connection, with that many messages ready.
+func (c *core) begin(now deadline.Instant, ready int) {
+	c.last, c.backlog, c.caughtUp = max(c.last, now), ready, ready == 0
+}
+
+// remember takes in due times that another Curfew knew. A shadow with AgeUnknown takes one back.
+func (c *core) remember(shadows []keeper.Shadow) {
+	for _, s := range shadows {
+		if dues := c.remembered[s.Fingerprint]; !s.AgeUnknown && !slices.Contains(dues, s.Deadline) {
+			c.remembered[s.Fingerprint] = append(dues, s.Deadline)
+		}
+	}
+	for _, s := range shadows {
+		if s.AgeUnknown {
+			c.forget(s.Fingerprint, s.Deadline)
+		}
+	}
+}
+
+func (c *core) forget(fingerprint uint64, due deadline.Instant) {
+	dues := slices.DeleteFunc(c.remembered[fingerprint], func(d deadline.Instant) bool { return d == due })
+	if len(dues) == 0 {
+		delete(c.remembered, fingerprint)
+	} else {
+		c.remembered[fingerprint] = dues
+	}
+}
+
+// recall returns the latest due time remembered of such a message, which is then no longer remembered.
+func (c *core) recall(fingerprint uint64) (due deadline.Instant, ok bool) {
+	dues := c.remembered[fingerprint]
+	if len(dues) == 0 {
+		return 0, false
+	}
+	due = slices.Max(dues)
+	c.forget(fingerprint, due)
+	return due, true
+}
+
+// deliver takes a delivery in.
+func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message) {
+	c.last = max(c.last+1, now) // no two messages are due at the same instant for having the same delay
+	now = c.last
+	c.counts.Taken++
+	if m.returned {
+		c.counts.Redelivered++
+	}
+	if c.backlog--; c.backlog <= 0 {
+		c.caughtUp = true
+	}
+	e := &held{since: now, fingerprint: m.fingerprint, id: m.id, key: m.key, user: m.user, channel: ch, tag: tag}
+	ch.add(now)
+	if m.command == cancelling || m.command == rescheduling {
+		e.message = m
+		c.obey(now, e)
+		return
+	}
+	e.due, e.known = c.dueOf(now, m)
+	if m.returned && m.id != "" && (c.outcome(m.id) == Cancelled || c.outcome(m.id) == Replaced) {
+		c.settle(e, true) // the acknowledgement was lost
+		return
+	}
+	if m.command == replacing && e.known != ByMemory { // or it was held before, and has replaced already
+		e.message = m
+		c.obey(now, e)
+		return
+	}
+	c.hold(now, e)
+}
+
+// hold has a message wait, and fulfils a command that came before it.
+func (c *core) hold(now deadline.Instant, e *held) {
+	e.message = nil
+	if e.known != ByMemory && e.due > now {
+		c.shadows = append(c.shadows, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due})
+	}
+	heap.Push(&c.waiting, e)
+	if e.id == "" {
+		return
+	}
+	e.next, c.byID[e.id] = c.byID[e.id], e
+	if o := c.outcome(e.id); o != TooLate { // the id is used again
+		delete(c.outcomes[0], e.id)
+		delete(c.outcomes[1], e.id)
+	}
+	if c.awaited[e.id] == 0 {
+		return
+	}
+	i := slices.IndexFunc(c.commands, func(command *held) bool { return command.message.target == e.id })
+	command := c.commands[i]
+	c.commands = slices.Delete(c.commands, i, i+1)
+	c.awaits(command, -1)
+	c.obey(now, command)
+}
+
+// awaits counts a command that waits for its target, or no longer does.
+func (c *core) awaits(command *held, n int) {
+	target := command.message.target
+	if c.awaited[target] += n; c.awaited[target] == 0 {
+		delete(c.awaited, target)
+	}
+}
+
+// dueOf returns when a message is due.
+func (c *core) dueOf(now deadline.Instant, m *message) (deadline.Instant, Known) {
+	if m.returned {
+		if due, ok := c.recall(m.fingerprint); ok {
+			return due, ByMemory
+		}
+	}
+	delay := m.delay
+	if delay < 0 || m.expires && c.ttl >= 0 {
+		delay = max(c.ttl, 0)
+		if m.expires {
+			delay = min(m.delay, delay)
+		}
+	}
+	switch {
+	case m.passed != "" && m.passed != c.queue && c.isDelay(m.passed):
+		return now, ByReceipt
+	case m.until > 0:
+		return m.until, ByUntil
+	case delay == 0:
+		return now, ByReceipt
+	case !m.returned && c.caughtUp:
+		return now.Add(delay), ByReceipt
+	case m.published > 0:
+		return min(now, m.published).Add(delay), ByTimestamp
+	}
+	c.counts.UnknownAge++
+	return now.Add(delay), Unknown
+}
+
+// obey does what a command says, or has it wait for its target.
+func (c *core) obey(now deadline.Instant, e *held) {
+	m := e.message
+	outcome := c.command(now, m)
+	replaces := m.command == replacing && (outcome == Replaced || !m.only || e.known == Unknown && m.returned) // the last: perhaps it has replaced already
+	if outcome == NotFound && (now < e.since.Add(patience) || !c.caughtUp) && c.awaited[m.target] == 0 {
+		if replaces && e.channel != nil {
+			c.hold(now, e)
+			e = &held{since: e.since, message: m}
+		}
+		c.commands = append(c.commands, e)
+		c.awaits(e, 1)
+		return
+	}
+	c.answer(m.replyTo, m.correl, outcome)
+	switch {
+	case e.channel == nil:
+	case replaces:
+		c.hold(now, e)
+	default:
+		c.settle(e, true)
+	}
+}
+
+func (c *core) answer(replyTo, correlation string, o Outcome) {
+	if replyTo != "" {
+		c.out = append(c.out, effect{replyTo: replyTo, correl: correlation, answer: o})
+	}
+}
+
+// command tries to do what a command says.
+func (c *core) command(now deadline.Instant, m *message) Outcome {
+	target := c.byID[m.target]
+	switch {
+	case c.cancel == cluster.CancelOff:
+		return Refused
+	case c.cancel == cluster.CancelSameUser && target != nil && (m.user == "" || m.user != target.user):
+		return Refused
+	case m.command == cancelling:
+		return c.end(m.target, Cancelled)
+	case m.command == replacing:
+		return c.end(m.target, Replaced)
+	}
+	due := m.until
+	if due == 0 {
+		due = now.Add(max(0, m.delay))
+	}
+	return c.reschedule(m.target, due)
+}
+
+// end acknowledges the waiting messages with an id, which are never delivered. There are several if a publisher sent one again.
+func (c *core) end(id string, as Outcome) Outcome {
+	e := c.byID[id]
+	if e == nil {
+		return c.absent(id, as)
+	}
+	before := c.outcome(id)
+	for ; e != nil; e = c.byID[id] {
+		c.settle(e, true)
+		c.acked++
+	}
+	if before == TooLate { // the first of several
+		return TooLate
+	}
+	c.note(id, as)
+	return as
+}
+
+// reschedule changes when the waiting messages with an id are due.
+func (c *core) reschedule(id string, due deadline.Instant) Outcome {
+	first := c.byID[id]
+	if first == nil {
+		return c.absent(id, Rescheduled)
+	}
+	for e := first; e != nil; e = e.next {
+		c.shadows = append(c.shadows, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due, AgeUnknown: true}, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: due})
+		e.due, e.known = due, ByCommand
+		heap.Fix(&c.waiting, e.at)
+		due++
+	}
+	return Rescheduled
+}
+
+// absent is the outcome for a message that does not wait. It is the same each time that a message is cancelled.
+func (c *core) absent(id string, wanted Outcome) Outcome {
+	if was := c.outcome(id); was == TooLate || was == wanted && was == Cancelled {
+		return was
+	}
+	return NotFound
+}
+
+// settle ends the custody of a message: it is acknowledged, or discarded to be delivered.
+func (c *core) settle(e *held, ack bool) {
+	if e.at >= 0 && e.at < len(c.waiting) && c.waiting[e.at] == e {
+		heap.Remove(&c.waiting, e.at)
+		c.unlist(e)
+	}
+	e.channel.held--
+	c.out = append(c.out, effect{channel: e.channel, tag: e.tag, ack: ack})
+}
+
+func (c *core) unlist(e *held) {
+	if e.id == "" {
+		return
+	}
+	first := c.byID[e.id]
+	if first == e {
+		first = e.next
+	}
+	for at := first; at != nil; at = at.next {
+		if at.next == e {
+			at.next = e.next
+		}
+	}
+	if e.next = nil; first == nil {
+		delete(c.byID, e.id)
+	} else {
+		c.byID[e.id] = first
+	}
+}
+
+func (c *core) outcome(id string) Outcome {
+	if o := c.outcomes[0][id]; o != "" {
+		return o
+	}
+	return c.outcomes[1][id]
+}
+
+func (c *core) note(id string, o Outcome) {
+	if id == "" {
+		return
+	}
+	if len(c.outcomes[0]) >= outcomesAtOnce {
+		c.outcomes = [2]map[string]Outcome{{}, c.outcomes[0]}
+	}
+	c.outcomes[0][id] = o
+}
+
+// tick discards what is due, and ends the patience of commands.
+func (c *core) tick(now deadline.Instant) {
+	if len(c.recent) > 0 && c.recent[0].at < now.Add(-2*recentFor) {
+		from := slices.IndexFunc(c.recent, func(r recentDue) bool { return r.at >= now.Add(-recentFor) })
+		if from < 0 {
+			from = len(c.recent)
+		}
+		c.recent = slices.Clone(c.recent[from:])
+	}
+	if !c.caughtUp && now.Sub(c.last) >= idle {
+		c.caughtUp = true
+	}
+	if !c.caughtUp {
+		return
+	}
+	for len(c.commands) > 0 && now >= c.commands[0].since.Add(patience) {
+		command := c.commands[0]
+		c.commands = c.commands[1:]
+		c.awaits(command, -1)
+		c.obey(now, command)
+	}
+	for len(c.waiting) > 0 && c.waiting[0].due <= now {
+		e := c.waiting[0]
+		c.note(e.id, TooLate)
+		c.settle(e, false)
+		c.recent = append(c.recent, recentDue{e.fingerprint, e.due, now})
+		c.counts.GivenBack++
+		c.counts.Expired++
+		c.expired = append(c.expired, keeper.Expiry{Deadline: e.due, GivenBack: now, Fingerprint: e.fingerprint, AgeUnknown: e.known == Unknown || e.known == ByTimestamp})
+	}
+}
+
+// wake is when tick has something to do.
+func (c *core) wake() deadline.Instant {
+	at := c.last.Add(time.Minute)
+	if !c.caughtUp {
+		return c.last.Add(idle)
+	}
+	if len(c.waiting) > 0 {
+		at = min(at, c.waiting[0].due)
+	}
+	if len(c.commands) > 0 {
+		at = min(at, c.commands[0].since.Add(patience))
+	}
+	return at
+}
+
+// lose drops what a channel held, or with nil all channels: RabbitMQ delivers it again. Due times are remembered.
+func (c *core) lose(ch *channel) {
+	for _, r := range c.recent {
+		c.remember([]keeper.Shadow{{Fingerprint: r.fingerprint, Deadline: r.due}})
+	}
+	c.recent = nil
+	lost := func(e *held) bool {
+		if ch != nil && e.channel != ch {
+			return false
+		}
+		if e.message != nil {
+			c.awaits(e, -1)
+		} else {
+			c.remember([]keeper.Shadow{{Fingerprint: e.fingerprint, Deadline: e.due}})
+			c.counts.Lost++
+		}
+		e.at = -1
+		c.unlist(e)
+		return true
+	}
+	c.commands = slices.DeleteFunc(c.commands, lost)
+	c.waiting = slices.DeleteFunc(c.waiting, lost)
+	for i, e := range c.waiting {
+		e.at = i
+	}
+	heap.Init(&c.waiting)
+}
+
+// prune forgets due times of messages that did not come again.
+func (c *core) prune(now deadline.Instant) {
+	for fingerprint, dues := range c.remembered {
+		for _, due := range dues {
+			if due < now.Add(-forgetAfter) {
+				c.forget(fingerprint, due)
+			}
+		}
+	}
+}

@@ -1,0 +1,325 @@
+package delay
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/internal/fingerprint"
+)
+
+// story drives a core like a session whose RabbitMQ has one queue.
+type story struct {
+	t   *testing.T
+	c   *core
+	ch  *channel
+	now deadline.Instant
+	tag uint64
+	ids map[uint64]string // by tag
+}
+
+func newStory(t *testing.T, who cluster.Cancel) *story {
+	s := &story{t: t, c: newCore("foo.delay", who, func(name string) bool { return name == "other.delay" }), ch: &channel{}, now: deadline.FromUnixMilli(1e12), ids: map[uint64]string{}}
+	s.c.begin(s.now, 0)
+	return s
+}
+
+func (s *story) deliver(d *amqp091.Delivery) {
+	s.tag++
+	s.ids[s.tag] = d.MessageId
+	m := read(fingerprint.New(), d)
+	s.c.deliver(s.now, s.ch, s.tag, &m)
+}
+
+// published is a message with headers.
+func published(id string, headers amqp091.Table) *amqp091.Delivery {
+	return &amqp091.Delivery{MessageId: id, Headers: headers, ReplyTo: "r", CorrelationId: id, UserId: "u", RoutingKey: "k"}
+}
+
+// after lets time pass and returns what was done in it: +id is delivered, -id acknowledged, id=outcome answered.
+func (s *story) after(d time.Duration) (done []string) {
+	s.now = s.now.Add(d)
+	s.c.tick(s.now)
+	for _, e := range s.c.out {
+		switch {
+		case e.channel == nil:
+			done = append(done, e.correl+"="+string(e.answer))
+		case e.ack:
+			done = append(done, "-"+s.ids[e.tag])
+		default:
+			done = append(done, "+"+s.ids[e.tag])
+		}
+	}
+	s.c.out, s.c.expired, s.c.shadows = nil, nil, nil
+	return done
+}
+
+func TestWhenDue(t *testing.T) {
+	for name, one := range map[string]struct {
+		message amqp091.Delivery
+		after   time.Duration // negative: at once
+	}{
+		"x-delay":             {amqp091.Delivery{Headers: amqp091.Table{"x-delay": int32(1500)}}, 1500 * time.Millisecond},
+		"float":               {amqp091.Delivery{Headers: amqp091.Table{"x-delay": 1500.9}}, 1500 * time.Millisecond},
+		"digits":              {amqp091.Delivery{Headers: amqp091.Table{"x-delay": "1500"}}, 1500 * time.Millisecond},
+		"more than 2^32 ms":   {amqp091.Delivery{Headers: amqp091.Table{"x-delay": int64(5e9)}}, 5e9 * time.Millisecond},
+		"a thousand years":    {amqp091.Delivery{Headers: amqp091.Table{"x-delay": int64(3e13)}}, longest},
+		"negative":            {amqp091.Delivery{Headers: amqp091.Table{"x-delay": int64(-5)}}, -1},
+		"nonsense":            {amqp091.Delivery{Headers: amqp091.Table{"x-delay": "soon"}}, -1},
+		"void":                {amqp091.Delivery{Headers: amqp091.Table{"x-delay": nil}}, -1},
+		"nothing":             {amqp091.Delivery{}, -1},
+		"until":               {amqp091.Delivery{Headers: amqp091.Table{"x-delay-until": int64(1e12 + 700)}}, 700 * time.Millisecond},
+		"expiration":          {amqp091.Delivery{Expiration: "300"}, 300 * time.Millisecond},
+		"delay over it":       {amqp091.Delivery{Expiration: "300", Headers: amqp091.Table{"x-delay": 900}}, 900 * time.Millisecond},
+		"through another":     {amqp091.Delivery{Headers: amqp091.Table{"x-delay": 900, "x-death": []any{amqp091.Table{"queue": "other.delay"}}}}, -1},
+		"through this one":    {amqp091.Delivery{Headers: amqp091.Table{"x-delay": 900, "x-death": []any{amqp091.Table{"queue": "foo.delay"}}}}, 900 * time.Millisecond},
+		"through another not": {amqp091.Delivery{Headers: amqp091.Table{"x-delay": 900, "x-death": []any{amqp091.Table{"queue": "jobs"}}}}, 900 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t, cluster.CancelOff)
+			s.deliver(&one.message)
+			if one.after < 0 {
+				require.Len(t, s.after(time.Microsecond), 1)
+				return
+			}
+			require.Empty(t, s.after(one.after-time.Millisecond))
+			require.Len(t, s.after(time.Millisecond+time.Microsecond), 1)
+		})
+	}
+}
+
+// TestComesAgain: due times are known after the channel is lost, from another Curfew, or from the message; never is one earlier.
+func TestComesAgain(t *testing.T) {
+	hour := amqp091.Table{"x-delay": int64(3_600_000)}
+	s := newStory(t, cluster.CancelOff)
+	s.deliver(published("a", hour))
+	require.Len(t, s.c.shadows, 1)
+	shadows := s.c.shadows
+	require.Empty(t, s.after(10*time.Minute))
+	s.c.lose(s.ch)
+	again := published("a", hour)
+	again.Redelivered = true
+	s.deliver(again)
+	require.Empty(t, s.after(50*time.Minute-time.Millisecond))
+	require.Equal(t, []string{"+a"}, s.after(time.Millisecond+time.Microsecond))
+	s.c.lose(nil) // RabbitMQ has not heard that
+	s.deliver(again)
+	require.Equal(t, []string{"+a"}, s.after(time.Millisecond))
+
+	other := newStory(t, cluster.CancelOff)
+	other.now = other.now.Add(2 * time.Hour)
+	other.c.remember(shadows)
+	other.deliver(again)
+	require.Equal(t, []string{"+a"}, other.after(time.Millisecond), "overdue")
+
+	unknown := newStory(t, cluster.CancelOff)
+	unknown.deliver(again)
+	require.Empty(t, unknown.after(59*time.Minute))
+	require.EqualValues(t, 1, unknown.c.counts.UnknownAge)
+	require.Equal(t, []string{"+a"}, unknown.after(time.Minute+time.Microsecond))
+
+	stamped := newStory(t, cluster.CancelOff)
+	again.Timestamp = stamped.now.Add(-30 * time.Minute).Time()
+	stamped.deliver(again)
+	require.Empty(t, stamped.after(30*time.Minute))
+	require.Equal(t, []string{"+a"}, stamped.after(time.Second+time.Millisecond))
+}
+
+// TestEqualMessages: of equal messages, those that are still there are the latest.
+func TestEqualMessages(t *testing.T) {
+	s := newStory(t, cluster.CancelOff)
+	minute := published("", amqp091.Table{"x-delay": int64(60_000)})
+	for range 3 {
+		s.deliver(minute)
+		s.after(20 * time.Second)
+	}
+	require.Len(t, s.after(time.Millisecond), 1, "the first")
+	s.c.lose(nil)
+	minute.Redelivered = true
+	s.deliver(minute)
+	s.deliver(minute)
+	require.Empty(t, s.after(19*time.Second))
+	require.Len(t, s.after(time.Second), 1)
+	require.Empty(t, s.after(19*time.Second))
+	require.Len(t, s.after(time.Second), 1)
+}
+
+func TestCommands(t *testing.T) {
+	hour := func(more ...string) amqp091.Table {
+		headers := amqp091.Table{"x-delay": int64(3_600_000)}
+		for i := 0; i < len(more); i += 2 {
+			headers[more[i]] = more[i+1]
+		}
+		return headers
+	}
+
+	t.Run("cancel", func(t *testing.T) {
+		s := newStory(t, cluster.CancelAny)
+		s.deliver(published("a", hour()))
+		s.deliver(published("a", hour())) // the publisher was not sure
+		s.deliver(published("1", cancel("a")))
+		require.Equal(t, []string{"-a", "-a", "1=cancelled", "-1"}, s.after(0))
+		require.Empty(t, s.after(2*time.Hour))
+		s.c.lose(nil) // RabbitMQ has not heard that
+		lost := published("a", hour())
+		lost.Redelivered = true
+		s.deliver(lost)
+		require.Equal(t, []string{"-a"}, s.after(0))
+	})
+	t.Run("cancel comes first", func(t *testing.T) {
+		s := newStory(t, cluster.CancelAny)
+		s.deliver(published("1", cancel("a")))
+		require.Empty(t, s.after(patience/2))
+		s.deliver(published("a", amqp091.Table{"x-delay": int64(1)}))
+		require.Equal(t, []string{"-a", "1=cancelled", "-1"}, s.after(0))
+		s.deliver(published("2", cancel("b")))
+		require.Equal(t, []string{"2=not found", "-2"}, s.after(patience+time.Millisecond))
+	})
+	t.Run("nothing is settled before all is read", func(t *testing.T) {
+		s := newStory(t, cluster.CancelAny)
+		s.c.begin(s.now, 3)
+		s.deliver(published("a", amqp091.Table{"x-delay": int64(1)}))
+		s.deliver(published("b", amqp091.Table{"x-delay": int64(1)}))
+		require.Empty(t, s.after(100*time.Millisecond))
+		s.deliver(published("1", cancel("b")))
+		require.Equal(t, []string{"-b", "1=cancelled", "-1", "+a"}, s.after(0))
+	})
+	t.Run("replace", func(t *testing.T) {
+		s := newStory(t, cluster.CancelAny)
+		s.deliver(published("a", hour()))
+		s.deliver(published("b", hour("x-replace", "a")))
+		require.Equal(t, []string{"-a", "b=replaced"}, s.after(0))
+		only := hour("x-replace", "a")
+		only["x-replace-only"] = true
+		s.deliver(published("c", only))
+		require.Equal(t, []string{"c=not found", "-c"}, s.after(patience+time.Millisecond))
+		s.deliver(published("d", hour("x-replace", "z")))
+		require.Equal(t, []string{"d=not found"}, s.after(patience+time.Millisecond))
+		require.Equal(t, []string{"+b", "+d"}, s.after(time.Hour))
+	})
+	t.Run("a replacement that comes again stays", func(t *testing.T) {
+		s := newStory(t, cluster.CancelAny)
+		only := hour("x-replace", "a")
+		only["x-replace-only"] = true
+		s.deliver(published("a", hour()))
+		s.deliver(published("b", only))
+		s.after(0)
+		s.c.lose(nil)
+		again := published("b", only)
+		again.Redelivered = true
+		s.deliver(again)
+		require.Empty(t, s.after(patience+time.Millisecond))
+		require.Equal(t, []string{"+b"}, s.after(time.Hour))
+	})
+	t.Run("reschedule", func(t *testing.T) {
+		s := newStory(t, cluster.CancelAny)
+		s.deliver(published("a", hour()))
+		s.deliver(published("1", amqp091.Table{"x-delay": int64(5000), "x-reschedule": "a"}))
+		require.Len(t, s.c.shadows, 3)
+		shadows := s.c.shadows
+		require.Equal(t, []string{"1=rescheduled", "-1"}, s.after(0))
+		other := newStory(t, cluster.CancelAny)
+		other.c.remember(shadows)
+		again := published("a", hour())
+		again.Redelivered = true
+		other.deliver(again)
+		require.Empty(t, other.after(4999*time.Millisecond))
+		require.Equal(t, []string{"+a"}, other.after(2*time.Millisecond))
+		require.Equal(t, []string{"+a"}, s.after(5*time.Second+time.Millisecond))
+	})
+	t.Run("who may", func(t *testing.T) {
+		off := newStory(t, cluster.CancelOff)
+		off.deliver(published("a", hour()))
+		off.deliver(published("1", cancel("a")))
+		require.Equal(t, []string{"1=refused", "-1"}, off.after(0))
+		same := newStory(t, cluster.CancelSameUser)
+		same.deliver(published("a", hour()))
+		other, nobody := published("1", cancel("a")), published("2", cancel("a"))
+		other.UserId, nobody.UserId = "v", ""
+		same.deliver(other)
+		same.deliver(nobody)
+		same.deliver(published("3", cancel("a")))
+		require.Equal(t, []string{"1=refused", "-1", "2=refused", "-2", "-a", "3=cancelled", "-3"}, same.after(0))
+	})
+}
+
+// TestAgainstModel: in a random history with lost channels, each message is delivered once, at its time and not before, unless it was cancelled. What the
+// core wrote last before a channel was lost may not have reached RabbitMQ.
+func TestAgainstModel(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s := newStory(t, cluster.CancelAny)
+		type waiting struct {
+			d         *amqp091.Delivery
+			due       deadline.Instant
+			cancelled bool
+		}
+		there := map[string]*waiting{}
+		for i := range 300 {
+			switch r.IntN(10) {
+			case 0, 1, 2, 3:
+				id, delay := strconv.Itoa(i), int64(1+r.IntN(20_000))
+				there[id] = &waiting{d: published(id, amqp091.Table{"x-delay": delay}), due: s.now.Add(time.Duration(delay) * time.Millisecond)}
+				s.deliver(there[id].d)
+			case 4:
+				id := strconv.Itoa(r.IntN(i + 1))
+				s.deliver(published("c"+id, cancel(id)))
+				if w := there[id]; w != nil && w.due > s.now {
+					w.cancelled = true
+				}
+			case 5:
+				written := r.IntN(2) == 0
+				s.c.tick(s.now)
+				if written {
+					for _, e := range s.c.out {
+						if e.channel != nil {
+							delete(there, s.ids[e.tag])
+						}
+					}
+				}
+				s.c.out, s.c.expired, s.c.shadows = nil, nil, nil
+				s.c.lose(nil)
+				s.ch = &channel{}
+				for _, w := range there {
+					w.d.Redelivered = true
+					s.deliver(w.d)
+				}
+			default:
+				for _, done := range s.after(time.Duration(r.IntN(4000)) * time.Millisecond) {
+					id := done[1:]
+					w := there[id]
+					if w == nil {
+						continue // a command
+					}
+					require.Equal(t, w.cancelled, done[0] == '-', "seed %d: %s", seed, done)
+					require.True(t, w.cancelled || w.due <= s.now, "seed %d: %s is early", seed, id)
+					delete(there, id)
+				}
+			}
+			require.Equal(t, s.ch.held, len(s.c.waiting)+len(s.c.commands), "seed %d", seed)
+		}
+		s.after(time.Minute)
+		require.Empty(t, s.c.waiting)
+		require.Empty(t, s.c.byID)
+	}
+}
+
+// cancel is a command.
+func cancel(id string) amqp091.Table { return amqp091.Table{"x-cancel": id} }
+
+// TestPendingBefore counts through the heap.
+func TestPendingBefore(t *testing.T) {
+	k := &Keeper{core: newCore("q", cluster.CancelOff, nil)}
+	for i := range 100 {
+		m := read(fingerprint.New(), published("", amqp091.Table{"x-delay": int64(1000 * (100 - i))}))
+		k.core.begin(0, 0)
+		k.core.deliver(1, &channel{}, uint64(i), &m)
+	}
+	require.Equal(t, []int64{0, 50, 100}, k.PendingBefore([]deadline.Instant{1, deadline.FromUnixMilli(50_500), deadline.FromUnixMilli(1e9)}, nil))
+}

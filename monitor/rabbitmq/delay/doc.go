@@ -1,0 +1,61 @@
+// Package delay delivers the messages of one queue of a RabbitMQ when each is due, whatever their order.
+//
+// Messages wait in a queue that only Curfew consumes. A Keeper holds them all unacknowledged. When one is due, the Keeper discards it
+// (basic.nack without requeue), and RabbitMQ itself dead-letters it to where it belongs, with reason rejected and with the queue's own
+// dead-letter strategy. Nothing is published for that, and bodies are hashed and dropped.
+//
+//	publisher ──► foo (headers) ──x-delay, x-cancel──► foo.delay ──► Keeper: holds until due, then discards
+//	                 │ everything else                     │ dead-letter-exchange
+//	                 └──alternate-exchange──► foo.now ◄────┘
+//	                                             └──► consumers
+//
+// The binding between foo and foo.delay has void arguments, which match any value. JSON cannot express them, so no definitions file and no
+// management API can make or keep it: the Keeper does, at each start and each minute (binding.go).
+//
+// # When a message is due
+//
+// By the first of these that it has:
+//
+//	x-delay-until  header: Unix ms
+//	x-delay        header: ms after it was published; an integer, a float, or digits. There is no upper limit but a hundred years
+//	expiration     the property, or the queue's message-ttl
+//
+// A message with none of them, with a delay of 0 or less, or with nonsense is due at once. So is one that has just come out of another delay
+// queue (x-death): it has waited there.
+//
+// A message that has just been published was published when it came. One that comes again is known by its fingerprint: its due time is in memory
+// or, after another Curfew has taken over, in Redis. Equal messages share a fingerprint. Those that are still there are the latest of them, since
+// they are discarded in order; so whatever comes again first gets the latest due time that is known. A message of which nothing is remembered is
+// as old as its header timestamp_in_ms or its timestamp says; without them its delay begins again, and it counts as of unknown age.
+//
+// # Commands
+//
+// A command is a message in the same queue, behind what it is about, so RabbitMQ has checked the sender's right to publish there.
+//
+//	x-cancel: ID                        the waiting message with that message-id is acknowledged, and never delivered
+//	x-delay: MS, x-replace: ID          this message takes its place; with x-replace-only: true it is dropped if there is none to replace
+//	x-delay: MS, x-reschedule: ID       the waiting message is due that long from now; the command itself is not delivered
+//
+// The answer goes to reply-to, with the correlation-id and one of the words of Outcome. Options.Cancel says who may. Each message has one winner: it
+// is settled once, by the one goroutine that writes, and the answer says by whom. A command that comes before its message waits for it for a moment;
+// after a start, nothing is settled until all that was in the queue has been read. When the connection is lost, an acknowledgement may be lost
+// with it: a message that was cancelled and comes again is acknowledged again.
+//
+// # Guarantees
+//
+//   - Nothing is delivered early: not by the Keeper, whatever is lost. RabbitMQ itself discards a message with an expiration of its own at
+//     that time while nobody holds it.
+//   - The Keeper never has the only copy of a message. If it ends, RabbitMQ has them all again.
+//   - Once: a message is settled once. What RabbitMQ's at-least-once dead-lettering doubles when a leader dies, it doubles.
+//
+// # Consumers
+//
+// RabbitMQ scans all that a channel holds at each nack. So several channels compete, each with up to perChannel messages; when they are nearly full,
+// one more is opened. Before RabbitMQ's consumer_timeout a channel is closed, and its messages go to the others. From 4.3 on the consumers of quorum
+// queues have a timeout of a year instead.
+//
+// # Parts
+//
+// core decides and does nothing itself. session is one connection: a goroutine for each channel hands deliveries to the core, and one writes
+// what it decides.
+package delay

@@ -1,0 +1,261 @@
+package delay
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/keeper"
+)
+
+// Options of a Keeper. Those of keeper.Options that are about other consumers and about ages have no effect here.
+type Options struct {
+	keeper.Options
+	// Exchange is the one that is bound to the queue for x-delay and x-cancel; "": the queue is fed by other bindings.
+	Exchange string
+	// Bound lists what is bound to an exchange; nil: that cannot be known.
+	Bound func(ctx context.Context, exchange string) ([]cluster.Bound, error)
+	// Cancel says who may cancel, replace and reschedule by a message.
+	Cancel cluster.Cancel
+	// IsDelay reports whether messages wait in a queue, too; nil: in no other one.
+	IsDelay func(queue string) bool
+}
+
+// Lasting are Shadows that remember what is overdue until they are told that nobody needs it any more.
+type Lasting interface {
+	keeper.Shadows
+	// Passed forgets all deadlines before then.
+	Passed(before deadline.Instant)
+}
+
+const (
+	leaseEvery   = time.Second
+	callTimeout  = 5 * time.Second
+	firstWait    = 50 * time.Millisecond
+	lastWait     = 2 * time.Second
+	passedEvery  = 30 * time.Second
+	passedMargin = 3 * time.Minute // more than recentFor
+)
+
+// Keeper holds the messages of one queue until each is due. Its methods are safe for concurrent use; Run is called once.
+type Keeper struct {
+	o   Options
+	log *zap.Logger
+
+	mu       sync.Mutex
+	core     *core
+	state    keeper.State
+	code     keeper.Code
+	reason   string
+	since    deadline.Instant
+	lookedAt deadline.Instant
+	ready    int
+	holder   string // of the lease
+	hasLease bool   // as far as is known, no other has had it since
+	leaseErr error
+	troubles []Trouble
+	wake     chan struct{} // the core has something to write, or may have
+}
+
+// Trouble is something that is wrong with a queue although its messages are held.
+type Trouble struct {
+	Name   string `json:"name"` // a fixed word: binding, bound, consumers, budget, unbound
+	Reason string `json:"reason"`
+	Since  int64  `json:"since"` // Unix ms
+	until  deadline.Instant
+}
+
+// New makes a Keeper that does nothing until Run.
+func New(o Options) (*Keeper, error) {
+	if o.Queue == "" || o.Connect == nil || o.Facts == nil || o.Now == nil || o.Log == nil {
+		return nil, errors.New("delay: Queue, Connect, Facts, Now and Log are required")
+	}
+	if o.IsDelay == nil {
+		o.IsDelay = func(string) bool { return false }
+	}
+	if o.MaxMessages == 0 {
+		o.MaxMessages = 1_000_000
+	}
+	return &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue)), since: o.Now(), code: keeper.Looking,
+		core: newCore(o.Queue, o.Cancel, o.IsDelay), wake: make(chan struct{}, 1)}, nil
+}
+
+// Allow does nothing: delaying does no harm that an operator has to allow.
+func (k *Keeper) Allow() {}
+
+// Status is the present state.
+func (k *Keeper) Status() keeper.Status {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.statusLocked()
+}
+
+func (k *Keeper) statusLocked() keeper.Status {
+	c := k.core
+	s := keeper.Status{VHost: k.o.VHost, Queue: k.o.Queue, State: k.state, Code: k.code, Reason: k.reason, Since: k.since, Keeper: k.holder,
+		Held: len(c.waiting), CaughtUp: c.caughtUp, LookedAt: k.lookedAt, Ready: k.ready, Counts: c.counts}
+	if k.leaseErr != nil {
+		s.LeaseError = k.leaseErr.Error()
+	}
+	if len(c.waiting) > 0 {
+		s.NextDue = c.waiting[0].due
+	}
+	return s
+}
+
+// PendingBefore appends how many messages are due before each instant.
+func (k *Keeper) PendingBefore(until []deadline.Instant, out []int64) []int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, at := range until {
+		out = append(out, k.core.waiting.before(0, at))
+	}
+	return out
+}
+
+// before counts those due before an instant in the part of the heap below an index.
+func (h dueHeap) before(i int, at deadline.Instant) int64 {
+	if i >= len(h) || h[i].due >= at {
+		return 0
+	}
+	return 1 + h.before(2*i+1, at) + h.before(2*i+2, at)
+}
+
+// enter changes the state.
+func (k *Keeper) enter(s keeper.State, code keeper.Code, reason string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s == k.state && code == k.code && reason == k.reason {
+		return
+	}
+	k.state, k.code, k.reason, k.since = s, code, reason, k.o.Now()
+	k.log.Info("state", zap.Stringer("state", s), zap.String("reason", reason), zap.Int("held", len(k.core.waiting)))
+	if k.o.Changed != nil {
+		k.o.Changed(k.statusLocked())
+	}
+}
+
+// Troubles returns what is wrong at the moment.
+func (k *Keeper) Troubles() []Trouble {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.troubles = slices.DeleteFunc(k.troubles, func(t Trouble) bool { return t.until != 0 && t.until < k.o.Now() })
+	return slices.Clone(k.troubles)
+}
+
+// trouble notes what is wrong, or with an empty reason that nothing is. It lasts until it is noted again or, with lasts, for so long.
+func (k *Keeper) trouble(name, reason string, lasts time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at := slices.IndexFunc(k.troubles, func(t Trouble) bool { return t.Name == name })
+	if at >= 0 && k.troubles[at].Reason == reason {
+		return
+	}
+	if at >= 0 {
+		k.troubles = slices.Delete(k.troubles, at, at+1)
+	}
+	if reason == "" {
+		return
+	}
+	t := Trouble{Name: name, Reason: reason, Since: time.Now().UnixMilli()}
+	if lasts > 0 {
+		t.until = k.o.Now().Add(lasts)
+	}
+	k.troubles = append(k.troubles, t)
+	k.log.Warn("delays: "+reason, zap.String("trouble", name))
+}
+
+// Run delays messages until ctx ends; then it gives everything back. It returns nil when everything that it started has ended.
+func (k *Keeper) Run(ctx context.Context) error {
+	for wait, first := firstWait, true; ; first = false {
+		waited, ok := k.acquire(ctx)
+		if !ok {
+			break
+		}
+		if first || waited {
+			k.load(ctx)
+		}
+		began := time.Now()
+		err := k.runSession(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if err == nil {
+			continue // another Curfew has the lease
+		}
+		k.log.Warn("RabbitMQ has the messages again", zap.Error(err))
+		k.enter(keeper.Observing, keeper.Connection, err.Error())
+		if time.Since(began) > lastWait {
+			wait = firstWait
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, lastWait)
+	}
+	k.enter(keeper.Stopped, keeper.Stop, "stopped")
+	if k.o.Lease != nil {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+		defer cancel()
+		if err := k.o.Lease.Release(limited); err != nil {
+			k.log.Warn("cannot release the lease; it ends by itself", zap.Error(err))
+		}
+	}
+	return nil
+}
+
+// load reads the due times that other Curfews knew.
+func (k *Keeper) load(ctx context.Context) {
+	if k.o.Shadows == nil {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	shadows, err := k.o.Shadows.Load(limited)
+	if err != nil {
+		k.log.Warn("cannot read the due times that other Curfews knew", zap.Error(err))
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.core.remember(shadows)
+}
+
+// acquire waits until the lease is held, and reports whether it had to wait for another Curfew. ok false: ctx has ended.
+func (k *Keeper) acquire(ctx context.Context) (waited, ok bool) {
+	for k.o.Lease != nil && !k.renew(ctx) {
+		waited = true
+		k.mu.Lock()
+		reason := "another Curfew keeps it"
+		if k.leaseErr != nil {
+			reason = "no lease: " + k.leaseErr.Error()
+		}
+		k.mu.Unlock()
+		k.enter(keeper.Observing, keeper.LostLease, reason)
+		select {
+		case <-ctx.Done():
+			return waited, false
+		case <-time.After(leaseEvery):
+		}
+	}
+	return waited, ctx.Err() == nil
+}
+
+// renew takes or renews the lease, and reports whether this Curfew has it. One that had it and cannot ask goes on.
+func (k *Keeper) renew(ctx context.Context) bool {
+	limited, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	holder, held, err := k.o.Lease.Acquire(limited)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.leaseErr = err; err == nil {
+		k.holder, k.hasLease = holder, held
+	}
+	return k.hasLease
+}

@@ -1,0 +1,90 @@
+package delay
+
+import (
+	"strconv"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/internal/fingerprint"
+)
+
+// message is what is kept of a delivery.
+type message struct {
+	fingerprint uint64
+	id, key     string
+	user        string // as RabbitMQ has checked it; "": the publisher did not say
+
+	until     deadline.Instant // x-delay-until; 0: it has none
+	delay     time.Duration    // after it was published; negative: it does not say
+	expires   bool             // delay is its expiration
+	published deadline.Instant // at the latest, by what the message says; 0: nothing
+	passed    string           // the queue that it was dead-lettered from last
+	returned  bool             // it was delivered before
+
+	command commandKind
+	target  string // the message that a command is about
+	only    bool   // x-replace-only
+	replyTo string
+	correl  string
+}
+
+type commandKind uint8
+
+const (
+	noCommand commandKind = iota
+	cancelling
+	replacing
+	rescheduling
+)
+
+// longest is the longest delay: a hundred years.
+const longest = 100 * 365 * 24 * time.Hour
+
+// read takes what is needed from a delivery.
+func read(fingerprints *fingerprint.Hash, d *amqp091.Delivery) message {
+	m := message{fingerprint: fingerprints.Of(d), id: d.MessageId, key: d.RoutingKey, user: d.UserId,
+		returned: d.Redelivered, replyTo: d.ReplyTo, correl: d.CorrelationId}
+	if ms, ok := millis(d.Headers["x-delay-until"]); ok && ms > 0 && ms < longest.Milliseconds() {
+		m.until = deadline.FromUnixMilli(ms)
+	}
+	m.delay = -1
+	if v, given := d.Headers["x-delay"]; given {
+		ms, _ := millis(v)
+		m.delay = delayOf(ms)
+	} else if ms, ok := millis(d.Expiration); ok {
+		m.delay, m.expires = delayOf(ms), true
+	}
+	m.published = fingerprint.Published(d)
+	if deaths, ok := d.Headers["x-death"].([]any); ok && len(deaths) > 0 {
+		if last, ok := deaths[0].(amqp091.Table); ok {
+			m.passed, _ = last["queue"].(string)
+		}
+	}
+	for kind, header := range map[commandKind]string{cancelling: "x-cancel", replacing: "x-replace", rescheduling: "x-reschedule"} {
+		if id, ok := d.Headers[header].(string); ok && kind > m.command {
+			m.command, m.target = kind, id
+		}
+	}
+	m.only, _ = d.Headers["x-replace-only"].(bool)
+	return m
+}
+
+func delayOf(ms int64) time.Duration {
+	return time.Duration(min(max(ms, 0), longest.Milliseconds())) * time.Millisecond
+}
+
+// millis reads a number of ms as the delayed-message plugin does: integers, floats without their fraction, digits.
+func millis(v any) (int64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return int64(max(-1, min(v, float64(longest.Milliseconds())))), v == v
+	case float32:
+		return millis(float64(v))
+	case string:
+		ms, err := strconv.ParseInt(v, 10, 64)
+		return ms, err == nil
+	}
+	return fingerprint.Integer(v)
+}

@@ -1,0 +1,428 @@
+package delay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/internal/fingerprint"
+	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/queuefacts"
+)
+
+const (
+	perChannel = 1000
+	lookEvery  = time.Second
+	bindEvery  = time.Minute
+	// consumerTimeout is what a consumer of a 4.3 quorum queue asks for.
+	consumerTimeout = 365 * 24 * time.Hour
+	// assumedTimeout is RabbitMQ's own consumer_timeout.
+	assumedTimeout = 30 * time.Minute
+	closeTimeout   = 2 * time.Second
+)
+
+// session is one connection. One goroutine, run, writes; the others read.
+type session struct {
+	k       *Keeper
+	conn    *amqp091.Connection
+	control *amqp091.Channel // looks, and binds
+	answers *amqp091.Channel // nil: none is open
+	facts   keeper.Facts
+	ctx     context.Context
+	wg      sync.WaitGroup
+	failed  chan error
+	opened  int
+
+	channels []*channel // guarded by k.mu
+}
+
+// channel is an AMQP channel with the messages that it holds.
+type channel struct {
+	ch *amqp091.Channel
+
+	// Guarded by k.mu.
+	held  int
+	since deadline.Instant // when it began to hold something
+	gone  bool             // what it held has been dropped
+}
+
+func (c *channel) add(now deadline.Instant) {
+	if c.held == 0 {
+		c.since = now
+	}
+	c.held++
+}
+
+// runSession connects and delays messages until the connection is lost, which is the error. nil: ctx has ended, or another Curfew has the lease.
+func (k *Keeper) runSession(ctx context.Context) error {
+	conn, err := k.o.Connect(ctx)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s := &session{k: k, conn: conn, ctx: inner, failed: make(chan error, 1)}
+	defer func() {
+		cancel()
+		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
+		s.wg.Wait()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		for _, c := range s.channels {
+			c.gone = true
+		}
+		k.core.lose(nil)
+		k.core.out = nil
+	}()
+	if s.facts, err = k.o.Facts(ctx); err != nil {
+		return fmt.Errorf("facts: %w", err)
+	}
+	if s.control, err = conn.Channel(); err != nil {
+		return fmt.Errorf("open a channel: %w", err)
+	}
+	if err := s.begin(); err != nil {
+		return err
+	}
+	s.spawn(s.look)
+	return s.run(ctx)
+}
+
+func (s *session) spawn(fn func()) { s.wg.Go(fn) }
+
+// fail ends the session.
+func (s *session) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
+	}
+}
+
+// begin asks how many messages wait, and consumes.
+func (s *session) begin() error {
+	k := s.k
+	found, err := s.control.QueueDeclarePassive(k.o.Queue, true, false, false, false, nil)
+	if err != nil {
+		return fmt.Errorf("ask for the queue: %w", err)
+	}
+	k.mu.Lock()
+	k.core.ttl = s.facts.TTL
+	k.core.begin(k.o.Now(), found.Messages)
+	k.lookedAt, k.ready = k.o.Now(), found.Messages
+	k.mu.Unlock()
+	if err := s.open(); err != nil {
+		return err
+	}
+	k.enter(keeper.Keeping, keeper.NoConsumer, "")
+	return nil
+}
+
+// open adds a channel that consumes.
+func (s *session) open() error {
+	ch, err := s.conn.Channel()
+	if err != nil {
+		return fmt.Errorf("open a channel: %w", err)
+	}
+	if err := ch.Qos(perChannel, 0, false); err != nil {
+		return fmt.Errorf("set the prefetch: %w", err)
+	}
+	args := amqp091.Table{}
+	if s.facts.Family == queuefacts.Family43 && s.facts.Type == queuefacts.Quorum {
+		args["x-consumer-timeout"] = consumerTimeout.Milliseconds()
+	}
+	c := &channel{ch: ch}
+	s.k.mu.Lock()
+	s.channels = append(s.channels, c)
+	s.opened++
+	s.k.mu.Unlock()
+	deliveries, err := ch.Consume(s.k.o.Queue, keeper.ConsumerTag(s.k.o.Name, s.opened), false, false, false, false, args)
+	if err != nil {
+		return fmt.Errorf("consume: %w", err)
+	}
+	s.spawn(func() {
+		fingerprints := fingerprint.New()
+		for d := range deliveries {
+			m := read(fingerprints, &d)
+			s.take(c, d.DeliveryTag, &m)
+		}
+		s.lost(c)
+	})
+	return nil
+}
+
+// take hands a delivery to the core.
+func (s *session) take(c *channel, tag uint64, m *message) {
+	k := s.k
+	k.mu.Lock()
+	if !c.gone {
+		k.core.deliver(k.o.Now(), c, tag, m)
+	}
+	k.mu.Unlock()
+	k.signal()
+}
+
+func (k *Keeper) signal() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// lost drops what a channel held: RabbitMQ has closed it, or cancelled its consumer, or drop has.
+func (s *session) lost(c *channel) {
+	if s.drop(c); s.ctx.Err() != nil || s.conn.IsClosed() {
+		return
+	}
+	s.k.mu.Lock()
+	left := len(s.channels)
+	s.k.mu.Unlock()
+	if left == 0 {
+		s.fail(errors.New("the queue no longer delivers: it was deleted, or its last channel was closed"))
+	}
+}
+
+// drop closes a channel, so that RabbitMQ delivers again what it held.
+func (s *session) drop(c *channel) {
+	k := s.k
+	k.mu.Lock()
+	was := c.gone
+	if !was {
+		c.gone = true
+		k.core.lose(c)
+		for i, one := range s.channels {
+			if one == c {
+				s.channels = append(s.channels[:i:i], s.channels[i+1:]...)
+				break
+			}
+		}
+	}
+	k.mu.Unlock()
+	if !was {
+		_ = c.ch.Close()
+		k.signal()
+	}
+}
+
+// run writes what the core decides.
+func (s *session) run(ctx context.Context) error {
+	k := s.k
+	closed := s.conn.NotifyClose(make(chan *amqp091.Error, 1))
+	leases, passed := time.NewTicker(leaseEvery), time.NewTicker(passedEvery)
+	defer leases.Stop()
+	defer passed.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var lost <-chan struct{}
+	if k.o.Shadows != nil {
+		lost = k.o.Shadows.Lost()
+	}
+	others := make(chan struct{}, 1)
+	for {
+		if err := s.step(timer); err != nil {
+			return err
+		}
+		select {
+		case <-k.wake:
+		case <-timer.C:
+		case <-lost:
+			k.mu.Lock()
+			k.core.shadows = append(k.core.shadows, k.core.allShadows()...)
+			k.mu.Unlock()
+		case <-passed.C:
+			s.passed()
+			if err := s.roll(); err != nil {
+				return err
+			}
+		case <-leases.C:
+			if k.o.Lease != nil {
+				s.spawn(func() {
+					if !k.renew(s.ctx) {
+						select {
+						case others <- struct{}{}:
+						default:
+						}
+					}
+				})
+			}
+		case <-others:
+			s.giveBack()
+			return nil
+		case <-ctx.Done():
+			k.enter(keeper.Releasing, keeper.Stop, "stopped")
+			s.giveBack()
+			return nil
+		case err := <-s.failed:
+			return err
+		case err := <-closed:
+			if err == nil {
+				return errors.New("connection closed")
+			}
+			return fmt.Errorf("connection closed: %w", err)
+		}
+	}
+}
+
+// step carries out what the core has decided, opens another channel if those there are nearly full, and sets the timer.
+func (s *session) step(timer *time.Timer) error {
+	k := s.k
+	k.mu.Lock()
+	now := k.o.Now()
+	k.core.tick(now)
+	out, expired, shadows := k.core.out, k.core.expired, k.core.shadows
+	k.core.out, k.core.expired, k.core.shadows = nil, nil, nil
+	wake, held, room := k.core.wake(), len(k.core.waiting), len(s.channels)*perChannel
+	k.mu.Unlock()
+	for i := range out {
+		s.perform(&out[i])
+	}
+	if len(expired) > 0 && k.o.Expired != nil {
+		for i := range expired {
+			expired[i].VHost, expired[i].Queue = k.o.VHost, k.o.Queue
+		}
+		k.o.Expired(expired)
+	}
+	if len(shadows) > 0 && k.o.Shadows != nil {
+		k.o.Shadows.Put(shadows)
+	}
+	timer.Reset(max(0, wake.Sub(k.o.Now())))
+	if held < room-perChannel/4 {
+		return nil
+	}
+	if room >= k.o.MaxMessages {
+		k.trouble("budget", fmt.Sprintf("%d messages may be held, and more wait: one of those is late if it is due sooner. Raise budget.messages.", k.o.MaxMessages), time.Minute)
+		return nil
+	}
+	return s.open()
+}
+
+// perform writes one effect. If the channel is closed, its messages come again.
+func (s *session) perform(e *effect) {
+	switch {
+	case e.channel == nil:
+		s.answer(e)
+	case e.ack:
+		_ = e.channel.ch.Ack(e.tag, false)
+	default:
+		_ = e.channel.ch.Nack(e.tag, false, false)
+	}
+}
+
+// answer tells the sender of a command what became of it. Nothing depends on it.
+func (s *session) answer(e *effect) {
+	if s.answers == nil || s.answers.IsClosed() {
+		ch, err := s.conn.Channel()
+		if err != nil {
+			return
+		}
+		s.answers = ch
+	}
+	err := s.answers.PublishWithContext(s.ctx, "", e.replyTo, false, false, amqp091.Publishing{CorrelationId: e.correl, ContentType: "text/plain", Body: []byte(e.answer)})
+	if err != nil {
+		s.k.log.Debug("a command could not be answered", zap.Error(err))
+	}
+}
+
+// giveBack has RabbitMQ take everything back at once. From 4.3 on that does not count against a delivery limit, as a lost connection does.
+func (s *session) giveBack() {
+	s.k.mu.Lock()
+	channels := append([]*channel{}, s.channels...)
+	s.k.mu.Unlock()
+	for _, c := range channels {
+		_ = c.ch.Nack(0, true, true)
+	}
+	for _, c := range channels {
+		_ = c.ch.Close()
+	}
+}
+
+// roll closes the channel that has held messages for too long, before RabbitMQ does.
+func (s *session) roll() error {
+	limit := time.Duration(math.MaxInt64)
+	if s.facts.Family != queuefacts.Family43 {
+		if limit = s.facts.ConsumerTimeout; limit <= 0 {
+			limit = assumedTimeout
+		}
+		limit /= 2
+	}
+	k := s.k
+	var old []*channel
+	k.mu.Lock()
+	for _, c := range s.channels {
+		if c.held > 0 && k.o.Now().Sub(c.since) > limit {
+			old = append(old, c)
+		}
+	}
+	all := len(old) == len(s.channels)
+	k.mu.Unlock()
+	if len(old) > 0 && all {
+		if err := s.open(); err != nil {
+			return err
+		}
+	}
+	for _, c := range old {
+		s.drop(c)
+	}
+	return nil
+}
+
+// passed forgets shadows that nobody needs any more.
+func (s *session) passed() {
+	k := s.k
+	k.mu.Lock()
+	now := k.o.Now()
+	k.core.prune(now)
+	before := now
+	if len(k.core.waiting) > 0 {
+		before = min(before, k.core.waiting[0].due)
+	}
+	settled := k.core.caughtUp
+	k.mu.Unlock()
+	if shadows, ok := k.o.Shadows.(Lasting); ok && settled {
+		shadows.Passed(before.Add(-passedMargin))
+	}
+}
+
+// look asks each second for the queue, and each minute binds it.
+func (s *session) look() {
+	k := s.k
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	var b binder
+	for boundAt := (time.Time{}); ; {
+		if time.Since(boundAt) >= bindEvery {
+			boundAt = time.Now()
+			b.bind(s)
+		}
+		if s.control.IsClosed() && !s.conn.IsClosed() {
+			var err error
+			if s.control, err = s.conn.Channel(); err != nil {
+				s.fail(fmt.Errorf("open a channel: %w", err))
+				return
+			}
+		}
+		found, err := s.control.QueueDeclarePassive(k.o.Queue, true, false, false, false, nil)
+		if err == nil {
+			k.mu.Lock()
+			k.lookedAt, k.ready = k.o.Now(), found.Messages
+			k.mu.Unlock()
+		}
+		select {
+		case <-tick.C:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// allShadows returns all due times that are known.
+func (c *core) allShadows() (all []keeper.Shadow) {
+	for _, e := range c.waiting {
+		all = append(all, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due})
+	}
+	return all
+}

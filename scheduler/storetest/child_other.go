@@ -1,9 +1,0 @@
-//go:build !linux
-
-package storetest
-
-import "syscall"
-
-// endWithParent does nothing where the system has no such service: a test process
-// that is killed leaves its children.
-func endWithParent() *syscall.SysProcAttr { return nil }
