@@ -23,7 +23,7 @@ INTEGRATION = $(shell $(GO) list ./integration/...)
 # Of ./integration, the tests that run the broker within the test's process: the race detector watches it there.
 IN_PROCESS = ^Test(Login|RefusedLoginOnTheWire|Permissions|WhatEndsConnections|LimitsOfUsersAndVHosts|DefinitionsGoBothWays|Policies|ExpirationPage|Stories)$$
 # The tests that mount a file system, install a package, or run Curfew in a network or a time of its own.
-PRIVILEGED = ^Test(Amqp091Own|DiskFull|DiskFails|DiskStandsStill|SuspendedWhileDown|AbsoluteTimesAfterAWrongClock|DebInstalled|RpmInstalled)$$
+PRIVILEGED = ^Test(Amqp091Own|DiskFull|DiskFails|DiskStandsStill|SuspendedWhileDown|AbsoluteTimesAfterAWrongClock|DebInstalled|RpmInstalled|Newcomer)$$
 
 # Tests of packages that compute for long and start few goroutines, or measure memory: the race detector takes most of their time and sees
 # the same code in their neighbours. Of the crash points it sees every eighth.
@@ -81,7 +81,7 @@ test: deps $(LINT) ## everything, with the race detector, against real Redis, Ra
 	$(RELEASED) -p 1 -parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)|^TestSimulation' $(filter-out %/rabbitmq %/faults,$(INTEGRATION))
 
 test-privileged: deps ## the tests that need root with CAP_SYS_ADMIN and loop devices: disks that fill, fail or stand still, other clocks, packages
-	$(RELEASED) -p 2 -run '$(PRIVILEGED)' ./integration ./integration/faults
+	$(RELEASED) -p 2 -run '$(PRIVILEGED)' ./integration ./integration/faults ./integration/pages
 	cd deploy/release && CGO_ENABLED=0 $(GO) test -trimpath -vet=off -run '$(PRIVILEGED)' .
 
 test-rabbitmq4: deps ## the tests beside RabbitMQ against a RabbitMQ 4 that is fetched into .cache: SUITE=trixie has 4.0, SUITE=forky 4.3; no root

@@ -39,7 +39,6 @@ type counters struct {
 	queueName func(uint64) (vhost, name string, ok bool)
 	fired     *prometheus.CounterVec // vhost, queue, action, path
 	failed    *prometheus.CounterVec // vhost, queue, reason
-	held      heldCounts
 	recent    recent
 
 	mu     sync.Mutex

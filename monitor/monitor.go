@@ -95,7 +95,7 @@ type Monitor struct {
 }
 
 // New returns a monitor that counts what expires from now on; the rest of its work begins with Run. Its error says that o
-// is incomplete or that a metric is registered already.
+// is incomplete. It panics if a metric is registered already.
 func New(o Options) (*Monitor, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -106,18 +106,13 @@ func New(o Options) (*Monitor, error) {
 		m.forecaster = &forecaster{from: surveyor, now: o.Source.Now, offset: o.Source.ClockOffset, expired: func(q uint64) uint64 { return m.counters.expiredOf(q) }, meters: make(map[uint64]*metered)}
 		m.AddLoop("forecast", m.forecast)
 	}
-	if m.metrics, err = newMetrics(m); err != nil {
-		return nil, err
-	}
+	m.metrics = newMetrics(m)
 	m.counters = &counters{
 		queueName: o.QueueName,
 		fired:     m.metrics.fired,
 		failed:    m.metrics.failed,
 		byID:      make(map[uint64]*queueCounters),
 		labels:    make(map[[2]string]struct{}),
-	}
-	if err := o.Registerer.Register(&m.counters.held); err != nil {
-		return nil, fmt.Errorf("monitor: register metric: %w", err)
 	}
 	m.aggregators.New = func() any { return m.newAggregator() }
 	o.Source.Expiries().Subscribe(deadline.Basic, m.expired)

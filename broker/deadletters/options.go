@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,75 +29,18 @@ const (
 	TTLNone      = "none"
 )
 
-// Options are what a replay does with each message. The API reads them as JSON, commands and pages as text (Set); the tags say what a command's
-// help and a page's form say about them. An option that is empty or 0 has its default.
+// Options are what a replay does with each message. The tags are those of fields of operations. An option that is empty or 0 has its default.
 type Options struct {
-	To       string `json:"to" oneof:"origin queue onward exchange" texts:"the exchange and key each was published with|the queue in which each first died|the exchange by which it came here|this exchange and key:" doc:"origin (default): what it was published with; queue: the one in which it first died; onward: the exchange by which it came here; or exchange"`
-	Exchange string `json:"exchange,omitempty" faint:"the default exchange" doc:"to this exchange (empty: the default one)"`
-	Key      string `json:"routing_key,omitempty" flag:"key" faint:"its own" doc:"with this routing key (default: the first one it was published with)"`
-	TTL      string `json:"ttl" label:"Time to live" oneof:"fresh remaining none" texts:"as when published, counted from now|the rest of it|only the queue's" doc:"fresh (default): the time it was published with; remaining: its old deadline; none (default with --to onward); or a time such as 10m"`
+	To       string `json:"to" hide:"table" oneof:"origin queue onward exchange" texts:"the exchange and key each was published with|the queue in which each first died|the exchange by which it came here|this exchange and key:" doc:"origin (default): what it was published with; queue: the one in which it first died; onward: the exchange by which it came here; or exchange"`
+	Exchange string `json:"exchange,omitempty" hide:"table" faint:"the default exchange" doc:"to this exchange (empty: the default one)"`
+	Key      string `json:"routing_key,omitempty" hide:"table" flag:"key" faint:"its own" doc:"with this routing key (default: the first one it was published with)"`
+	TTL      string `json:"ttl" hide:"table" label:"Time to live" is:"words" oneof:"fresh remaining none" texts:"as when published, counted from now|the rest of it|only the queue's" doc:"fresh (default): the time it was published with; remaining: its old deadline; none (default with --to onward); or a time such as 10m"`
 	// KeepDeaths leaves the death headers on the message, so that its next death adds to them.
 	// Otherwise the message looks as if published for the first time. If to is onward they are kept.
-	KeepDeaths bool    `json:"keep_deaths" label:"Keep the death history" doc:"leave the x-death headers on it"`
-	MaxReplays int64   `json:"max_replays" label:"Replayed at most" faint:"3 times" doc:"skip messages that were replayed this often before (default 3)"`
-	Limit      int     `json:"limit,omitempty" label:"At most" faint:"all" doc:"the most messages to replay (default all)"`
-	Rate       float64 `json:"rate,omitempty" label:"Per second" faint:"no limit" doc:"messages a second (default as fast as possible)"`
-}
-
-// Option is what the tags say about an option.
-type Option struct {
-	Name, Flag, Label, Doc, Faint string
-	OneOf, Texts                  []string // the words that it may be, and what a page says for each
-	Yes                           bool     // it is true or false
-}
-
-// OptionList describes the Options.
-var OptionList = func() (list []Option) {
-	for f := range reflect.TypeFor[Options]().Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		words := strings.ReplaceAll(name, "_", " ")
-		list = append(list, Option{
-			Name: name, Flag: cmp.Or(f.Tag.Get("flag"), strings.ReplaceAll(name, "_", "-")), Label: cmp.Or(f.Tag.Get("label"), strings.ToUpper(words[:1])+words[1:]), Doc: f.Tag.Get("doc"),
-			Faint: f.Tag.Get("faint"), OneOf: strings.Fields(f.Tag.Get("oneof")), Texts: strings.Split(f.Tag.Get("texts"), "|"), Yes: f.Type.Kind() == reflect.Bool,
-		})
-	}
-	return list
-}()
-
-func (o *Options) field(name string) reflect.Value {
-	i := slices.IndexFunc(OptionList, func(one Option) bool { return one.Name == name })
-	return reflect.ValueOf(o).Elem().Field(i)
-}
-
-// Get is the text of an option; "" is the default. The option exists.
-func (o *Options) Get(name string) string {
-	v := o.field(name)
-	if v.IsZero() {
-		return ""
-	}
-	return fmt.Sprint(v.Interface())
-}
-
-// Set reads an option, which exists. Error: *OptionError.
-func (o *Options) Set(name, text string) (err error) {
-	text = strings.TrimSpace(text)
-	switch to := o.field(name).Addr().Interface().(type) {
-	case *string:
-		*to = text
-		return nil
-	case *bool:
-		*to, err = strconv.ParseBool(cmp.Or(text, "false"))
-	case *int:
-		*to, err = strconv.Atoi(cmp.Or(text, "0"))
-	case *int64:
-		*to, err = strconv.ParseInt(cmp.Or(text, "0"), 10, 64)
-	case *float64:
-		*to, err = strconv.ParseFloat(cmp.Or(text, "0"), 64)
-	}
-	if err != nil {
-		return &OptionError{name, fmt.Sprintf("%q is not a number of the right kind", text)}
-	}
-	return nil
+	KeepDeaths bool    `json:"keep_deaths" hide:"table" label:"Keep the death history" doc:"leave the x-death headers on it"`
+	MaxReplays int64   `json:"max_replays" hide:"table" label:"Replayed at most" faint:"3 times" doc:"skip messages that were replayed this often before (default 3)"`
+	Limit      int     `json:"limit,omitempty" hide:"table" label:"At most" faint:"all" doc:"the most messages to replay (default all)"`
+	Rate       float64 `json:"rate,omitempty" hide:"table" label:"Per second" faint:"no limit" doc:"messages a second (default as fast as possible)"`
 }
 
 // OptionError says what is wrong with an option. Field is its name in JSON.

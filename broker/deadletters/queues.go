@@ -12,7 +12,7 @@ import (
 
 // Queue is one that dead letters go to or are in.
 type Queue struct {
-	VHost   string `json:"vhost"`
+	VHost   string `json:"vhost" hide:"table"`
 	Queue   string `json:"queue"`
 	Ready   int    `json:"ready"`
 	Unacked int    `json:"unacked"`
@@ -20,7 +20,7 @@ type Queue struct {
 	// From are the queues whose dead letters go here, by name; at most 100.
 	From []string `json:"from"`
 	// Parked: it is the queue for dead letters that cannot be routed.
-	Parked bool `json:"parked"`
+	Parked bool `json:"parked" table:"PARKED?"`
 }
 
 const (

@@ -2,7 +2,7 @@ package deadletters
 
 import "curfew/broker/queue"
 
-// Query is the body of the API's requests about the dead letters of a queue.
+// Query is the body of the API's requests that show or export the dead letters of a queue.
 type Query struct {
 	Filter   Filter    `json:"filter,omitempty"`   // an expression, such as reason == "expired"; it may stand in the address as well, as ?filter=
 	After    queue.Seq `json:"after,omitempty"`    // of a search: next of the previous answer
@@ -10,12 +10,9 @@ type Query struct {
 	Count    int       `json:"count,omitempty"`    // of a search: 1 to 1000; 10 if it is missing
 	Truncate *int      `json:"truncate,omitempty"` // of a search: bytes of each body; 4096 if it is missing
 	Encoding string    `json:"encoding,omitempty"` // of a search: base64, or auto: as text where the body is UTF-8; auto if it is missing
-	Confirm  *int      `json:"confirm,omitempty"`  // of a purge: how many messages match
 
 	// Position is the one from an earlier answer: messages that arrived after it are left alone, and ago in the filter counts from then.
 	Position Position `json:"position,omitzero"`
-	Options
-	DryRun bool `json:"dry_run,omitempty"` // of a replay: only count
 }
 
 // Page is a page of dead letters, as the API answers.

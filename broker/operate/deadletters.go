@@ -15,14 +15,24 @@ import (
 	"curfew/broker/queue"
 )
 
+const (
+	listDeadLetterQueues Operation = "list_dead_letter_queues"
+	startReplay          Operation = "start_replay"
+)
+
 var _ = Group("dlq", "List, search, replay, edit, purge, export and import dead letters of a running Curfew")
 
-// ListDeadLetterQueues lists the queues that dead letters go to or are in, the fullest first, as they were within the last second; vhost is ""
-// for all. The caller must not change the result.
-func (o Letters) ListDeadLetterQueues(_ context.Context, a Actor, vhost string) ([]*deadletters.Queue, error) {
-	if err := o.permit(&a, ListDeadLetterQueues, vhost); err != nil {
-		return nil, err
-	}
+// LetterFilter is a virtual host; "" is any.
+type LetterFilter struct {
+	VHost string `json:"vhost"`
+}
+
+// ListDeadLetterQueues lists the queues that dead letters go to or are in, the fullest first, as they were within the last second. The caller must not
+// change the result.
+var ListDeadLetterQueues = Define(Op{
+	Name: listDeadLetterQueues, Title: "List the queues that dead letters go to or are in, the fullest first", Rule: Rule{Role: Management, Looks: true, Read: UnlessMonitor}, Watched: true,
+	Routes: []string{"GET /api/curfew/deadletters/{vhost}", "GET /api/curfew/deadletters"}, Command: "dlq list",
+}, func(_ context.Context, o *Call, _ LetterFilter) ([]*deadletters.Queue, error) {
 	all := o.deadLetterQueues.get(&o.epoch, 100*time.Microsecond, func() (all []deadletters.Queue, n int) {
 		for _, vh := range o.Broker.VHosts() {
 			all = append(all, deadletters.Queues(vh)...)
@@ -32,17 +42,17 @@ func (o Letters) ListDeadLetterQueues(_ context.Context, a Actor, vhost string) 
 		return all, n
 	})
 	vhosts, list := map[string]*broker.VHost{}, []*deadletters.Queue{}
-	for _, vh := range o.VHosts(a) {
+	for _, vh := range o.Within() {
 		vhosts[vh.Name()] = vh
 	}
 	for i := range all {
 		q := &all[i]
-		if vh := vhosts[q.VHost]; vh != nil && (vhost == "" || vhost == q.VHost) && o.MayOn(&a, ListDeadLetterQueues, vh, q.Queue) == nil {
+		if vh := vhosts[q.VHost]; vh != nil && o.MayOn(&o.Actor, listDeadLetterQueues, vh, q.Queue) == nil {
 			list = append(list, q)
 		}
 	}
 	return list, nil
-}
+})
 
 // DeadLetters selects dead letters of a queue.
 type DeadLetters struct {
@@ -128,14 +138,42 @@ func (o Letters) ExportDeadLetters(ctx context.Context, a Actor, r DeadLetters, 
 	return err
 }
 
-// PurgeDeadLetters deletes dead letters if messages is their number. When ctx ends it stops. Error: *deadletters.Unconfirmed among others.
-func (o Letters) PurgeDeadLetters(ctx context.Context, a Actor, r DeadLetters, messages int) (deleted int, err error) {
-	q, err := o.queue(&a, PurgeDeadLetters, r.Queue)
-	if err == nil {
-		deleted, err = deadletters.Purge(ctx, o.Broker, q, r.Filter, deadletters.Confirmation{Messages: messages, Position: r.Position}, func(n int) { report(ctx, n, messages) })
-	}
-	return deleted, o.purged(ctx, &a, PurgeDeadLetters, r.Queue, deleted, err)
+// PurgeRequest says which dead letters to delete, and how many they are; nil: it only counts.
+type PurgeRequest struct {
+	VHost    string               `json:"vhost"`
+	Queue    string               `json:"queue"`
+	Filter   deadletters.Filter   `json:"filter" is:"filter" doc:"an expression, such as reason == \"expired\"; none: all dead letters"`
+	Confirm  *int                 `json:"confirm" doc:"how many messages match"`
+	Position deadletters.Position `json:"position" doc:"the one from an earlier answer: messages that arrived after it are left alone"`
 }
+
+// Deleted is how many messages were deleted.
+type Deleted struct {
+	Deleted int `json:"deleted"`
+}
+
+// PurgeDeadLetters deletes dead letters if their number is confirmed. When ctx ends it stops. Error: *deadletters.Unconfirmed among others; then nothing
+// is recorded.
+var PurgeDeadLetters = Define(Op{
+	Name: "purge_dead_letters", Title: "Delete the dead letters that a filter matches", Rule: Rule{Role: Management, Read: Always}, Long: true,
+	Text: "`confirm` must be their number. Otherwise nothing is deleted: the answer is 409, with the number in `matched`. " +
+		"A second request with its `position` is about the same messages.",
+	Routes: []string{"POST /api/curfew/deadletters/{vhost}/{queue}/purge"},
+}, func(ctx context.Context, c *Call, r PurgeRequest) (done Deleted, err error) {
+	q, err := c.Queue(r.Queue)
+	messages := -1
+	if r.Confirm != nil {
+		messages = *r.Confirm
+	}
+	if err == nil {
+		done.Deleted, err = deadletters.Purge(ctx, c.Broker, q, r.Filter, deadletters.Confirmation{Messages: messages, Position: r.Position}, func(n int) { report(ctx, n, messages) })
+	}
+	if _, c.Asks = errors.AsType[*deadletters.Unconfirmed](err); err == nil {
+		err = c.Commit(ctx)
+	}
+	c.Log(zap.Int("messages", done.Deleted))
+	return done, err
+})
 
 // purged ends a purge that somebody has to confirm: nothing is recorded until it is confirmed.
 func (o *Access) purged(ctx context.Context, a *Actor, op Operation, at QueueName, deleted int, err error) error {
@@ -236,17 +274,27 @@ func (o Letters) ReviewDraft(_ context.Context, a Actor, at QueueName, seq queue
 	return r, err
 }
 
+// ReplayRequest says what a replay is to do.
+type ReplayRequest struct {
+	VHost  string             `json:"vhost" hide:"page"`
+	Queue  string             `json:"queue" hide:"page"`
+	Filter deadletters.Filter `json:"filter" is:"filter" hide:"command page" doc:"an expression, such as reason == \"expired\"; none: all dead letters"`
+	deadletters.Options
+	DryRun   bool                 `json:"dry_run" hide:"page" doc:"move nothing; print what would happen"`
+	Position deadletters.Position `json:"position" hide:"page" doc:"replay only messages that a dry run with this position counted; later ones stay"`
+}
+
 // StartReplay starts a replay that belongs to the actor, with the actor's rights. A dry run is complete when it returns, and has moved nothing.
 // Errors: deadletters.ErrRequest, deadletters.ErrOwner or deadletters.ErrRunning among others.
-func (o Letters) StartReplay(ctx context.Context, a Actor, r deadletters.Request) (replay deadletters.Replay, err error) {
-	at := QueueName{r.VHost, r.Queue}
-	q, err := o.queue(&a, StartReplay, at)
+var StartReplay = Define(Op{
+	Name: startReplay, Title: "Send dead letters back to where they were published, or elsewhere", Rule: Rule{Role: Management, Read: Always}, Slow: true, Begins: true,
+	Text:   "The answer is 202 with the replay at its start; it runs in the background. With `dry_run` it only counts, and lists where the messages would go.",
+	Routes: []string{"POST /api/curfew/deadletters/{vhost}/{queue}/replay"},
+}, func(ctx context.Context, c *Call, r ReplayRequest) (replay deadletters.Replay, err error) {
+	q, err := c.Queue(r.Queue)
 	if err == nil {
-		r.Queue, r.User = q.Name(), a.Name
-		replay, err = o.Replay(ctx, r)
+		replay, err = c.Replay(ctx, deadletters.Request{VHost: r.VHost, Queue: q.Name(), User: c.Actor.Name, Filter: r.Filter, Options: r.Options, DryRun: r.DryRun, Position: r.Position})
 	}
-	if !r.DryRun || Refused(err) {
-		o.Record(a, StartReplay, at, err, zap.String("replay", replay.ID))
-	}
+	c.Log(zap.String("replay", replay.ID))
 	return replay, err
-}
+})

@@ -31,6 +31,7 @@ const (
 	Pattern  Kind = "pattern"  // a regular expression
 	JSON     Kind = "json"     // any JSON value
 	Span     Kind = "span"     // a number of ms, which forms also take as 90s or 10m
+	Words    Kind = "words"    // a text for which there are proposals (oneof)
 	Fraction Kind = "fraction" // a number that need not be whole
 	Instant  Kind = "instant"  // a time.Time, or Unix ms; 0 is none
 	Progress Kind = "state"    // running, done, cancelled or failed
@@ -499,7 +500,7 @@ func check(list []Field, request any) error {
 				return wrong(f, "out_of_range", f.Name, int64(v))
 			}
 		case string:
-			if len(f.OneOf) > 0 && !f.Any && !slices.Contains(f.OneOf, v) && v != f.Default {
+			if len(f.OneOf) > 0 && !f.Any && f.Kind != Words && !slices.Contains(f.OneOf, v) && v != f.Default {
 				return &Wrong{Field: f.Name, Text: fmt.Sprintf("%s is %q: want %s", f.Name, v, strings.Join(f.OneOf, ", "))}
 			}
 		}

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"go.uber.org/zap"
-
 	"curfew/broker/deadletters"
 )
 
@@ -38,14 +36,29 @@ func filterPrefix(at QueueName) string {
 	return filterParameter + url.PathEscape(at.VHost) + "/" + url.PathEscape(at.Name) + "/"
 }
 
+// FilterQueue names the queue of filters.
+type FilterQueue struct {
+	VHost string `json:"vhost"`
+	Queue string `json:"queue"`
+}
+
 // ListFilters lists the filters saved for a queue, by name. Somebody may have set such a parameter in another form: it is left out.
-func (o Letters) ListFilters(_ context.Context, a Actor, at QueueName) ([]SavedFilter, error) {
-	q, err := o.queue(&a, SearchDeadLetters, at)
+var ListFilters = Define(Op{
+	Name: "list_filters", Title: "The filters that are saved for a queue, by name", Rule: Rule{Role: Management, Read: Always}, Quiet: true,
+	Routes: []string{"GET /api/curfew/deadletters/{vhost}/{queue}/filters"},
+}, func(_ context.Context, c *Call, r FilterQueue) ([]SavedFilter, error) {
+	_, list, err := c.filters(r.Queue)
+	return list, err
+})
+
+// filters are the filters saved for a queue, and how their parameters begin.
+func (c *Call) filters(queue string) (prefix string, list []SavedFilter, err error) {
+	q, err := c.Queue(queue)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	prefix, list := filterPrefix(QueueName{at.VHost, q.Name()}), []SavedFilter{}
-	for name, value := range o.Broker.GlobalParameters() {
+	prefix, list = filterPrefix(QueueName{c.VHost.Name(), q.Name()}), []SavedFilter{}
+	for name, value := range c.Broker.GlobalParameters() {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
 			if f, err := savedFilter(rest, value); err == nil {
 				list = append(list, f)
@@ -53,7 +66,7 @@ func (o Letters) ListFilters(_ context.Context, a Actor, at QueueName) ([]SavedF
 		}
 	}
 	slices.SortFunc(list, func(a, b SavedFilter) int { return cmp.Compare(a.Name, b.Name) })
-	return list, nil
+	return prefix, list, nil
 }
 
 // savedFilter reads a parameter.
@@ -74,19 +87,27 @@ func savedFilter(name string, value any) (f SavedFilter, err error) {
 	return f, err
 }
 
-// SaveFilter saves a filter under its name, and replaces one with that name.
-func (o Letters) SaveFilter(ctx context.Context, a Actor, at QueueName, f SavedFilter) error {
-	list, err := o.ListFilters(ctx, a, at)
-	if err == nil {
-		err = o.checkFilter(f, list)
-	}
-	if err == nil {
-		at.Name = o.fullName(at)
-		_, err = o.Broker.SetGlobalParameter(filterPrefix(at)+url.PathEscape(f.Name), map[string]any{"filter": string(f.Filter), "by": a.Name})
-	}
-	o.Record(a, SaveFilter, at, err, zap.String("filter", f.Name))
-	return err
+// FilterToSave is a filter with the name that it is saved under.
+type FilterToSave struct {
+	VHost  string             `json:"vhost"`
+	Queue  string             `json:"queue"`
+	Name   string             `json:"name" log:"filter"`
+	Filter deadletters.Filter `json:"filter" doc:"an expression, such as reason == \"expired\" && died > ago(\"2h\")"`
 }
+
+// SaveFilter saves a filter under its name, and replaces one with that name.
+var SaveFilter = Define(Op{
+	Name: "save_filter", Title: "Save a filter under a name", Rule: Rule{Role: Management, Read: Always}, Routes: []string{"PUT /api/curfew/deadletters/{vhost}/{queue}/filters/{name}"},
+}, func(_ context.Context, c *Call, f FilterToSave) (none None, err error) {
+	prefix, list, err := c.filters(f.Queue)
+	if err == nil {
+		err = c.checkFilter(f, list)
+	}
+	if err == nil {
+		_, err = c.Broker.SetGlobalParameter(prefix+url.PathEscape(f.Name), map[string]any{"filter": string(f.Filter), "by": c.Actor.Name})
+	}
+	return none, err
+})
 
 // GlobalParameters returns the global parameters that the actor may see. Saved filters are among them only for administrators: they reveal queues
 // that others may not read.
@@ -98,16 +119,7 @@ func (o *Access) GlobalParameters(a Actor) map[string]any {
 	return all
 }
 
-// fullName returns the full name of a queue that may be given by its short name. The queue exists.
-func (o Letters) fullName(at QueueName) string {
-	vh, ok := o.Broker.VHost(at.VHost)
-	if !ok {
-		return at.Name
-	}
-	return vh.Queues.NameOf(at.Name)
-}
-
-func (o Letters) checkFilter(f SavedFilter, saved []SavedFilter) error {
+func (c *Call) checkFilter(f FilterToSave, saved []SavedFilter) error {
 	if f.Name == "" || len(f.Name) > maxFilterName || !utf8.ValidString(f.Name) {
 		return &Invalid{fmt.Sprintf("a filter is saved under a name of 1 to %d bytes", maxFilterName)}
 	}
@@ -121,7 +133,7 @@ func (o Letters) checkFilter(f SavedFilter, saved []SavedFilter) error {
 		return nil
 	}
 	all := 0
-	for name := range o.Broker.GlobalParameters() {
+	for name := range c.Broker.GlobalParameters() {
 		if strings.HasPrefix(name, filterParameter) {
 			all++
 		}
@@ -132,16 +144,23 @@ func (o Letters) checkFilter(f SavedFilter, saved []SavedFilter) error {
 	return nil
 }
 
+// FilterName names a saved filter.
+type FilterName struct {
+	VHost string `json:"vhost"`
+	Queue string `json:"queue"`
+	Name  string `json:"name" log:"filter"`
+}
+
 // DeleteFilter deletes a saved filter. Error: ErrNotFound among others.
-func (o Letters) DeleteFilter(ctx context.Context, a Actor, at QueueName, name string) error {
-	list, err := o.ListFilters(ctx, a, at)
-	if err == nil && !slices.ContainsFunc(list, func(f SavedFilter) bool { return f.Name == name }) {
+var DeleteFilter = Define(Op{
+	Name: "delete_filter", Title: "Delete a saved filter", Rule: Rule{Role: Management, Read: Always}, Routes: []string{"DELETE /api/curfew/deadletters/{vhost}/{queue}/filters/{name}"},
+}, func(_ context.Context, c *Call, f FilterName) (none None, err error) {
+	prefix, list, err := c.filters(f.Queue)
+	if err == nil && !slices.ContainsFunc(list, func(one SavedFilter) bool { return one.Name == f.Name }) {
 		err = ErrNotFound
 	}
 	if err == nil {
-		at.Name = o.fullName(at)
-		_, err = o.Broker.ClearGlobalParameter(filterPrefix(at) + url.PathEscape(name))
+		_, err = c.Broker.ClearGlobalParameter(prefix + url.PathEscape(f.Name))
 	}
-	o.Record(a, DeleteFilter, at, err, zap.String("filter", name))
-	return err
-}
+	return none, err
+})

@@ -32,6 +32,8 @@ type Op struct {
 	Alias                     string // another name of the command's last word
 	Quiet                     bool   // it changes nothing, and is not recorded; unlike one that Looks it does not open other virtual hosts to the role Monitor
 	Watched                   bool   // the command has --watch
+	Slow                      bool   // it may take longer than other requests
+	Begins                    bool   // it begins a run, and returns it, unless it is for a dry run
 	Long                      bool   // it may take long: it is a run (Begin), for which a client need not wait
 	// Page has what the dashboard shows of it.
 	Page Page
@@ -86,6 +88,7 @@ type Call struct {
 	Actor   Actor
 	VHost   *broker.VHost // that the request names; nil: none
 	Created bool          // set by the operation: something is new
+	Asks    bool          // set by an operation that somebody has to confirm first: it is not recorded
 	At      QueueName     // set by an operation whose request does not name what its record is about
 	more    []zap.Field
 }
@@ -260,7 +263,7 @@ func (o *Access) Do(ctx context.Context, a Actor, op *Op, request any, seen *str
 	if err == nil {
 		result, err = op.do(ctx, c, request)
 	}
-	if !op.Looks && !op.Quiet && !op.tries(request) {
+	if !op.Looks && !op.Quiet && !c.Asks && (!op.tries(request) || Refused(err)) {
 		for i := range op.fields {
 			if f := &op.fields[i]; f.Log != "" && f.Of(request) != nil {
 				c.Log(zap.Any(f.Log, f.Of(request)))

@@ -109,7 +109,7 @@ func TestWhoMayHandleAReplay(t *testing.T) {
 	root, owner, reader := s.user("root", access.Administrator), s.user("owner", access.Management, "/"), s.user("reader", access.Management, "/")
 	watcher := s.user("watcher", access.Monitoring, "/")
 	request := deadletters.Request{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 0.01}}
-	replay, err := s.StartReplay(t.Context(), owner, request)
+	replay, err := operate.StartReplay.Do(t.Context(), s.Access, owner, operate.ReplayRequest{VHost: "/", Queue: "dlq", Options: request.Options})
 	require.NoError(t, err)
 	ownerless, err := s.Access.Replay(t.Context(), request)
 	require.NoError(t, err)
@@ -152,13 +152,13 @@ func TestChangesAreRecorded(t *testing.T) {
 	user, other := s.user("user", access.Management, "/"), s.user("other", access.Management)
 	_, err := s.Peek(t.Context(), user, operate.PeekRequest{Queue: dlq, Count: 10})
 	require.NoError(t, err)
-	_, err = s.PurgeDeadLetters(t.Context(), user, operate.DeadLetters{Queue: dlq}, -1)
+	_, err = operate.PurgeDeadLetters.Do(t.Context(), s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "dlq"})
 	require.ErrorContains(t, err, "3 messages match")
 	require.Zero(t, s.records.Len())
 
-	n, err := s.PurgeDeadLetters(t.Context(), user, operate.DeadLetters{Queue: dlq}, 3)
+	done, err := operate.PurgeDeadLetters.Do(t.Context(), s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "dlq", Confirm: new(3)})
 	require.NoError(t, err)
-	require.Equal(t, 3, n)
+	require.Equal(t, 3, done.Deleted)
 	_, err = s.PurgeQueue(t.Context(), other, dlq)
 	require.ErrorIs(t, err, operate.ErrNoEntry)
 	require.True(t, operate.Refused(err))
@@ -178,7 +178,7 @@ func TestChangesAreRecorded(t *testing.T) {
 	require.Equal(t, []string{"purge_dead_letters user done", "purge_queue other refused", "purge_queue user failed", "cancel_delayed other refused"}, results)
 	require.EqualValues(t, 3, s.records.All()[0].ContextMap()["messages"])
 	require.Len(t, s.changed(), len(results), "whoever asked for them is told the same")
-	require.Equal(t, operate.Change{Operation: operate.PurgeDeadLetters, By: user, At: dlq, Result: "done", Detail: "messages 3"}, s.changed()[0])
+	require.Equal(t, operate.Change{Operation: operate.PurgeDeadLetters.Name, By: user, At: dlq, Result: "done", Detail: "messages 3"}, s.changed()[0])
 	require.Contains(t, s.changed()[1].Detail, operate.ErrNoEntry.Error())
 	count, err := testutil.GatherAndCount(s.metrics, "curfew_operations_total")
 	require.NoError(t, err)
@@ -293,8 +293,9 @@ func TestTimesAreTheWallClocks(t *testing.T) {
 func TestSavedFiltersAreNoParametersForOthers(t *testing.T) {
 	s := newSite(t)
 	user := s.user("user", access.Management, "/")
-	require.NoError(t, s.SaveFilter(t.Context(), user, dlq, operate.SavedFilter{Name: "f", Filter: `message_id == "secret"`}))
-	_, err := s.b.SetGlobalParameter("shown", "x")
+	_, err := operate.SaveFilter.Do(t.Context(), s.Access, user, operate.FilterToSave{VHost: "/", Queue: "dlq", Name: "f", Filter: `message_id == "secret"`})
+	require.NoError(t, err)
+	_, err = s.b.SetGlobalParameter("shown", "x")
 	require.NoError(t, err)
 	seen := func(as operate.Actor) ([]admin.GlobalParameter, error) {
 		return admin.ListGlobalParameters.Do(t.Context(), s.Access, as, admin.GlobalName{})
@@ -308,7 +309,7 @@ func TestSavedFiltersAreNoParametersForOthers(t *testing.T) {
 	_, err = seen(user)
 	var role *operate.MissingRole
 	require.ErrorAs(t, err, &role)
-	list, err := s.ListFilters(t.Context(), user, dlq)
+	list, err := operate.ListFilters.Do(t.Context(), s.Access, user, operate.FilterQueue{VHost: "/", Queue: "dlq"})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 }

@@ -9,15 +9,10 @@ const (
 	Peek                   Operation = "peek"
 	Get                    Operation = "get"
 	PurgeQueue             Operation = "purge_queue"
-	ListDeadLetterQueues   Operation = "list_dead_letter_queues"
 	SearchDeadLetters      Operation = "search_dead_letters" // and groups
-	SaveFilter             Operation = "save_filter"
-	DeleteFilter           Operation = "delete_filter"
 	ExportDeadLetters      Operation = "export_dead_letters"
-	PurgeDeadLetters       Operation = "purge_dead_letters"
 	ImportDeadLetters      Operation = "import_dead_letters"
 	ResendDeadLetter       Operation = "resend_dead_letter"
-	StartReplay            Operation = "start_replay"
 	ExportDefinitions      Operation = "export_definitions"
 	ExportVHostDefinitions Operation = "export_vhost_definitions"
 	ImportDefinitions      Operation = "import_definitions"
@@ -60,15 +55,10 @@ var rules = map[Operation]Rule{
 	Peek:                   {Role: Management, Read: Always},
 	Get:                    {Role: Management, Read: Always},
 	PurgeQueue:             {Role: Management, Read: Always},
-	ListDeadLetterQueues:   {Role: Management, Looks: true, Read: UnlessMonitor},
 	SearchDeadLetters:      {Role: Management, Read: Always},
-	SaveFilter:             {Role: Management, Read: Always},
-	DeleteFilter:           {Role: Management, Read: Always},
 	ExportDeadLetters:      {Role: Management, Read: Always},
-	PurgeDeadLetters:       {Role: Management, Read: Always},
 	ImportDeadLetters:      {Role: Management, Read: Always},
 	ResendDeadLetter:       {Role: Management, Read: Always},
-	StartReplay:            {Role: Management, Read: Always},
 	ExportDefinitions:      {Role: Administrator, Looks: true},
 	ExportVHostDefinitions: {Role: Policymaker, Looks: true},
 	ImportDefinitions:      {Role: Administrator},

@@ -122,7 +122,7 @@ func (u *Underway) Run() Run {
 // runOf is a replay as a run.
 func runOf(r deadletters.Replay) Run {
 	run := Run{
-		ID: r.ID, Operation: StartReplay, VHost: r.VHost, Queue: r.Queue, User: r.User, State: r.State, Share: int(100 * r.Share()), Started: r.Started, Done: r.Scanned, Total: r.Total,
+		ID: r.ID, Operation: startReplay, VHost: r.VHost, Queue: r.Queue, User: r.User, State: r.State, Share: int(100 * r.Share()), Started: r.Started, Done: r.Scanned, Total: r.Total,
 		Left: r.Skipped.String(), Result: &r,
 	}
 	if !r.Ended.IsZero() {

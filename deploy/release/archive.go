@@ -58,13 +58,15 @@ func (r *release) archived(t target) (files []file, err error) {
 		add("curfew.service", filepath.Join(r.root, "deploy/systemd/curfew.service"), 0o644)
 		add("curfew.env", filepath.Join(r.root, "deploy/release/package/curfew.env"), 0o644)
 	}
-	for in, from := range map[string]string{"": r.generatedFolder(), "docs/": filepath.Join(r.root, "docs")} {
+	for in, from := range map[string]string{"": r.generatedFolder(), "docs/": filepath.Join(r.root, "docs"), "deploy/": filepath.Join(r.root, "deploy")} {
 		names, walkErr := walk(from)
 		if err == nil {
 			err = walkErr
 		}
 		for _, name := range names {
-			add(in+filepath.ToSlash(name), filepath.Join(from, name), 0o644)
+			if in != "deploy/" || !strings.HasPrefix(name, "release/") { // what makes the release is for those who have the source tree
+				add(in+filepath.ToSlash(name), filepath.Join(from, name), 0o644)
+			}
 		}
 	}
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })

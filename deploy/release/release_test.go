@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -209,7 +210,7 @@ func TestArchive(t *testing.T) {
 	folder := "curfew_" + r.number() + "_" + here.String() + "/"
 	all := contents(t, r.name(here.String()+".tar.gz"))
 	for name, mode := range map[string]int64{"": 0o755, "curfew": 0o755, "LICENSE": 0o644, "README.txt": 0o644, "curfew.service": 0o644, "completions/curfew.bash": 0o644, "curfew.1": 0o644, "docs/README.md": 0o644,
-		"docs/pictures/overview.svg": 0o644} {
+		"docs/pictures/overview.svg": 0o644, "deploy/runbooks/CurfewDown.md": 0o644, "deploy/screenshots/overview.png": 0o644} {
 		h := all[folder+name]
 		if h == nil {
 			t.Errorf("the archive lacks %s%s", folder, name)
@@ -218,6 +219,16 @@ func TestArchive(t *testing.T) {
 		if h.Mode != mode || h.Uid != 0 || h.Gid != 0 || h.Uname != "" || !h.ModTime.Equal(testTime) {
 			t.Errorf("%s has mode %o, owner %d:%d %q, time %v", h.Name, h.Mode, h.Uid, h.Gid, h.Uname, h.ModTime)
 		}
+	}
+	linked := 0
+	for _, match := range regexp.MustCompile(`\]\(\.\./(deploy/[^)#]+)`).FindAllStringSubmatch(output(t, "tar", "tar", "-xOf", r.name(here.String()+".tar.gz"), "--wildcards", folder+"docs/*.md"), -1) {
+		linked++
+		if all[folder+match[1]] == nil && !slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(name string) bool { return strings.HasPrefix(name, folder+match[1]+"/") }) {
+			t.Errorf("a page links to %s, which is not in the archive", match[1])
+		}
+	}
+	if linked < 20 {
+		t.Errorf("the pages have %d links to deploy", linked)
 	}
 	var zipped bytes.Buffer
 	check(t, writeZip(&zipped, []file{{name: "a/", mode: 0o755}, {name: "a/curfew.exe", mode: 0o755, text: []byte("text")}}, testTime))

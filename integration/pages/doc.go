@@ -8,6 +8,7 @@
 //	blocks_test.go  each block has a language that is known, and a file in that language
 //	run_test.go     the blocks of a page in order, in one shell, with a Curfew that was just started
 //	reader_test.go  that shell and that Curfew
+//	newcomer_test.go  the first pages in a bare root, from git clone on; it takes root
 //
 // The commands of curfew are held to the real command tree by cmd/internal/commands, which uses this package too.
 package pages

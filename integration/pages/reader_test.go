@@ -82,14 +82,15 @@ type reader struct {
 	typed   io.WriteCloser
 	done    *bufio.Scanner // a line for each block that has ended
 	blocks  int
-	serving string // where the program curfew leaves its environment when it is to serve
+	limit   time.Duration // of a block
+	serving string        // where the program curfew leaves its environment when it is to serve
 }
 
 // newReader has Curfew running with its defaults, but for ports and folder, and a shell in which nothing has been typed.
 func newReader(t *testing.T) *reader {
 	t.Helper()
 	dir := t.TempDir()
-	r := &reader{t: t, dir: dir, folder: filepath.Join(dir, "page"), ports: map[string]string{}, serving: filepath.Join(dir, "serving")}
+	r := &reader{t: t, dir: dir, folder: filepath.Join(dir, "page"), ports: map[string]string{}, limit: blockLimit, serving: filepath.Join(dir, "serving")}
 	programs := filepath.Join(dir, "programs")
 	for _, folder := range []string{r.folder, programs, filepath.Join(r.folder, "bin")} {
 		require.NoError(t, os.Mkdir(folder, 0o700))
@@ -214,6 +215,11 @@ func (r *reader) openShell() {
 	r.shell = exec.Command("sh")
 	r.shell.Env, r.shell.Dir = r.env, r.folder
 	r.shell.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	r.begin()
+}
+
+// begin starts the shell.
+func (r *reader) begin() {
 	typed, err := r.shell.StdinPipe()
 	require.NoError(r.t, err)
 	out, err := r.shell.StdoutPipe()
@@ -254,7 +260,7 @@ func (r *reader) run(commands string) (string, error) {
 	if _, err := fmt.Fprintf(r.typed, ". %s >%s 2>&1 </dev/null; echo done\n", script, out); err != nil {
 		return "", err
 	}
-	late := time.AfterFunc(blockLimit, func() { _ = syscall.Kill(-r.shell.Process.Pid, syscall.SIGKILL) })
+	late := time.AfterFunc(r.limit, func() { _ = syscall.Kill(-r.shell.Process.Pid, syscall.SIGKILL) })
 	ended := r.done.Scan()
 	inTime := late.Stop()
 	printed, err := os.ReadFile(out)
@@ -262,7 +268,7 @@ func (r *reader) run(commands string) (string, error) {
 	case err != nil:
 		return "", err
 	case !inTime:
-		return string(printed), fmt.Errorf("it has not ended after %v", blockLimit)
+		return string(printed), fmt.Errorf("it has not ended after %v", r.limit)
 	case !ended:
 		return string(printed), errors.New("a command failed")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap/zaptest"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/observe"
 	"curfew/monitor/rabbitmq/queuefacts"
@@ -205,7 +206,7 @@ func tapAccuracy(t *testing.T, kind string) bool {
 			untold++
 		} else if m.Left == 0 || !m.DeadLettered || m.Left < m.Deadline {
 			t.Errorf("message %s: %+v", id, m)
-		} else if m.Lateness() > 50*time.Millisecond {
+		} else if deadline.Lateness(m.Deadline, max(m.Left, m.Seen)) > 50*time.Millisecond {
 			late++
 		}
 	}

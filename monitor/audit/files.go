@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,8 +22,10 @@ type files struct {
 // append writes whole lines to the newest file, or to a new one if that is full. at is the
 // instant of the first line, Unix ms.
 func (f *files) append(lines []byte, at int64) error {
-	if err := f.ready(at); err != nil {
-		return err
+	if f.current == nil || f.written >= f.fileBytes {
+		if err := f.next(at); err != nil {
+			return err
+		}
 	}
 	n, err := f.current.Write(lines)
 	f.written += int64(n)
@@ -34,60 +35,32 @@ func (f *files) append(lines []byte, at int64) error {
 	return err
 }
 
-// ready makes sure that a file with room is open.
-func (f *files) ready(at int64) error {
-	if f.current != nil && f.written < f.fileBytes {
-		return nil
+// next continues the newest file if it has room and was not written here, or begins another.
+func (f *files) next(at int64) error {
+	all, err := list(f.dir)
+	if err != nil {
+		return err
 	}
-	if f.current == nil {
-		if err := f.reopen(); err != nil || f.current != nil {
+	if n := len(all); f.current == nil && n > 0 && all[n-1].bytes < f.fileBytes {
+		if err := f.open(all[n-1].path, all[n-1].bytes); err != nil {
 			return err
 		}
+		n, err := f.current.WriteString("\n") // a crash may have cut off its last line
+		f.written += int64(n)
+		return err
 	}
 	if err := f.close(); err != nil {
 		return err
 	}
-	if err := f.begin(at); err != nil {
+	if err := f.open(filepath.Join(f.dir, fmt.Sprintf("%s%d%s", prefix, at, suffix)), 0); err != nil {
 		return err
 	}
 	return f.prune()
 }
 
-// reopen continues the newest file if it has room.
-func (f *files) reopen() error {
-	all, err := list(f.dir)
-	if err != nil || len(all) == 0 || all[len(all)-1].bytes >= f.fileBytes {
-		return err
-	}
-	newest := all[len(all)-1]
-	file, err := os.OpenFile(newest.path, os.O_RDWR|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	f.current, f.written = file, newest.bytes
-	return f.endLine()
-}
-
-// endLine ends a line that a crash cut off.
-func (f *files) endLine() error {
-	last := []byte{'\n'}
-	if f.written > 0 {
-		if _, err := f.current.ReadAt(last, f.written-1); err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-	}
-	if last[0] == '\n' {
-		return nil
-	}
-	n, err := f.current.Write([]byte{'\n'})
-	f.written += int64(n)
-	return err
-}
-
-func (f *files) begin(at int64) (err error) {
-	path := filepath.Join(f.dir, fmt.Sprintf("%s%d%s", prefix, at, suffix))
-	f.current, err = os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
-	f.written = 0
+func (f *files) open(path string, bytes int64) (err error) {
+	f.current, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	f.written = bytes
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
@@ -75,23 +76,21 @@ func Open(o Options) (*Log, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	l := &Log{
+	metrics := promauto.With(o.Registerer)
+	return &Log{
 		files: files{dir: o.Dir, fileBytes: o.MaxBytes / 8, maxBytes: o.MaxBytes}, log: o.Log.Named("audit"), now: time.Now,
 		begun: make(chan struct{}, 1), wake: make(chan struct{}, 1),
-		kept: prometheus.NewCounter(prometheus.CounterOpts{
+		kept: metrics.NewCounter(prometheus.CounterOpts{
 			Name: "curfew_audit_records_total", Help: "Records kept in the audit."}),
-		lostCount: prometheus.NewCounter(prometheus.CounterOpts{
+		lostCount: metrics.NewCounter(prometheus.CounterOpts{
 			Name: "curfew_audit_records_lost_total", Help: "Records that the audit counts only as a gap: they came too fast, or the disk failed."}),
-	}
-	if o.Registerer == nil {
-		o.Registerer = prometheus.NewRegistry()
-	}
-	for _, c := range []prometheus.Collector{l.kept, l.lostCount} {
-		if err := o.Registerer.Register(c); err != nil {
-			return nil, fmt.Errorf("audit: %w", err)
-		}
-	}
-	return l, nil
+	}, nil
+}
+
+// lose counts records that are only in a gap.
+func (l *Log) lose(n int) {
+	l.lostCount.Add(float64(n))
+	l.lostTotal.Add(uint64(n))
 }
 
 // Lost counts the records that are only in a gap, since the start.
@@ -102,25 +101,18 @@ func (l *Log) Dir() string { return l.files.dir }
 
 // Expired records messages that expired: it is a subscriber of a deadline.Stream, with
 // deadline.WithMessage.
-func (l *Log) Expired(batch []deadline.Expiry) {
-	records := scratch.Get().(*[]Record)
-	defer scratch.Put(records)
-	*records = (*records)[:0]
-	for i := range batch {
-		*records = append(*records, recordOf(&batch[i]))
-	}
-	l.Add(*records)
-	clear(*records)
-}
+func (l *Log) Expired(batch []deadline.Expiry) { l.addAll(batch, recordOf) }
 
 // Died records dead letters of messages that did not expire: it is the subscriber of
 // deadline.Stream's deaths.
-func (l *Log) Died(batch []deadline.Expiry) {
+func (l *Log) Died(batch []deadline.Expiry) { l.addAll(batch, deathOf) }
+
+func (l *Log) addAll(batch []deadline.Expiry, record func(*deadline.Expiry) Record) {
 	records := scratch.Get().(*[]Record)
 	defer scratch.Put(records)
 	*records = (*records)[:0]
 	for i := range batch {
-		*records = append(*records, deathOf(&batch[i]))
+		*records = append(*records, record(&batch[i]))
 	}
 	l.Add(*records)
 	clear(*records)
@@ -138,7 +130,7 @@ func (l *Log) Did(c Change, vhost, queue string) {
 	l.Add([]Record{{At: l.now().UnixMilli(), VHost: vhost, Queue: queue, Reason: Changed, Change: &c}})
 }
 
-// scratch is what Expired and Died work with.
+// scratch is what addAll works with.
 var scratch = sync.Pool{New: func() any { return new([]Record) }}
 
 // Add adds records, in the order in which they are given. It copies what it keeps, and never
@@ -152,8 +144,7 @@ func (l *Log) Add(records []Record) {
 		r := &records[i]
 		if len(b.records) >= bufferRecords || len(b.texts)+len(r.MessageID)+len(r.RoutingKey) > bufferBytes {
 			l.lost += int64(len(records) - i)
-			l.lostCount.Add(float64(len(records) - i))
-			l.lostTotal.Add(uint64(len(records) - i))
+			l.lose(len(records) - i)
 			break
 		}
 		b.add(r)
@@ -276,8 +267,7 @@ func (w *writer) store(first int64, records int, lost int64) {
 		w.failed = true
 		w.log.Error("the audit has gaps; make room on the disk, or turn the audit off", zap.Error(err))
 	}
-	w.lostCount.Add(float64(records))
-	w.lostTotal.Add(uint64(records))
+	w.lose(records)
 	w.mu.Lock()
 	w.lost += lost + int64(records)
 	w.mu.Unlock()

@@ -38,6 +38,8 @@ type Condition struct {
 
 	// Begins is how long it has to last before it is an incident, Ends how long it must be gone for that to be over.
 	Begins, Ends time.Duration
+	// Returns is how long after a start it may take until it is seen again; 0: some seconds.
+	Returns time.Duration
 	// OfOneRun says that it is over with the process: the next start knows at once whether it holds again.
 	OfOneRun bool
 	// PerCause says that each Finding of a cause is the same incident. Otherwise those that begin together are one.
@@ -119,7 +121,7 @@ var Conditions = []*Condition{
 		Do: "Give this machine or container more processor time.", Command: "curfew audit search --min-lateness 1s", Page: "/audit",
 	},
 	{
-		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Whom: "queues for work", Begins: 3 * time.Second, Ends: 15 * time.Second, see: seeUnconsumed,
+		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Whom: "queues for work", Begins: 3 * time.Second, Returns: clientsReturn, Ends: 15 * time.Second, see: seeUnconsumed,
 		Do:      "Add consumers or make them faster, or give messages more time. What was dead-lettered can be replayed.",
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
@@ -129,7 +131,7 @@ var Conditions = []*Condition{
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
 	{
-		Name: "held_past_deadline", Level: Warning, What: "a consumer holds messages past their deadlines", Whom: "one client", Begins: 2 * time.Second, Ends: 5 * time.Second, PerCause: true, see: seeHeld,
+		Name: "held_past_deadline", Level: Warning, What: "a consumer holds messages past their deadlines", Whom: "one client", Begins: 2 * time.Second, Returns: clientsReturn, Ends: 5 * time.Second, PerCause: true, see: seeHeld,
 		Do: "See what the consumer is doing, or close its connection: what it gives back then expires.", Command: "curfew consumers --vhost {vhost}", Page: "/consumers",
 	},
 	{
@@ -194,15 +196,15 @@ var Conditions = []*Condition{
 		Do: "See whether the disk is slow or full.", Command: "curfew audit search", Page: "/audit",
 	},
 	{
-		Name: "queue_not_kept", Level: Warning, What: "deadlines in RabbitMQ are not kept", Whom: "queues that a rule wants kept", Begins: 10 * time.Second, see: seeNotKept,
+		Name: "queue_not_kept", Level: Warning, What: "deadlines in RabbitMQ are not kept", Whom: "queues that a rule wants kept", Begins: 10 * time.Second, Returns: clientsReturn, see: seeNotKept,
 		Do: "Read the reason. RabbitMQ expires their messages only at the head of the queue.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},
 	{
-		Name: "rabbitmq_degraded", Level: Warning, What: "some deadlines in RabbitMQ are not watched", Whom: "queues of a RabbitMQ", Begins: 5 * time.Second, see: seeRabbitMQ,
+		Name: "rabbitmq_degraded", Level: Warning, What: "some deadlines in RabbitMQ are not watched", Whom: "queues of a RabbitMQ", Begins: 5 * time.Second, Returns: clientsReturn, see: seeRabbitMQ,
 		Do: "Make sure that RabbitMQ and its management API can be reached by the user in CURFEW_PRIMARY_URL.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},
 	{
-		Name: "alert_sink_failing", Level: Warning, What: "notifications do not arrive", Whom: "receivers of notifications", see: seeSinks,
+		Name: "alert_sink_failing", Level: Warning, What: "notifications do not arrive", Whom: "receivers of notifications", Returns: 2 * sinkLimit, see: seeSinks,
 		Do: "Correct the sink's URL, or find out why its service refuses.", Command: "curfew incident test", Page: "/incidents",
 	},
 	{
@@ -218,6 +220,9 @@ var Conditions = []*Condition{
 		Do: "The monitor is off: messages expire only when a consumer meets them. Set CURFEW_MONITOR=true.", Command: "curfew status", Page: "/",
 	},
 }
+
+// clientsReturn is how long clients, and keepers, take to connect again after a start, and to be seen.
+const clientsReturn = 25 * time.Second
 
 // formerly are the names that rules may still use for conditions.
 var formerly = map[string]string{"at_risk": "deadline_missed"}

@@ -49,7 +49,7 @@
 // reports a refusal differently, so it is retried. A receiver may get a notification twice.
 //
 // Incidents, acknowledgements and maintenance windows survive a restart, if there is a directory. An incident of an earlier run that is not found
-// again within a minute is over. What was not sent is logged at the end of Run. A sink that fails for a minute is an incident.
+// again within some seconds (Condition.Returns) is over. What was not sent is logged at the end of Run. A sink that fails for a minute is an incident.
 //
 // # Left to others
 //

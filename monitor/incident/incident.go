@@ -169,7 +169,7 @@ func (i *incident) show(list []Finding) {
 	worst := list[0]
 	s.Toll, i.action, i.firstAt = max(s.Toll, toll), worst.Action, worst.FirstAt
 	s.Summary = i.of.says(worst, s)
-	s.Command, s.Page = fill(i.of.Command, worst.QueueName, shellName), fill(i.of.Page, worst.QueueName, url.QueryEscape)
+	s.Command, s.Page = fill(i.of.Command, worst.QueueName, printable.Shell), fill(i.of.Page, worst.QueueName, url.QueryEscape)
 	if s.Page != "" && worst.QueueName == (QueueName{}) {
 		s.Page, _, _ = strings.Cut(s.Page, "?vhost=")
 	}
@@ -183,7 +183,7 @@ func (c *Condition) says(worst Finding, s *Incident) string {
 	}
 	text := what + worst.QueueName.String() + ": " + worst.Text
 	if s.Queues > 1 {
-		text += fmt.Sprintf("; and %s more, %d in all", plural(int64(s.Queues-1), "queue"), s.Count)
+		text += fmt.Sprintf("; and %s more, %d in all", printable.Plural(int64(s.Queues-1), "queue"), s.Count)
 	}
 	return text
 }
@@ -207,30 +207,7 @@ func fill(text string, q QueueName, quote func(string) string) string {
 	return strings.NewReplacer("{queue}", quote(q.Name), "{vhost}", quote(q.VHost)).Replace(text)
 }
 
-// shellName quotes a name for a shell.
-func shellName(text string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-%", r)
-	}
-	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
-
-// plural is a number with its thing.
-func plural(n int64, thing string) string {
-	switch {
-	case n == 1:
-	case strings.HasSuffix(thing, "y"):
-		thing = thing[:len(thing)-1] + "ies"
-	default:
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
-}
 
 // note adds an entry to the history.
 func (i *incident) note(at time.Time, text string) {

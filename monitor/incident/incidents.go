@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -38,6 +39,7 @@ type Incidents struct {
 
 	looking  sync.Mutex // held while the state is judged; taken before mu and the tracker's
 	lookedAt time.Time
+	stuck    map[QueueName]time.Time // when a consumer was last
 
 	mu       sync.Mutex // taken before those of tracker and delivery
 	fileText string     // what was last read
@@ -56,7 +58,7 @@ func New(o Options) (*Incidents, error) {
 			return nil, fmt.Errorf("incident: %w", err)
 		}
 	}
-	a := &Incidents{options: o, log: o.Log.Named("incident"), tracker: &tracker{}, reload: make(chan struct{}, 1)}
+	a := &Incidents{options: o, log: o.Log.Named("incident"), tracker: &tracker{}, stuck: map[QueueName]time.Time{}, reload: make(chan struct{}, 1)}
 	a.tallies.all = make(map[tallyKey]*Tally)
 	var err error
 	if a.metrics, err = newMetrics(o.Registerer, a); err != nil {
@@ -176,11 +178,12 @@ func (a *Incidents) judgeLocked(now time.Time) {
 
 // state is the state now.
 func (a *Incidents) state(now time.Time) *State {
-	s := &State{Tallies: a.tallies.going(now), Starved: a.starved.Within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
+	s := &State{Tallies: a.tallies.going(now), Stuck: a.stuck, Starved: a.starved.Within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
 	if a.options.Look != nil {
 		a.options.Look(s)
 	}
 	s.Now = now
+	a.rememberStuck(s)
 	s.Rising = a.losses.rising(s.Lost, now)
 	a.starved.Rest(s.Pending == 0)
 	return s
@@ -193,6 +196,16 @@ func (a *Incidents) Look() {
 	if now := time.Now(); now.Sub(a.lookedAt) >= lookEvery {
 		a.judgeLocked(now)
 	}
+}
+
+// rememberStuck keeps when consumers were stuck for as long as what expired then counts.
+func (a *Incidents) rememberStuck(s *State) {
+	for q, is := range stuckQueues(s) {
+		if is {
+			a.stuck[q] = s.Now
+		}
+	}
+	maps.DeleteFunc(a.stuck, func(_ QueueName, at time.Time) bool { return s.Now.Sub(at) > 2*recent })
 }
 
 // Reload makes Run read the file now, whether it has changed or not, and log the result.

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/printable"
 )
 
 var orders = QueueName{"shop", "orders"}
@@ -56,7 +57,10 @@ func TestConditions(t *testing.T) {
 		{"objective_missed", "20 % missed its objective (99% consumed within 30s) in the last minutes, 20 times what it allows; the oldest has waited 1 min 40 s",
 			State{Objectives: []Missed{{orders, deadline.Wait{Oldest: 100_000, Objective: within30, Missed: 0.2, Burn: 20}}}}},
 		{"held_past_deadline", `worker (user ann at 10.0.0.7:5000) holds 25 messages, the longest 40 s past its deadline`,
-			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 25, FirstDeadlineAt: now.Add(-40 * time.Second).UnixMilli()}}}},
+			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 25, Past: 25, FirstDeadlineAt: now.Add(-40 * time.Second).UnixMilli()}}}},
+		{"held_past_deadline", "worker (user ann at 10.0.0.7:5000) holds 10 messages and takes no more; 2 messages expired behind it; 3000 messages behind it at risk",
+			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 10}}, Tallies: tally(Expired, "dropped", 2),
+				AtRisk: []Risk{{QueueName: orders, Count: 3000, Consumers: 1, Stuck: true}}}},
 		{"dead_letters_wait", "10001 messages have left", State{Letters: 10_001}},
 		{"", "", State{Letters: 10_000}},
 		{"dead_letters_dropped", "4 dead letters reached no queue", State{Rising: map[string]int{"dead_letters_dropped": 4}}},
@@ -289,11 +293,11 @@ func TestKeptOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, o)
 		s.degraded("refused")
-		time.Sleep(30 * time.Second)
+		time.Sleep(3 * time.Second)
 		require.Empty(t, s.told(), "nothing is new")
 		require.Len(t, s.Windows(), 1)
 		require.Equal(t, []string{id, "ann"}, []string{s.List()[1].ID, s.List()[1].Ack.By})
-		time.Sleep(time.Minute)
+		time.Sleep(7 * time.Second)
 		require.Equal(t, []string{"resolved CurfewPublishersBlocked"}, s.told())
 		require.Equal(t, id, s.List()[0].ID)
 	})
@@ -435,7 +439,7 @@ func TestHandler(t *testing.T) {
 // TestCommands have the names of queues in them, safe for a shell.
 func TestCommands(t *testing.T) {
 	c := conditionOf("deadline_missed").Command
-	require.Equal(t, "curfew queue show orders --vhost /", fill(c, QueueName{"/", "orders"}, shellName))
-	require.Equal(t, `curfew queue show 'a '\''b'\''; rm' --vhost shop`, fill(c, QueueName{"shop", "a 'b'; rm"}, shellName))
-	require.Equal(t, "curfew queue show", fill(c, QueueName{}, shellName))
+	require.Equal(t, "curfew queue show orders --vhost /", fill(c, QueueName{"/", "orders"}, printable.Shell))
+	require.Equal(t, `curfew queue show 'a '\''b'\''; rm' --vhost shop`, fill(c, QueueName{"shop", "a 'b'; rm"}, printable.Shell))
+	require.Equal(t, "curfew queue show", fill(c, QueueName{}, printable.Shell))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -30,6 +29,8 @@ const (
 	sinkLimit      = time.Minute // a sink fails for so long
 	// starvedBadly is how long Curfew has no processor, within a minute, for somebody to be told.
 	starvedBadly = 10 * time.Second
+	// stuckFor is how long after it is over a stuck consumer is the reason for expiries: of what it gave back, and of what waited behind it.
+	stuckFor = 5 * time.Second
 	// lockedAgain is how long after the first a queue's lock must be held for long again: one hold alone may be the system's doing.
 	lockedAgain = time.Second
 )
@@ -39,7 +40,7 @@ func one(is bool, text string, values ...any) []Finding {
 	if !is {
 		return nil
 	}
-	return []Finding{{Count: 1, Text: fmt.Sprintf(text, values...)}}
+	return []Finding{{Count: 1, Text: printable.Plainly(fmt.Sprintf(text, values...))}}
 }
 
 func seeStuck(s *State) []Finding {
@@ -61,7 +62,7 @@ func counted(n int64, text, thing string) []Finding {
 	if n == 0 {
 		return nil
 	}
-	return []Finding{{Count: n, Text: fmt.Sprintf(text, plural(n, thing))}}
+	return []Finding{{Count: n, Text: fmt.Sprintf(text, printable.Plural(n, thing))}}
 }
 
 func seeDiskSilent(s *State) []Finding {
@@ -83,7 +84,7 @@ func seeParked(s *State) (list []Finding) {
 				from = append(from, fmt.Sprintf("%s (%d)", name(t.Queue), t.Count))
 			}
 		}
-		text := plural(int64(p.Count), "dead letter") + " parked, which had nowhere to go"
+		text := printable.Plural(int64(p.Count), "dead letter") + " parked, which had nowhere to go"
 		if len(from) > 0 {
 			text += "; in the last minute from " + someOf(from)
 		}
@@ -108,7 +109,7 @@ func seeLate(s *State) (list []Finding) {
 			late := time.Duration(t.WorstMillis) * time.Millisecond
 			list = append(list, Finding{
 				QueueName: QueueName{t.VHost, t.Queue}, Cause: t.VHost, Count: t.Count, Toll: t.Count, Action: t.Action, FirstAt: t.FirstDeadlineAt, Late: late,
-				Text: fmt.Sprintf("%s expired late, by up to %s", plural(t.Count, "message"), printable.Span(late)),
+				Text: fmt.Sprintf("%s expired late, by up to %s", printable.Plural(t.Count, "message"), printable.Span(late)),
 			})
 		}
 	}
@@ -123,8 +124,21 @@ func seeLateness(s *State) []Finding {
 	return one(true, "%.0f %% of what expired in the last minutes did so over a second after its deadline", 100*s.LateShare)
 }
 
-// seeUnconsumed: messages of a queue for work expire, or will.
+// stuckQueues are those whose consumers hold messages and take no others: what waits behind these is at risk for that reason alone.
+func stuckQueues(s *State) map[QueueName]bool {
+	served, stuck := map[QueueName]bool{}, map[QueueName]bool{}
+	for _, r := range s.AtRisk {
+		served[r.QueueName] = !r.Stuck
+	}
+	for _, h := range s.Held {
+		stuck[h.QueueName] = !served[h.QueueName]
+	}
+	return stuck
+}
+
+// seeUnconsumed: messages of a queue for work expire, or will. Where a stuck consumer is the cause, that is the condition (seeHeld).
 func seeUnconsumed(s *State) (list []Finding) {
+	stuck := stuckQueues(s)
 	of := make(map[QueueName]*Finding)
 	at := func(q QueueName) *Finding {
 		if of[q] == nil {
@@ -134,17 +148,20 @@ func seeUnconsumed(s *State) (list []Finding) {
 	}
 	for _, t := range s.Tallies {
 		q := QueueName{t.VHost, t.Queue}
-		if t.Kind == Expired && s.Purposes[q].Loses() {
+		if at, was := s.Stuck[q]; was && t.Last.Sub(at) <= stuckFor {
+			continue
+		}
+		if t.Kind == Expired && s.Purposes[q].Loses() && !stuck[q] {
 			f := at(q)
 			f.Count, f.Toll, f.Action, f.FirstAt, f.Late = t.Count, t.Count, t.Action, t.FirstDeadlineAt, time.Duration(t.WorstMillis)*time.Millisecond
-			f.Text = plural(t.Count, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()")
+			f.Text = printable.Plural(t.Count, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()")
 		}
 	}
 	for _, r := range s.AtRisk {
-		if !s.Purposes[r.QueueName].Loses() {
+		if !s.Purposes[r.QueueName].Loses() || stuck[r.QueueName] {
 			continue
 		}
-		f, what := at(r.QueueName), plural(r.Count, "message")+" at risk: "
+		f, what := at(r.QueueName), printable.Plural(r.Count, "message")+" at risk: "
 		if f.Text != "" {
 			f.Text += "; "
 		} else {
@@ -162,7 +179,7 @@ func seeUnconsumed(s *State) (list []Finding) {
 // seeObjectives: the objectives of queues that are missed so fast that they will not be met.
 func seeObjectives(s *State) (list []Finding) {
 	for _, m := range s.Objectives {
-		text := fmt.Sprintf("%s missed its objective (%s) in the last minutes, %s times what it allows", share(m.Missed), m.Objective, strconv.FormatFloat(m.Burn, 'f', 0, 64))
+		text := fmt.Sprintf("%.0f %% missed its objective (%s) in the last minutes, %.0f times what it allows", 100*m.Missed, m.Objective, m.Burn)
 		if m.Oldest > m.Objective.Within() {
 			text += "; the oldest has waited " + printable.Span(m.Oldest.Duration().Truncate(time.Second))
 		}
@@ -171,19 +188,41 @@ func seeObjectives(s *State) (list []Finding) {
 	return list
 }
 
-// share is a part of a whole, in percent.
-func share(of float64) string { return strconv.FormatFloat(100*of, 'f', 0, 64) + " %" }
-
-// seeHeld: one cause for each client.
+// seeHeld: one cause for each client, with what expires or will behind the messages that it holds.
 func seeHeld(s *State) (list []Finding) {
+	stuck, told := stuckQueues(s), map[QueueName]bool{}
 	for _, h := range s.Held {
-		past := s.Now.Sub(time.UnixMilli(h.FirstDeadlineAt)).Truncate(time.Second)
-		list = append(list, Finding{
-			QueueName: h.QueueName, Cause: h.Connection + " " + h.Address + " " + h.VHost, Count: int64(h.Count), Toll: int64(h.Count), FirstAt: h.FirstDeadlineAt, Late: past,
-			Text: fmt.Sprintf("%s (user %s at %s) holds %s, the longest %s past its deadline", name(h.Connection), name(h.User), h.Address, plural(int64(h.Count), "message"), printable.Span(past)),
-		})
+		f := Finding{QueueName: h.QueueName, Cause: h.Connection + " " + h.Address + " " + h.VHost, Count: int64(h.Count), Toll: int64(h.Past), FirstAt: h.FirstDeadlineAt}
+		f.Text = fmt.Sprintf("%s (user %s at %s) holds %s", name(h.Connection), name(h.User), h.Address, printable.Plural(int64(h.Count), "message"))
+		if h.Past > 0 {
+			f.Late = s.Now.Sub(time.UnixMilli(h.FirstDeadlineAt)).Truncate(time.Second)
+			f.Text += fmt.Sprintf(", the longest %s past its deadline", printable.Span(f.Late))
+		} else {
+			f.Text += " and takes no more"
+		}
+		if stuck[h.QueueName] && !told[h.QueueName] {
+			told[h.QueueName] = true
+			f.addBehind(s)
+		}
+		list = append(list, f)
 	}
 	return list
+}
+
+// addBehind adds what expires or will in the queue of a stuck consumer.
+func (f *Finding) addBehind(s *State) {
+	for _, t := range s.Tallies {
+		if t.Kind == Expired && t.VHost == f.VHost && t.Queue == f.Name {
+			f.Count, f.Toll = f.Count+t.Count, f.Toll+t.Count
+			f.Text += "; " + printable.Plural(t.Count, "message") + " expired behind it"
+		}
+	}
+	for _, r := range s.AtRisk {
+		if r.QueueName == f.QueueName {
+			f.Count += r.Count
+			f.Text += "; " + printable.Plural(r.Count, "message") + " behind it at risk"
+		}
+	}
 }
 
 func seeLetters(s *State) []Finding {
@@ -203,7 +242,8 @@ func rose(condition, text string) func(*State) []Finding {
 
 func seeSchedule(s *State) []Finding {
 	if s.Schedule != "" {
-		return one(true, "Redis is away, and this process fires deadlines from its own memory (%s)", s.Schedule)
+		_, why, _ := strings.Cut(s.Schedule, ": ")
+		return one(true, "Redis is away, and this process fires deadlines from its own memory (%s)", cmp.Or(why, s.Schedule))
 	}
 	return one(len(s.Redis) > 0, "%s", strings.Join(s.Redis, "; "))
 }
@@ -246,7 +286,7 @@ func seeLocked(s *State) (list []Finding) {
 		if t.Kind == LockHeld && t.Last.Sub(t.Began) >= lockedAgain && s.Starved == 0 {
 			list = append(list, Finding{
 				QueueName: QueueName{t.VHost, t.Queue}, Cause: t.VHost, Count: t.Count, Toll: t.Count,
-				Text: fmt.Sprintf("held for long %s; the longest, by the operation %q, took %s", plural(t.Count, "time"), t.Hold.Operation, t.Hold.For.Round(time.Millisecond)),
+				Text: fmt.Sprintf("held for long %s; the longest, by the operation %q, took %s", printable.Plural(t.Count, "time"), t.Hold.Operation, t.Hold.For.Round(time.Millisecond)),
 			})
 		}
 	}
@@ -276,7 +316,7 @@ func seeFiles(s *State) []Finding {
 
 func seeNotKept(s *State) (list []Finding) {
 	for _, q := range s.NotKept {
-		list = append(list, Finding{QueueName: q.QueueName, Cause: q.VHost, Count: 1, Text: q.Reason})
+		list = append(list, Finding{QueueName: q.QueueName, Cause: q.VHost, Count: 1, Text: printable.Plainly(q.Reason)})
 	}
 	return list
 }
@@ -288,7 +328,7 @@ func seeRabbitMQ(s *State) []Finding {
 func seeSinks(s *State) (list []Finding) {
 	for _, sink := range s.Sinks {
 		if t := sink.Trouble; t != nil && s.Now.Sub(t.Since) >= sinkLimit {
-			list = append(list, Finding{Cause: sink.Name, Count: 1, Text: fmt.Sprintf("%s has been failing for %s: %s", sink.Name, printable.Span(s.Now.Sub(t.Since).Truncate(time.Second)), t.Error)})
+			list = append(list, Finding{Cause: sink.Name, Count: 1, Text: fmt.Sprintf("%s has been failing for %s: %s", sink.Name, printable.Span(s.Now.Sub(t.Since).Truncate(time.Second)), printable.Plainly(t.Error))})
 		}
 	}
 	return list

@@ -7,7 +7,7 @@ import (
 )
 
 // State is all that conditions are judged by: what is known of a Curfew at one moment. Its zero value is a Curfew that is well.
-// Whoever has the parts fills it in (Options.Look); Tallies, Starved, Sinks and FileError are filled in here.
+// Whoever has the parts fills it in (Options.Look); Tallies, Stuck, Starved, Sinks and FileError are filled in here.
 type State struct {
 	Now time.Time
 
@@ -15,8 +15,9 @@ type State struct {
 	Tallies []Tally
 	AtRisk  []Risk
 	Held    []PastDeadline
-	Parked  []Depth // what is in the queues curfew.undeliverable now
-	Letters int     // dead letters that wait to be moved
+	Stuck   map[QueueName]time.Time // when a stuck consumer was last the reason that messages of a queue expire
+	Parked  []Depth                 // what is in the queues curfew.undeliverable now
+	Letters int                     // dead letters that wait to be moved
 	// Purposes of the queues in Tallies and AtRisk. A queue of which none shall expire counts as one for work.
 	Purposes   map[QueueName]deadline.Purpose
 	Objectives []Missed
@@ -66,6 +67,7 @@ type Risk struct {
 	FirstAt   int64  // when the first of them does, Unix ms
 	Reason    string // who consumes, in words
 	Consumers int
+	Stuck     bool // there are consumers, and they take nothing
 }
 
 // Missed is a queue whose objective will not be met.
@@ -74,13 +76,15 @@ type Missed struct {
 	deadline.Wait
 }
 
-// PastDeadline describes the messages of a queue that one consumer, or one channel with basic.get, holds past their deadlines.
+// PastDeadline describes the messages of a queue that one consumer, or one channel with basic.get, holds past their deadlines, or while it takes
+// none of those at risk behind them.
 type PastDeadline struct {
 	QueueName
 	Connection      string // what the client calls itself, or else its address and the server's
 	User, Address   string // of the client
-	Count           int
-	FirstDeadlineAt int64 // Unix ms, the earliest of their deadlines
+	Count           int    // past their deadlines or, if there are none, all
+	Past            int    // past their deadlines
+	FirstDeadlineAt int64  // Unix ms, the earliest of their deadlines
 }
 
 // Depth is how many messages are in a queue.

@@ -17,8 +17,8 @@ const (
 	growth = 10
 	// maxRecent is how many incidents that are over are kept.
 	maxRecent = 100
-	// restoredFor is how long an incident of an earlier run may stay unseen after the start.
-	restoredFor = time.Minute
+	// restoredFor is how long an incident of an earlier run may stay unseen after the start, unless Condition.Returns is longer.
+	restoredFor = 5 * time.Second
 )
 
 // tracker makes incidents of what is found. Safe for concurrent use.
@@ -82,7 +82,7 @@ func (t *tracker) step(now time.Time, found map[*Condition][]Finding) (due []*no
 
 func (t *tracker) patience(i *incident) time.Duration {
 	if i.restored && !i.of.OfOneRun {
-		return max(i.of.Ends, restoredFor)
+		return max(i.of.Ends, i.of.Returns, restoredFor)
 	}
 	return i.of.Ends
 }
@@ -196,18 +196,17 @@ func (t *tracker) open() []Incident {
 			list = append(list, i.shown)
 		}
 	}
+	rank := func(i *Incident) int {
+		if i.Quiet {
+			return 2*i.Level.rank() + 1
+		}
+		return 2 * i.Level.rank()
+	}
 	slices.SortStableFunc(list, func(a, b Incident) int {
-		return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(boolRank(a.Quiet), boolRank(b.Quiet)), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)),
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)),
 			cmp.Compare(b.Count, a.Count), a.Since.Compare(b.Since), strings.Compare(a.Summary, b.Summary))
 	})
 	return list
-}
-
-func boolRank(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // over returns the last incidents that are over, the newest first.
@@ -235,7 +234,8 @@ func (t *tracker) untold(now time.Time) (list []*notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, i := range t.all {
-		if i.toldAt == "" && i.shown.Level != Info && !i.shown.Quiet && i.gone.IsZero() {
+		// What did not last yet is told only if it has cost messages.
+		if i.toldAt == "" && i.shown.Level != Info && !i.shown.Quiet && i.gone.IsZero() && (i.open || i.shown.Toll > 0) {
 			t.ruleLocked(i)
 			list = append(list, i.notice("begun", now))
 		}

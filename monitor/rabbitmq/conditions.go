@@ -11,23 +11,11 @@ import (
 	"curfew/monitor/rabbitmq/lease"
 )
 
-// Level is how bad a Condition is.
-type Level uint8
-
-const (
-	// Warning: some deadlines may be late, or something could not be found out.
-	Warning Level = iota
-	// Critical: no queue can be taken, or nothing is known of any.
-	Critical
-)
-
 // Condition is something that is wrong at the moment. Its zero value is none.
 type Condition struct {
 	Name     string // a fixed word: redis, identity, inventory, statistics, not_kept, let_go, stranded, shared, paused, or that of a delay.Trouble
-	Level    Level
 	Affected string // the queue; "": all
 	Reason   string // sentences for an operator, with what to do
-	Since    time.Time
 }
 
 const (
@@ -39,67 +27,64 @@ const (
 	namesInHealth = 5
 )
 
-// Conditions returns what is wrong, the worst first, then by name and queue. It is safe for concurrent use.
+// Conditions returns what is wrong: first what concerns all queues, then by queue. It is safe for concurrent use.
 func (p *Primary) Conditions() []Condition { return p.conditions(p.state().Queues) }
 
 func (p *Primary) conditions(rows []Queue) (all []Condition) {
 	if p.redis != nil {
 		if f := p.group.trouble(); f.err != nil {
-			all = append(all, Condition{Name: "redis", Level: Critical, Since: f.since,
+			all = append(all, Condition{Name: "redis",
 				Reason: fmt.Sprintf("Redis has not answered for %s: queues already kept stay kept; no new ones are taken over (%s)", ago(f.since), f.err)})
 		}
 	}
-	if since, why := p.group.paused(); why != "" {
-		all = append(all, Condition{Name: "paused", Since: since, Reason: "an operator has paused everything: no queue is kept. Resume: curfew rabbitmq resume"})
+	if p.group.paused() {
+		all = append(all, Condition{Name: "paused", Reason: "an operator has paused everything: no queue is kept. Resume: curfew rabbitmq resume"})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if f := p.identity; f.err != nil && p.space == (lease.Space{}) {
-		all = append(all, Condition{Name: "identity", Level: Critical, Since: f.since,
+		all = append(all, Condition{Name: "identity",
 			Reason: fmt.Sprintf("nothing is kept or observed, since replicas could not tell that they are beside the same cluster: %s", f.err)})
 	}
 	switch {
 	case p.failing.err != nil:
-		all = append(all, Condition{Name: "inventory", Level: Critical, Since: p.failing.since,
+		all = append(all, Condition{Name: "inventory",
 			Reason: fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s: queues already kept stay kept (%s)", ago(p.failing.since), p.failing.err)})
 	case p.lookedAt.IsZero():
-		all = append(all, Condition{Name: "inventory", Level: Critical, Since: p.started, Reason: "the queues of RabbitMQ have not been looked at yet"})
+		all = append(all, Condition{Name: "inventory", Reason: "the queues of RabbitMQ have not been looked at yet"})
 	case time.Since(p.lookedAt) > inventoryOld:
-		all = append(all, Condition{Name: "inventory", Level: Critical, Since: p.lookedAt,
+		all = append(all, Condition{Name: "inventory",
 			Reason: fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s", ago(p.lookedAt))})
 	}
-	if !p.unreadSince.IsZero() {
-		all = append(all, Condition{Name: "statistics", Since: p.unreadSince,
+	if p.inventory != nil && len(p.inventory.Unread) > 0 {
+		all = append(all, Condition{Name: "statistics",
 			Reason: "something that RabbitMQ's management API answers cannot be read, so readers with basic.get may go unseen. " + strings.Join(p.inventory.Unread, "; ")})
 	}
 	for i := range rows {
 		all = append(all, rows[i].conditions()...)
 	}
-	slices.SortStableFunc(all, func(a, b Condition) int {
-		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Affected, b.Affected))
-	})
 	return all
 }
 
 // conditions returns what is wrong with a queue that a rule wants kept.
 func (q *Queue) conditions() (all []Condition) {
-	add := func(name, reason string, since int64) {
-		all = append(all, Condition{Name: name, Affected: q.Queue, Reason: strings.TrimSpace(reason + " " + q.Instead), Since: time.UnixMilli(since)})
+	add := func(name, reason string) {
+		all = append(all, Condition{Name: name, Affected: q.Queue, Reason: strings.TrimSpace(reason + " " + q.Instead)})
 	}
 	switch {
 	case q.State == pausedCode:
 	case q.State == "let_go":
-		add("let_go", sentence("let go of until an operator allows it", q.Reason), q.NotKeptSince)
+		add("let_go", sentence("let go of until an operator allows it", q.Reason))
 	case q.NotKeptSince != 0 && time.Since(time.UnixMilli(q.NotKeptSince)) >= wantedFor:
-		add("not_kept", sentence(strings.ReplaceAll(q.State, "_", " "), q.Reason), q.NotKeptSince)
+		add("not_kept", sentence(strings.ReplaceAll(q.State, "_", " "), q.Reason))
 	case q.Stranded > 0:
-		add("stranded", fmt.Sprintf("%d messages wait for consumers of a node that died, and expire late.", q.Stranded), q.StrandedSince)
+		add("stranded", fmt.Sprintf("%d messages wait for consumers of a node that died, and expire late.", q.Stranded))
 	}
 	for _, t := range q.Troubles {
-		add(t.Name, t.Reason, t.Since)
+		add(t.Name, t.Reason)
 	}
 	if q.SharedWith != "" {
-		add("shared", fmt.Sprintf("another Curfew, %s, consumes from it too: give all Curfews of this virtual host the same CURFEW_REDIS_URL.", q.SharedWith), q.SharedSince)
+		add("shared", fmt.Sprintf("another Curfew, %s, consumes from it too: give all Curfews of this virtual host the same CURFEW_REDIS_URL.", q.SharedWith))
 	}
 	return all
 }

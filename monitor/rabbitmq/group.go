@@ -33,7 +33,6 @@ type group struct {
 	reports   []report  // of the others
 	since     time.Time // when the members last changed
 	letGo     map[string]string
-	pausedAt  time.Time            // since when nobody keeps anything, as far as this one knows
 	seenUntil map[string]time.Time // by queue: when another one last held all messages, at least
 	wanted    int                  // queues that may be kept
 	taken     map[*turn]struct{}   // leases that are held here, or being tried for
@@ -100,9 +99,6 @@ func (g *group) see(v lease.View, err error) (news bool, lost map[string]string)
 			t.unwanted = false
 		}
 	}
-	if g.letGo[everyQueue] == "" {
-		g.pausedAt = time.Now()
-	}
 	g.letGo, g.reports = make(map[string]string), readReports(v.Reports)
 	g.noteSeenLocked()
 	maps.Copy(g.letGo, v.LetGo)
@@ -127,16 +123,16 @@ func (g *group) setPaused(why string) (news bool) {
 	if news = g.letGo[everyQueue] != why; why == "" {
 		delete(g.letGo, everyQueue)
 	} else if news {
-		g.letGo[everyQueue], g.pausedAt = why, time.Now()
+		g.letGo[everyQueue] = why
 	}
 	return news
 }
 
-// paused returns since when nobody keeps anything, and why; "": that is not so.
-func (g *group) paused() (since time.Time, why string) {
+// paused reports whether nobody keeps anything.
+func (g *group) paused() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.pausedAt, g.letGo[everyQueue]
+	return g.letGo[everyQueue] != ""
 }
 
 // trouble returns why leases cannot be renewed or taken; without an error they can.

@@ -148,13 +148,10 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 		p.log.Warn("cannot list the queues of RabbitMQ: queues already kept stay kept", zap.Error(err))
 	}
 	if err == nil {
-		p.inventory, p.lookedAt = i, time.Now()
-		if len(i.Unread) == 0 {
-			p.unreadSince = time.Time{}
-		} else if p.unreadSince.IsZero() {
-			p.unreadSince = p.lookedAt
+		if len(i.Unread) > 0 && (p.inventory == nil || len(p.inventory.Unread) == 0) {
 			p.log.Warn("something that RabbitMQ answers cannot be read", zap.Strings("what", i.Unread))
 		}
+		p.inventory, p.lookedAt = i, time.Now()
 		p.applyLocked(ctx, running, x)
 	}
 	p.mu.Unlock()

@@ -72,7 +72,6 @@ type Primary struct {
 	inventory    *cluster.Inventory
 	lookedAt     time.Time
 	failing      failing      // taking an inventory fails
-	unreadSince  time.Time    // since when each inventory has lacked something; zero: the last one did not
 	identity     failing      // asking which cluster this is fails
 	identifiedAt time.Time    // when that was last known
 	waiting      []chan error // for the next inventory

@@ -26,7 +26,7 @@ const (
 	rescueAfter = 250 * time.Millisecond
 	// retryAfter is when the index asks again after the primary failed to answer.
 	retryAfter = time.Second
-	// askedAfter is when the primary is asked again about a message for which it has passed the
+	// askedAfter is when the primary is asked again about a message that a consumer holds, or for which it has passed the
 	// request on. The primary reports the expiry by itself; this is for a report that got lost.
 	askedAfter = 30 * time.Second
 )
@@ -36,7 +36,6 @@ type firing struct {
 	m       *Scheduler
 	batch   []deadline.Ref
 	results []deadline.Answer
-	holds   *monitor.Holds
 	most    int              // shadows in a batch; 0 while the loop rests
 	restsAt deadline.Instant // when the rest ends
 	expired bool             // something of the last batch
@@ -51,7 +50,7 @@ type firing struct {
 
 // fire sleeps until the earliest deadline and asks the primary to expire what is due.
 func (m *Scheduler) fire(ctx context.Context, l *monitor.Loop) error {
-	f := &firing{m: m, holds: m.NewHolds()}
+	f := &firing{m: m}
 	timer, err := m.options.NewTimer()
 	if err != nil {
 		return err
@@ -218,11 +217,8 @@ func (f *firing) sortAnswers() (expired int) {
 		switch r.Outcome {
 		case deadline.Expired, deadline.Gone, deadline.Rescheduled:
 			f.done = append(f.done, s)
-		case deadline.Asked:
+		case deadline.Asked, deadline.Held:
 			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(askedAfter)})
-		case deadline.Held:
-			f.holds.Add(s)
-			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(monitor.HeldAfter)})
 		case deadline.NotDue:
 			f.notDue = append(f.notDue, scheduler.Later{Ref: s, At: askAgain(r.At, nowAt)})
 		case deadline.Busy:
@@ -231,7 +227,6 @@ func (f *firing) sortAnswers() (expired int) {
 			f.failed = append(f.failed, scheduler.Later{Ref: s, At: nowAt.Add(retryAfter)})
 		}
 	}
-	f.holds.Close()
 	f.m.metrics.countResults(&count)
 	return count[deadline.Expired] + count[deadline.Asked]
 }

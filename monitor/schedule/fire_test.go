@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadline"
-	"curfew/monitor"
 )
 
 // remoteView is a primary whose messages are elsewhere: Expire passes requests on, and what
@@ -98,7 +97,7 @@ func TestAskedIsToldLater(t *testing.T) {
 		lost := b.publish(1, time.Second)
 		time.Sleep(2 * time.Second)
 		require.Len(t, v.requests(), 1)
-		time.Sleep(monitor.HeldAfter)
+		time.Sleep(askedAfter)
 		again := v.requests()
 		require.Len(t, again, 1, "nothing came of the request")
 		require.Equal(t, lost, again[0].ref)

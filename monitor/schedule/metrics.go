@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"curfew/broker/deadline"
-	"curfew/monitor"
 )
 
 // metrics of a scheduler. Gauges are read when they are scraped.
@@ -24,58 +24,57 @@ type metrics struct {
 	skew          prometheus.Gauge
 }
 
-func newMetrics(r prometheus.Registerer, s *Scheduler) (*metrics, error) {
-	reg := monitor.NewRegistry(r)
+func newMetrics(s *Scheduler) *metrics {
+	reg := promauto.With(s.options.Registerer)
 	x := &metrics{
-		lagged: reg.Counter("curfew_feed_lagged_total",
-			"Times that events from the primary were lost and a snapshot was taken instead."),
-		spared: reg.Counter("curfew_shadows_spared_total",
-			"Messages settled before their shadow was indexed or written."),
+		lagged: reg.NewCounter(prometheus.CounterOpts{Name: "curfew_feed_lagged_total",
+			Help: "Times that events from the primary were lost and a snapshot was taken instead."}),
+		spared: reg.NewCounter(prometheus.CounterOpts{Name: "curfew_shadows_spared_total",
+			Help: "Messages settled before their shadow was indexed or written."}),
 	}
-	results := reg.Counters("curfew_fire_results_total",
-		"Answers from the primary to requests to expire a message.", "outcome")
+	results := reg.NewCounterVec(prometheus.CounterOpts{Name: "curfew_fire_results_total",
+		Help: "Answers from the primary to requests to expire a message."}, []string{"outcome"})
 	for i := range x.results {
 		x.results[i] = results.WithLabelValues(deadline.Outcome(i).String())
 	}
-	reg.Gauge("curfew_fire_turn_seconds_max", "The longest turn of the loop that fires deadlines in the last minute or two.",
+	reg.NewGaugeFunc(prometheus.GaugeOpts{Name: "curfew_fire_turn_seconds_max", Help: "The longest turn of the loop that fires deadlines in the last minute or two."},
 		func() float64 { return s.turns.Value(s.primary.Now()).Seconds() })
 	if s.redis != nil {
 		x.addRedis(reg, s.redis)
 	}
-	return x, reg.Err
+	return x
 }
 
 // addRedis adds what only a schedule in Redis has.
-func (x *metrics) addRedis(reg *monitor.Registry, r *redisSchedule) {
-	writes := reg.Counters("curfew_shadow_writes_total",
-		"Shadows written to Redis, by operation and result. The result dropped: given up when Redis failed.", "op", "result")
+func (x *metrics) addRedis(reg promauto.Factory, r *redisSchedule) {
+	writes := reg.NewCounterVec(prometheus.CounterOpts{Name: "curfew_shadow_writes_total",
+		Help: "Shadows written to Redis, by operation and result. The result dropped: given up when Redis failed."}, []string{"op", "result"})
 	for i, result := range []string{"ok", "error"} {
 		x.added[i] = writes.WithLabelValues("add", result)
 		x.removed[i] = writes.WithLabelValues("remove", result)
 	}
 	x.writesDropped = writes.WithLabelValues("any", "dropped")
-	x.writeTime = prometheus.NewHistogram(prometheus.HistogramOpts{
+	x.writeTime = reg.NewHistogram(prometheus.HistogramOpts{
 		Name:    "curfew_shadow_write_duration_seconds",
 		Help:    "Time a batch of writes to Redis took.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
 	})
-	reg.Add(x.writeTime)
-	repaired := reg.Counters("curfew_reconcile_repaired_total",
-		"Differences between Redis and the primary that were repaired.", "kind")
+	repaired := reg.NewCounterVec(prometheus.CounterOpts{Name: "curfew_reconcile_repaired_total",
+		Help: "Differences between Redis and the primary that were repaired."}, []string{"kind"})
 	x.missing, x.orphans = repaired.WithLabelValues("missing"), repaired.WithLabelValues("orphan")
-	reg.Gauge("curfew_schedule_up", "1 if the schedule in Redis fires; otherwise the one in this process does.", func() float64 {
+	reg.NewGaugeFunc(prometheus.GaugeOpts{Name: "curfew_schedule_up", Help: "1 if the schedule in Redis fires; otherwise the one in this process does."}, func() float64 {
 		if r.fires() {
 			return 1
 		}
 		return 0
 	})
-	reg.Gauge("curfew_messages_missing", "Messages of an earlier run that have deadlines in Redis but are not here: the data folder was new at this start.",
+	reg.NewGaugeFunc(prometheus.GaugeOpts{Name: "curfew_messages_missing",
+		Help: "Messages of an earlier run that have deadlines in Redis but are not here: the data folder was new at this start."},
 		func() float64 { return float64(r.orphans.Load()) })
-	x.skew = prometheus.NewGauge(prometheus.GaugeOpts{
+	x.skew = reg.NewGauge(prometheus.GaugeOpts{
 		Name: "curfew_clock_skew_seconds",
 		Help: "The clock of Redis minus that of this process.",
 	})
-	reg.Add(x.skew)
 }
 
 // countResults counts the answers to one batch.

@@ -98,11 +98,3 @@ func TestQueueSeriesAreBounded(t *testing.T) {
 		require.Equal(t, float64(queues-maxQueues), gather(t, reg, "curfew_deadlines_fired_total", "queue", "_other"))
 	})
 }
-
-func TestRegisteringTwiceIsAnError(t *testing.T) {
-	b, reg := newFakeBroker(t), prometheus.NewRegistry()
-	_, err := New(Options{Primary: b.view(), Registerer: reg})
-	require.NoError(t, err)
-	_, err = New(Options{Primary: b.view(), Registerer: reg})
-	require.ErrorContains(t, err, "register metric")
-}

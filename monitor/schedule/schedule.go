@@ -37,8 +37,8 @@ type Scheduler struct {
 	due   *memstore.Fair // with redis: shadows claimed ahead of their time, or too near to be written
 }
 
-// New returns a scheduler that fires nothing before Run. Its error says that o is incomplete
-// or that a metric is registered already.
+// New returns a scheduler that fires nothing before Run. Its error says that o is incomplete.
+// It panics if a metric is registered already.
 func New(o Options) (*Scheduler, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -79,10 +79,7 @@ func New(o Options) (*Scheduler, error) {
 		m.AddLoop("claim", m.redis.claim)
 		m.AddLoop("check", m.checkRedis)
 	}
-	if m.metrics, err = newMetrics(o.Registerer, m); err != nil {
-		return nil, err
-	}
-	if m.redis != nil {
+	if m.metrics = newMetrics(m); m.redis != nil {
 		m.redis.metrics = m.metrics
 	}
 	return m, nil

@@ -93,7 +93,7 @@ func BenchmarkFire(b *testing.B) {
 	const due = 1_000_000
 	p := &benchPrimary{nowAt: 1_800_000_000_000_000, queued: true}
 	m := benchMonitor(b, p)
-	f := &firing{m: m, holds: m.NewHolds()}
+	f := &firing{m: m}
 	ctx, seq := context.Background(), uint64(0)
 	page := make([]deadline.Ref, pageSize)
 	for n := 0; n < b.N; {

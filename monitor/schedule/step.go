@@ -21,7 +21,7 @@ type stepper struct {
 func (m *Scheduler) addStepper() {
 	ended, end := context.WithCancel(context.Background())
 	end()
-	m.stepper = &stepper{ingest: ingest{m: m, window: window{span: m.options.WriteWindow}}, firing: &firing{m: m, holds: m.NewHolds()}, ended: ended}
+	m.stepper = &stepper{ingest: ingest{m: m, window: window{span: m.options.WriteWindow}}, firing: &firing{m: m}, ended: ended}
 	m.firing = m.AddLoop("fire", func(ctx context.Context, l *monitor.Loop) error {
 		l.Idle(true)
 		<-ctx.Done()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/zapr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	prometheusbridge "go.opentelemetry.io/contrib/bridges/prometheus"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -56,8 +57,7 @@ type Exporter struct {
 
 // New returns an exporter. It reads the variables that OpenTelemetry's SDK knows; a value that
 // the SDK cannot read is logged and ignored. It sets the SDK's logger and error handler, of which
-// a process has one each. The error says that a metric of the exporter is registered already,
-// or what the SDK refuses.
+// a process has one each. The error is what the SDK refuses.
 func New(o Options) (*Exporter, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -65,10 +65,7 @@ func New(o Options) (*Exporter, error) {
 	x := &Exporter{sampler: o.Sampler, log: o.Log.Named("otel")}
 	otel.SetLogger(zapr.NewLogger(x.log))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { x.log.Warn("OpenTelemetry", zap.Error(err)) }))
-	signals, err := newCounters(o.Registerer)
-	if err != nil {
-		return nil, err
-	}
+	signals := newCounters(o.Registerer)
 	about, err := resource.New(context.Background(), resource.WithAttributes(
 		attribute.String("service.name", "curfew"),
 		attribute.String("service.version", o.Version),
@@ -142,25 +139,17 @@ func (x *Exporter) Run(ctx context.Context) error {
 type counters struct{ exported, dropped, failures prometheus.Counter }
 
 // newCounters registers the counters of both signals. A nil Registerer keeps them private.
-func newCounters(r prometheus.Registerer) (of func(signal string) counters, err error) {
-	if r == nil {
-		r = prometheus.NewRegistry()
-	}
+func newCounters(r prometheus.Registerer) (of func(signal string) counters) {
 	vector := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"signal"})
+		return promauto.With(r).NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"signal"})
 	}
 	exported := vector("curfew_otel_exported_total", "Spans, and metrics by name, that the OpenTelemetry collector has taken.")
 	dropped := vector("curfew_otel_dropped_total",
 		"Spans, and metrics by name, that the OpenTelemetry collector never got: too many waited, or it did not take them in time.")
 	failures := vector("curfew_otel_failures_total", "Batches that the OpenTelemetry collector did not take in time.")
-	for _, c := range []prometheus.Collector{exported, dropped, failures} {
-		if err := r.Register(c); err != nil {
-			return nil, fmt.Errorf("telemetry: register metric: %w", err)
-		}
-	}
 	return func(signal string) counters {
 		return counters{exported.WithLabelValues(signal), dropped.WithLabelValues(signal), failures.WithLabelValues(signal)}
-	}, nil
+	}
 }
 
 // sent counts a batch of n, and returns its error.

@@ -262,13 +262,6 @@ func TestMetricsAreThoseOfTheRegistry(t *testing.T) {
 	assert.NotZero(t, exported)
 }
 
-func TestASecondExporterIsRefused(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	open(t, Options{Metrics: true, Gatherer: registry, Registerer: registry})
-	_, err := New(Options{Registerer: registry})
-	assert.ErrorContains(t, err, "telemetry: register metric")
-}
-
 func BenchmarkExpired(b *testing.B) {
 	for name, parent := range map[string]string{"untraced": "", "not sampled": silentParent, "sampled": sampledParent} {
 		b.Run(name, func(b *testing.B) {

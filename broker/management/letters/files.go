@@ -11,31 +11,9 @@ import (
 // maxImport bounds an imported file, in bytes; larger files must be imported in parts.
 const maxImport = 4 << 30
 
-// deletedCount is how many messages were deleted.
-type deletedCount struct {
-	Deleted int `json:"deleted"`
-}
-
 // importedCount is how many messages were published.
 type importedCount struct {
 	Imported int `json:"imported"`
-}
-
-// purge deletes what the filter matches, if confirm has the right number. Otherwise it answers 409 with the number in "matched"; with its
-// "position", a second request is about the same messages.
-func purge(r *rest.Request) error {
-	l, letters, err := readLetters(r)
-	if err != nil {
-		return err
-	}
-	messages := -1
-	if l.Confirm != nil {
-		messages = *l.Confirm
-	}
-	return r.Run(operate.PurgeDeadLetters, letters.Queue, func(ctx context.Context) (any, error) {
-		deleted, err := r.Operations.PurgeDeadLetters(ctx, r.Actor, letters, messages)
-		return deletedCount{deleted}, err
-	}, r.Answer)
 }
 
 // download sends the headers of the answer before the first line.

@@ -11,36 +11,21 @@ import (
 // Routes are those of requests about dead letters.
 func Routes() []rest.Route {
 	return []rest.Route{
-		{Method: http.MethodGet, Path: "/api/curfew/deadletters", Op: operate.ListDeadLetterQueues, Handle: listQueues, Doc: queuesDoc},
-		{Method: http.MethodGet, Path: "/api/curfew/deadletters/{vhost}", Op: operate.ListDeadLetterQueues, Handle: listQueues, Doc: queuesDoc},
 		{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/groups", Op: operate.SearchDeadLetters, Handle: group, Doc: groupsDoc},
 		{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/search", Op: operate.SearchDeadLetters, Handle: search, Doc: searchDoc},
-		{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/replay", Op: operate.StartReplay, Handle: startReplay, Doc: replayDoc},
-		{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/purge", Op: operate.PurgeDeadLetters, Handle: purge, Doc: purgeDoc},
 		{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/export", Op: operate.ExportDeadLetters, Handle: export, Doc: exportDoc},
 		{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/import", Op: operate.ImportDeadLetters, Handle: importFile, Body: maxImport, Doc: importDoc},
 		{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/draft", Op: operate.SearchDeadLetters, Handle: makeDraft, Doc: draftDoc},
 		{Method: http.MethodPost, Path: "/api/curfew/deadletters/{vhost}/{queue}/resend", Op: operate.ResendDeadLetter, Handle: resend, Body: maxDraft, Weight: rest.MessageWeight, Doc: resendDoc},
 		{Method: http.MethodGet, Path: "/api/curfew/deadletters/{vhost}/{queue}/messages/{seq}", Op: operate.SearchDeadLetters, Handle: get, Doc: getDoc},
-		{Method: http.MethodGet, Path: "/api/curfew/deadletters/{vhost}/{queue}/filters", Op: operate.SearchDeadLetters, Handle: listFilters, Doc: filtersDoc},
-		{Method: http.MethodPut, Path: "/api/curfew/deadletters/{vhost}/{queue}/filters/{name}", Op: operate.SaveFilter, Handle: putFilter, Doc: saveFilterDoc},
-		{Method: http.MethodDelete, Path: "/api/curfew/deadletters/{vhost}/{queue}/filters/{name}", Op: operate.DeleteFilter, Handle: deleteFilter, Doc: deleteFilterDoc},
 	}
 }
 
 var (
-	queuesDoc = rest.Doc{ID: "listDeadLetterQueues", Summary: "Queues that dead letters go to or are in, the fullest first", Answer: []deadletters.Queue{}}
 	groupsDoc = rest.Doc{ID: "groupDeadLetters", Summary: "Dead letters by what they died of, the largest group first", Text: "Only ready messages are counted. Only `filter` of the body is used.",
 		Body: deadletters.Query{}, Answer: []deadletters.Group{}}
 	searchDoc = rest.Doc{ID: "searchDeadLetters", Summary: "Dead letters that a filter matches", Text: "Send `next` of the answer as `after` of the next request; it is 0 at the end.",
 		Body: deadletters.Query{}, Answer: deadletters.Page{}}
-	replayDoc = rest.Doc{ID: "startReplay", Summary: "Start a replay of the dead letters that a filter matches",
-		Text: "The answer is 202 with the replay at its start; it runs in the background. With `dry_run` it only counts, and lists where the messages would go.",
-		Body: deadletters.Query{}, Answer: deadletters.Replay{}, Accepted: deadletters.Replay{}}
-	purgeDoc = rest.Doc{ID: "purgeDeadLetters", Summary: "Delete the dead letters that a filter matches",
-		Text: "`confirm` must be their number. Otherwise nothing is deleted: the answer is 409, with the number in `matched`. " +
-			"A second request with its `position` is about the same messages.",
-		Body: deadletters.Query{}, Answer: deletedCount{}, Accepted: operate.Run{}}
 	exportDoc = rest.Doc{ID: "exportDeadLetters", Summary: "The dead letters that a filter matches, a line of JSON for each", Body: deadletters.Query{}, Answer: "",
 		Text: "A line has the complete message. If the answer is incomplete, the connection breaks.", Kinds: []string{"application/jsonl"}}
 	importDoc = rest.Doc{ID: "importDeadLetters", Summary: "Publish the lines of an exported file into the queue", Body: "", BodyKind: "application/jsonl", Answer: importedCount{}, Accepted: operate.Run{},
@@ -52,8 +37,4 @@ var (
 		Text: "204: it is done. With `dry_run` nothing is done, and the answer 200 says what would happen. 409: the message stays where it is, or has changed."}
 	getDoc = rest.Doc{ID: "getDeadLetter", Summary: "One message with its whole body, up to 16 MiB", Answer: deadletters.Whole{},
 		Text: "`unpacked` has the body without its content encoding, if it has one."}
-	filtersDoc    = rest.Doc{ID: "listFilters", Summary: "The filters that are saved for a queue, by name", Answer: []operate.SavedFilter{}}
-	saveFilterDoc = rest.Doc{ID: "saveFilter", Summary: "Save a filter under a name", Body: operate.SavedFilter{},
-		Text: "`filter` is an expression, such as `reason == \"expired\" && died > ago(\"2h\")`. Other fields are ignored."}
-	deleteFilterDoc = rest.Doc{ID: "deleteFilter", Summary: "Delete a saved filter"}
 )

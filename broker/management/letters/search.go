@@ -31,10 +31,6 @@ func readLetters(r *rest.Request) (*deadletters.Query, operate.DeadLetters, erro
 	return l, operate.DeadLetters{Queue: r.QueueNamed(), Filter: l.Filter.And(deadletters.Filter(r.URL.Query().Get("filter"))), Position: l.Position}, nil
 }
 
-func listQueues(r *rest.Request) error {
-	return r.Result(r.Operations.ListDeadLetterQueues(r.Context(), r.Actor, r.Param("vhost")))
-}
-
 func group(r *rest.Request) error {
 	_, letters, err := readLetters(r)
 	if err != nil {

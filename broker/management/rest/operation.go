@@ -46,6 +46,9 @@ func derived(op *operate.Op, route string, one bool) Route {
 		if err != nil {
 			return err
 		}
+		if op.Slow {
+			req.TakeTime()
+		}
 		if op.Long {
 			return req.Run(op.Name, operate.QueueName{VHost: req.Param("vhost"), Name: req.Param("queue")}, func(ctx context.Context) (any, error) {
 				result, _, err := req.Operations.Do(ctx, req.Actor, op, request, nil)
@@ -117,6 +120,11 @@ func (r *Request) needed(op *operate.Op) (keys []string) {
 // derived answers with the result of an operation: RabbitMQ's requests that change something get no body.
 func (r *Request) derived(op *operate.Op, result any, created, one, isOwn bool) error {
 	rows := operate.Rows(result)
+	if replay, is := result.(deadletters.Replay); is && op.Begins && !replay.DryRun {
+		r.W.Header().Set("Location", RunsPath+"/"+replay.ID)
+		AnswerJSON(r.W, http.StatusAccepted, replay)
+		return nil
+	}
 	switch {
 	case op.IsList() && one:
 		if len(rows) == 0 {
@@ -168,6 +176,12 @@ func docOf(op *operate.Op, route *Route) Doc {
 	result := op.Result()
 	if d.Empty = result.Kind() == reflect.Pointer; d.Empty {
 		result = result.Elem()
+	}
+	switch {
+	case op.Begins:
+		d.Accepted = reflect.New(result).Elem().Interface()
+	case op.Long:
+		d.Accepted = operate.Run{}
 	}
 	if op.IsList() && !d.Rows {
 		result = result.Elem()

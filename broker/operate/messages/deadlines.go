@@ -79,7 +79,7 @@ func (DeadlinePage) More() bool { return false }
 
 // ListDeadlines lists the next deadlines of queued messages. It examines every message of the queues.
 var ListDeadlines = operate.Define(operate.Op{
-	Name: listDeadlines, Title: "List the next deadlines, of one queue or of all", Rule: operate.Rule{Role: operate.Management, Looks: true, Read: operate.UnlessMonitor}, Watched: true,
+	Name: listDeadlines, Title: "List the next deadlines, of one queue or of all", Rule: operate.Rule{Role: operate.Management, Looks: true, Read: operate.UnlessMonitor}, Watched: true, Slow: true,
 	Text:   "The answer also has their number, in all and for each queue. The request examines every message of the queues.",
 	Routes: []string{"GET /api/curfew/deadlines/{vhost}/{queue}", "GET /api/curfew/deadlines/{vhost}", "GET /api/curfew/deadlines"}, Command: "deadlines list [queue]",
 }, func(ctx context.Context, c *operate.Call, r DeadlineList) (page DeadlinePage, err error) {

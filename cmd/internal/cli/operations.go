@@ -96,6 +96,18 @@ func (a *API) command(op *operate.Op) *cobra.Command {
 		}
 		c.ValidArgsFunction = Arguments(complete...)
 	}
+	a.AddFlags(c, op)
+	if op.Alias != "" {
+		c.Aliases = []string{op.Alias}
+	}
+	if op.Watched {
+		Watched(c)
+	}
+	return c
+}
+
+// AddFlags adds the flags of an operation to a command.
+func (a *API) AddFlags(c *cobra.Command, op *operate.Op) {
 	for _, f := range flagsOf(op) {
 		name, letter, _ := strings.Cut(f.Flag, ",")
 		switch f.Kind {
@@ -118,13 +130,6 @@ func (a *API) command(op *operate.Op) *cobra.Command {
 			}
 		}
 	}
-	if op.Alias != "" {
-		c.Aliases = []string{op.Alias}
-	}
-	if op.Watched {
-		Watched(c)
-	}
-	return c
 }
 
 // exampleOf is the example of the operation, or one made of those of its arguments.
@@ -188,7 +193,7 @@ func (a *API) completion(name string) cobra.CompletionFunc {
 
 // run does an operation, and prints the result.
 func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
-	values, err := a.values(cmd, op, args)
+	values, err := a.Values(cmd, op, args)
 	if err != nil {
 		return err
 	}
@@ -270,8 +275,8 @@ func routeOf(op *operate.Op, values map[string]any) string {
 	return op.Routes[0]
 }
 
-// values are the values of a request's fields: arguments, flags and the virtual host.
-func (a *API) values(cmd *cobra.Command, op *operate.Op, args []string) (map[string]any, error) {
+// Values are the values of a request's fields: arguments, flags and the virtual host.
+func (a *API) Values(cmd *cobra.Command, op *operate.Op, args []string) (map[string]any, error) {
 	values := map[string]any{}
 	names, _ := op.Arguments()
 	for i, name := range names[:len(args)] {

@@ -3,6 +3,8 @@ package commands
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -151,7 +153,8 @@ func TestStatusCountsAcknowledgedIncidents(t *testing.T) {
 
 // TestHeldIsNotNext: a message that a consumer holds past its deadline is called that, and the next deadline is another's.
 func TestHeldIsNotNext(t *testing.T) {
-	r := startRunning(t)
+	ops := testenv.FreeAddr()
+	r := startRunning(t, "OPS_ADDR="+ops)
 	ch := r.dead(0)
 	require.NoError(t, ch.Qos(1, 0, false))
 	r.send(ch, amqp091.Publishing{Expiration: "300"})
@@ -160,6 +163,12 @@ func TestHeldIsNotNext(t *testing.T) {
 	d := <-got
 	alone := `\ndeadlines        1 pending, 1 held past its deadline \(see curfew consumers\)\n`
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Regexp(c, alone, r.ok("status")) }, time.Minute, 20*time.Millisecond)
+	answer, err := http.Get("http://" + ops + "/metrics")
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	metrics, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	assert.Contains(t, string(metrics), `curfew_deadlines_held{queue="orders",vhost="/"} 1`)
 	r.send(ch, amqp091.Publishing{Expiration: "3600000"})
 	both := `\ndeadlines        2 pending, next in (1h0m0s|59m\d+s) \(20\S+Z\), 1 held past its deadline \(see curfew consumers\)\n`
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Regexp(c, both, r.ok("status")) }, time.Minute, 20*time.Millisecond)

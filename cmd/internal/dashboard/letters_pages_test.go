@@ -83,9 +83,6 @@ func TestRowsAndFilters(t *testing.T) {
 		require.Contains(t, a.body, `name="filter" value="`+html.EscapeString(filter)+`"`, "the form stays as it was")
 		require.NotContains(t, a.body, `name="pick"`)
 	}
-	a := s.get(dlqPage + "&died_in=q")
-	require.Equal(t, http.StatusBadRequest, a.status)
-	require.Contains(t, a.body, html.EscapeString(`died_in is a part of the filter now, such as filter=queue == "orders"`))
 	page = s.get(dlqPage + "&filter=" + url.QueryEscape(`json != nil`)).body
 	require.Contains(t, page, `<option value="`+html.EscapeString(`json != nil && reason == "expired"`)+`">`, "what is proposed narrows the filter")
 	cause := regexp.MustCompile(`href="(/dead-letter\?filter=reason[^"]*)">expired`).FindStringSubmatch(s.get(dlqPage).body)

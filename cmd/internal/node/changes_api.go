@@ -11,28 +11,56 @@ import (
 	"curfew/monitor/incident"
 )
 
-// changeHandler handles a request that changes something. The body is written as JSON with the status, or the error with a status of its own.
-type changeHandler func(c *changes.Changes, r *http.Request, by operate.Actor) (status int, body any, err error)
-
-// of makes the handler of one node. The actor is in the request's context.
-func (h changeHandler) of(n *Node, _ *opsEndpoints) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxChange)
-		status, body, err := h(n.changes, r, operate.ActorFrom(r.Context()))
-		if err != nil {
-			p := problemOf(err)
-			status, body = p.Status, map[string]any{"error": p.Kind, "reason": p.Reason}
-		}
-		if status == http.StatusNoContent {
-			w.WriteHeader(status)
-			return
-		}
-		answer(w, status, body)
-	})
+// change is a request that changes something. Body is what it has as JSON, which may be nothing.
+type change[Q any] struct {
+	*http.Request
+	c    *changes.Changes
+	by   operate.Actor
+	body Q
 }
+
+// none is the body of a request without one.
+type none = struct{}
 
 // maxChange bounds the body of a request, in bytes.
 const maxChange = 64 << 10
+
+// changing makes the handler of a change, for apiRoutes. What do returns is written as JSON with the status, or the error with a status of its own.
+func changing[Q any](do func(*change[Q]) (status int, body any, err error)) func(*Node, *opsEndpoints) http.Handler {
+	return func(n *Node, _ *opsEndpoints) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Body = http.MaxBytesReader(w, r.Body, maxChange)
+			asked := &change[Q]{Request: r, c: n.changes, by: operate.ActorFrom(r.Context())}
+			status, body, err := http.StatusNoContent, any(nil), asked.read()
+			if err == nil {
+				status, body, err = do(asked)
+			}
+			if err != nil {
+				p := problemOf(err)
+				status, body = p.Status, map[string]any{"error": p.Kind, "reason": p.Reason}
+			}
+			if status == http.StatusNoContent {
+				w.WriteHeader(status)
+				return
+			}
+			answer(w, status, body)
+		})
+	}
+}
+
+// read reads the body, a JSON object without unknown fields.
+func (c *change[Q]) read() error {
+	if c.ContentLength == 0 {
+		return nil
+	}
+	decoder := json.NewDecoder(c.Body)
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&c.body)
+	if _, tooLong := errors.AsType[*http.MaxBytesError](err); err == nil || tooLong {
+		return err
+	}
+	return rest.Bad(err.Error())
+}
 
 // problemOf is the answer for an error of a change.
 func problemOf(err error) *rest.Problem {
@@ -45,26 +73,9 @@ func problemOf(err error) *rest.Problem {
 	return rest.AsProblem(err)
 }
 
-// readBody reads a JSON object without unknown fields.
-func readBody(r *http.Request, into any) error {
-	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
-	if _, tooLong := errors.AsType[*http.MaxBytesError](err); err == nil || tooLong {
-		return err
-	}
-	return rest.Bad(err.Error())
-}
-
 // testSinks sends a test to one sink or, without a body, to all.
-func testSinks(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
-	var asked incident.TestRequest
-	if r.ContentLength != 0 {
-		if err := readBody(r, &asked); err != nil {
-			return 0, nil, err
-		}
-	}
-	tested, err := c.TestSinks(r.Context(), by, asked.Sink)
+func testSinks(r *change[incident.TestRequest]) (int, any, error) {
+	tested, err := r.c.TestSinks(r.Context(), r.by, r.body.Sink)
 	results := incident.TestResults{Sinks: make(map[string]string)}
 	for _, t := range tested {
 		results.Sinks[t.Sink] = "ok"
@@ -75,39 +86,14 @@ func testSinks(c *changes.Changes, r *http.Request, by operate.Actor) (int, any,
 	return http.StatusOK, results, err
 }
 
-// acknowledge takes the incident over that the path names.
-func acknowledge(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
-	var asked incident.AckRequest
-	if r.ContentLength != 0 {
-		if err := readBody(r, &asked); err != nil {
-			return 0, nil, err
-		}
-	}
-	return http.StatusNoContent, nil, c.Acknowledge(by, r.PathValue("incident"), asked)
-}
-
-// unacknowledge ends that.
-func unacknowledge(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
-	return http.StatusNoContent, nil, c.Unacknowledge(by, r.PathValue("incident"))
-}
-
 // addWindow adds a maintenance window.
-func addWindow(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
-	var asked incident.WindowRequest
-	if err := readBody(r, &asked); err != nil {
-		return 0, nil, err
-	}
-	w, err := asked.WindowOf()
+func addWindow(r *change[incident.WindowRequest]) (int, any, error) {
+	w, err := r.body.WindowOf()
 	if err != nil {
 		return 0, nil, rest.Bad(err.Error())
 	}
-	made, err := c.AddWindow(by, w)
+	made, err := r.c.AddWindow(r.by, w)
 	return http.StatusCreated, made, err
-}
-
-// endWindow ends the maintenance window that the path names.
-func endWindow(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
-	return http.StatusNoContent, nil, c.EndWindow(by, r.PathValue("id"))
 }
 
 // allowedQueue names a queue that is to be kept again.
@@ -116,23 +102,26 @@ type allowedQueue struct {
 }
 
 // allowQueue lets a queue be kept again that Curfew let go.
-func allowQueue(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
-	var asked allowedQueue
-	if err := readBody(r, &asked); err != nil {
-		return 0, nil, err
-	}
-	if asked.Queue == "" {
+func allowQueue(r *change[allowedQueue]) (int, any, error) {
+	if r.body.Queue == "" {
 		return 0, nil, rest.Bad("the field queue is missing")
 	}
-	return http.StatusOK, asked, c.AllowQueue(r.Context(), by, asked.Queue)
+	return http.StatusOK, r.body, r.c.AllowQueue(r.Context(), r.by, r.body.Queue)
 }
 
-// pauseRabbitMQ has everything given back, and nothing kept.
-func pauseRabbitMQ(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
-	return http.StatusNoContent, nil, c.PauseRabbitMQ(r.Context(), by)
+// The changes that answer nothing.
+func acknowledge(r *change[incident.AckRequest]) (int, any, error) {
+	return http.StatusNoContent, nil, r.c.Acknowledge(r.by, r.PathValue("incident"), r.body)
 }
-
-// resumeRabbitMQ ends that.
-func resumeRabbitMQ(c *changes.Changes, r *http.Request, by operate.Actor) (int, any, error) {
-	return http.StatusNoContent, nil, c.ResumeRabbitMQ(r.Context(), by)
+func unacknowledge(r *change[none]) (int, any, error) {
+	return http.StatusNoContent, nil, r.c.Unacknowledge(r.by, r.PathValue("incident"))
+}
+func endWindow(r *change[none]) (int, any, error) {
+	return http.StatusNoContent, nil, r.c.EndWindow(r.by, r.PathValue("id"))
+}
+func pauseRabbitMQ(r *change[none]) (int, any, error) {
+	return http.StatusNoContent, nil, r.c.PauseRabbitMQ(r.Context(), r.by)
+}
+func resumeRabbitMQ(r *change[none]) (int, any, error) {
+	return http.StatusNoContent, nil, r.c.ResumeRabbitMQ(r.Context(), r.by)
 }

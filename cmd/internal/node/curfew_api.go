@@ -36,22 +36,22 @@ func apiRoutes() []apiRoute {
 		{http.MethodGet, "/incidents/rules", always, incidentHandler, rest.Doc{
 			ID: "listIncidentRules", Summary: "The rules in force, and the conditions that can be an incident", Answer: incident.RuleList{},
 		}},
-		{http.MethodPost, "/incidents/test", always, changeHandler(testSinks).of, rest.Doc{
+		{http.MethodPost, "/incidents/test", always, changing(testSinks), rest.Doc{
 			ID: "testSinks", Summary: "Send a test to one sink or to all", Body: incident.TestRequest{}, Answer: incident.TestResults{},
 		}},
-		{http.MethodPost, "/incidents/{incident}/ack", always, changeHandler(acknowledge).of, rest.Doc{
+		{http.MethodPost, "/incidents/{incident}/ack", always, changing(acknowledge), rest.Doc{
 			ID: "acknowledgeIncident", Summary: "Take an incident over: nobody is notified of it any more",
 			Text: "Without a body, or without `duration`, until the incident is over.", Body: incident.AckRequest{},
 		}},
-		{http.MethodDelete, "/incidents/{incident}/ack", always, changeHandler(unacknowledge).of, rest.Doc{ID: "unacknowledgeIncident", Summary: "End an acknowledgement"}},
+		{http.MethodDelete, "/incidents/{incident}/ack", always, changing(unacknowledge), rest.Doc{ID: "unacknowledgeIncident", Summary: "End an acknowledgement"}},
 		{http.MethodGet, "/maintenance", always, incidentHandler, rest.Doc{
 			ID: "listMaintenance", Summary: "The maintenance windows that are not over, the first to end first", Answer: incident.WindowList{},
 		}},
-		{http.MethodPost, "/maintenance", always, changeHandler(addWindow).of, rest.Doc{
+		{http.MethodPost, "/maintenance", always, changing(addWindow), rest.Doc{
 			ID: "addMaintenance", Summary: "Notify nobody for a time of incidents of some queues", Text: "It needs `duration` or `until`; `id` is ignored.",
 			Body: incident.WindowRequest{}, Answer: incident.Window{}, Created: true,
 		}},
-		{http.MethodDelete, "/maintenance/{id}", always, changeHandler(endWindow).of, rest.Doc{ID: "endMaintenance", Summary: "End a maintenance window"}},
+		{http.MethodDelete, "/maintenance/{id}", always, changing(endWindow), rest.Doc{ID: "endMaintenance", Summary: "End a maintenance window"}},
 		{http.MethodGet, "/forecasts", hasMonitor, forecastHandler, rest.Doc{
 			ID: "listForecasts", Summary: "What will miss its deadline, in each queue that has deadlines",
 			Text: "Those with the most expected misses come first. " + partOfMonitor, Answer: []monitor.Forecast{},
@@ -89,13 +89,13 @@ func apiRoutes() []apiRoute {
 		{http.MethodGet, "/rabbitmq", hasRabbitMQ, rabbitmqHandler, rest.Doc{
 			ID: "getRabbitMQ", Summary: "What is done with the queues of a RabbitMQ", Text: onlyRabbitMQ, Answer: rabbitmq.Status{},
 		}},
-		{http.MethodPost, "/rabbitmq/allow", hasRabbitMQ, changeHandler(allowQueue).of, rest.Doc{
+		{http.MethodPost, "/rabbitmq/allow", hasRabbitMQ, changing(allowQueue), rest.Doc{
 			ID: "allowQueue", Summary: "Let a queue be kept again that was let go", Text: "404: the queue was not let go. " + onlyRabbitMQ, Body: allowedQueue{}, Answer: allowedQueue{},
 		}},
-		{http.MethodPost, "/rabbitmq/pause", hasRabbitMQ, changeHandler(pauseRabbitMQ).of, rest.Doc{
+		{http.MethodPost, "/rabbitmq/pause", hasRabbitMQ, changing(pauseRabbitMQ), rest.Doc{
 			ID: "pauseRabbitMQ", Summary: "Give back all that is held, and keep no queue until that is resumed", Text: onlyRabbitMQ,
 		}},
-		{http.MethodPost, "/rabbitmq/resume", hasRabbitMQ, changeHandler(resumeRabbitMQ).of, rest.Doc{
+		{http.MethodPost, "/rabbitmq/resume", hasRabbitMQ, changing(resumeRabbitMQ), rest.Doc{
 			ID: "resumeRabbitMQ", Summary: "Keep queues again after a pause", Text: "404: nothing is paused. " + onlyRabbitMQ,
 		}},
 		{http.MethodGet, "/openapi.json", always, openAPIHandler, rest.Doc{

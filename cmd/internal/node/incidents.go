@@ -48,15 +48,6 @@ func (n *Node) openDeadManSwitch() (err error) {
 	return err
 }
 
-// runDeadManSwitch runs the dead man's switch until ctx ends.
-func (n *Node) runDeadManSwitch(ctx context.Context) error {
-	if n.deadManSwitch == nil {
-		<-ctx.Done()
-		return nil
-	}
-	return n.deadManSwitch.Run(ctx)
-}
-
 // eventsExchange is where notifications are published, in the default virtual host.
 const eventsExchange = "curfew.events"
 

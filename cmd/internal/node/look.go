@@ -16,7 +16,7 @@ import (
 // looker looks at a node for what conditions are judged by, and remembers what one look cannot tell.
 type looker struct {
 	trends
-	limits  []*connLimit // of the HTTP servers
+	limits []*connLimit // of the HTTP servers
 
 	mu      sync.Mutex // purposes are asked for by others, too
 	leads   map[string]*leads
@@ -69,6 +69,7 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 		if f.AtRisk {
 			s.AtRisk = append(s.AtRisk, incident.Risk{
 				QueueName: incident.QueueName{VHost: f.VHost, Name: f.Queue}, Count: int64(f.WillMiss), FirstAt: f.FirstMiss, Reason: f.Reason(now),
+				Consumers: f.Consumers, Stuck: f.Consumers > 0 && f.Rate == 0,
 			})
 		}
 	}
@@ -84,14 +85,14 @@ func (o *ownBroker) look(s *incident.State) {
 		l.earlier = queueSet{}
 	}
 	l.mu.Unlock()
-	s.Blocked = b.LastBlockedReason()
+	s.Blocked = broker.LastBlockedReason(b)
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := broker.SignsOf(b)
 	s.Letters, s.IdlePolicies = signs.LettersWaiting, signs.PoliciesNotInForce
 	s.Lost = append(s.Lost, incident.Loss{Condition: "dead_letters_dropped", Total: signs.LettersDropped})
 	s.DiskFullIn = l.diskFullIn(time.Now(), signs.DiskFree, signs.DiskLimit)
 	s.SlowSyncs = l.slowSyncs()
-	s.Held = l.held.of(o)
+	s.Held = l.held.of(o, s.AtRisk)
 	for _, p := range o.parked() {
 		s.Parked = append(s.Parked, incident.Depth{QueueName: incident.QueueName{VHost: p.VHost, Name: policy.UndeliverableQueue}, Count: p.Messages})
 	}
@@ -101,16 +102,19 @@ func (o *ownBroker) look(s *incident.State) {
 	s.Purposes = l.purposes(b, s)
 }
 
-// holders are the consumers that hold messages past their deadlines now.
-func (o *ownBroker) holders() (list []incident.PastDeadline) {
+// holders are the consumers that hold messages past their deadlines now, and those of the stuck queues that hold any.
+func (o *ownBroker) holders(stuck queueSet) (list []incident.PastDeadline) {
 	for _, h := range o.server.UnackedHolders(func(*broker.Queue) bool { return true }) {
-		if h.PastDeadline == 0 {
-			continue
+		name, first, count := incident.QueueName{VHost: h.Queue.VHost().Name(), Name: h.Queue.Name()}, h.Earliest, h.PastDeadline
+		if count == 0 && stuck.has(name) {
+			first, count = o.broker.Now(), h.Unacked
 		}
-		list = append(list, incident.PastDeadline{
-			QueueName: incident.QueueName{VHost: h.Queue.VHost().Name(), Name: h.Queue.Name()}, Connection: cmp.Or(operate.ClientOf(h.Properties).Name, h.Connection), User: h.User,
-			Address: net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort)), Count: h.PastDeadline, FirstDeadlineAt: time.Now().Add(-o.broker.Now().Sub(h.Earliest)).UnixMilli(),
-		})
+		if count > 0 {
+			list = append(list, incident.PastDeadline{
+				QueueName: name, Connection: cmp.Or(operate.ClientOf(h.Properties).Name, h.Connection), User: h.User, Count: count, Past: h.PastDeadline,
+				Address: net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort)), FirstDeadlineAt: time.Now().Add(-o.broker.Now().Sub(first)).UnixMilli(),
+			})
+		}
 	}
 	return list
 }
@@ -128,12 +132,17 @@ type pastDeadlines struct {
 	next time.Time
 }
 
-func (p *pastDeadlines) of(o *ownBroker) []incident.PastDeadline {
-	began := time.Now()
-	if m := o.n.monitor; m != nil && m.PendingBefore([]int64{o.n.primary.nowMillis()}, nil)[0] == 0 {
+func (p *pastDeadlines) of(o *ownBroker, risks []incident.Risk) []incident.PastDeadline {
+	began, stuck := time.Now(), queueSet{}
+	for i := range risks {
+		if risks[i].Stuck {
+			stuck[risks[i].QueueName] = struct{}{}
+		}
+	}
+	if m := o.n.monitor; len(stuck) == 0 && m != nil && m.PendingBefore([]int64{o.n.primary.nowMillis()}, nil)[0] == 0 {
 		p.list, p.next = nil, began // each deadline that has passed has been fired
 	} else if !began.Before(p.next) {
-		p.list = o.holders()
+		p.list = o.holders(stuck)
 		p.next = time.Now().Add(min(heldShare*time.Since(began), heldMost))
 	}
 	return p.list

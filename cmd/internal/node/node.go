@@ -159,7 +159,13 @@ func (n *Node) Run(ctx context.Context, listeners ...net.Listener) error {
 	defer stopServing()
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
-	parts := []func(context.Context) error{n.runMonitor, n.runDeadManSwitch, n.incidents.Run, n.primary.broken}
+	parts := []func(context.Context) error{n.incidents.Run, n.primary.broken}
+	if n.monitor != nil {
+		parts = append(parts, n.monitor.Run)
+	}
+	if n.deadManSwitch != nil {
+		parts = append(parts, n.deadManSwitch.Run)
+	}
 	ended := make(chan error, len(parts))
 	for _, part := range parts {
 		go func() {
@@ -200,14 +206,6 @@ func runInBackground(ctx context.Context, run func(context.Context) error) (stop
 		cancel()
 		<-ended
 	}
-}
-
-func (n *Node) runMonitor(ctx context.Context) error {
-	if n.monitor == nil {
-		<-ctx.Done()
-		return nil
-	}
-	return n.monitor.Run(ctx)
 }
 
 // Close flushes and closes what Open made.

@@ -111,8 +111,10 @@ func (o *ownBroker) openServer() error {
 		MaxConnections: connectionLimit(c.MaxConnections, o.n.log), ConsumerTimeout: c.ConsumerTimeout.Limit(),
 		NameFrom: certs.NameFrom(c.TLSLoginFrom),
 	})
-	if err := o.n.metrics.Register(o.server); err != nil {
-		return fmt.Errorf("register the server's metrics: %w", err)
+	for _, c := range []prometheus.Collector{o.server, heldMessages{o}} {
+		if err := o.n.metrics.Register(c); err != nil {
+			return fmt.Errorf("register the server's metrics: %w", err)
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"curfew/broker"
 	"curfew/broker/policy"
 	"curfew/monitor"
 )
@@ -30,7 +31,6 @@ type Status struct {
 	Fired        uint64     `json:"fired"`                // messages that expired since the start
 	Late         uint64     `json:"late"`                 // of these, how many were late
 	Parked       uint64     `json:"parked"`               // of these, how many could not be routed
-	Missed       uint64     `json:"missed"`               // late and parked; removed in the next version
 	LatenessP50  *float64   `json:"lateness_p50_seconds"` // since the start; null: none fired
 	LatenessP99  *float64   `json:"lateness_p99_seconds"`
 	Ready        uint64     `json:"ready"`   // messages
@@ -88,10 +88,10 @@ func (n *Node) status(o *opsEndpoints) Status {
 
 // status implements primary.
 func (o *ownBroker) status(s *Status) {
-	s.Blocked = o.broker.LastBlockedReason()
+	s.Blocked = broker.LastBlockedReason(o.broker)
 	s.NewDataDir = o.broker.NewFolder()
 	s.Memory, s.MemoryLimit = o.broker.MemoryInUse(), o.broker.MemoryLimit()
-	for _, h := range o.holders() {
+	for _, h := range o.holders(nil) {
 		s.Held += h.Count
 	}
 	s.Undeliverable = append(s.Undeliverable, o.parked()...)
@@ -131,7 +131,6 @@ func (s *Status) measure(metrics prometheus.Gatherer) {
 			case "curfew_deadlines_fired_total":
 				s.Fired += uint64(value)
 			case "curfew_deadlines_failed_total":
-				s.Missed += uint64(value)
 				if labelOf(m, "reason") == "parked" {
 					s.Parked += uint64(value)
 				} else {

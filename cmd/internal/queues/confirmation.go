@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"curfew/broker/deadletters"
+	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 )
 
 // confirmation is the value of --confirm: how many messages the caller expects to be deleted, and, after an @, the position in the queue up to
 // which they were counted. Without a position the number is of all messages in the queue.
-type confirmation struct{ deadletters.Query }
+type confirmation struct{ operate.PurgeRequest }
 
 // String, Set and Type implement pflag.Value.
 func (c *confirmation) String() string {
@@ -40,10 +40,8 @@ func (*confirmation) Type() string { return "number" }
 
 // purge deletes messages by a request to path, and prints how many. which says which messages these are.
 func (c *confirmation) purge(a *cli.API, cmd *cobra.Command, path, which string) error {
-	var answer struct {
-		Deleted int `json:"deleted"`
-	}
-	err := a.Call(cmd.Context(), http.MethodPost, path, c.Query, &answer)
+	var answer operate.Deleted
+	err := a.Call(cmd.Context(), http.MethodPost, path, map[string]any{"filter": c.Filter, "confirm": c.Confirm, "position": c.Position}, &answer)
 	if asks, ok := errors.AsType[*client.Error](err); ok && asks.Status == http.StatusConflict && asks.Kind == "unconfirmed" {
 		if asks.Matched == 0 {
 			return cli.Unconfirmedf("no messages %s: there is nothing to delete", which)
@@ -53,7 +51,7 @@ func (c *confirmation) purge(a *cli.API, cmd *cobra.Command, path, which string)
 	if err != nil {
 		return err
 	}
-	return a.Print(cmd.OutOrStdout(), answer, []string{"DELETED"}, [][]string{{strconv.Itoa(answer.Deleted)}})
+	return a.PrintResult(cmd, operate.PurgeDeadLetters.Op, answer)
 }
 
 func (c *confirmation) addTo(cmd *cobra.Command) {

@@ -32,36 +32,8 @@ func AddDeadLetters(f *cli.Families) {
   curfew dlq replay orders.dead --dry-run
   curfew dlq replay orders.dead --filter 'died > ago("2h")' --rate 100`
 	d := &deadLetters{api}
-	c.AddCommand(cli.Watched(d.list()), cli.Watched(d.groups()), cli.Watched(d.peek()), cli.Watched(d.search()), d.show(), d.filters(), d.replay(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
+	c.AddCommand(cli.Watched(d.groups()), cli.Watched(d.peek()), cli.Watched(d.search()), d.show(), d.filters(), d.replay(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
 	d.OffersQueues(c)
-}
-
-func (d *deadLetters) list() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List the queues that dead letters go to or are in",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.Usagef("%s takes no arguments, got %q; for the dead letters of a queue: curfew dlq peek %[2]s", cmd.CommandPath(), args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list []deadletters.Queue
-			if err := d.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "deadletters", d.VHost), nil, &list); err != nil {
-				return err
-			}
-			var rows [][]string
-			for _, h := range list {
-				from := cli.OrDash(strings.Join(h.From, " "))
-				if h.Parked {
-					from = "(parked; curfew dlq groups " + h.Queue + " says why)"
-				}
-				rows = append(rows, []string{h.Queue, strconv.Itoa(h.Ready), strconv.Itoa(h.Unacked), strconv.FormatInt(h.Bytes, 10), from})
-			}
-			return d.Print(cmd.OutOrStdout(), list, []string{"QUEUE", "READY", "UNACKED", "BYTES", "FROM"}, rows)
-		},
-	}
 }
 
 func (d *deadLetters) groups() *cobra.Command {

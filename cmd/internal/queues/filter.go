@@ -3,7 +3,6 @@ package queues
 import (
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,13 +24,6 @@ func (f *filterFlags) add(c *cobra.Command) {
 			list = append(list, begin+w.Name+"\t"+w.Text)
 		}
 		return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	})
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		_, name, _ := strings.Cut(err.Error(), "unknown flag: --")
-		if instead := deadletters.Former(name); instead != nil {
-			err = fmt.Errorf("%w; --%w", err, instead)
-		}
-		return cli.Usagef("%w", err)
 	})
 }
 

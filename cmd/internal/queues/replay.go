@@ -2,7 +2,6 @@ package queues
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,9 +22,8 @@ import (
 
 func (d *deadLetters) replay() *cobra.Command {
 	var f filterFlags
-	var q deadletters.Query
 	var background bool
-	var position string
+	op := operate.StartReplay.Op
 	c := &cobra.Command{
 		Use:   "replay <queue>",
 		Short: "Send dead letters back to where they were published, or elsewhere",
@@ -39,21 +37,22 @@ func (d *deadLetters) replay() *cobra.Command {
   curfew dlq replay orders.dead --exchange orders --key retry --rate 50`,
 		Args: cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := q.Position.UnmarshalText([]byte(position)); err != nil {
-				return cli.Usagef("--position: want what --dry-run printed: %w", err)
+			values, err := d.Values(cmd, op, nil)
+			if err != nil {
+				return err
 			}
-			var err error
-			if q.Filter, err = f.filter(cmd, d, args[0]); err != nil {
+			if values["filter"], err = f.filter(cmd, d, args[0]); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("exchange") || cmd.Flags().Changed("key") {
-				q.To = deadletters.ToExchange
+				values["to"] = deadletters.ToExchange
 			}
-			if err := q.Options.Check(); err != nil {
-				return cli.Usagef("--%w", err)
+			q, err := d.check(op, values)
+			if err != nil {
+				return err
 			}
 			var run deadletters.Replay
-			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "replay"), q, &run); err != nil {
+			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "replay"), values, &run); err != nil {
 				return err
 			}
 			if !background && !q.DryRun {
@@ -69,49 +68,23 @@ func (d *deadLetters) replay() *cobra.Command {
 		},
 	}
 	f.add(c)
-	flags := c.Flags()
-	for _, o := range deadletters.OptionList {
-		flags.Var(&optionFlag{&q.Options, o}, o.Flag, o.Doc)
-		if o.Yes {
-			flags.Lookup(o.Flag).NoOptDefVal = "true"
-		}
-		if o.OneOf != nil {
-			cli.Offers(c, o.Flag, o.OneOf...)
-		}
-	}
-	flags.BoolVar(&q.DryRun, "dry-run", false, "move nothing; print what would happen")
-	flags.StringVar(&position, "position", "", "replay only messages that a --dry-run with this position counted; later ones stay")
-	flags.BoolVar(&background, "background", false, "do not wait for the end")
+	d.AddFlags(c, op)
+	c.Flags().BoolVar(&background, "background", false, "do not wait for the end")
 	return c
 }
 
-// optionFlag is the flag of an option.
-type optionFlag struct {
-	*deadletters.Options
-	deadletters.Option
-}
-
-// String, Set and Type implement pflag.Value.
-func (f *optionFlag) String() string {
-	if f.Options == nil {
-		return ""
+// check checks the options of a replay before it is sent.
+func (d *deadLetters) check(op *operate.Op, values map[string]any) (q operate.ReplayRequest, err error) {
+	values["filter"] = string(values["filter"].(deadletters.Filter))
+	request, err := op.Decode(values)
+	if err == nil {
+		q = request.(operate.ReplayRequest)
+		err = q.Options.Check()
 	}
-	return f.Get(f.Name)
-}
-
-func (f *optionFlag) Set(text string) error {
-	err := f.Options.Set(f.Name, text)
-	if wrong, ok := errors.AsType[*deadletters.OptionError](err); ok {
-		return errors.New(wrong.Text)
+	if err != nil {
+		return q, cli.Usagef("--%w", err)
 	}
-	return err
-}
-
-func (f *optionFlag) Type() string {
-	if f.Yes {
-		return "bool"
-	}
-	return "string"
+	return q, nil
 }
 
 // printRun prints a replay. It returns an error if the replay failed.

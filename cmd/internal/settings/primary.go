@@ -1,8 +1,6 @@
 package settings
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -72,54 +70,6 @@ func (w *watchRules) UnmarshalText(text []byte) error {
 		return explainedError{err}
 	}
 	return nil
-}
-
-// CheckServe checks that the variables about a RabbitMQ, and those about the clock, fit together. Only serve needs that: a command that calls a running Curfew
-// does not. The error is an Error that names each mistake.
-func (s *Settings) CheckServe() error {
-	var errs []error
-	if s.PrimaryURL != "" {
-		errs = append(errs, s.checkNoBroker()...)
-	} else {
-		errs = append(errs, s.checkNoPrimary()...)
-	}
-	errs = append(errs, s.checkClock()...)
-	if err := errors.Join(errs...); err != nil {
-		return Error{err}
-	}
-	return nil
-}
-
-// checkNoPrimary refuses settings about a RabbitMQ if none is named.
-func (s *Settings) checkNoPrimary() (errs []error) {
-	for _, v := range []struct{ name, value string }{
-		{"CURFEW_PRIMARY_API_URL", s.PrimaryAPIUrl.Redacted()}, {"CURFEW_WATCH", string(s.Watch)},
-	} {
-		if v.value != "" {
-			errs = append(errs, fmt.Errorf("%s: the value %q is about a RabbitMQ, but CURFEW_PRIMARY_URL names none; "+
-				"set CURFEW_PRIMARY_URL (amqp:// or amqps://, one or several hosts and a virtual host), or leave %s empty", v.name, v.value, v.name))
-		}
-	}
-	return errs
-}
-
-// checkNoBroker refuses settings for Curfew's own broker, which does not run beside a RabbitMQ.
-func (s *Settings) checkNoBroker() (errs []error) {
-	for _, v := range []struct {
-		name string
-		set  bool
-		why  string
-	}{
-		{"CURFEW_AMQPS_ADDR", s.AMQPSAddr != "", "AMQP clients connect to that RabbitMQ"},
-		{"CURFEW_DEFINITIONS", s.Definitions != "", "definitions belong in that RabbitMQ"},
-		{"CURFEW_TTL", s.TTL == "off", "that RabbitMQ expires messages; set CURFEW_WATCH=off:* to leave it alone"},
-		{"CURFEW_MONITOR", !s.Monitor, "only the monitor runs"},
-	} {
-		if v.set {
-			errs = append(errs, fmt.Errorf("%s: it is about Curfew's own broker, which does not run with CURFEW_PRIMARY_URL: %s; unset one of the two", v.name, v.why))
-		}
-	}
-	return errs
 }
 
 // forgetDataDir unsets the default data folder if there is no broker, if its clock is manual, or on Windows, where the broker

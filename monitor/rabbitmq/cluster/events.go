@@ -28,17 +28,11 @@ const (
 	PolicyChanged
 )
 
-// String is the kind in words.
-func (k EventKind) String() string {
-	return [...]string{"resync", "consumer created", "consumer deleted", "queue created", "queue deleted", "binding changed", "policy changed"}[k]
-}
-
 // Event is something that happened in the virtual host of the address.
 type Event struct {
 	Kind        EventKind
 	Queue       string // or empty
 	ConsumerTag string // of consumers
-	At          time.Time
 }
 
 // ErrNoEvents: RabbitMQ does not publish its events, since the plugin
@@ -112,7 +106,7 @@ func (c *Cluster) eventsIn(ctx context.Context, home string, fn func(Event)) err
 	if err != nil {
 		return err
 	}
-	fn(Event{Kind: Resync, At: time.Now()})
+	fn(Event{Kind: Resync})
 	for {
 		select {
 		case <-ctx.Done():
@@ -165,10 +159,6 @@ func readEvent(d amqp091.Delivery, vhost string) (e Event, ok bool) {
 	}
 	if text("vhost") != vhost {
 		return e, false
-	}
-	e.At = time.Now()
-	if ms, ok := d.Headers["timestamp_in_ms"].(int64); ok {
-		e.At = time.UnixMilli(ms)
 	}
 	switch d.RoutingKey {
 	case "consumer.created", "consumer.deleted":

@@ -243,11 +243,7 @@ func (c *Cluster) addConsumers(ctx context.Context, i *Inventory, vhost string) 
 	type listedConsumer struct {
 		Tag       string `json:"consumer_tag"`
 		Exclusive bool
-		ManualAck bool `json:"ack_required"`
-		Prefetch  int  `json:"prefetch_count"`
-		Arguments table
 		Queue     struct{ Name string }
-		Channel   table `json:"channel_details"`
 	}
 	limited, cancel := context.WithTimeout(ctx, consumersTimeout)
 	defer cancel()
@@ -257,10 +253,7 @@ func (c *Cluster) addConsumers(ctx context.Context, i *Inventory, vhost string) 
 	}
 	for _, one := range consumers {
 		if q := i.Queue(one.Queue.Name); q != nil {
-			connection, _ := one.Channel["connection_name"].(string)
-			user, _ := one.Channel["user"].(string)
-			q.Attached = append(q.Attached, Consumer{Tag: one.Tag, Connection: connection, User: user, Exclusive: one.Exclusive,
-				ManualAck: one.ManualAck, Prefetch: one.Prefetch, Arguments: one.Arguments})
+			q.Attached = append(q.Attached, Consumer{one.Tag, one.Exclusive})
 		}
 	}
 	for at := range i.Queues {
@@ -315,8 +308,7 @@ type Binding struct {
 // Exchange is what is known of one exchange.
 type Exchange struct {
 	Name, Type string
-	Internal   bool
-	Arguments  map[string]any
+	Arguments  table
 }
 
 // Topology lists the exchanges of the virtual host by name, and the bindings of its queues
@@ -340,17 +332,13 @@ func (c *Cluster) Topology(ctx context.Context) (exchanges map[string]Exchange, 
 			bindings = append(bindings, Binding{Exchange: b.Source, Queue: b.Destination, RoutingKey: b.RoutingKey, Arguments: b.Arguments})
 		}
 	}
-	var list []struct {
-		Name, Type string
-		Internal   bool
-		Arguments  table
-	}
+	var list []Exchange
 	if err := c.api.get(ctx, "exchanges/"+vhost+"?disable_stats=true", &list); err != nil {
 		return nil, nil, err
 	}
 	exchanges = map[string]Exchange{}
 	for _, x := range list {
-		exchanges[x.Name] = Exchange{Name: x.Name, Type: x.Type, Internal: x.Internal, Arguments: x.Arguments}
+		exchanges[x.Name] = x
 	}
 	return exchanges, bindings, nil
 }

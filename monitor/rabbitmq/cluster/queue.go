@@ -65,13 +65,8 @@ func (u Unknown) String() string {
 
 // Consumer is one consumer of a queue.
 type Consumer struct {
-	Tag        string
-	Connection string // its name
-	User       string
-	Exclusive  bool
-	ManualAck  bool
-	Prefetch   int
-	Arguments  map[string]any
+	Tag       string
+	Exclusive bool
 }
 
 // TTLMillis is how long messages may stay at most by argument and policy, whichever is
@@ -102,19 +97,6 @@ func (q *Queue) DeadLetterExchange() (string, bool) { return q.text("dead-letter
 // DeadLetterRoutingKey replaces the routing key of its dead letters; false: they keep theirs.
 func (q *Queue) DeadLetterRoutingKey() (string, bool) { return q.text("dead-letter-routing-key") }
 
-// SingleActiveConsumer reports whether only one of its consumers gets messages.
-func (q *Queue) SingleActiveConsumer() bool {
-	on, _ := q.Arguments["x-single-active-consumer"].(bool)
-	return on
-}
-
-// DelayedRetry is x-delayed-retry-type of quorum queues from 4.3 on; "" or "disabled":
-// returned messages are ready at once.
-func (q *Queue) DelayedRetry() string {
-	text, _ := q.text("delayed-retry-type")
-	return text
-}
-
 // ConsumerTimeoutMillis is how long a delivery may stay unacknowledged by argument or policy.
 // Curfew cannot ask for the value in the node's configuration.
 func (q *Queue) ConsumerTimeoutMillis() (deadline.Millis, bool) {
@@ -142,8 +124,10 @@ func (q *Queue) Settings() queuefacts.Settings {
 	_, expires := q.Expires()
 	_, length := q.MaxLength()
 	_, bytes := q.MaxLengthBytes()
-	s := queuefacts.Settings{Type: q.Type, Exclusive: q.Exclusive, AutoDelete: q.AutoDelete, Expires: expires, SingleActive: q.SingleActiveConsumer(),
-		DelayedRetry: q.Type == queuefacts.Quorum && q.DelayedRetry() != "" && q.DelayedRetry() != "disabled"}
+	single, _ := q.Arguments["x-single-active-consumer"].(bool)
+	delayed, _ := q.text("delayed-retry-type") // "" or "disabled": returned messages are ready at once
+	s := queuefacts.Settings{Type: q.Type, Exclusive: q.Exclusive, AutoDelete: q.AutoDelete, Expires: expires, SingleActive: single,
+		DelayedRetry: q.Type == queuefacts.Quorum && delayed != "" && delayed != "disabled"}
 	switch {
 	case !length && !bytes:
 	case q.Overflow() == "drop-head":
@@ -154,17 +138,9 @@ func (q *Queue) Settings() queuefacts.Settings {
 	return s
 }
 
-// argument is the value of an argument x-key.
-func (q *Queue) argument(key string) (any, bool) {
-	v, ok := q.Arguments["x-"+key]
-	return v, ok
-}
-
 // lowest is the lower one of argument x-key and policy key, as RabbitMQ takes it for numbers.
 func (q *Queue) lowest(key string) (value int64, ok bool) {
-	if v, given := q.argument(key); given {
-		value, ok = whole(v)
-	}
+	value, ok = whole(q.Arguments["x-"+key])
 	if v, given := whole(q.Policy[key]); given && (!ok || v < value) {
 		value, ok = v, true
 	}
@@ -179,7 +155,7 @@ func (q *Queue) shortest(key string) (deadline.Millis, bool) {
 
 // text is the argument x-key, or else policy key, as RabbitMQ takes it for text.
 func (q *Queue) text(key string) (string, bool) {
-	if v, given := q.argument(key); given {
+	if v, given := q.Arguments["x-"+key]; given {
 		s, ok := v.(string)
 		return s, ok
 	}

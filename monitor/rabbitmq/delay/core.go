@@ -456,7 +456,6 @@ func (c *core) lose(ch *channel) {
 			c.awaits(e, -1)
 		} else {
 			c.remember([]keeper.Shadow{{Fingerprint: e.fingerprint, Deadline: e.due}})
-			c.counts.Lost++
 		}
 		e.at = -1
 		c.unlist(e)

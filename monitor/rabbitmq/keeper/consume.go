@@ -147,7 +147,6 @@ func (c *core) ended(now deadline.Instant, id uint32) {
 
 // loseAll gives up all channels, and begins to take the queue again: it may be a new queue of the same name, without the messages held.
 func (c *core) loseAll(now deadline.Instant) {
-	c.counts.Lost += uint64(c.line.held.count)
 	c.beginGap(now)
 	gone := c.line.gone + c.line.own()
 	for _, s := range c.line.stretches {
@@ -164,7 +163,6 @@ func (c *core) lost(now deadline.Instant, id uint32, why failure, text string) {
 	if s == nil {
 		return
 	}
-	c.counts.Lost += uint64(s.held)
 	c.line.lose(s)
 	c.looks.at = now
 	switch why {

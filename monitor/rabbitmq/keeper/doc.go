@@ -80,6 +80,24 @@
 // RabbitMQ's statistics show them, so package cluster watches these and refuses the queue. And queue.delete with if-empty
 // deletes a classic queue whose messages are held: the operator has to know that.
 //
+// # Special cases, and whom they serve
+//
+//   - Probes (roll.go): whoever keeps a queue without Redis, or after Redis has lost its data. Without them a message whose age nobody
+//     remembers would stay for a whole TTL more.
+//   - Hints (judge): the same, where publishers set a timestamp. Such a message is given back when it should be due.
+//   - Generations (roll.go): delays of more than half of the consumer_timeout, 15 minutes by default. Without them RabbitMQ closes the channel,
+//     and on 3.x and 4.0 to 4.2 the messages come back out of order.
+//   - Compaction (roll.go): queues with few long and many short delays, whose stretches would use up the 2,047 channels of a connection.
+//   - Consumers that are put back (cancelled_consumers.go): clusters of 3.x whose nodes die.
+//   - Consumers that are left behind (looks.left): clusters whose nodes die. Without it the keeper takes its own dead consumers for an application's
+//     and stands aside, up to minutes.
+//   - A second look, and glimpses (looks.suspect, looks.glimpsed): brokers without the event exchange, where a consumer that comes for a moment is
+//     seen by chance, and one's own that is just being opened or closed could be taken for another.
+//   - Windows (Window): applications whose consumers are attached and stuck, if Options.StuckAfter asks for it; and those whose consumers come and
+//     go within minutes. Their messages expire a minute late instead of never.
+//   - Two more tries (givenBack.retry): machines whose clocks run at different speeds.
+//   - Harm (refusal.go): queues that do something with returned messages that the settings do not show, such as a plugin.
+//
 // # Parts
 //
 // core decides and does nothing itself: inputs with an instant go in, commands come out. Its parts have their own state: line has the

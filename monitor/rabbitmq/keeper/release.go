@@ -44,7 +44,6 @@ func (c *core) beginRelease(now deadline.Instant, next State, why reason) {
 func (c *core) released(now deadline.Instant) {
 	c.counts.Releases++
 	r := &c.release
-	c.counts.Released += uint64(r.messages)
 	r.last = Release{At: r.at, Took: now.Sub(r.at), Messages: r.messages, Code: r.why.code, Reason: r.why.text}
 	c.given.rolled = nil // nobody tells the keeper who takes them now
 	c.enter(now, r.next, r.why)
@@ -68,9 +67,6 @@ func (c *core) refuse(now deadline.Instant, r refusal) {
 	c.refusal = r
 	if c.release.next == Stopped && c.state == Releasing {
 		return
-	}
-	if c.state != Refused {
-		c.counts.Refusals++
 	}
 	c.beginRelease(now, Refused, r.reason)
 	if c.state == Refused {

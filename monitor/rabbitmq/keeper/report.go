@@ -37,11 +37,8 @@ type Counts struct {
 	Expired     uint64 // given back, and did not come back
 	Early       uint64 // given back, and came back
 	Releases    uint64
-	Released    uint64 // messages given back alive in releases
 	Rolls       uint64 // stretches given back and taken again: generations, probes, compaction
 	Rolled      uint64 // messages in them
-	Lost        uint64 // messages that went back because RabbitMQ closed a channel
-	Refusals    uint64
 }
 
 // Release is one giving back of all that was held.

@@ -1,10 +1,6 @@
 package observe
 
-import (
-	"time"
-
-	"curfew/broker/deadline"
-)
+import "curfew/broker/deadline"
 
 // Missed is one message that missed its deadline. It is reported when that is seen, and again
 // when the message has left its queue (Miss.Left).
@@ -29,10 +25,4 @@ func (m *Missed) Expiry() (e deadline.Expiry, ok bool) {
 		e.Action = deadline.DeadLettered
 	}
 	return e, m.Left != 0
-}
-
-// Lateness returns how long after its deadline the message left, at most; if it still waits,
-// how late it is so far.
-func (m *Missed) Lateness() time.Duration {
-	return deadline.Lateness(m.Deadline, max(m.Left, m.Seen))
 }

@@ -78,13 +78,15 @@ func (p *listPage) keep(s *ui.Info) g.Node {
 // saveFilter saves the filter of a list under a name.
 func (d Pages) saveFilter(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	c := chosenBy(r.PostForm)
-	d.back(w, r, &c, d.Operations.SaveFilter(r.Context(), v.Actor(), c.Queue, operate.SavedFilter{Name: strings.TrimSpace(r.PostForm.Get("as")), Filter: c.Filter}))
+	_, err := operate.SaveFilter.Do(r.Context(), d.Operations.Access, v.Actor(), operate.FilterToSave{VHost: c.Queue.VHost, Queue: c.Queue.Name, Name: strings.TrimSpace(r.PostForm.Get("as")), Filter: c.Filter})
+	d.back(w, r, &c, err)
 }
 
 // deleteFilter deletes a saved filter.
 func (d Pages) deleteFilter(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	c := chosenBy(r.PostForm)
-	d.back(w, r, &c, d.Operations.DeleteFilter(r.Context(), v.Actor(), c.Queue, r.PostForm.Get("as")))
+	_, err := operate.DeleteFilter.Do(r.Context(), d.Operations.Access, v.Actor(), operate.FilterName{VHost: c.Queue.VHost, Queue: c.Queue.Name, Name: r.PostForm.Get("as")})
+	d.back(w, r, &c, err)
 }
 
 // back redirects to the list after a change of its filters.

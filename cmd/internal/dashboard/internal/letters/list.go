@@ -57,7 +57,7 @@ type rights struct{ replay, resend, purge, fill, save bool }
 
 func rightsOf(o *operate.Operations, by operate.Actor, at operate.QueueName) rights {
 	may := func(op operate.Operation) bool { return o.May(by, op, at) }
-	return rights{may(operate.StartReplay), may(operate.ResendDeadLetter), may(operate.PurgeDeadLetters), may(operate.ImportDeadLetters), may(operate.SaveFilter)}
+	return rights{may(operate.StartReplay.Name), may(operate.ResendDeadLetter), may(operate.PurgeDeadLetters.Name), may(operate.ImportDeadLetters), may(operate.SaveFilter.Name)}
 }
 
 // group is a group with the link that shows it alone.
@@ -81,11 +81,6 @@ type row struct {
 }
 
 func (d Pages) list(r *http.Request, v ui.Visitor) (ui.View, error) {
-	for name := range r.URL.Query() {
-		if err := deadletters.Former(name); err != nil {
-			return nil, &operate.Invalid{Reason: err.Error()}
-		}
-	}
 	return d.listPage(r.Context(), v.Actor(), r.URL.Query())
 }
 
@@ -103,7 +98,7 @@ func (d Pages) listPage(ctx context.Context, by operate.Actor, q url.Values) (*l
 		return p, nil
 	}
 	if err == nil {
-		p.Saved, err = d.Operations.ListFilters(ctx, by, at)
+		p.Saved, err = operate.ListFilters.Do(ctx, d.Operations.Access, by, operate.FilterQueue{VHost: at.VHost, Queue: at.Name})
 	}
 	if err == nil && p.Wrong == nil {
 		err = d.search(ctx, by, p, q.Get("after"))

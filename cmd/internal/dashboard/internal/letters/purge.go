@@ -28,23 +28,25 @@ func (d Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	if d.stopped(w, r, v, &p.chosen) {
 		return
 	}
-	f, messages, status := p.Form, -1, http.StatusOK
+	f, status := p.Form, http.StatusOK
+	request := operate.PurgeRequest{VHost: p.Queue.VHost, Queue: p.Queue.Name, Filter: p.Filter, Position: p.Position}
 	if n, _ := f.Integer("asked"); f.Get("confirm") != "" && f.Confirmed(strconv.FormatInt(n, 10)) {
-		messages = int(n)
+		request.Confirm = new(int(n))
 	}
 	if !f.OK() {
 		status = http.StatusBadRequest
 	}
 	takeTime(w)
 	do := func(ctx context.Context) (int, error) {
-		return d.Operations.PurgeDeadLetters(ctx, v.Actor(), p.DeadLetters, messages)
+		done, err := operate.PurgeDeadLetters.Do(ctx, d.Operations.Access, v.Actor(), request)
+		return done.Deleted, err
 	}
 	var n int
 	var err error
-	if messages < 0 {
+	if request.Confirm == nil {
 		n, err = do(r.Context()) // it only counts
 	} else {
-		n, err = d.long(r, v, operate.PurgeDeadLetters, p.Queue, "deleted", do)
+		n, err = d.long(r, v, operate.PurgeDeadLetters.Name, p.Queue, "deleted", do)
 	}
 	unconfirmed, asks := errors.AsType[*deadletters.Unconfirmed](err)
 	switch {

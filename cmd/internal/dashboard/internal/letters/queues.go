@@ -25,7 +25,7 @@ type queuesPage struct {
 func (d Pages) queues(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
 	l := &queuesPage{Find: q.Get("q")}
-	all, err := d.Operations.ListDeadLetterQueues(r.Context(), v.Actor(), "")
+	all, err := operate.ListDeadLetterQueues.Do(r.Context(), d.Operations.Access, v.Actor(), operate.LetterFilter{})
 	if err != nil {
 		return nil, err
 	}

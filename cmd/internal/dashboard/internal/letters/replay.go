@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/deadletters"
+	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor"
 )
@@ -24,7 +26,7 @@ const dryRunTime = 2 * time.Minute
 // plan is the dry run of a replay, which the user is to confirm.
 type plan struct {
 	chosen
-	Order deadletters.Request
+	Order operate.ReplayRequest
 	Form  *ui.Form
 	Run   deadletters.Replay
 	// Forecasts are those of the virtual host's queues in which deadlines wait, by name.
@@ -48,7 +50,7 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	takeTime(w)
 	ctx, cancel := context.WithTimeout(r.Context(), dryRunTime)
 	defer cancel()
-	run, err := d.Operations.StartReplay(ctx, v.Actor(), p.Order)
+	run, err := operate.StartReplay.Do(ctx, d.Operations.Access, v.Actor(), p.Order)
 	switch {
 	case err != nil && ctx.Err() != nil && r.Context().Err() == nil:
 		d.Site.Fail(w, r, http.StatusServiceUnavailable, "The dry run took too long and was stopped. Narrow the filter, or use curfew dlq replay.")
@@ -58,7 +60,7 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	case err != nil:
 		d.Site.Refuse(w, r, err)
 	case !confirmed:
-		p.Run, p.Order = run, run.Request
+		p.Run, p.Order.Options = run, run.Options
 		p.Forecasts = make(map[string]monitor.Forecast)
 		for _, f := range d.Forecasts() {
 			if f.VHost == p.Queue.VHost {
@@ -71,18 +73,45 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	}
 }
 
-// read reads the options of a replay from its form.
-func (p *plan) read() {
-	p.Order = deadletters.Request{VHost: p.Queue.VHost, Queue: p.Queue.Name, Filter: p.Filter, Position: p.Position}
-	note := func(err error) {
-		if wrong, ok := errors.AsType[*deadletters.OptionError](err); ok {
-			p.Form.Wrong(wrong.Field, wrong.Text)
+// options are the fields of a replay that its form has.
+func options() (list []operate.Field) {
+	for _, f := range operate.StartReplay.Fields() {
+		if f.On("page") {
+			list = append(list, f)
 		}
 	}
-	for _, o := range deadletters.OptionList {
-		note(p.Order.Set(o.Name, p.Form.Get(o.Name)))
+	return list
+}
+
+// read reads the options of a replay from its form.
+func (p *plan) read() {
+	values := map[string]any{}
+	for _, o := range options() {
+		if text := strings.TrimSpace(p.Form.Get(o.Name)); o.Kind == operate.Flag {
+			values[o.Name] = text != ""
+		} else if text != "" {
+			values[o.Name] = text
+		}
 	}
-	note(p.Order.Check())
+	request, err := operate.StartReplay.Decode(values)
+	if wrong, is := errors.AsType[*operate.Wrong](err); is {
+		p.Form.Wrong(wrong.Field, ui.Sentence(wrong.Error()))
+		return
+	}
+	p.Order = request.(operate.ReplayRequest)
+	p.Order.VHost, p.Order.Queue, p.Order.Filter, p.Order.Position = p.Queue.VHost, p.Queue.Name, p.Filter, p.Position
+	if wrong, is := errors.AsType[*deadletters.OptionError](p.Order.Check()); is {
+		p.Form.Wrong(wrong.Field, wrong.Text)
+	}
+}
+
+// text is an option as text; "" is the default.
+func (p *plan) text(o *operate.Field) string {
+	v := o.Of(p.Order)
+	if reflect.ValueOf(v).IsZero() {
+		return ""
+	}
+	return operate.Plain(v)
 }
 
 func crumbs(vhost, queue string) g.Node {
@@ -209,9 +238,9 @@ func drawTarget(vhost string, t *deadletters.Target) g.Node {
 // options is the form for another dry run with other options.
 func (p *plan) options(s *ui.Info) g.Node {
 	f, fields := p.Form, g.Group{}
-	for _, o := range deadletters.OptionList {
+	for _, o := range options() {
 		if f.OK() {
-			f.Values.Set(o.Name, p.Order.Get(o.Name))
+			f.Values.Set(o.Name, p.text(&o))
 		}
 		fields = append(fields, option(f, &o))
 	}
@@ -222,13 +251,13 @@ func (p *plan) options(s *ui.Info) g.Node {
 }
 
 // option is the field of an option. Its words are offered; where they are all that it may be, one of them is chosen.
-func option(f *ui.Form, o *deadletters.Option) g.Node {
+func option(f *ui.Form, o *operate.Field) g.Node {
 	var words []string
 	for i, word := range o.OneOf {
 		words = append(words, word, o.Texts[i])
 	}
 	switch {
-	case o.Yes:
+	case o.Kind == operate.Flag:
 		return f.Check(o.Label, o.Name)
 	case o.Name == "to":
 		return f.Choose(o.Label, o.Name, "", words...)
@@ -249,8 +278,8 @@ func option(f *ui.Form, o *deadletters.Option) g.Node {
 // order are the hidden fields of the confirmed request.
 func (p *plan) order() g.Node {
 	fields := g.Group{p.chosen.fields(p.Run.Position)}
-	for _, o := range deadletters.OptionList {
-		fields = append(fields, ui.HiddenIf(o.Name, p.Order.Get(o.Name)))
+	for _, o := range options() {
+		fields = append(fields, ui.HiddenIf(o.Name, p.text(&o)))
 	}
 	return fields
 }

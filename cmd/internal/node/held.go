@@ -1,0 +1,34 @@
+package node
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"curfew/monitor/incident"
+)
+
+// heldMessages collects how many messages consumers hold past their deadlines.
+type heldMessages struct{ own *ownBroker }
+
+var heldDesc = prometheus.NewDesc("curfew_deadlines_held",
+	"Messages that consumers hold past their deadlines. They expire if they are returned.", []string{"vhost", "queue"}, nil)
+
+// heldQueues bounds the queues with a count of their own; all others share the label "_other".
+const heldQueues = 500
+
+// Describe implements prometheus.Collector.
+func (heldMessages) Describe(out chan<- *prometheus.Desc) { out <- heldDesc }
+
+// Collect implements prometheus.Collector.
+func (h heldMessages) Collect(out chan<- prometheus.Metric) {
+	counts := make(map[incident.QueueName]float64)
+	for _, holder := range h.own.holders(nil) {
+		of := holder.QueueName
+		if _, known := counts[of]; !known && len(counts) >= heldQueues {
+			of = incident.QueueName{VHost: "_other", Name: "_other"}
+		}
+		counts[of] += float64(holder.Count)
+	}
+	for of, n := range counts {
+		out <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, n, of.VHost, of.Name)
+	}
+}

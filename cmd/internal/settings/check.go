@@ -1,0 +1,44 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+)
+
+// CheckServe checks that the variables about a RabbitMQ, and those about the clock, fit together. Only serve needs that: a command that calls a
+// running Curfew does not. The error is an Error that names each mistake.
+func (s *Settings) CheckServe() error {
+	const (
+		ofBroker   = "it is about Curfew's own broker, which does not run with CURFEW_PRIMARY_URL: "
+		ofRabbitMQ = "the value %q is about a RabbitMQ, but CURFEW_PRIMARY_URL names none; " +
+			"set CURFEW_PRIMARY_URL (amqp:// or amqps://, one or several hosts and a virtual host), or leave it empty"
+		stands = "it does not go with a manual clock (CURFEW_CLOCK or --clock), which is for tests: "
+	)
+	external, manual := s.PrimaryURL != "", s.ManualClock()
+	api, watch := s.PrimaryAPIUrl.Redacted(), string(s.Watch)
+	var errs []error
+	for _, v := range []struct {
+		name  string
+		wrong bool
+		why   string
+	}{
+		{"CURFEW_AMQPS_ADDR", external && s.AMQPSAddr != "", ofBroker + "AMQP clients connect to that RabbitMQ; unset one of the two"},
+		{"CURFEW_DEFINITIONS", external && s.Definitions != "", ofBroker + "definitions belong in that RabbitMQ; unset one of the two"},
+		{"CURFEW_TTL", external && s.TTL == "off", ofBroker + "that RabbitMQ expires messages; set CURFEW_WATCH=off:* to leave it alone; unset one of the two"},
+		{"CURFEW_MONITOR", external && !s.Monitor, ofBroker + "only the monitor runs; unset one of the two"},
+		{"CURFEW_PRIMARY_API_URL", !external && api != "", fmt.Sprintf(ofRabbitMQ, api)},
+		{"CURFEW_WATCH", !external && watch != "", fmt.Sprintf(ofRabbitMQ, watch)},
+		{"CURFEW_DATA_DIR", manual && s.DataDir != "", stands + "its messages are in memory only; unset the variable, or set it to nothing"},
+		{"CURFEW_REDIS_URL", manual && s.RedisURL != "", stands + "its schedule is in the process; unset the variable"},
+		{"CURFEW_PRIMARY_URL", manual && external, stands + "the clock of a RabbitMQ cannot be moved; unset one of the two"},
+		{"CURFEW_MONITOR", manual && !s.Monitor, stands + "without the monitor nothing fires; unset one of the two"},
+	} {
+		if v.wrong {
+			errs = append(errs, fmt.Errorf("%s: %s", v.name, v.why))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Error{err}
+	}
+	return nil
+}

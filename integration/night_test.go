@@ -1,0 +1,277 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/rabbitmq/amqp091-go"
+
+	"curfew/testenv"
+)
+
+// night is a Curfew with all its faces.
+type night struct {
+	*testing.T
+	*curfew
+	browser *browser
+	sinks   *sinks
+}
+
+// standing is an incident as the API has it.
+type standing struct {
+	Condition, Level, Summary string
+	Count                     int64
+}
+
+// toldWithin is the promise: it holds unless Curfew itself had no processor.
+const toldWithin = 10 * time.Second
+
+// TestNight plays a night, and asks every face after each step: they give the same verdict and the same numbers, somebody is told within ten
+// seconds and once more when it is over, and of nothing else.
+func TestNight(t *testing.T) {
+	t.Parallel()
+	redis := testenv.StartRedis(t)
+	s := startSinks(t)
+	c := startCurfew(t, "REDIS_URL="+redis.URL, "ALERT_URLS=webhook+"+s.url+"/webhook")
+	for _, vhost := range []string{"billing", "mail", "shop"} {
+		c.done(t, "PUT", "vhosts/"+vhost, "")
+	}
+	n := &night{T: t, curfew: c, browser: openBrowser(t, c.http), sinks: s}
+	n.browser.logIn()
+	connect := func(vhost, name string) *amqp091.Channel {
+		properties := amqp091.NewConnectionProperties()
+		properties.SetClientConnectionName(name)
+		conn, err := amqp091.DialConfig(c.url+"/"+vhost, amqp091.Config{Properties: properties})
+		check(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		ch, err := conn.Channel()
+		check(t, err)
+		return ch
+	}
+	declare := func(ch *amqp091.Channel, queue string, args amqp091.Table) {
+		_, err := ch.QueueDeclare(queue, true, false, false, false, args)
+		check(t, err)
+	}
+	publish := func(ch *amqp091.Channel, queue string, count int) {
+		for range count {
+			check(t, ch.PublishWithContext(t.Context(), "", queue, true, false, amqp091.Publishing{Body: []byte("x")}))
+		}
+	}
+	consume := func(ch *amqp091.Channel, queue string, each func(amqp091.Delivery)) {
+		deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
+		check(t, err)
+		go func() {
+			for d := range deliveries {
+				each(d)
+			}
+		}()
+	}
+	reject := func(d amqp091.Delivery) { _ = d.Reject(false) }
+	n.agree("ok")
+
+	// A dead-letter queue grows, and messages wait in a retry queue: neither is wrong.
+	shop := connect("shop", "shop")
+	declare(shop, "orders.failed", nil)
+	declare(shop, "orders", amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders.failed"})
+	declare(shop, "orders.retry", amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders", "x-message-ttl": 500})
+	consume(connect("shop", "orders-worker"), "orders", reject)
+	publish(shop, "orders.retry", 50)
+	eventually(t, startLimit, "the retries to die", func() bool {
+		_, text := c.request("guest", "guest", "GET", "/api/queues/shop/orders.failed", "")
+		return strings.Contains(text, `"messages_ready":50,`)
+	})
+	n.agree("ok")
+
+	// Dead letters are parked, and then there is silence.
+	billing := connect("billing", "billing")
+	declare(billing, "invoices", amqp091.Table{"x-dead-letter-exchange": "missing"})
+	consume(connect("billing", "invoices-worker"), "invoices", reject)
+	publish(billing, "invoices", 30)
+	n.told("CurfewDeadLetterUnroutable", "firing")
+	n.agree("critical", "dead_letter_unroutable 30")
+
+	// A client is stuck, while the parked ones stay.
+	mail := connect("mail", "mail")
+	declare(mail, "letters", amqp091.Table{"x-message-ttl": 6000})
+	worker := connect("mail", "stuck-worker")
+	check(t, worker.Qos(10, 0, false))
+	held := make(chan amqp091.Delivery, 10)
+	consume(worker, "letters", func(d amqp091.Delivery) { held <- d })
+	publish(mail, "letters", 40)
+	n.told("CurfewHeldPastDeadline", "firing")
+	eventually(t, startLimit, "the deadlines to pass", func() bool { return c.metric("curfew_deadlines_fired_total", `queue="letters"`) == 30 })
+	n.agree("critical", "dead_letter_unroutable 30", "held_past_deadline 40")
+	for range 10 {
+		d := <-held
+		check(t, d.Ack(false))
+	}
+	n.told("CurfewHeldPastDeadline", "resolved")
+	n.agree("critical", "dead_letter_unroutable 30")
+
+	// What is parked is deleted.
+	c.done(t, "DELETE", "queues/billing/curfew.undeliverable/contents", "")
+	n.told("CurfewDeadLetterUnroutable", "resolved")
+	n.agree("ok")
+
+	// Redis is lost, and comes back.
+	redis.Kill()
+	n.told("CurfewScheduleDegraded", "firing")
+	n.agree("degraded", "schedule_degraded 1")
+	redis.Restart()
+	n.told("CurfewScheduleDegraded", "resolved")
+	n.agree("ok")
+
+	// Curfew has no processor for two seconds, while messages come due that nobody waits for.
+	declare(mail, "readings", amqp091.Table{"x-message-ttl": 500, "x-max-length": 1000})
+	publish(mail, "readings", 100)
+	check(t, syscall.Kill(c.pid, syscall.SIGSTOP))
+	time.Sleep(2 * time.Second)
+	check(t, syscall.Kill(c.pid, syscall.SIGCONT))
+	eventually(t, startLimit, "the readings to expire", func() bool { return c.metric("curfew_deadlines_fired_total", `queue="readings"`) == 100 })
+	time.Sleep(4 * time.Second) // in which nobody is told
+	n.agree("ok")
+	n.nothingElse(6)
+	n.browser.quiet()
+}
+
+// notices are what the webhook was told: the name, and firing or resolved.
+func (n *night) notices() (list []string) {
+	n.sinks.mu.Lock()
+	defer n.sinks.mu.Unlock()
+	for line := range strings.Lines(n.sinks.text["/webhook"]) {
+		var m struct {
+			Status string
+			Alerts []struct{ Labels map[string]string }
+		}
+		if json.Unmarshal([]byte(line), &m) == nil && len(m.Alerts) > 0 {
+			list = append(list, m.Alerts[0].Labels["alertname"]+" "+m.Status)
+		}
+	}
+	return list
+}
+
+// told waits for a notification.
+func (n *night) told(alert, status string) {
+	n.Helper()
+	began := time.Now()
+	eventually(n.T, startLimit, alert+" "+status, func() bool { return slices.Contains(n.notices(), alert+" "+status) })
+	took := time.Since(began)
+	n.Logf("%s %s after %s", alert, status, took.Round(100*time.Millisecond))
+	if took > toldWithin+4*time.Second && !n.starved() { // the half of six seconds that make a message be at risk, and a second for the webhook
+		n.Errorf("%s %s was told after %s", alert, status, took)
+	}
+}
+
+// starved reports whether Curfew had no processor.
+func (n *night) starved() bool {
+	return slices.ContainsFunc(n.standing(), func(i standing) bool { return i.Condition == "processor_starved" })
+}
+
+func (n *night) standing() []standing {
+	n.Helper()
+	_, text := n.request("guest", "guest", "GET", "/api/curfew/incidents", "")
+	var answer struct{ Incidents []standing }
+	check(n.T, json.Unmarshal([]byte(text), &answer))
+	return answer.Incidents
+}
+
+// agree holds every face to a verdict and to the incidents that stand, each "condition count", besides those that are worth no notification.
+func (n *night) agree(verdict string, want ...string) {
+	n.Helper()
+	var got []standing
+	eventually(n.T, startLimit, fmt.Sprintf("%s with %q", verdict, want), func() bool {
+		got = slices.DeleteFunc(n.standing(), func(i standing) bool { return i.Level == "info" })
+		var is []string
+		for _, i := range got {
+			is = append(is, fmt.Sprintf("%s %d", i.Condition, i.Count))
+		}
+		slices.Sort(is)
+		return slices.Equal(is, want)
+	})
+	if status, text := n.fetch("/healthz"); status != 200 || !strings.Contains(text, fmt.Sprintf(`"status":%q`, verdict)) {
+		n.Errorf("healthz says %d %s", status, text)
+	}
+	n.agreeStatus(verdict, got)
+	for _, i := range got {
+		if count := n.metric("curfew_incident", fmt.Sprintf("condition=%q", i.Condition), fmt.Sprintf("level=%q", i.Level)); int64(count) != i.Count {
+			n.Errorf("the metric of %s is %v, not %d", i.Condition, count, i.Count)
+		}
+	}
+	for _, width := range []int64{1400, 390} {
+		n.agreePage(width, verdict, got)
+	}
+}
+
+// spans are what goes on growing between two faces.
+var spans = regexp.MustCompile(`, the longest .*? past its deadline`)
+
+// agreeStatus asks curfew status in a terminal of 80 columns.
+func (n *night) agreeStatus(verdict string, want []standing) {
+	n.Helper()
+	cmd := exec.Command("script", "-qec", "stty cols 80; exec "+mustBinary(n.T, release)+" status --url "+n.http+" --color never", "/dev/null")
+	cmd.Env = append(environment(nil), "TERM=xterm")
+	out, err := cmd.Output()
+	code := 0
+	if err != nil {
+		code = cmd.ProcessState.ExitCode()
+	}
+	text := strings.ReplaceAll(string(out), "\r\n", "\n")
+	if wantCode := map[bool]int{true: 0, false: 4}[verdict == "ok"]; code != wantCode || !strings.Contains(text, verdict) {
+		n.Errorf("status ends with %d:\n%s", code, text)
+	}
+	critical, warning := 0, 0
+	for _, i := range want {
+		if i.Level == "critical" {
+			critical++
+		} else {
+			warning++
+		}
+	}
+	if !strings.Contains(text, fmt.Sprintf("critical %d, warning %d", critical, warning)) {
+		n.Errorf("status has other incidents than %v:\n%s", want, text)
+	}
+}
+
+// agreePage reads the first page at a width.
+func (n *night) agreePage(width int64, verdict string, want []standing) {
+	n.Helper()
+	b := n.browser
+	if width < 500 {
+		b.do(chromedp.EmulateViewport(width, 844, chromedp.EmulateMobile))
+	} else {
+		b.do(chromedp.EmulateViewport(width, 900))
+	}
+	b.open("/")
+	b.until("document.readyState === 'complete' && document.querySelector('[role=status]') !== null")
+	text := evaluate[string](b, "document.querySelector('[role=status]').innerText")
+	if well := strings.Contains(text, "All is well"); well != (verdict == "ok") {
+		n.Errorf("%d px: the page says %q", width, text)
+	}
+	for _, i := range want {
+		if summary := spans.Split(i.Summary, 2)[0]; !strings.Contains(text, summary) {
+			n.Errorf("%d px: the page does not say %q:\n%s", width, summary, text)
+		}
+	}
+	if wide := evaluate[int](b, "document.documentElement.scrollWidth"); wide > int(width) {
+		n.Errorf("%d px: the page is %d px wide", width, wide)
+	}
+}
+
+// nothingElse holds the webhook to a number of notifications in all, or fewer kinds if one had grown tenfold.
+func (n *night) nothingElse(most int) {
+	n.Helper()
+	told := n.notices()
+	n.Logf("told: %q", told)
+	slices.Sort(told)
+	if kinds := slices.Compact(told); len(kinds) != most {
+		n.Errorf("told %q", kinds)
+	}
+}
