@@ -408,7 +408,9 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 
 // cell is a value as text for a table.
 func (a *API) cell(f *operate.Field, row any) string {
-	if says, is := row.(interface{ Cell(column string) (string, bool) }); is {
+	if says, is := row.(interface {
+		Cell(column string) (string, bool)
+	}); is {
 		if text, is := says.Cell(f.Name); is {
 			return text
 		}
