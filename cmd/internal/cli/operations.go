@@ -386,7 +386,7 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 		}
 		heads = append(heads, f.Heading)
 		for i, row := range rows {
-			cells[i] = append(cells[i], a.cell(&f, f.Of(row)))
+			cells[i] = append(cells[i], a.cell(&f, row))
 		}
 		if f.Until == "" {
 			continue
@@ -407,7 +407,15 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 }
 
 // cell is a value as text for a table.
-func (a *API) cell(f *operate.Field, v any) string {
+func (a *API) cell(f *operate.Field, row any) string {
+	if says, is := row.(interface {
+		Cell(column string) (string, bool)
+	}); is {
+		if text, is := says.Cell(f.Name); is {
+			return text
+		}
+	}
+	v := f.Of(row)
 	if f.Kind == operate.Instant {
 		return a.Time(instantOf(v))
 	}
