@@ -16,7 +16,7 @@ import (
 // parameters. Until Change returns, clients that declare something in these virtual hosts
 // wait, and so would fn if it declared something in b. Errors: fn's, ErrNoVHost, ErrNotSaved.
 func (b *Broker) Change(vhost string, fn func(*Broker) error) error {
-	b.admin.Lock()
+	lockAdmin(b, vhost)
 	defer b.admin.Unlock()
 	vhosts := b.VHosts()
 	if vhost != "" {

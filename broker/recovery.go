@@ -86,6 +86,7 @@ func (r *recovery) restore(found *store.Recovery) error {
 	if d.Old {
 		r.b.env.Store.Define(d.Split()...)
 	}
+	r.b.env.Store.Define(d.Left...)
 	for i := range found.Queues {
 		r.restoreMessages(&found.Queues[i])
 	}

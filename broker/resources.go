@@ -22,9 +22,6 @@ func (r *resourceLimits) BlockedReason() (reason string, changed <-chan struct{}
 	return r.alarm.Reason()
 }
 
-// LastBlockedReason is BlockedReason as it was last measured, at most a second ago: for those who look and do not publish.
-func (r *resourceLimits) LastBlockedReason() string { return r.alarm.Last() }
-
 // Blocked reports whether publishers have to wait. It is cheap enough to be called before each
 // message.
 func (r *resourceLimits) Blocked() bool { return r.alarm.Blocked() }

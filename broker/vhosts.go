@@ -20,9 +20,10 @@ import (
 type vhostTable struct {
 	mu     sync.RWMutex // leaf
 	vhosts map[string]*VHost
+	ending map[string]chan struct{} // of names that have no virtual host any more, but definitions; closed when these are removed
 }
 
-func (t *vhostTable) init() { t.vhosts = map[string]*VHost{} }
+func (t *vhostTable) init() { t.vhosts, t.ending = map[string]*VHost{}, map[string]chan struct{}{} }
 
 // VHost returns the virtual host of that name.
 func (t *vhostTable) VHost(name string) (*VHost, bool) {
@@ -45,11 +46,42 @@ func (t *vhostTable) add(vh *VHost) {
 	t.vhosts[vh.Name()] = vh
 }
 
-// remove frees the name for another virtual host.
+// remove removes a virtual host. Its name is free for another one after free.
 func (t *vhostTable) remove(vh *VHost) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.vhosts, vh.Name())
+	t.ending[vh.Name()] = make(chan struct{})
+}
+
+func (t *vhostTable) free(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	close(t.ending[name])
+	delete(t.ending, name)
+}
+
+// isEnding returns the channel that is closed when the name is free, or one of all names ("") that are not; nil: it is.
+func (t *vhostTable) isEnding(name string) chan struct{} {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if name != "" {
+		return t.ending[name]
+	}
+	for _, one := range t.ending {
+		return one
+	}
+	return nil
+}
+
+// lockAdmin locks admin for whoever may make a virtual host of that name; "": of any.
+func lockAdmin(b *Broker, name string) {
+	b.admin.Lock()
+	for ended := b.isEnding(name); ended != nil; ended = b.isEnding(name) {
+		b.admin.Unlock()
+		<-ended
+		b.admin.Lock()
+	}
 }
 
 func (t *vhostTable) names() (names []string) {
@@ -79,7 +111,7 @@ func (b *Broker) PutVHostAs(user, name string, about VHostMetadata) (vh *VHost, 
 	default:
 		return nil, false, fmt.Errorf("%w: default queue type %q is not known", access.ErrInvalid, about.DefaultQueueType)
 	}
-	b.admin.Lock()
+	lockAdmin(b, name)
 	defer b.admin.Unlock()
 	vh, exists := b.VHost(name)
 	if exists {
@@ -110,13 +142,15 @@ func (b *Broker) DeleteVHost(name string) error {
 	if !ok {
 		return ErrNoVHost
 	}
-	queues, delays, err := b.endVHost(vh)
+	ended, delays, err := b.endVHost(vh)
 	if err != nil {
 		return err
 	}
-	err = b.catalog.Sync()
+	_ = b.catalog.Sync() // whether it could be saved is told at the end
 	b.sessions.end(func(s *Session) bool { return s.vh == vh }, fmt.Sprintf("vhost '%s' is deleted", name))
-	vh.RemoveQueues(queues)
+	err = ended.Undefine()
+	b.free(name)
+	ended.RemoveQueues()
 	if delays != nil {
 		if b.delays.drop(delays); delays.Letters.Count() == 0 {
 			b.registry.ForgetDeleted(delays.ID())
@@ -125,9 +159,9 @@ func (b *Broker) DeleteVHost(name string) error {
 	return err
 }
 
-// endVHost removes the virtual host from the broker and the definitions, with what is in it
-// and the permissions there. It returns the queues and the delayed messages to remove.
-func (b *Broker) endVHost(vh *VHost) (queues []*Queue, delayed *delays, err error) {
+// endVHost removes the virtual host from the broker, and the permissions there. For the next start all that is in it is gone, too; here it is
+// returned, to be removed step by step.
+func (b *Broker) endVHost(vh *VHost) (ended *topology.Ended, delayed *delays, err error) {
 	b.admin.Lock()
 	defer b.admin.Unlock()
 	mayEnd := func(about VHostMetadata) error {
@@ -136,7 +170,7 @@ func (b *Broker) endVHost(vh *VHost) (queues []*Queue, delayed *delays, err erro
 		}
 		return nil
 	}
-	queues, err = vh.End(mayEnd, func(changes []store.Definition) {
+	ended, err = vh.End(mayEnd, func(changes []store.Definition) {
 		if delayed = vh.delays.Swap(nil); delayed != nil {
 			changes = append(changes, store.Definition{Key: delayed.definition().Key()}, catalog.Definition(topology.DeletedKey(delayed.ID()), true))
 		}
@@ -151,5 +185,5 @@ func (b *Broker) endVHost(vh *VHost) (queues []*Queue, delayed *delays, err erro
 	if err == delivery.ErrGone {
 		err = ErrNoVHost
 	}
-	return queues, delayed, err
+	return ended, delayed, err
 }

@@ -1,6 +1,10 @@
 package operate
 
-import "time"
+import (
+	"time"
+
+	"curfew/broker"
+)
 
 // State is the state of the broker at one moment.
 type State struct {
@@ -23,7 +27,7 @@ func (o *Access) now() time.Time { return time.UnixMilli(o.Broker.UnixMillis(o.B
 // State returns the state of the broker. Every user who may log in may see it.
 func (o *Access) State() State {
 	s := State{
-		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), ManualClock: o.Broker.Manual() != nil, Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: o.Broker.LastBlockedReason(),
+		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), ManualClock: o.Broker.Manual() != nil, Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: broker.LastBlockedReason(o.Broker),
 		Memory: o.Broker.MemoryInUse(), MemoryMax: o.Broker.MemoryLimit(), InFlow: o.Server.InFlow(),
 	}
 	s.Connections, s.Channels = o.Server.Counts()

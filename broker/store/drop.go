@@ -33,7 +33,7 @@ import (
 func (j *journal) dropSegments() {
 	var needless, waiting []*segment
 	for _, s := range j.takeDeadSegments() {
-		if s.dropped = s.emptied || j.refersToNone(s) || j.carry(s); s.dropped {
+		if s.dropped = s.emptied || j.existingOf(s.enters)+j.existingOf(s.alters)+j.existingOf(s.origins) == 0 || j.carry(s); s.dropped {
 			needless = append(needless, s)
 		} else {
 			waiting = append(waiting, s)
@@ -51,8 +51,7 @@ func (j *journal) dropSegments() {
 	}
 }
 
-// syncDropped returns once the record of what was dropped is on disk. If that waits for space
-// on a full disk, it makes some.
+// syncDropped returns once the record of what was dropped is on disk. While that waits for space, it makes some.
 func (j *journal) syncDropped(needless []*segment) error {
 	done := make(chan error, 1)
 	j.mu.Lock()
@@ -84,19 +83,21 @@ func (j *journal) syncDropped(needless []*segment) error {
 // not matter any more: an emptied segment has no messages. The file itself must stay until
 // the record that drops it is on disk.
 //
-// That is done only while nothing but settlements and amendments waits to be written. Whatever
-// enters a queue must not be lost if what was handed in after it survives. For the same reason a
-// segment stays as it is while it says something about another one that still has its messages.
+// That is done only while nothing but settlements, amendments and moves wait to be written. Whatever
+// enters a queue must not be lost if what was handed in after it survives. So a segment stays as it is
+// while it says something about another one that still has its messages, and while a move of one of
+// its own waits: a lost move leaves the message where it was.
 func (j *journal) emptyDead(needless []*segment) {
 	j.mu.Lock()
-	stuck := j.spare.full != nil && !NoFiles(j.spare.full) && j.unclaimedSpareLocked() < 0 && j.entered <= j.commit.synced
+	why, synced := j.spare.full, j.commit.synced
+	stuck := why != nil && !NoFiles(why) && j.unclaimedSpareLocked() < 0 && j.entered <= synced
 	j.mu.Unlock()
 	if !stuck {
 		return
 	}
 	dead := j.takeDeadSegments()
 	for _, s := range slices.Concat(needless, dead) {
-		if s.emptied || !j.refersToEmptied(s) {
+		if s.emptied || s.moved > synced || !j.refersToEmptied(s) {
 			continue
 		}
 		if err := j.empty(s); err != nil {
@@ -178,10 +179,6 @@ func (j *journal) existingOf(s numbers.Set) (n int) {
 		}
 	}
 	return n
-}
-
-func (j *journal) refersToNone(s *segment) bool {
-	return j.existingOf(s.enters)+j.existingOf(s.alters)+j.existingOf(s.origins) == 0
 }
 
 // carry appends again what s records about existing segments, if that frees at least half

@@ -166,6 +166,7 @@ func (j *journal) movedLocked(src *Settle, dst []Enqueue) {
 	binary.LittleEndian.PutUint64(b[recordHeader:], uint64(p))
 	r := runOf(src)
 	j.putRunLocked(b[recordHeader+8:], &r)
+	j.table.get(uint64(r.segment)).moved = j.fact
 	j.putEntriesLocked(b[recordHeader+8+runBytes:], dst, kindEnqueue)
 	j.holdLocked(dst)
 }

@@ -39,7 +39,7 @@ type journal struct {
 	amends       []amendment
 	commit       commitState
 	spare        spareFiles
-	entered      Pos   // end of the last record that is not only about what leaves
+	entered      Pos   // end of the last record that is not only about what leaves, or moves from queue to queue
 	err          error // why the journal failed
 }
 
@@ -54,6 +54,7 @@ type journaled struct {
 	// The other segments that this one's records refer to. While such a segment exists,
 	// these records must not be forgotten: see drop.go.
 	enters, alters, origins numbers.Set
+	moved                   Pos  // end of the last record that moved one of its messages to another queue; guarded by mu, and constant once it is dead
 	examined                int  // how many of them existed the last time; used by the maintainer only
 	emptied                 bool // its file has been emptied; used by the maintainer only
 }
@@ -145,8 +146,8 @@ func (j *journal) reserveLocked(k kind, payload, refs int) ([]byte, Pos) {
 	if k != kindDropped && k != kindHold {
 		j.fact = makePos(false, s.number, s.used)
 	}
-	if k == kindMessage || k == kindEnqueue || k == kindMove || k == kindTransact {
-		j.entered = makePos(false, s.number, s.used)
+	if k == kindEnqueue || k == kindTransact {
+		j.entered = j.fact
 	}
 	putHeader(s.mem[at:], k, payload)
 	return s.mem[at : at+n], makePos(false, s.number, at)
@@ -239,6 +240,9 @@ func (j *journal) put(m *Message, refs int, origin Pos, may permission) (Pos, er
 	b, p := j.reserveLocked(kindMessage, n-recordHeader, max(refs, 1))
 	if b == nil {
 		return 0, j.usableLocked()
+	}
+	if may != moving {
+		j.entered = j.fact
 	}
 	putMessage(b, n, m, slots)
 	if origin != 0 {

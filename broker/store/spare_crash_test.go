@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -292,6 +294,92 @@ func TestReserveGone(t *testing.T) {
 	}
 	t.Logf("%d files emptied, up to operation %d", emptied, at)
 	require.Positive(t, emptied)
+}
+
+// TestMovesWaitForSpace: dead letters whose moves wait in memory for space on a full disk do not keep consuming from making some. Whenever
+// the machine crashes meanwhile, each of them is in one of the two queues.
+func TestMovesWaitForSpace(t *testing.T) {
+	step := 3
+	if testing.Short() {
+		step = 20
+	}
+	at := 0
+	for ; ; at += step {
+		disk := newCrashDisk()
+		letters, crashed := moveOnFullDisk(t, disk, at)
+		s, r, err := reopen(disk.afterCrash(rand.New(rand.NewPCG(1, uint64(at))), 0.5))
+		require.NoError(t, err)
+		found := map[string]int{}
+		for _, q := range r.Queues {
+			for i := range q.Entries {
+				found[string(s.View(q.Entries[i].Pos).Body)]++
+			}
+		}
+		for _, body := range letters {
+			require.Equal(t, 1, found[body], "crash at operation %d", at)
+		}
+		require.NoError(t, s.Close())
+		if at > 0 && !crashed {
+			require.Len(t, found, len(letters))
+			break
+		}
+	}
+	t.Logf("up to operation %d", at)
+}
+
+// moveOnFullDisk fills the disk, uses up the reserve, then moves some messages and consumes all others. It returns the bodies of the first. The
+// machine crashes at an operation of the disk; 0: never.
+func moveOnFullDisk(t *testing.T, disk *crashDisk, crashAt int) (letters []string, crashed bool) {
+	disk.space = 60 << 12
+	s, _, err := reopen(disk)
+	require.NoError(t, err)
+	var held []Enqueue
+	for seq := uint64(1); ; seq++ {
+		p, err := s.Put(text(int(seq), 500), true, 1)
+		if err != nil {
+			require.ErrorIs(t, err, ErrFull)
+			break
+		}
+		held = append(held, Enqueue{Queue: 1, Seq: seq, Pos: p, Durable: true})
+		s.Enqueued(held[len(held)-1:])
+	}
+	const moves = 5
+	moved, rest := held[len(held)-moves:], held[:len(held)-moves]
+	var copies [moves]Pos
+	for i, e := range moved {
+		m := s.View(e.Pos)
+		letters = append(letters, string(m.Body))
+		copies[i], err = s.PutMoved(m, true, 1)
+		require.NoError(t, err)
+	}
+	commit(t, s)
+	disk.mu.Lock()
+	disk.space = disk.used()
+	disk.ops, disk.crashAt = 0, crashAt
+	disk.mu.Unlock()
+	for n := uint64(0); s.Stats().SpareBytes >= 0 && s.Err() == nil; n++ {
+		s.Retain(rest[0].Pos, 1)
+		s.Settled([]Settle{{Queue: 1, Seq: 1000 + 2*n, Pos: rest[0].Pos, Durable: true}})
+	}
+	for i, e := range moved {
+		s.Moved(Settle{Queue: 1, Seq: e.Seq, Pos: e.Pos, Durable: true}, []Enqueue{{Queue: 2, Seq: uint64(i + 1), Pos: copies[i], Durable: true}})
+	}
+	for _, e := range rest {
+		s.Settled([]Settle{{Queue: 1, Seq: e.Seq, Pos: e.Pos, Durable: true}})
+	}
+	done := make(chan error, 1)
+	s.Commit(func(err error) { done <- err })
+	select {
+	case err := <-done:
+		crashed = err != nil
+	case <-time.After(waitFor):
+		require.Fail(t, "consuming makes no room")
+	}
+	if !crashed {
+		require.Eventually(t, func() bool { return !s.journal.isFull() || s.Err() != nil }, waitFor, tick)
+	}
+	_ = s.Close() // it may have crashed
+	return letters, crashed
 }
 
 // A dead segment is not emptied while it is needed, nor while something that enters a queue waits

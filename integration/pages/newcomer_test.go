@@ -123,7 +123,7 @@ func bareReader(t *testing.T) *reader {
 	}
 	require.NoError(t, os.Symlink("git", filepath.Join(own, "usr/bin/git-upload-pack")))
 	require.NoError(t, os.Symlink("usr/bin", filepath.Join(own, "bin")))
-	out, err := exec.Command("git", "clone", "--quiet", "--bare", root, filepath.Join(dir, "source.git")).CombinedOutput()
+	out, err := exec.Command("git", "-c", "safe.directory=*", "clone", "--quiet", "--bare", root, filepath.Join(dir, "source.git")).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	goRoot, _, modules := goVariables(t)
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,6 +28,8 @@ type Definitions struct {
 	Policies  []Policy          `json:"policies"`
 	Global    policy.Definition `json:"global_parameters"`
 	Deleted   map[uint64]bool   // incarnations of queues
+	// Left are changes to be saved: they remove what is left of virtual hosts that were deleted.
+	Left []store.Definition `json:"-"`
 }
 
 // Accounts are the definitions of users and their permissions.
@@ -48,7 +51,40 @@ func Read(list []store.Definition) (*Definitions, error) {
 			return nil, fmt.Errorf("definition %s: %w", x.Key, err)
 		}
 	}
+	d.leaveOutEnded()
 	return d, nil
+}
+
+// leaveOutEnded moves what is left of virtual hosts that were deleted to Left and Deleted.
+func (d *Definitions) leaveOutEnded() {
+	ended := map[string]bool{}
+	for i := range d.VHosts {
+		ended[d.VHosts[i].Name] = d.VHosts[i].Ended
+	}
+	remove := func(vhost, key string) bool {
+		if ended[vhost] {
+			d.Left = append(d.Left, store.Definition{Key: key})
+		}
+		return ended[vhost]
+	}
+	d.Exchanges = slices.DeleteFunc(d.Exchanges, func(x Exchange) bool { return remove(x.VHost, x.Key()) })
+	d.Bindings = slices.DeleteFunc(d.Bindings, func(x Binding) bool { return remove(x.VHost, x.Key()) })
+	d.Policies = slices.DeleteFunc(d.Policies, func(x Policy) bool { return remove(x.VHost, x.Key()) })
+	d.Queues = slices.DeleteFunc(d.Queues, func(x Queue) bool {
+		if remove(x.VHost, x.Key()) {
+			d.markDeleted(x.ID)
+			d.Left = append(d.Left, Definition(Key(DeletedKind, strconv.FormatUint(x.ID, 10)), true))
+		}
+		return ended[x.VHost]
+	})
+	d.VHosts = slices.DeleteFunc(d.VHosts, func(x VHost) bool { return remove(x.Name, Key(VHostKind, x.Name)) })
+}
+
+func (d *Definitions) markDeleted(queue uint64) {
+	if d.Deleted == nil {
+		d.Deleted = map[uint64]bool{}
+	}
+	d.Deleted[queue] = true
 }
 
 func (d *Definitions) read(x store.Definition) error {
@@ -97,10 +133,7 @@ func (d *Definitions) readDeleted(name string) error {
 		return err
 	}
 	id, err := strconv.ParseUint(text, 10, 64)
-	if d.Deleted == nil {
-		d.Deleted = map[uint64]bool{}
-	}
-	d.Deleted[id] = true
+	d.markDeleted(id)
 	return err
 }
 

@@ -18,6 +18,7 @@ type VHost struct {
 	Name     string        `json:"name"`
 	Metadata VHostMetadata `json:"metadata"`
 	Limits   access.Limits `json:"limits,omitempty"`
+	Ended    bool          `json:"ended,omitempty"` // it is deleted; other definitions in it may not be removed yet
 }
 
 // Exchange is the definition of an exchange. A durable one is saved.

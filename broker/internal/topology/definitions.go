@@ -1,9 +1,6 @@
 package topology
 
 import (
-	"maps"
-	"slices"
-
 	"curfew/broker/exchange"
 	"curfew/broker/internal/catalog"
 	"curfew/broker/policy"
@@ -79,38 +76,34 @@ func (t *Policies) policyDefinition(k policy.Kind, p policy.Policy) *catalog.Pol
 	return &catalog.Policy{VHost: t.vh.guard.name, Operator: k == policy.Operator, Policy: p}
 }
 
-// definitionKeysLocked lists the keys of the virtual host and of all that is in it or about to be.
-func (vh *VHost) definitionKeysLocked() []string {
-	keys := append([]string{catalog.Key(catalog.VHostKind, vh.guard.name)}, slices.Collect(maps.Keys(vh.guard.claims))...)
-	exchanges := slices.Collect(maps.Values(vh.Exchanges.exchanges))
-	for _, d := range vh.sweeps.left {
-		if d.exchange != nil {
-			exchanges = append(exchanges, d.exchange)
-		}
+// eachKeyLocked calls fn with the key of each definition in a virtual host that has ended, or that was about to be saved; q is the queue if it
+// is one. fn may let others change what is declared: nothing is added any more. Called with mu held for reading.
+func (e *Ended) eachKeyLocked(fn func(key string, q *Queue)) {
+	for _, key := range e.claims {
+		fn(key, nil)
 	}
-	for _, x := range exchanges {
+	for _, x := range e.exchanges {
 		if !x.declared.Durable {
 			continue
 		}
-		keys = append(keys, x.definition().Key())
+		fn(x.definition().Key(), nil)
 		x.router.Each(func(b exchange.Binding[destination]) bool {
 			if b.Destination.durable() {
-				keys = append(keys, x.bindingDefinition(b).Key())
+				fn(x.bindingDefinition(b).Key(), nil)
 			}
 			return true
 		})
 	}
-	for k := range vh.Policies.policies {
-		for _, p := range vh.Policies.policies[k] {
-			keys = append(keys, vh.Policies.policyDefinition(policy.Kind(k), *p).Key())
+	for k, set := range e.vh.Policies.policies {
+		for _, p := range set {
+			fn(e.vh.Policies.policyDefinition(policy.Kind(k), *p).Key(), nil)
 		}
 	}
-	for _, q := range vh.Queues.queues {
+	for _, q := range e.Queues {
 		if q.durable() {
-			keys = append(keys, q.definition().Key())
+			fn(q.definition().Key(), q)
 		}
 	}
-	return keys
 }
 
 // durable reports whether the queue was declared to survive a restart.

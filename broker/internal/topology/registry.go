@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -157,15 +158,17 @@ func (r *Registry) ForgetDeleted(ids ...uint64) {
 	if !r.catalog.Saving() {
 		return
 	}
-	gone := make([]store.Definition, len(ids))
-	for i, id := range ids {
-		gone[i].Key = DeletedKey(id)
-	}
-	r.env.Store.Synced(func(err error) {
-		if err == nil {
-			r.env.Store.DefineLater(gone...)
+	for some := range slices.Chunk(ids, undefineStep) {
+		gone := make([]store.Definition, len(some))
+		for i, id := range some {
+			gone[i].Key = DeletedKey(id)
 		}
-	})
+		r.env.Store.Synced(func(err error) {
+			if err == nil {
+				r.env.Store.DefineLater(gone...)
+			}
+		})
+	}
 }
 
 // saveDeleted returns when the deletion of queues is saved, or logs that it is not.

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 	"sync/atomic"
 
@@ -176,11 +177,18 @@ func (t *Queues) withDefaultType(name string, d QueueDeclare) QueueDeclare {
 	return d
 }
 
-// End removes the virtual host, with everything in it, from the definitions. Nothing more can be
-// declared in it. It returns the queues to remove. save is called with the changed definitions; it
-// and mayEnd are called with the lock held. Error: mayEnd's, or delivery.ErrGone if it has already
-// ended.
-func (vh *VHost) End(mayEnd func(catalog.VHostMetadata) error, save func([]store.Definition)) ([]*Queue, error) {
+// Ended is what a virtual host had when it ended.
+type Ended struct {
+	vh        *VHost
+	Queues    []*Queue
+	exchanges []*Exchange
+	claims    []string
+}
+
+// End ends the virtual host: nothing more can be declared in it, and with the next start it is gone with everything in it. save is called with
+// the changed definitions; it and mayEnd are called with the lock held. What was in it is still to be removed: Undefine, then
+// RemoveQueues. Error: mayEnd's, or delivery.ErrGone if it has already ended.
+func (vh *VHost) End(mayEnd func(catalog.VHostMetadata) error, save func([]store.Definition)) (*Ended, error) {
 	vh.guard.lock()
 	defer vh.guard.unlock()
 	if vh.guard.deleted {
@@ -192,35 +200,68 @@ func (vh *VHost) End(mayEnd func(catalog.VHostMetadata) error, save func([]store
 	vh.memory.giveAllLocked()
 	vh.guard.deleted = true
 	vh.guard.unclaimed.Broadcast()
-	keys, queues := vh.definitionKeysLocked(), slices.Collect(maps.Values(vh.Queues.queues))
-	var changes []store.Definition
-	for _, key := range keys {
-		changes = append(changes, store.Definition{Key: key})
-	}
-	for _, q := range queues {
-		if q.durable() {
-			changes = append(changes, catalog.Definition(DeletedKey(q.ID()), true))
+	e := &Ended{vh, slices.Collect(maps.Values(vh.Queues.queues)), slices.Collect(maps.Values(vh.Exchanges.exchanges)), slices.Collect(maps.Keys(vh.guard.claims))}
+	for _, d := range vh.sweeps.left {
+		if d.exchange != nil {
+			e.exchanges = append(e.exchanges, d.exchange)
 		}
 	}
-	save(changes)
-	return queues, nil
+	vh.sweeps.left = nil
+	ended := vh.definitionLocked()
+	ended.Ended = true
+	save([]store.Definition{catalog.Definition(catalog.Key(catalog.VHostKind, vh.guard.name), ended)})
+	return e, nil
+}
+
+// undefineStep is how many definitions are removed while the lock is held once.
+const undefineStep = 256
+
+// Undefine removes the definitions of all that was in a virtual host, that of the virtual host itself last. Until then there must not be
+// another one of its name. It takes a step for each, and no lock is held for long. It returns when they are removed on disk, or
+// will be with others.
+func (e *Ended) Undefine() error {
+	vh := e.vh
+	changes, steps := make([]store.Definition, 0, 2*undefineStep), 0
+	vh.guard.mu.RLock()
+	flush := func() {
+		vh.guard.mu.RUnlock()
+		vh.guard.catalog.ChangeLocked(changes...)
+		if steps++; steps%sweepSync == 0 {
+			_ = vh.guard.catalog.Sync() // the last one finds out
+		}
+		changes = changes[:0]
+		runtime.Gosched()
+		vh.guard.mu.RLock()
+	}
+	e.eachKeyLocked(func(key string, q *Queue) {
+		changes = append(changes, store.Definition{Key: key})
+		if q != nil {
+			changes = append(changes, catalog.Definition(DeletedKey(q.ID()), true))
+		}
+		if len(changes) >= undefineStep {
+			flush()
+		}
+	})
+	vh.guard.mu.RUnlock()
+	vh.guard.catalog.ChangeLocked(append(changes, store.Definition{Key: catalog.Key(catalog.VHostKind, vh.guard.name)})...)
+	return vh.guard.catalog.Sync()
 }
 
 // RemoveQueues deletes the queues of a virtual host that has ended.
-func (vh *VHost) RemoveQueues(queues []*Queue) {
+func (e *Ended) RemoveQueues() {
 	var ids []uint64
 	var left leftovers
-	for _, q := range queues {
+	for _, q := range e.Queues {
 		_, some, _ := q.drop(func() error { return nil }) // only a second deletion fails
 		left = append(left, some...)
 	}
 	left.settle()
-	for _, q := range queues {
+	for _, q := range e.Queues {
 		if q.durable() && q.Letters.Count() == 0 { // otherwise the next start forgets it
 			ids = append(ids, q.ID())
 		}
 	}
-	vh.registry.ForgetDeleted(ids...)
+	e.vh.registry.ForgetDeleted(ids...)
 }
 
 // Name is the virtual host's name, "/" by default.

@@ -21,7 +21,7 @@ func (p *queuePage) Draw(s *ui.Info) ui.Drawing {
 			ui.Done(p.Changed),
 		},
 		Live:   g.Group{p.figures(), p.warning(), p.holders(), p.History.Draw()},
-		Bottom: g.Group{p.Peek.draw(s, p.Now), p.bindings(s), p.settings()},
+		Bottom: g.Group{p.Peek.draw(s, p.Now), p.bindings(), p.settings()},
 		Charts: p.History != nil,
 	}
 }
@@ -81,11 +81,11 @@ func (p *queuePage) holders() g.Node {
 	return ui.Card("holders", "Who holds it", nil, topology.Table(p.Holders, p.Now, false))
 }
 
-func (p *queuePage) bindings(s *ui.Info) g.Node {
+func (p *queuePage) bindings() g.Node {
 	if len(p.Bindings) == 0 {
 		return ui.Card("bindings", "Bindings", nil, ui.Empty(g.Text("Only the default exchange routes here, by the queue's name.")))
 	}
-	return ui.Card("bindings", "Bindings", nil, topology.Bindings(s, p.VHost, p.Bindings))
+	return ui.Card("bindings", "Bindings", nil, topology.Bindings(p.Actor, p.Bindings))
 }
 
 // warning shows how many messages are at risk, and why.

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"curfew/broker"
 	"curfew/broker/policy"
 	"curfew/monitor"
 )
@@ -87,7 +88,7 @@ func (n *Node) status(o *opsEndpoints) Status {
 
 // status implements primary.
 func (o *ownBroker) status(s *Status) {
-	s.Blocked = o.broker.LastBlockedReason()
+	s.Blocked = broker.LastBlockedReason(o.broker)
 	s.NewDataDir = o.broker.NewFolder()
 	s.Memory, s.MemoryLimit = o.broker.MemoryInUse(), o.broker.MemoryLimit()
 	for _, h := range o.holders(nil) {
