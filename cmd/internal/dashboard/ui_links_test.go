@@ -163,7 +163,7 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 }
 
 // sortedByName are the pages with users or virtual hosts in the order of their names.
-var sortedByName = regexp.MustCompile("^(user|vhosts|wrong|form: |tried)")
+var sortedByName = regexp.MustCompile("^(user|vhosts|exchanges|wrong|form: |tried)")
 
 var linkPattern = regexp.MustCompile(` (?:href|src|action|data-live)="([^"]*)"`)
 
