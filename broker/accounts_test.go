@@ -108,11 +108,11 @@ func TestWhoMakesAVirtualHostMayDoAllInIt(t *testing.T) {
 	b, shut := openBroker(t, o)
 	require.NoError(t, b.Accounts.PutUser(newUser("u", "p")))
 	for _, user := range []string{"u", "guest"} { // the second changes it
-		_, created, err := b.PutVHostAs(user, "v", VHostMetadata{Description: user})
+		_, created, err := b.PutVHost(user, "v", VHostMetadata{Description: user})
 		require.NoError(t, err)
 		assert.Equal(t, user == "u", created)
 	}
-	_, _, err := b.PutVHostAs("nobody", "w", VHostMetadata{})
+	_, _, err := b.PutVHost("nobody", "w", VHostMetadata{})
 	require.NoError(t, err)
 	want := []access.Permission{all("guest", "/"), all("u", "v")}
 	assert.Equal(t, want, b.Accounts.Permissions())
@@ -130,7 +130,7 @@ func TestAccountsOutliveARestart(t *testing.T) {
 	u := newUser("u", "secret", "monitoring")
 	require.NoError(t, b.Accounts.PutUser(u))
 	require.NoError(t, b.Accounts.SetUserLimits("u", access.Limits{access.MaxChannels: 3}))
-	vh, created, err := b.PutVHost("v", VHostMetadata{Description: "d", Tags: []string{"t"}, DefaultQueueType: "quorum"})
+	vh, created, err := b.PutVHost("", "v", VHostMetadata{Description: "d", Tags: []string{"t"}, DefaultQueueType: "quorum"})
 	require.NoError(t, err)
 	assert.True(t, created)
 	require.NoError(t, vh.SetLimits(access.Limits{access.MaxQueues: 1}))
@@ -314,9 +314,9 @@ func TestWhatIsNotThere(t *testing.T) {
 	assert.ErrorIs(t, b.Accounts.SetPermission(all("guest", "v")), ErrNoVHost)
 	assert.ErrorIs(t, b.DeleteVHost("v"), ErrNoVHost)
 	assert.ErrorIs(t, b.Accounts.ClearTopicPermissions("u", "/", ""), ErrNoUser)
-	_, _, err := b.PutVHost("", VHostMetadata{})
+	_, _, err := b.PutVHost("", "", VHostMetadata{})
 	assert.ErrorIs(t, err, access.ErrInvalid)
-	_, _, err = b.PutVHost("v", VHostMetadata{DefaultQueueType: "x"})
+	_, _, err = b.PutVHost("", "v", VHostMetadata{DefaultQueueType: "x"})
 	assert.ErrorIs(t, err, access.ErrInvalid)
 	assert.ErrorIs(t, b.Accounts.PutUser(access.User{}), access.ErrInvalid)
 	assert.Len(t, b.VHosts(), 1)
@@ -341,7 +341,7 @@ func TestDeletedVHost(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{Store: store.Options{Dir: dir}}
 	b, shut := openBroker(t, o)
-	vh, _, err := b.PutVHost("v", VHostMetadata{})
+	vh, _, err := b.PutVHost("", "v", VHostMetadata{})
 	require.NoError(t, err)
 	require.NoError(t, b.Accounts.SetPermission(all("guest", "v")))
 	q, err := vh.Queues.Declare(nil, "q", QueueDeclare{Durable: true})
@@ -428,7 +428,7 @@ func TestDeletedUser(t *testing.T) {
 
 func TestDefaultQueueType(t *testing.T) {
 	b, _ := openBroker(t, Options{})
-	vh, _, err := b.PutVHost("/", VHostMetadata{DefaultQueueType: "quorum"})
+	vh, _, err := b.PutVHost("", "/", VHostMetadata{DefaultQueueType: "quorum"})
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		declare QueueDeclare

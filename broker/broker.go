@@ -76,8 +76,9 @@ type Broker struct {
 	counters  counters
 	forwarder forward.Forwarder
 	Accounts  *accounts.Accounts
+	Alarm     *memory.Alarm  // memory or disk is low: publishers wait
+	Clients   *memory.Budget // for what connections and requests make the broker hold besides messages in queues
 	vhostTable
-	resourceLimits
 	globalParameters
 	delays   delayTable
 	recovery recovery
@@ -122,7 +123,7 @@ func New(o Options) (b *Broker, err error) {
 		b.ended.Go(func() { b.env.Timers.Run(b.quit) })
 		b.ended.Go(func() { b.env.DelayedTimers.Run(b.quit) })
 	}
-	b.ended.Go(func() { b.alarm.Run(b.quit) })
+	b.ended.Go(func() { b.Alarm.Run(b.quit) })
 	b.ended.Go(func() { b.forwarder.Run(b.quit) })
 	return b, nil
 }
@@ -156,9 +157,9 @@ func newBroker(o Options, clock *clock.Kept) *Broker {
 		Env: &b.env, Catalog: &b.catalog, Log: b.log, Precedence: o.TTLPrecedence, IdleMinimum: o.IdleMinimum, Ceilings: o.Ceilings,
 		MemoryLimit: o.MemoryLimit, Go: b.background.Go,
 	})
-	b.forwarder.Init(forward.Options{Env: &b.env, Log: b.log, MemoryLow: func() bool { return b.alarm.MemoryLow() }, Drop: o.Unroutable == Drop})
-	b.clients, b.memoryLimit = memory.New(clientsShare(&o)), o.MemoryLimit
-	b.alarm, b.quit = memory.NewAlarm(memory.AlarmOptions{
+	b.forwarder.Init(forward.Options{Env: &b.env, Log: b.log, MemoryLow: func() bool { return b.Alarm.MemoryLow() }, Drop: o.Unroutable == Drop})
+	b.Clients = memory.New(clientsShare(&o))
+	b.Alarm, b.quit = memory.NewAlarm(memory.AlarmOptions{
 		MemoryLimit: o.MemoryLimit, MemoryInUse: o.MemoryInUse, OnMemory: b.registry.Memory.Low,
 		Dir: o.Store.Dir, DiskFreeLimit: o.DiskFreeLimit, DiskSpace: o.DiskSpace, Log: b.log,
 	}), make(chan struct{})
@@ -256,3 +257,15 @@ func (b *Broker) MaxMessageBytes() int { return b.opts.MaxMessageBytes }
 // Commit runs fn once all that was published and settled before the call is as
 // durable as the store's mode promises; at once when nothing is pending.
 func (b *Broker) Commit(fn func(error)) { b.env.Store.Commit(fn) }
+
+// clientsPart: clients' unfinished work may take one part in clientsPart of the memory limit.
+const clientsPart = 16
+
+// clientsShare is the part of the memory limit that clients' unfinished work may take: two
+// of the largest messages at least, or nobody could publish one.
+func clientsShare(o *Options) int64 {
+	if o.MemoryLimit == 0 {
+		return 0
+	}
+	return max(o.MemoryLimit/clientsPart, 2*int64(o.MaxMessageBytes))
+}

@@ -138,7 +138,7 @@ func (m *meddler) vhost() {
 		_ = m.b.DeleteVHost(name)
 		return
 	}
-	vh, _, err := m.b.PutVHost(name, broker.VHostMetadata{Description: m.pick("one", "two"), Tags: []string{"x"}})
+	vh, _, err := m.b.PutVHost("", name, broker.VHostMetadata{Description: m.pick("one", "two"), Tags: []string{"x"}})
 	if err == nil && m.rng.IntN(2) == 0 {
 		_ = vh.SetLimits(access.Limits{"max-queues": 100 + m.rng.IntN(3)})
 	}

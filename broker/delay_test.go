@@ -225,7 +225,7 @@ func TestDelayedMessageWaitsForItsQueueToBeSaved(t *testing.T) {
 
 func TestDelayedMessagesGoWithTheirVirtualHost(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *testBroker) {
-		vh, _, err := x.b.PutVHost("v", broker.VHostMetadata{})
+		vh, _, err := x.b.PutVHost("", "v", broker.VHostMetadata{})
 		require.NoError(t, err)
 		require.NoError(t, x.b.Accounts.SetPermission(access.Permission{VHost: "v", User: "guest", Configure: ".*", Write: ".*", Read: ".*"}))
 		p := vh.NewPublisher("guest")

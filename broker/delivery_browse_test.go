@@ -115,7 +115,7 @@ func TestCounts(t *testing.T) {
 	x.publish("", "q", "m5", "", nil)
 
 	want := broker.QueueStats{Published: 3, DeliveredNoAck: 1, Got: 2, GotNoAck: 1, GetEmpty: 1, Acked: 1, Redelivered: 1}
-	assert.Equal(t, want, q.Stats())
+	assert.Equal(t, want, q.State().Stats)
 	def, err := x.vh.Exchanges.Get("")
 	require.NoError(t, err)
 	assert.Equal(t, [2]uint64{4, 3}, [2]uint64{def.PublishedIn, def.PublishedOut})

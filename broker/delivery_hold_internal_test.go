@@ -122,7 +122,7 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 			b, err := New(Options{Clock: now.Load})
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, b.Close()) }()
-			vh, _, err := b.PutVHostAs("guest", "many", VHostMetadata{})
+			vh, _, err := b.PutVHost("guest", "many", VHostMetadata{})
 			require.NoError(t, err)
 			args := amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 			for k, v := range c.args {

@@ -110,7 +110,7 @@ func TestVirtualHostsTakeTurns(t *testing.T) {
 	for range letters {
 		x.publish("", "source", "m", "1", nil)
 	}
-	other, _, err := x.b.PutVHost("other", broker.VHostMetadata{})
+	other, _, err := x.b.PutVHost("", "other", broker.VHostMetadata{})
 	require.NoError(t, err)
 	y := &testBroker{t: t, b: x.b, vh: other, p: other.OwnPublisher()}
 	y.queue("q", deadLettersToDLQ)
@@ -154,7 +154,7 @@ func TestVirtualHostsTakeTurns(t *testing.T) {
 func TestLettersWaitForNoOtherVirtualHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTestBroker(t, broker.Options{})
-		other, _, err := x.b.PutVHost("other", broker.VHostMetadata{})
+		other, _, err := x.b.PutVHost("", "other", broker.VHostMetadata{})
 		require.NoError(t, err)
 		y := &testBroker{t: t, b: x.b, vh: other, p: other.OwnPublisher()}
 		arrived := make(chan struct{})

@@ -26,8 +26,7 @@ func (b *Broker) Change(vhost string, fn func(*Broker) error) error {
 		}
 	}
 	for _, vh := range vhosts { // by name; nobody else holds two
-		vh.BeginImport()
-		defer vh.EndImport()
+		defer vh.BeginImport()()
 	}
 	im := importer{b}
 	before := im.listing(vhosts, vhost == "")

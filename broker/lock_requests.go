@@ -38,10 +38,6 @@ func AnswerOf(lockedUntil int64, renewed bool) LockAnswer {
 	return LockAnswer{"renewed", lockedUntil}
 }
 
-func asksForLock(m *Publication) bool {
-	return len(m.Exchange) == 0 && string(m.RoutingKey) == LockQueue
-}
-
 // renewLock carries out a request and adds its answer to the batch in place of the request.
 // Error: ErrFull, after which it may be tried again.
 func (p *Publisher) renewLock(m *Publication, view *amqp.PropertyView) error {

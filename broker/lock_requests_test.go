@@ -115,7 +115,7 @@ func TestTokenIsOfUseToItsReceiver(t *testing.T) {
 			u := access.User{Name: name}
 			u.SetPassword("p")
 			require.NoError(t, x.b.Accounts.PutUser(u))
-			vh, _, err := x.b.PutVHost(vhost, broker.VHostMetadata{})
+			vh, _, err := x.b.PutVHost("", vhost, broker.VHostMetadata{})
 			require.NoError(t, err)
 			require.NoError(t, x.b.Accounts.SetPermission(access.Permission{User: name, VHost: vhost, Write: ".*", Read: read}))
 			return vh.NewPublisher(name)

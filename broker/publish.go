@@ -14,7 +14,7 @@ import (
 )
 
 // ErrFull is the error of Add for a persistent message while the disk is full. Wait until the
-// alarm clears (BlockedReason).
+// alarm clears (Broker.Alarm).
 var ErrFull = store.ErrFull
 
 // ErrCostly is the error of Add, where TakesTurns is set, for a message that takes long to route
@@ -108,7 +108,7 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	if err != nil {
 		return false, amqp.Answering(err, amqp.BasicPublishID)
 	}
-	if len(targets) == 0 && asksForLock(m) {
+	if len(targets) == 0 && len(m.Exchange) == 0 && string(m.RoutingKey) == LockQueue {
 		return true, p.renewLock(m, &view)
 	}
 	it := delivery.Item{TTLMillis: -1, Number: p.count, Move: -1}

@@ -24,7 +24,7 @@ func (b *Broker) openStore(o store.Options, ownClock bool) error {
 	o.MemoryLimit = b.opts.MemoryLimit
 	o.OnFull = func(why error) {
 		files := store.NoFiles(why)
-		b.alarm.Store(why != nil && !files, files)
+		b.Alarm.Store(why != nil && !files, files)
 	}
 	s, found, err := store.Open(o)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // allowed until users or permissions change, so that asking again costs neither a
 // match nor an allocation. For one goroutine.
 type Rights struct {
-	b      *Broker
-	user   *accounts.Rights
+	b *Broker
+	*accounts.Rights
 	putter *store.Putter   // of all publishers with these rights: they belong to one goroutine
 	pacing delivery.Pacing // of the same publishers
 	turn   turn            // likewise
@@ -20,16 +20,8 @@ type Rights struct {
 
 // RightsOf returns the rights of a user in a virtual host; neither needs to exist.
 func (b *Broker) RightsOf(user, vhost string) *Rights {
-	return &Rights{b: b, user: accounts.RightsOf(b.Accounts, user, vhost)}
+	return &Rights{b: b, Rights: accounts.RightsOf(b.Accounts, user, vhost)}
 }
-
-// Queue refuses an operation on the queue of that name with 403, unless it is
-// granted.
-func (r *Rights) Queue(op access.Operation, name string) error { return r.user.Queue(op, name) }
-
-// Exchange refuses an operation on the exchange of that name with 403, unless it
-// is granted. "" is the default exchange.
-func (r *Rights) Exchange(op access.Operation, name string) error { return r.user.Exchange(op, name) }
 
 // Topic refuses an operation by a routing key on an exchange with 403 where it is
 // a topic exchange and topic permissions forbid it.
@@ -39,10 +31,10 @@ func (r *Rights) Topic(op access.Operation, vh *VHost, name, key string) error {
 
 // topic is Topic for names as they come off the wire; nil Rights allow everything.
 func (r *Rights) topic(op access.Operation, vh *VHost, name, key []byte) error {
-	if r == nil || !r.user.RestrictsTopics(name) || !vh.Exchanges.IsTopic(name) {
+	if r == nil || !r.RestrictsTopics(name) || !vh.Exchanges.IsTopic(name) {
 		return nil
 	}
-	return r.user.Topic(op, name, key)
+	return r.Rights.Topic(op, name, key)
 }
 
 // publish is Exchange(Write, name) for names as they come off the wire, which often repeat;
@@ -51,7 +43,7 @@ func (r *Rights) publish(name []byte) error {
 	if r == nil {
 		return nil
 	}
-	return r.user.Publish(name)
+	return r.Publish(name)
 }
 
 // speaksFor refuses a user-id that names another user (RabbitMQ: Validated User-ID); nil Rights allow any.
@@ -59,5 +51,5 @@ func (r *Rights) speaksFor(user []byte) error {
 	if r == nil {
 		return nil
 	}
-	return r.user.SpeaksFor(user)
+	return r.SpeaksFor(user)
 }

@@ -27,9 +27,6 @@ func SignsOf(b *Broker) Signs {
 	return s
 }
 
-// LastBlockedReason is BlockedReason as it was last measured, at most a second ago: for those who look and do not publish.
-func LastBlockedReason(b *Broker) string { return b.alarm.Last() }
-
 // OpenFiles is the share of the file descriptors of this process that are in use; 0 where that cannot be found out.
 func OpenFiles() float64 {
 	open, err := os.ReadDir("/proc/self/fd")

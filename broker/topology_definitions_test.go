@@ -106,9 +106,9 @@ func TestWhatIsNotSavedIsNotThere(t *testing.T) {
 		func() error { return x.vh.Bind(nil, bound) },
 		func() error { _, err := x.vh.Policies.Set(policy.User, lowered); return err },
 		func() error { return x.vh.SetLimits(access.Limits{"max-queues": 9}) },
-		func() error { _, _, err := x.b.PutVHost("v", broker.VHostMetadata{}); return err },
+		func() error { _, _, err := x.b.PutVHost("", "v", broker.VHostMetadata{}); return err },
 		func() error { return x.vh.SetProtected(true) },
-		func() error { _, _, err := x.b.PutVHostAs("u", "u's", broker.VHostMetadata{}); return err },
+		func() error { _, _, err := x.b.PutVHost("u", "u's", broker.VHostMetadata{}); return err },
 		func() error { return x.b.Accounts.PutUser(access.User{Name: "u", Tags: []string{"administrator"}}) },
 		func() error { return x.b.Accounts.PutUser(access.User{Name: "w"}) },
 		func() error {
@@ -365,7 +365,7 @@ func TestMessagesOfADeletedQueueStayGone(t *testing.T) {
 func TestDeletingLeavesNothing(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
 	x := openTestBroker(t, o)
-	vh, _, err := x.b.PutVHost("v", broker.VHostMetadata{})
+	vh, _, err := x.b.PutVHost("", "v", broker.VHostMetadata{})
 	require.NoError(t, err)
 	for _, remove := range []func() error{
 		func() error { _, err := vh.Queues.Delete(nil, "q", false, false); return err },

@@ -92,15 +92,10 @@ func (t *vhostTable) names() (names []string) {
 }
 
 // PutVHost makes a virtual host with its predeclared exchanges, or changes the metadata of the
-// one with that name; it does not lift a protection. created reports which of the two.
-// Nobody has permissions in a new one. Error: access.ErrInvalid.
-func (b *Broker) PutVHost(name string, about VHostMetadata) (vh *VHost, created bool, err error) {
-	return b.PutVHostAs("", name, about)
-}
-
-// PutVHostAs is PutVHost by a user, who gets all permissions in a virtual host that it
-// makes, as in RabbitMQ. Both are saved in one change. A user who does not exist gets none.
-func (b *Broker) PutVHostAs(user, name string, about VHostMetadata) (vh *VHost, created bool, err error) {
+// one with that name; it does not lift a protection. created reports which of the two. The user who makes one
+// gets all permissions in it, as in RabbitMQ; both are saved in one change. A user who does not exist gets none.
+// Error: access.ErrInvalid.
+func (b *Broker) PutVHost(user, name string, about VHostMetadata) (vh *VHost, created bool, err error) {
 	if name == "" || len(name) > 255 {
 		return nil, false, fmt.Errorf("%w: the name of a virtual host has 1 to 255 octets", access.ErrInvalid)
 	}

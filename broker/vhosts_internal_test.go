@@ -15,7 +15,7 @@ import (
 
 // fullVHost makes a virtual host with as many durable queues and bindings, a policy, a delayed message, and a message in each queue.
 func fullVHost(t *testing.T, b *Broker, name string, queues, bindings int) *VHost {
-	_, _, err := b.PutVHostAs("guest", name, VHostMetadata{})
+	_, _, err := b.PutVHost("guest", name, VHostMetadata{})
 	require.NoError(t, err)
 	require.NoError(t, b.Change(name, func(c *Broker) error {
 		vh, _ := c.VHost(name)
@@ -66,7 +66,7 @@ func TestEndedVHostStaysAway(t *testing.T) {
 
 	made := make(chan *VHost)
 	go func() {
-		vh, created, err := b.PutVHost("v", VHostMetadata{})
+		vh, created, err := b.PutVHost("", "v", VHostMetadata{})
 		assert.True(t, created)
 		assert.NoError(t, err)
 		made <- vh
@@ -103,7 +103,7 @@ func TestEndedVHostStaysAway(t *testing.T) {
 					assert.False(t, strings.HasPrefix(q.Name(), RecoveredPrefix), "crash %d: %s", i, q.Name())
 				}
 			}
-			vh, _, err := b.PutVHost("v", VHostMetadata{})
+			vh, _, err := b.PutVHost("", "v", VHostMetadata{})
 			require.NoError(t, err)
 			assert.Empty(t, vh.Queues.List(), "crash %d", i)
 			assert.Empty(t, vh.Policies.List(policy.User), "crash %d", i)

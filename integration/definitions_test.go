@@ -79,7 +79,7 @@ func newEmbedded(t *testing.T) *broker.Broker {
 // fill gives a broker one of everything that RabbitMQ 3.10 has too, and durable, since rabbitmqctl exports nothing else.
 func fill(t *testing.T, b *broker.Broker) {
 	t.Helper()
-	vh, _, err := b.PutVHost("ours-vh", broker.VHostMetadata{Description: "ours", Tags: []string{"a", "b"}})
+	vh, _, err := b.PutVHost("", "ours-vh", broker.VHostMetadata{Description: "ours", Tags: []string{"a", "b"}})
 	check(t, err)
 	check(t, vh.SetLimits(access.Limits{"max-connections": 9}))
 	check(t, vh.Exchanges.Declare("ours.x", broker.ExchangeDeclare{Kind: "headers", Durable: true, Args: amqp.Table{"alternate-exchange": "amq.fanout"}}))

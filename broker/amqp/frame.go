@@ -53,7 +53,8 @@ func ParseFrame(buf []byte, max uint32) (f Frame, n int, err error) {
 	}
 	kind := buf[0]
 	size := uint64(binary.BigEndian.Uint32(buf[3:7]))
-	if size+FrameOverhead > uint64(max) || !knownFrame(kind, size) {
+	known := kind >= FrameMethod && kind <= FrameBody || kind == FrameHeartbeat && size == 0
+	if size+FrameOverhead > uint64(max) || !known {
 		return Frame{}, 0, frameHeaderError(kind, size, max)
 	}
 	if uint64(len(buf)) < size+FrameOverhead {
@@ -69,10 +70,6 @@ func ParseFrame(buf []byte, max uint32) (f Frame, n int, err error) {
 		Channel: binary.BigEndian.Uint16(buf[1:3]),
 		Payload: buf[frameHeaderSize:end:end],
 	}, end + 1, nil
-}
-
-func knownFrame(kind uint8, size uint64) bool {
-	return kind >= FrameMethod && kind <= FrameBody || kind == FrameHeartbeat && size == 0
 }
 
 // The texts below are RabbitMQ's, because operators search for them.
@@ -110,19 +107,14 @@ func AppendHeartbeat(b []byte) []byte {
 	return append(b, FrameHeartbeat, 0, 0, 0, 0, 0, 0, FrameEnd)
 }
 
-// beginFrame appends what precedes a payload, with size 0. endFrame, given the offset at
-// which the frame began, sets the size and appends the frame-end.
-func beginFrame(b []byte, kind uint8, channel uint16) []byte {
-	return append(b, kind, byte(channel>>8), byte(channel), 0, 0, 0, 0)
-}
-
+// endFrame sets the size of the frame that began at an offset, and appends the frame-end.
 func endFrame(b []byte, start int) []byte {
 	size := uint32(len(b) - start - frameHeaderSize)
 	binary.BigEndian.PutUint32(b[start+3:], size)
 	return append(b, FrameEnd)
 }
 
-// appendFrameHeader appends what precedes a payload whose size is known.
+// appendFrameHeader appends what precedes a payload. The size may be set by endFrame.
 func appendFrameHeader(b []byte, kind uint8, channel uint16, size int) []byte {
 	return append(b, kind, byte(channel>>8), byte(channel),
 		byte(size>>24), byte(size>>16), byte(size>>8), byte(size))

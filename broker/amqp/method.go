@@ -65,7 +65,7 @@ func ParseMethod(payload []byte, lim Limits) (Method, error) {
 // instead.
 func AppendMethod(b []byte, channel uint16, m Method) []byte {
 	start, id := len(b), IDOf(m)
-	b = beginFrame(b, FrameMethod, channel)
+	b = appendFrameHeader(b, FrameMethod, channel, 0)
 	b = appendLong(b, uint32(id))
 	return endFrame(methods[id].append(b, reflect.ValueOf(m).Elem()), start)
 }

@@ -196,7 +196,7 @@ func Resend(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.Se
 	if err != nil {
 		return "", err
 	}
-	if reason, _ := b.BlockedReason(); reason != "" {
+	if reason, _ := b.Alarm.Reason(); reason != "" {
 		return "", fmt.Errorf("%w: %s", ErrBlocked, reason)
 	}
 	if !ok {

@@ -198,7 +198,7 @@ func Import(ctx context.Context, b *broker.Broker, p *broker.Publisher, to strin
 		if err := ctx.Err(); err != nil {
 			return n, err
 		}
-		if reason, _ := b.BlockedReason(); reason != "" {
+		if reason, _ := b.Alarm.Reason(); reason != "" {
 			return n, &ImportError{number, n, fmt.Errorf("%w: %s", ErrBlocked, reason)}
 		}
 		if len(lines.Bytes()) == 0 {

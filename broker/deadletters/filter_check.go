@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/conf"
@@ -119,7 +120,7 @@ func (c *checker) field(n *ast.IdentifierNode, inside bool) {
 func near(name string) string {
 	best, least := "", 3
 	try := func(word string) {
-		if d := Distance(name, word); d < least || strings.HasPrefix(word, name) && len(name) > 1 && best == "" {
+		if d := levenshtein.ComputeDistance(name, word); d < least || strings.HasPrefix(word, name) && len(name) > 1 && best == "" {
 			best, least = word, d
 		}
 	}
@@ -133,28 +134,6 @@ func near(name string) string {
 		return "; see the table of fields in docs/dead-letters.md"
 	}
 	return "; did you mean " + best + "?"
-}
-
-// Distance is how many letters have to be added or removed to turn a into b. A changed letter counts as two, so that a shortened name is nearer
-// to the full one than to another name of its length.
-func Distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change += 2
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func (c *checker) operator(n *ast.BinaryNode) {

@@ -20,7 +20,12 @@ type Queue struct {
 	// From are the queues whose dead letters go here, by name; at most 100.
 	From []string `json:"from"`
 	// Parked: it is the queue for dead letters that cannot be routed.
-	Parked bool `json:"parked" table:"PARKED?"`
+	Parked bool `json:"parked" hide:"table"`
+}
+
+// Cell is a column as text in a table of commands; false: it is as it is.
+func (q *Queue) Cell(column string) (text string, is bool) {
+	return "(parked; curfew dlq groups " + q.Queue + " says why)", column == "from" && q.Parked
 }
 
 const (

@@ -321,7 +321,7 @@ func skipReason(outcome broker.MoveOutcome, err error) (SkipReason, error) {
 // waitWhileBlocked waits while publishers are blocked.
 func (r *replayer) waitWhileBlocked(ctx context.Context) error {
 	for {
-		reason, changed := r.b.BlockedReason()
+		reason, changed := r.b.Alarm.Reason()
 		if reason == "" {
 			return nil
 		}

@@ -206,7 +206,7 @@ func TestWhatStaysAsItIs(t *testing.T) {
 // in it, unless the document sets that user's permissions.
 func TestWhoImportsAVirtualHost(t *testing.T) {
 	b := newBroker(t, broker.Options{})
-	_, _, err := b.PutVHost("old", broker.VHostMetadata{})
+	_, _, err := b.PutVHost("", "old", broker.VHostMetadata{})
 	require.NoError(t, err)
 	_, err = Import(t.Context(), b, parse(t, `{"users":[{"name":"u","tags":""}],"vhosts":[{"name":"old"},{"name":"new"},{"name":"said"}],"permissions":[
 		{"user":"u","vhost":"new","configure":"c","write":"w","read":"r"},{"user":"guest","vhost":"said","configure":"c","write":"w","read":"r"}]}`), Options{User: "guest"})
@@ -249,7 +249,7 @@ func TestOneVirtualHost(t *testing.T) {
 	b := newBroker(t, broker.Options{})
 	_, err := ImportVHost(t.Context(), b, "v2", new(Document), Options{})
 	require.ErrorIs(t, err, broker.ErrNoVHost)
-	vh, _, err := b.PutVHost("v2", broker.VHostMetadata{})
+	vh, _, err := b.PutVHost("", "v2", broker.VHostMetadata{})
 	require.NoError(t, err)
 	_, err = ImportVHost(t.Context(), b, "v2", parse(t, `{"users":[{"name":"ignored","tags":""}],
 		"queues":[{"name":"q","vhost":"elsewhere","durable":true}],"policies":[{"name":"p","pattern":"q","definition":{"max-length":1}}],

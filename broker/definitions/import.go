@@ -165,7 +165,7 @@ func (w *writer) user(u *User, version string) error {
 }
 
 func (w *writer) vhost(v *VHost) error {
-	if _, _, err := w.b.PutVHostAs(w.by, v.Name, v.metadata()); err != nil {
+	if _, _, err := w.b.PutVHost(w.by, v.Name, v.metadata()); err != nil {
 		return fmt.Errorf("virtual host '%s': %w", v.Name, err)
 	}
 	return nil

@@ -8,10 +8,6 @@ type direct[D comparable] struct {
 	keys map[string]set[D] // without empty sets
 }
 
-func newDirect[D comparable]() *direct[D] {
-	return &direct[D]{bindingTable: newBindingTable[D](), keys: make(map[string]set[D])}
-}
-
 func (r *direct[D]) Bind(d D, key string, args amqp.Table) bool {
 	added, first := r.add(d, key, args)
 	if first {

@@ -67,13 +67,13 @@ type Router[D comparable] interface {
 func New[D comparable](k Kind) Router[D] {
 	switch k {
 	case Direct:
-		return newDirect[D]()
+		return &direct[D]{bindingTable: newBindingTable[D](), keys: make(map[string]set[D])}
 	case Fanout:
-		return newFanout[D]()
+		return &fanout[D]{bindingTable: newBindingTable[D]()}
 	case Topic:
 		return newTopic[D]()
 	case Headers:
-		return newHeaders[D]()
+		return &headers[D]{dests: make(map[D]*headersTarget[D]), under: make(map[uint64]set[*rule[D]])}
 	}
 	panic("exchange: unknown kind " + string(k))
 }

@@ -8,10 +8,6 @@ type fanout[D comparable] struct {
 	dests set[D]
 }
 
-func newFanout[D comparable]() *fanout[D] {
-	return &fanout[D]{bindingTable: newBindingTable[D]()}
-}
-
 func (r *fanout[D]) Bind(d D, key string, args amqp.Table) bool {
 	_, known := r.bound[d]
 	added, _ := r.add(d, key, args)

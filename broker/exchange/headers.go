@@ -54,10 +54,6 @@ type field struct {
 	value any
 }
 
-func newHeaders[D comparable]() *headers[D] {
-	return &headers[D]{dests: make(map[D]*headersTarget[D]), under: make(map[uint64]set[*rule[D]])}
-}
-
 func hashBinding(key string, args amqp.Table) uint64 {
 	return maphash.String(seed, key) + hashArgs(args)
 }

@@ -329,7 +329,7 @@ func TestNamesInPaths(t *testing.T) {
 		assert.Equal(t, name, x.ask("GET", "/api/queues/%2F/"+path, nil).object()["name"])
 		assert.Equal(t, name, x.ask("GET", "/api/queues/%2F/"+path+"/", nil).object()["name"])
 	}
-	_, _, err := x.b.PutVHost("v", broker.VHostMetadata{})
+	_, _, err := x.b.PutVHost("", "v", broker.VHostMetadata{})
 	require.NoError(t, err)
 	require.NoError(t, x.b.Accounts.SetPermission(access.Permission{User: "guest", VHost: "v", Configure: ".*", Write: ".*", Read: ".*"}))
 	x.ask("PUT", "/api/queues/v/q%25x", `{}`).is(201, "")

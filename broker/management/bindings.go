@@ -14,6 +14,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/operate/admin"
 )
 
 // propertiesKey names a binding between two ends: the routing key, escaped, and a
@@ -177,7 +178,10 @@ func bind(r *request) error {
 	if b.Args, err = f.Table("arguments"); err != nil {
 		return err
 	}
-	if err := r.Operations.Bind(r.Context(), r.Actor, r.Param("vhost"), b); err != nil {
+	name := admin.BindingNamed(r.Param("vhost"), &b)
+	if _, err := admin.Bind.Do(r.Context(), r.Operations.Access, r.Actor, admin.Binding{
+		VHost: name.VHost, Source: name.Source, Destination: name.Destination, Type: name.Type, Key: name.Key, Arguments: b.Args,
+	}); err != nil {
 		return err
 	}
 	r.W.Header().Set("Location", escapeAll(b.Destination)+"/"+escapeAll(propertiesKey(&b)))
@@ -193,7 +197,7 @@ func escapeAll(s string) string {
 func unbind(r *request) error {
 	vh, b, err := namedBinding(r)
 	if err == nil {
-		err = r.Operations.Unbind(r.Context(), r.Actor, vh.Name(), *b)
+		_, err = admin.Unbind.Do(r.Context(), r.Operations.Access, r.Actor, admin.BindingNamed(vh.Name(), b))
 	}
 	return r.Done(err)
 }

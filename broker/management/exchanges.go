@@ -78,37 +78,3 @@ func (r *request) exchange() (*broker.VHost, *broker.ExchangeInfo, error) {
 	}
 	return vh, &x, nil
 }
-
-func putExchange(r *request) error {
-	d, err := exchangeDeclare(r)
-	if err != nil {
-		return err
-	}
-	return r.Put(r.Operations.DeclareExchange(r.Context(), r.Actor, r.exchangeNamed(), d))
-}
-
-// exchangeDeclare reads the body.
-func exchangeDeclare(r *request) (d broker.ExchangeDeclare, err error) {
-	f, err := r.Fields()
-	if err != nil {
-		return d, err
-	}
-	if d.Kind, err = f.Text("type", "direct"); err != nil {
-		return d, err
-	}
-	if d.Durable, err = f.Boolean("durable", false); err != nil {
-		return d, err
-	}
-	if d.AutoDelete, err = f.Boolean("auto_delete", false); err != nil {
-		return d, err
-	}
-	if d.Internal, err = f.Boolean("internal", false); err != nil {
-		return d, err
-	}
-	d.Args, err = f.Table("arguments")
-	return d, err
-}
-
-func deleteExchange(r *request) error {
-	return r.Done(r.Operations.DeleteExchange(r.Context(), r.Actor, r.exchangeNamed(), r.Flag("if-unused")))
-}

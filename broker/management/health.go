@@ -35,7 +35,7 @@ func checkNode(r *request) error {
 			return err
 		}
 	}
-	memory, disk := r.api.b.Alarms()
+	memory, disk := r.api.b.Alarm.Low()
 	var alarms []string
 	if memory {
 		alarms = append(alarms, "memory")
@@ -51,7 +51,7 @@ func checkNode(r *request) error {
 
 // checkAlarms is for alarms and local-alarms: one node is the cluster.
 func checkAlarms(r *request) error {
-	memory, disk := r.api.b.Alarms()
+	memory, disk := r.api.b.Alarm.Low()
 	alarms := []object{}
 	for _, one := range []struct {
 		on       bool

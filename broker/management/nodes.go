@@ -72,7 +72,7 @@ func nodeMemoryRelative(r *request) error {
 	if err := r.thisNode(); err != nil {
 		return err
 	}
-	o, total := object{"total": 100}, float64(max(1, r.api.b.MemoryInUse()))
+	o, total := object{"total": 100}, float64(max(1, r.api.b.Alarm.MemoryInUse()))
 	for name, v := range r.api.memoryObject() {
 		n, counted := rest.Number(v)
 		if !counted {
@@ -92,7 +92,7 @@ func nodeMemoryRelative(r *request) error {
 func (a *API) memoryObject() object {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	rss := a.b.MemoryInUse()
+	rss := a.b.Alarm.MemoryInUse()
 	o := object{}
 	for _, name := range []string{
 		"connection_readers", "connection_writers", "connection_channels", "connection_other", "queue_procs", "queue_slave_procs",
@@ -111,14 +111,14 @@ func (a *API) memoryObject() object {
 
 // node returns this process in the form of a RabbitMQ node.
 func (a *API) node() object {
-	memory, disk := a.b.Alarms()
+	memory, disk := a.b.Alarm.Low()
 	free, limit := a.disk()
 	used, most := descriptors()
 	conns := a.Server.Connections()
 	o := object{
 		"name": a.Node, "type": "disc", "running": true, "being_drained": false, "rates_mode": "basic",
 		"os_pid": strconv.Itoa(os.Getpid()), "uptime": a.uptimeMillis(), "processors": runtime.NumCPU(), "run_queue": 0,
-		"mem_used": a.b.MemoryInUse(), "mem_limit": a.memoryLimit(), "mem_alarm": memory, "mem_calculation_strategy": "rss",
+		"mem_used": a.b.Alarm.MemoryInUse(), "mem_limit": a.memoryLimit(), "mem_alarm": memory, "mem_calculation_strategy": "rss",
 		"disk_free": free, "disk_free_limit": limit, "disk_free_alarm": disk,
 		"fd_used": used, "fd_total": most, "sockets_used": conns, "sockets_total": most,
 		"proc_used": runtime.NumGoroutine(), "proc_total": 1048576,
@@ -180,7 +180,7 @@ func (a *API) uptimeMillis() int64 {
 
 // memoryLimit returns the limit of the memory alarm, or a number that is never reached.
 func (a *API) memoryLimit() int64 {
-	if n := a.b.MemoryLimit(); n > 0 {
+	if n := a.b.Alarm.MemoryLimit(); n > 0 {
 		return n
 	}
 	return 1 << 40

@@ -141,29 +141,6 @@ func getQueue(r *request) error {
 	return r.One(o)
 }
 
-func putQueue(r *request) error {
-	d, err := queueDeclare(r)
-	if err != nil {
-		return err
-	}
-	return r.Put(r.Operations.DeclareQueue(r.Context(), r.Actor, r.QueueNamed(), d))
-}
-
-func queueDeclare(r *request) (d broker.QueueDeclare, err error) {
-	f, err := r.Fields()
-	if err != nil {
-		return d, err
-	}
-	if d.Durable, err = f.Boolean("durable", false); err != nil {
-		return d, err
-	}
-	if d.AutoDelete, err = f.Boolean("auto_delete", false); err != nil {
-		return d, err
-	}
-	d.Args, err = f.Table("arguments")
-	return d, err
-}
-
 // deleteQueue deletes a queue; with ?if-at-most=, which RabbitMQ does not have, only if no more messages are deleted with it, dead letters included.
 func deleteQueue(r *request) error {
 	d := operate.QueueDeletion{IfUnused: r.Flag("if-unused"), IfEmpty: r.Flag("if-empty")}

@@ -74,11 +74,11 @@ func TestPublishIsRefusedBeforeItIsRead(t *testing.T) {
 	}
 	assert.Less(t, sent.n.Load(), int64(64<<20))
 	used.Store(2 << 30)
-	require.Eventually(t, func() bool { why, _ := x.b.BlockedReason(); return why != "" }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { why, _ := x.b.Alarm.Reason(); return why != "" }, time.Minute, time.Millisecond)
 	got := x.announce("guest:guest", publishPath, 1000)
 	assert.Equal(t, 503, got.status)
 	assert.Contains(t, got.body, "publishers are blocked: low on memory")
-	assert.Zero(t, x.b.Clients().Stats().Used)
+	assert.Zero(t, x.b.Clients.Stats().Used)
 }
 
 // letters is a body without an end.
@@ -128,7 +128,7 @@ func TestBodiesShareABound(t *testing.T) {
 		go send(s)
 		<-s.begun
 	}
-	require.Eventually(t, func() bool { return x.b.Clients().Stats().Used > 60<<20 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return x.b.Clients.Stats().Used > 60<<20 }, time.Minute, time.Millisecond)
 	got := x.announce("guest:guest", publishPath, len(text))
 	assert.Equal(t, 503, got.status)
 	assert.Equal(t, "1", got.header.Get("Retry-After"))
@@ -140,7 +140,7 @@ func TestBodiesShareABound(t *testing.T) {
 	for range 3 {
 		assert.Equal(t, 200, <-answers)
 	}
-	require.Eventually(t, func() bool { return x.b.Clients().Stats().Used == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return x.b.Clients.Stats().Used == 0 }, time.Minute, time.Millisecond)
 	x.ask("POST", publishPath, string(text)).is(200, "")
 }
 
@@ -248,8 +248,8 @@ func TestPackedBodiesArePaidFor(t *testing.T) {
 	x.ask("PUT", "/api/queues/%2F/dlq", `{}`).is(201, "")
 	x.ask("POST", "/api/exchanges/%2F/amq.default/publish", `{"routing_key":"dlq","payload":"packed","payload_encoding":"string","properties":{"content_encoding":"gzip"}}`).is(200, "")
 	x.ask("POST", "/api/exchanges/%2F/amq.default/publish", `{"routing_key":"dlq","payload":"plain","payload_encoding":"string","properties":{}}`).is(200, "")
-	others := x.b.Clients().Open("others", func(error) { t.Error("nobody has to give way to it") })
-	more := x.b.Clients().Open("more", func(error) { t.Error("nobody has to give way to it") })
+	others := x.b.Clients.Open("others", func(error) { t.Error("nobody has to give way to it") })
+	more := x.b.Clients.Open("more", func(error) { t.Error("nobody has to give way to it") })
 	require.NoError(t, others.Take(25<<20)) // of 64 MiB
 	require.NoError(t, more.Take(25<<20))
 	assert.Equal(t, 503, x.ask("GET", dlq+"/messages/1", nil).status)
@@ -257,5 +257,5 @@ func TestPackedBodiesArePaidFor(t *testing.T) {
 	others.Close()
 	more.Close()
 	x.ask("GET", dlq+"/messages/1", nil).is(200, "")
-	require.Eventually(t, func() bool { return x.b.Clients().Stats().Used == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return x.b.Clients.Stats().Used == 0 }, time.Minute, time.Millisecond)
 }

@@ -124,13 +124,11 @@ var connectionRoutes = []route{
 }
 
 var exchangeRoutes = []route{
-	{method: get, path: "/api/exchanges", op: operate.ListExchanges, handle: listExchanges},
-	{method: get, path: "/api/exchanges/{vhost}", op: operate.ListExchanges, handle: listExchanges},
-	{method: get, path: "/api/exchanges/{vhost}/{exchange}", op: operate.ListExchanges, handle: getExchange},
-	{method: put, path: "/api/exchanges/{vhost}/{exchange}", op: operate.DeclareExchange, handle: putExchange},
-	{method: remove, path: "/api/exchanges/{vhost}/{exchange}", op: operate.DeleteExchange, handle: deleteExchange},
-	{method: get, path: "/api/exchanges/{vhost}/{exchange}/bindings/source", op: operate.ListBindings, handle: bindingsFrom},
-	{method: get, path: "/api/exchanges/{vhost}/{exchange}/bindings/destination", op: operate.ListBindings, handle: bindingsTo},
+	{method: get, path: "/api/exchanges", op: admin.ListExchanges.Name, handle: listExchanges},
+	{method: get, path: "/api/exchanges/{vhost}", op: admin.ListExchanges.Name, handle: listExchanges},
+	{method: get, path: "/api/exchanges/{vhost}/{exchange}", op: admin.ListExchanges.Name, handle: getExchange},
+	{method: get, path: "/api/exchanges/{vhost}/{exchange}/bindings/source", op: admin.ListBindings.Name, handle: bindingsFrom},
+	{method: get, path: "/api/exchanges/{vhost}/{exchange}/bindings/destination", op: admin.ListBindings.Name, handle: bindingsTo},
 	{method: post, path: "/api/exchanges/{vhost}/{exchange}/publish", op: operate.Publish, handle: publish, body: maxPublish, weight: rest.MessageWeight, first: mayPublish},
 }
 
@@ -139,21 +137,20 @@ var queueRoutes = []route{
 	{method: get, path: "/api/queues/detailed", op: operate.ListQueues, handle: listQueues},
 	{method: get, path: "/api/queues/{vhost}", op: operate.ListQueues, handle: listQueues},
 	{method: get, path: "/api/queues/{vhost}/{queue}", op: operate.ListQueues, handle: getQueue},
-	{method: put, path: "/api/queues/{vhost}/{queue}", op: operate.DeclareQueue, handle: putQueue},
 	{method: remove, path: "/api/queues/{vhost}/{queue}", op: operate.DeleteQueue, handle: deleteQueue},
 	{method: remove, path: "/api/queues/{vhost}/{queue}/contents", op: operate.PurgeQueue, handle: purgeQueue},
 	{method: post, path: "/api/queues/{vhost}/{queue}/get", op: operate.Get, handle: getMessages},
 	{method: post, path: "/api/queues/{vhost}/{queue}/peek", op: operate.Peek, handle: peek},
-	{method: get, path: "/api/queues/{vhost}/{queue}/bindings", op: operate.ListBindings, handle: queueBindings},
+	{method: get, path: "/api/queues/{vhost}/{queue}/bindings", op: admin.ListBindings.Name, handle: queueBindings},
 }
 
 var bindingRoutes = []route{
-	{method: get, path: "/api/bindings", op: operate.ListBindings, handle: allBindings},
-	{method: get, path: "/api/bindings/{vhost}", op: operate.ListBindings, handle: allBindings},
-	{method: get, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}", op: operate.ListBindings, handle: bindingsBetween},
-	{method: post, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}", op: operate.Bind, handle: bind},
-	{method: get, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}/{props}", op: operate.ListBindings, handle: getBinding},
-	{method: remove, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}/{props}", op: operate.Unbind, handle: unbind},
+	{method: get, path: "/api/bindings", op: admin.ListBindings.Name, handle: allBindings},
+	{method: get, path: "/api/bindings/{vhost}", op: admin.ListBindings.Name, handle: allBindings},
+	{method: get, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}", op: admin.ListBindings.Name, handle: bindingsBetween},
+	{method: post, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}", op: admin.Bind.Name, handle: bind},
+	{method: get, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}/{props}", op: admin.ListBindings.Name, handle: getBinding},
+	{method: remove, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}/{props}", op: admin.Unbind.Name, handle: unbind},
 }
 
 var userRoutes = []route{

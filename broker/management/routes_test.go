@@ -152,7 +152,7 @@ func TestEveryPathAnswersOptionsAndRefusesOtherMethods(t *testing.T) {
 
 func TestVHostsAreClosedToThoseWithoutPermissions(t *testing.T) {
 	a := newTestAPI(t)
-	_, _, err := a.b.PutVHost("other", broker.VHostMetadata{})
+	_, _, err := a.b.PutVHost("", "other", broker.VHostMetadata{})
 	require.NoError(t, err)
 	h := a.Handler()
 	for _, one := range a.table() {

@@ -75,6 +75,9 @@ func (a *Alarm) Last() string {
 // MemoryInUse is what is compared with the memory limit, in bytes.
 func (a *Alarm) MemoryInUse() int64 { return a.opts.MemoryInUse() }
 
+// MemoryLimit is the number of bytes above which publishers wait; 0: no limit.
+func (a *Alarm) MemoryLimit() int64 { return a.opts.MemoryLimit }
+
 // Low returns which resources are low.
 func (a *Alarm) Low() (memory, disk bool) {
 	a.mu.Lock()

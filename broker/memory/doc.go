@@ -13,7 +13,7 @@
 // asks may be the one that gives way.
 //
 // Messages in queues are not counted there. They are covered by the memory limit, which is
-// measured (broker.BlockedReason); a Budget is a small part of that limit.
+// measured (Alarm.Reason); a Budget is a small part of that limit.
 //
 // # Alarm
 //

@@ -8,14 +8,10 @@ import (
 
 // The broker's types for what faces declare.
 type (
-	QueueDeclare    = broker.QueueDeclare
-	ExchangeDeclare = broker.ExchangeDeclare
-	ExchangeInfo    = broker.ExchangeInfo
-	Binding         = broker.Binding
-	Delivery        = broker.Delivery
-	Connection      = server.ConnectionInfo
-	Table           = amqp.Table
-	Properties      = amqp.Properties
+	Delivery   = broker.Delivery
+	Connection = server.ConnectionInfo
+	Table      = amqp.Table
+	Properties = amqp.Properties
 )
 
 // How messages taken by Get are settled.

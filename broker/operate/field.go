@@ -3,6 +3,7 @@ package operate
 import (
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -29,6 +30,7 @@ const (
 	Password Kind = "password" // a text that is never shown
 	Pattern  Kind = "pattern"  // a regular expression
 	JSON     Kind = "json"     // any JSON value
+	Span     Kind = "span"     // a number of ms, which forms also take as 90s or 10m
 	Words    Kind = "words"    // a text for which there are proposals (oneof)
 	Fraction Kind = "fraction" // a number that need not be whole
 	Instant  Kind = "instant"  // a time.Time, or Unix ms; 0 is none
@@ -62,6 +64,8 @@ const (
 //	button   text of a button of the form that sets it
 //	eg       an example of it, for the command's example
 //	faint    what a page shows for nothing
+//	any      values other than those of oneof are possible, and the broker checks them
+//	more     in a form it is folded away, with others under this text
 type Field struct {
 	Name, Form, Label, Doc      string
 	Kind                        Kind
@@ -70,6 +74,8 @@ type Field struct {
 	Faint, Eg, Heading, Flag    string
 	Until                       string
 	OneOf, Texts                []string
+	Any                         bool
+	More                        string
 	Own, Omit                   bool // Omit: it is left out where it has nothing
 	Optional                    bool // it is a pointer
 	Empty, To                   string
@@ -118,13 +124,14 @@ func fieldsOf(of reflect.Type) (list []Field) {
 		}
 		f := Field{
 			Name: name, Form: sf.Tag.Get("form"), Label: sf.Tag.Get("label"), Doc: sf.Tag.Get("doc"), Kind: Kind(sf.Tag.Get("is")), Default: sf.Tag.Get("default"),
-			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), Empty: sf.Tag.Get("empty"), To: sf.Tag.Get("to"),
+			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), Empty: sf.Tag.Get("empty"), To: sf.Tag.Get("to"), More: sf.Tag.Get("more"),
 			OneOf: append([]string(nil), strings.Fields(sf.Tag.Get("oneof"))...), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
 			Heading: sf.Tag.Get("table"), Flag: sf.Tag.Get("flag"), Until: sf.Tag.Get("until"), hidden: strings.Fields(hide), Omit: option == "omitempty" || option == "omitzero", index: sf.Index, of: sf.Type, min: math.MinInt64, max: math.MaxInt64,
 		}
 		need := sf.Tag.Get("need")
 		f.Key, f.Filled = need == "key" || need == "value", need == "page" || need == "value"
 		_, f.Own = sf.Tag.Lookup("own")
+		_, f.Any = sf.Tag.Lookup("any")
 		f.Optional = sf.Type.Kind() == reflect.Pointer
 		if f.Form == "" {
 			f.Form = name
@@ -467,6 +474,9 @@ func (f *Field) table(to reflect.Value, v any) error {
 	}
 	if to.Type() == reflect.TypeFor[amqp.Table]() {
 		t, err := TableOf(object)
+		if bad, is := errors.AsType[*Wrong](err); is {
+			bad.Field = f.Name
+		}
 		if err == nil {
 			to.Set(reflect.ValueOf(t))
 		}
@@ -490,7 +500,7 @@ func check(list []Field, request any) error {
 				return wrong(f, "out_of_range", f.Name, int64(v))
 			}
 		case string:
-			if len(f.OneOf) > 0 && f.Kind != Words && !slices.Contains(f.OneOf, v) && v != f.Default {
+			if len(f.OneOf) > 0 && !f.Any && f.Kind != Words && !slices.Contains(f.OneOf, v) && v != f.Default {
 				return &Wrong{Field: f.Name, Text: fmt.Sprintf("%s is %q: want %s", f.Name, v, strings.Join(f.OneOf, ", "))}
 			}
 		}

@@ -55,6 +55,8 @@ type Page struct {
 	Up     string // the name of that page
 	Empty  string // of a list: what is said if it is empty
 	Opens  string // of a list: path of the page that a row's first cell links to
+	Find   string // of a list: what can be searched for; "": nothing
+	More   []Link // of a list: what else can be done with a row
 	Button string // text of the button
 	Done   string // what is said when it is done
 	// Rows is the list whose rows have a link to this operation, with the text Link; the fields of both that have the same names say which row it is.
@@ -66,9 +68,12 @@ type Page struct {
 	Danger bool               // it deletes: it is asked for confirmation
 	Then   string             // what follows from it
 	Typed  string             // the field that has to be typed to confirm it
-	Next   string             // path of the page after it; "": Parent or On
+	Next   string             // path of the page after it, with {field} for fields of the form; "": Parent or On
 	DryRun bool               // the form first shows what the field dry_run does, in words (Effect)
 }
+
+// Link is a link to a page. To has {column} for values of a row.
+type Link struct{ Text, To string }
 
 // Effect is a result that says in words what was or would be done.
 type Effect interface {

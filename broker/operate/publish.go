@@ -48,7 +48,7 @@ func (o Topology) MayPublish(_ context.Context, a Actor, to ExchangeName) error 
 }
 
 func (o *Access) blocked() error {
-	if why, _ := o.Broker.BlockedReason(); why != "" {
+	if why, _ := o.Broker.Alarm.Reason(); why != "" {
 		return &Blocked{why}
 	}
 	return nil

@@ -18,14 +18,7 @@ const (
 	ImportDefinitions      Operation = "import_definitions"
 	ListConnections        Operation = "list_connections"
 	CloseConnections       Operation = "close_connections"
-	DeclareQueue           Operation = "declare_queue"
 	DeleteQueue            Operation = "delete_queue"
-	ListExchanges          Operation = "list_exchanges"
-	DeclareExchange        Operation = "declare_exchange"
-	DeleteExchange         Operation = "delete_exchange"
-	ListBindings           Operation = "list_bindings"
-	Bind                   Operation = "bind"
-	Unbind                 Operation = "unbind"
 	Publish                Operation = "publish"
 	TryMessage             Operation = "try_message"
 	LookAround             Operation = "look_around"   // status, alerts, forecasts, the audit
@@ -71,14 +64,7 @@ var rules = map[Operation]Rule{
 	ImportDefinitions:      {Role: Administrator},
 	ListConnections:        {Role: Management, Looks: true}, // the actor's own; users with the role Monitor see all
 	CloseConnections:       {Role: Management},              // the actor's own; administrators may close all
-	DeclareQueue:           {Role: Management},              // from here on: the permissions of the AMQP methods
 	DeleteQueue:            {Role: Management},
-	ListExchanges:          {Role: Management, Looks: true},
-	DeclareExchange:        {Role: Management},
-	DeleteExchange:         {Role: Management},
-	ListBindings:           {Role: Management, Looks: true},
-	Bind:                   {Role: Management},
-	Unbind:                 {Role: Management},
 	Publish:                {Role: Management},
 	TryMessage:             {Role: Management, Looks: true},
 	LookAround:             {Role: Monitor, Looks: true},

@@ -3,7 +3,6 @@ package operate
 import (
 	"time"
 
-	"curfew/broker"
 )
 
 // State is the state of the broker at one moment.
@@ -27,8 +26,8 @@ func (o *Access) now() time.Time { return time.UnixMilli(o.Broker.UnixMillis(o.B
 // State returns the state of the broker. Every user who may log in may see it.
 func (o *Access) State() State {
 	s := State{
-		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), ManualClock: o.Broker.Manual() != nil, Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: broker.LastBlockedReason(o.Broker),
-		Memory: o.Broker.MemoryInUse(), MemoryMax: o.Broker.MemoryLimit(), InFlow: o.Server.InFlow(),
+		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), ManualClock: o.Broker.Manual() != nil, Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: o.Broker.Alarm.Last(),
+		Memory: o.Broker.Alarm.MemoryInUse(), MemoryMax: o.Broker.Alarm.MemoryLimit(), InFlow: o.Server.InFlow(),
 	}
 	s.Connections, s.Channels = o.Server.Counts()
 	return s
@@ -37,7 +36,7 @@ func (o *Access) State() State {
 // Hold draws from the budget what a user's request will take; release must be called in any case. More than half of the budget counts as half.
 // The error is a *memory.Exceeded.
 func (o *Access) Hold(user string, bytes int64) (release func(), err error) {
-	clients := o.Broker.Clients()
+	clients := o.Broker.Clients
 	if limit := clients.Limit(); limit > 0 {
 		bytes = min(bytes, limit/2)
 	}

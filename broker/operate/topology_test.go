@@ -84,12 +84,11 @@ func TestOnlyTheQueueThatSomebodySawIsDeleted(t *testing.T) {
 	seen := s.q.ID()
 	_, err := s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{})
 	require.NoError(t, err)
-	created, err := s.DeclareQueue(t.Context(), root, at, broker.QueueDeclare{Durable: true})
-	require.NoError(t, err)
-	require.True(t, created)
-	created, err = s.DeclareQueue(t.Context(), root, at, broker.QueueDeclare{Durable: true})
-	require.NoError(t, err)
-	require.False(t, created)
+	for _, isNew := range []bool{true, false} {
+		_, created, err := s.Do(t.Context(), root, admin.DeclareQueue.Op, admin.NewQueue{VHost: "/", Queue: "q", Durable: true}, nil)
+		require.NoError(t, err)
+		require.Equal(t, isNew, created)
+	}
 	_, err = s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{QueueID: seen})
 	require.ErrorIs(t, err, operate.ErrNotFound)
 	_, err = s.Queue(t.Context(), root, at)

@@ -20,7 +20,7 @@ func TestCheckNotices(t *testing.T) {
 		"ready bit of an entry":  func(_ *Queue, _ *priorityEntries, _ *page, c *chunk) { c.ready[0] ^= 2 },
 		"count of entries":       func(_ *Queue, _ *priorityEntries, _ *page, c *chunk) { c.live++ },
 		"spare in use":           func(q *Queue, _ *priorityEntries, _ *page, c *chunk) { q.spares.putChunk(c) },
-		"spare page in use":      func(q *Queue, _ *priorityEntries, pg *page, _ *chunk) { q.spares.putPage(pg) },
+		"spare page in use":      func(q *Queue, _ *priorityEntries, pg *page, _ *chunk) { q.spares.page = pg },
 		"more spares than there": func(q *Queue, _ *priorityEntries, _ *page, _ *chunk) { q.spares.chunks = make([]*chunk, maxSpares+1) },
 	} {
 		q := New(unlimited)

@@ -133,5 +133,3 @@ func (sp *spares) takePage() *page {
 	}
 	return new(page)
 }
-
-func (sp *spares) putPage(pg *page) { sp.page = pg }

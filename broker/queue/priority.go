@@ -126,7 +126,7 @@ func (l *priorityEntries) dropChunk(at place, sp *spares) {
 	if at.page.used--; at.page.used > 0 {
 		return
 	}
-	sp.putPage(at.page)
+	sp.page = at.page
 	l.dir[at.number>>pageShift-l.first] = nil
 	l.trim()
 }

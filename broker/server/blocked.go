@@ -20,7 +20,7 @@ func (c *connection) waitWhileBlocked() error {
 	var look <-chan time.Time
 	defer c.blocked.Store(false)
 	for {
-		reason, changed := c.srv.opts.Broker.BlockedReason()
+		reason, changed := c.srv.opts.Broker.Alarm.Reason()
 		if reason == "" {
 			break
 		}
@@ -73,7 +73,7 @@ func (c *connection) notifyUnblocked() {
 // awaitUnblocked waits before a publish while a resource alarm is on. Whatever was read
 // together with the publish waits as well, and is handled in order.
 func (ch *channel) awaitUnblocked() error {
-	if !ch.conn.srv.opts.Broker.Blocked() {
+	if !ch.conn.srv.opts.Broker.Alarm.Blocked() {
 		return nil
 	}
 	ch.conn.flush()

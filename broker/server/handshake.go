@@ -204,7 +204,7 @@ func (h *handshake) open(m *amqp.ConnectionOpen) error {
 	}
 	c.session, c.phase, c.handshake = session, running, nil
 	c.user = declarer{Rights: session.Rights(), VHost: session.VHost(), Owner: c}
-	account := c.srv.opts.Broker.Clients().Open(c.userName, c.evict)
+	account := c.srv.opts.Broker.Clients.Open(c.userName, c.evict)
 	c.usage.Open(account)
 	c.out.OpenAccount(account)
 	c.updatePaced()

@@ -39,7 +39,7 @@ func TestBlockedClientsThatAreGone(t *testing.T) {
 	q, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{})
 	require.NoError(t, err)
 	x.memory.Store(memoryLimit + 1)
-	require.Eventually(t, b.Blocked, time.Minute, time.Millisecond)
+	require.Eventually(t, b.Alarm.Blocked, time.Minute, time.Millisecond)
 
 	const body, many = 4000, 5000 // more than the buffers of both sides hold
 	publish := amqp.AppendMethod(nil, 1, &amqp.BasicPublish{RoutingKey: "q"})

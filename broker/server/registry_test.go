@@ -143,7 +143,7 @@ func TestTransactionsCountWhatIsCommitted(t *testing.T) {
 func TestDeletedUserAndVHostEndConnections(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		x.user("u", ".*", ".*", ".*")
-		_, _, err := x.b.PutVHost("v", broker.VHostMetadata{})
+		_, _, err := x.b.PutVHost("", "v", broker.VHostMetadata{})
 		require.NoError(t, err)
 		require.NoError(t, x.b.Accounts.SetPermission(access.Permission{User: "guest", VHost: "v"}))
 		for text, end := range map[string]func() error{

@@ -32,16 +32,13 @@ func explain(operation, key string, err error) error {
 		return fmt.Errorf("redisstore: %s: key %s is not a sorted set: delete or rename it, or choose another CURFEW_INSTANCE: %w", operation, key, err)
 	case redis.IsOOMError(err):
 		return fmt.Errorf("redisstore: %s: Redis is full: raise its maxmemory: %w", operation, err)
-	case redis.IsPermissionError(err), inScript(err):
+	case redis.IsPermissionError(err), strings.Contains(err.Error(), "user executing the script"): // in a script it has no code of its own
 		return fmt.Errorf("redisstore: %s: the Redis user lacks a right: %w", operation, err)
 	case redis.IsAuthError(err):
 		return fmt.Errorf("redisstore: %s: Redis refuses the credentials: %w", operation, err)
 	}
 	return fmt.Errorf("redisstore: %s: %w", operation, err)
 }
-
-// inScript reports whether a command in a script was denied, which has no code of its own.
-func inScript(err error) bool { return strings.Contains(err.Error(), "user executing the script") }
 
 // isReply reports whether err is the server's answer to a command, and not a failure to
 // reach it.

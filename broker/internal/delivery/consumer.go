@@ -153,19 +153,11 @@ func (q *Queue) Consume(c *Consumer) error {
 
 // Wake lets c take again: messages that wait are offered to it at once.
 func (c *Consumer) Wake() {
-	s := c.queue.env.Begin()
-	if c.resume(s) {
-		c.queue.serve(s)
+	q, s := c.queue, c.queue.env.Begin()
+	if q.locked(s, "deliver", func() bool { c.waiting = false; return q.serveLocked(s) }) {
+		q.serve(s)
 	}
 	s.Done()
-}
-
-func (c *Consumer) resume(s *Transition) (more bool) {
-	q := c.queue
-	q.lock(s)
-	defer q.unlock(s, "deliver")
-	c.waiting = false
-	return q.serveLocked(s)
 }
 
 // Cancel takes c off its queue. An auto-delete queue is deleted with its last consumer. Messages

@@ -41,7 +41,7 @@
 // it themselves.
 //
 // No operation holds it for long, whatever is in the queue: at most queue.AtOnce messages are worked on
-// under one lock, and whoever has more to do takes it again (publishStep, settleStep, serve, Trim). A
+// under one lock, and whoever has more to do takes it again (Publish, SettleWith, serve, Trim). A
 // purge or a deletion takes the contents out at once, and settles them in such steps. Expire does not
 // wait for the lock if it is asked not to. How long the lock was held is measured (Holds).
 //

@@ -98,6 +98,13 @@ func (q *messages) unlock(s *Transition, operation string) {
 	q.env.Holds.add(q, operation, at, held, touched)
 }
 
+// locked runs one step of an operation, which fn does, under the queue's lock, and returns what it returns.
+func (q *messages) locked(s *Transition, operation string, fn func() bool) bool {
+	q.lock(s)
+	defer q.unlock(s, operation)
+	return fn()
+}
+
 // markUsedLocked notes that the queue was used in a way that counts for
 // x-auto-delete-on-idle. The timer stays as it is: when it fires, the queue finds that it has
 // been used since.

@@ -41,8 +41,13 @@ func (q *Queue) Hold(ref deadline.Ref) (m Move, ok bool) {
 // marked as redelivered.
 func (m *Move) Finish(s *Transition, into []store.Enqueue) MoveOutcome {
 	if len(into) == 0 {
-		if m.giveBack(s) {
-			m.q.serve(s)
+		q := m.q
+		if q.locked(s, "move", func() bool {
+			q.core.Requeue(s.Now, queue.Seq(m.ref.Seq), false, &s.fx)
+			q.finishLocked(s, deadline.Requeued)
+			return q.serveLocked(s)
+		}) {
+			q.serve(s)
 		}
 		return MoveUnroutable
 	}
@@ -54,15 +59,6 @@ func (m *Move) Finish(s *Transition, into []store.Enqueue) MoveOutcome {
 	s.Env.Store.Moved(left, into)
 	s.Env.Counters.Moved.Add(1)
 	return Moved
-}
-
-func (m *Move) giveBack(s *Transition) (more bool) {
-	q := m.q
-	q.lock(s)
-	defer q.unlock(s, "move")
-	q.core.Requeue(s.Now, queue.Seq(m.ref.Seq), false, &s.fx)
-	q.finishLocked(s, deadline.Requeued)
-	return q.serveLocked(s)
 }
 
 // settle settles the message; the caller writes its record.

@@ -162,20 +162,19 @@ func (c *Contents) Few() bool { return c.messages.Len()+c.retained.line.n <= que
 
 // Settle records that the messages have left, and releases them.
 func (c *Contents) Settle() {
-	for c.settleStep() {
-		c.q.env.awaitFeed()
+	q := c.q
+	for more := true; more; {
+		s := q.env.Begin()
+		more = q.locked(s, "delete", func() bool { // of use to nobody else, since the queue is deleted
+			left := c.messages.Sweep(&s.fx)
+			left = c.retained.SettleStep(s, q.id) || left
+			q.finishLocked(s, deadline.Lazy)
+			return left
+		})
+		if s.Done(); more {
+			q.env.awaitFeed()
+		}
 	}
-}
-
-func (c *Contents) settleStep() (more bool) {
-	q, s := c.q, c.q.env.Begin()
-	defer s.Done()
-	q.lock(s) // of use to nobody else, since the queue is deleted
-	defer q.unlock(s, "delete")
-	more = c.messages.Sweep(&s.fx)
-	more = c.retained.SettleStep(s, q.id) || more
-	q.finishLocked(s, deadline.Lazy)
-	return more
 }
 
 // InUseLocked reports whether the queue has consumers, EmptyLocked whether no message waits in it.
@@ -193,11 +192,20 @@ func (q *Queue) HeldLocked() (messages, retained int) {
 func (q *Queue) Purge() (n int) {
 	s := q.env.Begin()
 	defer s.Done()
-	for done := false; !done; {
-		n, done = q.purgeStep(s)
-	}
-	for q.sweepStep(s) {
-		q.env.awaitFeed()
+	for begun, more := false, true; more; {
+		more = q.locked(s, "purge", func() bool {
+			if !begun {
+				q.markUsedLocked(s.Now)
+			}
+			if !begun && !q.core.Sweeping() { // unless another purge has to be finished first
+				n, begun = q.core.Purge(), true
+			}
+			q.sweepLocked(s)
+			return !begun || q.core.Sweeping()
+		})
+		if begun && more {
+			q.env.awaitFeed()
+		}
 	}
 	safe := make(chan struct{})
 	q.env.Store.Commit(func(error) { close(safe) })
@@ -205,26 +213,7 @@ func (q *Queue) Purge() (n int) {
 	return n
 }
 
-// purgeStep empties the queue, unless another purge has to be finished first.
-func (q *Queue) purgeStep(s *Transition) (n int, done bool) {
-	q.lock(s)
-	defer q.unlock(s, "purge")
-	q.markUsedLocked(s.Now)
-	if done = !q.core.Sweeping(); done {
-		n = q.core.Purge()
-	}
-	q.sweepLocked(s)
-	return n, done
-}
-
-// sweepStep settles some of what a purge has taken out, and reports whether there is more.
-func (q *Queue) sweepStep(s *Transition) (more bool) {
-	q.lock(s)
-	defer q.unlock(s, "purge")
-	q.sweepLocked(s)
-	return q.core.Sweeping()
-}
-
+// sweepLocked settles some of what a purge has taken out.
 func (q *Queue) sweepLocked(s *Transition) {
 	q.core.Sweep(&s.fx)
 	q.finishLocked(s, deadline.Lazy)
@@ -251,21 +240,14 @@ func (q *Queue) Apply(settings *policy.Settings) {
 func (q *Queue) Trim() {
 	for more := true; more; {
 		s := q.env.Begin()
-		more = q.trimStep(s)
+		more = q.locked(s, "trim", func() bool {
+			left := !q.deleted && q.core.Trim(&s.fx)
+			q.finishLocked(s, deadline.Lazy)
+			return left
+		})
 		s.Done()
 		q.env.awaitFeed()
 	}
-}
-
-func (q *Queue) trimStep(s *Transition) (more bool) {
-	q.lock(s)
-	defer q.unlock(s, "trim")
-	if q.deleted {
-		return false
-	}
-	more = q.core.Trim(&s.fx)
-	q.finishLocked(s, deadline.Lazy)
-	return more
 }
 
 // serveLocked offers ready messages to the consumers, and then drops what is above the queue's
@@ -282,18 +264,14 @@ func (q *Queue) serveLocked(s *Transition) (more bool) {
 // it to that one.
 func (q *Queue) serve(s *Transition) {
 	for first, more := true, true; more; first = false {
-		more = q.serveStep(s, first)
+		more = q.locked(s, "deliver", func() bool {
+			if q.deleted || first && q.serving {
+				return false
+			}
+			q.serving = q.serveLocked(s)
+			return q.serving
+		})
 	}
-}
-
-func (q *Queue) serveStep(s *Transition, first bool) (more bool) {
-	q.lock(s)
-	defer q.unlock(s, "deliver")
-	if q.deleted || first && q.serving {
-		return false
-	}
-	q.serving = q.serveLocked(s)
-	return q.serving
 }
 
 // TimerIndex is the queue's index among the timers.

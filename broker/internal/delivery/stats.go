@@ -83,13 +83,6 @@ func (t *counters) entered(m *queue.Message) {
 	}
 }
 
-// Stats returns the queue's totals.
-func (q *Queue) Stats() QueueStats {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.counters.stats()
-}
-
 // Load returns how many messages are in the queue, including unacked ones, and its totals.
 func (q *Queue) Load() (messages int, c QueueStats) {
 	q.mu.Lock()

@@ -99,13 +99,15 @@ func (t *turn) addressAny(x *letterMove, at int, src store.Message, p *amqp.Prop
 func (t *turn) withinBounds(x *letterMove, targets []topology.Target, headers amqp.Table, deaths []any, died bool) (_ []topology.Target, tooMany bool) {
 	if cut := withoutCycles(targets, deaths); len(cut) < len(targets) {
 		t.f.Counters.Cycles.Add(uint64(len(targets) - len(cut)))
-		t.logCycle(x)
+		t.logOnce(x, noticeCycle, "dead-letter cycle without a rejection: messages that come back to a queue they died in are dropped",
+			zap.String("dead_letter_exchange", x.Settings.DeadLetterExchange))
 		targets = cut
 	}
 	why := message.CountCopies(headers, deaths, len(targets), died)
 	if why != "" {
 		t.f.Counters.Bounded.Add(1)
-		t.logBounded(x, why)
+		t.logOnce(x, noticeBounded, "dead letters are parked in "+policy.UndeliverableQueue+": "+why+"; see where the dead-letter exchanges on their way lead",
+			zap.String("dead_letter_exchange", x.Settings.DeadLetterExchange))
 	}
 	return targets, why != ""
 }
@@ -221,18 +223,9 @@ const (
 	noticeBounded
 )
 
-// logBounded logs the first message of the queue that goes no further.
-func (t *turn) logBounded(x *letterMove, why string) {
-	if x.from.Notices.First(noticeBounded) {
-		t.f.log.Warn("dead letters are parked in "+policy.UndeliverableQueue+": "+why+"; see where the dead-letter exchanges on their way lead",
-			zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name), zap.String("dead_letter_exchange", x.Settings.DeadLetterExchange))
-	}
-}
-
-// logCycle logs the queue's first cycle.
-func (t *turn) logCycle(x *letterMove) {
-	if x.from.Notices.First(noticeCycle) {
-		t.f.log.Warn("dead-letter cycle without a rejection: messages that come back to a queue they died in are dropped",
-			zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name), zap.String("dead_letter_exchange", x.Settings.DeadLetterExchange))
+// logOnce logs the first of what happens again and again to the messages of one queue.
+func (t *turn) logOnce(x *letterMove, notice uint32, text string, fields ...zap.Field) {
+	if x.from.Notices.First(notice) {
+		t.f.log.Warn(text, append(fields, zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name))...)
 	}
 }

@@ -41,7 +41,8 @@ func (t *turn) activate(x *letterMove, at int) bool {
 		if targets = t.park(x); len(targets) == 0 {
 			return true
 		}
-		t.logUnroutable(x, &m)
+		t.logOnce(x, noticeBounded, "delayed messages that no queue is bound for when they are due are parked in "+policy.UndeliverableQueue,
+			zap.ByteString("exchange", m.Exchange), zap.ByteString("routing_key", m.RoutingKey))
 		message.RecordDeath(&p, message.Death{
 			Queue: x.from.Name, Reason: "unroutable", At: t.f.env.Clock.WallSeconds(x.At),
 			Exchange: string(src.Exchange), Keys: message.OriginalKeys(src.RoutingKey, p.Headers, false),
@@ -62,12 +63,4 @@ func (t *turn) activate(x *letterMove, at int) bool {
 	}
 	t.send(x, at, targets, &it, m)
 	return true
-}
-
-// logUnroutable logs the first parked delayed message of the virtual host.
-func (t *turn) logUnroutable(x *letterMove, m *store.Message) {
-	if x.from.Notices.First(noticeBounded) {
-		t.f.log.Warn("delayed messages that no queue is bound for when they are due are parked in "+policy.UndeliverableQueue,
-			zap.String("vhost", t.letters.VHost.Name()), zap.ByteString("exchange", m.Exchange), zap.ByteString("routing_key", m.RoutingKey))
-	}
 }

@@ -80,7 +80,7 @@ func (t *turn) giveReceipt(x *letterMove, at int, arrived deadline.Instant) {
 	result, why := t.sendReceipt(x, at, p.ReplyTo, t.receipt(x, &p, arrived))
 	t.f.Counters.Receipts[result].Add(1)
 	if result != receiptSent {
-		t.logReceipt(x, why, p.ReplyTo)
+		t.logOnce(x, noticeReceipt, "a receipt is lost", zap.String("reply_to", p.ReplyTo), zap.Error(why))
 	}
 }
 
@@ -132,11 +132,4 @@ func (t *turn) sendReceipt(x *letterMove, at int, to string, m store.Message) (_
 	x.receipt, it.Message.Pos = pos, uint64(pos)
 	topology.AddAll(&t.batch, targets, &it)
 	return receiptSent, nil
-}
-
-// logReceipt logs the first lost receipt of the queue.
-func (t *turn) logReceipt(x *letterMove, why error, to string) {
-	if x.from.Notices.First(noticeReceipt) {
-		t.f.log.Warn("a receipt is lost", zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name), zap.String("reply_to", to), zap.Error(why))
-	}
 }

@@ -30,7 +30,9 @@ func (vh *VHost) List(d *catalog.Definitions) {
 	vh.guard.mu.RLock()
 	defer vh.guard.mu.RUnlock()
 	d.VHosts = append(d.VHosts, *vh.definitionLocked())
-	for _, x := range vh.Exchanges.exchanges {
+	p := exchange.Pace{Pause: vh.guard.pause}
+	for _, x := range vh.Exchanges.exchanges { // a map may change between two steps of a range
+		p.Step(4)
 		if _, every := predeclared[x.name]; !every {
 			d.Exchanges = append(d.Exchanges, *x.definition())
 		}
@@ -39,6 +41,7 @@ func (vh *VHost) List(d *catalog.Definitions) {
 		d.Bindings = append(d.Bindings, *x.bindingDefinition(b))
 	})
 	for _, q := range vh.Queues.queues {
+		p.Step(4)
 		d.Queues = append(d.Queues, *q.definition())
 	}
 	for k := range vh.Policies.policies {

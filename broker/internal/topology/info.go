@@ -64,7 +64,9 @@ func (t *Exchanges) List() []ExchangeInfo {
 	t.vh.guard.mu.RLock()
 	all := make([]ExchangeInfo, 0, len(t.exchanges)+1)
 	all = append(all, t.defaultExchangeInfo())
+	p := exchange.Pace{Pause: t.vh.guard.pause}
 	for _, x := range t.exchanges {
+		p.Step(1)
 		all = append(all, x.infoLocked(t.vh.guard.name))
 	}
 	t.vh.guard.mu.RUnlock()

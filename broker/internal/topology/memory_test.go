@@ -59,7 +59,7 @@ func TestWhatIsDeclaredIsCounted(t *testing.T) {
 			require.NoError(t, vh.Bind(nil, broker.Binding{Source: "amq.headers", Destination: "amq.topic", ToExchange: true, Args: amqp.Table{"n": int64(i)}}))
 		},
 	} {
-		own, _, err := b.PutVHost(name, broker.VHostMetadata{})
+		own, _, err := b.PutVHost("", name, broker.VHostMetadata{})
 		require.NoError(t, err)
 		hosts = append(hosts, name)
 		const count = 1000

@@ -90,7 +90,7 @@ func (r *Registry) add(q *Queue) {
 
 // drop removes a deleted queue and keeps its statistics.
 func (r *Registry) drop(q *Queue) {
-	stats := q.Stats()
+	_, stats := q.Load()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byID[q.ID()] != q {
@@ -118,15 +118,7 @@ func (r *Registry) queuesLocked() []*Queue {
 
 // Stats sums the statistics of all queues, including deleted ones.
 func (r *Registry) Stats() delivery.QueueStats {
-	r.mu.RLock()
-	sum := r.retired
-	all := r.queuesLocked()
-	r.mu.RUnlock()
-	for _, q := range all {
-		c := q.Stats()
-		sum.Add(&c)
-	}
-	return sum
+	return r.Loads(func(*Queue, int, *delivery.QueueStats) {})
 }
 
 // Loads calls fn with each queue, the number of messages in it and its statistics, in no order. It

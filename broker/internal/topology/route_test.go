@@ -160,7 +160,7 @@ func TestRoutesThroughExchanges(t *testing.T) {
 	require.NoError(t, err)
 	defer b.Close()
 	for round := range 60 {
-		vh, _, err := b.PutVHost(fmt.Sprint("v", round), broker.VHostMetadata{})
+		vh, _, err := b.PutVHost("", fmt.Sprint("v", round), broker.VHostMetadata{})
 		require.NoError(t, err)
 		const queues = 8
 		for q := range queues {

@@ -85,15 +85,13 @@ func (vh *VHost) mutateAndSweep(fn func() error) error {
 	return vh.guard.catalog.Sync()
 }
 
-// BeginImport blocks all other changes of the virtual host but deletions until EndImport. A caller that
+// BeginImport blocks all other changes of the virtual host but deletions until end is called. A caller that
 // locks several does so in the order of their names.
-func (vh *VHost) BeginImport() {
+func (vh *VHost) BeginImport() (end func()) {
 	vh.guard.importing.Lock()
 	vh.sweep()
+	return vh.guard.importing.Unlock
 }
-
-// EndImport ends BeginImport.
-func (vh *VHost) EndImport() { vh.guard.importing.Unlock() }
 
 // unbindSomeLocked removes bindings of d, which has been removed, to it or from it: one at least if there are any, and
 // no more than most.

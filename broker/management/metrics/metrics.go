@@ -213,7 +213,7 @@ func truth(b bool) float64 {
 
 // node shows what the process uses, and its limits.
 func (c *collector) node(s *sink) {
-	memory, disk := c.Broker.Alarms()
+	memory, disk := c.Broker.Alarm.Low()
 	host := c.Host()
 	s.gauge("alarms_memory_used_watermark", "is 1 if VM memory watermark alarm is in effect", truth(memory))
 	s.gauge("alarms_free_disk_space_watermark", "is 1 if free disk space watermark alarm is in effect", truth(disk))
@@ -223,7 +223,7 @@ func (c *collector) node(s *sink) {
 	s.gauge("process_max_fds", "Open file descriptors limit", float64(host.MaxFiles))
 	s.gauge("process_open_tcp_sockets", "Open TCP sockets", float64(c.Server.Connections()))
 	s.gauge("process_max_tcp_sockets", "Open TCP sockets limit", float64(host.MaxFiles))
-	s.gauge("process_resident_memory_bytes", "Memory used in bytes", float64(c.Broker.MemoryInUse()))
+	s.gauge("process_resident_memory_bytes", "Memory used in bytes", float64(c.Broker.Alarm.MemoryInUse()))
 	s.gauge("resident_memory_limit_bytes", "Memory high watermark in bytes", float64(host.MemoryLimit))
 	s.gauge("disk_space_available_bytes", "Disk space available in bytes", float64(host.DiskFree))
 	s.gauge("disk_space_available_limit_bytes", "Free disk space low watermark in bytes", float64(host.DiskLimit))

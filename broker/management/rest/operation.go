@@ -112,7 +112,7 @@ func (r *Request) values(op *operate.Op, method string, isOwn bool) (values Fiel
 		case f.Kind == operate.Filter && query.Has(f.Name):
 			text, _ := values[f.Name].(string)
 			values[f.Name] = string(deadletters.Filter(text).And(deadletters.Filter(query.Get(f.Name))))
-		case f.Own || !bodied(method) && isOwn:
+		case f.Own || !bodied(method) && (isOwn || method == http.MethodDelete):
 			delete(values, f.Name)
 			if query.Has(f.Name) {
 				values[f.Name] = query.Get(f.Name)
@@ -232,7 +232,7 @@ func idOf(name operate.Operation) string {
 
 func zeroOf(k operate.Kind) any {
 	switch k {
-	case operate.Number:
+	case operate.Number, operate.Span:
 		return int64(0)
 	case operate.Fraction:
 		return 0.0

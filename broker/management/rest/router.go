@@ -105,7 +105,7 @@ func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
 		err = one.First(req)
 	}
 	if err == nil {
-		req.Account = s.Broker.Clients().Open(req.Actor.Name, req.cutOff)
+		req.Account = s.Broker.Clients.Open(req.Actor.Name, req.cutOff)
 		defer func() {
 			if req.left.Load() == nil {
 				req.release()

@@ -67,7 +67,7 @@ func typeOf(about broker.VHostMetadata) string {
 // VHostSettings are what a virtual host is to have. What is not given stays.
 type VHostSettings struct {
 	Description *string   `json:"description" log:"description" doc:"What it is for."`
-	Type        *string   `json:"default_queue_type" label:"Default queue type" log:"default_queue_type" oneof:"classic quorum undefined" texts:"classic|quorum" doc:"The type of queues that are declared without one: classic or quorum."`
+	Type        *string   `json:"default_queue_type" label:"Default queue type" log:"default_queue_type" start:"classic" oneof:"classic quorum undefined" texts:"classic|quorum" doc:"The type of queues that are declared without one: classic or quorum."`
 	Tags        *[]string `json:"tags" hide:"page" doc:"Tags, separated by commas. They mean nothing to Curfew."`
 }
 
@@ -86,7 +86,7 @@ func (s *VHostSettings) put(c *operate.Call, name string) (err error) {
 	if s.Tags != nil {
 		about.Tags = *s.Tags
 	}
-	_, c.Created, err = c.Broker.PutVHostAs(c.Actor.Name, name, about)
+	_, c.Created, err = c.Broker.PutVHost(c.Actor.Name, name, about)
 	return err
 }
 
@@ -164,7 +164,7 @@ var ChangeVHost = operate.Define(operate.Op{
 var DeleteVHost = operate.Define(operate.Op{
 	Name: "delete_vhost", Noun: "virtual host", Title: "Delete a virtual host with all that is in it", Rule: operate.Rule{Role: operate.Administrator},
 	Routes: []string{"DELETE /api/vhosts/{vhost}"}, Command: "vhost delete <vhost>",
-	Page: operate.Page{On: "/vhost/delete", Title: "Delete the virtual host", Tab: "/policies", Parent: "/vhost", Rows: "list_vhosts", Link: "Delete…", Danger: true, Typed: "name", Next: "/vhosts", Done: "Virtual host deleted.",
+	Page: operate.Page{On: "/vhost/delete", Title: "Delete the virtual host", Tab: "/policies", Parent: "/vhost", Rows: "list_vhosts", Link: "Delete…", Danger: true, Only: func(row any) bool { return !row.(VHostRow).Protected }, Typed: "name", Next: "/vhosts", Done: "Virtual host deleted.",
 		Then: "Its queues, exchanges, bindings, policies and permissions are deleted, and its connections are closed. Messages and dead letters are lost; they are not dead-lettered."},
 }, func(_ context.Context, c *operate.Call, q VHostName) (none operate.None, err error) {
 	if err = c.Broker.DeleteVHost(q.VHost); errors.Is(err, broker.ErrProtected) {

@@ -113,7 +113,7 @@ func (a *API) AddFlags(c *cobra.Command, op *operate.Op) {
 		switch f.Kind {
 		case operate.Flag:
 			c.Flags().BoolP(name, letter, false, f.Doc)
-		case operate.Number:
+		case operate.Number, operate.Span:
 			n, _ := strconv.ParseInt(f.Default+f.Start, 10, 64)
 			c.Flags().Int64P(name, letter, n, f.Doc)
 		case operate.Fraction:
@@ -310,7 +310,7 @@ func (a *API) Values(cmd *cobra.Command, op *operate.Op, args []string) (map[str
 // valueOf is the JSON value of a field's text.
 func valueOf(f *operate.Field, text string) (any, error) {
 	switch f.Kind {
-	case operate.Number:
+	case operate.Number, operate.Span:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return nil, Usagef("%s: %q is not a whole number", f.Name, text)
@@ -386,7 +386,7 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 		}
 		heads = append(heads, f.Heading)
 		for i, row := range rows {
-			cells[i] = append(cells[i], a.cell(&f, f.Of(row)))
+			cells[i] = append(cells[i], a.cell(&f, row))
 		}
 		if f.Until == "" {
 			continue
@@ -407,7 +407,15 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 }
 
 // cell is a value as text for a table.
-func (a *API) cell(f *operate.Field, v any) string {
+func (a *API) cell(f *operate.Field, row any) string {
+	if says, is := row.(interface {
+		Cell(column string) (string, bool)
+	}); is {
+		if text, is := says.Cell(f.Name); is {
+			return text
+		}
+	}
+	v := f.Of(row)
 	if f.Kind == operate.Instant {
 		return a.Time(instantOf(v))
 	}

@@ -135,7 +135,7 @@ func TestLongFormsAreAskedFor(t *testing.T) {
 	s := newSite(t).logIn("root")
 	s.dead(1)
 	form := filledIn(s.get(editURL("/", "dlq", 1)).body)
-	clients := s.b.Clients()
+	clients := s.b.Clients
 	all := clients.Open("other", func(error) {})
 	require.NoError(t, all.Take(clients.Limit()))
 	roots := clients.Open("root", func(error) {})

@@ -31,7 +31,8 @@ type queuePage struct {
 	Peek     peek
 	Changed  string // the result of a change just made; "": none
 	Holders  []operate.Consumer
-	Bindings []operate.Binding // that lead to it
+	Bindings []any // that lead to it
+	Actor    operate.Actor
 }
 
 // peek is part of a queue's messages.
@@ -83,7 +84,7 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 		p.Forecast = &forecasts[i]
 	}
 	p.History = overview.NewTrends(d.History, "/queue", q, detail.VHost, detail.Name)
-	p.Changed = changed[q.Get("changed")]
+	p.Actor, p.Changed = v.Actor(), changed[q.Get("changed")]
 	if n, err := strconv.Atoi(q.Get("purged")); err == nil {
 		p.Changed = ui.Plural(n, "message") + " deleted."
 	}

@@ -1,9 +1,11 @@
 package dashboard
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"curfew/broker/deadline"
 	"curfew/cmd/internal/dashboard/internal/topology"
 	"curfew/cmd/internal/dashboard/internal/ui"
 
@@ -19,7 +21,7 @@ func (p *queuePage) Draw(s *ui.Info) ui.Drawing {
 			ui.Done(p.Changed),
 		},
 		Live:   g.Group{p.figures(), p.warning(), p.holders(), p.History.Draw()},
-		Bottom: g.Group{p.Peek.draw(s, p.Now), p.bindings(s), p.settings()},
+		Bottom: g.Group{p.Peek.draw(s, p.Now), p.bindings(), p.settings()},
 		Charts: p.History != nil,
 	}
 }
@@ -79,11 +81,11 @@ func (p *queuePage) holders() g.Node {
 	return ui.Card("holders", "Who holds it", nil, topology.Table(p.Holders, p.Now, false))
 }
 
-func (p *queuePage) bindings(s *ui.Info) g.Node {
+func (p *queuePage) bindings() g.Node {
 	if len(p.Bindings) == 0 {
 		return ui.Card("bindings", "Bindings", nil, ui.Empty(g.Text("Only the default exchange routes here, by the queue's name.")))
 	}
-	return ui.Card("bindings", "Bindings", nil, topology.Bindings(s, p.VHost, p.Bindings))
+	return ui.Card("bindings", "Bindings", nil, topology.Bindings(p.Actor, p.Bindings))
 }
 
 // warning shows how many messages are at risk, and why.
@@ -149,11 +151,33 @@ func (p *queuePage) settings() g.Node {
 		ui.Fact("Dead letters to", letters),
 		ui.Fact("Size", g.Text(ui.Bytes(p.ReadyBytes+p.UnackedBytes)+", "+ui.Bytes(p.PersistentBytes)+" of it persistent")),
 		g.If(p.Ready+p.Unacked > 0, ui.Fact("Oldest message", g.Text("in the queue for "+ui.Span(p.OldestAge)))),
+		ui.Fact("Purpose", ui.Name(p.Queue.Purpose.String()), ui.Faint(p.purposeBy())),
+		g.If(p.Wait.Objective.String() != "", ui.Fact("Objective", g.Text(p.Wait.Objective.String()), ui.Faint(fmt.Sprintf(", %.1f %% missed it in the last minutes", 100*p.Wait.Missed)))),
+		ui.Fact("Time in queue", g.Text("half of the messages of the last minutes "+upTo(p.Wait.P50)+", 99 in 100 "+upTo(p.Wait.P99))),
 		ui.Fact("Policy", ui.OrNone(p.Policy)),
 		ui.Fact("Operator policy", ui.OrNone(p.OperatorPolicy)),
 		g.If(p.ActiveConsumer != "", ui.Fact("Single active consumer", ui.Name(p.ActiveConsumer))),
 		g.Map(ui.Fields(p.Args), func(a ui.Pair) g.Node { return ui.PairRow(a, g.Text(" "), ui.Faint("argument")) }),
 		g.Map(ui.Fields(p.Effective), func(a ui.Pair) g.Node { return ui.PairRow(a, g.Text(" "), ui.Faint("by policy")) })))
+}
+
+// purposeBy says who says what the queue is for.
+func (p *queuePage) purposeBy() string {
+	switch {
+	case p.Args["x-curfew-purpose"] != nil:
+		return ", by the argument x-curfew-purpose"
+	case p.Effective["curfew-purpose"] != nil:
+		return ", by policy"
+	}
+	return ", inferred"
+}
+
+// upTo is a time in the queue.
+func upTo(most deadline.Millis) string {
+	if most == 0 {
+		return "within 1 s"
+	}
+	return "up to " + ui.Span(most.Duration())
 }
 
 // features are the flags that the queue was declared with.

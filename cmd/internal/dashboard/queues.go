@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor"
@@ -20,6 +21,7 @@ const sparkMinutes = 60
 type queuesPage struct {
 	Form          *ui.Form // the search
 	Filter, VHost string
+	Purpose       string
 	Sort          string
 	Descending    bool
 	VHosts        []string
@@ -34,6 +36,7 @@ type queueRow struct {
 	*operate.Queue
 	Forecast *monitor.Forecast // nil: no deadlines wait there
 	Depths   []int64           // in the last hour, by the minute; nil: not known
+	In, Out  operate.Rate
 }
 
 // deadLettersTo is, in words, where a queue's dead letters go; "": nowhere.
@@ -66,8 +69,12 @@ var orders = map[string]func(a, b queueRow) int{
 	"ready":     func(a, b queueRow) int { return cmp.Compare(a.Ready, b.Ready) },
 	"unacked":   func(a, b queueRow) int { return cmp.Compare(a.Unacked, b.Unacked) },
 	"consumers": func(a, b queueRow) int { return cmp.Compare(a.Consumers, b.Consumers) },
+	"oldest":    func(a, b queueRow) int { return cmp.Compare(a.OldestAge, b.OldestAge) },
+	"purpose":   func(a, b queueRow) int { return cmp.Compare(a.Queue.Purpose, b.Queue.Purpose) },
 	"deadlines": func(a, b queueRow) int { return cmp.Compare(a.deadlines(), b.deadlines()) },
-	"miss":      func(a, b queueRow) int { return cmp.Compare(a.willMiss(), b.willMiss()) },
+	"miss": func(a, b queueRow) int {
+		return cmp.Or(cmp.Compare(a.matters(), b.matters()), cmp.Compare(a.willMiss(), b.willMiss()))
+	},
 }
 
 func (q queueRow) deadlines() int {
@@ -84,9 +91,17 @@ func (q queueRow) willMiss() int {
 	return q.Forecast.WillMiss
 }
 
+// matters is higher for a queue in which an expiry matters more, if any is ahead.
+func (q queueRow) matters() int {
+	if q.willMiss() == 0 {
+		return 0
+	}
+	return len(deadline.Purposes) + 1 - int(max(q.Queue.Purpose, deadline.Work))
+}
+
 func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	v := r.URL.Query()
-	l := &queuesPage{Form: ui.NewForm(v), Filter: v.Get("q"), VHost: v.Get("vhost"), Sort: v.Get("sort"), Descending: v.Get("desc") == "1"}
+	l := &queuesPage{Form: ui.NewForm(v), Filter: v.Get("q"), VHost: v.Get("vhost"), Purpose: v.Get("purpose"), Sort: v.Get("sort"), Descending: v.Get("desc") == "1"}
 	if orders[l.Sort] == nil {
 		l.Sort = "name"
 	}
@@ -105,6 +120,13 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 		l.foresee(d.forecasts())
 	}
 	l.columns(v)
+	rates := d.Operations.Rates()
+	rates.Refresh()
+	for i := range l.Rows {
+		q := &l.Rows[i]
+		now := rates.Of(operate.QueueKey(q.ID), operate.QueueCounts(&q.Stats))
+		q.In, q.Out = now["publish"], now["deliver_get"]
+	}
 	if d.History != nil {
 		for i := range l.Rows {
 			l.Rows[i].Depths = d.History.Depths(l.Rows[i].VHost, l.Rows[i].Name, sparkMinutes)
@@ -127,7 +149,7 @@ func (l *queuesPage) gather(all []*operate.Queue) {
 	filter, vhosts := strings.ToLower(l.Filter), map[string]bool{}
 	for _, q := range all {
 		vhosts[q.VHost] = true
-		if strings.Contains(strings.ToLower(q.Name), filter) && (l.VHost == "" || l.VHost == q.VHost) {
+		if strings.Contains(strings.ToLower(q.Name), filter) && (l.VHost == "" || l.VHost == q.VHost) && (l.Purpose == "" || l.Purpose == q.Purpose.String()) {
 			l.Rows = append(l.Rows, queueRow{Queue: q})
 		}
 	}
@@ -169,8 +191,8 @@ func (l *queuesPage) order() {
 // largest.
 func (l *queuesPage) columns(v url.Values) {
 	for _, c := range []column{
-		{Name: "Queue", Key: "name"}, {Name: "Ready", Key: "ready", Number: true}, {Name: "Unacked", Key: "unacked", Number: true, Roomy: true},
-		{Name: "Consumers", Key: "consumers", Number: true, Roomy: true}, {Name: "Deadlines", Key: "deadlines", Number: true, Roomy: true}, {Name: "At risk", Key: "miss", Number: true},
+		{Name: "Queue", Key: "name"}, {Name: "Purpose", Key: "purpose", Roomy: true}, {Name: "Ready", Key: "ready", Number: true}, {Name: "Unacked", Key: "unacked", Number: true, Roomy: true},
+		{Name: "Consumers", Key: "consumers", Number: true, Roomy: true}, {Name: "Oldest", Key: "oldest", Number: true, Roomy: true}, {Name: "Deadlines", Key: "deadlines", Number: true, Roomy: true}, {Name: "At risk", Key: "miss", Number: true},
 	} {
 		descending := c.Number
 		if c.Key == l.Sort {

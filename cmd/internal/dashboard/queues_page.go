@@ -4,6 +4,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"curfew/broker/deadline"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
@@ -19,6 +20,7 @@ func (l *queuesPage) form() g.Node {
 	return ui.Search("/queues",
 		l.Form.Field("Name contains", "q", "", h.Type("search"), h.MaxLength("256")),
 		g.If(len(l.VHosts) > 1, l.Form.Choose("Virtual host", "vhost", "", ui.Or("all", l.VHosts)...)),
+		l.Form.Choose("Purpose", "purpose", "", ui.Or("all", deadline.Purposes)...),
 		ui.Hidden("sort", l.Sort), ui.HiddenIf("desc", direction),
 		ui.Button("Filter"))
 }
@@ -33,7 +35,7 @@ func (l *queuesPage) list() g.Node {
 	}
 	return g.Group{
 		h.Div(h.Class("scroll"), h.Table(h.Class("rows fits"),
-			h.THead(h.Tr(g.Map(l.Columns, columnHeading), h.Th(h.Scope("col"), h.Class("trend"), g.Text("Last hour")), h.Th(h.Scope("col"), h.Class("roomy"), g.Text("Dead letters to")))),
+			h.THead(h.Tr(g.Map(l.Columns, columnHeading), h.Th(h.Scope("col"), h.Class("number roomy"), g.Text("In /s")), h.Th(h.Scope("col"), h.Class("number roomy"), g.Text("Out /s")), h.Th(h.Scope("col"), h.Class("trend"), g.Text("Last hour")), h.Th(h.Scope("col"), h.Class("roomy"), g.Text("Dead letters to")))),
 			h.TBody(g.Map(l.Rows, queueLine)))),
 		l.Cut.Draw("queue"),
 	}
@@ -54,10 +56,20 @@ func queueLine(q queueRow) g.Node {
 	roomy := func(n g.Node) g.Node { return h.Td(h.Class("number roomy"), n) }
 	return h.Tr(
 		h.Td(h.Class("name"), ui.QueueLink(ui.QueueURL(q.VHost, q.Name), q.VHost, q.Name)),
-		ui.Amount(g.Text(ui.Number(q.Ready))), roomy(g.Text(ui.Number(q.Unacked))), roomy(ui.OrFaint(q.Consumers)),
+		h.Td(h.Class("roomy"), h.Span(h.Class("tag"), g.Text(q.Queue.Purpose.String()))),
+		ui.Amount(g.Text(ui.Number(q.Ready))), roomy(g.Text(ui.Number(q.Unacked))), roomy(ui.OrFaint(q.Consumers)), roomy(q.oldest()),
 		roomy(ui.Deadlines(q.Forecast)), ui.Amount(ui.WillMiss(q.Forecast)),
+		roomy(ui.Rate(q.In)), roomy(ui.Rate(q.Out)),
 		h.Td(h.Class("trend"), ui.Sparkline(q.Depths, "depth in the last hour")),
 		h.Td(h.Class("roomy"), q.deadLetters()))
+}
+
+// oldest is how long the oldest message has been there.
+func (q queueRow) oldest() g.Node {
+	if q.OldestAge == 0 {
+		return ui.Faint("–")
+	}
+	return g.Text(ui.Span(q.OldestAge))
 }
 
 // deadLetters shows where dead letters go, or that they are dropped.

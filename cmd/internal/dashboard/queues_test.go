@@ -49,7 +49,7 @@ func rows(page string) (names []string) {
 
 func TestQueuesAreSortedFilteredAndPaged(t *testing.T) {
 	s := newSite(t).logIn("eye")
-	_, _, err := s.b.PutVHost("other", broker.VHostMetadata{})
+	_, _, err := s.b.PutVHost("", "other", broker.VHostMetadata{})
 	require.NoError(t, err)
 	for i := range 2*ui.PageRows + 1 {
 		vhost := "/"

@@ -107,7 +107,7 @@ func newSite(t *testing.T) *site {
 	s.user("eye", access.Monitoring)
 	s.user("nobody", "")
 	s.incidents, err = incident.New(incident.Options{Look: func(now *incident.State) {
-		now.Blocked, _ = s.b.BlockedReason()
+		now.Blocked, _ = s.b.Alarm.Reason()
 		if s.wrong != nil {
 			s.wrong(now)
 		}

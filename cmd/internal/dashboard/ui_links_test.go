@@ -63,7 +63,7 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 	t.Helper()
 	s := newSite(t)
 	s.audited(audit.Record{VHost: name, Queue: name, MessageID: []byte(name), Path: name, Outcome: name, To: []string{name, name}})
-	_, _, err := s.b.PutVHost(name, broker.VHostMetadata{})
+	_, _, err := s.b.PutVHost("", name, broker.VHostMetadata{})
 	require.NoError(t, err)
 	s.user(name, access.Administrator, name)
 	vh, _ := s.b.VHost(name)
@@ -163,7 +163,7 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 }
 
 // sortedByName are the pages with users or virtual hosts in the order of their names.
-var sortedByName = regexp.MustCompile("^(user|vhosts|wrong|form: |tried)")
+var sortedByName = regexp.MustCompile("^(user|vhosts|exchanges|wrong|form: |tried)")
 
 var linkPattern = regexp.MustCompile(` (?:href|src|action|data-live)="([^"]*)"`)
 

@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/table"
 )
 
 // message is a message as the API returns it to a get or a peek.
@@ -44,7 +46,7 @@ func Get() *cobra.Command {
 	a := cli.WithVHost(c)
 	c.Flags().IntVarP(&count, "count", "n", 1, "the most messages")
 	c.Flags().BoolVar(&ack, "ack", false, "take them from the queue")
-	c.Flags().BoolVar(&body, "body", false, "print only the bodies, as they are")
+	c.Flags().BoolVar(&body, "body", false, "print only the bodies, as they are; on a terminal each ends its line")
 	c.ValidArgsFunction = cli.Arguments(a.Queues)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if count < 1 {
@@ -98,6 +100,9 @@ func (m *message) writeBody(cmd *cobra.Command) (err error) {
 		if body, err = base64.StdEncoding.DecodeString(m.Payload); err != nil {
 			return fmt.Errorf("unexpected answer: %w", err)
 		}
+	}
+	if table.OnTerminal(cmd.OutOrStdout()) && !bytes.HasSuffix(body, []byte("\n")) { // a file gets it as it is
+		body = append(body, '\n')
 	}
 	_, err = cmd.OutOrStdout().Write(body)
 	return err

@@ -85,7 +85,7 @@ func (o *ownBroker) look(s *incident.State) {
 		l.earlier = queueSet{}
 	}
 	l.mu.Unlock()
-	s.Blocked = broker.LastBlockedReason(b)
+	s.Blocked = b.Alarm.Last()
 	s.DiskSilent, s.Unsaved, s.Recovered, s.ClockAhead = b.DiskSilent(), b.Unsaved(), b.Adopted(), b.ClockOffset()
 	signs := broker.SignsOf(b)
 	s.Letters, s.IdlePolicies = signs.LettersWaiting, signs.PoliciesNotInForce

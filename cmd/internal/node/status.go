@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"curfew/broker"
 	"curfew/broker/policy"
 	"curfew/monitor"
 )
@@ -88,14 +87,14 @@ func (n *Node) status(o *opsEndpoints) Status {
 
 // status implements primary.
 func (o *ownBroker) status(s *Status) {
-	s.Blocked = broker.LastBlockedReason(o.broker)
+	s.Blocked = o.broker.Alarm.Last()
 	s.NewDataDir = o.broker.NewFolder()
-	s.Memory, s.MemoryLimit = o.broker.MemoryInUse(), o.broker.MemoryLimit()
+	s.Memory, s.MemoryLimit = o.broker.Alarm.MemoryInUse(), o.broker.Alarm.MemoryLimit()
 	for _, h := range o.holders(nil) {
 		s.Held += h.Count
 	}
 	s.Undeliverable = append(s.Undeliverable, o.parked()...)
-	memory, disk := o.broker.Alarms()
+	memory, disk := o.broker.Alarm.Low()
 	for _, on := range []bool{memory, disk} {
 		if on {
 			s.AlarmsFiring++

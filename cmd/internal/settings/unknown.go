@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"curfew/broker/deadletters"
+	"github.com/agnivade/levenshtein"
 )
 
 // forClients are the variables that only commands read, see package cli.
@@ -27,7 +27,13 @@ func unknownVariables(variables []variable, environ []string) (errs []error) {
 		if !strings.HasPrefix(name, prefix+"_") || slices.Contains(known, name) || serviceLink(name, value) {
 			continue
 		}
-		nearest := slices.MinFunc(known, func(a, b string) int { return deadletters.Distance(name, a) - deadletters.Distance(name, b) })
+		away := func(other string) int {
+			if strings.HasPrefix(other, name) {
+				return 0 // shortened
+			}
+			return levenshtein.ComputeDistance(name, other)
+		}
+		nearest := slices.MinFunc(known, func(a, b string) int { return away(a) - away(b) })
 		errs = append(errs, fmt.Errorf("%s: there is no such variable; did you mean %s? (curfew config lists all)", name, nearest))
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

@@ -46,6 +46,7 @@ type overview struct {
 	Next             *monitor.Forecast // of the queue where a message will expire first; nil: none will
 	ExpiredToday     int64             // in the last day; negative: not known
 	RecentExpiries   []monitor.RecentExpiry
+	meant            map[[2]string]bool // queues in which an expiry is no loss
 	Audited          bool
 	Broker           string // the AMQP URL for clients, as far as it is known; "": there is no broker here
 	Site             string // the URL of this dashboard
@@ -130,7 +131,11 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 		return nil
 	}
 	queues, err := of.ListQueues(ctx, v.Actor())
+	o.meant = map[[2]string]bool{}
 	for _, q := range queues {
+		if !q.Purpose.Loses() && !q.Wait.Objective.NoneExpires() {
+			o.meant[[2]string{q.VHost, q.Name}] = true
+		}
 		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
 	}
 	o.Queues = len(queues)
@@ -172,8 +177,16 @@ func (o *overview) watch(m Monitor, q url.Values) {
 		next := *o.Next // the list is sorted now
 		o.Next = &next
 	}
-	// Queues that need action come first, then those whose first message expires earlier, then those with more deadlines.
-	slices.SortStableFunc(all, func(a, b monitor.Forecast) int { return cmp.Or(byUrgency(a, b), cmp.Compare(b.Deadlines, a.Deadlines)) })
+	lost := func(f *monitor.Forecast) int {
+		if f.WillMiss > 0 && !o.meant[[2]string{f.VHost, f.Queue}] {
+			return 0
+		}
+		return 1
+	}
+	// Queues in which an expiry is a loss come first, of these the ones that need action, then those whose first message expires earlier, then those with more deadlines.
+	slices.SortStableFunc(all, func(a, b monitor.Forecast) int {
+		return cmp.Or(cmp.Compare(lost(&a), lost(&b)), byUrgency(a, b), cmp.Compare(b.Deadlines, a.Deadlines))
+	})
 	o.Forecasts = all[:min(len(all), overviewForecasts)]
 	o.MoreForecasts = len(all) - len(o.Forecasts)
 }

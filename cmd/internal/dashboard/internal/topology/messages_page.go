@@ -13,12 +13,12 @@ func (p *publishForm) Draw(s *ui.Info) ui.Drawing {
 	if p.Lost {
 		became = ui.Problem("Published, and no queue took it: nothing is bound to the exchange for this key. The message is lost.")
 	}
-	back := ui.Link(exchangeURL(f.Get("vhost"), f.Get("exchange")), g.Text("Back to the exchange"))
+	back := ui.Link(ui.At("/exchange", "vhost", f.Get("vhost"), "name", f.Get("exchange")), g.Text("Back to the exchange"))
 	if f.Get("exchange") == "" && f.Get("key") != "" {
 		back = ui.Link(ui.QueueURL(f.Get("vhost"), f.Get("key")), g.Text("To the queue"))
 	}
 	return ui.Drawing{Live: g.Group{
-		h.P(h.Class("crumbs"), ui.Link(exchanges, g.Text("Exchanges"))), h.H1(g.Text("Publish a message")), became,
+		h.P(h.Class("crumbs"), ui.Link(exchangesTab, g.Text("Exchanges"))), h.H1(g.Text("Publish a message")), became,
 		h.Section(h.Class("card"), s.Sheet(publish, f, g.Group{
 			f.Field("Exchange", "exchange", "Empty: the default exchange, which routes to the queue named by the key."),
 			f.ChooseVHost(p.VHosts),
@@ -68,7 +68,10 @@ func (p *getPage) result() g.Node {
 	if p.Requeued {
 		became = "It is back in the queue."
 	}
-	exchange := exchangeText(m.Exchange)
+	exchange := ui.Name(m.Exchange)
+	if m.Exchange == "" {
+		exchange = g.Text("(default exchange)")
+	}
 	return g.Group{
 		ui.Done(became),
 		ui.Card("got", "The message", nil, ui.Facts(

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"curfew/broker/operate"
 	_ "curfew/broker/operate/admin" // whose operations have pages
@@ -69,6 +70,7 @@ func postOf(op *operate.Op) string { return cmp.Or(op.Page.Post, op.Page.On) }
 type card struct {
 	op     *operate.Op
 	rows   []any // of a list
+	all    int   // before the search
 	cut    ui.Cut
 	form   *ui.Form       // of any other operation
 	effect operate.Effect // of a dry run; nil: there was none
@@ -109,7 +111,9 @@ func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) 
 		if c.facts = rowOf(p.list, p.list, rows, q); c.facts == nil {
 			return nil, operate.ErrNotFound
 		}
-		c.keys = []string{p.list.Columns()[0].Form}
+		for _, k := range keysOf(p.list, p.list) {
+			c.keys = append(c.keys, k.column.Form)
+		}
 	}
 	for i, op := range p.ops {
 		one := &card{op: op}
@@ -131,6 +135,10 @@ func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) 
 					without[name] = list
 				}
 			}
+			one.all = len(rows)
+			if op.Page.Find != "" {
+				rows = slices.DeleteFunc(rows, func(row any) bool { return !found(op, row, q.Get("q")) })
+			}
 			one.rows, one.cut = ui.CutOf(rows, p.path, without, field)
 		case p.isForm() || c.actor.Has(op.Role):
 			if err := p.begin(one, &c.actor, q); err != nil {
@@ -147,6 +155,13 @@ func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) 
 		c.cards = append(c.cards, one)
 	}
 	return c, nil
+}
+
+// found reports whether one of a row's texts contains what somebody searches for.
+func found(list *operate.Op, row any, text string) bool {
+	return slices.ContainsFunc(list.Columns(), func(f operate.Field) bool {
+		return f.Kind == operate.Text && strings.Contains(strings.ToLower(operate.Plain(f.Of(row))), strings.ToLower(text))
+	})
 }
 
 // isForm reports whether the page has nothing but one form.
@@ -263,7 +278,7 @@ func (p *page) change(w http.ResponseWriter, r *http.Request, v ui.Visitor, op *
 		err = p.do(r, v, one, values)
 	}
 	if err == nil && f.OK() && one.effect == nil {
-		http.Redirect(w, r, afterOperation(op, f), http.StatusSeeOther)
+		http.Redirect(w, r, afterOperation(op, f), http.StatusSeeOther) //nolint:gosec // the path is a page of this site
 		return
 	}
 	f.Values.Del("confirm")
@@ -329,6 +344,10 @@ func (p *page) read(op *operate.Op, f *ui.Form) map[string]any {
 			values[field.Name] = append([]string{}, f.Values[field.Form]...)
 		case field.Kind == operate.Object:
 			values[field.Name] = f.Object(field.Form)
+		case field.Kind == operate.Span:
+			if ms, given := f.Millis(field.Form); given {
+				values[field.Name] = ms
+			}
 		case field.Kind == operate.Number:
 			if n, given := f.Signed(field.Form); given {
 				values[field.Name] = n
@@ -343,9 +362,34 @@ func (p *page) read(op *operate.Op, f *ui.Form) map[string]any {
 // afterOperation is the page to go to when an operation is done.
 func afterOperation(op *operate.Op, f *ui.Form) string {
 	path := cmp.Or(op.Page.Next, op.Page.Parent, op.Page.On)
-	if list := opening(path); list != nil {
-		name := list.Columns()[0].Form
-		return ui.At(path, name, f.Get(name), "done", string(op.Name))
+	if strings.Contains(path, "{") {
+		return filled(path, op.Fields(), func(field operate.Field) (name, value string) { return field.Form, f.Get(field.Form) })
 	}
-	return ui.At(path, "done", string(op.Name))
+	return ui.At(path, append(keysIn(path, f.Values), "done", string(op.Name))...)
+}
+
+// keysIn are the names and values by which a query or a form names the row that a page is about; nil: it is about none.
+func keysIn(path string, values url.Values) (pairs []string) {
+	if list := opening(path); list != nil {
+		for _, k := range keysOf(list, list) {
+			pairs = append(pairs, k.column.Form, values.Get(k.column.Form))
+		}
+	}
+	return pairs
+}
+
+// filled is a path with values for the names in braces.
+func filled(to string, fields []operate.Field, of func(operate.Field) (name, value string)) string {
+	var names, pairs []string
+	for _, field := range fields {
+		name, value := of(field)
+		names = append(names, "{"+name+"}", value)
+	}
+	values := strings.NewReplacer(names...)
+	path, query, _ := strings.Cut(to, "?")
+	for part := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		pairs = append(pairs, name, values.Replace(value))
+	}
+	return ui.At(values.Replace(path), pairs...)
 }

@@ -3,7 +3,6 @@ package topology
 import (
 	"cmp"
 	"encoding/json"
-	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -44,12 +43,15 @@ func (c *view) Draw(s *ui.Info) ui.Drawing {
 	switch {
 	case c.list != nil:
 		top = g.Group{
-			h.P(h.Class("crumbs"), ui.Link(c.list.Page.On, g.Text(c.list.Page.Title))), h.H1(ui.Name(operate.Plain(c.list.Columns()[0].Of(c.facts)))), ui.Done(c.done),
+			h.P(h.Class("crumbs"), ui.Link(c.list.Page.On, g.Text(c.list.Page.Title))), h.H1(valueNode(&c.list.Columns()[0], c.facts)), ui.Done(c.done),
 			c.links(c.list, c.facts, "Actions"),
 		}
-		live = append(live, ui.Card("about", "About", nil, factsOf(c.list, c.facts, c.keys)))
+		live = append(live, ui.Card("about", "About", nil, factsOf(c.list, c.facts, []string{c.list.Columns()[0].Form})))
 	default:
 		top = g.Group{h.H1(g.Text(c.ops[0].Page.Title)), ui.Lists(s, c.path), ui.Done(c.done), c.begins()}
+		if find := c.ops[0].Page.Find; find != "" && c.cards[0].all > 0 {
+			top = append(top, ui.Search(c.path, ui.NewForm(c.values).Field("Search", "q", "", h.Type("search"), h.Placeholder(find)), ui.Button("Search")))
+		}
 	}
 	for _, one := range c.cards {
 		body := c.table(one)
@@ -85,15 +87,14 @@ func (c *view) begins() g.Node {
 // links are the links to what can be done with a row of a list.
 func (c *view) links(list *operate.Op, row any, label string) g.Node {
 	var links []g.Node
+	for _, one := range list.Page.More {
+		links = append(links, ui.Action(atRow(one.To, list, row), one.Text))
+	}
 	for _, op := range operate.All() {
 		if op.Page.Rows != list.Name || op.Page.Link == "" || !c.actor.Has(op.Role) || op.Page.Only != nil && !op.Page.Only(row) {
 			continue
 		}
-		var pairs []string
-		for _, k := range keysOf(op, list) {
-			pairs = append(pairs, k.column.Form, operate.Plain(k.column.Of(row)))
-		}
-		to := ui.At(op.Page.On, pairs...)
+		to := pageOf(op.Page.On, op, list, row)
 		if op.Page.Danger {
 			links = append(links, ui.DangerLink(to, op.Page.Link))
 		} else {
@@ -104,6 +105,15 @@ func (c *view) links(list *operate.Op, row any, label string) g.Node {
 		return nil
 	}
 	return ui.Menu(label, links...)
+}
+
+// pageOf is the page at path for an operation on a row of a list.
+func pageOf(path string, op, list *operate.Op, row any) string {
+	var pairs []string
+	for _, k := range keysOf(op, list) {
+		pairs = append(pairs, k.column.Form, operate.Plain(k.column.Of(row)))
+	}
+	return ui.At(path, pairs...)
 }
 
 // table is the table of a list.
@@ -125,7 +135,7 @@ func (c *view) table(one *card) g.Node {
 		for i, f := range columns {
 			cell := cellOf(one.op, &f, row)
 			if i == 0 && one.op.Page.Opens != "" {
-				cell = ui.Link(ui.At(one.op.Page.Opens, f.Form, operate.Plain(f.Of(row))), cell)
+				cell = ui.Link(pageOf(one.op.Page.Opens, one.op, one.op, row), cell)
 			}
 			if f.Kind == operate.Number {
 				cells = append(cells, ui.Amount(cell))
@@ -166,15 +176,15 @@ func factsOf(list *operate.Op, row any, without []string) g.Node {
 
 // cellOf shows a value of a row, with a link if it has one.
 func cellOf(list *operate.Op, f *operate.Field, row any) g.Node {
-	cell := valueNode(f, row)
-	if f.To == "" || operate.Plain(f.Of(row)) == "" {
-		return cell
+	if f.To == "" {
+		return valueNode(f, row)
 	}
-	var pairs []string
-	for _, column := range list.Columns() {
-		pairs = append(pairs, "{"+column.Name+"}", url.QueryEscape(operate.Plain(column.Of(row))))
-	}
-	return ui.Link(strings.NewReplacer(pairs...).Replace(f.To), cell)
+	return ui.Link(atRow(f.To, list, row), valueNode(f, row))
+}
+
+// atRow is a path with values of a row.
+func atRow(path string, list *operate.Op, row any) string {
+	return filled(path, list.Columns(), func(column operate.Field) (name, value string) { return column.Name, operate.Plain(column.Of(row)) })
 }
 
 // valueNode shows a value of a row.
@@ -220,19 +230,24 @@ func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 	crumbs := g.Group{ui.Link(about.Parent, g.Text(about.Up))}
 	back := about.Parent
 	if list := opening(about.Parent); list != nil {
-		name := c.values.Get(list.Columns()[0].Form)
-		back = ui.At(about.Parent, list.Columns()[0].Form, name)
-		crumbs = g.Group{ui.Link(list.Page.On, g.Text(list.Page.Title)), g.Text(" / "), ui.Link(back, ui.Name(name))}
+		back = ui.At(about.Parent, keysIn(about.Parent, c.values)...)
+		crumbs = g.Group{ui.Link(list.Page.On, g.Text(list.Page.Title)), g.Text(" / "), ui.Link(back, ui.Name(c.values.Get(list.Columns()[0].Form)))}
 	}
 	cancel := ui.Link(back, g.Text("Cancel"))
 	title := h.H1(g.Text(about.Title))
 	var body g.Node
 	if about.Danger {
 		var hidden g.Group
+		var keys []string
 		last := ""
 		for _, k := range keysOf(one.op, operate.Defined(about.Rows)) {
 			last = c.values.Get(k.field.Form)
-			hidden = append(hidden, ui.Hidden(k.field.Form, last))
+			hidden, keys = append(hidden, ui.Hidden(k.field.Form, last)), append(keys, k.field.Form)
+		}
+		for _, f := range one.op.Fields() {
+			if f.On("page") && !slices.Contains(keys, f.Form) {
+				hidden = append(hidden, c.field(one.form, &f))
+			}
 		}
 		if name := c.values.Get("name"); name != "" {
 			last = name
@@ -253,23 +268,32 @@ func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 }
 
 // sheet is the form of an operation.
-func (c *view) sheet(s *ui.Info, one *card, more ...g.Node) g.Node {
+func (c *view) sheet(s *ui.Info, one *card, others ...g.Node) g.Node {
 	about := one.op.Page
 	buttons := []g.Node{ui.Button(about.Button)}
-	if len(more) > 0 {
+	if len(others) > 0 {
 		buttons[0] = ui.Primary(about.Button)
 	}
 	fields := g.Group{ui.HiddenIf("was", one.form.Get("was"))}
 	if about.DryRun {
 		buttons[0] = ui.Primary("Dry run…")
 	}
+	var folded g.Group
+	more := ""
 	for _, f := range one.op.Fields() {
-		if f.On("page") && !f.Own {
+		switch {
+		case !f.On("page") || f.Own:
+		case f.More != "":
+			more, folded = f.More, append(folded, c.field(one.form, &f))
+		default:
 			fields = append(fields, c.field(one.form, &f))
 		}
 		if f.Optional {
 			fields = append(fields, ui.HiddenIf("was-"+f.Form, one.form.Get("was-"+f.Form)))
 		}
+	}
+	if folded != nil {
+		fields = append(fields, h.Details(g.If(!one.form.OK(), g.Attr("open")), h.Summary(g.Text(more)), h.Div(h.Class("sheet"), folded)))
 	}
 	if one.effect != nil {
 		sentences, harm := one.effect.Words()
@@ -278,15 +302,15 @@ func (c *view) sheet(s *ui.Info, one *card, more ...g.Node) g.Node {
 			class, primary = "bad", "danger"
 		}
 		fields = append(fields, h.Div(h.Class("whole verdict "+class), h.Role("status"), g.Map(sentences, func(text string) g.Node { return h.P(g.Text(ui.Visible(text))) })))
-		buttons = append([]g.Node{doing("set", about.Button, primary)}, more...)
+		buttons = append([]g.Node{doing("set", about.Button, primary)}, others...)
 		for _, f := range one.op.Fields() {
 			if f.Button != "" && one.effect.More() {
 				buttons = slices.Insert(buttons, 1, doing(f.Name, f.Button, "danger"))
 			}
 		}
-		return s.Sheet(postOf(one.op), one.form, fields, slices.Insert(buttons, len(buttons)-len(more), doing("try", "Dry run again", ""))...)
+		return s.Sheet(postOf(one.op), one.form, fields, slices.Insert(buttons, len(buttons)-len(others), doing("try", "Dry run again", ""))...)
 	}
-	return s.Sheet(postOf(one.op), one.form, fields, append(buttons, more...)...)
+	return s.Sheet(postOf(one.op), one.form, fields, append(buttons, others...)...)
 }
 
 // doing is a button of a form with several.
@@ -315,6 +339,9 @@ func (c *view) field(f *ui.Form, of *operate.Field) g.Node {
 		return boxes(f, of)
 	case of.OneOf != nil:
 		var options []string
+		if of.Start == "" && of.Default == "" && !of.Filled {
+			options = append(options, "", of.Faint)
+		}
 		for i, one := range of.OneOf {
 			text := strings.ReplaceAll(one, "_", " ")
 			if i < len(of.Texts) && of.Texts[i] != "" {

@@ -9,36 +9,6 @@ import (
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
-func (p *queueForm) Draw(s *ui.Info) ui.Drawing {
-	f := p.Form
-	const spans = "in ms, or as 90s, 10m or 24h"
-	return ui.Drawing{Live: g.Group{
-		h.P(h.Class("crumbs"), ui.Link(queuesTab, g.Text("Queues"))), h.H1(g.Text("New queue")),
-		h.Section(h.Class("card"), s.Sheet(newQueue, f, g.Group{
-			f.Field("Name", "name", "", h.Required(), h.MaxLength("255")),
-			f.ChooseVHost(p.VHosts),
-			f.Choose("Type", "x-queue-type", "", "classic", "classic", "quorum", "quorum: counts deliveries and limits them"),
-			f.Field("Time to live", "x-message-ttl", "For its messages, "+spans+". Empty: as long as each message says.", h.Placeholder("10m")),
-			f.Choose("Dead letters go", "dead_letters", "Messages that expire, are rejected or do not fit.",
-				"", "nowhere: they are dropped", "exchange", "to the exchange below", "queue", "to a dead-letter queue of its own"),
-			f.Field("Dead-letter exchange", "x-dead-letter-exchange", "Empty: the default exchange, which routes to the queue named by the key."),
-			f.Field("Dead-letter key", "x-dead-letter-routing-key", "Empty: the message's own."),
-			h.FieldSet(h.Legend(g.Text("The queue")),
-				f.Check("survives a restart", "durable"), f.Check("is deleted with its last consumer", "auto_delete"),
-				f.Check("has one active consumer", "x-single-active-consumer")),
-			h.Details(g.If(!f.OK(), g.Attr("open")), h.Summary(g.Text("Limits and other arguments")), h.Div(h.Class("sheet"),
-				f.Field("Most messages", "x-max-length", "", number),
-				f.Field("Most bytes", "x-max-length-bytes", "", number),
-				f.Choose("Beyond the limit", "x-overflow", "", "", "the oldest message is dropped", "reject-publish", "new messages are refused", "reject-publish-dlx", "new messages are dead-lettered"),
-				f.Field("Most deliveries", "x-delivery-limit", "For quorum queues.", number),
-				f.Field("Highest priority", "x-max-priority", "1 to 255.", number),
-				f.Field("Expires unused after", "x-expires", "Time "+spans+"."),
-				f.Field("Deliveries are locked for", "x-lock-duration", "Time "+spans+". Then they go back to the queue."),
-				f.Area("Other arguments", "arguments", `A JSON object, for example {"x-auto-delete-on-idle": 3600000}.`, 3))),
-		}, ui.Primary("Create the queue"), ui.Link(queuesTab, g.Text("Cancel")))),
-	}}
-}
-
 var number = g.Group{g.Attr("inputmode", "numeric"), g.Attr("pattern", "[0-9]*")}
 
 // crumbs are the links back to a queue.
@@ -58,7 +28,7 @@ func QueueMenu(vhost, name string) g.Node {
 	to := func(path string) string { return ui.At(path, "vhost", vhost, "name", name) }
 	return ui.Menu("Actions",
 		ui.Action(ui.At(publish, "vhost", vhost, "key", name), "Publish…"), ui.Action(to(getMessage), "Get…"),
-		ui.Action(ui.At(newBinding, "vhost", vhost, "destination", name), "Bind…"), ui.DangerLink(to(purgeQueue), "Purge…"), ui.DangerLink(to(deleteQueue), "Delete…"))
+		ui.Action(ui.At("/binding/new", "vhost", vhost, "destination", name), "Bind…"), ui.DangerLink(to(purgeQueue), "Purge…"), ui.DangerLink(to(deleteQueue), "Delete…"))
 }
 
 // queueDeletion is the page that asks whether to delete a queue.

@@ -1,11 +1,17 @@
 package topology
 
 import (
+	"context"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
 	"curfew/broker/operate"
+	"curfew/broker/operate/admin"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
-// Pages are those of queues, exchanges, bindings and messages.
+// Pages are those that delete and purge queues, and those of messages.
 type Pages struct {
 	Operations *operate.Operations
 	Site       ui.Site
@@ -13,18 +19,13 @@ type Pages struct {
 
 // The pages, and where their forms are sent.
 const (
-	newQueue       = "/queue/new"
-	deleteQueue    = "/queue/delete"
-	purgeQueue     = "/queue/purge"
-	getMessage     = "/queue/get"
-	publish        = "/publish"
-	exchanges      = "/exchanges"
-	newExchange    = "/exchange/new"
-	deleteExchange = "/exchange/delete"
-	newBinding     = "/binding/new"
-	deleteBinding  = "/binding/delete"
+	deleteQueue = "/queue/delete"
+	purgeQueue  = "/queue/purge"
+	getMessage  = "/queue/get"
+	publish     = "/publish"
 
-	queuesTab = "/queues"
+	queuesTab    = "/queues"
+	exchangesTab = "/exchanges"
 )
 
 // PublishPath takes longer forms than the others.
@@ -34,21 +35,34 @@ const PublishPath = publish
 func (p Pages) Group() ui.Group {
 	return ui.Group{
 		Pages: map[string]ui.Page{
-			newQueue:       {Title: "New queue", Tab: queuesTab, Build: p.newQueue},
-			deleteQueue:    {Title: "Delete", Tab: queuesTab, Build: p.askDeleteQueue},
-			purgeQueue:     {Title: "Purge", Tab: queuesTab, Build: p.askPurge},
-			getMessage:     {Title: "Get", Tab: queuesTab, Build: p.askGet},
-			publish:        {Title: "Publish", Tab: exchanges, Build: p.publishForm},
-			exchanges:      {Title: "Exchanges", Tab: exchanges, Build: p.listExchanges},
-			"/exchange":    {Title: "Exchange", Tab: exchanges, Build: p.exchange},
-			newExchange:    {Title: "New exchange", Tab: exchanges, Build: p.newExchange},
-			deleteExchange: {Title: "Delete", Tab: exchanges, Build: p.askDeleteExchange},
-			newBinding:     {Title: "New binding", Tab: exchanges, Build: p.newBinding},
-			deleteBinding:  {Title: "Delete", Tab: exchanges},
+			deleteQueue: {Title: "Delete", Tab: queuesTab, Build: p.askDeleteQueue},
+			purgeQueue:  {Title: "Purge", Tab: queuesTab, Build: p.askPurge},
+			getMessage:  {Title: "Get", Tab: queuesTab, Build: p.askGet},
+			publish:     {Title: "Publish", Tab: exchangesTab, Build: p.publishForm},
 		},
-		Changes: map[string]ui.Handler{
-			newQueue: p.declareQueue, deleteQueue: p.deleteQueue, purgeQueue: p.purge, getMessage: p.get, publish: p.publish,
-			newExchange: p.declareExchange, deleteExchange: p.deleteExchange, newBinding: p.bind, deleteBinding: p.unbind,
-		},
+		Changes: map[string]ui.Handler{deleteQueue: p.deleteQueue, purgeQueue: p.purge, getMessage: p.get, publish: p.publish},
+	}
+}
+
+// BindingsTo are the bindings that lead to a queue, without the default exchange's: rows of their list.
+func BindingsTo(ctx context.Context, o *operate.Operations, by operate.Actor, at operate.QueueName) (rows []any, err error) {
+	all, err := admin.ListBindings.Do(ctx, o.Access, by, admin.BindingFilter{VHost: at.VHost, Queue: at.Name})
+	for _, row := range all {
+		if row.Source != "" {
+			rows = append(rows, row)
+		}
+	}
+	return rows, err
+}
+
+// maxBindings bounds the bindings that the page of a queue lists.
+const maxBindings = 200
+
+// Bindings lists bindings, each with a link to remove it.
+func Bindings(a operate.Actor, rows []any) g.Node {
+	shown := rows[:min(len(rows), maxBindings)]
+	return g.Group{
+		(&view{actor: a}).table(&card{op: admin.ListBindings.Op, rows: shown}),
+		g.If(len(rows) > len(shown), h.P(h.Class("note"), g.Text("The first "+ui.Number(len(shown))+" of "+ui.Number(len(rows))+"."))),
 	}
 }

@@ -236,17 +236,21 @@ func (c Choice) Draw() g.Node {
 	return Link(c.URL, g.Text(c.Name))
 }
 
-// Lists are the links between the lists of what administrators set, of which here is the current one.
+// Lists are the links between the lists of what administrators set, of which here is the current one; nil if it is another page.
 func Lists(s *Info, here string) g.Node {
 	var list []Choice
+	is := false
 	for _, one := range []Choice{{Name: "Policies", URL: "/policies"}, {Name: "Virtual hosts", URL: "/vhosts"}, {Name: "Users", URL: "/users"}} {
 		if one.URL == "/users" && !s.User.Admin {
 			continue
 		}
 		if one.URL == here {
-			one.URL = ""
+			one.URL, is = "", true
 		}
 		list = append(list, one)
+	}
+	if !is {
+		return nil
 	}
 	return Choices("Lists", list)
 }

@@ -1,0 +1,57 @@
+package admin
+
+import (
+	"context"
+
+	"curfew/broker"
+	"curfew/broker/operate"
+)
+
+// NewQueue is a queue to be declared. The fields that are arguments have their names.
+type NewQueue struct {
+	Queue       string        `json:"queue" form:"name" label:"Name" need:"page"`
+	VHost       string        `json:"vhost" start:"/"`
+	Type        string        `json:"x-queue-type" label:"Type" start:"classic" oneof:"classic quorum" texts:"classic|quorum: counts deliveries and limits them" any:""`
+	TTL         *int64        `json:"x-message-ttl" label:"Time to live" is:"span" doc:"For its messages, in ms, or as 90s, 10m or 24h. Empty: as long as each message says."`
+	DeadLetters string        `json:"dead_letters" label:"Dead letters go" oneof:"exchange queue" faint:"nowhere: they are dropped" texts:"to the exchange below|to a dead-letter queue of its own" doc:"Messages that expire, are rejected or do not fit."`
+	Exchange    string        `json:"dead-letter-exchange" form:"x-dead-letter-exchange" label:"Dead-letter exchange" doc:"Empty: the default exchange, which routes to the queue named by the key."`
+	Key         string        `json:"x-dead-letter-routing-key" label:"Dead-letter key" doc:"Empty: the message's own."`
+	Durable     bool          `json:"durable" label:"survives a restart" start:"1"`
+	AutoDelete  bool          `json:"auto_delete" label:"is deleted with its last consumer"`
+	Single      bool          `json:"x-single-active-consumer" label:"has one active consumer"`
+	Length      *int64        `json:"x-max-length" label:"Most messages" more:"Limits and other arguments"`
+	Bytes       *int64        `json:"x-max-length-bytes" label:"Most bytes" more:"Limits and other arguments"`
+	Overflow    string        `json:"x-overflow" label:"Beyond the limit" oneof:"reject-publish reject-publish-dlx" any:"" faint:"the oldest message is dropped" texts:"new messages are refused|new messages are dead-lettered" more:"Limits and other arguments"`
+	Deliveries  *int64        `json:"x-delivery-limit" label:"Most deliveries" doc:"For quorum queues." more:"Limits and other arguments"`
+	Priority    *int64        `json:"x-max-priority" label:"Highest priority" doc:"1 to 255." more:"Limits and other arguments"`
+	Expires     *int64        `json:"x-expires" label:"Expires unused after" is:"span" doc:"In ms, or as 90s, 10m or 24h." more:"Limits and other arguments"`
+	Lock        *int64        `json:"x-lock-duration" label:"Deliveries are locked for" is:"span" doc:"In ms, or as 90s, 10m or 24h. Then they go back to the queue." more:"Limits and other arguments"`
+	Arguments   operate.Table `json:"arguments" label:"Other arguments" doc:"A JSON object, for example {\"x-auto-delete-on-idle\": 3600000}." more:"Limits and other arguments"`
+}
+
+// DeclareQueue makes a queue, or finds one that was declared like this. Errors: the broker's, 406 for a queue with other properties.
+var DeclareQueue = operate.Define(operate.Op{
+	Name: "declare_queue", Noun: "queue", Title: "Declare a queue", Rule: operate.Rule{Role: operate.Management},
+	Routes: []string{"PUT /api/queues/{vhost}/{queue}"},
+	Page: operate.Page{On: "/queue/new", Title: "New queue", Tab: "/queues", Parent: "/queues", Up: "Queues", Button: "Create the queue",
+		Next: "/queue?vhost={vhost}&name={name}&changed=declared"},
+}, func(_ context.Context, c *operate.Call, q NewQueue) (none operate.None, err error) {
+	args := declared("declare_queue", q, q.Arguments)
+	if q.Type == "classic" {
+		delete(args, "x-queue-type") // it is the default
+	}
+	if given, is := q.Arguments["x-queue-type"]; is {
+		args["x-queue-type"] = given
+	}
+	switch q.DeadLetters {
+	case "exchange":
+		args["x-dead-letter-exchange"] = q.Exchange
+	case "queue":
+		args["x-dead-letter-queue"] = true
+	}
+	name := c.VHost.Queues.NameOf(q.Queue)
+	_, missing := c.VHost.Queues.Get(name)
+	c.Created = missing != nil
+	_, err = rights(c).DeclareQueue(c.VHost, nobody{}, name, broker.QueueDeclare{Durable: q.Durable, AutoDelete: q.AutoDelete, Args: args})
+	return none, err
+})
