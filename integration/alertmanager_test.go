@@ -18,7 +18,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // TestAlertmanagerAndPrometheus: the real ones. Deadlines missed in three queues reach Alertmanager from Curfew as one incident, which is

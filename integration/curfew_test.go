@@ -13,7 +13,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 type composeFile struct {

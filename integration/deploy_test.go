@@ -13,8 +13,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"curfew/integration/testenv"
 	"curfew/monitor/incident"
-	"curfew/testenv"
 )
 
 const deployFolder = "../deploy"

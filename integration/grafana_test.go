@@ -15,7 +15,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // TestDashboardShowsADemo: after a demo, in a Curfew of its own and beside RabbitMQ, each expression of Grafana's dashboard, its variables and its

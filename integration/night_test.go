@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/rabbitmq/amqp091-go"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // night is a Curfew with all its faces.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // question is what somebody wants to know who has never seen the dashboard: where to look, and what has to be seen there.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 const rabbitmqServer = "/usr/lib/rabbitmq/bin/rabbitmq-server"

@@ -3,7 +3,7 @@ package integration
 import (
 	"testing"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // TestKilled: the process is killed while deadlines fire. Started again on its data folder it keeps those that were left, also those that

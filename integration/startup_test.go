@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // TestRefusesToStart: what cannot work ends the process with a code other than zero and a text that names the variable or the port.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"curfew/broker/amqp"
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // user runs `curfew user` with the given standard input against c, as guest.

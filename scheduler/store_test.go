@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/integration/testenv"
 	"curfew/scheduler"
 	"curfew/scheduler/memstore"
 	"curfew/scheduler/redisstore"
-	"curfew/testenv"
 )
 
 // rights are those that package redisstore says it needs.

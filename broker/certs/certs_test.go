@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // greet connects a TLS client to a listener and returns the server's name and the client's

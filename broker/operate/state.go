@@ -2,7 +2,6 @@ package operate
 
 import (
 	"time"
-
 )
 
 // State is the state of the broker at one moment.

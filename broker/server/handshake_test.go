@@ -19,7 +19,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/certs"
 	"curfew/broker/server"
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 func TestUpdateSecret(t *testing.T) {

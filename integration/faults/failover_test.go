@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // electionLimit is how long Sentinels may take to agree on another master, and to tell

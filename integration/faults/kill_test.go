@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"curfew/integration/faults/history"
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // TestKilled kills the process at random moments, some of them while it starts and

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 const networkDelay = 100 * time.Millisecond

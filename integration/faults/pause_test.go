@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"curfew/integration/faults/history"
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 const (

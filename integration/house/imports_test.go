@@ -75,7 +75,6 @@ var rooms = map[string][]string{
 	"monitor/rabbitmq/internal/fingerprint": {},
 	"monitor/rabbitmq/lease":                {"monitor/rabbitmq/keeper"},
 
-	"testenv":                {},
 	"cmd/internal/reference": {},
 
 	"cmd/internal/inject":    {},

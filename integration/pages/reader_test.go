@@ -21,7 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // blockLimit is how long a block may take.

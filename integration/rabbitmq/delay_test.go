@@ -18,8 +18,8 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq/plan"
-	"curfew/testenv"
 )
 
 // delays is a delayed exchange foo with a consumer, and a history of what it was to deliver and has delivered.

@@ -22,11 +22,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
 	"curfew/monitor/rabbitmq/queuefacts"
-	"curfew/testenv"
 )
 
 // TestKeeperStandsAsideForConsumers: an application comes, seen by a look or an event, gets all in order, and goes.

@@ -21,8 +21,8 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq/queuefacts"
-	"curfew/testenv"
 )
 
 const (

@@ -14,10 +14,10 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
+	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
 	"curfew/scheduler/redisstore"
-	"curfew/testenv"
 )
 
 const page = "../../docs/beside-rabbitmq.md"

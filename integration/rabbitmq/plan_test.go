@@ -18,8 +18,8 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq/plan"
-	"curfew/testenv"
 )
 
 // binary is the curfew command, built once for the run.

@@ -15,8 +15,8 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq"
-	"curfew/testenv"
 )
 
 // replica is a `curfew serve` that keeps the deadlines of a RabbitMQ.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq/queuefacts"
-	"curfew/testenv"
 )
 
 // TestReplicasOnThreeNodes runs two `curfew serve` beside three nodes, each of which names the cluster after itself, in a virtual host with queues

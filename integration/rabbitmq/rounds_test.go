@@ -20,8 +20,8 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/integration/faults/history"
+	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq/queuefacts"
-	"curfew/testenv"
 )
 
 const (

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadline"
+	"curfew/integration/testenv"
 	"curfew/monitor"
 	"curfew/scheduler/redisstore"
-	"curfew/testenv"
 )
 
 // realRun is a monitor with a Redis server of its own, in real time.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadline"
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 func TestSecondOwnerIsRefused(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadline"
+	"curfew/integration/testenv"
 	"curfew/scheduler"
-	"curfew/testenv"
 )
 
 func TestScriptFlush(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"curfew/broker/deadline"
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 const benchBatch = 1000

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadline"
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // openStore returns a store that has begun.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 func TestAPICommandsWithoutAnAnswer(t *testing.T) {

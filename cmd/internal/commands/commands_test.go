@@ -19,7 +19,7 @@ import (
 
 	"curfew/cmd/internal/node"
 	"curfew/integration/pages"
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // scratch is a folder for the built binary.

@@ -11,7 +11,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // running is `curfew serve` and the flags by which commands find it.

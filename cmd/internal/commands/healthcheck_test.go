@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // TestHealthcheck asks a process that is starting, then one that is ready.

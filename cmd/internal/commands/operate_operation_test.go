@@ -19,7 +19,7 @@ import (
 	"curfew/broker/operate"
 	"curfew/cmd/internal/node"
 	"curfew/cmd/internal/settings"
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // note is a row and a request of the operations of this test.

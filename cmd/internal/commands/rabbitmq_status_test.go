@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/observe"
-	"curfew/testenv"
 )
 
 // TestServeRabbitMQ: serve with CURFEW_PRIMARY_URL comes up without a broker, even while the RabbitMQ is away, and says what is unused.

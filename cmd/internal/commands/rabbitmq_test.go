@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/cmd/internal/cli"
+	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/queuefacts"
-	"curfew/testenv"
 )
 
 // TestRabbitMQPlanChecksItsSettings before it asks a RabbitMQ.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/cmd/internal/node"
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 func TestStatusAndAuditCommands(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/cmd/internal/settings"
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // nodeOfRabbitMQ is a node whose RabbitMQ nobody reaches.

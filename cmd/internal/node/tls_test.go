@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/cmd/internal/settings"
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 func TestAMQPListeners(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 
 	"curfew/cmd/internal/node"
 	"curfew/cmd/internal/settings"
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // running is a node in this process, with all parts that report metrics. Redis, the collector and RabbitMQ are not there.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 var setenv = testenv.Setenv

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"curfew/testenv"
+	"curfew/integration/testenv"
 )
 
 // TestGroupKnowsWhoLives: a member that leaves or stops beating is dropped with its report, and all know which queues one has let go of.

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
+	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq/keeper"
-	"curfew/testenv"
 )
 
 func TestLeaseHasOneHolder(t *testing.T) {
