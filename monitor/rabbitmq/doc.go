@@ -79,6 +79,6 @@
 //
 // # Left to others
 //
-// Package keeper keeps one queue, package lease has the leases, package observe the taps. Package cluster talks to RabbitMQ
+// Package keeper keeps one queue, package delay holds one with mode delay, package lease has the leases, package observe the taps. Package cluster talks to RabbitMQ
 // and decides what may be kept. What an expiry means to people is up to the monitor.
 package rabbitmq

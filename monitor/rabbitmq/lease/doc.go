@@ -10,7 +10,8 @@
 //	                                                     expires two minutes after the last of them
 //	{curfew:keep:<cluster>:<vhost>:<queue>}:at:<minute>  string: 16 bytes per shadow: fingerprint, deadline in µs times
 //	                                                     two, plus one if the age is unknown; expires two minutes after
-//	                                                     its minute
+//	                                                     its minute. Those of a delay queue last a week, unless the
+//	                                                     keeper has settled all that was due then
 //
 // And for each virtual host:
 //
