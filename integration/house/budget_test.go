@@ -18,24 +18,24 @@ import (
 // figure goes down to what is then reached, rounded up a little. Whoever raises one says in the commit what the lines are for.
 const (
 	// productLines is of Go without tests, integration and deploy: what somebody who carries Curfew on has to read.
-	productLines = 101_200
+	productLines = 98_500
 	// productPackages is how many rooms there are to know: a package that one other imports has to earn its page.
-	productPackages = 84
+	productPackages = 74
 	// methodSetLimit is of a type with all that it embeds: what an editor offers after the dot.
 	methodSetLimit = 60
 	// oneStatement is how many functions are a name for one statement: some are worth it, a layer of them is not.
-	oneStatement = 1_200
+	oneStatement = 1_050
 )
 
 // largeSets are the types above methodSetLimit. What is no longer above it fails the test, so this table can only shrink.
 var largeSets = map[string]exception{
-	"broker/internal/delivery.Queue": {84, "an operation and its step under one lock are a method each, and what reads the queue is messages"},
-	"broker/internal/topology.Queue": {111, "a declared queue is a queue at work: it has the messages and the name"},
-	"broker/management.request":      {80, "a request, its operations and how it answers"},
-	"broker/management/rest.Request": {70, "what each route asks of a request"},
-	"broker/operate.Operations":      {140, "all operations of a user, by the parts of the broker"},
-	"broker/store.committer":         {98, "the journal, and its pipeline of commits"},
-	"broker/store.journal":           {84, "the commit pipeline and what reads what it writes: one order of locks"},
+	"broker/internal/delivery.Queue": {78, "an operation and its step under one lock are a method each, and what reads the queue is messages"},
+	"broker/internal/topology.Queue": {107, "a declared queue is a queue at work: it has the messages and the name"},
+	"broker/management.request":      {77, "a request, its operations and how it answers"},
+	"broker/management/rest.Request": {67, "what each route asks of a request"},
+	"broker/operate.Operations":      {71, "all operations of a user, by the parts of the broker"},
+	"broker/store.committer":         {94, "the journal, and its pipeline of commits"},
+	"broker/store.journal":           {81, "the commit pipeline and what reads what it writes: one order of locks"},
 }
 
 // TestBudget: all of it together can be carried.
