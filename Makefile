@@ -25,9 +25,9 @@ IN_PROCESS = ^Test(Login|RefusedLoginOnTheWire|Permissions|WhatEndsConnections|L
 # The tests that mount a file system, install a package, or run Curfew in a network or a time of its own.
 PRIVILEGED = ^Test(Amqp091Own|DiskFull|DiskFails|DiskStandsStill|SuspendedWhileDown|AbsoluteTimesAfterAWrongClock|DebInstalled|RpmInstalled|Newcomer)$$
 
-# Tests of packages that compute for long and start few goroutines, or measure memory: the race detector takes most of their time and sees
-# the same code in their neighbours. Of the crash points it sees every eighth.
-LONG = ^Test(TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|ForecastComesTrue|TreeLikeASet)$$
+# Tests of packages that compute for long and start few goroutines, or measure memory or the processor: the race detector takes most of
+# their time and sees the same code in their neighbours. Of the crash points it sees every eighth.
+LONG = ^Test(LookAtTheCeilings|TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|ForecastComesTrue|TreeLikeASet)$$
 
 .DEFAULT_GOAL := help
 .PHONY: .test-quietly .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image release release-check set-version clean
@@ -75,7 +75,7 @@ test: deps $(LINT) ## everything, with the race detector, against real Redis, Ra
 .test-faults:
 	$(RELEASED) -parallel 6 -skip '$(PRIVILEGED)' ./integration/faults
 .test-long:
-	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./monitor/forecast ./scheduler/memstore
+	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor/forecast ./scheduler/memstore
 	$(SCHEDULED)
 .test-quietly:
 	$(RELEASED) -p 1 -parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)|^TestSimulation' $(filter-out %/rabbitmq %/faults,$(INTEGRATION))

@@ -307,18 +307,24 @@ func TestMovesWaitForSpace(t *testing.T) {
 	for ; ; at += step {
 		disk := newCrashDisk()
 		letters, crashed := moveOnFullDisk(t, disk, at)
-		s, r, err := reopen(disk.afterCrash(rand.New(rand.NewPCG(1, uint64(at))), 0.5))
-		require.NoError(t, err)
-		found := map[string]int{}
-		for _, q := range r.Queues {
-			for i := range q.Entries {
-				found[string(s.View(q.Entries[i].Pos).Body)]++
+		disk = disk.afterCrash(rand.New(rand.NewPCG(1, uint64(at))), 0.5)
+		var found map[string]int
+		for range 2 { // the disk may still be full when the first of them ends
+			s, r, err := reopen(disk)
+			require.NoError(t, err)
+			found = map[string]int{}
+			for _, q := range r.Queues {
+				for i := range q.Entries {
+					found[string(s.View(q.Entries[i].Pos).Body)]++
+				}
+			}
+			for _, body := range letters {
+				require.Equal(t, 1, found[body], "crash at operation %d", at)
+			}
+			if err := s.Close(); err != nil {
+				require.ErrorIs(t, err, ErrFull)
 			}
 		}
-		for _, body := range letters {
-			require.Equal(t, 1, found[body], "crash at operation %d", at)
-		}
-		require.NoError(t, s.Close())
 		if at > 0 && !crashed {
 			require.Len(t, found, len(letters))
 			break

@@ -73,10 +73,13 @@ func (r *release) archived(t target) (files []file, err error) {
 	return files, err
 }
 
-// walk lists the files below a folder, relative to it, sorted.
+// walk lists the files below a folder, and the links to files, relative to it, sorted.
 func walk(folder string) (names []string, err error) {
 	err = filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if about, err := os.Stat(path); err != nil || !about.Mode().IsRegular() {
 			return err
 		}
 		name, err := filepath.Rel(folder, path)
