@@ -144,7 +144,7 @@ var scenarios = []scenario{
 		tests: []string{"integration/faults.TestSentinelFailsOver", "scheduler/redisstore.TestEpochTellsAFailover", "monitor/schedule.TestLostRepliesAreHarmless", "monitor/schedule.TestTwoMonitorsOnOneSchedule"}},
 	{id: "F42", fault: "slots of a cluster move while claims are made",
 		holds: "redirections are followed, deadlines fire",
-		tests: []string{"integration/faults.TestSlotsMove", "scheduler/redisstore.TestStore", "scheduler/redisstore.TestCheckOfACluster"}},
+		tests: []string{"integration/faults.TestSlotsMove", "scheduler.TestRedis", "scheduler/redisstore.TestCheckOfACluster"}},
 	{id: "F43", fault: "Redis is busy with somebody's script",
 		holds: "the index fires; the schedule is used again afterwards",
 		tests: []string{"integration.TestRedisFails", "scheduler/redisstore.TestSilentServer", "monitor/schedule.TestStuckRedis"}},

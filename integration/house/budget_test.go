@@ -18,7 +18,7 @@ import (
 // figure goes down to what is then reached, rounded up a little. Whoever raises one says in the commit what the lines are for.
 const (
 	// productLines is of Go without tests, integration and deploy: what somebody who carries Curfew on has to read.
-	productLines = 98_500
+	productLines = 98_900
 	// productPackages is how many rooms there are to know: a package that one other imports has to earn its page.
 	productPackages = 74
 	// methodSetLimit is of a type with all that it embeds: what an editor offers after the dot.

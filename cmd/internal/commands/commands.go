@@ -17,6 +17,7 @@ import (
 	"curfew/cmd/internal/node"
 	"curfew/cmd/internal/queues"
 	"curfew/cmd/internal/settings"
+	"curfew/cmd/internal/top"
 	"curfew/monitor/printable"
 )
 
@@ -95,6 +96,13 @@ func rootCommand(b node.Build) *cobra.Command {
 	root.AddCommand(incidentCommand(), storeCommand(), definitionsCommand(), injectCommand(b.Version),
 		statusCommand(), clockCommand(), queues.History(), queues.Queue(), auditCommand(), rabbitmqCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
 		messaging.Delete(), messaging.Consumers(), messaging.Connections(), messaging.Channels())
+	root.AddCommand(top.Command(func(ctx context.Context, out io.Writer, args []string) error {
+		again := rootCommand(b)
+		again.SetArgs(args)
+		again.SetOut(out)
+		again.SetErr(out)
+		return again.ExecuteContext(ctx)
+	}))
 	families := cli.AddOperations(root, operate.All())
 	queues.AddDeadlines(families)
 	queues.AddDeadLetters(families)

@@ -40,9 +40,12 @@ type column struct {
 	optional, verdict, whole bool
 }
 
+// nameOf is a heading without its marks.
+func nameOf(heading string) string { return strings.TrimRight(heading, "?!=~") }
+
 // newColumn makes the column at place i.
 func newColumn(heading string, i int, rows [][]string) column {
-	name := strings.TrimRight(heading, "?!=")
+	name := nameOf(heading)
 	marks := heading[len(name):]
 	c := column{optional: strings.Contains(marks, "?"), verdict: strings.Contains(marks, "!"), whole: strings.Contains(marks, "="), cells: []string{printable.Text(name, "")}}
 	for _, row := range rows {

@@ -41,7 +41,9 @@ func (p *Printer) Check() error {
 
 // Fit adapts tables to w: to its width, if it is a terminal. noColor is the variable NO_COLOR (no-color.org).
 func (p *Printer) Fit(w io.Writer, noColor string) {
-	if p.terminal = OnTerminal(w); p.terminal {
+	if s, is := w.(*Screen); is {
+		p.terminal, p.width = true, s.Width
+	} else if p.terminal = OnTerminal(w); p.terminal {
 		p.width, _, _ = term.GetSize(int(w.(*os.File).Fd())) // 0 if it has none
 	}
 	if p.Color == "auto" && (!p.terminal || noColor != "") {
@@ -90,7 +92,7 @@ func (p *Printer) PrintText(w io.Writer, text []byte, head []string, rows [][]st
 //
 // A column whose heading ends in "?" is left out where the terminal is too narrow, the last one first. In a column whose heading ends in
 // "!" words for good and bad states have a color, and numbers that are not 0 are red. A column whose heading ends
-// in "=" is never cut. No mark is printed.
+// in "=" is never cut, and one whose heading ends in "~" is only part of the rows of a Screen. No mark is printed.
 func (p *Printer) Print(w io.Writer, v any, head []string, rows [][]string) error {
 	if p.JSON() {
 		encoder := json.NewEncoder(w)
@@ -98,11 +100,14 @@ func (p *Printer) Print(w io.Writer, v any, head []string, rows [][]string) erro
 		encoder.SetEscapeHTML(false)
 		return encoder.Encode(v)
 	}
-	columns := make([]column, len(head))
+	var columns []column
 	for i, heading := range head {
-		columns[i] = newColumn(heading, i, rows)
+		if !strings.HasSuffix(heading, "~") {
+			columns = append(columns, newColumn(heading, i, rows))
+		}
 	}
 	columns = fit(columns, p.width)
+	screen, _ := w.(*Screen)
 	for n := range len(rows) + 1 {
 		var line strings.Builder
 		for i := range columns {
@@ -113,6 +118,9 @@ func (p *Printer) Print(w io.Writer, v any, head []string, rows [][]string) erro
 		}
 		if _, err := fmt.Fprintln(w, line.String()); err != nil {
 			return err
+		}
+		if screen != nil && n > 0 {
+			screen.isRow(head, rows[n-1])
 		}
 	}
 	return nil

@@ -1,0 +1,106 @@
+package commands
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/stretchr/testify/require"
+
+	"curfew/cmd/internal/node"
+	"curfew/cmd/internal/top"
+)
+
+// screen is curfew top at work: what it shows, and its keyboard.
+type screen struct {
+	t     *testing.T
+	mu    sync.Mutex
+	text  string
+	keys  io.WriteCloser
+	ended chan error
+}
+
+func startTop(r *running, width, height int) *screen {
+	in, keys := io.Pipe()
+	s := &screen{t: r.t, keys: keys, ended: make(chan error, 1)}
+	c := top.Command(func(ctx context.Context, out io.Writer, args []string) error {
+		root := rootCommand(node.Build{})
+		root.SetArgs(args)
+		root.SetOut(out)
+		root.SetErr(out)
+		return root.ExecuteContext(ctx)
+	}, tea.WithInput(in), tea.WithWindowSize(width, height), tea.WithFilter(func(m tea.Model, msg tea.Msg) tea.Msg {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.text = ansi.Strip(m.View().Content)
+		return msg
+	}))
+	c.SetArgs(r.flags)
+	c.SetOut(io.Discard)
+	go func() { s.ended <- c.ExecuteContext(r.t.Context()) }()
+	return s
+}
+
+// press presses keys; shows waits until the screen has a text.
+func (s *screen) press(keys string) {
+	_, err := io.WriteString(s.keys, keys)
+	require.NoError(s.t, err)
+}
+
+func (s *screen) shows(text string) string {
+	s.t.Helper()
+	read := func() string {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.text
+	}
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(read(), text); time.Sleep(50 * time.Millisecond) {
+		s.press("x") // it means nothing, but what the last message has changed is seen when the next one comes
+		if time.Now().After(end) {
+			require.Fail(s.t, "it never shows "+text, "%s", read())
+		}
+	}
+	return read()
+}
+
+// TestTop: from the verdict down to a queue, its messages and its dead letters, whose replay is done after its dry run; at 80 columns.
+func TestTop(t *testing.T) {
+	r := startRunning(t)
+	r.dead(3)
+	s := startTop(r, 80, 24)
+	first := s.shows("orders.dead")
+	require.True(t, strings.HasPrefix(first, "CURFEW"), first)
+	for line := range strings.Lines(first) {
+		require.LessOrEqual(t, ansi.StringWidth(strings.TrimSuffix(line, "\n")), 80)
+	}
+	require.Equal(t, 24, strings.Count(first, "\n")+1)
+	s.press("/dead\r")
+	s.shows("with dead")
+	s.press("r")
+	s.shows("y replay these now")
+	s.press("y")
+	s.shows("Replays")
+	r.waits("orders.dead", 3) // they expire again
+	s.press("\x7f")           // back
+	s.shows("Incidents and queues")
+	s.press("\x1b[B\x1b[A\r") // down, up, Enter
+	s.shows("CONSUMER")
+	s.press("d")
+	s.shows("orders.dead, dead letters")
+	s.press("q")
+	require.NoError(t, <-s.ended)
+	require.NoError(t, s.keys.Close())
+}
+
+// TestTopNeedsATerminal: a pipe gets no full screen.
+func TestTopNeedsATerminal(t *testing.T) {
+	setenv(t)
+	code, _, errOut := runCommand(t, "top")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errOut, "curfew status --watch")
+}
