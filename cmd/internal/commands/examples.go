@@ -46,6 +46,7 @@ var examples = map[string]string{
 	"curfew runs cancel":          "curfew runs cancel 20300101-080000-1a2b3c4d",
 	"curfew runs list":            "curfew runs list --watch",
 	"curfew runs show":            "curfew runs show 20300101-080000-1a2b3c4d",
+	"curfew top":                  "curfew top --url https://curfew.example.org:15672 --user oncall",
 	"curfew status":               "curfew status --watch",
 	"curfew version":              "curfew version -o json",
 }
