@@ -167,8 +167,8 @@ func TestComposeWithoutRabbitMQ(t *testing.T) {
 		if code != http.StatusOK {
 			t.Fatalf("/healthz answers %d, and a restart would not help: %s", code, health)
 		}
-		return strings.Contains(health, `"degraded"`) && strings.Contains(health, "Some deadlines in RabbitMQ are not watched: the queues of RabbitMQ have not been looked at") &&
-			strings.Contains(health, "; Redis has not answered")
+		return strings.Contains(health, `"degraded"`) && strings.Contains(health, "Some deadlines in RabbitMQ are not watched: ") &&
+			strings.Contains(health, "the queues of RabbitMQ have not been looked at") && strings.Contains(health, "Redis has not answered")
 	})
 	if code, text := answerOf(t, c.ops+"/readyz", "", ""); code != http.StatusOK {
 		t.Errorf("/readyz answers %d: %s", code, text)

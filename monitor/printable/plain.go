@@ -2,23 +2,27 @@ package printable
 
 import "regexp"
 
-// plain has the errors that Go and its libraries are known for, each with what it says to an operator. What stands before an error, such as the
-// names of packages, goes with it.
+// packages are the single words before an error, at the start, in brackets or after another clause: these are names of packages. What they follow
+// is the first group.
+const packages = `(?:(^|[(;] ?|: )(?:[\w-]+: )+)?`
+
+// plain has the errors that Go and its libraries are known for, each with what it says to an operator. The single words
+// before an error, which are names of packages, go with it.
 var plain = []struct {
 	error *regexp.Regexp
 	says  string
 }{
-	{regexp.MustCompile(`(?:[\w-]+: )*(?:\w+ "([^"]*)": )?dial \w+ (\S+): connect: connection refused`), "nothing listens on $2"},
-	{regexp.MustCompile(`(?:[\w-]+: )*(?:\w+ "([^"]*)": )?dial \w+ (\S+): (?:i/o timeout|connect: (?:connection timed out|no route to host|network is unreachable))`), "$2 cannot be reached"},
-	{regexp.MustCompile(`(?:[\w-]+: )*(?:\w+ "([^"]*)": )?dial \w+: lookup (\S+?)(?: on \S+)?: (?:no such host|server misbehaving)`), "the name $2 is not known"},
-	{regexp.MustCompile(`(?:[\w-]+: )*(?:read|write) \w+ \S+->(\S+): (?:(?:read|write): )?(?:connection reset by peer|broken pipe)`), "$1 has cut the connection"},
-	{regexp.MustCompile(`(?:[\w-]+: )*(?:read|write) \w+ \S+->(\S+): i/o timeout`), "$1 does not answer in time"},
-	{regexp.MustCompile(`(?:[\w-]+: )*(?:\w+ "([^"]*)": )?(?:context deadline exceeded|net/http: request canceled)(?: \([^)]*\))?`), "it does not answer in time"},
-	{regexp.MustCompile(`(?:[\w-]+: )*(?:\w+ "([^"]*)": )?(?:unexpected EOF|EOF)\b`), "the connection was cut"},
-	{regexp.MustCompile(`(?:[\w-]+: )*Exception \(\d+\) Reason: "([^"]*)"`), "RabbitMQ says: $1"},
-	{regexp.MustCompile(`(?:[\w-]+: )*(?:WRONGPASS|NOAUTH)[^;)]*`), "the password is refused"},
-	{regexp.MustCompile(`(?:[\w-]+: )*(?:tls: failed to verify certificate: )?x509: ([^;)]*)`), "its certificate is not valid: $1"},
-	{regexp.MustCompile(`(?:[\w-]+: )*(?:\w+ \S+: )?no space left on device`), "the disk is full"},
+	{regexp.MustCompile(packages + `(?:\w+ "([^"]*)": )?dial \w+ (\S+): connect: connection refused`), "${1}nothing listens on ${3}"},
+	{regexp.MustCompile(packages + `(?:\w+ "([^"]*)": )?dial \w+ (\S+): (?:i/o timeout|connect: (?:connection timed out|no route to host|network is unreachable))`), "${1}${3} cannot be reached"},
+	{regexp.MustCompile(packages + `(?:\w+ "([^"]*)": )?dial \w+: lookup (\S+?)(?: on \S+)?: (?:no such host|server misbehaving)`), "${1}the name ${3} is not known"},
+	{regexp.MustCompile(packages + `(?:read|write) \w+ \S+->(\S+): (?:(?:read|write): )?(?:connection reset by peer|broken pipe)`), "${1}${2} has cut the connection"},
+	{regexp.MustCompile(packages + `(?:read|write) \w+ \S+->(\S+): i/o timeout`), "${1}${2} does not answer in time"},
+	{regexp.MustCompile(packages + `(?:\w+ "([^"]*)": )?(?:context deadline exceeded|net/http: request canceled)(?: \([^)]*\))?`), "${1}it does not answer in time"},
+	{regexp.MustCompile(packages + `(?:\w+ "([^"]*)": )?(?:unexpected EOF|EOF)\b`), "${1}the connection was cut"},
+	{regexp.MustCompile(packages + `Exception \(\d+\) Reason: "([^"]*)"`), "${1}RabbitMQ says: ${2}"},
+	{regexp.MustCompile(packages + `(?:WRONGPASS|NOAUTH)[^;)]*`), "${1}the password is refused"},
+	{regexp.MustCompile(packages + `(?:tls: failed to verify certificate: )?x509: ([^;)]*)`), "${1}its certificate is not valid: ${2}"},
+	{regexp.MustCompile(packages + `(?:\w+ \S+: )?no space left on device`), "${1}the disk is full"},
 }
 
 // Plainly is a text without the words of Go's errors.
