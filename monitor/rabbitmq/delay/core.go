@@ -60,7 +60,22 @@ type held struct {
 	tag         uint64
 	known       Known
 	at          int   // in the heap; -1: it is settled
-	next        *held // with the same id
+	next, prev  *held // with the same id, the later and the earlier ones
+}
+
+// dueTimes are due times of equal messages.
+type dueTimes struct {
+	list   []deadline.Instant
+	sorted bool
+}
+
+// ordered are the due times in order, each once.
+func (d *dueTimes) ordered() []deadline.Instant {
+	if !d.sorted {
+		slices.Sort(d.list)
+		d.list, d.sorted = slices.Compact(d.list), true
+	}
+	return d.list
 }
 
 type recentDue struct {
@@ -104,9 +119,9 @@ type core struct {
 	awaited  map[string]int // how many of them wait for a message
 	byID     map[string]*held
 
-	remembered map[uint64][]deadline.Instant // due times of messages that may come again
-	recent     []recentDue                   // of messages that were discarded a moment ago: RabbitMQ may not have heard
-	outcomes   [2]map[string]Outcome         // of messages with an id; the second one is older
+	remembered map[uint64]*dueTimes  // of messages that may come again, by fingerprint
+	recent     []recentDue           // of messages that were discarded a moment ago: RabbitMQ may not have heard
+	outcomes   [2]map[string]Outcome // of messages with an id; the second one is older
 
 	last     deadline.Instant // the last receipt
 	backlog  int              // messages that were ready at the start and have not come
@@ -120,7 +135,7 @@ type core struct {
 }
 
 func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *core {
-	return &core{queue: queue, ttl: -1, cancel: cancel, isDelay: isDelay, byID: map[string]*held{}, awaited: map[string]int{}, remembered: map[uint64][]deadline.Instant{},
+	return &core{queue: queue, ttl: -1, cancel: cancel, isDelay: isDelay, byID: map[string]*held{}, remembered: map[uint64]*dueTimes{}, awaited: map[string]int{},
 		outcomes: [2]map[string]Outcome{{}, {}}}
 }
 
@@ -132,34 +147,44 @@ func (c *core) begin(now deadline.Instant, ready int) {
 // remember takes in due times that another Curfew knew. A shadow with AgeUnknown takes one back.
 func (c *core) remember(shadows []keeper.Shadow) {
 	for _, s := range shadows {
-		if dues := c.remembered[s.Fingerprint]; !s.AgeUnknown && !slices.Contains(dues, s.Deadline) {
-			c.remembered[s.Fingerprint] = append(dues, s.Deadline)
+		if s.AgeUnknown {
+			continue
 		}
+		dues := c.remembered[s.Fingerprint]
+		if dues == nil {
+			dues = &dueTimes{}
+			c.remembered[s.Fingerprint] = dues
+		}
+		dues.list, dues.sorted = append(dues.list, s.Deadline), false
 	}
 	for _, s := range shadows {
-		if s.AgeUnknown {
-			c.forget(s.Fingerprint, s.Deadline)
+		if dues := c.remembered[s.Fingerprint]; s.AgeUnknown && dues != nil {
+			if i, found := slices.BinarySearch(dues.ordered(), s.Deadline); found {
+				c.keep(s.Fingerprint, slices.Delete(dues.list, i, i+1))
+			}
 		}
 	}
 }
 
-func (c *core) forget(fingerprint uint64, due deadline.Instant) {
-	dues := slices.DeleteFunc(c.remembered[fingerprint], func(d deadline.Instant) bool { return d == due })
+// keep has only these due times remembered of such messages.
+func (c *core) keep(fingerprint uint64, dues []deadline.Instant) {
 	if len(dues) == 0 {
 		delete(c.remembered, fingerprint)
 	} else {
-		c.remembered[fingerprint] = dues
+		c.remembered[fingerprint].list = dues
 	}
 }
 
 // recall returns the latest due time remembered of such a message, which is then no longer remembered.
 func (c *core) recall(fingerprint uint64) (due deadline.Instant, ok bool) {
 	dues := c.remembered[fingerprint]
-	if len(dues) == 0 {
+	if dues == nil {
 		return 0, false
 	}
-	due = slices.Max(dues)
-	c.forget(fingerprint, due)
+	list := dues.ordered()
+	last := len(list) - 1
+	due = list[last]
+	c.keep(fingerprint, list[:last])
 	return due, true
 }
 
@@ -204,7 +229,10 @@ func (c *core) hold(now deadline.Instant, e *held) {
 	if e.id == "" {
 		return
 	}
-	e.next, c.byID[e.id] = c.byID[e.id], e
+	if e.next = c.byID[e.id]; e.next != nil {
+		e.next.prev = e
+	}
+	c.byID[e.id] = e
 	if o := c.outcome(e.id); o != TooLate { // the id is used again
 		delete(c.outcomes[0], e.id)
 		delete(c.outcomes[1], e.id)
@@ -358,24 +386,22 @@ func (c *core) settle(e *held, ack bool) {
 	c.out = append(c.out, effect{channel: e.channel, tag: e.tag, ack: ack})
 }
 
+// unlist takes a message that waits out of those with its id.
 func (c *core) unlist(e *held) {
-	if e.id == "" {
+	switch {
+	case e.id == "":
 		return
-	}
-	first := c.byID[e.id]
-	if first == e {
-		first = e.next
-	}
-	for at := first; at != nil; at = at.next {
-		if at.next == e {
-			at.next = e.next
-		}
-	}
-	if e.next = nil; first == nil {
+	case e.prev != nil:
+		e.prev.next = e.next
+	case e.next != nil:
+		c.byID[e.id] = e.next
+	default:
 		delete(c.byID, e.id)
-	} else {
-		c.byID[e.id] = first
 	}
+	if e.next != nil {
+		e.next.prev = e.prev
+	}
+	e.next, e.prev = nil, nil
 }
 
 func (c *core) outcome(id string) Outcome {
@@ -452,12 +478,12 @@ func (c *core) lose(ch *channel) {
 		if ch != nil && e.channel != ch {
 			return false
 		}
+		e.at = -1
 		if e.message != nil {
 			c.awaits(e, -1)
-		} else {
-			c.remember([]keeper.Shadow{{Fingerprint: e.fingerprint, Deadline: e.due}})
+			return true
 		}
-		e.at = -1
+		c.remember([]keeper.Shadow{{Fingerprint: e.fingerprint, Deadline: e.due}})
 		c.unlist(e)
 		return true
 	}
@@ -472,10 +498,7 @@ func (c *core) lose(ch *channel) {
 // prune forgets due times of messages that did not come again.
 func (c *core) prune(now deadline.Instant) {
 	for fingerprint, dues := range c.remembered {
-		for _, due := range dues {
-			if due < now.Add(-forgetAfter) {
-				c.forget(fingerprint, due)
-			}
-		}
+		from, _ := slices.BinarySearch(dues.ordered(), now.Add(-forgetAfter))
+		c.keep(fingerprint, dues.list[from:])
 	}
 }

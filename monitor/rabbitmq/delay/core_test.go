@@ -323,3 +323,28 @@ func TestPendingBefore(t *testing.T) {
 	}
 	require.Equal(t, []int64{0, 50, 100}, k.PendingBefore([]deadline.Instant{1, deadline.FromUnixMilli(50_500), deadline.FromUnixMilli(1e9)}, nil))
 }
+
+// TestManyEqualMessages: 50,000 messages with one id and one body are lost with their channel and come again. Each is out once, in the order of
+// the due times, and none takes a look at all others.
+func TestManyEqualMessages(t *testing.T) {
+	const n = 50_000
+	s := newStory(t, cluster.CancelAny)
+	for range n {
+		s.deliver(published("same", amqp091.Table{"x-delay": int32(60_000)}))
+	}
+	s.c.lose(nil)
+	s.ch = &channel{}
+	s.c.begin(s.now, n)
+	again := published("same", amqp091.Table{"x-delay": int32(60_000)})
+	again.Redelivered = true
+	for range n {
+		s.deliver(again)
+	}
+	require.Empty(t, s.after(time.Minute-time.Millisecond), "early")
+	out := 0
+	for _, what := range s.after(time.Minute) {
+		require.Equal(t, "+same", what)
+		out++
+	}
+	require.Equal(t, n, out)
+}
