@@ -1,0 +1,257 @@
+package operate
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"curfew/broker/amqp"
+)
+
+// Wrong is what is wrong with a field of a request: in words, or as RabbitMQ's API says it, by a code and what that is about.
+type Wrong struct {
+	Field, Text, Code string
+	About             []any
+}
+
+// Error implements error.
+func (e *Wrong) Error() string {
+	if e.Text != "" {
+		return e.Text
+	}
+	text := e.Field + map[string]string{
+		"not_integer": " is not a whole number", "not_boolean": " is neither true nor false", "not_string": " is not a text", "not_table": " is not a JSON object",
+		"not_base64": " is not in base64", "out_of_range": " is out of range", "no_such_user": " does not exist",
+	}[e.Code]
+	if e.Code == "out_of_range" {
+		text += fmt.Sprintf(": %v", e.About[1])
+	}
+	return text
+}
+
+// wrong is a Wrong with a code.
+func wrong(f *Field, code string, about ...any) error {
+	return &Wrong{Field: f.Name, Code: code, About: about}
+}
+
+// decode makes a request of JSON values by the names of its fields: numbers are int64 or float64. Texts for numbers and booleans count as these, since
+// some clients send them. Error: *Wrong.
+func decode(list []Field, request reflect.Type, values map[string]any) (any, error) {
+	into := reflect.New(request).Elem()
+	for i := range list {
+		f := &list[i]
+		v, given := values[f.Name]
+		if v == nil && f.Default != "" {
+			v, given = f.Default, true
+		}
+		if !given {
+			continue
+		}
+		if err := f.set(into.FieldByIndex(f.index), v); err != nil {
+			return nil, err
+		}
+	}
+	return into.Interface(), nil
+}
+
+func (f *Field) set(to reflect.Value, v any) error {
+	if to.Kind() == reflect.Interface {
+		if v != nil {
+			to.Set(reflect.ValueOf(v))
+		}
+		return nil
+	}
+	if v == nil {
+		if to.Kind() == reflect.Slice {
+			to.Set(reflect.MakeSlice(to.Type(), 0, 0))
+		}
+		return nil
+	}
+	if f.Optional {
+		to.Set(reflect.New(to.Type().Elem()))
+		to = to.Elem()
+	}
+	if reads, is := to.Addr().Interface().(encoding.TextUnmarshaler); is {
+		text, ok := v.(string)
+		if !ok {
+			return wrong(f, "not_string", f.Name)
+		}
+		if err := reads.UnmarshalText([]byte(text)); err != nil {
+			return &Wrong{Field: f.Name, Text: f.Name + ": " + err.Error()}
+		}
+		return nil
+	}
+	switch to.Kind() {
+	case reflect.String:
+		text, ok := v.(string)
+		if !ok {
+			return wrong(f, "not_string", f.Name)
+		}
+		to.SetString(text)
+	case reflect.Bool:
+		yes, err := f.boolean(v)
+		if err != nil {
+			return err
+		}
+		to.SetBool(yes)
+	case reflect.Int, reflect.Int64:
+		n, err := f.integer(v)
+		if err != nil {
+			return err
+		}
+		to.SetInt(n)
+	case reflect.Uint64:
+		n, err := f.natural(v)
+		if err != nil {
+			return err
+		}
+		to.SetUint(n)
+	case reflect.Float64:
+		n, err := f.fraction(v)
+		if err != nil {
+			return err
+		}
+		to.SetFloat(n)
+	case reflect.Slice:
+		list, err := f.list(v)
+		if err != nil {
+			return err
+		}
+		to.Set(reflect.ValueOf(list))
+	case reflect.Map:
+		return f.table(to, v)
+	default:
+		panic("operate: no field can be a " + to.Kind().String())
+	}
+	return nil
+}
+
+func (f *Field) boolean(v any) (bool, error) {
+	switch v {
+	case true, "true":
+		return true, nil
+	case false, "false", "":
+		return false, nil
+	}
+	return false, wrong(f, "not_boolean", v)
+}
+
+func (f *Field) integer(v any) (int64, error) {
+	switch n := v.(type) {
+	case int64:
+		return n, nil
+	case float64:
+		if n == math.Trunc(n) {
+			return int64(n), nil
+		}
+	case string:
+		if n, err := strconv.ParseInt(n, 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	return 0, wrong(f, "not_integer", v)
+}
+
+// natural reads a number that is not negative.
+func (f *Field) natural(v any) (uint64, error) {
+	if text, is := v.(string); is {
+		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	n, err := f.integer(v)
+	if err == nil && n < 0 {
+		err = wrong(f, "out_of_range", f.Name, n)
+	}
+	return uint64(n), err
+}
+
+func (f *Field) fraction(v any) (float64, error) {
+	switch n := v.(type) {
+	case int64:
+		return float64(n), nil
+	case float64:
+		return n, nil
+	case string:
+		if n, err := strconv.ParseFloat(n, 64); err == nil {
+			return n, nil
+		}
+	}
+	return 0, &Wrong{Field: f.Name, Text: fmt.Sprintf("%s is not a number: %v", f.Name, v)}
+}
+
+// list reads a list of texts, or one text with commas.
+func (f *Field) list(v any) ([]string, error) {
+	list := []string{}
+	switch v := v.(type) {
+	case []string:
+		return v, nil
+	case string:
+		for one := range strings.SplitSeq(v, ",") {
+			if one = strings.TrimSpace(one); one != "" {
+				list = append(list, one)
+			}
+		}
+		return list, nil
+	case []any:
+		for _, one := range v {
+			text, ok := one.(string)
+			if !ok {
+				return nil, wrong(f, "not_string", f.Name)
+			}
+			list = append(list, text)
+		}
+		return list, nil
+	}
+	return nil, wrong(f, "not_string", f.Name)
+}
+
+// table reads arguments or a JSON object. Some clients send an empty list for no arguments.
+func (f *Field) table(to reflect.Value, v any) error {
+	if list, is := v.([]any); is && len(list) == 0 {
+		return nil
+	}
+	object, is := v.(map[string]any)
+	if !is {
+		return wrong(f, "not_table", f.Name)
+	}
+	if to.Type() == reflect.TypeFor[amqp.Table]() {
+		t, err := TableOf(object)
+		if bad, is := errors.AsType[*Wrong](err); is {
+			bad.Field = f.Name
+		}
+		if err == nil {
+			to.Set(reflect.ValueOf(t))
+		}
+		return err
+	}
+	to.Set(reflect.ValueOf(object))
+	return nil
+}
+
+// check checks the bounds of a request. Error: *Wrong.
+func check(list []Field, request any) error {
+	for i := range list {
+		f := &list[i]
+		switch v := f.Of(request).(type) {
+		case int64:
+			if v < f.min || v > f.max {
+				return wrong(f, "out_of_range", f.Name, v)
+			}
+		case int:
+			if int64(v) < f.min || int64(v) > f.max {
+				return wrong(f, "out_of_range", f.Name, int64(v))
+			}
+		case string:
+			if len(f.OneOf) > 0 && !f.Any && f.Kind != Words && !slices.Contains(f.OneOf, v) && v != f.Default {
+				return &Wrong{Field: f.Name, Text: fmt.Sprintf("%s is %q: want %s", f.Name, v, strings.Join(f.OneOf, ", "))}
+			}
+		}
+	}
+	return nil
+}
