@@ -1,5 +1,5 @@
-// Package dashboard is the web interface of a Curfew: the deadlines ahead, the messages that
-// expired, the queues, the dead letters, alerts and the audit.
+// Package dashboard is Curfew's web interface: the deadlines ahead, the messages that
+// expired, the queues, the dead letters, incidents and the audit.
 //
 //	request ─► headers ─► same site? ─► session or Basic ─► gather a view ─► draw it
 //	                                                             ▲
