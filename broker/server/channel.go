@@ -30,6 +30,7 @@ type channel struct {
 
 	deliveries deliveries.Deliveries
 	replies    *replyConsumer // nil: none
+	ten        *session10     // nil: it is a channel of AMQP 0-9-1
 }
 
 func newChannel(c *connection, id uint16) *channel {
@@ -186,6 +187,10 @@ func (ch *channel) reply(noWait bool, m amqp.Method) error {
 func (ch *channel) closeWith(e *amqp.Exception) {
 	ch.close()
 	ch.closing = true
+	if ch.ten != nil {
+		ch.ten.sendEnd(e)
+		return
+	}
 	ch.send(&amqp.ChannelClose{Closing: amqp.Closing{ReplyCode: e.Code, ReplyText: e.Text, ClassID: e.Class, MethodID: e.Method}})
 }
 
@@ -197,6 +202,9 @@ func (ch *channel) close() {
 	ch.rollback()
 	ch.closeReplies()
 	ch.content.Abandon(&ch.conn.usage)
+	if ch.ten != nil {
+		ch.ten.close()
+	}
 	if c := ch.confirms.Load(); c != nil {
 		c.Close()
 	}

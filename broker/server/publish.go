@@ -61,6 +61,10 @@ func (ch *channel) flushPublishes() {
 	ch.dirty = false
 	ch.refused = ch.publisher.Flush(ch.refused)
 	ch.countPublishes()
+	if ch.ten != nil {
+		ch.ten.confirm(ch.refused)
+		return
+	}
 	c := ch.confirms.Load()
 	if c == nil {
 		return

@@ -29,6 +29,7 @@ type identity struct {
 
 // ConnectionInfo describes an open connection.
 type ConnectionInfo struct {
+	Protocol           string // "AMQP 0-9-1" or "AMQP 1.0"
 	Name               string // "peer -> host", as RabbitMQ names connections
 	User, VHost        string
 	Mechanism          string
@@ -218,7 +219,7 @@ func (c *connection) unlist() {
 
 func (c *connection) info(i *identity) ConnectionInfo {
 	info := ConnectionInfo{
-		Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.clientProperties(), Since: i.since,
+		Protocol: c.protocol(), Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.clientProperties(), Since: i.since,
 		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, TLS: i.tls, Blocked: c.blocked.Load(), Flow: c.inFlow(),
 		Reads: c.reads.Load(), Received: c.received.Load(), Pending: c.out.Pending(),
 		identityOfLifetime: i,
@@ -230,6 +231,13 @@ func (c *connection) info(i *identity) ConnectionInfo {
 		info.Channels = append(info.Channels, ch.info(&info))
 	}
 	return info
+}
+
+func (c *connection) protocol() string {
+	if c.ten != nil {
+		return "AMQP 1.0"
+	}
+	return "AMQP 0-9-1"
 }
 
 func hostPort(a net.Addr) (host string, port int) {
