@@ -133,8 +133,3 @@ func ReadSection(p Performative, value []byte) error {
 	}
 	return read(p, value)
 }
-
-// AppendDataHead appends the beginning of a data section, whose n octets must follow.
-func AppendDataHead(b []byte, n int) []byte {
-	return appendSized(append(b, codeDescribed, codeSmallUlng, SectionData), codeBinary8, n)
-}

@@ -6,6 +6,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
+	"curfew/broker/server/internal/convert"
 )
 
 // client10 is what a connection has for a client of AMQP 1.0. It belongs to the reader; frameMax does
@@ -151,7 +152,7 @@ func (p *client10) open(m *amqp10.Open) error {
 	if name, given := strings.CutPrefix(m.Hostname, "vhost:"); given {
 		vhost = name
 	}
-	h.properties = amqp.AppendTable(nil, propertiesOf(m))
+	h.properties = amqp.AppendTable(nil, convert.ClientProperties(m))
 	h.heartbeat = offeredHeartbeat
 	c.channelMax = channelMax10
 	if m.ChannelMax < channelMax10 {
@@ -173,18 +174,6 @@ func (p *client10) open(m *amqp10.Open) error {
 	return nil
 }
 
-// propertiesOf are the properties that a client shows of itself.
-func propertiesOf(m *amqp10.Open) amqp.Table {
-	t := amqp.Table{"connection_name": m.ContainerID}
-	properties, _ := m.Properties.(amqp10.Map)
-	for _, key := range []string{"product", "version", "platform", "connection_name"} {
-		if s, ok := properties.Get(key).(string); ok && len(s) < 256 {
-			t[key] = s
-		}
-	}
-	return t
-}
-
 // onSession passes a frame to its session.
 func (p *client10) onSession(channel uint16, m amqp10.Performative, payload []byte) error {
 	c := p.c
@@ -193,7 +182,7 @@ func (p *client10) onSession(channel uint16, m amqp10.Performative, payload []by
 		if ch != nil || channel > c.channelMax {
 			return amqp.NewException(amqp.ChannelError, 0, 0, "channel %d is in use, or above channel-max", channel)
 		}
-		ch, err := c.openChannel(channel + 1)
+		ch, err := openChannel(c, channel+1)
 		if err != nil {
 			return err
 		}
@@ -225,22 +214,5 @@ func (p *client10) sendClose(e *amqp.Exception) {
 		p.opened = true
 		p.send(0, &amqp10.Open{ContainerID: "curfew", MaxFrameSize: amqp10.Unlimited, ChannelMax: channelMax10})
 	}
-	p.send(0, &amqp10.Close{Ending: amqp10.Ending{Error: errorOf(e)}})
-}
-
-// conditions are RabbitMQ's conditions for its reply codes.
-var conditions = map[uint16]string{
-	amqp.AccessRefused: "amqp:unauthorized-access", amqp.NotFound: "amqp:not-found", amqp.ResourceLocked: "amqp:resource-locked",
-	amqp.PreconditionFailed: "amqp:precondition-failed", amqp.NotAllowed: "amqp:not-allowed", amqp.NotImplemented: "amqp:not-implemented",
-	amqp.ResourceError: "amqp:resource-limit-exceeded", amqp.ContentTooLarge: "amqp:link:message-size-exceeded", amqp.ConnectionForced: "amqp:connection:forced",
-	amqp.FrameError: "amqp:connection:framing-error", amqp.SyntaxError: "amqp:decode-error", amqp.CommandInvalid: "amqp:illegal-state",
-	amqp.ChannelError: "amqp:not-allowed", amqp.InternalError: "amqp:internal-error",
-}
-
-func errorOf(e *amqp.Exception) *amqp10.Error {
-	condition, known := conditions[e.Code]
-	if !known {
-		condition = "amqp:internal-error"
-	}
-	return &amqp10.Error{Condition: condition, Description: e.Text}
+	p.send(0, &amqp10.Close{Ending: amqp10.Ending{Error: convert.ErrorOf(e)}})
 }

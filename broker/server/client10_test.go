@@ -82,7 +82,7 @@ func (x *site) noMore10(r *amqp10.Receiver) {
 	assert.ErrorIs(x.t, err, context.DeadlineExceeded)
 }
 
-// TestBothProtocols: a message published over either is consumed over either, in frames that are
+// TestBothProtocols: what is published over one protocol can be consumed over both, in frames that are
 // smaller than the message, too.
 func TestBothProtocols(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {

@@ -38,13 +38,13 @@ func (c *connection) fail(id uint16, err error) error {
 		return nil
 	}
 	c.log.Warn("connection closed", zap.String("reason", e.Text))
-	c.sendClose(e)
+	sendClose(c, e)
 	c.startClosing()
 	return nil
 }
 
 // sendClose tells the client why the connection ends.
-func (c *connection) sendClose(e *amqp.Exception) {
+func sendClose(c *connection, e *amqp.Exception) {
 	if c.ten != nil {
 		c.ten.sendClose(e)
 		return

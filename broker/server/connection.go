@@ -115,7 +115,7 @@ func (c *connection) guard(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.log.Error("panic while serving a connection; please report it", zap.Any("panic", r), zap.Stack("stack"))
-			c.sendClose(amqp.NewException(amqp.InternalError, 0, 0, "broker error"))
+			sendClose(c, amqp.NewException(amqp.InternalError, 0, 0, "broker error"))
 			err = errors.New("server: panic")
 		}
 	}()
@@ -136,23 +136,11 @@ func (c *connection) channel(f amqp.Frame) (*channel, error) {
 		return nil, amqp.NewException(amqp.NotAllowed, id.Class(), id.Method(),
 			"number of channels opened (%d) has reached the negotiated channel_max (%d)", c.channels.count(), c.channelMax)
 	}
-	if _, err := c.openChannel(f.Channel); err != nil {
+	if _, err := openChannel(c, f.Channel); err != nil {
 		return nil, amqp.Answering(err, id)
 	}
 	c.out.Send(f.Channel, &amqp.ChannelOpenOk{})
 	return nil, nil
-}
-
-// openChannel adds a channel.
-func (c *connection) openChannel(id uint16) (*channel, error) {
-	if err := c.session.OpenChannel(); err != nil {
-		return nil, err
-	}
-	ch := newChannel(c, id)
-	c.channels.add(ch)
-	c.usage.Add(channelBytes)
-	c.srv.totals.channelsOpened.Add(1)
-	return ch, nil
 }
 
 // removeChannel removes a closed channel.

@@ -23,8 +23,7 @@
 //
 //	handshakes            which connections may be in their handshake     admission.go
 //	authenticator         who the client is                               sasl.go
-//	assembly              a publish, put together from its frames         assembly.go
-//	confirms              publisher confirms of a channel                 confirms.go
+//	internal/publishes    a publish, put together from its frames; publisher confirms of a channel
 //	declarer              methods that declare, bind, purge and delete    declare.go
 //	internal/outbox       frames that wait for the socket; the writer; heartbeats; the memory that the client makes the
 //	                      broker hold; pooled buffers

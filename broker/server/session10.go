@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"net/url"
-	"strings"
 
 	"curfew/broker"
 	"curfew/broker/access"
@@ -27,8 +25,8 @@ type session10 struct {
 	inLeft uint32
 	nextIn uint32
 
-	batch []outcome // of the publishes since the last flush
-	added int       // of them, those that the publisher has
+	batch []convert.Outcome // of the publishes since the last flush
+	added int               // of them, those that the publisher has
 
 	// With the locks:
 	nextOut uint32
@@ -36,14 +34,6 @@ type session10 struct {
 	pending [][]byte // the rest of a message for which the window was too small
 	payload []byte   // scratch
 	ended   bool
-}
-
-// outcome is what becomes of a publish.
-type outcome struct {
-	id      uint32
-	settled bool
-	place   int // in the publisher's batch; negative: it is not there
-	state   amqp10.State
 }
 
 // link10 is a link. One to the client implements deliveries.Link.
@@ -56,6 +46,7 @@ type link10 struct {
 	consumer *deliveries.Consumer // nil: a link from the client
 	credit   uint32
 	count    uint32
+	ended    bool // the client was told so: the queue is gone
 
 	// From the client:
 	exchange, key []byte
@@ -89,8 +80,7 @@ func (s *session10) frame(m amqp10.Performative, payload []byte) error {
 		s.p.c.flush()
 		defer s.p.c.updatePaced()
 		if l := s.links[m.Handle]; l != nil {
-			s.remove(l)
-			s.p.send(s.id, &amqp10.Detach{Handle: m.Handle, Closed: true})
+			s.detach(l)
 		}
 		return nil
 	}
@@ -121,7 +111,7 @@ func (s *session10) attach(m *amqp10.Attach) error {
 	if e, ok := errors.AsType[*amqp.Exception](err); ok {
 		answer.Source, answer.Target = nil, nil
 		s.p.send(s.id, answer)
-		s.p.send(s.id, &amqp10.Detach{Handle: m.Handle, Closed: true, Error: errorOf(e)})
+		s.p.send(s.id, &amqp10.Detach{Handle: m.Handle, Closed: true, Error: convert.ErrorOf(e)})
 		return nil
 	}
 	if err != nil {
@@ -141,9 +131,9 @@ func (s *session10) source(l *link10, m, answer *amqp10.Attach) error {
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "a source needs the address of a queue; it cannot be dynamic")
 	}
 	address, _ := m.Source.Address.(string)
-	kind, name, _, err := parseAddress(address)
+	kind, name, _, err := convert.ParseAddress(address)
 	if err == nil && kind != "queues" {
-		err = badAddress(address)
+		err = amqp.NewException(amqp.NotFound, 0, 0, "the address %q is not /queues/QUEUE: only queues can be consumed from", address)
 	}
 	if err != nil {
 		return err
@@ -159,11 +149,9 @@ func (s *session10) source(l *link10, m, answer *amqp10.Attach) error {
 	if answer.SenderMode == amqp10.SendMixed {
 		answer.SenderMode = amqp10.SendUnsettled
 	}
-	l.consumer, err = s.ch.deliveries.Consume(q, &amqp.BasicConsume{Queue: name, ConsumerTag: shortTag(m.Name), NoAck: l.settled}, l)
+	l.consumer, err = s.ch.deliveries.Consume(q, &amqp.BasicConsume{Queue: name, ConsumerTag: m.Name[:min(len(m.Name), 255)], NoAck: l.settled}, l)
 	return err
 }
-
-func shortTag(name string) string { return name[:min(len(name), 255)] }
 
 // target checks where a client wants to publish to.
 func (s *session10) target(l *link10, t *amqp10.Target) error {
@@ -180,7 +168,7 @@ func (s *session10) target(l *link10, t *amqp10.Target) error {
 
 // route sets where a link publishes to.
 func (s *session10) route(l *link10, address string) error {
-	kind, name, key, err := parseAddress(address)
+	kind, name, key, err := convert.ParseAddress(address)
 	if err != nil {
 		return err
 	}
@@ -199,24 +187,14 @@ func (s *session10) route(l *link10, address string) error {
 	return nil
 }
 
-// parseAddress parses an address of RabbitMQ 4: /queues/Q or /exchanges/X[/KEY], percent-encoded.
-func parseAddress(address string) (kind, name, key string, err error) {
-	parts := strings.Split(address, "/")
-	bad := len(parts) < 3 || parts[0] != "" || parts[2] == "" ||
-		parts[1] != "queues" && parts[1] != "exchanges" || len(parts) > 4 || len(parts) == 4 && parts[1] == "queues"
-	if bad {
-		return "", "", "", badAddress(address)
+// detach ends a link because its client does.
+func (s *session10) detach(l *link10) {
+	s.remove(l)
+	told := false
+	s.ch.deliveries.Locked(func(uint64) { told = l.ended })
+	if !told {
+		s.p.send(s.id, &amqp10.Detach{Handle: l.handle, Closed: true})
 	}
-	for i := range parts {
-		if parts[i], err = url.PathUnescape(parts[i]); err != nil || len(parts[i]) > 255 {
-			return "", "", "", badAddress(address)
-		}
-	}
-	return parts[1], parts[2], strings.Join(parts[3:], ""), nil
-}
-
-func badAddress(address string) error {
-	return amqp.NewException(amqp.NotFound, 0, 0, "the address %q is not /queues/QUEUE or, to publish, /exchanges/EXCHANGE[/KEY], percent-encoded", address)
 }
 
 // remove ends a link. What its client has not settled goes back to the queue.
@@ -243,7 +221,7 @@ func (s *session10) flow(m *amqp10.Flow) error {
 			return amqp.NewException(amqp.NotFound, 0, 0, "no link has the handle %d", m.Handle.Value)
 		}
 	}
-	s.ch.deliveries.Locked(func() {
+	s.ch.deliveries.Locked(func(uint64) {
 		s.window = atMost31(m.NextIncomingID.Value + m.IncomingWindow - s.nextOut)
 		s.sendPendingLocked(&c.out)
 		if l != nil && l.consumer != nil && m.LinkCredit.Set {
@@ -256,7 +234,7 @@ func (s *session10) flow(m *amqp10.Flow) error {
 		}
 	}
 	if l != nil && l.consumer != nil && m.Drain {
-		s.ch.deliveries.Locked(func() { l.count, l.credit = l.count+l.credit, 0 })
+		s.ch.deliveries.Locked(func(uint64) { l.count, l.credit = l.count+l.credit, 0 })
 	}
 	if m.Echo || m.Drain && l != nil && l.consumer != nil {
 		s.sendFlow(l, m.Drain)
@@ -274,7 +252,7 @@ func atMost31(n uint32) uint32 {
 
 // sendFlow tells the client the state of the session and, if l is not nil, of a link.
 func (s *session10) sendFlow(l *link10, drain bool) {
-	s.ch.deliveries.Locked(func() {
+	s.ch.deliveries.Locked(func(uint64) {
 		f := &amqp10.Flow{NextIncomingID: amqp10.Uint(s.nextIn), IncomingWindow: s.inLeft, NextOutgoingID: s.nextOut, OutgoingWindow: math.MaxInt32}
 		if l != nil {
 			f.Handle, f.DeliveryCount, f.LinkCredit, f.Drain = amqp10.Uint(l.handle), amqp10.Uint(l.count), amqp10.Uint(l.credit), drain
@@ -292,6 +270,9 @@ func (l *link10) giveCredit() {
 
 // Credit implements deliveries.Link.
 func (l *link10) Credit() bool {
+	if l.s.ended {
+		return false
+	}
 	return l.credit > 0 && l.s.window > 0 && len(l.s.pending) == 0
 }
 
@@ -340,6 +321,7 @@ func (s *session10) sendPendingLocked(o *outbox.Outbox) {
 
 // Ended implements deliveries.Link: the queue is gone.
 func (l *link10) Ended() {
+	l.ended = true
 	l.s.p.send(l.s.id, &amqp10.Detach{Handle: l.handle, Closed: true, Error: &amqp10.Error{Condition: "amqp:resource-deleted", Description: "the queue was deleted"}})
 }
 
@@ -367,7 +349,7 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 	}
 	// Ids are 32 bits of tags: those meant are the last ones given out.
 	var newest uint64
-	s.ch.deliveries.Locked(func() { newest = s.ch.deliveries.LastTag() })
+	s.ch.deliveries.Locked(func(lastTag uint64) { newest = lastTag })
 	behind := uint32(newest-1) - last
 	if newest == 0 || uint64(behind) >= newest || last-m.First > math.MaxInt32 {
 		return amqp.NewException(amqp.NotFound, 0, 0, "no delivery has the id %d", last)
@@ -396,7 +378,7 @@ func (s *session10) sendUnlessEnded(all ...amqp10.Performative) {
 		b = amqp10.AppendFrame(b, s.id, m, nil)
 	}
 	o := &s.p.c.out
-	s.ch.deliveries.Locked(func() {
+	s.ch.deliveries.Locked(func(uint64) {
 		if !s.ended && !o.DeadLocked() {
 			o.RawLocked(b)
 			o.FlushLocked()
@@ -457,27 +439,27 @@ func (s *session10) publish(l *link10, message []byte) error {
 	if err := s.ch.awaitUnblocked(); err != nil {
 		return err
 	}
-	o := outcome{id: l.first.DeliveryID.Value, settled: l.first.Settled, place: -1, state: amqp10.State{Kind: amqp10.StateReleased}}
+	o := convert.Outcome{ID: l.first.DeliveryID.Value, Settled: l.first.Settled, Place: -1, State: amqp10.State{Kind: amqp10.StateReleased}}
 	routed, err := s.add(l, message)
 	e, refused := errors.AsType[*amqp.Exception](err)
 	switch {
 	case refused && e.Hard():
 		return e
-	case refused && o.settled:
+	case refused && o.Settled:
 		s.remove(l)
-		s.p.send(s.id, &amqp10.Detach{Handle: l.handle, Closed: true, Error: errorOf(e)})
+		s.p.send(s.id, &amqp10.Detach{Handle: l.handle, Closed: true, Error: convert.ErrorOf(e)})
 		return nil
 	case refused:
-		o.state = amqp10.State{Kind: amqp10.StateRejected, Error: errorOf(e)}
+		o.State = amqp10.State{Kind: amqp10.StateRejected, Error: convert.ErrorOf(e)}
 	case err != nil:
 		return err
 	default:
-		o.place = s.added
+		o.Place = s.added
 		s.added++
 		s.ch.unflushed.published++
-		if o.state.Kind = amqp10.StateAccepted; !routed {
+		if o.State.Kind = amqp10.StateAccepted; !routed {
 			s.ch.unflushed.returned++
-			o.state.Kind = amqp10.StateReleased
+			o.State.Kind = amqp10.StateReleased
 		}
 	}
 	s.batch = append(s.batch, o)
@@ -510,29 +492,7 @@ func (s *session10) add(l *link10, message []byte) (routed bool, err error) {
 // confirm sends the outcomes of a batch once it is as durable as the store promises. refused are the
 // places of those that a full queue refused.
 func (s *session10) confirm(refused []int) {
-	for _, n := range refused {
-		for i := range s.batch {
-			if s.batch[i].place == n {
-				s.batch[i].state = amqp10.State{Kind: amqp10.StateRejected, Error: &amqp10.Error{Condition: "amqp:resource-limit-exceeded", Description: "a queue is full"}}
-			}
-		}
-	}
-	var all []amqp10.Performative
-	confirmed := uint64(0)
-	for i := range s.batch {
-		o := &s.batch[i]
-		if o.settled {
-			continue
-		}
-		confirmed++
-		if n := len(all); n > 0 && o.state.Error == nil {
-			if d := all[n-1].(*amqp10.Disposition); d.Last.Value+1 == o.id && d.State.Kind == o.state.Kind && d.State.Error == nil {
-				d.Last.Value++
-				continue
-			}
-		}
-		all = append(all, &amqp10.Disposition{Role: amqp10.RoleReceiver, First: o.id, Last: amqp10.Uint(o.id), Settled: true, State: &amqp10.State{Kind: o.state.Kind, Error: o.state.Error}})
-	}
+	all, confirmed := convert.Dispositions(s.batch, refused)
 	s.batch, s.added = s.batch[:0], 0
 	if len(all) == 0 {
 		return
@@ -545,16 +505,11 @@ func (s *session10) confirm(refused []int) {
 	})
 }
 
-// sendEnd tells the client why the session ends.
-func (s *session10) sendEnd(e *amqp.Exception) {
-	s.p.send(s.id, &amqp10.End{Ending: amqp10.Ending{Error: errorOf(e)}})
-}
-
 // close gives up what the session holds besides its deliveries. It may be called again.
 func (s *session10) close() {
 	for _, l := range s.links {
 		l.abandon()
 	}
 	clear(s.links)
-	s.ch.deliveries.Locked(func() { s.ended, s.pending = true, nil })
+	s.ch.deliveries.Locked(func(uint64) { s.ended, s.pending = true, nil })
 }

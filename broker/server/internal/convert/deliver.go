@@ -83,7 +83,7 @@ func appendHead(b []byte, p *amqp.Properties, body []byte) []byte {
 			return b
 		}
 	}
-	return amqp10.AppendDataHead(b, len(body))
+	return amqp10.AppendSection(b, amqp10.SectionData, amqp10.BinaryHead(len(body)))
 }
 
 // annotations are where a message was published to, and its headers that begin with x-.

@@ -1,4 +1,4 @@
-// Package convert turns messages of AMQP 1.0 into those of 0-9-1 and back, as RabbitMQ 4 does. It is pure.
+// Package convert turns messages of AMQP 1.0 into those of 0-9-1 and back, as RabbitMQ 4 does. It does no I/O.
 //
 // # What is stored
 //
@@ -16,7 +16,7 @@
 //	1.0                                     0-9-1
 //	header durable, priority, ttl           delivery-mode, priority, expiration
 //	header delivery-count, first-acquirer   x-delivery-count; redelivered (to a consumer of 1.0 only)
-//	message-id, correlation-id, reply-to,   the same; ids that are no text as text
+//	message-id, correlation-id, reply-to,   the same; other ids as text
 //	  user-id, content-type, -encoding
 //	creation-time (ms), group-id            timestamp (s), app-id
 //	absolute-expiry-time                    header x-expires-at

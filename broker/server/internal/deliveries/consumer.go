@@ -138,12 +138,11 @@ func (d *Deliveries) Consume(q *broker.Queue, m *amqp.BasicConsume, link Link) (
 func (d *Deliveries) add(c *Consumer) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c.Tag == "" {
-		c.Tag = d.freeTagLocked()
+	tag, err := d.freeTagLocked(c.Tag)
+	if err != nil {
+		return err
 	}
-	if _, taken := d.consumers[c.Tag]; taken {
-		return tagTaken(c.Tag)
-	}
+	c.Tag = tag
 	d.consumers[c.Tag] = c
 	d.usage.Add(c.bytes())
 	return nil
@@ -177,24 +176,22 @@ func (d *Deliveries) Cancel(tag string) {
 func (d *Deliveries) FreeTag(tag string) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if tag == "" {
-		return d.freeTagLocked(), nil
-	}
-	if _, taken := d.consumers[tag]; taken {
-		return "", tagTaken(tag)
-	}
-	return tag, nil
+	return d.freeTagLocked(tag)
 }
 
-// freeTagLocked generates a consumer tag that the channel does not use.
-func (d *Deliveries) freeTagLocked() string {
-	for {
+// freeTagLocked is FreeTag.
+func (d *Deliveries) freeTagLocked(tag string) (string, error) {
+	if _, taken := d.consumers[tag]; taken {
+		return "", amqp.NewException(amqp.NotAllowed, 0, 0, "attempt to reuse consumer tag '%s'", tag)
+	}
+	for tag == "" {
 		d.tags++
-		tag := fmt.Sprintf("amq.ctag-%d.%d", d.channel, d.tags)
-		if _, taken := d.consumers[tag]; !taken {
-			return tag
+		free := fmt.Sprintf("amq.ctag-%d.%d", d.channel, d.tags)
+		if _, taken := d.consumers[free]; !taken {
+			tag = free
 		}
 	}
+	return tag, nil
 }
 
 const (

@@ -97,17 +97,15 @@ func (d *Deliveries) ReturnOf(b *Batch, c *Consumer) {
 	b.Flush()
 }
 
-// Locked calls fn with the locks of the deliveries and of their outbox.
-func (d *Deliveries) Locked(fn func()) {
+// Locked calls fn with the locks of the deliveries and of their outbox, and with the last delivery tag
+// that was given out.
+func (d *Deliveries) Locked(fn func(lastTag uint64)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.out.Lock()
 	defer d.out.Unlock()
-	fn()
+	fn(d.unacked.next)
 }
-
-// LastTag returns the last delivery tag that was given out. The deliveries must be locked.
-func (d *Deliveries) LastTag() uint64 { return d.unacked.next }
 
 // ReturnAll requeues everything that is unacked, in order. The reader's.
 func (d *Deliveries) ReturnAll(b *Batch) {
