@@ -18,9 +18,9 @@ import (
 // figure goes down to what is then reached, rounded up a little. Whoever raises one says in the commit what the lines are for.
 const (
 	// productLines is of Go without tests, integration and deploy: what somebody who carries Curfew on has to read.
-	productLines = 98_900
+	productLines = 100_304 // of them 1,404 are the codec of AMQP 1.0 (broker/amqp10)
 	// productPackages is how many rooms there are to know: a package that one other imports has to earn its page.
-	productPackages = 74
+	productPackages = 75 // with broker/amqp10
 	// methodSetLimit is of a type with all that it embeds: what an editor offers after the dot.
 	methodSetLimit = 60
 	// oneStatement is how many functions are a name for one statement: some are worth it, a layer of them is not.

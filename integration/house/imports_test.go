@@ -11,6 +11,7 @@ import (
 var rooms = map[string][]string{
 	"broker/access":                 {"broker/policy"},
 	"broker/amqp":                   {},
+	"broker/amqp10":                 {},
 	"broker/certs":                  {},
 	"broker/exchange":               {"broker/amqp"},
 	"broker/policy":                 {"broker/amqp", "broker/exchange", "broker/queue"},

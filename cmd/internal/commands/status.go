@@ -48,6 +48,9 @@ func statusRows(s *node.Status) [][]string {
 	for _, r := range s.Reasons {
 		add("!", r)
 	}
+	if len(s.Reasons) > 0 {
+		add("", "each is over by itself when its cause is: after a missed deadline, in about a minute")
+	}
 	now := time.Now()
 	if s.Clock != nil {
 		now = *s.Clock

@@ -1,0 +1,135 @@
+package amqp10
+
+// The descriptors of the sections of a message (AMQP 1.0 §3.2).
+const (
+	SectionHeader                = 0x70
+	SectionDeliveryAnnotations   = 0x71
+	SectionMessageAnnotations    = 0x72
+	SectionProperties            = 0x73
+	SectionApplicationProperties = 0x74
+	SectionData                  = 0x75
+	SectionSequence              = 0x76
+	SectionValue                 = 0x77
+	SectionFooter                = 0x78
+)
+
+// Message is a message as its sections. Each is the section's value, which aliases what was split; nil:
+// there is none.
+type Message struct {
+	Header, DeliveryAnnotations, MessageAnnotations []byte
+	Properties, ApplicationProperties               []byte
+	Bare                                            []byte // properties, application properties and body
+	Body                                            []byte // the sections of the body
+	Data                                            []byte // the content of a body of one data section; nil: it is another
+}
+
+// Split splits a message into its sections. They must be in the order of the specification.
+func Split(b []byte) (m Message, err error) {
+	all, last, bodies := b, uint64(0), 0
+	bare, body, footer := -1, -1, len(b)
+	for len(b) > 0 {
+		at := len(all) - len(b)
+		code, value, rest, err := cutDescribed(b)
+		if err != nil {
+			return m, err
+		}
+		repeats := code == last && (code == SectionData || code == SectionSequence)
+		if code < SectionHeader || code > SectionFooter || code <= last && !repeats || last >= SectionData && code != SectionFooter && !repeats {
+			return m, ErrMalformed
+		}
+		last, b = code, rest
+		if code >= SectionProperties && code < SectionFooter && bare < 0 {
+			bare = at
+		}
+		switch code {
+		case SectionHeader:
+			m.Header = value
+		case SectionDeliveryAnnotations:
+			m.DeliveryAnnotations = value
+		case SectionMessageAnnotations:
+			m.MessageAnnotations = value
+		case SectionProperties:
+			m.Properties = value
+		case SectionApplicationProperties:
+			m.ApplicationProperties = value
+		case SectionFooter:
+			footer = at
+		default:
+			if bodies++; body < 0 {
+				body = at
+			}
+			if m.Data = nil; code != SectionData {
+				break
+			}
+			data, _, err := cut(value[0], value[1:])
+			if err != nil || value[0] != codeBinary8 && value[0] != codeBinary32 {
+				return m, ErrMalformed
+			}
+			if bodies == 1 {
+				m.Data = data
+			}
+		}
+	}
+	if bare >= 0 {
+		m.Bare = all[bare:footer:footer]
+	}
+	if body >= 0 {
+		m.Body = all[body:footer:footer]
+	}
+	return m, nil
+}
+
+// AppendSection appends a section with a value of the types that Append takes.
+func AppendSection(b []byte, section byte, value any) []byte {
+	return Append(append(b, codeDescribed, codeSmallUlng, section), value)
+}
+
+// Header is the first section of a message.
+type Header struct {
+	Durable       bool
+	Priority      uint8 // 4 if absent
+	TTL           OptUint
+	FirstAcquirer bool
+	DeliveryCount uint32
+}
+
+func (p *Header) visit(f *fields) {
+	f.flag(&p.Durable)
+	f.ubyte(&p.Priority, 4)
+	f.opt(&p.TTL)
+	f.flag(&p.FirstAcquirer)
+	f.must(&p.DeliveryCount)
+}
+
+// Properties are the immutable properties of a message. The two ids are a string, a uint64, a UUID
+// or []byte.
+type Properties struct {
+	MessageID                    any
+	UserID                       []byte
+	To, Subject, ReplyTo         any // strings
+	CorrelationID                any
+	ContentType, ContentEncoding string
+	AbsoluteExpiry, CreationTime any // Timestamps
+	GroupID                      any
+	GroupSequence                OptUint
+	ReplyToGroupID               any
+}
+
+func (p *Properties) visit(f *fields) {
+	f.values(&p.MessageID)
+	f.binary(&p.UserID)
+	f.values(&p.To, &p.Subject, &p.ReplyTo, &p.CorrelationID)
+	f.symbol(&p.ContentType)
+	f.symbol(&p.ContentEncoding)
+	f.values(&p.AbsoluteExpiry, &p.CreationTime, &p.GroupID)
+	f.opt(&p.GroupSequence)
+	f.values(&p.ReplyToGroupID)
+}
+
+// ReadSection reads a section of fields, Header or Properties, from its value; nil: all are absent.
+func ReadSection(p Performative, value []byte) error {
+	if value == nil {
+		value = []byte{codeList0}
+	}
+	return read(p, value)
+}
