@@ -161,6 +161,7 @@ var deadLetterVectors = []vector{
 		s.publish(ch, s.name, amqp091.Publishing{Headers: headers})
 		check(s.t, s.get(ch, s.name).Reject(false))
 		s.get(ch, s.name+".rejected")
+		eventually(s.t, answerLimit, "both dead letters", func() bool { return s.messages(ch, s.name+".without") == 2 })
 		return s.counts(ch, s.name+".expired", s.name+".rejected", s.name+".without")
 	}, want: "0, 0, 2"},
 	{name: "second death after a key of the queue", ask: func(s *session) string {

@@ -304,19 +304,19 @@ func (s *session) hops(ch *amqp091.Channel) {
 	check(s.t, ch.QueueBind(s.queue(ch, s.name, nil), "second", s.name+".second", false, nil))
 }
 
-// publishKeys publishes with the rest of the keys in BCC.
+// publishKeys publishes with the rest of the keys in BCC, and waits for the confirm: a queue of RabbitMQ answers how many messages it
+// holds before it takes those that are on their way to it.
 func (s *session) publishKeys(ch *amqp091.Channel, exchange, key string, more ...any) {
 	s.t.Helper()
-	check(s.t, ch.PublishWithContext(s.t.Context(), exchange, key, false, false, amqp091.Publishing{Headers: amqp091.Table{"BCC": more}}))
-}
-
-// counts says how many messages there are in queues, after those that were published before.
-func (s *session) counts(ch *amqp091.Channel, queues ...string) string {
-	s.t.Helper()
 	check(s.t, ch.Confirm(false))
-	confirmed, err := ch.PublishWithDeferredConfirm("amq.direct", "counts", false, false, amqp091.Publishing{})
+	confirmed, err := ch.PublishWithDeferredConfirm(exchange, key, false, false, amqp091.Publishing{Headers: amqp091.Table{"BCC": more}})
 	check(s.t, err)
 	confirmed.Wait()
+}
+
+// counts says how many messages there are in queues.
+func (s *session) counts(ch *amqp091.Channel, queues ...string) string {
+	s.t.Helper()
 	var counts []string
 	for _, q := range queues {
 		counts = append(counts, fmt.Sprint(s.messages(ch, q)))
