@@ -16,7 +16,7 @@ type (
 	List      []any
 	Array     []any
 	Map       []Entry // in the order of the wire
-	// BinaryHead is the beginning of a binary of so many octets, which must follow. It is only written.
+	// BinaryHead is the beginning of a binary of as many octets, which must follow. It is only written.
 	BinaryHead int
 	// Decimal is a decimal32, decimal64 or decimal128, which is only passed on.
 	Decimal struct {
