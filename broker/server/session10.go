@@ -292,7 +292,9 @@ func (l *link10) Deliver(o *outbox.Outbox, tag uint64, m *broker.Delivery) {
 		part := rest[:min(len(rest), s.p.frameMax-overhead)]
 		rest = rest[len(part):]
 		t.More = len(rest) > 0
-		s.pending = append(s.pending, amqp10.AppendFrame(nil, s.id, &t, part))
+		f := amqp10.AppendFrame(nil, s.id, &t, part)
+		s.pending = append(s.pending, f)
+		s.p.c.usage.Add(int64(len(f))) // until it is in the outbox, which draws for itself
 		if !t.More {
 			break
 		}
@@ -308,6 +310,7 @@ func (l *link10) Deliver(o *outbox.Outbox, tag uint64, m *broker.Delivery) {
 func (s *session10) sendPendingLocked(o *outbox.Outbox) {
 	for len(s.pending) > 0 && s.window > 0 {
 		o.RawLocked(s.pending[0])
+		s.p.c.usage.Add(-int64(len(s.pending[0])))
 		s.pending[0] = nil
 		s.pending = s.pending[1:]
 		s.window--
