@@ -16,6 +16,8 @@ type (
 	List      []any
 	Array     []any
 	Map       []Entry // in the order of the wire
+	// BinaryHead is the beginning of a binary of as many octets, which must follow. It is only written.
+	BinaryHead int
 	// Decimal is a decimal32, decimal64 or decimal128, which is only passed on.
 	Decimal struct {
 		Code byte
@@ -375,6 +377,8 @@ func Append(b []byte, v any) []byte {
 		return append(append(b, v.Code), v.Data[:4<<(v.Code>>4-7)]...)
 	case []byte:
 		return append(appendSized(b, codeBinary8, len(v)), v...)
+	case BinaryHead:
+		return appendSized(b, codeBinary8, int(v))
 	case string:
 		return append(appendSized(b, codeString8, len(v)), v...)
 	case Symbol:

@@ -73,7 +73,7 @@ func connectionObject(r *request, c *server.ConnectionInfo) object {
 	properties := messages.JSONOf(c.ClientProperties)
 	given, _ := properties["connection_name"].(string)
 	o := object{
-		"name": c.Name, "node": r.api.Node, "type": "network", "protocol": "AMQP 0-9-1", "state": c.State(),
+		"name": c.Name, "node": r.api.Node, "type": "network", "protocol": c.Protocol, "state": c.State(),
 		"user": c.User, "user_who_performed_action": c.User, "vhost": c.VHost, "auth_mechanism": c.Mechanism,
 		"user_provided_name": given, "client_properties": properties, "connected_at": c.Since.UnixMilli(),
 		"host": c.Host, "port": c.Port, "peer_host": c.PeerHost, "peer_port": c.PeerPort,

@@ -6,7 +6,10 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/amqp10"
+	"curfew/broker/server/internal/convert"
 	"curfew/broker/server/internal/deliveries"
+	"curfew/broker/server/internal/publishes"
 )
 
 // channel is one channel of a connection: it dispatches each frame by its method to the part
@@ -21,22 +24,30 @@ type channel struct {
 	queue   string // declared last; an empty queue name refers to it
 
 	publisher *broker.Publisher
-	content   assembly
+	content   publishes.Assembly
 	refused   []int // scratch space: the publishes of a batch that a full queue refused
 	unflushed publishCounts
 	published publishTotals
-	confirms  atomic.Pointer[confirms]    // nil: the channel does not confirm
-	tx        atomic.Pointer[transaction] // nil: the channel is not transactional
+	confirms  atomic.Pointer[publishes.Confirms] // nil: the channel does not confirm
+	tx        atomic.Pointer[transaction]        // nil: the channel is not transactional
 
 	deliveries deliveries.Deliveries
 	replies    *replyConsumer // nil: none
+	ten        *session10     // nil: it is a channel of AMQP 0-9-1
 }
 
-func newChannel(c *connection, id uint16) *channel {
+// openChannel adds a channel to a connection.
+func openChannel(c *connection, id uint16) (*channel, error) {
+	if err := c.session.OpenChannel(); err != nil {
+		return nil, err
+	}
 	ch := &channel{conn: c, id: id, publisher: c.user.Rights.NewPublisher(c.user.VHost)}
 	ch.publisher.TakesTurns = true
 	ch.deliveries.Init(id, &c.out, &c.usage, c.cancelNotify)
-	return ch
+	c.channels.add(ch)
+	c.usage.Add(channelBytes)
+	c.srv.totals.channelsOpened.Add(1)
+	return ch, nil
 }
 
 // frame handles one frame of this channel.
@@ -186,6 +197,10 @@ func (ch *channel) reply(noWait bool, m amqp.Method) error {
 func (ch *channel) closeWith(e *amqp.Exception) {
 	ch.close()
 	ch.closing = true
+	if ch.ten != nil {
+		ch.ten.p.send(ch.ten.id, &amqp10.End{Ending: amqp10.Ending{Error: convert.ErrorOf(e)}})
+		return
+	}
 	ch.send(&amqp.ChannelClose{Closing: amqp.Closing{ReplyCode: e.Code, ReplyText: e.Text, ClassID: e.Class, MethodID: e.Method}})
 }
 
@@ -197,6 +212,9 @@ func (ch *channel) close() {
 	ch.rollback()
 	ch.closeReplies()
 	ch.content.Abandon(&ch.conn.usage)
+	if ch.ten != nil {
+		ch.ten.close()
+	}
 	if c := ch.confirms.Load(); c != nil {
 		c.Close()
 	}

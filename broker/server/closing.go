@@ -38,9 +38,18 @@ func (c *connection) fail(id uint16, err error) error {
 		return nil
 	}
 	c.log.Warn("connection closed", zap.String("reason", e.Text))
-	c.out.Send(0, closeMethod(e))
+	sendClose(c, e)
 	c.startClosing()
 	return nil
+}
+
+// sendClose tells the client why the connection ends.
+func sendClose(c *connection, e *amqp.Exception) {
+	if c.ten != nil {
+		c.ten.sendClose(e)
+		return
+	}
+	c.out.Send(0, closeMethod(e))
 }
 
 func closeMethod(e *amqp.Exception) *amqp.ConnectionClose {

@@ -48,9 +48,10 @@ type connection struct {
 	channelMax uint16
 	tables     amqp.Limits
 
-	cancelNotify bool // the client supports basic.cancel
-	takesBlocked bool // the client supports connection.blocked
-	published    bool // all or part of a message, since waitWhileBlocked was last called
+	ten          *client10 // nil: the client speaks AMQP 0-9-1
+	cancelNotify bool      // the client supports basic.cancel
+	takesBlocked bool      // the client supports connection.blocked
+	published    bool      // all or part of a message, since waitWhileBlocked was last called
 	ended        bool
 
 	blocked  atomic.Bool              // by a resource alarm
@@ -114,7 +115,7 @@ func (c *connection) guard(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.log.Error("panic while serving a connection; please report it", zap.Any("panic", r), zap.Stack("stack"))
-			c.out.Send(0, closeMethod(amqp.NewException(amqp.InternalError, 0, 0, "broker error")))
+			sendClose(c, amqp.NewException(amqp.InternalError, 0, 0, "broker error"))
 			err = errors.New("server: panic")
 		}
 	}()
@@ -135,12 +136,9 @@ func (c *connection) channel(f amqp.Frame) (*channel, error) {
 		return nil, amqp.NewException(amqp.NotAllowed, id.Class(), id.Method(),
 			"number of channels opened (%d) has reached the negotiated channel_max (%d)", c.channels.count(), c.channelMax)
 	}
-	if err := c.session.OpenChannel(); err != nil {
+	if _, err := openChannel(c, f.Channel); err != nil {
 		return nil, amqp.Answering(err, id)
 	}
-	c.channels.add(newChannel(c, f.Channel))
-	c.usage.Add(channelBytes)
-	c.srv.totals.channelsOpened.Add(1)
 	c.out.Send(f.Channel, &amqp.ChannelOpenOk{})
 	return nil, nil
 }

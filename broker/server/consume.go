@@ -23,7 +23,7 @@ func (ch *channel) consume(m *amqp.BasicConsume) error {
 	if err != nil {
 		return err
 	}
-	c, err := ch.deliveries.Consume(q, m)
+	c, err := ch.deliveries.Consume(q, m, nil)
 	if err != nil {
 		return err
 	}

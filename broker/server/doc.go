@@ -1,4 +1,4 @@
-// Package server speaks AMQP 0-9-1 with clients: listeners, connections, channels. It turns
+// Package server speaks AMQP 0-9-1 and 1.0 with clients: listeners, connections, channels. It turns
 // methods into calls on package broker, and the broker's answers into frames.
 //
 // # One connection
@@ -23,8 +23,7 @@
 //
 //	handshakes            which connections may be in their handshake     admission.go
 //	authenticator         who the client is                               sasl.go
-//	assembly              a publish, put together from its frames         assembly.go
-//	confirms              publisher confirms of a channel                 confirms.go
+//	internal/publishes    a publish, put together from its frames; publisher confirms of a channel
 //	declarer              methods that declare, bind, purge and delete    declare.go
 //	internal/outbox       frames that wait for the socket; the writer; heartbeats; the memory that the client makes the
 //	                      broker hold; pooled buffers
@@ -34,6 +33,14 @@
 // handshake (until it is open), readDeadline (how others wake the reader), channelTable, flow.
 // A channel (channel.go) executes methods in publish.go, consume.go, reply.go and
 // transaction.go.
+//
+// # AMQP 1.0
+//
+// The first octets decide. A client of 1.0 has the same connection, reader, outbox, budget and login
+// (client10.go), and a session of its is a channel (session10.go): its deliveries, prefetch, which is
+// the credit of a link, publishes and alarms are those of 0-9-1. Messages are converted where they
+// come in and go out (internal/convert). A session holds at most one message that is larger than
+// the client's window.
 //
 // # States
 //

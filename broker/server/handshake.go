@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
+	"curfew/broker/amqp10"
 )
 
 const (
@@ -68,6 +69,10 @@ func (h *handshake) begin() error {
 	if _, err := io.ReadFull(c.nc, header[:]); err != nil {
 		return err
 	}
+	if string(header[:]) == amqp10.SASLHeader {
+		c.ten = begin10(c)
+		return nil
+	}
 	if string(header[:]) != amqp.ProtocolHeader {
 		c.log.Warn("not an AMQP 0-9-1 client", zap.String("hint", headerHint(header[:])), zap.Binary("sent", header[:]))
 		c.out.SendHeader()
@@ -97,8 +102,8 @@ func (h *handshake) secure() error {
 
 func headerHint(h []byte) string {
 	switch {
-	case strings.HasPrefix(string(h), "AMQP\x00\x01\x00\x00"), strings.HasPrefix(string(h), "AMQP\x03\x01\x00\x00"):
-		return "the client speaks AMQP 1.0; use an AMQP 0-9-1 client"
+	case string(h) == amqp10.ProtocolHeader:
+		return "the client speaks AMQP 1.0 without SASL; let it log in"
 	case h[0] == 0x16 && h[1] == 3:
 		return "the client speaks TLS; use amqp:// on this port, or amqps:// on the one for TLS"
 	case strings.HasPrefix(string(h), "GET ") || strings.HasPrefix(string(h), "POST "):
@@ -198,9 +203,22 @@ func negotiation(what string, got, low, high uint32) error {
 // open opens the connection, which ends the handshake.
 func (h *handshake) open(m *amqp.ConnectionOpen) error {
 	c := h.c
-	session, err := c.srv.opts.Broker.OpenSession(c.userName, m.VirtualHost, c.forceClose)
-	if err != nil {
+	if err := h.enter(m.VirtualHost); err != nil {
 		return amqp.Answering(err, amqp.IDOf(m))
+	}
+	if h.heartbeat > 0 {
+		c.out.Heartbeats(h.heartbeat, amqp.AppendHeartbeat(nil))
+	}
+	c.out.Send(0, &amqp.ConnectionOpenOk{})
+	return nil
+}
+
+// enter opens the session of the user, from which on the connection counts as open.
+func (h *handshake) enter(vhost string) error {
+	c := h.c
+	session, err := c.srv.opts.Broker.OpenSession(c.userName, vhost, c.forceClose)
+	if err != nil {
+		return err
 	}
 	c.session, c.phase, c.handshake = session, running, nil
 	c.user = declarer{Rights: session.Rights(), VHost: session.VHost(), Owner: c}
@@ -209,12 +227,8 @@ func (h *handshake) open(m *amqp.ConnectionOpen) error {
 	c.out.OpenAccount(account)
 	c.updatePaced()
 	c.deadline.open(h.heartbeat)
-	if h.heartbeat > 0 {
-		c.out.Heartbeats(h.heartbeat)
-	}
 	c.srv.handshakeEnded(h)
 	c.list(h)
-	c.out.Send(0, &amqp.ConnectionOpenOk{})
-	c.log.Debug("connection open", zap.String("user", c.userName), zap.String("vhost", m.VirtualHost))
+	c.log.Debug("connection open", zap.String("user", c.userName), zap.String("vhost", vhost))
 	return nil
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/server/internal/publishes"
 )
 
 // addContent handles a header or body frame.
@@ -61,6 +62,10 @@ func (ch *channel) flushPublishes() {
 	ch.dirty = false
 	ch.refused = ch.publisher.Flush(ch.refused)
 	ch.countPublishes()
+	if ch.ten != nil {
+		ch.ten.confirm(ch.refused)
+		return
+	}
 	c := ch.confirms.Load()
 	if c == nil {
 		return
@@ -88,7 +93,7 @@ func (ch *channel) confirmSelect(m *amqp.ConfirmSelect) error {
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot switch from tx to confirm mode")
 	}
 	if ch.confirms.Load() == nil {
-		ch.confirms.Store(&confirms{})
+		ch.confirms.Store(&publishes.Confirms{})
 	}
 	return ch.reply(m.NoWait, &amqp.ConfirmSelectOk{})
 }

@@ -133,6 +133,9 @@ func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
 
 // frames handles the complete frames in b and returns how many octets they took.
 func (c *connection) frames(b []byte) (used int, err error) {
+	if c.ten != nil {
+		return c.ten.frames(b)
+	}
 	for !c.ended {
 		f, n, err := amqp.ParseFrame(b[used:], c.frameMax)
 		if err == nil && n == 0 {

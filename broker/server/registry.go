@@ -18,6 +18,7 @@ import (
 type identity struct {
 	name        string
 	user, vhost string
+	protocol    string
 	mechanism   string
 	properties  []byte // of the client, encoded
 	since       time.Time
@@ -29,6 +30,7 @@ type identity struct {
 
 // ConnectionInfo describes an open connection.
 type ConnectionInfo struct {
+	Protocol           string // "AMQP 0-9-1" or "AMQP 1.0"
 	Name               string // "peer -> host", as RabbitMQ names connections
 	User, VHost        string
 	Mechanism          string
@@ -187,9 +189,14 @@ func (s *Server) CloseConnections(reason string, match func(name, user, vhost st
 
 // list adds the connection to those that List returns.
 func (c *connection) list(h *handshake) {
+	protocol := "AMQP 0-9-1"
+	if c.ten != nil {
+		protocol = "AMQP 1.0"
+	}
 	c.identity.Store(&identity{
-		name: addrText(c.nc.RemoteAddr()) + " -> " + addrText(c.nc.LocalAddr()),
-		user: c.userName, vhost: c.user.VHost.Name(), mechanism: h.mechanism, properties: h.properties,
+		protocol: protocol,
+		name:     addrText(c.nc.RemoteAddr()) + " -> " + addrText(c.nc.LocalAddr()),
+		user:     c.userName, vhost: c.user.VHost.Name(), mechanism: h.mechanism, properties: h.properties,
 		since: time.Now(), frameMax: c.frameMax, channelMax: c.channelMax, heartbeat: h.heartbeat, tls: h.client.TLS,
 	})
 	c.srv.totals.connectionsOpened.Add(1)
@@ -218,7 +225,7 @@ func (c *connection) unlist() {
 
 func (c *connection) info(i *identity) ConnectionInfo {
 	info := ConnectionInfo{
-		Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.clientProperties(), Since: i.since,
+		Protocol: i.protocol, Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.clientProperties(), Since: i.since,
 		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, TLS: i.tls, Blocked: c.blocked.Load(), Flow: c.inFlow(),
 		Reads: c.reads.Load(), Received: c.received.Load(), Pending: c.out.Pending(),
 		identityOfLifetime: i,

@@ -17,12 +17,24 @@ type Consumer struct {
 	Prefetch int // its own limit of unacked deliveries; 0: no limit
 
 	of        *Deliveries
+	link      Link   // nil: of a client of AMQP 0-9-1
 	arguments []byte // for display, encoded
 
 	// Guarded by of.mu.
 	inFlight int
 	inLine   bool // in of.shared.line
 	removed  bool // from of.consumers
+}
+
+// Link is where a consumer's messages go if they do not go by basic.deliver: that of a client of
+// another protocol. Its functions are called with the locks of the deliveries and, but Ended, of the
+// outbox.
+type Link interface {
+	// Credit reports whether one more message may be delivered.
+	Credit() bool
+	Deliver(o *outbox.Outbox, tag uint64, m *broker.Delivery)
+	// Ended says that the queue is gone. It must not block.
+	Ended()
 }
 
 // Pull delivers up to most messages, as far as the prefetch limit and the outbox allow.
@@ -52,6 +64,10 @@ func (c *Consumer) deliverLocked(o *outbox.Outbox, src *broker.Source) bool {
 		return false
 	}
 	c.of.counts.add(false, c.NoAck, m.Redelivered)
+	if c.link != nil {
+		c.link.Deliver(o, c.tagLocked(&m), &m)
+		return true
+	}
 	o.DeliverLocked(c.of.channel, c.Tag, c.tagLocked(&m), &m)
 	return true
 }
@@ -61,6 +77,8 @@ func (c *Consumer) creditLocked() bool {
 	switch {
 	case c.of.closed, c.Prefetch > 0 && c.inFlight >= c.Prefetch:
 		return false
+	case c.link != nil:
+		return c.link.Credit()
 	case c.of.shared.limit > 0:
 		return c.of.shared.allows(c)
 	}
@@ -86,6 +104,9 @@ func (c *Consumer) Cancelled(*broker.Consumer) {
 	d.mu.Lock()
 	d.removeLocked(c)
 	closed := d.closed
+	if c.link != nil && !closed {
+		c.link.Ended()
+	}
 	d.mu.Unlock()
 	if d.notifyCancel && !closed {
 		d.out.Send(d.channel, &amqp.BasicCancel{ConsumerTag: c.Tag, NoWait: true})
@@ -93,13 +114,13 @@ func (c *Consumer) Cancelled(*broker.Consumer) {
 }
 
 // Consume adds a consumer of the queue (basic.consume). It is delivered nothing until its
-// first Wake. Errors: 530, the tag is in use; 540, a shared prefetch limit and a quorum queue;
+// first Wake. link is nil for a client of AMQP 0-9-1. Errors: 530, the tag is in use; 540, a shared prefetch limit and a quorum queue;
 // and those of broker.Queue.Consume. The reader's.
-func (d *Deliveries) Consume(q *broker.Queue, m *amqp.BasicConsume) (*Consumer, error) {
+func (d *Deliveries) Consume(q *broker.Queue, m *amqp.BasicConsume, link Link) (*Consumer, error) {
 	if d.shared.limit > 0 && q.Type() == policy.Quorum {
 		return nil, amqp.NewException(amqp.NotImplemented, 0, 0, "%s does not support global qos", q.Label())
 	}
-	c := &Consumer{of: d, Prefetch: int(d.prefetch), Queue: q, arguments: encodeArguments(m.Arguments)}
+	c := &Consumer{of: d, link: link, Prefetch: int(d.prefetch), Queue: q, arguments: encodeArguments(m.Arguments)}
 	c.Consumer = broker.Consumer{Tag: m.ConsumerTag, NoAck: m.NoAck, Exclusive: m.Exclusive, Args: m.Arguments, Sink: c}
 	if err := d.add(c); err != nil {
 		return nil, err
@@ -117,12 +138,11 @@ func (d *Deliveries) Consume(q *broker.Queue, m *amqp.BasicConsume) (*Consumer, 
 func (d *Deliveries) add(c *Consumer) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c.Tag == "" {
-		c.Tag = d.freeTagLocked()
+	tag, err := d.freeTagLocked(c.Tag)
+	if err != nil {
+		return err
 	}
-	if _, taken := d.consumers[c.Tag]; taken {
-		return tagTaken(c.Tag)
-	}
+	c.Tag = tag
 	d.consumers[c.Tag] = c
 	d.usage.Add(c.bytes())
 	return nil
@@ -156,24 +176,22 @@ func (d *Deliveries) Cancel(tag string) {
 func (d *Deliveries) FreeTag(tag string) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if tag == "" {
-		return d.freeTagLocked(), nil
-	}
-	if _, taken := d.consumers[tag]; taken {
-		return "", tagTaken(tag)
-	}
-	return tag, nil
+	return d.freeTagLocked(tag)
 }
 
-// freeTagLocked generates a consumer tag that the channel does not use.
-func (d *Deliveries) freeTagLocked() string {
-	for {
+// freeTagLocked is FreeTag.
+func (d *Deliveries) freeTagLocked(tag string) (string, error) {
+	if _, taken := d.consumers[tag]; taken {
+		return "", amqp.NewException(amqp.NotAllowed, 0, 0, "attempt to reuse consumer tag '%s'", tag)
+	}
+	for tag == "" {
 		d.tags++
-		tag := fmt.Sprintf("amq.ctag-%d.%d", d.channel, d.tags)
-		if _, taken := d.consumers[tag]; !taken {
-			return tag
+		free := fmt.Sprintf("amq.ctag-%d.%d", d.channel, d.tags)
+		if _, taken := d.consumers[free]; !taken {
+			tag = free
 		}
 	}
+	return tag, nil
 }
 
 const (

@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"curfew/broker"
-	"curfew/broker/amqp"
 	"curfew/broker/queue"
 	"curfew/broker/server/internal/outbox"
 )
@@ -171,9 +170,4 @@ func (d *Deliveries) Consumers() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.consumers)
-}
-
-// tagTaken refuses a consumer tag that the channel uses already.
-func tagTaken(tag string) error {
-	return amqp.NewException(amqp.NotAllowed, 0, 0, "attempt to reuse consumer tag '%s'", tag)
 }

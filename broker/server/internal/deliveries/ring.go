@@ -148,6 +148,41 @@ func (r *ring) takeUpTo(tag uint64, most int, out []delivery) (_ []delivery, mor
 	return out, r.first < tag
 }
 
+// takeRange removes the deliveries with the tags first to last and appends them to out, in order.
+func (r *ring) takeRange(first, last uint64, out []delivery) []delivery {
+	if len(r.old) > 0 {
+		for _, t := range slices.Sorted(maps.Keys(r.old)) {
+			if t >= first && t <= last {
+				out = append(out, r.old[t])
+				delete(r.old, t)
+				r.count--
+			}
+		}
+	}
+	for t := max(first, r.first+1); t <= min(last, r.next); t++ {
+		if s := r.slot(t); s.queue != nil {
+			out = append(out, *s)
+			*s = delivery{}
+			r.count--
+		}
+	}
+	r.trim()
+	return out
+}
+
+// takeOf removes the deliveries of a consumer and appends them to out, in order.
+func (r *ring) takeOf(c *Consumer, out []delivery) []delivery {
+	for _, t := range r.tagsUpTo(0) {
+		m, _ := r.take(t)
+		if m.consumer == c {
+			out = append(out, m)
+			continue
+		}
+		r.putBack(t, m)
+	}
+	return out
+}
+
 // tagsUpTo lists the tags of the deliveries up to a tag, in order. 0 means all. A tag that
 // was not given out yet lists none.
 func (r *ring) tagsUpTo(tag uint64) (tags []uint64) {

@@ -62,6 +62,51 @@ func (d *Deliveries) Settle(b *Batch, how broker.Settlement, tag uint64, multipl
 	return err
 }
 
+// SettleRange ends the deliveries with the tags first to last that are still there; it is Settle for
+// protocols whose settlements name ranges. The reader's.
+func (d *Deliveries) SettleRange(b *Batch, how broker.Settlement, first, last uint64) (err error) {
+	d.mu.Lock()
+	d.ended = d.unacked.takeRange(first, last, d.ended[:0])
+	for _, m := range d.ended {
+		d.giveCreditLocked(m)
+	}
+	if how == broker.Ack {
+		d.counts.Acked += uint64(len(d.ended))
+	}
+	d.mu.Unlock()
+	for _, m := range d.ended {
+		if m.seq == 0 {
+			err = lapsedLock(first, m.queue, 0)
+			continue
+		}
+		b.add(how, m)
+	}
+	return err
+}
+
+// ReturnOf requeues what a consumer holds, in order. The reader's.
+func (d *Deliveries) ReturnOf(b *Batch, c *Consumer) {
+	d.mu.Lock()
+	d.ended = d.unacked.takeOf(c, d.ended[:0])
+	d.mu.Unlock()
+	for _, m := range d.ended {
+		if m.seq != 0 {
+			b.add(broker.Requeue, m)
+		}
+	}
+	b.Flush()
+}
+
+// Locked calls fn with the locks of the deliveries and of their outbox, and with the last delivery tag
+// that was given out.
+func (d *Deliveries) Locked(fn func(lastTag uint64)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.out.Lock()
+	defer d.out.Unlock()
+	fn(d.unacked.next)
+}
+
 // ReturnAll requeues everything that is unacked, in order. The reader's.
 func (d *Deliveries) ReturnAll(b *Batch) {
 	d.end(0, true)

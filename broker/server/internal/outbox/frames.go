@@ -14,6 +14,20 @@ func (o *Outbox) Send(channel uint16, m amqp.Method) {
 	o.FlushLocked()
 }
 
+// SendRaw appends frames as they are.
+func (o *Outbox) SendRaw(frames []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.RawLocked(frames)
+	o.FlushLocked()
+}
+
+// RawLocked appends frames as they are. FlushLocked must follow.
+func (o *Outbox) RawLocked(frames []byte) {
+	o.reserveLocked(len(frames))
+	o.buf = append(o.buf, frames...)
+}
+
 // SendHeader appends the protocol header, for a client that speaks something else.
 func (o *Outbox) SendHeader() {
 	o.mu.Lock()

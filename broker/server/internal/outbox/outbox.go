@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"curfew/broker"
-	"curfew/broker/amqp"
 	"curfew/broker/memory"
 )
 
@@ -57,7 +56,8 @@ type Outbox struct {
 	budgetUsedUp   bool   // the budget was not enough for buf
 	waiting        []*broker.Consumer
 	drained        sync.Cond
-	heartbeatTimer *time.Timer   // nil: no heartbeats
+	heartbeatTimer *time.Timer // nil: no heartbeats
+	heartbeatFrame []byte
 	gone           chan struct{} // closed when dead
 
 	account *memory.Account // nil: none yet
@@ -267,13 +267,14 @@ func (o *Outbox) Pending() int {
 	return len(o.buf)
 }
 
-// Heartbeats sends a heartbeat when nothing else was sent for a quarter of the interval or
+// Heartbeats sends a heartbeat, which is the given frame, when nothing else was sent for a quarter of the interval or
 // longer, and at the latest after half of it (AMQP 0-9-1 §4.2.7). RabbitMQ sends them every
 // half interval as well: some clients give up when they have received nothing for a whole
 // one. It must be called only once.
-func (o *Outbox) Heartbeats(interval time.Duration) {
+func (o *Outbox) Heartbeats(interval time.Duration, frame []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.heartbeatFrame = frame
 	o.heartbeatTimer = time.AfterFunc(interval/4, func() { o.heartbeat(interval / 4) })
 }
 
@@ -284,7 +285,7 @@ func (o *Outbox) heartbeat(next time.Duration) {
 		return
 	}
 	if !o.sent && len(o.buf) == 0 {
-		o.buf = amqp.AppendHeartbeat(o.buf)
+		o.buf = append(o.buf, o.heartbeatFrame...)
 		o.FlushLocked()
 	}
 	o.sent = false

@@ -79,7 +79,7 @@ func TestOutboxEndsAfterWhatIsThere(t *testing.T) {
 func TestHeartbeatsAreSentInSilence(t *testing.T) {
 	const interval = 10 * time.Second
 	wired(t, func(o *Outbox, client net.Conn) {
-		o.Heartbeats(interval)
+		o.Heartbeats(interval, amqp.AppendHeartbeat(nil))
 		beat := make([]byte, len(amqp.AppendHeartbeat(nil)))
 		hear := func() {
 			last := time.Now()

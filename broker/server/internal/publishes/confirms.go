@@ -1,4 +1,4 @@
-package server
+package publishes
 
 import (
 	"sync"
@@ -6,9 +6,9 @@ import (
 	"curfew/broker/server/internal/outbox"
 )
 
-// confirms are the publisher confirms of one channel, from confirm.select on. The first
+// Confirms are the publisher confirms of one channel, from confirm.select on. The first
 // publish has the number 1. Confirms have the numbers as delivery tags.
-type confirms struct {
+type Confirms struct {
 	published uint64 // the number of the last publish; belongs to the connection's reader
 
 	// mu comes before the outbox's lock.
@@ -20,10 +20,10 @@ type confirms struct {
 }
 
 // Publish numbers one more publish. Only the connection's reader may call it.
-func (c *confirms) Publish() { c.published++ }
+func (c *Confirms) Publish() { c.published++ }
 
-// batch is what was published between two flushes: the numbers first to last.
-type batch struct {
+// Batch is what was published between two flushes: the numbers first to last.
+type Batch struct {
 	first, last uint64
 	refused     []uint64 // of them, those that a full queue refused; ascending
 }
@@ -32,7 +32,7 @@ type batch struct {
 // publishes of the batch that a full queue refused, counted from 0. Once the others are as
 // durable as the store promises, Confirm must be called. Only the connection's reader may
 // call Next.
-func (c *confirms) Next(refused []int) (b batch, some bool) {
+func (c *Confirms) Next(refused []int) (b Batch, some bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.requested == c.published {
@@ -49,7 +49,7 @@ func (c *confirms) Next(refused []int) (b batch, some bool) {
 // Confirm confirms a batch, except for what was refused, and returns how many publishes were
 // confirmed. Any goroutine may call it, for batches in their order. If the channel has been
 // closed in the meantime, nothing is sent: its number may belong to another channel by now.
-func (c *confirms) Confirm(b batch, o *outbox.Outbox, channel uint16) (confirmed uint64) {
+func (c *Confirms) Confirm(b Batch, o *outbox.Outbox, channel uint16) (confirmed uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o.Lock()
@@ -65,7 +65,7 @@ func (c *confirms) Confirm(b batch, o *outbox.Outbox, channel uint16) (confirmed
 }
 
 // Close makes Confirm send nothing from now on.
-func (c *confirms) Close() {
+func (c *Confirms) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
@@ -73,7 +73,7 @@ func (c *confirms) Close() {
 
 // Counts returns how many publishes were confirmed, and how many wait for a confirm. Any
 // goroutine may call it.
-func (c *confirms) Counts() (confirmed, waiting uint64) {
+func (c *Confirms) Counts() (confirmed, waiting uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.confirmed, c.requested - c.answered

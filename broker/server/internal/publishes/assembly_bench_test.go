@@ -1,4 +1,4 @@
-package server
+package publishes
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func BenchmarkAssembly(b *testing.B) {
 	}
 	header := []byte{0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0}
 	body := make([]byte, 1024)
-	a, u := new(assembly), new(outbox.Memory)
+	a, u := new(Assembly), new(outbox.Memory)
 	b.ReportAllocs()
 	for b.Loop() {
 		_ = a.Begin(f.Payload)

@@ -1,4 +1,4 @@
-package server
+package publishes
 
 import (
 	"curfew/broker"
@@ -19,9 +19,9 @@ const (
 // properties, and bodies of several frames, are assembled in pooled buffers.
 const ownProperties = 512
 
-// assembly is the publish that a channel is receiving. The memory it takes is counted in the
+// Assembly is the publish that a channel is receiving. The memory it takes is counted in the
 // connection's outbox.Memory. For one goroutine, which is the connection's reader.
-type assembly struct {
+type Assembly struct {
 	Mandatory bool // of the publish that Begin was called for last
 
 	stage      stage
@@ -35,11 +35,11 @@ type assembly struct {
 }
 
 // Begun reports whether a publish has begun and is not complete, so that content must follow.
-func (a *assembly) Begun() bool { return a.stage != method }
+func (a *Assembly) Begun() bool { return a.stage != method }
 
 // Begin begins a publish with its method frame. It copies the names, because the header may
 // arrive with a later read.
-func (a *assembly) Begin(payload []byte) error {
+func (a *Assembly) Begin(payload []byte) error {
 	m, err := amqp.ParsePublish(payload)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (a *assembly) Begin(payload []byte) error {
 // Add adds a header or body frame, and refuses one that is out of order. most is how large a
 // message may be. If the publish is complete with this frame, Add returns it, else nil; it is valid
 // until Release, which must follow.
-func (a *assembly) Add(f amqp.Frame, most int, u *outbox.Memory) (*broker.Publication, error) {
+func (a *Assembly) Add(f amqp.Frame, most int, u *outbox.Memory) (*broker.Publication, error) {
 	switch a.stage {
 	case header:
 		if f.Type != amqp.FrameHeader {
@@ -76,7 +76,7 @@ func unexpected(text string) error {
 	return amqp.NewException(amqp.UnexpectedFrame, amqp.ClassBasic, amqp.BasicPublishID.Method(), "%s", text)
 }
 
-func (a *assembly) addHeader(payload []byte, most int, u *outbox.Memory) (*broker.Publication, error) {
+func (a *Assembly) addHeader(payload []byte, most int, u *outbox.Memory) (*broker.Publication, error) {
 	h, err := amqp.ParseContentHeader(payload)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (a *assembly) addHeader(payload []byte, most int, u *outbox.Memory) (*broke
 
 // addBody adds one body frame. A body of a single frame is used straight from the read
 // buffer. A longer body is assembled in memory that grows as it arrives.
-func (a *assembly) addBody(b []byte, u *outbox.Memory) (*broker.Publication, error) {
+func (a *Assembly) addBody(b []byte, u *outbox.Memory) (*broker.Publication, error) {
 	left := a.size - uint64(len(a.body))
 	switch {
 	case len(b) == 0:
@@ -112,14 +112,14 @@ func (a *assembly) addBody(b []byte, u *outbox.Memory) (*broker.Publication, err
 	return a.complete(a.properties, a.body), nil
 }
 
-func (a *assembly) complete(properties, body []byte) *broker.Publication {
+func (a *Assembly) complete(properties, body []byte) *broker.Publication {
 	a.stage = method
 	a.publication = broker.Publication{Exchange: a.exchange, RoutingKey: a.routingKey, Properties: properties, Body: body}
 	return &a.publication
 }
 
 // keepProperties copies the properties of a publish whose body is still to come.
-func (a *assembly) keepProperties(u *outbox.Memory, properties []byte) {
+func (a *Assembly) keepProperties(u *outbox.Memory, properties []byte) {
 	if len(properties) > cap(a.properties) {
 		u.Add(-budgetBytes(a.properties))
 		if outbox.RecycleBuffer(a.properties); len(properties) <= ownProperties {
@@ -141,7 +141,7 @@ func budgetBytes(b []byte) int64 {
 }
 
 // appendBody appends a part of a body. The buffer grows as the body arrives, up to its size.
-func (a *assembly) appendBody(u *outbox.Memory, part []byte) {
+func (a *Assembly) appendBody(u *outbox.Memory, part []byte) {
 	if need := len(a.body) + len(part); need > cap(a.body) {
 		size := max(need, 4*cap(a.body))
 		if uint64(size) > a.size {
@@ -156,7 +156,7 @@ func (a *assembly) appendBody(u *outbox.Memory, part []byte) {
 }
 
 // Release gives back the buffers in which a publish was assembled.
-func (a *assembly) Release(u *outbox.Memory) {
+func (a *Assembly) Release(u *outbox.Memory) {
 	a.publication = broker.Publication{} // it may refer to the connection's buffer
 	if a.body != nil {
 		u.Add(-budgetBytes(a.body))
@@ -171,7 +171,7 @@ func (a *assembly) Release(u *outbox.Memory) {
 }
 
 // Abandon discards an unfinished publish, or a complete one that was not published yet.
-func (a *assembly) Abandon(u *outbox.Memory) {
+func (a *Assembly) Abandon(u *outbox.Memory) {
 	a.Release(u)
-	*a = assembly{}
+	*a = Assembly{}
 }

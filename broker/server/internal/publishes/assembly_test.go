@@ -1,4 +1,4 @@
-package server
+package publishes
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func TestWhatWasCutUpIsWhole(t *testing.T) {
 	budget := memory.New(0)
 	var h outbox.Memory
 	h.Open(budget.Open("u", func(error) {}))
-	var a assembly
+	var a Assembly
 	for _, properties := range [][]byte{{0, 0}, bytes.Repeat([]byte("p"), ownProperties+1)} {
 		for _, size := range []int{0, 1, 100, 5000, 100_000} {
 			body := bytes.Repeat([]byte("b"), size)
@@ -69,7 +69,7 @@ func TestFramesOutOfOrder(t *testing.T) {
 		{[]amqp.Frame{whole[0], {Type: amqp.FrameHeader, Payload: whole[1].Payload[:3]}}, amqp.FrameError},
 	} {
 		var h outbox.Memory
-		var a assembly
+		var a Assembly
 		var err error
 		for _, f := range c.frames {
 			require.NoError(t, err)

@@ -1,4 +1,4 @@
-package server
+package publishes
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 func TestEveryPublishIsConfirmedOnce(t *testing.T) {
 	var o outbox.Outbox
 	o.Init(func() {})
-	var c confirms
+	var c Confirms
 	_, some := c.Next(nil)
 	assert.False(t, some, "nothing was published")
 	for range 3 {
@@ -19,11 +19,11 @@ func TestEveryPublishIsConfirmedOnce(t *testing.T) {
 	}
 	first, some := c.Next([]int{1})
 	assert.True(t, some)
-	assert.Equal(t, batch{1, 3, []uint64{2}}, first)
+	assert.Equal(t, Batch{1, 3, []uint64{2}}, first)
 	c.Publish()
 	second, some := c.Next(nil)
 	assert.True(t, some)
-	assert.Equal(t, batch{4, 4, nil}, second)
+	assert.Equal(t, Batch{4, 4, nil}, second)
 	_, some = c.Next(nil)
 	assert.False(t, some)
 	confirmed, waiting := c.Counts()
@@ -38,7 +38,7 @@ func TestEveryPublishIsConfirmedOnce(t *testing.T) {
 func TestClosedChannelIsNotConfirmedAnything(t *testing.T) {
 	var o outbox.Outbox
 	o.Init(func() {})
-	var c confirms
+	var c Confirms
 	c.Publish()
 	b, _ := c.Next(nil)
 	c.Close()

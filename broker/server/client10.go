@@ -1,0 +1,218 @@
+package server
+
+import (
+	"strings"
+	"time"
+
+	"curfew/broker/amqp"
+	"curfew/broker/amqp10"
+	"curfew/broker/server/internal/convert"
+)
+
+// client10 is what a connection has for a client of AMQP 1.0. It belongs to the reader; frameMax does
+// not change once a session can exist.
+type client10 struct {
+	c        *connection
+	frameMax int  // of frames to the client, in octets
+	opened   bool // open was sent
+}
+
+const (
+	channelMax10 = 254
+	// inWindow is how many transfers a client may send on a session before it is given more.
+	inWindow = 2048
+	// linkCredit is how many messages a client may send on a link before it is given more.
+	linkCredit = 256
+)
+
+// begin10 answers the header of SASL. Without SASL nobody gets in.
+func begin10(c *connection) *client10 {
+	p := &client10{c: c, frameMax: amqp10.MinFrameSize}
+	mechanisms := amqp10.Array{amqp10.Symbol("PLAIN")}
+	if c.handshake.client.certificate() != nil {
+		mechanisms = append(mechanisms, amqp10.Symbol("EXTERNAL"))
+	}
+	c.out.SendRaw([]byte(amqp10.SASLHeader))
+	p.send(0, &amqp10.SASLMechanisms{Mechanisms: mechanisms})
+	return p
+}
+
+// send sends a frame without a payload.
+func (p *client10) send(channel uint16, m amqp10.Performative) {
+	p.c.out.SendRaw(amqp10.AppendFrame(nil, channel, m, nil))
+}
+
+// frames is connection.frames for a client of AMQP 1.0.
+func (p *client10) frames(b []byte) (used int, err error) {
+	c := p.c
+	for !c.ended {
+		if c.phase == awaitTuneOk {
+			n, err := p.header(b[used:])
+			if used += n; err != nil || n == 0 {
+				return used, err
+			}
+			continue
+		}
+		f, n, err := amqp10.ParseFrame(b[used:], c.frameMax)
+		if err == nil && n == 0 {
+			return used, nil
+		}
+		if err == nil {
+			err = p.frame(f)
+		} else {
+			err = amqp.NewException(amqp.FrameError, 0, 0, "%s", err)
+		}
+		if err != nil {
+			if err := c.fail(f.Channel+1, err); err != nil {
+				return used, err
+			}
+			if n == 0 { // the stream cannot be parsed any further
+				return used, c.linger()
+			}
+		}
+		used += n
+	}
+	return used, nil
+}
+
+// header reads the header that follows the login.
+func (p *client10) header(b []byte) (n int, err error) {
+	if len(b) < len(amqp10.ProtocolHeader) {
+		return 0, nil
+	}
+	if string(b[:len(amqp10.ProtocolHeader)]) != amqp10.ProtocolHeader {
+		return 0, errEnd
+	}
+	p.c.out.SendRaw([]byte(amqp10.ProtocolHeader))
+	p.c.phase = awaitOpen
+	return len(amqp10.ProtocolHeader), nil
+}
+
+func (p *client10) frame(f amqp10.Frame) error {
+	c := p.c
+	if len(f.Body) == 0 {
+		return nil
+	}
+	m, payload, err := amqp10.ParsePerformative(f.Body)
+	if err != nil {
+		return amqp.NewException(amqp.SyntaxError, 0, 0, "%s", err)
+	}
+	if (c.phase == awaitStartOk) != (f.Type == amqp10.FrameSASL) {
+		return amqp.NewException(amqp.CommandInvalid, 0, 0, "a frame of this type is not expected now")
+	}
+	switch m := m.(type) {
+	case *amqp10.SASLInit:
+		return p.login(m)
+	case *amqp10.Open:
+		if c.phase == awaitOpen {
+			return p.open(m)
+		}
+	case *amqp10.Close:
+		if c.phase == closing {
+			c.ended = true
+			return nil
+		}
+		c.flush()
+		c.startClosing()
+		p.send(0, &amqp10.Close{})
+		return nil
+	default:
+		if c.phase == closing {
+			return nil
+		}
+		if c.phase == running {
+			return p.onSession(f.Channel, m, payload)
+		}
+	}
+	return amqp.NewException(amqp.CommandInvalid, 0, 0, "%T is not expected now", m)
+}
+
+func (p *client10) login(m *amqp10.SASLInit) error {
+	c, h := p.c, p.c.handshake
+	h.mechanism = m.Mechanism
+	user, err := c.srv.logins.Authenticate(c.ctx, &h.client, m.Mechanism, m.Response)
+	c.srv.Logins.Note(err)
+	if err != nil {
+		p.send(0, &amqp10.SASLOutcome{Code: 1})
+		h.tellRefusal = false
+		return h.refuseLogin(err)
+	}
+	c.nc.SetDeadline(time.Now().Add(handshakeTimeout))
+	c.userName, c.phase = user.Name, awaitTuneOk
+	p.send(0, &amqp10.SASLOutcome{})
+	return nil
+}
+
+func (p *client10) open(m *amqp10.Open) error {
+	c, h := p.c, p.c.handshake
+	if m.MaxFrameSize < amqp10.MinFrameSize {
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "max-frame-size %d is below %d", m.MaxFrameSize, amqp10.MinFrameSize)
+	}
+	vhost := "/"
+	if name, given := strings.CutPrefix(m.Hostname, "vhost:"); given {
+		vhost = name
+	}
+	h.properties = amqp.AppendTable(nil, convert.ClientProperties(m))
+	h.heartbeat = offeredHeartbeat
+	c.channelMax = channelMax10
+	if m.ChannelMax < channelMax10 {
+		c.channelMax = m.ChannelMax
+	}
+	c.frameMax = c.srv.opts.FrameMax
+	p.frameMax = int(min(m.MaxFrameSize, c.srv.opts.FrameMax))
+	p.opened = true
+	p.send(0, &amqp10.Open{
+		ContainerID: "curfew", MaxFrameSize: c.frameMax, ChannelMax: c.channelMax, IdleTimeout: amqp10.Uint(uint32(offeredHeartbeat.Milliseconds())),
+		Properties: amqp10.Map{{Key: amqp10.Symbol("product"), Value: "Curfew"}, {Key: amqp10.Symbol("version"), Value: RabbitMQVersion}},
+	})
+	if err := h.enter(vhost); err != nil {
+		return err
+	}
+	if m.IdleTimeout.Value > 0 {
+		c.out.Heartbeats(time.Duration(m.IdleTimeout.Value)*time.Millisecond, amqp10.Heartbeat)
+	}
+	return nil
+}
+
+// onSession passes a frame to its session.
+func (p *client10) onSession(channel uint16, m amqp10.Performative, payload []byte) error {
+	c := p.c
+	ch := c.channels.get(channel + 1)
+	if begin, is := m.(*amqp10.Begin); is {
+		if ch != nil || channel > c.channelMax {
+			return amqp.NewException(amqp.ChannelError, 0, 0, "channel %d is in use, or above channel-max", channel)
+		}
+		ch, err := openChannel(c, channel+1)
+		if err != nil {
+			return err
+		}
+		ch.ten = newSession10(p, ch, begin)
+		return nil
+	}
+	if ch == nil {
+		return amqp.NewException(amqp.ChannelError, 0, 0, "no session on channel %d", channel)
+	}
+	if _, is := m.(*amqp10.End); is {
+		if !ch.closing {
+			ch.close()
+			p.send(channel, &amqp10.End{})
+		}
+		c.removeChannel(ch)
+		return nil
+	}
+	if ch.closing {
+		return nil
+	}
+	return ch.ten.frame(m, payload)
+}
+
+func (p *client10) sendClose(e *amqp.Exception) {
+	if p.c.phase < awaitOpen {
+		return // there is no close before open
+	}
+	if !p.opened { // a close must follow an open
+		p.opened = true
+		p.send(0, &amqp10.Open{ContainerID: "curfew", MaxFrameSize: amqp10.Unlimited, ChannelMax: channelMax10})
+	}
+	p.send(0, &amqp10.Close{Ending: amqp10.Ending{Error: convert.ErrorOf(e)}})
+}

@@ -1,0 +1,55 @@
+package convert
+
+import (
+	"net/url"
+	"strings"
+
+	"curfew/broker/amqp"
+	"curfew/broker/amqp10"
+)
+
+// ParseAddress parses an address of RabbitMQ 4: /queues/Q or /exchanges/X[/KEY], percent-encoded.
+func ParseAddress(address string) (kind, name, key string, err error) {
+	parts := strings.Split(address, "/")
+	bad := len(parts) < 3 || parts[0] != "" || parts[2] == "" ||
+		parts[1] != "queues" && parts[1] != "exchanges" || len(parts) > 4 || len(parts) == 4 && parts[1] == "queues"
+	for i := range parts {
+		parts[i], err = url.PathUnescape(parts[i])
+		bad = bad || err != nil || len(parts[i]) > 255
+	}
+	if bad {
+		return "", "", "", amqp.NewException(amqp.NotFound, 0, 0,
+			"the address %q is not /queues/QUEUE or, to publish, /exchanges/EXCHANGE[/KEY], percent-encoded", address)
+	}
+	return parts[1], parts[2], strings.Join(parts[3:], ""), nil
+}
+
+// ClientProperties are the properties that a client shows of itself.
+func ClientProperties(m *amqp10.Open) amqp.Table {
+	t := amqp.Table{"connection_name": m.ContainerID}
+	properties, _ := m.Properties.(amqp10.Map)
+	for _, key := range []string{"product", "version", "platform", "connection_name"} {
+		if s, ok := properties.Get(key).(string); ok && len(s) < 256 {
+			t[key] = s
+		}
+	}
+	return t
+}
+
+// conditions are RabbitMQ's conditions for its reply codes.
+var conditions = map[uint16]string{
+	amqp.AccessRefused: "amqp:unauthorized-access", amqp.NotFound: "amqp:not-found", amqp.ResourceLocked: "amqp:resource-locked",
+	amqp.PreconditionFailed: "amqp:precondition-failed", amqp.NotAllowed: "amqp:not-allowed", amqp.NotImplemented: "amqp:not-implemented",
+	amqp.ResourceError: "amqp:resource-limit-exceeded", amqp.ContentTooLarge: "amqp:link:message-size-exceeded", amqp.ConnectionForced: "amqp:connection:forced",
+	amqp.FrameError: "amqp:connection:framing-error", amqp.SyntaxError: "amqp:decode-error", amqp.CommandInvalid: "amqp:illegal-state",
+	amqp.ChannelError: "amqp:not-allowed", amqp.InternalError: "amqp:internal-error",
+}
+
+// ErrorOf is an exception as an error of AMQP 1.0.
+func ErrorOf(e *amqp.Exception) *amqp10.Error {
+	condition, known := conditions[e.Code]
+	if !known {
+		condition = "amqp:internal-error"
+	}
+	return &amqp10.Error{Condition: condition, Description: e.Text}
+}

@@ -1,0 +1,138 @@
+package convert
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"curfew/broker/amqp"
+	"curfew/broker/amqp10"
+)
+
+// Delivery is a message that goes to a consumer of AMQP 1.0.
+type Delivery struct {
+	Exchange, RoutingKey, Properties, Body []byte // Properties is a raw list
+	Redelivered                            bool
+}
+
+// Append appends a message as the sections of AMQP 1.0.
+func Append(b []byte, d *Delivery) []byte {
+	p, err := amqp.ParseProperties(d.Properties, amqp.Limits{})
+	if err != nil { // the broker has checked it
+		p = amqp.Properties{}
+	}
+	h := amqp10.Header{Durable: p.DeliveryMode == 2, Priority: 4, FirstAcquirer: !d.Redelivered}
+	if p.Priority != 0 || p.Has&amqp.HasPriority != 0 {
+		h.Priority = p.Priority
+	}
+	if ttl, err := strconv.ParseUint(p.Expiration, 10, 32); err == nil {
+		h.TTL = amqp10.Uint(uint32(ttl))
+	}
+	if n, ok := amqp.Integer(p.Headers["x-delivery-count"]); ok {
+		h.DeliveryCount = uint32(n)
+	} else if d.Redelivered {
+		h.DeliveryCount = 1
+	}
+	b = amqp10.AppendPerformative(b, &h)
+	head, kept := p.Headers[headHeader].([]byte)
+	b = amqp10.AppendSection(b, amqp10.SectionMessageAnnotations, annotations(d, p.Headers))
+	if kept {
+		if whole := append(slices.Clone(head), d.Body...); validBare(whole, len(d.Body)) {
+			return append(b, whole...)
+		}
+	}
+	return append(appendHead(b, &p, d.Body), d.Body...)
+}
+
+// validBare reports whether a kept head and a body are a bare message: a client of 0-9-1 can write
+// any header.
+func validBare(bare []byte, body int) bool {
+	m, err := amqp10.Split(bare)
+	return err == nil && len(m.Bare) == len(bare) && (m.Data != nil && len(m.Data) == body || m.Data == nil && len(m.Body) == body)
+}
+
+// appendHead appends what a bare message has in front of its body.
+func appendHead(b []byte, p *amqp.Properties, body []byte) []byte {
+	var out amqp10.Properties
+	set := func(v *any, s string) {
+		if s != "" {
+			*v = s
+		}
+	}
+	set(&out.MessageID, p.MessageID)
+	set(&out.CorrelationID, p.CorrelationID)
+	set(&out.ReplyTo, p.ReplyTo)
+	set(&out.GroupID, p.AppID)
+	if p.UserID != "" {
+		out.UserID = []byte(p.UserID)
+	}
+	out.ContentType, out.ContentEncoding = p.ContentType, p.ContentEncoding
+	if p.Timestamp != 0 {
+		out.CreationTime = amqp10.Timestamp(p.Timestamp * 1000)
+	}
+	if at, ok := amqp.Integer(p.Headers["x-expires-at"]); ok {
+		out.AbsoluteExpiry = amqp10.Timestamp(at)
+	}
+	b = amqp10.AppendPerformative(b, &out)
+	if m := simple(p.Headers); len(m) > 0 {
+		b = amqp10.AppendSection(b, amqp10.SectionApplicationProperties, m)
+	}
+	if p.Type == encodedType {
+		if _, err := amqp10.Split(body); err == nil {
+			return b
+		}
+	}
+	return amqp10.AppendSection(b, amqp10.SectionData, amqp10.BinaryHead(len(body)))
+}
+
+// annotations are where a message was published to, and its headers that begin with x-.
+func annotations(d *Delivery, headers amqp.Table) amqp10.Map {
+	m := amqp10.Map{
+		{Key: amqp10.Symbol("x-exchange"), Value: string(d.Exchange)}, {Key: amqp10.Symbol("x-routing-key"), Value: string(d.RoutingKey)},
+	}
+	for _, key := range slices.Sorted(maps.Keys(headers)) {
+		if strings.HasPrefix(key, "x-") && key != headHeader {
+			m = append(m, amqp10.Entry{Key: amqp10.Symbol(key), Value: toValue(headers[key])})
+		}
+	}
+	return m
+}
+
+// simple are the headers that can be application properties, which have no tables and arrays.
+func simple(headers amqp.Table) (m amqp10.Map) {
+	for _, key := range slices.Sorted(maps.Keys(headers)) {
+		switch v := toValue(headers[key]).(type) {
+		case amqp10.Map, amqp10.List:
+		default:
+			if !strings.HasPrefix(key, "x-") {
+				m = append(m, amqp10.Entry{Key: key, Value: v})
+			}
+		}
+	}
+	return m
+}
+
+func toValue(v any) any {
+	switch v := v.(type) {
+	case int:
+		return int64(v)
+	case amqp.Timestamp:
+		return amqp10.Timestamp(v * 1000)
+	case amqp.Decimal:
+		return nil
+	case amqp.Table:
+		m := amqp10.Map{}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			m = append(m, amqp10.Entry{Key: key, Value: toValue(v[key])})
+		}
+		return m
+	case []any:
+		l := amqp10.List{}
+		for _, e := range v {
+			l = append(l, toValue(e))
+		}
+		return l
+	}
+	return v
+}

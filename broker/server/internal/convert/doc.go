@@ -1,0 +1,26 @@
+// Package convert turns messages of AMQP 1.0 into those of 0-9-1 and back, as RabbitMQ 4 does. It does no I/O.
+//
+// # What is stored
+//
+// A message that came over AMQP 1.0 is stored as one of 0-9-1, so that queues, deadlines, routing and
+// consumers of 0-9-1 need to know nothing of 1.0. Its body is the content of its data section; a body
+// of any other kind is stored as its sections, with the type amqp-1.0 (as RabbitMQ 3's plugin did). What
+// the bare message has in front of that is kept in the header x-amqp-1.0-head, unless a consumer of 1.0
+// would get the same octets without. So the bare message goes back to a consumer of 1.0 octet by octet:
+// it is that header and the body. The price is that properties are stored twice, and that consumers
+// of 0-9-1 see that header. A journal of another format would have avoided both, and would not have been
+// read by the version before.
+//
+// # What crosses
+//
+//	1.0                                     0-9-1
+//	header durable, priority, ttl           delivery-mode, priority, expiration
+//	header delivery-count, first-acquirer   x-delivery-count; redelivered (to a consumer of 1.0 only)
+//	message-id, correlation-id, reply-to,   the same; other ids as text
+//	  user-id, content-type, -encoding
+//	creation-time (ms), group-id            timestamp (s), app-id
+//	absolute-expiry-time                    header x-expires-at
+//	application-properties                  headers
+//	message annotations x-*                 headers x-*
+//	to, subject, reply-to-group-id, footer  in the kept head only; footers are dropped
+package convert
