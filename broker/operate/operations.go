@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"hash/maphash"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -226,4 +227,23 @@ func (o *Access) Record(a Actor, op Operation, at QueueName, err error, more ...
 func (o *Access) May(a Actor, op Operation, at QueueName) bool {
 	vh, err := o.vhost(&a, op, at.VHost)
 	return err == nil && o.MayOn(&a, op, vh, vh.Queues.NameOf(at.Name)) == nil
+}
+
+// MayChange reports whether a user may change something in a virtual host, or for "" in any of them. What it then takes of a queue or an exchange
+// is not asked.
+func MayChange(o *Access, a Actor, vhost string) bool {
+	if vhost == "" {
+		return slices.ContainsFunc(o.VHostNames(a), func(name string) bool { return MayChange(o, a, name) })
+	}
+	return o.Enter(a, Management, vhost, false) == nil
+}
+
+// MayExchange reports whether a user may do something with the exchange of that name.
+func MayExchange(o *Access, a Actor, do access.Operation, vhost, name string) bool {
+	return MayChange(o, a, vhost) && o.Broker.RightsOf(a.Name, vhost).Exchange(do, name) == nil
+}
+
+// MayQueue reports whether a user may do something with the queue of that name.
+func MayQueue(o *Access, a Actor, do access.Operation, vhost, name string) bool {
+	return MayChange(o, a, vhost) && o.Broker.RightsOf(a.Name, vhost).Queue(do, name) == nil
 }

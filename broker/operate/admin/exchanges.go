@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"curfew/broker"
+	"curfew/broker/access"
 	"curfew/broker/operate"
 )
 
@@ -122,7 +123,10 @@ type ExchangeDeletion struct {
 var DeleteExchange = operate.Define(operate.Op{
 	Name: "delete_exchange", Noun: "exchange", Title: "Delete an exchange and its bindings", Rule: operate.Rule{Role: operate.Management},
 	Routes: []string{"DELETE /api/exchanges/{vhost}/{exchange}"},
-	Page: operate.Page{On: "/exchange/delete", Title: "Delete the exchange", Tab: "/exchanges", Parent: "/exchange", Rows: "list_exchanges", Link: "Delete…", Danger: true, Only: func(row any) bool {
+	Page: operate.Page{On: "/exchange/delete", Title: "Delete the exchange", Tab: "/exchanges", Parent: "/exchange", Rows: "list_exchanges", Link: "Delete…", Danger: true, May: func(o *operate.Access, a operate.Actor, row any) bool {
+		x := row.(ExchangeRow)
+		return operate.MayExchange(o, a, access.Configure, x.VHost, x.Name)
+	}, Only: func(row any) bool {
 		name := row.(ExchangeRow).Name
 		return name != "" && !strings.HasPrefix(name, "amq.")
 	}, Next: "/exchanges", Done: "Exchange deleted.",

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -79,10 +80,22 @@ func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case operate.Refused(err):
 		d.fail(w, r, http.StatusForbidden, "This user lacks the permission to do that with the queue. Ask for it, or log in as another user.")
 	case operate.Gone(err):
-		d.fail(w, r, http.StatusNotFound, "It no longer exists, or it has changed. Reload the page.")
+		d.fail(w, r, http.StatusNotFound, gone(r.FormValue("name"), r.FormValue("vhost")))
 	default:
 		d.fail(w, r, http.StatusBadRequest, err.Error())
 	}
+}
+
+// gone says that what a page was asked for is not there.
+func gone(name, vhost string) string {
+	what := "It"
+	switch {
+	case name != "" && vhost != "":
+		what = fmt.Sprintf("%q of the virtual host %q", name, vhost)
+	case name != "":
+		what = fmt.Sprintf("%q", name)
+	}
+	return what + " no longer exists, or it has changed. Reload the page, or choose another one from the list in the menu."
 }
 
 // sentence is the text of an error with a capital letter and a full stop.

@@ -25,14 +25,15 @@ const (
 // queuePage is what the page of one queue shows.
 type queuePage struct {
 	operate.QueueDetail
-	Forecast *monitor.Forecast // nil: no deadlines wait there
-	History  *overview.Trends
-	Now      int64
-	Peek     peek
-	Changed  string // the result of a change just made; "": none
-	Holders  []operate.Consumer
-	Bindings []any // that lead to it
-	Actor    operate.Actor
+	Forecast   *monitor.Forecast // nil: no deadlines wait there
+	History    *overview.Trends
+	Now        int64
+	Peek       peek
+	Changed    string // the result of a change just made; "": none
+	Holders    []operate.Consumer
+	Bindings   []any // that lead to it
+	Actor      operate.Actor
+	Operations *operate.Operations
 }
 
 // peek is part of a queue's messages.
@@ -84,7 +85,7 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 		p.Forecast = &forecasts[i]
 	}
 	p.History = overview.NewTrends(d.History, "/queue", q, detail.VHost, detail.Name)
-	p.Actor, p.Changed = v.Actor(), changed[q.Get("changed")]
+	p.Operations, p.Actor, p.Changed = d.Operations, v.Actor(), changed[q.Get("changed")]
 	if n, err := strconv.Atoi(q.Get("purged")); err == nil {
 		p.Changed = ui.Plural(n, "message") + " deleted."
 	}

@@ -17,7 +17,7 @@ func (p *queuePage) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{
 		Top: g.Group{
 			ui.Crumbs("/queues", "Queues", p.VHost), h.H1(ui.Name(p.Name)), p.summary(),
-			topology.QueueMenu(p.VHost, p.Name),
+			topology.QueueMenu(p.Operations, p.Actor, p.VHost, p.Name),
 			ui.Done(p.Changed),
 		},
 		Live:   g.Group{p.figures(), p.warning(), p.holders(), p.History.Draw()},
@@ -85,7 +85,7 @@ func (p *queuePage) bindings() g.Node {
 	if len(p.Bindings) == 0 {
 		return ui.Card("bindings", "Bindings", nil, ui.Empty(g.Text("Only the default exchange routes here, by the queue's name.")))
 	}
-	return ui.Card("bindings", "Bindings", nil, topology.Bindings(p.Actor, p.Bindings))
+	return ui.Card("bindings", "Bindings", nil, topology.Bindings(p.Operations, p.Actor, p.Bindings))
 }
 
 // warning shows how many messages are at risk, and why.

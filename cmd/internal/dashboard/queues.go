@@ -29,6 +29,7 @@ type queuesPage struct {
 	All           int
 	Cut           ui.Cut
 	Columns       []column
+	MayChange     bool // something in some virtual host
 }
 
 // queueRow is a queue with its forecast.
@@ -101,7 +102,8 @@ func (q queueRow) matters() int {
 
 func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	v := r.URL.Query()
-	l := &queuesPage{Form: ui.NewForm(v), Filter: v.Get("q"), VHost: v.Get("vhost"), Purpose: v.Get("purpose"), Sort: v.Get("sort"), Descending: v.Get("desc") == "1"}
+	l := &queuesPage{Form: ui.NewForm(v), Filter: v.Get("q"), VHost: v.Get("vhost"), Purpose: v.Get("purpose"), Sort: v.Get("sort"), Descending: v.Get("desc") == "1",
+		MayChange: operate.MayChange(d.Operations.Access, by.Actor(), "")}
 	if orders[l.Sort] == nil {
 		l.Sort = "name"
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func (l *queuesPage) Draw(*ui.Info) ui.Drawing {
-	return ui.Drawing{Top: g.Group{h.H1(g.Text("Queues")), ui.Menu("Actions", ui.Action("/queue/new", "New queue…"), ui.Action("/publish", "Publish…")), l.form()}, Live: h.Section(h.Class("card"), l.list())}
+	return ui.Drawing{Top: g.Group{h.H1(g.Text("Queues")), g.If(l.MayChange, ui.Menu("Actions", ui.Action("/queue/new", "New queue…"), ui.Action("/publish", "Publish…"))), l.form()}, Live: h.Section(h.Class("card"), l.list())}
 }
 
 func (l *queuesPage) form() g.Node {

@@ -76,7 +76,9 @@ func (c *view) begins() g.Node {
 			refused = err
 			continue
 		}
-		links = append(links, ui.Action(op.Page.On, op.Page.Begin))
+		if c.mayChange(op, nil, nil) {
+			links = append(links, ui.Action(op.Page.On, op.Page.Begin))
+		}
 	}
 	if links == nil && refused != nil {
 		links = append(links, ui.Faint(ui.Sentence(refused.Error())+"."))
@@ -87,11 +89,13 @@ func (c *view) begins() g.Node {
 // links are the links to what can be done with a row of a list.
 func (c *view) links(list *operate.Op, row any, label string) g.Node {
 	var links []g.Node
-	for _, one := range list.Page.More {
-		links = append(links, ui.Action(atRow(one.To, list, row), one.Text))
+	if c.mayChange(list, list, row) {
+		for _, one := range list.Page.More {
+			links = append(links, ui.Action(atRow(one.To, list, row), one.Text))
+		}
 	}
 	for _, op := range operate.All() {
-		if op.Page.Rows != list.Name || op.Page.Link == "" || !c.actor.Has(op.Role) || op.Page.Only != nil && !op.Page.Only(row) {
+		if op.Page.Rows != list.Name || op.Page.Link == "" || !c.actor.Has(op.Role) || !c.mayChange(op, list, row) || op.Page.Only != nil && !op.Page.Only(row) {
 			continue
 		}
 		to := pageOf(op.Page.On, op, list, row)
@@ -105,6 +109,24 @@ func (c *view) links(list *operate.Op, row any, label string) g.Node {
 		return nil
 	}
 	return ui.Menu(label, links...)
+}
+
+// mayChange reports whether the visitor may do an operation, other than look, in the virtual host of a row, or for no row in some virtual host.
+func (c *view) mayChange(op, list *operate.Op, row any) bool {
+	if op.Role == operate.Administrator || !slices.ContainsFunc(op.Fields(), func(f operate.Field) bool { return f.Name == "vhost" }) {
+		return true
+	}
+	if row == nil {
+		return operate.MayChange(c.Operations.Access, c.actor, "")
+	}
+	at := map[string]string{}
+	for _, column := range list.Columns() {
+		at[column.Name] = operate.Plain(column.Of(row))
+	}
+	if at["vhost"] == "" {
+		return true
+	}
+	return operate.MayChange(c.Operations.Access, c.actor, at["vhost"]) && (op.Page.May == nil || op.Page.May(c.Operations.Access, c.actor, row))
 }
 
 // pageOf is the page at path for an operation on a row of a list.

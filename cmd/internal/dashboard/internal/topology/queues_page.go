@@ -6,6 +6,8 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"curfew/broker/access"
+	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
@@ -23,12 +25,16 @@ func (d *deletion) fields() g.Group {
 
 func (d *deletion) cancel() g.Node { return ui.Link(ui.QueueURL(d.VHost, d.Name), g.Text("Cancel")) }
 
-// QueueMenu is what can be done with a queue.
-func QueueMenu(vhost, name string) g.Node {
+// QueueMenu is what the actor may do with a queue.
+func QueueMenu(o *operate.Operations, a operate.Actor, vhost, name string) g.Node {
 	to := func(path string) string { return ui.At(path, "vhost", vhost, "name", name) }
+	read, write := operate.MayQueue(o.Access, a, access.Read, vhost, name), operate.MayQueue(o.Access, a, access.Write, vhost, name)
 	return ui.Menu("Actions",
-		ui.Action(ui.At(publish, "vhost", vhost, "key", name), "Publish…"), ui.Action(to(getMessage), "Get…"),
-		ui.Action(ui.At("/binding/new", "vhost", vhost, "destination", name), "Bind…"), ui.DangerLink(to(purgeQueue), "Purge…"), ui.DangerLink(to(deleteQueue), "Delete…"))
+		g.If(operate.MayExchange(o.Access, a, access.Write, vhost, ""), ui.Action(ui.At(publish, "vhost", vhost, "key", name), "Publish…")),
+		g.If(read, ui.Action(to(getMessage), "Get…")),
+		g.If(write, ui.Action(ui.At("/binding/new", "vhost", vhost, "destination", name), "Bind…")),
+		g.If(read, ui.DangerLink(to(purgeQueue), "Purge…")),
+		g.If(operate.MayQueue(o.Access, a, access.Configure, vhost, name), ui.DangerLink(to(deleteQueue), "Delete…")))
 }
 
 // queueDeletion is the page that asks whether to delete a queue.

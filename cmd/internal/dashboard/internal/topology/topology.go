@@ -58,11 +58,11 @@ func BindingsTo(ctx context.Context, o *operate.Operations, by operate.Actor, at
 // maxBindings bounds the bindings that the page of a queue lists.
 const maxBindings = 200
 
-// Bindings lists bindings, each with a link to remove it.
-func Bindings(a operate.Actor, rows []any) g.Node {
+// Bindings lists bindings, each with a link to remove it for those who may.
+func Bindings(o *operate.Operations, a operate.Actor, rows []any) g.Node {
 	shown := rows[:min(len(rows), maxBindings)]
 	return g.Group{
-		(&view{actor: a}).table(&card{op: admin.ListBindings.Op, rows: shown}),
+		(&view{page: &page{OperationPages: OperationPages{Operations: o}}, actor: a}).table(&card{op: admin.ListBindings.Op, rows: shown}),
 		g.If(len(rows) > len(shown), h.P(h.Class("note"), g.Text("The first "+ui.Number(len(shown))+" of "+ui.Number(len(rows))+"."))),
 	}
 }

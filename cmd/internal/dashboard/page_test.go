@@ -1,0 +1,54 @@
+package dashboard
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/cmd/internal/dashboard/internal/ui"
+)
+
+// changing are links to pages whose forms change something in a virtual host.
+var changing = regexp.MustCompile(`href="(/(?:publish|queue/(?:new|get|purge|delete)|exchange/(?:new|delete)|binding/(?:new|delete)|deadline))(?:\?[^"]*)?"`)
+
+// offered are the paths of the changing links on all pages that somebody may look at.
+func offered(s *site, queue string) map[string]bool {
+	paths := map[string]bool{}
+	for path := range s.d.pages {
+		if path == "/queue" || path == "/exchange" {
+			path = ui.At(path, "vhost", "/", "name", queue)
+		}
+		for _, found := range changing.FindAllStringSubmatch(s.get(path).body, -1) {
+			paths[found[1]] = true
+		}
+	}
+	return paths
+}
+
+func TestNobodyIsOfferedWhatHeMayNotDo(t *testing.T) {
+	s := newSite(t)
+	q := s.queue("/", "q", nil)
+	require.NoError(t, s.b.Accounts.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Read: ".*", Write: ".*"}))
+	vh, _ := s.b.VHost("/")
+	require.NoError(t, s.b.RightsOf("root", "/").DeclareExchange(vh, "q", broker.ExchangeDeclare{Kind: "topic"}))
+	s.publish(q, amqp.Properties{}, "m")
+
+	s.logIn("root")
+	all := offered(s, "q")
+	for _, path := range []string{"/publish", "/queue/new", "/queue/get", "/queue/purge", "/queue/delete", "/exchange/new", "/exchange/delete", "/binding/new"} {
+		require.True(t, all[path], path)
+	}
+	s.logIn("eye")
+	require.Empty(t, offered(s, "q"), "without permissions")
+	s.permit("eye", "/", ".*", "")
+	reading := offered(s, "q")
+	for _, path := range []string{"/queue/delete", "/exchange/delete", "/deadline"} {
+		require.False(t, reading[path], path)
+	}
+	require.True(t, reading["/queue/get"])
+	require.True(t, reading["/queue/purge"])
+}
