@@ -32,7 +32,7 @@ func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
 				g.If(s.User.Name != "", g.Group{menu(s), who(s)}),
 			),
 			h.Main(h.ID("content"), h.TabIndex("-1"),
-				p.Top,
+				ui.Done(s.Said), p.Top,
 				h.Div(h.ID("live"), g.If(s.Live != "", h.Data("live", s.Live)), p.Live),
 				p.Bottom,
 			),

@@ -118,10 +118,17 @@ func (p *page) write(w http.ResponseWriter, r *http.Request, status int, v ui.Vi
 	_, _ = w.Write(text) // it fails only if the client is gone
 }
 
+// said are the results of changes that lead to a list, by the name in the list's URL.
+var said = map[string]string{
+	"acknowledged": "Acknowledged: nobody is told of it again until it is over.", "unacknowledged": "Acknowledgement ended: it is told again.",
+	"window_begun": "Maintenance begun: it is shown, and nobody is told.", "window_ended": "Maintenance ended.",
+	"queue_deleted": "Queue deleted.", "connection_closed": "Connection closed.", "kept": "Curfew keeps the queue again.", "filter_saved": "Filter saved.",
+}
+
 func (p *page) info(r *http.Request, v ui.Visitor) *ui.Info {
 	s := &ui.Info{
 		Title: p.title, Tab: p.tab, Instance: p.d.Instance, Version: p.d.Version,
-		User: v.User, Token: v.Token, Basic: v.Basic, Here: r.URL.RequestURI(), Theme: themeOf(r),
+		User: v.User, Token: v.Token, Basic: v.Basic, Here: r.URL.RequestURI(), Theme: themeOf(r), Said: said[r.URL.Query().Get("said")],
 		Broker: p.d.Operations != nil, RabbitMQ: p.d.RabbitMQ != nil,
 	}
 	if p.live {

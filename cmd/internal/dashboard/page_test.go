@@ -52,3 +52,10 @@ func TestNobodyIsOfferedWhatHeMayNotDo(t *testing.T) {
 	require.True(t, reading["/queue/get"])
 	require.True(t, reading["/queue/purge"])
 }
+
+func TestAddressesSayOnlyWhatIsKnown(t *testing.T) {
+	s := newSite(t).logIn("root")
+	require.Contains(t, s.get("/incidents?said=window_ended").body, "Maintenance ended.")
+	require.NotContains(t, s.get("/incidents?said=free+text").body, `class="done"`)
+	require.Contains(t, s.get("/queue?vhost=/&name=away").body, "&#34;away&#34; of the virtual host &#34;/&#34; no longer exists")
+}

@@ -127,7 +127,9 @@ func TestAnEmptyQueueThatIsFilled(t *testing.T) {
 	require.Len(t, s.standing(q), 1)
 	form.Set("asked", "1")
 	form.Set("confirm", "1")
-	require.Equal(t, "/queues", s.post("/queue/delete", form).path)
+	a = s.post("/queue/delete", form)
+	require.Equal(t, "/queues", a.path)
+	require.Contains(t, a.body, "Queue deleted.")
 }
 
 // TestDeadLettersThatGoWithAQueue are said and have to be confirmed, though the queue has no messages.

@@ -54,5 +54,5 @@ func (d rabbitmqPages) allow(w http.ResponseWriter, r *http.Request, v ui.Visito
 		d.refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, "/rabbitmq", http.StatusSeeOther)
+	http.Redirect(w, r, ui.At("/rabbitmq", "said", "kept"), http.StatusSeeOther)
 }

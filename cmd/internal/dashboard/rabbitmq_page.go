@@ -67,7 +67,7 @@ func (p *rabbitmqPage) cluster() g.Node {
 			ui.Fact("Curfews", ui.Name(strings.Join(p.Members, ", "))),
 			ui.Fact("Observes", observer),
 			ui.Fact("Redis", redis),
-			ui.Fact("Looked at", g.Text(ui.Instant(time.UnixMilli(p.LookedAt))))),
+			ui.Fact("Looked at", ui.Ago(time.UnixMilli(p.LookedAt)))),
 		g.If(len(p.Notes) > 0, h.Ul(g.Map(p.Notes, func(note string) g.Node { return h.Li(ui.Faint(ui.Visible(note))) }))))
 }
 

@@ -95,5 +95,5 @@ func (d Pages) back(w http.ResponseWriter, r *http.Request, c *chosen, err error
 		d.Site.Refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, FindURL(c.Queue.VHost, c.Queue.Name, c.Filter), http.StatusSeeOther)
+	http.Redirect(w, r, FindURL(c.Queue.VHost, c.Queue.Name, c.Filter)+"&said=filter_saved", http.StatusSeeOther)
 }

@@ -53,11 +53,11 @@ func (a IncidentPages) acknowledge(w http.ResponseWriter, r *http.Request, v ui.
 	if d := r.PostFormValue("duration"); slices.Contains(lasts, d) {
 		ask.Duration = d
 	}
-	a.done(w, r, a.Changes.Acknowledge(v.Actor(), r.PostFormValue("id"), ask))
+	a.done(w, r, "acknowledged", a.Changes.Acknowledge(v.Actor(), r.PostFormValue("id"), ask))
 }
 
 func (a IncidentPages) unacknowledge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	a.done(w, r, a.Changes.Unacknowledge(v.Actor(), r.PostFormValue("id")))
+	a.done(w, r, "unacknowledged", a.Changes.Unacknowledge(v.Actor(), r.PostFormValue("id")))
 }
 
 func (a IncidentPages) addWindow(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
@@ -68,18 +68,18 @@ func (a IncidentPages) addWindow(w http.ResponseWriter, r *http.Request, v ui.Vi
 		one.Until = time.Now().Add(d)
 	}
 	_, err := a.Changes.AddWindow(v.Actor(), one)
-	a.done(w, r, err)
+	a.done(w, r, "window_begun", err)
 }
 
 func (a IncidentPages) endWindow(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	a.done(w, r, a.Changes.EndWindow(v.Actor(), r.PostFormValue("id")))
+	a.done(w, r, "window_ended", a.Changes.EndWindow(v.Actor(), r.PostFormValue("id")))
 }
 
 // done answers a change.
-func (a IncidentPages) done(w http.ResponseWriter, r *http.Request, err error) {
+func (a IncidentPages) done(w http.ResponseWriter, r *http.Request, what string, err error) {
 	if err != nil {
 		a.Site.Refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, "/incidents", http.StatusSeeOther)
+	http.Redirect(w, r, ui.At("/incidents", "said", what), http.StatusSeeOther)
 }

@@ -91,8 +91,8 @@ func (p *page) over() g.Node {
 	if len(p.Over) == 0 {
 		return nil
 	}
-	return ui.Card("over", "Over", nil, ui.Table([]string{"What", "Since (UTC)", "Lasted", "#In all"}, g.Map(p.Over, func(i incident.Incident) g.Node {
-		return h.Tr(h.Td(ui.Name(i.Summary)), h.Td(h.Time(g.Text(ui.Instant(i.Since)))), h.Td(g.Text(ui.Millis(i.Ended.Sub(i.Since).Milliseconds()))), ui.Amount(g.Text(ui.Number(i.Toll))))
+	return ui.Card("over", "Over", nil, ui.Table([]string{"What", "Began", "Lasted", "#In all"}, g.Map(p.Over, func(i incident.Incident) g.Node {
+		return h.Tr(h.Td(ui.Name(i.Summary)), h.Td(ui.Ago(i.Since)), h.Td(g.Text(ui.Millis(i.Ended.Sub(i.Since).Milliseconds()))), ui.Amount(g.Text(ui.Number(i.Toll))))
 	})))
 }
 
@@ -131,7 +131,7 @@ func (p *page) receivers() g.Node {
 func receiver(s incident.SinkStatus) g.Node {
 	is := g.Group{ui.Class("good", g.Text("works"))}
 	if s.Trouble != nil {
-		is = g.Group{ui.Class("bad", g.Text("failing")), g.Text(" since " + ui.Instant(s.Trouble.Since) + ": "), ui.Name(s.Trouble.Error)}
+		is = g.Group{ui.Class("bad", g.Text("failing")), g.Text(" "), ui.Lasting(s.Trouble.Since), g.Text(": "), ui.Name(s.Trouble.Error)}
 	}
 	if s.Queued > 0 {
 		is = append(is, g.Text(", "+ui.Number(s.Queued)+" waiting"))

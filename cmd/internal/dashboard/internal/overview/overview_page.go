@@ -187,7 +187,7 @@ func (o *overview) schedule() g.Node {
 	case monitor.ScheduleRebuilding:
 		is = g.Group{ui.Class("warn", g.Text("rebuilding Redis")), g.Text("; this process fires")}
 	}
-	return ui.Fact("Schedule", is, ui.Faint(" since "+ui.Instant(o.Health.Since)))
+	return ui.Fact("Schedule", is, g.Text(" "), ui.Lasting(o.Health.Since))
 }
 
 func (o *overview) store() g.Node {

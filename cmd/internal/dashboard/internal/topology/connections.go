@@ -252,5 +252,5 @@ func (p ConnectionPages) close(w http.ResponseWriter, r *http.Request, v ui.Visi
 		p.Site.Refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, tab, http.StatusSeeOther)
+	http.Redirect(w, r, ui.At(tab, "said", "connection_closed"), http.StatusSeeOther)
 }

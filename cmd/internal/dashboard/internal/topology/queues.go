@@ -59,7 +59,7 @@ func (p Pages) deleteQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor)
 		f.Again(p.Site, w, r, v, deleteQueue, err, &queueDeletion{d})
 		return
 	}
-	http.Redirect(w, r, queuesTab, http.StatusSeeOther)
+	http.Redirect(w, r, ui.At(queuesTab, "said", "queue_deleted"), http.StatusSeeOther)
 }
 
 func (p Pages) askPurge(r *http.Request, v ui.Visitor) (ui.View, error) {

@@ -276,6 +276,11 @@ func Ago(t time.Time) g.Node {
 	return h.Time(h.Title(Instant(t)), g.Text(Since(t)+" ago"))
 }
 
+// Lasting shows for how long something has been so since t.
+func Lasting(t time.Time) g.Node {
+	return h.Time(h.Title("since "+Instant(t)), g.Text("for "+Since(t)))
+}
+
 // Due shows a deadline, or "none".
 func Due(at, now int64) g.Node {
 	if at == 0 {

@@ -51,9 +51,11 @@ func fieldText(v any) string {
 		return string(v)
 	case amqp.Timestamp:
 		if at := time.Unix(int64(v), 0).UTC(); at.Year() < 10_000 {
-			return at.Format(time.RFC3339)
+			return Instant(at)
 		}
 		return strconv.FormatUint(uint64(v), 10)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
 	case []any:
 		parts := make([]string, len(v))
 		for i := range v {

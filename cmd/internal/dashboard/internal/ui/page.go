@@ -31,6 +31,7 @@ type Info struct {
 	Live              string // URL of the events of the live part; "" if there is none
 	Here              string // path and query
 	Theme             string // the colors chosen: "system", "light" or "dark"
+	Said              string // what the change that led here has done; "": it was none
 }
 
 // Visitor is the user of a request, with the token that changes need.
