@@ -49,7 +49,11 @@ func addPolicies(o object, queue *broker.Queue) {
 // addAims adds what a queue is for, and how long messages wait in it, in ms. These are Curfew's own.
 func addAims(r *request, o object, i *broker.QueueInfo, queue *broker.Queue) {
 	w := r.api.Operations.WaitOf(i, queue)
-	o["purpose"], o["objective"] = r.api.Operations.Purpose(queue), nameOrNull(w.Objective.String())
+	purpose := r.api.Operations.Purpose(queue)
+	o["purpose"], o["objective"], o["lost_last_hour"] = purpose, nameOrNull(w.Objective.String()), nil
+	if lost := operate.LostOf(r.api.Operations.Access, i, purpose, w.Objective); lost >= 0 {
+		o["lost_last_hour"] = lost
+	}
 	o["time_in_queue"] = object{"oldest_ready": w.Oldest, "p50": w.P50, "p99": w.P99, "objective_missed": w.Missed, "burn_rate": w.Burn}
 }
 

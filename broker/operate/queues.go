@@ -25,6 +25,8 @@ type Queue struct {
 	DeadLetterExchange, DeadLetterKey string
 	Purpose                           deadline.Purpose
 	Wait                              deadline.Wait
+	// Lost is how many messages expired in the last hour, if an expiry there is a loss; -1: it is none, or that is not known.
+	Lost int64
 }
 
 // QueueDetail is a queue with its policies.
@@ -71,6 +73,7 @@ func (o *Access) visible(a Actor) map[string]bool {
 func (o *Access) queueOf(q *broker.Queue) Queue {
 	one := Queue{QueueInfo: q.Info(), Type: q.Type().String(), Purpose: o.Purpose(q)}
 	one.Wait = o.WaitOf(&one.QueueInfo, q)
+	one.Lost = LostOf(o, &one.QueueInfo, one.Purpose, one.Wait.Objective)
 	one.DeadLetterExchange, one.DeadLetterKey, one.DeadLetters = q.DeadLettersTo()
 	return one
 }
@@ -80,6 +83,15 @@ func (o *Access) WaitOf(i *broker.QueueInfo, q *broker.Queue) deadline.Wait {
 	w := o.Options.Wait(i.ID)
 	w.Objective = q.Settings().Objective
 	return w
+}
+
+// LostOf is how many messages of a queue expired in the last hour. It is -1 where an expiry is meant, and without a history.
+func LostOf(o *Access, i *broker.QueueInfo, is deadline.Purpose, objective deadline.Objective) int64 {
+	n, known := o.Expired(i.VHost, i.Name)
+	if !known || !is.Loses() && !objective.NoneExpires() {
+		return -1
+	}
+	return n
 }
 
 // Queue returns one queue.

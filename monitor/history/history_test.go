@@ -162,6 +162,28 @@ func TestExpiredInADay(t *testing.T) {
 	}
 }
 
+// TestExpiredInAnHour forgets what expired more than an hour ago, to the minute.
+func TestExpiredInAnHour(t *testing.T) {
+	h, _ := day(t, Options{})
+	_, known := h.ExpiredInAnHour("/", "q")
+	require.False(t, known)
+	from := start()
+	sampled(h, from, 120, func(second int) {
+		if second < 60 {
+			h.Expired([]deadline.Expiry{expiry("q", 0, deadline.Eager)})
+		}
+	})
+	n, known := h.ExpiredInAnHour("/", "q")
+	require.True(t, known)
+	require.EqualValues(t, 60, n)
+	sampled(h, from.Add(2*time.Minute), 57*60, func(int) {})
+	n, _ = h.ExpiredInAnHour("/", "q")
+	require.EqualValues(t, 60, n)
+	sampled(h, from.Add(59*time.Minute), 180, func(int) {})
+	n, _ = h.ExpiredInAnHour("/", "q")
+	require.Zero(t, n)
+}
+
 // TestLateSamplesAreSpread: a sample that comes late is not a peak, and after a long pause there is a gap.
 func TestLateSamplesAreSpread(t *testing.T) {
 	h, f := day(t, Options{})

@@ -124,18 +124,34 @@ func (h *History) Depths(vhost, queue string, minutes int) []int64 {
 }
 
 // ExpiredInADay is how many messages expired in the last 24 hours, up to now.
-func (h *History) ExpiredInADay() (n int64) {
+func (h *History) ExpiredInADay() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n = h.total.expired // since the last second was written
+	return h.expiredLocked(&h.total, keep)
+}
+
+// ExpiredInAnHour is how many messages of a queue expired in the last hour, up to now; known is false for a queue without a history.
+func (h *History) ExpiredInAnHour(vhost, queue string) (n int64, known bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.queues[[2]string{vhost, queue}]
+	if s == nil {
+		return 0, false
+	}
+	return h.expiredLocked(s, time.Hour), true
+}
+
+// expiredLocked counts what expired in a span of whole minutes, up to now.
+func (h *History) expiredLocked(s *series, span time.Duration) (n int64) {
+	n = s.expired // since the last second was written
 	if h.last == 0 {
 		return n
 	}
 	end := h.last + 1
-	from := end/steps[len(steps)-1]*steps[len(steps)-1] - int64(keep.Seconds())
+	from := end/steps[len(steps)-1]*steps[len(steps)-1] - int64(span.Seconds())
 	for level := len(steps) - 1; level >= 0; level-- { // whole minutes, then what is left in tens of seconds, then in seconds
 		to := end / steps[level]
-		for _, p := range h.total.read(level, from/steps[level], to, h.last, nil) {
+		for _, p := range s.read(level, from/steps[level], to, h.last, nil) {
 			n += p.Expired
 		}
 		from = to * steps[level]

@@ -59,3 +59,21 @@ func TestAddressesSayOnlyWhatIsKnown(t *testing.T) {
 	require.NotContains(t, s.get("/incidents?said=free+text").body, `class="done"`)
 	require.Contains(t, s.get("/queue?vhost=/&name=away").body, "&#34;away&#34; of the virtual host &#34;/&#34; no longer exists")
 }
+
+// TestLostInTheLastHour is told where an expiry is a loss, and sorts.
+func TestLostInTheLastHour(t *testing.T) {
+	s := newSite(t)
+	lost := map[string]int64{"most": 12, "some": 3, "readings": 400}
+	s.d.Operations.Expired = func(_, queue string) (int64, bool) { n, known := lost[queue]; return n, known }
+	for name := range lost {
+		args := amqp.Table{}
+		if name == "readings" {
+			args["x-curfew-purpose"] = "telemetry"
+		}
+		s.queue("/", name, args)
+	}
+	s.queue("/", "without", nil)
+	page := s.logIn("root").get("/queues?sort=lost&desc=1").body
+	require.Regexp(t, `(?s)name=most&amp;.*>12<.*name=some&amp;.*>3<.*name=readings&amp;`, page)
+	require.NotContains(t, page, ">400<")
+}

@@ -73,6 +73,7 @@ var orders = map[string]func(a, b queueRow) int{
 	"oldest":    func(a, b queueRow) int { return cmp.Compare(a.OldestAge, b.OldestAge) },
 	"purpose":   func(a, b queueRow) int { return cmp.Compare(a.Queue.Purpose, b.Queue.Purpose) },
 	"deadlines": func(a, b queueRow) int { return cmp.Compare(a.deadlines(), b.deadlines()) },
+	"lost":      func(a, b queueRow) int { return cmp.Compare(a.Lost, b.Lost) },
 	"miss": func(a, b queueRow) int {
 		return cmp.Or(cmp.Compare(a.matters(), b.matters()), cmp.Compare(a.willMiss(), b.willMiss()))
 	},
@@ -195,6 +196,7 @@ func (l *queuesPage) columns(v url.Values) {
 	for _, c := range []column{
 		{Name: "Queue", Key: "name"}, {Name: "Purpose", Key: "purpose", Roomy: true}, {Name: "Ready", Key: "ready", Number: true}, {Name: "Unacked", Key: "unacked", Number: true, Roomy: true},
 		{Name: "Consumers", Key: "consumers", Number: true, Roomy: true}, {Name: "Oldest", Key: "oldest", Number: true, Roomy: true}, {Name: "Deadlines", Key: "deadlines", Number: true, Roomy: true}, {Name: "At risk", Key: "miss", Number: true},
+		{Name: "Lost, last hour", Key: "lost", Number: true},
 	} {
 		descending := c.Number
 		if c.Key == l.Sort {

@@ -58,10 +58,21 @@ func queueLine(q queueRow) g.Node {
 		h.Td(h.Class("name"), ui.QueueLink(ui.QueueURL(q.VHost, q.Name), q.VHost, q.Name)),
 		h.Td(h.Class("roomy"), h.Span(h.Class("tag"), g.Text(q.Queue.Purpose.String()))),
 		ui.Amount(g.Text(ui.Number(q.Ready))), roomy(g.Text(ui.Number(q.Unacked))), roomy(ui.OrFaint(q.Consumers)), roomy(q.oldest()),
-		roomy(ui.Deadlines(q.Forecast)), ui.Amount(ui.WillMiss(q.Forecast)),
+		roomy(ui.Deadlines(q.Forecast)), ui.Amount(ui.WillMiss(q.Forecast)), ui.Amount(q.lost()),
 		roomy(ui.Rate(q.In)), roomy(ui.Rate(q.Out)),
 		h.Td(h.Class("trend"), ui.Sparkline(q.Depths, "depth in the last hour")),
 		h.Td(h.Class("roomy"), q.deadLetters()))
+}
+
+// lost is how many messages expired in the last hour, or a dash where an expiry is no loss.
+func (q queueRow) lost() g.Node {
+	switch {
+	case q.Lost < 0:
+		return ui.Faint("–")
+	case q.Lost == 0:
+		return ui.Faint("0")
+	}
+	return ui.Class("bad", g.Text(ui.Number(int(q.Lost))))
 }
 
 // oldest is how long the oldest message has been there.

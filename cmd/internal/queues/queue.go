@@ -50,6 +50,9 @@ var orders = map[string]func(a, b map[string]any) int{
 	"unacked": func(a, b map[string]any) int {
 		return cmp.Compare(number(b["messages_unacknowledged"]), number(a["messages_unacknowledged"]))
 	},
+	"lost": func(a, b map[string]any) int {
+		return cmp.Compare(number(b["lost_last_hour"]), number(a["lost_last_hour"]))
+	},
 	"oldest": func(a, b map[string]any) int {
 		return cmp.Compare(number(b["oldest_message_age"]), number(a["oldest_message_age"]))
 	},
@@ -88,7 +91,7 @@ func (q *queues) list() *cobra.Command {
 		Long: `List the queues of all virtual hosts, or of that in --vhost. PURPOSE is what a queue is for: said by its argument x-curfew-purpose or a
 policy, or inferred. IN and OUT are messages a second, published and delivered. OLDEST is how long the oldest message has been there, P99 how long 99 in 100
 of those consumed in the last minutes waited. DEADLINES is how many ready messages have one, WILL EXPIRE how many of them nobody will have consumed by then, as
-things are; both take a user who may see the status.`,
+things are; both take a user who may see the status. LOST is how many expired in the last hour, where that is a loss.`,
 		Example: `  curfew queue list --sort risk
   curfew queue list --purpose work --vhost shop`,
 		Args: cli.Exactly(0, "no arguments"),
@@ -124,13 +127,13 @@ things are; both take a user who may see the status.`,
 			for _, one := range list {
 				rows = append(rows, []string{cli.Text(one["vhost"]), cli.Text(one["name"]), cli.OrDash(word(one["purpose"])), cli.Text(one["type"]), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]),
 					cli.Text(one["consumers"]), rate(one, "publish_details"), rate(one, "deliver_get_details"), span(one["oldest_message_age"]), longest(one),
-					known(one["deadlines"]), known(one["will_expire"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
+					known(one["deadlines"]), known(one["will_expire"]), known(one["lost_last_hour"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
 			}
-			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "TYPE?", "READY", "UNACKED", "CONSUMERS?", "IN?", "OUT?", "OLDEST?", "P99?", "DEADLINES?", "WILL EXPIRE!", "BYTES?", "POLICY?"}, rows)
+			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "TYPE?", "READY", "UNACKED", "CONSUMERS?", "IN?", "OUT?", "OLDEST?", "P99?", "DEADLINES?", "WILL EXPIRE!", "LOST?", "BYTES?", "POLICY?"}, rows)
 		},
 	}
 	c.Flags().StringVar(&purpose, "purpose", "", "only queues that are for this: "+strings.Join(deadline.Purposes, ", "))
-	c.Flags().StringVar(&order, "sort", "name", "the order: name, risk (what is lost that matters), ready, unacked, oldest or purpose")
+	c.Flags().StringVar(&order, "sort", "name", "the order: name, risk (what is lost that matters), lost, ready, unacked, oldest or purpose")
 	cli.Offers(c, "purpose", deadline.Purposes...)
 	cli.Offers(c, "sort", slices.Sorted(maps.Keys(orders))...)
 	return c
