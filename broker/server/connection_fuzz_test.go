@@ -105,7 +105,10 @@ func speak(nc net.Conn, p *tape) {
 }
 
 // tape is the source of a seed's choices; beyond its end they are all 0.
-type tape struct{ rest []byte }
+type tape struct {
+	rest []byte
+	sent uint32 // messages of AMQP 1.0
+}
 
 func (p *tape) next() byte {
 	if len(p.rest) == 0 {
