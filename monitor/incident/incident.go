@@ -209,9 +209,9 @@ func fill(text string, q QueueName, quote func(string) string) string {
 
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// note adds an entry to the history.
+// note adds an entry to the history, in a new slice: views keep the one before.
 func (i *incident) note(at time.Time, text string) {
-	h := append(i.shown.History, Entry{at.UTC(), text})
+	h := append(slices.Clip(i.shown.History), Entry{at.UTC(), text})
 	i.shown.History = h[max(len(h)-maxEntries, 0):]
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -37,8 +38,8 @@ type Incidents struct {
 	reload   chan struct{} // the file is to be read now
 	saving   sync.Mutex    // held while the file of incidents is written
 
-	looking  sync.Mutex // held while the state is judged; taken before mu and the tracker's
-	lookedAt time.Time
+	looking  sync.Mutex              // held while the state is judged; taken before mu and the tracker's
+	lookedAt atomic.Int64            // when it was judged, in Unix nanoseconds; 0: not yet
 	stuck    map[QueueName]time.Time // when a consumer was last
 
 	mu       sync.Mutex // taken before those of tracker and delivery
@@ -167,7 +168,7 @@ func (a *Incidents) judge() {
 }
 
 func (a *Incidents) judgeLocked(now time.Time) {
-	a.lookedAt = now
+	a.lookedAt.Store(now.UnixNano())
 	for _, n := range a.tracker.step(now, Evaluate(a.state(now))) {
 		a.mu.Lock()
 		n.Runbook = a.source.runbook(n.Alertname)
@@ -189,11 +190,19 @@ func (a *Incidents) state(now time.Time) *State {
 	return s
 }
 
-// Look makes sure that what is shown is at most a second old.
+// Look makes sure that what is shown is at most a second old, or is being judged.
 func (a *Incidents) Look() {
-	a.looking.Lock()
+	last := a.lookedAt.Load()
+	switch now := time.Now(); {
+	case now.UnixNano()-last < int64(lookEvery):
+		return
+	case last == 0:
+		a.looking.Lock()
+	case !a.looking.TryLock():
+		return
+	}
 	defer a.looking.Unlock()
-	if now := time.Now(); now.Sub(a.lookedAt) >= lookEvery {
+	if now := time.Now(); now.UnixNano()-a.lookedAt.Load() >= int64(lookEvery) {
 		a.judgeLocked(now)
 	}
 }
@@ -290,16 +299,18 @@ func VerdictOf(list []Incident) Verdict {
 	return v
 }
 
-// List returns the incidents that are not over, the worst first, as they were within the last second.
+// List returns the incidents that are not over, the worst first, as they were within the last second. It waits only for the first
+// judgement.
 func (a *Incidents) List() []Incident {
 	a.Look()
-	return a.withRunbooks(a.tracker.open())
+	return a.withRunbooks(a.tracker.view().open)
 }
 
 // Over returns the last incidents that are over, the newest first.
-func (a *Incidents) Over() []Incident { return a.withRunbooks(a.tracker.over()) }
+func (a *Incidents) Over() []Incident { return a.withRunbooks(a.tracker.view().over) }
 
-func (a *Incidents) withRunbooks(list []Incident) []Incident {
+func (a *Incidents) withRunbooks(shown []Incident) []Incident {
+	list := append([]Incident{}, shown...)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range list {

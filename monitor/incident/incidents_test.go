@@ -419,6 +419,41 @@ func TestMetric(t *testing.T) {
 	require.Equal(t, []float64{7, 1, 0, 0}, []float64{values["dead_letter_unroutable critical"], values["processor_starved warning"], values["processor_starved info"], values["deadline_missed warning"]})
 }
 
+// TestReadersWaitForNoJudgement: while the state is judged, which takes a while where there are thousands of queues, lists and metrics show
+// what was judged before.
+func TestReadersWaitForNoJudgement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		look := make(chan struct{}, 1)
+		s := prepare(t, nil)
+		s.options.Look = func(to *State) {
+			<-look
+			s.look(to)
+		}
+		s.set(func(now *State) { now.Parked = []Depth{{QueueName{"shop", "curfew.undeliverable"}, 7}} })
+		look <- struct{}{}
+		before := s.List()
+		require.Len(t, before, 1)
+		window, err := s.AddWindow(Window{VHost: "shop", Until: time.Now().Add(time.Hour)})
+		require.NoError(t, err)
+
+		time.Sleep(2 * lookEvery)
+		judged := make(chan struct{})
+		go func() {
+			s.judge()
+			close(judged)
+		}()
+		synctest.Wait()
+		require.Equal(t, before, s.List())
+		require.Empty(t, s.Over())
+		require.Len(t, s.Windows(), 1)
+		require.Equal(t, window.ID, s.Windows()[0].ID)
+		_, err = s.registry.Gather()
+		require.NoError(t, err)
+		look <- struct{}{}
+		<-judged
+	})
+}
+
 // TestHandler: what it answers is what the methods say.
 func TestHandler(t *testing.T) {
 	s := prepare(t, nil)

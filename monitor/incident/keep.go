@@ -127,11 +127,13 @@ func (a *Incidents) change(id string, change func(*incident)) error {
 	before := i.shown
 	change(i)
 	i.shown.Quiet = i.shown.Ack != nil || t.maintainedLocked(i, time.Now())
+	t.publishLocked()
 	t.mu.Unlock()
 	err := a.save()
 	if err != nil {
 		t.mu.Lock()
 		i.shown = before
+		t.publishLocked()
 		t.mu.Unlock()
 	}
 	return err
@@ -179,21 +181,19 @@ func (a *Incidents) changeWindows(change func([]Window) ([]Window, error)) error
 	}
 	slices.SortFunc(list, func(a, b Window) int { return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.ID, b.ID)) })
 	t.windows = list
+	t.publishLocked()
 	t.mu.Unlock()
 	if err = a.save(); err != nil {
 		t.mu.Lock()
 		t.windows = before
+		t.publishLocked()
 		t.mu.Unlock()
 	}
 	return err
 }
 
 // Windows lists the maintenance windows that are not over, the first to end first.
-func (a *Incidents) Windows() []Window {
-	a.tracker.mu.Lock()
-	defer a.tracker.mu.Unlock()
-	return activeWindows(a.tracker.windows)
-}
+func (a *Incidents) Windows() []Window { return activeWindows(a.tracker.view().windows) }
 
 func activeWindows(list []Window) []Window {
 	now := time.Now()
@@ -231,8 +231,8 @@ func (a *Incidents) save() error {
 		}
 	}
 	t.changed = false
-	data, err := json.MarshalIndent(k, "", "  ")
 	t.mu.Unlock()
+	data, err := json.MarshalIndent(k, "", "  ")
 	path := a.keptPath()
 	if err == nil {
 		err = writeSynced(path+".new", data)
@@ -282,6 +282,7 @@ func (a *Incidents) load() error {
 			a.tracker.all = append(a.tracker.all, one.restore(c))
 		}
 	}
+	a.tracker.publishLocked()
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,7 +34,27 @@ type tracker struct {
 	recent  []Incident // over, the newest first
 	windows []Window
 	changed bool // since it was saved
+
+	published atomic.Pointer[view]
 }
+
+// view is what is shown. It never changes, so whoever reads it does not wait for the judgement of a large Curfew.
+type view struct {
+	open    []Incident // the worst first
+	over    []Incident // the newest first
+	windows []Window   // also those that have ended since
+}
+
+// view returns what is shown.
+func (t *tracker) view() *view {
+	if v := t.published.Load(); v != nil {
+		return v
+	}
+	return &view{}
+}
+
+// publishLocked shows what changed.
+func (t *tracker) publishLocked() { t.published.Store(&view{t.openLocked(), t.recent, t.windows}) }
 
 // use puts rules in force, for incidents of which nobody was told, so that whoever was told the beginning is told the end.
 func (t *tracker) use(rules []*rule, rest *rule) {
@@ -51,6 +72,7 @@ func (t *tracker) use(rules []*rule, rest *rule) {
 func (t *tracker) step(now time.Time, found map[*Condition][]Finding) (due []*notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	defer t.publishLocked()
 	for _, c := range Conditions {
 		for _, f := range found[c] {
 			t.incidentLocked(c, f, now).add(f, now)
@@ -186,10 +208,8 @@ func (t *tracker) maintainedLocked(i *incident, now time.Time) bool {
 	return true
 }
 
-// open returns the incidents that are not over, the worst first.
-func (t *tracker) open() []Incident {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// openLocked returns the incidents that are not over, the worst first.
+func (t *tracker) openLocked() []Incident {
 	list := []Incident{}
 	for _, i := range t.all {
 		if i.open {
@@ -207,13 +227,6 @@ func (t *tracker) open() []Incident {
 			cmp.Compare(b.Count, a.Count), a.Since.Compare(b.Since), strings.Compare(a.Summary, b.Summary))
 	})
 	return list
-}
-
-// over returns the last incidents that are over, the newest first.
-func (t *tracker) over() []Incident {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return append([]Incident{}, t.recent...)
 }
 
 // firing returns what an Alertmanager is sent again and again.
