@@ -87,6 +87,7 @@ const (
 	MoveUnroutable = delivery.MoveUnroutable
 	Moved          = delivery.Moved
 	Reject         = delivery.Reject
+	Release        = delivery.Release
 	Requeue        = delivery.Requeue
 	SingleActive   = delivery.SingleActive
 	Up             = delivery.Up

@@ -29,6 +29,18 @@ func nodeClient(t testing.TB) client {
 	return script{command: []string{"node", "clients/node/deadlines.js"}, env: []string{"NODE_PATH=" + modules}}
 }
 
+// rheaClient and protonClient speak AMQP 1.0.
+func rheaClient(t testing.TB) client {
+	rhea := nodeClient(t).(script)
+	rhea.command = []string{"node", "clients/node/amqp10.js"}
+	return rhea
+}
+
+func protonClient(t testing.TB) client {
+	needs(t, "python3-qpid-proton", "/usr/bin/python3", "-c", "import proton")
+	return script{command: []string{"/usr/bin/python3", "clients/proton/deadlines.py"}}
+}
+
 func aioPikaClient(t testing.TB) client {
 	needs(t, "python3-aio-pika", "/usr/bin/python3", "-c", "import aio_pika")
 	return script{command: []string{"/usr/bin/python3", "clients/aiopika/deadlines.py"}}

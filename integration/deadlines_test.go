@@ -34,6 +34,8 @@ var clients = []struct {
 	{"bunny", bunnyClient},
 	{"php-amqplib", phpClient},
 	{"java", javaClient},
+	{"rhea", rheaClient},
+	{"qpid-proton", protonClient},
 }
 
 // TestDeadlines: 1,000 messages with TTLs of 50-3,000 ms in random order stand behind one of an hour in a queue nobody reads. Each client,

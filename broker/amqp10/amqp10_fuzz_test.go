@@ -36,8 +36,8 @@ func FuzzMessage(f *testing.F) {
 			return
 		}
 		require.LessOrEqual(t, len(m.Body), len(m.Bare))
-		amqp10.ReadSection(&amqp10.Header{}, m.Header)
-		amqp10.ReadSection(&amqp10.Properties{}, m.Properties)
+		new(amqp10.Header).Read(m.Header)
+		new(amqp10.Properties).Read(m.Properties)
 		for _, section := range [][]byte{m.MessageAnnotations, m.ApplicationProperties} {
 			v, _, err := amqp10.Parse(section)
 			if err != nil {

@@ -81,7 +81,17 @@ func Split(b []byte) (m Message, err error) {
 
 // AppendSection appends a section with a value of the types that Append takes.
 func AppendSection(b []byte, section byte, value any) []byte {
-	return Append(append(b, codeDescribed, codeSmallUlng, section), value)
+	return Append(BeginSection(b, section), value)
+}
+
+// BeginSection appends the beginning of a section. Its value must follow.
+func BeginSection(b []byte, section byte) []byte {
+	return append(b, codeDescribed, codeSmallUlng, section)
+}
+
+// BeginData appends the beginning of a data section. n octets must follow.
+func BeginData(b []byte, n int) []byte {
+	return appendSized(BeginSection(b, SectionData), codeBinary8, n)
 }
 
 // Header is the first section of a message.
@@ -126,10 +136,46 @@ func (p *Properties) visit(f *fields) {
 	f.values(&p.ReplyToGroupID)
 }
 
-// ReadSection reads a section of fields, Header or Properties, from its value; nil: all are absent.
-func ReadSection(p Performative, value []byte) error {
+// Append appends the section.
+func (p *Header) Append(b []byte) []byte {
+	f := beginList(b, SectionHeader)
+	p.visit(&f)
+	return f.finish()
+}
+
+// Read reads the section from its value; nil: all fields are absent.
+func (p *Header) Read(value []byte) error {
+	*p = Header{Priority: 4}
 	if value == nil {
-		value = []byte{codeList0}
+		return nil
 	}
-	return read(p, value)
+	f, err := openList(value)
+	if err == nil {
+		p.visit(&f)
+		err = f.err
+	}
+	return err
+}
+
+// Append appends the section; nothing if all fields are absent.
+func (p *Properties) Append(b []byte) []byte {
+	f := beginList(b, SectionProperties)
+	if p.visit(&f); f.kept == 0 {
+		return b
+	}
+	return f.finish()
+}
+
+// Read reads the section from its value; nil: all fields are absent.
+func (p *Properties) Read(value []byte) error {
+	*p = Properties{}
+	if value == nil {
+		return nil
+	}
+	f, err := openList(value)
+	if err == nil {
+		p.visit(&f)
+		err = f.err
+	}
+	return err
 }

@@ -295,15 +295,36 @@ func (p *State) visit(f *fields) {
 
 // AppendPerformative appends a performative, or a part of one, without a frame.
 func AppendPerformative(b []byte, p Performative) []byte {
-	b = appendUlong(append(b, codeDescribed), codeOf(p))
-	start := len(b)
-	f := fields{writing: true, b: append(b, make([]byte, 9)...)}
-	f.end = len(f.b)
+	f := beginList(b, codeOf(p))
 	p.visit(&f)
-	if f.kept == 0 {
-		return append(f.b[:start], codeList0)
+	return f.finish()
+}
+
+// AppendTransfer appends the beginning of a frame with a transfer. The payload must follow, and EndFrame. It is
+// AppendFrame without an allocation.
+func AppendTransfer(b []byte, channel uint16, t *Transfer) (_ []byte, start int) {
+	b, start = BeginFrame(b, FrameAMQP, channel)
+	f := beginList(b, codeTransfer)
+	t.visit(&f)
+	return f.finish(), start
+}
+
+// ParseTransfer is ParsePerformative without an allocation; false: it is not a transfer.
+func ParseTransfer(b []byte, t *Transfer) (payload []byte, is bool, err error) {
+	if len(b) < 3 || b[1] != codeSmallUlng || b[2] != codeTransfer {
+		return nil, false, nil
 	}
-	return patch(f.b[:f.end], start, codeList32, f.kept)
+	_, list, payload, err := cutDescribed(b)
+	if err != nil {
+		return nil, true, err
+	}
+	f, err := openList(list)
+	if err != nil {
+		return nil, true, err
+	}
+	*t = Transfer{}
+	t.visit(&f)
+	return payload, true, f.err
 }
 
 // ParsePerformative parses the content of a frame. payload is what follows the performative.
@@ -410,13 +431,34 @@ func cutDescribed(b []byte) (code uint64, value, rest []byte, err error) {
 
 // read reads the fields of p from a list.
 func read(p Performative, list []byte) error {
-	n, data, err := cutList(list)
+	f, err := openList(list)
 	if err != nil {
 		return err
 	}
-	f := fields{b: data, left: n}
 	p.visit(&f)
 	return f.err
+}
+
+// openList begins to read the fields of a list.
+func openList(list []byte) (fields, error) {
+	n, data, err := cutList(list)
+	return fields{b: data, left: n}, err
+}
+
+// beginList begins to write a described list.
+func beginList(b []byte, code uint64) fields {
+	b = appendUlong(append(b, codeDescribed), code)
+	f := fields{writing: true, start: len(b), b: append(b, 0, 0, 0)}
+	f.end = len(f.b)
+	return f
+}
+
+// finish completes the list.
+func (f *fields) finish() []byte {
+	if f.kept == 0 {
+		return append(f.b[:f.start], codeList0)
+	}
+	return shorten(f.b[:f.end], f.start, codeList8, f.kept)
 }
 
 // cutList returns the elements of a list.
@@ -444,7 +486,8 @@ type fields struct {
 	writing bool
 	b       []byte
 
-	end, count, kept int // writing: where the last field with a value ends, how many fields there are, and until that one
+	start            int // writing: where the list begins
+	end, count, kept int // where the last field with a value ends, how many fields there are, and until that one
 
 	left int // reading: fields
 	err  error
@@ -604,7 +647,10 @@ func (f *fields) role(v *bool) {
 		f.flag(v)
 		return
 	}
-	f.b = Append(f.b, *v)
+	f.b = append(f.b, codeFalse)
+	if *v {
+		f.b[len(f.b)-1] = codeTrue
+	}
 	f.put(true)
 }
 
@@ -625,7 +671,7 @@ func (f *fields) text(v *string) {
 		return
 	}
 	if *v != "" || f.count == 0 { // the first text of a performative is its name, which must be there
-		f.b = Append(f.b, *v)
+		f.b = AppendText(f.b, *v)
 	}
 	f.put(*v != "" || f.count == 0)
 }
@@ -636,7 +682,7 @@ func (f *fields) symbol(v *string) {
 		return
 	}
 	if *v != "" {
-		f.b = Append(f.b, Symbol(*v))
+		f.b = AppendSymbol(f.b, *v)
 	}
 	f.put(*v != "")
 }
@@ -647,7 +693,7 @@ func (f *fields) binary(v *[]byte) {
 		return
 	}
 	if *v != nil {
-		f.b = Append(f.b, *v)
+		f.b = append(appendSized(f.b, codeBinary8, len(*v)), *v...)
 	}
 	f.put(*v != nil)
 }

@@ -16,8 +16,6 @@ type (
 	List      []any
 	Array     []any
 	Map       []Entry // in the order of the wire
-	// BinaryHead is the beginning of a binary of as many octets, which must follow. It is only written.
-	BinaryHead int
 	// Decimal is a decimal32, decimal64 or decimal128, which is only passed on.
 	Decimal struct {
 		Code byte
@@ -377,12 +375,10 @@ func Append(b []byte, v any) []byte {
 		return append(append(b, v.Code), v.Data[:4<<(v.Code>>4-7)]...)
 	case []byte:
 		return append(appendSized(b, codeBinary8, len(v)), v...)
-	case BinaryHead:
-		return appendSized(b, codeBinary8, int(v))
 	case string:
-		return append(appendSized(b, codeString8, len(v)), v...)
+		return AppendText(b, v)
 	case Symbol:
-		return append(appendSized(b, codeSymbol8, len(v)), v...)
+		return AppendSymbol(b, string(v))
 	case Described:
 		return Append(Append(append(b, codeDescribed), v.Descriptor), v.Value)
 	}
@@ -417,19 +413,35 @@ func appendSized(b []byte, short byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(b, short+0x10), uint32(n))
 }
 
+// AppendText appends a string.
+func AppendText[T string | []byte](b []byte, v T) []byte {
+	return append(appendSized(b, codeString8, len(v)), v...)
+}
+
+// AppendSymbol appends a symbol.
+func AppendSymbol(b []byte, v string) []byte {
+	return append(appendSized(b, codeSymbol8, len(v)), v...)
+}
+
+// BeginMap begins a map. Its keys and values must follow, and EndMap.
+func BeginMap(b []byte) (_ []byte, start int) { return append(b, 0, 0, 0), len(b) }
+
+// EndMap completes a map of n entries that begins at start and ends where b ends.
+func EndMap(b []byte, start, n int) []byte { return shorten(b, start, codeMap8, 2*n) }
+
 func appendCompound(b []byte, v any) []byte {
 	start := len(b)
 	var code byte
 	var n int
-	b = append(b, make([]byte, 9)...)
+	b = append(b, 0, 0, 0)
 	switch v := v.(type) {
 	case List:
-		code, n = codeList32, len(v)
+		code, n = codeList8, len(v)
 		for _, e := range v {
 			b = Append(b, e)
 		}
 	case Map:
-		code, n = codeMap32, 2*len(v)
+		code, n = codeMap8, 2*len(v)
 		for _, e := range v {
 			b = Append(Append(b, e.Key), e.Value)
 		}
@@ -438,7 +450,20 @@ func appendCompound(b []byte, v any) []byte {
 	default:
 		panic("amqp10: not a value of AMQP 1.0")
 	}
-	return patch(b, start, code, n)
+	return shorten(b, start, code, n)
+}
+
+// shorten completes a list or a map that begins at start, with 3 octets for its head: in the short encoding,
+// whose constructor is code, if it fits.
+func shorten(b []byte, start int, code byte, n int) []byte {
+	if size := len(b) - start - 2; size < 256 && n < 256 {
+		b[start], b[start+1], b[start+2] = code, byte(size), byte(n)
+		return b
+	}
+	end := len(b)
+	b = append(b, 0, 0, 0, 0, 0, 0)
+	copy(b[start+9:], b[start+3:end])
+	return patch(b, start, code+0x10, n)
 }
 
 // patch completes a list or a map that begins at start, with 9 octets for its head.
@@ -449,17 +474,30 @@ func patch(b []byte, start int, code byte, n int) []byte {
 	return b
 }
 
-// appendArray appends an array. One of symbols is written as such; the elements of any other are
-// written as a list, since their encodings differ in width.
+// appendArray appends an array. One of symbols or of strings is written as such; the elements of any
+// other are written as a list, since their encodings differ in width.
 func appendArray(b []byte, v Array) []byte {
 	start := len(b)
-	b = append(append(b, make([]byte, 9)...), codeSymbol32)
+	b = append(b, make([]byte, 10)...)
+	code := byte(codeSymbol32)
+	if len(v) > 0 {
+		if _, is := v[0].(string); is {
+			code = codeString32
+		}
+	}
+	b[start+9] = code
 	for _, e := range v {
-		s, ok := e.(Symbol)
-		if !ok {
+		var text string
+		switch e := e.(type) {
+		case Symbol:
+			text = string(e)
+		case string:
+			text = e
+		}
+		if _, is := e.(Symbol); text == "" || is != (code == codeSymbol32) {
 			return Append(b[:start], List(v))
 		}
-		b = append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
+		b = append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...)
 	}
 	return patch(b, start, codeArray32, len(v))
 }

@@ -7,14 +7,16 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
 	"curfew/broker/server/internal/convert"
+	"curfew/broker/server/internal/declare"
 )
 
 // client10 is what a connection has for a client of AMQP 1.0. It belongs to the reader; frameMax does
 // not change once a session can exist.
 type client10 struct {
 	c        *connection
-	frameMax int  // of frames to the client, in octets
-	opened   bool // open was sent
+	frameMax int             // of frames to the client, in octets
+	opened   bool            // open was sent
+	transfer amqp10.Transfer // the last one; it comes with every message
 }
 
 const (
@@ -93,6 +95,11 @@ func (p *client10) frame(f amqp10.Frame) error {
 	if len(f.Body) == 0 {
 		return nil
 	}
+	if c.phase == running && f.Type == amqp10.FrameAMQP {
+		if payload, is, err := amqp10.ParseTransfer(f.Body, &p.transfer); is && err == nil {
+			return p.onSession(f.Channel, &p.transfer, payload)
+		}
+	}
 	m, payload, err := amqp10.ParsePerformative(f.Body)
 	if err != nil {
 		return amqp.NewException(amqp.SyntaxError, 0, 0, "%s", err)
@@ -162,7 +169,7 @@ func (p *client10) open(m *amqp10.Open) error {
 	p.frameMax = int(min(m.MaxFrameSize, c.srv.opts.FrameMax))
 	p.opened = true
 	p.send(0, &amqp10.Open{
-		ContainerID: "curfew", MaxFrameSize: c.frameMax, ChannelMax: c.channelMax, IdleTimeout: amqp10.Uint(uint32(offeredHeartbeat.Milliseconds())),
+		ContainerID: declare.ContainerID, MaxFrameSize: c.frameMax, ChannelMax: c.channelMax, IdleTimeout: amqp10.Uint(uint32(offeredHeartbeat.Milliseconds())),
 		Properties: amqp10.Map{{Key: amqp10.Symbol("product"), Value: "Curfew"}, {Key: amqp10.Symbol("version"), Value: RabbitMQVersion}},
 	})
 	if err := h.enter(vhost); err != nil {
@@ -212,7 +219,7 @@ func (p *client10) sendClose(e *amqp.Exception) {
 	}
 	if !p.opened { // a close must follow an open
 		p.opened = true
-		p.send(0, &amqp10.Open{ContainerID: "curfew", MaxFrameSize: amqp10.Unlimited, ChannelMax: channelMax10})
+		p.send(0, &amqp10.Open{ContainerID: declare.ContainerID, MaxFrameSize: amqp10.Unlimited, ChannelMax: channelMax10})
 	}
 	p.send(0, &amqp10.Close{Ending: amqp10.Ending{Error: convert.ErrorOf(e)}})
 }

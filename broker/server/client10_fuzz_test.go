@@ -197,4 +197,16 @@ var moves10 = []func(*tape) (amqp10.Performative, []byte){
 		}
 		return nil, p.take(int(p.next()))
 	},
+	func(p *tape) (amqp10.Performative, []byte) {
+		ask := amqp10.AppendPerformative(nil, &amqp10.Properties{
+			Subject: pick(p, []any{"GET", "PUT", "DELETE", "POST"}), MessageID: "id",
+			To: pick(p, []any{"/queues/q", "/queues/q/messages", "/exchanges/x", "/bindings", "/bindings/src=x;dstq=q;key=;args=", "/bindings?src=x&dstq=q&key=", "/", "queues/%", nil}),
+		})
+		body := pick(p, []any{nil, "text", amqp10.Map{}, amqp10.Map{{Key: "durable", Value: p.flag()}, {Key: "arguments", Value: amqp10.Map{}}}, amqp10.Map{
+			{Key: "source", Value: "x"}, {Key: "destination_queue", Value: "q"}, {Key: "binding_key", Value: ""},
+		}})
+		one := &amqp10.Transfer{Handle: p.handle(), DeliveryID: amqp10.Uint(p.sent), Settled: p.flag()}
+		p.sent++
+		return one, amqp10.AppendSection(ask, amqp10.SectionValue, body)
+	},
 }

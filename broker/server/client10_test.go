@@ -3,6 +3,8 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509/pkix"
 	"errors"
 	"io"
 	"net"
@@ -15,7 +17,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/certs"
 	"curfew/broker/server"
+	"curfew/integration/testenv"
 )
 
 // connect10 opens a session with the real client library of AMQP 1.0.
@@ -101,7 +107,8 @@ func TestBothProtocols(t *testing.T) {
 		assert.True(t, m.Header.Durable)
 		require.NoError(t, rcv.ReleaseMessage(x.t.Context(), m))
 		m = x.receive10(rcv)
-		assert.Equal(t, uint32(1), m.Header.DeliveryCount)
+		assert.Zero(t, m.Header.DeliveryCount)
+		assert.False(t, m.Header.FirstAcquirer)
 		require.NoError(t, rcv.AcceptMessage(x.t.Context(), m))
 
 		require.NoError(t, ch.PublishWithContext(x.t.Context(), "", "q", false, false, amqp091.Publishing{
@@ -321,4 +328,30 @@ func TestHostile10(t *testing.T) {
 			nc.Close()
 		}
 	})
+}
+
+// TestTLS10: a client of AMQP 1.0 logs in with its certificate, which without one is not offered.
+func TestTLS10(t *testing.T) {
+	ca, dir := testenv.NewAuthority(t), t.TempDir()
+	cert, key := ca.Write(t, dir, pkix.Name{CommonName: "server"})
+	files, err := certs.Open(certs.Options{Cert: cert, Key: key, ClientCA: ca.CA, ClientAuth: certs.Request})
+	require.NoError(t, err)
+	b, err := broker.New(broker.Options{})
+	require.NoError(t, err)
+	addUser(t, b, "CN=app,O=Example")
+	require.NoError(t, b.Accounts.SetPermission(access.Permission{User: "CN=app,O=Example", VHost: "/"}))
+	addr := secured(t, b, server.Options{}, files)
+	dial := func(client *tls.Config, sasl amqp10.SASLType) error {
+		c, err := amqp10.Dial(t.Context(), "amqps://"+addr, &amqp10.ConnOptions{TLSConfig: client, SASLType: sasl})
+		if err == nil {
+			_, err = c.NewSession(t.Context(), nil)
+			require.NoError(t, c.Close())
+		}
+		return err
+	}
+	nobody, external := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}, amqp10.SASLTypeExternal("")
+	assert.NoError(t, dial(nobody, amqp10.SASLTypePlain("guest", "guest")))
+	assert.ErrorContains(t, dial(nobody, external), "no supported auth mechanism")
+	assert.NoError(t, dial(ca.Client(t, pkix.Name{CommonName: "app", Organization: []string{"Example"}}), external))
+	assert.ErrorContains(t, dial(ca.Client(t, pkix.Name{CommonName: "stranger"}), external), "auth failed with code")
 }

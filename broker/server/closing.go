@@ -9,13 +9,14 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
+	"curfew/broker/server/internal/convert"
 )
 
 // errEnd ends a connection without an answer.
 var errEnd = errors.New("server: connection ends")
 
-// fail answers an error: a soft exception closes channel id, any other error the
-// connection. A non-nil result ends the connection at once.
+// fail answers an error: a soft exception, or a mistake in a session of AMQP 1.0, closes channel id, any
+// other error the connection. A non-nil result ends the connection at once.
 func (c *connection) fail(id uint16, err error) error {
 	var e *amqp.Exception
 	if !errors.As(err, &e) {
@@ -29,7 +30,7 @@ func (c *connection) fail(id uint16, err error) error {
 	if c.phase < running {
 		c.log.Warn("handshake failed", zap.String("reason", e.Text))
 	}
-	if ch := c.channels.get(id); ch != nil && !e.Hard() {
+	if ch := c.channels.get(id); ch != nil && (!e.Hard() || ch.ten != nil && convert.OfSession(e)) {
 		c.log.Info("channel closed", zap.Uint16("channel", id), zap.String("reason", e.Text))
 		ch.closeWith(e)
 		return nil

@@ -12,6 +12,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/server/internal/declare"
 	"curfew/broker/server/internal/deliveries"
 	"curfew/broker/server/internal/outbox"
 )
@@ -42,7 +43,7 @@ type connection struct {
 	phase      phase
 	handshake  *handshake // nil once the connection is open
 	session    *broker.Session
-	user       declarer // its rights, once the connection is open
+	user       declare.Declarer // its rights, once the connection is open
 	userName   string
 	frameMax   uint32
 	channelMax uint16

@@ -24,7 +24,7 @@
 //	handshakes            which connections may be in their handshake     admission.go
 //	authenticator         who the client is                               sasl.go
 //	internal/publishes    a publish, put together from its frames; publisher confirms of a channel
-//	declarer              methods that declare, bind, purge and delete    declare.go
+//	internal/declare      methods, and requests of AMQP 1.0, that declare, bind, purge and delete
 //	internal/outbox       frames that wait for the socket; the writer; heartbeats; the memory that the client makes the
 //	                      broker hold; pooled buffers
 //	internal/deliveries   consumers of a channel, prefetch, unacked messages, settlements

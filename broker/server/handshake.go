@@ -17,6 +17,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
+	"curfew/broker/server/internal/declare"
 )
 
 const (
@@ -75,7 +76,11 @@ func (h *handshake) begin() error {
 	}
 	if string(header[:]) != amqp.ProtocolHeader {
 		c.log.Warn("not an AMQP 0-9-1 client", zap.String("hint", headerHint(header[:])), zap.Binary("sent", header[:]))
-		c.out.SendHeader()
+		if string(header[:]) == amqp10.ProtocolHeader { // AMQP 1.0 §2.2: what is missing is the login
+			c.out.SendRaw([]byte(amqp10.SASLHeader))
+		} else {
+			c.out.SendHeader()
+		}
 		return errEnd
 	}
 	c.out.Send(0, &amqp.ConnectionStart{
@@ -221,7 +226,7 @@ func (h *handshake) enter(vhost string) error {
 		return err
 	}
 	c.session, c.phase, c.handshake = session, running, nil
-	c.user = declarer{Rights: session.Rights(), VHost: session.VHost(), Owner: c}
+	c.user = declare.Declarer{Rights: session.Rights(), VHost: session.VHost(), Owner: c}
 	account := c.srv.opts.Broker.Clients.Open(c.userName, c.evict)
 	c.usage.Open(account)
 	c.out.OpenAccount(account)

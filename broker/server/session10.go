@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 
 	"curfew/broker"
 	"curfew/broker/access"
@@ -26,24 +27,31 @@ type session10 struct {
 	nextIn uint32
 
 	batch []convert.Outcome // of the publishes since the last flush
-	added int               // of them, those that the publisher has
+	added int               // of them, and of those that were sent settled, those that the publisher has
+
+	properties []byte // scratch
 
 	// With the locks:
 	nextOut uint32
 	window  uint32   // how many transfers the client takes
 	pending [][]byte // the rest of a message for which the window was too small
-	payload []byte   // scratch
+	out     []byte   // scratch
+	tag     [8]byte  // scratch
 	ended   bool
 }
 
 // link10 is a link. One to the client implements deliveries.Link.
 type link10 struct {
-	s       *session10
-	handle  uint32
-	settled bool
+	s        *session10
+	handle   uint32
+	name     string
+	toClient bool
+	settled  bool
+	node     node     // what answers requests on it; nil: it is one of messages
+	answers  [][]byte // of the node, on a link to the client that has no credit for them
 
 	// To the client, with the locks of the deliveries:
-	consumer *deliveries.Consumer // nil: a link from the client
+	consumer *deliveries.Consumer // nil: a link from the client, or to a node
 	credit   uint32
 	count    uint32
 	ended    bool // the client was told so: the queue is gone
@@ -90,9 +98,9 @@ func (s *session10) frame(m amqp10.Performative, payload []byte) error {
 // attach makes a link, or refuses it: with an attach that has no terminus, and a detach.
 func (s *session10) attach(m *amqp10.Attach) error {
 	if m.Handle > 255 || s.links[m.Handle] != nil {
-		return amqp.NewException(amqp.NotAllowed, 0, 0, "handle %d is in use, or above handle-max", m.Handle)
+		return amqp.NewException(convert.HandleInUse, 0, 0, "handle %d is in use, or above handle-max", m.Handle)
 	}
-	l := &link10{s: s, handle: m.Handle, settled: m.SenderMode == amqp10.SendSettled}
+	l := &link10{s: s, handle: m.Handle, name: m.Name, toClient: m.Role == amqp10.RoleReceiver, settled: m.SenderMode == amqp10.SendSettled}
 	answer := &amqp10.Attach{
 		Name: m.Name, Handle: m.Handle, Role: !m.Role, SenderMode: m.SenderMode, ReceiverMode: m.ReceiverMode, Source: m.Source, Target: m.Target,
 	}
@@ -100,7 +108,7 @@ func (s *session10) attach(m *amqp10.Attach) error {
 	switch unsettled, _ := m.Unsettled.(amqp10.Map); {
 	case len(unsettled) > 0:
 		err = amqp.NewException(amqp.NotImplemented, 0, 0, "a link cannot be resumed: attach it without unsettled deliveries")
-	case m.Role == amqp10.RoleReceiver:
+	case l.toClient:
 		answer.InitialDeliveryCount = amqp10.Uint(0)
 		err = s.source(l, m, answer)
 	default:
@@ -119,7 +127,7 @@ func (s *session10) attach(m *amqp10.Attach) error {
 	}
 	s.links[m.Handle] = l
 	s.p.send(s.id, answer)
-	if l.consumer == nil {
+	if !l.toClient {
 		l.giveCredit()
 	}
 	return nil
@@ -131,6 +139,9 @@ func (s *session10) source(l *link10, m, answer *amqp10.Attach) error {
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "a source needs the address of a queue; it cannot be dynamic")
 	}
 	address, _ := m.Source.Address.(string)
+	if l.node = nodes[address]; l.node != nil {
+		return nil
+	}
 	kind, name, _, err := convert.ParseAddress(address)
 	if err == nil && kind != "queues" {
 		err = amqp.NewException(amqp.NotFound, 0, 0, "the address %q is not /queues/QUEUE: only queues can be consumed from", address)
@@ -163,6 +174,9 @@ func (s *session10) target(l *link10, t *amqp10.Target) error {
 		return nil
 	}
 	address, _ := t.Address.(string)
+	if l.node = nodes[address]; l.node != nil {
+		return nil
+	}
 	return s.route(l, address)
 }
 
@@ -203,14 +217,18 @@ func (s *session10) remove(l *link10) {
 	l.abandon()
 	if l.consumer != nil {
 		s.ch.deliveries.Cancel(l.consumer.Tag)
-		s.ch.deliveries.ReturnOf(&s.p.c.acks, l.consumer)
+		s.ch.deliveries.ReturnOf(&s.p.c.acks, broker.Release, l.consumer)
 	}
 }
 
-// abandon gives up a message that has not arrived as a whole.
+// abandon gives up a message that has not arrived as a whole, and answers that have not been sent.
 func (l *link10) abandon() {
 	l.s.p.c.usage.Add(-int64(cap(l.buf)))
 	l.begun, l.buf = false, nil
+	for _, each := range l.answers {
+		l.s.p.c.usage.Add(-int64(len(each)))
+	}
+	l.answers = nil
 }
 
 func (s *session10) flow(m *amqp10.Flow) error {
@@ -218,14 +236,15 @@ func (s *session10) flow(m *amqp10.Flow) error {
 	var l *link10
 	if m.Handle.Set {
 		if l = s.links[m.Handle.Value]; l == nil {
-			return amqp.NewException(amqp.NotFound, 0, 0, "no link has the handle %d", m.Handle.Value)
+			return amqp.NewException(convert.UnattachedHandle, 0, 0, "no link has the handle %d", m.Handle.Value)
 		}
 	}
 	s.ch.deliveries.Locked(func(uint64) {
 		s.window = atMost31(m.NextIncomingID.Value + m.IncomingWindow - s.nextOut)
 		s.sendPendingLocked(&c.out)
-		if l != nil && l.consumer != nil && m.LinkCredit.Set {
+		if l != nil && l.toClient && m.LinkCredit.Set {
 			l.credit = atMost31(m.DeliveryCount.Value + m.LinkCredit.Value - l.count)
+			l.sendAnswersLocked(&c.out)
 		}
 	})
 	for _, each := range s.links {
@@ -233,10 +252,10 @@ func (s *session10) flow(m *amqp10.Flow) error {
 			each.consumer.Wake()
 		}
 	}
-	if l != nil && l.consumer != nil && m.Drain {
+	if l != nil && l.toClient && m.Drain {
 		s.ch.deliveries.Locked(func(uint64) { l.count, l.credit = l.count+l.credit, 0 })
 	}
-	if m.Echo || m.Drain && l != nil && l.consumer != nil {
+	if m.Echo || m.Drain && l != nil && l.toClient {
 		s.sendFlow(l, m.Drain)
 	}
 	return nil
@@ -278,32 +297,62 @@ func (l *link10) Credit() bool {
 
 // Deliver implements deliveries.Link.
 func (l *link10) Deliver(o *outbox.Outbox, tag uint64, m *broker.Delivery) {
+	payload := l.begin(tag, l.settled)
+	l.s.out = convert.Append(l.s.out, &convert.Delivery{
+		Exchange: m.Message.Exchange, RoutingKey: m.Message.RoutingKey, Properties: m.Message.Properties, Body: m.Message.Body,
+		Redelivered: m.Redelivered, Failed: m.Failed,
+	})
+	l.sendLocked(o, tag, l.settled, payload)
+}
+
+// transfer is the transfer of a message, or its first.
+func (l *link10) transfer(tag uint64, settled bool) amqp10.Transfer {
+	binary.BigEndian.PutUint64(l.s.tag[:], tag)
+	return amqp10.Transfer{
+		Handle: l.handle, DeliveryID: amqp10.Uint(uint32(tag - 1)), DeliveryTag: l.s.tag[:], MessageFormat: amqp10.Uint(0), Settled: settled,
+	}
+}
+
+// begin puts the beginning of a transfer into the session's frame. A message must be appended, and sendLocked follow.
+func (l *link10) begin(tag uint64, settled bool) (payload int) {
+	t := l.transfer(tag, settled)
+	l.s.out, _ = amqp10.AppendTransfer(l.s.out[:0], l.s.id, &t)
+	return len(l.s.out)
+}
+
+// sendLocked sends the session's frame, whose message begins at payload. If it is too large, it becomes several.
+func (l *link10) sendLocked(o *outbox.Outbox, tag uint64, settled bool, payload int) {
 	s := l.s
 	l.credit--
 	l.count++
-	s.payload = convert.Append(s.payload[:0], &convert.Delivery{
-		Exchange: m.Message.Exchange, RoutingKey: m.Message.RoutingKey, Properties: m.Message.Properties, Body: m.Message.Body, Redelivered: m.Redelivered,
-	})
-	const overhead = 64 // of a frame with the performative
-	t := amqp10.Transfer{
-		Handle: l.handle, DeliveryID: amqp10.Uint(uint32(tag - 1)), DeliveryTag: binary.BigEndian.AppendUint64(nil, tag), MessageFormat: amqp10.Uint(0), Settled: l.settled,
+	if len(s.out) <= s.p.frameMax {
+		s.putLocked(o, amqp10.EndFrame(s.out, 0))
+		return
 	}
-	for rest := s.payload; ; {
+	const overhead = 64 // of a frame with the performative
+	t, rest := l.transfer(tag, settled), s.out[payload:]
+	for t.More = true; t.More; {
 		part := rest[:min(len(rest), s.p.frameMax-overhead)]
 		rest = rest[len(part):]
 		t.More = len(rest) > 0
-		f := amqp10.AppendFrame(nil, s.id, &t, part)
-		s.pending = append(s.pending, f)
-		s.p.c.usage.Add(int64(len(f))) // until it is in the outbox, which draws for itself
-		if !t.More {
-			break
-		}
-		t = amqp10.Transfer{Handle: l.handle, Settled: l.settled}
+		s.putLocked(o, amqp10.AppendFrame(nil, s.id, &t, part))
+		t = amqp10.Transfer{Handle: l.handle, Settled: settled, More: t.More}
 	}
-	if cap(s.payload) > outbox.Size64K {
-		s.payload = nil
+	if cap(s.out) > outbox.Size64K {
+		s.out = nil
 	}
-	s.sendPendingLocked(o)
+}
+
+// putLocked sends a transfer, or lets it wait for the client's window.
+func (s *session10) putLocked(o *outbox.Outbox, frame []byte) {
+	if len(s.pending) == 0 && s.window > 0 {
+		o.RawLocked(frame)
+		s.window--
+		s.nextOut++
+		return
+	}
+	s.pending = append(s.pending, slices.Clone(frame))
+	s.p.c.usage.Add(int64(len(frame))) // until it is in the outbox, which draws for itself
 }
 
 // sendPendingLocked sends as many transfers as the client's window allows.
@@ -337,7 +386,7 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 	if m.Last.Set {
 		last = m.Last.Value
 	}
-	how := broker.Requeue // settled without an outcome: the default outcome
+	how := broker.Release // settled without an outcome: the default outcome
 	switch {
 	case m.State == nil || m.State.Kind == amqp10.StateReceived:
 		if !m.Settled {
@@ -347,19 +396,12 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 		how = broker.Ack
 	case m.State.Kind == amqp10.StateRejected, m.State.Kind == amqp10.StateModified && m.State.UndeliverableHere:
 		how = broker.Reject
+	case m.State.Kind == amqp10.StateModified && m.State.DeliveryFailed:
+		how = broker.Requeue
 	case m.State.Kind != amqp10.StateReleased && m.State.Kind != amqp10.StateModified:
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "unknown outcome %#x", m.State.Kind)
 	}
-	// Ids are 32 bits of tags: those meant are the last ones given out.
-	var newest uint64
-	s.ch.deliveries.Locked(func(lastTag uint64) { newest = lastTag })
-	behind := uint32(newest-1) - last
-	if newest == 0 || uint64(behind) >= newest || last-m.First > math.MaxInt32 {
-		return amqp.NewException(amqp.NotFound, 0, 0, "no delivery has the id %d", last)
-	}
-	to := newest - uint64(behind)
-	from := to - min(to-1, uint64(last-m.First))
-	err := s.ch.deliveries.SettleRange(&s.p.c.acks, how, from, to)
+	err := s.ch.deliveries.SettleRange(&s.p.c.acks, how, m.First, last)
 	if err != nil || m.Settled {
 		return err
 	}
@@ -393,11 +435,11 @@ func (s *session10) sendUnlessEnded(all ...amqp10.Performative) {
 func (s *session10) transfer(m *amqp10.Transfer, payload []byte) error {
 	c := s.p.c
 	l := s.links[m.Handle]
-	if l == nil || l.consumer != nil {
-		return amqp.NewException(amqp.NotFound, 0, 0, "no link from the client has the handle %d", m.Handle)
+	if l == nil || l.toClient {
+		return amqp.NewException(convert.UnattachedHandle, 0, 0, "no link from the client has the handle %d", m.Handle)
 	}
 	if s.inLeft == 0 {
-		return amqp.NewException(amqp.NotAllowed, 0, 0, "the session's incoming window is exceeded")
+		return amqp.NewException(convert.WindowViolation, 0, 0, "the session's incoming window is exceeded")
 	}
 	s.nextIn++
 	if s.inLeft--; s.inLeft < inWindow/2 {
@@ -415,10 +457,14 @@ func (s *session10) transfer(m *amqp10.Transfer, payload []byte) error {
 		l.first.DeliveryTag = nil // it may refer to the connection's buffer
 	}
 	l.first.Settled = l.first.Settled || m.Settled
-	if most := c.srv.opts.Broker.MaxMessageBytes() + 64<<10; len(l.buf)+len(payload) > most {
+	most := c.srv.opts.Broker.MaxMessageBytes() + 64<<10
+	if l.node != nil {
+		most = maxRequest
+	}
+	if len(l.buf)+len(payload) > most {
 		return amqp.NewException(amqp.ContentTooLarge, 0, 0, "the message is larger than %d octets", most)
 	}
-	c.published = true
+	c.published = c.published || l.node == nil
 	if m.More || l.begun {
 		was := cap(l.buf)
 		l.buf = append(l.buf, payload...)
@@ -428,7 +474,12 @@ func (s *session10) transfer(m *amqp10.Transfer, payload []byte) error {
 		}
 		payload = l.buf
 	}
-	err := s.publish(l, payload)
+	var err error
+	if l.node != nil {
+		err = s.request(l, payload)
+	} else {
+		err = s.publish(l, payload)
+	}
 	l.abandon()
 	l.count++
 	if l.credit--; l.credit <= linkCredit/2 {
@@ -465,19 +516,27 @@ func (s *session10) publish(l *link10, message []byte) error {
 			o.State.Kind = amqp10.StateReleased
 		}
 	}
-	s.batch = append(s.batch, o)
-	if !s.ch.dirty {
-		s.ch.dirty = true
-		s.p.c.dirty = append(s.p.c.dirty, s.ch)
-	}
+	s.settle(o)
 	if s.p.c.flow.costly {
 		s.p.c.flush()
 	}
 	return nil
 }
 
+// settle tells the client an outcome at the next flush.
+func (s *session10) settle(o convert.Outcome) {
+	if !o.Settled {
+		s.batch = append(s.batch, o)
+	}
+	if !s.ch.dirty {
+		s.ch.dirty = true
+		s.p.c.dirty = append(s.p.c.dirty, s.ch)
+	}
+}
+
 func (s *session10) add(l *link10, message []byte) (routed bool, err error) {
-	properties, body, to, err := convert.Publish(nil, message)
+	properties, body, to, err := convert.Publish(s.properties[:0], message)
+	s.properties = properties[:0]
 	if err != nil {
 		return false, amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s", err)
 	}
@@ -514,5 +573,10 @@ func (s *session10) close() {
 		l.abandon()
 	}
 	clear(s.links)
-	s.ch.deliveries.Locked(func(uint64) { s.ended, s.pending = true, nil })
+	s.ch.deliveries.Locked(func(uint64) {
+		for _, each := range s.pending {
+			s.p.c.usage.Add(-int64(len(each)))
+		}
+		s.ended, s.pending = true, nil
+	})
 }

@@ -34,7 +34,7 @@ It declares its own queues, named curfew.bench.*, and deletes them. Two runs at 
 	f := cmd.Flags()
 	cmd.PersistentFlags().StringVar(&s.URL, "url", "amqp://guest:guest@127.0.0.1:5672/", "broker, amqp:// or amqps://")
 	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
-	f.StringVar(&s.Client, "client", "raw", "raw (frames written and counted in place) or amqp091 (the library amqp091-go)")
+	f.StringVar(&s.Client, "client", "raw", "raw (frames written and counted in place), raw10 (the same over AMQP 1.0) or amqp091 (the library amqp091-go)")
 	f.IntVar(&s.Size, "size", 100, "octets of a body")
 	f.IntVar(&s.Producers, "producers", 1, "connections that publish")
 	f.IntVar(&s.Consumers, "consumers", 1, "connections that consume; 0: publish only")

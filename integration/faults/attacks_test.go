@@ -19,6 +19,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/broker/amqp"
+	"curfew/broker/amqp10"
 )
 
 // attacks are the cases of TestNeighbour. To add one: a name, what it needs before, and what it does until its context ends.
@@ -52,6 +53,7 @@ var attacks = []attack{
 	}, strike: catastrophicPolicy},
 
 	{name: "unfinished-publishes", strike: unfinishedPublishes},
+	{name: "unfinished-transfers", setup: func(x *attacker) { x.queue(fuse, nil) }, strike: unfinishedTransfers},
 	{name: "consumer-arguments", setup: func(x *attacker) { x.queue(fuse, nil) }, strike: consumerArguments},
 	{name: "http-publish", strike: hugeHTTPPublishes},
 	{name: "queue-lists", setup: func(x *attacker) { x.declare(45_000, numbered, "", nil) }, strike: listQueues},
@@ -156,6 +158,60 @@ func unfinishedPublishes(ctx context.Context, x *attacker) error {
 			return nil
 		})
 	})
+}
+
+// unfinishedTransfers begins messages of AMQP 1.0 on many links and ends none, and asks /management without taking an answer.
+func unfinishedTransfers(ctx context.Context, x *attacker) error {
+	const connections, sessions, links = 3, 20, 100
+	part := make([]byte, rawFrame-100)
+	question := (&amqp10.Properties{Subject: "GET", To: "/queues/" + fuse}).Append(nil)
+	var sent atomic.Int64
+	defer func() { x.say("%d parts of %d KiB were written", sent.Load(), len(part)>>10) }()
+	return atOnce(connections, func(int) error {
+		return again(ctx, func() error {
+			conn, err := x.raw10(ctx, sessions)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			for i := uint32(0); ; i++ {
+				channel, handle := uint16(i%sessions), i/sessions%links
+				var b []byte
+				if i < sessions*links {
+					b = amqp10.AppendFrame(b, channel, &amqp10.Attach{Name: fmt.Sprint(handle), Handle: handle, Target: &amqp10.Target{Address: "/queues/" + fuse}}, nil)
+					b = amqp10.AppendFrame(b, channel, &amqp10.Attach{Name: fmt.Sprint(handle), Handle: links + handle, Role: amqp10.RoleReceiver, Source: &amqp10.Source{Address: "/management"}}, nil)
+				}
+				if handle == 0 { // this one is to /management
+					b = amqp10.AppendFrame(b, channel, &amqp10.Detach{Handle: handle, Closed: true}, nil)
+					b = amqp10.AppendFrame(b, channel, &amqp10.Attach{Name: "0", Handle: handle, Target: &amqp10.Target{Address: "/management"}}, nil)
+					b = amqp10.AppendFrame(b, channel, &amqp10.Transfer{Handle: handle, DeliveryID: amqp10.Uint(i), Settled: true}, question)
+				} else {
+					b = amqp10.AppendFrame(b, channel, &amqp10.Transfer{Handle: handle, DeliveryID: amqp10.Uint(i), DeliveryTag: []byte{1}, More: true}, part)
+				}
+				if !writeUntil(ctx, conn, b) {
+					return nil
+				}
+				sent.Add(1)
+			}
+		})
+	})
+}
+
+// raw10 logs in over AMQP 1.0 and begins sessions. What the broker answers is not read.
+func (x *attacker) raw10(ctx context.Context, sessions uint16) (net.Conn, error) {
+	conn, err := net.Dial("tcp", x.address)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { conn.Close() })
+	b := amqp10.AppendFrame([]byte(amqp10.SASLHeader), 0, &amqp10.SASLInit{Mechanism: "PLAIN", Response: []byte("\x00" + hostile + "\x00" + hostile)}, nil)
+	b = append(b, amqp10.ProtocolHeader...)
+	b = amqp10.AppendFrame(b, 0, &amqp10.Open{ContainerID: hostile, Hostname: "vhost:" + hostile, MaxFrameSize: rawFrame, ChannelMax: sessions}, nil)
+	for channel := range sessions {
+		b = amqp10.AppendFrame(b, channel, &amqp10.Begin{IncomingWindow: 1, OutgoingWindow: 1 << 20, HandleMax: 255}, nil)
+	}
+	_, err = conn.Write(b)
+	return conn, err
 }
 
 // writeUntil writes all of b; false when the context ended before or the broker has hung up.

@@ -38,9 +38,10 @@ var rooms = map[string][]string{
 	"broker/management/letters":     {"broker/deadletters", "broker/management/rest", "broker/operate", "broker/operate/messages"},
 	"broker/management/metrics":     {"broker", "broker/management/rest", "broker/policy", "broker/queue", "broker/server"},
 	"broker/management/rest":        {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/memory", "broker/operate", "broker/operate/messages", "broker/policy"},
-	"broker/server":                 {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/certs", "broker/server/internal/convert", "broker/server/internal/publishes", "broker/server/internal/deliveries", "broker/server/internal/outbox"},
+	"broker/server":                 {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/certs", "broker/server/internal/convert", "broker/server/internal/declare", "broker/server/internal/publishes", "broker/server/internal/deliveries", "broker/server/internal/outbox"},
 
 	"broker/server/internal/convert":    {"broker/amqp", "broker/amqp10"},
+	"broker/server/internal/declare":    {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/server/internal/convert"},
 	"broker/server/internal/publishes":  {"broker", "broker/amqp", "broker/server/internal/outbox"},
 	"broker/server/internal/outbox":     {"broker", "broker/amqp", "broker/memory"},
 	"broker/server/internal/deliveries": {"broker", "broker/amqp", "broker/policy", "broker/queue", "broker/server/internal/outbox"}, // of the queue only the identity of a message

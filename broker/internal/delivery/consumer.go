@@ -70,6 +70,7 @@ type Delivery struct {
 	Seq         queue.Seq
 	Message     store.Message // valid only during the call that hands it over
 	Redelivered bool
+	Failed      uint16           // earlier deliveries that failed
 	Locked      bool             // it has a lock that lapses (x-lock-duration)
 	Ready       int              // messages still ready behind it
 	At          deadline.Instant // now, by the broker's clock
@@ -108,7 +109,7 @@ func (src *Source) Next(d *Delivery) bool {
 	if t.Redelivered {
 		src.q.counters.redelivered++
 	}
-	d.Seq, d.Redelivered, d.Locked = t.Seq, t.Redelivered, locked // a Delivery is large to copy
+	d.Seq, d.Redelivered, d.Failed, d.Locked = t.Seq, t.Redelivered, t.Deliveries, locked // a Delivery is large to copy
 	d.Message = src.s.Env.Store.View(store.Pos(t.Pos))
 	d.Ready, d.At, d.LockHolder = src.q.core.Ready(), src.s.Now, nil
 	if t.Flags&queue.Hidden != 0 {

@@ -62,6 +62,8 @@ const (
 	// Requeue: back to their places, which counts as a failed delivery; those past their
 	// deadline expire.
 	Requeue
+	// Release: the same, but it does not count as a failed delivery.
+	Release
 )
 
 // Settle ends the deliveries of seqs, in order; it skips those that are not unacked. c, if not
@@ -75,7 +77,7 @@ func (q *Queue) Settle(how Settlement, seqs []queue.Seq, c *Consumer) {
 // SettleWith is Settle as a part of a transition. Very many are settled in steps, and then what is
 // ready is offered: so those that come back are all in their places before one is delivered again.
 func (q *Queue) SettleWith(s *Transition, how Settlement, seqs []queue.Seq, c *Consumer) {
-	if how == Requeue && len(seqs) > queue.AtOnce { // whoever takes one meanwhile gets the first
+	if how >= Requeue && len(seqs) > queue.AtOnce { // whoever takes one meanwhile gets the first
 		seqs = slices.Sorted(slices.Values(seqs))
 	}
 	for ; len(seqs) > queue.AtOnce; seqs = seqs[queue.AtOnce:] {
@@ -125,8 +127,8 @@ func (q *Queue) settleOneLocked(s *Transition, how Settlement, seq queue.Seq) bo
 	case Reject:
 		return q.core.Reject(seq, &s.fx)
 	}
-	ok := q.core.Requeue(s.Now, seq, true, &s.fx)
-	if ok && (q.Arguments.Type == policy.Quorum || q.Settings().MaxDeliveries > 0) {
+	ok := q.core.Requeue(s.Now, seq, how == Requeue, &s.fx)
+	if ok && how == Requeue && (q.Arguments.Type == policy.Quorum || q.Settings().MaxDeliveries > 0) {
 		q.amendLocked(s, seq) // the count outlives a restart
 	}
 	return ok

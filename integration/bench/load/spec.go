@@ -14,7 +14,7 @@ import (
 type Spec struct {
 	URL       string        `json:"url"`
 	Name      string        `json:"name,omitempty"`      // prefix of the names of queues and exchange; "": unique to the run
-	Client    string        `json:"client,omitempty"`    // "raw" (default) or "amqp091"
+	Client    string        `json:"client,omitempty"`    // "raw" (default), "raw10" (AMQP 1.0, one queue for each producer), or "amqp091"
 	Size      int           `json:"size"`                // octets of a body; below 8 latency is not measured
 	Producers int           `json:"producers"`           // connections that publish, at least 1
 	Consumers int           `json:"consumers"`           // connections that consume; 0: publish only
@@ -37,7 +37,7 @@ type Spec struct {
 
 // Clients, ways to ack, and exchanges that a Spec may name.
 var (
-	clients    = []string{"raw", "amqp091"}
+	clients    = []string{"raw", "raw10", "amqp091"}
 	acks       = []string{"auto", "each", "multiple"}
 	exchanges  = []string{"", "direct", "topic", "fanout"}
 	queueTypes = []string{"", "classic", "classic-v2", "quorum"}

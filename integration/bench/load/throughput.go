@@ -172,16 +172,22 @@ func (r *run) connect() (clients []client, err error) {
 		err = errors.Join(err, failed)
 	}
 	for i := 0; i < r.Consumers && err == nil; i++ {
-		if r.Client == "raw" {
+		switch r.Client {
+		case "raw":
 			add(newConsumer(&r.Spec, i))
-		} else {
+		case "raw10":
+			add(newConsumer10(&r.Spec, i))
+		default:
 			add(newLibraryConsumer(&r.Spec, i))
 		}
 	}
 	for i := 0; i < r.Producers && err == nil; i++ {
-		if r.Client == "raw" {
+		switch r.Client {
+		case "raw":
 			add(newProducer(&r.Spec, i))
-		} else {
+		case "raw10":
+			add(newProducer10(&r.Spec, i))
+		default:
 			add(newLibraryProducer(&r.Spec, i))
 		}
 	}

@@ -36,12 +36,30 @@ func ClientProperties(m *amqp10.Open) amqp.Table {
 	return t
 }
 
+// What AMQP 1.0 has a condition for, and 0-9-1 has no reply code.
+const (
+	HandleInUse uint16 = 1000 + iota
+	UnattachedHandle
+	WindowViolation
+)
+
+// OfSession reports whether an exception ends a session and not its connection, though in 0-9-1 it
+// would end the connection.
+func OfSession(e *amqp.Exception) bool {
+	switch e.Code {
+	case HandleInUse, UnattachedHandle, WindowViolation, amqp.NotAllowed, amqp.NotImplemented, amqp.CommandInvalid:
+		return true
+	}
+	return false
+}
+
 // conditions are RabbitMQ's conditions for its reply codes.
 var conditions = map[uint16]string{
 	amqp.AccessRefused: "amqp:unauthorized-access", amqp.NotFound: "amqp:not-found", amqp.ResourceLocked: "amqp:resource-locked",
 	amqp.PreconditionFailed: "amqp:precondition-failed", amqp.NotAllowed: "amqp:not-allowed", amqp.NotImplemented: "amqp:not-implemented",
 	amqp.ResourceError: "amqp:resource-limit-exceeded", amqp.ContentTooLarge: "amqp:link:message-size-exceeded", amqp.ConnectionForced: "amqp:connection:forced",
 	amqp.FrameError: "amqp:connection:framing-error", amqp.SyntaxError: "amqp:decode-error", amqp.CommandInvalid: "amqp:illegal-state",
+	HandleInUse: "amqp:session:handle-in-use", UnattachedHandle: "amqp:session:unattached-handle", WindowViolation: "amqp:session:window-violation",
 	amqp.ChannelError: "amqp:not-allowed", amqp.InternalError: "amqp:internal-error",
 }
 
@@ -51,5 +69,13 @@ func ErrorOf(e *amqp.Exception) *amqp10.Error {
 	if !known {
 		condition = "amqp:internal-error"
 	}
-	return &amqp10.Error{Condition: condition, Description: e.Text}
+	return &amqp10.Error{Condition: condition, Description: Text(e)}
+}
+
+// Text is an exception's text without the name of its code, which 0-9-1 has in front.
+func Text(e *amqp.Exception) string {
+	if name, text, is := strings.Cut(e.Text, " - "); is && name == strings.ToUpper(name) {
+		return text
+	}
+	return e.Text
 }

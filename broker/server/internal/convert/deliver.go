@@ -14,6 +14,7 @@ import (
 type Delivery struct {
 	Exchange, RoutingKey, Properties, Body []byte // Properties is a raw list
 	Redelivered                            bool
+	Failed                                 uint16 // earlier deliveries that failed
 }
 
 // Append appends a message as the sections of AMQP 1.0.
@@ -22,21 +23,16 @@ func Append(b []byte, d *Delivery) []byte {
 	if err != nil { // the broker has checked it
 		p = amqp.Properties{}
 	}
-	h := amqp10.Header{Durable: p.DeliveryMode == 2, Priority: 4, FirstAcquirer: !d.Redelivered}
+	h := amqp10.Header{Durable: p.DeliveryMode == 2, Priority: 4, FirstAcquirer: !d.Redelivered, DeliveryCount: uint32(d.Failed)}
 	if p.Priority != 0 || p.Has&amqp.HasPriority != 0 {
 		h.Priority = p.Priority
 	}
-	if ttl, err := strconv.ParseUint(p.Expiration, 10, 32); err == nil {
+	if ttl, err := strconv.ParseUint(p.Expiration, 10, 32); p.Expiration != "" && err == nil {
 		h.TTL = amqp10.Uint(uint32(ttl))
 	}
-	if n, ok := amqp.Integer(p.Headers["x-delivery-count"]); ok {
-		h.DeliveryCount = uint32(n)
-	} else if d.Redelivered {
-		h.DeliveryCount = 1
-	}
-	b = amqp10.AppendPerformative(b, &h)
+	b = h.Append(b)
 	head, kept := p.Headers[headHeader].([]byte)
-	b = amqp10.AppendSection(b, amqp10.SectionMessageAnnotations, annotations(d, p.Headers))
+	b = appendAnnotations(b, d, p.Headers)
 	if kept {
 		if whole := append(slices.Clone(head), d.Body...); validBare(whole, len(d.Body)) {
 			return append(b, whole...)
@@ -74,7 +70,7 @@ func appendHead(b []byte, p *amqp.Properties, body []byte) []byte {
 	if at, ok := amqp.Integer(p.Headers["x-expires-at"]); ok {
 		out.AbsoluteExpiry = amqp10.Timestamp(at)
 	}
-	b = amqp10.AppendPerformative(b, &out)
+	b = out.Append(b)
 	if m := simple(p.Headers); len(m) > 0 {
 		b = amqp10.AppendSection(b, amqp10.SectionApplicationProperties, m)
 	}
@@ -83,20 +79,22 @@ func appendHead(b []byte, p *amqp.Properties, body []byte) []byte {
 			return b
 		}
 	}
-	return amqp10.AppendSection(b, amqp10.SectionData, amqp10.BinaryHead(len(body)))
+	return amqp10.BeginData(b, len(body))
 }
 
-// annotations are where a message was published to, and its headers that begin with x-.
-func annotations(d *Delivery, headers amqp.Table) amqp10.Map {
-	m := amqp10.Map{
-		{Key: amqp10.Symbol("x-exchange"), Value: string(d.Exchange)}, {Key: amqp10.Symbol("x-routing-key"), Value: string(d.RoutingKey)},
-	}
+// appendAnnotations appends where a message was published to, and its headers that begin with x-.
+func appendAnnotations(b []byte, d *Delivery, headers amqp.Table) []byte {
+	b, start := amqp10.BeginMap(amqp10.BeginSection(b, amqp10.SectionMessageAnnotations))
+	b = amqp10.AppendText(amqp10.AppendSymbol(b, "x-exchange"), d.Exchange)
+	b = amqp10.AppendText(amqp10.AppendSymbol(b, "x-routing-key"), d.RoutingKey)
+	n := 2
 	for _, key := range slices.Sorted(maps.Keys(headers)) {
 		if strings.HasPrefix(key, "x-") && key != headHeader {
-			m = append(m, amqp10.Entry{Key: amqp10.Symbol(key), Value: toValue(headers[key])})
+			b = amqp10.Append(amqp10.AppendSymbol(b, key), toValue(headers[key]))
+			n++
 		}
 	}
-	return m
+	return amqp10.EndMap(b, start, n)
 }
 
 // simple are the headers that can be application properties, which have no tables and arrays.

@@ -15,7 +15,7 @@
 //
 //	1.0                                     0-9-1
 //	header durable, priority, ttl           delivery-mode, priority, expiration
-//	header delivery-count, first-acquirer   x-delivery-count; redelivered (to a consumer of 1.0 only)
+//	header delivery-count, first-acquirer   failed deliveries, redelivered (to a consumer of 1.0 only)
 //	message-id, correlation-id, reply-to,   the same; other ids as text
 //	  user-id, content-type, -encoding
 //	creation-time (ms), group-id            timestamp (s), app-id

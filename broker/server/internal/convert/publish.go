@@ -36,13 +36,13 @@ func Publish(b, message []byte) (properties, body []byte, to string, err error) 
 	}
 	var h amqp10.Header
 	var p amqp10.Properties
-	if err = amqp10.ReadSection(&h, m.Header); err == nil {
-		err = amqp10.ReadSection(&p, m.Properties)
+	if err = h.Read(m.Header); err == nil {
+		err = p.Read(m.Properties)
 	}
 	if err != nil {
 		return nil, nil, "", err
 	}
-	out := amqp.Properties{DeliveryMode: 1, Headers: amqp.Table{}}
+	out := amqp.Properties{DeliveryMode: 1}
 	if h.Durable {
 		out.DeliveryMode = 2
 	}
@@ -53,8 +53,8 @@ func Publish(b, message []byte) (properties, body []byte, to string, err error) 
 		out.Expiration = strconv.FormatUint(uint64(h.TTL.Value), 10)
 	}
 	fromProperties(&out, &p)
-	if err = fromMap(out.Headers, m.MessageAnnotations, true); err == nil {
-		err = fromMap(out.Headers, m.ApplicationProperties, false)
+	if err = fromMap(&out, m.MessageAnnotations, true); err == nil {
+		err = fromMap(&out, m.ApplicationProperties, false)
 	}
 	if err != nil {
 		return nil, nil, "", err
@@ -63,13 +63,10 @@ func Publish(b, message []byte) (properties, body []byte, to string, err error) 
 	if m.Data == nil {
 		out.Type, body = encodedType, m.Body
 	}
-	if head := m.Bare[:len(m.Bare)-len(body)]; string(head) != string(appendHead(nil, &out, body)) {
-		out.Headers[headHeader] = head
+	if head := m.Bare[:len(m.Bare)-len(body)]; string(head) != string(appendHead(b, &out, body)[len(b):]) {
+		setHeader(&out, headHeader, head)
 	}
-	if len(out.Headers) == 0 {
-		out.Headers = nil
-	}
-	for _, s := range []string{out.ContentType, out.ContentEncoding, out.CorrelationID, out.ReplyTo, out.MessageID, out.UserID, out.AppID} {
+	for _, s := range [...]string{out.ContentType, out.ContentEncoding, out.CorrelationID, out.ReplyTo, out.MessageID, out.UserID, out.AppID} {
 		if len(s) > 255 {
 			return nil, nil, "", errShort
 		}
@@ -88,8 +85,15 @@ func fromProperties(out *amqp.Properties, p *amqp10.Properties) {
 		out.Timestamp = amqp.Timestamp(at / 1000)
 	}
 	if at, ok := p.AbsoluteExpiry.(amqp10.Timestamp); ok {
-		out.Headers["x-expires-at"] = int64(at)
+		setHeader(out, "x-expires-at", int64(at))
 	}
+}
+
+func setHeader(p *amqp.Properties, key string, v any) {
+	if p.Headers == nil {
+		p.Headers = amqp.Table{}
+	}
+	p.Headers[key] = v
 }
 
 // idText is a message-id or a correlation-id as a text.
@@ -111,7 +115,7 @@ func idText(v any) string {
 // fromMap adds the entries of a section to the headers: of annotations those that begin with x-, of
 // application properties all others, since the broker obeys headers that begin with x-, and
 // RabbitMQ takes them from annotations only.
-func fromMap(headers amqp.Table, section []byte, annotations bool) error {
+func fromMap(out *amqp.Properties, section []byte, annotations bool) error {
 	if section == nil {
 		return nil
 	}
@@ -129,7 +133,7 @@ func fromMap(headers amqp.Table, section []byte, annotations bool) error {
 			continue
 		}
 		if v, ok := fromValue(e.Value, 0); ok {
-			headers[key] = v
+			setHeader(out, key, v)
 		}
 	}
 	return nil

@@ -1,6 +1,8 @@
 package deliveries
 
 import (
+	"math"
+
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
@@ -62,11 +64,20 @@ func (d *Deliveries) Settle(b *Batch, how broker.Settlement, tag uint64, multipl
 	return err
 }
 
-// SettleRange ends the deliveries with the tags first to last that are still there; it is Settle for
-// protocols whose settlements name ranges. The reader's.
-func (d *Deliveries) SettleRange(b *Batch, how broker.Settlement, first, last uint64) (err error) {
+// SettleRange ends the deliveries with the ids first to last that are still there; it is Settle for AMQP 1.0, whose
+// ids are 32 bits of the tags less one: those meant are the last ones given out. Errors: 404, the id last was not given
+// out; and that of Settle for lapsed locks. The reader's.
+func (d *Deliveries) SettleRange(b *Batch, how broker.Settlement, first, last uint32) (err error) {
 	d.mu.Lock()
-	d.ended = d.unacked.takeRange(first, last, d.ended[:0])
+	newest := d.unacked.next
+	behind := uint32(newest-1) - last
+	if uint64(behind) >= newest || last-first > math.MaxInt32 {
+		d.mu.Unlock()
+		return amqp.NewException(amqp.NotFound, 0, 0, "no delivery has the id %d", last)
+	}
+	to := newest - uint64(behind)
+	from := to - min(to-1, uint64(last-first))
+	d.ended = d.unacked.takeRange(from, to, d.ended[:0])
 	for _, m := range d.ended {
 		d.giveCreditLocked(m)
 	}
@@ -76,7 +87,7 @@ func (d *Deliveries) SettleRange(b *Batch, how broker.Settlement, first, last ui
 	d.mu.Unlock()
 	for _, m := range d.ended {
 		if m.seq == 0 {
-			err = lapsedLock(first, m.queue, 0)
+			err = lapsedLock(from, m.queue, 0)
 			continue
 		}
 		b.add(how, m)
@@ -84,14 +95,14 @@ func (d *Deliveries) SettleRange(b *Batch, how broker.Settlement, first, last ui
 	return err
 }
 
-// ReturnOf requeues what a consumer holds, in order. The reader's.
-func (d *Deliveries) ReturnOf(b *Batch, c *Consumer) {
+// ReturnOf requeues or releases what a consumer holds, in order. The reader's.
+func (d *Deliveries) ReturnOf(b *Batch, how broker.Settlement, c *Consumer) {
 	d.mu.Lock()
 	d.ended = d.unacked.takeOf(c, d.ended[:0])
 	d.mu.Unlock()
 	for _, m := range d.ended {
 		if m.seq != 0 {
-			b.add(broker.Requeue, m)
+			b.add(how, m)
 		}
 	}
 	b.Flush()
@@ -106,6 +117,10 @@ func (d *Deliveries) Locked(fn func(lastTag uint64)) {
 	defer d.out.Unlock()
 	fn(d.unacked.next)
 }
+
+// SkipLocked returns a new delivery tag for something that is sent on the channel and is not a message
+// of a queue. Only what Locked calls may call it.
+func (d *Deliveries) SkipLocked() uint64 { return d.unacked.skip() }
 
 // ReturnAll requeues everything that is unacked, in order. The reader's.
 func (d *Deliveries) ReturnAll(b *Batch) {

@@ -1,4 +1,4 @@
-package server
+package declare
 
 import (
 	"strings"
@@ -8,8 +8,8 @@ import (
 	"curfew/broker/amqp"
 )
 
-// declarer executes the methods of AMQP that declare, bind, purge and delete, for one client. Its methods are for one goroutine.
-type declarer struct {
+// Declarer executes the methods of AMQP that declare, bind, purge and delete, for one client. Its methods are for one goroutine.
+type Declarer struct {
 	Rights *broker.Rights // what the user may do in the virtual host
 	VHost  *broker.VHost
 	Owner  broker.Owner // of exclusive queues
@@ -18,7 +18,7 @@ type declarer struct {
 // Execute executes a method. last is the queue that was declared last on the channel, which
 // an empty queue name refers to; a declaration sets it. The answer is nil if the client asked
 // for none. known is false for a method that is not among those of the package.
-func (c *declarer) Execute(m amqp.Method, last *string) (answer amqp.Method, known bool, err error) {
+func (c *Declarer) Execute(m amqp.Method, last *string) (answer amqp.Method, known bool, err error) {
 	var noWait bool
 	switch m := m.(type) {
 	case *amqp.ExchangeDeclare:
@@ -57,7 +57,7 @@ func (c *declarer) Execute(m amqp.Method, last *string) (answer amqp.Method, kno
 }
 
 // QueueToRead returns a queue that the user may read. last is as in Execute.
-func (c *declarer) QueueToRead(name, last string) (*broker.Queue, error) {
+func (c *Declarer) QueueToRead(name, last string) (*broker.Queue, error) {
 	name, err := c.queueName(name, last)
 	if err == nil {
 		err = c.Rights.Queue(access.Read, name)
@@ -70,7 +70,7 @@ func (c *declarer) QueueToRead(name, last string) (*broker.Queue, error) {
 
 // queueName returns the name of a queue. An empty name means the queue that was declared
 // last on the channel.
-func (c *declarer) queueName(name, last string) (string, error) {
+func (c *Declarer) queueName(name, last string) (string, error) {
 	if name != "" {
 		return c.VHost.Queues.NameOf(name), nil
 	}
@@ -84,7 +84,7 @@ func (c *declarer) queueName(name, last string) (string, error) {
 // and nowhere else (as in RabbitMQ).
 var lineEnds = strings.NewReplacer("\r", "", "\n", "")
 
-func (c *declarer) queueDeclare(m *amqp.QueueDeclare, last *string) (amqp.Method, error) {
+func (c *Declarer) queueDeclare(m *amqp.QueueDeclare, last *string) (amqp.Method, error) {
 	m.Queue = lineEnds.Replace(m.Queue)
 	if broker.IsReply(m.Queue) {
 		return c.declareReply(m, last)
@@ -104,7 +104,7 @@ func (c *declarer) queueDeclare(m *amqp.QueueDeclare, last *string) (amqp.Method
 
 // declareReply answers a declaration of a name that is reserved for replies, passive or
 // not: such a queue always has one consumer and no messages.
-func (c *declarer) declareReply(m *amqp.QueueDeclare, last *string) (amqp.Method, error) {
+func (c *Declarer) declareReply(m *amqp.QueueDeclare, last *string) (amqp.Method, error) {
 	if err := c.VHost.CheckReply(m.Queue); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (c *declarer) declareReply(m *amqp.QueueDeclare, last *string) (amqp.Method
 	return &amqp.QueueDeclareOk{Queue: m.Queue, ConsumerCount: 1}, nil
 }
 
-func (c *declarer) declared(m *amqp.QueueDeclare, last string) (*broker.Queue, error) {
+func (c *Declarer) declared(m *amqp.QueueDeclare, last string) (*broker.Queue, error) {
 	if !m.Passive {
 		return c.Rights.DeclareQueue(c.VHost, c.Owner, c.VHost.Queues.NameOf(m.Queue), broker.QueueDeclare{
 			Durable: m.Durable, Exclusive: m.Exclusive, AutoDelete: m.AutoDelete, Args: m.Arguments,
@@ -132,7 +132,7 @@ func (c *declarer) declared(m *amqp.QueueDeclare, last string) (*broker.Queue, e
 	return q, err
 }
 
-func (c *declarer) queueBind(m *amqp.QueueBind, last string) (amqp.Method, error) {
+func (c *Declarer) queueBind(m *amqp.QueueBind, last string) (amqp.Method, error) {
 	b, err := c.binding(m.Queue, last, m.Exchange, m.RoutingKey, m.Arguments)
 	if err == nil {
 		err = c.Rights.Bind(c.VHost, c.Owner, b)
@@ -140,7 +140,7 @@ func (c *declarer) queueBind(m *amqp.QueueBind, last string) (amqp.Method, error
 	return &amqp.QueueBindOk{}, err
 }
 
-func (c *declarer) queueUnbind(m *amqp.QueueUnbind, last string) (amqp.Method, error) {
+func (c *Declarer) queueUnbind(m *amqp.QueueUnbind, last string) (amqp.Method, error) {
 	b, err := c.binding(m.Queue, last, m.Exchange, m.RoutingKey, m.Arguments)
 	if err == nil {
 		err = c.Rights.Unbind(c.VHost, c.Owner, b)
@@ -150,7 +150,7 @@ func (c *declarer) queueUnbind(m *amqp.QueueUnbind, last string) (amqp.Method, e
 
 // binding returns a queue's binding. If both queue and key are empty, the key is the name
 // of the queue that was declared last (AMQP 0-9-1 queue.bind).
-func (c *declarer) binding(queue, last, exchange, key string, args amqp.Table) (broker.Binding, error) {
+func (c *Declarer) binding(queue, last, exchange, key string, args amqp.Table) (broker.Binding, error) {
 	name, err := c.queueName(queue, last)
 	if queue == "" && key == "" {
 		key = name
@@ -158,7 +158,7 @@ func (c *declarer) binding(queue, last, exchange, key string, args amqp.Table) (
 	return broker.Binding{Source: lineEnds.Replace(exchange), Destination: lineEnds.Replace(name), RoutingKey: key, Args: args}, err
 }
 
-func (c *declarer) queuePurge(m *amqp.QueuePurge, last string) (amqp.Method, error) {
+func (c *Declarer) queuePurge(m *amqp.QueuePurge, last string) (amqp.Method, error) {
 	q, err := c.QueueToRead(m.Queue, last)
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (c *declarer) queuePurge(m *amqp.QueuePurge, last string) (amqp.Method, err
 	return &amqp.QueuePurgeOk{MessageCount: uint32(q.Purge())}, nil
 }
 
-func (c *declarer) queueDelete(m *amqp.QueueDelete, last string) (amqp.Method, error) {
+func (c *Declarer) queueDelete(m *amqp.QueueDelete, last string) (amqp.Method, error) {
 	name, err := c.queueName(m.Queue, last)
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (c *declarer) queueDelete(m *amqp.QueueDelete, last string) (amqp.Method, e
 	return &amqp.QueueDeleteOk{MessageCount: uint32(n)}, err
 }
 
-func (c *declarer) exchangeDeclare(m *amqp.ExchangeDeclare) (amqp.Method, error) {
+func (c *Declarer) exchangeDeclare(m *amqp.ExchangeDeclare) (amqp.Method, error) {
 	m.Exchange = lineEnds.Replace(m.Exchange)
 	var err error
 	if !m.Passive {
