@@ -80,12 +80,13 @@ type Broker struct {
 	Clients   *memory.Budget // for what connections and requests make the broker hold besides messages in queues
 	vhostTable
 	globalParameters
-	delays   delayTable
-	recovery recovery
-	catalog  catalog.Catalog
-	sessions sessions
-	registry topology.Registry
-	turns    turns
+	delays       delayTable
+	delayAnswers delayAnswers
+	recovery     recovery
+	catalog      catalog.Catalog
+	sessions     sessions
+	registry     topology.Registry
+	turns        turns
 	clocks
 
 	// admin is held over a change of users, permissions, virtual hosts or global parameters
@@ -125,6 +126,7 @@ func New(o Options) (b *Broker, err error) {
 	}
 	b.ended.Go(func() { b.Alarm.Run(b.quit) })
 	b.ended.Go(func() { b.forwarder.Run(b.quit) })
+	b.ended.Go(func() { b.delayAnswers.run(b.quit) })
 	return b, nil
 }
 
@@ -165,7 +167,7 @@ func newBroker(o Options, clock *clock.Kept) *Broker {
 	}), make(chan struct{})
 	b.vhostTable.init()
 	b.recovery.b = b
-	b.delays.byID = map[uint64]*delays{}
+	b.delays.byID, b.delayAnswers.wake = map[uint64]*delays{}, make(chan struct{}, 1)
 	b.globalParameters.catalog, b.globalParameters.admin = &b.catalog, &b.admin
 	b.vhostTable.add(newVHost(b, "/"))
 	b.Accounts = accounts.New(accounts.Options{

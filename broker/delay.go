@@ -39,7 +39,7 @@ func (vh *VHost) makeDelays(id uint64) (d *delays, err error) {
 			return nil
 		}
 		d = &delays{vh: vh}
-		d.Init(&vh.b.env, id, delayedName, vh.letters.Lines())
+		d.Init(&vh.b.env, id, delayedName, vh.letters.Lines(), vh.answerLater)
 		vh.b.delays.add(d)
 		vh.delays.Store(d)
 		return d.definition()

@@ -78,7 +78,8 @@ func (vh *VHost) OwnPublisher() *Publisher {
 // queues at the next Flush. routed is false if no queue takes it; then the message is
 // gone. A direct reply is handed over at once and counts as not routed. A request to
 // LockQueue is carried out at once, and its answer is added in its place. A
-// delayed message waits until it is due, and is routed then. Errors are those of
+// delayed message waits until it is due, and is routed then. A command that changes one
+// (x-cancel, x-replace, x-reschedule) counts as routed. Errors are those of
 // basic.publish: 403 not permitted or internal exchange, 404 no exchange, 406 an invalid
 // value of a property or header that has a meaning; or ErrFull, after which Add may be
 // tried again; or ErrCostly. With an error nothing was added.
@@ -122,7 +123,8 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	}
 	entries := len(targets)
 	switch {
-	case due != 0:
+	case due != 0 || it.Command:
+		p.sign(m, &view, has)
 		entries, err = 1, p.putDelayed(m, &it)
 	case entries > 0:
 		err = p.put(m, &it, targets)
@@ -172,6 +174,9 @@ func (p *Publisher) check(m *Publication, view *amqp.PropertyView, has message.M
 	}
 	now, stamp := p.vh.b.env.Clock.Read()
 	it.Message.ExpiresAt, due, err = message.ReadTimes(headers, now, stamp, p.vh.b.env.Clock.Ahead())
+	if err == nil && has&(message.CommandMark|message.AnswerMark) != 0 {
+		due, err = p.checkCommand(headers, view, it, due, stamp)
+	}
 	return due, err
 }
 

@@ -11,7 +11,8 @@ import (
 // allowed until users or permissions change, so that asking again costs neither a
 // match nor an allocation. For one goroutine.
 type Rights struct {
-	b *Broker
+	b    *Broker
+	user string
 	*accounts.Rights
 	putter *store.Putter   // of all publishers with these rights: they belong to one goroutine
 	pacing delivery.Pacing // of the same publishers
@@ -20,7 +21,7 @@ type Rights struct {
 
 // RightsOf returns the rights of a user in a virtual host; neither needs to exist.
 func (b *Broker) RightsOf(user, vhost string) *Rights {
-	return &Rights{b: b, Rights: accounts.RightsOf(b.Accounts, user, vhost)}
+	return &Rights{b: b, user: user, Rights: accounts.RightsOf(b.Accounts, user, vhost)}
 }
 
 // Topic refuses an operation by a routing key on an exchange with 403 where it is

@@ -23,6 +23,8 @@ var everyPage = map[string]string{
 	"/queue/new?vhost=/": "New queue", "/queue/delete?vhost=/&name=orders.payment": "Delete the queue", "/queue/purge?vhost=/&name=orders.payment": "for good?",
 	"/queue/get?vhost=/&name=orders.payment": "Get a message", "/publish": "Publish a message",
 	"/exchanges": "amq.direct", "/exchange?vhost=/&name=shop": "By the key", "/exchange/new": "New exchange", "/exchange/delete?vhost=/&name=shop": "Delete the exchange",
+	"/scheduled": "Scheduled by you", "/scheduled/cancel?exchange=amq.default&message_id=later-1&vhost=/": "It is never delivered",
+	"/scheduled/change?exchange=amq.default&message_id=later-1&vhost=/": "Reschedule the message",
 	"/binding/new?vhost=/&source=shop": "New binding", "/binding/delete?args=&destination=orders.payment&key=orders.*&source=shop&to=queue&vhost=/": "orders.*",
 	"/connections": "everywhere", "/connection?name=CONNECTION": "Channels", "/connection/close?name=CONNECTION": "Close this connection?", "/consumers": "worker",
 	"/dead-letters": "orders.expired", "/dead-letter?vhost=/&name=orders.expired": "By cause", "/dead-letters/message?vhost=/&name=orders.expired&seq=LETTER": "Deaths",
@@ -50,6 +52,7 @@ func fillEveryPage(t *testing.T, c *curfew) *strings.Replacer {
 	ch := openChannel(t, connection)
 	check(t, ch.ExchangeDeclare("shop", "topic", true, false, false, false, nil))
 	check(t, ch.QueueBind("orders.payment", "orders.*", "shop", false, nil))
+	check(t, ch.PublishWithContext(t.Context(), "", "orders.payment", false, false, amqp091.Publishing{MessageId: "later-1", Headers: amqp091.Table{"x-delay": int32(3_600_000)}}))
 	check(t, ch.Qos(3, 0, false))
 	_, err = ch.QueueDeclare("held", true, false, false, false, nil)
 	check(t, err)
@@ -143,6 +146,9 @@ func TestEveryPageEverywhere(t *testing.T) {
 					b.as(who)
 				}
 				for _, path := range slices.Sorted(maps.Keys(everyPage)) {
+					if who != "guest" && strings.HasPrefix(path, "/scheduled/cancel") {
+						continue // the message is guest's: for others the page does not exist
+					}
 					b.everywhere(who, filled.Replace(path), everyPage[path])
 				}
 				b.quiet()

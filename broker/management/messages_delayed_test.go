@@ -1,13 +1,17 @@
 package management_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker"
+	"curfew/broker/access"
 	"curfew/broker/amqp"
 )
 
@@ -37,4 +41,49 @@ func TestDelayedOverHTTP(t *testing.T) {
 	list, _ = vh.Delayed(0, 2)
 	assert.Len(t, list, 1)
 	assert.Contains(t, x.ask("GET", "/api/exchanges/%2F/amq.default", nil).body, `"messages_delayed":1`)
+}
+
+// TestScheduledOverHTTP: users see and change what they have published themselves, by its message-id.
+func TestScheduledOverHTTP(t *testing.T) {
+	x := start(t)
+	vh, _ := x.b.VHost("/")
+	for user, ids := range map[string][]string{"guest": {"mine-1", "mine-2", ""}, "other": {"mine-1", "theirs"}} {
+		p := vh.NewPublisher(user)
+		if user == "other" {
+			require.NoError(t, x.b.Accounts.PutUser(access.User{Name: user}))
+			require.NoError(t, x.b.Accounts.SetPermission(access.Permission{VHost: "/", User: user, Write: ".*"}))
+		}
+		for _, id := range ids {
+			properties := amqp.Properties{MessageID: id, Headers: amqp.Table{"x-delay": int32(3_600_000)}}
+			_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: properties.Append(nil), Body: []byte("body")})
+			require.NoError(t, err)
+		}
+		p.Flush(nil)
+	}
+	const mine = "/api/curfew/scheduled/%2F/amq.default/mine-"
+	list := func() []string {
+		var rows []struct {
+			ID  string `json:"message_id"`
+			Due int64  `json:"due"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(x.ask("GET", "/api/curfew/scheduled", nil).body), &rows))
+		var all []string
+		for _, r := range rows {
+			all = append(all, fmt.Sprintf("%s in %v", r.ID, time.Until(time.UnixMilli(r.Due)).Round(time.Hour)))
+		}
+		return all
+	}
+	assert.Equal(t, []string{"mine-1 in 1h0m0s", "mine-2 in 1h0m0s"}, list())
+	x.ask("PUT", mine+"2", map[string]any{"in": "3h"}).is(204, "")
+	assert.Equal(t, []string{"mine-1 in 1h0m0s", "mine-2 in 3h0m0s"}, list())
+	x.ask("PUT", mine+"2", map[string]any{"in": "soon"}).is(400, "")
+	x.ask("DELETE", mine+"1", nil).is(204, "")
+	x.ask("DELETE", mine+"1", nil).is(204, "")
+	x.ask("DELETE", "/api/curfew/scheduled/%2F/amq.default/theirs", nil).is(404, "")
+	x.ask("DELETE", "/api/curfew/scheduled/%2F/amq.topic/mine-2", nil).is(404, "")
+	x.ask("POST", mine+"2/now", nil).is(204, "")
+	require.Eventually(t, func() bool { return x.ask("POST", mine+"2/now", nil).status == 409 }, time.Minute, time.Millisecond)
+	assert.Empty(t, list())
+	left, _ := vh.Delayed(0, 10)
+	assert.Len(t, left, 3, "the other's, and what has no message-id")
 }

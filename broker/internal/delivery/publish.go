@@ -17,6 +17,7 @@ type Item struct {
 	Priority      uint8
 	Bound         bool  // it comes by a binding of an exchange other than the default one
 	AtLeastOnce   bool  // a dead letter that a full queue may refuse, since its source then keeps it
+	Command       bool  // it changes a delayed message (message.CommandOf)
 	TTLMillis     int64 // time to live of the message itself; <0: none
 	ceilingMillis int64 // of the exchange it came through; <0: none
 	Number        int   // of the publish within its batch

@@ -39,6 +39,8 @@ type Transition struct {
 	posted    int64       // letters posted under the lock that is held
 	Transfers []*Transfer // indexed by Item.Move
 	Expiries  expiries
+
+	Safely []func() // called, by any goroutine, once what was done is as safe as the sync mode promises; they must not block
 }
 
 // TransitionKeep is the largest scratch memory, in elements, that stays in the pool: that of a
@@ -72,6 +74,14 @@ func (s *Transition) Done() {
 	}
 	if len(s.Expiries.Records)+len(s.Expiries.Deaths) > 0 {
 		s.Report()
+	}
+	if calls := s.Safely; len(calls) > 0 {
+		s.Safely = nil
+		s.Env.Store.Commit(func(err error) {
+			for i := 0; i < len(calls) && err == nil; i++ {
+				calls[i]()
+			}
+		})
 	}
 	s.recycle()
 }

@@ -44,6 +44,10 @@
 // messages: being due is not an expiry, and they have to leave on time without it. One goroutine and one timer serve all
 // schedules (delivery.Env.DelayedTimers); at most queue.AtOnce messages leave under one lock.
 //
+// A message with a message-id is also found by that, its exchange and its publisher (names.go), for the commands by which
+// its publisher cancels, replaces or reschedules it (command.go). A command is an item of a batch among the messages of the
+// same publisher. Under the lock it or the message's time wins, by the clock. Its answer is sent when its record is safe.
+//
 // Left to others: what has left a queue and why (delivery, broker/queue), what is declared (topology), and the queues for
 // which a delayed message waits (broker).
 package forward

@@ -13,6 +13,7 @@ type Message struct {
 	Exchange   string
 	RoutingKey string
 	Properties []byte // raw property list
+	ID, User   string // message-id, and the user who published it; both are empty without the first
 	Bytes      uint32 // of the body
 }
 
@@ -51,7 +52,9 @@ func (d *Schedule) Leaving(from uint64, most int) (page []Message, next uint64) 
 // messageLocked copies a message out of the store.
 func (d *Schedule) messageLocked(seq queue.Seq, m *queue.Message) Message {
 	src := d.env.Store.View(store.Pos(m.Pos))
+	n, _, _ := nameOf(src)
 	return Message{
+		ID: string(n.id), User: string(n.user),
 		Ref:      deadline.Ref{Deadline: m.ExpiresAt, Queue: d.id, Seq: uint64(seq)},
 		Exchange: string(src.Exchange), RoutingKey: string(src.RoutingKey),
 		Properties: append([]byte(nil), src.Properties...), Bytes: m.Bytes,

@@ -19,15 +19,18 @@ type Schedule struct {
 	env *delivery.Env
 	id  uint64 // incarnation, as a queue has one
 
+	answer func(Answer) // answers a command; by any goroutine, must not block; nil: nobody does
+
 	timerIndex int32 // guarded by the timers
 
 	mu            sync.Mutex
 	core          *queue.Queue // in the order of publishing; a message's deadline is when it is due
 	effects       queue.Effects
 	dues          dueHeap
-	cancelled     int            // entries of dues whose messages were cancelled
+	cancelled     int            // entries of dues whose messages were cancelled, or have another time
 	checked       int            // index in dues that dropCancelledLocked has come to
 	byExchange    map[string]int // messages
+	names         names
 	deleted       bool
 	lastActiveAt  deadline.Instant // when a transition last took the lock
 	shrinkPending bool             // the shrinker looks at it later
@@ -40,9 +43,10 @@ type Schedule struct {
 var settings = &policy.Settings{TTLMillis: -1}
 
 // Init makes an empty schedule of d. name is used where a queue's name is needed; lines are the virtual host's lines of
-// letters.
-func (d *Schedule) Init(env *delivery.Env, id uint64, name string, lines *delivery.Lines) {
-	d.env, d.id, d.timerIndex, d.byExchange = env, id, clock.NoTimer, map[string]int{}
+// letters. answer answers a command, by any goroutine, and must not block.
+func (d *Schedule) Init(env *delivery.Env, id uint64, name string, lines *delivery.Lines, answer func(Answer)) {
+	d.env, d.id, d.timerIndex, d.byExchange, d.answer = env, id, clock.NoTimer, map[string]int{}, answer
+	d.names.init()
 	d.core = queue.New(queue.Options{MaxLength: -1, MaxBytes: -1, DeliveryLimit: -1})
 	d.Letters.Init(delivery.Origin{ID: id, Name: name, Delayed: true, Lines: lines}, &d.mu)
 	d.Retained.Init(&d.Letters, &env.DelayedTimers, d)
@@ -78,21 +82,38 @@ func (d *Schedule) publishStep(s *delivery.Transition, items []delivery.Item) {
 			d.env.Store.Release(store.Pos(it.Message.Pos))
 			continue
 		}
-		m := it.Message
-		seq := d.core.Publish(m, it.Priority)
-		d.addLocked(due{m.ExpiresAt, seq}, store.Pos(m.Pos))
-		entered := store.Enqueue{
-			Queue: d.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0,
+		if it.Command {
+			d.commandLocked(s, it)
+			continue
 		}
-		s.AddEnteredLocked(it, entered)
+		s.AddEnteredLocked(it, d.enterLocked(it))
 	}
 	d.finishLocked(s)
 }
 
+// enterLocked schedules an item, and returns the record of that.
+func (d *Schedule) enterLocked(it *delivery.Item) store.Enqueue {
+	m := it.Message
+	seq := d.core.Publish(m, it.Priority)
+	d.addLocked(due{m.ExpiresAt, seq}, store.Pos(m.Pos))
+	return store.Enqueue{
+		Queue: d.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0,
+	}
+}
+
 // addLocked schedules a message that has just entered.
 func (d *Schedule) addLocked(at due, pos store.Pos) {
+	m := d.env.Store.View(pos)
+	d.byExchange[string(m.Exchange)]++
+	if n, _, ok := nameOf(m); ok {
+		d.names.add(n, at.seq)
+	}
+	d.pushLocked(at)
+}
+
+// pushLocked adds an entry to the heap, and sets the timer if it is the first.
+func (d *Schedule) pushLocked(at due) {
 	d.dues.push(at)
-	d.byExchange[string(d.env.Store.View(pos).Exchange)]++
 	if *d.dues.At(0) == at {
 		d.env.DelayedTimers.Add(d, at.at)
 	}
@@ -144,16 +165,27 @@ func (d *Schedule) finishLocked(s *delivery.Transition) {
 	s.FinishLocked(&d.Letters)
 }
 
-// forgetLocked updates byExchange for a message that leaves.
+// forgetLocked updates byExchange and names for a message that leaves.
 func (d *Schedule) forgetLocked(x *queue.Settled) {
 	if d.deleted {
 		return
 	}
-	exchange := d.env.Store.View(store.Pos(x.Pos)).Exchange
-	if n := d.byExchange[string(exchange)]; n > 1 {
-		d.byExchange[string(exchange)] = n - 1
+	m := d.env.Store.View(store.Pos(x.Pos))
+	if n := d.byExchange[string(m.Exchange)]; n > 1 {
+		d.byExchange[string(m.Exchange)] = n - 1
 	} else {
-		delete(d.byExchange, string(exchange))
+		delete(d.byExchange, string(m.Exchange))
+	}
+	r := Cancelled
+	if x.Reason == queue.Expired {
+		r = TooLate
+	}
+	n, secret, ok := nameOf(m)
+	if ok {
+		d.names.drop(n, x.Seq, r)
+	}
+	if len(secret) > 0 {
+		d.names.note(d.names.hash(name{exchange: m.Exchange, id: []byte(idOf(x.Seq, secret))}), r)
 	}
 }
 
@@ -180,8 +212,8 @@ const (
 	checkedAtOnce = 8
 )
 
-// dropCancelledLocked counts an entry of the heap whose message is gone. While there are many such
-// entries it drops some.
+// dropCancelledLocked counts an entry of the heap whose message is gone or has another time. While
+// there are many such entries it drops some.
 func (d *Schedule) dropCancelledLocked() {
 	d.cancelled++
 	for n := 0; n < checkedAtOnce && d.cancelled > max(cancelledKept, d.dues.Len()/2); n++ {
@@ -189,7 +221,8 @@ func (d *Schedule) dropCancelledLocked() {
 			d.checked = d.dues.Len()
 		}
 		d.checked = min(d.checked, d.dues.Len()) - 1
-		if _, _, waits := d.core.Find(d.dues.At(d.checked).seq); !waits {
+		at := *d.dues.At(d.checked)
+		if m, _, waits := d.core.Find(at.seq); !waits || m.ExpiresAt != at.at {
 			d.dues.remove(d.checked)
 			d.cancelled--
 		}
@@ -200,7 +233,7 @@ func (d *Schedule) dropCancelledLocked() {
 // in line go on.
 func (d *Schedule) Delete() {
 	d.mu.Lock()
-	d.deleted, d.dues, d.byExchange = true, dueHeap{}, nil
+	d.deleted, d.dues, d.byExchange, d.names = true, dueHeap{}, nil, names{}
 	left, retained := d.core.Clear(), d.Retained.CloseLocked()
 	d.env.DelayedTimers.Drop(d)
 	d.mu.Unlock()

@@ -21,6 +21,8 @@ type fixture struct {
 	Schedule
 	env delivery.Env
 	now int64 // in ms
+
+	answers []Answer
 }
 
 func newFixture(t require.TestingT) *fixture {
@@ -31,7 +33,7 @@ func newFixture(t require.TestingT) *fixture {
 	f.env.Store, f.env.Clock, f.env.Log, f.env.Expiries = s, clock.Given(now, now), zap.NewNop(), new(deadline.Stream)
 	f.env.Init()
 	ignore := func(...*delivery.Letters) {}
-	f.Init(&f.env, 7, "delayed", &delivery.Lines{First: func(*delivery.Transition) {}, Later: ignore})
+	f.Init(&f.env, 7, "delayed", &delivery.Lines{First: func(*delivery.Transition) {}, Later: ignore}, func(a Answer) { f.answers = append(f.answers, a) })
 	return f
 }
 

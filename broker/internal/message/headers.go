@@ -20,7 +20,7 @@ const (
 )
 
 // Marks are the headers of a message that the broker acts on.
-type Marks uint8
+type Marks uint16
 
 const (
 	ccMark Marks = 1 << iota
@@ -29,6 +29,9 @@ const (
 	scheduledMark
 	expiresAtMark
 	ReceiptMark
+	CommandMark   // it may change a scheduled message (CommandOf)
+	PublisherMark // it has a header that only the broker writes (Scheduled.In)
+	AnswerMark    // its publisher may want to know the id of the delayed message (WantsID)
 
 	KeyMarks  = ccMark | BccMark // further routing keys (RabbitMQ: Sender-selected Distribution)
 	timeMarks = delayMark | scheduledMark | expiresAtMark
@@ -50,6 +53,12 @@ func MarksOf(headers []byte) (m Marks) {
 			m |= expiresAtMark
 		case ReceiptHeader:
 			m |= ReceiptMark
+		case cancelHeader, replaceHeader, rescheduleHeader:
+			m |= CommandMark
+		case answerHeader:
+			m |= AnswerMark
+		case publisherHeader, secretHeader:
+			m |= PublisherMark
 		}
 	}
 	return m

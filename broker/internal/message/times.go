@@ -94,9 +94,12 @@ func numberOf(v any) (int64, bool) {
 
 func badHeader(name, reason string) error { return BadPublish("invalid header '%s': %s", name, reason) }
 
-// DelayDone marks the message as already delayed: it negates x-delay, so that the message
-// is not delayed again when somebody publishes it again.
+// DelayDone marks the message as already delayed: it negates x-delay, and removes what made it
+// replace another one, so that neither happens again when somebody publishes it again.
 func DelayDone(headers amqp.Table) {
+	for _, name := range []string{replaceHeader, replaceOnlyHeader, answerHeader, publisherHeader, secretHeader} {
+		delete(headers, name)
+	}
 	n, _ := numberOf(headers[delayHeader])
 	switch {
 	case n <= 0:

@@ -150,7 +150,7 @@ func operationProblem(err error) *Problem {
 		return unauthorised("User not authorised to access object")
 	case errors.Is(err, operate.ErrMessageGone), errors.Is(err, operate.ErrNoLock):
 		return &Problem{http.StatusNotFound, "not_found", err.Error()}
-	case errors.Is(err, operate.ErrNotManual):
+	case errors.Is(err, operate.ErrNotManual), errors.Is(err, operate.ErrTooLate):
 		return &Problem{http.StatusConflict, "conflict", err.Error()}
 	case errors.Is(err, operate.ErrChanged), errors.Is(err, deadletters.ErrRedeclared), errors.Is(err, deadletters.ErrRunning), errors.Is(err, deadletters.ErrOwner):
 		return &Problem{http.StatusConflict, "conflict", err.Error()}

@@ -213,6 +213,16 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	c.call(204, "DELETE", api+"/delayed/{vhost}/{id}", "", "/", id)
 	c.call(404, "DELETE", api+"/delayed/{vhost}/{id}", "", "/", id)
 
+	const mine = api + "/scheduled/{vhost}/{exchange}/{message_id}"
+	c.call(200, "GET", api+"/scheduled", "")
+	c.call(200, "GET", api+"/scheduled/{vhost}", "", "/", "?count=1")
+	c.call(204, "PUT", mine, `{"in":"2h"}`, "/", "amq.default", "mine")
+	c.call(400, "PUT", mine, `{"in":"soon"}`, "/", "amq.default", "mine")
+	c.call(204, "DELETE", mine, "", "/", "amq.default", "mine")
+	c.call(404, "DELETE", mine, "", "/", "amq.default", "none")
+	c.call(404, "POST", mine+"/now", "", "/", "amq.default", "none")
+	c.call(204, "POST", mine+"/now", "", "/", "amq.default", "due")
+
 	const policy = `{"pattern":"^orders$","definition":{"message-ttl":3600000},"apply-to":"queues"}`
 	c.call(200, "PUT", api+"/policies/{vhost}/{policy}", policy, "/", "p", "?dry_run=true")
 	c.call(200, "PUT", api+"/policies/{vhost}/{policy}", policy, "/", "p")

@@ -101,6 +101,9 @@ func (r *running) fill() {
 		r.publish("orders", amqp091.Publishing{Expiration: "3600000", Body: []byte("later")})
 	}
 	r.publish("orders", amqp091.Publishing{Headers: amqp091.Table{"x-delay": int64(3_600_000)}, Body: []byte("delayed")})
+	for _, id := range []string{"mine", "due"} {
+		r.publish("orders", amqp091.Publishing{MessageId: id, Headers: amqp091.Table{"x-delay": int64(3_600_000)}})
+	}
 	r.publish("locked", amqp091.Publishing{Body: []byte("locked")})
 	r.publish("held", amqp091.Publishing{Body: []byte("held")})
 	locked, ok, err := r.channel.Get("locked", false)

@@ -236,23 +236,19 @@ func (c Choice) Draw() g.Node {
 	return Link(c.URL, g.Text(c.Name))
 }
 
-// Lists are the links between the lists of what administrators set, of which here is the current one; nil if it is another page.
+// Lists are the links between the lists that are near to one another, of which here is the current one; nil if it is another page.
 func Lists(s *Info, here string) g.Node {
-	var list []Choice
-	is := false
-	for _, one := range []Choice{{Name: "Policies", URL: "/policies"}, {Name: "Virtual hosts", URL: "/vhosts"}, {Name: "Users", URL: "/users"}} {
-		if one.URL == "/users" && !s.User.Admin {
-			continue
+	for _, near := range [][]Choice{
+		{{Name: "Policies", URL: "/policies"}, {Name: "Virtual hosts", URL: "/vhosts"}, {Name: "Users", URL: "/users"}},
+		{{Name: "Exchanges", URL: "/exchanges"}, {Name: "Scheduled by you", URL: "/scheduled"}},
+	} {
+		near = slices.DeleteFunc(near, func(c Choice) bool { return c.URL == "/users" && !s.User.Admin })
+		if i := slices.IndexFunc(near, func(c Choice) bool { return c.URL == here }); i >= 0 {
+			near[i].URL = ""
+			return Choices("Lists", near)
 		}
-		if one.URL == here {
-			one.URL, is = "", true
-		}
-		list = append(list, one)
 	}
-	if !is {
-		return nil
-	}
-	return Choices("Lists", list)
+	return nil
 }
 
 // Details are folded until the reader opens them.
