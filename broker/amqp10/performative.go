@@ -429,6 +429,25 @@ func cutDescribed(b []byte) (code uint64, value, rest []byte, err error) {
 	return 0, nil, nil, ErrMalformed // a symbolic descriptor, which no client sends
 }
 
+// ParseDisposition is ParsePerformative without an allocation, unless there is more to its state than the kind; false:
+// it is not a disposition. The state is put into the one that d has.
+func ParseDisposition(b []byte, d *Disposition, state *State) (is bool, err error) {
+	if len(b) < 3 || b[1] != codeSmallUlng || b[2] != codeDisposition {
+		return false, nil
+	}
+	_, list, _, err := cutDescribed(b)
+	if err != nil {
+		return true, err
+	}
+	f, err := openList(list)
+	if err != nil {
+		return true, err
+	}
+	*d = Disposition{State: state}
+	d.visit(&f)
+	return true, f.err
+}
+
 // read reads the fields of p from a list.
 func read(p Performative, list []byte) error {
 	f, err := openList(list)
@@ -729,6 +748,8 @@ func visitPart[T any, P part[T]](f *fields, v *P) {
 		f.put(*v != nil)
 		return
 	}
+	given := *v // for ParseDisposition
+	*v = nil
 	if f.err != nil || f.left == 0 {
 		return
 	}
@@ -742,7 +763,10 @@ func visitPart[T any, P part[T]](f *fields, v *P) {
 		f.err = err
 		return
 	}
-	f.b, *v = rest, new(T)
+	if f.b, *v = rest, given; given == nil {
+		*v = new(T)
+	}
+	**v = *new(T)
 	switch p := any(*v).(type) {
 	case *State:
 		p.Kind = code
@@ -753,5 +777,7 @@ func visitPart[T any, P part[T]](f *fields, v *P) {
 		f.err = ErrMalformed
 		return
 	}
-	f.err = read(*v, list)
+	if list[0] != codeList0 {
+		f.err = read(*v, list)
+	}
 }

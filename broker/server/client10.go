@@ -14,17 +14,21 @@ import (
 // not change once a session can exist.
 type client10 struct {
 	c        *connection
-	frameMax int             // of frames to the client, in octets
-	opened   bool            // open was sent
-	transfer amqp10.Transfer // the last one; it comes with every message
+	frameMax int  // of frames to the client, in octets
+	opened   bool // open was sent
+
+	// What comes with every message, parsed in place:
+	transfer    amqp10.Transfer
+	disposition amqp10.Disposition
+	state       amqp10.State
 }
 
 const (
 	channelMax10 = 254
 	// inWindow is how many transfers a client may send on a session before it is given more.
-	inWindow = 2048
+	inWindow = 16384
 	// linkCredit is how many messages a client may send on a link before it is given more.
-	linkCredit = 256
+	linkCredit = 4096
 )
 
 // begin10 answers the header of SASL. Without SASL nobody gets in.
@@ -98,6 +102,9 @@ func (p *client10) frame(f amqp10.Frame) error {
 	if c.phase == running && f.Type == amqp10.FrameAMQP {
 		if payload, is, err := amqp10.ParseTransfer(f.Body, &p.transfer); is && err == nil {
 			return p.onSession(f.Channel, &p.transfer, payload)
+		}
+		if is, err := amqp10.ParseDisposition(f.Body, &p.disposition, &p.state); is && err == nil {
+			return p.onSession(f.Channel, &p.disposition, nil)
 		}
 	}
 	m, payload, err := amqp10.ParsePerformative(f.Body)

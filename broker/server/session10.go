@@ -535,8 +535,13 @@ func (s *session10) settle(o convert.Outcome) {
 }
 
 func (s *session10) add(l *link10, message []byte) (routed bool, err error) {
-	properties, body, to, err := convert.Publish(s.properties[:0], message)
-	s.properties = properties[:0]
+	if s.properties == nil {
+		s.properties = make([]byte, 0, 512)
+	}
+	properties, body, to, err := convert.Publish(s.properties, message)
+	if s.properties = properties[:0]; cap(properties) > outbox.Size4K {
+		s.properties = nil
+	}
 	if err != nil {
 		return false, amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s", err)
 	}

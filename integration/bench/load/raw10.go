@@ -383,7 +383,7 @@ func (c *consumer10) read(r *run) error {
 			out = amqp10.AppendFrame(out, 0, &amqp10.Disposition{Role: amqp10.RoleReceiver, First: first, Last: amqp10.Uint(last), Settled: true, State: &amqp10.State{Kind: amqp10.StateAccepted}}, nil)
 		}
 		for handle, n := range delivered {
-			if n-told[handle] >= max(1, c.credit/2) {
+			if n-told[handle] >= max(1, c.credit/8) {
 				told[handle] = n
 				out = amqp10.AppendFrame(out, 0, c.flow(uint32(handle), received, n), nil)
 			}

@@ -27,8 +27,10 @@ func Append(b []byte, d *Delivery) []byte {
 	if p.Priority != 0 || p.Has&amqp.HasPriority != 0 {
 		h.Priority = p.Priority
 	}
-	if ttl, err := strconv.ParseUint(p.Expiration, 10, 32); p.Expiration != "" && err == nil {
-		h.TTL = amqp10.Uint(uint32(ttl))
+	if p.Expiration != "" {
+		if ttl, err := strconv.ParseUint(p.Expiration, 10, 32); err == nil {
+			h.TTL = amqp10.Uint(uint32(ttl))
+		}
 	}
 	b = h.Append(b)
 	head, kept := p.Headers[headHeader].([]byte)
@@ -48,8 +50,17 @@ func validBare(bare []byte, body int) bool {
 	return err == nil && len(m.Bare) == len(bare) && (m.Data != nil && len(m.Data) == body || m.Data == nil && len(m.Body) == body)
 }
 
+// plain reports whether there is nothing in front of a body but what a header of AMQP 1.0 has. Most messages that come very fast are.
+func plain(p *amqp.Properties) bool {
+	return p.Headers == nil && p.Timestamp == 0 && p.ContentType == "" && p.ContentEncoding == "" && p.CorrelationID == "" &&
+		p.ReplyTo == "" && p.MessageID == "" && p.Type == "" && p.UserID == "" && p.AppID == ""
+}
+
 // appendHead appends what a bare message has in front of its body.
 func appendHead(b []byte, p *amqp.Properties, body []byte) []byte {
+	if plain(p) {
+		return amqp10.BeginData(b, len(body))
+	}
 	var out amqp10.Properties
 	set := func(v *any, s string) {
 		if s != "" {
@@ -88,7 +99,7 @@ func appendAnnotations(b []byte, d *Delivery, headers amqp.Table) []byte {
 	b = amqp10.AppendText(amqp10.AppendSymbol(b, "x-exchange"), d.Exchange)
 	b = amqp10.AppendText(amqp10.AppendSymbol(b, "x-routing-key"), d.RoutingKey)
 	n := 2
-	for _, key := range slices.Sorted(maps.Keys(headers)) {
+	for _, key := range keysOf(headers) {
 		if strings.HasPrefix(key, "x-") && key != headHeader {
 			b = amqp10.Append(amqp10.AppendSymbol(b, key), toValue(headers[key]))
 			n++
@@ -97,9 +108,17 @@ func appendAnnotations(b []byte, d *Delivery, headers amqp.Table) []byte {
 	return amqp10.EndMap(b, start, n)
 }
 
+// keysOf are the keys of a table in their order. Most messages have none.
+func keysOf(t amqp.Table) []string {
+	if len(t) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(t))
+}
+
 // simple are the headers that can be application properties, which have no tables and arrays.
 func simple(headers amqp.Table) (m amqp10.Map) {
-	for _, key := range slices.Sorted(maps.Keys(headers)) {
+	for _, key := range keysOf(headers) {
 		switch v := toValue(headers[key]).(type) {
 		case amqp10.Map, amqp10.List:
 		default:
@@ -121,7 +140,7 @@ func toValue(v any) any {
 		return nil
 	case amqp.Table:
 		m := amqp10.Map{}
-		for _, key := range slices.Sorted(maps.Keys(v)) {
+		for _, key := range keysOf(v) {
 			m = append(m, amqp10.Entry{Key: key, Value: toValue(v[key])})
 		}
 		return m

@@ -17,8 +17,9 @@ type Consumer struct {
 	Prefetch int // its own limit of unacked deliveries; 0: no limit
 
 	of        *Deliveries
-	link      Link   // nil: of a client of AMQP 0-9-1
-	arguments []byte // for display, encoded
+	link      Link             // nil: of a client of AMQP 0-9-1
+	linked    *broker.Delivery // scratch, with a link
+	arguments []byte           // for display, encoded
 
 	// Guarded by of.mu.
 	inFlight int
@@ -59,16 +60,26 @@ func (c *Consumer) Pull(_ *broker.Consumer, src *broker.Source, most int) (taken
 
 // deliverLocked needs the lock of the outbox, too.
 func (c *Consumer) deliverLocked(o *outbox.Outbox, src *broker.Source) bool {
+	if c.link != nil {
+		return c.deliverByLinkLocked(o, src)
+	}
 	var m broker.Delivery
 	if !src.Next(&m) {
 		return false
 	}
 	c.of.counts.add(false, c.NoAck, m.Redelivered)
-	if c.link != nil {
-		c.link.Deliver(o, c.tagLocked(&m), &m)
-		return true
-	}
 	o.DeliverLocked(c.of.channel, c.Tag, c.tagLocked(&m), &m)
+	return true
+}
+
+// deliverByLinkLocked is deliverLocked for another protocol than AMQP 0-9-1.
+func (c *Consumer) deliverByLinkLocked(o *outbox.Outbox, src *broker.Source) bool {
+	m := c.linked // what an interface is called with is on the heap: one for all messages
+	if !src.Next(m) {
+		return false
+	}
+	c.of.counts.add(false, c.NoAck, m.Redelivered)
+	c.link.Deliver(o, c.tagLocked(m), m)
 	return true
 }
 
@@ -121,6 +132,9 @@ func (d *Deliveries) Consume(q *broker.Queue, m *amqp.BasicConsume, link Link) (
 		return nil, amqp.NewException(amqp.NotImplemented, 0, 0, "%s does not support global qos", q.Label())
 	}
 	c := &Consumer{of: d, link: link, Prefetch: int(d.prefetch), Queue: q, arguments: encodeArguments(m.Arguments)}
+	if link != nil {
+		c.linked = new(broker.Delivery)
+	}
 	c.Consumer = broker.Consumer{Tag: m.ConsumerTag, NoAck: m.NoAck, Exclusive: m.Exclusive, Args: m.Arguments, Sink: c}
 	if err := d.add(c); err != nil {
 		return nil, err
