@@ -73,6 +73,7 @@ type (
 	MoveOutcome = delivery.MoveOutcome
 	QueueStats  = delivery.QueueStats
 	QueueState  = delivery.QueueState
+	Rejection   = delivery.Rejection
 	Settlement  = delivery.Settlement
 	Sink        = delivery.Sink
 	Source      = delivery.Source

@@ -63,6 +63,14 @@ func (vh *VHost) Delayed(from uint64, most int) (page []DelayedMessage, next uin
 	return nil, 0
 }
 
+// DelayedBody is the body of a delayed message; nil: it is gone.
+func (vh *VHost) DelayedBody(ref deadline.Ref) []byte {
+	if d := vh.delays.Load(); d != nil {
+		return d.Body(ref)
+	}
+	return nil
+}
+
 // leaving lists those that are due and on their way, up to most from a sequence number on
 // (0: the first); next is where to continue, 0 at the end.
 func (vh *VHost) leaving(from uint64, most int) (page []DelayedMessage, next uint64) {

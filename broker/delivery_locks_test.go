@@ -188,3 +188,110 @@ func TestSettledLocksAreForgotten(t *testing.T) {
 		assert.Equal(t, 1, unacked)
 	})
 }
+
+// shown are the arguments of a queue whose deliveries have lock tokens.
+var shown = amqp.Table{"x-lock-duration": int32(1000), "x-delivery-deadline": true, "x-max-delivery-count": int32(2), "x-dead-letter-queue": true}
+
+func tokenOf(m message) string {
+	token, _ := m.properties.Headers["x-lock-token"].(string)
+	return token
+}
+
+// TestTakeLock: whoever has the token settles a delivery, once, while the lock lasts; its holder loses it.
+func TestTakeLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTestBroker(t, broker.Options{})
+		q := x.queue("q", shown)
+		x.publishAll("q", 2)
+		first, _ := x.get(q, false)
+		second, _ := x.get(q, false)
+		_, _, ok := x.queue("other", shown).TakeLock(tokenOf(first))
+		assert.False(t, ok)
+		seq, c, ok := q.TakeLock(tokenOf(first))
+		require.True(t, ok)
+		assert.Equal(t, first.seq, seq)
+		_, _, ok = q.TakeLock(tokenOf(first))
+		assert.False(t, ok, "it is taken")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		ready, unacked, _ := q.Counts()
+		assert.Equal(t, []int{1, 1}, []int{ready, unacked}, "what was taken has no lock that lapses")
+		_, _, ok = q.TakeLock(tokenOf(second))
+		assert.False(t, ok, "it has lapsed")
+		q.SettleFor(broker.Reject, []queue.Seq{seq}, c, &broker.Rejection{Reason: "why", Properties: amqp.Table{"k": "v"}})
+		dead, ok := x.get(x.called("q/$deadletterqueue"), true)
+		require.True(t, ok)
+		assert.Equal(t, "why", dead.properties.Headers["DeadLetterReason"])
+		assert.Equal(t, "v", dead.properties.Headers["k"])
+		assert.NotContains(t, dead.properties.Headers, "DeadLetterErrorDescription")
+	})
+}
+
+// TestKeepLocks: what a holder leaves behind comes back when its lock lapses, and at once without a lock.
+func TestKeepLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTestBroker(t, broker.Options{})
+		q, plain := x.queue("q", shown), x.queue("plain", nil)
+		x.publishAll("q", 1)
+		x.publishAll("plain", 1)
+		k, p := x.locker(q, 1), x.locker(plain, 1)
+		plain.KeepLocks(p.take(), nil)
+		ready, _, _ := plain.Counts()
+		assert.Equal(t, 1, ready)
+		q.KeepLocks(k.take(), &k.c)
+		k.c.Cancel()
+		time.Sleep(999 * time.Millisecond)
+		synctest.Wait()
+		_, ok := x.get(q, true)
+		assert.False(t, ok)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		m, ok := x.get(q, true)
+		assert.True(t, ok)
+		assert.True(t, m.redelivery)
+		assert.Empty(t, k.losses())
+	})
+}
+
+// TestRelease: a message that was not tried comes back without a failed delivery.
+func TestRelease(t *testing.T) {
+	x := newTestBroker(t, broker.Options{})
+	q := x.queue("q", shown)
+	x.publishAll("q", 1)
+	for range 5 {
+		m, ok := x.get(q, false)
+		require.True(t, ok)
+		q.Settle(broker.Release, []queue.Seq{m.seq}, nil)
+	}
+	ready, _, _ := q.Counts()
+	assert.Equal(t, 1, ready)
+}
+
+// TestReceive: a message is taken by its number, wherever it is, unless it is held or has expired.
+func TestReceive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTestBroker(t, broker.Options{})
+		q := x.queue("q", shown)
+		x.publishAll("q", 2)
+		x.publish("", "q", "short", "10", nil)
+		page, err := q.Browse(broker.Browse{Count: 3})
+		require.NoError(t, err)
+		require.Len(t, page, 3)
+		body := ""
+		take := func(i int, noAck bool) bool {
+			return q.Receive(page[i].Seq, noAck, func(d *broker.Delivery) { body = string(d.Message.Body) })
+		}
+		assert.True(t, take(1, false))
+		assert.Equal(t, "1", body)
+		assert.False(t, take(1, false), "it is held")
+		time.Sleep(10 * time.Millisecond)
+		assert.False(t, take(2, false), "it has expired")
+		assert.True(t, take(0, true))
+		assert.False(t, take(0, true), "it is gone")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		m, ok := x.get(q, true)
+		assert.True(t, ok, "its lock has lapsed")
+		assert.Equal(t, "1", m.body)
+	})
+}

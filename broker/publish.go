@@ -10,6 +10,7 @@ import (
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/message"
 	"curfew/broker/internal/topology"
+	"curfew/broker/queue"
 	"curfew/broker/store"
 )
 
@@ -51,6 +52,7 @@ type Publisher struct {
 	count      int             // publishes since the last Flush
 	properties []byte          // scratch
 	counts     publisherCounts
+	delayed    []queue.Seq
 }
 
 // NewPublisher makes a publisher for the named user, with what that user may do.
@@ -253,11 +255,15 @@ func (p *Publisher) end(s *delivery.Transition, refused []int) []int {
 	if p.rights != nil {
 		p.rights.pacing.After(s)
 	}
-	refused = append(refused[:0], s.Refused...)
+	refused, p.delayed = append(refused[:0], s.Refused...), append(p.delayed[:0], s.Delayed...)
 	s.Done()
 	slices.Sort(refused)
 	return slices.Compact(refused)
 }
+
+// Delayed lists the delayed messages that the last Flush or Transact has entered, in the order of Add, by their numbers in VHost.Delayed. It
+// is valid until the next call.
+func (p *Publisher) Delayed() []queue.Seq { return p.delayed }
 
 // Discard gives up what was added since the last Flush.
 func (p *Publisher) Discard() {

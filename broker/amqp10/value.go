@@ -474,30 +474,31 @@ func patch(b []byte, start int, code byte, n int) []byte {
 	return b
 }
 
-// appendArray appends an array. One of symbols or of strings is written as such; the elements of any
-// other are written as a list, since their encodings differ in width.
+// appendArray appends an array. Symbols and strings are written with the long constructor. Elements whose
+// encodings differ in their constructor, such as a small and a large uint, are written as a list.
 func appendArray(b []byte, v Array) []byte {
 	start := len(b)
-	b = append(b, make([]byte, 10)...)
-	code := byte(codeSymbol32)
-	if len(v) > 0 {
-		if _, is := v[0].(string); is {
-			code = codeString32
-		}
-	}
-	b[start+9] = code
-	for _, e := range v {
-		var text string
+	b = append(append(b, make([]byte, 9)...), codeSymbol32)
+	for i, e := range v {
+		at := len(b)
 		switch e := e.(type) {
 		case Symbol:
-			text = string(e)
+			b = append(binary.BigEndian.AppendUint32(append(b, codeSymbol32), uint32(len(e))), e...)
 		case string:
-			text = e
+			b = append(binary.BigEndian.AppendUint32(append(b, codeString32), uint32(len(e))), e...)
+		case int64: // one below 128 has a shorter encoding
+			b = binary.BigEndian.AppendUint64(append(b, codeLong), uint64(e))
+		default:
+			b = Append(b, e)
 		}
-		if _, is := e.(Symbol); text == "" || is != (code == codeSymbol32) {
+		code := b[at]
+		if i == 0 {
+			b[start+9] = code
+		}
+		if b[start+9] != code || code == codeDescribed || code>>4 == 4 {
 			return Append(b[:start], List(v))
 		}
-		b = append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...)
+		b = append(b[:at], b[at+1:]...)
 	}
 	return patch(b, start, codeArray32, len(v))
 }

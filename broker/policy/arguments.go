@@ -32,6 +32,7 @@ type Settings struct {
 	HasDeadLetterKey bool               // DeadLetterKey is set
 	AtLeastOnce      bool               // a dead letter is kept until all its targets have it
 	HasSubqueue      bool               // Subqueue is set
+	DropsExpired     bool               // messages that expire are not dead-lettered
 	Keeps            bool               // nothing expires in it
 	SingleActive     bool               // x-single-active-consumer
 	Purpose          deadline.Purpose   // x-curfew-purpose; 0: it is inferred
@@ -86,6 +87,9 @@ func ParseQueue(defaults Defaults, label string, args amqp.Table) (Settings, err
 	s.LockMillis = p.integer("x-lock-duration", 0, 1, MaxTTLMillis)
 	s.MaxDeliveries = p.integer("x-max-delivery-count", 0, 1, mostDeliveries)
 	s.HasSubqueue = p.bool("x-dead-letter-queue")
+	if _, given := p.args[DeadLetterExpiredArg]; given {
+		s.DropsExpired = !p.bool(DeadLetterExpiredArg)
+	}
 	if p.bool("x-delivery-deadline") {
 		s.Shows |= ShowDeadline
 	}
@@ -254,7 +258,6 @@ var (
 		{"x-scheduled-enqueue-time", "a header of messages"},
 		{"x-expiry-receipt", "a header of messages"},
 		{"x-default-message-time-to-live", "use x-message-ttl"},
-		{"x-dead-lettering-on-message-expiration", "use x-dead-letter-queue"},
 		{"x-forward-to", "auto-forwarding is not supported"},
 		{"x-auto-forward-to", "auto-forwarding is not supported"},
 		{"x-forward-dead-lettered-messages-to", "auto-forwarding is not supported"},

@@ -56,7 +56,11 @@ func (s *Settings) UseSubqueue() {
 	}
 }
 
+// DeadLetterExpiredArg is false for a queue whose expired messages are dropped, though others are
+// dead-lettered (Service Bus: dead-lettering on message expiration).
+const DeadLetterExpiredArg = "x-dead-lettering-on-message-expiration"
+
 // SetsDeadLetterReason reports whether a dead letter gets headers with the reason, as in Service Bus.
 func (s *Settings) SetsDeadLetterReason(r queue.Reason) bool {
-	return s.HasSubqueue || r == queue.DeliveryLimit && s.MaxDeliveries > 0
+	return s.HasSubqueue || s.DeadLetterExchange == "" && IsSubqueue(s.DeadLetterKey) || r == queue.DeliveryLimit && s.MaxDeliveries > 0
 }

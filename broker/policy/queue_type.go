@@ -36,7 +36,7 @@ var (
 	sharedArgs = []string{
 		"x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-max-length", "x-max-length-bytes",
 		"x-overflow", "x-single-active-consumer", "x-queue-type", "x-consumer-timeout", "x-lock-duration",
-		"x-dead-letter-queue", "x-auto-delete-on-idle", "x-max-delivery-count", "x-ttl-precedence", "x-delivery-deadline", "x-remaining-expiration",
+		"x-dead-letter-queue", DeadLetterExpiredArg, "x-auto-delete-on-idle", "x-max-delivery-count", "x-ttl-precedence", "x-delivery-deadline", "x-remaining-expiration",
 	}
 	typeArgs = [...][]string{
 		Classic: {"x-max-priority", "x-queue-mode", "x-queue-version", "x-queue-master-locator"},

@@ -15,18 +15,20 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/certs"
+	"curfew/broker/servicebus"
 )
 
 // Options configures a Server. Broker is required. The zero values of the other fields mean
 // RabbitMQ's defaults.
 type Options struct {
 	Broker          *broker.Broker
-	FrameMax        uint32         // octets, with overhead; default 131072
-	MaxConnections  int            // open at once, including those still logging in; default 1024
-	MaxHandshakes   int            // connections that are not open yet; default 512
-	ConsumerTimeout time.Duration  // delivery acknowledgement timeout unless the consumer or the queue sets one; default 30 min, negative: none
-	NameFrom        certs.NameFrom // which part of a client certificate is the user name (SASL EXTERNAL); default the distinguished name
-	Version         string         // Curfew's own version, sent to clients
+	FrameMax        uint32             // octets, with overhead; default 131072
+	MaxConnections  int                // open at once, including those still logging in; default 1024
+	MaxHandshakes   int                // connections that are not open yet; default 512
+	ConsumerTimeout time.Duration      // delivery acknowledgement timeout unless the consumer or the queue sets one; default 30 min, negative: none
+	NameFrom        certs.NameFrom     // which part of a client certificate is the user name (SASL EXTERNAL); default the distinguished name
+	ServiceBus      servicebus.Options // who may connect as a client of Service Bus; default nobody
+	Version         string             // Curfew's own version, sent to clients
 	Log             *zap.Logger
 }
 

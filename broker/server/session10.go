@@ -36,7 +36,7 @@ type session10 struct {
 	window  uint32   // how many transfers the client takes
 	pending [][]byte // the rest of a message for which the window was too small
 	out     []byte   // scratch
-	tag     [8]byte  // scratch
+	tag     [16]byte // scratch
 	ended   bool
 }
 
@@ -47,6 +47,7 @@ type link10 struct {
 	name     string
 	toClient bool
 	settled  bool
+	bus      *busNode // of Service Bus; nil: it is one of messages
 	node     node     // what answers requests on it; nil: it is one of messages
 	answers  [][]byte // of the node, on a link to the client that has no credit for them
 
@@ -139,18 +140,8 @@ func (s *session10) source(l *link10, m, answer *amqp10.Attach) error {
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "a source needs the address of a queue; it cannot be dynamic")
 	}
 	address, _ := m.Source.Address.(string)
-	if l.node = nodes[address]; l.node != nil {
-		return nil
-	}
-	kind, name, _, err := convert.ParseAddress(address)
-	if err == nil && kind != "queues" {
-		err = amqp.NewException(amqp.NotFound, 0, 0, "the address %q is not /queues/QUEUE: only queues can be consumed from", address)
-	}
-	if err != nil {
-		return err
-	}
-	q, err := s.p.c.user.QueueToRead(name, "")
-	if err != nil {
+	q, err := s.sourceQueue(l, m, address)
+	if err != nil || q == nil {
 		return err
 	}
 	given := *m.Source
@@ -160,8 +151,26 @@ func (s *session10) source(l *link10, m, answer *amqp10.Attach) error {
 	if answer.SenderMode == amqp10.SendMixed {
 		answer.SenderMode = amqp10.SendUnsettled
 	}
-	l.consumer, err = s.ch.deliveries.Consume(q, &amqp.BasicConsume{Queue: name, ConsumerTag: m.Name[:min(len(m.Name), 255)], NoAck: l.settled}, l)
+	l.consumer, err = s.ch.deliveries.Consume(q, &amqp.BasicConsume{Queue: q.Name(), ConsumerTag: m.Name[:min(len(m.Name), 255)], NoAck: l.settled}, l)
 	return err
+}
+
+// sourceQueue finds the queue that a client consumes from; nil: a node answers there.
+func (s *session10) sourceQueue(l *link10, m *amqp10.Attach, address string) (*broker.Queue, error) {
+	if s.p.bus != nil {
+		return s.busSource(l, m, address)
+	}
+	if l.node = nodes[address]; l.node != nil {
+		return nil, nil
+	}
+	kind, name, _, err := convert.ParseAddress(address)
+	if err == nil && kind != "queues" {
+		err = amqp.NewException(amqp.NotFound, 0, 0, "the address %q is not /queues/QUEUE: only queues can be consumed from", address)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.p.c.user.QueueToRead(name, "")
 }
 
 // target checks where a client wants to publish to.
@@ -174,6 +183,9 @@ func (s *session10) target(l *link10, t *amqp10.Target) error {
 		return nil
 	}
 	address, _ := t.Address.(string)
+	if s.p.bus != nil {
+		return s.busTarget(l, address)
+	}
 	if l.node = nodes[address]; l.node != nil {
 		return nil
 	}
@@ -194,10 +206,15 @@ func (s *session10) route(l *link10, address string) error {
 	} else if err = s.p.c.user.VHost.Exchanges.Check(name); err != nil {
 		return err
 	}
-	if err := s.p.c.user.Rights.Exchange(access.Write, name); err != nil {
+	return s.publishTo(l, name, key)
+}
+
+// publishTo makes a link publish to an exchange with a key.
+func (s *session10) publishTo(l *link10, exchange, key string) error {
+	if err := s.p.c.user.Rights.Exchange(access.Write, exchange); err != nil {
 		return err
 	}
-	l.exchange, l.key = []byte(name), []byte(key)
+	l.exchange, l.key = []byte(exchange), []byte(key)
 	return nil
 }
 
@@ -215,6 +232,9 @@ func (s *session10) detach(l *link10) {
 func (s *session10) remove(l *link10) {
 	delete(s.links, l.handle)
 	l.abandon()
+	if l.bus != nil {
+		s.ch.deliveries.Locked(func(uint64) { l.bus.gone = true })
+	}
 	if l.consumer != nil {
 		s.ch.deliveries.Cancel(l.consumer.Tag)
 		s.ch.deliveries.ReturnOf(&s.p.c.acks, broker.Release, l.consumer)
@@ -245,6 +265,9 @@ func (s *session10) flow(m *amqp10.Flow) error {
 		if l != nil && l.toClient && m.LinkCredit.Set {
 			l.credit = atMost31(m.DeliveryCount.Value + m.LinkCredit.Value - l.count)
 			l.sendAnswersLocked(&c.out)
+		}
+		for _, each := range s.links {
+			each.sendBusAnswersLocked()
 		}
 	})
 	for _, each := range s.links {
@@ -297,6 +320,10 @@ func (l *link10) Credit() bool {
 
 // Deliver implements deliveries.Link.
 func (l *link10) Deliver(o *outbox.Outbox, tag uint64, m *broker.Delivery) {
+	if l.s.p.bus != nil {
+		l.deliverBus(o, tag, m)
+		return
+	}
 	payload := l.begin(tag, l.settled)
 	l.s.out = convert.Append(l.s.out, &convert.Delivery{
 		Exchange: m.Message.Exchange, RoutingKey: m.Message.RoutingKey, Properties: m.Message.Properties, Body: m.Message.Body,
@@ -307,9 +334,13 @@ func (l *link10) Deliver(o *outbox.Outbox, tag uint64, m *broker.Delivery) {
 
 // transfer is the transfer of a message, or its first.
 func (l *link10) transfer(tag uint64, settled bool) amqp10.Transfer {
-	binary.BigEndian.PutUint64(l.s.tag[:], tag)
+	name := l.s.tag[:] // of Service Bus
+	if l.s.p.bus == nil {
+		name = name[:8]
+		binary.BigEndian.PutUint64(name, tag)
+	}
 	return amqp10.Transfer{
-		Handle: l.handle, DeliveryID: amqp10.Uint(uint32(tag - 1)), DeliveryTag: l.s.tag[:], MessageFormat: amqp10.Uint(0), Settled: settled,
+		Handle: l.handle, DeliveryID: amqp10.Uint(uint32(tag - 1)), DeliveryTag: name, MessageFormat: amqp10.Uint(0), Settled: settled,
 	}
 }
 
@@ -387,10 +418,17 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 		last = m.Last.Value
 	}
 	how := broker.Release // settled without an outcome: the default outcome
+	acks := &s.p.c.acks
 	switch {
 	case m.State == nil || m.State.Kind == amqp10.StateReceived:
 		if !m.Settled {
 			return nil
+		}
+	case s.p.bus != nil:
+		var why *broker.Rejection
+		if how, why = busOutcome(m.State); why != nil || deferring(m.State) {
+			acks.Flush()
+			acks = &deliveries.Batch{Why: why}
 		}
 	case m.State.Kind == amqp10.StateAccepted:
 		how = broker.Ack
@@ -401,12 +439,22 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 	case m.State.Kind != amqp10.StateReleased && m.State.Kind != amqp10.StateModified:
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "unknown outcome %#x", m.State.Kind)
 	}
-	err := s.ch.deliveries.SettleRange(&s.p.c.acks, how, m.First, last)
-	if err != nil || m.Settled {
+	err := s.ch.deliveries.SettleRange(acks, how, m.First, last)
+	if err == nil && deferring(m.State) && s.p.bus != nil {
+		err = s.deferAll(acks)
+	}
+	if acks != &s.p.c.acks {
+		acks.Flush()
+	}
+	lost := err != nil && s.p.bus != nil
+	if err != nil && !lost || m.Settled {
 		return err
 	}
 	s.p.c.acks.Flush()
 	answer := &amqp10.Disposition{First: m.First, Last: amqp10.Uint(last), Settled: true, State: &amqp10.State{Kind: m.State.Kind}}
+	if lost {
+		answer.State = lockLost
+	}
 	s.p.c.srv.opts.Broker.Commit(func(err error) {
 		if err == nil {
 			s.sendUnlessEnded(answer)
@@ -464,7 +512,7 @@ func (s *session10) transfer(m *amqp10.Transfer, payload []byte) error {
 	if len(l.buf)+len(payload) > most {
 		return amqp.NewException(amqp.ContentTooLarge, 0, 0, "the message is larger than %d octets", most)
 	}
-	c.published = c.published || l.node == nil
+	c.published = c.published || l.node == nil && l.bus == nil
 	if m.More || l.begun {
 		was := cap(l.buf)
 		l.buf = append(l.buf, payload...)
@@ -475,9 +523,12 @@ func (s *session10) transfer(m *amqp10.Transfer, payload []byte) error {
 		payload = l.buf
 	}
 	var err error
-	if l.node != nil {
+	switch {
+	case l.node != nil:
 		err = s.request(l, payload)
-	} else {
+	case l.bus != nil:
+		err = s.busRequest(l, payload)
+	default:
 		err = s.publish(l, payload)
 	}
 	l.abandon()
@@ -494,10 +545,17 @@ func (s *session10) publish(l *link10, message []byte) error {
 		return err
 	}
 	o := convert.Outcome{ID: l.first.DeliveryID.Value, Settled: l.first.Settled, Place: -1, State: amqp10.State{Kind: amqp10.StateReleased}}
-	routed, err := s.add(l, message)
+	batch := s.p.bus != nil && l.first.MessageFormat.Value == busBatch
+	var routed bool
+	var err error
+	if batch {
+		err = s.addBatch(l, message)
+	} else {
+		routed, err = s.add(l, message)
+	}
 	e, refused := errors.AsType[*amqp.Exception](err)
 	switch {
-	case refused && e.Hard():
+	case refused && e.Hard() && e != errQueueFull:
 		return e
 	case refused && o.Settled:
 		s.remove(l)
@@ -507,6 +565,8 @@ func (s *session10) publish(l *link10, message []byte) error {
 		o.State = amqp10.State{Kind: amqp10.StateRejected, Error: convert.ErrorOf(e)}
 	case err != nil:
 		return err
+	case batch:
+		o.State.Kind = amqp10.StateAccepted
 	default:
 		o.Place = s.added
 		s.added++
@@ -538,7 +598,7 @@ func (s *session10) add(l *link10, message []byte) (routed bool, err error) {
 	if s.properties == nil {
 		s.properties = make([]byte, 0, 512)
 	}
-	properties, body, to, err := convert.Publish(s.properties, message)
+	properties, body, to, err := convert.Publish(s.properties, message, s.p.bus != nil)
 	if s.properties = properties[:0]; cap(properties) > outbox.Size4K {
 		s.properties = nil
 	}

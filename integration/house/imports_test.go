@@ -16,6 +16,8 @@ var rooms = map[string][]string{
 	"broker/exchange":               {"broker/amqp"},
 	"broker/policy":                 {"broker/amqp", "broker/exchange", "broker/queue"},
 	"broker/queue":                  {},
+	"broker/servicebus":             {"broker", "broker/amqp", "broker/amqp10", "broker/policy"},
+	"broker/servicebus/atom":        {"broker", "broker/amqp", "broker/operate", "broker/operate/admin", "broker/policy", "broker/servicebus"},
 	"broker/store":                  {"broker/store/internal/numbers"},
 	"broker/store/internal/numbers": {},
 	"broker/chunked":                {},
@@ -38,8 +40,9 @@ var rooms = map[string][]string{
 	"broker/management/letters":     {"broker/deadletters", "broker/management/rest", "broker/operate", "broker/operate/messages"},
 	"broker/management/metrics":     {"broker", "broker/management/rest", "broker/policy", "broker/queue", "broker/server"},
 	"broker/management/rest":        {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/memory", "broker/operate", "broker/operate/messages", "broker/policy"},
-	"broker/server":                 {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/certs", "broker/server/internal/convert", "broker/server/internal/declare", "broker/server/internal/publishes", "broker/server/internal/deliveries", "broker/server/internal/outbox"},
+	"broker/server":                 {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/certs", "broker/queue", "broker/servicebus", "broker/server/internal/convert", "broker/server/internal/declare", "broker/server/internal/entity", "broker/server/internal/publishes", "broker/server/internal/deliveries", "broker/server/internal/outbox"},
 
+	"broker/server/internal/entity":     {"broker", "broker/amqp", "broker/amqp10", "broker/policy", "broker/queue", "broker/server/internal/convert", "broker/servicebus"},
 	"broker/server/internal/convert":    {"broker/amqp", "broker/amqp10"},
 	"broker/server/internal/declare":    {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/server/internal/convert"},
 	"broker/server/internal/publishes":  {"broker", "broker/amqp", "broker/server/internal/outbox"},
@@ -89,8 +92,8 @@ var rooms = map[string][]string{
 	"cmd/internal/messaging": {"broker/operate", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/table"},
 	"cmd/internal/queues":    {"broker/deadletters", "broker/operate", "broker/operate/messages", "broker/queue", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/messaging", "cmd/internal/table", "monitor", "monitor/printable"},
 	"cmd/internal/table":     {"monitor/printable"},
-	"cmd/internal/settings":  {"broker/policy", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
-	"cmd/internal/node":      {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
+	"cmd/internal/settings":  {"broker/policy", "broker/servicebus", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
+	"cmd/internal/node":      {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/servicebus", "broker/servicebus/atom", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
 	"cmd/internal/commands":  {"cmd/internal/top", "broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/inject", "cmd/internal/messaging", "cmd/internal/node", "cmd/internal/queues", "cmd/internal/settings", "cmd/internal/table", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts", "cmd/internal/demo"},
 	"cmd/curfew":             {"cmd/internal/commands"},
 }

@@ -33,8 +33,10 @@ type Browsed struct {
 	Expired     bool             // its deadline has come and it is still here: nobody has noticed yet, or a consumer holds it
 	Persistent  bool
 	Redelivered bool
-	Message     store.Message // Body is cut to BodyBytes; BCC is left out of the Properties
-	BodyBytes   int           // the size of the whole body
+	Failed      uint16           // deliveries that failed
+	EnqueuedAt  deadline.Instant // 0: not known
+	Message     store.Message    // Body is cut to BodyBytes; BCC is left out of the Properties
+	BodyBytes   int              // the size of the whole body
 }
 
 // browseScan is how many entries are read under one lock.
@@ -127,10 +129,12 @@ func (at *browser) entries(most int) (page []browsedEntry, more bool, err error)
 func (at *browser) entryLocked(s queue.Seq, m queue.Message, state queue.State, now deadline.Instant) browsedEntry {
 	pos := store.Pos(m.Pos)
 	at.q.env.Store.Retain(pos, 1)
+	_, failed, _ := at.q.core.Find(s)
 	return browsedEntry{pos: pos, hidden: m.Flags&queue.Hidden != 0, Browsed: Browsed{
 		Seq: s, State: state, Position: at.matched - 1,
 		Deadline: m.ExpiresAt, Expired: m.ExpiresAt != 0 && now >= m.ExpiresAt,
 		Persistent: m.Flags&queue.Durable != 0, Redelivered: m.Flags&queue.Redelivered != 0,
+		Failed: failed, EnqueuedAt: at.q.enqueued.at(s),
 	}}
 }
 

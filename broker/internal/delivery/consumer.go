@@ -93,9 +93,14 @@ type Source struct {
 // deadline expire on the way.
 func (src *Source) Next(d *Delivery) bool {
 	t, ok := src.q.core.Take(src.s.Now, &src.s.fx)
-	if !ok {
-		return false
+	if ok {
+		src.hand(&t, d)
 	}
+	return ok
+}
+
+// hand makes d of a message that was taken.
+func (src *Source) hand(t *queue.Delivery, d *Delivery) {
 	locked := !src.settle && src.q.Settings().LockMillis > 0
 	if src.settle {
 		src.q.core.Ack(t.Seq, &src.s.fx)
@@ -120,9 +125,8 @@ func (src *Source) Next(d *Delivery) bool {
 		d.Message.Properties = src.s.props
 	}
 	if what := src.q.Settings().Shows; what != 0 {
-		d.Message.Properties = src.s.withHeadersLocked(src.q, what, &t, !src.settle, d.Message.Properties)
+		d.Message.Properties = src.s.withHeadersLocked(src.q, what, t, !src.settle, d.Message.Properties)
 	}
-	return true
 }
 
 // Consume puts c on the queue; it is offered nothing until its first Wake. Errors: 403 on a

@@ -19,6 +19,7 @@ type Letter struct {
 	Settings *policy.Settings // of its queue when it left
 	At       deadline.Instant // when it left
 	Path     deadline.Path    // of an expiry
+	Why      *Rejection       // of a rejection by a consumer that gave a reason; nil: it gave none
 	Queued   bool             // it was in its queue; false: a full queue refused it
 	Unsaved  bool             // its new place is in memory only: the journal keeps the old one
 

@@ -226,6 +226,47 @@ func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 	return s.Env.Clock.UnixMillisDown(renewed.until), true
 }
 
+// TakeLock takes the delivery whose x-lock-token is given away from its holder: nothing but SettleFor ends
+// it from then on (Service Bus: settlement through $management). c is to be passed on to that. False: the
+// lock has expired, the message was settled, or the token belongs to another queue.
+func (q *Queue) TakeLock(token string) (seq queue.Seq, c *Consumer, ok bool) {
+	t, ok := ParseLockToken(token)
+	if !ok || t.Queue != q.id {
+		return 0, nil, false
+	}
+	s := q.env.Begin()
+	defer s.Done()
+	q.lock(s)
+	defer q.unlock(s, "settle")
+	k := q.locks.line.find(t.seq)
+	if k == nil || k.token != t.token || k.until <= s.Now || k.holder != nil && !k.holder.Lapsed(q.id, t.seq) {
+		return 0, nil, false
+	}
+	c = k.c
+	q.locks.line.release(t.seq)
+	return t.seq, c, true
+}
+
+// KeepLocks leaves deliveries to their locks: their receiver has gone, and they come back when their
+// locks expire (Service Bus). Those without a lock come back now. c, if not nil, received them.
+func (q *Queue) KeepLocks(seqs []queue.Seq, c *Consumer) {
+	s := q.env.Begin()
+	defer s.Done()
+	var back []queue.Seq
+	q.lock(s)
+	for _, seq := range seqs {
+		if k := q.locks.line.find(seq); k != nil {
+			k.c, k.holder = nil, nil
+		} else {
+			back = append(back, seq)
+		}
+	}
+	q.unlock(s, "settle")
+	if len(back) > 0 {
+		q.SettleWith(s, Release, back, c)
+	}
+}
+
 // expireLocked requeues what was held for longer than x-lock-duration (Service Bus: Message
 // locks), which counts as a failed delivery. It deals with a bounded number of locks; the timer comes
 // at once for the others. The consumer that held a message gets its credit

@@ -80,7 +80,11 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 			q.enqueued.drop(x.Seq)
 		}
 		if (deadLettered(settings, x.Reason) || OwesReceipt(x)) && !s.dropping {
-			q.Letters.PostLocked(s, &Letter{Settled: *x, Settings: settings, At: s.Now, Path: path, Queued: true})
+			letter := Letter{Settled: *x, Settings: settings, At: s.Now, Path: path, Queued: true}
+			if x.Reason == queue.Rejected {
+				letter.Why = s.why
+			}
+			q.Letters.PostLocked(s, &letter)
 			s.notifyLeftLocked(&q.messages, x, path)
 			continue
 		}
@@ -103,7 +107,9 @@ func deadLettered(settings *policy.Settings, r queue.Reason) bool {
 		return false
 	}
 	switch r {
-	case queue.Expired, queue.Rejected, queue.MaxLength, queue.DeliveryLimit:
+	case queue.Expired:
+		return !settings.DropsExpired
+	case queue.Rejected, queue.MaxLength, queue.DeliveryLimit:
 		return true
 	}
 	return false

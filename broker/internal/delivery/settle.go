@@ -51,6 +51,27 @@ func (q *Queue) getStep(s *Transition, noAck bool, fn func(*Delivery)) (ok, more
 	return ok, more, nil
 }
 
+// Receive takes the ready message seq, wherever in the queue it is, and passes it to fn under the queue's
+// lock (Service Bus: receive a deferred message). Nobody else is asked when its lock lapses. False: it is
+// gone, held or expired.
+func (q *Queue) Receive(seq queue.Seq, noAck bool, fn func(*Delivery)) bool {
+	s := q.env.Begin()
+	defer s.Done()
+	q.lock(s)
+	defer q.unlock(s, "receive")
+	m, failed, ok := q.core.Find(seq)
+	if !ok || m.ExpiresAt != 0 && m.ExpiresAt <= s.Now || !q.core.Hold(seq, m.ExpiresAt) {
+		return false
+	}
+	q.markUsedLocked(s.Now)
+	s.source = Source{q: q, s: s, settle: noAck, mode: modeOf(true, noAck)}
+	var d Delivery
+	s.source.hand(&queue.Delivery{Seq: seq, Message: m, Redelivered: m.Flags&queue.Redelivered != 0, Deliveries: failed}, &d)
+	fn(&d)
+	q.finishLocked(s, deadline.Lazy)
+	return true
+}
+
 // Settlement is what becomes of unacked messages.
 type Settlement uint8
 
@@ -66,10 +87,21 @@ const (
 	Release
 )
 
+// Rejection is what a consumer says about a message that it rejects (Service Bus: dead-letter reason).
+// It is written into the headers of the dead letter.
+type Rejection struct {
+	Reason, Description string
+	Properties          amqp.Table // further headers
+}
+
 // Settle ends the deliveries of seqs, in order; it skips those that are not unacked. c, if not
 // nil, is the consumer of this queue that received them, and has credit again.
-func (q *Queue) Settle(how Settlement, seqs []queue.Seq, c *Consumer) {
+func (q *Queue) Settle(how Settlement, seqs []queue.Seq, c *Consumer) { q.SettleFor(how, seqs, c, nil) }
+
+// SettleFor is Settle with what the consumer says about messages that it rejects; nil: nothing.
+func (q *Queue) SettleFor(how Settlement, seqs []queue.Seq, c *Consumer, why *Rejection) {
 	s := q.env.Begin()
+	s.why = why
 	q.SettleWith(s, how, seqs, c)
 	s.Done()
 }

@@ -21,9 +21,11 @@ type Transition struct {
 	amended    []store.Amend
 	instant    []queue.Seq // TTL 0: published, and expired unless a consumer takes them now
 	Refused    []int       // publishes refused by overflow, by their number
+	Delayed    []queue.Seq // delayed messages that have entered, in order
 	touched    int         // messages that were worked on under the lock that is held
 	passed     int         // consumers that could take none (dispatchLocked)
 	dropping   bool        // what expires is not dead-lettered
+	why        *Rejection  // of what is rejected; nil: nothing was said
 	Hurried    bool        // all letters are left to the forwarder
 	Whole      bool        // a transaction: Entered and Settled gather, to be journaled as one
 	paced      bool        // its publisher can be asked to wait (flow)
@@ -104,12 +106,12 @@ func (s *Transition) forward() {
 }
 
 func (s *Transition) recycle() {
-	largest := max(cap(s.fx.Settled), cap(s.Events), cap(s.Entered), cap(s.Settled), cap(s.amended), cap(s.Sources), cap(s.Expiries.Records))
+	largest := max(cap(s.fx.Settled), cap(s.Events), cap(s.Entered), cap(s.Settled), cap(s.amended), cap(s.Sources), cap(s.Delayed), cap(s.Expiries.Records))
 	if largest > TransitionKeep {
 		return
 	}
-	s.Refused = s.Refused[:0]
-	s.Env, s.source, s.Hurried = nil, Source{}, false
+	s.Refused, s.Delayed = s.Refused[:0], s.Delayed[:0]
+	s.Env, s.source, s.why, s.Hurried = nil, Source{}, nil, false
 	clear(s.Transfers)
 	s.Transfers = s.Transfers[:0]
 	clear(s.crowded)

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"maps"
 	"slices"
 
 	"go.uber.org/zap"
@@ -37,7 +38,7 @@ func (t *turn) address(x *letterMove, at int) bool {
 			p.DeliveryMode = 2
 		}
 	}
-	if !x.Settings.DeadLetters {
+	if !x.Settings.DeadLetters || x.Settings.DropsExpired && x.Settled.Reason == queue.Expired {
 		t.f.env.Counters.ExpiredDropped.Add(1)
 		describe(t.s, x, p.MessageID, "", nil)
 	} else if !t.addressAny(x, at, src, &p) {
@@ -65,6 +66,10 @@ func (t *turn) addressAny(x *letterMove, at int, src store.Message, p *amqp.Prop
 	}
 	if x.Settings.SetsDeadLetterReason(x.Settled.Reason) {
 		message.SetDeadLetterReason(p.Headers, &x.Settled)
+	}
+	if x.Why != nil {
+		maps.Copy(p.Headers, x.Why.Properties)
+		message.SetRejection(p.Headers, x.Why.Reason, x.Why.Description)
 	}
 	targets, tooMany := t.withinBounds(x, targets, p.Headers, deaths, died)
 	switch {

@@ -19,7 +19,7 @@ func (t *turn) addressFresh(x *letterMove, at int, src store.Message) (done, ok 
 	settings := x.Settings
 	var view amqp.PropertyView
 	err := view.Parse(src.Properties)
-	if err != nil || message.Meaningful(view.Headers) || !settings.DeadLetters || settings.SetsDeadLetterReason(x.Settled.Reason) || x.Settled.Flags&queue.Died != 0 || delivery.OwesReceipt(&x.Settled) {
+	if err != nil || message.Meaningful(view.Headers) || !settings.DeadLetters || settings.SetsDeadLetterReason(x.Settled.Reason) || x.Settled.Flags&queue.Died != 0 || x.Why != nil || delivery.OwesReceipt(&x.Settled) {
 		return false, false
 	}
 	key := src.RoutingKey

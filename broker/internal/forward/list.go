@@ -33,6 +33,17 @@ func (d *Schedule) Waiting(from uint64, most int) (page []Message, next uint64) 
 	return page, next
 }
 
+// Body copies the body of a message that waits; nil: it is gone.
+func (d *Schedule) Body(ref deadline.Ref) []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, _, ok := d.core.Find(queue.Seq(ref.Seq))
+	if !ok || ref.Queue != d.id {
+		return nil
+	}
+	return append([]byte{}, d.env.Store.View(store.Pos(m.Pos)).Body...)
+}
+
 // Leaving lists up to most messages that are due and on their way, starting at a number (0: the
 // first); next is where to go on, 0 at the end.
 func (d *Schedule) Leaving(from uint64, most int) (page []Message, next uint64) {

@@ -86,7 +86,9 @@ func (d *Schedule) publishStep(s *delivery.Transition, items []delivery.Item) {
 			d.commandLocked(s, it)
 			continue
 		}
-		s.AddEnteredLocked(it, d.enterLocked(it))
+		entered := d.enterLocked(it)
+		s.Delayed = append(s.Delayed, queue.Seq(entered.Seq))
+		s.AddEnteredLocked(it, entered)
 	}
 	d.finishLocked(s)
 }

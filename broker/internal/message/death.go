@@ -176,3 +176,12 @@ func SetDeadLetterReason(headers amqp.Table, x *queue.Settled) {
 		delete(headers, "DeadLetterErrorDescription")
 	}
 }
+
+// SetRejection writes the reason that a receiver has given; "": it gave none.
+func SetRejection(headers amqp.Table, reason, description string) {
+	for name, text := range map[string]string{"DeadLetterReason": reason, "DeadLetterErrorDescription": description} {
+		if delete(headers, name); text != "" {
+			headers[name] = text
+		}
+	}
+}

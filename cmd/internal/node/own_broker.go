@@ -23,6 +23,7 @@ import (
 	"curfew/broker/operate"
 	"curfew/broker/policy"
 	"curfew/broker/server"
+	"curfew/broker/servicebus/atom"
 	"curfew/broker/store"
 	"curfew/cmd/internal/dashboard"
 	"curfew/monitor"
@@ -77,6 +78,9 @@ func (o *ownBroker) openBroker() error {
 	if err := o.importDefinitions(); err != nil {
 		return fmt.Errorf("with CURFEW_DEFINITIONS=%s: %w", c.Definitions, err)
 	}
+	if err := o.declareEntities(); err != nil {
+		return fmt.Errorf("with CURFEW_SERVICEBUS_CONFIG=%s: %w", c.ServicebusConfig, err)
+	}
 	if err := o.n.metrics.Register(o.broker); err != nil {
 		return fmt.Errorf("register the broker's metrics: %w", err)
 	}
@@ -109,7 +113,7 @@ func (o *ownBroker) openServer() error {
 	o.server = server.New(server.Options{
 		Broker: o.broker, Log: o.n.log, Version: o.n.build.Version,
 		MaxConnections: connectionLimit(c.MaxConnections, o.n.log), ConsumerTimeout: c.ConsumerTimeout.Limit(),
-		NameFrom: certs.NameFrom(c.TLSLoginFrom),
+		NameFrom: certs.NameFrom(c.TLSLoginFrom), ServiceBus: o.serviceBus(),
 	})
 	for _, c := range []prometheus.Collector{o.server, heldMessages{o}} {
 		if err := o.n.metrics.Register(c); err != nil {
@@ -279,5 +283,9 @@ func (o *ownBroker) pages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, 
 		DataDir: c.DataDir, DiskFreeLimit: int64(c.DiskFreeLimit), CertificateFile: c.TLSCert, Listeners: s.listeners(), Log: o.n.log,
 	})
 	ops.showMetrics(api.Metrics(o.n.metrics))
-	return ui, o.n.mount(api.Handler(), api.Guard(o.n.curfewAPI(ops)), ui), nil
+	pages := o.n.mount(api.Handler(), api.Guard(o.n.curfewAPI(ops)), ui)
+	if bus := o.serviceBus(); bus.On() {
+		pages.serviceBus = &atom.Handler{Operations: o.operations, Options: bus}
+	}
+	return ui, pages, nil
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"curfew/broker/servicebus/atom"
 )
 
 // web serves the API and the dashboard, which take credentials. Each part has the paths below its
@@ -15,12 +17,13 @@ import (
 // cleaned path.) Parts are mounted before it serves.
 type web struct {
 	parts       map[string]http.Handler
+	serviceBus  http.Handler // for the administration clients of Service Bus; nil: there are none
 	connections *connLimit
 }
 
 func newWeb() *web {
 	most, _ := openFiles()
-	return &web{make(map[string]http.Handler), newConnLimit("HTTP", most.http)}
+	return &web{parts: make(map[string]http.Handler), connections: newConnLimit("HTTP", most.http)}
 }
 
 // mount makes part serve prefix and all paths below it.
@@ -28,6 +31,10 @@ func (w *web) mount(prefix string, part http.Handler) { w.parts[prefix] = part }
 
 // ServeHTTP implements http.Handler.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if w.serviceBus != nil && atom.Mine(r) {
+		w.serviceBus.ServeHTTP(rw, r)
+		return
+	}
 	longest, found := -1, http.NotFoundHandler()
 	for prefix, part := range w.parts {
 		if len(prefix) > longest && below(r.URL.Path, prefix) {

@@ -69,6 +69,11 @@ type Settings struct {
 	TLSClientAuth     string   `split_words:"true" default:"none" allow:"none|request|require" desc:"certificates of clients: not asked for, verified if there is one, or required"`
 	TLSLoginFrom      string   `split_words:"true" default:"distinguished_name" allow:"distinguished_name|common_name|subject_alternative_name" desc:"which part of a client's certificate is the user's name, for clients that log in by certificate (EXTERNAL)"`
 
+	_                  struct{}       `group:"Azure Service Bus"`
+	ServicebusKeys     serviceBusKeys `split_words:"true" default:"" allow:"name=key or name=key:listen+send+manage, separated by commas, or nothing" secret:"true" desc:"shared access keys with which Azure's SDKs may connect to the AMQP addresses; a key without claims has all; empty: none"`
+	ServicebusEmulator bool           `split_words:"true" default:"false" allow:"true|false" desc:"Azure's SDKs may connect from this machine with any key or token, as with Microsoft's emulator"`
+	ServicebusConfig   string         `split_words:"true" default:"" desc:"the emulator's Config.json, whose queues, topics and subscriptions are declared at each start; empty: none"`
+
 	_               struct{}    `group:"Limits"`
 	MemoryLimit     memoryLimit `split_words:"true" default:"60%" allow:"1% to 90%, or a size of 64MiB or more" desc:"memory above which publishers wait, not counting the page cache; a percentage is of the container's or machine's memory"`
 	DiskFreeLimit   byteSize    `split_words:"true" default:"50MiB" allow:"a size" desc:"free disk space below which publishers wait; a sixteenth of the disk if that is less; 0: none"`

@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	headHeader  = "x-amqp-1.0-head"
-	encodedType = "amqp-1.0" // of a body that is stored as its sections
+	headHeader = "x-amqp-1.0-head"
+	// scheduledHeader is when a message is enqueued, in Unix ms.
+	scheduledHeader = "x-scheduled-enqueue-time"
+	encodedType     = "amqp-1.0" // of a body that is stored as its sections
 
 	// maxHead bounds all of a message but its body: a consumer of 0-9-1 gets it in one frame.
 	maxHead = 48 << 10
@@ -25,8 +27,9 @@ var (
 )
 
 // Publish converts a message that a client has sent. properties are a raw property list of 0-9-1 in b's
-// capacity; body aliases the message. to is the property of that name. An error is for the client.
-func Publish(b, message []byte) (properties, body []byte, to string, err error) {
+// capacity; body aliases the message. to is the property of that name. durable makes it persistent whatever
+// it says. An error is for the client.
+func Publish(b, message []byte, durable bool) (properties, body []byte, to string, err error) {
 	m, err := amqp10.Split(message)
 	if err != nil {
 		return nil, nil, "", err
@@ -43,7 +46,7 @@ func Publish(b, message []byte) (properties, body []byte, to string, err error) 
 		return nil, nil, "", err
 	}
 	out := amqp.Properties{DeliveryMode: 1}
-	if h.Durable {
+	if h.Durable || durable {
 		out.DeliveryMode = 2
 	}
 	if h.Priority != 4 {
@@ -132,7 +135,9 @@ func fromMap(out *amqp.Properties, section []byte, annotations bool) error {
 		if !ok || len(key) > 255 || strings.HasPrefix(key, "x-") != annotations || key == headHeader {
 			continue
 		}
-		if v, ok := fromValue(e.Value, 0); ok {
+		if at, is := e.Value.(amqp10.Timestamp); is && annotations && key == "x-opt-scheduled-enqueue-time" {
+			setHeader(out, scheduledHeader, int64(at)) // of Service Bus, in ms
+		} else if v, ok := fromValue(e.Value, 0); ok {
 			setHeader(out, key, v)
 		}
 	}

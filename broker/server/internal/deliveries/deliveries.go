@@ -19,6 +19,10 @@ type Deliveries struct {
 	channel      uint16
 	notifyCancel bool // the client supports basic.cancel
 
+	// KeepLocks leaves what a client gives up without settling it to its locks, as Service Bus does,
+	// instead of returning it at once. It is set before the first delivery.
+	KeepLocks bool
+
 	// The reader's:
 	tags  uint32     // consumer tags generated so far
 	ended []delivery // scratch space of end

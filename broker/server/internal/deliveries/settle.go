@@ -15,7 +15,13 @@ type Batch struct {
 	q    *broker.Queue
 	wake *broker.Consumer
 	seqs []queue.Seq
+
+	// Why is what the client says about what it rejects; nil: nothing.
+	Why *broker.Rejection
 }
+
+// keepLocks stands for broker.Queue.KeepLocks.
+const keepLocks broker.Settlement = 255
 
 // add adds one delivery to the run, or begins a new run.
 func (b *Batch) add(how broker.Settlement, m delivery) {
@@ -27,12 +33,23 @@ func (b *Batch) add(how broker.Settlement, m delivery) {
 	b.seqs = append(b.seqs, m.seq)
 }
 
+// Take returns the run instead of passing it to its queue.
+func (b *Batch) Take() broker.Settling {
+	run := broker.Settling{Queue: b.q, How: b.how, Seqs: b.seqs, Consumer: b.wake}
+	*b = Batch{}
+	return run
+}
+
 // Flush passes the run to its queue.
 func (b *Batch) Flush() {
 	if len(b.seqs) == 0 {
 		return
 	}
-	b.q.Settle(b.how, b.seqs, b.wake)
+	if b.how == keepLocks {
+		b.q.KeepLocks(b.seqs, b.wake)
+	} else {
+		b.q.SettleFor(b.how, b.seqs, b.wake, b.Why)
+	}
 	b.q, b.wake, b.seqs = nil, nil, b.seqs[:0]
 }
 
@@ -95,6 +112,14 @@ func (d *Deliveries) SettleRange(b *Batch, how broker.Settlement, first, last ui
 	return err
 }
 
+// back is how deliveries end that the client gives up.
+func (d *Deliveries) back(how broker.Settlement) broker.Settlement {
+	if d.KeepLocks {
+		return keepLocks
+	}
+	return how
+}
+
 // ReturnOf requeues or releases what a consumer holds, in order. The reader's.
 func (d *Deliveries) ReturnOf(b *Batch, how broker.Settlement, c *Consumer) {
 	d.mu.Lock()
@@ -102,7 +127,7 @@ func (d *Deliveries) ReturnOf(b *Batch, how broker.Settlement, c *Consumer) {
 	d.mu.Unlock()
 	for _, m := range d.ended {
 		if m.seq != 0 {
-			b.add(how, m)
+			b.add(d.back(how), m)
 		}
 	}
 	b.Flush()
@@ -127,7 +152,7 @@ func (d *Deliveries) ReturnAll(b *Batch) {
 	d.end(0, true)
 	for _, m := range d.ended {
 		if m.seq != 0 {
-			b.add(broker.Requeue, m)
+			b.add(d.back(broker.Requeue), m)
 		}
 	}
 	b.Flush()

@@ -1,0 +1,189 @@
+package convert
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"curfew/broker/amqp"
+	"curfew/broker/amqp10"
+)
+
+// States of a message (Service Bus: Message browsing).
+const (
+	Active int32 = iota
+	Deferred
+	Scheduled
+)
+
+// The headers of the copy of a deferred message, which no client can set: what it had in its queue.
+const (
+	numberHeader   = "x-opt-sequence-number"
+	enqueuedHeader = "x-opt-enqueued-time"
+	failedHeader   = "x-opt-delivery-count"
+)
+
+// Defer makes the properties of the copy of a message that is deferred.
+func (m *ServiceBus) Defer(p *amqp.Properties) {
+	headers := amqp.Table{}
+	maps.Copy(headers, p.Headers)
+	for _, name := range []string{"CC", "BCC", "x-delay", scheduledHeader} {
+		delete(headers, name)
+	}
+	headers[numberHeader], headers[enqueuedHeader], headers[failedHeader] = m.Number, m.EnqueuedAt, int64(m.Failed)
+	if m.ExpiresAt != 0 {
+		headers["x-expires-at"] = m.ExpiresAt
+	}
+	p.Headers, p.Expiration, p.Has = headers, "", p.Has&^amqp.HasExpiration
+}
+
+// WasDeferred reads what a message had in its queue before it was deferred.
+func (m *ServiceBus) WasDeferred() {
+	p, err := amqp.ParseProperties(m.Properties, amqp.Limits{})
+	if err != nil {
+		return
+	}
+	m.State = Deferred
+	m.Number, _ = amqp.Integer(p.Headers[numberHeader])
+	m.EnqueuedAt, _ = amqp.Integer(p.Headers[enqueuedHeader])
+	failed, _ := amqp.Integer(p.Headers[failedHeader])
+	m.Failed += uint16(failed)
+}
+
+// ServiceBus is a message that goes to a client of Service Bus. Instants are Unix ms; 0: none.
+type ServiceBus struct {
+	Properties, Body      []byte // Properties is a raw list
+	Number                int64
+	State                 int32
+	Failed                uint16 // deliveries that failed
+	EnqueuedAt, ExpiresAt int64
+	LockedUntil           int64
+	LockToken             *amqp10.UUID // for an answer to a request; nil: none
+}
+
+// ReadHeaders takes the instants from the headers that a delivery has by x-delivery-deadline. token is its
+// x-lock-token; "": none.
+func (m *ServiceBus) ReadHeaders() (token string) {
+	p, err := amqp.ParseProperties(m.Properties, amqp.Limits{})
+	if err != nil {
+		return ""
+	}
+	m.EnqueuedAt, _ = amqp.Integer(p.Headers["x-enqueued-at"])
+	m.ExpiresAt, _ = amqp.Integer(p.Headers["x-expires-at"])
+	m.LockedUntil, _ = amqp.Integer(p.Headers["x-locked-until"])
+	token, _ = p.Headers["x-lock-token"].(string)
+	return token
+}
+
+// Append appends the message as its sections.
+func (m *ServiceBus) Append(b []byte) []byte {
+	p, err := amqp.ParseProperties(m.Properties, amqp.Limits{})
+	if err != nil { // the broker has checked it
+		p = amqp.Properties{}
+	}
+	h := amqp10.Header{Durable: p.DeliveryMode == 2, Priority: 4, DeliveryCount: uint32(m.Failed)}
+	if p.Priority != 0 || p.Has&amqp.HasPriority != 0 {
+		h.Priority = p.Priority
+	}
+	if m.ExpiresAt != 0 && m.EnqueuedAt != 0 { // clients add it to the enqueued time
+		h.TTL = amqp10.Uint(uint32(min(max(m.ExpiresAt-m.EnqueuedAt, 0), math.MaxUint32)))
+	} else if ttl, err := strconv.ParseUint(p.Expiration, 10, 32); err == nil {
+		h.TTL = amqp10.Uint(uint32(ttl))
+	}
+	b = amqp10.AppendPerformative(b, &h)
+	if m.LockToken != nil {
+		b = amqp10.AppendSection(b, amqp10.SectionDeliveryAnnotations, amqp10.Map{{Key: amqp10.Symbol("x-opt-lock-token"), Value: *m.LockToken}})
+	}
+	b = amqp10.AppendSection(b, amqp10.SectionMessageAnnotations, m.annotations(p.Headers))
+	if p.MessageID == "" {
+		p.MessageID = strconv.FormatInt(m.Number, 16) // JavaScript's client cannot settle a message without one
+	}
+	head, kept := p.Headers[headHeader].([]byte)
+	whole := append(slices.Clone(head), m.Body...)
+	if !kept || !validBare(whole, len(m.Body)) {
+		return append(appendHead(b, &p, m.Body), m.Body...)
+	}
+	return appendWith(b, whole, &p)
+}
+
+// appendWith appends a bare message with a message-id, and with the headers that the broker has added
+// since it was sent, such as the reason of a dead letter.
+func appendWith(b, bare []byte, p *amqp.Properties) []byte {
+	m, _ := amqp10.Split(bare) // it is valid
+	var out amqp10.Properties
+	if err := out.Read(m.Properties); err == nil && out.MessageID == nil {
+		out.MessageID = p.MessageID
+		b = amqp10.AppendPerformative(b, &out)
+	} else {
+		b = append(append(b, 0, 0x53, amqp10.SectionProperties), m.Properties...)
+	}
+	fields := amqp10.Map{}
+	if m.ApplicationProperties != nil {
+		v, _, _ := amqp10.Parse(m.ApplicationProperties)
+		fields, _ = v.(amqp10.Map)
+	}
+	sent := len(fields)
+	for _, e := range simple(p.Headers) {
+		at := slices.IndexFunc(fields[:sent], func(f amqp10.Entry) bool { return f.Key == e.Key })
+		switch {
+		case at < 0:
+			fields = append(fields, e)
+		case strings.HasPrefix(e.Key.(string), "DeadLetter"):
+			fields[at] = e
+		}
+	}
+	if len(fields) > 0 {
+		b = amqp10.AppendSection(b, amqp10.SectionApplicationProperties, fields)
+	}
+	return append(b, m.Body...)
+}
+
+func (m *ServiceBus) annotations(headers amqp.Table) amqp10.Map {
+	all := amqp10.Map{
+		{Key: amqp10.Symbol("x-opt-sequence-number"), Value: m.Number},
+		{Key: amqp10.Symbol("x-opt-enqueue-sequence-number"), Value: m.Number},
+		{Key: amqp10.Symbol("x-opt-message-state"), Value: m.State},
+	}
+	at := func(name string, at int64) {
+		if at != 0 {
+			all = append(all, amqp10.Entry{Key: amqp10.Symbol(name), Value: amqp10.Timestamp(at)})
+		}
+	}
+	at("x-opt-enqueued-time", m.EnqueuedAt)
+	at("x-opt-locked-until", m.LockedUntil)
+	scheduled, _ := amqp.Integer(headers[scheduledHeader])
+	at("x-opt-scheduled-enqueue-time", scheduled)
+	for _, key := range []string{"x-opt-partition-key", "x-opt-via-partition-key"} {
+		if text, ok := headers[key].(string); ok {
+			all = append(all, amqp10.Entry{Key: amqp10.Symbol(key), Value: text})
+		}
+	}
+	return all
+}
+
+// Headers are the entries of a map as headers.
+func Headers(v any) amqp.Table {
+	m, _ := v.(amqp10.Map)
+	t, _ := fromValue(m, 0)
+	headers, _ := t.(amqp.Table)
+	return headers
+}
+
+// Batch returns the messages of a batch (message format 0x80013700): each is a data section.
+func Batch(message []byte) (all [][]byte, err error) {
+	m, err := amqp10.Split(message)
+	for b := m.Body; err == nil && len(b) > 0; {
+		var v any
+		if v, b, err = amqp10.Parse(b); err == nil {
+			d, _ := v.(amqp10.Described)
+			one, ok := d.Value.([]byte)
+			if !ok {
+				return nil, amqp10.ErrMalformed
+			}
+			all = append(all, one)
+		}
+	}
+	return all, err
+}

@@ -1,0 +1,258 @@
+package entity
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/amqp10"
+	"curfew/broker/queue"
+	"curfew/broker/server/internal/convert"
+	"curfew/broker/servicebus"
+)
+
+// scheduledBit marks the number of a message that is scheduled: it gets another when it is enqueued, as
+// in Service Bus.
+const scheduledBit = 1 << 62
+
+// Entity is a queue, a topic or a subscription, for one request.
+type Entity struct {
+	Broker        *broker.Broker
+	VHost         *broker.VHost
+	Queue         *broker.Queue // nil: it is a topic
+	Exchange, Key string        // where it is published to
+	// Add publishes messages of AMQP 1.0 to it: all or none. It returns the numbers of those that are
+	// delayed (VHost.Delayed).
+	Add func(messages [][]byte) ([]queue.Seq, error)
+}
+
+// Sends reports whether a request is one of a sender; the others are those of a receiver.
+func Sends(r *servicebus.Request) bool {
+	return r.Operation() == "schedule-message" || r.Operation() == "cancel-scheduled-message"
+}
+
+// Manage carries out a request. An error is an *amqp.Exception for the client, or ends its connection.
+func (e *Entity) Manage(r *servicebus.Request) (servicebus.Answer, error) {
+	switch operation := r.Operation(); {
+	case operation == "schedule-message":
+		return e.schedule(r)
+	case operation == "cancel-scheduled-message":
+		return e.cancel(r), nil
+	case e.Queue == nil:
+		return servicebus.Answer{}, amqp.NewException(amqp.NotAllowed, 0, 0, "it is a topic, from which nothing is received")
+	case operation == "peek-message":
+		return e.peek(r)
+	case operation == "renew-lock":
+		return e.renewLocks(r), nil
+	case operation == "update-disposition":
+		return e.settle(r)
+	case operation == "receive-by-sequence-number":
+		return e.receiveDeferred(r), nil
+	}
+	return servicebus.Answer{}, amqp.NewException(amqp.NotImplemented, 0, 0, "the operation '%s' is not supported", r.Operation())
+}
+
+const (
+	maxPeeked   = 256
+	peekedBytes = 1 << 20 // about as much as Service Bus returns at once
+)
+
+// peek reads messages without locking them, by their numbers and in all states.
+func (e *Entity) peek(r *servicebus.Request) (servicebus.Answer, error) {
+	from, most := max(r.Number("from-sequence-number"), 0), int(min(max(r.Number("message-count"), 1), maxPeeked))
+	var all []*convert.ServiceBus
+	if from < scheduledBit {
+		var err error
+		if all, err = e.peekQueue(e.Queue, from, most); err != nil {
+			return servicebus.Answer{}, err
+		}
+	}
+	if d := e.deferred(); d != nil && from < scheduledBit {
+		aside, err := e.peekQueue(d, 0, maxDeferred)
+		if err != nil {
+			return servicebus.Answer{}, err
+		}
+		for _, m := range aside {
+			if m.WasDeferred(); m.Number >= from {
+				all = append(all, m)
+			}
+		}
+		slices.SortFunc(all, func(x, y *convert.ServiceBus) int { return cmp.Compare(x.Number, y.Number) })
+	}
+	for next := uint64(from &^ scheduledBit * (from >> 62)); len(all) < most; {
+		var page []broker.DelayedMessage
+		page, next = e.VHost.Delayed(next, maxPeeked)
+		for i := range page {
+			x := &page[i]
+			if x.Exchange == "" && x.RoutingKey == e.Queue.Name() && len(all) < most {
+				all = append(all, &convert.ServiceBus{
+					Properties: x.Properties, Body: e.VHost.DelayedBody(x.Ref), Number: int64(x.Ref.Seq) | scheduledBit, State: convert.Scheduled,
+				})
+			}
+		}
+		if next == 0 {
+			break
+		}
+	}
+	list, size := amqp10.List{}, 0
+	for _, m := range all[:min(len(all), most)] {
+		if size += len(m.Body) + len(m.Properties); size > peekedBytes && len(list) > 0 {
+			break
+		}
+		list = append(list, amqp10.Map{{Key: "message", Value: m.Append(nil)}})
+	}
+	if len(list) == 0 {
+		return servicebus.Answer{Status: 204, Description: "NoContent"}, nil
+	}
+	return done(amqp10.Map{{Key: "messages", Value: list}}), nil
+}
+
+func (e *Entity) peekQueue(q *broker.Queue, from int64, most int) (all []*convert.ServiceBus, err error) {
+	page, err := q.Browse(broker.Browse{After: queue.Seq(max(from-1, 0)), Count: most, BodyBytes: -1, Bytes: peekedBytes})
+	for i := range page {
+		if x := &page[i]; !x.Expired || x.State == queue.Unacked {
+			all = append(all, e.browsed(x))
+		}
+	}
+	return all, err
+}
+
+// browsed is a message as it is in its queue.
+func (e *Entity) browsed(x *broker.Browsed) *convert.ServiceBus {
+	m := &convert.ServiceBus{Properties: x.Message.Properties, Body: x.Message.Body, Number: int64(x.Seq), Failed: x.Failed}
+	if x.EnqueuedAt != 0 {
+		m.EnqueuedAt = e.Broker.UnixMillis(x.EnqueuedAt)
+	}
+	if x.Deadline != 0 {
+		m.ExpiresAt = e.Broker.UnixMillis(x.Deadline)
+	}
+	return m
+}
+
+// schedule publishes messages that say when they are to be enqueued: all or none.
+func (e *Entity) schedule(r *servicebus.Request) (servicebus.Answer, error) {
+	var all [][]byte
+	for _, v := range r.List("messages") {
+		m, _ := v.(amqp10.Map)
+		one, ok := m.Get("message").([]byte)
+		if !ok {
+			return servicebus.Answer{}, amqp.NewException(amqp.PreconditionFailed, 0, 0, "a message to be scheduled is missing")
+		}
+		all = append(all, one)
+	}
+	scheduled, err := e.Add(all)
+	if err != nil {
+		return servicebus.Answer{}, err
+	}
+	numbers := amqp10.Array{}
+	for _, seq := range scheduled {
+		numbers = append(numbers, int64(seq)|scheduledBit)
+	}
+	for len(numbers) < len(all) { // they were due: they are in their queues, and cannot be cancelled
+		numbers = append(numbers, int64(0))
+	}
+	return done(amqp10.Map{{Key: "sequence-numbers", Value: numbers}}), nil
+}
+
+// cancel drops messages that wait to be enqueued.
+func (e *Entity) cancel(r *servicebus.Request) servicebus.Answer {
+	for _, v := range r.List("sequence-numbers") {
+		n := servicebus.Number(v)
+		seq := uint64(n &^ scheduledBit)
+		page, _ := e.VHost.Delayed(seq, 1)
+		mine := len(page) == 1 && n&scheduledBit != 0 && page[0].Ref.Seq == seq && page[0].Exchange == e.Exchange && page[0].RoutingKey == e.Key
+		if !mine || !e.VHost.CancelDelayed(page[0].Ref) {
+			return notThere
+		}
+	}
+	return done(nil)
+}
+
+// notThere answers a request about a message that is gone.
+var notThere = servicebus.Answer{Status: 404, Description: "The message with this sequence number could not be found.", Condition: "com.microsoft:message-not-found"}
+
+// LockLost is what a client is told about a lock that is lost.
+const LockLost = "The lock supplied is invalid. Either the lock expired, or the message has already been removed from the queue."
+
+// lockGone answers a request about a lock that is lost.
+var lockGone = servicebus.Answer{Status: 410, Description: LockLost, Condition: "com.microsoft:message-lock-lost"}
+
+func done(body amqp10.Map) servicebus.Answer {
+	return servicebus.Answer{Status: 200, Description: "OK", Body: body}
+}
+
+func (e *Entity) renewLocks(r *servicebus.Request) servicebus.Answer {
+	until := amqp10.Array{}
+	for _, v := range r.List("lock-tokens") {
+		token, _ := v.(amqp10.UUID)
+		at, renewed := e.Queue.RenewLock(servicebus.TokenText(e.Queue.ID(), token))
+		if d := e.deferred(); d != nil && !renewed {
+			at, renewed = d.RenewLock(servicebus.TokenText(d.ID(), token))
+		}
+		if !renewed {
+			return lockGone
+		}
+		until = append(until, amqp10.Timestamp(at))
+	}
+	return done(amqp10.Map{{Key: "expirations", Value: until}})
+}
+
+// settle settles deliveries by their locks, whichever link they came over.
+func (e *Entity) settle(r *servicebus.Request) (servicebus.Answer, error) {
+	how, aside := broker.Ack, false
+	var why *broker.Rejection
+	switch status, _ := r.Arg("disposition-status").(string); status {
+	case "completed":
+	case "abandoned":
+		how = broker.Requeue
+	case "defered":
+		aside = true
+	case "suspended":
+		how, why = broker.Reject, Rejection(r.Arg("properties-to-modify"))
+		why.Reason, _ = r.Arg("deadletter-reason").(string)
+		why.Description, _ = r.Arg("deadletter-description").(string)
+	default:
+		return servicebus.Answer{}, amqp.NewException(amqp.NotImplemented, 0, 0, "the disposition '%s' is not supported", status)
+	}
+	for _, v := range r.List("lock-tokens") {
+		token, _ := v.(amqp10.UUID)
+		in, back := e.Queue, how
+		seq, c, ok := in.TakeLock(servicebus.TokenText(in.ID(), token))
+		if d := e.deferred(); d != nil && !ok {
+			in = d
+			if seq, c, ok = d.TakeLock(servicebus.TokenText(d.ID(), token)); aside {
+				back = broker.Release // it is deferred as it was
+			}
+		}
+		switch {
+		case !ok:
+			return lockGone, nil
+		case aside && in == e.Queue:
+			if err := e.Defer(broker.Settling{Queue: in, Seqs: []queue.Seq{seq}, Consumer: c}); err != nil {
+				return servicebus.Answer{}, err
+			}
+		default:
+			in.SettleFor(back, []queue.Seq{seq}, c, why)
+		}
+	}
+	return done(nil), nil
+}
+
+// Rejection is what a client says about a message that it rejects.
+func Rejection(info any) *broker.Rejection {
+	headers := convert.Headers(info)
+	why := &broker.Rejection{Properties: amqp.Table{}}
+	for name, v := range headers {
+		switch text, _ := v.(string); {
+		case name == "DeadLetterReason":
+			why.Reason = text
+		case name == "DeadLetterErrorDescription":
+			why.Description = text
+		case !strings.HasPrefix(name, "x-"): // the broker obeys those
+			why.Properties[name] = v
+		}
+	}
+	return why
+}

@@ -1,0 +1,235 @@
+package server
+
+import (
+	"strings"
+	"time"
+
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/broker/amqp10"
+	"curfew/broker/queue"
+	"curfew/broker/server/internal/convert"
+	"curfew/broker/server/internal/deliveries"
+	"curfew/broker/server/internal/entity"
+	"curfew/broker/server/internal/outbox"
+	"curfew/broker/servicebus"
+)
+
+const (
+	busMechanism = "MSSBCBS" // nobody is logged in: tokens follow
+	busAnonymous = "ANONYMOUS"
+
+	busBatch = 0x80013700 // message format
+)
+
+// busClient is what a connection has for a client of Azure Service Bus. It belongs to the reader.
+type busClient struct {
+	local  bool
+	claims map[string]busClaims // by entity, in lower case
+}
+
+type busClaims struct {
+	servicebus.Claims
+	until time.Time
+}
+
+// maxBusClaims is for how many entities a connection may have tokens.
+const maxBusClaims = 4096
+
+// allow refuses what no valid token allows.
+func (b *busClient) allow(entity string, claims servicebus.Claims) error {
+	if has := b.claims[strings.ToLower(entity)]; has.Claims&claims != 0 && has.until.After(time.Now()) {
+		return nil
+	}
+	return amqp.NewException(amqp.AccessRefused, 0, 0, "Unauthorized access. No valid token on this connection has the claim that is needed for '%s'", entity)
+}
+
+// busEntity finds an entity: a queue, or an exchange, for which q is nil.
+func (s *session10) busEntity(name string) (q *broker.Queue, err error) {
+	vh := s.p.c.user.VHost
+	if q, err = vh.Queues.Get(vh.Queues.NameOf(name)); err != nil && name != "" && vh.Exchanges.Check(name) == nil {
+		return nil, nil
+	}
+	if err != nil {
+		err = amqp.NewException(amqp.NotFound, 0, 0, "The messaging entity '%s' could not be found.", name)
+	}
+	return q, err
+}
+
+// busSource finds the queue that a client wants to receive from; nil: it is a node, which answers requests.
+func (s *session10) busSource(l *link10, m *amqp10.Attach, address string) (*broker.Queue, error) {
+	address = servicebus.PathOf(address)
+	if is, err := s.busNode(l, m, address); is {
+		return nil, err
+	}
+	if filter, _ := m.Source.Filter.(amqp10.Map); len(filter) > 0 {
+		return nil, amqp.NewException(amqp.NotImplemented, 0, 0, "sessions and other filters are not supported")
+	}
+	q, err := s.busEntity(address)
+	switch {
+	case err != nil:
+		return nil, err
+	case q == nil:
+		return nil, amqp.NewException(amqp.NotAllowed, 0, 0, "'%s' is a topic: receive from one of its subscriptions", address)
+	}
+	if err := s.p.bus.allow(address, servicebus.Listen); err != nil {
+		return nil, err
+	}
+	s.ch.deliveries.KeepLocks = true
+	return s.p.c.user.QueueToRead(q.Name(), "")
+}
+
+// busTarget finds where a client wants to send to.
+func (s *session10) busTarget(l *link10, address string) error {
+	address = servicebus.PathOf(address)
+	if is, err := s.busNode(l, nil, address); is {
+		return err
+	}
+	return s.busPublishTo(l, address)
+}
+
+func (s *session10) busPublishTo(l *link10, entity string) error {
+	q, err := s.busEntity(entity)
+	if err == nil {
+		err = s.p.bus.allow(entity, servicebus.Send)
+	}
+	switch {
+	case err != nil:
+		return err
+	case q == nil:
+		return s.publishTo(l, entity, "")
+	}
+	return s.publishTo(l, "", q.Name())
+}
+
+// busNode makes a link one of a node, if its address is that of one.
+func (s *session10) busNode(l *link10, m *amqp10.Attach, address string) (is bool, err error) {
+	entity, managed := servicebus.Managed(address)
+	if !managed && address != servicebus.CBS {
+		return false, nil
+	}
+	l.bus = &busNode{entity: entity, cbs: !managed}
+	if m != nil {
+		l.bus.names[0] = m.Name
+		if m.Target != nil {
+			l.bus.names[1], _ = m.Target.Address.(string)
+		}
+	}
+	if !managed {
+		return true, nil
+	}
+	if _, err := s.busEntity(entity); err != nil {
+		return true, err
+	}
+	return true, s.p.bus.allow(entity, servicebus.Listen|servicebus.Send)
+}
+
+// deliverBus sends a message to a client of Service Bus.
+func (l *link10) deliverBus(o *outbox.Outbox, tag uint64, m *broker.Delivery) {
+	s := l.s
+	sent := convert.ServiceBus{Properties: m.Message.Properties, Body: m.Message.Body, Number: int64(m.Seq), Failed: m.Failed}
+	token := servicebus.LockToken(sent.ReadHeaders(), uint64(m.Seq))
+	s.tag = servicebus.DeliveryTag(token)
+	payload := l.begin(tag, l.settled)
+	s.out = sent.Append(s.out)
+	l.sendLocked(o, tag, l.settled, payload)
+}
+
+// lockLost is the outcome of a settlement that comes too late.
+var lockLost = &amqp10.State{Kind: amqp10.StateRejected, Error: &amqp10.Error{
+	Condition:   "com.microsoft:message-lock-lost",
+	Description: entity.LockLost,
+}}
+
+// busOutcome is what a client of Service Bus means by an outcome.
+func busOutcome(m *amqp10.State) (broker.Settlement, *broker.Rejection) {
+	switch m.Kind {
+	case amqp10.StateAccepted:
+		return broker.Ack, nil
+	case amqp10.StateReleased:
+		return broker.Release, nil
+	case amqp10.StateRejected:
+		if m.Error == nil {
+			return broker.Reject, &broker.Rejection{}
+		}
+		return broker.Reject, entity.Rejection(m.Error.Info)
+	}
+	return broker.Requeue, nil
+}
+
+// errQueueFull refuses a batch.
+var errQueueFull = amqp.NewException(amqp.ResourceError, 0, 0, "a queue is full")
+
+// addBatch adds the messages of a batch: all or none.
+func (s *session10) addBatch(l *link10, message []byte) error {
+	all, err := convert.Batch(message)
+	if err != nil {
+		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s", err)
+	}
+	_, err = s.addAll(l, all)
+	return err
+}
+
+// addAll adds messages in one transaction. It returns the numbers of those that are delayed.
+func (s *session10) addAll(l *link10, all [][]byte) (delayed []queue.Seq, err error) {
+	s.p.c.flush()
+	for _, one := range all {
+		if _, err := s.add(l, one); err != nil {
+			s.ch.publisher.Discard()
+			return nil, err
+		}
+	}
+	s.ch.refused = s.ch.publisher.Transact(nil, s.ch.refused)
+	s.ch.unflushed.published += uint64(len(all))
+	s.ch.countPublishes()
+	if len(s.ch.refused) > 0 {
+		return nil, errQueueFull
+	}
+	return s.ch.publisher.Delayed(), nil
+}
+
+// deferring reports whether an outcome defers.
+func deferring(m *amqp10.State) bool {
+	return m != nil && m.Kind == amqp10.StateModified && m.UndeliverableHere
+}
+
+// deferAll defers the deliveries in a batch.
+func (s *session10) deferAll(b *deliveries.Batch) error {
+	run := b.Take()
+	for _, seq := range run.Seqs {
+		if err := s.entity(run.Queue).Defer(broker.Settling{Queue: run.Queue, Seqs: []queue.Seq{seq}, Consumer: run.Consumer}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entity is a queue as an entity; nil: a topic.
+func (s *session10) entity(q *broker.Queue) *entity.Entity {
+	return &entity.Entity{Broker: s.p.c.srv.opts.Broker, VHost: s.p.c.user.VHost, Queue: q}
+}
+
+// manage carries out a request to the $management of an entity.
+func (s *session10) manage(name string, r *servicebus.Request) (servicebus.Answer, error) {
+	q, err := s.busEntity(name)
+	if err != nil {
+		return servicebus.Answer{}, err
+	}
+	e := s.entity(q)
+	if entity.Sends(r) {
+		l := &link10{s: s}
+		err = s.busPublishTo(l, name)
+		e.Exchange, e.Key = string(l.exchange), string(l.key)
+		e.Add = func(messages [][]byte) ([]queue.Seq, error) { return s.addAll(l, messages) }
+		if err == nil {
+			err = s.ch.awaitUnblocked()
+		}
+	} else if err = s.p.bus.allow(name, servicebus.Listen); err == nil && q != nil {
+		err = s.p.c.user.Rights.Queue(access.Read, q.Name())
+	}
+	if err != nil {
+		return servicebus.Answer{}, err
+	}
+	return e.Manage(r)
+}

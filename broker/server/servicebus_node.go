@@ -1,0 +1,149 @@
+package server
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/amqp"
+	"curfew/broker/amqp10"
+	"curfew/broker/server/internal/convert"
+	"curfew/broker/servicebus"
+)
+
+// busNode is what a link has to or from $cbs, or the $management of an entity.
+type busNode struct {
+	entity  string
+	cbs     bool
+	names   [2]string // to the client: by which requests name the link
+	answers [][]byte  // to the client, with the locks of the deliveries: those that wait for credit
+	waiting int       // octets in them
+	gone    bool      // with the locks of the deliveries: the link has ended
+}
+
+// maxBusAnswers bounds the answers that wait for a client's credit.
+const maxBusAnswers = 1 << 20
+
+// busRequest carries out a request. The answer goes to another link of the session.
+func (s *session10) busRequest(l *link10, message []byte) error {
+	s.settle(convert.Outcome{ID: l.first.DeliveryID.Value, Settled: l.first.Settled, Place: -1, State: amqp10.State{Kind: amqp10.StateAccepted}})
+	r, err := servicebus.ParseRequest(message, l.bus.cbs)
+	if err != nil {
+		return amqp.NewException(amqp.SyntaxError, 0, 0, "%s", err)
+	}
+	to := s.answering(r.ReplyTo)
+	if to == nil {
+		return amqp.NewException(amqp.NotFound, 0, 0, "no link from this node has the reply-to '%s' of the request as its target or name", r.ReplyTo)
+	}
+	s.p.c.flush()
+	var a servicebus.Answer
+	if l.bus.cbs {
+		a = s.putToken(r)
+	} else {
+		a, err = s.manage(l.bus.entity, r)
+	}
+	if e, refused := errors.AsType[*amqp.Exception](err); refused {
+		a = refusal(e)
+	} else if err != nil {
+		return err
+	}
+	answer := r.Message(a)
+	if l.bus.cbs { // nothing has to be stored
+		s.answer(to, answer)
+		return nil
+	}
+	s.p.c.srv.opts.Broker.Commit(func(err error) {
+		if err == nil {
+			s.answer(to, answer)
+		}
+	})
+	return nil
+}
+
+// refusal answers a request with an error.
+func refusal(e *amqp.Exception) servicebus.Answer {
+	a := servicebus.Answer{Status: int32(e.Code), Description: e.Text, Condition: convert.ErrorOf(e).Condition}
+	switch e.Code {
+	case amqp.AccessRefused:
+		a.Status = 401
+	case amqp.NotFound:
+	case amqp.NotImplemented:
+		a.Status = 501
+	default:
+		a.Status = 400
+	}
+	return a
+}
+
+// answering finds the link that answers go to.
+func (s *session10) answering(replyTo string) *link10 {
+	for _, l := range s.links {
+		if l.toClient && l.bus != nil && (l.bus.names[0] == replyTo || l.bus.names[1] == replyTo) {
+			return l
+		}
+	}
+	return nil
+}
+
+// answer sends an answer once the client has given credit. Any goroutine may call it.
+func (s *session10) answer(l *link10, answer []byte) {
+	s.ch.deliveries.Locked(func(uint64) {
+		if s.ended || l.ended || l.bus.gone || s.p.c.out.DeadLocked() {
+			return
+		}
+		if l.bus.waiting += len(answer); l.bus.waiting > maxBusAnswers {
+			l.ended = true
+			s.p.c.out.RawLocked(amqp10.AppendFrame(nil, s.id, &amqp10.Detach{Handle: l.handle, Closed: true, Error: &amqp10.Error{
+				Condition: "amqp:resource-limit-exceeded", Description: "too many answers wait for credit",
+			}}, nil))
+			s.p.c.out.FlushLocked()
+			return
+		}
+		l.bus.answers = append(l.bus.answers, answer)
+		l.sendBusAnswersLocked()
+	})
+}
+
+func (l *link10) sendBusAnswersLocked() {
+	if l.bus == nil {
+		return
+	}
+	for len(l.bus.answers) > 0 && l.Credit() {
+		tag := l.s.ch.deliveries.SkipLocked()
+		payload := l.begin(tag, true)
+		l.s.out = append(l.s.out, l.bus.answers[0]...)
+		l.bus.waiting -= len(l.bus.answers[0])
+		l.bus.answers = l.bus.answers[1:]
+		l.sendLocked(&l.s.p.c.out, tag, true, payload)
+	}
+	l.s.p.c.out.FlushLocked()
+}
+
+// putToken checks a token (Service Bus: Claims-based security).
+func (s *session10) putToken(r *servicebus.Request) servicebus.Answer {
+	name := r.Field("name")
+	entity, _ := servicebus.Managed(servicebus.PathOf(name))
+	c := s.p.c
+	claims, until, err := c.srv.opts.ServiceBus.Check(r.Text(), name, s.p.bus.local, time.Now())
+	switch {
+	case r.Operation() != "put-token":
+		return servicebus.Answer{Status: 501, Description: "the operation is not known: only put-token is"}
+	case err != nil:
+		c.log.Warn("token refused", zap.String("entity", entity), zap.Error(err))
+		return servicebus.Answer{Status: 401, Description: "InvalidSignature: " + err.Error(), Condition: "amqp:unauthorized-access"}
+	}
+	if entity != "" {
+		if _, err := s.busEntity(entity); err != nil {
+			e, _ := errors.AsType[*amqp.Exception](err)
+			return refusal(e)
+		}
+	}
+	key := strings.ToLower(entity)
+	if _, known := s.p.bus.claims[key]; !known && len(s.p.bus.claims) >= maxBusClaims {
+		return servicebus.Answer{Status: 403, Description: "too many tokens on one connection", Condition: "amqp:resource-limit-exceeded"}
+	}
+	s.p.bus.claims[key] = busClaims{claims, until}
+	return servicebus.Answer{Status: 202, Description: "Accepted"}
+}

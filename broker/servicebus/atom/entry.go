@@ -1,0 +1,174 @@
+package atom
+
+import (
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"curfew/broker/amqp"
+	"curfew/broker/servicebus"
+)
+
+const (
+	busSpace   = "http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"
+	countSpace = "http://schemas.microsoft.com/netservices/2011/06/servicebus"
+
+	forever  = "P10675199DT2H48M5.4775807S"
+	zeroTime = "0001-01-01T00:00:00Z" // not known
+)
+
+// entry is an entity as it is read and written.
+type entry struct {
+	XMLName xml.Name `xml:"http://www.w3.org/2005/Atom entry"`
+	ID      string   `xml:"id"`
+	Title   string   `xml:"title"`
+	Updated string   `xml:"updated"`
+	Content content  `xml:"content"`
+}
+
+type content struct {
+	Type   string `xml:"type,attr"`
+	Entity entity `xml:",any"`
+}
+
+// feed is a list of entities.
+type feed struct {
+	XMLName xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
+	ID      string   `xml:"id"`
+	Title   string   `xml:"title"`
+	Updated string   `xml:"updated"`
+	Entries []entry
+}
+
+// entity is a QueueDescription, a TopicDescription or a SubscriptionDescription.
+type entity struct {
+	XMLName                          xml.Name
+	LockDuration                     string  `xml:",omitempty"`
+	MaxSizeInMegabytes               int     `xml:",omitempty"`
+	RequiresDuplicateDetection       *bool   `xml:",omitempty"`
+	RequiresSession                  *bool   `xml:",omitempty"`
+	DefaultMessageTimeToLive         string  `xml:",omitempty"`
+	DeadLetteringOnMessageExpiration *bool   `xml:",omitempty"`
+	DefaultRuleDescription           *rule   `xml:",omitempty"`
+	MaxDeliveryCount                 int64   `xml:",omitempty"`
+	EnableBatchedOperations          *bool   `xml:",omitempty"`
+	SizeInBytes                      *int64  `xml:",omitempty"`
+	MessageCount                     *int64  `xml:",omitempty"`
+	Status                           string  `xml:",omitempty"`
+	ForwardTo                        string  `xml:",omitempty"`
+	CreatedAt                        string  `xml:",omitempty"`
+	UpdatedAt                        string  `xml:",omitempty"`
+	AccessedAt                       string  `xml:",omitempty"`
+	AutoDeleteOnIdle                 string  `xml:",omitempty"`
+	EnablePartitioning               *bool   `xml:",omitempty"`
+	CountDetails                     *counts `xml:",omitempty"`
+	SubscriptionCount                *int    `xml:",omitempty"`
+	ForwardDeadLetteredMessagesTo    string  `xml:",omitempty"`
+}
+
+type rule struct {
+	Filter struct {
+		Type          string `xml:"http://www.w3.org/2001/XMLSchema-instance type,attr"`
+		SQLExpression string `xml:"SqlExpression"`
+	}
+	Action *struct {
+		SQLExpression string `xml:"SqlExpression"`
+	}
+	Name string
+}
+
+type counts struct {
+	XMLName                        xml.Name
+	ActiveMessageCount             int
+	DeadLetterMessageCount         int
+	ScheduledMessageCount          int
+	TransferMessageCount           int
+	TransferDeadLetterMessageCount int
+}
+
+// described is an entity that a client wants to make.
+func (e *entity) described(name string) (d servicebus.Entity, err error) {
+	d.Name = name
+	p := &d.Properties
+	p.LockDuration, p.DefaultMessageTimeToLive, p.AutoDeleteOnIdle, p.MaxDeliveryCount = e.LockDuration, e.DefaultMessageTimeToLive, e.AutoDeleteOnIdle, e.MaxDeliveryCount
+	p.ForwardTo, p.ForwardDeadLetteredMessagesTo = e.ForwardTo, e.ForwardDeadLetteredMessagesTo
+	p.RequiresSession = e.RequiresSession != nil && *e.RequiresSession
+	p.RequiresDuplicateDetection = e.RequiresDuplicateDetection != nil && *e.RequiresDuplicateDetection
+	p.DeadLetteringOnMessageExpiration = e.DeadLetteringOnMessageExpiration != nil && *e.DeadLetteringOnMessageExpiration
+	if r := e.DefaultRuleDescription; r != nil {
+		true1 := strings.HasSuffix(r.Filter.Type, "TrueFilter") || r.Filter.SQLExpression == "1=1"
+		if acts := r.Action != nil && r.Action.SQLExpression != ""; !true1 || acts {
+			err = fmt.Errorf("rule %s: only the true filter is supported", r.Name)
+		}
+	}
+	if e.EnablePartitioning != nil && *e.EnablePartitioning {
+		err = fmt.Errorf("EnablePartitioning: partitioned entities are not supported")
+	}
+	return d, err
+}
+
+// settings fills in what the arguments of a queue or an exchange say.
+func (e *entity) settings(args amqp.Table) {
+	e.DefaultMessageTimeToLive, e.AutoDeleteOnIdle = duration(args["x-message-ttl"], forever), duration(args["x-auto-delete-on-idle"], forever)
+	e.Status, e.CreatedAt, e.UpdatedAt, e.AccessedAt = "Active", zeroTime, zeroTime, zeroTime
+	e.EnableBatchedOperations = new(bool)
+	*e.EnableBatchedOperations = true
+}
+
+// duration is an argument of ms as a duration of ISO 8601.
+func duration(v any, absent string) string {
+	n, ok := amqp.Integer(v)
+	if !ok {
+		return absent
+	}
+	text := "PT"
+	if days := n / 86_400_000; days > 0 {
+		text = fmt.Sprintf("P%dDT", days)
+	}
+	n %= 86_400_000
+	for _, unit := range []struct {
+		millis int64
+		name   string
+	}{{3_600_000, "H"}, {60_000, "M"}} {
+		if k := n / unit.millis; k > 0 {
+			text += fmt.Sprint(k) + unit.name
+			n %= unit.millis
+		}
+	}
+	switch {
+	case n > 0 && n%1000 == 0:
+		text += fmt.Sprintf("%dS", n/1000)
+	case n > 0:
+		text += fmt.Sprintf("%d.%03dS", n/1000, n%1000)
+	}
+	if text == "PT" {
+		return "PT0S"
+	}
+	return strings.TrimSuffix(text, "T")
+}
+
+func newEntry(name string, e entity) entry {
+	return entry{ID: name, Title: name, Updated: zeroTime, Content: content{"application/xml", e}}
+}
+
+func newFeed(title string, entries []entry) feed {
+	return feed{ID: title, Title: title, Updated: zeroTime, Entries: entries}
+}
+
+// write writes an answer.
+func write(w http.ResponseWriter, status int, v any) {
+	text, err := xml.Marshal(v)
+	if err != nil { // its types are those above
+		panic("atom: " + err.Error())
+	}
+	w.Header().Set("Content-Type", "application/atom+xml;type=entry;charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // the client has gone
+}
+
+type problem struct {
+	XMLName xml.Name `xml:"Error"`
+	Code    int
+	Detail  string
+}

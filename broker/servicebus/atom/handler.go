@@ -1,0 +1,318 @@
+package atom
+
+import (
+	"encoding/xml"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/operate"
+	"curfew/broker/operate/admin"
+	"curfew/broker/policy"
+	"curfew/broker/servicebus"
+)
+
+// Handler is the administration API. All fields are required.
+type Handler struct {
+	Operations *operate.Operations
+	Options    servicebus.Options
+}
+
+// Mine reports whether a request comes from an administration client.
+func Mine(r *http.Request) bool {
+	scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return (scheme == "SharedAccessSignature" || scheme == "Bearer") && r.URL.Query().Has("api-version")
+}
+
+const (
+	maxBody       = 64 << 10
+	subscriptions = "/subscriptions/"
+	vhostName     = "/"
+)
+
+// call is one request.
+type call struct {
+	*Handler
+	w     http.ResponseWriter
+	r     *http.Request
+	vh    *broker.VHost
+	actor operate.Actor
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
+	claims, _, err := h.Options.Check(r.Header.Get("Authorization"), "https://"+r.Host+r.URL.Path, peer.Addr().Unmap().IsLoopback(), time.Now())
+	if err == nil && claims&servicebus.Manage == 0 {
+		err = errors.New("Manage,EntityRead claims required for this operation.")
+	}
+	if err != nil {
+		refuse(w, http.StatusUnauthorized, err)
+		return
+	}
+	vh, ok := h.Operations.Broker.VHost(vhostName)
+	user, known := h.Operations.Broker.Accounts.User(h.Options.User)
+	if !ok || !known {
+		refuse(w, http.StatusNotFound, errors.New("the virtual host / or the user of Service Bus's clients does not exist"))
+		return
+	}
+	c := call{h, w, r, vh, operate.ActorOf(&user, operate.API)}
+	path := strings.Trim(r.URL.Path, "/")
+	switch list := strings.ToLower(path); {
+	case r.Method == http.MethodGet && list == "$resources/queues":
+		c.list(c.queues())
+	case r.Method == http.MethodGet && list == "$resources/topics":
+		c.list(c.topics())
+	case r.Method == http.MethodGet && strings.HasSuffix(list+"/", subscriptions):
+		c.list(c.subscriptions(path[:len(path)+1-len(subscriptions)]))
+	case r.Method == http.MethodGet:
+		c.get(path)
+	case r.Method == http.MethodPut:
+		c.put(path)
+	case r.Method == http.MethodDelete:
+		c.delete(path)
+	default:
+		refuse(w, http.StatusMethodNotAllowed, errors.New("the method is not known"))
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, err error) {
+	if e, ok := errors.AsType[*amqp.Exception](err); ok && e.Code == amqp.AccessRefused {
+		status = http.StatusUnauthorized
+	}
+	write(w, status, problem{Code: status, Detail: err.Error()})
+}
+
+// split tells the name of a queue or a topic from that of a subscription.
+func split(path string) (topic, subscription string) {
+	if at := strings.Index(strings.ToLower(path), subscriptions); at > 0 {
+		return path[:at], path[at+len(subscriptions):]
+	}
+	return path, ""
+}
+
+func queueName(topic, subscription string) string { return topic + "/Subscriptions/" + subscription }
+
+// list answers with a page of entries.
+func (c *call) list(all []entry) {
+	query := c.r.URL.Query()
+	skip, _ := strconv.Atoi(query.Get("$skip"))
+	top, err := strconv.Atoi(query.Get("$top"))
+	if err != nil || top <= 0 {
+		top = 100
+	}
+	all = all[min(max(skip, 0), len(all)):]
+	write(c.w, http.StatusOK, newFeed(strings.Trim(c.r.URL.Path, "/"), all[:min(top, len(all))]))
+}
+
+func (c *call) queues() (all []entry) {
+	for _, q := range c.vh.Queues.List() {
+		name := q.Name()
+		if !policy.IsSubqueue(name) && !strings.HasSuffix(name, servicebus.DeferredSuffix) && !strings.Contains(strings.ToLower(name), subscriptions) {
+			all = append(all, newEntry(name, c.queue(q, "QueueDescription")))
+		}
+	}
+	return all
+}
+
+func (c *call) topics() (all []entry) {
+	for _, x := range c.vh.Exchanges.List() {
+		if x.Name != "" && !strings.HasPrefix(x.Name, "amq.") {
+			all = append(all, newEntry(x.Name, c.topic(x)))
+		}
+	}
+	return all
+}
+
+func (c *call) subscriptions(topic string) (all []entry) {
+	for _, q := range c.vh.Queues.List() {
+		if of, name := split(q.Name()); of == topic && name != "" && !policy.IsSubqueue(name) && !strings.HasSuffix(name, servicebus.DeferredSuffix) {
+			all = append(all, newEntry(name, c.queue(q, "SubscriptionDescription")))
+		}
+	}
+	return all
+}
+
+func (c *call) topic(x broker.ExchangeInfo) entity {
+	e := entity{XMLName: xml.Name{Space: busSpace, Local: "TopicDescription"}, MaxSizeInMegabytes: 1024, RequiresDuplicateDetection: new(bool), EnablePartitioning: new(bool), SizeInBytes: new(int64)}
+	e.settings(x.Args)
+	n := len(c.subscriptions(x.Name))
+	e.SubscriptionCount = &n
+	e.CountDetails = &counts{XMLName: xml.Name{Space: countSpace, Local: "CountDetails"}, ScheduledMessageCount: c.vh.DelayedFor(x.Name)}
+	return e
+}
+
+func (c *call) queue(q *broker.Queue, kind string) entity {
+	i := q.Info()
+	e := entity{XMLName: xml.Name{Space: busSpace, Local: kind}, RequiresSession: new(bool), LockDuration: duration(i.Args["x-lock-duration"], "PT0S")}
+	e.settings(i.Args)
+	e.MaxDeliveryCount, _ = amqp.Integer(i.Args["x-max-delivery-count"])
+	drops := i.Args[policy.DeadLetterExpiredArg] == false
+	e.DeadLetteringOnMessageExpiration = new(bool)
+	*e.DeadLetteringOnMessageExpiration = !drops
+	size := i.ReadyBytes + i.UnackedBytes
+	n := counts{XMLName: xml.Name{Space: countSpace, Local: "CountDetails"}, ActiveMessageCount: i.Ready + i.Unacked}
+	if dead, err := c.vh.Queues.Get(q.Name() + policy.SubqueueSuffix); err == nil {
+		ready, unacked, _ := dead.Counts()
+		n.DeadLetterMessageCount = ready + unacked
+	}
+	if kind == "QueueDescription" {
+		e.MaxSizeInMegabytes, e.RequiresDuplicateDetection, e.EnablePartitioning, e.SizeInBytes = 1024, new(bool), new(bool), &size
+		n.ScheduledMessageCount = c.scheduled(q.Name())
+	}
+	total := int64(n.ActiveMessageCount + n.DeadLetterMessageCount + n.ScheduledMessageCount)
+	e.MessageCount, e.CountDetails = &total, &n
+	return e
+}
+
+// scheduled counts the messages that are scheduled for a queue.
+func (c *call) scheduled(queue string) (n int) {
+	for next, more := uint64(0), true; more; more = next != 0 {
+		var page []broker.DelayedMessage
+		page, next = c.vh.Delayed(next, 1000)
+		for i := range page {
+			if page[i].Exchange == "" && page[i].RoutingKey == queue {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// find returns an entity as an entry.
+func (c *call) find(path string) (entry, bool) {
+	topic, subscription := split(path)
+	if subscription != "" {
+		q, err := c.vh.Queues.Get(queueName(topic, subscription))
+		if err != nil {
+			return entry{}, false
+		}
+		return newEntry(subscription, c.queue(q, "SubscriptionDescription")), true
+	}
+	if q, err := c.vh.Queues.Get(path); err == nil {
+		return newEntry(path, c.queue(q, "QueueDescription")), true
+	}
+	if x, err := c.vh.Exchanges.Get(path); err == nil && path != "" {
+		return newEntry(path, c.topic(x)), true
+	}
+	return entry{}, false
+}
+
+func (c *call) get(path string) {
+	if e, ok := c.find(path); ok {
+		write(c.w, http.StatusOK, e)
+		return
+	}
+	if strings.Contains(path, "/") {
+		refuse(c.w, http.StatusNotFound, errors.New("the messaging entity could not be found"))
+		return
+	}
+	write(c.w, http.StatusOK, newFeed("Publicly Listed Services", nil)) // as Azure does
+}
+
+// put makes an entity.
+func (c *call) put(path string) {
+	var given entry
+	if err := xml.NewDecoder(http.MaxBytesReader(c.w, c.r.Body, maxBody)).Decode(&given); err != nil {
+		refuse(c.w, http.StatusBadRequest, err)
+		return
+	}
+	_, exists := c.find(path)
+	update := c.r.Header.Get("If-Match") != ""
+	switch {
+	case exists && !update:
+		refuse(c.w, http.StatusConflict, errors.New("the entity exists"))
+		return
+	case !exists && update:
+		refuse(c.w, http.StatusNotFound, errors.New("the messaging entity could not be found"))
+		return
+	}
+	err := c.declare(path, &given.Content.Entity)
+	made, ok := c.find(path)
+	if err == nil && !ok {
+		err = errors.New("the entity was deleted at once")
+	}
+	switch {
+	case err != nil:
+		refuse(c.w, http.StatusBadRequest, err)
+	case update:
+		write(c.w, http.StatusOK, made)
+	default:
+		write(c.w, http.StatusCreated, made)
+	}
+}
+
+// declare makes an entity, or finds one with the same settings.
+func (c *call) declare(path string, given *entity) error {
+	topic, subscription := split(path)
+	d, err := given.described(path)
+	if err != nil {
+		return err
+	}
+	o, ctx := c.Operations.Access, c.r.Context()
+	if given.XMLName.Local == "TopicDescription" {
+		args, err := d.TopicArgs()
+		if err == nil {
+			_, err = admin.DeclareExchange.Do(ctx, o, c.actor, admin.NewExchange{Exchange: path, VHost: vhostName, Type: "fanout", Durable: true, Arguments: operate.Table(args)})
+		}
+		return err
+	}
+	name := path
+	if subscription != "" {
+		if name = queueName(topic, subscription); c.vh.Exchanges.Check(topic) != nil {
+			return errors.New("the topic does not exist")
+		}
+	}
+	args, err := d.Args()
+	if err == nil {
+		_, err = admin.DeclareQueue.Do(ctx, o, c.actor, admin.NewQueue{Queue: name, VHost: vhostName, Durable: true, Arguments: operate.Table(args)})
+	}
+	if err == nil && subscription != "" {
+		_, err = admin.Bind.Do(ctx, o, c.actor, admin.Binding{Source: topic, VHost: vhostName, Destination: name, Type: "queue"})
+	}
+	return err
+}
+
+func (c *call) delete(path string) {
+	topic, subscription := split(path)
+	err := operate.ErrNotFound
+	switch _, exists := c.find(path); {
+	case !exists:
+	case subscription != "":
+		err = c.deleteQueue(queueName(topic, subscription))
+	case c.vh.Queues.Has(path):
+		err = c.deleteQueue(path)
+	default:
+		for _, e := range c.subscriptions(path) {
+			if err := c.deleteQueue(queueName(path, e.Title)); err != nil && !errors.Is(err, operate.ErrNotFound) {
+				refuse(c.w, http.StatusBadRequest, err)
+				return
+			}
+		}
+		_, err = admin.DeleteExchange.Do(c.r.Context(), c.Operations.Access, c.actor, admin.ExchangeDeletion{VHost: vhostName, Exchange: path})
+	}
+	switch {
+	case errors.Is(err, operate.ErrNotFound):
+		refuse(c.w, http.StatusNotFound, errors.New("the messaging entity could not be found"))
+	case err != nil:
+		refuse(c.w, http.StatusBadRequest, err)
+	default:
+		c.w.WriteHeader(http.StatusOK)
+	}
+}
+
+// deleteQueue deletes a queue, and the messages of it that are deferred.
+func (c *call) deleteQueue(name string) error {
+	if aside := name + servicebus.DeferredSuffix; c.vh.Queues.Has(aside) {
+		if _, err := c.Operations.DeleteQueue(c.r.Context(), c.actor, operate.QueueName{VHost: vhostName, Name: aside}, operate.QueueDeletion{}); err != nil {
+			return err
+		}
+	}
+	_, err := c.Operations.DeleteQueue(c.r.Context(), c.actor, operate.QueueName{VHost: vhostName, Name: name}, operate.QueueDeletion{})
+	return err
+}

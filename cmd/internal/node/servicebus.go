@@ -1,0 +1,41 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/servicebus"
+)
+
+// serviceBus says who may connect as a client of Azure Service Bus.
+func (o *ownBroker) serviceBus() servicebus.Options {
+	c := o.n.settings
+	keys, _ := servicebus.ParseKeys(string(c.ServicebusKeys)) // the settings have checked it
+	return servicebus.Options{Keys: keys, Emulator: c.ServicebusEmulator, User: string(c.User)}
+}
+
+// declareEntities makes the entities in the Config.json that the settings name.
+func (o *ownBroker) declareEntities() error {
+	if o.n.settings.ServicebusConfig == "" {
+		return nil
+	}
+	text, err := os.ReadFile(o.n.settings.ServicebusConfig)
+	if err != nil {
+		return err
+	}
+	c, err := servicebus.ParseConfig(text)
+	if err != nil {
+		return fmt.Errorf("parse: %w", err)
+	}
+	vh, ok := o.broker.VHost("/")
+	if !ok {
+		return errors.New("there is no virtual host / for the entities")
+	}
+	for _, why := range c.Declare(vh) {
+		o.n.log.Warn("an entity of Service Bus's Config.json is left out", zap.Error(why))
+	}
+	return nil
+}

@@ -1,0 +1,443 @@
+package integration
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509/pkix"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	azpolicy "github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/integration/testenv"
+)
+
+// azure is Microsoft's SDK, connected to a Curfew as to Microsoft's emulator.
+type azure struct {
+	t      *testing.T
+	ctx    context.Context
+	client *azservicebus.Client
+	queue  string
+}
+
+const emulatorPolicy = "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE"
+
+func connectAzure(t *testing.T, c *curfew, policy string) *azure {
+	t.Helper()
+	_, host, _ := strings.Cut(c.url, "@")
+	client, err := azservicebus.NewClientFromConnectionString("Endpoint=sb://"+host+";"+policy+";UseDevelopmentEmulator=true", &azservicebus.ClientOptions{
+		RetryOptions: azservicebus.RetryOptions{MaxRetries: -1},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close(context.Background()) })
+	return &azure{t, t.Context(), client, "orders"}
+}
+
+func startForAzure(t *testing.T, settings ...string) *curfew {
+	t.Helper()
+	config, err := filepath.Abs("testdata/servicebus/Config.json")
+	require.NoError(t, err)
+	return startCurfew(t, append([]string{"SERVICEBUS_EMULATOR=true", "SERVICEBUS_CONFIG=" + config}, settings...)...)
+}
+
+func (a *azure) sender() *azservicebus.Sender {
+	a.t.Helper()
+	s, err := a.client.NewSender(a.queue, nil)
+	require.NoError(a.t, err)
+	return s
+}
+
+func (a *azure) send(m *azservicebus.Message) {
+	a.t.Helper()
+	require.NoError(a.t, a.sender().SendMessage(a.ctx, m, nil))
+}
+
+func (a *azure) receiver(o *azservicebus.ReceiverOptions) *azservicebus.Receiver {
+	a.t.Helper()
+	r, err := a.client.NewReceiverForQueue(a.queue, o)
+	require.NoError(a.t, err)
+	a.t.Cleanup(func() { _ = r.Close(context.Background()) })
+	return r
+}
+
+func (a *azure) receive(r *azservicebus.Receiver, most int) []*azservicebus.ReceivedMessage {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.ctx, time.Minute)
+	defer cancel()
+	all, err := r.ReceiveMessages(ctx, most, nil)
+	require.NoError(a.t, err)
+	return all
+}
+
+func (a *azure) one(r *azservicebus.Receiver) *azservicebus.ReceivedMessage {
+	a.t.Helper()
+	all := a.receive(r, 1)
+	require.Len(a.t, all, 1)
+	return all[0]
+}
+
+func (a *azure) none(r *azservicebus.Receiver) {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.ctx, 500*time.Millisecond)
+	defer cancel()
+	all, err := r.ReceiveMessages(ctx, 1, nil)
+	assert.ErrorIs(a.t, err, context.DeadlineExceeded)
+	assert.Empty(a.t, all)
+}
+
+func (a *azure) deadLetters() *azservicebus.Receiver {
+	a.t.Helper()
+	return a.receiver(&azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
+}
+
+// TestAzureSDK: Microsoft's Go SDK, unmodified, sends and receives.
+func TestAzureSDK(t *testing.T) {
+	c := startForAzure(t)
+	a := connectAzure(t, c, emulatorPolicy)
+	assert.Contains(t, c.log.String(), "sessions are not supported")
+	assert.Contains(t, c.log.String(), "only the filter 1=1 is supported")
+
+	t.Run("message", func(t *testing.T) {
+		ttl, subject, id := 90*time.Second, "s", "id"
+		before := time.Now().Truncate(time.Millisecond)
+		a.send(&azservicebus.Message{
+			MessageID: &id, Subject: &subject, TimeToLive: &ttl, Body: []byte("body"), ApplicationProperties: map[string]any{"n": int64(7), "s": "text"},
+		})
+		r := a.receiver(nil)
+		m := a.one(r)
+		assert.Equal(t, "body", string(m.Body))
+		assert.Equal(t, id, m.MessageID)
+		assert.Equal(t, subject, *m.Subject)
+		assert.Equal(t, map[string]any{"n": int64(7), "s": "text"}, m.ApplicationProperties)
+		assert.Equal(t, uint32(1), m.DeliveryCount)
+		assert.Positive(t, *m.SequenceNumber)
+		assert.WithinRange(t, *m.EnqueuedTime, before, time.Now().Add(time.Millisecond))
+		assert.Equal(t, ttl, m.ExpiresAt.Sub(*m.EnqueuedTime))
+		assert.WithinDuration(t, time.Now().Add(time.Minute), *m.LockedUntil, 5*time.Second)
+		until := *m.LockedUntil
+		require.NoError(t, r.RenewMessageLock(a.ctx, m, nil))
+		assert.False(t, m.LockedUntil.Before(until))
+		require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
+		a.none(r)
+	})
+	t.Run("batch", func(t *testing.T) {
+		s := a.sender()
+		b, err := s.NewMessageBatch(a.ctx, nil)
+		require.NoError(t, err)
+		for i := range 50 {
+			require.NoError(t, b.AddMessage(&azservicebus.Message{Body: []byte(strconv.Itoa(i))}, nil))
+		}
+		require.NoError(t, s.SendMessageBatch(a.ctx, b, nil))
+		r := a.receiver(&azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+		var bodies []string
+		for len(bodies) < 50 {
+			for _, m := range a.receive(r, 50) {
+				bodies = append(bodies, string(m.Body))
+			}
+		}
+		for i, body := range bodies {
+			assert.Equal(t, strconv.Itoa(i), body)
+		}
+	})
+	t.Run("abandon until it is dead-lettered", func(t *testing.T) {
+		a.send(&azservicebus.Message{Body: []byte("b")})
+		r := a.receiver(nil)
+		for try := range uint32(3) {
+			m := a.one(r)
+			assert.Equal(t, try+1, m.DeliveryCount)
+			require.NoError(t, r.AbandonMessage(a.ctx, m, nil))
+		}
+		dead := a.deadLetters()
+		m := a.one(dead)
+		assert.Equal(t, "MaxDeliveryCountExceeded", *m.DeadLetterReason)
+		require.NoError(t, dead.CompleteMessage(a.ctx, m, nil))
+	})
+	t.Run("dead-letter with a reason", func(t *testing.T) {
+		a.send(&azservicebus.Message{Body: []byte("b"), ApplicationProperties: map[string]any{"k": "v"}})
+		r, why, more := a.receiver(nil), "BadAddress", "there is no such street"
+		m := a.one(r)
+		require.NoError(t, r.DeadLetterMessage(a.ctx, m, &azservicebus.DeadLetterOptions{
+			Reason: &why, ErrorDescription: &more, PropertiesToModify: map[string]any{"by": "me"},
+		}))
+		dead := a.deadLetters()
+		m = a.one(dead)
+		assert.Equal(t, why, *m.DeadLetterReason)
+		assert.Equal(t, more, *m.DeadLetterErrorDescription)
+		assert.Equal(t, "v", m.ApplicationProperties["k"])
+		assert.Equal(t, "me", m.ApplicationProperties["by"])
+		require.NoError(t, dead.CompleteMessage(a.ctx, m, nil))
+	})
+	t.Run("a lock outlives its receiver", func(t *testing.T) {
+		a.send(&azservicebus.Message{Body: []byte("b")})
+		r := a.receiver(nil)
+		m := a.one(r)
+		require.NoError(t, r.Close(a.ctx))
+		other := a.receiver(nil)
+		a.none(other)
+		require.NoError(t, other.CompleteMessage(a.ctx, m, nil))
+		err := other.CompleteMessage(a.ctx, m, nil)
+		var failed *azservicebus.Error
+		require.ErrorAs(t, err, &failed)
+		assert.Equal(t, azservicebus.CodeLockLost, failed.Code)
+		a.none(other)
+	})
+	t.Run("peek", func(t *testing.T) {
+		r := a.receiver(nil)
+		all, err := r.PeekMessages(a.ctx, 10, nil)
+		require.NoError(t, err)
+		assert.Empty(t, all)
+		for _, body := range []string{"one", "two", "three"} {
+			a.send(&azservicebus.Message{Body: []byte(body)})
+		}
+		all, err = r.PeekMessages(a.ctx, 2, nil)
+		require.NoError(t, err)
+		rest, err := r.PeekMessages(a.ctx, 10, nil)
+		require.NoError(t, err)
+		require.Len(t, append(all, rest...), 3)
+		assert.Equal(t, "three", string(rest[0].Body))
+		assert.Equal(t, 14*24*time.Hour, rest[0].ExpiresAt.Sub(*rest[0].EnqueuedTime))
+		for range 3 {
+			require.NoError(t, r.CompleteMessage(a.ctx, a.one(r), nil))
+		}
+	})
+	t.Run("defer", func(t *testing.T) {
+		for _, body := range []string{"one", "two"} {
+			a.send(&azservicebus.Message{Body: []byte(body), ApplicationProperties: map[string]any{"k": "v"}})
+		}
+		r := a.receiver(nil)
+		var numbers []int64
+		var enqueued, expires time.Time
+		for range 2 {
+			m := a.one(r)
+			numbers, enqueued, expires = append(numbers, *m.SequenceNumber), *m.EnqueuedTime, *m.ExpiresAt
+			require.NoError(t, r.DeferMessage(a.ctx, m, nil))
+		}
+		a.none(r)
+		peeked, err := r.PeekMessages(a.ctx, 10, nil)
+		require.NoError(t, err)
+		require.Len(t, peeked, 2)
+		assert.Equal(t, azservicebus.MessageStateDeferred, peeked[0].State)
+		assert.Equal(t, numbers[0], *peeked[0].SequenceNumber)
+		all, err := r.ReceiveDeferredMessages(a.ctx, numbers[1:], nil)
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		m := all[0]
+		assert.Equal(t, "two", string(m.Body))
+		assert.Equal(t, "v", m.ApplicationProperties["k"])
+		assert.Equal(t, numbers[1], *m.SequenceNumber)
+		assert.Equal(t, enqueued, *m.EnqueuedTime)
+		assert.Equal(t, expires, *m.ExpiresAt)
+		require.NoError(t, r.RenewMessageLock(a.ctx, m, nil))
+		require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
+		all, err = r.ReceiveDeferredMessages(a.ctx, numbers[:1], nil)
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.NoError(t, r.DeadLetterMessage(a.ctx, all[0], nil))
+		dead := a.deadLetters()
+		require.NoError(t, dead.CompleteMessage(a.ctx, a.one(dead), nil))
+		_, err = r.ReceiveDeferredMessages(a.ctx, numbers, nil)
+		a.fails(azservicebus.CodeNotFound, err)
+	})
+	t.Run("topic", func(t *testing.T) {
+		s, err := a.client.NewSender("events", nil)
+		require.NoError(t, err)
+		require.NoError(t, s.SendMessage(a.ctx, &azservicebus.Message{Body: []byte("e")}, nil))
+		r, err := a.client.NewReceiverForSubscription("events", "all", nil)
+		require.NoError(t, err)
+		m := a.one(r)
+		assert.Equal(t, time.Hour, m.ExpiresAt.Sub(*m.EnqueuedTime))
+		require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
+		require.NoError(t, r.Close(a.ctx))
+	})
+	t.Run("unknown entity", func(t *testing.T) {
+		s, err := a.client.NewSender("nowhere", nil)
+		require.NoError(t, err)
+		a.fails(azservicebus.CodeNotFound, s.SendMessage(a.ctx, &azservicebus.Message{}, nil))
+	})
+}
+
+func (a *azure) fails(code azservicebus.Code, err error) {
+	a.t.Helper()
+	failed, is := errors.AsType[*azservicebus.Error](err)
+	if assert.True(a.t, is, "%v", err) {
+		assert.Equal(a.t, code, failed.Code)
+	}
+}
+
+// TestAzureSchedule: scheduled messages come when they are due, unless they are cancelled, and outlive
+// a crash, as do locks' counts and sequence numbers.
+func TestAzureSchedule(t *testing.T) {
+	dir := "DATA_DIR=" + t.TempDir()
+	c := startForAzure(t, dir)
+	a := connectAzure(t, c, emulatorPolicy)
+	s := a.sender()
+	due := time.Now().Add(10 * time.Second).Truncate(time.Millisecond)
+	numbers, err := s.ScheduleMessages(a.ctx, []*azservicebus.Message{{Body: []byte("one")}, {Body: []byte("two")}, {Body: []byte("three")}}, due, nil)
+	require.NoError(t, err)
+	require.Len(t, numbers, 3)
+	require.NoError(t, s.CancelScheduledMessages(a.ctx, numbers[1:2], nil))
+	a.fails(azservicebus.CodeNotFound, s.CancelScheduledMessages(a.ctx, numbers[1:2], nil))
+	a.send(&azservicebus.Message{Body: []byte("now")})
+	r := a.receiver(nil)
+	m := a.one(r)
+	number := *m.SequenceNumber
+	require.NoError(t, r.AbandonMessage(a.ctx, m, nil))
+	c.kill()
+
+	a = connectAzure(t, startForAzure(t, dir), emulatorPolicy)
+	require.NoError(t, a.sender().CancelScheduledMessages(a.ctx, numbers[2:], nil))
+	r = a.receiver(nil)
+	m = a.one(r)
+	assert.Equal(t, "now", string(m.Body))
+	assert.Equal(t, number, *m.SequenceNumber)
+	assert.Equal(t, uint32(2), m.DeliveryCount)
+	require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
+	m = a.one(r)
+	assert.Equal(t, "one", string(m.Body))
+	assert.False(t, time.Now().Before(due))
+	assert.Equal(t, due.UnixMilli(), m.ScheduledEnqueueTime.UnixMilli())
+	require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
+	a.none(r)
+}
+
+// TestAzureExpiry: a queue's time to live of 14 days passes in a moment.
+func TestAzureExpiry(t *testing.T) {
+	c := startForAzure(t, "CLOCK=manual", "DATA_DIR=")
+	clock := clockOf{t, c.http + "/api/curfew/clock", "guest"}
+	a := connectAzure(t, c, emulatorPolicy)
+	month := 30 * 24 * time.Hour
+	a.send(&azservicebus.Message{Body: []byte("b"), TimeToLive: &month})
+	r := a.receiver(nil)
+	m := a.one(r)
+	assert.Equal(t, 14*24*time.Hour, m.ExpiresAt.Sub(*m.EnqueuedTime), "the lower one")
+	require.NoError(t, r.AbandonMessage(a.ctx, m, nil))
+	clock.advance(14*24*time.Hour - time.Second)
+	peeked, err := r.PeekMessages(a.ctx, 1, nil)
+	require.NoError(t, err)
+	require.Len(t, peeked, 1)
+	clock.advance(time.Second)
+	a.none(r)
+	dead := a.deadLetters()
+	m = a.one(dead)
+	assert.Equal(t, "TTLExpiredException", *m.DeadLetterReason)
+	assert.Equal(t, "The message expired and was dead lettered.", *m.DeadLetterErrorDescription)
+	require.NoError(t, dead.CompleteMessage(a.ctx, m, nil))
+
+	a.send(&azservicebus.Message{Body: []byte("locked")})
+	m = a.one(r)
+	clock.advance(time.Minute)
+	a.fails(azservicebus.CodeLockLost, r.CompleteMessage(a.ctx, m, nil))
+	m = a.one(r)
+	assert.Equal(t, uint32(2), m.DeliveryCount)
+	require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
+}
+
+// TestAzureKeys: a key has its claims and no others.
+func TestAzureKeys(t *testing.T) {
+	c := startForAzure(t, "SERVICEBUS_EMULATOR=false", "SERVICEBUS_KEYS=root=cm9vdA==,sender=c2VuZA==:send")
+	a := connectAzure(t, c, "SharedAccessKeyName=root;SharedAccessKey=cm9vdA==")
+	a.send(&azservicebus.Message{Body: []byte("b")})
+	r := a.receiver(nil)
+	require.NoError(t, r.CompleteMessage(a.ctx, a.one(r), nil))
+	wrong := connectAzure(t, c, "SharedAccessKeyName=root;SharedAccessKey=AAAA")
+	wrong.fails(azservicebus.CodeUnauthorizedAccess, wrong.sender().SendMessage(a.ctx, &azservicebus.Message{}, nil))
+	sender := connectAzure(t, c, "SharedAccessKeyName=sender;SharedAccessKey=c2VuZA==")
+	sender.send(&azservicebus.Message{Body: []byte("b")})
+	_, err := sender.receiver(nil).ReceiveMessages(a.ctx, 1, nil)
+	sender.fails(azservicebus.CodeUnauthorizedAccess, err)
+}
+
+// TestAzureAdmin: Microsoft's administration client makes, lists and deletes entities, and counts their messages.
+func TestAzureAdmin(t *testing.T) {
+	ca, httpsAddr := testenv.NewAuthority(t), testenv.FreeAddr()
+	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
+	c := startForAzure(t, "HTTPS_ADDR="+httpsAddr, "TLS_CERT="+cert, "TLS_KEY="+key)
+	a := connectAzure(t, c, emulatorPolicy)
+	a.queue = "made"
+	client, err := admin.NewClientFromConnectionString("Endpoint=sb://"+httpsAddr+";"+emulatorPolicy, &admin.ClientOptions{ClientOptions: azcore.ClientOptions{
+		Transport: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool}}}, Retry: azpolicy.RetryOptions{MaxRetries: -1},
+	}})
+	require.NoError(t, err)
+	ttl, lock, yes := "P1DT2H", "PT30S", true
+	properties := admin.QueueProperties{DefaultMessageTimeToLive: &ttl, LockDuration: &lock, DeadLetteringOnMessageExpiration: &yes}
+	made, err := client.CreateQueue(a.ctx, a.queue, &admin.CreateQueueOptions{Properties: &properties})
+	require.NoError(t, err)
+	assert.Equal(t, ttl, *made.DefaultMessageTimeToLive)
+	assert.Equal(t, lock, *made.LockDuration)
+	assert.Equal(t, int32(10), *made.MaxDeliveryCount)
+	_, err = client.CreateQueue(a.ctx, a.queue, nil)
+	a.answered(http.StatusConflict, err)
+	_, err = client.CreateQueue(a.ctx, "with-sessions", &admin.CreateQueueOptions{Properties: &admin.QueueProperties{RequiresSession: &yes}})
+	a.answered(http.StatusBadRequest, err)
+	assert.ErrorContains(t, err, "sessions are not supported")
+	none, err := client.GetQueue(a.ctx, "nowhere", nil)
+	require.NoError(t, err)
+	assert.Nil(t, none)
+
+	a.send(&azservicebus.Message{Body: []byte("one")})
+	a.send(&azservicebus.Message{Body: []byte("two")})
+	_, err = a.sender().ScheduleMessages(a.ctx, []*azservicebus.Message{{Body: []byte("later")}}, time.Now().Add(time.Hour), nil)
+	require.NoError(t, err)
+	r := a.receiver(nil)
+	require.NoError(t, r.DeadLetterMessage(a.ctx, a.one(r), nil))
+	counted, err := client.GetQueueRuntimeProperties(a.ctx, a.queue, nil)
+	require.NoError(t, err)
+	assert.Equal(t, int32(1), counted.ActiveMessageCount)
+	assert.Equal(t, int32(1), counted.DeadLetterMessageCount)
+	assert.Equal(t, int32(1), counted.ScheduledMessageCount)
+	assert.Equal(t, int64(3), counted.TotalMessageCount)
+	var names []string
+	for pager := client.NewListQueuesPager(nil); pager.More(); {
+		page, err := pager.NextPage(a.ctx)
+		require.NoError(t, err)
+		for _, q := range page.Queues {
+			names = append(names, q.QueueName)
+		}
+	}
+	assert.Equal(t, []string{"made", "orders"}, names)
+	_, err = client.UpdateQueue(a.ctx, a.queue, properties, nil)
+	require.NoError(t, err, "it changes nothing")
+	ttl = "P1D"
+	_, err = client.UpdateQueue(a.ctx, a.queue, properties, nil)
+	a.answered(http.StatusBadRequest, err)
+	_, err = client.DeleteQueue(a.ctx, a.queue, nil)
+	require.NoError(t, err)
+	_, err = client.DeleteQueue(a.ctx, a.queue, nil)
+	a.answered(http.StatusNotFound, err)
+
+	_, err = client.CreateTopic(a.ctx, "news", nil)
+	require.NoError(t, err)
+	_, err = client.CreateSubscription(a.ctx, "news", "mine", nil)
+	require.NoError(t, err)
+	topic, err := client.GetTopicRuntimeProperties(a.ctx, "news", nil)
+	require.NoError(t, err)
+	assert.Equal(t, int32(1), topic.SubscriptionCount)
+	a.queue = "news"
+	a.send(&azservicebus.Message{Body: []byte("b")})
+	subscription, err := client.GetSubscriptionRuntimeProperties(a.ctx, "news", "mine", nil)
+	require.NoError(t, err)
+	assert.Equal(t, int32(1), subscription.ActiveMessageCount)
+	_, err = client.DeleteTopic(a.ctx, "news", nil)
+	require.NoError(t, err)
+	gone, err := client.GetSubscription(a.ctx, "news", "mine", nil)
+	require.NoError(t, err)
+	assert.Nil(t, gone)
+}
+
+func (a *azure) answered(status int, err error) {
+	a.t.Helper()
+	failed, is := errors.AsType[*azcore.ResponseError](err)
+	if assert.True(a.t, is, "%v", err) {
+		assert.Equal(a.t, status, failed.StatusCode)
+	}
+}
