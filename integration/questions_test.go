@@ -40,6 +40,9 @@ func TestQuestions(t *testing.T) {
 	b.until("document.body.innerText.includes('Messages expire unconsumed') || document.body.innerText.includes('expired')")
 	for _, q := range []question{
 		{"Which queue will miss next?", "/", "orders"},
+		{"What is broken now?", "/", "Broken now\n"},
+		{"Which queue lost most in the last hour?", "/", "Lost most, last hour\n"},
+		{"Which queue has the traffic?", "/", " in /s, "},
 		{"Is Redis fine?", "/", "Redis, fires on time"},
 		{"Did anything miss its deadline today?", "/", "expired"},
 		{"How late are deadlines?", "/", "Lateness, p99"},

@@ -104,13 +104,28 @@ func (r *Rates) OfSum(keys []any, c Counts) map[string]Rate {
 	base, seconds := r.baseline(keys)
 	list := make(map[string]Rate, len(c))
 	for name, n := range c {
-		rate := Rate{Known: seconds > 0 && seconds <= oldest.Seconds()}
-		if before := base.of(name); seconds > 0 && n >= before {
-			rate.PerSecond = float64(n-before) / seconds
-		}
-		list[name] = rate
+		list[name] = rateSince(base.of(name), n, seconds)
 	}
 	return list
+}
+
+func rateSince(before, now uint64, seconds float64) Rate {
+	rate := Rate{Known: seconds > 0 && seconds <= oldest.Seconds()}
+	if seconds > 0 && now >= before {
+		rate.PerSecond = float64(now-before) / seconds
+	}
+	return rate
+}
+
+// Flow returns how fast messages go into a queue, and out of it. It allocates nothing: a page asks for it about each of 50,000 queues.
+func (r *Rates) Flow(q *Queue) (in, out Rate) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.older == nil {
+		return in, out
+	}
+	before, seconds := r.older.seen[QueueKey(q.ID)], r.now().Sub(r.older.at).Seconds()
+	return rateSince(before.of("publish"), q.Stats.Published, seconds), rateSince(before.of("deliver_get"), q.Stats.AllDelivered(), seconds)
 }
 
 // Change returns the change of a number that goes up and down: that of a thing, or the sum of several. It is not known of what did

@@ -21,6 +21,11 @@ func TestRates(t *testing.T) {
 	require.Equal(t, Rate{true, 10}, of(QueueKey(1)))
 	require.Equal(t, Rate{true, 12}, of(QueueKey(3)), "it counts from 0")
 	require.Equal(t, Rate{true, 10}, r.OfSum([]any{QueueKey(1), QueueKey(2)}, Counts{"publish": published})["publish"])
+	one := &Queue{}
+	one.ID, one.Stats.Published, one.Stats.Got = 1, 60, 5
+	in, out := r.Flow(one)
+	require.Equal(t, [2]Rate{{true, 10}, {true, 1}}, [2]Rate{in, out})
+	require.Zero(t, testing.AllocsPerRun(10, func() { r.Flow(one) }))
 	require.Equal(t, Rate{true, 10}, r.Change([]any{QueueKey(1)}, "messages", 60))
 	require.Equal(t, Rate{true, -2}, r.Change([]any{QueueKey(1)}, "messages", 0))
 	require.Equal(t, Rate{}, r.Change([]any{QueueKey(3)}, "messages", 60), "how many it had is not known")

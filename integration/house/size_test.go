@@ -37,6 +37,7 @@ var (
 		"broker/internal/delivery": {4_100, "one queue at work under one lock: locks outlive their receivers, and a message is taken by its number"},
 		"broker/server":            {4_500, "two protocols share connections, channels, flow and limits; the second has a dialect"},
 		"broker/store":             {6_300, "the commit pipeline, recovery and compaction share the format of one journal"},
+		"monitor/incident":         {4_060, "the table of conditions, what sees them, and what is shown and told of them"},
 	}
 )
 

@@ -306,6 +306,9 @@ func (a *Incidents) List() []Incident {
 	return a.withRunbooks(a.tracker.view().open)
 }
 
+// Queues returns the queues of the incidents that are not over, each with the worst level of what is wrong with it. It must not be changed.
+func (a *Incidents) Queues() map[QueueName]Level { return a.tracker.view().queues }
+
 // Over returns the last incidents that are over, the newest first.
 func (a *Incidents) Over() []Incident { return a.withRunbooks(a.tracker.view().over) }
 

@@ -174,6 +174,8 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		list := s.List()
 		require.Len(t, list, 1)
 		require.Equal(t, []any{31, "q30", maxWorst, int64(496)}, []any{list[0].Queues, list[0].Worst[0].Queue, len(list[0].Worst), list[0].Count})
+		require.Len(t, s.Queues(), 31)
+		require.Equal(t, Warning, s.Queues()[QueueName{"/", "q3"}])
 		require.Contains(t, list[0].Summary, "q30 (vhost /): 31 messages expired (dropped); and 30 queues more, 496 in all")
 		s.Record(missed("other", 1))
 		time.Sleep(8 * time.Second)
@@ -197,6 +199,7 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		before := len(s.told())
+		require.Empty(t, s.Queues())
 		held(1)
 		time.Sleep(9 * time.Second)
 		held(2)

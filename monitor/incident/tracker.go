@@ -43,6 +43,7 @@ type view struct {
 	open    []Incident // the worst first
 	over    []Incident // the newest first
 	windows []Window   // also those that have ended since
+	queues  map[QueueName]Level
 }
 
 // view returns what is shown.
@@ -54,7 +55,9 @@ func (t *tracker) view() *view {
 }
 
 // publishLocked shows what changed.
-func (t *tracker) publishLocked() { t.published.Store(&view{t.openLocked(), t.recent, t.windows}) }
+func (t *tracker) publishLocked() {
+	t.published.Store(&view{t.openLocked(), t.recent, t.windows, t.queuesLocked()})
+}
 
 // use puts rules in force, for incidents of which nobody was told, so that whoever was told the beginning is told the end.
 func (t *tracker) use(rules []*rule, rest *rule) {
@@ -226,6 +229,20 @@ func (t *tracker) openLocked() []Incident {
 		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)),
 			cmp.Compare(b.Count, a.Count), a.Since.Compare(b.Since), strings.Compare(a.Summary, b.Summary))
 	})
+	return list
+}
+
+// queuesLocked returns the queues of the incidents that are not over.
+func (t *tracker) queuesLocked() map[QueueName]Level {
+	list := map[QueueName]Level{}
+	for _, i := range t.all {
+		for q, m := range i.members {
+			level := cmp.Or(m.Level, i.of.Level)
+			if before, is := list[q]; i.open && q.Name != "" && (!is || level.rank() < before.rank()) {
+				list[q] = level
+			}
+		}
+	}
 	return list
 }
 

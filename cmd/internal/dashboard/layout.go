@@ -20,6 +20,7 @@ func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
 			h.Script(h.Src(d.assets.URLs["live.js"]), h.Defer()),
 			h.Script(h.Src(d.assets.URLs["times.js"]), h.Defer()),
 			h.Script(h.Src(d.assets.URLs["copy.js"]), h.Defer()),
+			h.Script(h.Src(d.assets.URLs["fleet.js"]), h.Defer()),
 			g.If(p.Charts, g.Group{
 				h.Link(h.Rel("stylesheet"), ui.Href(d.assets.URLs["uPlot.css"])),
 				h.Script(h.Src(d.assets.URLs["uPlot.js"]), h.Defer()), h.Script(h.Src(d.assets.URLs["chart.js"]), h.Defer()),

@@ -127,8 +127,7 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	rates.Refresh()
 	for i := range l.Rows {
 		q := &l.Rows[i]
-		now := rates.Of(operate.QueueKey(q.ID), operate.QueueCounts(&q.Stats))
-		q.In, q.Out = now["publish"], now["deliver_get"]
+		q.In, q.Out = rates.Flow(q.Queue)
 	}
 	if d.History != nil {
 		for i := range l.Rows {

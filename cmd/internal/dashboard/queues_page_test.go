@@ -62,6 +62,10 @@ func TestPagesOfManyQueues(t *testing.T) {
 		slices.Sort(took)
 		allocations := testing.AllocsPerRun(5, ask)
 		t.Logf("%-50s %6.0f allocations, median %v, most %v", path, allocations, took[len(took)/2].Round(10*time.Microsecond), took[len(took)-1].Round(10*time.Microsecond))
-		require.Less(t, allocations, 15_000.0, path)
+		most := 15_000.0
+		if path == "/" {
+			most = 60_000 // with a thousand cells; on a busy machine the queues are listed again, too
+		}
+		require.Less(t, allocations, most, path)
 	}
 }

@@ -47,6 +47,8 @@ type overview struct {
 	ExpiredToday     int64             // in the last day; negative: not known
 	RecentExpiries   []monitor.RecentExpiry
 	meant            map[[2]string]bool // queues in which an expiry is no loss
+	willMiss         map[[2]string]int  // messages at risk, by queue
+	Fleet            *fleet             // nil: there are no queues
 	Audited          bool
 	Broker           string // the AMQP URL for clients, as far as it is known; "": there is no broker here
 	Site             string // the URL of this dashboard
@@ -92,7 +94,8 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if d.History != nil {
 		o.ExpiredToday = d.History.ExpiredInADay()
 	}
-	if err := o.count(r.Context(), d.Operations, v); err != nil {
+	queues, err := o.count(r.Context(), d.Operations, v)
+	if err != nil {
 		return nil, err
 	}
 	o.address(r, d.AMQP)
@@ -105,6 +108,9 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	o.Remote = d.Remote
 	o.Incidents = d.Incidents.List()
 	o.Verdict = incident.VerdictOf(o.Incidents)
+	if len(queues) > 0 {
+		o.Fleet = newFleet(queues, o.willMiss, d.Incidents.Queues(), d.Operations.Rates())
+	}
 	o.History = NewTrends(d.History, "/", r.URL.Query(), "", "")
 	return o, nil
 }
@@ -125,15 +131,15 @@ func (o *overview) address(r *http.Request, amqp *net.TCPAddr) {
 	o.Broker = "amqp://" + net.JoinHostPort(host, strconv.Itoa(amqp.Port))
 }
 
-// count sums up the queues.
-func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visitor) error {
+// count sums up the queues, and returns them.
+func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visitor) ([]*operate.Queue, error) {
 	if of == nil {
-		return nil
+		return nil, nil
 	}
 	queues, err := of.ListQueues(ctx, v.Actor())
 	o.meant = map[[2]string]bool{}
 	for _, q := range queues {
-		if !q.Purpose.Loses() && !q.Wait.Objective.NoneExpires() {
+		if !matters(q) {
 			o.meant[[2]string{q.VHost, q.Name}] = true
 		}
 		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
@@ -142,7 +148,7 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 	of.Rates().Refresh()
 	rates := of.Rates().Of(operate.TotalKey{}, of.Totals())
 	o.Published, o.Delivered = rates["publish"], rates["deliver_get"]
-	return err
+	return queues, err
 }
 
 // watch adds what the monitor knows.
@@ -154,12 +160,14 @@ func (o *overview) watch(m Monitor, q url.Values) {
 	o.Late = ui.NewHistogram(m.Lateness()).Most
 	o.RecentExpiries = m.RecentExpiries()
 	o.RecentExpiries = o.RecentExpiries[:min(len(o.RecentExpiries), overviewExpiries)]
+	o.willMiss = map[[2]string]int{}
 	var soon, last int64
 	for i := range all {
 		f := &all[i]
 		o.WillMiss += f.WillMiss
 		last = max(last, f.LastMiss)
 		if f.WillMiss > 0 {
+			o.willMiss[[2]string{f.VHost, f.Queue}] = f.WillMiss
 			o.Risky++
 		}
 		if f.AtRisk {

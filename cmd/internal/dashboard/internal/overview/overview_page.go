@@ -11,7 +11,7 @@ import (
 
 func (o *overview) Draw(*ui.Info) ui.Drawing {
 	columns := func(parts ...g.Node) g.Node { return h.Div(append([]g.Node{h.Class("columns")}, parts...)...) }
-	live := g.Group{o.verdicts(), o.figures(), o.start(), o.Timeline.draw()}
+	live := g.Group{o.verdicts(), o.figures(), o.start(), o.fleet(), o.Timeline.draw()}
 	if o.Watched {
 		live = append(live, columns(o.forecasts(), o.components()), o.History.Draw(), columns(o.lateness(), o.expired()))
 	} else {

@@ -45,7 +45,9 @@ func At(path string, pairs ...string) string {
 }
 
 // QueueURL is the page of a queue.
-func QueueURL(vhost, name string) string { return At("/queue", "vhost", vhost, "name", name) }
+func QueueURL(vhost, name string) string {
+	return "/queue?name=" + url.QueryEscape(name) + "&vhost=" + url.QueryEscape(vhost)
+}
 
 // MessageURL is a page about one message of a queue: "/deadline" or one of those of dead letters.
 func MessageURL(path, vhost, queue string, seq uint64) string {

@@ -1,0 +1,133 @@
+package overview
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/broker/operate"
+	"curfew/monitor/incident"
+)
+
+const (
+	// fleetCells is how many queues the grid has: those in the worst state.
+	fleetCells = 1_000
+	// fleetNames is how many queues each line above it names.
+	fleetNames = 3
+)
+
+// state is that of a queue in the grid. The worst is the last.
+type state uint8
+
+const (
+	idle state = iota
+	busy
+	risky
+	lossy
+	warned
+	broken
+)
+
+// states have the class and the meaning of each.
+var states = [...]struct {
+	class g.Node
+	means string
+}{
+	idle: {h.Class("idle"), "without traffic"}, busy: {h.Class("busy"), "with traffic"}, risky: {h.Class("risk"), "with messages at risk"},
+	lossy: {h.Class("lost"), "lost messages in the last hour"}, warned: {h.Class("warned"), "in a warning"}, broken: {h.Class("broken"), "in a critical incident"},
+}
+
+// fleetQueue is a queue in the grid.
+type fleetQueue struct {
+	*operate.Queue
+	state   state
+	atRisk  int     // messages whose expiry would be a loss
+	in, out float64 // messages a second
+}
+
+func (q *fleetQueue) traffic() float64 { return q.in + q.out }
+
+// fleet is the grid of all queues, and which of them stand out.
+type fleet struct {
+	Groups                  [][]fleetQueue // each of one virtual host and purpose
+	Of                      [len(states)]int
+	Hidden                  int
+	Broken, Losing, Traffic []fleetQueue // the first ones
+}
+
+// newFleet makes the grid of the queues. willMiss are the messages at risk and wrong the queues in incidents.
+func newFleet(queues []*operate.Queue, willMiss map[[2]string]int, wrong map[incident.QueueName]incident.Level, rates *operate.Rates) *fleet {
+	f := &fleet{Hidden: max(len(queues)-fleetCells, 0)}
+	all := make([]fleetQueue, len(queues))
+	for i, q := range queues {
+		one := &all[i]
+		one.Queue = q
+		if matters(q) {
+			one.atRisk = willMiss[[2]string{q.VHost, q.Name}]
+		}
+		in, out := rates.Flow(q)
+		one.in, one.out = in.PerSecond, out.PerSecond
+		one.state = one.judge(wrong[incident.QueueName{VHost: q.VHost, Name: q.Name}])
+		f.Of[one.state]++
+	}
+	f.Broken = first(all, fleetNames, worstFirst, func(q *fleetQueue) bool { return q.state >= warned })
+	f.Losing = first(all, fleetNames, func(a, b fleetQueue) int { return cmp.Compare(b.Lost, a.Lost) }, func(q *fleetQueue) bool { return q.Lost > 0 })
+	f.Traffic = first(all, fleetNames, func(a, b fleetQueue) int { return cmp.Compare(b.traffic(), a.traffic()) }, func(q *fleetQueue) bool { return q.traffic() > 0 })
+	if f.Hidden > 0 {
+		all = first(all, fleetCells, worstFirst, func(*fleetQueue) bool { return true })
+	}
+	slices.SortFunc(all, func(a, b fleetQueue) int { // a queue keeps its place whatever happens to it
+		return cmp.Or(strings.Compare(a.VHost, b.VHost), cmp.Compare(a.Purpose, b.Purpose), strings.Compare(a.Name, b.Name))
+	})
+	for len(all) > 0 {
+		head := all[0]
+		n := slices.IndexFunc(all, func(q fleetQueue) bool { return q.VHost != head.VHost || q.Purpose != head.Purpose })
+		if n < 0 {
+			n = len(all)
+		}
+		f.Groups, all = append(f.Groups, all[:n]), all[n:]
+	}
+	return f
+}
+
+// matters reports whether an expiry in a queue is a loss.
+func matters(q *operate.Queue) bool { return q.Purpose.Loses() || q.Wait.Objective.NoneExpires() }
+
+func (q *fleetQueue) judge(level incident.Level) state {
+	switch {
+	case level == incident.Critical:
+		return broken
+	case level == incident.Warning:
+		return warned
+	case q.Lost > 0:
+		return lossy
+	case q.atRisk > 0:
+		return risky
+	case q.traffic() > 0:
+		return busy
+	}
+	return idle
+}
+
+func worstFirst(a, b fleetQueue) int {
+	return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(b.Lost, a.Lost), cmp.Compare(b.atRisk, a.atRisk), cmp.Compare(b.traffic(), a.traffic()), cmp.Compare(a.ID, b.ID))
+}
+
+// first are the first n, in an order, of the queues that count. Only what may be among them is sorted.
+func first(all []fleetQueue, n int, order func(a, b fleetQueue) int, counts func(*fleetQueue) bool) (list []fleetQueue) {
+	cut := false // list[:n] is sorted, and what is not before its last is not among the first
+	for i := range all {
+		if !counts(&all[i]) || cut && order(all[i], list[n-1]) >= 0 {
+			continue
+		}
+		if list = append(list, all[i]); len(list) == 2*n {
+			slices.SortStableFunc(list, order)
+			list, cut = list[:n], true
+		}
+	}
+	slices.SortStableFunc(list, order)
+	return list[:min(len(list), n)]
+}

@@ -1,0 +1,119 @@
+package overview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker/deadline"
+	"curfew/broker/operate"
+	"curfew/monitor/incident"
+)
+
+// queueOf is a queue for work, of which lost messages expired in the last hour.
+func queueOf(id uint64, vhost, name string, lost int64) *operate.Queue {
+	q := &operate.Queue{Purpose: deadline.Work, Lost: lost}
+	q.ID, q.VHost, q.Name = id, vhost, name
+	return q
+}
+
+// TestFleetHasTheWorstOfEachQueue: an incident above losses, these above a risk; an expiry that is meant does not count.
+func TestFleetHasTheWorstOfEachQueue(t *testing.T) {
+	retry := queueOf(6, "a", "retry", -1)
+	retry.Purpose = deadline.Retry
+	queues := []*operate.Queue{
+		queueOf(1, "b", "stuck", 3), queueOf(2, "b", "late", 0), queueOf(3, "a", "losing", 40), queueOf(4, "a", "risky", 0), queueOf(5, "a", "idle", 0), retry,
+	}
+	f := newFleet(queues, map[[2]string]int{{"a", "risky"}: 7, {"a", "retry"}: 9, {"a", "losing"}: 1},
+		map[incident.QueueName]incident.Level{{VHost: "b", Name: "stuck"}: incident.Critical, {VHost: "b", Name: "late"}: incident.Warning, {VHost: "a", Name: "idle"}: incident.Info},
+		&operate.Rates{})
+	var groups []string
+	for _, group := range f.Groups {
+		text := group[0].VHost + " " + group[0].Purpose.String()
+		for _, q := range group {
+			text += " " + q.Name + ": " + states[q.state].means
+		}
+		groups = append(groups, text)
+	}
+	require.Equal(t, []string{
+		"a work idle: without traffic losing: lost messages in the last hour risky: with messages at risk", "a retry retry: without traffic", "b work late: in a warning stuck: in a critical incident",
+	}, groups)
+	require.Equal(t, []string{"stuck", "late"}, names(f.Broken))
+	require.Equal(t, []string{"losing", "stuck"}, names(f.Losing))
+	require.Empty(t, f.Traffic)
+	var page strings.Builder
+	require.NoError(t, (&overview{Fleet: f}).fleet().Render(&page))
+	for _, want := range []string{
+		`<a class="lost" href="/queue?name=losing&amp;vhost=a" title="losing: 40 lost in the last hour, 1 at risk, without traffic, 0 ready" tabindex="-1"></a>`,
+		`<a class="warned" href="/queue?name=late&amp;vhost=b" title="late: in a warning, without traffic, 0 ready"></a>`,
+		`href="/queues?desc=1&amp;purpose=retry&amp;sort=miss&amp;vhost=a">a · retry</a>`, "<b>2</b> without traffic",
+	} {
+		require.Contains(t, page.String(), want)
+	}
+	require.NotContains(t, page.String(), "not shown")
+}
+
+func names(list []fleetQueue) (names []string) {
+	for _, q := range list {
+		names = append(names, q.Name)
+	}
+	return names
+}
+
+// TestFleetOfManyQueues: the worst 1,000 are shown, the same each time, and how many are not.
+func TestFleetOfManyQueues(t *testing.T) {
+	queues := manyQueues(1_203)
+	for i := range 3 {
+		queues[400*i].Lost = int64(i + 1)
+	}
+	shown := func() (list []string) {
+		for _, group := range newFleet(queues, nil, nil, &operate.Rates{}).Groups {
+			list = append(list, names(group)...)
+		}
+		return list
+	}
+	before := shown()
+	require.Len(t, before, fleetCells)
+	require.Contains(t, before, queues[800].Name)
+	slices.Reverse(queues)
+	require.Equal(t, before, shown())
+	f := newFleet(queues, nil, nil, &operate.Rates{})
+	require.Equal(t, 3, f.Of[lossy])
+	require.Equal(t, 1_200, f.Of[idle])
+	var page strings.Builder
+	require.NoError(t, (&overview{Fleet: f, ExpiredToday: 6}).fleet().Render(&page))
+	require.Contains(t, page.String(), "These are the worst 1,000. 203 queues more are not shown.")
+	require.Contains(t, page.String(), `queue-800</a> <span class="faint">v0</span> <b>3</b>`)
+	require.Equal(t, fleetCells, strings.Count(page.String(), " title="))
+}
+
+// manyQueues are in ten virtual hosts, for work and telemetry.
+func manyQueues(n int) (list []*operate.Queue) {
+	for i := range n {
+		q := queueOf(uint64(i), fmt.Sprint("v", i%10), fmt.Sprint("queue-", i), 0)
+		if i%3 == 2 {
+			q.Purpose, q.Lost = deadline.Telemetry, -1
+		}
+		list = append(list, q)
+	}
+	return list
+}
+
+// BenchmarkFleet is what 50,000 queues cost each look at the overview.
+func BenchmarkFleet(b *testing.B) {
+	queues := manyQueues(50_000)
+	risks := map[[2]string]int{}
+	for i, q := range queues {
+		q.Lost = int64(i % 100)
+		risks[[2]string{q.VHost, q.Name}] = i % 7
+	}
+	for b.Loop() {
+		f := newFleet(queues, risks, nil, &operate.Rates{})
+		if err := (&overview{Fleet: f}).fleet().Render(&strings.Builder{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
