@@ -73,6 +73,7 @@ func TestFormsInABrowser(t *testing.T) {
 			}
 			b.formsOfTopology()
 			b.formsOfMessages()
+			b.formsOfScheduled()
 			b.holders(c)
 			b.formsOfPolicies()
 			b.formsOfVHosts()
@@ -227,6 +228,30 @@ func (b *browser) tab() *browser {
 	ctx, closePage := chromedp.NewContext(b.ctx)
 	b.Cleanup(closePage)
 	return &browser{T: b.T, ctx: ctx, base: b.base}
+}
+
+// formsOfScheduled puts off and cancels a delayed message that the user has published.
+func (b *browser) formsOfScheduled() {
+	b.Helper()
+	b.open("/publish")
+	b.send("/publish", "Publish", "key", "orders.dead", "headers", `{"x-delay": 3600000}`, "message_id", "later / & <b>")
+	b.shows("Published")
+	b.open("/exchanges")
+	b.follow("Scheduled by you", "Scheduled by you")
+	b.shows("later / & <b>")
+	b.follow("Reschedule…", "Reschedule the message")
+	b.send("/scheduled/change", "Reschedule", "in", "soon")
+	b.shows(`"soon" is invalid`)
+	b.pictures("scheduled-wrong")
+	b.send("/scheduled/change", "Reschedule", "in", "72h")
+	b.shows("Message rescheduled")
+	b.pictures("scheduled")
+	b.follow("Cancel…", "Cancel the message")
+	b.pictures("scheduled-cancel")
+	b.send("/scheduled/cancel", "Cancel the message")
+	b.shows("Message cancelled")
+	b.shows("No delayed message with a message-id of yours waits")
+	b.open("/exchange?vhost=/&name=shop")
 }
 
 // formsOfVHosts makes a virtual host, describes, limits, protects and deletes it.

@@ -12,6 +12,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
+	"curfew/broker/internal/clock"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/queue"
 	"curfew/broker/store"
@@ -165,4 +166,19 @@ func TestRescheduledMessagesLeaveTheHeap(t *testing.T) {
 	}
 	assert.Equal(t, 1, f.Letters.Count())
 	assert.Zero(t, f.cancelled)
+}
+
+// An empty schedule gives back the memory for the names of what waited, and still answers and schedules.
+func TestNamesShrinkWhenIdle(t *testing.T) {
+	f := newFixture(t)
+	defer f.close()
+	cancel := amqp.Properties{UserID: "a", ReplyTo: "r", Headers: amqp.Table{"x-cancel": "m"}}
+	for _, want := range []Result{NotFound, Cancelled} {
+		f.enter(t, cancel, 0, true)
+		f.enter(t, amqp.Properties{UserID: "a", MessageID: "m"}, f.now+1e6, false)
+		f.enter(t, cancel, 0, true)
+		assert.Equal(t, []Answer{{"r", "", want, ""}, {"r", "", Cancelled, ""}}, f.answers)
+		f.now, f.answers = f.now+clock.ShrinkAfter.Milliseconds(), nil
+		assert.True(t, f.ShrinkIfIdle())
+	}
 }

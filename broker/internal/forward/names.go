@@ -44,9 +44,13 @@ type names struct {
 const endedKept = 1 << 14
 
 func (x *names) init() {
-	x.seed, x.newest = maphash.MakeSeed(), map[uint64]queue.Seq{}
-	x.older, x.newer = map[queue.Seq]queue.Seq{}, map[queue.Seq]queue.Seq{}
-	x.ended[0] = map[uint64]Result{}
+	x.seed, x.ended[0] = maphash.MakeSeed(), map[uint64]Result{}
+	x.shrink()
+}
+
+// shrink makes new maps, while no message waits: maps keep the memory for what they have held.
+func (x *names) shrink() {
+	x.newest, x.older, x.newer = map[uint64]queue.Seq{}, map[queue.Seq]queue.Seq{}, map[queue.Seq]queue.Seq{}
 }
 
 func (x *names) hash(n name) uint64 {

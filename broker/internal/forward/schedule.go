@@ -303,6 +303,7 @@ func (d *Schedule) ShrinkIfIdle() bool {
 		d.shrinkLaterLocked()
 	default:
 		d.core.Shrink()
+		d.names.shrink()
 		d.effects = queue.Effects{}
 		return true
 	}
