@@ -129,7 +129,7 @@ type Stats struct {
 
 // Loads calls fn with each queue, the number of messages in it, unacked ones included, and its totals, in no order. It returns how many messages clients
 // published and how many were delivered to them since the start. Each queue is locked for as long as it takes to copy the numbers.
-func (b *Broker) Loads(fn func(q *Queue, messages int, c *QueueStats)) (published, delivered uint64) {
+func (b *Broker) Loads(fn func(q *Queue, messages, consumers int, c *QueueStats)) (published, delivered uint64) {
 	all := b.registry.Loads(fn)
 	return b.counters.published.Load(), all.AllDelivered()
 }

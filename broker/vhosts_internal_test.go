@@ -48,7 +48,7 @@ func fullVHost(t *testing.T, b *Broker, name string, queues, bindings int) *VHos
 
 // messagesIn counts the messages in queues, and those that are delayed.
 func messagesIn(b *Broker) (n int) {
-	b.Loads(func(_ *Queue, messages int, _ *QueueStats) { n += messages })
+	b.Loads(func(_ *Queue, messages, _ int, _ *QueueStats) { n += messages })
 	return n + b.delayedMessages()
 }
 

@@ -27,7 +27,7 @@ func vhostObject(r *request, vh *broker.VHost) object {
 	var keys []any
 	for _, queue := range vh.Queues.List() {
 		keys = append(keys, operate.QueueKey(queue.ID()))
-		_, stats := queue.Load()
+		_, _, stats := queue.Load()
 		for name, n := range operate.QueueCounts(&stats) {
 			c[name] += n
 		}

@@ -153,6 +153,15 @@ func (s *Server) List() []ConnectionInfo {
 	return all
 }
 
+// Clients calls fn with the user and the properties of each open connection, in no order.
+func (s *Server) Clients(fn func(user string, properties amqp.Table)) {
+	for _, c := range s.open() {
+		if i := c.identity.Load(); i != nil {
+			fn(i.user, i.clientProperties())
+		}
+	}
+}
+
 // Counts returns how many connections and channels are open.
 func (s *Server) Counts() (connections, channels int) {
 	for _, c := range s.open() {

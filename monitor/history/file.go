@@ -20,6 +20,7 @@ type header struct {
 	Last   int64 // Unix seconds
 	Queues int
 	Marks  []Mark
+	Known  state
 }
 
 type savedSeries struct {
@@ -44,7 +45,7 @@ func (h *History) load(now time.Time) {
 	if err != nil {
 		h.log.Warn("the saved history of the last day cannot be used; the history begins again", zap.String("file", h.File), zap.Error(err))
 		h.total.rings = newRings(totalLengths)
-		h.last, h.marks, h.queues = 0, marks{}, make(map[[2]string]*series)
+		h.last, h.marks, h.known, h.queues = 0, marks{}, state{}, make(map[[2]string]*series)
 	}
 }
 
@@ -66,7 +67,7 @@ func (h *History) read(from io.Reader, now time.Time) error {
 	case head.Queues > maxQueues:
 		return fmt.Errorf("it has %d queues", head.Queues)
 	}
-	h.last = head.Last
+	h.last, h.known = head.Last, head.Known
 	for n := range 1 + head.Queues {
 		s, want := &h.total, totalLengths
 		var saved savedSeries
@@ -134,7 +135,7 @@ func (h *History) pack(to io.Writer) error {
 	for _, s := range h.queues {
 		all = append(all, s)
 	}
-	head := header{Last: h.last, Queues: len(h.queues), Marks: slices.Clone(h.marks.list)}
+	head := header{Last: h.last, Queues: len(h.queues), Marks: slices.Clone(h.marks.list), Known: h.known.clone()}
 	h.mu.Unlock()
 	if err := out.Encode(head); err != nil {
 		return err

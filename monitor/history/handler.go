@@ -29,12 +29,12 @@ type Answer struct {
 //	 "depth": [12, null, 9], "will_expire": [...],
 //	 "published": [...], "delivered": [...], "expired": [...], "late": [...],
 //	 "lateness_p99_ms": [...],
-//	 "marks": [{"at": 1700000012345, "kind": "alert", "text": "...", "vhost": "/", "queue": "orders"}]}
+//	 "marks": [{"at": 1700000012345, "kind": "alert", "text": "...", "vhost": "/", "queue": "orders", "about": "4f1c09a2b3d4", "page": "/incidents#incident-4f1c09a2b3d4"}]}
 //
 // Point n begins at from + n × step, in Unix seconds. depth and will_expire are the most in that time; published, delivered, expired and late
 // count the messages of that time; lateness_p99_ms is how late 99 in 100 of the expired messages were, in its worst second. null is a point of
-// which nothing is known. Beside a RabbitMQ there is no published and no delivered. A mark's kind is started, alert, redis_lost, redis_back or
-// policy. The interval that has not ended is left out. 400 means a wrong parameter, 404 a queue without a history.
+// which nothing is known. Beside a RabbitMQ there is no published and no delivered. A mark's kind is started, alert, alert_over, redis_lost,
+// redis_back, policy, consumers_gone, consumers_back or deploy; page is the path of the dashboard's page about it. The interval that has not ended is left out. 400 means a wrong parameter, 404 a queue without a history.
 func (h *History) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -33,6 +33,7 @@ type Queue struct {
 	VHost, Name          string
 	Depth                int // messages, unacked ones among them
 	WillExpire           int // of these, by the forecast
+	Consumers            int
 	Published, Delivered uint64
 }
 
@@ -64,7 +65,9 @@ type History struct {
 	idle    []*series // whose rings another queue may take
 	idleAt  int64     // when they were looked for
 	marks   marks
-	known   state   // what the last State said
+	known   state  // what the last State said
+	gone    []Mark // of the consumers that left, and of those that are back; only sample uses these
+	back    []Mark
 	sampled []Queue // of one round; only sample uses it
 	run     bool    // something was sampled by this process
 }
@@ -143,6 +146,7 @@ func (h *History) sample(at time.Time) {
 			delete(h.queues, [2]string{s.vhost, s.name})
 		}
 	}
+	h.markConsumersLocked()
 	h.last = second
 	clear(h.sampled) // names of queues that may be deleted
 }
@@ -162,6 +166,7 @@ func (h *History) sampleLocked(q *Queue, second int64) {
 	}
 	s.seen = second
 	s.gather(q.Depth, q.WillExpire, q.Published, q.Delivered)
+	h.watchConsumersLocked(s, q.Consumers, second)
 	if s.busy() {
 		s.active = second
 	}

@@ -340,9 +340,9 @@ func TestMarks(t *testing.T) {
 	h.watch(State{Schedule: "up", Firing: []Alert{a}}, at)
 	h.watch(State{Schedule: "up", Firing: []Alert{a}}, at)
 	h.watch(State{Schedule: "down", Since: at.Add(-time.Second)}, at)
-	require.Equal(t, at.Add(-time.Second).UnixMilli(), h.marks.list[len(h.marks.list)-1].At, "when it began")
+	require.Equal(t, at.Add(-time.Second).UnixMilli(), h.marks.list[2].At, "when it began")
 	h.watch(State{Schedule: "rebuilding"}, at)
-	h.watch(State{Schedule: "up"}, at)
+	h.watch(State{Schedule: "up"}, at.Add(time.Second))
 	h.watch(State{}, at)
 	storm := State{}
 	for i := range 30 {
@@ -353,9 +353,9 @@ func TestMarks(t *testing.T) {
 	for _, m := range h.marks.list {
 		kinds = append(kinds, string(m.Kind)+" "+m.Text)
 	}
-	require.Equal(t, []string{"started Curfew 1.2 started", "alert late", "redis_lost Redis is lost", "redis_back Redis is back"}, kinds[:4])
-	require.Len(t, kinds, 4+marksAtOnce+1)
-	require.Equal(t, "alert 22 more alerts", kinds[len(kinds)-1])
+	require.Equal(t, []string{"started Curfew 1.2 started", "alert late", "redis_lost Redis is lost", "alert_over Over: late", "redis_back Redis is back"}, kinds[:5])
+	require.Len(t, kinds, 5+marksAtOnce+1)
+	require.Equal(t, "alert 22 more incidents", kinds[len(kinds)-1])
 	h.add(Mark{At: at.UnixMilli(), Kind: PolicyChanged, Text: "p", VHost: "other"})
 	h.sample(at)
 	for _, m := range h.Read(Request{VHost: "/", Queue: "r", Span: 24 * time.Hour}).Marks {
@@ -366,6 +366,125 @@ func TestMarks(t *testing.T) {
 		h.add(Mark{Text: "x"})
 	}
 	require.Len(t, h.marks.list, maxMarks)
+	require.Equal(t, PolicyChanged, h.marks.list[5+marksAtOnce+1].Kind, "what is rare is kept")
+}
+
+// since are the texts of the marks after the first n.
+func since(h *History, n int) (texts []string) {
+	for _, m := range h.marks.list[n:] {
+		texts = append(texts, string(m.Kind)+" "+m.Text)
+	}
+	return texts
+}
+
+// TestMinorIncidentsAreNoMarks, unless they were worse before.
+func TestMinorIncidentsAreNoMarks(t *testing.T) {
+	h, _ := day(t, Options{})
+	a := Alert{Key: "a", Text: "starved", Since: start(), Minor: true}
+	h.watch(State{Firing: []Alert{a}}, start())
+	require.Empty(t, since(h, 1))
+	a.Minor = false
+	h.watch(State{Firing: []Alert{a}}, start())
+	a.Minor = true
+	h.watch(State{Firing: []Alert{a}}, start())
+	require.Equal(t, []string{"alert starved"}, since(h, 1))
+	h.watch(State{}, start())
+	require.Equal(t, []string{"alert starved", "alert_over Over: starved"}, since(h, 1))
+	require.Equal(t, "/incidents#incident-a", h.Read(Request{Span: 24 * time.Hour}).Marks[0].Page)
+}
+
+// TestWhatGoesOnIsNotMarkedAgain by a restart; what ended or began meanwhile is marked.
+func TestWhatGoesOnIsNotMarkedAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history")
+	h, _ := day(t, Options{File: file})
+	at := start()
+	on, ends, begins := Alert{Key: "on", Text: "goes on", Since: at}, Alert{Key: "ends", Text: "ends", Since: at}, Alert{Key: "begins", Text: "begins", Since: at}
+	h.sample(at)
+	h.watch(State{Schedule: "down", Firing: []Alert{on, ends}, Clients: []Client{{Name: "orders", Version: "1.0"}}}, at)
+	h.save()
+	again, _ := day(t, Options{File: file})
+	n := len(again.marks.list)
+	require.Equal(t, append(since(h, 1), "started Curfew  started"), since(again, 1))
+	again.watch(State{Schedule: "down", Firing: []Alert{on, begins}, Clients: []Client{{Name: "orders", Version: "1.1"}}}, at.Add(time.Minute))
+	require.Equal(t, []string{"alert begins", "alert_over Over: ends", "deploy orders connects in version 1.1, before it in 1.0"}, since(again, n))
+	again.watch(State{Schedule: "up", Firing: []Alert{on, begins}}, at.Add(time.Minute))
+	require.Equal(t, []string{"redis_back Redis is back"}, since(again, n+3))
+}
+
+// TestConsumersThatLeave are one mark for their queue, if they were there for a while and do not come back at once.
+func TestConsumersThatLeave(t *testing.T) {
+	h, f := day(t, Options{})
+	at := start()
+	with := func(seconds, consumers int) {
+		f.queues = []Queue{{VHost: "v", Name: "q", Depth: 1, Consumers: consumers}}
+		sampled(h, at, seconds, func(int) {})
+		at = at.Add(time.Duration(seconds) * time.Second)
+	}
+	with(5, 0)
+	with(steadyFor-1, 1) // a moment
+	with(60, 0)
+	require.Empty(t, since(h, 1))
+	with(60, 10)
+	with(fewerFor-1, 0) // they connect again
+	with(60, 10)
+	with(60, 6)
+	require.Empty(t, since(h, 1))
+	left := at.UnixMilli()
+	with(60, 3)
+	require.Equal(t, []string{"consumers_gone q has lost 7 of its 10 consumers"}, since(h, 1))
+	require.Equal(t, left, h.marks.list[1].At, "when they left")
+	with(60, 0)
+	with(2, 4)
+	require.Equal(t, []string{"consumers_gone q has lost all its consumers (3)", "consumers_back q has consumers again (4)"}, since(h, 2))
+	require.Equal(t, "/queue?name=q&vhost=v", h.Read(Request{VHost: "v", Queue: "q", Span: 24 * time.Hour}).Marks[2].Page)
+	with(60, 4)
+	with(5, 0)
+	f.queues = nil // it is deleted
+	sampled(h, at, 60, func(int) {})
+	require.Len(t, h.marks.list, 4)
+}
+
+// TestAClientOfManyQueues leaves few marks.
+func TestAClientOfManyQueues(t *testing.T) {
+	h, f := day(t, Options{})
+	for i := range 36 {
+		f.queues = append(f.queues, Queue{VHost: "/", Name: fmt.Sprint(i), Depth: 1, Consumers: 2})
+	}
+	sampled(h, start(), 60, func(int) {})
+	for i := range f.queues {
+		f.queues[i].Consumers = 0
+	}
+	sampled(h, start().Add(time.Minute), 60, func(int) {})
+	require.Len(t, h.marks.list, 1+marksAtOnce+1)
+	require.Equal(t, []string{"consumers_gone 28 more queues have lost consumers"}, since(h, 1+marksAtOnce))
+}
+
+// TestNewVersions of an application are marks; its first one is not, nor one that was connected in the last day.
+func TestNewVersions(t *testing.T) {
+	h, _ := day(t, Options{})
+	at := start().Add(-20 * time.Hour)
+	see := func(after time.Duration, clients ...Client) []string {
+		at = at.Add(after)
+		n := len(h.marks.list)
+		h.watch(State{Clients: clients}, at)
+		return since(h, n)
+	}
+	old, next := Client{"orders", "", "1.9"}, Client{"orders", "", "1.10"}
+	require.Empty(t, see(0, old, Client{"pika", "ann", "1.3"}))
+	require.Equal(t, []string{"deploy orders connects in version 1.10, before it in 1.9"}, see(time.Minute, old, next))
+	require.Empty(t, see(time.Minute, next))
+	require.Empty(t, see(time.Hour, old, next, Client{"pika", "bob", "1.4"}))
+	require.Equal(t, []string{"deploy pika of the user ann connects in version 1.4, before it in 1.3"}, see(time.Hour, Client{"pika", "ann", "1.4"}))
+	require.Equal(t, "/connections?q=pika", h.marks.list[len(h.marks.list)-1].page())
+	require.Empty(t, see(25*time.Hour, old), "nobody remembers it")
+	for i := range 2 * maxVersions {
+		see(time.Second, Client{"orders", "", fmt.Sprint("2.", i)})
+	}
+	require.Len(t, h.known.Clients["orders\x00"], maxVersions)
+	for i := range 2 * maxClients {
+		see(0, Client{fmt.Sprint(i), "", "1"})
+	}
+	require.Len(t, h.known.Clients, maxClients)
 }
 
 // TestRestart: a history goes on where the last one ended, and says when the process began.

@@ -3,8 +3,8 @@ package history
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
-	"time"
 )
 
 // Kind says what a Mark is about.
@@ -12,60 +12,90 @@ type Kind string
 
 // The kinds of marks.
 const (
-	Started       Kind = "started"    // the process
-	AlertFired    Kind = "alert"      // an alert began
-	ScheduleLost  Kind = "redis_lost" // Redis does not answer, or is behind
-	ScheduleBack  Kind = "redis_back"
-	PolicyChanged Kind = "policy" // a policy was set or removed, or definitions were imported
+	Started       Kind = "started"        // the process
+	AlertFired    Kind = "alert"          // an incident began
+	AlertOver     Kind = "alert_over"     // it is over
+	ScheduleLost  Kind = "redis_lost"     // Redis does not answer, or is behind
+	ScheduleBack  Kind = "redis_back"     // it does again
+	PolicyChanged Kind = "policy"         // a policy was set or removed, or definitions were imported
+	ConsumersGone Kind = "consumers_gone" // at least half of a queue's consumers left
+	ConsumersBack Kind = "consumers_back" // a queue that had none has consumers again
+	Deployed      Kind = "deploy"         // an application connected with a version that is new
 )
 
 const (
 	maxMarks = 512
-	// marksAtOnce is how many alerts that begin together get a mark each.
+	// marksAtOnce is how many marks of a kind that begin together are kept; the others become one.
 	marksAtOnce = 8
-	scheduleUp  = "up"
 )
 
 // Mark is something that happened once.
 type Mark struct {
 	At    int64  `json:"at"`   // Unix ms
-	Kind  Kind   `json:"kind"` // started, alert, redis_lost, redis_back or policy
+	Kind  Kind   `json:"kind"` // started, alert, alert_over, redis_lost, redis_back, policy, consumers_gone, consumers_back or deploy
 	Text  string `json:"text"`
 	VHost string `json:"vhost,omitempty"` // "": it is not about a virtual host
 	Queue string `json:"queue,omitempty"` // "": it is not about one queue
-}
-
-// State is what the source watches. Whatever is new in it becomes a mark.
-type State struct {
-	// Schedule is "up" while the schedule in Redis fires, anything else while it does not, and "" without a Redis.
-	Schedule string
-	Since    time.Time // when that began; the zero time: not known
-	Firing   []Alert
-}
-
-// Alert is an alert that fires.
-type Alert struct {
-	Key          string // the same for as long as it fires
-	Text         string
-	VHost, Queue string
-	Since        time.Time
-}
-
-// state is what was seen last.
-type state struct {
-	seen     bool
-	schedule string
-	firing   map[string]bool
+	About string `json:"about,omitempty"` // the ID of an incident, or an application
+	Page  string `json:"page"`            // path of the dashboard's page that shows more
 }
 
 // marks are the last marks, in the order in which they were added.
 type marks struct{ list []Mark }
 
+// add adds a mark. If there are too many, one of the kind goes that has the most, so that what happens all the time does not displace what
+// happened once.
 func (m *marks) add(one Mark) {
 	if len(m.list) >= maxMarks {
-		m.list = slices.Delete(m.list, 0, len(m.list)-maxMarks+1)
+		of, most := make(map[Kind]int), m.list[0].Kind
+		for i := range m.list {
+			kind := m.list[i].Kind
+			if of[kind]++; of[kind] > of[most] {
+				most = kind
+			}
+		}
+		first := slices.IndexFunc(m.list, func(x Mark) bool { return x.Kind == most })
+		m.list = slices.Delete(m.list, first, first+1)
 	}
 	m.list = append(m.list, one)
+}
+
+// addTogether adds marks of one kind that belong to one moment; rest says what those above marksAtOnce are.
+func (m *marks) addTogether(list []Mark, rest string) {
+	slices.SortFunc(list, func(a, b Mark) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.About, b.About), cmp.Compare(a.Queue, b.Queue))
+	})
+	if more := len(list) - marksAtOnce; more > 1 {
+		list[marksAtOnce] = Mark{At: list[len(list)-1].At, Kind: list[0].Kind, Text: fmt.Sprintf(rest, more)}
+		list = list[:marksAtOnce+1]
+	}
+	for i := range list {
+		m.add(list[i])
+	}
+}
+
+// page is the page of the dashboard that shows what the mark is about.
+func (m *Mark) page() string {
+	switch m.Kind {
+	case AlertFired, AlertOver:
+		if m.About != "" {
+			return "/incidents#incident-" + m.About
+		}
+		return "/incidents"
+	case ScheduleLost, ScheduleBack:
+		return "/incidents"
+	case PolicyChanged:
+		return "/policies"
+	case ConsumersGone, ConsumersBack:
+		if m.Queue != "" {
+			return "/queue?" + url.Values{"vhost": {m.VHost}, "name": {m.Queue}}.Encode()
+		}
+		return "/queues"
+	case Deployed:
+		return "/connections?" + url.Values{"q": {m.About}}.Encode()
+	case Started:
+	}
+	return "/#parts"
 }
 
 // AddNow adds a mark for something that has just happened.
@@ -78,36 +108,4 @@ func (h *History) add(one Mark) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.marks.add(one)
-}
-
-// watch compares the state with the last one, and adds marks.
-func (h *History) watch(now State, at time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	was, since := h.known, at.UnixMilli()
-	if !now.Since.IsZero() && now.Since.Before(at) {
-		since = now.Since.UnixMilli()
-	}
-	h.known = state{seen: true, schedule: now.Schedule, firing: make(map[string]bool, len(now.Firing))}
-	switch up, wasUp := now.Schedule == scheduleUp, !was.seen || was.schedule == scheduleUp; {
-	case now.Schedule == "" || up == wasUp:
-	case up:
-		h.marks.add(Mark{At: since, Kind: ScheduleBack, Text: "Redis is back"})
-	default:
-		h.marks.add(Mark{At: since, Kind: ScheduleLost, Text: "Redis is lost"})
-	}
-	var begun []Alert
-	for _, a := range now.Firing {
-		if h.known.firing[a.Key] = true; !was.firing[a.Key] {
-			begun = append(begun, a)
-		}
-	}
-	slices.SortFunc(begun, func(a, b Alert) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Key, b.Key)) })
-	for i, a := range begun {
-		if i == marksAtOnce && len(begun) > i+1 {
-			h.marks.add(Mark{At: at.UnixMilli(), Kind: AlertFired, Text: fmt.Sprintf("%d more alerts", len(begun)-i)})
-			break
-		}
-		h.marks.add(Mark{At: a.Since.UnixMilli(), Kind: AlertFired, Text: a.Text, VHost: a.VHost, Queue: a.Queue})
-	}
 }

@@ -59,6 +59,7 @@ func (h *History) Read(r Request) (out Read) {
 	out.merge(r.Points, r.Partial)
 	for _, m := range h.marks.list {
 		if m.At >= out.From*1000 && m.of(r.VHost, r.Queue) {
+			m.Page = m.page()
 			out.Marks = append(out.Marks, m)
 		}
 	}

@@ -15,6 +15,7 @@ type series struct {
 
 	published, delivered uint64 // at the last sample
 	counting             bool   // they are known
+	consumers            consumers
 
 	depth, willExpire int64
 	came, went        int64

@@ -83,9 +83,9 @@ func (t *counters) entered(m *queue.Message) {
 	}
 }
 
-// Load returns how many messages are in the queue, including unacked ones, and its totals.
-func (q *Queue) Load() (messages int, c QueueStats) {
+// Load returns how many messages are in the queue, including unacked ones, how many consumers it has, and its totals.
+func (q *Queue) Load() (messages, consumers int, c QueueStats) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.core.Ready() + q.core.Unacked(), q.counters.stats()
+	return q.core.Ready() + q.core.Unacked(), q.consumers.count, q.counters.stats()
 }

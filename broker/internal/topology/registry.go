@@ -90,7 +90,7 @@ func (r *Registry) add(q *Queue) {
 
 // drop removes a deleted queue and keeps its statistics.
 func (r *Registry) drop(q *Queue) {
-	_, stats := q.Load()
+	_, _, stats := q.Load()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byID[q.ID()] != q {
@@ -118,20 +118,20 @@ func (r *Registry) queuesLocked() []*Queue {
 
 // Stats sums the statistics of all queues, including deleted ones.
 func (r *Registry) Stats() delivery.QueueStats {
-	return r.Loads(func(*Queue, int, *delivery.QueueStats) {})
+	return r.Loads(func(*Queue, int, int, *delivery.QueueStats) {})
 }
 
-// Loads calls fn with each queue, the number of messages in it and its statistics, in no order. It
+// Loads calls fn with each queue, the number of messages in it, that of its consumers and its statistics, in no order. It
 // returns the sum of the statistics, including those of deleted queues.
-func (r *Registry) Loads(fn func(q *Queue, messages int, c *delivery.QueueStats)) delivery.QueueStats {
+func (r *Registry) Loads(fn func(q *Queue, messages, consumers int, c *delivery.QueueStats)) delivery.QueueStats {
 	r.mu.RLock()
 	sum := r.retired
 	all := r.queuesLocked()
 	r.mu.RUnlock()
 	for _, q := range all {
-		messages, c := q.Load()
+		messages, consumers, c := q.Load()
 		sum.Add(&c)
-		fn(q, messages, &c)
+		fn(q, messages, consumers, &c)
 	}
 	return sum
 }

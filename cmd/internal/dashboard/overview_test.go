@@ -5,11 +5,13 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/amqp"
 	"curfew/monitor"
+	"curfew/monitor/history"
 )
 
 // TestLatenessOfASpan: each choice keeps the other, and the number at the top is since the start.
@@ -54,4 +56,28 @@ func TestEmptyOverviewSaysHowToStart(t *testing.T) {
 	require.Contains(t, page, "curfew demo --against "+s.url+"</code>")
 	s.queue("/", "q", nil)
 	require.NotContains(t, s.get("/").body, "curfew demo")
+}
+
+// TestWhatChangedAtAnInstant is on the page without scripts, with a link to what each change is about.
+func TestWhatChangedAtAnInstant(t *testing.T) {
+	s := newSite(t)
+	past := history.New(history.Options{Version: "1.2"})
+	past.AddNow(history.Mark{Kind: history.AlertFired, Text: "<late>", About: "abc"})
+	past.AddNow(history.Mark{Kind: history.ConsumersGone, Text: "q has lost", VHost: "v", Queue: "q"})
+	s.with(func(o *Options) { o.History = past })
+	s.logIn("eye")
+	at := time.Now().Unix()
+	around := func(at int64) string {
+		_, rest, _ := strings.Cut(s.get(fmt.Sprint("/?range=1h&at=", at)).body, `class="scrub wide"`)
+		form, _, _ := strings.Cut(rest, "</form>")
+		return form
+	}
+	then := around(at)
+	require.Contains(t, then, `<a href="/incidents#incident-abc">&lt;late&gt;</a>`)
+	require.Contains(t, then, `<a href="/queue?name=q&amp;vhost=v">q has lost</a>`)
+	require.Contains(t, then, `<input type="hidden" name="range" value="1h">`)
+	before := around(at - 1800)
+	require.Contains(t, before, "Curfew 1.2 started", "the first one after it")
+	require.NotContains(t, before, "q has lost")
+	require.NotContains(t, around(0), "started", "nobody asked")
 }

@@ -43,14 +43,13 @@ func (s sampled) State() (now history.State) {
 		}
 	}
 	for _, i := range n.incidents.List() {
-		if i.Level != incident.Info {
-			one := history.Alert{Key: i.ID, Text: i.Summary, Since: i.Since}
-			if len(i.Worst) > 0 {
-				one.VHost, one.Queue = i.Worst[0].VHost, i.Worst[0].Queue
-			}
-			now.Firing = append(now.Firing, one)
+		one := history.Alert{Key: i.ID, Text: i.Summary, Since: i.Since, Minor: i.Level == incident.Info}
+		if len(i.Worst) > 0 {
+			one.VHost, one.Queue = i.Worst[0].VHost, i.Worst[0].Queue
 		}
+		now.Firing = append(now.Firing, one)
 	}
+	now.Clients = n.primary.clients()
 	return now
 }
 

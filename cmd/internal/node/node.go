@@ -76,6 +76,8 @@ type primary interface {
 	nowMillis() int64
 	// queues calls fn with each queue that the history is to have.
 	queues(forecasts []monitor.Forecast, fn func(*history.Queue)) history.Stats
+	// clients are the applications that are connected, with their versions, where these are known. One goroutine calls it.
+	clients() []history.Client
 	// status fills in what is known about the messages.
 	status(s *Status)
 	// describe returns its lines of the banner. web is where the dashboard is.

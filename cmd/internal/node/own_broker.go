@@ -39,6 +39,7 @@ type ownBroker struct {
 	broker     *broker.Broker
 	server     *server.Server
 	operations *operate.Operations
+	connected  connected
 }
 
 // open implements primary.
@@ -247,13 +248,16 @@ func (o *ownBroker) queues(forecasts []monitor.Forecast, fn func(*history.Queue)
 		expire[[2]string{f.VHost, f.Queue}] = f.WillMiss
 	}
 	var one history.Queue
-	published, delivered := o.broker.Loads(func(q *broker.Queue, messages int, c *broker.QueueStats) {
-		one = history.Queue{VHost: q.VHost().Name(), Name: q.Name(), Depth: messages, Published: c.Published, Delivered: c.AllDelivered()}
+	published, delivered := o.broker.Loads(func(q *broker.Queue, messages, consumers int, c *broker.QueueStats) {
+		one = history.Queue{VHost: q.VHost().Name(), Name: q.Name(), Depth: messages, Consumers: consumers, Published: c.Published, Delivered: c.AllDelivered()}
 		one.WillExpire = expire[[2]string{one.VHost, one.Name}]
 		fn(&one)
 	})
 	return history.Stats{Published: published, Delivered: delivered}
 }
+
+// clients implements primary.
+func (o *ownBroker) clients() []history.Client { return o.connected.versions(o.server) }
 
 // allow implements primary.
 func (*ownBroker) allow() changes.RabbitMQ { return nil }

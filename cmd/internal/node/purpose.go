@@ -66,7 +66,7 @@ func (l *looker) purposeLocked(vh *broker.VHost, q *broker.Queue) deadline.Purpo
 	where := l.leadsOf(vh)
 	declared := q.Declared()
 	_, _, consumers := q.Counts()
-	_, stats := q.Load()
+	_, _, stats := q.Load()
 	f := deadline.QueueFacts{
 		Name: of.Name, Exclusive: declared.Exclusive, AutoDelete: declared.AutoDelete, TTL: set.TTLMillis >= 0, Bounded: set.Limited(),
 		DeadLetters: set.DeadLetters, Consumers: consumers, Delivered: stats.AllDelivered(), Collects: of.Name == policy.UndeliverableQueue || where.collects[q],
@@ -170,7 +170,7 @@ func (t *targets) besides(q *broker.Queue, look uint64) (all, consumed, onward i
 func factsOf(q *broker.Queue) (consumed, onward int) {
 	if _, _, consumers := q.Counts(); consumers > 0 {
 		consumed = 1
-	} else if _, stats := q.Load(); stats.AllDelivered() > 0 {
+	} else if _, _, stats := q.Load(); stats.AllDelivered() > 0 {
 		consumed = 1
 	}
 	if q.Settings().DeadLetters {

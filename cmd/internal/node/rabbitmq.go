@@ -86,10 +86,13 @@ func (*rabbitmqPrimary) probes() []*probe { return nil }
 // queues implements primary: those that have a forecast.
 func (*rabbitmqPrimary) queues(forecasts []monitor.Forecast, fn func(*history.Queue)) history.Stats {
 	for _, f := range forecasts {
-		fn(&history.Queue{VHost: f.VHost, Name: f.Queue, Depth: f.Ready, WillExpire: f.WillMiss})
+		fn(&history.Queue{VHost: f.VHost, Name: f.Queue, Depth: f.Ready, WillExpire: f.WillMiss, Consumers: f.Consumers})
 	}
 	return history.Stats{}
 }
+
+// clients implements primary: they are the RabbitMQ's.
+func (*rabbitmqPrimary) clients() []history.Client { return nil }
 
 // allow implements primary.
 func (b *rabbitmqPrimary) allow() changes.RabbitMQ { return b.rabbitmq }

@@ -1,7 +1,9 @@
 package overview
 
 import (
+	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -26,8 +28,8 @@ func (c *Trends) content() g.Node {
 	case !c.Read.Known:
 		return ui.Empty(g.Text("Nothing has happened in this queue in the last day."))
 	}
-	plot := func(kind, title string) g.Node {
-		return h.Figure(h.Class("plot"), h.FigCaption(g.Text(title)), h.Div(h.Class("canvas"), h.Data("plot", kind)))
+	plot := func(class, kind, title string) g.Node {
+		return h.Figure(h.Class(class), h.FigCaption(g.Text(title)), h.Div(h.Class("canvas"), h.Data("plot", kind)))
 	}
 	depth := "Messages in queues"
 	if c.Queue != "" {
@@ -39,7 +41,7 @@ func (c *Trends) content() g.Node {
 	}
 	return g.Group{
 		h.Div(h.Class("plots"), h.Data("keep", c.Source), h.Data("history", c.Source),
-			plot("depth", depth), plot(rates, "Messages a second"), plot("lateness", "Lateness, p99, ms")),
+			plot("plot wide", "lateness", "Lateness, p99, ms, and what changed"), c.slider(), plot("plot", "depth", depth), plot("plot", rates, "Messages a second")),
 		h.NoScript(h.P(h.Class("note"), g.Text("The charts need scripts. The table has the same numbers."))),
 		c.marks(), c.table(),
 	}
@@ -90,10 +92,40 @@ func (c *Trends) marks() g.Node {
 	}
 	list := g.Group{}
 	for _, m := range slices.Backward(c.Read.Marks) {
-		list = append(list, h.Li(h.Class("mark "+string(m.Kind)), h.Time(h.Title(ui.UTC(m.At)), g.Text(ui.Clock(m.At))), g.Text(" "), h.Span(ui.Name(m.Text))))
+		list = append(list, mark(&m))
 	}
 	if c.Older > 0 {
 		list = append(list, h.Li(ui.Faint("and "+ui.Number(c.Older)+" before these")))
 	}
 	return h.Ul(h.Class("marks"), h.Aria("label", "What happened in the last "+c.Label), list)
+}
+
+// mark is a line about something that happened, with a link to what it is about.
+func mark(m *history.Mark) g.Node {
+	return h.Li(h.Class("mark "+string(m.Kind)), h.Time(h.Title(ui.UTC(m.At)), g.Text(ui.Clock(m.At))), g.Text(" "), ui.Link(m.Page, ui.Name(m.Text)))
+}
+
+// slider chooses an instant on the axis of the charts, and lists what changed near it. Without scripts it is sent as a form.
+func (c *Trends) slider() g.Node {
+	first, last := c.Read.From, c.Read.From+int64(len(c.Read.Points))*c.Read.Step
+	at, when := last, "now"
+	if c.At != 0 {
+		at, when = min(max(c.At, first), last), ui.UTC(c.At*1000)
+	}
+	number := func(name string, n int64) g.Node { return g.Attr(name, strconv.FormatInt(n, 10)) }
+	hidden := g.Group{}
+	for _, name := range slices.Sorted(maps.Keys(c.asked)) {
+		if name != "at" {
+			hidden = append(hidden, ui.Hidden(name, c.asked.Get(name)))
+		}
+	}
+	another := func(by, text string) g.Node {
+		return h.Button(h.Type("button"), h.Class("quiet"), h.Data("by", by), g.Attr("hidden"), g.Text(text))
+	}
+	return h.Form(h.Class("scrub wide"), h.Method("get"), h.Action(c.path), hidden,
+		h.Label(g.Text("What changed at "), g.El("output", h.For("scrub"), g.Text(when)),
+			h.Input(h.Type("range"), h.ID("scrub"), h.Name("at"), number("min", first), number("max", last), number("step", max(int64(c.span.Seconds())/chartPoints, 1)),
+				number("value", at), g.If(c.At != 0, number("data-at", c.At)))),
+		another("-1", "← Earlier change"), g.Text(" "), another("1", "Later change →"), h.NoScript(ui.Button("Show")),
+		h.Ul(h.Class("marks"), h.Aria("label", "What changed then"), g.Map(c.Near, func(m history.Mark) g.Node { return mark(&m) })))
 }

@@ -12,7 +12,8 @@
     expiries: [["expired", "Expired", "--warn", false, true], ["late", "Late", "--bad", false, true]],
     lateness: [["lateness_p99_ms", "p99", "--warn", true]],
   };
-  const marks = { alert: "--bad", redis_lost: "--bad", redis_back: "--good", started: "--faint", policy: "--accent" };
+  const marks = { alert: "--bad", alert_over: "--good", redis_lost: "--bad", redis_back: "--good", started: "--faint", policy: "--accent",
+    consumers_gone: "--warn", consumers_back: "--good", deploy: "--accent" };
   const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 });
   const exact = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
   const times = document.getElementById("times");
@@ -50,7 +51,7 @@
         label, stroke: colour(name), width: 1.5, fill: fill ? colour(name, 0.18) : undefined, points: { size: 4 },
         value: (u, v, series, i) => { const is = none(i) ? u.data[series].findLast((one) => !none(one)) : v; return none(is) ? "–" : exact.format(is); },
       }))),
-      hooks: { drawClear: [drawMarks] },
+      hooks: { drawClear: [drawMarks], draw: kind === "lateness" ? [drawPins] : [] },
     };
   }
 
@@ -70,6 +71,75 @@
       c.stroke();
     }
     c.restore();
+  }
+
+  // At the top of the first chart each mark is a link. With the keyboard, those of the lists are used instead.
+  function drawPins(u) {
+    for (const old of u.over.querySelectorAll(".pin")) old.remove();
+    for (const m of numbers.marks) {
+      const x = u.valToPos(m.at / 1000, "x");
+      if (x < 0 || x > u.over.clientWidth) continue;
+      const pin = document.createElement("a");
+      pin.className = "pin " + m.kind;
+      pin.href = m.page;
+      pin.tabIndex = -1;
+      pin.title = clock(m.at / 1000, true) + " " + plain(m.text);
+      pin.setAttribute("aria-label", pin.title);
+      pin.style.left = x + "px";
+      u.over.append(pin);
+    }
+  }
+
+  // The slider: which time somebody looks at, and what changed near it.
+  let chosen = null; // s; null: the present
+  const plain = (text) => text.replace(/\p{C}/gu, "\ufffd");
+  function near(at) {
+    const most = 1000 * (numbers.expired.length * numbers.step) / 48;
+    const found = numbers.marks.filter((m) => Math.abs(m.at - 1000 * at) <= most);
+    if (found.length > 0) return found;
+    return [numbers.marks.findLast((m) => m.at < 1000 * at), numbers.marks.find((m) => m.at > 1000 * at)].filter((m) => m !== undefined);
+  }
+  function line(m) {
+    const item = document.createElement("li"), time = document.createElement("time"), link = document.createElement("a");
+    item.className = "mark " + m.kind;
+    time.textContent = new Date(m.at).toISOString().slice(11, 19);
+    time.title = new Date(m.at).toISOString().replace("T", " ").replace("Z", " UTC");
+    link.textContent = plain(m.text);
+    link.href = m.page;
+    item.append(time, " ", link);
+    return item;
+  }
+  function show(form) {
+    const when = chosen === null ? "now" : clock(chosen, true) + (local() ? " here" : " UTC"), found = chosen === null ? [] : near(chosen);
+    form.querySelector("output").textContent = when;
+    form.elements.at.setAttribute("aria-valuetext", chosen === null ? when : when + ", " + found.length + " changes");
+    form.querySelector("ul").replaceChildren(...found.map(line));
+    for (const c of charts) c.plot.setCursor({ left: chosen === null ? -10 : c.plot.valToPos(chosen, "x"), top: chosen === null ? -10 : 0 }, true, false);
+  }
+  function scrub(form, span) {
+    const slider = form.elements.at;
+    if (!form.dataset.ready) {
+      form.dataset.ready = "1";
+      chosen = slider.dataset.at ? Number(slider.dataset.at) : null;
+      slider.addEventListener("input", () => { chosen = slider.value === slider.max ? null : Number(slider.value); show(form); });
+      form.addEventListener("submit", (e) => e.preventDefault());
+      for (const button of form.querySelectorAll("button[data-by]")) {
+        button.hidden = false;
+        button.addEventListener("click", () => {
+          const at = 1000 * (chosen === null ? Number(slider.max) : chosen), earlier = button.dataset.by === "-1";
+          const next = earlier ? numbers.marks.findLast((m) => m.at < at) : numbers.marks.find((m) => m.at > at);
+          if (!next) return;
+          chosen = next.at / 1000;
+          slider.value = String(chosen);
+          show(form);
+        });
+      }
+    }
+    slider.min = span.min;
+    slider.max = span.max;
+    slider.step = numbers.step;
+    slider.value = String(chosen === null ? span.max : chosen);
+    if (!form.querySelector("ul").contains(document.activeElement)) show(form);
   }
 
   function data(kind) {
@@ -92,6 +162,8 @@
       plot.setScale("x", span);
       charts.push({ place, plot });
     }
+    const form = root.querySelector(".scrub");
+    if (form) scrub(form, span);
     root.dataset.drawn = String(charts.length);
   }
 

@@ -38,7 +38,7 @@
     const marked = window.getSelection();
     if (marked && !marked.isCollapsed && live.contains(marked.anchorNode)) return true;
     const at = document.activeElement;
-    return live.contains(at) && /^(INPUT|SELECT|TEXTAREA)$/.test(at.nodeName);
+    return live.contains(at) && /^(INPUT|SELECT|TEXTAREA)$/.test(at.nodeName) && at.type !== "range"; // what has sliders is kept
   }
   function show() {
     if (held === null || paused || busy()) return;

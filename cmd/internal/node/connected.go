@@ -1,0 +1,52 @@
+package node
+
+import (
+	"net/netip"
+	"regexp"
+
+	"curfew/broker/amqp"
+	"curfew/broker/operate"
+	"curfew/broker/server"
+	"curfew/monitor/history"
+)
+
+// connected is which versions of applications are connected, as they were when a connection was last opened or closed.
+type connected struct {
+	of   server.Stats
+	list []history.Client
+}
+
+// versions asks again if connections were opened or closed.
+func (c *connected) versions(s *server.Server) []history.Client {
+	now := s.Stats()
+	if c.of.ConnectionsOpened == now.ConnectionsOpened && c.of.ConnectionsClosed == now.ConnectionsClosed {
+		return c.list
+	}
+	seen := map[history.Client]bool{}
+	s.Clients(func(user string, properties amqp.Table) {
+		if one := application(user, operate.ClientOf(properties)); one.Version != "" {
+			seen[one] = true
+		}
+	})
+	c.of, c.list = now, nil
+	for one := range seen {
+		c.list = append(c.list, one)
+	}
+	return c.list
+}
+
+// ending is a version at the end of a client's name: "orders 2.4.1", "orders@v2.4.1-rc1".
+var ending = regexp.MustCompile(`^(.+?)[ /@:_-]v?(\d+\.\d[0-9A-Za-z.+-]*)$`)
+
+// application is what a client says of itself: its name, if that ends with a version, or else its product and that product's version.
+func application(user string, c operate.Client) history.Client {
+	if found := ending.FindStringSubmatch(c.Name); found != nil {
+		if _, err := netip.ParseAddr(found[2]); err != nil {
+			return history.Client{Name: found[1], Version: found[2]}
+		}
+	}
+	if c.Product == "" {
+		return history.Client{}
+	}
+	return history.Client{Name: c.Product, User: user, Version: c.Version}
+}
