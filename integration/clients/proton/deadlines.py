@@ -57,7 +57,7 @@ def declare(connection, queue, dlx, dlq):
 def message(number, ttl_ms=None):
     made = Message(id=number, durable=True, inferred=True, body=number.encode())
     if ttl_ms is not None:
-        made.ttl = ttl_ms / 1000
+        made.ttl = (ttl_ms + 0.5) / 1000  # it is cut to milliseconds: 2.018 would be 2017
     return made
 
 
