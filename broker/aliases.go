@@ -87,9 +87,11 @@ const (
 	MoveGone       = delivery.MoveGone
 	MoveUnroutable = delivery.MoveUnroutable
 	Moved          = delivery.Moved
+	PutBack        = delivery.PutBack
 	Reject         = delivery.Reject
 	Release        = delivery.Release
 	Requeue        = delivery.Requeue
+	Return         = delivery.Return
 	SingleActive   = delivery.SingleActive
 	Up             = delivery.Up
 	Waiting        = delivery.Waiting

@@ -97,6 +97,28 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 			x.sink.prefetch = 0
 			x.q.Settle(Requeue, held, x.c)
 		}, ready: n},
+		"waits that begin and end": {do: func(x *fixture) {
+			_, err := x.vh.Policies.Set(policy.User, policy.Policy{Name: "p", Pattern: "^q$", ApplyTo: policy.Queues, Definition: policy.Definition{"retry-backoff": "1s"}})
+			require.NoError(t, err)
+			consume(x, n)
+			held := x.sink.held
+			x.q.Settle(Return, held, x.c)
+			assert.Equal(t, n, x.q.State().Waiting)
+			x.sink.held = nil
+			now.Add(int64(time.Second))
+			x.b.env.Timers.RunDue() // beside the goroutine that does
+			require.Eventually(t, func() bool { return x.q.State().Unacked == n }, time.Minute, time.Millisecond)
+			x.sink.prefetch = 0
+			x.q.Settle(PutBack, x.sink.held, x.c)
+		}, ready: n},
+		"purge of what waits": {do: func(x *fixture) {
+			_, err := x.vh.Policies.Set(policy.User, policy.Policy{Name: "p", Pattern: "^q$", ApplyTo: policy.Queues, Definition: policy.Definition{"retry-backoff": "1s"}})
+			require.NoError(t, err)
+			consume(x, n)
+			x.q.Settle(Return, x.sink.held, nil)
+			x.c.Cancel()
+			assert.Equal(t, n, x.q.Purge())
+		}},
 		"expiry that a get meets": {expiration: "1", do: func(x *fixture) {
 			now.Add(int64(time.Second))
 			got, err := x.q.Get(true, func(*Delivery) {})

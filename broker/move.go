@@ -121,16 +121,19 @@ func (p *Publisher) findTargets(m *Publication, it *delivery.Item) (to moveTarge
 		return to, err
 	}
 	has := message.MarksOf(view.Headers)
-	due, err := p.check(m, &view, has, it)
-	if err != nil {
-		return to, err
-	}
 	targets, err := p.routes.Find(p.vh.VHost, m.Exchange, m.RoutingKey, topology.ByTool, topology.Headers{Raw: view.Headers}, has&message.KeyMarks != 0)
 	if e, ok := errors.AsType[*amqp.Exception](err); ok && e.Code == amqp.NotFound {
 		return to, nil
 	}
+	if err != nil {
+		return to, err
+	}
+	due, err := p.check(m, &view, has, targets, it)
+	if it.Named != nil {
+		it.Named.Moved = true
+	}
 	if err == nil && due != 0 && len(targets) > 0 {
-		it.Message.ExpiresAt = due
+		it.Message.ExpiresAt, it.Named = due, nil
 		to.delayed, err = p.vh.schedule()
 		return to, err
 	}

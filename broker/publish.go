@@ -53,6 +53,13 @@ type Publisher struct {
 	properties []byte          // scratch
 	counts     publisherCounts
 	delayed    []queue.Seq
+	delays     delayHeader
+}
+
+// delayHeader is the header that delays what is published to an exchange, as of a version of the topology.
+type delayHeader struct {
+	exchange, name string
+	version        uint64
 }
 
 // NewPublisher makes a publisher for the named user, with what that user may do.
@@ -115,12 +122,12 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 		return true, p.renewLock(m, &view)
 	}
 	it := delivery.Item{TTLMillis: -1, Number: p.count, Move: -1}
-	due, err := p.check(m, &view, has, &it)
+	due, err := p.check(m, &view, has, targets, &it)
 	if err != nil {
 		return false, err
 	}
 	if due != 0 {
-		it.Message.ExpiresAt = due
+		it.Message.ExpiresAt, it.Named = due, nil
 		markAwaited(targets, p.vh.b.Now())
 	}
 	entries := len(targets)
@@ -161,9 +168,14 @@ func (p *Publisher) permit(m *Publication, view *amqp.PropertyView) error {
 
 // check reads the properties that have a meaning to the broker into it, and returns when the
 // message is to be enqueued (0: now).
-func (p *Publisher) check(m *Publication, view *amqp.PropertyView, has message.Marks, it *delivery.Item) (due deadline.Instant, err error) {
-	if err := it.Read(view, has, len(m.Body)); err != nil || has == 0 {
+func (p *Publisher) check(m *Publication, view *amqp.PropertyView, has message.Marks, targets []topology.Target, it *delivery.Item) (due deadline.Instant, err error) {
+	if err := it.Read(view, has, len(m.Body)); err != nil || view.Headers == nil {
 		return 0, err
+	}
+	delays := p.delayHeader(m.Exchange, targets)
+	named := delays != "" || slices.ContainsFunc(targets, func(t topology.Target) bool { return t.Queue.Settings().Names().DeadlineHeader != "" })
+	if has == 0 && !named {
+		return 0, nil
 	}
 	headers := message.HeadersOf(view.Headers)
 	if err := message.CheckKeys(headers); err != nil {
@@ -175,11 +187,42 @@ func (p *Publisher) check(m *Publication, view *amqp.PropertyView, has message.M
 		}
 	}
 	now, stamp := p.vh.b.env.Clock.Read()
-	it.Message.ExpiresAt, due, err = message.ReadTimes(headers, now, stamp, p.vh.b.env.Clock.Ahead())
+	ahead := p.vh.b.env.Clock.Ahead()
+	it.Message.ExpiresAt, due, err = message.ReadTimes(headers, now, stamp, ahead)
+	if err == nil && named {
+		it.Named = &message.Named{Headers: headers, Now: now, Ahead: ahead}
+		due, err = readNamed(it.Named, delays, targets, due, stamp)
+	}
 	if err == nil && has&(message.CommandMark|message.AnswerMark) != 0 {
 		due, err = p.checkCommand(headers, view, it, due, stamp)
 	}
 	return due, err
+}
+
+// readNamed reads the headers that policies name: it returns the later of due and the instant in the
+// header delays, and the first error among the deadlines of the targets.
+func readNamed(headers *message.Named, delays string, targets []topology.Target, due, stamp deadline.Instant) (deadline.Instant, error) {
+	later, err := headers.Due(delays, stamp)
+	for i := 0; i < len(targets) && err == nil; i++ {
+		_, err = headers.Deadline(targets[i].Queue.Settings().Names().DeadlineHeader)
+	}
+	return max(due, later), err
+}
+
+// delayHeader is the header that delays a message, by a policy for its exchange; for the default
+// exchange, which has none, it is that of the queue that the key names. "": none.
+func (p *Publisher) delayHeader(exchange []byte, targets []topology.Target) string {
+	switch version := p.routes.Version(); {
+	case len(exchange) == 0 && len(targets) == 0:
+		return ""
+	case len(exchange) == 0:
+		return targets[0].Queue.Settings().Names().DelayHeader
+	case p.delays.version != version || p.delays.exchange != string(exchange):
+		_, _, set, _ := p.vh.Exchanges.PoliciesOf(string(exchange))
+		p.delays = delayHeader{exchange: string(exchange), version: version}
+		p.delays.name, _ = set.Text("delay-header")
+	}
+	return p.delays.name
 }
 
 func (p *Publisher) put(m *Publication, it *delivery.Item, targets []topology.Target) error {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // celeryApp is the application of clients/celery with Curfew as its broker.
@@ -103,6 +104,22 @@ func TestCeleryDeadline(t *testing.T) {
 	}
 	app.worker("slow")
 	eventually(t, answerLimit, "the other to be taken", func() bool { return readyCount(t, broker.url, "slow") == 0 })
+}
+
+// TestCeleryHeaders: a policy names Celery's own headers. A task with a countdown is in no queue until its eta, and one that is too late leaves its
+// queue at that moment, with no worker there.
+func TestCeleryHeaders(t *testing.T) {
+	t.Parallel()
+	broker := startCurfew(t)
+	broker.setPolicy("celery", "^slow$", "queues", `{"delay-header":"eta","deadline-header":"expires"}`)
+	app := newCeleryApp(t, broker)
+	var sent struct{ Eta float64 }
+	app.run(&sent, "headers", "slow")
+	eventually(t, answerLimit, "the task to expire", func() bool { return broker.metric("curfew_deadlines_fired_total") == 1 })
+	if left := readyCount(t, broker.url, "slow"); left != 1 && time.Now().Before(time.UnixMilli(int64(sent.Eta*1000)-1)) {
+		t.Errorf("%d tasks are queued, not the one without eta and expires", left)
+	}
+	eventually(t, answerLimit, "the eta to come", func() bool { return readyCount(t, broker.url, "slow") == 2 })
 }
 
 // TestCeleryWorkerDies: a worker that dies with a task unacked gives it to the next, marked redelivered.

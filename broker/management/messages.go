@@ -23,8 +23,8 @@ type fetch struct {
 
 // ackModes has how each mode settles the messages.
 var ackModes = map[string]fetch{
-	"ack_requeue_true":     {after: broker.Requeue},
-	"reject_requeue_true":  {after: broker.Requeue},
+	"ack_requeue_true":     {after: broker.PutBack},
+	"reject_requeue_true":  {after: broker.PutBack},
 	"ack_requeue_false":    {noAck: true},
 	"reject_requeue_false": {after: broker.Reject},
 }
@@ -123,7 +123,7 @@ func peek(r *request) error {
 	}
 	list := []object{}
 	for i := range found {
-		list = append(list, peekObject(&found[i], encoding))
+		list = append(list, peekObject(r, &found[i], encoding))
 	}
 	return r.Answer(list)
 }
@@ -134,12 +134,12 @@ func readPeek(f rest.Fields) (p operate.PeekRequest, encoding string, err error)
 	}
 	from, _ := f.Text("from", "head")
 	state, _ := f.Text("state", "")
-	states := map[string]queue.State{"": 0, "ready": queue.Ready, "unacked": queue.Unacked}
+	states := map[string]queue.State{"": 0, "ready": queue.Ready, "unacked": queue.Unacked, "waiting": queue.Waiting}
 	if !slices.Contains([]string{"head", "tail"}, from) {
 		return p, "", rest.Bad("Unsupported from. Please use head or tail.")
 	}
 	if _, ok := states[state]; !ok {
-		return p, "", rest.Bad("Unsupported state. Please use ready or unacked.")
+		return p, "", rest.Bad("Unsupported state. Please use ready, unacked or waiting.")
 	}
 	p = operate.PeekRequest{FromTail: from == "tail", State: states[state]}
 	for _, n := range []struct {
@@ -157,7 +157,7 @@ func readPeek(f rest.Fields) (p operate.PeekRequest, encoding string, err error)
 }
 
 // peekObject returns a message in the form of a get, with its state.
-func peekObject(m *operate.Message, encoding string) object {
+func peekObject(r *request, m *operate.Message, encoding string) object {
 	shown := rest.Message{
 		Exchange: string(m.Message.Exchange), RoutingKey: string(m.Message.RoutingKey), Redelivered: m.Redelivered,
 		Properties: m.Message.Properties, Body: m.Message.Body, Bytes: m.BodyBytes,
@@ -167,6 +167,9 @@ func peekObject(m *operate.Message, encoding string) object {
 	o["persistent"], o["expired"], o["deadline"] = m.Persistent, m.Expired, nil
 	if m.Deadline != 0 {
 		o["deadline"] = m.DeadlineMillis
+	}
+	if m.WaitsUntil != 0 {
+		o["waits_until"] = r.api.b.UnixMillis(m.WaitsUntil)
 	}
 	return o
 }

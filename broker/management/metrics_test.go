@@ -128,7 +128,7 @@ func TestMetricsDetailed(t *testing.T) {
 	assert.Empty(t, names(""), "nothing but what was asked for")
 	assert.ElementsMatch(t, []string{
 		`rabbitmq_detailed_queue_messages_ready{queue="other",vhost="/"}`, `rabbitmq_detailed_queue_messages_unacked{queue="other",vhost="/"}`,
-		`rabbitmq_detailed_queue_messages{queue="other",vhost="/"}`, `rabbitmq_detailed_queue_consumers{queue="other",vhost="/"}`,
+		`rabbitmq_detailed_queue_messages{queue="other",vhost="/"}`, `rabbitmq_detailed_queue_messages_delayed{queue="other",vhost="/"}`, `rabbitmq_detailed_queue_consumers{queue="other",vhost="/"}`,
 	}, names("?family=queue_coarse_metrics&family=queue_consumer_count&vhost=/&queue=^o"))
 	assert.Empty(t, names("?family=queue_coarse_metrics&vhost=none"))
 	assert.Contains(t, names("?family=exchange_bindings&family=vhost_status"), `rabbitmq_cluster_exchange_bindings{exchange="x",type="topic",vhost="/"}`)

@@ -22,8 +22,8 @@ func queueObject(r *request, queue *broker.Queue) object {
 		"name": i.Name, "vhost": i.VHost, "node": r.api.Node, "type": kind, "state": "running",
 		"durable": i.Durable, "auto_delete": i.AutoDelete, "exclusive": i.Exclusive, "internal": false, "arguments": messages.JSONOf(i.Args),
 		"consumers": i.Consumers, "consumer_capacity": rest.Rate(0), "consumer_utilisation": rest.Rate(0), "exclusive_consumer_tag": nil,
-		"single_active_consumer_tag": nil, "memory": 240 + 25*(i.Ready+i.Unacked), "head_message_timestamp": nil, "oldest_message_age": nil, "idle_since": nil,
-		"message_bytes": i.ReadyBytes + i.UnackedBytes, "message_bytes_ready": i.ReadyBytes, "message_bytes_unacknowledged": i.UnackedBytes,
+		"single_active_consumer_tag": nil, "memory": 240 + 25*(i.Ready+i.Unacked) + 75*i.Waiting, "head_message_timestamp": nil, "oldest_message_age": nil, "idle_since": nil,
+		"message_bytes": i.ReadyBytes + i.UnackedBytes + i.WaitingBytes, "message_bytes_ready": i.ReadyBytes, "message_bytes_unacknowledged": i.UnackedBytes,
 		"message_bytes_persistent": i.PersistentBytes, "message_bytes_ram": 0, "message_bytes_paged_out": i.ReadyBytes + i.UnackedBytes,
 		"messages_persistent": i.Persistent, "messages_ram": 0, "messages_ready_ram": 0, "messages_unacknowledged_ram": 0, "messages_paged_out": i.Ready + i.Unacked,
 		"reductions": 0, "reductions_details": object{"rate": rest.Rate(0)}, "recoverable_slaves": nil, "slave_nodes": []any{}, "synchronised_slave_nodes": []any{}, "garbage_collection": noGarbage,
@@ -31,6 +31,7 @@ func queueObject(r *request, queue *broker.Queue) object {
 		"message_stats": r.api.counts(operate.QueueCounts(&i.Stats), key), "delivery_limit": deliveryLimit(&i),
 	}
 	r.api.messages(o, i.Ready, i.Unacked, key)
+	o["messages_delayed"], o["messages"] = i.Waiting, i.Ready+i.Unacked+i.Waiting
 	addPolicies(o, queue)
 	addMoments(r, o, &i)
 	addAims(r, o, &i, queue)
@@ -69,7 +70,7 @@ func addMoments(r *request, o object, i *broker.QueueInfo) {
 	if !i.HeadTimestamp.IsZero() {
 		o["head_message_timestamp"] = i.HeadTimestamp.Unix()
 	}
-	if i.Ready+i.Unacked > 0 {
+	if i.Ready+i.Unacked+i.Waiting > 0 {
 		o["oldest_message_age"] = i.OldestAge.Milliseconds() // Curfew's own
 	}
 	if i.LastActiveAt > 0 {

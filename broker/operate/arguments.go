@@ -16,7 +16,7 @@ type (
 
 // How messages taken by Get are settled.
 const (
-	Requeue = broker.Requeue
+	Requeue = broker.PutBack
 	Reject  = broker.Reject
 )
 

@@ -116,6 +116,9 @@ type Message struct {
 	QueueID        uint64          // the incarnation of its queue
 }
 
+// Waiting is the state of a message that waits for another try.
+const Waiting = queue.Waiting
+
 // Unacked reports whether a consumer holds the message.
 func (m *Message) Unacked() bool { return m.State == queue.Unacked }
 
@@ -141,7 +144,7 @@ const CopiesOfBody = 4
 type PeekRequest struct {
 	Queue         QueueName
 	FromTail      bool        // newest first; otherwise from the head
-	State         queue.State // queue.Ready or queue.Unacked; 0: both
+	State         queue.State // queue.Ready, queue.Unacked or queue.Waiting; 0: any
 	Offset, Count int
 	BodyBytes     int // of each body
 	// Memory is the account for the answer; nil: none.
@@ -215,10 +218,10 @@ type GetRequest struct {
 // Get takes messages and shows each, as basic.get does; then it settles them. The delivery is valid during the call of show.
 func (o *Operations) Get(ctx context.Context, a Actor, r GetRequest, show func(*broker.Delivery)) error {
 	n, err := o.get(&a, &r, show)
-	if err == nil && n > 0 && (r.NoAck || r.After != broker.Requeue) {
+	if err == nil && n > 0 && (r.NoAck || r.After != broker.PutBack) {
 		err = o.Commit(ctx)
 	}
-	o.Record(a, Get, r.Queue, err, zap.Int("messages", n), zap.Bool("requeued", !r.NoAck && r.After == broker.Requeue))
+	o.Record(a, Get, r.Queue, err, zap.Int("messages", n), zap.Bool("requeued", !r.NoAck && r.After == broker.PutBack))
 	return err
 }
 
@@ -248,7 +251,7 @@ func (o *Operations) get(a *Actor, r *GetRequest, show func(*broker.Delivery)) (
 			seqs = append(seqs, d.Seq)
 		})
 		if err != nil {
-			q.Settle(broker.Requeue, seqs, nil)
+			q.Settle(broker.PutBack, seqs, nil)
 			return 0, err
 		}
 		if !got {

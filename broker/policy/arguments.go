@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"unique"
 
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
@@ -37,6 +38,22 @@ type Settings struct {
 	SingleActive     bool               // x-single-active-consumer
 	Purpose          deadline.Purpose   // x-curfew-purpose; 0: it is inferred
 	Objective        deadline.Objective // x-curfew-objective
+	names            unique.Handle[Names]
+}
+
+// Names are what policies name for a queue; few queues have any.
+type Names struct {
+	Park           string // the queue for messages that have come back too often; "": they are dead-lettered as others
+	DeadlineHeader string // the header with a message's absolute deadline, besides x-expires-at; "": none
+	DelayHeader    string // the header that delays what is sent to the queue by its name; "": none
+}
+
+// Names returns what policies name for the queue.
+func (s *Settings) Names() (n Names) {
+	if s.names != (unique.Handle[Names]{}) {
+		n = s.names.Value()
+	}
+	return n
 }
 
 // Shows are what a queue adds to messages when it delivers them. Messages are stored,
@@ -78,6 +95,7 @@ func ParseQueue(defaults Defaults, label string, args amqp.Table) (Settings, err
 		s.Core.Priorities = p.priorities()
 	} else {
 		s.Core.DeliveryLimit = p.deliveryLimit()
+		s.Core.Retry = p.retry()
 		s.Core.Priorities, s.Core.TwoLevels = 1, true
 	}
 	s.Core.Overflow = p.overflow(s.Type)
@@ -265,9 +283,6 @@ var (
 		{"x-session-id", "sessions are not supported"},
 		{"x-requires-duplicate-detection", "duplicate detection is not supported"},
 		{"x-enable-deferral", "deferral is not supported"},
-		{"x-delayed-retry-type", "delayed retries are not supported"}, // RabbitMQ 4.3
-		{"x-delayed-retry-min", "delayed retries are not supported"},
-		{"x-delayed-retry-max", "delayed retries are not supported"},
 	}
 	// queueArgs are Curfew's own arguments that exchanges do not take.
 	queueArgs = []meaningless{

@@ -54,6 +54,12 @@ var keys = []key{
 	{"max-in-memory-bytes", operator | noStream, atLeast(0), " is not a valid maximum memory in bytes", nil},
 	{"overflow", operator | noStream, oneOf("drop-head", "reject-publish", "reject-publish-dlx"), " is not a valid overflow value", overflow},
 	{"delivery-limit", operator | noClassic | noStream, integer, " is not a valid delivery limit", deliveryLimit},
+	{"delayed-retry-type", operator | noClassic | noStream, oneOf("disabled", "all", "failed", "returned"), " is not a valid delayed retry type", nil}, // see finishRetry
+	{"delayed-retry-min", operator | noClassic | noStream, between(0, longest), " is not a valid minimum delay of retries", nil},
+	{"delayed-retry-max", operator | noClassic | noStream, between(0, longest), " is not a valid maximum delay of retries", nil},
+	{"retry-backoff", queuesOnly | noStream, backoff, " is not a valid back-off: it is a list of 1 to 16 waits, such as 1s,5s,30s,2m", nil},
+	{"retry-jitter", queuesOnly | noStream, between(0, 100), " is not a valid jitter: it is a percentage, 0 to 100", nil},
+	{"retry-park", queuesOnly | noStream, filledName, " is not a valid name of a queue", nil},
 	{"lock-duration", queuesOnly, between(1, longest), " is not a valid lock duration", lower(0, func(t *target) *int64 { return &t.LockMillis })},
 	{"dead-letter-queue", queuesOnly, boolean, " is not a valid value of dead-letter-queue, which is true or false", unlessKept(deadLetterQueue)},
 	{"auto-delete-on-idle", operator, between(1, longest), " is not a valid idle period", unlessKept(lower(0, func(t *target) *int64 { return &t.IdleMillis }))},
@@ -62,6 +68,8 @@ var keys = []key{
 	{"remaining-expiration", 0, boolean, " is not a valid remaining expiration setting; it is true or false", remainingExpiration},
 	{"curfew-purpose", queuesOnly, oneOf("work", "retry", "dead-letters", "telemetry", "reply"), ` is not a valid purpose: ` + purposeProblem, purpose},
 	{"curfew-objective", queuesOnly, objectiveText, ` is not a valid objective: it is like "99% consumed within 30s", or "none expires"`, objective},
+	{"deadline-header", queuesOnly | noStream, filledName, " is not a valid name of a header", deadlineHeader},
+	{"delay-header", noStream, filledName, " is not a valid name of a header", delayHeader},
 	{"queue-mode", noQuorum | noStream, oneOf("default", "lazy"), " is not a valid queue-mode value", nil},
 	{"queue-version", operator | noStream, oneOf(int64(1), int64(2)), " is not a valid queue-version value", nil},
 	{"max-age", noClassic | noQuorum, age, " is not a valid max age", nil},
@@ -116,14 +124,15 @@ func checkDefinition(k Kind, v any) string {
 // target is a queue whose settings a definition changes.
 type target struct {
 	Settings
-	args amqp.Table
-	name string
+	args  amqp.Table
+	name  string
+	names Names
 }
 
 // Apply returns the settings of a queue whose arguments give s and whose policies give d: the
 // lower of two limits, otherwise what was declared (RabbitMQ: Policies). name is the queue's.
 func (d Definition) Apply(s Settings, args amqp.Table, name string) Settings {
-	t := target{s, args, name}
+	t := target{Settings: s, args: args, name: name}
 	for i := range keys {
 		if k := &keys[i]; k.apply != nil && d[k.name] != nil {
 			k.apply(&t, d, k.name)
@@ -155,6 +164,7 @@ func (t *target) finish(d Definition) {
 			t.Core.DeliveryLimit = limit // after this many failures it is delivered once more
 		}
 	}
+	t.finishRetry(d)
 	t.UseSubqueue()
 }
 
@@ -245,6 +255,14 @@ func remainingExpiration(t *target, d Definition, key string) {
 	}
 }
 
+func deadlineHeader(t *target, d Definition, key string) {
+	if !t.Keeps {
+		t.names.DeadlineHeader, _ = d.Text(key)
+	}
+}
+
+func delayHeader(t *target, d Definition, key string) { t.names.DelayHeader, _ = d.Text(key) }
+
 // The checks of values:
 
 func text(v any) bool {
@@ -257,6 +275,9 @@ func name(v any) bool {
 	s, ok := v.(string)
 	return ok && len(s) <= 255
 }
+
+// filledName is name for one that may not be empty.
+func filledName(v any) bool { return name(v) && v != "" }
 
 func objectiveText(v any) bool {
 	s, ok := v.(string)

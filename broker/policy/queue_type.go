@@ -42,7 +42,7 @@ var (
 		Classic: {"x-max-priority", "x-queue-mode", "x-queue-version", "x-queue-master-locator"},
 		Quorum: {
 			"x-dead-letter-strategy", "x-max-in-memory-length", "x-max-in-memory-bytes", "x-quorum-initial-group-size",
-			"x-delivery-limit", "x-queue-leader-locator",
+			"x-delivery-limit", "x-queue-leader-locator", retryTypeArg, retryMinArg, retryMaxArg,
 		},
 	}
 	streamArgs = []string{"x-max-age", "x-stream-max-segment-size-bytes", "x-initial-cluster-size"}

@@ -7,8 +7,8 @@ import (
 
 // sums are the counts that a walk over all entries must arrive at.
 type sums struct {
-	ready, unacked, durable                int
-	readyBytes, unackedBytes, durableBytes int64
+	ready, unacked, waiting, durable                     int
+	readyBytes, unackedBytes, waitingBytes, durableBytes int64
 }
 
 func (s *sums) add(e *entry) {
@@ -16,13 +16,17 @@ func (s *sums) add(e *entry) {
 		s.durable++
 		s.durableBytes += int64(e.bytes)
 	}
-	if e.state == Ready {
+	switch e.state {
+	case Ready:
 		s.ready++
 		s.readyBytes += int64(e.bytes)
-		return
+	case Waiting:
+		s.waiting++
+		s.waitingBytes += int64(e.bytes)
+	default:
+		s.unacked++
+		s.unackedBytes += int64(e.bytes)
 	}
-	s.unacked++
-	s.unackedBytes += int64(e.bytes)
 }
 
 // Check compares everything that the queue keeps besides its entries with the entries, and
@@ -42,8 +46,12 @@ func (q *Queue) Check() error {
 		q.removed.check(&found)
 	}
 	durable, durableBytes := q.Persistent()
-	if kept := (sums{q.readyCount, q.unackedCount, durable, q.readyBytes, q.unackedBytes, durableBytes}); kept != found {
+	waiting, waitingBytes := q.Waiting()
+	if kept := (sums{q.readyCount, q.unackedCount, waiting, durable, q.readyBytes, q.unackedBytes, waitingBytes, durableBytes}); kept != found {
 		return fmt.Errorf("queue: counts %+v, entries %+v", kept, found)
+	}
+	if w := q.waits; w != nil && w.dues.Len()-w.dues.Stale != len(w.until) {
+		return fmt.Errorf("queue: %d wait, with %d entries, %d of them stale", len(w.until), w.dues.Len(), w.dues.Stale)
 	}
 	return q.spares.check()
 }

@@ -1,5 +1,7 @@
 package queue
 
+import "unique"
+
 // Overflow says what a queue at its limits does with a publish (RabbitMQ: Queue
 // Length Limit).
 type Overflow uint8
@@ -27,6 +29,8 @@ type Options struct {
 	// DeliveryLimit: a message is requeued until more than this many of its deliveries have
 	// failed. The count stops at 65535, so a higher limit has no effect.
 	DeliveryLimit int64
+	// Retry is how long a message waits that came back; NoRetry: not at all.
+	Retry unique.Handle[Retry]
 }
 
 // overDelivered is the rule of RabbitMQ's quorum queues.

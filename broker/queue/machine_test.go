@@ -71,6 +71,14 @@ func (k *machine) message(ttl int64, bytes uint32) Message {
 	return m
 }
 
+// waiting is a message that waits for another try, if there is one.
+func (k *machine) waiting(i int) Seq {
+	if all := k.m.in(Waiting); len(all) > 0 {
+		return all[i%len(all)].seq
+	}
+	return k.some(i)
+}
+
 // restore leaves a hole of that many numbers before the message.
 func (k *machine) restore(priority uint8, hole uint64, ttl int64) {
 	p := min(priority, k.m.opts.Priorities)
@@ -126,6 +134,42 @@ func (k *machine) requeue(failed bool, seqs ...Seq) {
 	k.check("requeue")
 }
 
+func (k *machine) giveBack(counted, failed bool, seqs ...Seq) {
+	for _, s := range seqs {
+		k.same("return", k.q.Return(k.now, k.now, s, counted, failed, &k.fx), k.m.returned(k.now, s, counted, failed))
+		x := k.m.msgs[s]
+		if x != nil && x.state == Waiting {
+			k.same("return: waits", k.q.WaitsUntil(s), x.until)
+		} else {
+			k.same("return: waits", k.q.WaitsUntil(s), deadline.Instant(0))
+		}
+	}
+	k.check("return")
+}
+
+// wake asks for few at a time.
+func (k *machine) wake() {
+	want := k.m.wake(k.now)
+	next := k.q.Wake(k.now, 3, &k.fx)
+	for next != 0 && next <= k.now {
+		next = k.q.Wake(k.now, 3, &k.fx)
+	}
+	if next > want || (next == 0) != (want == 0) { // a stale entry may be asked for
+		k.t.Fatalf("wake: the next is at %v, want %v", next, want)
+	}
+	k.check("wake")
+}
+
+func (k *machine) wakeNow(s Seq, deadline deadline.Instant) {
+	k.same("wake now", k.q.WakeNow(k.now, s, deadline, &k.fx), k.m.wakeNow(k.now, s, deadline))
+	k.check("wake now")
+}
+
+func (k *machine) remove(s Seq, deadline deadline.Instant) {
+	k.same("remove", k.q.Remove(s, deadline, &k.fx), k.m.remove(s, deadline))
+	k.check("remove")
+}
+
 func (k *machine) expire(s Seq, deadline deadline.Instant) {
 	got, at := k.q.Expire(k.now, s, deadline, &k.fx)
 	want, wantAt := k.m.expire(k.now, s, deadline)
@@ -173,7 +217,7 @@ func (k *machine) purge() {
 	for k.q.Sweeping() {
 		k.sweep()
 	}
-	k.same("purge", k.q.Purge(), k.m.purge(Ready))
+	k.same("purge", k.q.Purge(), k.m.purge(false))
 	k.leaveToSweep()
 	k.check("purge")
 }
@@ -200,7 +244,7 @@ func (k *machine) sweepOf(q *Queue) {
 
 func (k *machine) clear() {
 	rest := k.q.Clear()
-	k.m.purge(gone)
+	k.m.purge(true)
 	k.leaveToSweep()
 	k.check("clear")
 	for rest.Sweeping() {
@@ -270,8 +314,10 @@ func (k *machine) check(op string) {
 	}
 	ready, readyBytes := k.m.count(Ready)
 	unacked, unackedBytes := k.m.count(Unacked)
-	k.same(op+": counts", [3]int{k.q.Ready(), k.q.Unacked(), k.q.Len()}, [3]int{ready, unacked, ready + unacked})
-	k.same(op+": bytes", [2]int64{k.q.ReadyBytes(), k.q.UnackedBytes()}, [2]int64{readyBytes, unackedBytes})
+	waiting, waitingBytes := k.m.count(Waiting)
+	isWaiting, areBytes := k.q.Waiting()
+	k.same(op+": counts", [4]int{k.q.Ready(), k.q.Unacked(), isWaiting, k.q.Len()}, [4]int{ready, unacked, waiting, ready + unacked + waiting})
+	k.same(op+": bytes", [3]int64{k.q.ReadyBytes(), k.q.UnackedBytes(), areBytes}, [3]int64{readyBytes, unackedBytes, waitingBytes})
 	if head := k.m.firstReady(); head != nil {
 		s, m, ok := k.q.Head()
 		k.same(op+": head", modelMessage{seq: s, Message: m, state: Ready}, modelMessage{seq: head.seq, Message: head.Message, state: Ready})

@@ -81,7 +81,7 @@ type Delivery struct {
 	Deliveries  uint16 // earlier deliveries that failed, see Queue.Requeue
 }
 
-// State is whether a queued message waits or has been handed out.
+// State is whether a queued message can be taken, has been handed out or waits for another try.
 type State uint8
 
 const (
@@ -90,8 +90,10 @@ const (
 	Ready
 	// Unacked messages were taken and not yet settled or requeued.
 	Unacked
+	// Waiting messages came back, and are ready again later (Options.Retry).
+	Waiting
 )
 
 func (s State) String() string {
-	return [...]string{"gone", "ready", "unacked"}[s]
+	return [...]string{"gone", "ready", "unacked", "waiting"}[s]
 }

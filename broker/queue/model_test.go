@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"slices"
 
 	"curfew/broker/deadline"
@@ -20,6 +21,7 @@ type modelMessage struct {
 	seq     Seq
 	state   State
 	failed  uint16
+	until   deadline.Instant // while it waits
 	tracked bool
 }
 
@@ -117,13 +119,81 @@ func (m *model) requeue(now deadline.Instant, s Seq, failed bool) bool {
 	if failed {
 		x.failed++
 	}
+	m.back(now, x, 0)
+	return true
+}
+
+func (m *model) back(now deadline.Instant, x *modelMessage, wait deadline.Millis) {
 	if x.ExpiresAt != 0 && now >= x.ExpiresAt {
 		m.settle(x, Expired)
 	} else if limit := m.opts.DeliveryLimit; limit >= 0 && int64(x.failed) > limit {
 		m.settle(x, DeliveryLimit)
 	} else {
 		x.state, x.Flags = Ready, x.Flags|Redelivered
+		if wait > 0 {
+			x.state, x.until = Waiting, now.AddMillis(wait)
+		}
 	}
+}
+
+func (m *model) returned(now deadline.Instant, s Seq, counted, failed bool) bool {
+	x := m.msgs[s]
+	if x == nil || x.state != Unacked {
+		return false
+	}
+	if counted {
+		x.failed++
+	}
+	wait, times := deadline.Millis(0), max(x.failed, 1)
+	if m.opts.Retry != NoRetry {
+		if r := m.opts.Retry.Value(); failed && r.Failed || !failed && r.Returned {
+			wait = min(r.Min*deadline.Millis(times), r.Max)
+			if r.Count > 0 {
+				wait = r.Steps[min(int(times), int(r.Count))-1]
+			}
+		}
+	}
+	m.back(now, x, wait)
+	return true
+}
+
+func (m *model) endWait(now deadline.Instant, x *modelMessage) {
+	x.state = Ready
+	if x.ExpiresAt != 0 && now >= x.ExpiresAt {
+		m.settle(x, Expired)
+	}
+}
+
+// wake returns when the next message is ready again.
+func (m *model) wake(now deadline.Instant) (next deadline.Instant) {
+	waiting := m.in(Waiting)
+	slices.SortStableFunc(waiting, func(a, b *modelMessage) int {
+		return cmp.Or(cmp.Compare(a.until, b.until), cmp.Compare(a.seq, b.seq))
+	})
+	for _, x := range waiting {
+		if x.until > now {
+			return x.until
+		}
+		m.endWait(now, x)
+	}
+	return 0
+}
+
+func (m *model) wakeNow(now deadline.Instant, s Seq, deadline deadline.Instant) bool {
+	x := m.msgs[s]
+	if x == nil || x.state != Waiting || x.ExpiresAt != deadline {
+		return false
+	}
+	m.endWait(now, x)
+	return true
+}
+
+func (m *model) remove(s Seq, deadline deadline.Instant) bool {
+	x := m.msgs[s]
+	if x == nil || x.state == Unacked || x.ExpiresAt != deadline {
+		return false
+	}
+	m.settle(x, Purged)
 	return true
 }
 
@@ -188,9 +258,12 @@ func (m *model) trim() {
 	}
 }
 
-// purge settles the messages in a state, or all of them, for gone.
-func (m *model) purge(state State) int {
-	all := m.in(state)
+// purge settles the messages that no consumer holds, or all of them.
+func (m *model) purge(held bool) int {
+	all := m.in(gone)
+	if !held {
+		all = slices.DeleteFunc(all, func(x *modelMessage) bool { return x.state == Unacked })
+	}
 	for _, x := range all {
 		m.settle(x, Purged)
 	}

@@ -23,6 +23,7 @@ type Queue struct {
 	unackedDurable           sum
 
 	removed *removed // not swept yet
+	waits   *waits   // nil: no message waits
 
 	// highTaken is how many messages were taken one after the other without a turn of the normal ones, with Options.TwoLevels.
 	highTaken uint8
@@ -214,8 +215,8 @@ func (q *Queue) Expire(now deadline.Instant, s Seq, deadline deadline.Instant, f
 }
 
 // Reschedule gives the message s another deadline in place of the one it has; 0 is none,
-// for both. The message keeps its place in the queue. If the new deadline has come, a ready
-// message is settled as Expired (Fired), still with the deadline that it had; an unacked one stays
+// for both. The message keeps its place in the queue. If the new deadline has come, a message
+// that no consumer holds is settled as Expired (Fired), still with the deadline that it had; an unacked one stays
 // with its consumer and will expire if it is requeued (Held). From then on a call that names the
 // old deadline gets Gone. wasTracked: the old deadline was tracked, and Track has to be called
 // again.
@@ -227,7 +228,7 @@ func (q *Queue) Reschedule(now deadline.Instant, s Seq, deadline, newDeadline de
 	e := at.entry()
 	wasTracked = e.flags&tracked != 0
 	due := newDeadline != 0 && now >= newDeadline
-	if due && e.state == Ready {
+	if due && e.state != Unacked {
 		q.settle(s, at, Expired, fx)
 		return Fired, wasTracked
 	}
@@ -249,11 +250,11 @@ func (q *Queue) Find(s Seq) (m Message, deliveries uint16, ok bool) {
 	return at.entry().message(), at.entry().deliveries, true
 }
 
-// Remove settles the ready message s as Purged, if it has this deadline. False: it
+// Remove settles the ready or waiting message s as Purged, if it has this deadline. False: it
 // is gone, or held by a consumer.
 func (q *Queue) Remove(s Seq, deadline deadline.Instant, fx *Effects) bool {
 	at, ok := q.find(s)
-	if !ok || at.entry().expiresAt != deadline || at.entry().state != Ready {
+	if !ok || at.entry().expiresAt != deadline || at.entry().state == Unacked {
 		return false
 	}
 	q.settle(s, at, Purged, fx)
@@ -261,7 +262,7 @@ func (q *Queue) Remove(s Seq, deadline deadline.Instant, fx *Effects) bool {
 }
 
 // Hold makes the ready message s unacked, wherever in the queue it is, if it has this deadline.
-// False: it is gone, held, or has another deadline.
+// False: it is gone, held, waits, or has another deadline.
 func (q *Queue) Hold(s Seq, deadline deadline.Instant) bool {
 	at, ok := q.find(s)
 	if !ok || at.entry().expiresAt != deadline || at.entry().state != Ready {
@@ -343,9 +344,12 @@ func (e *entry) settled(s Seq, r Reason) Settled {
 func (q *Queue) settle(s Seq, at place, r Reason, fx *Effects) {
 	e := at.entry()
 	fx.Settled = append(fx.Settled, e.settled(s, r))
-	if e.state == Ready {
+	switch e.state {
+	case Ready:
 		q.unready(s, at)
-	} else {
+	case Waiting:
+		q.waits.remove(s, e, false)
+	default:
 		q.unhold(e)
 	}
 	e.state = gone
@@ -371,18 +375,25 @@ func (q *Queue) countReady(priority uint8, e *entry) {
 	q.readyDurable.add(e)
 }
 
-// Ready is how many messages wait, including those past their deadline that nobody has noticed.
+// Ready is how many messages can be taken, including those past their deadline that nobody has noticed.
 func (q *Queue) Ready() int { return q.readyCount }
 
 // Unacked is how many messages consumers hold.
 func (q *Queue) Unacked() int { return q.unackedCount }
 
-// Len is Ready and Unacked together.
-func (q *Queue) Len() int { return q.readyCount + q.unackedCount }
+// Len is Ready, Unacked and Waiting together.
+func (q *Queue) Len() int {
+	waiting, _ := q.Waiting()
+	return q.readyCount + q.unackedCount + waiting
+}
 
 // Persistent is how many messages are flagged Durable, and the size of their bodies.
 func (q *Queue) Persistent() (messages int, bytes int64) {
-	return q.readyDurable.count + q.unackedDurable.count, q.readyDurable.bytes + q.unackedDurable.bytes
+	all := q.readyDurable
+	if q.waits != nil {
+		all.count, all.bytes = all.count+q.waits.durable.count, all.bytes+q.waits.durable.bytes
+	}
+	return all.count + q.unackedDurable.count, all.bytes + q.unackedDurable.bytes
 }
 
 // Head is the message that Take would consider first; ok is false if none is ready.

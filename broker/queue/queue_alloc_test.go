@@ -101,7 +101,7 @@ func TestMemory(t *testing.T) {
 	if each := float64(allocated(func() { publish(New(unlimited), n) })) / n; each > 25.5 {
 		t.Errorf("a queued message takes %.1f bytes", each)
 	}
-	if size := allocated(func() { empty = New(unlimited) }); size > 272 {
+	if size := allocated(func() { empty = New(unlimited) }); size > 288 {
 		t.Errorf("an empty queue takes %d bytes", size)
 	}
 	q := New(unlimited)

@@ -45,12 +45,15 @@ func next(in *bytes.Buffer) byte {
 
 // readOptions takes five bytes; zero is the plain queue without limits.
 func readOptions(in *bytes.Buffer) Options {
+	priorities, length, size, limit := next(in), next(in), next(in), next(in)
+	retry := limit >> 3
 	return Options{
-		Priorities:    next(in),
-		MaxLength:     int64(next(in)) - 1,
-		MaxBytes:      int64(next(in))*2 - 1,
-		DeliveryLimit: int64(next(in)%8) - 1,
+		Priorities:    priorities,
+		MaxLength:     int64(length) - 1,
+		MaxBytes:      int64(size)*2 - 1,
+		DeliveryLimit: int64(limit%8) - 1,
 		Overflow:      Overflow(next(in) % 3),
+		Retry:         retries[retry%byte(len(retries))],
 	}
 }
 
@@ -105,6 +108,17 @@ func (k *machine) operateAll(op, a, b byte) {
 	case 'C': // everything held is acknowledged, but for the first ones
 		held := k.allHeld()
 		k.ack(held[min(int(a), len(held)):]...)
+	case 'b': // everything held comes back, and waits if the options say so
+		k.giveBack(b&2 == 0, b&1 != 0, k.allHeld()...)
+	case 'w':
+		k.now += deadline.Instant(a&7) * 500
+		k.wake()
+	case 'n':
+		s := k.waiting(int(a))
+		k.wakeNow(s, k.deadline(s))
+	case 'r':
+		s := k.waiting(int(a))
+		k.remove(s, k.deadline(s))
 	case 'O':
 		k.setOptions(readOptions(bytes.NewBuffer([]byte{0, a, b, a, b >> 4})))
 	case 'W':

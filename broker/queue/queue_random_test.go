@@ -3,11 +3,19 @@ package queue
 import (
 	"fmt"
 	"testing"
+	"unique"
 
 	"pgregory.net/rapid"
 
 	"curfew/broker/deadline"
 )
+
+var retries = []unique.Handle[Retry]{
+	NoRetry,
+	unique.Make(Retry{Failed: true, Returned: true, Count: 3, Steps: [MaxSteps]deadline.Millis{1, 3, 2}}),
+	unique.Make(Retry{Failed: true, Min: 1, Max: 2}),
+	unique.Make(Retry{Returned: true, Min: 2, Max: 5}),
+}
 
 func drawOptions(t *rapid.T) Options {
 	limit := rapid.OneOf(rapid.Int64Range(-1, 12), rapid.Int64Range(200, 400), rapid.Just(int64(-1)))
@@ -16,6 +24,7 @@ func drawOptions(t *rapid.T) Options {
 		MaxBytes:      limit.Draw(t, "max bytes"),
 		Overflow:      rapid.SampledFrom([]Overflow{DropHead, RejectPublish, RejectPublishDLX}).Draw(t, "overflow"),
 		DeliveryLimit: rapid.Int64Range(-1, 3).Draw(t, "delivery limit"),
+		Retry:         rapid.SampledFrom(retries).Draw(t, "retry"),
 	}
 }
 
@@ -58,6 +67,26 @@ func runModel(t *rapid.T, priorities uint8) {
 		"ack":     func(t *rapid.T) { k.ack(some(t)) },
 		"reject":  func(t *rapid.T) { k.reject(some(t)) },
 		"requeue": func(t *rapid.T) { k.requeue(rapid.Bool().Draw(t, "failed"), some(t)) },
+		"return":  func(t *rapid.T) { k.giveBack(rapid.Bool().Draw(t, "counted"), rapid.Bool().Draw(t, "failed"), some(t)) },
+		"all back": func(t *rapid.T) {
+			k.giveBack(rapid.Bool().Draw(t, "counted"), rapid.Bool().Draw(t, "failed"), k.allHeld()...)
+		},
+		"wake": func(t *rapid.T) {
+			k.now += deadline.Instant(rapid.Int64Range(0, 3).Draw(t, "ms") * 1000)
+			k.wake()
+		},
+		"wake now": func(t *rapid.T) {
+			s := k.waiting(pick.Draw(t, "which"))
+			k.wakeNow(s, k.deadline(s))
+		},
+		"remove": func(t *rapid.T) {
+			s := k.waiting(pick.Draw(t, "which"))
+			k.remove(s, k.deadline(s))
+		},
+		"expire a waiting one": func(t *rapid.T) {
+			s := k.waiting(pick.Draw(t, "which"))
+			k.expire(s, k.deadline(s))
+		},
 		"advance": func(t *rapid.T) { k.now += deadline.Instant(rapid.Int64Range(0, 10).Draw(t, "millis")) },
 		"expire": func(t *rapid.T) {
 			s := some(t)

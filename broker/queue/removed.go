@@ -3,7 +3,7 @@ package queue
 // AtOnce is the most messages that Take, Trim and Sweep settle in one call, give or take one chunk.
 const AtOnce = 256
 
-// removed is what Purge has taken out of a queue, or Clear out of all of them: ready messages that
+// removed is what Purge has taken out of a queue, or Clear out of all of them: ready and waiting messages that
 // have left it, and unacked ones that have to go back, or leave with them. Sweep visits it chunk by
 // chunk.
 type removed struct {
@@ -26,14 +26,14 @@ func (q *Queue) detach(all bool) *removed {
 	return r
 }
 
-// Purge takes every ready message out of the queue at once and returns how many there were. They
+// Purge takes every ready and every waiting message out of the queue at once and returns how many there were. They
 // are settled by Sweep, which has to be called until it is done: until then Purge may not be called
 // again. The time that Purge takes does not depend on the number of messages.
 func (q *Queue) Purge() int {
-	n := q.readyCount
+	n := q.Len() - q.unackedCount
 	if n > 0 {
 		q.removed = q.detach(false)
-		q.readyCount, q.readyBytes, q.readyDurable = 0, 0, sum{}
+		q.readyCount, q.readyBytes, q.readyDurable, q.waits = 0, 0, sum{}, nil
 	}
 	return n
 }
@@ -95,6 +95,8 @@ func (q *Queue) sweepChunk(at place, fx *Effects) (n int) {
 			continue
 		case e.state == Unacked:
 			q.unhold(e)
+		case r.all && e.state == Waiting:
+			q.waits.remove(s, e, true)
 		case r.all:
 			q.readyCount--
 			q.readyBytes -= int64(e.bytes)

@@ -57,4 +57,7 @@ func (q *Queue) Shrink() {
 		q.byPriority[i].shrink(&q.spares)
 	}
 	q.spares = spares{}
+	if waiting, _ := q.Waiting(); waiting == 0 {
+		q.waits = nil
+	}
 }

@@ -104,13 +104,13 @@ func (ch *channel) method(payload []byte) error {
 		if err != nil {
 			return err
 		}
-		return ch.settle(backOrAway(requeue), tag, multiple, id)
+		return ch.settle(backOrAway(requeue, broker.Return), tag, multiple, id)
 	case amqp.BasicRejectID:
 		tag, requeue, err := amqp.ParseReject(payload)
 		if err != nil {
 			return err
 		}
-		return ch.settle(backOrAway(requeue), tag, false, id)
+		return ch.settle(backOrAway(requeue, broker.Requeue), tag, false, id)
 	}
 	ch.conn.flush()
 	m, err := amqp.ParseMethod(payload, ch.conn.tables)
@@ -120,9 +120,10 @@ func (ch *channel) method(payload []byte) error {
 	return amqp.Answering(ch.handle(m), id)
 }
 
-func backOrAway(requeue bool) broker.Settlement {
+// backOrAway is what becomes of a message that its consumer does not want; back: what requeueing it means.
+func backOrAway(requeue bool, back broker.Settlement) broker.Settlement {
 	if requeue {
-		return broker.Requeue
+		return back
 	}
 	return broker.Reject
 }

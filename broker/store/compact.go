@@ -245,7 +245,7 @@ func (m *maintainer) move(s *segment) error {
 		}
 		e.Pos, e.ExpiresAt, e.Flags = p, now.ExpiresAt, now.Flags
 		moved = append(moved, e)
-		if now.Deliveries > 0 && e.Durable {
+		if (now.Deliveries > 0 || now.WaitsUntil != 0) && e.Durable {
 			m.amends = append(m.amends, amendment{e.Queue, e.Seq, uint32(p.segment()), now})
 		}
 	}

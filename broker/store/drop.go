@@ -261,8 +261,11 @@ func (c *carried) collect(j *journal, s *segment, f *facts) {
 }
 
 func (c *carried) bytes() int {
-	return c.size + len(c.settles)*align(recordHeader+8+runBytes) +
-		len(c.amends)*align(recordHeader+8+amendBytes)
+	n := c.size + len(c.settles)*align(recordHeader+8+runBytes)
+	for i := range c.amends {
+		n += align(recordHeader + 8 + c.amends[i].size())
+	}
+	return n
 }
 
 // recordDroppedLocked records that the segments are no longer needed.

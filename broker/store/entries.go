@@ -273,13 +273,18 @@ func (j *journal) amendedLocked(changes []Amend) {
 // putAmendsLocked appends amendments that hold as of a position; 0 means that of the
 // record.
 func (j *journal) putAmendsLocked(amends []amendment, asOf Pos) {
-	b := j.reserveAsOfLocked(kindAmend, len(amends)*amendBytes, asOf)
+	size := 0
+	for i := range amends {
+		size += amends[i].size()
+	}
+	b := j.reserveAsOfLocked(kindAmend, size, asOf)
 	if b == nil {
 		return
 	}
 	for i := range amends {
 		a := &amends[i]
-		putAmend(b[i*amendBytes:], a)
+		putAmend(b, a)
+		b = b[a.size():]
 		j.alterLocked(uint64(a.segment))
 	}
 }

@@ -19,8 +19,9 @@ import (
 //	4  records of transactions
 //	5  entries with the time at which they were enqueued
 //	6  entries of quorum queues with a priority in their numbers; dead segments that end after their list of segments
+//	7  amendments with the instant until which a message waits
 const (
-	version       = 6
+	version       = 7
 	microsVersion = 3
 	oldestVersion = 1
 )

@@ -147,8 +147,10 @@ func getEntry(b []byte) Enqueue {
 }
 
 // amendBytes is the length of an amendment: uint64 queue, seq, uint32 segment of the
-// message, uint16 deliveries, uint8 flags, zero, uint64 expiry as in an entry.
-const amendBytes = 32
+// message, uint16 deliveries, uint8 flags, zero, uint64 expiry as in an entry. An amendment of
+// a message that waits is followed by as many bytes again: a queue of zero, and until when, as with
+// the enqueue time of an entry. Since version 7.
+const amendBytes = entryBytes
 
 // amendment holds the new terms of an entry.
 type amendment struct {
@@ -157,7 +159,17 @@ type amendment struct {
 	Terms
 }
 
+func (a *amendment) size() int {
+	if a.WaitsUntil != 0 {
+		return 2 * amendBytes
+	}
+	return amendBytes
+}
+
 func putAmend(b []byte, a *amendment) {
+	if a.WaitsUntil != 0 {
+		putSince(b[amendBytes:], a.WaitsUntil)
+	}
 	binary.LittleEndian.PutUint64(b[0:], a.queue)
 	binary.LittleEndian.PutUint64(b[8:], a.seq)
 	binary.LittleEndian.PutUint32(b[16:], a.segment)
@@ -171,7 +183,9 @@ func getAmend(b []byte) amendment {
 		queue:   binary.LittleEndian.Uint64(b[0:]),
 		seq:     binary.LittleEndian.Uint64(b[8:]),
 		segment: binary.LittleEndian.Uint32(b[16:]),
-		Terms:   Terms{deadline.Instant(binary.LittleEndian.Uint64(b[24:])), uint16(counts), uint8(counts >> 16)},
+		Terms: Terms{
+			deadline.Instant(binary.LittleEndian.Uint64(b[24:])), uint16(counts), uint8(counts >> 16), getSince(b[amendBytes:]),
+		},
 	}
 }
 
@@ -271,8 +285,9 @@ func (f *facts) eachEntry(fn func(Enqueue)) {
 }
 
 func (f *facts) eachAmend(fn func(amendment)) {
-	for b := f.amends; len(b) >= amendBytes; b = b[amendBytes:] {
+	for b := f.amends; len(b) >= amendBytes; {
 		a := getAmend(b)
+		b = b[a.size():]
 		a.ExpiresAt = f.expiry(a.ExpiresAt)
 		fn(a)
 	}

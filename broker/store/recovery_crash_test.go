@@ -359,6 +359,7 @@ func amend(r *trial) {
 		terms.ExpiresAt += deadline.Instant(1000 + i)
 		terms.Deliveries++
 		terms.Flags++
+		terms.WaitsUntil = deadline.Instant(i % 3)
 		r.terms[at] = terms
 		r.facts = append(r.facts, fact{amend: map[place]Terms{at: terms}})
 		r.s.Amended([]Amend{{Queue: at.queue, Seq: at.seq, Pos: r.pos[at], Durable: true, Terms: terms}})

@@ -40,6 +40,7 @@ type Terms struct {
 	ExpiresAt  deadline.Instant // 0 never
 	Deliveries uint16           // failed deliveries
 	Flags      uint8            // the caller's own
+	WaitsUntil deadline.Instant // for another try; 0: it does not wait
 }
 
 // Amend records new terms of the entry (Queue, Seq), which refers to Pos. Durable has the

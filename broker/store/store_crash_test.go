@@ -207,6 +207,9 @@ func (w *world) amend(s *Store) {
 		terms.ExpiresAt = deadline.Instant(w.rng.Int64N(1 << 40))
 		terms.Deliveries += uint16(w.rng.IntN(2))
 		terms.Flags = uint8(w.rng.IntN(256))
+		if terms.WaitsUntil = 0; terms.Deliveries > 0 && w.rng.IntN(2) == 0 {
+			terms.WaitsUntil = deadline.Instant(1 + w.rng.Int64N(1<<40))
+		}
 		w.terms[at], f.amend[at] = terms, terms
 		_, volatile := w.volatile[at]
 		changes = append(changes, Amend{Queue: at.queue, Seq: at.seq, Pos: w.pos[at], Durable: !volatile, Terms: terms})

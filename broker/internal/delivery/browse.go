@@ -16,7 +16,7 @@ type Browse struct {
 	After    queue.Seq   // the last message of the previous page; 0: begin at the head or at the tail
 	Offset   int         // how many messages in State to skip
 	Count    int         // how many to return at most
-	State    queue.State // queue.Ready or queue.Unacked; 0: both
+	State    queue.State // queue.Ready, queue.Unacked or queue.Waiting; 0: any
 	// BodyBytes is how much of each body to copy; negative: all.
 	BodyBytes int
 	// Bytes ends the browse once that many bytes have been copied in all, so that fewer than
@@ -30,6 +30,7 @@ type Browsed struct {
 	State       queue.State
 	Position    int              // among the messages in the wanted state, counted from After or from where the browse began
 	Deadline    deadline.Instant // 0: none
+	WaitsUntil  deadline.Instant // when a waiting one is ready again; 0 for others
 	Expired     bool             // its deadline has come and it is still here: nobody has noticed yet, or a consumer holds it
 	Persistent  bool
 	Redelivered bool
@@ -132,7 +133,7 @@ func (at *browser) entryLocked(s queue.Seq, m queue.Message, state queue.State, 
 	_, failed, _ := at.q.core.Find(s)
 	return browsedEntry{pos: pos, hidden: m.Flags&queue.Hidden != 0, Browsed: Browsed{
 		Seq: s, State: state, Position: at.matched - 1,
-		Deadline: m.ExpiresAt, Expired: m.ExpiresAt != 0 && now >= m.ExpiresAt,
+		Deadline: m.ExpiresAt, WaitsUntil: at.q.core.WaitsUntil(s), Expired: m.ExpiresAt != 0 && now >= m.ExpiresAt,
 		Persistent: m.Flags&queue.Durable != 0, Redelivered: m.Flags&queue.Redelivered != 0,
 		Failed: failed, EnqueuedAt: at.q.enqueued.at(s),
 	}}

@@ -121,7 +121,7 @@ func (q *messages) Ref(x *Browsed) deadline.Ref { return q.refOf(x.Seq, x.Deadli
 // termsLocked are what the journal has to know about a message besides its position.
 func (q *messages) termsLocked(seq queue.Seq) (queue.Message, store.Terms, bool) {
 	x, deliveries, ok := q.core.Find(seq)
-	return x, store.Terms{ExpiresAt: x.ExpiresAt, Deliveries: deliveries, Flags: uint8(x.Flags)}, ok
+	return x, store.Terms{ExpiresAt: x.ExpiresAt, Deliveries: deliveries, Flags: uint8(x.Flags), WaitsUntil: q.core.WaitsUntil(seq)}, ok
 }
 
 // amendLocked adds the current terms of a message to the transition's records.

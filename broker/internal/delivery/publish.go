@@ -15,13 +15,14 @@ import (
 type Item struct {
 	Message       queue.Message // ExpiresAt: its absolute deadline, 0 none; or when a delayed one is due
 	Priority      uint8
-	Bound         bool  // it comes by a binding of an exchange other than the default one
-	AtLeastOnce   bool  // a dead letter that a full queue may refuse, since its source then keeps it
-	Command       bool  // it changes a delayed message (message.CommandOf)
-	TTLMillis     int64 // time to live of the message itself; <0: none
-	ceilingMillis int64 // of the exchange it came through; <0: none
-	Number        int   // of the publish within its batch
-	Move          int   // index in Transition.Transfers of the transfer that it belongs to; <0: a publish
+	Bound         bool           // it comes by a binding of an exchange other than the default one
+	AtLeastOnce   bool           // a dead letter that a full queue may refuse, since its source then keeps it
+	Command       bool           // it changes a delayed message (message.CommandOf)
+	TTLMillis     int64          // time to live of the message itself; <0: none
+	ceilingMillis int64          // of the exchange it came through; <0: none
+	Number        int            // of the publish within its batch
+	Named         *message.Named // the message's headers, while its targets may name one of them; nil: none does
+	Move          int            // index in Transition.Transfers of the transfer that it belongs to; <0: a publish
 }
 
 // Read takes from the properties what a queue has to know about the message.

@@ -80,7 +80,7 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 			q.enqueued.drop(x.Seq)
 		}
 		if (deadLettered(settings, x.Reason) || OwesReceipt(x)) && !s.dropping {
-			letter := Letter{Settled: *x, Settings: settings, At: s.Now, Path: path, Queued: true}
+			letter := Letter{Settled: *x, Settings: settings.For(x.Reason), At: s.Now, Path: path, Queued: true}
 			if x.Reason == queue.Rejected {
 				letter.Why = s.why
 			}
@@ -103,14 +103,13 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 
 // deadLettered reports whether a message that leaves for this reason is dead-lettered.
 func deadLettered(settings *policy.Settings, r queue.Reason) bool {
-	if !settings.DeadLetters {
-		return false
-	}
 	switch r {
 	case queue.Expired:
-		return !settings.DropsExpired
-	case queue.Rejected, queue.MaxLength, queue.DeliveryLimit:
-		return true
+		return settings.DeadLetters && !settings.DropsExpired
+	case queue.Rejected, queue.MaxLength:
+		return settings.DeadLetters
+	case queue.DeliveryLimit:
+		return settings.DeadLetters || settings.Names().Park != ""
 	}
 	return false
 }
@@ -137,7 +136,7 @@ var (
 )
 
 // Delete marks the queue as deleted and takes all that it holds out of it, unless veto returns an
-// error. It returns how many messages were ready, the consumers, which have lost their queue, and
+// error. It returns how many messages were ready or waited, the consumers, which have lost their queue, and
 // what it held: that is gone for everybody, and has to be settled.
 func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*Consumer, held *Contents, err error) {
 	q.lock(s)
@@ -148,7 +147,7 @@ func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*
 	if err := veto(); err != nil {
 		return 0, nil, nil, err
 	}
-	ready, orphans = q.core.Ready(), q.consumers.allLocked()
+	ready, orphans = q.core.Len()-q.core.Unacked(), q.consumers.allLocked()
 	q.deleted, q.consumers, q.locks, q.enqueued = true, consumers{q: q}, locks{q: q}, nil
 	held = &Contents{q: q, messages: q.core.Clear(), retained: q.Retained.CloseLocked()}
 	q.flow.endLocked()
@@ -184,15 +183,17 @@ func (c *Contents) Settle() {
 }
 
 // InUseLocked reports whether the queue has consumers, EmptyLocked whether no message waits in it.
-// HeldLocked is how many messages it holds, ready and unacked, and how many of its letters wait for
+// HeldLocked is how many messages it holds, ready, unacked and waiting, and how many of its letters wait for
 // another try. They are for Delete's veto.
 func (q *Queue) InUseLocked() bool { return q.consumers.count > 0 }
-func (q *Queue) EmptyLocked() bool { return q.core.Ready()+q.Retained.countLocked() == 0 }
+func (q *Queue) EmptyLocked() bool {
+	return q.core.Len()-q.core.Unacked()+q.Retained.countLocked() == 0
+}
 func (q *Queue) HeldLocked() (messages, retained int) {
 	return q.core.Len(), q.Retained.countLocked()
 }
 
-// Purge drops the ready messages and returns how many there were; purged ones are not
+// Purge drops the ready and the waiting messages and returns how many there were; purged ones are not
 // dead-lettered. For everybody the queue is empty at once. Purge returns when the messages are
 // settled, and as safe from coming back after a crash as the store's mode promises.
 func (q *Queue) Purge() (n int) {
@@ -302,6 +303,10 @@ func (q *Queue) runDue(s *Transition) {
 	}
 	q.locks.expireLocked(s)
 	retryAt := q.Retained.RetryLocked(s, q.Settings())
+	waiting, _ := q.core.Waiting()
+	wakeAt := q.core.Wake(s.Now, wakeAtOnce, &s.fx)
+	wait, _ := q.core.Waiting()
+	s.touched += waiting - wait
 	q.finishLocked(s, deadline.Requeued)
 	q.consumers.chooseActiveLocked()
 	if q.serveLocked(s) && !q.serving { // the next step is the timers' too, in its turn
@@ -312,6 +317,9 @@ func (q *Queue) runDue(s *Transition) {
 	}
 	if retryAt != 0 {
 		q.env.Timers.Add(q, retryAt)
+	}
+	if wakeAt != 0 {
+		q.env.Timers.Add(q, max(wakeAt, s.Now)) // in its turn
 	}
 	if k := q.locks.line.oldest(); k != nil {
 		q.env.Timers.Add(q, k.until)

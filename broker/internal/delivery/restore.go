@@ -28,6 +28,10 @@ func (q *Queue) Restore(r *store.RecoveredQueue, keep bool) {
 			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: flags,
 			Bytes: uint32(len(q.env.Store.View(e.Pos).Body)),
 		}, e.Deliveries)
+		if e.WaitsUntil > started {
+			q.core.Wait(queue.Seq(e.Seq), e.WaitsUntil)
+			q.env.Timers.Add(q, e.WaitsUntil)
+		}
 		at := r.EnqueuedAt(&e)
 		if at != 0 && q.enqueued != nil {
 			q.enqueued.add(queue.Seq(e.Seq), at)

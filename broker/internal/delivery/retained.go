@@ -103,8 +103,8 @@ func (r *Retained) RetryLocked(s *Transition, settings *policy.Settings) (next d
 	for i := range n {
 		x := k.line.at(k.line.passed + uint64(i))
 		k.bytes -= int64(x.Settled.Bytes)
-		if settings.DeadLetters {
-			x.Settings = settings
+		if now := settings.For(x.Settled.Reason); now.DeadLetters {
+			x.Settings = now
 		}
 		r.letters.PostLocked(s, x)
 	}

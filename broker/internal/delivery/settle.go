@@ -80,11 +80,15 @@ const (
 	Ack Settlement = iota
 	// Reject: to the dead-letter exchange, or dropped if there is none.
 	Reject
-	// Requeue: back to their places, which counts as a failed delivery; those past their
-	// deadline expire.
+	// Requeue: back to their places, or to wait there for another try (queue.Options.Retry), because
+	// their consumer failed; those past their deadline expire. It counts as a failed delivery.
 	Requeue
-	// Release: the same, but it does not count as a failed delivery.
+	// Return is Requeue for messages that their consumer gave back. It counts, too.
+	Return
+	// Release is Return, but does not count as a failed delivery.
 	Release
+	// PutBack is Return for messages that somebody only looked at: they are ready at once.
+	PutBack
 )
 
 // Rejection is what a consumer says about a message that it rejects (Service Bus: dead-letter reason).
@@ -159,9 +163,19 @@ func (q *Queue) settleOneLocked(s *Transition, how Settlement, seq queue.Seq) bo
 	case Reject:
 		return q.core.Reject(seq, &s.fx)
 	}
-	ok := q.core.Requeue(s.Now, seq, how == Requeue, &s.fx)
-	if ok && how == Requeue && (q.Arguments.Type == policy.Quorum || q.Settings().MaxDeliveries > 0) {
-		q.amendLocked(s, seq) // the count outlives a restart
+	var ok bool
+	if how == PutBack {
+		ok = q.core.Requeue(s.Now, seq, true, &s.fx)
+	} else {
+		ok = q.core.Return(s.Now, s.stamp, seq, how != Release, how == Requeue, &s.fx)
+	}
+	until, settings := q.core.WaitsUntil(seq), q.Settings()
+	counts := how != Release && (q.Arguments.Type == policy.Quorum || settings.MaxDeliveries > 0 || settings.Core.Retry != queue.NoRetry)
+	if ok && (counts || until != 0) {
+		q.amendLocked(s, seq) // the count and the wait outlive a restart
+	}
+	if until != 0 {
+		q.env.Timers.Add(q, until)
 	}
 	return ok
 }

@@ -10,7 +10,9 @@ import (
 type QueueState struct {
 	Ready, Unacked           int
 	ReadyBytes, UnackedBytes int64
-	Persistent               int // of Ready and Unacked
+	Waiting                  int // for another try, until they are ready again
+	WaitingBytes             int64
+	Persistent               int // of Ready, Unacked and Waiting
 	PersistentBytes          int64
 	Consumers                int
 	ExclusiveConsumer        string           // tag; "" none
@@ -37,6 +39,7 @@ func (q *Queue) State() QueueState {
 	if at := q.oldestLocked(); at != 0 {
 		i.OldestAge = max(q.env.Clock.Now().Sub(at), 0)
 	}
+	i.Waiting, i.WaitingBytes = q.core.Waiting()
 	i.Persistent, i.PersistentBytes = q.core.Persistent()
 	if q.consumers.exclusiveLocked() {
 		i.ExclusiveConsumer = q.consumers.firstLocked().Tag

@@ -87,5 +87,5 @@ func (t *counters) entered(m *queue.Message) {
 func (q *Queue) Load() (messages, consumers int, c QueueStats) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.core.Ready() + q.core.Unacked(), q.consumers.count, q.counters.stats()
+	return q.core.Len(), q.consumers.count, q.counters.stats()
 }

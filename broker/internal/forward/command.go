@@ -78,7 +78,7 @@ func (d *Schedule) commandLocked(s *delivery.Transition, it *delivery.Item) {
 	switch {
 	case waits && c.Kind == message.Reschedule:
 		c.answer.Result = Rescheduled
-		d.rescheduleLocked(s, due{target.ExpiresAt, seq}, max(it.Message.ExpiresAt, s.Now+1))
+		d.rescheduleLocked(s, queue.Due{At: target.ExpiresAt, Seq: seq}, max(it.Message.ExpiresAt, s.Now+1))
 	case waits && c.Kind == message.Cancel:
 		c.answer.Result = Cancelled
 		d.core.Remove(seq, target.ExpiresAt, &d.effects)
@@ -86,7 +86,7 @@ func (d *Schedule) commandLocked(s *delivery.Transition, it *delivery.Item) {
 		d.dropCancelledLocked()
 	case waits:
 		c.answer.Result = Replaced
-		entered = d.replaceLocked(s, due{target.ExpiresAt, seq}, it)
+		entered = d.replaceLocked(s, queue.Due{At: target.ExpiresAt, Seq: seq}, it)
 		d.names.note(d.names.hash(c.target), Replaced)
 	case kept:
 		if entered = d.enterLocked(it); c.Kind == message.NoCommand {
@@ -135,8 +135,8 @@ func (d *Schedule) identifyLocked(c *command) (seq queue.Seq, waits bool) {
 
 // replaceLocked lets an item enter instead of a message that waits. After a crash one of both
 // is found.
-func (d *Schedule) replaceLocked(s *delivery.Transition, target due, it *delivery.Item) (entered store.Enqueue) {
-	d.core.Remove(target.seq, target.at, &d.effects)
+func (d *Schedule) replaceLocked(s *delivery.Transition, target queue.Due, it *delivery.Item) (entered store.Enqueue) {
+	d.core.Remove(target.Seq, target.At, &d.effects)
 	left := d.effects.Settled[0]
 	d.effects.Reset()
 	d.forgetLocked(&left)
@@ -152,23 +152,23 @@ func (d *Schedule) replaceLocked(s *delivery.Transition, target due, it *deliver
 }
 
 // rescheduleLocked gives a message that waits another time, in the future.
-func (d *Schedule) rescheduleLocked(s *delivery.Transition, target due, at deadline.Instant) {
-	if at == target.at {
+func (d *Schedule) rescheduleLocked(s *delivery.Transition, target queue.Due, at deadline.Instant) {
+	if at == target.At {
 		return
 	}
-	d.core.Reschedule(s.Now, target.seq, target.at, at, &d.effects)
-	d.pushLocked(due{at, target.seq})
+	d.core.Reschedule(s.Now, target.Seq, target.At, at, &d.effects)
+	d.pushLocked(queue.Due{At: at, Seq: target.Seq})
 	d.dropCancelledLocked()
 	own := sort.Search(len(s.Entered), func(i int) bool { // they ascend at the end of it
-		return s.Entered[i].Queue == d.id && s.Entered[i].Seq >= uint64(target.seq)
+		return s.Entered[i].Queue == d.id && s.Entered[i].Seq >= uint64(target.Seq)
 	})
-	if own < len(s.Entered) && s.Entered[own].Seq == uint64(target.seq) { // of the same transaction: not journaled yet
+	if own < len(s.Entered) && s.Entered[own].Seq == uint64(target.Seq) { // of the same transaction: not journaled yet
 		s.Entered[own].ExpiresAt = at
 		return
 	}
-	if m, deliveries, _ := d.core.Find(target.seq); m.Flags&queue.Durable != 0 {
+	if m, deliveries, _ := d.core.Find(target.Seq); m.Flags&queue.Durable != 0 {
 		d.env.Store.Amended([]store.Amend{{
-			Queue: d.id, Seq: uint64(target.seq), Pos: store.Pos(m.Pos), Durable: true,
+			Queue: d.id, Seq: uint64(target.Seq), Pos: store.Pos(m.Pos), Durable: true,
 			Terms: store.Terms{ExpiresAt: at, Deliveries: deliveries, Flags: uint8(m.Flags)},
 		}})
 	}

@@ -145,7 +145,7 @@ func TestNamesAreBounded(t *testing.T) {
 	assert.Empty(t, f.names.newest)
 	assert.Len(t, f.names.ended[0], 1)
 	assert.Len(t, f.names.ended[1], endedKept)
-	assert.LessOrEqual(t, f.dues.Len(), cancelledKept+2)
+	assert.LessOrEqual(t, f.dues.Len(), queue.StaleKept+2)
 }
 
 // A message that is put off again and again does not fill the heap.
@@ -153,11 +153,11 @@ func TestRescheduledMessagesLeaveTheHeap(t *testing.T) {
 	f := newFixture(t)
 	defer f.close()
 	f.enter(t, amqp.Properties{UserID: "a", MessageID: "m"}, 1e9, false)
-	for i := range 5 * cancelledKept {
+	for i := range 5 * queue.StaleKept {
 		f.enter(t, amqp.Properties{UserID: "a", Headers: amqp.Table{"x-reschedule": "m", "x-delay": int32(1)}}, 1e9+1+int64(i), true)
-		require.LessOrEqual(t, f.dues.Len(), cancelledKept+2)
+		require.LessOrEqual(t, f.dues.Len(), queue.StaleKept+2)
 	}
-	f.now = 1e9 + 5*cancelledKept - 1
+	f.now = 1e9 + 5*queue.StaleKept - 1
 	f.OnTimer()
 	assert.Equal(t, 1, f.Count(), "not early")
 	f.now++
@@ -165,7 +165,7 @@ func TestRescheduledMessagesLeaveTheHeap(t *testing.T) {
 		f.OnTimer()
 	}
 	assert.Equal(t, 1, f.Letters.Count())
-	assert.Zero(t, f.cancelled)
+	assert.Zero(t, f.dues.Stale)
 }
 
 // An empty schedule gives back the memory for the names of what waited, and still answers and schedules.

@@ -60,6 +60,9 @@ func (t *turn) activate(x *letterMove, at int) bool {
 	} else {
 		_ = it.Read(&view, has, len(m.Body)) // it was checked when it was published
 		it.Message.ExpiresAt, _ = message.InstantOf(p.Headers, message.ExpiresAtHeader, t.s.Now, t.f.env.Clock.Ahead())
+		if p.Headers != nil {
+			it.Named = &message.Named{Headers: p.Headers, Now: t.s.Now, Ahead: t.f.env.Clock.Ahead()}
+		}
 	}
 	t.send(x, at, targets, &it, m)
 	return true

@@ -26,9 +26,7 @@ type Schedule struct {
 	mu            sync.Mutex
 	core          *queue.Queue // in the order of publishing; a message's deadline is when it is due
 	effects       queue.Effects
-	dues          dueHeap
-	cancelled     int            // entries of dues whose messages were cancelled, or have another time
-	checked       int            // index in dues that dropCancelledLocked has come to
+	dues          queue.Dues     // stale: of messages that were cancelled, or have another time
 	byExchange    map[string]int // messages
 	names         names
 	deleted       bool
@@ -97,27 +95,27 @@ func (d *Schedule) publishStep(s *delivery.Transition, items []delivery.Item) {
 func (d *Schedule) enterLocked(it *delivery.Item) store.Enqueue {
 	m := it.Message
 	seq := d.core.Publish(m, it.Priority)
-	d.addLocked(due{m.ExpiresAt, seq}, store.Pos(m.Pos))
+	d.addLocked(queue.Due{At: m.ExpiresAt, Seq: seq}, store.Pos(m.Pos))
 	return store.Enqueue{
 		Queue: d.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0,
 	}
 }
 
 // addLocked schedules a message that has just entered.
-func (d *Schedule) addLocked(at due, pos store.Pos) {
+func (d *Schedule) addLocked(at queue.Due, pos store.Pos) {
 	m := d.env.Store.View(pos)
 	d.byExchange[string(m.Exchange)]++
 	if n, _, ok := nameOf(m); ok {
-		d.names.add(n, at.seq)
+		d.names.add(n, at.Seq)
 	}
 	d.pushLocked(at)
 }
 
 // pushLocked adds an entry to the heap, and sets the timer if it is the first.
-func (d *Schedule) pushLocked(at due) {
-	d.dues.push(at)
-	if *d.dues.At(0) == at {
-		d.env.DelayedTimers.Add(d, at.at)
+func (d *Schedule) pushLocked(at queue.Due) {
+	d.dues.Push(at)
+	if d.dues.First() == at {
+		d.env.DelayedTimers.Add(d, at.At)
 	}
 }
 
@@ -131,10 +129,10 @@ func (d *Schedule) OnTimer() {
 	defer s.Done()
 	d.lock(s)
 	defer d.mu.Unlock()
-	for n := 0; n < queue.AtOnce && d.dues.Len() > 0 && d.dues.At(0).at <= s.Now; n++ {
-		x := d.dues.pop()
-		if outcome, _ := d.core.Expire(s.Now, x.seq, x.at, &d.effects); outcome == queue.Gone {
-			d.cancelled--
+	for n := 0; n < queue.AtOnce && d.dues.Len() > 0 && d.dues.First().At <= s.Now; n++ {
+		x := d.dues.Pop()
+		if outcome, _ := d.core.Expire(s.Now, x.Seq, x.At, &d.effects); outcome == queue.Gone {
+			d.dues.Stale--
 		}
 	}
 	retryAt := d.Retained.RetryLocked(s, settings)
@@ -143,7 +141,7 @@ func (d *Schedule) OnTimer() {
 		d.env.DelayedTimers.Add(d, retryAt)
 	}
 	if d.dues.Len() > 0 {
-		d.env.DelayedTimers.Add(d, d.dues.At(0).at)
+		d.env.DelayedTimers.Add(d, d.dues.First().At)
 	}
 }
 
@@ -205,37 +203,20 @@ func (d *Schedule) Cancel(ref deadline.Ref) bool {
 	return true
 }
 
-const (
-	// cancelledKept is how many entries of cancelled messages the heap may hold even if they are
-	// more than half of it.
-	cancelledKept = 1024
-	// checkedAtOnce is how many entries are checked for each message that is cancelled while there
-	// are more. Half of them are dropped on average.
-	checkedAtOnce = 8
-)
-
 // dropCancelledLocked counts an entry of the heap whose message is gone or has another time. While
 // there are many such entries it drops some.
 func (d *Schedule) dropCancelledLocked() {
-	d.cancelled++
-	for n := 0; n < checkedAtOnce && d.cancelled > max(cancelledKept, d.dues.Len()/2); n++ {
-		if d.checked == 0 {
-			d.checked = d.dues.Len()
-		}
-		d.checked = min(d.checked, d.dues.Len()) - 1
-		at := *d.dues.At(d.checked)
-		if m, _, waits := d.core.Find(at.seq); !waits || m.ExpiresAt != at.at {
-			d.dues.remove(d.checked)
-			d.cancelled--
-		}
-	}
+	d.dues.Drop(func(x queue.Due) bool {
+		m, _, waits := d.core.Find(x.Seq)
+		return waits && m.ExpiresAt == x.At
+	})
 }
 
 // Delete settles all messages that wait or are retained, since the virtual host is deleted. Letters
 // in line go on.
 func (d *Schedule) Delete() {
 	d.mu.Lock()
-	d.deleted, d.dues, d.byExchange, d.names = true, dueHeap{}, nil, names{}
+	d.deleted, d.dues, d.byExchange, d.names = true, queue.Dues{}, nil, names{}
 	left, retained := d.core.Clear(), d.Retained.CloseLocked()
 	d.env.DelayedTimers.Drop(d)
 	d.mu.Unlock()
@@ -265,7 +246,7 @@ func (d *Schedule) Restore(r *store.RecoveredQueue) {
 			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: queue.Flags(e.Flags),
 			Bytes: uint32(len(d.env.Store.View(e.Pos).Body)),
 		}, e.Deliveries)
-		d.addLocked(due{e.ExpiresAt, queue.Seq(e.Seq)}, e.Pos)
+		d.addLocked(queue.Due{At: e.ExpiresAt, Seq: queue.Seq(e.Seq)}, e.Pos)
 	}
 }
 

@@ -120,7 +120,7 @@ func TestCancelledMessagesLeaveTheHeap(t *testing.T) {
 	f := newFixture(t)
 	defer f.close()
 	kept := f.publish(t, "x", 1e9)
-	for range 5 * cancelledKept {
+	for range 5 * queue.StaleKept {
 		pos, err := f.env.Store.Put(store.Message{Exchange: []byte("y")}, false, 1)
 		require.NoError(t, err)
 		s := f.env.Begin()
@@ -128,7 +128,7 @@ func TestCancelledMessagesLeaveTheHeap(t *testing.T) {
 		s.Done()
 		page, _ := f.Waiting(kept.Seq+1, 1)
 		require.True(t, f.Cancel(page[0].Ref))
-		require.LessOrEqual(t, f.dues.Len(), cancelledKept+2)
+		require.LessOrEqual(t, f.dues.Len(), queue.StaleKept+2)
 	}
 	assert.Zero(t, f.CountFor("y"))
 	assert.Equal(t, 1, f.Count())
@@ -136,7 +136,7 @@ func TestCancelledMessagesLeaveTheHeap(t *testing.T) {
 	for f.dues.Len() > 0 {
 		f.OnTimer()
 	}
-	assert.Zero(t, f.cancelled)
+	assert.Zero(t, f.dues.Stale)
 	assert.Equal(t, 1, f.Letters.Count(), "what was kept is due")
 }
 

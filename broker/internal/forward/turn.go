@@ -199,8 +199,9 @@ func (t *turn) addToBatch(x *letterMove, b *budget) {
 	now := x.targets[:n]
 	if x.targets = x.targets[n:]; x.memory {
 		for _, to := range now {
-			t.item.Bound = to.Bound
-			t.batch.Add(&to.Queue.Queue, to.CeilingMillis, &t.item)
+			one := t.item
+			one.Bound, one.Message.ExpiresAt, one.Named = to.Bound, one.Named.Earlier(one.Message.ExpiresAt, to.Queue.Settings()), nil
+			t.batch.Add(&to.Queue.Queue, to.CeilingMillis, &one)
 		}
 		return
 	}

@@ -490,9 +490,11 @@ func AnyPersists(targets []Target, f queue.Flags) bool {
 
 // AddAll adds a message for all targets. The store keeps it if any of their queues persists it.
 func AddAll(b *delivery.Batch, targets []Target, it *delivery.Item) {
-	flags := it.Message.Flags
+	flags, own, named := it.Message.Flags, it.Message.ExpiresAt, it.Named
+	it.Named = nil // a batch keeps its items' memory
 	for _, t := range targets {
-		it.Bound = t.Bound
+		it.Bound, it.Message.ExpiresAt = t.Bound, named.Earlier(own, t.Queue.Settings())
 		b.AddWithFlags(&t.Queue.Queue, t.CeilingMillis, it, flags)
 	}
+	it.Message.ExpiresAt, it.Named = own, named
 }

@@ -30,7 +30,8 @@ const (
 var queueMetrics = []metric[broker.QueueInfo]{
 	{"queue_coarse_metrics", "queue_messages_ready", "Messages ready to be delivered to consumers", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.Ready) }, false},
 	{"queue_coarse_metrics", "queue_messages_unacked", "Messages delivered to consumers but not yet acknowledged", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.Unacked) }, false},
-	{"queue_coarse_metrics", "queue_messages", "Sum of ready and unacknowledged messages - total queue depth", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.Ready + i.Unacked) }, false},
+	{"queue_coarse_metrics", "queue_messages", "Sum of ready, unacknowledged and delayed messages - total queue depth", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.Ready + i.Unacked + i.Waiting) }, false},
+	{"queue_coarse_metrics", "queue_messages_delayed", "Messages that came back and wait for another try", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.Waiting) }, false},
 	{"queue_consumer_count", "queue_consumers", "Consumers on a queue", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.Consumers) }, false},
 	{"queue_metrics", "queue_messages_persistent", "Persistent messages", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.Persistent) }, false},
 	{"queue_metrics", "queue_messages_persistent_bytes", "Size in bytes of persistent messages", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.PersistentBytes) }, false},

@@ -40,6 +40,7 @@ func (m *messageView) tags() g.Node {
 	return ui.Spaced(
 		g.If(m.Expired, ui.Class("tag bad", g.Text("past its deadline"))),
 		g.If(m.Unacked, ui.Class("tag warn", g.Text("unacked"))),
+		g.If(m.Waiting, ui.Class("tag", g.Text("waiting"))),
 		g.If(m.Redelivered, ui.Class("tag", g.Text("redelivered"))),
 		g.If(!m.Persistent, ui.Class("tag faint", g.Text("transient"))))
 }

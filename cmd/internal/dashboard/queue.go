@@ -58,6 +58,7 @@ type messageView struct {
 	Persistent  bool
 	Deadline    int64 // Unix ms; 0: none
 	Expired     bool
+	Waiting     bool
 	Exchange    string
 	RoutingKey  string
 	Properties  []ui.Pair
@@ -155,7 +156,7 @@ func (p *peek) links(q url.Values, more bool) {
 
 func viewMessage(m *operate.Message, place int) messageView {
 	return messageView{
-		Seq: uint64(m.Seq), ID: m.Properties.MessageID, Unacked: m.Unacked(), Redelivered: m.Redelivered, Persistent: m.Persistent, Deadline: m.DeadlineMillis, Expired: m.Expired,
+		Seq: uint64(m.Seq), ID: m.Properties.MessageID, Unacked: m.Unacked(), Waiting: m.State == operate.Waiting, Redelivered: m.Redelivered, Persistent: m.Persistent, Deadline: m.DeadlineMillis, Expired: m.Expired,
 		Exchange: string(m.Message.Exchange), RoutingKey: string(m.Message.RoutingKey), Properties: ui.Properties(&m.Properties), Headers: ui.Fields(m.Properties.Headers),
 		BodyBytes: m.BodyBytes, Body: m.Message.Body, Place: place,
 	}.withText()

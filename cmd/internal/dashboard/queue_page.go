@@ -65,6 +65,7 @@ func (p *queuePage) figures() g.Node {
 	return ui.Figures(
 		ui.Figure("Ready", g.Text(ui.Number(p.Ready))),
 		ui.Figure("Unacked", g.Text(ui.Number(p.Unacked))),
+		g.If(p.Waiting > 0, ui.Figure("Waiting", g.Text(ui.Number(p.Waiting)))),
 		ui.Figure("Consumers", g.If(p.Consumers == 0 && p.Ready > 0, h.Class("warn")), g.Text(ui.Number(p.Consumers))),
 		ui.Figure("Deadlines", ahead),
 		ui.Figure("At risk", ui.Either(p.Forecast == nil, g.Text("0"), ui.WillMiss(p.Forecast))),
@@ -150,7 +151,7 @@ func (p *queuePage) settings() g.Node {
 		ui.Fact("Time to live", lives),
 		ui.Fact("Dead letters to", letters),
 		ui.Fact("Size", g.Text(ui.Bytes(p.ReadyBytes+p.UnackedBytes)+", "+ui.Bytes(p.PersistentBytes)+" of it persistent")),
-		g.If(p.Ready+p.Unacked > 0, ui.Fact("Oldest message", g.Text("in the queue for "+ui.Span(p.OldestAge)))),
+		g.If(p.Ready+p.Unacked+p.Waiting > 0, ui.Fact("Oldest message", g.Text("in the queue for "+ui.Span(p.OldestAge)))),
 		ui.Fact("Purpose", ui.Name(p.Queue.Purpose.String()), ui.Faint(p.purposeBy())),
 		g.If(p.Wait.Objective.String() != "", ui.Fact("Objective", g.Text(p.Wait.Objective.String()), ui.Faint(fmt.Sprintf(", %.1f %% missed it in the last minutes", 100*p.Wait.Missed)))),
 		ui.Fact("Time in queue", g.Text("half of the messages of the last minutes "+upTo(p.Wait.P50)+", 99 in 100 "+upTo(p.Wait.P99))),

@@ -49,7 +49,7 @@ func (q *queues) show() *cobra.Command {
 			}
 			add("time to live", is.timeToLive())
 			add("dead letters", is.deadLetters())
-			for _, key := range []string{"messages_ready", "messages_unacknowledged", "message_bytes", "head_message_timestamp", "idle_since"} {
+			for _, key := range []string{"messages_ready", "messages_unacknowledged", "messages_delayed", "message_bytes", "head_message_timestamp", "idle_since"} {
 				add(key, cli.Text(all[key]))
 			}
 			if ms, has := all["oldest_message_age"].(float64); has {

@@ -223,6 +223,13 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	c.call(404, "POST", mine+"/now", "", "/", "amq.default", "none")
 	c.call(204, "POST", mine+"/now", "", "/", "amq.default", "due")
 
+	var retries []struct{ ID string }
+	require.NoError(c.t, json.Unmarshal([]byte(field[string](c, c.call(200, "GET", api+"/retries/{vhost}/{queue}", "", "/", "retried"), "text")), &retries))
+	require.Len(c.t, retries, 2)
+	c.call(204, "POST", api+"/retries/{vhost}/{queue}/{id}", "", "/", "retried", retries[0].ID)
+	c.call(204, "DELETE", api+"/retries/{vhost}/{queue}/{id}", "", "/", "retried", retries[1].ID)
+	c.call(404, "DELETE", api+"/retries/{vhost}/{queue}/{id}", "", "/", "retried", retries[0].ID)
+
 	const policy = `{"pattern":"^orders$","definition":{"message-ttl":3600000},"apply-to":"queues"}`
 	c.call(200, "PUT", api+"/policies/{vhost}/{policy}", policy, "/", "p", "?dry_run=true")
 	c.call(200, "PUT", api+"/policies/{vhost}/{policy}", policy, "/", "p")

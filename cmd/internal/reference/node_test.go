@@ -90,6 +90,7 @@ func (r *running) fill() {
 	for name, arguments := range map[string]amqp091.Table{
 		"orders": {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders.dead"}, "orders.dead": nil,
 		"locked": {"x-lock-duration": int64(3_600_000), "x-delivery-deadline": true}, "held": nil,
+		"retried": {"x-queue-type": "quorum", "x-delayed-retry-type": "all", "x-delayed-retry-min": int64(3_600_000)},
 	} {
 		_, err := r.channel.QueueDeclare(name, true, false, false, false, arguments)
 		require.NoError(r.t, err)
@@ -110,6 +111,12 @@ func (r *running) fill() {
 	require.NoError(r.t, err)
 	require.True(r.t, ok)
 	r.token = locked.Headers["x-lock-token"].(string)
+	for range 2 {
+		r.publish("retried", amqp091.Publishing{Body: []byte("retried")})
+		failed, _, err := r.channel.Get("retried", false)
+		require.NoError(r.t, err)
+		require.NoError(r.t, failed.Nack(false, true))
+	}
 	held, err := r.channel.Consume("held", "holder", false, false, false, false, nil)
 	require.NoError(r.t, err)
 	<-held

@@ -2,6 +2,7 @@
 
 run.py tasks MARKER  while a worker runs
 run.py late QUEUE    one task that expires in the queue of a worker that is not there, and one that does not
+run.py headers QUEUE one task that is due in 1.5 s and one that is useless after 0.5 s, for a worker that is not there
 run.py die MARKER    a task whose first worker dies
 """
 import json
@@ -34,8 +35,15 @@ def late(queue):
     return {"kept": kept.id}
 
 
+def headers(queue):
+    add.apply_async((1, 1), queue=queue, expires=0.5)
+    add.apply_async((2, 2), queue=queue, countdown=1.5)
+    add.apply_async((3, 3), queue=queue)
+    return {"eta": time.time() + 1.5}
+
+
 def die(marker):
     return {"redelivered": dies_once.delay(marker).get(timeout=LIMIT)}
 
 
-print(json.dumps({"tasks": tasks, "late": late, "die": die}[sys.argv[1]](*sys.argv[2:])))
+print(json.dumps({"tasks": tasks, "late": late, "headers": headers, "die": die}[sys.argv[1]](*sys.argv[2:])))

@@ -24,7 +24,7 @@ func (p Pages) deletion(r *http.Request, v ui.Visitor, values url.Values) (*dele
 	if err != nil {
 		return nil, err
 	}
-	return &deletion{QueueDetail: q, Form: ui.NewForm(values), Messages: q.Ready + q.Unacked + q.OwnDeadLetters}, nil
+	return &deletion{QueueDetail: q, Form: ui.NewForm(values), Messages: q.Ready + q.Unacked + q.Waiting + q.OwnDeadLetters}, nil
 }
 
 func (p Pages) askDeleteQueue(r *http.Request, v ui.Visitor) (ui.View, error) {
