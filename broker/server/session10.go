@@ -434,6 +434,14 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 		how = broker.Ack
 	case m.State.Kind == amqp10.StateRejected, m.State.Kind == amqp10.StateModified && m.State.UndeliverableHere:
 		how = broker.Reject
+		added, err := convert.Added(m.State.Annotations)
+		if err != nil {
+			return err
+		}
+		if added != nil {
+			acks.Flush()
+			acks = &deliveries.Batch{Why: &broker.Rejection{Properties: added, Modified: true}}
+		}
 	case m.State.Kind == amqp10.StateModified && m.State.DeliveryFailed:
 		how = broker.Requeue
 	case m.State.Kind != amqp10.StateReleased && m.State.Kind != amqp10.StateModified:

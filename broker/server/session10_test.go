@@ -281,3 +281,39 @@ func TestLapsedLock10(t *testing.T) {
 		x.close10(c)
 	})
 }
+
+// TestModifiedDeadLetter10: the annotations of a consumer that cannot take a message are on its dead letter, and change nothing that the broker says.
+func TestModifiedDeadLetter10(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		x.queue10("q", amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+		x.queue10("dead", nil)
+		c, s := x.connect10(nil)
+		rcv := x.receiver10(s, "/queues/q", nil)
+		snd := x.sender10(s, "/queues/q")
+		require.NoError(t, snd.Send(x.t.Context(), amqp.NewMessage([]byte("a")), nil))
+		m := x.receive10(rcv)
+		require.NoError(t, rcv.ModifyMessage(x.t.Context(), m, &amqp.ModifyMessageOptions{UndeliverableHere: true, Annotations: amqp.Annotations{
+			"x-opt-why": "no such customer", "x-opt-data": []byte("data"), "x-opt-tries": int32(3), "other": "o", "x-death": "none", "x-delay": int64(60_000), "x-opt-list": []any{"a"},
+		}}))
+		dead := x.receiver10(s, "/queues/dead", nil)
+		m = x.receive10(dead)
+		assert.Equal(t, "no such customer", m.Annotations["x-opt-why"])
+		assert.Equal(t, []byte("data"), m.Annotations["x-opt-data"])
+		assert.Equal(t, int32(3), m.Annotations["x-opt-tries"])
+		assert.Equal(t, "rejected", m.Annotations["x-first-death-reason"])
+		assert.Len(t, m.Annotations["x-death"], 1)
+		for _, none := range []string{"other", "x-delay", "x-opt-list"} {
+			assert.NotContains(t, m.Annotations, none)
+		}
+		require.NoError(t, dead.AcceptMessage(x.t.Context(), m))
+		require.NoError(t, snd.Send(x.t.Context(), amqp.NewMessage([]byte("b")), nil))
+		require.NoError(t, rcv.ModifyMessage(x.t.Context(), x.receive10(rcv), &amqp.ModifyMessageOptions{UndeliverableHere: true, Annotations: amqp.Annotations{
+			"x-opt-why": string(make([]byte, 5000)),
+		}}))
+		_, err := rcv.Receive(x.t.Context(), nil)
+		var ended *amqp.SessionError
+		require.ErrorAs(t, err, &ended)
+		assert.Equal(t, "the annotations of the outcome take more than 4096 octets", ended.RemoteErr.Description)
+		x.close10(c)
+	})
+}

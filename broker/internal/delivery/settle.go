@@ -96,6 +96,7 @@ const (
 type Rejection struct {
 	Reason, Description string
 	Properties          amqp.Table // further headers
+	Modified            bool       // there are no others: the reason is the broker's (AMQP 1.0: modified)
 }
 
 // Settle ends the deliveries of seqs, in order; it skips those that are not unacked. c, if not

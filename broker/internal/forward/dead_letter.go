@@ -69,7 +69,9 @@ func (t *turn) addressAny(x *letterMove, at int, src store.Message, p *amqp.Prop
 	}
 	if x.Why != nil {
 		maps.Copy(p.Headers, x.Why.Properties)
-		message.SetRejection(p.Headers, x.Why.Reason, x.Why.Description)
+		if !x.Why.Modified {
+			message.SetRejection(p.Headers, x.Why.Reason, x.Why.Description)
+		}
 	}
 	targets, tooMany := t.withinBounds(x, targets, p.Headers, deaths, died)
 	switch {

@@ -1,6 +1,12 @@
 package convert
 
-import "curfew/broker/amqp10"
+import (
+	"slices"
+	"strings"
+
+	"curfew/broker/amqp"
+	"curfew/broker/amqp10"
+)
 
 // Outcome is what becomes of a publish.
 type Outcome struct {
@@ -8,6 +14,42 @@ type Outcome struct {
 	Settled bool   // its client does not want to know
 	Place   int    // in the publisher's batch; negative: it is not there
 	State   amqp10.State
+}
+
+// maxAdded is how large the annotations of an outcome may be, in octets.
+const maxAdded = 4 << 10
+
+// Added are the annotations that a consumer adds to a message, as headers: those whose names begin with x-, and that are neither the
+// broker's own nor maps or lists, which a message has no room for. nil: none. The error is that there are too many.
+func Added(annotations any) (amqp.Table, error) {
+	m, _ := annotations.(amqp10.Map)
+	if len(m) == 0 {
+		return nil, nil
+	}
+	if len(amqp10.Append(nil, m)) > maxAdded {
+		return nil, amqp.NewException(amqp.PreconditionFailed, 0, 0, "the annotations of the outcome take more than %d octets", maxAdded)
+	}
+	var p amqp.Properties
+	for _, e := range m {
+		key, _ := fromValue(e.Key, 0)
+		name, _ := key.(string)
+		if !strings.HasPrefix(name, "x-") || len(name) > 255 || slices.ContainsFunc(ownHeaders, func(own string) bool { return strings.HasPrefix(name, own) }) {
+			continue
+		}
+		switch v, _ := fromValue(e.Value, 0); v := v.(type) {
+		case nil, amqp.Table, []any:
+		case []byte:
+			setHeader(&p, name, slices.Clone(v)) // it aliases what was read
+		default:
+			setHeader(&p, name, v)
+		}
+	}
+	return p.Headers, nil
+}
+
+// ownHeaders begin the names of headers that the broker writes or obeys.
+var ownHeaders = []string{
+	"x-death", "x-first-death", "x-last-death", "x-delay", "x-delivery", "x-expir", "x-scheduled", "x-ttl", "x-lock", "x-remaining", "x-exchange", "x-routing-key", headHeader,
 }
 
 // Dispositions tells a client the outcomes of a batch in as few frames as possible. refused are the
