@@ -88,6 +88,32 @@ func (x *site) noMore10(r *amqp10.Receiver) {
 	assert.ErrorIs(x.t, err, context.DeadlineExceeded)
 }
 
+// TestScheduled10: what was scheduled over AMQP 1.0 is changed over it, by message annotations. The reply-to of a command is a queue's name.
+func TestScheduled10(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch := x.queue10("q", nil)
+		_, err := ch.QueueDeclare("answers", true, false, false, false, nil)
+		require.NoError(t, err)
+		c, s := x.connect10(nil)
+		snd := x.sender10(s, "/queues/q")
+		send := func(body string, p amqp10.MessageProperties, a amqp10.Annotations) {
+			require.NoError(t, snd.Send(x.t.Context(), &amqp10.Message{Properties: &p, Annotations: a, Data: [][]byte{[]byte(body)}}, nil))
+		}
+		for _, id := range []string{"a", "b"} {
+			send(id, amqp10.MessageProperties{MessageID: id}, amqp10.Annotations{"x-delay": int32(60_000)})
+		}
+		send("", amqp10.MessageProperties{ReplyTo: new("answers"), CorrelationID: "1"}, amqp10.Annotations{"x-cancel": "a"})
+		m := x.receive10(x.receiver10(s, "/queues/answers", nil))
+		assert.Equal(t, "cancelled", string(m.GetData()))
+		assert.EqualValues(t, "1", m.Properties.CorrelationID)
+		time.Sleep(time.Minute)
+		rcv := x.receiver10(s, "/queues/q", nil)
+		assert.Equal(t, "b", string(x.receive10(rcv).GetData()))
+		x.noMore10(rcv)
+		x.close10(c)
+	})
+}
+
 // TestBothProtocols: what is published over one protocol can be consumed over both, in frames that are
 // smaller than the message, too.
 func TestBothProtocols(t *testing.T) {
