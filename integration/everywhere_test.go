@@ -25,7 +25,7 @@ var everyPage = map[string]string{
 	"/exchanges": "amq.direct", "/exchange?vhost=/&name=shop": "By the key", "/exchange/new": "New exchange", "/exchange/delete?vhost=/&name=shop": "Delete the exchange",
 	"/scheduled": "Scheduled by you", "/scheduled/cancel?exchange=amq.default&message_id=later-1&vhost=/": "It is never delivered",
 	"/scheduled/change?exchange=amq.default&message_id=later-1&vhost=/": "Reschedule the message",
-	"/binding/new?vhost=/&source=shop": "New binding", "/binding/delete?args=&destination=orders.payment&key=orders.*&source=shop&to=queue&vhost=/": "orders.*",
+	"/binding/new?vhost=/&source=shop":                                  "New binding", "/binding/delete?args=&destination=orders.payment&key=orders.*&source=shop&to=queue&vhost=/": "orders.*",
 	"/connections": "everywhere", "/connection?name=CONNECTION": "Channels", "/connection/close?name=CONNECTION": "Close this connection?", "/consumers": "worker",
 	"/dead-letters": "orders.expired", "/dead-letter?vhost=/&name=orders.expired": "By cause", "/dead-letters/message?vhost=/&name=orders.expired&seq=LETTER": "Deaths",
 	"/runs": "Nothing runs",
@@ -84,7 +84,8 @@ func fillEveryPage(t *testing.T, c *curfew) *strings.Replacer {
 	return strings.NewReplacer("CONNECTION", url.QueryEscape(list[0].Name), "LETTER", fmt.Sprint(letters[0].Seq))
 }
 
-// layout is what is wrong with how a page stands: it is wider than the window, or texts and controls stand upon each other.
+// layout is what is wrong with how a page stands: it is wider than the window, texts and controls stand upon each other, or a number can be seen only
+// by scrolling to the side.
 const layout = `(() => {
 	const wrong = [], wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 	if (wide > 0) wrong.push(wide + ' px wider than the window');
@@ -93,21 +94,24 @@ const layout = `(() => {
 		if (e.closest('svg, canvas, .unseen, .skip, noscript, option, .u-wrap, .u-legend') || !e.checkVisibility({visibilityProperty: true})) continue;
 		const boxes = [];
 		if (/^(INPUT|SELECT|TEXTAREA|BUTTON|PROGRESS)$/.test(e.nodeName)) {
-			boxes.push(e.getBoundingClientRect());
+			boxes.push([e.getBoundingClientRect(), '']);
 		} else {
 			for (const n of e.childNodes) {
 				if (n.nodeType !== Node.TEXT_NODE || n.data.trim() === '' || e.closest('button, select, textarea')) continue;
 				const range = document.createRange();
 				range.selectNodeContents(n);
-				boxes.push(...range.getClientRects());
+				for (const box of range.getClientRects()) boxes.push([box, n.data.trim()]);
 			}
 		}
-		for (const box of boxes) {
+		for (const [box, text] of boxes) {
 			let {left, top, right, bottom} = box;
 			for (let up = e; up !== document.body; up = up.parentElement) { // what is cut off or scrolled away is not seen
 				if (getComputedStyle(up).overflow === 'visible') continue;
 				const frame = up.getBoundingClientRect();
 				left = Math.max(left, frame.left); right = Math.min(right, frame.right); top = Math.max(top, frame.top); bottom = Math.min(bottom, frame.bottom);
+			}
+			if (/\d/.test(text) && !e.closest('pre, .line, .user') && (left - box.left > 1 || box.right - Math.min(right, innerWidth) > 1)) {
+				wrong.push(e.nodeName + ' "' + text.slice(0, 30) + '" is off the screen');
 			}
 			if (right - left > 1 && bottom - top > 1) shown.push({e, left, top, right, bottom});
 		}
@@ -162,7 +166,10 @@ func (b *browser) breaksALayout() {
 	b.Helper()
 	b.open("/publish")
 	b.until("document.readyState === 'complete'")
-	for property, finds := range map[string]string{"width: 3000px": "wider than the window", "position: relative; top: 60px": "stands upon"} {
+	b.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('h1').innerText += ' 7'"))
+	for property, finds := range map[string]string{
+		"width: 3000px": "wider than the window", "position: relative; top: 60px": "stands upon", "width: 30px; white-space: nowrap; overflow-x: auto": "is off the screen",
+	} {
 		b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector('h1').style = %q", property)))
 		if wrong := evaluate[string](b, layout); !strings.Contains(wrong, finds) {
 			b.Errorf("with %s the layout is said to be %q", property, wrong)

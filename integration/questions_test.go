@@ -82,7 +82,7 @@ func TestQuestions(t *testing.T) {
 	b.quiet()
 }
 
-// bothSchemes keeps pictures of a page, light and dark, and a tall one that shows what is further down.
+// bothSchemes keeps pictures of a page, light and dark, and tall ones that show what is further down, also on a phone.
 func (b *browser) bothSchemes(name, path string) {
 	b.Helper()
 	b.do(chromedp.EmulateViewport(1200, 760))
@@ -95,6 +95,9 @@ func (b *browser) bothSchemes(name, path string) {
 	b.do(chromedp.EmulateViewport(1280, 1800))
 	b.drawn(path)
 	b.screenshot(name + "-tall")
+	b.do(chromedp.EmulateViewport(390, 1800))
+	b.drawn(path)
+	b.screenshot(name + "-phone")
 }
 
 // drawn opens a page and waits for its charts.

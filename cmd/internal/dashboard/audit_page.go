@@ -42,7 +42,7 @@ func (p *auditPage) search() g.Node {
 func (p *auditPage) found() g.Node {
 	switch {
 	case len(p.Records) > 0:
-		headings := []string{"When", "What", "Queue", "Message or user", "#Lateness", "Path?", "Outcome", "To?"}
+		headings := []string{"When", "What", "Queue", "Message or user", "#Lateness", "Path", "Outcome", "To"}
 		return g.Group{
 			ui.PlainTable("Records", headings, g.Map(p.Records, func(r audit.Record) g.Node { return auditRow(&r) })), // some have links
 			g.If(p.More, h.P(h.Class("faint"), g.Textf("These are the last %d. For older ones, narrow the search or download the file.", len(p.Records)))),

@@ -81,3 +81,20 @@ func TestAcknowledge(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, s.get("/incidents").body, "migration")
 }
+
+// TestQueuesInIncidents: the grid and the list of queues show which they are.
+func TestQueuesInIncidents(t *testing.T) {
+	s := newSite(t)
+	s.queue("/", "parked", nil)
+	s.queue("/", "fine", nil)
+	s.withIncidents("", func(now *incident.State) {
+		now.Parked = []incident.Depth{{QueueName: incident.QueueName{VHost: "/", Name: "parked"}, Count: 3}}
+	})
+	s.logIn("root")
+	overview := s.get("/").body
+	require.Contains(t, overview, `<a class="broken" href="/queue?name=parked&amp;vhost=%2F" title="parked: in a critical incident, `)
+	require.Contains(t, overview, `<a class="idle" href="/queue?name=fine&amp;vhost=%2F"`)
+	list := s.get("/queues").body
+	require.Contains(t, list, `>parked</a> <a href="/incidents"><span class="tag bad">critical</span></a></td>`)
+	require.Equal(t, 1, strings.Count(list, "tag bad"))
+}

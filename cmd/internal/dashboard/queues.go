@@ -12,6 +12,7 @@ import (
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor"
+	"curfew/monitor/incident"
 )
 
 // sparkMinutes is how far back a queue's line goes.
@@ -38,6 +39,7 @@ type queueRow struct {
 	Forecast *monitor.Forecast // nil: no deadlines wait there
 	Depths   []int64           // in the last hour, by the minute; nil: not known
 	In, Out  operate.Rate
+	Level    incident.Level // of the worst incident with it; "": none
 }
 
 // deadLettersTo is, in words, where a queue's dead letters go; "": nowhere.
@@ -61,7 +63,6 @@ type column struct {
 	Name, Key, URL string
 	Sorted         string // ascending, descending or ""
 	Number         bool
-	Roomy          bool // not shown on a narrow screen
 }
 
 // orders compares queues by column. Queues that are equal are sorted by name.
@@ -125,9 +126,11 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	l.columns(v)
 	rates := d.Operations.Rates()
 	rates.Refresh()
+	wrong := d.Incidents.Queues()
 	for i := range l.Rows {
 		q := &l.Rows[i]
 		q.In, q.Out = rates.Flow(q.Queue)
+		q.Level = wrong[incident.QueueName{VHost: q.VHost, Name: q.Name}]
 	}
 	if d.History != nil {
 		for i := range l.Rows {
@@ -193,8 +196,8 @@ func (l *queuesPage) order() {
 // largest.
 func (l *queuesPage) columns(v url.Values) {
 	for _, c := range []column{
-		{Name: "Queue", Key: "name"}, {Name: "Purpose", Key: "purpose", Roomy: true}, {Name: "Ready", Key: "ready", Number: true}, {Name: "Unacked", Key: "unacked", Number: true, Roomy: true},
-		{Name: "Consumers", Key: "consumers", Number: true, Roomy: true}, {Name: "Oldest", Key: "oldest", Number: true, Roomy: true}, {Name: "Deadlines", Key: "deadlines", Number: true, Roomy: true}, {Name: "At risk", Key: "miss", Number: true},
+		{Name: "Queue", Key: "name"}, {Name: "Purpose", Key: "purpose"}, {Name: "Ready", Key: "ready", Number: true}, {Name: "Unacked", Key: "unacked", Number: true},
+		{Name: "Consumers", Key: "consumers", Number: true}, {Name: "Oldest", Key: "oldest", Number: true}, {Name: "Deadlines", Key: "deadlines", Number: true}, {Name: "At risk", Key: "miss", Number: true},
 		{Name: "Lost, last hour", Key: "lost", Number: true},
 	} {
 		descending := c.Number

@@ -33,35 +33,33 @@ func (l *queuesPage) list() g.Node {
 	case len(l.Rows) == 0:
 		return ui.Empty(g.Text("None of "+ui.Plural(l.All, "queue")+" matches. "), ui.Link("/queues", g.Text("Show all")))
 	}
+	more := []string{"#In /s", "#Out /s", "Last hour", "Dead letters to"}
+	var names []string
+	for _, c := range l.Columns {
+		names = append(names, c.Name)
+	}
+	names = append(names, more...)
 	return g.Group{
-		h.Div(h.Class("scroll"), h.Table(h.Class("rows fits"),
-			h.THead(h.Tr(g.Map(l.Columns, columnHeading), h.Th(h.Scope("col"), h.Class("number roomy"), g.Text("In /s")), h.Th(h.Scope("col"), h.Class("number roomy"), g.Text("Out /s")), h.Th(h.Scope("col"), h.Class("trend"), g.Text("Last hour")), h.Th(h.Scope("col"), h.Class("roomy"), g.Text("Dead letters to")))),
-			h.TBody(g.Map(l.Rows, queueLine)))),
+		h.Div(h.Class("scroll"), h.Table(
+			h.THead(h.Tr(g.Map(l.Columns, columnHeading), g.Map(more, ui.Heading))),
+			h.TBody(ui.Labelled(names, g.Map(l.Rows, queueLine))))),
 		l.Cut.Draw("queue"),
 	}
 }
 
 func columnHeading(c column) g.Node {
-	classes := ""
-	if c.Number {
-		classes = "number"
-	}
-	if c.Roomy {
-		classes += " roomy"
-	}
-	return h.Th(h.Scope("col"), g.If(classes != "", h.Class(classes)), g.If(c.Sorted != "", h.Aria("sort", c.Sorted)), ui.Link(c.URL, g.Text(c.Name)))
+	return h.Th(h.Scope("col"), g.If(c.Number, h.Class("number")), g.If(c.Sorted != "", h.Aria("sort", c.Sorted)), ui.Link(c.URL, g.Text(c.Name)))
 }
 
 func queueLine(q queueRow) g.Node {
-	roomy := func(n g.Node) g.Node { return h.Td(h.Class("number roomy"), n) }
 	return h.Tr(
-		h.Td(h.Class("name"), ui.QueueLink(ui.QueueURL(q.VHost, q.Name), q.VHost, q.Name)),
-		h.Td(h.Class("roomy"), h.Span(h.Class("tag"), g.Text(q.Queue.Purpose.String()))),
-		ui.Amount(g.Text(ui.Number(q.Ready))), roomy(g.Text(ui.Number(q.Unacked))), roomy(ui.OrFaint(q.Consumers)), roomy(q.oldest()),
-		roomy(ui.Deadlines(q.Forecast)), ui.Amount(ui.WillMiss(q.Forecast)), ui.Amount(q.lost()),
-		roomy(ui.Rate(q.In)), roomy(ui.Rate(q.Out)),
+		h.Td(h.Class("name"), ui.QueueLink(ui.QueueURL(q.VHost, q.Name), q.VHost, q.Name), g.If(q.Level != "", g.Group{g.Text(" "), ui.Link("/incidents", ui.Severity(string(q.Level)))})),
+		h.Td(h.Span(h.Class("tag"), g.Text(q.Queue.Purpose.String()))),
+		ui.Amount(g.Text(ui.Number(q.Ready))), ui.Amount(g.Text(ui.Number(q.Unacked))), ui.Amount(ui.OrFaint(q.Consumers)), ui.Amount(q.oldest()),
+		ui.Amount(ui.Deadlines(q.Forecast)), ui.Amount(ui.WillMiss(q.Forecast)), ui.Amount(q.lost()),
+		ui.Amount(ui.Rate(q.In)), ui.Amount(ui.Rate(q.Out)),
 		h.Td(h.Class("trend"), ui.Sparkline(q.Depths, "depth in the last hour")),
-		h.Td(h.Class("roomy"), q.deadLetters()))
+		h.Td(q.deadLetters()))
 }
 
 // lost is how many messages expired in the last hour, or a dash where an expiry is no loss.

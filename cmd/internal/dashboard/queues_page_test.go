@@ -60,11 +60,14 @@ func TestPagesOfManyQueues(t *testing.T) {
 			took = append(took, time.Since(began))
 		}
 		slices.Sort(took)
-		allocations := testing.AllocsPerRun(5, ask)
+		allocations := testing.AllocsPerRun(1, ask)
+		for range 4 { // on a slow machine a sample of all rates falls into some of them
+			allocations = min(allocations, testing.AllocsPerRun(1, ask))
+		}
 		t.Logf("%-50s %6.0f allocations, median %v, most %v", path, allocations, took[len(took)/2].Round(10*time.Microsecond), took[len(took)-1].Round(10*time.Microsecond))
 		most := 15_000.0
 		if path == "/" {
-			most = 60_000 // with a thousand cells; on a busy machine the queues are listed again, too
+			most = 40_000 // with a thousand cells
 		}
 		require.Less(t, allocations, most, path)
 	}

@@ -227,9 +227,8 @@ func (p *listPage) groups() g.Node {
 	if p.Partly {
 		aside = h.Span(ui.Faint("the newest "+ui.Plural(p.Counted, "message")+" "), ui.Link(ui.With(listPath, p.At, "count", "all"), g.Text("Count all")))
 	}
-	return ui.Card("groups", "By cause", aside, h.Div(h.Class("scroll"), h.Table(
-		h.THead(h.Tr(h.Th(g.Text("Reason")), h.Th(g.Text("In queue")), h.Th(g.Text("Published to")), ui.Heading("#Messages"), h.Th(h.Class("share"), ui.Unseen("Share")), h.Th(g.Text("Oldest")), h.Th(g.Text("Newest")))),
-		h.TBody(g.Map(p.Groups, group.draw)))))
+	return ui.Card("groups", "By cause", aside, ui.Table(
+		[]string{"Reason", "In queue", "Published to", "#Messages", "", "Oldest", "Newest"}, g.Map(p.Groups, group.draw)))
 }
 
 func (l group) draw() g.Node {

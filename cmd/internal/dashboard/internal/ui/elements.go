@@ -2,7 +2,6 @@ package ui
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 )
 
 // The elements that the pages share. gomponents escapes texts and the values of attributes; nothing
-// in this package writes markup itself.
+// in this package writes markup itself, except the labels of cells (Labelled).
 
 // Name shows a name that a user chose.
 func Name(text string) g.Node { return g.Text(Visible(text)) }
@@ -104,38 +103,22 @@ const MayNotRead = "This user may not read the queue: ask for the permission to 
 // Only is a page with one text.
 func Only(children ...g.Node) g.Node { return h.Section(h.Class("card"), Empty(children...)) }
 
-// Table has a column for each heading. A heading that begins with "#" makes a column of numbers. One that ends in "?"
-// makes a column that a narrow screen leaves out.
+// Table has a column for each heading. A heading that begins with "#" makes a column of numbers. On a phone each row is a card.
 func Table(headings []string, rows g.Group) g.Node {
-	return h.Div(h.Class("scroll"), h.Table(less(headings),
+	return h.Div(h.Class("scroll"), h.Table(
 		h.THead(h.Tr(g.Map(headings, Heading))),
-		h.TBody(rows)))
+		h.TBody(Labelled(headings, rows))))
 }
 
 // PlainTable is a Table without links and buttons: if it is wider than the screen, the keyboard scrolls it. label names what it lists.
 func PlainTable(label string, headings []string, rows g.Group) g.Node {
-	return h.Div(h.Class("scroll"), h.Role("group"), h.Aria("label", label), h.TabIndex("0"), h.Table(less(headings),
+	return h.Div(h.Class("scroll"), h.Role("group"), h.Aria("label", label), h.TabIndex("0"), h.Table(
 		h.THead(h.Tr(g.Map(headings, Heading))),
-		h.TBody(rows)))
-}
-
-// less is the class of a table with columns that a narrow screen leaves out; the style sheet knows them up to the ninth.
-func less(headings []string) g.Node {
-	var classes []string
-	for i, text := range headings {
-		if strings.HasSuffix(text, "?") {
-			classes = append(classes, "less-"+strconv.Itoa(i+1))
-		}
-	}
-	if classes == nil {
-		return nil
-	}
-	return h.Class(strings.Join(classes, " "))
+		h.TBody(Labelled(headings, rows))))
 }
 
 // Heading is the heading of a column; that of a column of numbers begins with "#".
 func Heading(text string) g.Node {
-	text = strings.TrimSuffix(text, "?")
 	if text == "" { // the column explains itself, such as one of buttons
 		return h.Td()
 	}
