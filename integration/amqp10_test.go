@@ -93,7 +93,8 @@ func TestOutcomesOverAMQP10(t *testing.T) {
 	for name, clientOf := range map[string]func(testing.TB) client{"rhea": rheaClient, "qpid-proton": protonClient} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, url := clientOf(t).(script), startCurfew(t).url
+			dir := t.TempDir()
+			c, url := clientOf(t).(script), startCurfew(t, "DATA_DIR="+dir).url
 			c.declare(t, url, topology{queue: "orders", dlx: "orders.dlx", dlq: "orders.dead"})
 			var got []string
 			for _, words := range c.run(t, nil, "outcomes", url, "orders", "orders.dead") {
@@ -105,6 +106,7 @@ func TestOutcomesOverAMQP10(t *testing.T) {
 				"dead b rejected", "dead c rejected", "dead d expired",
 				"unroutable released", "missing amqp:not-found", "password refused",
 			}, got)
+			eventually(t, startLimit, "the expiry in the audit", func() bool { return auditedIn(t, dir) == 1 })
 		})
 	}
 }
