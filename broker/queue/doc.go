@@ -42,7 +42,7 @@
 // one of its 128 messages does. Between an old message and the newer ones, each run of
 // 32,768 messages that are gone costs 8 bytes.
 //
-// A message that waits for another try takes some 50 bytes more, in a heap by time and a map; the other
+// A message that waits for another try takes some 55 bytes more, in a heap by time and a map; the other
 // messages do not grow.
 //
 // Every operation takes constant time (Return and Wake logarithmic), whatever is in the queue, so that whoever holds the queue's
