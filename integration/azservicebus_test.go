@@ -259,6 +259,13 @@ func TestAzureSDK(t *testing.T) {
 		require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
 		require.NoError(t, r.Close(a.ctx))
 	})
+	t.Run("names have no case", func(t *testing.T) {
+		upper := *a
+		upper.queue = "ORDERS"
+		upper.send(&azservicebus.Message{Body: []byte("b")})
+		r := upper.receiver(nil)
+		require.NoError(t, r.CompleteMessage(a.ctx, a.one(r), nil))
+	})
 	t.Run("unknown entity", func(t *testing.T) {
 		s, err := a.client.NewSender("nowhere", nil)
 		require.NoError(t, err)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ const (
 type busClient struct {
 	local  bool
 	claims map[string]busClaims // by entity, in lower case
+	cbs    [2]*link10           // the links from and to $cbs, of which there is one pair
 }
 
 type busClaims struct {
@@ -42,16 +44,25 @@ func (b *busClient) allow(entity string, claims servicebus.Claims) error {
 	if has := b.claims[strings.ToLower(entity)]; has.Claims&claims != 0 && has.until.After(time.Now()) {
 		return nil
 	}
-	return amqp.NewException(amqp.AccessRefused, 0, 0, "Unauthorized access. No valid token on this connection has the claim that is needed for '%s'", entity)
+	name := "Listen"
+	if claims == servicebus.Send {
+		name = "Send"
+	}
+	return amqp.NewException(amqp.AccessRefused, 0, 0, "Unauthorized access. '%s' claim(s) are required to perform this operation. Resource: '%s'", name, entity)
 }
 
-// busEntity finds an entity: a queue, or an exchange, for which q is nil.
+// busEntity finds an entity: a queue, or an exchange, for which q is nil. Names have no case, but one that is
+// exactly the same comes first.
 func (s *session10) busEntity(name string) (q *broker.Queue, err error) {
 	vh := s.p.c.user.VHost
 	if q, err = vh.Queues.Get(vh.Queues.NameOf(name)); err != nil && name != "" && vh.Exchanges.Check(name) == nil {
 		return nil, nil
 	}
 	if err != nil {
+		all := vh.Queues.List()
+		if i := slices.IndexFunc(all, func(q *broker.Queue) bool { return strings.EqualFold(q.Name(), name) }); i >= 0 {
+			return all[i], nil
+		}
 		err = amqp.NewException(amqp.NotFound, 0, 0, "The messaging entity '%s' could not be found.", name)
 	}
 	return q, err
@@ -117,6 +128,14 @@ func (s *session10) busNode(l *link10, m *amqp10.Attach, address string) (is boo
 		}
 	}
 	if !managed {
+		side := &s.p.bus.cbs[0]
+		if l.toClient {
+			side = &s.p.bus.cbs[1]
+		}
+		if *side != nil && !(*side).bus.gone {
+			return true, amqp.NewException(amqp.NotAllowed, 0, 0, "there is a link to $cbs on this connection already")
+		}
+		*side = l
 		return true, nil
 	}
 	if _, err := s.busEntity(entity); err != nil {

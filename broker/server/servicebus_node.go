@@ -132,7 +132,7 @@ func (s *session10) putToken(r *servicebus.Request) servicebus.Answer {
 		return servicebus.Answer{Status: 501, Description: "the operation is not known: only put-token is"}
 	case err != nil:
 		c.log.Warn("token refused", zap.String("entity", entity), zap.Error(err))
-		return servicebus.Answer{Status: 401, Description: "InvalidSignature: " + err.Error(), Condition: "amqp:unauthorized-access"}
+		return servicebus.Answer{Status: 401, Description: err.Error(), Condition: "amqp:unauthorized-access"}
 	}
 	if entity != "" {
 		if _, err := s.busEntity(entity); err != nil {

@@ -645,8 +645,13 @@ func (s *session10) close() {
 	for _, l := range s.links {
 		l.abandon()
 	}
-	clear(s.links)
 	s.ch.deliveries.Locked(func(uint64) {
+		for _, l := range s.links {
+			if l.bus != nil {
+				l.bus.gone = true
+			}
+		}
+		clear(s.links)
 		for _, each := range s.pending {
 			s.p.c.usage.Add(-int64(len(each)))
 		}

@@ -67,10 +67,9 @@ func ParseKeys(text string) (keys []Key, err error) {
 }
 
 var (
-	errToken   = errors.New("the token is not a shared access signature")
-	errKey     = errors.New("the signature of the token is wrong, or its key is not known")
-	errExpired = errors.New("the token has expired")
-	errOther   = errors.New("the token is for another entity")
+	errToken = errors.New("MalformedToken: the token is not a shared access signature")
+	errKey   = errors.New("InvalidSignature: the signature of the token is wrong, or its key is not known")
+	errOther = errors.New("InvalidAudience: the token is for another entity")
 )
 
 // emulatorToken is how long a token counts that is not looked at.
@@ -98,13 +97,16 @@ func (o *Options) Check(token, address string, local bool, now time.Time) (Claim
 	until := time.Unix(seconds, 0)
 	claims := o.claims(given)
 	resource, err := url.QueryUnescape(given["sr"])
+	if !strings.Contains(resource, "://") { // it begins with the host
+		resource = "sb://" + resource
+	}
 	switch {
 	case err != nil:
 		return 0, time.Time{}, errToken
 	case claims == 0:
 		return 0, time.Time{}, errKey
 	case !until.After(now):
-		return 0, time.Time{}, errExpired
+		return 0, time.Time{}, fmt.Errorf("ExpiredToken: The token is expired. Expiration time: %s", until.UTC().Format(time.RFC3339))
 	case !within(PathOf(address), PathOf(resource)):
 		return 0, time.Time{}, errOther
 	}

@@ -40,6 +40,7 @@ func TestKeys(t *testing.T) {
 		"listen":         {sign("reader", "abc", queue, later), queue, servicebus.Listen, ""},
 		"two":            {sign("both", "x", queue, later), queue, servicebus.Listen | servicebus.Send, ""},
 		"namespace":      {sign("reader", "abc", "sb://host/", later), queue + "/$management", servicebus.Listen, ""},
+		"host":           {sign("reader", "abc", "host", later), queue, servicebus.Listen, ""},
 		"other case":     {sign("reader", "abc", "sb://host/queue", later), queue, servicebus.Listen, ""},
 		"other entity":   {sign("reader", "abc", "sb://host/que", later), queue, 0, "another entity"},
 		"wrong key":      {sign("reader", "abd", queue, later), queue, 0, "signature"},

@@ -32,6 +32,27 @@ type content struct {
 	Entity entity `xml:",any"`
 }
 
+// namespaceEntry describes the namespace: what is not known has its zero value.
+type namespaceEntry struct {
+	XMLName xml.Name         `xml:"http://www.w3.org/2005/Atom entry"`
+	Title   string           `xml:"title"`
+	Content namespaceContent `xml:"content"`
+}
+
+type namespaceContent struct {
+	Type string        `xml:"type,attr"`
+	Info namespaceInfo `xml:",any"`
+}
+
+type namespaceInfo struct {
+	XMLName       xml.Name
+	CreatedTime   string
+	MessagingSKU  string
+	ModifiedTime  string
+	Name          string
+	NamespaceType string
+}
+
 // feed is a list of entities.
 type feed struct {
 	XMLName xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
@@ -101,9 +122,6 @@ func (e *entity) described(name string) (d servicebus.Entity, err error) {
 		if acts := r.Action != nil && r.Action.SQLExpression != ""; !true1 || acts {
 			err = fmt.Errorf("rule %s: only the true filter is supported", r.Name)
 		}
-	}
-	if e.EnablePartitioning != nil && *e.EnablePartitioning {
-		err = fmt.Errorf("EnablePartitioning: partitioned entities are not supported")
 	}
 	return d, err
 }

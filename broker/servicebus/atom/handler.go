@@ -25,8 +25,8 @@ type Handler struct {
 
 // Mine reports whether a request comes from an administration client.
 func Mine(r *http.Request) bool {
-	scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return (scheme == "SharedAccessSignature" || scheme == "Bearer") && r.URL.Query().Has("api-version")
+	token := r.Header.Get("Authorization") // without a scheme, unless it is a signature
+	return token != "" && !strings.HasPrefix(token, "Basic ") && r.URL.Query().Has("api-version")
 }
 
 const (
@@ -66,6 +66,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch list := strings.ToLower(path); {
 	case r.Method == http.MethodGet && list == "$resources/queues":
 		c.list(c.queues())
+	case r.Method == http.MethodGet && list == "$namespaceinfo":
+		name, _, _ := strings.Cut(r.Host, ":")
+		write(w, http.StatusOK, namespaceEntry{Title: name, Content: namespaceContent{"application/xml", namespaceInfo{
+			XMLName: xml.Name{Space: busSpace, Local: "NamespaceInfo"}, Name: name, NamespaceType: "Messaging", MessagingSKU: "Standard", CreatedTime: zeroTime, ModifiedTime: zeroTime,
+		}}})
 	case r.Method == http.MethodGet && list == "$resources/topics":
 		c.list(c.topics())
 	case r.Method == http.MethodGet && strings.HasSuffix(list+"/", subscriptions):
