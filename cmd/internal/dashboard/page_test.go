@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"net/http"
 	"regexp"
 	"testing"
 
@@ -44,6 +45,13 @@ func TestNobodyIsOfferedWhatHeMayNotDo(t *testing.T) {
 	}
 	s.logIn("eye")
 	require.Empty(t, offered(s, "q"), "without permissions")
+	forms := []string{"/publish", "/publish?vhost=/&key=q", "/queue/get?vhost=/&name=q", "/queue/purge?vhost=/&name=q", "/queue/delete?vhost=/&name=q"}
+	for _, path := range forms {
+		refused := s.get(path)
+		require.Equal(t, http.StatusForbidden, refused.status, path)
+		require.Contains(t, refused.body, "lacks the permission", path)
+		require.NotContains(t, refused.body, "<textarea", path)
+	}
 	s.permit("eye", "/", ".*", "")
 	reading := offered(s, "q")
 	for _, path := range []string{"/queue/delete", "/exchange/delete", "/deadline"} {
@@ -51,6 +59,9 @@ func TestNobodyIsOfferedWhatHeMayNotDo(t *testing.T) {
 	}
 	require.True(t, reading["/queue/get"])
 	require.True(t, reading["/queue/purge"])
+	for i, path := range forms {
+		require.Equal(t, i != 1 && i != 4, s.get(path).status == http.StatusOK, path)
+	}
 }
 
 func TestAddressesSayOnlyWhatIsKnown(t *testing.T) {

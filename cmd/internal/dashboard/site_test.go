@@ -142,7 +142,7 @@ func (s *site) user(name, tag string, vhosts ...string) {
 	u.SetPassword(name)
 	require.NoError(s, s.b.Accounts.PutUser(u))
 	for _, vhost := range vhosts {
-		s.permit(name, vhost, ".*", ".*")
+		require.NoError(s, s.b.Accounts.SetPermission(access.Permission{User: name, VHost: vhost, Configure: ".*", Read: ".*", Write: ".*"}))
 	}
 }
 

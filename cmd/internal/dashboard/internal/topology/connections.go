@@ -53,10 +53,13 @@ type connection struct {
 // rates are how fast a channel's counts rise, by their names.
 type rates = map[string]operate.Rate
 
-// title is the client's own name, or its address if it has none.
-func (c *connection) title() string {
-	return cmp.Or(c.Client.Name, strings.TrimSpace(c.Client.Product+" "+c.Client.Version), c.Name)
+// title is the client's own name, or its product, or else what it is called otherwise.
+func title(c *operate.Client, otherwise string) string {
+	return cmp.Or(c.Name, strings.TrimSpace(c.Product+" "+c.Version), otherwise)
 }
+
+// title is the client's own name, or its address if it has none.
+func (c *connection) title() string { return title(&c.Client, c.Name) }
 
 func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -181,7 +182,7 @@ func Table(list []operate.Consumer, now int64, queues bool) g.Node {
 
 // table is Table. With work it also shows how much each consumer does, and how many messages wait for it.
 func table(list []operate.Consumer, now int64, queues bool, work func(*operate.Consumer) g.Node) g.Node {
-	headings := []string{"Consumer", "#Past deadline", "#Unacked", "#Prefetch", "Held for", "User", "Address", "Status"}
+	headings := []string{"Client", "#Past deadline", "#Unacked", "#Prefetch", "Held for", "User", "Address", "Status"}
 	if work != nil {
 		headings = slices.Insert(headings, 3, "#Waiting", "#Acked /s")
 	}
@@ -192,14 +193,7 @@ func table(list []operate.Consumer, now int64, queues bool, work func(*operate.C
 }
 
 func row(c *operate.Consumer, now int64, queues bool, work func(*operate.Consumer) g.Node) g.Node {
-	name := c.Tag
-	if c.Tag == "" {
-		name = "basic.get"
-	}
-	client := c.Client.Name
-	if client == "" {
-		client = c.Client.Product
-	}
+	tag := cmp.Or(c.Tag, "basic.get")
 	oldest := ui.Faint("–")
 	if c.OldestMillis != 0 {
 		oldest = h.Time(h.Title(ui.UTC(c.OldestMillis)), g.Text(span(now-c.OldestMillis)))
@@ -210,7 +204,7 @@ func row(c *operate.Consumer, now int64, queues bool, work func(*operate.Consume
 	}
 	queue := c.Queue
 	return h.Tr(
-		h.Td(ui.Link(connectionURL(c.Connection), ui.Name(name)), g.If(client != "", g.Group{h.Br(), ui.Class("faint", ui.Name(client))})),
+		h.Td(ui.Link(connectionURL(c.Connection), ui.Name(title(&c.Client, c.User))), h.Br(), ui.Class("faint", ui.Name(tag))),
 		g.Iff(queues, func() g.Node {
 			return h.Td(ui.QueueLink(ui.QueueURL(queue.VHost().Name(), queue.Name()), queue.VHost().Name(), queue.Name()))
 		}),

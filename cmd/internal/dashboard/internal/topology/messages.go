@@ -1,11 +1,13 @@
 package topology
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
+	"curfew/broker/access"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
@@ -27,7 +29,15 @@ func (p Pages) makePublishForm(v ui.Visitor, values url.Values) *publishForm {
 }
 
 func (p Pages) publishForm(r *http.Request, v ui.Visitor) (ui.View, error) {
-	return p.makePublishForm(v, r.URL.Query()), nil
+	q, a := r.URL.Query(), v.Actor()
+	may := operate.MayChange(p.Operations.Access, a, q.Get("vhost"))
+	if q.Has("exchange") || q.Has("key") {
+		may = operate.MayExchange(p.Operations.Access, a, access.Write, cmp.Or(q.Get("vhost"), "/"), q.Get("exchange"))
+	}
+	if !may {
+		return nil, operate.ErrNotYours
+	}
+	return p.makePublishForm(v, q), nil
 }
 
 // publish publishes a message, and shows the form again as it was, for the next message.
@@ -112,7 +122,7 @@ type got struct {
 }
 
 func (p Pages) getPage(r *http.Request, v ui.Visitor, values url.Values) (*getPage, error) {
-	q, err := p.Operations.Queue(r.Context(), v.Actor(), ui.Named(values))
+	q, err := p.queue(r, v, values, access.Read)
 	return &getPage{QueueDetail: q, Form: ui.NewForm(values, "then", "requeue")}, err
 }
 

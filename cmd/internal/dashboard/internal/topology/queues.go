@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"curfew/broker/access"
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
@@ -19,8 +20,9 @@ type deletion struct {
 	Position deadletters.Position // of a purge: messages that had entered the queue by then
 }
 
-func (p Pages) deletion(r *http.Request, v ui.Visitor, values url.Values) (*deletion, error) {
-	q, err := p.Operations.Queue(r.Context(), v.Actor(), ui.Named(values))
+// deletion is for those who may do it.
+func (p Pages) deletion(r *http.Request, v ui.Visitor, values url.Values, do access.Operation) (*deletion, error) {
+	q, err := p.queue(r, v, values, do)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +30,7 @@ func (p Pages) deletion(r *http.Request, v ui.Visitor, values url.Values) (*dele
 }
 
 func (p Pages) askDeleteQueue(r *http.Request, v ui.Visitor) (ui.View, error) {
-	d, err := p.deletion(r, v, r.URL.Query())
+	d, err := p.deletion(r, v, r.URL.Query(), access.Configure)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +38,7 @@ func (p Pages) askDeleteQueue(r *http.Request, v ui.Visitor) (ui.View, error) {
 }
 
 func (p Pages) deleteQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	d, err := p.deletion(r, v, r.PostForm)
+	d, err := p.deletion(r, v, r.PostForm, access.Configure)
 	if err != nil {
 		p.Site.Refuse(w, r, err)
 		return
@@ -63,7 +65,7 @@ func (p Pages) deleteQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor)
 }
 
 func (p Pages) askPurge(r *http.Request, v ui.Visitor) (ui.View, error) {
-	d, err := p.deletion(r, v, r.URL.Query())
+	d, err := p.deletion(r, v, r.URL.Query(), access.Read)
 	if err == nil {
 		err = p.count(r, v, d)
 	}
@@ -85,7 +87,7 @@ func (p Pages) count(r *http.Request, v ui.Visitor, d *deletion) error {
 }
 
 func (p Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	d, err := p.deletion(r, v, r.PostForm)
+	d, err := p.deletion(r, v, r.PostForm, access.Read)
 	if err == nil {
 		err = d.Position.UnmarshalText([]byte(d.Form.Get("position")))
 	}

@@ -2,10 +2,13 @@ package topology
 
 import (
 	"context"
+	"net/http"
+	"net/url"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"curfew/broker/access"
 	"curfew/broker/operate"
 	"curfew/broker/operate/admin"
 	"curfew/cmd/internal/dashboard/internal/ui"
@@ -42,6 +45,15 @@ func (p Pages) Group() ui.Group {
 		},
 		Changes: map[string]ui.Handler{deleteQueue: p.deleteQueue, purgeQueue: p.purge, getMessage: p.get, publish: p.publish},
 	}
+}
+
+// queue is the queue that a query or a form names, for those who may do something with it.
+func (p Pages) queue(r *http.Request, v ui.Visitor, values url.Values, do access.Operation) (operate.QueueDetail, error) {
+	q, err := p.Operations.Queue(r.Context(), v.Actor(), ui.Named(values))
+	if err == nil && !operate.MayQueue(p.Operations.Access, v.Actor(), do, q.VHost, q.Name) {
+		err = operate.ErrNotYours
+	}
+	return q, err
 }
 
 // BindingsTo are the bindings that lead to a queue, without the default exchange's: rows of their list.
