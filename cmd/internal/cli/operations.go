@@ -97,6 +97,9 @@ func (a *API) command(op *operate.Op) *cobra.Command {
 		c.ValidArgsFunction = Arguments(complete...)
 	}
 	a.AddFlags(c, op)
+	if ofOneVHost(op.Routes[0]) && slices.ContainsFunc(op.Routes, func(route string) bool { return strings.HasPrefix(route, "GET ") && !ofOneVHost(route) }) {
+		AllVHosts(c)
+	}
 	if op.Alias != "" {
 		c.Aliases = []string{op.Alias}
 	}
@@ -104,6 +107,30 @@ func (a *API) command(op *operate.Op) *cobra.Command {
 		Watched(c)
 	}
 	return c
+}
+
+func ofOneVHost(route string) bool { return strings.Contains(route, "{vhost}") }
+
+// allVHosts is the flag that makes a list one of all virtual hosts.
+const allVHosts = "all-vhosts"
+
+// AllVHosts adds the flag -A to a list that is of one virtual host without it.
+func AllVHosts(c *cobra.Command) {
+	c.Flags().BoolP(allVHosts, "A", false, "list those of all virtual hosts, not only of that in --vhost")
+}
+
+// Everywhere reports whether -A is given. It excludes --vhost, and the arguments that name something in a virtual host.
+func Everywhere(cmd *cobra.Command, args []string) (bool, error) {
+	all, err := cmd.Flags().GetBool(allVHosts)
+	switch {
+	case err != nil || !all: // most commands do not have it
+		return false, nil
+	case cmd.Flags().Changed("vhost"):
+		return false, Usagef("use either -A (all virtual hosts) or --vhost, not both")
+	case len(args) > 0:
+		return false, Usagef("%q is in one virtual host: use --vhost instead of -A", args[0])
+	}
+	return true, nil
 }
 
 // AddFlags adds the flags of an operation to a command.
@@ -193,6 +220,9 @@ func (a *API) completion(name string) cobra.CompletionFunc {
 
 // run does an operation, and prints the result.
 func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
+	if _, err := Everywhere(cmd, args); err != nil {
+		return err
+	}
 	values, err := a.Values(cmd, op, args)
 	if err != nil {
 		return err
@@ -214,7 +244,8 @@ func Unknown(err error, op *operate.Op, name string) error {
 // Send does an operation with the values of its fields, by its first route that needs no others, and prints the result. The virtual host is the command's.
 func (a *API) Send(cmd *cobra.Command, op *operate.Op, parts ...map[string]any) error {
 	values := map[string]any{}
-	if strings.Contains(op.Routes[0], "{vhost}") {
+	all, _ := Everywhere(cmd, nil)
+	if ofOneVHost(op.Routes[0]) && !all {
 		values["vhost"] = a.VHost
 	}
 	for _, part := range parts {
@@ -380,8 +411,9 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 	}
 	var heads []string
 	cells := make([][]string, len(rows))
+	everywhere, _ := Everywhere(cmd, nil)
 	for _, f := range op.Shown("command", rows) {
-		if !f.On("table") {
+		if !f.On("table") && !(everywhere && f.Name == "vhost") {
 			continue
 		}
 		heads = append(heads, f.Heading)

@@ -66,6 +66,31 @@ func TestByHand(t *testing.T) {
 	r.exits(exitNotFound, "delete", "queue", "orders")
 }
 
+// TestListsOfAllVirtualHosts: each list takes -A, and then says in which virtual host its rows are. A queue is declared in either order of words.
+func TestListsOfAllVirtualHosts(t *testing.T) {
+	r := startRunning(t)
+	r.ok("vhost", "add", "shop")
+	r.ok("user", "permissions", "set", "guest", ".*", ".*", ".*", "--vhost", "shop")
+	for _, vhost := range []string{"/", "shop"} {
+		assert.Equal(t, "declared queue \"orders\"\n", r.ok("queue", "declare", "orders", "--dlq", "orders.dead", "--vhost", vhost))
+		assert.Contains(t, r.ok("declare", "queue", "orders", "--dlq", "orders.dead", "--vhost", vhost), "as declared")
+		r.ok("queue", "declare", "orders.dead", "--vhost", vhost)
+		r.ok("policy", "set", "ttl", "^x", `{"message-ttl": 5}`, "--vhost", vhost)
+		r.ok("publish", "orders", "text", "--ttl", "10m", "--vhost", vhost)
+	}
+	for _, list := range [][]string{{"queue", "list"}, {"policy", "list"}, {"dlq", "list"}, {"deadlines", "list"}, {"consumers"}} {
+		out := r.ok(append(list, "-A")...)
+		assert.Regexp(t, "(?m)^(VHOST|.* VHOST) ", out, list)
+		if list[0] != "consumers" {
+			assert.Regexp(t, `(?m)^(|.* )shop `, out, list)
+		}
+		assert.Contains(t, r.exits(exitUsage, append(list, "-A", "--vhost", "shop")...), "not both")
+	}
+	assert.NotContains(t, r.ok("policy", "list"), "shop")
+	assert.Contains(t, r.exits(exitUsage, "consumers", "orders", "-A"), "--vhost instead of -A")
+	assert.Contains(t, r.exits(exitUsage, "deadlines", "list", "orders", "-A"), "--vhost instead of -A")
+}
+
 // TestDeleteKeepsWaitingDeadLetters: a queue without messages has dead letters that their target does not take yet. It goes with them only if
 // somebody says how many. So does one with dead letters in a queue of its own.
 func TestDeleteKeepsWaitingDeadLetters(t *testing.T) {

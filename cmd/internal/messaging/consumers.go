@@ -50,33 +50,48 @@ func Consumers() *cobra.Command {
 		Short: "Show who consumes, of one queue or of all, and who holds messages past their deadlines",
 		Long:  consumersHelp,
 		Example: `  curfew consumers
+  curfew consumers -A
   curfew consumers orders --watch`,
 		Args: cli.Between(0, 1, "a queue"),
 	}
 	a := cli.WithVHost(c)
 	c.ValidArgsFunction = cli.Arguments(a.Queues)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		text, list, err := consumers(cmd.Context(), a, args...)
+		all, err := cli.Everywhere(cmd, args)
+		if err != nil {
+			return err
+		}
+		path, heads := append([]string{a.VHost}, args...), []string{"QUEUE", "CONSUMER", "USER?", "UNACKED", "OLDEST", "PAST!", "PREFETCH?", "STATUS?", "CONNECTION="}
+		if all {
+			path, heads = nil, append([]string{"VHOST"}, heads...)
+		}
+		text, list, err := consumers(cmd.Context(), a, path...)
 		if err != nil {
 			return err
 		}
 		var rows [][]string
 		for i := range list {
-			rows = append(rows, list[i].row(a))
+			row := list[i].row(a)
+			if all {
+				row = append([]string{list[i].Queue.VHost}, row...)
+			}
+			rows = append(rows, row)
 		}
-		return a.PrintText(cmd.OutOrStdout(), text, []string{"QUEUE", "CONSUMER", "USER?", "UNACKED", "OLDEST", "PAST!", "PREFETCH?", "STATUS?", "CONNECTION="}, rows)
+		return a.PrintText(cmd.OutOrStdout(), text, heads, rows)
 	}
+	cli.AllVHosts(c)
 	return cli.Watched(c)
 }
 
 // ConsumersOf returns the consumers of a queue in the virtual host of a.
 func ConsumersOf(ctx context.Context, a *cli.API, queue string) ([]Consumer, error) {
-	_, list, err := consumers(ctx, a, queue)
+	_, list, err := consumers(ctx, a, a.VHost, queue)
 	return list, err
 }
 
-func consumers(ctx context.Context, a *cli.API, queue ...string) (text []byte, list []Consumer, err error) {
-	text, err = a.Fetch(ctx, http.MethodGet, client.Path(append([]string{"curfew", "consumers", a.VHost}, queue...)...), http.NoBody)
+// consumers are those of a virtual host and a queue, or of all.
+func consumers(ctx context.Context, a *cli.API, of ...string) (text []byte, list []Consumer, err error) {
+	text, err = a.Fetch(ctx, http.MethodGet, client.Path(append([]string{"curfew", "consumers"}, of...)...), http.NoBody)
 	if err == nil {
 		err = client.Decode(text, &list)
 	}

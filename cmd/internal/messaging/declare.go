@@ -27,7 +27,7 @@ func Declare() *cobra.Command {
 		RunE: cli.Group,
 	}
 	d := &declarer{cli.WithVHost(c)}
-	c.AddCommand(d.queue(), d.exchange())
+	c.AddCommand(DeclareQueue(d.API, "queue"), d.exchange())
 	return c
 }
 
@@ -148,13 +148,18 @@ type queueFlags struct {
 	durable, autoDelete, singleton bool
 }
 
-func (d *declarer) queue() *cobra.Command {
+// DeclareQueue is curfew declare queue, or as "declare" curfew queue declare.
+func DeclareQueue(a *cli.API, name string) *cobra.Command {
+	d, words := &declarer{a}, "declare queue"
+	if name == "declare" {
+		words = "queue declare"
+	}
 	var q queueFlags
 	c := &cobra.Command{
-		Use:   "queue <queue>",
+		Use:   name + " <queue>",
 		Short: "Declare a queue",
-		Example: `  curfew declare queue orders --ttl 30s --dlq orders.dead
-  curfew declare queue audit --type quorum --max-length 10000 --arg x-overflow=reject-publish`,
+		Example: fmt.Sprintf(`  curfew %[1]s orders --ttl 30s --dlq orders.dead
+  curfew %[1]s audit --type quorum --max-length 10000 --arg x-overflow=reject-publish`, words),
 		Args: cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			arguments, err := q.all(cmd)

@@ -17,6 +17,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/messaging"
 	"curfew/cmd/internal/table"
 	"curfew/monitor"
 )
@@ -29,11 +30,11 @@ func Queue() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "queue",
 		Aliases: []string{"queues"},
-		Short:   "List, show, peek into and purge queues of a running Curfew",
+		Short:   "List, show, declare, peek into and purge queues of a running Curfew",
 		RunE:    cli.Group,
 	}
 	q := &queues{cli.WithVHost(c)}
-	c.AddCommand(cli.Watched(q.list()), cli.Watched(q.show()), cli.Watched(q.peek()), q.purge())
+	c.AddCommand(cli.Watched(q.list()), cli.Watched(q.show()), cli.Watched(q.peek()), q.purge(), messaging.DeclareQueue(q.API, "declare"))
 	q.OffersQueues(c)
 	return c
 }
@@ -96,6 +97,9 @@ things are; both take a user who may see the status. LOST is how many expired in
   curfew queue list --purpose work --vhost shop`,
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := cli.Everywhere(cmd, nil); err != nil {
+				return err
+			}
 			if purpose != "" && !slices.Contains(deadline.Purposes, purpose) {
 				return cli.Usagef("--purpose: %q is invalid: want %s", purpose, strings.Join(deadline.Purposes, ", "))
 			}
@@ -132,6 +136,7 @@ things are; both take a user who may see the status. LOST is how many expired in
 			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "TYPE?", "READY", "UNACKED", "CONSUMERS?", "IN?", "OUT?", "OLDEST?", "P99?", "DEADLINES?", "WILL EXPIRE!", "LOST?", "BYTES?", "POLICY?"}, rows)
 		},
 	}
+	c.Flags().BoolP("all-vhosts", "A", false, "those of all virtual hosts, as without --vhost")
 	c.Flags().StringVar(&purpose, "purpose", "", "only queues that are for this: "+strings.Join(deadline.Purposes, ", "))
 	c.Flags().StringVar(&order, "sort", "name", "the order: name, risk (what is lost that matters), lost, ready, unacked, oldest or purpose")
 	cli.Offers(c, "purpose", deadline.Purposes...)
