@@ -196,14 +196,14 @@ func TestDashboardByKeyboard(t *testing.T) {
 	b.do(chromedp.KeyEvent("guest"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("guest"), chromedp.KeyEvent(kb.Enter))
 	b.until("location.pathname === '/queues' && document.readyState === 'complete'") // where it was to go
 	var stops []string
-	for range 19 {
+	for range 20 {
 		b.do(chromedp.KeyEvent(kb.Tab))
 		stops = append(stops, evaluate[string](b, "(document.activeElement.nodeName === 'SELECT' ? document.activeElement.name : document.activeElement.innerText || document.activeElement.name || '').trim()"))
 		if !evaluate[bool](b, "document.activeElement.matches(':focus-visible')") {
 			t.Errorf("the focus at %q cannot be seen", stops[len(stops)-1])
 		}
 	}
-	want := "Skip to content,Curfew,Overview,Queues,Exchanges,Connections,Dead letters,Incidents,Audit,Policies,Users,Pause updates,Log out,New queue…,Publish…,q,purpose,Filter,Queue"
+	want := "Skip to content,Curfew,Overview,Queues,Exchanges,Connections,Dead letters,Incidents,Audit,Policies,Users,/,Pause updates,Log out,New queue…,Publish…,q,purpose,Filter,Queue"
 	if got := strings.Join(stops, ","); got != want {
 		t.Errorf("tab stops %s, not %s", got, want)
 	}
@@ -211,6 +211,16 @@ func TestDashboardByKeyboard(t *testing.T) {
 	b.until("document.readyState === 'complete' && document.querySelector('th[aria-sort=descending]') !== null")
 	b.do(chromedp.Focus("#pause"), chromedp.KeyEvent(" "))
 	b.until("document.getElementById('pause').innerText === 'Updates paused'")
+	// The palette: by "/", by arrow keys, and closed by Escape.
+	b.do(chromedp.KeyEvent("/"), chromedp.WaitVisible("#palette input"), chromedp.KeyEvent("orders"))
+	b.until("document.querySelectorAll('#hits li').length === 2 && document.querySelector('#hits li[aria-selected=true]').innerText.includes('orders.expired')")
+	b.do(chromedp.KeyEvent(kb.ArrowDown))
+	b.until("document.getElementById(document.querySelector('#palette input').getAttribute('aria-activedescendant')).innerText === 'orders.payment queue in /'")
+	b.screenshot("palette")
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.until("!document.getElementById('palette').open && document.activeElement.id === 'pause'")
+	b.do(chromedp.KeyEvent("/"), chromedp.KeyEvent("payment"), chromedp.KeyEvent(kb.Enter)) // before the answer
+	b.until("location.pathname === '/queue' && document.readyState === 'complete' && document.querySelector('h1').innerText === 'orders.payment'")
 	b.quiet()
 }
 

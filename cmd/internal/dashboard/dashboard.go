@@ -138,6 +138,7 @@ func (d *Dashboard) Handler() http.Handler {
 	if d.Operations != nil {
 		mux.Handle("POST /deadline", d.changes(d.changeDeadline))
 	}
+	mux.Handle("GET "+findPath, d.known(d.find))
 	mux.Handle("/", d.known(func(w http.ResponseWriter, r *http.Request, _ ui.Visitor) {
 		d.fail(w, r, http.StatusNotFound, "There is no such page.")
 	}))

@@ -21,6 +21,7 @@ func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
 			h.Script(h.Src(d.assets.URLs["times.js"]), h.Defer()),
 			h.Script(h.Src(d.assets.URLs["copy.js"]), h.Defer()),
 			h.Script(h.Src(d.assets.URLs["fleet.js"]), h.Defer()),
+			h.Script(h.Src(d.assets.URLs["palette.js"]), h.Defer()),
 			g.If(p.Charts, g.Group{
 				h.Link(h.Rel("stylesheet"), ui.Href(d.assets.URLs["uPlot.css"])),
 				h.Script(h.Src(d.assets.URLs["uPlot.js"]), h.Defer()), h.Script(h.Src(d.assets.URLs["chart.js"]), h.Defer()),
@@ -30,7 +31,7 @@ func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
 			h.A(h.Class("skip"), ui.Href("#content"), g.Text("Skip to content")),
 			h.Header(
 				h.A(h.Class("brand"), ui.Href("/"), h.Img(h.Src(d.assets.URLs["icon.svg"]), h.Alt(""), h.Width("24"), h.Height("24")), g.Text("Curfew")),
-				g.If(s.User.Name != "", g.Group{menu(s), who(s)}),
+				g.If(s.User.Name != "", g.Group{d.menu(s), who(s)}),
 			),
 			h.Main(h.ID("content"), h.TabIndex("-1"),
 				ui.Done(s.Said), p.Top,
@@ -41,27 +42,47 @@ func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
 				h.Span(g.Text("Curfew "+s.Version+" · "), ui.Name(s.Instance)),
 				h.Button(h.Type("button"), h.ID("times"), h.Class("quiet"), h.Aria("pressed", "false"), g.Attr("hidden"), g.Text("Local times")),
 				themeSwitch(s)),
+			g.If(s.User.Name != "", palette()),
 		),
 	))
 }
 
-// menu is the links to the pages.
-func menu(s *ui.Info) g.Node {
-	entry := func(path, text string) g.Node {
-		return h.A(ui.Href(path), g.If(s.Tab == path, h.Aria("current", "page")), g.Text(text))
+// entry is an entry of the menu.
+type entry struct{ path, text string }
+
+// entries are the pages that the menu has for a user.
+func (d *Dashboard) entries(u *ui.User) (list []entry) {
+	broker := d.Operations != nil
+	for _, e := range []struct {
+		entry
+		is bool
+	}{
+		{entry{"/", "Overview"}, true}, {entry{"/rabbitmq", "RabbitMQ"}, d.RabbitMQ != nil},
+		{entry{"/queues", "Queues"}, broker}, {entry{"/exchanges", "Exchanges"}, broker}, {entry{"/connections", "Connections"}, broker},
+		{entry{"/dead-letters", "Dead letters"}, broker}, {entry{"/incidents", "Incidents"}, true}, {entry{"/audit", "Audit"}, true},
+		{entry{"/policies", "Policies"}, broker}, {entry{"/users", "Users"}, broker && u.Admin},
+	} {
+		if e.is {
+			list = append(list, e.entry)
+		}
 	}
-	return h.Nav(h.Aria("label", "Pages"), ui.Spaced(
-		entry("/", "Overview"), g.If(s.RabbitMQ, entry("/rabbitmq", "RabbitMQ")),
-		g.If(s.Broker, entry("/queues", "Queues")), g.If(s.Broker, entry("/exchanges", "Exchanges")), g.If(s.Broker, entry("/connections", "Connections")),
-		g.If(s.Broker, entry("/dead-letters", "Dead letters")), entry("/incidents", "Incidents"), entry("/audit", "Audit"),
-		g.If(s.Broker, entry("/policies", "Policies")), g.If(s.Broker && s.User.Admin, entry("/users", "Users"))))
+	return list
+}
+
+// menu is the links to the pages.
+func (d *Dashboard) menu(s *ui.Info) g.Node {
+	return h.Nav(h.Aria("label", "Pages"), ui.Spaced(g.Map(d.entries(&s.User), func(e entry) g.Node {
+		return h.A(ui.Href(e.path), g.If(s.Tab == e.path, h.Aria("current", "page")), g.Text(e.text))
+	})...))
 }
 
 // who shows the user's name and the button to log out.
 func who(s *ui.Info) g.Node {
 	pause := h.Button(h.Type("button"), h.ID("pause"), h.Class("quiet"), h.Aria("pressed", "false"), g.Attr("hidden"), h.Title("Stop updating this page. Nothing else is paused."), g.Text("Pause updates"))
 	out := h.Form(h.Method("post"), h.Action("/logout"), h.Button(h.Class("quiet"), g.Text("Log out")))
+	find := h.Button(h.Type("button"), h.ID("goto"), h.Class("quiet"), h.Aria("keyshortcuts", "/"), h.Aria("label", "Go to"), h.Title("Go to a queue, an exchange or a page"), g.Attr("hidden"), g.El("kbd", g.Text("/")))
 	return h.Div(h.Class("who"),
+		find,
 		g.If(s.Live != "", pause),
 		h.Span(h.Class("user"), h.Title("logged in as"), ui.Name(s.User.Name)),
 		g.If(!s.Basic, out))

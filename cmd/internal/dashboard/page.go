@@ -129,7 +129,6 @@ func (p *page) info(r *http.Request, v ui.Visitor) *ui.Info {
 	s := &ui.Info{
 		Title: p.title, Tab: p.tab, Instance: p.d.Instance, Version: p.d.Version,
 		User: v.User, Token: v.Token, Basic: v.Basic, Here: r.URL.RequestURI(), Theme: themeOf(r), Said: said[r.URL.Query().Get("said")],
-		Broker: p.d.Operations != nil, RabbitMQ: p.d.RabbitMQ != nil,
 	}
 	if p.live {
 		s.Live = "/live" + r.URL.RequestURI()

@@ -26,8 +26,6 @@ type Info struct {
 	User              User
 	Token             string
 	Basic             bool
-	Broker            bool   // there is a broker, with pages of queues and dead letters
-	RabbitMQ          bool   // there is a RabbitMQ, with a page
 	Live              string // URL of the events of the live part; "" if there is none
 	Here              string // path and query
 	Theme             string // the colors chosen: "system", "light" or "dark"
