@@ -273,7 +273,7 @@ func TestJitterOnlyAdds(t *testing.T) {
 		different := map[deadline.Instant]bool{}
 		for _, m := range found {
 			different[m.WaitsUntil] = true
-			wait := time.UnixMilli(x.b.UnixMillis(m.WaitsUntil)).Sub(time.Now())
+			wait := time.Until(time.UnixMilli(x.b.UnixMillis(m.WaitsUntil)))
 			assert.GreaterOrEqual(t, wait, 10*time.Second)
 			assert.LessOrEqual(t, wait, 12*time.Second)
 		}

@@ -68,7 +68,7 @@ func TestDeadlineHeader(t *testing.T) {
 			var found time.Duration
 			for _, ref := range x.deadlines() {
 				if ref.Queue == x.called("tasks").ID() {
-					found = time.UnixMilli(x.b.UnixMillis(ref.Deadline)).Sub(time.Now())
+					found = time.Until(time.UnixMilli(x.b.UnixMillis(ref.Deadline)))
 				} else if len(c.others) == 0 {
 					t.Errorf("%v expires in copies, too", c.value)
 				}
@@ -119,7 +119,7 @@ func TestDelayHeader(t *testing.T) {
 		after(time.Second)
 		refs := x.deadlines()
 		require.Len(t, refs, 1, "the deadline counts from when it is enqueued")
-		assert.Equal(t, 2*time.Second, time.UnixMilli(x.b.UnixMillis(refs[0].Deadline)).Sub(time.Now()))
+		assert.Equal(t, 2*time.Second, time.Until(time.UnixMilli(x.b.UnixMillis(refs[0].Deadline))))
 		assert.Equal(t, "invalid header 'eta': expected timestamp, integer of milliseconds or a time in ISO 8601, got 'soon'", x.refusal("x", "tasks", amqp.Table{"eta": "soon"}))
 		assert.Equal(t, "invalid header 'expires': {value_negative,-1}", x.refusal("x", "tasks", amqp.Table{"eta": int32(1000), "expires": int32(-1)}))
 		_, err := x.vh.Policies.Clear(policy.User, "celery")

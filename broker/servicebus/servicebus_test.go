@@ -106,7 +106,9 @@ func TestRequest(t *testing.T) {
 	require.NoError(t, err)
 	fields, _, err := amqp10.Parse(m.ApplicationProperties)
 	require.NoError(t, err)
-	assert.Equal(t, amqp10.Map{{"statusCode", int32(404)}, {"statusDescription", "none"}, {"errorCondition", amqp10.Symbol("amqp:not-found")}}, fields)
+	assert.Equal(t, amqp10.Map{
+		{Key: "statusCode", Value: int32(404)}, {Key: "statusDescription", Value: "none"}, {Key: "errorCondition", Value: amqp10.Symbol("amqp:not-found")},
+	}, fields)
 	var p amqp10.Properties
 	require.NoError(t, p.Read(m.Properties))
 	assert.Equal(t, "id", p.CorrelationID)

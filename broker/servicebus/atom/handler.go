@@ -49,7 +49,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
 	claims, _, err := h.Options.Check(r.Header.Get("Authorization"), "https://"+r.Host+r.URL.Path, peer.Addr().Unmap().IsLoopback(), time.Now())
 	if err == nil && claims&servicebus.Manage == 0 {
-		err = errors.New("Manage,EntityRead claims required for this operation.")
+		err = errors.New("Manage,EntityRead claims required for this operation")
 	}
 	if err != nil {
 		refuse(w, http.StatusUnauthorized, err)
@@ -263,7 +263,7 @@ func (c *call) declare(path string, given *entity) error {
 	if given.XMLName.Local == "TopicDescription" {
 		args, err := d.TopicArgs()
 		if err == nil {
-			_, err = admin.DeclareExchange.Do(ctx, o, c.actor, admin.NewExchange{Exchange: path, VHost: vhostName, Type: "fanout", Durable: true, Arguments: operate.Table(args)})
+			_, err = admin.DeclareExchange.Do(ctx, o, c.actor, admin.NewExchange{Exchange: path, VHost: vhostName, Type: "fanout", Durable: true, Arguments: args})
 		}
 		return err
 	}
@@ -275,7 +275,7 @@ func (c *call) declare(path string, given *entity) error {
 	}
 	args, err := d.Args()
 	if err == nil {
-		_, err = admin.DeclareQueue.Do(ctx, o, c.actor, admin.NewQueue{Queue: name, VHost: vhostName, Durable: true, Arguments: operate.Table(args)})
+		_, err = admin.DeclareQueue.Do(ctx, o, c.actor, admin.NewQueue{Queue: name, VHost: vhostName, Durable: true, Arguments: args})
 	}
 	if err == nil && subscription != "" {
 		_, err = admin.Bind.Do(ctx, o, c.actor, admin.Binding{Source: topic, VHost: vhostName, Destination: name, Type: "queue"})

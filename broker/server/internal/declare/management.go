@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -65,7 +66,7 @@ func (m *manager) statusOf(e *amqp.Exception) int {
 	switch text := convert.Text(e); {
 	case strings.HasPrefix(text, "cannot declare queue"): // a limit is reached
 		return 403
-	case m.Method == "PUT" && e.Code == amqp.PreconditionFailed && !strings.HasPrefix(text, "unknown exchange type"):
+	case m.Method == http.MethodPut && e.Code == amqp.PreconditionFailed && !strings.HasPrefix(text, "unknown exchange type"):
 		return 409
 	}
 	return 400
