@@ -121,9 +121,9 @@ func AllVHosts(c *cobra.Command) {
 
 // Everywhere reports whether -A is given. It excludes --vhost, and the arguments that name something in a virtual host.
 func Everywhere(cmd *cobra.Command, args []string) (bool, error) {
-	all, err := cmd.Flags().GetBool(allVHosts)
+	all := cmd.Flags().Lookup(allVHosts) // most commands do not have it
 	switch {
-	case err != nil || !all: // most commands do not have it
+	case all == nil || all.Value.String() != "true":
 		return false, nil
 	case cmd.Flags().Changed("vhost"):
 		return false, Usagef("use either -A (all virtual hosts) or --vhost, not both")
