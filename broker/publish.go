@@ -43,6 +43,8 @@ type Publisher struct {
 	ForTool bool
 	// TakesTurns makes Add refuse what is costly, outside of a turn, with ErrCostly.
 	TakesTurns bool
+	// AllOrNone makes a queue that would refuse one of the publishes of a Transact refuse all of them.
+	AllOrNone bool
 
 	vh         *VHost
 	rights     *Rights
@@ -126,10 +128,8 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if due != 0 || it.Command { // a message that waits, or changes one that does, expires only later
-		it.Message.ExpiresAt, it.Named = due, nil
-	}
 	if due != 0 {
+		it.Message.ExpiresAt, it.Named = due, nil
 		markAwaited(targets, p.vh.b.Now())
 	}
 	entries := len(targets)

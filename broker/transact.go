@@ -25,11 +25,12 @@ func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 	if p.rights != nil {
 		p.rights.pacing.Before(s)
 	}
-	s.Whole = true
+	s.Whole, s.AllOrNone = true, p.AllOrNone
 	if p.batch != nil {
 		p.batch.Hold(s.Env.Store)
 		p.batch.Publish(s)
 	}
+	s.AllOrNone = false
 	for i := range settlings {
 		x := &settlings[i]
 		x.Queue.SettleWith(s, x.How, x.Seqs, x.Consumer)

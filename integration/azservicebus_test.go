@@ -371,8 +371,9 @@ func TestAzureAdmin(t *testing.T) {
 	c := startForAzure(t, "HTTPS_ADDR="+httpsAddr, "TLS_CERT="+cert, "TLS_KEY="+key)
 	a := connectAzure(t, c, emulatorPolicy)
 	a.queue = "made"
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool}}}
 	client, err := admin.NewClientFromConnectionString("Endpoint=sb://"+httpsAddr+";"+emulatorPolicy, &admin.ClientOptions{ClientOptions: azcore.ClientOptions{
-		Transport: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool}}}, Retry: azpolicy.RetryOptions{MaxRetries: -1},
+		Transport: web, Retry: azpolicy.RetryOptions{MaxRetries: -1},
 	}})
 	require.NoError(t, err)
 	ttl, lock, yes := "P1DT2H", "PT30S", true
@@ -439,6 +440,27 @@ func TestAzureAdmin(t *testing.T) {
 	gone, err := client.GetSubscription(a.ctx, "news", "mine", nil)
 	require.NoError(t, err)
 	assert.Nil(t, gone)
+
+	for _, hostile := range []struct {
+		path, forwardedFor string
+		status             int
+	}{
+		{"/İİİ/subscriptions/x", "", http.StatusNotFound},
+		{"/orders%3Fx", "", http.StatusUnauthorized}, // an address ends at the question mark
+		{"/orders", "10.0.0.1", http.StatusUnauthorized},
+		{"/orders", "", http.StatusOK},
+	} {
+		r, err := http.NewRequestWithContext(a.ctx, http.MethodGet, "https://"+httpsAddr+hostile.path+"?api-version=2021-05", nil)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "any")
+		if hostile.forwardedFor != "" {
+			r.Header.Set("X-Forwarded-For", hostile.forwardedFor)
+		}
+		answer, err := web.Do(r)
+		require.NoError(t, err, hostile.path)
+		answer.Body.Close()
+		assert.Equal(t, hostile.status, answer.StatusCode, hostile.path)
+	}
 }
 
 func (a *azure) answered(status int, err error) {

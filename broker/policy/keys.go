@@ -182,10 +182,10 @@ func lower(none int64, of func(*target) *int64) setter {
 
 // unlessKept leaves out dead-letter sub-queues, which exist as long as their queues and from which
 // nothing is dead-lettered, and UndeliverableQueue: its messages must not be lost because nobody
-// looks at them.
+// looks at them. The same goes for deferred messages.
 func unlessKept(apply setter) setter {
 	return func(t *target, d Definition, key string) {
-		if !t.Keeps && t.name != UndeliverableQueue {
+		if !t.Keeps && t.name != UndeliverableQueue && !strings.HasSuffix(t.name, DeferredSuffix) {
 			apply(t, d, key)
 		}
 	}

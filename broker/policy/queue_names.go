@@ -19,6 +19,10 @@ const UndeliverableQueue = "curfew.undeliverable"
 // and is still deleted with its queue.
 const SubqueueSuffix = "/$deadletterqueue"
 
+// DeferredSuffix ends the name of the queue with the deferred messages of another (Service Bus: Message deferral),
+// which is deleted with it.
+const DeferredSuffix = "/$deferred"
+
 // IsSubqueue reports whether a name is that of a dead-letter sub-queue, with the suffix in any
 // case, as in Service Bus. The sub-queue's own name has it in lower case.
 func IsSubqueue[T string | []byte](name T) bool {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -150,7 +151,10 @@ func (p *client10) login(m *amqp10.SASLInit) error {
 	c, h := p.c, p.c.handshake
 	h.mechanism = m.Mechanism
 	if c.srv.opts.ServiceBus.On() && (m.Mechanism == busMechanism || m.Mechanism == busAnonymous) {
-		p.bus = &busClient{claims: map[string]busClaims{}, local: !h.client.Remote()}
+		p.bus = &busClient{claims: map[string]busClaims{}, local: !h.client.Remote(), idle: time.AfterFunc(busIdle, func() {
+			c.forceClose(amqp.NewException(amqp.ConnectionForced, 0, 0, "no valid token within %s", busIdle))
+		})}
+		context.AfterFunc(c.ctx, func() { p.bus.idle.Stop() })
 		c.userName, c.phase = c.srv.opts.ServiceBus.User, awaitTuneOk
 		p.send(0, &amqp10.SASLOutcome{})
 		return nil
@@ -174,7 +178,7 @@ func (p *client10) open(m *amqp10.Open) error {
 		return amqp.NewException(amqp.NotAllowed, 0, 0, "max-frame-size %d is below %d", m.MaxFrameSize, amqp10.MinFrameSize)
 	}
 	vhost := "/"
-	if name, given := strings.CutPrefix(m.Hostname, "vhost:"); given {
+	if name, given := strings.CutPrefix(m.Hostname, "vhost:"); given && p.bus == nil { // entities are in /
 		vhost = name
 	}
 	h.properties = amqp.AppendTable(nil, convert.ClientProperties(m))

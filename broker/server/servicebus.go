@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +12,6 @@ import (
 	"curfew/broker/amqp10"
 	"curfew/broker/queue"
 	"curfew/broker/server/internal/convert"
-	"curfew/broker/server/internal/deliveries"
 	"curfew/broker/server/internal/entity"
 	"curfew/broker/server/internal/outbox"
 	"curfew/broker/servicebus"
@@ -28,6 +28,7 @@ const (
 type busClient struct {
 	local  bool
 	claims map[string]busClaims // by entity, in lower case
+	idle   *time.Timer          // closes the connection unless a valid token comes
 	cbs    [2]*link10           // the links from and to $cbs, of which there is one pair
 }
 
@@ -35,6 +36,9 @@ type busClaims struct {
 	servicebus.Claims
 	until time.Time
 }
+
+// busIdle is how long a connection may be without a valid token.
+const busIdle = time.Minute
 
 // maxBusClaims is for how many entities a connection may have tokens.
 const maxBusClaims = 4096
@@ -55,6 +59,10 @@ func (b *busClient) allow(entity string, claims servicebus.Claims) error {
 // exactly the same comes first.
 func (s *session10) busEntity(name string) (q *broker.Queue, err error) {
 	vh := s.p.c.user.VHost
+	missing := amqp.NewException(amqp.NotFound, 0, 0, "The messaging entity '%s' could not be found.", name)
+	if strings.HasSuffix(strings.ToLower(name), servicebus.DeferredSuffix) {
+		return nil, missing // it is a part of another
+	}
 	if q, err = vh.Queues.Get(vh.Queues.NameOf(name)); err != nil && name != "" && vh.Exchanges.Check(name) == nil {
 		return nil, nil
 	}
@@ -63,7 +71,7 @@ func (s *session10) busEntity(name string) (q *broker.Queue, err error) {
 		if i := slices.IndexFunc(all, func(q *broker.Queue) bool { return strings.EqualFold(q.Name(), name) }); i >= 0 {
 			return all[i], nil
 		}
-		err = amqp.NewException(amqp.NotFound, 0, 0, "The messaging entity '%s' could not be found.", name)
+		err = missing
 	}
 	return q, err
 }
@@ -77,6 +85,9 @@ func (s *session10) busSource(l *link10, m *amqp10.Attach, address string) (*bro
 	if filter, _ := m.Source.Filter.(amqp10.Map); len(filter) > 0 {
 		return nil, amqp.NewException(amqp.NotImplemented, 0, 0, "sessions and other filters are not supported")
 	}
+	if err := s.p.bus.allow(address, servicebus.Listen); err != nil {
+		return nil, err
+	}
 	q, err := s.busEntity(address)
 	switch {
 	case err != nil:
@@ -84,9 +95,7 @@ func (s *session10) busSource(l *link10, m *amqp10.Attach, address string) (*bro
 	case q == nil:
 		return nil, amqp.NewException(amqp.NotAllowed, 0, 0, "'%s' is a topic: receive from one of its subscriptions", address)
 	}
-	if err := s.p.bus.allow(address, servicebus.Listen); err != nil {
-		return nil, err
-	}
+	l.entity = address
 	s.ch.deliveries.KeepLocks = true
 	return s.p.c.user.QueueToRead(q.Name(), "")
 }
@@ -101,10 +110,11 @@ func (s *session10) busTarget(l *link10, address string) error {
 }
 
 func (s *session10) busPublishTo(l *link10, entity string) error {
-	q, err := s.busEntity(entity)
-	if err == nil {
-		err = s.p.bus.allow(entity, servicebus.Send)
+	if err := s.p.bus.allow(entity, servicebus.Send); err != nil {
+		return err // before anything is told
 	}
+	l.entity = entity
+	q, err := s.busEntity(entity)
 	switch {
 	case err != nil:
 		return err
@@ -138,10 +148,11 @@ func (s *session10) busNode(l *link10, m *amqp10.Attach, address string) (is boo
 		*side = l
 		return true, nil
 	}
-	if _, err := s.busEntity(entity); err != nil {
+	if err := s.p.bus.allow(entity, servicebus.Listen|servicebus.Send); err != nil {
 		return true, err
 	}
-	return true, s.p.bus.allow(entity, servicebus.Listen|servicebus.Send)
+	_, err = s.busEntity(entity)
+	return true, err
 }
 
 // deliverBus sends a message to a client of Service Bus.
@@ -199,6 +210,7 @@ func (s *session10) addAll(l *link10, all [][]byte) (delayed []queue.Seq, err er
 			return nil, err
 		}
 	}
+	s.ch.publisher.AllOrNone = true // only batches are transactions here
 	s.ch.refused = s.ch.publisher.Transact(nil, s.ch.refused)
 	s.ch.unflushed.published += uint64(len(all))
 	s.ch.countPublishes()
@@ -213,15 +225,15 @@ func deferring(m *amqp10.State) bool {
 	return m != nil && m.Kind == amqp10.StateModified && m.UndeliverableHere
 }
 
-// deferAll defers the deliveries in a batch.
-func (s *session10) deferAll(b *deliveries.Batch) error {
-	run := b.Take()
-	for _, seq := range run.Seqs {
-		if err := s.entity(run.Queue).Defer(broker.Settling{Queue: run.Queue, Seqs: []queue.Seq{seq}, Consumer: run.Consumer}); err != nil {
-			return err
+// deferAll defers deliveries, all that it can.
+func (s *session10) deferAll(runs []broker.Settling) (err error) {
+	for _, run := range runs {
+		e := s.entity(run.Queue)
+		for _, seq := range run.Seqs {
+			err = cmp.Or(e.Defer(broker.Settling{Queue: run.Queue, Seqs: []queue.Seq{seq}, Consumer: run.Consumer}), err)
 		}
 	}
-	return nil
+	return err
 }
 
 // entity is a queue as an entity; nil: a topic.

@@ -93,8 +93,9 @@ func (s *session10) answer(l *link10, answer []byte) {
 		if s.ended || l.ended || l.bus.gone || s.p.c.out.DeadLocked() {
 			return
 		}
-		if l.bus.waiting += len(answer); l.bus.waiting > maxBusAnswers {
+		if len(l.bus.answers) > 0 && l.bus.waiting+len(answer) > maxBusAnswers { // a single one may be larger
 			l.ended = true
+			l.dropBusAnswersLocked()
 			s.p.c.out.RawLocked(amqp10.AppendFrame(nil, s.id, &amqp10.Detach{Handle: l.handle, Closed: true, Error: &amqp10.Error{
 				Condition: "amqp:resource-limit-exceeded", Description: "too many answers wait for credit",
 			}}, nil))
@@ -102,8 +103,15 @@ func (s *session10) answer(l *link10, answer []byte) {
 			return
 		}
 		l.bus.answers = append(l.bus.answers, answer)
+		l.bus.waiting += len(answer)
+		s.p.c.usage.Add(int64(len(answer)))
 		l.sendBusAnswersLocked()
 	})
+}
+
+func (l *link10) dropBusAnswersLocked() {
+	l.s.p.c.usage.Add(-int64(l.bus.waiting))
+	l.bus.answers, l.bus.waiting = nil, 0
 }
 
 func (l *link10) sendBusAnswersLocked() {
@@ -115,6 +123,7 @@ func (l *link10) sendBusAnswersLocked() {
 		payload := l.begin(tag, true)
 		l.s.out = append(l.s.out, l.bus.answers[0]...)
 		l.bus.waiting -= len(l.bus.answers[0])
+		l.s.p.c.usage.Add(-int64(len(l.bus.answers[0])))
 		l.bus.answers = l.bus.answers[1:]
 		l.sendLocked(&l.s.p.c.out, tag, true, payload)
 	}
@@ -131,7 +140,7 @@ func (s *session10) putToken(r *servicebus.Request) servicebus.Answer {
 	case r.Operation() != "put-token":
 		return servicebus.Answer{Status: 501, Description: "the operation is not known: only put-token is"}
 	case err != nil:
-		c.log.Warn("token refused", zap.String("entity", entity), zap.Error(err))
+		c.log.Warn("token refused", zap.String("entity", entity[:min(len(entity), 255)]), zap.Error(err))
 		return servicebus.Answer{Status: 401, Description: err.Error(), Condition: "amqp:unauthorized-access"}
 	}
 	if entity != "" {
@@ -145,5 +154,6 @@ func (s *session10) putToken(r *servicebus.Request) servicebus.Answer {
 		return servicebus.Answer{Status: 403, Description: "too many tokens on one connection", Condition: "amqp:resource-limit-exceeded"}
 	}
 	s.p.bus.claims[key] = busClaims{claims, until}
+	s.p.bus.idle.Stop()
 	return servicebus.Answer{Status: 202, Description: "Accepted"}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"curfew/broker/server/internal/convert"
 	"curfew/broker/server/internal/deliveries"
 	"curfew/broker/server/internal/outbox"
+	"curfew/broker/servicebus"
 )
 
 // session10 is what a channel has that is a session of AMQP 1.0. The ids of its deliveries are the
@@ -48,6 +50,7 @@ type link10 struct {
 	toClient bool
 	settled  bool
 	bus      *busNode // of Service Bus; nil: it is one of messages
+	entity   string   // of Service Bus, for which a token is needed; "": there is none
 	node     node     // what answers requests on it; nil: it is one of messages
 	answers  [][]byte // of the node, on a link to the client that has no credit for them
 
@@ -178,7 +181,7 @@ func (s *session10) target(l *link10, t *amqp10.Target) error {
 	switch {
 	case t == nil || t.Coordinator || t.Dynamic:
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "transactions and dynamic targets are not supported")
-	case t.Address == nil:
+	case t.Address == nil && s.p.bus == nil: // a client of Service Bus has a token for each entity
 		l.anonymous = true
 		return nil
 	}
@@ -233,7 +236,10 @@ func (s *session10) remove(l *link10) {
 	delete(s.links, l.handle)
 	l.abandon()
 	if l.bus != nil {
-		s.ch.deliveries.Locked(func(uint64) { l.bus.gone = true })
+		s.ch.deliveries.Locked(func(uint64) {
+			l.bus.gone = true
+			l.dropBusAnswersLocked()
+		})
 	}
 	if l.consumer != nil {
 		s.ch.deliveries.Cancel(l.consumer.Tag)
@@ -257,6 +263,16 @@ func (s *session10) flow(m *amqp10.Flow) error {
 	if m.Handle.Set {
 		if l = s.links[m.Handle.Value]; l == nil {
 			return amqp.NewException(convert.UnattachedHandle, 0, 0, "no link has the handle %d", m.Handle.Value)
+		}
+	}
+	if l != nil && l.toClient && l.entity != "" {
+		if err := s.p.bus.allow(l.entity, servicebus.Listen); err != nil { // the token has expired
+			c.flush()
+			defer c.updatePaced()
+			s.remove(l)
+			e, _ := errors.AsType[*amqp.Exception](err)
+			s.p.send(s.id, &amqp10.Detach{Handle: l.handle, Closed: true, Error: convert.ErrorOf(e)})
+			return nil
 		}
 	}
 	s.ch.deliveries.Locked(func(uint64) {
@@ -428,7 +444,7 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 		var why *broker.Rejection
 		if how, why = busOutcome(m.State); why != nil || deferring(m.State) {
 			acks.Flush()
-			acks = &deliveries.Batch{Why: why}
+			acks = &deliveries.Batch{Why: why, Gathers: deferring(m.State)}
 		}
 	case m.State.Kind == amqp10.StateAccepted:
 		how = broker.Ack
@@ -448,8 +464,8 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "unknown outcome %#x", m.State.Kind)
 	}
 	err := s.ch.deliveries.SettleRange(acks, how, m.First, last)
-	if err == nil && deferring(m.State) && s.p.bus != nil {
-		err = s.deferAll(acks)
+	if acks.Gathers {
+		err = cmp.Or(s.deferAll(acks.Take()), err)
 	}
 	if acks != &s.p.c.acks {
 		acks.Flush()
@@ -514,7 +530,7 @@ func (s *session10) transfer(m *amqp10.Transfer, payload []byte) error {
 	}
 	l.first.Settled = l.first.Settled || m.Settled
 	most := c.srv.opts.Broker.MaxMessageBytes() + 64<<10
-	if l.node != nil {
+	if l.node != nil || l.bus != nil && l.bus.cbs {
 		most = maxRequest
 	}
 	if len(l.buf)+len(payload) > most {
@@ -556,9 +572,14 @@ func (s *session10) publish(l *link10, message []byte) error {
 	batch := s.p.bus != nil && l.first.MessageFormat.Value == busBatch
 	var routed bool
 	var err error
-	if batch {
+	if s.p.bus != nil { // its token may have expired
+		err = s.p.bus.allow(l.entity, servicebus.Send)
+	}
+	switch {
+	case err != nil:
+	case batch:
 		err = s.addBatch(l, message)
-	} else {
+	default:
 		routed, err = s.add(l, message)
 	}
 	e, refused := errors.AsType[*amqp.Exception](err)
@@ -649,6 +670,7 @@ func (s *session10) close() {
 		for _, l := range s.links {
 			if l.bus != nil {
 				l.bus.gone = true
+				l.dropBusAnswersLocked()
 			}
 		}
 		clear(s.links)

@@ -26,11 +26,16 @@ type raw10 struct {
 // raw10 logs in and begins session 0.
 func (x *site) raw10() *raw10 {
 	x.t.Helper()
+	return x.raw10By(&amqp10.SASLInit{Mechanism: "PLAIN", Response: []byte("\x00guest\x00guest")})
+}
+
+func (x *site) raw10By(login *amqp10.SASLInit) *raw10 {
+	x.t.Helper()
 	r := &raw10{x: x, nc: x.l.dial()}
 	r.nc.SetDeadline(time.Now().Add(time.Hour))
 	r.write([]byte(amqp10.SASLHeader))
 	r.header(amqp10.SASLHeader)
-	r.send(0, &amqp10.SASLInit{Mechanism: "PLAIN", Response: []byte("\x00guest\x00guest")})
+	r.send(0, login)
 	next10[*amqp10.SASLMechanisms](r)
 	next10[*amqp10.SASLOutcome](r)
 	r.write([]byte(amqp10.ProtocolHeader))

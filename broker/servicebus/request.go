@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"curfew/broker/amqp10"
+	"curfew/broker/policy"
 )
 
 // The addresses of the nodes that answer requests.
@@ -12,7 +13,7 @@ const (
 	management = "/$management"
 
 	// DeferredSuffix ends the name of the queue with the deferred messages of another.
-	DeferredSuffix = "/$deferred"
+	DeferredSuffix = policy.DeferredSuffix
 )
 
 // Managed returns the entity that a $management address belongs to.

@@ -82,9 +82,9 @@ func (it *Item) deadline(env *Env, now, stamp deadline.Instant, settings *policy
 // Publish enters items in order, then offers what is ready to the consumers. Very many items enter
 // in steps.
 func (q *Queue) Publish(s *Transition, items []Item) {
-	var more bool
-	for {
-		if items, more = q.publishStep(s, items); len(items) == 0 {
+	var more, refuses bool
+	for all := items; ; all = nil {
+		if items, more = q.publishStep(s, items, all, &refuses); len(items) == 0 {
 			break
 		}
 	}
@@ -93,8 +93,9 @@ func (q *Queue) Publish(s *Transition, items []Item) {
 	}
 }
 
-// publishStep enters the first of the items, and returns the others. more: there is more to serve.
-func (q *Queue) publishStep(s *Transition, items []Item) (rest []Item, more bool) {
+// publishStep enters the first of the items, and returns the others. all are given in the first step, which decides whether all are refused.
+// more: there is more to serve.
+func (q *Queue) publishStep(s *Transition, items, all []Item, refuses *bool) (rest []Item, more bool) {
 	q.lock(s)
 	defer q.unlock(s, "publish")
 	if q.deleted {
@@ -108,6 +109,9 @@ func (q *Queue) publishStep(s *Transition, items []Item) (rest []Item, more bool
 	}
 	settings := q.Settings()
 	limited := settings.Limited()
+	if limited && s.AllOrNone && all != nil {
+		*refuses = fullForLocked(q, all)
+	}
 	// What comes by a binding does not count as use, since the queue then corresponds to a subscription of Service Bus. Neither do dead letters
 	// that enter a sub-queue.
 	if !settings.Keeps && slices.ContainsFunc(items, func(it Item) bool { return !it.Bound }) {
@@ -117,7 +121,7 @@ func (q *Queue) publishStep(s *Transition, items []Item) (rest []Item, more bool
 		it := &items[0]
 		items = items[1:]
 		s.touched++
-		if limited && q.refuseLocked(s, it) {
+		if limited && (*refuses || !s.AllOrNone) && q.refuseLocked(s, it, *refuses) {
 			continue
 		}
 		if q.enterLocked(s, it); limited {
@@ -167,9 +171,9 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 }
 
 // refuseLocked refuses a publish that would overflow the queue, if its overflow mode says so. A
-// dead letter is never refused, unless its source keeps it for another try.
-func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
-	if it.Move >= 0 && !it.AtLeastOnce || !q.fullLocked(it.Message.Bytes) {
+// dead letter is never refused, unless its source keeps it for another try. all: it is refused with others.
+func (q *Queue) refuseLocked(s *Transition, it *Item, all bool) bool {
+	if it.Move >= 0 && !it.AtLeastOnce || !all && !q.fullLocked(it.Message.Bytes) {
 		return false
 	}
 	if it.AtLeastOnce {
@@ -192,6 +196,15 @@ func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
 func (q *Queue) fullLocked(bytes uint32) bool {
 	n, size := q.Retained.sizeLocked()
 	return q.core.FullWith(bytes, n, size)
+}
+
+// fullForLocked reports whether the queue would refuse any of the items if they came together.
+func fullForLocked(q *Queue, items []Item) bool {
+	n, size := q.Retained.sizeLocked()
+	for i := range items {
+		size += int64(items[i].Message.Bytes)
+	}
+	return q.core.FullWith(0, n+len(items)-1, size)
 }
 
 // Refuses reports whether the queue would refuse a message of that size.

@@ -83,10 +83,13 @@ func (t *Queues) CompleteSubqueues(queues []*Queue) {
 }
 
 // subqueue returns q's dead-letter sub-queue, nil if there is none.
-func (q *Queue) subqueue() *Queue {
+func (q *Queue) subqueue() *Queue { return companion(q, policy.SubqueueSuffix) }
+
+// companion returns the queue with q's name and a suffix, nil if there is none.
+func companion(q *Queue, suffix string) *Queue {
 	q.vh.guard.mu.RLock()
 	defer q.vh.guard.mu.RUnlock()
-	return q.vh.Queues.queues[q.Name()+policy.SubqueueSuffix]
+	return q.vh.Queues.queues[q.Name()+suffix]
 }
 
 // inSubqueue is how many messages, ready and unacked, are in q's sub-queue. They are deleted with q.
@@ -103,10 +106,13 @@ func (q *Queue) inSubqueue() int {
 // yet, and those in its sub-queue.
 func (q *Queue) DeadLetters() int { return q.Retained.Count() + q.inSubqueue() }
 
-// dropSubqueue deletes the sub-queue of a deleted queue.
+// dropSubqueue deletes the sub-queue of a deleted queue, and its deferred messages.
 func (q *Queue) dropSubqueue() (left leftovers) {
-	if sub := q.subqueue(); sub != nil {
-		_, left, _ = sub.drop(func() error { return nil }) // only a second deletion fails
+	for _, suffix := range [...]string{policy.SubqueueSuffix, policy.DeferredSuffix} {
+		if sub := companion(q, suffix); sub != nil {
+			_, more, _ := sub.drop(func() error { return nil }) // only a second deletion fails
+			left = append(left, more...)
+		}
 	}
 	return left
 }

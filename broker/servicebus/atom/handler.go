@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -47,7 +48,11 @@ type call struct {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
-	claims, _, err := h.Options.Check(r.Header.Get("Authorization"), "https://"+r.Host+r.URL.Path, peer.Addr().Unmap().IsLoopback(), time.Now())
+	local := peer.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("Forwarded") == "" // not by a proxy
+	claims, _, err := h.Options.Check(r.Header.Get("Authorization"), "https://"+r.Host+r.URL.Path, local, time.Now())
+	if strings.Contains(r.URL.Path, "?") { // an address ends there, and so would what a token is for
+		err = errors.New("a name has a question mark")
+	}
 	if err == nil && claims&servicebus.Manage == 0 {
 		err = errors.New("Manage,EntityRead claims required for this operation")
 	}
@@ -93,10 +98,12 @@ func refuse(w http.ResponseWriter, status int, err error) {
 	write(w, status, problem{Code: status, Detail: err.Error()})
 }
 
+var betweenNames = regexp.MustCompile("(?i)" + subscriptions)
+
 // split tells the name of a queue or a topic from that of a subscription.
 func split(path string) (topic, subscription string) {
-	if at := strings.Index(strings.ToLower(path), subscriptions); at > 0 {
-		return path[:at], path[at+len(subscriptions):]
+	if at := betweenNames.FindStringIndex(path); at != nil && at[0] > 0 {
+		return path[:at[0]], path[at[1]:]
 	}
 	return path, ""
 }
@@ -118,7 +125,7 @@ func (c *call) list(all []entry) {
 func (c *call) queues() (all []entry) {
 	for _, q := range c.vh.Queues.List() {
 		name := q.Name()
-		if !policy.IsSubqueue(name) && !strings.HasSuffix(name, servicebus.DeferredSuffix) && !strings.Contains(strings.ToLower(name), subscriptions) {
+		if !policy.IsSubqueue(name) && !strings.HasSuffix(name, policy.DeferredSuffix) && !strings.Contains(strings.ToLower(name), subscriptions) {
 			all = append(all, newEntry(name, c.queue(q, "QueueDescription")))
 		}
 	}
@@ -136,7 +143,7 @@ func (c *call) topics() (all []entry) {
 
 func (c *call) subscriptions(topic string) (all []entry) {
 	for _, q := range c.vh.Queues.List() {
-		if of, name := split(q.Name()); of == topic && name != "" && !policy.IsSubqueue(name) && !strings.HasSuffix(name, servicebus.DeferredSuffix) {
+		if of, name := split(q.Name()); of == topic && name != "" && !policy.IsSubqueue(name) && !strings.HasSuffix(name, policy.DeferredSuffix) {
 			all = append(all, newEntry(name, c.queue(q, "SubscriptionDescription")))
 		}
 	}
@@ -313,7 +320,7 @@ func (c *call) delete(path string) {
 
 // deleteQueue deletes a queue, and the messages of it that are deferred.
 func (c *call) deleteQueue(name string) error {
-	if aside := name + servicebus.DeferredSuffix; c.vh.Queues.Has(aside) {
+	if aside := name + policy.DeferredSuffix; c.vh.Queues.Has(aside) {
 		if _, err := c.Operations.DeleteQueue(c.r.Context(), c.actor, operate.QueueName{VHost: vhostName, Name: aside}, operate.QueueDeletion{}); err != nil {
 			return err
 		}

@@ -27,9 +27,9 @@ var (
 )
 
 // Publish converts a message that a client has sent. properties are a raw property list of 0-9-1 in b's
-// capacity; body aliases the message. to is the property of that name. durable makes it persistent whatever
-// it says. An error is for the client.
-func Publish(b, message []byte, durable bool) (properties, body []byte, to string, err error) {
+// capacity; body aliases the message. to is the property of that name. bus: it comes from a client of Service
+// Bus, which makes it persistent, and lets it go only where the client has a token for. An error is for the client.
+func Publish(b, message []byte, bus bool) (properties, body []byte, to string, err error) {
 	m, err := amqp10.Split(message)
 	if err != nil {
 		return nil, nil, "", err
@@ -46,7 +46,7 @@ func Publish(b, message []byte, durable bool) (properties, body []byte, to strin
 		return nil, nil, "", err
 	}
 	out := amqp.Properties{DeliveryMode: 1}
-	if h.Durable || durable {
+	if h.Durable || bus {
 		out.DeliveryMode = 2
 	}
 	if h.Priority != 4 {
@@ -56,8 +56,8 @@ func Publish(b, message []byte, durable bool) (properties, body []byte, to strin
 		out.Expiration = strconv.FormatUint(uint64(h.TTL.Value), 10)
 	}
 	fromProperties(&out, &p)
-	if err = fromMap(&out, m.MessageAnnotations, true); err == nil {
-		err = fromMap(&out, m.ApplicationProperties, false)
+	if err = fromMap(&out, m.MessageAnnotations, true, bus); err == nil {
+		err = fromMap(&out, m.ApplicationProperties, false, bus)
 	}
 	if err != nil {
 		return nil, nil, "", err
@@ -117,8 +117,8 @@ func idText(v any) string {
 
 // fromMap adds the entries of a section to the headers: of annotations those that begin with x-, of
 // application properties all others, since the broker obeys headers that begin with x-, and
-// RabbitMQ takes them from annotations only.
-func fromMap(out *amqp.Properties, section []byte, annotations bool) error {
+// RabbitMQ takes them from annotations only. bus: none that has the broker send something elsewhere.
+func fromMap(out *amqp.Properties, section []byte, annotations, bus bool) error {
 	if section == nil {
 		return nil
 	}
@@ -133,6 +133,9 @@ func fromMap(out *amqp.Properties, section []byte, annotations bool) error {
 			key, ok = string(s), true
 		}
 		if !ok || len(key) > 255 || strings.HasPrefix(key, "x-") != annotations || key == headHeader {
+			continue
+		}
+		if bus && (annotations && !strings.HasPrefix(key, "x-opt-") || key == "CC" || key == "BCC") {
 			continue
 		}
 		if at, is := e.Value.(amqp10.Timestamp); is && annotations && key == "x-opt-scheduled-enqueue-time" {

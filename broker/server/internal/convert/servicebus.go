@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -33,6 +34,7 @@ func (m *ServiceBus) Defer(p *amqp.Properties) {
 		delete(headers, name)
 	}
 	headers[numberHeader], headers[enqueuedHeader], headers[failedHeader] = m.Number, m.EnqueuedAt, int64(m.Failed)
+	delete(headers, "x-expires-at") // it has none in a dead-letter queue
 	if m.ExpiresAt != 0 {
 		headers["x-expires-at"] = m.ExpiresAt
 	}
@@ -171,6 +173,11 @@ func Headers(v any) amqp.Table {
 	return headers
 }
 
+// maxBatch is how many messages may be in a batch: a transaction of that size is one record of the journal.
+const maxBatch = 1 << 16
+
+var errBatch = errors.New("the batch has more than 65,536 messages")
+
 // Batch returns the messages of a batch (message format 0x80013700): each is a data section.
 func Batch(message []byte) (all [][]byte, err error) {
 	m, err := amqp10.Split(message)
@@ -182,7 +189,9 @@ func Batch(message []byte) (all [][]byte, err error) {
 			if !ok {
 				return nil, amqp10.ErrMalformed
 			}
-			all = append(all, one)
+			if all = append(all, one); len(all) > maxBatch {
+				return nil, errBatch
+			}
 		}
 	}
 	return all, err

@@ -2,6 +2,7 @@ package deliveries
 
 import (
 	"math"
+	"slices"
 
 	"curfew/broker"
 	"curfew/broker/amqp"
@@ -18,6 +19,9 @@ type Batch struct {
 
 	// Why is what the client says about what it rejects; nil: nothing.
 	Why *broker.Rejection
+	// Gathers keeps all runs for Take.
+	Gathers bool
+	runs    []broker.Settling
 }
 
 // keepLocks stands for broker.Queue.KeepLocks.
@@ -33,11 +37,10 @@ func (b *Batch) add(how broker.Settlement, m delivery) {
 	b.seqs = append(b.seqs, m.seq)
 }
 
-// Take returns the run instead of passing it to its queue.
-func (b *Batch) Take() broker.Settling {
-	run := broker.Settling{Queue: b.q, How: b.how, Seqs: b.seqs, Consumer: b.wake}
-	*b = Batch{}
-	return run
+// Take returns the runs that were gathered.
+func (b *Batch) Take() []broker.Settling {
+	b.Flush()
+	return b.runs
 }
 
 // Flush passes the run to its queue.
@@ -45,7 +48,9 @@ func (b *Batch) Flush() {
 	if len(b.seqs) == 0 {
 		return
 	}
-	if b.how == keepLocks {
+	if b.Gathers {
+		b.runs = append(b.runs, broker.Settling{Queue: b.q, How: b.how, Seqs: slices.Clone(b.seqs), Consumer: b.wake})
+	} else if b.how == keepLocks {
 		b.q.KeepLocks(b.seqs, b.wake)
 	} else {
 		b.q.SettleFor(b.how, b.seqs, b.wake, b.Why)

@@ -1,6 +1,9 @@
 package entity
 
 import (
+	"cmp"
+	"errors"
+
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
@@ -10,17 +13,19 @@ import (
 	"curfew/broker/servicebus"
 )
 
-// maxDeferred is how many deferred messages of a queue are looked at to find those with certain numbers.
-const maxDeferred = 1 << 14
+// defaultLock is how long a deferred message of a queue without locks is locked, in ms. Without a lock nobody could settle it.
+const defaultLock int64 = 60_000
 
 // deferred is the queue with the deferred messages; nil: there has been none.
 func (e *Entity) deferred() *broker.Queue {
-	d, err := e.VHost.Queues.Get(e.Queue.Name() + servicebus.DeferredSuffix)
+	d, err := e.VHost.Queues.Get(e.Queue.Name() + policy.DeferredSuffix)
 	if err != nil {
 		return nil
 	}
 	return d
 }
+
+var errGone = errors.New("it or its queue is gone")
 
 // makeDeferred is deferred, and makes that queue.
 func (e *Entity) makeDeferred() (*broker.Queue, error) {
@@ -28,10 +33,21 @@ func (e *Entity) makeDeferred() (*broker.Queue, error) {
 	if d := e.deferred(); d != nil {
 		return d, nil
 	}
-	args := amqp.Table{"x-delivery-deadline": true, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": q.Name() + policy.SubqueueSuffix}
 	settings := q.Settings()
-	if settings.LockMillis > 0 {
-		args["x-lock-duration"] = settings.LockMillis
+	args := amqp.Table{
+		"x-delivery-deadline": true,
+		"x-overflow":          "drop-head", // one that is refused would be lost: it is settled in its queue
+		"x-lock-duration":     cmp.Or(settings.LockMillis, defaultLock),
+	}
+	switch {
+	case settings.DeadLetters:
+		key := settings.DeadLetterKey
+		if !settings.HasDeadLetterKey {
+			key = q.Name()
+		}
+		args["x-dead-letter-exchange"], args["x-dead-letter-routing-key"] = settings.DeadLetterExchange, key
+	case policy.IsSubqueue(q.Name()): // back to it
+		args["x-dead-letter-exchange"], args["x-dead-letter-routing-key"] = "", q.Name()
 	}
 	if settings.MaxDeliveries > 0 {
 		args["x-max-delivery-count"] = settings.MaxDeliveries
@@ -39,7 +55,7 @@ func (e *Entity) makeDeferred() (*broker.Queue, error) {
 	if settings.DropsExpired {
 		args[policy.DeadLetterExpiredArg] = false
 	}
-	return e.VHost.Queues.Declare(nil, q.Name()+servicebus.DeferredSuffix, broker.QueueDeclare{Durable: true, Args: args})
+	return e.VHost.Queues.Declare(nil, q.Name()+policy.DeferredSuffix, broker.QueueDeclare{Durable: true, Args: args})
 }
 
 // Defer defers a delivery of the entity, or gives it back with an error.
@@ -47,16 +63,16 @@ func (e *Entity) Defer(x broker.Settling) error {
 	d, err := e.makeDeferred()
 	held, ok := x.Queue.BrowseOne(x.Seqs[0], -1)
 	p, err2 := broker.ParseStored(held.Message.Properties)
-	if err != nil || err2 != nil || !ok {
-		x.Queue.Settle(broker.Release, x.Seqs, x.Consumer)
-		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "the message cannot be deferred now")
-	}
-	e.browsed(&held).Defer(&p)
+	routed := false
 	pub := e.VHost.OwnPublisher()
-	if _, err := pub.Add(&broker.Publication{RoutingKey: []byte(d.Name()), Properties: p.Append(nil), Body: held.Message.Body}); err != nil {
+	if err = cmp.Or(err, err2); err == nil && ok {
+		e.browsed(&held).Defer(&p)
+		routed, err = pub.Add(&broker.Publication{RoutingKey: []byte(d.Name()), Properties: p.Append(nil), Body: held.Message.Body})
+	}
+	if !routed {
 		pub.Discard()
 		x.Queue.Settle(broker.Release, x.Seqs, x.Consumer)
-		return err
+		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "the message cannot be deferred now: %s", cmp.Or(err, errGone))
 	}
 	x.How = broker.Ack
 	pub.Transact([]broker.Settling{x}, nil)
@@ -73,18 +89,17 @@ func (e *Entity) receiveDeferred(r *servicebus.Request) servicebus.Answer {
 	for _, v := range r.List("sequence-numbers") {
 		wanted[servicebus.Number(v)] = true
 	}
-	page, err := d.Browse(broker.Browse{Count: maxDeferred, State: queue.Ready})
-	if err != nil {
+	seqs, size, err := find(d, wanted)
+	switch {
+	case err != nil || len(seqs) == 0:
 		return notThere
+	case len(seqs) > 1 && size > peekedBytes: // before any is received
+		return tooLarge
 	}
 	noAck := r.Number("receiver-settle-mode") == 0
 	list := amqp10.List{}
-	for i := range page {
-		m := e.browsed(&page[i])
-		if m.WasDeferred(); !wanted[m.Number] {
-			continue
-		}
-		d.Receive(page[i].Seq, noAck, func(x *broker.Delivery) {
+	for _, seq := range seqs {
+		d.Receive(seq, noAck, func(x *broker.Delivery) {
 			m := convert.ServiceBus{Properties: x.Message.Properties, Body: x.Message.Body, Failed: x.Failed}
 			token := servicebus.LockToken(m.ReadHeaders(), uint64(x.Seq))
 			m.WasDeferred()
@@ -96,4 +111,24 @@ func (e *Entity) receiveDeferred(r *servicebus.Request) servicebus.Answer {
 		return notThere
 	}
 	return done(amqp10.Map{{Key: "messages", Value: list}})
+}
+
+// tooLarge answers a request for more than fits into an answer.
+var tooLarge = servicebus.Answer{Status: 403, Description: "The messages are larger than 1 MiB together: receive fewer at once.", Condition: "amqp:resource-limit-exceeded"}
+
+// find finds the deferred messages with those numbers, and the size of their bodies in octets.
+func find(d *broker.Queue, wanted map[int64]bool) (seqs []queue.Seq, size int64, err error) {
+	var page []broker.Browsed
+	for b := (broker.Browse{Count: 1 << 10, State: queue.Ready, Bytes: peekedBytes}); len(seqs) < len(wanted); b.After = page[len(page)-1].Seq {
+		if page, err = d.Browse(b); err != nil || len(page) == 0 {
+			break
+		}
+		for i := range page {
+			m := convert.ServiceBus{Properties: page[i].Message.Properties}
+			if m.WasDeferred(); wanted[m.Number] {
+				seqs, size = append(seqs, page[i].Seq), size+int64(page[i].BodyBytes)
+			}
+		}
+	}
+	return seqs, size, err
 }

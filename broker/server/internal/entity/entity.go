@@ -64,22 +64,29 @@ func (e *Entity) peek(r *servicebus.Request) (servicebus.Answer, error) {
 	from, most := max(r.Number("from-sequence-number"), 0), int(min(max(r.Number("message-count"), 1), maxPeeked))
 	var all []*convert.ServiceBus
 	if from < scheduledBit {
-		var err error
-		if all, err = e.peekQueue(e.Queue, from, most); err != nil {
-			return servicebus.Answer{}, err
-		}
-	}
-	if d := e.deferred(); d != nil && from < scheduledBit {
-		aside, err := e.peekQueue(d, 0, maxDeferred)
+		page, err := e.Queue.Browse(broker.Browse{After: queue.Seq(max(from-1, 0)), Count: most, BodyBytes: -1, Bytes: peekedBytes})
 		if err != nil {
 			return servicebus.Answer{}, err
 		}
-		for _, m := range aside {
-			if m.WasDeferred(); m.Number >= from {
-				all = append(all, m)
+		all = e.shown(page)
+	}
+	if d := e.deferred(); d != nil && from < scheduledBit {
+		for after := queue.Seq(0); ; {
+			page, err := d.Browse(broker.Browse{After: after, Count: maxPeeked, BodyBytes: -1, Bytes: peekedBytes})
+			if err != nil {
+				return servicebus.Answer{}, err
 			}
+			if len(page) == 0 {
+				break
+			}
+			after = page[len(page)-1].Seq
+			all = append(all, slices.DeleteFunc(e.shown(page), func(m *convert.ServiceBus) bool {
+				m.WasDeferred()
+				return m.Number < from
+			})...)
+			slices.SortFunc(all, func(x, y *convert.ServiceBus) int { return cmp.Compare(x.Number, y.Number) })
+			all = first(all, most)
 		}
-		slices.SortFunc(all, func(x, y *convert.ServiceBus) int { return cmp.Compare(x.Number, y.Number) })
 	}
 	for next := uint64(from &^ scheduledBit * (from >> 62)); len(all) < most; {
 		var page []broker.DelayedMessage
@@ -96,11 +103,8 @@ func (e *Entity) peek(r *servicebus.Request) (servicebus.Answer, error) {
 			break
 		}
 	}
-	list, size := amqp10.List{}, 0
-	for _, m := range all[:min(len(all), most)] {
-		if size += len(m.Body) + len(m.Properties); size > peekedBytes && len(list) > 0 {
-			break
-		}
+	list := amqp10.List{}
+	for _, m := range first(all, most) {
 		list = append(list, amqp10.Map{{Key: "message", Value: m.Append(nil)}})
 	}
 	if len(list) == 0 {
@@ -109,14 +113,26 @@ func (e *Entity) peek(r *servicebus.Request) (servicebus.Answer, error) {
 	return done(amqp10.Map{{Key: "messages", Value: list}}), nil
 }
 
-func (e *Entity) peekQueue(q *broker.Queue, from int64, most int) (all []*convert.ServiceBus, err error) {
-	page, err := q.Browse(broker.Browse{After: queue.Seq(max(from-1, 0)), Count: most, BodyBytes: -1, Bytes: peekedBytes})
+// first are the first of the messages: as many as are wanted and fit into an answer, but one at least.
+func first(all []*convert.ServiceBus, most int) []*convert.ServiceBus {
+	all = all[:min(len(all), most)]
+	size := 0
+	for i, m := range all {
+		if size += len(m.Body) + len(m.Properties); size > peekedBytes && i > 0 {
+			return all[:i]
+		}
+	}
+	return all
+}
+
+// shown are the messages of a page that have not expired.
+func (e *Entity) shown(page []broker.Browsed) (all []*convert.ServiceBus) {
 	for i := range page {
 		if x := &page[i]; !x.Expired || x.State == queue.Unacked {
 			all = append(all, e.browsed(x))
 		}
 	}
-	return all, err
+	return all
 }
 
 // browsed is a message as it is in its queue.
@@ -211,8 +227,9 @@ func (e *Entity) settle(r *servicebus.Request) (servicebus.Answer, error) {
 		aside = true
 	case "suspended":
 		how, why = broker.Reject, Rejection(r.Arg("properties-to-modify"))
-		why.Reason, _ = r.Arg("deadletter-reason").(string)
-		why.Description, _ = r.Arg("deadletter-description").(string)
+		reason, _ := r.Arg("deadletter-reason").(string)
+		description, _ := r.Arg("deadletter-description").(string)
+		why.Reason, why.Description = cut(reason), cut(description)
 	default:
 		return servicebus.Answer{}, amqp.NewException(amqp.NotImplemented, 0, 0, "the disposition '%s' is not supported", status)
 	}
@@ -247,12 +264,23 @@ func Rejection(info any) *broker.Rejection {
 	for name, v := range headers {
 		switch text, _ := v.(string); {
 		case name == "DeadLetterReason":
-			why.Reason = text
+			why.Reason = cut(text)
 		case name == "DeadLetterErrorDescription":
-			why.Description = text
-		case !strings.HasPrefix(name, "x-"): // the broker obeys those
+			why.Description = cut(text)
+		case !strings.HasPrefix(name, "x-") && name != "CC" && name != "BCC": // the broker obeys those
 			why.Properties[name] = v
 		}
 	}
+	b := amqp.AppendTable(nil, why.Properties)
+	if why.Properties = nil; len(b) <= maxProperties {
+		why.Properties, _, _ = amqp.ParseTable(b, amqp.Limits{}) // a copy: what it was read from is overwritten
+	}
 	return why
 }
+
+const (
+	maxText       = 4096     // octets of a reason or a description, as in Service Bus
+	maxProperties = 16 << 10 // octets of further properties: a consumer of AMQP 0-9-1 gets them all in one frame
+)
+
+func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxText)], "") }
