@@ -7,6 +7,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/broker/internal/catalog"
 	"curfew/broker/internal/forward"
+	"curfew/broker/internal/message"
 	"curfew/broker/internal/topology"
 )
 
@@ -55,12 +56,16 @@ func (d *delays) definition() *catalog.Queue {
 }
 
 // Delayed lists up to most delayed messages in the order of publishing, from a
-// sequence number on (0: the first); next is where to continue, 0 at the end.
+// sequence number on (0: the first); next is where to continue, 0 at the end. Their properties
+// are without what the broker noted for commands.
 func (vh *VHost) Delayed(from uint64, most int) (page []DelayedMessage, next uint64) {
 	if d := vh.delays.Load(); d != nil {
-		return d.Waiting(from, most)
+		page, next = d.Waiting(from, most)
 	}
-	return nil, 0
+	for i := range page {
+		page[i].Properties = message.WithoutScheduled(page[i].Properties)
+	}
+	return page, next
 }
 
 // DelayedBody is the body of a delayed message; nil: it is gone.

@@ -209,6 +209,51 @@ func TestWhoeverKnowsTheIDChangesTheMessage(t *testing.T) {
 	})
 }
 
+// TestACommandCountsOnlyByItsDelay, and not by an expiry of its own.
+func TestACommandCountsOnlyByItsDelay(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
+		q := x.queue("q", nil)
+		x.queue("replies", nil)
+		require.NoError(t, x.send(x.p, "m", "m", amqp.Table{"x-delay": int32(60_000)}))
+		expires := amqp.Timestamp(time.Now().Add(30 * time.Second).Unix())
+		require.NoError(t, x.send(x.p, "", "now", amqp.Table{"x-reschedule": "m", "x-delay": int32(0), "x-expires-at": expires}))
+		after(time.Millisecond)
+		assert.Equal(t, []string{"now: rescheduled"}, x.answered())
+		assert.Equal(t, []string{"m"}, x.drain(q))
+	})
+}
+
+// TestWhatIsScheduledIsCounted: each message that waits has its number, also one whose publisher wants its id, and one that replaces another.
+func TestWhatIsScheduledIsCounted(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
+		x.queue("q", nil)
+		x.queue("replies", nil)
+		for id, more := range map[string]amqp.Table{"a": {"x-schedule-answer": true}, "b": {"x-replace": "a"}, "c": {}} {
+			more["x-delay"] = int32(60_000)
+			p := amqp.Properties{MessageID: id, ReplyTo: "replies", Headers: more}
+			_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil)})
+			require.NoError(t, err)
+			x.p.Flush(nil)
+			assert.Len(t, x.p.Delayed(), 1, id)
+		}
+	})
+}
+
+// TestNobodyReadsTheIDOfAnother: what the broker notes in a delayed message is in no list.
+func TestNobodyReadsTheIDOfAnother(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
+		x.queue("q", nil)
+		x.queue("replies", nil)
+		require.NoError(t, x.send(x.p, "m", "m", amqp.Table{"x-delay": int32(60_000), "x-schedule-answer": true}))
+		list, _ := x.vh.Delayed(0, 9)
+		require.Len(t, list, 1)
+		p, err := broker.ParseStored(list[0].Properties)
+		require.NoError(t, err)
+		assert.Equal(t, amqp.Table{"x-delay": int32(60_000), "x-schedule-answer": true}, p.Headers)
+		assert.Equal(t, []string{"m", "guest"}, []string{list[0].ID, list[0].User})
+	})
+}
+
 // TestCommandsInATransaction take effect with its commit, in their order, also on what it publishes itself.
 func TestCommandsInATransaction(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}

@@ -88,6 +88,46 @@ func TestRetryWithoutPark(t *testing.T) {
 	})
 }
 
+// TestNothingIsParkedWhereItIs: a policy that matches the queue for what has failed as well drops nothing there, nor among the parked messages.
+func TestNothingIsParkedWhereItIs(t *testing.T) {
+	for _, name := range []string{"failed", policy.UndeliverableQueue} {
+		inBubble(t, broker.Options{}, func(x *testBroker) {
+			x.set("retry", ".*", policy.Queues, policy.Definition{"retry-backoff": "1s", "retry-park": "failed"})
+			if name == policy.UndeliverableQueue {
+				x.set("retry", ".*", policy.Queues, policy.Definition{"retry-backoff": "1s", "retry-park": "{queue}.failed"})
+			}
+			q := x.durable(name, nil)
+			x.publish("", name, "m", "", nil)
+			for range 5 {
+				x.back(q, broker.Requeue)
+				x.exactly(q, time.Second)
+			}
+			assert.Equal(t, []string{"m"}, x.drain(q))
+		})
+	}
+}
+
+// TestALookIsNoTry: however often somebody looks at a message, it has all its tries, and its waits begin with the first.
+func TestALookIsNoTry(t *testing.T) {
+	for _, kind := range []string{"classic", "quorum"} {
+		inBubble(t, broker.Options{}, func(x *testBroker) {
+			x.set("retry", "^q$", policy.Queues, policy.Definition{"retry-backoff": "1s,5s", "retry-park": "failed"})
+			q, failed := x.durable("q", amqp.Table{"x-queue-type": kind}), x.queue("failed", nil)
+			x.publish("", "q", "m", "", nil)
+			for range 9 {
+				x.back(q, broker.PutBack)
+			}
+			for _, wait := range []time.Duration{time.Second, 5 * time.Second} {
+				x.back(q, broker.Return)
+				x.exactly(q, wait)
+				x.back(q, broker.PutBack)
+			}
+			x.back(q, broker.Return)
+			assert.Equal(t, []string{"m"}, x.drain(failed))
+		})
+	}
+}
+
 // TestDelayedRetry: RabbitMQ 4.3's arguments and policy keys.
 func TestDelayedRetry(t *testing.T) {
 	args := func(kind string, min, max int64) amqp.Table {

@@ -129,6 +129,7 @@ func (p *Publisher) findTargets(m *Publication, it *delivery.Item) (to moveTarge
 		return to, err
 	}
 	due, err := p.check(m, &view, has, targets, it)
+	it.Command = false // nobody sends it now
 	if it.Named != nil {
 		it.Named.Moved = true
 	}

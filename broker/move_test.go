@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -57,6 +58,31 @@ func TestMoveTakesFromTheMiddle(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, broker.MoveGone, outcome, "once")
 		assert.Len(t, queued(t, to), 1)
+	})
+}
+
+// TestWhatIsMovedIsNoCommand: an older Curfew queued a message with x-replace like any other. Moved now, it replaces nothing, and there is one of it.
+func TestWhatIsMovedIsNoCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTestBroker(t, broker.Options{})
+		from, to := x.queue("from", nil), x.queue("to", nil)
+		scheduled := amqp.Properties{MessageID: "id", Headers: amqp.Table{"x-delay": int32(60_000)}}
+		_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("to"), Properties: scheduled.Append(nil)})
+		require.NoError(t, err)
+		x.p.Flush(nil)
+		x.publish("", "from", "m", "", nil)
+		m := queued(t, from)[0]
+		old := moving(&m, "to")
+		p := amqp.Properties{UserID: "guest", Headers: amqp.Table{"x-replace": "id"}}
+		old.Properties = p.Append(nil)
+		outcome, err := x.p.Move(from.Ref(&m), old, false)
+		require.NoError(t, err)
+		assert.Equal(t, broker.Moved, outcome)
+		after(time.Millisecond)
+		assert.Empty(t, queued(t, from))
+		assert.Equal(t, []string{"m"}, bodiesOf(queued(t, to)))
+		list, _ := x.vh.Delayed(0, 9)
+		assert.Len(t, list, 1, "what waits is still there")
 	})
 }
 

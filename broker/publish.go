@@ -128,8 +128,10 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if due != 0 {
+	if due != 0 || it.Command { // a message that waits, or changes one that does, expires only later
 		it.Message.ExpiresAt, it.Named = due, nil
+	}
+	if due != 0 {
 		markAwaited(targets, p.vh.b.Now())
 	}
 	entries := len(targets)

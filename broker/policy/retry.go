@@ -86,8 +86,9 @@ func (t *target) finishRetry(d Definition) {
 		args = nil
 	}
 	t.Core.Retry = retryOf(args, d)
-	if park, ok := d.Text("retry-park"); ok && !t.Keeps {
-		if park = strings.ReplaceAll(park, "{queue}", t.name); len(park) <= 255 {
+	if park, ok := d.Text("retry-park"); ok && !t.Keeps && t.name != UndeliverableQueue {
+		park = strings.ReplaceAll(park, "{queue}", t.name)
+		if len(park) <= 255 && park != t.name { // parked where it is already, it would be dropped as in a cycle
 			t.names.Park = park
 		}
 	}

@@ -87,7 +87,8 @@ const (
 	Return
 	// Release is Return, but does not count as a failed delivery.
 	Release
-	// PutBack is Return for messages that somebody only looked at: they are ready at once.
+	// PutBack is Return for messages that somebody only looked at: they are ready at once. In a queue whose
+	// messages wait (queue.Options.Retry) that is no try, and does not count.
 	PutBack
 )
 
@@ -164,15 +165,18 @@ func (q *Queue) settleOneLocked(s *Transition, how Settlement, seq queue.Seq) bo
 	case Reject:
 		return q.core.Reject(seq, &s.fx)
 	}
+	settings := q.Settings()
+	retries := settings.Core.Retry != queue.NoRetry
+	counted := how != Release && !(how == PutBack && retries)
 	var ok bool
 	if how == PutBack {
-		ok = q.core.Requeue(s.Now, seq, true, &s.fx)
+		ok = q.core.Requeue(s.Now, seq, counted, &s.fx)
 	} else {
-		ok = q.core.Return(s.Now, s.stamp, seq, how != Release, how == Requeue, &s.fx)
+		ok = q.core.Return(s.Now, s.stamp, seq, counted, how == Requeue, &s.fx)
 	}
-	until, settings := q.core.WaitsUntil(seq), q.Settings()
-	counts := how != Release && (q.Arguments.Type == policy.Quorum || settings.MaxDeliveries > 0 || settings.Core.Retry != queue.NoRetry)
-	if ok && (counts || until != 0) {
+	until := q.core.WaitsUntil(seq)
+	kept := counted && (q.Arguments.Type == policy.Quorum || settings.MaxDeliveries > 0 || retries)
+	if ok && (kept || until != 0) {
 		q.amendLocked(s, seq) // the count and the wait outlive a restart
 	}
 	if until != 0 {

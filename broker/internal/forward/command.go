@@ -58,13 +58,11 @@ func commandOf(m store.Message) (c command) {
 // that it is about is the newest with that name that waits. It has one winner, since it leaves once,
 // under the lock: the command, or its time. By the clock, not by the timer: what is due is no longer
 // changed. The answer is sent once what it says is safe.
-func (d *Schedule) commandLocked(s *delivery.Transition, it *delivery.Item) {
+func (d *Schedule) commandLocked(s *delivery.Transition, it *delivery.Item, c *command) {
 	d.finishLocked(s) // what was published before is journaled before it leaves or changes
-	pos := store.Pos(it.Message.Pos)
-	c := commandOf(d.env.Store.View(pos))
 	seq, waits := d.findLocked(c.target)
 	if !waits {
-		seq, waits = d.identifyLocked(&c)
+		seq, waits = d.identifyLocked(c)
 	}
 	target, _, _ := d.core.Find(seq)
 	switch {
@@ -95,12 +93,16 @@ func (d *Schedule) commandLocked(s *delivery.Transition, it *delivery.Item) {
 		s.AddEnteredLocked(it, entered)
 	}
 	if !kept {
-		d.env.Store.Release(pos)
-	} else if c.secret != nil {
-		c.answer.ID = idOf(queue.Seq(entered.Seq), c.secret)
+		d.env.Store.Release(store.Pos(it.Message.Pos))
+	} else {
+		s.Delayed = append(s.Delayed, queue.Seq(entered.Seq))
+		if c.secret != nil {
+			c.answer.ID = idOf(queue.Seq(entered.Seq), c.secret)
+		}
 	}
 	if c.answer.To != "" && d.answer != nil {
-		s.Safely = append(s.Safely, func() { d.answer(c.answer) })
+		answer := c.answer
+		s.Safely = append(s.Safely, func() { d.answer(answer) })
 	}
 }
 
@@ -108,7 +110,7 @@ func (d *Schedule) commandLocked(s *delivery.Transition, it *delivery.Item) {
 func (d *Schedule) findLocked(n name) (seq queue.Seq, waits bool) {
 	for seq, waits = d.names.newest[d.names.hash(n)]; waits; seq, waits = d.names.older[seq] {
 		if m, _, ok := d.core.Find(seq); ok {
-			if its, _, _ := nameOf(d.env.Store.View(store.Pos(m.Pos))); bytes.Equal(its.exchange, n.exchange) && bytes.Equal(its.user, n.user) && bytes.Equal(its.id, n.id) {
+			if its, _, _ := d.nameLocked(m.Pos); bytes.Equal(its.exchange, n.exchange) && bytes.Equal(its.user, n.user) && bytes.Equal(its.id, n.id) {
 				return seq, true
 			}
 		}
@@ -129,7 +131,7 @@ func (d *Schedule) identifyLocked(c *command) (seq queue.Seq, waits bool) {
 	if !ok {
 		return 0, false
 	}
-	its, have, _ := nameOf(d.env.Store.View(store.Pos(m.Pos)))
+	its, have, _ := d.nameLocked(m.Pos)
 	return queue.Seq(n), len(have) > 0 && subtle.ConstantTimeCompare(have, []byte(secret)) == 1 && bytes.Equal(its.exchange, c.target.exchange)
 }
 

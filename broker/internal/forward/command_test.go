@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -180,5 +181,41 @@ func TestNamesShrinkWhenIdle(t *testing.T) {
 		assert.Equal(t, []Answer{{"r", "", want, ""}, {"r", "", Cancelled, ""}}, f.answers)
 		f.now, f.answers = f.now+clock.ShrinkAfter.Milliseconds(), nil
 		assert.True(t, f.ShrinkIfIdle())
+	}
+}
+
+// Long property lists end a step: the name of a message is in its list, and others wait for the lock.
+func TestLongPropertyListsEndAStep(t *testing.T) {
+	f := newFixture(t)
+	defer f.close()
+	items := func(count int, p amqp.Properties, command bool) (all []delivery.Item) {
+		for range count {
+			pos, err := f.env.Store.Put(store.Message{Exchange: []byte("x"), Properties: p.Append(nil)}, false, 1)
+			require.NoError(t, err)
+			all = append(all, delivery.Item{Message: queue.Message{Pos: uint64(pos), ExpiresAt: deadline.Instant(2e6)}, Move: -1, Command: command})
+		}
+		return all
+	}
+	s := f.env.Begin()
+	defer s.Done()
+	long := amqp.Properties{UserID: "a", MessageID: "1", Headers: amqp.Table{"long": strings.Repeat(".", propertiesAtOnce/2)}}
+	rest, _ := f.publishStep(s, items(8, long, false), nil)
+	assert.Len(t, rest, 6)
+	f.Publish(s, rest)
+	require.Equal(t, 8, f.Count())
+	page, next := f.waitingStep(0, 100, nil)
+	assert.Len(t, page, 2)
+	assert.NotZero(t, next)
+	all, next := f.Waiting(0, 100)
+	assert.Len(t, all, 8)
+	assert.Zero(t, next)
+	commands := items(5, amqp.Properties{UserID: "a", Headers: amqp.Table{"x-reschedule": "1", "x-delay": int32(1)}}, true)
+	rest, _ = f.publishStep(s, commands, slices.Repeat([]command{commandOf(f.env.Store.View(store.Pos(commands[0].Message.Pos)))}, 5))
+	assert.Len(t, rest, 3, "of the message that they name")
+	f.Publish(s, rest)
+	f.now = 3000
+	for left := 6; left >= 0; left -= 2 {
+		f.OnTimer()
+		assert.Equal(t, left, f.Count())
 	}
 }

@@ -18,12 +18,23 @@ type Message struct {
 }
 
 // Waiting lists up to most messages that are not due yet, in the order of publishing, starting at a
-// sequence number (0: the first); next is where to go on, 0 at the end.
+// sequence number (0: the first); next is where to go on, 0 at the end. It is read in steps, so a
+// message that leaves meanwhile may be missing.
 func (d *Schedule) Waiting(from uint64, most int) (page []Message, next uint64) {
+	for more := true; more && len(page) < most; more = next != 0 {
+		page, next = d.waitingStep(from, most, page)
+		from = next
+	}
+	return page, next
+}
+
+func (d *Schedule) waitingStep(from uint64, most int, page []Message) (_ []Message, next uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	most = min(most, len(page)+queue.AtOnce)
+	d.read = 0
 	d.core.Each(queue.Seq(from), func(seq queue.Seq, m queue.Message, _ queue.State) bool {
-		if len(page) == most {
+		if len(page) == most || d.read >= propertiesAtOnce {
 			next = uint64(seq)
 			return false
 		}
@@ -64,6 +75,7 @@ func (d *Schedule) Leaving(from uint64, most int) (page []Message, next uint64) 
 func (d *Schedule) messageLocked(seq queue.Seq, m *queue.Message) Message {
 	src := d.env.Store.View(store.Pos(m.Pos))
 	n, _, _ := nameOf(src)
+	d.read += len(src.Properties)
 	return Message{
 		ID: string(n.id), User: string(n.user),
 		Ref:      deadline.Ref{Deadline: m.ExpiresAt, Queue: d.id, Seq: uint64(seq)},

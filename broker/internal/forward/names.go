@@ -19,10 +19,17 @@ type name struct{ exchange, user, id []byte }
 func nameOf(m store.Message) (n name, secret []byte, ok bool) {
 	view, err := amqp.ViewProperties(m.Properties)
 	if err != nil {
-		return name{}, nil, false
+		return name{exchange: m.Exchange}, nil, false
 	}
 	user, secret := message.ScheduledIn(&view)
 	return name{m.Exchange, user, view.MessageID}, secret, len(view.MessageID) > 0
+}
+
+// nameLocked is nameOf of the message at a position, and notes how much was read.
+func (d *Schedule) nameLocked(pos uint64) (n name, secret []byte, ok bool) {
+	m := d.env.Store.View(store.Pos(pos))
+	d.read += len(m.Properties)
+	return nameOf(m)
 }
 
 // idOf is the id of a delayed message with a secret. Who knows it, and may publish to the exchange,

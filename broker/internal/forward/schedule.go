@@ -29,6 +29,7 @@ type Schedule struct {
 	dues          queue.Dues     // stale: of messages that were cancelled, or have another time
 	byExchange    map[string]int // messages
 	names         names
+	read          int // bytes of property lists in which names were read under the lock that is held
 	deleted       bool
 	lastActiveAt  deadline.Instant // when a transition last took the lock
 	shrinkPending bool             // the shrinker looks at it later
@@ -67,21 +68,35 @@ func (d *Schedule) Persists(f queue.Flags) bool { return f&queue.Durable != 0 }
 // transfer is recorded with it.
 func (d *Schedule) Publish(s *delivery.Transition, items []delivery.Item) {
 	for some := range slices.Chunk(items, queue.AtOnce) {
-		d.publishStep(s, some)
+		var commands []command // among some, read before the lock is taken
+		for i := range some {
+			if some[i].Command {
+				commands = append(commands, commandOf(d.env.Store.View(store.Pos(some[i].Message.Pos))))
+			}
+		}
+		for len(some) > 0 {
+			some, commands = d.publishStep(s, some, commands)
+		}
 	}
 }
 
-func (d *Schedule) publishStep(s *delivery.Transition, items []delivery.Item) {
+// propertiesAtOnce is how many bytes of property lists are read under one lock, give or take one list: the
+// name of a message is in its list, which may be long.
+const propertiesAtOnce = 1 << 16
+
+// publishStep enters the first of the items, and returns the others and their commands.
+func (d *Schedule) publishStep(s *delivery.Transition, items []delivery.Item, commands []command) ([]delivery.Item, []command) {
 	d.lock(s)
 	defer d.mu.Unlock()
-	for i := range items {
-		it := &items[i]
+	for d.read = 0; len(items) > 0 && d.read < propertiesAtOnce; items = items[1:] {
+		it := &items[0]
 		if d.deleted {
 			d.env.Store.Release(store.Pos(it.Message.Pos))
 			continue
 		}
 		if it.Command {
-			d.commandLocked(s, it)
+			d.commandLocked(s, it, &commands[0])
+			commands = commands[1:]
 			continue
 		}
 		entered := d.enterLocked(it)
@@ -89,6 +104,7 @@ func (d *Schedule) publishStep(s *delivery.Transition, items []delivery.Item) {
 		s.AddEnteredLocked(it, entered)
 	}
 	d.finishLocked(s)
+	return items, commands
 }
 
 // enterLocked schedules an item, and returns the record of that.
@@ -103,9 +119,9 @@ func (d *Schedule) enterLocked(it *delivery.Item) store.Enqueue {
 
 // addLocked schedules a message that has just entered.
 func (d *Schedule) addLocked(at queue.Due, pos store.Pos) {
-	m := d.env.Store.View(pos)
-	d.byExchange[string(m.Exchange)]++
-	if n, _, ok := nameOf(m); ok {
+	n, _, ok := d.nameLocked(uint64(pos))
+	d.byExchange[string(n.exchange)]++
+	if ok {
 		d.names.add(n, at.Seq)
 	}
 	d.pushLocked(at)
@@ -122,18 +138,21 @@ func (d *Schedule) pushLocked(at queue.Due) {
 // TimerIndex is the schedule's index among the timers.
 func (d *Schedule) TimerIndex() *int32 { return &d.timerIndex }
 
-// OnTimer puts due messages in line, at most queue.AtOnce under one lock, retries retained
+// OnTimer puts due messages in line, at most queue.AtOnce and propertiesAtOnce under one lock, retries retained
 // letters, and sets the next timer.
 func (d *Schedule) OnTimer() {
 	s := d.env.Hurry()
 	defer s.Done()
 	d.lock(s)
 	defer d.mu.Unlock()
-	for n := 0; n < queue.AtOnce && d.dues.Len() > 0 && d.dues.First().At <= s.Now; n++ {
+	for n, size := 0, 0; n < queue.AtOnce && size < propertiesAtOnce && d.dues.Len() > 0 && d.dues.First().At <= s.Now; n++ {
 		x := d.dues.Pop()
 		if outcome, _ := d.core.Expire(s.Now, x.Seq, x.At, &d.effects); outcome == queue.Gone {
 			d.dues.Stale--
+			continue
 		}
+		left := d.effects.Settled[len(d.effects.Settled)-1]
+		size += len(d.env.Store.View(store.Pos(left.Pos)).Properties)
 	}
 	retryAt := d.Retained.RetryLocked(s, settings)
 	d.finishLocked(s)
@@ -170,22 +189,21 @@ func (d *Schedule) forgetLocked(x *queue.Settled) {
 	if d.deleted {
 		return
 	}
-	m := d.env.Store.View(store.Pos(x.Pos))
-	if n := d.byExchange[string(m.Exchange)]; n > 1 {
-		d.byExchange[string(m.Exchange)] = n - 1
+	n, secret, ok := d.nameLocked(x.Pos)
+	if count := d.byExchange[string(n.exchange)]; count > 1 {
+		d.byExchange[string(n.exchange)] = count - 1
 	} else {
-		delete(d.byExchange, string(m.Exchange))
+		delete(d.byExchange, string(n.exchange))
 	}
 	r := Cancelled
 	if x.Reason == queue.Expired {
 		r = TooLate
 	}
-	n, secret, ok := nameOf(m)
 	if ok {
 		d.names.drop(n, x.Seq, r)
 	}
 	if len(secret) > 0 {
-		d.names.note(d.names.hash(name{exchange: m.Exchange, id: []byte(idOf(x.Seq, secret))}), r)
+		d.names.note(d.names.hash(name{exchange: n.exchange, id: []byte(idOf(x.Seq, secret))}), r)
 	}
 }
 

@@ -99,6 +99,22 @@ func (x Scheduled) In(properties []byte) []byte {
 	return p.Append(nil)
 }
 
+// WithoutScheduled returns a property list without these notes: nobody may read in the list of delayed
+// messages what the id of another one's is.
+func WithoutScheduled(properties []byte) []byte {
+	view, err := amqp.ViewProperties(properties)
+	if err != nil || MarksOf(view.Headers)&PublisherMark == 0 {
+		return properties
+	}
+	p, err := amqp.ParseProperties(properties, StoredLimits)
+	if err != nil {
+		return properties
+	}
+	delete(p.Headers, publisherHeader)
+	delete(p.Headers, secretHeader)
+	return p.Append(nil)
+}
+
 // ScheduledIn returns the notes in a property list, which they alias. Where the broker did not have to
 // write the user, user-id has it, which the broker has checked.
 func ScheduledIn(view *amqp.PropertyView) (user, secret []byte) {
