@@ -183,3 +183,19 @@ func TestDeadLettersThatGoWithAVirtualHost(t *testing.T) {
 	require.Equal(t, deadline.Expired, s.b.FireNow(q.Ref(&s.standing(q)[0]), false))
 	require.Contains(t, s.get("/vhost/delete?name=/").body, "<dt>Dead letters</dt><dd>1</dd>")
 }
+
+// TestMessagesThatWaitForAnotherTry are among those that a deletion would lose, and are seen in the grid.
+func TestMessagesThatWaitForAnotherTry(t *testing.T) {
+	s := newSite(t).logIn("root")
+	q := s.queue("/", "jobs", amqp.Table{"x-queue-type": "quorum", "x-delayed-retry-type": "all", "x-delayed-retry-min": int64(3_600_000)})
+	s.publish(q, amqp.Properties{}, "")
+	ch, err := s.dial("worker", "/").Channel()
+	require.NoError(t, err)
+	d, ok, err := ch.Get("jobs", false)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NoError(t, d.Nack(false, true))
+	require.NoError(t, ch.Close()) // the answer comes after it
+	require.Contains(t, s.get("/queue/delete?vhost=/&name=jobs").body, ">1: they are lost, and not dead-lettered.")
+	require.Contains(t, s.get("/").body, "jobs: 1 waiting, without traffic, 0 ready")
+}

@@ -71,7 +71,7 @@ var byArrows = h.TabIndex("-1")
 
 // says is all about a queue that the grid knows, in one line.
 func (q *fleetQueue) says() string {
-	parts := make([]string, 0, 5)
+	parts := make([]string, 0, 6)
 	if q.state >= warned {
 		parts = append(parts, states[q.state].means)
 	}
@@ -80,6 +80,9 @@ func (q *fleetQueue) says() string {
 	}
 	if q.atRisk > 0 {
 		parts = append(parts, ui.Number(q.atRisk)+" at risk")
+	}
+	if q.Waiting > 0 {
+		parts = append(parts, ui.Number(q.Waiting)+" waiting")
 	}
 	flow := states[idle].means
 	if q.traffic() > 0 {

@@ -16,7 +16,7 @@ import (
 type deletion struct {
 	operate.QueueDetail
 	Form     *ui.Form
-	Messages int                  // that would be deleted: ready, unacked and dead letters; by a purge only the ready ones
+	Messages int                  // that would be deleted: ready, unacked, waiting and dead letters; by a purge only the ready ones
 	Position deadletters.Position // of a purge: messages that had entered the queue by then
 }
 

@@ -49,7 +49,7 @@ func (d *queueDeletion) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{Live: g.Group{
 		d.crumbs(), h.H1(g.Text("Delete the queue "), ui.Name(d.Name), g.Text("?")),
 		h.Section(h.Class("card"), ui.Facts(
-			ui.Fact("Messages", g.If(d.Ready+d.Unacked > 0, h.Class("bad")), g.Text(ui.Number(d.Ready+d.Unacked)+": they are lost, and not dead-lettered. If more arrive before the deletion, the queue stays.")),
+			ui.Fact("Messages", g.If(d.Messages > d.OwnDeadLetters, h.Class("bad")), g.Text(ui.Number(d.Messages-d.OwnDeadLetters)+": they are lost, and not dead-lettered. If more arrive before the deletion, the queue stays.")),
 			g.If(d.OwnDeadLetters > 0, ui.Fact("Dead letters", h.Class("bad"),
 				g.Text(ui.Number(d.OwnDeadLetters)+": they are lost, too. No queue has taken them yet, or they are in the queue's own dead-letter queue, which is deleted with it."))),
 			ui.Fact("Consumers", g.If(d.Consumers > 0, h.Class("warn")), g.Text(ui.Number(d.Consumers)+": they are cancelled.")))),
