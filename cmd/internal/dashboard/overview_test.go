@@ -80,4 +80,8 @@ func TestWhatChangedAtAnInstant(t *testing.T) {
 	require.Contains(t, before, "Curfew 1.2 started", "the first one after it")
 	require.NotContains(t, before, "q has lost")
 	require.NotContains(t, around(0), "started", "nobody asked")
+	for _, never := range []int64{1<<63 - 1, 9223372036854776, -1} { // the second is one whose milliseconds are below every int64
+		require.NotContains(t, around(never), "data-at", never)
+		require.Equal(t, 200, s.get(fmt.Sprint("/?at=", never)).status)
+	}
 }

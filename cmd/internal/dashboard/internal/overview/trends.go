@@ -75,7 +75,7 @@ func NewTrends(h *history.History, path string, q url.Values, vhost, queue strin
 	c.Source, c.Label = numbersPath+"?"+ask.Encode(), chosen.label
 	c.Read = h.Read(history.Request{VHost: vhost, Queue: queue, Span: chosen.span, Points: tableRows, Partial: true})
 	c.span = chosen.span
-	if at, err := strconv.ParseInt(q.Get("at"), 10, 64); err == nil && at > 0 {
+	if at, err := strconv.ParseInt(q.Get("at"), 10, 36); err == nil && at > 0 { // up to the year 3058: in ms it is an int64, and a date for the script
 		c.At, c.Near = at, near(c.Read.Marks, at*1000, chosen.span/reach)
 	}
 	if more := len(c.Read.Marks) - markRows; more > 0 {
