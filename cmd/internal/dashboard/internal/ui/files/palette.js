@@ -67,7 +67,7 @@
       if (field.value === shown) {
         go();
       } else {
-        ask().then(go);
+        ask().then(() => { if (field.value === shown) go(); }); // not to what was found for something else
       }
     }
   });
