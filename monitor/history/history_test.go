@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -485,6 +486,32 @@ func TestNewVersions(t *testing.T) {
 		see(0, Client{fmt.Sprint(i), "", "1"})
 	}
 	require.Len(t, h.known.Clients, maxClients)
+	for range 2 {
+		see(fullFor*time.Second, Client{"fresh", "", "1"})
+	}
+	require.Equal(t, []string{"deploy fresh connects in version 2, before it in 1"}, see(0, Client{"fresh", "", "2"}), "names that nobody uses make room")
+}
+
+// TestNumbersThatAreNoVersions: workers that count themselves where others have a version leave no marks without end.
+func TestNumbersThatAreNoVersions(t *testing.T) {
+	h, _ := day(t, Options{})
+	at, before := start().Add(-20*time.Hour), len(h.marks.list)
+	workers := make([]Client, maxVersions+10)
+	for i := range workers {
+		workers[i] = Client{"worker", "", fmt.Sprint("1.", i)}
+	}
+	for range 100 { // connected at the same time
+		h.watch(State{Clients: workers}, at)
+		at = at.Add(stateEvery)
+	}
+	for i := range 100 { // one after the other
+		h.watch(State{Clients: []Client{{"worker", "", fmt.Sprint("2.", i)}}}, at)
+		at = at.Add(stateEvery)
+	}
+	require.LessOrEqual(t, len(h.marks.list)-before, maxVersions)
+	at = at.Add(time.Hour)
+	h.watch(State{Clients: []Client{{"worker", "", "3.0"}}}, at)
+	require.Equal(t, "worker connects in version 3.0", strings.Split(h.marks.list[len(h.marks.list)-1].Text, ",")[0])
 }
 
 // TestRestart: a history goes on where the last one ended, and says when the process began.

@@ -12,6 +12,11 @@ const (
 	scheduleUp = "up"
 	// maxClients and maxVersions bound the applications that are remembered, and the versions of each.
 	maxClients, maxVersions = 1000, 20
+	// crowded is how long ago, in seconds, the oldest of maxVersions versions must have been connected for another to take its place. What has more in
+	// that time, such as a number for each connection, is not a version.
+	crowded = 3600
+	// fullFor is how many seconds an application is remembered that is not connected while there are maxClients.
+	fullFor = 600
 )
 
 // State is what the source watches. Whatever is new in it becomes a mark.
@@ -120,7 +125,11 @@ func (h *History) watchClientsLocked(clients []Client, at int64) {
 			of = make(map[string]int64)
 			h.known.Clients[key] = of
 		}
-		if _, known := of[c.Version]; !known && len(of) > 0 {
+		_, known := of[c.Version]
+		if !known && len(of) >= maxVersions && at-of[oldest(of)] < crowded {
+			continue
+		}
+		if !known && len(of) > 0 {
 			text := fmt.Sprintf("%s connects in version %s, before it in %s", name, c.Version, latest(of))
 			found = append(found, Mark{At: at * 1000, Kind: Deployed, Text: text, About: c.Name})
 		}
@@ -128,8 +137,12 @@ func (h *History) watchClientsLocked(clients []Client, at int64) {
 			delete(of, oldest(of))
 		}
 	}
+	remember := int64(keep.Seconds())
+	if len(h.known.Clients) >= maxClients {
+		remember = fullFor
+	}
 	for name, of := range h.known.Clients {
-		maps.DeleteFunc(of, func(_ string, last int64) bool { return at-last > int64(keep.Seconds()) })
+		maps.DeleteFunc(of, func(_ string, last int64) bool { return at-last > remember })
 		if len(of) == 0 {
 			delete(h.known.Clients, name)
 		}

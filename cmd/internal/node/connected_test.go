@@ -1,6 +1,7 @@
 package node
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,4 +24,8 @@ func TestApplicationsSayTheirVersion(t *testing.T) {
 		require.Equal(t, want, application("ann", operate.Client{Name: name, Product: "pika", Version: "1.3.2"}), name)
 	}
 	require.Zero(t, application("ann", operate.Client{Name: "orders"}))
+	long := strings.Repeat("long", 2000)
+	require.Zero(t, application("ann", operate.Client{Name: long + " 1.2", Product: long, Version: "1.3.2"}), "it would be kept for a day")
+	require.Zero(t, application("ann", operate.Client{Product: "pika", Version: long}))
+	require.Equal(t, "pika", application("ann", operate.Client{Name: long + " 1.2", Product: "pika", Version: "1.3.2"}).Name)
 }
