@@ -2,6 +2,9 @@ package dashboard
 
 import (
 	"bufio"
+	"compress/gzip"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -240,6 +243,52 @@ func TestStream(t *testing.T) {
 	for left := 2; lines.Scan(); left-- {
 		require.Positive(t, left, "it ends")
 	}
+}
+
+// TestStreamIsCompressed: what the overview of a large broker sends every two seconds is a fraction of its markup, for clients that unpack it.
+func TestStreamIsCompressed(t *testing.T) {
+	s := newSite(t).logIn("root")
+	for i := range 1000 {
+		s.queue("/", fmt.Sprintf("orders.%04d", i), nil)
+	}
+	first := func(encoding string) (sent int, event string) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/live/", http.NoBody)
+		require.NoError(t, err)
+		r.Header.Set("Accept-Encoding", encoding)
+		resp, err := s.client.Do(r)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		counted := &counter{Reader: resp.Body}
+		var from io.Reader = counted
+		if encoding == "gzip" {
+			require.Equal(t, "gzip", resp.Header.Get("Content-Encoding"))
+			from, err = gzip.NewReader(counted)
+			require.NoError(t, err)
+		}
+		event, err = bufio.NewReader(from).ReadString('\n')
+		require.NoError(t, err)
+		return counted.n, event
+	}
+	_, plain := first("identity")
+	sent, packed := first("gzip")
+	t.Logf("%d bytes of %d", sent, len(packed))
+	for _, event := range []string{plain, packed} {
+		require.Contains(t, event, "orders.0999: without traffic, 0 ready")
+		require.NotContains(t, event, "u003c", "it is no part of HTML")
+	}
+	require.Less(t, sent, len(packed)/5)
+}
+
+// counter counts what is read.
+type counter struct {
+	io.Reader
+	n int
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += n
+	return n, err
 }
 
 func TestStreamsAreBounded(t *testing.T) {
