@@ -93,8 +93,7 @@ func (q *Queue) Publish(s *Transition, items []Item) {
 	}
 }
 
-// publishStep enters the first of the items, and returns the others. all are given in the first step, which decides whether all are refused.
-// more: there is more to serve.
+// publishStep enters the first of the items, and returns the others. all: in the first step, which may refuse all. more: there is more to serve.
 func (q *Queue) publishStep(s *Transition, items, all []Item, refuses *bool) (rest []Item, more bool) {
 	q.lock(s)
 	defer q.unlock(s, "publish")
@@ -109,9 +108,7 @@ func (q *Queue) publishStep(s *Transition, items, all []Item, refuses *bool) (re
 	}
 	settings := q.Settings()
 	limited := settings.Limited()
-	if limited && s.AllOrNone && all != nil {
-		*refuses = fullForLocked(q, all)
-	}
+	*refuses = *refuses || limited && s.AllOrNone && all != nil && fullForLocked(q, all)
 	// What comes by a binding does not count as use, since the queue then corresponds to a subscription of Service Bus. Neither do dead letters
 	// that enter a sub-queue.
 	if !settings.Keeps && slices.ContainsFunc(items, func(it Item) bool { return !it.Bound }) {
