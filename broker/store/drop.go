@@ -197,7 +197,11 @@ func (j *journal) carry(s *segment) bool {
 	if !j.mayCarry(needed.bytes()) {
 		return false
 	}
-	inSteps(j, needed.entries, (*journal).enqueuedLocked)
+	inSteps(j, needed.entries, func(j *journal, some []Enqueue) {
+		entered := j.entered // they enter no queue by this: emptyDead need not wait for them, which may wait for what it empties
+		j.enqueuedLocked(some)
+		j.entered = entered
+	})
 	inSteps(j, needed.settles, func(j *journal, some []carriedRun) {
 		for _, c := range some {
 			j.putRunsLocked([]run{c.run}, c.asOf)
