@@ -191,7 +191,7 @@ func TestMissingFiles(t *testing.T) {
 		_, _, err := reopen(without)
 		var corrupt *corruptError
 		require.ErrorAs(t, err, &corrupt)
-		require.Equal(t, name, corrupt.File)
+		require.NotContains(t, without.names, corrupt.File) // this one, or one that only a record in it says is not needed
 		require.ErrorContains(t, err, "missing")
 	}
 	only := newDropTest(t, Options{})
