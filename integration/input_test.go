@@ -21,7 +21,7 @@ var badInput = []struct {
 	send   func(*raw)
 	answer string
 }{
-	{"AMQP 1.0 without SASL", connected, sends("AMQP\x00\x01\x00\x00"), regexp.QuoteMeta(header091)},
+	{"AMQP 1.0 without SASL", connected, sends("AMQP\x00\x01\x00\x00"), regexp.QuoteMeta(`"AMQP\x03\x01\x00\x00"`)},
 	{"AMQP 0-8", connected, sends("AMQP\x01\x01\x08\x00"), regexp.QuoteMeta(header091)},
 	{"HTTP", connected, sends("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), regexp.QuoteMeta(header091)},
 	{"TLS hello", connected, sends("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), regexp.QuoteMeta(header091)},
