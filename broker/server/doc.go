@@ -42,6 +42,10 @@
 // come in and go out (internal/convert). A session holds at most one message that is larger than
 // the client's window.
 //
+// A link to or from a node is a conversation of requests and answers: RabbitMQ's /management (node10.go). If Options.ServiceBus
+// lets clients of Azure Service Bus in, links mean entities, $cbs checks tokens, and each entity has a $management
+// (servicebus.go, servicebus_node.go, internal/entity; package servicebus has what is on the wire).
+//
 // # States
 //
 //	(TLS) ─► await start-ok ─► await tune-ok ─► await open ─► running ─► closing ─► ended
