@@ -1,8 +1,11 @@
 package integration
 
 import (
+	"fmt"
+	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -69,4 +72,15 @@ func dozeOn(cpu int, allowed unix.CPUSet, over <-chan struct{}) (dozes []doze) {
 			dozes = append(dozes, doze{last.UnixMicro(), max(0, now.Sub(last)-time.Millisecond)})
 		}
 	}
+}
+
+// cpuPressure is for how long, since the start of the machine, some process was ready and waited for a processor (Linux, Documentation/accounting/psi.rst);
+// 0 where the kernel does not count it. A sleeper is scheduled at once where a process that computes, as a client in Python does, waits its turn.
+func cpuPressure() time.Duration {
+	text, _ := os.ReadFile("/proc/pressure/cpu")
+	var micros int64
+	if _, total, found := strings.Cut(string(text), "total="); found {
+		_, _ = fmt.Sscan(total, &micros)
+	}
+	return time.Duration(micros) * time.Microsecond
 }

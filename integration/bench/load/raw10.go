@@ -183,6 +183,7 @@ func (p *producer10) work(r *run) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.confirm.Merge(&p.confirms.delays)
+		r.nacked += p.confirms.nacked
 	}
 }
 

@@ -64,12 +64,15 @@ func (s Spec) withDefaults() (Spec, error) {
 	if s.Count > 0 {
 		s.Warmup = 0
 	}
-	most := math.MaxInt32
+	most, size := math.MaxInt32, maxSize
+	if s.Client == "raw10" {
+		size = frameMax - 512 // its messages fit one frame
+	}
 	return s, errors.Join(
 		oneOf("client", s.Client, clients), oneOf("ack", s.Ack, acks),
 		oneOf("exchange", s.Exchange, exchanges), oneOf("queue type", s.QueueType, queueTypes),
 		between("duration", s.Duration, 1, math.MaxInt64), between("warm-up", s.Warmup, 0, math.MaxInt64), wholeMillis("ttl", s.TTL),
-		between("size", s.Size, 0, maxSize), between("producers", s.Producers, 1, most), between("consumers", s.Consumers, 0, most),
+		between("size", s.Size, 0, size), between("producers", s.Producers, 1, most), between("consumers", s.Consumers, 0, most),
 		between("queues", s.Queues, 1, maxQueues), between("confirm window", s.Window, 0, most), between("prefetch", s.Prefetch, 0, maxPrefetch),
 		between("rate", s.Rate, 0, maxRate), between("backlog", s.Backlog, 0, most), between("count", s.Count, 0, most),
 	)
