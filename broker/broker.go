@@ -165,6 +165,7 @@ func newBroker(o Options, clock *clock.Kept) *Broker {
 		MemoryLimit: o.MemoryLimit, MemoryInUse: o.MemoryInUse, OnMemory: b.registry.Memory.Low,
 		Dir: o.Store.Dir, DiskFreeLimit: o.DiskFreeLimit, DiskSpace: o.DiskSpace, Log: b.log,
 	}), make(chan struct{})
+	b.env.Quit = b.quit
 	b.vhostTable.init()
 	b.recovery.b = b
 	b.delays.byID, b.delayAnswers.wake = map[uint64]*delays{}, make(chan struct{}, 1)

@@ -261,6 +261,24 @@ func TestPolicyWhileMessagesDie(t *testing.T) {
 	require.LessOrEqual(t, x.ready(dlq), 1999)
 }
 
+// TestPolicyDoesNotWaitForAllItDrops: with a monitor that does not follow, what a lower limit drops takes long. The change returns all the same.
+func TestPolicyDoesNotWaitForAllItDrops(t *testing.T) {
+	const count = 50_000
+	synctest.Test(t, func(t *testing.T) {
+		x := newTestBroker(t, broker.Options{})
+		q, dlq := x.queue("q", nil), x.queue("dlq", nil)
+		require.NoError(t, x.b.Deadlines().Snapshot(t.Context(), func([]deadline.Ref) error { return nil })) // and then nobody reads the events
+		for range count {
+			x.publish("", "q", "", "3600000", nil)
+		}
+		start := time.Now()
+		x.govern(policy.Definition{"max-length": int64(2), "dead-letter-exchange": "", "dead-letter-routing-key": "dlq"})
+		require.Equal(t, time.Second, time.Since(start))
+		require.Greater(t, x.ready(q), 2)
+		require.Eventually(t, func() bool { return x.ready(q) == 2 && x.ready(dlq) == count-2 }, time.Minute, time.Second)
+	})
+}
+
 func TestPoliciesOutliveARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
 	x := openTestBroker(t, o)

@@ -84,5 +84,5 @@ func (a *API) Handler() http.Handler { return a.server.Handler() }
 // The longest bodies that are not rest.MaxBody.
 const (
 	maxPublish     = 192 << 20 // the largest body, in base64
-	maxDefinitions = 10 << 20
+	maxDefinitions = 64 << 20  // a virtual host with all the objects that it may have
 )

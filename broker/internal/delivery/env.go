@@ -18,6 +18,7 @@ type Env struct {
 	Log      *zap.Logger
 	TTLOff   bool
 	Expiries *deadline.Stream
+	Quit     <-chan struct{} // closed when the broker ends; nil: it does not end by itself
 
 	Feed          feed
 	Timers        clock.Timers

@@ -167,12 +167,19 @@ func (c *Contents) Few() bool { return c.messages.Len()+c.retained.line.n <= que
 
 // Settle records that the messages have left, and releases them.
 func (c *Contents) Settle() {
-	q := c.q
+	inSteps(c.q, "delete", func(s *Transition) (more bool) { // of use to nobody else, since the queue is deleted
+		left := c.messages.Sweep(&s.fx)
+		return c.retained.SettleStep(s, c.q.id) || left
+	})
+}
+
+// inSteps takes one step after the other, each under the lock, until there is no more to do. If very
+// many dead letters wait in the virtual host it helps to move them before it goes on.
+func inSteps(q *Queue, what string, step func(*Transition) (more bool)) {
 	for more := true; more; {
 		s := q.env.Begin()
-		more = q.locked(s, "delete", func() bool { // of use to nobody else, since the queue is deleted
-			left := c.messages.Sweep(&s.fx)
-			left = c.retained.SettleStep(s, q.id) || left
+		more = q.locked(s, what, func() bool {
+			left := step(s)
 			q.finishLocked(s, deadline.Lazy)
 			return left
 		})
@@ -242,19 +249,17 @@ func (q *Queue) Apply(settings *policy.Settings) {
 	q.Retained.retrySoonLocked(q.env.Clock.Now()) // what is retained may go elsewhere now
 }
 
-// Trim drops the messages that are above the queue's limits, in steps. If very many dead letters
-// wait in the virtual host it helps to move them before it goes on.
+// Trim drops the messages that are above the queue's limits, in steps, until the broker ends.
 func (q *Queue) Trim() {
-	for more := true; more; {
-		s := q.env.Begin()
-		more = q.locked(s, "trim", func() bool {
-			left := !q.deleted && q.core.Trim(&s.fx)
-			q.finishLocked(s, deadline.Lazy)
-			return left
-		})
-		s.Done()
-		q.env.awaitFeed()
-	}
+	over := false
+	inSteps(q, "trim", func(s *Transition) (more bool) {
+		select {
+		case <-q.env.Quit: // the next use of the queue goes on
+			over = true
+		default:
+		}
+		return !over && !q.deleted && q.core.Trim(&s.fx)
+	})
 }
 
 // serveLocked offers ready messages to the consumers, and then drops what is above the queue's

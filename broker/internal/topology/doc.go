@@ -31,8 +31,8 @@
 //
 // # Locks
 //
-// guard.importing ─► Policies.governing ─► guard.mu ─► delivery.Queue's ─► leaves: Registry.mu, the
-// saver's, the timers'. The first two are held while waiting for the disk; mu is not (saveLocked).
+// guard.importing ─► Policies.governing ─► guard.mu ─► delivery.Queue's ─► leaves: Registry.mu,
+// the timers'. The first two are held while waiting for the disk; mu is not (saveLocked).
 // Functions whose names end in Locked are called with mu held. Holding it for reading is enough where
 // they say so.
 //

@@ -34,7 +34,7 @@ func (vh *VHost) ApplyImport(d *catalog.Definitions) {
 		vh.importBinding(&d.Bindings[i])
 	}
 	if len(d.Policies) > 0 {
-		trim(vh.Policies.govern(was))
+		vh.registry.Trim(vh.Policies.govern(was))
 	}
 }
 

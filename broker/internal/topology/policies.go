@@ -214,7 +214,7 @@ func (t *Policies) changeSaved(k policy.Kind, name string, edit func(old *policy
 		return nil, nil
 	}
 	changed = t.govern(was)
-	trim(changed)
+	t.vh.registry.Trim(changed)
 	return changed, nil
 }
 
@@ -226,15 +226,6 @@ func (t *Policies) Defer() (apply func()) {
 	return func() {
 		t.deferred = false
 		t.vh.Queues.CompleteSubqueues(t.govern(was))
-	}
-}
-
-// trim drops the messages above limits that may have become lower.
-func trim(changed []*Queue) {
-	for _, q := range changed {
-		if q.Settings().Limited() {
-			q.Trim()
-		}
 	}
 }
 

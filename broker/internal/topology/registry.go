@@ -40,7 +40,7 @@ type Registry struct {
 	defaults policy.Defaults
 	ceilings Ceilings
 	run      func(func())
-	saver    saver
+	unsaved  atomic.Int64 // deletions of queues that a goroutine saves, saveDeletedSoon
 	settings sharedSettings
 
 	Memory Memory // taken by what is declared in all virtual hosts
@@ -116,6 +116,32 @@ func (r *Registry) queuesLocked() []*Queue {
 	return all
 }
 
+// trimPatience is how long a change of limits waits for what it has dropped: a queue of millions takes
+// longer than its client, or a start, would wait.
+const trimPatience = time.Second
+
+// Trim drops the messages above limits that may have become lower. What takes longer than a second is
+// done in the background.
+func (r *Registry) Trim(queues []*Queue) {
+	var limited []*Queue
+	for _, q := range queues {
+		if q.Settings().Limited() {
+			limited = append(limited, q)
+		}
+	}
+	done := make(chan struct{})
+	r.run(func() {
+		defer close(done)
+		for _, q := range limited {
+			q.Trim()
+		}
+	})
+	select {
+	case <-done:
+	case <-time.After(trimPatience):
+	}
+}
+
 // Stats sums the statistics of all queues, including deleted ones.
 func (r *Registry) Stats() delivery.QueueStats {
 	return r.Loads(func(*Queue, int, int, *delivery.QueueStats) {})
@@ -170,33 +196,15 @@ func (r *Registry) saveDeleted() {
 	}
 }
 
-// saver saves the deletion of queues in a goroutine, which exists only while it does: the timers do
-// not wait for the disk.
-type saver struct {
-	mu            sync.Mutex // leaf
-	asked, saving bool
-}
-
+// saveDeletedSoon has the deletion of queues saved in a goroutine, which exists only while it does: the
+// timers do not wait for the disk.
 func (r *Registry) saveDeletedSoon() {
-	w := &r.saver
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.asked = true
-	if w.saving {
+	if r.unsaved.Add(1) > 1 {
 		return
 	}
-	w.saving = true
 	r.run(func() {
-		for w.begin() {
+		for n := r.unsaved.Load(); n > 0; n = r.unsaved.Add(-n) {
 			r.saveDeleted()
 		}
 	})
-}
-
-// begin reports whether there is anything to save; if not, the goroutine ends.
-func (w *saver) begin() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.saving, w.asked = w.asked, false
-	return w.saving
 }

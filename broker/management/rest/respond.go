@@ -3,6 +3,7 @@ package rest
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -68,8 +69,8 @@ func AsProblem(err error) *Problem {
 	if e, ok := errors.AsType[policy.MissingKeys](err); ok {
 		return &Problem{http.StatusBadRequest, "bad_request", Escape(e.Error())}
 	}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &Problem{http.StatusRequestEntityTooLarge, "payload_too_large", err.Error()}
+	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &Problem{http.StatusRequestEntityTooLarge, "payload_too_large", fmt.Sprintf("the body is longer than %d bytes", e.Limit)}
 	}
 	if e, ok := errors.AsType[*memory.Exceeded](err); ok {
 		return &Problem{http.StatusServiceUnavailable, "service_unavailable", e.Error() + "; try again"}
