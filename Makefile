@@ -23,7 +23,7 @@ INTEGRATION = $(shell $(GO) list ./integration/...)
 # Of ./integration, the tests that run the broker within the test's process: the race detector watches it there.
 IN_PROCESS = ^Test(Login|RefusedLoginOnTheWire|Permissions|WhatEndsConnections|LimitsOfUsersAndVHosts|DefinitionsGoBothWays|Policies|ExpirationPage|Stories)$$
 # The tests that mount a file system, install a package, or run Curfew in a network or a time of its own.
-PRIVILEGED = ^Test(Amqp091Own|DiskFull|DiskFails|DiskStandsStill|SuspendedWhileDown|AbsoluteTimesAfterAWrongClock|DebInstalled|RpmInstalled|Newcomer)$$
+PRIVILEGED = ^Test(Amqp091Own|AzureOwn|DiskFull|DiskFails|DiskStandsStill|SuspendedWhileDown|AbsoluteTimesAfterAWrongClock|DebInstalled|RpmInstalled|Newcomer)$$
 
 # Tests of packages that compute for long and start few goroutines, or measure memory or the processor: the race detector takes most of
 # their time and sees the same code in their neighbours. Of the crash points it sees every eighth.

@@ -44,13 +44,7 @@ var ownTests = sync.OnceValues(func() (string, error) {
 // with the disk: the data folder is a small file system of its own that is filled and emptied.
 func TestAmqp091Own(t *testing.T) {
 	t.Parallel()
-	namespaces := []string{"--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"}
-	if exec.Command("unshare", append(namespaces, "true")...).Run() != nil { // without root it takes a user namespace, too
-		namespaces = append(namespaces, "--user", "--map-root-user")
-		if out, err := exec.Command("unshare", append(namespaces, "true")...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: run `make test-privileged` as root (in a container with --cap-add SYS_ADMIN), or where users may make namespaces", out)
-		}
-	}
+	namespaces := networkOfItsOwn(t)
 	out, err := runOwnTests(t, namespaces)
 	if err != nil && strings.Contains(string(out), ownTestsHang) {
 		t.Log("a call of amqp091-go took the reply of another: once more")
@@ -68,6 +62,19 @@ func TestAmqp091Own(t *testing.T) {
 	if t.Failed() {
 		t.Logf("%s", out)
 	}
+}
+
+// networkOfItsOwn are the options of unshare with which a program has a network, and mounts, of its own. All that it starts is killed with it.
+func networkOfItsOwn(t *testing.T) []string {
+	t.Helper()
+	namespaces := []string{"--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"}
+	if exec.Command("unshare", append(namespaces, "true")...).Run() != nil { // without root it takes a user namespace, too
+		namespaces = append(namespaces, "--user", "--map-root-user")
+		if out, err := exec.Command("unshare", append(namespaces, "true")...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: run `make test-privileged` as root (in a container with --cap-add SYS_ADMIN), or where users may make namespaces", out)
+		}
+	}
+	return namespaces
 }
 
 // runOwnTests runs the suite against a Curfew of its own. Both are killed with the test.
