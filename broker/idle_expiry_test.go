@@ -146,6 +146,7 @@ func TestUseOfAnIdleQueue(t *testing.T) {
 			q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 		}
 		reject()
+		deferred, later := x.queue("q"+policy.DeferredSuffix, nil), x.queue(deadLetters+policy.DeferredSuffix, nil)
 		var held message
 		for _, use := range []struct {
 			name string
@@ -163,6 +164,8 @@ func TestUseOfAnIdleQueue(t *testing.T) {
 				_, err := dead.Browse(broker.Browse{Count: 1})
 				require.NoError(t, err)
 			}},
+			{"get of what is deferred", func() { x.get(deferred, true) }},
+			{"get of a dead letter that is deferred", func() { x.get(later, true) }},
 		} {
 			after(idlePeriod - 5*time.Second)
 			use.do()

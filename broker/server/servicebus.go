@@ -63,8 +63,10 @@ func (s *session10) busEntity(name string) (q *broker.Queue, err error) {
 	if strings.HasSuffix(strings.ToLower(name), servicebus.DeferredSuffix) {
 		return nil, missing // it is a part of another
 	}
-	if q, err = vh.Queues.Get(vh.Queues.NameOf(name)); err != nil && name != "" && vh.Exchanges.Check(name) == nil {
-		return nil, nil
+	if q, err = vh.Queues.Get(vh.Queues.NameOf(name)); err != nil && name != "" {
+		if _, err := vh.Exchanges.Get(name); err == nil { // Check would count as use
+			return nil, nil
+		}
 	}
 	if err != nil {
 		all := vh.Queues.List()

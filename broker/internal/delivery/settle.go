@@ -104,8 +104,12 @@ type Rejection struct {
 // nil, is the consumer of this queue that received them, and has credit again.
 func (q *Queue) Settle(how Settlement, seqs []queue.Seq, c *Consumer) { q.SettleFor(how, seqs, c, nil) }
 
-// SettleFor is Settle with what the consumer says about messages that it rejects; nil: nothing.
+// SettleFor is Settle with what the consumer says about messages that it rejects; nil: nothing. A dead letter that
+// is to be dead-lettered for the consumer's own reason stays where it is (Service Bus: Overview of dead-letter queues).
 func (q *Queue) SettleFor(how Settlement, seqs []queue.Seq, c *Consumer, why *Rejection) {
+	if how == Reject && why != nil && !why.Modified && q.Settings().Keeps {
+		how = Requeue
+	}
 	s := q.env.Begin()
 	s.why = why
 	q.SettleWith(s, how, seqs, c)

@@ -76,10 +76,7 @@ func (x *Exchange) lastUseLocked(now deadline.Instant, goOn func() bool) (last d
 			switch d := b.Destination; {
 			case d.goneLocked():
 			case d.queue != nil:
-				last = max(last, d.queue.Idle.LastUse(now))
-				if sub := x.vh.Queues.queues[d.queue.Settings().Subqueue]; sub != nil {
-					last = max(last, sub.Idle.LastUse(now))
-				}
+				last = max(last, d.queue.Idle.LastUse(now), d.queue.useOfPartsLocked(now))
 			case met.first(d.exchange):
 				ahead = append(ahead, d.exchange)
 			}

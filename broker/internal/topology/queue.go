@@ -63,7 +63,7 @@ func (q *Queue) LastConsumerGone() {
 
 // CheckIdle deletes the queue if it has been idle for its period, and reports whether it did.
 func (q *Queue) CheckIdle() (deleted bool) {
-	q.countSubqueueUse()
+	q.countUseOfParts()
 	if q.vh.judge(q, nil) {
 		return false
 	}

@@ -3,20 +3,31 @@ package topology
 import (
 	"go.uber.org/zap"
 
+	"curfew/broker/deadline"
 	"curfew/broker/internal/delivery"
+	"curfew/broker/policy"
 )
 
-// countSubqueueUse counts the use of q's dead-letter sub-queue as use of q: it is a part of q,
-// which cannot be managed by itself (Service Bus: Overview of dead-letter queues). Messages that
-// arrive there are not use.
-func (q *Queue) countSubqueueUse() {
+// countUseOfParts counts the use of q's dead-letter sub-queue, and of its deferred messages, as use of q (Service Bus:
+// Overview of dead-letter queues). Messages that arrive in the sub-queue are not use.
+func (q *Queue) countUseOfParts() {
 	if q.Settings().IdleMillis == 0 {
 		return
 	}
-	if sub := q.subqueue(); sub != nil {
-		used := sub.Idle.LastUse(q.vh.registry.env.Clock.Now())
-		q.Idle.MarkUsed(used)
+	q.vh.guard.mu.RLock()
+	used := q.useOfPartsLocked(q.vh.registry.env.Clock.Now())
+	q.vh.guard.mu.RUnlock()
+	q.Idle.MarkUsed(used)
+}
+
+// useOfPartsLocked is when a part of q was last used; 0: never, or there is none. Called with vh.mu held.
+func (q *Queue) useOfPartsLocked(now deadline.Instant) (last deadline.Instant) {
+	for _, suffix := range [...]string{policy.SubqueueSuffix, policy.DeferredSuffix, policy.SubqueueSuffix + policy.DeferredSuffix} {
+		if part := q.vh.Queues.queues[q.Name()+suffix]; part != nil {
+			last = max(last, part.Idle.LastUse(now))
+		}
 	}
+	return last
 }
 
 // expireIdle deletes q if it was unused for its x-expires or x-auto-delete-on-idle. It
@@ -56,7 +67,7 @@ func (q *Queue) expireIdle() bool {
 // has been used since.
 func (q *Queue) Judge(awaited bool) {
 	q.Idle.EndCheck(awaited)
-	q.countSubqueueUse()
+	q.countUseOfParts()
 	if q.expireIdle() {
 		return
 	}

@@ -82,9 +82,6 @@ func (t *Queues) CompleteSubqueues(queues []*Queue) {
 	}
 }
 
-// subqueue returns q's dead-letter sub-queue, nil if there is none.
-func (q *Queue) subqueue() *Queue { return companion(q, policy.SubqueueSuffix) }
-
 // companion returns the queue with q's name and a suffix, nil if there is none.
 func companion(q *Queue, suffix string) *Queue {
 	q.vh.guard.mu.RLock()
@@ -94,7 +91,7 @@ func companion(q *Queue, suffix string) *Queue {
 
 // inSubqueue is how many messages, ready and unacked, are in q's sub-queue. They are deleted with q.
 func (q *Queue) inSubqueue() int {
-	sub := q.subqueue()
+	sub := companion(q, policy.SubqueueSuffix)
 	if sub == nil {
 		return 0
 	}
