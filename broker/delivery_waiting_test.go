@@ -107,6 +107,25 @@ func TestNothingIsParkedWhereItIs(t *testing.T) {
 	}
 }
 
+// TestQueuesThatParkIntoOneAnother: what fails in both is parked for undeliverable messages, and not dropped as a cycle of dead-lettering.
+func TestQueuesThatParkIntoOneAnother(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
+		x.set("a", "^a$", policy.Queues, policy.Definition{"retry-backoff": "1s", "retry-park": "b"})
+		x.set("b", "^b$", policy.Queues, policy.Definition{"retry-backoff": "1s", "retry-park": "a"})
+		a, b := x.queue("a", nil), x.queue("b", nil)
+		x.publish("", "a", "m", "", nil)
+		for _, q := range []*broker.Queue{a, b} {
+			x.back(q, broker.Requeue)
+			after(time.Second)
+			x.back(q, broker.Requeue)
+			require.NoError(t, x.b.Forwarded(t.Context()))
+		}
+		assert.Empty(t, x.drain(a))
+		assert.Empty(t, x.drain(b))
+		assert.Equal(t, []string{"m"}, x.drain(x.called(policy.UndeliverableQueue)))
+	})
+}
+
 // TestALookIsNoTry: however often somebody looks at a message, it has all its tries, and its waits begin with the first.
 func TestALookIsNoTry(t *testing.T) {
 	for _, kind := range []string{"classic", "quorum"} {

@@ -133,6 +133,10 @@ func TestRetriesByHand(t *testing.T) {
 	var queue map[string]any
 	check(t, json.Unmarshal([]byte(answer), &queue))
 	assert.Equal(t, []any{3.0, 3.0, 0.0}, []any{queue["messages_delayed"], queue["messages"], queue["messages_ready"]})
+	for _, path := range []string{"/api/overview", "/api/vhosts/%2F"} {
+		_, answer = c.request("guest", "guest", http.MethodGet, path, "")
+		assert.Contains(t, answer, `"messages":3,`, path)
+	}
 	rows := c.waiting("jobs")
 	at := "/api/curfew/retries/%2F/jobs/"
 	status, _ = c.request("guest", "guest", http.MethodPost, at+rows[1].ID, "")

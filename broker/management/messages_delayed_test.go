@@ -87,3 +87,18 @@ func TestScheduledOverHTTP(t *testing.T) {
 	left, _ := vh.Delayed(0, 10)
 	assert.Len(t, left, 3, "the other's, and what has no message-id")
 }
+
+// TestScheduledOnATopicExchange: a topic permission is asked about the message's own routing key.
+func TestScheduledOnATopicExchange(t *testing.T) {
+	x := start(t)
+	require.NoError(t, x.b.Accounts.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "amq.topic", Write: "^mine\\.", Read: ".*"}))
+	vh, _ := x.b.VHost("/")
+	properties := amqp.Properties{MessageID: "m", Headers: amqp.Table{"x-delay": int32(3_600_000)}}
+	p := vh.NewPublisher("guest")
+	_, err := p.Add(&broker.Publication{Exchange: []byte("amq.topic"), RoutingKey: []byte("mine.a"), Properties: properties.Append(nil)})
+	require.NoError(t, err)
+	p.Flush(nil)
+	x.ask("DELETE", "/api/curfew/scheduled/%2F/amq.topic/m", nil).is(204, "")
+	left, _ := vh.Delayed(0, 10)
+	assert.Empty(t, left)
+}

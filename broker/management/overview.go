@@ -33,13 +33,13 @@ func overview(r *request) error {
 	a := r.api
 	a.rates.Refresh()
 	vhosts := r.vhosts()
-	ready, unacked := 0, 0
+	all, ready, unacked := 0, 0, 0
 	for _, vh := range vhosts {
-		nReady, nUnacked := depthOf(vh)
-		ready, unacked = ready+nReady, unacked+nUnacked
+		n, nReady, nUnacked := depthOf(vh)
+		all, ready, unacked = all+n, ready+nReady, unacked+nUnacked
 	}
 	totals := object{}
-	a.messages(totals, ready, unacked, operate.TotalKey{})
+	a.messages(totals, all, ready, unacked, operate.TotalKey{})
 	o := object{
 		"management_version": server.RabbitMQVersion, "rabbitmq_version": server.RabbitMQVersion, "product_name": "Curfew", "product_version": a.Version,
 		"cluster_name": a.clusterName(), "node": a.Node, "erlang_version": runtime.Version(), "erlang_full_version": "Go " + runtime.Version(),

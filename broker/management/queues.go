@@ -30,8 +30,8 @@ func queueObject(r *request, queue *broker.Queue) object {
 		"backing_queue_status": object{"mode": "default", "len": i.Ready, "version": 1}, "storage_version": 1,
 		"message_stats": r.api.counts(operate.QueueCounts(&i.Stats), key), "delivery_limit": deliveryLimit(&i),
 	}
-	r.api.messages(o, i.Ready, i.Unacked, key)
-	o["messages_delayed"], o["messages"] = i.Waiting, i.Ready+i.Unacked+i.Waiting
+	r.api.messages(o, i.Ready+i.Unacked+i.Waiting, i.Ready, i.Unacked, key)
+	o["messages_delayed"] = i.Waiting
 	addPolicies(o, queue)
 	addMoments(r, o, &i)
 	addAims(r, o, &i, queue)

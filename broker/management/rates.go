@@ -24,18 +24,20 @@ func (a *API) counts(c operate.Counts, keys ...any) object {
 }
 
 // messages adds the numbers of messages, each with its change per second.
-func (a *API) messages(o object, ready, unacked int, keys ...any) {
-	for name, n := range map[string]int{"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked} {
+func (a *API) messages(o object, all, ready, unacked int, keys ...any) {
+	for name, n := range map[string]int{"messages": all, "messages_ready": ready, "messages_unacknowledged": unacked} {
 		o[name], o[name+"_details"] = n, details(a.rates.Change(keys, name, n))
 	}
 }
 
-func depthOf(vh *broker.VHost) (ready, unacked int) {
+// depthOf counts messages. Those that wait for another try are neither ready nor unacked.
+func depthOf(vh *broker.VHost) (all, ready, unacked int) {
 	for _, q := range vh.Queues.List() {
 		r, u, _ := q.Counts()
-		ready, unacked = ready+r, unacked+u
+		n, _, _ := q.Load()
+		all, ready, unacked = all+n, ready+r, unacked+u
 	}
-	return ready, unacked
+	return all, ready, unacked
 }
 
 // maxSamples is the most steps in an answer, as in RabbitMQ.

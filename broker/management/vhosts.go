@@ -33,8 +33,8 @@ func vhostObject(r *request, vh *broker.VHost) object {
 		}
 	}
 	o["message_stats"] = r.api.counts(c, keys...)
-	ready, unacked := depthOf(vh)
-	r.api.messages(o, ready, unacked, keys...)
+	all, ready, unacked := depthOf(vh)
+	r.api.messages(o, all, ready, unacked, keys...)
 	addTraffic(r, o, vh.Name())
 	return o
 }

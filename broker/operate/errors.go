@@ -23,6 +23,8 @@ var (
 	ErrMessageGone = errors.New("no message with this number is in the queue now")
 	// ErrChanged: the message is not as it was when somebody looked at it.
 	ErrChanged = errors.New("the message has left or changed since then")
+	// ErrNoAnswer: a change of a delayed message was not saved in time.
+	ErrNoAnswer = errors.New("no answer within 30 s, so it may still happen: see whether the disk answers, and then whether the message is listed")
 	// ErrTooLate: the delayed message is due, and is delivered or was.
 	ErrTooLate = errors.New("it is too late: the message is due, and is delivered or was")
 	// ErrNotManual: the clock goes by itself.

@@ -318,10 +318,10 @@ func (o *Access) Churn() Counts {
 }
 
 // addDepth adds the numbers of messages.
-func (c Counts) addDepth(ready, unacked int) {
-	c["messages_ready"] += uint64(ready)
-	c["messages_unacknowledged"] += uint64(unacked)
-	c["messages"] += uint64(ready + unacked)
+func (c Counts) addDepth(i *broker.QueueInfo) {
+	c["messages_ready"] += uint64(i.Ready)
+	c["messages_unacknowledged"] += uint64(i.Unacked)
+	c["messages"] += uint64(i.Ready + i.Unacked + i.Waiting)
 }
 
 // countAll returns the counts of everything that has rates.
@@ -332,8 +332,8 @@ func (o *Access) countAll() map[any]counted {
 		for _, q := range vh.Queues.List() {
 			i := q.Info()
 			c := QueueCounts(&i.Stats)
-			c.addDepth(i.Ready, i.Unacked)
-			totals.addDepth(i.Ready, i.Unacked)
+			c.addDepth(&i)
+			totals.addDepth(&i)
 			seen[QueueKey(i.ID)] = c.counted()
 		}
 		for _, x := range vh.Exchanges.List() {

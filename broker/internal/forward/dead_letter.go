@@ -104,7 +104,10 @@ func (t *turn) addressAny(x *letterMove, at int, src store.Message, p *amqp.Prop
 // withinBounds leaves out targets that would close a cycle, and reports whether the dead letter has
 // died too often, or would be copied too often, to go any further.
 func (t *turn) withinBounds(x *letterMove, targets []topology.Target, headers amqp.Table, deaths []any, died bool) (_ []topology.Target, tooMany bool) {
-	if cut := withoutCycles(targets, deaths); len(cut) < len(targets) {
+	cut := withoutCycles(targets, deaths)
+	if parks := x.Settled.Reason == queue.DeliveryLimit && x.Settings.Names().Park != ""; parks && len(cut) == 0 {
+		return nil, true // queues that park into one another: RabbitMQ has no such cycle, so it is not dropped as there
+	} else if len(cut) < len(targets) {
 		t.f.Counters.Cycles.Add(uint64(len(targets) - len(cut)))
 		t.logOnce(x, noticeCycle, "dead-letter cycle without a rejection: messages that come back to a queue they died in are dropped",
 			zap.String("dead_letter_exchange", x.Settings.DeadLetterExchange))

@@ -139,7 +139,7 @@ func operationProblem(err error) *Problem {
 		return &Problem{http.StatusBadRequest, "bad_request", e.Error()}
 	}
 	switch {
-	case errors.Is(err, operate.ErrTooManyRuns):
+	case errors.Is(err, operate.ErrTooManyRuns), errors.Is(err, operate.ErrNoAnswer):
 		return &Problem{http.StatusServiceUnavailable, "service_unavailable", err.Error()}
 	case errors.Is(err, operate.ErrQueueFull):
 		return &Problem{http.StatusBadRequest, "bad_request", err.Error()}
