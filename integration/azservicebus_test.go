@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509/pkix"
@@ -442,17 +443,22 @@ func TestAzureAdmin(t *testing.T) {
 	assert.Nil(t, gone)
 
 	for _, hostile := range []struct {
-		path, forwardedFor string
-		status             int
+		path, forwardedFor, host string
+		status                   int
 	}{
-		{"/İİİ/subscriptions/x", "", http.StatusNotFound},
-		{"/orders%3Fx", "", http.StatusUnauthorized}, // an address ends at the question mark
-		{"/orders", "10.0.0.1", http.StatusUnauthorized},
-		{"/orders", "", http.StatusOK},
+		{"/İİİ/subscriptions/x", "", "", http.StatusNotFound},
+		{"/orders%3Fx", "", "", http.StatusUnauthorized}, // an address ends at the question mark
+		{"/orders", "10.0.0.1", "", http.StatusUnauthorized},
+		{"/orders", "", "", http.StatusOK},
+		{"/orders", "", "localhost", http.StatusOK},
+		{"/orders", "", "[::1]:5300", http.StatusOK},
+		{"/orders", "", "a-page.example", http.StatusUnauthorized}, // whose name server says that it is this machine
+		{"/orders", "", "192.168.1.1:5300", http.StatusUnauthorized},
 	} {
 		r, err := http.NewRequestWithContext(a.ctx, http.MethodGet, "https://"+httpsAddr+hostile.path+"?api-version=2021-05", nil)
 		require.NoError(t, err)
 		r.Header.Set("Authorization", "any")
+		r.Host = cmp.Or(hostile.host, r.Host)
 		if hostile.forwardedFor != "" {
 			r.Header.Set("X-Forwarded-For", hostile.forwardedFor)
 		}

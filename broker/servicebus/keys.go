@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -35,10 +37,23 @@ type Options struct {
 	Keys     []Key
 	Emulator bool   // clients on this machine may use any token that no key of Keys has signed, as with Microsoft's emulator
 	User     string // of the broker: clients act as this user, within the claims of their keys
+
+	// Hosts are the names, beside localhost, that clients on this machine may have for it in HTTP (Named).
+	Hosts []string
 }
 
 // On reports whether anybody may connect.
 func (o *Options) On() bool { return len(o.Keys) > 0 || o.Emulator }
+
+// Named reports whether the Host of a request means this machine. A browser lets a page ask the site that it came
+// from, and takes the word of the page's own name server for where that is: such a request has another name.
+func (o *Options) Named(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip, _ := netip.ParseAddr(strings.Trim(host, "[]"))
+	return ip.IsLoopback() || strings.EqualFold(host, "localhost") || host != "" && slices.ContainsFunc(o.Hosts, func(name string) bool { return strings.EqualFold(name, host) })
+}
 
 // ParseKeys parses name=key[:claim+claim...], separated by commas. The claims are listen, send and
 // manage; without any a key has all.

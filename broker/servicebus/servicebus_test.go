@@ -69,6 +69,17 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestNamed: only names that nobody else can give to this machine count.
+func TestNamed(t *testing.T) {
+	o := servicebus.Options{Hosts: []string{"bus.test", ""}}
+	for host, want := range map[string]bool{
+		"localhost": true, "LocalHost:80": true, "127.0.0.77:80": true, "::1": true, "[::1]": true, "[::1]:80": true, "Bus.Test:5300": true,
+		"": false, ":80": false, "localhost.page.example": false, "page.example:80": false, "10.0.0.1": false, "0.0.0.0": false,
+	} {
+		assert.Equal(t, want, o.Named(host), host)
+	}
+}
+
 // TestLockToken: it goes to a client and back.
 func TestLockToken(t *testing.T) {
 	token := servicebus.LockToken(servicebus.TokenText(7, amqp10.UUID{1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 1, 9}), 0x109)

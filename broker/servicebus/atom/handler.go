@@ -3,6 +3,7 @@ package atom
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"regexp"
@@ -48,8 +49,11 @@ type call struct {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
-	local := peer.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("Forwarded") == "" // not by a proxy
+	local := peer.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("Forwarded") == "" && h.Options.Named(r.Host) // not by a proxy or a web page
 	claims, _, err := h.Options.Check(r.Header.Get("Authorization"), "https://"+r.Host+r.URL.Path, local, time.Now())
+	if err != nil && h.Options.Emulator && !h.Options.Named(r.Host) {
+		err = fmt.Errorf("without one of its keys, this machine is called localhost, not %q: %w", r.Host, err)
+	}
 	if strings.Contains(r.URL.Path, "?") { // an address ends there, and so would what a token is for
 		err = errors.New("a name has a question mark")
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 
 	"go.uber.org/zap"
@@ -14,7 +15,9 @@ import (
 func (o *ownBroker) serviceBus() servicebus.Options {
 	c := o.n.settings
 	keys, _ := servicebus.ParseKeys(string(c.ServicebusKeys)) // the settings have checked it
-	return servicebus.Options{Keys: keys, Emulator: c.ServicebusEmulator, User: string(c.User)}
+	plain, _, _ := net.SplitHostPort(string(c.HTTPAddr))      // the settings have checked these, too
+	secure, _, _ := net.SplitHostPort(string(c.HTTPSAddr))
+	return servicebus.Options{Keys: keys, Emulator: c.ServicebusEmulator, User: string(c.User), Hosts: []string{plain, secure}}
 }
 
 // declareEntities makes the entities in the Config.json that the settings name.
