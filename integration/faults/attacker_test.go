@@ -105,7 +105,7 @@ func (x *attacker) prepare(a *attack) (begin func(), ended func() error) {
 // strike is the attack's process. It begins when its standard input ends, and returns its exit code.
 func strike(order string) int {
 	words := strings.Fields(order)
-	all := slices.Concat(attacks, tenantTasks())
+	all := everyAttack()
 	i := slices.IndexFunc(all, func(a attack) bool { return a.name == words[0] })
 	x := newAttacker(words[1], words[2], words[3])
 	_, _ = io.Copy(io.Discard, os.Stdin)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -53,7 +54,7 @@ var attacks = []attack{
 	}, strike: catastrophicPolicy},
 
 	{name: "unfinished-publishes", strike: unfinishedPublishes},
-	{name: "unfinished-transfers", setup: func(x *attacker) { x.queue(fuse, nil) }, strike: unfinishedTransfers},
+	{name: "unfinished-transfers", over10: true, setup: func(x *attacker) { x.queue(fuse, nil) }, strike: unfinishedTransfers},
 	{name: "consumer-arguments", setup: func(x *attacker) { x.queue(fuse, nil) }, strike: consumerArguments},
 	{name: "http-publish", strike: hugeHTTPPublishes},
 	{name: "queue-lists", setup: func(x *attacker) { x.declare(45_000, numbered, "", nil) }, strike: listQueues},
@@ -71,6 +72,16 @@ var attacks = []attack{
 	{name: "descriptors", limits: "ulimit -n 512", bodyBytes: 8 << 10, strike: idleConnections, check: welcomesClients},
 
 	{name: "flood", setup: func(x *attacker) { x.declare(floods, numbered, "", nil) }, strike: flood},
+}
+
+// attacks10 come over AMQP 1.0, and so do the neighbour's clients.
+var attacks10 = []attack{
+	{name: "endless-transfers", over10: true, setup: func(x *attacker) { x.queue(fuse, nil) }, strike: endlessTransfers},
+	{name: "many-links", over10: true, setup: func(x *attacker) { x.queue(fuse, nil) }, strike: manyLinks},
+	{name: "flows", over10: true, setup: func(x *attacker) { x.queue(fuse, nil) }, strike: manyFlows},
+	{name: "unsettled", over10: true, setup: func(x *attacker) { fillQueue(x, fuse, 100_000) }, strike: takeAndKeep},
+	{name: "released", over10: true, setup: func(x *attacker) { fillQueue(x, fuse, 20_000) }, strike: releaseAll},
+	{name: "flood-over-10", over10: true, setup: func(x *attacker) { x.declare(floods, numbered, "", nil) }, strike: flood10},
 }
 
 const (
@@ -194,6 +205,171 @@ func unfinishedTransfers(ctx context.Context, x *attacker) error {
 				sent.Add(1)
 			}
 		})
+	})
+}
+
+// pour10 writes frames on each of several connections, until the broker hangs up or the context ends, and again. With reads the broker's
+// answers are read, and thrown away. frames appends what comes next to b for i from 0 on; it may wait. Nothing: it hangs up.
+func (x *attacker) pour10(ctx context.Context, connections int, sessions uint16, reads bool, frames func(b []byte, i uint32) []byte) error {
+	var written, octets, began atomic.Int64
+	defer func() {
+		x.say("%d connections, %d writes, %d MiB", began.Load(), written.Load(), octets.Load()>>20)
+	}()
+	return atOnce(connections, func(int) error {
+		return again(ctx, func() error {
+			conn, err := x.raw10(ctx, sessions)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			began.Add(1)
+			if reads {
+				go io.Copy(io.Discard, conn)
+			}
+			var b []byte
+			for i := uint32(0); ; i++ {
+				if b = frames(b[:0], i); len(b) == 0 || !writeUntil(ctx, conn, b) {
+					return nil
+				}
+				written.Add(1)
+				octets.Add(int64(len(b)))
+			}
+		})
+	})
+}
+
+func appendSender(b []byte, session uint16, handle uint32, queue string) []byte {
+	return amqp10.AppendFrame(b, session, &amqp10.Attach{Name: fmt.Sprint("s", handle), Handle: handle, Target: &amqp10.Target{Address: "/queues/" + queue}}, nil)
+}
+
+func appendReceiver(b []byte, session uint16, handle uint32, queue string, properties any) []byte {
+	return amqp10.AppendFrame(b, session, &amqp10.Attach{
+		Name: fmt.Sprint("r", handle), Handle: handle, Role: amqp10.RoleReceiver, Source: &amqp10.Source{Address: "/queues/" + queue}, Properties: properties,
+	}, nil)
+}
+
+// appendCredit gives as much credit as there is.
+func appendCredit(b []byte, session uint16, handle uint32) []byte {
+	return amqp10.AppendFrame(b, session, &amqp10.Flow{
+		IncomingWindow: math.MaxInt32, OutgoingWindow: 1 << 20, Handle: amqp10.Uint(handle), LinkCredit: amqp10.Uint(math.MaxInt32),
+	}, nil)
+}
+
+// endlessTransfers sends one message on each link, a piece at a time, large or tiny, whose last piece never comes. It comes back when it has
+// surely been refused.
+func endlessTransfers(ctx context.Context, x *attacker) error {
+	const sessions, links = 20, 50
+	large, tiny := make([]byte, rawFrame-100), make([]byte, 1)
+	return x.pour10(ctx, 4, sessions, true, func(b []byte, i uint32) []byte {
+		session, handle := uint16(i%sessions), i/sessions%links
+		t := amqp10.Transfer{Handle: handle, More: true}
+		if i == 2*sessions*links {
+			return nil
+		}
+		if i < sessions*links {
+			b = appendSender(b, session, handle, fuse)
+			t.DeliveryID, t.DeliveryTag = amqp10.Uint(i/sessions), []byte{1}
+		}
+		if i%2 == 0 {
+			return amqp10.AppendFrame(b, session, &t, large)
+		}
+		b = amqp10.AppendFrame(b, session, &t, tiny)
+		t.DeliveryID = amqp10.OptUint{}
+		for range 100 {
+			b = amqp10.AppendFrame(b, session, &t, tiny)
+		}
+		return b
+	})
+}
+
+// manyLinks attaches as many consumers as a connection may have, with huge properties, and replaces each, again and again.
+func manyLinks(ctx context.Context, x *attacker) error {
+	const sessions, links = 250, 250
+	properties := amqp10.Map{{Key: amqp10.Symbol("x"), Value: strings.Repeat("x", 4<<10)}}
+	return x.pour10(ctx, 3, sessions, true, func(b []byte, i uint32) []byte {
+		session, handle := uint16(i%sessions), i/sessions%links
+		if i >= sessions*links {
+			b = amqp10.AppendFrame(b, session, &amqp10.Detach{Handle: handle, Closed: true}, nil)
+		}
+		return appendCredit(appendReceiver(b, session, handle, fuse, properties), session, handle)
+	})
+}
+
+// manyFlows changes windows and credit at full speed, on sessions with many links, and wants answers, which it reads or not.
+func manyFlows(ctx context.Context, x *attacker) error {
+	const links = 250
+	pour := func(reads bool) error {
+		return x.pour10(ctx, 2, 1, reads, func(b []byte, i uint32) []byte {
+			if i < links {
+				return appendReceiver(b, 0, i, fuse, nil)
+			}
+			for range 200 {
+				b = appendCredit(b, 0, i%links)
+				b = amqp10.AppendFrame(b, 0, &amqp10.Flow{IncomingWindow: 1, Handle: amqp10.Uint(i % links), LinkCredit: amqp10.Uint(1), Drain: true, Echo: true}, nil)
+				b = amqp10.AppendFrame(b, 0, &amqp10.Flow{Echo: true}, nil)
+			}
+			return b
+		})
+	}
+	return atOnce(2, func(i int) error { return pour(i == 0) })
+}
+
+// takeAndKeep receives all messages of a queue, settles none, hangs up, and comes back.
+func takeAndKeep(ctx context.Context, x *attacker) error {
+	return again(ctx, func() error {
+		while, cancel := context.WithTimeout(ctx, 400*time.Millisecond)
+		defer cancel()
+		return x.pour10(while, 2, 1, true, func(b []byte, i uint32) []byte {
+			if i > 0 {
+				<-while.Done()
+			}
+			return appendCredit(appendReceiver(b, 0, i, fuse, nil), 0, i)
+		})
+	})
+}
+
+// releaseAll gives back whatever it has received, in one disposition, and so receives it again.
+func releaseAll(ctx context.Context, x *attacker) error {
+	return x.pour10(ctx, 2, 1, true, func(b []byte, i uint32) []byte {
+		if i == 0 {
+			b = appendReceiver(b, 0, 0, fuse, nil)
+		}
+		b = appendCredit(b, 0, 0)
+		return amqp10.AppendFrame(b, 0, &amqp10.Disposition{
+			Role: amqp10.RoleReceiver, Last: amqp10.Uint(math.MaxInt32), Settled: true, State: &amqp10.State{Kind: amqp10.StateReleased},
+		}, nil)
+	})
+}
+
+// flood10 is flood over AMQP 1.0.
+func flood10(ctx context.Context, x *attacker) error {
+	const batch = 200
+	body := amqp10.AppendSection(nil, amqp10.SectionData, noise[:12])
+	return atOnce(floods, func(queue int) error {
+		consumer := func() error {
+			return x.pour10(ctx, 1, 1, true, func(b []byte, i uint32) []byte {
+				if i > 0 {
+					<-time.After(100 * time.Millisecond)
+					return appendCredit(b, 0, 0)
+				}
+				b = amqp10.AppendFrame(b, 0, &amqp10.Attach{
+					Name: "c", Role: amqp10.RoleReceiver, SenderMode: amqp10.SendSettled, Source: &amqp10.Source{Address: "/queues/" + numbered(queue)},
+				}, nil)
+				return appendCredit(b, 0, 0)
+			})
+		}
+		publisher := func() error {
+			return x.pour10(ctx, 1, 1, true, func(b []byte, i uint32) []byte {
+				if i == 0 {
+					return appendSender(b, 0, 0, numbered(queue))
+				}
+				for n := range uint32(batch) {
+					b = amqp10.AppendFrame(b, 0, &amqp10.Transfer{DeliveryID: amqp10.Uint((i-1)*batch + n), DeliveryTag: []byte{1}, Settled: true}, body)
+				}
+				return b
+			})
+		}
+		return atOnce(2, func(i int) error { return []func() error{consumer, publisher}[i]() })
 	})
 }
 

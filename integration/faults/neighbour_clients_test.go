@@ -3,14 +3,18 @@
 package faults
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
+	goamqp "github.com/Azure/go-amqp"
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
@@ -25,14 +29,16 @@ const (
 )
 
 // neighbour is a virtual host with honest clients: a publisher with confirms, at a steady pace whatever comes back; a queue nobody
-// reads, whose messages expire into a dead-letter queue that is consumed; and a queue that is consumed. All is persistent.
+// reads, whose messages expire into a dead-letter queue that is consumed; and a queue that is consumed. All is persistent. Its clients
+// speak AMQP 0-9-1, or AMQP 1.0.
 type neighbour struct {
-	p                     *process
-	bodyBytes             int
-	publishing, consuming *amqp091.Connection
-	ch                    *amqp091.Channel
-	cut                   chan struct{} // closed when no more confirms will come
-	published             chan struct{} // closed when the last message is sent, or none can be
+	p         *process
+	bodyBytes int
+	ctx       context.Context // of clients of AMQP 1.0
+	leave     func()          // closes its connections, and waits for nobody
+	publish   func(number int, queue string, ttlMillis int64, body []byte) error
+	cut       chan struct{} // closed when no more confirms will come
+	published chan struct{} // closed when the last message is sent, or none can be
 
 	mu    sync.Mutex
 	notes []note // by message
@@ -49,40 +55,113 @@ type note struct {
 	refused   bool
 }
 
-func newNeighbour(t *testing.T, p *process, bodyBytes int) *neighbour {
+// victimVariable, if it is 1.0, has the neighbour's clients speak AMQP 1.0 whatever the attack.
+const victimVariable = "FAULTS_VICTIM"
+
+func newNeighbour(t *testing.T, p *process, a *attack) *neighbour {
 	t.Helper()
-	if bodyBytes == 0 {
-		bodyBytes = neighbourBody
-	}
-	n := &neighbour{p: p, bodyBytes: bodyBytes, cut: make(chan struct{}), published: make(chan struct{})}
-	var err error
+	n := &neighbour{p: p, bodyBytes: cmp.Or(a.bodyBytes, neighbourBody), cut: make(chan struct{}), published: make(chan struct{})}
 	url := urlOf(p.address(), "guest", neighbourVHost)
-	n.publishing, err = amqp091.Dial(url)
+	publishing, err := amqp091.Dial(url)
 	check(t, err)
-	n.consuming, err = amqp091.Dial(url)
+	ch, err := publishing.Channel()
 	check(t, err)
-	n.ch, err = n.publishing.Channel()
+	declareDying(t, ch)
+	_, err = ch.QueueDeclare(work, true, false, false, false, nil)
 	check(t, err)
-	declareDying(t, n.ch)
-	_, err = n.ch.QueueDeclare(work, true, false, false, false, nil)
+	if a.over10 || os.Getenv(victimVariable) == "1.0" {
+		check(t, publishing.Close())
+		n.over10(t)
+		return n
+	}
+	consuming, err := amqp091.Dial(url)
 	check(t, err)
-	check(t, n.ch.Confirm(false))
+	n.leave = func() {
+		for _, conn := range []*amqp091.Connection{publishing, consuming} {
+			_ = conn.CloseDeadline(time.Now().Add(time.Second)) // it may be gone
+		}
+	}
+	check(t, ch.Confirm(false))
+	n.publish = func(number int, queue string, ttlMillis int64, body []byte) error {
+		m := amqp091.Publishing{MessageId: strconv.Itoa(number), DeliveryMode: amqp091.Persistent, Body: body}
+		if ttlMillis > 0 {
+			m.Expiration = strconv.FormatInt(ttlMillis, 10)
+		}
+		return ch.Publish("", queue, false, false, m)
+	}
+	go n.listen(ch.NotifyPublish(make(chan amqp091.Confirmation, 1000)))
 	for _, queue := range []string{dead, work} {
-		ch, err := n.consuming.Channel()
+		ch, err := consuming.Channel()
 		check(t, err)
 		check(t, ch.Qos(1000, 0, false))
 		deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
 		check(t, err)
 		go n.consume(deliveries)
 	}
-	go n.listen(n.ch.NotifyPublish(make(chan amqp091.Confirmation, 1000)))
 	return n
 }
 
-// leave closes its connections, and waits for nobody.
-func (n *neighbour) leave() {
-	for _, conn := range []*amqp091.Connection{n.publishing, n.consuming} {
-		_ = conn.CloseDeadline(time.Now().Add(time.Second)) // it may be gone
+// over10 connects clients of AMQP 1.0.
+func (n *neighbour) over10(t *testing.T) {
+	t.Helper()
+	var publishing, consuming *goamqp.Conn
+	n.ctx, n.leave = context.WithCancel(context.Background())
+	session := func(conn **goamqp.Conn) *goamqp.Session {
+		var err error
+		*conn, err = goamqp.Dial(n.ctx, "amqp://"+n.p.address(), &goamqp.ConnOptions{
+			HostName: "vhost:" + neighbourVHost, SASLType: goamqp.SASLTypePlain("guest", "guest"),
+		})
+		check(t, err)
+		s, err := (*conn).NewSession(n.ctx, nil)
+		check(t, err)
+		return s
+	}
+	senders, s := map[string]*goamqp.Sender{}, session(&publishing)
+	for _, queue := range []string{waiting, work} {
+		sender, err := s.NewSender(n.ctx, "/queues/"+queue, nil)
+		check(t, err)
+		senders[queue] = sender
+	}
+	n.publish = func(number int, queue string, ttlMillis int64, body []byte) error {
+		receipt, err := senders[queue].SendWithReceipt(n.ctx, &goamqp.Message{
+			Header:     &goamqp.MessageHeader{Durable: true, TTL: time.Duration(ttlMillis) * time.Millisecond},
+			Properties: &goamqp.MessageProperties{MessageID: strconv.Itoa(number)}, Data: [][]byte{body},
+		}, nil)
+		if err == nil {
+			go func() {
+				if state, err := receipt.Wait(n.ctx); err == nil {
+					_, accepted := state.(*goamqp.StateAccepted)
+					n.confirm(number, accepted)
+				}
+			}()
+		}
+		return err
+	}
+	s = session(&consuming)
+	for _, queue := range []string{dead, work} {
+		receiver, err := s.NewReceiver(n.ctx, "/queues/"+queue, &goamqp.ReceiverOptions{Credit: 1000})
+		check(t, err)
+		go func() {
+			for {
+				m, err := receiver.Receive(n.ctx, nil)
+				if err != nil {
+					return
+				}
+				n.arrive(fmt.Sprint(m.Properties.MessageID))
+				_ = receiver.AcceptMessage(n.ctx, m) // the connection's end shows in what does not come
+			}
+		}()
+	}
+	go func() {
+		<-publishing.Done()
+		close(n.cut)
+	}()
+	stop := n.leave
+	n.leave = func() {
+		stop()
+		for _, conn := range []*goamqp.Conn{publishing, consuming} {
+			go conn.Close() // it may be gone
+		}
 	}
 }
 
@@ -111,42 +190,48 @@ func (n *neighbour) start(end time.Time) {
 }
 
 func (n *neighbour) send(planned time.Time, ttlMillis int64) error {
-	queue, expiration := work, ""
+	queue := work
 	if ttlMillis > 0 {
-		queue, expiration = waiting, strconv.FormatInt(ttlMillis, 10)
+		queue = waiting
 	}
 	n.mu.Lock()
 	number := len(n.notes)
 	n.notes = append(n.notes, note{planned: planned.UnixMicro(), sent: now(), ttlMillis: ttlMillis})
 	n.mu.Unlock()
-	return n.ch.Publish("", queue, false, false, amqp091.Publishing{
-		MessageId: strconv.Itoa(number), DeliveryMode: amqp091.Persistent, Expiration: expiration, Body: noise[number%1000:][:n.bodyBytes],
-	})
+	return n.publish(number, queue, ttlMillis, noise[number%1000:][:n.bodyBytes])
 }
 
 func (n *neighbour) listen(confirms <-chan amqp091.Confirmation) {
 	defer close(n.cut)
 	for c := range confirms {
-		n.mu.Lock()
-		m := &n.notes[c.DeliveryTag-1]
-		m.confirmed, m.refused = now(), !c.Ack
-		n.mu.Unlock()
+		n.confirm(int(c.DeliveryTag-1), c.Ack)
 	}
+}
+
+func (n *neighbour) confirm(number int, accepted bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := &n.notes[number]
+	m.confirmed, m.refused = now(), !accepted
 }
 
 func (n *neighbour) consume(deliveries <-chan amqp091.Delivery) {
 	for d := range deliveries {
-		at := now()
-		number, err := strconv.Atoi(d.MessageId)
-		n.mu.Lock()
-		if err == nil && number < len(n.notes) {
-			m := &n.notes[number]
-			if m.arrivals++; m.arrivals == 1 {
-				m.arrived = at
-			}
-		}
-		n.mu.Unlock()
+		n.arrive(d.MessageId)
 		_ = d.Ack(false) // the connection's end shows in what does not come
+	}
+}
+
+func (n *neighbour) arrive(id string) {
+	at := now()
+	number, err := strconv.Atoi(id)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil && number < len(n.notes) {
+		m := &n.notes[number]
+		if m.arrivals++; m.arrivals == 1 {
+			m.arrived = at
+		}
 	}
 }
 

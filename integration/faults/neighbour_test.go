@@ -34,6 +34,7 @@ const (
 type attack struct {
 	name      string        // a word
 	bodyBytes int           // of the neighbour's messages; 0: neighbourBody
+	over10    bool          // the neighbour's clients speak AMQP 1.0
 	limits    string        // a shell command before the broker starts
 	settings  []string      // of the broker, beside a small memory limit
 	memory    int64         // that limit, in bytes; 0: memoryLimit
@@ -57,6 +58,8 @@ func (a *attack) length() time.Duration { return cmp.Or(a.lasts, strikeFor) }
 //
 //	go test ./integration/faults -run 'TestNeighbour/bomb' -v
 //
+// With FAULTS_VICTIM=1.0 the neighbour's clients always speak AMQP 1.0.
+//
 // The cases are the attacks, and what a tenant does with very much of something (tenantTasks): with FAULTS_CEILINGS=1 with the most that
 // a virtual host may have.
 //
@@ -66,7 +69,7 @@ func (a *attack) length() time.Duration { return cmp.Or(a.lasts, strikeFor) }
 // was taken off, and the limits grow with what the same clients saw in the calm right before the attack. A message that is lost, or
 // memory, no noise excuses.
 func TestNeighbour(t *testing.T) {
-	all := slices.Concat(attacks, tenantTasks())
+	all := everyAttack()
 	for i := range all {
 		a := &all[i]
 		t.Run(a.name, func(t *testing.T) {
@@ -85,6 +88,8 @@ func TestNeighbour(t *testing.T) {
 		})
 	}
 }
+
+func everyAttack() []attack { return slices.Concat(attacks, attacks10, tenantTasks()) }
 
 // outcome is what was seen in one run.
 type outcome struct {
@@ -108,7 +113,7 @@ func (a *attack) run(t *testing.T) (r outcome) {
 	x := attackerOf(t, p)
 	x.relaunch = launch
 	defer x.leave()
-	n := newNeighbour(t, p, a.bodyBytes)
+	n := newNeighbour(t, p, a)
 	defer n.leave()
 	defer p.kill() // first, since then the others need not wait
 	if a.setup != nil {
