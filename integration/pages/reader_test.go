@@ -148,8 +148,7 @@ func (r *reader) installClients(repository string) {
 	require.NoError(r.t, err)
 	sums, err := os.ReadFile(filepath.Join(repository, "go.sum"))
 	require.NoError(r.t, err)
-	client := regexp.MustCompile(`github.com/rabbitmq/amqp091-go v\S+`).FindString(string(module))
-	write("go.mod", "module page\n\ngo 1.26\n\nrequire "+client+"\n")
+	write("go.mod", strings.Replace(string(module), "module curfew", "module page", 1)) // the clients are among what it requires
 	write("go.sum", string(sums))
 }
 

@@ -20,7 +20,6 @@ var elsewhere = map[string]string{
 	"docs/beside-rabbitmq.md":         "integration/rabbitmq, with a RabbitMQ",
 	"docs/rabbitmq-delays.md":         "integration/rabbitmq, with a RabbitMQ",
 	"deploy/examples/retry/README.md": "integration/rabbitmq, with a RabbitMQ",
-	"docs/service-bus.md":             "integration, with Microsoft's SDK",
 	"docs/internals/contributing.md":  "whoever works on Curfew",
 }
 
