@@ -16,6 +16,7 @@ type Delays interface {
 type DelayRow struct {
 	ID    string `json:"message_id" label:"Message ID"` // "": nothing can be done to it
 	Key   string `json:"routing_key" label:"Routing key"`
+	To    string `json:"to"`               // with mode retry, the queue that it goes to
 	Due   string `json:"due"`              // RFC 3339, UTC
 	In    string `json:"in"`               // from now, such as 5m0s
 	Known string `json:"known" label:"By"` // how its due time is known

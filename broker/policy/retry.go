@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 	"unique"
 
 	"curfew/broker/amqp"
@@ -38,7 +37,7 @@ func (p *argParser) retry() unique.Handle[queue.Retry] {
 func retryOf(args amqp.Table, d Definition) unique.Handle[queue.Retry] {
 	var r queue.Retry
 	steps, _ := d.Text("retry-backoff")
-	given, _ := parseBackoff(steps)
+	given, _ := deadline.ParseBackoff(steps)
 	r.Count = uint8(copy(r.Steps[:], given))
 	kind, declared := args[retryTypeArg].(string)
 	if !declared {
@@ -65,18 +64,6 @@ func retryMillis(args amqp.Table, d Definition, arg string) deadline.Millis {
 		n, _ = d.Integer(strings.TrimPrefix(arg, "x-"))
 	}
 	return deadline.Millis(n)
-}
-
-// parseBackoff reads a list of waits such as 1s,5s,30s,2m.
-func parseBackoff(list string) (steps []deadline.Millis, ok bool) {
-	for step := range strings.SplitSeq(list, ",") {
-		d, err := time.ParseDuration(strings.TrimSpace(step))
-		if millis := d.Milliseconds(); err != nil || millis < 1 || millis > MaxTTLMillis || len(steps) == queue.MaxSteps {
-			return nil, false
-		}
-		steps = append(steps, deadline.Millis(d.Milliseconds()))
-	}
-	return steps, true
 }
 
 // finishRetry settles what follows from the keys and arguments of retries.
@@ -118,6 +105,6 @@ func (s *Settings) For(r queue.Reason) *Settings {
 
 func backoff(v any) bool {
 	list, _ := v.(string)
-	_, ok := parseBackoff(list)
+	_, ok := deadline.ParseBackoff(list)
 	return ok
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // MaxSteps is the most steps of a Retry.
-const MaxSteps = 16
+const MaxSteps = deadline.MaxSteps
 
 // Retry says how long a message waits that came back, until it is ready again. The first time it is
 // Steps[0], and so on; the last step counts for all further times. Without steps it is Min times the
@@ -35,17 +35,7 @@ func (r *Retry) wait(s Seq, times uint16, failed bool) deadline.Millis {
 	if r.Count > 0 {
 		wait = r.Steps[min(times, uint16(r.Count))-1]
 	}
-	if r.Jitter > 0 {
-		wait += wait * deadline.Millis(r.Jitter) / 100 * deadline.Millis(scatter(uint64(s)<<16+uint64(times))) / 1024
-	}
-	return wait
-}
-
-// scatter is a number below 1024 that looks random (the finish of splitmix64).
-func scatter(n uint64) uint64 {
-	n = (n ^ n>>30) * 0xbf58476d1ce4e5b9
-	n = (n ^ n>>27) * 0x94d049bb133111eb
-	return (n ^ n>>31) >> 54
+	return wait.Jitter(r.Jitter, uint64(s)<<16+uint64(times))
 }
 
 // waits are the messages of a queue that wait until they are ready again.

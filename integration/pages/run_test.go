@@ -19,6 +19,7 @@ import (
 var elsewhere = map[string]string{
 	"docs/beside-rabbitmq.md":         "integration/rabbitmq, with a RabbitMQ",
 	"docs/rabbitmq-delays.md":         "integration/rabbitmq, with a RabbitMQ",
+	"docs/rabbitmq-retries.md":        "integration/rabbitmq, with a RabbitMQ",
 	"deploy/examples/retry/README.md": "integration/rabbitmq, with a RabbitMQ",
 	"docs/internals/contributing.md":  "whoever works on Curfew",
 }

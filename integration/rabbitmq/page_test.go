@@ -176,43 +176,72 @@ func TestPageNamesTheRightsInRedis(t *testing.T) {
 	check(t, <-ended)
 }
 
-// TestDelaysPage runs the first steps of the page about delays, one after another, on a RabbitMQ of its own.
-func TestDelaysPage(t *testing.T) {
-	t.Parallel()
-	n := startNodes(t, 1, "")[0]
-	curfew, err := binary()
-	check(t, err)
-	text, err := os.ReadFile("../../docs/rabbitmq-delays.md")
+// steps are the commands of a page's section Try it, with the addresses of a node in place of those of the page.
+type steps struct {
+	t      *testing.T
+	all    []string
+	folder string
+}
+
+func stepsOf(t *testing.T, n *node, page string) *steps {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + page)
 	check(t, err)
 	_, after, _ := strings.Cut(string(text), "\n## Try it\n")
 	below, _, _ := strings.Cut(after, "\n## ")
 	here := strings.NewReplacer("127.0.0.1:5672", n.addr, "http://127.0.0.1:15672", n.http, "--rabbitmq-version 3.10", "--rabbitmq-version "+version)
-	var steps []string
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(below, -1) {
-		steps = append(steps, here.Replace(block[1]))
+	s := &steps{t: t, folder: t.TempDir()}
+	for _, block := range regexp.MustCompile("(?s)   ```sh\n(.*?)```").FindAllStringSubmatch(below, -1) {
+		s.all = append(s.all, here.Replace(strings.ReplaceAll("\n"+block[1], "\n   ", "\n")))
 	}
-	require.Len(t, steps, 4, "steps")
-	folder := t.TempDir()
-	run := func(step string) string {
-		cmd := exec.Command("sh", "-c", "set -eu\n"+step)
-		cmd.Dir = folder
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(curfew)+":"+os.Getenv("PATH"))
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s\n%s", out, step)
-		return string(out)
-	}
-	run(steps[0])
-	r := serveAsWritten(t, steps[1])
+	return s
+}
+
+// run runs commands in the folder of the page's reader.
+func (s *steps) run(commands ...string) string {
+	s.t.Helper()
+	curfew, err := binary()
+	check(s.t, err)
+	cmd := exec.Command("sh", "-c", "set -eu\n"+strings.Join(commands, "\n"))
+	cmd.Dir = s.folder
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(curfew)+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	require.NoError(s.t, err, "%s\n%s", out, commands)
+	return string(out)
+}
+
+// TestDelaysPage runs the first steps of the page about delays, one after another, on a RabbitMQ of its own.
+func TestDelaysPage(t *testing.T) {
+	t.Parallel()
+	s := stepsOf(t, startNodes(t, 1, "")[0], "rabbitmq-delays.md")
+	require.Len(t, s.all, 4, "steps")
+	s.run(s.all[0])
+	r := serveAsWritten(t, s.all[1])
 	eventually(t, answerLimit, "the queue to be held", func() bool { return r.queue("orders.delay").CaughtUp })
-	run(steps[2])
-	look := strings.ReplaceAll(steps[3], "127.0.0.1:15673", r.api)
-	api, _, _ := strings.Cut(steps[2], "\n") // the terminal still has it
+	s.run(s.all[2])
+	look := strings.ReplaceAll(s.all[3], "127.0.0.1:15673", r.api)
+	api, _, _ := strings.Cut(strings.TrimSpace(s.all[2]), "\n") // the terminal still has it
 	eventually(t, answerLimit, "soon to be delivered", func() bool { return r.queue("orders.delay").Held == 1 })
-	out := run(api + "\n" + look)
-	require.Contains(t, out, "eu.new")
+	require.Contains(t, s.run(api, look), "eu.new")
 	commands := strings.SplitAfter(strings.TrimSpace(look), "\n")
 	eventually(t, answerLimit, "all to be there", func() bool {
-		all := run(api + "\n" + commands[len(commands)-1])
+		all := s.run(api, commands[len(commands)-1])
 		return strings.Contains(all, `"payload":"now"`) && strings.Contains(all, `"payload":"soon"`) && strings.Contains(all, `"payload":"later"`)
 	})
+}
+
+// TestRetriesPage runs the first steps of the page about retries, one after another, on a RabbitMQ of its own.
+func TestRetriesPage(t *testing.T) {
+	t.Parallel()
+	s := stepsOf(t, startNodes(t, 1, "")[0], "rabbitmq-retries.md")
+	require.Len(t, s.all, 5, "steps")
+	s.run(s.all[0])
+	s.run(s.all[1])
+	r := serveAsWritten(t, "cd "+s.folder+"\n"+s.all[2])
+	eventually(t, answerLimit, "the queue to be held", func() bool { return r.queue(waitsIn("jobs")).CaughtUp })
+	require.Contains(t, s.run(s.all[3]), "to ann")
+	again := strings.NewReplacer("127.0.0.1:15673", r.api, "ls retry.delay", "ls "+waitsIn("jobs")).Replace(s.all[4])
+	api, function, _ := strings.Cut(strings.TrimSpace(s.all[3]), "\n")
+	at := strings.Index(function, "fail() ")
+	require.Regexp(t, `(?s)to ann.*ann +jobs +jobs `, s.run(api, strings.TrimSuffix(strings.TrimSpace(function[at:]), "\nfail"), again))
 }

@@ -18,7 +18,8 @@ func (p *Primary) Delays() *Delays { return &Delays{p} }
 // Delayed is a message that waits in a delay queue.
 type Delayed struct {
 	ID, Key string
-	Due     int64 // Unix ms
+	To      string // the queue that it goes to; "": wherever the queue's dead letters go
+	Due     int64  // Unix ms
 	Known   delay.Known
 }
 
@@ -33,7 +34,7 @@ func (d *Delays) List(queue, id string, before time.Time, limit int) (all []Dela
 		until = deadline.At(before).Add(ahead)
 	}
 	for _, m := range k.List(until, id, limit) {
-		all = append(all, Delayed{m.ID, m.Key, m.Due.Add(-ahead).UnixMilli(), m.Known})
+		all = append(all, Delayed{m.ID, m.Key, m.To, m.Due.Add(-ahead).UnixMilli(), m.Known})
 	}
 	return all, nil
 }
@@ -69,11 +70,11 @@ func (d *Delays) keeper(name string) (*delay.Keeper, error) {
 	defer p.mu.Unlock()
 	q := p.queues[name]
 	if q == nil {
-		return nil, fmt.Errorf("no rule with mode delay is for a queue %s", name)
+		return nil, fmt.Errorf("no rule with mode delay or retry is for a queue %s", name)
 	}
 	k, ok := q.keeper.(*delay.Keeper)
 	if !ok || q.stop == nil {
-		return nil, fmt.Errorf("%s is not a delay queue that is kept: curfew rabbitmq status says why", name)
+		return nil, fmt.Errorf("%s is not a queue of delays or retries that is kept: curfew rabbitmq status says why", name)
 	}
 	s := k.Status()
 	if s.State != keeper.Keeping && s.Keeper != "" && s.Keeper != p.name {

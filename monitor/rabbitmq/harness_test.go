@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/go-amqp"
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -84,6 +85,10 @@ func (r *fakeRabbitMQ) Events(ctx context.Context, fn func(cluster.Event)) error
 	r.mu.Unlock()
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+func (r *fakeRabbitMQ) ConnectAMQP10(context.Context, string) (*amqp.Conn, error) {
+	return nil, errors.New("there is no RabbitMQ")
 }
 
 func (r *fakeRabbitMQ) ConnectToHold(ctx context.Context, purpose string) (*amqp091.Connection, error) {

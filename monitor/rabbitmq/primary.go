@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/Azure/go-amqp"
 	"github.com/prometheus/client_golang/prometheus"
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/redis/go-redis/v9"
@@ -88,6 +89,7 @@ type source interface {
 	Bound(ctx context.Context, exchange string) ([]cluster.Bound, error)
 	Connect(ctx context.Context, purpose string) (*amqp091.Connection, error)
 	ConnectToHold(ctx context.Context, purpose string) (*amqp091.Connection, error)
+	ConnectAMQP10(ctx context.Context, purpose string) (*amqp.Conn, error)
 }
 
 // queueKeeper is a *keeper.Keeper, a *delay.Keeper, or one of a test.

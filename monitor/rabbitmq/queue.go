@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/Azure/go-amqp"
 	"github.com/prometheus/client_golang/prometheus"
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/zap"
@@ -80,12 +81,12 @@ type queue struct {
 func newQueueLocked(p *Primary, name string, rule cluster.Rule, number uint64) *queue {
 	q := &queue{p: p, name: name, rule: rule, number: keptNumbers + number, events: make(chan keeper.Event, eventsAtOnce), late: newLateness(), unkept: time.Now()}
 	if p.redis == nil {
-		q.shadow = &shadowsHere{now: p.Now, lasting: rule.Mode == cluster.Delay}
+		q.shadow = &shadowsHere{now: p.Now, lasting: rule.Mode.Waits()}
 		return q
 	}
 	q.turn = &turn{Lease: lease.New(p.redis, p.space, name, p.name), group: p.group}
 	shadows := lease.NewShadows(p.redis, p.space, name, p.log.With(zap.String("queue", name)))
-	if rule.Mode == cluster.Delay {
+	if rule.Mode.Waits() {
 		shadows.Last()
 	}
 	q.shadow = shadows
@@ -180,6 +181,15 @@ func (q *queue) runKeeper(ctx context.Context) error {
 func (q *queue) newKeeper() (queueKeeper, error) {
 	if q.rule.Mode == cluster.Keep {
 		return q.p.newKeeper(q.options())
+	}
+	if q.rule.Mode == cluster.Retry {
+		inventory := func() *cluster.Inventory {
+			q.p.mu.Lock()
+			defer q.p.mu.Unlock()
+			return q.p.inventory
+		}
+		return q.p.newDelay(delay.Options{Options: q.options(), Retry: &q.rule.Backoff, Inventory: inventory, Topology: q.p.rabbitmq.Topology,
+			ConnectAMQP10: func(ctx context.Context) (*amqp.Conn, error) { return q.p.rabbitmq.ConnectAMQP10(ctx, "keep "+q.name) }})
 	}
 	return q.p.newDelay(delay.Options{Options: q.options(), Exchange: q.rule.ExchangeOf(q.name), Bound: q.p.rabbitmq.Bound, Cancel: q.rule.Cancel,
 		IsDelay: func(name string) bool {

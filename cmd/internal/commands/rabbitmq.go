@@ -49,7 +49,8 @@ or the environment, as for other commands.
 
 --emit prints what an operator has to set up instead of the table: Curfew's user and permissions, and with --gateway the
 queues, policies, upstream and shovels that make messages of these queues wait in Curfew. The output for a gateway contains
-the password in --curfew-url.
+the password in --curfew-url. With --retry there are the exchanges, queues and policies that mode retry needs for these work queues, or, where
+RabbitMQ's own delayed retry waits just as long, its policy.
 
 --from-definitions and --delay ask no RabbitMQ. They print definitions to import: in place of each exchange of the delayed-message
 plugin (x-delayed-message) what mode delay needs. Notes are on standard error.`
@@ -66,6 +67,7 @@ func rabbitmqPlanCommand() *cobra.Command {
   curfew rabbitmq plan --emit rabbitmqctl > setup.sh
   curfew rabbitmq plan --from-definitions old.json > new.json
   curfew rabbitmq plan --delay orders=topic --rabbitmq-version 4.3 > delays.json
+  curfew rabbitmq plan --emit definitions --retry jobs,mail > retries.json
   curfew rabbitmq plan --emit definitions --gateway orders --curfew-url amqp://app:secret@curfew:5672`,
 		Args: cli.NoArguments,
 	}
@@ -79,6 +81,9 @@ func rabbitmqPlanCommand() *cobra.Command {
 		}
 		if emit == "" && len(o.Gateway) > 0 {
 			return cli.Usagef("--gateway needs --emit")
+		}
+		if emit == "" && len(o.Retry) > 0 {
+			return cli.Usagef("--retry needs --emit")
 		}
 		p, err := makePlan(cmd, a)
 		if err != nil {
@@ -102,6 +107,7 @@ func rabbitmqPlanCommand() *cobra.Command {
 	flags.StringVar(&emit, "emit", "", "print what to set up, for "+strings.Join(plan.Formats, ", "))
 	flags.StringVar(&o.User, "curfew-user", "curfew", "Curfew's user in RabbitMQ")
 	flags.StringSliceVar(&o.Gateway, "gateway", nil, "queues whose messages are to wait in Curfew")
+	flags.StringSliceVar(&o.Retry, "retry", nil, "work queues whose rejected messages are to wait and come back")
 	flags.StringVar(&o.CurfewURL, "curfew-url", "", "where RabbitMQ reaches Curfew's own broker, with user and password")
 	flags.StringVar(&from, "from-definitions", "", "file of definitions whose exchanges of the delayed-message plugin to rewrite")
 	flags.StringSliceVar(&delayed, "delay", nil, "delayed exchanges to set up in the virtual host /, such as orders=topic")

@@ -166,7 +166,7 @@ func (d delays) ListDelays(queue, id string, before time.Time, limit int) (rows 
 	all, err := d.List(queue, id, before, limit)
 	for _, m := range all {
 		due := time.UnixMilli(m.Due)
-		rows = append(rows, operate.DelayRow{ID: m.ID, Key: m.Key, Due: due.UTC().Format("2006-01-02T15:04:05.000Z"), In: time.Until(due).Round(time.Millisecond).String(), Known: string(m.Known)})
+		rows = append(rows, operate.DelayRow{ID: m.ID, Key: m.Key, To: m.To, Due: due.UTC().Format("2006-01-02T15:04:05.000Z"), In: time.Until(due).Round(time.Millisecond).String(), Known: string(m.Known)})
 	}
 	return rows, notFound(err)
 }

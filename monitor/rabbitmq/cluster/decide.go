@@ -95,8 +95,8 @@ func Decide(q *Queue, r Rule, s Server, seen queuefacts.TTLStats, watched bool) 
 			return d
 		}
 	}
-	if r.Mode == Delay {
-		return decideDelay(&assumed, s)
+	if r.Mode.Waits() {
+		return decideDelay(&assumed, r, s)
 	}
 	if seen.Messages >= fewestSeen && seen.Expiring*2 < seen.Messages {
 		if _, limited := q.TTLMillis(); !limited {
@@ -109,12 +109,14 @@ func Decide(q *Queue, r Rule, s Server, seen queuefacts.TTLStats, watched bool) 
 }
 
 // decideDelay decides on a queue whose messages may be held.
-func decideDelay(q *Queue, s Server) Decision {
+func decideDelay(q *Queue, r Rule, s Server) Decision {
 	limit, limited := q.DeliveryLimit(s.Family())
 	_, leads := q.DeadLetterExchange()
 	switch {
+	case r.Mode == Retry && q.Type != queuefacts.Quorum && s.Family() != queuefacts.Family3:
+		return refuse(NoSuchType, "From RabbitMQ 4.0 on, Curfew writes on each message where it goes, and a classic queue drops that.", "Use a quorum queue.")
 	case !leads && q.Unknown&(UnknownArguments|UnknownPolicy) == 0:
-		return refuse(LeadsNowhere, "It has no dead-letter exchange, so messages that are due would be gone.", "Set dead-letter-exchange by a policy: curfew rabbitmq plan --delay prints one.")
+		return refuse(LeadsNowhere, "It has no dead-letter exchange, so messages that are due would be gone.", "Set dead-letter-exchange by a policy: curfew rabbitmq plan, with --delay or --retry, prints one.")
 	case limited && s.Family().CountsReturns():
 		instead := "Set delivery-limit to -1 by a policy."
 		if s.Family() == queuefacts.Family3 {
@@ -122,7 +124,7 @@ func decideDelay(q *Queue, s Server) Decision {
 		}
 		return refuse(LowDeliveryLimit, fmt.Sprintf("After %d returns RabbitMQ would deliver a message that is not due, and each quarter of an hour of holding it is one.", limit), instead)
 	}
-	d := Decision{Verdict: Kept, Code: ByRule, Reason: "A rule says delay, and nothing prevents it."}
+	d := Decision{Verdict: Kept, Code: ByRule, Reason: "A rule says " + r.Mode.String() + ", and nothing prevents it."}
 	if limited {
 		d.Mind = append(d.Mind, fmt.Sprintf("Each lost connection counts against its delivery limit of %d: set it to -1 by a policy.", limit))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
@@ -23,15 +24,20 @@ const (
 	Off
 	// Delay: deliver each of its messages when it is due. Nobody else consumes from it.
 	Delay
+	// Retry: bring each of its messages, which a worker has rejected, back to the queue that it was rejected in, or park it. Nobody else consumes from it.
+	Retry
 )
 
-var modes = []string{"observe", "keep", "off", "delay"}
+var modes = []string{"observe", "keep", "off", "delay", "retry"}
 
-// String is "observe", "keep", "off" or "delay".
+// String is "observe", "keep", "off", "delay" or "retry".
 func (m Mode) String() string { return modes[m] }
 
 // Holds reports whether messages of its queues are held.
-func (m Mode) Holds() bool { return m == Keep || m == Delay }
+func (m Mode) Holds() bool { return m == Keep || m.Waits() }
+
+// Waits reports whether all messages of its queues are held until they are due, and nobody else consumes.
+func (m Mode) Waits() bool { return m == Delay || m == Retry }
 
 // Cancel is who may cancel, replace or reschedule a delayed message by another message.
 type Cancel uint8
@@ -87,9 +93,9 @@ type Budget struct {
 	Holds    int   // messages taken in a second, at the start and after a release
 }
 
-// mostHeld is how many messages are held at most unless the rule says so: of a delay queue, as many as may be.
+// mostHeld is how many messages are held at most unless the rule says so: of a queue that only waits, as many as may be.
 func (r Rule) mostHeld() int {
-	if r.Mode == Delay {
+	if r.Mode.Waits() {
 		return maxQuorum
 	}
 	return defaultMessages
@@ -118,6 +124,38 @@ type Rule struct {
 	Cancel Cancel
 	// Exchange is the one that a delay queue is bound to for x-delay; "": that with its name less DelaySuffix.
 	Exchange string
+	// Backoff is for mode retry.
+	Backoff Backoff
+}
+
+// Backoff says how long a message waits that a worker has rejected. The last step counts for all further times, or with Park, there are none.
+type Backoff struct {
+	Steps  []deadline.Millis
+	Jitter uint8  // percent by which a wait may be longer
+	Park   string // the queue for what was rejected once more than there are steps; {queue} is the one it was rejected in. "": none
+}
+
+// ParkOf returns where messages of a queue are parked; "": nowhere.
+func (b *Backoff) ParkOf(queue string) string { return strings.ReplaceAll(b.Park, "{queue}", queue) }
+
+// Wait returns how long a message waits that was rejected so many times. parks: it does not wait, but is parked.
+func (b *Backoff) Wait(times int64, salt uint64) (wait time.Duration, parks bool) {
+	if b.Park != "" && times > int64(len(b.Steps)) {
+		return 0, true
+	}
+	at := min(max(times, 1), int64(len(b.Steps))) - 1
+	return b.Steps[at].Jitter(b.Jitter, salt).Duration(), false
+}
+
+// Linear reports whether RabbitMQ's own delayed retry, from 4.3 on, waits just as long: the first step times the number of the time, at most the last one.
+func (b *Backoff) Linear() bool {
+	first, last := b.Steps[0], b.Steps[len(b.Steps)-1]
+	for i, step := range b.Steps {
+		if step != min(first*deadline.Millis(i+1), last) {
+			return false
+		}
+	}
+	return b.Park == "" && b.Jitter == 0
 }
 
 // DelaySuffix is the end of the name of a delay queue whose exchange has the same name without it.
@@ -166,6 +204,9 @@ func ParseWatch(text string) (Watch, error) {
 		at := slices.Index(modes, mode)
 		if at < 0 {
 			return nil, fmt.Errorf("%q: unknown mode %q: want observe, keep, delay or off, as in keep:retry-*,observe:*", part, mode)
+		}
+		if Mode(at) == Retry {
+			return nil, fmt.Errorf("%q: mode retry needs a back-off: write the rule into a file, whose path is then the value", part)
 		}
 		r.Mode, r.Pattern = Mode(at), pattern
 		r.Budget.Messages = r.mostHeld()

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
@@ -38,6 +40,10 @@ type watchedQueues struct {
 	AlertOnExpiry bool   `yaml:"alert_on_expiry"`
 	Cancel        string `yaml:"cancel"`
 	Exchange      string `yaml:"exchange"`
+
+	Backoff []string `yaml:"backoff"`
+	Jitter  string   `yaml:"jitter"`
+	Park    string   `yaml:"park"`
 }
 
 // ParseWatchFile reads the rules of a file in YAML:
@@ -45,9 +51,9 @@ type watchedQueues struct {
 //	queues:
 //	  - queue: retry-*          # a name, with * for any characters and ? for one
 //	    vhost: shop             # left out: that of CURFEW_PRIMARY_URL
-//	    mode: keep              # observe (default), keep, delay or off
+//	    mode: keep              # observe (default), keep, delay, retry or off
 //	    budget:
-//	      messages: 50000       # held at once; 100000 if left out, 1000000 with mode delay
+//	      messages: 50000       # held at once; 100000 if left out, 1000000 with modes delay and retry
 //	      bytes: 512MiB         # of the bodies of the messages held; 1GiB if left out
 //	      holds_per_second: 2000 # 5000 if left out
 //	    stuck_consumers:
@@ -59,6 +65,11 @@ type watchedQueues struct {
 //	    mode: delay
 //	    cancel: same_user       # off (default), any or same_user; see Cancel
 //	    exchange: shop          # left out: the name of the queue without .delay
+//	  - queue: retry.delay
+//	    mode: retry
+//	    backoff: [1s, 5s, 30s, 2m] # how long a message waits that was rejected once, twice, ...: 1 to 16 waits
+//	    jitter: 10%             # by which a wait may be longer; 0% if left out
+//	    park: "{queue}.failed"  # where it goes after that; left out: it waits as the last time
 //
 // Errors name the rule, the key, its value and what is allowed.
 func ParseWatchFile(text []byte) (Watch, error) {
@@ -101,6 +112,9 @@ func (q *watchedQueues) rule() (r Rule, err error) {
 	if r.Cancel = Cancel(cancel); r.Mode != Delay && (q.Cancel != "" || q.Exchange != "") {
 		return r, fmt.Errorf("cancel and exchange are for mode delay, and this is %s", r.Mode)
 	}
+	if err := q.backoff(&r); err != nil {
+		return r, err
+	}
 	if err := within("budget.messages", q.Budget.Messages, maxQuorum, &r.Budget.Messages); err != nil {
 		return r, err
 	}
@@ -134,6 +148,30 @@ func (q *watchedQueues) rule() (r Rule, err error) {
 		return r, fmt.Errorf("alert_on_expiry: true is for mode keep, and this is %s: in an observed queue, every expiry is a miss", r.Mode)
 	}
 	return r, nil
+}
+
+// backoff reads the keys for mode retry.
+func (q *watchedQueues) backoff(r *Rule) error {
+	given := len(q.Backoff) > 0
+	if given != (r.Mode == Retry) || r.Mode != Retry && (q.Jitter != "" || q.Park != "") {
+		return fmt.Errorf("backoff, jitter and park are for mode retry, which needs a backoff such as [1s, 5s, 30s, 2m], and this is %s", r.Mode)
+	}
+	if !given {
+		return nil
+	}
+	steps, ok := deadline.ParseBackoff(strings.Join(q.Backoff, ","))
+	if !ok {
+		return fmt.Errorf("backoff: %q is invalid: want 1 to %d waits, as in [1s, 5s, 30s, 2m]", q.Backoff, deadline.MaxSteps)
+	}
+	jitter, err := strconv.ParseUint(strings.TrimSuffix(cmp.Or(q.Jitter, "0"), "%"), 10, 8)
+	if err != nil || jitter > 100 {
+		return fmt.Errorf("jitter: %q is invalid: want 0%% to 100%%", q.Jitter)
+	}
+	if q.Park == "{queue}" || len(q.Park) > 255 {
+		return fmt.Errorf("park: %q is invalid: want the name of another queue, as in {queue}.failed", q.Park)
+	}
+	r.Backoff = Backoff{Steps: steps, Jitter: uint8(jitter), Park: q.Park}
+	return nil
 }
 
 // oneOf finds value among those allowed; an empty value is the first of them.

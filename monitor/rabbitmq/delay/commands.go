@@ -12,6 +12,7 @@ import (
 type Waiting struct {
 	ID    string // its message-id; "": it cannot be named
 	Key   string
+	To    string // the queue that it goes to; "": wherever the queue's dead letters go
 	Due   deadline.Instant
 	Known Known
 }
@@ -33,7 +34,7 @@ func (k *Keeper) List(before deadline.Instant, id string, limit int) (all []Wait
 		return strings.Compare(a.id, b.id)
 	})
 	for _, e := range found[:min(limit, len(found))] {
-		all = append(all, Waiting{e.id, e.key, e.due, e.known})
+		all = append(all, Waiting{e.id, e.key, e.to, e.due, e.known})
 	}
 	return all
 }

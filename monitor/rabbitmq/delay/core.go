@@ -56,6 +56,8 @@ type held struct {
 	fingerprint uint64
 	id, key     string
 	user        string
+	to          string // the queue that it is for, with mode retry
+	again       bool   // when it is due, it is given back to be looked at again
 	channel     *channel
 	tag         uint64
 	known       Known
@@ -97,11 +99,13 @@ func (h *dueHeap) Pop() any {
 	return e
 }
 
-// effect is something to be written: a message is discarded, so that RabbitMQ delivers it, or acknowledged, or a command is answered.
+// effect is something to be written: a message is discarded, so that RabbitMQ delivers it, or acknowledged, or given back, or a command is answered.
 type effect struct {
 	channel *channel
 	tag     uint64
 	ack     bool
+	again   bool
+	to      string // of a message that is discarded
 	replyTo string // of an answer
 	correl  string
 	answer  Outcome
@@ -199,8 +203,12 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 	if c.backlog--; c.backlog <= 0 {
 		c.caughtUp = true
 	}
-	e := &held{since: now, fingerprint: m.fingerprint, id: m.id, key: m.key, user: m.user, channel: ch, tag: tag}
+	e := &held{since: now, fingerprint: m.fingerprint, id: m.id, key: m.key, user: m.user, to: m.to, again: m.again, channel: ch, tag: tag}
 	ch.add(now)
+	if m.parked {
+		c.settle(e, true)
+		return
+	}
 	if m.command == cancelling || m.command == rescheduling {
 		e.message = m
 		c.obey(now, e)
@@ -383,7 +391,7 @@ func (c *core) settle(e *held, ack bool) {
 		c.unlist(e)
 	}
 	e.channel.held--
-	c.out = append(c.out, effect{channel: e.channel, tag: e.tag, ack: ack})
+	c.out = append(c.out, effect{channel: e.channel, tag: e.tag, ack: ack, again: e.again, to: e.to})
 }
 
 // unlist takes a message that waits out of those with its id.
@@ -444,6 +452,10 @@ func (c *core) tick(now deadline.Instant) {
 	}
 	for len(c.waiting) > 0 && c.waiting[0].due <= now {
 		e := c.waiting[0]
+		if e.again {
+			c.settle(e, false)
+			continue
+		}
 		c.note(e.id, TooLate)
 		c.settle(e, false)
 		c.recent = append(c.recent, recentDue{e.fingerprint, e.due, now})

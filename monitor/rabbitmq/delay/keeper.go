@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/Azure/go-amqp"
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
@@ -25,6 +26,14 @@ type Options struct {
 	Cancel cluster.Cancel
 	// IsDelay reports whether messages wait in a queue, too; nil: in no other one.
 	IsDelay func(queue string) bool
+	// Retry is for mode retry; nil: mode delay. Cancel and Exchange have no effect then, and what follows is required.
+	Retry *cluster.Backoff
+	// Inventory returns the last one.
+	Inventory func() *cluster.Inventory
+	// Topology lists exchanges and bindings.
+	Topology func(ctx context.Context) (map[string]cluster.Exchange, []cluster.Binding, error)
+	// ConnectAMQP10 opens an AMQP 1.0 connection.
+	ConnectAMQP10 func(ctx context.Context) (*amqp.Conn, error)
 }
 
 // Lasting are Shadows that remember what is overdue until they are told that nobody needs it any more.
@@ -65,7 +74,7 @@ type Keeper struct {
 
 // Trouble is something that is wrong with a queue although its messages are held.
 type Trouble struct {
-	Name   string `json:"name"` // a fixed word: binding, bound, consumers, budget, unbound
+	Name   string `json:"name"` // a fixed word: binding, bound, consumers, budget, unbound, park, policy, stray
 	Reason string `json:"reason"`
 	Since  int64  `json:"since"` // Unix ms
 	until  deadline.Instant

@@ -23,6 +23,10 @@ type message struct {
 	passed    string           // the queue that it was dead-lettered from last
 	returned  bool             // it was delivered before
 
+	to     string // the queue that it is for, with mode retry
+	again  bool   // nobody knows which: when it is due, it is looked at again
+	parked bool   // it is in its parking queue
+
 	command commandKind
 	target  string // the message that a command is about
 	only    bool   // x-replace-only

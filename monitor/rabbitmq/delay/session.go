@@ -28,12 +28,34 @@ const (
 	closeTimeout   = 2 * time.Second
 )
 
+// line is what the messages of a channel come over.
+type line interface {
+	settle(e *effect) error
+	giveBack() // everything, at once
+	close()
+}
+
+// line091 is one of AMQP 0-9-1.
+type line091 struct{ ch *amqp091.Channel }
+
+func (l line091) settle(e *effect) error {
+	if e.ack {
+		return l.ch.Ack(e.tag, false)
+	}
+	return l.ch.Nack(e.tag, false, e.again)
+}
+
+func (l line091) giveBack() { _ = l.ch.Nack(0, true, true) }
+
+func (l line091) close() { _ = l.ch.Close() }
+
 // session is one connection. One goroutine, run, writes; the others read.
 type session struct {
 	k       *Keeper
 	conn    *amqp091.Connection
 	control *amqp091.Channel // looks, and binds
 	answers *amqp091.Channel // nil: none is open
+	retries *retries         // nil: mode delay
 	facts   keeper.Facts
 	ctx     context.Context
 	wg      sync.WaitGroup
@@ -45,7 +67,7 @@ type session struct {
 
 // channel is an AMQP channel with the messages that it holds.
 type channel struct {
-	ch *amqp091.Channel
+	line line
 
 	// Guarded by k.mu.
 	held  int
@@ -86,6 +108,13 @@ func (k *Keeper) runSession(ctx context.Context) error {
 	if s.control, err = conn.Channel(); err != nil {
 		return fmt.Errorf("open a channel: %w", err)
 	}
+	if k.o.Retry != nil {
+		s.retries = &retries{s: s, addresses: s.facts.Family != queuefacts.Family3, ways: map[string]way{}}
+		defer s.retries.close()
+		if err := s.retries.look(); err != nil {
+			return err
+		}
+	}
 	if err := s.begin(); err != nil {
 		return err
 	}
@@ -124,6 +153,9 @@ func (s *session) begin() error {
 
 // open adds a channel that consumes.
 func (s *session) open() error {
+	if s.retries != nil && s.retries.addresses {
+		return s.retries.open()
+	}
 	ch, err := s.conn.Channel()
 	if err != nil {
 		return fmt.Errorf("open a channel: %w", err)
@@ -135,11 +167,7 @@ func (s *session) open() error {
 	if s.facts.Family == queuefacts.Family43 && s.facts.Type == queuefacts.Quorum {
 		args["x-consumer-timeout"] = consumerTimeout.Milliseconds()
 	}
-	c := &channel{ch: ch}
-	s.k.mu.Lock()
-	s.channels = append(s.channels, c)
-	s.opened++
-	s.k.mu.Unlock()
+	c := s.add(line091{ch})
 	deliveries, err := ch.Consume(s.k.o.Queue, keeper.ConsumerTag(s.k.o.Name, s.opened), false, false, false, false, args)
 	if err != nil {
 		return fmt.Errorf("consume: %w", err)
@@ -147,12 +175,30 @@ func (s *session) open() error {
 	s.spawn(func() {
 		fingerprints := fingerprint.New()
 		for d := range deliveries {
-			m := read(fingerprints, &d)
+			m := s.read(fingerprints, &d)
 			s.take(c, d.DeliveryTag, &m)
 		}
 		s.lost(c)
 	})
 	return nil
+}
+
+// add adds a channel.
+func (s *session) add(l line) *channel {
+	c := &channel{line: l}
+	s.k.mu.Lock()
+	defer s.k.mu.Unlock()
+	s.channels = append(s.channels, c)
+	s.opened++
+	return c
+}
+
+// read takes what is needed from a delivery.
+func (s *session) read(fingerprints *fingerprint.Hash, d *amqp091.Delivery) message {
+	if s.retries != nil {
+		return s.retries.read(fingerprints, d)
+	}
+	return read(fingerprints, d)
 }
 
 // take hands a delivery to the core.
@@ -203,7 +249,7 @@ func (s *session) drop(c *channel) {
 	}
 	k.mu.Unlock()
 	if !was {
-		_ = c.ch.Close()
+		c.line.close()
 		k.signal()
 	}
 }
@@ -302,13 +348,10 @@ func (s *session) step(timer *time.Timer) error {
 
 // perform writes one effect. If the channel is closed, its messages come again.
 func (s *session) perform(e *effect) {
-	switch {
-	case e.channel == nil:
+	if e.channel == nil {
 		s.answer(e)
-	case e.ack:
-		_ = e.channel.ch.Ack(e.tag, false)
-	default:
-		_ = e.channel.ch.Nack(e.tag, false, false)
+	} else {
+		_ = e.channel.line.settle(e)
 	}
 }
 
@@ -333,17 +376,17 @@ func (s *session) giveBack() {
 	channels := append([]*channel{}, s.channels...)
 	s.k.mu.Unlock()
 	for _, c := range channels {
-		_ = c.ch.Nack(0, true, true)
+		c.line.giveBack()
 	}
 	for _, c := range channels {
-		_ = c.ch.Close()
+		c.line.close()
 	}
 }
 
 // roll closes the channel that has held messages for too long, before RabbitMQ does.
 func (s *session) roll() error {
 	limit := time.Duration(math.MaxInt64)
-	if s.facts.Family != queuefacts.Family43 {
+	if s.facts.Family != queuefacts.Family43 || s.retries != nil {
 		if limit = s.facts.ConsumerTimeout; limit <= 0 {
 			limit = assumedTimeout
 		}
@@ -396,7 +439,15 @@ func (s *session) look() {
 	for boundAt := (time.Time{}); ; {
 		if time.Since(boundAt) >= bindEvery {
 			boundAt = time.Now()
-			b.bind(s)
+			if s.retries == nil {
+				b.bind(s)
+			} else if err := s.retries.look(); err != nil {
+				s.fail(err)
+				return
+			}
+		}
+		if s.retries != nil {
+			s.retries.judge()
 		}
 		if s.control.IsClosed() && !s.conn.IsClosed() {
 			var err error

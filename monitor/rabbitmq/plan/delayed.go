@@ -127,14 +127,7 @@ func (d *definitions) split(x object) error {
 			b["source"] = now
 		}
 	}
-	delays := object{"dead-letter-exchange": now, "dead-letter-strategy": "at-least-once", "overflow": "reject-publish"}
-	if d.family != queuefacts.Family3 {
-		delays["delivery-limit"] = -1
-	}
-	if d.family == queuefacts.Family43 {
-		delays[disconnectedTimeout] = lostNode
-	}
-	policies := []object{d.policy(x, name, "exchanges", object{"alternate-exchange": now}), d.policy(x, queue, "queues", delays)}
+	policies := []object{d.policy(x, name, "exchanges", object{"alternate-exchange": now}), d.policy(x, queue, "queues", waiting(d.family, now))}
 	for _, o := range append(policies, placed) {
 		if vhost, has := x["vhost"]; has {
 			o["vhost"] = vhost
@@ -178,4 +171,16 @@ func (d *definitions) policy(x object, name, applyTo string, definition object) 
 		d.note("Policy %v no longer applies to %s, since curfew.%s does, which repeats only what it says about federation.", last["name"], name, name)
 	}
 	return object{"name": "curfew." + name, "pattern": "^" + regexp.QuoteMeta(name) + "$", "apply-to": applyTo, "priority": highest, "definition": definition}
+}
+
+// waiting is the policy of a quorum queue in which messages only wait, and then go to an exchange.
+func waiting(f queuefacts.Family, exchange string) object {
+	definition := object{"dead-letter-exchange": exchange, "dead-letter-strategy": "at-least-once", "overflow": "reject-publish"}
+	if f != queuefacts.Family3 {
+		definition["delivery-limit"] = -1
+	}
+	if f == queuefacts.Family43 {
+		definition[disconnectedTimeout] = lostNode
+	}
+	return definition
 }

@@ -35,14 +35,17 @@ func escapeVHost(vhost string) string { return url.PathEscape(vhost) }
 // object is a JSON object.
 type object = map[string]any
 
-func (s *Setup) topology(vhost string) (queues, bindings []object) {
+func (s *Setup) topology(vhost string) (exchanges, queues, bindings []object) {
+	for _, x := range s.Exchanges {
+		exchanges = append(exchanges, object{"name": x.Name, "vhost": vhost, "type": x.Type, "durable": true, "auto_delete": false, "internal": false, "arguments": object{}})
+	}
 	for _, q := range s.Queues {
 		queues = append(queues, object{"name": q.Name, "vhost": vhost, "durable": true, "auto_delete": false, "arguments": q.Arguments})
 	}
 	for _, b := range s.Bindings {
 		bindings = append(bindings, object{"source": b.Exchange, "vhost": vhost, "destination": b.Queue, "destination_type": "queue", "routing_key": b.RoutingKey, "arguments": emptied(b.Arguments)})
 	}
-	return queues, bindings
+	return exchanges, queues, bindings
 }
 
 // emptied returns m, or an empty object if m is nil.
@@ -54,7 +57,7 @@ func emptied(m map[string]any) map[string]any {
 }
 
 func (s *Setup) definitions() object {
-	queues, bindings := s.topology(s.VHost)
+	exchanges, queues, bindings := s.topology(s.VHost)
 	d := object{
 		// Without a hash nobody can log in with a password: rabbitmqctl change_password sets one.
 		"users": []object{{"name": s.User, "password_hash": "", "hashing_algorithm": "rabbit_password_hashing_sha256", "tags": "monitoring"}},
@@ -72,7 +75,7 @@ func (s *Setup) definitions() object {
 	for _, p := range s.Policies {
 		policies = append(policies, object{"vhost": s.VHost, "name": p.Name, "pattern": p.Pattern, "apply-to": "queues", "priority": p.Priority, "definition": p.Definition})
 	}
-	for key, list := range map[string][]object{"permissions": permissions, "parameters": parameters, "policies": policies, "queues": queues, "bindings": bindings} {
+	for key, list := range map[string][]object{"permissions": permissions, "parameters": parameters, "policies": policies, "exchanges": exchanges, "queues": queues, "bindings": bindings} {
 		if list != nil {
 			d[key] = list
 		}
@@ -140,10 +143,14 @@ func (s *Setup) rabbitmqctl(w io.Writer) error {
 	if len(s.Queues) > 0 {
 		// Not through its standard input: rabbitmqctl 4.0 on Erlang 27 hangs then. It may run as another user.
 		c.comment("rabbitmqctl declares queues and bindings only through definitions.")
-		queues, bindings := s.topology(s.VHost)
+		exchanges, queues, bindings := s.topology(s.VHost)
+		declared := object{"queues": queues, "bindings": bindings}
+		if exchanges != nil {
+			declared["exchanges"] = exchanges
+		}
 		c.line("definitions=$(mktemp)")
 		c.line(`cat >"$definitions" <<'END_OF_DEFINITIONS'`)
-		c.line(inline(object{"queues": queues, "bindings": bindings}))
+		c.line(inline(declared))
 		c.line("END_OF_DEFINITIONS")
 		c.line(`chmod a+r "$definitions"`)
 		c.line(`rabbitmqctl import_definitions "$definitions"`)
@@ -195,6 +202,9 @@ func (s *Setup) resources() (all []object) {
 	for i, p := range s.Permissions {
 		all = append(all, resource("Permission", fmt.Sprintf("%s-%d", s.User, i+1), object{"user": s.User, "vhost": p.VHost,
 			"permissions": object{"configure": p.Configure, "write": p.Write, "read": p.Read}}))
+	}
+	for _, x := range s.Exchanges {
+		all = append(all, resource("Exchange", x.Name, object{"name": x.Name, "vhost": s.VHost, "type": x.Type, "durable": true, "autoDelete": false}))
 	}
 	for _, q := range s.Queues {
 		arguments := object{}

@@ -19,6 +19,7 @@ type Plan struct {
 
 	inventory *cluster.Inventory
 	bindings  []cluster.Binding
+	watch     cluster.Watch
 }
 
 // Row is one queue.
@@ -32,7 +33,7 @@ type Row struct {
 	Ready     int64                `json:"ready"`
 	Unacked   int64                `json:"unacked"`
 	Consumers int                  `json:"consumers"`
-	Rule      string               `json:"rule"` // by CURFEW_WATCH: keep, delay, observe or off; empty: no rule
+	Rule      string               `json:"rule"` // by CURFEW_WATCH: keep, delay, retry, observe or off; empty: no rule
 	// Deadlines is how they can be kept: kept, exact, not_worth or refused.
 	Deadlines cluster.Verdict `json:"deadlines"`
 	Code      queuefacts.Code `json:"code"`
@@ -70,7 +71,7 @@ func (c *Cost) String() string {
 // New makes a plan. exchanges and bindings may be nil if they cannot be known; unknown is
 // then the reason.
 func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings []cluster.Binding, unknown error, watch cluster.Watch) *Plan {
-	p := &Plan{Broker: i.Server.String(), VHost: i.VHost, Notes: i.Notes, inventory: i, bindings: bindings}
+	p := &Plan{Broker: i.Server.String(), VHost: i.VHost, Notes: i.Notes, inventory: i, bindings: bindings, watch: watch}
 	if unknown != nil {
 		p.Notes = append(p.Notes, "exchanges and bindings: "+unknown.Error())
 	}
@@ -109,6 +110,11 @@ func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings [
 		r.kept = kept && d.Verdict == cluster.Kept
 		if r.kept && rule.Mode == cluster.Delay {
 			r.delayed, r.Topology = rule.ExchangeOf(q.Name), ""
+		}
+		if r.kept && rule.Mode == cluster.Retry {
+			if r.Topology = ""; i.Server.Family() == queuefacts.Family43 && rule.Backoff.Linear() {
+				r.Topology = nativeRetry
+			}
 		}
 		r.counted = watched && !r.kept && rule.Mode != cluster.Off
 		r.observed = r.counted && r.Untappable == ""

@@ -18,6 +18,7 @@ type Setup struct {
 	VHost       string
 	User        string // has the tag monitoring
 	Permissions []Permission
+	Exchanges   []Exchange
 	Queues      []Queue
 	Bindings    []cluster.Binding
 	Upstreams   []Parameter
@@ -39,6 +40,9 @@ type Queue struct {
 	Arguments map[string]any
 }
 
+// Exchange is a durable exchange to declare.
+type Exchange struct{ Name, Type string }
+
 // Policy is a policy for queues.
 type Policy struct {
 	Name, Pattern string
@@ -57,6 +61,8 @@ type SetupOptions struct {
 	User string // of Curfew in RabbitMQ; "curfew" if empty
 	// Gateway lists queues whose messages are to wait in Curfew.
 	Gateway []string
+	// Retry lists work queues whose rejected messages are to wait and come back, as the rule with mode retry says.
+	Retry []string
 	// CurfewURL is where RabbitMQ reaches Curfew's own broker (amqp or amqps, with user and
 	// password); for the gateway only.
 	CurfewURL string
@@ -77,7 +83,11 @@ func (p *Plan) Setup(o SetupOptions) (*Setup, error) {
 		o.User = "curfew"
 	}
 	s := &Setup{VHost: p.VHost, User: o.User}
-	s.permit(p)
+	readable, writable, err := s.retry(p, o.Retry)
+	if err != nil {
+		return nil, err
+	}
+	s.permit(p, readable, writable)
 	s.keepSoon(p)
 	if len(o.Gateway) == 0 {
 		return s, nil
@@ -126,11 +136,17 @@ func withVHost(text string) (string, error) {
 	return u.String(), nil
 }
 
-// permit gives the user the permissions that observing and keeping need.
-func (s *Setup) permit(p *Plan) {
+// permit gives the user the permissions that observing and keeping need, and those on what is named, by names.
+func (s *Setup) permit(p *Plan, readableToo, writableToo []string) {
 	own := "^" + regexp.QuoteMeta(cluster.TapPrefix)
 	taps := regexp.QuoteMeta(cluster.TapPrefix) + ".*"
 	readable, writable := []string{taps}, []string{taps}
+	for _, name := range readableToo {
+		readable = append(readable, regexp.QuoteMeta(name))
+	}
+	for _, name := range writableToo {
+		writable = append(writable, regexp.QuoteMeta(name))
+	}
 	events := regexp.QuoteMeta("amq.rabbitmq.event")
 	for _, r := range p.Rows {
 		if r.kept {

@@ -1,0 +1,206 @@
+package rabbitmq
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor/rabbitmq/queuefacts"
+)
+
+// retries are work queues whose workers reject everything, on a node that is set up as the plan prints it.
+type retries struct {
+	t     testing.TB
+	n     *node
+	vhost string
+	url   string // of guest
+	own   string // of Curfew's user, which may do what the plan gives it
+	watch string // a file
+	ch    *amqp091.Channel
+
+	mu    sync.Mutex
+	tries map[string][]try // by queue and message-id
+}
+
+type try struct{ delivered, rejected time.Time }
+
+// backoff is that of the rule in planRetries.
+var backoff = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}
+
+// planRetries declares work queues that are bound to the topic exchange shop, and sets up what the plan prints for them.
+func planRetries(t *testing.T, n *node, park string, queues ...string) *retries {
+	t.Helper()
+	vhost, at := n.vhost(t)
+	r := &retries{t: t, n: n, vhost: vhost, url: at, watch: t.TempDir() + "/watch.yaml", tries: map[string][]try{}}
+	check(t, os.WriteFile(r.watch, []byte(`queues: [{queue: "*retry.delay", mode: retry, backoff: [500ms, 1s, 2s], jitter: 10%, park: "`+park+`"}]`), 0o600))
+	r.ch = openChannel(t, dial(t, at))
+	check(t, r.ch.ExchangeDeclare("shop", "topic", true, false, false, false, nil))
+	for _, queue := range queues {
+		_, err := r.ch.QueueDeclare(queue, true, false, false, false, amqp091.Table{"x-queue-type": "quorum"})
+		check(t, err)
+		check(t, r.ch.QueueBind(queue, "order.*", "shop", false, nil))
+	}
+	user := "retries-" + strings.ToLower(t.Name())
+	env := []string{"CURFEW_PRIMARY_URL=" + at, "CURFEW_PRIMARY_API_URL=" + n.http, "CURFEW_WATCH=" + r.watch}
+	set := run(t, env, "", "rabbitmq", "plan", "--emit", "definitions", "--curfew-user", user, "--retry", strings.Join(queues, ","))
+	r.n.api(t, http.MethodPost, "definitions", json.RawMessage(set), nil)
+	n.api(t, http.MethodPut, "users/"+user, map[string]string{"password": user, "tags": "monitoring"}, nil)
+	t.Cleanup(func() { n.api(t, http.MethodDelete, "users/"+user, nil, nil) })
+	u, err := url.Parse(at)
+	check(t, err)
+	u.User = url.UserPassword(user, user)
+	r.own = u.String()
+	return r
+}
+
+// reject runs workers that reject whatever they get, except what this function accepts.
+func (r *retries) reject(accept func(queue string, times int) bool, queues ...string) {
+	r.t.Helper()
+	for _, queue := range queues {
+		ch := openChannel(r.t, dial(r.t, r.url))
+		deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
+		check(r.t, err)
+		go func() {
+			for d := range deliveries {
+				now := time.Now()
+				r.mu.Lock()
+				name := queue + " " + d.MessageId
+				r.tries[name] = append(r.tries[name], try{now, time.Now()})
+				times := len(r.tries[name])
+				r.mu.Unlock()
+				if d.RoutingKey != "order.new" {
+					r.t.Errorf("%s has come with the routing key %s", name, d.RoutingKey)
+				}
+				if accept(queue, times) {
+					_ = d.Ack(false)
+				} else {
+					_ = d.Nack(false, false)
+				}
+			}
+		}()
+	}
+}
+
+func (r *retries) publish(id string) {
+	r.t.Helper()
+	check(r.t, r.ch.Publish("shop", "order.new", false, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent, MessageId: id, Body: []byte(id), Headers: amqp091.Table{"x-delay": 60_000}}))
+}
+
+// depth is how many messages are ready in a queue; -1: there is no such queue.
+func (r *retries) depth(queue string) int {
+	found, err := r.ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	if err != nil {
+		r.ch = openChannel(r.t, dial(r.t, r.url))
+		return -1
+	}
+	return found.Messages
+}
+
+// waitsIn is the queue in which what was rejected in a work queue waits.
+func waitsIn(work string) string {
+	if family() == queuefacts.Family3 {
+		return work + ".retry.delay"
+	}
+	return "retry.delay"
+}
+
+// TestRetries: two queues share an exchange and fail on every message. Each of them comes back after its own back-off, never earlier, and is parked once
+// after its last try, although the Curfew that holds them is killed with -9 and another one takes over, without Redis.
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	r := planRetries(t, sharedNode(t), "{queue}.failed", "jobs", "mail")
+	first := startReplica(t, r.n, r.own, "", "one", r.watch)
+	eventually(t, answerLimit, "the queues to be held", func() bool {
+		return first.queue(waitsIn("jobs")).State == "keeping" && first.queue(waitsIn("mail")).State == "keeping"
+	})
+	r.reject(func(queue string, times int) bool { return queue == "mail" && times == 3 }, "jobs", "mail")
+	const all = 50
+	for i := range all {
+		r.publish(fmt.Sprint(i))
+	}
+	eventually(t, answerLimit, "all to wait", func() bool {
+		return first.queue(waitsIn("jobs")).Held >= all
+	})
+	path, err := binary()
+	check(t, err)
+	out := new(logBuffer)
+	_ = command(out, nil, path, "delays", "ls", waitsIn("jobs"), "--limit", "3", "--url", "http://"+first.api).Run()
+	require.Contains(t, out.String(), "jobs")
+	time.Sleep(time.Second) // in the second wait
+	check(t, first.cmd.Process.Kill())
+	startReplica(t, r.n, r.own, "", "two", r.watch)
+	eventually(t, time.Minute, "all jobs to be parked", func() bool { return r.depth("jobs.failed") == all })
+	eventually(t, answerLimit, "everything to end", func() bool {
+		return r.depth("jobs") == 0 && r.depth("mail") == 0 && r.depth(waitsIn("jobs"))+r.depth(waitsIn("mail")) == 0
+	})
+	require.Zero(t, r.depth("mail.failed"))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var late []time.Duration
+	for i := range all {
+		for queue, want := range map[string]int{"jobs": 4, "mail": 3} {
+			tries := r.tries[fmt.Sprintf("%s %d", queue, i)]
+			require.Len(t, tries, want, "%s %d", queue, i)
+			for n := range tries[1:] {
+				waited := tries[n+1].delivered.Sub(tries[n].rejected)
+				require.GreaterOrEqual(t, waited, backoff[n], "%s %d", queue, i)
+				late = append(late, waited-backoff[n])
+			}
+		}
+	}
+	slices.Sort(late)
+	t.Logf("late, jitter of up to 10%% included: p50 %v, latest %v", late[len(late)/2], late[len(late)-1])
+	parked, ok, err := r.ch.Get("jobs.failed", true)
+	check(t, err)
+	require.True(t, ok)
+	require.Equal(t, parked.MessageId, string(parked.Body))
+	require.EqualValues(t, 60_000, parked.Headers["x-delay"], "a header of its own")
+}
+
+// TestRetryConditions: what is missing is told, and nothing is lost for it.
+func TestRetryConditions(t *testing.T) {
+	t.Parallel()
+	r := planRetries(t, sharedNode(t), "{queue}.failed", "jobs")
+	check(t, r.n.tryAPI(http.MethodDelete, "queues/"+r.vhost+"/jobs.failed", nil, nil))
+	c := startReplica(t, r.n, r.own, "", "one", r.watch)
+	told := func(name string) func() bool {
+		return func() bool {
+			for _, trouble := range c.queue(waitsIn("jobs")).Troubles {
+				if trouble.Name == name {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	eventually(t, time.Minute, "the missing queue to be told", told("park"))
+	require.False(t, told("policy")())
+	r.reject(func(string, int) bool { return false }, "jobs")
+	r.publish("a")
+	eventually(t, answerLimit, "a try after the last one", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.tries["jobs a"]) >= 5
+	})
+	_, err := r.ch.QueueDeclare("jobs.failed", true, false, false, false, amqp091.Table{"x-queue-type": "quorum"})
+	check(t, err)
+	eventually(t, answerLimit, "it to be parked", func() bool { return r.depth("jobs.failed") == 1 })
+	var policies []struct{ Name string }
+	r.n.api(t, http.MethodGet, "policies/"+r.vhost, nil, &policies)
+	for _, p := range policies {
+		if !strings.HasSuffix(p.Name, ".delay") {
+			r.n.api(t, http.MethodDelete, "policies/"+r.vhost+"/"+p.Name, nil, nil)
+		}
+	}
+	eventually(t, 2*time.Minute, "the missing policy to be told, and the queue no longer", func() bool { return told("policy")() && !told("park")() })
+}

@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/Azure/go-amqp"
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// ConnectAMQP10 opens an AMQP 1.0 connection to one of the nodes, in the virtual host of the address. It tries each once, and begins with the
+// node that was reached last. The caller owns it.
+func (c *Cluster) ConnectAMQP10(ctx context.Context, purpose string) (*amqp.Conn, error) {
+	c.mu.Lock()
+	first := c.next
+	c.mu.Unlock()
+	var errs []error
+	for i := range c.address.nodes {
+		at := (first + i) % len(c.address.nodes)
+		conn, err := c.dialAMQP10(ctx, c.address.nodes[at], purpose)
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", c.address.Nodes()[at], withoutURL(err)))
+	}
+	return nil, fmt.Errorf("connect to RabbitMQ with AMQP 1.0: %w", errors.Join(errs...))
+}
+
+func (c *Cluster) dialAMQP10(ctx context.Context, node, purpose string) (*amqp.Conn, error) {
+	u, err := amqp091.ParseURI(node)
+	if err != nil {
+		return nil, err
+	}
+	o := &amqp.ConnOptions{HostName: "vhost:" + u.Vhost, ContainerID: c.name + ": " + purpose, IdleTimeout: 2*holdHeartbeat + serverSilence, // it is the time without a frame
+		Properties: map[string]any{"product": "Curfew", "connection_name": c.name + ": " + purpose}, SASLType: amqp.SASLTypePlain(u.Username, u.Password)}
+	if slices.Contains(u.AuthMechanism, "external") {
+		o.SASLType = amqp.SASLTypeExternal("")
+	}
+	limited, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(limited, "tcp", net.JoinHostPort(u.Host, strconv.Itoa(u.Port)))
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme == "amqps" {
+		config, err := tlsOf(u)
+		if err != nil {
+			conn.Close()
+			return nil, err
+		}
+		secure := tls.Client(conn, config)
+		if err := secure.HandshakeContext(limited); err != nil {
+			conn.Close()
+			return nil, err
+		}
+		conn = secure
+	}
+	return amqp.NewConn(limited, conn, o)
+}
+
+// tlsOf is what the parameters of an address say about TLS, as the AMQP 0-9-1 client reads them.
+func tlsOf(u amqp091.URI) (*tls.Config, error) {
+	config := &tls.Config{ServerName: u.ServerName, MinVersion: tls.VersionTLS12}
+	if config.ServerName == "" {
+		config.ServerName = u.Host
+	}
+	if u.CACertFile != "" {
+		pem, err := os.ReadFile(u.CACertFile)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = x509.NewCertPool()
+		config.RootCAs.AppendCertsFromPEM(pem)
+	}
+	if u.CertFile != "" && u.KeyFile != "" {
+		own, err := tls.LoadX509KeyPair(u.CertFile, u.KeyFile)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{own}
+	}
+	return config, nil
+}

@@ -1,0 +1,419 @@
+package delay
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/go-amqp"
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/internal/fingerprint"
+	"curfew/monitor/rabbitmq/keeper"
+)
+
+const (
+	// toHeader is where RabbitMQ 4 finds the queue that a message goes to.
+	toHeader = "x-curfew-to"
+	// againAfter is after how long a message is looked at again that can go nowhere, and a queue that was missing.
+	againAfter = 10 * time.Second
+	// perSession is how many links an AMQP 1.0 session has: RabbitMQ allows 256.
+	perSession = 200
+	// statisticsAge is how old what the management API says of policies may be.
+	statisticsAge = 15 * time.Second
+	// lastTime is RabbitMQ 4's name for when a message was last dead-lettered, which AMQP 0-9-1 clients are not told.
+	lastTime = "last-time"
+)
+
+// retries is what mode retry adds to a session.
+type retries struct {
+	s *session
+	// addresses: Curfew says where a message goes. On RabbitMQ 3 there is a queue that waits for each work queue instead.
+	addresses bool
+
+	conn     *amqp.Conn    // to RabbitMQ 4; nil: none yet
+	links    *amqp.Session // that of the last channel
+	openedIn int           // how many channels it has
+
+	bindings []cluster.Binding  // as last listed; with the next, of the goroutine that looks
+	judged   *cluster.Inventory // the last one that was judged
+	wrongAt  time.Time          // when something was first wrong; zero: nothing is
+
+	mu   sync.Mutex
+	back string         // the exchange that leads back
+	ways map[string]way // by queue: whether messages get there
+}
+
+type way struct {
+	open  bool
+	until time.Time // after that it is to be asked again
+}
+
+func (r *retries) close() {
+	if r.conn != nil {
+		_ = r.conn.Close()
+	}
+}
+
+// failure is what a message says about the last queue that it was rejected in.
+type failure struct {
+	queue string // "": nothing
+	times int64
+	at    deadline.Instant // at the latest; 0: it is not known
+}
+
+// failureOf reads x-death, whose first entry is the last one to have changed. own is the queue that waits, which is no work queue.
+func failureOf(headers amqp091.Table, own string) (f failure) {
+	deaths, _ := headers["x-death"].([]any)
+	for _, one := range deaths {
+		d, _ := one.(amqp091.Table)
+		queue, _ := d["queue"].(string)
+		if queue == own || f.queue != "" && f.queue != queue {
+			continue
+		}
+		count, _ := fingerprint.Integer(d["count"])
+		if f.queue == "" {
+			at, _ := d["time"].(time.Time) // of the first time, in seconds
+			if last, ok := d[lastTime].(time.Time); ok {
+				f.at = deadline.At(last).AddMillis(1)
+			} else if count == 1 && !at.IsZero() {
+				f.at = deadline.At(at).Add(time.Second)
+			}
+		}
+		f.queue, f.times = queue, f.times+count
+	}
+	return f
+}
+
+// read takes what is needed from a delivery. On RabbitMQ 3 a message after its last try is published to its parking queue.
+func (r *retries) read(fingerprints *fingerprint.Hash, d *amqp091.Delivery) message {
+	o := &r.s.k.o
+	f := failureOf(d.Headers, o.Queue)
+	m := message{fingerprint: fingerprints.Of(d), id: d.MessageId, key: d.RoutingKey, user: d.UserId, returned: d.Redelivered, published: f.at, to: f.queue}
+	wait, parks := o.Retry.Wait(f.times, m.fingerprint)
+	if park := o.Retry.ParkOf(f.queue); parks && f.queue != "" {
+		switch {
+		case r.addresses && r.leads(park):
+			m.to = park
+			return m
+		case !r.addresses && r.park(d, park):
+			m.parked = true
+			return m
+		}
+		wait = o.Retry.Steps[len(o.Retry.Steps)-1].Duration() // until somebody declares the queue it is tried again
+	}
+	m.delay = wait
+	if r.addresses && (f.queue == "" || !r.leads(f.queue)) {
+		m.delay, m.again = againAfter, true
+		r.s.k.trouble("stray", fmt.Sprintf("a message has come from no work queue or from one that Curfew cannot bind (%q), and stays here. Let Curfew's user write to the work queues.", f.queue), 0)
+	}
+	return m
+}
+
+// leads reports whether a message with that address gets there. It binds the queue if that was not done in the last minute.
+func (r *retries) leads(queue string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w := r.ways[queue]; time.Now().Before(w.until) {
+		return w.open
+	}
+	err := r.once(func(ch *amqp091.Channel) error {
+		return ch.QueueBind(queue, "", r.back, false, amqp091.Table{"x-match": "all-with-x", toHeader: queue})
+	})
+	if err != nil {
+		r.s.k.log.Warn("messages cannot be brought to a queue", zap.String("to", queue), zap.Error(err))
+		r.ways[queue] = way{until: time.Now().Add(againAfter)}
+		return false
+	}
+	r.ways[queue] = way{true, time.Now().Add(bindEvery)}
+	return true
+}
+
+// park publishes a message to its parking queue, and reports whether it is there.
+func (r *retries) park(d *amqp091.Delivery, queue string) (there bool) {
+	err := r.once(func(ch *amqp091.Channel) error {
+		returned := ch.NotifyReturn(make(chan amqp091.Return, 1))
+		if err := ch.Confirm(false); err != nil {
+			return err
+		}
+		limited, cancel := context.WithTimeout(r.s.ctx, callTimeout)
+		defer cancel()
+		delete(d.Headers, "CC") // it would go to those queues, too
+		confirm, err := ch.PublishWithDeferredConfirmWithContext(limited, "", queue, true, false, amqp091.Publishing{Headers: d.Headers, ContentType: d.ContentType,
+			ContentEncoding: d.ContentEncoding, DeliveryMode: amqp091.Persistent, Priority: d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo,
+			MessageId: d.MessageId, Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body})
+		if err != nil {
+			return err
+		}
+		if there, err = confirm.WaitContext(limited); err == nil && len(returned) > 0 {
+			there, err = false, fmt.Errorf("there is no queue %s", queue)
+		}
+		return err
+	})
+	if err != nil {
+		r.s.k.log.Warn("a message cannot be parked", zap.String("to", queue), zap.Error(err))
+	}
+	return there
+}
+
+// once does something on a channel of its own, which RabbitMQ closes if it refuses.
+func (r *retries) once(do func(*amqp091.Channel) error) error {
+	ch, err := r.s.conn.Channel()
+	if err != nil {
+		return err
+	}
+	defer ch.Close()
+	return do(ch)
+}
+
+// look finds the exchange that leads back, binds again what was bound, and notes what is set up wrong. The error: nothing can be brought back.
+func (r *retries) look() error {
+	k := r.s.k
+	o := &k.o
+	i := o.Inventory()
+	own := i.Queue(o.Queue)
+	if own == nil {
+		return fmt.Errorf("there is no queue %s", o.Queue)
+	}
+	limited, cancel := context.WithTimeout(r.s.ctx, callTimeout)
+	defer cancel()
+	exchanges, bindings, err := o.Topology(limited)
+	if err != nil {
+		k.log.Debug("what is bound cannot be listed", zap.Error(err))
+	}
+	r.bindings, r.judged = bindings, nil
+	back, ok := own.DeadLetterExchange()
+	if kind := exchanges[back].Type; r.addresses && (!ok || kind != "headers" && err == nil) {
+		return fmt.Errorf("the dead-letter exchange of %s is to be one of type headers, and %q is of type %q: curfew rabbitmq plan --retry prints what to set up", o.Queue, back, kind)
+	}
+	r.mu.Lock()
+	r.back = back
+	again := make([]string, 0, len(r.ways))
+	for queue, w := range r.ways {
+		if w.open {
+			again = append(again, queue)
+		}
+	}
+	clear(r.ways)
+	r.mu.Unlock()
+	if !k.strays() {
+		k.trouble("stray", "", 0)
+	}
+	for _, queue := range again {
+		r.leads(queue)
+	}
+	return nil
+}
+
+// judge notes what is set up wrong, if there is a new inventory. Policies in one are some seconds old, so what is wrong is looked at twice.
+func (r *retries) judge() {
+	o := &r.s.k.o
+	i := o.Inventory()
+	if i == r.judged || r.bindings == nil {
+		return
+	}
+	reasons, bad := wrong(i, r.bindings, o.Queue, o.Retry)
+	switch {
+	case !bad:
+		r.wrongAt = time.Time{}
+	case r.wrongAt.IsZero():
+		r.wrongAt = time.Now()
+		return
+	case time.Since(r.wrongAt) < statisticsAge:
+		return
+	default:
+		if _, err := o.Facts(r.s.ctx); err != nil { // it waits for a new inventory
+			return
+		}
+		i = o.Inventory()
+		reasons, _ = wrong(i, r.bindings, o.Queue, o.Retry)
+	}
+	r.judged = i
+	for name, reason := range reasons {
+		r.s.k.trouble(name, reason, 0)
+	}
+}
+
+// strays reports whether messages wait that can go nowhere.
+func (k *Keeper) strays() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.ContainsFunc(k.core.waiting, func(e *held) bool { return e.again })
+}
+
+// wrong says what is set up wrong around a queue in which messages wait, with an empty reason for what is right.
+func wrong(i *cluster.Inventory, bindings []cluster.Binding, waits string, b *cluster.Backoff) (reasons map[string]string, bad bool) {
+	own := i.Queue(waits)
+	if own == nil {
+		return nil, false
+	}
+	back, _ := own.DeadLetterExchange()
+	var feeding, targets, missing, lacking []string
+	for _, one := range bindings {
+		if one.Queue == waits {
+			feeding = append(feeding, one.Exchange)
+		} else if one.Exchange == back {
+			targets = append(targets, one.Queue)
+		}
+	}
+	works := 0
+	parks := map[string]bool{}
+	for at := range i.Queues {
+		q := &i.Queues[at]
+		exchange, leads := q.DeadLetterExchange()
+		if leads = leads && slices.Contains(feeding, exchange); !leads && !slices.Contains(targets, q.Name) {
+			continue
+		}
+		park := b.ParkOf(q.Name)
+		parks[park] = true
+		switch {
+		case !leads && q.Unknown&cluster.UnknownPolicy == 0:
+			lacking = append(lacking, q.Name)
+		case leads:
+			if works++; park != "" && i.Queue(park) == nil {
+				missing = append(missing, park)
+			}
+		}
+	}
+	lacking = slices.DeleteFunc(lacking, func(name string) bool { return parks[name] })
+	reasons = map[string]string{"park": "", "policy": ""}
+	if len(missing) > 0 {
+		reasons["park"] = fmt.Sprintf("there is no queue %s: a message waits once more after its last try, and again. Declare it.", list(missing))
+	}
+	set := fmt.Sprintf("Set dead-letter-exchange to %s by a policy (curfew rabbitmq plan --retry prints one).", list(feeding))
+	switch {
+	case len(lacking) > 0:
+		reasons["policy"] = fmt.Sprintf("what workers reject in %s does not come here any more. %s", list(lacking), set)
+	case works == 0:
+		reasons["policy"] = "no queue has its dead letters come here, so nothing is tried again. " + set
+	}
+	return reasons, reasons["park"]+reasons["policy"] != ""
+}
+
+// list returns names in order, each once.
+func list(names []string) string {
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
+}
+
+// open adds a channel of AMQP 1.0, in which a message can be addressed when it is discarded.
+func (r *retries) open() (err error) {
+	s := r.s
+	if r.conn == nil {
+		if r.conn, err = s.k.o.ConnectAMQP10(s.ctx); err != nil {
+			return err
+		}
+	}
+	limited, cancel := context.WithTimeout(s.ctx, callTimeout)
+	defer cancel()
+	if r.openedIn%perSession == 0 {
+		if r.links, err = r.conn.NewSession(limited, nil); err != nil {
+			return fmt.Errorf("open a session: %w", err)
+		}
+	}
+	r.openedIn++
+	receiver, err := r.links.NewReceiver(limited, "/queues/"+url.PathEscape(s.k.o.Queue),
+		&amqp.ReceiverOptions{Credit: perChannel, Name: keeper.ConsumerTag(s.k.o.Name, s.opened+1)})
+	if err != nil {
+		return fmt.Errorf("consume: %w", err)
+	}
+	l := &line10{receiver: receiver, ctx: s.ctx, messages: map[uint64]*amqp.Message{}}
+	c := s.add(l)
+	s.spawn(func() {
+		fingerprints := fingerprint.New()
+		for tag := uint64(1); ; tag++ {
+			d, err := l.receive(tag)
+			if err != nil {
+				s.k.log.Debug("an AMQP 1.0 link has ended", zap.Error(err))
+				break
+			}
+			m := r.read(fingerprints, d)
+			s.take(c, tag, &m)
+		}
+		s.lost(c)
+	})
+	return nil
+}
+
+// line10 is a line of AMQP 1.0.
+type line10 struct {
+	receiver *amqp.Receiver
+	ctx      context.Context
+
+	mu       sync.Mutex
+	messages map[uint64]*amqp.Message // that are held, without their bodies
+}
+
+// receive waits for a message, which has this tag from now on.
+func (l *line10) receive(tag uint64) (*amqp091.Delivery, error) {
+	m, err := l.receiver.Receive(l.ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	d := deliveryOf(m)
+	m.Data, m.Value, m.Sequence, m.Annotations, m.ApplicationProperties = nil, nil, nil, nil, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.messages[tag] = m
+	return d, nil
+}
+
+func (l *line10) settle(e *effect) error {
+	l.mu.Lock()
+	m := l.messages[e.tag]
+	delete(l.messages, e.tag)
+	l.mu.Unlock()
+	switch {
+	case m == nil:
+		return nil
+	case e.ack:
+		return l.receiver.AcceptMessage(l.ctx, m)
+	case e.again:
+		return l.receiver.ReleaseMessage(l.ctx, m)
+	}
+	return l.receiver.ModifyMessage(l.ctx, m, &amqp.ModifyMessageOptions{UndeliverableHere: true, Annotations: amqp.Annotations{toHeader: e.to}})
+}
+
+// giveBack leaves it to the end of the link.
+func (l *line10) giveBack() {}
+
+func (l *line10) close() {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), closeTimeout)
+	defer cancel()
+	_ = l.receiver.Close(limited)
+}
+
+// deliveryOf is what AMQP 0-9-1 would say of a message, as far as it is needed here.
+func deliveryOf(m *amqp.Message) *amqp091.Delivery {
+	d := &amqp091.Delivery{Body: m.GetData(), Headers: amqp091.Table{}}
+	if m.Header != nil {
+		d.Redelivered = m.Header.DeliveryCount > 0 || !m.Header.FirstAcquirer
+	}
+	if m.Properties != nil && m.Properties.MessageID != nil {
+		d.MessageId = fmt.Sprint(m.Properties.MessageID)
+	}
+	d.RoutingKey, _ = m.Annotations["x-routing-key"].(string)
+	deaths, _ := m.Annotations["x-opt-deaths"].([]map[any]any)
+	var all []any
+	for _, death := range deaths {
+		one := amqp091.Table{}
+		for key, value := range death {
+			if n, ok := value.(uint64); ok {
+				value = int64(n)
+			}
+			one[fmt.Sprint(key)] = value
+		}
+		all = append(all, one)
+	}
+	if all != nil {
+		d.Headers["x-death"] = all
+	}
+	return d
+}
