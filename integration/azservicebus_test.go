@@ -178,6 +178,46 @@ func TestAzureSDK(t *testing.T) {
 		assert.Equal(t, "me", m.ApplicationProperties["by"])
 		require.NoError(t, dead.CompleteMessage(a.ctx, m, nil))
 	})
+	t.Run("properties to modify", func(t *testing.T) {
+		a.send(&azservicebus.Message{Body: []byte("b"), ApplicationProperties: map[string]any{"k": "v", "old": uint32(1)}})
+		r := a.receiver(nil)
+		at := time.UnixMilli(1_700_000_000_123)
+		require.NoError(t, r.AbandonMessage(a.ctx, a.one(r), &azservicebus.AbandonMessageOptions{PropertiesToModify: map[string]any{"old": int64(2), "at": at, "x-delay": 1}}))
+		m := a.one(r)
+		assert.Equal(t, map[string]any{"k": "v", "old": int64(2), "at": at}, m.ApplicationProperties)
+		assert.Equal(t, "b", string(m.Body))
+		assert.Equal(t, uint32(2), m.DeliveryCount)
+		require.NoError(t, r.Close(a.ctx))
+		other := a.receiver(nil) // by the lock token
+		require.NoError(t, other.AbandonMessage(a.ctx, m, &azservicebus.AbandonMessageOptions{PropertiesToModify: map[string]any{"old": "by token"}}))
+		m = a.one(other)
+		assert.Equal(t, map[string]any{"k": "v", "old": "by token", "at": at}, m.ApplicationProperties)
+		number := *m.SequenceNumber
+		require.NoError(t, other.DeferMessage(a.ctx, m, &azservicebus.DeferMessageOptions{PropertiesToModify: map[string]any{"step": "deferred"}}))
+		for _, step := range []string{"deferred", "again"} {
+			all, err := other.ReceiveDeferredMessages(a.ctx, []int64{number}, nil)
+			require.NoError(t, err)
+			require.Len(t, all, 1)
+			m = all[0]
+			assert.Equal(t, map[string]any{"k": "v", "old": "by token", "at": at, "step": step}, m.ApplicationProperties)
+			if step == "deferred" {
+				require.NoError(t, other.DeferMessage(a.ctx, m, &azservicebus.DeferMessageOptions{PropertiesToModify: map[string]any{"step": "again"}}))
+			}
+		}
+		require.NoError(t, other.CompleteMessage(a.ctx, m, nil))
+
+		a.send(&azservicebus.Message{Body: []byte("b"), ApplicationProperties: map[string]any{"k": "v"}})
+		m = a.one(other)
+		require.NoError(t, other.AbandonMessage(a.ctx, m, &azservicebus.AbandonMessageOptions{PropertiesToModify: map[string]any{"k": strings.Repeat("x", 20<<10)}}))
+		m = a.one(other)
+		assert.Equal(t, "v", m.ApplicationProperties["k"], "what is too large is left out")
+		require.NoError(t, other.DeadLetterMessage(a.ctx, m, &azservicebus.DeadLetterOptions{PropertiesToModify: map[string]any{"k": "dead"}}))
+		dead := a.deadLetters()
+		m = a.one(dead)
+		assert.Equal(t, "dead", m.ApplicationProperties["k"])
+		require.NoError(t, dead.CompleteMessage(a.ctx, m, nil))
+		require.NoError(t, other.Close(a.ctx))
+	})
 	t.Run("a lock outlives its receiver", func(t *testing.T) {
 		a.send(&azservicebus.Message{Body: []byte("b")})
 		r := a.receiver(nil)
@@ -299,7 +339,7 @@ func TestAzureSchedule(t *testing.T) {
 	r := a.receiver(nil)
 	m := a.one(r)
 	number := *m.SequenceNumber
-	require.NoError(t, r.AbandonMessage(a.ctx, m, nil))
+	require.NoError(t, r.AbandonMessage(a.ctx, m, &azservicebus.AbandonMessageOptions{PropertiesToModify: map[string]any{"tried": "once"}}))
 	c.kill()
 
 	a = connectAzure(t, startForAzure(t, dir), emulatorPolicy)
@@ -309,6 +349,7 @@ func TestAzureSchedule(t *testing.T) {
 	assert.Equal(t, "now", string(m.Body))
 	assert.Equal(t, number, *m.SequenceNumber)
 	assert.Equal(t, uint32(2), m.DeliveryCount)
+	assert.Equal(t, "once", m.ApplicationProperties["tried"])
 	require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
 	m = a.one(r)
 	assert.Equal(t, "one", string(m.Body))

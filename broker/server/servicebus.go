@@ -174,22 +174,6 @@ var lockLost = &amqp10.State{Kind: amqp10.StateRejected, Error: &amqp10.Error{
 	Description: entity.LockLost,
 }}
 
-// busOutcome is what a client of Service Bus means by an outcome.
-func busOutcome(m *amqp10.State) (broker.Settlement, *broker.Rejection) {
-	switch m.Kind {
-	case amqp10.StateAccepted:
-		return broker.Ack, nil
-	case amqp10.StateReleased:
-		return broker.Release, nil
-	case amqp10.StateRejected:
-		if m.Error == nil {
-			return broker.Reject, &broker.Rejection{}
-		}
-		return broker.Reject, entity.Rejection(m.Error.Info)
-	}
-	return broker.Requeue, nil
-}
-
 // errQueueFull refuses a batch.
 var errQueueFull = amqp.NewException(amqp.ResourceError, 0, 0, "a queue is full")
 
@@ -222,18 +206,10 @@ func (s *session10) addAll(l *link10, all [][]byte) (delayed []queue.Seq, err er
 	return s.ch.publisher.Delayed(), nil
 }
 
-// deferring reports whether an outcome defers.
-func deferring(m *amqp10.State) bool {
-	return m != nil && m.Kind == amqp10.StateModified && m.UndeliverableHere
-}
-
-// deferAll defers deliveries, all that it can.
-func (s *session10) deferAll(runs []broker.Settling) (err error) {
+// settleAll settles deliveries as a client of Service Bus wants, all that it can.
+func (s *session10) settleAll(runs []broker.Settling, o *entity.Outcome) (err error) {
 	for _, run := range runs {
-		e := s.entity(run.Queue)
-		for _, seq := range run.Seqs {
-			err = cmp.Or(e.Defer(broker.Settling{Queue: run.Queue, Seqs: []queue.Seq{seq}, Consumer: run.Consumer}), err)
-		}
+		err = cmp.Or(s.entity(run.Queue).Settle(run, o), err)
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -13,6 +12,7 @@ import (
 	"curfew/broker/amqp10"
 	"curfew/broker/server/internal/convert"
 	"curfew/broker/server/internal/deliveries"
+	"curfew/broker/server/internal/entity"
 	"curfew/broker/server/internal/outbox"
 	"curfew/broker/servicebus"
 )
@@ -434,17 +434,17 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 		last = m.Last.Value
 	}
 	how := broker.Release // settled without an outcome: the default outcome
-	acks := &s.p.c.acks
+	acks, outcome := &s.p.c.acks, entity.Outcome{}
 	switch {
 	case m.State == nil || m.State.Kind == amqp10.StateReceived:
 		if !m.Settled {
 			return nil
 		}
 	case s.p.bus != nil:
-		var why *broker.Rejection
-		if how, why = busOutcome(m.State); why != nil || deferring(m.State) {
+		outcome = entity.OutcomeOf(m.State)
+		if how = outcome.How; !outcome.Plain() {
 			acks.Flush()
-			acks = &deliveries.Batch{Why: why, Gathers: deferring(m.State)}
+			acks = &deliveries.Batch{Gathers: true}
 		}
 	case m.State.Kind == amqp10.StateAccepted:
 		how = broker.Ack
@@ -464,8 +464,9 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "unknown outcome %#x", m.State.Kind)
 	}
 	err := s.ch.deliveries.SettleRange(acks, how, m.First, last)
+	var refused *amqp.Exception
 	if acks.Gathers {
-		err = cmp.Or(s.deferAll(acks.Take()), err)
+		refused, _ = errors.AsType[*amqp.Exception](s.settleAll(acks.Take(), &outcome))
 	}
 	if acks != &s.p.c.acks {
 		acks.Flush()
@@ -476,8 +477,11 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 	}
 	s.p.c.acks.Flush()
 	answer := &amqp10.Disposition{First: m.First, Last: amqp10.Uint(last), Settled: true, State: &amqp10.State{Kind: m.State.Kind}}
-	if lost {
+	switch {
+	case lost:
 		answer.State = lockLost
+	case refused != nil:
+		answer.State = &amqp10.State{Kind: amqp10.StateRejected, Error: convert.ErrorOf(refused)}
 	}
 	s.p.c.srv.opts.Broker.Commit(func(err error) {
 		if err == nil {

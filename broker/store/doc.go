@@ -81,7 +81,9 @@
 // Settlements and amendments may come between these steps. For each entry, therefore:
 //
 //   - A later position is in a later segment: copies come from complete segments and go to the
-//     active one, and a restart begins a new segment.
+//     active one, and a restart begins a new segment. Only the copy that takes a message's place
+//     (Replaced) may be in its original's segment: they are dropped together, and of the terms
+//     that name their segment the latest are the copy's.
 //   - An amendment names the segment that the entry's message was in, under the queue's lock.
 //     So the entry that is recorded at a copy includes all amendments that name an earlier
 //     segment, even those that come after the copy in the journal, and no others.

@@ -247,7 +247,9 @@ func (j *journal) put(m *Message, refs int, origin Pos, may permission) (Pos, er
 	putMessage(b, n, m, slots)
 	if origin != 0 {
 		slotsOf(b)[0] = slot{uint64(origin), 0}
-		j.active.origins.Add(origin.segment())
+		if n := origin.segment(); n != j.active.number {
+			j.active.origins.Add(n)
+		}
 	}
 	return p, nil
 }

@@ -52,7 +52,7 @@ func (s *scanned) note(k kind, rec []byte) {
 	switch k {
 	case kindMessage:
 		s.messages++
-		if slots := slotsOf(rec); len(slots) > 0 {
+		if slots := slotsOf(rec); len(slots) > 0 && Pos(slots[0][0]).segment() != s.number {
 			s.origins.Add(Pos(slots[0][0]).segment())
 		}
 	case kindMark:

@@ -93,6 +93,23 @@ func (s *Store) PutMoved(m Message, durable bool, refs int) (Pos, error) {
 	return s.volatile.put(&m, refs, moving)
 }
 
+// PutCopy is PutMoved for a copy of the message at origin that Replaced will put in its place. The caller holds a
+// reference to the original, and gets one to the copy.
+func (s *Store) PutCopy(m Message, origin Pos) (Pos, error) {
+	if origin.durable() {
+		return s.journal.put(&m, 1, origin, moving)
+	}
+	return s.volatile.put(&m, 1, moving)
+}
+
+// Replaced records that an entry, whose terms are t, refers to a copy that PutCopy has made of the message at old. It
+// releases the entry's reference to that. It must be called under the queue's lock.
+func (s *Store) Replaced(e Enqueue, t Terms, old Pos) {
+	s.Amended([]Amend{{e.Queue, e.Seq, e.Pos, e.Durable, t}}) // first: without the entry they are those of the original
+	s.Enqueued([]Enqueue{e})
+	s.Release(old)
+}
+
 // View returns the message at p, aliasing the store's memory. The result is valid while the
 // caller holds a reference, or holds the lock of a queue whose entry has one. (Without that
 // lock, compaction may move the entry's reference to another position.) View takes no lock.

@@ -256,6 +256,44 @@ func (w *world) move(s *Store) {
 	s.Moved(src, []Enqueue{e})
 }
 
+// replace puts a copy with another content in a message's place.
+func (w *world) replace(s *Store) {
+	w.mu.Lock()
+	at, ok := w.leaving()
+	if !ok {
+		w.mu.Unlock()
+		return
+	}
+	old := w.pos[at]
+	s.Retain(old, 1)
+	w.ids++
+	id := w.ids
+	w.mu.Unlock()
+	p, err := s.PutCopy(message(id), old)
+	s.Release(old)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pos[at] != old {
+		s.Release(p)
+		return
+	}
+	terms, f := w.terms[at], fact{}
+	_, volatile := w.volatile[at]
+	if volatile {
+		w.volatile[at] = id
+	} else {
+		f.enter = map[place]queuedMessage{at: {id, terms}}
+	}
+	w.pos[at] = p
+	w.facts = append(w.facts, f)
+	s.Replaced(Enqueue{
+		Queue: at.queue, Seq: at.seq, Pos: p, ExpiresAt: terms.ExpiresAt, Flags: terms.Flags, Durable: !volatile, EnqueuedAt: since(at.queue, at.seq),
+	}, terms, old)
+}
+
 // transact puts messages into queues and takes others out, in one transaction.
 func (w *world) transact(s *Store) {
 	n := w.rng.IntN(6)
@@ -318,7 +356,7 @@ func (w *world) commit(s *Store, wait bool) {
 // run makes n random calls, or fewer if the store fails. The number of messages grows and
 // shrinks, and in each run other calls are frequent.
 func (w *world) run(s *Store, n int) {
-	calls := []func(*Store){w.publish, w.settle, w.settle, w.move, w.transact, w.amend, w.amend, w.commitSoon, w.commitNow, w.check}
+	calls := []func(*Store){w.publish, w.settle, w.settle, w.move, w.replace, w.transact, w.amend, w.amend, w.commitSoon, w.commitNow, w.check}
 	var usual []func(*Store)
 	for _, call := range calls {
 		for range 1 << w.rng.IntN(7) {

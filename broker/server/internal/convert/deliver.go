@@ -33,14 +33,23 @@ func Append(b []byte, d *Delivery) []byte {
 		}
 	}
 	b = h.Append(b)
-	head, kept := p.Headers[headHeader].([]byte)
 	b = appendAnnotations(b, d, p.Headers)
-	if kept {
-		if whole := append(slices.Clone(head), d.Body...); validBare(whole, len(d.Body)) {
-			return append(b, whole...)
-		}
+	if whole := keptBare(&p, d.Body); whole != nil {
+		return append(b, whole...)
 	}
 	return append(appendHead(b, &p, d.Body), d.Body...)
+}
+
+// keptBare is the bare message as it was sent; nil: it was not kept, since the properties say all.
+func keptBare(p *amqp.Properties, body []byte) []byte {
+	head, kept := p.Headers[headHeader].([]byte)
+	if !kept {
+		return nil
+	}
+	if whole := append(slices.Clone(head), body...); validBare(whole, len(body)) {
+		return whole
+	}
+	return nil
 }
 
 // validBare reports whether a kept head and a body are a bare message: a client of 0-9-1 can write

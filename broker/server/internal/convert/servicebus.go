@@ -102,12 +102,10 @@ func (m *ServiceBus) Append(b []byte) []byte {
 	if p.MessageID == "" {
 		p.MessageID = strconv.FormatInt(m.Number, 16) // JavaScript's client cannot settle a message without one
 	}
-	head, kept := p.Headers[headHeader].([]byte)
-	whole := append(slices.Clone(head), m.Body...)
-	if !kept || !validBare(whole, len(m.Body)) {
-		return append(appendHead(b, &p, m.Body), m.Body...)
+	if whole := keptBare(&p, m.Body); whole != nil {
+		return appendWith(b, whole, &p)
 	}
-	return appendWith(b, whole, &p)
+	return append(appendHead(b, &p, m.Body), m.Body...)
 }
 
 // appendWith appends a bare message with a message-id, and with the headers that the broker has added
@@ -121,11 +119,7 @@ func appendWith(b, bare []byte, p *amqp.Properties) []byte {
 	} else {
 		b = append(append(b, 0, 0x53, amqp10.SectionProperties), m.Properties...)
 	}
-	fields := amqp10.Map{}
-	if m.ApplicationProperties != nil {
-		v, _, _ := amqp10.Parse(m.ApplicationProperties)
-		fields, _ = v.(amqp10.Map)
-	}
+	fields := fieldsOf(&m)
 	sent := len(fields)
 	for _, e := range simple(p.Headers) {
 		at := slices.IndexFunc(fields[:sent], func(f amqp10.Entry) bool { return f.Key == e.Key })
@@ -140,6 +134,64 @@ func appendWith(b, bare []byte, p *amqp.Properties) []byte {
 		b = amqp10.AppendSection(b, amqp10.SectionApplicationProperties, fields)
 	}
 	return append(b, m.Body...)
+}
+
+// fieldsOf are the application properties of a message.
+func fieldsOf(m *amqp10.Message) (fields amqp10.Map) {
+	if m.ApplicationProperties != nil {
+		v, _, _ := amqp10.Parse(m.ApplicationProperties)
+		fields, _ = v.(amqp10.Map)
+	}
+	return fields
+}
+
+// maxChanges is how many octets the properties may take that a receiver sets.
+const maxChanges = 16 << 10
+
+// Modify is the raw property list of a message, from its own, with application properties that its receiver sets
+// (Service Bus: properties to modify). nil: there are none, or they are too large, alone or with the others.
+func Modify(properties, body []byte, changes amqp10.Map) []byte {
+	p, err := amqp.ParseProperties(properties, amqp.Limits{})
+	if err != nil || len(changes) == 0 || len(amqp10.Append(nil, changes)) > maxChanges {
+		return nil
+	}
+	bare := keptBare(&p, body)
+	if bare == nil {
+		bare = append(appendHead(nil, &p, body), body...)
+	}
+	m, _ := amqp10.Split(bare) // it is valid
+	fields := fieldsOf(&m)
+	p.Headers = maps.Clone(p.Headers)
+	delete(p.Headers, headHeader)
+	for _, e := range changes {
+		key, _ := fromValue(e.Key, 0) // a text or a symbol
+		name, _ := key.(string)
+		v, ok := fromValue(e.Value, 0)
+		switch v.(type) {
+		case amqp.Table, []any: // no application property is one
+			ok = false
+		}
+		if !ok || name == "" || len(name) > 255 || strings.HasPrefix(name, "x-") || name == "CC" || name == "BCC" { // the broker obeys those
+			continue
+		}
+		setHeader(&p, name, v)
+		fields = append(slices.DeleteFunc(fields, func(f amqp10.Entry) bool { return f.Key == name }), amqp10.Entry{Key: name, Value: e.Value})
+	}
+	var head []byte
+	if m.Properties != nil {
+		head = append(append(head, 0, 0x53, amqp10.SectionProperties), m.Properties...)
+	}
+	if len(fields) > 0 {
+		head = amqp10.AppendSection(head, amqp10.SectionApplicationProperties, fields)
+	}
+	head = append(head, m.Body[:len(m.Body)-len(body)]...)
+	if string(head) != string(appendHead(nil, &p, body)) {
+		setHeader(&p, headHeader, head)
+	}
+	if len(head) > maxHead {
+		return nil
+	}
+	return p.Append(nil)
 }
 
 func (m *ServiceBus) annotations(headers amqp.Table) amqp10.Map {
@@ -163,14 +215,6 @@ func (m *ServiceBus) annotations(headers amqp.Table) amqp10.Map {
 		}
 	}
 	return all
-}
-
-// Headers are the entries of a map as headers.
-func Headers(v any) amqp.Table {
-	m, _ := v.(amqp10.Map)
-	t, _ := fromValue(m, 0)
-	headers, _ := t.(amqp.Table)
-	return headers
 }
 
 // maxBatch is how many messages may be in a batch: a transaction of that size is one record of the journal.

@@ -58,10 +58,13 @@ func (e *Entity) makeDeferred() (*broker.Queue, error) {
 	return e.VHost.Queues.Declare(nil, q.Name()+policy.DeferredSuffix, broker.QueueDeclare{Durable: true, Args: args})
 }
 
-// Defer defers a delivery of the entity, or gives it back with an error.
-func (e *Entity) Defer(x broker.Settling) error {
+// Defer defers a delivery of the entity, with some properties changed, or gives it back with an error.
+func (e *Entity) Defer(x broker.Settling, changes amqp10.Map) error {
 	d, err := e.makeDeferred()
 	held, ok := x.Queue.BrowseOne(x.Seqs[0], -1)
+	if changed := convert.Modify(held.Message.Properties, held.Message.Body, changes); changed != nil {
+		held.Message.Properties = changed
+	}
 	p, err2 := broker.ParseStored(held.Message.Properties)
 	routed := false
 	pub := e.VHost.OwnPublisher()

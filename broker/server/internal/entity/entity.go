@@ -3,7 +3,6 @@ package entity
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"curfew/broker"
 	"curfew/broker/amqp"
@@ -217,70 +216,57 @@ func (e *Entity) renewLocks(r *servicebus.Request) servicebus.Answer {
 
 // settle settles deliveries by their locks, whichever link they came over.
 func (e *Entity) settle(r *servicebus.Request) (servicebus.Answer, error) {
-	how, aside := broker.Ack, false
-	var why *broker.Rejection
+	o := Outcome{Why: &broker.Rejection{}}
+	o.Changes, _ = r.Arg("properties-to-modify").(amqp10.Map)
 	switch status, _ := r.Arg("disposition-status").(string); status {
 	case "completed":
 	case "abandoned":
-		how = broker.Requeue
+		o.How = broker.Requeue
 	case "defered":
-		aside = true
+		o.Defers = true
 	case "suspended":
-		how, why = broker.Reject, Rejection(r.Arg("properties-to-modify"))
-		reason, _ := r.Arg("deadletter-reason").(string)
-		description, _ := r.Arg("deadletter-description").(string)
-		why.Reason, why.Description = cut(reason), cut(description)
+		o.How = broker.Reject
+		o.Why.Reason, o.Why.Description = textOf(r.Arg("deadletter-reason")), textOf(r.Arg("deadletter-description"))
 	default:
 		return servicebus.Answer{}, amqp.NewException(amqp.NotImplemented, 0, 0, "the disposition '%s' is not supported", status)
 	}
 	for _, v := range r.List("lock-tokens") {
 		token, _ := v.(amqp10.UUID)
-		in, back := e.Queue, how
+		in := e.Queue
 		seq, c, ok := in.TakeLock(servicebus.TokenText(in.ID(), token))
 		if d := e.deferred(); d != nil && !ok {
 			in = d
-			if seq, c, ok = d.TakeLock(servicebus.TokenText(d.ID(), token)); aside {
-				back = broker.Release // it is deferred as it was
-			}
+			seq, c, ok = d.TakeLock(servicebus.TokenText(d.ID(), token))
 		}
-		switch {
-		case !ok:
+		if !ok {
 			return lockGone, nil
-		case aside && in == e.Queue:
-			if err := e.Defer(broker.Settling{Queue: in, Seqs: []queue.Seq{seq}, Consumer: c}); err != nil {
-				return servicebus.Answer{}, err
-			}
-		default:
-			in.SettleFor(back, []queue.Seq{seq}, c, why)
+		}
+		if err := e.Settle(broker.Settling{Queue: in, Seqs: []queue.Seq{seq}, Consumer: c}, &o); err != nil {
+			return servicebus.Answer{}, err
 		}
 	}
 	return done(nil), nil
 }
 
-// Rejection is what a client says about a message that it rejects.
-func Rejection(info any) *broker.Rejection {
-	headers := convert.Headers(info)
-	why := &broker.Rejection{Properties: amqp.Table{}}
-	for name, v := range headers {
-		switch text, _ := v.(string); {
-		case name == "DeadLetterReason":
-			why.Reason = cut(text)
-		case name == "DeadLetterErrorDescription":
-			why.Description = cut(text)
-		case !strings.HasPrefix(name, "x-") && name != "CC" && name != "BCC": // the broker obeys those
-			why.Properties[name] = v
+// Settle settles deliveries of the entity, or of its deferred messages. It gives back those that it cannot settle so, and returns an error.
+func (e *Entity) Settle(x broker.Settling, o *Outcome) (err error) {
+	for _, seq := range x.Seqs {
+		one := broker.Settling{Queue: x.Queue, How: o.How, Seqs: []queue.Seq{seq}, Consumer: x.Consumer}
+		if o.Defers && x.Queue == e.Queue {
+			err = cmp.Or(e.Defer(one, o.Changes), err)
+			continue
+		}
+		var failed error
+		if len(o.Changes) > 0 {
+			failed = x.Queue.Rewrite(seq, func(properties, body []byte) []byte { return convert.Modify(properties, body, o.Changes) })
+		}
+		if o.Defers || failed != nil { // it is deferred as it was
+			one.How = broker.Release
+		}
+		x.Queue.SettleFor(one.How, one.Seqs, one.Consumer, o.Why)
+		if failed != nil {
+			err = amqp.NewException(amqp.PreconditionFailed, 0, 0, "the properties cannot be changed now: %s", failed)
 		}
 	}
-	b := amqp.AppendTable(nil, why.Properties)
-	if why.Properties = nil; len(b) <= maxProperties {
-		why.Properties, _, _ = amqp.ParseTable(b, amqp.Limits{}) // a copy: what it was read from is overwritten
-	}
-	return why
+	return err
 }
-
-const (
-	maxText       = 4096     // octets of a reason or a description, as in Service Bus
-	maxProperties = 16 << 10 // octets of further properties: a consumer of AMQP 0-9-1 gets them all in one frame
-)
-
-func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxText)], "") }
