@@ -204,3 +204,27 @@ func TestRetryConditions(t *testing.T) {
 	}
 	eventually(t, 2*time.Minute, "the missing policy to be told, and the queue no longer", func() bool { return told("policy")() && !told("park")() })
 }
+
+// TestRetryOfADeletedQueue: what waits for a work queue that is deleted meanwhile comes back when there is one of that name again.
+func TestRetryOfADeletedQueue(t *testing.T) {
+	t.Parallel()
+	r := planRetries(t, sharedNode(t), "{queue}.failed", "jobs")
+	c := startReplica(t, r.n, r.own, "", "one", r.watch)
+	eventually(t, answerLimit, "the queue to be held", func() bool { return c.queue(waitsIn("jobs")).State == "keeping" })
+	r.publish("a")
+	eventually(t, answerLimit, "the message", func() bool {
+		m, ok, err := r.ch.Get("jobs", false)
+		check(t, err)
+		return ok && m.Nack(false, false) == nil
+	})
+	eventually(t, answerLimit, "it to wait", func() bool { return c.queue(waitsIn("jobs")).Held == 1 })
+	_, err := r.ch.QueueDelete("jobs", false, false, false)
+	check(t, err)
+	eventually(t, answerLimit, "it to be discarded", func() bool { return c.queue(waitsIn("jobs")).Held == 0 })
+	_, err = r.ch.QueueDeclare("jobs", true, false, false, false, amqp091.Table{"x-queue-type": "quorum"})
+	check(t, err)
+	if family() == queuefacts.Family3 { // there the operator has bound it
+		check(t, r.ch.QueueBind("jobs", "", "jobs.retry.back", false, nil))
+	}
+	eventually(t, 6*time.Minute, "it to be back, which RabbitMQ tries every three minutes", func() bool { return r.depth("jobs") == 1 })
+}

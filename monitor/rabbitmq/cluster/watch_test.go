@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
@@ -80,19 +81,46 @@ queues:
 	require.False(t, ok, "the second rule is of the address's virtual host")
 }
 
+func TestBackoff(t *testing.T) {
+	w, err := ParseWatchFile([]byte(`queues: [{queue: retry.delay, mode: retry, backoff: [1s, 5s], jitter: 10%, park: "{queue}.failed"}]`))
+	require.NoError(t, err)
+	b := w[0].Backoff
+	require.Equal(t, Backoff{Steps: []deadline.Millis{1000, 5000}, Jitter: 10, Park: "{queue}.failed"}, b)
+	require.Equal(t, "jobs.failed", b.ParkOf("jobs"))
+	wait, parks := b.Wait(2, 7)
+	require.False(t, parks)
+	require.InDelta(t, 5250, wait.Milliseconds(), 250)
+	_, parks = b.Wait(3, 7)
+	require.True(t, parks)
+	b.Park, b.Jitter = "", 0
+	wait, parks = b.Wait(99, 7)
+	require.False(t, parks)
+	require.Equal(t, 5*time.Second, wait, "the last one counts for all further times")
+	require.False(t, b.Linear())
+	require.True(t, (&Backoff{Steps: []deadline.Millis{1000, 2000, 2500}}).Linear())
+	_, err = ParseWatch("retry:a")
+	require.ErrorContains(t, err, "mode retry needs a back-off")
+}
+
 func TestParseWatchFileErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 "no rule",
 		"queues: [{mode: keep}]":           "queues[0] (): queue: the name of the queue is missing",
 		"queues: [{queue: a, mode: hold}]": `queues[0] (a): mode: "hold" is invalid: want observe or keep or off or delay`,
 		"queues: [{queue: a, keep: true}]": "field keep not found",
-		"queues: [{queue: a, budget: {messages: 0}}]":           "budget.messages: 0 is invalid: want 1 to 1000000",
-		"queues: [{queue: a, budget: {holds_per_second: -1}}]":  "budget.holds_per_second: -1 is invalid",
-		"queues: [{queue: a, budget: {bytes: many}}]":           `budget.bytes: "many" is invalid`,
-		"queues: [{queue: a, budget: {bytes: 99999999999GiB}}]": "budget.bytes",
-		"queues: [{queue: a, stuck_consumers: {do: kill}}]":     `stuck_consumers.do: "kill" is invalid: want wait or window`,
-		"queues: [{queue: a, stuck_consumers: {after: 1ms}}]":   `stuck_consumers.after: "1ms" is invalid: want 1s to 24h`,
-		"queues: [{queue: a, assume: stream}]":                  `assume: "stream" is invalid: want classic or quorum`,
+		"queues: [{queue: a, budget: {messages: 0}}]":                       "budget.messages: 0 is invalid: want 1 to 1000000",
+		"queues: [{queue: a, budget: {holds_per_second: -1}}]":              "budget.holds_per_second: -1 is invalid",
+		"queues: [{queue: a, budget: {bytes: many}}]":                       `budget.bytes: "many" is invalid`,
+		"queues: [{queue: a, budget: {bytes: 99999999999GiB}}]":             "budget.bytes",
+		"queues: [{queue: a, stuck_consumers: {do: kill}}]":                 `stuck_consumers.do: "kill" is invalid: want wait or window`,
+		"queues: [{queue: a, stuck_consumers: {after: 1ms}}]":               `stuck_consumers.after: "1ms" is invalid: want 1s to 24h`,
+		"queues: [{queue: a, mode: retry}]":                                 "which needs a backoff",
+		"queues: [{queue: a, mode: keep, park: b}]":                         "are for mode retry",
+		"queues: [{queue: a, mode: retry, backoff: [0s]}]":                  `backoff: ["0s"] is invalid: want 1 to 16 waits`,
+		"queues: [{queue: a, mode: retry, backoff: [1s], jitter: 101%}]":    `jitter: "101%" is invalid: want 0% to 100%`,
+		"queues: [{queue: a, mode: retry, backoff: [1s], park: '{queue}'}]": "park: \"{queue}\" is invalid",
+		"queues: [{queue: a, mode: retry, backoff: [1s], cancel: any}]":     "cancel and exchange are for mode delay",
+		"queues: [{queue: a, assume: stream}]":                              `assume: "stream" is invalid: want classic or quorum`,
 	} {
 		_, err := ParseWatchFile([]byte(text))
 		require.ErrorContains(t, err, want, text)

@@ -3,6 +3,7 @@ package delay
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -195,12 +196,7 @@ func (r *retries) look() error {
 	}
 	r.mu.Lock()
 	r.back = back
-	again := make([]string, 0, len(r.ways))
-	for queue, w := range r.ways {
-		if w.open {
-			again = append(again, queue)
-		}
-	}
+	again := slices.Collect(maps.Keys(r.ways)) // those that were missing, too: RabbitMQ may have something for them
 	clear(r.ways)
 	r.mu.Unlock()
 	if !k.strays() {
