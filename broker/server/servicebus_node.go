@@ -38,6 +38,7 @@ func (s *session10) busRequest(l *link10, message []byte) error {
 		return amqp.NewException(amqp.NotFound, 0, 0, "no link from this node has the reply-to '%s' of the request as its target or name", r.ReplyTo)
 	}
 	s.p.c.flush()
+	s.p.c.out.WaitRoom() // a single read may bring very many requests, and an answer is up to 1 MiB
 	var a servicebus.Answer
 	if l.bus.cbs {
 		a = s.putToken(r)
@@ -54,11 +55,16 @@ func (s *session10) busRequest(l *link10, message []byte) error {
 		s.answer(to, answer)
 		return nil
 	}
-	s.p.c.srv.opts.Broker.Commit(func(err error) {
+	// The reader waits, so that there is one answer at a time, and copies it: others' confirms come after what Commit calls.
+	stored := make(chan error, 1)
+	s.p.c.srv.opts.Broker.Commit(func(err error) { stored <- err })
+	select {
+	case err := <-stored:
 		if err == nil {
 			s.answer(to, answer)
 		}
-	})
+	case <-s.p.c.ctx.Done():
+	}
 	return nil
 }
 

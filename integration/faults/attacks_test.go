@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -81,6 +82,9 @@ var attacks10 = []attack{
 	{name: "flows", over10: true, setup: func(x *attacker) { x.queue(fuse, nil) }, strike: manyFlows},
 	{name: "unsettled", over10: true, setup: func(x *attacker) { fillQueue(x, fuse, 100_000) }, strike: takeAndKeep},
 	{name: "released", over10: true, setup: func(x *attacker) { fillQueue(x, fuse, 20_000) }, strike: releaseAll},
+	{name: "service-bus", over10: true, settings: []string{"SERVICEBUS_EMULATOR=true"}, setup: func(x *attacker) {
+		x.admin("/queues/%2F/"+fuse, map[string]string{})
+	}, strike: manyRequests},
 	{name: "flood-over-10", over10: true, setup: func(x *attacker) { x.declare(floods, numbered, "", nil) }, strike: flood10},
 }
 
@@ -180,7 +184,7 @@ func unfinishedTransfers(ctx context.Context, x *attacker) error {
 	defer func() { x.say("%d parts of %d KiB were written", sent.Load(), len(part)>>10) }()
 	return atOnce(connections, func(int) error {
 		return again(ctx, func() error {
-			conn, err := x.raw10(ctx, sessions)
+			conn, err := x.raw10(ctx, plain, sessions)
 			if err != nil {
 				return err
 			}
@@ -208,16 +212,22 @@ func unfinishedTransfers(ctx context.Context, x *attacker) error {
 	})
 }
 
+// The ways to log in: as the attacker, or, in Service Bus's dialect, as nobody, with tokens to follow.
+var (
+	plain     = &amqp10.SASLInit{Mechanism: "PLAIN", Response: []byte("\x00" + hostile + "\x00" + hostile)}
+	anonymous = &amqp10.SASLInit{Mechanism: "ANONYMOUS"}
+)
+
 // pour10 writes frames on each of several connections, until the broker hangs up or the context ends, and again. With reads the broker's
 // answers are read, and thrown away. frames appends what comes next to b for i from 0 on; it may wait. Nothing: it hangs up.
-func (x *attacker) pour10(ctx context.Context, connections int, sessions uint16, reads bool, frames func(b []byte, i uint32) []byte) error {
+func (x *attacker) pour10(ctx context.Context, login *amqp10.SASLInit, connections int, sessions uint16, reads bool, frames func(b []byte, i uint32) []byte) error {
 	var written, octets, began atomic.Int64
 	defer func() {
 		x.say("%d connections, %d writes, %d MiB", began.Load(), written.Load(), octets.Load()>>20)
 	}()
 	return atOnce(connections, func(int) error {
 		return again(ctx, func() error {
-			conn, err := x.raw10(ctx, sessions)
+			conn, err := x.raw10(ctx, login, sessions)
 			if err != nil {
 				return err
 			}
@@ -260,7 +270,7 @@ func appendCredit(b []byte, session uint16, handle uint32) []byte {
 func endlessTransfers(ctx context.Context, x *attacker) error {
 	const sessions, links = 20, 50
 	large, tiny := make([]byte, rawFrame-100), make([]byte, 1)
-	return x.pour10(ctx, 4, sessions, true, func(b []byte, i uint32) []byte {
+	return x.pour10(ctx, plain, 4, sessions, true, func(b []byte, i uint32) []byte {
 		session, handle := uint16(i%sessions), i/sessions%links
 		t := amqp10.Transfer{Handle: handle, More: true}
 		if i == 2*sessions*links {
@@ -286,7 +296,7 @@ func endlessTransfers(ctx context.Context, x *attacker) error {
 func manyLinks(ctx context.Context, x *attacker) error {
 	const sessions, links = 250, 250
 	properties := amqp10.Map{{Key: amqp10.Symbol("x"), Value: strings.Repeat("x", 4<<10)}}
-	return x.pour10(ctx, 3, sessions, true, func(b []byte, i uint32) []byte {
+	return x.pour10(ctx, plain, 3, sessions, true, func(b []byte, i uint32) []byte {
 		session, handle := uint16(i%sessions), i/sessions%links
 		if i >= sessions*links {
 			b = amqp10.AppendFrame(b, session, &amqp10.Detach{Handle: handle, Closed: true}, nil)
@@ -299,7 +309,7 @@ func manyLinks(ctx context.Context, x *attacker) error {
 func manyFlows(ctx context.Context, x *attacker) error {
 	const links = 250
 	pour := func(reads bool) error {
-		return x.pour10(ctx, 2, 1, reads, func(b []byte, i uint32) []byte {
+		return x.pour10(ctx, plain, 2, 1, reads, func(b []byte, i uint32) []byte {
 			if i < links {
 				return appendReceiver(b, 0, i, fuse, nil)
 			}
@@ -319,7 +329,7 @@ func takeAndKeep(ctx context.Context, x *attacker) error {
 	return again(ctx, func() error {
 		while, cancel := context.WithTimeout(ctx, 400*time.Millisecond)
 		defer cancel()
-		return x.pour10(while, 2, 1, true, func(b []byte, i uint32) []byte {
+		return x.pour10(while, plain, 2, 1, true, func(b []byte, i uint32) []byte {
 			if i > 0 {
 				<-while.Done()
 			}
@@ -330,7 +340,7 @@ func takeAndKeep(ctx context.Context, x *attacker) error {
 
 // releaseAll gives back whatever it has received, in one disposition, and so receives it again.
 func releaseAll(ctx context.Context, x *attacker) error {
-	return x.pour10(ctx, 2, 1, true, func(b []byte, i uint32) []byte {
+	return x.pour10(ctx, plain, 2, 1, true, func(b []byte, i uint32) []byte {
 		if i == 0 {
 			b = appendReceiver(b, 0, 0, fuse, nil)
 		}
@@ -341,13 +351,66 @@ func releaseAll(ctx context.Context, x *attacker) error {
 	})
 }
 
+// manyRequests has a client of Service Bus present tokens for one entity after the other, and send, peek, schedule and ask for deferred messages,
+// and read what it is answered or not.
+func manyRequests(ctx context.Context, x *attacker) error {
+	const cbs, cbsAnswers, management, answers, sender = 0, 1, 2, 3, 4
+	request := func(to, operation string, body any, more ...amqp10.Entry) []byte {
+		b := (&amqp10.Properties{MessageID: "1", ReplyTo: to}).Append(nil)
+		b = amqp10.AppendSection(b, amqp10.SectionApplicationProperties, append(amqp10.Map{{Key: "operation", Value: operation}}, more...))
+		return amqp10.AppendSection(b, amqp10.SectionValue, body)
+	}
+	token := func(entity string) []byte {
+		return request("cbs", "put-token", strings.Repeat("x", 4<<10), amqp10.Entry{Key: "name", Value: "sb://host/" + entity})
+	}
+	numbers := amqp10.Array{}
+	for i := range int64(200) {
+		numbers = append(numbers, i)
+	}
+	message := amqp10.AppendSection(nil, amqp10.SectionData, noise[:10<<10])
+	peek := request("answers", "com.microsoft:peek-message", amqp10.Map{{Key: "from-sequence-number", Value: int64(0)}, {Key: "message-count", Value: int32(256)}})
+	byNumber := request("answers", "com.microsoft:receive-by-sequence-number", amqp10.Map{{Key: "sequence-numbers", Value: numbers}, {Key: "receiver-settle-mode", Value: uint32(1)}})
+	pour := func(reads bool) error {
+		return x.pour10(ctx, anonymous, 2, 1, reads, func(b []byte, i uint32) []byte {
+			id := 10 * i
+			transfer := func(handle uint32, payload []byte) {
+				b = amqp10.AppendFrame(b, 0, &amqp10.Transfer{Handle: handle, DeliveryID: amqp10.Uint(id), DeliveryTag: []byte{1}, Settled: true}, payload)
+				id++
+			}
+			attach := func(handle uint32, address, answersTo string) {
+				a := &amqp10.Attach{Name: fmt.Sprint(handle), Handle: handle, Target: &amqp10.Target{Address: address}}
+				if answersTo != "" {
+					a = &amqp10.Attach{Name: answersTo, Handle: handle, Role: amqp10.RoleReceiver, Source: &amqp10.Source{Address: address}}
+				}
+				if b = amqp10.AppendFrame(b, 0, a, nil); answersTo != "" {
+					b = appendCredit(b, 0, handle)
+				}
+			}
+			if i == 0 {
+				attach(cbs, "$cbs", "")
+				attach(cbsAnswers, "$cbs", "cbs")
+				transfer(cbs, token(fuse))
+				attach(management, fuse+"/$management", "")
+				attach(answers, fuse+"/$management", "answers")
+				attach(sender, fuse, "")
+			}
+			transfer(cbs, token(fuse+"/"+strconv.Itoa(int(i))))
+			transfer(sender, message)
+			transfer(management, peek)
+			transfer(management, byNumber)
+			return b
+		})
+	}
+	return atOnce(2, func(i int) error { return pour(i == 0) })
+}
+
 // flood10 is flood over AMQP 1.0.
 func flood10(ctx context.Context, x *attacker) error {
 	const batch = 200
 	body := amqp10.AppendSection(nil, amqp10.SectionData, noise[:12])
 	return atOnce(floods, func(queue int) error {
 		consumer := func() error {
-			return x.pour10(ctx, 1, 1, true, func(b []byte, i uint32) []byte {
+			return x.pour10(ctx, plain, 1, 1, true, func(b []byte, i uint32) []byte {
 				if i > 0 {
 					<-time.After(100 * time.Millisecond)
 					return appendCredit(b, 0, 0)
@@ -359,7 +422,7 @@ func flood10(ctx context.Context, x *attacker) error {
 			})
 		}
 		publisher := func() error {
-			return x.pour10(ctx, 1, 1, true, func(b []byte, i uint32) []byte {
+			return x.pour10(ctx, plain, 1, 1, true, func(b []byte, i uint32) []byte {
 				if i == 0 {
 					return appendSender(b, 0, 0, numbered(queue))
 				}
@@ -374,13 +437,13 @@ func flood10(ctx context.Context, x *attacker) error {
 }
 
 // raw10 logs in over AMQP 1.0 and begins sessions. What the broker answers is not read.
-func (x *attacker) raw10(ctx context.Context, sessions uint16) (net.Conn, error) {
+func (x *attacker) raw10(ctx context.Context, login *amqp10.SASLInit, sessions uint16) (net.Conn, error) {
 	conn, err := net.Dial("tcp", x.address)
 	if err != nil {
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { conn.Close() })
-	b := amqp10.AppendFrame([]byte(amqp10.SASLHeader), 0, &amqp10.SASLInit{Mechanism: "PLAIN", Response: []byte("\x00" + hostile + "\x00" + hostile)}, nil)
+	b := amqp10.AppendFrame([]byte(amqp10.SASLHeader), 0, login, nil)
 	b = append(b, amqp10.ProtocolHeader...)
 	b = amqp10.AppendFrame(b, 0, &amqp10.Open{ContainerID: hostile, Hostname: "vhost:" + hostile, MaxFrameSize: rawFrame, ChannelMax: sessions}, nil)
 	for channel := range sessions {
