@@ -30,7 +30,7 @@ PRIVILEGED = ^Test(Amqp091Own|AzureOwn|DiskFull|DiskFails|DiskStandsStill|Suspen
 LONG = ^Test(LookAtTheCeilings|TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|ForecastComesTrue|TreeLikeASet)$$
 
 .DEFAULT_GOAL := help
-.PHONY: .test-quietly .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image release release-check set-version clean
+.PHONY: .test-quietly .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image rabbitmq-plugin release release-check set-version clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -120,6 +120,10 @@ microbench: ## Go benchmarks with allocations, for benchstat
 
 image: ## container image curfew:VERSION, also as curfew:latest and as what the manifests name (needs docker; `make release` makes one without)
 	docker build --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$(COMMITTED) -t curfew:$(VERSION:v%=%) -t curfew:$(MANIFESTS) -t curfew .
+
+rabbitmq-plugin: ## dist/curfew_delayed-VERSION.ez, the exchange type x-delayed-message for RabbitMQ 4.3, which is fetched into .cache (needs erlc and apt-get; no root)
+	.ci/rabbitmq4 forky
+	deploy/rabbitmq/delayed/build .cache/rabbitmq4/forky/usr/lib/rabbitmq/lib/rabbitmq_server-*/plugins '$(VERSION:v%=%)' dist
 
 release: ## archives, packages, image, SBOM, formula and checksums of VERSION=v0.1.0 into dist (needs only Go)
 	@test -z "$$(git status --porcelain)" || { echo "Commit first: a release is built from a commit."; exit 1; }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -179,30 +180,39 @@ func (n *node) prepare(config string) error {
 	}
 	_, httpPort, _ := strings.Cut(strings.TrimPrefix(n.http, "http://"), ":")
 	_, port, _ := strings.Cut(n.addr, ":")
+	enabled := plugins
+	if family() == queuefacts.Family43 {
+		folder, err := delayedPlugin()
+		if err != nil {
+			return err
+		}
+		enabled = append(slices.Clone(plugins), "curfew_delayed")
+		n.env = []string{"RABBITMQ_PLUGINS_DIR=" + serverPlugins + ":" + folder}
+	}
 	for name, text := range map[string]string{
-		"plugins":       "[" + strings.Join(plugins, ",") + "].\n",
+		"plugins":       "[" + strings.Join(enabled, ",") + "].\n",
 		"rabbitmq.conf": "management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = " + httpPort + "\n" + config,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
-	n.env = []string{
-		"HOME=" + scratch, // the Erlang cookie
-		"ERL_EPMD_PORT=" + epmd.port,
+	n.env = append(n.env,
+		"HOME="+scratch, // the Erlang cookie
+		"ERL_EPMD_PORT="+epmd.port,
 		"ERL_EPMD_ADDRESS=127.0.0.1",
-		"RABBITMQ_NODENAME=" + n.name,
+		"RABBITMQ_NODENAME="+n.name,
 		"RABBITMQ_USE_LONGNAME=true",
 		"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
-		"RABBITMQ_NODE_PORT=" + port,
-		"RABBITMQ_DIST_PORT=" + freePort(),
-		"RABBITMQ_MNESIA_BASE=" + filepath.Join(dir, "mnesia"),
-		"RABBITMQ_LOG_BASE=" + filepath.Join(dir, "log"),
+		"RABBITMQ_NODE_PORT="+port,
+		"RABBITMQ_DIST_PORT="+freePort(),
+		"RABBITMQ_MNESIA_BASE="+filepath.Join(dir, "mnesia"),
+		"RABBITMQ_LOG_BASE="+filepath.Join(dir, "log"),
 		"RABBITMQ_LOGS=-",
-		"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(dir, "plugins"),
-		"RABBITMQ_CONFIG_FILE=" + filepath.Join(dir, "rabbitmq.conf"),
+		"RABBITMQ_ENABLED_PLUGINS_FILE="+filepath.Join(dir, "plugins"),
+		"RABBITMQ_CONFIG_FILE="+filepath.Join(dir, "rabbitmq.conf"),
 		"RABBITMQ_CONF_ENV_FILE=/dev/null",
-	}
+	)
 	return nil
 }
 

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/queuefacts"
@@ -23,6 +25,9 @@ var toolNames = map[string]string{
 	"rabbitmqctl":     debianServer + "/rabbitmqctl",
 	"epmd":            "/usr/bin/epmd",
 }
+
+// serverPlugins is the folder of the plugins of the RabbitMQ under test, in its tree; it is known once a node was started.
+var serverPlugins string
 
 // version is the version of the RabbitMQ under test, such as 3.10.8; it is known once a node was started.
 var version string
@@ -47,6 +52,7 @@ func findTools() error {
 		return errors.New("RabbitMQ is needed: apt-get install -y --no-install-recommends rabbitmq-server (or `make deps`)")
 	}
 	_, version, _ = strings.Cut(filepath.Base(folders[0]), "-")
+	serverPlugins = strings.TrimPrefix(folders[0], tree) + "/plugins"
 	if err := os.MkdirAll(tool(""), 0o700); err != nil {
 		return err
 	}
@@ -61,6 +67,16 @@ func findTools() error {
 	}
 	return nil
 }
+
+// delayedPlugin builds the plugin of deploy/rabbitmq/delayed, for 4.3, and returns the folder that it is in.
+var delayedPlugin = sync.OnceValues(func() (string, error) {
+	folder := filepath.Join(scratch, "plugins")
+	out, err := exec.Command("../../deploy/rabbitmq/delayed/build", os.Getenv(treeVariable)+serverPlugins, "0.0.0", folder).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build the plugin: %w\n%s", err, out)
+	}
+	return folder, nil
+})
 
 // inTree returns a script that runs the command at path inside the tree, in a mount namespace of its own. It needs no root. The
 // change of user clears the signal that the kernel sends when the test ends, so the script sets it again.

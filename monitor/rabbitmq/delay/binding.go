@@ -20,20 +20,32 @@ const missingFor = time.Hour
 // arguments are those of the binding between the exchange and the queue: a message with any of these headers, whatever their value, waits.
 var arguments = amqp091.Table{"x-match": "any-with-x", "x-delay": nil, "x-delay-until": nil, "x-cancel": nil}
 
+// ownType begins what the exchange type of deploy/rabbitmq/delayed answers: it leads to the queue without a binding.
+const ownType = "curfew_delayed"
+
 // binder makes the binding and looks what else is bound.
-type binder struct{ made bool }
+type binder struct {
+	made     bool
+	needless bool // as the exchange has said
+}
 
 // bind makes the binding if it is not there. RabbitMQ's answer does not tell whether it was: the lists before and after do.
 func (b *binder) bind(s *session) {
 	o := &s.k.o
-	if o.Exchange == "" {
+	if o.Exchange == "" || b.needless {
 		return
 	}
 	limited, cancel := context.WithTimeout(s.ctx, callTimeout)
 	defer cancel()
 	before, unknown := b.list(limited, o)
 	err := s.control.QueueBind(o.Queue, "", o.Exchange, false, arguments)
-	if refused, ok := errors.AsType[*amqp091.Error](err); ok && refused.Code == amqp091.NotFound {
+	refused, _ := errors.AsType[*amqp091.Error](err)
+	if refused != nil && refused.Code == amqp091.PreconditionFailed && strings.Contains(refused.Reason, ownType) {
+		b.needless = true
+		s.k.trouble("unbound", "", 0)
+		return
+	}
+	if refused != nil && refused.Code == amqp091.NotFound {
 		s.k.trouble("unbound", fmt.Sprintf("there is no exchange %s, so nothing is bound to the queue. Declare it (curfew rabbitmq plan --delay), or name the right one with exchange in the file that CURFEW_WATCH names.", o.Exchange), 0)
 		return
 	}

@@ -1,0 +1,283 @@
+package rabbitmq
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor/rabbitmq/queuefacts"
+)
+
+// delayedTypes are the types of exchange behind those of type x-delayed-message.
+var delayedTypes = []string{"direct", "topic", "fanout", "headers"}
+
+// TestDelayedPlugin runs applications that were written for the delayed-message plugin, unchanged, against RabbitMQ 4.3 with the plugin of
+// deploy/rabbitmq/delayed and a Curfew beside it. Older versions refuse that plugin.
+func TestDelayedPlugin(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	if family() != queuefacts.Family43 {
+		return
+	}
+	modules, err := filepath.Abs("../../.cache/node/node_modules")
+	check(t, err)
+	for language, command := range map[string][]string{
+		"go":     nil,
+		"python": {"/usr/bin/python3", "../clients/pika/delayed.py"},
+		"node":   {"env", "NODE_PATH=" + modules, "node", "../clients/node/delayed.js"},
+		"php":    {"php", "../clients/php/delayed.php"},
+		"java":   {"java", "-XX:TieredStopAtLevel=1", "-cp", "/usr/share/java/amqp-client.jar:/usr/share/java/slf4j-api.jar:/usr/share/java/slf4j-nop.jar", "../clients/java/Delayed.java"},
+	} {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			_, url := n.vhost(t)
+			a := application(goApplication{})
+			if command != nil {
+				a = foreign(command)
+			}
+			a.declare(t, url)
+			r := startReplica(t, n, url, "", language, "delay:*.delay")
+			eventually(t, answerLimit, "the delay queues to be kept", func() bool { return len(r.keeps()) == len(delayedTypes) })
+			c := consumeJobs(t, url)
+			var lines []string
+			for _, kind := range delayedTypes {
+				for id, delay := range map[string]string{"without": "none", "negative": "-5", "zero": "0", "soon": "400", "later": "2500"} {
+					lines = append(lines, kind+" "+id+" eu.new eu "+delay)
+				}
+				lines = append(lines, kind+" elsewhere us.new us 300")
+			}
+			sent := a.publish(t, url, lines)
+			count := len(delayedTypes)*5 + 1 // what goes elsewhere comes by the fanout alone
+			eventually(t, answerLimit, "all messages", func() bool { return c.count() == count })
+			time.Sleep(500 * time.Millisecond) // for what should not come
+			for _, line := range lines {
+				words := strings.Fields(line)
+				kind, id := words[0], words[1]
+				name := kind + " " + id
+				if id == "elsewhere" && kind != "fanout" {
+					require.Empty(t, c.arrived[name], name)
+					continue
+				}
+				require.Len(t, c.arrived[name], 1, name)
+				delay, _ := strconv.Atoi(words[4])
+				late := c.arrived[name][0].Sub(sent[name]) - time.Duration(max(delay, 0))*time.Millisecond
+				require.GreaterOrEqual(t, late, time.Duration(0), name)
+				require.Less(t, late, 2*time.Second, name)
+			}
+			for _, kind := range delayedTypes {
+				require.Empty(t, r.queue("delayed."+kind+".delay").Troubles)
+			}
+			refused := a.refused(t, url)
+			require.Len(t, refused, 2)
+			require.Contains(t, refused[0], "406")
+			require.Contains(t, refused[0], "PRECONDITION_FAILED - Invalid argument, 'x-delayed-type' must be an existing exchange type")
+			require.Contains(t, refused[1], "406")
+			require.Contains(t, refused[1], "'unheard-of'")
+		})
+	}
+}
+
+// TestDelayedPluginImported: definitions of the old plugin are imported as they are. The delay queue, if it is deleted, is made again, so that nothing
+// goes out early.
+func TestDelayedPluginImported(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	if family() != queuefacts.Family43 {
+		return
+	}
+	vhost, url := n.vhost(t)
+	n.api(t, http.MethodPost, "definitions/"+vhost, json.RawMessage(ofThePlugin), nil)
+	ch := openChannel(t, dial(t, url))
+	check(t, ch.Confirm(false))
+	for range 2 {
+		deleted, err := ch.QueueDelete("foo.delay", false, false, false)
+		check(t, err)
+		require.Zero(t, deleted)
+		c, err := ch.PublishWithDeferredConfirm("foo", "a.b", false, false, amqp091.Publishing{MessageId: "one", Headers: amqp091.Table{
+			"x-delay": 300,
+			"x-death": []any{amqp091.Table{"queue": "foo.delay", "exchange": "foo", "reason": "rejected", "count": int64(1), "routing-keys": []any{"a.b"}}}, // as who publishes again what has waited
+		}})
+		check(t, err)
+		require.True(t, c.Wait())
+		eventually(t, answerLimit, "the message to wait", func() bool {
+			q, err := ch.QueueDeclarePassive("foo.delay", true, false, false, false, nil)
+			check(t, err)
+			return q.Messages == 1
+		})
+		purged, err := ch.QueuePurge("foo.delay", false)
+		check(t, err)
+		require.Equal(t, 1, purged)
+	}
+	jobs, err := ch.QueueDeclarePassive("jobs", true, false, false, false, nil)
+	check(t, err)
+	require.Zero(t, jobs.Messages)
+}
+
+// TestDelayedPluginOnThreeNodes: what waits while no Curfew runs, and while every node is killed and started again, is delivered once, and not early.
+func TestDelayedPluginOnThreeNodes(t *testing.T) {
+	nodes := threeNodes(t)
+	if family() != queuefacts.Family43 {
+		return
+	}
+	vhost, url := nodes[0].vhost(t)
+	goApplication{}.declare(t, url)
+	const all = 200
+	var lines []string
+	for i := range all {
+		lines = append(lines, fmt.Sprintf("direct %d eu.new eu %d", i, 20_000+i))
+	}
+	sent := goApplication{}.publish(t, url, lines)
+	ch := openChannel(t, dial(t, url))
+	waiting := func(queue string) int {
+		q, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+		check(t, err)
+		return q.Messages
+	}
+	require.Equal(t, all, waiting("delayed.direct.delay"), "without Curfew they wait")
+	require.Zero(t, waiting("jobs.direct"))
+	for _, n := range nodes {
+		n.kill()
+	}
+	started := make(chan error)
+	for _, n := range nodes {
+		go func() { started <- n.start() }()
+	}
+	for range nodes {
+		check(t, <-started)
+	}
+	r := startReplica(t, nodes[0], urlsIn("guest", nodes, vhost), "", "one", "delay:*.delay")
+	eventually(t, time.Minute, "what waits to be held", func() bool { return r.keeps()["delayed.direct.delay"] == all })
+	c := consumeJobs(t, url)
+	eventually(t, time.Minute, "all messages", func() bool { return c.count() == all })
+	for i := range all {
+		name := fmt.Sprintf("direct %d", i)
+		require.Len(t, c.arrived[name], 1, name)
+		require.GreaterOrEqual(t, c.arrived[name][0].Sub(sent[name]), time.Duration(20_000+i)*time.Millisecond, name)
+	}
+}
+
+// application is one that was written for the delayed-message plugin; ../clients/pika/delayed.py describes what each can do.
+type application interface {
+	declare(t *testing.T, url string)
+	publish(t *testing.T, url string, lines []string) (sent map[string]time.Time) // by type and message-id
+	refused(t *testing.T, url string) []string
+}
+
+// foreign is the command of an application in another language.
+type foreign []string
+
+func (f foreign) run(t *testing.T, role, url, stdin string) []string {
+	t.Helper()
+	cmd := exec.Command(f[0], slices.Concat(f[1:], []string{role, url})...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+func (f foreign) declare(t *testing.T, url string) { f.run(t, "declare", url, "") }
+
+func (f foreign) refused(t *testing.T, url string) []string { return f.run(t, "refused", url, "") }
+
+func (f foreign) publish(t *testing.T, url string, lines []string) map[string]time.Time {
+	sent := map[string]time.Time{}
+	for _, line := range f.run(t, "publish", url, strings.Join(lines, "\n")+"\n") {
+		words := strings.Fields(line)
+		require.Len(t, words, 4, line)
+		micros, err := strconv.ParseInt(words[3], 10, 64)
+		check(t, err)
+		sent[words[1]+" "+words[2]] = time.UnixMicro(micros)
+	}
+	return sent
+}
+
+// goApplication uses amqp091-go.
+type goApplication struct{}
+
+func (goApplication) declare(t *testing.T, url string) {
+	ch := openChannel(t, dial(t, url))
+	for _, kind := range delayedTypes {
+		check(t, ch.ExchangeDeclare("delayed."+kind, "x-delayed-message", true, false, false, false, amqp091.Table{"x-delayed-type": kind}))
+		_, err := ch.QueueDeclare("jobs."+kind, true, false, false, false, nil)
+		check(t, err)
+		key, args := "eu.new", amqp091.Table{}
+		switch kind {
+		case "topic":
+			key = "eu.*"
+		case "headers":
+			args = amqp091.Table{"x-match": "all", "region": "eu"}
+		}
+		check(t, ch.QueueBind("jobs."+kind, key, "delayed."+kind, false, args))
+	}
+}
+
+func (goApplication) publish(t *testing.T, url string, lines []string) map[string]time.Time {
+	ch := openChannel(t, dial(t, url))
+	check(t, ch.Confirm(false))
+	sent := map[string]time.Time{}
+	for _, line := range lines {
+		words := strings.Fields(line)
+		headers := amqp091.Table{"region": words[3]}
+		if delay, err := strconv.Atoi(words[4]); err == nil {
+			headers["x-delay"] = delay
+		}
+		sent[words[0]+" "+words[1]] = time.Now()
+		c, err := ch.PublishWithDeferredConfirm("delayed."+words[0], words[2], false, false, amqp091.Publishing{MessageId: words[1], Headers: headers, DeliveryMode: amqp091.Persistent})
+		check(t, err)
+		require.True(t, c.Wait())
+	}
+	return sent
+}
+
+func (goApplication) refused(t *testing.T, url string) (answers []string) {
+	conn := dial(t, url)
+	for _, args := range []amqp091.Table{nil, {"x-delayed-type": "unheard-of"}} {
+		err := openChannel(t, conn).ExchangeDeclare("refused", "x-delayed-message", true, false, false, false, args)
+		answers = append(answers, fmt.Sprint(err))
+	}
+	return answers
+}
+
+// jobs are the messages that have arrived in the queues of an application.
+type jobs struct {
+	mu      sync.Mutex
+	arrived map[string][]time.Time // by type and message-id
+	all     int
+}
+
+func (j *jobs) count() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.all
+}
+
+// consumeJobs consumes from the queues of an application.
+func consumeJobs(t *testing.T, url string) *jobs {
+	t.Helper()
+	j := &jobs{arrived: map[string][]time.Time{}}
+	ch := openChannel(t, dial(t, url))
+	for _, kind := range delayedTypes {
+		deliveries, err := ch.Consume("jobs."+kind, "", true, false, false, false, nil)
+		check(t, err)
+		go func() {
+			for m := range deliveries {
+				j.mu.Lock()
+				j.arrived[kind+" "+m.MessageId] = append(j.arrived[kind+" "+m.MessageId], time.Now())
+				j.all++
+				j.mu.Unlock()
+			}
+		}()
+	}
+	return j
+}
