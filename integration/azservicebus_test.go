@@ -391,6 +391,16 @@ func TestAzureExpiry(t *testing.T) {
 	require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
 }
 
+// TestAzureNode: Microsoft's SDK for Node.js does all that its script has, each step with a Curfew of which 14 days pass in a moment.
+func TestAzureNode(t *testing.T) {
+	c := startForAzure(t, "CLOCK=manual", "DATA_DIR=")
+	_, host, _ := strings.Cut(c.url, "@")
+	node := nodeClient(t).(script)
+	node.command = []string{"node", "clients/node/servicebus.js"}
+	steps := node.run(t, nil, "Endpoint=sb://"+host+";"+emulatorPolicy+";UseDevelopmentEmulator=true", c.http+"/api/curfew/clock")
+	assert.Len(t, steps, 9)
+}
+
 // TestAzureKeys: a key has its claims and no others.
 func TestAzureKeys(t *testing.T) {
 	c := startForAzure(t, "SERVICEBUS_EMULATOR=false", "SERVICEBUS_KEYS=root=cm9vdA==,sender=c2VuZA==:send")
