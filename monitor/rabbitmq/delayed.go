@@ -39,6 +39,20 @@ func (d *Delays) List(queue, id string, before time.Time, limit int) (all []Dela
 	return all, nil
 }
 
+// Unlisted returns how many messages of a delay queue RabbitMQ has put aside that List does not know, by statistics that may be seconds
+// old; negative: that is not known.
+func (d *Delays) Unlisted(queue string) int64 {
+	for _, q := range d.p.Status().Queues {
+		if q.Queue == queue {
+			if q.Aside < 0 {
+				return -1
+			}
+			return max(0, q.Aside-int64(q.AsideKnown))
+		}
+	}
+	return 0
+}
+
 // Cancel ends the wait of a message that is then never delivered. The error says why it cannot.
 func (d *Delays) Cancel(queue, id string) error {
 	return d.change(queue, id, func(k *delay.Keeper) delay.Outcome { return k.Cancel(id) })
@@ -57,6 +71,10 @@ func (d *Delays) change(queue, id string, change func(*delay.Keeper) delay.Outco
 	switch change(k) {
 	case delay.TooLate:
 		return fmt.Errorf("too late: %s has been delivered", id)
+	case delay.PutAside:
+		return fmt.Errorf("%s is put aside in RabbitMQ, and can only be cancelled until a minute before it is due", id)
+	case delay.Unclear:
+		return fmt.Errorf("%s is not known here. If RabbitMQ has put it aside since before this Curfew started, it can only be cancelled, which has been noted if you cancelled it", id)
 	case delay.NotFound:
 		return fmt.Errorf("no message with the message-id %s waits in %s", id, queue)
 	}

@@ -288,14 +288,14 @@ func notWanted(d cluster.Decision) error {
 // othersAt reports whether anybody but Curfews consumes from the queue. Only one of them has its lease: whatever else they consume belongs to
 // one that is gone or hangs, or that does not share this one's Redis (noteSharedLocked).
 //
-// A consumer of AMQP 1.0 has a number as its tag, which does not say whose it is. Retries are held by those.
+// A consumer of AMQP 1.0 has a number as its tag, which does not say whose it is. Delays and retries are held by those.
 func othersAt(q *cluster.Queue, m cluster.Mode) keeper.Presence {
 	switch {
 	case q.Unknown&cluster.UnknownConsumers != 0:
 		return keeper.Unclear
 	case slices.ContainsFunc(q.Attached, func(c cluster.Consumer) bool {
 		_, notNumber := strconv.Atoi(c.Tag)
-		return keeper.OfTag(c.Tag) == "" && (m != cluster.Retry || notNumber != nil)
+		return keeper.OfTag(c.Tag) == "" && (!m.Waits() || notNumber != nil)
 	}):
 		return keeper.Present
 	}

@@ -192,10 +192,26 @@ func (q *queue) newKeeper() (queueKeeper, error) {
 			ConnectAMQP10: func(ctx context.Context) (*amqp.Conn, error) { return q.p.rabbitmq.ConnectAMQP10(ctx, "keep "+q.name) }})
 	}
 	return q.p.newDelay(delay.Options{Options: q.options(), Exchange: q.rule.ExchangeOf(q.name), Bound: q.p.rabbitmq.Bound, Cancel: q.rule.Cancel,
+		ConnectAMQP10: func(ctx context.Context) (*amqp.Conn, error) { return q.p.rabbitmq.ConnectAMQP10(ctx, "keep "+q.name) },
+		User:          q.p.rabbitmq.Address().User(), Aside: q.asideSince,
 		IsDelay: func(name string) bool {
 			r, watched := q.p.watch.Rule(q.p.vhost(), q.p.vhost(), name)
 			return watched && r.Mode == cluster.Delay
 		}})
+}
+
+// asideSince returns how many messages RabbitMQ has put aside, by a list of queues since then; -1: there was none.
+func (q *queue) asideSince(since time.Time) int64 {
+	q.p.mu.Lock()
+	defer q.p.mu.Unlock()
+	if q.p.inventory == nil || q.p.lookedAt.Before(since) {
+		return -1
+	}
+	found := q.p.inventory.Queue(q.name)
+	if found == nil {
+		return -1
+	}
+	return found.Delayed
 }
 
 // noteLetGoLocked remembers that the keeper let the queue go, so that no other one begins until an operator allows it.

@@ -57,6 +57,11 @@ type Queue struct {
 	running  bool // a keeper runs here, or waits for the lease
 	// Troubles are what is wrong with a delay queue whose messages are held.
 	Troubles []delay.Trouble `json:"troubles,omitempty"`
+	// Engine is how messages of a delay queue wait: hold, or aside+hold if RabbitMQ has them put aside until a minute before they are due. Aside is how
+	// many are, -1 unknown; AsideKnown how many of them this Curfew can list.
+	Engine     string `json:"engine,omitempty"`
+	Aside      int64  `json:"aside,omitempty"`
+	AsideKnown int    `json:"aside_known,omitempty"`
 	// NeedsOperator: it stays as it is until an operator allows it.
 	NeedsOperator bool `json:"needs_operator,omitempty"`
 
@@ -219,6 +224,12 @@ func (q *queue) describeLocked(row *Queue) {
 	}
 	if delayed, ok := q.keeper.(*delay.Keeper); ok {
 		row.Troubles = q.troublesOf(delayed)
+		if row.Engine, row.AsideKnown = delayed.Engine(); row.Engine != "hold" {
+			row.Aside = -1
+			if found := q.p.inventory.Queue(q.name); found != nil {
+				row.Aside = found.Delayed
+			}
+		}
 	}
 	row.Expired, row.UnknownAge = s.Counts.Expired, s.Counts.UnknownAge
 	if r := s.LastRelease; r.At != 0 {

@@ -52,7 +52,9 @@ func rabbitmqStatusCommand() *cobra.Command {
 func rabbitmqRow(q *rabbitmq.Queue) []string {
 	held, due, lateness, missed, why := "-", "-", "-", "-", strings.TrimSpace(q.Reason+" "+q.Instead)
 	if q.Here || q.Reported {
-		held = strconv.Itoa(q.Held)
+		if held = strconv.Itoa(q.Held); q.Aside > 0 {
+			held += fmt.Sprintf(" + %d aside", q.Aside)
+		}
 	}
 	if q.NextDue != 0 {
 		due = table.FromNow(time.UnixMilli(q.NextDue))

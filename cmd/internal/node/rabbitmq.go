@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -167,6 +168,13 @@ func (d delays) ListDelays(queue, id string, before time.Time, limit int) (rows 
 	for _, m := range all {
 		due := time.UnixMilli(m.Due)
 		rows = append(rows, operate.DelayRow{ID: m.ID, Key: m.Key, To: m.To, Due: due.UTC().Format("2006-01-02T15:04:05.000Z"), In: time.Until(due).Round(time.Millisecond).String(), Known: string(m.Known)})
+	}
+	if n := d.Unlisted(queue); err == nil && id == "" && len(rows) < limit && n != 0 {
+		text := "an unknown number of"
+		if n > 0 {
+			text = strconv.FormatInt(n, 10)
+		}
+		rows = append(rows, operate.DelayRow{Known: text + " more are put aside, by RabbitMQ's statistics"})
 	}
 	return rows, notFound(err)
 }

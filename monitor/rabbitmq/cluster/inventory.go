@@ -82,6 +82,7 @@ type listedQueue struct {
 	Policy     string // its name
 	Ready      int64  `json:"messages_ready"`
 	Unacked    int64  `json:"messages_unacknowledged"`
+	Messages   int64  // also those put aside
 }
 
 // measuredQueue is a queue in the list with statistics.
@@ -134,7 +135,7 @@ func (c *Cluster) askAPI(ctx context.Context) (*Inventory, error) {
 	for _, l := range listed {
 		autoDelete, _ := l.AutoDelete.(bool)
 		i.Queues = append(i.Queues, Queue{VHost: c.address.vhost, Name: l.Name, Type: l.Type, Durable: l.Durable, AutoDelete: autoDelete,
-			Exclusive: l.Exclusive, State: l.State, Arguments: l.Arguments, Ready: l.Ready, Unacked: l.Unacked,
+			Exclusive: l.Exclusive, State: l.State, Arguments: l.Arguments, Ready: l.Ready, Unacked: l.Unacked, Delayed: max(-1, l.Messages-l.Ready-l.Unacked),
 			Unknown: UnknownPolicy | UnknownGets | UnknownConsumers})
 	}
 	slices.SortFunc(i.Queues, func(a, b Queue) int { return strings.Compare(a.Name, b.Name) })

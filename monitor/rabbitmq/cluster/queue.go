@@ -22,6 +22,7 @@ type Queue struct {
 	Policy map[string]any
 
 	Ready, Unacked int64
+	Delayed        int64 // neither ready nor unacked, since they were put aside until a time; negative: unknown
 	// Consumers is how many are attached. Attached names them, where that is known.
 	Consumers int
 	Attached  []Consumer

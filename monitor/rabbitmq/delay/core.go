@@ -22,6 +22,9 @@ const (
 	recentFor = time.Minute
 	// forgetAfter is how long after it was due a due time is remembered of a message that does not come again.
 	forgetAfter = 7 * 24 * time.Hour
+	// heldFor is how long before it is due a message that was put aside comes back. What is due sooner than stampFrom is not put aside at all.
+	heldFor   = time.Minute
+	stampFrom = 5 * time.Second
 )
 
 // Outcome is what became of a command.
@@ -34,6 +37,8 @@ const (
 	TooLate     Outcome = "too late"  // the message has been delivered
 	NotFound    Outcome = "not found" // no such message waits, nor was one settled in the last minutes
 	Refused     Outcome = "refused"   // Options.Cancel does not let the sender
+	PutAside    Outcome = "put aside" // RabbitMQ has it until a minute before it is due, and it cannot be changed until then
+	Unclear     Outcome = "unknown"   // not known here, but RabbitMQ has messages aside since before this Curfew: it is cancelled if it comes back
 )
 
 // Known is how the due time of a message is known.
@@ -46,9 +51,10 @@ const (
 	ByTimestamp Known = "timestamp" // timestamp_in_ms, or timestamp and a second
 	Unknown     Known = "unknown"   // it may have waited before: its delay began when it came
 	ByCommand   Known = "command"   // it was rescheduled
+	ByStamp     Known = "stamp"     // it was put aside, or could have been: RabbitMQ keeps its due time with it
 )
 
-// held is one message that waits.
+// held is one message that waits: here, or put aside in RabbitMQ, then without a channel.
 type held struct {
 	due         deadline.Instant
 	since       deadline.Instant // when it came
@@ -58,11 +64,13 @@ type held struct {
 	user        string
 	to          string // the queue that it is for, with mode retry
 	again       bool   // when it is due, it is given back to be looked at again
+	deaths      int64
 	channel     *channel
 	tag         uint64
 	known       Known
 	at          int   // in the heap; -1: it is settled
 	next, prev  *held // with the same id, the later and the earlier ones
+	targets     int   // of a tombstone: how many messages it ends; 0: unclear
 }
 
 // dueTimes are due times of equal messages.
@@ -101,18 +109,22 @@ func (h *dueHeap) Pop() any {
 
 // effect is something to be written: a message is discarded, so that RabbitMQ delivers it, or acknowledged, or given back, or a command is answered.
 type effect struct {
-	channel *channel
-	tag     uint64
-	ack     bool
-	again   bool
-	to      string // of a message that is discarded
-	replyTo string // of an answer
-	correl  string
-	answer  Outcome
+	channel   *channel
+	tag       uint64
+	ack       bool
+	again     bool
+	to        string           // of a message that is discarded
+	aside     deadline.Instant // not 0: it is put aside, and is due then
+	stamp     string           // goes with it
+	until     deadline.Instant // 0: it comes back at once
+	tombstone string           // the message-id that a tombstone is published for
+	replyTo   string           // of an answer
+	correl    string
+	answer    Outcome
 }
 
 // core holds the messages of one queue. It does nothing itself and is not safe for concurrent use. Invariant: each message that was delivered and
-// whose channel is open is in waiting, in commands, or in out.
+// whose channel is open is in waiting, in commands, in tombstones, or in out.
 type core struct {
 	queue    string
 	ttl      time.Duration // the queue's; negative: none
@@ -122,6 +134,12 @@ type core struct {
 	commands []*held        // that wait for their target, in the order in which they came; without a channel: of a message that is held
 	awaited  map[string]int // how many of them wait for a message
 	byID     map[string]*held
+
+	putsAside  bool                       // RabbitMQ can
+	aside      map[deadline.Instant]*held // those of waiting that are, by when they are due
+	complete   bool                       // no other message is aside
+	tombstones map[string]*held           // commands that end a message when it comes back, by its id; without a channel: RabbitMQ has it
+	self       string                     // the user whose commands are always obeyed: our own
 
 	remembered map[uint64]*dueTimes  // of messages that may come again, by fingerprint
 	recent     []recentDue           // of messages that were discarded a moment ago: RabbitMQ may not have heard
@@ -140,6 +158,7 @@ type core struct {
 
 func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *core {
 	return &core{queue: queue, ttl: -1, cancel: cancel, isDelay: isDelay, byID: map[string]*held{}, remembered: map[uint64]*dueTimes{}, awaited: map[string]int{},
+		aside: map[deadline.Instant]*held{}, tombstones: map[string]*held{},
 		outcomes: [2]map[string]Outcome{{}, {}}}
 }
 
@@ -203,7 +222,7 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 	if c.backlog--; c.backlog <= 0 {
 		c.caughtUp = true
 	}
-	e := &held{since: now, fingerprint: m.fingerprint, id: m.id, key: m.key, user: m.user, to: m.to, again: m.again, channel: ch, tag: tag}
+	e := &held{since: now, fingerprint: m.fingerprint, id: m.id, key: m.key, user: m.user, to: m.to, again: m.again, deaths: m.deaths, channel: ch, tag: tag}
 	ch.add(now)
 	if m.parked {
 		c.settle(e, true)
@@ -215,11 +234,18 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 		return
 	}
 	e.due, e.known = c.dueOf(now, m)
+	if m.returned {
+		c.isBack(e)
+	}
+	if tombstone := c.tombstoneFor(m); tombstone != nil {
+		c.endOne(e, tombstone)
+		return
+	}
 	if m.returned && m.id != "" && (c.outcome(m.id) == Cancelled || c.outcome(m.id) == Replaced) {
 		c.settle(e, true) // the acknowledgement was lost
 		return
 	}
-	if m.command == replacing && e.known != ByMemory { // or it was held before, and has replaced already
+	if m.command == replacing && e.known != ByMemory && e.known != ByStamp { // or it was held before, and has replaced already
 		e.message = m
 		c.obey(now, e)
 		return
@@ -230,7 +256,9 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 // hold has a message wait, and fulfils a command that came before it.
 func (c *core) hold(now deadline.Instant, e *held) {
 	e.message = nil
-	if e.known != ByMemory && e.due > now {
+	if c.putsAside && (e.due > now.Add(heldFor) || e.known != ByStamp && e.due > now.Add(stampFrom)) {
+		c.putAside(now, e)
+	} else if e.known != ByMemory && e.known != ByStamp && e.due > now {
 		c.shadows = append(c.shadows, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due})
 	}
 	heap.Push(&c.waiting, e)
@@ -266,6 +294,9 @@ func (c *core) awaits(command *held, n int) {
 // dueOf returns when a message is due.
 func (c *core) dueOf(now deadline.Instant, m *message) (deadline.Instant, Known) {
 	if m.returned {
+		if m.stamp > 0 {
+			return m.stamp, ByStamp
+		}
 		if due, ok := c.recall(m.fingerprint); ok {
 			return due, ByMemory
 		}
@@ -297,8 +328,12 @@ func (c *core) dueOf(now deadline.Instant, m *message) (deadline.Instant, Known)
 func (c *core) obey(now deadline.Instant, e *held) {
 	m := e.message
 	outcome := c.command(now, m)
+	if outcome == PutAside && m.command != rescheduling || outcome == Unclear && now >= e.since.Add(patience) && m.command == cancelling {
+		c.plant(now, e, outcome)
+		return
+	}
 	replaces := m.command == replacing && (outcome == Replaced || !m.only || e.known == Unknown && m.returned) // the last: perhaps it has replaced already
-	if outcome == NotFound && (now < e.since.Add(patience) || !c.caughtUp) && c.awaited[m.target] == 0 {
+	if (outcome == NotFound || outcome == Unclear) && (now < e.since.Add(patience) || !c.caughtUp) && c.awaited[m.target] == 0 {
 		if replaces && e.channel != nil {
 			c.hold(now, e)
 			e = &held{since: e.since, message: m}
@@ -327,6 +362,8 @@ func (c *core) answer(replyTo, correlation string, o Outcome) {
 func (c *core) command(now deadline.Instant, m *message) Outcome {
 	target := c.byID[m.target]
 	switch {
+	case m.user != "" && m.user == c.self && m.command == cancelling:
+		return c.end(m.target, Cancelled)
 	case c.cancel == cluster.CancelOff:
 		return Refused
 	case c.cancel == cluster.CancelSameUser && target != nil && (m.user == "" || m.user != target.user):
@@ -346,7 +383,7 @@ func (c *core) command(now deadline.Instant, m *message) Outcome {
 // end acknowledges the waiting messages with an id, which are never delivered. There are several if a publisher sent one again.
 func (c *core) end(id string, as Outcome) Outcome {
 	e := c.byID[id]
-	if e == nil {
+	if e == nil || c.isAside(e) {
 		return c.absent(id, as)
 	}
 	before := c.outcome(id)
@@ -364,7 +401,7 @@ func (c *core) end(id string, as Outcome) Outcome {
 // reschedule changes when the waiting messages with an id are due.
 func (c *core) reschedule(id string, due deadline.Instant) Outcome {
 	first := c.byID[id]
-	if first == nil {
+	if first == nil || c.isAside(first) {
 		return c.absent(id, Rescheduled)
 	}
 	for e := first; e != nil; e = e.next {
@@ -380,6 +417,12 @@ func (c *core) reschedule(id string, due deadline.Instant) Outcome {
 func (c *core) absent(id string, wanted Outcome) Outcome {
 	if was := c.outcome(id); was == TooLate || was == wanted && was == Cancelled {
 		return was
+	}
+	switch {
+	case c.byID[id] != nil || c.tombstones[id] != nil && wanted == Cancelled:
+		return PutAside
+	case c.putsAside && !c.complete:
+		return Unclear
 	}
 	return NotFound
 }
@@ -452,6 +495,11 @@ func (c *core) tick(now deadline.Instant) {
 	}
 	for len(c.waiting) > 0 && c.waiting[0].due <= now {
 		e := c.waiting[0]
+		if e.channel == nil { // RabbitMQ is late
+			c.forget(e)
+			c.complete = false
+			continue
+		}
 		if e.again {
 			c.settle(e, false)
 			continue
@@ -486,8 +534,13 @@ func (c *core) lose(ch *channel) {
 		c.remember([]keeper.Shadow{{Fingerprint: r.fingerprint, Deadline: r.due}})
 	}
 	c.recent = nil
+	for _, e := range c.tombstones {
+		if ch == nil || e.channel == ch {
+			e.channel = nil
+		}
+	}
 	lost := func(e *held) bool {
-		if ch != nil && e.channel != ch {
+		if ch != nil && e.channel != ch || ch == nil && c.aside[e.due] == e {
 			return false
 		}
 		e.at = -1

@@ -33,7 +33,7 @@ func newStory(t *testing.T, who cluster.Cancel) *story {
 func (s *story) deliver(d *amqp091.Delivery) {
 	s.tag++
 	s.ids[s.tag] = d.MessageId
-	m := read(fingerprint.New(), d)
+	m := read(fingerprint.New(), "foo.delay", d)
 	s.c.deliver(s.now, s.ch, s.tag, &m)
 }
 
@@ -317,7 +317,7 @@ func cancel(id string) amqp091.Table { return amqp091.Table{"x-cancel": id} }
 func TestPendingBefore(t *testing.T) {
 	k := &Keeper{core: newCore("q", cluster.CancelOff, nil)}
 	for i := range 100 {
-		m := read(fingerprint.New(), published("", amqp091.Table{"x-delay": int64(1000 * (100 - i))}))
+		m := read(fingerprint.New(), "foo.delay", published("", amqp091.Table{"x-delay": int64(1000 * (100 - i))}))
 		k.core.begin(0, 0)
 		k.core.deliver(1, &channel{}, uint64(i), &m)
 	}
@@ -347,4 +347,71 @@ func TestManyEqualMessages(t *testing.T) {
 		out++
 	}
 	require.Equal(t, n, out)
+}
+
+// TestPutAside: what is due later than a minute is put aside; cancelled or replaced, it is acknowledged when it comes back, also by a Curfew that did not know it.
+func TestPutAside(t *testing.T) {
+	s := newStory(t, cluster.CancelAny)
+	s.c.putsAside, s.c.complete, s.c.self = true, true, "curfew"
+	stamps := map[string]string{}
+	after := func(d time.Duration) (done []string) {
+		var rest []effect
+		for _, e := range s.c.out {
+			switch {
+			case e.aside > 0:
+				stamps[s.ids[e.tag]] = e.stamp
+				done = append(done, "aside "+s.ids[e.tag])
+			case e.tombstone != "":
+				done = append(done, "tombstone "+e.tombstone)
+			default:
+				rest = append(rest, e)
+			}
+		}
+		s.c.out = rest
+		return append(done, s.after(d)...)
+	}
+	back := func(id string, header string, v any) {
+		again := published(id, amqp091.Table{header: v, stampHeader: stamps[id]})
+		again.Redelivered = true
+		s.deliver(again)
+	}
+	hour := int64(3_600_000)
+	for _, id := range []string{"a", "b", "c", "d"} {
+		s.deliver(published(id, amqp091.Table{"x-delay": hour}))
+	}
+	s.deliver(published("short", amqp091.Table{"x-delay": int64(4000)}))
+	require.Equal(t, []string{"aside a", "aside b", "aside c", "aside d", "+short"}, after(5*time.Second))
+	require.Len(t, s.c.waiting, 4)
+	s.deliver(published("end b", amqp091.Table{"x-cancel": "b"}))
+	s.deliver(published("c2", amqp091.Table{"x-replace": "c", "x-delay": int64(1000)}))
+	s.deliver(published("sooner", amqp091.Table{"x-reschedule": "a", "x-delay": int64(1000)}))
+	require.Equal(t, []string{"tombstone c", "end b=cancelled", "c2=replaced", "sooner=put aside", "-sooner", "+c2"}, after(1001*time.Millisecond))
+	s.c.lose(nil) // the tombstone of b goes back, and those aside stay known
+	require.Len(t, s.c.waiting, 2)
+	again := published("end b", amqp091.Table{"x-cancel": "b"})
+	again.Redelivered = true
+	s.deliver(again)
+	require.Equal(t, []string{"end b=cancelled"}, after(0))
+	s.now = s.now.Add(59 * time.Minute)
+	for _, id := range []string{"a", "b", "c"} {
+		back(id, "x-delay", hour)
+	}
+	require.Equal(t, []string{"-b", "-end b", "-c"}, after(0))
+	require.Equal(t, []string{"+a"}, after(time.Minute))
+	require.Empty(t, s.c.tombstones)
+	require.Equal(t, Unclear, s.c.cancelHere("d"), "RabbitMQ is late with it, so not all is known")
+
+	other := newStory(t, cluster.CancelAny)
+	other.c.putsAside = true
+	other.now = s.now
+	s.c, s.ids = other.c, map[uint64]string{}
+	s.deliver(published("end d", amqp091.Table{"x-cancel": "d"}))
+	require.Equal(t, []string{"end d=unknown"}, after(patience))
+	back("d", "x-delay", hour)
+	require.Equal(t, []string{"-d", "-end d"}, after(time.Hour))
+
+	stale := published("again", amqp091.Table{"x-delay": hour, stampHeader: stampOf(1, 0), "x-death": []any{amqp091.Table{"queue": "foo.delay", "count": int64(1)}}})
+	stale.Redelivered = true
+	s.deliver(stale)
+	require.Equal(t, []string{"aside again"}, after(0), "its stamp is of an earlier wait")
 }

@@ -1,6 +1,6 @@
 // Package delay delivers the messages of one queue of a RabbitMQ when each is due, whatever their order.
 //
-// Messages wait in a queue that only Curfew consumes. A Keeper holds them all unacknowledged. When one is due, the Keeper discards it
+// Messages wait in a queue that only Curfew consumes. A Keeper holds them unacknowledged. When one is due, the Keeper discards it
 // (basic.nack without requeue), and RabbitMQ itself dead-letters it to where it belongs, with reason rejected and with the queue's own
 // dead-letter strategy. Nothing is published for that, and bodies are hashed and dropped.
 //
@@ -12,10 +12,23 @@
 // The binding between foo and foo.delay has void arguments, which match any value. JSON cannot express them, so no definitions file and no
 // management API can make or keep it: the Keeper does, at each start and each minute (binding.go).
 //
+// # Put aside
+//
+// A quorum queue of RabbitMQ 4.3 can do the waiting: with AMQP 1.0, a message settled as modified with x-opt-delivery-time is delivered again then. So what is
+// due later than heldFor from now is put aside until that long before it is due, and held only for the rest. A stamp, an annotation, says when it is due, so RabbitMQ's log remembers
+// that and nothing else has to. What is due later than stampFrom and sooner than heldFor is stamped too, and comes back at once.
+//
+//	published ──► due soon ────────────────────────────► held ──► discarded
+//	         └──► stamped, aside until due - heldFor ──┘
+//
+// Nobody can touch what is aside. The core knows what it has put there since it was made; while it has not seen RabbitMQ have nothing aside, there may be
+// more. A command to cancel such a message stays unacknowledged, as a tombstone, until it is back. If AMQP 1.0 cannot be had, everything is held.
+//
 // # When a message is due
 //
 // By the first of these that it has:
 //
+//	stamp          of this wait: a message that has come out of the queue more often since has an old one
 //	x-delay-until  header: Unix ms
 //	x-delay        header: ms after it was published; an integer, a float, or digits. There is no upper limit but a hundred years
 //	expiration     the property, or the queue's message-ttl
@@ -34,7 +47,7 @@
 //
 //	x-cancel: ID                        the waiting message with that message-id is acknowledged, and never delivered
 //	x-delay: MS, x-replace: ID          this message takes its place; with x-replace-only: true it is dropped if there is none to replace
-//	x-delay: MS, x-reschedule: ID       the waiting message is due that long from now; the command itself is not delivered
+//	x-delay: MS, x-reschedule: ID       the waiting message is due that long from now, unless it is aside; the command itself is not delivered
 //
 // The answer goes to reply-to, with the correlation-id and one of the words of Outcome. Options.Cancel says who may. Each message has one winner: it
 // is settled once, by the one goroutine that writes, and the answer says by whom. A command that comes before its message waits for it for a moment;
@@ -65,6 +78,6 @@
 //
 // # Parts
 //
-// core decides and does nothing itself. session is one connection: a goroutine for each channel hands deliveries to the core, and one writes
-// what it decides.
+// core decides and does nothing itself; aside.go has its part for what is put aside. session is one connection, with another one for AMQP 1.0: a goroutine
+// for each channel or link hands deliveries to the core, and one writes what it decides.
 package delay

@@ -20,6 +20,10 @@ type Options struct {
 	keeper.Options
 	// Exchange is the one that is bound to the queue for x-delay and x-cancel; "": the queue is fed by other bindings.
 	Exchange string
+	// User is the one of the connections.
+	User string
+	// Aside is how many messages RabbitMQ has aside, by what it has said since then; negative: it has not said. nil: none is put aside.
+	Aside func(since time.Time) int64
 	// Bound lists what is bound to an exchange; nil: that cannot be known.
 	Bound func(ctx context.Context, exchange string) ([]cluster.Bound, error)
 	// Cancel says who may cancel, replace and reschedule by a message.
@@ -32,7 +36,7 @@ type Options struct {
 	Inventory func() *cluster.Inventory
 	// Topology lists exchanges and bindings.
 	Topology func(ctx context.Context) (map[string]cluster.Exchange, []cluster.Binding, error)
-	// ConnectAMQP10 opens an AMQP 1.0 connection.
+	// ConnectAMQP10 opens an AMQP 1.0 connection; with Aside it is required, too.
 	ConnectAMQP10 func(ctx context.Context) (*amqp.Conn, error)
 }
 
@@ -74,7 +78,7 @@ type Keeper struct {
 
 // Trouble is something that is wrong with a queue although its messages are held.
 type Trouble struct {
-	Name   string `json:"name"` // a fixed word: binding, bound, consumers, budget, unbound, park, policy, stray
+	Name   string `json:"name"` // a fixed word: binding, bound, consumers, budget, unbound, engine, park, policy, stray
 	Reason string `json:"reason"`
 	Since  int64  `json:"since"` // Unix ms
 	until  deadline.Instant
@@ -91,8 +95,10 @@ func New(o Options) (*Keeper, error) {
 	if o.MaxMessages == 0 {
 		o.MaxMessages = 1_000_000
 	}
+	c := newCore(o.Queue, o.Cancel, o.IsDelay)
+	c.self = o.User
 	return &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue)), since: o.Now(), code: keeper.Looking,
-		core: newCore(o.Queue, o.Cancel, o.IsDelay), wake: make(chan struct{}, 1)}, nil
+		core: c, wake: make(chan struct{}, 1)}, nil
 }
 
 // Allow does nothing: delaying does no harm that an operator has to allow.
@@ -108,7 +114,7 @@ func (k *Keeper) Status() keeper.Status {
 func (k *Keeper) statusLocked() keeper.Status {
 	c := k.core
 	s := keeper.Status{VHost: k.o.VHost, Queue: k.o.Queue, State: k.state, Code: k.code, Reason: k.reason, Since: k.since, Keeper: k.holder,
-		Held: len(c.waiting), CaughtUp: c.caughtUp, LookedAt: k.lookedAt, Ready: k.ready, Counts: c.counts}
+		Held: len(c.waiting) - len(c.aside), CaughtUp: c.caughtUp, LookedAt: k.lookedAt, Ready: k.ready, Counts: c.counts}
 	if k.leaseErr != nil {
 		s.LeaseError = k.leaseErr.Error()
 	}
@@ -116,6 +122,17 @@ func (k *Keeper) statusLocked() keeper.Status {
 		s.NextDue = c.waiting[0].due
 	}
 	return s
+}
+
+// Engine is how messages wait: hold, or aside+hold if RabbitMQ has them aside until a minute before they are due. known is how many of those aside can
+// be listed.
+func (k *Keeper) Engine() (engine string, known int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.core.putsAside {
+		return "aside+hold", len(k.core.aside)
+	}
+	return "hold", 0
 }
 
 // PendingBefore appends how many messages are due before each instant.

@@ -20,6 +20,8 @@ type message struct {
 	delay     time.Duration    // after it was published; negative: it does not say
 	expires   bool             // delay is its expiration
 	published deadline.Instant // at the latest, by what the message says; 0: nothing
+	stamp     deadline.Instant // when it is due, as RabbitMQ has kept it; 0: it has no stamp
+	deaths    int64            // how often it has been dead-lettered from this queue
 	passed    string           // the queue that it was dead-lettered from last
 	returned  bool             // it was delivered before
 
@@ -47,7 +49,10 @@ const (
 const longest = 100 * 365 * 24 * time.Hour
 
 // read takes what is needed from a delivery.
-func read(fingerprints *fingerprint.Hash, d *amqp091.Delivery) message {
+func read(fingerprints *fingerprint.Hash, queue string, d *amqp091.Delivery) message {
+	stamp := d.Headers[stampHeader]
+	delete(d.Headers, stampHeader)
+	delete(d.Headers, deliveryTime)
 	m := message{fingerprint: fingerprints.Of(d), id: d.MessageId, key: d.RoutingKey, user: d.UserId,
 		returned: d.Redelivered, replyTo: d.ReplyTo, correl: d.CorrelationId}
 	if ms, ok := millis(d.Headers["x-delay-until"]); ok && ms > 0 && ms < longest.Milliseconds() {
@@ -65,7 +70,14 @@ func read(fingerprints *fingerprint.Hash, d *amqp091.Delivery) message {
 		if last, ok := deaths[0].(amqp091.Table); ok {
 			m.passed, _ = last["queue"].(string)
 		}
+		for _, one := range deaths {
+			if death, ok := one.(amqp091.Table); ok && death["queue"] == queue {
+				times, _ := fingerprint.Integer(death["count"])
+				m.deaths += times
+			}
+		}
 	}
+	m.stamp = readStamp(stamp, m.deaths)
 	for kind, header := range map[commandKind]string{cancelling: "x-cancel", replacing: "x-replace", rescheduling: "x-reschedule"} {
 		if id, ok := d.Headers[header].(string); ok && kind > m.command {
 			m.command, m.target = kind, id

@@ -4,20 +4,17 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/Azure/go-amqp"
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/internal/fingerprint"
-	"curfew/monitor/rabbitmq/keeper"
 )
 
 const (
@@ -25,8 +22,6 @@ const (
 	toHeader = "x-curfew-to"
 	// againAfter is after how long a message is looked at again that can go nowhere, and a queue that was missing.
 	againAfter = 10 * time.Second
-	// perSession is how many links an AMQP 1.0 session has: RabbitMQ allows 256.
-	perSession = 200
 	// statisticsAge is how old what the management API says of policies may be.
 	statisticsAge = 15 * time.Second
 	// lastTime is RabbitMQ 4's name for when a message was last dead-lettered, which AMQP 0-9-1 clients are not told.
@@ -38,10 +33,6 @@ type retries struct {
 	s *session
 	// addresses: Curfew says where a message goes. On RabbitMQ 3 there is a queue that waits for each work queue instead.
 	addresses bool
-
-	conn     *amqp.Conn    // to RabbitMQ 4; nil: none yet
-	links    *amqp.Session // that of the last channel
-	openedIn int           // how many channels it has
 
 	bindings []cluster.Binding  // as last listed; with the next, of the goroutine that looks
 	judged   *cluster.Inventory // the last one that was judged
@@ -55,12 +46,6 @@ type retries struct {
 type way struct {
 	open  bool
 	until time.Time // after that it is to be asked again
-}
-
-func (r *retries) close() {
-	if r.conn != nil {
-		_ = r.conn.Close()
-	}
 }
 
 // failure is what a message says about the last queue that it was rejected in.
@@ -297,119 +282,4 @@ func wrong(i *cluster.Inventory, bindings []cluster.Binding, waits string, b *cl
 func list(names []string) string {
 	slices.Sort(names)
 	return strings.Join(slices.Compact(names), ", ")
-}
-
-// open adds a channel of AMQP 1.0, in which a message can be addressed when it is discarded.
-func (r *retries) open() (err error) {
-	s := r.s
-	if r.conn == nil {
-		if r.conn, err = s.k.o.ConnectAMQP10(s.ctx); err != nil {
-			return err
-		}
-	}
-	limited, cancel := context.WithTimeout(s.ctx, callTimeout)
-	defer cancel()
-	if r.openedIn%perSession == 0 {
-		if r.links, err = r.conn.NewSession(limited, nil); err != nil {
-			return fmt.Errorf("open a session: %w", err)
-		}
-	}
-	r.openedIn++
-	receiver, err := r.links.NewReceiver(limited, "/queues/"+url.PathEscape(s.k.o.Queue),
-		&amqp.ReceiverOptions{Credit: perChannel, Name: keeper.ConsumerTag(s.k.o.Name, s.opened+1)})
-	if err != nil {
-		return fmt.Errorf("consume: %w", err)
-	}
-	l := &line10{receiver: receiver, ctx: s.ctx, messages: map[uint64]*amqp.Message{}}
-	c := s.add(l)
-	s.spawn(func() {
-		fingerprints := fingerprint.New()
-		for tag := uint64(1); ; tag++ {
-			d, err := l.receive(tag)
-			if err != nil {
-				s.k.log.Debug("an AMQP 1.0 link has ended", zap.Error(err))
-				break
-			}
-			m := r.read(fingerprints, d)
-			s.take(c, tag, &m)
-		}
-		s.lost(c)
-	})
-	return nil
-}
-
-// line10 is a line of AMQP 1.0.
-type line10 struct {
-	receiver *amqp.Receiver
-	ctx      context.Context
-
-	mu       sync.Mutex
-	messages map[uint64]*amqp.Message // that are held, without their bodies
-}
-
-// receive waits for a message, which has this tag from now on.
-func (l *line10) receive(tag uint64) (*amqp091.Delivery, error) {
-	m, err := l.receiver.Receive(l.ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	d := deliveryOf(m)
-	m.Data, m.Value, m.Sequence, m.Annotations, m.ApplicationProperties = nil, nil, nil, nil, nil
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.messages[tag] = m
-	return d, nil
-}
-
-func (l *line10) settle(e *effect) error {
-	l.mu.Lock()
-	m := l.messages[e.tag]
-	delete(l.messages, e.tag)
-	l.mu.Unlock()
-	switch {
-	case m == nil:
-		return nil
-	case e.ack:
-		return l.receiver.AcceptMessage(l.ctx, m)
-	case e.again:
-		return l.receiver.ReleaseMessage(l.ctx, m)
-	}
-	return l.receiver.ModifyMessage(l.ctx, m, &amqp.ModifyMessageOptions{UndeliverableHere: true, Annotations: amqp.Annotations{toHeader: e.to}})
-}
-
-// giveBack leaves it to the end of the link.
-func (l *line10) giveBack() {}
-
-func (l *line10) close() {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), closeTimeout)
-	defer cancel()
-	_ = l.receiver.Close(limited)
-}
-
-// deliveryOf is what AMQP 0-9-1 would say of a message, as far as it is needed here.
-func deliveryOf(m *amqp.Message) *amqp091.Delivery {
-	d := &amqp091.Delivery{Body: m.GetData(), Headers: amqp091.Table{}}
-	if m.Header != nil {
-		d.Redelivered = m.Header.DeliveryCount > 0 || !m.Header.FirstAcquirer
-	}
-	if m.Properties != nil && m.Properties.MessageID != nil {
-		d.MessageId = fmt.Sprint(m.Properties.MessageID)
-	}
-	d.RoutingKey, _ = m.Annotations["x-routing-key"].(string)
-	deaths, _ := m.Annotations["x-opt-deaths"].([]map[any]any)
-	var all []any
-	for _, death := range deaths {
-		one := amqp091.Table{}
-		for key, value := range death {
-			if n, ok := value.(uint64); ok {
-				value = int64(n)
-			}
-			one[fmt.Sprint(key)] = value
-		}
-		all = append(all, one)
-	}
-	if all != nil {
-		d.Headers["x-death"] = all
-	}
-	return d
 }

@@ -26,6 +26,8 @@ const (
 	// assumedTimeout is RabbitMQ's own consumer_timeout.
 	assumedTimeout = 30 * time.Minute
 	closeTimeout   = 2 * time.Second
+	// settled is how long RabbitMQ's statistics may not show what happened before a session.
+	settled = 15 * time.Second
 )
 
 // line is what the messages of a channel come over.
@@ -56,6 +58,9 @@ type session struct {
 	control *amqp091.Channel // looks, and binds
 	answers *amqp091.Channel // nil: none is open
 	retries *retries         // nil: mode delay
+	links   links            // of AMQP 1.0
+	aside   bool             // messages are put aside
+	began   time.Time
 	facts   keeper.Facts
 	ctx     context.Context
 	wg      sync.WaitGroup
@@ -67,7 +72,8 @@ type session struct {
 
 // channel is an AMQP channel with the messages that it holds.
 type channel struct {
-	line line
+	line  line
+	holds int // at most
 
 	// Guarded by k.mu.
 	held  int
@@ -89,10 +95,11 @@ func (k *Keeper) runSession(ctx context.Context) error {
 		return fmt.Errorf("connect: %w", err)
 	}
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s := &session{k: k, conn: conn, ctx: inner, failed: make(chan error, 1)}
+	s := &session{k: k, conn: conn, ctx: inner, began: time.Now(), failed: make(chan error, 1)}
 	defer func() {
 		cancel()
 		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
+		s.links.close()
 		s.wg.Wait()
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -110,7 +117,6 @@ func (k *Keeper) runSession(ctx context.Context) error {
 	}
 	if k.o.Retry != nil {
 		s.retries = &retries{s: s, addresses: s.facts.Family != queuefacts.Family3, ways: map[string]way{}}
-		defer s.retries.close()
 		if err := s.retries.look(); err != nil {
 			return err
 		}
@@ -135,12 +141,13 @@ func (s *session) fail(err error) {
 // begin asks how many messages wait, and consumes.
 func (s *session) begin() error {
 	k := s.k
+	s.connectAside()
 	found, err := s.control.QueueDeclarePassive(k.o.Queue, true, false, false, false, nil)
 	if err != nil {
 		return fmt.Errorf("ask for the queue: %w", err)
 	}
 	k.mu.Lock()
-	k.core.ttl = s.facts.TTL
+	k.core.ttl, k.core.putsAside = s.facts.TTL, s.aside
 	k.core.begin(k.o.Now(), found.Messages)
 	k.lookedAt, k.ready = k.o.Now(), found.Messages
 	k.mu.Unlock()
@@ -153,8 +160,8 @@ func (s *session) begin() error {
 
 // open adds a channel that consumes.
 func (s *session) open() error {
-	if s.retries != nil && s.retries.addresses {
-		return s.retries.open()
+	if s.aside || s.retries != nil && s.retries.addresses {
+		return s.openLink()
 	}
 	ch, err := s.conn.Channel()
 	if err != nil {
@@ -164,10 +171,10 @@ func (s *session) open() error {
 		return fmt.Errorf("set the prefetch: %w", err)
 	}
 	args := amqp091.Table{}
-	if s.facts.Family == queuefacts.Family43 && s.facts.Type == queuefacts.Quorum {
+	if s.hasTimeout() {
 		args["x-consumer-timeout"] = consumerTimeout.Milliseconds()
 	}
-	c := s.add(line091{ch})
+	c := s.add(line091{ch}, perChannel)
 	deliveries, err := ch.Consume(s.k.o.Queue, keeper.ConsumerTag(s.k.o.Name, s.opened), false, false, false, false, args)
 	if err != nil {
 		return fmt.Errorf("consume: %w", err)
@@ -183,9 +190,27 @@ func (s *session) open() error {
 	return nil
 }
 
+// hasTimeout reports whether consumers may ask for a timeout of their own. The same queues can put messages aside.
+func (s *session) hasTimeout() bool {
+	return s.facts.Family == queuefacts.Family43 && s.facts.Type == queuefacts.Quorum
+}
+
+// connectAside connects with AMQP 1.0 if the queue can put messages aside. If it cannot connect, everything is held.
+func (s *session) connectAside() {
+	if s.k.o.Aside == nil || !s.hasTimeout() {
+		return
+	}
+	if err := s.links.connect(s); err != nil {
+		s.k.trouble("engine", fmt.Sprintf("messages cannot be put aside in RabbitMQ, and all of them are held: Curfew cannot connect with AMQP 1.0 (%v)", err), 0)
+		return
+	}
+	s.aside = true
+	s.k.trouble("engine", "", 0)
+}
+
 // add adds a channel.
-func (s *session) add(l line) *channel {
-	c := &channel{line: l}
+func (s *session) add(l line, holds int) *channel {
+	c := &channel{line: l, holds: holds}
 	s.k.mu.Lock()
 	defer s.k.mu.Unlock()
 	s.channels = append(s.channels, c)
@@ -198,7 +223,7 @@ func (s *session) read(fingerprints *fingerprint.Hash, d *amqp091.Delivery) mess
 	if s.retries != nil {
 		return s.retries.read(fingerprints, d)
 	}
-	return read(fingerprints, d)
+	return read(fingerprints, s.k.o.Queue, d)
 }
 
 // take hands a delivery to the core.
@@ -321,10 +346,15 @@ func (s *session) step(timer *time.Timer) error {
 	k.core.tick(now)
 	out, expired, shadows := k.core.out, k.core.expired, k.core.shadows
 	k.core.out, k.core.expired, k.core.shadows = nil, nil, nil
-	wake, held, room := k.core.wake(), len(k.core.waiting), len(s.channels)*perChannel
+	wake, held, room, free := k.core.wake(), 0, 0, 0
+	for _, c := range s.channels {
+		held, room, free = held+c.held, room+c.holds, c.holds/4
+	}
 	k.mu.Unlock()
 	for i := range out {
-		s.perform(&out[i])
+		if err := s.perform(&out[i]); err != nil {
+			return err
+		}
 	}
 	if len(expired) > 0 && k.o.Expired != nil {
 		for i := range expired {
@@ -336,7 +366,7 @@ func (s *session) step(timer *time.Timer) error {
 		k.o.Shadows.Put(shadows)
 	}
 	timer.Reset(max(0, wake.Sub(k.o.Now())))
-	if held < room-perChannel/4 {
+	if held < room-free {
 		return nil
 	}
 	if room >= k.o.MaxMessages {
@@ -347,12 +377,16 @@ func (s *session) step(timer *time.Timer) error {
 }
 
 // perform writes one effect. If the channel is closed, its messages come again.
-func (s *session) perform(e *effect) {
-	if e.channel == nil {
+func (s *session) perform(e *effect) error {
+	switch {
+	case e.tombstone != "":
+		return s.publishTombstone(e.tombstone)
+	case e.channel == nil:
 		s.answer(e)
-	} else {
+	default:
 		_ = e.channel.line.settle(e)
 	}
+	return nil
 }
 
 // answer tells the sender of a command what became of it. Nothing depends on it.
@@ -386,7 +420,7 @@ func (s *session) giveBack() {
 // roll closes the channel that has held messages for too long, before RabbitMQ does.
 func (s *session) roll() error {
 	limit := time.Duration(math.MaxInt64)
-	if s.facts.Family != queuefacts.Family43 || s.retries != nil {
+	if s.facts.Family != queuefacts.Family43 {
 		if limit = s.facts.ConsumerTimeout; limit <= 0 {
 			limit = assumedTimeout
 		}
@@ -456,10 +490,15 @@ func (s *session) look() {
 				return
 			}
 		}
+		nothing := s.aside && k.o.Aside(s.began.Add(settled)) == 0
 		found, err := s.control.QueueDeclarePassive(k.o.Queue, true, false, false, false, nil)
 		if err == nil {
 			k.mu.Lock()
 			k.lookedAt, k.ready = k.o.Now(), found.Messages
+			if nothing && k.core.caughtUp && len(k.core.aside) == 0 {
+				k.core.nothingAside()
+				k.signal()
+			}
 			k.mu.Unlock()
 		}
 		select {
@@ -473,6 +512,9 @@ func (s *session) look() {
 // allShadows returns all due times that are known.
 func (c *core) allShadows() (all []keeper.Shadow) {
 	for _, e := range c.waiting {
+		if e.channel == nil {
+			continue
+		}
 		all = append(all, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due})
 	}
 	return all

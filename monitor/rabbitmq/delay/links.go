@@ -1,0 +1,241 @@
+package delay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/go-amqp"
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"go.uber.org/zap"
+
+	"curfew/monitor/rabbitmq/internal/fingerprint"
+	"curfew/monitor/rabbitmq/keeper"
+)
+
+const (
+	// perLink is how many messages a link holds. RabbitMQ does not scan them, as it does those of a channel.
+	perLink = 20_000
+	// perSession is how many links an AMQP 1.0 session has: RabbitMQ allows 256.
+	perSession = 200
+)
+
+// links are the AMQP 1.0 side of a session: in AMQP 1.0 a message can be addressed when it is discarded, and be put aside.
+type links struct {
+	conn    *amqp.Conn    // nil: none yet
+	session *amqp.Session // that of the last link
+	opened  int
+}
+
+func (l *links) connect(s *session) (err error) {
+	if l.conn == nil {
+		l.conn, err = s.k.o.ConnectAMQP10(s.ctx)
+	}
+	return err
+}
+
+func (l *links) close() {
+	if l.conn != nil {
+		_ = l.conn.Close()
+	}
+}
+
+// openLink adds a channel of AMQP 1.0.
+func (s *session) openLink() (err error) {
+	if err := s.links.connect(s); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(s.ctx, callTimeout)
+	defer cancel()
+	if s.links.opened%perSession == 0 {
+		if s.links.session, err = s.links.conn.NewSession(limited, nil); err != nil {
+			return fmt.Errorf("open a session: %w", err)
+		}
+	}
+	s.links.opened++
+	holds := min(perLink, s.k.o.MaxMessages)
+	o := &amqp.ReceiverOptions{Credit: int32(holds), Name: keeper.ConsumerTag(s.k.o.Name, s.opened+1)}
+	if s.hasTimeout() {
+		o.Properties = map[string]any{"rabbitmq:consumer-timeout": uint32(math.MaxUint32)} // ms: seven weeks
+	}
+	receiver, err := s.links.session.NewReceiver(limited, "/queues/"+url.PathEscape(s.k.o.Queue), o)
+	if err != nil {
+		return fmt.Errorf("consume: %w", err)
+	}
+	l := &line10{receiver: receiver, ctx: s.ctx, messages: map[uint64]*amqp.Message{}}
+	c := s.add(l, holds)
+	s.spawn(func() {
+		fingerprints := fingerprint.New()
+		for tag := uint64(1); ; tag++ {
+			d, err := l.receive(tag)
+			if err != nil {
+				s.k.log.Debug("an AMQP 1.0 link has ended", zap.Error(err))
+				break
+			}
+			m := s.read(fingerprints, d)
+			s.take(c, tag, &m)
+		}
+		s.lost(c)
+	})
+	return nil
+}
+
+// line10 is a line of AMQP 1.0.
+type line10 struct {
+	receiver *amqp.Receiver
+	ctx      context.Context
+
+	mu       sync.Mutex
+	messages map[uint64]*amqp.Message // that are held, without their bodies
+}
+
+// receive waits for a message, which has this tag from now on.
+func (l *line10) receive(tag uint64) (*amqp091.Delivery, error) {
+	m, err := l.receiver.Receive(l.ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	d := deliveryOf(m)
+	m.Data, m.Value, m.Sequence, m.Annotations, m.ApplicationProperties, m.Properties = nil, nil, nil, nil, nil, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.messages[tag] = m
+	return d, nil
+}
+
+func (l *line10) settle(e *effect) error {
+	l.mu.Lock()
+	m := l.messages[e.tag]
+	delete(l.messages, e.tag)
+	l.mu.Unlock()
+	switch {
+	case m == nil:
+		return nil
+	case e.ack:
+		return l.receiver.AcceptMessage(l.ctx, m)
+	case e.again:
+		return l.receiver.ReleaseMessage(l.ctx, m)
+	}
+	o := &amqp.ModifyMessageOptions{UndeliverableHere: e.aside == 0, Annotations: amqp.Annotations{}}
+	if e.to != "" {
+		o.Annotations[toHeader] = e.to
+	}
+	if e.aside > 0 {
+		o.Annotations[stampHeader] = e.stamp
+	}
+	if e.until > 0 {
+		o.Annotations[deliveryTime] = e.until.UnixMilli() + 1
+	}
+	return l.receiver.ModifyMessage(l.ctx, m, o)
+}
+
+// giveBack leaves it to the end of the link.
+func (l *line10) giveBack() {}
+
+func (l *line10) close() {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), closeTimeout)
+	defer cancel()
+	_ = l.receiver.Close(limited)
+}
+
+// deliveryOf is the same message in AMQP 0-9-1, as RabbitMQ would have delivered it, as far as it matters here.
+func deliveryOf(m *amqp.Message) *amqp091.Delivery {
+	d := &amqp091.Delivery{Headers: amqp091.Table{}, Body: m.GetData()}
+	maps.Copy(d.Headers, m.ApplicationProperties)
+	for name, v := range m.Annotations {
+		switch name {
+		case "x-exchange":
+			d.Exchange, _ = v.(string)
+		case "x-routing-key":
+			d.RoutingKey, _ = v.(string)
+		case "x-opt-deaths":
+			deaths, _ := v.([]map[any]any)
+			d.Headers["x-death"] = deathsOf(deaths)
+		case "x-opt-rabbitmq-received-time":
+			if at, ok := v.(time.Time); ok {
+				d.Headers["timestamp_in_ms"] = at.UnixMilli()
+			}
+		default:
+			d.Headers[fmt.Sprint(name)] = v
+		}
+	}
+	if h := m.Header; h != nil {
+		d.Redelivered, d.Priority = h.DeliveryCount > 0 || !h.FirstAcquirer, h.Priority
+		if h.TTL > 0 {
+			d.Expiration = strconv.FormatInt(h.TTL.Milliseconds(), 10)
+		}
+	}
+	if p := m.Properties; p != nil {
+		d.MessageId, d.CorrelationId, d.UserId = idOf(p.MessageID), idOf(p.CorrelationID), string(p.UserID)
+		if p.ReplyTo != nil {
+			d.ReplyTo = *p.ReplyTo
+			if name, err := url.PathUnescape(strings.TrimPrefix(d.ReplyTo, "/queues/")); err == nil { // RabbitMQ makes an address of it
+				d.ReplyTo = name
+			}
+		}
+		if p.CreationTime != nil {
+			d.Timestamp = *p.CreationTime
+		}
+	}
+	return d
+}
+
+// idOf is a message-id as text.
+func idOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case amqp.UUID:
+		return "urn:uuid:" + v.String()
+	}
+	return fmt.Sprint(v)
+}
+
+// deathsOf is the header x-death for x-opt-deaths.
+func deathsOf(deaths []map[any]any) (all []any) {
+	for _, death := range deaths {
+		one := amqp091.Table{}
+		for key, value := range death {
+			if n, ok := value.(uint64); ok {
+				value = int64(n)
+			}
+			one[fmt.Sprint(key)] = value
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// publishTombstone publishes a tombstone and waits until RabbitMQ has it.
+func (s *session) publishTombstone(id string) error {
+	ch, err := s.conn.Channel()
+	if err != nil {
+		return fmt.Errorf("open a channel: %w", err)
+	}
+	defer ch.Close()
+	if err := ch.Confirm(false); err != nil {
+		return fmt.Errorf("ask for confirms: %w", err)
+	}
+	limited, cancel := context.WithTimeout(s.ctx, callTimeout)
+	defer cancel()
+	confirm, err := ch.PublishWithDeferredConfirmWithContext(limited, "", s.k.o.Queue, true, false, amqp091.Publishing{
+		DeliveryMode: amqp091.Persistent, UserId: s.k.o.User, Headers: amqp091.Table{"x-cancel": id}})
+	if err != nil {
+		return fmt.Errorf("publish a tombstone: %w", err)
+	}
+	ok, err := confirm.WaitContext(limited)
+	if err == nil && !ok {
+		err = errors.New("RabbitMQ refused it")
+	}
+	if err != nil {
+		return fmt.Errorf("publish a tombstone: %w", err)
+	}
+	return nil
+}
