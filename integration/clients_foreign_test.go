@@ -75,7 +75,7 @@ func java(t testing.TB, class string) script {
 // TestIdleConnections has Java's client hold idle connections for a minute that it closes when it reads nothing for one heartbeat interval.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
-	lines := java(t, "Idle").run(t, nil, "idle", startCurfew(t).url, "10", "2", "60")
+	lines := java(t, "Idle").run(t, nil, "idle", startCurfew(t).url, "10", "5", "60")
 	if last := lines[len(lines)-1]; !slices.Equal(last, []string{"open", "10"}) {
 		t.Errorf("%v of 10 are open after a minute", last)
 	}

@@ -15,7 +15,7 @@ const (
 	paintQueues  = 10_000
 	paintLetters = 1_000_000
 	paintGoal    = 200 // ms
-	paintLooks   = 5
+	paintLooks   = 3
 )
 
 // TestFirstPaint: with 10,000 queues and a million dead letters each page is seen within 200 ms. The times are printed. On a busy machine all of

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,10 +18,14 @@ const (
 	degradedWithin = 500 * time.Millisecond // of its deadline, while Redis fails: 250 ms until the index takes over, and the rest to notice
 )
 
-// TestDeadlinesWithRedis is TestDeadlines with the schedule in a Redis sorted set.
+// TestDeadlinesWithRedis is TestDeadlines with the schedule in a Redis sorted set. A client does not see where the schedule is: three of them, in as
+// many languages, and not all.
 func TestDeadlinesWithRedis(t *testing.T) {
 	redis := testenv.StartRedis(t)
 	for _, c := range clients {
+		if !slices.Contains([]string{"amqp091-go", "pika", "java"}, c.name) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			broker := startCurfew(t, "REDIS_URL="+redis.URL, "INSTANCE="+c.name)
 			eventually(t, recoverLimit, "the schedule in Redis", func() bool { return broker.metric("curfew_schedule_up") == 1 })
@@ -41,6 +46,7 @@ func TestRedisFails(t *testing.T) {
 		{"paused", paused},
 	} {
 		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
 			redis := testenv.StartRedis(t)
 			broker := startCurfew(t, "REDIS_URL="+redis.URL)
 			eventually(t, recoverLimit, "the schedule in Redis", func() bool { return broker.metric("curfew_schedule_up") == 1 })

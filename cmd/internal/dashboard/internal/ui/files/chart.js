@@ -122,6 +122,9 @@
       form.dataset.ready = "1";
       chosen = slider.dataset.at ? Number(slider.dataset.at) : null;
       slider.addEventListener("input", () => { chosen = slider.value === slider.max ? null : Number(slider.value); show(form); });
+      slider.addEventListener("keydown", (e) => { // an instant that the slider's last step stands for: no input event
+        if ((e.key === "End" || e.key === "ArrowRight") && slider.value === slider.max) { chosen = null; show(form); }
+      });
       form.addEventListener("submit", (e) => e.preventDefault());
       for (const button of form.querySelectorAll("button[data-by]")) {
         button.hidden = false;
