@@ -420,14 +420,18 @@ func TestAzureKeys(t *testing.T) {
 func TestAzureAdmin(t *testing.T) {
 	ca, httpsAddr := testenv.NewAuthority(t), testenv.FreeAddr()
 	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
-	c := startForAzure(t, "HTTPS_ADDR="+httpsAddr, "TLS_CERT="+cert, "TLS_KEY="+key)
+	c := startForAzure(t, "HTTPS_ADDR="+httpsAddr, "TLS_CERT="+cert, "TLS_KEY="+key, "SERVICEBUS_KEYS=sender=c2VuZA==:send")
 	a := connectAzure(t, c, emulatorPolicy)
 	a.queue = "made"
 	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool}}}
-	client, err := admin.NewClientFromConnectionString("Endpoint=sb://"+httpsAddr+";"+emulatorPolicy, &admin.ClientOptions{ClientOptions: azcore.ClientOptions{
-		Transport: web, Retry: azpolicy.RetryOptions{MaxRetries: -1},
-	}})
-	require.NoError(t, err)
+	administer := func(policy string) *admin.Client {
+		client, err := admin.NewClientFromConnectionString("Endpoint=sb://"+httpsAddr+";"+policy, &admin.ClientOptions{ClientOptions: azcore.ClientOptions{
+			Transport: web, Retry: azpolicy.RetryOptions{MaxRetries: -1},
+		}})
+		require.NoError(t, err)
+		return client
+	}
+	client, before := administer(emulatorPolicy), time.Now().Truncate(time.Millisecond)
 	ttl, lock, yes := "P1DT2H", "PT30S", true
 	properties := admin.QueueProperties{DefaultMessageTimeToLive: &ttl, LockDuration: &lock, DeadLetteringOnMessageExpiration: &yes}
 	made, err := client.CreateQueue(a.ctx, a.queue, &admin.CreateQueueOptions{Properties: &properties})
@@ -456,6 +460,9 @@ func TestAzureAdmin(t *testing.T) {
 	assert.Equal(t, int32(1), counted.DeadLetterMessageCount)
 	assert.Equal(t, int32(1), counted.ScheduledMessageCount)
 	assert.Equal(t, int64(3), counted.TotalMessageCount)
+	assert.WithinRange(t, counted.CreatedAt, before, counted.AccessedAt)
+	assert.Equal(t, counted.CreatedAt, counted.UpdatedAt)
+	assert.WithinRange(t, counted.AccessedAt, counted.CreatedAt, time.Now().Add(time.Second))
 	var names []string
 	for pager := client.NewListQueuesPager(nil); pager.More(); {
 		page, err := pager.NextPage(a.ctx)
@@ -467,9 +474,16 @@ func TestAzureAdmin(t *testing.T) {
 	assert.Equal(t, []string{"made", "orders"}, names)
 	_, err = client.UpdateQueue(a.ctx, a.queue, properties, nil)
 	require.NoError(t, err, "it changes nothing")
+	updated, err := client.UpdateQueue(a.ctx, a.queue, admin.QueueProperties{}, nil)
+	require.NoError(t, err, "what is left out stays")
+	assert.Equal(t, ttl, *updated.DefaultMessageTimeToLive)
 	ttl = "P1D"
 	_, err = client.UpdateQueue(a.ctx, a.queue, properties, nil)
 	a.answered(http.StatusBadRequest, err)
+	assert.ErrorContains(t, err, "The value for the DefaultMessageTimeToLive property of an existing Queue cannot be changed. It is P1DT2H.")
+	_, err = client.UpdateQueue(a.ctx, "nowhere", properties, nil)
+	a.answered(http.StatusNotFound, err)
+	require.NoError(t, r.DeferMessage(a.ctx, a.one(r), nil))
 	_, err = client.DeleteQueue(a.ctx, a.queue, nil)
 	require.NoError(t, err)
 	_, err = client.DeleteQueue(a.ctx, a.queue, nil)
@@ -487,6 +501,8 @@ func TestAzureAdmin(t *testing.T) {
 	subscription, err := client.GetSubscriptionRuntimeProperties(a.ctx, "news", "mine", nil)
 	require.NoError(t, err)
 	assert.Equal(t, int32(1), subscription.ActiveMessageCount)
+	a.rules(client)
+	a.keyWithoutManage(administer("SharedAccessKeyName=sender;SharedAccessKey=c2VuZA=="))
 	_, err = client.DeleteTopic(a.ctx, "news", nil)
 	require.NoError(t, err)
 	gone, err := client.GetSubscription(a.ctx, "news", "mine", nil)
@@ -518,6 +534,90 @@ func TestAzureAdmin(t *testing.T) {
 		answer.Body.Close()
 		assert.Equal(t, hostile.status, answer.StatusCode, hostile.path)
 	}
+}
+
+// rules: a subscription gets every message with its default rule, and none without it.
+func (a *azure) rules(client *admin.Client) {
+	a.t.Helper()
+	list := func() (rules []admin.RuleProperties) {
+		for pager := client.NewListRulesPager("news", "mine", nil); pager.More(); {
+			page, err := pager.NextPage(a.ctx)
+			require.NoError(a.t, err)
+			rules = append(rules, page.Rules...)
+		}
+		return rules
+	}
+	sent := func() int32 {
+		before, err := client.GetSubscriptionRuntimeProperties(a.ctx, "news", "mine", nil)
+		require.NoError(a.t, err)
+		a.send(&azservicebus.Message{Body: []byte("b")})
+		after, err := client.GetSubscriptionRuntimeProperties(a.ctx, "news", "mine", nil)
+		require.NoError(a.t, err)
+		assert.False(a.t, after.AccessedAt.IsZero())
+		return after.ActiveMessageCount - before.ActiveMessageCount
+	}
+	all := admin.RuleProperties{Name: "$Default", Filter: &admin.TrueFilter{}}
+	assert.Equal(a.t, []admin.RuleProperties{all}, list())
+	assert.Equal(a.t, int32(1), sent())
+	rule, err := client.GetRule(a.ctx, "news", "mine", "$Default", nil)
+	require.NoError(a.t, err)
+	assert.Equal(a.t, all, rule.RuleProperties)
+	_, err = client.UpdateRule(a.ctx, "news", "mine", all)
+	require.NoError(a.t, err)
+	name := "$Default"
+	_, err = client.CreateRule(a.ctx, "news", "mine", &admin.CreateRuleOptions{Name: &name})
+	a.answered(http.StatusConflict, err)
+
+	_, err = client.DeleteRule(a.ctx, "news", "mine", name, nil)
+	require.NoError(a.t, err)
+	assert.Empty(a.t, list())
+	assert.Zero(a.t, sent())
+	_, err = client.DeleteRule(a.ctx, "news", "mine", name, nil)
+	a.answered(http.StatusNotFound, err)
+	rule, err = client.GetRule(a.ctx, "news", "mine", name, nil)
+	require.NoError(a.t, err)
+	assert.Nil(a.t, rule)
+	_, err = client.CreateRule(a.ctx, "news", "mine", &admin.CreateRuleOptions{Name: &name, Filter: &admin.SQLFilter{Expression: "a=1"}})
+	a.answered(http.StatusBadRequest, err)
+	assert.ErrorContains(a.t, err, "only the true filter is supported")
+	other := "other"
+	_, err = client.CreateRule(a.ctx, "news", "mine", &admin.CreateRuleOptions{Name: &other})
+	a.answered(http.StatusBadRequest, err)
+	assert.ErrorContains(a.t, err, "a subscription can have the rule $Default and no other")
+	_, err = client.CreateRule(a.ctx, "news", "mine", &admin.CreateRuleOptions{Name: &name})
+	require.NoError(a.t, err)
+	assert.Equal(a.t, int32(1), sent())
+}
+
+// keyWithoutManage: a key without the claim manage learns that a queue or a topic does not exist, and nothing else.
+func (a *azure) keyWithoutManage(client *admin.Client) {
+	a.t.Helper()
+	refused := func(text string, err error) {
+		a.t.Helper()
+		a.answered(http.StatusUnauthorized, err)
+		assert.ErrorContains(a.t, err, text)
+	}
+	none, err := client.GetQueue(a.ctx, "nowhere", nil)
+	require.NoError(a.t, err)
+	assert.Nil(a.t, none)
+	_, err = client.GetQueue(a.ctx, "orders", nil)
+	refused("Manage,EntityRead claims required for this operation", err)
+	_, err = client.NewListQueuesPager(nil).NextPage(a.ctx)
+	refused("Manage,EntityRead claims required for this operation", err)
+	_, err = client.GetNamespaceProperties(a.ctx, nil)
+	refused("Manage,EntityRead claims required for this operation", err)
+	_, err = client.CreateTopic(a.ctx, "more", nil)
+	refused("Authorization failed for specified action: Manage,EntityWrite.", err)
+	_, err = client.DeleteQueue(a.ctx, "orders", nil)
+	refused("Authorization failed for specified action: Manage,EntityDelete.", err)
+	_, err = client.GetSubscription(a.ctx, "news", "nowhere", nil)
+	refused("Unauthorized access for 'GetSubscription'", err)
+	_, err = client.NewListSubscriptionsPager("news", nil).NextPage(a.ctx)
+	refused("Unauthorized access for 'EnumerateSubscriptions'", err)
+	_, err = client.CreateSubscription(a.ctx, "news", "more", nil)
+	refused("Unauthorized access for 'CreateOrUpdateSubscription'", err)
+	_, err = client.DeleteRule(a.ctx, "news", "mine", "$Default", nil)
+	refused("Unauthorized access for 'DeleteSubscription'", err)
 }
 
 func (a *azure) answered(status int, err error) {

@@ -4,5 +4,5 @@
 //
 // Only what Curfew keeps is remembered: the other properties of an entity are answered with Azure's
 // defaults. Entities cannot be changed, since arguments of queues cannot: an update is accepted if it
-// changes nothing.
+// changes nothing. Of rules there is the one that lets every message through.
 package atom

@@ -1,12 +1,15 @@
 package atom
 
 import (
+	"bytes"
 	"encoding/xml"
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 	"curfew/broker/servicebus"
 )
 
@@ -16,6 +19,9 @@ const (
 
 	forever  = "P10675199DT2H48M5.4775807S"
 	zeroTime = "0001-01-01T00:00:00Z" // not known
+
+	// createdArg is an argument of queues and exchanges that tells when they were made, in Unix ms.
+	createdArg = "x-created-at"
 )
 
 // entry is an entity as it is read and written.
@@ -59,7 +65,7 @@ type feed struct {
 	ID      string   `xml:"id"`
 	Title   string   `xml:"title"`
 	Updated string   `xml:"updated"`
-	Entries []entry
+	Entries any      // []entry or []ruleEntry
 }
 
 // entity is a QueueDescription, a TopicDescription or a SubscriptionDescription.
@@ -88,17 +94,6 @@ type entity struct {
 	ForwardDeadLetteredMessagesTo    string  `xml:",omitempty"`
 }
 
-type rule struct {
-	Filter struct {
-		Type          string `xml:"http://www.w3.org/2001/XMLSchema-instance type,attr"`
-		SQLExpression string `xml:"SqlExpression"`
-	}
-	Action *struct {
-		SQLExpression string `xml:"SqlExpression"`
-	}
-	Name string
-}
-
 type counts struct {
 	XMLName                        xml.Name
 	ActiveMessageCount             int
@@ -114,14 +109,10 @@ func (e *entity) described(name string) (d servicebus.Entity, err error) {
 	p := &d.Properties
 	p.LockDuration, p.DefaultMessageTimeToLive, p.AutoDeleteOnIdle, p.MaxDeliveryCount = e.LockDuration, e.DefaultMessageTimeToLive, e.AutoDeleteOnIdle, e.MaxDeliveryCount
 	p.ForwardTo, p.ForwardDeadLetteredMessagesTo = e.ForwardTo, e.ForwardDeadLetteredMessagesTo
-	p.RequiresSession = e.RequiresSession != nil && *e.RequiresSession
-	p.RequiresDuplicateDetection = e.RequiresDuplicateDetection != nil && *e.RequiresDuplicateDetection
-	p.DeadLetteringOnMessageExpiration = e.DeadLetteringOnMessageExpiration != nil && *e.DeadLetteringOnMessageExpiration
+	p.RequiresSession, p.RequiresDuplicateDetection = isSet(e.RequiresSession), isSet(e.RequiresDuplicateDetection)
+	p.DeadLetteringOnMessageExpiration = isSet(e.DeadLetteringOnMessageExpiration)
 	if r := e.DefaultRuleDescription; r != nil {
-		true1 := strings.HasSuffix(r.Filter.Type, "TrueFilter") || r.Filter.SQLExpression == "1=1"
-		if acts := r.Action != nil && r.Action.SQLExpression != ""; !true1 || acts {
-			err = fmt.Errorf("rule %s: only the true filter is supported", r.Name)
-		}
+		err = r.check()
 	}
 	return d, err
 }
@@ -129,9 +120,58 @@ func (e *entity) described(name string) (d servicebus.Entity, err error) {
 // settings fills in what the arguments of a queue or an exchange say.
 func (e *entity) settings(args amqp.Table) {
 	e.DefaultMessageTimeToLive, e.AutoDeleteOnIdle = duration(args["x-message-ttl"], forever), duration(args["x-auto-delete-on-idle"], forever)
-	e.Status, e.CreatedAt, e.UpdatedAt, e.AccessedAt = "Active", zeroTime, zeroTime, zeroTime
+	created, _ := amqp.Integer(args[createdArg])
+	e.Status, e.CreatedAt, e.UpdatedAt, e.AccessedAt = "Active", instant(created), instant(created), zeroTime
 	e.EnableBatchedOperations = new(bool)
 	*e.EnableBatchedOperations = true
+}
+
+// changes tells what an update would change in an entity, in Azure's words; "": nothing. What an
+// update leaves out stays as it is.
+func (e *entity) changes(was *entity) string {
+	kind := strings.TrimSuffix(was.XMLName.Local, "Description")
+	if e.XMLName.Local != was.XMLName.Local {
+		return "the entity is a " + kind
+	}
+	for _, p := range []struct {
+		name  string
+		keeps bool
+		is    any
+	}{
+		{"LockDuration", sameSpan(e.LockDuration, was.LockDuration), was.LockDuration},
+		{"DefaultMessageTimeToLive", sameSpan(e.DefaultMessageTimeToLive, was.DefaultMessageTimeToLive), was.DefaultMessageTimeToLive},
+		{"AutoDeleteOnIdle", sameSpan(e.AutoDeleteOnIdle, was.AutoDeleteOnIdle), was.AutoDeleteOnIdle},
+		{"MaxDeliveryCount", e.MaxDeliveryCount == 0 || e.MaxDeliveryCount == was.MaxDeliveryCount, was.MaxDeliveryCount},
+		{"DeadLetteringOnMessageExpiration", e.DeadLetteringOnMessageExpiration == nil || *e.DeadLetteringOnMessageExpiration == isSet(was.DeadLetteringOnMessageExpiration), isSet(was.DeadLetteringOnMessageExpiration)},
+		{"RequiresSession", e.RequiresSession == nil || *e.RequiresSession == isSet(was.RequiresSession), false},
+		{"RequiresDuplicateDetection", e.RequiresDuplicateDetection == nil || *e.RequiresDuplicateDetection == isSet(was.RequiresDuplicateDetection), false},
+		{"EnablePartitioning", e.EnablePartitioning == nil || *e.EnablePartitioning == isSet(was.EnablePartitioning), false},
+		{"Status", e.Status == "" || e.Status == was.Status, was.Status},
+		{"ForwardTo", e.ForwardTo == "", "not set"},
+		{"ForwardDeadLetteredMessagesTo", e.ForwardDeadLetteredMessagesTo == "", "not set"},
+	} {
+		if !p.keeps {
+			return fmt.Sprintf("The value for the %s property of an existing %s cannot be changed. It is %v.", p.name, kind, p.is)
+		}
+	}
+	return ""
+}
+
+// sameSpan reports whether two durations are equal; "" is any.
+func sameSpan(given, is string) bool {
+	n, err := servicebus.ParseDuration(given)
+	m, _ := servicebus.ParseDuration(is)
+	return given == "" || err == nil && (n == m || min(n, m) >= policy.MaxTTLMillis)
+}
+
+func isSet(flag *bool) bool { return flag != nil && *flag }
+
+// instant is a time in Unix ms as text; 0: not known.
+func instant(unixMillis int64) string {
+	if unixMillis == 0 {
+		return zeroTime
+	}
+	return time.UnixMilli(unixMillis).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 // duration is an argument of ms as a duration of ISO 8601.
@@ -170,7 +210,7 @@ func newEntry(name string, e entity) entry {
 	return entry{ID: name, Title: name, Updated: zeroTime, Content: content{"application/xml", e}}
 }
 
-func newFeed(title string, entries []entry) feed {
+func newFeed[T any](title string, entries []T) feed {
 	return feed{ID: title, Title: title, Updated: zeroTime, Entries: entries}
 }
 
@@ -182,7 +222,8 @@ func write(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/atom+xml;type=entry;charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // the client has gone
+	text = bytes.ReplaceAll(text, []byte("&#39;"), []byte("'")) // clients look for texts as Azure writes them
+	_, _ = w.Write(text)                                        // the client has gone
 }
 
 type problem struct {

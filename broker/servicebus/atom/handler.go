@@ -1,6 +1,7 @@
 package atom
 
 import (
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -57,9 +58,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(r.URL.Path, "?") { // an address ends there, and so would what a token is for
 		err = errors.New("a name has a question mark")
 	}
-	if err == nil && claims&servicebus.Manage == 0 {
-		err = errors.New("Manage,EntityRead claims required for this operation")
-	}
 	if err != nil {
 		refuse(w, http.StatusUnauthorized, err)
 		return
@@ -72,18 +70,23 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := call{h, w, r, vh, operate.ActorOf(&user, operate.API)}
 	path := strings.Trim(r.URL.Path, "/")
+	rules, rule, ofRules := cutRules(path)
 	switch list := strings.ToLower(path); {
+	case claims&servicebus.Manage == 0:
+		c.deny(path)
+	case ofRules:
+		c.rules(rules, rule)
 	case r.Method == http.MethodGet && list == "$resources/queues":
-		c.list(c.queues())
+		listed(&c, c.queues())
 	case r.Method == http.MethodGet && list == "$namespaceinfo":
 		name, _, _ := strings.Cut(r.Host, ":")
 		write(w, http.StatusOK, namespaceEntry{Title: name, Content: namespaceContent{"application/xml", namespaceInfo{
 			XMLName: xml.Name{Space: busSpace, Local: "NamespaceInfo"}, Name: name, NamespaceType: "Messaging", MessagingSKU: "Standard", CreatedTime: zeroTime, ModifiedTime: zeroTime,
 		}}})
 	case r.Method == http.MethodGet && list == "$resources/topics":
-		c.list(c.topics())
+		listed(&c, c.topics())
 	case r.Method == http.MethodGet && strings.HasSuffix(list+"/", subscriptions):
-		c.list(c.subscriptions(path[:len(path)+1-len(subscriptions)]))
+		listed(&c, c.subscriptions(path[:len(path)+1-len(subscriptions)]))
 	case r.Method == http.MethodGet:
 		c.get(path)
 	case r.Method == http.MethodPut:
@@ -114,8 +117,8 @@ func split(path string) (topic, subscription string) {
 
 func queueName(topic, subscription string) string { return topic + "/Subscriptions/" + subscription }
 
-// list answers with a page of entries.
-func (c *call) list(all []entry) {
+// listed answers with a page of entries.
+func listed[T any](c *call, all []T) {
 	query := c.r.URL.Query()
 	skip, _ := strconv.Atoi(query.Get("$skip"))
 	top, err := strconv.Atoi(query.Get("$top"))
@@ -167,6 +170,7 @@ func (c *call) queue(q *broker.Queue, kind string) entity {
 	i := q.Info()
 	e := entity{XMLName: xml.Name{Space: busSpace, Local: kind}, RequiresSession: new(bool), LockDuration: duration(i.Args["x-lock-duration"], "PT0S")}
 	e.settings(i.Args)
+	e.AccessedAt = instant(c.Operations.Broker.UnixMillis(q.Idle.LastUse(c.Operations.Broker.Now())))
 	e.MaxDeliveryCount, _ = amqp.Integer(i.Args["x-max-delivery-count"])
 	drops := i.Args[policy.DeadLetterExpiredArg] == false
 	e.DeadLetteringOnMessageExpiration = new(bool)
@@ -219,33 +223,64 @@ func (c *call) find(path string) (entry, bool) {
 	return entry{}, false
 }
 
+var errUnknown = errors.New("the messaging entity could not be found")
+
 func (c *call) get(path string) {
 	if e, ok := c.find(path); ok {
 		write(c.w, http.StatusOK, e)
 		return
 	}
 	if strings.Contains(path, "/") {
-		refuse(c.w, http.StatusNotFound, errors.New("the messaging entity could not be found"))
+		refuse(c.w, http.StatusNotFound, errUnknown)
 		return
 	}
-	write(c.w, http.StatusOK, newFeed("Publicly Listed Services", nil)) // as Azure does
+	write(c.w, http.StatusOK, nothing)
 }
 
-// put makes an entity.
+// nothing is Azure's answer about a queue or a topic that does not exist.
+var nothing = newFeed[entry]("Publicly Listed Services", nil)
+
+// deny answers a client whose key lacks the claim manage, in Azure's words. As there, it learns that
+// a queue or a topic does not exist.
+func (c *call) deny(path string) {
+	text, operation := "Manage,EntityRead claims required for this operation", ""
+	_, known := c.find(path)
+	switch list, method := strings.ToLower(path)+"/", c.r.Method; {
+	case strings.HasSuffix(list, subscriptions):
+		operation = "EnumerateSubscriptions"
+	case strings.Contains(list, subscriptions):
+		operation = cmp.Or(map[string]string{http.MethodPut: "CreateOrUpdateSubscription", http.MethodDelete: "DeleteSubscription"}[method], "GetSubscription")
+	case method == http.MethodPut:
+		text = "Authorization failed for specified action: Manage,EntityWrite."
+	case method == http.MethodDelete:
+		text = "Authorization failed for specified action: Manage,EntityDelete."
+	case !known && !strings.Contains(path, "/") && !strings.HasPrefix(path, "$"):
+		write(c.w, http.StatusOK, nothing)
+		return
+	}
+	if operation != "" {
+		text = fmt.Sprintf("401 SubCode=40100: Unauthorized : Unauthorized access for '%s' operation.", operation)
+	}
+	refuse(c.w, http.StatusUnauthorized, errors.New(text))
+}
+
+// put makes an entity, or answers an update, which cannot change anything.
 func (c *call) put(path string) {
 	var given entry
 	if err := xml.NewDecoder(http.MaxBytesReader(c.w, c.r.Body, maxBody)).Decode(&given); err != nil {
 		refuse(c.w, http.StatusBadRequest, err)
 		return
 	}
-	_, exists := c.find(path)
-	update := c.r.Header.Get("If-Match") != ""
-	switch {
-	case exists && !update:
-		refuse(c.w, http.StatusConflict, errors.New("the entity exists"))
+	was, exists := c.find(path)
+	if c.refused(exists) {
 		return
-	case !exists && update:
-		refuse(c.w, http.StatusNotFound, errors.New("the messaging entity could not be found"))
+	}
+	if exists {
+		if problem := given.Content.Entity.changes(&was.Content.Entity); problem != "" {
+			refuse(c.w, http.StatusBadRequest, errors.New(problem))
+			return
+		}
+		write(c.w, http.StatusOK, was)
 		return
 	}
 	err := c.declare(path, &given.Content.Entity)
@@ -253,27 +288,38 @@ func (c *call) put(path string) {
 	if err == nil && !ok {
 		err = errors.New("the entity was deleted at once")
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		refuse(c.w, http.StatusBadRequest, err)
-	case update:
-		write(c.w, http.StatusOK, made)
-	default:
-		write(c.w, http.StatusCreated, made)
+		return
 	}
+	write(c.w, http.StatusCreated, made)
 }
 
-// declare makes an entity, or finds one with the same settings.
+// refused answers a client that makes what exists, or updates what does not.
+func (c *call) refused(exists bool) bool {
+	switch update := c.r.Header.Get("If-Match") != ""; {
+	case exists && !update:
+		refuse(c.w, http.StatusConflict, errors.New("the entity exists"))
+	case !exists && update:
+		refuse(c.w, http.StatusNotFound, errUnknown)
+	default:
+		return false
+	}
+	return true
+}
+
+// declare makes an entity.
 func (c *call) declare(path string, given *entity) error {
 	topic, subscription := split(path)
 	d, err := given.described(path)
 	if err != nil {
 		return err
 	}
-	o, ctx := c.Operations.Access, c.r.Context()
+	o, ctx, now := c.Operations.Access, c.r.Context(), c.Operations.Broker.UnixMillis(c.Operations.Broker.Now())
 	if given.XMLName.Local == "TopicDescription" {
 		args, err := d.TopicArgs()
 		if err == nil {
+			args[createdArg] = now
 			_, err = admin.DeclareExchange.Do(ctx, o, c.actor, admin.NewExchange{Exchange: path, VHost: vhostName, Type: "fanout", Durable: true, Arguments: args})
 		}
 		return err
@@ -286,6 +332,7 @@ func (c *call) declare(path string, given *entity) error {
 	}
 	args, err := d.Args()
 	if err == nil {
+		args[createdArg] = now
 		_, err = admin.DeclareQueue.Do(ctx, o, c.actor, admin.NewQueue{Queue: name, VHost: vhostName, Durable: true, Arguments: args})
 	}
 	if err == nil && subscription != "" {
@@ -314,7 +361,7 @@ func (c *call) delete(path string) {
 	}
 	switch {
 	case errors.Is(err, operate.ErrNotFound):
-		refuse(c.w, http.StatusNotFound, errors.New("the messaging entity could not be found"))
+		refuse(c.w, http.StatusNotFound, errUnknown)
 	case err != nil:
 		refuse(c.w, http.StatusBadRequest, err)
 	default:
@@ -322,7 +369,6 @@ func (c *call) delete(path string) {
 	}
 }
 
-// deleteQueue deletes a queue, and the messages of it that are deferred.
 func (c *call) deleteQueue(name string) error {
 	if aside := name + policy.DeferredSuffix; c.vh.Queues.Has(aside) {
 		if _, err := c.Operations.DeleteQueue(c.r.Context(), c.actor, operate.QueueName{VHost: vhostName, Name: aside}, operate.QueueDeletion{}); err != nil {
