@@ -72,6 +72,7 @@ func TestAzureOwn(t *testing.T) {
 	passed := 0
 	for _, x := range tests {
 		switch result := results[x]; {
+		case strings.HasPrefix(x.why, "at times it passes: "): // where the machine is slow
 		case result == "PASS" && x.why != "":
 			t.Errorf("%s passes: take it off the list of those that fail because %s", x.name, x.why)
 		case result == "PASS":
