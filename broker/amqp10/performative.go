@@ -1,6 +1,9 @@
 package amqp10
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // The descriptors of what is sent in frames and of what that contains.
 const (
@@ -243,6 +246,7 @@ func (p *SASLMechanisms) visit(f *fields) {
 	v := any(p.Mechanisms)
 	f.values(&v)
 	p.Mechanisms, _ = v.(Array)
+	p.Mechanisms = slices.DeleteFunc(p.Mechanisms, func(name any) bool { _, is := name.(Symbol); return !is })
 }
 
 func (p *SASLInit) visit(f *fields) {
