@@ -24,7 +24,7 @@ const (
 	// methodSetLimit is of a type with all that it embeds: what an editor offers after the dot.
 	methodSetLimit = 60
 	// oneStatement is how many functions are a name for one statement: some are worth it, a layer of them is not.
-	oneStatement = 1_113
+	oneStatement = 1_114
 )
 
 // largeSets are the types above methodSetLimit. What is no longer above it fails the test, so this table can only shrink.
