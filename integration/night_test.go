@@ -3,6 +3,7 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/chromedp/chromedp"
 	"github.com/rabbitmq/amqp091-go"
@@ -95,7 +97,7 @@ func TestNight(t *testing.T) {
 	declare(billing, "invoices", amqp091.Table{"x-dead-letter-exchange": "missing"})
 	consume(connect("billing", "invoices-worker"), "invoices", reject)
 	publish(billing, "invoices", 30)
-	n.told("CurfewDeadLetterUnroutable", "firing")
+	n.told("CurfewDeadLetterUnroutable", "firing", "curfew.undeliverable (vhost billing)", "curfew dlq groups curfew.undeliverable --vhost billing")
 	n.agree("critical", "dead_letter_unroutable 30")
 
 	// A client is stuck, while the parked ones stay.
@@ -106,7 +108,7 @@ func TestNight(t *testing.T) {
 	held := make(chan amqp091.Delivery, 10)
 	consume(worker, "letters", func(d amqp091.Delivery) { held <- d })
 	publish(mail, "letters", 40)
-	n.told("CurfewHeldPastDeadline", "firing")
+	n.told("CurfewHeldPastDeadline", "firing", "letters (vhost mail)", "stuck-worker", "--vhost mail")
 	eventually(t, startLimit, "the deadlines to pass", func() bool { return c.metric("curfew_deadlines_fired_total", `queue="letters"`) == 30 })
 	n.agree("critical", "dead_letter_unroutable 30", "held_past_deadline 40")
 	for range 10 {
@@ -142,27 +144,35 @@ func TestNight(t *testing.T) {
 	n.browser.quiet()
 }
 
-// notices are what the webhook was told: the name, and firing or resolved.
-func (n *night) notices() (list []string) {
+// notice is what the webhook was told: the name, and firing or resolved; then what is said about it.
+type notice struct{ what, text string }
+
+func (n *night) notices() (list []notice) {
 	n.sinks.mu.Lock()
 	defer n.sinks.mu.Unlock()
 	for line := range strings.Lines(n.sinks.text["/webhook"]) {
 		var m struct {
 			Status string
-			Alerts []struct{ Labels map[string]string }
+			Alerts []struct{ Labels, Annotations map[string]string }
 		}
 		if json.Unmarshal([]byte(line), &m) == nil && len(m.Alerts) > 0 {
-			list = append(list, m.Alerts[0].Labels["alertname"]+" "+m.Status)
+			list = append(list, notice{m.Alerts[0].Labels["alertname"] + " " + m.Status, strings.Join(slices.Collect(maps.Values(m.Alerts[0].Annotations)), " ")})
 		}
 	}
 	return list
 }
 
-// told waits for a notification.
-func (n *night) told(alert, status string) {
+// told waits for a notification that says some texts.
+func (n *night) told(alert, status string, says ...string) {
 	n.Helper()
 	began := time.Now()
-	eventually(n.T, startLimit, alert+" "+status, func() bool { return slices.Contains(n.notices(), alert+" "+status) })
+	eventually(n.T, startLimit, alert+" "+status, func() bool {
+		i := slices.IndexFunc(n.notices(), func(one notice) bool { return one.what == alert+" "+status })
+		if i >= 0 && !containsAll(n.notices()[i].text, says) {
+			n.Fatalf("the notification does not say %q: %s", says, n.notices()[i].text)
+		}
+		return i >= 0
+	})
 	took := time.Since(began)
 	n.Logf("%s %s after %s", alert, status, took.Round(100*time.Millisecond))
 	if took > toldWithin+4*time.Second && !n.starved() { // the half of six seconds that make a message be at risk, and a second for the webhook
@@ -196,13 +206,27 @@ func (n *night) agree(verdict string, want ...string) {
 		slices.Sort(is)
 		return slices.Equal(is, want)
 	})
-	if status, text := n.fetch("/healthz"); status != 200 || !strings.Contains(text, fmt.Sprintf(`"status":%q`, verdict)) {
+	status, text := n.fetch("/healthz")
+	if status != 200 || !strings.Contains(text, fmt.Sprintf(`"status":%q`, verdict)) {
 		n.Errorf("healthz says %d %s", status, text)
 	}
+	var health struct{ Reasons []string }
+	check(n.T, json.Unmarshal([]byte(text), &health))
+	n.says("healthz", strings.Join(health.Reasons, "\n"), got)
 	n.agreeStatus(verdict, got)
 	for _, i := range got {
 		if count := n.metric("curfew_incident", fmt.Sprintf("condition=%q", i.Condition), fmt.Sprintf("level=%q", i.Level)); int64(count) != i.Count {
 			n.Errorf("the metric of %s is %v, not %d", i.Condition, count, i.Count)
+		}
+	}
+	for _, level := range []string{"critical", "warning"} {
+		of := slices.DeleteFunc(slices.Clone(got), func(i standing) bool { return i.Level != level })
+		all := 0.0
+		for _, i := range of {
+			all += float64(i.Count)
+		}
+		if count := n.metric("curfew_incident", fmt.Sprintf("level=%q", level)); count != all {
+			n.Errorf("the metric of %s incidents is %v, not %v", level, count, all)
 		}
 	}
 	for _, width := range []int64{1400, 390} {
@@ -212,6 +236,16 @@ func (n *night) agree(verdict string, want ...string) {
 
 // spans are what goes on growing between two faces.
 var spans = regexp.MustCompile(`, the longest .*? past its deadline`)
+
+// says holds a face to the incidents that stand.
+func (n *night) says(face, text string, want []standing) {
+	n.Helper()
+	for _, i := range want {
+		if summary := spans.Split(i.Summary, 2)[0]; !strings.Contains(text, summary) {
+			n.Errorf("%s does not say %q:\n%s", face, summary, text)
+		}
+	}
+}
 
 // agreeStatus asks curfew status in a terminal of 80 columns.
 func (n *night) agreeStatus(verdict string, want []standing) {
@@ -238,6 +272,13 @@ func (n *night) agreeStatus(verdict string, want []standing) {
 	if !strings.Contains(text, fmt.Sprintf("critical %d, warning %d", critical, warning)) {
 		n.Errorf("status has other incidents than %v:\n%s", want, text)
 	}
+	n.says("status", strings.Join(strings.Fields(text), " "), want)
+	table, _, _ := strings.Cut(text, "\ncurfew: ")
+	for line := range strings.Lines(table) {
+		if wide := utf8.RuneCountInString(strings.TrimRight(line, "\n")); wide > 80 {
+			n.Errorf("a line of status has %d columns: %s", wide, line)
+		}
+	}
 }
 
 // agreePage reads the first page at a width.
@@ -255,11 +296,7 @@ func (n *night) agreePage(width int64, verdict string, want []standing) {
 	if well := strings.Contains(text, "All is well"); well != (verdict == "ok") {
 		n.Errorf("%d px: the page says %q", width, text)
 	}
-	for _, i := range want {
-		if summary := spans.Split(i.Summary, 2)[0]; !strings.Contains(text, summary) {
-			n.Errorf("%d px: the page does not say %q:\n%s", width, summary, text)
-		}
-	}
+	n.says(fmt.Sprintf("the page of %d px", width), text, want)
 	if wide := evaluate[int](b, "document.documentElement.scrollWidth"); wide > int(width) {
 		n.Errorf("%d px: the page is %d px wide", width, wide)
 	}
@@ -268,7 +305,10 @@ func (n *night) agreePage(width int64, verdict string, want []standing) {
 // nothingElse holds the webhook to a number of notifications in all, or fewer kinds if one had grown tenfold.
 func (n *night) nothingElse(most int) {
 	n.Helper()
-	told := n.notices()
+	var told []string
+	for _, one := range n.notices() {
+		told = append(told, one.what)
+	}
 	n.Logf("told: %q", told)
 	slices.Sort(told)
 	if kinds := slices.Compact(told); len(kinds) != most {

@@ -252,6 +252,9 @@ func (one *Forecast) Reason(now int64) string {
 	case one.Consumers > 1:
 		served = fmt.Sprintf("its %d consumers take nothing", one.Consumers)
 	}
-	in := time.Duration(one.FirstMiss-now) * time.Millisecond
-	return fmt.Sprintf("%s, %s, the first expires in %s", waiting, served, printable.Span(max(in, 0).Round(100*time.Millisecond)))
+	when := "now"
+	if in := (time.Duration(one.FirstMiss-now) * time.Millisecond).Round(100 * time.Millisecond); in > 0 {
+		when = "in " + printable.Span(in)
+	}
+	return fmt.Sprintf("%s, %s, the first expires %s", waiting, served, when)
 }

@@ -240,11 +240,11 @@ func check(list []Field, request any) error {
 		f := &list[i]
 		switch v := f.Of(request).(type) {
 		case int64:
-			if v < f.min || v > f.max {
+			if v < f.min || v > f.Max {
 				return wrong(f, "out_of_range", f.Name, v)
 			}
 		case int:
-			if int64(v) < f.min || int64(v) > f.max {
+			if int64(v) < f.min || int64(v) > f.Max {
 				return wrong(f, "out_of_range", f.Name, int64(v))
 			}
 		case string:

@@ -76,7 +76,7 @@ type Field struct {
 	Optional                    bool // it is a pointer
 	Empty, To                   string
 	bounded                     bool
-	min, max                    int64
+	min, Max                    int64
 	hidden                      []string
 	index                       []int
 	of                          reflect.Type
@@ -122,7 +122,7 @@ func fieldsOf(of reflect.Type) (list []Field) {
 			Name: name, Form: sf.Tag.Get("form"), Label: sf.Tag.Get("label"), Doc: sf.Tag.Get("doc"), Kind: Kind(sf.Tag.Get("is")), Default: sf.Tag.Get("default"),
 			Start: sf.Tag.Get("start"), Log: sf.Tag.Get("log"), Button: sf.Tag.Get("button"), Faint: sf.Tag.Get("faint"), Eg: sf.Tag.Get("eg"), Empty: sf.Tag.Get("empty"), To: sf.Tag.Get("to"), More: sf.Tag.Get("more"),
 			OneOf: append([]string(nil), strings.Fields(sf.Tag.Get("oneof"))...), Texts: strings.Split(sf.Tag.Get("texts"), "|"),
-			Heading: sf.Tag.Get("table"), Flag: sf.Tag.Get("flag"), Until: sf.Tag.Get("until"), hidden: strings.Fields(hide), Omit: option == "omitempty" || option == "omitzero", index: sf.Index, of: sf.Type, min: math.MinInt64, max: math.MaxInt64,
+			Heading: sf.Tag.Get("table"), Flag: sf.Tag.Get("flag"), Until: sf.Tag.Get("until"), hidden: strings.Fields(hide), Omit: option == "omitempty" || option == "omitzero", index: sf.Index, of: sf.Type, min: math.MinInt64, Max: math.MaxInt64,
 		}
 		need := sf.Tag.Get("need")
 		f.Key, f.Filled = need == "key" || need == "value", need == "page" || need == "value"
@@ -144,7 +144,7 @@ func fieldsOf(of reflect.Type) (list []Field) {
 		if f.Flag == "" {
 			f.Flag = strings.ReplaceAll(name, "_", "-")
 		}
-		for tag, to := range map[string]*int64{"min": &f.min, "max": &f.max} {
+		for tag, to := range map[string]*int64{"min": &f.min, "max": &f.Max} {
 			if text := sf.Tag.Get(tag); text != "" {
 				n, err := strconv.ParseInt(text, 10, 64)
 				if err != nil {

@@ -19,7 +19,8 @@ type Answer struct {
 	Expired    []*int64   `json:"expired"`             // messages in that time
 	Late       []*int64   `json:"late"`                // of these, how many were late
 	Lateness   []*float64 `json:"lateness_p99_ms"`     // how late 99 in 100 of the expired messages were, in the worst second
-	Marks      []Mark     `json:"marks"`               // what happened in the whole time
+	Marks      []Mark     `json:"marks,omitzero"`      // what happened in the whole time; absent: the same as in the answer that had this version
+	Version    int64      `json:"marks_version"`       // for ?marks= of the next request
 }
 
 // Handler answers GET requests with the history in JSON: of all queues together, or with ?vhost= and ?queue= of one. ?span= is how far back it
@@ -29,12 +30,13 @@ type Answer struct {
 //	 "depth": [12, null, 9], "will_expire": [...],
 //	 "published": [...], "delivered": [...], "expired": [...], "late": [...],
 //	 "lateness_p99_ms": [...],
-//	 "marks": [{"at": 1700000012345, "kind": "alert", "text": "...", "vhost": "/", "queue": "orders", "about": "4f1c09a2b3d4", "page": "/incidents#incident-4f1c09a2b3d4"}]}
+//	 "marks_version": 1700000012346, "marks": [{"at": 1700000012345, "kind": "alert", "text": "...", "vhost": "/", "queue": "orders", "about": "4f1c09a2b3d4", "page": "/incidents#incident-4f1c09a2b3d4"}]}
 //
 // Point n begins at from + n × step, in Unix seconds. depth and will_expire are the most in that time; published, delivered, expired and late
 // count the messages of that time; lateness_p99_ms is how late 99 in 100 of the expired messages were, in its worst second. null is a point of
 // which nothing is known. Beside a RabbitMQ there is no published and no delivered. A mark's kind is started, alert, alert_over, redis_lost,
-// redis_back, policy, consumers_gone, consumers_back or deploy; page is the path of the dashboard's page about it. The interval that has not ended is left out. 400 means a wrong parameter, 404 a queue without a history.
+// redis_back, policy, consumers_gone, consumers_back or deploy; page is the path of the dashboard's page about it. With ?marks= and the marks_version of an earlier answer for the same span and queue, marks are
+// left out unless there are new ones since. The interval that has not ended is left out. 400 means a wrong parameter, 404 a queue without a history.
 func (h *History) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -75,6 +77,11 @@ func request(r *http.Request) (want Request, err error) {
 			return want, fmt.Errorf("points: %q is invalid: want 1 to %d", text, totalLengths[2])
 		}
 	}
+	if text := q.Get("marks"); text != "" {
+		if want.Marks, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return want, fmt.Errorf("marks: %q is invalid: want the marks_version of an earlier answer", text)
+		}
+	}
 	if want.Queue != "" && want.VHost == "" {
 		want.VHost = "/"
 	}
@@ -92,7 +99,7 @@ func (h *History) answer(r *Read) *Answer {
 		return list
 	}
 	a := &Answer{
-		From: r.From, Step: r.Step, Marks: append([]Mark{}, r.Marks...), Lateness: make([]*float64, len(r.Points)),
+		From: r.From, Step: r.Step, Marks: r.Marks, Version: r.Version, Lateness: make([]*float64, len(r.Points)),
 		Depth:      column(func(p *Point) int64 { return p.Depth }),
 		WillExpire: column(func(p *Point) int64 { return p.WillExpire }),
 		Expired:    column(func(p *Point) int64 { return p.Expired }),

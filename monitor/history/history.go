@@ -80,6 +80,7 @@ func New(o Options) *History {
 	h := &History{Options: o, log: o.Log.Named("history"), now: (&clock{at: time.Now()}).now, queues: make(map[[2]string]*series)}
 	h.total.rings, h.total.counting = newRings(totalLengths), true
 	h.load(h.now())
+	h.marks.version = h.now().UnixMilli()
 	h.marks.add(Mark{At: h.now().UnixMilli(), Kind: Started, Text: "Curfew " + o.Version + " started"})
 	return h
 }

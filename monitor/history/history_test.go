@@ -628,12 +628,19 @@ func TestHandler(t *testing.T) {
 	require.EqualValues(t, 10, got["step"])
 	require.Nil(t, got["depth"].([]any)[0])
 	require.NotEmpty(t, got["marks"])
+	version := func() string { return fmt.Sprintf("marks=%.0f", got["marks_version"]) }
+	_, got = get(version())
+	require.NotContains(t, got, "marks", "the reader has them")
+	require.Len(t, got["depth"], 360)
+	h.AddNow(Mark{Kind: Deployed, Text: "new"})
+	_, got = get(version())
+	require.Len(t, got["marks"], 2, "all of them")
 	code, got = get("queue=q&span=5m&points=10")
 	require.Equal(t, http.StatusOK, code)
 	require.Len(t, got["published"], 9)
 	require.Zero(t, int64(got["from"].(float64))%30)
 	for query, want := range map[string]int{
-		"queue=none": http.StatusNotFound, "span=2": http.StatusBadRequest, "span=48h": http.StatusBadRequest, "points=0": http.StatusBadRequest, "points=99999": http.StatusBadRequest,
+		"marks=x": http.StatusBadRequest, "queue=none": http.StatusNotFound, "span=2": http.StatusBadRequest, "span=48h": http.StatusBadRequest, "points=0": http.StatusBadRequest, "points=99999": http.StatusBadRequest,
 	} {
 		code, got := get(query)
 		assert.Equal(t, want, code, query)

@@ -41,7 +41,10 @@ type Mark struct {
 }
 
 // marks are the last marks, in the order in which they were added.
-type marks struct{ list []Mark }
+type marks struct {
+	list    []Mark
+	version int64 // grows with each mark, and over restarts
+}
 
 // add adds a mark. If there are too many, one of the kind goes that has the most, so that what happens all the time does not displace what
 // happened once.
@@ -58,6 +61,7 @@ func (m *marks) add(one Mark) {
 		m.list = slices.Delete(m.list, first, first+1)
 	}
 	m.list = append(m.list, one)
+	m.version++
 }
 
 // addTogether adds marks of one kind that belong to one moment; rest says what those above marksAtOnce are.

@@ -13,6 +13,8 @@ type Request struct {
 	Span time.Duration
 	// Points is the most points to return, made by adding up neighbours; 0: all, at most 1,440. They begin at round times, unless it is 1.
 	Points int
+	// Marks is the version of the marks that the reader has: they are left out unless there are others now. 0: it has none.
+	Marks int64
 	// Partial includes the last point even if its time is not over.
 	Partial bool
 }
@@ -22,8 +24,10 @@ type Read struct {
 	// From is the beginning of the first point and Step the length of each, Unix seconds and seconds.
 	From, Step int64
 	Points     []Point
-	// Marks are those of the span, the earliest first; for one queue, without those about other queues or virtual hosts.
+	// Marks are those of the span, the earliest first; for one queue, without those about other queues or virtual hosts; nil: the reader has them.
 	Marks []Mark
+	// Version is that of the marks.
+	Version int64
 	// Known is false for a queue without a history of its own; Full says that this is because there are too many queues.
 	Known, Full bool
 }
@@ -57,6 +61,10 @@ func (h *History) Read(r Request) (out Read) {
 		out.Points = s.read(level, from, to, h.last, make([]Point, 0, to-from))
 	}
 	out.merge(r.Points, r.Partial)
+	if out.Version = h.marks.version; out.Version == r.Marks {
+		return out
+	}
+	out.Marks = []Mark{}
 	for _, m := range h.marks.list {
 		if m.At >= out.From*1000 && m.of(r.VHost, r.Queue) {
 			m.Page = m.page()

@@ -251,6 +251,8 @@ func (a *API) Send(cmd *cobra.Command, op *operate.Op, parts ...map[string]any) 
 	for _, part := range parts {
 		maps.Copy(values, part)
 	}
+	count, isLimited := values["count"].(int64)
+	isLimited = isLimited && op.IsList()
 	method, path, _ := strings.Cut(routeOf(op, values), " ")
 	query := url.Values{}
 	for name, v := range values {
@@ -288,7 +290,11 @@ func (a *API) Send(cmd *cobra.Command, op *operate.Op, parts ...map[string]any) 
 	if err := client.Decode(answer, into.Interface()); err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	return a.PrintResult(cmd, op, into.Elem().Interface())
+	result := into.Elem().Interface()
+	if n := len(operate.Rows(result)); isLimited && int64(n) >= count {
+		defer fmt.Fprintf(cmd.ErrOrStderr(), "These are the first %d, and there may be more: --count takes up to %d.\n", n, op.Field("count").Max)
+	}
+	return a.PrintResult(cmd, op, result)
 }
 
 // routeOf is the first route whose parts of the path have values.

@@ -171,7 +171,7 @@ func TestConsumersSaysWhoHolds(t *testing.T) {
 		}
 	}
 	require.Eventually(t, func() bool {
-		return regexp.MustCompile(`(?m)^orders +orders-worker +guest +1 +\S+ +1 +0 `).MatchString(r.ok("consumers"))
+		return regexp.MustCompile(`(?m)^orders +\S+ -> \S+ +1 +\S+ +1 +up +0 +guest +orders-worker `).MatchString(r.ok("consumers"))
 	}, time.Minute, 20*time.Millisecond)
 	list := r.ok("consumers")
 	assert.Less(t, strings.Index(list, "orders-worker"), strings.Index(list, "orders.dead-worker"), list)

@@ -39,3 +39,14 @@ func TestDeadlineAndQueueCommands(t *testing.T) {
 	assert.Contains(t, r.exits(exitUnconfirmed, "queue", "purge", "orders"), "1 messages are ready in \"orders\"; to delete them add --confirm 1")
 	assert.Equal(t, "DELETED\n1\n", r.ok("queue", "purge", "orders", "--confirm", "1"))
 }
+
+// TestACutListSaysSo, and how to see more.
+func TestACutListSaysSo(t *testing.T) {
+	r := startRunning(t)
+	ch := r.dead(0)
+	for _, id := range []string{"a", "b", "c"} {
+		r.send(ch, amqp091.Publishing{MessageId: id, Headers: amqp091.Table{"x-delay": int32(3_600_000)}})
+	}
+	assert.Contains(t, r.exits(0, "scheduled", "list", "--count", "2"), "These are the first 2, and there may be more: --count takes up to 10000.")
+	assert.Empty(t, r.exits(0, "scheduled", "list"))
+}

@@ -35,11 +35,19 @@ func statusCommand() *cobra.Command {
 		}
 		again, err := cmd.Flags().GetBool("watch")
 		if s.Health != "ok" && err == nil && !again {
-			return cli.Unhealthy(errors.New(s.Health + ": " + strings.Join(s.Reasons, "; ")))
+			return cli.Unhealthy(errors.New(s.Health + ": " + reasons(s.Reasons, table.OnTerminal(cmd.OutOrStdout()))))
 		}
 		return nil
 	}
 	return cli.Watched(c)
+}
+
+// reasons are all of them, or the first if somebody has just read them above.
+func reasons(list []string, isRead bool) string {
+	if more := len(list) - 1; more > 0 && isRead {
+		return fmt.Sprintf("%s; and %d more", list[0], more)
+	}
+	return strings.Join(list, "; ")
 }
 
 func statusRows(s *node.Status) [][]string {
@@ -75,7 +83,7 @@ func statusRows(s *node.Status) [][]string {
 			held = ", " + english.Plural(s.Held, "held past its deadline", "held past their deadlines") + " (see curfew consumers)"
 		}
 		add("deadlines", s.Pending, " pending", next, held)
-		add("expired", s.Fired, ", late ", s.Late, ", parked ", s.Parked)
+		add("expired", s.Fired, ", of these late ", s.Late, ", parked ", s.Parked)
 		add("lateness", "p50 ", lateness(s.LatenessP50), ", p99 ", lateness(s.LatenessP99))
 		add("schedule", s.Schedule)
 	default:

@@ -37,7 +37,8 @@ type queuesPage struct {
 type queueRow struct {
 	*operate.Queue
 	Forecast *monitor.Forecast // nil: no deadlines wait there
-	Depths   []int64           // in the last hour, by the minute; nil: not known
+	Holders  []operate.Consumer
+	Depths   []int64 // in the last hour, by the minute; nil: not known
 	In, Out  operate.Rate
 	Level    incident.Level // of the worst incident with it; "": none
 }
@@ -127,8 +128,18 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	rates := d.Operations.Rates()
 	rates.Refresh()
 	wrong := d.Incidents.Queues()
+	holders, err := d.Operations.ListHolders(r.Context(), by.Actor(), operate.QueueName{VHost: l.VHost})
+	if err != nil {
+		return nil, err
+	}
+	of := map[uint64][]operate.Consumer{}
+	for i := range holders {
+		id := holders[i].Queue.ID()
+		of[id] = append(of[id], holders[i])
+	}
 	for i := range l.Rows {
 		q := &l.Rows[i]
+		q.Holders = of[q.ID]
 		q.In, q.Out = rates.Flow(q.Queue)
 		q.Level = wrong[incident.QueueName{VHost: q.VHost, Name: q.Name}]
 	}

@@ -5,6 +5,7 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/deadline"
+	"curfew/cmd/internal/dashboard/internal/topology"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
@@ -55,7 +56,7 @@ func queueLine(q queueRow) g.Node {
 	return h.Tr(
 		h.Td(h.Class("name"), ui.QueueLink(ui.QueueURL(q.VHost, q.Name), q.VHost, q.Name), g.If(q.Level != "", g.Group{g.Text(" "), ui.Link("/incidents", ui.Severity(string(q.Level)))})),
 		h.Td(h.Span(h.Class("tag"), g.Text(q.Queue.Purpose.String()))),
-		ui.Amount(g.Text(ui.Number(q.Ready))), ui.Amount(g.Text(ui.Number(q.Unacked))), ui.Amount(ui.OrFaint(q.Consumers)), ui.Amount(q.oldest()),
+		ui.Amount(g.Text(ui.Number(q.Ready))), ui.Amount(g.Text(ui.Number(q.Unacked))), h.Td(h.Class("clients"), ui.OrFaint(q.Consumers), topology.Clients(q.Holders)), ui.Amount(q.oldest()),
 		ui.Amount(ui.Deadlines(q.Forecast)), ui.Amount(ui.WillMiss(q.Forecast)), ui.Amount(q.lost()),
 		ui.Amount(ui.Rate(q.In)), ui.Amount(ui.Rate(q.Out)),
 		h.Td(h.Class("trend"), ui.Sparkline(q.Depths, "depth in the last hour")),

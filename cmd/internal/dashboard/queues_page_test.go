@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/operate"
+	"curfew/cmd/internal/dashboard/internal/topology"
 	"curfew/monitor"
 )
 
@@ -71,4 +74,28 @@ func TestPagesOfManyQueues(t *testing.T) {
 		}
 		require.Less(t, allocations, most, path)
 	}
+}
+
+// TestQueuesNameTheirClients: a queue says who consumes it, and who of them holds messages past their deadlines, up to a number of names.
+func TestQueuesNameTheirClients(t *testing.T) {
+	s := newSite(t)
+	q := s.queue("/", "orders", nil)
+	for range 2 {
+		s.publish(q, amqp.Properties{Expiration: "60000", Has: amqp.HasExpiration}, "")
+	}
+	s.dial("stuck", "/", "orders")
+	for _, x := range s.standing(q) {
+		s.b.Reschedule(q.Ref(&x), 1)
+	}
+	require.Contains(t, s.logIn("eye").get("/queues").body, ">stuck</a><span class=\"bad\"> holds 2 past deadline</span>")
+
+	var list []operate.Consumer
+	for _, name := range []string{"billing", "mail", "mail", "reports", "shop", "stock"} {
+		list = append(list, operate.Consumer{Client: operate.Client{Name: name}})
+	}
+	text, err := markup(topology.Clients(list))
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(text), ">mail<"))
+	require.Contains(t, string(text), "and 2 more")
+	require.NotContains(t, string(text), "shop")
 }

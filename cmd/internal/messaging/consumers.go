@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func Consumers() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		path, heads := append([]string{a.VHost}, args...), []string{"QUEUE", "CONSUMER", "USER?", "UNACKED", "OLDEST", "PAST!", "PREFETCH?", "STATUS?", "CONNECTION="}
+		path, heads := append([]string{a.VHost}, args...), []string{"QUEUE", "CLIENT", "UNACKED", "OLDEST", "PAST!", "STATUS?", "PREFETCH?", "USER?", "CONSUMER?", "CONNECTION?"}
 		if all {
 			path, heads = nil, append([]string{"VHOST"}, heads...)
 		}
@@ -101,9 +102,9 @@ func consumers(ctx context.Context, a *cli.API, of ...string) (text []byte, list
 // Words says in one line who it is and what it holds.
 func (c *Consumer) Words(a *cli.API) string {
 	row := c.row(a)
-	text := fmt.Sprintf("%s of user %s at %s holds %d", row[1], c.Channel.User, row[len(row)-1], c.Unacked)
+	text := fmt.Sprintf("%s of user %s at %s holds %d", row[8], c.Channel.User, strings.TrimPrefix(c.Client.Name+" "+c.Channel.Connection, " "), c.Unacked)
 	if c.Oldest != nil {
-		text += ", the oldest since " + row[4]
+		text += ", the oldest since " + row[3]
 	}
 	if c.Past > 0 {
 		text += fmt.Sprintf("; past their deadlines: %d", c.Past)
@@ -122,11 +123,10 @@ func (c *Consumer) row(a *cli.API) []string {
 	case "cancelled":
 		tag += " (cancelled)"
 	}
-	connection := c.Channel.Connection
-	if c.Client.Name != "" {
-		connection = c.Client.Name + " " + connection
+	return []string{
+		c.Queue.Name, cmp.Or(c.Client.Name, c.Channel.Connection), strconv.Itoa(c.Unacked), oldest, strconv.Itoa(c.Past), cli.OrDash(c.Status), strconv.Itoa(c.Prefetch),
+		c.Channel.User, cli.OrDash(tag), c.Channel.Connection,
 	}
-	return []string{c.Queue.Name, cli.OrDash(tag), c.Channel.User, strconv.Itoa(c.Unacked), oldest, strconv.Itoa(c.Past), strconv.Itoa(c.Prefetch), cli.OrDash(c.Status), connection}
 }
 
 // connection is a connection as the API shows it.

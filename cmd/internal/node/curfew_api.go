@@ -64,6 +64,7 @@ func apiRoutes() []apiRoute {
 				{Name: "queue", Text: "One queue; without it, all together.", Value: ""},
 				{Name: "span", Text: "How far back it goes: 1m to 24h, such as 6h. The default is 1h.", Value: ""},
 				{Name: "points", Text: "The most points of the answer: 1 to 1440, which is also the default.", Value: int64(0)},
+				{Name: "marks", Text: "The marks_version of an earlier answer for the same span and queue: marks are left out unless there are new ones since.", Value: int64(0)},
 			},
 			Answer: history.Answer{},
 		}},

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/mattn/go-runewidth"
 
 	"curfew/monitor/printable"
@@ -81,6 +82,21 @@ func fit(columns []column, width int) []column {
 		columns = columns[:len(columns)-1]
 	}
 	return columns
+}
+
+// wrap breaks the lines of the last column if it must be whole and a terminal has no room for it.
+func wrap(columns []column, width int) {
+	last := &columns[len(columns)-1]
+	start := 0
+	for _, c := range columns[:len(columns)-1] {
+		start += c.width + len(gap)
+	}
+	if !last.whole || width-start < legible {
+		return
+	}
+	for i, text := range last.cells {
+		last.cells[i] = strings.ReplaceAll(ansi.Wordwrap(text, width-start, ""), "\n", "\n"+strings.Repeat(" ", start))
+	}
 }
 
 func lastOptional(columns []column) int {

@@ -92,7 +92,7 @@ func (p *Printer) PrintText(w io.Writer, text []byte, head []string, rows [][]st
 //
 // A column whose heading ends in "?" is left out where the terminal is too narrow, the last one first. In a column whose heading ends in
 // "!" words for good and bad states have a color, and numbers that are not 0 are red. A column whose heading ends
-// in "=" is never cut, and one whose heading ends in "~" is only part of the rows of a Screen. No mark is printed.
+// in "=" is never cut; the last one is wrapped on a terminal. One whose heading ends in "~" is only part of the rows of a Screen. No mark is printed.
 func (p *Printer) Print(w io.Writer, v any, head []string, rows [][]string) error {
 	if p.JSON() {
 		encoder := json.NewEncoder(w)
@@ -108,6 +108,9 @@ func (p *Printer) Print(w io.Writer, v any, head []string, rows [][]string) erro
 	}
 	columns = fit(columns, p.width)
 	screen, _ := w.(*Screen)
+	if screen == nil {
+		wrap(columns, p.width)
+	}
 	for n := range len(rows) + 1 {
 		var line strings.Builder
 		for i := range columns {
@@ -128,8 +131,11 @@ func (p *Printer) Print(w io.Writer, v any, head []string, rows [][]string) erro
 
 // cell writes one cell, as wide as its column unless it is the last of its line.
 func (p *Printer) cell(line *strings.Builder, c *column, row int, last bool) {
-	text := runewidth.Truncate(c.cells[row], c.width, "…")
-	padding := strings.Repeat(" ", c.width-runewidth.StringWidth(text))
+	text := c.cells[row]
+	if !c.whole {
+		text = runewidth.Truncate(text, c.width, "…")
+	}
+	padding := strings.Repeat(" ", max(c.width-runewidth.StringWidth(text), 0))
 	if color := colorOf(text); c.verdict && color != "" && p.Color != "never" && p.Color != "" {
 		text = color + text + reset
 	}

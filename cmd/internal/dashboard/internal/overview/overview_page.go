@@ -50,7 +50,10 @@ func (o *overview) watched() string {
 }
 
 func (o *overview) incident(i *incident.Incident) g.Node {
-	queues := i.Worst[:min(len(i.Worst), bannerQueues)]
+	queues, look := i.Worst[:min(len(i.Worst), bannerQueues)], g.Node(nil)
+	if len(queues) == 1 { // the heading says it
+		look, queues = ui.QueueLink(ui.QueueURL(queues[0].VHost, queues[0].Queue), queues[0].VHost, queues[0].Queue), nil
+	}
 	since := "Since " + ui.Clock(i.Since.UnixMilli()) + " UTC, for " + ui.Millis(max(o.NowMillis-i.Since.UnixMilli(), 0))
 	if i.Ack != nil {
 		since += ", acknowledged by " + i.Ack.By
@@ -61,7 +64,7 @@ func (o *overview) incident(i *incident.Incident) g.Node {
 			return h.P(h.B(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue)), g.Text(" "), ui.Name(q.Text))
 		}),
 		h.P(g.Text(i.Do)),
-		h.P(h.Class("faint"), ui.Name(since+". "), ui.Link("/incidents#incident-"+i.ID, g.Text("Incident"))))
+		h.P(h.Class("faint"), ui.Name(since+". "), ui.Spaced(ui.Link("/incidents#incident-"+i.ID, g.Text("Incident")), look)))
 }
 
 func (o *overview) figures() g.Node {

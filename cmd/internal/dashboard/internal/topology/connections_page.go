@@ -175,6 +175,28 @@ func (p *consumersPage) work(c *operate.Consumer) g.Node {
 	return g.Group{ui.Amount(ui.OrFaint(p.Waiting[c.Queue.ID()])), ui.Amount(ui.Rate(rate["ack"]))}
 }
 
+// clientsNamed is how many clients of a queue a list names.
+const clientsNamed = 3
+
+// Clients names the clients of a queue's consumers, each once, in their order. Those that hold messages past their deadlines say how many.
+func Clients(list []operate.Consumer) g.Node {
+	var first []*operate.Consumer
+	held := map[string]int{}
+	for i := range list {
+		name := title(&list[i].Client, list[i].User)
+		if _, known := held[name]; !known {
+			first = append(first, &list[i])
+		}
+		held[name] += list[i].PastDeadline
+	}
+	nodes := g.Group{}
+	for _, c := range first[:min(len(first), clientsNamed)] {
+		name := title(&c.Client, c.User)
+		nodes = append(nodes, h.Div(ui.Link(connectionURL(c.Connection), ui.Name(name)), g.If(held[name] > 0, ui.Class("bad", g.Text(" holds "+ui.Number(held[name])+" past deadline")))))
+	}
+	return g.Group{nodes, g.If(len(first) > clientsNamed, h.Div(ui.Faint("and "+ui.Number(len(first)-clientsNamed)+" more")))}
+}
+
 // Table lists who holds messages of one queue or of several. now is in Unix ms.
 func Table(list []operate.Consumer, now int64, queues bool) g.Node {
 	return table(list, now, queues, nil)

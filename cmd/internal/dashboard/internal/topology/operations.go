@@ -72,6 +72,7 @@ type card struct {
 	rows   []any // of a list
 	all    int   // before the search
 	cut    ui.Cut
+	more   string         // that there may be more than all; "": these are all
 	form   *ui.Form       // of any other operation
 	effect operate.Effect // of a dry run; nil: there was none
 	row    any            // that a dangerous operation is about
@@ -136,6 +137,9 @@ func (p *page) content(r *http.Request, v ui.Visitor, q url.Values, sent *card) 
 				}
 			}
 			one.all = len(rows)
+			if count := op.Field("count"); count != nil && int64(one.all) >= count.Max {
+				one.more = "These are the first " + ui.Number(one.all) + ", the most that are listed. If there are more, they show as these leave."
+			}
 			if op.Page.Find != "" {
 				rows = slices.DeleteFunc(rows, func(row any) bool { return !found(op, row, q.Get("q")) })
 			}
@@ -170,6 +174,9 @@ func (p *page) isForm() bool { return len(p.ops) == 1 && !p.ops[0].IsList() && p
 // rows are the rows of a list that a query is about.
 func (p OperationPages) rows(r *http.Request, a *operate.Actor, list *operate.Op, q url.Values) ([]any, error) {
 	values := map[string]any{}
+	if count := list.Field("count"); count != nil {
+		values["count"] = count.Max
+	}
 	for _, f := range list.Fields() {
 		if f.On("page") && q.Has(f.Form) {
 			values[f.Name] = q.Get(f.Form)

@@ -58,7 +58,7 @@ func (c *view) Draw(s *ui.Info) ui.Drawing {
 		if !one.op.IsList() {
 			body = c.sheet(s, one)
 		}
-		live = append(live, ui.Card(string(one.op.Name), one.op.Page.Title, nil, body, one.cut.DrawIfCut(one.op.Noun)))
+		live = append(live, ui.Card(string(one.op.Name), one.op.Page.Title, nil, body, one.cut.DrawIfCut(one.op.Noun), g.If(one.more != "", h.P(h.Class("note"), g.Text(one.more)))))
 	}
 	return ui.Drawing{Top: top, Live: live}
 }

@@ -183,9 +183,12 @@
   async function ask() {
     asking = true;
     try {
-      const answer = await fetch(location.origin + root.dataset.history, { headers: { Accept: "application/json" } });
+      const had = numbers && numbers.of === root.dataset.history ? numbers : null;
+      const answer = await fetch(location.origin + root.dataset.history + (had ? "&marks=" + had.marks_version : ""), { headers: { Accept: "application/json" } });
       if (answer.ok) {
-        numbers = await answer.json();
+        const of = root.dataset.history, got = await answer.json(), same = had && got.marks_version === had.marks_version;
+        const marks = ((same ? had.marks : got.marks) || []).filter((m) => m.at >= 1000 * got.from); // they are sent only when there are new ones
+        numbers = { ...got, marks, of };
         due = Date.now() + 1000 * Math.max(2, numbers.step);
         draw();
       }
