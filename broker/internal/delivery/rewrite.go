@@ -24,12 +24,14 @@ func (q *Queue) Rewrite(seq queue.Seq, change func(properties, body []byte) []by
 		}) {
 			return nil
 		}
-		m := q.env.Store.View(old)
-		copied, err := old, error(nil)
-		if m.Properties = change(m.Properties, m.Body); m.Properties != nil {
-			copied, err = q.env.Store.PutCopy(m, old)
-		}
-		q.env.Store.Release(old)
+		copied, err := func() (store.Pos, error) {
+			defer q.env.Store.Release(old) // even if change panics
+			m := q.env.Store.View(old)
+			if m.Properties = change(m.Properties, m.Body); m.Properties == nil {
+				return old, nil
+			}
+			return q.env.Store.PutCopy(m, old)
+		}()
 		if err != nil || copied == old || q.locked(s, "rewrite", func() bool {
 			found := q.core.Relocate(seq, uint64(old), uint64(copied))
 			if found {

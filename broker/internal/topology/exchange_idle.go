@@ -89,8 +89,8 @@ func (x *Exchange) lastUseLocked(now deadline.Instant, goOn func() bool) (last d
 	return last
 }
 
-// idleSteps is how many bindings are looked at in one go: each means the lock of a queue.
-const idleSteps = 1 << 10
+// idleSteps is how many bindings are looked at in one go: each means the locks of up to four queues.
+const idleSteps = 1 << 8
 
 // expiresIdleAt is expiresIdleAtLocked if few bindings have to be looked at for it; otherwise ok is
 // false.

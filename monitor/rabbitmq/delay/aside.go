@@ -1,9 +1,11 @@
 package delay
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"strings"
+	"time"
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
@@ -31,9 +33,13 @@ func readStamp(v any, deaths int64) (due deadline.Instant) {
 
 // putAside has RabbitMQ keep a message until shortly before it is due. It stays in waiting, so that it is listed.
 func (c *core) putAside(now deadline.Instant, e *held) {
+	from := e.due
+	e.due = max(e.due, c.free[from]) // many may be due at one time
 	for c.aside[e.due] != nil {
 		e.due++
 	}
+	c.free[from] = e.due + 1
+	c.asideAt = time.Now()
 	out := effect{channel: e.channel, tag: e.tag, aside: e.due, stamp: stampOf(e.due, e.deaths)}
 	if until := e.due.Add(-heldFor); until > now {
 		out.until = until
@@ -79,6 +85,7 @@ func (c *core) plant(now deadline.Instant, e *held, found Outcome) {
 	tombstone := c.bearing(m.target)
 	switch {
 	case m.command == replacing:
+		tombstone.user = cmp.Or(tombstone.user, m.user)
 		c.out = append(c.out, effect{tombstone: m.target})
 		c.answer(m.replyTo, m.correl, Replaced)
 		if e.channel != nil {
@@ -117,7 +124,7 @@ func (c *core) bearing(id string) *held {
 // tombstoneFor returns the tombstone for a message that has come back; nil: there is none by somebody who may cancel it.
 func (c *core) tombstoneFor(m *message) *held {
 	t := c.tombstones[m.id]
-	if t == nil || !m.returned || t.targets == 0 && c.cancel == cluster.CancelSameUser && t.user != m.user && t.user != c.self {
+	if t == nil || !m.returned || c.cancel == cluster.CancelSameUser && (m.user == "" || t.user != m.user) && t.user != c.self {
 		return nil
 	}
 	return t

@@ -2,6 +2,7 @@ package delay
 
 import (
 	"container/heap"
+	"maps"
 	"slices"
 	"time"
 
@@ -135,11 +136,13 @@ type core struct {
 	awaited  map[string]int // how many of them wait for a message
 	byID     map[string]*held
 
-	putsAside  bool                       // RabbitMQ can
-	aside      map[deadline.Instant]*held // those of waiting that are, by when they are due
-	complete   bool                       // no other message is aside
-	tombstones map[string]*held           // commands that end a message when it comes back, by its id; without a channel: RabbitMQ has it
-	self       string                     // the user whose commands are always obeyed: our own
+	putsAside  bool                                  // RabbitMQ can
+	aside      map[deadline.Instant]*held            // those of waiting that are, by when they are due
+	free       map[deadline.Instant]deadline.Instant // the next place in aside for those that are due then
+	asideAt    time.Time                             // when one was last put aside
+	complete   bool                                  // no other message is aside
+	tombstones map[string]*held                      // commands that end a message when it comes back, by its id; without a channel: RabbitMQ has it
+	self       string                                // the user whose commands are always obeyed: our own
 
 	remembered map[uint64]*dueTimes  // of messages that may come again, by fingerprint
 	recent     []recentDue           // of messages that were discarded a moment ago: RabbitMQ may not have heard
@@ -158,7 +161,7 @@ type core struct {
 
 func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *core {
 	return &core{queue: queue, ttl: -1, cancel: cancel, isDelay: isDelay, byID: map[string]*held{}, remembered: map[uint64]*dueTimes{}, awaited: map[string]int{},
-		aside: map[deadline.Instant]*held{}, tombstones: map[string]*held{},
+		aside: map[deadline.Instant]*held{}, free: map[deadline.Instant]deadline.Instant{}, tombstones: map[string]*held{},
 		outcomes: [2]map[string]Outcome{{}, {}}}
 }
 
@@ -256,9 +259,9 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 // hold has a message wait, and fulfils a command that came before it.
 func (c *core) hold(now deadline.Instant, e *held) {
 	e.message = nil
-	if c.putsAside && (e.due > now.Add(heldFor) || e.known != ByStamp && e.due > now.Add(stampFrom)) {
+	if c.putsAside && !e.again && (e.due > now.Add(heldFor) || e.known != ByStamp && e.due > now.Add(stampFrom)) {
 		c.putAside(now, e)
-	} else if e.known != ByMemory && e.known != ByStamp && e.due > now {
+	} else if !e.again && e.known != ByMemory && e.known != ByStamp && e.due > now {
 		c.shadows = append(c.shadows, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due})
 	}
 	heap.Push(&c.waiting, e)
@@ -293,6 +296,9 @@ func (c *core) awaits(command *held, n int) {
 
 // dueOf returns when a message is due.
 func (c *core) dueOf(now deadline.Instant, m *message) (deadline.Instant, Known) {
+	if m.again { // whenever it came: it is only looked at again then
+		return now.Add(m.delay), ByReceipt
+	}
 	if m.returned {
 		if m.stamp > 0 {
 			return m.stamp, ByStamp
@@ -366,7 +372,7 @@ func (c *core) command(now deadline.Instant, m *message) Outcome {
 		return c.end(m.target, Cancelled)
 	case c.cancel == cluster.CancelOff:
 		return Refused
-	case c.cancel == cluster.CancelSameUser && target != nil && (m.user == "" || m.user != target.user):
+	case c.cancel == cluster.CancelSameUser && (m.user == "" || !ofOne(target, m.user)):
 		return Refused
 	case m.command == cancelling:
 		return c.end(m.target, Cancelled)
@@ -378,6 +384,16 @@ func (c *core) command(now deadline.Instant, m *message) Outcome {
 		due = now.Add(max(0, m.delay))
 	}
 	return c.reschedule(m.target, due)
+}
+
+// ofOne reports whether all messages with an id are of that user.
+func ofOne(e *held, user string) bool {
+	for ; e != nil; e = e.next {
+		if e.user != user {
+			return false
+		}
+	}
+	return true
 }
 
 // end acknowledges the waiting messages with an id, which are never delivered. There are several if a publisher sent one again.
@@ -548,7 +564,9 @@ func (c *core) lose(ch *channel) {
 			c.awaits(e, -1)
 			return true
 		}
-		c.remember([]keeper.Shadow{{Fingerprint: e.fingerprint, Deadline: e.due}})
+		if !e.again {
+			c.remember([]keeper.Shadow{{Fingerprint: e.fingerprint, Deadline: e.due}})
+		}
 		c.unlist(e)
 		return true
 	}
@@ -562,6 +580,7 @@ func (c *core) lose(ch *channel) {
 
 // prune forgets due times of messages that did not come again.
 func (c *core) prune(now deadline.Instant) {
+	maps.DeleteFunc(c.free, func(due, _ deadline.Instant) bool { return due < now })
 	for fingerprint, dues := range c.remembered {
 		from, _ := slices.BinarySearch(dues.ordered(), now.Add(-forgetAfter))
 		c.keep(fingerprint, dues.list[from:])

@@ -155,6 +155,7 @@ func deliveryOf(m *amqp.Message) *amqp091.Delivery {
 			d.Exchange, _ = v.(string)
 		case "x-routing-key":
 			d.RoutingKey, _ = v.(string)
+		case "x-death": // a publisher's own: RabbitMQ's is the next
 		case "x-opt-deaths":
 			deaths, _ := v.([]map[any]any)
 			d.Headers["x-death"] = deathsOf(deaths)

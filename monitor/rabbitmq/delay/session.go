@@ -490,12 +490,18 @@ func (s *session) look() {
 				return
 			}
 		}
-		nothing := s.aside && k.o.Aside(s.began.Add(settled)) == 0
+		k.mu.Lock()
+		since := s.began
+		if k.core.asideAt.After(since) {
+			since = k.core.asideAt
+		}
+		k.mu.Unlock()
+		nothing := s.aside && k.o.Aside(since.Add(settled)) == 0
 		found, err := s.control.QueueDeclarePassive(k.o.Queue, true, false, false, false, nil)
 		if err == nil {
 			k.mu.Lock()
 			k.lookedAt, k.ready = k.o.Now(), found.Messages
-			if nothing && k.core.caughtUp && len(k.core.aside) == 0 {
+			if nothing && found.Messages == 0 && k.core.caughtUp && len(k.core.aside) == 0 && !k.core.asideAt.After(since) {
 				k.core.nothingAside()
 				k.signal()
 			}
@@ -512,7 +518,7 @@ func (s *session) look() {
 // allShadows returns all due times that are known.
 func (c *core) allShadows() (all []keeper.Shadow) {
 	for _, e := range c.waiting {
-		if e.channel == nil {
+		if e.channel == nil || e.again {
 			continue
 		}
 		all = append(all, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due})

@@ -2,6 +2,7 @@ package convert_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/Azure/go-amqp"
@@ -47,4 +48,22 @@ func TestBareMessage(t *testing.T) {
 		var read amqp.Message
 		assert.NoError(t, read.UnmarshalBinary(back), name)
 	}
+}
+
+// TestModifyOfWhatIsNotOneMessage: a client of 0-9-1 can say of any body that it is one of AMQP 1.0. It stays as it is, and so does a
+// message that would get more headers than a client may give it.
+func TestModifyOfWhatIsNotOneMessage(t *testing.T) {
+	change := amqp10.Map{{Key: "a", Value: "b"}}
+	for _, body := range []string{"", "\x00\x53\x73\x45", "\x00\x53\x73\x45\x00\x53\x75\xa0\x01x\x00\x53\x78\xc1\x01\x00", "\x00\x53\x75\xa0\x01x\x00\x53\x78\xc1\x01\x00", "\x00"} {
+		for _, p := range []wire.Properties{{Type: "amqp-1.0"}, {Type: "amqp-1.0", MessageID: "m"}, {MessageID: "m"}} {
+			require.NotPanics(t, func() { convert.Modify(p.Append(nil), []byte(body), change) }, "%x %+v", body, p)
+		}
+	}
+	plain := wire.Properties{MessageID: "m"}
+	require.NotNil(t, convert.Modify(plain.Append(nil), []byte("x"), change))
+	var many amqp10.Map
+	for i := range 1100 {
+		many = append(many, amqp10.Entry{Key: fmt.Sprint(i)})
+	}
+	require.Nil(t, convert.Modify(plain.Append(nil), []byte("x"), many))
 }

@@ -159,7 +159,10 @@ func Modify(properties, body []byte, changes amqp10.Map) []byte {
 	if bare == nil {
 		bare = append(appendHead(nil, &p, body), body...)
 	}
-	m, _ := amqp10.Split(bare) // it is valid
+	m, err := amqp10.Split(bare)
+	if err != nil || len(m.Bare) != len(bare) || len(m.Body) < len(body) { // a client of 0-9-1 can say of any body that it is one of 1.0
+		return nil
+	}
 	fields := fieldsOf(&m)
 	p.Headers = maps.Clone(p.Headers)
 	delete(p.Headers, headHeader)
@@ -188,7 +191,7 @@ func Modify(properties, body []byte, changes amqp10.Map) []byte {
 	if string(head) != string(appendHead(nil, &p, body)) {
 		setHeader(&p, headHeader, head)
 	}
-	if len(head) > maxHead {
+	if len(head) > maxHead || amqp.ValidateTable(amqp.AppendTable(nil, p.Headers), amqp.Limits{}) != nil { // as for what is published
 		return nil
 	}
 	return p.Append(nil)

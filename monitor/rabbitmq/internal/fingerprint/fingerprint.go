@@ -119,6 +119,8 @@ func Integer(v any) (int64, bool) {
 		return int64(v), true
 	case uint16:
 		return int64(v), true
+	case uint64: // AMQP 1.0's ulong
+		return int64(min(v, math.MaxInt64)), true
 	}
 	return 0, false
 }

@@ -19,10 +19,13 @@ func TestTheBannerIsShort(t *testing.T) {
 	for n := range 9 {
 		o.Incidents = append(o.Incidents, incident.Incident{Summary: "thing " + strconv.Itoa(n), Level: incident.Critical})
 	}
-	o.Incidents[0].Worst = []incident.Affected{{VHost: "v", Queue: "<q>", Text: "is wrong"}}
+	one := incident.Affected{VHost: "v", Queue: "<q>", Text: "is wrong"}
+	o.Incidents[0].Worst, o.Incidents[1].Worst = []incident.Affected{one, one}, []incident.Affected{one}
 	var page strings.Builder
 	require.NoError(t, o.verdicts().Render(&page))
 	require.Contains(t, page.String(), `<h1>thing 0</h1><p><b><a href="/queue?name=%3Cq%3E&amp;vhost=v">&lt;q&gt;</a> <span class="faint">v</span></b> is wrong</p>`)
+	require.Equal(t, 2, strings.Count(page.String(), "is wrong"), "where there is one queue, the heading says it")
+	require.Contains(t, page.String(), `<h1>thing 1</h1><p></p><p class="faint">`)
 	require.Contains(t, page.String(), "thing 4")
 	require.NotContains(t, page.String(), "thing 5")
 	require.Contains(t, page.String(), "4 more incidents")
