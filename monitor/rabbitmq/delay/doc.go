@@ -14,15 +14,18 @@
 //
 // # Put aside
 //
-// A quorum queue of RabbitMQ 4.3 can do the waiting: with AMQP 1.0, a message settled as modified with x-opt-delivery-time is delivered again then. So what is
-// due later than heldFor from now is put aside until that long before it is due, and held only for the rest. A stamp, an annotation, says when it is due, so RabbitMQ's log remembers
-// that and nothing else has to. What is due later than stampFrom and sooner than heldFor is stamped too, and comes back at once.
+// A quorum queue of RabbitMQ 4.3 can do the waiting: with AMQP 1.0, a message settled as modified with x-opt-delivery-time is delivered
+// again then. So what is due later than heldFor from now is put aside until that long before it is due, and held only for the rest. A stamp,
+// an annotation, says when it is due, so RabbitMQ's log remembers that and nothing else has to. What is due later than stampFrom and sooner
+// than heldFor is stamped too, and comes back at once.
 //
 //	published ──► due soon ────────────────────────────► held ──► discarded
 //	         └──► stamped, aside until due - heldFor ──┘
 //
-// Nobody can touch what is aside. The core knows what it has put there since it was made; while it has not seen RabbitMQ have nothing aside, there may be
-// more. A command to cancel such a message stays unacknowledged, as a tombstone, until it is back. If AMQP 1.0 cannot be had, everything is held.
+// Nobody can touch what is aside. The core knows what it has put there since it was made; while it has not seen RabbitMQ have nothing aside,
+// there may be more. A command to cancel such a message stays unacknowledged, as a tombstone, until it is back. A tombstone that Curfew
+// publishes itself, for an operator or a replacement, is only in memory until RabbitMQ has confirmed it. If AMQP 1.0 cannot be had,
+// everything is held.
 //
 // # When a message is due
 //
