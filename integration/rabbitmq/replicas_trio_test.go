@@ -62,6 +62,7 @@ func TestReplicasOnThreeNodes(t *testing.T) {
 			}
 		}
 		<-happened
+		told := strandedBefore43(t, calm, vhost, q, due, a)
 		q.expectDead(due, time.Minute)
 		late := q.latenessSince(began)
 		p99, most := percentile(late, 0.99), late[len(late)-1]
@@ -69,6 +70,8 @@ func TestReplicasOnThreeNodes(t *testing.T) {
 			show(a.queue("kept").P99), a.queue("kept").UnknownAge)
 		if quiet == 0 {
 			quiet = most
+		} else if told {
+			t.Logf("%s: RabbitMQ stranded messages, which was told, and no limit holds", what)
 		} else if slack := slack(); p99 > slack*time.Second+quiet || most > slack*3*time.Second+quiet {
 			t.Errorf("%s: p99 %v, the latest %v", what, p99, most)
 		}
@@ -84,6 +87,35 @@ func TestReplicasOnThreeNodes(t *testing.T) {
 	if rows := a.queue("kept"); rows.State != "keeping" && !rows.Reported {
 		t.Errorf("at the end: %+v", rows)
 	}
+}
+
+// strandedBefore43 waits until what is due has been dead-lettered. A quorum queue of RabbitMQ before 4.3 may keep what the consumers of a killed
+// node held, for it misses their end if it led the queue before: then Curfew has to tell, and once the queue has another leader they come.
+// It returns whether that happened.
+func strandedBefore43(t *testing.T, calm *node, vhost string, q *keptQueue, due int, a *replica) (told bool) {
+	t.Helper()
+	asked := time.Now()
+	eventually(t, 4*time.Minute, "everything due to be dead-lettered, or told as stranded", func() bool {
+		if q.dead() >= due || family() == queuefacts.Family43 {
+			return true
+		}
+		if told || time.Since(asked) < time.Second {
+			return false
+		}
+		asked = time.Now()
+		if row := a.queue(q.name); row.Stranded > 0 {
+			told = true
+			t.Logf("%d messages are stranded, %d of %d dead-lettered: %s", row.Stranded, q.dead(), due, row.Instead)
+			for _, to := range trio.nodes {
+				if to.cmd != nil && to != calm {
+					calm.moveLeader(t, vhost, q.name, to)
+					break
+				}
+			}
+		}
+		return false
+	})
+	return told
 }
 
 func slack() time.Duration {

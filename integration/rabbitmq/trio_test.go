@@ -40,6 +40,11 @@ func threeNodes(t testing.TB) []*node {
 			if t.Failed() {
 				t.Logf("log of %s:\n%s", n.name, n.log.tail(4000))
 			}
+			if n.cmd == nil { // the test failed while it was down
+				if err := n.start(); err != nil {
+					t.Error(err)
+				}
+			}
 		}
 	})
 	return trio.nodes
