@@ -14,14 +14,20 @@ type deferredSettlement struct {
 	m   delivery // m.seq is 0 if its lock has lapsed
 }
 
+// maxDeferred is how many settlements a transaction may have: as many as the store keeps together.
+const maxDeferred = 1 << 18
+
 // Defer is Settle in a transaction: the deliveries end when TakeDeferred is called. Errors as
-// of Settle. The reader's.
+// of Settle, and 406 if the transaction becomes too large. The reader's.
 func (d *Deliveries) Defer(how broker.Settlement, tag uint64, multiple bool, id amqp.MethodID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	tags := []uint64{tag}
 	if multiple {
-		tags = d.unacked.tagsUpTo(tag)
+		tags = d.unacked.tagsUpTo(tag, maxDeferred+1)
+	}
+	if d.deferred != nil && len(*d.deferred)+len(tags) > maxDeferred || len(tags) > maxDeferred {
+		return amqp.NewException(amqp.PreconditionFailed, id.Class(), id.Method(), "transaction is larger than %d settlements; commit more often", maxDeferred)
 	}
 	found := multiple && tag == 0
 	for _, t := range tags {

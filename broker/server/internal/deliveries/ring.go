@@ -26,44 +26,56 @@ func (m *delivery) brokers() *broker.Consumer {
 	return &m.consumer.Consumer
 }
 
-// ring holds a channel's deliveries by delivery tag. It is a ring, since tags ascend
-// by one and are mostly settled in order. The few deliveries that are left far behind move
-// to a map, so that one message held for a long time does not make the ring as long as
-// everything delivered since. The zero value is empty, and its first tag is 1. Guarded by
-// Deliveries.mu.
+// ring holds a channel's deliveries by delivery tag. It is a ring of chunks, since tags ascend by one and are mostly settled
+// in order, and there may be millions: none is copied when the ring grows. The few deliveries that are left far behind
+// move to a map, so that one message held for a long time does not make the ring as long as everything delivered since.
+// The zero value is empty, and its first tag is 1. Guarded by Deliveries.mu.
 type ring struct {
-	slots      []delivery // length a power of two, or nil
-	first      uint64     // all tags up to it are settled or in old
-	next       uint64     // the last tag given out
-	count      int        // not settled
+	chunks     []*chunk // length a power of two, or nil. Those of the tags behind first up to next are there
+	spare      *chunk   // nil, or an empty one
+	first      uint64   // all tags up to it are settled or in old
+	next       uint64   // the last tag given out
+	count      int      // not settled
 	old        map[uint64]delivery
 	lastLapsed uint64 // the next lapsed delivery is probably behind this tag
 }
 
+const chunkTags = 32
+
+// chunk has the deliveries of chunkTags tags. The first one's tag is a multiple of that.
+type chunk [chunkTags]delivery
+
 const (
-	// ringLarge is the length at which a sparse ring is emptied into old.
+	// ringLarge is how many tags a ring has from which on it is thinned out and gives chunks back.
 	ringLarge = 1024
-	// ringSparse: if only one slot in ringSparse of a large ring is in use, the ring does
-	// not grow.
+	// ringSparse: if only one tag in ringSparse of a large ring is in use, the ring does not grow.
 	ringSparse = 8
 )
 
+func (r *ring) tags() int { return len(r.chunks) * chunkTags }
+
 // add gives out the next tag.
 func (r *ring) add(m delivery) (tag uint64) {
-	if int(r.next-r.first) == len(r.slots) {
-		r.grow()
+	tag = r.next + 1
+	for int(tag/chunkTags-(r.first+1)/chunkTags) >= len(r.chunks) {
+		r.makeRoom()
 	}
-	r.next++
-	*r.slot(r.next) = m
+	if c := r.chunk(tag); *c == nil {
+		if *c, r.spare = r.spare, nil; *c == nil {
+			*c = new(chunk)
+		}
+	}
+	r.next = tag
+	*r.slot(tag) = m
 	r.count++
-	return r.next
+	return tag
 }
 
 // skip gives out a tag for a delivery that needs no settlement.
 func (r *ring) skip() (tag uint64) {
 	if r.first == r.next {
-		r.first++
 		r.next++
+		r.pass()
 		return r.next
 	}
 	r.add(delivery{})
@@ -71,31 +83,46 @@ func (r *ring) skip() (tag uint64) {
 	return r.next
 }
 
-func (r *ring) slot(tag uint64) *delivery { return &r.slots[tag&uint64(len(r.slots)-1)] }
+// chunk is where the chunk with a tag is.
+func (r *ring) chunk(tag uint64) **chunk {
+	return &r.chunks[tag/chunkTags&uint64(len(r.chunks)-1)]
+}
 
-// grow makes room for one more tag: in a larger ring, or by moving the few deliveries of a
-// large ring to old.
-func (r *ring) grow() {
-	if len(r.slots) >= ringLarge && (r.count-len(r.old))*ringSparse < len(r.slots) {
+func (r *ring) slot(tag uint64) *delivery { return &(*r.chunk(tag))[tag%chunkTags] }
+
+// makeRoom makes room for a chunk: in a larger ring, or by moving the few deliveries of a large ring's first chunk to old.
+func (r *ring) makeRoom() {
+	if r.tags() >= ringLarge && (r.count-len(r.old))*ringSparse < r.tags() {
 		r.moveToOld()
 		return
 	}
-	slots := make([]delivery, max(16, 2*len(r.slots)))
-	for tag := r.first + 1; tag <= r.next; tag++ {
-		slots[tag&uint64(len(slots)-1)] = *r.slot(tag)
+	was := *r
+	r.chunks = make([]*chunk, max(1, 2*len(r.chunks)))
+	for tag := r.first + 1; len(was.chunks) > 0 && tag/chunkTags <= r.next/chunkTags; tag += chunkTags {
+		*r.chunk(tag) = *was.chunk(tag)
 	}
-	r.slots = slots
 }
 
+// moveToOld moves what is left in the first chunk.
 func (r *ring) moveToOld() {
 	if r.old == nil {
 		r.old = map[uint64]delivery{}
 	}
-	for ; r.first < r.next; r.first++ {
+	for n := (r.first + 1) / chunkTags; r.first < r.next && (r.first+1)/chunkTags == n; r.pass() {
 		if s := r.slot(r.first + 1); s.queue != nil {
 			r.old[r.first+1] = *s
 			*s = delivery{}
 		}
+	}
+	r.trim()
+}
+
+// pass moves first one tag on. A large ring gives back a chunk that has been passed.
+func (r *ring) pass() {
+	r.first++
+	if (r.first+1)%chunkTags == 0 && r.tags() > ringLarge {
+		c := r.chunk(r.first)
+		*c, r.spare = nil, *c
 	}
 }
 
@@ -119,73 +146,33 @@ func (r *ring) take(tag uint64) (delivery, bool) {
 	return m, true
 }
 
-// takeUpTo removes the deliveries up to a tag and appends them to out, in order. 0 means
-// all. A tag that was not given out yet takes none. It looks at most tags in the ring; more: there
-// are others up to that tag.
-func (r *ring) takeUpTo(tag uint64, most int, out []delivery) (_ []delivery, more bool) {
-	if tag > r.next {
-		return out, false
-	}
-	if tag == 0 {
-		tag = r.next
-	}
-	for _, t := range slices.Sorted(maps.Keys(r.old)) {
-		if t <= tag {
-			out = append(out, r.old[t])
-			delete(r.old, t)
-			r.count--
-		}
-	}
-	end := min(tag, r.first+uint64(most))
-	for ; r.first < end; r.first++ {
-		if s := r.slot(r.first + 1); s.queue != nil {
-			out = append(out, *s)
-			*s = delivery{}
-			r.count--
-		}
-	}
-	r.trim()
-	return out, r.first < tag
-}
-
-// takeRange removes the deliveries with the tags first to last and appends them to out, in order.
-func (r *ring) takeRange(first, last uint64, out []delivery) []delivery {
-	if len(r.old) > 0 {
+// takeSome removes the deliveries with the tags first to last, with a consumer only those of it, and appends them to out, in
+// order. It looks at most tags of the ring, and returns where to go on.
+func (r *ring) takeSome(first, last uint64, of *Consumer, most int, out []delivery) (_ []delivery, next uint64) {
+	if first <= r.first && len(r.old) > 0 {
 		for _, t := range slices.Sorted(maps.Keys(r.old)) {
-			if t >= first && t <= last {
-				out = append(out, r.old[t])
+			if m := r.old[t]; t >= first && t <= last && (of == nil || m.consumer == of) {
+				out = append(out, m)
 				delete(r.old, t)
 				r.count--
 			}
 		}
 	}
-	for t := max(first, r.first+1); t <= min(last, r.next); t++ {
-		if s := r.slot(t); s.queue != nil {
+	next = max(first, r.first+1)
+	for end := min(last+1, r.next+1, next+uint64(most)); next < end; next++ {
+		if s := r.slot(next); s.queue != nil && (of == nil || s.consumer == of) {
 			out = append(out, *s)
 			*s = delivery{}
 			r.count--
 		}
 	}
 	r.trim()
-	return out
+	return out, next
 }
 
-// takeOf removes the deliveries of a consumer and appends them to out, in order.
-func (r *ring) takeOf(c *Consumer, out []delivery) []delivery {
-	for _, t := range r.tagsUpTo(0) {
-		m, _ := r.take(t)
-		if m.consumer == c {
-			out = append(out, m)
-			continue
-		}
-		r.putBack(t, m)
-	}
-	return out
-}
-
-// tagsUpTo lists the tags of the deliveries up to a tag, in order. 0 means all. A tag that
+// tagsUpTo lists the tags of the deliveries up to a tag, in order, and of very many the first most. 0 means all. A tag that
 // was not given out yet lists none.
-func (r *ring) tagsUpTo(tag uint64) (tags []uint64) {
+func (r *ring) tagsUpTo(tag uint64, most int) (tags []uint64) {
 	if tag > r.next {
 		return nil
 	}
@@ -197,7 +184,7 @@ func (r *ring) tagsUpTo(tag uint64) (tags []uint64) {
 			tags = append(tags, t)
 		}
 	}
-	for t := r.first + 1; t <= tag; t++ {
+	for t := r.first + 1; t <= tag && len(tags) < most; t++ {
 		if r.slot(t).queue != nil {
 			tags = append(tags, t)
 		}
@@ -258,9 +245,9 @@ func (r *ring) putBack(tag uint64, m delivery) {
 // trim moves first past what is settled, and releases a large empty ring.
 func (r *ring) trim() {
 	for r.first < r.next && r.slot(r.first+1).queue == nil {
-		r.first++
+		r.pass()
 	}
-	if r.first == r.next && len(r.slots) > ringLarge {
-		r.slots = nil
+	if r.first == r.next && r.tags() > ringLarge {
+		r.chunks, r.spare = nil, nil
 	}
 }

@@ -51,16 +51,20 @@ func TestUnackedIsAMapByTag(t *testing.T) {
 						delete(model, held)
 					}
 				}
-				assert.Len(t, r.tagsUpTo(tag), len(want))
+				assert.Len(t, r.tagsUpTo(tag, 100_000), len(want))
+				upTo := tag
+				if tag == 0 {
+					upTo = next
+				} else if tag > next {
+					upTo = 0
+				}
 				var got []queue.Seq
-				taken, more := r.takeUpTo(tag, 300, nil)
-				for upTo := tag; more; {
-					if upTo == 0 {
-						upTo = next
+				var taken []delivery
+				for at := uint64(1); at <= upTo; {
+					before, from := len(taken), at
+					if taken, at = r.takeSome(at, upTo, nil, 300, taken); from > 1 {
+						assert.LessOrEqual(t, len(taken)-before, 300)
 					}
-					before := len(taken)
-					taken, more = r.takeUpTo(upTo, 300, taken)
-					assert.LessOrEqual(t, len(taken)-before, 300)
 				}
 				for _, h := range taken {
 					got = append(got, h.seq)
@@ -90,7 +94,7 @@ func TestOneHeldForLongCostsOnlyItself(t *testing.T) {
 		tag := r.add(held)
 		r.take(tag)
 	}
-	assert.LessOrEqual(t, len(r.slots), ringLarge)
+	assert.LessOrEqual(t, r.tags(), ringLarge)
 	assert.Equal(t, 1, r.count)
 	_, ok := r.take(1)
 	assert.True(t, ok)
@@ -98,4 +102,27 @@ func TestOneHeldForLongCostsOnlyItself(t *testing.T) {
 		r.skip()
 	}
 	assert.Zero(t, r.count)
+}
+
+// TestMillionsAreNotCopied: a tag is given out, and a step of deliveries ends, in a moment also when there are very many.
+func TestMillionsAreNotCopied(t *testing.T) {
+	var r ring
+	held := delivery{queue: new(broker.Queue), consumer: new(Consumer)}
+	for range 3_000_000 {
+		r.add(held)
+	}
+	assert.Less(t, testing.AllocsPerRun(1, func() {
+		for range 1000 {
+			r.add(held)
+		}
+	}), float64(1000/chunkTags+2))
+	out, next := r.takeSome(1, r.next, new(Consumer), 4096, nil)
+	assert.Empty(t, out, "of another consumer")
+	assert.EqualValues(t, 4097, next)
+	out, next = r.takeSome(1, r.next, held.consumer, 4096, nil)
+	assert.Len(t, out, 4096)
+	out, _ = r.takeSome(next, r.next, nil, 4_000_000, nil)
+	assert.Len(t, out, 3_002_000-4096)
+	assert.Empty(t, r.chunks, "it is given back")
+	assert.EqualValues(t, 3_002_001, r.add(held))
 }

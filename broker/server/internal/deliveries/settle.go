@@ -63,21 +63,19 @@ func (b *Batch) Flush() {
 // is not known, or the lock on the message has lapsed. If a multiple settlement names other
 // messages as well, they are settled. The reader's.
 func (d *Deliveries) Settle(b *Batch, how broker.Settlement, tag uint64, multiple bool, id amqp.MethodID) (err error) {
-	if !d.end(tag, multiple) {
-		return unknownTag(tag, id)
-	}
 	d.mu.Lock()
-	if how == broker.Ack {
-		d.counts.Acked += uint64(len(d.ended))
+	first, last, waiting := tag, tag, len(d.shared.line) > 0
+	if multiple {
+		first = 1
 	}
-	waiting := len(d.shared.line) > 0
+	if multiple && tag == 0 {
+		last = d.unacked.next
+	} else if tag > d.unacked.next {
+		first, last = 1, 0
+	}
 	d.mu.Unlock()
-	for _, m := range d.ended {
-		if m.seq == 0 {
-			err = lapsedLock(tag, m.queue, id)
-			continue
-		}
-		b.add(how, m)
+	if d.settle(b, how, first, last, &err, id) == 0 && (!multiple || tag != 0) {
+		return unknownTag(tag, id)
 	}
 	if waiting {
 		b.Flush()
@@ -97,24 +95,15 @@ func (d *Deliveries) SettleRange(b *Batch, how broker.Settlement, first, last ui
 		d.mu.Unlock()
 		return amqp.NewException(amqp.NotFound, 0, 0, "no delivery has the id %d", last)
 	}
-	to := newest - uint64(behind)
-	from := to - min(to-1, uint64(last-first))
-	d.ended = d.unacked.takeRange(from, to, d.ended[:0])
-	for _, m := range d.ended {
-		d.giveCreditLocked(m)
-	}
-	if how == broker.Ack {
-		d.counts.Acked += uint64(len(d.ended))
-	}
 	d.mu.Unlock()
-	for _, m := range d.ended {
-		if m.seq == 0 {
-			err = lapsedLock(from, m.queue, 0)
-			continue
-		}
-		b.add(how, m)
-	}
+	to := newest - uint64(behind)
+	d.settle(b, how, to-min(to-1, uint64(last-first)), to, &err, 0)
 	return err
+}
+
+// settle ends the deliveries with the tags first to last, and returns how many there were. err: one whose lock has lapsed.
+func (d *Deliveries) settle(b *Batch, how broker.Settlement, first, last uint64, err *error, id amqp.MethodID) (n int) {
+	return d.end(b, how, first, last, nil, func(m delivery) { *err = lapsedLock(last, m.queue, id) })
 }
 
 // back is how deliveries end that the client gives up.
@@ -125,16 +114,17 @@ func (d *Deliveries) back(how broker.Settlement) broker.Settlement {
 	return how
 }
 
-// ReturnOf requeues or releases what a consumer holds, in order. The reader's.
+// ReturnOf requeues or releases what a consumer that is cancelled holds, in order. The reader's.
 func (d *Deliveries) ReturnOf(b *Batch, how broker.Settlement, c *Consumer) {
+	d.giveBack(b, d.back(how), c)
+}
+
+// giveBack ends the deliveries of a consumer (nil: all).
+func (d *Deliveries) giveBack(b *Batch, how broker.Settlement, of *Consumer) {
 	d.mu.Lock()
-	d.ended = d.unacked.takeOf(c, d.ended[:0])
+	last := d.unacked.next
 	d.mu.Unlock()
-	for _, m := range d.ended {
-		if m.seq != 0 {
-			b.add(d.back(how), m)
-		}
-	}
+	d.end(b, how, 1, last, of, func(delivery) {})
 	b.Flush()
 }
 
@@ -154,47 +144,53 @@ func (d *Deliveries) SkipLocked() uint64 { return d.unacked.skip() }
 
 // ReturnAll requeues everything that is unacked, in order. The reader's.
 func (d *Deliveries) ReturnAll(b *Batch) {
-	d.end(0, true)
-	for _, m := range d.ended {
-		if m.seq != 0 {
-			b.add(d.back(broker.Requeue), m)
-		}
-	}
-	b.Flush()
+	d.giveBack(b, d.back(broker.Requeue), nil)
 	d.ServeLine()
 }
 
-// endAtOnce is how many deliveries end under one lock: queues that deliver to the channel wait for it.
+// endAtOnce is how many deliveries end under one lock: queues that deliver to the channel wait for it. What takes several
+// steps is flushed with each, so that nothing grows with the number of deliveries.
 const endAtOnce = 4096
 
-// end moves the deliveries that a settlement names to d.ended, and gives their consumers
-// the credit back. It returns false if there are none.
-func (d *Deliveries) end(tag uint64, multiple bool) bool {
-	d.ended = d.ended[:0]
-	last := tag
-	for more := true; more; {
-		last, more = d.endStep(last, multiple)
+// end adds the deliveries with the tags first to last to the batch, those of a consumer (nil: of all, which get the credit back). It
+// calls lapsed for each whose lock has lapsed, and returns how many there were.
+func (d *Deliveries) end(b *Batch, how broker.Settlement, first, last uint64, of *Consumer, lapsed func(delivery)) (n int) {
+	for next := first; next <= last; {
+		if next != first {
+			b.Flush()
+		}
+		next = d.endStep(how, next, last, of)
+		for _, m := range d.ended {
+			if m.seq == 0 {
+				lapsed(m)
+			} else {
+				b.add(how, m)
+			}
+		}
+		n += len(d.ended)
 	}
-	return len(d.ended) > 0 || multiple && tag == 0
+	return n
 }
 
-// endStep ends some of the deliveries. It returns the last tag that is meant.
-func (d *Deliveries) endStep(tag uint64, multiple bool) (last uint64, more bool) {
+// endStep moves some of the deliveries to d.ended, and returns where to go on.
+func (d *Deliveries) endStep(how broker.Settlement, first, last uint64, of *Consumer) (next uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if multiple && tag == 0 {
-		tag = d.unacked.next
-	}
-	from := len(d.ended)
-	if multiple {
-		d.ended, more = d.unacked.takeUpTo(tag, endAtOnce, d.ended)
-	} else if m, ok := d.unacked.take(tag); ok {
+	d.ended, next = d.ended[:0], first+1
+	if first < last || of != nil {
+		d.ended, next = d.unacked.takeSome(first, last, of, endAtOnce, d.ended)
+	} else if m, ok := d.unacked.take(first); ok {
 		d.ended = append(d.ended, m)
 	}
-	for _, m := range d.ended[from:] {
-		d.giveCreditLocked(m)
+	if of == nil {
+		for _, m := range d.ended {
+			d.giveCreditLocked(m)
+		}
 	}
-	return tag, more
+	if how == broker.Ack {
+		d.counts.Acked += uint64(len(d.ended))
+	}
+	return next
 }
 
 // giveCreditLocked stops counting a delivery that ends against the prefetch limits.
