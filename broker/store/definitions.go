@@ -26,6 +26,14 @@ func (s *Store) Define(changes ...Definition) {
 	}
 }
 
+// Undefine is Define for changes that no record needs, such as removals: there may be hundreds of thousands at once, and a
+// record handed in later may be safe before them.
+func (s *Store) Undefine(changes ...Definition) {
+	if s.definitions != nil {
+		s.definitions.undefine(changes)
+	}
+}
+
 // DefineLater is Define for changes that nobody waits for: they are written together with
 // the next definitions, and may be lost in a crash before that.
 func (s *Store) DefineLater(changes ...Definition) {
@@ -64,7 +72,8 @@ type definitions struct {
 	fail func(error) error // ends the store
 	wake func()            // wakes the maintainer, which tries again
 
-	defined atomic.Uint64 // calls of define; raised with mu held
+	defined atomic.Uint64 // calls of define and undefine; raised with mu held
+	needed  atomic.Uint64 // the last of them that was one of define
 	saved   atomic.Uint64 // how many of them are on disk
 	stuck   atomic.Bool   // the last attempt to write could not begin
 
@@ -82,6 +91,13 @@ type definitions struct {
 }
 
 func (d *definitions) define(changes []Definition) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.noteLocked(changes)
+	d.needed.Store(d.defined.Add(1))
+}
+
+func (d *definitions) undefine(changes []Definition) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.noteLocked(changes)
@@ -168,7 +184,7 @@ func (d *definitions) retry() bool {
 // them. While definitions cannot be written the records go ahead: removing messages must
 // not have to wait.
 func (d *definitions) syncBefore() error {
-	if d.stuck.Load() {
+	if d.stuck.Load() || d.saved.Load() >= d.needed.Load() {
 		return nil
 	}
 	if err := d.sync(); !d.stuck.Load() {

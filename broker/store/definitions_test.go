@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -38,6 +39,33 @@ func defineNow(t testing.TB, s *Store, changes ...Definition) {
 	t.Helper()
 	s.Define(changes...)
 	require.NoError(t, s.SyncDefinitions())
+}
+
+// TestRecordsDoNotWaitForRemovals: very many removals may take a second to write, and no message waits for that.
+func TestRecordsDoNotWaitForRemovals(t *testing.T) {
+	s, _ := openDisk(t, Options{Dir: t.TempDir()})
+	defineNow(t, s, Definition{"a", []byte("1")}, Definition{"b", []byte("1")})
+	s.definitions.writing.Lock() // they are being written
+	s.Undefine(Definition{Key: "a"})
+	put := func() chan error {
+		p, err := s.Put(text(1, 100), true, 0)
+		require.NoError(t, err)
+		s.Release(p)
+		done := make(chan error, 1)
+		s.Commit(func(err error) { done <- err })
+		return done
+	}
+	require.NoError(t, <-put())
+	s.Define(Definition{"c", []byte("1")})
+	done := put()
+	select {
+	case <-done:
+		require.Fail(t, "a record was safe before the definition that it may refer to")
+	case <-time.After(50 * time.Millisecond):
+	}
+	s.definitions.writing.Unlock()
+	require.NoError(t, <-done)
+	require.NoError(t, s.Close())
 }
 
 func TestDefinitions(t *testing.T) {

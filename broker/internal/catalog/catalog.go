@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"curfew/broker/store"
@@ -29,7 +31,16 @@ func (c *Catalog) Saving() bool { return c.on.Load() }
 // with the lock held that guards what they describe.
 func (c *Catalog) ChangeLocked(changes ...store.Definition) {
 	if c.Saving() {
+		c.write(changes)
+	}
+}
+
+// write hands changes to the store. Only what makes or replaces something has to be on disk before messages that may refer to it.
+func (c *Catalog) write(changes []store.Definition) {
+	if slices.ContainsFunc(changes, func(x store.Definition) bool { return len(x.Value) > 0 && !strings.HasPrefix(x.Key, DeletedKind+" ") }) {
 		c.store.Define(changes...)
+	} else {
+		c.store.Undefine(changes...)
 	}
 }
 
@@ -50,7 +61,7 @@ func (c *Catalog) UndefineLocked(keys ...string) {
 	for i, key := range keys {
 		gone[i].Key = key
 	}
-	c.store.Define(gone...)
+	c.store.Undefine(gone...)
 }
 
 // Definition is the definition of value, as JSON, under key.
@@ -109,7 +120,7 @@ func (n *Changes) Undefine(c *Catalog, key string) {
 // Flush writes the changes to the store.
 func (n *Changes) Flush(c *Catalog) {
 	if len(n.list) > 0 {
-		c.store.Define(n.list...)
+		c.write(n.list)
 		n.list = nil
 	}
 }
