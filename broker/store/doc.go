@@ -5,7 +5,7 @@
 //
 //	Put ──► Enqueued ──► Settled            one queue after another:
 //	 │         │ Amended   │                Moved = Settled + Enqueued in one record
-//	 ▼         ▼           ▼
+//	 ▼         ▼           ▼                Replaced = the same, for one entry and its new message
 //	message   entry    settlement           Transacted = many of both in one record
 //	                       │                records in the log's active segment
 //	                       │
@@ -81,9 +81,7 @@
 // Settlements and amendments may come between these steps. For each entry, therefore:
 //
 //   - A later position is in a later segment: copies come from complete segments and go to the
-//     active one, and a restart begins a new segment. Only the copy that takes a message's place
-//     (Replaced) may be in its original's segment: they are dropped together, and of the terms
-//     that name their segment the latest are the copy's.
+//     active one, and a restart begins a new segment.
 //   - An amendment names the segment that the entry's message was in, under the queue's lock.
 //     So the entry that is recorded at a copy includes all amendments that name an earlier
 //     segment, even those that come after the copy in the journal, and no others.
@@ -96,6 +94,11 @@
 // the entry at the copy, but not an amendment made after the owner had changed the entry.) An
 // amendment that names an earlier segment must not count: a later one may already have been
 // dropped.
+//
+// A message that takes another one's place (Replaced) is no copy in this sense: the record that enters it
+// settles the original as of the new position, and so is needed while the original exists, as any
+// settlement is. Both may be in one segment. Then of the terms that name it the latest are the
+// new message's, since Replaced amends first.
 //
 // # Definitions
 //

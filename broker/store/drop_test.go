@@ -213,3 +213,39 @@ func TestCopyWaitsForItsOriginal(t *testing.T) {
 	require.False(t, b.has(6))
 	b.shutdown()
 }
+
+// What takes a message's place does not wait for the original: beside one segment that stays, any number of them come and go.
+func TestReplacedMessagesGo(t *testing.T) {
+	r := &relocator{entries: map[uint64]Pos{}}
+	b := newDropTest(t, Options{Relocate: r.relocate})
+	e := b.publish(1)
+	for seq := uint64(2); b.active() < 2; seq++ { // the first segment stays more than half alive
+		r.entries[seq] = b.publish(seq).Pos
+	}
+	all := len(r.entries)
+	for n := range 60 {
+		p, err := b.Put(text(1000+n, 64), true, 1)
+		require.NoError(t, err)
+		old := e.Pos
+		e.Pos = p
+		b.Replaced(e, Terms{Deliveries: uint16(n)}, old)
+		b.fill()
+		b.maintain()
+	}
+	existing := 0
+	b.journal.table.each(func(*segment) bool { existing++; return true })
+	require.Less(t, existing, 8)
+	require.True(t, b.has(1))
+	for range 2 {
+		recovered := b.restart()
+		require.Len(t, seqs(recovered), all+1)
+		first := recovered.Queues[0].Entries[0]
+		require.Equal(t, RecoveredEntry{Seq: 1, Pos: e.Pos, Terms: Terms{Deliveries: 59}}, first)
+		require.Equal(t, text(1059, 64), b.View(first.Pos))
+		b.maintain()
+	}
+	b.settle(e)
+	commit(t, b.Store)
+	require.Len(t, seqs(b.restart()), all, "the original must not come back")
+	b.shutdown()
+}

@@ -80,7 +80,7 @@ func putEntries(b []byte, entries []Enqueue, k kind, enters *numbers.Set, own ui
 // kind is the kind of record that journals the entry, 0 if it is not journaled.
 func (e *Enqueue) kind() kind {
 	switch {
-	case !e.Pos.durable():
+	case !e.Pos.Durable():
 		return 0
 	case e.Durable:
 		return kindEnqueue
@@ -89,10 +89,10 @@ func (e *Enqueue) kind() kind {
 }
 
 // journaled reports whether the settlement must survive a restart.
-func (s Settle) journaled() bool { return s.Durable && s.Pos.durable() }
+func (s Settle) journaled() bool { return s.Durable && s.Pos.Durable() }
 
 // journaled reports whether the amendment must survive a restart.
-func (a Amend) journaled() bool { return a.Durable && a.Pos.durable() }
+func (a Amend) journaled() bool { return a.Durable && a.Pos.Durable() }
 
 // settledLocked appends those of the settlements that belong in the journal.
 func (j *journal) settledLocked(settles []Settle) {
@@ -155,19 +155,18 @@ func (j *journal) reserveAsOfLocked(k kind, size int, asOf Pos) []byte {
 	return b[recordHeader+8:]
 }
 
-// movedLocked appends one record: src is settled, and the durable entries of dst are in
-// their queues.
-func (j *journal) movedLocked(src *Settle, dst []Enqueue) {
+// movedLocked appends one record: src is settled as of a position (0: that of the record), and the durable entries of dst are
+// in their queues.
+func (j *journal) movedLocked(src *Settle, dst []Enqueue, asOf Pos) {
 	_, size := sizeOf(dst, kindEnqueue)
-	b, p := j.reserveLocked(kindMove, 8+runBytes+size, 0)
+	b := j.reserveAsOfLocked(kindMove, runBytes+size, asOf)
 	if b == nil {
 		return
 	}
-	binary.LittleEndian.PutUint64(b[recordHeader:], uint64(p))
 	r := runOf(src)
-	j.putRunLocked(b[recordHeader+8:], &r)
+	j.putRunLocked(b, &r)
 	j.table.get(uint64(r.segment)).moved = j.fact
-	j.putEntriesLocked(b[recordHeader+8+runBytes:], dst, kindEnqueue)
+	j.putEntriesLocked(b[runBytes:], dst, kindEnqueue)
 	j.holdLocked(dst)
 }
 

@@ -54,7 +54,7 @@ type journaled struct {
 	// The other segments that this one's records refer to. While such a segment exists,
 	// these records must not be forgotten: see drop.go.
 	enters, alters, origins numbers.Set
-	moved                   Pos  // end of the last record that moved one of its messages to another queue; guarded by mu, and constant once it is dead
+	moved                   Pos  // end of the last record that moved one of its messages, or replaced it; guarded by mu, and constant once it is dead
 	examined                int  // how many of them existed the last time; used by the maintainer only
 	emptied                 bool // its file has been emptied; used by the maintainer only
 }
@@ -247,9 +247,7 @@ func (j *journal) put(m *Message, refs int, origin Pos, may permission) (Pos, er
 	putMessage(b, n, m, slots)
 	if origin != 0 {
 		slotsOf(b)[0] = slot{uint64(origin), 0}
-		if n := origin.segment(); n != j.active.number {
-			j.active.origins.Add(n)
-		}
+		j.active.origins.Add(origin.segment())
 	}
 	return p, nil
 }

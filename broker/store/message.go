@@ -27,7 +27,7 @@ var errTooLarge = errors.New("store: message is too large")
 //	16          slots of 16 bytes, exchange, routing key, properties, body
 //
 // In the volatile log a slot is an entry that refers to the message, [queue, seq]; so this
-// log is compacted without an index. In the journal, a copy (of compaction, or PutCopy) has one
+// log is compacted without an index. In the journal, a copy that compaction made has one
 // slot: [position of the original, 0].
 const (
 	messageHeader = recordHeader + 8

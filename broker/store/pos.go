@@ -18,8 +18,8 @@ func makePos(volatile bool, segment uint64, offset int) Pos {
 	return p
 }
 
-// durable reports whether the message's bytes are in the journal.
-func (p Pos) durable() bool { return p != 0 && p&volatileBit == 0 }
+// Durable reports whether the message's bytes are in the journal.
+func (p Pos) Durable() bool { return p != 0 && p&volatileBit == 0 }
 
 func (p Pos) segment() uint64 { return uint64(p&^volatileBit) >> offsetBits }
 

@@ -93,23 +93,6 @@ func (s *Store) PutMoved(m Message, durable bool, refs int) (Pos, error) {
 	return s.volatile.put(&m, refs, moving)
 }
 
-// PutCopy is PutMoved for a copy of the message at origin that Replaced will put in its place. The caller holds a
-// reference to the original, and gets one to the copy.
-func (s *Store) PutCopy(m Message, origin Pos) (Pos, error) {
-	if origin.durable() {
-		return s.journal.put(&m, 1, origin, moving)
-	}
-	return s.volatile.put(&m, 1, moving)
-}
-
-// Replaced records that an entry, whose terms are t, refers to a copy that PutCopy has made of the message at old. It
-// releases the entry's reference to that. It must be called under the queue's lock.
-func (s *Store) Replaced(e Enqueue, t Terms, old Pos) {
-	s.Amended([]Amend{{e.Queue, e.Seq, e.Pos, e.Durable, t}}) // first: without the entry they are those of the original
-	s.Enqueued([]Enqueue{e})
-	s.Release(old)
-}
-
 // View returns the message at p, aliasing the store's memory. The result is valid while the
 // caller holds a reference, or holds the lock of a queue whose entry has one. (Without that
 // lock, compaction may move the entry's reference to another position.) View takes no lock.
@@ -118,7 +101,7 @@ func (s *Store) View(p Pos) Message {
 }
 
 func (s *Store) logOf(p Pos) *appender {
-	if p.durable() {
+	if p.Durable() {
 		return &s.journal.appender
 	}
 	return &s.volatile.appender
@@ -152,7 +135,7 @@ func (s *Store) Enqueued(entries []Enqueue) {
 // enterVolatile records and counts the entries of volatile messages.
 func (s *Store) enterVolatile(entries []Enqueue) (n int) {
 	for i := range entries {
-		if !entries[i].Pos.durable() {
+		if !entries[i].Pos.Durable() {
 			s.volatile.enqueued(&entries[i])
 			n++
 		}
@@ -197,12 +180,22 @@ func (s *Store) Amended(changes []Amend) {
 
 // Moved records, as one, that src left its queue and that dst are in theirs: after a crash
 // both are true or neither is. It releases src's reference.
-func (s *Store) Moved(src Settle, dst []Enqueue) {
+func (s *Store) Moved(src Settle, dst []Enqueue) { s.moved(src, dst, 0) }
+
+// Replaced records that an entry, whose terms are t, refers no longer to the message at old, but to one that was put
+// since: after a crash it refers to one of them. It releases the reference to old. It must be called under the queue's lock.
+func (s *Store) Replaced(e Enqueue, t Terms, old Pos) {
+	s.Amended([]Amend{{e.Queue, e.Seq, e.Pos, e.Durable, t}}) // first: if a crash loses the rest they are those of the original
+	s.moved(Settle{Queue: e.Queue, Seq: e.Seq, Pos: old, Durable: e.Durable}, []Enqueue{e}, e.Pos)
+}
+
+// moved is Moved with a settlement that holds as of a position; 0 means that of the record.
+func (s *Store) moved(src Settle, dst []Enqueue, asOf Pos) {
 	s.enterVolatile(dst)
 	if j := s.journal; j != nil {
 		since := j.lock()
 		if src.journaled() {
-			j.movedLocked(&src, dst)
+			j.movedLocked(&src, dst, asOf)
 		} else {
 			j.enqueuedLocked(dst)
 		}

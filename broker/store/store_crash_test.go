@@ -269,7 +269,7 @@ func (w *world) replace(s *Store) {
 	w.ids++
 	id := w.ids
 	w.mu.Unlock()
-	p, err := s.PutCopy(message(id), old)
+	p, err := s.Put(message(id), old.Durable(), 1)
 	s.Release(old)
 	if err != nil {
 		return

@@ -49,7 +49,7 @@ func TestDiskRoundTrip(t *testing.T) {
 	for i := range 1000 {
 		p, err := s.Put(text(i, 1000), true, 1)
 		require.NoError(t, err)
-		require.True(t, p.durable())
+		require.True(t, p.Durable())
 		e := Enqueue{Queue: 7, Seq: uint64(i + 1), Pos: p, ExpiresAt: deadline.Instant(i), Flags: uint8(i), Durable: true}
 		entries = append(entries, e)
 		s.Enqueued(entries[i:])

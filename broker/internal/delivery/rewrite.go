@@ -30,7 +30,7 @@ func (q *Queue) Rewrite(seq queue.Seq, change func(properties, body []byte) []by
 			if m.Properties = change(m.Properties, m.Body); m.Properties == nil {
 				return old, nil
 			}
-			return q.env.Store.PutCopy(m, old)
+			return q.env.Store.Put(m, old.Durable(), 1)
 		}()
 		if err != nil || copied == old || q.locked(s, "rewrite", func() bool {
 			found := q.core.Relocate(seq, uint64(old), uint64(copied))
