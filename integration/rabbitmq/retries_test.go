@@ -205,7 +205,8 @@ func TestRetryConditions(t *testing.T) {
 	eventually(t, 2*time.Minute, "the missing policy to be told, and the queue no longer", func() bool { return told("policy")() && !told("park")() })
 }
 
-// TestRetryOfADeletedQueue: what waits for a work queue that is deleted meanwhile comes back when there is one of that name again.
+// TestRetryOfADeletedQueue: what waits for a work queue that is deleted meanwhile comes back when there is one of that name again, also from a Curfew
+// that was started since and has seen nothing of that queue.
 func TestRetryOfADeletedQueue(t *testing.T) {
 	t.Parallel()
 	r := planRetries(t, sharedNode(t), "{queue}.failed", "jobs")
@@ -223,6 +224,8 @@ func TestRetryOfADeletedQueue(t *testing.T) {
 	eventually(t, answerLimit, "it to be discarded", func() bool { return c.queue(waitsIn("jobs")).Held == 0 })
 	_, err = r.ch.QueueDeclare("jobs", true, false, false, false, amqp091.Table{"x-queue-type": "quorum"})
 	check(t, err)
+	end(c.cmd)
+	startReplica(t, r.n, r.own, "", "two", r.watch)
 	if family() == queuefacts.Family3 { // there the operator has bound it
 		check(t, r.ch.QueueBind("jobs", "", "jobs.retry.back", false, nil))
 	}

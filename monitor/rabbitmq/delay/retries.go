@@ -187,6 +187,9 @@ func (r *retries) look() error {
 	if !k.strays() {
 		k.trouble("stray", "", 0)
 	}
+	if err == nil && r.addresses { // a queue that was deleted and made again has lost its binding, and RabbitMQ may have a message for it
+		again = append(again, unbound(i, bindings, o.Queue, back, o.Retry)...)
+	}
 	for _, queue := range again {
 		r.leads(queue)
 	}
@@ -229,6 +232,40 @@ func (k *Keeper) strays() bool {
 	return slices.ContainsFunc(k.core.waiting, func(e *held) bool { return e.again })
 }
 
+// feeding returns the exchanges whose messages come to a queue.
+func feeding(bindings []cluster.Binding, queue string) (exchanges []string) {
+	for _, b := range bindings {
+		if b.Queue == queue {
+			exchanges = append(exchanges, b.Exchange)
+		}
+	}
+	return exchanges
+}
+
+// unbound returns the work queues of the one in which messages wait, and their parking queues, to which the exchange that leads back has no binding.
+func unbound(i *cluster.Inventory, bindings []cluster.Binding, waits, back string, b *cluster.Backoff) (queues []string) {
+	has := map[string]bool{}
+	for _, one := range bindings {
+		if one.Exchange == back {
+			has[one.Queue] = true
+		}
+	}
+	feeds := feeding(bindings, waits)
+	for at := range i.Queues {
+		work := i.Queues[at].Name
+		if exchange, ok := i.Queues[at].DeadLetterExchange(); !ok || !slices.Contains(feeds, exchange) {
+			continue
+		}
+		for _, queue := range []string{work, b.ParkOf(work)} {
+			if i.Queue(queue) != nil && !has[queue] {
+				has[queue] = true
+				queues = append(queues, queue)
+			}
+		}
+	}
+	return queues
+}
+
 // wrong says what is set up wrong around a queue in which messages wait, with an empty reason for what is right.
 func wrong(i *cluster.Inventory, bindings []cluster.Binding, waits string, b *cluster.Backoff) (reasons map[string]string, bad bool) {
 	own := i.Queue(waits)
@@ -236,11 +273,10 @@ func wrong(i *cluster.Inventory, bindings []cluster.Binding, waits string, b *cl
 		return nil, false
 	}
 	back, _ := own.DeadLetterExchange()
-	var feeding, targets, missing, lacking []string
+	feeds := feeding(bindings, waits)
+	var targets, missing, lacking []string
 	for _, one := range bindings {
-		if one.Queue == waits {
-			feeding = append(feeding, one.Exchange)
-		} else if one.Exchange == back {
+		if one.Queue != waits && one.Exchange == back {
 			targets = append(targets, one.Queue)
 		}
 	}
@@ -249,7 +285,7 @@ func wrong(i *cluster.Inventory, bindings []cluster.Binding, waits string, b *cl
 	for at := range i.Queues {
 		q := &i.Queues[at]
 		exchange, leads := q.DeadLetterExchange()
-		if leads = leads && slices.Contains(feeding, exchange); !leads && !slices.Contains(targets, q.Name) {
+		if leads = leads && slices.Contains(feeds, exchange); !leads && !slices.Contains(targets, q.Name) {
 			continue
 		}
 		park := b.ParkOf(q.Name)
@@ -268,7 +304,7 @@ func wrong(i *cluster.Inventory, bindings []cluster.Binding, waits string, b *cl
 	if len(missing) > 0 {
 		reasons["park"] = fmt.Sprintf("there is no queue %s: a message waits once more after its last try, and again. Declare it.", list(missing))
 	}
-	set := fmt.Sprintf("Set dead-letter-exchange to %s by a policy (curfew rabbitmq plan --retry prints one).", list(feeding))
+	set := fmt.Sprintf("Set dead-letter-exchange to %s by a policy (curfew rabbitmq plan --retry prints one).", list(feeds))
 	switch {
 	case len(lacking) > 0:
 		reasons["policy"] = fmt.Sprintf("what workers reject in %s does not come here any more. %s", list(lacking), set)

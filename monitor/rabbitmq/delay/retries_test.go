@@ -39,6 +39,19 @@ func TestFailureOf(t *testing.T) {
 	}
 }
 
+// TestUnbound: a work queue and its parking queue are bound again whether or not this Curfew has seen a message of theirs.
+func TestUnbound(t *testing.T) {
+	feeds := []cluster.Binding{{Exchange: "retry", Queue: "retry.delay"}}
+	leads := func(name, exchange string) cluster.Queue {
+		return cluster.Queue{Name: name, Arguments: map[string]any{"x-dead-letter-exchange": exchange}}
+	}
+	i := &cluster.Inventory{Queues: []cluster.Queue{leads("jobs", "retry"), {Name: "jobs.failed"}, leads("mail", "retry"), leads("other", "dlx"), {Name: "other.failed"}, leads("retry.delay", "back")}}
+	b := &cluster.Backoff{Park: "{queue}.failed"}
+	require.Equal(t, []string{"jobs", "jobs.failed", "mail"}, unbound(i, feeds, "retry.delay", "back", b))
+	all := append(feeds, cluster.Binding{Exchange: "back", Queue: "jobs"}, cluster.Binding{Exchange: "back", Queue: "jobs.failed"})
+	require.Equal(t, []string{"mail"}, unbound(i, all, "retry.delay", "back", b))
+}
+
 func TestWrong(t *testing.T) {
 	b := &cluster.Backoff{Park: "{queue}.failed"}
 	for name, one := range map[string]struct {
