@@ -20,8 +20,7 @@ const (
 // transaction is what a transactional channel has published since its last commit (AMQP 0-9-1
 // tx; RabbitMQ: AMQP Semantics). Publishes are checked, routed and copied into the store as
 // they arrive, and wait in the channel's publisher. Settlements wait in the channel's
-// deliveries. The constants above bound the publishes; the channel's unacked messages bound
-// the settlements.
+// deliveries. The constants above bound the publishes; the deliveries bound the settlements.
 //
 // A message whose lock lapses before the commit returns to its queue, and the commit is
 // refused: nothing of the transaction takes effect (Service Bus: Transactions).

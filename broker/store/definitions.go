@@ -22,7 +22,7 @@ type Definition struct {
 // unless the disk is full.
 func (s *Store) Define(changes ...Definition) {
 	if s.definitions != nil {
-		s.definitions.define(changes)
+		s.definitions.define(changes, true)
 	}
 }
 
@@ -30,7 +30,7 @@ func (s *Store) Define(changes ...Definition) {
 // record handed in later may be safe before them.
 func (s *Store) Undefine(changes ...Definition) {
 	if s.definitions != nil {
-		s.definitions.undefine(changes)
+		s.definitions.define(changes, false)
 	}
 }
 
@@ -72,8 +72,8 @@ type definitions struct {
 	fail func(error) error // ends the store
 	wake func()            // wakes the maintainer, which tries again
 
-	defined atomic.Uint64 // calls of define and undefine; raised with mu held
-	needed  atomic.Uint64 // the last of them that was one of define
+	defined atomic.Uint64 // calls of define; raised with mu held
+	needed  atomic.Uint64 // the last of them that records may need
 	saved   atomic.Uint64 // how many of them are on disk
 	stuck   atomic.Bool   // the last attempt to write could not begin
 
@@ -90,18 +90,13 @@ type definitions struct {
 	size    int64  // of the file
 }
 
-func (d *definitions) define(changes []Definition) {
+func (d *definitions) define(changes []Definition, needed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.noteLocked(changes)
-	d.needed.Store(d.defined.Add(1))
-}
-
-func (d *definitions) undefine(changes []Definition) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.noteLocked(changes)
-	d.defined.Add(1)
+	if n := d.defined.Add(1); needed {
+		d.needed.Store(n)
+	}
 }
 
 func (d *definitions) defineLater(changes []Definition) {

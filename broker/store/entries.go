@@ -155,10 +155,14 @@ func (j *journal) reserveAsOfLocked(k kind, size int, asOf Pos) []byte {
 	return b[recordHeader+8:]
 }
 
-// movedLocked appends one record: src is settled as of a position (0: that of the record), and the durable entries of dst are
-// in their queues.
-func (j *journal) movedLocked(src *Settle, dst []Enqueue, asOf Pos) {
+// movedLocked appends one record: src is settled, and the durable entries of dst are in their queues. Where they are the
+// entry that is settled, it is settled as of its new message.
+func (j *journal) movedLocked(src *Settle, dst []Enqueue) {
 	_, size := sizeOf(dst, kindEnqueue)
+	asOf := Pos(0)
+	if len(dst) == 1 && dst[0].Queue == src.Queue && dst[0].Seq == src.Seq {
+		asOf = dst[0].Pos
+	}
 	b := j.reserveAsOfLocked(kindMove, runBytes+size, asOf)
 	if b == nil {
 		return

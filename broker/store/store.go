@@ -180,28 +180,25 @@ func (s *Store) Amended(changes []Amend) {
 
 // Moved records, as one, that src left its queue and that dst are in theirs: after a crash
 // both are true or neither is. It releases src's reference.
-func (s *Store) Moved(src Settle, dst []Enqueue) { s.moved(src, dst, 0) }
-
-// Replaced records that an entry, whose terms are t, refers no longer to the message at old, but to one that was put
-// since: after a crash it refers to one of them. It releases the reference to old. It must be called under the queue's lock.
-func (s *Store) Replaced(e Enqueue, t Terms, old Pos) {
-	s.Amended([]Amend{{e.Queue, e.Seq, e.Pos, e.Durable, t}}) // first: if a crash loses the rest they are those of the original
-	s.moved(Settle{Queue: e.Queue, Seq: e.Seq, Pos: old, Durable: e.Durable}, []Enqueue{e}, e.Pos)
-}
-
-// moved is Moved with a settlement that holds as of a position; 0 means that of the record.
-func (s *Store) moved(src Settle, dst []Enqueue, asOf Pos) {
+func (s *Store) Moved(src Settle, dst []Enqueue) {
 	s.enterVolatile(dst)
 	if j := s.journal; j != nil {
 		since := j.lock()
 		if src.journaled() {
-			j.movedLocked(&src, dst, asOf)
+			j.movedLocked(&src, dst)
 		} else {
 			j.enqueuedLocked(dst)
 		}
 		j.unlock(since)
 	}
 	s.Release(src.Pos)
+}
+
+// Replaced records that an entry, whose terms are t, refers no longer to the message at old, but to one that was put
+// since: after a crash it refers to one of them. It releases the reference to old. It must be called under the queue's lock.
+func (s *Store) Replaced(e Enqueue, t Terms, old Pos) {
+	s.Amended([]Amend{{e.Queue, e.Seq, e.Pos, e.Durable, t}}) // first: if a crash loses the rest they are those of the original
+	s.Moved(Settle{Queue: e.Queue, Seq: e.Seq, Pos: old, Durable: e.Durable}, []Enqueue{e})
 }
 
 // Transacted is Enqueued and Settled as one, for any number of queues: after a crash all of

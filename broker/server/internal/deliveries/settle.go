@@ -114,17 +114,12 @@ func (d *Deliveries) back(how broker.Settlement) broker.Settlement {
 	return how
 }
 
-// ReturnOf requeues or releases what a consumer that is cancelled holds, in order. The reader's.
-func (d *Deliveries) ReturnOf(b *Batch, how broker.Settlement, c *Consumer) {
-	d.giveBack(b, d.back(how), c)
-}
-
-// giveBack ends the deliveries of a consumer (nil: all).
-func (d *Deliveries) giveBack(b *Batch, how broker.Settlement, of *Consumer) {
+// ReturnOf requeues or releases what a consumer that is cancelled holds (nil: all), in order. The reader's.
+func (d *Deliveries) ReturnOf(b *Batch, how broker.Settlement, of *Consumer) {
 	d.mu.Lock()
 	last := d.unacked.next
 	d.mu.Unlock()
-	d.end(b, how, 1, last, of, func(delivery) {})
+	d.end(b, d.back(how), 1, last, of, func(delivery) {})
 	b.Flush()
 }
 
@@ -144,7 +139,7 @@ func (d *Deliveries) SkipLocked() uint64 { return d.unacked.skip() }
 
 // ReturnAll requeues everything that is unacked, in order. The reader's.
 func (d *Deliveries) ReturnAll(b *Batch) {
-	d.giveBack(b, d.back(broker.Requeue), nil)
+	d.ReturnOf(b, broker.Requeue, nil)
 	d.ServeLine()
 }
 
