@@ -138,6 +138,7 @@ var holdings = []holding{
 		{"cut-off", func(ctx context.Context, x *attacker, name string, n int) error {
 			return x.takeAll(ctx, name, func(conn net.Conn) { conn.Close() }, n)
 		}},
+		dropTheVirtualHost,
 	}},
 	{name: "deadlines", some: 300_000, most: 5_000_000, memory: 4 << 30, each: time.Second, gather: fillDue, tasks: []task{
 		{"drop", func(context.Context, *attacker, string, int) error { return nil }}, // they are due at once while it lasts
@@ -173,10 +174,7 @@ var holdings = []holding{
 		{"one-policy-for-all", func(ctx context.Context, x *attacker, name string, _ int) error {
 			return x.ask(ctx, http.MethodPut, "/policies/"+hostile+"/"+name, `{"pattern":".","apply-to":"queues","definition":{"max-length":5}}`)
 		}},
-		{"drop-the-virtual-host", func(ctx context.Context, x *attacker, _ string, _ int) error {
-			status, text, err := x.request(ctx, "guest", http.MethodDelete, "/vhosts/"+hostile, nil)
-			return errors.Join(err, wants("status of "+text, http.StatusNoContent, status))
-		}},
+		dropTheVirtualHost,
 	}},
 	{name: "exclusive-queues", some: 5000, most: 50_000, memory: 1 << 30, each: time.Second, gather: func(*attacker, string, int) {}, tasks: []task{
 		{"cut-off", func(ctx context.Context, x *attacker, name string, n int) error {
@@ -279,8 +277,15 @@ func bindings(name, kind string) holding {
 			{"delete-the-exchange", func(_ context.Context, x *attacker, name string, _ int) error {
 				return x.with(func(ch *amqp091.Channel) error { return ch.ExchangeDelete(name, false, false) })
 			}},
+			dropTheVirtualHost,
 		}}
 }
+
+// dropTheVirtualHost is the last task of a holding.
+var dropTheVirtualHost = task{"drop-the-virtual-host", func(ctx context.Context, x *attacker, _ string, _ int) error {
+	status, text, err := x.request(ctx, "guest", http.MethodDelete, "/vhosts/"+hostile, nil)
+	return errors.Join(err, wants("status of "+text, http.StatusNoContent, status))
+}}
 
 // with does something with a channel of its own.
 func (x *attacker) with(do func(*amqp091.Channel) error) error {
