@@ -21,7 +21,7 @@
 // A ratio is the ratio of the medians of one run. If it is judged near 1, the minimum and
 // maximum of the single passes' ratios are shown as well. A goal that is not met is printed
 // as such, and the exit code is still 0: this is a report. A complete run is written to
-// integration/bench/results: goals.md (which `make docs` copies into docs/benchmarks.md),
+// integration/bench/results: goals.md (to which docs/benchmarks.md links),
 // summary.md with every figure, results.json and curves.svg. A run of single items, or a
 // quick one, has its own directory.
 package main

@@ -9,7 +9,7 @@ import (
 // options matches the options of a load process, as its errors print them.
 var options = regexp.MustCompile(` ?\{[^}]*\}`)
 
-// goalsMarkdown returns the part of the report that is in docs/benchmarks.md.
+// goalsMarkdown returns the goals and what was measured, without the other figures.
 func (r *report) goalsMarkdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "`%s` at %s on %s, took %s: %s. Broker, load client and what else is measured share the processors, of which the machine's host took %s.\n\n",

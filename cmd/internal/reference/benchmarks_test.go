@@ -13,13 +13,6 @@ import (
 
 const benchResults = root + "/integration/bench/results/"
 
-// benchmarks is the summary of the last `make bench`.
-func benchmarks(t *testing.T) string {
-	text, err := os.ReadFile(benchResults + "goals.md")
-	require.NoError(t, err)
-	return string(text)
-}
-
 // benchRow is what one side did with one work; see integration/bench.
 type benchRow struct {
 	Item, Work, Side string

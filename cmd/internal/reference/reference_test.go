@@ -41,8 +41,7 @@ var parts = []part{
 	{"reference/http-api.md", "schemas", schemaPages},
 	{"reference/http-api.md", "rabbitmq routes", managementRoutes},
 	{"alerts.md", "conditions", conditionsTable},
-	{"dead-letters.md", "filter words", filterWords},
-	{"benchmarks.md", "bench", benchmarks},
+	{"reference/filters.md", "filter words", filterWords},
 	{"benchmarks.md", "bench losses", benchLosses},
 }
 
