@@ -209,12 +209,13 @@ func (b *Broker) FireNow(ref deadline.Ref, drop bool) deadline.Outcome {
 	return outcome
 }
 
-func (b *Broker) reschedule(ref deadline.Ref, to deadline.Instant, drop bool) (deadline.Outcome, deadline.Ref) {
+func (b *Broker) reschedule(ref deadline.Ref, to deadline.Instant, drop bool) (outcome deadline.Outcome, now deadline.Ref) {
 	q := b.registry.ByID(ref.Queue)
 	if q == nil || b.opts.TTLOff {
 		return deadline.Gone, ref
 	}
 	s := b.env.Begin()
 	defer s.Done()
-	return q.Reschedule(s, ref, to, drop)
+	q.Reschedule(s, []deadline.Ref{ref}, to, drop, func(o deadline.Outcome, r deadline.Ref) { outcome, now = o, r })
+	return outcome, now
 }

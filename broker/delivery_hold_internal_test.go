@@ -78,6 +78,18 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 			_, err := x.vh.Policies.Set(policy.User, policy.Policy{Name: "p", Pattern: "^q$", ApplyTo: policy.Queues, Definition: policy.Definition{"max-length": int64(5)}})
 			require.NoError(t, err)
 		}, ready: 5, dead: n - 5},
+		"a time to live for the backlog": {do: func(x *fixture) {
+			_, done, err := x.vh.Policies.SetForBacklog(policy.User, policy.Policy{Name: "p", Pattern: "^q$", Definition: policy.Definition{"message-ttl": int64(60_000)}})
+			require.NoError(t, err)
+			assert.Equal(t, BacklogEffect{Queues: 1, Earlier: n, Names: []string{"q"}}, done)
+		}, ready: n},
+		"a backlog that expires": {do: func(x *fixture) {
+			consume(x, n/2)
+			_, done, err := x.vh.Policies.SetForBacklog(policy.User, policy.Policy{Name: "p", Pattern: "^q$", Definition: policy.Definition{"message-ttl": int64(0)}})
+			require.NoError(t, err)
+			assert.Equal(t, BacklogEffect{Queues: 1, Earlier: n, Expired: n / 2, Names: []string{"q"}}, done)
+			x.q.Settle(Requeue, x.sink.held, nil)
+		}, dead: n},
 		"one message that takes the place of many": {args: amqp.Table{"x-max-length-bytes": int64(n)}, do: func(x *fixture) {
 			p := x.vh.NewPublisher("guest")
 			addMessage(t, p, "q", make([]byte, n-1), "")

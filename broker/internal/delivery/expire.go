@@ -33,6 +33,8 @@ func (s *Transition) answer(outcome queue.Outcome, dueAt deadline.Instant) deadl
 		return deadline.Answer{Outcome: deadline.Expired, At: s.Now}
 	case queue.Held:
 		return deadline.Answer{Outcome: deadline.Held}
+	case queue.Rescheduled:
+		return deadline.Answer{Outcome: deadline.Rescheduled}
 	case queue.NotDue:
 		return deadline.Answer{Outcome: deadline.NotDue, At: dueAt}
 	}

@@ -118,26 +118,22 @@ func (r *BacklogEffect) add(q *governedQueue, dry bool) {
 	for from, more := queue.Seq(0), true; more; {
 		var to deadline.Instant
 		page, to, from, more = q.queue.LaterThan(from, page[:0], q.ttlMillis, q.precedence)
-		for _, ref := range page {
-			outcome := deadline.Rescheduled
-			if !dry {
-				outcome = q.queue.reschedule(ref, to)
+		if dry {
+			r.Earlier += len(page)
+			if q.ttlMillis == 0 {
+				r.Expired += len(page)
 			}
-			if outcome == deadline.Gone {
-				continue
+			continue
+		}
+		s := q.queue.vh.registry.env.Begin()
+		q.queue.Reschedule(s, page, to, false, func(outcome deadline.Outcome, _ deadline.Ref) {
+			if outcome != deadline.Gone {
+				r.Earlier++
 			}
-			r.Earlier++
-			if outcome == deadline.Expired || dry && q.ttlMillis == 0 {
+			if outcome == deadline.Expired {
 				r.Expired++
 			}
-		}
+		})
+		s.Done()
 	}
-}
-
-// reschedule gives a message another deadline.
-func (q *Queue) reschedule(ref deadline.Ref, to deadline.Instant) deadline.Outcome {
-	s := q.vh.registry.env.Begin()
-	defer s.Done()
-	outcome, _ := q.Reschedule(s, ref, to, false)
-	return outcome
 }
