@@ -401,6 +401,18 @@ func TestAzureNode(t *testing.T) {
 	assert.Len(t, steps, 9)
 }
 
+// TestAzureNodeAdmin: that SDK's administration client makes, shows, lists and deletes entities, over TLS and with a key.
+func TestAzureNodeAdmin(t *testing.T) {
+	ca, addr := testenv.NewAuthority(t), testenv.FreeAddr()
+	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
+	startForAzure(t, "SERVICEBUS_EMULATOR=false", "HTTPS_ADDR="+addr, "TLS_CERT="+cert, "TLS_KEY="+key, "SERVICEBUS_KEYS=root=cm9vdA==")
+	node := nodeClient(t).(script)
+	node.command = []string{"node", "clients/node/servicebus_admin.js"}
+	node.env = append(node.env, "NODE_EXTRA_CA_CERTS="+ca.CA)
+	steps := node.run(t, nil, "Endpoint=sb://"+addr+";SharedAccessKeyName=root;SharedAccessKey=cm9vdA==")
+	assert.Len(t, steps, 4)
+}
+
 // TestAzureKeys: a key has its claims and no others.
 func TestAzureKeys(t *testing.T) {
 	c := startForAzure(t, "SERVICEBUS_EMULATOR=false", "SERVICEBUS_KEYS=root=cm9vdA==,sender=c2VuZA==:send")

@@ -41,6 +41,7 @@ type content struct {
 // namespaceEntry describes the namespace: what is not known has its zero value.
 type namespaceEntry struct {
 	XMLName xml.Name         `xml:"http://www.w3.org/2005/Atom entry"`
+	ID      string           `xml:"id"`
 	Title   string           `xml:"title"`
 	Content namespaceContent `xml:"content"`
 }
@@ -70,37 +71,43 @@ type feed struct {
 
 // entity is a QueueDescription, a TopicDescription or a SubscriptionDescription.
 type entity struct {
-	XMLName                          xml.Name
-	LockDuration                     string  `xml:",omitempty"`
-	MaxSizeInMegabytes               int     `xml:",omitempty"`
-	RequiresDuplicateDetection       *bool   `xml:",omitempty"`
-	RequiresSession                  *bool   `xml:",omitempty"`
-	DefaultMessageTimeToLive         string  `xml:",omitempty"`
-	DeadLetteringOnMessageExpiration *bool   `xml:",omitempty"`
-	DefaultRuleDescription           *rule   `xml:",omitempty"`
-	MaxDeliveryCount                 int64   `xml:",omitempty"`
-	EnableBatchedOperations          *bool   `xml:",omitempty"`
-	SizeInBytes                      *int64  `xml:",omitempty"`
-	MessageCount                     *int64  `xml:",omitempty"`
-	Status                           string  `xml:",omitempty"`
-	ForwardTo                        string  `xml:",omitempty"`
-	CreatedAt                        string  `xml:",omitempty"`
-	UpdatedAt                        string  `xml:",omitempty"`
-	AccessedAt                       string  `xml:",omitempty"`
-	AutoDeleteOnIdle                 string  `xml:",omitempty"`
-	EnablePartitioning               *bool   `xml:",omitempty"`
-	CountDetails                     *counts `xml:",omitempty"`
-	SubscriptionCount                *int    `xml:",omitempty"`
-	ForwardDeadLetteredMessagesTo    string  `xml:",omitempty"`
+	XMLName                                   xml.Name
+	LockDuration                              string  `xml:",omitempty"`
+	MaxSizeInMegabytes                        int     `xml:",omitempty"`
+	RequiresDuplicateDetection                *bool   `xml:",omitempty"`
+	RequiresSession                           *bool   `xml:",omitempty"`
+	DefaultMessageTimeToLive                  string  `xml:",omitempty"`
+	DeadLetteringOnMessageExpiration          *bool   `xml:",omitempty"`
+	DeadLetteringOnFilterEvaluationExceptions *bool   `xml:",omitempty"` // this and the next ones are read by JavaScript's client
+	DuplicateDetectionHistoryTimeWindow       string  `xml:",omitempty"`
+	DefaultRuleDescription                    *rule   `xml:",omitempty"`
+	MaxDeliveryCount                          int64   `xml:",omitempty"`
+	EnableBatchedOperations                   *bool   `xml:",omitempty"`
+	SizeInBytes                               *int64  `xml:",omitempty"`
+	MessageCount                              *int64  `xml:",omitempty"`
+	Status                                    string  `xml:",omitempty"`
+	ForwardTo                                 string  `xml:",omitempty"`
+	CreatedAt                                 string  `xml:",omitempty"`
+	UpdatedAt                                 string  `xml:",omitempty"`
+	AccessedAt                                string  `xml:",omitempty"`
+	SupportOrdering                           *bool   `xml:",omitempty"`
+	AutoDeleteOnIdle                          string  `xml:",omitempty"`
+	EnablePartitioning                        *bool   `xml:",omitempty"`
+	CountDetails                              *counts `xml:",omitempty"`
+	SubscriptionCount                         *int    `xml:",omitempty"`
+	ForwardDeadLetteredMessagesTo             string  `xml:",omitempty"`
+	EntityAvailabilityStatus                  string  `xml:",omitempty"`
+	EnableExpress                             *bool   `xml:",omitempty"`
 }
 
+// counts have a prefix as Azure writes it: JavaScript's client looks for one.
 type counts struct {
-	XMLName                        xml.Name
-	ActiveMessageCount             int
-	DeadLetterMessageCount         int
-	ScheduledMessageCount          int
-	TransferMessageCount           int
-	TransferDeadLetterMessageCount int
+	Space                          string `xml:"xmlns:d2p1,attr"`
+	ActiveMessageCount             int    `xml:"d2p1:ActiveMessageCount"`
+	DeadLetterMessageCount         int    `xml:"d2p1:DeadLetterMessageCount"`
+	ScheduledMessageCount          int    `xml:"d2p1:ScheduledMessageCount"`
+	TransferMessageCount           int    `xml:"d2p1:TransferMessageCount"`
+	TransferDeadLetterMessageCount int    `xml:"d2p1:TransferDeadLetterMessageCount"`
 }
 
 // described is an entity that a client wants to make.
@@ -122,8 +129,8 @@ func (e *entity) settings(args amqp.Table) {
 	e.DefaultMessageTimeToLive, e.AutoDeleteOnIdle = duration(args["x-message-ttl"], forever), duration(args["x-auto-delete-on-idle"], forever)
 	created, _ := amqp.Integer(args[createdArg])
 	e.Status, e.CreatedAt, e.UpdatedAt, e.AccessedAt = "Active", instant(created), instant(created), zeroTime
-	e.EnableBatchedOperations = new(bool)
-	*e.EnableBatchedOperations = true
+	e.EnableBatchedOperations, e.SupportOrdering, e.EnableExpress, e.DeadLetteringOnFilterEvaluationExceptions = new(true), new(true), new(false), new(false)
+	e.DuplicateDetectionHistoryTimeWindow, e.EntityAvailabilityStatus = "PT10M", "Available"
 }
 
 // changes tells what an update would change in an entity, in Azure's words; "": nothing. What an
@@ -206,8 +213,16 @@ func duration(v any, absent string) string {
 	return strings.TrimSuffix(text, "T")
 }
 
-func newEntry(name string, e entity) entry {
-	return entry{ID: name, Title: name, Updated: zeroTime, Content: content{"application/xml", e}}
+// idOf is an address from which JavaScript's client takes names.
+func idOf(path string) string { return "https://servicebus/" + path }
+
+// newEntry describes the entity at a path.
+func newEntry(path string, e entity) entry {
+	i := -1
+	if e.XMLName.Local == "SubscriptionDescription" {
+		i = strings.LastIndex(path, "/")
+	}
+	return entry{ID: idOf(path), Title: path[i+1:], Updated: zeroTime, Content: content{"application/xml", e}}
 }
 
 func newFeed[T any](title string, entries []T) feed {

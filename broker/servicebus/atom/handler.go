@@ -80,7 +80,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		listed(&c, c.queues())
 	case r.Method == http.MethodGet && list == "$namespaceinfo":
 		name, _, _ := strings.Cut(r.Host, ":")
-		write(w, http.StatusOK, namespaceEntry{Title: name, Content: namespaceContent{"application/xml", namespaceInfo{
+		write(w, http.StatusOK, namespaceEntry{ID: idOf("$namespaceinfo"), Title: name, Content: namespaceContent{"application/xml", namespaceInfo{
 			XMLName: xml.Name{Space: busSpace, Local: "NamespaceInfo"}, Name: name, NamespaceType: "Messaging", MessagingSKU: "Standard", CreatedTime: zeroTime, ModifiedTime: zeroTime,
 		}}})
 	case r.Method == http.MethodGet && list == "$resources/topics":
@@ -151,7 +151,7 @@ func (c *call) topics() (all []entry) {
 func (c *call) subscriptions(topic string) (all []entry) {
 	for _, q := range c.vh.Queues.List() {
 		if of, name := split(q.Name()); of == topic && name != "" && !policy.IsSubqueue(name) && !strings.HasSuffix(name, policy.DeferredSuffix) {
-			all = append(all, newEntry(name, c.queue(q, "SubscriptionDescription")))
+			all = append(all, newEntry(q.Name(), c.queue(q, "SubscriptionDescription")))
 		}
 	}
 	return all
@@ -162,7 +162,7 @@ func (c *call) topic(x broker.ExchangeInfo) entity {
 	e.settings(x.Args)
 	n := len(c.subscriptions(x.Name))
 	e.SubscriptionCount = &n
-	e.CountDetails = &counts{XMLName: xml.Name{Space: countSpace, Local: "CountDetails"}, ScheduledMessageCount: c.vh.DelayedFor(x.Name)}
+	e.CountDetails = &counts{Space: countSpace, ScheduledMessageCount: c.vh.DelayedFor(x.Name)}
 	return e
 }
 
@@ -176,7 +176,7 @@ func (c *call) queue(q *broker.Queue, kind string) entity {
 	e.DeadLetteringOnMessageExpiration = new(bool)
 	*e.DeadLetteringOnMessageExpiration = !drops
 	size := i.ReadyBytes + i.UnackedBytes
-	n := counts{XMLName: xml.Name{Space: countSpace, Local: "CountDetails"}, ActiveMessageCount: i.Ready + i.Unacked}
+	n := counts{Space: countSpace, ActiveMessageCount: i.Ready + i.Unacked}
 	if dead, err := c.vh.Queues.Get(q.Name() + policy.SubqueueSuffix); err == nil {
 		ready, unacked, _ := dead.Counts()
 		n.DeadLetterMessageCount = ready + unacked
@@ -212,7 +212,7 @@ func (c *call) find(path string) (entry, bool) {
 		if err != nil {
 			return entry{}, false
 		}
-		return newEntry(subscription, c.queue(q, "SubscriptionDescription")), true
+		return newEntry(q.Name(), c.queue(q, "SubscriptionDescription")), true
 	}
 	if q, err := c.vh.Queues.Get(path); err == nil {
 		return newEntry(path, c.queue(q, "QueueDescription")), true

@@ -77,7 +77,7 @@ func (c *call) rules(path, name string) {
 	if x.Kind == "fanout" {
 		bindings = c.vh.BindingsWhere(func(b *broker.Binding) bool { return b.Source == topic && b.Destination == queue && !b.ToExchange })
 	}
-	all := []ruleEntry{{ID: defaultRule, Title: defaultRule, Updated: zeroTime, Content: ruleContent{"application/xml", rule{
+	all := []ruleEntry{{ID: idOf(queue + "/Rules/" + defaultRule), Title: defaultRule, Updated: zeroTime, Content: ruleContent{"application/xml", rule{
 		XMLName: xml.Name{Space: busSpace, Local: "RuleDescription"}, Filter: filter{"TrueFilter", "1=1"}, Action: &filter{Type: "EmptyRuleAction"}, Name: defaultRule,
 	}}}}
 	exists := len(bindings) > 0 && strings.EqualFold(name, defaultRule)
