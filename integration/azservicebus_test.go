@@ -391,26 +391,28 @@ func TestAzureExpiry(t *testing.T) {
 	require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
 }
 
-// TestAzureNode: Microsoft's SDK for Node.js does all that its script has, each step with a Curfew of which 14 days pass in a moment.
+// TestAzureNode: Microsoft's SDK for Node.js does all that its scripts have, each step with a Curfew of which 14 days pass in a moment: as with the
+// emulator; and as with Azure, with a key and over TLS, and with its administration client.
 func TestAzureNode(t *testing.T) {
-	c := startForAzure(t, "CLOCK=manual", "DATA_DIR=")
-	_, host, _ := strings.Cut(c.url, "@")
-	node := nodeClient(t).(script)
-	node.command = []string{"node", "clients/node/servicebus.js"}
-	steps := node.run(t, nil, "Endpoint=sb://"+host+";"+emulatorPolicy+";UseDevelopmentEmulator=true", c.http+"/api/curfew/clock")
-	assert.Len(t, steps, 9)
-}
-
-// TestAzureNodeAdmin: that SDK's administration client makes, shows, lists and deletes entities, over TLS and with a key.
-func TestAzureNodeAdmin(t *testing.T) {
-	ca, addr := testenv.NewAuthority(t), testenv.FreeAddr()
+	ca, amqps, https := testenv.NewAuthority(t), testenv.FreeAddr(), testenv.FreeAddr()
 	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
-	startForAzure(t, "SERVICEBUS_EMULATOR=false", "HTTPS_ADDR="+addr, "TLS_CERT="+cert, "TLS_KEY="+key, "SERVICEBUS_KEYS=root=cm9vdA==")
-	node := nodeClient(t).(script)
-	node.command = []string{"node", "clients/node/servicebus_admin.js"}
-	node.env = append(node.env, "NODE_EXTRA_CA_CERTS="+ca.CA)
-	steps := node.run(t, nil, "Endpoint=sb://"+addr+";SharedAccessKeyName=root;SharedAccessKey=cm9vdA==")
-	assert.Len(t, steps, 4)
+	run := func(t *testing.T, file string, args ...string) [][]string {
+		node := nodeClient(t).(script)
+		node.command = []string{"node", "clients/node/" + file}
+		node.env = append(node.env, "NODE_EXTRA_CA_CERTS="+ca.CA)
+		return node.run(t, nil, args...)
+	}
+	t.Run("emulator", func(t *testing.T) {
+		c := startForAzure(t, "CLOCK=manual", "DATA_DIR=")
+		_, host, _ := strings.Cut(c.url, "@")
+		assert.Len(t, run(t, "servicebus.js", "Endpoint=sb://"+host+";"+emulatorPolicy+";UseDevelopmentEmulator=true", c.http+"/api/curfew/clock"), 9)
+	})
+	t.Run("key", func(t *testing.T) {
+		c := startForAzure(t, "CLOCK=manual", "DATA_DIR=", "SERVICEBUS_EMULATOR=false", "SERVICEBUS_KEYS=root=cm9vdA==", "AMQPS_ADDR="+amqps, "HTTPS_ADDR="+https, "TLS_CERT="+cert, "TLS_KEY="+key)
+		const policy = ";SharedAccessKeyName=root;SharedAccessKey=cm9vdA=="
+		assert.Len(t, run(t, "servicebus.js", "Endpoint=sb://"+amqps+policy, c.http+"/api/curfew/clock"), 9)
+		assert.Len(t, run(t, "servicebus_admin.js", "Endpoint=sb://"+https+policy), 4)
+	})
 }
 
 // TestAzureKeys: a key has its claims and no others.
