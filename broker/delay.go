@@ -76,6 +76,15 @@ func (vh *VHost) DelayedBody(ref deadline.Ref) []byte {
 	return nil
 }
 
+// ScheduledKey is the routing key of the newest delayed message with a message-id that a user has
+// published to an exchange; empty: there is none.
+func (vh *VHost) ScheduledKey(exchange, user, id string) string {
+	if d := vh.delays.Load(); d != nil {
+		return d.RoutingKey(exchange, user, id)
+	}
+	return ""
+}
+
 // leaving lists those that are due and on their way, up to most from a sequence number on
 // (0: the first); next is where to continue, 0 at the end.
 func (vh *VHost) leaving(from uint64, most int) (page []DelayedMessage, next uint64) {

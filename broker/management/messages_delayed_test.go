@@ -91,14 +91,47 @@ func TestScheduledOverHTTP(t *testing.T) {
 // TestScheduledOnATopicExchange: a topic permission is asked about the message's own routing key.
 func TestScheduledOnATopicExchange(t *testing.T) {
 	x := start(t)
-	require.NoError(t, x.b.Accounts.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "amq.topic", Write: "^mine\\.", Read: ".*"}))
 	vh, _ := x.b.VHost("/")
 	properties := amqp.Properties{MessageID: "m", Headers: amqp.Table{"x-delay": int32(3_600_000)}}
 	p := vh.NewPublisher("guest")
-	_, err := p.Add(&broker.Publication{Exchange: []byte("amq.topic"), RoutingKey: []byte("mine.a"), Properties: properties.Append(nil)})
-	require.NoError(t, err)
-	p.Flush(nil)
+	for _, key := range []string{"other.a", "mine.a"} {
+		_, err := p.Add(&broker.Publication{Exchange: []byte("amq.topic"), RoutingKey: []byte(key), Properties: properties.Append(nil)})
+		require.NoError(t, err)
+		p.Flush(nil)
+	}
+	require.NoError(t, x.b.Accounts.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "amq.topic", Write: "^mine\\.", Read: ".*"}))
 	x.ask("DELETE", "/api/curfew/scheduled/%2F/amq.topic/m", nil).is(204, "")
+	assert.Equal(t, 401, x.ask("DELETE", "/api/curfew/scheduled/%2F/amq.topic/m", nil).status, "the other has a key of its own")
 	left, _ := vh.Delayed(0, 10)
-	assert.Empty(t, left)
+	require.Len(t, left, 1)
+	assert.Equal(t, "other.a", left[0].RoutingKey)
+}
+
+// TestScheduledAmongMany: a change finds its message by its name, and allocates no more beside 100,000 delayed messages.
+func TestScheduledAmongMany(t *testing.T) {
+	const others = 100_000
+	x := start(t)
+	vh, _ := x.b.VHost("/")
+	p := vh.NewPublisher("guest")
+	publish := func(id string) {
+		properties := amqp.Properties{MessageID: id, Headers: amqp.Table{"x-delay": int32(3_600_000)}}
+		_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: properties.Append(nil)})
+		require.NoError(t, err)
+		p.Flush(nil)
+	}
+	cancel := func(id string) float64 {
+		const runs = 10
+		for range runs + 1 { // one to warm up
+			publish(id)
+		}
+		return testing.AllocsPerRun(runs, func() { x.ask("DELETE", "/api/curfew/scheduled/%2F/amq.default/"+id, nil).is(204, "") })
+	}
+	alone := cancel("m")
+	for i := range others {
+		publish(fmt.Sprint("other-", i))
+	}
+	assert.Less(t, cancel("m"), alone+1000)
+	left, _ := vh.Delayed(0, 2*others)
+	require.Len(t, left, others)
+	assert.Equal(t, "other-0", left[0].ID)
 }

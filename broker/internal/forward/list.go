@@ -44,6 +44,18 @@ func (d *Schedule) waitingStep(from uint64, most int, page []Message) (_ []Messa
 	return page, next
 }
 
+// RoutingKey is the routing key of the newest message with a message-id that a user has published to an
+// exchange and that waits; empty: there is none.
+func (d *Schedule) RoutingKey(exchange, user, id string) (key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if seq, waits := d.findLocked(name{[]byte(exchange), []byte(user), []byte(id)}); waits {
+		m, _, _ := d.core.Find(seq)
+		key = string(d.env.Store.View(store.Pos(m.Pos)).RoutingKey)
+	}
+	return key
+}
+
 // Body copies the body of a message that waits; nil: it is gone.
 func (d *Schedule) Body(ref deadline.Ref) []byte {
 	d.mu.Lock()

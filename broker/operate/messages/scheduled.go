@@ -94,31 +94,20 @@ var (
 func listScheduled(ctx context.Context, c *operate.Call, r ScheduledList) ([]ScheduledMessage, error) {
 	all := []ScheduledMessage{}
 	for _, vh := range c.Within() {
-		eachScheduled(ctx, c.Actor, vh, func(m *broker.DelayedMessage) (more bool) {
-			all = append(all, ScheduledMessage{vh.Name(), cmp.Or(m.Exchange, defaultExchange), m.ID, m.RoutingKey, c.Broker.UnixMillis(m.Ref.Deadline), int(m.Bytes)})
-			return len(all) < int(r.Count)
-		})
-		if len(all) == int(r.Count) {
-			break
+		for n, from := 0, uint64(0); n == 0 || from != 0 && n <= scheduledPages && ctx.Err() == nil; n++ {
+			var list []broker.DelayedMessage
+			list, from = vh.Delayed(from, delayedPage)
+			for i := range list {
+				if m := &list[i]; m.ID != "" && m.User == c.Actor.Name {
+					all = append(all, ScheduledMessage{vh.Name(), cmp.Or(m.Exchange, defaultExchange), m.ID, m.RoutingKey, c.Broker.UnixMillis(m.Ref.Deadline), int(m.Bytes)})
+				}
+				if len(all) == int(r.Count) {
+					return all, ctx.Err()
+				}
+			}
 		}
 	}
 	return all, ctx.Err()
-}
-
-// eachScheduled calls fn with the actor's delayed messages that have a message-id, in the order of publishing, until fn returns false or ctx ends.
-func eachScheduled(ctx context.Context, by operate.Actor, vh *broker.VHost, fn func(*broker.DelayedMessage) (more bool)) {
-	list, from := vh.Delayed(0, delayedPage)
-	for n := 0; len(list) > 0; n++ {
-		for i := range list {
-			if m := &list[i]; m.ID != "" && m.User == by.Name && !fn(m) {
-				return
-			}
-		}
-		if from == 0 || n == scheduledPages || ctx.Err() != nil {
-			return
-		}
-		list, from = vh.Delayed(from, delayedPage)
-	}
 }
 
 // defaultExchange is what the API calls the exchange without a name.
@@ -141,13 +130,7 @@ func change(ctx context.Context, c *operate.Call, q ScheduledName, command amqp.
 	if exchange == defaultExchange {
 		exchange = ""
 	}
-	var key string // the message's own: topic permissions are about it
-	eachScheduled(ctx, c.Actor, c.VHost, func(m *broker.DelayedMessage) bool {
-		if m.Exchange == exchange && m.ID == q.ID {
-			key = m.RoutingKey
-		}
-		return true
-	})
+	key := c.VHost.ScheduledKey(exchange, c.Actor.Name, q.ID) // the message's own: topic permissions are about it
 	p := c.Broker.RightsOf(c.Actor.Name, c.VHost.Name()).NewPublisher(c.VHost)
 	properties := amqp.Properties{ReplyTo: replyTo, Headers: command}
 	if _, err := p.Add(&broker.Publication{Exchange: []byte(exchange), RoutingKey: []byte(key), Properties: properties.Append(nil)}); err != nil {
