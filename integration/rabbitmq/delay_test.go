@@ -253,6 +253,7 @@ func TestDelayCommands(t *testing.T) {
 	forget("x", "y", "w")
 
 	const races = 400
+	before := d.count()
 	for i := range races {
 		d.send(fmt.Sprintf("race %d", i), 1500*time.Millisecond+time.Duration(i)*5*time.Millisecond, nil, "")
 	}
@@ -271,6 +272,13 @@ func TestDelayCommands(t *testing.T) {
 		}
 		return n == races
 	})
+	late := 0
+	for i := range races {
+		if answers[fmt.Sprintf("end %d", i)] == "too late" {
+			late++
+		}
+	}
+	eventually(t, answerLimit, "those that it was too late for", func() bool { return d.count() >= before+late })
 	time.Sleep(500 * time.Millisecond) // for what should not come
 	cancelled := 0
 	for i := range races {

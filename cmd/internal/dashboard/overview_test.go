@@ -73,6 +73,7 @@ func TestWhatChangedAtAnInstant(t *testing.T) {
 		return form
 	}
 	then := around(at)
+	require.Contains(t, then, " autofocus", "the page opens there")
 	require.Contains(t, then, `<a href="/incidents#incident-abc">&lt;late&gt;</a>`)
 	require.Contains(t, then, `<a href="/queue?name=q&amp;vhost=v">q has lost</a>`)
 	require.Contains(t, then, `<input type="hidden" name="range" value="1h">`)

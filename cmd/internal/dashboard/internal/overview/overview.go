@@ -214,9 +214,11 @@ func byUrgency(a, b monitor.Forecast) int {
 	return cmp.Or(cmp.Compare(inA, inB), cmp.Compare(atA, atB))
 }
 
-// bannerIncidents is how many incidents the banner shows, each with bannerQueues of its queues.
+// bannerIncidents is how many incidents the banner shows: the first bannerWhole with bannerQueues of their queues and what to do, the
+// others on a line each, so that on a bad night all are seen at once.
 const (
-	bannerIncidents = 5
+	bannerIncidents = 12
+	bannerWhole     = 2
 	bannerQueues    = 3
 )
 

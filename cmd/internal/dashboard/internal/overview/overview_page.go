@@ -38,7 +38,11 @@ func (o *overview) verdicts() g.Node {
 	list, more := o.shown()
 	return h.Section(h.Role("status"), h.Aria("label", "State"),
 		g.If(o.Verdict == incident.OK, h.Div(h.Class("verdict good"), h.H1(g.Text("All is well"+o.watched())))),
-		g.Map(list, func(i incident.Incident) g.Node { return o.incident(&i) }),
+		g.Map(list[:min(len(list), bannerWhole)], func(i incident.Incident) g.Node { return o.incident(&i) }),
+		g.Map(list[min(len(list), bannerWhole):], func(i incident.Incident) g.Node {
+			return h.P(h.Class("verdict brief "+ui.RiskClass(i.Level == incident.Critical)),
+				h.B(ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary))), g.Text(" "), ui.Faint(o.since(&i)))
+		}),
 		g.If(more > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(more, "more incident"))))))
 }
 
@@ -54,17 +58,21 @@ func (o *overview) incident(i *incident.Incident) g.Node {
 	if len(queues) == 1 { // the heading says it
 		look, queues = ui.QueueLink(ui.QueueURL(queues[0].VHost, queues[0].Queue), queues[0].VHost, queues[0].Queue), nil
 	}
-	since := "Since " + ui.Clock(i.Since.UnixMilli()) + " UTC, for " + ui.Millis(max(o.NowMillis-i.Since.UnixMilli(), 0))
-	if i.Ack != nil {
-		since += ", acknowledged by " + i.Ack.By
-	}
 	return h.Div(h.Class("verdict "+ui.RiskClass(i.Level == incident.Critical)),
 		h.H1(ui.Name(i.Summary)),
 		g.Map(queues, func(q incident.Affected) g.Node {
 			return h.P(h.B(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue)), g.Text(" "), ui.Name(q.Text))
 		}),
 		h.P(g.Text(i.Do)),
-		h.P(h.Class("faint"), ui.Name(since+". "), ui.Spaced(ui.Link("/incidents#incident-"+i.ID, g.Text("Incident")), look)))
+		h.P(h.Class("faint"), ui.Name(o.since(i)+". "), ui.Spaced(ui.Link("/incidents#incident-"+i.ID, g.Text("Incident")), look)))
+}
+
+func (o *overview) since(i *incident.Incident) string {
+	since := "Since " + ui.Clock(i.Since.UnixMilli()) + " UTC, for " + ui.Millis(max(o.NowMillis-i.Since.UnixMilli(), 0))
+	if i.Ack != nil {
+		since += ", acknowledged by " + i.Ack.By
+	}
+	return since
 }
 
 func (o *overview) figures() g.Node {

@@ -125,7 +125,7 @@ func (c *Trends) slider() g.Node {
 	return h.Form(h.Class("scrub wide"), h.Method("get"), h.Action(c.path), hidden,
 		h.Label(g.Text("What changed at "), g.El("output", h.For("scrub"), g.Text(when)),
 			h.Input(h.Type("range"), h.ID("scrub"), h.Name("at"), number("min", first), number("max", last), number("step", max(int64(c.span.Seconds())/chartPoints, 1)),
-				number("value", at), g.If(c.At != 0, number("data-at", c.At)))),
+				number("value", at), g.If(c.At != 0, g.Group{number("data-at", c.At), h.AutoFocus()}))), // the browser scrolls to it
 		another("-1", "← Earlier change"), g.Text(" "), another("1", "Later change →"), h.NoScript(ui.Button("Show")),
 		h.Ul(h.Class("marks"), h.Aria("label", "What changed then"), g.Map(c.Near, func(m history.Mark) g.Node { return mark(&m) })))
 }
