@@ -411,21 +411,30 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 				t.Errorf("%d messages of unknown age at the second keeper", s.Counts.UnknownAge)
 			}
 			third := start("third")
-			eventually(t, answerLimit, "the third to wait", func() bool { return third.status().Keeper == "second" })
-			check(t, second.cmd.Process.Signal(syscall.SIGSTOP))
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("second: %+v; third: %+v", second.status(), third.status())
+				}
+			})
+			holder, waiter, name := second, third, "third"
+			eventually(t, answerLimit, "the third to see a keeper", func() bool { return third.status().Keeper != "" })
+			if third.status().Keeper == name { // the second was without a processor for as long as its lease
+				holder, waiter, name = third, second, "second"
+			}
+			check(t, holder.cmd.Process.Signal(syscall.SIGSTOP))
 			stopped := time.Now()
-			eventually(t, answerLimit, "the third to have the lease", func() bool { return third.status().Keeper == "third" })
+			eventually(t, answerLimit, "the other one to have the lease", func() bool { return waiter.status().Keeper == name })
 			leased := time.Since(stopped)
-			eventually(t, answerLimit, "the third to keep", func() bool { return third.status().State == keeper.Keeping && third.status().Held > 0 })
+			eventually(t, answerLimit, "the other one to keep", func() bool { s := waiter.status(); return s.State == keeper.Keeping && s.Held > 0 })
 			kept := time.Since(stopped)
 			if kept > 15*time.Second { // 5 to 7 s on a quiet machine
 				t.Errorf("taken over from the one that stands still after %v", kept)
 			}
-			check(t, second.cmd.Process.Signal(syscall.SIGCONT))
-			eventually(t, answerLimit, "the second to yield", func() bool { s := second.status(); return s.State == keeper.Observing && s.Keeper == "third" })
+			check(t, holder.cmd.Process.Signal(syscall.SIGCONT))
+			eventually(t, answerLimit, "the one that stood still to yield", func() bool { s := holder.status(); return s.State == keeper.Observing && s.Keeper == name })
 			q.expectDead(due, answerLimit)
 			t.Logf("%s: %d due; killed: kept by the next after %v; stopped: lease after %v, kept after %v", kind, due, took, leased, kept)
-			eventually(t, answerLimit, "the third to hold the rest", func() bool { s := third.status(); return s.State == keeper.Keeping && s.Held == 1000-due })
+			eventually(t, answerLimit, "it to hold the rest", func() bool { s := waiter.status(); return s.State == keeper.Keeping && s.Held == 1000-due })
 		})
 	}
 }
