@@ -329,8 +329,11 @@ func (d *definitions) repair(found *foundDefinitions) error {
 	return nil
 }
 
-// close closes the file; its last mark is synced.
+// close writes what nobody has waited for, if it can, and closes the file; its last mark is synced.
 func (d *definitions) close() error {
+	if !d.stuck.Load() {
+		_ = d.sync()
+	}
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	if d.file == nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"curfew/broker/store"
@@ -35,9 +34,10 @@ func (c *Catalog) ChangeLocked(changes ...store.Definition) {
 	}
 }
 
-// write hands changes to the store. Only what makes or replaces something has to be on disk before messages that may refer to it.
+// write hands changes to the store. What makes or replaces something has to be on disk before messages that may refer to it, and
+// the note that a queue was deleted before what settles its messages.
 func (c *Catalog) write(changes []store.Definition) {
-	if slices.ContainsFunc(changes, func(x store.Definition) bool { return len(x.Value) > 0 && !strings.HasPrefix(x.Key, DeletedKind+" ") }) {
+	if slices.ContainsFunc(changes, func(x store.Definition) bool { return len(x.Value) > 0 }) {
 		c.store.Define(changes...)
 	} else {
 		c.store.Undefine(changes...)

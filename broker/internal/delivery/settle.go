@@ -100,7 +100,7 @@ type Rejection struct {
 	Modified            bool       // there are no others: the reason is the broker's (AMQP 1.0: modified)
 }
 
-// Settle ends the deliveries of seqs, in order; it skips those that are not unacked. c, if not
+// Settle ends the deliveries of seqs, in order, which it may sort; it skips those that are not unacked. c, if not
 // nil, is the consumer of this queue that received them, and has credit again.
 func (q *Queue) Settle(how Settlement, seqs []queue.Seq, c *Consumer) { q.SettleFor(how, seqs, c, nil) }
 
@@ -120,7 +120,7 @@ func (q *Queue) SettleFor(how Settlement, seqs []queue.Seq, c *Consumer, why *Re
 // ready is offered: so those that come back are all in their places before one is delivered again.
 func (q *Queue) SettleWith(s *Transition, how Settlement, seqs []queue.Seq, c *Consumer) {
 	if how >= Requeue && len(seqs) > queue.AtOnce { // whoever takes one meanwhile gets the first
-		seqs = slices.Sorted(slices.Values(seqs))
+		slices.Sort(seqs)
 	}
 	for ; len(seqs) > queue.AtOnce; seqs = seqs[queue.AtOnce:] {
 		q.settleStep(s, how, seqs[:queue.AtOnce], c, false)

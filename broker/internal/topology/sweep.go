@@ -52,7 +52,7 @@ func (vh *VHost) sweep() {
 		vh.guard.lock()
 		more = vh.sweeps.stepLocked(sweepStep)
 		vh.guard.unlock()
-		if steps%sweepSync == 0 {
+		if steps%sweepSync == 0 || !more {
 			_ = vh.guard.catalog.Sync() // whoever waits for the end of it finds out
 		}
 	}

@@ -218,11 +218,11 @@ func idOf(path string) string { return "https://servicebus/" + path }
 
 // newEntry describes the entity at a path.
 func newEntry(path string, e entity) entry {
-	i := -1
+	title, subscription := split(path)
 	if e.XMLName.Local == "SubscriptionDescription" {
-		i = strings.LastIndex(path, "/")
+		title = subscription
 	}
-	return entry{ID: idOf(path), Title: path[i+1:], Updated: zeroTime, Content: content{"application/xml", e}}
+	return entry{ID: idOf(path), Title: title, Updated: zeroTime, Content: content{"application/xml", e}}
 }
 
 func newFeed[T any](title string, entries []T) feed {

@@ -142,7 +142,6 @@ type core struct {
 	asideAt    time.Time                             // when one was last put aside
 	complete   bool                                  // no other message is aside
 	tombstones map[string]*held                      // commands that end a message when it comes back, by its id; without a channel: RabbitMQ has it
-	unsure     []string                              // tombstones that may not have been published before the connection was lost; a second one does no harm
 	self       string                                // the user whose commands are always obeyed: our own
 
 	remembered map[uint64]*dueTimes  // of messages that may come again, by fingerprint
@@ -169,10 +168,6 @@ func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *co
 // begin starts over on a new connection, with that many messages ready.
 func (c *core) begin(now deadline.Instant, ready int) {
 	c.last, c.backlog, c.caughtUp = max(c.last, now), ready, ready == 0
-	for _, id := range c.unsure {
-		c.out = append(c.out, effect{tombstone: id})
-	}
-	c.unsure = nil
 }
 
 // remember takes in due times that another Curfew knew. A shadow with AgeUnknown takes one back.
@@ -555,10 +550,8 @@ func (c *core) lose(ch *channel) {
 		c.remember([]keeper.Shadow{{Fingerprint: r.fingerprint, Deadline: r.due}})
 	}
 	c.recent = nil
-	for id, e := range c.tombstones {
-		if ch == nil && e.channel == nil {
-			c.unsure = append(c.unsure, id)
-		} else if ch == nil || e.channel == ch {
+	for _, e := range c.tombstones {
+		if ch == nil || e.channel == ch {
 			e.channel = nil
 		}
 	}

@@ -246,7 +246,7 @@ func feeding(bindings []cluster.Binding, queue string) (exchanges []string) {
 func unbound(i *cluster.Inventory, bindings []cluster.Binding, waits, back string, b *cluster.Backoff) (queues []string) {
 	has := map[string]bool{}
 	for _, one := range bindings {
-		if one.Exchange == back {
+		if one.Exchange == back && one.Arguments[toHeader] == one.Queue {
 			has[one.Queue] = true
 		}
 	}

@@ -48,7 +48,10 @@ func TestUnbound(t *testing.T) {
 	i := &cluster.Inventory{Queues: []cluster.Queue{leads("jobs", "retry"), {Name: "jobs.failed"}, leads("mail", "retry"), leads("other", "dlx"), {Name: "other.failed"}, leads("retry.delay", "back")}}
 	b := &cluster.Backoff{Park: "{queue}.failed"}
 	require.Equal(t, []string{"jobs", "jobs.failed", "mail"}, unbound(i, feeds, "retry.delay", "back", b))
-	all := append(feeds, cluster.Binding{Exchange: "back", Queue: "jobs"}, cluster.Binding{Exchange: "back", Queue: "jobs.failed"})
+	to := func(queue, header string) cluster.Binding {
+		return cluster.Binding{Exchange: "back", Queue: queue, Arguments: map[string]any{toHeader: header}}
+	}
+	all := append(feeds, to("jobs", "jobs"), to("jobs.failed", "jobs.failed"), to("mail", "another"))
 	require.Equal(t, []string{"mail"}, unbound(i, all, "retry.delay", "back", b))
 }
 

@@ -150,12 +150,17 @@ func (r *ring) take(tag uint64) (delivery, bool) {
 // order. It looks at most tags of the ring, and returns where to go on.
 func (r *ring) takeSome(first, last uint64, of *Consumer, most int, out []delivery) (_ []delivery, next uint64) {
 	if first <= r.first && len(r.old) > 0 {
-		for _, t := range slices.Sorted(maps.Keys(r.old)) {
-			if m := r.old[t]; t >= first && t <= last && (of == nil || m.consumer == of) {
-				out = append(out, m)
-				delete(r.old, t)
-				r.count--
+		var tags []uint64
+		for t, m := range r.old {
+			if t >= first && t <= last && (of == nil || m.consumer == of) {
+				tags = append(tags, t)
 			}
+		}
+		slices.Sort(tags)
+		for _, t := range tags {
+			out = append(out, r.old[t])
+			delete(r.old, t)
+			r.count--
 		}
 	}
 	next = max(first, r.first+1)

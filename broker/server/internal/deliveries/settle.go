@@ -55,7 +55,9 @@ func (b *Batch) Flush() {
 	} else {
 		b.q.SettleFor(b.how, b.seqs, b.wake, b.Why)
 	}
-	b.q, b.wake, b.seqs = nil, nil, b.seqs[:0]
+	if b.q, b.wake, b.seqs = nil, nil, b.seqs[:0]; cap(b.seqs) > 16*endAtOnce {
+		b.seqs = nil
+	}
 }
 
 // Settle ends the delivery with a tag; with multiple, all deliveries up to it (0: all). It
@@ -64,7 +66,7 @@ func (b *Batch) Flush() {
 // messages as well, they are settled. The reader's.
 func (d *Deliveries) Settle(b *Batch, how broker.Settlement, tag uint64, multiple bool, id amqp.MethodID) (err error) {
 	d.mu.Lock()
-	first, last, waiting := tag, tag, len(d.shared.line) > 0
+	first, last := tag, tag
 	if multiple {
 		first = 1
 	}
@@ -77,6 +79,9 @@ func (d *Deliveries) Settle(b *Batch, how broker.Settlement, tag uint64, multipl
 	if d.settle(b, how, first, last, &err, id) == 0 && (!multiple || tag != 0) {
 		return unknownTag(tag, id)
 	}
+	d.mu.Lock()
+	waiting := len(d.shared.line) > 0 // those that were refused until now, also a moment ago
+	d.mu.Unlock()
 	if waiting {
 		b.Flush()
 		d.ServeLine()
@@ -143,16 +148,23 @@ func (d *Deliveries) ReturnAll(b *Batch) {
 	d.ServeLine()
 }
 
-// endAtOnce is how many deliveries end under one lock: queues that deliver to the channel wait for it. What takes several
-// steps is flushed with each, so that nothing grows with the number of deliveries.
+// endAtOnce is how many deliveries end under one lock: queues that deliver to the channel wait for it. What leaves its queue
+// is flushed with each step; what comes back is gathered, since all of it is in its place before one is delivered again.
 const endAtOnce = 4096
 
 // end adds the deliveries with the tags first to last to the batch, those of a consumer (nil: of all, which get the credit back). It
 // calls lapsed for each whose lock has lapsed, and returns how many there were.
 func (d *Deliveries) end(b *Batch, how broker.Settlement, first, last uint64, of *Consumer, lapsed func(delivery)) (n int) {
 	for next := first; next <= last; {
-		if next != first {
+		switch {
+		case next == first:
+		case how == broker.Ack || how == broker.Reject:
 			b.Flush()
+		case n == len(d.ended): // after the first step: a slice that grows is copied as a whole, again and again
+			d.mu.Lock()
+			left := d.unacked.count
+			d.mu.Unlock()
+			b.seqs = slices.Grow(b.seqs, left)
 		}
 		next = d.endStep(how, next, last, of)
 		for _, m := range d.ended {
