@@ -20,9 +20,10 @@ const (
 	// refreshEvery is how often the queues are looked at when RabbitMQ reports changes, pollEvery when it does not.
 	refreshEvery = 30 * time.Second
 	pollEvery    = 5 * time.Second
-	// lookAgain is how long after a change the queues are looked at once more: for up to five seconds RabbitMQ reports
-	// the policies that were in force before.
+	// lookAgain is how long after a change the queues are looked at once more, and lookTimes how often: RabbitMQ reports the policies
+	// that were in force before for up to five seconds, and of an idle quorum queue in a cluster for up to 14 (3.10.8).
 	lookAgain = 6 * time.Second
+	lookTimes = 3
 	// settle is how long changes are collected, and the shortest time between two inventories.
 	settle = 200 * time.Millisecond
 	// lookTimeout is for one inventory.
@@ -42,19 +43,23 @@ func (p *Primary) runInventory(ctx context.Context, running *sync.WaitGroup) {
 			close(polled)
 		}
 	})
-	every := refreshEvery
+	every, again := refreshEvery, 0
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		next := every
 		select {
 		case <-timer.C:
 		case <-p.looks:
-			next = min(every, lookAgain)
+			again = lookTimes
 		case <-polled:
-			every, next, polled = pollEvery, pollEvery, nil
+			every, polled = pollEvery, nil
 		case <-ctx.Done():
 			return
+		}
+		next := every
+		if again > 0 {
+			again--
+			next = min(every, lookAgain)
 		}
 		p.take(ctx, running)
 		if !sleep(ctx, settle) {
