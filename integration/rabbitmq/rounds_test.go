@@ -529,6 +529,7 @@ func (r *round) changePolicy() {
 		r.policy["dead-letter-exchange"] = "dlx.two"
 	case 2:
 		r.policy["max-length"] = 100_000
+		r.day.scrambles = true // it is given back and taken again: one message in 60 was seen before others (3.10.8)
 		r.setPolicy()
 		eventually(r.t, answerLimit, "the queue to be let go", func() bool {
 			return slices.ContainsFunc(r.keepers, func(k *replica) bool { return k.queue(r.queue).State == "refused" })
