@@ -24,8 +24,9 @@ type Deliveries struct {
 	KeepLocks bool
 
 	// The reader's:
-	tags  uint32     // consumer tags generated so far
-	ended []delivery // scratch space of end
+	tags    uint32     // consumer tags generated so far
+	ended   []delivery // scratch space of end
+	refused bool       // consumers waited for the shared prefetch after the last step of a settlement
 
 	mu        sync.Mutex
 	closed    bool

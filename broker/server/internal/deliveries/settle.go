@@ -65,24 +65,20 @@ func (b *Batch) Flush() {
 // is not known, or the lock on the message has lapsed. If a multiple settlement names other
 // messages as well, they are settled. The reader's.
 func (d *Deliveries) Settle(b *Batch, how broker.Settlement, tag uint64, multiple bool, id amqp.MethodID) (err error) {
-	d.mu.Lock()
 	first, last := tag, tag
 	if multiple {
-		first = 1
+		d.mu.Lock()
+		if first = 1; tag == 0 {
+			last = d.unacked.next
+		} else if tag > d.unacked.next {
+			last = 0
+		}
+		d.mu.Unlock()
 	}
-	if multiple && tag == 0 {
-		last = d.unacked.next
-	} else if tag > d.unacked.next {
-		first, last = 1, 0
-	}
-	d.mu.Unlock()
 	if d.settle(b, how, first, last, &err, id) == 0 && (!multiple || tag != 0) {
 		return unknownTag(tag, id)
 	}
-	d.mu.Lock()
-	waiting := len(d.shared.line) > 0 // those that were refused until now, also a moment ago
-	d.mu.Unlock()
-	if waiting {
+	if d.refused {
 		b.Flush()
 		d.ServeLine()
 	}
@@ -197,6 +193,7 @@ func (d *Deliveries) endStep(how broker.Settlement, first, last uint64, of *Cons
 	if how == broker.Ack {
 		d.counts.Acked += uint64(len(d.ended))
 	}
+	d.refused = len(d.shared.line) > 0
 	return next
 }
 
