@@ -26,8 +26,8 @@ func (s *Store) Define(changes ...Definition) {
 	}
 }
 
-// Undefine is Define for changes that no record needs, such as removals: there may be hundreds of thousands at once, and a
-// record handed in later may be safe before them.
+// Undefine is Define for what no record needs, such as 100,000 removals: a record handed in later may be safe before it. It is written
+// with the next definitions that somebody, or a record, waits for, or when the store is closed.
 func (s *Store) Undefine(changes ...Definition) {
 	if s.definitions != nil {
 		s.definitions.define(changes, false)

@@ -112,10 +112,10 @@
 //	                         ▼
 //	                       new file: what is true, written, synced, renamed
 //
-// Before the committer writes records it has all pending definitions written, since the
-// records may refer to them; removals (Undefine) it leaves to those who wait for them. If there is no space for definitions it does not wait: the
-// maintainer tries again later, and Unsaved reports why. An owner that lets no message into
-// a queue before SyncDefinitions has returned loses nothing by this.
+// Before the committer writes records it has all pending definitions written, since the records may
+// refer to them; removals (Undefine) it leaves to those who wait for them. If there is no space for
+// definitions it does not wait: the maintainer tries again later, and Unsaved reports why. An owner
+// that lets no message into a queue before SyncDefinitions has returned loses nothing by this.
 //
 // # Formats
 //
