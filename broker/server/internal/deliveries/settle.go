@@ -65,17 +65,22 @@ func (b *Batch) Flush() {
 // is not known, or the lock on the message has lapsed. If a multiple settlement names other
 // messages as well, they are settled. The reader's.
 func (d *Deliveries) Settle(b *Batch, how broker.Settlement, tag uint64, multiple bool, id amqp.MethodID) (err error) {
-	first, last := tag, tag
-	if multiple {
-		d.mu.Lock()
-		if first = 1; tag == 0 {
-			last = d.unacked.next
-		} else if tag > d.unacked.next {
-			last = 0
+	if !multiple {
+		found, err := d.settleOne(b, how, tag, id)
+		if !found {
+			return unknownTag(tag, id)
 		}
-		d.mu.Unlock()
+		return err
 	}
-	if d.settle(b, how, first, last, &err, id) == 0 && (!multiple || tag != 0) {
+	d.mu.Lock()
+	last := tag
+	if tag == 0 {
+		last = d.unacked.next
+	} else if tag > d.unacked.next {
+		last = 0
+	}
+	d.mu.Unlock()
+	if d.settle(b, how, 1, last, &err, id) == 0 && tag != 0 {
 		return unknownTag(tag, id)
 	}
 	if d.refused {
@@ -83,6 +88,33 @@ func (d *Deliveries) Settle(b *Batch, how broker.Settlement, tag uint64, multipl
 		d.ServeLine()
 	}
 	return err
+}
+
+// settleOne ends one delivery, as most clients do, without the steps of a range. err: its lock has lapsed.
+func (d *Deliveries) settleOne(b *Batch, how broker.Settlement, tag uint64, id amqp.MethodID) (found bool, err error) {
+	d.mu.Lock()
+	m, found := d.unacked.take(tag)
+	if found {
+		d.giveCreditLocked(m)
+		if how == broker.Ack {
+			d.counts.Acked++
+		}
+	}
+	waiting := len(d.shared.line) > 0
+	d.mu.Unlock()
+	switch {
+	case !found:
+		return false, nil
+	case m.seq == 0:
+		err = lapsedLock(tag, m.queue, id)
+	default:
+		b.add(how, m)
+	}
+	if waiting {
+		b.Flush()
+		d.ServeLine()
+	}
+	return true, err
 }
 
 // SettleRange ends the deliveries with the ids first to last that are still there; it is Settle for AMQP 1.0, whose
@@ -98,6 +130,10 @@ func (d *Deliveries) SettleRange(b *Batch, how broker.Settlement, first, last ui
 	}
 	d.mu.Unlock()
 	to := newest - uint64(behind)
+	if first == last {
+		_, err = d.settleOne(b, how, to, 0)
+		return err
+	}
 	d.settle(b, how, to-min(to-1, uint64(last-first)), to, &err, 0)
 	return err
 }
@@ -179,12 +215,7 @@ func (d *Deliveries) end(b *Batch, how broker.Settlement, first, last uint64, of
 func (d *Deliveries) endStep(how broker.Settlement, first, last uint64, of *Consumer) (next uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ended, next = d.ended[:0], first+1
-	if first < last || of != nil {
-		d.ended, next = d.unacked.takeSome(first, last, of, endAtOnce, d.ended)
-	} else if m, ok := d.unacked.take(first); ok {
-		d.ended = append(d.ended, m)
-	}
+	d.ended, next = d.unacked.takeSome(first, last, of, endAtOnce, d.ended[:0])
 	if of == nil {
 		for _, m := range d.ended {
 			d.giveCreditLocked(m)
