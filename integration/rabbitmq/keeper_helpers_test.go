@@ -37,10 +37,11 @@ type keptQueue struct {
 	// nothing back early: it counts from the receipt.
 	truncated time.Duration
 
-	mu       sync.Mutex
-	deadline map[string]time.Time // of the messages published with a TTL
-	letters  map[string]letter
-	twice    []string
+	mu        sync.Mutex
+	deadline  map[string]time.Time // of the messages published with a TTL
+	letters   map[string]letter
+	twice     []string
+	forgotten map[string]bool // whether they come or not does not matter
 }
 
 type letter struct {
@@ -52,7 +53,7 @@ type letter struct {
 func declareKept(t testing.TB, url, name string, kind queuefacts.Type, args amqp091.Table) *keptQueue {
 	t.Helper()
 	q := &keptQueue{t: t, url: url, name: name, facts: keeper.Facts{Settings: queuefacts.Settings{Type: kind}, Family: family(), TTL: -1, ConsumerTimeout: 30 * time.Minute},
-		unconfirmed: 64, deadline: map[string]time.Time{}, letters: map[string]letter{}}
+		unconfirmed: 64, deadline: map[string]time.Time{}, letters: map[string]letter{}, forgotten: map[string]bool{}}
 	if kind == queuefacts.Quorum && family() != queuefacts.Family3 {
 		q.facts.DeliveryLimit = 20 // by default
 	}
@@ -92,9 +93,11 @@ func (q *keptQueue) readLetters(conn *amqp091.Connection) {
 		reason, _ := d.Headers["x-first-death-reason"].(string)
 		queue, _ := d.Headers["x-first-death-queue"].(string)
 		q.mu.Lock()
-		if _, twice := q.letters[d.MessageId]; twice {
+		switch _, twice := q.letters[d.MessageId]; {
+		case q.forgotten[d.MessageId]:
+		case twice:
 			q.twice = append(q.twice, d.MessageId)
-		} else {
+		default:
 			q.letters[d.MessageId] = letter{time.Now(), reason, queue}
 		}
 		q.mu.Unlock()
@@ -128,6 +131,31 @@ func (q *keptQueue) send(id string, ttl time.Duration) *amqp091.DeferredConfirma
 	c, err := q.ch.PublishWithDeferredConfirm("", q.name, false, false, p)
 	check(q.t, err)
 	return c
+}
+
+// forgetUnconfirmed waits up to a minute for the confirms of messages, by id, and returns those that have none, in order: RabbitMQ need not have them,
+// and their publisher would send them again. They count no more.
+func (q *keptQueue) forgetUnconfirmed(sent map[string]*amqp091.DeferredConfirmation) []string {
+	q.t.Helper()
+	ctx, cancel := context.WithTimeout(q.t.Context(), time.Minute)
+	defer cancel()
+	var without []string
+	for id, c := range sent {
+		if ok, err := c.WaitContext(ctx); !ok || err != nil {
+			without = append(without, id)
+		}
+	}
+	slices.Sort(without)
+	if len(without) > 0 {
+		q.t.Logf("RabbitMQ has not confirmed %d messages: %.200q", len(without), without)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, id := range without {
+		q.forgotten[id] = true
+		delete(q.letters, id)
+	}
+	return without
 }
 
 // fill publishes many.
