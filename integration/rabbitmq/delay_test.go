@@ -411,3 +411,48 @@ func TestPutAsideNodeRestarts(t *testing.T) {
 	d.consume()
 	d.arrive(r, 2000)
 }
+
+// TestTombstoneCut: an operator cancels what is put aside while the connection is lost, once before RabbitMQ has got that and once before it could confirm it. Both
+// stay cancelled although Curfew is killed with -9 later, and messages with the same ids that are published after that are delivered.
+func TestTombstoneCut(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	if family() != queuefacts.Family43 {
+		return // nothing is put aside
+	}
+	d := declareDelays(t, n)
+	p := startProxy(t, n.addr)
+	r := startReplica(t, &node{http: n.http}, urlsIn("guest", []*node{{addr: p.addr}}, d.vhost), "", "one", "delay:foo.delay")
+	d.bound()
+	const count = 2
+	for _, id := range []string{"lost", "twice"} {
+		require.True(t, d.send(id, 100*time.Second, nil, "").Wait())
+	}
+	eventually(t, answerLimit, "both to be put aside", func() bool { return r.queue("foo.delay").AsideKnown == count })
+	tombstones := func() (unacked int) {
+		var q struct {
+			Unacked int `json:"messages_unacknowledged"`
+		}
+		n.api(t, http.MethodGet, "queues/"+d.vhost+"/foo.delay", nil, &q)
+		return q.Unacked
+	}
+	for i, id := range []string{"lost", "twice"} {
+		p.cutAt("x-curfew-before", id == "twice")
+		require.Empty(t, curfewDelays(t, r, "cancel", id))
+		eventually(t, answerLimit, "the tombstone of "+id, func() bool { return tombstones() == i+1 && r.queue("foo.delay").CaughtUp })
+		require.Contains(t, r.log.String(), "publish a tombstone")
+	}
+	eventually(t, answerLimit, "to keep the queue again", func() bool { q := r.queue("foo.delay"); return q.State == "keeping" && q.CaughtUp })
+	for _, id := range []string{"lost", "twice"} { // the ids are used again
+		require.True(t, d.send(id, 20*time.Second, nil, "").Wait())
+	}
+	check(t, r.cmd.Process.Kill())
+	r = startReplica(t, n, d.url, "", "one", "delay:foo.delay")
+	arrived := time.Now().Add(3 * time.Minute)
+	eventually(t, 2*time.Minute, "what was published later", func() bool { return d.count() == count })
+	eventually(t, time.Until(arrived), "nothing to be left", func() bool {
+		q := r.queue("foo.delay")
+		return q.CaughtUp && q.Held == 0 && q.Aside == 0 && tombstones() == 0
+	})
+	d.settled(time.Now())
+}

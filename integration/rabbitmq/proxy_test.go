@@ -1,10 +1,12 @@
 package rabbitmq
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // proxy forwards connections to one server, until it cuts them.
@@ -13,6 +15,8 @@ type proxy struct {
 	mu    sync.Mutex
 	to    string // "" forwards none
 	conns map[net.Conn]bool
+	last  []byte // all connections are cut when a client has sent that; nil: none are
+	after bool   // the server has got it then, and has not been heard
 }
 
 func startProxy(t testing.TB, to string) *proxy {
@@ -52,17 +56,62 @@ func (p *proxy) serve(client net.Conn) {
 	}
 	p.conns[client], p.conns[node] = true, true
 	p.mu.Unlock()
-	pass := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from)
-		to.Close()
-		from.Close()
+	deaf := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(&hearing{client, deaf}, node)
+		client.Close()
+		node.Close()
+	}()
+	for buf := make([]byte, 64<<10); ; {
+		read, err := client.Read(buf)
+		p.mu.Lock()
+		last := p.last != nil && bytes.Contains(buf[:read], p.last)
+		after := p.after
+		if last {
+			p.last = nil
+		}
+		p.mu.Unlock()
+		if last && after {
+			close(deaf)
+			time.AfterFunc(300*time.Millisecond, p.cut) // what belongs to it follows
+		} else if last {
+			p.cut()
+		}
+		if last && !after || err != nil {
+			break
+		}
+		if _, err := node.Write(buf[:read]); err != nil {
+			break
+		}
 	}
-	go pass(client, node)
-	pass(node, client)
+	client.Close()
+	node.Close()
 	p.mu.Lock()
 	delete(p.conns, client)
 	delete(p.conns, node)
 	p.mu.Unlock()
+}
+
+// hearing is a connection to a client until it is deaf.
+type hearing struct {
+	net.Conn
+	deaf <-chan struct{}
+}
+
+func (h *hearing) Write(p []byte) (int, error) {
+	select {
+	case <-h.deaf:
+		return len(p), nil
+	default:
+		return h.Conn.Write(p)
+	}
+}
+
+// cutAt cuts all connections when a client next sends a text: before the server gets it, or after that and before it can answer.
+func (p *proxy) cutAt(text string, after bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last, p.after = []byte(text), after
 }
 
 // cut ends all connections at once.

@@ -12,23 +12,30 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 )
 
-// stampHeader is the annotation in which RabbitMQ keeps with a message when it is due, in Unix microseconds, and how often it had come out of this queue
-// before. With another number it is of an earlier wait.
+// stampHeader is the annotation in which RabbitMQ keeps with a message when it is due, how often it had come out of this queue before, and when it was first
+// put aside; the times are Unix microseconds. With another number it is of an earlier wait.
 const stampHeader = "x-curfew-due"
+
+// beforeHeader makes an x-cancel a tombstone of Curfew's own, which ends only what was put aside before then, in Unix microseconds: it may be in the queue
+// twice, the later one when the message has long gone and its id is used again.
+const beforeHeader = "x-curfew-before"
 
 // deliveryTime is the annotation with which RabbitMQ 4.3 delivers a message again at that time, Unix ms.
 const deliveryTime = "x-opt-delivery-time"
 
-func stampOf(due deadline.Instant, deaths int64) string { return fmt.Sprintf("%d %d", due, deaths) }
+func stampOf(due deadline.Instant, deaths int64, stamped deadline.Instant) string {
+	return fmt.Sprintf("%d %d %d", due, deaths, stamped)
+}
 
-// readStamp returns when the message is due; 0: it has no stamp, or one of an earlier wait.
-func readStamp(v any, deaths int64) (due deadline.Instant) {
+// readStamp returns when the message is due, and when it was first put aside; 0: it has no stamp, or one of an earlier wait.
+func readStamp(v any, deaths int64) (due, stamped deadline.Instant) {
 	text, _ := v.(string)
 	var times int64
-	if n, err := fmt.Sscan(text, &due, &times); n != 2 || err != nil || times != deaths {
-		return 0
+	stamped = 1 // earlier Curfews did not say
+	if n, _ := fmt.Sscan(text, &due, &times, &stamped); n < 2 || times != deaths {
+		return 0, 0
 	}
-	return due
+	return due, stamped
 }
 
 // putAside has RabbitMQ keep a message until shortly before it is due. It stays in waiting, so that it is listed.
@@ -40,7 +47,8 @@ func (c *core) putAside(now deadline.Instant, e *held) {
 	}
 	c.free[from] = e.due + 1
 	c.asideAt = time.Now()
-	out := effect{channel: e.channel, tag: e.tag, aside: e.due, stamp: stampOf(e.due, e.deaths)}
+	e.stamped = cmp.Or(e.stamped, now)
+	out := effect{channel: e.channel, tag: e.tag, aside: e.due, stamp: stampOf(e.due, e.deaths, e.stamped)}
 	if until := e.due.Add(-heldFor); until > now {
 		out.until = until
 	}
@@ -82,18 +90,18 @@ func (c *core) isAside(e *held) bool {
 // come back. For a replacement, which goes its own way, a tombstone is published.
 func (c *core) plant(now deadline.Instant, e *held, found Outcome) {
 	m := e.message
-	tombstone := c.bearing(m.target)
+	tombstone := c.bearing(m.target, c.last, false)
 	switch {
 	case m.command == replacing:
 		tombstone.user = cmp.Or(tombstone.user, m.user)
-		c.out = append(c.out, effect{tombstone: m.target})
+		c.publish(tombstone)
 		c.answer(m.replyTo, m.correl, Replaced)
 		if e.channel != nil {
 			c.hold(now, e)
 		}
 		return
 	case tombstone.channel == nil, m.returned: // RabbitMQ gives it up after seven weeks, and delivers it again
-		tombstone.channel, tombstone.tag, tombstone.user = e.channel, e.tag, m.user
+		c.carry(tombstone, e)
 	default: // there is one already
 		c.settle(e, true)
 	}
@@ -103,28 +111,69 @@ func (c *core) plant(now deadline.Instant, e *held, found Outcome) {
 	c.answer(m.replyTo, m.correl, found)
 }
 
-// bearing returns the tombstone for an id, and drops what is known of the messages with it.
-func (c *core) bearing(id string) *held {
+// carry has a command that was delivered be the tombstone.
+func (c *core) carry(tombstone, e *held) {
+	if tombstone.channel != nil {
+		c.settle(tombstone, true)
+	}
+	tombstone.channel, tombstone.tag, tombstone.user, tombstone.unconfirmed = e.channel, e.tag, e.message.user, false
+}
+
+// bearing returns the tombstone for what has an id and was put aside until then, and drops what is known of it; unless older, also what has just come.
+func (c *core) bearing(id string, until deadline.Instant, older bool) *held {
 	tombstone := c.tombstones[id]
 	if tombstone == nil {
 		tombstone = &held{id: id, at: -1}
 		c.tombstones[id] = tombstone
 	}
-	for e := c.byID[id]; e != nil; e = c.byID[id] {
-		if c.acked++; e.channel != nil {
-			c.settle(e, true)
+	tombstone.since = max(tombstone.since, until)
+	var next *held
+	for e := c.byID[id]; e != nil; e = next {
+		next = e.next
+		switch {
+		case older && (e.stamped == 0 || e.stamped > until):
 			continue
+		case e.channel != nil:
+			c.settle(e, true)
+		default:
+			c.forget(e)
+			tombstone.targets++
 		}
-		c.forget(e)
-		tombstone.targets++
+		c.acked++
 	}
 	return tombstone
+}
+
+// publish has a tombstone published, until RabbitMQ has confirmed it.
+func (c *core) publish(tombstone *held) {
+	tombstone.unconfirmed = true
+	c.out = append(c.out, effect{tombstone: tombstone})
+}
+
+// publishAgain has those published that RabbitMQ has not confirmed.
+func (c *core) publishAgain() {
+	for _, tombstone := range c.tombstones {
+		if tombstone.unconfirmed {
+			c.publish(tombstone)
+		}
+	}
+}
+
+// readTombstone takes in a tombstone that a Curfew has published. There may be another one like it, and what it is for may have ended.
+func (c *core) readTombstone(e *held) {
+	m := e.message
+	known, acked := c.tombstones[m.target], c.acked
+	tombstone := c.bearing(m.target, m.before, true)
+	c.carry(tombstone, e)
+	if ended := c.acked > acked; known == nil && tombstone.targets == 0 && (ended || c.complete || c.outcome(m.target) == Cancelled) {
+		c.endTombstone(tombstone, ended)
+	}
 }
 
 // tombstoneFor returns the tombstone for a message that has come back; nil: there is none by somebody who may cancel it.
 func (c *core) tombstoneFor(m *message) *held {
 	t := c.tombstones[m.id]
-	if t == nil || !m.returned || c.cancel == cluster.CancelSameUser && (m.user == "" || t.user != m.user) && t.user != c.self {
+	if t == nil || !m.returned || m.stamped > t.since || c.cancel == cluster.CancelSameUser && (m.user == "" || t.user != m.user) && t.user != c.self {
 		return nil
 	}
 	return t
@@ -136,11 +185,14 @@ func (c *core) endOne(e, tombstone *held) {
 	if tombstone.targets--; tombstone.targets > 0 {
 		return
 	}
-	c.note(e.id, Cancelled)
-	c.endTombstone(tombstone)
+	c.endTombstone(tombstone, true)
 }
 
-func (c *core) endTombstone(tombstone *held) {
+// endTombstone drops a tombstone, which has ended something or has nothing to wait for.
+func (c *core) endTombstone(tombstone *held, ended bool) {
+	if ended && c.byID[tombstone.id] == nil { // or the id is used again
+		c.note(tombstone.id, Cancelled)
+	}
 	delete(c.tombstones, tombstone.id)
 	if tombstone.channel != nil {
 		c.settle(tombstone, true)
@@ -151,19 +203,21 @@ func (c *core) endTombstone(tombstone *held) {
 func (c *core) nothingAside() {
 	c.complete = true
 	for _, e := range c.tombstones {
-		c.endTombstone(e)
+		c.endTombstone(e, false)
 	}
 }
 
 // cancelHere cancels for an operator. A tombstone is published, since it has to outlive this process.
-func (c *core) cancelHere(id string) Outcome {
+func (c *core) cancelHere(now deadline.Instant, id string) Outcome {
 	o := c.end(id, Cancelled)
 	if o != PutAside && o != Unclear {
 		return o
 	}
-	if c.tombstones[id] == nil {
-		c.bearing(id).user = c.self
-		c.out = append(c.out, effect{tombstone: id})
+	if c.tombstones[id] == nil || c.byID[id] != nil {
+		c.last = max(c.last, now)
+		tombstone := c.bearing(id, c.last, false)
+		tombstone.user = c.self
+		c.publish(tombstone)
 	}
 	if o == PutAside {
 		return Cancelled

@@ -41,7 +41,7 @@ func (k *Keeper) List(before deadline.Instant, id string, limit int) (all []Wait
 
 // Cancel acknowledges the waiting messages with an id, which are never delivered.
 func (k *Keeper) Cancel(id string) Outcome {
-	return k.do(func(c *core, _ deadline.Instant) Outcome { return c.cancelHere(id) })
+	return k.do(func(c *core, now deadline.Instant) Outcome { return c.cancelHere(now, id) })
 }
 
 // Reschedule has the waiting messages with an id wait for that long from now, 0 for no longer.

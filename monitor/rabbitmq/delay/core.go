@@ -58,7 +58,7 @@ const (
 // held is one message that waits: here, or put aside in RabbitMQ, then without a channel.
 type held struct {
 	due         deadline.Instant
-	since       deadline.Instant // when it came
+	since       deadline.Instant // when it came; of a tombstone: it ends what was put aside until then
 	message     *message         // of a command that waits for its target; nil: it is none
 	fingerprint uint64
 	id, key     string
@@ -69,9 +69,11 @@ type held struct {
 	channel     *channel
 	tag         uint64
 	known       Known
-	at          int   // in the heap; -1: it is settled
-	next, prev  *held // with the same id, the later and the earlier ones
-	targets     int   // of a tombstone: how many messages it ends; 0: unclear
+	at          int              // in the heap; -1: it is settled
+	next, prev  *held            // with the same id, the later and the earlier ones
+	stamped     deadline.Instant // when it was first put aside, 0: it was not
+	targets     int              // of a tombstone: how many messages it ends; 0: unclear
+	unconfirmed bool             // a tombstone that is to be published, and RabbitMQ may not have it
 }
 
 // dueTimes are due times of equal messages.
@@ -118,7 +120,7 @@ type effect struct {
 	aside     deadline.Instant // not 0: it is put aside, and is due then
 	stamp     string           // goes with it
 	until     deadline.Instant // 0: it comes back at once
-	tombstone string           // the message-id that a tombstone is published for
+	tombstone *held            // not nil: it is published
 	replyTo   string           // of an answer
 	correl    string
 	answer    Outcome
@@ -168,6 +170,7 @@ func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *co
 // begin starts over on a new connection, with that many messages ready.
 func (c *core) begin(now deadline.Instant, ready int) {
 	c.last, c.backlog, c.caughtUp = max(c.last, now), ready, ready == 0
+	c.publishAgain()
 }
 
 // remember takes in due times that another Curfew knew. A shadow with AgeUnknown takes one back.
@@ -225,10 +228,15 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 	if c.backlog--; c.backlog <= 0 {
 		c.caughtUp = true
 	}
-	e := &held{since: now, fingerprint: m.fingerprint, id: m.id, key: m.key, user: m.user, to: m.to, again: m.again, deaths: m.deaths, channel: ch, tag: tag}
+	e := &held{since: now, fingerprint: m.fingerprint, id: m.id, key: m.key, user: m.user, to: m.to, again: m.again, deaths: m.deaths, stamped: m.stamped, channel: ch, tag: tag}
 	ch.add(now)
 	if m.parked {
 		c.settle(e, true)
+		return
+	}
+	if m.before > 0 && m.user != "" && m.user == c.self {
+		e.message = m
+		c.readTombstone(e)
 		return
 	}
 	if m.command == cancelling || m.command == rescheduling {

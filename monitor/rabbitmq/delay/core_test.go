@@ -361,8 +361,9 @@ func TestPutAside(t *testing.T) {
 			case e.aside > 0:
 				stamps[s.ids[e.tag]] = e.stamp
 				done = append(done, "aside "+s.ids[e.tag])
-			case e.tombstone != "":
-				done = append(done, "tombstone "+e.tombstone)
+			case e.tombstone != nil:
+				e.tombstone.unconfirmed = false
+				done = append(done, "tombstone "+e.tombstone.id)
 			default:
 				rest = append(rest, e)
 			}
@@ -399,7 +400,7 @@ func TestPutAside(t *testing.T) {
 	require.Equal(t, []string{"-b", "-end b", "-c"}, after(0))
 	require.Equal(t, []string{"+a"}, after(time.Minute))
 	require.Empty(t, s.c.tombstones)
-	require.Equal(t, Unclear, s.c.cancelHere("d"), "RabbitMQ is late with it, so not all is known")
+	require.Equal(t, Unclear, s.c.cancelHere(s.now, "d"), "RabbitMQ is late with it, so not all is known")
 
 	other := newStory(t, cluster.CancelAny)
 	other.c.putsAside = true
@@ -410,8 +411,93 @@ func TestPutAside(t *testing.T) {
 	back("d", "x-delay", hour)
 	require.Equal(t, []string{"-d", "-end d"}, after(time.Hour))
 
-	stale := published("again", amqp091.Table{"x-delay": hour, stampHeader: stampOf(1, 0), "x-death": []any{amqp091.Table{"queue": "foo.delay", "count": int64(1)}}})
+	stale := published("again", amqp091.Table{"x-delay": hour, stampHeader: stampOf(1, 0, 1), "x-death": []any{amqp091.Table{"queue": "foo.delay", "count": int64(1)}}})
 	stale.Redelivered = true
 	s.deliver(stale)
 	require.Equal(t, []string{"aside again"}, after(0), "its stamp is of an earlier wait")
+}
+
+// TestTombstoneTwice: a tombstone that RabbitMQ has not confirmed is published again, and may then be in the queue twice. It ends what was put aside before the
+// command, whoever reads it, and nothing later with the same id.
+func TestTombstoneTwice(t *testing.T) {
+	hour := amqp091.Table{"x-delay": int64(3_600_000)}
+	begin := func() *story {
+		s := newStory(t, cluster.CancelOff)
+		s.c.putsAside, s.c.self = true, "curfew"
+		return s
+	}
+	var stamps []string
+	out := func(s *story) (done []string) {
+		for _, e := range s.c.out {
+			switch {
+			case e.tombstone != nil:
+				done = append(done, "tombstone")
+			case e.aside > 0:
+				stamps = append(stamps, e.stamp)
+			case e.ack:
+				done = append(done, "-"+s.ids[e.tag])
+			}
+		}
+		s.c.out = nil
+		return done
+	}
+	back := func(s *story, at int) {
+		again := published("a", amqp091.Table{"x-delay": int64(3_600_000), stampHeader: stamps[at]})
+		again.Redelivered = true
+		s.deliver(again)
+	}
+	tombstone := func(s *story, name string, until deadline.Instant) {
+		d := published(name, amqp091.Table{"x-cancel": "a", beforeHeader: int64(until)})
+		d.UserId = "curfew"
+		s.deliver(d)
+	}
+
+	s := begin()
+	s.deliver(published("a", hour))
+	require.Equal(t, Cancelled, s.c.cancelHere(s.now, "a"))
+	require.Equal(t, []string{"tombstone"}, out(s))
+	until := s.c.tombstones["a"].since
+	s.c.lose(nil)
+	s.c.begin(s.now, 0)
+	require.Equal(t, []string{"tombstone"}, out(s), "it is not known whether RabbitMQ has it")
+	tombstone(s, "first", until)
+	tombstone(s, "second", until)
+	require.Equal(t, []string{"-first"}, out(s), "one is enough")
+	s.c.begin(s.now, 0)
+	require.Empty(t, out(s), "it was delivered, so RabbitMQ has it")
+	s.now = s.now.Add(time.Second)
+	s.deliver(published("a", hour)) // the id is used again
+	require.Empty(t, out(s))
+	back(s, 1)
+	require.Empty(t, out(s), "it is newer")
+	back(s, 0)
+	require.Equal(t, []string{"-a", "-second"}, out(s))
+	tombstone(s, "third", until)
+	require.Empty(t, out(s), "nothing of it is known")
+	back(s, 2)
+	require.Empty(t, out(s))
+	require.Len(t, s.c.byID, 1, "the newer one waits")
+	require.Equal(t, Cancelled, s.c.cancelHere(s.now, "a"))
+	back(s, 3)
+	require.Equal(t, []string{"tombstone", "-a", "-third"}, out(s), "now it is cancelled, too")
+
+	other := begin() // after the first has died
+	other.now = s.now.Add(59*time.Minute + 30*time.Second)
+	back(other, 0)
+	back(other, 1)
+	tombstone(other, "first", until)
+	require.Equal(t, []string{"-a", "-first"}, out(other), "what has come back before it")
+	tombstone(other, "second", until)
+	require.Empty(t, out(other))
+	require.Equal(t, []string{"+a"}, other.after(time.Minute), "the newer one")
+	other.c.nothingAside()
+	require.Equal(t, []string{"-second"}, out(other))
+
+	spoof := begin()
+	spoof.c.cancel = cluster.CancelAny
+	spoof.deliver(published("a", hour))
+	out(spoof)
+	spoof.deliver(published("spoof", amqp091.Table{"x-cancel": "a", beforeHeader: int64(until.Add(-time.Hour))}))
+	back(spoof, len(stamps)-1)
+	require.Equal(t, []string{"-a", "-spoof"}, out(spoof), "it is Curfew's own only from Curfew's user")
 }

@@ -214,29 +214,51 @@ func deathsOf(deaths []map[any]any) (all []any) {
 	return all
 }
 
-// publishTombstone publishes a tombstone and waits until RabbitMQ has it.
-func (s *session) publishTombstone(id string) error {
+// publishTombstone publishes a tombstone and waits until RabbitMQ has it. If not, it is published again, by the next session or
+// after passedEvery. The error: the connection is lost.
+func (s *session) publishTombstone(tombstone *held) error {
+	k := s.k
+	k.mu.Lock()
+	id, until, wanted := tombstone.id, tombstone.since, tombstone.unconfirmed && k.core.tombstones[tombstone.id] == tombstone
+	k.mu.Unlock()
+	if !wanted || time.Since(s.refusedAt) < passedEvery/2 {
+		return nil
+	}
+	err := s.confirmed(amqp091.Publishing{DeliveryMode: amqp091.Persistent, UserId: k.o.User, Headers: amqp091.Table{"x-cancel": id, beforeHeader: int64(until)}})
+	if err != nil && s.conn.IsClosed() {
+		return fmt.Errorf("publish a tombstone: %w", err)
+	}
+	if err != nil {
+		s.refusedAt = time.Now()
+		k.trouble("tombstone", fmt.Sprintf("that %s was cancelled is known only to this Curfew, which cannot publish that to the queue: let its user write to amq.default (%v)", id, err), 3*passedEvery)
+		return nil
+	}
+	k.mu.Lock()
+	tombstone.unconfirmed = tombstone.since > until
+	k.mu.Unlock()
+	k.trouble("tombstone", "", 0)
+	return nil
+}
+
+// confirmed publishes to the queue. The error: RabbitMQ may not have it.
+func (s *session) confirmed(p amqp091.Publishing) error {
 	ch, err := s.conn.Channel()
 	if err != nil {
-		return fmt.Errorf("open a channel: %w", err)
+		return err
 	}
 	defer ch.Close()
 	if err := ch.Confirm(false); err != nil {
-		return fmt.Errorf("ask for confirms: %w", err)
+		return err
 	}
 	limited, cancel := context.WithTimeout(s.ctx, callTimeout)
 	defer cancel()
-	confirm, err := ch.PublishWithDeferredConfirmWithContext(limited, "", s.k.o.Queue, true, false, amqp091.Publishing{
-		DeliveryMode: amqp091.Persistent, UserId: s.k.o.User, Headers: amqp091.Table{"x-cancel": id}})
+	confirm, err := ch.PublishWithDeferredConfirmWithContext(limited, "", s.k.o.Queue, true, false, p)
 	if err != nil {
-		return fmt.Errorf("publish a tombstone: %w", err)
+		return err
 	}
 	ok, err := confirm.WaitContext(limited)
 	if err == nil && !ok {
-		err = errors.New("RabbitMQ refused it")
+		err = errors.New("RabbitMQ has not taken it")
 	}
-	if err != nil {
-		return fmt.Errorf("publish a tombstone: %w", err)
-	}
-	return nil
+	return err
 }

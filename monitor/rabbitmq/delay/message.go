@@ -21,6 +21,7 @@ type message struct {
 	expires   bool             // delay is its expiration
 	published deadline.Instant // at the latest, by what the message says; 0: nothing
 	stamp     deadline.Instant // when it is due, as RabbitMQ has kept it; 0: it has no stamp
+	stamped   deadline.Instant // when it was first put aside, with a stamp
 	deaths    int64            // how often it has been dead-lettered from this queue
 	passed    string           // the queue that it was dead-lettered from last
 	returned  bool             // it was delivered before
@@ -30,8 +31,9 @@ type message struct {
 	parked bool   // it is in its parking queue
 
 	command commandKind
-	target  string // the message that a command is about
-	only    bool   // x-replace-only
+	target  string           // the message that a command is about
+	before  deadline.Instant // of a tombstone that a Curfew has published; 0: it is none
+	only    bool             // x-replace-only
 	replyTo string
 	correl  string
 }
@@ -77,13 +79,16 @@ func read(fingerprints *fingerprint.Hash, queue string, d *amqp091.Delivery) mes
 			}
 		}
 	}
-	m.stamp = readStamp(stamp, m.deaths)
+	m.stamp, m.stamped = readStamp(stamp, m.deaths)
 	for kind, header := range map[commandKind]string{cancelling: "x-cancel", replacing: "x-replace", rescheduling: "x-reschedule"} {
 		if id, ok := d.Headers[header].(string); ok && kind > m.command {
 			m.command, m.target = kind, id
 		}
 	}
 	m.only, _ = d.Headers["x-replace-only"].(bool)
+	if before, ok := fingerprint.Integer(d.Headers[beforeHeader]); ok && m.command == cancelling {
+		m.before = deadline.Instant(before)
+	}
 	return m
 }
 

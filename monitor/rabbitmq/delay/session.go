@@ -53,19 +53,20 @@ func (l line091) close() { _ = l.ch.Close() }
 
 // session is one connection. One goroutine, run, writes; the others read.
 type session struct {
-	k       *Keeper
-	conn    *amqp091.Connection
-	control *amqp091.Channel // looks, and binds
-	answers *amqp091.Channel // nil: none is open
-	retries *retries         // nil: mode delay
-	links   links            // of AMQP 1.0
-	aside   bool             // messages are put aside
-	began   time.Time
-	facts   keeper.Facts
-	ctx     context.Context
-	wg      sync.WaitGroup
-	failed  chan error
-	opened  int
+	k         *Keeper
+	conn      *amqp091.Connection
+	control   *amqp091.Channel // looks, and binds
+	answers   *amqp091.Channel // nil: none is open
+	retries   *retries         // nil: mode delay
+	links     links            // of AMQP 1.0
+	aside     bool             // messages are put aside
+	began     time.Time
+	facts     keeper.Facts
+	ctx       context.Context
+	wg        sync.WaitGroup
+	failed    chan error
+	opened    int
+	refusedAt time.Time // when RabbitMQ last did not take a tombstone
 
 	channels []*channel // guarded by k.mu
 }
@@ -379,7 +380,7 @@ func (s *session) step(timer *time.Timer) error {
 // perform writes one effect. If the channel is closed, its messages come again.
 func (s *session) perform(e *effect) error {
 	switch {
-	case e.tombstone != "":
+	case e.tombstone != nil:
 		return s.publishTombstone(e.tombstone)
 	case e.channel == nil:
 		s.answer(e)
@@ -453,6 +454,7 @@ func (s *session) passed() {
 	k.mu.Lock()
 	now := k.o.Now()
 	k.core.prune(now)
+	k.core.publishAgain()
 	before := now
 	if len(k.core.waiting) > 0 {
 		before = min(before, k.core.waiting[0].due)
