@@ -24,8 +24,8 @@
 //
 // # Parts
 //
-// rest speaks HTTP, letters answers requests about dead letters and replays, rates has the counts over time, metrics the metrics with RabbitMQ's
-// names.
+// rest speaks HTTP. Here, the files letter_* answer requests about dead letters and replays, rates has the counts over time, and the files
+// metrics* show all of it by the names that RabbitMQ's dashboards and alerts use.
 //
 // # Left to others
 //

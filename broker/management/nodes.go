@@ -2,7 +2,6 @@ package management
 
 import (
 	"math"
-	"net/http"
 	"os"
 	"runtime"
 	"slices"
@@ -10,9 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"curfew/broker/management/metrics"
 	"curfew/broker/management/rest"
 	"curfew/broker/memory"
 	"curfew/broker/operate"
@@ -209,16 +205,9 @@ func descriptors() (used, most int) {
 	return len(open), most
 }
 
-// Metrics answers on the paths of RabbitMQ's Prometheus plugin, on /metrics together with what own gathers.
-func (a *API) Metrics(own prometheus.Gatherer) http.Handler {
-	return metrics.Handler(metrics.Options{
-		Broker: a.b, Server: a.Server, Node: a.Node, Version: a.Version, ClusterName: a.clusterName, Host: a.host, Turns: a.server.Turns,
-	}, own)
-}
-
 // host returns what the process uses, and its limits.
-func (a *API) host() metrics.Host {
-	h := metrics.Host{MemoryLimit: a.memoryLimit(), Uptime: a.Now().Sub(a.started)}
+func (a *API) host() hostUse {
+	h := hostUse{MemoryLimit: a.memoryLimit(), Uptime: a.Now().Sub(a.started)}
 	h.OpenFiles, h.MaxFiles = descriptors()
 	h.DiskFree, h.DiskLimit = a.disk()
 	return h

@@ -1,10 +1,11 @@
 package management_test
 
 import (
-	"github.com/rabbitmq/amqp091-go"
-	"github.com/stretchr/testify/require"
 	"strings"
 	"testing"
+
+	"github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
 
 	"github.com/stretchr/testify/assert"
 )

@@ -3,7 +3,6 @@ package management
 import (
 	"net/http"
 
-	"curfew/broker/management/letters"
 	"curfew/broker/management/rest"
 
 	"curfew/broker/operate"
@@ -46,7 +45,7 @@ func (a *API) table() (table []rest.Route) {
 		}
 		table = append(table, served)
 	}
-	return append(append(table, rest.Derived(operate.All())...), letters.Routes()...)
+	return append(append(table, rest.Derived(operate.All())...), letterRoutes()...)
 }
 
 // object is a JSON object.

@@ -36,9 +36,7 @@ var rooms = map[string][]string{
 	"broker/operate/messages":       {"broker", "broker/amqp", "broker/operate", "broker/policy", "broker/queue"},
 	"broker/operate/admin":          {"broker", "broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy"},
 	"broker/definitions":            {"broker", "broker/access", "broker/amqp", "broker/policy"},
-	"broker/management":             {"broker", "broker/access", "broker/amqp", "broker/definitions", "broker/memory", "broker/management/letters", "broker/management/metrics", "broker/management/rest", "broker/operate", "broker/operate/messages", "broker/operate/admin", "broker/policy", "broker/queue", "broker/server"},
-	"broker/management/letters":     {"broker/deadletters", "broker/management/rest", "broker/operate", "broker/operate/messages"},
-	"broker/management/metrics":     {"broker", "broker/management/rest", "broker/policy", "broker/queue", "broker/server"},
+	"broker/management":             {"broker", "broker/access", "broker/amqp", "broker/definitions", "broker/memory", "broker/management/rest", "broker/operate", "broker/operate/messages", "broker/operate/admin", "broker/policy", "broker/queue", "broker/server", "broker/deadletters"},
 	"broker/management/rest":        {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/memory", "broker/operate", "broker/operate/messages", "broker/policy"},
 	"broker/server":                 {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/certs", "broker/queue", "broker/servicebus", "broker/server/internal/convert", "broker/server/internal/declare", "broker/server/internal/entity", "broker/server/internal/publishes", "broker/server/internal/deliveries", "broker/server/internal/outbox"},
 
@@ -63,14 +61,13 @@ var rooms = map[string][]string{
 	"monitor/forecast":                     {},
 	"monitor/audit":                        {},
 	"monitor/changes":                      {"broker/operate", "monitor/incident", "monitor/rabbitmq"},
-	"cmd/internal/dashboard":               {"broker/access", "broker/deadletters", "broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/letters", "cmd/internal/dashboard/internal/overview", "cmd/internal/dashboard/internal/session", "cmd/internal/dashboard/internal/topology", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/audit", "monitor/changes", "monitor/history", "monitor/incident", "monitor/rabbitmq"}, // of access only values
+	"cmd/internal/dashboard":               {"broker/access", "broker/deadletters", "broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/letters", "cmd/internal/dashboard/internal/overview", "cmd/internal/dashboard/internal/topology", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/audit", "monitor/changes", "monitor/history", "monitor/incident", "monitor/rabbitmq"}, // of access only values
 	"monitor/telemetry":                    {},
 
 	"cmd/internal/dashboard/internal/overview": {"broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/changes", "monitor/history", "monitor/incident"},
 	"cmd/internal/dashboard/internal/ui":       {"broker/amqp", "broker/operate", "monitor", "monitor/forecast", "monitor/printable"},
 	"cmd/internal/dashboard/internal/letters":  {"broker/amqp", "broker/deadletters", "broker/operate", "cmd/internal/dashboard/internal/ui", "monitor"},
 	"cmd/internal/dashboard/internal/topology": {"broker/access", "broker/deadletters", "broker/operate", "broker/operate/admin", "cmd/internal/dashboard/internal/ui"}, // of access only values
-	"cmd/internal/dashboard/internal/session":  {},
 
 	"monitor/rabbitmq":                      {"monitor/rabbitmq/cluster", "monitor/rabbitmq/delay", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe", "monitor/rabbitmq/queuefacts"},
 	"monitor/rabbitmq/cluster":              {"monitor/rabbitmq/queuefacts"},
@@ -84,18 +81,14 @@ var rooms = map[string][]string{
 
 	"cmd/internal/reference": {},
 
-	"cmd/internal/inject":    {},
-	"cmd/internal/cli":       {"broker/access", "broker/operate", "cmd/internal/client", "cmd/internal/settings", "cmd/internal/table", "monitor/printable"},
-	"cmd/internal/client":    {},
-	"cmd/internal/top":       {"cmd/internal/cli", "cmd/internal/table", "monitor/printable"},
-	"cmd/internal/demo":      {"cmd/internal/client", "cmd/internal/node", "cmd/internal/settings"},
-	"cmd/internal/messaging": {"broker/operate", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/table"},
-	"cmd/internal/queues":    {"broker/deadletters", "broker/operate", "broker/operate/messages", "broker/queue", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/messaging", "cmd/internal/table", "monitor", "monitor/printable"},
-	"cmd/internal/table":     {"monitor/printable"},
-	"cmd/internal/settings":  {"broker/policy", "broker/servicebus", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
-	"cmd/internal/node":      {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/servicebus", "broker/servicebus/atom", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
-	"cmd/internal/commands":  {"cmd/internal/top", "broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/inject", "cmd/internal/messaging", "cmd/internal/node", "cmd/internal/queues", "cmd/internal/settings", "cmd/internal/table", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts", "cmd/internal/demo"},
-	"cmd/curfew":             {"cmd/internal/commands"},
+	"cmd/internal/inject":   {},
+	"cmd/internal/cli":      {"broker/access", "broker/operate", "cmd/internal/client", "cmd/internal/settings", "monitor/printable"},
+	"cmd/internal/client":   {},
+	"cmd/internal/queues":   {"broker/deadletters", "broker/operate", "broker/operate/messages", "broker/queue", "cmd/internal/cli", "cmd/internal/client", "monitor", "monitor/printable"},
+	"cmd/internal/settings": {"broker/policy", "broker/servicebus", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
+	"cmd/internal/node":     {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/servicebus", "broker/servicebus/atom", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
+	"cmd/internal/commands": {"broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/inject", "cmd/internal/queues", "cmd/internal/node", "cmd/internal/settings", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts"},
+	"cmd/curfew":            {"cmd/internal/commands"},
 }
 
 var everyRoom = []string{"*"}

@@ -12,13 +12,12 @@ import (
 
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/settings"
-	"curfew/cmd/internal/table"
 )
 
 // API calls the management API of a running Curfew and prints the answers in the chosen format.
 type API struct {
 	*client.Client
-	table.Printer
+	Printer
 	VHost string // "" unless the command has --vhost
 
 	url, user, passwordFile string
@@ -35,14 +34,14 @@ func WithAPI(cmd *cobra.Command) *API {
 	flags.StringVar(&a.passwordFile, "password-file", "", "file with the user's password (default CURFEW_PASSWORD)")
 	flags.StringVarP(&a.Output, "output", "o", "table", "table or json")
 	flags.StringVar(&a.Color, "color", "auto", "colors in tables: auto (on a terminal, unless NO_COLOR is set), always or never")
-	Offers(cmd, "output", table.Outputs...)
-	Offers(cmd, "color", table.Colors...)
+	Offers(cmd, "output", Outputs...)
+	Offers(cmd, "color", Colors...)
 	cmd.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.Check(); err != nil {
 			return Usage(err)
 		}
 		a.Fit(cmd.OutOrStdout(), os.Getenv("NO_COLOR"))
-		if errOut := cmd.ErrOrStderr(); table.OnTerminal(errOut) {
+		if errOut := cmd.ErrOrStderr(); OnTerminal(errOut) {
 			a.Progress = func(done, total int) { drawProgress(errOut, done, total) }
 		}
 		return nil
@@ -56,7 +55,7 @@ func drawProgress(w io.Writer, done, total int) {
 	case done < 0:
 		fmt.Fprintln(w)
 	case total > 0:
-		fmt.Fprintf(w, "\r%s  %d of %d", table.Bar(float64(done)/float64(total)), done, total)
+		fmt.Fprintf(w, "\r%s  %d of %d", Bar(float64(done)/float64(total)), done, total)
 	default:
 		fmt.Fprint(w, "\rit is running in the background")
 	}

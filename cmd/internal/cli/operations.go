@@ -21,7 +21,6 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/client"
-	"curfew/cmd/internal/table"
 )
 
 // Families are the commands of operations by their first word, each with the API that its subcommands call.
@@ -431,7 +430,7 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 		}
 		heads = append(heads, f.Until)
 		for i, row := range rows {
-			cells[i] = append(cells[i], table.Until(instantOf(f.Of(row))))
+			cells[i] = append(cells[i], Until(instantOf(f.Of(row))))
 		}
 	}
 	var all any = objects

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"curfew/cmd/internal/table"
 	"curfew/monitor/printable"
 )
 
@@ -22,7 +21,7 @@ func Watched(c *cobra.Command) *cobra.Command {
 	show := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		for first := true; ; first = false {
-			if again && table.OnTerminal(cmd.OutOrStdout()) {
+			if again && OnTerminal(cmd.OutOrStdout()) {
 				fmt.Fprint(cmd.OutOrStdout(), "\x1b[H\x1b[2J")
 			}
 			err := show(cmd, args)

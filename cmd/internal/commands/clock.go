@@ -8,7 +8,6 @@ import (
 
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
-	"curfew/cmd/internal/table"
 )
 
 // clockTime is what the API says of the clock.
@@ -61,7 +60,7 @@ func callClock(cmd *cobra.Command, a *cli.API, method string, send any) error {
 	}
 	now, next := time.UnixMilli(t.Now).UTC(), "-"
 	if t.Next != 0 {
-		next = table.From(now, time.UnixMilli(t.Next))
+		next = cli.From(now, time.UnixMilli(t.Next))
 	}
 	kind := "system"
 	if t.Manual {

@@ -13,11 +13,10 @@ import (
 	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
-	"curfew/cmd/internal/messaging"
+
 	"curfew/cmd/internal/node"
 	"curfew/cmd/internal/queues"
 	"curfew/cmd/internal/settings"
-	"curfew/cmd/internal/top"
 	"curfew/monitor/printable"
 )
 
@@ -94,9 +93,9 @@ func rootCommand(b node.Build) *cobra.Command {
 		cmd.Args = cli.NoArguments
 	}
 	root.AddCommand(incidentCommand(), storeCommand(), definitionsCommand(), injectCommand(b.Version),
-		statusCommand(), clockCommand(), queues.History(), queues.Queue(), auditCommand(), rabbitmqCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
-		messaging.Delete(), messaging.Consumers(), messaging.Connections(), messaging.Channels())
-	root.AddCommand(top.Command(func(ctx context.Context, out io.Writer, args []string) error {
+		statusCommand(), clockCommand(), queues.History(), queues.Queue(), auditCommand(), rabbitmqCommand(), queues.Publish(), queues.Get(), queues.Declare(), queues.Bind(), queues.Unbind(),
+		queues.Delete(), queues.Consumers(), queues.Connections(), queues.Channels())
+	root.AddCommand(topCommand(func(ctx context.Context, out io.Writer, args []string) error {
 		again := rootCommand(b)
 		again.SetArgs(args)
 		again.SetOut(out)

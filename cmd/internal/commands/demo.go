@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/demo"
 )
 
 const demoHelp = `Without --against: run a broker of its own for some seconds and watch deadlines fire on a queue that nobody consumes.
@@ -51,7 +50,7 @@ func demoCommand() *cobra.Command {
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		if against == "" {
 			return runUntilSignal(cmd.Context(), zap.NewNop(), func(ctx context.Context) error {
-				return demo.Run(ctx, cmd.OutOrStdout(), demo.TTLs)
+				return runDemo(ctx, cmd.OutOrStdout(), TTLs)
 			})
 		}
 		if life <= 0 || life > maxDemo {
@@ -64,7 +63,7 @@ func demoCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		filler := &demo.Filler{Client: a.Client, At: at, AMQP: amqp, Out: cmd.OutOrStdout()}
+		filler := &Filler{Client: a.Client, At: at, AMQP: amqp, Out: cmd.OutOrStdout()}
 		if clean {
 			found, err := filler.Clean(cmd.Context())
 			if err == nil && !found {
@@ -81,14 +80,14 @@ func demoCommand() *cobra.Command {
 }
 
 // fill fills a running Curfew for a time and cleans up.
-func fill(cmd *cobra.Command, f *demo.Filler, life time.Duration) error {
+func fill(cmd *cobra.Command, f *Filler, life time.Duration) error {
 	out := cmd.OutOrStdout()
 	return runUntilSignal(cmd.Context(), zap.NewNop(), func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, life)
 		defer cancel()
 		fmt.Fprintf(out, "Filling the virtual host demo of %s until you press ctrl-C, at most for %s:\n", f.At.URL, life)
 		err := f.Fill(ctx)
-		if errors.Is(err, demo.ErrNotOurs) {
+		if errors.Is(err, ErrNotOurs) {
 			return err
 		}
 		fmt.Fprintln(out, "Deleting the virtual host demo.")

@@ -3,7 +3,7 @@ package commands
 import (
 	"bytes"
 	"context"
-	"curfew/cmd/internal/demo"
+
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,7 +21,7 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	code, out, errOut := runBinary(t, []string{"demo"}, "AMQP_ADDR=nonsense") // it reads no variable
 	require.Zero(t, code, "%s\n%s", out, errOut)
-	n := len(demo.TTLs)
+	n := len(TTLs)
 	assert.Len(t, backLine.FindAllString(out, -1), n, out)
 	assert.Contains(t, out, fmt.Sprintf("\n%d of %d back, the latest ", n, n))
 	assert.Contains(t, out, "the one-hour message is still queued.")

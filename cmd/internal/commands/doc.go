@@ -26,8 +26,16 @@
 //	curfew version
 //
 // A command that is about a running Curfew calls its management API (packages cli and client), with the address and the user from flags or the
-// environment (package settings). serve and demo run a Curfew (packages node and demo). Package messaging has the commands
-// that do by hand what an AMQP client does.
+// environment (package settings). serve and demo run a Curfew (package node). The demo has its own broker, which ends with it, or fills a running
+// Curfew, so that every page and command has something to show. Package queues has the commands about queues, messages and clients.
+//
+// curfew top is a full screen with the verdict pinned above what is wrong and all queues, from which one goes down to consumers, messages, dead
+// letters and their replay. Each place shows the tables of commands that exist (status, incident ls, queue list, ...), run in this process again and
+// again: so no number is computed here, and what a row is about leads to the next commands. Bubble Tea reads keys and draws.
+//
+//	places: incidents and queues ─► a queue ─► a message
+//	                                   ├► its dead letters
+//	                                   └► what a replay would do ─► replays
 //
 // # Exit codes
 //

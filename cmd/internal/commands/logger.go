@@ -6,7 +6,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"curfew/cmd/internal/table"
+	"curfew/cmd/internal/cli"
 )
 
 // newLogger returns a logger to stderr, with one JSON object per line, or columns on a terminal. It does
@@ -17,7 +17,7 @@ func newLogger(level, format string) (*zap.Logger, error) {
 		return nil, err
 	}
 	c := zap.NewProductionConfig()
-	if format == "console" || format == "auto" && table.OnTerminal(os.Stderr) {
+	if format == "console" || format == "auto" && cli.OnTerminal(os.Stderr) {
 		c = zap.NewDevelopmentConfig()
 		c.Development = false
 	}

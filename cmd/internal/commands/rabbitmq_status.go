@@ -12,7 +12,7 @@ import (
 
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
-	"curfew/cmd/internal/table"
+
 	"curfew/monitor/printable"
 	"curfew/monitor/rabbitmq"
 )
@@ -57,7 +57,7 @@ func rabbitmqRow(q *rabbitmq.Queue) []string {
 		}
 	}
 	if q.NextDue != 0 {
-		due = table.FromNow(time.UnixMilli(q.NextDue))
+		due = cli.FromNow(time.UnixMilli(q.NextDue))
 	}
 	if q.P50 != nil {
 		lateness = "<= " + millisBelow(q.P50) + " / " + millisBelow(q.P99)

@@ -15,7 +15,6 @@ import (
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/node"
-	"curfew/cmd/internal/table"
 )
 
 func statusCommand() *cobra.Command {
@@ -35,7 +34,7 @@ func statusCommand() *cobra.Command {
 		}
 		again, err := cmd.Flags().GetBool("watch")
 		if s.Health != "ok" && err == nil && !again {
-			return cli.Unhealthy(errors.New(s.Health + ": " + reasons(s.Reasons, table.OnTerminal(cmd.OutOrStdout()))))
+			return cli.Unhealthy(errors.New(s.Health + ": " + reasons(s.Reasons, cli.OnTerminal(cmd.OutOrStdout()))))
 		}
 		return nil
 	}
@@ -76,7 +75,7 @@ func statusRows(s *node.Status) [][]string {
 	case s.Monitor:
 		next := ""
 		if s.Next != nil {
-			next = ", next " + table.From(now, *s.Next) + " (" + s.Next.Format("2006-01-02T15:04:05.000Z") + ")"
+			next = ", next " + cli.From(now, *s.Next) + " (" + s.Next.Format("2006-01-02T15:04:05.000Z") + ")"
 		}
 		held := ""
 		if s.Held > 0 {
@@ -103,7 +102,7 @@ func statusRows(s *node.Status) [][]string {
 	for _, f := range s.AtRisk {
 		first := ""
 		if f.FirstMiss != 0 {
-			first = ", the first " + table.From(now, time.UnixMilli(f.FirstMiss))
+			first = ", the first " + cli.From(now, time.UnixMilli(f.FirstMiss))
 		}
 		add("at risk", f.Queue, " (vhost ", f.VHost, "): ", f.WillMiss, " of ", f.Deadlines, " messages with a deadline will expire", first)
 	}

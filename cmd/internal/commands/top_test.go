@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/cmd/internal/node"
-	"curfew/cmd/internal/top"
 )
 
 // screen is curfew top at work: what it shows, and its keyboard.
@@ -28,7 +27,7 @@ type screen struct {
 func startTop(r *running, width, height int) *screen {
 	in, keys := io.Pipe()
 	s := &screen{t: r.t, keys: keys, ended: make(chan error, 1)}
-	c := top.Command(func(ctx context.Context, out io.Writer, args []string) error {
+	c := topCommand(func(ctx context.Context, out io.Writer, args []string) error {
 		root := rootCommand(node.Build{})
 		root.SetArgs(args)
 		root.SetOut(out)

@@ -9,7 +9,6 @@ import (
 
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/node"
-	"curfew/cmd/internal/table"
 )
 
 // versionAnswer is what `curfew version -o json` prints.
@@ -23,7 +22,7 @@ type versionAnswer struct {
 }
 
 func versionCommand(b node.Build) *cobra.Command {
-	var printer table.Printer
+	var printer cli.Printer
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, the Go version and the commit it was built from; with -o json also the commit's time and the platform",
@@ -39,7 +38,7 @@ func versionCommand(b node.Build) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&printer.Output, "output", "o", "table", "table or json")
-	cli.Offers(cmd, "output", table.Outputs...)
+	cli.Offers(cmd, "output", cli.Outputs...)
 	return cmd
 }
 

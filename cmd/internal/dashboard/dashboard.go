@@ -14,7 +14,7 @@ import (
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/letters"
 	"curfew/cmd/internal/dashboard/internal/overview"
-	"curfew/cmd/internal/dashboard/internal/session"
+
 	"curfew/cmd/internal/dashboard/internal/topology"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor/audit"
@@ -49,7 +49,7 @@ type Dashboard struct {
 	assets   ui.Assets
 	groups   []ui.Group
 	pages    map[string]*page
-	sessions *session.Sessions
+	sessions *sessions
 	streams  chan struct{} // a place for each
 	ended    chan struct{}
 	end      sync.Once
@@ -81,7 +81,7 @@ func New(o Options) (*Dashboard, error) {
 		d.groups = append(d.groups, topology.ConnectionPages{Operations: o.Operations, Site: answers{d}}.Group(), topology.Pages{Operations: o.Operations, Site: answers{d}}.Group(),
 			topology.OperationPages{Operations: o.Operations, Site: answers{d}}.Group())
 	}
-	d.pages, d.sessions = d.makePages(), session.New()
+	d.pages, d.sessions = d.makePages(), newSessions()
 	return d, nil
 }
 

@@ -17,7 +17,7 @@
 //
 // Users are the broker's. The tag monitoring or administrator is enough to log in.
 // As for the management API, broker/operate decides what the user may do to the broker, and
-// monitor/changes decides about the rest. A session (internal/session) ends after half a day, and
+// monitor/changes decides about the rest. A session (sessions.go) ends after half a day, and
 // at once when the user's password or tags change.
 //
 // # Hostile names

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"curfew/cmd/internal/table"
+	"curfew/cmd/internal/cli"
 )
 
 func TestIsTruncated(t *testing.T) {
@@ -19,7 +19,7 @@ func TestIsTruncated(t *testing.T) {
 // TestBodiesInTables: a body is printed as it is, but control characters are escaped.
 func TestBodiesInTables(t *testing.T) {
 	var out strings.Builder
-	p := table.Printer{}
+	p := cli.Printer{}
 	require.NoError(t, p.Print(&out, nil, []string{"BODY"}, [][]string{{bodyCell("{\"a\": \"\\\"\"}\n\x1b", "string")}, {bodyCell("AA==", "base64")}}))
 	assert.Equal(t, "BODY\n{\"a\": \"\\\"\"}\\n\\x1b\n(base64) AA==\n", out.String())
 }

@@ -17,8 +17,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
-	"curfew/cmd/internal/messaging"
-	"curfew/cmd/internal/table"
+
 	"curfew/monitor"
 )
 
@@ -34,7 +33,7 @@ func Queue() *cobra.Command {
 		RunE:    cli.Group,
 	}
 	q := &queues{cli.WithVHost(c)}
-	c.AddCommand(cli.Watched(q.list()), cli.Watched(q.show()), cli.Watched(q.peek()), q.purge(), messaging.DeclareQueue(q.API, "declare"))
+	c.AddCommand(cli.Watched(q.list()), cli.Watched(q.show()), cli.Watched(q.peek()), q.purge(), DeclareQueue(q.API, "declare"))
 	q.OffersQueues(c)
 	return c
 }
@@ -162,7 +161,7 @@ func span(millis any) string {
 	if number(millis) == 0 {
 		return "-"
 	}
-	return table.Span(time.Duration(number(millis)) * time.Millisecond)
+	return cli.Span(time.Duration(number(millis)) * time.Millisecond)
 }
 
 // longest is what 99 in 100 of the messages wait at the most.

@@ -12,8 +12,6 @@ import (
 	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
-	"curfew/cmd/internal/messaging"
-	"curfew/cmd/internal/table"
 )
 
 // queueSettings are the settings of a queue as the API shows them.
@@ -53,7 +51,7 @@ func (q *queues) show() *cobra.Command {
 				add(key, cli.Text(all[key]))
 			}
 			if ms, has := all["oldest_message_age"].(float64); has {
-				add("oldest message", table.Span(time.Duration(ms)*time.Millisecond)+" in the queue")
+				add("oldest message", cli.Span(time.Duration(ms)*time.Millisecond)+" in the queue")
 			}
 			add("purpose", purposeOf(all))
 			if word(all["objective"]) != "" {
@@ -63,7 +61,7 @@ func (q *queues) show() *cobra.Command {
 			add("rates", rate(all, "publish_details")+"/s in, "+rate(all, "deliver_get_details")+"/s out")
 			rows = append(rows, q.ahead(cmd.Context(), args[0])...)
 			add("consumers", cli.Text(all["consumers"]))
-			holders, _ := messaging.ConsumersOf(cmd.Context(), q.API, args[0]) // an older Curfew does not have them
+			holders, _ := ConsumersOf(cmd.Context(), q.API, args[0]) // an older Curfew does not have them
 			for i := range holders {
 				add("", holders[i].Words(q.API))
 			}
@@ -193,7 +191,7 @@ func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
 	if f, ok := forecasts[[2]string{q.VHost, name}]; ok {
 		text = fmt.Sprintf("all %d that have a deadline will be consumed before it", f.Deadlines)
 		if f.WillMiss > 0 {
-			text = fmt.Sprintf("%d of %d that have a deadline will expire, the first %s", f.WillMiss, f.Deadlines, table.FromNow(time.UnixMilli(f.FirstMiss)))
+			text = fmt.Sprintf("%d of %d that have a deadline will expire, the first %s", f.WillMiss, f.Deadlines, cli.FromNow(time.UnixMilli(f.FirstMiss)))
 		}
 	}
 	return append(rows, []string{"forecast", text})
@@ -201,7 +199,7 @@ func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
 
 // firstDeadline says when the first deadline of a queue comes or came.
 func firstDeadline(d *messages.Deadline) string {
-	text := table.Until(time.UnixMilli(d.Deadline))
+	text := cli.Until(time.UnixMilli(d.Deadline))
 	switch {
 	case d.Overdue && d.State == "unacked":
 		return "the first " + text + ", held"

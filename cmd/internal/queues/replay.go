@@ -16,7 +16,7 @@ import (
 	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
-	"curfew/cmd/internal/table"
+
 	"curfew/monitor/printable"
 )
 
@@ -114,9 +114,9 @@ func targetRows(targets []deadletters.Target) (rows [][]string) {
 	for _, t := range targets {
 		expire, then := "-", "-"
 		if t.Expiring > 0 {
-			expire = fmt.Sprintf("%d in %s", t.Expiring, table.Span(time.Duration(t.FirstMillis)*time.Millisecond))
+			expire = fmt.Sprintf("%d in %s", t.Expiring, cli.Span(time.Duration(t.FirstMillis)*time.Millisecond))
 			if t.LastMillis > t.FirstMillis {
-				expire += " to " + table.Span(time.Duration(t.LastMillis)*time.Millisecond)
+				expire += " to " + cli.Span(time.Duration(t.LastMillis)*time.Millisecond)
 			}
 		}
 		if t.Back {
@@ -173,7 +173,7 @@ func (d *deadLetters) resume() *cobra.Command {
 func (d *deadLetters) follow(ctx context.Context, errOut io.Writer, id string) (run deadletters.Replay, err error) {
 	ctx, restore := signal.NotifyContext(ctx, os.Interrupt)
 	defer restore()
-	bar := table.OnTerminal(errOut)
+	bar := cli.OnTerminal(errOut)
 	for {
 		err = d.Call(ctx, http.MethodGet, client.Path("curfew", "replays", id), nil, &run)
 		if err != nil && ctx.Err() == nil {
@@ -200,5 +200,5 @@ func (d *deadLetters) follow(ctx context.Context, errOut io.Writer, id string) (
 
 // progress is the progress bar.
 func progress(run *deadletters.Replay) string {
-	return table.Bar(run.Share()) + fmt.Sprintf("  %d replayed", run.Replayed)
+	return cli.Bar(run.Share()) + fmt.Sprintf("  %d replayed", run.Replayed)
 }

@@ -276,9 +276,6 @@ func Severity(of string) g.Node {
 	return Class("tag warn", g.Text(of))
 }
 
-// Unseen is text that only screen readers present.
-func Unseen(text string) g.Node { return Class("unseen", g.Text(text)) }
-
 // Outcome is what became of a message that expired.
 func Outcome(of string) g.Node {
 	switch of {

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/mattn/go-runewidth"
+
+	"curfew/monitor/printable"
+)
+
+const (
+	gap   = "  "
+	reset = "\x1b[0m"
+
+	red   = "\x1b[31m"
+	amber = "\x1b[33m"
+	green = "\x1b[32m"
+)
+
+// colors are the colors of states, by their words, in columns of verdicts.
+var colors = map[string]string{
+	"ok": green, "running": green, "resolved": green, "done": green, "keeping": green, "expired": amber,
+	"degraded": amber, "warning": amber, "pending": amber, "blocked": amber, "blocking": amber, "flow": amber, "held": amber, "at risk": amber, "overdue": amber, "interrupted": amber,
+	"!": red, "dead": red, "critical": red, "firing": red, "failed": red, "trouble": red, "parked": red, "dropped": red, "past deadline": red,
+}
+
+func colorOf(text string) string {
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n > 0 {
+		return red
+	}
+	return colors[text]
+}
+
+// column is a column with its heading as the first cell.
+type column struct {
+	cells                    []string
+	width                    int // of the widest cell, or less if cells are to be cut
+	optional, verdict, whole bool
+}
+
+// nameOf is a heading without its marks.
+func nameOf(heading string) string { return strings.TrimRight(heading, "?!=~") }
+
+// newColumn makes the column at place i.
+func newColumn(heading string, i int, rows [][]string) column {
+	name := nameOf(heading)
+	marks := heading[len(name):]
+	c := column{optional: strings.Contains(marks, "?"), verdict: strings.Contains(marks, "!"), whole: strings.Contains(marks, "="), cells: []string{printable.Text(name, "")}}
+	for _, row := range rows {
+		c.cells = append(c.cells, printable.Text(row[i], ""))
+	}
+	for _, text := range c.cells {
+		c.width = max(c.width, runewidth.StringWidth(text))
+	}
+	return c
+}
+
+// legible is the width down to which columns are cut before others are left out, and least the width after that.
+const legible, least = 20, 6
+
+// fit makes columns narrow enough for a terminal: it cuts the widest to what is legible, leaves out the optional ones, the last
+// first, cuts further, and in the end leaves out the last columns. A column that must be whole stays, even if its lines then wrap. A width of 0
+// means no limit.
+func fit(columns []column, width int) []column {
+	if width <= 0 {
+		return columns
+	}
+	for !cut(columns, width, legible) {
+		at := lastOptional(columns)
+		if at < 0 {
+			break
+		}
+		columns = slices.Delete(columns, at, at+1)
+	}
+	if slices.ContainsFunc(columns, func(c column) bool { return c.whole }) {
+		return columns
+	}
+	for !cut(columns, width, least) && len(columns) > 1 {
+		columns = columns[:len(columns)-1]
+	}
+	return columns
+}
+
+// wrap breaks the lines of the last column if it must be whole and a terminal has no room for it.
+func wrap(columns []column, width int) {
+	last := &columns[len(columns)-1]
+	start := 0
+	for _, c := range columns[:len(columns)-1] {
+		start += c.width + len(gap)
+	}
+	if !last.whole || width-start < legible {
+		return
+	}
+	for i, text := range last.cells {
+		last.cells[i] = strings.ReplaceAll(ansi.Wordwrap(text, width-start, ""), "\n", "\n"+strings.Repeat(" ", start))
+	}
+}
+
+func lastOptional(columns []column) int {
+	for i := len(columns) - 1; i >= 0; i-- {
+		if columns[i].optional {
+			return i
+		}
+	}
+	return -1
+}
+
+// cut takes from the widest columns until all fit into width, and reports whether they do. No column gets narrower than
+// floor. If they cannot fit, it changes nothing.
+func cut(columns []column, width, floor int) bool {
+	excess, give := -width-len(gap), 0
+	for i := range columns {
+		excess += columns[i].width + len(gap)
+		if !columns[i].whole {
+			give += max(0, columns[i].width-floor)
+		}
+	}
+	if give < excess {
+		return false
+	}
+	for ; excess > 0; excess-- {
+		widest := -1
+		for i := range columns {
+			if !columns[i].whole && (widest < 0 || columns[i].width > columns[widest].width) {
+				widest = i
+			}
+		}
+		columns[widest].width--
+	}
+	return true
+}

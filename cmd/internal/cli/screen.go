@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"strings"
+
+	"curfew/monitor/printable"
+)
+
+// Screen takes what commands print, for a program that draws it: tables as wide as the screen, in color, and the rows behind their lines.
+type Screen struct {
+	Width int
+	Lines []Line
+
+	open bool // the last line has not ended
+}
+
+// Line is a line of output.
+type Line struct {
+	Text string
+	Row  map[string]string // the cells of a table's row by heading, those that are not shown included; nil: it is none
+}
+
+// Write implements io.Writer.
+func (s *Screen) Write(text []byte) (int, error) {
+	for line := range strings.Lines(string(text)) {
+		if !s.open {
+			s.Lines = append(s.Lines, Line{})
+		}
+		end := strings.TrimSuffix(line, "\n")
+		s.Lines[len(s.Lines)-1].Text += end
+		s.open = end == line
+	}
+	return len(text), nil
+}
+
+// isRow says what the last line shows.
+func (s *Screen) isRow(head, row []string) {
+	cells := make(map[string]string, len(head))
+	for i, heading := range head {
+		cells[nameOf(heading)] = printable.Text(row[i], "")
+	}
+	s.Lines[len(s.Lines)-1].Row = cells
+}

@@ -1,0 +1,305 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/spf13/cobra"
+
+	"curfew/cmd/internal/cli"
+)
+
+// runner runs a command of this program and has it write to out.
+type runner func(ctx context.Context, out io.Writer, args []string) error
+
+// every is how often a place is shown again.
+const every = 2 * time.Second
+
+// topCommand is curfew top. options are for tests.
+func topCommand(run runner, options ...tea.ProgramOption) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "top",
+		Short: "A full screen: the verdict, what is wrong, all queues; down to consumers, messages, dead letters, replays",
+		Long: `A full screen that follows a running Curfew: its verdict, what is wrong, and the queues of all virtual hosts, those that lose most first.
+Choose a line and press Enter to see more of it. Everything is also a command of its own; --help of each explains its columns.`,
+		Args: cli.NoArguments,
+	}
+	cli.WithAPI(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		var flags []string
+		for _, name := range []string{"url", "user", "password-file", "color"} {
+			if f := cmd.Flag(name); f.Changed {
+				flags = append(flags, "--"+name+"="+f.Value.String())
+			}
+		}
+		ctx, stop := context.WithCancel(cmd.Context())
+		defer stop()
+		m := &model{ctx: ctx, run: func(ctx context.Context, out io.Writer, args []string) error {
+			return run(ctx, out, slices.Concat(flags, args))
+		}, places: []*place{home()}}
+		if len(options) == 0 && !cli.OnTerminal(cmd.OutOrStdout()) {
+			return cli.Usagef("top needs a terminal; curfew status --watch does not")
+		}
+		_, err := tea.NewProgram(m, append(options, tea.WithContext(ctx), tea.WithOutput(cmd.OutOrStdout()))...).Run()
+		if errors.Is(err, tea.ErrProgramKilled) { // the context has ended
+			err = nil
+		}
+		return err
+	}
+	return c
+}
+
+// place is what is shown below the verdict: the output of commands, one below the other.
+type place struct {
+	title        string
+	commands     [][]string
+	vhost, queue string // of what it is about; "": of more than one
+	once         bool   // the commands are not run again
+	position     string // after a dry run: that of the messages it counted
+	cursor       int    // which of the lines that can be chosen
+	only         string // lines with this text; "": all
+	lines        []cli.Line
+}
+
+func home() *place {
+	return &place{title: "Incidents and queues", commands: [][]string{{"incident", "ls"}, {"queue", "list", "--sort", "risk"}}}
+}
+
+func of(vhost, queue, what string, commands ...[]string) *place {
+	title := queue
+	if vhost != "/" {
+		title += " in " + vhost
+	}
+	for i := range commands {
+		commands[i] = append(commands[i], "--vhost="+vhost, "--", queue)
+	}
+	return &place{title: title + what, commands: commands, vhost: vhost, queue: queue}
+}
+
+// below is the place that a line of p leads to; nil: it leads nowhere.
+func (p *place) below(row map[string]string) *place {
+	vhost, queue, seq := row["VHOST"], row["QUEUE"], row["SEQ"]
+	switch {
+	case seq != "" && p.queue != "":
+		to := of(p.vhost, p.queue, ", message "+seq, []string{"dlq", "show"})
+		to.commands[0], to.once = append(to.commands[0], seq), true
+		return to
+	case queue != "" && vhost != "":
+		return of(vhost, queue, "", []string{"consumers"}, []string{"queue", "peek"}, []string{"queue", "show"})
+	case row["SEE"] != "":
+		return &place{title: row["ID"], commands: [][]string{strings.Fields(row["SEE"])[1:]}}
+	}
+	return nil
+}
+
+// model implements tea.Model.
+type model struct {
+	ctx           context.Context
+	run           runner
+	places        []*place // the last is shown
+	visit         int      // counts them: what was asked for by an earlier visit is not shown
+	width, height int
+	verdict       []cli.Line // of status
+	problem       string     // of the last look; "": none
+	typing        bool       // the text of only
+}
+
+func (m *model) here() *place { return m.places[len(m.places)-1] }
+
+// Init implements tea.Model.
+func (m *model) Init() tea.Cmd { return nil } // the size of the screen comes first
+
+type (
+	// looked is what a visit to a place has found.
+	looked struct {
+		visit          int
+		verdict, lines []cli.Line
+		err            error
+	}
+	// again asks for another look by the same visit.
+	again struct{ visit int }
+)
+
+// look runs the commands of the place.
+func (m *model) look() tea.Cmd {
+	visit, commands, width := m.visit, m.here().commands, m.width
+	return func() tea.Msg {
+		status, all := &cli.Screen{Width: width}, &cli.Screen{Width: width}
+		err := m.run(m.ctx, status, []string{"status"})
+		if _, unhealthy := errors.AsType[cli.UnhealthyError](err); unhealthy {
+			err = nil
+		}
+		for i, args := range commands {
+			if i > 0 {
+				all.Lines = append(all.Lines, cli.Line{})
+			}
+			err = errors.Join(err, m.run(m.ctx, all, args))
+		}
+		return looked{visit, status.Lines, all.Lines, err}
+	}
+}
+
+func (m *model) arrive() tea.Cmd {
+	m.visit++
+	m.problem, m.typing = "", false
+	return m.look()
+}
+
+// Update implements tea.Model.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+		return m, m.arrive()
+	case looked:
+		if msg.visit != m.visit {
+			return m, nil
+		}
+		p := m.here()
+		if m.problem = ""; msg.err != nil {
+			m.problem, _, _ = strings.Cut(msg.err.Error(), "\n")
+		}
+		if len(msg.verdict) > 0 {
+			m.verdict = msg.verdict
+		}
+		if len(msg.lines) > 0 || msg.err == nil {
+			p.lines = msg.lines
+		}
+		if p.once {
+			p.position = positionIn(p.lines)
+			return m, nil
+		}
+		return m, func() tea.Msg {
+			cli.Pause(m.ctx, every)
+			return again{msg.visit}
+		}
+	case again:
+		if msg.visit == m.visit {
+			return m, m.look()
+		}
+	case tea.KeyPressMsg:
+		if m.typing {
+			m.typed(msg)
+			return m, nil
+		}
+		return m, m.press(msg.String())
+	}
+	return m, nil
+}
+
+// typed takes a key while the text that lines must have is typed.
+func (m *model) typed(key tea.KeyPressMsg) {
+	p := m.here()
+	switch key.String() {
+	case "enter":
+		m.typing = false
+	case "esc":
+		m.typing, p.only = false, ""
+	case "backspace":
+		if r := []rune(p.only); len(r) > 0 {
+			p.only = string(r[:len(r)-1])
+		}
+	default:
+		p.only += key.Text
+	}
+	p.cursor = 0
+}
+
+// press does what a key asks for.
+func (m *model) press(key string) tea.Cmd {
+	p := m.here()
+	switch key {
+	case "q", "ctrl+c":
+		return tea.Quit
+	case "up", "k":
+		p.cursor--
+	case "down", "j":
+		p.cursor++
+	case "pgup":
+		p.cursor -= m.height / 2
+	case "pgdown", "space":
+		p.cursor += m.height / 2
+	case "home", "g":
+		p.cursor = 0
+	case "end", "G":
+		p.cursor = len(p.lines)
+	case "/":
+		m.typing = true
+	case "enter", "right":
+		if at := p.chosen(); at >= 0 {
+			return m.goTo(p.below(p.lines[at].Row))
+		}
+	case "esc", "left", "backspace":
+		if p.only != "" {
+			p.only = ""
+		} else if len(m.places) > 1 {
+			m.places = m.places[:len(m.places)-1]
+			return m.arrive()
+		}
+	case "d":
+		if vhost, queue := p.about(); queue != "" {
+			return m.goTo(of(vhost, queue, ", dead letters", []string{"dlq", "groups"}, []string{"dlq", "peek"}))
+		}
+	case "r":
+		if vhost, queue := p.about(); queue != "" {
+			to := of(vhost, queue, ", what a replay would do", []string{"dlq", "replay", "--dry-run"})
+			to.once = true
+			return m.goTo(to)
+		}
+	case "y":
+		if p.position != "" {
+			to := &place{title: "Replays", commands: [][]string{{"dlq", "replay", "--background", "--vhost=" + p.vhost, "--position=" + p.position, "--", p.queue}}, once: true, vhost: p.vhost}
+			m.places = m.places[:len(m.places)-1] // what was shown there is out of date
+			return m.goTo(to)
+		}
+	}
+	return nil
+}
+
+func (m *model) goTo(p *place) tea.Cmd {
+	if p == nil {
+		return nil
+	}
+	m.places = append(m.places, p)
+	return m.arrive()
+}
+
+// about is the queue that the place or its chosen line is about.
+func (p *place) about() (vhost, queue string) {
+	if at := p.chosen(); p.queue == "" && at >= 0 {
+		return p.lines[at].Row["VHOST"], p.lines[at].Row["QUEUE"]
+	}
+	return p.vhost, p.queue
+}
+
+// shown reports whether a line is shown: all but rows without the text that was typed.
+func (p *place) shown(l *cli.Line) bool {
+	if l.Row == nil || p.only == "" {
+		return true
+	}
+	for _, cell := range l.Row {
+		if strings.Contains(strings.ToLower(cell), strings.ToLower(p.only)) {
+			return true
+		}
+	}
+	return false
+}
+
+// chosen is the index of the line under the cursor, which it keeps within the lines; -1: there are none.
+func (p *place) chosen() int {
+	var rows []int
+	for i := range p.lines {
+		if p.lines[i].Row != nil && p.shown(&p.lines[i]) {
+			rows = append(rows, i)
+		}
+	}
+	if p.cursor = max(0, min(p.cursor, len(rows)-1)); len(rows) == 0 {
+		return -1
+	}
+	return rows[p.cursor]
+}

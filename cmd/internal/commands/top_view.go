@@ -1,0 +1,123 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"curfew/cmd/internal/cli"
+	"curfew/monitor/printable"
+)
+
+const (
+	bold    = "\x1b[1m"
+	inverse = "\x1b[7m"
+	red     = "\x1b[31m"
+	reset   = "\x1b[0m"
+
+	// mostReasons is how many lines the verdict's reasons take at most.
+	mostReasons = 3
+)
+
+// View implements tea.Model: the verdict, the place, and the keys.
+func (m *model) View() tea.View {
+	v := tea.NewView("")
+	v.AltScreen = true
+	if m.height > 0 {
+		p := m.here()
+		head := append(m.pinned(), "", bold+p.title+reset+m.filter())
+		body := p.body(max(1, m.height-len(head)-1))
+		lines := append(append(head, body...), m.keys())
+		for i := range lines {
+			lines[i] = ansi.Truncate(lines[i], m.width, "…")
+		}
+		v.Content = strings.Join(lines, "\n")
+	}
+	return v
+}
+
+// pinned is the verdict with its first reasons, and why the last look failed.
+func (m *model) pinned() (lines []string) {
+	reasons := 0
+	for i := range m.verdict {
+		l := &m.verdict[i]
+		if reason := l.Row != nil && strings.HasPrefix(ansi.Strip(l.Text), "!"); reason {
+			if reasons++; reasons > mostReasons {
+				continue
+			}
+		} else if i > 0 {
+			continue
+		}
+		lines = append(lines, l.Text)
+	}
+	if more := reasons - mostReasons; more > 0 {
+		lines = append(lines, fmt.Sprintf("!  and %d more (curfew status)", more))
+	}
+	if m.problem != "" {
+		lines = append(lines, red+printable.Text(m.problem, "")+reset)
+	}
+	return lines
+}
+
+func (m *model) filter() string {
+	switch only := m.here().only; {
+	case m.typing:
+		return "   /" + only + "_"
+	case only != "":
+		return "   with " + only
+	}
+	return ""
+}
+
+// body are the lines of the place that fit, those around the cursor, always as many as there is room for.
+func (p *place) body(room int) []string {
+	chosen, at := p.chosen(), 0
+	var lines []string
+	for i := range p.lines {
+		if !p.shown(&p.lines[i]) {
+			continue
+		}
+		text := p.lines[i].Text
+		if i == chosen {
+			at, text = len(lines), inverse+ansi.Strip(text)+reset
+		}
+		lines = append(lines, text)
+	}
+	from := max(0, min(at-room/2, len(lines)-room))
+	lines = lines[from:min(len(lines), from+room)]
+	for len(lines) < room {
+		lines = append(lines, "")
+	}
+	return lines
+}
+
+// keys are those that do something here.
+func (m *model) keys() string {
+	p := m.here()
+	if m.typing {
+		return "Enter keep   Esc all lines"
+	}
+	text := "↑↓ choose   Enter more   / find"
+	if len(m.places) > 1 || p.only != "" {
+		text = "Esc back   " + text
+	}
+	if _, queue := p.about(); queue != "" {
+		text += "   d dead letters   r replay"
+	}
+	if p.position != "" {
+		text = bold + "y replay these now" + reset + "   " + text
+	}
+	return text + "   q quit"
+}
+
+// positionIn finds the position that a dry run has told.
+func positionIn(lines []cli.Line) string {
+	for i := range lines {
+		if _, position, told := strings.Cut(lines[i].Text, "--position "); told {
+			return strings.TrimSpace(position)
+		}
+	}
+	return ""
+}
