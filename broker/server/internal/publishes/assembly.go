@@ -25,13 +25,11 @@ type Assembly struct {
 	Mandatory bool // of the publish that Begin was called for last
 
 	stage      stage
-	exchange   []byte
-	routingKey []byte
 	properties []byte
 	size       uint64
 	body       []byte
 
-	publication broker.Publication // once it is complete
+	publication broker.Publication // names from Begin on; the rest once it is complete
 }
 
 // Begun reports whether a publish has begun and is not complete, so that content must follow.
@@ -48,8 +46,8 @@ func (a *Assembly) Begin(payload []byte) error {
 		return amqp.NewException(amqp.NotImplemented, amqp.ClassBasic, amqp.BasicPublishID.Method(), "immediate=true")
 	}
 	a.stage, a.Mandatory = header, m.Mandatory
-	a.exchange = append(a.exchange[:0], m.Exchange...)
-	a.routingKey = append(a.routingKey[:0], m.RoutingKey...)
+	a.publication.Exchange = append(a.publication.Exchange[:0], m.Exchange...)
+	a.publication.RoutingKey = append(a.publication.RoutingKey[:0], m.RoutingKey...)
 	return nil
 }
 
@@ -114,7 +112,7 @@ func (a *Assembly) addBody(b []byte, u *outbox.Memory) (*broker.Publication, err
 
 func (a *Assembly) complete(properties, body []byte) *broker.Publication {
 	a.stage = method
-	a.publication = broker.Publication{Exchange: a.exchange, RoutingKey: a.routingKey, Properties: properties, Body: body}
+	a.publication.Properties, a.publication.Body = properties, body
 	return &a.publication
 }
 
@@ -157,7 +155,7 @@ func (a *Assembly) appendBody(u *outbox.Memory, part []byte) {
 
 // Release gives back the buffers in which a publish was assembled.
 func (a *Assembly) Release(u *outbox.Memory) {
-	a.publication = broker.Publication{} // it may refer to the connection's buffer
+	a.publication.Properties, a.publication.Body = nil, nil // they may refer to the connection's buffer
 	if a.body != nil {
 		u.Add(-budgetBytes(a.body))
 		outbox.RecycleBuffer(a.body)
