@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/go-amqp"
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
@@ -455,4 +456,50 @@ func TestTombstoneCut(t *testing.T) {
 		return q.CaughtUp && q.Held == 0 && q.Aside == 0 && tombstones() == 0
 	})
 	d.settled(time.Now())
+}
+
+// TestDelayConsumers: an application that consumes from a queue of delays is told of, with either protocol, and Curfew's own consumers are not.
+func TestDelayConsumers(t *testing.T) {
+	t.Parallel()
+	d := declareDelays(t, sharedNode(t))
+	r := startReplica(t, d.n, d.url, "", "one", "delay:foo.delay") // which lists consumers each half minute
+	d.bound()
+	told := func() bool {
+		troubles := r.queue("foo.delay").Troubles
+		return len(troubles) == 1 && troubles[0].Name == "consumers"
+	}
+	consumers := func() (count int) {
+		var all []struct{ Queue struct{ Name string } }
+		d.n.api(t, http.MethodGet, "consumers/"+d.vhost, nil, &all)
+		for _, one := range all {
+			if one.Queue.Name == "foo.delay" {
+				count++
+			}
+		}
+		return count
+	}
+	alone := func(what string) {
+		t.Helper()
+		eventually(t, time.Minute, "only Curfew to consume "+what, func() bool { return consumers() == 1 && !told() })
+	}
+	alone("at first")
+	ch := openChannel(t, d.conn)
+	_, err := ch.Consume("foo.delay", "7", false, false, false, false, nil)
+	check(t, err)
+	eventually(t, time.Minute, "a consumer to be told", told)
+	check(t, ch.Close())
+	alone("after that")
+	if family() == queuefacts.Family3 {
+		return
+	}
+	conn, err := amqp.Dial(t.Context(), "amqp://"+d.n.addr, &amqp.ConnOptions{HostName: "vhost:" + d.vhost, SASLType: amqp.SASLTypePlain("guest", "guest")})
+	check(t, err)
+	defer conn.Close()
+	session, err := conn.NewSession(t.Context(), nil)
+	check(t, err)
+	_, err = session.NewReceiver(t.Context(), "/queues/foo.delay", &amqp.ReceiverOptions{Credit: 1})
+	check(t, err)
+	eventually(t, time.Minute, "a consumer of AMQP 1.0 to be told", told)
+	check(t, conn.Close())
+	alone("in the end")
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
 	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/delay"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
 	"curfew/monitor/rabbitmq/queuefacts"
@@ -214,7 +214,7 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup, x *t
 // queue with one time to live: no keeper runs, and a tap sees all that enters it. While a keeper runs, it judges by itself
 // whatever changes from moment to moment. A decision stays as it was while the facts cannot be known for a moment.
 func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server, exact bool) {
-	if others := othersAt(found, q.rule.Mode); others != q.facts.Others {
+	if others := othersAt(found); others != q.facts.Others {
 		q.facts.Others = others
 		q.factsChangedLocked()
 	}
@@ -293,14 +293,13 @@ func notWanted(d cluster.Decision) error {
 // othersAt reports whether anybody but Curfews consumes from the queue. Only one of them has its lease: whatever else they consume belongs to
 // one that is gone or hangs, or that does not share this one's Redis (noteSharedLocked).
 //
-// A consumer of AMQP 1.0 has a number as its tag, which does not say whose it is. Delays and retries are held by those.
-func othersAt(q *cluster.Queue, m cluster.Mode) keeper.Presence {
+// A consumer of AMQP 1.0 has a number as its tag, which does not say whose it is: its priority does.
+func othersAt(q *cluster.Queue) keeper.Presence {
 	switch {
 	case q.Unknown&cluster.UnknownConsumers != 0:
 		return keeper.Unclear
 	case slices.ContainsFunc(q.Attached, func(c cluster.Consumer) bool {
-		_, notNumber := strconv.Atoi(c.Tag)
-		return keeper.OfTag(c.Tag) == "" && (!m.Waits() || notNumber != nil)
+		return keeper.OfTag(c.Tag) == "" && c.Priority != float64(delay.LinkPriority)
 	}):
 		return keeper.Present
 	}

@@ -245,6 +245,9 @@ func (c *Cluster) addConsumers(ctx context.Context, i *Inventory, vhost string) 
 		Tag       string `json:"consumer_tag"`
 		Exclusive bool
 		Queue     struct{ Name string }
+		Arguments object[struct {
+			Priority any `json:"x-priority"`
+		}]
 	}
 	limited, cancel := context.WithTimeout(ctx, consumersTimeout)
 	defer cancel()
@@ -254,7 +257,7 @@ func (c *Cluster) addConsumers(ctx context.Context, i *Inventory, vhost string) 
 	}
 	for _, one := range consumers {
 		if q := i.Queue(one.Queue.Name); q != nil {
-			q.Attached = append(q.Attached, Consumer{one.Tag, one.Exclusive})
+			q.Attached = append(q.Attached, Consumer{one.Tag, one.Exclusive, one.Arguments.value.Priority})
 		}
 	}
 	for at := range i.Queues {

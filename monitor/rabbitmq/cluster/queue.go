@@ -68,6 +68,7 @@ func (u Unknown) String() string {
 type Consumer struct {
 	Tag       string
 	Exclusive bool
+	Priority  any // its argument x-priority, a float64; nil: it has none
 }
 
 // TTLMillis is how long messages may stay at most by argument and policy, whichever is

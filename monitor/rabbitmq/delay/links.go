@@ -25,6 +25,9 @@ const (
 	perLink = 20_000
 	// perSession is how many links an AMQP 1.0 session has: RabbitMQ allows 256.
 	perSession = 200
+	// LinkPriority is the consumer priority of Curfew's AMQP 1.0 links. RabbitMQ lists such a consumer under a number, without its connection, link or
+	// container: only its arguments tell whose it is. So this is one that nobody else has.
+	LinkPriority = 15673
 )
 
 // links are the AMQP 1.0 side of a session: in AMQP 1.0 a message can be addressed when it is discarded, and be put aside.
@@ -61,9 +64,9 @@ func (s *session) openLink() (err error) {
 	}
 	s.links.opened++
 	holds := min(perLink, s.k.o.MaxMessages)
-	o := &amqp.ReceiverOptions{Credit: int32(holds), Name: keeper.ConsumerTag(s.k.o.Name, s.opened+1)}
+	o := &amqp.ReceiverOptions{Credit: int32(holds), Name: keeper.ConsumerTag(s.k.o.Name, s.opened+1), Properties: map[string]any{"rabbitmq:priority": int32(LinkPriority)}}
 	if s.hasTimeout() {
-		o.Properties = map[string]any{"rabbitmq:consumer-timeout": uint32(math.MaxUint32)} // ms: seven weeks
+		o.Properties["rabbitmq:consumer-timeout"] = uint32(math.MaxUint32) // ms: seven weeks
 	}
 	receiver, err := s.links.session.NewReceiver(limited, "/queues/"+url.PathEscape(s.k.o.Queue), o)
 	if err != nil {
