@@ -99,8 +99,8 @@ func (e *Entity) TopicArgs() (args amqp.Table, err error) {
 		return nil, errDuplicates
 	}
 	args = amqp.Table{}
-	if err = span(args, "x-message-ttl", e.Properties.DefaultMessageTimeToLive); err == nil {
-		err = span(args, "x-auto-delete-on-idle", e.Properties.AutoDeleteOnIdle)
+	if err = SetSpan(args, "x-message-ttl", e.Properties.DefaultMessageTimeToLive); err == nil {
+		err = SetSpan(args, "x-auto-delete-on-idle", e.Properties.AutoDeleteOnIdle)
 	}
 	return args, err
 }
@@ -158,16 +158,16 @@ func (e *Entity) Args() (amqp.Table, error) {
 	for name, text := range map[string]string{
 		"x-message-ttl": p.DefaultMessageTimeToLive, "x-lock-duration": p.LockDuration, "x-auto-delete-on-idle": p.AutoDeleteOnIdle,
 	} {
-		if err := span(args, name, text); err != nil {
+		if err := SetSpan(args, name, text); err != nil {
 			return nil, err
 		}
 	}
 	return args, nil
 }
 
-// span sets an argument of milliseconds, unless the duration is empty or ten years or more, which is
+// SetSpan sets an argument of milliseconds, unless the duration is empty or ten years or more, which is
 // forever.
-func span(args amqp.Table, name, text string) error {
+func SetSpan(args amqp.Table, name, text string) error {
 	if text == "" {
 		return nil
 	}

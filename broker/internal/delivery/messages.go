@@ -17,7 +17,7 @@ type messages struct {
 	env         *Env
 	id          uint64
 	vhost, name string
-	Arguments   *policy.Settings                // from its arguments alone; other queues may share it
+	Arguments   *policy.Settings                // from the arguments it was made with: what cannot change; other queues may share it
 	settings    atomic.Pointer[policy.Settings] // from its arguments and policies, likewise; replaced with mu held
 
 	mu           sync.Mutex

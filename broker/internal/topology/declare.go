@@ -147,10 +147,11 @@ func (t *Queues) newQueue(id uint64, owner Owner, name string, d QueueDeclare, s
 	if len(d.Args) == 0 {
 		d.Args = nil
 	}
-	q := &Queue{vh: t.vh, declared: d, policies: ungoverned}
+	q, shared := &Queue{vh: t.vh, policies: ungoverned}, t.vh.registry.settings.share(set)
+	q.declared.Store(&declaration{d, shared})
 	q.Queue.Init(delivery.QueueOptions{
 		Env: t.vh.registry.env, Registered: q, ID: id, VHost: t.vh.guard.name, Name: name, Lines: t.vh.lines, Durable: d.Durable && !d.Exclusive, AutoDelete: d.AutoDelete,
-		Settings: t.vh.registry.settings.share(set),
+		Settings: shared,
 	})
 	if d.Exclusive {
 		q.owner = owner
@@ -168,7 +169,7 @@ func code(err error) uint16 {
 
 // redeclare checks that d describes the queue as it is.
 func (q *Queue) redeclare(d QueueDeclare) error {
-	label, cur := q.Label(), q.declared
+	label, cur := q.Label(), q.Declared()
 	if d.Exclusive != cur.Exclusive {
 		return q.locked()
 	}

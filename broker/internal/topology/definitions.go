@@ -60,10 +60,11 @@ func (vh *VHost) Definition() *catalog.VHost {
 }
 
 func (q *Queue) definition() *catalog.Queue {
+	d := q.Declared()
 	return &catalog.Queue{
-		VHost: q.vh.guard.name, Name: q.Name(), ID: q.ID(), AutoDelete: q.declared.AutoDelete,
-		Recovered: q.recovered, Args: catalog.SaveArgs(q.declared.Args),
-		Transient: !q.durable(), Exclusive: q.declared.Exclusive,
+		VHost: q.vh.guard.name, Name: q.Name(), ID: q.ID(), AutoDelete: d.AutoDelete,
+		Recovered: q.recovered, Args: catalog.SaveArgs(d.Args),
+		Transient: !q.durable(), Exclusive: d.Exclusive,
 	}
 }
 

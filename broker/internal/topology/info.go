@@ -22,11 +22,11 @@ type QueueInfo struct {
 
 // Info describes the queue.
 func (q *Queue) Info() QueueInfo {
-	return QueueInfo{QueueDeclare: q.declared, ID: q.ID(), VHost: q.vh.guard.name, Name: q.Name(), Owner: q.owner, Recovered: q.recovered, QueueState: q.State()}
+	return QueueInfo{QueueDeclare: q.Declared(), ID: q.ID(), VHost: q.vh.guard.name, Name: q.Name(), Owner: q.owner, Recovered: q.recovered, QueueState: q.State()}
 }
 
-// Declared is how the queue was declared. It is not to be changed.
-func (q *Queue) Declared() QueueDeclare { return q.declared }
+// Declared is how the queue was declared, with the changes since. It is not to be changed.
+func (q *Queue) Declared() QueueDeclare { return q.declared.Load().QueueDeclare }
 
 // List lists the queues by name.
 func (t *Queues) List() []*Queue {

@@ -396,7 +396,13 @@ func find(sets [2]policy.Set, g governed) governed {
 // applySettings computes the settings of a queue again. It leaves its messages alone, also those above
 // a lower limit. Called with governing or mu held.
 func (q *Queue) applySettings() {
-	q.Apply(q.vh.registry.settings.share(q.policies.definition.Apply(*q.Arguments, q.declared.Args, q.Name())))
+	q.Apply(q.vh.registry.settings.share(q.under(q.policies.definition)))
+}
+
+// under are the settings of a queue by its arguments and what policies set.
+func (q *Queue) under(d policy.Definition) policy.Settings {
+	declared := q.declared.Load()
+	return d.Apply(*declared.settings, declared.Args, q.Name())
 }
 
 // governLocked computes what applies to the exchange: the alternate exchange of its argument,

@@ -70,7 +70,7 @@ func (r *BacklogEffect) aim(list []governed) {
 		if q == nil || len(r.Aims) == maxNames {
 			continue
 		}
-		was, set := q.Settings(), list[i].definition().Apply(*q.Arguments, q.declared.Args, q.Name())
+		was, set := q.Settings(), q.under(list[i].definition())
 		if set.Purpose != was.Purpose || set.Objective != was.Objective {
 			r.Aims = append(r.Aims, fmt.Sprintf("%s: %s, %s", q.Name(), cmp.Or(set.Purpose.String(), "purpose inferred"), cmp.Or(set.Objective.String(), "no objective")))
 		}
@@ -92,7 +92,7 @@ func collect(k policy.Kind, name string, to *[]governedQueue) func([]governed) {
 			if q == nil || p == nil || p.Name != name {
 				continue
 			}
-			set := g.definition().Apply(*q.Arguments, q.declared.Args, q.Name())
+			set := q.under(g.definition())
 			if set.TTLMillis >= 0 && !set.Keeps && !q.vh.registry.env.TTLOff {
 				*to = append(*to, governedQueue{q, set.TTLMillis, set.Precedence})
 			}

@@ -8,6 +8,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/internal/delivery"
+	"curfew/broker/policy"
 )
 
 // Owner is the connection an exclusive queue belongs to: any comparable value,
@@ -19,8 +20,8 @@ type Owner any
 type Queue struct {
 	delivery.Queue
 	vh       *VHost
-	declared QueueDeclare
-	owner    Owner // of an exclusive queue
+	declared atomic.Pointer[declaration] // replaced with vh.mu held
+	owner    Owner                       // of an exclusive queue
 
 	recovered bool        // made for messages whose queue's definition was not found
 	gone      bool        // it is deleted; what is left of its bindings leads nowhere. Guarded by vh.mu
@@ -28,6 +29,12 @@ type Queue struct {
 
 	policies *applied // guarded by vh.mu
 	sources  sources
+}
+
+// declaration is how a queue was declared, with the changes since, and what its arguments say. It is not changed.
+type declaration struct {
+	QueueDeclare
+	settings *policy.Settings // other queues may share it
 }
 
 // VHost is the virtual host the queue is in.
@@ -38,7 +45,7 @@ func (q *Queue) Recovered() bool { return q.recovered }
 
 // checkOwner refuses a connection that is not the owner of an exclusive queue.
 func (q *Queue) checkOwner(owner Owner) error {
-	if !q.declared.Exclusive || q.owner == owner {
+	if !q.Declared().Exclusive || q.owner == owner {
 		return nil
 	}
 	return q.locked()

@@ -58,7 +58,7 @@ func (q *Queue) completeSubqueue() error {
 	if _, err := vh.Queues.Get(set.Subqueue); err == nil {
 		return nil
 	}
-	sub, err := vh.Queues.makeQueue(NewIncarnation(), q.owner, set.Subqueue, QueueDeclare{Durable: q.declared.Durable, Exclusive: q.declared.Exclusive})
+	sub, err := vh.Queues.makeQueue(NewIncarnation(), q.owner, set.Subqueue, QueueDeclare{Durable: q.Declared().Durable, Exclusive: q.Declared().Exclusive})
 	if err != nil {
 		if err == errTaken {
 			err = nil

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"curfew/broker"
+	"curfew/broker/access"
 	"curfew/broker/operate"
 )
 
@@ -53,5 +54,29 @@ var DeclareQueue = operate.Define(operate.Op{
 	_, missing := c.VHost.Queues.Get(name)
 	c.Created = missing != nil
 	_, err = rights(c).DeclareQueue(c.VHost, nobody{}, name, broker.QueueDeclare{Durable: q.Durable, AutoDelete: q.AutoDelete, Args: args})
+	return none, err
+})
+
+// Changes change arguments of a queue or, without one, of an exchange; nil removes an argument.
+type Changes struct {
+	VHost     string        `json:"vhost"`
+	Queue     string        `json:"queue"`
+	Exchange  string        `json:"exchange" log:"exchange"`
+	Arguments operate.Table `json:"arguments"`
+}
+
+// ChangeArguments changes what queues and exchanges can have changed. Errors: those of broker.VHost's Queues.Change.
+var ChangeArguments = operate.Define(operate.Op{
+	Name: "change_arguments", Noun: "queue", Title: "Change the arguments of a queue or an exchange", Rule: operate.Rule{Role: operate.Management},
+}, func(_ context.Context, c *operate.Call, q Changes) (none operate.None, err error) {
+	if q.Queue == "" {
+		if err = rights(c).Exchange(access.Configure, q.Exchange); err == nil {
+			err = c.VHost.Exchanges.Change(q.Exchange, q.Arguments)
+		}
+		return none, err
+	}
+	if err = rights(c).Queue(access.Configure, q.Queue); err == nil {
+		err = c.VHost.Queues.Change(q.Queue, q.Arguments)
+	}
 	return none, err
 })

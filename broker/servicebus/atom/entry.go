@@ -2,7 +2,9 @@ package atom
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -22,6 +24,7 @@ const (
 
 	// createdArg is an argument of queues and exchanges that tells when they were made, in Unix ms.
 	createdArg = "x-created-at"
+	updatedArg = "x-updated-at" // likewise, if they have been changed
 )
 
 // entry is an entity as it is read and written.
@@ -128,28 +131,27 @@ func (e *entity) described(name string) (d servicebus.Entity, err error) {
 func (e *entity) settings(args amqp.Table) {
 	e.DefaultMessageTimeToLive, e.AutoDeleteOnIdle = duration(args["x-message-ttl"], forever), duration(args["x-auto-delete-on-idle"], forever)
 	created, _ := amqp.Integer(args[createdArg])
-	e.Status, e.CreatedAt, e.UpdatedAt, e.AccessedAt = "Active", instant(created), instant(created), zeroTime
+	updated, given := amqp.Integer(args[updatedArg])
+	if !given {
+		updated = created
+	}
+	e.Status, e.CreatedAt, e.UpdatedAt, e.AccessedAt = "Active", instant(created), instant(updated), zeroTime
 	e.EnableBatchedOperations, e.SupportOrdering, e.EnableExpress, e.DeadLetteringOnFilterEvaluationExceptions = new(true), new(true), new(false), new(false)
 	e.DuplicateDetectionHistoryTimeWindow, e.EntityAvailabilityStatus = "PT10M", "Available"
 }
 
-// changes tells what an update would change in an entity, in Azure's words; "": nothing. What an
-// update leaves out stays as it is.
-func (e *entity) changes(was *entity) string {
+// changes are the arguments that an update changes; nil removes one. What an update leaves out stays as it is. The error is, in
+// Azure's words, that what it changes cannot be changed.
+func (e *entity) changes(was *entity) (args amqp.Table, err error) {
 	kind := strings.TrimSuffix(was.XMLName.Local, "Description")
 	if e.XMLName.Local != was.XMLName.Local {
-		return "the entity is a " + kind
+		return nil, errors.New("the entity is a " + kind)
 	}
 	for _, p := range []struct {
 		name  string
 		keeps bool
 		is    any
 	}{
-		{"LockDuration", sameSpan(e.LockDuration, was.LockDuration), was.LockDuration},
-		{"DefaultMessageTimeToLive", sameSpan(e.DefaultMessageTimeToLive, was.DefaultMessageTimeToLive), was.DefaultMessageTimeToLive},
-		{"AutoDeleteOnIdle", sameSpan(e.AutoDeleteOnIdle, was.AutoDeleteOnIdle), was.AutoDeleteOnIdle},
-		{"MaxDeliveryCount", e.MaxDeliveryCount == 0 || e.MaxDeliveryCount == was.MaxDeliveryCount, was.MaxDeliveryCount},
-		{"DeadLetteringOnMessageExpiration", e.DeadLetteringOnMessageExpiration == nil || *e.DeadLetteringOnMessageExpiration == isSet(was.DeadLetteringOnMessageExpiration), isSet(was.DeadLetteringOnMessageExpiration)},
 		{"RequiresSession", e.RequiresSession == nil || *e.RequiresSession == isSet(was.RequiresSession), false},
 		{"RequiresDuplicateDetection", e.RequiresDuplicateDetection == nil || *e.RequiresDuplicateDetection == isSet(was.RequiresDuplicateDetection), false},
 		{"EnablePartitioning", e.EnablePartitioning == nil || *e.EnablePartitioning == isSet(was.EnablePartitioning), false},
@@ -158,10 +160,29 @@ func (e *entity) changes(was *entity) string {
 		{"ForwardDeadLetteredMessagesTo", e.ForwardDeadLetteredMessagesTo == "", "not set"},
 	} {
 		if !p.keeps {
-			return fmt.Sprintf("The value for the %s property of an existing %s cannot be changed. It is %v.", p.name, kind, p.is)
+			return nil, fmt.Errorf("The value for the %s property of an existing %s cannot be changed. It is %v.", p.name, kind, p.is) //nolint:staticcheck // Azure's words
 		}
 	}
-	return ""
+	args = amqp.Table{}
+	if e.MaxDeliveryCount != 0 && e.MaxDeliveryCount != was.MaxDeliveryCount {
+		args["x-max-delivery-count"] = e.MaxDeliveryCount
+	}
+	if given := e.DeadLetteringOnMessageExpiration; given != nil && *given != isSet(was.DeadLetteringOnMessageExpiration) {
+		if args[policy.DeadLetterExpiredArg] = nil; !*given {
+			args[policy.DeadLetterExpiredArg] = false
+		}
+	}
+	for name, span := range map[string][2]string{
+		"x-message-ttl":         {e.DefaultMessageTimeToLive, was.DefaultMessageTimeToLive},
+		"x-auto-delete-on-idle": {e.AutoDeleteOnIdle, was.AutoDeleteOnIdle},
+		"x-lock-duration":       {e.LockDuration, was.LockDuration},
+	} {
+		if !sameSpan(span[0], span[1]) {
+			args[name] = nil
+			err = cmp.Or(servicebus.SetSpan(args, name, span[0]), err)
+		}
+	}
+	return args, err
 }
 
 // sameSpan reports whether two durations are equal; "" is any.

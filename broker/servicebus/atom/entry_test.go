@@ -30,7 +30,7 @@ func TestInstants(t *testing.T) {
 	assert.Equal(t, "2026-11-28T00:15:00.007Z", instant(1_795_824_900_007))
 }
 
-// TestUpdates: what an update leaves out stays, what it would change is named.
+// TestUpdates: what an update leaves out stays, and what cannot be changed is named.
 func TestUpdates(t *testing.T) {
 	yes, no := true, false
 	was := entity{XMLName: xml.Name{Local: "QueueDescription"}, LockDuration: "PT1M", MaxDeliveryCount: 10, DeadLetteringOnMessageExpiration: &yes, RequiresSession: &no}
@@ -45,12 +45,6 @@ func TestUpdates(t *testing.T) {
 		{"", entity{}, ""},
 		{"", was, ""},
 		{"", entity{LockDuration: "PT60S", DefaultMessageTimeToLive: "PT60M0S", AutoDeleteOnIdle: "P4000D", DeadLetteringOnMessageExpiration: &yes, RequiresSession: &no}, ""},
-		{"LockDuration", entity{LockDuration: "PT2M"}, "PT1M"},
-		{"LockDuration", entity{LockDuration: "soon"}, "PT1M"},
-		{"DefaultMessageTimeToLive", entity{DefaultMessageTimeToLive: forever}, "PT1H"},
-		{"AutoDeleteOnIdle", entity{AutoDeleteOnIdle: "PT10M"}, forever},
-		{"MaxDeliveryCount", entity{MaxDeliveryCount: 11}, "10"},
-		{"DeadLetteringOnMessageExpiration", entity{DeadLetteringOnMessageExpiration: &no}, "true"},
 		{"RequiresSession", entity{RequiresSession: &yes}, "false"},
 		{"RequiresDuplicateDetection", entity{RequiresDuplicateDetection: &yes}, "false"},
 		{"EnablePartitioning", entity{EnablePartitioning: &yes}, "false"},
@@ -59,14 +53,28 @@ func TestUpdates(t *testing.T) {
 		{"ForwardDeadLetteredMessagesTo", entity{ForwardDeadLetteredMessagesTo: "q"}, "not set"},
 	} {
 		x.change.XMLName.Local = "QueueDescription"
-		want := ""
-		if x.name != "" {
-			want = "The value for the " + x.name + " property of an existing Queue cannot be changed. It is " + x.is + "."
+		args, err := x.change.changes(&was)
+		if assert.Empty(t, args); x.name == "" {
+			assert.NoError(t, err)
+		} else {
+			assert.EqualError(t, err, "The value for the "+x.name+" property of an existing Queue cannot be changed. It is "+x.is+".")
 		}
-		assert.Equal(t, want, x.change.changes(&was))
 	}
 	topic := entity{XMLName: xml.Name{Local: "TopicDescription"}}
-	assert.Equal(t, "the entity is a Queue", topic.changes(&was))
+	_, err := topic.changes(&was)
+	assert.EqualError(t, err, "the entity is a Queue")
+	change := entity{XMLName: was.XMLName, LockDuration: "PT2M", DefaultMessageTimeToLive: forever, AutoDeleteOnIdle: "PT10M", MaxDeliveryCount: 11, DeadLetteringOnMessageExpiration: &no}
+	args, err := change.changes(&was)
+	require.NoError(t, err)
+	assert.Equal(t, amqp.Table{
+		"x-lock-duration": int64(120_000), "x-message-ttl": nil, "x-auto-delete-on-idle": int64(600_000), "x-max-delivery-count": int64(11), "x-dead-lettering-on-message-expiration": false,
+	}, args)
+	was.DeadLetteringOnMessageExpiration = &no
+	args, err = (&entity{XMLName: was.XMLName, DeadLetteringOnMessageExpiration: &yes}).changes(&was)
+	require.NoError(t, err)
+	assert.Equal(t, amqp.Table{"x-dead-lettering-on-message-expiration": nil}, args)
+	_, err = (&entity{XMLName: was.XMLName, LockDuration: "soon"}).changes(&was)
+	assert.EqualError(t, err, `"soon" is not a duration such as PT1M or P14D`)
 }
 
 func TestWhoIsAnAdministrationClient(t *testing.T) {

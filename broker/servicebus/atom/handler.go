@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"regexp"
@@ -264,7 +265,7 @@ func (c *call) deny(path string) {
 	refuse(c.w, http.StatusUnauthorized, errors.New(text))
 }
 
-// put makes an entity, or answers an update, which cannot change anything.
+// put makes or updates an entity.
 func (c *call) put(path string) {
 	var given entry
 	if err := xml.NewDecoder(http.MaxBytesReader(c.w, c.r.Body, maxBody)).Decode(&given); err != nil {
@@ -275,15 +276,13 @@ func (c *call) put(path string) {
 	if c.refused(exists) {
 		return
 	}
+	var err error
+	status := http.StatusOK
 	if exists {
-		if problem := given.Content.Entity.changes(&was.Content.Entity); problem != "" {
-			refuse(c.w, http.StatusBadRequest, errors.New(problem))
-			return
-		}
-		write(c.w, http.StatusOK, was)
-		return
+		err = c.update(path, &given.Content.Entity, &was.Content.Entity)
+	} else {
+		status, err = http.StatusCreated, c.declare(path, &given.Content.Entity)
 	}
-	err := c.declare(path, &given.Content.Entity)
 	made, ok := c.find(path)
 	if err == nil && !ok {
 		err = errors.New("the entity was deleted at once")
@@ -292,7 +291,32 @@ func (c *call) put(path string) {
 		refuse(c.w, http.StatusBadRequest, err)
 		return
 	}
-	write(c.w, http.StatusCreated, made)
+	write(c.w, status, made)
+}
+
+// update changes an entity. The queue with its deferred messages settles them in the same way.
+func (c *call) update(path string, given, was *entity) error {
+	args, err := given.changes(was)
+	if err != nil || len(args) == 0 {
+		return err
+	}
+	args[updatedArg] = c.Operations.Broker.UnixMillis(c.Operations.Broker.Now())
+	change := admin.Changes{VHost: vhostName, Arguments: args}
+	if was.XMLName.Local == "TopicDescription" {
+		change.Exchange = path
+	} else if topic, subscription := split(path); subscription != "" {
+		change.Queue = queueName(topic, subscription)
+	} else {
+		change.Queue = path
+	}
+	_, err = admin.ChangeArguments.Do(c.r.Context(), c.Operations.Access, c.actor, change)
+	if change.Queue += policy.DeferredSuffix; err == nil && c.vh.Queues.Has(change.Queue) {
+		change.Arguments = maps.Clone(args)
+		delete(change.Arguments, "x-message-ttl")
+		delete(change.Arguments, "x-auto-delete-on-idle")
+		_, err = admin.ChangeArguments.Do(c.r.Context(), c.Operations.Access, c.actor, change)
+	}
+	return err
 }
 
 // refused answers a client that makes what exists, or updates what does not.

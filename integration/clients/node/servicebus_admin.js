@@ -25,6 +25,11 @@ const steps = {
     assert.equal(got.deadLetteringOnMessageExpiration, false);
     const same = await admin.updateQueue(got); // nothing is changed
     assert.equal(same.lockDuration, 'PT30S');
+    const changed = await admin.updateQueue({ ...got, lockDuration: 'PT20S', deadLetteringOnMessageExpiration: true });
+    assert.equal(changed.lockDuration, 'PT20S');
+    assert.equal(changed.deadLetteringOnMessageExpiration, true);
+    assert.equal(changed.defaultMessageTimeToLive, 'P14D');
+    await assert.rejects(admin.updateQueue({ ...changed, requiresSession: true }), /RequiresSession property of an existing Queue cannot be changed/);
     await assert.rejects(admin.createQueue('js-queue'), { statusCode: 409 });
     assert.equal(await admin.queueExists('js-queue'), true);
     assert.equal(await admin.queueExists('nowhere'), false);

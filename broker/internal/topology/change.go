@@ -1,0 +1,129 @@
+package topology
+
+import (
+	"maps"
+	"slices"
+
+	"curfew/broker/amqp"
+	"curfew/broker/internal/catalog"
+	"curfew/broker/policy"
+)
+
+// changeable are the arguments of queues and exchanges that can be changed. The last one is not the broker's: clients note in
+// it when they have changed something.
+var changeable = []string{"x-message-ttl", "x-auto-delete-on-idle", "x-lock-duration", "x-max-delivery-count", policy.DeadLetterExpiredArg, "x-updated-at"}
+
+// changed are arguments with changes, of which nil removes one. Error: 406 for one that cannot be changed.
+func changed(label string, args, changes amqp.Table) (amqp.Table, error) {
+	now := amqp.Table{}
+	maps.Copy(now, args)
+	for name, v := range changes {
+		if !slices.Contains(changeable, name) {
+			return nil, amqp.NewException(amqp.PreconditionFailed, 0, 0, "the argument '%s' of %s cannot be changed", name, label)
+		}
+		if now[name] = v; v == nil {
+			delete(now, name)
+		}
+	}
+	return now, nil
+}
+
+// change replaces the definition of a queue or an exchange once the new one is on disk, and then calls apply. made is called
+// with mu held, and so are exists, which returns an error for what is gone, and apply. The policies do not change meanwhile.
+func (vh *VHost) change(key string, exists func() error, made func() (now, was any, grows int64, err error), apply func()) error {
+	vh.guard.importing.RLock()
+	defer vh.guard.importing.RUnlock()
+	vh.Policies.governing.Lock()
+	defer vh.Policies.governing.Unlock()
+	return vh.guard.claimedNow(key, func() error {
+		if err := exists(); err != nil {
+			return err
+		}
+		now, was, grows, err := made()
+		if err == nil {
+			err = vh.memory.takeLocked(grows, "more arguments", false)
+		}
+		if err != nil {
+			return err
+		}
+		err = vh.guard.saveLocked(key, now, was)
+		if gone := exists(); gone != nil { // it was deleted while mu was free, with its definition
+			vh.guard.noteLocked(key, nil)
+			err = gone
+		}
+		if err != nil {
+			vh.memory.giveLocked(grows)
+			return err
+		}
+		apply()
+		return nil
+	})
+}
+
+// Change changes arguments of a queue; nil removes one. They apply as those of a policy do: a time to live to messages
+// published afterwards, the others at once. Errors: 404; 406 for an argument that is invalid or cannot be changed;
+// ErrNotSaved. Then nothing has changed.
+func (t *Queues) Change(name string, changes amqp.Table) error {
+	q, err := t.Get(name)
+	if err != nil {
+		return err
+	}
+	var d declaration
+	return t.vh.change(q.definition().Key(), func() error {
+		if t.queues[name] != q {
+			return NoQueue(t.vh.guard.name, name)
+		}
+		return nil
+	}, func() (now, was any, grows int64, err error) {
+		d.QueueDeclare = q.Declared()
+		args := d.Args
+		if d.Args, err = changed(q.Label(), args, changes); err == nil {
+			var set policy.Settings
+			set, err = t.settingsOf(name, d.QueueDeclare)
+			d.settings = t.vh.registry.settings.share(set)
+		}
+		if grows = d.Args.Footprint() - args.Footprint(); q.durable() {
+			after := q.definition()
+			after.Args = catalog.SaveArgs(d.Args)
+			now, was = after, q.definition()
+		}
+		return now, was, grows, err
+	}, func() {
+		q.declared.Store(&d)
+		q.applySettings()
+	})
+}
+
+// Change is Queues.Change for an exchange.
+func (t *Exchanges) Change(name string, changes amqp.Table) error {
+	if err := t.Check(name); err != nil || name == "" {
+		return noExchange(t.vh.guard.name, name)
+	}
+	var x *Exchange
+	var args amqp.Table
+	return t.vh.change(catalog.Key(catalog.ExchangeKind, t.vh.guard.name, name), func() error {
+		if x == nil {
+			x = t.exchanges[name]
+		}
+		if x == nil || t.exchanges[name] != x {
+			return noExchange(t.vh.guard.name, name)
+		}
+		return nil
+	}, func() (now, was any, grows int64, err error) {
+		label := exchangeLabel(t.vh.guard.name, name)
+		if args, err = changed(label, x.declared.Args, changes); err == nil {
+			err = policy.CheckExchange(t.vh.registry.defaults, label, args)
+		}
+		if grows = args.Footprint() - x.declared.Args.Footprint(); x.declared.Durable {
+			after := x.definition()
+			after.Args = catalog.SaveArgs(args)
+			now, was = after, x.definition()
+		}
+		return now, was, grows, err
+	}, func() {
+		x.declared.Args = args
+		x.governLocked(x.policies)
+		x.useLocked()
+		t.vh.changedLocked()
+	})
+}
