@@ -69,6 +69,14 @@ func TestRabbitMQsGoClient(t *testing.T) {
 	require.NoError(t, next().Requeue(ctx))
 	d = next()
 	assert.Equal(t, "third", string(d.Message().GetData()))
+	for _, tries := range []int64{1, 2} {
+		require.NoError(t, d.RequeueWithAnnotations(ctx, amqp.Annotations{"x-opt-tries": tries, "x-opt-by": "me", "x-delay": int64(60_000)}))
+		d = next()
+		assert.Equal(t, "third", string(d.Message().GetData()))
+		assert.Equal(t, tries, d.Message().Annotations["x-opt-tries"])
+		assert.Equal(t, "me", d.Message().Annotations["x-opt-by"])
+		assert.NotContains(t, d.Message().Annotations, "x-delay", "the broker would obey it")
+	}
 	require.NoError(t, d.Accept(ctx))
 	require.NoError(t, consumer.Close(ctx))
 	eventually(t, startLimit, "the dead letter", func() bool {

@@ -448,19 +448,22 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 		}
 	case m.State.Kind == amqp10.StateAccepted:
 		how = broker.Ack
-	case m.State.Kind == amqp10.StateRejected, m.State.Kind == amqp10.StateModified && m.State.UndeliverableHere:
-		how = broker.Reject
+	case m.State.Kind == amqp10.StateRejected, m.State.Kind == amqp10.StateModified:
+		if m.State.Kind == amqp10.StateRejected || m.State.UndeliverableHere {
+			how = broker.Reject
+		} else if m.State.DeliveryFailed {
+			how = broker.Requeue
+		}
 		added, err := convert.Added(m.State.Annotations)
 		if err != nil {
 			return err
 		}
 		if added != nil {
 			acks.Flush()
-			acks = &deliveries.Batch{Why: &broker.Rejection{Properties: added, Modified: true}}
+			acks = &deliveries.Batch{Gathers: how != broker.Reject, Why: &broker.Rejection{Properties: added, Modified: true}}
+			outcome = entity.Outcome{How: how, Headers: added}
 		}
-	case m.State.Kind == amqp10.StateModified && m.State.DeliveryFailed:
-		how = broker.Requeue
-	case m.State.Kind != amqp10.StateReleased && m.State.Kind != amqp10.StateModified:
+	case m.State.Kind != amqp10.StateReleased:
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "unknown outcome %#x", m.State.Kind)
 	}
 	err := s.ch.deliveries.SettleRange(acks, how, m.First, last)

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -45,6 +46,25 @@ func Added(annotations any) (amqp.Table, error) {
 		}
 	}
 	return p.Headers, nil
+}
+
+// Annotate is the raw property list of a message, from its own, with headers that its consumer adds. nil: they are too large
+// with its others.
+func Annotate(properties []byte, added amqp.Table) []byte {
+	p, err := amqp.ParseProperties(properties, amqp.Limits{})
+	if err != nil {
+		return nil
+	}
+	all := maps.Clone(p.Headers)
+	if all == nil {
+		all = amqp.Table{}
+	}
+	maps.Copy(all, added)
+	p.Headers = all
+	if table := amqp.AppendTable(nil, all); len(table) > maxHead || amqp.ValidateTable(table, amqp.Limits{}) != nil {
+		return nil
+	}
+	return p.Append(nil)
 }
 
 // ownHeaders begin the names of headers that the broker writes or obeys.

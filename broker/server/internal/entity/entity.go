@@ -257,8 +257,8 @@ func (e *Entity) Settle(x broker.Settling, o *Outcome) (err error) {
 			continue
 		}
 		var failed error
-		if len(o.Changes) > 0 {
-			failed = x.Queue.Rewrite(seq, func(properties, body []byte) []byte { return convert.Modify(properties, body, o.Changes) })
+		if change := o.change(); change != nil {
+			failed = x.Queue.Rewrite(seq, change)
 		}
 		if o.Defers || failed != nil { // it is deferred as it was
 			one.How = broker.Release

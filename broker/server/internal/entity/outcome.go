@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"curfew/broker"
+	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
+	"curfew/broker/server/internal/convert"
 )
 
 // Outcome is what a client of Service Bus means by an outcome, or by a request to settle.
@@ -14,6 +16,7 @@ type Outcome struct {
 	Defers  bool              // How does not count
 	Why     *broker.Rejection // of a rejected message
 	Changes amqp10.Map        // application properties that the message gets
+	Headers amqp.Table        // headers that it gets, by a client of RabbitMQ
 }
 
 // OutcomeOf reads an outcome.
@@ -40,6 +43,17 @@ func OutcomeOf(m *amqp10.State) (o Outcome) {
 		o.Changes, _ = m.Annotations.(amqp10.Map)
 	}
 	return o
+}
+
+// change makes the properties that a message gets; nil: it keeps its own.
+func (o *Outcome) change() func(properties, body []byte) []byte {
+	switch {
+	case len(o.Changes) > 0:
+		return func(properties, body []byte) []byte { return convert.Modify(properties, body, o.Changes) }
+	case len(o.Headers) > 0:
+		return func(properties, _ []byte) []byte { return convert.Annotate(properties, o.Headers) }
+	}
+	return nil
 }
 
 // Plain reports whether the queue alone can settle so.
