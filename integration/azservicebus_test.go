@@ -106,7 +106,6 @@ func TestAzureSDK(t *testing.T) {
 	c := startForAzure(t)
 	a := connectAzure(t, c, emulatorPolicy)
 	assert.Contains(t, c.log.String(), "sessions are not supported")
-	assert.Contains(t, c.log.String(), "only the filter 1=1 is supported")
 
 	t.Run("message", func(t *testing.T) {
 		ttl, subject, id := 90*time.Second, "s", "id"
@@ -698,14 +697,101 @@ func (a *azure) rules(client *admin.Client) {
 	assert.Nil(a.t, rule)
 	_, err = client.CreateRule(a.ctx, "news", "mine", &admin.CreateRuleOptions{Name: &name, Filter: &admin.SQLFilter{Expression: "a=1"}})
 	a.answered(http.StatusBadRequest, err)
-	assert.ErrorContains(a.t, err, "only the true filter is supported")
-	other := "other"
-	_, err = client.CreateRule(a.ctx, "news", "mine", &admin.CreateRuleOptions{Name: &other})
-	a.answered(http.StatusBadRequest, err)
-	assert.ErrorContains(a.t, err, "a subscription can have the rule $Default and no other")
+	assert.ErrorContains(a.t, err, "SQL filters are not supported: use correlation filters")
 	_, err = client.CreateRule(a.ctx, "news", "mine", &admin.CreateRuleOptions{Name: &name})
 	require.NoError(a.t, err)
 	assert.Equal(a.t, int32(1), sent())
+}
+
+// TestAzureFilters: a subscription gets the messages that pass one of its rules, once each, and has its rules after a crash.
+func TestAzureFilters(t *testing.T) {
+	p := newAdminPort(t)
+	settings := append(p.settings, "DATA_DIR="+t.TempDir())
+	c := startForAzure(t, settings...)
+	a, client := connectAzure(t, c, emulatorPolicy), p.client(emulatorPolicy)
+	a.queue = "filtered"
+	_, err := client.CreateTopic(a.ctx, a.queue, nil)
+	require.NoError(t, err)
+	text := func(s string) *string { return &s }
+	all := &admin.CorrelationFilter{
+		ContentType: text("c/t"), CorrelationID: text("co"), MessageID: text("id"), ReplyTo: text("re"), ReplyToSessionID: text("rs"), SessionID: text("se"), Subject: text("su"), To: text("to"),
+		ApplicationProperties: map[string]any{"s": "text", "b": true, "n": int64(7), "f": 1.5},
+	}
+	for name, rule := range map[string]*admin.RuleProperties{
+		"everything": nil, "nothing": {Name: "none", Filter: &admin.FalseFilter{}}, "exact": {Name: "exact", Filter: all}, "eu": {Name: "by-region", Filter: &admin.CorrelationFilter{ApplicationProperties: map[string]any{"region": "eu"}}},
+	} {
+		_, err := client.CreateSubscription(a.ctx, a.queue, name, &admin.CreateSubscriptionOptions{Properties: &admin.SubscriptionProperties{DefaultRule: rule}})
+		require.NoError(t, err, name)
+	}
+	red := "red"
+	_, err = client.CreateRule(a.ctx, a.queue, "eu", &admin.CreateRuleOptions{Name: &red, Filter: &admin.CorrelationFilter{Subject: &red}})
+	require.NoError(t, err)
+	got, err := client.GetRule(a.ctx, a.queue, "exact", "EXACT", nil)
+	require.NoError(t, err)
+	assert.Equal(t, admin.RuleProperties{Name: "exact", Filter: all}, got.RuleProperties)
+
+	send := func(body string, m azservicebus.Message) {
+		t.Helper()
+		m.Body = []byte(body)
+		a.send(&m)
+	}
+	matching := azservicebus.Message{
+		ContentType: all.ContentType, CorrelationID: all.CorrelationID, MessageID: all.MessageID, ReplyTo: all.ReplyTo, ReplyToSessionID: all.ReplyToSessionID, SessionID: all.SessionID, Subject: all.Subject, To: all.To,
+		ApplicationProperties: map[string]any{"s": "text", "b": true, "n": int32(7), "f": 1.5, "more": "m"},
+	}
+	sendAll := func() {
+		t.Helper()
+		send("exact", matching)
+		other := matching
+		other.SessionID = nil
+		send("no session", other)
+		send("both", azservicebus.Message{Subject: &red, ApplicationProperties: map[string]any{"region": "eu"}})
+		send("eu", azservicebus.Message{ApplicationProperties: map[string]any{"region": "eu"}})
+		send("us", azservicebus.Message{ApplicationProperties: map[string]any{"region": "us"}})
+	}
+	gets := func(subscription string, want ...string) {
+		t.Helper()
+		r, err := a.client.NewReceiverForSubscription(a.queue, subscription, &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+		require.NoError(t, err)
+		var bodies []string
+		for len(bodies) < len(want) {
+			m := a.one(r)
+			bodies = append(bodies, string(m.Body))
+			assert.NotContains(t, m.ApplicationProperties, "x-sys-Label", "it is for the broker")
+		}
+		assert.Equal(t, want, bodies)
+		counted, err := client.GetSubscriptionRuntimeProperties(a.ctx, a.queue, subscription, nil)
+		require.NoError(t, err)
+		assert.Zero(t, counted.ActiveMessageCount)
+		require.NoError(t, r.Close(a.ctx))
+	}
+	sendAll()
+	gets("everything", "exact", "no session", "both", "eu", "us")
+	gets("nothing")
+	gets("exact", "exact")
+	gets("eu", "both", "eu")
+
+	_, err = client.UpdateRule(a.ctx, a.queue, "eu", admin.RuleProperties{Name: "by-region", Filter: &admin.CorrelationFilter{ApplicationProperties: map[string]any{"region": "us"}}})
+	require.NoError(t, err)
+	_, err = client.UpdateRule(a.ctx, a.queue, "nothing", admin.RuleProperties{Name: "none", Filter: &admin.TrueFilter{}})
+	require.NoError(t, err)
+	_, err = client.DeleteRule(a.ctx, a.queue, "everything", "$Default", nil)
+	require.NoError(t, err)
+	c.kill()
+	c = startForAzure(t, settings...)
+	queue := a.queue
+	a = connectAzure(t, c, emulatorPolicy)
+	a.queue = queue
+	sendAll()
+	gets("nothing", "exact", "no session", "both", "eu", "us")
+	gets("everything")
+	gets("eu", "both", "us")
+
+	a.queue = "events" // its file says what the subscription gets
+	send("price", azservicebus.Message{Subject: text("price")})
+	send("news", azservicebus.Message{Subject: text("news")})
+	gets("filtered", "price")
+	gets("all", "price", "news")
 }
 
 // keyWithoutManage: a key without the claim manage learns that a queue or a topic does not exist, and nothing else.

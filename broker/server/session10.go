@@ -63,6 +63,7 @@ type link10 struct {
 	// From the client:
 	exchange, key []byte
 	anonymous     bool
+	filtered      bool // it is a topic with filters
 	begun         bool // a message of several transfers
 	first         amqp10.Transfer
 	buf           []byte
@@ -634,7 +635,7 @@ func (s *session10) add(l *link10, message []byte) (routed bool, err error) {
 	if s.properties == nil {
 		s.properties = make([]byte, 0, 512)
 	}
-	properties, body, to, err := convert.Publish(s.properties, message, s.p.bus != nil)
+	properties, body, to, err := convert.Publish(s.properties, message, s.p.bus != nil, l.filtered)
 	if s.properties = properties[:0]; cap(properties) > outbox.Size4K {
 		s.properties = nil
 	}

@@ -40,10 +40,35 @@ type Entity struct {
 type Rule struct {
 	Name       string
 	Properties struct {
-		FilterType string
-		SQLFilter  struct{ SQLExpression string } `json:"SqlFilter"`
-		Action     any
+		FilterType        string
+		SQLFilter         struct{ SQLExpression string } `json:"SqlFilter"`
+		CorrelationFilter Correlation
+		Action            any
 	}
+}
+
+// DefaultRule is the name of the rule that a subscription has unless it is made with others. The routing key of a rule's binding is
+// its name, and empty for this one.
+const DefaultRule = "$Default"
+
+// binding is that of a subscription for the rule.
+func (r *Rule) binding(topic, queue string) (b broker.Binding, err error) {
+	b = broker.Binding{Source: topic, Destination: queue}
+	if b.RoutingKey = r.Name; strings.EqualFold(r.Name, DefaultRule) {
+		b.RoutingKey = ""
+	}
+	switch p := &r.Properties; {
+	case p.Action != nil:
+		err = errors.New("actions are not supported")
+	case strings.EqualFold(p.FilterType, "Correlation"):
+		b.Args, err = p.CorrelationFilter.Args()
+	default:
+		b.Args, err = SQLArgs(p.SQLFilter.SQLExpression)
+	}
+	if err != nil {
+		err = fmt.Errorf("rule %s: %w", r.Name, err)
+	}
+	return b, err
 }
 
 // Config is the emulator's Config.json.
@@ -82,11 +107,7 @@ func (c *Config) Declare(vh *broker.VHost) (why []error) {
 			for j := range t.Subscriptions {
 				s := &t.Subscriptions[j]
 				name := t.Name + "/Subscriptions/" + s.Name
-				err := DeclareQueue(vh, name, s)
-				if err == nil {
-					err = vh.Bind(nil, broker.Binding{Source: t.Name, Destination: name})
-				}
-				add("subscription", name, err)
+				add("subscription", name, s.declareSubscription(vh, t.Name, name))
 			}
 		}
 	}
@@ -110,7 +131,29 @@ func (e *Entity) declareTopic(vh *broker.VHost) error {
 	if err != nil {
 		return err
 	}
-	return vh.Exchanges.Declare(e.Name, broker.ExchangeDeclare{Kind: "fanout", Durable: true, Args: args})
+	return vh.Exchanges.Declare(e.Name, broker.ExchangeDeclare{Kind: TopicKind, Durable: true, Args: args})
+}
+
+// TopicKind is the type of the exchange of a topic: rules compare headers.
+const TopicKind = "headers"
+
+func (e *Entity) declareSubscription(vh *broker.VHost, topic, queue string) error {
+	bindings := []broker.Binding{{Source: topic, Destination: queue}}
+	if len(e.Rules) > 0 {
+		bindings = bindings[:0]
+	}
+	for i := range e.Rules {
+		b, err := e.Rules[i].binding(topic, queue)
+		if err != nil {
+			return err
+		}
+		bindings = append(bindings, b)
+	}
+	err := DeclareQueue(vh, queue, e)
+	for i := 0; err == nil && i < len(bindings); i++ {
+		err = vh.Bind(nil, bindings[i])
+	}
+	return err
 }
 
 // DeclareQueue makes a queue or a subscription.
@@ -139,11 +182,6 @@ func (e *Entity) Args() (amqp.Table, error) {
 		return nil, errDuplicates
 	case p.ForwardTo != "" || p.ForwardDeadLetteredMessagesTo != "":
 		return nil, errForward
-	}
-	for _, r := range e.Rules {
-		if !strings.EqualFold(r.Properties.FilterType, "Sql") || strings.ReplaceAll(r.Properties.SQLFilter.SQLExpression, " ", "") != "1=1" || r.Properties.Action != nil {
-			return nil, fmt.Errorf("rule %s: only the filter 1=1 is supported", r.Name)
-		}
 	}
 	if p.LockDuration == "" {
 		p.LockDuration = "PT1M"

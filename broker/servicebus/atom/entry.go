@@ -114,17 +114,14 @@ type counts struct {
 }
 
 // described is an entity that a client wants to make.
-func (e *entity) described(name string) (d servicebus.Entity, err error) {
+func (e *entity) described(name string) (d servicebus.Entity) {
 	d.Name = name
 	p := &d.Properties
 	p.LockDuration, p.DefaultMessageTimeToLive, p.AutoDeleteOnIdle, p.MaxDeliveryCount = e.LockDuration, e.DefaultMessageTimeToLive, e.AutoDeleteOnIdle, e.MaxDeliveryCount
 	p.ForwardTo, p.ForwardDeadLetteredMessagesTo = e.ForwardTo, e.ForwardDeadLetteredMessagesTo
 	p.RequiresSession, p.RequiresDuplicateDetection = isSet(e.RequiresSession), isSet(e.RequiresDuplicateDetection)
 	p.DeadLetteringOnMessageExpiration = isSet(e.DeadLetteringOnMessageExpiration)
-	if r := e.DefaultRuleDescription; r != nil {
-		err = r.check()
-	}
-	return d, err
+	return d
 }
 
 // settings fills in what the arguments of a queue or an exchange say.

@@ -335,20 +335,24 @@ func (c *call) refused(exists bool) bool {
 // declare makes an entity.
 func (c *call) declare(path string, given *entity) error {
 	topic, subscription := split(path)
-	d, err := given.described(path)
-	if err != nil {
-		return err
-	}
+	d := given.described(path)
 	o, ctx, now := c.Operations.Access, c.r.Context(), c.Operations.Broker.UnixMillis(c.Operations.Broker.Now())
 	if given.XMLName.Local == "TopicDescription" {
 		args, err := d.TopicArgs()
 		if err == nil {
 			args[createdArg] = now
-			_, err = admin.DeclareExchange.Do(ctx, o, c.actor, admin.NewExchange{Exchange: path, VHost: vhostName, Type: "fanout", Durable: true, Arguments: args})
+			_, err = admin.DeclareExchange.Do(ctx, o, c.actor, admin.NewExchange{Exchange: path, VHost: vhostName, Type: servicebus.TopicKind, Durable: true, Arguments: args})
 		}
 		return err
 	}
-	name := path
+	name, first := path, &rule{Name: servicebus.DefaultRule, Filter: filter{Type: "TrueFilter"}}
+	if given.DefaultRuleDescription != nil {
+		first = given.DefaultRuleDescription
+	}
+	filters, err := first.args()
+	if err != nil {
+		return err
+	}
 	if subscription != "" {
 		if name = queueName(topic, subscription); c.vh.Exchanges.Check(topic) != nil {
 			return errors.New("the topic does not exist")
@@ -360,7 +364,7 @@ func (c *call) declare(path string, given *entity) error {
 		_, err = admin.DeclareQueue.Do(ctx, o, c.actor, admin.NewQueue{Queue: name, VHost: vhostName, Durable: true, Arguments: args})
 	}
 	if err == nil && subscription != "" {
-		_, err = admin.Bind.Do(ctx, o, c.actor, admin.Binding{Source: topic, VHost: vhostName, Destination: name, Type: "queue"})
+		err = c.bindRule(topic, name, cmp.Or(first.Name, servicebus.DefaultRule), filters)
 	}
 	return err
 }

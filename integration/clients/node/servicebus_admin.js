@@ -53,7 +53,15 @@ const steps = {
     assert.equal((await admin.getSubscriptionRuntimeProperties('js-topic', 'all')).totalMessageCount, 0);
     assert.deepEqual((await all(admin.listRules('js-topic', 'all'))).map((r) => r.name), ['$Default']);
     assert.equal((await admin.getRule('js-topic', 'all', '$Default')).name, '$Default');
-    await assert.rejects(admin.createRule('js-topic', 'all', 'blue', { sqlExpression: "color = 'blue'" }), { statusCode: 400 });
+    await assert.rejects(admin.createRule('js-topic', 'all', 'blue', { sqlExpression: "color = 'blue'" }), /use correlation filters/);
+    const filter = { subject: 's', messageId: 'm', applicationProperties: { color: 'blue', size: 7, deep: true } };
+    await admin.createRule('js-topic', 'all', 'blue', filter);
+    const rule = await admin.getRule('js-topic', 'all', 'blue');
+    assert.equal(rule.filter.subject, 's');
+    assert.equal(rule.filter.messageId, 'm');
+    assert.deepEqual(rule.filter.applicationProperties, filter.applicationProperties);
+    await admin.deleteRule('js-topic', 'all', '$Default');
+    assert.deepEqual((await all(admin.listRules('js-topic', 'all'))).map((r) => r.name), ['blue']);
   },
 
   async namespace() {

@@ -17,7 +17,7 @@ import (
 // across is a message after it was stored and delivered.
 func across(t *testing.T, message []byte) (back []byte, p wire.Properties, body []byte) {
 	t.Helper()
-	properties, body, _, err := convert.Publish(nil, message, false)
+	properties, body, _, err := convert.Publish(nil, message, false, false)
 	require.NoError(t, err)
 	p, err = wire.ParseProperties(properties, wire.Limits{})
 	require.NoError(t, err)

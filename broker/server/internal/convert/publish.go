@@ -28,8 +28,9 @@ var (
 
 // Publish converts a message that a client has sent. properties are a raw property list of 0-9-1 in b's
 // capacity; body aliases the message. to is the property of that name. bus: it comes from a client of Service
-// Bus, which makes it persistent, and lets it go only where the client has a token for. An error is for the client.
-func Publish(b, message []byte, bus bool) (properties, body []byte, to string, err error) {
+// Bus, which makes it persistent, and lets it go only where the client has a token for. filtered: it gets headers for
+// the filters of a topic. An error is for the client.
+func Publish(b, message []byte, bus, filtered bool) (properties, body []byte, to string, err error) {
 	m, err := amqp10.Split(message)
 	if err != nil {
 		return nil, nil, "", err
@@ -62,6 +63,9 @@ func Publish(b, message []byte, bus bool) (properties, body []byte, to string, e
 	if err != nil {
 		return nil, nil, "", err
 	}
+	if filtered {
+		addSystem(&out, &p)
+	}
 	body = m.Data
 	if m.Data == nil {
 		out.Type, body = encodedType, m.Body
@@ -89,6 +93,21 @@ func fromProperties(out *amqp.Properties, p *amqp10.Properties) {
 	}
 	if at, ok := p.AbsoluteExpiry.(amqp10.Timestamp); ok {
 		setHeader(out, "x-expires-at", int64(at))
+	}
+}
+
+// addSystem adds headers with the properties that correlation filters compare (servicebus.Correlation).
+func addSystem(out *amqp.Properties, p *amqp10.Properties) {
+	for _, x := range [...]struct {
+		name  string
+		value any
+	}{
+		{"CorrelationId", out.CorrelationID}, {"MessageId", out.MessageID}, {"To", p.To}, {"ReplyTo", p.ReplyTo}, {"Label", p.Subject},
+		{"SessionId", p.GroupID}, {"ReplyToSessionId", p.ReplyToGroupID}, {"ContentType", p.ContentType},
+	} {
+		if text, _ := x.value.(string); text != "" && len(text) <= 255 {
+			setHeader(out, "x-sys-"+x.name, text)
+		}
 	}
 }
 
