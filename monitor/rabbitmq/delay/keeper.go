@@ -48,7 +48,6 @@ type Lasting interface {
 }
 
 const (
-	leaseEvery   = time.Second
 	callTimeout  = 5 * time.Second
 	firstWait    = 50 * time.Millisecond
 	lastWait     = 2 * time.Second
@@ -58,8 +57,9 @@ const (
 
 // Keeper holds the messages of one queue until each is due. Its methods are safe for concurrent use; Run is called once.
 type Keeper struct {
-	o   Options
-	log *zap.Logger
+	o     Options
+	log   *zap.Logger
+	lease *keeper.Renewal
 
 	mu       sync.Mutex
 	core     *core
@@ -69,9 +69,6 @@ type Keeper struct {
 	since    deadline.Instant
 	lookedAt deadline.Instant
 	ready    int
-	holder   string // of the lease
-	hasLease bool   // as far as is known, no other has had it since
-	leaseErr error
 	troubles []Trouble
 	wake     chan struct{} // the core has something to write, or may have
 }
@@ -97,8 +94,8 @@ func New(o Options) (*Keeper, error) {
 	}
 	c := newCore(o.Queue, o.Cancel, o.IsDelay)
 	c.self = o.User
-	return &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue)), since: o.Now(), code: keeper.Looking,
-		core: c, wake: make(chan struct{}, 1)}, nil
+	log := o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue))
+	return &Keeper{o: o, log: log, lease: &keeper.Renewal{Lease: o.Lease, Log: log}, since: o.Now(), code: keeper.Looking, core: c, wake: make(chan struct{}, 1)}, nil
 }
 
 // Allow does nothing: delaying does no harm that an operator has to allow.
@@ -113,11 +110,9 @@ func (k *Keeper) Status() keeper.Status {
 
 func (k *Keeper) statusLocked() keeper.Status {
 	c := k.core
-	s := keeper.Status{VHost: k.o.VHost, Queue: k.o.Queue, State: k.state, Code: k.code, Reason: k.reason, Since: k.since, Keeper: k.holder,
+	s := keeper.Status{VHost: k.o.VHost, Queue: k.o.Queue, State: k.state, Code: k.code, Reason: k.reason, Since: k.since,
 		Held: len(c.waiting) - len(c.aside), CaughtUp: c.caughtUp, LookedAt: k.lookedAt, Ready: k.ready, Counts: c.counts}
-	if k.leaseErr != nil {
-		s.LeaseError = k.leaseErr.Error()
-	}
+	k.lease.Show(&s)
 	if len(c.waiting) > 0 {
 		s.NextDue = c.waiting[0].due
 	}
@@ -200,7 +195,7 @@ func (k *Keeper) trouble(name, reason string, lasts time.Duration) {
 // Run delays messages until ctx ends; then it gives everything back. It returns nil when everything that it started has ended.
 func (k *Keeper) Run(ctx context.Context) error {
 	for wait, first := firstWait, true; ; first = false {
-		waited, ok := k.acquire(ctx)
+		waited, ok := k.lease.Await(ctx, func(why string) { k.enter(keeper.Observing, keeper.LostLease, why) })
 		if !ok {
 			break
 		}
@@ -209,10 +204,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 		began := time.Now()
 		err := k.runSession(ctx)
-		if ctx.Err() != nil {
-			break
-		}
-		if err == nil {
+		if err == nil || ctx.Err() != nil {
 			continue // another Curfew has the lease
 		}
 		k.log.Warn("RabbitMQ has the messages again", zap.Error(err))
@@ -227,13 +219,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		wait = min(2*wait, lastWait)
 	}
 	k.enter(keeper.Stopped, keeper.Stop, "stopped")
-	if k.o.Lease != nil {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
-		defer cancel()
-		if err := k.o.Lease.Release(limited); err != nil {
-			k.log.Warn("cannot release the lease; it ends by itself", zap.Error(err))
-		}
-	}
+	k.lease.Release(ctx)
 	return nil
 }
 
@@ -251,37 +237,4 @@ func (k *Keeper) load(ctx context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.core.remember(shadows)
-}
-
-// acquire waits until the lease is held, and reports whether it had to wait for another Curfew. ok false: ctx has ended.
-func (k *Keeper) acquire(ctx context.Context) (waited, ok bool) {
-	for k.o.Lease != nil && !k.renew(ctx) {
-		waited = true
-		k.mu.Lock()
-		reason := "another Curfew keeps it"
-		if k.leaseErr != nil {
-			reason = "no lease: " + k.leaseErr.Error()
-		}
-		k.mu.Unlock()
-		k.enter(keeper.Observing, keeper.LostLease, reason)
-		select {
-		case <-ctx.Done():
-			return waited, false
-		case <-time.After(leaseEvery):
-		}
-	}
-	return waited, ctx.Err() == nil
-}
-
-// renew takes or renews the lease, and reports whether this Curfew has it. One that had it and cannot ask goes on.
-func (k *Keeper) renew(ctx context.Context) bool {
-	limited, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	holder, held, err := k.o.Lease.Acquire(limited)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.leaseErr = err; err == nil {
-		k.holder, k.hasLease = holder, held
-	}
-	return k.hasLease
 }

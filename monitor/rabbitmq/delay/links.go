@@ -2,7 +2,6 @@ package delay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -227,7 +226,7 @@ func (s *session) publishTombstone(tombstone *held) error {
 	if !wanted || time.Since(s.refusedAt) < passedEvery/2 {
 		return nil
 	}
-	err := s.confirmed(amqp091.Publishing{DeliveryMode: amqp091.Persistent, UserId: k.o.User, Headers: amqp091.Table{"x-cancel": id, beforeHeader: int64(until)}})
+	err := s.publish(k.o.Queue, amqp091.Publishing{DeliveryMode: amqp091.Persistent, UserId: k.o.User, Headers: amqp091.Table{"x-cancel": id, beforeHeader: int64(until)}})
 	if err != nil && s.conn.IsClosed() {
 		return fmt.Errorf("publish a tombstone: %w", err)
 	}
@@ -241,27 +240,4 @@ func (s *session) publishTombstone(tombstone *held) error {
 	k.mu.Unlock()
 	k.trouble("tombstone", "", 0)
 	return nil
-}
-
-// confirmed publishes to the queue. The error: RabbitMQ may not have it.
-func (s *session) confirmed(p amqp091.Publishing) error {
-	ch, err := s.conn.Channel()
-	if err != nil {
-		return err
-	}
-	defer ch.Close()
-	if err := ch.Confirm(false); err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeout(s.ctx, callTimeout)
-	defer cancel()
-	confirm, err := ch.PublishWithDeferredConfirmWithContext(limited, "", s.k.o.Queue, true, false, p)
-	if err != nil {
-		return err
-	}
-	ok, err := confirm.WaitContext(limited)
-	if err == nil && !ok {
-		err = errors.New("RabbitMQ has not taken it")
-	}
-	return err
 }

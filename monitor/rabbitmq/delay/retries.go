@@ -110,9 +110,11 @@ func (r *retries) leads(queue string) bool {
 	if w := r.ways[queue]; time.Now().Before(w.until) {
 		return w.open
 	}
-	err := r.once(func(ch *amqp091.Channel) error {
-		return ch.QueueBind(queue, "", r.back, false, amqp091.Table{"x-match": "all-with-x", toHeader: queue})
-	})
+	ch, err := r.s.conn.Channel() // which RabbitMQ closes if it refuses
+	if err == nil {
+		defer ch.Close()
+		err = ch.QueueBind(queue, "", r.back, false, amqp091.Table{"x-match": "all-with-x", toHeader: queue})
+	}
 	if err != nil {
 		r.s.k.log.Warn("messages cannot be brought to a queue", zap.String("to", queue), zap.Error(err))
 		r.ways[queue] = way{until: time.Now().Add(againAfter)}
@@ -123,40 +125,15 @@ func (r *retries) leads(queue string) bool {
 }
 
 // park publishes a message to its parking queue, and reports whether it is there.
-func (r *retries) park(d *amqp091.Delivery, queue string) (there bool) {
-	err := r.once(func(ch *amqp091.Channel) error {
-		returned := ch.NotifyReturn(make(chan amqp091.Return, 1))
-		if err := ch.Confirm(false); err != nil {
-			return err
-		}
-		limited, cancel := context.WithTimeout(r.s.ctx, callTimeout)
-		defer cancel()
-		delete(d.Headers, "CC") // it would go to those queues, too
-		confirm, err := ch.PublishWithDeferredConfirmWithContext(limited, "", queue, true, false, amqp091.Publishing{Headers: d.Headers, ContentType: d.ContentType,
-			ContentEncoding: d.ContentEncoding, DeliveryMode: amqp091.Persistent, Priority: d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo,
-			MessageId: d.MessageId, Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body})
-		if err != nil {
-			return err
-		}
-		if there, err = confirm.WaitContext(limited); err == nil && len(returned) > 0 {
-			there, err = false, fmt.Errorf("there is no queue %s", queue)
-		}
-		return err
-	})
+func (r *retries) park(d *amqp091.Delivery, queue string) bool {
+	delete(d.Headers, "CC") // it would go to those queues, too
+	err := r.s.publish(queue, amqp091.Publishing{Headers: d.Headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding,
+		DeliveryMode: amqp091.Persistent, Priority: d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo,
+		MessageId: d.MessageId, Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body})
 	if err != nil {
 		r.s.k.log.Warn("a message cannot be parked", zap.String("to", queue), zap.Error(err))
 	}
-	return there
-}
-
-// once does something on a channel of its own, which RabbitMQ closes if it refuses.
-func (r *retries) once(do func(*amqp091.Channel) error) error {
-	ch, err := r.s.conn.Channel()
-	if err != nil {
-		return err
-	}
-	defer ch.Close()
-	return do(ch)
+	return err == nil
 }
 
 // look finds the exchange that leads back, binds again what was bound, and notes what is set up wrong. The error: nothing can be brought back.

@@ -284,8 +284,7 @@ func (s *session) drop(c *channel) {
 func (s *session) run(ctx context.Context) error {
 	k := s.k
 	closed := s.conn.NotifyClose(make(chan *amqp091.Error, 1))
-	leases, passed := time.NewTicker(leaseEvery), time.NewTicker(passedEvery)
-	defer leases.Stop()
+	passed := time.NewTicker(passedEvery)
 	defer passed.Stop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -293,7 +292,8 @@ func (s *session) run(ctx context.Context) error {
 	if k.o.Shadows != nil {
 		lost = k.o.Shadows.Lost()
 	}
-	others := make(chan struct{}, 1)
+	others := make(chan struct{})
+	s.spawn(func() { k.lease.Watch(s.ctx, func() { close(others) }) })
 	for {
 		if err := s.step(timer); err != nil {
 			return err
@@ -309,17 +309,6 @@ func (s *session) run(ctx context.Context) error {
 			s.passed()
 			if err := s.roll(); err != nil {
 				return err
-			}
-		case <-leases.C:
-			if k.o.Lease != nil {
-				s.spawn(func() {
-					if !k.renew(s.ctx) {
-						select {
-						case others <- struct{}{}:
-						default:
-						}
-					}
-				})
 			}
 		case <-others:
 			s.giveBack()
@@ -403,6 +392,33 @@ func (s *session) answer(e *effect) {
 	if err != nil {
 		s.k.log.Debug("a command could not be answered", zap.Error(err))
 	}
+}
+
+// publish publishes to a queue. The error: RabbitMQ may not have it.
+func (s *session) publish(queue string, p amqp091.Publishing) error {
+	ch, err := s.conn.Channel() // which RabbitMQ closes if it refuses
+	if err != nil {
+		return err
+	}
+	defer ch.Close()
+	returned := ch.NotifyReturn(make(chan amqp091.Return, 1))
+	if err := ch.Confirm(false); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(s.ctx, callTimeout)
+	defer cancel()
+	confirm, err := ch.PublishWithDeferredConfirmWithContext(limited, "", queue, true, false, p)
+	if err != nil {
+		return err
+	}
+	there, err := confirm.WaitContext(limited)
+	switch {
+	case err == nil && len(returned) > 0:
+		return fmt.Errorf("there is no queue %s", queue)
+	case err == nil && !there:
+		return errors.New("RabbitMQ has not taken it")
+	}
+	return err
 }
 
 // giveBack has RabbitMQ take everything back at once. From 4.3 on that does not count against a delivery limit, as a lost connection does.

@@ -95,11 +95,7 @@ type Shadows interface {
 	Lost() <-chan struct{}
 }
 
-const (
-	leaseEvery   = time.Second
-	leaseTimeout = 2 * time.Second
-	loadTimeout  = 5 * time.Second
-)
+const loadTimeout = 5 * time.Second
 
 // Keeper keeps one queue exact. Its methods are safe for concurrent use; Run is called once.
 type Keeper struct {
@@ -107,15 +103,13 @@ type Keeper struct {
 	log *zap.Logger
 
 	facts Facts // of the last connection; of the goroutine of Run
+	lease *Renewal
 
-	mu       sync.Mutex
-	core     *core
-	holder   string // of the lease
-	hadLease bool   // as far as is known, no other has had it since
-	leaseErr error
-	told     State
-	toldWhy  reason
-	allowed  chan struct{}
+	mu      sync.Mutex
+	core    *core
+	told    State
+	toldWhy reason
+	allowed chan struct{}
 }
 
 // New makes a Keeper that does nothing until Run.
@@ -138,6 +132,7 @@ func New(o Options) (*Keeper, error) {
 	or(&o.ProbeShare, 0.05)
 	or(&o.MaxWithoutTTL, 0.5)
 	k := &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue)), allowed: make(chan struct{}, 1)}
+	k.lease = &Renewal{Lease: o.Lease, Log: k.log}
 	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: max(o.TakeRate, 0),
 		probeShare: o.ProbeShare, endlessMost: o.MaxWithoutTTL, stuckAfter: o.StuckAfter, unknownToo: o.AllowUnknown}, o.Now())
 	return k, nil
@@ -159,10 +154,8 @@ func (k *Keeper) Status() Status {
 
 func (k *Keeper) statusLocked() Status {
 	s := k.core.status()
-	s.VHost, s.Queue, s.Keeper = k.o.VHost, k.o.Queue, k.holder
-	if k.leaseErr != nil {
-		s.LeaseError = k.leaseErr.Error()
-	}
+	s.VHost, s.Queue = k.o.VHost, k.o.Queue
+	k.lease.Show(&s)
 	return s
 }
 
@@ -194,10 +187,8 @@ func stopReason(ctx context.Context) reason {
 // Run keeps the queue until ctx ends; then it gives everything back in order. It returns nil when everything that it
 // started has ended.
 func (k *Keeper) Run(ctx context.Context) error {
-	if err := k.loadShadows(ctx); err != nil {
-		k.log.Warn("cannot read the deadlines that other keepers knew; ages of messages are unknown", zap.Error(err))
-	}
-	for wait := firstWait; ctx.Err() == nil && k.acquire(ctx) == nil; {
+	k.loadShadows(ctx)
+	for wait := firstWait; ctx.Err() == nil && k.acquire(ctx); {
 		began := time.Now()
 		err := k.runSession(ctx)
 		if err == nil {
@@ -215,7 +206,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		wait = min(2*wait, lastWait)
 	}
 	k.input(func(c *core, now deadline.Instant) { c.stop(now, stopReason(ctx)) })
-	k.releaseLease()
+	k.lease.Release(ctx)
 	return nil
 }
 
@@ -250,92 +241,35 @@ func (k *Keeper) tellLocked() {
 	}
 }
 
-func (k *Keeper) loadShadows(ctx context.Context) error {
+func (k *Keeper) loadShadows(ctx context.Context) {
 	if k.o.Shadows == nil {
-		return nil
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	shadows, err := k.o.Shadows.Load(ctx)
 	if err != nil {
-		return err
+		k.log.Warn("cannot read the deadlines that other keepers knew; ages of messages are unknown", zap.Error(err))
 	}
 	k.input(func(c *core, now deadline.Instant) { c.given.remember(now, shadows) })
-	return nil
 }
 
-// acquire waits until the lease is held. The error is that of ctx.
-func (k *Keeper) acquire(ctx context.Context) error {
-	if k.o.Lease == nil {
-		return ctx.Err()
+// acquire waits until the lease is held; false: ctx has ended.
+func (k *Keeper) acquire(ctx context.Context) bool {
+	waited, ok := k.lease.Await(ctx, func(why string) {
+		k.input(func(c *core, now deadline.Instant) { c.enter(now, Observing, reason{LostLease, why}) })
+	})
+	if !ok || !waited {
+		return ok
 	}
-	for first := true; ; first = false {
-		if state := k.renew(ctx); state == leaseHeld || state == leaseUnknown && k.hadLease {
-			if !first { // another has kept the queue until now
-				k.input(func(c *core, _ deadline.Instant) {
-					c.looks.inherits = true
-					if k.o.SeenUntil != nil {
-						c.ages.drained = max(c.ages.drained, k.o.SeenUntil())
-					}
-				})
-				if err := k.loadShadows(ctx); err != nil {
-					k.log.Warn("cannot read the deadlines that other keepers knew; ages of messages are unknown", zap.Error(err))
-				}
-			}
-			return ctx.Err()
+	k.input(func(c *core, _ deadline.Instant) { // another has kept the queue until now
+		c.looks.inherits = true
+		if k.o.SeenUntil != nil {
+			c.ages.drained = max(c.ages.drained, k.o.SeenUntil())
 		}
-		k.input(func(c *core, now deadline.Instant) {
-			if k.leaseErr == nil {
-				c.enter(now, Observing, leased)
-			} else {
-				c.enter(now, Observing, reason{LostLease, "no lease: " + k.leaseErr.Error()})
-			}
-		})
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(leaseEvery):
-		}
-	}
-}
-
-type leaseState uint8
-
-const (
-	leaseUnknown leaseState = iota
-	leaseHeld
-	leaseOthers
-)
-
-func (k *Keeper) renew(ctx context.Context) leaseState {
-	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
-	defer cancel()
-	holder, held, err := k.o.Lease.Acquire(ctx)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err != nil && k.leaseErr == nil && ctx.Err() != context.Canceled {
-		k.log.Warn("cannot renew the lease; a queue that is kept stays kept", zap.Error(err))
-	}
-	k.leaseErr = err
-	if err != nil {
-		return leaseUnknown
-	}
-	k.holder, k.hadLease = holder, held
-	if held {
-		return leaseHeld
-	}
-	return leaseOthers
-}
-
-func (k *Keeper) releaseLease() {
-	if k.o.Lease == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), leaseTimeout)
-	defer cancel()
-	if err := k.o.Lease.Release(ctx); err != nil {
-		k.log.Warn("cannot release the lease; it ends by itself", zap.Error(err))
-	}
+	})
+	k.loadShadows(ctx)
+	return ctx.Err() == nil
 }
 
 // ConsumerTag returns a tag that is unique among the keepers of all Curfews, and within a connection.

@@ -80,8 +80,14 @@ func (s *session) run(ctx context.Context, closed <-chan *amqp091.Error) error {
 	k := s.k
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	leases := make(chan leaseState, 1)
-	s.startLease(leases)
+	s.spawn(func() {
+		k.lease.Watch(s.ctx, func() {
+			s.post(func(c *core, now deadline.Instant) {
+				c.beginRelease(now, Observing, leased)
+				c.advance(now)
+			})
+		})
+	})
 	var lost <-chan struct{}
 	if k.o.Shadows != nil {
 		lost = k.o.Shadows.Lost()
@@ -103,13 +109,6 @@ func (s *session) run(ctx context.Context, closed <-chan *amqp091.Error) error {
 			in = func(c *core, now deadline.Instant) { c.allow(now) }
 		case <-lost:
 			in = func(c *core, now deadline.Instant) { s.fresh = append(s.fresh, c.line.shadows()...) }
-		case state := <-leases:
-			if state == leaseOthers {
-				in = func(c *core, now deadline.Instant) {
-					c.beginRelease(now, Observing, leased)
-					c.advance(now)
-				}
-			}
 		case <-done:
 			done, stopBy = nil, time.After(k.stopTimeout())
 			in = func(c *core, now deadline.Instant) { c.stop(now, stopReason(ctx)) }
@@ -122,30 +121,6 @@ func (s *session) run(ctx context.Context, closed <-chan *amqp091.Error) error {
 			return fmt.Errorf("keeper: connection closed: %w", err)
 		}
 	}
-}
-
-// startLease renews the lease each second and sends each result to leases.
-func (s *session) startLease(leases chan<- leaseState) {
-	if s.k.o.Lease == nil {
-		return
-	}
-	s.spawn(func() {
-		tick := time.NewTicker(leaseEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-			case <-s.ctx.Done():
-				return
-			}
-			state := s.k.renew(s.ctx)
-			select {
-			case leases <- state:
-			case <-s.ctx.Done():
-				return
-			}
-		}
-	})
 }
 
 // step hands the input and further ones to the core, carries out the core's commands and sets the timer. It reports
