@@ -21,6 +21,8 @@ var (
 	ErrNotYours = errors.New("it belongs to another user")
 	// ErrMessageGone: the message has left its queue.
 	ErrMessageGone = errors.New("no message with this number is in the queue now")
+	// ErrNotWaiting: the message does not wait for another try.
+	ErrNotWaiting = errors.New("no message with this id waits in the queue: the wait is over, or it is not an id that curfew retries list shows")
 	// ErrChanged: the message is not as it was when somebody looked at it.
 	ErrChanged = errors.New("the message has left or changed since then")
 	// ErrNoAnswer: a change of a delayed message was not saved in time.
@@ -82,7 +84,7 @@ func Refused(err error) bool {
 
 // Gone reports whether an operation failed because its object no longer exists.
 func Gone(err error) bool {
-	for _, one := range []error{ErrNoVHost, ErrNotFound, ErrMessageGone, ErrChanged, deadletters.ErrRedeclared} {
+	for _, one := range []error{ErrNoVHost, ErrNotFound, ErrMessageGone, ErrNotWaiting, ErrChanged, deadletters.ErrRedeclared} {
 		if errors.Is(err, one) {
 			return true
 		}

@@ -149,7 +149,7 @@ func operationProblem(err error) *Problem {
 		return unauthorised("User not authorised to access virtual host")
 	case errors.Is(err, operate.ErrNotYours):
 		return unauthorised("User not authorised to access object")
-	case errors.Is(err, operate.ErrMessageGone), errors.Is(err, operate.ErrNoLock):
+	case errors.Is(err, operate.ErrMessageGone), errors.Is(err, operate.ErrNotWaiting), errors.Is(err, operate.ErrNoLock):
 		return &Problem{http.StatusNotFound, "not_found", err.Error()}
 	case errors.Is(err, operate.ErrNotManual), errors.Is(err, operate.ErrTooLate):
 		return &Problem{http.StatusConflict, "conflict", err.Error()}

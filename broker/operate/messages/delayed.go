@@ -72,6 +72,7 @@ type DelayedName struct {
 var CancelDelayed = operate.Define(operate.Op{
 	Name: "cancel_delayed", Title: "Drop a message that waits to be enqueued", Rule: operate.Rule{Role: operate.Administrator},
 	Text: "404: it was already enqueued or cancelled.", Routes: []string{"DELETE /api/curfew/delayed/{vhost}/{id}"}, Command: "delayed cancel <id>",
+	Noun: "delayed message", Lists: "curfew delayed list",
 }, func(ctx context.Context, c *operate.Call, r DelayedName) (none operate.None, err error) {
 	var ref deadline.Ref
 	if n, _ := fmt.Sscanf(r.ID, "%d-%d-%d", &ref.Queue, &ref.Seq, &ref.Deadline); n != 3 || !c.VHost.CancelDelayed(ref) {

@@ -62,7 +62,7 @@ type RetryName struct {
 
 var retryRule = operate.Rule{Role: operate.Management, Read: operate.Always, Write: operate.Always}
 
-// ReturnRetry ends the wait of a message. Error: operate.ErrMessageGone if it does not wait any more.
+// ReturnRetry ends the wait of a message. Error: operate.ErrNotWaiting if it does not wait any more.
 var ReturnRetry = operate.Define(operate.Op{
 	Name: "return_retry", Title: "Return a message now that waits for another try", Rule: retryRule,
 	Text: "It is ready, in its place in the queue. 404: it does not wait any more.", Routes: []string{"POST /api/curfew/retries/{vhost}/{queue}/{id}"}, Command: "retries now <queue> <id>",
@@ -70,7 +70,7 @@ var ReturnRetry = operate.Define(operate.Op{
 	return endRetry(ctx, c, r, false)
 })
 
-// CancelRetry drops a message that waits. Error: operate.ErrMessageGone if it does not wait any more.
+// CancelRetry drops a message that waits. Error: operate.ErrNotWaiting if it does not wait any more.
 var CancelRetry = operate.Define(operate.Op{
 	Name: "cancel_retry", Title: "Drop a message that waits for another try", Rule: retryRule,
 	Text: "It is not dead-lettered. 404: it does not wait any more.", Routes: []string{"DELETE /api/curfew/retries/{vhost}/{queue}/{id}"}, Command: "retries cancel <queue> <id>",
@@ -85,7 +85,7 @@ func endRetry(ctx context.Context, c *operate.Call, r RetryName, drop bool) (non
 	}
 	var ref deadline.Ref
 	if n, _ := fmt.Sscanf(r.ID, "%d-%d-%d", &ref.Queue, &ref.Seq, &ref.Deadline); n != 3 || ref.Queue != q.ID() || !q.EndWait(ref, drop) {
-		return none, operate.ErrMessageGone
+		return none, operate.ErrNotWaiting
 	}
 	return none, c.Commit(ctx)
 }

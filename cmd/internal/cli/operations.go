@@ -227,7 +227,7 @@ func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
 		return err
 	}
 	if err = a.Send(cmd, op, values); err != nil && len(args) > 0 {
-		return Unknown(err, op, args[0])
+		return Unknown(err, op, args[len(args)-1])
 	}
 	return err
 }

@@ -13,9 +13,12 @@ func Span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// Until is how long it is until an instant: "5s", "now" if it has just passed, or "1m2s ago" if it passed a second ago or earlier.
+// Until is how long it is until an instant: "5s", "now" if it has just passed, or "1m2s ago" if it passed a second ago or earlier; "-" for the zero
+// time.
 func Until(at time.Time) string {
 	switch d := time.Until(at); {
+	case at.IsZero():
+		return "-"
 	case d > 0:
 		return Span(d)
 	case d <= -time.Second:

@@ -11,6 +11,7 @@ import (
 func TestTimesAreNotNegative(t *testing.T) {
 	past := time.Now().Add(-902 * time.Millisecond)
 	assert.Equal(t, "now", Until(past))
+	assert.Equal(t, "-", Until(time.Time{}))
 	assert.Equal(t, "1m2s ago", Until(time.Now().Add(-62_900*time.Millisecond)))
 	assert.Equal(t, "now", FromNow(past))
 	assert.Equal(t, "in 1h0m0s", FromNow(time.Now().Add(time.Hour)))

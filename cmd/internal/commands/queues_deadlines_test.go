@@ -1,11 +1,14 @@
 package commands
 
 import (
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestDeadlineAndQueueCommands(t *testing.T) {
@@ -49,4 +52,21 @@ func TestACutListSaysSo(t *testing.T) {
 	}
 	assert.Contains(t, r.exits(0, "scheduled", "list", "--count", "2"), "These are the first 2, and there may be more: --count takes up to 10000.")
 	assert.Empty(t, r.exits(0, "scheduled", "list"))
+}
+
+// TestIDsOfWhatWaits: a message that waits without a deadline has none in the list, and who names one that does not wait learns where the ids are.
+func TestIDsOfWhatWaits(t *testing.T) {
+	r := startRunning(t)
+	ch := r.dead(0)
+	r.ok("policy", "set", "retry", "^orders$", `{"retry-backoff":"1h"}`)
+	r.send(ch, amqp091.Publishing{})
+	m, _, err := ch.Get("orders", false)
+	require.NoError(t, err)
+	require.NoError(t, m.Nack(false, true))
+	require.Eventually(t, func() bool {
+		return regexp.MustCompile(`s +1 +(- +)+-\n`).MatchString(r.ok("retries", "list", "orders"))
+	}, time.Minute, time.Millisecond)
+	assert.Contains(t, r.exits(exitNotFound, "retries", "now", "orders", "1"), "not an id that curfew retries list shows")
+	assert.Contains(t, r.exits(exitNotFound, "delayed", "cancel", "1"), `there is no delayed message "1"; curfew delayed list lists them`)
+	assert.Contains(t, r.exits(exitNotFound, "scheduled", "cancel", "amq.default", "cart-7"), `there is no scheduled message "cart-7"; curfew scheduled list lists them`)
 }
