@@ -124,6 +124,46 @@ func TestDelayedPluginImported(t *testing.T) {
 	require.Zero(t, jobs.Messages)
 }
 
+// TestDelayedPluginBoundToAnExchange declares what MassTransit does for a queue with scheduled messages and redeliveries: a delayed exchange of type fanout
+// that is bound to the queue's own exchange, not to the queue. A message that is published again when it comes, as for a redelivery, waits again.
+func TestDelayedPluginBoundToAnExchange(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	if family() != queuefacts.Family43 {
+		return
+	}
+	_, url := n.vhost(t)
+	ch := openChannel(t, dial(t, url))
+	check(t, ch.Confirm(false))
+	check(t, ch.ExchangeDeclare("submit-order", "fanout", true, false, false, false, nil))
+	_, err := ch.QueueDeclare("submit-order", true, false, false, false, nil)
+	check(t, err)
+	check(t, ch.QueueBind("submit-order", "", "submit-order", false, nil))
+	check(t, ch.ExchangeDeclare("submit-order_delay", "x-delayed-message", true, false, false, false, amqp091.Table{"x-delayed-type": "fanout"}))
+	check(t, ch.ExchangeBind("submit-order", "", "submit-order_delay", false, nil))
+	r := startReplica(t, n, url, "", "masstransit", "delay:*.delay")
+	eventually(t, answerLimit, "the delay queue to be kept", func() bool { return len(r.keeps()) == 1 })
+
+	deliveries, err := ch.Consume("submit-order", "", true, false, false, false, nil)
+	check(t, err)
+	for attempt := range int32(3) {
+		sent := time.Now()
+		c, err := ch.PublishWithDeferredConfirm("submit-order_delay", "", true, false, amqp091.Publishing{MessageId: "order", DeliveryMode: amqp091.Persistent,
+			Headers: amqp091.Table{"x-delay": int32(400), "MT-Redelivery-Count": attempt}})
+		check(t, err)
+		require.True(t, c.Wait())
+		select {
+		case m := <-deliveries:
+			require.Equal(t, "order", m.MessageId)
+			require.Equal(t, attempt, m.Headers["MT-Redelivery-Count"])
+			require.GreaterOrEqual(t, time.Since(sent), 400*time.Millisecond)
+		case <-time.After(answerLimit):
+			t.Fatalf("attempt %d has not come", attempt)
+		}
+	}
+	require.Empty(t, r.queue("submit-order_delay.delay").Troubles)
+}
+
 // TestDelayedPluginOnThreeNodes: what waits while no Curfew runs, and while every node is killed and started again, is delivered once, and not early.
 func TestDelayedPluginOnThreeNodes(t *testing.T) {
 	nodes := threeNodes(t)
