@@ -131,7 +131,7 @@ func near(name string) string {
 		try(f.Name)
 	}
 	if best == "" {
-		return "; see the table of fields in docs/dead-letters.md"
+		return "; see the fields in docs/reference/filters.md; a text is written in quotes"
 	}
 	return "; did you mean " + best + "?"
 }

@@ -277,7 +277,7 @@ func (o Letters) ReviewDraft(_ context.Context, a Actor, at QueueName, seq queue
 // ReplayRequest says what a replay is to do.
 type ReplayRequest struct {
 	VHost  string             `json:"vhost" hide:"page"`
-	Queue  string             `json:"queue" hide:"page"`
+	Queue  string             `json:"queue" hide:"command page"`
 	Filter deadletters.Filter `json:"filter" is:"filter" hide:"command page" doc:"an expression, such as reason == \"expired\"; none: all dead letters"`
 	deadletters.Options
 	DryRun   bool                 `json:"dry_run" hide:"page" doc:"move nothing; print what would happen"`

@@ -99,8 +99,13 @@ func (a *API) command(op *operate.Op) *cobra.Command {
 	if ofOneVHost(op.Routes[0]) && slices.ContainsFunc(op.Routes, func(route string) bool { return strings.HasPrefix(route, "GET ") && !ofOneVHost(route) }) {
 		AllVHosts(c)
 	}
-	if op.Alias != "" {
+	switch {
+	case op.Alias != "":
 		c.Aliases = []string{op.Alias}
+	case c.Name() == "list":
+		c.Aliases = []string{"ls"}
+	case c.Name() == "ls":
+		c.Aliases = []string{"list"}
 	}
 	if op.Watched {
 		Watched(c)

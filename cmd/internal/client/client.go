@@ -54,7 +54,11 @@ func (e *Error) Error() string {
 	if e.asked.URL != "" { // without a URL the error is a command's, not the API's
 		text += fmt.Sprintf(" (HTTP %d)", e.Status)
 	}
-	if e.Status == http.StatusUnauthorized {
+	switch {
+	case e.Status != http.StatusUnauthorized:
+	case e.Reason == "Not management user":
+		text += "; it takes a tag, even for one's own messages: an administrator gives it with curfew user tags USER management"
+	default:
 		text += "; check --user and --password-file, or CURFEW_USER and CURFEW_PASSWORD, and the user's permissions"
 	}
 	return text

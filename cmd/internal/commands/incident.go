@@ -184,14 +184,14 @@ func incidentListCommand(a *cli.API) *cobra.Command {
 				if len(i.Worst) > 0 {
 					worst = i.Worst[0]
 				}
-				rows = append(rows, []string{i.ID, state, cli.FromNow(i.Since), i.Summary + about(&i), worst.VHost, worst.Queue, i.Command})
+				rows = append(rows, []string{i.ID, state, a.Time(i.Since), i.Summary + about(&i), worst.VHost, worst.Queue, i.Command})
 			}
 			for _, w := range all.Windows {
-				rows = append(rows, []string{w.ID, "maintenance", cli.FromNow(w.From), "until " + w.Until.UTC().Format("2006-01-02T15:04:05Z") + ": " + describe(&w), "", "", ""})
+				rows = append(rows, []string{w.ID, "maintenance", a.Time(w.From), "until " + w.Until.UTC().Format("2006-01-02T15:04:05Z") + ": " + describe(&w), "", "", ""})
 			}
 			if over {
 				for _, i := range all.Over {
-					rows = append(rows, []string{i.ID, "over", cli.FromNow(i.Since), i.Summary, "", "", ""})
+					rows = append(rows, []string{i.ID, "over", a.Time(i.Since), i.Summary, "", "", ""})
 				}
 			}
 			return a.Print(cmd.OutOrStdout(), all, []string{"ID!", "LEVEL!", "SINCE", "WHAT=", "VHOST~", "QUEUE~", "SEE~"}, rows)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"github.com/dustin/go-humanize/english"
@@ -96,8 +97,8 @@ func (l *wholeLetter) write(out io.Writer) error {
 	}
 	for i := range l.Deaths { // the newest first
 		death := &l.Deaths[i]
-		line("died", fmt.Sprintf("%s of %q in %q, %s, published to %q with %q", when(death.Time), death.Reason, death.Queue,
-			english.Plural(int(death.Count), "time", ""), death.Exchange, death.Keys))
+		line("died", fmt.Sprintf("%s of %q in %q, %s, published to %q with %q%s", when(death.Time), death.Reason, death.Queue,
+			english.Plural(int(death.Count), "time", ""), death.Exchange, death.Keys, timeToLive(death)))
 	}
 	payload, encoding := l.Payload, l.Encoding
 	if l.Unpacked != nil && l.Unpacked.Error == nil {
@@ -122,6 +123,17 @@ func (l *wholeLetter) write(out io.Writer) error {
 	}
 	_, err = fmt.Fprintf(out, "\n%s\n", printable.Text(string(body), "\n\t"))
 	return err
+}
+
+// timeToLive is the message's own time to live, or deadline, before that death.
+func timeToLive(death *deadletters.Death) string {
+	if ms, err := strconv.ParseInt(death.Expiration, 10, 64); err == nil {
+		return " and a time to live of " + cli.Span(time.Duration(ms)*time.Millisecond)
+	}
+	if death.ExpiresAt != 0 {
+		return ", to expire at " + time.UnixMilli(death.ExpiresAt).UTC().Format(time.RFC3339)
+	}
+	return ""
 }
 
 // inColumns writes lines of a name and a value, with the values aligned.

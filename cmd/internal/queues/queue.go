@@ -91,7 +91,8 @@ func (q *queues) list() *cobra.Command {
 		Long: `List the queues of all virtual hosts, or of that in --vhost. PURPOSE is what a queue is for: said by its argument x-curfew-purpose or a
 policy, or inferred. IN and OUT are messages a second, published and delivered. OLDEST is how long the oldest message has been there, P99 how long 99 in 100
 of those consumed in the last minutes waited. DEADLINES is how many ready messages have one, WILL EXPIRE how many of them nobody will have consumed by then, as
-things are; both take a user who may see the status. LOST is how many expired in the last hour, where that is a loss.`,
+things are; both take a user who may see the status. LOST is how many expired in the last hour, where that is a loss;
+WAITING how many wait for their next try (see curfew retries).`,
 		Example: `  curfew queue list --sort risk
   curfew queue list --purpose work --vhost shop`,
 		Args: cli.Exactly(0, "no arguments"),
@@ -128,11 +129,11 @@ things are; both take a user who may see the status. LOST is how many expired in
 			slices.SortStableFunc(list, by)
 			var rows [][]string
 			for _, one := range list {
-				rows = append(rows, []string{cli.Text(one["vhost"]), cli.Text(one["name"]), cli.OrDash(word(one["purpose"])), cli.Text(one["type"]), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]),
+				rows = append(rows, []string{cli.Text(one["vhost"]), cli.Text(one["name"]), cli.OrDash(word(one["purpose"])), cli.Text(one["type"]), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]), cli.OrDash(waiting(one)),
 					cli.Text(one["consumers"]), rate(one, "publish_details"), rate(one, "deliver_get_details"), span(one["oldest_message_age"]), longest(one),
 					known(one["deadlines"]), known(one["will_expire"]), known(one["lost_last_hour"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
 			}
-			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "TYPE?", "READY", "UNACKED", "CONSUMERS?", "IN?", "OUT?", "OLDEST?", "P99?", "DEADLINES?", "WILL EXPIRE!", "LOST?", "BYTES?", "POLICY?"}, rows)
+			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "TYPE?", "READY", "UNACKED", "WAITING?", "CONSUMERS?", "IN?", "OUT?", "OLDEST?", "P99?", "DEADLINES?", "WILL EXPIRE!", "LOST?", "BYTES?", "POLICY?"}, rows)
 		},
 	}
 	c.Flags().BoolP("all-vhosts", "A", false, "those of all virtual hosts, as without --vhost")
@@ -150,10 +151,21 @@ func word(v any) string {
 
 // known is a number, or "-" if it is not known.
 func known(v any) string {
-	if n, ok := v.(int); ok {
+	switch n := v.(type) {
+	case int:
 		return strconv.Itoa(n)
+	case float64:
+		return strconv.FormatFloat(n, 'f', -1, 64)
 	}
 	return "-"
+}
+
+// waiting is how many messages wait for their next try; "": none.
+func waiting(queue map[string]any) string {
+	if number(queue["messages_delayed"]) == 0 {
+		return ""
+	}
+	return cli.Text(queue["messages_delayed"])
 }
 
 // span is a number of milliseconds as a time.

@@ -96,6 +96,9 @@ func objectiveOf(queue map[string]any) string {
 // waits is how long messages wait in a queue.
 func waits(queue map[string]any) string {
 	of, _ := queue["time_in_queue"].(map[string]any)
+	if stats, _ := queue["message_stats"].(map[string]any); number(stats["deliver_get"]) == 0 {
+		return "nothing was consumed"
+	}
 	up := func(key string) string {
 		if number(of[key]) == 0 {
 			return "within 1s"
@@ -137,6 +140,15 @@ func (s *queueSettings) policies() string {
 // deadLetters names where dead letters go, and what sets that: arguments come before a policy, and an exchange before the queue's own
 // dead-letter queue.
 func (s *queueSettings) deadLetters() string {
+	others := s.deadLettersOfOthers()
+	if park, ok := s.Effective["retry-park"].(string); ok {
+		return fmt.Sprintf("after the last try to queue %s (%s); others %s", strings.ReplaceAll(park, "{queue}", s.Name), s.policies(), others)
+	}
+	return others
+}
+
+// deadLettersOfOthers is where dead letters go that no retry-park puts aside.
+func (s *queueSettings) deadLettersOfOthers() string {
 	exchange, by := s.Arguments["x-dead-letter-exchange"], "argument x-dead-letter-exchange"
 	if exchange == nil {
 		exchange, by = s.Effective["dead-letter-exchange"], s.policies()

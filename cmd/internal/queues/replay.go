@@ -63,7 +63,7 @@ func (d *deadLetters) replay() *cobra.Command {
 			if err := d.printRun(cmd, run); err != nil || !q.DryRun || run.Replayed == 0 {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "to replay only these, and no later messages, add --position %s\n", run.Position)
+			fmt.Fprintf(cmd.ErrOrStderr(), "nothing has moved; to replay only these, and no later messages, add --position %s\n", run.Position)
 			return nil
 		},
 	}
@@ -120,7 +120,7 @@ func targetRows(targets []deadletters.Target) (rows [][]string) {
 			}
 		}
 		if t.Back {
-			then = "back here"
+			then = "dead letters come here"
 		}
 		consumers := strconv.Itoa(t.Consumers)
 		if t.Consumers == 0 {
