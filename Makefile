@@ -100,14 +100,14 @@ fuzz: ## run each fuzz target for FUZZTIME (20s)
 		done; \
 	done
 
-soak: deps ## the long run: 200 kills, 500 seeds, 50 bad days beside RabbitMQ, every crash point and those of its recovery, 10,000 schedules of the store, recovery fuzzed: 1 hour
+soak: deps ## the long run: 200 kills, 500 seeds, 60 bad days beside RabbitMQ, every crash point and those of its recovery, 10,000 schedules of the store, recovery fuzzed: 1 hour
 	CRASH_POINTS=all $(GO) test -v -timeout 60m -run 'TestCrashAtEveryOperation$$|TestCrashes$$' ./broker/store
 	$(SCHEDULED) -seeds 10000
 	$(GO) test -run '^$$' -fuzz '^FuzzRecovery$$' -fuzztime 5m ./broker/store
 	SIMULATION_SEEDS=500 $(GO) test -v -timeout 60m -run 'TestSimulation$$' ./integration/simulation
 	FAULTS_KILLS=200 $(GO) test -v -timeout 60m -run 'TestKilled$$' ./integration/faults
 	FAULTS_CEILINGS=1 $(GO) test -v -timeout 60m -run 'TestNeighbour$$/^most' ./integration/faults
-	KEEPER_ROUNDS=50 $(GO) test -v -timeout 60m -run 'TestRounds$$' ./integration/rabbitmq
+	KEEPER_ROUNDS=60 $(GO) test -v -timeout 60m -run 'TestRounds$$' ./integration/rabbitmq
 	KEEPER_QUIET=1 $(GO) test -v -timeout 10m -run 'TestReplicasOnThreeNodes$$' ./integration/rabbitmq
 
 bench: deps ## Curfew beside RabbitMQ, and its goals: 15 minutes (BENCH=quick: 2; BENCH_ONLY=P1,P6: single ones)

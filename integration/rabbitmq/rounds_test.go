@@ -21,12 +21,14 @@ import (
 
 	"curfew/integration/faults/history"
 	"curfew/integration/testenv"
+	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
 	roundsVariable = "KEEPER_ROUNDS"
 	seedVariable   = "KEEPER_SEED"
+	modeVariable   = "KEEPER_MODE" // of keep, delay and retry, with commas
 	roundMessages  = 120
 	roundDue       = 4 * time.Second // those with a short TTL expire within it
 	roundLimit     = 90 * time.Second
@@ -43,6 +45,7 @@ type badDay struct {
 	scrambles bool
 	// repeats: RabbitMQ itself may dead-letter a message of a quorum queue twice.
 	repeats bool
+	keeps   bool // it is one for mode keep only
 	happen  func(*round)
 }
 
@@ -53,10 +56,10 @@ var badDays = []badDay{
 	{name: "node killed", scrambles: true, repeats: true, happen: (*round).killNode},
 	{name: "keeper killed", scrambles: true, happen: (*round).killKeeper},
 	{name: "keeper stopped past its lease", scrambles: true, happen: (*round).stopKeeper},
-	{name: "consumer for a moment", happen: (*round).consume},
-	{name: "policy changed", alone: true, happen: (*round).changePolicy},
-	{name: "queue purged", alone: true, happen: (*round).purge},
-	{name: "queue deleted", alone: true, happen: (*round).delete},
+	{name: "consumer for a moment", keeps: true, happen: (*round).consume},
+	{name: "policy changed", alone: true, keeps: true, happen: (*round).changePolicy},
+	{name: "queue purged", alone: true, keeps: true, happen: (*round).purge},
+	{name: "queue deleted", alone: true, keeps: true, happen: (*round).delete},
 	{name: "Redis killed", scrambles: true, happen: func(r *round) { r.redis.Kill(); r.pause(5 * time.Second); r.redis.Restart() }},
 	{name: "Redis flushed", happen: func(r *round) { r.redis.Do("FLUSHALL") }},
 	{name: "Redis failing over", scrambles: true, happen: (*round).failRedisOver},
@@ -81,7 +84,8 @@ type rounds struct {
 	log     *history.Log
 	ch      *amqp091.Channel
 	peek    *peeker
-	twice   int // by RabbitMQ
+	twice   int      // by RabbitMQ
+	waits   []*round // with mode delay: some of their messages are not yet due
 }
 
 // round is one bad day.
@@ -89,6 +93,8 @@ type round struct {
 	*rounds
 	t      *testing.T
 	day    badDay
+	mode   cluster.Mode
+	work   *workQueue // with mode retry
 	queue  string
 	kind   queuefacts.Type
 	policy map[string]any
@@ -105,7 +111,7 @@ type sentMessage struct {
 	cleared bool // it was in a queue that was purged or deleted
 }
 
-// TestRounds runs bad days at random: KEEPER_ROUNDS of them (3), by KEEPER_SEED, which is printed. Nothing may be lost, expire early, or
+// TestRounds runs bad days at random: KEEPER_ROUNDS of them (3), by KEEPER_SEED, which is printed, with KEEPER_MODE. Nothing may be lost, expire early, or
 // be dead-lettered twice by Curfew, and the rest keeps its order where RabbitMQ keeps it.
 func TestRounds(t *testing.T) {
 	t.Parallel()
@@ -117,16 +123,21 @@ func TestRounds(t *testing.T) {
 	rs := &rounds{t: t, random: rand.New(rand.NewPCG(seed, 1)), nodes: threeNodes(t), log: history.NewLog(file)}
 	rs.calm = rs.nodes[2]
 	rs.prepare()
-	days := rs.random.Perm(len(badDays)) // each once before any comes twice
+	var days []int // each once before any comes twice
 	for i := range count {
-		if i > 0 && i%len(days) == 0 {
+		mode := modeOf(t, i)
+		fits := func(day int) bool { return mode == cluster.Keep || !badDays[day].keeps }
+		if !slices.ContainsFunc(days, fits) {
 			days = rs.random.Perm(len(badDays))
 		}
-		day := badDays[days[i%len(days)]]
-		if ok := t.Run(fmt.Sprintf("%02d %s", i, day.name), func(t *testing.T) { rs.round(t, i, day) }); !ok {
+		at := slices.IndexFunc(days, fits)
+		day := badDays[days[at]]
+		days = slices.Delete(days, at, at+1)
+		if ok := t.Run(fmt.Sprintf("%02d %v: %s", i, mode, day.name), func(t *testing.T) { rs.round(t, i, day, mode) }); !ok {
 			break
 		}
 	}
+	t.Run("what was not yet due", rs.finish)
 	rs.log.Append(history.Event{Kind: history.Drained, At: micros()})
 	rs.log.Append(history.Event{Kind: history.Ended, How: history.Stopped, At: micros()})
 	check(t, rs.log.Flush())
@@ -158,7 +169,7 @@ func micros() int64 { return time.Now().UnixMicro() }
 func (rs *rounds) prepare() {
 	t := rs.t
 	rs.vhost, rs.url = rs.calm.vhost(t)
-	rs.calm.user(t, rs.url, keeperUser, "monitoring", `^curfew\.tap\.`, `^curfew\.tap\.`, ".*")
+	rs.calm.user(t, rs.url, keeperUser, "monitoring", `^curfew\.tap\.`, `^(curfew\.tap\.|work-)`, ".*")
 	rs.calm.api(t, http.MethodPut, "permissions/%2F/"+keeperUser, map[string]string{"configure": `^curfew\.tap\.`, "write": `^curfew\.tap\.`,
 		"read": `^(amq\.rabbitmq\.event|curfew\.tap\..*)$`}, nil)
 	rs.redis = testenv.StartRedis(t)
@@ -182,15 +193,23 @@ func (rs *rounds) prepare() {
 }
 
 // round publishes, lets the bad day happen, and waits until all due messages are dead-lettered and the rest is kept; then it takes everything.
-func (rs *rounds) round(t *testing.T, number int, day badDay) {
-	r := &round{rounds: rs, t: t, day: day, queue: fmt.Sprintf("round-%02d", number), kind: queueTypes[rs.random.IntN(2)], consumed: map[string]bool{},
+func (rs *rounds) round(t *testing.T, number int, day badDay, mode cluster.Mode) {
+	r := &round{rounds: rs, t: t, day: day, mode: mode, queue: fmt.Sprintf("round-%02d", number), kind: queueTypes[rs.random.IntN(2)], consumed: map[string]bool{},
 		policy: map[string]any{"dead-letter-exchange": "dlx.one"}}
 	if r.kind == queuefacts.Quorum {
 		r.policy["dead-letter-strategy"], r.policy["overflow"] = "at-least-once", "reject-publish"
 	}
+	if mode.Waits() {
+		r.waitInstead()
+	}
 	r.setPolicy()
-	t.Cleanup(func() { r.calm.api(t, http.MethodDelete, "policies/"+r.vhost+"/"+r.queue, nil, nil) })
+	if mode != cluster.Delay { // it is needed to the end
+		t.Cleanup(func() { r.calm.api(t, http.MethodDelete, "policies/"+r.vhost+"/"+r.queue, nil, nil) })
+	}
 	r.declare()
+	if mode == cluster.Retry {
+		r.startWork()
+	}
 	r.startKeeper()
 	r.kept("before")
 	r.startKeeper()
@@ -206,7 +225,11 @@ func (rs *rounds) round(t *testing.T, number int, day badDay) {
 		<-published
 	}
 	happened := time.Since(began)
-	r.expectLetters()
+	if mode == cluster.Retry {
+		r.expectTries()
+	} else {
+		r.expectLetters(time.Minute)
+	}
 	r.kept("after")
 	recovered := time.Since(began)
 	for _, k := range r.keepers {
@@ -215,8 +238,16 @@ func (rs *rounds) round(t *testing.T, number int, day badDay) {
 			check(t, k.cmd.Wait())
 		}
 	}
-	r.collect()
-	r.drain()
+	switch mode {
+	case cluster.Keep:
+		r.collect()
+		r.drain()
+	case cluster.Delay:
+		r.collect()
+		rs.waits = append(rs.waits, r)
+	default:
+		r.work.judge(r)
+	}
 	t.Logf("%v: happened after %v, all well after %v", r.kind, happened.Round(time.Millisecond), recovered.Round(time.Millisecond))
 }
 
@@ -248,7 +279,7 @@ func (r *round) startKeeper() {
 		nodes[i] = &node{addr: r.proxies[(len(r.keepers)+i)%len(nodes)].addr}
 	}
 	r.keepers = append(r.keepers, startReplica(r.t, &node{http: "http://" + r.api.addr}, urlsIn(keeperUser, nodes, r.vhost), "redis://"+r.store.addr,
-		fmt.Sprintf("%s-%d", r.queue, len(r.keepers)), "keep:"+r.queue))
+		fmt.Sprintf("%s-%d", r.queue, len(r.keepers)), watchFile(r.t, r.mode, r.queue)))
 }
 
 // keeping returns the keeper that holds the queue, nil if none does.
@@ -289,7 +320,20 @@ func (r *round) publish(count int) {
 			m.ttl = min(m.ttl, time.Duration(*r.ttl)*time.Millisecond)
 		}
 		r.sent = append(r.sent, m)
+		if r.mode == cluster.Retry {
+			c, err := r.ch.PublishWithDeferredConfirm("", r.work.name, false, false, amqp091.Publishing{MessageId: m.id, DeliveryMode: amqp091.Persistent, Body: []byte(m.id)})
+			check(r.t, err)
+			all = append(all, waiting{m.id, c})
+			r.pause(time.Second / time.Duration(count))
+			continue
+		}
 		p := amqp091.Publishing{MessageId: m.id, Expiration: strconv.FormatInt(m.ttl.Milliseconds(), 10), DeliveryMode: amqp091.Persistent, Body: []byte(m.id)}
+		if r.mode == cluster.Delay {
+			if m.ttl > time.Minute {
+				m.ttl = longDelay + time.Duration(r.random.Int64N(roundDue.Milliseconds()))*time.Millisecond
+			}
+			p.Expiration, p.Headers = "", amqp091.Table{"x-delay": m.ttl.Milliseconds()}
+		}
 		r.log.Append(history.Event{Kind: history.Publish, At: micros(), By: r.queue, ID: m.id, Queues: []string{r.queue}, TTLMillis: new(m.ttl.Milliseconds()),
 			Persistent: true, Sum: sumOf(p.Body)})
 		c, err := r.ch.PublishWithDeferredConfirm("", r.queue, false, false, p)
@@ -312,6 +356,10 @@ func (r *round) publish(count int) {
 		if !ok {
 			kind = history.Refused
 		}
+		if r.mode == cluster.Retry {
+			r.work.published(w.id, ok)
+			continue
+		}
 		r.log.Append(history.Event{Kind: kind, At: micros(), ID: w.id})
 	}
 }
@@ -325,8 +373,8 @@ func sumOf(body []byte) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// expectLetters waits until every message that was due was dead-lettered.
-func (r *round) expectLetters() {
+// expectLetters waits until every message that was due was dead-lettered: those with a shorter TTL.
+func (r *round) expectLetters(below time.Duration) {
 	r.t.Helper()
 	var missing []string
 	r.t.Cleanup(func() {
@@ -338,7 +386,7 @@ func (r *round) expectLetters() {
 		missing = missing[:0]
 		seen := r.peek.seen()
 		for _, m := range r.sent {
-			if _, dead := seen[m.id]; !dead && !m.cleared && !r.consumed[m.id] && m.ttl < time.Minute {
+			if _, dead := seen[m.id]; !dead && !m.cleared && !r.consumed[m.id] && m.ttl < below {
 				missing = append(missing, m.id)
 			}
 		}
@@ -355,6 +403,9 @@ func (r *round) collect() {
 	r.takeAll(deadQueue, func(d amqp091.Delivery, event history.Event) bool {
 		if at, ok := seen[d.MessageId]; ok {
 			event.At = at.UnixMicro()
+		}
+		if r.mode == cluster.Delay && event.Reason == "rejected" { // that is how it is discarded when it is due
+			event.Reason = "expired"
 		}
 		if again := taken[d.MessageId]; again && r.day.repeats {
 			r.twice++
@@ -564,7 +615,7 @@ func (r *round) delete() {
 
 func (r *round) takePermission() {
 	allow := func(read string) {
-		r.calm.api(r.t, http.MethodPut, "permissions/"+r.vhost+"/"+keeperUser, map[string]string{"configure": `^curfew\.tap\.`, "write": `^curfew\.tap\.`, "read": read}, nil)
+		r.calm.api(r.t, http.MethodPut, "permissions/"+r.vhost+"/"+keeperUser, map[string]string{"configure": `^curfew\.tap\.`, "write": `^(curfew\.tap\.|work-)`, "read": read}, nil)
 	}
 	allow("^$")
 	for _, p := range r.proxies { // whoever consumes already may go on
