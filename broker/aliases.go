@@ -67,6 +67,7 @@ type (
 	Browsed     = delivery.Browsed
 	Consumer    = delivery.Consumer
 	Delivery    = delivery.Delivery
+	Numbered    = delivery.Numbered
 	Due         = delivery.Due
 	Held        = delivery.Held
 	LockHolder  = delivery.LockHolder

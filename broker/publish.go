@@ -10,7 +10,6 @@ import (
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/message"
 	"curfew/broker/internal/topology"
-	"curfew/broker/queue"
 	"curfew/broker/store"
 )
 
@@ -54,7 +53,7 @@ type Publisher struct {
 	count      int             // publishes since the last Flush
 	properties []byte          // scratch
 	counts     publisherCounts
-	delayed    []queue.Seq
+	numbered   []Numbered
 	delays     delayHeader
 }
 
@@ -302,15 +301,15 @@ func (p *Publisher) end(s *delivery.Transition, refused []int) []int {
 	if p.rights != nil {
 		p.rights.pacing.After(s)
 	}
-	refused, p.delayed = append(refused[:0], s.Refused...), append(p.delayed[:0], s.Delayed...)
+	refused, p.numbered = append(refused[:0], s.Refused...), append(p.numbered[:0], s.Numbered...)
 	s.Done()
 	slices.Sort(refused)
 	return slices.Compact(refused)
 }
 
-// Delayed lists the delayed messages that the last Flush or Transact has entered, in the order of Add, by their numbers in VHost.Delayed. It
-// is valid until the next call.
-func (p *Publisher) Delayed() []queue.Seq { return p.delayed }
+// Numbered lists the delayed messages that the last Flush or Transact has entered, by their numbers in VHost.Delayed; with AllOrNone
+// also those that have entered queues. It is valid until the next call.
+func (p *Publisher) Numbered() []Numbered { return p.numbered }
 
 // Discard gives up what was added since the last Flush.
 func (p *Publisher) Discard() {

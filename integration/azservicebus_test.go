@@ -288,6 +288,33 @@ func TestAzureSDK(t *testing.T) {
 		_, err = r.ReceiveDeferredMessages(a.ctx, numbers, nil)
 		a.fails(azservicebus.CodeNotFound, err)
 	})
+	t.Run("numbers of what is scheduled", func(t *testing.T) {
+		var all []*azservicebus.Message
+		for _, body := range []string{"one", "two", "three"} {
+			all = append(all, &azservicebus.Message{Body: []byte(body)})
+		}
+		s, r := a.sender(), a.receiver(nil)
+		due, err := s.ScheduleMessages(a.ctx, all, time.Now().Add(-time.Minute), nil)
+		require.NoError(t, err)
+		require.Len(t, due, 3)
+		for i, number := range due {
+			m := a.one(r)
+			assert.Equal(t, string(all[i].Body), string(m.Body))
+			assert.Equal(t, number, *m.SequenceNumber)
+			require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
+		}
+		later, err := s.ScheduleMessages(a.ctx, all, time.Now().Add(time.Hour), nil)
+		require.NoError(t, err)
+		require.NoError(t, s.CancelScheduledMessages(a.ctx, later[1:2], nil))
+		peeked, err := r.PeekMessages(a.ctx, 10, &azservicebus.PeekMessagesOptions{FromSequenceNumber: new(int64)})
+		require.NoError(t, err)
+		require.Len(t, peeked, 2)
+		for i, of := range []int{0, 2} {
+			assert.Equal(t, string(all[of].Body), string(peeked[i].Body))
+			assert.Equal(t, later[of], *peeked[i].SequenceNumber)
+		}
+		require.NoError(t, s.CancelScheduledMessages(a.ctx, []int64{later[0], later[2]}, nil))
+	})
 	t.Run("topic", func(t *testing.T) {
 		s, err := a.client.NewSender("events", nil)
 		require.NoError(t, err)

@@ -10,7 +10,6 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
-	"curfew/broker/queue"
 	"curfew/broker/server/internal/convert"
 	"curfew/broker/server/internal/entity"
 	"curfew/broker/server/internal/outbox"
@@ -189,8 +188,8 @@ func (s *session10) addBatch(l *link10, message []byte) error {
 	return err
 }
 
-// addAll adds messages in one transaction. It returns the numbers of those that are delayed.
-func (s *session10) addAll(l *link10, all [][]byte) (delayed []queue.Seq, err error) {
+// addAll adds messages in one transaction, and returns their numbers.
+func (s *session10) addAll(l *link10, all [][]byte) (numbers []broker.Numbered, err error) {
 	s.p.c.flush()
 	for _, one := range all {
 		if _, err := s.add(l, one); err != nil {
@@ -205,7 +204,7 @@ func (s *session10) addAll(l *link10, all [][]byte) (delayed []queue.Seq, err er
 	if len(s.ch.refused) > 0 {
 		return nil, errQueueFull
 	}
-	return s.ch.publisher.Delayed(), nil
+	return s.ch.publisher.Numbered(), nil
 }
 
 // settleAll settles deliveries as a client of Service Bus wants, all that it can.
@@ -232,7 +231,7 @@ func (s *session10) manage(name string, r *servicebus.Request) (servicebus.Answe
 		l := &link10{s: s}
 		err = s.busPublishTo(l, name)
 		e.Exchange, e.Key = string(l.exchange), string(l.key)
-		e.Add = func(messages [][]byte) ([]queue.Seq, error) { return s.addAll(l, messages) }
+		e.Add = func(messages [][]byte) ([]broker.Numbered, error) { return s.addAll(l, messages) }
 		if err == nil {
 			err = s.ch.awaitUnblocked()
 		}

@@ -152,6 +152,9 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 	q.counters.entered(&m)
 	seq := q.core.Publish(m, it.Priority)
 	q.noteAgeLocked(seq, s.stamp)
+	if s.AllOrNone {
+		s.Numbered = append(s.Numbered, Numbered{Publish: it.Number, Seq: seq})
+	}
 	switch {
 	case m.ExpiresAt == 0:
 	case m.ExpiresAt <= s.Now:

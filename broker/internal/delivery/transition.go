@@ -21,7 +21,7 @@ type Transition struct {
 	amended    []store.Amend
 	instant    []queue.Seq // TTL 0: published, and expired unless a consumer takes them now
 	Refused    []int       // publishes refused by overflow, by their number
-	Delayed    []queue.Seq // delayed messages that have entered, in order
+	Numbered   []Numbered  // delayed messages that have entered, in order; with AllOrNone, messages in queues, too
 	touched    int         // messages that were worked on under the lock that is held
 	passed     int         // consumers that could take none (dispatchLocked)
 	dropping   bool        // what expires is not dead-lettered
@@ -44,6 +44,13 @@ type Transition struct {
 	Expiries  expiries
 
 	Safely []func() // called, by any goroutine, once what was done is as safe as the sync mode promises; they must not block
+}
+
+// Numbered is the number of a message that a publish has entered: among the delayed messages, or in a queue.
+type Numbered struct {
+	Publish int // its number within the batch
+	Seq     queue.Seq
+	Delayed bool
 }
 
 // TransitionKeep is the largest scratch memory, in elements, that stays in the pool: that of a
@@ -107,11 +114,11 @@ func (s *Transition) forward() {
 }
 
 func (s *Transition) recycle() {
-	largest := max(cap(s.fx.Settled), cap(s.Events), cap(s.Entered), cap(s.Settled), cap(s.amended), cap(s.Sources), cap(s.Delayed), cap(s.Expiries.Records))
+	largest := max(cap(s.fx.Settled), cap(s.Events), cap(s.Entered), cap(s.Settled), cap(s.amended), cap(s.Sources), cap(s.Numbered), cap(s.Expiries.Records))
 	if largest > TransitionKeep {
 		return
 	}
-	s.Refused, s.Delayed = s.Refused[:0], s.Delayed[:0]
+	s.Refused, s.Numbered = s.Refused[:0], s.Numbered[:0]
 	s.Env, s.source, s.why, s.Hurried = nil, Source{}, nil, false
 	clear(s.Transfers)
 	s.Transfers = s.Transfers[:0]

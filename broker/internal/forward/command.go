@@ -95,7 +95,7 @@ func (d *Schedule) commandLocked(s *delivery.Transition, it *delivery.Item, c *c
 	if !kept {
 		d.env.Store.Release(store.Pos(it.Message.Pos))
 	} else {
-		s.Delayed = append(s.Delayed, queue.Seq(entered.Seq))
+		s.Numbered = append(s.Numbered, delivery.Numbered{Publish: it.Number, Seq: queue.Seq(entered.Seq), Delayed: true})
 		if c.secret != nil {
 			c.answer.ID = idOf(queue.Seq(entered.Seq), c.secret)
 		}

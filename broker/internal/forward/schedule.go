@@ -100,7 +100,7 @@ func (d *Schedule) publishStep(s *delivery.Transition, items []delivery.Item, co
 			continue
 		}
 		entered := d.enterLocked(it)
-		s.Delayed = append(s.Delayed, queue.Seq(entered.Seq))
+		s.Numbered = append(s.Numbered, delivery.Numbered{Publish: it.Number, Seq: queue.Seq(entered.Seq), Delayed: true})
 		s.AddEnteredLocked(it, entered)
 	}
 	d.finishLocked(s)

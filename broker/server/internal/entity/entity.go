@@ -22,9 +22,8 @@ type Entity struct {
 	VHost         *broker.VHost
 	Queue         *broker.Queue // nil: it is a topic
 	Exchange, Key string        // where it is published to
-	// Add publishes messages of AMQP 1.0 to it: all or none. It returns the numbers of those that are
-	// delayed (VHost.Delayed).
-	Add func(messages [][]byte) ([]queue.Seq, error)
+	// Add publishes messages of AMQP 1.0 to it: all or none. It returns their numbers.
+	Add func(messages [][]byte) ([]broker.Numbered, error)
 }
 
 // Sends reports whether a request is one of a sender; the others are those of a receiver.
@@ -157,16 +156,20 @@ func (e *Entity) schedule(r *servicebus.Request) (servicebus.Answer, error) {
 		}
 		all = append(all, one)
 	}
-	scheduled, err := e.Add(all)
+	given, err := e.Add(all)
 	if err != nil {
 		return servicebus.Answer{}, err
 	}
-	numbers := amqp10.Array{}
-	for _, seq := range scheduled {
-		numbers = append(numbers, int64(seq)|scheduledBit)
+	numbers := make(amqp10.Array, len(all))
+	for i := range numbers {
+		numbers[i] = int64(0) // no subscription takes it
 	}
-	for len(numbers) < len(all) { // they were due: they are in their queues, and cannot be cancelled
-		numbers = append(numbers, int64(0))
+	for _, n := range given {
+		number := int64(n.Seq)
+		if n.Delayed { // those that were due are in their queues, and cannot be cancelled
+			number |= scheduledBit
+		}
+		numbers[n.Publish] = number
 	}
 	return done(amqp10.Map{{Key: "sequence-numbers", Value: numbers}}), nil
 }
