@@ -42,7 +42,7 @@ type Publisher struct {
 	ForTool bool
 	// TakesTurns makes Add refuse what is costly, outside of a turn, with ErrCostly.
 	TakesTurns bool
-	// AllOrNone makes a queue that would refuse one of the publishes of a Transact refuse all of them.
+	// AllOrNone makes a Transact enter nothing if a queue would refuse one of its publishes.
 	AllOrNone bool
 
 	vh         *VHost

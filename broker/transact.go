@@ -16,12 +16,21 @@ type Settling struct {
 // queue gets its publishes at once, one queue after another. After a crash, all of it or
 // nothing is found, with two exceptions: dead letters move separately, and of more than
 // store.maxTransaction changes (a message enters one queue, an ack) a prefix may be found,
-// publishes first.
+// publishes first. With AllOrNone nothing is published if a queue would refuse a part of it.
 func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
+	added := p.count
 	p.count = 0
 	p.Pause()
 	p.counts.flush(p.vh.b)
 	s := p.vh.b.env.Begin()
+	if p.AllOrNone && p.batch != nil && p.batch.Refuses() {
+		p.batch.Discard(s.Env.Store)
+		p.endBatch()
+		for i := range added {
+			s.Refused = append(s.Refused, i)
+		}
+		s.Env.Counters.Refused.Add(uint64(added))
+	}
 	if p.rights != nil {
 		p.rights.pacing.Before(s)
 	}

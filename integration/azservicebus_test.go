@@ -7,6 +7,7 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -819,6 +820,41 @@ func TestAzureFilters(t *testing.T) {
 	send("news", azservicebus.Message{Subject: text("news")})
 	gets("filtered", "price")
 	gets("all", "price", "news")
+}
+
+// TestAzureBatchOfATopic: a batch that one subscription has no room for is in no subscription.
+func TestAzureBatchOfATopic(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "Config.json")
+	check(t, os.WriteFile(config, []byte(`{"UserConfig": {"Namespaces": [{"Name": "n", "Topics": [{"Name": "t", "Subscriptions": [{"Name": "a"}, {"Name": "full"}, {"Name": "z"}]}]}]}}`), 0o600))
+	c := startCurfew(t, "SERVICEBUS_EMULATOR=true", "SERVICEBUS_CONFIG="+config)
+	c.setPolicy("room", "/full$", "queues", `{"max-length": 3, "overflow": "reject-publish"}`)
+	a := connectAzure(t, c, emulatorPolicy)
+	a.queue = "t"
+	s := a.sender()
+	batch := func(bodies ...string) error {
+		t.Helper()
+		b, err := s.NewMessageBatch(a.ctx, nil)
+		require.NoError(t, err)
+		for _, body := range bodies {
+			require.NoError(t, b.AddMessage(&azservicebus.Message{Body: []byte(body)}, nil))
+		}
+		return s.SendMessageBatch(a.ctx, b, nil)
+	}
+	require.ErrorContains(t, batch("1", "2", "3", "4"), "a queue is full")
+	require.NoError(t, batch("a", "b"))
+	require.ErrorContains(t, batch("5", "6"), "a queue is full")
+	require.NoError(t, batch("c"))
+	for _, name := range []string{"a", "full", "z"} {
+		r, err := a.client.NewReceiverForSubscription("t", name, nil)
+		require.NoError(t, err)
+		peeked, err := r.PeekMessages(a.ctx, 10, nil)
+		require.NoError(t, err)
+		var bodies string
+		for _, m := range peeked {
+			bodies += string(m.Body)
+		}
+		assert.Equal(t, "abc", bodies, name)
+	}
 }
 
 // keyWithoutManage: a key without the claim manage learns that a queue or a topic does not exist, and nothing else.

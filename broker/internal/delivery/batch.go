@@ -112,6 +112,17 @@ func (b *Batch) Publish(s *Transition) {
 	}
 }
 
+// Refuses reports whether a queue would refuse any of its items. A queue that fills up before Publish may then exceed its limit: no
+// two queues are locked at the same time.
+func (b *Batch) Refuses() bool {
+	for i := range b.targets[:b.used] {
+		if l := &b.targets[i]; l.q != nil && l.q.Settings().Limited() && l.q.Refuses(l.items...) {
+			return true
+		}
+	}
+	return false
+}
+
 // Discard releases the items' references to the store, and empties the batch.
 func (b *Batch) Discard(s *store.Store) {
 	for i := range b.targets[:b.used] {

@@ -82,9 +82,9 @@ func (it *Item) deadline(env *Env, now, stamp deadline.Instant, settings *policy
 // Publish enters items in order, then offers what is ready to the consumers. Very many items enter
 // in steps.
 func (q *Queue) Publish(s *Transition, items []Item) {
-	var more, refuses bool
-	for all := items; ; all = nil {
-		if items, more = q.publishStep(s, items, all, &refuses); len(items) == 0 {
+	var more bool
+	for {
+		if items, more = q.publishStep(s, items); len(items) == 0 {
 			break
 		}
 	}
@@ -93,8 +93,8 @@ func (q *Queue) Publish(s *Transition, items []Item) {
 	}
 }
 
-// publishStep enters the first of the items, and returns the others. all: in the first step, which may refuse all. more: there is more to serve.
-func (q *Queue) publishStep(s *Transition, items, all []Item, refuses *bool) (rest []Item, more bool) {
+// publishStep enters the first of the items, and returns the others. more: there is more to serve.
+func (q *Queue) publishStep(s *Transition, items []Item) (rest []Item, more bool) {
 	q.lock(s)
 	defer q.unlock(s, "publish")
 	if q.deleted {
@@ -108,7 +108,6 @@ func (q *Queue) publishStep(s *Transition, items, all []Item, refuses *bool) (re
 	}
 	settings := q.Settings()
 	limited := settings.Limited()
-	*refuses = *refuses || limited && s.AllOrNone && all != nil && fullForLocked(q, all)
 	// What comes by a binding does not count as use, since the queue then corresponds to a subscription of Service Bus. Neither do dead letters
 	// that enter a sub-queue.
 	if !settings.Keeps && slices.ContainsFunc(items, func(it Item) bool { return !it.Bound }) {
@@ -118,7 +117,7 @@ func (q *Queue) publishStep(s *Transition, items, all []Item, refuses *bool) (re
 		it := &items[0]
 		items = items[1:]
 		s.touched++
-		if limited && (*refuses || !s.AllOrNone) && q.refuseLocked(s, it, *refuses) {
+		if limited && !s.AllOrNone && q.refuseLocked(s, it) {
 			continue
 		}
 		if q.enterLocked(s, it); limited {
@@ -171,9 +170,9 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 }
 
 // refuseLocked refuses a publish that would overflow the queue, if its overflow mode says so. A
-// dead letter is never refused, unless its source keeps it for another try. all: it is refused with others.
-func (q *Queue) refuseLocked(s *Transition, it *Item, all bool) bool {
-	if it.Move >= 0 && !it.AtLeastOnce || !all && !q.fullLocked(it.Message.Bytes) {
+// dead letter is never refused, unless its source keeps it for another try.
+func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
+	if it.Move >= 0 && !it.AtLeastOnce || !q.fullLocked(it.Message.Bytes) {
 		return false
 	}
 	if it.AtLeastOnce {
@@ -198,20 +197,15 @@ func (q *Queue) fullLocked(bytes uint32) bool {
 	return q.core.FullWith(bytes, n, size)
 }
 
-// fullForLocked reports whether the queue would refuse any of the items if they came together.
-func fullForLocked(q *Queue, items []Item) bool {
+// Refuses reports whether the queue would refuse any of the items if they came together.
+func (q *Queue) Refuses(items ...Item) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	n, size := q.Retained.sizeLocked()
 	for i := range items {
 		size += int64(items[i].Message.Bytes)
 	}
-	return q.core.FullWith(0, n+len(items)-1, size)
-}
-
-// Refuses reports whether the queue would refuse a message of that size.
-func (q *Queue) Refuses(bytes uint32) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.deleted || q.fullLocked(bytes)
+	return q.deleted || q.core.FullWith(0, n+len(items)-1, size)
 }
 
 // AtLimit reports whether one more message would make the queue refuse or drop one.

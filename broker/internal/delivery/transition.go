@@ -28,7 +28,7 @@ type Transition struct {
 	why        *Rejection  // of what is rejected; nil: nothing was said
 	Hurried    bool        // all letters are left to the forwarder
 	Whole      bool        // a transaction: Entered and Settled gather, to be journaled as one
-	AllOrNone  bool        // a queue enters all items of a Publish or refuses all
+	AllOrNone  bool        // queues refuse nothing: they were asked (Batch.Refuses)
 	paced      bool        // its publisher can be asked to wait (flow)
 	behind     bool        // consumers fall behind (flow)
 	crowded    []*Queue    // queues that its publisher has to wait for

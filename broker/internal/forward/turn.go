@@ -328,7 +328,7 @@ func (t *turn) retain(x *letterMove) {
 // written for them.
 func (x *letterMove) accepting(targets []topology.Target) []topology.Target {
 	return slices.DeleteFunc(targets, func(t topology.Target) bool {
-		full := t.Queue.Refuses(x.Settled.Bytes)
+		full := t.Queue.Refuses(delivery.Item{Message: x.Settled.Message})
 		x.Refused = x.Refused || full
 		return full
 	})
