@@ -3,6 +3,7 @@ package incident
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 )
@@ -13,105 +14,102 @@ type delivery struct {
 	zap      *zap.Logger
 	metrics  *metrics
 	exchange Exchange
-	stalled  func() []string             // nil: an Alertmanager is sent no watchdog
 	firing   func(sink string) []*notice // what an Alertmanager is sent
 
 	mu       sync.Mutex
-	channels []*channelOf                // replaced, never changed
-	start    func(channel) (stop func()) // starts a new channel; nil while Run does not run
+	outboxes []*outbox                   // replaced, never changed
+	start    func(*outbox) (stop func()) // starts a new one; nil while Run does not run
+	reminded time.Time                   // when Alertmanagers were last sent what fires; zero: there may be a new one
 }
 
-// channelOf is a channel and the settings that it was made from.
-type channelOf struct {
-	channel
-	settings sinkSettings
-	stop     func() // nil while it does not run
-}
-
-// run starts the channels with start, now and when settings bring new ones.
-func (d *delivery) run(start func(channel) (stop func())) {
+// run starts the outboxes with start, now and when settings bring new ones.
+func (d *delivery) run(start func(*outbox) (stop func())) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.start = start
-	for _, c := range d.channels {
-		c.stop = start(c.channel)
+	for _, o := range d.outboxes {
+		o.stop = start(o)
 	}
 }
 
 // notify hands a to the log and to the sinks of its rule.
 func (d *delivery) notify(a *notice) {
 	d.log.notify(a)
-	for _, c := range d.sinks() {
-		if a.rule.sends(c.name()) {
-			c.put(a)
+	for _, o := range d.sinks() {
+		if a.rule.sends(o.name) {
+			o.put(a)
 		}
 	}
 }
 
-// sinks returns all sinks except the log.
-func (d *delivery) sinks() []*channelOf {
+// remind has Alertmanagers sent again what fires, once a minute.
+func (d *delivery) remind(now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.channels
+	if now.Sub(d.reminded) < resendEvery {
+		return
+	}
+	d.reminded = now
+	for _, o := range d.outboxes {
+		if kindOfSink(o.settings.url) == alertmanagerKind {
+			o.put(&notice{})
+		}
+	}
+}
+
+// sinks returns the outboxes of all sinks; the log has none.
+func (d *delivery) sinks() []*outbox {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.outboxes
 }
 
 // names returns the names of all sinks.
 func (d *delivery) names() []string {
 	names := []string{logName}
-	for _, c := range d.sinks() {
-		names = append(names, c.name())
+	for _, o := range d.sinks() {
+		names = append(names, o.name)
 	}
 	return names
 }
 
-// use makes channels for the sinks in list and ends all others. A sink that keeps its name
-// keeps what waits for it, unless it becomes or was an Alertmanager.
+// use makes outboxes for the sinks in list and ends all others. A sink that keeps its name keeps what waits for it.
 func (d *delivery) use(list []sinkSettings) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	ended := slices.Clone(d.channels)
-	channels := make([]*channelOf, 0, len(list))
+	ended := slices.Clone(d.outboxes)
+	outboxes := make([]*outbox, 0, len(list))
 	for _, s := range list {
-		n := slices.IndexFunc(ended, func(c *channelOf) bool {
-			return c.settings.name == s.name && (c.settings == s || !isAlertmanager(s) && !isAlertmanager(c.settings))
-		})
+		n := slices.IndexFunc(ended, func(o *outbox) bool { return o.name == s.name })
 		if n < 0 {
-			channels = append(channels, d.openLocked(s))
+			outboxes = append(outboxes, d.openLocked(s))
 			continue
 		}
-		c := ended[n]
+		o := ended[n]
 		ended = slices.Delete(ended, n, n+1)
-		if c.settings != s {
-			c.channel.(*outbox).use(s.newSink(d.exchange))
-			c = &channelOf{c.channel, s, c.stop}
-		}
-		channels = append(channels, c)
-	}
-	for _, c := range ended {
-		if c.stop != nil {
-			c.stop()
-		}
-		if lost := c.queued(); lost > 0 {
-			d.zap.Warn("a sink was removed; its queued notifications were dropped", zap.String("sink", c.name()), zap.Int("notifications", lost))
-		}
-		if !slices.ContainsFunc(list, func(s sinkSettings) bool { return s.name == c.name() }) {
-			d.metrics.forget(c.name())
+		outboxes = append(outboxes, o)
+		if o.settings != s {
+			o.settings, d.reminded = s, time.Time{}
+			o.use(d.newSink(s))
 		}
 	}
-	d.channels = channels
+	for _, o := range ended {
+		if o.stop != nil {
+			o.stop()
+		}
+		if lost := o.queued(); lost > 0 {
+			d.zap.Warn("a sink was removed; its queued notifications were dropped", zap.String("sink", o.name), zap.Int("notifications", lost))
+		}
+		d.metrics.forget(o.name)
+	}
+	d.outboxes = outboxes
 }
 
-func isAlertmanager(s sinkSettings) bool { return kindOfSink(s.url) == alertmanagerKind }
-
-func (d *delivery) openLocked(s sinkSettings) *channelOf {
-	c := &channelOf{settings: s}
-	if isAlertmanager(s) {
-		c.channel = d.newManagerLocked(s)
-	} else {
-		c.channel = newOutbox(s.newSink(d.exchange), d.metrics, d.zap)
-	}
+func (d *delivery) openLocked(s sinkSettings) *outbox {
+	o := &outbox{name: s.name, settings: s, sink: d.newSink(s), log: d.zap, counts: d.metrics.of(s.name), arrived: make(chan struct{}, 1)}
+	d.reminded = time.Time{}
 	if d.start != nil {
-		c.stop = d.start(c.channel)
+		o.stop = d.start(o)
 	}
-	return c
+	return o
 }

@@ -25,11 +25,7 @@ type Publication struct {
 }
 
 // exchangeSink publishes alerts for programs.
-type exchangeSink struct {
-	named
-	exchange Exchange
-	source   source
-}
+type exchangeSink struct{ exchange Exchange }
 
 // event is a notification as plain JSON: the incident, and whether it begins or is over.
 type event struct {
@@ -46,8 +42,8 @@ type event struct {
 }
 
 // send publishes a. Its message-id is the same when it is published again.
-func (s *exchangeSink) send(ctx context.Context, a *notice) error {
-	body, err := json.Marshal(s.source.event(a))
+func (s exchangeSink) send(ctx context.Context, a *notice) error {
+	body, err := json.Marshal(a.event())
 	if err != nil {
 		return backoff.Permanent(fmt.Errorf("incident: encode: %w", err))
 	}
@@ -59,13 +55,13 @@ func (s *exchangeSink) send(ctx context.Context, a *notice) error {
 	return nil
 }
 
-func (s source) event(a *notice) event {
+func (n *notice) event() event {
 	e := event{
-		Event: a.Condition, Status: a.status(), Severity: a.severity(), Text: a.text(), Instance: s.instance, Action: a.action,
-		Incident: a.Incident, Links: s.links(a),
+		Event: n.Condition, Status: n.status(), Severity: n.severity(), Text: n.text(), Instance: n.source.instance, Action: n.action,
+		Incident: n.Incident, Links: n.links(),
 	}
-	if len(a.Worst) > 0 {
-		e.VHost, e.Queue = a.Worst[0].VHost, a.Worst[0].Queue
+	if len(n.Worst) > 0 {
+		e.VHost, e.Queue = n.Worst[0].VHost, n.Worst[0].Queue
 	}
 	return e
 }

@@ -90,7 +90,7 @@ func (a *Incidents) Overview() Overview {
 func (a *Incidents) Sinks() []SinkStatus {
 	list := []SinkStatus{{Name: logName}}
 	for _, c := range a.delivery.sinks() {
-		list = append(list, SinkStatus{c.name(), c.queued(), c.trouble()})
+		list = append(list, SinkStatus{c.name, c.queued(), c.trouble()})
 	}
 	return list
 }

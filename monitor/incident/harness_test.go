@@ -135,9 +135,9 @@ func prepare(t *testing.T, change func(*Options)) setup {
 	var err error
 	s.Incidents, err = New(o)
 	require.NoError(t, err)
-	if len(s.delivery.channels) > 0 {
-		if c, ok := s.delivery.channels[0].channel.(*outbox); ok {
-			c.sink.(*webhook).Client.Transport = s.receiver
+	if len(s.delivery.outboxes) > 0 {
+		if hook, ok := s.delivery.outboxes[0].sink.(*webhook); ok {
+			hook.Client.Transport = s.receiver
 		}
 	}
 	return s

@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -247,6 +248,7 @@ func format(labels map[string]string) string {
 // notice is what sinks are sent: that an incident begins, has grown or changed its level, or is over.
 type notice struct {
 	Incident
+	source  source
 	rule    *rule
 	names   map[string]string
 	action  string
@@ -256,8 +258,8 @@ type notice struct {
 	what    string // begun, grown, changed, over
 }
 
-func (i *incident) notice(what string, at time.Time) *notice {
-	return &notice{Incident: i.shown, rule: i.rule, names: i.labels, action: i.action, firstAt: i.firstAt, late: i.late, at: at, what: what}
+func (t *tracker) notice(i *incident, what string, at time.Time) *notice {
+	return &notice{Incident: i.shown, source: t.source, rule: i.rule, names: i.labels, action: i.action, firstAt: i.firstAt, late: i.late, at: at, what: what}
 }
 
 func (n *notice) over() bool { return n.Ended != nil }
@@ -298,6 +300,19 @@ func (n *notice) text() string {
 	return n.Summary
 }
 
+// id names an incident for services that keep some, from its beginning to its end.
+func (n *notice) id() string { return "curfew/" + cut(n.source.instance, 64) + "/" + n.ID }
+
+// labels are those of an incident as it leaves this process.
+func (n *notice) labels() map[string]string {
+	labels := maps.Clone(n.names)
+	labels["severity"] = n.severity()
+	if n.source.instance != "" {
+		labels["instance"] = n.source.instance
+	}
+	return labels
+}
+
 func (n *notice) annotations() map[string]string {
 	m := map[string]string{"summary": n.text(), "do": n.Do, "command": n.Command, "count": strconv.FormatInt(n.Count, 10)}
 	if n.action != "" {
@@ -317,7 +332,30 @@ func (n *notice) annotations() map[string]string {
 	if n.late > 0 {
 		m["worst_lateness"] = n.late.String()
 	}
+	for what, page := range n.links() {
+		m[what+"_url"] = page
+	}
 	return m
+}
+
+// page is the address of the dashboard's page that says most about an incident. It is "" if the alerts file does not say where the dashboard is.
+func (n *notice) page() string {
+	if n.source.externalURL == "" {
+		return ""
+	}
+	return strings.TrimSuffix(n.source.externalURL, "/") + cmp.Or(n.Page, "/incidents")
+}
+
+// links are the addresses of the pages about an incident, by what they show.
+func (n *notice) links() map[string]string {
+	list := make(map[string]string)
+	if page := n.page(); page != "" {
+		list["page"], list["incidents"] = page, strings.TrimSuffix(n.source.externalURL, "/")+"/incidents"
+	}
+	if n.Runbook != "" {
+		list["runbook"] = n.Runbook
+	}
+	return list
 }
 
 func stamp(unixMillis int64) string {

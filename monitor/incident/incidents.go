@@ -46,7 +46,6 @@ type Incidents struct {
 	fileText string     // what was last read
 	fileErr  error      // why it is not in force
 	fileUsed bool       // a file has been put in force
-	source   source     // as the settings in force say
 }
 
 // New returns Incidents that notify the log and the sinks of o. Its error says that one of o.URLs is not the URL of a sink, that a metric
@@ -67,7 +66,7 @@ func New(o Options) (*Incidents, error) {
 	}
 	a.delivery = &delivery{
 		log: &logSink{log: a.log, sent: a.metrics.of(logName).sent}, zap: a.log, metrics: a.metrics,
-		exchange: o.Exchange, stalled: o.Stalled, firing: a.tracker.firing,
+		exchange: o.Exchange, firing: func(sink string) []*notice { return a.tracker.firing(sink, o.Stalled != nil && len(o.Stalled()) == 0) },
 	}
 	if err := a.load(); err != nil {
 		return nil, err
@@ -121,9 +120,9 @@ func (a *Incidents) Run(ctx context.Context) error {
 	defer running.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	a.delivery.run(func(c channel) func() {
+	a.delivery.run(func(o *outbox) func() {
 		ctx, stop := context.WithCancel(ctx)
-		running.Go(func() { c.run(ctx) })
+		running.Go(func() { o.run(ctx) })
 		return stop
 	})
 	running.Go(func() { a.starved.Watch(ctx) })
@@ -170,11 +169,9 @@ func (a *Incidents) judge() {
 func (a *Incidents) judgeLocked(now time.Time) {
 	a.lookedAt.Store(now.UnixNano())
 	for _, n := range a.tracker.step(now, Evaluate(a.state(now))) {
-		a.mu.Lock()
-		n.Runbook = a.source.runbook(n.Alertname)
-		a.mu.Unlock()
 		a.delivery.notify(n)
 	}
+	a.delivery.remind(now)
 }
 
 // state is the state now.
@@ -262,9 +259,8 @@ func (a *Incidents) readAgain(requested bool) {
 
 // useLocked puts settings in force.
 func (a *Incidents) useLocked(s settings) {
-	a.source = s.source
 	a.delivery.use(s.sinks)
-	a.tracker.use(s.rules, &s.rest)
+	a.tracker.use(s)
 }
 
 // Record counts e. It takes constant time, waits for nothing and does not allocate if the queue is known.
@@ -303,21 +299,11 @@ func VerdictOf(list []Incident) Verdict {
 // judgement.
 func (a *Incidents) List() []Incident {
 	a.Look()
-	return a.withRunbooks(a.tracker.view().open)
+	return append([]Incident{}, a.tracker.view().open...)
 }
 
 // Queues returns the queues of the incidents that are not over, each with the worst level of what is wrong with it. It must not be changed.
 func (a *Incidents) Queues() map[QueueName]Level { return a.tracker.view().queues }
 
 // Over returns the last incidents that are over, the newest first.
-func (a *Incidents) Over() []Incident { return a.withRunbooks(a.tracker.view().over) }
-
-func (a *Incidents) withRunbooks(shown []Incident) []Incident {
-	list := append([]Incident{}, shown...)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i := range list {
-		list[i].Runbook = a.source.runbook(list[i].Alertname)
-	}
-	return list
-}
+func (a *Incidents) Over() []Incident { return append([]Incident{}, a.tracker.view().over...) }

@@ -1,8 +1,6 @@
 package incident
 
 import (
-	"cmp"
-	"maps"
 	"strings"
 	"time"
 
@@ -50,51 +48,10 @@ func (o Options) withDefaults() Options {
 // source names the Curfew that notifies, and where its pages are.
 type source struct{ instance, externalURL, runbooksURL string }
 
-// incidentID names an incident for services that keep some, from its beginning to its end.
-func (s source) incidentID(a *notice) string { return "curfew/" + cut(s.instance, 64) + "/" + a.ID }
-
-// labels are those of an incident as it leaves this process.
-func (s source) labels(a *notice) map[string]string {
-	labels := maps.Clone(a.names)
-	labels["severity"] = a.severity()
-	if s.instance != "" {
-		labels["instance"] = s.instance
-	}
-	return labels
-}
-
-func (s source) annotations(a *notice) map[string]string {
-	annotations := a.annotations()
-	for what, page := range s.links(a) {
-		annotations[what+"_url"] = page
-	}
-	return annotations
-}
-
 // runbook is the address of the page about a condition; "" if there is none.
 func (s source) runbook(alertname string) string {
 	if s.runbooksURL == "" {
 		return ""
 	}
 	return strings.TrimSuffix(s.runbooksURL, "/") + "/" + Runbook(alertname)
-}
-
-// page is the address of the dashboard's page that says most about an incident. It is "" if the alerts file does not say where the dashboard is.
-func (s source) page(a *notice) string {
-	if s.externalURL == "" {
-		return ""
-	}
-	return strings.TrimSuffix(s.externalURL, "/") + cmp.Or(a.Page, "/incidents")
-}
-
-// links are the addresses of the pages about an incident, by what they show.
-func (s source) links(a *notice) map[string]string {
-	list := make(map[string]string)
-	if page := s.page(a); page != "" {
-		list["page"], list["incidents"] = page, strings.TrimSuffix(s.externalURL, "/")+"/incidents"
-	}
-	if page := s.runbook(a.Alertname); page != "" {
-		list["runbook"] = page
-	}
-	return list
 }

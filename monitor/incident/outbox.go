@@ -11,21 +11,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// sink sends one alert.
+// sink sends notifications.
 type sink interface {
-	name() string
 	// send returns a backoff.PermanentError when trying again is useless.
 	send(ctx context.Context, a *notice) error
-}
-
-// channel is a sink with the notifications that wait for it.
-type channel interface {
-	sink
-	put(a *notice)
-	run(ctx context.Context)
-	// trouble says since when nothing gets through, and why; nil if the sink works.
-	trouble() *trouble
-	queued() int
 }
 
 const (
@@ -39,13 +28,16 @@ const (
 
 // outbox holds what waits for a sink that may be slow.
 type outbox struct {
-	log    *zap.Logger
-	counts counters
-	state  condition
+	name     string
+	settings sinkSettings // guarded by delivery.mu, as stop is
+	stop     func()       // nil while it does not run
+	log      *zap.Logger
+	counts   counters
 
 	mu      sync.Mutex
 	sink    sink
 	queue   []*notice
+	fails   *trouble // since when nothing gets through, and why; nil: the sink works
 	arrived chan struct{}
 }
 
@@ -55,10 +47,6 @@ type counters struct {
 	length                prometheus.Gauge
 }
 
-func newOutbox(s sink, m *metrics, log *zap.Logger) *outbox {
-	return &outbox{sink: s, log: log, counts: m.of(s.name()), arrived: make(chan struct{}, 1)}
-}
-
 // use sends the notifications that wait, and those that follow, to another sink of the same name.
 func (o *outbox) use(s sink) {
 	o.mu.Lock()
@@ -66,18 +54,13 @@ func (o *outbox) use(s sink) {
 	o.sink = s
 }
 
-func (o *outbox) current() sink {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.sink
-}
-
-func (o *outbox) name() string { return o.current().name() }
-
 // send sends a once, ahead of those that wait.
-func (o *outbox) send(ctx context.Context, a *notice) error { return o.current().send(ctx, a) }
-
-func (o *outbox) trouble() *trouble { return o.state.trouble() }
+func (o *outbox) send(ctx context.Context, a *notice) error {
+	o.mu.Lock()
+	s := o.sink
+	o.mu.Unlock()
+	return s.send(ctx, a)
+}
 
 func (o *outbox) queued() int {
 	o.mu.Lock()
@@ -138,7 +121,7 @@ func (o *outbox) deliver(ctx context.Context, a *notice) {
 	wait.InitialInterval, wait.MaxInterval = firstWait, longWait
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := o.send(ctx, a)
-		o.state.note(err)
+		o.note(err)
 		return struct{}{}, err
 	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(tryFor))
 	if err == nil {
@@ -147,8 +130,7 @@ func (o *outbox) deliver(ctx context.Context, a *notice) {
 	}
 	o.counts.failed.Inc()
 	if ctx.Err() == nil {
-		o.log.Error("notification not delivered", zap.String("sink", o.name()),
-			zap.String("incident", a.ID), zap.Error(err))
+		o.log.Error("notification not delivered", zap.String("sink", o.name), zap.String("incident", a.ID), zap.Error(err))
 	}
 }
 
@@ -158,27 +140,21 @@ type trouble struct {
 	Error string    `json:"error"`
 }
 
-// condition records whether a sink works.
-type condition struct {
-	mu   sync.Mutex
-	fail *trouble
-}
-
-func (c *condition) note(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (o *outbox) note(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	switch {
 	case err == nil:
-		c.fail = nil
-	case c.fail == nil:
-		c.fail = &trouble{Since: time.Now(), Error: err.Error()}
+		o.fails = nil
+	case o.fails == nil:
+		o.fails = &trouble{Since: time.Now(), Error: err.Error()}
 	default:
-		c.fail = &trouble{Since: c.fail.Since, Error: err.Error()}
+		o.fails = &trouble{Since: o.fails.Since, Error: err.Error()}
 	}
 }
 
-func (c *condition) trouble() *trouble {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.fail
+func (o *outbox) trouble() *trouble {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.fails
 }

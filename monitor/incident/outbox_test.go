@@ -72,7 +72,7 @@ func TestSlowWebhookIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
 		s.receiver.block = make(chan struct{})
-		o := s.delivery.channels[0].channel.(*outbox)
+		o := s.delivery.outboxes[0]
 		put := func(queue string) {
 			o.put(&notice{Incident: Incident{ID: queue}, rule: everything, names: map[string]string{"queue": queue}})
 		}

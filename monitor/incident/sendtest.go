@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// testCondition is the name of what is only a test.
+const testCondition = "test"
+
 // Tested is the result of testing one sink.
 type Tested struct {
 	Sink string
@@ -23,8 +26,8 @@ func (a *Incidents) SendTest(ctx context.Context, sink string) (tested []Tested,
 	}
 	now := time.Now()
 	fires := &notice{
-		Incident: Incident{ID: "test", Condition: "test", Alertname: "CurfewTest", Level: Info, Summary: "Test: this sink works", Since: now},
-		rule:     everything, names: map[string]string{"alertname": "CurfewTest"}, at: now, what: "begun",
+		Incident: Incident{ID: "test", Condition: testCondition, Alertname: "CurfewTest", Level: Info, Summary: "Test: this sink works", Since: now},
+		source:   a.tracker.from(), rule: everything, names: map[string]string{"alertname": "CurfewTest"}, at: now, what: "begun",
 	}
 	over := *fires
 	over.Ended, over.what = &now, "over"
@@ -33,12 +36,12 @@ func (a *Incidents) SendTest(ctx context.Context, sink string) (tested []Tested,
 		return []Tested{{Sink: sink}}, nil
 	}
 	for _, c := range a.delivery.sinks() {
-		if sink == "" || c.name() == sink {
+		if sink == "" || c.name == sink {
 			err := c.send(ctx, fires)
 			if err == nil {
 				err = c.send(ctx, &over)
 			}
-			tested = append(tested, Tested{c.name(), err})
+			tested = append(tested, Tested{c.name, err})
 		}
 	}
 	return tested, nil

@@ -78,8 +78,6 @@ func (s sinkSettings) open(sends bool) (types.Service, error) {
 	return library, nil
 }
 
-func (s *service) name() string { return s.settings.name }
-
 // send sends a once. If the service does not answer within serviceTimeout, the alert counts as failed. The library takes
 // no context, so the request goes on in the background, and the service may still take it: it may get an alert twice.
 func (s *service) send(ctx context.Context, a *notice) error {
@@ -127,19 +125,18 @@ func (s *service) failure(err error) error {
 
 // message is a as text, and as the parameters that this service takes.
 func (s *service) message(a *notice) (text string, params types.Params) {
-	from := s.settings.source
 	title := a.title()
 	since := "since " + a.Since.UTC().Format("15:04:05 UTC")
-	if from.instance != "" {
-		since += ", instance " + from.instance
+	if a.source.instance != "" {
+		since += ", instance " + a.source.instance
 	}
 	lines := []string{harmless(cut(a.text(), maxSummary)), since}
 	if a.Command != "" && !a.over() {
 		lines = append(lines, cut(a.Command, maxLink))
 	}
-	for _, link := range []string{from.page(a), from.runbook(a.Alertname)} {
+	for _, link := range []string{a.page(), a.Runbook} {
 		if len(link) > maxLink {
-			link = from.links(a)["incidents"]
+			link = a.links()["incidents"]
 		}
 		if link != "" {
 			lines = append(lines, link)
@@ -154,13 +151,13 @@ func (s *service) message(a *notice) (text string, params types.Params) {
 	}
 	switch kind {
 	case "pagerduty": // an incident there, which ends with the alert
-		params["severity"], params["source"], params["client"] = a.severity(), cmp.Or(from.instance, "curfew"), "Curfew"
-		params["client_url"], params["dedup_key"], params["action"] = from.page(a), from.incidentID(a), "trigger"
+		params["severity"], params["source"], params["client"] = a.severity(), cmp.Or(a.source.instance, "curfew"), "Curfew"
+		params["client_url"], params["dedup_key"], params["action"] = a.page(), a.id(), "trigger"
 		if a.over() {
 			params["action"] = "resolve"
 		}
 	case "opsgenie":
-		params["alias"], params["priority"] = from.incidentID(a), priorities[a.severity()]
+		params["alias"], params["priority"] = a.id(), priorities[a.severity()]
 		if a.over() {
 			params["priority"] = "P5"
 		}

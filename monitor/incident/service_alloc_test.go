@@ -26,17 +26,14 @@ func stormy(t testing.TB) *Incidents {
 		URLs: []string{"webhook+http://a.example/", "alertmanager+http://e.example", "generic+http://b.example/"},
 	})
 	require.NoError(t, err)
-	for _, c := range a.delivery.channels {
-		switch c := c.channel.(type) {
+	for _, o := range a.delivery.outboxes {
+		switch sink := o.sink.(type) {
 		case *manager:
-			c.Client.Transport = stuck{}
-		case *outbox:
-			switch sink := c.sink.(type) {
-			case *webhook:
-				sink.Client.Transport = stuck{}
-			case *service:
-				sink.open = func() (types.Service, error) { return stuckService{end: t.Context().Done()}, nil }
-			}
+			sink.Client.Transport = stuck{}
+		case *webhook:
+			sink.Client.Transport = stuck{}
+		case *service:
+			sink.open = func() (types.Service, error) { return stuckService{end: t.Context().Done()}, nil }
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -84,7 +81,7 @@ func TestStormTakesLittleMemory(t *testing.T) {
 	require.Less(t, int64(heap())-int64(before), int64(32<<20))
 	require.LessOrEqual(t, len(a.tallies.all), maxTallies+int(kindCount))
 	require.LessOrEqual(t, len(a.List()), maxOpen)
-	for _, c := range a.delivery.channels {
+	for _, c := range a.delivery.outboxes {
 		require.LessOrEqual(t, c.queued(), maxQueued)
 	}
 }

@@ -67,10 +67,10 @@ func TestURLsAreSplit(t *testing.T) {
 	}
 }
 
-// serviceAt is a service of that URL, of a Curfew that people can reach.
+// serviceAt is a service of that URL.
 func serviceAt(t *testing.T, address string) *service {
 	t.Helper()
-	s, err := newService(sinkSettings{name: "x", url: address, source: source{"here", "https://curfew.example", "https://runbooks.example/"}})
+	s, err := newService(sinkSettings{name: "x", url: address})
 	require.NoError(t, err)
 	return s
 }

@@ -53,9 +53,6 @@ func (o *Options) readSettings() (settings, error) {
 	if o.File != "" {
 		r.read()
 	}
-	for i := range r.settings.sinks {
-		r.settings.sinks[i].source = r.settings.source
-	}
 	r.settings.text = r.Seen
 	err := errors.Join(r.Errs...)
 	if err != nil {

@@ -30,13 +30,7 @@ type sinkSettings struct {
 	name   string
 	url    string // a secret
 	secret string // signs what a webhook is posted
-	source source
 }
-
-// named is the name of a sink.
-type named string
-
-func (n named) name() string { return string(n) }
 
 // CheckURL returns nil if address is the URL of a sink. Its error repeats no part of the URL but the scheme.
 func CheckURL(address string) error {
@@ -111,15 +105,15 @@ func sinkKinds() []string {
 	return append([]string{webhookKind, alertmanagerKind, exchangeKind}, kinds...)
 }
 
-// newSink makes a sink of settings that have been checked; nil for an Alertmanager, which is a channel of its own.
-func (s sinkSettings) newSink(exchange Exchange) sink {
+// newSink makes a sink of settings that have been checked.
+func (d *delivery) newSink(s sinkSettings) sink {
 	switch kindOfSink(s.url) {
 	case webhookKind:
-		return &webhook{named(s.name), s.poster(), s.source, s.secret}
+		return &webhook{s.poster(), s.secret}
 	case alertmanagerKind:
-		return nil
+		return &manager{Poster: s.poster(), firing: func() []*notice { return d.firing(s.name) }, known: make(map[string]*posted)}
 	case exchangeKind:
-		return &exchangeSink{named: named(s.name), exchange: exchange, source: s.source}
+		return exchangeSink{d.exchange}
 	}
 	made, err := newService(s)
 	if err != nil {

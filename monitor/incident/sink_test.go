@@ -42,16 +42,18 @@ func startTaker(t *testing.T) *taker {
 	return k
 }
 
-// hostile is an alert about a queue with a name that people should not give.
+// hostile is an alert about a queue with a name that people should not give, of a Curfew that people can reach.
 func hostile() *notice {
 	at := time.Unix(1_800_000_000, 0)
+	from := source{"here", "https://curfew.example", "https://runbooks.example/"}
 	queue := fmt.Sprintf("<!channel> & `%d` %s ü\"\n", 7, strings.Repeat("q", 200))
 	return &notice{
 		Incident: Incident{
 			ID: "1", Condition: "deadline_missed", Alertname: "CurfewDeadlineMissed", Level: Warning, Count: 8, Queues: 1, Since: at,
 			Summary: "Messages expire unconsumed: " + name(queue) + ": 8 messages expired", Worst: []Affected{{VHost: "/", Queue: queue, Count: 8}}, Command: "curfew queue show x",
+			Runbook: from.runbook("CurfewDeadlineMissed"),
 		},
-		rule: everything, names: map[string]string{"alertname": "CurfewDeadlineMissed", "vhost": "/", "queue": queue}, action: "dropped", at: at, what: "begun",
+		source: from, rule: everything, names: map[string]string{"alertname": "CurfewDeadlineMissed", "vhost": "/", "queue": queue}, action: "dropped", at: at, what: "begun",
 	}
 }
 
@@ -67,7 +69,7 @@ func send(t *testing.T, o Options, n *notice) {
 	t.Helper()
 	a, err := New(o)
 	require.NoError(t, err)
-	for _, c := range a.delivery.channels {
+	for _, c := range a.delivery.outboxes {
 		require.NoError(t, c.send(t.Context(), n))
 	}
 }
@@ -111,17 +113,17 @@ func TestExchangeTakesEvents(t *testing.T) {
 	x.err = errors.New("full")
 	a, err := New(Options{Exchange: x, URLs: []string{eventsURL}})
 	require.NoError(t, err)
-	require.ErrorContains(t, a.delivery.channels[0].send(t.Context(), hostile()), "full")
+	require.ErrorContains(t, a.delivery.outboxes[0].send(t.Context(), hostile()), "full")
 	a, err = New(Options{URLs: []string{eventsURL}})
 	require.NoError(t, err)
 	require.ErrorContains(t, a.FileError(), "no exchange")
-	require.Empty(t, a.delivery.channels)
+	require.Empty(t, a.delivery.outboxes)
 }
 
 // managerPost is one request an Alertmanager got.
 type managerPost struct {
 	at     time.Time
-	alerts []postedAlert
+	alerts []alert
 }
 
 // managed is an Alertmanager without a network.
@@ -149,7 +151,7 @@ func (m *managed) RoundTrip(r *http.Request) (*http.Response, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
-	var list []postedAlert
+	var list []alert
 	if err := json.NewDecoder(r.Body).Decode(&list); err != nil {
 		return nil, err
 	}
@@ -178,9 +180,9 @@ func TestAlertmanagerIsSentAgain(t *testing.T) {
 			o.URLs = []string{"alertmanager+http://am.example/prefix/"}
 			o.Stalled = func() []string { return map[bool][]string{true: {"loop fire"}}[hangs.Load()] }
 		})
-		s.delivery.channels[0].channel.(*manager).Client.Transport = m
+		s.delivery.outboxes[0].sink.(*manager).Client.Transport = m
 		s.start(t)
-		require.Equal(t, "http://am.example/prefix/api/v2/alerts", s.delivery.channels[0].channel.(*manager).URL)
+		require.Equal(t, "http://am.example/prefix/api/v2/alerts", s.delivery.outboxes[0].sink.(*manager).URL)
 		s.Record(missed("a", 3))
 		time.Sleep(6 * time.Second)
 		require.Equal(t, map[string]bool{"CurfewWatchdog ": true, "CurfewDeadlineMissed a": true}, m.state())

@@ -30,6 +30,7 @@ type tracker struct {
 	mu      sync.Mutex
 	rules   []*rule
 	rest    *rule // for incidents that none of rules matches
+	source  source
 	all     []*incident
 	recent  []Incident // over, the newest first
 	windows []Window
@@ -60,15 +61,21 @@ func (t *tracker) publishLocked() {
 }
 
 // use puts rules in force, for incidents of which nobody was told, so that whoever was told the beginning is told the end.
-func (t *tracker) use(rules []*rule, rest *rule) {
+func (t *tracker) use(s settings) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rules, t.rest = rules, rest
+	t.rules, t.rest, t.source = s.rules, &s.rest, s.source
 	for _, i := range t.all {
+		i.shown.Runbook = t.source.runbook(i.shown.Alertname)
 		if i.toldAt == "" {
 			i.rule = nil
 		}
 	}
+	t.recent = slices.Clone(t.recent) // views keep the one before
+	for n := range t.recent {
+		t.recent[n].Runbook = t.source.runbook(t.recent[n].Alertname)
+	}
+	t.publishLocked()
 }
 
 // step takes what is found now, and returns what is to be told.
@@ -139,7 +146,7 @@ func (t *tracker) incidentLocked(c *Condition, f Finding, now time.Time) *incide
 		return any
 	}
 	i := &incident{of: c, cause: f.Cause, members: make(map[QueueName]*member), seen: now}
-	i.shown = Incident{Condition: c.Name, Alertname: c.Alertname(), Do: c.Do}
+	i.shown = Incident{Condition: c.Name, Alertname: c.Alertname(), Do: c.Do, Runbook: t.source.runbook(c.Alertname())}
 	t.all = append(t.all, i)
 	return i
 }
@@ -172,7 +179,7 @@ func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
 		return nil
 	}
 	i.told, i.toldAt, t.changed = s.Count, s.Level, true
-	return []*notice{i.notice(what, now)}
+	return []*notice{t.notice(i, what, now)}
 }
 
 // endLocked ends an incident. Whoever was told the beginning is told the end.
@@ -187,7 +194,7 @@ func (t *tracker) endLocked(i *incident, now time.Time) []*notice {
 	if i.toldAt == "" {
 		return nil
 	}
-	return []*notice{i.notice("over", now)}
+	return []*notice{t.notice(i, "over", now)}
 }
 
 // ruleLocked returns the rule of an incident, which stays the same once anybody was told of it. That of an earlier run has none at first.
@@ -246,14 +253,17 @@ func (t *tracker) queuesLocked() map[QueueName]Level {
 	return list
 }
 
-// firing returns what an Alertmanager is sent again and again.
-func (t *tracker) firing(sink string) (list []*notice) {
+// firing returns what an Alertmanager is sent again and again, with the watchdog if this process is well.
+func (t *tracker) firing(sink string, well bool) (list []*notice) {
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if well {
+		list = append(list, watchdog(t.source, now))
+	}
 	for _, i := range t.all {
 		if i.open && i.toldAt != "" && !i.shown.Quiet && t.ruleLocked(i).sends(sink) {
-			list = append(list, i.notice("begun", now))
+			list = append(list, t.notice(i, "begun", now))
 		}
 	}
 	return list
@@ -267,10 +277,17 @@ func (t *tracker) untold(now time.Time) (list []*notice) {
 		// What did not last yet is told only if it has cost messages.
 		if i.toldAt == "" && i.shown.Level != Info && !i.shown.Quiet && i.gone.IsZero() && (i.open || i.shown.Toll > 0) {
 			t.ruleLocked(i)
-			list = append(list, i.notice("begun", now))
+			list = append(list, t.notice(i, "begun", now))
 		}
 	}
 	return list
+}
+
+// from is what the settings in force say of this Curfew.
+func (t *tracker) from() source {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.source
 }
 
 // inForce returns the rules in their order; the last is for incidents that no other matches.

@@ -19,9 +19,7 @@ import (
 // webhook posts notifications in the format of Alertmanager's webhook receiver,
 // version 4 (Alertmanager: Configuration, webhook_config).
 type webhook struct {
-	named
 	*transport.Poster
-	source source
 	secret string
 }
 
@@ -40,13 +38,9 @@ type message struct {
 }
 
 type messageAlert struct {
-	Status       string            `json:"status"`
-	Labels       map[string]string `json:"labels"`
-	Annotations  map[string]string `json:"annotations"`
-	StartsAt     time.Time         `json:"startsAt"`
-	EndsAt       time.Time         `json:"endsAt"`
-	GeneratorURL string            `json:"generatorURL"`
-	Fingerprint  string            `json:"fingerprint"`
+	Status string `json:"status"`
+	alert
+	Fingerprint string `json:"fingerprint"`
 }
 
 // Headers that sign a webhook's body.
@@ -57,7 +51,7 @@ const (
 
 // send posts a once, signed if there is a secret.
 func (w *webhook) send(ctx context.Context, a *notice) error {
-	body, err := json.Marshal(w.message(a))
+	body, err := json.Marshal(a.message())
 	if err != nil {
 		return backoff.Permanent(fmt.Errorf("incident: encode: %w", err))
 	}
@@ -78,34 +72,18 @@ func sign(secret, timestamp string, body []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// endsAt is when the incident was over; zero while it lasts.
-func (n *notice) endsAt() time.Time {
-	if n.over() {
-		return n.Ended.UTC()
-	}
-	return time.Time{}
-}
-
 // message is an incident as a group of its own.
-func (w *webhook) message(a *notice) message {
-	labels, annotations := w.source.labels(a), w.source.annotations(a)
+func (n *notice) message() message {
+	alert := n.alert()
 	return message{
 		Version:           "4",
-		GroupKey:          "{}/{rule=" + strconv.Quote(a.rule.name) + "}:" + format(a.names),
-		Status:            a.status(),
+		GroupKey:          "{}/{rule=" + strconv.Quote(n.rule.name) + "}:" + format(n.names),
+		Status:            n.status(),
 		Receiver:          "curfew",
-		GroupLabels:       a.names,
-		CommonLabels:      labels,
-		CommonAnnotations: annotations,
-		ExternalURL:       w.source.externalURL,
-		Alerts: []messageAlert{{
-			Status:       a.status(),
-			Labels:       labels,
-			Annotations:  annotations,
-			StartsAt:     a.Since.UTC(),
-			EndsAt:       a.endsAt(),
-			GeneratorURL: w.source.page(a),
-			Fingerprint:  a.ID,
-		}},
+		GroupLabels:       n.names,
+		CommonLabels:      alert.Labels,
+		CommonAnnotations: alert.Annotations,
+		ExternalURL:       n.source.externalURL,
+		Alerts:            []messageAlert{{n.status(), alert, n.ID}},
 	}
 }

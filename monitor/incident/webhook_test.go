@@ -25,7 +25,7 @@ func hookAt(t *testing.T, address, secret string) *webhook {
 	}
 	a, err := New(Options{File: writeFile(t, file)})
 	require.NoError(t, err)
-	w := a.delivery.channels[0].channel.(*outbox).sink.(*webhook)
+	w := a.delivery.outboxes[0].sink.(*webhook)
 	t.Cleanup(w.Client.CloseIdleConnections)
 	return w
 }
