@@ -81,6 +81,8 @@ type Finding struct {
 	Action    string // what became of the messages
 	FirstAt   int64  // the first deadline, Unix ms; 0: none
 	Late      time.Duration
+
+	at time.Time // when it was found last
 }
 
 // Conditions are all, in the order in which they are shown among those of the same level.

@@ -94,7 +94,7 @@ func (d *DeadManSwitch) ask(ctx context.Context) {
 		d.log.Info("the dead man's switch is no longer paused")
 	}
 	d.paused = false
-	err := d.get(ctx)
+	err := (&transport.Poster{URL: d.now.url, Client: d.client}).Get(ctx)
 	if err == nil {
 		d.lastTime.WithLabelValues().SetToCurrentTime()
 		d.silentSince.Store(time.Now().UnixNano())
@@ -102,22 +102,4 @@ func (d *DeadManSwitch) ask(ctx context.Context) {
 		d.log.Warn("the URL of the dead man's switch does not answer", zap.Error(err))
 	}
 	d.failing = err != nil
-}
-
-func (d *DeadManSwitch) get(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.now.url, http.NoBody)
-	if err != nil {
-		return transport.WithoutURL(err)
-	}
-	req.Header.Set("User-Agent", "curfew")
-	answer, err := d.client.Do(req)
-	if err != nil {
-		return transport.WithoutURL(err)
-	}
-	defer answer.Body.Close()
-	transport.Drain(answer)
-	if answer.StatusCode/100 != 2 {
-		return fmt.Errorf("it answered %d", answer.StatusCode)
-	}
-	return nil
 }

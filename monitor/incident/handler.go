@@ -1,8 +1,7 @@
 package incident
 
 import (
-	"encoding/json"
-	"net/http"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -116,54 +115,33 @@ func (a *Incidents) Rules() RuleList {
 	return list
 }
 
-// Handler serves incidents, below the path it is mounted at:
-//
-//	GET /incidents          Overview
-//	GET /incidents/rules    RuleList
-//	GET /maintenance        WindowList
-//
-// It does not ask for credentials: whoever mounts it does.
-func (a *Incidents) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /incidents", func(w http.ResponseWriter, _ *http.Request) { respond(w, a.Overview()) })
-	mux.HandleFunc("GET /incidents/rules", func(w http.ResponseWriter, _ *http.Request) { respond(w, a.Rules()) })
-	mux.HandleFunc("GET /maintenance", func(w http.ResponseWriter, _ *http.Request) { respond(w, WindowList{a.Windows()}) })
-	return mux
-}
-
-func respond(w http.ResponseWriter, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = json.NewEncoder(w).Encode(body) // a client that is gone needs no answer
-}
-
 // AckOf is the acknowledgement that a request asks for. Its error says that the duration is none.
 func (r AckRequest) AckOf(by string) (Ack, error) {
 	ack := Ack{By: by, Comment: r.Comment}
-	if r.Duration != "" {
-		d, err := time.ParseDuration(r.Duration)
-		if err != nil {
-			return ack, errDuration(r.Duration)
-		}
-		until := time.Now().Add(d).UTC()
-		ack.Until = &until
+	if r.Duration == "" {
+		return ack, nil
 	}
-	return ack, nil
+	until, err := after(time.Now(), r.Duration)
+	ack.Until = &until
+	return ack, err
 }
 
 // WindowOf is the window that a request asks for. Its error says that the duration is none.
-func (r *WindowRequest) WindowOf() (Window, error) {
-	w := r.Window
+func (r *WindowRequest) WindowOf() (w Window, err error) {
+	w = r.Window
 	if r.Duration != "" {
-		d, err := time.ParseDuration(r.Duration)
-		if err != nil {
-			return w, errDuration(r.Duration)
-		}
 		if w.From.IsZero() {
 			w.From = time.Now()
 		}
-		w.Until = w.From.Add(d)
+		w.Until, err = after(w.From, r.Duration)
 	}
-	return w, nil
+	return w, err
+}
+
+func after(at time.Time, duration string) (time.Time, error) {
+	d, err := time.ParseDuration(duration)
+	if err != nil {
+		err = fmt.Errorf("duration: %q is invalid: want a duration such as 30m or 8h", duration)
+	}
+	return at.Add(d).UTC(), err
 }

@@ -71,7 +71,7 @@ const (
 type incident struct {
 	of       *Condition
 	cause    string
-	members  map[QueueName]*member
+	members  map[QueueName]Finding // the last of each queue
 	left     map[QueueName]Finding // of the members that are no longer; nil: none
 	rule     *rule
 	labels   map[string]string // without severity and instance; they stay the same while it lasts
@@ -87,28 +87,25 @@ type incident struct {
 	restored bool // from a file, and not seen since
 }
 
-// member is one finding of an incident.
-type member struct {
-	Finding
-	at time.Time // when it was seen last
-}
-
 // add puts a finding into the incident.
-func (i *incident) add(f Finding, now time.Time) { i.members[f.QueueName] = &member{f, now} }
+func (i *incident) add(f Finding, now time.Time) {
+	f.at = now
+	i.members[f.QueueName] = f
+}
 
 // refresh works out what the incident shows from its members: those that were seen now, or shortly before.
 func (i *incident) refresh(now time.Time) {
 	list := make([]Finding, 0, len(i.members))
 	var newest time.Time
-	for q, m := range i.members {
-		if now.Sub(m.at) > max(i.of.Ends, memberFor) && len(i.members) > 1 {
+	for q, f := range i.members {
+		if now.Sub(f.at) > max(i.of.Ends, memberFor) && len(i.members) > 1 {
 			delete(i.members, q)
-			i.leave(m.Finding)
+			i.leave(f)
 			continue
 		}
-		list = append(list, m.Finding)
-		if m.at.After(newest) {
-			newest = m.at
+		list = append(list, f)
+		if f.at.After(newest) {
+			newest = f.at
 		}
 	}
 	if newest.Equal(now) {
@@ -138,8 +135,8 @@ func (i *incident) showAll() {
 	if i.left == nil {
 		return
 	}
-	for _, m := range i.members {
-		i.leave(m.Finding)
+	for _, f := range i.members {
+		i.leave(f)
 	}
 	i.show(slices.Collect(maps.Values(i.left)))
 }
@@ -152,10 +149,7 @@ func (i *incident) show(list []Finding) {
 	var toll int64
 	i.late = 0
 	for _, f := range list {
-		level := f.Level
-		if level == "" {
-			level = i.of.Level
-		}
+		level := cmp.Or(f.Level, i.of.Level)
 		if s.Level == "" || level.rank() < s.Level.rank() {
 			s.Level = level
 		}

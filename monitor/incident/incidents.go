@@ -31,7 +31,6 @@ type Incidents struct {
 	log      *zap.Logger
 	metrics  *metrics
 	tallies  tallies
-	losses   losses
 	starved  starvation.Probe
 	tracker  *tracker
 	delivery *delivery
@@ -41,6 +40,7 @@ type Incidents struct {
 	looking  sync.Mutex              // held while the state is judged; taken before mu and the tracker's
 	lookedAt atomic.Int64            // when it was judged, in Unix nanoseconds; 0: not yet
 	stuck    map[QueueName]time.Time // when a consumer was last
+	losses   losses
 
 	mu       sync.Mutex // taken before those of tracker and delivery
 	fileText string     // what was last read
@@ -58,7 +58,7 @@ func New(o Options) (*Incidents, error) {
 			return nil, fmt.Errorf("incident: %w", err)
 		}
 	}
-	a := &Incidents{options: o, log: o.Log.Named("incident"), tracker: &tracker{}, stuck: map[QueueName]time.Time{}, reload: make(chan struct{}, 1)}
+	a := &Incidents{options: o, log: o.Log.Named("incident"), tracker: &tracker{}, stuck: map[QueueName]time.Time{}, losses: losses{}, reload: make(chan struct{}, 1)}
 	a.tallies.all = make(map[tallyKey]*Tally)
 	var err error
 	if a.metrics, err = newMetrics(o.Registerer, a); err != nil {
@@ -71,16 +71,7 @@ func New(o Options) (*Incidents, error) {
 	if err := a.load(); err != nil {
 		return nil, err
 	}
-	s, err := a.readSettings()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.fileText, a.fileErr, a.fileUsed = s.text, err, err == nil
-	a.useLocked(s)
-	if err != nil {
-		a.log.Error("alert rules are not in force, and every incident goes to every sink: correct the file", zap.String("file", o.File), zap.Error(err))
-	} else if o.File != "" {
-		a.logUse(s)
-	}
+	a.readAgain(true)
 	return a, nil
 }
 
@@ -96,22 +87,11 @@ func (a *Incidents) readSettings() (settings, error) {
 	return s, err
 }
 
-func (a *Incidents) logUse(s settings) {
-	a.log.Info("alert rules are in force", zap.String("file", a.options.File), zap.Int("sinks", len(s.sinks)), zap.Int("rules", len(s.rules)))
-}
-
 // FileError is why the file is not in force, with every mistake by line and field; nil if it is in force or there is none.
 func (a *Incidents) FileError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.fileErr == nil {
-		return nil
-	}
-	still := "no rules are in force and every incident goes to every sink"
-	if a.fileUsed {
-		still = "the previous sinks and rules stay in force"
-	}
-	return fmt.Errorf("%s\n%w", still, a.fileErr)
+	return a.fileErr
 }
 
 // Run judges the state once a second, and notifies, until ctx ends. It returns nil when everything that it started has ended.
@@ -239,7 +219,8 @@ func (a *Incidents) watchFile(ctx context.Context) {
 	}
 }
 
-// readAgain puts the file in force if it has changed since it was last read, or if that was requested.
+// readAgain puts the file in force if it has changed since it was last read, or if that was requested. Of a file with mistakes it takes the sinks
+// that have none, if no file was in force before.
 func (a *Incidents) readAgain(requested bool) {
 	s, err := a.readSettings()
 	a.mu.Lock()
@@ -247,20 +228,23 @@ func (a *Incidents) readAgain(requested bool) {
 	if s.text == a.fileText && !requested {
 		return
 	}
-	a.fileText, a.fileErr = s.text, err
-	if err != nil {
-		a.log.Error("the changed alerts file is not in force: correct it", zap.Error(err))
-		return
+	a.fileText, a.fileErr = s.text, nil
+	a.fileUsed = a.fileUsed || err == nil
+	if err == nil || !a.fileUsed {
+		a.delivery.use(s.sinks)
+		a.tracker.use(s)
 	}
-	a.fileUsed = true
-	a.useLocked(s)
-	a.logUse(s)
-}
-
-// useLocked puts settings in force.
-func (a *Incidents) useLocked(s settings) {
-	a.delivery.use(s.sinks)
-	a.tracker.use(s)
+	switch {
+	case err != nil && a.fileUsed:
+		a.fileErr = fmt.Errorf("the previous sinks and rules stay in force\n%w", err)
+	case err != nil:
+		a.fileErr = fmt.Errorf("no rules are in force and every incident goes to every sink\n%w", err)
+	case a.options.File != "":
+		a.log.Info("alert rules are in force", zap.String("file", a.options.File), zap.Int("sinks", len(s.sinks)), zap.Int("rules", len(s.rules)))
+	}
+	if err != nil {
+		a.log.Error("the alerts file is not in force: correct it", zap.String("file", a.options.File), zap.Error(a.fileErr))
+	}
 }
 
 // Record counts e. It takes constant time, waits for nothing and does not allocate if the queue is known.

@@ -1,11 +1,8 @@
 package incident
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -389,7 +386,7 @@ func TestStarvation(t *testing.T) {
 
 // TestLossesRise: what counts is what was added, without a pause of ten minutes.
 func TestLossesRise(t *testing.T) {
-	var l losses
+	l := losses{}
 	now := time.Now()
 	at := func(after time.Duration, total uint64) int {
 		return l.rising([]Loss{{"x", total}}, now.Add(after))["x"]
@@ -457,21 +454,14 @@ func TestReadersWaitForNoJudgement(t *testing.T) {
 	})
 }
 
-// TestHandler: what it answers is what the methods say.
-func TestHandler(t *testing.T) {
+// TestOverview: the verdict and what it is about.
+func TestOverview(t *testing.T) {
 	s := prepare(t, nil)
 	s.set(func(now *State) { now.Blocked = "low on disk" })
-	for path, into := range map[string]any{"/incidents": new(Overview), "/incidents/rules": new(RuleList), "/maintenance": new(WindowList)} {
-		w := httptest.NewRecorder()
-		s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		require.Equal(t, http.StatusOK, w.Code)
-		require.NoError(t, json.Unmarshal(w.Body.Bytes(), into))
-		if o, ok := into.(*Overview); ok {
-			require.Equal(t, Failing, o.Verdict)
-			require.Equal(t, "Publishers are blocked: low on disk", o.Incidents[0].Summary)
-			require.Equal(t, "curfew status", o.Incidents[0].Command)
-		}
-	}
+	o := s.Overview()
+	require.Equal(t, Failing, o.Verdict)
+	require.Equal(t, "Publishers are blocked: low on disk", o.Incidents[0].Summary)
+	require.Equal(t, "curfew status", o.Incidents[0].Command)
 }
 
 // TestCommands have the names of queues in them, safe for a shell.

@@ -233,12 +233,8 @@ func (a *Incidents) save() error {
 	t.changed = false
 	t.mu.Unlock()
 	data, err := json.MarshalIndent(k, "", "  ")
-	path := a.keptPath()
 	if err == nil {
-		err = writeSynced(path+".new", data)
-	}
-	if err == nil {
-		err = os.Rename(path+".new", path)
+		err = replaceFile(a.keptPath(), data)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSaved, err)
@@ -246,13 +242,16 @@ func (a *Incidents) save() error {
 	return nil
 }
 
-func writeSynced(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+func replaceFile(path string, data []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // load reads what save wrote. A damaged file is set aside and named in the log.
@@ -289,19 +288,14 @@ func (a *Incidents) load() error {
 // restore is the incident of an earlier run. It is over unless it is seen soon.
 func (k keptIncident) restore(c *Condition) *incident {
 	i := &incident{
-		of: c, cause: k.Cause, members: make(map[QueueName]*member), labels: k.Labels, shown: k.Incident,
+		of: c, cause: k.Cause, members: make(map[QueueName]Finding), labels: k.Labels, shown: k.Incident,
 		seen: k.Since, open: true, told: k.Told, toldAt: k.ToldAt, restored: true,
 	}
 	for _, q := range k.Worst {
-		n := QueueName{q.VHost, q.Queue}
-		i.members[n] = &member{Finding{QueueName: n, Cause: k.Cause, Count: q.Count, Text: q.Text}, time.Now()}
+		i.add(Finding{QueueName: QueueName{q.VHost, q.Queue}, Cause: k.Cause, Count: q.Count, Text: q.Text}, time.Now())
 	}
 	if len(k.Worst) == 0 {
-		i.members[QueueName{}] = &member{at: time.Now()}
+		i.add(Finding{}, time.Now())
 	}
 	return i
-}
-
-func errDuration(text string) error {
-	return fmt.Errorf("duration: %q is invalid: want a duration such as 30m or 8h", text)
 }

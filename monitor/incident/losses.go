@@ -1,44 +1,34 @@
 package incident
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
-// losses remember counters of what must not happen. Safe for concurrent use.
-type losses struct {
-	mu   sync.Mutex
-	last map[string]uint64
-	rise map[string]rise
-}
+// losses remember, by condition, counters of what must not happen.
+type losses map[string]loss
 
-type rise struct {
-	n  int
-	at time.Time
+type loss struct {
+	total uint64 // as last seen
+	rise  int
+	at    time.Time // of the last rise
 }
 
 // risesFor is how long a rise of a counter is a condition.
 const risesFor = 10 * time.Minute
 
 // rising is what was added to each counter, with no pause of risesFor.
-func (l *losses) rising(list []Loss, now time.Time) map[string]int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.last == nil {
-		l.last, l.rise = make(map[string]uint64), make(map[string]rise)
-	}
+func (l losses) rising(list []Loss, now time.Time) map[string]int {
 	rising := make(map[string]int)
 	for _, one := range list {
-		r := l.rise[one.Condition]
-		if now.Sub(r.at) >= risesFor {
-			r.n = 0
+		of, known := l[one.Condition]
+		if now.Sub(of.at) >= risesFor {
+			of.rise = 0
 		}
-		if before, known := l.last[one.Condition]; known && one.Total > before {
-			r = rise{r.n + int(one.Total-before), now}
+		if known && one.Total > of.total {
+			of.rise, of.at = of.rise+int(one.Total-of.total), now
 		}
-		l.last[one.Condition], l.rise[one.Condition] = one.Total, r
-		if r.n > 0 {
-			rising[one.Condition] = r.n
+		of.total = one.Total
+		l[one.Condition] = of
+		if of.rise > 0 {
+			rising[one.Condition] = of.rise
 		}
 	}
 	return rising

@@ -118,7 +118,7 @@ func TestRulesWithAMistakeAtTheStart(t *testing.T) {
 	path := settingsFile(t, "rules: [{queue: a, to: []}, {severity: fatal, count: 0}]")
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, func(o *Options) { o.File = path })
-		require.Equal(t, 1, s.log.FilterMessageSnippet("every incident goes to every sink: correct").Len())
+		require.Equal(t, 1, s.log.FilterMessageSnippet("the alerts file is not in force").Len())
 		require.Contains(t, strings.Join(s.wrong(), " "), "every incident goes to every sink")
 		require.Regexp(t, `:1: rules\[1\]\.severity: .*; .*:1: rules\[1\]\.count: `, strings.Join(s.wrong(), " "), "in one line")
 		s.Record(missed("a", 1))
@@ -136,7 +136,7 @@ func TestRulesWithAMistakeAtTheStart(t *testing.T) {
 
 // about is an incident of one queue.
 func about(condition, vhost, queue string) *incident {
-	return &incident{of: conditionOf(condition), members: map[QueueName]*member{{vhost, queue}: nil}}
+	return &incident{of: conditionOf(condition), members: map[QueueName]Finding{{vhost, queue}: {}}}
 }
 
 // TestRulesDecide: muted, held back by count and lateness, grouped and sent with the

@@ -133,7 +133,7 @@ func (t *tracker) incidentLocked(c *Condition, f Finding, now time.Time) *incide
 		if i.cause != f.Cause {
 			continue
 		}
-		if i.members[f.QueueName] != nil {
+		if _, is := i.members[f.QueueName]; is {
 			return i
 		}
 		newest = i
@@ -145,7 +145,7 @@ func (t *tracker) incidentLocked(c *Condition, f Finding, now time.Time) *incide
 	case all >= maxOpen:
 		return any
 	}
-	i := &incident{of: c, cause: f.Cause, members: make(map[QueueName]*member), seen: now}
+	i := &incident{of: c, cause: f.Cause, members: make(map[QueueName]Finding), seen: now}
 	i.shown = Incident{Condition: c.Name, Alertname: c.Alertname(), Do: c.Do, Runbook: t.source.runbook(c.Alertname())}
 	t.all = append(t.all, i)
 	return i
@@ -243,8 +243,8 @@ func (t *tracker) openLocked() []Incident {
 func (t *tracker) queuesLocked() map[QueueName]Level {
 	list := map[QueueName]Level{}
 	for _, i := range t.all {
-		for q, m := range i.members {
-			level := cmp.Or(m.Level, i.of.Level)
+		for q, f := range i.members {
+			level := cmp.Or(f.Level, i.of.Level)
 			if before, is := list[q]; i.open && q.Name != "" && (!is || level.rank() < before.rank()) {
 				list[q] = level
 			}

@@ -30,10 +30,10 @@ type apiRoute struct {
 func apiRoutes() []apiRoute {
 	return []apiRoute{
 		{http.MethodGet, "/status", always, statusHandler, rest.Doc{ID: "getStatus", Summary: "The state of this Curfew on one screen", Answer: Status{}}},
-		{http.MethodGet, "/incidents", always, incidentHandler, rest.Doc{
+		{http.MethodGet, "/incidents", always, shown((*incident.Incidents).Overview), rest.Doc{
 			ID: "listIncidents", Summary: "The verdict, the incidents that are not over, and the state of each sink", Answer: incident.Overview{},
 		}},
-		{http.MethodGet, "/incidents/rules", always, incidentHandler, rest.Doc{
+		{http.MethodGet, "/incidents/rules", always, shown((*incident.Incidents).Rules), rest.Doc{
 			ID: "listIncidentRules", Summary: "The rules in force, and the conditions that can be an incident", Answer: incident.RuleList{},
 		}},
 		{http.MethodPost, "/incidents/test", always, changing(testSinks), rest.Doc{
@@ -44,7 +44,7 @@ func apiRoutes() []apiRoute {
 			Text: "Without a body, or without `duration`, until the incident is over.", Body: incident.AckRequest{},
 		}},
 		{http.MethodDelete, "/incidents/{incident}/ack", always, changing(unacknowledge), rest.Doc{ID: "unacknowledgeIncident", Summary: "End an acknowledgement"}},
-		{http.MethodGet, "/maintenance", always, incidentHandler, rest.Doc{
+		{http.MethodGet, "/maintenance", always, shown(windowsOf), rest.Doc{
 			ID: "listMaintenance", Summary: "The maintenance windows that are not over, the first to end first", Answer: incident.WindowList{},
 		}},
 		{http.MethodPost, "/maintenance", always, changing(addWindow), rest.Doc{
@@ -124,8 +124,15 @@ func statusHandler(n *Node, o *opsEndpoints) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, n.status(o)) })
 }
 
-func incidentHandler(n *Node, _ *opsEndpoints) http.Handler {
-	return http.StripPrefix(curfewPrefix, n.incidents.Handler())
+// shown answers with a part of the incidents.
+func shown[T any](of func(*incident.Incidents) T) func(*Node, *opsEndpoints) http.Handler {
+	return func(n *Node, _ *opsEndpoints) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, of(n.incidents)) })
+	}
+}
+
+func windowsOf(i *incident.Incidents) incident.WindowList {
+	return incident.WindowList{Windows: i.Windows()}
 }
 
 func forecastHandler(n *Node, _ *opsEndpoints) http.Handler { return http.HandlerFunc(n.forecasts) }

@@ -18,7 +18,7 @@ import (
 // maxAnswer is how much of an answer is read, in bytes.
 const maxAnswer = 64 << 10
 
-// Poster posts to one URL.
+// Poster posts to one URL, or requests it.
 type Poster struct {
 	URL    string
 	Client *http.Client
@@ -50,27 +50,31 @@ func (p *Poster) PostJSON(ctx context.Context, v any) error {
 // Post posts body once. An answer other than 2xx is an error, and permanent unless it is
 // 408, 429 or 5xx; Retry-After in seconds is obeyed.
 func (p *Poster) Post(ctx context.Context, body []byte, header http.Header) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, bytes.NewReader(body))
+	return p.do(ctx, http.MethodPost, body, header)
+}
+
+// Get requests the URL once. Its errors are those of Post.
+func (p *Poster) Get(ctx context.Context) error { return p.do(ctx, http.MethodGet, nil, http.Header{}) }
+
+func (p *Poster) do(ctx context.Context, method string, body []byte, header http.Header) error {
+	req, err := http.NewRequestWithContext(ctx, method, p.URL, bytes.NewReader(body))
 	if err != nil {
-		return backoff.Permanent(fmt.Errorf("alert: post: %w", WithoutURL(err)))
+		return backoff.Permanent(fmt.Errorf("alert: send: %w", withoutURL(err)))
 	}
 	req.Header = header
 	req.Header.Set("User-Agent", "curfew")
 	answer, err := p.Client.Do(req)
 	if err != nil {
-		return fmt.Errorf("alert: post: %w", WithoutURL(err))
+		return fmt.Errorf("alert: send: %w", withoutURL(err))
 	}
 	defer answer.Body.Close()
-	Drain(answer)
+	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer) // so that the connection can be used again; a long answer costs it
 	return judge(answer)
 }
 
-// Drain reads an answer, so that its connection can be used again. A long answer costs the connection.
-func Drain(answer *http.Response) { _, _ = io.CopyN(io.Discard, answer.Body, maxAnswer) }
-
 func judge(answer *http.Response) error {
 	code := answer.StatusCode
-	err := fmt.Errorf("alert: post: the receiver answered %d", code)
+	err := fmt.Errorf("alert: send: the receiver answered %d", code)
 	switch {
 	case code/100 == 2:
 		return nil
@@ -83,8 +87,8 @@ func judge(answer *http.Response) error {
 	return err
 }
 
-// WithoutURL removes the address from err: it may contain a secret, and errors are logged.
-func WithoutURL(err error) error {
+// withoutURL removes the address from err: it may contain a secret, and errors are logged.
+func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		return u.Err
