@@ -38,7 +38,6 @@ var (
 		"broker/internal/topology": {4_150, "what is declared in a virtual host, and its policies, under one lock: what is declared can be changed, too"},
 		"broker/server":            {4_510, "two protocols share connections, channels, flow and limits; the second has a dialect"},
 		"broker/store":             {6_360, "the commit pipeline, recovery and compaction share the format of one journal"},
-		"monitor/incident":         {4_060, "the table of conditions, what sees them, and what is shown and told of them"},
 	}
 )
 

@@ -7,8 +7,7 @@
 //	Record ─► tallies ─┐
 //	                   ├─► State ─► Evaluate: findings ─► tracker: incidents ─┬─► List, Verdict: every face
 //	Options.Look ──────┘                                      acknowledged? ─┴─► rule ─► delivery ─┬─► log
-//	                                                                                               ├─► outbox ─► webhook, AMQP, shoutrrr
-//	                                                                                               └─► manager ─► Alertmanager
+//	                                                                                               └─► outbox ─► webhook, Alertmanager, AMQP, shoutrrr
 //
 // A notification is sent when an incident begins, when it has grown tenfold or changed its level, and when it is over. So a storm of a million
 // expiries is a few readable messages. Incidents with the level Info are shown, and nobody is notified. Whoever was sent the beginning is sent
