@@ -57,6 +57,7 @@ Choose a line and press Enter to see more of it. Everything is also a command of
 // place is what is shown below the verdict: the output of commands, one below the other.
 type place struct {
 	title        string
+	about        string // the whole text of the incident that led here; "": none
 	commands     [][]string
 	vhost, queue string // of what it is about; "": of more than one
 	once         bool   // the commands are not run again
@@ -90,9 +91,11 @@ func (p *place) below(row map[string]string) *place {
 		to.commands[0], to.once = append(to.commands[0], seq), true
 		return to
 	case queue != "" && vhost != "":
-		return of(vhost, queue, "", []string{"consumers"}, []string{"queue", "peek"}, []string{"queue", "show"})
+		to := of(vhost, queue, "", []string{"consumers"}, []string{"queue", "peek"}, []string{"queue", "show"})
+		to.about = row["WHAT"]
+		return to
 	case row["SEE"] != "":
-		return &place{title: row["ID"], commands: [][]string{strings.Fields(row["SEE"])[1:]}}
+		return &place{title: row["ID"], about: row["WHAT"], commands: [][]string{strings.Fields(row["SEE"])[1:]}}
 	}
 	return nil
 }
@@ -242,11 +245,11 @@ func (m *model) press(key string) tea.Cmd {
 			return m.arrive()
 		}
 	case "d":
-		if vhost, queue := p.about(); queue != "" {
+		if vhost, queue := p.subject(); queue != "" {
 			return m.goTo(of(vhost, queue, ", dead letters", []string{"dlq", "groups"}, []string{"dlq", "peek"}))
 		}
 	case "r":
-		if vhost, queue := p.about(); queue != "" {
+		if vhost, queue := p.subject(); queue != "" {
 			to := of(vhost, queue, ", what a replay would do", []string{"dlq", "replay", "--dry-run"})
 			to.once = true
 			return m.goTo(to)
@@ -269,8 +272,8 @@ func (m *model) goTo(p *place) tea.Cmd {
 	return m.arrive()
 }
 
-// about is the queue that the place or its chosen line is about.
-func (p *place) about() (vhost, queue string) {
+// subject is the queue that the place or its chosen line is about.
+func (p *place) subject() (vhost, queue string) {
 	if at := p.chosen(); p.queue == "" && at >= 0 {
 		return p.lines[at].Row["VHOST"], p.lines[at].Row["QUEUE"]
 	}

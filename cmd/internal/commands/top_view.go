@@ -28,6 +28,10 @@ func (m *model) View() tea.View {
 	if m.height > 0 {
 		p := m.here()
 		head := append(m.pinned(), "", bold+p.title+reset+m.filter())
+		if p.about != "" {
+			head = append(head, strings.Split(ansi.Wrap(printable.Text(p.about, ""), m.width, ""), "\n")...)
+			head = append(head, "")
+		}
 		body := p.body(max(1, m.height-len(head)-1))
 		lines := append(append(head, body...), m.keys())
 		for i := range lines {
@@ -103,7 +107,7 @@ func (m *model) keys() string {
 	if len(m.places) > 1 || p.only != "" {
 		text = "Esc back   " + text
 	}
-	if _, queue := p.about(); queue != "" {
+	if _, queue := p.subject(); queue != "" {
 		text += "   d dead letters   r replay"
 	}
 	if p.position != "" {

@@ -197,5 +197,5 @@ func TestMessagesThatWaitForAnotherTry(t *testing.T) {
 	require.NoError(t, d.Nack(false, true))
 	require.NoError(t, ch.Close()) // the answer comes after it
 	require.Contains(t, s.get("/queue/delete?vhost=/&name=jobs").body, ">1: they are lost, and not dead-lettered.")
-	require.Contains(t, s.get("/").body, "jobs: 1 waiting, without traffic, 0 ready")
+	require.Contains(t, s.get("/").body, "jobs: 1 waiting, 0 ready")
 }

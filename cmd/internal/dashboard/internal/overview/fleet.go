@@ -43,9 +43,17 @@ var states = [...]struct {
 // fleetQueue is a queue in the grid.
 type fleetQueue struct {
 	*operate.Queue
-	state   state
-	atRisk  int     // messages whose expiry would be a loss
-	in, out float64 // messages a second
+	state    state
+	atRisk   int     // messages whose expiry would be a loss
+	in, out  float64 // messages a second
+	measured bool    // in and out are known
+}
+
+// fleetHost is a virtual host in the grid.
+type fleetHost struct {
+	VHost string
+	Of    [len(states)]int // queues
+	Lost  int64            // messages in the last hour
 }
 
 func (q *fleetQueue) traffic() float64 { return q.in + q.out }
@@ -55,6 +63,8 @@ type fleet struct {
 	Groups                  [][]fleetQueue // each of one virtual host and purpose
 	Of                      [len(states)]int
 	Hidden                  int
+	Measured                bool         // it is known which queues have traffic
+	Worst                   fleetHost    // the zero value: nothing is wrong, or there is one virtual host
 	Broken, Losing, Traffic []fleetQueue // the first ones
 }
 
@@ -69,10 +79,12 @@ func newFleet(queues []*operate.Queue, willMiss map[[2]string]int, wrong map[inc
 			one.atRisk = willMiss[[2]string{q.VHost, q.Name}]
 		}
 		in, out := rates.Flow(q)
-		one.in, one.out = in.PerSecond, out.PerSecond
+		one.in, one.out, one.measured = in.PerSecond, out.PerSecond, in.Known
+		f.Measured = f.Measured || in.Known
 		one.state = one.judge(wrong[incident.QueueName{VHost: q.VHost, Name: q.Name}])
 		f.Of[one.state]++
 	}
+	f.Worst = worstHost(all)
 	f.Broken = first(all, fleetNames, worstFirst, func(q *fleetQueue) bool { return q.state >= warned })
 	f.Losing = first(all, fleetNames, func(a, b fleetQueue) int { return cmp.Compare(b.Lost, a.Lost) }, func(q *fleetQueue) bool { return q.Lost > 0 })
 	f.Traffic = first(all, fleetNames, func(a, b fleetQueue) int { return cmp.Compare(b.traffic(), a.traffic()) }, func(q *fleetQueue) bool { return q.traffic() > 0 })
@@ -91,6 +103,28 @@ func newFleet(queues []*operate.Queue, willMiss map[[2]string]int, wrong map[inc
 		f.Groups, all = append(f.Groups, all[:n]), all[n:]
 	}
 	return f
+}
+
+// worstHost is the virtual host with most queues in critical incidents, then in warnings, then with most losses.
+func worstHost(all []fleetQueue) (worst fleetHost) {
+	hosts := map[string]fleetHost{}
+	for i := range all {
+		q := &all[i]
+		of := hosts[q.VHost]
+		of.VHost, of.Lost = q.VHost, of.Lost+max(q.Lost, 0)
+		of.Of[q.state]++
+		hosts[q.VHost] = of
+	}
+	if len(hosts) < 2 {
+		return worst
+	}
+	for _, one := range hosts {
+		if cmp.Or(cmp.Compare(one.Of[broken], worst.Of[broken]), cmp.Compare(one.Of[warned], worst.Of[warned]), cmp.Compare(one.Lost, worst.Lost), strings.Compare(worst.VHost, one.VHost)) > 0 &&
+			(one.Of[broken]+one.Of[warned] > 0 || one.Lost > 0) {
+			worst = one
+		}
+	}
+	return worst
 }
 
 // matters reports whether an expiry in a queue is a loss.

@@ -15,12 +15,13 @@ func (o *overview) fleet() g.Node {
 	if f == nil {
 		return nil
 	}
-	unknown := func(known bool, list g.Node) g.Node { return ui.Either(known, list, ui.Faint("–")) }
+	unknown := func(known bool, list g.Node, instead string) g.Node { return ui.Either(known, list, ui.Faint(instead)) }
 	return ui.Card("fleet", "All queues", ui.Link("/queues", g.Text("As a list")),
 		ui.Facts(
+			g.If(f.Worst.VHost != "", ui.Fact("Worst virtual host", f.Worst.draw())),
 			ui.Fact("Broken now", named(f.Broken, func(q *fleetQueue) string { return states[q.state].means }), more(f.Of[warned]+f.Of[broken]-len(f.Broken))),
-			ui.Fact("Lost most, last hour", unknown(o.ExpiredToday >= 0, named(f.Losing, func(q *fleetQueue) string { return ui.Number(q.Lost) }))),
-			ui.Fact("Most traffic", unknown(o.Published.Known, named(f.Traffic, (*fleetQueue).flow)))),
+			ui.Fact("Lost most, last hour", unknown(o.ExpiredToday >= 0, named(f.Losing, func(q *fleetQueue) string { return ui.Number(q.Lost) }), "–")),
+			ui.Fact("Most traffic", unknown(o.Published.Known, named(f.Traffic, (*fleetQueue).flow), "is measured in the next seconds"))),
 		g.Map(f.Groups, fleetGroup),
 		f.legend(),
 		g.If(f.Hidden > 0, h.P(h.Class("note"), g.Text("These are the worst "+ui.Number(fleetCells)+". "+ui.Plural(f.Hidden, "queue")+" more are not shown."))))
@@ -44,6 +45,20 @@ func more(n int) g.Node {
 		return nil
 	}
 	return ui.Link("/incidents", g.Text("and "+ui.Number(n)+" more"))
+}
+
+func (w *fleetHost) draw() g.Node {
+	parts := make([]string, 0, 3)
+	if w.Of[broken] > 0 {
+		parts = append(parts, ui.Plural(w.Of[broken], "queue")+" "+states[broken].means)
+	}
+	if w.Of[warned] > 0 {
+		parts = append(parts, ui.Plural(w.Of[warned], "queue")+" "+states[warned].means)
+	}
+	if w.Lost > 0 {
+		parts = append(parts, ui.Number(w.Lost)+" lost in the last hour")
+	}
+	return g.Group{ui.Link(ui.At("/queues", "vhost", w.VHost, "sort", "miss", "desc", "1"), ui.Name(w.VHost)), g.Text(" "), h.B(g.Text(strings.Join(parts, ", ")))}
 }
 
 func (q *fleetQueue) flow() string {
@@ -84,11 +99,12 @@ func (q *fleetQueue) says() string {
 	if q.Waiting > 0 {
 		parts = append(parts, ui.Number(q.Waiting)+" waiting")
 	}
-	flow := states[idle].means
 	if q.traffic() > 0 {
-		flow = q.flow()
+		parts = append(parts, q.flow())
+	} else if q.measured {
+		parts = append(parts, states[idle].means)
 	}
-	return ui.Visible(q.Name) + ": " + strings.Join(append(parts, flow, ui.Number(q.Ready)+" ready"), ", ")
+	return ui.Visible(q.Name) + ": " + strings.Join(append(parts, ui.Number(q.Ready)+" ready"), ", ")
 }
 
 func (f *fleet) legend() g.Node {
@@ -96,7 +112,11 @@ func (f *fleet) legend() g.Node {
 	for s := range states {
 		one := states[len(states)-1-s]
 		if n := f.Of[len(states)-1-s]; n > 0 {
-			list = append(list, h.Span(h.Class("cells"), h.I(one.class), h.Span(h.B(g.Text(ui.Number(n))), g.Text(" "+one.means))), g.Text(" "))
+			means := one.means
+			if len(states)-1-s == int(idle) && !f.Measured {
+				means = "others"
+			}
+			list = append(list, h.Span(h.Class("cells"), h.I(one.class), h.Span(h.B(g.Text(ui.Number(n))), g.Text(" "+means))), g.Text(" "))
 		}
 	}
 	return h.P(h.Class("note legend"), list)

@@ -38,7 +38,7 @@ type overview struct {
 	Timeline         *timeline
 	History          *Trends
 	Histogram        *histogram
-	Late             string // 99 in 100 since the start were not later than this; "": not known
+	Late, Latest     string // 99 in 100 since the start were not later than this, and none than that; "": not known
 	Forecasts        []monitor.Forecast
 	MoreForecasts    int
 	WillMiss, AtRisk int               // messages; queues that need action
@@ -157,7 +157,8 @@ func (o *overview) watch(m Monitor, q url.Values) {
 	all := slices.Clone(m.Forecasts())
 	o.Timeline = newTimeline(m, o.NowMillis, o.Health.Pending, q)
 	o.Histogram = lateness(m, q)
-	o.Late = ui.NewHistogram(m.Lateness()).Most
+	late := ui.NewHistogram(m.Lateness())
+	o.Late, o.Latest = late.Most, late.All
 	o.RecentExpiries = m.RecentExpiries()
 	o.RecentExpiries = o.RecentExpiries[:min(len(o.RecentExpiries), overviewExpiries)]
 	o.willMiss = map[[2]string]int{}

@@ -1,6 +1,9 @@
 package overview
 
 import (
+	"cmp"
+	"slices"
+
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
@@ -38,6 +41,7 @@ func (o *overview) verdicts() g.Node {
 	list, more := o.shown()
 	return h.Section(h.Role("status"), h.Aria("label", "State"),
 		g.If(o.Verdict == incident.OK, h.Div(h.Class("verdict good"), h.H1(g.Text("All is well"+o.watched())))),
+		g.If(o.Verdict != incident.OK && o.allWatched(), h.P(h.Class("note"), g.Text("All deadlines are watched, whatever else is wrong."))),
 		g.Map(list[:min(len(list), bannerWhole)], func(i incident.Incident) g.Node { return o.incident(&i) }),
 		g.Map(list[min(len(list), bannerWhole):], func(i incident.Incident) g.Node {
 			return h.P(h.Class("verdict brief "+ui.RiskClass(i.Level == incident.Critical)),
@@ -45,6 +49,14 @@ func (o *overview) verdicts() g.Node {
 		}),
 		g.If(more > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(more, "more incident"))))))
 }
+
+// allWatched reports whether no incident says that a deadline may not be kept.
+func (o *overview) allWatched() bool {
+	return o.Watched && !slices.ContainsFunc(o.Incidents, func(i incident.Incident) bool { return slices.Contains(unwatched, i.Condition) })
+}
+
+// unwatched are the conditions in which deadlines are not kept.
+var unwatched = []string{"part_stuck", "queue_not_kept", "rabbitmq_degraded", "deadlines_unwatched"}
 
 func (o *overview) watched() string {
 	if !o.Watched {
@@ -76,10 +88,6 @@ func (o *overview) since(i *incident.Incident) string {
 }
 
 func (o *overview) figures() g.Node {
-	late := "–"
-	if o.Late != "" {
-		late = o.Late
-	}
 	today := "–"
 	if o.ExpiredToday >= 0 {
 		today = ui.Number(o.ExpiredToday)
@@ -87,7 +95,8 @@ func (o *overview) figures() g.Node {
 	return ui.Figures(
 		ui.Figure("Deadlines ahead", g.Text(ui.Number(o.Health.Pending))),
 		ui.Figure("At risk", g.If(o.WillMiss > 0, h.Class(ui.RiskClass(o.AtRisk > 0))), g.Text(ui.Number(o.WillMiss))),
-		ui.Figure("Lateness, p99", g.Text(late)),
+		ui.Figure("Lateness, p99", g.Text(cmp.Or(o.Late, "–"))),
+		ui.Figure("Latest", h.Title("since the start, no message left its queue later after its deadline"), g.Text(cmp.Or(o.Latest, "–"))),
 		ui.Figure("Expired, 24 h", g.If(o.ExpiredToday > 0, h.Class("warn")), h.Title("messages of all queues, in the last 24 hours"), g.Text(today)),
 		g.If(!o.Remote, o.traffic()))
 }

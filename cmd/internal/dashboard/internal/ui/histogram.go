@@ -15,6 +15,7 @@ import (
 type Histogram struct {
 	Total uint64
 	Most  string // 99 in 100 left their queue at most this long after their deadline
+	All   string // none left its queue later after its deadline
 	half  string // half left at most this long after it
 	above string // lateness above every bound, in words
 	late  uint64
@@ -30,13 +31,16 @@ type histogramRow struct {
 
 // NewHistogram returns the histogram of l.
 func NewHistogram(l monitor.Lateness) *Histogram {
-	h := &Histogram{Total: l.Total(), half: within(&l, 0.5), Most: within(&l, 0.99)}
+	h := &Histogram{Total: l.Total(), half: within(&l, 0.5), Most: within(&l, 0.99), All: within(&l, 1)}
 	var most uint64
 	for _, n := range l.Counts {
 		most = max(most, n)
 	}
 	if n := len(l.UpTo); n > 0 {
 		h.above = "more than " + Millis(l.UpTo[n-1])
+	}
+	if h.All == "" && h.Total > 0 {
+		h.All = h.above
 	}
 	for i, n := range l.Counts {
 		row := histogramRow{count: n, label: "later"}
@@ -80,7 +84,7 @@ func (l *Histogram) Draw(over string) g.Node {
 		return bold(text)
 	}
 	return g.Group{
-		h.P(h.Class("note"), bold(Plural(l.Total, "message")), g.Text(" "+over+". Half left their queue "), or(l.half), g.Text(" after their deadline, 99 in 100 "), or(l.Most), g.Text("."),
+		h.P(h.Class("note"), bold(Plural(l.Total, "message")), g.Text(" "+over+". Half left their queue "), or(l.half), g.Text(" after their deadline, 99 in 100 "), or(l.Most), g.Text(", all "), or(l.All), g.Text("."),
 			g.If(l.late > 0, g.Group{g.Text(" "), h.Span(h.Class("bad"), g.Text(Plural(l.late, "message")+" expired more than "+Span(deadline.LateAfter)+" late."))})),
 		h.Table(h.Class("bars"), h.TBody(g.Map(l.rows, histogramRow.draw))),
 		h.P(h.Class("faint"), g.Text("The scale is logarithmic.")),
