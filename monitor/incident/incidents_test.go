@@ -45,6 +45,7 @@ func TestConditions(t *testing.T) {
 		{"dead_letter_unroutable", "13967 dead letters parked", State{Parked: []Depth{{QueueName{"shop", "curfew.undeliverable"}, 13967}}}},
 		{"dead_letter_unroutable", "in the last minute from orders (7)", State{Parked: []Depth{{QueueName{"shop", "curfew.undeliverable"}, 9}}, Tallies: tally(Parked, "parked", 7)}},
 		{"deadline_fired_late", "3 messages expired late, by up to 1.5 s", State{Tallies: tally(ExpiredLate, "dropped", 3)}},
+		{"deadline_fired_late", "by up to 1.5 s; Curfew was down when the first was due", State{Opened: now, Tallies: tally(ExpiredLate, "dropped", 3)}},
 		{"deadline_missed", "205 messages expired (dropped)", State{Tallies: tally(Expired, "dropped", 205)}},
 		{"deadline_missed", "1 message expired", State{Tallies: tally(Expired, "dead_lettered", 1)}},
 		{"deadline_missed", "3000 messages at risk: nobody consumes", State{AtRisk: []Risk{{QueueName: orders, Count: 3000, Reason: "nobody consumes"}}}},

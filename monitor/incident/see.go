@@ -106,10 +106,13 @@ func someOf(list []string) string {
 func seeLate(s *State) (list []Finding) {
 	for _, t := range s.Tallies {
 		if t.Kind == ExpiredLate && s.Starved == 0 {
-			late := time.Duration(t.WorstMillis) * time.Millisecond
+			late, since := time.Duration(t.WorstMillis)*time.Millisecond, ""
+			if t.FirstDeadlineAt > 0 && t.FirstDeadlineAt < s.Opened.UnixMilli() {
+				since = "; Curfew was down when the first was due"
+			}
 			list = append(list, Finding{
 				QueueName: QueueName{t.VHost, t.Queue}, Cause: t.VHost, Count: t.Count, Toll: t.Count, Action: t.Action, FirstAt: t.FirstDeadlineAt, Late: late,
-				Text: fmt.Sprintf("%s expired late, by up to %s", printable.Plural(t.Count, "message"), printable.Span(late)),
+				Text: fmt.Sprintf("%s expired late, by up to %s%s", printable.Plural(t.Count, "message"), printable.Span(late), since),
 			})
 		}
 	}

@@ -9,7 +9,8 @@ import (
 // State is all that conditions are judged by: what is known of a Curfew at one moment. Its zero value is a Curfew that is well.
 // Whoever has the parts fills it in (Options.Look); Tallies, Stuck, Starved, Sinks and FileError are filled in here.
 type State struct {
-	Now time.Time
+	Now    time.Time
+	Opened time.Time // when the process began
 
 	// What becomes of messages.
 	Tallies []Tally

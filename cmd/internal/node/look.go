@@ -34,6 +34,7 @@ func (l *looker) look(n *Node, s *incident.State) {
 	if n.deadManSwitch != nil {
 		s.HeartbeatSilent = n.deadManSwitch.Silent()
 	}
+	s.Opened = n.openedAt
 	if n.audit != nil {
 		s.Lost = append(s.Lost, incident.Loss{Condition: "audit_incomplete", Total: n.audit.Lost()})
 	}
