@@ -419,18 +419,23 @@ func cutDescribed(b []byte) (code uint64, value, rest []byte, err error) {
 	if len(b) < 3 || b[0] != codeDescribed {
 		return 0, nil, nil, ErrMalformed
 	}
+	after := b[3:]
 	switch c := b[1]; c {
-	case codeUlong0, codeSmallUlng, codeUlong:
-		data, after, err := cut(c, b[2:])
+	case codeSmallUlng:
+		code = uint64(b[2])
+	case codeUlong0, codeUlong:
+		data, behind, err := cut(c, b[2:])
 		if err != nil {
 			return 0, nil, nil, err
 		}
-		if rest, err = skip(after); err != nil {
-			return 0, nil, nil, err
-		}
-		return unsigned(data), after[:len(after)-len(rest)], rest, nil
+		code, after = unsigned(data), behind
+	default:
+		return 0, nil, nil, ErrMalformed // a symbolic descriptor, which no client sends
 	}
-	return 0, nil, nil, ErrMalformed // a symbolic descriptor, which no client sends
+	if rest, err = skip(after); err != nil {
+		return 0, nil, nil, err
+	}
+	return code, after[:len(after)-len(rest)], rest, nil
 }
 
 // ParseDisposition is ParsePerformative without an allocation, unless there is more to its state than the kind; false:
@@ -512,8 +517,8 @@ type fields struct {
 	start            int // writing: where the list begins
 	end, count, kept int // where the last field with a value ends, how many fields there are, and until that one
 
-	left int // reading: fields
-	err  error
+	left, pos int // reading: how many fields are left, and where the next begins
+	err       error
 }
 
 // next cuts off the next field; false: it is absent. value begins with its constructor.
@@ -522,15 +527,22 @@ func (f *fields) next() (code byte, data []byte, ok bool) {
 		return 0, nil, false
 	}
 	f.left--
-	if len(f.b) == 0 {
+	b := f.b[f.pos:]
+	if len(b) == 0 {
 		f.err = ErrMalformed
 		return 0, nil, false
 	}
-	code = f.b[0]
-	if data, f.b, f.err = cut(code, f.b[1:]); f.err != nil {
+	if code = b[0]; code>>4 == 4 { // null, true, 0 and the like: most fields are only a constructor
+		f.pos++
+		return code, nil, code != codeNull
+	}
+	data, rest, err := cut(code, b[1:])
+	if err != nil {
+		f.err = err
 		return 0, nil, false
 	}
-	return code, data, code != codeNull
+	f.pos = len(f.b) - len(rest)
+	return code, data, true
 }
 
 // put counts a field that was written, or writes null.
@@ -732,7 +744,9 @@ func (f *fields) values(all ...*any) {
 			f.put(*v != nil)
 		case f.err == nil && f.left > 0:
 			f.left--
-			*v, f.b, f.err = Parse(f.b)
+			var rest []byte
+			*v, rest, f.err = Parse(f.b[f.pos:])
+			f.pos = len(f.b) - len(rest)
 		}
 	}
 }
@@ -758,16 +772,17 @@ func visitPart[T any, P part[T]](f *fields, v *P) {
 		return
 	}
 	f.left--
-	if len(f.b) > 0 && f.b[0] == codeNull {
-		f.b = f.b[1:]
+	b := f.b[f.pos:]
+	if len(b) > 0 && b[0] == codeNull {
+		f.pos++
 		return
 	}
-	code, list, rest, err := cutDescribed(f.b)
+	code, list, rest, err := cutDescribed(b)
 	if err != nil {
 		f.err = err
 		return
 	}
-	if f.b, *v = rest, given; given == nil {
+	if f.pos, *v = len(f.b)-len(rest), given; given == nil {
 		*v = new(T)
 	}
 	**v = *new(T)
