@@ -42,6 +42,8 @@ type Condition struct {
 	Returns time.Duration
 	// OfOneRun says that it is over with the process: the next start knows at once whether it holds again.
 	OfOneRun bool
+	// Unwatched says that nobody may fire some deadlines while it lasts.
+	Unwatched bool
 	// PerCause says that each Finding of a cause is the same incident. Otherwise those that begin together are one.
 	PerCause bool
 
@@ -88,7 +90,7 @@ type Finding struct {
 // Conditions are all, in the order in which they are shown among those of the same level.
 var Conditions = []*Condition{
 	{
-		Name: "part_stuck", Level: Critical, What: "a part of Curfew is stuck", Whom: "all queues", see: seeStuck,
+		Name: "part_stuck", Level: Critical, Unwatched: true, What: "a part of Curfew is stuck", Whom: "all queues", see: seeStuck,
 		Do: "Restart Curfew if this lasts; messages are safe.", Command: "curfew status", Page: "/",
 	},
 	{
@@ -198,11 +200,11 @@ var Conditions = []*Condition{
 		Do: "See whether the disk is slow or full.", Command: "curfew audit search", Page: "/audit",
 	},
 	{
-		Name: "queue_not_kept", Level: Warning, What: "deadlines in RabbitMQ are not kept", Whom: "queues that a rule wants kept", Begins: 10 * time.Second, Returns: clientsReturn, see: seeNotKept,
+		Name: "queue_not_kept", Level: Warning, Unwatched: true, What: "deadlines in RabbitMQ are not kept", Whom: "queues that a rule wants kept", Begins: 10 * time.Second, Returns: clientsReturn, see: seeNotKept,
 		Do: "Read the reason. RabbitMQ expires their messages only at the head of the queue.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},
 	{
-		Name: "rabbitmq_degraded", Level: Warning, What: "some deadlines in RabbitMQ are not watched", Whom: "queues of a RabbitMQ", Begins: 5 * time.Second, Returns: clientsReturn, see: seeRabbitMQ,
+		Name: "rabbitmq_degraded", Level: Warning, Unwatched: true, What: "some deadlines in RabbitMQ are not watched", Whom: "queues of a RabbitMQ", Begins: 5 * time.Second, Returns: clientsReturn, see: seeRabbitMQ,
 		Do: "Make sure that RabbitMQ and its management API can be reached by the user in CURFEW_PRIMARY_URL.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},
 	{
@@ -218,7 +220,7 @@ var Conditions = []*Condition{
 		Do: "See whether its URL can be reached from here.", Command: "curfew status", Page: "/incidents",
 	},
 	{
-		Name: "deadlines_unwatched", Level: Info, What: "deadlines are not watched", Whom: "all queues", see: seeUnwatched,
+		Name: "deadlines_unwatched", Level: Info, Unwatched: true, What: "deadlines are not watched", Whom: "all queues", see: seeUnwatched,
 		Do: "The monitor is off: messages expire only when a consumer meets them. Set CURFEW_MONITOR=true.", Command: "curfew status", Page: "/",
 	},
 }
@@ -236,6 +238,11 @@ func conditionOf(name string) *Condition {
 		return Conditions[i]
 	}
 	return nil
+}
+
+// AllWatched reports whether all deadlines are watched in spite of these incidents.
+func AllWatched(list []Incident) bool {
+	return !slices.ContainsFunc(list, func(i Incident) bool { c := conditionOf(i.Condition); return c != nil && c.Unwatched })
 }
 
 // Names lists the names of the conditions.

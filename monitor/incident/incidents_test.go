@@ -18,6 +18,12 @@ import (
 
 var orders = QueueName{"shop", "orders"}
 
+// TestAllWatched: late and lost messages say nothing about those to come; a part that is stuck does.
+func TestAllWatched(t *testing.T) {
+	require.True(t, AllWatched([]Incident{{Condition: "deadline_missed"}, {Condition: "publishers_blocked"}}))
+	require.False(t, AllWatched([]Incident{{Condition: "deadline_missed"}, {Condition: "part_stuck"}}))
+}
+
 // TestConditions: each is seen in a state made by hand, and in no other. A Curfew that is well has none.
 func TestConditions(t *testing.T) {
 	within30, err := deadline.ParseObjective("99% consumed within 30s")

@@ -2,7 +2,6 @@ package overview
 
 import (
 	"cmp"
-	"slices"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -41,7 +40,7 @@ func (o *overview) verdicts() g.Node {
 	list, more := o.shown()
 	return h.Section(h.Role("status"), h.Aria("label", "State"),
 		g.If(o.Verdict == incident.OK, h.Div(h.Class("verdict good"), h.H1(g.Text("All is well"+o.watched())))),
-		g.If(o.Verdict != incident.OK && o.allWatched(), h.P(h.Class("note"), g.Text("All deadlines are watched, whatever else is wrong."))),
+		g.If(o.Verdict != incident.OK && o.Watched && incident.AllWatched(o.Incidents), h.P(h.Class("note"), g.Text("All deadlines are watched, whatever else is wrong."))),
 		g.Map(list[:min(len(list), bannerWhole)], func(i incident.Incident) g.Node { return o.incident(&i) }),
 		g.Map(list[min(len(list), bannerWhole):], func(i incident.Incident) g.Node {
 			return h.P(h.Class("verdict brief "+ui.RiskClass(i.Level == incident.Critical)),
@@ -49,14 +48,6 @@ func (o *overview) verdicts() g.Node {
 		}),
 		g.If(more > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(more, "more incident"))))))
 }
-
-// allWatched reports whether no incident says that a deadline may not be kept.
-func (o *overview) allWatched() bool {
-	return o.Watched && !slices.ContainsFunc(o.Incidents, func(i incident.Incident) bool { return slices.Contains(unwatched, i.Condition) })
-}
-
-// unwatched are the conditions in which deadlines are not kept.
-var unwatched = []string{"part_stuck", "queue_not_kept", "rabbitmq_degraded", "deadlines_unwatched"}
 
 func (o *overview) watched() string {
 	if !o.Watched {
