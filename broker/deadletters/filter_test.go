@@ -98,7 +98,7 @@ func TestWrongFilters(t *testing.T) {
 	for filter, want := range map[string]string{
 		`reasn == "expired"`:                   `character 1: there is no field "reasn"; did you mean reason?`,
 		`reason == "expired" && heders.x == 1`: `character 24: there is no field "heders"; did you mean headers?`,
-		`colour == "red"`:                      `character 1: there is no field "colour"; see the table`,
+		`colour == "red"`:                      `character 1: there is no field "colour"; see the fields in docs/reference/filters.md; a text is written in quotes`,
 		`agoo("2h") < died`:                    `character 1: there is no function agoo; did you mean ago?`,
 		`reason == 7`:                          `character 8: invalid operation: == (mismatched types string and int)`,
 		`died > 7`:                             `character 6: invalid operation: > (mismatched types time.Time and int)`,

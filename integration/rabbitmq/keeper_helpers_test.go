@@ -146,7 +146,9 @@ func (q *keptQueue) forgetUnconfirmed(sent map[string]*amqp091.DeferredConfirmat
 		}
 	}
 	slices.Sort(without)
-	if len(without) > 0 {
+	if len(without) > len(sent)/2 {
+		q.t.Fatalf("RabbitMQ has confirmed %d of %d messages", len(sent)-len(without), len(sent))
+	} else if len(without) > 0 {
 		q.t.Logf("RabbitMQ has not confirmed %d messages: %.200q", len(without), without)
 	}
 	q.mu.Lock()

@@ -54,7 +54,10 @@ func (n *notice) alert() alert {
 func (m *manager) send(ctx context.Context, n *notice) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.PostJSON(ctx, m.present(n, time.Now()))
+	if list := m.present(n, time.Now()); len(list) > 0 {
+		return m.PostJSON(ctx, list)
+	}
+	return nil
 }
 
 // present returns the alerts that fire, and those that ended a short time ago. A test fires as long as its notice says so.

@@ -59,6 +59,9 @@ func (o *outbox) send(ctx context.Context, a *notice) error {
 	o.mu.Lock()
 	s := o.sink
 	o.mu.Unlock()
+	if _, is := s.(*manager); !is && a.rule == nil {
+		return nil // a reminder for the Alertmanager that this sink was
+	}
 	return s.send(ctx, a)
 }
 
@@ -68,11 +71,15 @@ func (o *outbox) queued() int {
 	return len(o.queue)
 }
 
-// put appends a, or replaces an older state of it that still waits, or counts a if there is no room.
+// put appends a, or replaces an older state of it that still waits, or counts a if there is no room. One notice is enough for an Alertmanager, which
+// is sent all that fires, whatever the notice.
 func (o *outbox) put(a *notice) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if n := slices.IndexFunc(o.queue, func(waiting *notice) bool { return waiting.ID == a.ID }); n >= 0 {
+	_, all := o.sink.(*manager)
+	if n := slices.IndexFunc(o.queue, func(waiting *notice) bool {
+		return waiting.ID == a.ID || all && waiting.Condition != testCondition && a.Condition != testCondition
+	}); n >= 0 {
 		o.queue[n] = a
 		return
 	}

@@ -134,3 +134,26 @@ func BenchmarkRecord(b *testing.B) {
 		a.Record(e)
 	}
 }
+
+// TestAlertmanagerBecomesAWebhook: what reminds an Alertmanager says nothing to the sink that has its name now.
+func TestAlertmanagerBecomesAWebhook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		o := s.delivery.outboxes[0]
+		o.put(&notice{})
+		synctest.Wait()
+		require.Empty(t, s.receiver.got())
+		require.Nil(t, o.trouble())
+	})
+}
+
+// TestAlertmanagerTakesOne: however many incidents begin while an Alertmanager is down, it is sent once what fires then; with nothing to say, nothing.
+func TestAlertmanagerTakesOne(t *testing.T) {
+	o := &outbox{sink: &manager{firing: func() []*notice { return nil }}, counts: counters{length: prometheus.NewGauge(prometheus.GaugeOpts{})}, arrived: make(chan struct{}, 1)}
+	o.put(&notice{Incident: Incident{Condition: testCondition, ID: "test"}})
+	for i := range 10 {
+		o.put(&notice{Incident: Incident{ID: fmt.Sprint(i)}, rule: everything})
+	}
+	require.Equal(t, 2, o.queued(), "the test, and one")
+	require.NoError(t, o.send(t.Context(), &notice{})) // it has no address
+}

@@ -143,7 +143,7 @@ func (r *ring) take(tag uint64) (m delivery, ok bool) {
 	if s.queue == nil {
 		return m, false
 	}
-	m, s.queue, s.consumer = *s, nil, nil
+	m, s.queue, s.consumer, s.seq = *s, nil, nil, 0
 	r.count--
 	r.trim()
 	return m, true
@@ -229,7 +229,7 @@ func (r *ring) lapse(id uint64, seq queue.Seq) bool {
 
 func (r *ring) lapseIn(from, to uint64, id uint64, seq queue.Seq) bool {
 	for t := from; t <= to; t++ {
-		if m := r.slot(t); m.seq == seq && m.queue.ID() == id {
+		if m := r.slot(t); m.seq == seq && m.queue != nil && m.queue.ID() == id {
 			m.seq, r.lastLapsed = 0, t
 			return true
 		}

@@ -126,3 +126,22 @@ func TestMillionsAreNotCopied(t *testing.T) {
 	assert.Empty(t, r.chunks, "it is given back")
 	assert.EqualValues(t, 3_002_001, r.add(held))
 }
+
+// TestLapse: the lock of a message lapses that was given up once, while an earlier one of the channel is still held.
+func TestLapse(t *testing.T) {
+	var r ring
+	q := new(broker.Queue)
+	r.add(delivery{queue: q, seq: 1})
+	r.add(delivery{queue: q, seq: 2})
+	_, ok := r.take(2)
+	assert.True(t, ok)
+	r.add(delivery{queue: q, seq: 2})
+	assert.True(t, r.lapse(q.ID(), 1))
+	assert.True(t, r.lapse(q.ID(), 2))
+	assert.False(t, r.lapse(q.ID(), 2), "it has lapsed")
+	for tag := uint64(1); tag <= 3; tag += 2 {
+		m, ok := r.take(tag)
+		assert.True(t, ok)
+		assert.Zero(t, m.seq)
+	}
+}
