@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"strings"
 	"testing"
@@ -61,5 +62,35 @@ func TestQueueThatWouldBeRefusedNowIsRestored(t *testing.T) {
 			require.NoError(t, declareAgain(x, "q", c.is), "who declares it as ever goes on")
 			require.NoError(t, x.b.Close())
 		})
+	}
+}
+
+// TestSavedSystemExchange: a definition of an exchange that every virtual host has does not keep the broker from starting.
+func TestSavedSystemExchange(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openTestBroker(t, o)
+	require.NoError(t, x.vh.Exchanges.Declare("mine", broker.ExchangeDeclare{Kind: "topic", Durable: true, Args: amqp.Table{"x-message-ttl": int64(7)}}))
+	require.NoError(t, x.b.Close())
+	s, found, err := store.Open(o.Store)
+	require.NoError(t, err)
+	for _, d := range found.Definitions {
+		if strings.HasPrefix(d.Key, "exchange ") {
+			s.Define(store.Definition{Key: strings.ReplaceAll(d.Key, "mine", "amq.topic"), Value: bytes.ReplaceAll(d.Value, []byte("mine"), []byte("amq.topic"))})
+		}
+	}
+	require.NoError(t, s.SyncDefinitions())
+	require.NoError(t, s.Close())
+
+	for _, warnings := range []int{1, 0} {
+		core, logs := observer.New(zap.WarnLevel)
+		o.Log = zap.New(core)
+		x = openTestBroker(t, o)
+		assert.Equal(t, warnings, logs.FilterMessageSnippet("every virtual host has").Len())
+		for name, args := range map[string]amqp.Table{"amq.topic": nil, "mine": {"x-message-ttl": int64(7)}} {
+			i, err := x.vh.Exchanges.Get(name)
+			require.NoError(t, err)
+			assert.Equal(t, args, i.Args, name)
+		}
+		require.NoError(t, x.b.Close())
 	}
 }

@@ -490,7 +490,7 @@ func TestAzureUpdates(t *testing.T) {
 	c := startForAzure(t, settings...)
 	a, client := connectAzure(t, c, emulatorPolicy), p.client(emulatorPolicy)
 	a.queue = "changed"
-	first, lock, later, longLock, few := "PT1M", "PT30S", "PT2H", "PT3M", int32(2)
+	first, lock, later, longLock, few := "PT1H", "PT1M", "PT2H", "PT5M", int32(2)
 	_, err := client.CreateQueue(a.ctx, a.queue, &admin.CreateQueueOptions{Properties: &admin.QueueProperties{DefaultMessageTimeToLive: &first, LockDuration: &lock, DeadLetteringOnMessageExpiration: &yes}})
 	require.NoError(t, err)
 	a.send(&azservicebus.Message{Body: []byte("before")})
@@ -516,9 +516,9 @@ func TestAzureUpdates(t *testing.T) {
 	lives := func(m *azservicebus.ReceivedMessage, ttl time.Duration) {
 		t.Helper()
 		assert.Equal(t, ttl, m.ExpiresAt.Sub(*m.EnqueuedTime))
-		assert.WithinDuration(t, time.Now().Add(3*time.Minute), *m.LockedUntil, 20*time.Second)
+		assert.WithinDuration(t, time.Now().Add(5*time.Minute), *m.LockedUntil, 2*time.Minute)
 	}
-	lives(a.one(r), time.Minute)
+	lives(a.one(r), time.Hour)
 	m := a.one(r)
 	lives(m, 2*time.Hour)
 	require.NoError(t, r.AbandonMessage(a.ctx, m, nil))
@@ -526,7 +526,7 @@ func TestAzureUpdates(t *testing.T) {
 	require.NoError(t, err)
 	deferred, err := r.ReceiveDeferredMessages(a.ctx, []int64{*peeked[0].SequenceNumber}, nil)
 	require.NoError(t, err)
-	lives(deferred[0], time.Minute)
+	lives(deferred[0], time.Hour)
 
 	for want, forbidden := range map[string]admin.QueueProperties{
 		"The value for the RequiresSession property of an existing Queue cannot be changed. It is false.": {RequiresSession: &yes},
@@ -537,6 +537,14 @@ func TestAzureUpdates(t *testing.T) {
 		a.answered(http.StatusBadRequest, err)
 		assert.ErrorContains(t, err, want)
 	}
+	for path, want := range map[string]int{"amq.topic": http.StatusNotFound, "changed/$deferred": http.StatusNotFound, "changed/$DeadLetterQueue": http.StatusNotFound, "changed/$deadletterqueue": http.StatusBadRequest} {
+		if _, err = client.UpdateQueue(a.ctx, path, admin.QueueProperties{DefaultMessageTimeToLive: &later}, nil); path == "amq.topic" {
+			_, err = client.UpdateTopic(a.ctx, path, admin.TopicProperties{DefaultMessageTimeToLive: &later}, nil)
+		}
+		a.answered(want, err)
+	}
+	_, err = client.CreateQueue(a.ctx, "unchanged/$Deferred", nil)
+	a.answered(http.StatusBadRequest, err)
 	_, err = client.CreateTopic(a.ctx, "changed-topic", nil)
 	require.NoError(t, err)
 	_, err = client.CreateSubscription(a.ctx, "changed-topic", "s", nil)
@@ -555,6 +563,9 @@ func TestAzureUpdates(t *testing.T) {
 	require.NoError(t, err)
 	check(got.QueueProperties)
 	r = a.receiver(nil)
+	deferred, err = r.ReceiveDeferredMessages(a.ctx, []int64{*deferred[0].SequenceNumber}, nil)
+	require.NoError(t, err)
+	lives(deferred[0], time.Hour)
 	m = a.one(r)
 	for string(m.Body) != "after" {
 		m = a.one(r)
@@ -571,7 +582,7 @@ func TestAzureUpdates(t *testing.T) {
 	assert.Equal(t, idle, *topic.AutoDeleteOnIdle)
 	s, err := a.client.NewReceiverForSubscription(a.queue, "s", nil)
 	require.NoError(t, err)
-	lives(a.one(s), time.Minute)
+	lives(a.one(s), time.Hour)
 }
 
 // TestAzureAdmin: Microsoft's administration client makes, lists and deletes entities, and counts their messages.

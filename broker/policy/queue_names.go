@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"curfew/broker/amqp"
 	"curfew/broker/queue"
 )
 
@@ -22,6 +23,21 @@ const SubqueueSuffix = "/$deadletterqueue"
 // DeferredSuffix ends the name of the queue with the deferred messages of another (Service Bus: Message deferral),
 // which is deleted with it.
 const DeferredSuffix = "/$deferred"
+
+// DeferredArgs are the arguments in which the queue with the deferred messages of another follows that one; nil: it has none.
+func (s *Settings) DeferredArgs() amqp.Table {
+	args := amqp.Table{"x-max-delivery-count": nil, DeadLetterExpiredArg: nil}
+	if s.LockMillis > 0 { // without a lock nobody could settle its messages
+		args["x-lock-duration"] = s.LockMillis
+	}
+	if s.MaxDeliveries > 0 {
+		args["x-max-delivery-count"] = s.MaxDeliveries
+	}
+	if s.DropsExpired {
+		args[DeadLetterExpiredArg] = false
+	}
+	return args
+}
 
 // IsSubqueue reports whether a name is that of a dead-letter sub-queue, with the suffix in any
 // case, as in Service Bus. The sub-queue's own name has it in lower case.

@@ -3,8 +3,10 @@ package topology
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"curfew/broker/amqp"
+	"curfew/broker/exchange"
 	"curfew/broker/internal/catalog"
 	"curfew/broker/policy"
 )
@@ -41,7 +43,7 @@ func (vh *VHost) change(key string, exists func() error, made func() (now, was a
 		}
 		now, was, grows, err := made()
 		if err == nil {
-			err = vh.memory.takeLocked(grows, "more arguments", false)
+			err = vh.memory.takeLocked(grows, "more arguments", grows <= 0)
 		}
 		if err != nil {
 			return err
@@ -61,13 +63,32 @@ func (vh *VHost) change(key string, exists func() error, made func() (now, was a
 }
 
 // Change changes arguments of a queue; nil removes one. They apply as those of a policy do: a time to live to messages
-// published afterwards, the others at once. Errors: 404; 406 for an argument that is invalid or cannot be changed;
-// ErrNotSaved. Then nothing has changed.
-func (t *Queues) Change(name string, changes amqp.Table) error {
-	q, err := t.Get(name)
+// published afterwards, the others at once. Its deferred messages are settled as it says then, also if nothing else changes.
+// Errors: 404; 405 another connection's exclusive queue; 406 for a queue that keeps what others could lose, and for an argument
+// that is invalid or cannot be changed; ErrNotSaved. Then nothing has changed, unless it is the deferred messages' turn.
+func (t *Queues) Change(owner Owner, name string, changes amqp.Table) error {
+	q, err := t.GetFor(owner, name)
+	switch {
+	case err != nil:
+	case q.Arguments.Keeps || name == policy.UndeliverableQueue || strings.HasSuffix(name, policy.DeferredSuffix):
+		err = amqp.NewException(amqp.PreconditionFailed, 0, 0, "the arguments of %s cannot be changed", q.Label())
+	case len(changes) > 0:
+		err = t.change(q, changes)
+	}
 	if err != nil {
 		return err
 	}
+	if aside := companion(q, policy.DeferredSuffix); aside != nil {
+		follows, is := q.Settings().DeferredArgs(), aside.Declared().Args
+		if now, _ := changed("", is, follows); !exchange.ArgsEqual(now, is) {
+			return t.change(aside, follows)
+		}
+	}
+	return nil
+}
+
+func (t *Queues) change(q *Queue, changes amqp.Table) error {
+	name := q.Name()
 	var d declaration
 	return t.vh.change(q.definition().Key(), func() error {
 		if t.queues[name] != q {
@@ -94,10 +115,13 @@ func (t *Queues) Change(name string, changes amqp.Table) error {
 	})
 }
 
-// Change is Queues.Change for an exchange.
+// Change is Queues.Change for an exchange. Error: 403 for one that every virtual host has.
 func (t *Exchanges) Change(name string, changes amqp.Table) error {
 	if err := t.Check(name); err != nil || name == "" {
 		return noExchange(t.vh.guard.name, name)
+	}
+	if err := t.checkSystem(name, "change"); err != nil {
+		return err
 	}
 	var x *Exchange
 	var args amqp.Table

@@ -196,9 +196,11 @@ func (t *Exchanges) Delete(name string, ifUnused bool) error {
 }
 
 // CheckDeletable refuses to delete an exchange that every virtual host has.
-func (t *Exchanges) CheckDeletable(name string) error {
+func (t *Exchanges) CheckDeletable(name string) error { return t.checkSystem(name, "deletion") }
+
+func (t *Exchanges) checkSystem(name, what string) error {
 	if strings.HasPrefix(name, "amq.") {
-		return amqp.NewException(amqp.AccessRefused, 0, 0, "deletion of system %s not allowed", exchangeLabel(t.vh.guard.name, name))
+		return amqp.NewException(amqp.AccessRefused, 0, 0, "%s of system %s not allowed", what, exchangeLabel(t.vh.guard.name, name))
 	}
 	return CheckDefaultExchange(name)
 }

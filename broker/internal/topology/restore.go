@@ -7,13 +7,20 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/internal/catalog"
+	"curfew/broker/store"
 )
 
-// RestoreExchange restores a saved exchange.
+// RestoreExchange restores a saved exchange. One that every virtual host has stays as it is.
 func (vh *VHost) RestoreExchange(x *catalog.Exchange) error {
 	args, err := x.Args.Table()
 	if err == nil {
 		err = vh.Exchanges.Declare(x.Name, exchangeDeclared(x, args))
+	}
+	if err != nil && predeclared[x.Name] != "" {
+		vh.registry.log.Warn("a saved change of an exchange that every virtual host has is left out",
+			zap.String("vhost", vh.guard.name), zap.String("exchange", x.Name), zap.Error(err))
+		vh.registry.env.Store.Define(store.Definition{Key: x.Key()})
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("exchange %q: %w", x.Name, err)

@@ -76,7 +76,7 @@ var ChangeArguments = operate.Define(operate.Op{
 		return none, err
 	}
 	if err = rights(c).Queue(access.Configure, q.Queue); err == nil {
-		err = c.VHost.Queues.Change(q.Queue, q.Arguments)
+		err = c.VHost.Queues.Change(nobody{}, q.Queue, q.Arguments)
 	}
 	return none, err
 })

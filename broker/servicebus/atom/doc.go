@@ -3,6 +3,5 @@
 // API has, as the user that Service Bus's clients act as, and are recorded as such.
 //
 // Only what Curfew keeps is remembered: the other properties of an entity are answered with Azure's
-// defaults. Entities cannot be changed, since arguments of queues cannot: an update is accepted if it
-// changes nothing. Of rules there is the one that lets every message through.
+// defaults. Of rules there are those whose filter is true, false or a correlation filter.
 package atom

@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/netip"
 	"regexp"
@@ -205,8 +204,16 @@ func (c *call) scheduled(queue string) (n int) {
 	return n
 }
 
+// isPart reports whether a path would be that of the deferred messages of an entity.
+func isPart(path string) bool {
+	return strings.HasSuffix(strings.ToLower(path), servicebus.DeferredSuffix)
+}
+
 // find returns an entity as an entry.
 func (c *call) find(path string) (entry, bool) {
+	if isPart(path) {
+		return entry{}, false
+	}
 	topic, subscription := split(path)
 	if subscription != "" {
 		q, err := c.vh.Queues.Get(queueName(topic, subscription))
@@ -218,7 +225,7 @@ func (c *call) find(path string) (entry, bool) {
 	if q, err := c.vh.Queues.Get(path); err == nil {
 		return newEntry(path, c.queue(q, "QueueDescription")), true
 	}
-	if x, err := c.vh.Exchanges.Get(path); err == nil && path != "" {
+	if x, err := c.vh.Exchanges.Get(path); err == nil && path != "" && !strings.HasPrefix(path, "amq.") {
 		return newEntry(path, c.topic(x)), true
 	}
 	return entry{}, false
@@ -294,13 +301,15 @@ func (c *call) put(path string) {
 	write(c.w, status, made)
 }
 
-// update changes an entity. The queue with its deferred messages settles them in the same way.
+// update changes an entity. That nothing of it changes is not the end: its deferred messages may have missed the last update.
 func (c *call) update(path string, given, was *entity) error {
 	args, err := given.changes(was)
-	if err != nil || len(args) == 0 {
+	if err != nil {
 		return err
 	}
-	args[updatedArg] = c.Operations.Broker.UnixMillis(c.Operations.Broker.Now())
+	if len(args) > 0 {
+		args[updatedArg] = c.Operations.Broker.UnixMillis(c.Operations.Broker.Now())
+	}
 	change := admin.Changes{VHost: vhostName, Arguments: args}
 	if was.XMLName.Local == "TopicDescription" {
 		change.Exchange = path
@@ -309,11 +318,7 @@ func (c *call) update(path string, given, was *entity) error {
 	} else {
 		change.Queue = path
 	}
-	_, err = admin.ChangeArguments.Do(c.r.Context(), c.Operations.Access, c.actor, change)
-	if change.Queue += policy.DeferredSuffix; err == nil && c.vh.Queues.Has(change.Queue) {
-		change.Arguments = maps.Clone(args)
-		delete(change.Arguments, "x-message-ttl")
-		delete(change.Arguments, "x-auto-delete-on-idle")
+	if len(args) > 0 || change.Queue != "" {
 		_, err = admin.ChangeArguments.Do(c.r.Context(), c.Operations.Access, c.actor, change)
 	}
 	return err
@@ -335,6 +340,9 @@ func (c *call) refused(exists bool) bool {
 // declare makes an entity.
 func (c *call) declare(path string, given *entity) error {
 	topic, subscription := split(path)
+	if isPart(path) {
+		return fmt.Errorf("%s is the end of no entity's name", servicebus.DeferredSuffix)
+	}
 	d := given.described(path)
 	o, ctx, now := c.Operations.Access, c.r.Context(), c.Operations.Broker.UnixMillis(c.Operations.Broker.Now())
 	if given.XMLName.Local == "TopicDescription" {

@@ -183,7 +183,7 @@ func (c *call) rulesOf(topic, queue string) (all []subscriptionRule) {
 func (c *call) rules(path, name string) {
 	topic, subscription := split(path)
 	queue := queueName(topic, subscription)
-	if c.vh.Exchanges.Check(topic) != nil || !c.vh.Queues.Has(queue) {
+	if isPart(path) || c.vh.Exchanges.Check(topic) != nil || !c.vh.Queues.Has(queue) {
 		refuse(c.w, http.StatusNotFound, errUnknown)
 		return
 	}

@@ -3,6 +3,7 @@ package entity
 import (
 	"cmp"
 	"errors"
+	"maps"
 
 	"curfew/broker"
 	"curfew/broker/amqp"
@@ -34,11 +35,11 @@ func (e *Entity) makeDeferred() (*broker.Queue, error) {
 		return d, nil
 	}
 	settings := q.Settings()
-	args := amqp.Table{
-		"x-delivery-deadline": true,
-		"x-overflow":          "drop-head", // one that is refused would be lost: it is settled in its queue
-		"x-lock-duration":     cmp.Or(settings.LockMillis, defaultLock),
-	}
+	args := amqp.Table{"x-lock-duration": defaultLock}
+	maps.Copy(args, settings.DeferredArgs())
+	maps.DeleteFunc(args, func(_ string, v any) bool { return v == nil })
+	args["x-delivery-deadline"] = true
+	args["x-overflow"] = "drop-head" // one that is refused would be lost: it is settled in its queue
 	switch {
 	case settings.DeadLetters:
 		key := settings.DeadLetterKey
@@ -48,12 +49,6 @@ func (e *Entity) makeDeferred() (*broker.Queue, error) {
 		args["x-dead-letter-exchange"], args["x-dead-letter-routing-key"] = settings.DeadLetterExchange, key
 	case policy.IsSubqueue(q.Name()): // back to it
 		args["x-dead-letter-exchange"], args["x-dead-letter-routing-key"] = "", q.Name()
-	}
-	if settings.MaxDeliveries > 0 {
-		args["x-max-delivery-count"] = settings.MaxDeliveries
-	}
-	if settings.DropsExpired {
-		args[policy.DeadLetterExpiredArg] = false
 	}
 	return e.VHost.Queues.Declare(nil, q.Name()+policy.DeferredSuffix, broker.QueueDeclare{Durable: true, Args: args})
 }
