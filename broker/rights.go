@@ -32,7 +32,7 @@ func (r *Rights) Topic(op access.Operation, vh *VHost, name, key string) error {
 
 // topic is Topic for names as they come off the wire; nil Rights allow everything.
 func (r *Rights) topic(op access.Operation, vh *VHost, name, key []byte) error {
-	if r == nil || !r.RestrictsTopics(name) || !vh.Exchanges.IsTopic(name) {
+	if r == nil || !r.RestrictsTopics(name) || vh.Exchanges.KindOf(name) != "topic" {
 		return nil
 	}
 	return r.Rights.Topic(op, name, key)

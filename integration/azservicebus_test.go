@@ -826,6 +826,22 @@ func TestAzureFilters(t *testing.T) {
 	gets("everything")
 	gets("eu", "both", "us")
 
+	a.queue = "replaced" // as another type: on a link that stays
+	status, answer := c.request("guest", "guest", http.MethodPut, "/api/exchanges/%2F/replaced", `{"type": "fanout", "durable": true}`)
+	require.Equal(t, http.StatusCreated, status, answer)
+	s := a.sender()
+	require.NoError(t, s.SendMessage(a.ctx, &azservicebus.Message{Body: []byte("nowhere")}, nil))
+	_, err = client.DeleteTopic(a.ctx, a.queue, nil)
+	require.NoError(t, err)
+	_, err = client.CreateTopic(a.ctx, a.queue, nil)
+	require.NoError(t, err)
+	_, err = client.CreateSubscription(a.ctx, a.queue, "red", &admin.CreateSubscriptionOptions{Properties: &admin.SubscriptionProperties{DefaultRule: &admin.RuleProperties{Name: red, Filter: &admin.CorrelationFilter{Subject: &red}}}})
+	require.NoError(t, err)
+	fake := map[string]any{"x-sys-Label": red}
+	require.NoError(t, s.SendMessage(a.ctx, &azservicebus.Message{Body: []byte("fake"), ApplicationProperties: fake}, nil))
+	require.NoError(t, s.SendMessage(a.ctx, &azservicebus.Message{Body: []byte("red"), Subject: &red}, nil))
+	gets("red", "red")
+
 	a.queue = "events" // its file says what the subscription gets
 	send("price", azservicebus.Message{Subject: text("price")})
 	send("news", azservicebus.Message{Subject: text("news")})

@@ -120,8 +120,6 @@ func (s *session10) busPublishTo(l *link10, entity string) error {
 	case err != nil:
 		return err
 	case q == nil:
-		x, _ := s.p.c.user.VHost.Exchanges.Get(entity)
-		l.filtered = x.Kind == servicebus.TopicKind
 		return s.publishTo(l, entity, "")
 	}
 	return s.publishTo(l, "", q.Name())

@@ -63,7 +63,6 @@ type link10 struct {
 	// From the client:
 	exchange, key []byte
 	anonymous     bool
-	filtered      bool // it is a topic with filters
 	begun         bool // a message of several transfers
 	first         amqp10.Transfer
 	buf           []byte
@@ -635,7 +634,9 @@ func (s *session10) add(l *link10, message []byte) (routed bool, err error) {
 	if s.properties == nil {
 		s.properties = make([]byte, 0, 512)
 	}
-	properties, body, to, err := convert.Publish(s.properties, message, s.p.bus != nil, l.filtered)
+	bus := s.p.bus != nil
+	filtered := bus && len(l.exchange) > 0 && s.p.c.user.VHost.Exchanges.KindOf(l.exchange) == servicebus.TopicKind // now: it can be made again
+	properties, body, to, err := convert.Publish(s.properties, message, bus, filtered)
 	if s.properties = properties[:0]; cap(properties) > outbox.Size4K {
 		s.properties = nil
 	}

@@ -1,16 +1,19 @@
 package servicebus
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/exchange"
 	"curfew/broker/policy"
 )
 
@@ -86,8 +89,8 @@ func ParseConfig(text []byte) (c Config, err error) {
 	return c, err
 }
 
-// Declare makes the entities in a virtual host unless they exist. Those that cannot be made are left
-// out; why says so for each.
+// Declare makes the entities in a virtual host unless they exist: what has changed in one since it was made stays. A
+// subscription whose rules the configuration has gets those, and no others. What cannot be made is left out; why says so for each.
 func (c *Config) Declare(vh *broker.VHost) (why []error) {
 	add := func(kind, name string, err error) bool {
 		if err != nil {
@@ -97,7 +100,7 @@ func (c *Config) Declare(vh *broker.VHost) (why []error) {
 	}
 	for _, n := range c.UserConfig.Namespaces {
 		for i := range n.Queues {
-			add("queue", n.Queues[i].Name, DeclareQueue(vh, n.Queues[i].Name, &n.Queues[i]))
+			add("queue", n.Queues[i].Name, declareQueue(vh, n.Queues[i].Name, &n.Queues[i]))
 		}
 		for i := range n.Topics {
 			t := &n.Topics[i]
@@ -131,36 +134,68 @@ func (e *Entity) declareTopic(vh *broker.VHost) error {
 	if err != nil {
 		return err
 	}
+	if x, err := vh.Exchanges.Get(e.Name); err == nil && x.Durable && (x.Kind == TopicKind || x.Kind == oldTopicKind) {
+		return nil
+	}
 	return vh.Exchanges.Declare(e.Name, broker.ExchangeDeclare{Kind: TopicKind, Durable: true, Args: args})
 }
 
 // TopicKind is the type of the exchange of a topic: rules compare headers.
 const TopicKind = "headers"
 
-func (e *Entity) declareSubscription(vh *broker.VHost, topic, queue string) error {
-	bindings := []broker.Binding{{Source: topic, Destination: queue}}
-	if len(e.Rules) > 0 {
-		bindings = bindings[:0]
+// oldTopicKind is the type that earlier versions declared.
+const oldTopicKind = "fanout"
+
+// CheckFilter refuses a rule, of those arguments, where the topic is an exchange that compares no headers.
+func CheckFilter(topic broker.ExchangeInfo, rule string, args amqp.Table) error {
+	if topic.Kind != TopicKind && len(args) > 0 {
+		return fmt.Errorf("rule %s: the topic is an exchange of the type %s, where only the true filter is possible; delete the topic and make it again", rule, topic.Kind)
 	}
+	return nil
+}
+
+func (e *Entity) declareSubscription(vh *broker.VHost, topic, queue string) error {
+	x, err := vh.Exchanges.Get(topic)
+	if err != nil {
+		return err
+	}
+	var bindings []broker.Binding
 	for i := range e.Rules {
 		b, err := e.Rules[i].binding(topic, queue)
-		if err != nil {
+		if err = cmp.Or(err, CheckFilter(x, e.Rules[i].Name, b.Args)); err != nil {
 			return err
 		}
 		bindings = append(bindings, b)
 	}
-	err := DeclareQueue(vh, queue, e)
+	others := vh.BindingsWhere(func(b *broker.Binding) bool {
+		return b.Source == topic && b.Destination == queue && !b.ToExchange && IsRule(b.Args) && !slices.ContainsFunc(bindings, func(given broker.Binding) bool {
+			return given.RoutingKey == b.RoutingKey && exchange.ArgsEqual(given.Args, b.Args)
+		})
+	})
+	if len(e.Rules) == 0 {
+		if len(others) == 0 {
+			bindings = []broker.Binding{{Source: topic, Destination: queue}}
+		}
+		others = nil
+	}
+	err = declareQueue(vh, queue, e)
 	for i := 0; err == nil && i < len(bindings); i++ {
 		err = vh.Bind(nil, bindings[i])
+	}
+	for i := 0; err == nil && i < len(others); i++ {
+		err = vh.Unbind(nil, others[i])
 	}
 	return err
 }
 
-// DeclareQueue makes a queue or a subscription.
-func DeclareQueue(vh *broker.VHost, name string, e *Entity) error {
+// declareQueue makes a queue or a subscription.
+func declareQueue(vh *broker.VHost, name string, e *Entity) error {
 	args, err := e.Args()
 	if err != nil {
 		return err
+	}
+	if q, err := vh.Queues.Get(name); err == nil && q.Declared().Durable && !q.Declared().Exclusive && !q.Declared().AutoDelete {
+		return nil
 	}
 	_, err = vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: true, Args: args})
 	return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"curfew/broker/amqp"
+	"curfew/broker/exchange"
 )
 
 // Correlation is a correlation filter: a message passes that has all that is given here.
@@ -93,6 +94,12 @@ func CorrelationOf(args amqp.Table) (f Correlation, is bool) {
 		}
 	}
 	return f, true
+}
+
+// IsRule reports whether a binding with those arguments is a rule.
+func IsRule(args amqp.Table) bool {
+	_, compares := CorrelationOf(args)
+	return compares || len(args) == 0 || exchange.ArgsEqual(args, NoMatch())
 }
 
 // ErrSQL refuses other SQL filters than 1=1 and 1=0.

@@ -16,7 +16,7 @@ var rooms = map[string][]string{
 	"broker/exchange":               {"broker/amqp"},
 	"broker/policy":                 {"broker/amqp", "broker/exchange", "broker/queue"},
 	"broker/queue":                  {"broker/chunked"},
-	"broker/servicebus":             {"broker", "broker/amqp", "broker/amqp10", "broker/policy"},
+	"broker/servicebus":             {"broker", "broker/amqp", "broker/amqp10", "broker/exchange", "broker/policy"},
 	"broker/servicebus/atom":        {"broker", "broker/amqp", "broker/exchange", "broker/operate", "broker/operate/admin", "broker/policy", "broker/servicebus"},
 	"broker/store":                  {"broker/store/internal/numbers"},
 	"broker/store/internal/numbers": {},

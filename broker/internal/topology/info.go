@@ -165,12 +165,14 @@ func (t *Exchanges) StatsOf(name string) *ExchangeStats {
 	return new(ExchangeStats)
 }
 
-// IsTopic reports whether there is a topic exchange of that name.
-func (t *Exchanges) IsTopic(name []byte) bool {
+// KindOf is the type of an exchange, "" for one that does not exist.
+func (t *Exchanges) KindOf(name []byte) exchange.Kind {
 	t.vh.guard.mu.RLock()
 	defer t.vh.guard.mu.RUnlock()
-	x, ok := t.exchanges[string(name)]
-	return ok && x.kind == exchange.Topic
+	if x, ok := t.exchanges[string(name)]; ok {
+		return x.kind
+	}
+	return ""
 }
 
 // Destinations are the queues that a message without headers would reach through an exchange,

@@ -140,6 +140,9 @@ func filterOf(args amqp.Table) (f filter, is bool) {
 		default:
 			n, ok := amqp.Integer(v)
 			one.Value, is = typedValue{"int", strconv.FormatInt(n, 10)}, is && ok
+			if int64(int32(n)) != n {
+				one.Value.Type = "long"
+			}
 		}
 		if f.Properties == nil {
 			f.Properties = &keyValues{}
@@ -266,8 +269,9 @@ func (c *call) bindRule(topic, queue, name string, args amqp.Table) error {
 		return err
 	case len(name) > maxRuleName:
 		return fmt.Errorf("rule %s: its name has more than %d characters", name, maxRuleName)
-	case x.Kind != servicebus.TopicKind && len(args) > 0:
-		return fmt.Errorf("rule %s: the topic is an exchange of the type %s, where only the true filter is possible; delete it and make it with this client", name, x.Kind)
+	}
+	if err = servicebus.CheckFilter(x, name, args); err != nil {
+		return err
 	}
 	_, err = admin.Bind.Do(c.r.Context(), c.Operations.Access, c.actor, admin.Binding{Source: topic, VHost: vhostName, Destination: queue, Type: "queue", Key: key, Arguments: args})
 	return err

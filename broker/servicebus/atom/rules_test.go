@@ -79,6 +79,11 @@ func TestRules(t *testing.T) {
 		require.NoError(t, err, "%s", written)
 		assert.Equal(t, want.args, args, "%s", written)
 	}
+	for n, kind := range map[int64]string{1<<31 - 1: "int", -1 << 31: "int", 1 << 31: "long", -1<<31 - 1: "long"} {
+		f, is := filterOf(amqp.Table{"x-match": "all-with-x", "n": n})
+		require.True(t, is)
+		assert.Equal(t, kind, f.Properties.All[0].Value.Type, n)
+	}
 	_, is := filterOf(amqp.Table{"x-match": "all", "a": "b"})
 	assert.False(t, is)
 }
