@@ -141,7 +141,7 @@ func (q *keptQueue) forgetUnconfirmed(sent map[string]*amqp091.DeferredConfirmat
 	defer cancel()
 	var without []string
 	for id, c := range sent {
-		if ok, err := c.WaitContext(ctx); !ok || err != nil {
+		if _, _ = c.WaitContext(ctx); !c.Acked() { // after the minute it answers by chance
 			without = append(without, id)
 		}
 	}

@@ -65,7 +65,11 @@ func TestReplicasOnThreeNodes(t *testing.T) {
 			}
 		}
 		<-happened
-		due += len(sent) - len(q.forgetUnconfirmed(sent))
+		without := q.forgetUnconfirmed(sent)
+		if quiet == 0 && len(without) > 0 {
+			t.Errorf("nothing was killed, and %d messages are not confirmed", len(without))
+		}
+		due += len(sent) - len(without)
 		told := strandedBefore43(t, calm, vhost, q, due, a)
 		q.expectDead(due, time.Minute)
 		late := q.latenessSince(began)

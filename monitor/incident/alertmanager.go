@@ -57,7 +57,7 @@ func (m *manager) send(ctx context.Context, n *notice) error {
 	if list := m.present(n, time.Now()); len(list) > 0 {
 		return m.PostJSON(ctx, list)
 	}
-	return nil
+	return errNothing
 }
 
 // present returns the alerts that fire, and those that ended a short time ago. A test fires as long as its notice says so.

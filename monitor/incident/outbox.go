@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -25,6 +26,9 @@ const (
 	firstWait = 500 * time.Millisecond
 	longWait  = time.Minute
 )
+
+// errNothing: there is nothing to send, which says nothing about the sink.
+var errNothing = errors.New("nothing to send")
 
 // outbox holds what waits for a sink that may be slow.
 type outbox struct {
@@ -60,7 +64,7 @@ func (o *outbox) send(ctx context.Context, a *notice) error {
 	s := o.sink
 	o.mu.Unlock()
 	if _, is := s.(*manager); !is && a.rule == nil {
-		return nil // a reminder for the Alertmanager that this sink was
+		return errNothing // a reminder for the Alertmanager that this sink was
 	}
 	return s.send(ctx, a)
 }
@@ -71,15 +75,14 @@ func (o *outbox) queued() int {
 	return len(o.queue)
 }
 
-// put appends a, or replaces an older state of it that still waits, or counts a if there is no room. One notice is enough for an Alertmanager, which
-// is sent all that fires, whatever the notice.
+// put appends a, or replaces an older state of it that still waits, or counts a if there is no room. A reminder is only put where nothing waits.
 func (o *outbox) put(a *notice) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, all := o.sink.(*manager)
-	if n := slices.IndexFunc(o.queue, func(waiting *notice) bool {
-		return waiting.ID == a.ID || all && waiting.Condition != testCondition && a.Condition != testCondition
-	}); n >= 0 {
+	if a.rule == nil && len(o.queue) > 0 {
+		return
+	}
+	if n := slices.IndexFunc(o.queue, func(waiting *notice) bool { return waiting.ID == a.ID }); n >= 0 {
 		o.queue[n] = a
 		return
 	}
@@ -95,7 +98,7 @@ func (o *outbox) put(a *notice) {
 	}
 }
 
-// take removes the next thing to send; nil if there is none.
+// take removes the next thing to send; nil if there is none. An Alertmanager is sent all that fires, whatever the notice, so that those behind it go too.
 func (o *outbox) take() *notice {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -105,6 +108,9 @@ func (o *outbox) take() *notice {
 	}
 	a := o.queue[0]
 	o.queue = o.queue[1:]
+	if _, is := o.sink.(*manager); is && a.Condition != testCondition {
+		o.queue = slices.DeleteFunc(o.queue, func(n *notice) bool { return n.Condition != testCondition })
+	}
 	o.counts.length.Set(float64(len(o.queue)))
 	return a
 }
@@ -128,9 +134,15 @@ func (o *outbox) deliver(ctx context.Context, a *notice) {
 	wait.InitialInterval, wait.MaxInterval = firstWait, longWait
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := o.send(ctx, a)
+		if errors.Is(err, errNothing) {
+			return struct{}{}, backoff.Permanent(err)
+		}
 		o.note(err)
 		return struct{}{}, err
 	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(tryFor))
+	if errors.Is(err, errNothing) {
+		return
+	}
 	if err == nil {
 		o.counts.sent.Inc()
 		return

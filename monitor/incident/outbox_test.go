@@ -150,10 +150,14 @@ func TestAlertmanagerBecomesAWebhook(t *testing.T) {
 // TestAlertmanagerTakesOne: however many incidents begin while an Alertmanager is down, it is sent once what fires then; with nothing to say, nothing.
 func TestAlertmanagerTakesOne(t *testing.T) {
 	o := &outbox{sink: &manager{firing: func() []*notice { return nil }}, counts: counters{length: prometheus.NewGauge(prometheus.GaugeOpts{})}, arrived: make(chan struct{}, 1)}
-	o.put(&notice{Incident: Incident{Condition: testCondition, ID: "test"}})
 	for i := range 10 {
 		o.put(&notice{Incident: Incident{ID: fmt.Sprint(i)}, rule: everything})
+		o.put(&notice{})
 	}
-	require.Equal(t, 2, o.queued(), "the test, and one")
-	require.NoError(t, o.send(t.Context(), &notice{})) // it has no address
+	o.put(&notice{Incident: Incident{Condition: testCondition, ID: "test"}, rule: everything})
+	require.Equal(t, 11, o.queued(), "they are there for another sink of that name")
+	require.Equal(t, "0", o.take().ID)
+	require.Equal(t, "test", o.take().ID)
+	require.Nil(t, o.take())
+	require.ErrorIs(t, o.send(t.Context(), &notice{}), errNothing) // it has no address
 }
