@@ -64,7 +64,7 @@ test: deps $(LINT) ## everything, with the race detector, against real Redis, Ra
 # milliseconds is not among them, nor what is in WITH (test-privileged, or nothing): amqp091-go's suite hangs where it is kept waiting. Where they
 # compete, the others have three quarters of the processors: RabbitMQ's nodes fail in ways of their own when they are starved.
 .test-units:
-	CRASH_POINTS=some nice -n 5 $(RACED) -skip '$(LONG)' $(UNIT) ./integration/simulation
+	CRASH_POINTS=some SIMULATION_SEEDS=25 nice -n 5 $(RACED) -skip '$(LONG)' $(UNIT) ./integration/simulation
 .test-rabbitmq:
 	$(RELEASED) -parallel 6 ./integration/rabbitmq
 .test-in-process:
