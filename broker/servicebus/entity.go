@@ -89,32 +89,78 @@ func ParseConfig(text []byte) (c Config, err error) {
 	return c, err
 }
 
-// Declare makes the entities in a virtual host unless they exist: what has changed in one since it was made stays. A
-// subscription whose rules the configuration has gets those, and no others. What cannot be made is left out; why says so for each.
-func (c *Config) Declare(vh *broker.VHost) (why []error) {
-	add := func(kind, name string, err error) bool {
-		if err != nil {
-			why = append(why, fmt.Errorf("%s %s: %w", kind, name, err))
-		}
-		return err == nil
-	}
+// Declare makes the entities in a virtual host. One that exists keeps its messages and gets the settings of the configuration; changed
+// names it. A subscription whose rules the configuration has gets those, and no others; one of which it has none keeps its own.
+// What cannot be made so is left as it is; why says so for each.
+func (c *Config) Declare(vh *broker.VHost) (changed []string, why []error) {
 	for _, n := range c.UserConfig.Namespaces {
+		d := declaring{vh: vh}
 		for i := range n.Queues {
-			add("queue", n.Queues[i].Name, declareQueue(vh, n.Queues[i].Name, &n.Queues[i]))
+			d.add("queue", n.Queues[i].Name, n.Queues[i].declareQueue)
 		}
 		for i := range n.Topics {
 			t := &n.Topics[i]
-			if !add("topic", t.Name, t.declareTopic(vh)) {
+			known := vh.Exchanges.Check(t.Name) == nil
+			if !d.add("topic", t.Name, t.declareTopic) {
 				continue
 			}
 			for j := range t.Subscriptions {
-				s := &t.Subscriptions[j]
-				name := t.Name + "/Subscriptions/" + s.Name
-				add("subscription", name, s.declareSubscription(vh, t.Name, name))
+				d.add("subscription", t.Name+"/Subscriptions/"+t.Subscriptions[j].Name, func(vh *broker.VHost, name string) (bool, error) {
+					return t.Subscriptions[j].declareSubscription(vh, t.Name, name, known)
+				})
+			}
+		}
+		changed, why = append(changed, d.changed...), append(why, d.why...)
+	}
+	return changed, why
+}
+
+// declaring is one Config.Declare.
+type declaring struct {
+	vh      *broker.VHost
+	changed []string
+	why     []error
+}
+
+func (d *declaring) add(kind, name string, declare func(vh *broker.VHost, name string) (changed bool, err error)) bool {
+	changed, err := declare(d.vh, name)
+	if changed {
+		d.changed = append(d.changed, kind+" "+name)
+	}
+	if err != nil {
+		d.why = append(d.why, fmt.Errorf("%s %s: %w", kind, name, err))
+	}
+	return err == nil
+}
+
+// Arguments in which the administration API notes when it has made or changed an entity, in Unix ms.
+const (
+	CreatedArg = "x-created-at"
+	UpdatedArg = "x-updated-at"
+)
+
+// adjust has change make the arguments of what exists those of the configuration.
+func adjust(is, want amqp.Table, change func(amqp.Table) error) (changed bool, err error) {
+	changes := amqp.Table{}
+	for _, args := range []amqp.Table{is, want} {
+		for name := range args {
+			if v := want[name]; !exchange.ArgsEqual(amqp.Table{name: is[name]}, amqp.Table{name: v}) && name != CreatedArg && name != UpdatedArg {
+				changes[name] = v
 			}
 		}
 	}
-	return why
+	if len(changes) > 0 {
+		err = exists(change(changes))
+	}
+	return len(changes) > 0 && err == nil, err
+}
+
+// exists says what to do about an entity that cannot be made as it should be.
+func exists(err error) error {
+	if err != nil {
+		err = fmt.Errorf("it exists, and stays as it is: %w; delete it, and it is made as the configuration says at the next start", err)
+	}
+	return err
 }
 
 // TopicArgs are the arguments with which the exchange of a topic is declared.
@@ -129,15 +175,19 @@ func (e *Entity) TopicArgs() (args amqp.Table, err error) {
 	return args, err
 }
 
-func (e *Entity) declareTopic(vh *broker.VHost) error {
-	args, err := e.TopicArgs()
-	if err != nil {
-		return err
+func (e *Entity) declareTopic(vh *broker.VHost, name string) (changed bool, err error) {
+	d := broker.ExchangeDeclare{Kind: TopicKind, Durable: true}
+	if d.Args, err = e.TopicArgs(); err != nil {
+		return false, err
 	}
-	if x, err := vh.Exchanges.Get(e.Name); err == nil && x.Durable && (x.Kind == TopicKind || x.Kind == oldTopicKind) {
-		return nil
+	x, err := vh.Exchanges.Get(name)
+	switch {
+	case err != nil:
+		return false, vh.Exchanges.Declare(name, d)
+	case x.Durable && !x.Internal && !x.AutoDelete && (x.Kind == TopicKind || x.Kind == oldTopicKind):
+		return adjust(x.Args, d.Args, func(changes amqp.Table) error { return vh.Exchanges.Change(name, changes) })
 	}
-	return vh.Exchanges.Declare(e.Name, broker.ExchangeDeclare{Kind: TopicKind, Durable: true, Args: args})
+	return false, exists(vh.Exchanges.Declare(name, d))
 }
 
 // TopicKind is the type of the exchange of a topic: rules compare headers.
@@ -154,16 +204,17 @@ func CheckFilter(topic broker.ExchangeInfo, rule string, args amqp.Table) error 
 	return nil
 }
 
-func (e *Entity) declareSubscription(vh *broker.VHost, topic, queue string) error {
+// declareSubscription makes or changes a subscription. known: the topic was there before.
+func (e *Entity) declareSubscription(vh *broker.VHost, topic, queue string, known bool) (changed bool, err error) {
 	x, err := vh.Exchanges.Get(topic)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var bindings []broker.Binding
 	for i := range e.Rules {
 		b, err := e.Rules[i].binding(topic, queue)
 		if err = cmp.Or(err, CheckFilter(x, e.Rules[i].Name, b.Args)); err != nil {
-			return err
+			return false, err
 		}
 		bindings = append(bindings, b)
 	}
@@ -172,38 +223,50 @@ func (e *Entity) declareSubscription(vh *broker.VHost, topic, queue string) erro
 			return given.RoutingKey == b.RoutingKey && exchange.ArgsEqual(given.Args, b.Args)
 		})
 	})
-	if len(e.Rules) == 0 {
+	switch {
+	case len(e.Rules) > 0:
+	case known && vh.Queues.Has(queue): // its rules may have been deleted
 		if len(others) == 0 {
-			bindings = []broker.Binding{{Source: topic, Destination: queue}}
+			err = errNoRules
 		}
 		others = nil
+	default:
+		bindings = []broker.Binding{{Source: topic, Destination: queue}}
 	}
-	err = declareQueue(vh, queue, e)
+	changed, err2 := e.declareQueue(vh, queue)
+	err = cmp.Or(err2, err)
 	for i := 0; err == nil && i < len(bindings); i++ {
 		err = vh.Bind(nil, bindings[i])
 	}
 	for i := 0; err == nil && i < len(others); i++ {
 		err = vh.Unbind(nil, others[i])
 	}
-	return err
+	return changed, err
 }
 
-// declareQueue makes a queue or a subscription.
-func declareQueue(vh *broker.VHost, name string, e *Entity) error {
+// declareQueue makes or changes a queue or a subscription.
+func (e *Entity) declareQueue(vh *broker.VHost, name string) (changed bool, err error) {
 	args, err := e.Args()
 	if err != nil {
-		return err
+		return false, err
 	}
-	if q, err := vh.Queues.Get(name); err == nil && q.Declared().Durable && !q.Declared().Exclusive && !q.Declared().AutoDelete {
-		return nil
+	q, err := vh.Queues.Get(name)
+	if err == nil {
+		if d := q.Declared(); d.Durable && !d.Exclusive && !d.AutoDelete {
+			return adjust(d.Args, args, func(changes amqp.Table) error { return vh.Queues.Change(nil, name, changes) })
+		}
 	}
-	_, err = vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: true, Args: args})
-	return err
+	made := err != nil
+	if _, err = vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: true, Args: args}); !made {
+		err = exists(err)
+	}
+	return false, err
 }
 
 var (
 	errSessions   = errors.New("RequiresSession: sessions are not supported")
 	errDuplicates = errors.New("RequiresDuplicateDetection: duplicate detection is not supported")
+	errNoRules    = errors.New("it has no rules, and gets no messages by them: add a rule, or delete it, and it is made with the true filter at the next start")
 	errForward    = errors.New("ForwardTo and ForwardDeadLetteredMessagesTo: auto-forwarding is not supported")
 )
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"curfew/broker/amqp"
-	"curfew/broker/exchange"
 	"curfew/broker/internal/catalog"
 	"curfew/broker/policy"
 )
@@ -19,7 +18,8 @@ var changeable = []string{"x-message-ttl", "x-auto-delete-on-idle", "x-lock-dura
 func changed(label string, args, changes amqp.Table) (amqp.Table, error) {
 	now := amqp.Table{}
 	maps.Copy(now, args)
-	for name, v := range changes {
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		v := changes[name]
 		if !slices.Contains(changeable, name) {
 			return nil, amqp.NewException(amqp.PreconditionFailed, 0, 0, "the argument '%s' of %s cannot be changed", name, label)
 		}
@@ -73,21 +73,19 @@ func (t *Queues) Change(owner Owner, name string, changes amqp.Table) error {
 	case q.Arguments.Keeps || name == policy.UndeliverableQueue || strings.HasSuffix(name, policy.DeferredSuffix):
 		err = amqp.NewException(amqp.PreconditionFailed, 0, 0, "the arguments of %s cannot be changed", q.Label())
 	case len(changes) > 0:
-		err = t.change(q, changes)
+		err = t.change(q, func() amqp.Table { return changes })
 	}
 	if err != nil {
 		return err
 	}
 	if aside := companion(q, policy.DeferredSuffix); aside != nil {
-		follows, is := q.Settings().DeferredArgs(), aside.Declared().Args
-		if now, _ := changed("", is, follows); !exchange.ArgsEqual(now, is) {
-			return t.change(aside, follows)
-		}
+		return t.change(aside, func() amqp.Table { return q.Settings().DeferredArgs() })
 	}
 	return nil
 }
 
-func (t *Queues) change(q *Queue, changes amqp.Table) error {
+// change asks for the changes when nobody else changes anything: of two changes of a queue, its deferred messages have the later.
+func (t *Queues) change(q *Queue, changes func() amqp.Table) error {
 	name := q.Name()
 	var d declaration
 	return t.vh.change(q.definition().Key(), func() error {
@@ -98,7 +96,7 @@ func (t *Queues) change(q *Queue, changes amqp.Table) error {
 	}, func() (now, was any, grows int64, err error) {
 		d.QueueDeclare = q.Declared()
 		args := d.Args
-		if d.Args, err = changed(q.Label(), args, changes); err == nil {
+		if d.Args, err = changed(q.Label(), args, changes()); err == nil {
 			var set policy.Settings
 			set, err = t.settingsOf(name, d.QueueDeclare)
 			d.settings = t.vh.registry.settings.share(set)

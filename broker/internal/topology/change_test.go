@@ -2,6 +2,7 @@ package topology_test
 
 import (
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -68,10 +69,10 @@ func TestChange(t *testing.T) {
 }
 
 // TestDeferredMessagesFollow: deferred messages are settled as the arguments of their queue say, also if an update did not get to
-// them, and keep a lock. Fewer arguments are no matter of memory.
+// them or two came at once, and keep a lock. Fewer arguments are no matter of memory.
 func TestDeferredMessagesFollow(t *testing.T) {
 	_, vh := declaringBroker(t, broker.Options{MemoryLimit: 1 << 20, MemoryInUse: func() int64 { return 0 }})
-	_, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-lock-duration": int64(700), "x-max-delivery-count": int64(3), policy.DeadLetterExpiredArg: false}})
+	q, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-lock-duration": int64(700), "x-max-delivery-count": int64(3), policy.DeadLetterExpiredArg: false}})
 	require.NoError(t, err)
 	aside, err := vh.Queues.Declare(nil, "q"+policy.DeferredSuffix, broker.QueueDeclare{Args: amqp.Table{"x-lock-duration": int64(1), "x-overflow": "drop-head"}})
 	require.NoError(t, err)
@@ -84,6 +85,18 @@ func TestDeferredMessagesFollow(t *testing.T) {
 	follow(700, nil, amqp.Table{"x-max-delivery-count": int64(3), policy.DeadLetterExpiredArg: false})
 	follow(800, amqp.Table{"x-lock-duration": int64(800), "x-max-delivery-count": int64(4), "x-message-ttl": int64(5)}, amqp.Table{"x-max-delivery-count": int64(4), policy.DeadLetterExpiredArg: false})
 
+	for i := range int64(100) { // of two updates at once, the one that the queue has
+		var both sync.WaitGroup
+		for n := range int64(2) {
+			both.Go(func() {
+				assert.NoError(t, vh.Queues.Change(nil, "q", amqp.Table{"x-lock-duration": 1000 + 2*i + n}))
+			})
+		}
+		both.Wait()
+		require.Equal(t, q.Settings().LockMillis, aside.Declared().Args["x-lock-duration"])
+	}
+
+	lock := q.Settings().LockMillis
 	vh.Registry().Memory.Low(true)
 	for i := 0; err == nil; i++ {
 		err = vh.Exchanges.Declare(strconv.Itoa(i), broker.ExchangeDeclare{Kind: "fanout"})
@@ -91,5 +104,5 @@ func TestDeferredMessagesFollow(t *testing.T) {
 	require.ErrorContains(t, err, "no memory")
 	_, err = vh.Queues.Declare(nil, policy.UndeliverableQueue, broker.QueueDeclare{Durable: true}) // takes more than there is
 	require.NoError(t, err)
-	follow(800, amqp.Table{"x-lock-duration": nil, "x-max-delivery-count": nil, policy.DeadLetterExpiredArg: nil}, amqp.Table{})
+	follow(lock, amqp.Table{"x-lock-duration": nil, "x-max-delivery-count": nil, policy.DeadLetterExpiredArg: nil}, amqp.Table{})
 }

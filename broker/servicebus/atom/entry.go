@@ -21,10 +21,6 @@ const (
 
 	forever  = "P10675199DT2H48M5.4775807S"
 	zeroTime = "0001-01-01T00:00:00Z" // not known
-
-	// createdArg is an argument of queues and exchanges that tells when they were made, in Unix ms.
-	createdArg = "x-created-at"
-	updatedArg = "x-updated-at" // likewise, if they have been changed
 )
 
 // entry is an entity as it is read and written.
@@ -127,8 +123,8 @@ func (e *entity) described(name string) (d servicebus.Entity) {
 // settings fills in what the arguments of a queue or an exchange say.
 func (e *entity) settings(args amqp.Table) {
 	e.DefaultMessageTimeToLive, e.AutoDeleteOnIdle = duration(args["x-message-ttl"], forever), duration(args["x-auto-delete-on-idle"], forever)
-	created, _ := amqp.Integer(args[createdArg])
-	updated, given := amqp.Integer(args[updatedArg])
+	created, _ := amqp.Integer(args[servicebus.CreatedArg])
+	updated, given := amqp.Integer(args[servicebus.UpdatedArg])
 	if !given {
 		updated = created
 	}

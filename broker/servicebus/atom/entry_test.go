@@ -34,7 +34,7 @@ func TestInstants(t *testing.T) {
 func TestUpdates(t *testing.T) {
 	yes, no := true, false
 	was := entity{XMLName: xml.Name{Local: "QueueDescription"}, LockDuration: "PT1M", MaxDeliveryCount: 10, DeadLetteringOnMessageExpiration: &yes, RequiresSession: &no}
-	was.settings(amqp.Table{"x-message-ttl": int64(3_600_000), createdArg: int64(1_795_824_900_007)})
+	was.settings(amqp.Table{"x-message-ttl": int64(3_600_000), servicebus.CreatedArg: int64(1_795_824_900_007)})
 	assert.Equal(t, "2026-11-28T00:15:00.007Z", was.CreatedAt)
 	assert.Equal(t, was.CreatedAt, was.UpdatedAt)
 	for _, x := range []struct {

@@ -308,7 +308,7 @@ func (c *call) update(path string, given, was *entity) error {
 		return err
 	}
 	if len(args) > 0 {
-		args[updatedArg] = c.Operations.Broker.UnixMillis(c.Operations.Broker.Now())
+		args[servicebus.UpdatedArg] = c.Operations.Broker.UnixMillis(c.Operations.Broker.Now())
 	}
 	change := admin.Changes{VHost: vhostName, Arguments: args}
 	if was.XMLName.Local == "TopicDescription" {
@@ -348,7 +348,7 @@ func (c *call) declare(path string, given *entity) error {
 	if given.XMLName.Local == "TopicDescription" {
 		args, err := d.TopicArgs()
 		if err == nil {
-			args[createdArg] = now
+			args[servicebus.CreatedArg] = now
 			_, err = admin.DeclareExchange.Do(ctx, o, c.actor, admin.NewExchange{Exchange: path, VHost: vhostName, Type: servicebus.TopicKind, Durable: true, Arguments: args})
 		}
 		return err
@@ -368,7 +368,7 @@ func (c *call) declare(path string, given *entity) error {
 	}
 	args, err := d.Args()
 	if err == nil {
-		args[createdArg] = now
+		args[servicebus.CreatedArg] = now
 		_, err = admin.DeclareQueue.Do(ctx, o, c.actor, admin.NewQueue{Queue: name, VHost: vhostName, Durable: true, Arguments: args})
 	}
 	if err == nil && subscription != "" {

@@ -37,8 +37,12 @@ func (o *ownBroker) declareEntities() error {
 	if !ok {
 		return errors.New("there is no virtual host / for the entities")
 	}
-	for _, why := range c.Declare(vh) {
-		o.n.log.Warn("an entity of Service Bus's Config.json is left out", zap.Error(why))
+	changed, problems := c.Declare(vh)
+	if len(changed) > 0 {
+		o.n.log.Info("Service Bus's Config.json has changed settings", zap.Strings("entities", changed))
+	}
+	for _, why := range problems {
+		o.n.log.Warn("an entity of Service Bus's Config.json is not as it says", zap.Error(why))
 	}
 	return nil
 }
