@@ -48,7 +48,7 @@ sinks:
   text: {url: "generic+`+s.url+`/generic?template=json"}
   push: {url: "ntfy://`+slack+`/ntfy?scheme=http"}
   chat: {url: "mattermost://`+slack+`/slack?disabletls=yes"}
-rules: [{name: others, events: [deadline_fired_late, processor_starved], to: []}]
+rules: [{name: others, events: [deadline_fired_late, processor_starved, queue_locked_long], to: []}]
 `)}
 }
 
