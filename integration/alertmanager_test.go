@@ -26,8 +26,6 @@ import (
 // watchdog fires all the time.
 func TestAlertmanagerAndPrometheus(t *testing.T) {
 	t.Parallel()
-	busyMachine.RLock()
-	defer busyMachine.RUnlock()
 	hook := startManagerHook(t)
 	manager := startAlertmanager(t, hook.url)
 	c := startCurfew(t, "ALERT_URLS=alertmanager+"+manager+",amqp:curfew.events", "INSTANCE=here")

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// busyMachine is held, of the tests that run beside others, by the one that keeps the machine busy (Lock) and by those that would take a
-// busy machine for an instance that is silent, or an alert that is over (RLock).
-var busyMachine sync.RWMutex
+// busyMachine is held, of the tests that run beside others, by the one that keeps the machine busy.
+var busyMachine sync.Mutex
 
 // eventually polls until done says so, and fails the test with what it waited for when the limit has passed.
 func eventually(t testing.TB, limit time.Duration, what string, done func() bool) {
