@@ -57,18 +57,18 @@ $(LINT): # built once, with Go alone
 	mv .cache/bin/golangci-lint $@
 
 test: deps $(LINT) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (12 minutes)
-	$(MAKE) --no-print-directory -j2 .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long
+	$(MAKE) --no-print-directory -j3 .test-units .test-rabbitmq .test-faults .test-in-process .test-kubernetes .test-release .test-long
 	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH)
 
-# Two of these run at a time: the unit tests keep the processors busy, the others mostly wait for other processes. What measures lateness in
-# milliseconds is not among them, nor what is in WITH (test-privileged, or nothing): amqp091-go's suite hangs where it is kept waiting. Where they
-# compete, the others have three quarters of the processors: RabbitMQ's nodes fail in ways of their own when they are starved.
+# Three of these run at a time: the unit tests keep the processors busy, the next two mostly wait for other processes or for a clock. What
+# measures lateness in milliseconds is not among them, nor what is in WITH (test-privileged, or nothing): amqp091-go's suite hangs where it is kept
+# waiting. Where they compete, those two have three quarters of the processors: RabbitMQ's nodes fail in ways of their own when they are starved.
 .test-units:
 	CRASH_POINTS=some SIMULATION_SEEDS=25 nice -n 5 $(RACED) -skip '$(LONG)' $(UNIT) ./integration/simulation
 .test-rabbitmq:
 	$(RELEASED) -parallel 6 ./integration/rabbitmq
 .test-in-process:
-	$(RACED) -run '$(IN_PROCESS)' ./integration
+	nice -n 5 $(RACED) -run '$(IN_PROCESS)' ./integration
 .test-kubernetes:
 	cd integration/kubernetes && export CGO_ENABLED=0 && $(GO) test -trimpath -vet=off . && GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/$(LINT) run --allow-serial-runners .
 .test-release:
