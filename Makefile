@@ -57,12 +57,12 @@ $(LINT): # built once, with Go alone
 	mv .cache/bin/golangci-lint $@
 
 test: deps $(LINT) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (12 minutes)
-	$(MAKE) --no-print-directory -j3 .test-units .test-rabbitmq .test-faults .test-in-process .test-kubernetes .test-release .test-long
+	$(MAKE) --no-print-directory -j3 .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long
 	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH)
 
-# Three of these run at a time: the unit tests keep the processors busy, the next two mostly wait for other processes or for a clock. What
-# measures lateness in milliseconds is not among them, nor what is in WITH (test-privileged, or nothing): amqp091-go's suite hangs where it is kept
-# waiting. Where they compete, those two have three quarters of the processors: RabbitMQ's nodes fail in ways of their own when they are starved.
+# Three of these run at a time: the unit tests keep the processors busy, those beside RabbitMQ mostly wait for its nodes. What measures lateness in
+# milliseconds is not among them, nor what is in WITH (test-privileged, or nothing): amqp091-go's suite hangs where it is kept waiting. Where they
+# compete, RabbitMQ's have three quarters of the processors: its nodes fail in ways of their own when they are starved.
 .test-units:
 	CRASH_POINTS=some SIMULATION_SEEDS=25 nice -n 5 $(RACED) -skip '$(LONG)' $(UNIT) ./integration/simulation
 .test-rabbitmq:
@@ -74,12 +74,13 @@ test: deps $(LINT) ## everything, with the race detector, against real Redis, Ra
 .test-release:
 	cd deploy/release && export CGO_ENABLED=0 && $(GO) test -trimpath -vet=off -skip '$(PRIVILEGED)' . && GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/$(LINT) run --allow-serial-runners .
 .test-faults:
-	$(RELEASED) -parallel 6 -skip '$(PRIVILEGED)' ./integration/faults
+	$(RELEASED) -parallel 6 -skip '$(PRIVILEGED)|^TestNeighbour$$' ./integration/faults
 .test-long:
 	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor/forecast ./scheduler/memstore
 	$(SCHEDULED)
 .test-quietly:
 	$(RELEASED) -p 1 -parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)|^TestSimulation' $(filter-out %/rabbitmq %/faults,$(INTEGRATION))
+	$(RELEASED) -run '^TestNeighbour$$' ./integration/faults
 
 test-privileged: deps ## the tests that need root with CAP_SYS_ADMIN and loop devices: disks that fill, fail or stand still, other clocks, packages
 	$(RELEASED) -p 2 -run '$(PRIVILEGED)' ./integration ./integration/faults ./integration/pages
