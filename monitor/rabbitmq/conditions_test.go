@@ -44,7 +44,6 @@ func TestAWantedQueueThatIsNotKeptIsACondition(t *testing.T) {
 			{keeper.StandingAside, keeper.Consumer, "another consumer came"},
 			{keeper.Refused, keeper.Permission, "ACCESS_REFUSED"},
 			{keeper.Observing, keeper.Connection, "connection lost"},
-			{keeper.Window, keeper.Flapping, "other consumers come and go"},
 		} {
 			k := a.keeper("keep-a")
 			k.hold(keeper.Status{State: why.state, Code: why.code, Reason: why.reason})

@@ -249,9 +249,6 @@ func (q *queue) options() keeper.Options {
 		MaxMessages: q.rule.Budget.Messages, MaxBytes: q.rule.Budget.Bytes, TakeRate: q.rule.Budget.Holds,
 		StopTimeout: stopTimeout, AllowUnknown: q.rule.Assume != queuefacts.UnknownType,
 	}
-	if q.rule.Stuck == cluster.Window {
-		o.StuckAfter = q.rule.StuckAfter
-	}
 	q.p.mu.Lock()
 	defer q.p.mu.Unlock()
 	if q.kind == queuefacts.Classic {
@@ -348,7 +345,7 @@ func (q *queue) changed(s keeper.Status) {
 	}
 	if n := s.Counts.Releases; n > q.counted.Releases {
 		q.counted.Releases = n
-		q.p.counts.released(q.p.vhost(), q.name, releaseReason(s.LastRelease.Code))
+		q.p.counts.released(q.p.vhost(), q.name, string(s.LastRelease.Code))
 	}
 	if n := s.Counts.UnknownAge; n > q.counted.UnknownAge {
 		q.p.counts.unknownAge.Add(float64(n - q.counted.UnknownAge))

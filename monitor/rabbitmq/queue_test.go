@@ -168,13 +168,10 @@ func TestReleaseByAPolicy(t *testing.T) {
 	})
 }
 
-// TestOptionsOfKeepers: the settings of a rule reach the keeper. Consumers never count as stuck where the rule leaves the queue to them.
+// TestOptionsOfKeepers: the settings of a rule reach the keeper.
 func TestOptionsOfKeepers(t *testing.T) {
 	p := newPrimary(Options{}, newFakeRabbitMQ(t))
-	rule := cluster.Rule{Mode: cluster.Keep, Budget: cluster.Budget{Messages: 200_000, Bytes: 7, Holds: 5}, StuckAfter: 2 * time.Minute}
+	rule := cluster.Rule{Mode: cluster.Keep, Budget: cluster.Budget{Messages: 200_000, Bytes: 7, Holds: 5}}
 	o := newQueueLocked(p, "keep-a", rule, 1).options()
 	require.Equal(t, []any{200_000, int64(7), 5}, []any{o.MaxMessages, o.MaxBytes, o.TakeRate})
-	require.Zero(t, o.StuckAfter)
-	rule.Stuck = cluster.Window
-	require.Equal(t, 2*time.Minute, newQueueLocked(p, "keep-a", rule, 1).options().StuckAfter)
 }

@@ -37,7 +37,7 @@ type Queue struct {
 	Queue string `json:"queue"`
 	Type  string `json:"type"`
 	Mode  string `json:"mode"` // keep or observe
-	// State is the keeper's (observing, keeping, releasing, standing_aside, window, refused, stopped); or let_go; or
+	// State is the keeper's (observing, keeping, releasing, standing_aside, refused, stopped); or let_go; or
 	// paused; or, for queues that nobody is to keep, exact, not_worth, refused, observed.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"` // why
@@ -259,13 +259,3 @@ const allowIt = "When the cause is gone, allow it: curfew rabbitmq allow QUEUE, 
 
 // stateWord is a keeper's state as one word.
 func stateWord(s keeper.State) string { return strings.ReplaceAll(s.String(), " ", "_") }
-
-// releaseReason is the word in metrics for why a keeper gave everything back: one word for everything that other
-// consumers do.
-func releaseReason(c keeper.Code) string {
-	switch c {
-	case keeper.Consumer, keeper.Flapping, keeper.StuckConsumers:
-		return string(keeper.Consumer)
-	}
-	return string(c)
-}

@@ -53,21 +53,6 @@ var cancels = []string{"off", "any", "same_user"}
 // String is "off", "any" or "same_user".
 func (c Cancel) String() string { return cancels[c] }
 
-// Stuck is what to do with a kept queue whose consumers are attached and take nothing.
-type Stuck uint8
-
-const (
-	// Wait: leave the queue to the consumers; expired messages wait behind theirs.
-	Wait Stuck = iota
-	// Window: take the queue for a moment now and then, so that expired messages leave it.
-	Window
-)
-
-var stuck = []string{"wait", "window"}
-
-// String is "wait" or "window".
-func (s Stuck) String() string { return stuck[s] }
-
 const (
 	// NamePrefix begins the names of Curfew's own queues. They are never watched.
 	NamePrefix = "curfew."
@@ -82,8 +67,6 @@ const (
 	defaultBytes = 1 << 30
 	// defaultHolds is how many messages are taken in a second.
 	defaultHolds = 5_000
-	// defaultStuckAfter is after how long without taking anything consumers count as stuck.
-	defaultStuckAfter = time.Minute
 )
 
 // Budget bounds what keeping one queue may cost.
@@ -111,9 +94,6 @@ type Rule struct {
 	Pattern string // a name, with * for any characters and ? for one
 	Mode    Mode
 	Budget  Budget
-	Stuck   Stuck
-	// StuckAfter is after how long consumers count as stuck that take nothing while messages are ready.
-	StuckAfter time.Duration
 	// Assume is the type of the queues if the management API cannot tell. Whoever sets it
 	// vouches for the queues: none of the reasons to refuse applies to them.
 	Assume queuefacts.Type
@@ -173,7 +153,7 @@ func (r Rule) ExchangeOf(queue string) string {
 func (r Rule) ExpiryIntended() bool { return r.Mode.Holds() && !r.AlertOnExpiry }
 
 func defaultRule() Rule {
-	return Rule{Mode: Observe, Budget: defaultBudget(), StuckAfter: defaultStuckAfter}
+	return Rule{Mode: Observe, Budget: defaultBudget()}
 }
 
 // Watch is an ordered list of rules. The first one that matches a queue applies to it; a

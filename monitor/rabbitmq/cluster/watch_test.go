@@ -67,14 +67,13 @@ queues:
     vhost: shop
     mode: keep
     budget: {messages: 50000, bytes: 512MiB, holds_per_second: 2000}
-    stuck_consumers: {do: window, after: 2m}
     assume: quorum
   - queue: "*"
 `), 0o600))
 	w, err := LoadWatch(file)
 	require.NoError(t, err)
 	require.Equal(t, Watch{
-		{VHost: "shop", Pattern: "retry-*", Mode: Keep, Budget: Budget{50000, 512 << 20, 2000}, Stuck: Window, StuckAfter: 2 * time.Minute, Assume: queuefacts.Quorum},
+		{VHost: "shop", Pattern: "retry-*", Mode: Keep, Budget: Budget{50000, 512 << 20, 2000}, Assume: queuefacts.Quorum},
 		DefaultWatch()[0],
 	}, w)
 	_, ok := w.Rule("/", "shop", "other")
@@ -112,8 +111,6 @@ func TestParseWatchFileErrors(t *testing.T) {
 		"queues: [{queue: a, budget: {holds_per_second: -1}}]":              "budget.holds_per_second: -1 is invalid",
 		"queues: [{queue: a, budget: {bytes: many}}]":                       `budget.bytes: "many" is invalid`,
 		"queues: [{queue: a, budget: {bytes: 99999999999GiB}}]":             "budget.bytes",
-		"queues: [{queue: a, stuck_consumers: {do: kill}}]":                 `stuck_consumers.do: "kill" is invalid: want wait or window`,
-		"queues: [{queue: a, stuck_consumers: {after: 1ms}}]":               `stuck_consumers.after: "1ms" is invalid: want 1s to 24h`,
 		"queues: [{queue: a, mode: retry}]":                                 "which needs a backoff",
 		"queues: [{queue: a, mode: keep, park: b}]":                         "are for mode retry",
 		"queues: [{queue: a, mode: retry, backoff: [0s]}]":                  `backoff: ["0s"] is invalid: want 1 to 16 waits`,

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -32,10 +31,6 @@ type watchedQueues struct {
 		Bytes    string `yaml:"bytes"`
 		Holds    *int   `yaml:"holds_per_second"`
 	} `yaml:"budget"`
-	Stuck struct {
-		Do    string `yaml:"do"`
-		After string `yaml:"after"`
-	} `yaml:"stuck_consumers"`
 	Assume        string `yaml:"assume"`
 	AlertOnExpiry bool   `yaml:"alert_on_expiry"`
 	Cancel        string `yaml:"cancel"`
@@ -56,9 +51,6 @@ type watchedQueues struct {
 //	      messages: 50000       # held at once; 100000 if left out, 1000000 with modes delay and retry
 //	      bytes: 512MiB         # of the bodies of the messages held; 1GiB if left out
 //	      holds_per_second: 2000 # 5000 if left out
-//	    stuck_consumers:
-//	      do: window            # wait (default) or window
-//	      after: 2m             # 1m if left out
 //	    assume: quorum          # classic or quorum; see Rule.Assume
 //	    alert_on_expiry: true   # false if left out; see Rule.AlertOnExpiry
 //	  - queue: shop.delay
@@ -125,18 +117,6 @@ func (q *watchedQueues) rule() (r Rule, err error) {
 		if r.Budget.Bytes, err = parseBytes(q.Budget.Bytes); err != nil {
 			return r, fmt.Errorf("budget.bytes: %w", err)
 		}
-	}
-	do, err := oneOf("stuck_consumers.do", q.Stuck.Do, stuck)
-	if err != nil {
-		return r, err
-	}
-	r.Stuck = Stuck(do)
-	if q.Stuck.After != "" {
-		after, err := time.ParseDuration(q.Stuck.After)
-		if err != nil || after < time.Second || after > 24*time.Hour {
-			return r, fmt.Errorf("stuck_consumers.after: %q is invalid: want 1s to 24h, as in 90s", q.Stuck.After)
-		}
-		r.StuckAfter = after
 	}
 	types := []string{string(queuefacts.UnknownType), string(queuefacts.Classic), string(queuefacts.Quorum)}
 	assumed, err := oneOf("assume", q.Assume, types)

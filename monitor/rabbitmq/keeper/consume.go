@@ -62,7 +62,7 @@ func (c *core) takeIn(now deadline.Instant, s *stretch, tag uint64, m message, e
 	}
 	c.line.add(now, s, e)
 	if c.taking() {
-		if r := c.cfg.exceeded(c.facts, &c.line.held, m, c.state == Window); r != nil {
+		if r := c.cfg.exceeded(c.facts, &c.line.held, m); r != nil {
 			c.refuse(now, *r)
 		}
 	}
@@ -231,7 +231,7 @@ func (c *core) advanceTake(now deadline.Instant) {
 			return
 		}
 	}
-	if now < c.openAt || c.aside.full(c.line.held.count) {
+	if now < c.openAt {
 		return
 	}
 	if last := c.line.tail(); last != nil && last.held <= c.cfg.perChannel/2 && len(last.holds) < 64 {

@@ -33,9 +33,6 @@ const (
 	shortAside     = 2 * time.Second // when nothing was taken from the others before
 	longestAside   = 5 * time.Minute
 	flapWithin     = time.Minute
-	windowEvery    = time.Minute
-	windowLength   = 5 * time.Second
-	windowMost     = 10_000
 	retryRefused   = 10 * time.Second // after a permission was missing
 	distrustZero   = 10 * time.Second // a restarted node reports 0 ready messages for its first seconds
 	dueAtOnce      = 4096             // given back in one tick, at most
@@ -49,14 +46,13 @@ const (
 
 // config is what the core needs of Options.
 type config struct {
-	perChannel  int           // P: messages per channel
-	limit       int           // messages held
-	bytesLimit  int64         // their bodies
-	takeRate    int           // messages per second at start
-	probeShare  float64       // of the TTL
-	endlessMost float64       // share of messages without TTL
-	stuckAfter  time.Duration // 0: other consumers never count as stuck
-	unknownToo  bool          // keep queues although something about them could not be found out
+	perChannel  int     // P: messages per channel
+	limit       int     // messages held
+	bytesLimit  int64   // their bodies
+	takeRate    int     // messages per second at start
+	probeShare  float64 // of the TTL
+	endlessMost float64 // share of messages without TTL
+	unknownToo  bool    // keep queues although something about them could not be found out
 }
 
 // core decides what is taken, held and given back. It does nothing itself: events come in by its methods, each with
@@ -108,7 +104,7 @@ func (c *core) enter(now deadline.Instant, s State, why reason) {
 
 // taking reports whether messages are to be held.
 func (c *core) taking() bool {
-	return c.state == Keeping || c.state == Window && c.aside.windowEnd != 0
+	return c.state == Keeping
 }
 
 // connect begins with nothing held, on a new connection.
@@ -183,7 +179,6 @@ func (c *core) disconnect(now deadline.Instant, text string) {
 	case c.state == Releasing:
 		c.released(now)
 	case c.state != Refused && c.state != Stopped:
-		c.aside.windowEnd = 0
 		c.enter(now, Observing, reason{Connection, text})
 	}
 }
@@ -222,11 +217,7 @@ func (c *core) tick(now deadline.Instant) {
 
 // passTime ends what lasts only for a time.
 func (c *core) passTime(now deadline.Instant) {
-	switch {
-	case c.aside.windowEnd != 0 && now >= c.aside.windowEnd:
-		c.aside.windowAt = now.Add(windowEvery)
-		c.beginRelease(now, Window, c.reason)
-	case c.state == Refused && !c.refusal.sticky && c.refusal.retryAt != 0 && now >= c.refusal.retryAt:
+	if c.state == Refused && !c.refusal.sticky && c.refusal.retryAt != 0 && now >= c.refusal.retryAt {
 		c.refusal.retryAt = 0
 		c.enter(now, Observing, reason{Looking, "trying again"})
 		c.setFacts(now, c.facts)
@@ -248,7 +239,7 @@ func (c *core) wake() deadline.Instant {
 			if c.ages.caughtUp && !c.looks.doubt {
 				at = min(at, max(c.rolls.next, c.rolls.free))
 			}
-			if c.line.consumer == nil && !c.aside.full(c.line.held.count) {
+			if c.line.consumer == nil {
 				at = min(at, max(c.openAt, 1))
 			}
 		}
@@ -258,9 +249,6 @@ func (c *core) wake() deadline.Instant {
 	}
 	if len(c.line.putBacks) > 0 {
 		at = min(at, c.line.putBacks[0].at)
-	}
-	if c.aside.windowEnd != 0 {
-		at = min(at, c.aside.windowEnd)
 	}
 	if c.state == Refused && c.refusal.retryAt != 0 {
 		at = min(at, c.refusal.retryAt)

@@ -153,7 +153,7 @@ func TestFingerprintIsThatOfTheMessageNotOfTheDelivery(t *testing.T) {
 	}
 }
 
-// TestFlappingConsumersAreLeftAloneLongerAndLonger: each return within a time.Minute doubles the time, and then a window remains.
+// TestFlappingConsumersAreLeftAloneLongerAndLonger: each return within a minute doubles the time, up to five minutes.
 func TestFlappingConsumersAreLeftAloneLongerAndLonger(t *testing.T) {
 	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
 	s.connect()
@@ -163,30 +163,19 @@ func TestFlappingConsumersAreLeftAloneLongerAndLonger(t *testing.T) {
 	}
 	var waits []time.Duration
 	for range 7 {
-		for s.c.state != Keeping && s.c.state != Window {
+		for s.c.state != Keeping {
 			s.pass(time.Second)
-		}
-		if s.c.state == Window {
-			break
 		}
 		s.pass(5 * time.Second)
 		s.input(func(c *core) { c.consumerSeen(s.m.now) })
 		s.pass(time.Second)
 		waits = append(waits, s.c.aside.span/time.Second)
 	}
-	require.Equal(t, []time.Duration{10, 20, 40, 80, 160, 300}, waits)
-	require.Equal(t, Window, s.c.state)
-	held := 0
-	for range 130 {
-		s.pass(time.Second)
-		if s.c.line.held.count > 0 {
-			held++
-		}
-	}
-	require.InDelta(t, 10, held, 4, "5 s of each time.Minute")
-	require.Equal(t, 10, s.c.line.held.count+s.m.total())
+	require.Equal(t, []time.Duration{10, 20, 40, 80, 160, 300, 300}, waits)
+	require.Equal(t, 10, s.m.total())
 	s.pass(10 * time.Minute)
 	require.Equal(t, Keeping, s.c.state)
+	require.Equal(t, 10, s.c.line.held.count)
 }
 
 // TestConsumersOfTheLastKeeper: whoever has the lease from another keeper begins at once, beside consumers that can only be that one's, until
@@ -464,27 +453,6 @@ func TestAQueueThatIsDeclaredAgain(t *testing.T) {
 	}
 }
 
-func TestStuckConsumersLeaveAWindow(t *testing.T) {
-	for after, allowed := range map[time.Duration]bool{0: false, 10 * time.Minute: false, time.Minute: true} {
-		cfg := testConfig()
-		cfg.stuckAfter = after
-		s := newSim(t, 1, plainFacts(queuefacts.Quorum), cfg)
-		s.m.appHere = true // takes two messages and does nothing
-		s.connect()
-		s.m.publish(1, time.Hour)
-		s.m.publish(2, time.Hour)
-		s.m.publish(3, time.Hour)
-		late := s.m.publish(4, 10*time.Second)
-		s.pass(4 * time.Minute)
-		_, expired := s.m.expired[late.id]
-		require.Equal(t, allowed, expired)
-		require.Equal(t, allowed, s.c.state == Window)
-		s.m.appHere = false
-		s.pass(time.Minute)
-		require.Equal(t, Keeping, s.c.state)
-	}
-}
-
 func TestLimitsRefuseAndRecover(t *testing.T) {
 	cfg := testConfig()
 	cfg.limit = 20
@@ -726,7 +694,7 @@ func TestHarmCountsMessages(t *testing.T) {
 	}
 }
 
-// TestRecordsOfConsumedMessagesAreForgotten: in windows over a queue that others empty, and after their deadlines.
+// TestRecordsOfConsumedMessagesAreForgotten: of a queue that others empty, and after their deadlines.
 func TestRecordsOfConsumedMessagesAreForgotten(t *testing.T) {
 	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
 	s.connect()

@@ -61,8 +61,8 @@
 //	    ▲                               ▲                                   │               │
 //	    │ connection lost, queue gone   └───────────────────────────────────┼───────────────┘
 //	    │                                 10 s after the others left,       │
-//	    └──── from each state             twice as long if they return      ├──► window   they come and go, or are stuck:
-//	                                      within a minute, up to 5 min      │             5 s of keeping each minute
+//	    └──── from each state             twice as long if they return      │
+//	                                      within a minute, up to 5 min      │
 //	                                                                        ├──► refused  by a fact, a limit, a missing
 //	                                                                        │             permission, or harm done
 //	                                                                        └──► stopped
@@ -93,8 +93,6 @@
 //     and stands aside, up to minutes.
 //   - A second look, and glimpses (looks.suspect, looks.glimpsed): brokers without the event exchange, where a consumer that comes for a moment is
 //     seen by chance, and one's own that is just being opened or closed could be taken for another.
-//   - Windows (Window): applications whose consumers are attached and stuck, if Options.StuckAfter asks for it; and those whose consumers come and
-//     go within minutes. Their messages expire a minute late instead of never.
 //   - Two more tries (givenBack.retry): machines whose clocks run at different speeds.
 //   - Harm (refusal.go): queues that do something with returned messages that the settings do not show, such as a plugin.
 //

@@ -46,7 +46,6 @@ type Options struct {
 	TakeRate      int           // messages per second at the start; 0 is 5,000, negative means no limit
 	ProbeShare    float64       // lateness of messages of unknown age as a share of their TTL; 0 is 0.05
 	MaxWithoutTTL float64       // share of messages without TTL, from 1,000 messages on; 0 is 0.5, 1 any
-	StuckAfter    time.Duration // hold for 5 s a minute when other consumers have taken nothing for this long; 0 is never
 	AllowUnknown  bool          // keep although Facts.Unknown names something
 	StopTimeout   time.Duration // for the last release; 0 is 10 s plus 1 s for each 10,000 messages held
 
@@ -134,7 +133,7 @@ func New(o Options) (*Keeper, error) {
 	k := &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue)), allowed: make(chan struct{}, 1)}
 	k.lease = &Renewal{Lease: o.Lease, Log: k.log}
 	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: max(o.TakeRate, 0),
-		probeShare: o.ProbeShare, endlessMost: o.MaxWithoutTTL, stuckAfter: o.StuckAfter, unknownToo: o.AllowUnknown}, o.Now())
+		probeShare: o.ProbeShare, endlessMost: o.MaxWithoutTTL, unknownToo: o.AllowUnknown}, o.Now())
 	return k, nil
 }
 

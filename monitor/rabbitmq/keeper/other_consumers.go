@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"fmt"
 	"time"
 
 	"curfew/broker/deadline"
@@ -129,34 +128,21 @@ func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok boo
 	return n - l.left, true
 }
 
-// aside is how long other consumers are left alone, and when the window opens next to consumers that come and go or are stuck.
+// aside is how long other consumers are left alone.
 type aside struct {
-	span       time.Duration
-	until      deadline.Instant
-	tookAt     deadline.Instant // when the keeper last began to take messages
-	stuck      bool             // the window is for stuck consumers
-	leastReady int
-	fallingAt  deadline.Instant // when ready messages last became fewer; 0: there is no other consumer
-	windowAt   deadline.Instant // when the window opens next
-	windowEnd  deadline.Instant // 0 while the window is closed
+	span   time.Duration
+	until  deadline.Instant
+	tookAt deadline.Instant // when the keeper last began to take messages
 }
 
-// lengthen doubles the span if others came back soon after the last time. It reports whether that is too long.
-func (a *aside) lengthen(now deadline.Instant, before bool) bool {
+// lengthen doubles the span if others came back soon after the last time.
+func (a *aside) lengthen(now deadline.Instant, before bool) {
 	if a.tookAt == 0 || now.Sub(a.tookAt) >= flapWithin || !before {
 		a.span = firstAside
-		return false
+		return
 	}
-	a.span = max(2*a.span, shortAside)
-	if a.span <= longestAside {
-		return false
-	}
-	a.span = longestAside
-	return true
+	a.span = min(max(2*a.span, shortAside), longestAside)
 }
-
-// full reports whether no more is taken in this window.
-func (a *aside) full(held int) bool { return a.windowEnd != 0 && held >= windowMost }
 
 // consumerSeen takes in an event of RabbitMQ: a consumer that is not the keeper's has come.
 func (c *core) consumerSeen(now deadline.Instant) {
@@ -173,17 +159,8 @@ func (c *core) consumerSeen(now deadline.Instant) {
 func (c *core) standAside(now deadline.Instant, why reason) {
 	c.ages.lastOther = now
 	switch {
-	case c.state == Window && c.aside.windowEnd != 0 && c.aside.stuck:
-		return // the others are attached all the time, and do nothing
-	case c.state == Window && c.aside.windowEnd != 0:
-		c.beginRelease(now, Window, why)
-		c.aside.windowAt = now.Add(windowEvery)
 	case c.state == Keeping:
-		if c.aside.lengthen(now, c.counts.Releases > 0) {
-			c.aside.stuck, c.aside.windowAt = false, now.Add(windowEvery)
-			c.beginRelease(now, Window, reason{Flapping, "other consumers come and go"})
-			break
-		}
+		c.aside.lengthen(now, c.counts.Releases > 0)
 		c.beginRelease(now, StandingAside, why)
 	case c.state == Observing && c.connected:
 		c.enter(now, StandingAside, why)
@@ -244,8 +221,6 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 		}
 	case StandingAside:
 		c.lookedAside(now)
-	case Window:
-		c.lookedWindow(now)
 	case Refused:
 		if !c.refusal.sticky && c.refusal.readyBelow > 0 && ready < c.refusal.readyBelow {
 			c.enter(now, Observing, reason{Looking, "few enough messages"})
@@ -275,7 +250,7 @@ func (c *core) forgetQueue(now deadline.Instant) {
 	c.loseAll(now)
 	c.given.forget()
 	c.ages.caughtUp, c.ages.drained, c.ages.backlog = false, now, 0
-	c.aside.windowEnd, c.looks.others, c.looks.left, c.looks.anyLeft = 0, 0, 0, false
+	c.looks.others, c.looks.left, c.looks.anyLeft = 0, 0, false
 	c.restarted, c.stale = false, true
 	if c.state == Releasing {
 		c.released(now)
@@ -338,39 +313,10 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 
 func (c *core) lookedAside(now deadline.Instant) {
 	switch {
-	case c.looks.others == 0:
-		c.aside.stuck, c.aside.fallingAt = false, 0
-		if now >= c.aside.until {
-			c.beginKeeping(now)
-		}
-		return
-	case c.aside.fallingAt == 0 || c.looks.ready < c.aside.leastReady || c.looks.ready == 0:
-		c.aside.leastReady, c.aside.fallingAt = c.looks.ready, now
-	case c.cfg.stuckAfter > 0 && now.Sub(c.aside.fallingAt) >= c.cfg.stuckAfter:
-		c.aside.stuck, c.aside.windowAt = true, now
-		c.enter(now, Window, reason{StuckConsumers, fmt.Sprintf("the consumers are stuck: ready messages have not become fewer for %v", c.cfg.stuckAfter)})
-		c.lookedWindow(now)
-		return
-	}
-	c.aside.until = now.Add(c.aside.span)
-}
-
-// lookedWindow opens the window when it is due, and leaves the state when the reason for it has gone.
-func (c *core) lookedWindow(now deadline.Instant) {
-	if c.aside.stuck && (c.looks.others == 0 || c.looks.ready < c.aside.leastReady) {
-		c.aside.stuck, c.aside.fallingAt = false, 0
+	case c.looks.others > 0:
 		c.aside.until = now.Add(c.aside.span)
-		c.enter(now, StandingAside, reason{Consumer, "the consumers work again"})
-		return
-	}
-	if !c.aside.stuck && now.Sub(c.ages.lastOther) > 2*longestAside {
-		c.aside.span = firstAside
+	case now >= c.aside.until:
 		c.beginKeeping(now)
-		return
-	}
-	if now >= c.aside.windowAt && (c.aside.stuck || c.looks.others == 0) {
-		c.aside.windowEnd = now.Add(windowLength)
-		c.beginTake(now)
 	}
 }
 

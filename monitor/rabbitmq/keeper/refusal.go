@@ -42,14 +42,12 @@ type refusal struct {
 	retryAt    deadline.Instant // until then; 0 does not apply
 }
 
-// exceeded returns the limit that a delivery has exceeded, counting everything held; nil if there is none. In a window,
-// which holds few messages for a short time, only the delivery limit counts.
-func (cfg *config) exceeded(f Facts, held *heldMessages, m message, window bool) *refusal {
+// exceeded returns the limit that a delivery has exceeded, counting everything held; nil if there is none.
+func (cfg *config) exceeded(f Facts, held *heldMessages, m message) *refusal {
 	switch most := f.takes(); {
 	case most >= 0 && m.returns > most:
 		return &refusal{sticky: true, reason: reason{DeliveryLimit, fmt.Sprintf(
 			"delivery limit %d: a message has been returned %d times, and no more than a quarter may be spent", f.DeliveryLimit, m.returns)}}
-	case window:
 	case held.count > cfg.limit:
 		return &refusal{readyBelow: max(1, cfg.limit*8/10), reason: reason{Budget, fmt.Sprintf("more than %d messages", cfg.limit)}}
 	case held.bytes > cfg.bytesLimit:

@@ -30,13 +30,11 @@ func (c *core) beginRelease(now deadline.Instant, next State, why reason) {
 		return
 	}
 	if !c.taking() && len(c.line.stretches) == 0 {
-		c.aside.windowEnd = 0
 		c.enter(now, next, why)
 		return
 	}
 	c.beginGap(now)
 	c.rolls.present = nil
-	c.aside.windowEnd = 0
 	c.release.at, c.release.messages = now, c.line.held.count
 	c.enter(now, Releasing, why)
 }

@@ -10,7 +10,6 @@ const (
 	Keeping                    // all messages are held, and each is given back at its deadline
 	Releasing                  // all is being given back, in order
 	StandingAside              // there are other consumers, or were a moment ago
-	Window                     // messages are held for a few seconds a minute
 	Refused                    // nothing is held, for the reason stated
 	Stopped                    // Run has returned
 )
@@ -25,8 +24,6 @@ func (s State) String() string {
 		return "releasing"
 	case StandingAside:
 		return "standing aside"
-	case Window:
-		return "window"
 	case Refused:
 		return "refused"
 	case Stopped:
@@ -39,22 +36,20 @@ func (s State) String() string {
 type Code string
 
 const (
-	Connection     Code = "connection" // the keeper has none
-	Looking        Code = "looking"    // at the queue, before anything is taken
-	NoQueue        Code = "no_queue"
-	LostLease      Code = "lost_lease" // another Curfew has it, or it is unknown who has it
-	NoConsumer     Code = "no_consumer"
-	Consumer       Code = "consumer"        // there is another consumer, or was a moment ago
-	Flapping       Code = "flapping"        // other consumers come and go
-	StuckConsumers Code = "stuck_consumers" // other consumers are attached and do not work
-	Settings       Code = "settings"        // the queue's type, arguments or policies
-	Unknown        Code = "unknown"         // settings that could not be read
-	Budget         Code = "budget"          // more messages or bytes than may be held
-	FewDeadlines   Code = "few_deadlines"   // most messages have no TTL
-	DeliveryLimit  Code = "delivery_limit"  // a quarter of it is spent
-	Harm           Code = "harm"            // what is given back at its deadline does not expire
-	Permission     Code = "permission"      // RabbitMQ denies what keeping needs
-	Stop           Code = "stop"            // Run ends
+	Connection    Code = "connection" // the keeper has none
+	Looking       Code = "looking"    // at the queue, before anything is taken
+	NoQueue       Code = "no_queue"
+	LostLease     Code = "lost_lease" // another Curfew has it, or it is unknown who has it
+	NoConsumer    Code = "no_consumer"
+	Consumer      Code = "consumer"       // there is another consumer, or was a moment ago
+	Settings      Code = "settings"       // the queue's type, arguments or policies
+	Unknown       Code = "unknown"        // settings that could not be read
+	Budget        Code = "budget"         // more messages or bytes than may be held
+	FewDeadlines  Code = "few_deadlines"  // most messages have no TTL
+	DeliveryLimit Code = "delivery_limit" // a quarter of it is spent
+	Harm          Code = "harm"           // what is given back at its deadline does not expire
+	Permission    Code = "permission"     // RabbitMQ denies what keeping needs
+	Stop          Code = "stop"           // Run ends
 )
 
 // reason is why the keeper is in a state: in one word, and in a sentence for people.
