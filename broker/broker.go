@@ -166,7 +166,7 @@ func newBroker(o Options, clock *clock.Kept) *Broker {
 		Dir: o.Store.Dir, DiskFreeLimit: o.DiskFreeLimit, DiskSpace: o.DiskSpace, Log: b.log,
 	}), make(chan struct{})
 	b.env.Quit = b.quit
-	b.vhostTable.init()
+	b.vhostTable.vhosts, b.vhostTable.ending = map[string]*VHost{}, map[string]chan struct{}{}
 	b.recovery.b = b
 	b.delays.byID, b.delayAnswers.wake = map[uint64]*delays{}, make(chan struct{}, 1)
 	b.globalParameters.catalog, b.globalParameters.admin = &b.catalog, &b.admin

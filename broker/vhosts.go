@@ -23,8 +23,6 @@ type vhostTable struct {
 	ending map[string]chan struct{} // of names that have no virtual host any more, but definitions; closed when these are removed
 }
 
-func (t *vhostTable) init() { t.vhosts, t.ending = map[string]*VHost{}, map[string]chan struct{}{} }
-
 // VHost returns the virtual host of that name.
 func (t *vhostTable) VHost(name string) (*VHost, bool) {
 	t.mu.RLock()

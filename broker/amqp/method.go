@@ -123,7 +123,7 @@ func (k *methodKind) parse(r *reader, m reflect.Value) {
 		case reflect.String:
 			to.SetString(r.text(a))
 		case reflect.Slice:
-			to.SetBytes(r.bytes())
+			to.SetBytes(append([]byte{}, r.longstr()...))
 		case reflect.Map:
 			to.Set(reflect.ValueOf(r.table()))
 		default:

@@ -117,9 +117,6 @@ func (r *reader) skip(a *argument) {
 	}
 }
 
-// bytes copies a long string. It never returns nil, since an empty string is a value too.
-func (r *reader) bytes() []byte { return append([]byte{}, r.longstr()...) }
-
 func (r *reader) table() Table {
 	if r.failed {
 		return nil

@@ -278,7 +278,7 @@ func (w *writer) exchange(x *Exchange) error {
 		Kind: x.Type, Durable: x.Durable, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: amqp.Table(x.Arguments),
 	})
 	if err != nil && vh.Exchanges.Check(x.Name) == nil {
-		w.keepExisting(err)
+		w.report.Kept = append(w.report.Kept, errorText(err))
 		return nil
 	}
 	return plainError(err)
@@ -296,7 +296,7 @@ func (w *writer) queue(q *Queue) error {
 	_, err = vh.Queues.Declare(nil, q.Name, broker.QueueDeclare{Durable: q.Durable, AutoDelete: q.AutoDelete, Args: amqp.Table(q.Arguments)})
 	if err != nil {
 		if _, missing := vh.Queues.Get(q.Name); missing == nil {
-			w.keepExisting(err)
+			w.report.Kept = append(w.report.Kept, errorText(err))
 			return nil
 		}
 	}
@@ -319,10 +319,6 @@ func (w *writer) binding(x *Binding) error {
 		return nil
 	}
 	return plainError(err)
-}
-
-func (w *writer) keepExisting(why error) {
-	w.report.Kept = append(w.report.Kept, errorText(why))
 }
 
 func (w *writer) skip(format string, args ...any) {

@@ -56,8 +56,6 @@ func (t *argumentTables) remove(args amqp.Table) (bound amqp.Table, removed bool
 	return bound, true
 }
 
-func (t *argumentTables) empty() bool { return len(t.few)+len(t.many) == 0 }
-
 // sameHash returns the arguments among which these would be.
 func (t *argumentTables) sameHash(args amqp.Table) []amqp.Table {
 	if t.many != nil {
@@ -125,7 +123,7 @@ func (b *bindingTable[D]) remove(d D, key string, args amqp.Table) (bound amqp.T
 		return nil, false, false
 	}
 	b.n--
-	if !tables.empty() {
+	if len(tables.few)+len(tables.many) > 0 {
 		keys[key] = tables
 		return bound, true, false
 	}

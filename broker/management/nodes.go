@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"curfew/broker/management/rest"
 	"curfew/broker/memory"
@@ -211,9 +210,4 @@ func (a *API) host() hostUse {
 	h.OpenFiles, h.MaxFiles = descriptors()
 	h.DiskFree, h.DiskLimit = a.disk()
 	return h
-}
-
-// isoTime returns an instant in the form of RabbitMQ's idle_since.
-func isoTime(unixMillis int64) string {
-	return time.UnixMilli(unixMillis).UTC().Format("2006-01-02T15:04:05.000+00:00")
 }

@@ -121,8 +121,6 @@ func (a *API) clusterTags() any {
 	return object{}
 }
 
-func getClusterName(r *request) error { return r.One(object{"name": r.api.clusterName()}) }
-
 func putClusterName(r *request) error {
 	f, err := r.Fields("name")
 	if err != nil {
@@ -143,8 +141,6 @@ func whoami(r *request) error {
 	}
 	return r.One(object{"name": r.Actor.Name, "tags": tags, "is_internal_user": true})
 }
-
-func showVersion(r *request) error { return r.Answer(server.RabbitMQVersion) }
 
 // featureFlagNames are the flags that tools check before they use a feature. stream_queue is one
 // of them since NServiceBus does not start without it, although there are no streams.

@@ -42,16 +42,13 @@ func mayPublish(r *request) error {
 	if err := r.Operations.MayPublish(r.Context(), r.Actor, r.exchangeNamed()); err != nil {
 		return publishError(err)
 	}
-	most := publishMost(r.api.b.MaxMessageBytes())
+	most := int64(r.api.b.MaxMessageBytes())/3*4 + rest.MaxBody // the longest message is in base64
 	if r.ContentLength > most {
 		return &http.MaxBytesError{Limit: most}
 	}
 	r.Body = http.MaxBytesReader(r.W, r.Body, most) // if its length is not known
 	return nil
 }
-
-// publishMost returns the longest request with a message of the given size, in base64.
-func publishMost(message int) int64 { return int64(message)/3*4 + rest.MaxBody }
 
 // publishError turns an exception into the answer to a publish.
 func publishError(err error) error {

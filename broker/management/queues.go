@@ -2,6 +2,7 @@ package management
 
 import (
 	"strconv"
+	"time"
 
 	"curfew/broker"
 	"curfew/broker/management/rest"
@@ -74,7 +75,7 @@ func addMoments(r *request, o object, i *broker.QueueInfo) {
 		o["oldest_message_age"] = i.OldestAge.Milliseconds() // Curfew's own
 	}
 	if i.LastActiveAt > 0 {
-		o["idle_since"] = isoTime(r.api.b.UnixMillis(i.LastActiveAt))
+		o["idle_since"] = time.UnixMilli(r.api.b.UnixMillis(i.LastActiveAt)).UTC().Format("2006-01-02T15:04:05.000+00:00")
 	}
 	if i.ExclusiveConsumer != "" {
 		o["exclusive_consumer_tag"] = i.ExclusiveConsumer
@@ -111,15 +112,12 @@ func (r *request) queue() (*broker.VHost, *broker.Queue, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	queue, err := vh.Queues.Get(r.queueName(vh))
+	queue, err := vh.Queues.Get(vh.Queues.NameOf(r.Param("queue")))
 	if err != nil {
 		return nil, nil, rest.ErrNotFound
 	}
 	return vh, queue, nil
 }
-
-// queueName returns the full name of the queue in the path.
-func (r *request) queueName(vh *broker.VHost) string { return vh.Queues.NameOf(r.Param("queue")) }
 
 func getQueue(r *request) error {
 	vh, queue, err := r.queue()

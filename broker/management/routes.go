@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"curfew/broker/management/rest"
+	"curfew/broker/server"
 
 	"curfew/broker/operate"
 	"curfew/broker/operate/admin"
@@ -65,8 +66,8 @@ func routes() (table []route) {
 var nodeRoutes = []route{
 	{method: get, path: "/api/overview", need: management, handle: overview},
 	{method: get, path: "/api/whoami", need: management, handle: whoami},
-	{method: get, path: "/api/version", need: management, handle: showVersion},
-	{method: get, path: "/api/cluster-name", need: management, handle: getClusterName},
+	{method: get, path: "/api/version", need: management, handle: func(r *request) error { return r.Answer(server.RabbitMQVersion) }},
+	{method: get, path: "/api/cluster-name", need: management, handle: func(r *request) error { return r.One(object{"name": r.api.clusterName()}) }},
 	{method: put, path: "/api/cluster-name", op: admin.SetGlobalParameter.Name, handle: putClusterName},
 	{method: get, path: "/api/feature-flags", need: management, handle: featureFlags},
 	{method: put, path: "/api/feature-flags/{name}/enable", need: administrator, handle: enableFeatureFlag},
@@ -155,7 +156,7 @@ var bindingRoutes = []route{
 var userRoutes = []route{
 	{method: get, path: "/api/users/without-permissions", op: admin.ListUsers.Name, handle: usersWithoutPermissions},
 	{method: post, path: "/api/users/bulk-delete", op: admin.DeleteUser.Name, handle: deleteUsers},
-	{method: get, path: "/api/auth", need: management, handle: showAuth},
+	{method: get, path: "/api/auth", need: management, handle: func(r *request) error { return r.One(object{"oauth_enabled": false}) }},
 	{method: get, path: "/api/auth/attempts/{node}", need: monitor, handle: authAttempts},
 	{method: remove, path: "/api/auth/attempts/{node}", need: administrator, handle: resetAttempts},
 	{method: get, path: "/api/auth/attempts/{node}/source", need: monitor, handle: attemptsBySource},

@@ -53,9 +53,6 @@ func hashPassword(r *request) error {
 	return r.One(object{"ok": base64.StdEncoding.EncodeToString(access.Hash(r.Param("password")))})
 }
 
-// showAuth answers what a login page has to know: there is no OAuth 2.
-func showAuth(r *request) error { return r.One(object{"oauth_enabled": false}) }
-
 // authAttempts answers with the logins by protocol.
 func authAttempts(r *request) error {
 	if err := r.thisNode(); err != nil {

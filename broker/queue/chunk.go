@@ -48,8 +48,6 @@ type chunk struct {
 	entries [chunkEntries]entry
 }
 
-func (c *chunk) at(number uint64) *entry { return &c.entries[number%chunkEntries] }
-
 func (c *chunk) anyReady() bool { return c.ready != [chunkEntries / 64]uint64{} }
 
 // page is a run of chunks. A chunk that holds nothing is absent, so the numbers of messages

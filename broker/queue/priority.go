@@ -18,7 +18,7 @@ type place struct {
 	chunk  *chunk
 }
 
-func (at place) entry() *entry { return at.chunk.at(at.number) }
+func (at place) entry() *entry { return &at.chunk.entries[at.number%chunkEntries] }
 
 // pageOf is nil if all entries of the number's page are gone.
 func (l *priorityEntries) pageOf(number uint64) *page {

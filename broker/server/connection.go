@@ -80,7 +80,7 @@ func newConnection(s *Server, nc net.Conn) *connection {
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.handshake = newHandshake(c)
-	c.deadline.init(nc)
+	c.deadline.nc, c.deadline.checkCalled = nc, make(chan struct{}, 1)
 	c.out.Init(c.write)
 	return c
 }

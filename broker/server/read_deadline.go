@@ -25,8 +25,6 @@ type readDeadline struct {
 	checkCalled chan struct{} // wakes waitWhileBlocked for that
 }
 
-func (d *readDeadline) init(nc net.Conn) { d.nc, d.checkCalled = nc, make(chan struct{}, 1) }
-
 // open replaces the deadline of the handshake: from now on the client may be silent for two
 // heartbeats.
 func (d *readDeadline) open(heartbeat time.Duration) {

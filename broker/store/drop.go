@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-
-	"curfew/broker/store/internal/numbers"
 )
 
 // Dropping a segment forgets all its records. That must not bring a message back or lose
@@ -172,7 +170,7 @@ func (j *journal) exists(number uint32) bool {
 	return s != nil && !s.dropped
 }
 
-func (j *journal) existingOf(s numbers.Set) (n int) {
+func (j *journal) existingOf(s numberSet) (n int) {
 	for _, number := range s {
 		if j.exists(number) {
 			n++

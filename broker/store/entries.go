@@ -3,8 +3,6 @@ package store
 import (
 	"encoding/binary"
 	"slices"
-
-	"curfew/broker/store/internal/numbers"
 )
 
 // perRecord bounds the entries and runs of one record, except in transactions.
@@ -38,7 +36,7 @@ func (j *journal) enterLocked(entries []Enqueue, k kind) {
 			continue
 		}
 		if b, _ := j.reserveLocked(k, size, 0); b != nil {
-			j.putEntriesLocked(b[recordHeader:], chunk, k)
+			putEntries(b[recordHeader:], chunk, k, &j.active.enters, j.active.number)
 		}
 	}
 }
@@ -54,13 +52,9 @@ func sizeOf(entries []Enqueue, k kind) (n, size int) {
 	return n, size
 }
 
-func (j *journal) putEntriesLocked(b []byte, entries []Enqueue, k kind) {
-	putEntries(b, entries, k, &j.active.enters, j.active.number)
-}
-
 // putEntries writes those of the entries that belong in records of kind k, and adds to enters the
 // segments of their messages, except own (0: no segment).
-func putEntries(b []byte, entries []Enqueue, k kind, enters *numbers.Set, own uint64) {
+func putEntries(b []byte, entries []Enqueue, k kind, enters *numberSet, own uint64) {
 	for i := range entries {
 		e := &entries[i]
 		if e.kind() != k {
@@ -170,7 +164,7 @@ func (j *journal) movedLocked(src *Settle, dst []Enqueue) {
 	r := runOf(src)
 	j.putRunLocked(b, &r)
 	j.table.get(uint64(r.segment)).moved = j.fact
-	j.putEntriesLocked(b[runBytes:], dst, kindEnqueue)
+	putEntries(b[runBytes:], dst, kindEnqueue, &j.active.enters, j.active.number)
 	j.holdLocked(dst)
 }
 
@@ -210,9 +204,9 @@ func (j *journal) transact(entries []Enqueue, settles []Settle) {
 // of so much memory, would take milliseconds.
 type transaction struct {
 	payload        []byte
-	enters, alters numbers.Set // the segments that it refers to
-	mem            []byte      // of the segment of its own that it is in; nil: none
-	at             int         // of the record in mem
+	enters, alters numberSet // the segments that it refers to
+	mem            []byte    // of the segment of its own that it is in; nil: none
+	at             int       // of the record in mem
 }
 
 func newTransaction(j *journal, payload int) *transaction {
@@ -265,7 +259,7 @@ func (j *journal) amendedLocked(changes []Amend) {
 	j.amends = j.amends[:0]
 	for i := range changes {
 		if a := &changes[i]; a.journaled() {
-			j.amends = append(j.amends, a.amendment())
+			j.amends = append(j.amends, amendment{a.Queue, a.Seq, uint32(a.Pos.segment()), a.Terms})
 		}
 	}
 	for some := range slices.Chunk(j.amends, perRecord) {

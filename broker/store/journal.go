@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-
-	"curfew/broker/store/internal/numbers"
 )
 
 // journal is the durable log. Appending only writes to the memory of the active segment;
@@ -27,15 +25,15 @@ type journal struct {
 
 	// Everything below is guarded by mu.
 
-	marked       bool          // the active segment has the mark of the next write
-	from         int           // first byte of the active segment that is not handed over
-	tails        []part        // of sealed segments, not handed over
-	fresh        int           // bytes not handed over to the committer
-	unsaved      int           // bytes not written to a file
-	fact         Pos           // end of the last record that Commit must wait for
-	existing     numbers.Spans // sealed segments that have not been dropped
-	deadSegments []*segment    // sealed, without references, not dropped
-	runs         []run         // scratch space
+	marked       bool        // the active segment has the mark of the next write
+	from         int         // first byte of the active segment that is not handed over
+	tails        []part      // of sealed segments, not handed over
+	fresh        int         // bytes not handed over to the committer
+	unsaved      int         // bytes not written to a file
+	fact         Pos         // end of the last record that Commit must wait for
+	existing     numberSpans // sealed segments that have not been dropped
+	deadSegments []*segment  // sealed, without references, not dropped
+	runs         []run       // scratch space
 	amends       []amendment
 	commit       commitState
 	spare        spareFiles
@@ -53,7 +51,7 @@ type journaled struct {
 
 	// The other segments that this one's records refer to. While such a segment exists,
 	// these records must not be forgotten: see drop.go.
-	enters, alters, origins numbers.Set
+	enters, alters, origins numberSet
 	moved                   Pos  // end of the last record that moved one of its messages, or replaced it; guarded by mu, and constant once it is dead
 	examined                int  // how many of them existed the last time; used by the maintainer only
 	emptied                 bool // its file has been emptied; used by the maintainer only
@@ -215,7 +213,7 @@ func (j *journal) firstRecordLocked() int {
 	return fileHeader + markBytes + align(recordHeader+8*n)
 }
 
-func putSpans(b []byte, s numbers.Spans) {
+func putSpans(b []byte, s numberSpans) {
 	for i, r := range s {
 		binary.LittleEndian.PutUint32(b[8*i:], r.First)
 		binary.LittleEndian.PutUint32(b[8*i+4:], r.Count)

@@ -3,8 +3,6 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
-
-	"curfew/broker/store/internal/numbers"
 )
 
 // scanned is the result of reading a segment file.
@@ -18,7 +16,7 @@ type scanned struct {
 	synced Pos    // the highest position in any mark, including marks after end
 
 	records, messages int // records: other than marks, the list and the end
-	segments          numbers.Spans
+	segments          numberSpans
 	dropped           []uint64
 	journaled
 }
@@ -62,7 +60,7 @@ func (s *scanned) note(k kind, rec []byte) {
 	case kindSegments:
 		s.listed = true
 		for ; len(payload) >= 8; payload = payload[8:] {
-			s.segments = append(s.segments, numbers.Span{First: binary.LittleEndian.Uint32(payload), Count: binary.LittleEndian.Uint32(payload[4:])})
+			s.segments = append(s.segments, numberSpan{First: binary.LittleEndian.Uint32(payload), Count: binary.LittleEndian.Uint32(payload[4:])})
 		}
 	case kindDropped:
 		for ; len(payload) >= 4; payload = payload[4:] {

@@ -52,10 +52,6 @@ type Amend struct {
 	Terms
 }
 
-func (a *Amend) amendment() amendment {
-	return amendment{a.Queue, a.Seq, uint32(a.Pos.segment()), a.Terms}
-}
-
 // Store holds the messages of all queues; see the package comment. It is safe for
 // concurrent use, but nothing may be called after Close.
 type Store struct {

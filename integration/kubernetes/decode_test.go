@@ -107,7 +107,7 @@ func TestManifests(t *testing.T) {
 
 // TestInjected: what curfew inject makes of its own test's file.
 func TestInjected(t *testing.T) {
-	file := "../../cmd/internal/inject/testdata/app.injected.yaml"
+	file := "../../cmd/internal/commands/testdata/inject/app.injected.yaml"
 	manifest, list, _ := strings.Cut(read(t, file), "kind: List")
 	manifest = strings.ReplaceAll(manifest, "      futureField: {of: [a, later, version]}\n", "")
 	manifest = manifest[:strings.LastIndex(manifest, "---")]

@@ -36,7 +36,7 @@ func (s *Store) Apply(_ context.Context, add, remove []deadline.Ref) error {
 		if place, ok := s.moved.get(shadow); ok {
 			s.moved.remove(place)
 		}
-		if s.waiting.takes(shadow.Queue) {
+		if s.waiting.queues.fits(shadow.Queue) {
 			s.waiting.insert(shadow)
 		} else {
 			s.moved.add(scheduler.Later{Ref: shadow, At: shadow.Deadline})

@@ -82,9 +82,6 @@ func lastNotAfter(lows []deadline.Ref, s deadline.Ref) int {
 	return lo - 1
 }
 
-// takes reports whether the tree can hold shadows of a queue.
-func (t *tree) takes(queue uint64) bool { return t.queues.fits(queue) }
-
 // insert adds a shadow for which takes is true; false if it exists already.
 func (t *tree) insert(s deadline.Ref) bool {
 	if len(t.nodes) == 0 {

@@ -68,15 +68,10 @@ func Open(o Options) (*Store, error) {
 func newStore(client redis.UniversalClient, o Options) *Store {
 	s := &Store{client: client, instance: o.Instance, now: o.Now, owner: ownerName()}
 	for shard := range o.Shards {
-		s.due = append(s.due, dueKey(o.Instance, shard))
+		s.due = append(s.due, fmt.Sprintf("{curfew:%s:%d}:due:2", o.Instance, shard))
 	}
 	s.ownerKey = fmt.Sprintf("{curfew:%s:0}:owner", o.Instance)
 	return s
-}
-
-// dueKey names the sorted set of a shard. The 2 is the format's.
-func dueKey(instance string, shard int) string {
-	return fmt.Sprintf("{curfew:%s:%d}:due:2", instance, shard)
 }
 
 // ownerName is unique to this Store and tells an operator where it runs.

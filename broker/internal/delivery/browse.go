@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"bytes"
 	"time"
 
 	"curfew/broker/amqp"
@@ -150,14 +151,12 @@ func (at *browser) copy(x *browsedEntry) {
 		body = body[:at.want.BodyBytes]
 	}
 	x.Message = store.Message{
-		Exchange: clone(stored.Exchange), RoutingKey: clone(stored.RoutingKey),
-		Properties: clone(stored.Properties), Body: clone(body),
+		Exchange: bytes.Clone(stored.Exchange), RoutingKey: bytes.Clone(stored.RoutingKey),
+		Properties: bytes.Clone(stored.Properties), Body: bytes.Clone(body),
 	}
 	x.BodyBytes = len(stored.Body)
 	at.q.env.Store.Release(x.pos)
 }
-
-func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
 // BrowseOne copies one message as Browse does, with bodyBytes of its body (<0: all); false if
 // it is gone. Nothing is marked.

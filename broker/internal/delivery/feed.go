@@ -97,6 +97,3 @@ func (f *feed) Take(buf []deadline.Event) (n int, lagged bool) {
 
 // Subscribe keeps events from now on.
 func (f *feed) Subscribe() { f.on.Store(true) }
-
-// Wanted reports whether anybody has subscribed.
-func (f *feed) Wanted() bool { return f.on.Load() }

@@ -129,7 +129,7 @@ func (s *Transition) recycle() {
 
 // notifyLocked adds an event for the monitor, if there is one.
 func (s *Transition) notifyLocked(e deadline.Event) {
-	if s.Env.Feed.Wanted() {
+	if s.Env.Feed.on.Load() {
 		s.Events = append(s.Events, e)
 	}
 }

@@ -84,7 +84,7 @@ func (t *turn) addressAny(x *letterMove, at int, src store.Message, p *amqp.Prop
 		if len(targets) > 0 {
 			x.action = deadline.DeadLettered
 		}
-	case message.Cycles(policy.UndeliverableQueue, deaths):
+	case slices.Contains(message.DiedIn(deaths), policy.UndeliverableQueue):
 		targets = nil
 	default:
 		if targets = t.park(x); x.missing {

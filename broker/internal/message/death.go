@@ -2,7 +2,6 @@ package message
 
 import (
 	"fmt"
-	"slices"
 
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
@@ -89,12 +88,6 @@ func OriginalKeys(key []byte, headers amqp.Table, oneKey bool) []any {
 		keys = append(keys, cc)
 	}
 	return keys
-}
-
-// Cycles reports whether a message with that history has already died in the queue, without a
-// rejection by a consumer since.
-func Cycles(name string, deaths []any) bool {
-	return slices.Contains(DiedIn(deaths), name)
 }
 
 // DiedIn returns the queues in which a message with that history has died since a consumer last

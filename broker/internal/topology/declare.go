@@ -32,10 +32,6 @@ type Queues struct {
 	coming int                           // queues that are being saved
 }
 
-func (t *Queues) init(vh *VHost) {
-	t.vh, t.queues, t.owned = vh, map[string]*Queue{}, map[Owner]map[*Queue]struct{}{}
-}
-
 // Declare returns the queue of that name and makes it if it does not exist. For an
 // empty name it generates one. An existing queue must have been declared in the same way.
 // Declaring counts as use for x-expires. Errors: 403 reserved name, 405 another

@@ -209,7 +209,7 @@ func (t *Exchanges) checkSystem(name, what string) error {
 func (x *Exchange) removeLocked() {
 	vh := x.vh
 	delete(vh.Exchanges.exchanges, x.name)
-	vh.Exchanges.numbers.give(x.number)
+	vh.Exchanges.numbers.free = append(vh.Exchanges.numbers.free, x.number)
 	x.gone = true
 	vh.memory.giveLocked(x.footprint())
 	vh.changedLocked()
@@ -290,5 +290,3 @@ func (n *numbers) take() int32 {
 	n.next++
 	return n.next - 1
 }
-
-func (n *numbers) give(number int32) { n.free = append(n.free, number) }

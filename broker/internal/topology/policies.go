@@ -37,8 +37,6 @@ type Policies struct {
 	deferred      bool                // changes are not applied yet: only in a copy
 }
 
-func (t *Policies) init(vh *VHost) { t.vh, t.combined = vh, map[ruling]*applied{} }
-
 // ruling is the policies that apply to something, by policy.Kind; nil: none does.
 type ruling [2]*policy.Policy
 

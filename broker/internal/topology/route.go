@@ -112,7 +112,7 @@ func (r *routing) toQueueLocked(name []byte) {
 	if q.Arguments.Keeps {
 		r.refuse(q)
 	}
-	r.addQueue(q, -1)
+	r.out.add(Target{q, -1, r.bound})
 }
 
 // refuse prevents clients from publishing into a dead-letter sub-queue.
@@ -190,7 +190,7 @@ func (r *routing) followLocked(w way, key []byte) (bound bool) {
 		case d.goneLocked():
 			continue
 		case d.queue != nil:
-			r.addQueue(d.queue, w.ceilingMillis)
+			r.out.add(Target{d.queue, w.ceilingMillis, r.bound})
 		default:
 			r.reach(w)
 		}
@@ -211,10 +211,6 @@ func (r *routing) lowerLocked() {
 		r.fromLocked(x)
 	}
 	r.reached.reset()
-}
-
-func (r *routing) addQueue(q *Queue, ceilingMillis int64) {
-	r.out.add(Target{q, ceilingMillis, r.bound})
 }
 
 // reached are the exchanges that a message has reached. A few are in a list, and more are marked by their numbers.

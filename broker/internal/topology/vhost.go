@@ -55,10 +55,10 @@ func New(o Options) *VHost {
 		registry: o.Registry, lines: o.Lines, judge: o.Judge, memory: footprint{all: o.Registry},
 	}
 	vh.guard.init(o.Name, o.Registry)
-	vh.Policies.init(vh)
+	vh.Policies.vh, vh.Policies.combined = vh, map[ruling]*applied{}
 	vh.sweeps.vh = vh
 	vh.Exchanges.init(vh)
-	vh.Queues.init(vh)
+	vh.Queues.vh, vh.Queues.queues, vh.Queues.owned = vh, map[string]*Queue{}, map[Owner]map[*Queue]struct{}{}
 	return vh
 }
 

@@ -15,9 +15,6 @@ import (
 // RunsPath is the path of the operations that may take long.
 const RunsPath = "/api/curfew/runs"
 
-// runObject is a run as answers show it.
-func runObject(run operate.Run) Object { return object(operate.ListRuns.Op, run) }
-
 // Run does an operation that may take long, as a run, and answers when it has ended: with its error, or by answer. There is no limit of time
 // for that; if the client goes away, the run is cancelled. A client that prefers not to wait (RFC 7240: Prefer: respond-async, with the seconds
 // that it would wait as wait=N) gets 202 and the run, which then goes on without it.
@@ -57,7 +54,7 @@ func (r *Request) Run(op operate.Operation, at operate.QueueName, do func(contex
 		now := run.Run()
 		r.W.Header().Set("Location", RunsPath+"/"+now.ID)
 		r.W.Header().Set("Preference-Applied", "respond-async")
-		AnswerJSON(r.W, http.StatusAccepted, runObject(now))
+		AnswerJSON(r.W, http.StatusAccepted, object(operate.ListRuns.Op, now))
 		return nil
 	}
 	now := run.Run()

@@ -10,24 +10,23 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/settings"
 )
 
 // API calls the management API of a running Curfew and prints the answers in the chosen format.
 type API struct {
-	*client.Client
+	*Client
 	Printer
 	VHost string // "" unless the command has --vhost
 
 	url, user, passwordFile string
-	found                   *client.Endpoint // nil: not looked for yet
+	found                   *Endpoint // nil: not looked for yet
 }
 
 // WithAPI adds the flags of an API to a command and its subcommands.
 func WithAPI(cmd *cobra.Command) *API {
 	a := &API{}
-	a.Client = client.New(a.Endpoint)
+	a.Client = New(a.Endpoint)
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&a.url, "url", "", "management API of the running Curfew (default: CURFEW_URL, or on CURFEW_HTTP_ADDR)")
 	flags.StringVar(&a.user, "user", "", "its user (default CURFEW_USER)")
@@ -70,7 +69,7 @@ func WithVHost(cmd *cobra.Command) *API {
 }
 
 // Endpoint is the address of the API and the user that calls it: from flags or else from the environment.
-func (a *API) Endpoint() (e client.Endpoint, err error) {
+func (a *API) Endpoint() (e Endpoint, err error) {
 	if a.found != nil {
 		return *a.found, nil
 	}
@@ -104,9 +103,9 @@ const Precedence = `A command calls the management API at the first of these tha
 The user is --user, with the password in the file --password-file. Without them it is CURFEW_USER, with CURFEW_PASSWORD or
 CURFEW_PASSWORD_FILE; without these, guest.`
 
-func fromEnvironment() (client.Endpoint, error) {
+func fromEnvironment() (Endpoint, error) {
 	s, err := settings.Load()
-	e := client.Endpoint{URL: os.Getenv(urlVariable), User: string(s.User), Password: string(s.Password)}
+	e := Endpoint{URL: os.Getenv(urlVariable), User: string(s.User), Password: string(s.Password)}
 	if e.URL == "" {
 		e.URL = "http://" + settings.Reachable(string(s.HTTPAddr))
 	}

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"curfew/cmd/internal/client"
 )
 
 // completionLimit bounds how long a shell waits for names.
@@ -48,17 +46,17 @@ func Arguments(names ...cobra.CompletionFunc) cobra.CompletionFunc {
 
 // Queues completes the name of a queue of the virtual host.
 func (a *API) Queues(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.names(cmd, client.Path("queues", a.VHost))
+	return a.names(cmd, Path("queues", a.VHost))
 }
 
 // Exchanges completes the name of an exchange of the virtual host.
 func (a *API) Exchanges(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.names(cmd, client.Path("exchanges", a.VHost))
+	return a.names(cmd, Path("exchanges", a.VHost))
 }
 
 // VHosts completes the name of a virtual host.
 func (a *API) VHosts(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.names(cmd, client.Path("vhosts"))
+	return a.names(cmd, Path("vhosts"))
 }
 
 // names completes with the names in a list of the API. Empty names are left out.

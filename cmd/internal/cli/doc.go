@@ -1,4 +1,4 @@
-// Package cli is what the commands share: how they find and call a running Curfew (API), the checks of their arguments, shell
+// Package cli is what the commands share: how they find and call a running Curfew over HTTP (API, its management API; and /readyz), the checks of their arguments, shell
 // completion, --watch, the kinds of errors that have an exit code of their own, and how a result is printed: as a table for people, or as JSON for
 // programs (Printer).
 //

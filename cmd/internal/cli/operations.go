@@ -20,7 +20,6 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/operate"
-	"curfew/cmd/internal/client"
 )
 
 // Families are the commands of operations by their first word, each with the API that its subcommands call.
@@ -206,11 +205,11 @@ func (a *API) completion(name string) cobra.CompletionFunc {
 	switch name {
 	case "user":
 		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return a.names(cmd, client.Path("users"))
+			return a.names(cmd, Path("users"))
 		}
 	case "policy":
 		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return a.names(cmd, client.Path("policies", a.VHost))
+			return a.names(cmd, Path("policies", a.VHost))
 		}
 	case "vhost":
 		return a.VHosts
@@ -239,7 +238,7 @@ func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
 
 // Unknown adds to the error about something unknown where its names are listed.
 func Unknown(err error, op *operate.Op, name string) error {
-	if r, ok := errors.AsType[*client.Error](err); ok && r.Status == http.StatusNotFound && r.Reason == "Not Found" && op.Lists != "" {
+	if r, ok := errors.AsType[*Error](err); ok && r.Status == http.StatusNotFound && r.Reason == "Not Found" && op.Lists != "" {
 		r.Reason = fmt.Sprintf("there is no %s %q; %s lists them", op.Noun, name, op.Lists)
 	}
 	return err
@@ -291,7 +290,7 @@ func (a *API) Send(cmd *cobra.Command, op *operate.Op, parts ...map[string]any) 
 		return err
 	}
 	into := reflect.New(op.Result())
-	if err := client.Decode(answer, into.Interface()); err != nil {
+	if err := Decode(answer, into.Interface()); err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	result := into.Elem().Interface()

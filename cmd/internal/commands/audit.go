@@ -17,7 +17,7 @@ import (
 
 	"curfew/broker/deadletters"
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
+
 	"curfew/monitor/audit"
 )
 
@@ -102,7 +102,7 @@ func (a *auditCommands) location(format string) string {
 	if q.Limit > 0 {
 		v.Set("limit", strconv.Itoa(q.Limit))
 	}
-	return client.Path("curfew", "audit") + "?" + v.Encode()
+	return cli.Path("curfew", "audit") + "?" + v.Encode()
 }
 
 func (a *auditCommands) search() *cobra.Command {
@@ -169,8 +169,8 @@ func (a *auditCommands) newest(ctx context.Context) (list []audit.Record, err er
 
 // explain adds to an error how to turn the audit on.
 func (a *auditCommands) explain(err error) error {
-	if r, ok := errors.AsType[*client.Error](err); ok && r.Status == 404 {
-		return &client.Error{Status: 404, Reason: "this Curfew keeps no audit: that needs CURFEW_AUDIT=true and a CURFEW_DATA_DIR"}
+	if r, ok := errors.AsType[*cli.Error](err); ok && r.Status == 404 {
+		return &cli.Error{Status: 404, Reason: "this Curfew keeps no audit: that needs CURFEW_AUDIT=true and a CURFEW_DATA_DIR"}
 	}
 	return err
 }

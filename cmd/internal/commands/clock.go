@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 )
 
 // clockTime is what the API says of the clock.
@@ -55,7 +54,7 @@ queues, retries) happens in order of time, and has happened when the command ret
 
 func callClock(cmd *cobra.Command, a *cli.API, method string, send any) error {
 	var t clockTime
-	if err := a.Call(cmd.Context(), method, client.Path("curfew", "clock"), send, &t); err != nil {
+	if err := a.Call(cmd.Context(), method, cli.Path("curfew", "clock"), send, &t); err != nil {
 		return err
 	}
 	now, next := time.UnixMilli(t.Now).UTC(), "-"

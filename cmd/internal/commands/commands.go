@@ -12,7 +12,6 @@ import (
 
 	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 
 	"curfew/cmd/internal/node"
 	"curfew/cmd/internal/queues"
@@ -47,7 +46,7 @@ func Run(ctx context.Context, release Release, args []string, stdout, stderr io.
 }
 
 func exitCode(err error) int {
-	if r, ok := errors.AsType[*client.Error](err); ok && r.Status == http.StatusNotFound {
+	if r, ok := errors.AsType[*cli.Error](err); ok && r.Status == http.StatusNotFound {
 		return exitNotFound
 	}
 	if _, ok := errors.AsType[cli.UsageError](err); ok {

@@ -12,7 +12,6 @@ import (
 
 	"curfew/broker/definitions"
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 )
 
 func definitionsCommand() *cobra.Command {
@@ -32,9 +31,9 @@ type definitionsCommands struct{ *cli.API }
 
 func (d *definitionsCommands) at() string {
 	if d.VHost == "" {
-		return client.Path("definitions")
+		return cli.Path("definitions")
 	}
-	return client.Path("definitions", d.VHost)
+	return cli.Path("definitions", d.VHost)
 }
 
 func (d *definitionsCommands) fetch(ctx context.Context) (*definitions.Document, error) {

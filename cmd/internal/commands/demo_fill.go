@@ -17,7 +17,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"go.yaml.in/yaml/v3"
 
-	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/cli"
 )
 
 // vhost is the virtual host that is filled. The description tells it from one of that name that somebody else has made.
@@ -31,8 +31,8 @@ var ErrNotOurs = errors.New("it has a virtual host demo that is not of this comm
 
 // Filler fills the virtual host demo of a running Curfew with queues, deadlines, dead letters and consumers, by a script.
 type Filler struct {
-	*client.Client
-	At   client.Endpoint
+	*cli.Client
+	At   cli.Endpoint
 	AMQP string // URL; "" is on the host of At, where its API says that AMQP is
 	Out  io.Writer
 }
@@ -63,8 +63,8 @@ type role struct {
 // Clean deletes the virtual host, if it is the demo's. Records in the audit and alerts stay. found is false if there is none.
 func (f *Filler) Clean(ctx context.Context) (found bool, err error) {
 	var is struct{ Description string }
-	err = f.Call(ctx, http.MethodGet, client.Path("vhosts", vhost), nil, &is)
-	if failed, ok := errors.AsType[*client.Error](err); ok && failed.Status == http.StatusNotFound {
+	err = f.Call(ctx, http.MethodGet, cli.Path("vhosts", vhost), nil, &is)
+	if failed, ok := errors.AsType[*cli.Error](err); ok && failed.Status == http.StatusNotFound {
 		return false, nil
 	}
 	if err == nil && is.Description != description {
@@ -73,7 +73,7 @@ func (f *Filler) Clean(ctx context.Context) (found bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	return true, f.Call(ctx, http.MethodDelete, client.Path("vhosts", vhost), nil, nil)
+	return true, f.Call(ctx, http.MethodDelete, cli.Path("vhosts", vhost), nil, nil)
 }
 
 // Fill makes the virtual host, again if an earlier demo left it, and keeps it busy until ctx ends. The caller cleans up.
@@ -107,16 +107,16 @@ func (f *Filler) declare(ctx context.Context, s *script) error {
 		body any
 	}
 	all := []request{
-		{client.Path("vhosts", vhost), map[string]any{"description": description}},
-		{client.Path("permissions", vhost, f.At.User), map[string]any{"configure": ".*", "write": ".*", "read": ".*"}},
+		{cli.Path("vhosts", vhost), map[string]any{"description": description}},
+		{cli.Path("permissions", vhost, f.At.User), map[string]any{"configure": ".*", "write": ".*", "read": ".*"}},
 	}
 	for name, policy := range s.Policies {
-		all = append(all, request{client.Path("policies", vhost, name), policy})
+		all = append(all, request{cli.Path("policies", vhost, name), policy})
 	}
 	for i := range s.Queues {
 		q := &s.Queues[i]
 		fmt.Fprintf(f.Out, "  %-12s  %s\n", q.Name, q.Shows)
-		all = append(all, request{client.Path("queues", vhost, q.Name), map[string]any{"durable": true, "arguments": q.Arguments}})
+		all = append(all, request{cli.Path("queues", vhost, q.Name), map[string]any{"durable": true, "arguments": q.Arguments}})
 	}
 	for _, r := range all {
 		if err := f.Call(ctx, http.MethodPut, r.path, r.body, nil); err != nil {
@@ -267,7 +267,7 @@ func (f *Filler) address(ctx context.Context) (*url.URL, error) {
 			Port     int    `json:"port"`
 		} `json:"listeners"`
 	}
-	if err := f.Call(ctx, http.MethodGet, client.Path("overview"), nil, &overview); err != nil {
+	if err := f.Call(ctx, http.MethodGet, cli.Path("overview"), nil, &overview); err != nil {
 		return nil, err
 	}
 	schemes := map[string]string{"amqp": "amqp", "amqp/ssl": "amqps"}

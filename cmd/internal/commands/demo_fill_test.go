@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/cli"
 )
 
 // TestScript: every queue of the script has what it needs, and nothing else is in the file.
@@ -44,7 +44,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 		_, _ = w.Write([]byte(`{"name": "demo", "description": "the demo of the sales team"}`))
 	}))
 	defer s.Close()
-	f := &Filler{Client: client.New(func() (client.Endpoint, error) { return client.Endpoint{URL: s.URL}, nil }), At: client.Endpoint{URL: s.URL}, AMQP: "amqp://127.0.0.1:1"}
+	f := &Filler{Client: cli.New(func() (cli.Endpoint, error) { return cli.Endpoint{URL: s.URL}, nil }), At: cli.Endpoint{URL: s.URL}, AMQP: "amqp://127.0.0.1:1"}
 	require.ErrorIs(t, f.Fill(t.Context()), ErrNotOurs)
 	_, err := f.Clean(t.Context())
 	require.ErrorIs(t, err, ErrNotOurs)

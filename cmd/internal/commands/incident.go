@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
+
 	"curfew/cmd/internal/settings"
 
 	"curfew/monitor/incident"
@@ -113,7 +113,7 @@ func testSinks(ctx context.Context, out io.Writer, sink string) error {
 
 func testRemotely(cmd *cobra.Command, a *cli.API, sink string) error {
 	var answer struct{ Sinks map[string]string }
-	if err := a.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "incidents", "test"), map[string]string{"sink": sink}, &answer); err != nil {
+	if err := a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "incidents", "test"), map[string]string{"sink": sink}, &answer); err != nil {
 		return err
 	}
 	var failed error
@@ -171,7 +171,7 @@ func incidentListCommand(a *cli.API) *cobra.Command {
 		Args:  cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var all incident.Overview
-			if err := a.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "incidents"), nil, &all); err != nil {
+			if err := a.Call(cmd.Context(), http.MethodGet, cli.Path("curfew", "incidents"), nil, &all); err != nil {
 				return err
 			}
 			var rows [][]string
@@ -240,7 +240,7 @@ func ackCommand(a *cli.API) *cobra.Command {
 				ask.Duration = life.String()
 			}
 			return each(ids, func(id string) error {
-				return a.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "incidents", id, "ack"), ask, nil)
+				return a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "incidents", id, "ack"), ask, nil)
 			})
 		},
 	}
@@ -256,7 +256,7 @@ func unackCommand(a *cli.API) *cobra.Command {
 		Args:  someIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			return each(ids, func(id string) error {
-				return a.Call(cmd.Context(), http.MethodDelete, client.Path("curfew", "incidents", id, "ack"), nil, nil)
+				return a.Call(cmd.Context(), http.MethodDelete, cli.Path("curfew", "incidents", id, "ack"), nil, nil)
 			})
 		},
 	}
@@ -289,7 +289,7 @@ func maintenanceCommand(a *cli.API) *cobra.Command {
 			w.From = time.Now().Add(in)
 			w.Until = w.From.Add(life)
 			var made incident.Window
-			if err := a.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "maintenance"), w, &made); err != nil {
+			if err := a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "maintenance"), w, &made); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), made.ID)
@@ -316,7 +316,7 @@ func endMaintenanceCommand(a *cli.API) *cobra.Command {
 		Args:  someIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			return each(ids, func(id string) error {
-				return a.Call(cmd.Context(), http.MethodDelete, client.Path("curfew", "maintenance", id), nil, nil)
+				return a.Call(cmd.Context(), http.MethodDelete, cli.Path("curfew", "maintenance", id), nil, nil)
 			})
 		},
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/inject"
+
 	"curfew/cmd/internal/settings"
 )
 
 func injectCommand(version string) *cobra.Command {
 	var files []string
-	i := &inject.Injector{Image: "curfew:" + strings.TrimPrefix(version, "v"), Known: settings.Known}
+	i := &Injector{Image: "curfew:" + strings.TrimPrefix(version, "v"), Known: settings.Known}
 	cmd := &cobra.Command{
 		Use:   "inject -f FILE",
 		Short: "Add Curfew as a sidecar to Kubernetes manifests and print them",
@@ -52,7 +52,7 @@ which is deleted with the pod, and a warning is printed to standard error.
 	return cmd
 }
 
-func injectFile(cmd *cobra.Command, file string, i *inject.Injector) error {
+func injectFile(cmd *cobra.Command, file string, i *Injector) error {
 	in := io.NopCloser(cmd.InOrStdin())
 	if file != "-" {
 		opened, err := os.Open(file)

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
+
 	"curfew/cmd/internal/settings"
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/cluster"
@@ -195,7 +195,7 @@ func whatWasSeen(cmd *cobra.Command, a *cli.API, i *cluster.Inventory) (seen map
 	ctx, cancel := context.WithTimeout(cmd.Context(), seenTimeout)
 	defer cancel()
 	var status rabbitmq.Status
-	switch err := a.Call(ctx, http.MethodGet, client.Path("curfew", "rabbitmq"), nil, &status); {
+	switch err := a.Call(ctx, http.MethodGet, cli.Path("curfew", "rabbitmq"), nil, &status); {
 	case err != nil && cmd.Flags().Changed("url"):
 		return nil, "", err
 	case err != nil:

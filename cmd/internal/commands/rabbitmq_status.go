@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 
 	"curfew/monitor/printable"
 	"curfew/monitor/rabbitmq"
@@ -33,7 +32,7 @@ func rabbitmqStatusCommand() *cobra.Command {
 	a := cli.WithAPI(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		var s rabbitmq.Status
-		if err := a.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "rabbitmq"), nil, &s); err != nil {
+		if err := a.Call(cmd.Context(), http.MethodGet, cli.Path("curfew", "rabbitmq"), nil, &s); err != nil {
 			return err
 		}
 		var rows [][]string
@@ -104,7 +103,7 @@ func rabbitmqAllowCommand() *cobra.Command {
 	}
 	a := cli.WithAPI(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "rabbitmq", "allow"), map[string]string{"queue": args[0]}, nil)
+		return a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "rabbitmq", "allow"), map[string]string{"queue": args[0]}, nil)
 	}
 	return c
 }
@@ -114,7 +113,7 @@ func rabbitmqTurnCommand(use, short string) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cli.NoArguments}
 	a := cli.WithAPI(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "rabbitmq", use), nil, nil)
+		return a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "rabbitmq", use), nil, nil)
 	}
 	return c
 }

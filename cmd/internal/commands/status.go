@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
+
 	"curfew/cmd/internal/node"
 )
 
@@ -26,7 +26,7 @@ func statusCommand() *cobra.Command {
 	a := cli.WithAPI(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		var s node.Status
-		if err := a.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "status"), nil, &s); err != nil {
+		if err := a.Call(cmd.Context(), http.MethodGet, cli.Path("curfew", "status"), nil, &s); err != nil {
 			return err
 		}
 		if err := a.Print(cmd.OutOrStdout(), s, []string{"CURFEW " + s.Version + "!", s.Health + "!="}, statusRows(&s)); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/cli"
 	"curfew/monitor"
 	"curfew/monitor/incident"
 )
@@ -99,11 +99,11 @@ func TestOpsOffersNothingElse(t *testing.T) {
 func TestReady(t *testing.T) {
 	o := newOpsEndpoints(prometheus.NewRegistry())
 	addr := startOps(t, o)
-	err := client.Ready(t.Context(), addr)
+	err := cli.Ready(t.Context(), addr)
 	assert.ErrorContains(t, err, "not ready")
 	assert.ErrorContains(t, err, "starting")
 	o.enter(ready)
-	assert.NoError(t, client.Ready(t.Context(), addr))
+	assert.NoError(t, cli.Ready(t.Context(), addr))
 }
 
 // startOps serves o on a free port for the test and returns its address.

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 )
 
 // binder has the flags of bind and unbind.
@@ -66,7 +65,7 @@ func Unbind() *cobra.Command {
 			}
 			return say(b.API, cmd, one, fmt.Sprintf("removed the binding of %q to exchange %q", args[1], args[0]))
 		}
-		return &client.Error{Status: http.StatusNotFound, Reason: fmt.Sprintf("%q is not bound to exchange %q with routing key %q and these arguments; other bindings between them: %d", args[1], args[0], b.key, len(list))}
+		return &cli.Error{Status: http.StatusNotFound, Reason: fmt.Sprintf("%q is not bound to exchange %q with routing key %q and these arguments; other bindings between them: %d", args[1], args[0], b.key, len(list))}
 	}
 	return c
 }
@@ -93,5 +92,5 @@ func (b *binder) path(ends []string, more ...string) string {
 	if b.toExchange {
 		kind = "e"
 	}
-	return client.Path(append([]string{"bindings", b.VHost, "e", ends[0], kind, ends[1]}, more...)...)
+	return cli.Path(append([]string{"bindings", b.VHost, "e", ends[0], kind, ends[1]}, more...)...)
 }

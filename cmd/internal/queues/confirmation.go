@@ -11,7 +11,6 @@ import (
 
 	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 )
 
 // confirmation is the value of --confirm: how many messages the caller expects to be deleted, and, after an @, the position in the queue up to
@@ -42,7 +41,7 @@ func (*confirmation) Type() string { return "number" }
 func (c *confirmation) purge(a *cli.API, cmd *cobra.Command, path, which string) error {
 	var answer operate.Deleted
 	err := a.Call(cmd.Context(), http.MethodPost, path, map[string]any{"filter": c.Filter, "confirm": c.Confirm, "position": c.Position}, &answer)
-	if asks, ok := errors.AsType[*client.Error](err); ok && asks.Status == http.StatusConflict && asks.Kind == "unconfirmed" {
+	if asks, ok := errors.AsType[*cli.Error](err); ok && asks.Status == http.StatusConflict && asks.Kind == "unconfirmed" {
 		if asks.Matched == 0 {
 			return cli.Unconfirmedf("no messages %s: there is nothing to delete", which)
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 )
 
 // Consumer is a consumer, or a channel that holds messages it got with basic.get.
@@ -92,9 +91,9 @@ func ConsumersOf(ctx context.Context, a *cli.API, queue string) ([]Consumer, err
 
 // consumers are those of a virtual host and a queue, or of all.
 func consumers(ctx context.Context, a *cli.API, of ...string) (text []byte, list []Consumer, err error) {
-	text, err = a.Fetch(ctx, http.MethodGet, client.Path(append([]string{"curfew", "consumers"}, of...)...), http.NoBody)
+	text, err = a.Fetch(ctx, http.MethodGet, cli.Path(append([]string{"curfew", "consumers"}, of...)...), http.NoBody)
 	if err == nil {
-		err = client.Decode(text, &list)
+		err = cli.Decode(text, &list)
 	}
 	return text, list, err
 }
@@ -183,9 +182,9 @@ func listArguments(cmd *cobra.Command, args []string) error {
 }
 
 func connections(a *cli.API, cmd *cobra.Command) (text []byte, list []connection, err error) {
-	text, err = a.Fetch(cmd.Context(), http.MethodGet, client.Path("connections"), http.NoBody)
+	text, err = a.Fetch(cmd.Context(), http.MethodGet, cli.Path("connections"), http.NoBody)
 	if err == nil {
-		err = client.Decode(text, &list)
+		err = cli.Decode(text, &list)
 	}
 	return text, list, err
 }
@@ -209,7 +208,7 @@ has it. What it holds goes back to its queues, and what is past its deadline exp
 				return err
 			}
 			header := http.Header{"X-Reason": {why}}
-			if err := a.CallWith(cmd.Context(), header, http.MethodDelete, client.Path("connections", one.Name)); err != nil {
+			if err := a.CallWith(cmd.Context(), header, http.MethodDelete, cli.Path("connections", one.Name)); err != nil {
 				return err
 			}
 			return say(a, cmd, map[string]any{"closed": one.Name}, fmt.Sprintf("closed %s, of user %s", one.Name, one.User))
@@ -239,7 +238,7 @@ func find(list []connection, name string) (*connection, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, &client.Error{Status: http.StatusNotFound, Reason: fmt.Sprintf("there is no connection %q (curfew connections lists them)", name)}
+		return nil, &cli.Error{Status: http.StatusNotFound, Reason: fmt.Sprintf("there is no connection %q (curfew connections lists them)", name)}
 	case 1:
 		return found[0], nil
 	}
@@ -274,9 +273,9 @@ func Channels() *cobra.Command {
 	a := cli.WithAPI(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		var list []channel
-		text, err := a.Fetch(cmd.Context(), http.MethodGet, client.Path("channels"), http.NoBody)
+		text, err := a.Fetch(cmd.Context(), http.MethodGet, cli.Path("channels"), http.NoBody)
 		if err == nil {
-			err = client.Decode(text, &list)
+			err = cli.Decode(text, &list)
 		}
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 
 	"curfew/broker/deadletters"
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
+
 	"curfew/monitor/printable"
 )
 
@@ -40,7 +40,7 @@ func (d *deadLetters) show() *cobra.Command {
 				return err
 			}
 			var l wholeLetter
-			path := client.Path("curfew", "deadletters", d.VHost, args[0], "messages", strconv.FormatUint(seq, 10))
+			path := cli.Path("curfew", "deadletters", d.VHost, args[0], "messages", strconv.FormatUint(seq, 10))
 			if err := d.Call(cmd.Context(), http.MethodGet, path, nil, &l); err != nil {
 				return err
 			}

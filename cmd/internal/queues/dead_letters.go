@@ -16,7 +16,6 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/queue"
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 )
 
 // deadLetters look at, replay, edit and delete dead letters.
@@ -32,7 +31,9 @@ func AddDeadLetters(f *cli.Families) {
   curfew dlq replay orders.dead --dry-run
   curfew dlq replay orders.dead --filter 'died > ago("2h")' --rate 100`
 	d := &deadLetters{api}
-	c.AddCommand(cli.Watched(d.groups()), cli.Watched(d.peek()), cli.Watched(d.search()), d.show(), d.filters(), d.replay(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
+	peek := d.finder("peek <queue>", "Show a queue's first messages with their history; removes nothing", 10, false)
+	search := d.finder("search <queue>", "Show the dead letters that the filter selects; removes nothing", 100, true)
+	c.AddCommand(cli.Watched(d.groups()), cli.Watched(peek), cli.Watched(search), d.show(), d.filters(), d.replay(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
 	d.OffersQueues(c)
 }
 
@@ -90,14 +91,6 @@ func when(t time.Time) string {
 		return "-"
 	}
 	return t.UTC().Format(time.RFC3339)
-}
-
-func (d *deadLetters) peek() *cobra.Command {
-	return d.finder("peek <queue>", "Show a queue's first messages with their history; removes nothing", 10, false)
-}
-
-func (d *deadLetters) search() *cobra.Command {
-	return d.finder("search <queue>", "Show the dead letters that the filter selects; removes nothing", 100, true)
 }
 
 func (d *deadLetters) finder(use, short string, count int, filtered bool) *cobra.Command {
@@ -282,7 +275,7 @@ func (d *deadLetters) importFile() *cobra.Command {
 			if err := d.Upload(cmd.Context(), letters(d.VHost, args[0], "import"), in, &text); err != nil {
 				return err
 			}
-			if err := client.Decode(text.Bytes(), &answer); err != nil {
+			if err := cli.Decode(text.Bytes(), &answer); err != nil {
 				return err
 			}
 			return d.Print(cmd.OutOrStdout(), answer, []string{"IMPORTED"}, [][]string{{strconv.Itoa(answer.Imported)}})

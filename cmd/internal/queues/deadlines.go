@@ -11,7 +11,6 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 )
 
 // deadlines list and change the deadlines of queued messages.
@@ -24,7 +23,7 @@ func AddDeadlines(f *cli.Families) {
   curfew deadlines extend orders 17 --by 10m
   curfew deadlines fire orders --message-id 5f1c`
 	d := &deadlines{api}
-	c.AddCommand(d.extend(), d.shorten(), d.cancel(), d.fire())
+	c.AddCommand(d.shift("extend", "Give a message more time", 1), d.shift("shorten", "Give a message less time", -1), d.cancel(), d.fire())
 	d.OffersQueues(c)
 }
 
@@ -70,19 +69,11 @@ func (d *deadlines) find(cmd *cobra.Command, args []string, id string) (string, 
 	}
 	switch len(answer.Items) {
 	case 0:
-		return "", &client.Error{Status: http.StatusNotFound, Reason: fmt.Sprintf("no ready message in %q has message-id %q", args[0], id)}
+		return "", &cli.Error{Status: http.StatusNotFound, Reason: fmt.Sprintf("no ready message in %q has message-id %q", args[0], id)}
 	case 1:
 		return strconv.FormatUint(uint64(answer.Items[0].Seq), 10), nil
 	}
 	return "", cli.Usagef("several messages in %q have message-id %q; name one by its number (curfew dlq search %s --filter '%s')", args[0], id, args[0], body.Filter)
-}
-
-func (d *deadlines) extend() *cobra.Command {
-	return d.shift("extend", "Give a message more time", 1)
-}
-
-func (d *deadlines) shorten() *cobra.Command {
-	return d.shift("shorten", "Give a message less time", -1)
 }
 
 func (d *deadlines) shift(use, short string, sign int64) *cobra.Command {

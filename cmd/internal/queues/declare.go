@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 )
 
 // Declare is the command that declares queues and exchanges.
@@ -99,7 +98,7 @@ func (d *declarer) declare(cmd *cobra.Command, what, path string, want *declarat
 		return err
 	}
 	err = d.Call(cmd.Context(), http.MethodPut, path, want, nil)
-	var refused *client.Error
+	var refused *cli.Error
 	if !missing && errors.As(err, &refused) && refused.Status == http.StatusBadRequest {
 		if list := want.differences(&have); len(list) > 0 {
 			return d.printDifferences(cmd, what, list)
@@ -134,7 +133,7 @@ func cell(v any) string {
 }
 
 func isMissing(err error) bool {
-	var failed *client.Error
+	var failed *cli.Error
 	return errors.As(err, &failed) && failed.Status == http.StatusNotFound
 }
 
@@ -167,7 +166,7 @@ func DeclareQueue(a *cli.API, name string) *cobra.Command {
 				return err
 			}
 			want := declaration{Durable: q.durable, AutoDelete: q.autoDelete, Arguments: arguments}
-			return d.declare(cmd, fmt.Sprintf("queue %q", args[0]), client.Path("queues", d.VHost, args[0]), &want)
+			return d.declare(cmd, fmt.Sprintf("queue %q", args[0]), cli.Path("queues", d.VHost, args[0]), &want)
 		},
 		ValidArgsFunction: cli.Arguments(d.Queues),
 	}
@@ -247,7 +246,7 @@ func (d *declarer) exchange() *cobra.Command {
 			if alternate != "" {
 				want.Arguments["alternate-exchange"] = alternate
 			}
-			return d.declare(cmd, fmt.Sprintf("exchange %q", args[0]), client.Path("exchanges", d.VHost, args[0]), &want)
+			return d.declare(cmd, fmt.Sprintf("exchange %q", args[0]), cli.Path("exchanges", d.VHost, args[0]), &want)
 		},
 		ValidArgsFunction: cli.Arguments(d.Exchanges),
 	}

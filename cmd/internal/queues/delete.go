@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 )
 
 // Delete is the command that deletes queues and exchanges.
@@ -37,7 +36,7 @@ No more are deleted than that: if others arrive before the deletion, the queue s
   curfew delete queue orders --confirm 118`,
 		Args: cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path := client.Path("queues", d.VHost, args[0])
+			path := cli.Path("queues", d.VHost, args[0])
 			var is held
 			count := func() error { return d.Call(cmd.Context(), http.MethodGet, path, nil, &is) }
 			if confirm >= 0 {
@@ -54,7 +53,7 @@ No more are deleted than that: if others arrive before the deletion, the queue s
 				condition += "&if-empty=true"
 			}
 			err := d.Call(cmd.Context(), http.MethodDelete, path+condition, nil, nil)
-			var refused *client.Error
+			var refused *cli.Error
 			if errors.As(err, &refused) && refused.Status == http.StatusBadRequest && count() == nil && is.all() > most {
 				return is.unconfirmed(args[0])
 			}
@@ -94,7 +93,7 @@ func (d *deleter) exchange() *cobra.Command {
 		Example: `  curfew delete exchange events --if-unused`,
 		Args:    cli.Exactly(1, "an exchange"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := d.Call(cmd.Context(), http.MethodDelete, client.Path("exchanges", d.VHost, args[0])+fmt.Sprintf("?if-unused=%t", unused), nil, nil); err != nil {
+			if err := d.Call(cmd.Context(), http.MethodDelete, cli.Path("exchanges", d.VHost, args[0])+fmt.Sprintf("?if-unused=%t", unused), nil, nil); err != nil {
 				return err
 			}
 			return say(d.API, cmd, map[string]any{"deleted": args[0]}, fmt.Sprintf("deleted exchange %q", args[0]))

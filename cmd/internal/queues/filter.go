@@ -9,7 +9,6 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 )
 
 // filterFlags are the flags that select dead letters.
@@ -74,9 +73,9 @@ func (d *deadLetters) filters() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return d.Call(cmd.Context(), http.MethodPut, client.Path("curfew", "deadletters", d.VHost, args[0], "filters", save), operate.SavedFilter{Filter: filter}, nil)
+				return d.Call(cmd.Context(), http.MethodPut, cli.Path("curfew", "deadletters", d.VHost, args[0], "filters", save), operate.SavedFilter{Filter: filter}, nil)
 			case remove != "":
-				return d.Call(cmd.Context(), http.MethodDelete, client.Path("curfew", "deadletters", d.VHost, args[0], "filters", remove), nil, nil)
+				return d.Call(cmd.Context(), http.MethodDelete, cli.Path("curfew", "deadletters", d.VHost, args[0], "filters", remove), nil, nil)
 			}
 			list, err := d.savedFilters(cmd, args[0])
 			if err != nil {
@@ -97,5 +96,5 @@ func (d *deadLetters) filters() *cobra.Command {
 
 // letters is the API path of an operation on a queue's dead letters.
 func letters(vhost, name, what string) string {
-	return client.Path("curfew", "deadletters", vhost, name, what)
+	return cli.Path("curfew", "deadletters", vhost, name, what)
 }

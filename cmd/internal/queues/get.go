@@ -11,7 +11,6 @@ import (
 
 	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 )
 
 // message is a message as the API returns it to a get or a peek.
@@ -56,7 +55,7 @@ func Get() *cobra.Command {
 			how, send = "get", map[string]any{"count": count, "ackmode": "ack_requeue_false", "encoding": "auto"}
 		}
 		var list []message
-		if err := a.Call(cmd.Context(), http.MethodPost, client.Path("queues", a.VHost, args[0], how), send, &list); err != nil {
+		if err := a.Call(cmd.Context(), http.MethodPost, cli.Path("queues", a.VHost, args[0], how), send, &list); err != nil {
 			return err
 		}
 		if err := printMessages(a, cmd, list, body); err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 )
 
 // pastNumbers is the history as the API shows it: an entry for each point, nil where nothing is known.
@@ -49,12 +48,12 @@ a space is a time of which nothing is known. It takes a user who may see the sta
 				query.Set("vhost", a.VHost)
 				query.Set("queue", args[0])
 			}
-			text, err := a.Fetch(cmd.Context(), http.MethodGet, client.Path("curfew", "history")+"?"+query.Encode(), http.NoBody)
+			text, err := a.Fetch(cmd.Context(), http.MethodGet, cli.Path("curfew", "history")+"?"+query.Encode(), http.NoBody)
 			if err != nil {
 				return err
 			}
 			var past pastNumbers
-			if err := client.Decode(text, &past); err != nil {
+			if err := cli.Decode(text, &past); err != nil {
 				return err
 			}
 			if a.JSON() {

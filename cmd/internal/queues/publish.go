@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 )
 
 // publisher has the flags of publish.
@@ -96,7 +95,7 @@ func (p *publisher) run(cmd *cobra.Command, args []string) error {
 	var answer struct {
 		Routed bool `json:"routed"`
 	}
-	if err := p.Call(cmd.Context(), http.MethodPost, client.Path("exchanges", p.VHost, exchange, "publish"), send, &answer); err != nil {
+	if err := p.Call(cmd.Context(), http.MethodPost, cli.Path("exchanges", p.VHost, exchange, "publish"), send, &answer); err != nil {
 		return err
 	}
 	if p.JSON() || answer.Routed {

@@ -16,7 +16,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 
 	"curfew/monitor"
 )
@@ -107,9 +106,9 @@ WAITING how many wait for their next try (see curfew retries).`,
 			if by == nil {
 				return cli.Usagef("--sort: %q is invalid: want %s", order, strings.Join(slices.Sorted(maps.Keys(orders)), ", "))
 			}
-			path, vhost := client.Path("queues"), "VHOST"
+			path, vhost := cli.Path("queues"), "VHOST"
 			if cmd.Flags().Changed("vhost") {
-				path, vhost = client.Path("queues", q.VHost), "VHOST?"
+				path, vhost = cli.Path("queues", q.VHost), "VHOST?"
 			}
 			var list []map[string]any
 			if err := q.Call(cmd.Context(), http.MethodGet, path, nil, &list); err != nil {
@@ -194,7 +193,7 @@ func rate(queue map[string]any, of string) string {
 // may not see them.
 func (q *queues) forecasts(ctx context.Context) map[[2]string]monitor.Forecast {
 	var list []monitor.Forecast
-	if q.Call(ctx, http.MethodGet, client.Path("curfew", "forecasts"), nil, &list) != nil {
+	if q.Call(ctx, http.MethodGet, cli.Path("curfew", "forecasts"), nil, &list) != nil {
 		return nil
 	}
 	byName := map[[2]string]monitor.Forecast{}
@@ -233,7 +232,7 @@ func (q *queues) peek() *cobra.Command {
 				body["from"] = "tail"
 			}
 			var list []queuedMessage
-			if err := q.Call(cmd.Context(), http.MethodPost, client.Path("queues", q.VHost, args[0], "peek"), body, &list); err != nil {
+			if err := q.Call(cmd.Context(), http.MethodPost, cli.Path("queues", q.VHost, args[0], "peek"), body, &list); err != nil {
 				return err
 			}
 			var rows [][]string

@@ -11,7 +11,6 @@ import (
 
 	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 )
 
 // queueSettings are the settings of a queue as the API shows them.
@@ -29,14 +28,14 @@ func (q *queues) show() *cobra.Command {
 		Short: "Show a queue: its settings, its messages, what will become of them, and its consumers",
 		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := q.Fetch(cmd.Context(), http.MethodGet, client.Path("queues", q.VHost, args[0]), http.NoBody)
+			text, err := q.Fetch(cmd.Context(), http.MethodGet, cli.Path("queues", q.VHost, args[0]), http.NoBody)
 			if err != nil {
 				return err
 			}
 			var all map[string]any
 			var is queueSettings
 			for _, v := range []any{&all, &is} {
-				if err := client.Decode(text, v); err != nil {
+				if err := cli.Decode(text, v); err != nil {
 					return err
 				}
 			}
@@ -188,7 +187,7 @@ func (s *queueSettings) ownDeadLetterQueue() string {
 // ahead are the rows about the queue's deadlines. Those that the user may not see are left out.
 func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
 	var next messages.DeadlinePage
-	if q.Call(ctx, http.MethodGet, client.Path("curfew", "deadlines", q.VHost, name)+"?count=1", nil, &next) == nil {
+	if q.Call(ctx, http.MethodGet, cli.Path("curfew", "deadlines", q.VHost, name)+"?count=1", nil, &next) == nil {
 		text := fmt.Sprint(next.Total)
 		if len(next.Items) > 0 {
 			text += ", " + firstDeadline(&next.Items[0])

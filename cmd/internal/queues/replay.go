@@ -15,7 +15,6 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
-	"curfew/cmd/internal/client"
 
 	"curfew/monitor/printable"
 )
@@ -157,7 +156,7 @@ func (d *deadLetters) resume() *cobra.Command {
 		Args:  cli.Exactly(1, "the ID of a replay"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var run deadletters.Replay
-			err := d.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "replays", args[0], "resume"), nil, &run)
+			err := d.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "replays", args[0], "resume"), nil, &run)
 			if err == nil {
 				run, err = d.follow(cmd.Context(), cmd.ErrOrStderr(), run.ID)
 			}
@@ -175,7 +174,7 @@ func (d *deadLetters) follow(ctx context.Context, errOut io.Writer, id string) (
 	defer restore()
 	bar := cli.OnTerminal(errOut)
 	for {
-		err = d.Call(ctx, http.MethodGet, client.Path("curfew", "replays", id), nil, &run)
+		err = d.Call(ctx, http.MethodGet, cli.Path("curfew", "replays", id), nil, &run)
 		if err != nil && ctx.Err() == nil {
 			return run, err
 		}

@@ -44,10 +44,6 @@ type reviewPage struct {
 	Review deadletters.Review
 }
 
-func editURL(vhost, queue string, seq uint64) string {
-	return ui.MessageURL(EditPath, vhost, queue, seq)
-}
-
 func (d Pages) edit(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
 	p := &editPage{VHost: q.Get("vhost"), Queue: q.Get("name")}

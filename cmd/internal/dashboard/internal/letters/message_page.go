@@ -40,7 +40,7 @@ func (p *messagePage) actions(s *ui.Info) g.Node {
 		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("of", "selected"), ui.Hidden("pick", number), ui.Hidden("shown", p.Position.String()),
 		ui.Spaced(
 			g.If(p.May.replay && ready, does(replayPath, "primary", "Replay…")),
-			g.If(p.May.resend && ready, h.A(h.Class("button"), ui.Href(editURL(p.VHost, p.Queue, p.Seq)), g.Text("Change and replay…"))),
+			g.If(p.May.resend && ready, h.A(h.Class("button"), ui.Href(ui.MessageURL(EditPath, p.VHost, p.Queue, p.Seq)), g.Text("Change and replay…"))),
 			g.If(p.May.purge && ready, does(purgePath, "danger asks", "Delete…")),
 			g.If(p.May.replay && ready, ui.Faint("Replay first shows where the message would go, and what would become of it there.")),
 			g.If(!ready, ui.Class("tag warn", g.Text("a consumer has it")))))

@@ -137,7 +137,7 @@ func (p *plan) Draw(s *ui.Info) ui.Drawing {
 				ui.Link(URL(p.Queue.VHost, p.Queue.Name), g.Text(back))),
 			h.Div(h.Class("columns"),
 				ui.Card("what", "What", nil, p.facts()),
-				ui.Card("where", "Where they go", nil, p.targets())),
+				ui.Card("where", "Where they go", nil, drawTargets(p.Queue.VHost, p.Run.Targets))),
 		}),
 		ui.Card("how", "How", nil, p.options(s)),
 	}}
@@ -204,8 +204,6 @@ func (p *plan) facts() g.Node {
 			return ui.Fact("Would stay", g.Text(ui.Number(p.Run.Skipped[why])), g.Text(" "), ui.Faint(skippedWords(string(why))))
 		}))
 }
-
-func (p *plan) targets() g.Node { return drawTargets(p.Queue.VHost, p.Run.Targets) }
 
 // drawTargets lists where messages would go.
 func drawTargets(vhost string, targets []deadletters.Target) g.Node {

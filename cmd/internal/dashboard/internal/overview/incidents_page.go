@@ -57,7 +57,7 @@ func (p *page) one(s *ui.Info, i *incident.Incident) g.Node {
 		h.P(g.Text(i.Do), g.Text(" "), h.Code(ui.Name(i.Command))),
 		h.P(ui.Spaced(
 			ui.Follow("related", i.Page, "Look"),
-			g.If(i.Runbook != "", ui.Outside(i.Runbook, "What to do")),
+			g.If(i.Runbook != "", h.A(h.Href(i.Runbook), h.Rel("external noopener"), g.Text("What to do"))),
 			ui.Faint(i.Alertname))),
 		h.P(g.If(s.User.Admin, p.actions(s, i))),
 		ui.Details("History", g.Map(i.History, entry)))

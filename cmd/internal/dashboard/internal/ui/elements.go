@@ -49,11 +49,6 @@ func Follow(relation, to, text string) g.Node {
 	return h.A(h.Rel(relation), Href(to), g.Text(text))
 }
 
-// Outside links to a page of another site. Only the operator's settings may name it.
-func Outside(to, text string) g.Node {
-	return h.A(h.Href(to), h.Rel("external noopener"), g.Text(text))
-}
-
 // QueueLink links a queue's name to url, followed by its virtual host unless that is "/".
 func QueueLink(url, vhost, queue string) g.Node {
 	if vhost == "/" {

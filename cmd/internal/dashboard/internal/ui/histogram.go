@@ -79,12 +79,12 @@ func within(l *monitor.Lateness, share float64) string {
 func (l *Histogram) Draw(over string) g.Node {
 	or := func(text string) g.Node {
 		if text == "" {
-			return bold(l.above)
+			return Bold(l.above)
 		}
-		return bold(text)
+		return Bold(text)
 	}
 	return g.Group{
-		h.P(h.Class("note"), bold(Plural(l.Total, "message")), g.Text(" "+over+". Half left their queue "), or(l.half), g.Text(" after their deadline, 99 in 100 "), or(l.Most), g.Text(", all "), or(l.All), g.Text("."),
+		h.P(h.Class("note"), Bold(Plural(l.Total, "message")), g.Text(" "+over+". Half left their queue "), or(l.half), g.Text(" after their deadline, 99 in 100 "), or(l.Most), g.Text(", all "), or(l.All), g.Text("."),
 			g.If(l.late > 0, g.Group{g.Text(" "), h.Span(h.Class("bad"), g.Text(Plural(l.late, "message")+" expired more than "+Span(deadline.LateAfter)+" late."))})),
 		h.Table(h.Class("bars"), h.TBody(g.Map(l.rows, histogramRow.draw))),
 		h.P(h.Class("faint"), g.Text("The scale is logarithmic.")),

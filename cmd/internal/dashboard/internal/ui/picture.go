@@ -21,5 +21,3 @@ func picture(width, height int, children ...g.Node) g.Node {
 func Strip(share int, attributes ...g.Node) g.Node {
 	return picture(100, 10, h.Aria("hidden", "true"), rectangle(0, 1, share, 8, attributes...))
 }
-
-func bold(text string) g.Node { return h.B(g.Text(text)) }

@@ -271,7 +271,7 @@ func (t *Timeline) sums() g.Node {
 		if !is {
 			return nil
 		}
-		return h.Span(h.Class("key "+class), bold(Number(n)), g.Text(" "+what))
+		return h.Span(h.Class("key "+class), Bold(Number(n)), g.Text(" "+what))
 	}
 	safe := "safe"
 	if !t.Forecast {
@@ -282,8 +282,8 @@ func (t *Timeline) sums() g.Node {
 		entry(t.Forecast, "risk", t.atRisk, "at risk"), g.Text(" "),
 		entry(t.Forecast, "expires", t.willExpire, "at risk and nearly due"), g.Text(" "),
 		entry(true, "held", t.Held, "held past their deadline"), g.Text(" "),
-		h.Span(g.Text("· "), bold(Number(t.Inside)), g.Text(" within "+t.Window),
-			g.If(t.Later > 0, g.Group{g.Text(" · "), bold(Number(t.Later)), g.Text(" later")})))
+		h.Span(g.Text("· "), Bold(Number(t.Inside)), g.Text(" within "+t.Window),
+			g.If(t.Later > 0, g.Group{g.Text(" · "), Bold(Number(t.Later)), g.Text(" later")})))
 }
 
 // table has the same numbers as text.

@@ -1,4 +1,4 @@
-package inject
+package commands
 
 import (
 	_ "embed"
@@ -20,7 +20,7 @@ const (
 
 // The claim template for a StatefulSet: each of its pods gets a claim.
 //
-//go:embed claim.yaml
+//go:embed inject_claim.yaml
 var claimText []byte
 
 // addVolume gives the pods of a workload the volume in which messages are stored. notes are

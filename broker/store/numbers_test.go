@@ -1,4 +1,4 @@
-package numbers
+package store
 
 import (
 	"math/rand/v2"
@@ -10,7 +10,7 @@ import (
 
 func TestNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	var s Set
+	var s numberSet
 	model := map[uint64]bool{}
 	for range 500 {
 		n := uint64(rng.IntN(100))
@@ -26,7 +26,7 @@ func TestNumbers(t *testing.T) {
 
 func TestSpans(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
-	var s Spans
+	var s numberSpans
 	model := map[uint64]bool{}
 	for n := uint64(1); n < 300; n++ {
 		if rng.IntN(3) > 0 {

@@ -1,4 +1,4 @@
-package inject
+package commands
 
 import (
 	"bytes"
@@ -22,11 +22,11 @@ func injected(t *testing.T, manifest string) string {
 	return out.String()
 }
 
-// TestManifests: a file with every kind of document. To see a change: curfew inject --image curfew:1 -f testdata/app.yaml.
+// TestManifests: a file with every kind of document. To see a change: curfew inject --image curfew:1 -f testdata/inject/app.yaml.
 func TestManifests(t *testing.T) {
-	app, err := os.ReadFile("testdata/app.yaml")
+	app, err := os.ReadFile("testdata/inject/app.yaml")
 	require.NoError(t, err)
-	want, err := os.ReadFile("testdata/app.injected.yaml")
+	want, err := os.ReadFile("testdata/inject/app.injected.yaml")
 	require.NoError(t, err)
 	got := injected(t, string(app))
 	assert.Equal(t, string(want), got)
@@ -86,7 +86,7 @@ spec: {template: {metadata: {annotations: {curfew.dev/image: inner, curfew.dev/i
 }
 
 func FuzzManifests(f *testing.F) {
-	app, err := os.ReadFile("testdata/app.yaml")
+	app, err := os.ReadFile("testdata/inject/app.yaml")
 	require.NoError(f, err)
 	f.Add(string(app))
 	f.Add("kind: Pod\nspec: &a {containers: *a}\n")

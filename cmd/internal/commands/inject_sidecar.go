@@ -1,4 +1,4 @@
-package inject
+package commands
 
 import (
 	_ "embed"
@@ -15,7 +15,7 @@ const (
 	stopSeconds = "60"
 )
 
-//go:embed sidecar.yaml
+//go:embed inject_sidecar.yaml
 var sidecarText []byte
 
 // inject adds the sidecar to the pods of a workload, replacing an existing one.
