@@ -53,10 +53,7 @@ func Delayed(w io.Writer, in io.Reader, more []DelayedExchange, s cluster.Server
 		return nil, errors.New("the definitions have no exchange of type x-delayed-message")
 	}
 	d.note("The plugin's own messages are in no definitions: move publishers first, and stop the old node when its messages_delayed is 0.")
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return d.notes, encoder.Encode(d.all)
+	return d.notes, d.write(w)
 }
 
 // definitions are those of RabbitMQ, as JSON.
@@ -66,8 +63,19 @@ type definitions struct {
 	notes  []string
 }
 
+// note adds a note for the operator, once.
 func (d *definitions) note(format string, a ...any) {
-	d.notes = append(d.notes, fmt.Sprintf(format, a...))
+	if text := fmt.Sprintf(format, a...); !slices.Contains(d.notes, text) {
+		d.notes = append(d.notes, text)
+	}
+}
+
+// write writes them for an import.
+func (d *definitions) write(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(d.all)
 }
 
 // list returns the objects of one kind.
@@ -86,10 +94,10 @@ func (d *definitions) add(kind string, o object) {
 	d.all[kind] = append(entries, o)
 }
 
-// named returns the object of one kind with a name in the virtual host of x; nil: there is none.
-func (d *definitions) named(kind string, x object, name string) object {
+// named returns the object of one kind with a name in a virtual host; nil: there is none.
+func (d *definitions) named(kind string, vhost any, name string) object {
 	for _, o := range d.list(kind) {
-		if o["name"] == name && o["vhost"] == x["vhost"] {
+		if o["name"] == name && o["vhost"] == vhost {
 			return o
 		}
 	}
@@ -105,7 +113,7 @@ func (d *definitions) split(x object) error {
 	if kind == "" {
 		return fmt.Errorf("exchange %s has no x-delayed-type", name)
 	}
-	if d.named("exchanges", x, now) != nil || d.named("queues", x, queue) != nil {
+	if d.named("exchanges", x["vhost"], now) != nil || d.named("queues", x["vhost"], queue) != nil {
 		return fmt.Errorf("there is an exchange %s or a queue %s already: rename it first", now, queue)
 	}
 	behind, own := object{}, object{}
@@ -127,7 +135,7 @@ func (d *definitions) split(x object) error {
 			b["source"] = now
 		}
 	}
-	policies := []object{d.policy(x, name, "exchanges", object{"alternate-exchange": now}), d.policy(x, queue, "queues", waiting(d.family, now))}
+	policies := []object{d.policyFor(x, name, "exchanges", object{"alternate-exchange": now}), d.policyFor(x, queue, "queues", waiting(d.family, now))}
 	for _, o := range append(policies, placed) {
 		if vhost, has := x["vhost"]; has {
 			o["vhost"] = vhost
@@ -144,8 +152,8 @@ func (d *definitions) split(x object) error {
 	return nil
 }
 
-// policy is a policy for one name, above all others that match. Only one applies, so it repeats what that of an exchange says about federation.
-func (d *definitions) policy(x object, name, applyTo string, definition object) object {
+// policyFor is a policy for one name, above all others that match. Only one applies, so it repeats what that of an exchange says about federation.
+func (d *definitions) policyFor(x object, name, applyTo string, definition object) object {
 	var last object
 	priority := func(p object) float64 {
 		n, _ := p["priority"].(json.Number)

@@ -4,7 +4,7 @@
 //
 //	Inventory, exchanges, bindings ──► New ──► Plan: a row for each queue
 //	                                     │
-//	                                     └──► Setup ──► rabbitmqctl, rabbitmqadmin, definitions, kubernetes
+//	                                     └──► Setup ──► definitions, or a script for rabbitmqctl
 //
 // # Rights
 //
@@ -19,7 +19,7 @@
 // RabbitMQ when a consumer there has room. RabbitMQ itself moves them, with its plugins
 // for federation and shovels; applications keep their exchange and their queue:
 //
-//	              RabbitMQ                       Curfew                 RabbitMQ
+//	              RabbitMQ                       Curfew               .
 //	exchange ──► orders.in ──shovel──► orders ◄──federation── orders ──► consumers
 //	                │                    │ expired               │
 //	                │                    ▼                       │
@@ -42,6 +42,5 @@
 //
 // # Sources
 //
-// RabbitMQ: Federated Queues; Dynamic Shovels; Access Control; Definitions. RabbitMQ
-// Messaging Topology Operator: v1beta1.
+// RabbitMQ: Federated Queues; Dynamic Shovels; Access Control; Definitions.
 package plan

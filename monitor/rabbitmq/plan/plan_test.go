@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/queuefacts"
@@ -81,40 +80,49 @@ func TestTTLs(t *testing.T) {
 func TestLeastRights(t *testing.T) {
 	s, err := example(t, "/", "keep:retry,observe:orders").Setup(SetupOptions{})
 	require.NoError(t, err)
-	require.Equal(t, []Permission{{"/", `^curfew\.tap\.`, `^curfew\.tap\.`, `^(amq\.rabbitmq\.event|curfew\.tap\..*|retry|shop)$`}}, s.Permissions)
+	require.Equal(t, permissions("curfew", [4]string{"/", `^curfew\.tap\.`, `^curfew\.tap\.`, `^(amq\.rabbitmq\.event|curfew\.tap\..*|retry|shop)$`}), s.list("permissions"))
 	p := example(t, "/", "keep:retry,observe:orders")
 	p.inventory.Server.Version = "4.3.6" // where counting needs some permission
 	s, err = p.Setup(SetupOptions{})
 	require.NoError(t, err)
-	require.Equal(t, []Permission{{"/", `^curfew\.tap\.`, `^(curfew\.tap\..*|orders)$`, `^(amq\.rabbitmq\.event|curfew\.tap\..*|retry|shop)$`}}, s.Permissions)
-	require.Len(t, s.Notes, 2)
-	require.Equal(t, []Policy{{"curfew.retry", "^retry$", gatewayPriority, map[string]any{"consumer-disconnected-timeout": lostNode}}}, s.Policies)
+	require.Equal(t, permissions("curfew", [4]string{"/", `^curfew\.tap\.`, `^(curfew\.tap\..*|orders)$`, `^(amq\.rabbitmq\.event|curfew\.tap\..*|retry|shop)$`}), s.list("permissions"))
+	require.Len(t, s.Notes(), 2)
+	require.Len(t, s.list("policies"), 1)
+	require.Equal(t, object{"consumer-disconnected-timeout": lostNode}, s.named("policies", "/", "curfew.retry")["definition"])
 	p = example(t, "/", "keep:*")
 	p.inventory.Server.Version = "4.3.6"
 	s, err = p.Setup(SetupOptions{})
 	require.NoError(t, err)
-	require.Equal(t, map[string]any{"delivery-limit": int64(50), "consumer-disconnected-timeout": lostNode}, s.Policies[0].Definition, "it is in place of the one that applied before")
+	require.Equal(t, map[string]any{"delivery-limit": int64(50), "consumer-disconnected-timeout": lostNode}, s.list("policies")[0]["definition"], "it is in place of the one that applied before")
 	s, err = example(t, "shop", "off:*").Setup(SetupOptions{User: "c"})
 	require.NoError(t, err)
-	require.Equal(t, []Permission{
-		{"/", `^curfew\.tap\.`, `^curfew\.tap\.`, `^(curfew\.tap\..*|amq\.rabbitmq\.event)$`},
-		{"shop", `^curfew\.tap\.`, `^curfew\.tap\.`, `^(curfew\.tap\..*)$`},
-	}, s.Permissions)
-	require.Empty(t, s.Queues)
-	require.Empty(t, s.Shovels)
+	require.Equal(t, permissions("c", [4]string{"/", `^curfew\.tap\.`, `^curfew\.tap\.`, `^(amq\.rabbitmq\.event|curfew\.tap\..*)$`},
+		[4]string{"shop", `^curfew\.tap\.`, `^curfew\.tap\.`, `^(curfew\.tap\..*)$`}), s.list("permissions"))
+	require.Empty(t, s.list("queues"))
+	require.Empty(t, s.list("parameters"))
+}
+
+// permissions are those of a user: where, and what to configure, write and read.
+func permissions(user string, rows ...[4]string) (all []object) {
+	for _, p := range rows {
+		all = append(all, object{"user": user, "vhost": p[0], "configure": p[1], "write": p[2], "read": p[3]})
+	}
+	return all
 }
 
 func TestGatewaySetup(t *testing.T) {
 	s, err := example(t, "shop", "observe:*").Setup(SetupOptions{Gateway: []string{"orders"}, CurfewURL: "amqp://u:p@curfew:5672"})
 	require.NoError(t, err)
-	require.Equal(t, "amqp://u:p@curfew:5672/%2F", s.Upstreams[0].Value["uri"], "RabbitMQ would take its own virtual host's name")
-	require.Equal(t, upstreamName(s.VHost), s.Upstreams[0].Name)
+	upstream := s.list("parameters")[0]
+	require.Equal(t, "amqp://u:p@curfew:5672/%2F", upstream["value"].(object)["uri"], "RabbitMQ would take its own virtual host's name")
+	require.Equal(t, upstreamName("shop"), upstream["name"])
 	require.NotEqual(t, upstreamName("/"), upstreamName("shop"), "RabbitMQ restarts links by the name of their upstream alone")
-	require.Equal(t, map[string]any{"federation-upstream": s.Upstreams[0].Name, "delivery-limit": int64(50)}, s.Policies[0].Definition)
-	require.Equal(t, []cluster.Binding{{Exchange: "shop", Queue: "orders.in", RoutingKey: "order.#"}}, s.Bindings)
-	require.Equal(t, []cluster.Binding{{Exchange: "shop", Queue: "orders", RoutingKey: "order.#"}}, s.Unbind)
-	require.Equal(t, map[string]any{"x-queue-type": "quorum", "x-dead-letter-exchange": "dlx"}, s.Queues[0].Arguments)
-	require.Len(t, s.Shovels, 2)
+	require.Equal(t, object{"federation-upstream": upstream["name"], "delivery-limit": int64(50)}, s.list("policies")[0]["definition"])
+	require.Equal(t, "orders.in", s.list("bindings")[0]["destination"])
+	require.Equal(t, "order.#", s.list("bindings")[0]["routing_key"])
+	require.Equal(t, []cluster.Binding{{Exchange: "shop", Queue: "orders", RoutingKey: "order.#"}}, s.unbind)
+	require.Equal(t, object{"x-queue-type": "quorum", "x-dead-letter-exchange": "dlx"}, s.named("queues", "shop", "orders.in")["arguments"])
+	require.Len(t, s.list("parameters"), 3, "the others are shovels")
 	require.Equal(t, []string{
 		`curfew declare queue orders --arg 'x-dead-letter-exchange="orders.dlx"' --arg x-remaining-expiration=true --vhost /`,
 		"curfew declare exchange orders.in --type fanout --vhost /", "curfew bind orders.in orders --vhost /",
@@ -127,33 +135,16 @@ func TestGatewaySetup(t *testing.T) {
 		switch format {
 		case "definitions":
 			require.True(t, json.Valid(out.Bytes()))
-		case "kubernetes":
-			kinds := map[string]int{}
-			decoder := yaml.NewDecoder(strings.NewReader(text))
-			for {
-				var one struct {
-					Kind     string
-					Metadata struct{ Name string }
-				}
-				if err := decoder.Decode(&one); err == io.EOF {
-					break
-				} else {
-					require.NoError(t, err)
-				}
-				kinds[one.Kind]++
-				require.Regexp(t, `^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`, one.Metadata.Name)
-			}
-			require.Equal(t, map[string]int{"User": 1, "Permission": 2, "Queue": 1, "Binding": 1, "Secret": 3, "Federation": 1, "Policy": 1, "Shovel": 2}, kinds)
 		default:
 			require.Contains(t, text, `"$CURFEW_PASSWORD"`)
 		}
 	}
-	require.ErrorContains(t, s.Emit(io.Discard, "terraform"), "want one of rabbitmqctl, definitions, kubernetes")
+	require.ErrorContains(t, s.Emit(io.Discard, "terraform"), "want one of rabbitmqctl, definitions")
 }
 
 // inCurfew are the commands that the notes have.
 func inCurfew(s *Setup) (list []string) {
-	for _, note := range s.Notes {
+	for _, note := range s.Notes() {
 		if command, is := strings.CutPrefix(note, InCurfew); is {
 			list = append(list, command)
 		}
@@ -175,9 +166,7 @@ func TestGatewayErrors(t *testing.T) {
 }
 
 func TestQuoted(t *testing.T) {
-	for word, want := range map[string]string{"a-b": "a-b", "": "''", "it's": `'it'\''s'`, "$(x)": "'$(x)'", password: password, "a b": "'a b'"} {
+	for word, want := range map[string]string{"a-b": "a-b", "": "''", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "a b": "'a b'"} {
 		require.Equal(t, want, quoted(word))
 	}
-	require.NotEqual(t, resourceName("a.b"), resourceName("a-b"))
-	require.Equal(t, "a-b", resourceName("a-b"))
 }

@@ -31,7 +31,7 @@ func (s *Setup) retry(p *Plan, names []string) (readable, writable []string, err
 	}
 	var shared []string // queues with the policy for all
 	lead := object{"dead-letter-exchange": retryExchange, "dead-letter-strategy": "at-least-once", "overflow": "reject-publish"}
-	f := p.inventory.Server.Family()
+	f := s.family
 	for at := range p.inventory.Queues {
 		q := &p.inventory.Queues[at]
 		prefix := retryExchange
@@ -77,32 +77,34 @@ func (s *Setup) retry(p *Plan, names []string) (readable, writable []string, err
 		}
 	}
 	if len(names) > 0 && len(shared) > 0 {
-		s.Policies = append(s.Policies, Policy{"curfew." + retryExchange, oneOf(shared), gatewayPriority, lead})
+		s.policy("curfew."+retryExchange, oneOf(shared), lead)
 	}
 	return readable, writable, nil
 }
 
 // declareOnce declares a quorum queue unless there is one of the name.
 func (s *Setup) declareOnce(p *Plan, name string) {
-	if p.inventory.Queue(name) == nil && !slices.ContainsFunc(s.Queues, func(q Queue) bool { return q.Name == name }) {
-		s.Queues = append(s.Queues, Queue{name, object{"x-queue-type": "quorum"}})
+	if p.inventory.Queue(name) == nil && s.named("queues", s.vhost, name) == nil {
+		s.declareQueue(name, object{"x-queue-type": "quorum"})
 	}
 }
 
 // waitingRoom declares the queue in which messages wait, and what leads there and, on RabbitMQ 3, back to the work queue.
 func (s *Setup) waitingRoom(p *Plan, prefix, work string) {
 	queue, back, kind := prefix+cluster.DelaySuffix, prefix+backSuffix, "headers"
-	if q := p.inventory.Queue(queue); q != nil && q.Policy["dead-letter-exchange"] == back || slices.Contains(s.Exchanges, Exchange{prefix, "fanout"}) {
+	if q := p.inventory.Queue(queue); q != nil && q.Policy["dead-letter-exchange"] == back || s.named("exchanges", s.vhost, prefix) != nil {
 		return
 	}
-	s.Bindings = append(s.Bindings, cluster.Binding{Exchange: prefix, Queue: queue})
-	if p.inventory.Server.Family() == queuefacts.Family3 {
+	s.bind(prefix, queue, "", nil)
+	if s.family == queuefacts.Family3 {
 		kind = "fanout"
-		s.Bindings = append(s.Bindings, cluster.Binding{Exchange: back, Queue: work})
+		s.bind(back, work, "", nil)
 	}
-	s.Exchanges = append(s.Exchanges, Exchange{prefix, "fanout"}, Exchange{back, kind})
+	for _, x := range [][2]string{{prefix, "fanout"}, {back, kind}} {
+		s.add("exchanges", object{"name": x[0], "vhost": s.vhost, "type": x[1], "durable": true, "auto_delete": false, "internal": false, "arguments": object{}})
+	}
 	s.declareOnce(p, queue)
-	s.Policies = append(s.Policies, Policy{"curfew." + queue, "^" + regexp.QuoteMeta(queue) + "$", gatewayPriority, waiting(p.inventory.Server.Family(), back)})
+	s.policy("curfew."+queue, "^"+regexp.QuoteMeta(queue)+"$", waiting(s.family, back))
 }
 
 // delayedRetry has RabbitMQ's own delayed retry wait.

@@ -13,47 +13,12 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-// Setup is what an operator sets up in RabbitMQ, and in Curfew for the gateway.
+// Setup is what an operator sets up in RabbitMQ: definitions to import. For the gateway, the notes that begin with InCurfew have the commands that declare
+// what it needs in Curfew's own broker.
 type Setup struct {
-	VHost       string
-	User        string // has the tag monitoring
-	Permissions []Permission
-	Exchanges   []Exchange
-	Queues      []Queue
-	Bindings    []cluster.Binding
-	Upstreams   []Parameter
-	Policies    []Policy
-	Shovels     []Parameter
-	// Unbind are bindings to remove last of all.
-	Unbind []cluster.Binding
-	// Notes are for the operator. For the gateway, those that begin with InCurfew have the commands that
-	// declare what it needs in Curfew's own broker.
-	Notes []string
-}
-
-// Permission is what the user may do in a virtual host; regular expressions.
-type Permission struct{ VHost, Configure, Write, Read string }
-
-// Queue is a durable queue to declare.
-type Queue struct {
-	Name      string
-	Arguments map[string]any
-}
-
-// Exchange is a durable exchange to declare.
-type Exchange struct{ Name, Type string }
-
-// Policy is a policy for queues.
-type Policy struct {
-	Name, Pattern string
-	Priority      int
-	Definition    map[string]any
-}
-
-// Parameter is a shovel or an upstream.
-type Parameter struct {
-	Name  string
-	Value map[string]any
+	definitions
+	vhost, user string
+	unbind      []cluster.Binding // last of all
 }
 
 // SetupOptions choose what is set up.
@@ -72,9 +37,9 @@ const (
 	// linkPrefetch bounds the messages that move to RabbitMQ before its consumers ask for
 	// them: there they would wait in line again.
 	linkPrefetch = 100
-	// gatewayPriority is higher than that of most policies that people write; the new policy
+	// ownPriority is higher than that of most policies that people write; the new policy
 	// repeats what theirs defined for the queue.
-	gatewayPriority = 100
+	ownPriority = 100
 )
 
 // Setup computes what to set up for the rules of the plan and the gateway.
@@ -82,7 +47,9 @@ func (p *Plan) Setup(o SetupOptions) (*Setup, error) {
 	if o.User == "" {
 		o.User = "curfew"
 	}
-	s := &Setup{VHost: p.VHost, User: o.User}
+	s := &Setup{definitions: definitions{all: object{}, family: p.inventory.Server.Family()}, vhost: p.VHost, user: o.User}
+	// Without a hash nobody can log in with a password: rabbitmqctl change_password sets one.
+	s.add("users", object{"name": o.User, "password_hash": "", "hashing_algorithm": "rabbit_password_hashing_sha256", "tags": "monitoring"})
 	readable, writable, err := s.retry(p, o.Retry)
 	if err != nil {
 		return nil, err
@@ -96,11 +63,10 @@ func (p *Plan) Setup(o SetupOptions) (*Setup, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the gateway needs the URL at which RabbitMQ reaches Curfew: %w", err)
 	}
-	o.CurfewURL = address
 	s.note("Before, enable rabbitmq_federation and rabbitmq_shovel on every node.")
-	s.Upstreams = []Parameter{{upstreamName(p.VHost), map[string]any{"uri": o.CurfewURL, "ack-mode": "on-confirm", "prefetch-count": linkPrefetch, "reconnect-delay": 1}}}
+	s.link("federation-upstream", upstreamName(p.VHost), object{"uri": address, "prefetch-count": linkPrefetch})
 	for _, name := range o.Gateway {
-		if err := s.gateway(p, name, o.CurfewURL); err != nil {
+		if err := s.gateway(p, name, address); err != nil {
 			return nil, fmt.Errorf("gateway for queue %s: %w", name, err)
 		}
 	}
@@ -168,29 +134,26 @@ func (s *Setup) permit(p *Plan, readableToo, writableToo []string) {
 			s.note("From RabbitMQ 4.3 on, counting the messages of a queue needs some permission on it. Setup gives write, with which nothing can be taken, purged or deleted there. Curfew does not use it.")
 		}
 	}
+	permit := func(vhost, write, read string) {
+		s.add("permissions", object{"user": s.user, "vhost": vhost, "configure": own, "write": write, "read": read})
+	}
 	if p.VHost == "/" {
 		readable = append(readable, events)
 	} else {
-		s.Permissions = append(s.Permissions, Permission{"/", own, own, "^(" + regexp.QuoteMeta(cluster.TapPrefix) + ".*|" + events + ")$"})
+		permit("/", own, oneOf([]string{taps, events}))
 		s.note("In virtual host / Curfew reads the events of RabbitMQ (rabbitmq_event_exchange). They are about the whole broker; without this permission Curfew polls.")
 	}
 	write := own
 	if len(writable) > 1 {
 		write = oneOf(writable)
 	}
-	s.Permissions = append(s.Permissions, Permission{p.VHost, own, write, oneOf(readable)})
+	permit(p.VHost, write, oneOf(readable))
 }
 
 // oneOf returns a pattern that matches each of several.
 func oneOf(patterns []string) string {
 	slices.Sort(patterns)
 	return "^(" + strings.Join(slices.Compact(patterns), "|") + ")$"
-}
-
-func (s *Setup) note(text string) {
-	if !slices.Contains(s.Notes, text) {
-		s.Notes = append(s.Notes, text)
-	}
 }
 
 // gateway sets up that the messages of one queue wait in Curfew: see doc.go.
@@ -211,31 +174,52 @@ func (s *Setup) gateway(p *Plan, name, curfew string) error {
 	if err := s.deadLetters(q, in, waits, curfew); err != nil {
 		return err
 	}
-	s.Queues = append(s.Queues, Queue{name + ".in", in})
+	s.declareQueue(name+".in", in)
 	s.declare(curfew, name+".in", name, waits)
-	s.Shovels = append(s.Shovels, Parameter{"curfew." + name + ".in", map[string]any{
-		"src-protocol": "amqp091", "src-uri": "amqp:///" + escapeVHost(p.VHost), "src-queue": name + ".in",
+	s.link("shovel", "curfew."+name+".in", object{"src-protocol": "amqp091", "src-uri": "amqp:///" + url.PathEscape(p.VHost), "src-queue": name + ".in",
 		"dest-protocol": "amqp091", "dest-uri": curfew, "dest-exchange": name + ".in", // to a queue it would publish under the queue's name
-		"ack-mode": "on-confirm", "src-prefetch-count": linkPrefetch, "reconnect-delay": 1}})
+		"src-prefetch-count": linkPrefetch})
 	bound := false
 	for _, b := range p.bindings {
 		if b.Queue == name {
-			to := b
-			to.Queue = name + ".in"
-			s.Bindings, s.Unbind, bound = append(s.Bindings, to), append(s.Unbind, b), true
+			s.bind(b.Exchange, name+".in", b.RoutingKey, b.Arguments)
+			s.unbind, bound = append(s.unbind, b), true
 		}
 	}
 	if !bound {
-		s.note(fmt.Sprintf("Only the default exchange routes to %s: publishers have to publish to %s.in.", name, name))
+		s.note("Only the default exchange routes to %s: publishers have to publish to %s.in.", name, name)
 	}
 	s.setPolicy(q, "federation-upstream", upstreamName(p.VHost))
 	if _, dead := q.DeadLetterExchange(); dead {
 		if _, replaced := q.DeadLetterRoutingKey(); !replaced {
-			s.note(fmt.Sprintf("Messages that have moved to RabbitMQ have the routing key %s, also when they are dead-lettered there; the one they were published with is in the header x-original-routing-key.", name))
+			s.note("Messages that have moved to RabbitMQ have the routing key %s, also when they are dead-lettered there; the one they were published with is in the header x-original-routing-key.", name)
 		}
 	}
 	s.note("Messages wait on Curfew's disk: give it a persistent volume.")
 	return nil
+}
+
+// declareQueue declares a durable queue.
+func (s *Setup) declareQueue(name string, arguments object) {
+	s.add("queues", object{"name": name, "vhost": s.vhost, "durable": true, "auto_delete": false, "arguments": arguments})
+}
+
+func (s *Setup) bind(exchange, queue, key string, arguments object) {
+	if arguments == nil {
+		arguments = object{}
+	}
+	s.add("bindings", object{"source": exchange, "vhost": s.vhost, "destination": queue, "destination_type": "queue", "routing_key": key, "arguments": arguments})
+}
+
+// link adds an upstream or a shovel.
+func (s *Setup) link(component, name string, value object) {
+	value["ack-mode"], value["reconnect-delay"] = "on-confirm", 1
+	s.add("parameters", object{"component": component, "vhost": s.vhost, "name": name, "value": value})
+}
+
+// policy adds one for queues.
+func (s *Setup) policy(name, pattern string, definition object) {
+	s.add("policies", object{"vhost": s.vhost, "name": name, "pattern": pattern, "apply-to": "queues", "priority": ownPriority, "definition": definition})
 }
 
 // setPolicy adds a setting to what policies define for the queue.
@@ -245,15 +229,13 @@ func (s *Setup) setPolicy(q *cluster.Queue, key string, value any) {
 		definition = map[string]any{}
 	}
 	definition[key] = value
-	for i := range s.Policies {
-		if s.Policies[i].Name == "curfew."+q.Name {
-			s.Policies[i].Definition[key] = value
-			return
-		}
+	if p := s.named("policies", s.vhost, "curfew."+q.Name); p != nil {
+		p["definition"].(object)[key] = value
+		return
 	}
-	s.Policies = append(s.Policies, Policy{"curfew." + q.Name, "^" + regexp.QuoteMeta(q.Name) + "$", gatewayPriority, definition})
+	s.policy("curfew."+q.Name, "^"+regexp.QuoteMeta(q.Name)+"$", definition)
 	if len(q.Policy) > 0 {
-		s.note(fmt.Sprintf("Only one policy applies to a queue: curfew.%s repeats what the present ones define for %s. From now on, change both.", q.Name, q.Name))
+		s.note("Only one policy applies to a queue: curfew.%s repeats what the present ones define for %s. From now on, change both.", q.Name, q.Name)
 	}
 }
 
@@ -289,7 +271,7 @@ func (s *Setup) declare(curfew, exchange, queue string, arguments map[string]any
 		words = append(words, "--arg", name+"="+inline(arguments[name]))
 	}
 	for _, one := range [][]string{words, {"curfew", "declare", "exchange", exchange, "--type", "fanout"}, {"curfew", "bind", exchange, queue}} {
-		s.note(InCurfew + command(append(one, of...)...))
+		s.note("%s%s", InCurfew, command(append(one, of...)...))
 	}
 }
 
@@ -306,10 +288,8 @@ func (s *Setup) deadLetters(q *cluster.Queue, in, waits map[string]any, curfew s
 	if replaced {
 		in["x-dead-letter-routing-key"], waits["x-dead-letter-routing-key"] = key, key
 	}
-	shovel := map[string]any{
-		"src-protocol": "amqp091", "src-uri": curfew, "src-queue": dead,
-		"dest-protocol": "amqp091", "dest-uri": "amqp:///" + escapeVHost(s.VHost),
-		"ack-mode": "on-confirm", "src-prefetch-count": linkPrefetch, "reconnect-delay": 1}
+	shovel := object{"src-protocol": "amqp091", "src-uri": curfew, "src-queue": dead,
+		"dest-protocol": "amqp091", "dest-uri": "amqp:///" + url.PathEscape(s.vhost), "src-prefetch-count": linkPrefetch}
 	switch {
 	case exchange != "":
 		shovel["dest-exchange"] = exchange
@@ -319,6 +299,6 @@ func (s *Setup) deadLetters(q *cluster.Queue, in, waits map[string]any, curfew s
 		return errors.New("its dead letters go to the default exchange under their own routing keys, which a shovel cannot do: set a dead-letter-routing-key")
 	}
 	s.declare(curfew, out, dead, nil)
-	s.Shovels = append(s.Shovels, Parameter{"curfew." + q.Name + ".dead-letters", shovel})
+	s.link("shovel", "curfew."+q.Name+".dead-letters", shovel)
 	return nil
 }
