@@ -18,6 +18,7 @@ type Screen struct {
 type Line struct {
 	Text string
 	Row  map[string]string // the cells of a table's row by heading, those that are not shown included; nil: it is none
+	Head bool              // it has the headings of a table, whose rows follow
 }
 
 // Write implements io.Writer.
@@ -32,6 +33,9 @@ func (s *Screen) Write(text []byte) (int, error) {
 	}
 	return len(text), nil
 }
+
+// isHead says that the last line has the headings of a table.
+func (s *Screen) isHead() { s.Lines[len(s.Lines)-1].Head = true }
 
 // isRow says what the last line shows.
 func (s *Screen) isRow(head, row []string) {

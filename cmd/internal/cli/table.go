@@ -122,7 +122,11 @@ func (p *Printer) Print(w io.Writer, v any, head []string, rows [][]string) erro
 		if _, err := fmt.Fprintln(w, line.String()); err != nil {
 			return err
 		}
-		if screen != nil && n > 0 {
+		switch {
+		case screen == nil:
+		case n == 0:
+			screen.isHead()
+		default:
 			screen.isRow(head, rows[n-1])
 		}
 	}

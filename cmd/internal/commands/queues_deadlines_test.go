@@ -33,7 +33,7 @@ func TestDeadlineAndQueueCommands(t *testing.T) {
 	assert.Contains(t, r.exits(exitUsage, "deadlines", "fire", "orders", "a"), `"a" is invalid: want the number of a message in the queue (curfew deadlines list)`)
 	assert.Contains(t, r.exits(exitUsage, "deadlines", "extend", "orders", "2", "--by", "1h", "--at", "2030-01-01T00:00:00Z"), "not both")
 
-	assert.Contains(t, r.ok("queue", "list"), "orders.dead  dead-letters  classic  1      0        -        0")
+	assert.Contains(t, r.ok("queue", "list"), "orders.dead  dead-letters  1      0        0            -")
 	shown := r.ok("queue", "show", "orders")
 	assert.Contains(t, shown, "messages_ready               1")
 	assert.Contains(t, shown, `{"x-dead-letter-exchange":"","x-dead-letter-routing-key":"orders.dead"}`)

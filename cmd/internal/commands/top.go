@@ -57,7 +57,8 @@ Choose a line and press Enter to see more of it. Everything is also a command of
 // place is what is shown below the verdict: the output of commands, one below the other.
 type place struct {
 	title        string
-	about        string // the whole text of the incident that led here; "": none
+	about        string   // the whole text of the incident that led here; "": none
+	first        []string // a command that is run once, before the others; what it prints is not shown
 	commands     [][]string
 	vhost, queue string // of what it is about; "": of more than one
 	once         bool   // the commands are not run again
@@ -123,6 +124,7 @@ type (
 		visit          int
 		verdict, lines []cli.Line
 		err            error
+		refused        bool // the first command was
 	}
 	// again asks for another look by the same visit.
 	again struct{ visit int }
@@ -130,8 +132,14 @@ type (
 
 // look runs the commands of the place.
 func (m *model) look() tea.Cmd {
-	visit, commands, width := m.visit, m.here().commands, m.width
+	visit, first, commands, width := m.visit, m.here().first, m.here().commands, m.width
+	m.here().first = nil
 	return func() tea.Msg {
+		if first != nil {
+			if err := m.run(m.ctx, io.Discard, first); err != nil {
+				return looked{visit: visit, err: err, refused: true}
+			}
+		}
 		status, all := &cli.Screen{Width: width}, &cli.Screen{Width: width}
 		err := m.run(m.ctx, status, []string{"status"})
 		if _, unhealthy := errors.AsType[cli.UnhealthyError](err); unhealthy {
@@ -143,7 +151,7 @@ func (m *model) look() tea.Cmd {
 			}
 			err = errors.Join(err, m.run(m.ctx, all, args))
 		}
-		return looked{visit, status.Lines, all.Lines, err}
+		return looked{visit, status.Lines, all.Lines, err, false}
 	}
 }
 
@@ -175,6 +183,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		if p.once {
 			p.position = positionIn(p.lines)
+		}
+		if p.once || msg.refused { // so that the reason stays
 			return m, nil
 		}
 		return m, func() tea.Msg {
@@ -256,7 +266,8 @@ func (m *model) press(key string) tea.Cmd {
 		}
 	case "y":
 		if p.position != "" {
-			to := &place{title: "Replays", commands: [][]string{{"dlq", "replay", "--background", "--vhost=" + p.vhost, "--position=" + p.position, "--", p.queue}}, once: true, vhost: p.vhost}
+			replay := []string{"dlq", "replay", "--background", "--vhost=" + p.vhost, "--position=" + p.position, "--", p.queue}
+			to := &place{title: "Replays", first: replay, commands: [][]string{{"dlq", "replays"}}}
 			m.places = m.places[:len(m.places)-1] // what was shown there is out of date
 			return m.goTo(to)
 		}
@@ -280,13 +291,13 @@ func (p *place) subject() (vhost, queue string) {
 	return p.vhost, p.queue
 }
 
-// shown reports whether a line is shown: all but rows without the text that was typed.
+// shown reports whether a line is shown: all but rows without the text that was typed. It need not be on the screen, where cells are cut.
 func (p *place) shown(l *cli.Line) bool {
 	if l.Row == nil || p.only == "" {
 		return true
 	}
-	for _, cell := range l.Row {
-		if strings.Contains(strings.ToLower(cell), strings.ToLower(p.only)) {
+	for heading, cell := range l.Row {
+		if heading != "SEE" && strings.Contains(strings.ToLower(cell), strings.ToLower(p.only)) {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -67,10 +68,15 @@ func (s *screen) shows(text string) string {
 	return read()
 }
 
-// TestTop: from the verdict down to a queue, its messages and its dead letters, whose replay is done after its dry run; at 80 columns.
+// TestTop: from the verdict down to a queue, its messages and its dead letters, whose replay is done after its dry run; at 80 columns, where what
+// a queue has lost is seen, and headings stay in sight.
 func TestTop(t *testing.T) {
 	r := startRunning(t)
-	r.dead(3)
+	ch := r.dead(3)
+	for i := range 30 {
+		_, err := ch.QueueDeclare(fmt.Sprintf("queue-of-service-%02d", i), false, false, true, false, nil)
+		require.NoError(t, err)
+	}
 	s := startTop(r, 80, 24)
 	first := s.shows("orders.dead")
 	require.True(t, strings.HasPrefix(first, "CURFEW"), first)
@@ -78,14 +84,17 @@ func TestTop(t *testing.T) {
 		require.LessOrEqual(t, ansi.StringWidth(strings.TrimSuffix(line, "\n")), 80)
 	}
 	require.Equal(t, 24, strings.Count(first, "\n")+1)
+	s.press("G")
+	require.Regexp(t, `VHOST +QUEUE +PURPOSE +READY +UNACKED +WILL EXPIRE +LOST`, s.shows("queue-of-service-29"))
 	s.press("/dead\r")
 	s.shows("with dead")
 	s.press("r")
 	s.shows("y replay these now")
 	s.press("y")
 	s.shows("Replays")
-	r.waits("orders.dead", 3) // they expire again
-	s.press("\x7f")           // back
+	require.Contains(t, s.shows("done"), "orders.dead") // it is followed to its end
+	r.waits("orders.dead", 3)                           // they expire again
+	s.press("\x7f")                                     // back
 	s.shows("Incidents and queues")
 	s.press("\x1b[B\x1b[A\r") // down, up, Enter
 	s.shows("CONSUMER")

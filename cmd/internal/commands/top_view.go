@@ -75,10 +75,11 @@ func (m *model) filter() string {
 	return ""
 }
 
-// body are the lines of the place that fit, those around the cursor, always as many as there is room for.
+// body are the lines of the place that fit, those around the cursor, always as many as there is room for. Above the rows at the top stand the
+// headings of their table.
 func (p *place) body(room int) []string {
-	chosen, at := p.chosen(), 0
-	var lines []string
+	chosen, at, heading := p.chosen(), 0, ""
+	var lines, headings []string // and of each line the headings of its table
 	for i := range p.lines {
 		if !p.shown(&p.lines[i]) {
 			continue
@@ -87,10 +88,18 @@ func (p *place) body(room int) []string {
 		if i == chosen {
 			at, text = len(lines), inverse+ansi.Strip(text)+reset
 		}
-		lines = append(lines, text)
+		if p.lines[i].Head {
+			heading = text
+		} else if p.lines[i].Row == nil {
+			heading = ""
+		}
+		lines, headings = append(lines, text), append(headings, heading)
 	}
 	from := max(0, min(at-room/2, len(lines)-room))
 	lines = lines[from:min(len(lines), from+room)]
+	if from < at && headings[from] != "" {
+		lines[0] = headings[from]
+	}
 	for len(lines) < room {
 		lines = append(lines, "")
 	}
@@ -107,11 +116,10 @@ func (m *model) keys() string {
 	if len(m.places) > 1 || p.only != "" {
 		text = "Esc back   " + text
 	}
-	if _, queue := p.subject(); queue != "" {
-		text += "   d dead letters   r replay"
-	}
-	if p.position != "" {
+	if _, queue := p.subject(); p.position != "" {
 		text = bold + "y replay these now" + reset + "   " + text
+	} else if queue != "" {
+		text += "   d dead letters   r replay"
 	}
 	return text + "   q quit"
 }

@@ -76,6 +76,13 @@ func bodyOf(payload, encoding string) ([]byte, error) {
 	return []byte(payload), nil
 }
 
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
 // write writes all of it for people.
 func (l *wholeLetter) write(out io.Writer) error {
 	var lines [][2]string

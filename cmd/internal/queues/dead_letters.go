@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +60,7 @@ func (d *deadLetters) groups() *cobra.Command {
 				for _, n := range g.Ages {
 					row = append(row, strconv.Itoa(n))
 				}
-				rows = append(rows, append(row, when(g.Oldest), when(g.Newest)))
+				rows = append(rows, append(row, d.Time(g.Oldest), d.Time(g.Newest)))
 			}
 			return d.Print(cmd.OutOrStdout(), list, []string{"REASON", "QUEUE", "EXCHANGE", "MESSAGES", "<1M", "<1H", "<1D", "OLDER", "OLDEST", "NEWEST"}, rows)
 		},
@@ -86,13 +85,6 @@ func parkedHint(queueName string, g *deadletters.Group) string {
 	return fmt.Sprintf("%d from %s are parked, but %s leads to a queue now: %s", g.Messages, cli.OrDash(g.Queue), exchange, onward)
 }
 
-func when(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
 func (d *deadLetters) finder(use, short string, count int, filtered bool) *cobra.Command {
 	var f filterFlags
 	truncate, newest, after := 0, false, uint64(0)
@@ -109,7 +101,7 @@ func (d *deadLetters) finder(use, short string, count int, filtered bool) *cobra
 			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "search"), query, &answer); err != nil {
 				return err
 			}
-			if err := d.Print(cmd.OutOrStdout(), answer.Items, letterHead, letterRows(answer.Items)); err != nil {
+			if err := d.Print(cmd.OutOrStdout(), answer.Items, letterHead, d.letterRows(answer.Items)); err != nil {
 				return err
 			}
 			if answer.Next != 0 {
@@ -130,7 +122,7 @@ func (d *deadLetters) finder(use, short string, count int, filtered bool) *cobra
 
 var letterHead = []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE?", "KEY", "TYPE?", "REPLAYS?", "MESSAGE-ID", "BODY"}
 
-func letterRows(items []deadletters.Item) (rows [][]string) {
+func (d *deadLetters) letterRows(items []deadletters.Item) (rows [][]string) {
 	for _, l := range items {
 		died, key := deadletters.Death{}, l.RoutingKey
 		if len(l.Deaths) > 0 {
@@ -139,7 +131,7 @@ func letterRows(items []deadletters.Item) (rows [][]string) {
 		}
 		id, _ := l.Properties["message_id"].(string)
 		kind, _ := l.Properties["type"].(string)
-		rows = append(rows, []string{strconv.FormatUint(uint64(l.Seq), 10), when(died.Time), cli.OrDash(died.Reason), cli.OrDash(died.Queue), cli.OrDash(died.Exchange), cli.OrDash(key), cli.OrDash(kind),
+		rows = append(rows, []string{strconv.FormatUint(uint64(l.Seq), 10), d.Time(died.Time), cli.OrDash(died.Reason), cli.OrDash(died.Queue), cli.OrDash(died.Exchange), cli.OrDash(key), cli.OrDash(kind),
 			strconv.FormatInt(l.Replays, 10), cli.OrDash(id), bodyCell(l.Payload, l.Encoding)})
 	}
 	return rows

@@ -41,7 +41,8 @@ func Queue() *cobra.Command {
 var orders = map[string]func(a, b map[string]any) int{
 	"name": func(_, _ map[string]any) int { return 0 },
 	"risk": func(a, b map[string]any) int {
-		return cmp.Or(cmp.Compare(atStake(a), atStake(b)), cmp.Compare(number(b["will_expire"]), number(a["will_expire"])))
+		return cmp.Or(cmp.Compare(atStake(a), atStake(b)), cmp.Compare(number(b["will_expire"]), number(a["will_expire"])),
+			cmp.Compare(number(b["lost_last_hour"]), number(a["lost_last_hour"])))
 	},
 	"ready": func(a, b map[string]any) int {
 		return cmp.Compare(number(b["messages_ready"]), number(a["messages_ready"]))
@@ -128,11 +129,11 @@ WAITING how many wait for their next try (see curfew retries).`,
 			slices.SortStableFunc(list, by)
 			var rows [][]string
 			for _, one := range list {
-				rows = append(rows, []string{cli.Text(one["vhost"]), cli.Text(one["name"]), cli.OrDash(word(one["purpose"])), cli.Text(one["type"]), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]), cli.OrDash(waiting(one)),
-					cli.Text(one["consumers"]), rate(one, "publish_details"), rate(one, "deliver_get_details"), span(one["oldest_message_age"]), longest(one),
-					known(one["deadlines"]), known(one["will_expire"]), known(one["lost_last_hour"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
+				rows = append(rows, []string{cli.Text(one["vhost"]), cli.Text(one["name"]), cli.OrDash(word(one["purpose"])), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]),
+					known(one["will_expire"]), known(one["lost_last_hour"]), span(one["oldest_message_age"]), rate(one, "publish_details"), rate(one, "deliver_get_details"),
+					cli.OrDash(waiting(one)), cli.Text(one["consumers"]), longest(one), known(one["deadlines"]), cli.Text(one["type"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
 			}
-			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "TYPE?", "READY", "UNACKED", "WAITING?", "CONSUMERS?", "IN?", "OUT?", "OLDEST?", "P99?", "DEADLINES?", "WILL EXPIRE!", "LOST?", "BYTES?", "POLICY?"}, rows)
+			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "READY", "UNACKED", "WILL EXPIRE!", "LOST!", "OLDEST?", "IN?", "OUT?", "WAITING?", "CONSUMERS?", "P99?", "DEADLINES?", "TYPE?", "BYTES?", "POLICY?"}, rows)
 		},
 	}
 	c.Flags().BoolP("all-vhosts", "A", false, "those of all virtual hosts, as without --vhost")

@@ -113,9 +113,10 @@ func targetRows(targets []deadletters.Target) (rows [][]string) {
 	for _, t := range targets {
 		expire, then := "-", "-"
 		if t.Expiring > 0 {
-			expire = fmt.Sprintf("%d in %s", t.Expiring, cli.Span(time.Duration(t.FirstMillis)*time.Millisecond))
-			if t.LastMillis > t.FirstMillis {
-				expire += " to " + cli.Span(time.Duration(t.LastMillis)*time.Millisecond)
+			first, last := cli.Span(time.Duration(t.FirstMillis)*time.Millisecond), cli.Span(time.Duration(t.LastMillis)*time.Millisecond)
+			expire = fmt.Sprintf("%d in %s", t.Expiring, first)
+			if t.LastMillis > t.FirstMillis && last != first {
+				expire += " to " + last
 			}
 		}
 		if t.Back {
