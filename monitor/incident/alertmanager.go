@@ -2,10 +2,13 @@ package incident
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
-	"curfew/monitor/incident/internal/transport"
+	"github.com/cenkalti/backoff/v5"
 )
 
 const (
@@ -21,7 +24,7 @@ const (
 // manager keeps one Alertmanager up to date (Alertmanager: API v2, postAlerts): whatever the notification, it posts all
 // firing alerts, and those that are over for a while. An Alertmanager groups, silences and repeats by itself.
 type manager struct {
-	*transport.Poster
+	*poster
 	firing func() []*notice
 
 	mu    sync.Mutex         // held while it posts
@@ -54,10 +57,15 @@ func (n *notice) alert() alert {
 func (m *manager) send(ctx context.Context, n *notice) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if list := m.present(n, time.Now()); len(list) > 0 {
-		return m.PostJSON(ctx, list)
+	list := m.present(n, time.Now())
+	if len(list) == 0 {
+		return errNothing
 	}
-	return errNothing
+	body, err := json.Marshal(list)
+	if err != nil {
+		return backoff.Permanent(fmt.Errorf("incident: encode: %w", err))
+	}
+	return m.do(ctx, http.MethodPost, body, http.Header{})
 }
 
 // present returns the alerts that fire, and those that ended a short time ago. A test fires as long as its notice says so.

@@ -2,6 +2,7 @@ package incident
 
 import (
 	"cmp"
+	"curfew/monitor/printable"
 	"slices"
 	"strings"
 	"time"
@@ -94,19 +95,29 @@ var Conditions = []*Condition{
 		Do: "Restart Curfew if this lasts; messages are safe.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "data_folder_new", Level: Critical, What: "messages of an earlier run are missing", Whom: "all queues", see: seeOrphans, OfOneRun: true,
+		Name: "data_folder_new", Level: Critical, What: "messages of an earlier run are missing", Whom: "all queues", OfOneRun: true,
+		see: func(s *State) []Finding {
+			return counted(s.Orphans, "the data folder was new at this start, and Redis has the deadlines of %s of an earlier run", "message")
+		},
 		Do: "If they should be here, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again. If not, this ends with the next start.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "disk_silent", Level: Critical, What: "the disk does not answer", Whom: "publishers of persistent messages", see: seeDiskSilent,
+		Name: "disk_silent", Level: Critical, What: "the disk does not answer", Whom: "publishers of persistent messages",
+		see: func(s *State) []Finding {
+			return one(s.DiskSilent > 0, "for %s; confirms of persistent messages wait for it, deliveries and deadlines go on", printable.Span(s.DiskSilent.Truncate(time.Second)))
+		},
 		Do: "Check the volume and the machine's log. Deliveries and deadlines go on.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "publishers_blocked", Level: Critical, What: "publishers are blocked", Whom: "all publishers", see: seeBlocked, Ends: 5 * time.Second,
-		Do: "Free memory or disk space, or consume messages. Queued messages are still delivered, and still expire.", Command: "curfew status", Page: "/",
+		Name: "publishers_blocked", Level: Critical, What: "publishers are blocked", Whom: "all publishers", Ends: 5 * time.Second,
+		see: func(s *State) []Finding { return one(s.Blocked != "", "%s", s.Blocked) },
+		Do:  "Free memory or disk space, or consume messages. Queued messages are still delivered, and still expire.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "definitions_unsaved", Level: Critical, What: "definitions cannot be saved", Whom: "users who declare queues and the like", see: seeUnsaved,
+		Name: "definitions_unsaved", Level: Critical, What: "definitions cannot be saved", Whom: "users who declare queues and the like",
+		see: func(s *State) []Finding {
+			return one(s.Unsaved != nil, "queues, users and the like cannot be created or changed (%v)", s.Unsaved)
+		},
 		Do: "Make room on the disk. What was deleted would be back after a restart.", Command: "curfew status", Page: "/",
 	},
 	{
@@ -163,11 +174,17 @@ var Conditions = []*Condition{
 		Do: "Check the time service of both machines. Deadlines go by Curfew's clock.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "queues_recovered", Level: Warning, What: "messages were found without the definition of their queue", Whom: "queues named curfew.recovered.*", see: seeRecovered,
+		Name: "queues_recovered", Level: Warning, What: "messages were found without the definition of their queue", Whom: "queues named curfew.recovered.*",
+		see: func(s *State) []Finding {
+			return counted(int64(s.Recovered), "they were put into %s named curfew.recovered.*", "queue")
+		},
 		Do: "Move them, then delete these queues.", Command: "curfew queue list", Page: "/queues?q=curfew.recovered",
 	},
 	{
-		Name: "policy_not_in_force", Level: Warning, What: "policies are not in force", Whom: "the queues that they match", see: seePolicies,
+		Name: "policy_not_in_force", Level: Warning, What: "policies are not in force", Whom: "the queues that they match",
+		see: func(s *State) []Finding {
+			return counted(int64(s.IdlePolicies), "%s refused; the queues are without them", "policy")
+		},
 		Do: "They were saved by an earlier version and are refused by this one: correct or delete them.", Command: "curfew policy list", Page: "/policies",
 	},
 	{
@@ -184,16 +201,23 @@ var Conditions = []*Condition{
 		Do: "Give this machine or container more processor time. Deadlines fire late meanwhile.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "disk_fills_up", Level: Warning, What: "the disk will be full soon", Whom: "all publishers", Begins: 15 * time.Minute, Ends: 15 * time.Minute, see: seeDiskFills,
+		Name: "disk_fills_up", Level: Warning, What: "the disk will be full soon", Whom: "all publishers", Begins: 15 * time.Minute, Ends: 15 * time.Minute,
+		see: func(s *State) []Finding {
+			return one(s.DiskFullIn > 0 && s.DiskFullIn < fillsSoon, "in about %s, at the rate of the last hour", printable.Span(s.DiskFullIn.Truncate(time.Minute)))
+		},
 		Do: "Make room, or consume messages: publishers are blocked when it is full.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "fsync_slow", Level: Warning, What: "syncs of the message store are slow", Whom: "publishers of persistent messages", Begins: 10 * time.Minute, Ends: 5 * time.Minute, see: seeSyncs,
+		Name: "fsync_slow", Level: Warning, What: "syncs of the message store are slow", Whom: "publishers of persistent messages", Begins: 10 * time.Minute, Ends: 5 * time.Minute,
+		see: func(s *State) []Finding {
+			return one(s.SlowSyncs > mostSlow, "%.0f %% take over half a second", 100*s.SlowSyncs)
+		},
 		Do: "See what else uses the disk, or give Curfew a faster one. Confirms wait for syncs.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "file_descriptors_low", Level: Warning, What: "file descriptors run out", Whom: "clients that connect", Begins: time.Minute, Ends: time.Minute, see: seeFiles,
-		Do: "Close connections, or raise the limit on open files (ulimit -n).", Command: "curfew connections", Page: "/connections",
+		Name: "file_descriptors_low", Level: Warning, What: "file descriptors run out", Whom: "clients that connect", Begins: time.Minute, Ends: time.Minute,
+		see: func(s *State) []Finding { return one(s.OpenFiles > mostFiles, "%.0f %% are in use", 100*s.OpenFiles) },
+		Do:  "Close connections, or raise the limit on open files (ulimit -n).", Command: "curfew connections", Page: "/connections",
 	},
 	{
 		Name: "audit_incomplete", Level: Warning, What: "the audit has gaps", Whom: "readers of the audit", see: rose("audit_incomplete", "records are not in the audit one by one"),
@@ -204,8 +228,9 @@ var Conditions = []*Condition{
 		Do: "Read the reason. RabbitMQ expires their messages only at the head of the queue.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},
 	{
-		Name: "rabbitmq_degraded", Level: Warning, Unwatched: true, What: "some deadlines in RabbitMQ are not watched", Whom: "queues of a RabbitMQ", Begins: 5 * time.Second, Returns: clientsReturn, see: seeRabbitMQ,
-		Do: "Make sure that RabbitMQ and its management API can be reached by the user in CURFEW_PRIMARY_URL.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
+		Name: "rabbitmq_degraded", Level: Warning, Unwatched: true, What: "some deadlines in RabbitMQ are not watched", Whom: "queues of a RabbitMQ", Begins: 5 * time.Second, Returns: clientsReturn,
+		see: func(s *State) []Finding { return one(len(s.RabbitMQ) > 0, "%s", strings.Join(s.RabbitMQ, "; ")) },
+		Do:  "Make sure that RabbitMQ and its management API can be reached by the user in CURFEW_PRIMARY_URL.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},
 	{
 		Name: "alert_sink_failing", Level: Warning, What: "notifications do not arrive", Whom: "receivers of notifications", Returns: 2 * sinkLimit, see: seeSinks,
@@ -216,11 +241,17 @@ var Conditions = []*Condition{
 		Do: "Correct the file; it is read again when it changes.", Command: "curfew incident rules", Page: "/incidents",
 	},
 	{
-		Name: "heartbeat_stale", Level: Warning, What: "the dead man's switch is silent", Whom: "the service behind its URL", see: seeHeartbeat, Ends: 30 * time.Second,
+		Name: "heartbeat_stale", Level: Warning, What: "the dead man's switch is silent", Whom: "the service behind its URL", Ends: 30 * time.Second,
+		see: func(s *State) []Finding {
+			return one(s.HeartbeatSilent > heartbeatLimit, "its URL has not answered for %s", printable.Span(s.HeartbeatSilent.Truncate(time.Second)))
+		},
 		Do: "See whether its URL can be reached from here.", Command: "curfew status", Page: "/incidents",
 	},
 	{
-		Name: "deadlines_unwatched", Level: Info, Unwatched: true, What: "deadlines are not watched", Whom: "all queues", see: seeUnwatched,
+		Name: "deadlines_unwatched", Level: Info, Unwatched: true, What: "deadlines are not watched", Whom: "all queues",
+		see: func(s *State) []Finding {
+			return one(s.Unwatched, "messages expire only when a delivery or a get meets them")
+		},
 		Do: "The monitor is off: messages expire only when a consumer meets them. Set CURFEW_MONITOR=true.", Command: "curfew status", Page: "/",
 	},
 }

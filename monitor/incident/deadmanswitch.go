@@ -10,8 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-
-	"curfew/monitor/incident/internal/transport"
 )
 
 // DeadManSwitch requests a URL again and again while this process is well, so that whoever waits
@@ -19,7 +17,7 @@ import (
 type DeadManSwitch struct {
 	read        func() (settings, error)
 	stalled     func() []string
-	client      *http.Client
+	poster      *poster
 	log         *zap.Logger
 	lastTime    *prometheus.GaugeVec // no labels; empty without a URL
 	silentSince atomic.Int64         // Unix ns; 0: there is no URL
@@ -34,7 +32,7 @@ type DeadManSwitch struct {
 func NewDeadManSwitch(o Options) (*DeadManSwitch, error) {
 	o = o.withDefaults()
 	d := &DeadManSwitch{
-		read: o.readSettings, stalled: o.Stalled, client: transport.Client(), log: o.Log.Named("dead-man-switch"),
+		read: o.readSettings, stalled: o.Stalled, poster: newPoster(""), log: o.Log.Named("dead-man-switch"),
 		lastTime: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "curfew_heartbeat_last_success_timestamp_seconds",
 			Help: "When the URL of the dead man's switch last answered.",
@@ -54,7 +52,7 @@ func (d *DeadManSwitch) Run(ctx context.Context) error {
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			d.client.CloseIdleConnections()
+			d.poster.client.CloseIdleConnections()
 			return nil
 		}
 		if s, err := d.read(); err == nil { // Alerts logs a mistake
@@ -94,7 +92,8 @@ func (d *DeadManSwitch) ask(ctx context.Context) {
 		d.log.Info("the dead man's switch is no longer paused")
 	}
 	d.paused = false
-	err := (&transport.Poster{URL: d.now.url, Client: d.client}).Get(ctx)
+	d.poster.url = d.now.url
+	err := d.poster.do(ctx, http.MethodGet, nil, http.Header{})
 	if err == nil {
 		d.lastTime.WithLabelValues().SetToCurrentTime()
 		d.silentSince.Store(time.Now().UnixNano())

@@ -29,7 +29,7 @@ func TestDeadManSwitch(t *testing.T) {
 		}})
 		require.NoError(t, err)
 		var beats atomic.Int64
-		d.client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+		d.poster.client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 			require.Equal(t, "/secret", r.URL.Path)
 			beats.Add(1)
 			return &http.Response{StatusCode: map[bool]int{false: 200, true: 500}[broken.Load()], Body: http.NoBody, Request: r}, nil

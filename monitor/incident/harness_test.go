@@ -137,7 +137,7 @@ func prepare(t *testing.T, change func(*Options)) setup {
 	require.NoError(t, err)
 	if len(s.delivery.outboxes) > 0 {
 		if hook, ok := s.delivery.outboxes[0].sink.(*webhook); ok {
-			hook.Client.Transport = s.receiver
+			hook.client.Transport = s.receiver
 		}
 	}
 	return s

@@ -11,7 +11,7 @@ import (
 	"curfew/monitor/printable"
 )
 
-// Each function here finds in a state what one condition is about.
+// Each function here finds in a state what one condition is about. What takes one line stands in the table of Conditions.
 
 const (
 	silentTooLong  = 15 * time.Second // a loop, the disk
@@ -53,26 +53,12 @@ func seeStuck(s *State) []Finding {
 	return one(s.Lag > overdueTooLong && s.Starved == 0, "the next deadline is overdue by %s and has not been fired", printable.Span(s.Lag.Truncate(time.Second)))
 }
 
-func seeOrphans(s *State) []Finding {
-	return counted(s.Orphans, "the data folder was new at this start, and Redis has the deadlines of %s of an earlier run", "message")
-}
-
 // counted is the finding about a number of things; none if there are none.
 func counted(n int64, text, thing string) []Finding {
 	if n == 0 {
 		return nil
 	}
 	return []Finding{{Count: n, Text: fmt.Sprintf(text, printable.Plural(n, thing))}}
-}
-
-func seeDiskSilent(s *State) []Finding {
-	return one(s.DiskSilent > 0, "for %s; confirms of persistent messages wait for it, deliveries and deadlines go on", printable.Span(s.DiskSilent.Truncate(time.Second)))
-}
-
-func seeBlocked(s *State) []Finding { return one(s.Blocked != "", "%s", s.Blocked) }
-
-func seeUnsaved(s *State) []Finding {
-	return one(s.Unsaved != nil, "queues, users and the like cannot be created or changed (%v)", s.Unsaved)
 }
 
 // seeParked: as long as any dead letter is parked.
@@ -276,14 +262,6 @@ func seeSkew(s *State) []Finding {
 	return one(s.ClockSkew.Abs() > skewLimit, "Redis's is %s %s Curfew's; no deadline is early or late by that", printable.Span(s.ClockSkew.Abs()), where)
 }
 
-func seeRecovered(s *State) []Finding {
-	return counted(int64(s.Recovered), "they were put into %s named curfew.recovered.*", "queue")
-}
-
-func seePolicies(s *State) []Finding {
-	return counted(int64(s.IdlePolicies), "%s refused; the queues are without them", "policy")
-}
-
 func seeLocked(s *State) (list []Finding) {
 	for _, t := range s.Tallies {
 		if t.Kind == LockHeld && t.Last.Sub(t.Began) >= lockedAgain && s.Starved == 0 {
@@ -305,27 +283,11 @@ func seeStarved(s *State) []Finding {
 	return list
 }
 
-func seeDiskFills(s *State) []Finding {
-	return one(s.DiskFullIn > 0 && s.DiskFullIn < fillsSoon, "in about %s, at the rate of the last hour", printable.Span(s.DiskFullIn.Truncate(time.Minute)))
-}
-
-func seeSyncs(s *State) []Finding {
-	return one(s.SlowSyncs > mostSlow, "%.0f %% take over half a second", 100*s.SlowSyncs)
-}
-
-func seeFiles(s *State) []Finding {
-	return one(s.OpenFiles > mostFiles, "%.0f %% are in use", 100*s.OpenFiles)
-}
-
 func seeNotKept(s *State) (list []Finding) {
 	for _, q := range s.NotKept {
 		list = append(list, Finding{QueueName: q.QueueName, Cause: q.VHost, Count: 1, Text: printable.Plainly(q.Reason)})
 	}
 	return list
-}
-
-func seeRabbitMQ(s *State) []Finding {
-	return one(len(s.RabbitMQ) > 0, "%s", strings.Join(s.RabbitMQ, "; "))
 }
 
 func seeSinks(s *State) (list []Finding) {
@@ -342,14 +304,6 @@ func seeFile(s *State) []Finding {
 		return nil
 	}
 	return one(true, "%s", strings.ReplaceAll(s.FileError.Error(), "\n", "; "))
-}
-
-func seeHeartbeat(s *State) []Finding {
-	return one(s.HeartbeatSilent > heartbeatLimit, "its URL has not answered for %s", printable.Span(s.HeartbeatSilent.Truncate(time.Second)))
-}
-
-func seeUnwatched(s *State) []Finding {
-	return one(s.Unwatched, "messages expire only when a delivery or a get meets them")
 }
 
 // worstFirst compares findings of a condition: first how many messages are lost or will be, then how many it is about.

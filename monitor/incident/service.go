@@ -11,8 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"curfew/monitor/incident/internal/transport"
-
 	"github.com/cenkalti/backoff/v5"
 	parameters "github.com/nicholas-fedor/shoutrrr/pkg/format"
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
@@ -41,7 +39,7 @@ type service struct {
 func newService(s sinkSettings) (*service, error) {
 	library, err := s.open(false)
 	if err != nil {
-		return nil, fmt.Errorf("url: %s", transport.Redact(s.url, err.Error()))
+		return nil, fmt.Errorf("url: %s", redact(s.url, err.Error()))
 	}
 	config := parameters.NewPropKeyResolver(parameters.GetServiceConfig(library))
 	return &service{
@@ -116,8 +114,8 @@ func (s *service) failure(err error) error {
 	if err == nil {
 		return nil
 	}
-	redacted := fmt.Errorf("incident: send: %s", transport.Redact(s.settings.url, err.Error()))
-	if transport.IsPermanent(transport.StatusOf(err)) {
+	redacted := fmt.Errorf("incident: send: %s", redact(s.settings.url, err.Error()))
+	if isPermanent(statusOf(err)) {
 		return backoff.Permanent(redacted)
 	}
 	return redacted

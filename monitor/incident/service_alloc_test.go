@@ -29,9 +29,9 @@ func stormy(t testing.TB) *Incidents {
 	for _, o := range a.delivery.outboxes {
 		switch sink := o.sink.(type) {
 		case *manager:
-			sink.Client.Transport = stuck{}
+			sink.client.Transport = stuck{}
 		case *webhook:
-			sink.Client.Transport = stuck{}
+			sink.client.Transport = stuck{}
 		case *service:
 			sink.open = func() (types.Service, error) { return stuckService{end: t.Context().Done()}, nil }
 		}

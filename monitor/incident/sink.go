@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
-
-	"curfew/monitor/incident/internal/transport"
 )
 
 // logName is the sink that every notification goes to.
@@ -111,7 +109,7 @@ func (d *delivery) newSink(s sinkSettings) sink {
 	case webhookKind:
 		return &webhook{s.poster(), s.secret}
 	case alertmanagerKind:
-		return &manager{Poster: s.poster(), firing: func() []*notice { return d.firing(s.name) }, known: make(map[string]*posted)}
+		return &manager{poster: s.poster(), firing: func() []*notice { return d.firing(s.name) }, known: make(map[string]*posted)}
 	case exchangeKind:
 		return exchangeSink{d.exchange}
 	}
@@ -123,12 +121,12 @@ func (d *delivery) newSink(s sinkSettings) sink {
 }
 
 // poster returns a poster to the webhook or the Alertmanager.
-func (s sinkSettings) poster() *transport.Poster {
+func (s sinkSettings) poster() *poster {
 	u, _ := url.Parse(strings.TrimPrefix(s.url, kindOfSink(s.url)+"+")) // it was checked
 	if kindOfSink(s.url) == alertmanagerKind {
 		if u.Path = strings.TrimRight(u.Path, "/"); !strings.HasSuffix(u.Path, "/api/v2/alerts") {
 			u.Path += "/api/v2/alerts"
 		}
 	}
-	return transport.NewPoster(u.String())
+	return newPoster(u.String())
 }

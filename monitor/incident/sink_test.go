@@ -180,9 +180,9 @@ func TestAlertmanagerIsSentAgain(t *testing.T) {
 			o.URLs = []string{"alertmanager+http://am.example/prefix/"}
 			o.Stalled = func() []string { return map[bool][]string{true: {"loop fire"}}[hangs.Load()] }
 		})
-		s.delivery.outboxes[0].sink.(*manager).Client.Transport = m
+		s.delivery.outboxes[0].sink.(*manager).client.Transport = m
 		s.start(t)
-		require.Equal(t, "http://am.example/prefix/api/v2/alerts", s.delivery.outboxes[0].sink.(*manager).URL)
+		require.Equal(t, "http://am.example/prefix/api/v2/alerts", s.delivery.outboxes[0].sink.(*manager).url)
 		s.Record(missed("a", 3))
 		time.Sleep(6 * time.Second)
 		require.Equal(t, map[string]bool{"CurfewWatchdog ": true, "CurfewDeadlineMissed a": true}, m.state())

@@ -12,14 +12,12 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-
-	"curfew/monitor/incident/internal/transport"
 )
 
 // webhook posts notifications in the format of Alertmanager's webhook receiver,
 // version 4 (Alertmanager: Configuration, webhook_config).
 type webhook struct {
-	*transport.Poster
+	*poster
 	secret string
 }
 
@@ -55,13 +53,13 @@ func (w *webhook) send(ctx context.Context, a *notice) error {
 	if err != nil {
 		return backoff.Permanent(fmt.Errorf("incident: encode: %w", err))
 	}
-	header := http.Header{"Content-Type": {"application/json"}}
+	header := http.Header{}
 	if w.secret != "" {
 		stamp := strconv.FormatInt(time.Now().Unix(), 10)
 		header.Set(timestampHeader, stamp)
 		header.Set(signatureHeader, "sha256="+sign(w.secret, stamp, body))
 	}
-	return w.Post(ctx, body, header)
+	return w.do(ctx, http.MethodPost, body, header)
 }
 
 // sign is the HMAC-SHA256 over timestamp, a dot and body, in hexadecimal.

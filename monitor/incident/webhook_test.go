@@ -26,7 +26,7 @@ func hookAt(t *testing.T, address, secret string) *webhook {
 	a, err := New(Options{File: writeFile(t, file)})
 	require.NoError(t, err)
 	w := a.delivery.outboxes[0].sink.(*webhook)
-	t.Cleanup(w.Client.CloseIdleConnections)
+	t.Cleanup(w.client.CloseIdleConnections)
 	return w
 }
 

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"curfew/monitor/incident/internal/transport"
-
 	"github.com/cenkalti/backoff/v5"
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/discord"
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/incident/opsgenie"
@@ -58,7 +56,7 @@ func TestStatusOfErrors(t *testing.T) {
 		0:   {errors.New("dial tcp 10.0.0.1:404: connect: connection refused"), errors.New("webhook response failure: invalid_token"), io.EOF},
 	} {
 		for _, err := range errs {
-			require.Equal(t, want, transport.StatusOf(err), err)
+			require.Equal(t, want, statusOf(err), err)
 		}
 	}
 }
