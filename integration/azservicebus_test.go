@@ -432,12 +432,12 @@ func TestAzureNode(t *testing.T) {
 	t.Run("emulator", func(t *testing.T) {
 		c := startForAzure(t, "CLOCK=manual", "DATA_DIR=")
 		_, host, _ := strings.Cut(c.url, "@")
-		assert.Len(t, run(t, "servicebus.js", "Endpoint=sb://"+host+";"+emulatorPolicy+";UseDevelopmentEmulator=true", c.http+"/api/curfew/clock"), 9)
+		assert.Len(t, run(t, "servicebus.js", "Endpoint=sb://"+host+";"+emulatorPolicy+";UseDevelopmentEmulator=true", c.http+"/api/curfew/clock"), 10)
 	})
 	t.Run("key", func(t *testing.T) {
 		c := startForAzure(t, "CLOCK=manual", "DATA_DIR=", "SERVICEBUS_EMULATOR=false", "SERVICEBUS_KEYS=root=cm9vdA==", "AMQPS_ADDR="+amqps, "HTTPS_ADDR="+https, "TLS_CERT="+cert, "TLS_KEY="+key)
 		const policy = ";SharedAccessKeyName=root;SharedAccessKey=cm9vdA=="
-		assert.Len(t, run(t, "servicebus.js", "Endpoint=sb://"+amqps+policy, c.http+"/api/curfew/clock"), 9)
+		assert.Len(t, run(t, "servicebus.js", "Endpoint=sb://"+amqps+policy, c.http+"/api/curfew/clock"), 10)
 		assert.Len(t, run(t, "servicebus_admin.js", "Endpoint=sb://"+https+policy), 4)
 	})
 }
@@ -734,9 +734,9 @@ func (a *azure) rules(client *admin.Client) {
 	rule, err = client.GetRule(a.ctx, "news", "mine", name, nil)
 	require.NoError(a.t, err)
 	assert.Nil(a.t, rule)
-	_, err = client.CreateRule(a.ctx, "news", "mine", &admin.CreateRuleOptions{Name: &name, Filter: &admin.SQLFilter{Expression: "a=1"}})
+	_, err = client.CreateRule(a.ctx, "news", "mine", &admin.CreateRuleOptions{Name: &name, Filter: &admin.SQLFilter{Expression: "a+1=2"}})
 	a.answered(http.StatusBadRequest, err)
-	assert.ErrorContains(a.t, err, "SQL filters are not supported: use correlation filters")
+	assert.ErrorContains(a.t, err, "the SQL filter is not supported at its octet 2: expected a comparison")
 	_, err = client.CreateRule(a.ctx, "news", "mine", &admin.CreateRuleOptions{Name: &name})
 	require.NoError(a.t, err)
 	assert.Equal(a.t, int32(1), sent())
@@ -758,10 +758,14 @@ func TestAzureFilters(t *testing.T) {
 	}
 	for name, rule := range map[string]*admin.RuleProperties{
 		"everything": nil, "nothing": {Name: "none", Filter: &admin.FalseFilter{}}, "exact": {Name: "exact", Filter: all}, "eu": {Name: "by-region", Filter: &admin.CorrelationFilter{ApplicationProperties: map[string]any{"region": "eu"}}},
+		"sql": {Name: "sql", Filter: &admin.SQLFilter{Expression: "region IN ('eu', 'us') AND sys.Label IS NULL"}},
 	} {
 		_, err := client.CreateSubscription(a.ctx, a.queue, name, &admin.CreateSubscriptionOptions{Properties: &admin.SubscriptionProperties{DefaultRule: rule}})
 		require.NoError(t, err, name)
 	}
+	sql, err := client.GetRule(a.ctx, a.queue, "sql", "sql", nil)
+	require.NoError(t, err)
+	assert.Equal(t, admin.RuleProperties{Name: "sql", Filter: &admin.SQLFilter{Expression: "region IN ('eu', 'us') AND sys.Label IS NULL"}}, sql.RuleProperties)
 	red := "red"
 	_, err = client.CreateRule(a.ctx, a.queue, "eu", &admin.CreateRuleOptions{Name: &red, Filter: &admin.CorrelationFilter{Subject: &red}})
 	require.NoError(t, err)
@@ -809,6 +813,7 @@ func TestAzureFilters(t *testing.T) {
 	gets("nothing")
 	gets("exact", "exact")
 	gets("eu", "both", "eu")
+	gets("sql", "eu", "us")
 
 	_, err = client.UpdateRule(a.ctx, a.queue, "eu", admin.RuleProperties{Name: "by-region", Filter: &admin.CorrelationFilter{ApplicationProperties: map[string]any{"region": "us"}}})
 	require.NoError(t, err)
@@ -825,6 +830,7 @@ func TestAzureFilters(t *testing.T) {
 	gets("nothing", "exact", "no session", "both", "eu", "us")
 	gets("everything")
 	gets("eu", "both", "us")
+	gets("sql", "eu", "us")
 
 	a.queue = "replaced" // as another type: on a link that stays
 	status, answer := c.request("guest", "guest", http.MethodPut, "/api/exchanges/%2F/replaced", `{"type": "fanout", "durable": true}`)

@@ -45,7 +45,8 @@ type rule[D comparable] struct {
 	next  *rule[D] // of to's rules with the same hash
 	any   bool     // one matching field is enough; otherwise all must match
 	want  []field
-	under uint64 // the field's hash that it stands under, unless any
+	sql   predicate // compares the headers, too; nil: none does
+	under uint64    // the field's hash that it stands under, unless any
 }
 
 // field is one argument. A void value only requires that the header exists.
@@ -288,7 +289,11 @@ func (s *search[D]) compare(rules []*rule[D]) {
 		rules = slices.Clone(rules) // they may change in a pause
 	}
 	for _, u := range rules {
-		if !s.step(1 + len(u.want)/4) {
+		n := 1 + len(u.want)/4
+		if u.sql != nil {
+			n += sqlSteps
+		}
+		if !s.step(n) {
 			return
 		}
 		if !s.reached(u.to) && u.matches(s.h) {
@@ -330,6 +335,11 @@ func compile[D comparable](key string, args amqp.Table) *rule[D] {
 	u := &rule[D]{key: key, args: args, any: strings.HasPrefix(mode, "any")}
 	withX := strings.HasSuffix(mode, "-with-x")
 	for name, value := range args {
+		if name == SQLArg {
+			text, _ := value.(string)
+			u.sql, _ = parseSQL(text) // CheckArgs has checked it
+			continue
+		}
 		if name == matchArg || !withX && strings.HasPrefix(name, "x-") {
 			continue
 		}
@@ -341,6 +351,9 @@ func compile[D comparable](key string, args amqp.Table) *rule[D] {
 // matches reports whether the headers match. Without fields, "all" always matches and "any"
 // never.
 func (u *rule[D]) matches(h amqp.Table) bool {
+	if u.sql != nil && u.sql(h) != yes {
+		return false
+	}
 	for _, f := range u.want {
 		if f.in(h) == u.any {
 			return u.any
@@ -360,8 +373,17 @@ func (f field) in(h amqp.Table) bool {
 // or nil. Only a headers exchange uses them. The text is RabbitMQ's, for
 // PRECONDITION_FAILED.
 func CheckArgs(k Kind, args amqp.Table) error {
+	if k != Headers {
+		return nil
+	}
+	if expression, is := args[SQLArg]; is {
+		text, _ := expression.(string)
+		if _, err := parseSQL(text); err != nil {
+			return err
+		}
+	}
 	value, present := args[matchArg]
-	if k != Headers || !present {
+	if !present {
 		return nil
 	}
 	var text string

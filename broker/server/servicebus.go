@@ -215,7 +215,7 @@ func (s *session10) settleAll(runs []broker.Settling, o *entity.Outcome) (err er
 
 // entity is a queue as an entity; nil: a topic.
 func (s *session10) entity(q *broker.Queue) *entity.Entity {
-	return &entity.Entity{Broker: s.p.c.srv.opts.Broker, VHost: s.p.c.user.VHost, Queue: q}
+	return &entity.Entity{Broker: s.p.c.srv.opts.Broker, VHost: s.p.c.user.VHost, Queue: q, Rights: s.p.c.user.Rights}
 }
 
 // manage carries out a request to the $management of an entity.

@@ -50,28 +50,23 @@ type Rule struct {
 	}
 }
 
-// DefaultRule is the name of the rule that a subscription has unless it is made with others. The routing key of a rule's binding is
-// its name, and empty for this one.
+// DefaultRule is the name of the rule that a subscription has unless it is made with others.
 const DefaultRule = "$Default"
 
-// binding is that of a subscription for the rule.
-func (r *Rule) binding(topic, queue string) (b broker.Binding, err error) {
-	b = broker.Binding{Source: topic, Destination: queue}
-	if b.RoutingKey = r.Name; strings.EqualFold(r.Name, DefaultRule) {
-		b.RoutingKey = ""
-	}
+// args are the arguments of the binding that is the rule.
+func (r *Rule) args() (args amqp.Table, err error) {
 	switch p := &r.Properties; {
 	case p.Action != nil:
-		err = errors.New("actions are not supported")
+		err = errActions
 	case strings.EqualFold(p.FilterType, "Correlation"):
-		b.Args, err = p.CorrelationFilter.Args()
+		args, err = p.CorrelationFilter.Args()
 	default:
-		b.Args, err = SQLArgs(p.SQLFilter.SQLExpression)
+		args, err = SQLArgs(p.SQLFilter.SQLExpression)
 	}
 	if err != nil {
 		err = fmt.Errorf("rule %s: %w", r.Name, err)
 	}
-	return b, err
+	return args, err
 }
 
 // Config is the emulator's Config.json.
@@ -196,33 +191,25 @@ const TopicKind = "headers"
 // oldTopicKind is the type that earlier versions declared.
 const oldTopicKind = "fanout"
 
-// CheckFilter refuses a rule, of those arguments, where the topic is an exchange that compares no headers.
-func CheckFilter(topic broker.ExchangeInfo, rule string, args amqp.Table) error {
-	if topic.Kind != TopicKind && len(args) > 0 {
-		return fmt.Errorf("rule %s: the topic is an exchange of the type %s, where only the true filter is possible; delete the topic and make it again", rule, topic.Kind)
-	}
-	return nil
-}
-
 // declareSubscription makes or changes a subscription. known: the topic was there before.
 func (e *Entity) declareSubscription(vh *broker.VHost, topic, queue string, known bool) (changed bool, err error) {
-	x, err := vh.Exchanges.Get(topic)
-	if err != nil {
-		return false, err
-	}
-	var bindings []broker.Binding
+	var bindings, others []broker.Binding
 	for i := range e.Rules {
-		b, err := e.Rules[i].binding(topic, queue)
-		if err = cmp.Or(err, CheckFilter(x, e.Rules[i].Name, b.Args)); err != nil {
+		args, err := e.Rules[i].args()
+		if err != nil {
+			return false, err
+		}
+		b, err := NewRule(vh, topic, queue, e.Rules[i].Name, args)
+		if err != nil {
 			return false, err
 		}
 		bindings = append(bindings, b)
 	}
-	others := vh.BindingsWhere(func(b *broker.Binding) bool {
-		return b.Source == topic && b.Destination == queue && !b.ToExchange && IsRule(b.Args) && !slices.ContainsFunc(bindings, func(given broker.Binding) bool {
-			return given.RoutingKey == b.RoutingKey && exchange.ArgsEqual(given.Args, b.Args)
-		})
-	})
+	for _, r := range RulesOf(vh, topic, queue) {
+		if !slices.ContainsFunc(bindings, func(b broker.Binding) bool { return b.RoutingKey == r.RoutingKey && exchange.ArgsEqual(b.Args, r.Args) }) {
+			others = append(others, r.Binding)
+		}
+	}
 	switch {
 	case len(e.Rules) > 0:
 	case known && vh.Queues.Has(queue): // its rules may have been deleted

@@ -82,7 +82,14 @@ func CorrelationOf(args amqp.Table) (f Correlation, is bool) {
 	}
 	system := f.system()
 	for name, v := range args {
-		text, _ := v.(string)
+		text, isText := v.(string)
+		if _, isNumber := amqp.Integer(v); !isText && !isNumber {
+			switch v.(type) {
+			case bool, float64:
+			default:
+				return f, false
+			}
+		}
 		switch field := system[name]; {
 		case name == matchArg:
 		case field != nil:
@@ -96,15 +103,6 @@ func CorrelationOf(args amqp.Table) (f Correlation, is bool) {
 	return f, true
 }
 
-// IsRule reports whether a binding with those arguments is a rule.
-func IsRule(args amqp.Table) bool {
-	_, compares := CorrelationOf(args)
-	return compares || len(args) == 0 || exchange.ArgsEqual(args, NoMatch())
-}
-
-// ErrSQL refuses other SQL filters than 1=1 and 1=0.
-var ErrSQL = errors.New("SQL filters are not supported: use correlation filters, each of which compares properties for equality; a message that passes one of them is received")
-
 // SQLArgs are the arguments of a binding for a SQL filter: none for one that is true.
 func SQLArgs(expression string) (amqp.Table, error) {
 	switch strings.ReplaceAll(expression, " ", "") {
@@ -113,5 +111,6 @@ func SQLArgs(expression string) (amqp.Table, error) {
 	case "1=0":
 		return NoMatch(), nil
 	}
-	return nil, ErrSQL
+	args := amqp.Table{exchange.SQLArg: expression}
+	return args, exchange.CheckArgs(exchange.Headers, args)
 }

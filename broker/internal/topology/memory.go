@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"curfew/broker/amqp"
+	"curfew/broker/exchange"
 )
 
 // The memory that queues, exchanges and bindings take in addition to their names and arguments,
@@ -111,5 +112,6 @@ func (x *Exchange) footprint() int64 {
 }
 
 func bindingFootprint(key string, args amqp.Table) int64 {
-	return bindingBytes + int64(len(key)) + args.Footprint()
+	expression, _ := args[exchange.SQLArg].(string)
+	return bindingBytes + int64(len(key)) + args.Footprint() + exchange.SQLBytes*int64(len(expression))
 }

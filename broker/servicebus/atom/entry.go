@@ -232,7 +232,7 @@ func idOf(path string) string { return "https://servicebus/" + path }
 
 // newEntry describes the entity at a path.
 func newEntry(path string, e entity) entry {
-	title, subscription := split(path)
+	title, subscription := servicebus.Split(path)
 	if e.XMLName.Local == "SubscriptionDescription" {
 		title = subscription
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -105,16 +104,6 @@ func refuse(w http.ResponseWriter, status int, err error) {
 	write(w, status, problem{Code: status, Detail: err.Error()})
 }
 
-var betweenNames = regexp.MustCompile("(?i)" + subscriptions)
-
-// split tells the name of a queue or a topic from that of a subscription.
-func split(path string) (topic, subscription string) {
-	if at := betweenNames.FindStringIndex(path); at != nil && at[0] > 0 {
-		return path[:at[0]], path[at[1]:]
-	}
-	return path, ""
-}
-
 func queueName(topic, subscription string) string { return topic + "/Subscriptions/" + subscription }
 
 // listed answers with a page of entries.
@@ -150,7 +139,7 @@ func (c *call) topics() (all []entry) {
 
 func (c *call) subscriptions(topic string) (all []entry) {
 	for _, q := range c.vh.Queues.List() {
-		if of, name := split(q.Name()); of == topic && name != "" && !policy.IsSubqueue(name) && !strings.HasSuffix(name, policy.DeferredSuffix) {
+		if of, name := servicebus.Split(q.Name()); of == topic && name != "" && !policy.IsSubqueue(name) && !strings.HasSuffix(name, policy.DeferredSuffix) {
 			all = append(all, newEntry(q.Name(), c.queue(q, "SubscriptionDescription")))
 		}
 	}
@@ -214,7 +203,7 @@ func (c *call) find(path string) (entry, bool) {
 	if isPart(path) {
 		return entry{}, false
 	}
-	topic, subscription := split(path)
+	topic, subscription := servicebus.Split(path)
 	if subscription != "" {
 		q, err := c.vh.Queues.Get(queueName(topic, subscription))
 		if err != nil {
@@ -313,7 +302,7 @@ func (c *call) update(path string, given, was *entity) error {
 	change := admin.Changes{VHost: vhostName, Arguments: args}
 	if was.XMLName.Local == "TopicDescription" {
 		change.Exchange = path
-	} else if topic, subscription := split(path); subscription != "" {
+	} else if topic, subscription := servicebus.Split(path); subscription != "" {
 		change.Queue = queueName(topic, subscription)
 	} else {
 		change.Queue = path
@@ -339,7 +328,7 @@ func (c *call) refused(exists bool) bool {
 
 // declare makes an entity.
 func (c *call) declare(path string, given *entity) error {
-	topic, subscription := split(path)
+	topic, subscription := servicebus.Split(path)
 	if isPart(path) {
 		return fmt.Errorf("%s is the end of no entity's name", servicebus.DeferredSuffix)
 	}
@@ -378,7 +367,7 @@ func (c *call) declare(path string, given *entity) error {
 }
 
 func (c *call) delete(path string) {
-	topic, subscription := split(path)
+	topic, subscription := servicebus.Split(path)
 	err := operate.ErrNotFound
 	switch _, exists := c.find(path); {
 	case !exists:

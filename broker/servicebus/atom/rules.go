@@ -1,7 +1,6 @@
 package atom
 
 import (
-	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/exchange"
 	"curfew/broker/operate/admin"
@@ -118,16 +116,10 @@ func (r *rule) args() (args amqp.Table, err error) {
 	return args, err
 }
 
-// filterOf is the filter that a binding is; false: it is none.
-func filterOf(args amqp.Table) (f filter, is bool) {
-	switch {
-	case len(args) == 0:
-		return filter{Type: "TrueFilter", SQLExpression: "1=1"}, true
-	case exchange.ArgsEqual(args, servicebus.NoMatch()):
-		return filter{Type: "FalseFilter", SQLExpression: "1=0"}, true
-	}
-	f.Type = "CorrelationFilter"
-	f.Correlation, is = servicebus.CorrelationOf(args)
+// filterOf is the filter that a rule's binding is.
+func filterOf(args amqp.Table) filter {
+	f := filter{Type: string(servicebus.KindOf(args)), SQLExpression: servicebus.Expression(args)}
+	f.Correlation, _ = servicebus.CorrelationOf(args)
 	for _, name := range slices.Sorted(maps.Keys(f.Correlation.Properties)) {
 		one := keyValue{Key: name}
 		switch v := f.Correlation.Properties[name].(type) {
@@ -138,8 +130,8 @@ func filterOf(args amqp.Table) (f filter, is bool) {
 		case float64:
 			one.Value = typedValue{"double", strconv.FormatFloat(v, 'g', -1, 64)}
 		default:
-			n, ok := amqp.Integer(v)
-			one.Value, is = typedValue{"int", strconv.FormatInt(n, 10)}, is && ok
+			n, _ := amqp.Integer(v)
+			one.Value = typedValue{"int", strconv.FormatInt(n, 10)}
 			if int64(int32(n)) != n {
 				one.Value.Type = "long"
 			}
@@ -149,7 +141,7 @@ func filterOf(args amqp.Table) (f filter, is bool) {
 		}
 		f.Properties.All = append(f.Properties.All, one)
 	}
-	return f, is
+	return f
 }
 
 // cutRules tells a path to the rules of a subscription, or to one of them, from others.
@@ -162,51 +154,38 @@ func cutRules(path string) (subscription, name string, is bool) {
 	return path[:at], strings.Trim(path[at+len("/rules/"):], "/"), true
 }
 
-// subscriptionRule is a rule, which is a binding.
-type subscriptionRule struct {
-	entry   ruleEntry
-	binding broker.Binding
-}
-
-// rulesOf are the rules of a subscription by name. Bindings that are none are left out.
-func (c *call) rulesOf(topic, queue string) (all []subscriptionRule) {
-	for _, b := range c.vh.BindingsWhere(func(b *broker.Binding) bool { return b.Source == topic && b.Destination == queue && !b.ToExchange }) {
-		name := cmp.Or(b.RoutingKey, servicebus.DefaultRule)
-		if f, is := filterOf(b.Args); is {
-			all = append(all, subscriptionRule{ruleEntry{ID: idOf(queue + "/Rules/" + name), Title: name, Updated: zeroTime, Content: ruleContent{"application/xml", rule{
-				XMLName: xml.Name{Space: busSpace, Local: "RuleDescription"}, Filter: f, Action: &filter{Type: "EmptyRuleAction"}, Name: name,
-			}}}, b})
-		}
-	}
-	slices.SortFunc(all, func(x, y subscriptionRule) int { return strings.Compare(x.entry.Title, y.entry.Title) })
-	return all
+// entryOf is a rule as it is read.
+func entryOf(r *servicebus.BoundRule) ruleEntry {
+	return ruleEntry{ID: idOf(r.Destination + "/Rules/" + r.Name), Title: r.Name, Updated: zeroTime, Content: ruleContent{"application/xml", rule{
+		XMLName: xml.Name{Space: busSpace, Local: "RuleDescription"}, Filter: filterOf(r.Args), Action: &filter{Type: "EmptyRuleAction"}, Name: r.Name,
+	}}}
 }
 
 // rules answers a request about the rules of a subscription; name "": it lists them.
 func (c *call) rules(path, name string) {
-	topic, subscription := split(path)
+	topic, subscription := servicebus.Split(path)
 	queue := queueName(topic, subscription)
 	if isPart(path) || c.vh.Exchanges.Check(topic) != nil || !c.vh.Queues.Has(queue) {
 		refuse(c.w, http.StatusNotFound, errUnknown)
 		return
 	}
-	all := c.rulesOf(topic, queue)
+	all := servicebus.RulesOf(c.vh, topic, queue)
 	if name == "" && c.r.Method == http.MethodGet {
 		entries := make([]ruleEntry, len(all))
 		for i := range all {
-			entries[i] = all[i].entry
+			entries[i] = entryOf(&all[i])
 		}
 		listed(c, entries)
 		return
 	}
-	named := slices.DeleteFunc(all, func(r subscriptionRule) bool { return !strings.EqualFold(r.entry.Title, name) })
+	named := servicebus.Named(all, name)
 	switch {
 	case c.r.Method == http.MethodPut && name != "":
 		c.putRule(topic, queue, name, named)
 	case len(named) == 0:
 		refuse(c.w, http.StatusNotFound, errUnknown)
 	case c.r.Method == http.MethodGet:
-		write(c.w, http.StatusOK, named[0].entry)
+		write(c.w, http.StatusOK, entryOf(&named[0]))
 	case c.r.Method == http.MethodDelete:
 		if err := c.unbind(named); err != nil {
 			refuse(c.w, http.StatusBadRequest, err)
@@ -219,7 +198,7 @@ func (c *call) rules(path, name string) {
 }
 
 // putRule makes or changes a rule: the new binding is there before the old one goes.
-func (c *call) putRule(topic, queue, name string, were []subscriptionRule) {
+func (c *call) putRule(topic, queue, name string, were []servicebus.BoundRule) {
 	var given ruleEntry
 	var args amqp.Table
 	err := xml.NewDecoder(http.MaxBytesReader(c.w, c.r.Body, maxBody)).Decode(&given)
@@ -237,13 +216,13 @@ func (c *call) putRule(topic, queue, name string, were []subscriptionRule) {
 	if len(were) == 0 {
 		status = http.StatusCreated
 	} else {
-		name = were[0].entry.Title
+		name = were[0].Name
 	}
 	err = c.bindRule(topic, queue, name, args)
 	if err == nil {
-		err = c.unbind(slices.DeleteFunc(were, func(r subscriptionRule) bool { return exchange.ArgsEqual(r.binding.Args, args) }))
+		err = c.unbind(slices.DeleteFunc(were, func(r servicebus.BoundRule) bool { return exchange.ArgsEqual(r.Args, args) }))
 	}
-	made := slices.DeleteFunc(c.rulesOf(topic, queue), func(r subscriptionRule) bool { return !strings.EqualFold(r.entry.Title, name) })
+	made := servicebus.Named(servicebus.RulesOf(c.vh, topic, queue), name)
 	if err == nil && len(made) == 0 {
 		err = errors.New("the rule was deleted at once")
 	}
@@ -251,36 +230,23 @@ func (c *call) putRule(topic, queue, name string, were []subscriptionRule) {
 		refuse(c.w, http.StatusBadRequest, err)
 		return
 	}
-	write(c.w, status, made[0].entry)
+	write(c.w, status, entryOf(&made[0]))
 }
-
-// maxRuleName is how long the name of a rule may be, as in Azure.
-const maxRuleName = 50
 
 // bindRule makes the binding that is a rule.
 func (c *call) bindRule(topic, queue, name string, args amqp.Table) error {
-	key := name
-	if strings.EqualFold(name, servicebus.DefaultRule) {
-		key = ""
-	}
-	x, err := c.vh.Exchanges.Get(topic)
-	switch {
-	case err != nil:
-		return err
-	case len(name) > maxRuleName:
-		return fmt.Errorf("rule %s: its name has more than %d characters", name, maxRuleName)
-	}
-	if err = servicebus.CheckFilter(x, name, args); err != nil {
+	b, err := servicebus.NewRule(c.vh, topic, queue, name, args)
+	if err != nil {
 		return err
 	}
-	_, err = admin.Bind.Do(c.r.Context(), c.Operations.Access, c.actor, admin.Binding{Source: topic, VHost: vhostName, Destination: queue, Type: "queue", Key: key, Arguments: args})
+	_, err = admin.Bind.Do(c.r.Context(), c.Operations.Access, c.actor, admin.Binding{Source: topic, VHost: vhostName, Destination: queue, Type: "queue", Key: b.RoutingKey, Arguments: args})
 	return err
 }
 
 // unbind removes rules.
-func (c *call) unbind(rules []subscriptionRule) error {
+func (c *call) unbind(rules []servicebus.BoundRule) error {
 	for i := range rules {
-		if _, err := admin.Unbind.Do(c.r.Context(), c.Operations.Access, c.actor, admin.BindingNamed(vhostName, &rules[i].binding)); err != nil {
+		if _, err := admin.Unbind.Do(c.r.Context(), c.Operations.Access, c.actor, admin.BindingNamed(vhostName, &rules[i].Binding)); err != nil {
 			return err
 		}
 	}

@@ -144,6 +144,43 @@ const steps = {
     assert.equal(m.body, 'lives 14 days');
     await dead.completeMessage(m);
   },
+
+  // The rules of a subscription that gets what has the subject price.
+  async rules() {
+    const rules = client.createRuleManager('events', 'filtered');
+    const list = async () => {
+      const all = [];
+      for await (const rule of rules.listRules()) all.push(rule);
+      return all.filter(Boolean); // the SDK has one undefined rule where there is none
+    };
+    const [first] = await list();
+    assert.equal(first.filter.subject, 'price');
+    await rules.deleteRule(first.name);
+    assert.deepEqual(await list(), []);
+    const large = { applicationProperties: { size: 7, kind: 'large', on: true }, contentType: 'c' };
+    await rules.createRule('correlated', large);
+    await rules.createRule('sql', { sqlExpression: "sys.Label LIKE 'n%' AND size > 2.5" });
+    await rules.createRule('none', { sqlExpression: '1=0' });
+    await assert.rejects(rules.createRule('SQL', { sqlExpression: '1=1' }), { code: 'MessagingEntityAlreadyExists' });
+    await assert.rejects(rules.createRule('bad', { sqlExpression: 'size +' }), /octet 6: expected a comparison/);
+    await assert.rejects(rules.createRule('act', { sqlExpression: '1=1' }, { sqlExpression: 'SET a = 1' }), /actions are not supported/);
+    await assert.rejects(rules.deleteRule('bad'), { code: 'MessagingEntityNotFound' });
+    const [correlated, none, sql] = await list();
+    assert.deepEqual(correlated.filter.applicationProperties, large.applicationProperties);
+    assert.equal(correlated.filter.contentType, 'c');
+    assert.equal(none.filter.sqlExpression, '1=0');
+    assert.equal(sql.filter.sqlExpression, "sys.Label LIKE 'n%' AND size > 2.5");
+
+    const sender = client.createSender('events');
+    const send = (body, message) => sender.sendMessages({ body, ...message });
+    await send('price', { subject: 'price' });
+    await send('news', { subject: 'news', applicationProperties: { size: 3 } });
+    await send('small', { subject: 'news', applicationProperties: { size: 2 } });
+    await send('large', { contentType: 'c', applicationProperties: { size: 7, kind: 'large', on: true, more: 1 } });
+    const receiver = client.createReceiver('events', 'filtered', { receiveMode: 'receiveAndDelete' });
+    assert.equal((await one(receiver)).body, 'news');
+    assert.equal((await one(receiver)).body, 'large');
+  },
 };
 
 async function main() {

@@ -21,7 +21,8 @@ type Entity struct {
 	Broker        *broker.Broker
 	VHost         *broker.VHost
 	Queue         *broker.Queue // nil: it is a topic
-	Exchange, Key string        // where it is published to
+	Rights        *broker.Rights
+	Exchange, Key string // where it is published to
 	// Add publishes messages of AMQP 1.0 to it: all or none. It returns their numbers.
 	Add func(messages [][]byte) ([]broker.Numbered, error)
 }
@@ -48,6 +49,8 @@ func (e *Entity) Manage(r *servicebus.Request) (servicebus.Answer, error) {
 		return e.settle(r)
 	case operation == "receive-by-sequence-number":
 		return e.receiveDeferred(r), nil
+	case operation == "enumerate-rules" || operation == "add-rule" || operation == "remove-rule":
+		return e.rules(r)
 	}
 	return servicebus.Answer{}, amqp.NewException(amqp.NotImplemented, 0, 0, "the operation '%s' is not supported", r.Operation())
 }
@@ -106,7 +109,7 @@ func (e *Entity) peek(r *servicebus.Request) (servicebus.Answer, error) {
 		list = append(list, amqp10.Map{{Key: "message", Value: m.Append(nil)}})
 	}
 	if len(list) == 0 {
-		return servicebus.Answer{Status: 204, Description: "NoContent"}, nil
+		return noContent, nil
 	}
 	return done(amqp10.Map{{Key: "messages", Value: list}}), nil
 }
@@ -187,6 +190,9 @@ func (e *Entity) cancel(r *servicebus.Request) servicebus.Answer {
 	}
 	return done(nil)
 }
+
+// noContent answers a request for a list that is empty.
+var noContent = servicebus.Answer{Status: 204, Description: "NoContent"}
 
 // notThere answers a request about a message that is gone.
 var notThere = servicebus.Answer{Status: 404, Description: "The message with this sequence number could not be found.", Condition: "com.microsoft:message-not-found"}
