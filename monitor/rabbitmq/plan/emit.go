@@ -8,7 +8,7 @@ import (
 )
 
 // Formats are those that Emit knows.
-var Formats = []string{"rabbitmqctl", "definitions"}
+var Formats = []string{"rabbitmqctl", "definitions", "kubernetes"}
 
 // Emit writes the setup in one of Formats.
 func (s *Setup) Emit(w io.Writer, format string) error {
@@ -18,6 +18,8 @@ func (s *Setup) Emit(w io.Writer, format string) error {
 		return err
 	case "definitions":
 		return s.write(w)
+	case "kubernetes":
+		return s.kubernetes(w)
 	}
 	return fmt.Errorf("unknown format %q: want one of %s", format, strings.Join(Formats, ", "))
 }

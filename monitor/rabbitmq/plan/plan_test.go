@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/queuefacts"
@@ -135,11 +136,28 @@ func TestGatewaySetup(t *testing.T) {
 		switch format {
 		case "definitions":
 			require.True(t, json.Valid(out.Bytes()))
+		case "kubernetes":
+			kinds := map[string]int{}
+			decoder := yaml.NewDecoder(strings.NewReader(text))
+			for {
+				var one struct {
+					Kind     string
+					Metadata struct{ Name string }
+				}
+				if err := decoder.Decode(&one); err == io.EOF {
+					break
+				} else {
+					require.NoError(t, err)
+				}
+				kinds[one.Kind]++
+				require.Regexp(t, `^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`, one.Metadata.Name)
+			}
+			require.Equal(t, map[string]int{"User": 1, "Permission": 2, "Queue": 1, "Binding": 1, "Secret": 3, "Federation": 1, "Policy": 1, "Shovel": 2}, kinds)
 		default:
 			require.Contains(t, text, `"$CURFEW_PASSWORD"`)
 		}
 	}
-	require.ErrorContains(t, s.Emit(io.Discard, "terraform"), "want one of rabbitmqctl, definitions")
+	require.ErrorContains(t, s.Emit(io.Discard, "terraform"), "want one of rabbitmqctl, definitions, kubernetes")
 }
 
 // inCurfew are the commands that the notes have.
@@ -169,4 +187,6 @@ func TestQuoted(t *testing.T) {
 	for word, want := range map[string]string{"a-b": "a-b", "": "''", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "a b": "'a b'"} {
 		require.Equal(t, want, quoted(word))
 	}
+	require.NotEqual(t, resourceName("a.b"), resourceName("a-b"))
+	require.Equal(t, "a-b", resourceName("a-b"))
 }
