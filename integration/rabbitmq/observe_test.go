@@ -23,18 +23,17 @@ import (
 // observing is an Observer at work, with what it has reported.
 type observing struct {
 	*observe.Observer
-	mu    sync.Mutex
-	told  map[string]observe.Missed // by message-id; the last report
-	first map[string]observe.Missed
-	stop  func()
+	mu   sync.Mutex
+	told map[string]deadline.Expiry // by message-id
+	stop func()
 }
 
 func startObserver(t *testing.T, c *cluster.Cluster, watch string) *observing {
 	t.Helper()
 	w, err := cluster.ParseWatch(watch)
 	check(t, err)
-	o := &observing{told: map[string]observe.Missed{}, first: map[string]observe.Missed{}}
-	o.Observer = observe.New(observe.Options{VHost: c.Address().VHost(), Missed: o.missed, Log: zaptest.NewLogger(t),
+	o := &observing{told: map[string]deadline.Expiry{}}
+	o.Observer = observe.New(observe.Options{VHost: c.Address().VHost(), Expired: o.expired, Log: zaptest.NewLogger(t),
 		Connect: func(ctx context.Context) (*amqp091.Connection, error) { return c.Connect(ctx, "observe") }})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -85,14 +84,11 @@ func lookFor(ctx context.Context, c *cluster.Cluster, w cluster.Watch) (*observe
 	return v, nil
 }
 
-func (o *observing) missed(list []observe.Missed) {
+func (o *observing) expired(list []deadline.Expiry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, m := range list {
-		if _, again := o.told[m.MessageID]; !again {
-			o.first[m.MessageID] = m
-		}
-		o.told[m.MessageID] = m
+	for _, e := range list {
+		o.told[string(e.MessageID)] = e
 	}
 }
 
@@ -204,9 +200,9 @@ func tapAccuracy(t *testing.T, kind string) bool {
 		m, ok := o.told[id]
 		if !ok {
 			untold++
-		} else if m.Left == 0 || !m.DeadLettered || m.Left < m.Deadline {
+		} else if m.Action != deadline.DeadLettered || m.Arrived < m.Ref.Deadline {
 			t.Errorf("message %s: %+v", id, m)
-		} else if deadline.Lateness(m.Deadline, max(m.Left, m.Seen)) > 50*time.Millisecond {
+		} else if m.Lateness() > 50*time.Millisecond {
 			late++
 		}
 	}

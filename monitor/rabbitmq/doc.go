@@ -56,27 +56,6 @@
 // it when a message of unknown age was given back to find out, and "lazy" if RabbitMQ expired it by itself in a queue
 // that is observed. Kept messages have no id here, since a keeper stores only a hash of each message.
 //
-// # Metrics
-//
-//	curfew_rabbitmq_queues{mode,state}                    watched queues; a kept queue counts where its lease is
-//	curfew_rabbitmq_queue_not_kept{vhost,queue,reason}    1: a rule says keep, but it is refused or was let go of, has
-//	                                                      not been kept for 10 s, or has stranded messages (stranded.go)
-//	curfew_rabbitmq_expiry_intended{vhost,queue}          1: an expiry there is not a miss (a rule says keep, without
-//	                                                      alert_on_expiry); on every Curfew
-//	curfew_rabbitmq_held_messages{vhost,queue}            messages held by the keeper of the queue
-//	curfew_rabbitmq_held_bytes{vhost,queue}               their bodies, which RabbitMQ holds
-//	curfew_rabbitmq_releases_total{vhost,queue,reason}    times that a keeper gave back everything: a keeper.Code, with
-//	                                                      consumer for everything that other consumers do
-//	curfew_rabbitmq_kept_lateness_seconds                 histogram: lateness of messages of known age in kept queues
-//	curfew_rabbitmq_unknown_age_total                     messages of unknown age that were taken: they may be late
-//	curfew_rabbitmq_leases                                queues whose lease this Curfew has
-//	curfew_rabbitmq_redis_up                              0 if leases cannot be renewed or taken
-//	curfew_rabbitmq_inventory_age_seconds                 since the queues were last looked at
-//	curfew_rabbitmq_observer_lag_seconds{vhost}           how far the observer is behind in reading its taps
-//
-// Queues beyond 500 share the label "_other". The lateness of all expiries, kept and observed, is in
-// the monitor's curfew_deadline_lateness_seconds.
-//
 // # Left to others
 //
 // Package keeper keeps one queue, package delay holds one with mode delay, package lease has the leases, package observe the taps. Package cluster talks to RabbitMQ

@@ -291,14 +291,6 @@ func (f *fakeObserver) States() []observe.State {
 	return slices.Clone(f.states)
 }
 
-func (f *fakeObserver) Seen() map[string]queuefacts.TTLStats {
-	all := map[string]queuefacts.TTLStats{}
-	for _, s := range f.States() {
-		all[s.Queue] = s.Seen
-	}
-	return all
-}
-
 func (f *fakeObserver) Lag() time.Duration                             { return 0 }
 func (f *fakeObserver) Survey(int, func(*deadline.Survey))             {}
 func (f *fakeObserver) TimeToLive(_, _ uint64) (deadline.Millis, bool) { return 0, false }

@@ -47,7 +47,8 @@ func (p *Primary) join(ctx context.Context) {
 		return
 	}
 	p.mu.Lock()
-	p.space, p.observing.lease = at, lease.New(p.redis, at, "", p.name)
+	p.space = at
+	p.observing.useLocked(lease.New(p.redis, at, "", p.name))
 	for _, q := range p.queues {
 		q.stopLocked(nil)
 	}

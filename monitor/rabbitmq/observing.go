@@ -3,20 +3,15 @@ package rabbitmq
 import (
 	"context"
 	"slices"
-	"time"
+	"sync"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
-	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
 	"curfew/monitor/rabbitmq/observe"
-)
-
-const (
-	leaseEvery   = time.Second
-	leaseTimeout = 2 * time.Second
 )
 
 // watch is the part of a Primary that observes: with one observer at a time, while this Curfew has the lease for it.
@@ -24,10 +19,30 @@ type watch struct {
 	p *Primary
 
 	// Guarded by p.mu.
-	lease    *lease.Lease // nil: without Redis, or not known yet
-	begun    uint64       // observers so far
-	observer observer     // nil: another Curfew observes
-	by       string       // the Curfew that observes
+	lease    *keeper.Renewal    // nil: without Redis, or not known yet
+	stop     context.CancelFunc // of what goes by the lease
+	begun    uint64             // observers so far
+	observer observer           // nil: another Curfew observes
+}
+
+// useLocked has another lease decide who observes.
+func (w *watch) useLocked(l *lease.Lease) {
+	w.lease = &keeper.Renewal{Lease: l, Log: w.p.log}
+	if w.stop != nil {
+		w.stop()
+	}
+}
+
+// byLocked is the Curfew that observes.
+func (w *watch) byLocked() string {
+	if w.observer != nil {
+		return w.p.name
+	}
+	var s keeper.Status
+	if w.lease != nil {
+		w.lease.Show(&s)
+	}
+	return s.Keeper
 }
 
 // run observes until ctx ends, whenever this Curfew has the lease for it.
@@ -42,52 +57,20 @@ func (w *watch) run(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	for ctx.Err() == nil {
-		w.observeWith(ctx, w.present())
-		sleep(ctx, leaseEvery)
+		inner, stop := context.WithCancel(ctx)
+		p.mu.Lock()
+		l := w.lease
+		w.stop = stop
+		p.mu.Unlock()
+		if _, ok := l.Await(inner, func(string) {}); ok {
+			var watching sync.WaitGroup
+			watching.Go(func() { l.Watch(inner, stop) })
+			w.observe(inner)
+			watching.Wait()
+			l.Release(ctx)
+		}
+		stop()
 	}
-}
-
-// observeWith observes if no other Curfew does, until ctx ends, another one has the lease, or the lease has another key.
-func (w *watch) observeWith(ctx context.Context, l *lease.Lease) {
-	if !w.mayObserve(ctx, l, false) {
-		return
-	}
-	inner, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.observe(inner)
-	}()
-	for sleep(ctx, leaseEvery) && w.present() == l && w.mayObserve(ctx, l, true) {
-	}
-	stop()
-	<-done
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)
-	defer cancel()
-	if err := l.Release(limited); err != nil {
-		w.p.log.Debug("cannot release the lease for observing; it ends by itself", zap.Error(err))
-	}
-}
-
-// mayObserve takes the lease or renews it. If Redis does not answer, the result is before.
-func (w *watch) mayObserve(ctx context.Context, l *lease.Lease, before bool) bool {
-	limited, cancel := context.WithTimeout(ctx, leaseTimeout)
-	defer cancel()
-	holder, held, err := l.Acquire(limited)
-	if err != nil {
-		return before
-	}
-	w.p.mu.Lock()
-	defer w.p.mu.Unlock()
-	w.by = holder
-	return held
-}
-
-// present returns the present lease for observing.
-func (w *watch) present() *lease.Lease {
-	w.p.mu.Lock()
-	defer w.p.mu.Unlock()
-	return w.lease
 }
 
 // observe runs an observer until ctx ends.
@@ -96,11 +79,10 @@ func (w *watch) observe(ctx context.Context) {
 	p.mu.Lock()
 	w.begun++
 	numbers := w.begun * observedNumbers
-	var told []deadline.Expiry
 	o := p.newWatch(observe.Options{VHost: p.vhost(), Log: p.log,
 		Connect: func(ctx context.Context) (*amqp091.Connection, error) { return p.rabbitmq.Connect(ctx, "observe") },
-		Missed:  func(batch []observe.Missed) { told = w.missed(batch, numbers, told[:0]) }})
-	w.observer, w.by = o, p.name
+		Expired: func(batch []deadline.Expiry) { w.expired(batch, numbers) }})
+	w.observer = o
 	p.mu.Unlock()
 	p.wantLook()   // the next inventory is shown to the observer
 	_ = o.Run(ctx) // the error is that of ctx
@@ -161,26 +143,19 @@ func (w *watch) show(ctx context.Context, i *cluster.Inventory, x *topology) {
 	}
 }
 
-// missed publishes the messages that have missed their deadlines and left. Those that still wait are in the forecast.
+// expired publishes messages that have missed their deadlines and left. Those that still wait are in the forecast.
 // numbers is added to the number of each queue, since each observer begins to count again.
-func (w *watch) missed(batch []observe.Missed, numbers uint64, out []deadline.Expiry) []deadline.Expiry {
+func (w *watch) expired(batch []deadline.Expiry, numbers uint64) {
 	p := w.p
 	ahead := p.ClockOffset() // the observer goes by the wall clock
 	for i := range batch {
-		e, left := batch[i].Expiry()
-		if !left {
-			continue
-		}
+		e := &batch[i]
 		rule, _ := p.watch.Rule(p.vhost(), e.VHost, e.Queue)
 		e.Intended = rule.ExpiryIntended()
 		e.Ref.Queue += numbers
 		e.Ref.Deadline, e.Arrived, e.ClockAhead = e.Ref.Deadline.Add(ahead), e.Arrived.Add(ahead), ahead
-		out = append(out, e)
 	}
-	if len(out) > 0 {
-		p.stream.Publish(out)
-	}
-	return out
+	p.stream.Publish(batch)
 }
 
 // Survey implements monitor.Surveyor, for observed queues.

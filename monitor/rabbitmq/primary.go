@@ -19,7 +19,6 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
 	"curfew/monitor/rabbitmq/observe"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Options of a Primary. Cluster is required.
@@ -105,7 +104,6 @@ type observer interface {
 	Run(ctx context.Context) error
 	Show(v *observe.View)
 	States() []observe.State
-	Seen() map[string]queuefacts.TTLStats
 	Lag() time.Duration
 	Survey(samples int, fn func(*deadline.Survey))
 	TimeToLive(line, number uint64) (deadline.Millis, bool)

@@ -13,7 +13,6 @@ import (
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
-	"curfew/monitor/rabbitmq/observe"
 )
 
 // TestKeeperIsStartedAgain: after a keeper has ended by itself another one starts, with pauses that grow to a minute.
@@ -75,11 +74,9 @@ func TestExpiriesAreOnOneStream(t *testing.T) {
 			{VHost: "shop", Queue: "keep-a", Deadline: now, GivenBack: now.Add(4 * time.Millisecond)},
 			{VHost: "shop", Queue: "keep-a", Deadline: now.Add(time.Hour), GivenBack: now, AgeUnknown: true},
 		})
-		r.observers[0].o.Missed([]observe.Missed{
-			{VHost: "shop", Queue: "other", Line: 7, Miss: observe.Miss{Number: 3, MessageID: "m", Deadline: 1000, Seen: 2000}},
-			{VHost: "shop", Queue: "other", Line: 7, DeadLettered: true, Miss: observe.Miss{Number: 3, MessageID: "m", Deadline: 1000, Seen: 2000, Left: 3000}},
-		})
-		require.Len(t, r.expired, 3, "what is still there has not expired")
+		r.observers[0].o.Expired([]deadline.Expiry{{VHost: "shop", Queue: "other", Path: deadline.Lazy, MessageID: []byte("m"),
+			Ref: deadline.Ref{Deadline: 1000, Queue: 7, Seq: 3}, Arrived: 3000}})
+		require.Len(t, r.expired, 3)
 		require.Equal(t, deadline.Eager, r.expired[0].Path)
 		require.Equal(t, deadline.DeadLettered, r.expired[0].Action)
 		require.Equal(t, 4*time.Millisecond, r.expired[0].Lateness())

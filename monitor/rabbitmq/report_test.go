@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/deadline"
 	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
@@ -227,7 +228,7 @@ func TestIntendedExpiries(t *testing.T) {
 		}
 		for queue, want := range map[string]bool{"keep-a": true, "keep-jobs": false, "other": false} {
 			r.expired = nil
-			r.watcher().o.Missed([]observe.Missed{{VHost: "shop", Queue: queue, Miss: observe.Miss{Deadline: 1000, Seen: 2000, Left: 3000}}})
+			r.watcher().o.Expired([]deadline.Expiry{{VHost: "shop", Queue: queue}})
 			require.Equal(t, want, r.expired[0].Intended, queue)
 		}
 	})

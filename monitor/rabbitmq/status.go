@@ -113,7 +113,7 @@ func (p *Primary) state() Status {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.Observer = p.observing.by
+	s.Observer = p.observing.byLocked()
 	if p.inventory == nil {
 		return s
 	}

@@ -39,9 +39,9 @@ func (s *seen) note(of *queuefacts.TTLStats, latest queuefacts.TTLStats) {
 // updateSeenLocked takes in what keepers, the observer and other Curfews have seen, and forgets queues that are gone.
 func (p *Primary) updateSeenLocked() {
 	if p.observing.observer != nil {
-		for name, latest := range p.observing.observer.Seen() {
-			s := p.seen.of(name)
-			s.note(&s.observer, latest)
+		for _, state := range p.observing.observer.States() {
+			s := p.seen.of(state.Queue)
+			s.note(&s.observer, state.Seen)
 		}
 	}
 	for name, q := range p.queues {

@@ -85,9 +85,9 @@ func (w *watched) count(counter *counter, now time.Time) (c count, reason string
 	return c, "", nil
 }
 
-// judge hands the counts to the queues' lines, and reports the messages that have missed their deadlines.
+// judge hands the counts to the queues' lines, and reports the messages that have expired.
 func (o *Observer) judge(due []*watched, counts []count, reasons []string) {
-	var missed []Missed
+	var expired []deadline.Expiry
 	for i, w := range due {
 		if w.refused = reasons[i]; w.refused != "" {
 			w.untap()
@@ -97,13 +97,13 @@ func (o *Observer) judge(due []*watched, counts []count, reasons []string) {
 			continue
 		}
 		counts[i].After = max(counts[i].After, w.entered())
-		missed = w.judge(o.o.VHost, counts[i], missed)
+		expired = w.judge(o.o.VHost, counts[i], expired)
 		if w.tap != nil && w.strangers >= strangers {
 			w.untap()
 			w.setReason(bypassed)
 		}
 	}
-	if len(missed) > 0 {
-		o.o.Missed(missed)
+	if len(expired) > 0 {
+		o.o.Expired(expired)
 	}
 }

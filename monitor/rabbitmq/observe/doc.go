@@ -67,6 +67,6 @@
 // # Left to others
 //
 // The caller shows an Observer which queues exist and which to observe (View). Metrics,
-// alerts, audit and the dashboard belong to the program that runs the Observer; they take
-// Missed.Expiry and State.
+// alerts, audit, forecasts and the dashboard belong to the program that runs the Observer; they take
+// what Options.Expired is told, Survey and State.
 package observe

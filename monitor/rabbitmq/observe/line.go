@@ -63,19 +63,6 @@ type waiting struct {
 	id       string
 }
 
-// Miss is a message that still waited in its queue at its deadline.
-type Miss struct {
-	Number    uint64 // its place among the messages that have entered, from 0
-	MessageID string
-	Deadline  deadline.Instant
-	// Seen is when it was seen to wait after its deadline, or seen to have left while no
-	// consumer could have taken it.
-	Seen deadline.Instant
-	// Left is when it was seen to have left; 0: it still waits. RabbitMQ delivers no expired
-	// message, so it expired between the last look at the queue and this one.
-	Left deadline.Instant
-}
-
 // count is how many messages were ready, at some instant between Asked and Answered.
 type count struct {
 	Asked, Answered deadline.Instant
@@ -169,9 +156,9 @@ func (l *line) prune() int {
 	return len(l.due)
 }
 
-// Count judges the messages that are due by c.Asked. It appends each one that has missed its
-// deadline to out, and once more when it has left.
-func (l *line) Count(c count, out []Miss) []Miss {
+// Count judges the messages that are due by c.Asked, and appends those to out that have missed their deadlines and are seen to have left. RabbitMQ
+// delivers no expired message, so each expired between the last count and this one.
+func (l *line) Count(c count, out []waiting) []waiting {
 	alone := l.counted != 0 && l.consumers == 0 && c.Consumers == 0 // nobody consumed since the last count
 	wasGone, wasThere := l.gone, l.there
 	l.gone, l.there = int64(c.Before)-int64(c.Ready), int64(c.After)-int64(c.Ready)
@@ -187,14 +174,13 @@ func (l *line) Count(c count, out []Miss) []Miss {
 		switch number := int64(w.number); {
 		case number >= l.there:
 			l.counts.Missed++
-			out = append(out, Miss{w.number, w.id, w.deadline, c.Answered, 0})
 			heap.Push(&l.overdue, w)
 		case number >= l.gone:
 			l.doubt = append(l.doubt, w)
 		case alone && number >= wasThere:
 			l.counts.Missed++
 			l.counts.Expired++
-			out = append(out, Miss{w.number, w.id, w.deadline, c.Answered, c.Answered})
+			out = append(out, w)
 		default:
 			l.counts.InTime++
 			if number >= wasGone {
@@ -205,7 +191,7 @@ func (l *line) Count(c count, out []Miss) []Miss {
 	for l.overdue.Len() > 0 && int64(l.overdue.byDeadline[0].number) < l.gone {
 		w := heap.Pop(&l.overdue).(waiting)
 		l.counts.Expired++
-		out = append(out, Miss{w.number, w.id, w.deadline, c.Answered, c.Answered})
+		out = append(out, w)
 	}
 	if l.gone > 0 && uint64(l.gone) > l.left {
 		l.left = uint64(l.gone)
@@ -222,15 +208,11 @@ func (l *line) served() uint64 {
 	return l.left - l.counts.Expired
 }
 
-// Rate returns how many messages a second are consumed while any wait.
-func (l *line) Rate() float64 { return l.meter.Rate() }
-
-// Forecast predicts what will become of the waiting messages if consumers go on as in the
-// last seconds. It looks at about samples of them. Messages that have missed their deadlines
-// count with those that will.
-func (l *line) Forecast(now deadline.Instant, samples int) forecast.Prediction {
-	step := max(l.ready/max(samples, 1), 1)
-	return forecast.Predict(forecast.Line{Now: now, Ready: l.ready, Step: step, Rate: l.Rate(), Samples: l.samples(step)})
+// willMiss predicts how many waiting messages will not be consumed in time if consumers go on as in the last seconds. It looks at about 2,048 of
+// them. Messages that have missed their deadlines count with those that will.
+func (l *line) willMiss(now deadline.Instant) int {
+	step := max(l.ready/2048, 1)
+	return forecast.Predict(forecast.Line{Now: now, Ready: l.ready, Step: step, Rate: l.meter.Rate(), Samples: l.samples(step)}).Miss
 }
 
 // withOthers adds the messages without a known deadline to a sample, in order.

@@ -8,10 +8,9 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/zap"
-)
 
-// samples bounds what a forecast looks at.
-const samples = 2048
+	"curfew/broker/deadline"
+)
 
 // Options of an Observer.
 type Options struct {
@@ -19,9 +18,9 @@ type Options struct {
 	VHost string
 	// Connect connects to it, and goes on trying until ctx ends.
 	Connect func(ctx context.Context) (*amqp091.Connection, error)
-	// Missed is called with messages that have missed their deadlines, in batches that are
-	// valid during the call. It must not block. nil: nobody is told.
-	Missed func([]Missed)
+	// Expired is called with messages that still waited at their deadlines and have left since, in batches. No two lines of an
+	// Observer have the same number (Ref.Queue). Instants are those of the wall clock. It must not block. nil: nobody is told.
+	Expired func([]deadline.Expiry)
 	// Log gets entries about lost connections; nil: no log.
 	Log *zap.Logger
 }
@@ -43,8 +42,8 @@ func New(o Options) *Observer {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	if o.Missed == nil {
-		o.Missed = func([]Missed) {}
+	if o.Expired == nil {
+		o.Expired = func([]deadline.Expiry) {}
 	}
 	return &Observer{o: o, views: make(chan *View, 1), queues: map[string]*watched{}}
 }

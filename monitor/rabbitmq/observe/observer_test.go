@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadline"
@@ -12,23 +13,20 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-func TestLower(t *testing.T) {
-	require.EqualValues(t, 5, lower(-1, 5))
-	require.EqualValues(t, 5, lower(5, -1))
-	require.EqualValues(t, 3, lower(3, 5))
-	require.EqualValues(t, -1, lower(-1, -1))
-}
-
 func TestExpiry(t *testing.T) {
-	m := Missed{VHost: "/", Queue: "q", Line: 3, DeadLettered: true, Miss: Miss{Number: 7, MessageID: "a", Deadline: 1_000, Seen: 2_000}}
-	_, left := m.Expiry()
-	require.False(t, left)
-	m.Left = 5_000
-	e, left := m.Expiry()
-	require.True(t, left)
-	require.Equal(t, 4*time.Millisecond, e.Lateness())
-	require.Equal(t, "dead_lettered", e.Action.String())
-	require.Equal(t, deadline.Ref{Deadline: 1_000, Queue: 3, Seq: 7}, e.Ref)
+	w := &watched{name: "q", lines: new(atomic.Uint64), ttl: 3, deadLettered: true, from: &tap{}}
+	w.beginLocked()
+	w.enter(w.from, &amqp091.Delivery{MessageId: "a", Expiration: "5"})
+	require.EqualValues(t, 3, w.line.due[0].ttl, "the lower one")
+	w.enter(w.from, &amqp091.Delivery{MessageId: "b", Expiration: "2"})
+	require.EqualValues(t, 2, w.line.due[0].ttl)
+	due := w.line.due[0].deadline
+	require.Empty(t, w.judge("/", count{Asked: due, Answered: due, Ready: 2, Before: 2, After: 2}, nil), "it still waits")
+	left := w.judge("/", count{Asked: due, Answered: due.AddMillis(4), Before: 2, After: 2}, nil)
+	require.Equal(t, "b", string(left[0].MessageID))
+	require.Equal(t, 4*time.Millisecond, left[0].Lateness())
+	require.Equal(t, "dead_lettered", left[0].Action.String())
+	require.Equal(t, deadline.Ref{Deadline: due, Queue: 1, Seq: 1}, left[0].Ref)
 }
 
 func TestUntappable(t *testing.T) {

@@ -22,9 +22,7 @@ type State struct {
 	Seen         queuefacts.TTLStats `json:"seen"`
 	Overdue      int                 `json:"overdue"`       // missed their deadlines and still wait
 	OverdueSince int64               `json:"overdue_since"` // the earliest of these deadlines, Unix ms; 0: none
-	Rate         float64             `json:"rate"`          // messages consumed a second while any wait
 	WillMiss     int                 `json:"will_miss"`     // of those that wait, how many will not be consumed in time
-	LastMiss     int64               `json:"last_miss"`     // the last of these deadlines, Unix ms; 0: none
 	// Restarts is how often counting started over: a connection was lost, the tap overflowed,
 	// the bindings changed.
 	Restarts int `json:"restarts"`
@@ -46,24 +44,9 @@ func (o *Observer) stateLocked(w *watched) State {
 	defer w.mu.Unlock()
 	s := State{VHost: o.o.VHost, Queue: w.name, Tapped: w.line != nil, Reason: w.reason, Ready: w.ready, Consumers: w.consumers, Seen: w.seen, Restarts: w.restarts}
 	if w.line != nil {
-		s.Counts, s.Rate = w.line.Counts(), w.line.Rate()
+		s.Counts, s.WillMiss = w.line.Counts(), w.line.willMiss(deadline.At(time.Now()))
 		overdue, since := w.line.Overdue()
 		s.Overdue, s.OverdueSince = overdue, since.UnixMilli()
-		p := w.line.Forecast(deadline.At(time.Now()), samples)
-		s.WillMiss, s.LastMiss = p.Miss, p.Last.UnixMilli()
 	}
 	return s
-}
-
-// Seen returns the times to live of the messages that taps have seen since the Observer began, by queue.
-func (o *Observer) Seen() map[string]queuefacts.TTLStats {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	all := make(map[string]queuefacts.TTLStats, len(o.queues))
-	for name, w := range o.queues {
-		w.mu.Lock()
-		all[name] = w.seen
-		w.mu.Unlock()
-	}
-	return all
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Survey calls fn for each tapped queue, with its counts and about samples of its ready messages. The number of the
-// queue is that of its line (Missed.Line); instants are by the wall clock. The argument of fn is valid during the call,
+// queue is that of its line; instants are by the wall clock. The argument of fn is valid during the call,
 // and fn may change it.
 func (o *Observer) Survey(samples int, fn func(*deadline.Survey)) {
 	for _, w := range o.watched() {
@@ -19,7 +19,7 @@ func (o *Observer) Survey(samples int, fn func(*deadline.Survey)) {
 }
 
 // TimeToLive returns the time to live with which a message entered its queue, the lower of the queue's and its own;
-// false: it no longer waits, or its deadline is not known. line and number are those of Missed.
+// false: it no longer waits, or its deadline is not known. line and number are Queue and Seq of an expiry.
 func (o *Observer) TimeToLive(line, number uint64) (deadline.Millis, bool) {
 	for _, w := range o.watched() {
 		if ttl, ok := w.timeToLive(line, number); ok {

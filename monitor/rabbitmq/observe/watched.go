@@ -167,7 +167,10 @@ func (w *watched) enter(tap *tap, d *amqp091.Delivery) {
 	}
 	own := queuefacts.TimeToLive(d.Expiration)
 	w.seen.Add(own, w.ttl)
-	ttl, due := lower(w.ttl, own), deadline.Instant(0)
+	ttl, due := w.ttl, deadline.Instant(0)
+	if ttl < 0 || own >= 0 && own < ttl {
+		ttl = own
+	}
 	if ttl >= 0 {
 		due = at.AddMillis(ttl)
 	}
@@ -206,8 +209,8 @@ func (w *watched) pause(now time.Time) time.Duration {
 	return restEvery
 }
 
-// judge hands a count to the line.
-func (w *watched) judge(vhost string, c count, told []Missed) []Missed {
+// judge hands a count to the line, and appends the messages that are seen to have expired.
+func (w *watched) judge(vhost string, c count, told []deadline.Expiry) []deadline.Expiry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ready, w.consumers = c.Ready, c.Consumers
@@ -231,8 +234,13 @@ func (w *watched) judge(vhost string, c count, told []Missed) []Missed {
 		return told
 	}
 	w.oddSince = 0
+	action := deadline.Dropped
+	if w.deadLettered {
+		action = deadline.DeadLettered
+	}
 	for _, m := range w.line.Count(c, nil) {
-		told = append(told, Missed{VHost: vhost, Queue: w.name, Line: w.number, DeadLettered: w.deadLettered, Miss: m})
+		told = append(told, deadline.Expiry{Ref: deadline.Ref{Deadline: m.deadline, Queue: w.number, Seq: m.number}, VHost: vhost, Queue: w.name,
+			Path: deadline.Lazy, Action: action, Arrived: c.Answered, MessageID: []byte(m.id)})
 	}
 	return told
 }
