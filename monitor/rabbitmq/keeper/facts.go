@@ -66,11 +66,6 @@ func (f Facts) spends(returns int) bool {
 	return most >= 0 && f.returnsCount() && returns+2 > most
 }
 
-// putsBack reports whether a cancelled consumer is put back without credit. Before 4.3 a quorum queue keeps a cancelled consumer's messages when
-// the node of its connection goes down, until the node is up again and the queue has another leader after that; and only 3.x can be asked for no
-// credit.
-func (f Facts) putsBack() bool { return f.Type == queuefacts.Quorum && f.Family == queuefacts.Family3 }
-
 // wholeMillis is a TTL in milliseconds, rounded up; -1 is none.
 func wholeMillis(ttl time.Duration) deadline.Millis {
 	if ttl < 0 {
