@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -18,19 +17,11 @@ import (
 // ConnectAMQP10 opens an AMQP 1.0 connection to one of the nodes, in the virtual host of the address. It tries each once, and begins with the
 // node that was reached last. The caller owns it.
 func (c *Cluster) ConnectAMQP10(ctx context.Context, purpose string) (*amqp.Conn, error) {
-	c.mu.Lock()
-	first := c.next
-	c.mu.Unlock()
-	var errs []error
-	for i := range c.address.nodes {
-		at := (first + i) % len(c.address.nodes)
-		conn, err := c.dialAMQP10(ctx, c.address.nodes[at], purpose)
-		if err == nil {
-			return conn, nil
-		}
-		errs = append(errs, fmt.Errorf("%s: %w", c.address.Nodes()[at], withoutURL(err)))
+	conn, _, err := eachNode(ctx, c, func(node string) (*amqp.Conn, error) { return c.dialAMQP10(ctx, node, purpose) })
+	if err != nil {
+		return nil, fmt.Errorf("with AMQP 1.0: %w", err)
 	}
-	return nil, fmt.Errorf("connect to RabbitMQ with AMQP 1.0: %w", errors.Join(errs...))
+	return conn, nil
 }
 
 func (c *Cluster) dialAMQP10(ctx context.Context, node, purpose string) (*amqp.Conn, error) {

@@ -124,27 +124,34 @@ func (c *Cluster) connect(ctx context.Context, vhost, purpose string, heartbeat 
 
 // round tries each node once.
 func (c *Cluster) round(ctx context.Context, vhost, purpose string, heartbeat time.Duration) (*amqp091.Connection, error) {
+	conn, at, err := eachNode(ctx, c, func(node string) (*amqp091.Connection, error) { return c.dial(ctx, node, vhost, purpose, heartbeat) })
+	if err == nil {
+		c.reached(at, serverOf(conn.Properties))
+		return conn, nil
+	}
+	if c.noteDown() {
+		c.log.Warn("no node of RabbitMQ can be reached; trying again", zap.Stringer("address", c.address), zap.Error(err))
+	}
+	return nil, err
+}
+
+// eachNode dials the nodes, beginning with the one that was reached last, and returns the first connection and the place of its node.
+func eachNode[T any](ctx context.Context, c *Cluster, dial func(node string) (T, error)) (conn T, at int, err error) {
 	c.mu.Lock()
 	first := c.next
 	c.mu.Unlock()
 	var errs []error
 	for i := range c.address.nodes {
-		at := (first + i) % len(c.address.nodes)
-		conn, err := c.dial(ctx, c.address.nodes[at], vhost, purpose, heartbeat)
-		if err == nil {
-			c.reached(at, serverOf(conn.Properties))
-			return conn, nil
+		at = (first + i) % len(c.address.nodes)
+		if conn, err = dial(c.address.nodes[at]); err == nil {
+			return conn, at, nil
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", c.address.Nodes()[at], withoutURL(err)))
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	err := fmt.Errorf("connect to RabbitMQ: %w", errors.Join(errs...))
-	if c.noteDown() {
-		c.log.Warn("no node of RabbitMQ can be reached; trying again", zap.Stringer("address", c.address), zap.Error(err))
-	}
-	return nil, err
+	return conn, at, fmt.Errorf("connect to RabbitMQ: %w", errors.Join(errs...))
 }
 
 func (c *Cluster) reached(at int, s Server) {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 
 	"curfew/monitor/rabbitmq/queuefacts"
 )
@@ -90,10 +91,8 @@ func Decide(q *Queue, r Rule, s Server, seen queuefacts.TTLStats, watched bool) 
 	if q.Type == queuefacts.UnknownType {
 		assumed.Type = r.Assume
 	}
-	for _, check := range []func(*Queue, Rule, Server) (Decision, bool){refuseKind, refuseSettings, refuseState, refuseUse, refuseSize} {
-		if d, no := check(&assumed, r, s); no {
-			return d
-		}
+	if d := refusal(&assumed, r, s); d.Code != "" {
+		return d
 	}
 	if r.Mode.Waits() {
 		return decideDelay(&assumed, r, s)
@@ -155,69 +154,39 @@ func refuse(code queuefacts.Code, reason, instead string) Decision {
 	return Decision{Verdict: Refused, Code: code, Reason: reason, Instead: instead}
 }
 
-// refuseKind looks at what the broker and the queue are.
-func refuseKind(q *Queue, _ Rule, s Server) (Decision, bool) {
-	switch {
-	case s.Family() == queuefacts.UnknownFamily:
-		return refuse(OtherVersion, fmt.Sprintf("Curfew keeps queues of RabbitMQ 3.10 and later, and this is %s.", s),
-			"Observe it, or update RabbitMQ."), true
-	case q.Arguments["x-internal-purpose"] != nil:
-		return refuse(IsInternal, "It belongs to RabbitMQ's federation or another plugin.", ""), true
+// refusal returns the first reason against holding the queue's messages; the zero value: there is none.
+func refusal(q *Queue, r Rule, s Server) (d Decision) {
+	if s.Family() == queuefacts.UnknownFamily {
+		return refuse(OtherVersion, fmt.Sprintf("Curfew keeps queues of RabbitMQ 3.10 and later, and this is %s.", s), "Observe it, or update RabbitMQ.")
 	}
-	return Decision{}, false
-}
-
-// refuseSettings looks at arguments, policies and the type.
-func refuseSettings(q *Queue, r Rule, s Server) (Decision, bool) {
+	if q.Arguments["x-internal-purpose"] != nil {
+		return refuse(IsInternal, "It belongs to RabbitMQ's federation or another plugin.", "")
+	}
 	if why, refused := q.Settings().Refusal(); refused {
-		return refuse(why.Code, why.Reason, why.Instead), true
+		return refuse(why.Code, why.Reason, why.Instead)
 	}
 	limit, limited := q.DeliveryLimit(s.Family())
-	switch {
+	most, raise := r.Budget.Messages, fmt.Sprintf("Raise budget.messages in the file that CURFEW_WATCH names (%d at most).", maxQuorum)
+	if q.Type == queuefacts.Classic {
+		most, raise = min(most, MaxClassic), fmt.Sprintf("Use a quorum queue, which may have up to %d messages, or several queues.", maxQuorum)
+	}
+	exclusive := slices.IndexFunc(q.Attached, func(c Consumer) bool { return c.Exclusive })
+	switch all := q.Ready + q.Unacked; {
 	case q.Type != queuefacts.Classic && q.Type != queuefacts.Quorum:
-		return refuse(NoSuchType, fmt.Sprintf("Curfew was never tested with queues of type %q.", string(q.Type)), "Use a quorum queue."), true
+		return refuse(NoSuchType, fmt.Sprintf("Curfew was never tested with queues of type %q.", string(q.Type)), "Use a quorum queue.")
 	case r.Mode == Keep && limited && s.Family().CountsReturns() && limit < 4:
 		return refuse(LowDeliveryLimit, fmt.Sprintf("Every return counts against its delivery limit of %d, and no more than a quarter of it may be spent.", limit),
-			"Raise delivery-limit to 20 or more by a policy, or use RabbitMQ 4.3 or later, where a nack does not count."), true
+			"Raise delivery-limit to 20 or more by a policy, or use RabbitMQ 4.3 or later, where a nack does not count.")
+	case q.State != "" && q.State != "running":
+		return refuse(NotRunning, fmt.Sprintf("Its state is %q.", q.State), "Bring back its nodes; Curfew looks at it again by itself.")
+	case q.Polled || q.GetRate > 0:
+		return refuse(IsPolled, "It is read with basic.get, which would find nothing, and Curfew would not notice the reader.", "Have the application consume (basic.consume).")
+	case exclusive >= 0:
+		return refuse(ExclusiveConsumer, fmt.Sprintf("Its consumer %s is exclusive: nobody else may consume from the queue.", q.Attached[exclusive].Tag), "Consume without the exclusive flag.")
+	case all > int64(most):
+		return refuse(TooMany, fmt.Sprintf("It has %d messages, and at most %d may be held.", all, most), raise)
 	}
-	return Decision{}, false
-}
-
-// refuseState looks at whether the queue is up.
-func refuseState(q *Queue, _ Rule, _ Server) (Decision, bool) {
-	if q.State != "" && q.State != "running" {
-		return refuse(NotRunning, fmt.Sprintf("Its state is %q.", q.State), "Bring back its nodes; Curfew looks at it again by itself."), true
-	}
-	return Decision{}, false
-}
-
-// refuseUse looks at who uses the queue.
-func refuseUse(q *Queue, _ Rule, _ Server) (Decision, bool) {
-	if q.Polled || q.GetRate > 0 {
-		return refuse(IsPolled, "It is read with basic.get, which would find nothing, and Curfew would not notice the reader.", "Have the application consume (basic.consume)."), true
-	}
-	for _, c := range q.Attached {
-		if c.Exclusive {
-			return refuse(ExclusiveConsumer, fmt.Sprintf("Its consumer %s is exclusive: nobody else may consume from the queue.", c.Tag), "Consume without the exclusive flag."), true
-		}
-	}
-	return Decision{}, false
-}
-
-// refuseSize looks at how much would be held.
-func refuseSize(q *Queue, r Rule, _ Server) (Decision, bool) {
-	most := r.Budget.Messages
-	if q.Type == queuefacts.Classic {
-		most = min(most, MaxClassic)
-	}
-	if all := q.Ready + q.Unacked; all > int64(most) {
-		instead := fmt.Sprintf("Raise budget.messages in the file that CURFEW_WATCH names (%d at most).", maxQuorum)
-		if q.Type == queuefacts.Classic {
-			instead = fmt.Sprintf("Use a quorum queue, which may have up to %d messages, or several queues.", maxQuorum)
-		}
-		return refuse(TooMany, fmt.Sprintf("It has %d messages, and at most %d may be held.", all, most), instead), true
-	}
-	return Decision{}, false
+	return d
 }
 
 // mind lists what to know about a kept queue.

@@ -120,7 +120,7 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 	if c.looks.takeList(now, f.Others) && c.state == StandingAside {
 		c.aside.until = now
 	}
-	if f.Others == Present && c.taking() && c.looks.beside > 0 {
+	if f.Others == Present && c.taking() && c.looks.extra > 0 {
 		c.standAside(now, reason{Consumer, "RabbitMQ lists another consumer"})
 	}
 	f.Others = Unclear

@@ -21,8 +21,8 @@ type looks struct {
 	phase     time.Duration    // by which the next look comes earlier
 	ready     int
 	others    int              // consumers that are not the keeper's
-	beside    int              // consumers counted beside the keeper's
-	besideAt  deadline.Instant // since when there have been some; 0: there are none
+	extra     int              // consumers counted beside the keeper's
+	extraAt   deadline.Instant // since when there have been some; 0: there are none
 	changedAt deadline.Instant // when their number last changed, or an event last told of another consumer
 	listAt    deadline.Instant // when to read the list again
 	listed    bool             // the list can be seen
@@ -65,8 +65,8 @@ func (l *looks) takeList(now deadline.Instant, others Presence) (settled bool) {
 	switch {
 	case others == Present:
 		l.left, l.gone = 0, 0
-	case others == Absent && l.leftAt != 0 && l.beside > 0 && now >= l.changedAt.Add(listAge):
-		l.left, l.gone = l.beside, 0
+	case others == Absent && l.leftAt != 0 && l.extra > 0 && now >= l.changedAt.Add(listAge):
+		l.left, l.gone = l.extra, 0
 		return true
 	}
 	return false
@@ -82,7 +82,7 @@ func (l *looks) recently(now deadline.Instant) bool {
 func (l *looks) count(now deadline.Instant, counted, own int) (n int, ok bool) {
 	if counted < own || counted == 0 {
 		if l.badAt == 0 || own > 0 && counted == 0 {
-			l.badAt, l.beside = now, 0
+			l.badAt, l.extra = now, 0
 		}
 		if counted < own || now < l.badAt.Add(distrust) {
 			return 0, false
@@ -90,8 +90,8 @@ func (l *looks) count(now deadline.Instant, counted, own int) (n int, ok bool) {
 	} else {
 		l.badAt = 0
 	}
-	if n = counted - own; n != l.beside {
-		l.beside, l.changedAt = n, now
+	if n = counted - own; n != l.extra {
+		l.extra, l.changedAt = n, now
 	}
 	if l.inherits {
 		l.leave(now, n)
@@ -100,12 +100,12 @@ func (l *looks) count(now deadline.Instant, counted, own int) (n int, ok bool) {
 		l.left = min(l.left, n)
 	}
 	l.inherits, l.first = false, false
-	if l.besideAt == 0 {
-		l.besideAt = now
+	if l.extraAt == 0 {
+		l.extraAt = now
 	}
 	switch {
 	case n == 0:
-		l.left, l.leftAt, l.gone, l.besideAt = 0, 0, 0, 0
+		l.left, l.leftAt, l.gone, l.extraAt = 0, 0, 0, 0
 	case n < l.left && l.listed:
 		l.left, l.gone = n, 0
 	case n < l.left:
@@ -177,7 +177,7 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 	if c.state == Observing && c.reason == noQueue {
 		c.enter(now, Observing, looking)
 	}
-	if (l.left > 0 || l.gone > 0 || l.leftAt != 0) && l.besideAt != 0 && now >= max(l.listAt, l.besideAt.Add(distrust)) {
+	if (l.left > 0 || l.gone > 0 || l.leftAt != 0) && l.extraAt != 0 && now >= max(l.listAt, l.extraAt.Add(distrust)) {
 		l.listAt = now.Add(listAge)
 		c.line.out = append(c.line.out, command{do: learn})
 	}
