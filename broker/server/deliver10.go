@@ -1,0 +1,189 @@
+package server
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/amqp10"
+	"curfew/broker/server/internal/convert"
+	"curfew/broker/server/internal/deliveries"
+	"curfew/broker/server/internal/entity"
+	"curfew/broker/server/internal/outbox"
+)
+
+// giveCredit lets the client send more on a link from it.
+func (l *link10) giveCredit() {
+	l.credit = linkCredit
+	l.s.sendFlow(l, false)
+}
+
+// Credit implements deliveries.Link.
+func (l *link10) Credit() bool {
+	if l.s.ended {
+		return false
+	}
+	return l.credit > 0 && l.s.window > 0 && len(l.s.pending) == 0
+}
+
+// Deliver implements deliveries.Link.
+func (l *link10) Deliver(o *outbox.Outbox, tag uint64, m *broker.Delivery) {
+	if l.s.p.bus != nil {
+		l.deliverBus(o, tag, m)
+		return
+	}
+	payload := l.begin(tag, l.settled)
+	l.s.out = convert.Append(l.s.out, &convert.Delivery{
+		Exchange: m.Message.Exchange, RoutingKey: m.Message.RoutingKey, Properties: m.Message.Properties, Body: m.Message.Body,
+		Redelivered: m.Redelivered, Failed: m.Failed,
+	})
+	l.sendLocked(o, tag, l.settled, payload)
+}
+
+// transfer is the transfer of a message, or its first.
+func (l *link10) transfer(tag uint64, settled bool) amqp10.Transfer {
+	name := l.s.tag[:] // of Service Bus
+	if l.s.p.bus == nil {
+		name = name[:8]
+		binary.BigEndian.PutUint64(name, tag)
+	}
+	return amqp10.Transfer{
+		Handle: l.handle, DeliveryID: amqp10.Uint(uint32(tag - 1)), DeliveryTag: name, MessageFormat: amqp10.Uint(0), Settled: settled,
+	}
+}
+
+// begin puts the beginning of a transfer into the session's frame. A message must be appended, and sendLocked follow.
+func (l *link10) begin(tag uint64, settled bool) (payload int) {
+	t := l.transfer(tag, settled)
+	l.s.out, _ = amqp10.AppendTransfer(l.s.out[:0], l.s.id, &t)
+	return len(l.s.out)
+}
+
+// sendLocked sends the session's frame, whose message begins at payload. If it is too large, it becomes several.
+func (l *link10) sendLocked(o *outbox.Outbox, tag uint64, settled bool, payload int) {
+	s := l.s
+	l.credit--
+	l.count++
+	if len(s.out) <= s.p.frameMax {
+		s.putLocked(o, amqp10.EndFrame(s.out, 0))
+		return
+	}
+	const overhead = 64 // of a frame with the performative
+	t, rest := l.transfer(tag, settled), s.out[payload:]
+	for t.More = true; t.More; {
+		part := rest[:min(len(rest), s.p.frameMax-overhead)]
+		rest = rest[len(part):]
+		t.More = len(rest) > 0
+		s.putLocked(o, amqp10.AppendFrame(nil, s.id, &t, part))
+		t = amqp10.Transfer{Handle: l.handle, Settled: settled, More: t.More}
+	}
+	if cap(s.out) > outbox.Size64K {
+		s.out = nil
+	}
+}
+
+// putLocked sends a transfer, or lets it wait for the client's window.
+func (s *session10) putLocked(o *outbox.Outbox, frame []byte) {
+	if len(s.pending) == 0 && s.window > 0 {
+		o.RawLocked(frame)
+		s.window--
+		s.nextOut++
+		return
+	}
+	s.pending = append(s.pending, slices.Clone(frame))
+	s.p.c.usage.Add(int64(len(frame))) // until it is in the outbox, which draws for itself
+}
+
+// sendPendingLocked sends as many transfers as the client's window allows.
+func (s *session10) sendPendingLocked(o *outbox.Outbox) {
+	for len(s.pending) > 0 && s.window > 0 {
+		o.RawLocked(s.pending[0])
+		s.p.c.usage.Add(-int64(len(s.pending[0])))
+		s.pending[0] = nil
+		s.pending = s.pending[1:]
+		s.window--
+		s.nextOut++
+	}
+	if len(s.pending) == 0 {
+		s.pending = nil
+	}
+	o.FlushLocked()
+}
+
+// Ended implements deliveries.Link: the queue is gone.
+func (l *link10) Ended() {
+	l.ended = true
+	l.s.p.send(l.s.id, &amqp10.Detach{Handle: l.handle, Closed: true, Error: &amqp10.Error{Condition: "amqp:resource-deleted", Description: "the queue was deleted"}})
+}
+
+// disposition settles deliveries.
+func (s *session10) disposition(m *amqp10.Disposition) error {
+	if m.Role == amqp10.RoleSender {
+		return nil // the broker has settled its own side already
+	}
+	last := m.First
+	if m.Last.Set {
+		last = m.Last.Value
+	}
+	how := broker.Release // settled without an outcome: the default outcome
+	acks, outcome := &s.p.c.acks, entity.Outcome{}
+	switch {
+	case m.State == nil || m.State.Kind == amqp10.StateReceived:
+		if !m.Settled {
+			return nil
+		}
+	case s.p.bus != nil:
+		outcome = entity.OutcomeOf(m.State)
+		if how = outcome.How; !outcome.Plain() {
+			acks.Flush()
+			acks = &deliveries.Batch{Gathers: true}
+		}
+	case m.State.Kind == amqp10.StateAccepted:
+		how = broker.Ack
+	case m.State.Kind == amqp10.StateRejected, m.State.Kind == amqp10.StateModified:
+		if m.State.Kind == amqp10.StateRejected || m.State.UndeliverableHere {
+			how = broker.Reject
+		} else if m.State.DeliveryFailed {
+			how = broker.Requeue
+		}
+		added, err := convert.Added(m.State.Annotations)
+		if err != nil {
+			return err
+		}
+		if added != nil {
+			acks.Flush()
+			acks = &deliveries.Batch{Gathers: how != broker.Reject, Why: &broker.Rejection{Properties: added, Modified: true}}
+			outcome = entity.Outcome{How: how, Headers: added}
+		}
+	case m.State.Kind != amqp10.StateReleased:
+		return amqp.NewException(amqp.NotImplemented, 0, 0, "unknown outcome %#x", m.State.Kind)
+	}
+	err := s.ch.deliveries.SettleRange(acks, how, m.First, last)
+	var refused *amqp.Exception
+	if acks.Gathers {
+		refused, _ = errors.AsType[*amqp.Exception](s.settleAll(acks.Take(), &outcome))
+	}
+	if acks != &s.p.c.acks {
+		acks.Flush()
+	}
+	lost := err != nil && s.p.bus != nil
+	if err != nil && !lost || m.Settled {
+		return err
+	}
+	s.p.c.acks.Flush()
+	answer := &amqp10.Disposition{First: m.First, Last: amqp10.Uint(last), Settled: true, State: &amqp10.State{Kind: m.State.Kind}}
+	switch {
+	case lost:
+		answer.State = lockLost
+	case refused != nil:
+		answer.State = &amqp10.State{Kind: amqp10.StateRejected, Error: convert.ErrorOf(refused)}
+	}
+	s.p.c.srv.opts.Broker.Commit(func(err error) {
+		if err == nil {
+			s.sendUnlessEnded(answer)
+		}
+	})
+	return nil
+}

@@ -1,0 +1,172 @@
+package server
+
+import (
+	"errors"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/amqp10"
+	"curfew/broker/server/internal/convert"
+	"curfew/broker/server/internal/outbox"
+	"curfew/broker/servicebus"
+)
+
+// transfer takes a message, or a part of one.
+func (s *session10) transfer(m *amqp10.Transfer, payload []byte) error {
+	c := s.p.c
+	l := s.links[m.Handle]
+	if l == nil || l.toClient {
+		return amqp.NewException(convert.UnattachedHandle, 0, 0, "no link from the client has the handle %d", m.Handle)
+	}
+	if s.inLeft == 0 {
+		return amqp.NewException(convert.WindowViolation, 0, 0, "the session's incoming window is exceeded")
+	}
+	s.nextIn++
+	if s.inLeft--; s.inLeft < inWindow/2 {
+		s.inLeft = inWindow
+		s.sendFlow(nil, false)
+	}
+	switch {
+	case m.Resume:
+		return amqp.NewException(amqp.NotImplemented, 0, 0, "a delivery cannot be resumed")
+	case m.Aborted:
+		l.abandon()
+		return nil
+	case !l.begun:
+		l.first = *m
+		l.first.DeliveryTag = nil // it may refer to the connection's buffer
+	}
+	l.first.Settled = l.first.Settled || m.Settled
+	most := c.srv.opts.Broker.MaxMessageBytes() + 64<<10
+	if l.node != nil || l.bus != nil && l.bus.cbs {
+		most = maxRequest
+	}
+	if len(l.buf)+len(payload) > most {
+		return amqp.NewException(amqp.ContentTooLarge, 0, 0, "the message is larger than %d octets", most)
+	}
+	c.published = c.published || l.node == nil && l.bus == nil
+	if m.More || l.begun {
+		was := cap(l.buf)
+		l.buf = append(l.buf, payload...)
+		c.usage.Add(int64(cap(l.buf) - was))
+		if l.begun = true; m.More {
+			return nil
+		}
+		payload = l.buf
+	}
+	var err error
+	switch {
+	case l.node != nil:
+		err = s.request(l, payload)
+	case l.bus != nil:
+		err = s.busRequest(l, payload)
+	default:
+		err = s.publish(l, payload)
+	}
+	l.abandon()
+	l.count++
+	if l.credit--; l.credit <= linkCredit/2 {
+		l.giveCredit()
+	}
+	return err
+}
+
+// publish publishes a whole message. What is wrong with it is its outcome.
+func (s *session10) publish(l *link10, message []byte) error {
+	if err := s.ch.awaitUnblocked(); err != nil {
+		return err
+	}
+	o := convert.Outcome{ID: l.first.DeliveryID.Value, Settled: l.first.Settled, Place: -1, State: amqp10.State{Kind: amqp10.StateReleased}}
+	batch := s.p.bus != nil && l.first.MessageFormat.Value == busBatch
+	var routed bool
+	var err error
+	if s.p.bus != nil { // its token may have expired
+		err = s.p.bus.allow(l.entity, servicebus.Send)
+	}
+	switch {
+	case err != nil:
+	case batch:
+		err = s.addBatch(l, message)
+	default:
+		routed, err = s.add(l, message)
+	}
+	e, refused := errors.AsType[*amqp.Exception](err)
+	switch {
+	case refused && e.Hard() && e != errQueueFull:
+		return e
+	case refused && o.Settled:
+		s.remove(l)
+		s.p.send(s.id, &amqp10.Detach{Handle: l.handle, Closed: true, Error: convert.ErrorOf(e)})
+		return nil
+	case refused:
+		o.State = amqp10.State{Kind: amqp10.StateRejected, Error: convert.ErrorOf(e)}
+	case err != nil:
+		return err
+	case batch:
+		o.State.Kind = amqp10.StateAccepted
+	default:
+		o.Place = s.added
+		s.added++
+		s.ch.unflushed.published++
+		if o.State.Kind = amqp10.StateAccepted; !routed {
+			s.ch.unflushed.returned++
+			o.State.Kind = amqp10.StateReleased
+		}
+	}
+	s.settle(o)
+	if s.p.c.flow.costly {
+		s.p.c.flush()
+	}
+	return nil
+}
+
+// settle tells the client an outcome at the next flush.
+func (s *session10) settle(o convert.Outcome) {
+	if !o.Settled {
+		s.batch = append(s.batch, o)
+	}
+	if !s.ch.dirty {
+		s.ch.dirty = true
+		s.p.c.dirty = append(s.p.c.dirty, s.ch)
+	}
+}
+
+func (s *session10) add(l *link10, message []byte) (routed bool, err error) {
+	if s.properties == nil {
+		s.properties = make([]byte, 0, 512)
+	}
+	bus := s.p.bus != nil
+	filtered := bus && len(l.exchange) > 0 && s.p.c.user.VHost.Exchanges.KindOf(l.exchange) == servicebus.TopicKind // now: it can be made again
+	properties, body, to, err := convert.Publish(s.properties, message, bus, filtered)
+	if s.properties = properties[:0]; cap(properties) > outbox.Size4K {
+		s.properties = nil
+	}
+	if err != nil {
+		return false, amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s", err)
+	}
+	if most := s.p.c.srv.opts.Broker.MaxMessageBytes(); len(body) > most {
+		return false, amqp.NewException(amqp.ContentTooLarge, 0, 0, "message size %d is larger than configured max size %d", len(body), most)
+	}
+	if l.anonymous {
+		if err := s.route(l, to); err != nil {
+			return false, err
+		}
+	}
+	return s.ch.addWhenRoom(&broker.Publication{Exchange: l.exchange, RoutingKey: l.key, Properties: properties, Body: body})
+}
+
+// confirm sends the outcomes of a batch once it is as durable as the store promises. refused are the
+// places of those that a full queue refused.
+func (s *session10) confirm(refused []int) {
+	all, confirmed := convert.Dispositions(s.batch, refused)
+	s.batch, s.added = s.batch[:0], 0
+	if len(all) == 0 {
+		return
+	}
+	s.p.c.srv.opts.Broker.Commit(func(err error) {
+		if err == nil {
+			s.sendUnlessEnded(all...)
+			s.p.c.srv.totals.confirmed.Add(confirmed)
+		}
+	})
+}
