@@ -46,6 +46,7 @@ type rule[D comparable] struct {
 	any   bool     // one matching field is enough; otherwise all must match
 	want  []field
 	sql   predicate // compares the headers, too; nil: none does
+	steps int       // of a Pace, to compare it
 	under uint64    // the field's hash that it stands under, unless any
 }
 
@@ -289,11 +290,7 @@ func (s *search[D]) compare(rules []*rule[D]) {
 		rules = slices.Clone(rules) // they may change in a pause
 	}
 	for _, u := range rules {
-		n := 1 + len(u.want)/4
-		if u.sql != nil {
-			n += sqlSteps
-		}
-		if !s.step(n) {
+		if !s.step(u.steps) {
 			return
 		}
 		if !s.reached(u.to) && u.matches(s.h) {
@@ -338,6 +335,7 @@ func compile[D comparable](key string, args amqp.Table) *rule[D] {
 		if name == SQLArg {
 			text, _ := value.(string)
 			u.sql, _ = parseSQL(text) // CheckArgs has checked it
+			u.steps = len(text)
 			continue
 		}
 		if name == matchArg || !withX && strings.HasPrefix(name, "x-") {
@@ -345,6 +343,7 @@ func compile[D comparable](key string, args amqp.Table) *rule[D] {
 		}
 		u.want = append(u.want, field{name, value})
 	}
+	u.steps += 1 + len(u.want)/4
 	return u
 }
 

@@ -27,8 +27,6 @@ const (
 	maxLike = 4096 // octets of a text that LIKE compares: a longer one is unknown
 	maxAny  = 32   // signs % in an expression: the work is their number by the length of the text
 
-	sqlSteps = 16 // of a Pace, for one message
-
 	// SQLBytes is how much memory a compiled expression takes at most, for each octet.
 	SQLBytes = 128
 )
