@@ -7,6 +7,7 @@ import (
 	"curfew/broker/internal/clock"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/forward"
+	"curfew/broker/internal/message"
 	"curfew/broker/internal/topology"
 )
 
@@ -99,4 +100,6 @@ const (
 )
 
 // ParseStored parses the property list of a message that the broker handed out.
-func ParseStored(properties []byte) (amqp.Properties, error) { return delivery.ParseStored(properties) }
+func ParseStored(properties []byte) (amqp.Properties, error) {
+	return amqp.ParseProperties(properties, message.StoredLimits)
+}

@@ -178,7 +178,8 @@ func newBroker(o Options, clock *clock.Kept) *Broker {
 			b.sessions.end(func(s *Session) bool { return s.user == user }, fmt.Sprintf("user '%s' is deleted", user))
 		},
 	})
-	b.sessions.init()
+	s := &b.sessions
+	s.open, s.ofUser, s.ofVHost, s.channels = map[*Session]struct{}{}, map[string]int{}, map[*VHost]int{}, map[string]int{}
 	return b
 }
 

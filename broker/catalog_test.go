@@ -148,7 +148,7 @@ func (m *meddler) queue(vh *broker.VHost) {
 	name := m.end()
 	switch m.rng.IntN(3) {
 	case 0:
-		_, _ = vh.Queues.Delete(nil, name, false, false)
+		_, _ = vh.Queues.Delete(nil, name, broker.QueueDeletion{})
 	case 1:
 		_, _ = vh.Queues.Declare(nil, name, broker.QueueDeclare{Durable: name != "t"})
 	default:

@@ -86,7 +86,7 @@ func TestBrowseGoesOnOverPages(t *testing.T) {
 		assert.Equal(t, found[n-1].Seq, far[0].Seq)
 		assert.Equal(t, n-1, far[0].Position)
 	}
-	_, err := x.vh.Queues.Delete(nil, "q", false, false)
+	_, err := x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{})
 	require.NoError(t, err)
 	_, err = q.Browse(broker.Browse{Count: 1})
 	assert.ErrorContains(t, err, "no queue 'q' in vhost '/'")
@@ -123,7 +123,7 @@ func TestCounts(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, [2]uint64{1, 0}, [2]uint64{fanout.PublishedIn, fanout.PublishedOut})
 
-	_, err = x.vh.Queues.Delete(nil, "q", false, false)
+	_, err = x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{})
 	require.NoError(t, err)
 	total := x.b.Stats()
 	assert.Equal(t, want, total.Queues, "what a queue counted outlives it")

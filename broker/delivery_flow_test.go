@@ -345,7 +345,7 @@ func TestWaitsForConsumersEnd(t *testing.T) {
 		deleted := make(chan struct{})
 		soon(func() {
 			defer close(deleted)
-			_, err := x.vh.Queues.Delete(nil, "q", false, false)
+			_, err := x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{})
 			assert.NoError(t, err)
 		})
 		assert.Equal(t, time.Millisecond, wait(nil))

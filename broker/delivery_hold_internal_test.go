@@ -69,7 +69,7 @@ func TestNoStepTouchesVeryMany(t *testing.T) {
 			x.c.Cancel()
 		}, ready: n / 2},
 		"delete": {do: func(x *fixture) {
-			gone, err := x.vh.Queues.Delete(nil, "q", false, false)
+			gone, err := x.vh.Queues.Delete(nil, "q", QueueDeletion{})
 			require.NoError(t, err)
 			assert.Equal(t, n, gone)
 		}},

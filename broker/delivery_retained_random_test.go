@@ -162,7 +162,7 @@ func (x *retaining) comeAndGo() {
 		return
 	}
 	x.collect(1)
-	_, err := x.vh.Queues.Delete(nil, "fleeting", false, false)
+	_, err := x.vh.Queues.Delete(nil, "fleeting", broker.QueueDeletion{})
 	require.NoError(x.t, err)
 }
 

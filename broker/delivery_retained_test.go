@@ -225,12 +225,12 @@ func TestRetainedDeadLettersGoWithTheirQueue(t *testing.T) {
 	q := x.quorum("q", atLeastOnce("missing", nil))
 	x.publishAll("q", 3)
 	x.rejectAll(q)
-	_, err := x.vh.Queues.Delete(nil, "q", false, true)
+	_, err := x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{IfEmpty: true})
 	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' not empty", text(err))
 	most := 2
-	_, err = x.vh.Queues.DeleteIf(nil, "q", broker.QueueDeletion{AtMost: &most})
+	_, err = x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{AtMost: &most})
 	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' has 3 messages and dead letters, more than the 2 that may be deleted", text(err))
-	_, err = x.vh.Queues.Delete(nil, "q", false, false)
+	_, err = x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{})
 	require.NoError(t, err)
 	assert.Zero(t, q.Retained.Count())
 }
@@ -242,13 +242,13 @@ func TestDeadLettersGoWithTheirQueue(t *testing.T) {
 	x.publishAll("q", 3)
 	x.rejectAll(q)
 	require.Equal(t, 3, q.DeadLetters())
-	_, err := x.vh.Queues.Delete(nil, "q", false, true)
+	_, err := x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{IfEmpty: true})
 	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' not empty", text(err))
 	most := 2
-	_, err = x.vh.Queues.DeleteIf(nil, "q", broker.QueueDeletion{AtMost: &most})
+	_, err = x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{AtMost: &most})
 	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' has 3 messages and dead letters, more than the 2 that may be deleted", text(err))
 	most = 3
-	_, err = x.vh.Queues.DeleteIf(nil, "q", broker.QueueDeletion{AtMost: &most})
+	_, err = x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{AtMost: &most})
 	require.NoError(t, err)
 	require.False(t, x.exists("q"))
 }

@@ -81,7 +81,7 @@ func TestDeathsWithoutARejectionAreBounded(t *testing.T) {
 	assert.Len(t, m.properties.Headers["x-death"], 17)
 	assert.Equal(t, "q16", m.properties.Headers["x-last-death-queue"])
 
-	_, err := x.vh.Queues.Delete(nil, "q8", false, false)
+	_, err := x.vh.Queues.Delete(nil, "q8", broker.QueueDeletion{})
 	require.NoError(t, err)
 	q := x.queue("q8", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q9"})
 	x.queue("q20", nil)
@@ -278,7 +278,7 @@ func TestDelayedMessageWithoutAQueueIsParked(t *testing.T) {
 		told := x.watched()
 		q := x.queue("q", nil)
 		x.publish("", "q", "m", "", amqp.Table{"x-delay": int32(1000)})
-		_, err := x.vh.Queues.Delete(nil, q.Name(), false, false)
+		_, err := x.vh.Queues.Delete(nil, q.Name(), broker.QueueDeletion{})
 		require.NoError(t, err)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()

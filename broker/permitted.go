@@ -61,7 +61,7 @@ func (r *Rights) DeleteQueue(vh *VHost, owner Owner, name string, d QueueDeletio
 	if err := r.Queue(access.Configure, name); err != nil {
 		return 0, err
 	}
-	return vh.Queues.DeleteIf(owner, name, d)
+	return vh.Queues.Delete(owner, name, d)
 }
 
 // DeclareExchange needs configure on the exchange; making one with an alternate exchange also

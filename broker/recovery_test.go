@@ -178,7 +178,7 @@ func TestDeletedQueueStaysDeleted(t *testing.T) {
 	x := openTestBroker(t, o)
 	x.durable("q", nil)
 	x.publishPersistent("", "q", "m", "")
-	_, err := x.vh.Queues.Delete(nil, "q", false, false)
+	_, err := x.vh.Queues.Delete(nil, "q", broker.QueueDeletion{})
 	require.NoError(t, err)
 	x = restarted(t, o, x.b)
 	_, err = x.vh.Queues.Get("q")

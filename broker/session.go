@@ -27,10 +27,6 @@ type sessions struct {
 	channels map[string]int // by user
 }
 
-func (t *sessions) init() {
-	t.open, t.ofUser, t.ofVHost, t.channels = map[*Session]struct{}{}, map[string]int{}, map[*VHost]int{}, map[string]int{}
-}
-
 // OpenSession admits a user who has logged in to a virtual host. end is called,
 // by any goroutine and perhaps more than once, when the connection has to be
 // closed because the user or the virtual host is deleted; it must not block. The

@@ -53,7 +53,7 @@ func declareAndDelete(b *testing.B, vh *broker.VHost, name string, times int) {
 			b.Error(err)
 			return
 		}
-		if _, err := vh.Queues.Delete(nil, name, false, false); err != nil {
+		if _, err := vh.Queues.Delete(nil, name, broker.QueueDeletion{}); err != nil {
 			b.Error(err)
 			return
 		}

@@ -331,7 +331,7 @@ func TestMessagesWithoutADefinition(t *testing.T) {
 		q, err := x.vh.Queues.Get(names[i])
 		require.NoError(t, err)
 		assert.Len(t, x.drain(q), 2)
-		_, err = x.vh.Queues.Delete(nil, names[i], false, false)
+		_, err = x.vh.Queues.Delete(nil, names[i], broker.QueueDeletion{})
 		require.NoError(t, err)
 	}
 	require.Zero(t, x.b.Adopted())
@@ -368,7 +368,7 @@ func TestDeletingLeavesNothing(t *testing.T) {
 	vh, _, err := x.b.PutVHost("", "v", broker.VHostMetadata{})
 	require.NoError(t, err)
 	for _, remove := range []func() error{
-		func() error { _, err := vh.Queues.Delete(nil, "q", false, false); return err },
+		func() error { _, err := vh.Queues.Delete(nil, "q", broker.QueueDeletion{}); return err },
 		func() error { return x.b.DeleteVHost("v") },
 	} {
 		_, err := vh.Queues.Declare(nil, "q", broker.QueueDeclare{Durable: true})

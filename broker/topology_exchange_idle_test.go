@@ -87,7 +87,7 @@ func TestUseOfAnIdleExchange(t *testing.T) {
 			}},
 			{"get from a queue behind it", func() { x.get(far, true) }},
 			{"deletion of that queue", func() {
-				_, err := x.vh.Queues.Delete(nil, "far", false, false)
+				_, err := x.vh.Queues.Delete(nil, "far", broker.QueueDeletion{})
 				require.NoError(t, err)
 				x.bind("x", "q", "a")
 			}},

@@ -27,10 +27,6 @@ type aggregator struct {
 	offset   time.Duration    // what ahead said then
 }
 
-func (m *Monitor) newAggregator() *aggregator {
-	return &aggregator{counters: m.counters, histogram: m.metrics.lateness, record: m.options.Record, ahead: m.options.Source.ClockOffset}
-}
-
 // expired counts messages that expired. It subscribes to Source.Expiries. Safe for concurrent use.
 func (m *Monitor) expired(batch []deadline.Expiry) {
 	a := m.aggregators.Get().(*aggregator)

@@ -46,7 +46,3 @@ type Health struct {
 	// Lag is how far past its deadline the next one to fire is; 0 when none is due.
 	Lag time.Duration `json:"lag"`
 }
-
-// Degraded reports whether deadlines are met with less protection than configured, or not
-// met in time.
-func (h Health) Degraded() bool { return len(h.Reasons) > 0 }

@@ -114,7 +114,9 @@ func New(o Options) (*Monitor, error) {
 		byID:      make(map[uint64]*queueCounters),
 		labels:    make(map[[2]string]struct{}),
 	}
-	m.aggregators.New = func() any { return m.newAggregator() }
+	m.aggregators.New = func() any {
+		return &aggregator{counters: m.counters, histogram: m.metrics.lateness, record: o.Record, ahead: o.Source.ClockOffset}
+	}
 	o.Source.Expiries().Subscribe(deadline.Basic, m.expired)
 	return m, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 var clockRoutes = []route{
-	{method: get, path: "/api/curfew/clock", op: operate.ReadClock, handle: readClock, doc: rest.Doc{
+	{method: get, path: "/api/curfew/clock", op: operate.ReadClock, handle: func(r *request) error { return r.answerClock(r.Operations.Clock(r.Context(), r.Actor)) }, doc: rest.Doc{
 		ID: "getClock", Summary: "What the clock of deadlines shows", Answer: clockTime{},
 		Text: "With a manual clock, everything that is due has happened when the answer comes.",
 	}},
@@ -30,10 +30,6 @@ type clockTime struct {
 type clockMove struct {
 	Advance string `json:"advance,omitempty"` // by this, such as 90s, 1h30m or 0s
 	Next    bool   `json:"next,omitempty"`    // to the next instant at which something happens
-}
-
-func readClock(r *request) error {
-	return r.answerClock(r.Operations.Clock(r.Context(), r.Actor))
 }
 
 func moveClock(r *request) error {

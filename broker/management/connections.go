@@ -51,22 +51,13 @@ func getConnection(r *request) error {
 // closeReason is what a client gets as the reason when somebody closes its connection by hand.
 const closeReason = "Closed via management plugin"
 
-// closeConnection closes a connection. X-Reason is data: it only becomes part of a text.
-func closeConnection(r *request) error {
-	return r.Done(r.Operations.CloseConnection(r.Context(), r.Actor, r.Param("connection"), reasonGiven(r)))
-}
-
+// reasonGiven is X-Reason. It is data: it only becomes part of a text.
 func reasonGiven(r *request) string {
 	reason := r.Header.Get("X-Reason")
 	if reason == "" {
 		return closeReason
 	}
 	return reason[:min(len(reason), operate.MaxReason)]
-}
-
-// closeUser closes all connections of a user.
-func closeUser(r *request) error {
-	return r.Done(r.Operations.CloseConnectionsOf(r.Context(), r.Actor, r.Param("user"), reasonGiven(r)))
 }
 
 func connectionObject(r *request, c *server.ConnectionInfo) object {

@@ -1,8 +1,10 @@
 package management
 
 import (
+	"encoding/base64"
 	"net/http"
 
+	"curfew/broker/access"
 	"curfew/broker/management/rest"
 	"curfew/broker/server"
 
@@ -108,10 +110,14 @@ var healthRoutes = []route{
 var connectionRoutes = []route{
 	{method: get, path: "/api/connections", op: operate.ListConnections, handle: listConnections},
 	{method: get, path: "/api/connections/{connection}", op: operate.ListConnections, handle: getConnection},
-	{method: remove, path: "/api/connections/{connection}", op: operate.CloseConnections, handle: closeConnection},
+	{method: remove, path: "/api/connections/{connection}", op: operate.CloseConnections, handle: func(r *request) error {
+		return r.Done(r.Operations.CloseConnection(r.Context(), r.Actor, r.Param("connection"), reasonGiven(r)))
+	}},
 	{method: get, path: "/api/connections/{connection}/channels", op: operate.ListConnections, handle: connectionChannels},
 	{method: get, path: "/api/connections/username/{user}", op: operate.ListConnections, handle: listConnections},
-	{method: remove, path: "/api/connections/username/{user}", op: operate.CloseConnections, handle: closeUser},
+	{method: remove, path: "/api/connections/username/{user}", op: operate.CloseConnections, handle: func(r *request) error {
+		return r.Done(r.Operations.CloseConnectionsOf(r.Context(), r.Actor, r.Param("user"), reasonGiven(r)))
+	}},
 	{method: get, path: "/api/vhosts/{vhost}/connections", op: operate.ListConnections, handle: listConnections},
 	{method: get, path: "/api/channels", op: operate.ListConnections, handle: listChannels},
 	{method: get, path: "/api/channels/{channel}", op: operate.ListConnections, handle: getChannel},
@@ -161,7 +167,9 @@ var userRoutes = []route{
 	{method: remove, path: "/api/auth/attempts/{node}", need: administrator, handle: resetAttempts},
 	{method: get, path: "/api/auth/attempts/{node}/source", need: monitor, handle: attemptsBySource},
 	{method: remove, path: "/api/auth/attempts/{node}/source", need: administrator, handle: resetAttempts},
-	{method: get, path: "/api/auth/hash_password/{password}", need: administrator, handle: hashPassword},
+	{method: get, path: "/api/auth/hash_password/{password}", need: administrator, handle: func(r *request) error {
+		return r.One(object{"ok": base64.StdEncoding.EncodeToString(access.Hash(r.Param("password")))}) // as in definitions
+	}},
 }
 
 var policyRoutes = []route{

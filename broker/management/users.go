@@ -1,13 +1,11 @@
 package management
 
 import (
-	"encoding/base64"
 	"errors"
 
 	"curfew/broker/management/rest"
 
 	"curfew/broker"
-	"curfew/broker/access"
 	"curfew/broker/operate"
 	"curfew/broker/operate/admin"
 )
@@ -46,11 +44,6 @@ func deleteUsers(r *request) error {
 		}
 	}
 	return r.Done(nil)
-}
-
-// hashPassword answers with a hash in the form of definitions.
-func hashPassword(r *request) error {
-	return r.One(object{"ok": base64.StdEncoding.EncodeToString(access.Hash(r.Param("password")))})
 }
 
 // authAttempts answers with the logins by protocol.

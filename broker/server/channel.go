@@ -9,7 +9,6 @@ import (
 	"curfew/broker/amqp10"
 	"curfew/broker/server/internal/convert"
 	"curfew/broker/server/internal/deliveries"
-	"curfew/broker/server/internal/publishes"
 )
 
 // channel is one channel of a connection: it dispatches each frame by its method to the part
@@ -24,12 +23,12 @@ type channel struct {
 	queue   string // declared last; an empty queue name refers to it
 
 	publisher *broker.Publisher
-	content   publishes.Assembly
+	content   assembly
 	refused   []int // scratch space: the publishes of a batch that a full queue refused
 	unflushed publishCounts
 	published publishTotals
-	confirms  atomic.Pointer[publishes.Confirms] // nil: the channel does not confirm
-	tx        atomic.Pointer[transaction]        // nil: the channel is not transactional
+	confirms  atomic.Pointer[confirms]    // nil: the channel does not confirm
+	tx        atomic.Pointer[transaction] // nil: the channel is not transactional
 
 	deliveries deliveries.Deliveries
 	replies    *replyConsumer // nil: none
@@ -55,7 +54,7 @@ func (ch *channel) frame(f amqp.Frame) error {
 	if ch.closing {
 		return ch.whileClosing(f)
 	}
-	if f.Type == amqp.FrameMethod && !ch.content.Begun() {
+	if f.Type == amqp.FrameMethod && ch.content.stage == nextMethod {
 		return ch.method(f.Payload)
 	}
 	if err := ch.addContent(f); !errors.Is(err, errOverdue) {
@@ -92,7 +91,7 @@ func (ch *channel) method(payload []byte) error {
 	}
 	switch id {
 	case amqp.BasicPublishID:
-		return ch.content.Begin(payload)
+		return ch.content.begin(payload)
 	case amqp.BasicAckID:
 		tag, multiple, err := amqp.ParseAck(payload)
 		if err != nil {
@@ -212,12 +211,12 @@ func (ch *channel) close() {
 	ch.publisher.Pause()
 	ch.rollback()
 	ch.closeReplies()
-	ch.content.Abandon(&ch.conn.usage)
+	ch.content.abandon(&ch.conn.usage)
 	if ch.ten != nil {
 		ch.ten.close()
 	}
 	if c := ch.confirms.Load(); c != nil {
-		c.Close()
+		c.close()
 	}
 	if tx := ch.tx.Load(); tx != nil {
 		tx.close()

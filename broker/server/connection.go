@@ -177,12 +177,6 @@ const (
 	maxUsedBytes = 64 << 20
 )
 
-// updateUsage draws from the budget of all clients what the connection now uses in addition,
-// or gives back what it no longer uses. An error is 506, which closes the connection.
-func (c *connection) updateUsage() error {
-	return c.usage.Update(maxUsedBytes + int64(c.srv.opts.Broker.MaxMessageBytes()))
-}
-
 // evict closes the connection that uses the most. A client that does not read is cut off.
 func (c *connection) evict(err error) {
 	c.forceClose(outbox.OverBudget(err))

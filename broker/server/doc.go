@@ -23,7 +23,8 @@
 //
 //	handshakes            which connections may be in their handshake     admission.go
 //	authenticator         who the client is                               sasl.go
-//	internal/publishes    a publish, put together from its frames; publisher confirms of a channel
+//	assembly              a publish, put together from its frames          assembly.go
+//	confirms              publisher confirms of a channel                  confirms.go
 //	internal/declare      methods, and requests of AMQP 1.0, that declare, bind, purge and delete
 //	internal/outbox       frames that wait for the socket; the writer; heartbeats; the memory that the client makes the
 //	                      broker hold; pooled buffers

@@ -3,13 +3,12 @@ package server
 import (
 	"curfew/broker"
 	"curfew/broker/amqp"
-	"curfew/broker/server/internal/publishes"
 )
 
 // addContent handles a header or body frame.
 func (ch *channel) addContent(f amqp.Frame) error {
 	c := ch.conn
-	m, err := ch.content.Add(f, c.srv.opts.Broker.MaxMessageBytes(), &c.usage)
+	m, err := ch.content.add(f, c.srv.opts.Broker.MaxMessageBytes(), &c.usage)
 	if err != nil {
 		return err
 	}
@@ -18,7 +17,7 @@ func (ch *channel) addContent(f amqp.Frame) error {
 		return nil
 	}
 	err = ch.publish(m)
-	ch.content.Release(&c.usage)
+	ch.content.release(&c.usage)
 	if c.flow.costly {
 		c.flush()
 	}
@@ -38,7 +37,7 @@ func (ch *channel) publish(m *broker.Publication) error {
 		return err
 	}
 	if c := ch.confirms.Load(); c != nil {
-		c.Publish()
+		c.published++
 	}
 	if !ch.dirty {
 		ch.dirty = true
@@ -47,7 +46,7 @@ func (ch *channel) publish(m *broker.Publication) error {
 	ch.unflushed.published++
 	switch {
 	case routed:
-	case ch.content.Mandatory:
+	case ch.content.mandatory:
 		ch.unflushed.returned++
 		ch.conn.out.SendReturn(ch.id, m) // a confirm comes after it
 	default:
@@ -70,13 +69,13 @@ func (ch *channel) flushPublishes() {
 	if c == nil {
 		return
 	}
-	batch, some := c.Next(ch.refused)
+	batch, some := c.next(ch.refused)
 	if !some {
 		return
 	}
 	ch.conn.srv.opts.Broker.Commit(func(err error) {
 		if err == nil {
-			ch.conn.srv.totals.confirmed.Add(c.Confirm(batch, &ch.conn.out, ch.id))
+			ch.conn.srv.totals.confirmed.Add(c.confirm(batch, &ch.conn.out, ch.id))
 		}
 	})
 }
@@ -93,7 +92,7 @@ func (ch *channel) confirmSelect(m *amqp.ConfirmSelect) error {
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot switch from tx to confirm mode")
 	}
 	if ch.confirms.Load() == nil {
-		ch.confirms.Store(&publishes.Confirms{})
+		ch.confirms.Store(&confirms{})
 	}
 	return ch.reply(m.NoWait, &amqp.ConfirmSelectOk{})
 }

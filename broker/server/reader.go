@@ -73,12 +73,13 @@ func (c *connection) read() error {
 	return nil
 }
 
-// accountForRead draws from the budget what the last read has made the connection hold.
+// accountForRead draws from the budget of all clients what the last read has made the connection hold in addition, or gives back what
+// it no longer uses. An error is 506, which closes the connection.
 func (c *connection) accountForRead() error {
 	if c.phase != running {
 		return nil
 	}
-	if err := c.updateUsage(); err != nil {
+	if err := c.usage.Update(maxUsedBytes + int64(c.srv.opts.Broker.MaxMessageBytes())); err != nil {
 		return c.fail(0, err)
 	}
 	return nil

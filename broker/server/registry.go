@@ -271,7 +271,7 @@ func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
 	}
 	if c := ch.confirms.Load(); c != nil {
 		info.Confirm = true
-		info.Stats.Confirmed, info.Unconfirmed = c.Counts()
+		info.Stats.Confirmed, info.Unconfirmed = c.counts()
 	}
 	for _, c := range d.Consumers {
 		info.Consumers = append(info.Consumers, ch.consumerInfo(c, of))

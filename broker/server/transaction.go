@@ -131,7 +131,7 @@ func (ch *channel) publishLater(tx *transaction, m *broker.Publication) error {
 	tx.use(&ch.conn.usage, int64(ch.publisher.Entries()-entries)*broker.EntryBytes)
 	switch {
 	case err != nil || routed:
-	case ch.content.Mandatory:
+	case ch.content.mandatory:
 		tx.returnLater(m, &ch.conn.usage)
 	default:
 		tx.dropped++

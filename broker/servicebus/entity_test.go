@@ -114,7 +114,7 @@ func TestDeclareWhatIsNoEntity(t *testing.T) {
 		q, err := vh.Queues.Get("q")
 		require.NoError(t, err)
 		assert.Empty(t, q.Declared().Args)
-		_, err = vh.Queues.Delete(nil, "q", false, false)
+		_, err = vh.Queues.Delete(nil, "q", broker.QueueDeletion{})
 		require.NoError(t, err)
 	}
 	for want, d := range map[string]broker.ExchangeDeclare{

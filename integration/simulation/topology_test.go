@@ -63,7 +63,7 @@ func (w *world) deleteQueue() {
 	w.call(func() {
 		w.orphan(m)
 		want := w.model.remove(m)
-		got, err := w.vhost.Queues.Delete(m.declaredBy(nil), m.name, false, false)
+		got, err := w.vhost.Queues.Delete(m.declaredBy(nil), m.name, broker.QueueDeletion{})
 		if err != nil || got != want {
 			w.fail("deleting %s: %d ready, should be %d: %v", m.name, got, want, err)
 		}

@@ -65,8 +65,8 @@ func (m *Scheduler) fire(ctx context.Context, l *monitor.Loop) error {
 		}
 		wait := deadline.UntilSecond(time.Now())
 		if nextAt != 0 {
-			m.wakeFire.sleepUntil(nextAt)
-			if wait = min(wait, m.until(nextAt)); wait <= 0 {
+			m.wakeFire.sleepUntil(nextAt) // the primary's clock rounds down, so the wait is rounded up
+			if wait = min(wait, nextAt.Sub(m.primary.Now())); wait <= 0 {
 				continue
 			}
 		}
@@ -78,12 +78,6 @@ func (m *Scheduler) fire(ctx context.Context, l *monitor.Loop) error {
 		}
 	}
 	return nil
-}
-
-// until is how long it takes until the primary's clock shows an instant, rounded up: that
-// clock rounds down.
-func (m *Scheduler) until(at deadline.Instant) time.Duration {
-	return at.Sub(m.primary.Now())
 }
 
 // round fires one batch of what is due from each store, unless the loop rests, and returns when to

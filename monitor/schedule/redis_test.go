@@ -22,7 +22,7 @@ func withRedis(t *testing.T, fn func(t *testing.T, b *fakeBroker, r *fakeRedis, 
 		m, _ := start(t, Options{Primary: b.view(), Redis: r, Registerer: reg})
 		time.Sleep(time.Second)
 		require.Equal(t, monitor.ScheduleUp, m.Health().Schedule)
-		require.False(t, m.Health().Degraded())
+		require.Empty(t, m.Health().Reasons)
 		fn(t, b, r, m, reg)
 	})
 }
@@ -73,7 +73,7 @@ func TestRedisAwayFromTheStart(t *testing.T) {
 		calls := r.Calls()
 		time.Sleep(10 * time.Minute)
 		require.Less(t, r.Calls()-calls, 150, "it backs off")
-		require.True(t, m.Health().Degraded())
+		require.NotEmpty(t, m.Health().Reasons)
 	})
 }
 
@@ -86,7 +86,7 @@ func TestStuckRedis(t *testing.T) {
 		r.Block()
 		time.Sleep(time.Second)
 		require.Equal(t, monitor.ScheduleUp, m.Health().Schedule, "the call that does not return has not failed yet")
-		require.True(t, m.Health().Degraded())
+		require.NotEmpty(t, m.Health().Reasons)
 		require.Zero(t, gather(t, reg, "curfew_schedule_up"), "as health has it: the index fires")
 		time.Sleep(4 * time.Second)
 		require.Equal(t, rescueAfter.Microseconds(), b.lateness(first))
@@ -97,7 +97,7 @@ func TestStuckRedis(t *testing.T) {
 		r.Heal()
 		time.Sleep(time.Minute)
 		require.Zero(t, b.lateness(third))
-		require.False(t, m.Health().Degraded())
+		require.Empty(t, m.Health().Reasons)
 	})
 }
 
@@ -199,7 +199,7 @@ func TestTwoMonitorsOnOneSchedule(t *testing.T) {
 			require.GreaterOrEqual(t, b.lateness(s), int64(0))
 		}
 		require.Zero(t, one.Health().Pending)
-		require.False(t, one.Health().Degraded())
+		require.Empty(t, one.Health().Reasons)
 		_ = two
 	})
 }
@@ -242,7 +242,7 @@ func TestDeadlinesWithoutTheirMessages(t *testing.T) {
 		b.publish(1, time.Hour)
 		time.Sleep(time.Minute)
 		require.EqualValues(t, 3, m.Health().Orphans)
-		require.False(t, m.Health().Degraded(), "the deadlines that there are are met")
+		require.Empty(t, m.Health().Reasons, "the deadlines that there are are met")
 	})
 }
 

@@ -199,11 +199,6 @@ func (x *Browsed) Decode() (amqp.Properties, error) {
 	return amqp.ParseProperties(x.Message.Properties, message.StoredLimits)
 }
 
-// ParseStored parses the property list of a message that the broker handed out.
-func ParseStored(properties []byte) (amqp.Properties, error) {
-	return amqp.ParseProperties(properties, message.StoredLimits)
-}
-
 // headTimestamp is the timestamp property of the first ready message; zero: none.
 func (q *messages) headTimestamp() time.Time {
 	pos, ok := q.holdHead()

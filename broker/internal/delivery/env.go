@@ -51,7 +51,7 @@ func (e *Env) awaitFeed() {
 
 // Init must be called once Clock is set, and before any queue is made.
 func (e *Env) Init() {
-	e.Feed.Init()
+	e.Feed.Signal = make(chan struct{}, 1)
 	e.Holds.Log = e.Log
 	e.Timers.Init(e.Clock)
 	e.DelayedTimers.Init(e.Clock)

@@ -21,14 +21,11 @@ type feed struct {
 	chunks [][]deadline.Event // oldest first, all but the last one full
 	next   int                // of the first chunk, the first event that was not taken
 	n      int                // events that were not taken
-	Signal chan struct{}
+	Signal chan struct{}      // of one element, from the start
 }
 
 // feedChunk is how many events stand together: no more is ever copied when the feed grows.
 const feedChunk = 1 << 12
-
-// Init must be called before any other method.
-func (f *feed) Init() { f.Signal = make(chan struct{}, 1) }
 
 // Push appends events. It never blocks.
 func (f *feed) Push(events []deadline.Event) {

@@ -12,7 +12,7 @@ import (
 // Events come in order, however they are taken. A full feed says so once.
 func TestFeedKeepsTheOrder(t *testing.T) {
 	var f feed
-	f.Init()
+	f.Signal = make(chan struct{}, 1)
 	f.Push(make([]deadline.Event, 1)) // nobody wants it
 	f.Subscribe()
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -31,11 +31,6 @@ type Letter struct {
 // Waits reports whether the letter may leave its queue only when all targets take it.
 func (l *Letter) Waits() bool { return l.Settings.AtLeastOnce && l.Queued }
 
-// terms are what the journal has to know about the letter besides its position.
-func (l *Letter) terms() store.Terms {
-	return store.Terms{ExpiresAt: l.Settled.ExpiresAt, Deliveries: l.Settled.Deliveries, Flags: uint8(l.Settled.Flags)}
-}
-
 // wasDelivered reports whether a consumer has seen the letter's message. The next run needs to
 // know that of a letter that it finds back in its queue.
 func (l *Letter) wasDelivered() bool {
@@ -243,7 +238,7 @@ func (l *letterLine) relocate(fixed int, seq queue.Seq, old, moved uint64) (stor
 		return store.Terms{}, false
 	}
 	x.Settled.Pos = moved
-	return x.terms(), true
+	return store.Terms{ExpiresAt: x.Settled.ExpiresAt, Deliveries: x.Settled.Deliveries, Flags: uint8(x.Settled.Flags)}, true
 }
 
 // each calls fn with the letters from a number on, in order, until it returns false.

@@ -60,9 +60,9 @@ func TestChange(t *testing.T) {
 	assert.Equal(t, int64(5000), q.Settings().TTLMillis)
 
 	vh.Queues.Release("owner")
-	_, err = vh.Queues.Delete(nil, policy.UndeliverableQueue, false, false)
+	_, err = vh.Queues.Delete(nil, policy.UndeliverableQueue, broker.QueueDeletion{})
 	require.NoError(t, err)
-	_, err = vh.Queues.Delete(nil, "q", false, false)
+	_, err = vh.Queues.Delete(nil, "q", broker.QueueDeletion{})
 	require.NoError(t, err)
 	require.NoError(t, vh.Exchanges.Delete("x", false))
 	assert.Zero(t, vh.Registry().Memory.Used())

@@ -239,16 +239,10 @@ type QueueDeletion struct {
 
 // Delete deletes the queue with its messages and returns how many were ready. A queue
 // that does not exist is not an error. The messages are not dead-lettered (RabbitMQ: Dead
-// Letter Exchanges). Errors: 405 another connection's exclusive queue, 406 in use or not
-// empty, where that was asked.
-func (t *Queues) Delete(owner Owner, name string, ifUnused, ifEmpty bool) (messages int, err error) {
-	return t.DeleteIf(owner, name, QueueDeletion{IfUnused: ifUnused, IfEmpty: ifEmpty})
-}
-
-// DeleteIf is DeleteQueue with all conditions. They are checked at the moment of deletion;
-// messages in its dead-letter sub-queue are counted just before. Error: also 406 for more messages
-// than AtMost.
-func (t *Queues) DeleteIf(owner Owner, name string, d QueueDeletion) (messages int, err error) {
+// Letter Exchanges). Conditions are checked at the moment of deletion; messages in its dead-letter
+// sub-queue are counted just before. Errors: 405 another connection's exclusive queue, 406 in use,
+// not empty, or with more messages than AtMost, where that was asked.
+func (t *Queues) Delete(owner Owner, name string, d QueueDeletion) (messages int, err error) {
 	q, err := t.GetFor(owner, name)
 	if err == nil && d.QueueID != 0 && d.QueueID != q.ID() {
 		err = NoQueue(t.vh.guard.name, name)

@@ -49,7 +49,7 @@ func TestWhatIsImportedIsCounted(t *testing.T) {
 		require.Equal(t, 2*used, vh.Registry().Memory.Used())
 		require.ErrorContains(t, b.Change(vhost, declare(40, 80)), "no memory to declare", "beside what there is")
 		for i := range 40 {
-			_, err := vh.Queues.Delete(nil, fmt.Sprintf("%02d", i), false, false)
+			_, err := vh.Queues.Delete(nil, fmt.Sprintf("%02d", i), broker.QueueDeletion{})
 			require.NoError(t, err)
 			require.NoError(t, vh.Exchanges.Delete(fmt.Sprintf("%02d", i), false))
 		}

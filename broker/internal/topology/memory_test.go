@@ -76,7 +76,7 @@ func TestWhatIsDeclaredIsCounted(t *testing.T) {
 	require.NoError(t, vh.Exchanges.Declare("x", broker.ExchangeDeclare{Kind: "fanout", AutoDelete: true}))
 	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "x", Destination: one.Name(), RoutingKey: "k"}))
 	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "x", Destination: one.Name(), RoutingKey: "k"}))
-	_, err = vh.Queues.Delete(nil, "q", false, false) // the exchange goes with its last binding
+	_, err = vh.Queues.Delete(nil, "q", broker.QueueDeletion{}) // the exchange goes with its last binding
 	require.NoError(t, err)
 	for _, name := range hosts {
 		require.NoError(t, b.DeleteVHost(name))

@@ -26,7 +26,7 @@ func TestPoliciesAreMatchedWithoutALock(t *testing.T) {
 		require.True(t, free)
 		require.LessOrEqual(t, n, 64)
 		seen += n
-		_, err := vh.Queues.Delete(nil, fmt.Sprintf("q%d", deleted), false, false)
+		_, err := vh.Queues.Delete(nil, fmt.Sprintf("q%d", deleted), broker.QueueDeletion{})
 		require.NoError(t, err)
 		deleted++
 		_, err = vh.Queues.Declare(nil, fmt.Sprintf("new%d", seen), broker.QueueDeclare{})
@@ -49,7 +49,7 @@ func TestPoliciesAgainstModel(t *testing.T) {
 				_, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{})
 				assert.NoError(t, err)
 				if rng.IntN(3) == 0 {
-					_, err = vh.Queues.Delete(nil, name, false, false)
+					_, err = vh.Queues.Delete(nil, name, broker.QueueDeletion{})
 					assert.NoError(t, err)
 				}
 				assert.NoError(t, vh.Exchanges.Declare(name, broker.ExchangeDeclare{Kind: "fanout"}))

@@ -43,7 +43,7 @@ func TestRoutesAreRemembered(t *testing.T) {
 			for i := range 32 * topology.RoutesKept {
 				if everyChange > 0 && rng.IntN(everyChange) == 0 {
 					if rng.IntN(2) == 0 {
-						_, err := vh.Queues.Delete(nil, queueName(), false, false)
+						_, err := vh.Queues.Delete(nil, queueName(), broker.QueueDeletion{})
 						require.NoError(t, err)
 					}
 					bind()

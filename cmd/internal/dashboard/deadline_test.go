@@ -129,7 +129,7 @@ func TestAnotherQueueOfTheName(t *testing.T) {
 	seen := hiddenForm(s.get(address).body)
 	seen.Set("do", "fire")
 	plan := hiddenForm(s.post("/deadline", seen).body)
-	_, err := q.VHost().Queues.Delete(nil, "q", false, false)
+	_, err := q.VHost().Queues.Delete(nil, "q", broker.QueueDeletion{})
 	require.NoError(t, err)
 	again := s.queue("/", "q", nil)
 	s.publish(again, amqp.Properties{Expiration: "100000", Has: amqp.HasExpiration}, "")

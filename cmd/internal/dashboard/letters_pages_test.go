@@ -125,7 +125,7 @@ func TestSelected(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.standing(q)) == 1 }, eventually, pollEvery)
 	require.Equal(t, "d", string(s.standing(q)[0].Message.Body))
 
-	_, err := dlq.VHost().Queues.Delete(nil, "dlq", false, false)
+	_, err := dlq.VHost().Queues.Delete(nil, "dlq", broker.QueueDeletion{})
 	require.NoError(t, err)
 	s.dead(4)
 	form["pick"] = []string{"1"}

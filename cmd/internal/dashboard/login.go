@@ -3,6 +3,7 @@ package dashboard
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"curfew/cmd/internal/dashboard/internal/ui"
 
@@ -37,6 +38,6 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 // logout needs no token: other sites cannot send the cookie, and could do no harm with it.
 func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
 	d.sessions.End(r)
-	d.sessions.TakeBack(w, r)
+	d.sessions.cookies(r).WriteSessionCookie(r.Context(), w, "", time.Time{}) // the browser deletes it
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }

@@ -98,11 +98,6 @@ func (s *sessions) End(r *http.Request) {
 	}
 }
 
-// TakeBack makes the browser delete the cookie.
-func (s *sessions) TakeBack(w http.ResponseWriter, r *http.Request) {
-	s.cookies(r).WriteSessionCookie(r.Context(), w, "", time.Time{})
-}
-
 // cookies is the manager with the settings for r's cookies.
 func (s *sessions) cookies(r *http.Request) *scs.SessionManager {
 	m := *s.manager

@@ -73,6 +73,11 @@ func problemOf(err error) *rest.Problem {
 	return rest.AsProblem(err)
 }
 
+// doing is changing for a change that answers nothing.
+func doing[Q any](do func(*change[Q]) error) func(*Node, *opsEndpoints) http.Handler {
+	return changing(func(r *change[Q]) (int, any, error) { return http.StatusNoContent, nil, do(r) })
+}
+
 // testSinks sends a test to one sink or, without a body, to all.
 func testSinks(r *change[incident.TestRequest]) (int, any, error) {
 	tested, err := r.c.TestSinks(r.Context(), r.by, r.body.Sink)
@@ -107,21 +112,4 @@ func allowQueue(r *change[allowedQueue]) (int, any, error) {
 		return 0, nil, rest.Bad("the field queue is missing")
 	}
 	return http.StatusOK, r.body, r.c.AllowQueue(r.Context(), r.by, r.body.Queue)
-}
-
-// The changes that answer nothing.
-func acknowledge(r *change[incident.AckRequest]) (int, any, error) {
-	return http.StatusNoContent, nil, r.c.Acknowledge(r.by, r.PathValue("incident"), r.body)
-}
-func unacknowledge(r *change[none]) (int, any, error) {
-	return http.StatusNoContent, nil, r.c.Unacknowledge(r.by, r.PathValue("incident"))
-}
-func endWindow(r *change[none]) (int, any, error) {
-	return http.StatusNoContent, nil, r.c.EndWindow(r.by, r.PathValue("id"))
-}
-func pauseRabbitMQ(r *change[none]) (int, any, error) {
-	return http.StatusNoContent, nil, r.c.PauseRabbitMQ(r.Context(), r.by)
-}
-func resumeRabbitMQ(r *change[none]) (int, any, error) {
-	return http.StatusNoContent, nil, r.c.ResumeRabbitMQ(r.Context(), r.by)
 }

@@ -39,24 +39,32 @@ func apiRoutes() []apiRoute {
 		{http.MethodPost, "/incidents/test", always, changing(testSinks), rest.Doc{
 			ID: "testSinks", Summary: "Send a test to one sink or to all", Body: incident.TestRequest{}, Answer: incident.TestResults{},
 		}},
-		{http.MethodPost, "/incidents/{incident}/ack", always, changing(acknowledge), rest.Doc{
+		{http.MethodPost, "/incidents/{incident}/ack", always, doing(func(r *change[incident.AckRequest]) error {
+			return r.c.Acknowledge(r.by, r.PathValue("incident"), r.body)
+		}), rest.Doc{
 			ID: "acknowledgeIncident", Summary: "Take an incident over: nobody is notified of it any more",
 			Text: "Without a body, or without `duration`, until the incident is over.", Body: incident.AckRequest{},
 		}},
-		{http.MethodDelete, "/incidents/{incident}/ack", always, changing(unacknowledge), rest.Doc{ID: "unacknowledgeIncident", Summary: "End an acknowledgement"}},
-		{http.MethodGet, "/maintenance", always, shown(windowsOf), rest.Doc{
+		{http.MethodDelete, "/incidents/{incident}/ack", always, doing(func(r *change[none]) error {
+			return r.c.Unacknowledge(r.by, r.PathValue("incident"))
+		}), rest.Doc{ID: "unacknowledgeIncident", Summary: "End an acknowledgement"}},
+		{http.MethodGet, "/maintenance", always, shown(func(i *incident.Incidents) incident.WindowList {
+			return incident.WindowList{Windows: i.Windows()}
+		}), rest.Doc{
 			ID: "listMaintenance", Summary: "The maintenance windows that are not over, the first to end first", Answer: incident.WindowList{},
 		}},
 		{http.MethodPost, "/maintenance", always, changing(addWindow), rest.Doc{
 			ID: "addMaintenance", Summary: "Notify nobody for a time of incidents of some queues", Text: "It needs `duration` or `until`; `id` is ignored.",
 			Body: incident.WindowRequest{}, Answer: incident.Window{}, Created: true,
 		}},
-		{http.MethodDelete, "/maintenance/{id}", always, changing(endWindow), rest.Doc{ID: "endMaintenance", Summary: "End a maintenance window"}},
-		{http.MethodGet, "/forecasts", hasMonitor, forecastHandler, rest.Doc{
+		{http.MethodDelete, "/maintenance/{id}", always, doing(func(r *change[none]) error {
+			return r.c.EndWindow(r.by, r.PathValue("id"))
+		}), rest.Doc{ID: "endMaintenance", Summary: "End a maintenance window"}},
+		{http.MethodGet, "/forecasts", func(n *Node) bool { return n.monitor != nil }, func(n *Node, _ *opsEndpoints) http.Handler { return http.HandlerFunc(n.forecasts) }, rest.Doc{
 			ID: "listForecasts", Summary: "What will miss its deadline, in each queue that has deadlines",
 			Text: "Those with the most expected misses come first. " + partOfMonitor, Answer: []monitor.Forecast{},
 		}},
-		{http.MethodGet, "/history", always, historyHandler, rest.Doc{
+		{http.MethodGet, "/history", always, func(n *Node, _ *opsEndpoints) http.Handler { return n.history.Handler() }, rest.Doc{
 			ID: "getHistory", Summary: "The last day of one queue or of all together",
 			Text: "Point n begins at `from` + n × `step`. The interval that has not ended is left out. 404: the queue has no history.",
 			Query: []rest.Parameter{
@@ -68,7 +76,7 @@ func apiRoutes() []apiRoute {
 			},
 			Answer: history.Answer{},
 		}},
-		{http.MethodGet, "/audit", hasAudit, auditHandler, rest.Doc{
+		{http.MethodGet, "/audit", func(n *Node) bool { return n.audit != nil }, func(n *Node, _ *opsEndpoints) http.Handler { return n.audit.Handler() }, rest.Doc{
 			ID: "searchAudit", Summary: "What expired or died, and what users changed", Text: "Not served with `CURFEW_AUDIT=false`, nor without a data folder.",
 			Query: []rest.Parameter{
 				{Name: "vhost", Text: "In this virtual host.", Value: ""},
@@ -93,10 +101,14 @@ func apiRoutes() []apiRoute {
 		{http.MethodPost, "/rabbitmq/allow", hasRabbitMQ, changing(allowQueue), rest.Doc{
 			ID: "allowQueue", Summary: "Let a queue be kept again that was let go", Text: "404: the queue was not let go. " + onlyRabbitMQ, Body: allowedQueue{}, Answer: allowedQueue{},
 		}},
-		{http.MethodPost, "/rabbitmq/pause", hasRabbitMQ, changing(pauseRabbitMQ), rest.Doc{
+		{http.MethodPost, "/rabbitmq/pause", hasRabbitMQ, doing(func(r *change[none]) error {
+			return r.c.PauseRabbitMQ(r.Context(), r.by)
+		}), rest.Doc{
 			ID: "pauseRabbitMQ", Summary: "Give back all that is held, and keep no queue until that is resumed", Text: onlyRabbitMQ,
 		}},
-		{http.MethodPost, "/rabbitmq/resume", hasRabbitMQ, changing(resumeRabbitMQ), rest.Doc{
+		{http.MethodPost, "/rabbitmq/resume", hasRabbitMQ, doing(func(r *change[none]) error {
+			return r.c.ResumeRabbitMQ(r.Context(), r.by)
+		}), rest.Doc{
 			ID: "resumeRabbitMQ", Summary: "Keep queues again after a pause", Text: "404: nothing is paused. " + onlyRabbitMQ,
 		}},
 		{http.MethodGet, "/openapi.json", always, openAPIHandler, rest.Doc{
@@ -110,9 +122,7 @@ const (
 	onlyRabbitMQ  = "Only beside a RabbitMQ (`CURFEW_PRIMARY_URL`)."
 )
 
-func always(*Node) bool       { return true }
-func hasMonitor(n *Node) bool { return n.monitor != nil }
-func hasAudit(n *Node) bool   { return n.audit != nil }
+func always(*Node) bool { return true }
 
 // hasRabbitMQ: the routes are about a RabbitMQ.
 func hasRabbitMQ(n *Node) bool {
@@ -130,14 +140,6 @@ func shown[T any](of func(*incident.Incidents) T) func(*Node, *opsEndpoints) htt
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, of(n.incidents)) })
 	}
 }
-
-func windowsOf(i *incident.Incidents) incident.WindowList {
-	return incident.WindowList{Windows: i.Windows()}
-}
-
-func forecastHandler(n *Node, _ *opsEndpoints) http.Handler { return http.HandlerFunc(n.forecasts) }
-func historyHandler(n *Node, _ *opsEndpoints) http.Handler  { return n.history.Handler() }
-func auditHandler(n *Node, _ *opsEndpoints) http.Handler    { return n.audit.Handler() }
 
 func rabbitmqHandler(n *Node, _ *opsEndpoints) http.Handler {
 	external, _ := n.primary.(*rabbitmqPrimary) // hasRabbitMQ

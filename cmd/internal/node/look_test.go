@@ -105,7 +105,7 @@ func TestLeadsFollowChanges(t *testing.T) {
 	soon(deadline.Work)
 	require.NoError(t, vh.Bind(nil, bound))
 	soon(deadline.DeadLetters)
-	_, err := vh.Queues.Delete(nil, work.Name, false, false)
+	_, err := vh.Queues.Delete(nil, work.Name, broker.QueueDeletion{})
 	require.NoError(t, err)
 	soon(deadline.Work)
 	_, err = vh.Queues.Declare(nil, work.Name, broker.QueueDeclare{})

@@ -1,16 +1,13 @@
 package node
 
 import (
-	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"go.uber.org/zap"
 
 	"curfew/monitor"
 	"curfew/monitor/incident"
@@ -66,13 +63,6 @@ func (o *opsEndpoints) server() *http.Server {
 		WriteTimeout:      3 * opsTimeout,
 		IdleTimeout:       6 * opsTimeout,
 		MaxHeaderBytes:    webHeaderBytes,
-	})
-}
-
-// start serves in the background until stop is called, which waits for the end.
-func (o *opsEndpoints) start(ctx context.Context, l net.Listener, log *zap.Logger) (stop func()) {
-	return background(ctx, o.server(), l, func(err error) {
-		log.Error("metrics and health are no longer served", zap.Error(err))
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.uber.org/zap"
 
 	"curfew/cmd/internal/dashboard"
 )
@@ -27,8 +28,9 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	stopOps := ops.start(ctx, opsListener, log)
-	defer stopOps()
+	defer background(ctx, ops.server(), opsListener, func(err error) {
+		log.Error("metrics and health are no longer served", zap.Error(err))
+	})()
 
 	// Collect garbage before memory runs out, not when the heap has doubled: publishers must not wait for it.
 	if limit := c.MemoryLimit.Bytes(); limit > 0 {

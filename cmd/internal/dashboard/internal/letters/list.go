@@ -2,7 +2,6 @@ package letters
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -78,10 +77,6 @@ type row struct {
 	Bytes     int
 	Last      *deadletters.Death // nil: it never died
 	Replays   int64
-}
-
-func (d Pages) list(r *http.Request, v ui.Visitor) (ui.View, error) {
-	return d.listPage(r.Context(), v.Actor(), r.URL.Query())
 }
 
 func (d Pages) listPage(ctx context.Context, by operate.Actor, q url.Values) (*listPage, error) {

@@ -53,12 +53,14 @@ func (d Pages) Group() ui.Group {
 	return ui.Group{
 		Pages: map[string]ui.Page{
 			"/dead-letters": {Title: "Dead letters", Tab: tab, Live: true, Build: d.queues},
-			listPath:        {Title: "Dead letters", Tab: tab, Build: d.list},
-			messagePath:     {Title: "Dead letter", Tab: tab, Build: d.message},
-			EditPath:        {Title: "Change", Tab: tab, Build: d.edit},
-			"/purge":        {Title: "Delete", Tab: tab},
-			"/replay":       {Title: "Replay", Tab: tab},
-			"/review":       {Title: "Review", Tab: tab},
+			listPath: {Title: "Dead letters", Tab: tab, Build: func(r *http.Request, v ui.Visitor) (ui.View, error) {
+				return d.listPage(r.Context(), v.Actor(), r.URL.Query())
+			}},
+			messagePath: {Title: "Dead letter", Tab: tab, Build: d.message},
+			EditPath:    {Title: "Change", Tab: tab, Build: d.edit},
+			"/purge":    {Title: "Delete", Tab: tab},
+			"/replay":   {Title: "Replay", Tab: tab},
+			"/review":   {Title: "Review", Tab: tab},
 		},
 		Changes: map[string]ui.Handler{
 			replayPath: d.replay, purgePath: d.purge, EditPath: d.change, savePath: d.saveFilter, forgetPath: d.deleteFilter,

@@ -33,15 +33,18 @@ func (a IncidentPages) Group() ui.Group {
 	return ui.Group{
 		Pages: map[string]ui.Page{"/incidents": {Title: "Incidents", Tab: "/incidents", Live: true, Build: a.build}},
 		Changes: map[string]ui.Handler{
-			"/incidents/ack": a.acknowledge, "/incidents/unack": a.unacknowledge, "/maintenance": a.addWindow, "/maintenance/end": a.endWindow,
+			"/incidents/ack": a.acknowledge, "/maintenance": a.addWindow,
+			"/incidents/unack": func(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+				a.done(w, r, "unacknowledged", a.Changes.Unacknowledge(v.Actor(), r.PostFormValue("id")))
+			},
+			"/maintenance/end": func(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+				a.done(w, r, "window_ended", a.Changes.EndWindow(v.Actor(), r.PostFormValue("id")))
+			},
 		},
-		Files: map[string]ui.Handler{"/alerts": moved},
+		Files: map[string]ui.Handler{"/alerts": func(w http.ResponseWriter, r *http.Request, _ ui.Visitor) { // where the page was in earlier versions
+			http.Redirect(w, r, "/incidents", http.StatusMovedPermanently)
+		}},
 	}
-}
-
-// moved leads from where the page was in earlier versions.
-func moved(w http.ResponseWriter, r *http.Request, _ ui.Visitor) {
-	http.Redirect(w, r, "/incidents", http.StatusMovedPermanently)
 }
 
 func (a IncidentPages) build(r *http.Request, _ ui.Visitor) (ui.View, error) {
@@ -56,10 +59,6 @@ func (a IncidentPages) acknowledge(w http.ResponseWriter, r *http.Request, v ui.
 	a.done(w, r, "acknowledged", a.Changes.Acknowledge(v.Actor(), r.PostFormValue("id"), ask))
 }
 
-func (a IncidentPages) unacknowledge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	a.done(w, r, "unacknowledged", a.Changes.Unacknowledge(v.Actor(), r.PostFormValue("id")))
-}
-
 func (a IncidentPages) addWindow(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	one := incident.Window{
 		Condition: r.PostFormValue("condition"), VHost: r.PostFormValue("vhost"), Queue: r.PostFormValue("queue"), Comment: r.PostFormValue("comment"),
@@ -69,10 +68,6 @@ func (a IncidentPages) addWindow(w http.ResponseWriter, r *http.Request, v ui.Vi
 	}
 	_, err := a.Changes.AddWindow(v.Actor(), one)
 	a.done(w, r, "window_begun", err)
-}
-
-func (a IncidentPages) endWindow(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	a.done(w, r, "window_ended", a.Changes.EndWindow(v.Actor(), r.PostFormValue("id")))
 }
 
 // done answers a change.

@@ -53,14 +53,16 @@ func (p *page) one(s *ui.Info, i *incident.Incident) g.Node {
 	return h.Article(h.Class("verdict "+ui.RiskClass(i.Level == incident.Critical)), h.ID("incident-"+i.ID),
 		h.H3(ui.Severity(string(i.Level)), g.Text(" "), ui.Name(i.Summary)),
 		h.P(h.Class("faint"), state),
-		g.If(len(rest) > 0, h.Ul(g.Map(rest, affected))),
+		g.If(len(rest) > 0, h.Ul(g.Map(rest, func(q incident.Affected) g.Node {
+			return h.Li(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue), g.Text(" "), ui.Name(q.Text))
+		}))),
 		h.P(g.Text(i.Do), g.Text(" "), h.Code(ui.Name(i.Command))),
 		h.P(ui.Spaced(
 			ui.Follow("related", i.Page, "Look"),
 			g.If(i.Runbook != "", h.A(h.Href(i.Runbook), h.Rel("external noopener"), g.Text("What to do"))),
 			ui.Faint(i.Alertname))),
 		h.P(g.If(s.User.Admin, p.actions(s, i))),
-		ui.Details("History", g.Map(i.History, entry)))
+		ui.Details("History", g.Map(i.History, func(e incident.Entry) g.Node { return ui.Fact(ui.Clock(e.At.UnixMilli()), ui.Name(e.Text)) })))
 }
 
 func until(at *time.Time) string {
@@ -68,14 +70,6 @@ func until(at *time.Time) string {
 		return ""
 	}
 	return " until " + ui.Instant(*at)
-}
-
-func affected(q incident.Affected) g.Node {
-	return h.Li(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue), g.Text(" "), ui.Name(q.Text))
-}
-
-func entry(e incident.Entry) g.Node {
-	return ui.Fact(ui.Clock(e.At.UnixMilli()), ui.Name(e.Text))
 }
 
 // actions are the buttons of an incident.

@@ -34,7 +34,7 @@ func (p ConnectionPages) Group() ui.Group {
 			tab:           {Title: "Connections", Tab: tab, Live: true, Build: p.list},
 			"/connection": {Title: "Connection", Tab: tab, Live: true, Build: p.one},
 			consumers:     {Title: "Consumers", Tab: tab, Live: true, Build: p.consumers},
-			closePath:     {Title: "Close", Tab: tab, Build: p.ask},
+			closePath:     {Title: "Close", Tab: tab, Build: func(r *http.Request, v ui.Visitor) (ui.View, error) { return p.question(r.Context(), v, r.URL.Query()) }},
 		},
 		Changes: map[string]ui.Handler{closePath: p.close},
 	}
@@ -232,10 +232,6 @@ func (p ConnectionPages) question(ctx context.Context, v ui.Visitor, values url.
 		return nil, err
 	}
 	return &closing{c, operate.ClientOf(c.ClientProperties), ui.NewForm(values)}, nil
-}
-
-func (p ConnectionPages) ask(r *http.Request, v ui.Visitor) (ui.View, error) {
-	return p.question(r.Context(), v, r.URL.Query())
 }
 
 func (p ConnectionPages) close(w http.ResponseWriter, r *http.Request, v ui.Visitor) {

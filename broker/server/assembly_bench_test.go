@@ -1,4 +1,4 @@
-package publishes
+package server
 
 import (
 	"testing"
@@ -15,15 +15,15 @@ func BenchmarkAssembly(b *testing.B) {
 	}
 	header := []byte{0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0}
 	body := make([]byte, 1024)
-	a, u := new(Assembly), new(outbox.Memory)
+	a, u := new(assembly), new(outbox.Memory)
 	b.ReportAllocs()
 	for b.Loop() {
-		_ = a.Begin(f.Payload)
-		_, _ = a.Add(amqp.Frame{Type: amqp.FrameHeader, Payload: header}, 1<<20, u)
-		m, err := a.Add(amqp.Frame{Type: amqp.FrameBody, Payload: body}, 1<<20, u)
+		_ = a.begin(f.Payload)
+		_, _ = a.add(amqp.Frame{Type: amqp.FrameHeader, Payload: header}, 1<<20, u)
+		m, err := a.add(amqp.Frame{Type: amqp.FrameBody, Payload: body}, 1<<20, u)
 		if err != nil || m == nil {
 			b.Fatal(err)
 		}
-		a.Release(u)
+		a.release(u)
 	}
 }

@@ -1,4 +1,4 @@
-package publishes
+package server
 
 import (
 	"sync"
@@ -6,10 +6,10 @@ import (
 	"curfew/broker/server/internal/outbox"
 )
 
-// Confirms are the publisher confirms of one channel, from confirm.select on. The first
-// publish has the number 1. Confirms have the numbers as delivery tags.
-type Confirms struct {
-	published uint64 // the number of the last publish; belongs to the connection's reader
+// confirms are the publisher confirms of one channel, from confirm.select on. The first
+// publish has the number 1. They have the numbers as delivery tags.
+type confirms struct {
+	published uint64 // the number of the last publish; only the connection's reader changes it
 
 	// mu comes before the outbox's lock.
 	mu        sync.Mutex
@@ -19,20 +19,17 @@ type Confirms struct {
 	closed    bool
 }
 
-// Publish numbers one more publish. Only the connection's reader may call it.
-func (c *Confirms) Publish() { c.published++ }
-
-// Batch is what was published between two flushes: the numbers first to last.
-type Batch struct {
+// confirmBatch is what was published between two flushes: the numbers first to last.
+type confirmBatch struct {
 	first, last uint64
 	refused     []uint64 // of them, those that a full queue refused; ascending
 }
 
-// Next returns what was published since the last call; false: nothing. refused are the
+// next returns what was published since the last call; false: nothing. refused are the
 // publishes of the batch that a full queue refused, counted from 0. Once the others are as
-// durable as the store promises, Confirm must be called. Only the connection's reader may
-// call Next.
-func (c *Confirms) Next(refused []int) (b Batch, some bool) {
+// durable as the store promises, confirm must be called. Only the connection's reader may
+// call next.
+func (c *confirms) next(refused []int) (b confirmBatch, some bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.requested == c.published {
@@ -46,10 +43,10 @@ func (c *Confirms) Next(refused []int) (b Batch, some bool) {
 	return b, true
 }
 
-// Confirm confirms a batch, except for what was refused, and returns how many publishes were
+// confirm confirms a batch, except for what was refused, and returns how many publishes were
 // confirmed. Any goroutine may call it, for batches in their order. If the channel has been
 // closed in the meantime, nothing is sent: its number may belong to another channel by now.
-func (c *Confirms) Confirm(b Batch, o *outbox.Outbox, channel uint16) (confirmed uint64) {
+func (c *confirms) confirm(b confirmBatch, o *outbox.Outbox, channel uint16) (confirmed uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o.Lock()
@@ -64,16 +61,16 @@ func (c *Confirms) Confirm(b Batch, o *outbox.Outbox, channel uint16) (confirmed
 	return confirmed
 }
 
-// Close makes Confirm send nothing from now on.
-func (c *Confirms) Close() {
+// close makes confirm send nothing from now on.
+func (c *confirms) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
 }
 
-// Counts returns how many publishes were confirmed, and how many wait for a confirm. Any
+// counts returns how many publishes were confirmed, and how many wait for a confirm. Any
 // goroutine may call it.
-func (c *Confirms) Counts() (confirmed, waiting uint64) {
+func (c *confirms) counts() (confirmed, waiting uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.confirmed, c.requested - c.answered

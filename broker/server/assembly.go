@@ -1,4 +1,4 @@
-package publishes
+package server
 
 import (
 	"curfew/broker"
@@ -10,34 +10,31 @@ import (
 type stage uint8
 
 const (
-	method stage = iota // no publish is being assembled
-	header              // the header of a publish
-	body                // more of its body
+	nextMethod stage = iota // no publish is being assembled
+	nextHeader              // the header of a publish
+	nextBody                // more of its body
 )
 
 // ownProperties is how many octets of properties each assembly has room for. Longer
 // properties, and bodies of several frames, are assembled in pooled buffers.
 const ownProperties = 512
 
-// Assembly is the publish that a channel is receiving. The memory it takes is counted in the
+// assembly is the publish that a channel is receiving. The memory it takes is counted in the
 // connection's outbox.Memory. For one goroutine, which is the connection's reader.
-type Assembly struct {
-	Mandatory bool // of the publish that Begin was called for last
+type assembly struct {
+	mandatory bool // of the publish that begin was called for last
 
 	stage      stage
 	properties []byte
 	size       uint64
 	body       []byte
 
-	publication broker.Publication // names from Begin on; the rest once it is complete
+	publication broker.Publication // names from begin on; the rest once it is complete
 }
 
-// Begun reports whether a publish has begun and is not complete, so that content must follow.
-func (a *Assembly) Begun() bool { return a.stage != method }
-
-// Begin begins a publish with its method frame. It copies the names, because the header may
+// begin begins a publish with its method frame. It copies the names, because the header may
 // arrive with a later read.
-func (a *Assembly) Begin(payload []byte) error {
+func (a *assembly) begin(payload []byte) error {
 	m, err := amqp.ParsePublish(payload)
 	if err != nil {
 		return err
@@ -45,36 +42,36 @@ func (a *Assembly) Begin(payload []byte) error {
 	if m.Immediate {
 		return amqp.NewException(amqp.NotImplemented, amqp.ClassBasic, amqp.BasicPublishID.Method(), "immediate=true")
 	}
-	a.stage, a.Mandatory = header, m.Mandatory
+	a.stage, a.mandatory = nextHeader, m.Mandatory
 	a.publication.Exchange = append(a.publication.Exchange[:0], m.Exchange...)
 	a.publication.RoutingKey = append(a.publication.RoutingKey[:0], m.RoutingKey...)
 	return nil
 }
 
-// Add adds a header or body frame, and refuses one that is out of order. most is how large a
-// message may be. If the publish is complete with this frame, Add returns it, else nil; it is valid
-// until Release, which must follow.
-func (a *Assembly) Add(f amqp.Frame, most int, u *outbox.Memory) (*broker.Publication, error) {
+// add adds a header or body frame, and refuses one that is out of order. most is how large a
+// message may be. If the publish is complete with this frame, add returns it, else nil; it is valid
+// until release, which must follow.
+func (a *assembly) add(f amqp.Frame, most int, u *outbox.Memory) (*broker.Publication, error) {
 	switch a.stage {
-	case header:
+	case nextHeader:
 		if f.Type != amqp.FrameHeader {
-			return nil, unexpected("expected content header for class 60, got non content header frame instead")
+			return nil, outOfOrder("expected content header for class 60, got non content header frame instead")
 		}
 		return a.addHeader(f.Payload, most, u)
-	case body:
+	case nextBody:
 		if f.Type != amqp.FrameBody {
-			return nil, unexpected("expected content body, got non content body frame instead")
+			return nil, outOfOrder("expected content body, got non content body frame instead")
 		}
 		return a.addBody(f.Payload, u)
 	}
-	return nil, unexpected("expected method frame, got non method frame instead")
+	return nil, outOfOrder("expected method frame, got non method frame instead")
 }
 
-func unexpected(text string) error {
+func outOfOrder(text string) error {
 	return amqp.NewException(amqp.UnexpectedFrame, amqp.ClassBasic, amqp.BasicPublishID.Method(), "%s", text)
 }
 
-func (a *Assembly) addHeader(payload []byte, most int, u *outbox.Memory) (*broker.Publication, error) {
+func (a *assembly) addHeader(payload []byte, most int, u *outbox.Memory) (*broker.Publication, error) {
 	h, err := amqp.ParseContentHeader(payload)
 	if err != nil {
 		return nil, err
@@ -86,20 +83,20 @@ func (a *Assembly) addHeader(payload []byte, most int, u *outbox.Memory) (*broke
 	if h.BodySize == 0 {
 		return a.complete(h.Properties, nil), nil
 	}
-	a.stage, a.size = body, h.BodySize
+	a.stage, a.size = nextBody, h.BodySize
 	a.keepProperties(u, h.Properties)
 	return nil, nil
 }
 
 // addBody adds one body frame. A body of a single frame is used straight from the read
 // buffer. A longer body is assembled in memory that grows as it arrives.
-func (a *Assembly) addBody(b []byte, u *outbox.Memory) (*broker.Publication, error) {
+func (a *assembly) addBody(b []byte, u *outbox.Memory) (*broker.Publication, error) {
 	left := a.size - uint64(len(a.body))
 	switch {
 	case len(b) == 0:
 		return nil, nil // RabbitMQ accepts it, too
 	case uint64(len(b)) > left:
-		return nil, unexpected("content body larger than its header says")
+		return nil, outOfOrder("content body larger than its header says")
 	case uint64(len(b)) == a.size:
 		return a.complete(a.properties, b), nil
 	}
@@ -110,14 +107,14 @@ func (a *Assembly) addBody(b []byte, u *outbox.Memory) (*broker.Publication, err
 	return a.complete(a.properties, a.body), nil
 }
 
-func (a *Assembly) complete(properties, body []byte) *broker.Publication {
-	a.stage = method
+func (a *assembly) complete(properties, body []byte) *broker.Publication {
+	a.stage = nextMethod
 	a.publication.Properties, a.publication.Body = properties, body
 	return &a.publication
 }
 
 // keepProperties copies the properties of a publish whose body is still to come.
-func (a *Assembly) keepProperties(u *outbox.Memory, properties []byte) {
+func (a *assembly) keepProperties(u *outbox.Memory, properties []byte) {
 	if len(properties) > cap(a.properties) {
 		u.Add(-budgetBytes(a.properties))
 		if outbox.RecycleBuffer(a.properties); len(properties) <= ownProperties {
@@ -139,7 +136,7 @@ func budgetBytes(b []byte) int64 {
 }
 
 // appendBody appends a part of a body. The buffer grows as the body arrives, up to its size.
-func (a *Assembly) appendBody(u *outbox.Memory, part []byte) {
+func (a *assembly) appendBody(u *outbox.Memory, part []byte) {
 	if need := len(a.body) + len(part); need > cap(a.body) {
 		size := max(need, 4*cap(a.body))
 		if uint64(size) > a.size {
@@ -153,8 +150,8 @@ func (a *Assembly) appendBody(u *outbox.Memory, part []byte) {
 	a.body = append(a.body, part...)
 }
 
-// Release gives back the buffers in which a publish was assembled.
-func (a *Assembly) Release(u *outbox.Memory) {
+// release gives back the buffers in which a publish was assembled.
+func (a *assembly) release(u *outbox.Memory) {
 	a.publication.Properties, a.publication.Body = nil, nil // they may refer to the connection's buffer
 	if a.body != nil {
 		u.Add(-budgetBytes(a.body))
@@ -168,8 +165,8 @@ func (a *Assembly) Release(u *outbox.Memory) {
 	}
 }
 
-// Abandon discards an unfinished publish, or a complete one that was not published yet.
-func (a *Assembly) Abandon(u *outbox.Memory) {
-	a.Release(u)
-	*a = Assembly{}
+// abandon discards an unfinished publish, or a complete one that was not published yet.
+func (a *assembly) abandon(u *outbox.Memory) {
+	a.release(u)
+	*a = assembly{}
 }

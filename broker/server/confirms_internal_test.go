@@ -1,4 +1,4 @@
-package publishes
+package server
 
 import (
 	"testing"
@@ -11,26 +11,26 @@ import (
 func TestEveryPublishIsConfirmedOnce(t *testing.T) {
 	var o outbox.Outbox
 	o.Init(func() {})
-	var c Confirms
-	_, some := c.Next(nil)
+	var c confirms
+	_, some := c.next(nil)
 	assert.False(t, some, "nothing was published")
 	for range 3 {
-		c.Publish()
+		c.published++
 	}
-	first, some := c.Next([]int{1})
+	first, some := c.next([]int{1})
 	assert.True(t, some)
-	assert.Equal(t, Batch{1, 3, []uint64{2}}, first)
-	c.Publish()
-	second, some := c.Next(nil)
+	assert.Equal(t, confirmBatch{1, 3, []uint64{2}}, first)
+	c.published++
+	second, some := c.next(nil)
 	assert.True(t, some)
-	assert.Equal(t, Batch{4, 4, nil}, second)
-	_, some = c.Next(nil)
+	assert.Equal(t, confirmBatch{4, 4, nil}, second)
+	_, some = c.next(nil)
 	assert.False(t, some)
-	confirmed, waiting := c.Counts()
+	confirmed, waiting := c.counts()
 	assert.Equal(t, []uint64{0, 4}, []uint64{confirmed, waiting})
-	assert.EqualValues(t, 2, c.Confirm(first, &o, 7))
-	assert.EqualValues(t, 1, c.Confirm(second, &o, 7))
-	confirmed, waiting = c.Counts()
+	assert.EqualValues(t, 2, c.confirm(first, &o, 7))
+	assert.EqualValues(t, 1, c.confirm(second, &o, 7))
+	confirmed, waiting = c.counts()
 	assert.Equal(t, []uint64{3, 0}, []uint64{confirmed, waiting})
 	assert.NotZero(t, o.Pending())
 }
@@ -38,10 +38,10 @@ func TestEveryPublishIsConfirmedOnce(t *testing.T) {
 func TestClosedChannelIsNotConfirmedAnything(t *testing.T) {
 	var o outbox.Outbox
 	o.Init(func() {})
-	var c Confirms
-	c.Publish()
-	b, _ := c.Next(nil)
-	c.Close()
-	assert.Zero(t, c.Confirm(b, &o, 7))
+	var c confirms
+	c.published++
+	b, _ := c.next(nil)
+	c.close()
+	assert.Zero(t, c.confirm(b, &o, 7))
 	assert.Zero(t, o.Pending(), "its number may be in use again")
 }

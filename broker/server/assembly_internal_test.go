@@ -1,4 +1,4 @@
-package publishes
+package server
 
 import (
 	"bytes"
@@ -28,28 +28,28 @@ func TestWhatWasCutUpIsWhole(t *testing.T) {
 	budget := memory.New(0)
 	var h outbox.Memory
 	h.Open(budget.Open("u", func(error) {}))
-	var a Assembly
+	var a assembly
 	for _, properties := range [][]byte{{0, 0}, bytes.Repeat([]byte("p"), ownProperties+1)} {
 		for _, size := range []int{0, 1, 100, 5000, 100_000} {
 			body := bytes.Repeat([]byte("b"), size)
 			b := amqp.AppendMethod(nil, 1, &amqp.BasicPublish{Exchange: "e", RoutingKey: "k", Mandatory: true})
 			b = amqp.AppendContent(b, 1, properties, body, amqp.MinFrameSize)
 			parts := frames(t, b)
-			require.NoError(t, a.Begin(parts[0].Payload))
+			require.NoError(t, a.begin(parts[0].Payload))
 			for i, f := range parts[1:] {
-				assert.True(t, a.Begun())
-				m, err := a.Add(f, 1<<20, &h)
+				assert.NotEqual(t, nextMethod, a.stage)
+				m, err := a.add(f, 1<<20, &h)
 				require.NoError(t, err)
 				require.Equal(t, i == len(parts)-2, m != nil)
 				if m != nil {
 					assert.Equal(t, "e k", string(m.Exchange)+" "+string(m.RoutingKey))
 					assert.Equal(t, properties, m.Properties)
 					assert.True(t, bytes.Equal(body, m.Body))
-					assert.True(t, a.Mandatory)
+					assert.True(t, a.mandatory)
 				}
 			}
-			assert.False(t, a.Begun())
-			a.Release(&h)
+			assert.Equal(t, nextMethod, a.stage)
+			a.release(&h)
 			require.NoError(t, h.Update(0), "nothing is used")
 		}
 	}
@@ -69,14 +69,14 @@ func TestFramesOutOfOrder(t *testing.T) {
 		{[]amqp.Frame{whole[0], {Type: amqp.FrameHeader, Payload: whole[1].Payload[:3]}}, amqp.FrameError},
 	} {
 		var h outbox.Memory
-		var a Assembly
+		var a assembly
 		var err error
 		for _, f := range c.frames {
 			require.NoError(t, err)
 			if f.Type == amqp.FrameMethod {
-				err = a.Begin(f.Payload)
+				err = a.begin(f.Payload)
 			} else {
-				_, err = a.Add(f, 100, &h)
+				_, err = a.add(f, 100, &h)
 			}
 		}
 		var e *amqp.Exception
