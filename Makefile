@@ -110,6 +110,7 @@ soak: deps ## the long run: 200 kills, 500 seeds, 60 bad days beside RabbitMQ, e
 	FAULTS_CEILINGS=1 $(GO) test -v -timeout 60m -run 'TestNeighbour$$/^most' ./integration/faults
 	KEEPER_ROUNDS=60 $(GO) test -v -timeout 60m -run 'TestRounds$$' ./integration/rabbitmq
 	KEEPER_QUIET=1 $(GO) test -v -timeout 10m -run 'TestReplicasOnThreeNodes$$' ./integration/rabbitmq
+	$(GO) test -v -timeout 20m -run '^$$' -bench Delays -benchtime 1x ./integration/rabbitmq
 
 bench: deps ## Curfew beside RabbitMQ, and its goals: 15 minutes (BENCH=quick: 2; BENCH_ONLY=P1,P6: single ones)
 	$(GO) run ./integration/bench

@@ -15,16 +15,9 @@ type Delays struct{ p *Primary }
 // Delays returns those of the queues that are kept here.
 func (p *Primary) Delays() *Delays { return &Delays{p} }
 
-// Delayed is a message that waits in a delay queue.
-type Delayed struct {
-	ID, Key string
-	To      string // the queue that it goes to; "": wherever the queue's dead letters go
-	Due     int64  // Unix ms
-	Known   delay.Known
-}
-
 // List lists up to limit messages of a delay queue that is kept here: those that are due before an instant, zero for all, with an id, "" for any.
-func (d *Delays) List(queue, id string, before time.Time, limit int) (all []Delayed, err error) {
+// Instants are by the wall clock.
+func (d *Delays) List(queue, id string, before time.Time, limit int) (all []delay.Waiting, err error) {
 	k, err := d.keeper(queue)
 	if err != nil {
 		return nil, err
@@ -33,8 +26,9 @@ func (d *Delays) List(queue, id string, before time.Time, limit int) (all []Dela
 	if !before.IsZero() {
 		until = deadline.At(before).Add(ahead)
 	}
-	for _, m := range k.List(until, id, limit) {
-		all = append(all, Delayed{m.ID, m.Key, m.To, m.Due.Add(-ahead).UnixMilli(), m.Known})
+	all = k.List(until, id, limit)
+	for i := range all {
+		all[i].Due = all[i].Due.Add(-ahead)
 	}
 	return all, nil
 }

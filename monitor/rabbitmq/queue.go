@@ -182,22 +182,22 @@ func (q *queue) newKeeper() (queueKeeper, error) {
 	if q.rule.Mode == cluster.Keep {
 		return q.p.newKeeper(q.options())
 	}
+	o := delay.Options{Options: q.options(), Topology: q.p.rabbitmq.Topology,
+		ConnectAMQP10: func(ctx context.Context) (*amqp.Conn, error) { return q.p.rabbitmq.ConnectAMQP10(ctx, "keep "+q.name) }}
 	if q.rule.Mode == cluster.Retry {
-		inventory := func() *cluster.Inventory {
+		o.Retry, o.Inventory = &q.rule.Backoff, func() *cluster.Inventory {
 			q.p.mu.Lock()
 			defer q.p.mu.Unlock()
 			return q.p.inventory
 		}
-		return q.p.newDelay(delay.Options{Options: q.options(), Retry: &q.rule.Backoff, Inventory: inventory, Topology: q.p.rabbitmq.Topology,
-			ConnectAMQP10: func(ctx context.Context) (*amqp.Conn, error) { return q.p.rabbitmq.ConnectAMQP10(ctx, "keep "+q.name) }})
+		return q.p.newDelay(o)
 	}
-	return q.p.newDelay(delay.Options{Options: q.options(), Exchange: q.rule.ExchangeOf(q.name), Bound: q.p.rabbitmq.Bound, Cancel: q.rule.Cancel,
-		ConnectAMQP10: func(ctx context.Context) (*amqp.Conn, error) { return q.p.rabbitmq.ConnectAMQP10(ctx, "keep "+q.name) },
-		User:          q.p.rabbitmq.Address().User(), Aside: q.asideSince,
-		IsDelay: func(name string) bool {
-			r, watched := q.p.watch.Rule(q.p.vhost(), q.p.vhost(), name)
-			return watched && r.Mode == cluster.Delay
-		}})
+	o.Exchange, o.Bound, o.Cancel, o.User, o.Aside = q.rule.ExchangeOf(q.name), q.p.rabbitmq.Bound, q.rule.Cancel, q.p.rabbitmq.Address().User(), q.asideSince
+	o.IsDelay = func(name string) bool {
+		r, watched := q.p.watch.Rule(q.p.vhost(), q.p.vhost(), name)
+		return watched && r.Mode == cluster.Delay
+	}
+	return q.p.newDelay(o)
 }
 
 // asideSince returns how many messages RabbitMQ has put aside, by a list of queues since then; -1: there was none.

@@ -166,7 +166,7 @@ type delays struct{ *rabbitmq.Delays }
 func (d delays) ListDelays(queue, id string, before time.Time, limit int) (rows []operate.DelayRow, err error) {
 	all, err := d.List(queue, id, before, limit)
 	for _, m := range all {
-		due := time.UnixMilli(m.Due)
+		due := m.Due.Time()
 		rows = append(rows, operate.DelayRow{ID: m.ID, Key: m.Key, To: m.To, Due: due.UTC().Format("2006-01-02T15:04:05.000Z"), In: time.Until(due).Round(time.Millisecond).String(), Known: string(m.Known)})
 	}
 	if n := d.Unlisted(queue); err == nil && id == "" && len(rows) < limit && n != 0 {

@@ -1,11 +1,14 @@
 package delay
 
 import (
+	"container/heap"
 	"slices"
 	"strings"
 	"time"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/keeper"
 )
 
 // Waiting is a message that waits.
@@ -54,4 +57,156 @@ func (k *Keeper) do(change func(*core, deadline.Instant) Outcome) Outcome {
 	defer k.mu.Unlock()
 	defer k.signal()
 	return change(k.core, k.o.Now())
+}
+
+// Outcome is what became of a command.
+type Outcome string
+
+const (
+	Cancelled   Outcome = "cancelled"
+	Replaced    Outcome = "replaced"
+	Rescheduled Outcome = "rescheduled"
+	TooLate     Outcome = "too late"  // the message has been delivered
+	NotFound    Outcome = "not found" // no such message waits, nor was one settled in the last minutes
+	Refused     Outcome = "refused"   // Options.Cancel does not let the sender
+	PutAside    Outcome = "put aside" // RabbitMQ has it until a minute before it is due, and it cannot be changed until then
+	Unclear     Outcome = "unknown"   // not known here, but RabbitMQ has messages aside since before this Curfew: it is cancelled if it comes back
+)
+
+// obey does what a command says, or has it wait for its target.
+func (c *core) obey(now deadline.Instant, e *held) {
+	m := e.message
+	outcome := c.command(now, m)
+	if outcome == PutAside && m.command != rescheduling || outcome == Unclear && now >= e.since.Add(patience) && m.command == cancelling {
+		c.plant(now, e, outcome)
+		return
+	}
+	replaces := m.command == replacing && (outcome == Replaced || !m.only || e.known == Unknown && m.returned) // the last: perhaps it has replaced already
+	if (outcome == NotFound || outcome == Unclear) && (now < e.since.Add(patience) || !c.caughtUp) && c.awaited[m.target] == 0 {
+		if replaces && e.channel != nil {
+			c.hold(now, e)
+			e = &held{since: e.since, message: m}
+		}
+		c.commands = append(c.commands, e)
+		c.awaits(e, 1)
+		return
+	}
+	c.answer(m.replyTo, m.correl, outcome)
+	switch {
+	case e.channel == nil:
+	case replaces:
+		c.hold(now, e)
+	default:
+		c.settle(e, true)
+	}
+}
+
+func (c *core) answer(replyTo, correlation string, o Outcome) {
+	if replyTo != "" {
+		c.out = append(c.out, effect{replyTo: replyTo, correl: correlation, answer: o})
+	}
+}
+
+// command tries to do what a command says.
+func (c *core) command(now deadline.Instant, m *message) Outcome {
+	target := c.byID[m.target]
+	switch {
+	case m.user != "" && m.user == c.self && m.command == cancelling:
+		return c.end(m.target, Cancelled)
+	case c.cancel == cluster.CancelOff:
+		return Refused
+	case c.cancel == cluster.CancelSameUser && (m.user == "" || !ofOne(target, m.user)):
+		return Refused
+	case m.command == cancelling:
+		return c.end(m.target, Cancelled)
+	case m.command == replacing:
+		return c.end(m.target, Replaced)
+	}
+	due := m.until
+	if due == 0 {
+		due = now.Add(max(0, m.delay))
+	}
+	return c.reschedule(m.target, due)
+}
+
+// ofOne reports whether all messages with an id are of that user.
+func ofOne(e *held, user string) bool {
+	for ; e != nil; e = e.next {
+		if e.user != user {
+			return false
+		}
+	}
+	return true
+}
+
+// end acknowledges the waiting messages with an id, which are never delivered. There are several if a publisher sent one again.
+func (c *core) end(id string, as Outcome) Outcome {
+	e := c.byID[id]
+	if e == nil || c.isAside(e) {
+		return c.absent(id, as)
+	}
+	before := c.outcome(id)
+	for ; e != nil; e = c.byID[id] {
+		c.settle(e, true)
+		c.acked++
+	}
+	if before == TooLate { // the first of several
+		return TooLate
+	}
+	c.note(id, as)
+	return as
+}
+
+// reschedule changes when the waiting messages with an id are due.
+func (c *core) reschedule(id string, due deadline.Instant) Outcome {
+	first := c.byID[id]
+	if first == nil || c.isAside(first) {
+		return c.absent(id, Rescheduled)
+	}
+	for e := first; e != nil; e = e.next {
+		c.shadows = append(c.shadows, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due, AgeUnknown: true}, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: due})
+		e.due, e.known = due, ByCommand
+		heap.Fix(&c.waiting, e.at)
+		due++
+	}
+	return Rescheduled
+}
+
+// absent is the outcome for a message that does not wait. It is the same each time that a message is cancelled.
+func (c *core) absent(id string, wanted Outcome) Outcome {
+	if was := c.outcome(id); was == TooLate || was == wanted && was == Cancelled {
+		return was
+	}
+	switch {
+	case c.byID[id] != nil || c.tombstones[id] != nil && wanted == Cancelled:
+		return PutAside
+	case c.putsAside && !c.complete:
+		return Unclear
+	}
+	return NotFound
+}
+
+func (c *core) outcome(id string) Outcome {
+	if o := c.outcomes[0][id]; o != "" {
+		return o
+	}
+	return c.outcomes[1][id]
+}
+
+func (c *core) note(id string, o Outcome) {
+	if id == "" {
+		return
+	}
+	if len(c.outcomes[0]) >= outcomesAtOnce {
+		c.outcomes = [2]map[string]Outcome{{}, c.outcomes[0]}
+	}
+	c.outcomes[0][id] = o
+}
+
+// awaits counts a command that waits for its target, or no longer does.
+func (c *core) awaits(command *held, n int) {
+	target := command.message.target
+	if c.awaited[target] += n; c.awaited[target] == 0 {
+		delete(c.awaited, target)
+	}
 }

@@ -2,7 +2,6 @@ package delay
 
 import (
 	"container/heap"
-	"maps"
 	"slices"
 	"time"
 
@@ -26,20 +25,6 @@ const (
 	// heldFor is how long before it is due a message that was put aside comes back. What is due sooner than stampFrom is not put aside at all.
 	heldFor   = time.Minute
 	stampFrom = 5 * time.Second
-)
-
-// Outcome is what became of a command.
-type Outcome string
-
-const (
-	Cancelled   Outcome = "cancelled"
-	Replaced    Outcome = "replaced"
-	Rescheduled Outcome = "rescheduled"
-	TooLate     Outcome = "too late"  // the message has been delivered
-	NotFound    Outcome = "not found" // no such message waits, nor was one settled in the last minutes
-	Refused     Outcome = "refused"   // Options.Cancel does not let the sender
-	PutAside    Outcome = "put aside" // RabbitMQ has it until a minute before it is due, and it cannot be changed until then
-	Unclear     Outcome = "unknown"   // not known here, but RabbitMQ has messages aside since before this Curfew: it is cancelled if it comes back
 )
 
 // Known is how the due time of a message is known.
@@ -74,26 +59,6 @@ type held struct {
 	stamped     deadline.Instant // when it was first put aside, 0: it was not
 	targets     int              // of a tombstone: how many messages it ends; 0: unclear
 	unconfirmed bool             // a tombstone that is to be published, and RabbitMQ may not have it
-}
-
-// dueTimes are due times of equal messages.
-type dueTimes struct {
-	list   []deadline.Instant
-	sorted bool
-}
-
-// ordered are the due times in order, each once.
-func (d *dueTimes) ordered() []deadline.Instant {
-	if !d.sorted {
-		slices.Sort(d.list)
-		d.list, d.sorted = slices.Compact(d.list), true
-	}
-	return d.list
-}
-
-type recentDue struct {
-	fingerprint uint64
-	due, at     deadline.Instant
 }
 
 type dueHeap []*held
@@ -173,50 +138,6 @@ func (c *core) begin(now deadline.Instant, ready int) {
 	c.publishAgain()
 }
 
-// remember takes in due times that another Curfew knew. A shadow with AgeUnknown takes one back.
-func (c *core) remember(shadows []keeper.Shadow) {
-	for _, s := range shadows {
-		if s.AgeUnknown {
-			continue
-		}
-		dues := c.remembered[s.Fingerprint]
-		if dues == nil {
-			dues = &dueTimes{}
-			c.remembered[s.Fingerprint] = dues
-		}
-		dues.list, dues.sorted = append(dues.list, s.Deadline), false
-	}
-	for _, s := range shadows {
-		if dues := c.remembered[s.Fingerprint]; s.AgeUnknown && dues != nil {
-			if i, found := slices.BinarySearch(dues.ordered(), s.Deadline); found {
-				c.keep(s.Fingerprint, slices.Delete(dues.list, i, i+1))
-			}
-		}
-	}
-}
-
-// keep has only these due times remembered of such messages.
-func (c *core) keep(fingerprint uint64, dues []deadline.Instant) {
-	if len(dues) == 0 {
-		delete(c.remembered, fingerprint)
-	} else {
-		c.remembered[fingerprint].list = dues
-	}
-}
-
-// recall returns the latest due time remembered of such a message, which is then no longer remembered.
-func (c *core) recall(fingerprint uint64) (due deadline.Instant, ok bool) {
-	dues := c.remembered[fingerprint]
-	if dues == nil {
-		return 0, false
-	}
-	list := dues.ordered()
-	last := len(list) - 1
-	due = list[last]
-	c.keep(fingerprint, list[:last])
-	return due, true
-}
-
 // deliver takes a delivery in.
 func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message) {
 	c.last = max(c.last+1, now) // no two messages are due at the same instant for having the same delay
@@ -294,14 +215,6 @@ func (c *core) hold(now deadline.Instant, e *held) {
 	c.obey(now, command)
 }
 
-// awaits counts a command that waits for its target, or no longer does.
-func (c *core) awaits(command *held, n int) {
-	target := command.message.target
-	if c.awaited[target] += n; c.awaited[target] == 0 {
-		delete(c.awaited, target)
-	}
-}
-
 // dueOf returns when a message is due.
 func (c *core) dueOf(now deadline.Instant, m *message) (deadline.Instant, Known) {
 	if m.again { // whenever it came: it is only looked at again then
@@ -338,119 +251,6 @@ func (c *core) dueOf(now deadline.Instant, m *message) (deadline.Instant, Known)
 	return now.Add(delay), Unknown
 }
 
-// obey does what a command says, or has it wait for its target.
-func (c *core) obey(now deadline.Instant, e *held) {
-	m := e.message
-	outcome := c.command(now, m)
-	if outcome == PutAside && m.command != rescheduling || outcome == Unclear && now >= e.since.Add(patience) && m.command == cancelling {
-		c.plant(now, e, outcome)
-		return
-	}
-	replaces := m.command == replacing && (outcome == Replaced || !m.only || e.known == Unknown && m.returned) // the last: perhaps it has replaced already
-	if (outcome == NotFound || outcome == Unclear) && (now < e.since.Add(patience) || !c.caughtUp) && c.awaited[m.target] == 0 {
-		if replaces && e.channel != nil {
-			c.hold(now, e)
-			e = &held{since: e.since, message: m}
-		}
-		c.commands = append(c.commands, e)
-		c.awaits(e, 1)
-		return
-	}
-	c.answer(m.replyTo, m.correl, outcome)
-	switch {
-	case e.channel == nil:
-	case replaces:
-		c.hold(now, e)
-	default:
-		c.settle(e, true)
-	}
-}
-
-func (c *core) answer(replyTo, correlation string, o Outcome) {
-	if replyTo != "" {
-		c.out = append(c.out, effect{replyTo: replyTo, correl: correlation, answer: o})
-	}
-}
-
-// command tries to do what a command says.
-func (c *core) command(now deadline.Instant, m *message) Outcome {
-	target := c.byID[m.target]
-	switch {
-	case m.user != "" && m.user == c.self && m.command == cancelling:
-		return c.end(m.target, Cancelled)
-	case c.cancel == cluster.CancelOff:
-		return Refused
-	case c.cancel == cluster.CancelSameUser && (m.user == "" || !ofOne(target, m.user)):
-		return Refused
-	case m.command == cancelling:
-		return c.end(m.target, Cancelled)
-	case m.command == replacing:
-		return c.end(m.target, Replaced)
-	}
-	due := m.until
-	if due == 0 {
-		due = now.Add(max(0, m.delay))
-	}
-	return c.reschedule(m.target, due)
-}
-
-// ofOne reports whether all messages with an id are of that user.
-func ofOne(e *held, user string) bool {
-	for ; e != nil; e = e.next {
-		if e.user != user {
-			return false
-		}
-	}
-	return true
-}
-
-// end acknowledges the waiting messages with an id, which are never delivered. There are several if a publisher sent one again.
-func (c *core) end(id string, as Outcome) Outcome {
-	e := c.byID[id]
-	if e == nil || c.isAside(e) {
-		return c.absent(id, as)
-	}
-	before := c.outcome(id)
-	for ; e != nil; e = c.byID[id] {
-		c.settle(e, true)
-		c.acked++
-	}
-	if before == TooLate { // the first of several
-		return TooLate
-	}
-	c.note(id, as)
-	return as
-}
-
-// reschedule changes when the waiting messages with an id are due.
-func (c *core) reschedule(id string, due deadline.Instant) Outcome {
-	first := c.byID[id]
-	if first == nil || c.isAside(first) {
-		return c.absent(id, Rescheduled)
-	}
-	for e := first; e != nil; e = e.next {
-		c.shadows = append(c.shadows, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due, AgeUnknown: true}, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: due})
-		e.due, e.known = due, ByCommand
-		heap.Fix(&c.waiting, e.at)
-		due++
-	}
-	return Rescheduled
-}
-
-// absent is the outcome for a message that does not wait. It is the same each time that a message is cancelled.
-func (c *core) absent(id string, wanted Outcome) Outcome {
-	if was := c.outcome(id); was == TooLate || was == wanted && was == Cancelled {
-		return was
-	}
-	switch {
-	case c.byID[id] != nil || c.tombstones[id] != nil && wanted == Cancelled:
-		return PutAside
-	case c.putsAside && !c.complete:
-		return Unclear
-	}
-	return NotFound
-}
-
 // settle ends the custody of a message: it is acknowledged, or discarded to be delivered.
 func (c *core) settle(e *held, ack bool) {
 	if e.at >= 0 && e.at < len(c.waiting) && c.waiting[e.at] == e {
@@ -477,23 +277,6 @@ func (c *core) unlist(e *held) {
 		e.next.prev = e.prev
 	}
 	e.next, e.prev = nil, nil
-}
-
-func (c *core) outcome(id string) Outcome {
-	if o := c.outcomes[0][id]; o != "" {
-		return o
-	}
-	return c.outcomes[1][id]
-}
-
-func (c *core) note(id string, o Outcome) {
-	if id == "" {
-		return
-	}
-	if len(c.outcomes[0]) >= outcomesAtOnce {
-		c.outcomes = [2]map[string]Outcome{{}, c.outcomes[0]}
-	}
-	c.outcomes[0][id] = o
 }
 
 // tick discards what is due, and ends the patience of commands.
@@ -584,13 +367,4 @@ func (c *core) lose(ch *channel) {
 		e.at = i
 	}
 	heap.Init(&c.waiting)
-}
-
-// prune forgets due times of messages that did not come again.
-func (c *core) prune(now deadline.Instant) {
-	maps.DeleteFunc(c.free, func(due, _ deadline.Instant) bool { return due < now })
-	for fingerprint, dues := range c.remembered {
-		from, _ := slices.BinarySearch(dues.ordered(), now.Add(-forgetAfter))
-		c.keep(fingerprint, dues.list[from:])
-	}
 }

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/zap"
 
-	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/internal/fingerprint"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
@@ -29,27 +26,6 @@ const (
 	// settled is how long RabbitMQ's statistics may not show what happened before a session.
 	settled = 15 * time.Second
 )
-
-// line is what the messages of a channel come over.
-type line interface {
-	settle(e *effect) error
-	giveBack() // everything, at once
-	close()
-}
-
-// line091 is one of AMQP 0-9-1.
-type line091 struct{ ch *amqp091.Channel }
-
-func (l line091) settle(e *effect) error {
-	if e.ack {
-		return l.ch.Ack(e.tag, false)
-	}
-	return l.ch.Nack(e.tag, false, e.again)
-}
-
-func (l line091) giveBack() { _ = l.ch.Nack(0, true, true) }
-
-func (l line091) close() { _ = l.ch.Close() }
 
 // session is one connection. One goroutine, run, writes; the others read.
 type session struct {
@@ -69,24 +45,6 @@ type session struct {
 	refusedAt time.Time // when RabbitMQ last did not take a tombstone
 
 	channels []*channel // guarded by k.mu
-}
-
-// channel is an AMQP channel with the messages that it holds.
-type channel struct {
-	line  line
-	holds int // at most
-
-	// Guarded by k.mu.
-	held  int
-	since deadline.Instant // when it began to hold something
-	gone  bool             // what it held has been dropped
-}
-
-func (c *channel) add(now deadline.Instant) {
-	if c.held == 0 {
-		c.since = now
-	}
-	c.held++
 }
 
 // runSession connects and delays messages until the connection is lost, which is the error. nil: ctx has ended, or another Curfew has the lease.
@@ -159,43 +117,6 @@ func (s *session) begin() error {
 	return nil
 }
 
-// open adds a channel that consumes.
-func (s *session) open() error {
-	if s.aside || s.retries != nil && s.retries.addresses {
-		return s.openLink()
-	}
-	ch, err := s.conn.Channel()
-	if err != nil {
-		return fmt.Errorf("open a channel: %w", err)
-	}
-	if err := ch.Qos(perChannel, 0, false); err != nil {
-		return fmt.Errorf("set the prefetch: %w", err)
-	}
-	args := amqp091.Table{}
-	if s.hasTimeout() {
-		args["x-consumer-timeout"] = consumerTimeout.Milliseconds()
-	}
-	c := s.add(line091{ch}, perChannel)
-	deliveries, err := ch.Consume(s.k.o.Queue, keeper.ConsumerTag(s.k.o.Name, s.opened), false, false, false, false, args)
-	if err != nil {
-		return fmt.Errorf("consume: %w", err)
-	}
-	s.spawn(func() {
-		fingerprints := fingerprint.New()
-		for d := range deliveries {
-			m := s.read(fingerprints, &d)
-			s.take(c, d.DeliveryTag, &m)
-		}
-		s.lost(c)
-	})
-	return nil
-}
-
-// hasTimeout reports whether consumers may ask for a timeout of their own. The same queues can put messages aside.
-func (s *session) hasTimeout() bool {
-	return s.facts.Family == queuefacts.Family43 && s.facts.Type == queuefacts.Quorum
-}
-
 // connectAside connects with AMQP 1.0 if the queue can put messages aside. If it cannot connect, everything is held.
 func (s *session) connectAside() {
 	if s.k.o.Aside == nil || !s.hasTimeout() {
@@ -209,74 +130,10 @@ func (s *session) connectAside() {
 	s.k.trouble("engine", "", 0)
 }
 
-// add adds a channel.
-func (s *session) add(l line, holds int) *channel {
-	c := &channel{line: l, holds: holds}
-	s.k.mu.Lock()
-	defer s.k.mu.Unlock()
-	s.channels = append(s.channels, c)
-	s.opened++
-	return c
-}
-
-// read takes what is needed from a delivery.
-func (s *session) read(fingerprints *fingerprint.Hash, d *amqp091.Delivery) message {
-	if s.retries != nil {
-		return s.retries.read(fingerprints, d)
-	}
-	return read(fingerprints, s.k.o.Queue, d)
-}
-
-// take hands a delivery to the core.
-func (s *session) take(c *channel, tag uint64, m *message) {
-	k := s.k
-	k.mu.Lock()
-	if !c.gone {
-		k.core.deliver(k.o.Now(), c, tag, m)
-	}
-	k.mu.Unlock()
-	k.signal()
-}
-
 func (k *Keeper) signal() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
-	}
-}
-
-// lost drops what a channel held: RabbitMQ has closed it, or cancelled its consumer, or drop has.
-func (s *session) lost(c *channel) {
-	if s.drop(c); s.ctx.Err() != nil || s.conn.IsClosed() {
-		return
-	}
-	s.k.mu.Lock()
-	left := len(s.channels)
-	s.k.mu.Unlock()
-	if left == 0 {
-		s.fail(errors.New("the queue no longer delivers: it was deleted, or its last channel was closed"))
-	}
-}
-
-// drop closes a channel, so that RabbitMQ delivers again what it held.
-func (s *session) drop(c *channel) {
-	k := s.k
-	k.mu.Lock()
-	was := c.gone
-	if !was {
-		c.gone = true
-		k.core.lose(c)
-		for i, one := range s.channels {
-			if one == c {
-				s.channels = append(s.channels[:i:i], s.channels[i+1:]...)
-				break
-			}
-		}
-	}
-	k.mu.Unlock()
-	if !was {
-		c.line.close()
-		k.signal()
 	}
 }
 
@@ -421,49 +278,6 @@ func (s *session) publish(queue string, p amqp091.Publishing) error {
 	return err
 }
 
-// giveBack has RabbitMQ take everything back at once. From 4.3 on that does not count against a delivery limit, as a lost connection does.
-func (s *session) giveBack() {
-	s.k.mu.Lock()
-	channels := append([]*channel{}, s.channels...)
-	s.k.mu.Unlock()
-	for _, c := range channels {
-		c.line.giveBack()
-	}
-	for _, c := range channels {
-		c.line.close()
-	}
-}
-
-// roll closes the channel that has held messages for too long, before RabbitMQ does.
-func (s *session) roll() error {
-	limit := time.Duration(math.MaxInt64)
-	if s.facts.Family != queuefacts.Family43 {
-		if limit = s.facts.ConsumerTimeout; limit <= 0 {
-			limit = assumedTimeout
-		}
-		limit /= 2
-	}
-	k := s.k
-	var old []*channel
-	k.mu.Lock()
-	for _, c := range s.channels {
-		if c.held > 0 && k.o.Now().Sub(c.since) > limit {
-			old = append(old, c)
-		}
-	}
-	all := len(old) == len(s.channels)
-	k.mu.Unlock()
-	if len(old) > 0 && all {
-		if err := s.open(); err != nil {
-			return err
-		}
-	}
-	for _, c := range old {
-		s.drop(c)
-	}
-	return nil
-}
-
 // passed forgets shadows that nobody needs any more.
 func (s *session) passed() {
 	k := s.k
@@ -531,15 +345,4 @@ func (s *session) look() {
 			return
 		}
 	}
-}
-
-// allShadows returns all due times that are known.
-func (c *core) allShadows() (all []keeper.Shadow) {
-	for _, e := range c.waiting {
-		if e.channel == nil || e.again {
-			continue
-		}
-		all = append(all, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due})
-	}
-	return all
 }
