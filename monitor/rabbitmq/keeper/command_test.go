@@ -88,9 +88,6 @@ func (s *script) input(t *testing.T, words []string) {
 		c.connect(s.now, s.facts)
 	case "disconnect":
 		c.disconnect(s.now, "connection lost")
-	case "facts": // facts overflow|fine
-		s.facts.Overflow = map[string]queuefacts.Overflow{"overflow": queuefacts.DropHead}[words[1]]
-		c.setFacts(s.now, s.facts)
 	case "looked": // looked READY CONSUMERS
 		c.looks.askedAt = s.now
 		c.looked(s.now, c.line.epoch, number(1), number(2), other, "", true)

@@ -44,7 +44,6 @@ type config struct {
 	bytesLimit  int64   // their bodies
 	probeShare  float64 // of the TTL
 	endlessMost float64 // share of messages without TTL
-	unknownToo  bool    // keep queues although something about them could not be found out
 }
 
 // core decides what is taken, held and given back. It does nothing itself: events come in by its methods, each with
@@ -130,20 +129,7 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 	changed := c.facts != f
 	c.facts, c.stale = f, false
 	c.looks.by(now.Add(lookEvery))
-	if c.state == Refused && c.refusal.sticky {
-		return
-	}
-	against, refused := f.Refusal()
-	why := reason{Settings, against.Reason}
-	if !refused && f.Unknown != "" && !c.cfg.unknownToo {
-		why = reason{Unknown, "cannot be known: " + f.Unknown}
-	}
-	switch {
-	case why.text != "":
-		c.refuse(now, refusal{reason: why})
-	case c.state == Refused && c.refusal.readyBelow == 0 && c.refusal.retryAt == 0:
-		c.enter(now, Observing, looking)
-	case changed && c.taking():
+	if changed && c.taking() {
 		c.ages.caughtUp = false // a TTL may have changed: deadlines known before stay
 		c.ages.drained = now
 		c.ages.backlog = 0

@@ -56,7 +56,7 @@
 //
 // # What is refused
 //
-// queuefacts.Settings.Refusal has the settings that forbid holding messages, with the reasons. The keeper also refuses
+// Package cluster decides which settings forbid holding messages (Decide), and has the keeper stopped when they change. The keeper itself refuses
 // more than Options.MaxMessages or MaxBytes, mostly messages without TTL, more than a quarter of the delivery limit spent
 // (RabbitMQ: Quorum Queues, "Poison Message Handling"; 3.x and 4.0 to 4.2 count each return, from 4.3 on a nack does not
 // count).

@@ -20,7 +20,7 @@ const (
 // they apply together. A wrong fact may cost messages their order, or early dead-lettering by max-length; it never
 // makes one expire early.
 type Facts struct {
-	queuefacts.Settings
+	Type   queuefacts.Type
 	Family queuefacts.Family
 	// TTL is the queue's message-ttl; negative is none, and 0 is a TTL of 0.
 	TTL time.Duration
@@ -30,9 +30,6 @@ type Facts struct {
 	ConsumerTimeout time.Duration
 	// Others is whether RabbitMQ lists consumers that are no keeper's (OfTag). The list may be seconds old.
 	Others Presence
-	// Unknown names what could not be read, such as "policies"; the queue is refused while it is not empty, unless
-	// Options.AllowUnknown.
-	Unknown string
 }
 
 // returnsCount reports whether a basic.nack counts against the delivery limit.
