@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"net/http"
+
 	"curfew/cmd/internal/dashboard/internal/ui"
 
 	g "maragu.dev/gomponents"
@@ -18,11 +20,21 @@ func (sessionOver) Draw(*ui.Info) ui.Drawing {
 }
 
 // failure is the content of the page about an error.
-type failure string
+type failure struct {
+	status int // HTTP
+	text   string
+}
 
 func (f failure) Draw(*ui.Info) ui.Drawing {
+	heading := "Something went wrong"
+	switch f.status {
+	case http.StatusNotFound:
+		heading = "Not here"
+	case http.StatusForbidden:
+		heading = "Not allowed"
+	}
 	return ui.Drawing{Live: h.Section(h.Class("card empty"), h.Role("alert"),
-		h.H1(g.Text("Something went wrong")),
-		h.P(ui.Name(string(f))),
+		h.H1(g.Text(heading)),
+		h.P(ui.Name(f.text)),
 		h.P(ui.Link("/", g.Text("Back to the overview"))))}
 }

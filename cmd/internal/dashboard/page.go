@@ -152,7 +152,7 @@ func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, status int, tex
 	if err != nil {
 		v = ui.Visitor{}
 	}
-	d.pages["/failed"].write(w, r, status, v, failure(text))
+	d.pages["/failed"].write(w, r, status, v, failure{status, text})
 }
 
 // answers is the dashboard as groups of pages use it.
