@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -91,6 +92,7 @@ func TestNight(t *testing.T) {
 		return strings.Contains(text, `"messages_ready":50,`)
 	})
 	n.agree("ok")
+	n.agreeQueue("shop", "orders.failed", 50, "-")
 
 	// Dead letters are parked, and then there is silence.
 	billing := connect("billing", "billing")
@@ -109,7 +111,9 @@ func TestNight(t *testing.T) {
 	consume(worker, "letters", func(d amqp091.Delivery) { held <- d })
 	publish(mail, "letters", 40)
 	n.told("CurfewHeldPastDeadline", "firing", "letters (vhost mail)", "stuck-worker", "--vhost mail")
-	eventually(t, startLimit, "the deadlines to pass", func() bool { return c.metric("curfew_deadlines_fired_total", `queue="letters"`) == 30 })
+	eventually(t, startLimit, "the deadlines to pass", func() bool {
+		return slices.ContainsFunc(n.standing(), func(i standing) bool { return strings.HasSuffix(i.Summary, "; 30 messages expired behind it") })
+	})
 	n.agree("critical", "dead_letter_unroutable 30", "held_past_deadline 40")
 	for range 10 {
 		d := <-held
@@ -117,6 +121,7 @@ func TestNight(t *testing.T) {
 	}
 	n.told("CurfewHeldPastDeadline", "resolved")
 	n.agree("critical", "dead_letter_unroutable 30")
+	n.agreeQueue("mail", "letters", 0, "30")
 
 	// What is parked is deleted.
 	c.done(t, "DELETE", "queues/billing/curfew.undeliverable/contents", "")
@@ -247,17 +252,53 @@ func (n *night) says(face, text string, want []standing) {
 	}
 }
 
-// agreeStatus asks curfew status in a terminal of 80 columns.
-func (n *night) agreeStatus(verdict string, want []standing) {
+// agreeQueue holds every face to how many messages of a queue are ready, and how many it has lost in the last hour: "-" where that is no loss.
+func (n *night) agreeQueue(vhost, queue string, ready int, lost string) {
 	n.Helper()
-	cmd := exec.Command("script", "-qec", "stty cols 80; exec "+mustBinary(n.T, release)+" status --url "+n.http+" --color never", "/dev/null")
+	eventually(n.T, startLimit, "what became of "+queue, func() bool {
+		var q struct {
+			Ready int  `json:"messages_ready"`
+			Lost  *int `json:"lost_last_hour"`
+		}
+		check(n.T, json.Unmarshal([]byte(n.done(n.T, "GET", "queues/"+vhost+"/"+queue, "")), &q))
+		is := "-"
+		if q.Lost != nil {
+			is = strconv.Itoa(*q.Lost)
+		}
+		return q.Ready == ready && is == lost
+	})
+	text, _ := n.terminal("queue list")
+	if row := fmt.Sprintf(`(?s)VHOST +QUEUE +PURPOSE +READY +UNACKED +WILL EXPIRE +LOST.*\n%s +%s +\S+ +%d +\d+ +\d+ +%s\b`, vhost, queue, ready, lost); !regexp.MustCompile(strings.TrimSuffix(row, `-\b`)).MatchString(text) {
+		n.Errorf("queue list has another row than %s:\n%s", row, text)
+	}
+	for _, width := range []int64{1400, 390} {
+		n.browser.resize(width)
+		n.browser.open("/queues?vhost=" + vhost)
+		row := fmt.Sprintf("[...document.querySelectorAll('tbody tr')].find(r => r.querySelector('a')?.innerText === %q)", queue)
+		n.browser.until("document.readyState === 'complete' && " + row + " !== undefined")
+		cells := evaluate[string](n.browser, "['Ready', 'Lost, last hour'].map(l => "+row+".querySelector(`[data-label=\"${l}\"]`)).map(c => c.innerText.trim() + (c.getBoundingClientRect().right > innerWidth ? ' out of sight' : '')).join(', ')")
+		if want := fmt.Sprintf("%d, %s", ready, strings.ReplaceAll(lost, "-", "–")); cells != want {
+			n.Errorf("%d px: the list says of %s %q, not %q", width, queue, cells, want)
+		}
+	}
+}
+
+// terminal runs a command in a terminal of 80 columns.
+func (n *night) terminal(command string) (text string, code int) {
+	n.Helper()
+	cmd := exec.Command("script", "-qec", "stty cols 80; exec "+mustBinary(n.T, release)+" "+command+" --url "+n.http+" --color never", "/dev/null")
 	cmd.Env = append(environment(nil), "TERM=xterm")
 	out, err := cmd.Output()
-	code := 0
 	if err != nil {
 		code = cmd.ProcessState.ExitCode()
 	}
-	text := strings.ReplaceAll(string(out), "\r\n", "\n")
+	return strings.ReplaceAll(string(out), "\r\n", "\n"), code
+}
+
+// agreeStatus asks curfew status.
+func (n *night) agreeStatus(verdict string, want []standing) {
+	n.Helper()
+	text, code := n.terminal("status")
 	if wantCode := map[bool]int{true: 0, false: 4}[verdict == "ok"]; code != wantCode || !strings.Contains(text, verdict) {
 		n.Errorf("status ends with %d:\n%s", code, text)
 	}
@@ -281,15 +322,21 @@ func (n *night) agreeStatus(verdict string, want []standing) {
 	}
 }
 
-// agreePage reads the first page at a width.
-func (n *night) agreePage(width int64, verdict string, want []standing) {
-	n.Helper()
-	b := n.browser
+// resize makes it a phone or a screen.
+func (b *browser) resize(width int64) {
+	b.Helper()
 	if width < 500 {
 		b.do(chromedp.EmulateViewport(width, 844, chromedp.EmulateMobile))
 	} else {
 		b.do(chromedp.EmulateViewport(width, 900))
 	}
+}
+
+// agreePage reads the first page at a width.
+func (n *night) agreePage(width int64, verdict string, want []standing) {
+	n.Helper()
+	b := n.browser
+	b.resize(width)
 	b.open("/")
 	b.until("document.readyState === 'complete' && document.querySelector('[role=status]') !== null")
 	text := evaluate[string](b, "document.querySelector('[role=status]').innerText")
