@@ -3,6 +3,7 @@ package incident
 import (
 	"cmp"
 	"curfew/monitor/printable"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -166,11 +167,18 @@ var Conditions = []*Condition{
 		Do: "Close some, or raise the limit on open files (ulimit -n), or CURFEW_MAX_CONNECTIONS if that is lower.",
 	},
 	{
-		Name: "clock_offset", Level: Warning, What: "the clock is off", Whom: "messages with an absolute deadline", see: seeClock,
+		Name: "clock_offset", Level: Warning, What: "the clock is off", Whom: "messages with an absolute deadline",
+		see: func(s *State) []Finding {
+			return one(s.ClockAhead.Abs() > clockLimit, "the clock of deadlines is %s the machine's, which was set or was wrong at a start; times to live are kept, "+
+				"absolute times given while it was wrong are off", offBy(s.ClockAhead))
+		},
 		Do: "Check the machine's time service. The next start with no deadline pending goes by the machine's clock.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "clock_skew", Level: Warning, What: "the clocks of Redis and Curfew differ", Whom: "readers of what is in Redis", Begins: time.Minute, Ends: time.Minute, see: seeSkew,
+		Name: "clock_skew", Level: Warning, What: "the clocks of Redis and Curfew differ", Whom: "readers of what is in Redis", Begins: time.Minute, Ends: time.Minute,
+		see: func(s *State) []Finding {
+			return one(s.ClockSkew.Abs() > skewLimit, "Redis's is %s Curfew's; no deadline is early or late by that", offBy(s.ClockSkew))
+		},
 		Do: "Check the time service of both machines. Deadlines go by Curfew's clock.", Command: "curfew status", Page: "/",
 	},
 	{
@@ -237,7 +245,10 @@ var Conditions = []*Condition{
 		Do: "Correct the sink's URL, or find out why its service refuses.", Command: "curfew incident test", Page: "/incidents",
 	},
 	{
-		Name: "alert_rules_refused", Level: Warning, What: "the alerts file is not in force", Whom: "receivers of notifications", see: seeFile,
+		Name: "alert_rules_refused", Level: Warning, What: "the alerts file is not in force", Whom: "receivers of notifications",
+		see: func(s *State) []Finding {
+			return one(s.FileError != nil, "%s", strings.ReplaceAll(fmt.Sprint(s.FileError), "\n", "; "))
+		},
 		Do: "Correct the file; it is read again when it changes.", Command: "curfew incident rules", Page: "/incidents",
 	},
 	{

@@ -100,7 +100,7 @@ func (d *delivery) use(list []sinkSettings) {
 		if lost := o.queued(); lost > 0 {
 			d.zap.Warn("a sink was removed; its queued notifications were dropped", zap.String("sink", o.name), zap.Int("notifications", lost))
 		}
-		d.metrics.forget(o.name)
+		d.metrics.queued.DeleteLabelValues(o.name) // its counters stay
 	}
 	d.outboxes = outboxes
 }

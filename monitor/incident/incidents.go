@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/incident/internal/starvation"
 )
 
 const (
@@ -30,7 +31,7 @@ type Incidents struct {
 	log      *zap.Logger
 	metrics  *metrics
 	tallies  tallies
-	starved  starvationProbe
+	starved  starvation.Probe
 	tracker  *tracker
 	delivery *delivery
 	reload   chan struct{} // the file is to be read now
@@ -104,7 +105,7 @@ func (a *Incidents) Run(ctx context.Context) error {
 		running.Go(func() { o.run(ctx) })
 		return stop
 	})
-	running.Go(func() { a.starved.watch(ctx) })
+	running.Go(func() { a.starved.Watch(ctx) })
 	if a.options.File != "" {
 		running.Go(func() { a.watchFile(ctx) })
 	}
@@ -155,14 +156,14 @@ func (a *Incidents) judgeLocked(now time.Time) {
 
 // state is the state now.
 func (a *Incidents) state(now time.Time) *State {
-	s := &State{Tallies: a.tallies.going(now), Stuck: a.stuck, Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
+	s := &State{Tallies: a.tallies.going(now), Stuck: a.stuck, Starved: a.starved.Within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
 	if a.options.Look != nil {
 		a.options.Look(s)
 	}
 	s.Now = now
 	a.rememberStuck(s)
 	s.Rising = a.losses.rising(s.Lost, now)
-	a.starved.rest(s.Pending == 0)
+	a.starved.Rest(s.Pending == 0)
 	return s
 }
 

@@ -387,7 +387,7 @@ func TestStarvation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
 		time.Sleep(time.Hour)
-		require.Zero(t, s.starved.within(starvedFor, time.Now()))
+		require.Zero(t, s.starved.Within(starvedFor, time.Now()))
 	})
 }
 

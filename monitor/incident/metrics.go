@@ -31,9 +31,6 @@ func newMetrics(r prometheus.Registerer, a *Incidents) (*metrics, error) {
 	return m, nil
 }
 
-// forget removes the queue length of a sink that is gone; its counters stay.
-func (m *metrics) forget(sink string) { m.queued.DeleteLabelValues(sink) }
-
 func (m *metrics) of(sink string) counters {
 	return counters{
 		sent:    m.notifications.WithLabelValues(sink, "sent"),

@@ -245,21 +245,12 @@ func seeRefusals(s *State) (list []Finding) {
 	return list
 }
 
-func seeClock(s *State) []Finding {
-	where := "ahead of"
-	if s.ClockAhead < 0 {
-		where = "behind"
+// offBy says how far one clock is from another.
+func offBy(d time.Duration) string {
+	if d < 0 {
+		return printable.Span(-d) + " behind"
 	}
-	return one(s.ClockAhead.Abs() > clockLimit, "the clock of deadlines is %s %s the machine's, which was set or was wrong at a start; times to live are kept, "+
-		"absolute times given while it was wrong are off", printable.Span(s.ClockAhead.Abs()), where)
-}
-
-func seeSkew(s *State) []Finding {
-	where := "ahead of"
-	if s.ClockSkew < 0 {
-		where = "behind"
-	}
-	return one(s.ClockSkew.Abs() > skewLimit, "Redis's is %s %s Curfew's; no deadline is early or late by that", printable.Span(s.ClockSkew.Abs()), where)
+	return printable.Span(d) + " ahead of"
 }
 
 func seeLocked(s *State) (list []Finding) {
@@ -297,13 +288,6 @@ func seeSinks(s *State) (list []Finding) {
 		}
 	}
 	return list
-}
-
-func seeFile(s *State) []Finding {
-	if s.FileError == nil {
-		return nil
-	}
-	return one(true, "%s", strings.ReplaceAll(s.FileError.Error(), "\n", "; "))
 }
 
 // worstFirst compares findings of a condition: first how many messages are lost or will be, then how many it is about.

@@ -34,9 +34,6 @@ func (s *Screen) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// isHead says that the last line has the headings of a table.
-func (s *Screen) isHead() { s.Lines[len(s.Lines)-1].Head = true }
-
 // isRow says what the last line shows.
 func (s *Screen) isRow(head, row []string) {
 	cells := make(map[string]string, len(head))

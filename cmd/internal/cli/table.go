@@ -125,7 +125,7 @@ func (p *Printer) Print(w io.Writer, v any, head []string, rows [][]string) erro
 		switch {
 		case screen == nil:
 		case n == 0:
-			screen.isHead()
+			screen.Lines[len(screen.Lines)-1].Head = true
 		default:
 			screen.isRow(head, rows[n-1])
 		}

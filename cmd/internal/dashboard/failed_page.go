@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/http"
 
 	"curfew/cmd/internal/dashboard/internal/ui"
@@ -26,15 +27,9 @@ type failure struct {
 }
 
 func (f failure) Draw(*ui.Info) ui.Drawing {
-	heading := "Something went wrong"
-	switch f.status {
-	case http.StatusNotFound:
-		heading = "Not here"
-	case http.StatusForbidden:
-		heading = "Not allowed"
-	}
+	heading := map[int]string{http.StatusNotFound: "Not here", http.StatusForbidden: "Not allowed"}[f.status]
 	return ui.Drawing{Live: h.Section(h.Class("card empty"), h.Role("alert"),
-		h.H1(g.Text(heading)),
+		h.H1(g.Text(cmp.Or(heading, "Something went wrong"))),
 		h.P(ui.Name(f.text)),
 		h.P(ui.Link("/", g.Text("Back to the overview"))))}
 }

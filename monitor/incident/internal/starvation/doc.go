@@ -1,0 +1,2 @@
+// Package starvation finds out whether this process gets a processor.
+package starvation
