@@ -45,15 +45,24 @@ func TestQueues(t *testing.T) {
 func TestGroupsAndSearch(t *testing.T) {
 	d := newDesk(t)
 	d.publish("", "q", `{"order": 1}`, amqp.Properties{MessageID: "one", Headers: amqp.Table{"n": int32(1)}})
-	d.publish("", "q", `{"order": 2}`, amqp.Properties{})
+	d.publish("", "q", `{"order": 2}`, amqp.Properties{Type: "paid"})
 	d.expire(d.q)
 	d.publish("", "q", `{"order": 3}`, amqp.Properties{})
 	d.reject(d.q)
-	groups, _, err := deadletters.Groups(t.Context(), d.dlq, "", time.Now().Add(2*time.Hour))
+	groups, _, err := deadletters.Groups(t.Context(), d.dlq, "", false, time.Now().Add(2*time.Hour))
 	require.NoError(t, err)
 	require.Len(t, groups, 2)
 	assert.Equal(t, "expired 2 rejected 1", fmt.Sprint(groups[0].Reason, " ", groups[0].Messages, " ", groups[1].Reason, " ", groups[1].Messages))
 	assert.Equal(t, [4]int{0, 0, 2, 0}, groups[0].Ages)
+	groups, _, err = deadletters.Groups(t.Context(), d.dlq, `reason == "expired"`, true, time.Now())
+	require.NoError(t, err)
+	require.Len(t, groups, 2)
+	assert.ElementsMatch(t, []string{"", "paid"}, []string{*groups[0].Type, *groups[1].Type})
+	for i := range groups {
+		found, _, err := deadletters.Search(t.Context(), d.dlq, groups[i].Filter(), deadletters.Look{Count: 9})
+		require.NoError(t, err)
+		assert.Len(t, found, 1, groups[i].Filter())
+	}
 
 	found, next, err := deadletters.Search(t.Context(), d.dlq, "", deadletters.Look{Count: 2, BodyBytes: 3})
 	require.NoError(t, err)
@@ -268,7 +277,7 @@ func TestManyLetters(t *testing.T) {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	groups, _, err := deadletters.Groups(t.Context(), d.dlq, "", time.Now())
+	groups, _, err := deadletters.Groups(t.Context(), d.dlq, "", false, time.Now())
 	require.NoError(t, err)
 	assert.Equal(t, n, groups[0].Messages)
 	matched, err := count(t.Context(), d.dlq, `body matches "^9"`)

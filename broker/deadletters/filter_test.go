@@ -327,7 +327,7 @@ func TestSearchThatIsCutOff(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, found, 1)
 	ctx, cancel = context.WithCancel(t.Context())
-	groups, seen, err := deadletters.Groups(&endsAfter{Context: ctx, checks: 2, end: cancel}, d.dlq, "", time.Now())
+	groups, seen, err := deadletters.Groups(&endsAfter{Context: ctx, checks: 2, end: cancel}, d.dlq, "", false, time.Now())
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, groups[0].Messages, seen)
 	assert.Less(t, seen, 1000)

@@ -11,11 +11,12 @@ import (
 	"curfew/broker/queue"
 )
 
-// Group is a group of dead letters whose last death has the same reason, queue and exchange.
+// Group is a group of dead letters whose last death has the same reason, queue and exchange, and which have the same type if that is asked for.
 type Group struct {
-	Reason   string    `json:"reason"`   // empty, as are queue and exchange: they never died
-	Queue    string    `json:"queue"`    // in which they died
-	Exchange string    `json:"exchange"` // to which they were published
+	Reason   string    `json:"reason"`         // empty, as are queue and exchange: they never died
+	Queue    string    `json:"queue"`          // in which they died
+	Exchange string    `json:"exchange"`       // to which they were published
+	Type     *string   `json:"type,omitempty"` // the message property; nil: they are not grouped by it
 	Messages int       `json:"messages"`
 	Bytes    int64     `json:"bytes"`           // of the bodies
 	Oldest   time.Time `json:"oldest,omitzero"` // the first of their last deaths
@@ -31,6 +32,9 @@ type Group struct {
 // Filter matches the messages of the group.
 func (g *Group) Filter() Filter {
 	f := Equals("reason", g.Reason).And(Equals("queue", g.Queue)).And(Equals("exchange", g.Exchange))
+	if g.Type != nil {
+		f = f.And(Equals("type", *g.Type))
+	}
 	if g.Why != "" {
 		f = f.And(Equals("via", g.Toward))
 	}
@@ -53,20 +57,23 @@ var ages = [...]time.Duration{time.Minute, time.Hour, 24 * time.Hour}
 // maxGroups bounds the memory of Groups. All further messages are in one group without names.
 const maxGroups = 1000
 
-// Groups groups the ready messages of q that f matches by what they died of, the largest group
+// Groups groups the ready messages of q that f matches by what they died of, and byType by their types, the largest group
 // first. now is the present instant. When ctx ends it returns the groups of the newest
 // messages, with ctx's error; seen is how many it has examined.
-func Groups(ctx context.Context, q *broker.Queue, f Filter, now time.Time) (list []Group, seen int, err error) {
+func Groups(ctx context.Context, q *broker.Queue, f Filter, byType bool, now time.Time) (list []Group, seen int, err error) {
 	upTo := PositionOf(q, now)
 	m, err := upTo.on(q, f)
 	if err != nil {
 		return nil, 0, err
 	}
-	type key struct{ reason, queue, exchange, toward string }
+	type key struct{ reason, queue, exchange, toward, kind string }
 	groups, parked := map[key]*Group{}, q.Name() == policy.UndeliverableQueue
 	err = walk(ctx, q, way{newest: true, upTo: upTo}, m, func(l *Letter) bool {
 		d := l.last()
-		k := key{d.Reason, d.Queue, d.Exchange, ""}
+		k := key{reason: d.Reason, queue: d.Queue, exchange: d.Exchange}
+		if byType {
+			k.kind = l.Properties.Type
+		}
 		if parked {
 			k.toward = l.Exchange
 		}
@@ -76,6 +83,9 @@ func Groups(ctx context.Context, q *broker.Queue, f Filter, now time.Time) (list
 		g := groups[k]
 		if g == nil {
 			g = &Group{Reason: k.reason, Queue: k.queue, Exchange: k.exchange}
+			if byType {
+				g.Type = &k.kind
+			}
 			if parked && k.reason != "other" {
 				g.Toward, g.Key, g.Why = l.Exchange, l.RoutingKey, causeOf(q, l)
 			}

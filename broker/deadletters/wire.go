@@ -5,6 +5,7 @@ import "curfew/broker/queue"
 // Query is the body of the API's requests that show or export the dead letters of a queue.
 type Query struct {
 	Filter   Filter    `json:"filter,omitempty"`   // an expression, such as reason == "expired"; it may stand in the address as well, as ?filter=
+	ByType   bool      `json:"by_type,omitempty"`  // of groups: those of different message types apart
 	After    queue.Seq `json:"after,omitempty"`    // of a search: next of the previous answer
 	Newest   bool      `json:"newest,omitempty"`   // of a search: the newest first
 	Count    int       `json:"count,omitempty"`    // of a search: 1 to 1000; 10 if it is missing

@@ -22,7 +22,7 @@ func letterRoutes() []rest.Route {
 }
 
 var (
-	groupsDoc = rest.Doc{ID: "groupDeadLetters", Summary: "Dead letters by what they died of, the largest group first", Text: "Only ready messages are counted. Only `filter` of the body is used.",
+	groupsDoc = rest.Doc{ID: "groupDeadLetters", Summary: "Dead letters by what they died of, the largest group first", Text: "Only ready messages are counted. Only `filter` and `by_type` of the body are used.",
 		Body: deadletters.Query{}, Answer: []deadletters.Group{}}
 	searchDoc = rest.Doc{ID: "searchDeadLetters", Summary: "Dead letters that a filter matches", Text: "Send `next` of the answer as `after` of the next request; it is 0 at the end.",
 		Body: deadletters.Query{}, Answer: deadletters.Page{}}

@@ -28,7 +28,7 @@ func readLetters(r *rest.Request) (*deadletters.Query, operate.DeadLetters, erro
 		return nil, operate.DeadLetters{}, rest.Bad(err.Error())
 	}
 	r.TakeTime()
-	return l, operate.DeadLetters{Queue: r.QueueNamed(), Filter: l.Filter.And(deadletters.Filter(r.URL.Query().Get("filter"))), Position: l.Position}, nil
+	return l, operate.DeadLetters{Queue: r.QueueNamed(), Filter: l.Filter.And(deadletters.Filter(r.URL.Query().Get("filter"))), ByType: l.ByType, Position: l.Position}, nil
 }
 
 func group(r *rest.Request) error {

@@ -58,6 +58,7 @@ var ListDeadLetterQueues = Define(Op{
 type DeadLetters struct {
 	Queue    QueueName
 	Filter   deadletters.Filter
+	ByType   bool                 // of groups
 	Position deadletters.Position // leaves out what arrived after it; none: what arrives from now on
 }
 
@@ -68,7 +69,7 @@ func (o Letters) GroupDeadLetters(ctx context.Context, a Actor, r DeadLetters) (
 	if err != nil {
 		return nil, 0, err
 	}
-	return deadletters.Groups(ctx, q, r.Filter, o.now())
+	return deadletters.Groups(ctx, q, r.Filter, r.ByType, o.now())
 }
 
 // MaxSearchCount is how many dead letters or deadlines one answer has at most.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -89,6 +90,9 @@ func (s *Server) serve(path string) http.HandlerFunc {
 	}
 }
 
+// ClockHeader has in each answer what a manual clock shows, in Unix ms: what the times in the answer count from. Without a manual clock there is none.
+const ClockHeader = "Curfew-Now"
+
 // answer authenticates, checks what the route requires, and runs the handler.
 func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
 	req := &Request{server: s, Operations: s.Operations, W: w, Request: r, pattern: one.Path}
@@ -97,6 +101,9 @@ func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
 		limit = MaxBody
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
+	if s.Broker.Manual() != nil {
+		w.Header().Set(ClockHeader, strconv.FormatInt(s.Broker.UnixMillis(s.Broker.Now()), 10))
+	}
 	err := req.authenticate()
 	if err == nil {
 		err = req.permit(one)

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -29,6 +30,16 @@ type Client struct {
 	endpoint func() (Endpoint, error)
 	// Progress is called while a request goes on in the background, and at its end with done -1; nil: nothing is.
 	Progress func(done, total int)
+
+	now time.Time // what a manual clock showed in the last answer; zero: it is not manual
+}
+
+// Now is the time that the instants of the last answer count from.
+func (c *Client) Now() time.Time {
+	if c.now.IsZero() {
+		return time.Now()
+	}
+	return c.now
 }
 
 // New returns a client that calls endpoint before each request to find out where to send it.
@@ -155,6 +166,9 @@ func (c *Client) do(ctx context.Context, via *http.Client, header http.Header, m
 		return fmt.Errorf("no answer from %s: %w; is Curfew running there? If it listens elsewhere, name its address with --url or CURFEW_URL", req.URL.Redacted(), err)
 	}
 	defer resp.Body.Close()
+	if ms, err := strconv.ParseInt(resp.Header.Get("Curfew-Now"), 10, 64); err == nil {
+		c.now = time.UnixMilli(ms)
+	}
 	if resp.StatusCode/100 != 2 {
 		answer, _ := io.ReadAll(resp.Body) // as much of the answer as could be read
 		return newError(resp, answer, to)

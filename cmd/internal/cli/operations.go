@@ -254,6 +254,7 @@ func (a *API) Send(cmd *cobra.Command, op *operate.Op, parts ...map[string]any) 
 	for _, part := range parts {
 		maps.Copy(values, part)
 	}
+	named := maps.Clone(values)
 	count, isLimited := values["count"].(int64)
 	isLimited = isLimited && op.IsList()
 	method, path, _ := strings.Cut(routeOf(op, values), " ")
@@ -286,8 +287,11 @@ func (a *API) Send(cmd *cobra.Command, op *operate.Op, parts ...map[string]any) 
 		body = strings.NewReader(string(text))
 	}
 	answer, err := a.Fetch(cmd.Context(), method, path, body)
-	if err != nil || len(answer) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(answer) == 0 {
+		return a.sayDone(cmd, op, named)
 	}
 	into := reflect.New(op.Result())
 	if err := Decode(answer, into.Interface()); err != nil {
@@ -434,7 +438,7 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 		}
 		heads = append(heads, f.Until)
 		for i, row := range rows {
-			cells[i] = append(cells[i], Until(instantOf(f.Of(row))))
+			cells[i] = append(cells[i], Until(a.Now(), instantOf(f.Of(row))))
 		}
 	}
 	var all any = objects
@@ -458,6 +462,9 @@ func (a *API) cell(f *operate.Field, row any) string {
 	}
 	v := f.Of(row)
 	if f.Kind == operate.Instant {
+		if f.Until != "" {
+			return a.TimeAt(a.Now(), instantOf(v))
+		}
 		return a.Time(instantOf(v))
 	}
 	if f.Kind == operate.Pattern { // an empty one matches nothing

@@ -13,10 +13,10 @@ func Span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// Until is how long it is until an instant: "5s", "now" if it has just passed, or "1m2s ago" if it passed a second ago or earlier; "-" for the zero
+// Until is how long it is from now until an instant: "5s", "now" if it has just passed, or "1m2s ago" if it passed a second ago or earlier; "-" for the zero
 // time.
-func Until(at time.Time) string {
-	switch d := time.Until(at); {
+func Until(now, at time.Time) string {
+	switch d := at.Sub(now); {
 	case at.IsZero():
 		return "-"
 	case d > 0:
@@ -27,10 +27,7 @@ func Until(at time.Time) string {
 	return "now"
 }
 
-// FromNow is an instant such as "in 5s", or "now" if it has passed.
-func FromNow(at time.Time) string { return From(time.Now(), at) }
-
-// From is FromNow where now is another time.
+// From is an instant as it is seen from now, such as "in 5s", or "now" if it has passed.
 func From(now, at time.Time) string {
 	if d := at.Sub(now); d > 0 {
 		return "in " + Span(d)

@@ -73,12 +73,15 @@ func OnTerminalFile(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 func (p *Printer) JSON() bool { return p.Output == "json" }
 
 // Time is an instant for a cell: an age on a terminal, otherwise exact to the millisecond; "-" if it is zero.
-func (p *Printer) Time(t time.Time) string {
+func (p *Printer) Time(t time.Time) string { return p.TimeAt(time.Now(), t) }
+
+// TimeAt is Time for an instant of a clock that shows now.
+func (p *Printer) TimeAt(now, t time.Time) string {
 	switch {
 	case t.IsZero():
 		return "-"
 	case p.terminal:
-		return age(time.Since(t))
+		return age(now.Sub(t))
 	}
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }

@@ -29,7 +29,7 @@ func TestPolicyCommands(t *testing.T) {
 	ttl := []string{"policy", "set", "ttl", `^orders\.`, `{"message-ttl":600000}`, "--apply-to", "queues", "--priority", "3"}
 	assert.Equal(t, "QUEUES  EARLIER  EXPIRED\n1       3        0\n", r.ok(append(ttl, "--dry-run")...))
 	assert.Equal(t, "NAME  PATTERN  APPLY TO  PRIORITY  DEFINITION\n", r.ok("policy", "list"))
-	assert.Empty(t, r.ok(ttl...))
+	assert.Equal(t, "set policy \"ttl\" (vhost \"/\")\n", r.ok(ttl...))
 	assert.JSONEq(t, `{"queues":1,"earlier":3,"expired":0,"names":["orders.a"],"dead_letter_queues":[]}`, r.ok(append(ttl, "--retroactive", "-o", "json")...))
 	assert.Equal(t, "NAME  PATTERN    APPLY TO  PRIORITY  DEFINITION\nttl   ^orders\\.  queues    3         {\"message-ttl\":600000}\n", r.ok("policy", "list"))
 	assert.JSONEq(t, `[{"vhost":"/","name":"ttl","pattern":"^orders\\.","apply-to":"queues","priority":3,"definition":{"message-ttl":600000}}]`, r.ok("policy", "list", "-o", "json"))
@@ -47,7 +47,7 @@ func TestPolicyCommands(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 2, q.Messages)
 	assert.Contains(t, r.ok("policy", "list", "--operator"), "op    .*")
-	r.ok("policy", "clear", "--operator", "op")
+	assert.JSONEq(t, `{"operation":"clear_operator_policy","vhost":"/","policy":"op"}`, r.ok("policy", "clear", "--operator", "op", "-o", "json"))
 	assert.Contains(t, r.fails("policy", "clear", "--operator", "op"), "Not Found (HTTP 404)")
 	assert.Equal(t, "curfew: Validation failed\n\n[{<<\"foo\">>,1}] are not recognised policy settings (HTTP 400)\n", r.fails("policy", "set", "x", "a", `{"foo":1}`))
 	assert.Contains(t, r.fails("policy", "list", "--vhost", "nope"), "HTTP 404")

@@ -80,8 +80,10 @@ func (d *definitionsCommands) load() *cobra.Command {
 			if _, err := definitions.Parse(text); err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			_, err = d.Fetch(cmd.Context(), http.MethodPost, d.at(), bytes.NewReader(text))
-			return err
+			if _, err = d.Fetch(cmd.Context(), http.MethodPost, d.at(), bytes.NewReader(text)); err != nil {
+				return err
+			}
+			return d.Say(cmd, map[string]string{"imported": args[0], "vhost": d.VHost}, "imported "+args[0])
 		},
 	}
 }

@@ -239,7 +239,7 @@ func ackCommand(a *cli.API) *cobra.Command {
 			if life > 0 {
 				ask.Duration = life.String()
 			}
-			return each(ids, func(id string) error {
+			return each(a, cmd, ids, "acknowledged", func(id string) error {
 				return a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "incidents", id, "ack"), ask, nil)
 			})
 		},
@@ -255,18 +255,22 @@ func unackCommand(a *cli.API) *cobra.Command {
 		Short: "End acknowledgements",
 		Args:  someIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			return each(ids, func(id string) error {
+			return each(a, cmd, ids, "no longer acknowledged", func(id string) error {
 				return a.Call(cmd.Context(), http.MethodDelete, cli.Path("curfew", "incidents", id, "ack"), nil, nil)
 			})
 		},
 	}
 }
 
-// each calls do with each ID, and returns all errors.
-func each(ids []string, do func(id string) error) error {
+// each calls do with each ID, says what it is then, and returns all errors.
+func each(a *cli.API, cmd *cobra.Command, ids []string, done string, do func(id string) error) error {
 	var errs []error
 	for _, id := range ids {
-		errs = append(errs, do(id))
+		err := do(id)
+		if err == nil {
+			err = a.Say(cmd, map[string]string{"id": id, "is": done}, id+": "+done)
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
@@ -292,8 +296,7 @@ func maintenanceCommand(a *cli.API) *cobra.Command {
 			if err := a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "maintenance"), w, &made); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), made.ID)
-			return err
+			return a.Say(cmd, made, made.ID)
 		},
 	}
 	f := cmd.Flags()
@@ -315,7 +318,7 @@ func endMaintenanceCommand(a *cli.API) *cobra.Command {
 		Short: "End maintenance windows",
 		Args:  someIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			return each(ids, func(id string) error {
+			return each(a, cmd, ids, "ended", func(id string) error {
 				return a.Call(cmd.Context(), http.MethodDelete, cli.Path("curfew", "maintenance", id), nil, nil)
 			})
 		},

@@ -18,6 +18,7 @@ func TestDeadLetterCommands(t *testing.T) {
 	r.dead(4)
 	assert.Equal(t, "QUEUE        READY  UNACKED  BYTES  FROM\norders.dead  4      0        28     orders\n", r.ok("dlq", "list"))
 	assert.Contains(t, r.ok("dlq", "groups", "orders.dead"), "expired  orders  -         4         4")
+	assert.Contains(t, r.ok("dlq", "groups", "orders.dead", "--by-type"), "REASON   QUEUE   EXCHANGE  TYPE  MESSAGES")
 	assert.Contains(t, r.ok("dlq", "peek", "orders.dead", "-n", "1"), `order\n0`)
 	found := r.ok("dlq", "search", "orders.dead", "--filter", `body contains "2" && died > ago("1h") && reason == "expired" && headers["x-first-death-queue"] == "orders"`)
 	assert.Equal(t, 2, strings.Count(found, "\n"), found)

@@ -70,3 +70,12 @@ func TestIDsOfWhatWaits(t *testing.T) {
 	assert.Contains(t, r.exits(exitNotFound, "delayed", "cancel", "1"), `there is no delayed message "1"; curfew delayed list lists them`)
 	assert.Contains(t, r.exits(exitNotFound, "scheduled", "cancel", "amq.default", "cart-7"), `there is no scheduled message "cart-7"; curfew scheduled list lists them`)
 }
+
+// TestTimesByAManualClock: how long it is until a deadline is counted by the clock that the deadline is on.
+func TestTimesByAManualClock(t *testing.T) {
+	r := startRunning(t, "CLOCK=manual", "DATA_DIR=")
+	r.send(r.dead(0), amqp091.Publishing{Expiration: "7200000"})
+	r.ok("clock", "advance", "30m")
+	assert.Contains(t, r.ok("deadlines", "list"), "  1h30m0s  ")
+	assert.Regexp(t, `deadlines +1, next in 1h30m0s\n`, r.ok("queue", "show", "orders"))
+}

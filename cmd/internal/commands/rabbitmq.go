@@ -32,8 +32,8 @@ func rabbitmqCommand() *cobra.Command {
 		RunE:  cli.Group,
 	}
 	c.AddCommand(rabbitmqPlanCommand(), rabbitmqStatusCommand(), rabbitmqAllowCommand(),
-		rabbitmqTurnCommand("pause", "Give back all that is held in RabbitMQ, and keep no queue until resume"),
-		rabbitmqTurnCommand("resume", "Keep queues again after a pause"))
+		rabbitmqTurnCommand("pause", "Give back all that is held in RabbitMQ, and keep no queue until resume", "paused: all that was held goes back"),
+		rabbitmqTurnCommand("resume", "Keep queues again after a pause", "resumed: queues are kept again"))
 	return c
 }
 

@@ -56,7 +56,7 @@ func rabbitmqRow(q *rabbitmq.Queue) []string {
 		}
 	}
 	if q.NextDue != 0 {
-		due = cli.FromNow(time.UnixMilli(q.NextDue))
+		due = cli.From(time.Now(), time.UnixMilli(q.NextDue))
 	}
 	if q.P50 != nil {
 		lateness = "<= " + millisBelow(q.P50) + " / " + millisBelow(q.P99)
@@ -103,17 +103,24 @@ func rabbitmqAllowCommand() *cobra.Command {
 	}
 	a := cli.WithAPI(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "rabbitmq", "allow"), map[string]string{"queue": args[0]}, nil)
+		send := map[string]string{"queue": args[0]}
+		if err := a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "rabbitmq", "allow"), send, nil); err != nil {
+			return err
+		}
+		return a.Say(cmd, send, fmt.Sprintf("queue %q may be kept again", args[0]))
 	}
 	return c
 }
 
-// rabbitmqTurnCommand asks for a change that concerns all queues: pause or resume.
-func rabbitmqTurnCommand(use, short string) *cobra.Command {
+// rabbitmqTurnCommand asks for a change that concerns all queues: pause or resume. done says what it has done.
+func rabbitmqTurnCommand(use, short, done string) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cli.NoArguments}
 	a := cli.WithAPI(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "rabbitmq", use), nil, nil)
+		if err := a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "rabbitmq", use), nil, nil); err != nil {
+			return err
+		}
+		return a.Say(cmd, map[string]string{"done": done}, done)
 	}
 	return c
 }

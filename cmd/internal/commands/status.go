@@ -67,6 +67,7 @@ func statusRows(s *node.Status) [][]string {
 		add("primary", s.Primary, " (see curfew rabbitmq status)")
 	} else {
 		add("messages", s.Ready, " ready, ", s.Unacked, " unacked in ", english.Plural(int(s.Queues), "queue", ""))
+		add("", s.Dead, " in dead-letter queues (see curfew dlq list), ", s.Delayed, " delayed (see curfew scheduled list)")
 		add("clients", english.Plural(int(s.Connections), "connection", ""), ", ", english.Plural(int(s.Consumers), "consumer", ""))
 	}
 	switch {

@@ -2,12 +2,15 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"curfew/broker/deadline"
+	"curfew/broker/operate"
 	"curfew/broker/policy"
 	"curfew/monitor"
 )
@@ -32,8 +35,10 @@ type Status struct {
 	Parked       uint64     `json:"parked"`               // of these, how many could not be routed
 	LatenessP50  *float64   `json:"lateness_p50_seconds"` // since the start; null: none fired
 	LatenessP99  *float64   `json:"lateness_p99_seconds"`
-	Ready        uint64     `json:"ready"`   // messages
-	Unacked      uint64     `json:"unacked"` // messages
+	Ready        uint64     `json:"ready"`        // messages
+	Unacked      uint64     `json:"unacked"`      // messages
+	Dead         int        `json:"dead_letters"` // messages in the queues whose purpose is to keep dead letters
+	Delayed      uint64     `json:"delayed"`      // messages that wait until they are due
 	Queues       uint64     `json:"queues"`
 	Connections  uint64     `json:"connections"`
 	Consumers    uint64     `json:"consumers"`
@@ -94,6 +99,12 @@ func (o *ownBroker) status(s *Status) {
 		s.Held += h.Count
 	}
 	s.Undeliverable = append(s.Undeliverable, o.parked()...)
+	queues, _ := o.operations.ListQueues(context.Background(), operate.Actor{Tags: []string{"administrator"}}) // an administrator may see them
+	for i := range queues {
+		if queues[i].Purpose == deadline.DeadLetters {
+			s.Dead += queues[i].Ready + queues[i].Unacked
+		}
+	}
 	memory, disk := o.broker.Alarm.Low()
 	for _, on := range []bool{memory, disk} {
 		if on {
@@ -139,6 +150,8 @@ func (s *Status) measure(metrics prometheus.Gatherer) {
 				s.Ready = uint64(value)
 			case "curfew_messages_unacked":
 				s.Unacked = uint64(value)
+			case "curfew_messages_delayed":
+				s.Delayed = uint64(value)
 			case "curfew_queues":
 				s.Queues = uint64(value)
 			case "curfew_connections":

@@ -34,7 +34,7 @@ func Bind() *cobra.Command {
 		if err := b.Call(cmd.Context(), http.MethodPost, b.path(args), send, nil); err != nil {
 			return err
 		}
-		return say(b.API, cmd, send, fmt.Sprintf("%q is bound to exchange %q", args[1], args[0]))
+		return b.Say(cmd, send, fmt.Sprintf("%q is bound to exchange %q", args[1], args[0]))
 	}
 	return c
 }
@@ -63,7 +63,7 @@ func Unbind() *cobra.Command {
 			if err := b.Call(cmd.Context(), http.MethodDelete, b.path(args, one.Name), nil, nil); err != nil {
 				return err
 			}
-			return say(b.API, cmd, one, fmt.Sprintf("removed the binding of %q to exchange %q", args[1], args[0]))
+			return b.Say(cmd, one, fmt.Sprintf("removed the binding of %q to exchange %q", args[1], args[0]))
 		}
 		return &cli.Error{Status: http.StatusNotFound, Reason: fmt.Sprintf("%q is not bound to exchange %q with routing key %q and these arguments; other bindings between them: %d", args[1], args[0], b.key, len(list))}
 	}

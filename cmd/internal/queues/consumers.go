@@ -211,7 +211,7 @@ has it. What it holds goes back to its queues, and what is past its deadline exp
 			if err := a.CallWith(cmd.Context(), header, http.MethodDelete, cli.Path("connections", one.Name)); err != nil {
 				return err
 			}
-			return say(a, cmd, map[string]any{"closed": one.Name}, fmt.Sprintf("closed %s, of user %s", one.Name, one.User))
+			return a.Say(cmd, map[string]any{"closed": one.Name}, fmt.Sprintf("closed %s, of user %s", one.Name, one.User))
 		},
 		ValidArgsFunction: cli.Arguments(func(cmd *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 			_, list, _ := connections(a, cmd)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,9 +39,10 @@ func AddDeadLetters(f *cli.Families) {
 
 func (d *deadLetters) groups() *cobra.Command {
 	var f filterFlags
+	var byType bool
 	c := &cobra.Command{
 		Use:   "groups <queue>",
-		Short: "Count a queue's dead letters by reason, queue, exchange and age",
+		Short: "Count a queue's dead letters by reason, queue, exchange and age, and by message type",
 		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter(cmd, d, args[0])
@@ -48,7 +50,7 @@ func (d *deadLetters) groups() *cobra.Command {
 				return err
 			}
 			var list []deadletters.Group
-			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "groups"), deadletters.Query{Filter: filter}, &list); err != nil {
+			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "groups"), deadletters.Query{Filter: filter, ByType: byType}, &list); err != nil {
 				return err
 			}
 			var rows [][]string
@@ -57,15 +59,23 @@ func (d *deadLetters) groups() *cobra.Command {
 					fmt.Fprintln(cmd.ErrOrStderr(), parkedHint(args[0], &g))
 				}
 				row := []string{cli.OrDash(g.Reason), cli.OrDash(g.Queue), cli.OrDash(g.Exchange), strconv.Itoa(g.Messages)}
+				if byType {
+					row = slices.Insert(row, 3, cli.OrDash(*g.Type))
+				}
 				for _, n := range g.Ages {
 					row = append(row, strconv.Itoa(n))
 				}
 				rows = append(rows, append(row, d.Time(g.Oldest), d.Time(g.Newest)))
 			}
-			return d.Print(cmd.OutOrStdout(), list, []string{"REASON", "QUEUE", "EXCHANGE", "MESSAGES", "<1M", "<1H", "<1D", "OLDER", "OLDEST", "NEWEST"}, rows)
+			head := []string{"REASON", "QUEUE", "EXCHANGE", "MESSAGES", "<1M", "<1H", "<1D", "OLDER", "OLDEST", "NEWEST"}
+			if byType {
+				head = slices.Insert(head, 3, "TYPE")
+			}
+			return d.Print(cmd.OutOrStdout(), list, head, rows)
 		},
 	}
 	f.add(c)
+	c.Flags().BoolVar(&byType, "by-type", false, "count those of different message types apart (the property type)")
 	return c
 }
 
@@ -237,7 +247,10 @@ func (d *deadLetters) resend(cmd *cobra.Command, queue string, seq uint64, file 
 		}
 		return d.printReview(cmd, &review)
 	}
-	return d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, queue, "resend"), draft, nil)
+	if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, queue, "resend"), draft, nil); err != nil {
+		return err
+	}
+	return d.Say(cmd, map[string]any{"sent_again": seq, "queue": queue, "vhost": d.VHost}, fmt.Sprintf("sent dead letter %d of %q again", seq, queue))
 }
 
 func (d *deadLetters) importFile() *cobra.Command {

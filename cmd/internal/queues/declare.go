@@ -111,7 +111,7 @@ func (d *declarer) declare(cmd *cobra.Command, what, path string, want *declarat
 	if !missing {
 		done = what + " already exists, as declared"
 	}
-	return say(d.API, cmd, map[string]bool{"created": missing}, done)
+	return d.Say(cmd, map[string]bool{"created": missing}, done)
 }
 
 func (d *declarer) printDifferences(cmd *cobra.Command, what string, list []difference) error {

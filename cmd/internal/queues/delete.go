@@ -60,7 +60,7 @@ No more are deleted than that: if others arrive before the deletion, the queue s
 			if err != nil {
 				return err
 			}
-			return say(d.API, cmd, map[string]any{"deleted": args[0]}, fmt.Sprintf("deleted queue %q", args[0]))
+			return d.Say(cmd, map[string]any{"deleted": args[0]}, fmt.Sprintf("deleted queue %q", args[0]))
 		},
 		ValidArgsFunction: cli.Arguments(d.Queues),
 	}
@@ -96,7 +96,7 @@ func (d *deleter) exchange() *cobra.Command {
 			if err := d.Call(cmd.Context(), http.MethodDelete, cli.Path("exchanges", d.VHost, args[0])+fmt.Sprintf("?if-unused=%t", unused), nil, nil); err != nil {
 				return err
 			}
-			return say(d.API, cmd, map[string]any{"deleted": args[0]}, fmt.Sprintf("deleted exchange %q", args[0]))
+			return d.Say(cmd, map[string]any{"deleted": args[0]}, fmt.Sprintf("deleted exchange %q", args[0]))
 		},
 		ValidArgsFunction: cli.Arguments(d.Exchanges),
 	}

@@ -73,19 +73,11 @@ func (d *deadLetters) filters() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return d.Call(cmd.Context(), http.MethodPut, cli.Path("curfew", "deadletters", d.VHost, args[0], "filters", save), operate.SavedFilter{Filter: filter}, nil)
+				return d.Send(cmd, operate.SaveFilter.Op, map[string]any{"queue": args[0], "name": save, "filter": string(filter)})
 			case remove != "":
-				return d.Call(cmd.Context(), http.MethodDelete, cli.Path("curfew", "deadletters", d.VHost, args[0], "filters", remove), nil, nil)
+				return d.Send(cmd, operate.DeleteFilter.Op, map[string]any{"queue": args[0], "name": remove})
 			}
-			list, err := d.savedFilters(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			var rows [][]string
-			for _, one := range list {
-				rows = append(rows, []string{one.Name, string(one.Filter), cli.OrDash(one.By)})
-			}
-			return d.Print(cmd.OutOrStdout(), list, []string{"NAME", "FILTER", "BY"}, rows)
+			return d.Send(cmd, operate.ListFilters.Op, map[string]any{"queue": args[0]})
 		},
 	}
 	f.add(c)

@@ -99,7 +99,7 @@ func (p *publisher) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if p.JSON() || answer.Routed {
-		if err := say(p.API, cmd, answer, "confirmed"); err != nil || answer.Routed {
+		if err := p.Say(cmd, answer, "confirmed"); err != nil || answer.Routed {
 			return err
 		}
 	}
@@ -107,15 +107,6 @@ func (p *publisher) run(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("no queue took it: queue %q does not exist (curfew queue list shows the queues; curfew declare queue declares one)", key)
 	}
 	return fmt.Errorf("no queue took it: exchange %q has no binding for the routing key %q", p.exchange, key)
-}
-
-// say prints what was done as a line, or v as JSON.
-func say(a *cli.API, cmd *cobra.Command, v any, done string) error {
-	if a.JSON() {
-		return a.Print(cmd.OutOrStdout(), v, nil, nil)
-	}
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), done)
-	return err
 }
 
 // body is the body from the argument, the file or standard input.

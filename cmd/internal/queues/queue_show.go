@@ -190,7 +190,7 @@ func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
 	if q.Call(ctx, http.MethodGet, cli.Path("curfew", "deadlines", q.VHost, name)+"?count=1", nil, &next) == nil {
 		text := fmt.Sprint(next.Total)
 		if len(next.Items) > 0 {
-			text += ", " + firstDeadline(&next.Items[0])
+			text += ", " + firstDeadline(q.Now(), &next.Items[0])
 		}
 		rows = append(rows, []string{"deadlines", text})
 	}
@@ -202,15 +202,15 @@ func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
 	if f, ok := forecasts[[2]string{q.VHost, name}]; ok {
 		text = fmt.Sprintf("all %d that have a deadline will be consumed before it", f.Deadlines)
 		if f.WillMiss > 0 {
-			text = fmt.Sprintf("%d of %d that have a deadline will expire, the first %s", f.WillMiss, f.Deadlines, cli.FromNow(time.UnixMilli(f.FirstMiss)))
+			text = fmt.Sprintf("%d of %d that have a deadline will expire, the first %s", f.WillMiss, f.Deadlines, cli.From(q.Now(), time.UnixMilli(f.FirstMiss)))
 		}
 	}
 	return append(rows, []string{"forecast", text})
 }
 
 // firstDeadline says when the first deadline of a queue comes or came.
-func firstDeadline(d *messages.Deadline) string {
-	text := cli.Until(time.UnixMilli(d.Deadline))
+func firstDeadline(now time.Time, d *messages.Deadline) string {
+	text := cli.Until(now, time.UnixMilli(d.Deadline))
 	switch {
 	case d.Overdue && d.State == "unacked":
 		return "the first " + text + ", held"
