@@ -14,10 +14,8 @@ type Delays interface {
 
 // DelayRow is a message that waits.
 type DelayRow struct {
-	ID    string `json:"message_id" label:"Message ID"` // "": nothing can be done to it
-	Key   string `json:"routing_key" label:"Routing key"`
-	To    string `json:"to"`               // with mode retry, the queue that it goes to
-	Due   string `json:"due"`              // RFC 3339, UTC
-	In    string `json:"in"`               // from now, such as 5m0s
-	Known string `json:"known" label:"By"` // how its due time is known
+	ID, Key   string // ID "": nothing can be done to it
+	To        string // of a queue of retries, the queue that it goes to
+	DueMillis int64  // Unix ms; 0: it is not known
+	Known     string // how the time is known
 }

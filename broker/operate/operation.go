@@ -19,7 +19,7 @@ type Op struct {
 	Text  string // more for the API's document, Markdown
 	Noun  string // what it is about, such as "user", for errors
 	Rule
-	NoBroker bool // it is about a RabbitMQ that Curfew runs beside
+	NoBroker bool // it is also about a RabbitMQ that Curfew runs beside, and then there is no broker
 	AnyVHost bool // the virtual host that the request names need not exist, and do says what is wrong then
 
 	// Routes of the API, such as "PUT /api/users/{user}". Parts of a path and, without a body, of the query are fields of the request. The command uses
@@ -29,6 +29,7 @@ type Op struct {
 	// Command is the words of the command and the fields that are its arguments: "user passwd <user>". Variant is a flag that chooses this operation
 	// of two with the same words.
 	Command, Variant, Example string
+	Was                       string // an older command that does the same, in the form of Command, for scripts: it is not shown
 	Lists                     string // the command that lists what it may be about, for the error about what does not exist
 	Alias                     string // another name of the command's last word
 	Quiet                     bool   // it changes nothing, and is not recorded; unlike one that Looks it does not open other virtual hosts to the role Monitor
@@ -138,7 +139,7 @@ func Group(words, short string) string {
 // All returns all operations that were defined.
 func All() []*Op { return registry }
 
-// WithoutBroker returns those that need no broker.
+// WithoutBroker returns those that do not need a broker.
 func WithoutBroker() (ops []*Op) {
 	for _, op := range registry {
 		if op.NoBroker {
@@ -243,7 +244,7 @@ func (op *Op) text(q any, name string) string {
 func (o *Access) enter(a Actor, op *Op, q any) (*Call, error) {
 	c := &Call{Access: o, Actor: a}
 	name := op.text(q, "vhost")
-	if name == "" {
+	if name == "" || o.Broker == nil {
 		return c, o.permit(&a, op.Name, "")
 	}
 	vh, err := o.vhost(&a, op.Name, name)

@@ -20,7 +20,7 @@ import (
 	"curfew/broker/server"
 )
 
-// Options of Operations. Broker and Server are required, except for operations that need no broker.
+// Options of Operations. Broker and Server are required, or else Delays.
 type Options struct {
 	Broker *broker.Broker
 	Server *server.Server
@@ -28,7 +28,7 @@ type Options struct {
 	Version definitions.Version
 	// DataDir is where messages are kept; "": in memory only.
 	DataDir string
-	// Delays of a RabbitMQ, for operations that need no broker (Op.NoBroker); nil: none.
+	// Delays of a RabbitMQ, for operations without a broker (Op.NoBroker); nil: there is a broker.
 	Delays Delays
 	// Recorder of what users change; nil: nothing is recorded.
 	Recorder *Recorder

@@ -134,7 +134,7 @@ func TestRetries(t *testing.T) {
 	path, err := binary()
 	check(t, err)
 	out := new(logBuffer)
-	_ = command(out, nil, path, "delays", "ls", waitsIn("jobs"), "--limit", "3", "--url", "http://"+first.api).Run()
+	_ = command(out, nil, path, "scheduled", "list", waitsIn("jobs"), "--count", "3", "--url", "http://"+first.api).Run()
 	require.Contains(t, out.String(), "jobs")
 	time.Sleep(time.Second) // in the second wait
 	check(t, first.cmd.Process.Kill())

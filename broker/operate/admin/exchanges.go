@@ -116,13 +116,15 @@ var DeclareExchange = operate.Define(operate.Op{
 type ExchangeDeletion struct {
 	VHost    string `json:"vhost"`
 	Exchange string `json:"exchange" form:"name" log:"exchange"`
-	IfUnused bool   `json:"if-unused" form:"if_unused" label:"only if nothing is bound to it"`
+	IfUnused bool   `json:"if-unused" form:"if_unused" label:"only if nothing is bound to it" doc:"only if nothing is bound to it"`
 }
+
+var _ = operate.Group("delete", "Delete a queue or an exchange")
 
 // DeleteExchange deletes an exchange with its bindings. Error: operate.ErrNotFound among others.
 var DeleteExchange = operate.Define(operate.Op{
 	Name: "delete_exchange", Noun: "exchange", Title: "Delete an exchange and its bindings", Rule: operate.Rule{Role: operate.Management},
-	Routes: []string{"DELETE /api/exchanges/{vhost}/{exchange}"},
+	Routes: []string{"DELETE /api/exchanges/{vhost}/{exchange}"}, Command: "delete exchange <exchange>", Example: "  curfew delete exchange events --if-unused",
 	Page: operate.Page{On: "/exchange/delete", Title: "Delete the exchange", Tab: "/exchanges", Parent: "/exchange", Rows: "list_exchanges", Link: "Delete…", Danger: true, May: func(o *operate.Access, a operate.Actor, row any) bool {
 		x := row.(ExchangeRow)
 		return operate.MayExchange(o, a, access.Configure, x.VHost, x.Name)

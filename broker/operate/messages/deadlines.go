@@ -18,7 +18,8 @@ import (
 
 var (
 	_ = operate.Group("deadlines", "List the next deadlines of a running Curfew; extend, shorten, cancel or fire one")
-	_ = operate.Group("delayed", "List and cancel messages that wait to be enqueued")
+	_ = operate.Group("delayed", "An older name of curfew scheduled")
+	_ = operate.Group("delays", "An older name of curfew scheduled")
 )
 
 const listDeadlines operate.Operation = "list_deadlines"

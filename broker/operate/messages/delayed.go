@@ -22,6 +22,8 @@ type DelayedMessage struct {
 	Due        int64          `json:"due" is:"instant" until:"IN"` // Unix ms by the wall clock
 	Exchange   string         `json:"exchange"`
 	RoutingKey string         `json:"routing_key" table:"KEY"`
+	MessageID  string         `json:"message_id" table:"MESSAGE-ID"`
+	User       string         `json:"user" table:"USER?"`      // who published it; empty: that was not noted, as for one without a message-id
 	Properties map[string]any `json:"properties" hide:"table"` // the ones that it has, by RabbitMQ's names
 	Bytes      int            `json:"payload_bytes" table:"BYTES?"`
 }
@@ -45,15 +47,15 @@ func (DelayedPage) More() bool { return false }
 
 // ListDelayed lists the delayed messages of a virtual host in the order of publishing.
 var ListDelayed = operate.Define(operate.Op{
-	Name: "list_delayed", Title: "List messages that wait to be enqueued, in the order of publishing", Rule: operate.Rule{Role: operate.Administrator, Looks: true}, Watched: true,
-	Routes: []string{"GET /api/curfew/delayed/{vhost}"}, Command: "delayed list",
+	Name: "list_delayed", Title: "List the delayed messages of all users, also those without a message-id, in the order of publishing", Rule: operate.Rule{Role: operate.Administrator, Looks: true}, Watched: true,
+	Routes: []string{"GET /api/curfew/delayed/{vhost}"}, Command: "scheduled list", Variant: "all", Was: "delayed list",
 }, func(_ context.Context, c *operate.Call, r DelayedList) (page DelayedPage, err error) {
 	list, next := c.VHost.Delayed(r.From, r.Count)
 	page.Items = make([]DelayedMessage, len(list))
 	for i := range list {
 		m := &list[i]
 		page.Items[i] = DelayedMessage{
-			fmt.Sprintf("%d-%d-%d", m.Ref.Queue, m.Ref.Seq, m.Ref.Deadline), c.Broker.UnixMillis(m.Ref.Deadline), m.Exchange, m.RoutingKey, PropertiesOf(m.Properties), int(m.Bytes),
+			fmt.Sprintf("%d-%d-%d", m.Ref.Queue, m.Ref.Seq, m.Ref.Deadline), c.Broker.UnixMillis(m.Ref.Deadline), m.Exchange, m.RoutingKey, m.ID, m.User, PropertiesOf(m.Properties), int(m.Bytes),
 		}
 	}
 	if next != 0 {
@@ -70,13 +72,18 @@ type DelayedName struct {
 
 // CancelDelayed drops a delayed message by its ID. Error: operate.ErrNotFound if it was enqueued or cancelled before.
 var CancelDelayed = operate.Define(operate.Op{
-	Name: "cancel_delayed", Title: "Drop a message that waits to be enqueued", Rule: operate.Rule{Role: operate.Administrator},
-	Text: "404: it was already enqueued or cancelled.", Routes: []string{"DELETE /api/curfew/delayed/{vhost}/{id}"}, Command: "delayed cancel <id>",
-	Noun: "delayed message", Lists: "curfew delayed list",
+	Name: "cancel_delayed", Title: "Drop a delayed message by its id", Rule: operate.Rule{Role: operate.Administrator},
+	Text: "404: it was already enqueued or cancelled.", Routes: []string{"DELETE /api/curfew/delayed/{vhost}/{id}"}, Was: "delayed cancel <id>",
+	Noun: "delayed message", Lists: "curfew scheduled list --all",
 }, func(ctx context.Context, c *operate.Call, r DelayedName) (none operate.None, err error) {
-	var ref deadline.Ref
-	if n, _ := fmt.Sscanf(r.ID, "%d-%d-%d", &ref.Queue, &ref.Seq, &ref.Deadline); n != 3 || !c.VHost.CancelDelayed(ref) {
-		return none, operate.ErrNotFound
-	}
-	return none, c.Commit(ctx)
+	return none, cancelDelayed(ctx, c, r.ID)
 })
+
+// cancelDelayed drops a delayed message by its ID.
+func cancelDelayed(ctx context.Context, c *operate.Call, id string) error {
+	var ref deadline.Ref
+	if n, _ := fmt.Sscanf(id, "%d-%d-%d", &ref.Queue, &ref.Seq, &ref.Deadline); n != 3 || !c.VHost.CancelDelayed(ref) {
+		return operate.ErrNotFound
+	}
+	return c.Commit(ctx)
+}

@@ -3,7 +3,9 @@ package messages
 import (
 	"cmp"
 	"context"
-	"strconv"
+	"errors"
+	"fmt"
+	"math"
 	"time"
 
 	"curfew/broker"
@@ -11,7 +13,7 @@ import (
 	"curfew/broker/operate"
 )
 
-var _ = operate.Group("scheduled", "List, cancel and reschedule the delayed messages that you have published")
+var _ = operate.Group("scheduled", "List, cancel and reschedule messages that wait until they are due, in Curfew or in a delay queue of a RabbitMQ")
 
 const scheduledNoun = "scheduled message"
 
@@ -23,83 +25,122 @@ const (
 
 // ScheduledList says which scheduled messages to list: of a virtual host, or of all.
 type ScheduledList struct {
-	VHost string `json:"vhost" hide:"page"`
-	Count int64  `json:"count" flag:"count,n" default:"1000" min:"1" max:"10000" hide:"page" doc:"how many to list at most: 1 to 10000"`
+	VHost    string `json:"vhost" hide:"page"`
+	Exchange string `json:"exchange" hide:"page" eg:"reminders" doc:"Only those that were published to this exchange; beside a RabbitMQ, the delay queue that they wait in, which is needed."`
+	ID       string `json:"message_id" hide:"page" doc:"only those with this message-id"`
+	Before   string `json:"before" hide:"page" doc:"only those that are due within this time, such as 1h"`
+	Count    int64  `json:"count" flag:"count,n" default:"1000" min:"1" max:"10000" hide:"page" doc:"how many to list at most: 1 to 10000"`
 }
 
-// ScheduledMessage is a delayed message of the actor's that has a message-id.
+// ScheduledMessage is a delayed message of the actor's that has a message-id, or one in a delay queue of a RabbitMQ.
 type ScheduledMessage struct {
 	VHost      string `json:"vhost" hide:"table"`
-	Exchange   string `json:"exchange"` // amq.default: the default exchange
+	Exchange   string `json:"exchange"` // amq.default: the default exchange; beside a RabbitMQ, the delay queue
 	ID         string `json:"message_id" label:"Message ID" table:"MESSAGE-ID"`
 	RoutingKey string `json:"routing_key" label:"Routing key" table:"KEY"`
-	Due        int64  `json:"due" is:"instant" until:"IN"` // Unix ms by the wall clock
-	Bytes      int    `json:"payload_bytes" label:"Bytes" table:"BYTES?"`
+	Due        int64  `json:"due" is:"instant" until:"IN"`                // Unix ms by the wall clock; 0: it is not known
+	Bytes      *int   `json:"payload_bytes" label:"Bytes" table:"BYTES?"` // null: that is not known
+	To         string `json:"to,omitempty"`                               // of a queue of retries, the queue that it goes to
+	Known      string `json:"known,omitempty" label:"By" table:"BY"`      // in a delay queue, how its due time is known
 }
 
 // ScheduledName names a delayed message of the actor's: the newest with this message-id that was published to this exchange.
 type ScheduledName struct {
 	VHost    string `json:"vhost"`
-	Exchange string `json:"exchange" log:"exchange" eg:"reminders" doc:"the exchange that it was published to; amq.default is the default one"`
+	Exchange string `json:"exchange" log:"exchange" eg:"reminders" doc:"the exchange that it was published to; amq.default is the default one; beside a RabbitMQ, the delay queue"`
 	ID       string `json:"message_id" log:"message_id" eg:"cart-7"`
 }
 
 // ScheduledChange gives a delayed message another time.
 type ScheduledChange struct {
-	VHost    string `json:"vhost"`
-	Exchange string `json:"exchange" log:"exchange" eg:"reminders" doc:"the exchange that it was published to; amq.default is the default one"`
-	ID       string `json:"message_id" log:"message_id" eg:"cart-7"`
-	In       string `json:"in" need:"key" log:"in" eg:"10m" doc:"How long from now it waits, such as 10m."`
+	ScheduledName
+	In string `json:"in" need:"key" log:"in" eg:"10m" doc:"How long from now it waits, such as 10m."`
 }
 
-const scheduledText = "The newest delayed message with this `message-id` that the user has published to this exchange, to which the user must be allowed to write. 404: none is known; 409: it is due, and is delivered or was."
+const scheduledText = "The newest delayed message with this `message-id` that the user has published to this exchange, to which the user must be allowed to write. 404: none is known; 409: it is due, and is delivered or was. " +
+	"Beside a RabbitMQ (`CURFEW_PRIMARY_URL`), `exchange` is a delay queue with mode `delay` or `retry`, the virtual host does not count, and the Curfew that keeps the queue has to be asked."
 
-// The operations on what the actor has scheduled. They are the commands that a publisher sends over AMQP, and whose answers say what won.
+// The operations on what the actor has scheduled. They are the commands that a publisher sends over AMQP, and whose answers say what won; or those on the
+// delay queues of a RabbitMQ, which the Curfew that keeps the queue does.
 var (
 	ListScheduled = operate.Define(operate.Op{
-		Name: "list_scheduled", Title: "List the delayed messages that you have published", Rule: operate.Rule{Role: operate.Management}, Quiet: true, Watched: true, Slow: true,
-		Text: "Those with a `message-id`, in the order of publishing.", Routes: []string{"GET /api/curfew/scheduled/{vhost}", "GET /api/curfew/scheduled"}, Command: "scheduled list",
+		Name: "list_scheduled", Title: "List the delayed messages that you have published, or that wait in a delay queue of a RabbitMQ", Rule: operate.Rule{Role: operate.Management}, Quiet: true, Watched: true, Slow: true, NoBroker: true,
+		Text: "Those with a `message-id`, in the order of publishing; in a delay queue, the first to be due first.", Routes: []string{"GET /api/curfew/scheduled/{vhost}", "GET /api/curfew/scheduled"},
+		Command: "scheduled list [exchange]", Was: "delays ls <exchange>", Example: "  curfew scheduled list\n  curfew scheduled list --all\n  curfew scheduled list orders.delay --before 1h",
 		Page: operate.Page{On: "/scheduled", Title: "Scheduled by you", Tab: "/exchanges", Empty: "No delayed message with a message-id of yours waits."},
 	}, listScheduled)
 	CancelScheduled = operate.Define(operate.Op{
-		Name: "cancel_scheduled", Noun: scheduledNoun, Title: "Cancel a delayed message that you have published", Rule: operate.Rule{Role: operate.Management},
-		Text: scheduledText, Routes: []string{"DELETE /api/curfew/scheduled/{vhost}/{exchange}/{message_id}"}, Command: "scheduled cancel <exchange> <message_id>",
+		Name: "cancel_scheduled", Noun: scheduledNoun, Title: "Cancel a message that waits: it is never delivered", Rule: operate.Rule{Role: operate.Management}, NoBroker: true,
+		Text: scheduledText + " Administrators may name any message by its `id` in `/api/curfew/delayed`.", Routes: []string{"DELETE /api/curfew/scheduled/{vhost}/{exchange}/{message_id}"},
+		Command: "scheduled cancel <exchange> <message_id>", Was: "delays cancel <exchange> <message_id>",
 		Example: "  curfew scheduled cancel amq.default cart-7", Lists: "curfew scheduled list",
 		Page: operate.Page{On: "/scheduled/cancel", Title: "Cancel the message", Tab: "/exchanges", Parent: "/scheduled", Up: "Scheduled by you", Rows: "list_scheduled", Link: "Cancel…", Danger: true, Button: "Cancel the message",
 			Next: "/scheduled", Done: "Message cancelled.", Then: "It is never delivered."},
-	}, func(ctx context.Context, c *operate.Call, q ScheduledName) (operate.None, error) {
-		return operate.None{}, change(ctx, c, q, amqp.Table{"x-cancel": q.ID})
+	}, func(ctx context.Context, c *operate.Call, q ScheduledName) (none operate.None, err error) {
+		if c.Broker == nil {
+			return none, c.Delays.CancelDelay(q.Exchange, q.ID)
+		}
+		if err = change(ctx, c, q, amqp.Table{"x-cancel": q.ID}); errors.Is(err, operate.ErrNotFound) && c.Actor.Has(operate.Administrator) {
+			err = cancelDelayed(ctx, c, q.ID)
+		}
+		return none, err
 	})
 	RescheduleScheduled = operate.Define(operate.Op{
-		Name: "reschedule_scheduled", Noun: scheduledNoun, Title: "Have a delayed message that you have published wait for another time", Rule: operate.Rule{Role: operate.Management},
-		Text: scheduledText, Routes: []string{"PUT /api/curfew/scheduled/{vhost}/{exchange}/{message_id}"}, Command: "scheduled reschedule <exchange> <message_id>",
+		Name: "reschedule_scheduled", Noun: scheduledNoun, Title: "Have a message that waits wait for another time", Rule: operate.Rule{Role: operate.Management}, NoBroker: true,
+		Text: scheduledText, Routes: []string{"PUT /api/curfew/scheduled/{vhost}/{exchange}/{message_id}"}, Command: "scheduled reschedule <exchange> <message_id>", Was: "delays reschedule <exchange> <message_id>",
 		Example: "  curfew scheduled reschedule amq.default cart-7 --in 10m", Lists: "curfew scheduled list",
 		Page: operate.Page{On: "/scheduled/change", Title: "Reschedule the message", Tab: "/exchanges", Parent: "/scheduled", Up: "Scheduled by you", Rows: "list_scheduled", Link: "Reschedule…", Button: "Reschedule",
 			Next: "/scheduled", Done: "Message rescheduled."},
 	}, func(ctx context.Context, c *operate.Call, q ScheduledChange) (none operate.None, err error) {
-		in, err := time.ParseDuration(q.In)
-		if err != nil || in < 0 {
-			return none, &operate.Invalid{Reason: "in: " + strconv.Quote(q.In) + " is invalid: want a time such as 90s, 10m or 2h"}
+		in, err := waitOf("in", q.In)
+		if err != nil {
+			return none, err
 		}
-		return none, change(ctx, c, ScheduledName{q.VHost, q.Exchange, q.ID}, amqp.Table{"x-reschedule": q.ID, "x-delay": in.Milliseconds()})
+		return none, reschedule(ctx, c, q.ScheduledName, in)
 	})
 	DeliverScheduled = operate.Define(operate.Op{
-		Name: "deliver_scheduled", Noun: scheduledNoun, Title: "Deliver a delayed message that you have published now", Rule: operate.Rule{Role: operate.Management},
-		Text: scheduledText, Routes: []string{"POST /api/curfew/scheduled/{vhost}/{exchange}/{message_id}/now"}, Command: "scheduled now <exchange> <message_id>", Lists: "curfew scheduled list",
-	}, func(ctx context.Context, c *operate.Call, q ScheduledName) (operate.None, error) {
-		return operate.None{}, change(ctx, c, q, amqp.Table{"x-reschedule": q.ID, "x-delay": int64(0)})
+		Name: "deliver_scheduled", Noun: scheduledNoun, Title: "Deliver a message that waits now", Rule: operate.Rule{Role: operate.Management}, NoBroker: true,
+		Text: scheduledText, Routes: []string{"POST /api/curfew/scheduled/{vhost}/{exchange}/{message_id}/now"}, Command: "scheduled now <exchange> <message_id>", Was: "delays now <exchange> <message_id>", Lists: "curfew scheduled list",
+	}, func(ctx context.Context, c *operate.Call, q ScheduledName) (none operate.None, err error) {
+		return none, reschedule(ctx, c, q, 0)
 	})
 )
 
-func listScheduled(ctx context.Context, c *operate.Call, r ScheduledList) ([]ScheduledMessage, error) {
-	all := []ScheduledMessage{}
+func waitOf(field, text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, &operate.Invalid{Reason: fmt.Sprintf("%s: %q is invalid: want a time such as 90s, 10m or 2h", field, text)}
+	}
+	return d, nil
+}
+
+func reschedule(ctx context.Context, c *operate.Call, q ScheduledName, in time.Duration) error {
+	if c.Broker == nil {
+		return c.Delays.Reschedule(q.Exchange, q.ID, in)
+	}
+	return change(ctx, c, q, amqp.Table{"x-reschedule": q.ID, "x-delay": in.Milliseconds()})
+}
+
+func listScheduled(ctx context.Context, c *operate.Call, r ScheduledList) (all []ScheduledMessage, err error) {
+	within := time.Duration(math.MaxInt64 / 2)
+	if r.Before != "" {
+		if within, err = waitOf("before", r.Before); err != nil {
+			return nil, err
+		}
+	}
+	if c.Broker == nil {
+		return listDelays(c, r, within)
+	}
+	before := c.Broker.UnixMillis(c.Broker.Now()) + within.Milliseconds()
 	for _, vh := range c.Within() {
 		for n, from := 0, uint64(0); n == 0 || from != 0 && n <= scheduledPages && ctx.Err() == nil; n++ {
 			var list []broker.DelayedMessage
 			list, from = vh.Delayed(from, delayedPage)
 			for i := range list {
-				if m := &list[i]; m.ID != "" && m.User == c.Actor.Name {
-					all = append(all, ScheduledMessage{vh.Name(), cmp.Or(m.Exchange, defaultExchange), m.ID, m.RoutingKey, c.Broker.UnixMillis(m.Ref.Deadline), int(m.Bytes)})
+				m := &list[i]
+				one := ScheduledMessage{vh.Name(), cmp.Or(m.Exchange, defaultExchange), m.ID, m.RoutingKey, c.Broker.UnixMillis(m.Ref.Deadline), new(int(m.Bytes)), "", ""}
+				if m.ID != "" && m.User == c.Actor.Name && (r.ID == "" || r.ID == m.ID) && (r.Exchange == "" || r.Exchange == one.Exchange) && one.Due <= before {
+					all = append(all, one)
 				}
 				if len(all) == int(r.Count) {
 					return all, ctx.Err()
@@ -108,6 +149,22 @@ func listScheduled(ctx context.Context, c *operate.Call, r ScheduledList) ([]Sch
 		}
 	}
 	return all, ctx.Err()
+}
+
+// listDelays lists the messages in a delay queue of a RabbitMQ.
+func listDelays(c *operate.Call, r ScheduledList, within time.Duration) (all []ScheduledMessage, err error) {
+	if r.Exchange == "" {
+		return nil, &operate.Invalid{Reason: "name the delay queue (curfew rabbitmq status lists them): curfew scheduled list orders.delay"}
+	}
+	var before time.Time
+	if r.Before != "" {
+		before = time.Now().Add(within)
+	}
+	rows, err := c.Delays.ListDelays(r.Exchange, r.ID, before, int(r.Count))
+	for _, m := range rows {
+		all = append(all, ScheduledMessage{r.VHost, r.Exchange, m.ID, m.Key, m.DueMillis, nil, m.To, m.Known})
+	}
+	return all, err
 }
 
 // defaultExchange is what the API calls the exchange without a name.

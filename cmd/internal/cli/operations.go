@@ -40,23 +40,36 @@ func (f *Families) Of(word string) (*cobra.Command, *API) {
 // AddOperations adds the commands of operations to root, and groups for their words that root does not have.
 func AddOperations(root *cobra.Command, ops []*operate.Op) *Families {
 	families := &Families{root, map[string]*API{}}
+	ops = slices.Clone(ops)
+	slices.SortStableFunc(ops, func(a, b *operate.Op) int { return min(len(a.Variant), 1) - min(len(b.Variant), 1) }) // variants last
 	for _, op := range ops {
-		words := op.Words()
-		if len(words) == 0 {
-			continue
-		}
-		parent := root
-		for i := range words[:len(words)-1] {
-			parent = group(parent, words[i], operate.Groups[strings.Join(words[:i+1], " ")])
-		}
-		_, api := families.Of(words[0])
-		if same := subcommand(parent, words[len(words)-1]); same != nil {
-			api.addVariant(same, op)
-		} else {
-			parent.AddCommand(api.command(op))
+		families.add(op, false)
+		if op.Was != "" {
+			old := *op
+			old.Command, old.Variant, old.Example = op.Was, "", ""
+			families.add(&old, true)
 		}
 	}
 	return families
+}
+
+// add adds the command of an operation. One that is old is hidden, as is its family.
+func (f *Families) add(op *operate.Op, old bool) {
+	words := op.Words()
+	if len(words) == 0 {
+		return
+	}
+	parent := f.root
+	for i := range words[:len(words)-1] {
+		parent = group(parent, words[i], operate.Groups[strings.Join(words[:i+1], " ")])
+	}
+	parent.Hidden = parent.Hidden || old
+	_, api := f.Of(words[0])
+	if same := subcommand(parent, words[len(words)-1]); same != nil {
+		api.addVariant(same, op)
+	} else {
+		parent.AddCommand(api.command(op))
+	}
 }
 
 // subcommand returns a direct subcommand; nil: there is none.
@@ -140,6 +153,9 @@ func Everywhere(cmd *cobra.Command, args []string) (bool, error) {
 func (a *API) AddFlags(c *cobra.Command, op *operate.Op) {
 	for _, f := range flagsOf(op) {
 		name, letter, _ := strings.Cut(f.Flag, ",")
+		if c.Flags().Lookup(name) != nil {
+			continue // the operation that this is a variant of has it
+		}
 		switch f.Kind {
 		case operate.Flag:
 			c.Flags().BoolP(name, letter, false, f.Doc)
@@ -177,17 +193,22 @@ func exampleOf(op *operate.Op) string {
 
 // addVariant makes a command do another operation if the flag is given that names it.
 func (a *API) addVariant(c *cobra.Command, op *operate.Op) {
-	if c.Parent().PersistentFlags().Lookup(op.Variant) == nil {
-		c.Parent().PersistentFlags().Bool(op.Variant, false, op.Variant+" policies")
-	}
+	c.Flags().Bool(op.Variant, false, lowered(op.Title))
+	a.AddFlags(c, op)
+	names, _ := op.Arguments()
 	other := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if chosen, err := cmd.Flags().GetBool(op.Variant); err == nil && chosen {
+			if len(args) > len(names) {
+				return Usagef("--%s takes no %s", op.Variant, args[len(args)-1])
+			}
 			return a.run(cmd, op, args)
 		}
 		return other(cmd, args)
 	}
 }
+
+func lowered(sentence string) string { return strings.ToLower(sentence[:1]) + sentence[1:] }
 
 // flagsOf are the fields that are flags: those that are neither arguments nor the virtual host, nor left out. Without a body the route has to have them.
 func flagsOf(op *operate.Op) (list []operate.Field) {

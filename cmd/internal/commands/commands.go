@@ -93,7 +93,7 @@ func rootCommand(b node.Build) *cobra.Command {
 	}
 	root.AddCommand(incidentCommand(), storeCommand(), definitionsCommand(), injectCommand(b.Version),
 		statusCommand(), clockCommand(), queues.History(), queues.Queue(), auditCommand(), rabbitmqCommand(), queues.Publish(), queues.Get(), queues.Declare(), queues.Bind(), queues.Unbind(),
-		queues.Delete(), queues.Consumers(), queues.Connections(), queues.Channels())
+		queues.Consumers(), queues.Connections(), queues.Channels())
 	root.AddCommand(topCommand(func(ctx context.Context, out io.Writer, args []string) error {
 		again := rootCommand(b)
 		again.SetArgs(args)
@@ -103,6 +103,7 @@ func rootCommand(b node.Build) *cobra.Command {
 	}))
 	families := cli.AddOperations(root, operate.All())
 	queues.AddDeadlines(families)
+	queues.AddDelete(families)
 	queues.AddDeadLetters(families)
 	addExamples(root)
 	return root

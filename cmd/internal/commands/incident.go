@@ -249,17 +249,18 @@ func ackCommand(a *cli.API) *cobra.Command {
 	return cmd
 }
 
-func unackCommand(a *cli.API) *cobra.Command {
+// endCommand ends what some IDs name; done says what each is then.
+func endCommand(a *cli.API, use, short, done string, path func(id string) string) *cobra.Command {
 	return &cobra.Command{
-		Use:   "unack ID...",
-		Short: "End acknowledgements",
-		Args:  someIDs,
+		Use: use + " ID...", Short: short, Args: someIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			return each(a, cmd, ids, "no longer acknowledged", func(id string) error {
-				return a.Call(cmd.Context(), http.MethodDelete, cli.Path("curfew", "incidents", id, "ack"), nil, nil)
-			})
+			return each(a, cmd, ids, done, func(id string) error { return a.Call(cmd.Context(), http.MethodDelete, path(id), nil, nil) })
 		},
 	}
+}
+
+func unackCommand(a *cli.API) *cobra.Command {
+	return endCommand(a, "unack", "End acknowledgements", "no longer acknowledged", func(id string) string { return cli.Path("curfew", "incidents", id, "ack") })
 }
 
 // each calls do with each ID, says what it is then, and returns all errors.
@@ -313,14 +314,7 @@ func maintenanceCommand(a *cli.API) *cobra.Command {
 }
 
 func endMaintenanceCommand(a *cli.API) *cobra.Command {
-	return &cobra.Command{
-		Use: "end-maintenance ID...", Aliases: []string{"unsilence"},
-		Short: "End maintenance windows",
-		Args:  someIDs,
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			return each(a, cmd, ids, "ended", func(id string) error {
-				return a.Call(cmd.Context(), http.MethodDelete, cli.Path("curfew", "maintenance", id), nil, nil)
-			})
-		},
-	}
+	c := endCommand(a, "end-maintenance", "End maintenance windows", "ended", func(id string) string { return cli.Path("curfew", "maintenance", id) })
+	c.Aliases = []string{"unsilence"}
+	return c
 }

@@ -95,32 +95,23 @@ func printAround(w io.Writer, s *rabbitmq.Status) error {
 	return nil
 }
 
-func rabbitmqAllowCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "allow <queue>",
-		Short: "Let a queue be kept again that was let go because keeping it did harm",
-		Args:  cli.Exactly(1, "a queue"),
+// rabbitmqTurnCommand asks for a change. done says what it has done; queue: of the queue that is its argument.
+func rabbitmqTurnCommand(use, short, done string, queue bool) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: cli.NoArguments}
+	if queue {
+		c.Use, c.Args = use+" <queue>", cli.Exactly(1, "a queue")
 	}
 	a := cli.WithAPI(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		send := map[string]string{"queue": args[0]}
-		if err := a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "rabbitmq", "allow"), send, nil); err != nil {
+		var send any
+		if queue {
+			send = map[string]string{"queue": args[0]}
+		}
+		if err := a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "rabbitmq", use), send, nil); err != nil {
 			return err
 		}
-		return a.Say(cmd, send, fmt.Sprintf("queue %q may be kept again", args[0]))
-	}
-	return c
-}
-
-// rabbitmqTurnCommand asks for a change that concerns all queues: pause or resume. done says what it has done.
-func rabbitmqTurnCommand(use, short, done string) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: cli.NoArguments}
-	a := cli.WithAPI(c)
-	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "rabbitmq", use), nil, nil); err != nil {
-			return err
-		}
-		return a.Say(cmd, map[string]string{"done": done}, done)
+		words := strings.Join(append(args, done), ": ")
+		return a.Say(cmd, map[string]string{"done": words}, words)
 	}
 	return c
 }

@@ -148,14 +148,16 @@ func (b *rabbitmqPrimary) pages(ops *opsEndpoints, _ *sockets) (*dashboard.Dashb
 	return ui, b.n.mount(http.HandlerFunc(notHere), guard(b.user, b.withDelays(b.n.curfewAPI(ops))), ui), nil
 }
 
-// delaysPath begins the paths of the operations on delay queues.
-const delaysPath = curfewPrefix + "/delays"
+// scheduledPath begins the paths of the operations on delay queues.
+const scheduledPath = curfewPrefix + "/scheduled"
 
 // withDelays adds the operations that need no broker.
 func (b *rabbitmqPrimary) withDelays(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", next)
-	mux.Handle(delaysPath+"/", rest.WithoutBroker(operate.New(operate.Options{Delays: delays{b.rabbitmq.Delays()}, Recorder: b.n.recorder, Log: b.n.log})))
+	waiting := rest.WithoutBroker(operate.New(operate.Options{Delays: delays{b.rabbitmq.Delays()}, Recorder: b.n.recorder, Log: b.n.log}))
+	mux.Handle(scheduledPath, waiting)
+	mux.Handle(scheduledPath+"/", waiting)
 	return mux
 }
 
@@ -166,8 +168,7 @@ type delays struct{ *rabbitmq.Delays }
 func (d delays) ListDelays(queue, id string, before time.Time, limit int) (rows []operate.DelayRow, err error) {
 	all, err := d.List(queue, id, before, limit)
 	for _, m := range all {
-		due := m.Due.Time()
-		rows = append(rows, operate.DelayRow{ID: m.ID, Key: m.Key, To: m.To, Due: due.UTC().Format("2006-01-02T15:04:05.000Z"), In: time.Until(due).Round(time.Millisecond).String(), Known: string(m.Known)})
+		rows = append(rows, operate.DelayRow{ID: m.ID, Key: m.Key, To: m.To, DueMillis: m.Due.UnixMilli(), Known: string(m.Known)})
 	}
 	if n := d.Unlisted(queue); err == nil && id == "" && len(rows) < limit && n != 0 {
 		text := "an unknown number of"

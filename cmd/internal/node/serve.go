@@ -90,7 +90,7 @@ func (n *Node) mount(api, own http.Handler, ui *dashboard.Dashboard) *web {
 		pages.mount(part, own)
 	}
 	if hasRabbitMQ(n) {
-		pages.mount(delaysPath, own)
+		pages.mount(scheduledPath, own)
 	}
 	pages.mount("/", ui.Handler())
 	return pages

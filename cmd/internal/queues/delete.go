@@ -10,16 +10,10 @@ import (
 	"curfew/cmd/internal/cli"
 )
 
-// Delete is the command that deletes queues and exchanges.
-func Delete() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "delete",
-		Short: "Delete a queue or an exchange",
-		RunE:  cli.Group,
-	}
-	d := &deleter{cli.WithVHost(c)}
-	c.AddCommand(d.queue(), d.exchange())
-	return c
+// AddDelete adds the command that deletes a queue.
+func AddDelete(f *cli.Families) {
+	c, api := f.Of("delete")
+	c.AddCommand((&deleter{api}).queue())
 }
 
 type deleter struct{ *cli.API }
@@ -83,23 +77,4 @@ func (h *held) unconfirmed(queue string) error {
 		has += fmt.Sprintf(", and dead letters that go with it: %d", h.DeadLetters)
 	}
 	return cli.Unconfirmedf("queue %q has %s; to delete them with it add --confirm %d", queue, has, h.all())
-}
-
-func (d *deleter) exchange() *cobra.Command {
-	unused := false
-	c := &cobra.Command{
-		Use:     "exchange <exchange>",
-		Short:   "Delete an exchange and its bindings",
-		Example: `  curfew delete exchange events --if-unused`,
-		Args:    cli.Exactly(1, "an exchange"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := d.Call(cmd.Context(), http.MethodDelete, cli.Path("exchanges", d.VHost, args[0])+fmt.Sprintf("?if-unused=%t", unused), nil, nil); err != nil {
-				return err
-			}
-			return d.Say(cmd, map[string]any{"deleted": args[0]}, fmt.Sprintf("deleted exchange %q", args[0]))
-		},
-		ValidArgsFunction: cli.Arguments(d.Exchanges),
-	}
-	c.Flags().BoolVar(&unused, "if-unused", false, "only if nothing is bound to it")
-	return c
 }
