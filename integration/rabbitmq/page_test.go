@@ -240,8 +240,8 @@ func TestRetriesPage(t *testing.T) {
 	r := serveAsWritten(t, "cd "+s.folder+"\n"+s.all[2])
 	eventually(t, answerLimit, "the queue to be held", func() bool { return r.queue(waitsIn("jobs")).CaughtUp })
 	require.Contains(t, s.run(s.all[3]), "to ann")
-	again := strings.NewReplacer("127.0.0.1:15673", r.api, "ls retry.delay", "ls "+waitsIn("jobs")).Replace(s.all[4])
+	again := strings.NewReplacer("127.0.0.1:15673", r.api, "list retry.delay", "list "+waitsIn("jobs")).Replace(s.all[4])
 	api, function, _ := strings.Cut(strings.TrimSpace(s.all[3]), "\n")
 	at := strings.Index(function, "fail() ")
-	require.Regexp(t, `(?s)to ann.*ann +jobs +jobs `, s.run(api, strings.TrimSuffix(strings.TrimSpace(function[at:]), "\nfail"), again))
+	require.Regexp(t, `(?s)to ann.*ann +jobs .* jobs +`, s.run(api, strings.TrimSuffix(strings.TrimSpace(function[at:]), "\nfail"), again))
 }
