@@ -130,7 +130,7 @@ func TestLetGoOutlivesRedis(t *testing.T) {
 	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 })
 	b := newRunning(t, rabbitmq, "b", server.Client).start()
 	a.keeper("keep-0").change(func(s *keeper.Status) {
-		s.State, s.Code, s.Reason, s.NeedsOperator = keeper.Refused, keeper.DeliveryLimit, "it came again", true
+		s.State, s.Code, s.Reason, s.NeedsOperator = keeper.Refused, keeper.Harm, "it came again", true
 	})
 	eventually(t, "b to know", func() bool { return b.row("keep-0").State == "let_go" })
 	for range 2 {
@@ -153,7 +153,7 @@ func TestAllowedElsewhere(t *testing.T) {
 	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 })
 	b := newRunning(t, rabbitmq, "b", server.Client).start()
 	a.keeper("keep-0").change(func(s *keeper.Status) {
-		s.State, s.Code, s.Reason, s.NeedsOperator = keeper.Refused, keeper.DeliveryLimit, "it came again", true
+		s.State, s.Code, s.Reason, s.NeedsOperator = keeper.Refused, keeper.Harm, "it came again", true
 	})
 	eventually(t, "b to know", func() bool { return b.row("keep-0").State == "let_go" })
 	eventually(t, "a to know that b knows", func() bool {

@@ -127,15 +127,15 @@ func TestLetGoAlone(t *testing.T) {
 		time.Sleep(time.Second)
 		require.ErrorIs(t, r.Allow(t.Context(), "keep-a"), ErrNotLetGo)
 		r.keeper("keep-a").change(func(s *keeper.Status) {
-			s.State, s.Code, s.Reason, s.NeedsOperator = keeper.Refused, keeper.DeliveryLimit, "20 of 30 messages came again", true
+			s.State, s.Code, s.Reason, s.NeedsOperator = keeper.Refused, keeper.Harm, "20 of 30 messages came again", true
 			s.Counts.Releases, s.LastRelease = 1, keeper.Release{At: r.Now(), Code: s.Code, Reason: s.Reason, Messages: 30}
 		})
 		row := r.row("keep-a")
 		require.Equal(t, "let_go", row.State)
-		require.Equal(t, "delivery_limit", row.Code)
+		require.Equal(t, "harm", row.Code)
 		require.True(t, row.NeedsOperator)
 		require.Equal(t, []string{"keep-a: let go of until an operator allows it: 20 of 30 messages came again. " + allowIt}, r.Health())
-		require.Equal(t, 1.0, testutil.ToFloat64(r.counts.releases.WithLabelValues("shop", "keep-a", "delivery_limit")))
+		require.Equal(t, 1.0, testutil.ToFloat64(r.counts.releases.WithLabelValues("shop", "keep-a", "harm")))
 		time.Sleep(time.Hour)
 		require.Equal(t, "let_go", r.row("keep-a").State)
 		for _, polled := range []bool{true, false} { // an operator looks at a message
@@ -168,7 +168,7 @@ func TestReleaseByAPolicy(t *testing.T) {
 // TestOptionsOfKeepers: the settings of a rule reach the keeper.
 func TestOptionsOfKeepers(t *testing.T) {
 	p := newPrimary(Options{}, newFakeRabbitMQ(t))
-	rule := cluster.Rule{Mode: cluster.Keep, Budget: cluster.Budget{Messages: 200_000, Bytes: 7}}
+	rule := cluster.Rule{Mode: cluster.Keep, Budget: cluster.Budget{Messages: 200_000, Bytes: 7, Holds: 5}}
 	o := newQueueLocked(p, "keep-a", rule, 1).options()
-	require.Equal(t, []any{200_000, int64(7)}, []any{o.MaxMessages, o.MaxBytes})
+	require.Equal(t, []any{200_000, int64(7), 5}, []any{o.MaxMessages, o.MaxBytes, o.TakeRate})
 }

@@ -65,12 +65,15 @@ const (
 	maxQuorum       = 1_000_000
 	// defaultBytes is how many bytes of bodies are held at most.
 	defaultBytes = 1 << 30
+	// defaultHolds is how many messages are taken in a second.
+	defaultHolds = 5_000
 )
 
 // Budget bounds what keeping one queue may cost.
 type Budget struct {
 	Messages int   // held at once
 	Bytes    int64 // of the bodies of the messages held
+	Holds    int   // messages taken in a second, at the start and after a release
 }
 
 // mostHeld is how many messages are held at most unless the rule says so: of a queue that only waits, as many as may be.
@@ -82,7 +85,7 @@ func (r Rule) mostHeld() int {
 }
 
 func defaultBudget() Budget {
-	return Budget{Messages: defaultMessages, Bytes: defaultBytes}
+	return Budget{Messages: defaultMessages, Bytes: defaultBytes, Holds: defaultHolds}
 }
 
 // Rule says what is done with the queues that match a pattern.

@@ -66,14 +66,14 @@ queues:
   - queue: retry-*
     vhost: shop
     mode: keep
-    budget: {messages: 50000, bytes: 512MiB}
+    budget: {messages: 50000, bytes: 512MiB, holds_per_second: 2000}
     assume: quorum
   - queue: "*"
 `), 0o600))
 	w, err := LoadWatch(file)
 	require.NoError(t, err)
 	require.Equal(t, Watch{
-		{VHost: "shop", Pattern: "retry-*", Mode: Keep, Budget: Budget{50000, 512 << 20}, Assume: queuefacts.Quorum},
+		{VHost: "shop", Pattern: "retry-*", Mode: Keep, Budget: Budget{50000, 512 << 20, 2000}, Assume: queuefacts.Quorum},
 		DefaultWatch()[0],
 	}, w)
 	_, ok := w.Rule("/", "shop", "other")
@@ -108,6 +108,7 @@ func TestParseWatchFileErrors(t *testing.T) {
 		"queues: [{queue: a, mode: hold}]": `queues[0] (a): mode: "hold" is invalid: want observe or keep or off or delay`,
 		"queues: [{queue: a, keep: true}]": "field keep not found",
 		"queues: [{queue: a, budget: {messages: 0}}]":                       "budget.messages: 0 is invalid: want 1 to 1000000",
+		"queues: [{queue: a, budget: {holds_per_second: -1}}]":              "budget.holds_per_second: -1 is invalid",
 		"queues: [{queue: a, budget: {bytes: many}}]":                       `budget.bytes: "many" is invalid`,
 		"queues: [{queue: a, budget: {bytes: 99999999999GiB}}]":             "budget.bytes",
 		"queues: [{queue: a, mode: retry}]":                                 "which needs a backoff",

@@ -29,6 +29,7 @@ type watchedQueues struct {
 	Budget struct {
 		Messages *int   `yaml:"messages"`
 		Bytes    string `yaml:"bytes"`
+		Holds    *int   `yaml:"holds_per_second"`
 	} `yaml:"budget"`
 	Assume        string `yaml:"assume"`
 	AlertOnExpiry bool   `yaml:"alert_on_expiry"`
@@ -49,6 +50,7 @@ type watchedQueues struct {
 //	    budget:
 //	      messages: 50000       # held at once; 100000 if left out, 1000000 with modes delay and retry
 //	      bytes: 512MiB         # of the bodies of the messages held; 1GiB if left out
+//	      holds_per_second: 2000 # 5000 if left out
 //	    assume: quorum          # classic or quorum; see Rule.Assume
 //	    alert_on_expiry: true   # false if left out; see Rule.AlertOnExpiry
 //	  - queue: shop.delay
@@ -106,6 +108,9 @@ func (q *watchedQueues) rule() (r Rule, err error) {
 		return r, err
 	}
 	if err := within("budget.messages", q.Budget.Messages, maxQuorum, &r.Budget.Messages); err != nil {
+		return r, err
+	}
+	if err := within("budget.holds_per_second", q.Budget.Holds, 1_000_000, &r.Budget.Holds); err != nil {
 		return r, err
 	}
 	if q.Budget.Bytes != "" {

@@ -8,14 +8,15 @@ import (
 
 // ages is what is known about the age of new messages: how long they have been in the queue, at most.
 type ages struct {
-	backlog   int              // messages that were ready when the take began and have not come yet
-	caughtUp  bool             // all that was ready has been taken: a new message has just been published
-	empty     bool             // the last look found no ready message; deliveries may still have been on their way
-	drained   deadline.Instant // the last instant at which every message in the queue had been seen; 0 is unknown
-	trustAt   deadline.Instant // a look that finds no ready message is trusted from then on
-	lastOther deadline.Instant // when another consumer was last seen
-	clearAt   deadline.Instant // when the last look was asked for that was answered soon and found nothing waiting
-	behind    bool             // the last look was answered late, or found messages that wait although all had been seen
+	backlog     int              // messages that were ready when the take began and have not come yet
+	caughtUp    bool             // all that was ready has been taken: a new message has just been published
+	empty       bool             // the last look found no ready message; deliveries may still have been on their way
+	drained     deadline.Instant // the last instant at which every message in the queue had been seen; 0 is unknown
+	trustAt     deadline.Instant // a look that finds no ready message is trusted from then on
+	cancelledAt deadline.Instant // when a consumer last ended
+	lastOther   deadline.Instant // when another consumer was last seen
+	clearAt     deadline.Instant // when the last look was asked for that was answered soon and found nothing waiting
+	behind      bool             // the last look was answered late, or found messages that wait although all had been seen
 }
 
 // answered takes in a look that was asked for at that time, while messages are taken. It reports whether messages that have come since clearAt
@@ -63,6 +64,9 @@ func (a *ages) gap(now deadline.Instant) bool {
 func (a *ages) unsure(now deadline.Instant, redelivered bool, ttl time.Duration) time.Duration {
 	switch {
 	case !redelivered && a.caughtUp:
+		return 0
+	case a.caughtUp && now.Sub(a.cancelledAt) < lateWithin && a.othersLongGone(now, ttl):
+		// A quorum queue had delivered it when its consumer was cancelled, and took it back.
 		return 0
 	case a.drained > 0 && (!redelivered || a.othersLongGone(now, ttl)):
 		// It came after all had been seen. If it is redelivered, no other consumer can have had it, so it was on its way

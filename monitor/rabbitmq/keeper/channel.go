@@ -3,6 +3,7 @@ package keeper
 import (
 	"errors"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,51 +14,95 @@ import (
 )
 
 const (
-	lowestPriority = math.MinInt32  // of consumers: each has one more than the one before it
+	priority       = -10
+	stayPriority   = math.MinInt32  // of consumers that are back to take nothing
 	longestTimeout = 24 * time.Hour // what a consumer of a 4.3 quorum queue asks for
+	spareChannels  = 2
 )
 
-// channel is an AMQP channel with the stretch that it holds.
+// channel is an AMQP channel with the stretch that it holds at the moment.
 type channel struct {
-	stretch uint32                          // 0 once it is dropped; of the goroutine run
-	tag     string                          // of its consumer
-	open    atomic.Pointer[amqp091.Channel] // nil before the consumer
+	stretch uint32                          // 0 while it is spare; of the goroutine run
+	tags    []string                        // of the stretch's consumers, by consumption; of the goroutine run
+	open    atomic.Pointer[amqp091.Channel] // nil before the first consumer
+	calls   sync.Mutex                      // held while waiting for an answer: the client would mix answers up
+	qos     int                             // under calls
 }
 
-func (s *session) drop(c *channel) {
+// call asks RabbitMQ for something and waits for the answer.
+func (c *channel) call(ask func(ch *amqp091.Channel) error) error {
+	c.calls.Lock()
+	defer c.calls.Unlock()
+	return ask(c.open.Load())
+}
+
+func (s *session) channelFor(stretch uint32) *channel {
+	c := &channel{}
+	if n := len(s.spare); n > 0 {
+		c, s.spare = s.spare[n-1], s.spare[:n-1]
+	}
+	c.stretch, c.tags = stretch, nil
+	s.channels[stretch] = c
+	return c
+}
+
+func (s *session) drop(c *channel, mayReuse bool) {
 	if c == nil {
 		return
 	}
-	s.forget(c)
-	if ch := c.open.Load(); ch != nil {
-		s.spawn(func() { _ = ch.Close() })
-	}
-}
-
-// forget takes a channel out of the map.
-func (s *session) forget(c *channel) {
 	delete(s.channels, c.stretch)
 	c.stretch = 0
-}
-
-// consume opens the channel, consumes, and posts deliveries until the consumer has ended. watch posts when the channel is closed.
-func (s *session) consume(c *channel, stretch uint32, prefetch int, args amqp091.Table) {
-	ch, err := s.conn.Channel()
-	if err != nil {
-		why := other
-		if errors.Is(err, amqp091.ErrChannelMax) {
-			why = noChannel
-		}
-		s.post(s.lost(c, why, err))
+	ch := c.open.Load()
+	if ch == nil {
 		return
 	}
-	c.open.Store(ch)
-	closed := ch.NotifyClose(make(chan *amqp091.Error, 1))
-	s.spawn(func() { s.watch(c, closed) })
-	var deliveries <-chan amqp091.Delivery
-	if err = ch.Qos(prefetch, 0, false); err == nil {
-		deliveries, err = ch.Consume(s.k.o.Queue, c.tag, false, false, false, false, args)
+	if mayReuse && len(s.spare) < spareChannels && !ch.IsClosed() {
+		s.spare = append(s.spare, c)
+		return
 	}
+	s.spawn(func() { _ = ch.Close() })
+}
+
+// forget takes a closed channel out of the maps.
+func (s *session) forget(c *channel) {
+	if s.channels[c.stretch] == c {
+		delete(s.channels, c.stretch)
+	}
+	c.stretch = 0
+	for i, spare := range s.spare {
+		if spare == c {
+			s.spare = append(s.spare[:i], s.spare[i+1:]...)
+			break
+		}
+	}
+}
+
+// consume opens the channel if necessary, consumes, and posts deliveries until the consumer has ended. watch posts when
+// the channel is closed.
+func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, facts Facts, args amqp091.Table) {
+	ch := c.open.Load()
+	if ch == nil {
+		var err error
+		if ch, err = s.conn.Channel(); err != nil {
+			why := other
+			if errors.Is(err, amqp091.ErrChannelMax) {
+				why = noChannel
+			}
+			s.post(s.lost(c, why, err))
+			return
+		}
+		c.open.Store(ch)
+		closed := ch.NotifyClose(make(chan *amqp091.Error, 1))
+		s.spawn(func() { s.watch(c, closed) })
+	}
+	var deliveries <-chan amqp091.Delivery
+	err := c.call(func(ch *amqp091.Channel) (err error) {
+		if err = c.setQos(prefetch); err != nil {
+			return err
+		}
+		deliveries, err = ch.Consume(s.k.o.Queue, tag, false, false, false, false, args)
+		return err
+	})
 	if err != nil {
 		return
 	}
@@ -67,24 +112,64 @@ func (s *session) consume(c *channel, stretch uint32, prefetch int, args amqp091
 		tag, m := d.DeliveryTag, r.read(&d)
 		s.post(func(c *core, now deadline.Instant) { c.deliver(now, stretch, tag, m) })
 	}
+	if facts.Type == queuefacts.Quorum { // what was on its way to the consumer goes back to the queue before the next consumer starts
+		_ = c.roundTrip() // watch posts a closed channel
+	}
 	s.post(func(c *core, now deadline.Instant) { c.ended(now, stretch) })
 }
 
-// consumeArgs returns the arguments of the consumer of a stretch.
-func consumeArgs(f Facts, stretch uint32) amqp091.Table {
-	args := amqp091.Table{"x-priority": int32(lowestPriority + int64(stretch))}
+// consumeArgs returns the arguments of a consumer.
+func consumeArgs(f Facts) amqp091.Table {
+	args := amqp091.Table{"x-priority": int32(priority)}
 	if f.Family == queuefacts.Family43 && f.Type == queuefacts.Quorum {
 		args["x-consumer-timeout"] = longestTimeout.Milliseconds()
 	}
 	return args
 }
 
+// stay puts a cancelled consumer back to take nothing: RabbitMQ counts its messages as held by a live consumer, and takes them back at once
+// when the node of the connection goes down. The AMQP 1.0 plugin of RabbitMQ 3.x consumes with x-credit: giving messages back adds no credit then.
+func (s *session) stay(c *channel, consumption int) {
+	args := amqp091.Table{"x-priority": int32(stayPriority), "x-credit": amqp091.Table{"credit": int64(0), "drain": false}}
+	deliveries, err := c.open.Load().Consume(s.k.o.Queue, c.tags[consumption], false, false, false, true, args)
+	if err != nil {
+		return // watch posts a closed channel
+	}
+	stretch := c.stretch
+	s.spawn(func() {
+		for range deliveries {
+			s.post(func(c *core, now deadline.Instant) { c.stray(now, stretch) })
+		}
+	})
+}
+
+// setQos sets the prefetch of further consumers. The caller holds calls.
+func (c *channel) setQos(prefetch int) error {
+	if c.qos == prefetch {
+		return nil
+	}
+	c.qos = prefetch
+	return c.open.Load().Qos(prefetch, 0, false)
+}
+
+func (c *channel) cancel(tag string) error {
+	return c.call(func(ch *amqp091.Channel) error { return ch.Cancel(tag, false) })
+}
+
+// roundTrip waits until RabbitMQ's channel has done everything it was asked to do before.
+func (c *channel) roundTrip() error {
+	return c.call(func(ch *amqp091.Channel) error { return ch.Qos(c.qos, 0, false) })
+}
+
 func (s *session) giveBackAll(c *channel, stretch uint32) {
-	ch := c.open.Load()
-	if ch.Nack(0, true, true) != nil {
+	if c.open.Load().Nack(0, true, true) != nil {
 		return
 	}
-	if _, err := ch.QueueDeclarePassive(s.k.o.Queue, true, false, false, false, nil); err == nil {
+	err := c.call(func(ch *amqp091.Channel) error {
+		_, err := ch.QueueDeclarePassive(s.k.o.Queue, true, false, false, false, nil)
+		return err
+	})
+	if err == nil {
 		s.post(func(c *core, now deadline.Instant) { c.returned(now, stretch) })
 	}
 }

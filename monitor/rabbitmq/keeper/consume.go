@@ -4,22 +4,42 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // opened takes in that the stretch's consumer exists; its deliveries follow.
 func (c *core) opened(now deadline.Instant, id uint32) {
-	if s := c.line.byID[id]; s != nil && s.phase == opening {
-		s.phase = live
-		c.line.epoch++
-		c.advance(now)
+	s := c.line.byID[id]
+	if s == nil || s.phase != opening {
+		return
 	}
+	s.phase = live
+	c.line.epoch++
+	if r := c.rolls.present; r != nil {
+		r.lastAt = now
+	}
+	c.advance(now)
 }
 
 // deliver takes in a delivery to the stretch's consumer.
 func (c *core) deliver(now deadline.Instant, id uint32, tag uint64, m message) {
+	s := c.line.byID[id]
+	if s == nil {
+		return
+	}
+	e, known := c.judge(now, s, m)
+	if r := c.rolls.present; r != nil && s == r.replacement {
+		e.flags |= r.came(now, m, known)
+	}
+	c.takeIn(now, s, tag, m, e)
+	c.advance(now)
+}
+
+// stray takes in a delivery to a consumer that was put back to take nothing: RabbitMQ delivers again all that it holds, so all of the stretch is
+// taken again.
+func (c *core) stray(now deadline.Instant, id uint32) {
 	if s := c.line.byID[id]; s != nil {
-		c.takeIn(now, s, tag, m, c.judge(now, m))
+		s.probeAt = now
+		c.rolls.by(now)
 		c.advance(now)
 	}
 }
@@ -34,8 +54,11 @@ func (c *core) takeIn(now deadline.Instant, s *stretch, tag uint64, m message, e
 	}
 	c.ages.came(c.taking())
 	e.tag, e.fingerprint, e.size = tag, m.fingerprint, uint32(min(m.size, 1<<32-1))
+	if limit := c.facts.holdLimit(); limit > 0 && s.held == 0 {
+		c.rolls.by(now.Add(limit))
+	}
 	if c.facts.spends(m.returns) {
-		c.renewal.spent, c.renewal.probeAt = true, never
+		s.spent, s.probeAt = true, never
 	}
 	c.line.add(now, s, e)
 	if c.taking() {
@@ -45,58 +68,54 @@ func (c *core) takeIn(now deadline.Instant, s *stretch, tag uint64, m message, e
 	}
 }
 
-// judge works out when a message expires.
-func (c *core) judge(now deadline.Instant, m message) (e entry) {
+// judge works out when a message expires. known reports whether it was held before.
+func (c *core) judge(now deadline.Instant, s *stretch, m message) (e entry, known bool) {
 	ttl := m.ttl
 	if c.facts.TTL >= 0 && (ttl < 0 || c.facts.TTL < ttl) {
 		ttl = c.facts.TTL
 	}
 	if ttl < 0 {
-		return entry{deadline: never, due: never}
+		return entry{deadline: never, due: never}, m.redelivered
 	}
 	step := time.Duration(c.facts.probeShare(c.cfg.probeShare) * float64(ttl))
 	probe := func(from deadline.Instant) {
 		if e.flags&unknownAge != 0 && step > 0 {
-			c.renewal.probe(e, from.Add(max(step, leastProbe)))
+			c.rolls.probe(s, e, from.Add(max(step, leastProbe)))
 		}
 	}
-	renewing := c.renewal.began != 0
 	// A quorum queue that loses the node of a connection delivers again, without the flag, what it had delivered there.
-	if m.redelivered || c.facts.Type == queuefacts.Quorum && !renewing && (!c.ages.caughtUp || now < c.ages.trustAt || c.looks.recently(now)) {
+	if m.redelivered || c.line.quorum && (!c.ages.caughtUp || now < c.ages.trustAt || c.looks.recently(now)) {
 		if r, ok := c.given.take(now, m.fingerprint); ok {
-			e = entry{deadline: r.deadline, due: max(r.deadline, now), flags: r.flags, early: r.early}
+			e = entry{deadline: r.deadline, due: max(r.deadline, now), flags: r.flags &^ strayed, early: r.early}
 			probe(now)
-			return e
+			return e, r.flags&strayed == 0
 		}
 	}
 	latest, unsure := now.Add(ttl), c.ages.unsure(now, m.redelivered, ttl)
-	waited := unsure
-	switch {
-	case m.redelivered:
-		r, ok := c.given.left.take(m.fingerprint)
-		if !ok {
-			break
+	if m.redelivered {
+		if r, ok := c.given.left.take(m.fingerprint); ok {
+			c.counts.Early++
+			c.harm.cameBack(&r)
+			if after, again := r.retry(); again {
+				return entry{deadline: r.deadline, due: now.Add(after), flags: r.flags, early: r.early + 1}, false
+			}
+			unsure, e.early = ttl, r.early
+			if r.deadline > now {
+				latest = r.deadline
+			}
 		}
-		c.counts.Early++
-		if after, again := r.retry(); again {
-			return entry{deadline: r.deadline, due: now.Add(after), flags: r.flags, early: r.early + 1}
-		}
-		unsure, waited, e.early = ttl, ttl, r.early
-		if r.deadline > now {
-			latest = r.deadline
-		}
-	case renewing: // it was published since everything was given back, before which all had been seen
-		unsure, waited = 0, min(ttl, now.Sub(c.renewal.began))
-	case !c.ages.caughtUp:
+	} else if !c.ages.caughtUp && c.rolls.present == nil {
 		c.given.pass()
-	case c.ages.behind:
-		waited = min(ttl, now.Sub(c.ages.clearAt))
 	}
 	e.deadline, e.due = latest, latest
+	waited := unsure
+	if c.ages.behind && unsure == 0 {
+		waited = min(ttl, now.Sub(c.ages.clearAt))
+	}
 	if waited > toldWithin {
 		e.flags |= untold
 	}
-	if unsure > max(step, toldWithin) {
+	if unsure > max(step, quiet) {
 		e.flags |= unknownAge
 		c.counts.UnknownAge++
 	}
@@ -106,42 +125,36 @@ func (c *core) judge(now deadline.Instant, m message) (e entry) {
 	}
 	probe(max(now, latest.Add(-unsure)))
 	c.fresh = append(c.fresh, Shadow{m.fingerprint, e.deadline, e.flags&uncertain != 0})
-	return e
+	return e, false
 }
 
 // ended takes in that the stretch's consumer is gone and all its deliveries have been handed over.
 func (c *core) ended(now deadline.Instant, id uint32) {
 	s := c.line.byID[id]
-	if s == nil {
+	if s == nil || c.line.consumer != s {
 		return
 	}
+	asked := s.phase == cancelling
+	s.phase, c.ages.cancelledAt = sealed, now
+	c.line.cancelled(now, s)
 	c.line.epoch++
-	if s.phase != closing { // RabbitMQ cancelled it: the queue was deleted, moved, or its consumer timed out
+	if !asked { // RabbitMQ cancelled it: the queue was deleted, moved, or its consumer timed out
 		c.loseAll(now)
 	}
-	s.phase = sealed
+	c.line.dropIfEmpty(s)
 	c.advance(now)
-}
-
-// gone notes that consumers of the keeper's have gone: a quorum queue does what it is asked to in its own time, and counts them until then.
-func (c *core) gone(now deadline.Instant, n int) {
-	if c.facts.Type == queuefacts.Quorum {
-		c.looks.gone, c.looks.goneAt = c.looks.gone+n, now
-	}
 }
 
 // loseAll gives up all channels, and begins to take the queue again: it may be a new queue of the same name, without the messages held.
 func (c *core) loseAll(now deadline.Instant) {
 	c.beginGap(now)
+	gone := c.line.gone + c.line.own()
 	for _, s := range c.line.stretches {
-		c.line.do(drop, s)
+		c.line.do(command{do: shut, stretch: s.id})
 	}
-	c.gone(now, len(c.line.stretches))
 	c.line.forgetAll()
-	c.looks.at, c.looks.badAt, c.openAt = now, 0, now.Add(2*lookAgain)
-	if c.state == Releasing {
-		c.released(now)
-	}
+	c.line.gone, c.rolls.present, c.given.rolled = gone, nil, nil
+	c.looks.at, c.looks.fewAt, c.openAt = now, 0, now.Add(2*lookAgain)
 }
 
 // lost takes in that RabbitMQ closed the stretch's channel: its messages are ready again.
@@ -150,13 +163,13 @@ func (c *core) lost(now deadline.Instant, id uint32, why failure, text string) {
 	if s == nil {
 		return
 	}
-	c.line.forget(s)
-	c.line.remove(s)
+	c.line.lose(s)
 	c.looks.at = now
 	switch why {
 	case timedOut:
 		if timeout := timeoutIn(text); timeout > 0 {
 			c.timeout, c.facts.ConsumerTimeout = timeout, timeout
+			c.rolls.by(now)
 		}
 		c.openAt = max(c.openAt, now.Add(lookAgain))
 	case forbidden, noChannel:
@@ -174,49 +187,65 @@ func (c *core) lost(now deadline.Instant, id uint32, why failure, text string) {
 // returned takes in that all of the stretch is back in its queue.
 func (c *core) returned(now deadline.Instant, id uint32) {
 	s := c.line.byID[id]
-	if s == nil || s.phase != returning {
+	if s == nil || c.line.giving != s {
 		return
 	}
-	c.line.remove(s)
-	c.line.do(drop, s)
-	c.gone(now, 1)
+	c.line.lose(s)
+	c.line.do(command{do: drop, stretch: s.id})
 	c.advance(now)
 }
 
-// wantsConsumer reports whether the last stretch is so full that another one has to follow. Its consumer keeps room while the next one is opened, or
-// stretches before it would take what comes: while a backlog is taken, these have none.
-func (c *core) wantsConsumer() bool {
-	tail, full := c.line.tail(), c.cfg.perChannel
-	if c.ages.caughtUp {
-		full = max(1, full/2)
+// settled takes in that the messages of the stretch that were given back one by one are in the queue.
+func (c *core) settled(now deadline.Instant, id uint32) {
+	s := c.line.byID[id]
+	if s == nil || c.line.settling != s {
+		return
 	}
-	return tail == nil || tail.held >= full
+	c.line.settling = nil
+	c.line.dropIfEmpty(s)
+	c.advance(now)
 }
 
-// hasRoom reports whether the last stretch can take more. Nothing is given back until then: the room that this makes in an earlier stretch would be
-// filled with what comes later in the queue.
-func (c *core) hasRoom() bool {
-	tail := c.line.tail()
-	return tail != nil && tail.phase == live && tail.held < c.cfg.perChannel
-}
-
-// advanceTake keeps one consumer going that takes what is new, and renews what is held.
+// advanceTake keeps one consumer going, seals a full stretch, and rolls stretches when they are due.
 func (c *core) advanceTake(now deadline.Instant) {
-	if n := c.line.dropEmpty(); n > 0 {
-		c.gone(now, n)
+	if s := c.line.consumer; s != nil {
+		r := c.rolls.present
+		switch {
+		case r != nil && s == r.replacement:
+			if r.full(now) {
+				c.line.cancelConsumer()
+			}
+		case s.held >= c.cfg.perChannel:
+			if !c.ages.caughtUp && c.cfg.takeRate > 0 {
+				c.openAt = max(c.openAt, c.line.openedAt.Add(time.Duration(c.cfg.perChannel)*time.Second/time.Duration(c.cfg.takeRate)))
+			}
+			c.line.cancelConsumer()
+		case r == nil && c.findRoll(now):
+			c.line.cancelConsumer()
+		}
+		return
 	}
-	if r := &c.renewal; r.began != 0 && c.ages.caughtUp {
-		c.given.renewedAt, r.free = now, now.Add(max(settleAll, renewShare*now.Sub(r.began)))
-		r.began = 0
+	if c.rolls.present != nil || c.findRoll(now) {
+		c.advanceRoll(now)
+		if c.rolls.present != nil {
+			return
+		}
 	}
-	switch {
-	case c.line.opening():
-	case c.ages.caughtUp && now >= c.renewal.at(&c.line, c.facts, c.cfg.perChannel):
-		c.counts.Rolls++
-		c.counts.Rolled += uint64(c.line.held.count)
-		c.beginRelease(now, Keeping, c.reason)
-		c.advanceRelease(now)
-	case c.wantsConsumer() && now >= c.openAt:
-		c.line.open()
+	if now < c.openAt {
+		return
 	}
+	if last := c.line.tail(); last != nil && last.held <= c.cfg.perChannel/2 && len(last.holds) < 64 {
+		c.line.consumeOn(now, last, c.cfg.perChannel-last.held)
+		return
+	}
+	c.line.openTail(now, c.cfg.perChannel)
+}
+
+// findRoll begins a roll if one is due.
+func (c *core) findRoll(now deadline.Instant) bool {
+	if !c.ages.caughtUp || c.looks.doubt || !c.rolls.begin(now, &c.line, c.facts, c.cfg.perChannel) {
+		return false
+	}
+	c.counts.Rolls++
+	return true
 }

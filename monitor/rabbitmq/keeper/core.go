@@ -12,29 +12,36 @@ const (
 	lookVaries     = 100 * time.Millisecond // by which looks come earlier, at most
 	lookStep       = 37 * time.Millisecond
 	lookAgain      = 25 * time.Millisecond  // after a look that cannot be used
-	lookSurely     = 150 * time.Millisecond // after a look that saw another consumer
-	seenWithin     = time.Minute            // a second look that sees another consumer is enough
 	listAge        = 12 * time.Second       // of Facts.Others, at most: RabbitMQ's list lacks the last five seconds, and takes up to loadTimeout to arrive
+	glimpsesWithin = time.Minute            // a second look that sees another consumer is enough
+	lookSurely     = 150 * time.Millisecond // after a look that saw another consumer
+	goneWithin     = 5 * time.Second        // if looks cannot tell for so long whether there is another consumer, the list is asked
 	settleAfter    = 250 * time.Millisecond // a message that has not come back by then has expired
-	settleAll      = time.Second            // the same, after all messages were given back and taken again
+	settleRolled   = time.Second            // the same, for a message given back with its stretch
 	forgetAfter    = 5 * time.Second        // its deadline is remembered until then
 	firstRetry     = 2 * time.Millisecond   // a message that came back too early is given back again after this, then after 8 times this
 	maxEarly       = 3                      // after that many more tries its deadline is wrong
-	leastProbe     = time.Second            // messages of unknown age are not given back more often than this
+	leastProbe     = 500 * time.Millisecond // one stretch is not given back more often than this
 	toldWithin     = 250 * time.Millisecond // lateness is told if it is known that well
-	renewShare     = 9                      // after all was given back and taken again, that is not done for this many times as long as it took
+	quiet          = 100 * time.Millisecond // a stretch counts as taken again when nothing has come for that long
+	quietAtFirst   = 500 * time.Millisecond // the same, before the first has come
+	lateWithin     = 2 * time.Second        // within this a quorum queue takes back what it had delivered to a cancelled consumer
+	stayAfter      = 20 * time.Millisecond  // a cancelled consumer is put back without credit
+	rollShare      = 3                      // after a roll, none follows for this many times as long as it took
+	compactEvery   = 10 * time.Second       // how often the keeper looks for sparse stretches
 	firstAside     = 10 * time.Second
 	shortAside     = 2 * time.Second // when nothing was taken from the others before
 	longestAside   = 5 * time.Minute
 	flapWithin     = time.Minute
 	retryRefused   = 10 * time.Second // after a permission was missing
-	distrust       = 10 * time.Second // a restarted node reports 0 ready messages for its first seconds, and a queue counts consumers that have gone
+	distrustZero   = 10 * time.Second // a restarted node reports 0 ready messages for its first seconds
 	dueAtOnce      = 4096             // given back in one tick, at most
-	manyChannels   = 1900             // of the 2,047 that RabbitMQ allows by default
-	sparseChannels = 100              // more than that are too many if they are mostly empty
-	longPast       = time.Second      // the deadline of another keeper that passed earlier than that is of no use, and the keeper's own may be that of another message
-	forgetPast     = time.Minute      // after a deadline; then nothing is expected back
-	judgeShareFor  = 1000             // messages held before the share without TTL counts
+	manyChannels   = 1500
+	harmWithin     = time.Minute
+	harmMessages   = 1000        // that came back within harmWithin, if they are more than half of those given back
+	longPast       = time.Second // the deadline of another keeper that passed earlier than that is of no use, and the keeper's own may be that of another message
+	forgetPast     = time.Minute // after a deadline; then nothing is expected back
+	judgeShareFor  = 1000        // messages held before the share without TTL counts
 )
 
 // config is what the core needs of Options.
@@ -42,8 +49,10 @@ type config struct {
 	perChannel  int     // P: messages per channel
 	limit       int     // messages held
 	bytesLimit  int64   // their bodies
+	takeRate    int     // messages per second at start
 	probeShare  float64 // of the TTL
 	endlessMost float64 // share of messages without TTL
+	unknownToo  bool    // keep queues although something about them could not be found out
 }
 
 // core decides what is taken, held and given back. It does nothing itself: events come in by its methods, each with
@@ -64,13 +73,15 @@ type core struct {
 	restarted bool             // there was a connection before
 	openAt    deadline.Instant // no new consumer before it
 
-	line    line
-	given   givenBack
-	ages    ages
-	renewal renewal
-	aside   aside
+	line  line
+	given givenBack
+	ages  ages
+	rolls rolls
+	aside aside
+	harm  harm
+
 	looks   looks
-	release release
+	release release // of Releasing
 	refusal refusal // of Refused
 
 	counts Counts
@@ -79,7 +90,7 @@ type core struct {
 }
 
 func newCore(cfg config, now deadline.Instant) *core {
-	c := &core{cfg: cfg, renewal: renewal{probeAt: never}, aside: aside{span: firstAside}}
+	c := &core{cfg: cfg, rolls: rolls{next: never}, aside: aside{span: firstAside}}
 	c.line = newLine(now, &c.given)
 	c.enter(now, Observing, reason{Connection, "not connected"})
 	return c
@@ -92,14 +103,16 @@ func (c *core) enter(now deadline.Instant, s State, why reason) {
 }
 
 // taking reports whether messages are to be held.
-func (c *core) taking() bool { return c.state == Keeping && !c.release.going }
+func (c *core) taking() bool {
+	return c.state == Keeping
+}
 
 // connect begins with nothing held, on a new connection.
 func (c *core) connect(now deadline.Instant, f Facts) {
 	c.connected = true
 	c.ages.trustAt = now
 	if c.restarted || c.looks.inherits {
-		c.ages.trustAt = now.Add(distrust)
+		c.ages.trustAt = now.Add(distrustZero)
 	}
 	c.restarted = true
 	switch {
@@ -109,7 +122,7 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 	default:
 		c.enter(now, Observing, looking)
 	}
-	c.looks.at, c.looks.goodAt, c.looks.asked = now, now, false
+	c.looks.at, c.looks.goodAt, c.looks.asked, c.looks.elsewhere = now, now, false, 0
 	c.setFacts(now, f)
 	c.advance(now)
 }
@@ -119,17 +132,33 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 	if c.looks.takeList(now, f.Others) && c.state == StandingAside {
 		c.aside.until = now
 	}
-	if f.Others == Present && c.taking() && c.looks.extra > 0 {
+	if f.Others == Present && c.looks.doubt && c.taking() {
 		c.standAside(now, reason{Consumer, "RabbitMQ lists another consumer"})
 	}
 	f.Others = Unclear
 	if c.timeout > 0 && (f.ConsumerTimeout <= 0 || c.timeout < f.ConsumerTimeout) {
 		f.ConsumerTimeout = c.timeout
 	}
+	if was := c.facts.TTL; was >= 0 && (f.TTL < 0 || f.TTL > was) {
+		c.harm = harm{excused: max(c.harm.excused, now.Add(was))}
+	}
 	changed := c.facts != f
-	c.facts, c.stale = f, false
+	c.facts, c.stale, c.line.quorum, c.line.putsBack = f, false, f.Type == queuefacts.Quorum, f.putsBack()
 	c.looks.by(now.Add(lookEvery))
-	if changed && c.taking() {
+	if c.state == Refused && c.refusal.sticky {
+		return
+	}
+	against, refused := f.Refusal()
+	why := reason{Settings, against.Reason}
+	if !refused && f.Unknown != "" && !c.cfg.unknownToo {
+		why = reason{Unknown, "cannot be known: " + f.Unknown}
+	}
+	switch {
+	case why.text != "":
+		c.refuse(now, refusal{reason: why})
+	case c.state == Refused && c.refusal.readyBelow == 0 && c.refusal.retryAt == 0:
+		c.enter(now, Observing, looking)
+	case changed && c.taking():
 		c.ages.caughtUp = false // a TTL may have changed: deadlines known before stay
 		c.ages.drained = now
 		c.ages.backlog = 0
@@ -139,11 +168,12 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 // disconnect is the end of the connection: RabbitMQ has all messages again.
 func (c *core) disconnect(now deadline.Instant, text string) {
 	c.beginGap(now)
-	if c.facts.Type == queuefacts.Quorum {
-		c.looks.leave(now, len(c.line.stretches))
+	if c.line.quorum {
+		c.looks.leave(c.line.own() + c.line.gone)
 	}
 	c.line.forgetAll()
-	c.connected, c.looks.asked = false, false
+	c.rolls.present, c.given.rolled = nil, nil
+	c.connected, c.looks.asked, c.looks.doubt = false, false, false
 	c.line.out = c.line.out[:0]
 	switch {
 	case c.state == Releasing:
@@ -153,12 +183,11 @@ func (c *core) disconnect(now deadline.Instant, text string) {
 	}
 }
 
-// beginGap notes that messages are not seen at once from now on. A renewal that is not over ends.
+// beginGap notes that messages are not seen at once from now on.
 func (c *core) beginGap(now deadline.Instant) {
-	if c.ages.gap(now) && c.given.renewedAt == 0 {
+	if c.ages.gap(now) && c.rolls.present == nil && len(c.given.rolled) == 0 {
 		c.given.waiting, c.given.passed = multiset{}, multiset{} // all that is in the queue has been seen: what has not come back is gone
 	}
-	c.given.renewedAt, c.renewal.began, c.renewal.probeAt, c.release.going = 0, 0, never, false
 }
 
 // tick gives back what is due, and does everything else that is due.
@@ -166,17 +195,18 @@ func (c *core) tick(now deadline.Instant) {
 	if due := c.wake(); c.taking() && now.Sub(due) > toldWithin {
 		c.line.held.doubt(&c.line, due)
 	}
-	if c.connected && c.taking() && c.hasRoom() {
-		c.counts.GivenBack += uint64(c.line.giveBackDue(now))
+	if c.taking() && c.connected {
+		if n, first := c.line.giveBackDue(now); n > 0 {
+			c.counts.GivenBack += uint64(n)
+			if text := c.harm.judge(now, first); text != "" {
+				c.refuse(now, refusal{reason: reason{Harm, text}, sticky: true})
+			}
+		}
 	}
 	c.counts.Expired += uint64(c.given.settle(now))
 	c.given.sweep(now)
-	if c.state == Refused && !c.refusal.sticky && c.refusal.retryAt != 0 && now >= c.refusal.retryAt {
-		c.refusal.retryAt = 0
-		c.enter(now, Observing, reason{Looking, "trying again"})
-		c.setFacts(now, c.facts)
-		c.looks.at = now
-	}
+	c.line.putBackDue(now)
+	c.passTime(now)
 	if c.connected && !c.looks.asked && now >= c.looks.at && c.state != Stopped {
 		c.looks.asked, c.looks.askedAt = true, now
 		c.looks.plan(now)
@@ -185,24 +215,40 @@ func (c *core) tick(now deadline.Instant) {
 	c.advance(now)
 }
 
+// passTime ends what lasts only for a time.
+func (c *core) passTime(now deadline.Instant) {
+	if c.state == Refused && !c.refusal.sticky && c.refusal.retryAt != 0 && now >= c.refusal.retryAt {
+		c.refusal.retryAt = 0
+		c.enter(now, Observing, reason{Looking, "trying again"})
+		c.setFacts(now, c.facts)
+		c.looks.at = now
+	}
+}
+
 // wake is the next instant at which tick has something to do.
 func (c *core) wake() deadline.Instant {
 	at := c.given.wake()
 	if c.connected && c.taking() {
-		if c.hasRoom() {
-			at = min(at, c.line.held.nextDue())
-		}
-		if !c.line.opening() {
-			if c.wantsConsumer() {
-				at = min(at, max(c.openAt, 1))
+		at = min(at, c.line.held.nextDue())
+		switch r := c.rolls.present; {
+		case r != nil:
+			if r.replacement != nil && c.line.consumer == r.replacement && !c.line.waits() {
+				at = min(at, r.quietUntil())
 			}
-			if c.ages.caughtUp {
-				at = min(at, c.renewal.at(&c.line, c.facts, c.cfg.perChannel))
+		case !c.line.waits():
+			if c.ages.caughtUp && !c.looks.doubt {
+				at = min(at, max(c.rolls.next, c.rolls.free))
+			}
+			if c.line.consumer == nil {
+				at = min(at, max(c.openAt, 1))
 			}
 		}
 	}
 	if c.connected && !c.looks.asked && c.state != Stopped {
 		at = min(at, c.looks.at)
+	}
+	if len(c.line.putBacks) > 0 {
+		at = min(at, c.line.putBacks[0].at)
 	}
 	if c.state == Refused && c.refusal.retryAt != 0 {
 		at = min(at, c.refusal.retryAt)
@@ -212,9 +258,11 @@ func (c *core) wake() deadline.Instant {
 
 // advance takes the next step, unless it waits for an answer.
 func (c *core) advance(now deadline.Instant) {
+	if !c.connected || c.line.waits() {
+		return
+	}
 	switch {
-	case !c.connected:
-	case c.release.going:
+	case c.state == Releasing:
 		c.advanceRelease(now)
 	case c.taking():
 		c.advanceTake(now)

@@ -16,6 +16,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestSettingsRefuse: the keeper refuses what the settings of a queue forbid, with the reason that queuefacts has, and begins when they change.
+func TestSettingsRefuse(t *testing.T) {
+	fine := plainFacts(queuefacts.Quorum)
+	changed := fine
+	changed.Overflow = queuefacts.DropHead
+	c := newCore(testConfig(), 1)
+	c.connect(1, changed)
+	against, _ := changed.Refusal()
+	require.Equal(t, Refused, c.state)
+	require.Equal(t, reason{Settings, against.Reason}, c.reason)
+	c.setFacts(2, fine)
+	require.Equal(t, Observing, c.state)
+	c.setFacts(3, changed)
+	require.Equal(t, Refused, c.state)
+}
+
 func TestVersionsDiffer(t *testing.T) {
 	for _, c := range []struct {
 		facts  Facts
@@ -24,12 +40,12 @@ func TestVersionsDiffer(t *testing.T) {
 		hold   time.Duration
 		share  float64
 	}{
-		{Facts{Type: queuefacts.Classic, Family: queuefacts.Family3}, false, -1, 15 * time.Minute, 0.05},
-		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family3}, true, -1, 15 * time.Minute, 0.05},
-		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family3, DeliveryLimit: 5, ConsumerTimeout: time.Minute}, true, 1, 30 * time.Second, 0},
-		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family40, DeliveryLimit: 20}, true, 5, 15 * time.Minute, 0.2},
-		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family43, DeliveryLimit: 20}, false, 5, 12 * time.Hour, 0.05},
-		{Facts{Type: queuefacts.Classic, Family: queuefacts.Family43}, false, -1, 0, 0.05},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Classic}, Family: queuefacts.Family3}, false, -1, 15 * time.Minute, 0.05},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3}, true, -1, 15 * time.Minute, 0.05},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3, DeliveryLimit: 5, ConsumerTimeout: time.Minute}, true, 1, 30 * time.Second, 0},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family40, DeliveryLimit: 20}, true, 5, 15 * time.Minute, 0.2},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family43, DeliveryLimit: 20}, false, 5, 12 * time.Hour, 0.05},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Classic}, Family: queuefacts.Family43}, false, -1, 0, 0.05},
 	} {
 		require.Equal(t, c.counts, c.facts.returnsCount())
 		require.Equal(t, c.takes, c.facts.takes())
@@ -38,8 +54,8 @@ func TestVersionsDiffer(t *testing.T) {
 	}
 }
 
-func TestAHeldMessageCosts60Bytes(t *testing.T) {
-	require.EqualValues(t, 56, unsafe.Sizeof(entry{})) // and 4 in the heap
+func TestAHeldMessageCosts68Bytes(t *testing.T) {
+	require.EqualValues(t, 64, unsafe.Sizeof(entry{})) // and 4 in the heap
 }
 
 func TestHeapGivesTheEarliestFirst(t *testing.T) {
@@ -84,7 +100,7 @@ func TestMultisetAgainstAMap(t *testing.T) {
 			}
 		default:
 			i := slices.Index(naive[fingerprint], at)
-			require.Equal(t, i >= 0, m.has(remembered{fingerprint: fingerprint, deadline: at}))
+			require.Equal(t, i >= 0, m.has(fingerprint, at))
 			require.Equal(t, i >= 0, m.remove(fingerprint, at))
 			if i >= 0 {
 				naive[fingerprint] = slices.Delete(naive[fingerprint], i, i+1)
@@ -197,7 +213,7 @@ func TestConsumersLeftBehindAreNotOthers(t *testing.T) {
 			s.pass(s.within(time.Second))
 			s.connect()
 			s.pass(3 * time.Second)
-			require.Equal(t, Keeping, s.c.state, "%s %+v seed %d counted %d left %d", s.c.reason.text, s.c.looks, seed, s.m.consumers(), s.m.leftBehind)
+			require.Equal(t, Keeping, s.c.state, s.c.reason.text)
 			require.Equal(t, count, s.c.line.held.count)
 			require.Zero(t, s.c.counts.UnknownAge)
 		}
@@ -228,7 +244,7 @@ func TestLatenessIsNotToldWhileBehind(t *testing.T) {
 	slow := func(asked time.Duration, ready int) {
 		s.input(func(c *core) {
 			c.looks.askedAt = s.m.now.Add(-asked)
-			c.looked(s.m.now, c.line.epoch, ready, len(c.line.stretches), other, "", true)
+			c.looked(s.m.now, c.line.epoch, ready, c.line.own(), other, "", true)
 		})
 	}
 	late := func(happen func()) bool {
@@ -349,10 +365,34 @@ func TestAnApplicationInPlaceOfTheLost(t *testing.T) {
 			s.m.appHere = true
 			if others == Absent {
 				s.facts.Others = Present
+				s.pass(listAge)
 			}
-			s.pass(listAge + 3*time.Second)
+			s.pass(3 * time.Second)
 			require.Equal(t, StandingAside, s.c.state, s.c.reason.text)
 		}
+	}
+}
+
+// TestNothingIsHeldForACancelledConsumer on 3.x, which would strand it if its node went down; elsewhere, nothing is put back.
+func TestNothingIsHeldForACancelledConsumer(t *testing.T) {
+	for _, f := range kinds() {
+		s := newSim(t, 1, f, testConfig())
+		s.connect()
+		s.pass(time.Second)
+		for i := range 300 {
+			s.m.publish(uint64(i), []time.Duration{time.Hour, 3 * time.Second}[i%2])
+			s.pass(s.within(10 * time.Millisecond))
+		}
+		s.pass(2 * time.Second)
+		stays := 0
+		for _, ch := range s.m.channels {
+			stays += len(ch.stays)
+			for i, unacked := range ch.counts {
+				live := i == len(ch.counts)-1 && ch.prefetch > 0
+				require.Equal(t, f.putsBack() && len(unacked) > 0 && !live, ch.stays[i])
+			}
+		}
+		require.Equal(t, f.putsBack(), stays > 10)
 	}
 }
 
@@ -483,8 +523,8 @@ func TestOneGlimpseIsNotEnough(t *testing.T) {
 	s.connect()
 	s.pass(time.Second)
 	for range 3 {
-		s.input(func(c *core) { c.looked(s.m.now, c.line.epoch, 0, len(c.line.stretches)+1, other, "", true) })
-		s.pass(seenWithin + time.Second)
+		s.input(func(c *core) { c.looked(s.m.now, c.line.epoch, 0, c.line.own()+1, other, "", true) })
+		s.pass(glimpsesWithin + time.Second)
 	}
 	require.Equal(t, Keeping, s.c.state)
 	require.Zero(t, s.c.counts.Releases)
@@ -497,7 +537,7 @@ func TestAStickyRefusalOutlastsTheLease(t *testing.T) {
 	s.pass(time.Second)
 	s.m.publish(1, time.Hour)
 	s.pass(time.Second)
-	harmful := reason{DeliveryLimit, "delivery limit"}
+	harmful := reason{Harm, "harm"}
 	s.input(func(c *core) { c.refuse(s.m.now, refusal{sticky: true, reason: harmful}) })
 	s.pass(time.Second)
 	for range 2 {
@@ -513,6 +553,10 @@ func TestAStickyRefusalOutlastsTheLease(t *testing.T) {
 	s.input(func(c *core) { c.allow(s.m.now) })
 	s.pass(time.Second)
 	require.Equal(t, Keeping, s.c.state)
+	s.facts.Overflow = queuefacts.DropHead
+	s.learn()
+	s.pass(time.Second)
+	require.Equal(t, Refused, s.c.state)
 }
 
 // TestALargeMessageIsRefusedUntilItHasGone: one message that is larger than the budget.
@@ -632,6 +676,24 @@ func TestATTLThatWasRaised(t *testing.T) {
 	}
 }
 
+// TestHarmCountsMessages: a thousand messages that do not expire at their deadlines end the keeping. A hundred do not, however often they come back.
+func TestHarmCountsMessages(t *testing.T) {
+	for count, state := range map[int]State{100: Keeping, 1100: Refused} {
+		f := plainFacts(queuefacts.Classic)
+		f.TTL = 3 * time.Second
+		s := newSim(t, 1, f, testConfig())
+		s.c.cfg.perChannel = 100
+		s.connect()
+		s.pass(time.Second)
+		for i := range count {
+			s.m.publish(uint64(i), time.Hour).ttl = -1 // RabbitMQ does not know the queue's time to live
+		}
+		s.pass(time.Minute)
+		require.Equal(t, state, s.c.state)
+		require.Equal(t, state == Refused, s.c.refusal.sticky)
+	}
+}
+
 // TestRecordsOfConsumedMessagesAreForgotten: of a queue that others empty, and after their deadlines.
 func TestRecordsOfConsumedMessagesAreForgotten(t *testing.T) {
 	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
@@ -701,7 +763,7 @@ func TestALoweredTimeoutIsLearned(t *testing.T) {
 	s.pass(time.Second)
 	s.m.publish(1, time.Hour)
 	s.pass(time.Second)
-	id := s.c.line.tail().id
+	id := s.c.line.consumer.id
 	s.m.loseChannel(id)
 	s.input(func(c *core) {
 		c.lost(s.m.now, id, timedOut, "PRECONDITION_FAILED - delivery acknowledgement on channel 2 timed out. Timeout value used: 60000 ms. "+

@@ -20,7 +20,7 @@ const (
 // they apply together. A wrong fact may cost messages their order, or early dead-lettering by max-length; it never
 // makes one expire early.
 type Facts struct {
-	Type   queuefacts.Type
+	queuefacts.Settings
 	Family queuefacts.Family
 	// TTL is the queue's message-ttl; negative is none, and 0 is a TTL of 0.
 	TTL time.Duration
@@ -30,6 +30,9 @@ type Facts struct {
 	ConsumerTimeout time.Duration
 	// Others is whether RabbitMQ lists consumers that are no keeper's (OfTag). The list may be seconds old.
 	Others Presence
+	// Unknown names what could not be read, such as "policies"; the queue is refused while it is not empty, unless
+	// Options.AllowUnknown.
+	Unknown string
 }
 
 // returnsCount reports whether a basic.nack counts against the delivery limit.
@@ -62,6 +65,11 @@ func (f Facts) spends(returns int) bool {
 	most := f.takes()
 	return most >= 0 && f.returnsCount() && returns+2 > most
 }
+
+// putsBack reports whether a cancelled consumer is put back without credit. Before 4.3 a quorum queue keeps a cancelled consumer's messages when
+// the node of its connection goes down, until the node is up again and the queue has another leader after that; and only 3.x can be asked for no
+// credit.
+func (f Facts) putsBack() bool { return f.Type == queuefacts.Quorum && f.Family == queuefacts.Family3 }
 
 // wholeMillis is a TTL in milliseconds, rounded up; -1 is none.
 func wholeMillis(ttl time.Duration) deadline.Millis {

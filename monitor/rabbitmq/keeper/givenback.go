@@ -13,6 +13,13 @@ type leaving struct {
 	at deadline.Instant // when it was given back
 }
 
+// rolled are messages given back with their stretches, or as strangers just before their deadlines. Most come back; those that have not come
+// back a moment later have expired.
+type rolled struct {
+	at    deadline.Instant // when the roll ended, or strangers were given back
+	given []leaving
+}
+
 // givenBack remembers messages that are not held at the moment, by their fingerprints, and finds out which of them have
 // expired. The zero value is empty.
 type givenBack struct {
@@ -22,22 +29,22 @@ type givenBack struct {
 	left    multiset // given back at their deadlines
 
 	leaving   []leaving
-	settled   int              // leaving[:settled] have been judged
-	forgotten int              // leaving[:forgotten] are no longer needed
-	renewedAt deadline.Instant // when all that was given back to be taken again had come back, but for what has expired; 0: all is known
-	expired   []Expiry         // since they were last fetched
+	settled   int      // leaving[:settled] have been judged
+	forgotten int      // leaving[:forgotten] are no longer needed
+	rolled    []rolled // by the instant
+	expired   []Expiry // since they were last fetched
 }
 
 // alive notes a message that will come back.
-func (g *givenBack) alive(e *entry) {
+func (g *givenBack) alive(e *entry, also flags) {
 	if e.deadline != never {
-		g.waiting.add(remembered{e.fingerprint, e.deadline, e.flags &^ hinted, e.early})
+		g.waiting.add(remembered{e.fingerprint, e.deadline, e.flags&^(hinted|stranger) | also, e.early})
 	}
 }
 
 // atDeadline notes a message that should expire.
 func (g *givenBack) atDeadline(now deadline.Instant, e *entry) {
-	r := remembered{e.fingerprint, e.deadline, e.flags, e.early}
+	r := remembered{e.fingerprint, e.deadline, e.flags &^ stranger, e.early}
 	g.left.add(r)
 	g.leaving = append(g.leaving, leaving{r, now})
 }
@@ -45,7 +52,7 @@ func (g *givenBack) atDeadline(now deadline.Instant, e *entry) {
 // pass notes that a message has come, or gone, that was behind everything that is expected back. What does come back after that was held
 // by an application.
 func (g *givenBack) pass() {
-	if len(g.waiting) > 0 {
+	if len(g.rolled) == 0 && len(g.waiting) > 0 {
 		g.passed, g.waiting = g.waiting, multiset{}
 	}
 }
@@ -81,13 +88,17 @@ func (g *givenBack) sweep(now deadline.Instant) {
 func (g *givenBack) settle(now deadline.Instant) int {
 	before := len(g.expired)
 	for ; g.settled < len(g.leaving) && now >= g.leaving[g.settled].at.Add(settleAfter); g.settled++ {
-		if l := g.leaving[g.settled]; g.left.has(l.remembered) {
+		if l := g.leaving[g.settled]; g.left.has(l.fingerprint, l.deadline) {
 			g.hasExpired(l)
 		}
 	}
-	if g.renewedAt != 0 && now >= g.renewedAt.Add(settleAll) {
-		g.waiting.each(func(r remembered) { g.hasExpired(leaving{r, g.renewedAt}) })
-		g.waiting, g.renewedAt = nil, 0
+	for len(g.rolled) > 0 && now >= g.rolled[0].at.Add(settleRolled) {
+		for _, l := range g.rolled[0].given {
+			if g.waiting.remove(l.fingerprint, l.deadline) {
+				g.hasExpired(l)
+			}
+		}
+		g.rolled = slices.Delete(g.rolled, 0, 1)
 	}
 	for ; g.forgotten < g.settled && now >= g.leaving[g.forgotten].at.Add(forgetAfter); g.forgotten++ {
 		l := g.leaving[g.forgotten]
@@ -112,8 +123,8 @@ func (g *givenBack) wake() deadline.Instant {
 	if g.settled < len(g.leaving) {
 		at = min(at, g.leaving[g.settled].at.Add(settleAfter))
 	}
-	if g.renewedAt != 0 {
-		at = min(at, g.renewedAt.Add(settleAll))
+	if len(g.rolled) > 0 {
+		at = min(at, g.rolled[0].at.Add(settleRolled))
 	}
 	if g.forgotten < g.settled {
 		at = min(at, g.leaving[g.forgotten].at.Add(forgetAfter))
@@ -134,10 +145,10 @@ func (g *givenBack) forget() { *g = givenBack{expired: g.expired} }
 // remember takes in what another keeper, or an earlier Run, knew.
 func (g *givenBack) remember(now deadline.Instant, shadows []Shadow) {
 	for _, s := range shadows {
-		r := remembered{fingerprint: s.Fingerprint, deadline: s.Deadline}
-		if s.Deadline < now.Add(-longPast) || s.Deadline == never || g.waiting.has(r) {
+		if s.Deadline < now.Add(-longPast) || s.Deadline == never || g.waiting.has(s.Fingerprint, s.Deadline) {
 			continue
 		}
+		r := remembered{fingerprint: s.Fingerprint, deadline: s.Deadline, flags: inherited}
 		if s.AgeUnknown {
 			r.flags |= unknownAge
 		}

@@ -14,27 +14,33 @@ const never deadline.Instant = math.MaxInt64
 // none is the index of no entry.
 const none = math.MaxUint32
 
-// entry is one held message, 56 bytes. Its body is not kept.
+// entry is one held message, 64 bytes. Its body is not kept.
 type entry struct {
 	deadline    deadline.Instant // when it expires, or at the latest if the age is not known; or never
 	due         deadline.Instant // when it is given back next: at its deadline, for another try, or by a hint
 	fingerprint uint64
 	tag         uint64 // delivery tag on the channel of the stretch
 	stretch     uint32
+	prev, next  uint32 // in the stretch, by tag
 	position    uint32 // in the heap; none if it never expires
 	size        uint32 // of the body
 	taken       uint32 // when it was taken, in seconds since the keeper's start
 	flags       flags
-	early       uint8 // how often it came back although it was due
+	early       uint8  // how often it came back although it was due
+	consumption uint16 // of the stretch
 }
 
 type flags uint8
 
 const (
 	unknownAge flags = 1 << iota // deadline is the latest instant possible
+	strayed                      // given back because it was taken at the wrong place
 	hinted                       // due may be wrong by far: it is taken from the publisher's timestamp, or is perhaps that of an equal message
+	stranger                     // it does not belong in its stretch
+	inherited                    // deadline is by the clock of another keeper
 	untold                       // nobody knows to a quarter of a second when the message entered the queue
 
+	doubtful  = hinted | inherited
 	uncertain = unknownAge | untold // its lateness is not known
 )
 
@@ -78,12 +84,8 @@ func (h *heldMessages) remove(i uint32) {
 	}
 	*e = entry{position: none}
 	if h.free = append(h.free, i); h.count == 0 {
-		h.clear()
+		h.entries, h.due, h.free = shrink(h.entries), shrink(h.due), h.free[:0]
 	}
-}
-
-func (h *heldMessages) clear() {
-	*h = heldMessages{entries: shrink(h.entries), due: shrink(h.due), free: h.free[:0]}
 }
 
 // shrink gives up an array that one busy hour has made large.

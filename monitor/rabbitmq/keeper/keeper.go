@@ -43,8 +43,10 @@ type Options struct {
 	MaxMessages   int           // held at most; 0 is 100,000
 	MaxBytes      int64         // of their bodies; 0 is 1 GiB. Bodies are held by RabbitMQ, not here
 	PerChannel    int           // 0 is 1,000
+	TakeRate      int           // messages per second at the start; 0 is 5,000, negative means no limit
 	ProbeShare    float64       // lateness of messages of unknown age as a share of their TTL; 0 is 0.05
 	MaxWithoutTTL float64       // share of messages without TTL, from 1,000 messages on; 0 is 0.5, 1 any
+	AllowUnknown  bool          // keep although Facts.Unknown names something
 	StopTimeout   time.Duration // for the last release; 0 is 10 s plus 1 s for each 10,000 messages held
 
 	Log *zap.Logger
@@ -125,12 +127,13 @@ func New(o Options) (*Keeper, error) {
 	or(&o.MaxMessages, 100_000)
 	or(&o.MaxBytes, 1<<30)
 	or(&o.PerChannel, 1000)
+	or(&o.TakeRate, 5000)
 	or(&o.ProbeShare, 0.05)
 	or(&o.MaxWithoutTTL, 0.5)
 	k := &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue)), allowed: make(chan struct{}, 1)}
 	k.lease = &Renewal{Lease: o.Lease, Log: k.log}
-	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes,
-		probeShare: o.ProbeShare, endlessMost: o.MaxWithoutTTL}, o.Now())
+	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: max(o.TakeRate, 0),
+		probeShare: o.ProbeShare, endlessMost: o.MaxWithoutTTL, unknownToo: o.AllowUnknown}, o.Now())
 	return k, nil
 }
 

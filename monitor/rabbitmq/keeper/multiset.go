@@ -55,15 +55,10 @@ func (m *multiset) dropBefore(at deadline.Instant) {
 	}
 }
 
-// has reports whether there is a record with that deadline that has come back that often.
-func (m multiset) has(r remembered) bool {
-	list := m[r.fingerprint]
-	for place, _ := m.find(r.fingerprint, r.deadline); place < len(list) && list[place].deadline == r.deadline; place++ {
-		if list[place].early == r.early {
-			return true
-		}
-	}
-	return false
+// has reports whether there is a record with that deadline.
+func (m multiset) has(fingerprint uint64, at deadline.Instant) bool {
+	_, found := m.find(fingerprint, at)
+	return found
 }
 
 // remove takes one record with that deadline out, and reports whether there was one.

@@ -6,32 +6,41 @@ import (
 	"curfew/broker/deadline"
 )
 
-// looks are what the queue's own counts say, twice a second: how many consumers there are beside the keeper's.
-//
-// A queue may count consumers of keepers that have gone: a quorum queue does so until it has done what it was asked to do, and until a lost node is
-// back. So as many as have gone are excused, until the queue counts fewer, an event tells of an application's, or RabbitMQ's list
-// (Facts.Others) names one. If nobody can see the list, that lasts for distrust, or for as long as all consumers of a lost connection are counted.
+// looks are what the queue's own counts say, twice a second.
 type looks struct {
 	at        deadline.Instant // the next one
 	goodAt    deadline.Instant // when the last one was answered with counts that can be trusted, or the connection began
-	badAt     deadline.Instant // since when each look has counted fewer than the keeper has, or none; 0: the last look did not
 	asked     bool             // an answer is on its way
 	askedAt   deadline.Instant // since when
-	seenAt    deadline.Instant // when a look last saw another consumer; 0: never
+	leftAt    deadline.Instant // when something left behind was last counted
+	suspect   bool             // the last look saw another consumer
+	glimpseAt deadline.Instant // when a look last saw one while the keeper's own number was certain; 0: never
 	phase     time.Duration    // by which the next look comes earlier
+	doubt     bool             // the last look saw more consumers, which may still be the keeper's
+	doubtAt   deadline.Instant // since when
+	gone      int              // of the keeper's consumers, when the number last changed
+	goneAt    deadline.Instant // when that was
 	ready     int
 	others    int              // consumers that are not the keeper's
-	extra     int              // consumers counted beside the keeper's
-	extraAt   deadline.Instant // since when there have been some; 0: there are none
-	changedAt deadline.Instant // when their number last changed, or an event last told of another consumer
-	listAt    deadline.Instant // when to read the list again
+	elsewhere int              // consumers that are not on the present connection
+	changedAt deadline.Instant // when their number last changed
+	wantList  bool             // RabbitMQ's list may show whose they are, once it is new enough
 	listed    bool             // the list can be seen
+	cameAt    deadline.Instant // when an event last told of another consumer
+	left      int              // consumers that count as left behind by a keeper
+	anyLeft   bool             // there were some
 	inherits  bool             // another keeper had the lease before: what the first look counts is left behind by it
-	first     bool             // no look since the connection was lost
-	left      int              // consumers that a keeper has left behind, with a connection that was lost
-	leftAt    deadline.Instant // when some were last counted; 0: there are none
-	gone      int              // consumers that the keeper has ended
-	goneAt    deadline.Instant // when the last one was
+	zeroAt    deadline.Instant // since when each look has counted no consumer; 0: the last look counted some
+	fewAt     deadline.Instant // since when each look has counted fewer consumers than the keeper has; 0: the last look did not
+}
+
+// mayBeGone reports whether consumers that are counted may be gone ones of the keeper's, which a queue counts until it has done what it
+// was asked to do. If none has gone for a while, and RabbitMQ's list cannot say whose they are, they are an application's.
+func (l *looks) mayBeGone(now deadline.Instant, gone int) bool {
+	if gone != l.gone {
+		l.gone, l.goneAt = gone, now
+	}
+	return l.listed || now < l.goneAt.Add(distrustZero)
 }
 
 // plan plans the next look. The steps differ, so that looks cannot keep missing a consumer that comes at a fixed rate.
@@ -40,85 +49,83 @@ func (l *looks) plan(now deadline.Instant) {
 	l.at = now.Add(lookEvery - l.phase)
 }
 
-// by makes the next look no later than at.
-func (l *looks) by(at deadline.Instant) { l.at = min(l.at, at) }
-
-// saw notes that a look has seen another consumer. It reports whether another look did within the last minute: the consumer may come so briefly that
-// no two looks in succession see it.
-func (l *looks) saw(now deadline.Instant) (again bool) {
-	again = l.seenAt != 0 && now < l.seenAt.Add(seenWithin)
-	l.seenAt = now
+// glimpsed notes that a look has seen another consumer. It reports whether another look did within the last minute: the consumer may come so
+// briefly that no two looks in succession see it.
+func (l *looks) glimpsed(now deadline.Instant, certain bool) (again bool) {
+	if !certain {
+		return false
+	}
+	again = l.glimpseAt != 0 && now < l.glimpseAt.Add(glimpsesWithin)
+	l.glimpseAt = now
 	return again
 }
 
-// leave notes that a keeper has left n consumers behind.
-func (l *looks) leave(now deadline.Instant, n int) {
-	if n > 0 {
-		l.left, l.leftAt, l.first = l.left+n, now, true
-	}
+// by makes the next look no later than at.
+func (l *looks) by(at deadline.Instant) { l.at = min(l.at, at) }
+
+// leave notes that a keeper has left up to n consumers behind, on a connection that was lost with its node. A quorum queue goes on counting
+// them until the node is back.
+func (l *looks) leave(n int) {
+	l.left += n
+	l.anyLeft = l.anyLeft || n > 0
 }
 
 // takeList takes in Facts.Others. RabbitMQ's list may lack a consumer that came within listAge. It reports whether all that is counted has
-// turned out to be a keeper's.
+// turned out to be left behind.
 func (l *looks) takeList(now deadline.Instant, others Presence) (settled bool) {
 	l.listed = others != Unclear
 	switch {
 	case others == Present:
-		l.left, l.gone = 0, 0
-	case others == Absent && l.leftAt != 0 && l.extra > 0 && now >= l.changedAt.Add(listAge):
-		l.left, l.gone = l.extra, 0
+		l.left = 0
+	case others == Absent && l.unsure() && now >= l.changedAt.Add(listAge):
+		l.left = l.elsewhere
 		return true
+	case others == Absent:
+		l.wantList = true
 	}
 	return false
 }
 
-// recently reports whether a queue may still give back what consumers held whose connection was lost.
+// recently reports whether a queue may still give back what consumers held that were left behind.
 func (l *looks) recently(now deadline.Instant) bool {
-	return l.left > 0 || l.leftAt != 0 && now < l.leftAt.Add(distrust)
+	return l.left > 0 || l.leftAt != 0 && now < l.leftAt.Add(distrustZero)
 }
 
-// count returns how many of the counted consumers are neither the keeper's own nor excused. A quorum queue whose leader does not answer in time
-// counts 0, which says nothing unless it goes on for long: ok is false then.
-func (l *looks) count(now deadline.Instant, counted, own int) (n int, ok bool) {
-	if counted < own || counted == 0 {
-		if l.badAt == 0 || own > 0 && counted == 0 {
-			l.badAt, l.extra = now, 0
-		}
-		if counted < own || now < l.badAt.Add(distrust) {
-			return 0, false
-		}
-	} else {
-		l.badAt = 0
+// unsure reports whether only RabbitMQ's list can tell whose consumers are counted.
+func (l *looks) unsure() bool { return l.anyLeft && l.elsewhere > 0 }
+
+// strangers returns how many of the counted consumers are neither the keeper's own nor left behind. Those left behind go all at once or, on
+// 3.10, not all: what is still counted then is taken for them until RabbitMQ's list names an application's, or for an application's if
+// nobody may see that list. A quorum queue whose leader does not answer in time counts 0, which says nothing unless it goes on for long: ok
+// is false then.
+func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok bool) {
+	switch {
+	case counted > 0:
+		l.zeroAt = 0
+	case l.zeroAt == 0:
+		l.zeroAt, l.elsewhere = now, 0
 	}
-	if n = counted - own; n != l.extra {
-		l.extra, l.changedAt = n, now
+	if counted < own || counted == 0 && now < l.zeroAt.Add(distrustZero) {
+		return 0, false
 	}
-	if l.inherits {
-		l.leave(now, n)
-	}
-	if l.first { // one may have been lost before RabbitMQ had it
-		l.left = min(l.left, n)
-	}
-	l.inherits, l.first = false, false
-	if l.extraAt == 0 {
-		l.extraAt = now
+	if n = counted - own; n != l.elsewhere {
+		l.elsewhere, l.changedAt, l.wantList = n, now, true
 	}
 	switch {
 	case n == 0:
-		l.left, l.leftAt, l.gone, l.extraAt = 0, 0, 0, 0
-	case n < l.left && l.listed:
-		l.left, l.gone = n, 0
+		l.left, l.anyLeft = 0, false
+	case l.inherits:
+		l.leave(n)
+	case n < l.left && l.listed && now >= l.cameAt.Add(listAge):
+		l.left = n
 	case n < l.left:
-		l.left, l.gone = 0, 0
-	case !l.listed && now >= l.goneAt.Add(distrust):
-		l.gone = 0
-	default:
-		l.gone = min(l.gone, n-l.left)
+		l.left = 0
 	}
+	l.inherits = false
 	if l.left > 0 {
 		l.leftAt = now
 	}
-	return n - l.left - l.gone, true
+	return n - l.left, true
 }
 
 // aside is how long other consumers are left alone.
@@ -139,7 +146,7 @@ func (a *aside) lengthen(now deadline.Instant, before bool) {
 
 // consumerSeen takes in an event of RabbitMQ: a consumer that is not the keeper's has come.
 func (c *core) consumerSeen(now deadline.Instant) {
-	c.ages.lastOther, c.looks.changedAt = now, now
+	c.ages.lastOther, c.looks.changedAt, c.looks.cameAt = now, now, now
 	if c.looks.others == 0 {
 		c.looks.others = 1
 	}
@@ -164,8 +171,7 @@ func (c *core) standAside(now deadline.Instant, why reason) {
 
 // looked takes in the answer to a look that began in epoch.
 func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, why failure, text string, ok bool) {
-	l := &c.looks
-	l.asked = false
+	c.looks.asked = false
 	if !c.connected || c.state == Stopped {
 		return
 	}
@@ -173,46 +179,54 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 		c.lookFailed(now, why, text)
 		return
 	}
-	l.ready = ready
+	c.looks.ready = ready
 	if c.state == Observing && c.reason == noQueue {
 		c.enter(now, Observing, looking)
 	}
-	if (l.left > 0 || l.gone > 0 || l.leftAt != 0) && l.extraAt != 0 && now >= max(l.listAt, l.extraAt.Add(distrust)) {
-		l.listAt = now.Add(listAge)
+	if c.looks.wantList && c.looks.unsure() && now >= c.looks.changedAt.Add(listAge) {
+		c.looks.wantList = false
 		c.line.out = append(c.line.out, command{do: learn})
 	}
-	if c.state == Keeping || c.state == Releasing {
+	if c.taking() || c.state == Releasing {
 		c.lookedWhileHolding(now, epoch, consumers)
 		return
 	}
-	if l.inherits && ready > 0 {
+	if c.looks.inherits && ready > 0 {
 		c.ages.trustAt = now // what counts 0 may only have been restarted; this does not
 	}
+	c.looks.doubt = false
 	var sure bool
-	if l.others, sure = l.count(now, consumers, 0); sure {
-		l.goodAt = now
+	if c.looks.others, sure = c.looks.strangers(now, consumers, 0); sure {
+		c.looks.goodAt = now
 	}
-	if l.others > 0 {
+	if c.looks.others > 0 {
 		c.ages.lastOther = now
+	} else {
+		c.line.gone = 0
 	}
-	if ready == 0 && c.state != Observing && now < c.ages.lastOther.Add(distrust) {
+	if ready == 0 && c.state != Observing && now < c.ages.lastOther.Add(distrustZero) {
 		c.given.pass() // the others have taken all there was
 	}
-	switch {
-	case c.state == Observing && c.stale:
-		l.at = now.Add(time.Second)
-		c.line.out = append(c.line.out, command{do: learn})
-		return
-	case c.state == Observing && l.others > 0:
-		c.standAside(now, reason{Consumer, "other consumers are there"})
-	case c.state == StandingAside && l.others > 0:
-		c.aside.until = now.Add(c.aside.span)
-	case c.state == Observing || c.state == StandingAside && now >= c.aside.until:
-		c.beginKeeping(now)
-	case c.state == Refused && !c.refusal.sticky && ready < c.refusal.readyBelow:
-		c.enter(now, Observing, reason{Looking, "few enough messages"})
-		c.refusal.readyBelow = 0
-		l.at = now
+	switch c.state {
+	case Observing:
+		if c.stale {
+			c.looks.at = now.Add(time.Second)
+			c.line.out = append(c.line.out, command{do: learn})
+			return
+		}
+		if c.looks.others > 0 {
+			c.standAside(now, reason{Consumer, "other consumers are there"})
+		} else {
+			c.beginKeeping(now)
+		}
+	case StandingAside:
+		c.lookedAside(now)
+	case Refused:
+		if !c.refusal.sticky && c.refusal.readyBelow > 0 && ready < c.refusal.readyBelow {
+			c.enter(now, Observing, reason{Looking, "few enough messages"})
+			c.refusal.readyBelow = 0
+			c.looks.at = now
+		}
 	}
 	c.advance(now)
 }
@@ -236,8 +250,11 @@ func (c *core) forgetQueue(now deadline.Instant) {
 	c.loseAll(now)
 	c.given.forget()
 	c.ages.caughtUp, c.ages.drained, c.ages.backlog = false, now, 0
-	c.looks.others, c.looks.left, c.looks.leftAt, c.looks.gone = 0, 0, 0, 0
+	c.looks.others, c.looks.left, c.looks.anyLeft = 0, 0, false
 	c.restarted, c.stale = false, true
+	if c.state == Releasing {
+		c.released(now)
+	}
 	if c.state != Stopped && !c.refusal.sticky {
 		c.enter(now, Observing, noQueue)
 	}
@@ -245,37 +262,62 @@ func (c *core) forgetQueue(now deadline.Instant) {
 
 // lookedWhileHolding compares the number of consumers with that of the keeper's own, if the latter has not changed since the look began.
 func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers int) {
-	l := &c.looks
-	if s := c.line.tail(); c.taking() && s != nil && s.phase == live && consumers > 0 {
-		c.ages.looked(now, l.ready)
-		if since := c.ages.clearAt; c.ages.answered(now, l.askedAt, l.ready) {
+	if s := c.line.consumer; c.taking() && s != nil && s.phase == live && consumers > 0 {
+		c.ages.looked(now, c.looks.ready)
+		if since := c.ages.clearAt; c.ages.answered(now, c.looks.askedAt, c.looks.ready) {
 			c.line.held.doubt(&c.line, since)
 		}
-		if c.renewal.began != 0 {
-			l.by(now.Add(lookAgain))
-		}
 	}
-	if epoch != c.line.epoch || c.line.opening() || c.release.going { // a consumer of the keeper's may be counted or not
-		l.by(now.Add(lookAgain))
-		c.advance(now)
+	if s := c.line.consumer; epoch != c.line.epoch || s != nil && s.phase == opening { // its consumer may be counted or not
+		c.looks.at = now.Add(lookAgain)
 		return
 	}
-	others, ok := l.count(now, consumers, len(c.line.stretches))
-	switch {
-	case ok:
-		l.goodAt, l.others = now, others
-		if others == 0 {
-			break
+	others, ok := c.looks.strangers(now, consumers, c.line.own())
+	if !ok {
+		if c.looks.fewAt == 0 || consumers == 0 {
+			c.looks.fewAt = now
+		} else if now >= c.looks.fewAt.Add(distrustZero) {
+			c.loseAll(now)
 		}
-		if l.saw(now) {
-			c.standAside(now, reason{Consumer, "another consumer came"})
-		} else {
-			l.by(now.Add(lookSurely))
-		}
-	case consumers > 0 && now >= l.badAt.Add(distrust): // the queue was declared again
-		c.loseAll(now)
+		return
 	}
-	c.advance(now)
+	c.looks.fewAt, c.looks.goodAt = 0, now
+	c.looks.others, c.looks.doubt = others, false
+	if others == 0 || others > c.line.gone {
+		c.looks.doubtAt = 0
+	}
+	switch {
+	case others == 0:
+		c.looks.suspect = false
+		if c.looks.left == 0 {
+			c.line.gone = 0
+		}
+	case others <= c.line.gone && c.looks.mayBeGone(now, c.line.gone):
+		c.looks.others, c.looks.doubt = 0, true
+		c.looks.at = now.Add(lookSurely)
+		if c.looks.doubtAt == 0 {
+			c.looks.doubtAt = now
+		} else if now >= c.looks.doubtAt.Add(goneWithin) { // RabbitMQ's list may name an application's
+			c.looks.doubtAt = now
+			c.line.out = append(c.line.out, command{do: learn})
+		}
+	case !c.looks.glimpsed(now, c.line.gone == 0 && c.looks.left == 0) && !c.looks.suspect:
+		c.looks.suspect = true
+		c.looks.at = now.Add(lookSurely)
+	default:
+		c.looks.suspect = false
+		c.standAside(now, reason{Consumer, "another consumer came"})
+		c.advance(now)
+	}
+}
+
+func (c *core) lookedAside(now deadline.Instant) {
+	switch {
+	case c.looks.others > 0:
+		c.aside.until = now.Add(c.aside.span)
+	case now >= c.aside.until:
+		c.beginKeeping(now)
+	}
 }
 
 func (c *core) beginKeeping(now deadline.Instant) {
@@ -284,13 +326,13 @@ func (c *core) beginKeeping(now deadline.Instant) {
 		return
 	}
 	c.enter(now, Keeping, reason{NoConsumer, "no other consumer"})
-	c.aside.tookAt = now
-	c.beginTake(now, c.looks.ready)
+	c.beginTake(now)
 }
 
-// beginTake begins to take what is in the queue, about that many messages.
-func (c *core) beginTake(now deadline.Instant, ready int) {
+func (c *core) beginTake(now deadline.Instant) {
+	c.aside.tookAt = now
+	c.looks.suspect = false
+	c.rolls.compactBy(now.Add(compactEvery))
 	c.openAt = now
-	c.renewal.probeAt, c.renewal.spent = never, false
-	c.ages.begin(now, ready)
+	c.ages.begin(now, c.looks.ready)
 }

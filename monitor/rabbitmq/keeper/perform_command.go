@@ -20,9 +20,9 @@ func (s *session) perform(cmd command) {
 	case learn:
 		s.spawn(s.learn)
 	case consume:
-		s.startConsumer(cmd.stretch)
-	case drop:
-		s.drop(s.channels[cmd.stretch])
+		s.startConsumer(cmd)
+	case drop, shut:
+		s.drop(s.channels[cmd.stretch], cmd.do == drop)
 	default:
 		if c := s.channels[cmd.stretch]; c != nil { // nil: RabbitMQ has closed it
 			s.performOn(c, cmd)
@@ -35,18 +35,38 @@ func (s *session) performOn(c *channel, cmd command) {
 	switch cmd.do {
 	case giveBack:
 		_ = c.open.Load().Nack(cmd.tag, false, true)
+	case giveBackTo:
+		_ = c.open.Load().Nack(cmd.tag, true, true)
 	case giveBackAll:
 		s.spawn(func() { s.giveBackAll(c, cmd.stretch) })
+	case settle:
+		s.spawn(func() {
+			if c.roundTrip() == nil {
+				s.post(func(c *core, now deadline.Instant) { c.settled(now, cmd.stretch) })
+			}
+		})
 	case cancel:
-		s.spawn(func() { _ = c.open.Load().Cancel(c.tag, false) })
+		tag := c.tags[len(c.tags)-1]
+		s.spawn(func() { _ = c.cancel(tag) })
+	case replace:
+		_ = c.open.Load().Cancel(c.tags[cmd.consumption], true)
+		s.stay(c, cmd.consumption)
+	case stay:
+		s.stay(c, cmd.consumption)
+	case leave:
+		_ = c.open.Load().Cancel(c.tags[cmd.consumption], true)
 	}
 }
 
-func (s *session) startConsumer(stretch uint32) {
-	c := &channel{stretch: stretch, tag: ConsumerTag(s.k.o.Name, int(stretch))}
-	s.channels[stretch] = c
-	args := consumeArgs(s.facts, stretch)
-	s.spawn(func() { s.consume(c, stretch, s.k.o.PerChannel, args) })
+func (s *session) startConsumer(cmd command) {
+	c := s.channels[cmd.stretch]
+	if c == nil {
+		c = s.channelFor(cmd.stretch)
+	}
+	s.tags++
+	tag, facts, args := ConsumerTag(s.k.o.Name, s.tags), s.facts, consumeArgs(s.facts)
+	c.tags = append(c.tags, tag)
+	s.spawn(func() { s.consume(c, cmd.stretch, tag, cmd.prefetch, facts, args) })
 }
 
 // learn reads the facts of the queue.

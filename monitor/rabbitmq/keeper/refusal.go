@@ -6,6 +6,34 @@ import (
 	"curfew/broker/deadline"
 )
 
+// harm watches whether messages that are given back at their deadlines expire.
+// Each message counts once, and only if its deadline was worked out here.
+type harm struct {
+	at      deadline.Instant // when the present minute began
+	given   int              // messages given back since
+	came    int              // messages that have come back since
+	excused deadline.Instant // deadlines up to then may have been worked out before the queue's TTL was raised
+}
+
+// cameBack notes a message that did not expire at its deadline.
+func (h *harm) cameBack(r *remembered) {
+	if r.early == 0 && r.flags&doubtful == 0 && r.deadline > h.excused {
+		h.came++
+	}
+}
+
+// judge notes how many messages were given back for the first time. It returns the reason why keeping must end; "" if it need not.
+func (h *harm) judge(now deadline.Instant, first int) string {
+	if now.Sub(h.at) > harmWithin {
+		h.at, h.given, h.came = now, 0, 0
+	}
+	h.given += first
+	if h.came >= harmMessages && 2*h.came > h.given {
+		return fmt.Sprintf("%d of %d messages given back at their deadline came back within a minute", h.came, h.given)
+	}
+	return ""
+}
+
 // refusal is why nothing is held, and what ends that by itself.
 type refusal struct {
 	reason

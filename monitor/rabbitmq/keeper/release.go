@@ -4,67 +4,48 @@ import "curfew/broker/deadline"
 
 // release is the giving back of all that was held.
 type release struct {
-	going    bool  // everything is being given back
-	next     State // which follows. Keeping: everything is taken again at once (renewal)
+	next     State // which follows
 	why      reason
 	at       deadline.Instant // when it began
 	messages int              // how many were held then
 	last     Release          // the last one that has ended
 }
 
-// advanceRelease ends all consumers, and then gives everything back in the order of the queue, one stretch after another.
+// advanceRelease gives everything back in the order of the queue, one stretch after another.
 func (c *core) advanceRelease(now deadline.Instant) {
-	l := &c.line
-	if !l.close() {
-		return
-	}
-	if l.held.count > 0 {
-		l.forget(nil)
-	}
 	switch {
-	case len(l.stretches) == 0:
+	case c.line.consumer != nil:
+		c.line.cancelConsumer()
+	case len(c.line.stretches) > 0:
+		c.line.giveBackStretch(c.line.stretches[0])
+	default:
 		c.released(now)
-	case l.stretches[0].phase == sealed:
-		l.stretches[0].phase = returning
-		l.do(giveBackAll, l.stretches[0])
 	}
 }
 
 // beginRelease begins to give everything back; next is the state that follows.
 func (c *core) beginRelease(now deadline.Instant, next State, why reason) {
-	r := &c.release
-	r.next, r.why = next, why
+	c.release.next, c.release.why = next, why
 	if c.state == Releasing {
 		return
 	}
-	if c.state != Keeping && len(c.line.stretches) == 0 {
+	if !c.taking() && len(c.line.stretches) == 0 {
 		c.enter(now, next, why)
 		return
 	}
-	if !r.going {
-		r.at, r.messages = now, c.line.held.count
-	}
 	c.beginGap(now)
-	r.going = true
-	if next != Keeping {
-		c.enter(now, Releasing, why)
-	}
+	c.rolls.present = nil
+	c.release.at, c.release.messages = now, c.line.held.count
+	c.enter(now, Releasing, why)
 }
 
 func (c *core) released(now deadline.Instant) {
-	r := &c.release
-	r.going = false
-	c.looks.at = now
-	if r.next == Keeping {
-		c.renewal.began = r.at
-		c.beginTake(now, r.messages)
-		c.advance(now)
-		return
-	}
-	c.looks.gone = 0 // they are, when messages are held again
 	c.counts.Releases++
+	r := &c.release
 	r.last = Release{At: r.at, Took: now.Sub(r.at), Messages: r.messages, Code: r.why.code, Reason: r.why.text}
+	c.given.rolled = nil // nobody tells the keeper who takes them now
 	c.enter(now, r.next, r.why)
+	c.looks.at = now
 	if c.state == Observing {
 		c.refusal.retryAt = 0
 	}
@@ -78,7 +59,7 @@ func (c *core) stop(now deadline.Instant, why reason) {
 
 // refuse gives everything back and takes nothing until the refusal ends.
 func (c *core) refuse(now deadline.Instant, r refusal) {
-	if c.refusal.sticky && c.state != Keeping {
+	if c.refusal.sticky && !c.taking() {
 		return
 	}
 	c.refusal = r
@@ -96,7 +77,7 @@ func (c *core) allow(now deadline.Instant) {
 	if c.state != Refused {
 		return
 	}
-	c.refusal = refusal{}
+	c.refusal, c.harm = refusal{}, harm{}
 	c.enter(now, Observing, reason{Looking, "allowed by an operator"})
 	c.setFacts(now, c.facts)
 	c.looks.at = now
