@@ -335,7 +335,7 @@ func compile[D comparable](key string, args amqp.Table) *rule[D] {
 		if name == SQLArg {
 			text, _ := value.(string)
 			u.sql, _ = parseSQL(text) // CheckArgs has checked it
-			u.steps = len(text)
+			u.steps = 4 * len(text)   // LIKE compares each octet several times
 			continue
 		}
 		if name == matchArg || !withX && strings.HasPrefix(name, "x-") {

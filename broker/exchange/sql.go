@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"curfew/broker/amqp"
 )
@@ -22,13 +23,15 @@ import (
 // are values of different types when they are compared: neither the predicate nor its NOT is true.
 const SQLArg = "x-sql-filter"
 
+// SQLFootprint is how much memory a compiled expression takes at most, in bytes.
+func SQLFootprint(args amqp.Table) int64 {
+	text, _ := args[SQLArg].(string)
+	return 128 * int64(min(len(text), maxSQL))
+}
+
 const (
 	maxSQL  = 1024 // octets of an expression, as in Service Bus
-	maxLike = 4096 // octets of a text that LIKE compares: a longer one is unknown
-	maxAny  = 32   // signs % in an expression: the work is their number by the length of the text
-
-	// SQLBytes is how much memory a compiled expression takes at most, for each octet.
-	SQLBytes = 128
+	maxLike = 512  // octets of a text that LIKE compares: a longer one is unknown
 )
 
 // truth is of three values: NOT is its negation, AND the least, OR the greatest.
@@ -57,12 +60,9 @@ var systemNames = []string{"CorrelationId", "MessageId", "To", "ReplyTo", "Label
 
 var sqlTokens = regexp.MustCompile(`^(?:'(?:[^']|'')*'|\[[^\]]+\]|"[^"]+"|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[A-Za-z_$][\w$]*|<>|!=|[<>]=|[-=<>(),.])`)
 
-var likePattern = strings.NewReplacer("%", ".*", "_", ".")
-
 // sqlParser parses an expression by recursive descent: each method takes what it parses from rest.
 type sqlParser struct {
 	text, rest string
-	any        int   // signs % until here
 	err        error // the first one
 }
 
@@ -303,22 +303,42 @@ func (p *sqlParser) name() string {
 // like compares with a pattern, in which % is any text and _ any character.
 func (p *sqlParser) like(a operand) predicate {
 	token := p.next()
-	if token == "" || token[0] != '\'' {
-		p.fail("a pattern between single quotes")
+	if token == "" || token[0] != '\'' || !utf8.ValidString(token) {
+		p.fail("a pattern in UTF-8 between single quotes")
 		return nil
 	}
-	alike, err := regexp.Compile("(?s)^" + likePattern.Replace(regexp.QuoteMeta(unquoted(token))) + "$")
-	if p.any += strings.Count(token, "%"); p.any > maxAny {
-		p.fail(fmt.Sprintf("not more than %d signs %%", maxAny))
-	}
-	if err != nil {
-		p.fail("a pattern in UTF-8")
-	}
+	pattern := unquoted(token)
 	return func(h amqp.Table) truth {
 		s, is := a(h).(string)
 		if !is || len(s) > maxLike {
 			return unknown
 		}
-		return truthOf(alike.MatchString(s))
+		return truthOf(alike(s, pattern))
 	}
+}
+
+// alike reports whether a text is as a pattern says. The work is at most the length of the one by that of the other: where the text differs, only the
+// last % is tried again, one character later.
+func alike(s, pattern string) bool {
+	i, j := 0, 0
+	from, after := 0, -1 // where the text of the last % ends, and what comes after it in the pattern
+	for i < len(s) {
+		switch {
+		case j < len(pattern) && pattern[j] == '%':
+			j++
+			from, after = i, j
+		case j < len(pattern) && pattern[j] == '_':
+			_, size := utf8.DecodeRuneInString(s[i:])
+			i, j = i+size, j+1
+		case j < len(pattern) && pattern[j] == s[i]:
+			i, j = i+1, j+1
+		case after < 0:
+			return false
+		default:
+			_, size := utf8.DecodeRuneInString(s[from:])
+			from += size
+			i, j = from, after
+		}
+	}
+	return strings.Trim(pattern[j:], "%") == ""
 }

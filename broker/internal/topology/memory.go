@@ -112,6 +112,5 @@ func (x *Exchange) footprint() int64 {
 }
 
 func bindingFootprint(key string, args amqp.Table) int64 {
-	expression, _ := args[exchange.SQLArg].(string)
-	return bindingBytes + int64(len(key)) + args.Footprint() + exchange.SQLBytes*int64(len(expression))
+	return bindingBytes + int64(len(key)) + args.Footprint() + exchange.SQLFootprint(args)
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"curfew/broker/access"
 	"curfew/broker/operate"
@@ -108,7 +109,7 @@ func (a *API) command(op *operate.Op) *cobra.Command {
 		c.ValidArgsFunction = Arguments(complete...)
 	}
 	a.AddFlags(c, op)
-	if ofOneVHost(op.Routes[0]) && slices.ContainsFunc(op.Routes, func(route string) bool { return strings.HasPrefix(route, "GET ") && !ofOneVHost(route) }) {
+	if ofAllVHosts(op) {
 		AllVHosts(c)
 	}
 	switch {
@@ -126,6 +127,11 @@ func (a *API) command(op *operate.Op) *cobra.Command {
 }
 
 func ofOneVHost(route string) bool { return strings.Contains(route, "{vhost}") }
+
+// ofAllVHosts reports whether a list can be one of all virtual hosts.
+func ofAllVHosts(op *operate.Op) bool {
+	return ofOneVHost(op.Routes[0]) && slices.ContainsFunc(op.Routes, func(route string) bool { return strings.HasPrefix(route, "GET ") && !ofOneVHost(route) })
+}
 
 // allVHosts is the flag that makes a list one of all virtual hosts.
 const allVHosts = "all-vhosts"
@@ -193,6 +199,16 @@ func exampleOf(op *operate.Op) string {
 
 // addVariant makes a command do another operation if the flag is given that names it.
 func (a *API) addVariant(c *cobra.Command, op *operate.Op) {
+	var without []string // flags that the other operation has alone
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		has := slices.ContainsFunc(flagsOf(op), func(o operate.Field) bool {
+			name, _, _ := strings.Cut(o.Flag, ",")
+			return name == f.Name
+		})
+		if !has && f.Name != "watch" && !(f.Name == allVHosts && ofAllVHosts(op)) {
+			without = append(without, f.Name)
+		}
+	})
 	c.Flags().Bool(op.Variant, false, lowered(op.Title))
 	a.AddFlags(c, op)
 	names, _ := op.Arguments()
@@ -201,6 +217,11 @@ func (a *API) addVariant(c *cobra.Command, op *operate.Op) {
 		if chosen, err := cmd.Flags().GetBool(op.Variant); err == nil && chosen {
 			if len(args) > len(names) {
 				return Usagef("--%s takes no %s", op.Variant, args[len(args)-1])
+			}
+			for _, name := range without {
+				if cmd.Flags().Changed(name) {
+					return Usagef("--%s does not go with --%s", op.Variant, name)
+				}
 			}
 			return a.run(cmd, op, args)
 		}

@@ -59,8 +59,10 @@ func (d *deadLetters) groups() *cobra.Command {
 					fmt.Fprintln(cmd.ErrOrStderr(), parkedHint(args[0], &g))
 				}
 				row := []string{cli.OrDash(g.Reason), cli.OrDash(g.Queue), cli.OrDash(g.Exchange), strconv.Itoa(g.Messages)}
-				if byType {
+				if byType && g.Type != nil {
 					row = slices.Insert(row, 3, cli.OrDash(*g.Type))
+				} else if byType {
+					return errors.New("this Curfew is too old to tell types apart")
 				}
 				for _, n := range g.Ages {
 					row = append(row, strconv.Itoa(n))

@@ -62,6 +62,7 @@ func (c *core) putAside(now deadline.Instant, e *held) {
 // isBack takes a message that has come again out of those that are aside, and its due time out of those remembered.
 func (c *core) isBack(e *held) {
 	if was := c.aside[e.due]; was != nil && was.fingerprint == e.fingerprint {
+		e.stamped = was.stamped
 		c.forget(was)
 	}
 	if e.known == ByStamp && c.remembered[e.fingerprint] != nil {
@@ -134,7 +135,7 @@ func (c *core) bearing(id string, until deadline.Instant, older bool) *held {
 		case older && (e.stamped == 0 || e.stamped > until):
 			continue
 		case e.channel != nil:
-			c.settle(e, true)
+			c.endHere(e)
 		default:
 			c.forget(e)
 			tombstone.targets++
@@ -170,10 +171,11 @@ func (c *core) readTombstone(e *held) {
 	}
 }
 
-// tombstoneFor returns the tombstone for a message that has come back; nil: there is none by somebody who may cancel it.
-func (c *core) tombstoneFor(m *message) *held {
+// tombstoneFor returns the tombstone for a message that has come back; nil: there is none by somebody who may cancel it, or the message is younger. One
+// without a stamp was never put aside, unless this Curfew has, and RabbitMQ has not heard it: otherwise it was on its way here when the connection was lost.
+func (c *core) tombstoneFor(e *held, m *message) *held {
 	t := c.tombstones[m.id]
-	if t == nil || !m.returned || m.stamped > t.since || c.cancel == cluster.CancelSameUser && (m.user == "" || t.user != m.user) && t.user != c.self {
+	if t == nil || !m.returned || e.stamped > t.since || e.stamped == 0 && (e.known != ByMemory || t.targets == 0) || c.cancel == cluster.CancelSameUser && (m.user == "" || t.user != m.user) && t.user != c.self {
 		return nil
 	}
 	return t
@@ -181,7 +183,7 @@ func (c *core) tombstoneFor(m *message) *held {
 
 // endOne acknowledges a message that a tombstone is for.
 func (c *core) endOne(e, tombstone *held) {
-	c.settle(e, true)
+	c.endHere(e)
 	if tombstone.targets--; tombstone.targets > 0 {
 		return
 	}

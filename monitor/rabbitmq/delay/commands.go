@@ -147,7 +147,7 @@ func (c *core) end(id string, as Outcome) Outcome {
 	}
 	before := c.outcome(id)
 	for ; e != nil; e = c.byID[id] {
-		c.settle(e, true)
+		c.endHere(e)
 		c.acked++
 	}
 	if before == TooLate { // the first of several
@@ -155,6 +155,24 @@ func (c *core) end(id string, as Outcome) Outcome {
 	}
 	c.note(id, as)
 	return as
+}
+
+// ending is a message that was cancelled or replaced. Its id may be used again, so it is known by what it is and when it was put aside, 0 for never.
+type ending struct {
+	fingerprint uint64
+	stamped     deadline.Instant
+}
+
+// endHere acknowledges a message that is cancelled or replaced. It comes again if the connection is lost before RabbitMQ has heard that.
+func (c *core) endHere(e *held) {
+	c.settle(e, true)
+	c.ended[0][ending{e.fingerprint, e.stamped}] = true
+}
+
+// hasEnded reports whether a message that has come back was cancelled or replaced lately.
+func (c *core) hasEnded(e *held, m *message) bool {
+	was := ending{e.fingerprint, m.stamped}
+	return c.ended[0][was] || c.ended[1][was]
 }
 
 // reschedule changes when the waiting messages with an id are due.

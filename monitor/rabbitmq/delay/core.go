@@ -114,6 +114,8 @@ type core struct {
 	remembered map[uint64]*dueTimes  // of messages that may come again, by fingerprint
 	recent     []recentDue           // of messages that were discarded a moment ago: RabbitMQ may not have heard
 	outcomes   [2]map[string]Outcome // of messages with an id; the second one is older
+	ended      [2]map[ending]bool    // the messages that were cancelled or replaced lately: RabbitMQ may not have heard; the second one is older
+	endedAt    deadline.Instant      // since when the first one is
 
 	last     deadline.Instant // the last receipt
 	backlog  int              // messages that were ready at the start and have not come
@@ -129,12 +131,12 @@ type core struct {
 func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *core {
 	return &core{queue: queue, ttl: -1, cancel: cancel, isDelay: isDelay, byID: map[string]*held{}, remembered: map[uint64]*dueTimes{}, awaited: map[string]int{},
 		aside: map[deadline.Instant]*held{}, free: map[deadline.Instant]deadline.Instant{}, tombstones: map[string]*held{},
-		outcomes: [2]map[string]Outcome{{}, {}}}
+		outcomes: [2]map[string]Outcome{{}, {}}, ended: [2]map[ending]bool{{}, {}}}
 }
 
 // begin starts over on a new connection, with that many messages ready.
 func (c *core) begin(now deadline.Instant, ready int) {
-	c.last, c.backlog, c.caughtUp = max(c.last, now), ready, ready == 0
+	c.last, c.backlog, c.caughtUp, c.endedAt = max(c.last, now), ready, ready == 0, now
 	c.publishAgain()
 }
 
@@ -169,11 +171,11 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 	if m.returned {
 		c.isBack(e)
 	}
-	if tombstone := c.tombstoneFor(m); tombstone != nil {
+	if tombstone := c.tombstoneFor(e, m); tombstone != nil {
 		c.endOne(e, tombstone)
 		return
 	}
-	if m.returned && m.id != "" && (c.outcome(m.id) == Cancelled || c.outcome(m.id) == Replaced) {
+	if m.returned && c.hasEnded(e, m) {
 		c.settle(e, true) // the acknowledgement was lost
 		return
 	}
@@ -281,6 +283,9 @@ func (c *core) unlist(e *held) {
 
 // tick discards what is due, and ends the patience of commands.
 func (c *core) tick(now deadline.Instant) {
+	if now >= c.endedAt.Add(2*recentFor) {
+		c.ended, c.endedAt = [2]map[ending]bool{{}, c.ended[0]}, now
+	}
 	if len(c.recent) > 0 && c.recent[0].at < now.Add(-2*recentFor) {
 		from := slices.IndexFunc(c.recent, func(r recentDue) bool { return r.at >= now.Add(-recentFor) })
 		if from < 0 {

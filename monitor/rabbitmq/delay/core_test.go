@@ -501,3 +501,54 @@ func TestTombstoneTwice(t *testing.T) {
 	back(spoof, len(stamps)-1)
 	require.Equal(t, []string{"-a", "-spoof"}, out(spoof), "it is Curfew's own only from Curfew's user")
 }
+
+// TestIdUsedAgain: who cancels a message and publishes another one with its id gets that, although the connection or Curfew is lost between them.
+func TestIdUsedAgain(t *testing.T) {
+	hour := amqp091.Table{"x-delay": int64(3_600_000)}
+	begin := func(now deadline.Instant) *story {
+		s := newStory(t, cluster.CancelAny)
+		s.c.putsAside, s.c.self, s.now = true, "curfew", now
+		return s
+	}
+	back := func(s *story, stamp string) {
+		again := published("a", amqp091.Table{"x-delay": int64(3_600_000), "n": stamp})
+		if stamp != "" {
+			again.Headers[stampHeader] = stamp
+		}
+		again.Redelivered = true
+		s.deliver(again)
+	}
+	s := begin(deadline.FromUnixMilli(1e12))
+	s.deliver(published("a", hour))
+	first := s.c.out[0].stamp
+	s.now = s.now.Add(time.Second)
+	require.Equal(t, Cancelled, s.c.cancelHere(s.now, "a"))
+	until := s.c.tombstones["a"].since
+	s.now = s.now.Add(time.Second)
+	s.deliver(published("a", amqp091.Table{"x-delay": int64(3_600_000), "n": "second"}))
+	second := s.c.out[len(s.c.out)-1].stamp
+	s.c.lose(nil) // RabbitMQ has not heard that it is to be put aside
+	s.c.begin(s.now, 0)
+	s.c.out = nil
+	again := published("a", amqp091.Table{"x-delay": int64(3_600_000), "n": "second"})
+	again.Redelivered = true
+	s.deliver(again)
+	require.Len(t, s.c.out, 1)
+	require.NotZero(t, s.c.out[0].aside, "it is put aside once more")
+
+	other := begin(s.now.Add(58 * time.Minute))
+	tombstone := published("tombstone", amqp091.Table{"x-cancel": "a", beforeHeader: int64(until)})
+	tombstone.UserId = "curfew"
+	other.deliver(tombstone)
+	back(other, "") // it was on its way to the first when that died
+	require.Len(t, other.c.out, 1)
+	require.NotZero(t, other.c.out[0].aside, "it is not what was cancelled")
+	other.c.out = nil
+	other.now = other.now.Add(2 * time.Minute)
+	back(other, first)
+	require.Equal(t, []string{"-a", "-tombstone"}, other.after(0))
+	back(other, second)
+	require.Equal(t, []string{"+a"}, other.after(time.Minute), "not what was cancelled, whose id it has")
+	back(other, first)
+	require.Equal(t, []string{"-a"}, other.after(0), "RabbitMQ has not heard that it was acknowledged")
+}
