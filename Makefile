@@ -19,6 +19,8 @@ RACED    = $(GO) test -race -vet=off -timeout 20m
 SCHEDULED = $(RELEASED) -tags schedule -run '^TestSchedule' ./broker/store
 UNIT     = $(shell $(GO) list ./... | grep -v /integration)
 INTEGRATION = $(shell $(GO) list ./integration/...)
+# Packages without goroutines, where the race detector has nothing to see, and the one that writes the reference.
+PURE     = $(addprefix curfew/,broker/amqp broker/amqp10 broker/exchange broker/policy broker/queue cmd/internal/reference)
 
 # Of ./integration, the tests that run the broker within the test's process: the race detector watches it there.
 IN_PROCESS = ^Test(Login|RefusedLoginOnTheWire|Permissions|WhatEndsConnections|LimitsOfUsersAndVHosts|DefinitionsGoBothWays|Policies|ExpirationPage|Stories)$$
@@ -56,7 +58,7 @@ $(LINT): # built once, with Go alone
 	GOBIN=$(CURDIR)/.cache/bin CGO_ENABLED=0 $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	mv .cache/bin/golangci-lint $@
 
-test: deps $(LINT) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (12 minutes)
+test: deps $(LINT) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (20 minutes)
 	$(MAKE) --no-print-directory -j3 .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long
 	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH)
 
@@ -64,7 +66,7 @@ test: deps $(LINT) ## everything, with the race detector, against real Redis, Ra
 # milliseconds is not among them, nor what is in WITH (test-privileged, or nothing): amqp091-go's suite hangs where it is kept waiting. Where they
 # compete, RabbitMQ's have three quarters of the processors: its nodes fail in ways of their own when they are starved.
 .test-units:
-	CRASH_POINTS=some SIMULATION_SEEDS=25 nice -n 5 $(RACED) -skip '$(LONG)' $(UNIT) ./integration/simulation
+	CRASH_POINTS=some SIMULATION_SEEDS=12 nice -n 5 $(RACED) -skip '$(LONG)' $(filter-out $(PURE),$(UNIT)) ./integration/simulation
 .test-rabbitmq:
 	$(RELEASED) -parallel 6 ./integration/rabbitmq
 .test-in-process:
@@ -76,6 +78,7 @@ test: deps $(LINT) ## everything, with the race detector, against real Redis, Ra
 .test-faults:
 	$(RELEASED) -parallel 6 -skip '$(PRIVILEGED)|^TestNeighbour$$' ./integration/faults
 .test-long:
+	$(RELEASED) $(PURE)
 	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor/forecast ./scheduler/memstore
 	$(SCHEDULED)
 .test-quietly:
