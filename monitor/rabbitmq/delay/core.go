@@ -114,7 +114,7 @@ type core struct {
 	remembered map[uint64]*dueTimes  // of messages that may come again, by fingerprint
 	recent     []recentDue           // of messages that were discarded a moment ago: RabbitMQ may not have heard
 	outcomes   [2]map[string]Outcome // of messages with an id; the second one is older
-	ended      [2]map[ending]bool    // the messages that were cancelled or replaced lately: RabbitMQ may not have heard; the second one is older
+	ended      [2]map[ending]bool    // the messages that were cancelled or replaced in the last minutes: RabbitMQ may not have heard; the second one is older
 	endedAt    deadline.Instant      // since when the first one is
 
 	last     deadline.Instant // the last receipt
