@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"curfew/broker/access"
 	"curfew/broker/operate"
@@ -195,38 +194,6 @@ func exampleOf(op *operate.Op) string {
 		parts = append(parts, op.Field(name).Eg)
 	}
 	return strings.Join(parts, " ")
-}
-
-// addVariant makes a command do another operation if the flag is given that names it.
-func (a *API) addVariant(c *cobra.Command, op *operate.Op) {
-	var without []string // flags that the other operation has alone
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		has := slices.ContainsFunc(flagsOf(op), func(o operate.Field) bool {
-			name, _, _ := strings.Cut(o.Flag, ",")
-			return name == f.Name
-		})
-		if !has && f.Name != "watch" && !(f.Name == allVHosts && ofAllVHosts(op)) {
-			without = append(without, f.Name)
-		}
-	})
-	c.Flags().Bool(op.Variant, false, lowered(op.Title))
-	a.AddFlags(c, op)
-	names, _ := op.Arguments()
-	other := c.RunE
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if chosen, err := cmd.Flags().GetBool(op.Variant); err == nil && chosen {
-			if len(args) > len(names) {
-				return Usagef("--%s takes no %s", op.Variant, args[len(args)-1])
-			}
-			for _, name := range without {
-				if cmd.Flags().Changed(name) {
-					return Usagef("--%s does not go with --%s", op.Variant, name)
-				}
-			}
-			return a.run(cmd, op, args)
-		}
-		return other(cmd, args)
-	}
 }
 
 func lowered(sentence string) string { return strings.ToLower(sentence[:1]) + sentence[1:] }

@@ -1,10 +1,10 @@
-// Package plan computes how the deadlines of each queue of a RabbitMQ can be kept, what that
+// Package plan computes how the deadlines of each queue of RabbitMQ can be kept, what that
 // costs, and what an operator has to set up for it. It changes nothing: it computes from an
 // inventory and prints.
 //
 //	Inventory, exchanges, bindings ──► New ──► Plan: a row for each queue
 //	                                     │
-//	                                     └──► Setup ──► definitions, or a script for rabbitmqctl
+//	                                     └──► Setup ──► definitions, a script that imports them, or resources for Kubernetes
 //
 // # Rights
 //
