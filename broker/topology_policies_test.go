@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -423,6 +424,40 @@ func TestBacklogOverManyPages(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, broker.BacklogEffect{Queues: 1, Earlier: 3000, Names: []string{"q"}}, done)
 	require.Len(t, x.deadlines(), 3000)
+}
+
+// The deadlines of others do not wait until very many messages have another: a policy goes no further ahead of the monitor than it follows,
+// and none of its events is lost.
+func TestBacklogWaitsForTheMonitor(t *testing.T) {
+	x := newTestBroker(t, broker.Options{})
+	x.queue("q", nil)
+	x.deadlines() // the monitor is there
+	const messages = 300_000
+	p, m := x.vh.OwnPublisher(), &broker.Publication{RoutingKey: []byte("q"), Properties: new(amqp.Properties).Append(nil)}
+	for range messages {
+		if p.Pending() == 1024 {
+			p.Flush(nil)
+		}
+		_, err := p.Add(m)
+		require.NoError(t, err)
+	}
+	p.Flush(nil)
+	var followed sync.WaitGroup
+	followed.Go(func() {
+		events := make([]deadline.Event, 1024)
+		for taken := 0; taken < messages; {
+			n, lagged, err := x.b.Deadlines().Events(t.Context(), events)
+			if !assert.NoError(t, err) || !assert.False(t, lagged, "some were lost after %d", taken) {
+				return
+			}
+			taken += n
+			time.Sleep(time.Millisecond) // it has other things to do
+		}
+	})
+	_, done, err := x.vh.Policies.SetForBacklog(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(600_000)}})
+	require.NoError(t, err)
+	require.Equal(t, messages, done.Earlier)
+	followed.Wait()
 }
 
 func (x *testBroker) clear(name string) {
