@@ -33,7 +33,7 @@ PRIVILEGED = ^Test(Amqp091Own|AzureOwn|DiskFull|DiskFails|DiskStandsStill|Suspen
 LONG = ^Test(LookAtTheCeilings|TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|HostileBodies|ForecastComesTrue|TreeLikeASet|ATTLThatWasRaised|DeadlinesByAnotherClock|MixedTTLsExpireInTimeAndTheRestStaysInOrder|GenerationsKeepTheOrder|EqualMessagesAfterOthersWereConsumed)$$
 
 .DEFAULT_GOAL := help
-.PHONY: .test-quietly .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image rabbitmq-plugin release release-check set-version clean
+.PHONY: .test-quietly .test-rest .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image rabbitmq-plugin release release-check set-version clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,7 +61,8 @@ $(LINT): # built once, with Go alone
 
 test: deps $(LINT) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (20 minutes)
 	$(MAKE) --no-print-directory -j3 .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long
-	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH)
+	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH) .test-rest
+	$(RELEASED) -run '^TestNeighbour$$' ./integration/faults
 
 # Three of these run at a time: the unit tests keep the processors busy, those beside RabbitMQ mostly wait for its nodes. What measures lateness in
 # milliseconds is not among them, nor what is in WITH (test-privileged, or nothing): amqp091-go's suite hangs where it is kept waiting. Where they
@@ -83,8 +84,9 @@ test: deps $(LINT) ## everything, with the race detector, against real Redis, Ra
 	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor/forecast ./monitor/rabbitmq/keeper ./scheduler/memstore
 	$(SCHEDULED)
 .test-quietly:
-	$(RELEASED) -p 1 -parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)|^TestSimulation' $(filter-out %/rabbitmq %/faults,$(INTEGRATION))
-	$(RELEASED) -run '^TestNeighbour$$' ./integration/faults
+	$(RELEASED) -parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)' ./integration
+.test-rest:
+	$(RELEASED) -p 1 -parallel 6 -skip '$(PRIVILEGED)|^TestSimulation' $(filter-out %/integration %/rabbitmq %/faults,$(INTEGRATION))
 
 test-privileged: deps ## the tests that need root with CAP_SYS_ADMIN and loop devices: disks that fill, fail or stand still, other clocks, packages
 	$(RELEASED) -p 2 -run '$(PRIVILEGED)' ./integration ./integration/faults ./integration/pages

@@ -22,7 +22,7 @@ const (
 	warmUp    = 300 * time.Millisecond
 	calmFor   = time.Second
 	breath    = 100 * time.Millisecond // between, so that what began in the calm has ended
-	strikeFor = 3 * time.Second
+	strikeFor = 2 * time.Second
 	drainFor  = 10 * time.Second
 
 	stalledMost    = 0.3 // of an attack's time; above it the run says little
