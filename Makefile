@@ -22,6 +22,7 @@ INTEGRATION = $(shell $(GO) list ./integration/...)
 # Packages without goroutines, where the race detector has nothing to see, and those of commands, pages and the reference, whose tests run a broker that it
 # watches elsewhere: in cmd/internal/node, and beneath.
 PURE     = $(addprefix curfew/,broker/amqp broker/amqp10 broker/exchange broker/policy broker/queue cmd/internal/commands cmd/internal/dashboard cmd/internal/reference)
+THREADED = $(filter-out $(PURE),$(UNIT))
 
 # Of ./integration, the tests that run the broker within the test's process, where others may keep the machine busy.
 IN_PROCESS = ^Test(Login|RefusedLoginOnTheWire|Permissions|WhatEndsConnections|LimitsOfUsersAndVHosts|DefinitionsGoBothWays|Policies|ExpirationPage|Stories)$$
@@ -33,7 +34,7 @@ PRIVILEGED = ^Test(Amqp091Own|AzureOwn|DiskFull|DiskFails|DiskStandsStill|Suspen
 LONG = ^Test(LookAtTheCeilings|TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|HostileBodies|ForecastComesTrue|TreeLikeASet|ATTLThatWasRaised|DeadlinesByAnotherClock|MixedTTLsExpireInTimeAndTheRestStaysInOrder|GenerationsKeepTheOrder|EqualMessagesAfterOthersWereConsumed)$$
 
 .DEFAULT_GOAL := help
-.PHONY: .test-quietly .test-rest .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image rabbitmq-plugin release release-check set-version clean
+.PHONY: .test-quietly .test-rest .test-broker .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image rabbitmq-plugin release release-check set-version clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,15 +61,17 @@ $(LINT): # built once, with Go alone
 	mv .cache/bin/golangci-lint $@
 
 test: deps $(LINT) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (20 minutes)
-	$(MAKE) --no-print-directory -j3 .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long
+	$(MAKE) --no-print-directory -j3 .test-broker .test-rabbitmq .test-in-process .test-units .test-release .test-faults .test-kubernetes .test-long
 	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH) .test-rest
 	$(RELEASED) -run '^TestNeighbour$$' ./integration/faults
 
 # Three of these run at a time: the unit tests keep the processors busy, those beside RabbitMQ mostly wait for its nodes. What measures lateness in
 # milliseconds is not among them, nor what is in WITH (test-privileged, or nothing): amqp091-go's suite hangs where it is kept waiting. Where they
 # compete, RabbitMQ's have three quarters of the processors: its nodes fail in ways of their own when they are starved.
+.test-broker:
+	CRASH_POINTS=some nice -n 5 $(RACED) -skip '$(LONG)' $(filter curfew/broker%,$(THREADED))
 .test-units:
-	CRASH_POINTS=some SIMULATION_SEEDS=12 nice -n 5 $(RACED) -skip '$(LONG)' $(filter-out $(PURE),$(UNIT)) ./integration/simulation
+	SIMULATION_SEEDS=12 nice -n 5 $(RACED) -skip '$(LONG)' $(filter-out curfew/broker%,$(THREADED)) ./integration/simulation
 .test-rabbitmq:
 	$(RELEASED) -parallel 6 ./integration/rabbitmq
 .test-in-process:
