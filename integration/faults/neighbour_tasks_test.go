@@ -51,7 +51,7 @@ func tenantTasks() (list []attack) {
 		}
 		for i := range h.tasks {
 			a := h.attack("most-"+h.name+"-"+h.tasks[i].name, h.most, h.tasks[i:i+1])
-			a.memory = h.memory
+			a.memory, a.lasts = h.memory, max(a.lasts, 5*time.Second) // it may take that long
 			list = append(list, a)
 		}
 	}
