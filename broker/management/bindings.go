@@ -14,6 +14,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/operate"
 	"curfew/broker/operate/admin"
 )
 
@@ -172,12 +173,14 @@ func bind(r *request) error {
 	if err != nil {
 		return err
 	}
-	if b.RoutingKey, err = f.Text("routing_key", ""); err != nil {
+	of, err := operate.Read[struct {
+		Key       string        `json:"routing_key"`
+		Arguments operate.Table `json:"arguments"`
+	}](f)
+	if err != nil {
 		return err
 	}
-	if b.Args, err = f.Table("arguments"); err != nil {
-		return err
-	}
+	b.RoutingKey, b.Args = of.Key, of.Arguments
 	name := admin.BindingNamed(r.Param("vhost"), &b)
 	if _, err := admin.Bind.Do(r.Context(), r.Operations.Access, r.Actor, admin.Binding{
 		VHost: name.VHost, Source: name.Source, Destination: name.Destination, Type: name.Type, Key: name.Key, Arguments: b.Args,

@@ -2,7 +2,6 @@ package management
 
 import (
 	"math"
-	"slices"
 
 	"curfew/broker/management/rest"
 
@@ -12,21 +11,20 @@ import (
 	"curfew/broker/queue"
 )
 
-// fetch has the parameters of a get.
+// fetch is the body of a get.
 type fetch struct {
-	count    int
-	noAck    bool
-	after    broker.Settlement // of what was not acked when it was taken
-	encoding string
-	truncate int // <0: whole
+	Mode     string `json:"ackmode"`
+	Encoding string `json:"encoding" default:"auto"`
+	Count    int    `json:"count"`                 // <0: all messages, as in RabbitMQ
+	Truncate int    `json:"truncate" default:"-1"` // <0: whole
 }
 
 // ackModes has how each mode settles the messages.
-var ackModes = map[string]fetch{
-	"ack_requeue_true":     {after: broker.PutBack},
-	"reject_requeue_true":  {after: broker.PutBack},
-	"ack_requeue_false":    {noAck: true},
-	"reject_requeue_false": {after: broker.Reject},
+var ackModes = map[string]operate.GetRequest{
+	"ack_requeue_true":     {After: broker.PutBack},
+	"reject_requeue_true":  {After: broker.PutBack},
+	"ack_requeue_false":    {NoAck: true},
+	"reject_requeue_false": {After: broker.Reject},
 }
 
 // getMessages takes messages from the queue, and puts them back or not, as the mode says.
@@ -35,22 +33,31 @@ func getMessages(r *request) error {
 	if err != nil {
 		return err
 	}
-	want, err := readFetch(f)
+	want, err := operate.Read[fetch](f)
 	if err != nil {
 		return err
 	}
+	get, known := ackModes[want.Mode]
+	if !known {
+		return rest.Bad("Unsupported ackmode. Please use ack_requeue_true, reject_requeue_true, ack_requeue_false or reject_requeue_false.")
+	}
+	if err := checkEncoding(want.Encoding); err != nil {
+		return err
+	}
+	get.Queue, get.Count, get.Memory = r.QueueNamed(), want.Count, r.Account
+	if want.Count < 0 {
+		get.Count = math.MaxInt
+	}
 	list := []object{}
-	err = r.Operations.Get(r.Context(), r.Actor, operate.GetRequest{
-		Queue: r.QueueNamed(), Count: want.count, NoAck: want.noAck, After: want.after, Memory: r.Account,
-	}, func(d *broker.Delivery) {
+	err = r.Operations.Get(r.Context(), r.Actor, get, func(d *broker.Delivery) {
 		m := rest.Message{
 			Exchange: string(d.Message.Exchange), RoutingKey: string(d.Message.RoutingKey), Redelivered: d.Redelivered,
 			Properties: d.Message.Properties, Body: d.Message.Body, Bytes: len(d.Message.Body),
 		}
-		if want.truncate >= 0 {
-			m.Body = m.Body[:min(want.truncate, m.Bytes)]
+		if want.Truncate >= 0 {
+			m.Body = m.Body[:min(want.Truncate, m.Bytes)]
 		}
-		o := m.Object(want.encoding)
+		o := m.Object(want.Encoding)
 		o["message_count"] = d.Ready
 		list = append(list, o)
 	})
@@ -68,43 +75,22 @@ func prefixed(err error) error {
 	return err
 }
 
-func readFetch(f rest.Fields) (fetch, error) {
-	mode, err := f.Text("ackmode", "")
-	if err != nil {
-		return fetch{}, err
+func checkEncoding(encoding string) error {
+	if encoding != "auto" && encoding != "base64" {
+		return rest.Bad("Unsupported encoding. Please use auto or base64.")
 	}
-	want, ok := ackModes[mode]
-	if !ok {
-		return fetch{}, rest.Bad("Unsupported ackmode. Please use ack_requeue_true, reject_requeue_true, ack_requeue_false or reject_requeue_false.")
-	}
-	if want.encoding, err = readEncoding(f); err != nil {
-		return fetch{}, err
-	}
-	count, err := f.Integer("count", 0)
-	if err != nil {
-		return fetch{}, err
-	}
-	truncate, err := f.Integer("truncate", -1)
-	want.count, want.truncate = int(count), int(truncate)
-	if count < 0 { // all messages, as in RabbitMQ
-		want.count = math.MaxInt
-	}
-	return want, err
+	return nil
 }
 
-func readEncoding(f rest.Fields) (string, error) {
-	e, err := f.Text("encoding", "auto")
-	if err == nil && e != "auto" && e != "base64" {
-		err = rest.Bad("Unsupported encoding. Please use auto or base64.")
-	}
-	return e, err
+// look is the body of a peek.
+type look struct {
+	Encoding string `json:"encoding" default:"auto"`
+	From     string `json:"from" default:"head"`
+	State    string `json:"state"`
+	Offset   int    `json:"offset"`
+	Count    int    `json:"count" default:"10"`
+	Truncate int    `json:"truncate" default:"4096"`
 }
-
-// The defaults of a peek or a search.
-const (
-	peekCount = 10
-	peekBytes = 4096
-)
 
 // peek shows messages and changes nothing.
 func peek(r *request) error {
@@ -112,48 +98,31 @@ func peek(r *request) error {
 	if err != nil {
 		return err
 	}
-	want, encoding, err := readPeek(f)
+	want, err := operate.Read[look](f)
+	if err == nil {
+		err = checkEncoding(want.Encoding)
+	}
 	if err != nil {
 		return err
 	}
-	want.Queue, want.Memory = r.QueueNamed(), r.Account
-	found, err := r.Operations.Peek(r.Context(), r.Actor, want)
+	if want.From != "head" && want.From != "tail" {
+		return rest.Bad("Unsupported from. Please use head or tail.")
+	}
+	state, known := map[string]queue.State{"": 0, "ready": queue.Ready, "unacked": queue.Unacked, "waiting": queue.Waiting}[want.State]
+	if !known {
+		return rest.Bad("Unsupported state. Please use ready, unacked or waiting.")
+	}
+	found, err := r.Operations.Peek(r.Context(), r.Actor, operate.PeekRequest{
+		Queue: r.QueueNamed(), FromTail: want.From == "tail", State: state, Offset: want.Offset, Count: want.Count, BodyBytes: want.Truncate, Memory: r.Account,
+	})
 	if err != nil {
 		return err
 	}
 	list := []object{}
 	for i := range found {
-		list = append(list, peekObject(r, &found[i], encoding))
+		list = append(list, peekObject(r, &found[i], want.Encoding))
 	}
 	return r.Answer(list)
-}
-
-func readPeek(f rest.Fields) (p operate.PeekRequest, encoding string, err error) {
-	if encoding, err = readEncoding(f); err != nil {
-		return p, "", err
-	}
-	from, _ := f.Text("from", "head")
-	state, _ := f.Text("state", "")
-	states := map[string]queue.State{"": 0, "ready": queue.Ready, "unacked": queue.Unacked, "waiting": queue.Waiting}
-	if !slices.Contains([]string{"head", "tail"}, from) {
-		return p, "", rest.Bad("Unsupported from. Please use head or tail.")
-	}
-	if _, ok := states[state]; !ok {
-		return p, "", rest.Bad("Unsupported state. Please use ready, unacked or waiting.")
-	}
-	p = operate.PeekRequest{FromTail: from == "tail", State: states[state]}
-	for _, n := range []struct {
-		key    string
-		to     *int
-		absent int64
-	}{{"offset", &p.Offset, 0}, {"count", &p.Count, peekCount}, {"truncate", &p.BodyBytes, peekBytes}} {
-		v, err := f.Integer(n.key, n.absent)
-		if err != nil {
-			return p, "", err
-		}
-		*n.to = int(v)
-	}
-	return p, encoding, nil
 }
 
 // peekObject returns a message in the form of a get, with its state.

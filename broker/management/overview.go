@@ -126,11 +126,13 @@ func putClusterName(r *request) error {
 	if err != nil {
 		return err
 	}
-	name, err := f.Text("name", "")
+	of, err := operate.Read[struct {
+		Name string `json:"name"`
+	}](f)
 	if err != nil {
 		return err
 	}
-	_, err = admin.SetGlobalParameter.Do(r.Context(), r.Operations.Access, r.Actor, admin.GlobalParameter{Name: clusterNameParameter, Value: policy.Whole(name)})
+	_, err = admin.SetGlobalParameter.Do(r.Context(), r.Operations.Access, r.Actor, admin.GlobalParameter{Name: clusterNameParameter, Value: policy.Whole(of.Name)})
 	return r.Done(err)
 }
 

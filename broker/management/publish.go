@@ -92,69 +92,54 @@ func publishFields(r *request) (rest.Fields, error) {
 	return f, nil
 }
 
-// readPublication reads the message.
-func readPublication(f rest.Fields, to operate.ExchangeName) (m *operate.Publication, err error) {
-	m = &operate.Publication{Exchange: to}
-	if m.RoutingKey, err = f.Text("routing_key", ""); err != nil {
-		return nil, err
-	}
-	if m.Properties, err = readProperties(f); err != nil {
-		return nil, err
-	}
-	m.Body, err = readPayload(f)
-	return m, err
+// publication is the body of a publish, without its properties.
+type publication struct {
+	RoutingKey string `json:"routing_key"`
+	Payload    string `json:"payload"`
 }
 
-func readPayload(f rest.Fields) ([]byte, error) {
-	text, err := f.Text("payload", "")
+// properties are the properties of a message that is published.
+type properties struct {
+	Headers         operate.Table `json:"headers"`
+	ContentType     string        `json:"content_type"`
+	ContentEncoding string        `json:"content_encoding"`
+	CorrelationID   string        `json:"correlation_id"`
+	ReplyTo         string        `json:"reply_to"`
+	Expiration      string        `json:"expiration"`
+	MessageID       string        `json:"message_id"`
+	Type            string        `json:"type"`
+	UserID          string        `json:"user_id"`
+	AppID           string        `json:"app_id"`
+	ClusterID       string        `json:"cluster_id"`
+	DeliveryMode    int64         `json:"delivery_mode" min:"0" max:"255"`
+	Priority        int64         `json:"priority" min:"0" max:"255"`
+	Timestamp       int64         `json:"timestamp" min:"0" max:"4611686018427387904"`
+}
+
+// readPublication reads the message.
+func readPublication(f rest.Fields, to operate.ExchangeName) (*operate.Publication, error) {
+	m, err := operate.Read[publication](f)
 	if err != nil {
 		return nil, err
 	}
-	return messages.BodyOf(text, f["payload_encoding"])
+	p, err := readProperties(f["properties"])
+	if err != nil {
+		return nil, err
+	}
+	body, err := messages.BodyOf(m.Payload, f["payload_encoding"])
+	return &operate.Publication{Exchange: to, RoutingKey: m.RoutingKey, Properties: p, Body: body}, err
 }
 
-// readProperties reads the message's properties; an empty list is none.
-func readProperties(f rest.Fields) (p amqp.Properties, err error) {
-	var given rest.Fields
-	switch v := f["properties"].(type) {
-	case map[string]any:
-		given = v
-	case []any:
-	default:
-		return p, rest.Bad([]any{"not_table", "properties"})
+// readProperties reads the message's properties; a list is none.
+func readProperties(of any) (amqp.Properties, error) {
+	given, isTable := of.(map[string]any)
+	if _, isList := of.([]any); !isTable && !isList {
+		return amqp.Properties{}, rest.Bad([]any{"not_table", "properties"})
 	}
-	if p.Headers, err = given.Table("headers"); err != nil {
-		return p, err
-	}
-	for key, to := range map[string]*string{
-		"content_type": &p.ContentType, "content_encoding": &p.ContentEncoding, "correlation_id": &p.CorrelationID, "reply_to": &p.ReplyTo,
-		"expiration": &p.Expiration, "message_id": &p.MessageID, "type": &p.Type, "user_id": &p.UserID, "app_id": &p.AppID, "cluster_id": &p.ClusterID,
-	} {
-		if *to, err = given.Text(key, ""); err != nil {
-			return p, err
-		}
-	}
-	return p, readNumbers(given, &p)
-}
-
-func readNumbers(f rest.Fields, p *amqp.Properties) error {
-	for _, n := range []struct {
-		key  string
-		most int64
-		set  func(int64)
-	}{
-		{"delivery_mode", 255, func(v int64) { p.DeliveryMode = uint8(v) }},
-		{"priority", 255, func(v int64) { p.Priority = uint8(v) }},
-		{"timestamp", 1 << 62, func(v int64) { p.Timestamp = amqp.Timestamp(v) }},
-	} {
-		v, err := f.Integer(n.key, 0)
-		if err != nil {
-			return err
-		}
-		if v < 0 || v > n.most {
-			return rest.Bad([]any{"out_of_range", n.key, v})
-		}
-		n.set(v)
-	}
-	return nil
+	p, err := operate.Read[properties](given)
+	return amqp.Properties{
+		Headers: p.Headers, ContentType: p.ContentType, ContentEncoding: p.ContentEncoding, CorrelationID: p.CorrelationID, ReplyTo: p.ReplyTo, Expiration: p.Expiration,
+		MessageID: p.MessageID, Type: p.Type, UserID: p.UserID, AppID: p.AppID, ClusterID: p.ClusterID,
+		DeliveryMode: uint8(p.DeliveryMode), Priority: uint8(p.Priority), Timestamp: amqp.Timestamp(p.Timestamp),
+	}, err
 }

@@ -34,11 +34,13 @@ func deleteUsers(r *request) error {
 	if _, isList := f["users"].([]any); !isList {
 		return rest.Bad([]any{"not_list", "users"})
 	}
-	names, err := f.Tags("users")
+	of, err := operate.Read[struct {
+		Users []string `json:"users"`
+	}](f)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
+	for _, name := range of.Users {
 		if _, err := admin.DeleteUser.Do(r.Context(), r.Operations.Access, r.Actor, admin.UserName{User: name}); err != nil && !errors.Is(err, operate.ErrNotFound) {
 			return err
 		}

@@ -39,6 +39,17 @@ func wrong(f *Field, code string, about ...any) error {
 	return &Wrong{Field: f.Name, Code: code, About: about}
 }
 
+// Read makes a struct, whose fields have the tags of Field, of JSON values by their names. It is for requests that are not an operation's. Error: *Wrong.
+func Read[T any](values map[string]any) (read T, err error) {
+	of := reflect.TypeFor[T]()
+	list := fieldsOf(of)
+	request, err := decode(list, of, values)
+	if err == nil {
+		read, err = request.(T), check(list, request)
+	}
+	return read, err
+}
+
 // decode makes a request of JSON values by the names of its fields: numbers are int64 or float64. Texts for numbers and booleans count as these, since
 // some clients send them. Error: *Wrong.
 func decode(list []Field, request reflect.Type, values map[string]any) (any, error) {

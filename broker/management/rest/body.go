@@ -2,17 +2,13 @@ package rest
 
 import (
 	"encoding/json"
-	"math"
-	"strconv"
 	"strings"
 
-	"curfew/broker/amqp"
-	"curfew/broker/operate"
 	"curfew/broker/policy"
 )
 
 // Fields are the JSON object a client sent. Values come as several clients spell
-// them: rabbitmqadmin sends every boolean and number as a string.
+// them: rabbitmqadmin sends every boolean and number as a string. operate.Read reads them.
 type Fields map[string]any
 
 // Fields reads the body, which must have these keys. An empty body, or null, which some clients send, is an empty object.
@@ -73,99 +69,4 @@ func (f Fields) Need(keys ...string) error {
 		text = strings.ReplaceAll(text, "},{", "},\n {")
 	}
 	return Bad(text)
-}
-
-// Boolean reads a boolean; absent is the value of a missing field.
-func (f Fields) Boolean(key string, absent bool) (bool, error) {
-	switch v := f[key].(type) {
-	case nil:
-		return absent, nil
-	case bool:
-		return v, nil
-	case string:
-		switch v {
-		case "true":
-			return true, nil
-		case "false":
-			return false, nil
-		}
-	}
-	return false, Bad([]any{"not_boolean", f[key]})
-}
-
-// Integer reads an integer; absent is the value of a missing field.
-func (f Fields) Integer(key string, absent int64) (int64, error) {
-	switch v := f[key].(type) {
-	case nil:
-		return absent, nil
-	case int64:
-		return v, nil
-	case float64:
-		if v == math.Trunc(v) {
-			return int64(v), nil
-		}
-	case string:
-		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
-			return n, nil
-		}
-	}
-	return 0, Bad([]any{"not_integer", f[key]})
-}
-
-// Text reads a text; absent is the value of a missing field.
-func (f Fields) Text(key, absent string) (string, error) {
-	switch v := f[key].(type) {
-	case nil:
-		return absent, nil
-	case string:
-		return v, nil
-	}
-	return "", Bad([]any{"not_string", key})
-}
-
-// Tags reads tags as a list or as one text with commas.
-func (f Fields) Tags(key string) ([]string, error) {
-	switch v := f[key].(type) {
-	case nil:
-		return []string{}, nil
-	case string:
-		return splitTags(v), nil
-	case []any:
-		tags := []string{}
-		for _, one := range v {
-			tag, ok := one.(string)
-			if !ok {
-				return nil, Bad([]any{"not_string", key})
-			}
-			tags = append(tags, tag)
-		}
-		return tags, nil
-	}
-	return nil, Bad([]any{"not_string", key})
-}
-
-func splitTags(text string) []string {
-	tags := []string{}
-	for tag := range strings.SplitSeq(text, ",") {
-		if tag = strings.TrimSpace(tag); tag != "" {
-			tags = append(tags, tag)
-		}
-	}
-	return tags
-}
-
-// Table reads arguments or headers. rabbitmqadmin may send an empty list for no
-// arguments.
-func (f Fields) Table(key string) (amqp.Table, error) {
-	switch v := f[key].(type) {
-	case nil:
-		return nil, nil
-	case []any:
-		if len(v) == 0 {
-			return nil, nil
-		}
-	case map[string]any:
-		return operate.TableOf(v)
-	}
-	return nil, Bad([]any{"not_table", key})
 }
