@@ -48,7 +48,7 @@ func (a *API) table() (table []rest.Route) {
 		}
 		table = append(table, served)
 	}
-	return append(append(table, rest.Derived(operate.All())...), letterRoutes()...)
+	return append(append(table, rest.Derived(operate.Those(func(op *operate.Op) bool { return !op.OfNode }))...), letterRoutes()...)
 }
 
 // object is a JSON object.
@@ -59,7 +59,7 @@ func Routes() []rest.Route { return (*API)(nil).table() }
 
 // routes returns the routes of this package.
 func routes() (table []route) {
-	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, policyRoutes, clockRoutes} {
+	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, policyRoutes} {
 		table = append(table, part...)
 	}
 	return table

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"curfew/broker/amqp"
 )
@@ -259,6 +260,9 @@ func check(list []Field, request any) error {
 				return wrong(f, "out_of_range", f.Name, int64(v))
 			}
 		case string:
+			if d, err := time.ParseDuration(v); f.Kind == Duration && v != "" && (err != nil || d < 0) {
+				return &Wrong{Field: f.Name, Text: fmt.Sprintf("%s: %q is invalid: want a duration such as 90s, 1h30m or 0s", f.Name, v)}
+			}
 			if len(f.OneOf) > 0 && !f.Any && f.Kind != Words && !slices.Contains(f.OneOf, v) && v != f.Default {
 				return &Wrong{Field: f.Name, Text: fmt.Sprintf("%s is %q: want %s", f.Name, v, strings.Join(f.OneOf, ", "))}
 			}

@@ -60,6 +60,26 @@ type Invalid struct{ Reason string }
 // Error implements error.
 func (e *Invalid) Error() string { return e.Reason }
 
+// Missing says that what was to be changed does not exist. It is an ErrNotFound.
+type Missing struct{ Reason string }
+
+// Error implements error.
+func (e *Missing) Error() string { return e.Reason }
+
+// Is implements errors.Is.
+func (e *Missing) Is(err error) bool { return err == ErrNotFound }
+
+// Unavailable says that another server, which the change needs, did not answer.
+type Unavailable struct{ Err error }
+
+// Error implements error.
+func (e *Unavailable) Error() string {
+	return "the other Curfews could not be reached: " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *Unavailable) Unwrap() error { return e.Err }
+
 // OutOfRange means that a number in a request is too low or too high.
 type OutOfRange struct {
 	Field string

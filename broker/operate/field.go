@@ -32,6 +32,7 @@ const (
 	Instant  Kind = "instant"  // a time.Time, or Unix ms; 0 is none
 	Progress Kind = "state"    // running, done, cancelled or failed
 	Share    Kind = "share"    // how much is done, of 100; below 0: it is not known
+	Duration Kind = "duration" // a text such as 90s or 1h30m
 	Filter   Kind = "filter"   // deadletters.Filter: it may stand in the body and in the query
 )
 

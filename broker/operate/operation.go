@@ -20,6 +20,8 @@ type Op struct {
 	Noun  string // what it is about, such as "user", for errors
 	Rule
 	NoBroker bool // it is also about a RabbitMQ that Curfew runs beside, and then there is no broker
+	OfNode   bool // it is about the node, which serves it, and not about a broker (Options.Node)
+	Makes    bool // it makes what it returns: the API answers 201
 	AnyVHost bool // the virtual host that the request names need not exist, and do says what is wrong then
 
 	// Routes of the API, such as "PUT /api/users/{user}". Parts of a path and, without a body, of the query are fields of the request. The command uses
@@ -29,14 +31,17 @@ type Op struct {
 	// Command is the words of the command and the fields that are its arguments: "user passwd <user>". Variant is a flag that chooses this operation
 	// of two with the same words.
 	Command, Variant, Example string
-	Was                       string // an older command that does the same, in the form of Command, for scripts: it is not shown
-	Lists                     string // the command that lists what it may be about, for the error about what does not exist
-	Alias                     string // another name of the command's last word
-	Quiet                     bool   // it changes nothing, and is not recorded; unlike one that Looks it does not open other virtual hosts to the role Monitor
-	Watched                   bool   // the command has --watch
-	Slow                      bool   // it may take longer than other requests
-	Begins                    bool   // it begins a run, and returns it, unless it is for a dry run
-	Long                      bool   // it may take long: it is a run (Begin), for which a client need not wait
+	Help                      string         // more for the help of the command
+	Sets                      map[string]any // fields that the command sets
+	Also                      []Way          // other commands that do it
+	Was                       string         // an older command that does the same, in the form of Command, for scripts: it is not shown
+	Lists                     string         // the command that lists what it may be about, for the error about what does not exist
+	Alias                     string         // another name of the command's last word
+	Quiet                     bool           // it changes nothing, and is not recorded; unlike one that Looks it does not open other virtual hosts to the role Monitor
+	Watched                   bool           // the command has --watch
+	Slow                      bool           // it may take longer than other requests
+	Begins                    bool           // it begins a run, and returns it, unless it is for a dry run
+	Long                      bool           // it may take long: it is a run (Begin), for which a client need not wait
 	// Page has what the dashboard shows of it.
 	Page Page
 
@@ -72,6 +77,12 @@ type Page struct {
 	Typed  string                                 // the field that has to be typed to confirm it
 	Next   string                                 // path of the page after it, with {field} for fields of the form; "": Parent or On
 	DryRun bool                                   // the form first shows what the field dry_run does, in words (Effect)
+}
+
+// Way is a command that does an operation with some fields set.
+type Way struct {
+	Command, Title, Example string
+	Sets                    map[string]any
 }
 
 // Link is a link to a page. To has {column} for values of a row.
@@ -139,10 +150,10 @@ func Group(words, short string) string {
 // All returns all operations that were defined.
 func All() []*Op { return registry }
 
-// WithoutBroker returns those that do not need a broker.
-func WithoutBroker() (ops []*Op) {
+// Those returns the operations for which is returns true.
+func Those(is func(*Op) bool) (ops []*Op) {
 	for _, op := range registry {
-		if op.NoBroker {
+		if is(op) {
 			ops = append(ops, op)
 		}
 	}
@@ -340,9 +351,12 @@ func (op *Op) Words() []string {
 	return strings.Fields(op.Command[:strings.IndexAny(op.Command+"<", "<[")])
 }
 
+// Each reports whether the command takes its argument several times, as in "ack <incident>...", and does the operation for each.
+func (op *Op) Each() bool { return strings.HasSuffix(op.Command, "...") }
+
 // Arguments are the fields that are arguments of the command, in their order; those after the first needed are optional, as in "list [queue]".
 func (op *Op) Arguments() (names []string, needed int) {
-	for _, part := range strings.Fields(op.Command) {
+	for _, part := range strings.Fields(strings.TrimSuffix(op.Command, "...")) {
 		switch part[0] {
 		case '<':
 			needed++

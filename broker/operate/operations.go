@@ -30,6 +30,8 @@ type Options struct {
 	DataDir string
 	// Delays of a RabbitMQ, for operations without a broker (Op.NoBroker); nil: there is a broker.
 	Delays Delays
+	// Node is what operations on a node are about (Op.OfNode); nil: it is not known here.
+	Node any
 	// Recorder of what users change; nil: nothing is recorded.
 	Recorder *Recorder
 	Log      *zap.Logger

@@ -22,12 +22,7 @@ const (
 	Publish                Operation = "publish"
 	TryMessage             Operation = "try_message"
 	LookAround             Operation = "look_around"   // status, alerts, forecasts, the audit
-	ChangeAlerts           Operation = "change_alerts" // silences, and tests of sinks
-	AllowQueue             Operation = "allow_queue"   // of a RabbitMQ, to be kept again
-	PauseRabbitMQ          Operation = "pause_rabbitmq"
-	ResumeRabbitMQ         Operation = "resume_rabbitmq"
-	ReadClock              Operation = "read_clock"
-	MoveClock              Operation = "move_clock" // a manual one
+	ChangeAlerts           Operation = "change_alerts" // and what else is changed of a node (monitor/changes)
 	// ManyAttempts is the record of further attempts within a minute that were refused or failed. It is not an operation that users do.
 	ManyAttempts Operation = "many_attempts"
 )
@@ -69,11 +64,6 @@ var rules = map[Operation]Rule{
 	TryMessage:             {Role: Management, Looks: true},
 	LookAround:             {Role: Monitor, Looks: true},
 	ChangeAlerts:           {Role: Administrator},
-	AllowQueue:             {Role: Administrator},
-	PauseRabbitMQ:          {Role: Administrator},
-	ResumeRabbitMQ:         {Role: Administrator},
-	ReadClock:              {Role: Management, Looks: true},
-	MoveClock:              {Role: Administrator},
 }
 
 // RoleOf returns the role that an operation requires.

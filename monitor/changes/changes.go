@@ -26,138 +26,156 @@ type RabbitMQ interface {
 	Resume(ctx context.Context) error
 }
 
-// Changes are what users may change. Safe for concurrent use.
-type Changes struct{ o Options }
+// Changes are what users may change of a node. Safe for concurrent use.
+type Changes struct {
+	Operations *operate.Operations // that do the operations of this package
+	o          Options
+}
 
 // New makes the changes that a node offers.
-func New(o Options) *Changes { return &Changes{o} }
-
-// NotFound says that what was to be changed does not exist. It is an operate.ErrNotFound.
-type NotFound struct{ Reason string }
-
-// Error implements error.
-func (e *NotFound) Error() string { return e.Reason }
-
-// Is implements errors.Is.
-func (e *NotFound) Is(err error) bool { return err == operate.ErrNotFound }
-
-// Unavailable says that another server, which the change needs, did not answer.
-type Unavailable struct{ err error }
-
-// Error implements error.
-func (e *Unavailable) Error() string {
-	return "the other Curfews could not be reached: " + e.err.Error()
+func New(o Options) *Changes {
+	c := &Changes{o: o}
+	c.Operations = operate.New(operate.Options{Recorder: o.Recorder, Node: c})
+	return c
 }
 
-// Unwrap returns the cause.
-func (e *Unavailable) Unwrap() error { return e.err }
+// Do does an operation of this package as the actor.
+func Do[Q, R any](ctx context.Context, c *Changes, by operate.Actor, op operate.Typed[Q, R], request Q) (R, error) {
+	return op.Do(ctx, c.Operations.Access, by, request)
+}
 
+// define defines an operation on a node, for administrators. Errors of the incidents become those of operations; incident.ErrNotSaved stays.
+func define[Q, R any](op operate.Op, do func(context.Context, *Options, *operate.Call, Q) (R, error)) operate.Typed[Q, R] {
+	op.Rule, op.OfNode = operate.Rule{Role: operate.RoleOf(operate.ChangeAlerts)}, true
+	return operate.Define(op, func(ctx context.Context, c *operate.Call, q Q) (r R, err error) {
+		changes, is := c.Node.(*Changes)
+		if !is {
+			return r, operate.ErrNotFound
+		}
+		r, err = do(ctx, &changes.o, c, q)
+		_, known := errors.AsType[*operate.Unavailable](err)
+		switch {
+		case err == nil || known || errors.Is(err, incident.ErrNotSaved) || errors.Is(err, operate.ErrNotFound):
+			return r, err
+		case errors.Is(err, incident.ErrNotFound):
+			return r, &operate.Missing{Reason: err.Error()}
+		}
+		return r, &operate.Invalid{Reason: err.Error()}
+	})
+}
+
+var _ = operate.Group("incident", "List what is wrong, acknowledge it, plan maintenance, check rules, test sinks")
+
+// Ack is an acknowledgement of an incident.
+type Ack struct {
+	ID string `json:"incident" log:"acknowledged"`
+	incident.AckRequest
+}
+
+// IncidentID names an incident.
+type IncidentID struct {
+	ID string `json:"incident" log:"unacknowledged" eg:"3f9a01c2b47d"`
+}
+
+// WindowID names a maintenance window.
+type WindowID struct {
+	ID string `json:"id" log:"maintenance_ended" eg:"Q7YBJ4ZK2MNO5P3R"`
+}
+
+// Acknowledge takes an incident over, in the actor's name, and Unacknowledge ends that. AddWindow adds a maintenance window, whose author is the actor if
+// none is given, and EndWindow ends one. TestSinks sends a test to one sink, or with an empty name to each but the log; that a sink did not take it
+// is in the result. Errors: *operate.MissingRole, *operate.Invalid, *operate.Missing, incident.ErrNotSaved.
 var (
-	errNoIncident = &NotFound{incident.ErrNotFound.Error()}
-	errNoRabbitMQ = &NotFound{"this Curfew does not run beside a RabbitMQ"}
+	Acknowledge = define(operate.Op{
+		Name: "acknowledge_incident", Noun: "incident", Title: "Acknowledge incidents: nobody is notified of them until they are over, or for a time",
+		Text: "Without a body, or without `duration`, until the incident is over.", Routes: []string{"POST /api/curfew/incidents/{incident}/ack"}, Command: "incident ack <incident>...",
+	}, func(_ context.Context, o *Options, c *operate.Call, q Ack) (none operate.None, err error) {
+		ack, err := q.AckOf(c.Actor.Name)
+		if err == nil {
+			err = o.Incidents.Acknowledge(q.ID, ack)
+		}
+		return none, err
+	})
+	Unacknowledge = define(operate.Op{
+		Name: "unacknowledge_incident", Noun: "incident", Title: "End acknowledgements", Routes: []string{"DELETE /api/curfew/incidents/{incident}/ack"}, Command: "incident unack <incident>...",
+	}, func(_ context.Context, o *Options, c *operate.Call, q IncidentID) (none operate.None, err error) {
+		return none, o.Incidents.Unacknowledge(q.ID, c.Actor.Name)
+	})
+	AddWindow = define(operate.Op{
+		Name: "add_maintenance", Title: "Notify nobody for a time of incidents of some queues", Text: "It needs `duration` or `until`; `id` is ignored.",
+		Routes: []string{"POST /api/curfew/maintenance"}, Makes: true,
+	}, func(_ context.Context, o *Options, c *operate.Call, q incident.WindowRequest) (made incident.Window, err error) {
+		w, err := q.WindowOf()
+		if err == nil {
+			w.Author = cmp.Or(w.Author, c.Actor.Name)
+			made, err = o.Incidents.AddWindow(w)
+		}
+		if err == nil {
+			c.Log(zap.String("maintenance", made.ID))
+			c.Log(zap.Time("until", made.Until))
+		}
+		return made, err
+	})
+	EndWindow = define(operate.Op{
+		Name: "end_maintenance", Noun: "maintenance window", Title: "End maintenance windows", Routes: []string{"DELETE /api/curfew/maintenance/{id}"},
+		Command: "incident end-maintenance <id>...", Alias: "unsilence",
+	}, func(_ context.Context, o *Options, _ *operate.Call, q WindowID) (none operate.None, err error) {
+		return none, o.Incidents.EndWindow(q.ID)
+	})
+	TestSinks = define(operate.Op{
+		Name: "test_sinks", Title: "Send a test to one sink or to all", Routes: []string{"POST /api/curfew/incidents/test"}, Slow: true,
+	}, func(ctx context.Context, o *Options, c *operate.Call, q incident.TestRequest) (results incident.TestResults, err error) {
+		c.Log(zap.String("tested_sink", cmp.Or(q.Sink, "all")))
+		tested, err := o.Incidents.SendTest(ctx, q.Sink)
+		results.Sinks = map[string]string{}
+		for _, t := range tested {
+			results.Sinks[t.Sink] = "ok"
+			if t.Err != nil {
+				results.Sinks[t.Sink] = t.Err.Error()
+			}
+		}
+		return results, err
+	})
 )
 
-// Acknowledge takes an incident over, in the actor's name. Errors: *operate.MissingRole, *operate.Invalid, *NotFound, incident.ErrNotSaved.
-func (c *Changes) Acknowledge(by operate.Actor, id string, ask incident.AckRequest) error {
-	return c.changeAlerts(by, func() ([]zap.Field, error) {
-		ack, err := ask.AckOf(by.Name)
-		if err == nil {
-			err = c.o.Incidents.Acknowledge(id, ack)
-		}
-		return []zap.Field{zap.String("acknowledged", id)}, failure(err)
-	})
+// Kept names a queue that is to be kept again.
+type Kept struct {
+	Queue string `json:"queue" need:"key"`
 }
 
-// Unacknowledge ends that. Errors: *operate.MissingRole, *NotFound, incident.ErrNotSaved.
-func (c *Changes) Unacknowledge(by operate.Actor, id string) error {
-	return c.changeAlerts(by, func() ([]zap.Field, error) {
-		return []zap.Field{zap.String("unacknowledged", id)}, failure(c.o.Incidents.Unacknowledge(id, by.Name))
+// AllowQueue lets a queue be kept again that Curfew let go. PauseRabbitMQ has all queues of the RabbitMQ given back until ResumeRabbitMQ. Errors:
+// *operate.MissingRole, *operate.Missing, *operate.Unavailable.
+var (
+	AllowQueue = define(operate.Op{
+		Name: "allow_queue", Title: "Let a queue be kept again that was let go", Text: "404: the queue was not let go. " + onlyRabbitMQ, Routes: []string{"POST /api/curfew/rabbitmq/allow"},
+	}, func(ctx context.Context, o *Options, c *operate.Call, q Kept) (Kept, error) {
+		c.At.Name = q.Queue
+		return q, o.change(func(r RabbitMQ) error { return r.Allow(ctx, q.Queue) })
 	})
-}
+	PauseRabbitMQ = define(operate.Op{
+		Name: "pause_rabbitmq", Title: "Give back all that is held, and keep no queue until that is resumed", Text: onlyRabbitMQ, Routes: []string{"POST /api/curfew/rabbitmq/pause"},
+	}, func(ctx context.Context, o *Options, _ *operate.Call, _ operate.None) (none operate.None, err error) {
+		return none, o.change(func(r RabbitMQ) error { return r.Pause(ctx) })
+	})
+	ResumeRabbitMQ = define(operate.Op{
+		Name: "resume_rabbitmq", Title: "Keep queues again after a pause", Text: "404: nothing is paused. " + onlyRabbitMQ, Routes: []string{"POST /api/curfew/rabbitmq/resume"},
+	}, func(ctx context.Context, o *Options, _ *operate.Call, _ operate.None) (none operate.None, err error) {
+		return none, o.change(func(r RabbitMQ) error { return r.Resume(ctx) })
+	})
+)
 
-// failure is an error of the incidents as one of a change.
-func failure(err error) error {
-	switch {
-	case err == nil || errors.Is(err, incident.ErrNotSaved):
-		return err
-	case errors.Is(err, incident.ErrNotFound):
-		return errNoIncident
+const onlyRabbitMQ = "Only beside a RabbitMQ (`CURFEW_PRIMARY_URL`)."
+
+// change changes what is done beside the RabbitMQ.
+func (o *Options) change(change func(RabbitMQ) error) error {
+	if o.RabbitMQ == nil {
+		return &operate.Missing{Reason: "this Curfew does not run beside a RabbitMQ"}
 	}
-	return &operate.Invalid{Reason: err.Error()}
-}
-
-// AddWindow adds a maintenance window; the author is the actor if none is given. Errors: *operate.MissingRole, *operate.Invalid,
-// incident.ErrNotSaved.
-func (c *Changes) AddWindow(by operate.Actor, w incident.Window) (made incident.Window, err error) {
-	err = c.changeAlerts(by, func() (more []zap.Field, err error) {
-		w.Author = cmp.Or(w.Author, by.Name)
-		if made, err = c.o.Incidents.AddWindow(w); err != nil {
-			return nil, failure(err)
-		}
-		return []zap.Field{zap.String("maintenance", made.ID), zap.Time("until", made.Until)}, nil
-	})
-	return made, err
-}
-
-// EndWindow ends a maintenance window. Errors: *operate.MissingRole, *NotFound, incident.ErrNotSaved.
-func (c *Changes) EndWindow(by operate.Actor, id string) error {
-	return c.changeAlerts(by, func() ([]zap.Field, error) {
-		return []zap.Field{zap.String("maintenance_ended", id)}, failure(c.o.Incidents.EndWindow(id))
-	})
-}
-
-// TestSinks sends a test to one sink, or with an empty name to each but the log. Errors: *operate.MissingRole, *operate.Invalid for a sink that
-// does not exist. That a sink did not take the test is in the results.
-func (c *Changes) TestSinks(ctx context.Context, by operate.Actor, sink string) (tested []incident.Tested, err error) {
-	err = c.changeAlerts(by, func() (more []zap.Field, err error) {
-		if tested, err = c.o.Incidents.SendTest(ctx, sink); err != nil {
-			err = &operate.Invalid{Reason: err.Error()}
-		}
-		return []zap.Field{zap.String("tested_sink", cmp.Or(sink, "all"))}, err
-	})
-	return tested, err
-}
-
-// changeAlerts makes and records one change of incidents.
-func (c *Changes) changeAlerts(by operate.Actor, change func() ([]zap.Field, error)) (err error) {
-	var more []zap.Field
-	defer func() { c.o.Recorder.Record(by, operate.ChangeAlerts, operate.QueueName{}, err, more...) }()
-	if err := by.Require(operate.RoleOf(operate.ChangeAlerts)); err != nil {
-		return err
-	}
-	more, err = change()
-	return err
-}
-
-// AllowQueue lets a queue be kept again that Curfew let go. Errors: *operate.MissingRole, *NotFound, *Unavailable.
-func (c *Changes) AllowQueue(ctx context.Context, by operate.Actor, queue string) error {
-	return c.rabbitmq(by, operate.AllowQueue, queue, func(r RabbitMQ) error { return r.Allow(ctx, queue) })
-}
-
-// PauseRabbitMQ has all queues of the RabbitMQ given back until ResumeRabbitMQ. Errors: *operate.MissingRole, *NotFound, *Unavailable.
-func (c *Changes) PauseRabbitMQ(ctx context.Context, by operate.Actor) error {
-	return c.rabbitmq(by, operate.PauseRabbitMQ, "", func(r RabbitMQ) error { return r.Pause(ctx) })
-}
-
-// ResumeRabbitMQ ends that. Errors: *operate.MissingRole, *NotFound, *Unavailable.
-func (c *Changes) ResumeRabbitMQ(ctx context.Context, by operate.Actor) error {
-	return c.rabbitmq(by, operate.ResumeRabbitMQ, "", func(r RabbitMQ) error { return r.Resume(ctx) })
-}
-
-// rabbitmq makes and records a change to what is done beside the RabbitMQ.
-func (c *Changes) rabbitmq(by operate.Actor, op operate.Operation, queue string, change func(RabbitMQ) error) (err error) {
-	defer func() { c.o.Recorder.Record(by, op, operate.QueueName{Name: queue}, err) }()
-	if err := by.Require(operate.RoleOf(op)); err != nil {
-		return err
-	}
-	if c.o.RabbitMQ == nil {
-		return errNoRabbitMQ
-	}
-	switch err := change(c.o.RabbitMQ); {
+	switch err := change(o.RabbitMQ); {
 	case errors.Is(err, rabbitmq.ErrNotLetGo), errors.Is(err, rabbitmq.ErrNotPaused):
-		return &NotFound{err.Error()}
+		return &operate.Missing{Reason: err.Error()}
 	case err != nil:
-		return &Unavailable{err}
+		return &operate.Unavailable{Err: err}
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
-// Package changes is what users may change besides the broker: acknowledgements of incidents and maintenance windows, and which queues
+// Package changes has the operations on a node that are not about its broker: acknowledgements of incidents and maintenance windows, and which queues
 // of a RabbitMQ are kept again. A test of a sink, which sends, belongs here too.
 //
-// The faces (Curfew's own API and the dashboard; the command line uses the API) parse a request, call one method of Changes and show the result.
-// As in broker/operate, whose table of roles applies, each method asks for the actor's role, makes the change and records it once, whether it was
-// done, refused or failed. Looking is left to the faces.
+// They are operations as those of broker/operate: the API, the commands, the check of the role and the record are derived from them. Package node serves
+// them, also beside a RabbitMQ. Looking is left to the faces.
 package changes

@@ -54,13 +54,13 @@ type RuleList struct {
 
 // AckRequest is the body of an acknowledgement; all of it may be left out.
 type AckRequest struct {
-	Duration string `json:"duration"` // how long it lasts, such as 8h; absent: until the incident is over
-	Comment  string `json:"comment"`
+	Duration string `json:"duration" is:"duration" flag:"for" doc:"how long it lasts, such as 8h; none: until the incident is over"`
+	Comment  string `json:"comment" doc:"what is done about it"`
 }
 
 // TestRequest is the body of a request for a test.
 type TestRequest struct {
-	Sink string `json:"sink"` // empty: all
+	Sink string `json:"sink" doc:"empty: all"`
 }
 
 // TestResults answers a request for a test.
@@ -76,7 +76,7 @@ type WindowList struct {
 // WindowRequest is the body of a request for a maintenance window. It has a duration or an until; id is not read.
 type WindowRequest struct {
 	Window
-	Duration string `json:"duration"` // how long it lasts, such as 30m or 8h
+	Duration string `json:"duration" is:"duration" doc:"how long it lasts, such as 30m or 8h"`
 }
 
 // Overview is what GET /incidents answers.

@@ -33,11 +33,11 @@ func Derived(ops []*operate.Op) (table []Route) {
 	return table
 }
 
-// WithoutBroker serves the operations that need no broker. The actor is in the request's context.
-func WithoutBroker(o *operate.Operations) http.Handler {
+// WithoutBroker serves a table of derived routes that need no broker. The actor is in the request's context.
+func WithoutBroker(o *operate.Operations, table []Route) http.Handler {
 	mux := chi.NewRouter()
 	s, unlimited := &Server{Turns: make(Turns, turns)}, memory.New(0)
-	for _, one := range Derived(operate.WithoutBroker()) {
+	for _, one := range table {
 		mux.MethodFunc(one.Method, one.Path, func(w http.ResponseWriter, r *http.Request) {
 			r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
 			req := &Request{Request: r, W: w, Actor: operate.ActorFrom(r.Context()), Operations: o, server: s, pattern: one.Path}
@@ -156,6 +156,9 @@ func (r *Request) derived(op *operate.Op, result any, created, one, isOwn bool) 
 		return r.Rows(len(rows), func(i int) Object { return object(op, rows[i]) })
 	case op.IsPage():
 		return r.Answer(result)
+	case op.Makes:
+		AnswerJSON(r.W, http.StatusCreated, object(op, result))
+		return nil
 	case !isOwn && r.Method != http.MethodGet, rows == nil:
 		return r.Put(created, nil)
 	}
@@ -177,7 +180,7 @@ func object(op *operate.Op, row any) Object {
 
 // docOf is what the API's document says about an operation.
 func docOf(op *operate.Op, route *Route) Doc {
-	d := Doc{ID: idOf(op.Name), Summary: op.Title, Text: op.Text, Rows: op.IsList() && route.Path != pathOf(op.One)}
+	d := Doc{ID: idOf(op.Name), Summary: op.Title, Text: op.Text, Rows: op.IsList() && route.Path != pathOf(op.One), Created: op.Makes}
 	var body []reflect.StructField
 	for _, f := range op.Fields() {
 		if strings.Contains(route.Path, "{"+f.Name+"}") || !f.On("api") {
@@ -227,7 +230,7 @@ func idOf(name operate.Operation) string {
 		text[0] = unicode.ToUpper(text[0])
 		parts[i+1] = string(text)
 	}
-	return strings.Join(parts, "")
+	return strings.ReplaceAll(strings.Join(parts, ""), "Rabbitmq", "RabbitMQ")
 }
 
 func zeroOf(k operate.Kind) any {

@@ -129,6 +129,12 @@ func operationProblem(err error) *Problem {
 	if e, ok := errors.AsType[*deadletters.FilterError](err); ok {
 		return &Problem{http.StatusBadRequest, "bad_request", e.Error()}
 	}
+	if e, ok := errors.AsType[*operate.Missing](err); ok {
+		return &Problem{http.StatusNotFound, "not_found", e.Reason}
+	}
+	if e, ok := errors.AsType[*operate.Unavailable](err); ok {
+		return &Problem{http.StatusServiceUnavailable, "service_unavailable", e.Error()}
+	}
 	if e, ok := errors.AsType[*operate.Blocked](err); ok {
 		return &Problem{http.StatusServiceUnavailable, "service_unavailable", e.Error()}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -31,8 +32,10 @@ type Families struct {
 // Of returns the family of a word, for more commands.
 func (f *Families) Of(word string) (*cobra.Command, *API) {
 	c := group(f.root, word, operate.Groups[word])
-	if f.apis[word] == nil {
+	if f.apis[word] == nil && hasVHost(word) {
 		f.apis[word] = WithVHost(c)
+	} else if f.apis[word] == nil {
+		f.apis[word] = WithAPI(c)
 	}
 	return c, f.apis[word]
 }
@@ -44,11 +47,19 @@ func AddOperations(root *cobra.Command, ops []*operate.Op) *Families {
 	slices.SortStableFunc(ops, func(a, b *operate.Op) int { return min(len(a.Variant), 1) - min(len(b.Variant), 1) }) // variants last
 	for _, op := range ops {
 		families.add(op, false)
+		for _, way := range op.Also {
+			also := *op
+			also.Command, also.Title, also.Example, also.Sets = way.Command, way.Title, way.Example, way.Sets
+			families.add(&also, false)
+		}
 		if op.Was != "" {
 			old := *op
 			old.Command, old.Variant, old.Example = op.Was, "", ""
 			families.add(&old, true)
 		}
+	}
+	for _, op := range ops {
+		families.before(op)
 	}
 	return families
 }
@@ -57,6 +68,11 @@ func AddOperations(root *cobra.Command, ops []*operate.Op) *Families {
 func (f *Families) add(op *operate.Op, old bool) {
 	words := op.Words()
 	if len(words) == 0 {
+		return
+	}
+	if len(words) == 1 {
+		c, api := f.Of(words[0])
+		api.fill(c, op)
 		return
 	}
 	parent := f.root
@@ -68,7 +84,9 @@ func (f *Families) add(op *operate.Op, old bool) {
 	if same := subcommand(parent, words[len(words)-1]); same != nil {
 		api.addVariant(same, op)
 	} else {
-		parent.AddCommand(api.command(op))
+		c := &cobra.Command{}
+		api.fill(c, op)
+		parent.AddCommand(c)
 	}
 }
 
@@ -91,16 +109,21 @@ func group(parent *cobra.Command, name, short string) *cobra.Command {
 	return c
 }
 
-// command is the command of an operation: each field of its request is an argument or a flag.
-func (a *API) command(op *operate.Op) *cobra.Command {
+// fill makes the command of an operation: each field of its request is an argument or a flag.
+func (a *API) fill(c *cobra.Command, op *operate.Op) {
 	names, needed := op.Arguments()
 	words := op.Words()
-	c := &cobra.Command{
-		Use: strings.TrimSpace(words[len(words)-1] + strings.TrimPrefix(op.Command, strings.Join(words, " "))), Short: op.Title, Example: exampleOf(op),
-		Args: NoArguments, RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, op, args) },
+	c.Use, c.Short, c.Example = strings.TrimSpace(words[len(words)-1]+strings.TrimPrefix(op.Command, strings.Join(words, " "))), op.Title, exampleOf(op)
+	c.Args, c.RunE = NoArguments, func(cmd *cobra.Command, args []string) error { return a.run(cmd, op, args) }
+	if op.Help != "" {
+		c.Long = op.Help
 	}
 	if len(names) > 0 {
-		c.Args = Between(needed, len(names), strings.TrimPrefix(op.Command, strings.Join(words, " ")+" "))
+		most := len(names)
+		if op.Each() {
+			most = math.MaxInt
+		}
+		c.Args = Between(needed, most, strings.TrimPrefix(op.Command, strings.Join(words, " ")+" "))
 		var complete []cobra.CompletionFunc
 		for _, name := range names {
 			complete = append(complete, a.completion(name))
@@ -122,7 +145,13 @@ func (a *API) command(op *operate.Op) *cobra.Command {
 	if op.Watched {
 		Watched(c)
 	}
-	return c
+}
+
+// hasVHost reports whether operations in a family of commands are in one virtual host.
+func hasVHost(word string) bool {
+	return slices.ContainsFunc(operate.All(), func(op *operate.Op) bool {
+		return slices.ContainsFunc(op.Routes, ofOneVHost) && (strings.HasPrefix(op.Command, word+" ") || strings.HasPrefix(op.Was, word+" "))
+	})
 }
 
 func ofOneVHost(route string) bool { return strings.Contains(route, "{vhost}") }
@@ -202,7 +231,7 @@ func lowered(sentence string) string { return strings.ToLower(sentence[:1]) + se
 func flagsOf(op *operate.Op) (list []operate.Field) {
 	names, _ := op.Arguments()
 	for _, f := range op.Fields() {
-		if f.Name != "vhost" && f.On("command") && !slices.Contains(names, f.Name) {
+		if _, set := op.Sets[f.Name]; !set && f.Name != "vhost" && f.On("command") && !slices.Contains(names, f.Name) {
 			list = append(list, f)
 		}
 	}
@@ -232,6 +261,13 @@ func (a *API) completion(name string) cobra.CompletionFunc {
 
 // run does an operation, and prints the result.
 func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
+	if op.Each() && len(args) > 1 {
+		var errs []error
+		for i := range args {
+			errs = append(errs, a.run(cmd, op, args[i:i+1]))
+		}
+		return errors.Join(errs...)
+	}
 	if _, err := Everywhere(cmd, args); err != nil {
 		return err
 	}
@@ -239,7 +275,7 @@ func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err = a.Send(cmd, op, values); err != nil && len(args) > 0 {
+	if err = a.Send(cmd, op, values, op.Sets); err != nil && len(args) > 0 {
 		return Unknown(err, op, args[len(args)-1])
 	}
 	return err
@@ -377,6 +413,10 @@ func valueOf(f *operate.Field, text string) (any, error) {
 		return n, nil
 	case operate.Flag:
 		return text == "true", nil
+	case operate.Duration:
+		if d, err := time.ParseDuration(text); text != "" && (err != nil || d < 0) {
+			return nil, Usagef("%s: %q is invalid: want a duration such as 90s, 1h30m or 0s", f.Name, text)
+		}
 	case operate.JSON:
 		return value(text), nil
 	case operate.Object:

@@ -38,8 +38,8 @@ func namesOf(op *operate.Op) (names []string) {
 
 // past says what a verb, the first word of an operation's name, has done.
 var past = map[string]string{
-	"cancel": "cancelled", "change": "changed", "clear": "removed", "declare": "declared", "delete": "deleted", "deliver": "delivered", "make": "made",
-	"reschedule": "rescheduled", "return": "returned", "save": "saved", "set": "set",
+	"acknowledge": "acknowledged", "cancel": "cancelled", "change": "changed", "clear": "removed", "declare": "declared", "delete": "deleted", "deliver": "delivered", "end": "ended", "make": "made",
+	"reschedule": "rescheduled", "return": "returned", "save": "saved", "set": "set", "unacknowledge": "unacknowledged",
 }
 
 // wordsOf says what was done and to what, such as: set policy "retry" (vhost "/").

@@ -10,6 +10,19 @@ import (
 	"curfew/broker/operate"
 )
 
+// before lets the flag of a variant stand before the verb if all verbs of the family have it: "policy --operator list".
+func (f *Families) before(op *operate.Op) {
+	if op.Variant == "" {
+		return
+	}
+	parent := subcommand(f.root, op.Words()[0])
+	flags := parent.PersistentFlags()
+	if flags.Lookup(op.Variant) == nil && !slices.ContainsFunc(parent.Commands(), func(c *cobra.Command) bool { return c.Flags().Lookup(op.Variant) == nil }) {
+		flags.Bool(op.Variant, false, "")
+		flags.Lookup(op.Variant).Hidden = true // each verb shows its own, which is set
+	}
+}
+
 // addVariant makes a command do another operation if the flag is given that names it.
 func (a *API) addVariant(c *cobra.Command, op *operate.Op) {
 	var without []string // flags that the other operation has alone

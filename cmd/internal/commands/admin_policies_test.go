@@ -47,6 +47,7 @@ func TestPolicyCommands(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 2, q.Messages)
 	assert.Contains(t, r.ok("policy", "list", "--operator"), "op    .*")
+	assert.Equal(t, r.ok("policy", "list", "--operator"), r.ok("policy", "--operator", "list"))
 	assert.JSONEq(t, `{"operation":"clear_operator_policy","vhost":"/","policy":"op"}`, r.ok("policy", "clear", "--operator", "op", "-o", "json"))
 	assert.Contains(t, r.fails("policy", "clear", "--operator", "op"), "Not Found (HTTP 404)")
 	assert.Equal(t, "curfew: Validation failed\n\n[{<<\"foo\">>,1}] are not recognised policy settings (HTTP 400)\n", r.fails("policy", "set", "x", "a", `{"foo":1}`))

@@ -91,8 +91,8 @@ func rootCommand(b node.Build) *cobra.Command {
 	for _, cmd := range root.Commands() {
 		cmd.Args = cli.NoArguments
 	}
-	root.AddCommand(incidentCommand(), storeCommand(), definitionsCommand(), injectCommand(b.Version),
-		statusCommand(), clockCommand(), queues.History(), queues.Queue(), auditCommand(), rabbitmqCommand(), queues.Publish(), queues.Get(), queues.Declare(), queues.Bind(), queues.Unbind(),
+	root.AddCommand(storeCommand(), definitionsCommand(), injectCommand(b.Version),
+		statusCommand(), queues.History(), queues.Queue(), auditCommand(), rabbitmqCommand(), queues.Publish(), queues.Get(), queues.Declare(), queues.Bind(), queues.Unbind(),
 		queues.Consumers(), queues.Connections(), queues.Channels())
 	root.AddCommand(topCommand(func(ctx context.Context, out io.Writer, args []string) error {
 		again := rootCommand(b)
@@ -102,6 +102,7 @@ func rootCommand(b node.Build) *cobra.Command {
 		return again.ExecuteContext(ctx)
 	}))
 	families := cli.AddOperations(root, operate.All())
+	addIncidents(families)
 	queues.AddDeadlines(families)
 	queues.AddDelete(families)
 	queues.AddDeadLetters(families)

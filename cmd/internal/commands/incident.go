@@ -19,15 +19,11 @@ import (
 	"curfew/monitor/incident"
 )
 
-func incidentCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "incident", Aliases: []string{"incidents", "alert"},
-		Short: "List what is wrong, acknowledge it, plan maintenance, check rules, test sinks",
-		RunE:  cli.Group,
-	}
-	a := cli.WithAPI(cmd)
-	cmd.AddCommand(cli.Watched(incidentListCommand(a)), ackCommand(a), unackCommand(a), maintenanceCommand(a), endMaintenanceCommand(a), incidentRulesCommand(a), sinkTestCommand(a))
-	return cmd
+// addIncidents adds the commands about incidents that are not an operation's.
+func addIncidents(f *cli.Families) {
+	c, a := f.Of("incident")
+	c.Aliases = []string{"incidents", "alert"}
+	c.AddCommand(cli.Watched(incidentListCommand(a)), maintenanceCommand(a), incidentRulesCommand(a), sinkTestCommand(a))
 }
 
 // loadIncidents loads the incidents that the environment configures, without a running process.
@@ -220,62 +216,6 @@ func describe(w *incident.Window) string {
 	return strings.Join(parts, ", ")
 }
 
-// someIDs checks that arguments are IDs.
-func someIDs(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cli.Usagef("name one ID or several (curfew incident ls)")
-	}
-	return nil
-}
-
-func ackCommand(a *cli.API) *cobra.Command {
-	var life time.Duration
-	var ask incident.AckRequest
-	cmd := &cobra.Command{
-		Use:   "ack ID... [--for 8h] [--comment TEXT]",
-		Short: "Acknowledge incidents: nobody is notified of them until they are over, or for a time",
-		Args:  someIDs,
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			if life > 0 {
-				ask.Duration = life.String()
-			}
-			return each(a, cmd, ids, "acknowledged", func(id string) error {
-				return a.Call(cmd.Context(), http.MethodPost, cli.Path("curfew", "incidents", id, "ack"), ask, nil)
-			})
-		},
-	}
-	cmd.Flags().DurationVar(&life, "for", 0, "how long (default: until it is over)")
-	cmd.Flags().StringVar(&ask.Comment, "comment", "", "what is done about it")
-	return cmd
-}
-
-// endCommand ends what some IDs name; done says what each is then.
-func endCommand(a *cli.API, use, short, done string, path func(id string) string) *cobra.Command {
-	return &cobra.Command{
-		Use: use + " ID...", Short: short, Args: someIDs,
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			return each(a, cmd, ids, done, func(id string) error { return a.Call(cmd.Context(), http.MethodDelete, path(id), nil, nil) })
-		},
-	}
-}
-
-func unackCommand(a *cli.API) *cobra.Command {
-	return endCommand(a, "unack", "End acknowledgements", "no longer acknowledged", func(id string) string { return cli.Path("curfew", "incidents", id, "ack") })
-}
-
-// each calls do with each ID, says what it is then, and returns all errors.
-func each(a *cli.API, cmd *cobra.Command, ids []string, done string, do func(id string) error) error {
-	var errs []error
-	for _, id := range ids {
-		err := do(id)
-		if err == nil {
-			err = a.Say(cmd, map[string]string{"id": id, "is": done}, id+": "+done)
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
 func maintenanceCommand(a *cli.API) *cobra.Command {
 	var w incident.Window
 	var life, in time.Duration
@@ -311,10 +251,4 @@ func maintenanceCommand(a *cli.API) *cobra.Command {
 	f.StringVar(&w.Comment, "comment", "", "why")
 	f.StringVar(&w.Author, "author", "", "who made it (default: the user who calls the API)")
 	return cmd
-}
-
-func endMaintenanceCommand(a *cli.API) *cobra.Command {
-	c := endCommand(a, "end-maintenance", "End maintenance windows", "ended", func(id string) string { return cli.Path("curfew", "maintenance", id) })
-	c.Aliases = []string{"unsilence"}
-	return c
 }

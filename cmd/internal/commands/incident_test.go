@@ -61,7 +61,7 @@ func TestIncidentCommands(t *testing.T) {
 	r.ok("incident", "unack", id)
 	assert.NotContains(t, r.ok("incident", "ls"), "quiet")
 	assert.Contains(t, r.fails("incident", "ack", "none"), "no such incident")
-	assert.Contains(t, r.exits(exitUsage, "incident", "ack"), "name one ID or several")
+	assert.Contains(t, r.exits(exitUsage, "incident", "ack"), "curfew incident ack takes <incident>...")
 
 	window := strings.TrimSpace(r.ok("incident", "maintenance", "--queue", "ord*", "--for", "1h", "--comment", "migration"))
 	list := r.ok("incident", "ls")

@@ -12,7 +12,6 @@ import (
 
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
-	"curfew/monitor/changes"
 	"curfew/monitor/incident"
 )
 
@@ -66,8 +65,8 @@ func (p *page) serve(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 // refuse answers with a page about the error.
 func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	role, isRole := errors.AsType[*operate.MissingRole](err)
-	missing, isMissing := errors.AsType[*changes.NotFound](err)
-	away, isAway := errors.AsType[*changes.Unavailable](err)
+	missing, isMissing := errors.AsType[*operate.Missing](err)
+	away, isAway := errors.AsType[*operate.Unavailable](err)
 	switch {
 	case isMissing:
 		d.fail(w, r, http.StatusNotFound, sentence(missing)+" Reload the page.")

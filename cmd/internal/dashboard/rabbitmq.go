@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"curfew/cmd/internal/dashboard/internal/ui"
+	"curfew/monitor/changes"
 	"curfew/monitor/rabbitmq"
 )
 
@@ -50,7 +51,7 @@ func (d rabbitmqPages) build(*http.Request, ui.Visitor) (ui.View, error) {
 
 // allow lets a queue be kept again that Curfew let go.
 func (d rabbitmqPages) allow(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	if err := d.Changes.AllowQueue(r.Context(), v.Actor(), r.PostFormValue("queue")); err != nil {
+	if _, err := changes.Do(r.Context(), d.Changes, v.Actor(), changes.AllowQueue, changes.Kept{Queue: r.PostFormValue("queue")}); err != nil {
 		d.refuse(w, r, err)
 		return
 	}

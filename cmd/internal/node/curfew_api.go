@@ -36,30 +36,11 @@ func apiRoutes() []apiRoute {
 		{http.MethodGet, "/incidents/rules", always, shown((*incident.Incidents).Rules), rest.Doc{
 			ID: "listIncidentRules", Summary: "The rules in force, and the conditions that can be an incident", Answer: incident.RuleList{},
 		}},
-		{http.MethodPost, "/incidents/test", always, changing(testSinks), rest.Doc{
-			ID: "testSinks", Summary: "Send a test to one sink or to all", Body: incident.TestRequest{}, Answer: incident.TestResults{},
-		}},
-		{http.MethodPost, "/incidents/{incident}/ack", always, doing(func(r *change[incident.AckRequest]) error {
-			return r.c.Acknowledge(r.by, r.PathValue("incident"), r.body)
-		}), rest.Doc{
-			ID: "acknowledgeIncident", Summary: "Take an incident over: nobody is notified of it any more",
-			Text: "Without a body, or without `duration`, until the incident is over.", Body: incident.AckRequest{},
-		}},
-		{http.MethodDelete, "/incidents/{incident}/ack", always, doing(func(r *change[none]) error {
-			return r.c.Unacknowledge(r.by, r.PathValue("incident"))
-		}), rest.Doc{ID: "unacknowledgeIncident", Summary: "End an acknowledgement"}},
 		{http.MethodGet, "/maintenance", always, shown(func(i *incident.Incidents) incident.WindowList {
 			return incident.WindowList{Windows: i.Windows()}
 		}), rest.Doc{
 			ID: "listMaintenance", Summary: "The maintenance windows that are not over, the first to end first", Answer: incident.WindowList{},
 		}},
-		{http.MethodPost, "/maintenance", always, changing(addWindow), rest.Doc{
-			ID: "addMaintenance", Summary: "Notify nobody for a time of incidents of some queues", Text: "It needs `duration` or `until`; `id` is ignored.",
-			Body: incident.WindowRequest{}, Answer: incident.Window{}, Created: true,
-		}},
-		{http.MethodDelete, "/maintenance/{id}", always, doing(func(r *change[none]) error {
-			return r.c.EndWindow(r.by, r.PathValue("id"))
-		}), rest.Doc{ID: "endMaintenance", Summary: "End a maintenance window"}},
 		{http.MethodGet, "/forecasts", func(n *Node) bool { return n.monitor != nil }, func(n *Node, _ *opsEndpoints) http.Handler { return http.HandlerFunc(n.forecasts) }, rest.Doc{
 			ID: "listForecasts", Summary: "What will miss its deadline, in each queue that has deadlines",
 			Text: "Those with the most expected misses come first. " + partOfMonitor, Answer: []monitor.Forecast{},
@@ -97,19 +78,6 @@ func apiRoutes() []apiRoute {
 		}},
 		{http.MethodGet, "/rabbitmq", hasRabbitMQ, rabbitmqHandler, rest.Doc{
 			ID: "getRabbitMQ", Summary: "What is done with the queues of a RabbitMQ", Text: onlyRabbitMQ, Answer: rabbitmq.Status{},
-		}},
-		{http.MethodPost, "/rabbitmq/allow", hasRabbitMQ, changing(allowQueue), rest.Doc{
-			ID: "allowQueue", Summary: "Let a queue be kept again that was let go", Text: "404: the queue was not let go. " + onlyRabbitMQ, Body: allowedQueue{}, Answer: allowedQueue{},
-		}},
-		{http.MethodPost, "/rabbitmq/pause", hasRabbitMQ, doing(func(r *change[none]) error {
-			return r.c.PauseRabbitMQ(r.Context(), r.by)
-		}), rest.Doc{
-			ID: "pauseRabbitMQ", Summary: "Give back all that is held, and keep no queue until that is resumed", Text: onlyRabbitMQ,
-		}},
-		{http.MethodPost, "/rabbitmq/resume", hasRabbitMQ, doing(func(r *change[none]) error {
-			return r.c.ResumeRabbitMQ(r.Context(), r.by)
-		}), rest.Doc{
-			ID: "resumeRabbitMQ", Summary: "Keep queues again after a pause", Text: "404: nothing is paused. " + onlyRabbitMQ,
 		}},
 		{http.MethodGet, "/openapi.json", always, openAPIHandler, rest.Doc{
 			ID: "getOpenAPI", Summary: "This document", Text: "It has the routes that this Curfew serves.", Answer: map[string]any{},
@@ -150,25 +118,34 @@ func rabbitmqHandler(n *Node, _ *opsEndpoints) http.Handler {
 func APIRoutes() (all []rest.Route) {
 	all = (*ownBroker).routes(nil)
 	for _, one := range apiRoutes() {
-		op := operate.ChangeAlerts
-		if one.method == http.MethodGet {
-			op = operate.LookAround
-		}
-		all = append(all, rest.Route{Method: one.method, Path: curfewPrefix + one.path, Op: op, Doc: one.doc})
+		all = append(all, rest.Route{Method: one.method, Path: curfewPrefix + one.path, Op: operate.LookAround, Doc: one.doc})
 	}
-	return all
+	return append(all, changing(nil)...)
 }
 
-// curfewAPI is the part of Curfew's own API that is in apiRoutes. It has to be behind a guard, which finds out who asks and whether they may look.
+// changing are the routes that change something of the node; all for nil.
+func changing(n *Node) []rest.Route {
+	return rest.Derived(operate.Those(func(op *operate.Op) bool {
+		return op.OfNode && (n == nil || hasRabbitMQ(n) || !strings.Contains(op.Routes[0], curfewPrefix+"/rabbitmq/"))
+	}))
+}
+
+// curfewAPI is the part of Curfew's own API that is in apiRoutes, and what changes the node. It has to be behind a guard, which finds out who asks and whether they may look.
 func (n *Node) curfewAPI(o *opsEndpoints) http.Handler {
 	mux := http.NewServeMux()
 	methods := map[string][]string{}
 	for _, one := range ownRoutes(n) {
 		mux.Handle(one.method+" "+curfewPrefix+one.path, one.handler(n, o))
-		methods[one.path] = append(methods[one.path], one.method)
+		methods[curfewPrefix+one.path] = append(methods[curfewPrefix+one.path], one.method)
+	}
+	changes := changing(n)
+	served := rest.WithoutBroker(n.changes.Operations, changes)
+	for _, one := range changes {
+		mux.Handle(one.Method+" "+one.Path, served)
+		methods[one.Path] = append(methods[one.Path], one.Method)
 	}
 	for path, allowed := range methods {
-		mux.HandleFunc(curfewPrefix+path, func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", strings.Join(allowed, ", "))
 			answer(w, http.StatusMethodNotAllowed, map[string]string{"error": "method_not_allowed", "reason": r.Method + " is not for this path"})
 		})

@@ -40,7 +40,7 @@ func openAPIOf(n *Node) []byte {
 	for _, one := range ownRoutes(n) {
 		served[curfewPrefix+one.path] = true
 	}
-	for _, one := range n.primary.routes() {
+	for _, one := range append(changing(n), n.primary.routes()...) {
 		served[one.Path] = true
 	}
 	var document struct {

@@ -99,7 +99,7 @@ func (*rabbitmqPrimary) clients() []history.Client { return nil }
 func (b *rabbitmqPrimary) allow() changes.RabbitMQ { return b.rabbitmq }
 
 // routes implements primary.
-func (*rabbitmqPrimary) routes() []rest.Route { return rest.Derived(operate.WithoutBroker()) }
+func (*rabbitmqPrimary) routes() []rest.Route { return waitingRoutes() }
 
 // status implements primary.
 func (b *rabbitmqPrimary) status(s *Status) { s.Primary = b.n.settings.PrimaryURL.Redacted() }
@@ -148,6 +148,11 @@ func (b *rabbitmqPrimary) pages(ops *opsEndpoints, _ *sockets) (*dashboard.Dashb
 	return ui, b.n.mount(http.HandlerFunc(notHere), guard(b.user, b.withDelays(b.n.curfewAPI(ops))), ui), nil
 }
 
+// waitingRoutes are those of the operations on delay queues.
+func waitingRoutes() []rest.Route {
+	return rest.Derived(operate.Those(func(op *operate.Op) bool { return op.NoBroker }))
+}
+
 // scheduledPath begins the paths of the operations on delay queues.
 const scheduledPath = curfewPrefix + "/scheduled"
 
@@ -155,7 +160,7 @@ const scheduledPath = curfewPrefix + "/scheduled"
 func (b *rabbitmqPrimary) withDelays(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", next)
-	waiting := rest.WithoutBroker(operate.New(operate.Options{Delays: delays{b.rabbitmq.Delays()}, Recorder: b.n.recorder, Log: b.n.log}))
+	waiting := rest.WithoutBroker(operate.New(operate.Options{Delays: delays{b.rabbitmq.Delays()}, Recorder: b.n.recorder, Log: b.n.log}), waitingRoutes())
 	mux.Handle(scheduledPath, waiting)
 	mux.Handle(scheduledPath+"/", waiting)
 	return mux

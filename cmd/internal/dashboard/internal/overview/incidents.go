@@ -35,10 +35,12 @@ func (a IncidentPages) Group() ui.Group {
 		Changes: map[string]ui.Handler{
 			"/incidents/ack": a.acknowledge, "/maintenance": a.addWindow,
 			"/incidents/unack": func(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-				a.done(w, r, "unacknowledged", a.Changes.Unacknowledge(v.Actor(), r.PostFormValue("id")))
+				_, err := changes.Do(r.Context(), a.Changes, v.Actor(), changes.Unacknowledge, changes.IncidentID{ID: r.PostFormValue("id")})
+				a.done(w, r, "unacknowledged", err)
 			},
 			"/maintenance/end": func(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-				a.done(w, r, "window_ended", a.Changes.EndWindow(v.Actor(), r.PostFormValue("id")))
+				_, err := changes.Do(r.Context(), a.Changes, v.Actor(), changes.EndWindow, changes.WindowID{ID: r.PostFormValue("id")})
+				a.done(w, r, "window_ended", err)
 			},
 		},
 		Files: map[string]ui.Handler{"/alerts": func(w http.ResponseWriter, r *http.Request, _ ui.Visitor) { // where the page was in earlier versions
@@ -56,17 +58,14 @@ func (a IncidentPages) acknowledge(w http.ResponseWriter, r *http.Request, v ui.
 	if d := r.PostFormValue("duration"); slices.Contains(lasts, d) {
 		ask.Duration = d
 	}
-	a.done(w, r, "acknowledged", a.Changes.Acknowledge(v.Actor(), r.PostFormValue("id"), ask))
+	_, err := changes.Do(r.Context(), a.Changes, v.Actor(), changes.Acknowledge, changes.Ack{ID: r.PostFormValue("id"), AckRequest: ask})
+	a.done(w, r, "acknowledged", err)
 }
 
 func (a IncidentPages) addWindow(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	one := incident.Window{
+	_, err := changes.Do(r.Context(), a.Changes, v.Actor(), changes.AddWindow, incident.WindowRequest{Duration: r.PostFormValue("duration"), Window: incident.Window{
 		Condition: r.PostFormValue("condition"), VHost: r.PostFormValue("vhost"), Queue: r.PostFormValue("queue"), Comment: r.PostFormValue("comment"),
-	}
-	if d, err := time.ParseDuration(r.PostFormValue("duration")); err == nil {
-		one.Until = time.Now().Add(d)
-	}
-	_, err := a.Changes.AddWindow(v.Actor(), one)
+	}})
 	a.done(w, r, "window_begun", err)
 }
 
