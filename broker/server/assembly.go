@@ -3,7 +3,7 @@ package server
 import (
 	"curfew/broker"
 	"curfew/broker/amqp"
-	"curfew/broker/server/internal/outbox"
+	"curfew/broker/server/internal/deliveries"
 )
 
 // stage is the kind of frame that comes next.
@@ -20,7 +20,7 @@ const (
 const ownProperties = 512
 
 // assembly is the publish that a channel is receiving. The memory it takes is counted in the
-// connection's outbox.Memory. For one goroutine, which is the connection's reader.
+// connection's deliveries.Memory. For one goroutine, which is the connection's reader.
 type assembly struct {
 	mandatory bool // of the publish that begin was called for last
 
@@ -51,7 +51,7 @@ func (a *assembly) begin(payload []byte) error {
 // add adds a header or body frame, and refuses one that is out of order. most is how large a
 // message may be. If the publish is complete with this frame, add returns it, else nil; it is valid
 // until release, which must follow.
-func (a *assembly) add(f amqp.Frame, most int, u *outbox.Memory) (*broker.Publication, error) {
+func (a *assembly) add(f amqp.Frame, most int, u *deliveries.Memory) (*broker.Publication, error) {
 	switch a.stage {
 	case nextHeader:
 		if f.Type != amqp.FrameHeader {
@@ -71,7 +71,7 @@ func outOfOrder(text string) error {
 	return amqp.NewException(amqp.UnexpectedFrame, amqp.ClassBasic, amqp.BasicPublishID.Method(), "%s", text)
 }
 
-func (a *assembly) addHeader(payload []byte, most int, u *outbox.Memory) (*broker.Publication, error) {
+func (a *assembly) addHeader(payload []byte, most int, u *deliveries.Memory) (*broker.Publication, error) {
 	h, err := amqp.ParseContentHeader(payload)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (a *assembly) addHeader(payload []byte, most int, u *outbox.Memory) (*broke
 
 // addBody adds one body frame. A body of a single frame is used straight from the read
 // buffer. A longer body is assembled in memory that grows as it arrives.
-func (a *assembly) addBody(b []byte, u *outbox.Memory) (*broker.Publication, error) {
+func (a *assembly) addBody(b []byte, u *deliveries.Memory) (*broker.Publication, error) {
 	left := a.size - uint64(len(a.body))
 	switch {
 	case len(b) == 0:
@@ -114,13 +114,13 @@ func (a *assembly) complete(properties, body []byte) *broker.Publication {
 }
 
 // keepProperties copies the properties of a publish whose body is still to come.
-func (a *assembly) keepProperties(u *outbox.Memory, properties []byte) {
+func (a *assembly) keepProperties(u *deliveries.Memory, properties []byte) {
 	if len(properties) > cap(a.properties) {
 		u.Add(-budgetBytes(a.properties))
-		if outbox.RecycleBuffer(a.properties); len(properties) <= ownProperties {
+		if deliveries.RecycleBuffer(a.properties); len(properties) <= ownProperties {
 			a.properties = make([]byte, 0, ownProperties)
 		} else {
-			a.properties = outbox.NewBuffer(len(properties))
+			a.properties = deliveries.NewBuffer(len(properties))
 		}
 		u.Add(budgetBytes(a.properties))
 	}
@@ -136,37 +136,37 @@ func budgetBytes(b []byte) int64 {
 }
 
 // appendBody appends a part of a body. The buffer grows as the body arrives, up to its size.
-func (a *assembly) appendBody(u *outbox.Memory, part []byte) {
+func (a *assembly) appendBody(u *deliveries.Memory, part []byte) {
 	if need := len(a.body) + len(part); need > cap(a.body) {
 		size := max(need, 4*cap(a.body))
 		if uint64(size) > a.size {
 			size = int(a.size)
 		}
-		grown := append(outbox.NewBuffer(size), a.body...)
+		grown := append(deliveries.NewBuffer(size), a.body...)
 		u.Add(budgetBytes(grown) - budgetBytes(a.body))
-		outbox.RecycleBuffer(a.body)
+		deliveries.RecycleBuffer(a.body)
 		a.body = grown
 	}
 	a.body = append(a.body, part...)
 }
 
 // release gives back the buffers in which a publish was assembled.
-func (a *assembly) release(u *outbox.Memory) {
+func (a *assembly) release(u *deliveries.Memory) {
 	a.publication.Properties, a.publication.Body = nil, nil // they may refer to the connection's buffer
 	if a.body != nil {
 		u.Add(-budgetBytes(a.body))
-		outbox.RecycleBuffer(a.body)
+		deliveries.RecycleBuffer(a.body)
 		a.body = nil
 	}
 	if cap(a.properties) > ownProperties {
 		u.Add(-budgetBytes(a.properties))
-		outbox.RecycleBuffer(a.properties)
+		deliveries.RecycleBuffer(a.properties)
 		a.properties = nil
 	}
 }
 
 // abandon discards an unfinished publish, or a complete one that was not published yet.
-func (a *assembly) abandon(u *outbox.Memory) {
+func (a *assembly) abandon(u *deliveries.Memory) {
 	a.release(u)
 	*a = assembly{}
 }

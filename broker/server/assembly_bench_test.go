@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"curfew/broker/amqp"
-	"curfew/broker/server/internal/outbox"
+	"curfew/broker/server/internal/deliveries"
 )
 
 func BenchmarkAssembly(b *testing.B) {
@@ -15,7 +15,7 @@ func BenchmarkAssembly(b *testing.B) {
 	}
 	header := []byte{0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0}
 	body := make([]byte, 1024)
-	a, u := new(assembly), new(outbox.Memory)
+	a, u := new(assembly), new(deliveries.Memory)
 	b.ReportAllocs()
 	for b.Loop() {
 		_ = a.begin(f.Payload)

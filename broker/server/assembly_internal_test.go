@@ -10,7 +10,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/memory"
-	"curfew/broker/server/internal/outbox"
+	"curfew/broker/server/internal/deliveries"
 )
 
 // frames returns the frames of b.
@@ -26,7 +26,7 @@ func frames(t *testing.T, b []byte) (all []amqp.Frame) {
 // TestWhatWasCutUpIsWhole, however long the parts are, and no memory stays counted.
 func TestWhatWasCutUpIsWhole(t *testing.T) {
 	budget := memory.New(0)
-	var h outbox.Memory
+	var h deliveries.Memory
 	h.Open(budget.Open("u", func(error) {}))
 	var a assembly
 	for _, properties := range [][]byte{{0, 0}, bytes.Repeat([]byte("p"), ownProperties+1)} {
@@ -68,7 +68,7 @@ func TestFramesOutOfOrder(t *testing.T) {
 		{[]amqp.Frame{whole[0], whole[1], {Type: amqp.FrameBody, Payload: []byte("too long")}}, amqp.UnexpectedFrame},
 		{[]amqp.Frame{whole[0], {Type: amqp.FrameHeader, Payload: whole[1].Payload[:3]}}, amqp.FrameError},
 	} {
-		var h outbox.Memory
+		var h deliveries.Memory
 		var a assembly
 		var err error
 		for _, f := range c.frames {

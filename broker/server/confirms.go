@@ -3,7 +3,7 @@ package server
 import (
 	"sync"
 
-	"curfew/broker/server/internal/outbox"
+	"curfew/broker/server/internal/deliveries"
 )
 
 // confirms are the publisher confirms of one channel, from confirm.select on. The first
@@ -46,7 +46,7 @@ func (c *confirms) next(refused []int) (b confirmBatch, some bool) {
 // confirm confirms a batch, except for what was refused, and returns how many publishes were
 // confirmed. Any goroutine may call it, for batches in their order. If the channel has been
 // closed in the meantime, nothing is sent: its number may belong to another channel by now.
-func (c *confirms) confirm(b confirmBatch, o *outbox.Outbox, channel uint16) (confirmed uint64) {
+func (c *confirms) confirm(b confirmBatch, o *deliveries.Outbox, channel uint16) (confirmed uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o.Lock()

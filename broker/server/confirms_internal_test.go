@@ -5,11 +5,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"curfew/broker/server/internal/outbox"
+	"curfew/broker/server/internal/deliveries"
 )
 
 func TestEveryPublishIsConfirmedOnce(t *testing.T) {
-	var o outbox.Outbox
+	var o deliveries.Outbox
 	o.Init(func() {})
 	var c confirms
 	_, some := c.next(nil)
@@ -36,7 +36,7 @@ func TestEveryPublishIsConfirmedOnce(t *testing.T) {
 }
 
 func TestClosedChannelIsNotConfirmedAnything(t *testing.T) {
-	var o outbox.Outbox
+	var o deliveries.Outbox
 	o.Init(func() {})
 	var c confirms
 	c.published++

@@ -14,7 +14,6 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/server/internal/declare"
 	"curfew/broker/server/internal/deliveries"
-	"curfew/broker/server/internal/outbox"
 )
 
 // phase is the state of a connection (AMQP 0-9-1 §2.2.4).
@@ -34,7 +33,7 @@ type connection struct {
 	srv *Server
 	nc  net.Conn
 	log *zap.Logger
-	out outbox.Outbox
+	out deliveries.Outbox
 
 	ctx      context.Context // ends when the connection is forced to close; the cause is the exception
 	cancel   context.CancelCauseFunc
@@ -61,7 +60,7 @@ type connection struct {
 
 	reads, received atomic.Uint64 // from the socket: calls, octets
 
-	usage    outbox.Memory
+	usage    deliveries.Memory
 	channels channelTable
 	acks     deliveries.Batch // settlements not yet passed to their queues
 	dirty    []*channel       // with publishes not yet passed to their queues
@@ -179,6 +178,6 @@ const (
 
 // evict closes the connection that uses the most. A client that does not read is cut off.
 func (c *connection) evict(err error) {
-	c.forceClose(outbox.OverBudget(err))
+	c.forceClose(deliveries.OverBudget(err))
 	time.AfterFunc(closeGrace, c.cutOff)
 }

@@ -11,7 +11,6 @@ import (
 	"curfew/broker/server/internal/convert"
 	"curfew/broker/server/internal/deliveries"
 	"curfew/broker/server/internal/entity"
-	"curfew/broker/server/internal/outbox"
 )
 
 // giveCredit lets the client send more on a link from it.
@@ -29,7 +28,7 @@ func (l *link10) Credit() bool {
 }
 
 // Deliver implements deliveries.Link.
-func (l *link10) Deliver(o *outbox.Outbox, tag uint64, m *broker.Delivery) {
+func (l *link10) Deliver(o *deliveries.Outbox, tag uint64, m *broker.Delivery) {
 	if l.s.p.bus != nil {
 		l.deliverBus(o, tag, m)
 		return
@@ -62,7 +61,7 @@ func (l *link10) begin(tag uint64, settled bool) (payload int) {
 }
 
 // sendLocked sends the session's frame, whose message begins at payload. If it is too large, it becomes several.
-func (l *link10) sendLocked(o *outbox.Outbox, tag uint64, settled bool, payload int) {
+func (l *link10) sendLocked(o *deliveries.Outbox, tag uint64, settled bool, payload int) {
 	s := l.s
 	l.credit--
 	l.count++
@@ -79,13 +78,13 @@ func (l *link10) sendLocked(o *outbox.Outbox, tag uint64, settled bool, payload 
 		s.putLocked(o, amqp10.AppendFrame(nil, s.id, &t, part))
 		t = amqp10.Transfer{Handle: l.handle, Settled: settled, More: t.More}
 	}
-	if cap(s.out) > outbox.Size64K {
+	if cap(s.out) > deliveries.Size64K {
 		s.out = nil
 	}
 }
 
 // putLocked sends a transfer, or lets it wait for the client's window.
-func (s *session10) putLocked(o *outbox.Outbox, frame []byte) {
+func (s *session10) putLocked(o *deliveries.Outbox, frame []byte) {
 	if len(s.pending) == 0 && s.window > 0 {
 		o.RawLocked(frame)
 		s.window--
@@ -97,7 +96,7 @@ func (s *session10) putLocked(o *outbox.Outbox, frame []byte) {
 }
 
 // sendPendingLocked sends as many transfers as the client's window allows.
-func (s *session10) sendPendingLocked(o *outbox.Outbox) {
+func (s *session10) sendPendingLocked(o *deliveries.Outbox) {
 	for len(s.pending) > 0 && s.window > 0 {
 		o.RawLocked(s.pending[0])
 		s.p.c.usage.Add(-int64(len(s.pending[0])))

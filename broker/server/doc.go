@@ -66,7 +66,7 @@
 //     address that has the most is closed (admission).
 //   - An oversized frame is refused before it is buffered. Bodies take memory as they
 //     arrive. Unfinished publishes, transactions, channels, consumers and unsent frames are
-//     charged to a memory budget that all clients share (outbox.Memory, broker/memory). When the
+//     charged to a memory budget that all clients share (deliveries.Memory, broker/memory). When the
 //     budget is used up, the largest connection of the user who holds the most is closed
 //     with 506. In any case one connection may hold no more than 64 MiB and one message.
 //   - Of a consumer's arguments, up to 1 KiB is kept for display.

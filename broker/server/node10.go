@@ -5,7 +5,7 @@ import (
 	"curfew/broker/amqp10"
 	"curfew/broker/server/internal/convert"
 	"curfew/broker/server/internal/declare"
-	"curfew/broker/server/internal/outbox"
+	"curfew/broker/server/internal/deliveries"
 )
 
 // node answers requests that a client sends to an address, with messages from that address. The two
@@ -48,7 +48,7 @@ func (s *session10) request(l *link10, request []byte) error {
 }
 
 // sendAnswersLocked sends the answers that the client has given credit for.
-func (l *link10) sendAnswersLocked(o *outbox.Outbox) {
+func (l *link10) sendAnswersLocked(o *deliveries.Outbox) {
 	for len(l.answers) > 0 && l.credit > 0 {
 		tag := l.s.ch.deliveries.SkipLocked()
 		payload := l.begin(tag, true)

@@ -7,7 +7,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
 	"curfew/broker/server/internal/convert"
-	"curfew/broker/server/internal/outbox"
+	"curfew/broker/server/internal/deliveries"
 	"curfew/broker/servicebus"
 )
 
@@ -138,7 +138,7 @@ func (s *session10) add(l *link10, message []byte) (routed bool, err error) {
 	bus := s.p.bus != nil
 	filtered := bus && len(l.exchange) > 0 && s.p.c.user.VHost.Exchanges.KindOf(l.exchange) == servicebus.TopicKind // now: it can be made again
 	properties, body, to, err := convert.Publish(s.properties, message, bus, filtered)
-	if s.properties = properties[:0]; cap(properties) > outbox.Size4K {
+	if s.properties = properties[:0]; cap(properties) > deliveries.Size4K {
 		s.properties = nil
 	}
 	if err != nil {

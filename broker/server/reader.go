@@ -8,14 +8,14 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
-	"curfew/broker/server/internal/outbox"
+	"curfew/broker/server/internal/deliveries"
 )
 
 const (
-	readBufferMin  = 512             // while idle
-	readBufferMore = outbox.Size4K   // when a read fills it
-	readBufferBusy = outbox.Size64K  // when a read fills that, too: a steady stream
-	readBufferMax  = outbox.Size256K // for the largest frames
+	readBufferMin  = 512                 // while idle
+	readBufferMore = deliveries.Size4K   // when a read fills it
+	readBufferBusy = deliveries.Size64K  // when a read fills that, too: a steady stream
+	readBufferMax  = deliveries.Size256K // for the largest frames
 )
 
 // read is the reader. It parses the frames that have arrived in place, then makes the
@@ -54,7 +54,7 @@ func (c *connection) read() error {
 		if from == to {
 			from, to = 0, 0
 			if len(buf) > readBufferMin { // the next read may take a long time
-				outbox.RecycleBuffer(buf)
+				deliveries.RecycleBuffer(buf)
 				buf = own
 			}
 		}
@@ -123,11 +123,11 @@ func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
 	if size == len(buf) {
 		return buf, 0, copy(buf, buf[from:to])
 	}
-	grown := outbox.NewBuffer(size)
+	grown := deliveries.NewBuffer(size)
 	grown = grown[:cap(grown)]
 	n := copy(grown, buf[from:to])
 	if len(buf) > readBufferMin {
-		outbox.RecycleBuffer(buf)
+		deliveries.RecycleBuffer(buf)
 	}
 	return grown, 0, n
 }

@@ -11,8 +11,8 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
 	"curfew/broker/server/internal/convert"
+	"curfew/broker/server/internal/deliveries"
 	"curfew/broker/server/internal/entity"
-	"curfew/broker/server/internal/outbox"
 	"curfew/broker/servicebus"
 )
 
@@ -157,7 +157,7 @@ func (s *session10) busNode(l *link10, m *amqp10.Attach, address string) (is boo
 }
 
 // deliverBus sends a message to a client of Service Bus.
-func (l *link10) deliverBus(o *outbox.Outbox, tag uint64, m *broker.Delivery) {
+func (l *link10) deliverBus(o *deliveries.Outbox, tag uint64, m *broker.Delivery) {
 	s := l.s
 	sent := convert.ServiceBus{Properties: m.Message.Properties, Body: m.Message.Body, Number: int64(m.Seq), Failed: m.Failed}
 	token := servicebus.LockToken(sent.ReadHeaders(), uint64(m.Seq))

@@ -6,7 +6,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
-	"curfew/broker/server/internal/outbox"
+	"curfew/broker/server/internal/deliveries"
 )
 
 const (
@@ -34,7 +34,7 @@ type transaction struct {
 	bytes     int
 	dropped   int                  // unroutable and not mandatory
 	returns   []broker.Publication // mandatory publishes without a queue, which the commit returns to the client
-	usedBytes int64                // counted in the connection's outbox.Memory
+	usedBytes int64                // counted in the connection's deliveries.Memory
 
 	mu         sync.Mutex // comes before the outbox's lock
 	committing bool       // tx.commit has not been answered yet
@@ -56,7 +56,7 @@ func (tx *transaction) count(m *broker.Publication) error {
 const returnBytes = 160
 
 // returnLater keeps a copy of a message to be returned.
-func (tx *transaction) returnLater(m *broker.Publication, u *outbox.Memory) {
+func (tx *transaction) returnLater(m *broker.Publication, u *deliveries.Memory) {
 	tx.use(u, returnBytes+int64(len(m.Exchange)+len(m.RoutingKey)+len(m.Properties)+len(m.Body)))
 	tx.returns = append(tx.returns, broker.Publication{
 		Exchange: slices.Clone(m.Exchange), RoutingKey: slices.Clone(m.RoutingKey), Properties: slices.Clone(m.Properties), Body: slices.Clone(m.Body),
@@ -64,13 +64,13 @@ func (tx *transaction) returnLater(m *broker.Publication, u *outbox.Memory) {
 }
 
 // use counts memory of the transaction until its end.
-func (tx *transaction) use(u *outbox.Memory, n int64) {
+func (tx *transaction) use(u *deliveries.Memory, n int64) {
 	tx.usedBytes += n
 	u.Add(n)
 }
 
 // end forgets what was published, and begins a new transaction.
-func (tx *transaction) end(u *outbox.Memory) {
+func (tx *transaction) end(u *deliveries.Memory) {
 	u.Add(-tx.usedBytes)
 	tx.publishes, tx.bytes, tx.dropped, tx.returns, tx.usedBytes = 0, 0, 0, nil, 0
 }
@@ -94,7 +94,7 @@ func (tx *transaction) commit() {
 
 // committed answers tx.commit, unless the channel has been closed. Any goroutine may call
 // it.
-func (tx *transaction) committed(o *outbox.Outbox, channel uint16) {
+func (tx *transaction) committed(o *deliveries.Outbox, channel uint16) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
 	tx.committing = false

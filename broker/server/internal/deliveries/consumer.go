@@ -7,7 +7,6 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
-	"curfew/broker/server/internal/outbox"
 )
 
 // Consumer is one basic.consume on a channel. It implements broker.Sink and broker.LockHolder.
@@ -33,7 +32,7 @@ type Consumer struct {
 type Link interface {
 	// Credit reports whether one more message may be delivered.
 	Credit() bool
-	Deliver(o *outbox.Outbox, tag uint64, m *broker.Delivery)
+	Deliver(o *Outbox, tag uint64, m *broker.Delivery)
 	// Ended says that the queue is gone. It must not block.
 	Ended()
 }
@@ -59,7 +58,7 @@ func (c *Consumer) Pull(_ *broker.Consumer, src *broker.Source, most int) (taken
 }
 
 // deliverLocked needs the lock of the outbox, too.
-func (c *Consumer) deliverLocked(o *outbox.Outbox, src *broker.Source) bool {
+func (c *Consumer) deliverLocked(o *Outbox, src *broker.Source) bool {
 	if c.link != nil {
 		return c.deliverByLinkLocked(o, src)
 	}
@@ -73,7 +72,7 @@ func (c *Consumer) deliverLocked(o *outbox.Outbox, src *broker.Source) bool {
 }
 
 // deliverByLinkLocked is deliverLocked for another protocol than AMQP 0-9-1.
-func (c *Consumer) deliverByLinkLocked(o *outbox.Outbox, src *broker.Source) bool {
+func (c *Consumer) deliverByLinkLocked(o *Outbox, src *broker.Source) bool {
 	m := c.linked // what an interface is called with is on the heap: one for all messages
 	if !src.Next(m) {
 		return false

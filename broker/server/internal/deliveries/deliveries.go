@@ -5,7 +5,6 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/queue"
-	"curfew/broker/server/internal/outbox"
 )
 
 // Deliveries is what one channel delivers. It must be initialized by Init. It implements
@@ -14,8 +13,8 @@ import (
 // Functions that say so belong to the connection's reader; any goroutine may call the others.
 // Lock order: a queue's lock, then mu, then the outbox's.
 type Deliveries struct {
-	out          *outbox.Outbox
-	usage        *outbox.Memory // of the connection; the consumers are counted in it
+	out          *Outbox
+	usage        *Memory // of the connection; the consumers are counted in it
 	channel      uint16
 	notifyCancel bool // the client supports basic.cancel
 
@@ -40,7 +39,7 @@ type Deliveries struct {
 
 // Init prepares the deliveries of a channel. They are sent by out, and the memory that
 // consumers take is added to h.
-func (d *Deliveries) Init(channel uint16, out *outbox.Outbox, u *outbox.Memory, notifyCancel bool) {
+func (d *Deliveries) Init(channel uint16, out *Outbox, u *Memory, notifyCancel bool) {
 	d.channel, d.out, d.usage, d.notifyCancel = channel, out, u, notifyCancel
 	d.consumers = map[string]*Consumer{}
 }

@@ -7,14 +7,13 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"curfew/broker"
-	"curfew/broker/server/internal/outbox"
 )
 
 func TestRepliesAreLostWhereTooManyWait(t *testing.T) {
-	var o outbox.Outbox
+	var o Outbox
 	o.Init(func() {})
 	var d Deliveries
-	d.Init(7, &o, new(outbox.Memory), false)
+	d.Init(7, &o, new(Memory), false)
 	assert.False(t, d.Reply("tag", &broker.Publication{Properties: []byte{0, 0}, Body: []byte("x")}))
 	assert.NotZero(t, o.Pending())
 	body := bytes.Repeat([]byte("x"), 1<<20)

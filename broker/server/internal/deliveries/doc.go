@@ -14,4 +14,8 @@
 //
 // A message whose lock lapses goes back to its queue. Its delivery stays in the ring, so that
 // settling it is refused with a reason; if it was deferred, the commit is refused.
+//
+// An Outbox gathers the frames that go to one client, and writes them to its socket. Memory counts what the client makes the
+// broker hold (usage.go), and pooled buffers hold frames while they are sent or parsed (buffers.go), so that an idle
+// connection holds next to nothing.
 package deliveries
