@@ -84,7 +84,7 @@ test: deps $(LINT) ## everything, with the race detector, against real Redis, Ra
 	$(RELEASED) -parallel 6 -skip '$(PRIVILEGED)|^TestNeighbour$$' ./integration/faults
 .test-long:
 	$(RELEASED) $(PURE)
-	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor/forecast ./monitor/rabbitmq/keeper ./scheduler/memstore
+	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor/forecast ./monitor/rabbitmq/keeper ./scheduler
 	$(SCHEDULED)
 .test-quietly:
 	$(RELEASED) -parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)' ./integration

@@ -21,13 +21,12 @@ import (
 	"curfew/monitor/audit"
 	"curfew/monitor/schedule"
 	"curfew/scheduler"
-	"curfew/scheduler/memstore"
 )
 
 var errAway = errors.New("away")
 
 // absent is a schedule that is away for as long as the test lasts, so the index fires.
-type absent struct{ *memstore.Store }
+type absent struct{ *scheduler.Index }
 
 func (absent) Epoch(context.Context) (bool, error)                             { return false, errAway }
 func (absent) Refresh(context.Context) error                                   { return errAway }
@@ -69,7 +68,7 @@ func newAgreement(t *testing.T) *agreement {
 	vh, _ := b.VHost("/")
 	a.testBroker = &testBroker{t: t, broker: b, vh: vh, publisher: vh.NewPublisher("guest")}
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	a.monitor, err = schedule.New(schedule.Options{Primary: b.Deadlines(), Redis: absent{memstore.New()}, Registerer: a.metrics})
+	a.monitor, err = schedule.New(schedule.Options{Primary: b.Deadlines(), Redis: absent{scheduler.NewIndex()}, Registerer: a.metrics})
 	require.NoError(t, err)
 	return a
 }

@@ -9,7 +9,6 @@ import (
 
 	"curfew/integration/testenv"
 	"curfew/scheduler"
-	"curfew/scheduler/memstore"
 	"curfew/scheduler/redisstore"
 )
 
@@ -18,12 +17,12 @@ const rights = "resetkeys ~{curfew:* -@all +hello +auth +ping +select +info +tim
 	"+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +eval +evalsha"
 
 func TestMemory(t *testing.T) {
-	suite(t, func(*testing.T) scheduler.Store { return memstore.New() })
+	suite(t, func(*testing.T) scheduler.Store { return scheduler.NewIndex() })
 }
 
 func TestFairMemory(t *testing.T) {
 	suite(t, func(*testing.T) scheduler.Store {
-		return memstore.NewFair(func(uint64) string { return "one for all" })
+		return scheduler.NewFair(func(uint64) string { return "one for all" })
 	})
 }
 

@@ -49,7 +49,7 @@
 //     to that much: on a busy queue most of the cost of a deadline is to wake for it.
 //   - Firing waits for no tenant: a queue that is in use when its deadlines come is waited for by
 //     a goroutine of its own (busy.go), and the turns of the loop, of half a millisecond each, go
-//     round the virtual hosts (memstore.Fair).
+//     round the virtual hosts (scheduler.Fair).
 //   - When Redis is slow, stuck, emptied, replaced or away, no deadline is late by more than
 //     250 ms. Once Redis is known to be away, or has let a deadline pass although it was not
 //     behind with its claims, the index fires on time.

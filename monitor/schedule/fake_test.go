@@ -13,7 +13,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/scheduler"
-	"curfew/scheduler/memstore"
 	"curfew/scheduler/redisstore"
 )
 
@@ -336,7 +335,7 @@ func (v *fakeView) Snapshot(ctx context.Context, fn func([]deadline.Ref) error) 
 // fakeRedis is a Schedule in memory that fails on command.
 type fakeRedis struct {
 	Faulty
-	mem *memstore.Store
+	mem *scheduler.Index
 
 	mu     sync.Mutex
 	epoch  bool
@@ -346,7 +345,7 @@ type fakeRedis struct {
 }
 
 func newFakeRedis() *fakeRedis {
-	r := &fakeRedis{mem: memstore.New(), added: make(map[deadline.Ref]bool)}
+	r := &fakeRedis{mem: scheduler.NewIndex(), added: make(map[deadline.Ref]bool)}
 	r.Store = &recorder{Store: r.mem, r: r}
 	return r
 }

@@ -14,7 +14,6 @@ import (
 	"curfew/broker/deadline"
 	"curfew/monitor"
 	"curfew/scheduler"
-	"curfew/scheduler/memstore"
 )
 
 const (
@@ -53,7 +52,7 @@ type redisSchedule struct {
 	now       func() deadline.Instant // the primary's clock
 	log       *zap.Logger
 	metrics   *metrics
-	due       *memstore.Fair
+	due       *scheduler.Fair
 	wakeFire  *wakeup // of the fire loop
 	wakeClaim *wakeup // of the claim loop
 	checker   chan struct{}
@@ -77,7 +76,7 @@ type redisSchedule struct {
 	skew     time.Duration
 }
 
-func newRedisSchedule(o Options, due *memstore.Fair, wakeFire *wakeup) *redisSchedule {
+func newRedisSchedule(o Options, due *scheduler.Fair, wakeFire *wakeup) *redisSchedule {
 	return &redisSchedule{
 		store:     o.Redis,
 		every:     o.WriteWindow < 0,

@@ -1,4 +1,4 @@
-package memstore_test
+package scheduler_test
 
 import (
 	"context"
@@ -8,11 +8,10 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/scheduler"
-	"curfew/scheduler/memstore"
 )
 
 func TestHas(t *testing.T) {
-	s, ctx := memstore.New(), context.Background()
+	s, ctx := scheduler.NewIndex(), context.Background()
 	waiting, leased := deadline.Ref{Deadline: 20, Queue: 1, Seq: 1}, deadline.Ref{Deadline: 10, Queue: 1, Seq: 1}
 	require.False(t, s.Has(waiting))
 	require.NoError(t, s.Apply(ctx, []deadline.Ref{waiting, leased}, nil))
@@ -27,7 +26,7 @@ func TestHas(t *testing.T) {
 
 // TestFirst: what was claimed or put off has come, so another deadline is the first.
 func TestFirst(t *testing.T) {
-	s := memstore.New()
+	s := scheduler.NewIndex()
 	require.Zero(t, s.First())
 	due, later := deadline.Ref{Deadline: 100, Queue: 1, Seq: 1}, deadline.Ref{Deadline: 110, Queue: 1, Seq: 2}
 	require.NoError(t, s.Apply(t.Context(), []deadline.Ref{due, later}, nil))

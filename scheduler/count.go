@@ -1,4 +1,4 @@
-package memstore
+package scheduler
 
 import "curfew/broker/deadline"
 
@@ -6,7 +6,7 @@ import "curfew/broker/deadline"
 // deadline at or before it. Those whose score is not their deadline are in every count:
 // they were claimed, or are held. For each instant it takes a step for each node of the
 // tree and a search; it does not look at every shadow.
-func (s *Store) Count(until []deadline.Instant, out []int64) []int64 {
+func (s *Index) Count(until []deadline.Instant, out []int64) []int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, at := range until {

@@ -1,4 +1,4 @@
-package memstore
+package scheduler
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/deadline"
-	"curfew/scheduler"
 )
 
 // check returns the first broken invariant of a tree.
@@ -104,7 +103,7 @@ func TestTreeLikeASet(t *testing.T) {
 			return deadline.Ref{Deadline: startAt, Queue: 1, Seq: rng.Uint64N(20_000)}
 		},
 		"spread": func(rng *rand.Rand, _ int) deadline.Ref {
-			return deadline.Ref{Deadline: 1 + deadline.Instant(rng.Int64N(scheduler.MaxDeadline)), Queue: rng.Uint64(), Seq: 1}
+			return deadline.Ref{Deadline: 1 + deadline.Instant(rng.Int64N(MaxDeadline)), Queue: rng.Uint64(), Seq: 1}
 		},
 		"rising streams": func(_ *rand.Rand, i int) deadline.Ref {
 			return deadline.Ref{Deadline: startAt + deadline.Instant(i) + deadline.Instant(i%7)<<38, Queue: uint64(i % 7), Seq: uint64(i)}
@@ -159,7 +158,7 @@ func popInOrder(t *testing.T, tr *tree, set map[deadline.Ref]bool) {
 	}
 	slices.SortFunc(want, deadline.Ref.Compare)
 	require.Equal(t, want[len(want)/3:], tr.after(want[len(want)/3-1], len(want), nil))
-	for _, until := range []deadline.Instant{0, want[0].Deadline - 1, want[len(want)/2].Deadline, scheduler.MaxDeadline} {
+	for _, until := range []deadline.Instant{0, want[0].Deadline - 1, want[len(want)/2].Deadline, MaxDeadline} {
 		for before := -1; len(got) > before; {
 			before = len(got)
 			got = tr.pop(until, 50, got)
@@ -221,7 +220,7 @@ func TestMovedLikeAMap(t *testing.T) {
 		require.Equal(t, scores[s] != 0, ok)
 		switch {
 		case !ok:
-			m.add(scheduler.Later{Ref: s, At: at})
+			m.add(Later{Ref: s, At: at})
 			scores[s] = at
 		case rng.IntN(3) == 0:
 			m.remove(place)
@@ -234,7 +233,7 @@ func TestMovedLikeAMap(t *testing.T) {
 			require.NoError(t, m.check())
 		}
 	}
-	for last := (scheduler.Later{}); m.len() > 0; {
+	for last := (Later{}); m.len() > 0; {
 		first, _ := m.first()
 		require.Equal(t, scores[first.Ref], first.At)
 		require.True(t, last.At < first.At || last.At == first.At && last.Compare(first.Ref) < 0)
@@ -245,7 +244,7 @@ func TestMovedLikeAMap(t *testing.T) {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	s, ctx, i := New(), context.Background(), 0
+	s, ctx, i := NewIndex(), context.Background(), 0
 	batch := make([]deadline.Ref, 100)
 	var claimed []deadline.Ref
 	turn := func() {
@@ -274,7 +273,7 @@ func shadows(n int) []deadline.Ref {
 
 // TestScanWhileTheStoreChanges: what stays in the store is named, whatever moves it.
 func TestScanWhileTheStoreChanges(t *testing.T) {
-	s, ctx := New(), context.Background()
+	s, ctx := NewIndex(), context.Background()
 	all := shadows(3*scanPage + 17)
 	require.NoError(t, s.Apply(ctx, all, nil))
 	_, _, err := s.Claim(ctx, startAt+1e7, 500, startAt+2e7, nil)
@@ -302,7 +301,7 @@ func TestScanWhileTheStoreChanges(t *testing.T) {
 
 // TestMoreQueuesThanNumbers: the shadows of queues that there are no numbers for are kept all the same.
 func TestMoreQueuesThanNumbers(t *testing.T) {
-	ctx, s := context.Background(), New()
+	ctx, s := context.Background(), NewIndex()
 	all := []deadline.Ref{{Deadline: 3, Queue: 1, Seq: 1}, {Deadline: 2, Queue: 2, Seq: 1}, {Deadline: 1, Queue: 3, Seq: 1}, {Deadline: 4, Queue: 1, Seq: 2}}
 	require.NoError(t, s.Apply(ctx, all[:2], nil))
 	slots := make([]queueNumber, maxNumbers) // all given

@@ -1,4 +1,4 @@
-package memstore
+package scheduler
 
 import (
 	"context"
@@ -7,11 +7,10 @@ import (
 	"sync"
 
 	"curfew/broker/deadline"
-	"curfew/scheduler"
 )
 
-// Store is a schedule in memory. Create it with New.
-type Store struct {
+// Index is a schedule in memory. Create it with NewIndex.
+type Index struct {
 	mu sync.Mutex
 	// A shadow is in waiting, where its score is its deadline, or in moved, where the
 	// score may be any.
@@ -19,14 +18,14 @@ type Store struct {
 	moved   moved
 }
 
-var _ scheduler.Store = (*Store)(nil)
+var _ Store = (*Index)(nil)
 
-// New returns an empty store.
-func New() *Store { return &Store{} }
+// NewIndex returns an empty one.
+func NewIndex() *Index { return &Index{} }
 
-// Apply implements scheduler.Store. It fails only for an invalid shadow, and then
+// Apply implements Store. It fails only for an invalid shadow, and then
 // does nothing.
-func (s *Store) Apply(_ context.Context, add, remove []deadline.Ref) error {
+func (s *Index) Apply(_ context.Context, add, remove []deadline.Ref) error {
 	if err := checkAll(add, remove); err != nil {
 		return err
 	}
@@ -39,7 +38,7 @@ func (s *Store) Apply(_ context.Context, add, remove []deadline.Ref) error {
 		if s.waiting.queues.fits(shadow.Queue) {
 			s.waiting.insert(shadow)
 		} else {
-			s.moved.add(scheduler.Later{Ref: shadow, At: shadow.Deadline})
+			s.moved.add(Later{Ref: shadow, At: shadow.Deadline})
 		}
 	}
 	for len(remove) > 0 {
@@ -48,8 +47,8 @@ func (s *Store) Apply(_ context.Context, add, remove []deadline.Ref) error {
 	return nil
 }
 
-// Claim implements scheduler.Store. It fails only for an invalid lease.
-func (s *Store) Claim(_ context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error) {
+// Claim implements Store. It fails only for an invalid lease.
+func (s *Index) Claim(_ context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error) {
 	if err := checkLease(until, leaseUntil); err != nil {
 		return out, 0, err
 	}
@@ -69,7 +68,7 @@ func (s *Store) Claim(_ context.Context, until deadline.Instant, max int, leaseU
 }
 
 // claimMovedLocked claims the first of those moved if it is due and before all that wait.
-func (s *Store) claimMovedLocked(until, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
+func (s *Index) claimMovedLocked(until, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
 	first, ok := s.moved.first()
 	if !ok || first.At > until {
 		return out
@@ -82,20 +81,20 @@ func (s *Store) claimMovedLocked(until, leaseUntil deadline.Instant, out []deadl
 }
 
 // claimWaitingLocked claims those that wait, up to the first of those moved.
-func (s *Store) claimWaitingLocked(until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
+func (s *Index) claimWaitingLocked(until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
 	if first, ok := s.moved.first(); ok && first.At <= until {
 		until, max = first.At, 1
 	}
 	before := len(out)
 	out = s.waiting.pop(until, max, out)
 	for _, shadow := range out[before:] {
-		s.moved.add(scheduler.Later{Ref: shadow, At: leaseUntil})
+		s.moved.add(Later{Ref: shadow, At: leaseUntil})
 	}
 	return out
 }
 
 // nextLocked is lowest with the lock held.
-func (s *Store) nextLocked() (at deadline.Instant) {
+func (s *Index) nextLocked() (at deadline.Instant) {
 	if head, ok := s.waiting.first(); ok {
 		at = head.Deadline
 	}
@@ -107,16 +106,16 @@ func (s *Store) nextLocked() (at deadline.Instant) {
 
 // First returns the earliest deadline of the shadows whose score is their deadline; 0 if there
 // are none. It leaves out shadows that were claimed or put off.
-func (s *Store) First() deadline.Instant {
+func (s *Index) First() deadline.Instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	head, _ := s.waiting.first()
 	return head.Deadline
 }
 
-// Settle implements scheduler.Store. It fails only for an invalid shadow or instant,
+// Settle implements Store. It fails only for an invalid shadow or instant,
 // and then does nothing.
-func (s *Store) Settle(_ context.Context, done []deadline.Ref, later []scheduler.Later) error {
+func (s *Index) Settle(_ context.Context, done []deadline.Ref, later []Later) error {
 	if err := checkSettle(done, later); err != nil {
 		return err
 	}
@@ -137,7 +136,7 @@ func (s *Store) Settle(_ context.Context, done []deadline.Ref, later []scheduler
 
 // dropLocked removes the first of some shadows, if it is stored, and those after it that cost
 // no more work. It returns how many it has dealt with.
-func (s *Store) dropLocked(some []deadline.Ref) int {
+func (s *Index) dropLocked(some []deadline.Ref) int {
 	if place, ok := s.moved.get(some[0]); ok {
 		s.moved.remove(place)
 		return 1
@@ -145,24 +144,24 @@ func (s *Store) dropLocked(some []deadline.Ref) int {
 	return max(1, s.waiting.remove(some))
 }
 
-// Len implements scheduler.Store. It never fails.
-func (s *Store) Len(context.Context) (int64, error) { return s.length(), nil }
+// Len implements Store. It never fails.
+func (s *Index) Len(context.Context) (int64, error) { return s.length(), nil }
 
-func (s *Store) length() int64 {
+func (s *Index) length() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int64(s.waiting.length + s.moved.len())
 }
 
 // lowest is the lowest score, 0 when the store is empty.
-func (s *Store) lowest() deadline.Instant {
+func (s *Index) lowest() deadline.Instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.nextLocked()
 }
 
 // Close drops everything. It never fails.
-func (s *Store) Close() error {
+func (s *Index) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting, s.moved = tree{}, moved{}
@@ -171,17 +170,17 @@ func (s *Store) Close() error {
 
 func checkLease(until, leaseUntil deadline.Instant) error {
 	if leaseUntil <= until {
-		return fmt.Errorf("memstore: claim until %d with a lease that ends at %d", until, leaseUntil)
+		return fmt.Errorf("scheduler: claim until %d with a lease that ends at %d", until, leaseUntil)
 	}
-	return scheduler.CheckInstant(leaseUntil)
+	return CheckInstant(leaseUntil)
 }
 
-func checkSettle(done []deadline.Ref, later []scheduler.Later) error {
+func checkSettle(done []deadline.Ref, later []Later) error {
 	if err := checkAll(done); err != nil {
 		return err
 	}
 	for _, l := range later {
-		if err := scheduler.CheckInstant(l.At); err != nil {
+		if err := CheckInstant(l.At); err != nil {
 			return err
 		}
 	}
@@ -191,7 +190,7 @@ func checkSettle(done []deadline.Ref, later []scheduler.Later) error {
 func checkAll(lists ...[]deadline.Ref) error {
 	for _, list := range lists {
 		for _, shadow := range list {
-			if err := scheduler.CheckInstant(shadow.Deadline); err != nil {
+			if err := CheckInstant(shadow.Deadline); err != nil {
 				return err
 			}
 		}
@@ -200,7 +199,7 @@ func checkAll(lists ...[]deadline.Ref) error {
 }
 
 // Has reports whether a shadow is in the store, claimed or not.
-func (s *Store) Has(shadow deadline.Ref) bool {
+func (s *Index) Has(shadow deadline.Ref) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.moved.get(shadow)

@@ -1,4 +1,4 @@
-package memstore
+package scheduler
 
 import (
 	"container/heap"
@@ -8,10 +8,9 @@ import (
 	"sync"
 
 	"curfew/broker/deadline"
-	"curfew/scheduler"
 )
 
-// Fair is a schedule for several tenants. Each has a Store of its own, and each Claim is a turn of one
+// Fair is a schedule for several tenants. Each has an Index of its own, and each Claim is a turn of one
 // tenant: so the many shadows of one tenant that are due at once do not hold up the others. Create it
 // with NewFair. It is otherwise as a Store is.
 type Fair struct {
@@ -24,11 +23,11 @@ type Fair struct {
 	due     []*tenant                // the others, in the order of their turns
 }
 
-var _ scheduler.Store = (*Fair)(nil)
+var _ Store = (*Fair)(nil)
 
-// tenant is guarded by Fair.mu, apart from its Store.
+// tenant is guarded by Fair.mu, apart from its Index.
 type tenant struct {
-	*Store
+	*Index
 	name  string
 	next  deadline.Instant // lowest score; 0: it is empty
 	place int              // in waiting
@@ -51,37 +50,37 @@ func NewFair(tenantOf func(queue uint64) string) *Fair {
 	return &Fair{tenantOf: tenantOf, tenants: map[string]*tenant{}, queues: map[uint64]*queueShadows{}}
 }
 
-// Apply implements scheduler.Store. It fails only for an invalid shadow, and then does nothing.
+// Apply implements Store. It fails only for an invalid shadow, and then does nothing.
 func (f *Fair) Apply(ctx context.Context, add, remove []deadline.Ref) error {
 	if err := checkAll(add, remove); err != nil {
 		return err
 	}
 	for run := range runs(add, refQueue) {
-		if err := f.change(run[0].Queue, true, func(s *Store) error { return s.Apply(ctx, run, nil) }); err != nil {
+		if err := f.change(run[0].Queue, true, func(s *Index) error { return s.Apply(ctx, run, nil) }); err != nil {
 			return err
 		}
 	}
 	for run := range runs(remove, refQueue) {
-		if err := f.change(run[0].Queue, false, func(s *Store) error { return s.Apply(ctx, nil, run) }); err != nil {
+		if err := f.change(run[0].Queue, false, func(s *Index) error { return s.Apply(ctx, nil, run) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Settle implements scheduler.Store. It fails only for an invalid shadow or instant, and then does
+// Settle implements Store. It fails only for an invalid shadow or instant, and then does
 // nothing.
-func (f *Fair) Settle(ctx context.Context, done []deadline.Ref, later []scheduler.Later) error {
+func (f *Fair) Settle(ctx context.Context, done []deadline.Ref, later []Later) error {
 	if err := checkSettle(done, later); err != nil {
 		return err
 	}
 	for run := range runs(done, refQueue) {
-		if err := f.change(run[0].Queue, false, func(s *Store) error { return s.Settle(ctx, run, nil) }); err != nil {
+		if err := f.change(run[0].Queue, false, func(s *Index) error { return s.Settle(ctx, run, nil) }); err != nil {
 			return err
 		}
 	}
-	for run := range runs(later, func(l *scheduler.Later) uint64 { return l.Queue }) {
-		if err := f.change(run[0].Queue, false, func(s *Store) error { return s.Settle(ctx, nil, run) }); err != nil {
+	for run := range runs(later, func(l *Later) uint64 { return l.Queue }) {
+		if err := f.change(run[0].Queue, false, func(s *Index) error { return s.Settle(ctx, nil, run) }); err != nil {
 			return err
 		}
 	}
@@ -108,7 +107,7 @@ func runs[T any](all []T, queue func(*T) uint64) func(yield func([]T) bool) {
 
 // change changes the shadows of one queue, and then puts its tenant where it belongs. Unless add is
 // set it does nothing for a queue without shadows.
-func (f *Fair) change(queue uint64, add bool, fn func(*Store) error) error {
+func (f *Fair) change(queue uint64, add bool, fn func(*Index) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	q := f.queues[queue]
@@ -120,7 +119,7 @@ func (f *Fair) change(queue uint64, add bool, fn func(*Store) error) error {
 		f.queues[queue] = q
 	}
 	before := q.of.length()
-	err := fn(q.of.Store)
+	err := fn(q.of.Index)
 	if q.n += q.of.length() - before; q.n == 0 {
 		delete(f.queues, queue)
 	}
@@ -132,7 +131,7 @@ func (f *Fair) change(queue uint64, add bool, fn func(*Store) error) error {
 func (f *Fair) tenantLocked(name string) *tenant {
 	t := f.tenants[name]
 	if t == nil {
-		t = &tenant{Store: New(), name: name}
+		t = &tenant{Index: NewIndex(), name: name}
 		f.tenants[name] = t
 		heap.Push(&f.waiting, t)
 	}
@@ -152,7 +151,7 @@ func (f *Fair) placeLocked(t *tenant) {
 	heap.Fix(&f.waiting, t.place)
 }
 
-// Claim implements scheduler.Store for the tenant whose turn it is. next is <= until while any tenant
+// Claim implements Store for the tenant whose turn it is. next is <= until while any tenant
 // has more to claim. It fails only for an invalid lease.
 func (f *Fair) Claim(ctx context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error) {
 	if err := checkLease(until, leaseUntil); err != nil {
@@ -169,7 +168,7 @@ func (f *Fair) Claim(ctx context.Context, until deadline.Instant, max int, lease
 	for range len(f.due) {
 		t := f.due[0]
 		f.due = f.due[1:]
-		out, t.next, err = t.Store.Claim(ctx, until, max, leaseUntil, out)
+		out, t.next, err = t.Index.Claim(ctx, until, max, leaseUntil, out)
 		if t.next != 0 && t.next <= until {
 			f.due = append(f.due, t)
 		} else {
@@ -193,7 +192,7 @@ func (f *Fair) Claim(ctx context.Context, until deadline.Instant, max int, lease
 	return out, next, err
 }
 
-// Len implements scheduler.Store. It never fails.
+// Len implements Store. It never fails.
 func (f *Fair) Len(context.Context) (n int64, err error) {
 	for _, s := range f.stores() {
 		n += s.length()
@@ -212,7 +211,7 @@ func (f *Fair) First() (first deadline.Instant) {
 	return first
 }
 
-// Count is Store.Count over all tenants.
+// Count is Index.Count over all tenants.
 func (f *Fair) Count(until []deadline.Instant, out []int64) []int64 {
 	from := len(out)
 	out = append(out, make([]int64, len(until))...)
@@ -226,7 +225,7 @@ func (f *Fair) Count(until []deadline.Instant, out []int64) []int64 {
 	return out
 }
 
-// Scan is Store.Scan over all tenants, one after the other.
+// Scan is Index.Scan over all tenants, one after the other.
 func (f *Fair) Scan(ctx context.Context, fn func(page []deadline.Ref) error) error {
 	for _, s := range f.stores() {
 		if err := s.Scan(ctx, fn); err != nil {
@@ -254,11 +253,11 @@ func (f *Fair) Close() error {
 	return nil
 }
 
-func (f *Fair) stores() (all []*Store) {
+func (f *Fair) stores() (all []*Index) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for t := range maps.Values(f.tenants) {
-		all = append(all, t.Store)
+		all = append(all, t.Index)
 	}
 	return slices.Clip(all)
 }

@@ -1,4 +1,4 @@
-package memstore
+package scheduler
 
 import "curfew/broker/deadline"
 

@@ -1,4 +1,4 @@
-package memstore_test
+package scheduler_test
 
 import (
 	"testing"
@@ -7,17 +7,16 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/scheduler"
-	"curfew/scheduler/memstore"
 )
 
-// byQueue makes the first digit of a queue's number its tenant.
-func byQueue(queue uint64) string { return string(rune('0' + queue/10)) }
+// oneTenantEach makes the first digit of a queue's number its tenant.
+func oneTenantEach(queue uint64) string { return string(rune('0' + queue/10)) }
 
 // TestOneTenantsMultitudeDoesNotHoldUpTheOthers: what another tenant has due is claimed next, whatever
 // was due before it.
 func TestOneTenantsMultitudeDoesNotHoldUpTheOthers(t *testing.T) {
 	const n, most = 100_000, 100
-	f, ctx := memstore.NewFair(byQueue), t.Context()
+	f, ctx := scheduler.NewFair(oneTenantEach), t.Context()
 	flood := make([]deadline.Ref, n)
 	for i := range flood {
 		flood[i] = deadline.Ref{Deadline: 10, Queue: uint64(10 + i%10), Seq: uint64(i + 1)}
@@ -42,9 +41,9 @@ func TestOneTenantsMultitudeDoesNotHoldUpTheOthers(t *testing.T) {
 // queue is, and nothing is left of it when they are gone.
 func TestTenantsAreForgotten(t *testing.T) {
 	known := true
-	f, ctx := memstore.NewFair(func(queue uint64) string {
+	f, ctx := scheduler.NewFair(func(queue uint64) string {
 		require.True(t, known)
-		return byQueue(queue)
+		return oneTenantEach(queue)
 	}), t.Context()
 	var all []deadline.Ref
 	for i := range uint64(3000) {

@@ -1,4 +1,4 @@
-package memstore
+package scheduler
 
 import (
 	"context"
@@ -38,7 +38,7 @@ var streams = []struct {
 func BenchmarkApply(b *testing.B) {
 	for _, stream := range streams {
 		b.Run(stream.name, func(b *testing.B) {
-			s, rng := New(), rand.New(rand.NewPCG(1, 2))
+			s, rng := NewIndex(), rand.New(rand.NewPCG(1, 2))
 			fill(s, 10_000_000, rng, stream.next)
 			ring := make([]deadline.Ref, 100*1024)
 			add, remove := make([]deadline.Ref, batchLen), make([]deadline.Ref, batchLen)
@@ -78,7 +78,7 @@ func BenchmarkFill(b *testing.B) {
 			const n = 10_000_000
 			for range b.N {
 				before := heapBytes()
-				s := New()
+				s := NewIndex()
 				worst := fill(s, n, rand.New(rand.NewPCG(1, 2)), stream.next)
 				b.ReportMetric(float64(heapBytes()-before)/n, "B/entry")
 				b.ReportMetric(float64(worst.Microseconds()), "us/worst-call")
@@ -94,13 +94,13 @@ func BenchmarkFire(b *testing.B) {
 	for _, stream := range streams {
 		b.Run(stream.name, func(b *testing.B) {
 			const n = 10_000_000
-			var s *Store
+			var s *Index
 			var claimed []deadline.Ref
 			b.ReportAllocs()
 			for i := 0; i < b.N; i += len(claimed) {
 				if i%n == 0 {
 					b.StopTimer()
-					s = New()
+					s = NewIndex()
 					fill(s, n, rand.New(rand.NewPCG(1, 2)), stream.next)
 					b.StartTimer()
 				}
@@ -115,7 +115,7 @@ func BenchmarkFire(b *testing.B) {
 }
 
 // fill adds n shadows, a batch at a time, and returns how long the longest took.
-func fill(s *Store, n int, rng *rand.Rand, next func(int, *rand.Rand) deadline.Ref) (worst time.Duration) {
+func fill(s *Index, n int, rng *rand.Rand, next func(int, *rand.Rand) deadline.Ref) (worst time.Duration) {
 	batch := make([]deadline.Ref, 0, batchLen)
 	for i := range n {
 		batch = append(batch, next(i, rng))

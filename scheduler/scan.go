@@ -1,4 +1,4 @@
-package memstore
+package scheduler
 
 import (
 	"context"
@@ -12,7 +12,7 @@ const scanPage = 4096
 // Scan calls fn with every shadow, each once, in pages that fn may change but not keep; fn
 // may call the store. A shadow stored or removed during the scan may or may not be included.
 // It ends with fn's first error, or that of ctx.
-func (s *Store) Scan(ctx context.Context, fn func(page []deadline.Ref) error) error {
+func (s *Index) Scan(ctx context.Context, fn func(page []deadline.Ref) error) error {
 	var page []deadline.Ref
 	for last, more := (deadline.Ref{}), true; more; {
 		if err := ctx.Err(); err != nil {
@@ -32,7 +32,7 @@ func (s *Store) Scan(ctx context.Context, fn func(page []deadline.Ref) error) er
 // scan appends the shadows that come after one in order, waiting or moved, up to the
 // shadow it returns. It goes by the order of shadows, which no claim changes, so it
 // misses none that moves to and fro.
-func (s *Store) scan(after deadline.Ref, page []deadline.Ref) (_ []deadline.Ref, last deadline.Ref, more bool) {
+func (s *Index) scan(after deadline.Ref, page []deadline.Ref) (_ []deadline.Ref, last deadline.Ref, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	page = s.waiting.after(after, scanPage, page)

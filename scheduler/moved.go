@@ -1,9 +1,8 @@
-package memstore
+package scheduler
 
 import (
 	"curfew/broker/chunked"
 	"curfew/broker/deadline"
-	"curfew/scheduler"
 )
 
 // moved holds the shadows whose score is not their deadline: mostly leased ones,
@@ -26,7 +25,7 @@ const (
 )
 
 type slot struct {
-	scheduler.Later
+	Later
 	pos int32 // place in heap
 }
 
@@ -44,7 +43,7 @@ func (m *moved) get(s deadline.Ref) (place int32, ok bool) {
 func (m *moved) at(place int32) *slot { return m.slots.At(int(place)) }
 
 // first returns the one with the lowest score.
-func (m *moved) first() (l scheduler.Later, ok bool) {
+func (m *moved) first() (l Later, ok bool) {
 	if m.len() == 0 {
 		return l, false
 	}
@@ -52,7 +51,7 @@ func (m *moved) first() (l scheduler.Later, ok bool) {
 }
 
 // add puts in a shadow that is not there.
-func (m *moved) add(l scheduler.Later) {
+func (m *moved) add(l Later) {
 	place := int32(m.slots.Len())
 	if m.free.Len() > 0 {
 		place = m.free.Pop()

@@ -1,4 +1,4 @@
-package memstore
+package scheduler
 
 // queueNumbers gives each queue that has entries a small number in place of its id, which
 // halves the size of an entry. A number is free again when its last entry is gone.
