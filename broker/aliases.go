@@ -2,7 +2,6 @@ package broker
 
 import (
 	"curfew/broker/amqp"
-	"curfew/broker/internal/accounts"
 	"curfew/broker/internal/catalog"
 	"curfew/broker/internal/clock"
 	"curfew/broker/internal/delivery"
@@ -42,14 +41,14 @@ var (
 
 // Of package accounts:
 type (
-	LoginGuard = accounts.Guard
+	LoginGuard = catalog.Guard
 )
 
 var (
-	ErrNoUser    = accounts.ErrNoUser
-	ErrNoVHost   = accounts.ErrNoVHost
-	ErrProtected = accounts.ErrProtected
-	ErrRefused   = accounts.ErrRefused
+	ErrNoUser    = catalog.ErrNoUser
+	ErrNoVHost   = catalog.ErrNoVHost
+	ErrProtected = catalog.ErrProtected
+	ErrRefused   = catalog.ErrRefused
 )
 
 // Of package clock:

@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
-	"curfew/broker/internal/accounts"
 	"curfew/broker/internal/catalog"
 	"curfew/broker/internal/clock"
 	"curfew/broker/internal/delivery"
@@ -75,7 +74,7 @@ type Broker struct {
 	log       *zap.Logger
 	counters  counters
 	forwarder forward.Forwarder
-	Accounts  *accounts.Accounts
+	Accounts  *catalog.Accounts
 	Alarm     *memory.Alarm  // memory or disk is low: publishers wait
 	Clients   *memory.Budget // for what connections and requests make the broker hold besides messages in queues
 	vhostTable
@@ -136,7 +135,7 @@ func newBroker(o Options, clock *clock.Kept) *Broker {
 		o.MaxMessageBytes = DefaultMaxMessageBytes
 	}
 	if o.User == "" {
-		o.User, o.Password = accounts.Guest, accounts.Guest
+		o.User, o.Password = catalog.Guest, catalog.Guest
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -171,7 +170,7 @@ func newBroker(o Options, clock *clock.Kept) *Broker {
 	b.delays.byID, b.delayAnswers.wake = map[uint64]*delays{}, make(chan struct{}, 1)
 	b.globalParameters.catalog, b.globalParameters.admin = &b.catalog, &b.admin
 	b.vhostTable.add(newVHost(b, "/"))
-	b.Accounts = accounts.New(accounts.Options{
+	b.Accounts = catalog.NewAccounts(catalog.AccountsOptions{
 		Catalog: &b.catalog, Admin: &b.admin, GuestFromAnywhere: o.GuestFromAnywhere, Log: b.log,
 		HasVHost: func(name string) bool { _, ok := b.VHost(name); return ok },
 		Deleted: func(user string) {

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"curfew/broker/internal/accounts"
 	"curfew/broker/internal/catalog"
 	"curfew/broker/store"
 )
@@ -90,7 +89,7 @@ func (im importer) copyOf(d *catalog.Definitions) (*Broker, error) {
 	}
 	c.env.Store = s
 	c.catalog.Open(s)
-	accounts.Restore(c.Accounts, &d.Accounts)
+	catalog.RestoreAccounts(c.Accounts, &d.Accounts)
 	if err = c.recovery.restoreVHosts(d); err == nil {
 		err = c.recovery.restoreTopology(d, nil)
 	}
@@ -129,7 +128,7 @@ func (im importer) apply(changed *catalog.Definitions) {
 	for i := range changed.VHosts {
 		im.applyVHost(&changed.VHosts[i])
 	}
-	accounts.ApplyImport(im.b.Accounts, &changed.Accounts)
+	catalog.ApplyAccounts(im.b.Accounts, &changed.Accounts)
 	im.b.globalParameters.add(changed.Global)
 	for name, own := range changed.PerVHost() {
 		vh, _ := im.b.VHost(name)

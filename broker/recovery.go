@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
-	"curfew/broker/internal/accounts"
 	"curfew/broker/internal/catalog"
 	"curfew/broker/internal/clock"
 	"curfew/broker/queue"
@@ -79,7 +78,7 @@ func (r *recovery) restore(found *store.Recovery) error {
 	if err := r.restoreVHosts(d); err != nil {
 		return err
 	}
-	accounts.Restore(r.b.Accounts, &d.Accounts)
+	catalog.RestoreAccounts(r.b.Accounts, &d.Accounts)
 	if err := r.restoreTopology(d, found.Queues); err != nil {
 		return err
 	}
@@ -107,7 +106,7 @@ func (r *recovery) restore(found *store.Recovery) error {
 	if vh := r.b.vhosts["/"]; vh != nil && len(d.VHosts) == 0 {
 		r.b.catalog.DefineLocked(catalog.Key(catalog.VHostKind, vh.Name()), vh.Definition())
 	}
-	if err := accounts.Seed(r.b.Accounts, r.b.opts.User, r.b.opts.Password, r.b.vhostTable.names()); err != nil {
+	if err := catalog.SeedAccounts(r.b.Accounts, r.b.opts.User, r.b.opts.Password, r.b.vhostTable.names()); err != nil {
 		return err
 	}
 	err = r.b.catalog.Sync()

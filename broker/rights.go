@@ -2,7 +2,7 @@ package broker
 
 import (
 	"curfew/broker/access"
-	"curfew/broker/internal/accounts"
+	"curfew/broker/internal/catalog"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/store"
 )
@@ -13,7 +13,7 @@ import (
 type Rights struct {
 	b    *Broker
 	user string
-	*accounts.Rights
+	*catalog.Rights
 	putter *store.Putter   // of all publishers with these rights: they belong to one goroutine
 	pacing delivery.Pacing // of the same publishers
 	turn   turn            // likewise
@@ -21,7 +21,7 @@ type Rights struct {
 
 // RightsOf returns the rights of a user in a virtual host; neither needs to exist.
 func (b *Broker) RightsOf(user, vhost string) *Rights {
-	return &Rights{b: b, user: user, Rights: accounts.RightsOf(b.Accounts, user, vhost)}
+	return &Rights{b: b, user: user, Rights: catalog.RightsOf(b.Accounts, user, vhost)}
 }
 
 // Topic refuses an operation by a routing key on an exchange with 403 where it is

@@ -5,7 +5,7 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
-	"curfew/broker/internal/accounts"
+	"curfew/broker/internal/catalog"
 	"curfew/broker/internal/topology"
 )
 
@@ -41,7 +41,7 @@ func (b *Broker) OpenSession(user, vhost string, end func(*amqp.Exception)) (*Se
 	if err := b.sessions.add(s, b.userLimits(user), vh.Limits()); err != nil {
 		return nil, err
 	}
-	err := accounts.CheckVHostAccess(b.Accounts, user, vhost)
+	err := catalog.CheckVHostAccess(b.Accounts, user, vhost)
 	if again, _ := b.VHost(vhost); err == nil && again != vh { // deleted since
 		err = topology.NoVHost(vhost)
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"curfew/broker/access"
-	"curfew/broker/internal/accounts"
 	"curfew/broker/internal/catalog"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/topology"
@@ -120,7 +119,7 @@ func (b *Broker) PutVHost(user, name string, about VHostMetadata) (vh *VHost, cr
 func (b *Broker) makeVHostLocked(user string, vh *VHost) error {
 	key := catalog.Key(catalog.VHostKind, vh.Name())
 	now, were := []store.Definition{catalog.Definition(key, vh.Definition())}, []store.Definition{{Key: key}}
-	if err := accounts.GrantAllLocked(b.Accounts, user, vh.Name(), now, were); err != nil {
+	if err := catalog.GrantAllLocked(b.Accounts, user, vh.Name(), now, were); err != nil {
 		return err
 	}
 	b.vhostTable.add(vh)
@@ -167,7 +166,7 @@ func (b *Broker) endVHost(vh *VHost) (ended *topology.Ended, delayed *delays, er
 		if delayed = vh.delays.Swap(nil); delayed != nil {
 			changes = append(changes, store.Definition{Key: delayed.definition().Key()}, catalog.Definition(topology.DeletedKey(delayed.ID()), true))
 		}
-		accounts.DropVHost(b.Accounts, vh.Name(), func(permissions []string) {
+		catalog.DropVHost(b.Accounts, vh.Name(), func(permissions []string) {
 			for _, key := range permissions {
 				changes = append(changes, store.Definition{Key: key})
 			}

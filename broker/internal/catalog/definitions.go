@@ -21,7 +21,7 @@ type Definitions struct {
 	Old       bool              // they were in the single document
 	Version   int               `json:"version"`
 	VHosts    []VHost           `json:"vhosts"`
-	Accounts  Accounts          `json:"accounts"`
+	Accounts  SavedAccounts     `json:"accounts"`
 	Exchanges []Exchange        `json:"exchanges"`
 	Queues    []Queue           `json:"queues"`
 	Bindings  []Binding         `json:"bindings"`
@@ -32,8 +32,8 @@ type Definitions struct {
 	Left []store.Definition `json:"-"`
 }
 
-// Accounts are the definitions of users and their permissions.
-type Accounts struct {
+// SavedAccounts are the definitions of users and their permissions.
+type SavedAccounts struct {
 	Configured       *access.User             `json:"configured"` // name and password hash of the configured user
 	Users            []access.User            `json:"users"`
 	Permissions      []access.Permission      `json:"permissions"`
@@ -179,7 +179,7 @@ func (d *Definitions) Split() []store.Definition {
 	return append(list, d.Accounts.definitions()...)
 }
 
-func (d *Accounts) definitions() (list []store.Definition) {
+func (d *SavedAccounts) definitions() (list []store.Definition) {
 	if d.Configured != nil {
 		list = append(list, Definition(Key(ConfiguredKind), d.Configured))
 	}
@@ -193,7 +193,7 @@ func (d *Accounts) definitions() (list []store.Definition) {
 }
 
 // PerUser groups the permissions by user and virtual host.
-func (d *Accounts) PerUser() map[UserIn]Permissions {
+func (d *SavedAccounts) PerUser() map[UserIn]Permissions {
 	all := map[UserIn]Permissions{}
 	for _, x := range d.Permissions {
 		k := UserIn{x.User, x.VHost}
@@ -258,7 +258,7 @@ func (d *Definitions) ChangedFrom(was map[string]store.Definition) *Definitions 
 	return changed
 }
 
-func (d *Accounts) changedFrom(was map[string]store.Definition) (changed Accounts) {
+func (d *SavedAccounts) changedFrom(was map[string]store.Definition) (changed SavedAccounts) {
 	for i := range d.Users {
 		if x := Definition(Key(UserKind, d.Users[i].Name), &d.Users[i]); string(was[x.Key].Value) != string(x.Value) {
 			changed.Users = append(changed.Users, d.Users[i])
@@ -275,7 +275,7 @@ func (d *Accounts) changedFrom(was map[string]store.Definition) (changed Account
 	return changed
 }
 
-func (d *Accounts) add(p *Permissions) {
+func (d *SavedAccounts) add(p *Permissions) {
 	if p.Granted != nil {
 		d.Permissions = append(d.Permissions, *p.Granted)
 	}

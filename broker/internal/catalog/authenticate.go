@@ -1,4 +1,4 @@
-package accounts
+package catalog
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/access"
-	"curfew/broker/internal/catalog"
 )
 
 // Authenticate returns the user who logs in with a name and password from an address; the
@@ -28,11 +27,11 @@ func (a *Accounts) Identify(name string, from netip.Addr) (access.User, error) {
 	return u, a.guard.CheckAddress(name, from)
 }
 
-// Seed applies the configured user if the configuration is new: at the first start, and
+// SeedAccounts applies the configured user if the configuration is new: at the first start, and
 // when the name or the password differs from the one last applied. Otherwise changes made
 // since then stay. The user is an administrator with all permissions in vhosts. Called
 // before anybody else uses the accounts.
-func Seed(a *Accounts, name, password string, vhosts []string) error {
+func SeedAccounts(a *Accounts, name, password string, vhosts []string) error {
 	if last := a.configured; last != nil && last.Name == name && access.Verify(last, password) {
 		return nil
 	}
@@ -50,7 +49,7 @@ func Seed(a *Accounts, name, password string, vhosts []string) error {
 	a.users[name] = &u
 	a.configured = &access.User{Name: name, PasswordHash: u.PasswordHash, Algorithm: u.Algorithm}
 	for _, vh := range vhosts {
-		k := catalog.UserIn{User: name, VHost: vh}
+		k := UserIn{User: name, VHost: vh}
 		p := a.permissionsOf(k)
 		if p.Granted != nil {
 			continue
@@ -63,7 +62,7 @@ func Seed(a *Accounts, name, password string, vhosts []string) error {
 		a.setPermissionsLocked(k, &p, g)
 		a.opts.Catalog.ChangeLocked(p.Definitions(k)...)
 	}
-	a.opts.Catalog.DefineLocked(catalog.Key(catalog.UserKind, name), &u)
-	a.opts.Catalog.DefineLocked(catalog.Key(catalog.ConfiguredKind), a.configured)
+	a.opts.Catalog.DefineLocked(Key(UserKind, name), &u)
+	a.opts.Catalog.DefineLocked(Key(ConfiguredKind), a.configured)
 	return nil
 }

@@ -1,11 +1,10 @@
-package accounts
+package catalog
 
 import (
 	"bytes"
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
-	"curfew/broker/internal/catalog"
 )
 
 // Rights are what a user may do in a virtual host. They remember what they have
@@ -13,7 +12,7 @@ import (
 // neither a match nor an allocation. For one goroutine.
 type Rights struct {
 	a           *Accounts
-	who         catalog.UserIn
+	who         UserIn
 	version     uint64
 	known       bool // version is set
 	grant       *access.Grant
@@ -32,7 +31,7 @@ const topicKey = 0x80
 
 // RightsOf returns the rights of a user in a virtual host; neither needs to exist.
 func RightsOf(a *Accounts, user, vhost string) *Rights {
-	return &Rights{a: a, who: catalog.UserIn{User: user, VHost: vhost}, allowed: map[string]struct{}{}}
+	return &Rights{a: a, who: UserIn{User: user, VHost: vhost}, allowed: map[string]struct{}{}}
 }
 
 // Queue refuses an operation on the queue of that name with 403, unless it is

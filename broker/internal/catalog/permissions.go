@@ -1,4 +1,4 @@
-package accounts
+package catalog
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
-	"curfew/broker/internal/catalog"
 	"curfew/broker/store"
 )
 
@@ -25,7 +24,7 @@ func (a *Accounts) Permissions() []access.Permission {
 // that are open see it at their next method. Errors: ErrNoUser, ErrNoVHost,
 // access.ErrInvalid.
 func (a *Accounts) SetPermission(p access.Permission) error {
-	return a.changePermission(catalog.UserIn{User: p.User, VHost: p.VHost}, func(now *catalog.Permissions) { now.Granted = &p })
+	return a.changePermission(UserIn{User: p.User, VHost: p.VHost}, func(now *Permissions) { now.Granted = &p })
 }
 
 // ClearPermission revokes a user's access to a virtual host. Errors: ErrNoUser,
@@ -33,14 +32,14 @@ func (a *Accounts) SetPermission(p access.Permission) error {
 func (a *Accounts) ClearPermission(user, vhost string) error {
 	a.opts.Admin.Lock()
 	defer a.opts.Admin.Unlock()
-	k := catalog.UserIn{User: user, VHost: vhost}
+	k := UserIn{User: user, VHost: vhost}
 	if err := a.checkAccount(k); err != nil {
 		return err
 	}
 	a.change(func() {
 		delete(a.granted, k)
 		delete(a.compiled, k)
-		a.opts.Catalog.UndefineLocked(catalog.Key(catalog.PermissionKind, user, vhost))
+		a.opts.Catalog.UndefineLocked(Key(PermissionKind, user, vhost))
 	})
 	return a.opts.Catalog.Sync()
 }
@@ -61,13 +60,13 @@ func (a *Accounts) TopicPermissions() (list []access.TopicPermission) {
 // SetTopicPermission restricts a user's routing keys on a topic exchange, which
 // need not exist. Errors: ErrNoUser, ErrNoVHost, access.ErrInvalid.
 func (a *Accounts) SetTopicPermission(p access.TopicPermission) error {
-	return a.changePermission(catalog.UserIn{User: p.User, VHost: p.VHost}, func(now *catalog.Permissions) { now.Topics[p.Exchange] = p })
+	return a.changePermission(UserIn{User: p.User, VHost: p.VHost}, func(now *Permissions) { now.Topics[p.Exchange] = p })
 }
 
 // ClearTopicPermissions lifts the restrictions of a user's routing keys on the
 // exchange, or with "" on all exchanges of the virtual host. Errors: ErrNoUser, ErrNoVHost.
 func (a *Accounts) ClearTopicPermissions(user, vhost, exchange string) error {
-	return a.changePermission(catalog.UserIn{User: user, VHost: vhost}, func(now *catalog.Permissions) {
+	return a.changePermission(UserIn{User: user, VHost: vhost}, func(now *Permissions) {
 		maps.DeleteFunc(now.Topics, func(name string, _ access.TopicPermission) bool { return exchange == "" || name == exchange })
 	})
 }
@@ -75,14 +74,14 @@ func (a *Accounts) ClearTopicPermissions(user, vhost, exchange string) error {
 // changePermission makes a change and keeps the compiled form of the result. If the result
 // cannot be compiled or saved, nothing has changed. It compiles without the accounts' lock,
 // since every login and every new channel waits for that lock.
-func (a *Accounts) changePermission(k catalog.UserIn, change func(*catalog.Permissions)) error {
+func (a *Accounts) changePermission(k UserIn, change func(*Permissions)) error {
 	a.opts.Admin.Lock()
 	defer a.opts.Admin.Unlock()
 	if err := a.checkAccount(k); err != nil {
 		return err
 	}
 	was := a.permissionsOf(k)
-	now := catalog.Permissions{Granted: was.Granted, Topics: maps.Clone(was.Topics)}
+	now := Permissions{Granted: was.Granted, Topics: maps.Clone(was.Topics)}
 	change(&now)
 	g, err := compile(k, &now)
 	if err == nil {
@@ -94,7 +93,7 @@ func (a *Accounts) changePermission(k catalog.UserIn, change func(*catalog.Permi
 	return err
 }
 
-func (a *Accounts) checkAccount(k catalog.UserIn) error {
+func (a *Accounts) checkAccount(k UserIn) error {
 	if _, ok := a.User(k.User); !ok {
 		return ErrNoUser
 	}
@@ -104,10 +103,10 @@ func (a *Accounts) checkAccount(k catalog.UserIn) error {
 	return nil
 }
 
-func (a *Accounts) permissionsOf(k catalog.UserIn) catalog.Permissions {
+func (a *Accounts) permissionsOf(k UserIn) Permissions {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	p := catalog.Permissions{Topics: maps.Clone(a.topics[k])}
+	p := Permissions{Topics: maps.Clone(a.topics[k])}
 	if granted, ok := a.granted[k]; ok {
 		p.Granted = &granted
 	}
@@ -119,7 +118,7 @@ func (a *Accounts) permissionsOf(k catalog.UserIn) catalog.Permissions {
 
 // compile makes the grant, also with an error: see access.Compile. Without a permission it is nil, whatever the topic
 // permissions are; they are checked nevertheless.
-func compile(k catalog.UserIn, p *catalog.Permissions) (*access.Grant, error) {
+func compile(k UserIn, p *Permissions) (*access.Grant, error) {
 	granted := access.Permission{User: k.User, VHost: k.VHost}
 	if p.Granted != nil {
 		granted = *p.Granted
@@ -133,7 +132,7 @@ func compile(k catalog.UserIn, p *catalog.Permissions) (*access.Grant, error) {
 
 // setPermissionsLocked makes p the permissions of a user in a virtual host. Called with mu held, or
 // before anybody else uses the accounts.
-func (a *Accounts) setPermissionsLocked(k catalog.UserIn, p *catalog.Permissions, g *access.Grant) {
+func (a *Accounts) setPermissionsLocked(k UserIn, p *Permissions, g *access.Grant) {
 	delete(a.granted, k)
 	delete(a.topics, k)
 	delete(a.compiled, k)
@@ -150,7 +149,7 @@ func (a *Accounts) setPermissionsLocked(k catalog.UserIn, p *catalog.Permissions
 
 // grant returns what a user may do in a virtual host, nil for nothing, and
 // whether that user may publish with other users' user-id.
-func (a *Accounts) grant(k catalog.UserIn) (g *access.Grant, impersonator bool, version uint64) {
+func (a *Accounts) grant(k UserIn) (g *access.Grant, impersonator bool, version uint64) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	u := a.users[k.User]
@@ -159,13 +158,13 @@ func (a *Accounts) grant(k catalog.UserIn) (g *access.Grant, impersonator bool, 
 
 // HasPermissions reports whether a user has any permission in a virtual host.
 func (a *Accounts) HasPermissions(user, vhost string) bool {
-	g, _, _ := a.grant(catalog.UserIn{User: user, VHost: vhost})
+	g, _, _ := a.grant(UserIn{User: user, VHost: vhost})
 	return g != nil
 }
 
 // CheckVHostAccess refuses a user who has no permission in the virtual host.
 func CheckVHostAccess(a *Accounts, user, vhost string) error {
-	if g, _, _ := a.grant(catalog.UserIn{User: user, VHost: vhost}); g == nil {
+	if g, _, _ := a.grant(UserIn{User: user, VHost: vhost}); g == nil {
 		return amqp.NewException(amqp.NotAllowed, 0, 0, "access to vhost '%s' refused for user '%s'", vhost, user)
 	}
 	return nil
@@ -174,8 +173,8 @@ func CheckVHostAccess(a *Accounts, user, vhost string) error {
 // GrantAllLocked saves the definitions of a new virtual host, and gives the user who creates it all
 // permissions in it; an unknown user gets none. Called with the admin lock held.
 func GrantAllLocked(a *Accounts, user, vhost string, now, were []store.Definition) error {
-	k := catalog.UserIn{User: user, VHost: vhost}
-	var p catalog.Permissions
+	k := UserIn{User: user, VHost: vhost}
+	var p Permissions
 	var g *access.Grant
 	if _, exists := a.User(user); exists {
 		p.Granted = everything(k)
@@ -183,7 +182,7 @@ func GrantAllLocked(a *Accounts, user, vhost string, now, were []store.Definitio
 		if g, err = compile(k, &p); err != nil {
 			return err
 		}
-		now, were = append(now, p.Definitions(k)...), append(were, new(catalog.Permissions).Definitions(k)...)
+		now, were = append(now, p.Definitions(k)...), append(were, new(Permissions).Definitions(k)...)
 	}
 	if err := a.opts.Catalog.SaveFirst(now, were); err != nil {
 		return err
@@ -193,31 +192,31 @@ func GrantAllLocked(a *Accounts, user, vhost string, now, were []store.Definitio
 }
 
 // everything is the permission for all names.
-func everything(k catalog.UserIn) *access.Permission {
+func everything(k UserIn) *access.Permission {
 	return &access.Permission{User: k.User, VHost: k.VHost, Configure: ".*", Write: ".*", Read: ".*"}
 }
 
 // DropVHost removes all permissions in a virtual host. write is called with the keys of their
 // definitions, with the lock held, so that they are removed in one record with others.
 func DropVHost(a *Accounts, vhost string, write func(keys []string)) {
-	a.change(func() { write(a.dropPermissionsLocked(func(k catalog.UserIn) bool { return k.VHost == vhost })) })
+	a.change(func() { write(a.dropPermissionsLocked(func(k UserIn) bool { return k.VHost == vhost })) })
 }
 
 // dropPermissionsLocked removes permissions and returns the keys of their definitions. Called with
 // mu held.
-func (a *Accounts) dropPermissionsLocked(gone func(catalog.UserIn) bool) (keys []string) {
+func (a *Accounts) dropPermissionsLocked(gone func(UserIn) bool) (keys []string) {
 	for k := range a.granted {
 		if gone(k) {
 			delete(a.granted, k)
-			keys = append(keys, catalog.Key(catalog.PermissionKind, k.User, k.VHost))
+			keys = append(keys, Key(PermissionKind, k.User, k.VHost))
 		}
 	}
 	for k := range a.topics {
 		if gone(k) {
 			delete(a.topics, k)
-			keys = append(keys, catalog.Key(catalog.TopicsKind, k.User, k.VHost))
+			keys = append(keys, Key(TopicsKind, k.User, k.VHost))
 		}
 	}
-	maps.DeleteFunc(a.compiled, func(k catalog.UserIn, _ *access.Grant) bool { return gone(k) })
+	maps.DeleteFunc(a.compiled, func(k UserIn, _ *access.Grant) bool { return gone(k) })
 	return keys
 }

@@ -1,4 +1,4 @@
-package accounts
+package catalog
 
 import (
 	"errors"
@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/access"
-	"curfew/broker/internal/catalog"
 	"curfew/broker/store"
 )
 
@@ -23,9 +22,9 @@ var (
 	ErrProtected = errors.New("broker: the virtual host is protected from deletion")
 )
 
-// Options are the catalog that accounts are kept in, and what they need from others.
-type Options struct {
-	Catalog           *catalog.Catalog
+// AccountsOptions are the catalog that accounts are kept in, and what they need from others.
+type AccountsOptions struct {
+	Catalog           *Catalog
 	Admin             sync.Locker            // held over each change until it is saved
 	HasVHost          func(name string) bool // permissions in other virtual hosts are refused
 	Deleted           func(user string)      // is called after a user is deleted, with no lock held
@@ -37,7 +36,7 @@ type Options struct {
 // when it is saved, what is revoked at once. All changes are made with the admin lock held. Safe
 // for concurrent use.
 type Accounts struct {
-	opts  Options
+	opts  AccountsOptions
 	guard Guard
 
 	// version is raised by each change, so that a cached answer knows when it is
@@ -46,17 +45,17 @@ type Accounts struct {
 
 	mu         sync.RWMutex
 	users      map[string]*access.User // replaced, never changed
-	granted    map[catalog.UserIn]access.Permission
-	topics     map[catalog.UserIn]map[string]access.TopicPermission // by exchange
-	compiled   map[catalog.UserIn]*access.Grant
+	granted    map[UserIn]access.Permission
+	topics     map[UserIn]map[string]access.TopicPermission // by exchange
+	compiled   map[UserIn]*access.Grant
 	configured *access.User // the configured user, as last applied
 }
 
-// New makes accounts without users. Restore loads those of the last run.
-func New(o Options) *Accounts {
+// NewAccounts makes accounts without users. Restore loads those of the last run.
+func NewAccounts(o AccountsOptions) *Accounts {
 	a := &Accounts{opts: o, guard: Guard{GuestFromAnywhere: o.GuestFromAnywhere}}
-	a.users, a.granted = map[string]*access.User{}, map[catalog.UserIn]access.Permission{}
-	a.topics, a.compiled = map[catalog.UserIn]map[string]access.TopicPermission{}, map[catalog.UserIn]*access.Grant{}
+	a.users, a.granted = map[string]*access.User{}, map[UserIn]access.Permission{}
+	a.topics, a.compiled = map[UserIn]map[string]access.TopicPermission{}, map[UserIn]*access.Grant{}
 	return a
 }
 
@@ -103,12 +102,12 @@ func (a *Accounts) PutUser(u access.User) error {
 
 // putUserLocked saves the user and then makes or replaces it. Called with the admin lock held.
 func (a *Accounts) putUserLocked(u *access.User) error {
-	key := catalog.Key(catalog.UserKind, u.Name)
+	key := Key(UserKind, u.Name)
 	was := store.Definition{Key: key}
 	if old, exists := a.User(u.Name); exists {
-		was = catalog.Definition(key, &old)
+		was = Definition(key, &old)
 	}
-	err := a.opts.Catalog.SaveFirst([]store.Definition{catalog.Definition(key, u)}, []store.Definition{was})
+	err := a.opts.Catalog.SaveFirst([]store.Definition{Definition(key, u)}, []store.Definition{was})
 	if err == nil {
 		a.change(func() { a.users[u.Name] = u })
 	}
@@ -134,8 +133,8 @@ func (a *Accounts) dropUser(name string) error {
 	}
 	a.change(func() {
 		delete(a.users, name)
-		dropped := a.dropPermissionsLocked(func(k catalog.UserIn) bool { return k.User == name })
-		a.opts.Catalog.UndefineLocked(append(dropped, catalog.Key(catalog.UserKind, name))...)
+		dropped := a.dropPermissionsLocked(func(k UserIn) bool { return k.User == name })
+		a.opts.Catalog.UndefineLocked(append(dropped, Key(UserKind, name))...)
 	})
 	return a.opts.Catalog.Sync()
 }
@@ -155,8 +154,8 @@ func (a *Accounts) SetUserLimits(name string, limits access.Limits) error {
 	return a.putUserLocked(&u)
 }
 
-// Restore loads the users and permissions of the last run, before anybody else uses the accounts.
-func Restore(a *Accounts, d *catalog.Accounts) {
+// RestoreAccounts loads the users and permissions of the last run, before anybody else uses the accounts.
+func RestoreAccounts(a *Accounts, d *SavedAccounts) {
 	a.configured = d.Configured
 	for _, u := range d.Users {
 		a.users[u.Name] = &u
@@ -171,9 +170,9 @@ func Restore(a *Accounts, d *catalog.Accounts) {
 	}
 }
 
-// ApplyImport puts users and permissions into force that were checked in a copy and are already saved.
-func ApplyImport(a *Accounts, d *catalog.Accounts) {
-	all, grants := d.PerUser(), map[catalog.UserIn]*access.Grant{}
+// ApplyAccounts puts users and permissions into force that were checked in a copy and are already saved.
+func ApplyAccounts(a *Accounts, d *SavedAccounts) {
+	all, grants := d.PerUser(), map[UserIn]*access.Grant{}
 	for k, p := range all {
 		g, err := compile(k, &p)
 		if err != nil {
