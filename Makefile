@@ -31,7 +31,7 @@ PRIVILEGED = ^Test(Amqp091Own|AzureOwn|DiskFull|DiskFails|DiskStandsStill|Suspen
 
 # Tests of packages that compute for long and start few goroutines, or measure memory or the processor: the race detector takes most of
 # their time and sees the same code in their neighbours. Of the crash points it sees every eighth.
-LONG = ^Test(LookAtTheCeilings|TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|HostileBodies|ForecastComesTrue|TreeLikeASet|ATTLThatWasRaised|DeadlinesByAnotherClock|MixedTTLsExpireInTimeAndTheRestStaysInOrder|GenerationsKeepTheOrder|EqualMessagesAfterOthersWereConsumed)$$
+LONG = ^Test(LookAtTheCeilings|TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|HostileBodies|PredictionsComeTrue|TreeLikeASet|ATTLThatWasRaised|DeadlinesByAnotherClock|MixedTTLsExpireInTimeAndTheRestStaysInOrder|GenerationsKeepTheOrder|EqualMessagesAfterOthersWereConsumed)$$
 
 .DEFAULT_GOAL := help
 .PHONY: .test-quietly .test-rest .test-broker .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image rabbitmq-plugin release release-check set-version clean
@@ -84,7 +84,7 @@ test: deps $(LINT) ## everything, with the race detector, against real Redis, Ra
 	$(RELEASED) -parallel 6 -skip '$(PRIVILEGED)|^TestNeighbour$$' ./integration/faults
 .test-long:
 	$(RELEASED) $(PURE)
-	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor/forecast ./monitor/rabbitmq/keeper ./scheduler
+	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor ./monitor/rabbitmq/keeper ./scheduler
 	$(SCHEDULED)
 .test-quietly:
 	$(RELEASED) -parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)' ./integration

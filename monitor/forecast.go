@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/forecast"
 	"curfew/monitor/printable"
 )
 
@@ -68,9 +67,9 @@ type forecaster struct {
 
 // metered is what the forecaster remembers of one queue.
 type metered struct {
-	forecast.Meter
-	waits *forecast.Waits // nil: nothing has waited yet
-	seen  uint64          // the last round in which it existed
+	Meter
+	waits *Waits // nil: nothing has waited yet
+	seen  uint64 // the last round in which it existed
 }
 
 // QueueWait is how long messages wait in a queue.
@@ -101,7 +100,7 @@ func (m *Monitor) Forecasts() []Forecast {
 // Shares appends, for each span between two neighbouring instants in Unix ms, the shares of its
 // deadlines that will not be met, according to the forecasts of all queues. Without a forecast it
 // appends nothing. Safe for concurrent use.
-func (m *Monitor) Shares(atMillis []int64, out []forecast.Share) []forecast.Share {
+func (m *Monitor) Shares(atMillis []int64, out []Share) []Share {
 	outlook := m.outlook.Load()
 	if outlook == nil {
 		return out
@@ -129,13 +128,13 @@ func (m *Monitor) forecast(ctx context.Context, l *Loop) error {
 }
 
 // round makes a forecast of each queue in which deadlines wait.
-func (f *forecaster) round() (all []Forecast, waits map[uint64]QueueWait, outlook *forecast.Outlook) {
+func (f *forecaster) round() (all []Forecast, waits map[uint64]QueueWait, outlook *Outlook) {
 	f.rounds++
 	waits = make(map[uint64]QueueWait)
-	outlook = forecast.NewOutlook(f.now())
+	outlook = NewOutlook(f.now())
 	f.from.Survey(forecastSamples, func(s *deadline.Survey) {
 		q := f.meter(s)
-		q.Observe(forecast.Observation{Now: s.At, Delivered: s.Delivered, Polled: s.Polled, Ready: s.Ready, Consumers: s.Consumers})
+		q.Observe(Observation{Now: s.At, Delivered: s.Delivered, Polled: s.Polled, Ready: s.Ready, Consumers: s.Consumers})
 		if f.wait(q, s); q.waits != nil {
 			waits[s.Queue] = QueueWait{s.VHost, s.Name, q.waits.Wait()}
 		}
@@ -160,10 +159,10 @@ func (f *forecaster) wait(q *metered, s *deadline.Survey) {
 		if s.Ready == 0 && s.Objective == (deadline.Objective{}) {
 			return
 		}
-		q.waits = new(forecast.Waits)
+		q.waits = new(Waits)
 	}
-	look := forecast.WaitLook{Now: s.At, Delivered: s.Delivered, Expired: f.expired(s.Queue), Ready: s.Ready, Objective: s.Objective}
-	line := forecast.Line{Ready: s.Ready, Step: s.Step}
+	look := WaitLook{Now: s.At, Delivered: s.Delivered, Expired: f.expired(s.Queue), Ready: s.Ready, Objective: s.Objective}
+	line := Line{Ready: s.Ready, Step: s.Step}
 	for i := range s.Samples {
 		entered := s.Samples[i].Entered
 		if entered == 0 {
@@ -190,11 +189,11 @@ func (f *forecaster) meter(s *deadline.Survey) *metered {
 }
 
 // predict returns the forecast of a queue. It adds the queue's deadlines to the outlook.
-func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *forecast.Outlook) Forecast {
+func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *Outlook) Forecast {
 	now := s.At
 	f.missed = slices.Grow(f.missed[:0], len(s.Samples))[:len(s.Samples)]
-	line := forecast.Line{Now: now, Ready: s.Ready, Step: s.Step, Samples: s.Samples, Rate: rate, Missed: f.missed}
-	p := forecast.Predict(line)
+	line := Line{Now: now, Ready: s.Ready, Step: s.Step, Samples: s.Samples, Rate: rate, Missed: f.missed}
+	p := Predict(line)
 	one := Forecast{
 		VHost: s.VHost, Queue: s.Name, Ready: s.Ready, Consumers: s.Consumers, Rate: rate,
 		Deadlines: p.Deadlines, WillMiss: p.Miss, Sampled: s.Step > 1,
@@ -206,9 +205,9 @@ func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *forecast
 		reconnecting := s.Consumers == 0 && time.Since(f.began) < reconnectTime
 		one.AtRisk = !reconnecting && f.nearEnough(first.Ref, now)
 	}
-	fate := forecast.AtRisk
+	fate := AtRisk
 	if one.AtRisk {
-		fate = forecast.WillExpire
+		fate = WillExpire
 	}
 	for i := range s.Samples {
 		switch due := s.Samples[i].Ref.Deadline; {
@@ -216,7 +215,7 @@ func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *forecast
 		case f.missed[i]:
 			outlook.Add(due, line.Weight(&s.Samples[i]), fate)
 		default:
-			outlook.Add(due, line.Weight(&s.Samples[i]), forecast.Safe)
+			outlook.Add(due, line.Weight(&s.Samples[i]), Safe)
 		}
 	}
 	return one

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/forecast"
 	"curfew/monitor/incident"
 )
 
@@ -91,7 +90,7 @@ type Monitor struct {
 	forecaster *forecaster // nil: the source cannot survey its queues
 	forecasts  atomic.Pointer[[]Forecast]
 	waits      atomic.Pointer[map[uint64]QueueWait]
-	outlook    atomic.Pointer[forecast.Outlook]
+	outlook    atomic.Pointer[Outlook]
 }
 
 // New returns a monitor that counts what expires from now on; the rest of its work begins with Run. Its error says that o

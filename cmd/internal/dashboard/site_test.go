@@ -27,7 +27,6 @@ import (
 	"curfew/monitor"
 	"curfew/monitor/audit"
 	"curfew/monitor/changes"
-	"curfew/monitor/forecast"
 	"curfew/monitor/incident"
 )
 
@@ -45,7 +44,7 @@ type fakeMonitor struct {
 	lateness  monitor.Lateness
 	recently  monitor.Lateness
 	expiries  []monitor.RecentExpiry
-	shares    func(from int64) forecast.Share // nil: there is no forecast
+	shares    func(from int64) monitor.Share // nil: there is no forecast
 }
 
 func (m *fakeMonitor) Health() monitor.Health                        { return m.health }
@@ -54,7 +53,7 @@ func (m *fakeMonitor) Lateness() monitor.Lateness                    { return m.
 func (m *fakeMonitor) LatenessWithin(time.Duration) monitor.Lateness { return m.recently }
 func (m *fakeMonitor) RecentExpiries() []monitor.RecentExpiry        { return m.expiries }
 
-func (m *fakeMonitor) Shares(at []int64, out []forecast.Share) []forecast.Share {
+func (m *fakeMonitor) Shares(at []int64, out []monitor.Share) []monitor.Share {
 	if m.shares == nil {
 		return out
 	}

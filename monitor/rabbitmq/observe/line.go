@@ -4,7 +4,7 @@ import (
 	"container/heap"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/forecast"
+	"curfew/monitor"
 )
 
 // maxDeadlines is how many deadlines a line knows at most, unless line.Most is set.
@@ -39,7 +39,7 @@ type line struct {
 	consumers   int
 	counted     deadline.Instant // of the last count; 0: none
 	left        uint64           // messages that have left, at least; never falls
-	meter       forecast.Meter
+	meter       monitor.Meter
 	counts      Counts
 }
 
@@ -196,7 +196,7 @@ func (l *line) Count(c count, out []waiting) []waiting {
 	if l.gone > 0 && uint64(l.gone) > l.left {
 		l.left = uint64(l.gone)
 	}
-	l.meter.Observe(forecast.Observation{Now: c.Answered, Delivered: l.served(), Ready: c.Ready, Consumers: c.Consumers})
+	l.meter.Observe(monitor.Observation{Now: c.Answered, Delivered: l.served(), Ready: c.Ready, Consumers: c.Consumers})
 	return out
 }
 
@@ -212,7 +212,7 @@ func (l *line) served() uint64 {
 // them. Messages that have missed their deadlines count with those that will.
 func (l *line) willMiss(now deadline.Instant) int {
 	step := max(l.ready/2048, 1)
-	return forecast.Predict(forecast.Line{Now: now, Ready: l.ready, Step: step, Rate: l.meter.Rate(), Samples: l.samples(step)}).Miss
+	return monitor.Predict(monitor.Line{Now: now, Ready: l.ready, Step: step, Rate: l.meter.Rate(), Samples: l.samples(step)}).Miss
 }
 
 // withOthers adds the messages without a known deadline to a sample, in order.

@@ -9,7 +9,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
-	"curfew/monitor/forecast"
+	"curfew/monitor"
 )
 
 // Timeline is the number of pending deadlines over time, and what will become of them.
@@ -21,10 +21,10 @@ type Timeline struct {
 	Forecast bool   // it is known how many will not be met
 
 	bars       []bar
-	shares     []forecast.Share // by bar
-	atRisk     int64            // of Inside
-	willExpire int64            // of Inside
-	most       int64            // in one bar
+	shares     []monitor.Share // by bar
+	atRisk     int64           // of Inside
+	willExpire int64           // of Inside
+	most       int64           // in one bar
 	ticks      []string
 }
 
@@ -75,7 +75,7 @@ type Pending interface {
 	// PendingBefore appends how many deadlines there are up to each instant, in Unix ms.
 	PendingBefore(until, out []int64) []int64
 	// Shares appends the parts of the deadlines between two instants that will not be met; nothing if they are not known.
-	Shares(at []int64, out []forecast.Share) []forecast.Share
+	Shares(at []int64, out []monitor.Share) []monitor.Share
 }
 
 // NewTimeline counts the deadlines from now, Unix ms, to the end of the window of that name. Without such a window it takes the shortest one
@@ -117,12 +117,12 @@ func (t *Timeline) Agree(atRisk, willExpire int64) {
 	for i := range t.bars {
 		t.bars[i].atRisk, t.bars[i].willExpire = 0, 0
 	}
-	t.willExpire = t.spread(willExpire, func(s forecast.Share) float64 { return s.WillExpire }, func(b *bar) *int64 { return &b.willExpire })
-	t.atRisk = t.spread(atRisk, func(s forecast.Share) float64 { return s.AtRisk }, func(b *bar) *int64 { return &b.atRisk })
+	t.willExpire = t.spread(willExpire, func(s monitor.Share) float64 { return s.WillExpire }, func(b *bar) *int64 { return &b.willExpire })
+	t.atRisk = t.spread(atRisk, func(s monitor.Share) float64 { return s.AtRisk }, func(b *bar) *int64 { return &b.atRisk })
 }
 
 // spread divides total among the bars, and returns how much of it found room.
-func (t *Timeline) spread(total int64, share func(forecast.Share) float64, of func(*bar) *int64) (given int64) {
+func (t *Timeline) spread(total int64, share func(monitor.Share) float64, of func(*bar) *int64) (given int64) {
 	all := 0.0
 	for i := range t.bars {
 		all += share(t.shares[i]) * float64(t.bars[i].count)

@@ -6,13 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"curfew/monitor/forecast"
+	"curfew/monitor"
 )
 
 // deadlines are Unix ms. share is what will become of them; nil: not known.
 type deadlines struct {
 	due   []int64
-	share func(from int64) forecast.Share
+	share func(from int64) monitor.Share
 }
 
 func (all deadlines) PendingBefore(until, out []int64) []int64 {
@@ -28,7 +28,7 @@ func (all deadlines) PendingBefore(until, out []int64) []int64 {
 	return out
 }
 
-func (all deadlines) Shares(at []int64, out []forecast.Share) []forecast.Share {
+func (all deadlines) Shares(at []int64, out []monitor.Share) []monitor.Share {
 	for i := range len(at) - 1 {
 		if all.share != nil {
 			out = append(out, all.share(at[i]))
@@ -75,11 +75,11 @@ func TestWindowsAreRound(t *testing.T) {
 
 // TestTimelineIsStacked: each bar has what will become of its deadlines, and leads to them.
 func TestTimelineIsStacked(t *testing.T) {
-	due := deadlines{share: func(from int64) forecast.Share {
+	due := deadlines{share: func(from int64) monitor.Share {
 		if from < now+30_000 {
-			return forecast.Share{}
+			return monitor.Share{}
 		}
-		return forecast.Share{AtRisk: 0.25, WillExpire: 0.5}
+		return monitor.Share{AtRisk: 0.25, WillExpire: 0.5}
 	}}
 	for i := range int64(4) {
 		due.due = append(due.due, now+10_000+i, now+40_001+i, now-i)
@@ -106,7 +106,7 @@ func TestTimelineIsStacked(t *testing.T) {
 
 // TestTimelineAgrees: the sums are those of the forecast, whatever the shares of the bars are rounded to.
 func TestTimelineAgrees(t *testing.T) {
-	due := deadlines{share: func(int64) forecast.Share { return forecast.Share{AtRisk: 0.3, WillExpire: 0.3} }}
+	due := deadlines{share: func(int64) monitor.Share { return monitor.Share{AtRisk: 0.3, WillExpire: 0.3} }}
 	for i := range int64(50) {
 		due.due = append(due.due, now+1000*i+1)
 	}

@@ -1,4 +1,4 @@
-package forecast
+package monitor
 
 import (
 	"fmt"
@@ -136,9 +136,9 @@ func (l *line) some(r *rand.Rand, perMillisecond float64, ttl func() int64) {
 	}
 }
 
-// TestForecastComesTrue: what the forecast says of the messages that wait is within 10% of what then happens to them (or a few
+// TestPredictionsComeTrue: what the forecast says of the messages that wait is within 10% of what then happens to them (or a few
 // messages, where they are few), exact and from a sample; and so is when the first one misses.
-func TestForecastComesTrue(t *testing.T) {
+func TestPredictionsComeTrue(t *testing.T) {
 	for _, shape := range shapes {
 		t.Run(shape.name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(3, 7))
