@@ -8,7 +8,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
 	"curfew/broker/server/internal/convert"
-	"curfew/broker/server/internal/declare"
+	"curfew/broker/server/internal/manage"
 )
 
 // client10 is what a connection has for a client of AMQP 1.0. It belongs to the reader; frameMax does
@@ -191,7 +191,7 @@ func (p *client10) open(m *amqp10.Open) error {
 	p.frameMax = int(min(m.MaxFrameSize, c.srv.opts.FrameMax))
 	p.opened = true
 	p.send(0, &amqp10.Open{
-		ContainerID: declare.ContainerID, MaxFrameSize: c.frameMax, ChannelMax: c.channelMax, IdleTimeout: amqp10.Uint(uint32(offeredHeartbeat.Milliseconds())),
+		ContainerID: manage.ContainerID, MaxFrameSize: c.frameMax, ChannelMax: c.channelMax, IdleTimeout: amqp10.Uint(uint32(offeredHeartbeat.Milliseconds())),
 		Properties: amqp10.Map{{Key: amqp10.Symbol("product"), Value: "Curfew"}, {Key: amqp10.Symbol("version"), Value: RabbitMQVersion}},
 	})
 	if err := h.enter(vhost); err != nil {
@@ -241,7 +241,7 @@ func (p *client10) sendClose(e *amqp.Exception) {
 	}
 	if !p.opened { // a close must follow an open
 		p.opened = true
-		p.send(0, &amqp10.Open{ContainerID: declare.ContainerID, MaxFrameSize: amqp10.Unlimited, ChannelMax: channelMax10})
+		p.send(0, &amqp10.Open{ContainerID: manage.ContainerID, MaxFrameSize: amqp10.Unlimited, ChannelMax: channelMax10})
 	}
 	p.send(0, &amqp10.Close{Ending: amqp10.Ending{Error: convert.ErrorOf(e)}})
 }

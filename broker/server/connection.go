@@ -12,8 +12,8 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
-	"curfew/broker/server/internal/declare"
 	"curfew/broker/server/internal/deliveries"
+	"curfew/broker/server/internal/manage"
 )
 
 // phase is the state of a connection (AMQP 0-9-1 §2.2.4).
@@ -42,7 +42,7 @@ type connection struct {
 	phase      phase
 	handshake  *handshake // nil once the connection is open
 	session    *broker.Session
-	user       declare.Declarer // its rights, once the connection is open
+	user       manage.Declarer // its rights, once the connection is open
 	userName   string
 	frameMax   uint32
 	channelMax uint16

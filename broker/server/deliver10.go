@@ -10,7 +10,7 @@ import (
 	"curfew/broker/amqp10"
 	"curfew/broker/server/internal/convert"
 	"curfew/broker/server/internal/deliveries"
-	"curfew/broker/server/internal/entity"
+	"curfew/broker/server/internal/manage"
 )
 
 // giveCredit lets the client send more on a link from it.
@@ -127,14 +127,14 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 		last = m.Last.Value
 	}
 	how := broker.Release // settled without an outcome: the default outcome
-	acks, outcome := &s.p.c.acks, entity.Outcome{}
+	acks, outcome := &s.p.c.acks, manage.Outcome{}
 	switch {
 	case m.State == nil || m.State.Kind == amqp10.StateReceived:
 		if !m.Settled {
 			return nil
 		}
 	case s.p.bus != nil:
-		outcome = entity.OutcomeOf(m.State)
+		outcome = manage.OutcomeOf(m.State)
 		if how = outcome.How; !outcome.Plain() {
 			acks.Flush()
 			acks = &deliveries.Batch{Gathers: true}
@@ -154,7 +154,7 @@ func (s *session10) disposition(m *amqp10.Disposition) error {
 		if added != nil {
 			acks.Flush()
 			acks = &deliveries.Batch{Gathers: how != broker.Reject, Why: &broker.Rejection{Properties: added, Modified: true}}
-			outcome = entity.Outcome{How: how, Headers: added}
+			outcome = manage.Outcome{How: how, Headers: added}
 		}
 	case m.State.Kind != amqp10.StateReleased:
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "unknown outcome %#x", m.State.Kind)

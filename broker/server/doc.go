@@ -25,7 +25,7 @@
 //	authenticator         who the client is                               sasl.go
 //	assembly              a publish, put together from its frames          assembly.go
 //	confirms              publisher confirms of a channel                  confirms.go
-//	internal/declare      methods, and requests of AMQP 1.0, that declare, bind, purge and delete
+//	internal/manage       methods, and requests of AMQP 1.0, that declare, bind, purge and delete
 //	internal/outbox       frames that wait for the socket; the writer; heartbeats; the memory that the client makes the
 //	                      broker hold; pooled buffers
 //	internal/deliveries   consumers of a channel, prefetch, unacked messages, settlements
@@ -45,7 +45,7 @@
 //
 // A link to or from a node is a conversation of requests and answers: RabbitMQ's /management (node10.go). If Options.ServiceBus
 // lets clients of Azure Service Bus in, links mean entities, $cbs checks tokens, and each entity has a $management
-// (servicebus.go, servicebus_node.go, internal/entity; package servicebus has what is on the wire).
+// (servicebus.go, servicebus_node.go, internal/manage; package servicebus has what is on the wire).
 //
 // # States
 //

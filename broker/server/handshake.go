@@ -17,7 +17,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
-	"curfew/broker/server/internal/declare"
+	"curfew/broker/server/internal/manage"
 )
 
 const (
@@ -226,7 +226,7 @@ func (h *handshake) enter(vhost string) error {
 		return err
 	}
 	c.session, c.phase, c.handshake = session, running, nil
-	c.user = declare.Declarer{Rights: session.Rights(), VHost: session.VHost(), Owner: c}
+	c.user = manage.Declarer{Rights: session.Rights(), VHost: session.VHost(), Owner: c}
 	account := c.srv.opts.Broker.Clients.Open(c.userName, c.evict)
 	c.usage.Open(account)
 	c.out.OpenAccount(account)

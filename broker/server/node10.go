@@ -4,15 +4,15 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
 	"curfew/broker/server/internal/convert"
-	"curfew/broker/server/internal/declare"
 	"curfew/broker/server/internal/deliveries"
+	"curfew/broker/server/internal/manage"
 )
 
 // node answers requests that a client sends to an address, with messages from that address. The two
 // links are a pair: they have the same name (AMQP Link Pairing 1.0). An error ends the session.
-type node func(user *declare.Declarer, request []byte) (answer []byte, err error)
+type node func(user *manage.Declarer, request []byte) (answer []byte, err error)
 
-var nodes = map[string]node{"/management": declare.Manage}
+var nodes = map[string]node{"/management": manage.Manage}
 
 const (
 	// maxRequest is the size of the largest request, in octets.

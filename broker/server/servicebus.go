@@ -12,7 +12,7 @@ import (
 	"curfew/broker/amqp10"
 	"curfew/broker/server/internal/convert"
 	"curfew/broker/server/internal/deliveries"
-	"curfew/broker/server/internal/entity"
+	"curfew/broker/server/internal/manage"
 	"curfew/broker/servicebus"
 )
 
@@ -170,7 +170,7 @@ func (l *link10) deliverBus(o *deliveries.Outbox, tag uint64, m *broker.Delivery
 // lockLost is the outcome of a settlement that comes too late.
 var lockLost = &amqp10.State{Kind: amqp10.StateRejected, Error: &amqp10.Error{
 	Condition:   "com.microsoft:message-lock-lost",
-	Description: entity.LockLost,
+	Description: manage.LockLost,
 }}
 
 // errQueueFull refuses a batch.
@@ -206,7 +206,7 @@ func (s *session10) addAll(l *link10, all [][]byte) (numbers []broker.Numbered, 
 }
 
 // settleAll settles deliveries as a client of Service Bus wants, all that it can.
-func (s *session10) settleAll(runs []broker.Settling, o *entity.Outcome) (err error) {
+func (s *session10) settleAll(runs []broker.Settling, o *manage.Outcome) (err error) {
 	for _, run := range runs {
 		err = cmp.Or(s.entity(run.Queue).Settle(run, o), err)
 	}
@@ -214,8 +214,8 @@ func (s *session10) settleAll(runs []broker.Settling, o *entity.Outcome) (err er
 }
 
 // entity is a queue as an entity; nil: a topic.
-func (s *session10) entity(q *broker.Queue) *entity.Entity {
-	return &entity.Entity{Broker: s.p.c.srv.opts.Broker, VHost: s.p.c.user.VHost, Queue: q, Rights: s.p.c.user.Rights}
+func (s *session10) entity(q *broker.Queue) *manage.Entity {
+	return &manage.Entity{Broker: s.p.c.srv.opts.Broker, VHost: s.p.c.user.VHost, Queue: q, Rights: s.p.c.user.Rights}
 }
 
 // manage carries out a request to the $management of an entity.
@@ -225,7 +225,7 @@ func (s *session10) manage(name string, r *servicebus.Request) (servicebus.Answe
 		return servicebus.Answer{}, err
 	}
 	e := s.entity(q)
-	if entity.Sends(r) {
+	if manage.Sends(r) {
 		l := &link10{s: s}
 		err = s.busPublishTo(l, name)
 		e.Exchange, e.Key = string(l.exchange), string(l.key)

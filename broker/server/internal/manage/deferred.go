@@ -1,4 +1,4 @@
-package entity
+package manage
 
 import (
 	"cmp"
