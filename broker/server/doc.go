@@ -26,9 +26,8 @@
 //	assembly              a publish, put together from its frames          assembly.go
 //	confirms              publisher confirms of a channel                  confirms.go
 //	internal/manage       methods, and requests of AMQP 1.0, that declare, bind, purge and delete
-//	internal/outbox       frames that wait for the socket; the writer; heartbeats; the memory that the client makes the
-//	                      broker hold; pooled buffers
-//	internal/deliveries   consumers of a channel, prefetch, unacked messages, settlements
+//	internal/deliveries   consumers of a channel, prefetch, unacked messages, settlements; frames that wait for the socket,
+//	                      the writer, heartbeats; the memory that the client makes the broker hold; pooled buffers
 //
 // In this package are the types that a connection (connection.go) consists of besides:
 // handshake (until it is open), readDeadline (how others wake the reader), channelTable, flow.
