@@ -20,5 +20,6 @@
 //
 // Password hashes have RabbitMQ's form: four octets of salt, then SHA-256, SHA-512 or MD5
 // of the salt and the password. New hashes use SHA-256, so that exported definitions work
-// elsewhere. The other algorithms exist for imported hashes.
+// elsewhere. The other algorithms exist for imported hashes. With a client certificate, part of its subject is the user's
+// name (NameFrom).
 package access

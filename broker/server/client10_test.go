@@ -19,7 +19,6 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/access"
-	"curfew/broker/certs"
 	"curfew/broker/server"
 	"curfew/integration/testenv"
 )
@@ -360,13 +359,11 @@ func TestHostile10(t *testing.T) {
 func TestTLS10(t *testing.T) {
 	ca, dir := testenv.NewAuthority(t), t.TempDir()
 	cert, key := ca.Write(t, dir, pkix.Name{CommonName: "server"})
-	files, err := certs.Open(certs.Options{Cert: cert, Key: key, ClientCA: ca.CA, ClientAuth: certs.Request})
-	require.NoError(t, err)
 	b, err := broker.New(broker.Options{})
 	require.NoError(t, err)
 	addUser(t, b, "CN=app,O=Example")
 	require.NoError(t, b.Accounts.SetPermission(access.Permission{User: "CN=app,O=Example", VHost: "/"}))
-	addr := secured(t, b, server.Options{}, files)
+	addr := secured(t, b, server.Options{}, withClientCertificates(ca, cert, key))
 	dial := func(client *tls.Config, sasl amqp10.SASLType) error {
 		c, err := amqp10.Dial(t.Context(), "amqps://"+addr, &amqp10.ConnOptions{TLSConfig: client, SASLType: sasl})
 		if err == nil {

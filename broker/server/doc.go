@@ -98,5 +98,5 @@
 // # Left to others
 //
 // What the methods mean, and who may log in and do what (broker), bytes (broker/amqp),
-// durability (broker/store), certificates (broker/certs).
+// durability (broker/store), certificates (whoever listens).
 package server

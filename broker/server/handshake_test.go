@@ -17,7 +17,6 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
-	"curfew/broker/certs"
 	"curfew/broker/server"
 	"curfew/integration/testenv"
 )
@@ -63,13 +62,11 @@ func TestARightPasswordGetsInAmongGuesses(t *testing.T) {
 func TestTLS(t *testing.T) {
 	ca, dir := testenv.NewAuthority(t), t.TempDir()
 	cert, key := ca.Write(t, dir, pkix.Name{CommonName: "server"})
-	files, err := certs.Open(certs.Options{Cert: cert, Key: key, ClientCA: ca.CA, ClientAuth: certs.Request})
-	require.NoError(t, err)
 	b, err := broker.New(broker.Options{})
 	require.NoError(t, err)
 	addUser(t, b, "CN=app,O=Example")
 	require.NoError(t, b.Accounts.SetPermission(access.Permission{User: "CN=app,O=Example", VHost: "/"}))
-	addr := secured(t, b, server.Options{}, files)
+	addr := secured(t, b, server.Options{}, withClientCertificates(ca, cert, key))
 	dial := func(client *tls.Config, sasl amqp091.Authentication) (*amqp091.Connection, error) {
 		return amqp091.DialConfig("amqps://"+addr, amqp091.Config{TLSClientConfig: client, SASL: []amqp091.Authentication{sasl}})
 	}
@@ -97,11 +94,9 @@ func TestTLS(t *testing.T) {
 func TestTLSReloadKeepsConnections(t *testing.T) {
 	ca, dir := testenv.NewAuthority(t), t.TempDir()
 	cert, key := ca.Write(t, dir, pkix.Name{CommonName: "first"})
-	files, err := certs.Open(certs.Options{Cert: cert, Key: key})
-	require.NoError(t, err)
 	b, err := broker.New(broker.Options{})
 	require.NoError(t, err)
-	addr := secured(t, b, server.Options{}, files)
+	addr := secured(t, b, server.Options{}, withClientCertificates(ca, cert, key))
 	client := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
 	c, err := amqp091.DialConfig("amqps://guest:guest@"+addr, amqp091.Config{TLSClientConfig: client})
 	require.NoError(t, err)
@@ -141,8 +136,16 @@ func TestLogin(t *testing.T) {
 	})
 }
 
+// withClientCertificates asks clients for certificates, and reads its own again for each of them.
+func withClientCertificates(ca *testenv.Authority, cert, key string) *tls.Config {
+	return &tls.Config{ClientCAs: ca.Pool, ClientAuth: tls.VerifyClientCertIfGiven, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		c, err := tls.LoadX509KeyPair(cert, key)
+		return &c, err
+	}}
+}
+
 // secured serves a broker over TLS on a free port.
-func secured(t *testing.T, b *broker.Broker, o server.Options, files *certs.Files) (addr string) {
+func secured(t *testing.T, b *broker.Broker, o server.Options, config *tls.Config) (addr string) {
 	t.Helper()
 	o.Broker = b
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -152,7 +155,7 @@ func secured(t *testing.T, b *broker.Broker, o server.Options, files *certs.File
 	s := server.New(o)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() { ended <- s.Serve(ctx, plain, tls.NewListener(l, files.Config())) }()
+	go func() { ended <- s.Serve(ctx, plain, tls.NewListener(l, config)) }()
 	t.Cleanup(func() {
 		stop()
 		assert.NoError(t, <-ended)

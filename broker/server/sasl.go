@@ -15,7 +15,6 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
-	"curfew/broker/certs"
 )
 
 // client is what is known of a client before it has logged in.
@@ -47,8 +46,8 @@ func (c *client) certificate() *x509.Certificate {
 // authenticator logs clients in. It is safe for concurrent use.
 type authenticator struct {
 	Broker   *broker.Broker
-	NameFrom certs.NameFrom // which part of a certificate is the user name
-	Limits   amqp.Limits    // of the tables that an unknown client may send
+	NameFrom access.NameFrom // which part of a certificate is the user name
+	Limits   amqp.Limits     // of the tables that an unknown client may send
 
 	clearText sync.Once // a password was sent in clear text
 }
@@ -88,7 +87,7 @@ func (a *authenticator) byPassword(ctx context.Context, c *client, name, passwor
 func (a *authenticator) byCertificate(c *client, cert *x509.Certificate) (access.User, error) {
 	name, ok := a.NameFrom.Name(cert)
 	if !ok {
-		return access.User{}, fmt.Errorf("the certificate %q has no name that could be a user name", certs.Subject(cert))
+		return access.User{}, fmt.Errorf("the certificate %q has no name that could be a user name", access.Subject(cert))
 	}
 	return a.Broker.Accounts.Identify(name, c.Address)
 }

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker"
+	"curfew/broker/access"
 	"curfew/broker/amqp"
-	"curfew/broker/certs"
 	"curfew/broker/servicebus"
 )
 
@@ -26,7 +26,7 @@ type Options struct {
 	MaxConnections  int                // open at once, including those still logging in; default 1024
 	MaxHandshakes   int                // connections that are not open yet; default 512
 	ConsumerTimeout time.Duration      // delivery acknowledgement timeout unless the consumer or the queue sets one; default 30 min, negative: none
-	NameFrom        certs.NameFrom     // which part of a client certificate is the user name (SASL EXTERNAL); default the distinguished name
+	NameFrom        access.NameFrom    // which part of a client certificate is the user name (SASL EXTERNAL); default the distinguished name
 	ServiceBus      servicebus.Options // who may connect as a client of Service Bus; default nobody
 	Version         string             // Curfew's own version, sent to clients
 	Log             *zap.Logger

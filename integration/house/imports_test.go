@@ -12,7 +12,6 @@ var rooms = map[string][]string{
 	"broker/access":            {"broker/policy"},
 	"broker/amqp":              {},
 	"broker/amqp10":            {},
-	"broker/certs":             {},
 	"broker/exchange":          {"broker/amqp"},
 	"broker/policy":            {"broker/amqp", "broker/exchange", "broker/queue"},
 	"broker/queue":             {"broker/chunked"},
@@ -36,7 +35,7 @@ var rooms = map[string][]string{
 	"broker/definitions":       {"broker", "broker/access", "broker/amqp", "broker/policy"},
 	"broker/management":        {"broker", "broker/access", "broker/amqp", "broker/definitions", "broker/memory", "broker/management/rest", "broker/operate", "broker/operate/messages", "broker/operate/admin", "broker/policy", "broker/queue", "broker/server", "broker/deadletters"},
 	"broker/management/rest":   {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/memory", "broker/operate", "broker/operate/messages", "broker/policy"},
-	"broker/server":            {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/certs", "broker/servicebus", "broker/server/internal/convert", "broker/server/internal/manage", "broker/server/internal/deliveries"},
+	"broker/server":            {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/servicebus", "broker/server/internal/convert", "broker/server/internal/manage", "broker/server/internal/deliveries"},
 
 	"broker/server/internal/convert":    {"broker/amqp", "broker/amqp10"},
 	"broker/server/internal/manage":     {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/server/internal/convert", "broker/policy", "broker/queue", "broker/servicebus"},
@@ -76,7 +75,7 @@ var rooms = map[string][]string{
 	"cmd/internal/cli":      {"broker/access", "broker/operate", "cmd/internal/settings", "monitor/printable"},
 	"cmd/internal/queues":   {"broker/deadletters", "broker/operate", "broker/operate/messages", "broker/queue", "cmd/internal/cli", "monitor", "monitor/printable"},
 	"cmd/internal/settings": {"broker/policy", "broker/servicebus", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
-	"cmd/internal/node":     {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/servicebus", "broker/servicebus/atom", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
+	"cmd/internal/node":     {"broker", "broker/access", "broker/amqp", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/servicebus", "broker/servicebus/atom", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
 	"cmd/internal/commands": {"broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/queues", "cmd/internal/node", "cmd/internal/settings", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts"},
 	"cmd/curfew":            {"cmd/internal/commands"},
 }

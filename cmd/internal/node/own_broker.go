@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker"
-	"curfew/broker/certs"
+	"curfew/broker/access"
 	"curfew/broker/deadline"
 	"curfew/broker/definitions"
 	"curfew/broker/management"
@@ -114,7 +114,7 @@ func (o *ownBroker) openServer() error {
 	o.server = server.New(server.Options{
 		Broker: o.broker, Log: o.n.log, Version: o.n.build.Version,
 		MaxConnections: connectionLimit(c.MaxConnections, o.n.log), ConsumerTimeout: c.ConsumerTimeout.Limit(),
-		NameFrom: certs.NameFrom(c.TLSLoginFrom), ServiceBus: o.serviceBus(),
+		NameFrom: access.NameFrom(c.TLSLoginFrom), ServiceBus: o.serviceBus(),
 	})
 	for _, c := range []prometheus.Collector{o.server, heldMessages{o}} {
 		if err := o.n.metrics.Register(c); err != nil {

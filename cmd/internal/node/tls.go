@@ -9,21 +9,18 @@ import (
 
 	"go.uber.org/zap"
 
-	"curfew/broker/certs"
 	"curfew/cmd/internal/settings"
 )
 
 // tlsFiles opens the certificate files, or returns nil if none are named.
-func tlsFiles(c *settings.Settings, log *zap.Logger) (*certs.Files, error) {
+func tlsFiles(c *settings.Settings, log *zap.Logger) (*certFiles, error) {
 	if c.TLSCert == "" && c.TLSKey == "" {
 		if c.AMQPSAddr != "" || c.HTTPSAddr != "" {
 			return nil, settings.Error{Err: errors.New("CURFEW_AMQPS_ADDR and CURFEW_HTTPS_ADDR need CURFEW_TLS_CERT and CURFEW_TLS_KEY")}
 		}
 		return nil, nil
 	}
-	files, err := certs.Open(certs.Options{
-		Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA, ClientAuth: certs.ClientAuth(c.TLSClientAuth), Log: log,
-	})
+	files, err := openCerts(certOptions{cert: c.TLSCert, key: c.TLSKey, clientCA: c.TLSClientCA, clientAuth: c.TLSClientAuth, log: log})
 	if err != nil {
 		return nil, fmt.Errorf("CURFEW_TLS_CERT, CURFEW_TLS_KEY, CURFEW_TLS_CLIENT_CA: %w", err)
 	}
@@ -48,7 +45,7 @@ func amqpListeners(ctx context.Context, c *settings.Settings, log *zap.Logger) (
 		plain.Close()
 		return nil, err
 	}
-	return []net.Listener{plain, tls.NewListener(secure, files.Config())}, nil
+	return []net.Listener{plain, tls.NewListener(secure, files.listenerConfig())}, nil
 }
 
 // httpsListener opens the port for HTTP with TLS, or returns nil if none is configured. Users of the API
@@ -58,7 +55,7 @@ func httpsListener(ctx context.Context, c *settings.Settings, log *zap.Logger) (
 		return nil, nil
 	}
 	bare := *c
-	bare.TLSClientAuth = string(certs.None)
+	bare.TLSClientAuth = "none"
 	files, err := tlsFiles(&bare, log)
 	if err != nil {
 		return nil, err
@@ -67,5 +64,5 @@ func httpsListener(ctx context.Context, c *settings.Settings, log *zap.Logger) (
 	if err != nil {
 		return nil, err
 	}
-	return tls.NewListener(l, files.Config()), nil
+	return tls.NewListener(l, files.listenerConfig()), nil
 }

@@ -1,4 +1,4 @@
-package certs
+package access
 
 import (
 	"crypto/x509"

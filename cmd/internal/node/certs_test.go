@@ -1,10 +1,9 @@
-package certs
+package node
 
 import (
+	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/asn1"
 	"io"
 	"os"
 	"testing"
@@ -17,9 +16,9 @@ import (
 	"curfew/integration/testenv"
 )
 
-// greet connects a TLS client to a listener and returns the server's name and the client's
+// greetTLS connects a TLS client to a listener and returns the server's name and the client's
 // error.
-func greet(t *testing.T, server, client *tls.Config) (name string, err error) {
+func greetTLS(t *testing.T, server, client *tls.Config) (name string, err error) {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", server)
 	require.NoError(t, err)
@@ -41,41 +40,42 @@ func greet(t *testing.T, server, client *tls.Config) (name string, err error) {
 	return c.ConnectionState().PeerCertificates[0].Subject.CommonName, err
 }
 
-// opened opens files that are checked at every handshake.
-func opened(t *testing.T, o Options) *Files {
+// openedCerts opens files that are checked at every handshake.
+func openedCerts(t *testing.T, o certOptions) *certFiles {
 	t.Helper()
-	f, err := Open(o)
+	o.log = cmp.Or(o.log, zap.NewNop())
+	f, err := openCerts(o)
 	require.NoError(t, err)
 	f.every = 0
 	return f
 }
 
-func TestReload(t *testing.T) {
+func TestCertsReload(t *testing.T) {
 	ca, dir := testenv.NewAuthority(t), t.TempDir()
 	core, logged := observer.New(zap.InfoLevel)
 	cert, key := ca.Write(t, dir, pkix.Name{CommonName: "first"})
-	f := opened(t, Options{Cert: cert, Key: key, Log: zap.New(core)})
+	f := openedCerts(t, certOptions{cert: cert, key: key, log: zap.New(core)})
 	client := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
-	name, err := greet(t, f.Config(), client)
+	name, err := greetTLS(t, f.listenerConfig(), client)
 	require.NoError(t, err)
 	assert.Equal(t, "first", name)
 
 	ca.Write(t, dir, pkix.Name{CommonName: "second, and longer"})
-	name, err = greet(t, f.Config(), client)
+	name, err = greetTLS(t, f.listenerConfig(), client)
 	require.NoError(t, err)
 	assert.Equal(t, "second, and longer", name)
 	assert.Equal(t, 1, logged.FilterMessage("certificates reloaded").Len())
 
 	require.NoError(t, os.WriteFile(key, []byte("half of it"), 0o600))
 	for range 2 {
-		name, err = greet(t, f.Config(), client)
+		name, err = greetTLS(t, f.listenerConfig(), client)
 		require.NoError(t, err)
 		assert.Equal(t, "second, and longer", name, "what cannot be used changes nothing")
 	}
 	assert.Equal(t, 1, logged.FilterLevelExact(zap.ErrorLevel).Len(), "and is logged once")
 	require.NoError(t, os.Remove(key))
 	ca.Write(t, dir, pkix.Name{CommonName: "third"})
-	name, err = greet(t, f.Config(), client)
+	name, err = greetTLS(t, f.listenerConfig(), client)
 	require.NoError(t, err)
 	assert.Equal(t, "third", name)
 }
@@ -88,10 +88,10 @@ func TestClientAuth(t *testing.T) {
 	foreign := other.Client(t, pkix.Name{CommonName: "app"})
 	foreign.RootCAs = ca.Pool
 	foreign.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &foreign.Certificates[0], nil }
-	for mode, want := range map[ClientAuth][3]bool{None: {true, true, true}, Request: {true, true, false}, Require: {false, true, false}} {
-		f := opened(t, Options{Cert: cert, Key: key, ClientCA: ca.CA, ClientAuth: mode})
+	for mode, want := range map[string][3]bool{"none": {true, true, true}, "request": {true, true, false}, "require": {false, true, false}} {
+		f := openedCerts(t, certOptions{cert: cert, key: key, clientCA: ca.CA, clientAuth: mode})
 		for i, client := range []*tls.Config{without, with, foreign} {
-			_, err := greet(t, f.Config(), client)
+			_, err := greetTLS(t, f.listenerConfig(), client)
 			assert.Equal(t, want[i], err == nil, "%s %d: %v", mode, i, err)
 		}
 	}
@@ -100,47 +100,22 @@ func TestClientAuth(t *testing.T) {
 func TestOldVersionsAreRefused(t *testing.T) {
 	ca := testenv.NewAuthority(t)
 	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
-	f := opened(t, Options{Cert: cert, Key: key})
-	_, err := greet(t, f.Config(), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11})
+	f := openedCerts(t, certOptions{cert: cert, key: key})
+	_, err := greetTLS(t, f.listenerConfig(), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11})
 	assert.Error(t, err)
 }
 
 func TestOpenSaysWhatIsMissing(t *testing.T) {
 	ca := testenv.NewAuthority(t)
 	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
-	for text, o := range map[string]Options{
-		"load none.pem":                         {Cert: "none.pem", Key: key},
-		"authorities":                           {Cert: cert, Key: key, ClientAuth: Require},
-		"has no certificate":                    {Cert: cert, Key: key, ClientCA: key},
-		`unknown client authentication "maybe"`: {Cert: cert, Key: key, ClientAuth: "maybe"},
+	for text, o := range map[string]certOptions{
+		"load none.pem":                         {cert: "none.pem", key: key},
+		"authorities":                           {cert: cert, key: key, clientAuth: "require"},
+		"has no certificate":                    {cert: cert, key: key, clientCA: key},
+		`unknown client authentication "maybe"`: {cert: cert, key: key, clientAuth: "maybe"},
 	} {
-		_, err := Open(o)
+		o.log = zap.NewNop()
+		_, err := openCerts(o)
 		assert.ErrorContains(t, err, text)
 	}
-}
-
-func TestName(t *testing.T) {
-	subject := pkix.Name{
-		CommonName: "app", Organization: []string{`A, "B" +C`}, Country: []string{"DE"},
-		ExtraNames: []pkix.AttributeTypeAndValue{
-			{Type: asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}, Value: "a@b"},
-			{Type: asn1.ObjectIdentifier{1, 2, 3}, Value: " ü "},
-		},
-	}
-	cert, err := x509.ParseCertificate(testenv.NewAuthority(t).Client(t, subject).Certificates[0].Certificate[0])
-	require.NoError(t, err)
-	cert.DNSNames = []string{"first", "second"}
-	for from, want := range map[NameFrom]string{
-		DistinguishedName:      `1.2.3=\ \C3\BC\ ,EMAILADDRESS=a@b,CN=app,O=A\, \"B\" \+C,C=DE`,
-		CommonName:             "app",
-		SubjectAlternativeName: "first",
-	} {
-		got, ok := from.Name(cert)
-		assert.True(t, ok)
-		assert.Equal(t, want, got)
-	}
-	bare, err := x509.ParseCertificate(testenv.NewAuthority(t).Client(t, pkix.Name{}).Certificates[0].Certificate[0])
-	require.NoError(t, err)
-	_, ok := DistinguishedName.Name(bare)
-	assert.False(t, ok)
 }
