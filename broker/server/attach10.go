@@ -65,7 +65,11 @@ func (s *session10) source(l *link10, m, answer *amqp10.Attach) error {
 	if answer.SenderMode == amqp10.SendMixed {
 		answer.SenderMode = amqp10.SendUnsettled
 	}
-	l.consumer, err = s.ch.deliveries.Consume(q, &amqp.BasicConsume{Queue: q.Name(), ConsumerTag: m.Name[:min(len(m.Name), 255)], NoAck: l.settled}, l)
+	consume := &amqp.BasicConsume{Queue: q.Name(), ConsumerTag: m.Name[:min(len(m.Name), 255)], NoAck: l.settled}
+	if properties, _ := m.Properties.(amqp10.Map); properties.Get("rabbitmq:priority") != nil {
+		consume.Arguments = amqp.Table{"x-priority": properties.Get("rabbitmq:priority")}
+	}
+	l.consumer, err = s.ch.deliveries.Consume(q, consume, l)
 	return err
 }
 

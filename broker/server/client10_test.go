@@ -378,3 +378,29 @@ func TestTLS10(t *testing.T) {
 	assert.NoError(t, dial(ca.Client(t, pkix.Name{CommonName: "app", Organization: []string{"Example"}}), external))
 	assert.ErrorContains(t, dial(ca.Client(t, pkix.Name{CommonName: "stranger"}), external), "auth failed with code")
 }
+
+// TestOpenProperties10: RabbitMQ's clients refuse, or warn of, a broker that does not say that it is RabbitMQ 4, and where.
+func TestOpenProperties10(t *testing.T) {
+	run(t, server.Options{Node: "curfew@a", Version: "v1"}, func(x *site) {
+		c, _ := x.connect10(nil)
+		assert.Equal(t, map[string]any{
+			"product": "RabbitMQ", "version": server.RabbitMQVersion, "node": "curfew@a", "information": "Curfew v1, which works as RabbitMQ does",
+		}, c.Properties())
+	})
+}
+
+// TestConsumerPriority10: the link property rabbitmq:priority, as in RabbitMQ 4.
+func TestConsumerPriority10(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		x.queue10("q", nil)
+		_, s := x.connect10(nil)
+		low := x.receiver10(s, "/queues/q", nil)
+		high := x.receiver10(s, "/queues/q", &amqp10.ReceiverOptions{Properties: map[string]any{"rabbitmq:priority": int32(5)}})
+		snd := x.sender10(s, "/queues/q")
+		require.NoError(t, snd.Send(x.t.Context(), amqp10.NewMessage([]byte("a")), nil))
+		assert.Equal(t, []byte("a"), x.receive10(high).GetData())
+		assert.Nil(t, low.Prefetched())
+		_, err := s.NewReceiver(x.t.Context(), "/queues/q", &amqp10.ReceiverOptions{Properties: map[string]any{"rabbitmq:priority": "high"}})
+		assert.ErrorContains(t, err, "x-priority")
+	})
+}

@@ -29,6 +29,7 @@ type Options struct {
 	NameFrom        access.NameFrom    // which part of a client certificate is the user name (SASL EXTERNAL); default the distinguished name
 	ServiceBus      servicebus.Options // who may connect as a client of Service Bus; default nobody
 	Version         string             // Curfew's own version, sent to clients
+	Node            string             // the node's name, which clients of AMQP 1.0 are told
 	Log             *zap.Logger
 }
 

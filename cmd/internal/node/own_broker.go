@@ -26,6 +26,7 @@ import (
 	"curfew/broker/servicebus/atom"
 	"curfew/broker/store"
 	"curfew/cmd/internal/dashboard"
+	"curfew/cmd/internal/settings"
 	"curfew/monitor"
 	"curfew/monitor/changes"
 	"curfew/monitor/history"
@@ -112,7 +113,7 @@ func (o *ownBroker) importDefinitions() error {
 func (o *ownBroker) openServer() error {
 	c := o.n.settings
 	o.server = server.New(server.Options{
-		Broker: o.broker, Log: o.n.log, Version: o.n.build.Version,
+		Broker: o.broker, Log: o.n.log, Version: o.n.build.Version, Node: nodeName(c),
 		MaxConnections: connectionLimit(c.MaxConnections, o.n.log), ConsumerTimeout: c.ConsumerTimeout.Limit(),
 		NameFrom: access.NameFrom(c.TLSLoginFrom), ServiceBus: o.serviceBus(),
 	})
@@ -272,6 +273,9 @@ func (*ownBroker) routes() (list []rest.Route) {
 	return list
 }
 
+// nodeName is what a node of RabbitMQ would be called.
+func nodeName(c *settings.Settings) string { return "curfew@" + string(c.Instance) }
+
 // pages implements primary.
 func (o *ownBroker) pages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, *web, error) {
 	d := o.n.dashboardOptions()
@@ -283,7 +287,7 @@ func (o *ownBroker) pages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, 
 	}
 	c := o.n.settings
 	api := management.New(management.Options{
-		Broker: o.broker, Server: o.server, Operations: o.operations, Node: "curfew@" + string(c.Instance), Version: o.n.build.Version,
+		Broker: o.broker, Server: o.server, Operations: o.operations, Node: nodeName(c), Version: o.n.build.Version,
 		DataDir: c.DataDir, DiskFreeLimit: int64(c.DiskFreeLimit), CertificateFile: c.TLSCert, Listeners: s.listeners(), Log: o.n.log,
 	})
 	ops.showMetrics(api.Metrics(o.n.metrics))

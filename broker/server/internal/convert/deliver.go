@@ -2,9 +2,11 @@ package convert
 
 import (
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"curfew/broker/amqp"
 	"curfew/broker/amqp10"
@@ -33,11 +35,12 @@ func Append(b []byte, d *Delivery) []byte {
 		}
 	}
 	b = h.Append(b)
-	b = appendAnnotations(b, d, p.Headers)
-	if whole := keptBare(&p, d.Body); whole != nil {
+	whole := keptBare(&p, d.Body)
+	b = appendAnnotations(b, d, &p, whole != nil)
+	if whole != nil {
 		return append(b, whole...)
 	}
-	return append(appendHead(b, &p, d.Body), d.Body...)
+	return append(appendHead(b, &p, d.Body, false), d.Body...)
 }
 
 // keptBare is the bare message as it was sent; nil: it was not kept, since the properties say all.
@@ -65,21 +68,27 @@ func plain(p *amqp.Properties) bool {
 		p.ReplyTo == "" && p.MessageID == "" && p.Type == "" && p.UserID == "" && p.AppID == ""
 }
 
-// appendHead appends what a bare message has in front of its body.
-func appendHead(b []byte, p *amqp.Properties, body []byte) []byte {
+// appendHead appends what a bare message has in front of its body. bus: for a client of Service Bus, whose addresses are plain names.
+func appendHead(b []byte, p *amqp.Properties, body []byte, bus bool) []byte {
 	if plain(p) {
 		return amqp10.BeginData(b, len(body))
 	}
 	var out amqp10.Properties
 	set := func(v *any, s string) {
 		if s != "" {
-			*v = s
+			*v = idOf(s)
 		}
 	}
 	set(&out.MessageID, p.MessageID)
 	set(&out.CorrelationID, p.CorrelationID)
-	set(&out.ReplyTo, p.ReplyTo)
-	set(&out.GroupID, p.AppID)
+	if p.ReplyTo != "" {
+		if out.ReplyTo = p.ReplyTo; !bus {
+			out.ReplyTo = "/queues/" + url.PathEscape(p.ReplyTo)
+		}
+	}
+	if p.AppID != "" {
+		out.GroupID = p.AppID
+	}
 	if p.UserID != "" {
 		out.UserID = []byte(p.UserID)
 	}
@@ -102,17 +111,27 @@ func appendHead(b []byte, p *amqp.Properties, body []byte) []byte {
 	return amqp10.BeginData(b, len(body))
 }
 
-// appendAnnotations appends where a message was published to, and its headers that begin with x-.
-func appendAnnotations(b []byte, d *Delivery, headers amqp.Table) []byte {
+// appendAnnotations appends where a message was published to, and its type and headers that begin with x-. kept: its bare message
+// has its ids.
+func appendAnnotations(b []byte, d *Delivery, p *amqp.Properties, kept bool) []byte {
 	b, start := amqp10.BeginMap(amqp10.BeginSection(b, amqp10.SectionMessageAnnotations))
 	b = amqp10.AppendText(amqp10.AppendSymbol(b, "x-exchange"), d.Exchange)
 	b = amqp10.AppendText(amqp10.AppendSymbol(b, "x-routing-key"), d.RoutingKey)
 	n := 2
-	for _, key := range keysOf(headers) {
-		if strings.HasPrefix(key, "x-") && key != headHeader {
-			b = amqp10.Append(amqp10.AppendSymbol(b, key), toValue(headers[key]))
-			n++
+	add := func(key string, v any) {
+		b = amqp10.Append(amqp10.AppendSymbol(b, key), toValue(v))
+		n++
+	}
+	for _, key := range keysOf(p.Headers) {
+		switch cc, _ := p.Headers[key].([]any); {
+		case key == "CC" && cc != nil:
+			add(ccAnnotation, cc)
+		case strings.HasPrefix(key, "x-") && key != headHeader && !(kept && (key == messageIDHeader || key == correlationIDHeader)):
+			add(key, p.Headers[key])
 		}
+	}
+	if p.Type != "" && p.Type != encodedType {
+		add(typeAnnotation, p.Type)
 	}
 	return amqp10.EndMap(b, start, n)
 }
@@ -141,6 +160,10 @@ func simple(headers amqp.Table) (m amqp10.Map) {
 
 func toValue(v any) any {
 	switch v := v.(type) {
+	case string:
+		if !utf8.ValidString(v) {
+			return []byte(v)
+		}
 	case int:
 		return int64(v)
 	case amqp.Timestamp:

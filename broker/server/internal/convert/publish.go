@@ -13,6 +13,10 @@ import (
 
 const (
 	headHeader = "x-amqp-1.0-head"
+	// The headers of ids that are no short texts, and the annotations for what AMQP 1.0 has no property for, as in RabbitMQ 4.
+	messageIDHeader, correlationIDHeader = "x-message-id", "x-correlation-id"
+	typeAnnotation, ccAnnotation         = "x-basic-type", "x-cc"
+	uuidScheme                           = "urn:uuid:"
 	// scheduledHeader is when a message is enqueued, in Unix ms.
 	scheduledHeader = "x-scheduled-enqueue-time"
 	encodedType     = "amqp-1.0" // of a body that is stored as its sections
@@ -46,7 +50,7 @@ func Publish(b, message []byte, bus, filtered bool) (properties, body []byte, to
 	if err != nil {
 		return nil, nil, "", err
 	}
-	out := amqp.Properties{DeliveryMode: 1}
+	var out amqp.Properties
 	if h.Durable || bus {
 		out.DeliveryMode = 2
 	}
@@ -56,7 +60,7 @@ func Publish(b, message []byte, bus, filtered bool) (properties, body []byte, to
 	if h.TTL.Set {
 		out.Expiration = strconv.FormatUint(uint64(h.TTL.Value), 10)
 	}
-	fromProperties(&out, &p)
+	fromProperties(&out, &p, bus)
 	if err = fromMap(&out, m.MessageAnnotations, true, bus); err == nil {
 		err = fromMap(&out, m.ApplicationProperties, false, bus)
 	}
@@ -70,29 +74,49 @@ func Publish(b, message []byte, bus, filtered bool) (properties, body []byte, to
 	if m.Data == nil {
 		out.Type, body = encodedType, m.Body
 	}
-	if head := m.Bare[:len(m.Bare)-len(body)]; string(head) != string(appendHead(b, &out, body)[len(b):]) {
+	if head := m.Bare[:len(m.Bare)-len(body)]; string(head) != string(appendHead(b, &out, body, bus)[len(b):]) {
 		setHeader(&out, headHeader, head)
 	}
-	for _, s := range [...]string{out.ContentType, out.ContentEncoding, out.CorrelationID, out.ReplyTo, out.MessageID, out.UserID, out.AppID} {
-		if len(s) > 255 {
-			return nil, nil, "", errShort
-		}
+	if max(len(out.ContentType), len(out.ContentEncoding), len(out.Type)) > 255 {
+		return nil, nil, "", errShort
 	}
 	to, _ = p.To.(string)
 	return out.Append(b), body, to, nil
 }
 
-func fromProperties(out *amqp.Properties, p *amqp10.Properties) {
-	out.MessageID, out.CorrelationID = idText(p.MessageID), idText(p.CorrelationID)
-	out.ReplyTo, _ = p.ReplyTo.(string)
-	out.AppID, _ = p.GroupID.(string)
-	out.UserID = string(p.UserID)
+// fromProperties converts the properties as RabbitMQ 4 does: a text that is too long is left out.
+func fromProperties(out *amqp.Properties, p *amqp10.Properties, bus bool) {
+	setID(out, &out.MessageID, messageIDHeader, p.MessageID)
+	setID(out, &out.CorrelationID, correlationIDHeader, p.CorrelationID)
+	replyTo, _ := p.ReplyTo.(string)
+	if kind, name, _, err := ParseAddress(replyTo); err == nil && kind == "queues" && !bus {
+		replyTo = name
+	}
+	groupID, _ := p.GroupID.(string)
+	out.ReplyTo, out.AppID, out.UserID = shortOrNone(replyTo), shortOrNone(groupID), shortOrNone(string(p.UserID))
 	out.ContentType, out.ContentEncoding = p.ContentType, p.ContentEncoding
 	if at, ok := p.CreationTime.(amqp10.Timestamp); ok && at >= 0 {
 		out.Timestamp = amqp.Timestamp(at / 1000)
 	}
 	if at, ok := p.AbsoluteExpiry.(amqp10.Timestamp); ok {
 		setHeader(out, "x-expires-at", int64(at))
+	}
+}
+
+func shortOrNone(s string) string {
+	if len(s) > 255 {
+		return ""
+	}
+	return s
+}
+
+// setID sets an id. One that is no short text is a header.
+func setID(out *amqp.Properties, to *string, header string, id any) {
+	if *to = idText(id); len(*to) > 255 {
+		*to = ""
+		setHeader(out, header, id)
+	} else if binary, is := id.([]byte); is {
+		setHeader(out, header, binary)
 	}
 }
 
@@ -118,25 +142,38 @@ func setHeader(p *amqp.Properties, key string, v any) {
 	p.Headers[key] = v
 }
 
-// idText is a message-id or a correlation-id as a text.
+// idText is a message-id or a correlation-id as a text; "": it cannot be one.
 func idText(v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
 	case uint64:
 		return strconv.FormatUint(v, 10)
-	case []byte:
-		return string(v)
 	case amqp10.UUID:
-		x := hex.EncodeToString(v[:])
-		return strings.Join([]string{x[:8], x[8:12], x[12:16], x[16:20], x[20:]}, "-")
+		return uuidScheme + uuidText(v)
 	}
 	return ""
 }
 
+func uuidText(v amqp10.UUID) string {
+	x := hex.EncodeToString(v[:])
+	return strings.Join([]string{x[:8], x[8:12], x[12:16], x[16:20], x[20:]}, "-")
+}
+
+// idOf is the id that a text is: one that idText gave for a UUID is that again.
+func idOf(text string) any {
+	if hexed, is := strings.CutPrefix(text, uuidScheme); is {
+		var id amqp10.UUID
+		if n, err := hex.Decode(id[:], []byte(strings.ReplaceAll(hexed, "-", ""))); err == nil && n == len(id) && uuidText(id) == hexed {
+			return id
+		}
+	}
+	return text
+}
+
 // fromMap adds the entries of a section to the headers: of annotations those that begin with x-, of
 // application properties all others, since the broker obeys headers that begin with x-, and
-// RabbitMQ takes them from annotations only. bus: none that has the broker send something elsewhere.
+// RabbitMQ takes them from annotations only. bus: none that has the broker send something elsewhere, as x-cc does.
 func fromMap(out *amqp.Properties, section []byte, annotations, bus bool) error {
 	if section == nil {
 		return nil
@@ -154,12 +191,20 @@ func fromMap(out *amqp.Properties, section []byte, annotations, bus bool) error 
 		if !ok || len(key) > 255 || strings.HasPrefix(key, "x-") != annotations || key == headHeader {
 			continue
 		}
-		if bus && (annotations && !strings.HasPrefix(key, "x-opt-") || key == "CC" || key == "BCC") {
+		if key == "CC" || key == "BCC" || bus && annotations && !strings.HasPrefix(key, "x-opt-") {
 			continue
 		}
-		if at, is := e.Value.(amqp10.Timestamp); is && annotations && key == "x-opt-scheduled-enqueue-time" {
+		if annotations && key == ccAnnotation {
+			key = "CC"
+		}
+		if text, is := e.Value.(string); is && annotations && key == typeAnnotation {
+			out.Type = text
+		} else if at, is := e.Value.(amqp10.Timestamp); is && annotations && key == "x-opt-scheduled-enqueue-time" {
 			setHeader(out, scheduledHeader, int64(at)) // of Service Bus, in ms
 		} else if v, ok := fromValue(e.Value, 0); ok {
+			if binary, is := v.([]byte); is && !annotations {
+				v = string(binary) // as RabbitMQ does
+			}
 			setHeader(out, key, v)
 		}
 	}
@@ -181,7 +226,7 @@ func fromValue(v any, depth int) (any, bool) {
 	case amqp10.Timestamp:
 		return amqp.Timestamp(v / 1000), v >= 0
 	case amqp10.UUID:
-		return idText(v), true
+		return uuidText(v), true
 	case amqp10.Char:
 		return string(rune(v)), true
 	case amqp10.List:

@@ -1,0 +1,31 @@
+package rabbitmq
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/integration/crossing"
+	"curfew/monitor/rabbitmq/queuefacts"
+)
+
+// TestCrossingRecorded: what was recorded of RabbitMQ 4.3.6 is what it does; 3.10 does not speak AMQP 1.0. CROSSING_RECORD=1 records it again:
+//
+//	CROSSING_RECORD=1 TEST_RABBITMQ=.cache/rabbitmq4/forky go test -run TestCrossingRecorded ./integration/rabbitmq
+func TestCrossingRecorded(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	seen, err := crossing.Record(t.Context(), n.url)
+	if family() == queuefacts.Family3 {
+		require.Error(t, err, "it does not speak AMQP 1.0")
+		return
+	}
+	require.NoError(t, err)
+	if os.Getenv("CROSSING_RECORD") != "" {
+		require.NoError(t, os.WriteFile("../crossing/rabbitmq.txt", []byte(seen), 0o644))
+		return
+	}
+	require.Equal(t, strings.Split(crossing.RabbitMQ, "\n"), strings.Split(seen, "\n"))
+}
