@@ -192,7 +192,10 @@ func (p *client10) open(m *amqp10.Open) error {
 	p.opened = true
 	p.send(0, &amqp10.Open{
 		ContainerID: manage.ContainerID, MaxFrameSize: c.frameMax, ChannelMax: c.channelMax, IdleTimeout: amqp10.Uint(uint32(offeredHeartbeat.Milliseconds())),
-		Properties: c.srv.properties10(),
+		Properties: amqp10.Map{ // RabbitMQ's own clients look for its name and version, and for the node
+			{Key: amqp10.Symbol("product"), Value: "RabbitMQ"}, {Key: amqp10.Symbol("version"), Value: RabbitMQVersion}, {Key: amqp10.Symbol("node"), Value: c.srv.opts.Node},
+			{Key: amqp10.Symbol("information"), Value: "Curfew " + c.srv.opts.Version + ", which works as RabbitMQ does"},
+		},
 	})
 	if err := h.enter(vhost); err != nil {
 		return err
@@ -201,14 +204,6 @@ func (p *client10) open(m *amqp10.Open) error {
 		c.out.Heartbeats(time.Duration(m.IdleTimeout.Value)*time.Millisecond, amqp10.Heartbeat)
 	}
 	return nil
-}
-
-// properties10 are the server properties of open. RabbitMQ's own clients look for its name and version, and for the node.
-func (s *Server) properties10() amqp10.Map {
-	return amqp10.Map{
-		{Key: amqp10.Symbol("product"), Value: "RabbitMQ"}, {Key: amqp10.Symbol("version"), Value: RabbitMQVersion},
-		{Key: amqp10.Symbol("node"), Value: s.opts.Node}, {Key: amqp10.Symbol("information"), Value: "Curfew " + s.opts.Version + ", which works as RabbitMQ does"},
-	}
 }
 
 // onSession passes a frame to its session.
