@@ -89,6 +89,8 @@ func fillEveryPage(t *testing.T, c *curfew) *strings.Replacer {
 const layout = `(() => {
 	const wrong = [], wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 	if (wide > 0) wrong.push(wide + ' px wider than the window');
+	const tops = [...document.querySelectorAll('header > *, header nav > *')].map(e => e.getBoundingClientRect()).map(r => r.top + r.height / 2);
+	if (innerWidth >= 1280 && Math.max(...tops) - Math.min(...tops) > 12) wrong.push('the header has more than one line');
 	const shown = [];
 	for (const e of document.body.querySelectorAll('*')) {
 		if (e.closest('svg, canvas, .unseen, .skip, noscript, option, .u-wrap, .u-legend') || !e.checkVisibility({visibilityProperty: true})) continue;

@@ -69,6 +69,7 @@ func (p *queuePage) figures() g.Node {
 		ui.Figure("Consumers", g.If(p.Consumers == 0 && p.Ready > 0, h.Class("warn")), g.Text(ui.Number(p.Consumers))),
 		ui.Figure("Deadlines", ahead),
 		ui.Figure("At risk", ui.Either(p.Forecast == nil, g.Text("0"), ui.WillMiss(p.Forecast))),
+		ui.Figure("Lost, last hour", lost(&p.Queue)),
 		ui.Figure("Drain /s", drain),
 		ui.Figure("Published", g.Text(ui.Number(p.Stats.Published))),
 		ui.Figure("Acked", g.Text(ui.Number(p.Stats.Acked))))
@@ -158,8 +159,8 @@ func (p *queuePage) settings() g.Node {
 		ui.Fact("Policy", ui.OrNone(p.Policy)),
 		ui.Fact("Operator policy", ui.OrNone(p.OperatorPolicy)),
 		g.If(p.ActiveConsumer != "", ui.Fact("Single active consumer", ui.Name(p.ActiveConsumer))),
-		g.Map(ui.Fields(p.Args), func(a ui.Pair) g.Node { return ui.PairRow(a, g.Text(" "), ui.Faint("argument")) }),
-		g.Map(ui.Fields(p.Effective), func(a ui.Pair) g.Node { return ui.PairRow(a, g.Text(" "), ui.Faint("by policy")) })))
+		g.Map(ui.Settings(p.Args), func(a ui.Pair) g.Node { return ui.PairRow(a, g.Text(" "), ui.Faint("argument")) }),
+		g.Map(ui.Settings(p.Effective), func(a ui.Pair) g.Node { return ui.PairRow(a, g.Text(" "), ui.Faint("by policy")) })))
 }
 
 // purposeBy says who says what the queue is for.

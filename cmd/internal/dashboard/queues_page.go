@@ -5,6 +5,7 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/deadline"
+	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/topology"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
@@ -57,14 +58,14 @@ func queueLine(q queueRow) g.Node {
 		h.Td(h.Class("name"), ui.QueueLink(ui.QueueURL(q.VHost, q.Name), q.VHost, q.Name), g.If(q.Level != "", g.Group{g.Text(" "), ui.Link("/incidents", ui.Severity(string(q.Level)))})),
 		h.Td(h.Span(h.Class("tag"), g.Text(q.Queue.Purpose.String()))),
 		ui.Amount(g.Text(ui.Number(q.Ready))), ui.Amount(g.Text(ui.Number(q.Unacked))), h.Td(h.Class("clients"), ui.OrFaint(q.Consumers), topology.Clients(q.Holders)), ui.Amount(q.oldest()),
-		ui.Amount(ui.Deadlines(q.Forecast)), ui.Amount(ui.WillMiss(q.Forecast)), ui.Amount(q.lost()),
+		ui.Amount(ui.Deadlines(q.Forecast)), ui.Amount(ui.WillMiss(q.Forecast)), ui.Amount(lost(q.Queue)),
 		ui.Amount(ui.Rate(q.In)), ui.Amount(ui.Rate(q.Out)),
 		h.Td(h.Class("trend"), ui.Sparkline(q.Depths, "depth in the last hour")),
 		h.Td(q.deadLetters()))
 }
 
 // lost is how many messages expired in the last hour, or a dash where an expiry is no loss.
-func (q queueRow) lost() g.Node {
+func lost(q *operate.Queue) g.Node {
 	switch {
 	case q.Lost < 0:
 		return ui.Faint("–")

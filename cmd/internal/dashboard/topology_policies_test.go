@@ -37,6 +37,7 @@ func TestAPolicyIsNotReplacedUnseen(t *testing.T) {
 	require.Contains(t, s.get("/policy/new").body, `<input name="pattern" value="" required>`)
 	require.Contains(t, set("", "ttl", `{"message-ttl": 1000}`).body, "Policy set.")
 	require.Contains(t, s.get("/policies").body, `href="/policy/delete?name=ttl&amp;vhost=%2F"`)
+	require.Contains(t, s.get("/policies").body, "message-ttl = <b>1 s</b>", "a time is not a number of ms")
 	again := set("", "ttl", `{"message-ttl": 2000}`)
 	require.Equal(t, http.StatusBadRequest, again.status)
 	require.Contains(t, again.body, "A policy with this name already exists.")

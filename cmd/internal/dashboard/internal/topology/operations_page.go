@@ -238,7 +238,11 @@ func valueNode(f *operate.Field, row any) g.Node {
 		return ui.Names(v.([]string), nil)
 	case f.Kind == operate.Object:
 		var lines g.Group
-		for i, one := range ui.Fields(entries(v)) {
+		pairs := ui.Fields(entries(v))
+		if f.Name == "definition" {
+			pairs = ui.Settings(entries(v))
+		}
+		for i, one := range pairs {
 			lines = append(lines, g.If(i > 0, h.Br()), ui.Name(one.Name), g.Text(" = "), ui.Bold(ui.Visible(one.Value)))
 		}
 		return lines

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,20 @@ func Fields[T ~map[string]any](t T) []Pair {
 		list = append(list, Pair{name, fieldText(v)})
 	}
 	slices.SortFunc(list, func(a, b Pair) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// spans are the settings of queues and policies that are a number of ms.
+var spans = []string{"message-ttl", "expires", "lock-duration", "auto-delete-on-idle", "consumer-timeout"}
+
+// Settings lists the arguments of a queue, or what a policy sets, by name. A number of ms is a span of time.
+func Settings[T ~map[string]any](t T) []Pair {
+	list := Fields(t)
+	for i, one := range list {
+		if n, err := strconv.ParseInt(one.Value, 10, 64); err == nil && n <= math.MaxInt64/int64(time.Millisecond) && slices.Contains(spans, strings.TrimPrefix(one.Name, "x-")) {
+			list[i].Value = Millis(n)
+		}
+	}
 	return list
 }
 
