@@ -99,6 +99,6 @@ func (m *manager) present(news *notice, now time.Time) (list []alert) {
 func watchdog(from source, now time.Time) *notice {
 	return &notice{
 		Incident: Incident{Condition: "watchdog", Alertname: "CurfewWatchdog", Level: Info, Since: now, Runbook: from.runbook("CurfewWatchdog"), Summary: "Deadlines are watched: this alert fires all the time; if it stops, something is wrong"},
-		source:   from, rule: &rule{name: "curfew", everywhere: true, severity: "none"}, names: map[string]string{"alertname": "CurfewWatchdog"}, at: now,
+		source:   from, rule: &rule{Rule: Rule{Name: "curfew", Severity: "none"}, everywhere: true}, names: map[string]string{"alertname": "CurfewWatchdog"}, at: now,
 	}
 }

@@ -97,7 +97,7 @@ func (d *delivery) use(list []sinkSettings) {
 		if o.stop != nil {
 			o.stop()
 		}
-		if lost := o.queued(); lost > 0 {
+		if lost := o.status().Queued; lost > 0 {
 			d.zap.Warn("a sink was removed; its queued notifications were dropped", zap.String("sink", o.name), zap.Int("notifications", lost))
 		}
 		d.metrics.queued.DeleteLabelValues(o.name) // its counters stay

@@ -43,14 +43,13 @@ type Hold struct {
 type Stats struct {
 	Count           int64
 	FirstDeadlineAt int64 // Unix ms, the earliest of their deadlines
-	LastDeadlineAt  int64 // Unix ms, the latest
 	WorstMillis     int64 // the largest lateness
 }
 
 // Add counts one message. due is its deadline by the wall clock.
 func (t *Stats) Add(due deadline.Instant, lateness time.Duration) {
 	at := due.UnixMilli()
-	t.merge(Stats{1, at, at, int64(deadline.RoundUp(lateness))})
+	t.merge(Stats{1, at, int64(deadline.RoundUp(lateness))})
 }
 
 func (t *Stats) merge(o Stats) {
@@ -60,7 +59,6 @@ func (t *Stats) merge(o Stats) {
 	}
 	t.Count += o.Count
 	t.FirstDeadlineAt = min(t.FirstDeadlineAt, o.FirstDeadlineAt)
-	t.LastDeadlineAt = max(t.LastDeadlineAt, o.LastDeadlineAt)
 	t.WorstMillis = max(t.WorstMillis, o.WorstMillis)
 }
 

@@ -13,18 +13,6 @@ type SinkStatus struct {
 	Trouble *trouble `json:"trouble,omitempty"` // absent: it works
 }
 
-// RuleStatus is a rule as it is in force.
-type RuleStatus struct {
-	Name     string   `json:"name"`
-	Events   []string `json:"events,omitempty"`   // names of conditions; absent: all
-	VHost    string   `json:"vhost"`              // pattern; * matches all
-	Queue    string   `json:"queue"`              // likewise
-	To       []string `json:"to"`                 // names of sinks
-	Severity string   `json:"severity,omitempty"` // absent: the level of the incident
-	Count    int64    `json:"count"`              // the least number of messages that it notifies of
-	Lateness string   `json:"lateness"`           // the least lateness that it notifies of
-}
-
 // Overview answers GET /incidents.
 type Overview struct {
 	Verdict   Verdict      `json:"verdict"`
@@ -48,7 +36,7 @@ type ConditionStatus struct {
 
 // RuleList answers GET /incidents/rules.
 type RuleList struct {
-	Rules      []RuleStatus      `json:"rules"` // in their order; the first that matches applies
+	Rules      []Rule            `json:"rules"` // in their order; the first that matches applies
 	Conditions []ConditionStatus `json:"conditions"`
 }
 
@@ -89,7 +77,7 @@ func (a *Incidents) Overview() Overview {
 func (a *Incidents) Sinks() []SinkStatus {
 	list := []SinkStatus{{Name: logName}}
 	for _, c := range a.delivery.sinks() {
-		list = append(list, SinkStatus{c.name, c.queued(), c.trouble()})
+		list = append(list, c.status())
 	}
 	return list
 }
@@ -98,14 +86,12 @@ func (a *Incidents) Sinks() []SinkStatus {
 func (a *Incidents) Rules() RuleList {
 	var list RuleList
 	for _, r := range a.tracker.inForce() {
-		s := RuleStatus{
-			Name: r.name, Events: r.events, VHost: r.vhost.String(), Queue: r.queue.String(), To: append([]string{}, r.to...), Severity: r.severity,
-			Count: r.count, Lateness: r.lateness.String(),
-		}
+		s := r.Rule
+		s.Lateness = r.lateness.String()
 		if r.everywhere {
 			s.To = a.delivery.names()
 		} else if !slices.Contains(s.To, logName) {
-			s.To = append(s.To, logName)
+			s.To = append(slices.Clone(s.To), logName)
 		}
 		list.Rules = append(list.Rules, s)
 	}

@@ -212,6 +212,6 @@ func (s setup) told() (list []string) {
 func missed(queue string, n int64) Event {
 	return Event{
 		Kind: Expired, VHost: "/", Queue: queue, Action: "dropped",
-		Stats: Stats{Count: n, FirstDeadlineAt: 1_000, LastDeadlineAt: 2_500, WorstMillis: 40},
+		Stats: Stats{Count: n, FirstDeadlineAt: 1_000, WorstMillis: 40},
 	}
 }

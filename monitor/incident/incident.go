@@ -265,7 +265,7 @@ func (n *notice) status() string {
 	return "firing"
 }
 
-func (n *notice) severity() string { return n.rule.severityOf(n.Level) }
+func (n *notice) severity() string { return cmp.Or(n.rule.Severity, string(n.Level)) }
 
 // title is the heading of a text.
 func (n *notice) title() string {

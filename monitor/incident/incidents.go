@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -74,8 +73,6 @@ func New(o Options) (*Incidents, error) {
 	a.readAgain(true)
 	return a, nil
 }
-
-func (a *Incidents) keptPath() string { return filepath.Join(a.options.Dir, keptFile) }
 
 // readSettings reads the file and the URLs.
 func (a *Incidents) readSettings() (settings, error) {

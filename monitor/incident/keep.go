@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -116,23 +117,32 @@ func (a *Incidents) Unacknowledge(id, by string) error {
 // change changes an open incident, and saves that.
 func (a *Incidents) change(id string, change func(*incident)) error {
 	a.Look()
+	return a.saved(func(t *tracker) (undo func(), err error) {
+		n := slices.IndexFunc(t.all, func(i *incident) bool { return i.open && i.shown.ID == id })
+		if n < 0 {
+			return nil, ErrNotFound
+		}
+		i := t.all[n]
+		before := i.shown
+		change(i)
+		i.shown.Quiet = i.shown.Ack != nil || t.maintainedLocked(i, time.Now())
+		return func() { i.shown = before }, nil
+	})
+}
+
+// saved makes a change that is to be saved. If it cannot be, it is undone.
+func (a *Incidents) saved(change func(*tracker) (undo func(), err error)) error {
 	t := a.tracker
 	t.mu.Lock()
-	n := slices.IndexFunc(t.all, func(i *incident) bool { return i.open && i.shown.ID == id })
-	if n < 0 {
-		t.mu.Unlock()
-		return ErrNotFound
-	}
-	i := t.all[n]
-	before := i.shown
-	change(i)
-	i.shown.Quiet = i.shown.Ack != nil || t.maintainedLocked(i, time.Now())
+	undo, err := change(t)
 	t.publishLocked()
 	t.mu.Unlock()
-	err := a.save()
 	if err != nil {
+		return err
+	}
+	if err = a.save(); err != nil {
 		t.mu.Lock()
-		i.shown = before
+		undo()
 		t.publishLocked()
 		t.mu.Unlock()
 	}
@@ -171,25 +181,16 @@ func (a *Incidents) EndWindow(id string) error {
 }
 
 func (a *Incidents) changeWindows(change func([]Window) ([]Window, error)) error {
-	t := a.tracker
-	t.mu.Lock()
-	before := t.windows
-	list, err := change(activeWindows(before))
-	if err != nil {
-		t.mu.Unlock()
-		return err
-	}
-	slices.SortFunc(list, func(a, b Window) int { return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.ID, b.ID)) })
-	t.windows = list
-	t.publishLocked()
-	t.mu.Unlock()
-	if err = a.save(); err != nil {
-		t.mu.Lock()
-		t.windows = before
-		t.publishLocked()
-		t.mu.Unlock()
-	}
-	return err
+	return a.saved(func(t *tracker) (undo func(), err error) {
+		before := t.windows
+		list, err := change(activeWindows(before))
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(list, func(a, b Window) int { return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.ID, b.ID)) })
+		t.windows = list
+		return func() { t.windows = before }, nil
+	})
 }
 
 // Windows lists the maintenance windows that are not over, the first to end first.
@@ -234,7 +235,7 @@ func (a *Incidents) save() error {
 	t.mu.Unlock()
 	data, err := json.MarshalIndent(k, "", "  ")
 	if err == nil {
-		err = replaceFile(a.keptPath(), data)
+		err = replaceFile(filepath.Join(a.options.Dir, keptFile), data)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSaved, err)
@@ -259,7 +260,7 @@ func (a *Incidents) load() error {
 	if a.options.Dir == "" {
 		return nil
 	}
-	path := a.keptPath()
+	path := filepath.Join(a.options.Dir, keptFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

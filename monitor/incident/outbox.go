@@ -69,10 +69,10 @@ func (o *outbox) send(ctx context.Context, a *notice) error {
 	return s.send(ctx, a)
 }
 
-func (o *outbox) queued() int {
+func (o *outbox) status() SinkStatus {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.queue)
+	return SinkStatus{o.name, len(o.queue), o.fails}
 }
 
 // put appends a, or replaces an older state of it that still waits, or counts a if there is no room. A reminder is only put where nothing waits.
@@ -162,18 +162,13 @@ type trouble struct {
 func (o *outbox) note(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case err == nil:
+	if err == nil {
 		o.fails = nil
-	case o.fails == nil:
-		o.fails = &trouble{Since: time.Now(), Error: err.Error()}
-	default:
-		o.fails = &trouble{Since: o.fails.Since, Error: err.Error()}
+		return
 	}
-}
-
-func (o *outbox) trouble() *trouble {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.fails
+	since := time.Now()
+	if o.fails != nil {
+		since = o.fails.Since
+	}
+	o.fails = &trouble{since, err.Error()}
 }

@@ -143,7 +143,7 @@ func TestAlertmanagerBecomesAWebhook(t *testing.T) {
 		o.put(&notice{})
 		synctest.Wait()
 		require.Empty(t, s.receiver.got())
-		require.Nil(t, o.trouble())
+		require.Nil(t, o.status().Trouble)
 	})
 }
 
@@ -155,7 +155,7 @@ func TestAlertmanagerTakesOne(t *testing.T) {
 		o.put(&notice{})
 	}
 	o.put(&notice{Incident: Incident{Condition: testCondition, ID: "test"}, rule: everything})
-	require.Equal(t, 11, o.queued(), "they are there for another sink of that name")
+	require.Equal(t, 11, o.status().Queued, "they are there for another sink of that name")
 	require.Equal(t, "0", o.take().ID)
 	require.Equal(t, "test", o.take().ID)
 	require.Nil(t, o.take())

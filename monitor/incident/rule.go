@@ -10,24 +10,31 @@ import (
 // severities are those that a rule may set: the ones that every sink can express.
 var severities = []string{"critical", "error", "warning", "info"}
 
-// rule decides who is notified of the incidents that it matches. An incident goes to the first rule that matches it.
-type rule struct {
-	name         string
-	events       []string // names of conditions; nil: all
-	vhost, queue pattern  // of one of its queues; zero: any
-	to           []string
-	everywhere   bool   // to every sink, whatever to has
-	severity     string // empty: the level of the incident
+// Rule decides who is notified of the incidents that it matches. An incident goes to the first rule that matches it.
+type Rule struct {
+	Name     string   `json:"name"`
+	Events   []string `json:"events,omitempty"`   // names of conditions; absent: all
+	VHost    string   `json:"vhost"`              // pattern of one of its queues; * matches all
+	Queue    string   `json:"queue"`              // likewise
+	To       []string `json:"to"`                 // names of sinks
+	Severity string   `json:"severity,omitempty"` // absent: the level of the incident
+	Count    int64    `json:"count"`              // the least number of messages that it notifies of
+	Lateness string   `json:"lateness"`           // the least lateness that it notifies of
+}
 
-	count    int64         // fewer messages make no notification
-	lateness time.Duration // nor does a lateness below this one
+// rule is a Rule at work.
+type rule struct {
+	Rule
+	vhost, queue pattern // zero: any
+	everywhere   bool    // to every sink, whatever To has
+	lateness     time.Duration
 }
 
 // everything is the rule whose notifications go to every sink.
-var everything = &rule{name: "curfew", everywhere: true}
+var everything = &rule{Rule: Rule{Name: "curfew"}, everywhere: true}
 
 func (r *rule) matches(i *incident) bool {
-	if r.events != nil && !slices.Contains(r.events, i.of.Name) {
+	if r.Events != nil && !slices.Contains(r.Events, i.of.Name) {
 		return false
 	}
 	for q := range i.members {
@@ -39,35 +46,17 @@ func (r *rule) matches(i *incident) bool {
 }
 
 // sends reports whether a sink gets what the rule matches.
-func (r *rule) sends(sink string) bool { return r.everywhere || slices.Contains(r.to, sink) }
-
-// severityOf is the severity of an incident of a level.
-func (r *rule) severityOf(l Level) string {
-	if r.severity != "" {
-		return r.severity
-	}
-	return string(l)
-}
+func (r *rule) sends(sink string) bool { return r.everywhere || slices.Contains(r.To, sink) }
 
 // pattern is a name in which * stands for any text and ? for any one character. Its zero value matches everything.
-type pattern struct {
-	text string
-	re   *regexp.Regexp
-}
+type pattern struct{ re *regexp.Regexp }
 
 func newPattern(text string) pattern {
 	if text == "" || text == "*" {
-		return pattern{text: text}
+		return pattern{}
 	}
 	quoted := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(text))
-	return pattern{text: text, re: regexp.MustCompile(`(?s)\A` + quoted + `\z`)}
+	return pattern{regexp.MustCompile(`(?s)\A` + quoted + `\z`)}
 }
 
 func (p pattern) matches(name string) bool { return p.re == nil || p.re.MatchString(name) }
-
-func (p pattern) String() string {
-	if p.text == "" {
-		return "*"
-	}
-	return p.text
-}

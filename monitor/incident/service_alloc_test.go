@@ -76,13 +76,13 @@ func TestStormTakesLittleMemory(t *testing.T) {
 		names[i] = fmt.Sprintf("queue-%d", i)
 	}
 	for i := range 1_000_000 {
-		a.Record(Event{Kind: Expired, VHost: "/", Queue: names[i%len(names)], Action: "dropped", Stats: Stats{Count: 1, FirstDeadlineAt: 1, LastDeadlineAt: 1}})
+		a.Record(Event{Kind: Expired, VHost: "/", Queue: names[i%len(names)], Action: "dropped", Stats: Stats{Count: 1, FirstDeadlineAt: 1}})
 	}
 	require.Less(t, int64(heap())-int64(before), int64(32<<20))
 	require.LessOrEqual(t, len(a.tallies.all), maxTallies+int(kindCount))
 	require.LessOrEqual(t, len(a.List()), maxOpen)
 	for _, c := range a.delivery.outboxes {
-		require.LessOrEqual(t, c.queued(), maxQueued)
+		require.LessOrEqual(t, c.status().Queued, maxQueued)
 	}
 }
 

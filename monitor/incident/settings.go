@@ -44,9 +44,7 @@ type settingsReader struct {
 func (o *Options) readSettings() (settings, error) {
 	r := &settingsReader{Reader: fields.Reader{Path: o.File}, names: make(map[string]int)}
 	r.settings.source.instance = o.Instance
-	r.settings.rest = rule{
-		name: "default", everywhere: true, count: 1,
-	}
+	r.settings.rest = rule{Rule: Rule{Name: "default", VHost: "*", Queue: "*", To: []string{}, Count: 1}, everywhere: true}
 	for _, address := range o.URLs {
 		r.settings.sinks = append(r.settings.sinks, sinkSettings{name: r.freeName(kindOfSink(address)), url: address})
 	}
@@ -152,26 +150,27 @@ func (r *settingsReader) rules(n *yaml.Node, where string) {
 // rule reads the i-th rule of the list.
 func (r *settingsReader) rule(n *yaml.Node, i int) *rule {
 	out := r.settings.rest
-	out.name = fmt.Sprintf("rule-%d", i+1)
+	out.Name = fmt.Sprintf("rule-%d", i+1)
 	where := fmt.Sprintf("rules[%d]", i)
 	r.Mapping(n, where, []fields.Field{
-		{Name: "name", Read: func(n *yaml.Node, where string) { out.name = r.Text(n, where) }},
-		{Name: "events", Read: func(n *yaml.Node, where string) { out.events = r.conditions(n, where) }},
-		{Name: "vhost", Read: func(n *yaml.Node, where string) { out.vhost = newPattern(r.Text(n, where)) }},
-		{Name: "queue", Read: func(n *yaml.Node, where string) { out.queue = newPattern(r.Text(n, where)) }},
-		{Name: "to", Read: func(n *yaml.Node, where string) { out.everywhere, out.to = false, r.to(n, where) }},
-		{Name: "severity", Read: func(n *yaml.Node, where string) { out.severity = r.OneOf(n, where, severities) }},
-		{Name: "count", Read: func(n *yaml.Node, where string) { out.count = r.Number(n, where) }},
+		{Name: "name", Read: func(n *yaml.Node, where string) { out.Name = r.Text(n, where) }},
+		{Name: "events", Read: func(n *yaml.Node, where string) { out.Events = r.conditions(n, where) }},
+		{Name: "vhost", Read: func(n *yaml.Node, where string) { out.VHost = r.Text(n, where) }},
+		{Name: "queue", Read: func(n *yaml.Node, where string) { out.Queue = r.Text(n, where) }},
+		{Name: "to", Read: func(n *yaml.Node, where string) { out.everywhere, out.To = false, r.to(n, where) }},
+		{Name: "severity", Read: func(n *yaml.Node, where string) { out.Severity = r.OneOf(n, where, severities) }},
+		{Name: "count", Read: func(n *yaml.Node, where string) { out.Count = r.Number(n, where) }},
 		{Name: "lateness", Read: func(n *yaml.Node, where string) { out.lateness = r.Duration(n, where, 0) }},
 		{Name: "group", Gone: "there is one incident for each cause, with all its queues"},
 		{Name: "wait", Gone: onlyTwice},
 		{Name: "interval", Gone: onlyTwice},
 		{Name: "repeat", Gone: onlyTwice},
 	})
-	if line, taken := r.names[out.name]; taken {
-		r.Refuse(n, where+".name", "%q is the name of the rule in line %d, too", out.name, line)
+	if line, taken := r.names[out.Name]; taken {
+		r.Refuse(n, where+".name", "%q is the name of the rule in line %d, too", out.Name, line)
 	}
-	r.names[out.name] = n.Line
+	r.names[out.Name] = n.Line
+	out.vhost, out.queue = newPattern(out.VHost), newPattern(out.Queue)
 	return &out
 }
 

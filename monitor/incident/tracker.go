@@ -160,7 +160,7 @@ func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
 	}
 	quiet := s.Ack != nil || t.maintainedLocked(i, now)
 	s.Quiet = quiet
-	if s.Count < i.rule.count || i.late < i.rule.lateness || i.restored {
+	if s.Count < i.rule.Count || i.late < i.rule.lateness || i.restored {
 		return nil
 	}
 	what := ""

@@ -75,7 +75,7 @@ func (n *notice) message() message {
 	alert := n.alert()
 	return message{
 		Version:           "4",
-		GroupKey:          "{}/{rule=" + strconv.Quote(n.rule.name) + "}:" + format(n.names),
+		GroupKey:          "{}/{rule=" + strconv.Quote(n.rule.Name) + "}:" + format(n.names),
 		Status:            n.status(),
 		Receiver:          "curfew",
 		GroupLabels:       n.names,
