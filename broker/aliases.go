@@ -3,7 +3,6 @@ package broker
 import (
 	"curfew/broker/amqp"
 	"curfew/broker/internal/catalog"
-	"curfew/broker/internal/clock"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/forward"
 	"curfew/broker/internal/message"
@@ -32,28 +31,16 @@ const (
 
 // Of package catalog:
 type (
+	LoginGuard    = catalog.Guard
 	VHostMetadata = catalog.VHostMetadata
 )
 
 var (
-	ErrNotSaved = catalog.ErrNotSaved
-)
-
-// Of package accounts:
-type (
-	LoginGuard = catalog.Guard
-)
-
-var (
+	ErrNotSaved  = catalog.ErrNotSaved
 	ErrNoUser    = catalog.ErrNoUser
 	ErrNoVHost   = catalog.ErrNoVHost
 	ErrProtected = catalog.ErrProtected
 	ErrRefused   = catalog.ErrRefused
-)
-
-// Of package clock:
-type (
-	Clock = clock.Clock
 )
 
 // Of package delayed:

@@ -11,7 +11,6 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/broker/internal/catalog"
-	"curfew/broker/internal/clock"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/forward"
 	"curfew/broker/internal/topology"
@@ -38,8 +37,8 @@ const DefaultMaxMessageBytes = 16 << 20
 // RabbitMQ's rules.
 type Options struct {
 	Store             store.Options     // with Dir "": memory only. Relocate, OnFull and MemoryLimit are the broker's
-	Clock             Clock             // nil: the clock of the last run, or at first the wall clock, carried by elapsed time
-	Wall              Clock             // with Clock: the clock for instants that users give or see; nil: Clock
+	Clock             deadline.Clock    // nil: the clock of the last run, or at first the wall clock, carried by elapsed time
+	Wall              deadline.Clock    // with Clock: the clock for instants that users give or see; nil: Clock
 	Manual            bool              // the clock stands until Broker.Manual moves it; for a broker without a directory, and without Clock
 	TTLPrecedence     policy.Precedence // of queues for which neither an argument nor a policy names one
 	TTLOff            bool              // no message expires: settings of a time to live are checked and kept, but have no effect
@@ -109,9 +108,9 @@ func New(o Options) (b *Broker, err error) {
 	case o.Manual:
 		b = newManual(o)
 	case ownClock:
-		b = newBroker(o, clock.New())
+		b = newBroker(o, deadline.NewClock())
 	default:
-		b = newBroker(o, clock.Given(o.Clock, o.Wall))
+		b = newBroker(o, deadline.GivenClock(o.Clock, o.Wall))
 	}
 	if err = b.openStore(b.opts.Store, ownClock); err != nil {
 		b.stop()
@@ -130,7 +129,7 @@ func New(o Options) (b *Broker, err error) {
 }
 
 // newBroker makes a broker without a store.
-func newBroker(o Options, clock *clock.Kept) *Broker {
+func newBroker(o Options, clock *deadline.KeptClock) *Broker {
 	if o.MaxMessageBytes == 0 {
 		o.MaxMessageBytes = DefaultMaxMessageBytes
 	}

@@ -169,7 +169,7 @@
 // Instants are in Unix µs. Times to live, and instants that users give and read, are in ms.
 // Deadlines are stamped with the present instant rounded up and judged against it
 // rounded down, by a Clock that does not follow steps of the wall clock and, with a data
-// directory, continues across restarts (internal/clock). A deadline may be late, never early.
+// directory, continues across restarts (package deadline). A deadline may be late, never early.
 // Reschedule gives a queued message another deadline, and that is journaled.
 //
 // So after a run with a wrong wall clock the two clocks differ (ClockOffset). Inside, in the

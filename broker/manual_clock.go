@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/broker/internal/clock"
 	"curfew/broker/queue"
 )
 
@@ -24,7 +23,7 @@ import (
 // consumer does it. Safe for concurrent use.
 type ManualClock struct {
 	b    *Broker
-	read *clock.Manual
+	read *deadline.StoppedClock
 	turn chan struct{} // whoever has put something in runs what is due
 	fire FireDue       // nil: nobody fires deadlines. Guarded by turn
 }
@@ -53,8 +52,8 @@ const (
 
 // newManual makes a broker with a manual clock, without a store.
 func newManual(o Options) *Broker {
-	c := &ManualClock{read: clock.NewManual(time.Now()), turn: make(chan struct{}, 1)}
-	c.b = newBroker(o, clock.Given(c.read.Read, nil))
+	c := &ManualClock{read: deadline.NewStoppedClock(time.Now()), turn: make(chan struct{}, 1)}
+	c.b = newBroker(o, deadline.GivenClock(c.read.Read, nil))
 	c.b.manual = c
 	return c.b
 }

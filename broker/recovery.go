@@ -10,8 +10,8 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/internal/catalog"
-	"curfew/broker/internal/clock"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -33,7 +33,7 @@ func (b *Broker) openStore(o store.Options, ownClock bool) error {
 	b.catalog.Open(s)
 	if b.durable && ownClock {
 		var keep func(quit <-chan struct{})
-		if b.env.Clock, keep, err = clock.Continue(o.Dir, anyDeadline(found), b.log); err == nil {
+		if b.env.Clock, keep, err = deadline.ContinueClock(o.Dir, anyDeadline(found), b.log); err == nil {
 			b.ended.Go(func() { keep(b.quit) })
 		}
 	}

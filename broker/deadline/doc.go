@@ -35,6 +35,28 @@
 //	    ▼         │
 //	 deadline ──► expired ──► Expiry      the record: metrics, alerts, audit, traces
 //
+// # Clock
+//
+// A Clock is what deadlines are set and checked by. It counts Unix ns and does not run
+// backwards. The broker's own is the wall clock at the start plus the time since then,
+// suspend included: a step of the wall clock neither expires a message early nor keeps it
+// alive. With a data directory the clock continues over restarts
+// (ContinueClock), so a deadline means the same before and after.
+//
+// Instants of this clock are Unix µs. Deadlines are counted from the present instant rounded up
+// (Stamp) and compared with it rounded down (Now): late is possible, early is not. Times that users
+// give and see are by the wall clock, in ms. They are converted by how far the clock is ahead of it
+// at that moment (KeptClock.Instant, KeptClock.UnixMillis).
+//
+// Reading it takes no system call.
+//
+// # Timers
+//
+// Timers wake queues, exchanges and schedules of delayed messages, each at the instant that it has asked for. There is
+// one goroutine and one timer for all, so an idle broker does nothing. Nothing here survives a restart: each asks again.
+//
+// Clocks and Timers are safe for concurrent use.
+//
 // # Left to others
 //
 // The order of deadlines and their text form belong to package scheduler; the rules by

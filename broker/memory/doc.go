@@ -22,6 +22,10 @@
 // below it, so that it does not flutter. What the store reports, a full disk or no free file descriptors, takes effect at
 // once. The alarm's lock is a leaf.
 //
+// # Shrinker
+//
+// A Shrinker lets queues that have become empty release memory. It has a timer only while something is empty.
+//
 // Left to others: blocking publishers (package broker and its servers), and what clients may declare while memory is low
 // (topology).
 package memory

@@ -7,23 +7,23 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
-	"curfew/broker/internal/clock"
+	"curfew/broker/memory"
 	"curfew/broker/store"
 )
 
 // Env is what all queues of a broker share.
 type Env struct {
 	Store    *store.Store
-	Clock    *clock.Kept
+	Clock    *deadline.KeptClock
 	Log      *zap.Logger
 	TTLOff   bool
 	Expiries *deadline.Stream
 	Quit     <-chan struct{} // closed when the broker ends; nil: it does not end by itself
 
 	Feed          feed
-	Timers        clock.Timers
-	DelayedTimers clock.Timers // of the delayed messages of each virtual host
-	Shrinker      clock.Shrinker
+	Timers        deadline.Timers
+	DelayedTimers deadline.Timers // of the delayed messages of each virtual host
+	Shrinker      memory.Shrinker
 	Counters      workCounters
 	Holds         Holds
 	VHostLocks    deadline.Longest // of the locks of virtual hosts

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"curfew/broker/deadline"
-	"curfew/broker/internal/clock"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
@@ -59,7 +58,7 @@ func (q *Queue) Init(o QueueOptions) {
 	if q.Arguments.Shows&policy.ShowDeadline != 0 {
 		q.enqueued = new(enqueueTimes)
 	}
-	q.Registered, q.autoDelete, q.timerIndex = o.Registered, o.AutoDelete, clock.NoTimer
+	q.Registered, q.autoDelete, q.timerIndex = o.Registered, o.AutoDelete, deadline.NoTimer
 	q.consumers.q, q.locks.q, q.flow.q, q.Idle.q = q, q, q, q
 	q.Letters.Init(Origin{ID: o.ID, Name: o.Name, Lines: o.Lines}, &q.mu)
 	q.Retained.Init(&q.Letters, &o.Env.Timers, q)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/broker/internal/clock"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
@@ -38,10 +37,10 @@ const (
 // It is guarded by the lock of its source.
 type Retained struct {
 	letters *Letters
-	timers  *clock.Timers
-	source  clock.Timed // its timer retries them
-	kept    *retained   // nil: there have been none yet
-	closed  bool        // the source is deleted
+	timers  *deadline.Timers
+	source  deadline.Timed // its timer retries them
+	kept    *retained      // nil: there have been none yet
+	closed  bool           // the source is deleted
 }
 
 // retained is the state that only few queues need.
@@ -53,7 +52,7 @@ type retained struct {
 }
 
 // Init must be called before any other method. t wakes source when it is time for RetryLocked.
-func (r *Retained) Init(letters *Letters, t *clock.Timers, source clock.Timed) {
+func (r *Retained) Init(letters *Letters, t *deadline.Timers, source deadline.Timed) {
 	r.letters, r.timers, r.source = letters, t, source
 	letters.Retained = r
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"curfew/broker/internal/clock"
+	"curfew/broker/deadline"
 	"curfew/broker/policy"
 	"curfew/broker/store"
 )
@@ -15,7 +15,7 @@ import (
 // A target has the dead letter in memory only, another refused it: whatever becomes of
 // later tries, the journal keeps the original.
 func TestUnsavedCopyKeepsTheOriginalInTheJournal(t *testing.T) {
-	e := &Env{Clock: clock.New(), Log: zap.NewNop()}
+	e := &Env{Clock: deadline.NewClock(), Log: zap.NewNop()}
 	e.Init()
 	var q Queue
 	q.Init(QueueOptions{Env: e, Name: "q", Lines: &Lines{First: func(*Transition) {}}, Settings: &policy.Settings{TTLMillis: -1}})

@@ -1,6 +1,6 @@
 package delivery
 
-import "curfew/broker/internal/clock"
+import "curfew/broker/memory"
 
 // shrinkLaterLocked is called after messages have left. It adds an empty queue to the shrinker.
 func (q *Queue) shrinkLaterLocked() {
@@ -19,7 +19,7 @@ func (q *Queue) ShrinkIfIdle() bool {
 	q.shrinkPending = false
 	switch {
 	case q.deleted || q.core.Len() > 0: // it is added again once it is empty
-	case q.env.Clock.Now().Sub(q.lastActiveAt) < clock.ShrinkAfter:
+	case q.env.Clock.Now().Sub(q.lastActiveAt) < memory.ShrinkAfter:
 		q.shrinkLaterLocked()
 	default:
 		q.core.Shrink()

@@ -13,8 +13,8 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
-	"curfew/broker/internal/clock"
 	"curfew/broker/internal/delivery"
+	"curfew/broker/memory"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -179,7 +179,7 @@ func TestNamesShrinkWhenIdle(t *testing.T) {
 		f.enter(t, amqp.Properties{UserID: "a", MessageID: "m"}, f.now+1e6, false)
 		f.enter(t, cancel, 0, true)
 		assert.Equal(t, []Answer{{"r", "", want, ""}, {"r", "", Cancelled, ""}}, f.answers)
-		f.now, f.answers = f.now+clock.ShrinkAfter.Milliseconds(), nil
+		f.now, f.answers = f.now+memory.ShrinkAfter.Milliseconds(), nil
 		assert.True(t, f.ShrinkIfIdle())
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"curfew/broker/deadline"
-	"curfew/broker/internal/clock"
 	"curfew/broker/internal/delivery"
+	"curfew/broker/memory"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
@@ -44,7 +44,7 @@ var settings = &policy.Settings{TTLMillis: -1}
 // Init makes an empty schedule of d. name is used where a queue's name is needed; lines are the virtual host's lines of
 // letters. answer answers a command, by any goroutine, and must not block.
 func (d *Schedule) Init(env *delivery.Env, id uint64, name string, lines *delivery.Lines, answer func(Answer)) {
-	d.env, d.id, d.timerIndex, d.byExchange, d.answer = env, id, clock.NoTimer, map[string]int{}, answer
+	d.env, d.id, d.timerIndex, d.byExchange, d.answer = env, id, deadline.NoTimer, map[string]int{}, answer
 	d.names.init()
 	d.core = queue.New(queue.Options{MaxLength: -1, MaxBytes: -1, DeliveryLimit: -1})
 	d.Letters.Init(delivery.Origin{ID: id, Name: name, Delayed: true, Lines: lines}, &d.mu)
@@ -298,7 +298,7 @@ func (d *Schedule) ShrinkIfIdle() bool {
 	d.shrinkPending = false
 	switch {
 	case d.deleted || d.core.Len() > 0: // it is added again once it is empty
-	case d.env.Clock.Now().Sub(d.lastActiveAt) < clock.ShrinkAfter:
+	case d.env.Clock.Now().Sub(d.lastActiveAt) < memory.ShrinkAfter:
 		d.shrinkLaterLocked()
 	default:
 		d.core.Shrink()

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"curfew/broker/deadline"
-	"curfew/broker/internal/clock"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/queue"
 	"curfew/broker/store"
@@ -30,7 +29,7 @@ func newFixture(t require.TestingT) *fixture {
 	s, _, err := store.Open(store.Options{})
 	require.NoError(t, err)
 	now := func() int64 { return f.now * 1e6 }
-	f.env.Store, f.env.Clock, f.env.Log, f.env.Expiries = s, clock.Given(now, now), zap.NewNop(), new(deadline.Stream)
+	f.env.Store, f.env.Clock, f.env.Log, f.env.Expiries = s, deadline.GivenClock(now, now), zap.NewNop(), new(deadline.Stream)
 	f.env.Init()
 	ignore := func(...*delivery.Letters) {}
 	f.Init(&f.env, 7, "delayed", &delivery.Lines{First: func(*delivery.Transition) {}, Later: ignore}, func(a Answer) { f.answers = append(f.answers, a) })
@@ -158,5 +157,5 @@ func TestDeletedSchedule(t *testing.T) {
 	f.Publish(s, []delivery.Item{{Message: queue.Message{Pos: uint64(pos), ExpiresAt: 5e9}, Move: -1}})
 	assert.Zero(t, f.Count())
 	assert.False(t, f.Retained.Keep(s, delivery.Letter{Settings: settings}, nil, 0))
-	assert.Equal(t, clock.NoTimer, *f.TimerIndex())
+	assert.Equal(t, deadline.NoTimer, *f.TimerIndex())
 }

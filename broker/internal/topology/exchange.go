@@ -8,9 +8,9 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/exchange"
 	"curfew/broker/internal/catalog"
-	"curfew/broker/internal/clock"
 	"curfew/broker/policy"
 )
 
@@ -93,7 +93,7 @@ func (t *Exchanges) newExchange(name string, kind exchange.Kind, d ExchangeDecla
 	if d.Kind == "" {
 		d.Kind = string(kind)
 	}
-	x := &Exchange{vh: t.vh, name: name, kind: kind, declared: d, router: exchange.New[destination](kind), alarmIndex: clock.NoTimer}
+	x := &Exchange{vh: t.vh, name: name, kind: kind, declared: d, router: exchange.New[destination](kind), alarmIndex: deadline.NoTimer}
 	x.governLocked(ungoverned)
 	return x
 }

@@ -1,11 +1,9 @@
-package clock
+package deadline
 
 import (
 	"container/heap"
 	"sync"
 	"time"
-
-	"curfew/broker/deadline"
 )
 
 // None is the index of a queue or exchange that has no timer.
@@ -13,27 +11,27 @@ const NoTimer int32 = -1
 
 // Timers wakes queues and exchanges when they have something to do at a certain time: x-expires
 // (RabbitMQ: Queue TTL) or x-auto-delete-on-idle (Service Bus: AutoDeleteOnIdle) runs out, a
-// lock lapses, a dead letter is tried again. The schedules of delayed messages have a Set of
+// lock lapses, a dead letter is tried again. The schedules of delayed messages have Timers of
 // their own. There is one goroutine and one timer. Each queue is in the heap at most once, at
 // the earliest instant that it has asked for. If it has nothing to do then, it asks for the
 // next instant.
 type Timers struct {
-	clock *Kept
+	clock *KeptClock
 	mu    sync.Mutex // leaf; guards the TimerIndex of all in the heap, too
 	heap  timerHeap
 	wake  chan struct{}
 
-	Turns deadline.Longest // how long OnTimer took
+	Turns Longest // how long OnTimer took
 }
 
-// Timed is what a Set wakes: a queue, an exchange or a schedule of delayed messages.
+// Timed is what Timers wake: a queue, an exchange or a schedule of delayed messages.
 type Timed interface {
 	TimerIndex() *int32 // its index in the heap
 	OnTimer()           // does what is due, and adds the next instant; no lock is held
 }
 
 type timer struct {
-	at deadline.Instant
+	at Instant
 	of Timed
 }
 
@@ -59,13 +57,13 @@ func (h *timerHeap) Pop() any {
 }
 
 // Init must be called before any other method.
-func (t *Timers) Init(c *Kept) {
+func (t *Timers) Init(c *KeptClock) {
 	t.clock, t.wake = c, make(chan struct{}, 1)
 }
 
 // Add asks for of to be woken at an instant or earlier: if of is in the heap with an earlier
 // instant it stays there, and asks again when that has come.
-func (t *Timers) Add(of Timed, at deadline.Instant) {
+func (t *Timers) Add(of Timed, at Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if i := *of.TimerIndex(); i == NoTimer {
@@ -124,7 +122,7 @@ func (t *Timers) RunDue() (n int, wait time.Duration) {
 }
 
 // Next is when the next one is due; 0: none is.
-func (t *Timers) Next() deadline.Instant {
+func (t *Timers) Next() Instant {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.heap) == 0 {
@@ -137,7 +135,7 @@ func (t *Timers) Next() deadline.Instant {
 func (t *Timers) Wake() <-chan struct{} { return t.wake }
 
 // due pops one that is due, or returns how long it takes until one is.
-func (t *Timers) due(now deadline.Instant) (of Timed, in time.Duration) {
+func (t *Timers) due(now Instant) (of Timed, in time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.heap) == 0 {

@@ -1,4 +1,4 @@
-package clock
+package deadline
 
 import (
 	"encoding/json"
@@ -28,8 +28,8 @@ import (
 //
 // A running clock is not slewed towards the wall clock: a faster one would make deadlines
 // early, and a slower one would make each time to live longer than requested. Where the two
-// clocks differ, times that users give and see are converted (Kept.Instant,
-// Kept.UnixMillis).
+// clocks differ, times that users give and see are converted (KeptClock.Instant,
+// KeptClock.UnixMillis).
 type timeline struct {
 	Boot   string `json:"boot"`   // the boot the offset belongs to
 	Offset int64  `json:"offset"` // Unix ns at uptime zero
@@ -52,9 +52,9 @@ func (t timeline) resumed(boot string, wall, up int64) timeline {
 	return timeline{Boot: boot, Offset: max(wall, t.Alive) - up}
 }
 
-// Continue continues the clock kept in dir, or starts a new one if no restored message has a deadline.
+// ContinueClock continues the clock kept in dir, or starts a new one if no restored message has a deadline.
 // keep records it there until quit is closed.
-func Continue(dir string, anyDeadline bool, log *zap.Logger) (k *Kept, keep func(quit <-chan struct{}), err error) {
+func ContinueClock(dir string, anyDeadline bool, log *zap.Logger) (k *KeptClock, keep func(quit <-chan struct{}), err error) {
 	path := filepath.Join(dir, timelineFile)
 	saved, err := readTimeline(path)
 	if err != nil {

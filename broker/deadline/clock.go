@@ -1,9 +1,7 @@
-package clock
+package deadline
 
 import (
 	"time"
-
-	"curfew/broker/deadline"
 )
 
 // Clock returns the time by which deadlines are set and checked, in Unix nanoseconds. It
@@ -18,67 +16,67 @@ func newOffset() int64 { return time.Now().UnixNano() - uptime().Nanoseconds() }
 // once, so a step of it neither expires a message early nor keeps it alive. A broker with a
 // data directory continues the clock of its last run, see timeline. How far the clock is
 // ahead of the wall clock is known to within elapsedSlack.
-func carried(offset int64) *Kept {
+func carried(offset int64) *KeptClock {
 	up := newElapsed(processClocks(), func() int64 { return uptime().Nanoseconds() })
-	return &Kept{func() int64 { return offset + up.now() }, func() int64 { return offset + up.aheadOfWall() }}
+	return &KeptClock{func() int64 { return offset + up.now() }, func() int64 { return offset + up.aheadOfWall() }}
 }
 
-// Kept is a clock that knows how far it was ahead of the wall clock when it was last read.
-type Kept struct {
+// KeptClock is a clock that knows how far it was ahead of the wall clock when it was last read.
+type KeptClock struct {
 	Clock
 	aheadOfWall func() int64 // ns
 }
 
-// Given is the clock c of a program that has its own. Instants that users give and see are by
+// GivenClock is the clock c of a program that has its own. Instants that users give and see are by
 // the clock wall, or by c if wall is nil.
-func Given(c, wall Clock) *Kept {
+func GivenClock(c, wall Clock) *KeptClock {
 	if wall == nil {
-		return &Kept{c, func() int64 { return 0 }}
+		return &KeptClock{c, func() int64 { return 0 }}
 	}
-	return &Kept{c, func() int64 { return c() - wall() }}
+	return &KeptClock{c, func() int64 { return c() - wall() }}
 }
 
-// New is the clock of a process that keeps nothing, see carried.
-func New() *Kept { return carried(newOffset()) }
+// NewClock is the clock of a process that keeps nothing, see carried.
+func NewClock() *KeptClock { return carried(newOffset()) }
 
 // Read is Now and Stamp of the same instant.
-func (c Clock) Read() (now, stamp deadline.Instant) {
+func (c Clock) Read() (now, stamp Instant) {
 	nanos := c()
-	return reached(nanos), deadline.Instant(0).Add(time.Duration(nanos))
+	return reached(nanos), Instant(0).Add(time.Duration(nanos))
 }
 
 // Now is the present instant, rounded down: what has passed.
-func (c Clock) Now() deadline.Instant { return reached(c()) }
+func (c Clock) Now() Instant { return reached(c()) }
 
 // Stamp is the present instant, rounded up, so that a deadline counted from it is never
 // early.
-func (c Clock) Stamp() deadline.Instant {
+func (c Clock) Stamp() Instant {
 	_, stamp := c.Read()
 	return stamp
 }
 
 // reached is the last instant that has come when a clock shows nanos.
-func reached(nanos int64) deadline.Instant {
-	return deadline.Instant(nanos / int64(time.Microsecond))
+func reached(nanos int64) Instant {
+	return Instant(nanos / int64(time.Microsecond))
 }
 
 // Ahead is how far the clock was ahead of the wall clock when it was last read: whole ms,
 // rounded up, so that what a user gives in ms is shown as it was given, and is not early.
-func (k *Kept) Ahead() time.Duration {
-	return deadline.RoundUp(time.Duration(k.aheadOfWall())).Duration()
+func (k *KeptClock) Ahead() time.Duration {
+	return RoundUp(time.Duration(k.aheadOfWall())).Duration()
 }
 
 // Offset is how far the clock is ahead of the wall clock now, in whole ms. It is 0 unless
 // the wall clock was changed while the machine was up, or was wrong when an earlier run began
 // whose clock this one continues (timeline).
-func (k *Kept) Offset() time.Duration {
+func (k *KeptClock) Offset() time.Duration {
 	k.Clock()
 	return k.Ahead()
 }
 
 // UnixMillis is an instant of the broker's clock as users see it: in ms of the wall clock,
 // rounded up. 0 stays 0.
-func (k *Kept) UnixMillis(at deadline.Instant) int64 {
+func (k *KeptClock) UnixMillis(at Instant) int64 {
 	if at == 0 {
 		return 0
 	}
@@ -88,19 +86,19 @@ func (k *Kept) UnixMillis(at deadline.Instant) int64 {
 
 // Instant is the instant of the broker's clock at which the wall clock will show unixMillis, if
 // nobody changes it until then; at least 1. 0 stays 0.
-func (k *Kept) Instant(unixMillis int64) deadline.Instant {
+func (k *KeptClock) Instant(unixMillis int64) Instant {
 	if unixMillis == 0 {
 		return 0
 	}
 	k.Clock()
-	return max(deadline.FromUnixMilli(unixMillis).Add(k.Ahead()), 1)
+	return max(FromUnixMilli(unixMillis).Add(k.Ahead()), 1)
 }
 
 // WallSeconds is an instant in Unix seconds of the wall clock, as AMQP's timestamps are.
-func (k *Kept) WallSeconds(at deadline.Instant) int64 { return at.Add(-k.Ahead()).Time().Unix() }
+func (k *KeptClock) WallSeconds(at Instant) int64 { return at.Add(-k.Ahead()).Time().Unix() }
 
 // UnixMillisDown is UnixMillis rounded down, as of the last reading of the clock: a consumer that
 // relies on a lock until that time still has it.
-func (k *Kept) UnixMillisDown(at deadline.Instant) int64 {
+func (k *KeptClock) UnixMillisDown(at Instant) int64 {
 	return at.Add(-k.Ahead()).Time().UnixMilli()
 }
