@@ -367,11 +367,29 @@ func TestAzureSchedule(t *testing.T) {
 	m := a.one(r)
 	number := *m.SequenceNumber
 	require.NoError(t, r.AbandonMessage(a.ctx, m, &azservicebus.AbandonMessageOptions{PropertiesToModify: map[string]any{"tried": "once"}}))
+	a.send(&azservicebus.Message{Body: []byte("deferred")})
+	m = a.one(r) // the first again: it is locked at the kill
+	assert.Equal(t, number, *m.SequenceNumber)
+	later := a.one(r)
+	require.NoError(t, r.DeferMessage(a.ctx, later, &azservicebus.DeferMessageOptions{PropertiesToModify: map[string]any{"step": "deferred"}}))
+	byNumber := func() *azservicebus.ReceivedMessage {
+		t.Helper()
+		all, err := r.ReceiveDeferredMessages(a.ctx, []int64{*later.SequenceNumber}, nil)
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		return all[0]
+	}
+	before := byNumber()
+	require.NoError(t, r.AbandonMessage(a.ctx, before, &azservicebus.AbandonMessageOptions{PropertiesToModify: map[string]any{"again": "abandoned"}}))
 	c.kill()
 
 	a = connectAzure(t, startForAzure(t, dir), emulatorPolicy)
 	require.NoError(t, a.sender().CancelScheduledMessages(a.ctx, numbers[2:], nil))
 	r = a.receiver(nil)
+	m = byNumber()
+	assert.Equal(t, before.DeliveryCount+1, m.DeliveryCount)
+	assert.Equal(t, map[string]any{"step": "deferred", "again": "abandoned"}, m.ApplicationProperties)
+	require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
 	m = a.one(r)
 	assert.Equal(t, "now", string(m.Body))
 	assert.Equal(t, number, *m.SequenceNumber)
@@ -444,7 +462,7 @@ func TestAzureNode(t *testing.T) {
 
 // TestAzureKeys: a key has its claims and no others.
 func TestAzureKeys(t *testing.T) {
-	c := startForAzure(t, "SERVICEBUS_EMULATOR=false", "SERVICEBUS_KEYS=root=cm9vdA==,sender=c2VuZA==:send")
+	c := startForAzure(t, "SERVICEBUS_EMULATOR=false", "SERVICEBUS_KEYS=root=cm9vdA==,sender=c2VuZA==:send,listener=bGlzdGVu:listen")
 	a := connectAzure(t, c, "SharedAccessKeyName=root;SharedAccessKey=cm9vdA==")
 	a.send(&azservicebus.Message{Body: []byte("b")})
 	r := a.receiver(nil)
@@ -455,6 +473,12 @@ func TestAzureKeys(t *testing.T) {
 	sender.send(&azservicebus.Message{Body: []byte("b")})
 	_, err := sender.receiver(nil).ReceiveMessages(a.ctx, 1, nil)
 	sender.fails(azservicebus.CodeUnauthorizedAccess, err)
+
+	numbers, err := sender.sender().ScheduleMessages(a.ctx, []*azservicebus.Message{{Body: []byte("b")}}, time.Now().Add(time.Hour), nil)
+	require.NoError(t, err)
+	listener := connectAzure(t, c, "SharedAccessKeyName=listener;SharedAccessKey=bGlzdGVu")
+	listener.fails(azservicebus.CodeUnauthorizedAccess, listener.sender().CancelScheduledMessages(a.ctx, numbers, nil))
+	require.NoError(t, sender.sender().CancelScheduledMessages(a.ctx, numbers, nil), "it is there still")
 }
 
 // adminPort is where administration clients reach a Curfew.

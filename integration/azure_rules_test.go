@@ -265,11 +265,13 @@ var azureRules = []azureRule{
 		assert.Equal(b.t, more, *b.deadLetter("m", why).DeadLetterErrorDescription)
 	}},
 	{page: pageLocks, says: "the lock is dropped with the connection", curfew: "it lasts, and another receiver can use it", check: func(b *rulesBench) {
-		r, m := b.locked("m", 0)
-		b.close(r)
-		b.nothing()
-		require.NoError(b.t, b.receiver(nil).CompleteMessage(b.ctx, m, nil))
-		b.shows()
+		_, m := b.locked("m", 0)
+		require.NoError(b.t, b.client.Close(b.ctx))
+		other := &rulesBench{connectAzure(b.t, b.c, emulatorPolicy), b.clock, b.c}
+		other.queue = b.queue
+		other.nothing()
+		require.NoError(b.t, other.receiver(nil).CompleteMessage(b.ctx, m, nil))
+		other.shows()
 	}},
 
 	{page: pageSequencing, says: "sequence numbers increase in the order of arrival", check: func(b *rulesBench) {
@@ -558,6 +560,19 @@ var azureRules = []azureRule{
 		b = b.at(moreSub)
 		b.kept(b.nothing)
 	}},
+	{page: pageIdle, says: "by peeks of it", check: func(b *rulesBench) {
+		b = b.at(moreSub)
+		b.kept(func() { b.shows() })
+	}},
+	{page: pageIdle, says: "by scheduled messages of its topic, a topic is used", check: func(b *rulesBench) {
+		b = b.at("idle-topic")
+		b.schedule("m", time.Hour, 0)
+		b.clock.advance(time.Hour - time.Second)
+		b.there(true)
+		b.clock.advance(time.Second)
+		b.at("idle-topic/Subscriptions/s").receive1("m")
+		b.kept(nil)
+	}},
 	{page: pageIdle, says: "but not by sends to its topic", check: func(b *rulesBench) {
 		sub := b.at(moreSub)
 		for range 4 {
@@ -583,7 +598,7 @@ func TestAzureRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := startCurfew(t, "SERVICEBUS_EMULATOR=true", "SERVICEBUS_CONFIG="+config, "CLOCK=manual", "DATA_DIR=")
-			b := &rulesBench{connectAzure(t, c, emulatorPolicy), clockOf{t, c.http + "/api/curfew/clock", "guest"}}
+			b := &rulesBench{connectAzure(t, c, emulatorPolicy), clockOf{t, c.http + "/api/curfew/clock", "guest"}, c}
 			rule.check(b.at("q"))
 		})
 	}
@@ -593,12 +608,13 @@ func TestAzureRules(t *testing.T) {
 type rulesBench struct {
 	*azure
 	clock clockOf
+	c     *curfew
 }
 
 func (b *rulesBench) at(entity string) *rulesBench {
 	a := *b.azure
 	a.queue = entity
-	return &rulesBench{&a, b.clock}
+	return &rulesBench{&a, b.clock, b.c}
 }
 
 func (b *rulesBench) dead() *rulesBench { return b.at(b.queue + "/$DeadLetterQueue") }
