@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -171,11 +172,23 @@ func policyOperations(k policy.Kind, name, path string, sets operate.Role) (ops 
 	return ops
 }
 
+// definitionText is a definition as the audit and the history show it.
+func definitionText(d policy.Definition) string {
+	text, _ := json.Marshal(d) // it was JSON
+	return string(text)
+}
+
 // setPolicy sets a policy, or tries to. It returns nil if that says nothing about queued messages.
 func setPolicy(c *operate.Call, k policy.Kind, q *PolicyRequest) (*PolicyEffect, error) {
 	p, err := policy.Decode(k, q.Name, q.fields())
 	if err != nil {
 		return nil, err
+	}
+	if was, exists := c.VHost.Policies.Get(k, q.Name); exists && !q.DryRun {
+		c.Log(zap.String("was", definitionText(was.Definition)))
+	}
+	if !q.DryRun {
+		c.Log(zap.String("definition", definitionText(p.Definition)))
 	}
 	effect := &PolicyEffect{}
 	switch {

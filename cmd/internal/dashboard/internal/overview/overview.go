@@ -41,9 +41,10 @@ type overview struct {
 	Late, Latest     string // 99 in 100 since the start were not later than this, and none than that; "": not known
 	Forecasts        []monitor.Forecast
 	MoreForecasts    int
-	WillMiss, AtRisk int               // messages; queues that need action
+	WillMiss         int               // messages that will expire
+	WillLose, AtRisk int               // those of them that matter; queues that need action
 	Risky            int               // queues with messages at risk
-	Next             *monitor.Forecast // of the queue where a message will expire first; nil: none will
+	Next             *monitor.Forecast // of the queue that will be the next to lose messages and is in no incident; nil: none will
 	ExpiredToday     int64             // in the last day; negative: not known
 	RecentExpiries   []monitor.RecentExpiry
 	meant            map[[2]string]bool // queues in which an expiry is no loss
@@ -99,6 +100,8 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 		return nil, err
 	}
 	o.address(r, d.AMQP)
+	o.Incidents = d.Incidents.List()
+	o.Verdict = incident.VerdictOf(o.Incidents)
 	if d.Monitor != nil {
 		o.watch(d.Monitor, r.URL.Query())
 		if d.Operations != nil {
@@ -106,8 +109,6 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 		}
 	}
 	o.Remote = d.Remote
-	o.Incidents = d.Incidents.List()
-	o.Verdict = incident.VerdictOf(o.Incidents)
 	if len(queues) > 0 {
 		o.Fleet = newFleet(queues, o.willMiss, d.Incidents.Queues(), d.Operations.Rates())
 	}
@@ -172,11 +173,16 @@ func (o *overview) watch(m Monitor, q url.Values) {
 			o.Risky++
 		}
 		if f.AtRisk {
-			o.AtRisk++
 			soon += int64(f.WillMiss)
 		}
-		if f.WillMiss > 0 && f.FirstMiss != 0 && (o.Next == nil || f.FirstMiss < o.Next.FirstMiss) {
-			o.Next = f
+		if of := [2]string{f.VHost, f.Queue}; !o.meant[of] {
+			o.WillLose += f.WillMiss
+			if f.AtRisk {
+				o.AtRisk++
+			}
+			if f.WillMiss > 0 && f.FirstMiss > o.NowMillis && !o.told(of) && (o.Next == nil || f.FirstMiss < o.Next.FirstMiss) {
+				o.Next = f
+			}
 		}
 	}
 	if last <= o.Timeline.End() {
@@ -198,6 +204,13 @@ func (o *overview) watch(m Monitor, q url.Values) {
 	})
 	o.Forecasts = all[:min(len(all), overviewForecasts)]
 	o.MoreForecasts = len(all) - len(o.Forecasts)
+}
+
+// told reports whether a queue is named by an incident.
+func (o *overview) told(of [2]string) bool {
+	return slices.ContainsFunc(o.Incidents, func(i incident.Incident) bool {
+		return slices.ContainsFunc(i.Worst, func(q incident.Affected) bool { return of == [2]string{q.VHost, q.Queue} })
+	})
 }
 
 func byUrgency(a, b monitor.Forecast) int {

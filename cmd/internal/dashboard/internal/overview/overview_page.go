@@ -40,13 +40,21 @@ func (o *overview) verdicts() g.Node {
 	list, more := o.shown()
 	return h.Section(h.Role("status"), h.Aria("label", "State"),
 		g.If(o.Verdict == incident.OK, h.Div(h.Class("verdict good"), h.H1(g.Text("All is well"+o.watched())))),
-		g.If(o.Verdict != incident.OK && o.Watched && incident.AllWatched(o.Incidents), h.P(h.Class("note"), g.Text("All deadlines are watched, whatever else is wrong."))),
+		g.If(o.Verdict != incident.OK && o.Watched && incident.AllWatched(o.Incidents), h.P(h.Class("note"), g.Text("Not all is well. Curfew itself watches all deadlines."))),
 		g.Map(list[:min(len(list), bannerWhole)], func(i incident.Incident) g.Node { return o.incident(&i) }),
 		g.Map(list[min(len(list), bannerWhole):], func(i incident.Incident) g.Node {
 			return h.P(h.Class("verdict brief "+ui.RiskClass(i.Level == incident.Critical)),
 				h.B(ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary))), g.Text(" "), ui.Faint(o.since(&i)))
 		}),
-		g.If(more > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(more, "more incident"))))))
+		g.If(more > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(more, "more incident"))))),
+		g.Iff(o.Next != nil, o.next))
+}
+
+// next is the loss that is coming, while no incident tells of it.
+func (o *overview) next() g.Node {
+	n := o.Next
+	return h.P(h.Class("verdict brief warn"), g.Text("Next: "), ui.QueueLink(ui.QueueURL(n.VHost, n.Queue), n.VHost, n.Queue),
+		g.Text(" will lose "+ui.Plural(n.WillMiss, "message")+", the first at "+ui.Clock(n.FirstMiss)+" UTC, "+ui.Until(n.FirstMiss, o.NowMillis)))
 }
 
 func (o *overview) watched() string {
@@ -85,7 +93,8 @@ func (o *overview) figures() g.Node {
 	}
 	return ui.Figures(
 		ui.Figure("Deadlines ahead", g.Text(ui.Number(o.Health.Pending))),
-		ui.Figure("At risk", g.If(o.WillMiss > 0, h.Class(ui.RiskClass(o.AtRisk > 0))), g.Text(ui.Number(o.WillMiss))),
+		ui.Figure("At risk", g.If(o.WillLose > 0, h.Class(ui.RiskClass(o.AtRisk > 0))),
+			h.Title("messages that will expire though they should be consumed; as meant: "+ui.Number(o.WillMiss-o.WillLose)), g.Text(ui.Number(o.WillLose))),
 		ui.Figure("Lateness, p99", g.Text(cmp.Or(o.Late, "–"))),
 		ui.Figure("Latest", h.Title("since the start, no message left its queue later after its deadline"), g.Text(cmp.Or(o.Latest, "–"))),
 		ui.Figure("Expired, 24 h", g.If(o.ExpiredToday > 0, h.Class("warn")), h.Title("messages of all queues, in the last 24 hours"), g.Text(today)),

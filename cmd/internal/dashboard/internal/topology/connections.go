@@ -161,6 +161,7 @@ type consumersPage struct {
 	Cut     ui.Cut
 	All     int
 	Now     int64
+	Sharing map[channel]int   // consumers of each
 	Waiting map[uint64]int    // ready messages, by queue
 	Rates   map[channel]rates // of their channels
 }
@@ -191,9 +192,11 @@ func (p ConnectionPages) work(ctx context.Context, v ui.Visitor, page *consumers
 	if err != nil {
 		return err
 	}
-	page.Waiting, page.Rates = map[uint64]int{}, map[channel]rates{}
+	page.Waiting, page.Rates, page.Sharing = map[uint64]int{}, map[channel]rates{}, map[channel]int{}
 	for i := range page.List {
-		page.Waiting[page.List[i].Queue.ID()] = 0
+		c := &page.List[i]
+		page.Waiting[c.Queue.ID()] = 0
+		page.Sharing[channel{c.Connection, c.Channel}]++
 	}
 	for _, q := range queues {
 		if _, listed := page.Waiting[q.ID]; listed {

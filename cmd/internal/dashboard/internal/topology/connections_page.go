@@ -171,8 +171,12 @@ func (p *consumersPage) Draw(*ui.Info) ui.Drawing {
 
 // work is how many messages wait for a consumer, and how many its channel acks.
 func (p *consumersPage) work(c *operate.Consumer) g.Node {
-	rate := p.Rates[channel{c.Connection, c.Channel}]
-	return g.Group{ui.Amount(ui.OrFaint(p.Waiting[c.Queue.ID()])), ui.Amount(ui.Rate(rate["ack"]))}
+	ch := channel{c.Connection, c.Channel}
+	acked := g.Group{ui.Rate(p.Rates[ch]["ack"])}
+	if n := p.Sharing[ch]; n > 1 {
+		acked = append(acked, h.Br(), ui.Faint("of "+ui.Plural(n, "consumer")))
+	}
+	return g.Group{ui.Amount(ui.OrFaint(p.Waiting[c.Queue.ID()])), ui.Amount(acked)}
 }
 
 // clientsNamed is how many clients of a queue a list names.
