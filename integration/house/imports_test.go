@@ -59,15 +59,14 @@ var rooms = map[string][]string{
 	"cmd/internal/dashboard/internal/letters":  {"broker/amqp", "broker/deadletters", "broker/operate", "cmd/internal/dashboard/internal/ui", "monitor"},
 	"cmd/internal/dashboard/internal/topology": {"broker/access", "broker/deadletters", "broker/operate", "broker/operate/admin", "cmd/internal/dashboard/internal/ui"}, // of access only values
 
-	"monitor/rabbitmq":                      {"monitor/rabbitmq/cluster", "monitor/rabbitmq/delay", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe", "monitor/rabbitmq/queuefacts"},
-	"monitor/rabbitmq/cluster":              {"monitor/rabbitmq/queuefacts"},
-	"monitor/rabbitmq/queuefacts":           {},
-	"monitor/rabbitmq/observe":              {"monitor", "monitor/rabbitmq/cluster", "monitor/rabbitmq/queuefacts"},
-	"monitor/rabbitmq/plan":                 {"monitor/rabbitmq/cluster", "monitor/rabbitmq/observe", "monitor/rabbitmq/queuefacts"},
-	"monitor/rabbitmq/keeper":               {"monitor/rabbitmq/internal/fingerprint", "monitor/rabbitmq/queuefacts"},
-	"monitor/rabbitmq/delay":                {"monitor/rabbitmq/cluster", "monitor/rabbitmq/internal/fingerprint", "monitor/rabbitmq/keeper", "monitor/rabbitmq/queuefacts"},
-	"monitor/rabbitmq/internal/fingerprint": {},
-	"monitor/rabbitmq/lease":                {"monitor/rabbitmq/keeper"},
+	"monitor/rabbitmq":            {"monitor/rabbitmq/cluster", "monitor/rabbitmq/delay", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe", "monitor/rabbitmq/queuefacts"},
+	"monitor/rabbitmq/cluster":    {"monitor/rabbitmq/queuefacts"},
+	"monitor/rabbitmq/queuefacts": {},
+	"monitor/rabbitmq/observe":    {"monitor", "monitor/rabbitmq/cluster", "monitor/rabbitmq/queuefacts"},
+	"monitor/rabbitmq/plan":       {"monitor/rabbitmq/cluster", "monitor/rabbitmq/observe", "monitor/rabbitmq/queuefacts"},
+	"monitor/rabbitmq/keeper":     {"monitor/rabbitmq/queuefacts"},
+	"monitor/rabbitmq/delay":      {"monitor/rabbitmq/cluster", "monitor/rabbitmq/keeper", "monitor/rabbitmq/queuefacts"},
+	"monitor/rabbitmq/lease":      {"monitor/rabbitmq/keeper"},
 
 	"cmd/internal/reference": {},
 

@@ -2,7 +2,6 @@ package delay
 
 import (
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/internal/fingerprint"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/queuefacts"
 	"errors"
@@ -74,7 +73,7 @@ func (s *session) open() error {
 		return fmt.Errorf("consume: %w", err)
 	}
 	s.spawn(func() {
-		fingerprints := fingerprint.New()
+		fingerprints := keeper.NewFingerprints()
 		for d := range deliveries {
 			m := s.read(fingerprints, &d)
 			s.take(c, d.DeliveryTag, &m)
@@ -100,7 +99,7 @@ func (s *session) add(l line, holds int) *channel {
 }
 
 // read takes what is needed from a delivery.
-func (s *session) read(fingerprints *fingerprint.Hash, d *amqp091.Delivery) message {
+func (s *session) read(fingerprints *keeper.Fingerprints, d *amqp091.Delivery) message {
 	if s.retries != nil {
 		return s.retries.read(fingerprints, d)
 	}

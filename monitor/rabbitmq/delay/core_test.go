@@ -11,7 +11,7 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/internal/fingerprint"
+	"curfew/monitor/rabbitmq/keeper"
 )
 
 // story drives a core like a session whose RabbitMQ has one queue.
@@ -33,7 +33,7 @@ func newStory(t *testing.T, who cluster.Cancel) *story {
 func (s *story) deliver(d *amqp091.Delivery) {
 	s.tag++
 	s.ids[s.tag] = d.MessageId
-	m := read(fingerprint.New(), "foo.delay", d)
+	m := read(keeper.NewFingerprints(), "foo.delay", d)
 	s.c.deliver(s.now, s.ch, s.tag, &m)
 }
 
@@ -317,7 +317,7 @@ func cancel(id string) amqp091.Table { return amqp091.Table{"x-cancel": id} }
 func TestPendingBefore(t *testing.T) {
 	k := &Keeper{core: newCore("q", cluster.CancelOff, nil)}
 	for i := range 100 {
-		m := read(fingerprint.New(), "foo.delay", published("", amqp091.Table{"x-delay": int64(1000 * (100 - i))}))
+		m := read(keeper.NewFingerprints(), "foo.delay", published("", amqp091.Table{"x-delay": int64(1000 * (100 - i))}))
 		k.core.begin(0, 0)
 		k.core.deliver(1, &channel{}, uint64(i), &m)
 	}

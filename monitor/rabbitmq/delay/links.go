@@ -15,7 +15,6 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/zap"
 
-	"curfew/monitor/rabbitmq/internal/fingerprint"
 	"curfew/monitor/rabbitmq/keeper"
 )
 
@@ -74,7 +73,7 @@ func (s *session) openLink() (err error) {
 	l := &line10{receiver: receiver, ctx: s.ctx, messages: map[uint64]*amqp.Message{}}
 	c := s.add(l, holds)
 	s.spawn(func() {
-		fingerprints := fingerprint.New()
+		fingerprints := keeper.NewFingerprints()
 		for tag := uint64(1); ; tag++ {
 			d, err := l.receive(tag)
 			if err != nil {

@@ -7,7 +7,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/internal/fingerprint"
+	"curfew/monitor/rabbitmq/keeper"
 )
 
 // message is what is kept of a delivery.
@@ -51,7 +51,7 @@ const (
 const longest = 100 * 365 * 24 * time.Hour
 
 // read takes what is needed from a delivery.
-func read(fingerprints *fingerprint.Hash, queue string, d *amqp091.Delivery) message {
+func read(fingerprints *keeper.Fingerprints, queue string, d *amqp091.Delivery) message {
 	stamp := d.Headers[stampHeader]
 	delete(d.Headers, stampHeader)
 	delete(d.Headers, deliveryTime)
@@ -67,14 +67,14 @@ func read(fingerprints *fingerprint.Hash, queue string, d *amqp091.Delivery) mes
 	} else if ms, ok := millis(d.Expiration); ok {
 		m.delay, m.expires = delayOf(ms), true
 	}
-	m.published = fingerprint.Published(d)
+	m.published = keeper.Published(d)
 	if deaths, ok := d.Headers["x-death"].([]any); ok && len(deaths) > 0 {
 		if last, ok := deaths[0].(amqp091.Table); ok {
 			m.passed, _ = last["queue"].(string)
 		}
 		for _, one := range deaths {
 			if death, ok := one.(amqp091.Table); ok && death["queue"] == queue {
-				times, _ := fingerprint.Integer(death["count"])
+				times, _ := keeper.Integer(death["count"])
 				m.deaths += times
 			}
 		}
@@ -86,7 +86,7 @@ func read(fingerprints *fingerprint.Hash, queue string, d *amqp091.Delivery) mes
 		}
 	}
 	m.only, _ = d.Headers["x-replace-only"].(bool)
-	if before, ok := fingerprint.Integer(d.Headers[beforeHeader]); ok && m.command == cancelling {
+	if before, ok := keeper.Integer(d.Headers[beforeHeader]); ok && m.command == cancelling {
 		m.before = deadline.Instant(before)
 	}
 	return m
@@ -107,5 +107,5 @@ func millis(v any) (int64, bool) {
 		ms, err := strconv.ParseInt(v, 10, 64)
 		return ms, err == nil
 	}
-	return fingerprint.Integer(v)
+	return keeper.Integer(v)
 }

@@ -14,7 +14,7 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/internal/fingerprint"
+	"curfew/monitor/rabbitmq/keeper"
 )
 
 const (
@@ -64,7 +64,7 @@ func failureOf(headers amqp091.Table, own string) (f failure) {
 		if queue == own || f.queue != "" && f.queue != queue {
 			continue
 		}
-		count, _ := fingerprint.Integer(d["count"])
+		count, _ := keeper.Integer(d["count"])
 		if f.queue == "" {
 			at, _ := d["time"].(time.Time) // of the first time, in seconds
 			if last, ok := d[lastTime].(time.Time); ok {
@@ -79,7 +79,7 @@ func failureOf(headers amqp091.Table, own string) (f failure) {
 }
 
 // read takes what is needed from a delivery. On RabbitMQ 3 a message after its last try is published to its parking queue.
-func (r *retries) read(fingerprints *fingerprint.Hash, d *amqp091.Delivery) message {
+func (r *retries) read(fingerprints *keeper.Fingerprints, d *amqp091.Delivery) message {
 	o := &r.s.k.o
 	f := failureOf(d.Headers, o.Queue)
 	m := message{fingerprint: fingerprints.Of(d), id: d.MessageId, key: d.RoutingKey, user: d.UserId, returned: d.Redelivered, published: f.at, to: f.queue}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/internal/fingerprint"
 	"curfew/monitor/rabbitmq/queuefacts"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -21,17 +20,17 @@ type message struct {
 }
 
 // reader turns deliveries into messages. It is not safe for concurrent use.
-type reader struct{ fingerprints *fingerprint.Hash }
+type reader struct{ fingerprints *Fingerprints }
 
-func newReader() reader { return reader{fingerprint.New()} }
+func newReader() reader { return reader{NewFingerprints()} }
 
 func (r reader) read(d *amqp091.Delivery) message {
 	m := message{fingerprint: r.fingerprints.Of(d), ttl: -1, size: len(d.Body), redelivered: d.Redelivered}
 	if ms := queuefacts.TimeToLive(d.Expiration); ms >= 0 {
 		m.ttl = ms.Duration()
 	}
-	m.published = fingerprint.Published(d)
-	if n, ok := fingerprint.Integer(d.Headers["x-delivery-count"]); ok {
+	m.published = Published(d)
+	if n, ok := Integer(d.Headers["x-delivery-count"]); ok {
 		m.returns = int(n)
 	}
 	return m

@@ -1,5 +1,4 @@
-// Package fingerprint knows a message again when RabbitMQ delivers it once more.
-package fingerprint
+package keeper
 
 import (
 	"crypto/sha256"
@@ -16,19 +15,19 @@ import (
 	"curfew/broker/deadline"
 )
 
-// Hash computes fingerprints. It is not safe for concurrent use.
-type Hash struct {
+// Fingerprints knows a message again when RabbitMQ delivers it once more. It is not safe for concurrent use.
+type Fingerprints struct {
 	hash hash.Hash
 	buf  []byte
 	sum  [sha256.Size]byte
 }
 
-// New returns a Hash.
-func New() *Hash { return &Hash{hash: sha256.New()} }
+// NewFingerprints returns Fingerprints.
+func NewFingerprints() *Fingerprints { return &Fingerprints{hash: sha256.New()} }
 
 // Of returns 64 bits of a hash over everything in a message that stays the same from delivery to delivery. It is the
 // same in every process. It has no key: whoever can read Redis can check whether a message that they guess is in the queue.
-func (h *Hash) Of(d *amqp091.Delivery) uint64 {
+func (h *Fingerprints) Of(d *amqp091.Delivery) uint64 {
 	h.hash.Reset()
 	b := h.buf[:0]
 	for _, s := range [...]string{d.Exchange, d.RoutingKey, d.ContentType, d.ContentEncoding, d.CorrelationId, d.ReplyTo,
