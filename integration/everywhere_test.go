@@ -26,7 +26,7 @@ var everyPage = map[string]string{
 	"/scheduled": "Scheduled by you", "/scheduled/cancel?exchange=amq.default&message_id=later-1&vhost=/": "It is never delivered",
 	"/scheduled/change?exchange=amq.default&message_id=later-1&vhost=/": "Reschedule the message",
 	"/binding/new?vhost=/&source=shop":                                  "New binding", "/binding/delete?args=&destination=orders.payment&key=orders.*&source=shop&to=queue&vhost=/": "orders.*",
-	"/connections": "everywhere", "/connection?name=CONNECTION": "Channels", "/connection/close?name=CONNECTION": "Close this connection?", "/consumers": "worker",
+	"/connections": "everywhere", "/connection?name=CONNECTION": "Channels", "/connection/close?name=CONNECTION": "Close the connection", "/consumers": "worker",
 	"/dead-letters": "orders.expired", "/dead-letter?vhost=/&name=orders.expired": "By cause", "/dead-letters/message?vhost=/&name=orders.expired&seq=LETTER": "Deaths",
 	"/runs": "Nothing runs",
 	"/dead-letter/edit?vhost=/&name=orders.expired&seq=LETTER": "Change a dead letter",

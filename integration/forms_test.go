@@ -172,7 +172,7 @@ func (b *browser) holders(c *curfew) {
 	b.pictures("connections")
 	b.follow("stuck-worker", "stuck-worker")
 	b.pictures("connection")
-	b.follow("Close…", "Close this connection?")
+	b.follow("Close…", "Close the connection")
 	b.pictures("close")
 	gone := connection.NotifyClose(make(chan *amqp091.Error, 1))
 	b.send("/connection/close", "Close the connection", "reason", "it is stuck")

@@ -1,6 +1,7 @@
 package management
 
 import (
+	"cmp"
 	"crypto/tls"
 	"slices"
 	"time"
@@ -51,13 +52,9 @@ func getConnection(r *request) error {
 // closeReason is what a client gets as the reason when somebody closes its connection by hand.
 const closeReason = "Closed via management plugin"
 
-// reasonGiven is X-Reason. It is data: it only becomes part of a text.
+// reasonGiven is X-Reason, or the parameter of the command. It is data: it only becomes part of a text.
 func reasonGiven(r *request) string {
-	reason := r.Header.Get("X-Reason")
-	if reason == "" {
-		return closeReason
-	}
-	return reason[:min(len(reason), operate.MaxReason)]
+	return cmp.Or(r.Header.Get("X-Reason"), r.URL.Query().Get("reason"), closeReason)
 }
 
 func connectionObject(r *request, c *server.ConnectionInfo) object {
@@ -165,53 +162,6 @@ func consumerObjects(r *request, consumers []server.ConsumerInfo) []object {
 		list = append(list, consumerObject(r, &consumers[i]))
 	}
 	return list
-}
-
-var holdersDoc = rest.Doc{ID: "listHolders", Summary: "Who holds messages or may get them", Answer: []holder{}, Rows: true,
-	Text: "Consumers, and channels that hold messages by `basic.get`. Those with the most messages past their deadlines come first."}
-
-// holder is a consumer, or a channel that holds messages: the fields of holderObject.
-type holder struct {
-	Kind         string            `json:"kind"`         // consumer; cancelled: what a cancelled consumer has not settled; get: what basic.get took
-	ConsumerTag  string            `json:"consumer_tag"` // empty for basic.get
-	AckRequired  bool              `json:"ack_required"`
-	Exclusive    bool              `json:"exclusive"`
-	Prefetch     uint16            `json:"prefetch_count"`
-	Active       bool              `json:"active"`
-	Activity     string            `json:"activity_status"`
-	Arguments    object            `json:"arguments"`
-	Timeout      int64             `json:"consumer_timeout"` // how long a delivery may stay unacknowledged, ms: set by the consumer, its queue, or `CURFEW_CONSUMER_TIMEOUT`; 0: forever. A lock has a time limit of its own
-	Unacked      int               `json:"messages_unacknowledged"`
-	PastDeadline int               `json:"messages_past_deadline"`   // of these
-	Oldest       *int64            `json:"oldest_unacknowledged_at"` // when the oldest was delivered, Unix ms; null: none is held
-	Earliest     *int64            `json:"earliest_deadline"`        // the earliest deadline of these, Unix ms; null: there is none
-	Queue        map[string]string `json:"queue"`                    // name and vhost
-	Channel      object            `json:"channel_details"`          // name, number, connection_name, node, peer_host, peer_port and user
-	Client       map[string]string `json:"client"`                   // connection_name, product, version and platform, as the client reports them; empty: it does not
-}
-
-// listHolders lists who holds messages or may get them, with what they hold. RabbitMQ has nothing like it.
-func listHolders(r *request) error {
-	list, err := r.Operations.ListHolders(r.Context(), r.Actor, r.QueueNamed())
-	if err != nil {
-		return err
-	}
-	return r.Rows(len(list), func(i int) object { return holderObject(r, &list[i]) })
-}
-
-func holderObject(r *request, h *operate.Consumer) object {
-	o := consumerObject(r, &h.ConsumerInfo)
-	o["kind"], o["messages_unacknowledged"], o["messages_past_deadline"] = h.Kind(), h.Unacked, h.PastDeadline
-	o["oldest_unacknowledged_at"], o["earliest_deadline"] = timeOrNull(h.OldestMillis), timeOrNull(h.EarliestMillis)
-	o["client"] = object{"connection_name": h.Client.Name, "product": h.Client.Product, "version": h.Client.Version, "platform": h.Client.Platform}
-	return o
-}
-
-func timeOrNull(unixMillis int64) any {
-	if unixMillis == 0 {
-		return nil
-	}
-	return unixMillis
 }
 
 func consumerObject(r *request, c *server.ConsumerInfo) object {

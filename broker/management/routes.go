@@ -110,8 +110,9 @@ var healthRoutes = []route{
 var connectionRoutes = []route{
 	{method: get, path: "/api/connections", op: operate.ListConnections, handle: listConnections},
 	{method: get, path: "/api/connections/{connection}", op: operate.ListConnections, handle: getConnection},
-	{method: remove, path: "/api/connections/{connection}", op: operate.CloseConnections, handle: func(r *request) error {
-		return r.Done(r.Operations.CloseConnection(r.Context(), r.Actor, r.Param("connection"), reasonGiven(r)))
+	{method: remove, path: "/api/connections/{connection}", op: admin.CloseConnection.Name, handle: func(r *request) error {
+		_, err := admin.CloseConnection.Do(r.Context(), r.Operations.Access, r.Actor, admin.Closing{Name: r.Param("connection"), Reason: reasonGiven(r)})
+		return r.Done(err)
 	}},
 	{method: get, path: "/api/connections/{connection}/channels", op: operate.ListConnections, handle: connectionChannels},
 	{method: get, path: "/api/connections/username/{user}", op: operate.ListConnections, handle: listConnections},
@@ -124,9 +125,6 @@ var connectionRoutes = []route{
 	{method: get, path: "/api/vhosts/{vhost}/channels", op: operate.ListConnections, handle: listChannels},
 	{method: get, path: "/api/consumers", op: operate.ListQueues, handle: listConsumers},
 	{method: get, path: "/api/consumers/{vhost}", op: operate.ListQueues, handle: listConsumers},
-	{method: get, path: "/api/curfew/consumers", op: operate.ListQueues, handle: listHolders, doc: holdersDoc},
-	{method: get, path: "/api/curfew/consumers/{vhost}", op: operate.ListQueues, handle: listHolders, doc: holdersDoc},
-	{method: get, path: "/api/curfew/consumers/{vhost}/{queue}", op: operate.ListQueues, handle: listHolders, doc: holdersDoc},
 }
 
 var exchangeRoutes = []route{

@@ -14,7 +14,12 @@ func (o *Operations) ListConnections(_ context.Context, a Actor) ([]server.Conne
 	if err := o.permit(&a, ListConnections, ""); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(o.Server.List(), func(c server.ConnectionInfo) bool { return !a.Has(Monitor) && c.User != a.Name }), nil
+	return ConnectionsOf(o.Access, a), nil
+}
+
+// ConnectionsOf are the open connections that the actor may see.
+func ConnectionsOf(o *Access, a Actor) []server.ConnectionInfo {
+	return slices.DeleteFunc(o.Server.List(), func(c server.ConnectionInfo) bool { return !a.Has(Monitor) && c.User != a.Name })
 }
 
 // ListConsumers lists the consumers in a virtual host, "" for all that the actor may look into, on a queue or on any ("").
@@ -53,23 +58,6 @@ func (o *Operations) Connection(_ context.Context, a Actor, name string) (*serve
 		return &c, nil
 	}
 	return nil, ErrNotFound
-}
-
-// MaxReason is how long the reason for closing a connection may be, in bytes: AMQP allows 255, with the text around it.
-const MaxReason = 200
-
-// CloseConnection closes the actor's own connection, or any for an administrator. The reason becomes a part of the text that the client gets.
-// Errors: as Connection.
-func (o *Operations) CloseConnection(ctx context.Context, a Actor, name, reason string) error {
-	c, err := o.Connection(ctx, a, name)
-	if err == nil && c.User != a.Name && !a.Has(Administrator) {
-		err = ErrNotYours
-	}
-	if err == nil {
-		o.Server.CloseConnections(reason, func(name, user, _ string) bool { return name == c.Name && user == c.User })
-	}
-	o.Record(a, CloseConnections, QueueName{}, err, zap.String("connection", name), zap.String("reason", reason))
-	return err
 }
 
 // CloseConnectionsOf closes all connections of a user: the actor's own, or any user's for an administrator.

@@ -2,7 +2,6 @@ package operate
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
@@ -21,7 +20,12 @@ type Consumer struct {
 }
 
 // Client is what a client says about itself. What it does not say is empty.
-type Client struct{ Name, Product, Version, Platform string }
+type Client struct {
+	Name     string `json:"connection_name"`
+	Product  string `json:"product"`
+	Version  string `json:"version"`
+	Platform string `json:"platform"`
+}
 
 // ClientOf reads the properties of a client.
 func ClientOf(t amqp.Table) Client {
@@ -43,10 +47,10 @@ func (c *Consumer) Kind() string {
 	return "consumer"
 }
 
-// ListHolders lists who holds messages or may get them: the consumers in a virtual host, "" for all that the actor may look into, on a queue or
+// Holders lists who holds messages or may get them: the consumers in a virtual host, "" for all that the actor may look into, on a queue or
 // on any (""), and the channels that hold messages by basic.get. Those with the most messages past their deadlines come first. The list is at
 // most a second old.
-func (o *Operations) ListHolders(_ context.Context, a Actor, at QueueName) ([]Consumer, error) {
+func Holders(o *Access, a Actor, at QueueName) ([]Consumer, error) {
 	if err := o.permit(&a, ListQueues, at.VHost); err != nil {
 		return nil, err
 	}
@@ -62,7 +66,7 @@ func (o *Operations) ListHolders(_ context.Context, a Actor, at QueueName) ([]Co
 }
 
 // everyConsumer examines every unacked delivery.
-func (o *Operations) everyConsumer() (list []Consumer, n int) {
+func (o *Access) everyConsumer() (list []Consumer, n int) {
 	for _, h := range o.Server.UnackedHolders(func(*broker.Queue) bool { return true }) {
 		one := Consumer{UnackedHolder: h, Client: ClientOf(h.Properties)}
 		if h.Oldest != 0 {

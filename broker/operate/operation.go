@@ -28,6 +28,7 @@ type Op struct {
 	// the first. Only those below /api/curfew are documented, and have the fields that RabbitMQ does not have. One answers with the only row of a list.
 	Routes []string
 	One    string
+	ByHand bool // its routes are RabbitMQ's, which broker/management serves: the command shows their answers
 	// Command is the words of the command and the fields that are its arguments: "user passwd <user>". Variant is a flag that chooses this operation
 	// of two with the same words.
 	Command, Variant, Example string
@@ -72,7 +73,7 @@ type Page struct {
 	Live   bool                                   // the page is shown again while it is looked at
 	Begin  string                                 // text of the link above the list that opens an empty form; "": none
 	Danger bool                                   // it deletes: it is asked for confirmation
-	May    func(o *Access, a Actor, row any) bool // beside the rule, for the link; nil: it takes any permission in the virtual host
+	May    func(o *Access, a Actor, row any) bool // beside the rule, for the link and for a page that asks; nil: it takes any permission in the virtual host
 	Then   string                                 // what follows from it
 	Typed  string                                 // the field that has to be typed to confirm it
 	Next   string                                 // path of the page after it, with {field} for fields of the form; "": Parent or On

@@ -24,6 +24,8 @@ import (
 type Options struct {
 	Broker *broker.Broker
 	Server *server.Server
+	// NodeName is the node's name in lists.
+	NodeName string
 	// Version is written into exported definitions.
 	Version definitions.Version
 	// DataDir is where messages are kept; "": in memory only.

@@ -30,7 +30,7 @@ var rooms = map[string][]string{
 	"broker/deadletters":       {"broker", "broker/access", "broker/amqp", "broker/policy", "broker/queue"},
 	"broker/operate":           {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/memory", "broker/policy", "broker/queue", "broker/server"},
 	"broker/operate/messages":  {"broker", "broker/amqp", "broker/operate", "broker/policy", "broker/queue"},
-	"broker/operate/admin":     {"broker", "broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy"},
+	"broker/operate/admin":     {"broker", "broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/operate/messages", "broker/policy", "broker/server"},
 	"broker/definitions":       {"broker", "broker/access", "broker/amqp", "broker/policy"},
 	"broker/management":        {"broker", "broker/access", "broker/amqp", "broker/definitions", "broker/memory", "broker/management/rest", "broker/operate", "broker/operate/messages", "broker/operate/admin", "broker/policy", "broker/queue", "broker/server", "broker/deadletters"},
 	"broker/management/rest":   {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/memory", "broker/operate", "broker/operate/messages", "broker/policy"},
@@ -71,7 +71,7 @@ var rooms = map[string][]string{
 	"cmd/internal/reference": {},
 
 	"cmd/internal/cli":      {"broker/access", "broker/operate", "cmd/internal/settings", "monitor/printable"},
-	"cmd/internal/queues":   {"broker/deadletters", "broker/operate", "broker/operate/messages", "broker/queue", "cmd/internal/cli", "monitor", "monitor/printable"},
+	"cmd/internal/queues":   {"broker/deadletters", "broker/operate", "broker/operate/admin", "broker/operate/messages", "broker/queue", "cmd/internal/cli", "monitor", "monitor/printable"},
 	"cmd/internal/settings": {"broker/policy", "broker/servicebus", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
 	"cmd/internal/node":     {"broker", "broker/access", "broker/amqp", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/servicebus", "broker/servicebus/atom", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
 	"cmd/internal/commands": {"broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/queues", "cmd/internal/node", "cmd/internal/settings", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts"},

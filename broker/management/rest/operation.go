@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -23,7 +24,11 @@ const own = "/api/curfew/"
 // Derived returns the routes of the operations that have some.
 func Derived(ops []*operate.Op) (table []Route) {
 	for _, op := range ops {
-		for _, route := range op.Routes {
+		if op.ByHand {
+			continue
+		}
+		routes := slices.SortedFunc(slices.Values(op.Routes), func(a, b string) int { return len(a) - len(b) }) // the first has the plain name in the document
+		for _, route := range routes {
 			table = append(table, derived(op, route, false))
 		}
 		if op.One != "" {

@@ -17,6 +17,14 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// noneOrVerb checks that a command gets no arguments. What it got may have been meant for one of its subcommands.
+func noneOrVerb(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && cmd.HasSubCommands() {
+		return Group(cmd, args)
+	}
+	return NoArguments(cmd, args)
+}
+
 // Exactly checks that a command gets n arguments. names describes them.
 func Exactly(n int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

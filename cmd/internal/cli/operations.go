@@ -114,7 +114,7 @@ func (a *API) fill(c *cobra.Command, op *operate.Op) {
 	names, needed := op.Arguments()
 	words := op.Words()
 	c.Use, c.Short, c.Example = strings.TrimSpace(words[len(words)-1]+strings.TrimPrefix(op.Command, strings.Join(words, " "))), op.Title, exampleOf(op)
-	c.Args, c.RunE = NoArguments, func(cmd *cobra.Command, args []string) error { return a.run(cmd, op, args) }
+	c.Args, c.RunE = noneOrVerb, func(cmd *cobra.Command, args []string) error { return a.run(cmd, op, args) }
 	if op.Help != "" {
 		c.Long = op.Help
 	}
@@ -253,6 +253,10 @@ func (a *API) completion(name string) cobra.CompletionFunc {
 		return a.VHosts
 	case "queue":
 		return a.Queues
+	case "connection":
+		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return a.names(cmd, Path("connections"))
+		}
 	case "exchange", "source":
 		return a.Exchanges
 	}
@@ -337,6 +341,9 @@ func (a *API) Send(cmd *cobra.Command, op *operate.Op, parts ...map[string]any) 
 	}
 	if len(answer) == 0 {
 		return a.sayDone(cmd, op, named)
+	}
+	if op.ByHand && a.JSON() {
+		return a.PrintText(cmd.OutOrStdout(), answer, nil, nil)
 	}
 	into := reflect.New(op.Result())
 	if err := Decode(answer, into.Interface()); err != nil {

@@ -38,7 +38,7 @@ func namesOf(op *operate.Op) (names []string) {
 
 // past says what a verb, the first word of an operation's name, has done.
 var past = map[string]string{
-	"acknowledge": "acknowledged", "cancel": "cancelled", "change": "changed", "clear": "removed", "declare": "declared", "delete": "deleted", "deliver": "delivered", "end": "ended", "make": "made",
+	"acknowledge": "acknowledged", "cancel": "cancelled", "change": "changed", "clear": "removed", "close": "closed", "declare": "declared", "delete": "deleted", "deliver": "delivered", "end": "ended", "make": "made",
 	"reschedule": "rescheduled", "return": "returned", "save": "saved", "set": "set", "unacknowledge": "unacknowledged",
 }
 

@@ -92,8 +92,7 @@ func rootCommand(b node.Build) *cobra.Command {
 		cmd.Args = cli.NoArguments
 	}
 	root.AddCommand(storeCommand(), definitionsCommand(), injectCommand(b.Version),
-		statusCommand(), queues.History(), queues.Queue(), auditCommand(), rabbitmqCommand(), queues.Publish(), queues.Get(), queues.Declare(), queues.Bind(), queues.Unbind(),
-		queues.Consumers(), queues.Connections(), queues.Channels())
+		statusCommand(), queues.History(), queues.Queue(), auditCommand(), rabbitmqCommand(), queues.Publish(), queues.Get(), queues.Declare(), queues.Bind(), queues.Unbind())
 	root.AddCommand(topCommand(func(ctx context.Context, out io.Writer, args []string) error {
 		again := rootCommand(b)
 		again.SetArgs(args)

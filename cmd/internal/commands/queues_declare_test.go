@@ -152,7 +152,7 @@ func TestConnectionsAreClosedByName(t *testing.T) {
 	require.Len(t, list, 3)
 	assert.Regexp(t, `(?m)^127\.0\.0\.1:\d+ -> \S+ +worker +guest +/ +running +1 +0 +0 `, r.ok("connections"))
 	assert.Contains(t, r.ok("channels"), "(1)")
-	assert.Contains(t, r.exits(exitUsage, "connections", "close", "twin"), "2 connections have this name")
+	assert.Contains(t, r.exits(exitFailed, "connections", "close", "twin"), "2 connections have this name")
 	assert.Contains(t, r.exits(exitNotFound, "connections", "close", "none"), "curfew connections")
 	assert.Contains(t, r.exits(exitUsage, "connections", "shut"), "has close")
 	r.ok("connections", "close", "worker", "--reason", "it is stuck")

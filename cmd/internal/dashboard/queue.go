@@ -90,7 +90,7 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if n, err := strconv.Atoi(q.Get("purged")); err == nil {
 		p.Changed = ui.Plural(n, "message") + " deleted."
 	}
-	if p.Holders, err = d.Operations.ListHolders(r.Context(), v.Actor(), operate.QueueName{VHost: detail.VHost, Name: detail.Name}); err != nil {
+	if p.Holders, err = operate.Holders(d.Operations.Access, v.Actor(), operate.QueueName{VHost: detail.VHost, Name: detail.Name}); err != nil {
 		return nil, err
 	}
 	if v.Live { // the messages stay as they were when the page was opened

@@ -128,7 +128,7 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	rates := d.Operations.Rates()
 	rates.Refresh()
 	wrong := d.Incidents.Queues()
-	holders, err := d.Operations.ListHolders(r.Context(), by.Actor(), operate.QueueName{VHost: l.VHost})
+	holders, err := operate.Holders(d.Operations.Access, by.Actor(), operate.QueueName{VHost: l.VHost})
 	if err != nil {
 		return nil, err
 	}

@@ -129,7 +129,8 @@ func (o *ownBroker) openServer() error {
 func (o *ownBroker) openOperations() error {
 	o.operations = operate.New(operate.Options{
 		Broker: o.broker, Server: o.server, DataDir: o.n.settings.DataDir, Log: o.n.log, Recorder: o.n.recorder,
-		Purpose: func(q *broker.Queue) deadline.Purpose { return o.n.looker.purpose(o.broker, q) },
+		NodeName: "curfew@" + string(o.n.settings.Instance),
+		Purpose:  func(q *broker.Queue) deadline.Purpose { return o.n.looker.purpose(o.broker, q) },
 		Wait: func(queue uint64) deadline.Wait {
 			if o.n.monitor == nil {
 				return deadline.Wait{}

@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/operate/admin"
 	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/cli"
 )
@@ -60,13 +62,27 @@ func (q *queues) show() *cobra.Command {
 			add("rates", rate(all, "publish_details")+"/s in, "+rate(all, "deliver_get_details")+"/s out")
 			rows = append(rows, q.ahead(cmd.Context(), args[0])...)
 			add("consumers", cli.Text(all["consumers"]))
-			holders, _ := ConsumersOf(cmd.Context(), q.API, args[0]) // an older Curfew does not have them
+			var holders []admin.Holder
+			_ = q.Call(cmd.Context(), http.MethodGet, cli.Path("curfew", "consumers", q.VHost, args[0]), nil, &holders) // an older Curfew does not have them
 			for i := range holders {
-				add("", holders[i].Words(q.API))
+				add("", q.holds(&holders[i]))
 			}
 			return q.PrintText(cmd.OutOrStdout(), text, []string{"WHAT", "VALUE="}, rows)
 		},
 	}
+}
+
+// holds says in one line who it is and what it holds.
+func (q *queues) holds(h *admin.Holder) string {
+	tag, _ := h.Cell("consumer_tag")
+	text := fmt.Sprintf("%s of user %s at %s holds %d", cmp.Or(tag, cli.OrDash(h.ConsumerTag)), h.User, strings.TrimPrefix(h.Client.Name+" "+h.Connection, " "), h.Unacked)
+	if h.Oldest != nil {
+		text += ", the oldest since " + q.Time(time.UnixMilli(*h.Oldest))
+	}
+	if h.PastDeadline > 0 {
+		text += fmt.Sprintf("; past their deadlines: %d", h.PastDeadline)
+	}
+	return text
 }
 
 // purposeOf is what a queue is for, and who says so.

@@ -3,10 +3,8 @@ package topology
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,16 +25,14 @@ const (
 	closePath = "/connection/close"
 )
 
-// Group has the pages and the form that closes a connection.
+// Group has the pages.
 func (p ConnectionPages) Group() ui.Group {
 	return ui.Group{
 		Pages: map[string]ui.Page{
 			tab:           {Title: "Connections", Tab: tab, Live: true, Build: p.list},
 			"/connection": {Title: "Connection", Tab: tab, Live: true, Build: p.one},
 			consumers:     {Title: "Consumers", Tab: tab, Live: true, Build: p.consumers},
-			closePath:     {Title: "Close", Tab: tab, Build: func(r *http.Request, v ui.Visitor) (ui.View, error) { return p.question(r.Context(), v, r.URL.Query()) }},
 		},
-		Changes: map[string]ui.Handler{closePath: p.close},
 	}
 }
 
@@ -69,7 +65,7 @@ func (p ConnectionPages) gather(ctx context.Context, v ui.Visitor) ([]connection
 	if err != nil {
 		return nil, err
 	}
-	holders, err := p.Operations.ListHolders(ctx, v.Actor(), operate.QueueName{})
+	holders, err := operate.Holders(p.Operations.Access, v.Actor(), operate.QueueName{})
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +163,7 @@ type consumersPage struct {
 }
 
 func (p ConnectionPages) consumers(r *http.Request, v ui.Visitor) (ui.View, error) {
-	all, err := p.Operations.ListHolders(r.Context(), v.Actor(), operate.QueueName{})
+	all, err := operate.Holders(p.Operations.Access, v.Actor(), operate.QueueName{})
 	page := &consumersPage{Find: r.URL.Query().Get("q"), All: len(all), Now: p.Operations.State().NowMillis}
 	for i := range all {
 		c := &all[i]
@@ -217,42 +213,4 @@ func (p ConnectionPages) work(ctx context.Context, v ui.Visitor, page *consumers
 type channel struct {
 	connection string
 	number     uint16
-}
-
-// closing is the page that asks whether to close a connection.
-type closing struct {
-	*operate.Connection
-	Client operate.Client
-	Form   *ui.Form
-}
-
-func (p ConnectionPages) question(ctx context.Context, v ui.Visitor, values url.Values) (*closing, error) {
-	c, err := p.Operations.Connection(ctx, v.Actor(), values.Get("name"))
-	if err == nil && !p.mayClose(v, c.User) {
-		err = operate.ErrNotYours
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &closing{c, operate.ClientOf(c.ClientProperties), ui.NewForm(values)}, nil
-}
-
-func (p ConnectionPages) close(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	q, err := p.question(r.Context(), v, r.PostForm)
-	if err != nil {
-		p.Site.Refuse(w, r, err)
-		return
-	}
-	reason := q.Form.Get("reason")
-	if len(reason) > operate.MaxReason {
-		q.Form.Wrong("reason", fmt.Sprintf("A reason can have at most %d bytes.", operate.MaxReason))
-		p.Site.Show(w, r, http.StatusBadRequest, v, closePath, q)
-		return
-	}
-	err = p.Operations.CloseConnection(r.Context(), v.Actor(), q.Name, cmp.Or(reason, "Closed by hand in the dashboard"))
-	if err != nil {
-		p.Site.Refuse(w, r, err)
-		return
-	}
-	http.Redirect(w, r, ui.At(tab, "said", "connection_closed"), http.StatusSeeOther)
 }

@@ -267,19 +267,3 @@ func words(status string) string {
 	}
 	return status
 }
-
-func (p *closing) Draw(s *ui.Info) ui.Drawing {
-	return ui.Drawing{Live: g.Group{
-		ui.Crumbs(tab, "Connections", p.VHost),
-		h.H1(g.Text("Close this connection?")),
-		h.Section(h.Class("card"), ui.Facts(
-			ui.Fact("Client", ui.OrNone(p.Client.Name), g.Text(" "), ui.Name(p.Client.Product)),
-			ui.Fact("Name", ui.Name(p.Name)),
-			ui.Fact("User", ui.Name(p.User)),
-			ui.Fact("Holds", g.Text(ui.Plural(p.Unacked(), "message")+": they go back to their queues, and those past their deadlines expire")))),
-		s.Sheet(closePath, p.Form, g.Group{
-			ui.Hidden("name", p.Name),
-			p.Form.Field("Reason", "reason", "The client gets it. It may connect again at once.", h.MaxLength(strconv.Itoa(operate.MaxReason)), h.AutoFocus()),
-		}, ui.Danger("Close the connection"), ui.Link(connectionURL(p.Name), g.Text("Cancel"))),
-	}}
-}

@@ -271,6 +271,9 @@ func (p OperationPages) about(r *http.Request, one *card, a *operate.Actor, q ur
 	if one.row = rowOf(one.op, list, rows, q); one.row == nil {
 		return operate.ErrNotFound
 	}
+	if may := one.op.Page.May; may != nil && !may(p.Operations.Access, *a, one.row) {
+		return operate.ErrNotYours
+	}
 	return nil
 }
 
@@ -369,7 +372,7 @@ func (p *page) read(op *operate.Op, f *ui.Form) map[string]any {
 // afterOperation is the page to go to when an operation is done.
 func afterOperation(op *operate.Op, f *ui.Form) string {
 	path := cmp.Or(op.Page.Next, op.Page.Parent, op.Page.On)
-	if strings.Contains(path, "{") {
+	if strings.ContainsAny(path, "{?") {
 		return filled(path, op.Fields(), func(field operate.Field) (name, value string) { return field.Form, f.Get(field.Form) })
 	}
 	return ui.At(path, append(keysIn(path, f.Values), "done", string(op.Name))...)
