@@ -497,6 +497,9 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 			cells[i] = append(cells[i], Until(a.Now(), instantOf(f.Of(row))))
 		}
 	}
+	if len(rows) == 0 && !everywhere && ofAllVHosts(op) && !a.JSON() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "none in virtual host %q; -A lists those of all\n", a.VHost)
+	}
 	var all any = objects
 	switch {
 	case op.IsPage():

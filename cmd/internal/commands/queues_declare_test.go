@@ -88,6 +88,8 @@ func TestListsOfAllVirtualHosts(t *testing.T) {
 		assert.Contains(t, r.exits(exitUsage, append(list, "-A", "--vhost", "shop")...), "not both")
 	}
 	assert.NotContains(t, r.ok("policy", "list"), "shop")
+	_, _, said := runCommand(t, append([]string{"consumers"}, r.flags...)...)
+	assert.Equal(t, "none in virtual host \"/\"; -A lists those of all\n", said)
 	assert.Contains(t, r.exits(exitUsage, "consumers", "orders", "-A"), "--vhost instead of -A")
 	assert.Contains(t, r.exits(exitUsage, "deadlines", "list", "orders", "-A"), "--vhost instead of -A")
 }
