@@ -55,6 +55,28 @@ func TestDeadLetterQueueOfAQueue(t *testing.T) {
 	})
 }
 
+// TestDeadLetterQueueLocks as its queue does, if consumers see that; a lock that lapses takes nothing from it, whatever the policy.
+func TestDeadLetterQueueLocks(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *testBroker) {
+		x.govern(policy.Definition{"max-delivery-count": int64(1)})
+		for name, args := range map[string]amqp.Table{"q.unseen": {"x-lock-duration": int32(1000)}, "q.none": {"x-delivery-deadline": true}} {
+			args["x-dead-letter-queue"] = true
+			x.queue(name, args)
+			assert.Zero(t, x.called(name+policy.SubqueueSuffix).Settings().LockMillis, name)
+		}
+		x.queue("q", shown)
+		dead := x.called(deadLetters)
+		x.toolPublish(deadLetters, "m", "50", nil)
+		for range 5 {
+			m, ok := x.get(dead, false)
+			require.True(t, ok)
+			assert.Equal(t, time.Now().UnixMilli()+1000, m.properties.Headers["x-locked-until"])
+			after(time.Second)
+		}
+		assert.Equal(t, []string{"m"}, x.drain(dead))
+	})
+}
+
 // toolPublish publishes as imports do.
 func (x *testBroker) toolPublish(key, body, expiration string, headers amqp.Table) {
 	x.t.Helper()

@@ -520,6 +520,13 @@ func TestAzureUpdates(t *testing.T) {
 	a.send(&azservicebus.Message{Body: []byte("before")})
 	r := a.receiver(nil)
 	require.NoError(t, r.DeferMessage(a.ctx, a.one(r), nil))
+	for range 2 {
+		a.send(&azservicebus.Message{Body: []byte("dead")})
+		require.NoError(t, r.DeadLetterMessage(a.ctx, a.one(r), nil))
+	}
+	dead := a.deadLetters()
+	aside := a.one(dead)
+	require.NoError(t, dead.DeferMessage(a.ctx, aside, nil))
 	a.send(&azservicebus.Message{Body: []byte("before")})
 	changes := admin.QueueProperties{DefaultMessageTimeToLive: &later, LockDuration: &longLock, MaxDeliveryCount: &few, DeadLetteringOnMessageExpiration: &no}
 	was, err := client.UpdateQueue(a.ctx, a.queue, changes, nil)
@@ -537,11 +544,25 @@ func TestAzureUpdates(t *testing.T) {
 	times, err := client.GetQueueRuntimeProperties(a.ctx, a.queue, nil)
 	require.NoError(t, err)
 	assert.True(t, times.UpdatedAt.After(times.CreatedAt))
+	locked := func(m *azservicebus.ReceivedMessage) {
+		t.Helper()
+		assert.WithinDuration(t, time.Now().Add(5*time.Minute), *m.LockedUntil, 2*time.Minute)
+	}
 	lives := func(m *azservicebus.ReceivedMessage, ttl time.Duration) {
 		t.Helper()
 		assert.Equal(t, ttl, m.ExpiresAt.Sub(*m.EnqueuedTime))
-		assert.WithinDuration(t, time.Now().Add(5*time.Minute), *m.LockedUntil, 2*time.Minute)
+		locked(m)
 	}
+	both := func() {
+		t.Helper()
+		deferred, err := dead.ReceiveDeferredMessages(a.ctx, []int64{*aside.SequenceNumber}, nil)
+		require.NoError(t, err)
+		locked(deferred[0])
+		m := a.one(dead)
+		assert.Equal(t, "dead", string(m.Body))
+		locked(m)
+	}
+	both()
 	lives(a.one(r), time.Hour)
 	m := a.one(r)
 	lives(m, 2*time.Hour)
@@ -586,7 +607,8 @@ func TestAzureUpdates(t *testing.T) {
 	got, err := client.GetQueue(a.ctx, a.queue, nil)
 	require.NoError(t, err)
 	check(got.QueueProperties)
-	r = a.receiver(nil)
+	r, dead = a.receiver(nil), a.deadLetters()
+	both()
 	deferred, err = r.ReceiveDeferredMessages(a.ctx, []int64{*deferred[0].SequenceNumber}, nil)
 	require.NoError(t, err)
 	lives(deferred[0], time.Hour)
@@ -595,7 +617,6 @@ func TestAzureUpdates(t *testing.T) {
 		m = a.one(r)
 	}
 	require.NoError(t, r.AbandonMessage(a.ctx, m, nil))
-	dead := a.deadLetters()
 	m = a.one(dead)
 	assert.Equal(t, "after", string(m.Body))
 	assert.Equal(t, "MaxDeliveryCountExceeded", *m.DeadLetterReason)

@@ -444,13 +444,16 @@ var azureRules = []azureRule{
 		require.NoError(b.t, dead.DeadLetterMessage(b.ctx, b.one(dead), nil))
 		b.dead().shows("m")
 	}},
-	{page: pageDead, says: "what is abandoned stays in it, however often", check: func(b *rulesBench) {
-		r, m := b.locked("m", 0)
+	{page: pageDead, says: "what is abandoned, or whose lock ends, stays in it, however often and however old", check: func(b *rulesBench) {
+		r, m := b.locked("m", time.Minute)
 		require.NoError(b.t, r.DeadLetterMessage(b.ctx, m, nil))
 		dead := b.deadLetters()
 		for range 20 {
 			require.NoError(b.t, dead.AbandonMessage(b.ctx, b.one(dead), nil))
+			b.one(dead)
+			b.clock.advance(ruleLock)
 		}
+		assert.Equal(b.t, uint32(41), b.one(dead).DeliveryCount)
 		b.dead().shows("m")
 	}},
 	{page: pageDead, says: "a message is in it until it is received and completed", check: func(b *rulesBench) {
@@ -458,6 +461,33 @@ var azureRules = []azureRule{
 		require.NoError(b.t, r.DeadLetterMessage(b.ctx, m, nil))
 		b.deadLetter("m", "")
 		b.dead().shows()
+	}},
+	{page: pageDead, says: "it is locked, renewed, peeked and settled as in the entity, from anywhere", check: func(b *rulesBench) {
+		r, m := b.locked("m", 0)
+		require.NoError(b.t, r.DeadLetterMessage(b.ctx, m, nil))
+		at, dead := b.now(), b.dead()
+		r = dead.receiver(nil)
+		m = b.one(r)
+		assert.Equal(b.t, at, m.EnqueuedTime.UTC())
+		assert.Equal(b.t, ruleLock, m.LockedUntil.Sub(at))
+		b.clock.advance(ruleLock - time.Second)
+		elsewhere := connectAzure(b.t, b.c, emulatorPolicy)
+		elsewhere.queue = dead.queue
+		other := elsewhere.receiver(nil)
+		require.NoError(b.t, other.RenewMessageLock(b.ctx, m, nil))
+		assert.Equal(b.t, ruleLock, m.LockedUntil.Sub(b.now()))
+		b.clock.advance(ruleLock - time.Millisecond)
+		dead.nothing()
+		dead.shows("m")
+		b.clock.advance(time.Millisecond)
+		b.fails(azservicebus.CodeLockLost, other.CompleteMessage(b.ctx, m, nil))
+		b.close(r)
+		r = dead.receiver(nil)
+		m = b.one(r)
+		assert.Equal(b.t, uint32(2), m.DeliveryCount)
+		require.NoError(b.t, b.client.Close(b.ctx))
+		require.NoError(b.t, other.CompleteMessage(b.ctx, m, nil))
+		(&rulesBench{elsewhere, b.clock, b.c}).shows()
 	}},
 	{page: pageDead, says: "it keeps its properties", check: func(b *rulesBench) {
 		id, subject, ttl := "id", "subject", time.Minute

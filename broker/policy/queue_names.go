@@ -39,6 +39,15 @@ func (s *Settings) DeferredArgs() amqp.Table {
 	return args
 }
 
+// SubqueueArgs are the arguments in which the dead-letter sub-queue of a queue follows it (Service Bus: locks of dead letters); nil: in
+// none. Without x-delivery-deadline nobody would learn of its locks.
+func (s *Settings) SubqueueArgs() amqp.Table {
+	if s.LockMillis == 0 || s.Shows&ShowDeadline == 0 {
+		return nil
+	}
+	return amqp.Table{"x-lock-duration": s.LockMillis, "x-delivery-deadline": true}
+}
+
 // IsSubqueue reports whether a name is that of a dead-letter sub-queue, with the suffix in any
 // case, as in Service Bus. The sub-queue's own name has it in lower case.
 func IsSubqueue[T string | []byte](name T) bool {

@@ -63,9 +63,9 @@ func (vh *VHost) change(key string, exists func() error, made func() (now, was a
 }
 
 // Change changes arguments of a queue; nil removes one. They apply as those of a policy do: a time to live to messages
-// published afterwards, the others at once. Its deferred messages are settled as it says then, also if nothing else changes.
+// published afterwards, the others at once. Its deferred messages and dead letters are settled as it says then, also if nothing else changes.
 // Errors: 404; 405 another connection's exclusive queue; 406 for a queue that keeps what others could lose, and for an argument
-// that is invalid or cannot be changed; ErrNotSaved. Then nothing has changed, unless it is the deferred messages' turn.
+// that is invalid or cannot be changed; ErrNotSaved. Then nothing has changed, unless it is the turn of those.
 func (t *Queues) Change(owner Owner, name string, changes amqp.Table) error {
 	q, err := t.GetFor(owner, name)
 	switch {
@@ -78,10 +78,19 @@ func (t *Queues) Change(owner Owner, name string, changes amqp.Table) error {
 	if err != nil {
 		return err
 	}
-	if aside := companion(q, policy.DeferredSuffix); aside != nil {
-		return t.change(aside, func() amqp.Table { return q.Settings().DeferredArgs() })
+	dead := companion(q, policy.SubqueueSuffix)
+	if dead != nil && dead.Settings().SubqueueArgs() != nil && q.Settings().LockMillis > 0 { // one of an earlier version has no locks
+		err = t.change(dead, func() amqp.Table { return amqp.Table{"x-lock-duration": q.Settings().LockMillis} })
 	}
-	return nil
+	for _, of := range [...]*Queue{dead, q} {
+		if of == nil || err != nil {
+			continue
+		}
+		if aside := companion(of, policy.DeferredSuffix); aside != nil {
+			err = t.change(aside, func() amqp.Table { return of.Settings().DeferredArgs() })
+		}
+	}
+	return err
 }
 
 // change asks for the changes when nobody else changes anything: of two changes of a queue, its deferred messages have the later.

@@ -34,10 +34,11 @@ func (t *Queues) makeWithSubqueue(owner Owner, name string, d QueueDeclare) (*Qu
 		}
 		return q, nil
 	}
-	if _, err := policy.ParseQueue(t.vh.registry.defaults, t.queueLabel(name), d.Args); err != nil {
+	set, err := policy.ParseQueue(t.vh.registry.defaults, t.queueLabel(name), d.Args)
+	if err != nil {
 		return nil, err
 	}
-	sub, err := t.makeQueue(NewIncarnation(), owner, name+policy.SubqueueSuffix, QueueDeclare{Durable: d.Durable, Exclusive: d.Exclusive})
+	sub, err := t.makeQueue(NewIncarnation(), owner, name+policy.SubqueueSuffix, QueueDeclare{Durable: d.Durable, Exclusive: d.Exclusive, Args: set.SubqueueArgs()})
 	if err != nil && err != errTaken {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (q *Queue) completeSubqueue() error {
 	if _, err := vh.Queues.Get(set.Subqueue); err == nil {
 		return nil
 	}
-	sub, err := vh.Queues.makeQueue(NewIncarnation(), q.owner, set.Subqueue, QueueDeclare{Durable: q.Declared().Durable, Exclusive: q.Declared().Exclusive})
+	sub, err := vh.Queues.makeQueue(NewIncarnation(), q.owner, set.Subqueue, QueueDeclare{Durable: q.Declared().Durable, Exclusive: q.Declared().Exclusive, Args: set.SubqueueArgs()})
 	if err != nil {
 		if err == errTaken {
 			err = nil
