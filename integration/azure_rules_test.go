@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -532,6 +533,34 @@ var azureRules = []azureRule{
 		b = b.at("idle")
 		b.kept(func() { b.shows() })
 	}},
+	{page: pageIdle, says: "by updates, and a subscription by those and by new rules", check: func(b *rulesBench) {
+		b, client := b.administered("made")
+		idle := "PT5M"
+		_, err := client.CreateQueue(b.ctx, b.queue, &admin.CreateQueueOptions{Properties: &admin.QueueProperties{AutoDeleteOnIdle: &idle}})
+		require.NoError(b.t, err)
+		b.kept(func() {
+			_, err = client.UpdateQueue(b.ctx, b.queue, admin.QueueProperties{AutoDeleteOnIdle: &idle}, nil)
+			require.NoError(b.t, err)
+		})
+		_, err = client.CreateTopic(b.ctx, "topic", nil)
+		require.NoError(b.t, err)
+		properties := admin.SubscriptionProperties{AutoDeleteOnIdle: &idle}
+		for name, use := range map[string]func() error{
+			"update": func() error {
+				_, err := client.UpdateSubscription(b.ctx, "topic", "update", properties, nil)
+				return err
+			},
+			"rule": func() error {
+				name := fmt.Sprint("rule", b.now().UnixMilli())
+				_, err := client.CreateRule(b.ctx, "topic", "rule", &admin.CreateRuleOptions{Name: &name})
+				return err
+			},
+		} {
+			_, err = client.CreateSubscription(b.ctx, "topic", name, &admin.CreateSubscriptionOptions{Properties: &properties})
+			require.NoError(b.t, err)
+			b.at("topic/Subscriptions/" + name).kept(func() { require.NoError(b.t, use()) })
+		}
+	}},
 	{page: pageIdle, says: "by scheduled messages", check: func(b *rulesBench) {
 		b = b.at("idle")
 		b.schedule("m", time.Hour, 0)
@@ -639,6 +668,15 @@ type rulesBench struct {
 	*azure
 	clock clockOf
 	c     *curfew
+}
+
+// administered is a Curfew of its own, which administration clients reach.
+func (b *rulesBench) administered(entity string) (*rulesBench, *admin.Client) {
+	b.t.Helper()
+	p := newAdminPort(b.t)
+	c := startForAzure(b.t, append(p.settings, "CLOCK=manual", "DATA_DIR=")...)
+	b = &rulesBench{connectAzure(b.t, c, emulatorPolicy), clockOf{b.t, c.http + "/api/curfew/clock", "guest"}, c}
+	return b.at(entity), p.client(emulatorPolicy)
 }
 
 func (b *rulesBench) at(entity string) *rulesBench {
