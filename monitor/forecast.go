@@ -51,8 +51,6 @@ type Forecast struct {
 	LastMiss  int64   `json:"last_miss"`  // the last of them
 	DrainedAt int64   `json:"drained_at"` // when the last message will have been handed out, Unix ms; 0: never
 	AtRisk    bool    `json:"at_risk"`    // the first message that will expire has used up half of its time to live
-
-	queue, expired uint64 // its number, and how many of its messages had expired by then
 }
 
 // forecaster is the state of the forecast loop.
@@ -90,29 +88,13 @@ func (m *Monitor) Waits() map[uint64]QueueWait {
 }
 
 // Forecasts returns the forecasts of the queues in which deadlines wait, those with the most
-// messages at risk first. They are made once a second; what has expired since is no longer among those that will. Safe for concurrent use; the
-// slice must not be changed. Without a Surveyor it is empty.
+// messages at risk first. They are made once a second. Safe for concurrent use; the slice must not be
+// changed. Without a Surveyor it is empty.
 func (m *Monitor) Forecasts() []Forecast {
-	made := m.forecasts.Load()
-	if made == nil {
-		return nil
+	if all := m.forecasts.Load(); all != nil {
+		return *all
 	}
-	all := *made
-	for i, f := range *made {
-		since := m.counters.expiredOf(f.queue) - f.expired
-		if since == 0 || f.WillMiss == 0 {
-			continue
-		}
-		if &all[0] == &(*made)[0] {
-			all = slices.Clone(all)
-		}
-		gone := int(min(since, uint64(f.WillMiss)))
-		all[i].WillMiss, all[i].Deadlines, all[i].Ready = f.WillMiss-gone, f.Deadlines-gone, f.Ready-gone
-	}
-	if len(all) > 0 && &all[0] != &(*made)[0] {
-		slices.SortStableFunc(all, func(a, b Forecast) int { return cmp.Compare(b.WillMiss, a.WillMiss) })
-	}
-	return all
+	return nil
 }
 
 // Shares appends, for each span between two neighbouring instants in Unix ms, the shares of its
@@ -215,7 +197,7 @@ func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *Outlook)
 	one := Forecast{
 		VHost: s.VHost, Queue: s.Name, Ready: s.Ready, Consumers: s.Consumers, Rate: rate,
 		Deadlines: p.Deadlines, WillMiss: p.Miss, Sampled: s.Step > 1,
-		LastMiss: f.wallMillis(p.Last), DrainedAt: f.wallMillis(p.Drained), queue: s.Queue, expired: f.expired(s.Queue),
+		LastMiss: f.wallMillis(p.Last), DrainedAt: f.wallMillis(p.Drained),
 	}
 	if p.First >= 0 {
 		first := s.Samples[p.First]

@@ -94,25 +94,6 @@ func TestAtRiskIsTakenBack(t *testing.T) {
 	})
 }
 
-// TestWhatExpiredIsNoLongerAtRisk, also before the next forecast is made.
-func TestWhatExpiredIsNoLongerAtRisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		x := newTestBroker(t)
-		x.declare("q", nil)
-		for i := range 5 {
-			x.publish("q", time.Duration(20_200+100*i)*time.Millisecond)
-		}
-		time.Sleep(20 * time.Second)
-		time.Sleep(50 * time.Millisecond)
-		for _, left := range []int{5, 5, 4, 3, 2, 1, 0} {
-			synctest.Wait()
-			f := only(t, x.monitor.Forecasts())
-			require.Equal(t, []int{left, left, left}, []int{f.WillMiss, f.Deadlines, f.Ready}, "after %d ms", f.LastMiss-time.Now().UnixMilli())
-			time.Sleep(100 * time.Millisecond)
-		}
-	})
-}
-
 // slowSurvey is a primary whose queues take a while to look at.
 type slowSurvey struct{ broker.Deadlines }
 
