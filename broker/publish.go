@@ -163,6 +163,14 @@ func (p *Publisher) permit(m *Publication, view *amqp.PropertyView) error {
 	if err := p.rights.topic(access.Write, p.vh, m.Exchange, m.RoutingKey); err != nil {
 		return err
 	}
+	if view.Headers != nil && p.rights != nil && p.rights.RestrictsTopics(m.Exchange) {
+		headers := message.HeadersOf(view.Headers)
+		for _, key := range append(message.KeyList(headers["CC"]), message.KeyList(headers["BCC"])...) {
+			if err := p.rights.topic(access.Write, p.vh, m.Exchange, []byte(key)); err != nil {
+				return err
+			}
+		}
+	}
 	if err := p.nameReplies(m, view); err != nil || view.UserID == nil {
 		return err
 	}

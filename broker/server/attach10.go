@@ -66,8 +66,8 @@ func (s *session10) source(l *link10, m, answer *amqp10.Attach) error {
 		answer.SenderMode = amqp10.SendUnsettled
 	}
 	consume := &amqp.BasicConsume{Queue: q.Name(), ConsumerTag: m.Name[:min(len(m.Name), 255)], NoAck: l.settled}
-	if properties, _ := m.Properties.(amqp10.Map); properties.Get("rabbitmq:priority") != nil {
-		consume.Arguments = amqp.Table{"x-priority": properties.Get("rabbitmq:priority")}
+	if consume.Arguments, err = convert.ConsumeArguments(m); err != nil {
+		return err
 	}
 	l.consumer, err = s.ch.deliveries.Consume(q, consume, l)
 	return err

@@ -400,7 +400,10 @@ func TestConsumerPriority10(t *testing.T) {
 		require.NoError(t, snd.Send(x.t.Context(), amqp10.NewMessage([]byte("a")), nil))
 		assert.Equal(t, []byte("a"), x.receive10(high).GetData())
 		assert.Nil(t, low.Prefetched())
-		_, err := s.NewReceiver(x.t.Context(), "/queues/q", &amqp10.ReceiverOptions{Properties: map[string]any{"rabbitmq:priority": "high"}})
-		assert.ErrorContains(t, err, "x-priority")
+		for _, wrong := range []any{"high", uint64(5), amqp10.Symbol("5"), []any{int32(5)}, map[string]any{"a": int32(5)}, amqp10.UUID{}, time.Now()} {
+			_, err := s.NewReceiver(x.t.Context(), "/queues/q", &amqp10.ReceiverOptions{Properties: map[string]any{"rabbitmq:priority": wrong}})
+			assert.ErrorContains(t, err, "rabbitmq:priority is not", "%T", wrong)
+			_, s = x.connect10(nil)
+		}
 	})
 }

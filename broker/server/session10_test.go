@@ -256,6 +256,9 @@ func TestPermissions10(t *testing.T) {
 			assert.Equal(t, "access to topic 'other.a' in exchange 'topics' in vhost '/' refused for user 'u'", refused.Description)
 		}
 		x.receive10(x.receiver10(s, "/queues/mine", nil))
+		to := "/exchanges/topics/mine.a"
+		err = anonymous.Send(x.t.Context(), &amqp.Message{Properties: &amqp.MessageProperties{To: &to}, Annotations: amqp.Annotations{"x-cc": []any{"other.a"}}, Data: [][]byte{nil}}, nil)
+		require.ErrorContains(t, err, "access to topic 'other.a'", "also by a copy")
 		x.close10(c)
 	})
 }

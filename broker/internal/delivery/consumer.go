@@ -168,6 +168,9 @@ func (c *Consumer) Wake() {
 // Cancel takes c off its queue. An auto-delete queue is deleted with its last consumer. Messages
 // that c holds stay unacked.
 func (c *Consumer) Cancel() {
+	if c.queue == nil { // it never got there
+		return
+	}
 	s := c.queue.env.Begin()
 	last, more := c.leave(s)
 	if more {

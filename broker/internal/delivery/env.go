@@ -41,9 +41,9 @@ const (
 	feedPatience = 20 * time.Millisecond
 )
 
-// awaitFeed is called with no lock held between two steps of an operation on very many messages, so
+// AwaitFeed is called with no lock held between two steps of an operation on very many messages, so
 // that their events do not hold up those of others.
-func (e *Env) awaitFeed() {
+func (e *Env) AwaitFeed() {
 	for waited := time.Duration(0); waited < feedPatience && e.Feed.Pending() > feedShare; waited += time.Millisecond {
 		time.Sleep(time.Millisecond)
 	}

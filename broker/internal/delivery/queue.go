@@ -183,7 +183,7 @@ func inSteps(q *Queue, what string, step func(*Transition) (more bool)) {
 			return left
 		})
 		if s.Done(); more {
-			q.env.awaitFeed()
+			q.env.AwaitFeed()
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (q *Queue) Purge() (n int) {
 			return !begun || q.core.Sweeping()
 		})
 		if begun && more {
-			q.env.awaitFeed()
+			q.env.AwaitFeed()
 		}
 	}
 	safe := make(chan struct{})

@@ -12,9 +12,6 @@ import (
 // order: the outcomes are those of Broker.Reschedule; the ref names the message from now on.
 func (q *Queue) Reschedule(s *Transition, refs []deadline.Ref, to deadline.Instant, drop bool, answer func(deadline.Outcome, deadline.Ref)) {
 	for some := range slices.Chunk(refs, queue.AtOnce) {
-		if len(some) == queue.AtOnce {
-			q.env.awaitFeed() // each has two events
-		}
 		q.locked(s, "reschedule", func() bool {
 			s.touched, s.dropping = len(some), drop
 			if to != 0 {

@@ -124,7 +124,7 @@ func (q *Queue) SettleWith(s *Transition, how Settlement, seqs []queue.Seq, c *C
 	}
 	for ; len(seqs) > queue.AtOnce; seqs = seqs[queue.AtOnce:] {
 		q.settleStep(s, how, seqs[:queue.AtOnce], c, false)
-		q.env.awaitFeed()
+		q.env.AwaitFeed()
 	}
 	if q.settleStep(s, how, seqs, c, true) {
 		q.serve(s)

@@ -79,8 +79,8 @@ func (t *Queues) Change(owner Owner, name string, changes amqp.Table) error {
 		return err
 	}
 	dead := companion(q, policy.SubqueueSuffix)
-	if dead != nil && dead.Settings().SubqueueArgs() != nil && q.Settings().LockMillis > 0 { // one of an earlier version has no locks
-		err = t.change(dead, func() amqp.Table { return amqp.Table{"x-lock-duration": q.Settings().LockMillis} })
+	if dead != nil && dead.Settings().SubqueueArgs() != nil && q.Declared().Args["x-lock-duration"] != nil { // one of an earlier version has no locks
+		err = t.change(dead, func() amqp.Table { return amqp.Table{"x-lock-duration": q.Declared().Args["x-lock-duration"]} })
 	}
 	for _, of := range [...]*Queue{dead, q} {
 		if of == nil || err != nil {

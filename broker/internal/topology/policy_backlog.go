@@ -125,6 +125,7 @@ func (r *BacklogEffect) add(q *governedQueue, dry bool) {
 			}
 			continue
 		}
+		q.queue.vh.registry.env.AwaitFeed() // each message has two events
 		s := q.queue.vh.registry.env.Begin()
 		q.queue.Reschedule(s, page, to, false, func(outcome deadline.Outcome, _ deadline.Ref) {
 			if outcome != deadline.Gone {

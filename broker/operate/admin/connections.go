@@ -59,9 +59,6 @@ type Closing struct {
 	Reason string `json:"reason" log:"reason" default:"closed by an operator" doc:"what the client is told; it may connect again at once"`
 }
 
-// maxReason is how long the reason for closing a connection may be, in bytes: AMQP allows 255, with the text around it.
-const maxReason = 200
-
 // CloseConnection closes the actor's own connection, or any for an administrator: by its name, or by the one that the client gave itself if only one has
 // it. The reason becomes a part of the text that the client gets. Errors: operate.ErrNotFound, operate.ErrNotYours or *operate.Invalid among others.
 var CloseConnection = operate.Define(operate.Op{
@@ -83,8 +80,7 @@ has it. What it holds goes back to its queues, and what is past its deadline exp
 	if found.User != c.Actor.Name && !c.Actor.Has(operate.Administrator) {
 		return none, operate.ErrNotYours
 	}
-	reason := cmp.Or(q.Reason, "closed by an operator")
-	c.Server.CloseConnections(reason[:min(len(reason), maxReason)], func(name, user, _ string) bool { return name == found.Name && user == found.User })
+	c.Server.CloseConnections(cmp.Or(q.Reason, "closed by an operator"), func(name, user, _ string) bool { return name == found.Name && user == found.User })
 	return none, nil
 })
 
@@ -96,6 +92,7 @@ func named(c *operate.Call, name string) (*server.ConnectionInfo, error) {
 		switch {
 		case all[i].Name == name:
 			return &all[i], nil
+		case name == "" || strings.Contains(name, " -> "): // that is a connection's own name
 		case operate.ClientOf(all[i].ClientProperties).Name == name && (c.Actor.Has(operate.Monitor) || all[i].User == c.Actor.Name):
 			clients = append(clients, &all[i])
 		}

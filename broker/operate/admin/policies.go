@@ -188,7 +188,7 @@ func setPolicy(c *operate.Call, k policy.Kind, q *PolicyRequest) (*PolicyEffect,
 		c.Log(zap.String("was", definitionText(was.Definition)))
 	}
 	if !q.DryRun {
-		c.Log(zap.String("definition", definitionText(p.Definition)))
+		c.Log(zap.String("to", definitionText(p.Definition)))
 	}
 	effect := &PolicyEffect{}
 	switch {

@@ -36,6 +36,20 @@ func ClientProperties(m *amqp10.Open) amqp.Table {
 	return t
 }
 
+// ConsumeArguments are the arguments of a consumer that a client attaches: its priority is a link property, as in RabbitMQ 4.
+func ConsumeArguments(m *amqp10.Attach) (amqp.Table, error) {
+	properties, _ := m.Properties.(amqp10.Map)
+	v := properties.Get("rabbitmq:priority")
+	if v == nil {
+		return nil, nil
+	}
+	priority, is := amqp.Integer(v)
+	if !is {
+		return nil, amqp.NewException(amqp.PreconditionFailed, 0, 0, "the link property rabbitmq:priority is not a signed integer")
+	}
+	return amqp.Table{"x-priority": priority}, nil
+}
+
 // What AMQP 1.0 has a condition for, and 0-9-1 has no reply code.
 const (
 	HandleInUse uint16 = 1000 + iota

@@ -75,7 +75,9 @@ func appendHead(b []byte, p *amqp.Properties, body []byte, bus bool) []byte {
 	}
 	var out amqp10.Properties
 	set := func(v *any, s string) {
-		if s != "" {
+		if s != "" && bus {
+			*v = s
+		} else if s != "" {
 			*v = idOf(s)
 		}
 	}
@@ -122,16 +124,21 @@ func appendAnnotations(b []byte, d *Delivery, p *amqp.Properties, kept bool) []b
 		b = amqp10.Append(amqp10.AppendSymbol(b, key), toValue(v))
 		n++
 	}
+	cc, _ := p.Headers["CC"].([]any)
+	typed := p.Type != "" && p.Type != encodedType
+	if cc != nil {
+		add(ccAnnotation, cc)
+	}
+	if typed {
+		add(typeAnnotation, p.Type)
+	}
 	for _, key := range keysOf(p.Headers) {
-		switch cc, _ := p.Headers[key].([]any); {
-		case key == "CC" && cc != nil:
-			add(ccAnnotation, cc)
-		case strings.HasPrefix(key, "x-") && key != headHeader && !(kept && (key == messageIDHeader || key == correlationIDHeader)):
+		switch {
+		case !strings.HasPrefix(key, "x-") || key == headHeader || kept && (key == messageIDHeader || key == correlationIDHeader):
+		case key == ccAnnotation && cc != nil || key == typeAnnotation && typed: // it has them
+		default:
 			add(key, p.Headers[key])
 		}
-	}
-	if p.Type != "" && p.Type != encodedType {
-		add(typeAnnotation, p.Type)
 	}
 	return amqp10.EndMap(b, start, n)
 }

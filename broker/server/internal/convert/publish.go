@@ -74,7 +74,7 @@ func Publish(b, message []byte, bus, filtered bool) (properties, body []byte, to
 	if m.Data == nil {
 		out.Type, body = encodedType, m.Body
 	}
-	if head := m.Bare[:len(m.Bare)-len(body)]; string(head) != string(appendHead(b, &out, body, bus)[len(b):]) {
+	if head := m.Bare[:len(m.Bare)-len(body)]; string(head) != string(appendHead(b, &out, body, false)[len(b):]) {
 		setHeader(&out, headHeader, head)
 	}
 	if max(len(out.ContentType), len(out.ContentEncoding), len(out.Type)) > 255 {
@@ -86,8 +86,8 @@ func Publish(b, message []byte, bus, filtered bool) (properties, body []byte, to
 
 // fromProperties converts the properties as RabbitMQ 4 does: a text that is too long is left out.
 func fromProperties(out *amqp.Properties, p *amqp10.Properties, bus bool) {
-	setID(out, &out.MessageID, messageIDHeader, p.MessageID)
-	setID(out, &out.CorrelationID, correlationIDHeader, p.CorrelationID)
+	setID(out, &out.MessageID, messageIDHeader, p.MessageID, bus)
+	setID(out, &out.CorrelationID, correlationIDHeader, p.CorrelationID, bus)
 	replyTo, _ := p.ReplyTo.(string)
 	if kind, name, _, err := ParseAddress(replyTo); err == nil && kind == "queues" && !bus {
 		replyTo = name
@@ -110,13 +110,20 @@ func shortOrNone(s string) string {
 	return s
 }
 
-// setID sets an id. One that is no short text is a header.
-func setID(out *amqp.Properties, to *string, header string, id any) {
-	if *to = idText(id); len(*to) > 255 {
-		*to = ""
-		setHeader(out, header, id)
-	} else if binary, is := id.([]byte); is {
+// setID sets an id. One that is no short text is a header. For a client of Service Bus, whose filters compare ids, it is a plain text.
+func setID(out *amqp.Properties, to *string, header string, id any, bus bool) {
+	*to = idText(id)
+	binary, isBinary := id.([]byte)
+	if unique, is := id.(amqp10.UUID); is && bus {
+		*to = uuidText(unique)
+	} else if isBinary && bus {
+		*to = string(binary)
+	} else if isBinary {
 		setHeader(out, header, binary)
+	}
+	if len(*to) > 255 {
+		setHeader(out, header, *to)
+		*to = ""
 	}
 }
 

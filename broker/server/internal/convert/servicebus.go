@@ -157,7 +157,7 @@ func Modify(properties, body []byte, changes amqp10.Map) []byte {
 	}
 	bare := keptBare(&p, body)
 	if bare == nil {
-		bare = append(appendHead(nil, &p, body, true), body...)
+		bare = append(appendHead(nil, &p, body, false), body...)
 	}
 	m, err := amqp10.Split(bare)
 	if err != nil || len(m.Bare) != len(bare) || len(m.Body) < len(body) { // a client of 0-9-1 can say of any body that it is one of 1.0
@@ -188,7 +188,7 @@ func Modify(properties, body []byte, changes amqp10.Map) []byte {
 		head = amqp10.AppendSection(head, amqp10.SectionApplicationProperties, fields)
 	}
 	head = append(head, m.Body[:len(m.Body)-len(body)]...)
-	if string(head) != string(appendHead(nil, &p, body, true)) {
+	if string(head) != string(appendHead(nil, &p, body, false)) {
 		setHeader(&p, headHeader, head)
 	}
 	if len(head) > maxHead || amqp.ValidateTable(amqp.AppendTable(nil, p.Headers), amqp.Limits{}) != nil { // as for what is published
