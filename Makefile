@@ -34,7 +34,7 @@ PRIVILEGED = ^Test(Amqp091Own|AzureOwn|DiskFull|DiskFails|DiskStandsStill|Suspen
 LONG = ^Test(LookAtTheCeilings|TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|HostileBodies|PredictionsComeTrue|TreeLikeASet|ATTLThatWasRaised|DeadlinesByAnotherClock|MixedTTLsExpireInTimeAndTheRestStaysInOrder|GenerationsKeepTheOrder|EqualMessagesAfterOthersWereConsumed)$$
 
 .DEFAULT_GOAL := help
-.PHONY: .test-quietly .test-rest .test-broker .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image rabbitmq-plugin release release-check set-version clean
+.PHONY: .test-quietly .test-rest .test-broker .test-simulation .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image rabbitmq-plugin release release-check set-version clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,7 +61,7 @@ $(LINT): # built once, with Go alone
 	mv .cache/bin/golangci-lint $@
 
 test: deps $(LINT) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (20 minutes)
-	$(MAKE) --no-print-directory -j3 .test-broker .test-rabbitmq .test-in-process .test-units .test-release .test-faults .test-kubernetes .test-long
+	$(MAKE) --no-print-directory -j3 .test-broker .test-rabbitmq .test-in-process .test-units .test-simulation .test-release .test-faults .test-kubernetes .test-long
 	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH) .test-rest
 	$(RELEASED) -run '^TestNeighbour$$' ./integration/faults
 
@@ -71,7 +71,9 @@ test: deps $(LINT) ## everything, with the race detector, against real Redis, Ra
 .test-broker:
 	CRASH_POINTS=some nice -n 5 $(RACED) -skip '$(LONG)' $(filter curfew/broker%,$(THREADED))
 .test-units:
-	SIMULATION_SEEDS=12 nice -n 5 $(RACED) -skip '$(LONG)' $(filter-out curfew/broker%,$(THREADED)) ./integration/simulation
+	nice -n 5 $(RACED) -skip '$(LONG)' $(filter-out curfew/broker%,$(THREADED))
+.test-simulation:
+	SIMULATION_SEEDS=12 nice -n 5 $(RACED) ./integration/simulation
 .test-rabbitmq:
 	$(RELEASED) -parallel 6 ./integration/rabbitmq
 .test-in-process:
