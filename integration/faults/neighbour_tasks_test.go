@@ -36,7 +36,10 @@ type task struct {
 	do   func(ctx context.Context, x *attacker, name string, n int) error
 }
 
-const ceilingsVariable = "FAULTS_CEILINGS"
+const (
+	ceilingsVariable = "FAULTS_CEILINGS"
+	tasksFor         = 3 * time.Second // the least time for the tasks on a holding
+)
 
 // tenantTasks returns an attack for each holding, with one task after another, and a restart in the end. With FAULTS_CEILINGS=1 it returns one for
 // each task, on the most that a virtual host may have.
@@ -64,7 +67,7 @@ var errNotBegun = errors.New("a task could not begin in time")
 func (h *holding) attack(name string, n int, list []task) attack {
 	nameOf := func(w *task) string { return h.name + "." + w.name }
 	return attack{
-		name: name, lasts: max(strikeFor, time.Duration(len(list))*h.each),
+		name: name, lasts: max(tasksFor, time.Duration(len(list))*h.each),
 		setup: func(x *attacker) {
 			for i := range list {
 				h.gather(x, nameOf(&list[i]), n)
