@@ -114,7 +114,7 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 		err = ErrCostly
 	}
 	if err == nil {
-		err = p.permit(m, &view)
+		err = p.permit(m, &view, has)
 	}
 	if err != nil {
 		return false, amqp.Answering(err, amqp.BasicPublishID)
@@ -159,11 +159,11 @@ func (p *Publisher) by() topology.Sender {
 
 // permit checks what RabbitMQ checks once it has found the exchange, in its order. It writes
 // the name of the consumer of replies into m.
-func (p *Publisher) permit(m *Publication, view *amqp.PropertyView) error {
+func (p *Publisher) permit(m *Publication, view *amqp.PropertyView, has message.Marks) error {
 	if err := p.rights.topic(access.Write, p.vh, m.Exchange, m.RoutingKey); err != nil {
 		return err
 	}
-	if view.Headers != nil && p.rights != nil && p.rights.RestrictsTopics(m.Exchange) {
+	if has&message.KeyMarks != 0 && p.rights != nil && p.rights.RestrictsTopics(m.Exchange) { // it has CC or BCC
 		headers := message.HeadersOf(view.Headers)
 		for _, key := range append(message.KeyList(headers["CC"]), message.KeyList(headers["BCC"])...) {
 			if err := p.rights.topic(access.Write, p.vh, m.Exchange, []byte(key)); err != nil {

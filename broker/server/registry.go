@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"curfew/broker"
@@ -187,7 +188,7 @@ func (s *Server) open() []*connection {
 // CONNECTION_FORCED and the reason, and returns their number. It does not wait for the
 // clients to answer.
 func (s *Server) CloseConnections(reason string, match func(name, user, vhost string) bool) (n int) {
-	reason = reason[:min(len(reason), 200)] // AMQP 0-9-1 allows 255, with the text around it
+	reason = strings.ToValidUTF8(reason[:min(len(reason), 200)], "") // AMQP 0-9-1 allows 255, with the text around it
 	for _, c := range s.open() {
 		if i := c.identity.Load(); i != nil && match(i.name, i.user, i.vhost) {
 			c.forceClose(amqp.NewException(amqp.ConnectionForced, 0, 0, "%s", reason))

@@ -16,11 +16,17 @@
 //	1.0                                     0-9-1
 //	header durable, priority, ttl           delivery-mode, priority, expiration
 //	header delivery-count, first-acquirer   failed deliveries, redelivered (to a consumer of 1.0 only)
-//	message-id, correlation-id, reply-to,   the same; other ids as text
-//	  user-id, content-type, -encoding
+//	message-id, correlation-id              the same: a number as its digits, a UUID as urn:uuid:...; one that is binary or long
+//	                                        as header x-message-id, x-correlation-id
+//	reply-to /queues/Q                      reply-to Q
+//	user-id, content-type, -encoding        the same
 //	creation-time (ms), group-id            timestamp (s), app-id
 //	absolute-expiry-time                    header x-expires-at
 //	application-properties                  headers
 //	message annotations x-*                 headers x-*
+//	annotations x-basic-type, x-cc          type, header CC
 //	to, subject, reply-to-group-id, footer  in the kept head only; footers are dropped
+//
+// RabbitMQ 4.3.6 was recorded, type by type, and is held against this (integration/crossing). To a client of Service Bus a reply-to is a
+// plain name, and an id a plain text.
 package convert
