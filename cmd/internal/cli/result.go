@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"curfew/broker/operate"
+)
+
+// PrintResult prints the result of an operation: its rows as a table, and on stderr what it says in words.
+func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error {
+	if effect, is := result.(operate.Effect); is {
+		sentences, _ := effect.Words()
+		for _, one := range sentences {
+			fmt.Fprintln(cmd.ErrOrStderr(), one)
+		}
+	}
+	rows := operate.Rows(result)
+	objects := []map[string]any{}
+	for _, row := range rows {
+		objects = append(objects, op.Object("command", row))
+	}
+	var heads []string
+	cells := make([][]string, len(rows))
+	everywhere, _ := Everywhere(cmd, nil)
+	for _, f := range op.Shown("command", rows) {
+		if !f.On("table") && !(everywhere && f.Name == "vhost") {
+			continue
+		}
+		heads = append(heads, f.Heading)
+		for i, row := range rows {
+			cells[i] = append(cells[i], a.cell(&f, row))
+		}
+		if f.Until == "" {
+			continue
+		}
+		heads = append(heads, f.Until)
+		for i, row := range rows {
+			cells[i] = append(cells[i], Until(a.Now(), instantOf(f.Of(row))))
+		}
+	}
+	if len(rows) == 0 && !everywhere && ofAllVHosts(op) && !a.JSON() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "none in virtual host %q; -A lists those of all\n", a.VHost)
+	}
+	var all any = objects
+	switch {
+	case op.IsPage():
+		all = result
+	case !op.IsList():
+		all = objects[0]
+	}
+	return a.Print(cmd.OutOrStdout(), all, heads, cells)
+}
+
+// cell is a value as text for a table.
+func (a *API) cell(f *operate.Field, row any) string {
+	if says, is := row.(interface {
+		Cell(column string) (string, bool)
+	}); is {
+		if text, is := says.Cell(f.Name); is {
+			return text
+		}
+	}
+	v := f.Of(row)
+	if f.Kind == operate.Instant {
+		if f.Until != "" {
+			return a.TimeAt(a.Now(), instantOf(v))
+		}
+		return a.Time(instantOf(v))
+	}
+	if f.Kind == operate.Pattern { // an empty one matches nothing
+		return operate.Plain(v)
+	}
+	return OrDash(operate.Plain(v))
+}
+
+// instantOf is the time that a field of this kind has; zero: none.
+func instantOf(v any) (at time.Time) {
+	switch v := v.(type) {
+	case time.Time:
+		at = v
+	case int64:
+		if v != 0 {
+			at = time.UnixMilli(v)
+		}
+	}
+	return at
+}
