@@ -1,15 +1,25 @@
 package integration
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509/pkix"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/Azure/go-amqp"
+	amqp091 "github.com/rabbitmq/amqp091-go"
 	rmq "github.com/rabbitmq/rabbitmq-amqp-go-client/pkg/rabbitmqamqp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"curfew/integration/testenv"
 )
 
 // TestRabbitMQsGoClient runs RabbitMQ's own Go client for AMQP 1.0: it declares over the connection, publishes, consumes and deletes.
@@ -94,6 +104,80 @@ func TestRabbitMQsGoClient(t *testing.T) {
 	_, err = m.QueueInfo(ctx, "my orders")
 	require.ErrorIs(t, err, rmq.ErrDoesNotExist)
 	require.NoError(t, env.CloseConnections(ctx))
+}
+
+// TestOnePort: on one port both protocols come with TLS and without, and HTTP, whose connections are not AMQP's. Without the settings
+// TLS and HTTP are refused.
+func TestOnePort(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ca := testenv.NewAuthority(t)
+	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
+	c := startCurfew(t, "HTTP_ON_AMQP=true", "MAX_CONNECTIONS=1", "TLS_CERT="+cert, "TLS_KEY="+key)
+	_, addr, _ := strings.Cut(c.url, "@")
+	trust := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+	held, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer held.Close()
+	answers := bufio.NewReader(held)
+	ask := func(method, path string) string {
+		r, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, nil)
+		require.NoError(t, err)
+		r.SetBasicAuth("guest", "guest")
+		require.NoError(t, r.Write(held))
+		answer, err := http.ReadResponse(answers, r)
+		require.NoError(t, err)
+		body, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return answer.Status + " " + string(body)
+	}
+	assert.Contains(t, ask(http.MethodGet, "/api/whoami"), `"guest"`)
+	for _, secure := range []bool{false, true, false, true} {
+		scheme, options := "amqp://", amqp.ConnOptions{SASLType: amqp.SASLTypePlain("guest", "guest"), TLSConfig: trust}
+		if secure {
+			scheme = "amqps://"
+		}
+		var old *amqp091.Connection
+		eventually(t, startLimit, "a connection of AMQP 0-9-1", func() bool {
+			old, err = amqp091.DialTLS(scheme+"guest:guest@"+addr, trust)
+			return err == nil // the one before may still count
+		})
+		ch, err := old.Channel()
+		require.NoError(t, err)
+		_, err = ch.QueueDeclare("q", true, false, false, false, nil)
+		require.NoError(t, err)
+		eventually(t, startLimit, "the connection in the list", func() bool {
+			return strings.Contains(ask(http.MethodGet, "/api/connections"), fmt.Sprintf(`"ssl":%t`, secure))
+		})
+		require.NoError(t, old.Close())
+		eventually(t, startLimit, "a connection of AMQP 1.0", func() bool {
+			conn, err := amqp.Dial(ctx, scheme+addr, &options)
+			if err != nil {
+				return false // the one before still counts
+			}
+			session, err := conn.NewSession(ctx, nil)
+			require.NoError(t, err)
+			sender, err := session.NewSender(ctx, "/queues/q", nil)
+			require.NoError(t, err)
+			require.NoError(t, sender.Send(ctx, amqp.NewMessage(make([]byte, 300<<10)), nil))
+			require.NoError(t, conn.Close())
+			return true
+		})
+	}
+	assert.Contains(t, ask(http.MethodGet, "/api/queues/%2F/q"), `"messages":4`)
+	assert.Contains(t, ask(http.MethodDelete, "/api/queues/%2F/q/contents"), "204")
+	assert.Contains(t, ask(http.MethodOptions, "/api/whoami"), "200")
+
+	c = startCurfew(t)
+	_, addr, _ = strings.Cut(c.url, "@")
+	_, err = http.Get("http://" + addr)
+	require.Error(t, err)
+	_, err = tls.Dial("tcp", addr, trust)
+	require.Error(t, err)
+	eventually(t, startLimit, "the reasons in the log", func() bool {
+		return strings.Contains(c.log.String(), "this is the AMQP port") && strings.Contains(c.log.String(), "there is no certificate")
+	})
 }
 
 // TestOutcomesOverAMQP10: what rhea and qpid-proton say of a message, and what they are told.

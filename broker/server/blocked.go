@@ -28,7 +28,7 @@ func (c *connection) waitWhileBlocked() error {
 			notified = true
 			c.blocked.Store(true)
 			c.notifyBlocked(reason)
-			ticks, stop := awaitPeer(c.nc)
+			ticks, stop := awaitPeer(c.socket)
 			defer stop()
 			look = ticks
 		}

@@ -363,20 +363,21 @@ func TestTLS10(t *testing.T) {
 	require.NoError(t, err)
 	addUser(t, b, "CN=app,O=Example")
 	require.NoError(t, b.Accounts.SetPermission(access.Permission{User: "CN=app,O=Example", VHost: "/"}))
-	addr := secured(t, b, server.Options{}, withClientCertificates(ca, cert, key))
-	dial := func(client *tls.Config, sasl amqp10.SASLType) error {
-		c, err := amqp10.Dial(t.Context(), "amqps://"+addr, &amqp10.ConnOptions{TLSConfig: client, SASLType: sasl})
-		if err == nil {
-			_, err = c.NewSession(t.Context(), nil)
-			require.NoError(t, c.Close())
-		}
-		return err
-	}
 	nobody, external := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}, amqp10.SASLTypeExternal("")
-	assert.NoError(t, dial(nobody, amqp10.SASLTypePlain("guest", "guest")))
-	assert.ErrorContains(t, dial(nobody, external), "no supported auth mechanism")
-	assert.NoError(t, dial(ca.Client(t, pkix.Name{CommonName: "app", Organization: []string{"Example"}}), external))
-	assert.ErrorContains(t, dial(ca.Client(t, pkix.Name{CommonName: "stranger"}), external), "auth failed with code")
+	for _, addr := range secured(t, b, withClientCertificates(ca, cert, key)) {
+		dial := func(client *tls.Config, sasl amqp10.SASLType) error {
+			c, err := amqp10.Dial(t.Context(), "amqps://"+addr, &amqp10.ConnOptions{TLSConfig: client, SASLType: sasl})
+			if err == nil {
+				_, err = c.NewSession(t.Context(), nil)
+				require.NoError(t, c.Close())
+			}
+			return err
+		}
+		assert.NoError(t, dial(nobody, amqp10.SASLTypePlain("guest", "guest")))
+		assert.ErrorContains(t, dial(nobody, external), "no supported auth mechanism")
+		assert.NoError(t, dial(ca.Client(t, pkix.Name{CommonName: "app", Organization: []string{"Example"}}), external))
+		assert.ErrorContains(t, dial(ca.Client(t, pkix.Name{CommonName: "stranger"}), external), "auth failed with code")
+	}
 }
 
 // TestOpenProperties10: RabbitMQ's clients refuse, or warn of, a broker that does not say that it is RabbitMQ 4, and where.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 
@@ -119,10 +118,4 @@ func (c *connection) closeForced() error {
 }
 
 // cutOff ends the connection without an answer, not even one from TLS, which could block.
-func (c *connection) cutOff() {
-	if t, ok := c.nc.(*tls.Conn); ok {
-		t.NetConn().Close()
-		return
-	}
-	c.nc.Close()
-}
+func (c *connection) cutOff() { c.socket.Close() }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -31,13 +32,14 @@ const (
 // reach the client through out, and the channels through their deliveries.
 type connection struct {
 	srv *Server
-	nc  net.Conn
+	nc  net.Conn // may be replaced in the handshake
 	log *zap.Logger
 	out deliveries.Outbox
 
 	ctx      context.Context // ends when the connection is forced to close; the cause is the exception
 	cancel   context.CancelCauseFunc
 	deadline readDeadline
+	socket   net.Conn // what nc is without TLS; any goroutine may close it and set its deadlines
 
 	phase      phase
 	handshake  *handshake // nil once the connection is open
@@ -74,12 +76,15 @@ var preAuthTables = amqp.Limits{Depth: 4, Entries: 128, Values: 256}
 
 func newConnection(s *Server, nc net.Conn) *connection {
 	c := &connection{
-		srv: s, nc: nc, log: s.log.WithLazy(zap.Stringer("conn", nc.RemoteAddr())),
+		srv: s, nc: nc, socket: nc, log: s.log.WithLazy(zap.Stringer("conn", nc.RemoteAddr())),
 		frameMax: preAuthFrameMax, tables: preAuthTables, channels: channelTable{open: map[uint16]*channel{}},
+	}
+	if t, ok := nc.(*tls.Conn); ok {
+		c.socket = t.NetConn()
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.handshake = newHandshake(c)
-	c.deadline.nc, c.deadline.checkCalled = nc, make(chan struct{}, 1)
+	c.deadline.nc, c.deadline.checkCalled = c.socket, make(chan struct{}, 1)
 	c.out.Init(c.write)
 	return c
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -20,11 +19,8 @@ import (
 	"curfew/broker/server/internal/manage"
 )
 
-const (
-	handshakeTimeout = 10 * time.Second
-	// tlsTimeout is how long a TLS handshake may take.
-	tlsTimeout = 5 * time.Second
-)
+// handshakeTimeout is how long a client may take for its first octets, TLS included, and then for each step of the login.
+const handshakeTimeout = 10 * time.Second
 
 // handshake is what a connection needs until it is open: who the client is, how it logs in,
 // which limits it asks for. It belongs to the connection's reader. It implements
@@ -57,18 +53,17 @@ func (h *handshake) Began() time.Time { return h.began }
 // CutOff ends the connection without an answer.
 func (h *handshake) CutOff() { h.c.cutOff() }
 
-// begin performs the TLS handshake on a TLS connection. Then it reads the first eight octets
-// and answers with connection.start. A client of another protocol is sent ours and is cut off
-// (AMQP 0-9-1 §4.2.2).
+// begin reads the client's first eight octets and answers with connection.start. A client of
+// HTTP is handed over, if there is somebody to take it. A client of another protocol is sent
+// ours and is cut off (AMQP 0-9-1 §4.2.2).
 func (h *handshake) begin() error {
 	c := h.c
-	if err := h.secure(); err != nil {
+	header, err := h.greeting()
+	if err != nil {
 		return err
 	}
-	c.nc.SetDeadline(time.Now().Add(handshakeTimeout))
-	var header [len(amqp.ProtocolHeader)]byte
-	if _, err := io.ReadFull(c.nc, header[:]); err != nil {
-		return err
+	if c.srv.opts.HTTP != nil && h.client.TLS == nil && isHTTP(header[:]) {
+		return c.srv.handOver(c, header[:])
 	}
 	if string(header[:]) == amqp10.SASLHeader {
 		c.ten = begin10(c)
@@ -90,14 +85,54 @@ func (h *handshake) begin() error {
 	return nil
 }
 
+// greeting returns the first octets that the client sends: within TLS, if that is what it begins with
+// and there is a certificate.
+func (h *handshake) greeting() (header [len(amqp.ProtocolHeader)]byte, err error) {
+	c := h.c
+	c.nc.SetDeadline(h.began.Add(handshakeTimeout))
+	for {
+		if err := h.secure(); err != nil {
+			return header, err
+		}
+		if _, err := io.ReadFull(c.nc, header[:]); err != nil || !isTLS(header[:]) || h.client.TLS != nil || c.srv.opts.TLS == nil {
+			return header, err
+		}
+		c.nc = tls.Server(&begun{c.nc, slices.Clone(header[:])}, c.srv.opts.TLS)
+	}
+}
+
+// begun is a connection whose first octets have been read. They are read again.
+type begun struct {
+	net.Conn
+	first []byte
+}
+
+// Read implements net.Conn.
+func (b *begun) Read(p []byte) (n int, err error) {
+	if len(b.first) == 0 {
+		return b.Conn.Read(p)
+	}
+	n = copy(p, b.first)
+	b.first = b.first[n:]
+	return n, nil
+}
+
+// isTLS reports whether this begins a ClientHello.
+func isTLS(first []byte) bool { return first[0] == 0x16 && first[1] == 3 }
+
+// isHTTP reports whether this begins a request line.
+func isHTTP(first []byte) bool {
+	method, _, is := strings.Cut(string(first), " ")
+	return is && slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, method)
+}
+
+// secure performs the TLS handshake on a TLS connection.
 func (h *handshake) secure() error {
 	t, ok := h.c.nc.(*tls.Conn)
 	if !ok {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(h.c.ctx, tlsTimeout)
-	defer cancel()
-	if err := t.HandshakeContext(ctx); err != nil {
+	if err := t.HandshakeContext(h.c.ctx); err != nil {
 		return fmt.Errorf("server: TLS handshake: %w", err)
 	}
 	state := t.ConnectionState()
@@ -109,9 +144,9 @@ func headerHint(h []byte) string {
 	switch {
 	case string(h) == amqp10.ProtocolHeader:
 		return "the client speaks AMQP 1.0 without SASL; let it log in"
-	case h[0] == 0x16 && h[1] == 3:
-		return "the client speaks TLS; use amqp:// on this port, or amqps:// on the one for TLS"
-	case strings.HasPrefix(string(h), "GET ") || strings.HasPrefix(string(h), "POST "):
+	case isTLS(h):
+		return "the client speaks TLS, for which there is no certificate; use amqp://"
+	case isHTTP(h):
 		return "the client speaks HTTP; this is the AMQP port"
 	}
 	return "unknown protocol"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509/pkix"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -66,29 +67,76 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, err)
 	addUser(t, b, "CN=app,O=Example")
 	require.NoError(t, b.Accounts.SetPermission(access.Permission{User: "CN=app,O=Example", VHost: "/"}))
-	addr := secured(t, b, server.Options{}, withClientCertificates(ca, cert, key))
-	dial := func(client *tls.Config, sasl amqp091.Authentication) (*amqp091.Connection, error) {
-		return amqp091.DialConfig("amqps://"+addr, amqp091.Config{TLSClientConfig: client, SASL: []amqp091.Authentication{sasl}})
-	}
 	anonymous := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
 	password, external := &amqp091.PlainAuth{Username: "guest", Password: "guest"}, &amqp091.ExternalAuth{}
+	for _, addr := range secured(t, b, withClientCertificates(ca, cert, key)) {
+		dial := func(client *tls.Config, sasl amqp091.Authentication) (*amqp091.Connection, error) {
+			return amqp091.DialConfig("amqps://"+addr, amqp091.Config{TLSClientConfig: client, SASL: []amqp091.Authentication{sasl}})
+		}
+		c, err := dial(anonymous, password)
+		require.NoError(t, err)
+		ch, err := c.Channel()
+		require.NoError(t, err)
+		require.NoError(t, ch.ExchangeDeclarePassive("amq.direct", "direct", true, false, false, false, nil))
+		require.NoError(t, c.Close())
 
-	c, err := dial(anonymous, password)
-	require.NoError(t, err)
-	ch, err := c.Channel()
-	require.NoError(t, err)
-	require.NoError(t, ch.ExchangeDeclarePassive("amq.direct", "direct", true, false, false, false, nil))
-	require.NoError(t, c.Close())
+		_, err = dial(anonymous, external)
+		assert.ErrorIs(t, err, amqp091.ErrSASL, "without a certificate EXTERNAL is not offered")
+		c, err = dial(ca.Client(t, pkix.Name{CommonName: "app", Organization: []string{"Example"}}), external)
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		_, err = dial(ca.Client(t, pkix.Name{CommonName: "stranger"}), external)
+		assertException(t, err, 403, "username or password not allowed")
+		_, err = dial(testenv.NewAuthority(t).Client(t, pkix.Name{CommonName: "app"}), external)
+		assert.Error(t, err, "the client does not trust the server")
+	}
+}
 
-	_, err = dial(anonymous, external)
-	assert.ErrorIs(t, err, amqp091.ErrSASL, "without a certificate EXTERNAL is not offered")
-	c, err = dial(ca.Client(t, pkix.Name{CommonName: "app", Organization: []string{"Example"}}), external)
-	require.NoError(t, err)
-	require.NoError(t, c.Close())
-	_, err = dial(ca.Client(t, pkix.Name{CommonName: "stranger"}), external)
-	assertException(t, err, 403, "username or password not allowed")
-	_, err = dial(testenv.NewAuthority(t).Client(t, pkix.Name{CommonName: "app"}), external)
-	assert.Error(t, err, "the client does not trust the server")
+// TestSlowTLS: a client that begins with TLS has no more time for its first octets than any other, however it spends it.
+func TestSlowTLS(t *testing.T) {
+	run(t, server.Options{TLS: &tls.Config{}}, func(x *site) {
+		nc, began := x.l.dial(), time.Now()
+		var client sync.WaitGroup
+		client.Go(func() {
+			for _, b := range append([]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), make([]byte, 500)...) {
+				time.Sleep(time.Second)
+				if _, err := nc.Write([]byte{b}); err != nil {
+					return
+				}
+			}
+		})
+		_, err := nc.Read(make([]byte, 1))
+		assert.ErrorIs(t, err, io.EOF)
+		assert.Equal(t, 10*time.Second, time.Since(began))
+		client.Wait()
+	})
+}
+
+// TestHandOver: a connection for HTTP is read from its first octet on, has no deadline of the handshake, and is not one of AMQP.
+func TestHandOver(t *testing.T) {
+	given := make(chan net.Conn, 2)
+	const request = "OPTIONS / HTTP/1.1\r\n\r\n"
+	run(t, server.Options{HTTP: func(nc net.Conn) { given <- nc }, MaxConnections: 1, MaxHandshakes: 1}, func(x *site) {
+		for range 2 {
+			client := x.l.dial()
+			defer client.Close()
+			go func() {
+				for _, b := range []byte(request) {
+					time.Sleep(time.Second)
+					client.Write([]byte{b})
+				}
+			}()
+			time.Sleep(time.Minute)
+		}
+		require.NoError(t, x.connect().Close())
+		for range 2 {
+			nc := <-given
+			got := make([]byte, len(request))
+			_, err := io.ReadFull(nc, got)
+			require.NoError(t, err)
+			assert.Equal(t, request, string(got))
+		}
+	})
 }
 
 func TestTLSReloadKeepsConnections(t *testing.T) {
@@ -96,7 +144,7 @@ func TestTLSReloadKeepsConnections(t *testing.T) {
 	cert, key := ca.Write(t, dir, pkix.Name{CommonName: "first"})
 	b, err := broker.New(broker.Options{})
 	require.NoError(t, err)
-	addr := secured(t, b, server.Options{}, withClientCertificates(ca, cert, key))
+	addr := secured(t, b, withClientCertificates(ca, cert, key))[0]
 	client := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
 	c, err := amqp091.DialConfig("amqps://guest:guest@"+addr, amqp091.Config{TLSClientConfig: client})
 	require.NoError(t, err)
@@ -144,22 +192,24 @@ func withClientCertificates(ca *testenv.Authority, cert, key string) *tls.Config
 	}}
 }
 
-// secured serves a broker over TLS on a free port.
-func secured(t *testing.T, b *broker.Broker, o server.Options, config *tls.Config) (addr string) {
+// secured serves a broker on two ports: one for TLS alone, and one for TLS, too.
+func secured(t *testing.T, b *broker.Broker, config *tls.Config) (addrs [2]string) {
 	t.Helper()
-	o.Broker = b
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	plain, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s := server.New(o)
+	var listeners [len(addrs)]net.Listener
+	for i := range addrs {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		listeners[i], addrs[i] = l, l.Addr().String()
+	}
+	listeners[0] = tls.NewListener(listeners[0], config)
+	s := server.New(server.Options{Broker: b, TLS: config})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() { ended <- s.Serve(ctx, plain, tls.NewListener(l, config)) }()
+	go func() { ended <- s.Serve(ctx, listeners[:]...) }()
 	t.Cleanup(func() {
 		stop()
 		assert.NoError(t, <-ended)
 		assert.NoError(t, b.Close())
 	})
-	return l.Addr().String()
+	return addrs
 }

@@ -60,7 +60,7 @@ func awaitPeer(nc net.Conn) (look <-chan time.Time, stop func()) {
 
 // checkPeer ends a blocked connection whose client is gone.
 func (c *connection) checkPeer() error {
-	p, ok := lookAtPeer(c.nc)
+	p, ok := lookAtPeer(c.socket)
 	if !ok {
 		return nil
 	}

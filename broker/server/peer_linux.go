@@ -10,9 +10,6 @@ import (
 // lookAtPeer asks the system about the client of a socket that is not read. ok is false if it cannot
 // say anything.
 func lookAtPeer(nc net.Conn) (p peerState, ok bool) {
-	if t, tls := nc.(interface{ NetConn() net.Conn }); tls {
-		nc = t.NetConn()
-	}
 	tcp, isTCP := nc.(*net.TCPConn)
 	if !isTCP {
 		return p, false

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -28,9 +29,13 @@ type Options struct {
 	ConsumerTimeout time.Duration      // delivery acknowledgement timeout unless the consumer or the queue sets one; default 30 min, negative: none
 	NameFrom        access.NameFrom    // which part of a client certificate is the user name (SASL EXTERNAL); default the distinguished name
 	ServiceBus      servicebus.Options // who may connect as a client of Service Bus; default nobody
+	TLS             *tls.Config        // for clients that begin with TLS on a listener without it; nil: they are refused
 	Version         string             // Curfew's own version, sent to clients
 	Node            string             // the node's name, which clients of AMQP 1.0 are told
 	Log             *zap.Logger
+
+	// HTTP takes over a connection without TLS whose client speaks HTTP: somebody serves it, or it is closed. nil: such clients are refused.
+	HTTP func(nc net.Conn)
 }
 
 // RabbitMQVersion is the version of RabbitMQ that clients and tools see. They use it to decide which features to use. It is new enough for
@@ -193,10 +198,30 @@ func (s *Server) handshakeEnded(h *handshake) {
 func (s *Server) connectionEnded(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forgetLocked(c)
+}
+
+func (s *Server) forgetLocked(c *connection) {
 	if c.handshake != nil {
 		s.handshakes.Remove(c.handshake)
 	}
 	delete(s.conns, c)
+}
+
+// handOver makes the connection one of HTTP: it no longer counts as AMQP's, and neither a new client nor shutdown can end it any more.
+func (s *Server) handOver(c *connection, first []byte) error {
+	s.mu.Lock()
+	stopping := s.stopping
+	s.forgetLocked(c)
+	s.mu.Unlock()
+	if stopping {
+		return errEnd
+	}
+	c.ended = true
+	c.out.Kill() // whose writer would close the socket
+	c.nc.SetDeadline(time.Time{})
+	s.opts.HTTP(&begun{c.nc, first})
+	return nil
 }
 
 // shutdown asks every client to close, waits, and cuts off those that stay.

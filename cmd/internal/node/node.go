@@ -51,6 +51,8 @@ type Node struct {
 	probes        []*probe
 	closers       []func() error // of what Open made, called in the opposite order
 	failed        bool           // Run ended by an error
+	certs         *certFiles     // of the ports for AMQP; nil: none
+	handover      *handover      // of HTTP on those ports; nil: none
 
 	looker   looker
 	opened   atomic.Bool // all parts are there, and may be looked at

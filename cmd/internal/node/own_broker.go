@@ -112,11 +112,23 @@ func (o *ownBroker) importDefinitions() error {
 
 func (o *ownBroker) openServer() error {
 	c := o.n.settings
-	o.server = server.New(server.Options{
+	files, err := tlsFiles(c, o.n.log)
+	if err != nil {
+		return err
+	}
+	options := server.Options{
 		Broker: o.broker, Log: o.n.log, Version: o.n.build.Version, Node: nodeName(c),
 		MaxConnections: connectionLimit(c.MaxConnections, o.n.log), ConsumerTimeout: c.ConsumerTimeout.Limit(),
 		NameFrom: access.NameFrom(c.TLSLoginFrom), ServiceBus: o.serviceBus(),
-	})
+	}
+	if o.n.certs = files; files != nil {
+		options.TLS = files.listenerConfig()
+	}
+	if c.HTTPOnAMQP {
+		o.n.handover = newHandover()
+		options.HTTP = o.n.handover.give
+	}
+	o.server = server.New(options)
 	for _, c := range []prometheus.Collector{o.server, heldMessages{o}} {
 		if err := o.n.metrics.Register(c); err != nil {
 			return fmt.Errorf("register the server's metrics: %w", err)

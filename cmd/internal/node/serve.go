@@ -47,7 +47,7 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 		log.Warn("no message expires: CURFEW_TTL=off. Times to live are checked and stored, but have no effect")
 	}
 	n.looker.limits = append(n.looker.limits, ops.connections)
-	s, err := openSockets(ctx, c, opsListener, log)
+	s, err := n.openSockets(ctx, opsListener)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/management"
-	"curfew/cmd/internal/settings"
 )
 
 // sockets are the listeners of a node. Whoever serves on one closes it.
@@ -19,10 +18,12 @@ type sockets struct {
 	web    net.Listener
 	secure net.Listener // web with TLS; nil: none
 	ops    net.Listener
+	onAMQP net.Listener // web on the ports for AMQP; nil: none
 }
 
 // openSockets opens all sockets except for ops, which is already open. After an error the others are closed.
-func openSockets(ctx context.Context, c *settings.Settings, ops net.Listener, log *zap.Logger) (s sockets, err error) {
+func (n *Node) openSockets(ctx context.Context, ops net.Listener) (s sockets, err error) {
+	c := n.settings
 	defer func() {
 		if err != nil {
 			s.close()
@@ -30,14 +31,18 @@ func openSockets(ctx context.Context, c *settings.Settings, ops net.Listener, lo
 	}()
 	s.ops = ops
 	if c.PrimaryURL == "" {
-		if s.amqp, err = amqpListeners(ctx, c, log); err != nil {
+		if s.amqp, err = amqpListeners(ctx, c, n.certs); err != nil {
 			return s, err
 		}
+	}
+	if n.handover != nil {
+		n.handover.Listener = s.amqp[0]
+		s.onAMQP = n.handover
 	}
 	if s.web, err = listen(ctx, "CURFEW_HTTP_ADDR", string(c.HTTPAddr)); err != nil {
 		return s, err
 	}
-	s.secure, err = httpsListener(ctx, c, log)
+	s.secure, err = httpsListener(ctx, c, n.log)
 	return s, err
 }
 
@@ -53,15 +58,56 @@ func (s *sockets) close() {
 // serveWeb serves pages on the web sockets until stop is called, which waits for the end.
 func (s *sockets) serveWeb(ctx context.Context, pages *web, log *zap.Logger) (stop func()) {
 	failed := func(err error) { log.Error("the management API is no longer served", zap.Error(err)) }
-	stopPlain := background(ctx, pages.server(), s.web, failed)
-	if s.secure == nil {
-		return stopPlain
+	var stops []func()
+	for _, l := range []net.Listener{s.web, s.secure, s.onAMQP} {
+		if l != nil {
+			stops = append(stops, background(ctx, pages.server(), l, failed))
+		}
 	}
-	stopSecure := background(ctx, pages.server(), s.secure, failed)
 	return func() {
-		stopSecure()
-		stopPlain()
+		for _, stop := range stops {
+			stop()
+		}
 	}
+}
+
+// handover is a listener of the connections for HTTP that come in on the ports for AMQP.
+type handover struct {
+	net.Listener // on the first of them; only for its address
+	conns        chan net.Conn
+	ended        context.Context
+	end          context.CancelFunc
+}
+
+func newHandover() *handover {
+	h := &handover{conns: make(chan net.Conn)}
+	h.ended, h.end = context.WithCancel(context.Background())
+	return h
+}
+
+// give waits until the connection is accepted. If the listener is closed before, it closes the connection.
+func (h *handover) give(nc net.Conn) {
+	select {
+	case h.conns <- nc:
+	case <-h.ended.Done():
+		nc.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (h *handover) Accept() (net.Conn, error) {
+	select {
+	case nc := <-h.conns:
+		return nc, nil
+	case <-h.ended.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener. It leaves the port to AMQP.
+func (h *handover) Close() error {
+	h.end()
+	return nil
 }
 
 // listeners lists the sockets for the management API.

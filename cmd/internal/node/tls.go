@@ -14,9 +14,9 @@ import (
 
 // tlsFiles opens the certificate files, or returns nil if none are named.
 func tlsFiles(c *settings.Settings, log *zap.Logger) (*certFiles, error) {
-	if c.TLSCert == "" && c.TLSKey == "" {
-		if c.AMQPSAddr != "" || c.HTTPSAddr != "" {
-			return nil, settings.Error{Err: errors.New("CURFEW_AMQPS_ADDR and CURFEW_HTTPS_ADDR need CURFEW_TLS_CERT and CURFEW_TLS_KEY")}
+	if c.TLSCert == "" || c.TLSKey == "" {
+		if c.TLSCert+c.TLSKey+string(c.AMQPSAddr+c.HTTPSAddr) != "" || clientAuths[c.TLSClientAuth] != tls.NoClientCert {
+			return nil, settings.Error{Err: errors.New("CURFEW_AMQPS_ADDR, CURFEW_HTTPS_ADDR and CURFEW_TLS_CLIENT_AUTH need CURFEW_TLS_CERT and CURFEW_TLS_KEY, both of them")}
 		}
 		return nil, nil
 	}
@@ -27,12 +27,8 @@ func tlsFiles(c *settings.Settings, log *zap.Logger) (*certFiles, error) {
 	return files, nil
 }
 
-// amqpListeners opens the port for AMQP and, if one is configured, the port for AMQP with TLS.
-func amqpListeners(ctx context.Context, c *settings.Settings, log *zap.Logger) (_ []net.Listener, err error) {
-	files, err := tlsFiles(c, log)
-	if err != nil {
-		return nil, err
-	}
+// amqpListeners opens the port for AMQP and, if one is configured, the port for AMQP with TLS alone.
+func amqpListeners(ctx context.Context, c *settings.Settings, files *certFiles) (_ []net.Listener, err error) {
 	plain, err := listen(ctx, "CURFEW_AMQP_ADDR", string(c.AMQPAddr))
 	if err != nil {
 		return nil, err

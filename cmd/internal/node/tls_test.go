@@ -17,7 +17,9 @@ func TestAMQPListeners(t *testing.T) {
 	ca := testenv.NewAuthority(t)
 	c := settings.Settings{AMQPAddr: "127.0.0.1:0", AMQPSAddr: "127.0.0.1:0", TLSClientAuth: "none"}
 	c.TLSCert, c.TLSKey = ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
-	listeners, err := amqpListeners(t.Context(), &c, zap.NewNop())
+	files, err := tlsFiles(&c, zap.NewNop())
+	require.NoError(t, err)
+	listeners, err := amqpListeners(t.Context(), &c, files)
 	require.NoError(t, err)
 	require.Len(t, listeners, 2)
 	defer listeners[0].Close()
@@ -37,17 +39,19 @@ func TestAMQPListeners(t *testing.T) {
 	assert.NoError(t, <-served)
 
 	only := settings.Settings{AMQPAddr: "127.0.0.1:0"}
-	listeners, err = amqpListeners(t.Context(), &only, zap.NewNop())
+	listeners, err = amqpListeners(t.Context(), &only, nil)
 	require.NoError(t, err)
 	require.Len(t, listeners, 1)
 	listeners[0].Close()
 }
 
 func TestTLSNeedsItsFiles(t *testing.T) {
-	_, err := amqpListeners(t.Context(), &settings.Settings{AMQPAddr: "127.0.0.1:0", AMQPSAddr: "127.0.0.1:0"}, zap.NewNop())
+	for _, incomplete := range []settings.Settings{{AMQPSAddr: "127.0.0.1:0"}, {TLSClientAuth: "require"}, {TLSCert: "tls.crt"}, {TLSKey: "tls.key"}} {
+		_, err := tlsFiles(&incomplete, zap.NewNop())
+		assert.ErrorContains(t, err, "need CURFEW_TLS_CERT and CURFEW_TLS_KEY, both of them")
+	}
+	_, err := httpsListener(t.Context(), &settings.Settings{HTTPSAddr: "127.0.0.1:0"}, zap.NewNop())
 	assert.ErrorContains(t, err, "need CURFEW_TLS_CERT and CURFEW_TLS_KEY")
-	_, err = httpsListener(t.Context(), &settings.Settings{HTTPSAddr: "127.0.0.1:0"}, zap.NewNop())
-	assert.ErrorContains(t, err, "need CURFEW_TLS_CERT and CURFEW_TLS_KEY")
-	_, err = amqpListeners(t.Context(), &settings.Settings{AMQPAddr: "127.0.0.1:0", TLSCert: "none.pem", TLSKey: "none.pem"}, zap.NewNop())
+	_, err = tlsFiles(&settings.Settings{AMQPAddr: "127.0.0.1:0", TLSCert: "none.pem", TLSKey: "none.pem"}, zap.NewNop())
 	assert.ErrorContains(t, err, "none.pem")
 }

@@ -23,6 +23,7 @@ func (s *Settings) CheckServe() error {
 		why   string
 	}{
 		{"CURFEW_AMQPS_ADDR", external && s.AMQPSAddr != "", ofBroker + "AMQP clients connect to that RabbitMQ; unset one of the two"},
+		{"CURFEW_HTTP_ON_AMQP", external && s.HTTPOnAMQP, ofBroker + "there is no AMQP address; unset one of the two"},
 		{"CURFEW_DEFINITIONS", external && s.Definitions != "", ofBroker + "definitions belong in that RabbitMQ; unset one of the two"},
 		{"CURFEW_TTL", external && s.TTL == "off", ofBroker + "that RabbitMQ expires messages; set CURFEW_WATCH=off:* to leave it alone; unset one of the two"},
 		{"CURFEW_MONITOR", external && !s.Monitor, ofBroker + "only the monitor runs; unset one of the two"},

@@ -47,7 +47,7 @@ func TestPrimaryIsNeeded(t *testing.T) {
 
 // TestNoBrokerWithRabbitMQ: what only Curfew's own broker could do is refused, or reported as unused.
 func TestNoBrokerWithRabbitMQ(t *testing.T) {
-	for _, wrong := range []string{"CURFEW_AMQPS_ADDR=:5671", "CURFEW_DEFINITIONS=d.json", "CURFEW_TTL=off", "CURFEW_MONITOR=false"} {
+	for _, wrong := range []string{"CURFEW_AMQPS_ADDR=:5671", "CURFEW_HTTP_ON_AMQP=true", "CURFEW_DEFINITIONS=d.json", "CURFEW_TTL=off", "CURFEW_MONITOR=false"} {
 		setenv(t, "CURFEW_PRIMARY_URL=amqp://h", wrong)
 		s, err := Load()
 		require.NoError(t, err)

@@ -29,12 +29,13 @@ const prefix = "CURFEW"
 //	alias    a variable that is used when this one is not set
 //	group    on a blank field: the heading over the variables that follow it
 type Settings struct {
-	_         struct{}        `group:"Addresses"`
-	AMQPAddr  address         `split_words:"true" default:"127.0.0.1:5672" allow:"host:port" desc:"where AMQP clients connect"`
-	AMQPSAddr optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where AMQP clients connect with TLS; empty: nowhere"`
-	HTTPAddr  address         `split_words:"true" default:"127.0.0.1:15672" allow:"host:port" desc:"where RabbitMQ's management API is, under /api"`
-	HTTPSAddr optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where the management API is with TLS, with the same certificate; empty: nowhere"`
-	OpsAddr   address         `split_words:"true" default:"127.0.0.1:15692" allow:"host:port" desc:"where /metrics, /healthz and /readyz are; no credentials, no message data"`
+	_          struct{}        `group:"Addresses"`
+	AMQPAddr   address         `split_words:"true" default:"127.0.0.1:5672" allow:"host:port" desc:"where AMQP clients connect, without TLS or, if there is a certificate, with it"`
+	AMQPSAddr  optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where AMQP clients connect with TLS only; empty: nowhere"`
+	HTTPAddr   address         `split_words:"true" default:"127.0.0.1:15672" allow:"host:port" desc:"where RabbitMQ's management API is, under /api"`
+	HTTPSAddr  optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where the management API is with TLS, with the same certificate; empty: nowhere"`
+	HTTPOnAMQP bool            `split_words:"true" default:"false" allow:"true|false" desc:"serve the management API and the dashboard, without TLS, also to clients of HTTP on the AMQP address"`
+	OpsAddr    address         `split_words:"true" default:"127.0.0.1:15692" allow:"host:port" desc:"where /metrics, /healthz and /readyz are; no credentials, no message data"`
 
 	_           struct{} `group:"Storage"`
 	DataDir     string   `split_words:"true" default:"./curfew-data" desc:"folder of the message store; empty: memory only"`

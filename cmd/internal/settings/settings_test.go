@@ -31,7 +31,7 @@ func TestDefaults(t *testing.T) {
 
 // TestReadsEveryVariable but those about a RabbitMQ, for which others are refused: they are read in primary_test.go.
 func TestReadsEveryVariable(t *testing.T) {
-	setenv(t, "CURFEW_AMQP_ADDR=:0", "CURFEW_HTTP_ADDR=:1", "CURFEW_AMQPS_ADDR=:1", "CURFEW_HTTPS_ADDR=:2", "CURFEW_GUEST_LOOPBACK_ONLY=false", "CURFEW_AUDIT=false",
+	setenv(t, "CURFEW_AMQP_ADDR=:0", "CURFEW_HTTP_ADDR=:1", "CURFEW_AMQPS_ADDR=:1", "CURFEW_HTTPS_ADDR=:2", "CURFEW_HTTP_ON_AMQP=true", "CURFEW_GUEST_LOOPBACK_ONLY=false", "CURFEW_AUDIT=false",
 		"CURFEW_TLS_CERT=c", "CURFEW_TLS_KEY=k", "CURFEW_TLS_CLIENT_CA=ca", "CURFEW_TLS_CLIENT_AUTH=require", "CURFEW_TLS_LOGIN_FROM=common_name",
 		"CURFEW_OPS_ADDR=[::1]:99", "CURFEW_DATA_DIR=", "CURFEW_STORE_SYNC=never",
 		"CURFEW_REDIS_URL=redis://h", "CURFEW_MONITOR=false", "CURFEW_IDLE_MINIMUM=1s", "CURFEW_SCHEDULE_WINDOW=0s",
@@ -41,7 +41,7 @@ func TestReadsEveryVariable(t *testing.T) {
 	c, err := Load()
 	require.NoError(t, err)
 	assert.Equal(t, Settings{
-		AMQPAddr: ":0", HTTPAddr: ":1", AMQPSAddr: ":1", HTTPSAddr: ":2", TLSCert: "c", TLSKey: "k", TLSClientCA: "ca", TLSClientAuth: "require", TLSLoginFrom: "common_name",
+		AMQPAddr: ":0", HTTPAddr: ":1", AMQPSAddr: ":1", HTTPSAddr: ":2", HTTPOnAMQP: true, TLSCert: "c", TLSKey: "k", TLSClientCA: "ca", TLSClientAuth: "require", TLSLoginFrom: "common_name",
 		OpsAddr: "[::1]:99", StoreSync: "never", RedisURL: "redis://h",
 		IdleMinimum: time.Second, Clock: "manual", Audit: "false", TTL: "off", TTLPrecedence: "message", Unroutable: "drop", Alerts: "a.yaml", AlertUrls: "webhook+https://h/x,ntfy://h/t",
 		User: "u", Password: "p", Instance: "i-1", MaxMessageSize: 1 << 20, MaxConnections: 7, MemoryLimit: memoryLimit{size: 1 << 30}, DiskFreeLimit: 1 << 20,
