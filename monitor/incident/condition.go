@@ -122,6 +122,21 @@ var Conditions = []*Condition{
 		Do: "Make room on the disk. What was deleted would be back after a restart.", Command: "curfew status", Page: "/",
 	},
 	{
+		// Critical once messages were dropped: they are lost.
+		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Whom: "queues for work", Begins: 3 * time.Second, Returns: clientsReturn, Ends: 15 * time.Second, see: seeUnconsumed,
+		Do:      "Add consumers or make them faster, or give messages more time. What was dead-lettered can be replayed; what was dropped is lost: give the queue a dead-letter exchange.",
+		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
+	},
+	{
+		// Likewise.
+		Name: "held_past_deadline", Level: Warning, What: "a consumer holds messages past their deadlines", Whom: "one client", Begins: 2 * time.Second, Returns: clientsReturn, Ends: 5 * time.Second, PerCause: true, see: seeHeld,
+		Do: "See what the consumer is doing, or close its connection: what it gives back then expires.", Command: "curfew consumers --vhost {vhost}", Page: "/consumers",
+	},
+	{
+		Name: "dead_letters_dropped", Level: Critical, What: "dead letters were dropped", Whom: "queues whose dead letters lead nowhere", see: rose("dead_letters_dropped", "dead letters reached no queue and are lost"),
+		Do: "Declare the missing dead-letter exchange, or let them be parked (CURFEW_UNROUTABLE=park).", Command: "curfew dlq list", Page: "/dead-letters",
+	},
+	{
 		Name: "dead_letter_unroutable", Level: Critical, What: "dead letters are parked", Whom: "queues whose dead letters lead nowhere", Ends: 2 * time.Second, PerCause: true, see: seeParked,
 		Do:      "Declare the dead-letter exchange or bind a queue to it, then replay what is parked, or purge it.",
 		Command: "curfew dlq groups {queue} --vhost {vhost}", Page: "/dead-letter?vhost={vhost}&name={queue}",
@@ -137,26 +152,13 @@ var Conditions = []*Condition{
 		Do: "Give this machine or container more processor time.", Command: "curfew audit search --min-lateness 1s", Page: "/audit",
 	},
 	{
-		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Whom: "queues for work", Begins: 3 * time.Second, Returns: clientsReturn, Ends: 15 * time.Second, see: seeUnconsumed,
-		Do:      "Add consumers or make them faster, or give messages more time. What was dead-lettered can be replayed; what was dropped is lost.",
-		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
-	},
-	{
 		Name: "objective_missed", Level: Warning, What: "messages wait too long", Whom: "queues with an objective", Begins: 3 * time.Second, Ends: 15 * time.Second, see: seeObjectives,
 		Do:      "Add consumers or make them faster, or change the objective (x-curfew-objective, or the policy key curfew-objective).",
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
 	{
-		Name: "held_past_deadline", Level: Warning, What: "a consumer holds messages past their deadlines", Whom: "one client", Begins: 2 * time.Second, Returns: clientsReturn, Ends: 5 * time.Second, PerCause: true, see: seeHeld,
-		Do: "See what the consumer is doing, or close its connection: what it gives back then expires.", Command: "curfew consumers --vhost {vhost}", Page: "/consumers",
-	},
-	{
 		Name: "dead_letters_wait", Level: Warning, What: "dead letters wait to be moved", Whom: "queues with a dead-letter exchange", Begins: 30 * time.Second, see: seeLetters,
 		Do: "See whether the disk is slow, or a target queue is full.", Command: "curfew status", Page: "/dead-letters",
-	},
-	{
-		Name: "dead_letters_dropped", Level: Warning, What: "dead letters were dropped", Whom: "queues whose dead letters lead nowhere", see: rose("dead_letters_dropped", "dead letters reached no queue and are lost"),
-		Do: "Declare the missing dead-letter exchange, or let them be parked (CURFEW_UNROUTABLE=park).", Command: "curfew dlq list", Page: "/dead-letters",
 	},
 	{
 		Name: "schedule_degraded", Level: Warning, What: "deadlines are met, with less protection than configured", Whom: "all queues", Begins: 4 * time.Second, Ends: 2 * time.Second, see: seeSchedule,

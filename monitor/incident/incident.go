@@ -89,7 +89,7 @@ type incident struct {
 
 // add puts a finding into the incident.
 func (i *incident) add(f Finding, now time.Time) {
-	f.at = now
+	f.at, f.Level = now, cmp.Or(f.Level, i.of.Level)
 	i.members[f.QueueName] = f
 }
 
@@ -145,14 +145,10 @@ func (i *incident) showAll() {
 func (i *incident) show(list []Finding) {
 	slices.SortFunc(list, worstFirst)
 	s := &i.shown
-	s.Level, s.Count, s.Queues, s.Worst = "", 0, 0, nil
+	s.Level, s.Count, s.Queues, s.Worst = list[0].Level, 0, 0, nil
 	var toll int64
 	i.late = 0
 	for _, f := range list {
-		level := cmp.Or(f.Level, i.of.Level)
-		if s.Level == "" || level.rank() < s.Level.rank() {
-			s.Level = level
-		}
 		s.Count, toll, i.late = s.Count+f.Count, toll+f.Toll, max(i.late, f.Late)
 		if f.Name != "" {
 			s.Queues++
@@ -239,7 +235,7 @@ func format(labels map[string]string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// notice is what sinks are sent: that an incident begins, has grown or changed its level, or is over.
+// notice is what sinks are sent: that an incident begins, has grown or got worse, or is over.
 type notice struct {
 	Incident
 	source  source
@@ -249,7 +245,7 @@ type notice struct {
 	firstAt int64
 	late    time.Duration
 	at      time.Time
-	what    string // begun, grown, changed, over
+	what    string // begun, grown, worse, over
 }
 
 func (t *tracker) notice(i *incident, what string, at time.Time) *notice {

@@ -179,7 +179,7 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		require.Len(t, list, 1)
 		require.Equal(t, []any{31, "q30", maxWorst, int64(496)}, []any{list[0].Queues, list[0].Worst[0].Queue, len(list[0].Worst), list[0].Count})
 		require.Len(t, s.Queues(), 31)
-		require.Equal(t, Warning, s.Queues()[QueueName{"/", "q3"}])
+		require.Equal(t, Critical, s.Queues()[QueueName{"/", "q3"}], "what was dropped is lost")
 		require.Contains(t, list[0].Summary, "q30 (vhost /): 31 messages expired (dropped); and 30 queues more, 496 in all")
 		s.Record(missed("other", 1))
 		time.Sleep(8 * time.Second)
@@ -210,6 +210,33 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		time.Sleep(9 * time.Second)
 		require.Len(t, s.told(), before+2, "one for each client")
 		require.Equal(t, 3, s.List()[0].Queues)
+	})
+}
+
+// TestLossStandsFirst: messages that were dropped are critical, and stand above more that are parked. What will expire becomes critical, which is
+// told, and that it no longer is is not.
+func TestLossStandsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		s.set(func(now *State) {
+			now.Parked = []Depth{{QueueName{"shop", "curfew.undeliverable"}, 13967}}
+			now.AtRisk = []Risk{{QueueName: QueueName{"/", "a"}, Count: 40, Reason: "nobody consumes"}}
+		})
+		saved := missed("b", 300)
+		saved.Action = "dead_lettered"
+		s.Record(saved)
+		time.Sleep(9 * time.Second)
+		require.Equal(t, []Level{Critical, Warning}, []Level{s.List()[0].Level, s.List()[1].Level})
+		before := len(s.told())
+		s.Record(missed("a", 14))
+		time.Sleep(5 * time.Second)
+		first := s.List()[0]
+		require.Equal(t, []any{"deadline_missed", Critical, "a"}, []any{first.Condition, first.Level, first.Worst[0].Queue})
+		require.Equal(t, Warning, s.Queues()[QueueName{"/", "b"}])
+		require.Len(t, s.told(), before+1)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, []Level{Critical, Warning}, []Level{s.List()[0].Level, s.List()[1].Level})
+		require.Len(t, s.told(), before+1)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/printable"
 )
 
@@ -143,6 +144,7 @@ func seeUnconsumed(s *State) (list []Finding) {
 		if t.Kind == Expired && s.Purposes[q].Loses() && !stuck[q] {
 			f := at(q)
 			f.Count, f.Toll, f.Action, f.FirstAt, f.Late = t.Count, t.Count, t.Action, t.FirstDeadlineAt, time.Duration(t.WorstMillis)*time.Millisecond
+			f.Level = t.level()
 			f.Text = printable.Plural(t.Count, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()")
 		}
 	}
@@ -198,11 +200,19 @@ func seeHeld(s *State) (list []Finding) {
 	return list
 }
 
+// level is that of messages that expired: those that were dropped are lost.
+func (t *Tally) level() Level {
+	if t.Action == deadline.Dropped.String() {
+		return Critical
+	}
+	return Warning
+}
+
 // addBehind adds what expires or will in the queue of a stuck consumer.
 func (f *Finding) addBehind(s *State) {
 	for _, t := range s.Tallies {
 		if t.Kind == Expired && t.VHost == f.VHost && t.Queue == f.Name {
-			f.Count, f.Toll = f.Count+t.Count, f.Toll+t.Count
+			f.Count, f.Toll, f.Level = f.Count+t.Count, f.Toll+t.Count, t.level()
 			f.Text += "; " + printable.Plural(t.Count, "message") + " expired behind it"
 		}
 	}
@@ -290,7 +300,7 @@ func seeSinks(s *State) (list []Finding) {
 	return list
 }
 
-// worstFirst compares findings of a condition: first how many messages are lost or will be, then how many it is about.
+// worstFirst compares findings of a condition: first their levels, then how many messages are lost or will be, then how many it is about.
 func worstFirst(a, b Finding) int {
-	return cmp.Or(cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Name, b.Name))
 }

@@ -163,22 +163,25 @@ func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
 	if s.Count < i.rule.Count || i.late < i.rule.lateness || i.restored {
 		return nil
 	}
-	what := ""
+	var what, entry string
 	switch {
 	case i.toldAt == "" && s.Level != Info:
 		what = "begun"
 	case i.toldAt == "":
-	case s.Level != i.toldAt && s.Level != Info:
-		what = "changed"
-		i.note(now, "now "+string(s.Level))
+	case s.Level.rank() < i.toldAt.rank():
+		what, entry = "worse", "now "+string(s.Level)
 	case s.Count >= growth*max(i.told, 1):
-		what = "grown"
-		i.note(now, "grew: "+s.Summary)
+		what, entry = "grown", "grew: "+s.Summary
 	}
 	if what == "" || quiet {
 		return nil
 	}
-	i.told, i.toldAt, t.changed = s.Count, s.Level, true
+	if i.told, t.changed = s.Count, true; what != "grown" {
+		i.toldAt = s.Level
+	}
+	if entry != "" {
+		i.note(now, entry)
+	}
 	return []*notice{t.notice(i, what, now)}
 }
 
@@ -232,8 +235,9 @@ func (t *tracker) openLocked() []Incident {
 		}
 		return 2 * i.Level.rank()
 	}
+	order := func(i *Incident) int { return slices.Index(Conditions, conditionOf(i.Condition)) }
 	slices.SortStableFunc(list, func(a, b Incident) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)),
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(order(&a), order(&b)), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)),
 			cmp.Compare(b.Count, a.Count), a.Since.Compare(b.Since), strings.Compare(a.Summary, b.Summary))
 	})
 	return list
@@ -244,9 +248,8 @@ func (t *tracker) queuesLocked() map[QueueName]Level {
 	list := map[QueueName]Level{}
 	for _, i := range t.all {
 		for q, f := range i.members {
-			level := cmp.Or(f.Level, i.of.Level)
-			if before, is := list[q]; i.open && q.Name != "" && (!is || level.rank() < before.rank()) {
-				list[q] = level
+			if before, is := list[q]; i.open && q.Name != "" && (!is || f.Level.rank() < before.rank()) {
+				list[q] = f.Level
 			}
 		}
 	}
