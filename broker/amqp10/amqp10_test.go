@@ -232,7 +232,8 @@ func TestSplit(t *testing.T) {
 	} {
 		m, err := amqp10.Split(whole(c.body...))
 		require.NoError(t, err, name)
-		body := bytes.Join(c.body, nil)
+		body := append(bytes.Join(c.body, nil), m.Footer...)
+		assert.Equal(t, amqp10.AppendSection(nil, amqp10.SectionFooter, amqp10.Map{}), m.Footer, name)
 		assert.Equal(t, string(body), string(m.Body), name)
 		assert.Equal(t, c.data, m.Data, name)
 		assert.True(t, bytes.HasPrefix(m.Bare, []byte{0, 0x53, 0x73}) && bytes.HasSuffix(m.Bare, body), name)
@@ -258,7 +259,8 @@ func TestWrongSections(t *testing.T) {
 	for name, wire := range map[string][]byte{
 		"two values":          bytes.Join([][]byte{value, value}, nil),
 		"two kinds of body":   bytes.Join([][]byte{data, value}, nil),
-		"a body after it all": bytes.Join([][]byte{footer, data}, nil),
+		"two footers":         bytes.Join([][]byte{footer, data, footer}, nil),
+		"a body after it all": bytes.Join([][]byte{data, footer, data}, nil),
 		"data that is a text": amqp10.AppendSection(nil, amqp10.SectionData, "text"),
 		"no section":          amqp10.AppendSection(nil, 0x10, "text"),
 		"cut off":             data[:len(data)-1],

@@ -18,14 +18,16 @@ const (
 type Message struct {
 	Header, DeliveryAnnotations, MessageAnnotations []byte
 	Properties, ApplicationProperties               []byte
-	Bare                                            []byte // properties, application properties and body
-	Body                                            []byte // the sections of the body
+	Bare                                            []byte // properties, application properties, body and footer
+	Body                                            []byte // the sections of the body and the footer
 	Data                                            []byte // the content of a body of one data section; nil: it is another
+	Footer                                          []byte // the section, if it is the last
 }
 
-// Split splits a message into its sections. They must be in the order of the specification.
+// Split splits a message into its sections. They must be in the order of the specification, but for a
+// footer in front of the body, where rhea writes it.
 func Split(b []byte) (m Message, err error) {
-	all, last, bodies := b, uint64(0), 0
+	all, last, bodies, footed, ended := b, uint64(0), 0, false, false
 	bare, body, footer := -1, -1, len(b)
 	for len(b) > 0 {
 		at := len(all) - len(b)
@@ -34,12 +36,16 @@ func Split(b []byte) (m Message, err error) {
 			return m, err
 		}
 		repeats := code == last && (code == SectionData || code == SectionSequence)
-		if code < SectionHeader || code > SectionFooter || code <= last && !repeats || last >= SectionData && code != SectionFooter && !repeats {
+		if code < SectionHeader || code > SectionFooter || code <= last && !repeats || last >= SectionData && code != SectionFooter && !repeats ||
+			ended || footed && (code < SectionData || code == SectionFooter) {
 			return m, ErrMalformed
 		}
-		last, b = code, rest
-		if code >= SectionProperties && code < SectionFooter && bare < 0 {
+		b = rest
+		if code >= SectionProperties && bare < 0 {
 			bare = at
+		}
+		if code >= SectionData && body < 0 {
+			body = at
 		}
 		switch code {
 		case SectionHeader:
@@ -53,11 +59,12 @@ func Split(b []byte) (m Message, err error) {
 		case SectionApplicationProperties:
 			m.ApplicationProperties = value
 		case SectionFooter:
-			footer = at
-		default:
-			if bodies++; body < 0 {
-				body = at
+			if footed, ended = true, bodies > 0; len(b) == 0 {
+				footer = at
 			}
+			continue
+		default:
+			bodies++
 			if m.Data = nil; code != SectionData {
 				break
 			}
@@ -69,12 +76,16 @@ func Split(b []byte) (m Message, err error) {
 				m.Data = data
 			}
 		}
+		last = code
 	}
 	if bare >= 0 {
-		m.Bare = all[bare:footer:footer]
+		m.Bare = all[bare:]
 	}
 	if body >= 0 {
-		m.Body = all[body:footer:footer]
+		m.Body = all[body:]
+	}
+	if footer < len(all) {
+		m.Footer = all[footer:]
 	}
 	return m, nil
 }

@@ -75,15 +75,22 @@ func (r *raw10) header(want string) {
 // next10 reads the next frame, which must be of that kind.
 func next10[T amqp10.Performative](r *raw10) T {
 	r.x.t.Helper()
+	p, _ := payload10[T](r)
+	return p
+}
+
+// payload10 is next10 with what is behind the performative.
+func payload10[T amqp10.Performative](r *raw10) (T, []byte) {
+	r.x.t.Helper()
 	for {
 		f, n, err := amqp10.ParseFrame(r.in, 1<<20)
 		require.NoError(r.x.t, err)
 		if n > 0 {
 			r.in = r.in[n:]
-			p, _, err := amqp10.ParsePerformative(f.Body)
+			p, payload, err := amqp10.ParsePerformative(f.Body)
 			require.NoError(r.x.t, err)
 			require.IsType(r.x.t, *new(T), p)
-			return p.(T)
+			return p.(T), payload
 		}
 		b := make([]byte, 4096)
 		n, err = r.nc.Read(b)

@@ -76,7 +76,7 @@ async function openSender(connection, target) {
 
 // send returns the outcome.
 async function send(sender, id, ttl) {
-  sender.send({ durable: true, ttl, message_id: id, body: rhea.message.data_section(Buffer.from(id)) });
+  sender.send({ durable: true, ttl, message_id: id, footer: { id }, body: rhea.message.data_section(Buffer.from(id)) });
   const [outcome] = await when(sender, 'accepted', 'released', 'rejected');
   return outcome;
 }
@@ -93,6 +93,13 @@ async function publish(connection, queue) {
 }
 
 const idOf = (message) => message.body.content.toString();
+
+// sentID is the id of a message that has come with the footer that send gave it.
+function sentID(message) {
+  const id = idOf(message);
+  if (!message.footer || message.footer.id !== id) throw new Error('a footer is lost: ' + id);
+  return id;
+}
 
 async function collect(connection, queue, count) {
   const receiver = connection.open_receiver({ source: queueAddress(queue), autoaccept: false, credit_window: 500 });
@@ -144,14 +151,14 @@ async function outcomes(connection, queue, dlq) {
     (delivery) => delivery.modified({ undeliverable_here: true }),
   ]) {
     const { message, delivery } = await receive(receiver);
-    say('got', idOf(message), message.delivery_count || 0);
+    say('got', sentID(message), message.delivery_count || 0);
     settle(delivery);
   }
   say('d', await send(sender, 'd', 1000));
   const dead = openReceiver(connection, dlq);
   for (let i = 0; i < 3; i += 1) {
     const { message, delivery } = await receive(dead);
-    say('dead', idOf(message), message.message_annotations['x-first-death-reason']);
+    say('dead', sentID(message), message.message_annotations['x-first-death-reason']);
     delivery.accept();
   }
   say('unroutable', await send(await openSender(connection, '/exchanges/amq.direct/none'), 'e'));

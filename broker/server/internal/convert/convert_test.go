@@ -3,6 +3,7 @@ package convert_test
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/Azure/go-amqp"
@@ -47,6 +48,29 @@ func TestBareMessage(t *testing.T) {
 		assert.Equal(t, was.Bare, is.Bare, name)
 		var read amqp.Message
 		assert.NoError(t, read.UnmarshalBinary(back), name)
+	}
+}
+
+// TestAppendCopiesNoBody: the body of a message whose head is kept goes into the frame, and nowhere else.
+func TestAppendCopiesNoBody(t *testing.T) {
+	subject := "kept"
+	m := &amqp.Message{Properties: &amqp.MessageProperties{MessageID: "a", Subject: &subject}, Data: [][]byte{make([]byte, 1<<20)}}
+	sent, err := m.MarshalBinary()
+	require.NoError(t, err)
+	properties, body, _, err := convert.Publish(nil, sent, false, false)
+	require.NoError(t, err)
+	frames := [2][]byte{make([]byte, 0, 2<<20), make([]byte, 0, 2<<20)}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	generic := convert.Append(frames[0], &convert.Delivery{Properties: properties, Body: body})
+	bus := convert.ServiceBus{Properties: properties, Body: body}
+	whole := bus.Append(frames[1])
+	runtime.ReadMemStats(&after)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<19))
+	for _, b := range [][]byte{generic, whole} {
+		back, err := amqp10.Split(b)
+		require.NoError(t, err)
+		assert.Len(t, back.Data, 1<<20)
 	}
 }
 

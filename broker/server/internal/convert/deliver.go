@@ -35,31 +35,35 @@ func Append(b []byte, d *Delivery) []byte {
 		}
 	}
 	b = h.Append(b)
-	whole := keptBare(&p, d.Body)
-	b = appendAnnotations(b, d, &p, whole != nil)
-	if whole != nil {
-		return append(b, whole...)
+	_, head := p.Headers[headHeader]
+	whole, kept := appendBare(appendAnnotations(b, d, &p, head), &p, d.Body, false)
+	if head && !kept {
+		whole, _ = appendBare(appendAnnotations(b, d, &p, false), &p, d.Body, false)
 	}
-	return append(appendHead(b, &p, d.Body, false), d.Body...)
+	return whole
 }
 
-// keptBare is the bare message as it was sent; nil: it was not kept, since the properties say all.
-func keptBare(p *amqp.Properties, body []byte) []byte {
-	head, kept := p.Headers[headHeader].([]byte)
-	if !kept {
+// appendBare appends the bare message and its footer: as they were sent, if they were kept, else from the properties, which say all. What was
+// kept is examined, since a client of 0-9-1 can write any header.
+func appendBare(b []byte, p *amqp.Properties, body []byte, bus bool) (_ []byte, kept bool) {
+	start, footer := len(b), keptFooter(p)
+	if head, is := p.Headers[headHeader].([]byte); is {
+		b = append(append(append(b, head...), body...), footer...)
+		m, err := amqp10.Split(b[start:])
+		if err == nil && len(m.Bare) == len(b)-start && (len(m.Data) == len(body) && len(m.Footer) == len(footer) && m.Data != nil || m.Data == nil && len(m.Body) == len(body)) {
+			return b, true
+		}
+	}
+	return append(append(appendHead(b[:start], p, body, bus), body...), footer...), false
+}
+
+// keptFooter is the footer of a body that is one data section; any other body ends with its own.
+func keptFooter(p *amqp.Properties) []byte {
+	footer, _ := p.Headers[footerHeader].([]byte)
+	if m, err := amqp10.Split(footer); err != nil || len(m.Footer) != len(footer) || p.Type == encodedType {
 		return nil
 	}
-	if whole := append(slices.Clone(head), body...); validBare(whole, len(body)) {
-		return whole
-	}
-	return nil
-}
-
-// validBare reports whether a kept head and a body are a bare message: a client of 0-9-1 can write
-// any header.
-func validBare(bare []byte, body int) bool {
-	m, err := amqp10.Split(bare)
-	return err == nil && len(m.Bare) == len(bare) && (m.Data != nil && len(m.Data) == body || m.Data == nil && len(m.Body) == body)
+	return footer
 }
 
 // plain reports whether there is nothing in front of a body but what a header of AMQP 1.0 has. Most messages that come very fast are.
@@ -106,7 +110,7 @@ func appendHead(b []byte, p *amqp.Properties, body []byte, bus bool) []byte {
 		b = amqp10.AppendSection(b, amqp10.SectionApplicationProperties, m)
 	}
 	if p.Type == encodedType {
-		if _, err := amqp10.Split(body); err == nil {
+		if m, err := amqp10.Split(body); err == nil && len(m.Body) == len(body) {
 			return b
 		}
 	}
@@ -134,7 +138,7 @@ func appendAnnotations(b []byte, d *Delivery, p *amqp.Properties, kept bool) []b
 	}
 	for _, key := range keysOf(p.Headers) {
 		switch {
-		case !strings.HasPrefix(key, "x-") || key == headHeader || kept && (key == messageIDHeader || key == correlationIDHeader):
+		case !strings.HasPrefix(key, "x-") || strings.HasPrefix(key, keptPrefix) || kept && (key == messageIDHeader || key == correlationIDHeader):
 		case key == ccAnnotation && cc != nil || key == typeAnnotation && typed: // it has them
 		default:
 			add(key, p.Headers[key])

@@ -12,7 +12,10 @@ import (
 )
 
 const (
-	headHeader = "x-amqp-1.0-head"
+	// What is kept for consumers of AMQP 1.0 only. The name of the second, and what the prefix reserves, are RabbitMQ's.
+	keptPrefix   = "x-amqp-1.0-"
+	headHeader   = keptPrefix + "head"
+	footerHeader = keptPrefix + "footer"
 	// The headers of ids that are no short texts, and the annotations for what AMQP 1.0 has no property for, as in RabbitMQ 4.
 	messageIDHeader, correlationIDHeader = "x-message-id", "x-correlation-id"
 	typeAnnotation, ccAnnotation         = "x-basic-type", "x-cc"
@@ -26,7 +29,7 @@ const (
 )
 
 var (
-	errHead  = errors.New("the properties and annotations of the message take more than 48 KiB")
+	errHead  = errors.New("the properties, annotations and footer of the message take more than 48 KiB")
 	errShort = errors.New("a text in the properties of the message is longer than 255 octets")
 )
 
@@ -39,7 +42,11 @@ func Publish(b, message []byte, bus, filtered bool) (properties, body []byte, to
 	if err != nil {
 		return nil, nil, "", err
 	}
-	if len(message)-len(m.Body) > maxHead {
+	body = m.Data
+	if m.Data == nil {
+		body, m.Footer = m.Body, nil // it stays there
+	}
+	if len(message)-len(body) > maxHead {
 		return nil, nil, "", errHead
 	}
 	var h amqp10.Header
@@ -70,12 +77,14 @@ func Publish(b, message []byte, bus, filtered bool) (properties, body []byte, to
 	if filtered {
 		addSystem(&out, &p)
 	}
-	body = m.Data
 	if m.Data == nil {
-		out.Type, body = encodedType, m.Body
+		out.Type = encodedType
 	}
-	if head := m.Bare[:len(m.Bare)-len(body)]; string(head) != string(appendHead(b, &out, body, false)[len(b):]) {
+	if head := m.Bare[:len(m.Bare)-len(body)-len(m.Footer)]; string(head) != string(appendHead(b, &out, body, false)[len(b):]) {
 		setHeader(&out, headHeader, head)
+	}
+	if m.Footer != nil {
+		setHeader(&out, footerHeader, m.Footer)
 	}
 	if max(len(out.ContentType), len(out.ContentEncoding), len(out.Type)) > 255 {
 		return nil, nil, "", errShort
@@ -195,7 +204,7 @@ func fromMap(out *amqp.Properties, section []byte, annotations, bus bool) error 
 		if s, is := e.Key.(amqp10.Symbol); is && annotations {
 			key, ok = string(s), true
 		}
-		if !ok || len(key) > 255 || strings.HasPrefix(key, "x-") != annotations || key == headHeader {
+		if !ok || len(key) > 255 || strings.HasPrefix(key, "x-") != annotations || strings.HasPrefix(key, keptPrefix) {
 			continue
 		}
 		if key == "CC" || key == "BCC" || bus && annotations && !strings.HasPrefix(key, "x-opt-") {

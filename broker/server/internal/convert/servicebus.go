@@ -102,22 +102,25 @@ func (m *ServiceBus) Append(b []byte) []byte {
 	if p.MessageID == "" {
 		p.MessageID = strconv.FormatInt(m.Number, 16) // JavaScript's client cannot settle a message without one
 	}
-	if whole := keptBare(&p, m.Body); whole != nil {
-		return appendWith(b, whole, &p)
+	whole, kept := appendBare(b, &p, m.Body, true)
+	if kept {
+		return complete(whole, len(b), &p)
 	}
-	return append(appendHead(b, &p, m.Body, true), m.Body...)
+	return whole
 }
 
-// appendWith appends a bare message with a message-id, and with the headers that the broker has added
-// since it was sent, such as the reason of a dead letter.
-func appendWith(b, bare []byte, p *amqp.Properties) []byte {
-	m, _ := amqp10.Split(bare) // it is valid
+// complete gives a bare message, which begins at start, a message-id, and the headers that the broker has added
+// since it was sent, such as the reason of a dead letter. One that needs neither stays as it was sent.
+func complete(b []byte, start int, p *amqp.Properties) []byte {
+	m, _ := amqp10.Split(b[start:]) // it is valid
 	var out amqp10.Properties
+	var head []byte
+	changed := false
 	if err := out.Read(m.Properties); err == nil && out.MessageID == nil {
-		out.MessageID = p.MessageID
-		b = amqp10.AppendPerformative(b, &out)
+		out.MessageID, changed = p.MessageID, true
+		head = amqp10.AppendPerformative(head, &out)
 	} else {
-		b = append(append(b, 0, 0x53, amqp10.SectionProperties), m.Properties...)
+		head = append(amqp10.BeginSection(head, amqp10.SectionProperties), m.Properties...)
 	}
 	fields := fieldsOf(&m)
 	sent := len(fields)
@@ -125,15 +128,18 @@ func appendWith(b, bare []byte, p *amqp.Properties) []byte {
 		at := slices.IndexFunc(fields[:sent], func(f amqp10.Entry) bool { return f.Key == e.Key })
 		switch {
 		case at < 0:
-			fields = append(fields, e)
+			fields, changed = append(fields, e), true
 		case strings.HasPrefix(e.Key.(string), "DeadLetter"):
-			fields[at] = e
+			fields[at], changed = e, true
 		}
 	}
-	if len(fields) > 0 {
-		b = amqp10.AppendSection(b, amqp10.SectionApplicationProperties, fields)
+	if !changed {
+		return b
 	}
-	return append(b, m.Body...)
+	if len(fields) > 0 {
+		head = amqp10.AppendSection(head, amqp10.SectionApplicationProperties, fields)
+	}
+	return slices.Replace(b, start, len(b)-len(m.Body), head...)
 }
 
 // fieldsOf are the application properties of a message.
@@ -155,12 +161,10 @@ func Modify(properties, body []byte, changes amqp10.Map) []byte {
 	if err != nil || len(changes) == 0 || len(amqp10.Append(nil, changes)) > maxChanges {
 		return nil
 	}
-	bare := keptBare(&p, body)
-	if bare == nil {
-		bare = append(appendHead(nil, &p, body, false), body...)
-	}
+	bare, _ := appendBare(nil, &p, body, false)
 	m, err := amqp10.Split(bare)
-	if err != nil || len(m.Bare) != len(bare) || len(m.Body) < len(body) { // a client of 0-9-1 can say of any body that it is one of 1.0
+	before := len(m.Body) - len(body) - len(keptFooter(&p))   // of the body, with a head that is kept
+	if err != nil || len(m.Bare) != len(bare) || before < 0 { // a client of 0-9-1 can say of any body that it is one of 1.0
 		return nil
 	}
 	fields := fieldsOf(&m)
@@ -182,12 +186,12 @@ func Modify(properties, body []byte, changes amqp10.Map) []byte {
 	}
 	var head []byte
 	if m.Properties != nil {
-		head = append(append(head, 0, 0x53, amqp10.SectionProperties), m.Properties...)
+		head = append(amqp10.BeginSection(head, amqp10.SectionProperties), m.Properties...)
 	}
 	if len(fields) > 0 {
 		head = amqp10.AppendSection(head, amqp10.SectionApplicationProperties, fields)
 	}
-	head = append(head, m.Body[:len(m.Body)-len(body)]...)
+	head = append(head, m.Body[:before]...)
 	if string(head) != string(appendHead(nil, &p, body, false)) {
 		setHeader(&p, headHeader, head)
 	}
@@ -228,7 +232,7 @@ var errBatch = errors.New("the batch has more than 65,536 messages")
 // Batch returns the messages of a batch (message format 0x80013700): each is a data section.
 func Batch(message []byte) (all [][]byte, err error) {
 	m, err := amqp10.Split(message)
-	for b := m.Body; err == nil && len(b) > 0; {
+	for b := m.Body[:len(m.Body)-len(m.Footer)]; err == nil && len(b) > 0; {
 		var v any
 		if v, b, err = amqp10.Parse(b); err == nil {
 			d, _ := v.(amqp10.Described)

@@ -1,0 +1,116 @@
+package server_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp10"
+	"curfew/broker/server"
+	"curfew/broker/store"
+)
+
+// bareValues are a value of each type of AMQP 1.0.
+var bareValues = amqp10.List{
+	nil, true, false, uint8(1), int8(-1), uint16(2), int16(-2), uint32(0), uint32(3), uint32(300), int32(-3), uint64(0), uint64(4), uint64(1 << 63), int64(-4),
+	float32(1.5), 2.5, amqp10.Char('é'), amqp10.Timestamp(-1), amqp10.Timestamp(1_767_323_045_678), amqp10.UUID{0: 1, 15: 0xff}, []byte{0, 0xff}, "text", strings.Repeat("x", 300), amqp10.Symbol("s"),
+	amqp10.Decimal{Code: 0x74, Data: [16]byte{1}}, amqp10.Decimal{Code: 0x84, Data: [16]byte{2}}, amqp10.Decimal{Code: 0x94, Data: [16]byte{3}},
+	amqp10.Described{Descriptor: amqp10.Symbol("d"), Value: "v"},
+}
+
+// bareMessages are bare messages and footers of every kind.
+func bareMessages() [][]byte {
+	section := func(code byte, v any) []byte { return amqp10.AppendSection(nil, code, v) }
+	data, footer := section(amqp10.SectionData, []byte("body")), section(amqp10.SectionFooter, amqp10.Map{{Key: amqp10.Symbol("x-sum"), Value: []byte{1, 2}}})
+	bodies := [][]byte{
+		data, section(amqp10.SectionData, []byte{}), section(amqp10.SectionData, []byte(strings.Repeat("x", 5000))), append(data[:len(data):len(data)], data...), nil,
+		append([]byte{0, 0x80, 0, 0, 0, 0, 0, 0, 0, amqp10.SectionData, 0xb0, 0, 0, 0, 1}, 'x'), // the longest way to say it
+		section(amqp10.SectionSequence, amqp10.List{}), append(section(amqp10.SectionSequence, bareValues), section(amqp10.SectionSequence, amqp10.List{"a"})...),
+		section(amqp10.SectionValue, bareValues), section(amqp10.SectionValue, amqp10.Map{{Key: uint8(1), Value: bareValues}}), section(amqp10.SectionValue, amqp10.Array{int64(1), int64(300)}),
+	}
+	for _, v := range bareValues {
+		bodies = append(bodies, section(amqp10.SectionValue, v))
+	}
+	var values amqp10.Map
+	for i, v := range bareValues {
+		values = append(values, amqp10.Entry{Key: fmt.Sprint("k", i), Value: v})
+	}
+	heads := [][]byte{
+		nil, section(amqp10.SectionProperties, amqp10.List{}), section(amqp10.SectionApplicationProperties, values),
+		amqp10.AppendPerformative(nil, &amqp10.Properties{MessageID: "a", CorrelationID: "b", ContentType: "text/plain"}),
+		append(section(amqp10.SectionProperties, amqp10.List{
+			amqp10.UUID{1}, []byte("guest"), "to", "subject", "reply", []byte{0xff}, amqp10.Symbol("text/plain"), amqp10.Symbol("gzip"), nil, amqp10.Timestamp(1_767_323_045_678), "group", uint32(7), "reply-group",
+		}), section(amqp10.SectionApplicationProperties, values)...),
+	}
+	var all [][]byte
+	for i, body := range bodies {
+		for j := range heads {
+			if j > 0 && i > 10 {
+				break // one head for each of the many values
+			}
+			head := heads[(i+j)%len(heads)]
+			all = append(all, fmt.Appendf(nil, "%s%s", head, body), fmt.Appendf(nil, "%s%s%s", head, body, footer))
+		}
+		all = append(all, fmt.Appendf(nil, "%s%s%s", heads[3], footer, body)) // as rhea writes it
+	}
+	return all
+}
+
+// TestBareMessagesComeBack: the checksum of the bare message and the footer is that of what was sent, through memory, through the journal and a
+// restart, and after the message was dead-lettered.
+func TestBareMessagesComeBack(t *testing.T) {
+	sent := bareMessages()
+	sender, receiver := &amqp10.Attach{Name: "s", Target: &amqp10.Target{Address: "/queues/q"}}, &amqp10.Attach{Name: "r", Handle: 1, Role: amqp10.RoleReceiver}
+	publish := func(x *site) {
+		x.queue10("dead", nil)
+		x.queue10("q", amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+		r := x.raw10()
+		r.send(0, sender)
+		next10[*amqp10.Attach](r)
+		next10[*amqp10.Flow](r)
+		for i, bare := range sent {
+			b := amqp10.AppendPerformative(nil, &amqp10.Header{Durable: true, Priority: uint8(i % 10)})
+			b = amqp10.AppendSection(b, amqp10.SectionMessageAnnotations, amqp10.Map{{Key: amqp10.Symbol("x-opt-place"), Value: int64(i)}})
+			r.send(0, &amqp10.Transfer{DeliveryID: amqp10.Uint(uint32(i)), DeliveryTag: []byte{1}}, append(b, bare...)...)
+			d := next10[*amqp10.Disposition](r)
+			require.EqualValues(t, amqp10.StateAccepted, d.State.Kind, "%x: %+v", bare, d.State.Error)
+		}
+		r.nc.Close()
+		time.Sleep(time.Second)
+	}
+	receive := func(x *site, queue string, outcome uint64) {
+		r := x.raw10()
+		receiver.Source = &amqp10.Source{Address: "/queues/" + queue}
+		r.send(0, receiver)
+		next10[*amqp10.Attach](r)
+		for i, bare := range sent {
+			r.send(0, &amqp10.Flow{NextIncomingID: amqp10.Uint(uint32(i)), IncomingWindow: 100, Handle: amqp10.Uint(1), DeliveryCount: amqp10.Uint(uint32(i)), LinkCredit: amqp10.Uint(1)})
+			transfer, payload := payload10[*amqp10.Transfer](r)
+			m, err := amqp10.Split(payload)
+			require.NoError(t, err, "%x", payload)
+			require.Equal(t, sha256.Sum256(bare), sha256.Sum256(m.Bare), "%s: %x became %x", queue, bare, m.Bare)
+			v, _, err := amqp10.Parse(m.MessageAnnotations)
+			require.NoError(t, err)
+			assert.EqualValues(t, i, v.(amqp10.Map).Get("x-opt-place"))
+			r.send(0, &amqp10.Disposition{Role: amqp10.RoleReceiver, First: transfer.DeliveryID.Value, Settled: true, State: &amqp10.State{Kind: outcome}})
+		}
+		r.nc.Close()
+		time.Sleep(time.Second)
+	}
+	run(t, server.Options{}, func(x *site) {
+		publish(x)
+		receive(x, "q", amqp10.StateRejected)
+		receive(x, "dead", amqp10.StateAccepted)
+	})
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	runWith(t, o, server.Options{}, publish)
+	runWith(t, o, server.Options{}, func(x *site) { receive(x, "q", amqp10.StateRejected) })
+	runWith(t, o, server.Options{}, func(x *site) { receive(x, "dead", amqp10.StateAccepted) })
+}
