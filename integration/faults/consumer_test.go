@@ -17,10 +17,10 @@ const (
 
 // worker consumes from one queue as a busy and moody client would: it acks, rejects,
 // gives back and holds, asks now and then whether all that has arrived, and comes back
-// on another channel.
+// on another channel. Its broker knows it by either protocol.
 type worker struct {
 	log     *history.Log
-	conn    *amqp091.Connection
+	consume func(queue string) (channel, <-chan amqp091.Delivery, error)
 	name    string
 	queue   string
 	random  *rand.Rand
@@ -40,25 +40,38 @@ func (w *worker) run() {
 // session is a channel with a consumer.
 type session struct {
 	*worker
-	ch         *amqp091.Channel
+	ch         channel
 	by         string
 	deliveries <-chan amqp091.Delivery
 	held       []amqp091.Delivery
 }
 
+// channel is one of AMQP 0-9-1, or a link10.
+type channel interface {
+	Qos(prefetch, octets int, global bool) error
+	Close() error
+}
+
 func (w *worker) open() (*session, error) {
-	ch, err := w.conn.Channel()
-	if err != nil {
-		return nil, err
-	}
 	w.session++
-	s := &session{worker: w, ch: ch, by: fmt.Sprintf("%s/%d", w.name, w.session)}
-	if err := ch.Qos(prefetch, 0, false); err != nil {
-		return nil, err
-	}
+	s := &session{worker: w, by: fmt.Sprintf("%s/%d", w.name, w.session)}
 	w.log.Append(history.Event{Kind: history.Opened, At: now(), By: s.by, Queue: w.queue})
-	s.deliveries, err = ch.Consume(w.queue, "", false, false, false, false, nil)
+	var err error
+	s.ch, s.deliveries, err = w.consume(w.queue)
 	return s, err
+}
+
+// consume consumes from a queue on a channel of its own.
+func consume(conn *amqp091.Connection, queue string) (channel, <-chan amqp091.Delivery, error) {
+	ch, err := conn.Channel()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := ch.Qos(prefetch, 0, false); err != nil {
+		return nil, nil, err
+	}
+	deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
+	return ch, deliveries, err
 }
 
 // work takes some hundred deliveries and closes the channel; false when it was cut.

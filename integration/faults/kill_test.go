@@ -10,7 +10,7 @@ import (
 )
 
 // TestKilled kills the process at random moments, some of them while it starts and
-// recovers, with publishers, consumers, dead-lettering and eager expiry at work, and
+// recovers, with publishers and consumers of both protocols, dead-lettering and eager expiry at work, and
 // starts it again on what it left, with a schedule of its own or in Redis. Then all is
 // taken out, and every message any client ever saw is accounted for.
 func TestKilled(t *testing.T) {
@@ -32,6 +32,10 @@ func TestKilled(t *testing.T) {
 		t.Errorf("%d kills, not %d", report.Kills, kills)
 	}
 	busy(t, report)
+	accepted, delivered := tr.accepted10.Load(), tr.delivered10.Load()
+	if t.Logf("over AMQP 1.0: %d answered, %d delivered", accepted, delivered); min(accepted, delivered) < int64(report.Published/20) {
+		t.Error("the clients of AMQP 1.0 had too small a part in it")
+	}
 }
 
 // syncModes: where only the process dies, all of them keep what was confirmed.

@@ -1,23 +1,25 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
 
+	goamqp "github.com/Azure/go-amqp"
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
 const (
-	publishers   = 3
+	publishers   = 4
 	publishEvery = 5 * time.Millisecond
 	publishBurst = 6
 )
 
 // consumed are the queues with a worker each in a load. Nobody consumes from the
-// others, so there eager expiry alone is at work.
-var consumed = []string{work, work, brief, astray, dead}
+// others, so there eager expiry alone is at work. Every other worker and publisher speaks AMQP 1.0.
+var consumed = []string{work, work, brief, dead, dead, astray}
 
 // load is publishers and workers at work in one life.
 type load struct {
@@ -30,23 +32,40 @@ func (tr *trial) load() *load {
 	l := &load{tr: tr}
 	for i := range publishers {
 		random := rand.New(rand.NewPCG(tr.random.Uint64(), 1))
-		l.client(func(conn *amqp091.Connection) { l.publish(conn, fmt.Sprintf("p%d.%d", tr.life, i), random) })
+		name := fmt.Sprintf("p%d.%d", tr.life, i)
+		l.client(i, func(conn *amqp091.Connection) {
+			p, err := newPublisher(tr.log, conn, name)
+			l.publish(p, err, random)
+		}, func(conn *goamqp.Conn) {
+			p, err := newPublisher10(tr, conn, name)
+			l.publish(p, err, random)
+		})
 	}
 	for i, queue := range consumed {
 		w := &worker{log: tr.log, name: fmt.Sprintf("w%d.%d", tr.life, i), queue: queue, random: rand.New(rand.NewPCG(tr.random.Uint64(), 2))}
-		l.client(func(conn *amqp091.Connection) {
-			w.conn = conn
+		l.client(i, func(conn *amqp091.Connection) {
+			w.consume = func(queue string) (channel, <-chan amqp091.Delivery, error) { return consume(conn, queue) }
+			w.run()
+		}, func(conn *goamqp.Conn) {
+			w.consume = func(queue string) (channel, <-chan amqp091.Delivery, error) { return consume10(tr, conn, queue) }
 			w.run()
 		})
 	}
 	return l
 }
 
-// client runs fn with a connection of its own. Not to get one is the end of the
+// client runs fn, or fn10 if the number is odd, with a connection of its own. Not to get one is the end of the
 // process, which the trial judges.
-func (l *load) client(fn func(*amqp091.Connection)) {
+func (l *load) client(number int, fn func(*amqp091.Connection), fn10 func(*goamqp.Conn)) {
 	url := l.tr.process.url()
 	l.done.Go(func() {
+		if number%2 == 1 {
+			if conn, err := goamqp.Dial(context.Background(), url, nil); err == nil {
+				defer conn.Close()
+				fn10(conn)
+			}
+			return
+		}
 		conn, err := amqp091.Dial(url)
 		if err != nil {
 			return
@@ -59,8 +78,7 @@ func (l *load) client(fn func(*amqp091.Connection)) {
 // cut waits for the clients of a process that has ended.
 func (l *load) cut() { l.done.Wait() }
 
-func (l *load) publish(conn *amqp091.Connection, name string, random *rand.Rand) {
-	p, err := newPublisher(l.tr.log, conn, name)
+func (l *load) publish(p *publisher, err error, random *rand.Rand) {
 	if err != nil {
 		return
 	}

@@ -33,7 +33,7 @@ type message struct {
 type publisher struct {
 	log  *history.Log
 	name string
-	ch   *amqp091.Channel
+	put  func(exchange, key string, m *amqp091.Publishing) error
 
 	slots chan struct{} // one taken by each unanswered publish
 	cut   chan struct{} // closed when no more answers will come
@@ -50,7 +50,10 @@ func newPublisher(log *history.Log, conn *amqp091.Connection, name string) (*pub
 	if err := ch.Confirm(false); err != nil {
 		return nil, err
 	}
-	p := &publisher{log: log, name: name, ch: ch, slots: make(chan struct{}, unconfirmed), cut: make(chan struct{})}
+	p := &publisher{log: log, name: name, slots: make(chan struct{}, unconfirmed), cut: make(chan struct{})}
+	p.put = func(exchange, key string, m *amqp091.Publishing) error {
+		return ch.Publish(exchange, key, true, false, *m)
+	}
 	go p.listen(ch.NotifyPublish(make(chan amqp091.Confirmation, unconfirmed)))
 	return p, nil
 }
@@ -58,16 +61,21 @@ func newPublisher(log *history.Log, conn *amqp091.Connection, name string) (*pub
 func (p *publisher) listen(confirms <-chan amqp091.Confirmation) {
 	defer close(p.cut)
 	for c := range confirms {
-		kind := history.Confirmed
-		if !c.Ack {
-			kind = history.Refused
-		}
 		p.mu.Lock()
 		id := p.ids[c.DeliveryTag-1]
 		p.mu.Unlock()
-		p.log.Append(history.Event{Kind: kind, At: now(), ID: id})
-		<-p.slots
+		p.answered(id, c.Ack)
 	}
+}
+
+// answered writes down an answer, which makes room for another publish.
+func (p *publisher) answered(id string, accepted bool) {
+	kind := history.Confirmed
+	if !accepted {
+		kind = history.Refused
+	}
+	p.log.Append(history.Event{Kind: kind, At: now(), ID: id})
+	<-p.slots
 }
 
 // send publishes one message, waiting while too many are unanswered. Only the end of
@@ -97,7 +105,7 @@ func (p *publisher) send(m *message) error {
 		Kind: history.Publish, At: now(), By: p.name, ID: id, Queues: m.queues, TTLMillis: m.ttlMillis, Persistent: m.persistent,
 		Sum: sum(id, publishing.ContentType, publishing.Type, publishing.Headers, m.body),
 	})
-	return p.ch.Publish(m.exchange, m.key, true, false, publishing)
+	return p.put(m.exchange, m.key, &publishing)
 }
 
 // many sends n persistent messages of that many bytes to one queue.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,8 @@ type trial struct {
 	log      *history.Log
 	process  *process
 	life     int
+
+	accepted10, delivered10 atomic.Int64 // what AMQP 1.0 had a part in
 }
 
 func newTrial(t *testing.T, dir string) *trial {
