@@ -20,7 +20,8 @@ import (
 
 // FuzzConnection10 sends whole connections of AMQP 1.0 to a server: what a stranger sends after the header, and what a logged-in client sends
 // with the performatives of two sessions in any order, with wrong windows, handles and numbers, and with broken frames. The server must answer
-// with frames that parse, requeue everything unsettled, end its goroutines, and report no bug.
+// with frames that parse, requeue everything unsettled, end its goroutines, and report no bug. The stored corpus is what go-amqp, rhea,
+// qpid-proton and RabbitMQ's Go client have sent, from declaring to settling, as it was read from their sockets.
 func FuzzConnection10(f *testing.F) {
 	f.Add(false, []byte(amqp10.ProtocolHeader))
 	f.Add(false, []byte(amqp10.SASLHeader+"\x00\x00\x00\x08\x02\x01\x00\x00"))
