@@ -145,7 +145,27 @@ func TestNight(t *testing.T) {
 	eventually(t, startLimit, "the readings to expire", func() bool { return c.metric("curfew_deadlines_fired_total", `queue="readings"`) == 100 })
 	time.Sleep(4 * time.Second) // in which nobody is told
 	n.agree("ok")
-	n.nothingElse(6)
+
+	// The consumer of a queue leaves, and what comes after it is lost.
+	declare(shop, "bills", amqp091.Table{"x-message-ttl": 6000})
+	gone := connect("shop", "billing-worker")
+	consume(gone, "bills", func(d amqp091.Delivery) { _ = d.Ack(false) })
+	check(t, gone.Close())
+	publish(shop, "bills", 5)
+	const left = "billing-worker (user guest, 127.0.0.1)"
+	n.told("CurfewDeadlineMissed", "firing", "bills (vhost shop)", left+" left ")
+	eventually(t, startLimit, "the bills to be lost", func() bool {
+		return slices.ContainsFunc(n.standing(), func(i standing) bool { return strings.Contains(i.Summary, "5 messages expired (dropped); "+left+" left ") })
+	})
+	n.agree("critical", "deadline_missed 5")
+	for _, command := range []string{"status", "queue show bills --vhost shop"} {
+		if text, _ := n.terminal(command); !strings.Contains(strings.Join(strings.Fields(text), " "), left+" left ") {
+			t.Errorf("%s does not say who left:\n%s", command, text)
+		}
+	}
+	n.browser.open("/queue?vhost=shop&name=bills")
+	n.browser.shows("The last to leave was " + left)
+	n.nothingElse(7)
 	n.browser.quiet()
 }
 
@@ -240,7 +260,7 @@ func (n *night) agree(verdict string, want ...string) {
 }
 
 // spans are what goes on growing between two faces.
-var spans = regexp.MustCompile(`, the longest .*? past its deadline`)
+var spans = regexp.MustCompile(`, the longest .*? past its deadline| left [^;]* ago`)
 
 // says holds a face to the incidents that stand.
 func (n *night) says(face, text string, want []standing) {

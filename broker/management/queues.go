@@ -77,6 +77,9 @@ func addMoments(r *request, o object, i *broker.QueueInfo) {
 	if i.LastActiveAt > 0 {
 		o["idle_since"] = time.UnixMilli(r.api.b.UnixMillis(i.LastActiveAt)).UTC().Format("2006-01-02T15:04:05.000+00:00")
 	}
+	if i.Departed.Client != "" {
+		o["last_consumer"] = object{"client": i.Departed.Client, "left": r.api.b.UnixMillis(i.Departed.At)} // Curfew's own
+	}
 	if i.ExclusiveConsumer != "" {
 		o["exclusive_consumer_tag"] = i.ExclusiveConsumer
 	}

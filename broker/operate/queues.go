@@ -34,6 +34,7 @@ type QueueDetail struct {
 	Queue
 	Policy, OperatorPolicy string            // names; "" none
 	Effective              policy.Definition // the policies combined
+	DepartedMillis         int64             // when the last of its consumers left, Unix ms by the wall clock, if Departed says one has
 	OwnDeadLetters         int               // that are deleted with it: no target has taken them, or they are in its dead-letter sub-queue
 }
 
@@ -102,6 +103,7 @@ func (o *Operations) Queue(_ context.Context, a Actor, at QueueName) (QueueDetai
 	}
 	d := QueueDetail{Queue: o.queueOf(q), OwnDeadLetters: q.DeadLetters()}
 	d.Policy, d.OperatorPolicy, d.Effective = q.Policies()
+	d.DepartedMillis = o.Broker.UnixMillis(d.Departed.At)
 	return d, nil
 }
 

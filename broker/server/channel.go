@@ -42,7 +42,7 @@ func openChannel(c *connection, id uint16) (*channel, error) {
 	}
 	ch := &channel{conn: c, id: id, publisher: c.user.Rights.NewPublisher(c.user.VHost)}
 	ch.publisher.TakesTurns = true
-	ch.deliveries.Init(id, &c.out, &c.usage, c.cancelNotify)
+	ch.deliveries.Init(id, &c.out, &c.usage, c.cancelNotify, c.client)
 	c.channels.add(ch)
 	c.usage.Add(channelBytes)
 	c.srv.totals.channelsOpened.Add(1)

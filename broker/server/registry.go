@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -140,6 +141,16 @@ func (c *connection) Peer() Peer {
 		return Peer{i.name, host, port}
 	}
 	return Peer{Host: host, Port: port}
+}
+
+// client is whose connection it is, for people: what the client calls itself, the user and the address.
+func (c *connection) client() string {
+	i := c.identity.Load()
+	if i == nil {
+		return ""
+	}
+	name, _ := i.clientProperties()["connection_name"].(string)
+	return fmt.Sprintf("%s (user %s, %s)", cmp.Or(name, "a client without a name"), i.user, c.Peer().Host)
 }
 
 // List returns the open connections with their channels and consumers, ordered by name.

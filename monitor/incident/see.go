@@ -162,6 +162,9 @@ func seeUnconsumed(s *State) (list []Finding) {
 		f.Text += what + r.Reason
 	}
 	for _, f := range slices.SortedFunc(maps.Values(of), func(a, b *Finding) int { return worstFirst(*a, *b) }) {
+		if left, has := s.Departed[f.QueueName]; has {
+			f.Text += fmt.Sprintf("; %s left %s ago", printable.Text(left.Client, ""), printable.Span(left.Ago.Truncate(time.Second)))
+		}
 		list = append(list, *f)
 	}
 	return list

@@ -20,7 +20,9 @@ type State struct {
 	Parked  []Depth                 // what is in the queues curfew.undeliverable now
 	Letters int                     // dead letters that wait to be moved
 	// Purposes of the queues in Tallies and AtRisk. A queue of which none shall expire counts as one for work.
-	Purposes   map[QueueName]deadline.Purpose
+	Purposes map[QueueName]deadline.Purpose
+	// Departed says which consumer was the last to leave, of those of them that have none.
+	Departed   map[QueueName]Departure
 	Objectives []Missed
 
 	// How Curfew itself is.
@@ -60,6 +62,12 @@ type State struct {
 
 // QueueName is a queue and its virtual host.
 type QueueName struct{ VHost, Name string }
+
+// Departure is that a client left.
+type Departure struct {
+	Client string
+	Ago    time.Duration
+}
 
 // Risk is the forecast for a queue at risk.
 type Risk struct {

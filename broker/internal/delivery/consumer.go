@@ -29,6 +29,7 @@ type Consumer struct {
 	Exclusive bool       // has no meaning on a quorum queue, as in RabbitMQ
 	Args      amqp.Table // of basic.consume; Consume reads them and sets them to nil
 	Sink      Sink
+	Client    string // whose it is, for people
 
 	// Set by Consume:
 	Priority      int64 // x-priority: the highest is served first while it can take
@@ -191,6 +192,7 @@ func (c *Consumer) leave(s *Transition) (last, more bool) {
 	if !q.consumers.removeLocked(c) {
 		return false, false
 	}
+	q.departure = Departure{c.Client, q.env.Clock.Now()}
 	if q.consumers.count == 0 {
 		q.flow.endLocked()
 		q.Idle.renewLocked()

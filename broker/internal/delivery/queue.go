@@ -20,6 +20,7 @@ type Queue struct {
 	serving       bool // a goroutine goes on with serve
 
 	consumers consumers
+	departure Departure // of the last consumer that left
 	locks     locks
 	flow      flow
 

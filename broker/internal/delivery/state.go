@@ -16,6 +16,7 @@ type QueueState struct {
 	PersistentBytes          int64
 	Consumers                int
 	ExclusiveConsumer        string           // tag; "" none
+	Departed                 Departure        // of the last consumer, if it has none
 	ActiveConsumer           string           // tag of the one that x-single-active-consumer serves; "" none
 	HeadTimestamp            time.Time        // of the first ready message; zero: none
 	OldestAge                time.Duration    // how long the oldest message has been in it, ready or unacked; never too low, and hardly too high (ages); 0: it is empty
@@ -23,6 +24,12 @@ type QueueState struct {
 	DeliveryLimit            int64            // failed deliveries a message may have; <0: no limit
 	LastActiveAt             deadline.Instant // when something last happened in it
 	Stats                    QueueStats
+}
+
+// Departure says which consumer of a queue was the last to leave. Its zero value: none has since the start.
+type Departure struct {
+	Client string // whose it was, for people
+	At     deadline.Instant
 }
 
 // State returns the current state of the queue.
@@ -38,6 +45,9 @@ func (q *Queue) State() QueueState {
 	}
 	if at := q.oldestLocked(); at != 0 {
 		i.OldestAge = max(q.env.Clock.Now().Sub(at), 0)
+	}
+	if i.Consumers == 0 {
+		i.Departed = q.departure
 	}
 	i.Waiting, i.WaitingBytes = q.core.Waiting()
 	i.Persistent, i.PersistentBytes = q.core.Persistent()

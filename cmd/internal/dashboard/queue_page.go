@@ -78,7 +78,11 @@ func (p *queuePage) figures() g.Node {
 // holders are the consumers that hold the queue's messages, or would get them.
 func (p *queuePage) holders() g.Node {
 	if len(p.Holders) == 0 {
-		return ui.Card("holders", "Who holds it", nil, ui.Empty(g.Text("No consumers, and no client holds a message.")))
+		left := g.Text("")
+		if d := p.Departed; d.Client != "" {
+			left = g.Group{g.Text(" The last to leave was "), ui.Bold(ui.Visible(d.Client)), g.Text(", " + ui.Until(p.DepartedMillis, p.Now) + ".")}
+		}
+		return ui.Card("holders", "Who holds it", nil, ui.Empty(g.Text("No consumers, and no client holds a message."), left))
 	}
 	return ui.Card("holders", "Who holds it", nil, topology.Table(p.Holders, p.Now, false))
 }

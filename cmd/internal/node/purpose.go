@@ -9,20 +9,26 @@ import (
 	"curfew/monitor/incident"
 )
 
-// purposes are those of the queues that conditions are about. A queue of which none shall expire counts as one for work.
+// purposes are those of the queues that conditions are about, for which it also fills in State.Departed. A queue of which none shall expire counts as one for work.
 func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.QueueName]deadline.Purpose {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.looks++
 	of := make(map[incident.QueueName]deadline.Purpose)
+	s.Departed = make(map[incident.QueueName]incident.Departure)
 	add := func(name incident.QueueName) {
 		if _, known := of[name]; known {
 			return
 		}
 		of[name] = deadline.Work
 		if vh, ok := b.VHost(name.VHost); ok {
-			if q, err := vh.Queues.Get(name.Name); err == nil && !q.Settings().Objective.NoneExpires() {
-				of[name] = l.purposeLocked(vh, q)
+			if q, err := vh.Queues.Get(name.Name); err == nil {
+				if !q.Settings().Objective.NoneExpires() {
+					of[name] = l.purposeLocked(vh, q)
+				}
+				if d := q.State().Departed; d.Client != "" {
+					s.Departed[name] = incident.Departure{Client: d.Client, Ago: b.Now().Sub(d.At)}
+				}
 			}
 		}
 	}

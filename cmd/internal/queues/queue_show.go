@@ -62,6 +62,9 @@ func (q *queues) show() *cobra.Command {
 			add("rates", rate(all, "publish_details")+"/s in, "+rate(all, "deliver_get_details")+"/s out")
 			rows = append(rows, q.ahead(cmd.Context(), args[0])...)
 			add("consumers", cli.Text(all["consumers"]))
+			if last, has := all["last_consumer"].(map[string]any); has {
+				add("", word(last["client"])+" left "+cli.Until(time.Now(), time.UnixMilli(int64(number(last["left"])))))
+			}
 			var holders []admin.Holder
 			_ = q.Call(cmd.Context(), http.MethodGet, cli.Path("curfew", "consumers", q.VHost, args[0]), nil, &holders) // an older Curfew does not have them
 			for i := range holders {

@@ -134,7 +134,7 @@ func (d *Deliveries) Consume(q *broker.Queue, m *amqp.BasicConsume, link Link) (
 	if link != nil {
 		c.linked = new(broker.Delivery)
 	}
-	c.Consumer = broker.Consumer{Tag: m.ConsumerTag, NoAck: m.NoAck, Exclusive: m.Exclusive, Args: m.Arguments, Sink: c}
+	c.Consumer = broker.Consumer{Tag: m.ConsumerTag, NoAck: m.NoAck, Exclusive: m.Exclusive, Args: m.Arguments, Sink: c, Client: d.client()}
 	if err := d.add(c); err != nil {
 		return nil, err
 	}
@@ -241,4 +241,6 @@ func (c *Consumer) Arguments() amqp.Table {
 }
 
 // bytes returns the memory that a consumer takes.
-func (c *Consumer) bytes() int64 { return consumerBytes + int64(len(c.Tag)+len(c.arguments)) }
+func (c *Consumer) bytes() int64 {
+	return consumerBytes + int64(len(c.Tag)+len(c.arguments)+len(c.Client))
+}

@@ -17,6 +17,7 @@ type Deliveries struct {
 	usage        *Memory // of the connection; the consumers are counted in it
 	channel      uint16
 	notifyCancel bool // the client supports basic.cancel
+	client       func() string
 
 	// KeepLocks leaves what a client gives up without settling it to its locks, as Service Bus does,
 	// instead of returning it at once. It is set before the first delivery.
@@ -38,9 +39,9 @@ type Deliveries struct {
 }
 
 // Init prepares the deliveries of a channel. They are sent by out, and the memory that
-// consumers take is added to h.
-func (d *Deliveries) Init(channel uint16, out *Outbox, u *Memory, notifyCancel bool) {
-	d.channel, d.out, d.usage, d.notifyCancel = channel, out, u, notifyCancel
+// consumers take is added to h. client says whose they are.
+func (d *Deliveries) Init(channel uint16, out *Outbox, u *Memory, notifyCancel bool, client func() string) {
+	d.channel, d.out, d.usage, d.notifyCancel, d.client = channel, out, u, notifyCancel, client
 	d.consumers = map[string]*Consumer{}
 }
 

@@ -13,7 +13,7 @@ func TestRepliesAreLostWhereTooManyWait(t *testing.T) {
 	var o Outbox
 	o.Init(func() {})
 	var d Deliveries
-	d.Init(7, &o, new(Memory), false)
+	d.Init(7, &o, new(Memory), false, func() string { return "" })
 	assert.False(t, d.Reply("tag", &broker.Publication{Properties: []byte{0, 0}, Body: []byte("x")}))
 	assert.NotZero(t, o.Pending())
 	body := bytes.Repeat([]byte("x"), 1<<20)
