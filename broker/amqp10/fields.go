@@ -80,8 +80,21 @@ func (f *fields) uint(v *uint32, absent uint32) {
 	f.put(*v != absent)
 }
 
-// must is a uint that is always written.
+// must is a field that may not be absent.
 func (f *fields) must(v *uint32) {
+	if f.writing {
+		f.always(v)
+		return
+	}
+	var given OptUint
+	f.opt(&given)
+	if *v = given.Value; !given.Set {
+		f.err = ErrMalformed
+	}
+}
+
+// always is a uint that is always written.
+func (f *fields) always(v *uint32) {
 	if !f.writing {
 		*v = uint32(f.number(Unlimited, 0))
 		return

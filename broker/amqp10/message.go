@@ -119,7 +119,7 @@ func (p *Header) visit(f *fields) {
 	f.ubyte(&p.Priority, 4)
 	f.opt(&p.TTL)
 	f.flag(&p.FirstAcquirer)
-	f.must(&p.DeliveryCount)
+	f.always(&p.DeliveryCount)
 }
 
 // Properties are the immutable properties of a message. The two ids are a string, a uint64, a UUID

@@ -16,15 +16,16 @@ func (s *session10) attach(m *amqp10.Attach) error {
 		return amqp.NewException(convert.HandleInUse, 0, 0, "handle %d is in use, or above handle-max", m.Handle)
 	}
 	l := &link10{s: s, handle: m.Handle, name: m.Name, toClient: m.Role == amqp10.RoleReceiver, settled: m.SenderMode == amqp10.SendSettled}
-	answer := &amqp10.Attach{
-		Name: m.Name, Handle: m.Handle, Role: !m.Role, SenderMode: m.SenderMode, ReceiverMode: m.ReceiverMode, Source: m.Source, Target: m.Target,
+	// Of what a client sends, the broker settles first, whatever is asked for.
+	answer := &amqp10.Attach{Name: m.Name, Handle: m.Handle, Role: !m.Role, SenderMode: m.SenderMode, Source: m.Source, Target: m.Target}
+	if l.toClient {
+		answer.ReceiverMode, answer.InitialDeliveryCount = m.ReceiverMode, amqp10.Uint(0)
 	}
 	var err error
 	switch unsettled, _ := m.Unsettled.(amqp10.Map); {
-	case len(unsettled) > 0:
+	case len(unsettled) > 0 || m.IncompleteUnsettled:
 		err = amqp.NewException(amqp.NotImplemented, 0, 0, "a link cannot be resumed: attach it without unsettled deliveries")
 	case l.toClient:
-		answer.InitialDeliveryCount = amqp10.Uint(0)
 		err = s.source(l, m, answer)
 	default:
 		answer.MaxMessageSize = uint64(s.p.c.srv.opts.Broker.MaxMessageBytes())
@@ -62,6 +63,13 @@ func (s *session10) source(l *link10, m, answer *amqp10.Attach) error {
 	given.Filter = nil // none is in force
 	given.DefaultOutcome = amqp10.Described{Descriptor: amqp10.StateReleased, Value: amqp10.List{}}
 	answer.Source = &given
+	switch most := uint64(s.p.c.srv.opts.Broker.MaxMessageBytes()); {
+	case s.p.bus != nil || m.MaxMessageSize == 0: // Azure's SDKs say less than they take
+	case !l.settled:
+		l.most = m.MaxMessageSize
+	case m.MaxMessageSize < most:
+		return amqp.NewException(amqp.NotImplemented, 0, 0, "max-message-size %d is below the broker's, which is %d: a message that is larger would be lost, since it is sent settled", m.MaxMessageSize, most)
+	}
 	if answer.SenderMode == amqp10.SendMixed {
 		answer.SenderMode = amqp10.SendUnsettled
 	}

@@ -28,6 +28,8 @@ type client10 struct {
 
 const (
 	channelMax10 = 254
+	// minIdle10 is the shortest idle time-out that a client may have.
+	minIdle10 = 100 * time.Millisecond
 	// inWindow is how many transfers a client may send on a session before it is given more.
 	inWindow = 16384
 	// linkCredit is how many messages a client may send on a link before it is given more.
@@ -118,7 +120,7 @@ func (p *client10) frame(f amqp10.Frame) error {
 		return amqp.NewException(amqp.SyntaxError, 0, 0, "%s", err)
 	}
 	if (c.phase == awaitStartOk) != (f.Type == amqp10.FrameSASL) {
-		return amqp.NewException(amqp.CommandInvalid, 0, 0, "a frame of this type is not expected now")
+		return amqp.NewException(amqp.UnexpectedFrame, 0, 0, "a frame of this type is not expected now")
 	}
 	switch m := m.(type) {
 	case *amqp10.SASLInit:
@@ -144,7 +146,7 @@ func (p *client10) frame(f amqp10.Frame) error {
 			return p.onSession(f.Channel, m, payload)
 		}
 	}
-	return amqp.NewException(amqp.CommandInvalid, 0, 0, "%T is not expected now", m)
+	return amqp.NewException(amqp.UnexpectedFrame, 0, 0, "%T is not expected now", m)
 }
 
 func (p *client10) login(m *amqp10.SASLInit) error {
@@ -177,6 +179,10 @@ func (p *client10) open(m *amqp10.Open) error {
 	if m.MaxFrameSize < amqp10.MinFrameSize {
 		return amqp.NewException(amqp.NotAllowed, 0, 0, "max-frame-size %d is below %d", m.MaxFrameSize, amqp10.MinFrameSize)
 	}
+	idle := time.Duration(m.IdleTimeout.Value) * time.Millisecond
+	if m.IdleTimeout.Value > 0 && idle < minIdle10 {
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "idle-time-out %s is below %s", idle, minIdle10)
+	}
 	vhost := "/"
 	if name, given := strings.CutPrefix(m.Hostname, "vhost:"); given && p.bus == nil { // entities are in /
 		vhost = name
@@ -200,8 +206,8 @@ func (p *client10) open(m *amqp10.Open) error {
 	if err := h.enter(vhost); err != nil {
 		return err
 	}
-	if m.IdleTimeout.Value > 0 {
-		c.out.Heartbeats(time.Duration(m.IdleTimeout.Value)*time.Millisecond, amqp10.Heartbeat)
+	if idle > 0 {
+		c.out.Heartbeats(idle, amqp10.Heartbeat)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/access"
+	wire "curfew/broker/amqp10"
 	"curfew/broker/server"
 	"curfew/integration/testenv"
 )
@@ -351,6 +352,75 @@ func TestHostile10(t *testing.T) {
 			var timeout net.Error
 			assert.False(t, errors.As(err, &timeout) && timeout.Timeout(), name)
 			nc.Close()
+		}
+	})
+}
+
+// TestSilence10: a client that says nothing has ten seconds for each step until it is open. Then it has twice the announced idle time-out and some,
+// and is told so; one that sends empty frames stays. The broker sends them as often as the client needs.
+func TestSilence10(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		began := time.Now()
+		for name, silent := range map[string]net.Conn{"after SASL": x.l.dial(), "after the login": x.login10(guest10).nc} {
+			if name == "after SASL" {
+				_, err := silent.Write([]byte(wire.SASLHeader))
+				require.NoError(t, err)
+			}
+			_, err := io.Copy(io.Discard, silent)
+			require.NoError(t, err, name)
+		}
+		assert.Equal(t, 10*time.Second, time.Since(began))
+
+		steady, silent := x.raw10(), x.raw10()
+		for began = time.Now(); time.Since(began) < 2*time.Minute; time.Sleep(time.Minute) {
+			steady.write(wire.Heartbeat)
+		}
+		silent.closed("amqp:resource-limit-exceeded")
+		assert.Equal(t, 136*time.Second, time.Since(began), "with a second in which it ended")
+		steady.send(0, &wire.Close{})
+		assert.Nil(t, next10[*wire.Close](steady).Error)
+		steady.nc.Close()
+
+		r := x.login10(guest10)
+		r.send(0, &wire.Open{ContainerID: "raw", MaxFrameSize: wire.Unlimited, IdleTimeout: wire.Uint(1000)})
+		next10[*wire.Open](r)
+		for range 10 {
+			since, frame := time.Now(), make([]byte, len(wire.Heartbeat))
+			_, err := io.ReadFull(r.nc, frame)
+			require.NoError(t, err)
+			assert.Equal(t, wire.Heartbeat, frame)
+			assert.LessOrEqual(t, time.Since(since), 500*time.Millisecond)
+		}
+		r.nc.Close()
+		r = x.login10(guest10)
+		r.send(0, &wire.Open{ContainerID: "raw", MaxFrameSize: wire.Unlimited, IdleTimeout: wire.Uint(99)})
+		next10[*wire.Open](r)
+		r.closed("amqp:not-allowed")
+	})
+}
+
+// TestMalformed10: what cannot be parsed closes the connection, and the condition says at which level.
+func TestMalformed10(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		for sent, want := range map[string]string{
+			"\x00\x00\x00\x07\x02\x00\x00\x00":                                                                    "amqp:connection:framing-error", // smaller than its header
+			"\x00\x00\x00\x08\x01\x00\x00\x00":                                                                    "amqp:connection:framing-error", // data in the header
+			"\x00\x00\x00\x08\x03\x00\x00\x00":                                                                    "amqp:connection:framing-error", // data behind the end
+			"\x00\x00\x00\x08\x02\x02\x00\x00":                                                                    "amqp:connection:framing-error", // no such type
+			"\x00\x10\x00\x00\x02\x00\x00\x00":                                                                    "amqp:connection:framing-error", // larger than max-frame-size
+			"\x00\x00\x00\x0c\x02\x00\x00\x00abcd":                                                                "amqp:decode-error",             // no performative
+			"\x00\x00\x00\x0c\x02\x00\x00\x00\x00S\x99\x45":                                                       "amqp:decode-error",             // an unknown one
+			"\x00\x00\x00\x0c\x02\x00\x00\x00\x00S\x14\x45":                                                       "amqp:decode-error",             // a transfer without a handle
+			"\x00\x00\x00\x0c\x02\x00\x00\x00\x00S\x12\x45":                                                       "amqp:decode-error",             // an attach without one
+			"\x00\x00\x00\x0e\x02\x00\x00\x00\x00S\x14\xc0\x09\x01":                                               "amqp:decode-error",             // a list that is cut off
+			"\x00\x00\x00\x10\x02\x00\x00\x00\x00S\x14\xc0\x03\x01\xa1\x00":                                       "amqp:decode-error",             // a handle that is text
+			"\x00\x00\x00\x10\x02\x00\x00\x00\x00S\x14\xc0\x03\x01\x3f\x00":                                       "amqp:decode-error",             // a value of no type
+			"\x00\x00\x00\x0c\x02\x01\x00\x00\x00S\x41\x45":                                                       "amqp:illegal-state",            // the login again
+			string(wire.AppendFrame(nil, 0, &wire.Open{ContainerID: "again", MaxFrameSize: wire.Unlimited}, nil)): "amqp:illegal-state",
+		} {
+			r := x.raw10()
+			r.write([]byte(sent))
+			r.closed(want)
 		}
 	})
 }

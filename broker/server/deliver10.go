@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 
 	"curfew/broker"
@@ -21,7 +22,7 @@ func (l *link10) giveCredit() {
 
 // Credit implements deliveries.Link.
 func (l *link10) Credit() bool {
-	if l.s.ended {
+	if l.s.ended || l.ended {
 		return false
 	}
 	return l.credit > 0 && l.s.window > 0 && len(l.s.pending) == 0
@@ -63,6 +64,12 @@ func (l *link10) begin(tag uint64, settled bool) (payload int) {
 // sendLocked sends the session's frame, whose message begins at payload. If it is too large, it becomes several.
 func (l *link10) sendLocked(o *deliveries.Outbox, tag uint64, settled bool, payload int) {
 	s := l.s
+	if size := len(s.out) - payload; l.most > 0 && uint64(size) > l.most {
+		l.endLocked(o, &amqp10.Error{
+			Condition: "amqp:link:message-size-exceeded", Description: fmt.Sprintf("a message of %d octets is larger than the link's max-message-size, which is %d", size, l.most),
+		})
+		return
+	}
 	l.credit--
 	l.count++
 	if len(s.out) <= s.p.frameMax {
@@ -113,8 +120,17 @@ func (s *session10) sendPendingLocked(o *deliveries.Outbox) {
 
 // Ended implements deliveries.Link: the queue is gone.
 func (l *link10) Ended() {
+	o := &l.s.p.c.out
+	o.Lock()
+	defer o.Unlock()
+	l.endLocked(o, &amqp10.Error{Condition: "amqp:resource-deleted", Description: "the queue was deleted"})
+}
+
+// endLocked detaches the link. What it holds goes back to the queue when the client detaches, too.
+func (l *link10) endLocked(o *deliveries.Outbox, why *amqp10.Error) {
 	l.ended = true
-	l.s.p.send(l.s.id, &amqp10.Detach{Handle: l.handle, Closed: true, Error: &amqp10.Error{Condition: "amqp:resource-deleted", Description: "the queue was deleted"}})
+	o.RawLocked(amqp10.AppendFrame(nil, l.s.id, &amqp10.Detach{Handle: l.handle, Closed: true, Error: why}, nil))
+	o.FlushLocked()
 }
 
 // disposition settles deliveries.

@@ -18,11 +18,8 @@ func (s *session10) transfer(m *amqp10.Transfer, payload []byte) error {
 	if l == nil || l.toClient {
 		return amqp.NewException(convert.UnattachedHandle, 0, 0, "no link from the client has the handle %d", m.Handle)
 	}
-	if s.inLeft == 0 {
-		return amqp.NewException(convert.WindowViolation, 0, 0, "the session's incoming window is exceeded")
-	}
 	s.nextIn++
-	if s.inLeft--; s.inLeft < inWindow/2 {
+	if s.inLeft--; s.inLeft < inWindow/2 { // so it cannot be exceeded
 		s.inLeft = inWindow
 		s.sendFlow(nil, false)
 	}
@@ -30,8 +27,14 @@ func (s *session10) transfer(m *amqp10.Transfer, payload []byte) error {
 	case m.Resume:
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "a delivery cannot be resumed")
 	case m.Aborted:
-		l.abandon()
+		l.counted()
 		return nil
+	case m.ReceiverMode != amqp10.ReceiveFirst:
+		return amqp.NewException(amqp.NotImplemented, 0, 0, "a message cannot be settled second: the link's rcv-settle-mode is first")
+	case l.begun && m.DeliveryID.Set && m.DeliveryID != l.first.DeliveryID:
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "delivery-id %d within the message that began as %d", m.DeliveryID.Value, l.first.DeliveryID.Value)
+	case !l.begun && !m.DeliveryID.Set:
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "a message begins without a delivery-id")
 	case !l.begun:
 		l.first = *m
 		l.first.DeliveryTag = nil // it may refer to the connection's buffer
@@ -63,12 +66,17 @@ func (s *session10) transfer(m *amqp10.Transfer, payload []byte) error {
 	default:
 		err = s.publish(l, payload)
 	}
+	l.counted()
+	return err
+}
+
+// counted ends a message from the client, whether all of it has come or not, and gives the credit for others.
+func (l *link10) counted() {
 	l.abandon()
 	l.count++
 	if l.credit--; l.credit <= linkCredit/2 {
 		l.giveCredit()
 	}
-	return err
 }
 
 // publish publishes a whole message. What is wrong with it is its outcome.

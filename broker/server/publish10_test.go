@@ -114,3 +114,91 @@ func TestBareMessagesComeBack(t *testing.T) {
 	runWith(t, o, server.Options{}, func(x *site) { receive(x, "q", amqp10.StateRejected) })
 	runWith(t, o, server.Options{}, func(x *site) { receive(x, "dead", amqp10.StateAccepted) })
 }
+
+// data is a message with a body of n octets, which the tests may cut anywhere.
+func data(n int) []byte {
+	b := append([]byte("\x00Su\xb0"), byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+	return append(b, make([]byte, n)...)
+}
+
+// TestTransfers10: a message in several transfers, with others between them that are aborted, and what may not be.
+func TestTransfers10(t *testing.T) {
+	runWith(t, broker.Options{MaxMessageBytes: 1000}, server.Options{}, func(x *site) {
+		ch := x.queue10("q", nil)
+		r := x.raw10()
+		r.attach(0, "/queues/q")
+		r.attach(1, "/queues/q")
+		tag, m := []byte("t"), data(900)
+		part := func(handle, id uint32, payload []byte, p amqp10.Transfer) {
+			p.Handle, p.DeliveryID, p.DeliveryTag = handle, amqp10.Uint(id), tag
+			r.send(0, &p, payload...)
+		}
+		more := amqp10.Transfer{More: true}
+		part(0, 0, m[:1], more)
+		part(1, 1, m[:500], more)
+		part(0, 0, m[1:400], more)
+		part(1, 1, m[500:], amqp10.Transfer{Aborted: true})
+		part(1, 2, nil, amqp10.Transfer{Aborted: true})
+		r.send(0, &amqp10.Transfer{Handle: 0, Settled: false}, m[400:]...)
+		accepted := next10[*amqp10.Disposition](r)
+		assert.Equal(t, []any{uint32(0), true, amqp10.StateAccepted}, []any{accepted.First, accepted.Settled, accepted.State.Kind})
+		part(1, 3, m[:900], more)
+		r.send(0, &amqp10.Transfer{Handle: 1, Settled: true}, m[900:]...) // one of them says so: it has no answer
+		part(0, 4, data(1001), amqp10.Transfer{})
+		rejected := next10[*amqp10.Disposition](r)
+		assert.EqualValues(t, 4, rejected.First)
+		require.NotNil(t, rejected.State.Error)
+		assert.Equal(t, "amqp:link:message-size-exceeded", rejected.State.Error.Condition)
+		assert.Equal(t, "message size 1001 is larger than configured max size 1000", rejected.State.Error.Description)
+		for range 2 {
+			got, ok, err := ch.Get("q", true)
+			require.NoError(t, err)
+			require.True(t, ok)
+			assert.Len(t, got.Body, 900)
+		}
+		_, ok, err := ch.Get("q", true)
+		require.NoError(t, err)
+		assert.False(t, ok, "nothing of what was aborted")
+
+		part(0, 5, m[:10], more)
+		part(0, 6, m[10:], more)
+		r.ended("amqp:not-allowed")
+		r.attach(0, "/queues/q")
+		part(0, 0, make([]byte, 66_000), more)
+		part(0, 0, make([]byte, 600), more)
+		r.ended("amqp:link:message-size-exceeded")
+		r.nc.Close()
+		time.Sleep(time.Second)
+	})
+}
+
+// TestAbortedCredit10: a message that was aborted has used up credit, as for the client: there is always more.
+func TestAbortedCredit10(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		x.queue10("q", nil)
+		r := x.raw10()
+		r.send(0, &amqp10.Attach{Target: &amqp10.Target{Address: "/queues/q"}, InitialDeliveryCount: amqp10.Uint(7)})
+		next10[*amqp10.Attach](r)
+		credit, count, window, next := uint32(0), uint32(7), uint32(16384), uint32(0)
+		take := func() {
+			f := next10[*amqp10.Flow](r)
+			window = f.NextIncomingID.Value + f.IncomingWindow - next
+			if f.Handle.Set {
+				credit = f.DeliveryCount.Value + f.LinkCredit.Value - count
+			}
+		}
+		for take(); next < 40_000; {
+			var b []byte
+			for n := min(credit, window); n > 0; n-- {
+				b = amqp10.AppendFrame(b, 0, &amqp10.Transfer{DeliveryID: amqp10.Uint(next), Settled: true, Aborted: true}, nil)
+				next, count, credit, window = next+1, count+1, credit-1, window-1
+			}
+			r.write(b)
+			for credit == 0 || window == 0 {
+				take()
+			}
+		}
+		r.nc.Close()
+		time.Sleep(time.Second)
+	})
+}

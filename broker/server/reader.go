@@ -239,6 +239,9 @@ func (c *connection) readError(err error) error {
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		switch c.phase {
 		case running:
+			if c.ten != nil { // AMQP 1.0 §2.4.5
+				c.ten.sendClose(amqp.NewException(amqp.ResourceError, 0, 0, "nothing was received for %s", silence(c.deadline.heartbeat)))
+			}
 			return errMissedHeartbeats
 		case closing:
 			return nil

@@ -52,7 +52,8 @@ type link10 struct {
 	consumer *deliveries.Consumer // nil: a link from the client, or to a node
 	credit   uint32
 	count    uint32
-	ended    bool // the client was told so: the queue is gone
+	most     uint64 // octets of a message; 0: no limit
+	ended    bool   // the client was told so: the queue is gone, or a message is too large
 
 	// From the client:
 	exchange, key []byte

@@ -23,13 +23,25 @@ type raw10 struct {
 	in []byte
 }
 
+var guest10 = &amqp10.SASLInit{Mechanism: "PLAIN", Response: []byte("\x00guest\x00guest")}
+
 // raw10 logs in and begins session 0.
 func (x *site) raw10() *raw10 {
 	x.t.Helper()
-	return x.raw10By(&amqp10.SASLInit{Mechanism: "PLAIN", Response: []byte("\x00guest\x00guest")})
+	return x.raw10By(guest10)
 }
 
 func (x *site) raw10By(login *amqp10.SASLInit) *raw10 {
+	x.t.Helper()
+	r := x.login10(login)
+	r.send(0, &amqp10.Open{ContainerID: "raw", MaxFrameSize: amqp10.Unlimited, ChannelMax: 7})
+	next10[*amqp10.Open](r)
+	r.begin(0)
+	return r
+}
+
+// login10 logs in and opens nothing.
+func (x *site) login10(login *amqp10.SASLInit) *raw10 {
 	x.t.Helper()
 	r := &raw10{x: x, nc: x.l.dial()}
 	r.nc.SetDeadline(time.Now().Add(time.Hour))
@@ -40,10 +52,36 @@ func (x *site) raw10By(login *amqp10.SASLInit) *raw10 {
 	next10[*amqp10.SASLOutcome](r)
 	r.write([]byte(amqp10.ProtocolHeader))
 	r.header(amqp10.ProtocolHeader)
-	r.send(0, &amqp10.Open{ContainerID: "raw", MaxFrameSize: amqp10.Unlimited, ChannelMax: 7})
-	next10[*amqp10.Open](r)
-	r.begin(0)
 	return r
+}
+
+// attach attaches a link from the client to a queue, and expects the first credit.
+func (r *raw10) attach(handle uint32, target string) {
+	r.x.t.Helper()
+	r.send(0, &amqp10.Attach{Name: "to " + target, Handle: handle, Target: &amqp10.Target{Address: target}})
+	next10[*amqp10.Attach](r)
+	next10[*amqp10.Flow](r)
+}
+
+// closed expects the end of the connection, with a condition.
+func (r *raw10) closed(want string) {
+	r.x.t.Helper()
+	got := next10[*amqp10.Close](r)
+	require.NotNil(r.x.t, got.Error, want)
+	assert.Equal(r.x.t, want, got.Error.Condition, got.Error.Description)
+	r.nc.Close()
+	time.Sleep(time.Second)
+}
+
+// ended expects the end of session 0 with a condition, and begins another.
+func (r *raw10) ended(want string) {
+	r.x.t.Helper()
+	end := next10[*amqp10.End](r)
+	require.NotNil(r.x.t, end.Error, want)
+	assert.Equal(r.x.t, want, end.Error.Condition)
+	assert.NotContains(r.x.t, end.Error.Description, " - ")
+	r.send(0, &amqp10.End{})
+	r.begin(0)
 }
 
 func (r *raw10) begin(channel uint16) {
@@ -113,6 +151,8 @@ func TestSessionMistakes(t *testing.T) {
 			{"amqp:session:unattached-handle", &amqp10.Transfer{Handle: 5, DeliveryID: amqp10.Uint(0)}},
 			{"amqp:session:unattached-handle", &amqp10.Flow{IncomingWindow: 1, Handle: amqp10.Uint(5)}},
 			{"amqp:not-implemented", &amqp10.Transfer{DeliveryID: amqp10.Uint(0), Resume: true}},
+			{"amqp:not-implemented", &amqp10.Transfer{DeliveryID: amqp10.Uint(0), ReceiverMode: amqp10.ReceiveSecond}},
+			{"amqp:not-allowed", &amqp10.Transfer{DeliveryTag: []byte("no id")}},
 			{"amqp:not-found", &amqp10.Disposition{Role: amqp10.RoleReceiver, First: 7, Settled: true}},
 			{"amqp:not-implemented", &amqp10.Disposition{Role: amqp10.RoleReceiver, Settled: true, State: &amqp10.State{Kind: 0x30}}},
 		} {
@@ -120,12 +160,7 @@ func TestSessionMistakes(t *testing.T) {
 			next10[*amqp10.Attach](r)
 			next10[*amqp10.Flow](r)
 			r.send(0, mistake.sent)
-			end := next10[*amqp10.End](r)
-			require.NotNil(t, end.Error, mistake.want)
-			assert.Equal(t, mistake.want, end.Error.Condition)
-			assert.NotContains(t, end.Error.Description, " - ")
-			r.send(0, &amqp10.End{})
-			r.begin(0)
+			r.ended(mistake.want)
 		}
 		r.nc.Close()
 		time.Sleep(time.Second)

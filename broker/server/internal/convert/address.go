@@ -54,14 +54,13 @@ func ConsumeArguments(m *amqp10.Attach) (amqp.Table, error) {
 const (
 	HandleInUse uint16 = 1000 + iota
 	UnattachedHandle
-	WindowViolation
 )
 
 // OfSession reports whether an exception ends a session and not its connection, though in 0-9-1 it
 // would end the connection.
 func OfSession(e *amqp.Exception) bool {
 	switch e.Code {
-	case HandleInUse, UnattachedHandle, WindowViolation, amqp.NotAllowed, amqp.NotImplemented, amqp.CommandInvalid:
+	case HandleInUse, UnattachedHandle, amqp.NotAllowed, amqp.NotImplemented, amqp.CommandInvalid:
 		return true
 	}
 	return false
@@ -73,7 +72,8 @@ var conditions = map[uint16]string{
 	amqp.PreconditionFailed: "amqp:precondition-failed", amqp.NotAllowed: "amqp:not-allowed", amqp.NotImplemented: "amqp:not-implemented",
 	amqp.ResourceError: "amqp:resource-limit-exceeded", amqp.ContentTooLarge: "amqp:link:message-size-exceeded", amqp.ConnectionForced: "amqp:connection:forced",
 	amqp.FrameError: "amqp:connection:framing-error", amqp.SyntaxError: "amqp:decode-error", amqp.CommandInvalid: "amqp:illegal-state",
-	HandleInUse: "amqp:session:handle-in-use", UnattachedHandle: "amqp:session:unattached-handle", WindowViolation: "amqp:session:window-violation",
+	amqp.UnexpectedFrame: "amqp:illegal-state",
+	HandleInUse:          "amqp:session:handle-in-use", UnattachedHandle: "amqp:session:unattached-handle",
 	amqp.ChannelError: "amqp:not-allowed", amqp.InternalError: "amqp:internal-error",
 }
 
