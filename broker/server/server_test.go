@@ -6,10 +6,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	amqp10 "github.com/Azure/go-amqp"
 	"github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	wire "curfew/broker/amqp10"
 	"curfew/broker/server"
 )
 
@@ -195,5 +199,127 @@ func TestWhatClientsAreTold(t *testing.T) {
 			"publisher_confirms": true, "exchange_exchange_bindings": true, "basic.nack": true, "consumer_cancel_notify": true, "connection.blocked": true,
 			"consumer_priorities": true, "per_consumer_qos": true, "direct_reply_to": true, "authentication_failure_close": true,
 		}, c.Properties["capabilities"])
+	})
+}
+
+// TestLimitsOfBothProtocols: one count, one length, one alarm and one budget hold the clients of AMQP 0-9-1 and 1.0 together.
+func TestLimitsOfBothProtocols(t *testing.T) {
+	old := func(x *site, user string) error {
+		_, err := x.tryConnect(as(user))
+		return err
+	}
+	ten := func(x *site, user string) error {
+		c, err := amqp10.NewConn(x.t.Context(), x.l.dial(), &amqp10.ConnOptions{SASLType: amqp10.SASLTypePlain(user, user)})
+		if err == nil {
+			_, err = c.NewSession(x.t.Context(), nil)
+		}
+		return err
+	}
+	refusedBoth := func(x *site, user, why string) {
+		t.Helper()
+		assert.ErrorContains(t, old(x, user), why)
+		assert.ErrorContains(t, ten(x, user), why)
+	}
+	run(t, server.Options{MaxConnections: 2}, func(x *site) {
+		x.user("u", "", "", "")
+		require.NoError(t, old(x, "u"))
+		require.NoError(t, ten(x, "u"))
+		refusedBoth(x, "u", "")
+		assert.Equal(t, 2, x.s.Connections())
+	})
+	run(t, server.Options{}, func(x *site) {
+		for _, name := range []string{"u", "v"} {
+			x.user(name, "", "", "")
+			require.NoError(t, old(x, name))
+		}
+		require.NoError(t, x.b.Accounts.SetUserLimits("u", access.Limits{access.MaxConnections: 2}))
+		require.NoError(t, ten(x, "u"))
+		refusedBoth(x, "u", "user connection limit (2) is reached")
+		vh, _ := x.b.VHost("/")
+		require.NoError(t, vh.SetLimits(access.Limits{access.MaxConnections: 4}))
+		require.NoError(t, ten(x, "v"))
+		refusedBoth(x, "v", "access to vhost '/' refused for user 'v': connection limit (4) is reached")
+	})
+	run(t, server.Options{}, func(x *site) {
+		require.NoError(t, x.b.Accounts.SetUserLimits("guest", access.Limits{access.MaxChannels: 3}))
+		c := x.connect()
+		x.channel(c)
+		c10, _ := x.connect10(nil)
+		x.connect10(nil)
+		const why = "number of channels opened for user 'guest' has reached the maximum allowed user limit of (3)"
+		_, err := c10.NewSession(x.t.Context(), nil)
+		require.ErrorContains(t, err, why) // which ends the connection
+		time.Sleep(time.Second)
+		x.channel(c)
+		_, err = c.Channel()
+		assert.ErrorContains(t, err, why)
+	})
+	run(t, server.Options{}, func(x *site) {
+		ch := x.queue10("q", amqp091.Table{"x-max-length": int64(2), "x-overflow": "reject-publish"})
+		require.NoError(t, ch.Confirm(false))
+		publish := func() *amqp091.DeferredConfirmation {
+			confirm, err := ch.PublishWithDeferredConfirm("", "q", false, false, amqp091.Publishing{})
+			require.NoError(t, err)
+			return confirm
+		}
+		_, s := x.connect10(&amqp10.ConnOptions{WriteTimeout: time.Hour})
+		snd := x.sender10(s, "/queues/q")
+		send := func() error { return snd.Send(x.t.Context(), amqp10.NewMessage(nil), nil) }
+		require.True(t, publish().Wait())
+		require.NoError(t, send())
+		assert.False(t, publish().Wait())
+		assert.ErrorContains(t, send(), "amqp:resource-limit-exceeded")
+		_, err := ch.QueuePurge("q", false)
+		require.NoError(t, err)
+
+		vh, _ := x.b.VHost("/")
+		require.NoError(t, vh.SetLimits(access.Limits{access.MaxQueues: 2}))
+		status, _ := x.managed(s, "pair")("PUT", "/queues/r", fields{})
+		assert.Equal(t, "201", status)
+		status, reason := x.managed(s, "another")("PUT", "/queues/s", fields{})
+		assert.Equal(t, []any{"403", "cannot declare queue 's': queue limit in vhost '/' (2) is reached"}, []any{status, reason})
+		_, err = x.channel(x.connect()).QueueDeclare("s", true, false, false, false, nil)
+		assert.ErrorContains(t, err, "queue limit in vhost '/' (2) is reached")
+
+		x.setAlarm(true)
+		confirm, sent := publish(), make(chan error, 1)
+		go func() { sent <- send() }()
+		time.Sleep(time.Second) // less than a heartbeat, which a pipe does not hold
+		assert.Empty(t, sent)
+		assert.False(t, confirm.Acked())
+		assert.Zero(t, x.ready("q"))
+		x.setAlarm(false)
+		require.NoError(t, <-sent)
+		require.True(t, confirm.Wait())
+	})
+	part := make([]byte, 120<<10)
+	runWith(t, small, server.Options{}, func(x *site) {
+		alice := x.login("alice")
+		x.queue10("q", nil)
+		r := x.raw10()
+		for handle := range uint32(2) {
+			r.attach(handle, "/queues/q")
+			for range 12 {
+				r.send(0, &wire.Transfer{Handle: handle, DeliveryID: wire.Uint(handle), More: true}, part...)
+			}
+		}
+		x.others(alice) // evicts the one that uses most
+		r.closed("amqp:resource-limit-exceeded")
+
+		c := x.raw()
+		c.write(onChannel(2, &amqp.ChannelOpen{}))
+		c.expect(amqp.ChannelOpenOkID)
+		for id := range uint16(2) {
+			c.write(onChannel(id+1, &amqp.BasicPublish{RoutingKey: "k"}))
+			c.write(contentHeader(id+1, 2<<20, &amqp.Properties{}))
+			for range 12 {
+				c.write(contentBody(id+1, part))
+			}
+		}
+		_, s := x.connect10(&amqp10.ConnOptions{SASLType: amqp10.SASLTypePlain("alice", "alice")})
+		require.NoError(t, x.sender10(s, "/queues/q").Send(x.t.Context(), amqp10.NewMessage(make([]byte, small.MaxMessageBytes-100)), nil))
+		c.expect(amqp.ConnectionCloseID)
+		c.Close()
+		time.Sleep(time.Second)
 	})
 }
