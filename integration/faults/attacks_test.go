@@ -24,14 +24,15 @@ import (
 	"curfew/broker/amqp10"
 )
 
-// attacks are the cases of TestNeighbour. To add one: a name, what it needs before, and what it does until its context ends.
+// attacks are the cases of TestNeighbour that come over AMQP 0-9-1 or HTTP; some find a neighbour that speaks 1.0. To add one: a name, what it needs
+// before, and what it does until its context ends.
 var attacks = []attack{
 	// Each queue is full with nothing in it and dead-letters to all the others: one message makes as many dead letters as there are
 	// ways through the queues.
 	{name: "bomb", setup: setBomb, strike: func(ctx context.Context, x *attacker) error {
 		return x.publish(ctx, numbered(0), 1, amqp091.Publishing{Body: noise[:100]})
 	}, check: afterwards},
-	{name: "bomb-by-deadline", setup: func(x *attacker) {
+	{name: "bomb-by-deadline", over10: true, setup: func(x *attacker) {
 		setBomb(x)
 		x.queue(fuse, amqp091.Table{"x-dead-letter-exchange": everyone})
 	}, strike: func(ctx context.Context, x *attacker) error {
@@ -54,9 +55,9 @@ var attacks = []attack{
 		x.queue(fuse, amqp091.Table{"x-dead-letter-exchange": everyone})
 	}, strike: catastrophicPolicy},
 
-	{name: "unfinished-publishes", strike: unfinishedPublishes},
+	{name: "unfinished-publishes", over10: true, strike: unfinishedPublishes},
 	{name: "unfinished-transfers", over10: true, setup: func(x *attacker) { x.queue(fuse, nil) }, strike: unfinishedTransfers},
-	{name: "consumer-arguments", setup: func(x *attacker) { x.queue(fuse, nil) }, strike: consumerArguments},
+	{name: "consumer-arguments", over10: true, setup: func(x *attacker) { x.queue(fuse, nil) }, strike: consumerArguments},
 	{name: "http-publish", strike: hugeHTTPPublishes},
 	{name: "queue-lists", setup: func(x *attacker) { x.declare(45_000, numbered, "", nil) }, strike: listQueues},
 
@@ -73,15 +74,16 @@ var attacks = []attack{
 	{name: "descriptors", limits: "ulimit -n 512", bodyBytes: 8 << 10, strike: idleConnections, check: welcomesClients},
 
 	{name: "flood", setup: func(x *attacker) { x.declare(floods, numbered, "", nil) }, strike: flood},
+	{name: "flood-beside-10", over10: true, setup: func(x *attacker) { x.declare(floods, numbered, "", nil) }, strike: flood},
 }
 
-// attacks10 come over AMQP 1.0, and so do the neighbour's clients.
+// attacks10 come over AMQP 1.0, and so do most of the neighbour's clients.
 var attacks10 = []attack{
 	{name: "endless-transfers", over10: true, setup: func(x *attacker) { x.queue(fuse, nil) }, strike: endlessTransfers},
 	{name: "many-links", over10: true, setup: func(x *attacker) { x.queue(fuse, nil) }, strike: manyLinks},
-	{name: "flows", over10: true, setup: func(x *attacker) { x.queue(fuse, nil) }, strike: manyFlows},
+	{name: "flows", setup: func(x *attacker) { x.queue(fuse, nil) }, strike: manyFlows},
 	{name: "unsettled", over10: true, setup: func(x *attacker) { fillQueue(x, fuse, 100_000) }, strike: takeAndKeep},
-	{name: "released", over10: true, setup: func(x *attacker) { fillQueue(x, fuse, 20_000) }, strike: releaseAll},
+	{name: "released", setup: func(x *attacker) { fillQueue(x, fuse, 20_000) }, strike: releaseAll},
 	{name: "service-bus", over10: true, settings: []string{"SERVICEBUS_EMULATOR=true"}, setup: func(x *attacker) {
 		x.admin("/queues/%2F/"+fuse, map[string]string{})
 	}, strike: manyRequests},
