@@ -102,6 +102,13 @@ func TestNight(t *testing.T) {
 	n.told("CurfewDeadLetterUnroutable", "firing", "curfew.undeliverable (vhost billing)", "curfew dlq groups curfew.undeliverable --vhost billing")
 	n.agree("critical", "dead_letter_unroutable 30")
 
+	// Messages that only pass through a queue, as retries do, are no dead letters.
+	declare(shop, "refunds", amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders.failed"})
+	consume(connect("shop", "refunds-worker"), "refunds", func(amqp091.Delivery) {})
+	declare(shop, "refunds.retry", amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "refunds", "x-message-ttl": 500})
+	publish(shop, "refunds.retry", 7)
+	n.agreeLetters(80, 30)
+
 	// A client is stuck, while the parked ones stay.
 	mail := connect("mail", "mail")
 	declare(mail, "letters", amqp091.Table{"x-message-ttl": 6000})
@@ -155,7 +162,9 @@ func TestNight(t *testing.T) {
 	const left = "billing-worker (user guest, 127.0.0.1)"
 	n.told("CurfewDeadlineMissed", "firing", "bills (vhost shop)", left+" left ")
 	eventually(t, startLimit, "the bills to be lost", func() bool {
-		return slices.ContainsFunc(n.standing(), func(i standing) bool { return strings.Contains(i.Summary, "5 messages expired (dropped); "+left+" left ") })
+		return slices.ContainsFunc(n.standing(), func(i standing) bool {
+			return strings.Contains(i.Summary, "5 messages expired (dropped); "+left+" left ")
+		})
 	})
 	n.agree("critical", "deadline_missed 5")
 	for _, command := range []string{"status", "queue show bills --vhost shop"} {
@@ -301,6 +310,23 @@ func (n *night) agreeQueue(vhost, queue string, ready int, lost string) {
 			n.Errorf("%d px: the list says of %s %q, not %q", width, queue, cells, want)
 		}
 	}
+}
+
+// agreeLetters holds every face to how many dead letters there are, and how many of them are parked.
+func (n *night) agreeLetters(dead, parked int) {
+	n.Helper()
+	eventually(n.T, startLimit, "the retries to pass through", func() bool {
+		return strings.Contains(n.done(n.T, "GET", "curfew/deadletters/shop", ""), `"queue":"refunds","ready":0,"unacked":7`)
+	})
+	if text := n.done(n.T, "GET", "curfew/status", ""); !containsAll(text, []string{fmt.Sprintf(`"dead_letters":%d`, dead), fmt.Sprintf(`"parked":%d`, parked)}) {
+		n.Errorf("the status has other dead letters than %d: %s", dead, text)
+	}
+	if text, _ := n.terminal("status"); !strings.Contains(text, fmt.Sprintf("%d dead letters, of these %d parked", dead, parked)) {
+		n.Errorf("status has other dead letters than %d:\n%s", dead, text)
+	}
+	n.browser.open("/dead-letters")
+	n.browser.shows(fmt.Sprintf("%d dead letters in all", dead))
+	n.browser.shows("not counted: for work")
 }
 
 // terminal runs a command in a terminal of 80 columns.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"curfew/broker"
+	"curfew/broker/deadline"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
@@ -17,10 +18,20 @@ type Queue struct {
 	Ready   int    `json:"ready"`
 	Unacked int    `json:"unacked"`
 	Bytes   int64  `json:"bytes"` // of the bodies
+	// Purpose is what the queue is for; Queues leaves it out. Its messages count as dead letters if that is to keep them; otherwise they only pass through.
+	Purpose string `json:"purpose"`
 	// From are the queues whose dead letters go here, by name; at most 100.
 	From []string `json:"from"`
 	// Parked: it is the queue for dead letters that cannot be routed.
 	Parked bool `json:"parked" hide:"table"`
+}
+
+// Kept is how many dead letters the queue keeps.
+func (q *Queue) Kept() int {
+	if q.Purpose == deadline.DeadLetters.String() {
+		return q.Ready + q.Unacked
+	}
+	return 0
 }
 
 // Cell is a column as text in a table of commands; false: it is as it is.
@@ -67,7 +78,7 @@ func Queues(vh *broker.VHost) []Queue {
 			continue
 		}
 		i := q.Info()
-		found = append(found, Queue{vh.Name(), i.Name, i.Ready, i.Unacked, i.ReadyBytes + i.UnackedBytes, append([]string{}, feeders...), parked})
+		found = append(found, Queue{vh.Name(), i.Name, i.Ready, i.Unacked, i.ReadyBytes + i.UnackedBytes, "", append([]string{}, feeders...), parked})
 	}
 	slices.SortStableFunc(found, func(a, b Queue) int { return cmp.Compare(b.Ready+b.Unacked, a.Ready+a.Unacked) })
 	return found

@@ -45,7 +45,7 @@ func (x *site) deadLetters(n int) *broker.Queue {
 func TestDeadLettersOverHTTP(t *testing.T) {
 	x := start(t)
 	dead := x.deadLetters(4)
-	assert.JSONEq(t, `[{"vhost":"/","queue":"dlq","ready":4,"unacked":0,"bytes":4,"from":["q"],"parked":false}]`, x.ask("GET", "/api/curfew/deadletters", nil).body)
+	assert.JSONEq(t, `[{"vhost":"/","queue":"dlq","ready":4,"unacked":0,"bytes":4,"from":["q"],"parked":false,"purpose":""}]`, x.ask("GET", "/api/curfew/deadletters", nil).body)
 	groups := x.ask("POST", dlq+"/groups", nil).body
 	assert.Contains(t, groups, `"reason":"expired","queue":"q","exchange":"","messages":4`)
 	found := x.ask("POST", dlq+"/search", map[string]any{"filter": `message_id == "id2"`}).body

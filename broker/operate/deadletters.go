@@ -35,7 +35,12 @@ var ListDeadLetterQueues = Define(Op{
 }, func(_ context.Context, o *Call, _ LetterFilter) ([]*deadletters.Queue, error) {
 	all := o.deadLetterQueues.get(&o.epoch, 100*time.Microsecond, func() (all []deadletters.Queue, n int) {
 		for _, vh := range o.Broker.VHosts() {
-			all = append(all, deadletters.Queues(vh)...)
+			for _, one := range deadletters.Queues(vh) {
+				if q, err := vh.Queues.Get(one.Queue); err == nil {
+					one.Purpose = o.Purpose(q).String()
+				}
+				all = append(all, one)
+			}
 			n += len(vh.Queues.List())
 		}
 		slices.SortStableFunc(all, func(a, b deadletters.Queue) int { return cmp.Compare(b.Ready+b.Unacked, a.Ready+a.Unacked) })

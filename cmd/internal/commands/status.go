@@ -67,7 +67,8 @@ func statusRows(s *node.Status) [][]string {
 		add("primary", s.Primary, " (see curfew rabbitmq status)")
 	} else {
 		add("messages", s.Ready, " ready, ", s.Unacked, " unacked in ", english.Plural(int(s.Queues), "queue", ""))
-		add("", s.Dead, " in dead-letter queues (see curfew dlq list), ", s.Delayed, " delayed (see curfew scheduled list)")
+		add("", s.Dead, " dead letters, of these ", s.Parked, " parked (see curfew dlq list)")
+		add("", s.Delayed, " delayed (see curfew scheduled list)")
 		add("clients", english.Plural(int(s.Connections), "connection", ""), ", ", english.Plural(int(s.Consumers), "consumer", ""))
 	}
 	switch {
@@ -83,7 +84,7 @@ func statusRows(s *node.Status) [][]string {
 			held = ", " + english.Plural(s.Held, "held past its deadline", "held past their deadlines") + " (see curfew consumers)"
 		}
 		add("deadlines", s.Pending, " pending", next, held)
-		add("expired", s.Fired, ", of these late ", s.Late, ", parked ", s.Parked)
+		add("expired", s.Fired, ", of these late ", s.Late)
 		add("lateness", "p50 ", lateness(s.LatenessP50), ", p99 ", lateness(s.LatenessP99))
 		add("schedule", s.Schedule)
 	default:

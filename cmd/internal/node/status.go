@@ -32,12 +32,12 @@ type Status struct {
 	Held         int        `json:"held"`                 // messages that consumers hold past their deadlines, now
 	Fired        uint64     `json:"fired"`                // messages that expired since the start
 	Late         uint64     `json:"late"`                 // of these, how many were late
-	Parked       uint64     `json:"parked"`               // of these, how many could not be routed
 	LatenessP50  *float64   `json:"lateness_p50_seconds"` // since the start; null: none fired
 	LatenessP99  *float64   `json:"lateness_p99_seconds"`
 	Ready        uint64     `json:"ready"`        // messages
 	Unacked      uint64     `json:"unacked"`      // messages
 	Dead         int        `json:"dead_letters"` // messages in the queues whose purpose is to keep dead letters
+	Parked       int        `json:"parked"`       // of these, those in the queues curfew.undeliverable, which had nowhere to go
 	Delayed      uint64     `json:"delayed"`      // messages that wait until they are due
 	Queues       uint64     `json:"queues"`
 	Connections  uint64     `json:"connections"`
@@ -99,6 +99,9 @@ func (o *ownBroker) status(s *Status) {
 		s.Held += h.Count
 	}
 	s.Undeliverable = append(s.Undeliverable, o.parked()...)
+	for _, p := range s.Undeliverable {
+		s.Parked += p.Messages
+	}
 	queues, _ := o.operations.ListQueues(context.Background(), operate.Actor{Tags: []string{"administrator"}}) // an administrator may see them
 	for i := range queues {
 		if queues[i].Purpose == deadline.DeadLetters {
@@ -141,9 +144,7 @@ func (s *Status) measure(metrics prometheus.Gatherer) {
 			case "curfew_deadlines_fired_total":
 				s.Fired += uint64(value)
 			case "curfew_deadlines_failed_total":
-				if labelOf(m, "reason") == "parked" {
-					s.Parked += uint64(value)
-				} else {
+				if labelOf(m, "reason") != "parked" {
 					s.Late += uint64(value)
 				}
 			case "curfew_messages_ready":

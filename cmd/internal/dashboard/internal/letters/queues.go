@@ -40,7 +40,7 @@ func (d Pages) queues(r *http.Request, v ui.Visitor) (ui.View, error) {
 	}
 	find := strings.ToLower(l.Find)
 	for _, q := range all {
-		l.Total += q.Ready + q.Unacked
+		l.Total += q.Kept()
 		if strings.Contains(strings.ToLower(q.Queue), find) {
 			l.Queues = append(l.Queues, q)
 		}
@@ -69,7 +69,7 @@ func (l *queuesPage) queues() g.Node {
 	case len(l.Queues) == 0:
 		return ui.Card("holders", title, nil, ui.Empty(g.Text("None of them matches. "), ui.Link("/dead-letters", g.Text("Show all")), g.Text(".")))
 	}
-	return ui.Card("holders", title, g.If(l.Total > 0, ui.Faint(ui.Plural(l.Total, "message")+" in all")),
+	return ui.Card("holders", title, g.If(l.Total > 0, ui.Faint(ui.Plural(l.Total, "dead letter")+" in all")),
 		ui.Table([]string{"Queue", "#Messages", "#Size", "From"}, g.Map(l.Queues, letterQueue)), l.Cut.DrawIfCut("queue"))
 }
 
@@ -80,7 +80,8 @@ func letterQueue(q *deadletters.Queue) g.Node {
 		from = append(from[:most:most], "…")
 	}
 	return h.Tr(
-		h.Td(ui.QueueLink(URL(q.VHost, q.Queue), q.VHost, q.Queue), g.If(q.Parked, g.Group{g.Text(" "), ui.Class("tag warn", g.Text("parked: no route"))})),
+		h.Td(ui.QueueLink(URL(q.VHost, q.Queue), q.VHost, q.Queue), g.If(q.Parked, g.Group{g.Text(" "), ui.Class("tag warn", g.Text("parked: no route"))}),
+			g.If(q.Kept() < q.Ready+q.Unacked, g.Group{g.Text(" "), ui.Class("tag", g.Text("not counted: for "+q.Purpose))})),
 		ui.Amount(g.Text(ui.Number(q.Ready)), g.If(q.Unacked > 0, g.Group{g.Text(" "), ui.Faint("+ " + ui.Number(q.Unacked) + " unacked")})),
 		ui.Amount(g.Text(ui.Bytes(q.Bytes))),
 		h.Td(ui.Names(from, ui.Faint("no dead-letter exchange leads here now"))))
