@@ -131,11 +131,11 @@ func TestDeathsFoldByQueueAndReason(t *testing.T) {
 		h := m.properties.Headers
 		assert.Equal(t, []any{
 			amqp.Table{
-				"queue": "retry", "reason": "expired", "count": int64(3), "time": amqp.Timestamp(started + 2),
+				"queue": "retry", "reason": "expired", "count": int64(3), "time": amqp.Timestamp(started + 2), "last-time": amqp.Timestamp(started + 6),
 				"exchange": "", "routing-keys": []any{"retry"},
 			},
 			amqp.Table{
-				"queue": "work", "reason": "rejected", "count": int64(3), "time": amqp.Timestamp(started),
+				"queue": "work", "reason": "rejected", "count": int64(3), "time": amqp.Timestamp(started), "last-time": amqp.Timestamp(started + 4),
 				"exchange": "", "routing-keys": []any{"work"},
 			},
 		}, h["x-death"], "a client's own x-death is not believed, repeats count up and keep their first time")

@@ -144,7 +144,7 @@ func patch(b []byte, start int, code byte, n int) []byte {
 	return b
 }
 
-// appendArray appends an array. Symbols and strings are written with the long constructor. Elements whose
+// appendArray appends an array. Symbols, strings and maps are written with the long constructor. Elements whose
 // encodings differ in their constructor, such as a small and a large uint, are written as a list.
 func appendArray(b []byte, v Array) []byte {
 	start := len(b)
@@ -156,6 +156,12 @@ func appendArray(b []byte, v Array) []byte {
 			b = append(binary.BigEndian.AppendUint32(append(b, codeSymbol32), uint32(len(e))), e...)
 		case string:
 			b = append(binary.BigEndian.AppendUint32(append(b, codeString32), uint32(len(e))), e...)
+		case Map:
+			b = append(b, make([]byte, 9)...)
+			for _, x := range e {
+				b = Append(Append(b, x.Key), x.Value)
+			}
+			b = patch(b, at, codeMap32, 2*len(e))
 		case int64: // one below 128 has a shorter encoding
 			b = binary.BigEndian.AppendUint64(append(b, codeLong), uint64(e))
 		default:

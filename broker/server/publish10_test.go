@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	goamqp "github.com/Azure/go-amqp"
 	"github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -200,5 +201,67 @@ func TestAbortedCredit10(t *testing.T) {
 		}
 		r.nc.Close()
 		time.Sleep(time.Second)
+	})
+}
+
+// TestPriorityAndAbsoluteExpiry10: both are obeyed, and told, over AMQP 1.0. The history of what has died again and again says when it last did.
+func TestPriorityAndAbsoluteExpiry10(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		x.queue10("q", amqp091.Table{"x-max-priority": int32(9), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+		x.queue10("dead", amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"})
+		c, s := x.connect10(nil)
+		snd := x.sender10(s, "/queues/q")
+		send := func(body string, priority uint8, expiry *time.Time) {
+			m := &goamqp.Message{Header: &goamqp.MessageHeader{Priority: priority}, Properties: &goamqp.MessageProperties{AbsoluteExpiryTime: expiry}, Data: [][]byte{[]byte(body)}}
+			require.NoError(t, snd.Send(x.t.Context(), m, nil))
+		}
+		at := time.Now().Add(10 * time.Second).Truncate(time.Millisecond).UTC()
+		send("usual", 5, nil)
+		send("low", 0, nil)
+		send("mortal", 1, &at)
+		send("high", 9, nil)
+		rcv := x.receiver10(s, "/queues/q", nil)
+		for _, want := range []struct {
+			body     string
+			priority uint8
+		}{{"high", 9}, {"usual", 5}, {"mortal", 1}, {"low", 0}} {
+			m := x.receive10(rcv)
+			assert.Equal(t, want.body, string(m.GetData()))
+			assert.Equal(t, want.priority, m.Header.Priority)
+			if want.body != "mortal" {
+				require.NoError(t, rcv.AcceptMessage(x.t.Context(), m))
+				continue
+			}
+			assert.Equal(t, at, m.Properties.AbsoluteExpiryTime.UTC())
+			require.NoError(t, rcv.ReleaseMessage(x.t.Context(), m))
+			again := x.receive10(rcv)
+			assert.Equal(t, "mortal", string(again.GetData()))
+			require.NoError(t, rcv.RejectMessage(x.t.Context(), again, nil))
+		}
+		require.NoError(t, rcv.Close(x.t.Context()))
+		dead := x.receiver10(s, "/queues/dead", nil)
+		m := x.receive10(dead)
+		assert.Equal(t, "mortal", string(m.GetData()))
+		first := time.Now().Truncate(time.Second)
+		require.NoError(t, dead.RejectMessage(x.t.Context(), m, nil))
+		time.Sleep(time.Minute)
+		rcv = x.receiver10(s, "/queues/q", nil)
+		require.NoError(t, rcv.RejectMessage(x.t.Context(), x.receive10(rcv), nil))
+		deaths := x.receive10(dead).Annotations["x-opt-deaths"].([]map[any]any)
+		assert.Len(t, deaths, 2)
+		assert.Equal(t, []any{"q", uint64(2)}, []any{deaths[0]["queue"], deaths[0]["count"]})
+		assert.WithinDuration(t, first, deaths[0]["first-time"].(time.Time), time.Second)
+		assert.WithinDuration(t, first.Add(time.Minute), deaths[0]["last-time"].(time.Time), 3*time.Second)
+
+		send("late", 4, new(time.Now().Add(-time.Second)))
+		x.noMore10(rcv)
+		send("soon", 4, new(time.Now().Add(10*time.Second)))
+		m = x.receive10(rcv)
+		assert.Equal(t, "soon", string(m.GetData()))
+		time.Sleep(11 * time.Second)
+		require.NoError(t, rcv.ReleaseMessage(x.t.Context(), m))
+		x.noMore10(rcv)
+		require.Error(t, snd.Send(x.t.Context(), &goamqp.Message{Properties: &goamqp.MessageProperties{UserID: []byte(strings.Repeat("guest", 60))}, Data: [][]byte{nil}}, nil))
+		x.close10(c)
 	})
 }

@@ -21,15 +21,19 @@ import (
 //go:embed rabbitmq.txt
 var RabbitMQ string
 
-const queueName = "crossing"
+const (
+	queueName  = "crossing"
+	dyingQueue = "crossing-dying"
+)
 
 // recorder has a client of each protocol.
 type recorder struct {
 	ctx      context.Context
+	url, key string // key is of what is published over 0-9-1
 	channel  *amqp091.Channel
 	conn10   *amqp.Conn
-	sender   *amqp.Sender // nil: there is none
-	receiver *amqp.Receiver
+	sender   *amqp.Sender   // nil: there is none
+	receiver *amqp.Receiver // the same
 	out      strings.Builder
 }
 
@@ -41,7 +45,7 @@ func Record(ctx context.Context, url string) (string, error) {
 		return "", err
 	}
 	defer conn.Close()
-	r := &recorder{ctx: ctx}
+	r := &recorder{ctx: ctx, url: url, key: queueName}
 	if r.channel, err = conn.Channel(); err == nil {
 		_, err = r.channel.QueueDeclare(queueName, true, false, false, false, nil)
 	}
@@ -59,19 +63,17 @@ func Record(ctx context.Context, url string) (string, error) {
 			return "", fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
-	session, err := conn10.NewSession(ctx, nil)
-	if err != nil {
-		return "", err
-	}
-	if r.receiver, err = session.NewReceiver(ctx, "/queues/"+queueName, nil); err != nil {
-		return "", err
-	}
 	for _, m := range from091 {
 		if err := r.to10(m.name, m.publishing); err != nil {
 			return "", fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
-	return r.out.String(), nil
+	dying := amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": queueName}
+	if _, err = r.channel.QueueDeclare(dyingQueue, true, false, false, false, dying); err == nil {
+		r.key = dyingQueue
+		err = r.to10("a dead letter", amqp091.Publishing{Expiration: "1"})
+	}
+	return r.out.String(), err
 }
 
 func (r *recorder) line(direction, name string, fields []string) {
@@ -135,10 +137,31 @@ func (r *recorder) to10(name string, p amqp091.Publishing) error {
 	if p.Body == nil {
 		p.Body = []byte("b")
 	}
-	if err := r.channel.PublishWithContext(r.ctx, "", queueName, false, false, p); err != nil {
+	if err := r.channel.PublishWithContext(r.ctx, "", r.key, false, false, p); err != nil {
 		return err
 	}
+	if r.receiver == nil {
+		conn, err := amqp.Dial(r.ctx, r.url, nil)
+		if err != nil {
+			return err
+		}
+		session, err := conn.NewSession(r.ctx, nil)
+		if err == nil {
+			r.receiver, err = session.NewReceiver(r.ctx, "/queues/"+queueName, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	m, err := r.receiver.Receive(r.ctx, nil)
+	if e, ok := errors.AsType[*amqp.Error](err); ok { // and the message goes back
+		r.receiver = nil
+		r.line("0-9-1 to 1.0", name, []string{"the connection ends, " + string(e.Condition)})
+		if _, err = r.channel.QueueDelete(queueName, false, false, false); err == nil {
+			_, err = r.channel.QueueDeclare(queueName, true, false, false, false, nil)
+		}
+		return err
+	}
 	if err != nil {
 		return err
 	}
@@ -205,6 +228,9 @@ func show(v any) string {
 		}
 		return "binary " + hex.EncodeToString(v)
 	case time.Time:
+		if time.Since(v).Abs() < time.Hour {
+			return "now"
+		}
 		return v.UTC().Format(time.RFC3339Nano)
 	case amqp.UUID:
 		return "uuid " + v.String()

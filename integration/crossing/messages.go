@@ -37,6 +37,8 @@ var from10 = []struct {
 	{"creation-time", properties(&amqp.MessageProperties{CreationTime: &instant})},
 	{"group", properties(&amqp.MessageProperties{GroupID: new("g"), GroupSequence: new(uint32(3)), ReplyToGroupID: new("r")})},
 	{"long group-id", properties(&amqp.MessageProperties{GroupID: &longText})},
+	{"another's user-id", properties(&amqp.MessageProperties{UserID: []byte("another")})},
+	{"long user-id", properties(&amqp.MessageProperties{UserID: []byte(longText)})},
 	{"annotations", with(nil, amqp.Annotations{"x-text": "t", "x-opt-number": int64(1), "x-list": []any{"a", int32(1)}, "x-map": map[string]any{"k": "v"}}, nil, nil)},
 	{"another annotation", with(nil, amqp.Annotations{"other": "o"}, nil, nil)},
 	{"x-basic-type", with(nil, amqp.Annotations{"x-basic-type": "t"}, nil, nil)},
@@ -51,6 +53,8 @@ var from10 = []struct {
 	{"map value", &amqp.Message{Value: map[string]any{"k": int64(1)}}},
 	{"sequence", &amqp.Message{Sequence: [][]any{{"a", int64(1)}}}},
 	{"empty data", &amqp.Message{Data: [][]byte{{}}}},
+	{"data and footer", &amqp.Message{Data: [][]byte{[]byte("b")}, Footer: amqp.Annotations{"x-f": "f"}}},
+	{"value and footer", &amqp.Message{Value: "v", Footer: amqp.Annotations{"x-f": "f"}}},
 }
 
 func with(h *amqp.MessageHeader, annotations amqp.Annotations, app map[string]any, p *amqp.MessageProperties) *amqp.Message {
@@ -85,4 +89,9 @@ var from091 = []struct {
 	{"CC", amqp091.Publishing{Headers: amqp091.Table{"CC": []any{queueName + "-other"}}}},
 	{"amqp-1.0 type", amqp091.Publishing{Type: "amqp-1.0", Body: []byte{0, 0x53, 0x77, 0xa1, 1, 'v'}}},
 	{"empty", amqp091.Publishing{Body: []byte{}}},
+	{"ids that are not UTF-8", amqp091.Publishing{MessageId: "\xff", CorrelationId: "\xfe"}},
+	{"reply-to that is not UTF-8", amqp091.Publishing{ReplyTo: "\xff"}},
+	{"app-id and type that are not UTF-8", amqp091.Publishing{AppId: "\xff", Type: "\xff"}},
+	{"content type and encoding that are not UTF-8", amqp091.Publishing{ContentType: "\xff", ContentEncoding: "\xff"}},
+	{"keys that are not UTF-8", amqp091.Publishing{Headers: amqp091.Table{"\xff": "a", "x-\xff": "b", "x-table": amqp091.Table{"\xff": "\xff"}}}},
 }

@@ -59,7 +59,7 @@ func RecordDeath(p *amqp.Properties, d Death, died bool) []any {
 	for _, e := range history {
 		if old, ok := e.(amqp.Table); ok && old["queue"] == d.Queue && old["reason"] == d.Reason {
 			count, _ := old["count"].(int64)
-			old["count"] = count + 1
+			old["count"], old["last-time"] = count+1, amqp.Timestamp(d.At)
 			deaths[0] = old
 			continue
 		}

@@ -1,7 +1,7 @@
 package convert
 
 import (
-	"maps"
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -79,26 +79,32 @@ func appendHead(b []byte, p *amqp.Properties, body []byte, bus bool) []byte {
 	}
 	var out amqp10.Properties
 	set := func(v *any, s string) {
-		if s != "" && bus {
+		switch {
+		case s == "":
+		case !utf8.ValidString(s):
+			*v = []byte(s)
+		case bus:
 			*v = s
-		} else if s != "" {
+		default:
 			*v = idOf(s)
 		}
 	}
 	set(&out.MessageID, p.MessageID)
 	set(&out.CorrelationID, p.CorrelationID)
-	if p.ReplyTo != "" {
-		if out.ReplyTo = p.ReplyTo; !bus {
-			out.ReplyTo = "/queues/" + url.PathEscape(p.ReplyTo)
-		}
+	if p.ReplyTo != "" && !bus {
+		out.ReplyTo = "/queues/" + url.PathEscape(p.ReplyTo)
+	} else if p.ReplyTo != "" && utf8.ValidString(p.ReplyTo) {
+		out.ReplyTo = p.ReplyTo
 	}
-	if p.AppID != "" {
+	if p.AppID != "" && utf8.ValidString(p.AppID) { // as everywhere: a string must be UTF-8
 		out.GroupID = p.AppID
 	}
 	if p.UserID != "" {
 		out.UserID = []byte(p.UserID)
 	}
-	out.ContentType, out.ContentEncoding = p.ContentType, p.ContentEncoding
+	if utf8.ValidString(p.ContentType + p.ContentEncoding) {
+		out.ContentType, out.ContentEncoding = p.ContentType, p.ContentEncoding
+	}
 	if p.Timestamp != 0 {
 		out.CreationTime = amqp10.Timestamp(p.Timestamp * 1000)
 	}
@@ -121,11 +127,16 @@ func appendHead(b []byte, p *amqp.Properties, body []byte, bus bool) []byte {
 // has its ids.
 func appendAnnotations(b []byte, d *Delivery, p *amqp.Properties, kept bool) []byte {
 	b, start := amqp10.BeginMap(amqp10.BeginSection(b, amqp10.SectionMessageAnnotations))
-	b = amqp10.AppendText(amqp10.AppendSymbol(b, "x-exchange"), d.Exchange)
-	b = amqp10.AppendText(amqp10.AppendSymbol(b, "x-routing-key"), d.RoutingKey)
+	b = appendText(amqp10.AppendSymbol(b, "x-exchange"), d.Exchange)
+	b = appendText(amqp10.AppendSymbol(b, "x-routing-key"), d.RoutingKey)
 	n := 2
 	add := func(key string, v any) {
 		b = amqp10.Append(amqp10.AppendSymbol(b, key), toValue(v))
+		n++
+	}
+	history, died := p.Headers["x-death"].([]any)
+	if died {
+		b = amqp10.Append(amqp10.AppendSymbol(b, deathsAnnotation), deaths(history))
 		n++
 	}
 	cc, _ := p.Headers["CC"].([]any)
@@ -139,7 +150,7 @@ func appendAnnotations(b []byte, d *Delivery, p *amqp.Properties, kept bool) []b
 	for _, key := range keysOf(p.Headers) {
 		switch {
 		case !strings.HasPrefix(key, "x-") || strings.HasPrefix(key, keptPrefix) || kept && (key == messageIDHeader || key == correlationIDHeader):
-		case key == ccAnnotation && cc != nil || key == typeAnnotation && typed: // it has them
+		case key == deathsAnnotation && died || key == ccAnnotation && cc != nil || key == typeAnnotation && typed: // it has them
 		default:
 			add(key, p.Headers[key])
 		}
@@ -147,12 +158,51 @@ func appendAnnotations(b []byte, d *Delivery, p *amqp.Properties, kept bool) []b
 	return amqp10.EndMap(b, start, n)
 }
 
-// keysOf are the keys of a table in their order. Most messages have none.
-func keysOf(t amqp.Table) []string {
-	if len(t) == 0 {
-		return nil
+// appendText appends a string, or a binary if it is not UTF-8.
+func appendText(b, text []byte) []byte {
+	if utf8.Valid(text) {
+		return amqp10.AppendText(b, text)
 	}
-	return slices.Sorted(maps.Keys(t))
+	return amqp10.Append(b, text)
+}
+
+// deathsAnnotation is x-death as RabbitMQ 4 says it over AMQP 1.0.
+const deathsAnnotation = "x-opt-deaths"
+
+// deaths is the history of a dead letter. A client may have made it up.
+func deaths(history []any) (all amqp10.Array) {
+	for _, e := range history {
+		entry, _ := e.(amqp.Table)
+		var m amqp10.Map
+		add := func(key string, v any) { m = append(m, amqp10.Entry{Key: amqp10.Symbol(key), Value: v}) }
+		expiration, _ := entry["original-expiration"].(string)
+		if ttl, err := strconv.ParseUint(expiration, 10, 32); err == nil {
+			add("ttl", uint32(ttl))
+		}
+		add("queue", toValue(entry["queue"]))
+		reason, _ := entry["reason"].(string)
+		add("reason", amqp10.Symbol(reason))
+		count, _ := amqp.Integer(entry["count"])
+		add("count", uint64(count))
+		add("first-time", toValue(entry["time"]))
+		add("last-time", toValue(cmp.Or(entry["last-time"], entry["time"])))
+		add("exchange", toValue(entry["exchange"]))
+		keys, _ := toValue(entry["routing-keys"]).(amqp10.List)
+		add("routing-keys", amqp10.Array(keys))
+		all = append(all, m)
+	}
+	return all
+}
+
+// keysOf are the keys of a table in their order, without those that are not UTF-8. Most messages have none.
+func keysOf(t amqp.Table) (keys []string) {
+	for key := range t {
+		if utf8.ValidString(key) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // simple are the headers that can be application properties, which have no tables and arrays.

@@ -69,7 +69,7 @@ func Annotate(properties []byte, added amqp.Table) []byte {
 
 // ownHeaders begin the names of headers that the broker writes or obeys.
 var ownHeaders = []string{
-	"x-death", "x-first-death", "x-last-death", "x-delay", "x-delivery", "x-expir", "x-scheduled", "x-ttl", "x-lock", "x-remaining", "x-exchange", "x-routing-key", keptPrefix,
+	"x-death", deathsAnnotation, "x-first-death", "x-last-death", "x-delay", "x-delivery", "x-expir", "x-scheduled", "x-ttl", "x-lock", "x-remaining", "x-exchange", "x-routing-key", keptPrefix,
 }
 
 // Dispositions tells a client the outcomes of a batch in as few frames as possible. refused are the

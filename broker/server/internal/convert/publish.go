@@ -30,6 +30,7 @@ const (
 
 var (
 	errHead  = errors.New("the properties, annotations and footer of the message take more than 48 KiB")
+	errUser  = errors.New("the user-id of the message is longer than 255 octets, which no user's name is")
 	errShort = errors.New("a text in the properties of the message is longer than 255 octets")
 )
 
@@ -53,6 +54,9 @@ func Publish(b, message []byte, bus, filtered bool) (properties, body []byte, to
 	var p amqp10.Properties
 	if err = h.Read(m.Header); err == nil {
 		err = p.Read(m.Properties)
+	}
+	if err == nil && len(p.UserID) > 255 {
+		err = errUser
 	}
 	if err != nil {
 		return nil, nil, "", err
@@ -102,7 +106,7 @@ func fromProperties(out *amqp.Properties, p *amqp10.Properties, bus bool) {
 		replyTo = name
 	}
 	groupID, _ := p.GroupID.(string)
-	out.ReplyTo, out.AppID, out.UserID = shortOrNone(replyTo), shortOrNone(groupID), shortOrNone(string(p.UserID))
+	out.ReplyTo, out.AppID, out.UserID = shortOrNone(replyTo), shortOrNone(groupID), string(p.UserID)
 	out.ContentType, out.ContentEncoding = p.ContentType, p.ContentEncoding
 	if at, ok := p.CreationTime.(amqp10.Timestamp); ok && at >= 0 {
 		out.Timestamp = amqp.Timestamp(at / 1000)
