@@ -12,7 +12,7 @@ import (
 
 // attach makes a link, or refuses it: with an attach that has no terminus, and a detach.
 func (s *session10) attach(m *amqp10.Attach) error {
-	if m.Handle > 255 || s.links[m.Handle] != nil {
+	if old := s.links[m.Handle]; m.Handle > 255 || old != nil && !old.refused {
 		return amqp.NewException(convert.HandleInUse, 0, 0, "handle %d is in use, or above handle-max", m.Handle)
 	}
 	l := &link10{s: s, handle: m.Handle, name: m.Name, toClient: m.Role == amqp10.RoleReceiver, settled: m.SenderMode == amqp10.SendSettled}
@@ -35,7 +35,7 @@ func (s *session10) attach(m *amqp10.Attach) error {
 	if e, ok := errors.AsType[*amqp.Exception](err); ok {
 		answer.Source, answer.Target = nil, nil
 		s.p.send(s.id, answer)
-		s.p.send(s.id, &amqp10.Detach{Handle: m.Handle, Closed: true, Error: convert.ErrorOf(e)})
+		s.refuse(l, e)
 		return nil
 	}
 	if err != nil {
@@ -144,11 +144,19 @@ func (s *session10) publishTo(l *link10, exchange, key string) error {
 	return nil
 }
 
+// refuse ends a link because of a mistake. What the client sends before it knows is ignored, until it detaches, too.
+func (s *session10) refuse(l *link10, e *amqp.Exception) {
+	s.remove(l)
+	l.refused = true
+	s.links[l.handle] = &link10{s: s, handle: l.handle, toClient: l.toClient, refused: true}
+	s.p.send(s.id, &amqp10.Detach{Handle: l.handle, Closed: true, Error: convert.ErrorOf(e)})
+}
+
 // detach ends a link because its client does.
 func (s *session10) detach(l *link10) {
 	s.remove(l)
 	told := false
-	s.ch.deliveries.Locked(func(uint64) { told = l.ended })
+	s.ch.deliveries.Locked(func(uint64) { told = l.refused || l.ended })
 	if !told {
 		s.p.send(s.id, &amqp10.Detach{Handle: l.handle, Closed: true})
 	}

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -81,5 +82,56 @@ func TestSettleModes10(t *testing.T) {
 			}
 		}
 		r.nc.Close()
+	})
+}
+
+// TestRefusedLink10: what a client sends on a link before it learns that the link was refused is no mistake of its session, which goes on.
+func TestRefusedLink10(t *testing.T) {
+	runWith(t, broker.Options{MaxMessageBytes: 1000}, server.Options{}, func(x *site) {
+		ch := x.queue10("q", nil)
+		r := x.raw10()
+		flow := &amqp10.Flow{IncomingWindow: 100, Handle: amqp10.Uint(0), LinkCredit: amqp10.Uint(10), Echo: true}
+		refused := func(condition string) {
+			t.Helper()
+			why := next10[*amqp10.Detach](r)
+			require.NotNil(t, why.Error)
+			assert.Equal(t, condition, why.Error.Condition)
+		}
+		for _, handle := range []string{"given back", "taken again"} {
+			r.send(0, attachTo("none", true))
+			r.send(0, flow)
+			next10[*amqp10.Attach](r)
+			refused("amqp:not-found")
+			assert.False(t, next10[*amqp10.Flow](r).Handle.Set, "the session's")
+			if handle == "given back" {
+				r.send(0, &amqp10.Detach{Closed: true})
+			}
+
+			r.send(0, attachTo("none", false))
+			for id := range uint32(2) {
+				r.send(0, &amqp10.Transfer{DeliveryID: amqp10.Uint(id)}, data(1)...)
+			}
+			next10[*amqp10.Attach](r)
+			refused("amqp:not-found")
+			if handle == "given back" {
+				r.send(0, &amqp10.Detach{Closed: true})
+			}
+
+			r.attach(0, "/queues/q")
+			for id, size := range []int{1, 1001, 1} { // the second has no other answer
+				r.send(0, &amqp10.Transfer{DeliveryID: amqp10.Uint(uint32(id)), Settled: true}, data(size)...)
+			}
+			refused("amqp:link:message-size-exceeded")
+			if handle == "given back" {
+				r.send(0, &amqp10.Detach{Closed: true})
+			}
+		}
+		r.send(0, &amqp10.Flow{Echo: true})
+		next10[*amqp10.Flow](r)
+		r.nc.Close()
+		time.Sleep(time.Second)
+		n, err := ch.QueuePurge("q", false)
+		require.NoError(t, err)
+		assert.Equal(t, 2, n, "the first of each three")
 	})
 }

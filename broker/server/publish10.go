@@ -24,6 +24,8 @@ func (s *session10) transfer(m *amqp10.Transfer, payload []byte) error {
 		s.sendFlow(nil, false)
 	}
 	switch {
+	case l.refused:
+		return nil
 	case m.Resume:
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "a delivery cannot be resumed")
 	case m.Aborted:
@@ -103,8 +105,7 @@ func (s *session10) publish(l *link10, message []byte) error {
 	case refused && e.Hard() && e != errQueueFull:
 		return e
 	case refused && o.Settled:
-		s.remove(l)
-		s.p.send(s.id, &amqp10.Detach{Handle: l.handle, Closed: true, Error: convert.ErrorOf(e)})
+		s.refuse(l, e)
 		return nil
 	case refused:
 		o.State = amqp10.State{Kind: amqp10.StateRejected, Error: convert.ErrorOf(e)}

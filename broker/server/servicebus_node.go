@@ -100,12 +100,8 @@ func (s *session10) answer(l *link10, answer []byte) {
 			return
 		}
 		if len(l.bus.answers) > 0 && l.bus.waiting+len(answer) > maxBusAnswers { // a single one may be larger
-			l.ended = true
 			l.dropBusAnswersLocked()
-			s.p.c.out.RawLocked(amqp10.AppendFrame(nil, s.id, &amqp10.Detach{Handle: l.handle, Closed: true, Error: &amqp10.Error{
-				Condition: "amqp:resource-limit-exceeded", Description: "too many answers wait for credit",
-			}}, nil))
-			s.p.c.out.FlushLocked()
+			l.endLocked(&s.p.c.out, &amqp10.Error{Condition: "amqp:resource-limit-exceeded", Description: "too many answers wait for credit"})
 			return
 		}
 		l.bus.answers = append(l.bus.answers, answer)

@@ -43,6 +43,7 @@ type link10 struct {
 	name     string
 	toClient bool
 	settled  bool
+	refused  bool     // it is none: only the client does not know yet
 	bus      *busNode // of Service Bus; nil: it is one of messages
 	entity   string   // of Service Bus, for which a token is needed; "": there is none
 	node     node     // what answers requests on it; nil: it is one of messages
@@ -101,14 +102,16 @@ func (s *session10) flow(m *amqp10.Flow) error {
 		if l = s.links[m.Handle.Value]; l == nil {
 			return amqp.NewException(convert.UnattachedHandle, 0, 0, "no link has the handle %d", m.Handle.Value)
 		}
+		if l.refused {
+			l = nil
+		}
 	}
 	if l != nil && l.toClient && l.entity != "" {
 		if err := s.p.bus.allow(l.entity, servicebus.Listen); err != nil { // the token has expired
 			c.flush()
 			defer c.updatePaced()
-			s.remove(l)
 			e, _ := errors.AsType[*amqp.Exception](err)
-			s.p.send(s.id, &amqp10.Detach{Handle: l.handle, Closed: true, Error: convert.ErrorOf(e)})
+			s.refuse(l, e)
 			return nil
 		}
 	}
@@ -149,7 +152,7 @@ func atMost31(n uint32) uint32 {
 func (s *session10) sendFlow(l *link10, drain bool) {
 	s.ch.deliveries.Locked(func(uint64) {
 		f := &amqp10.Flow{NextIncomingID: amqp10.Uint(s.nextIn), IncomingWindow: s.inLeft, NextOutgoingID: s.nextOut, OutgoingWindow: math.MaxInt32}
-		if l != nil {
+		if l != nil && !l.refused && !l.ended {
 			f.Handle, f.DeliveryCount, f.LinkCredit, f.Drain = amqp10.Uint(l.handle), amqp10.Uint(l.count), amqp10.Uint(l.credit), drain
 		}
 		s.p.c.out.RawLocked(amqp10.AppendFrame(nil, s.id, f, nil))
