@@ -149,7 +149,7 @@ var Conditions = []*Condition{
 	{
 		// Longer than LateWithin: one stall, however many messages it made late, does not begin it.
 		Name: "lateness_high", Level: Warning, What: "messages expire late again and again", Whom: "all queues", Begins: LateWithin + 2*time.Minute, Ends: time.Minute, see: seeLateness,
-		Do: "Give this machine or container more processor time.", Command: "curfew audit search --min-lateness 1s", Page: "/audit",
+		Do: "Give this machine or container more processor time.", Command: "curfew audit search --min-lateness 1s", Page: "/audit?min_lateness=1s",
 	},
 	{
 		Name: "objective_missed", Level: Warning, What: "messages wait too long", Whom: "queues with an objective", Begins: 3 * time.Second, Ends: 15 * time.Second, see: seeObjectives,
@@ -231,7 +231,7 @@ var Conditions = []*Condition{
 	},
 	{
 		Name: "audit_incomplete", Level: Warning, What: "the audit has gaps", Whom: "readers of the audit", see: rose("audit_incomplete", "records are not in the audit one by one"),
-		Do: "See whether the disk is slow or full.", Command: "curfew audit search", Page: "/audit",
+		Do: "See whether the disk is slow or full.", Command: "curfew audit search", Page: "/audit?reason=",
 	},
 	{
 		Name: "queue_not_kept", Level: Warning, Unwatched: true, What: "deadlines in RabbitMQ are not kept", Whom: "queues that a rule wants kept", Begins: 10 * time.Second, Returns: clientsReturn, see: seeNotKept,

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -28,6 +29,7 @@ type auditPage struct {
 	More     bool // there are older ones
 	TooLong  bool // the search was stopped before it was complete
 	Asked    bool // a field is filled in
+	Kinds    []ui.Choice
 	CSV      string
 	JSONL    string
 	Outcomes []string
@@ -43,9 +45,23 @@ var auditWithin = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hou
 
 func (d *Dashboard) audit(r *http.Request, _ ui.Visitor) (ui.View, error) {
 	v := r.URL.Query()
+	plain := len(v) == 0
+	if plain {
+		v.Set("reason", audit.Changed) // not the flood of expiries
+	}
 	p := &auditPage{On: d.Audit != nil, Form: ui.NewForm(v), Reasons: []string{"expired", "rejected", "maxlen", "delivery_limit", "changed"}, Outcomes: []string{"dead_lettered", "dropped", "parked"}, Paths: []string{"eager", "index", "lazy", "requeue", "manual", "scheduled"}}
 	p.Search = auditForm{v.Get("vhost"), v.Get("queue"), strings.TrimSpace(v.Get("message_id")), v.Get("user"), v.Get("reason"), v.Get("outcome"), v.Get("path"), v.Get("within"), strings.TrimSpace(v.Get("min_lateness"))}
-	p.Asked = p.Search != auditForm{}
+	p.Asked = !plain && p.Search != auditForm{}
+	for _, k := range []ui.Choice{{Name: "Changes", URL: audit.Changed}, {Name: "Expiries", URL: "expired"}, {Name: "Everything"}} {
+		of := maps.Clone(v)
+		of.Set("reason", k.URL)
+		if k.URL == p.Search.Reason {
+			k.URL = ""
+		} else {
+			k.URL = "/audit?" + of.Encode()
+		}
+		p.Kinds = append(p.Kinds, k)
+	}
 	if !p.On {
 		return p, nil
 	}

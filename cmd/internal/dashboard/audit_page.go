@@ -19,7 +19,7 @@ func (p *auditPage) Draw(*ui.Info) ui.Drawing {
 		return ui.Drawing{Top: top, Live: ui.Only(g.Text("The audit is off. It needs a data folder: set CURFEW_DATA_DIR, and CURFEW_AUDIT=true."))}
 	}
 	files := h.Span(h.A(ui.Href(p.CSV), h.Download(""), g.Text("CSV")), g.Text(" · "), h.A(ui.Href(p.JSONL), h.Download(""), g.Text("JSON lines")))
-	return ui.Drawing{Top: g.Group{top, p.search()}, Live: ui.Card("records", "Records", files,
+	return ui.Drawing{Top: g.Group{top, p.search()}, Live: ui.Card("records", "Records", files, ui.Choices("Show", p.Kinds),
 		g.If(p.TooLong, h.P(h.Class("problem"), g.Text("The search took too long and was stopped. Choose a queue or a shorter time."))),
 		p.found())}
 }
@@ -48,9 +48,9 @@ func (p *auditPage) found() g.Node {
 			g.If(p.More, h.P(h.Class("faint"), g.Textf("These are the last %d. For older ones, narrow the search or download the file.", len(p.Records)))),
 		}
 	case p.Asked:
-		return ui.Empty(g.Text("No record matches. "), ui.Link("/audit", g.Text("Show all")))
+		return ui.Empty(g.Text("No record matches. "), ui.Link("/audit?reason=", g.Text("Show all")))
 	}
-	return ui.Empty(g.Text("No message has expired yet, and nobody has changed anything. When that happens it is recorded here: a message with its lateness and where it went, a change with who made it."))
+	return ui.Empty(g.Text("Nobody has changed anything yet. What is changed is recorded here, with who made the change."))
 }
 
 func auditRow(r *audit.Record) g.Node {

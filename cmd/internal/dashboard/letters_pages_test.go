@@ -317,7 +317,7 @@ func TestAuditLeadsToTheDeadLetter(t *testing.T) {
 	dlq := s.dead(0)
 	s.letter(dlq, amqp.Properties{MessageID: "an-id"}, "with id")
 	s.letter(dlq, amqp.Properties{}, "without id")
-	links := regexp.MustCompile(`href="(/dead-letter\?[^"]*)"`).FindAllStringSubmatch(s.get("/audit").body, -1)
+	links := regexp.MustCompile(`href="(/dead-letter\?[^"]*)"`).FindAllStringSubmatch(s.get("/audit?reason=").body, -1)
 	require.Len(t, links, 2)
 	for _, link := range links {
 		page := s.get(html.UnescapeString(link[1])).body

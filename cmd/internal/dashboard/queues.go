@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -66,8 +67,12 @@ type column struct {
 	Number         bool
 }
 
-// orders compares queues by column. Queues that are equal are sorted by name.
+// orders compares queues by column, or by risk: what will lose messages first, then what has lost most in the last hour. Queues that are equal
+// are sorted by name.
 var orders = map[string]func(a, b queueRow) int{
+	"risk": func(a, b queueRow) int {
+		return cmp.Or(cmp.Compare(a.losesAt(), b.losesAt()), cmp.Compare(max(b.Lost, 0), max(a.Lost, 0)))
+	},
 	"name":      func(_, _ queueRow) int { return 0 },
 	"ready":     func(a, b queueRow) int { return cmp.Compare(a.Ready, b.Ready) },
 	"unacked":   func(a, b queueRow) int { return cmp.Compare(a.Unacked, b.Unacked) },
@@ -95,6 +100,14 @@ func (q queueRow) willMiss() int {
 	return q.Forecast.WillMiss
 }
 
+// losesAt is when the first message will be lost, Unix ms.
+func (q queueRow) losesAt() int64 {
+	if q.willMiss() == 0 || !q.Queue.Purpose.Loses() {
+		return math.MaxInt64
+	}
+	return q.Forecast.FirstMiss
+}
+
 // matters is higher for a queue in which an expiry matters more, if any is ahead.
 func (q queueRow) matters() int {
 	if q.willMiss() == 0 {
@@ -108,14 +121,17 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	l := &queuesPage{Form: ui.NewForm(v), Filter: v.Get("q"), VHost: v.Get("vhost"), Purpose: v.Get("purpose"), Sort: v.Get("sort"), Descending: v.Get("desc") == "1",
 		MayChange: operate.MayChange(d.Operations.Access, by.Actor(), "")}
 	if orders[l.Sort] == nil {
-		l.Sort = "name"
+		l.Sort = "risk"
+	}
+	if !v.Has("desc") {
+		l.Descending = slices.ContainsFunc(sortable, func(c column) bool { return c.Key == l.Sort && c.Number })
 	}
 	all, err := d.Operations.ListQueues(r.Context(), by.Actor())
 	if err != nil {
 		return nil, err
 	}
 	l.gather(all)
-	if byForecast := l.Sort == "deadlines" || l.Sort == "miss"; byForecast {
+	if byForecast := slices.Contains([]string{"risk", "deadlines", "miss"}, l.Sort); byForecast {
 		l.foresee(d.forecasts())
 		l.order()
 		l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
@@ -203,14 +219,17 @@ func (l *queuesPage) order() {
 	})
 }
 
+// sortable are the columns to sort by.
+var sortable = []column{
+	{Name: "Queue", Key: "name"}, {Name: "Purpose", Key: "purpose"}, {Name: "Ready", Key: "ready", Number: true}, {Name: "Unacked", Key: "unacked", Number: true},
+	{Name: "Consumers", Key: "consumers", Number: true}, {Name: "Oldest", Key: "oldest", Number: true}, {Name: "Deadlines", Key: "deadlines", Number: true}, {Name: "At risk", Key: "miss", Number: true},
+	{Name: "Lost, last hour", Key: "lost", Number: true},
+}
+
 // columns makes the links that sort. A second click reverses the order; numbers begin with the
 // largest.
 func (l *queuesPage) columns(v url.Values) {
-	for _, c := range []column{
-		{Name: "Queue", Key: "name"}, {Name: "Purpose", Key: "purpose"}, {Name: "Ready", Key: "ready", Number: true}, {Name: "Unacked", Key: "unacked", Number: true},
-		{Name: "Consumers", Key: "consumers", Number: true}, {Name: "Oldest", Key: "oldest", Number: true}, {Name: "Deadlines", Key: "deadlines", Number: true}, {Name: "At risk", Key: "miss", Number: true},
-		{Name: "Lost, last hour", Key: "lost", Number: true},
-	} {
+	for _, c := range sortable {
 		descending := c.Number
 		if c.Key == l.Sort {
 			c.Sorted, descending = "ascending", !l.Descending

@@ -15,15 +15,15 @@ func (l *queuesPage) Draw(*ui.Info) ui.Drawing {
 }
 
 func (l *queuesPage) form() g.Node {
-	direction := ""
-	if l.Descending {
-		direction = "1"
+	sorts := []string{"risk", "what loses messages first"}
+	for _, c := range sortable {
+		sorts = append(sorts, c.Key, c.Name)
 	}
 	return ui.Search("/queues",
 		l.Form.Field("Name contains", "q", "", h.Type("search"), h.MaxLength("256")),
 		g.If(len(l.VHosts) > 1, l.Form.Choose("Virtual host", "vhost", "", ui.Or("all", l.VHosts)...)),
 		l.Form.Choose("Purpose", "purpose", "", ui.Or("all", deadline.Purposes)...),
-		ui.Hidden("sort", l.Sort), ui.HiddenIf("desc", direction),
+		l.Form.Choose("Sorted by", "sort", "", sorts...),
 		ui.Button("Filter"))
 }
 

@@ -64,7 +64,7 @@ func TestQueuesAreSortedFilteredAndPaged(t *testing.T) {
 	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "q003", WillMiss: 9, Deadlines: 12}}
 
 	var all []string
-	for path := "/queues"; path != ""; {
+	for path := "/queues?sort=name"; path != ""; {
 		a := s.get(path)
 		all = append(all, rows(a.body)...)
 		path = linkTo(a.body, "next")
@@ -73,6 +73,10 @@ func TestQueuesAreSortedFilteredAndPaged(t *testing.T) {
 	require.Equal(t, "q000", all[0])
 	require.IsIncreasing(t, all)
 
+	body := s.get("/queues").body
+	require.Equal(t, []string{"q003", "q000"}, rows(body)[:2])
+	require.Contains(t, body, "what loses messages first")
+	require.Equal(t, "q100", rows(s.get("/queues?sort=ready").body)[0])
 	require.Equal(t, "q100", rows(s.get("/queues?sort=ready&desc=1").body)[0])
 	require.Equal(t, "q003", rows(s.get("/queues?sort=miss&desc=1").body)[0])
 	require.Equal(t, []string{"q070", "q071"}, rows(s.get("/queues?q=Q07&sort=name").body)[:2])

@@ -152,7 +152,7 @@ func (o *overview) lateness() g.Node {
 func (o *overview) expired() g.Node {
 	var all g.Node
 	if o.Audited {
-		all = ui.Link("/audit", g.Text("Search all"))
+		all = ui.Link("/audit?reason=expired", g.Text("Search all"))
 	}
 	list := ui.Empty(g.Text("No message expired since Curfew started. Messages that expire are listed here with their lateness."))
 	if len(o.RecentExpiries) > 0 {
