@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/monitor"
 	"curfew/monitor/incident"
 )
 
@@ -90,8 +91,10 @@ func TestQueuesInIncidents(t *testing.T) {
 	s.withIncidents("", func(now *incident.State) {
 		now.Parked = []incident.Depth{{QueueName: incident.QueueName{VHost: "/", Name: "parked"}, Count: 3}}
 	})
+	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "parked", WillMiss: 5, FirstMiss: time.Now().Add(time.Minute).UnixMilli()}}
 	s.logIn("root")
 	overview := s.get("/").body
+	require.Regexp(t, `Next: <a href="/queue\?name=parked&amp;vhost=%2F">parked</a>.* will lose 5 messages`, overview, "the next loss of all, though an incident is about the queue")
 	require.Contains(t, overview, `<a class="broken" href="/queue?name=parked&amp;vhost=%2F" title="parked: in a critical incident, `)
 	require.Contains(t, overview, `<a class="idle" href="/queue?name=fine&amp;vhost=%2F"`)
 	list := s.get("/queues").body

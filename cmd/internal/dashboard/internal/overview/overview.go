@@ -21,6 +21,9 @@ const (
 	// The rows of the overview's lists.
 	overviewForecasts = 8
 	overviewExpiries  = 12
+	overviewOver      = 3
+	// overFor is how long the overview tells of an incident that is over.
+	overFor = 15 * time.Minute
 )
 
 // overview is what the first page shows.
@@ -34,6 +37,7 @@ type overview struct {
 	Watched          bool // there is a monitor
 	Verdict          incident.Verdict
 	Incidents        []incident.Incident // that are not over, the worst first
+	Over             []incident.Incident // that are over for at most overFor
 	Health           monitor.Health
 	Timeline         *timeline
 	History          *Trends
@@ -44,7 +48,7 @@ type overview struct {
 	WillMiss         int               // messages that will expire
 	WillLose, AtRisk int               // those of them that matter; queues that need action
 	Risky            int               // queues with messages at risk
-	Next             *monitor.Forecast // of the queue that will be the next to lose messages and is in no incident; nil: none will
+	Next             *monitor.Forecast // of the queue that will be the next to lose messages; nil: none will
 	ExpiredToday     int64             // in the last day; negative: not known
 	RecentExpiries   []monitor.RecentExpiry
 	meant            map[[2]string]bool // queues in which an expiry is no loss
@@ -102,6 +106,11 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	o.address(r, d.AMQP)
 	o.Incidents = d.Incidents.List()
 	o.Verdict = incident.VerdictOf(o.Incidents)
+	for _, i := range d.Incidents.Over() {
+		if i.Level != incident.Info && time.Since(*i.Ended) < overFor && len(o.Over) < overviewOver {
+			o.Over = append(o.Over, i)
+		}
+	}
 	if d.Monitor != nil {
 		o.watch(d.Monitor, r.URL.Query())
 		if d.Operations != nil {
@@ -180,7 +189,7 @@ func (o *overview) watch(m Monitor, q url.Values) {
 			if f.AtRisk {
 				o.AtRisk++
 			}
-			if f.WillMiss > 0 && f.FirstMiss > o.NowMillis && !o.told(of) && (o.Next == nil || f.FirstMiss < o.Next.FirstMiss) {
+			if f.WillMiss > 0 && f.FirstMiss > o.NowMillis && (o.Next == nil || f.FirstMiss < o.Next.FirstMiss) {
 				o.Next = f
 			}
 		}
@@ -204,13 +213,6 @@ func (o *overview) watch(m Monitor, q url.Values) {
 	})
 	o.Forecasts = all[:min(len(all), overviewForecasts)]
 	o.MoreForecasts = len(all) - len(o.Forecasts)
-}
-
-// told reports whether a queue is named by an incident.
-func (o *overview) told(of [2]string) bool {
-	return slices.ContainsFunc(o.Incidents, func(i incident.Incident) bool {
-		return slices.ContainsFunc(i.Worst, func(q incident.Affected) bool { return of == [2]string{q.VHost, q.Queue} })
-	})
 }
 
 func byUrgency(a, b monitor.Forecast) int {

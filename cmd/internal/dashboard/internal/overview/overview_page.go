@@ -47,10 +47,13 @@ func (o *overview) verdicts() g.Node {
 				h.B(ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary))), g.Text(" "), ui.Faint(o.since(&i)))
 		}),
 		g.If(more > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(more, "more incident"))))),
-		g.Iff(o.Next != nil, o.next))
+		g.Iff(o.Next != nil, o.next),
+		g.Map(o.Over, func(i incident.Incident) g.Node {
+			return h.P(h.Class("verdict brief good"), g.Text("Over for "+ui.Since(*i.Ended)+", after "+ui.Span(i.Ended.Sub(i.Since))+": "), ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary)))
+		}))
 }
 
-// next is the loss that is coming, while no incident tells of it.
+// next is the loss that is coming.
 func (o *overview) next() g.Node {
 	n := o.Next
 	return h.P(h.Class("verdict brief warn"), g.Text("Next: "), ui.QueueLink(ui.QueueURL(n.VHost, n.Queue), n.VHost, n.Queue),
