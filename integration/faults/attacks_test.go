@@ -71,7 +71,7 @@ var attacks = []attack{
 	}, check: idleDisk},
 
 	// The neighbour's messages are large, so that the journal needs new files.
-	{name: "descriptors", limits: "ulimit -n 512", bodyBytes: 8 << 10, strike: idleConnections, check: welcomesClients},
+	{name: "descriptors", limits: "ulimit -n 512", settings: []string{"HTTP_ON_AMQP=true"}, bodyBytes: 8 << 10, strike: idleConnections, check: welcomesClients},
 
 	{name: "flood", setup: func(x *attacker) { x.declare(floods, numbered, "", nil) }, strike: flood},
 	{name: "flood-beside-10", over10: true, setup: func(x *attacker) { x.declare(floods, numbered, "", nil) }, strike: flood},
@@ -571,10 +571,10 @@ func idleDisk(x *attacker) error {
 	return nil
 }
 
-// idleConnections opens more connections to both HTTP servers than the process may have files open, says half of a request on each,
+// idleConnections opens more connections to each HTTP server, the port for AMQP too, than the process may have files open, says half of a request on each,
 // and comes back when it is thrown out.
 func idleConnections(ctx context.Context, x *attacker) error {
-	const each = 400
+	const each = 270
 	var opened atomic.Int64
 	hold := func(address string) error {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
@@ -589,7 +589,7 @@ func idleConnections(ctx context.Context, x *attacker) error {
 		return nil
 	}
 	var all sync.WaitGroup
-	for _, server := range []string{x.api, x.metrics} {
+	for _, server := range []string{x.api, x.metrics, "http://" + x.address} {
 		u, err := url.Parse(server)
 		if err != nil {
 			return err
@@ -599,7 +599,7 @@ func idleConnections(ctx context.Context, x *attacker) error {
 		}
 	}
 	all.Wait()
-	x.say("%d connections were opened, %d at once", opened.Load(), 2*each)
+	x.say("%d connections were opened, %d at once", opened.Load(), 3*each)
 	if opened.Load() == 0 {
 		return errors.New("no connection could be opened")
 	}
