@@ -6,12 +6,15 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/internal/catalog"
+	"curfew/broker/internal/message"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -88,6 +91,9 @@ func (r *recovery) restore(found *store.Recovery) error {
 	r.b.env.Store.Define(d.Left...)
 	for i := range found.Queues {
 		r.restoreMessages(&found.Queues[i])
+	}
+	for i := range found.Queues {
+		r.keepNumbers(&found.Queues[i])
 	}
 	if r.fresh = found.New; r.fresh {
 		r.b.log.Info("new data folder: starting empty. If Curfew has run before, its volume is not mounted, or this is a different folder")
@@ -208,7 +214,7 @@ func (r *recovery) restoreMessages(found *store.RecoveredQueue) {
 	if d := r.b.delays.find(found.Queue); d != nil {
 		d.Restore(found)
 	} else if q != nil {
-		q.Restore(found, q.Recovered())
+		q.Restore(found, q.Recovered(), 0)
 	} else {
 		for _, e := range found.Entries {
 			r.b.env.Store.Settled([]store.Settle{{Queue: found.Queue, Seq: e.Seq, Pos: e.Pos, Durable: true}})
@@ -216,6 +222,26 @@ func (r *recovery) restoreMessages(found *store.RecoveredQueue) {
 		return
 	}
 	r.restored += len(found.Entries)
+}
+
+// keepNumbers has a queue give no number again that a deferred message of it keeps (Service Bus: Message deferral).
+func (r *recovery) keepNumbers(found *store.RecoveredQueue) {
+	q := r.b.registry.ByID(found.Queue)
+	if q == nil {
+		return
+	}
+	name, deferred := strings.CutSuffix(q.Name(), policy.DeferredSuffix)
+	of, err := q.VHost().Queues.Get(name)
+	if !deferred || err != nil {
+		return
+	}
+	var last int64
+	for _, e := range found.Entries {
+		view, _ := amqp.ViewProperties(r.b.env.Store.View(e.Pos).Properties)
+		number, _ := amqp.Integer(message.HeadersOf(view.Headers)["x-opt-sequence-number"])
+		last = max(last, number)
+	}
+	of.Restore(&store.RecoveredQueue{}, false, queue.Seq(last))
 }
 
 // RecoveredPrefix begins the name of a queue that a start makes for messages whose queue has no

@@ -385,6 +385,7 @@ func TestAzureSchedule(t *testing.T) {
 
 	a = connectAzure(t, startForAzure(t, dir), emulatorPolicy)
 	require.NoError(t, a.sender().CancelScheduledMessages(a.ctx, numbers[2:], nil))
+	a.send(&azservicebus.Message{Body: []byte("new")})
 	r = a.receiver(nil)
 	m = byNumber()
 	assert.Equal(t, before.DeliveryCount+1, m.DeliveryCount)
@@ -395,6 +396,10 @@ func TestAzureSchedule(t *testing.T) {
 	assert.Equal(t, number, *m.SequenceNumber)
 	assert.Equal(t, uint32(2), m.DeliveryCount)
 	assert.Equal(t, "once", m.ApplicationProperties["tried"])
+	require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
+	m = a.one(r)
+	assert.Equal(t, "new", string(m.Body))
+	assert.Greater(t, *m.SequenceNumber, *later.SequenceNumber, "a number of a deferred message is not given again")
 	require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
 	m = a.one(r)
 	assert.Equal(t, "one", string(m.Body))

@@ -96,6 +96,26 @@ func (q *Queue) Restore(s Seq, m Message, deliveries uint16) {
 	at.entry().deliveries = deliveries
 }
 
+// Skip goes past what is queued by maxSkip numbers at most: the directory of pages takes 8 octets for each 32,768 of them, or 4 MiB.
+// Where nothing is queued they cost nothing.
+const (
+	maxSkip  = 1 << 34
+	maxEmpty = 1 << 48
+)
+
+// Skip has a queue go on above a seq, which identifies a message that is kept elsewhere. It is for queues to which nothing
+// has been published yet. A seq that the queue cannot have given, or long before what it holds, is ignored.
+func Skip(q *Queue, s Seq) {
+	p := int(s.Priority())
+	if p >= len(q.byPriority) {
+		return
+	}
+	l, n := &q.byPriority[p], s.number()
+	if n < l.next+maxSkip || len(l.dir) == 0 && n < maxEmpty {
+		l.next = max(l.next, n+1)
+	}
+}
+
 func (q *Queue) add(priority uint8, number uint64, m Message) {
 	at := q.byPriority[priority].add(number, m, &q.spares)
 	q.countReady(priority, at.entry())

@@ -395,6 +395,37 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// TestSkip: what is published goes on above a number that is kept elsewhere, but for one that cannot be.
+func TestSkip(t *testing.T) {
+	for _, c := range []struct{ restored, skipped, next uint64 }{
+		{0, 0, 1}, {0, 5, 6}, {0, 1 << 40, 1<<40 + 1}, {0, 1 << 50, 1}, {7, 5, 8}, {7, 7, 8}, {7, 200, 201}, {7, 40_000, 40_001}, {7, 1 << 33, 1<<33 + 1}, {7, 1 << 40, 8},
+	} {
+		q := New(Options{MaxLength: -1, MaxBytes: -1, DeliveryLimit: -1})
+		var fx Effects
+		if c.restored > 0 {
+			q.Restore(makeSeq(0, c.restored), Message{}, 0)
+		}
+		Skip(q, makeSeq(0, c.skipped))
+		Skip(q, makeSeq(1, 900)) // it has no such priority
+		check := func() {
+			if err := q.Check(); err != nil {
+				t.Fatalf("%+v: %v", c, err)
+			}
+		}
+		check()
+		for i := range uint64(3) {
+			if s := q.Publish(Message{}, 0); s != makeSeq(0, c.next+i) {
+				t.Errorf("%+v: published as %v", c, s)
+			}
+			check()
+		}
+		for d, ok := q.Take(1, &fx); ok; d, ok = q.Take(1, &fx) {
+			q.Ack(d.Seq, &fx)
+			check()
+		}
+	}
+}
+
 func TestRestoreOfAnotherQueuePanics(t *testing.T) {
 	for _, s := range []Seq{makeSeq(0, 4), makeSeq(0, 5), makeSeq(1, 6), 0} {
 		func() {

@@ -6,8 +6,8 @@ import (
 )
 
 // Restore puts messages of the last run back in their places with their old deadlines, or, if keep
-// is set, with none.
-func (q *Queue) Restore(r *store.RecoveredQueue, keep bool) {
+// is set, with none. New ones get numbers above that of above (0: any).
+func (q *Queue) Restore(r *store.RecoveredQueue, keep bool, above queue.Seq) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var amended []store.Amend
@@ -41,6 +41,7 @@ func (q *Queue) Restore(r *store.RecoveredQueue, keep bool) {
 		}
 		q.noteAgeLocked(queue.Seq(e.Seq), at)
 	}
+	queue.Skip(q.core, above)
 	q.env.Store.Amended(amended)
 }
 
