@@ -140,12 +140,16 @@ func seen(log *history.Log, by, queue string, d *amqp091.Delivery) {
 func settle(log *history.Log, by, queue string, d *amqp091.Delivery, how history.Kind) {
 	from, _ := d.Headers["x-first-death-queue"].(string)
 	log.Append(history.Event{Kind: how, At: now(), By: by, ID: d.MessageId, Queue: queue, From: from})
+	var err error
 	switch how {
 	case history.Ack:
-		_ = d.Ack(false)
+		err = d.Ack(false)
 	case history.Reject:
-		_ = d.Reject(false)
+		err = d.Reject(false)
 	case history.Requeue:
-		_ = d.Nack(false, true)
+		err = d.Nack(false, true)
+	}
+	if _, answered := d.Acknowledger.(*link10); answered && err == nil {
+		log.Append(history.Event{Kind: history.Stored, At: now(), By: by})
 	}
 }

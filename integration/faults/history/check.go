@@ -88,7 +88,7 @@ func (c *checker) apply(e *Event) error {
 		return c.delivered(e)
 	case Ack, Reject, Requeue:
 		return c.settle(e)
-	case Synced:
+	case Synced, Stored:
 		return c.synced(e)
 	case Closed:
 		return c.closed(e)
@@ -213,6 +213,11 @@ func (c *checker) synced(e *Event) error {
 	ch, err := c.channel(e.By)
 	if err != nil {
 		return err
+	}
+	if e.Kind == Stored {
+		for _, s := range ch.sent {
+			s.durable()
+		}
 	}
 	c.taken = append(c.taken, ch.sent...)
 	ch.sent = ch.sent[:0]

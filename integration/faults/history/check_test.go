@@ -97,7 +97,7 @@ func fill(e *Event, plain, words []string) {
 		if e.Kind != Delivered {
 			e.Reason = ""
 		}
-	case Synced, Closed:
+	case Synced, Stored, Closed:
 		e.By = plain[0]
 	case Cleared:
 		e.Queue = plain[0]
@@ -322,6 +322,14 @@ var histories = []struct {
 		synced c
 		publish p m2 q
 		confirmed m2
+		ended killed
+		started
+		opened c2 q
+		delivered c2 m q redelivered`},
+	{"back though its ack was answered", Durable, published + `
+		delivered c m q
+		ack c m q
+		stored c
 		ended killed
 		started
 		opened c2 q

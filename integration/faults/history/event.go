@@ -36,6 +36,8 @@ const (
 	Requeue Kind = "requeue"
 	// Synced: the broker has received everything that By had sent.
 	Synced Kind = "synced"
+	// Stored: the broker has answered each Ack, Reject and Requeue of By, which it does once they are durable.
+	Stored Kind = "stored"
 	// Closed: By is about to be closed, which requeues what it holds.
 	Closed Kind = "closed"
 	// Cleared: Queue is about to be purged or deleted. What it holds may end unseen, and may
