@@ -164,18 +164,24 @@ func ofAllVHosts(op *operate.Op) bool {
 // allVHosts is the flag that makes a list one of all virtual hosts.
 const allVHosts = "all-vhosts"
 
-// AllVHosts adds the flag -A to a list that is of one virtual host without it.
+// AllVHosts adds the flag -A to a list that can be one of all virtual hosts.
 func AllVHosts(c *cobra.Command) {
-	c.Flags().BoolP(allVHosts, "A", false, "list those of all virtual hosts, not only of that in --vhost")
+	c.Flags().BoolP(allVHosts, "A", false, "those of all virtual hosts, as without --vhost")
 }
 
-// Everywhere reports whether -A is given. It excludes --vhost, and the arguments that name something in a virtual host.
-func Everywhere(cmd *cobra.Command, args []string) (bool, error) {
+// Everywhere reports whether a list is one of all virtual hosts: with -A, or without --vhost and the arguments that name something in a virtual host.
+func Everywhere(cmd *cobra.Command) (bool, error) {
 	all := cmd.Flags().Lookup(allVHosts) // most commands do not have it
-	switch {
-	case all == nil || all.Value.String() != "true":
+	if all == nil {
 		return false, nil
-	case cmd.Flags().Changed("vhost"):
+	}
+	vhost, args := cmd.Flags().Changed("vhost"), cmd.Flags().Args()
+	switch {
+	case !all.Changed:
+		return !vhost && len(args) == 0, nil
+	case all.Value.String() != "true":
+		return false, nil
+	case vhost:
 		return false, Usagef("use either -A (all virtual hosts) or --vhost, not both")
 	case len(args) > 0:
 		return false, Usagef("%q is in one virtual host: use --vhost instead of -A", args[0])
@@ -272,7 +278,7 @@ func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
 		}
 		return errors.Join(errs...)
 	}
-	if _, err := Everywhere(cmd, args); err != nil {
+	if _, err := Everywhere(cmd); err != nil {
 		return err
 	}
 	values, err := a.Values(cmd, op, args)
@@ -296,8 +302,8 @@ func Unknown(err error, op *operate.Op, name string) error {
 // Send does an operation with the values of its fields, by its first route that needs no others, and prints the result. The virtual host is the command's.
 func (a *API) Send(cmd *cobra.Command, op *operate.Op, parts ...map[string]any) error {
 	values := map[string]any{}
-	all, _ := Everywhere(cmd, nil)
-	if ofOneVHost(op.Routes[0]) && !all {
+	all, _ := Everywhere(cmd)
+	if ofOneVHost(op.Routes[0]) && !(all && ofAllVHosts(op)) {
 		values["vhost"] = a.VHost
 	}
 	for _, part := range parts {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,9 +25,10 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 	}
 	var heads []string
 	cells := make([][]string, len(rows))
-	everywhere, _ := Everywhere(cmd, nil)
+	everywhere, _ := Everywhere(cmd)
+	names := everywhere && (cmd.Flags().Changed(allVHosts) || slices.ContainsFunc(objects, func(o map[string]any) bool { name, _ := o["vhost"].(string); return name != "" && name != "/" }))
 	for _, f := range op.Shown("command", rows) {
-		if !f.On("table") && !(everywhere && f.Name == "vhost") {
+		if !f.On("table") && !(names && f.Name == "vhost") {
 			continue
 		}
 		heads = append(heads, f.Heading)

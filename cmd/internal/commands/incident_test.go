@@ -50,14 +50,14 @@ func TestIncidentCommands(t *testing.T) {
 
 	var all incident.Overview
 	require.NoError(t, json.Unmarshal([]byte(r.ok("incident", "ls", "-o", "json")), &all))
-	require.Equal(t, incident.Degraded, all.Verdict)
+	require.Equal(t, incident.Failing, all.Verdict)
 	// A machine with much else to do has another, on the level info.
 	all.Incidents = slices.DeleteFunc(all.Incidents, func(i incident.Incident) bool { return i.Condition == "processor_starved" })
 	require.Len(t, all.Incidents, 1)
 	id := all.Incidents[0].ID
 	assert.Contains(t, r.ok("incident", "ls"), "see curfew queue show orders --vhost /")
 	r.ok("incident", "ack", id, "--for", "1h", "--comment", "on it")
-	assert.Regexp(t, id+` +warning, quiet .* acknowledged by guest`, r.ok("incident", "ls"))
+	assert.Regexp(t, id+` +critical, quiet .* acknowledged by guest`, r.ok("incident", "ls"))
 	r.ok("incident", "unack", id)
 	assert.NotContains(t, r.ok("incident", "ls"), "quiet")
 	assert.Contains(t, r.fails("incident", "ack", "none"), "no such incident")
@@ -66,7 +66,7 @@ func TestIncidentCommands(t *testing.T) {
 	window := strings.TrimSpace(r.ok("incident", "maintenance", "--queue", "ord*", "--for", "1h", "--comment", "migration"))
 	list := r.ok("incident", "ls")
 	assert.Regexp(t, window+` +maintenance .* queue ord\*, by guest, migration`, list)
-	require.Eventually(t, listed("warning, quiet"), time.Minute, 20*time.Millisecond)
+	require.Eventually(t, listed("critical, quiet"), time.Minute, 20*time.Millisecond)
 	r.ok("incident", "end-maintenance", window)
 	assert.NotContains(t, r.ok("incident", "ls"), window)
 	assert.Contains(t, r.fails("incident", "end-maintenance", window), "no such incident or maintenance window")

@@ -16,7 +16,7 @@ import (
 func TestDeadLetterCommands(t *testing.T) {
 	r := startRunning(t)
 	r.dead(4)
-	assert.Equal(t, "QUEUE        READY  UNACKED  BYTES  FROM\norders.dead  4      0        28     orders\n", r.ok("dlq", "list"))
+	assert.Equal(t, "QUEUE        READY  UNACKED  BYTES  PURPOSE       FROM\norders.dead  4      0        28     dead-letters  orders\n", r.ok("dlq", "list"))
 	assert.Contains(t, r.ok("dlq", "groups", "orders.dead"), "expired  orders  -         4         4")
 	assert.Contains(t, r.ok("dlq", "groups", "orders.dead", "--by-type"), "REASON   QUEUE   EXCHANGE  TYPE  MESSAGES")
 	assert.Contains(t, r.ok("dlq", "peek", "orders.dead", "-n", "1"), `order\n0`)

@@ -67,7 +67,7 @@ func TestByHand(t *testing.T) {
 	r.exits(exitNotFound, "delete", "queue", "orders")
 }
 
-// TestListsOfAllVirtualHosts: each list takes -A, and then says in which virtual host its rows are. A queue is declared in either order of words.
+// TestListsOfAllVirtualHosts: each list is of all of them unless --vhost is given, and then says in which its rows are; -A says so. A queue is declared in either order of words.
 func TestListsOfAllVirtualHosts(t *testing.T) {
 	r := startRunning(t)
 	r.ok("vhost", "add", "shop")
@@ -85,10 +85,14 @@ func TestListsOfAllVirtualHosts(t *testing.T) {
 		if list[0] != "consumers" {
 			assert.Regexp(t, `(?m)^(|.* )shop `, out, list)
 		}
+		if list[0] != "consumers" {
+			assert.Equal(t, strings.Fields(out)[:2], strings.Fields(r.ok(list...))[:2], list)
+		}
+		assert.NotContains(t, r.ok(append(list, "--vhost", "/")...), "shop")
 		assert.Contains(t, r.exits(exitUsage, append(list, "-A", "--vhost", "shop")...), "not both")
 	}
-	assert.NotContains(t, r.ok("policy", "list"), "shop")
-	_, _, said := runCommand(t, append([]string{"consumers"}, r.flags...)...)
+	assert.Regexp(t, `(?m)^(|.* )shop `, r.ok("policy", "list"))
+	_, _, said := runCommand(t, append([]string{"consumers", "--vhost", "/"}, r.flags...)...)
 	assert.Equal(t, "none in virtual host \"/\"; -A lists those of all\n", said)
 	assert.Contains(t, r.exits(exitUsage, "consumers", "orders", "-A"), "--vhost instead of -A")
 	assert.Contains(t, r.exits(exitUsage, "deadlines", "list", "orders", "-A"), "--vhost instead of -A")

@@ -97,7 +97,7 @@ WAITING how many wait for their next try (see curfew retries).`,
   curfew queue list --purpose work --vhost shop`,
 		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := cli.Everywhere(cmd, nil); err != nil {
+			if _, err := cli.Everywhere(cmd); err != nil {
 				return err
 			}
 			if purpose != "" && !slices.Contains(deadline.Purposes, purpose) {
@@ -136,7 +136,7 @@ WAITING how many wait for their next try (see curfew retries).`,
 			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "READY", "UNACKED", "WILL EXPIRE!", "LOST!", "OLDEST?", "IN?", "OUT?", "WAITING?", "CONSUMERS?", "P99?", "DEADLINES?", "TYPE?", "BYTES?", "POLICY?"}, rows)
 		},
 	}
-	c.Flags().BoolP("all-vhosts", "A", false, "those of all virtual hosts, as without --vhost")
+	cli.AllVHosts(c)
 	c.Flags().StringVar(&purpose, "purpose", "", "only queues that are for this: "+strings.Join(deadline.Purposes, ", "))
 	c.Flags().StringVar(&order, "sort", "name", "the order: name, risk (what is lost that matters), lost, ready, unacked, oldest or purpose")
 	cli.Offers(c, "purpose", deadline.Purposes...)
