@@ -383,7 +383,8 @@ func TestAzureSchedule(t *testing.T) {
 	require.NoError(t, r.AbandonMessage(a.ctx, before, &azservicebus.AbandonMessageOptions{PropertiesToModify: map[string]any{"again": "abandoned"}}))
 	c.kill()
 
-	a = connectAzure(t, startForAzure(t, dir), emulatorPolicy)
+	second := startForAzure(t, dir)
+	a = connectAzure(t, second, emulatorPolicy)
 	require.NoError(t, a.sender().CancelScheduledMessages(a.ctx, numbers[2:], nil))
 	a.send(&azservicebus.Message{Body: []byte("new")})
 	r = a.receiver(nil)
@@ -407,6 +408,33 @@ func TestAzureSchedule(t *testing.T) {
 	assert.Equal(t, due.UnixMilli(), m.ScheduledEnqueueTime.UnixMilli())
 	require.NoError(t, r.CompleteMessage(a.ctx, m, nil))
 	a.none(r)
+
+	schedule := func(body string, in time.Duration) int64 {
+		t.Helper()
+		numbers, err := a.sender().ScheduleMessages(a.ctx, []*azservicebus.Message{{Body: []byte(body)}}, time.Now().Add(in), nil)
+		require.NoError(t, err)
+		return numbers[0]
+	}
+	second.kill()
+	a = connectAzure(t, startForAzure(t, dir), emulatorPolicy)
+	there, more := schedule("there", 2*time.Hour), schedule("more", 2*time.Hour)
+	for _, gone := range numbers {
+		a.fails(azservicebus.CodeNotFound, a.sender().CancelScheduledMessages(a.ctx, []int64{gone}, nil))
+	}
+	r = a.receiver(nil)
+	for _, want := range []struct {
+		from   int64
+		bodies []string
+	}{{0, []string{"there", "more"}}, {there, []string{"there", "more"}}, {there + 1, []string{"more"}}, {more + 1, nil}} {
+		peeked, err := r.PeekMessages(a.ctx, 10, &azservicebus.PeekMessagesOptions{FromSequenceNumber: &want.from})
+		require.NoError(t, err)
+		var bodies []string
+		for _, m := range peeked {
+			bodies = append(bodies, string(m.Body))
+		}
+		assert.Equal(t, want.bodies, bodies, "from %d", want.from)
+	}
+	require.NoError(t, a.sender().CancelScheduledMessages(a.ctx, []int64{there, more}, nil))
 }
 
 // TestAzureExpiry: a queue's time to live of 14 days passes in a moment.

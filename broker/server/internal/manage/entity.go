@@ -2,6 +2,7 @@ package manage
 
 import (
 	"cmp"
+	"hash/crc32"
 	"slices"
 
 	"curfew/broker"
@@ -12,9 +13,17 @@ import (
 	"curfew/broker/servicebus"
 )
 
-// scheduledBit marks the number of a message that is scheduled: it gets another when it is enqueued, as
-// in Service Bus.
-const scheduledBit = 1 << 62
+// The number of a message that is scheduled is marked: it gets another when it is enqueued, as in Service Bus. Its last
+// octets are a checksum of its properties, since its place among the scheduled can be given again after a restart: then
+// the number that a client still has is not that of another message.
+const (
+	scheduledBit = 1 << 62
+	checkBits    = 16
+)
+
+func scheduledNumber(x *broker.DelayedMessage) int64 {
+	return scheduledBit | int64(x.Ref.Seq)<<checkBits | int64(crc32.ChecksumIEEE(x.Properties)&(1<<checkBits-1))
+}
 
 // Entity is a queue, a topic or a subscription, for one request.
 type Entity struct {
@@ -89,15 +98,13 @@ func (e *Entity) peek(r *servicebus.Request) (servicebus.Answer, error) {
 			all = first(all, most)
 		}
 	}
-	for next := uint64(from &^ scheduledBit * (from >> 62)); len(all) < most; {
+	for next := uint64(from&^scheduledBit*(from>>62)) >> checkBits; len(all) < most; {
 		var page []broker.DelayedMessage
 		page, next = e.VHost.Delayed(next, maxPeeked)
 		for i := range page {
 			x := &page[i]
-			if x.Exchange == "" && x.RoutingKey == e.Queue.Name() && len(all) < most {
-				all = append(all, &convert.ServiceBus{
-					Properties: x.Properties, Body: e.VHost.DelayedBody(x.Ref), Number: int64(x.Ref.Seq) | scheduledBit, State: convert.Scheduled,
-				})
+			if n := scheduledNumber(x); n >= from && x.Exchange == "" && x.RoutingKey == e.Queue.Name() && len(all) < most {
+				all = append(all, &convert.ServiceBus{Properties: x.Properties, Body: e.VHost.DelayedBody(x.Ref), Number: n, State: convert.Scheduled})
 			}
 		}
 		if next == 0 {
@@ -168,11 +175,11 @@ func (e *Entity) schedule(r *servicebus.Request) (servicebus.Answer, error) {
 		numbers[i] = int64(0) // no subscription takes it
 	}
 	for _, n := range given {
-		number := int64(n.Seq)
+		numbers[n.Publish] = int64(n.Seq)
 		if n.Delayed { // those that were due are in their queues, and cannot be cancelled
-			number |= scheduledBit
+			x := e.delayed(uint64(n.Seq))
+			numbers[n.Publish] = scheduledNumber(&x)
 		}
-		numbers[n.Publish] = number
 	}
 	return done(amqp10.Map{{Key: "sequence-numbers", Value: numbers}}), nil
 }
@@ -181,14 +188,21 @@ func (e *Entity) schedule(r *servicebus.Request) (servicebus.Answer, error) {
 func (e *Entity) cancel(r *servicebus.Request) servicebus.Answer {
 	for _, v := range r.List("sequence-numbers") {
 		n := servicebus.Number(v)
-		seq := uint64(n &^ scheduledBit)
-		page, _ := e.VHost.Delayed(seq, 1)
-		mine := len(page) == 1 && n&scheduledBit != 0 && page[0].Ref.Seq == seq && page[0].Exchange == e.Exchange && page[0].RoutingKey == e.Key
-		if !mine || !e.VHost.CancelDelayed(page[0].Ref) {
+		x := e.delayed(uint64(n&^scheduledBit) >> checkBits)
+		if n != scheduledNumber(&x) || x.Exchange != e.Exchange || x.RoutingKey != e.Key || !e.VHost.CancelDelayed(x.Ref) {
 			return notThere
 		}
 	}
 	return done(nil)
+}
+
+// delayed is the message at a place among the scheduled. One that is gone, because it was due at once, is nothing but its place.
+func (e *Entity) delayed(place uint64) (x broker.DelayedMessage) {
+	x.Ref.Seq = place
+	if page, _ := e.VHost.Delayed(place, 1); len(page) == 1 && page[0].Ref.Seq == place {
+		return page[0]
+	}
+	return x
 }
 
 // noContent answers a request for a list that is empty.
