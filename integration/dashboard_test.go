@@ -75,6 +75,7 @@ func TestDashboardInABrowser(t *testing.T) {
 	b.follow("Show bodies", hostileName)
 	b.shows(hostileName)
 	b.follow("Audit", "Audit")
+	b.follow("Expiries", "Audit")
 	b.shows("dead-lettered")
 	b.follow("Incidents", "Incidents")
 	b.shows("CurfewDeadlineMissed")

@@ -58,8 +58,9 @@ func newColumn(heading string, i int, rows [][]string) column {
 	return c
 }
 
-// legible is the width down to which columns are cut before others are left out, and least the width after that.
-const legible, least = 20, 6
+// legible is the width down to which columns are cut before others are left out, enough for most names of queues, and least the width after that.
+// narrow is the least width for which lines are wrapped.
+const legible, least, narrow = 36, 6, 20
 
 // fit makes columns narrow enough for a terminal: it cuts the widest to what is legible, leaves out the optional ones, the last
 // first, cuts further, and in the end leaves out the last columns. A column that must be whole stays, even if its lines then wrap. A width of 0
@@ -91,7 +92,7 @@ func wrap(columns []column, width int) {
 	for _, c := range columns[:len(columns)-1] {
 		start += c.width + len(gap)
 	}
-	if !last.whole || width-start < legible {
+	if !last.whole || width-start < narrow {
 		return
 	}
 	for i, text := range last.cells {

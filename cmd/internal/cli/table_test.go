@@ -42,7 +42,7 @@ func TestTheLastOptionalColumnGoesFirst(t *testing.T) {
 	for width, want := range map[int]string{
 		300: "QUEUE TYPE READY STATE POLICY BODY",
 		80:  "QUEUE TYPE READY STATE POLICY BODY",
-		60:  "QUEUE TYPE READY STATE BODY",
+		60:  "QUEUE READY STATE BODY",
 		50:  "QUEUE READY STATE BODY",
 		40:  "QUEUE READY STATE BODY",
 		14:  "QUEUE READY",

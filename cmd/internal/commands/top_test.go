@@ -112,3 +112,13 @@ func TestTopNeedsATerminal(t *testing.T) {
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errOut, "curfew status --watch")
 }
+
+// TestReasonsAreWrapped: a reason takes two lines, so that a terminal of 80 columns has the queue, how many and who.
+func TestReasonsAreWrapped(t *testing.T) {
+	reason := "!                Messages expire unconsumed: orders.payment.captures.eu-central (vhost /): 6 messages expired (dropped); billing-worker (user app, 10.0.0.5) left 14 min ago"
+	lines := wrapped(reason, 80)
+	require.Len(t, lines, 2)
+	require.Equal(t, "! Messages expire unconsumed: orders.payment.captures.eu-central (vhost /): 6", lines[0])
+	require.Contains(t, lines[1][:78], "billing-worker (user app, 10.0.0.5) left 14 min")
+	require.Equal(t, []string{"! short"}, wrapped("!                short", 80))
+}

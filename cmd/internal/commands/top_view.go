@@ -48,9 +48,10 @@ func (m *model) pinned() (lines []string) {
 	for i := range m.verdict {
 		l := &m.verdict[i]
 		if reason := l.Row != nil && strings.HasPrefix(ansi.Strip(l.Text), "!"); reason {
-			if reasons++; reasons > mostReasons {
-				continue
+			if reasons++; reasons <= mostReasons {
+				lines = append(lines, wrapped(l.Text, m.width)...)
 			}
+			continue
 		} else if i > 0 {
 			continue
 		}
@@ -61,6 +62,17 @@ func (m *model) pinned() (lines []string) {
 	}
 	if m.problem != "" {
 		lines = append(lines, red+printable.Text(m.problem, "")+reset)
+	}
+	return lines
+}
+
+// wrapped are the lines of a reason, at most two: the second is cut.
+func wrapped(text string, width int) []string {
+	mark, reason, _ := strings.Cut(text, " ")
+	first, rest, more := strings.Cut(ansi.Wordwrap(strings.TrimSpace(reason), max(width-2, 1), ""), "\n")
+	lines := []string{mark + " " + first}
+	if more {
+		lines = append(lines, "  "+strings.ReplaceAll(rest, "\n", " "))
 	}
 	return lines
 }
