@@ -111,7 +111,7 @@ func TestInventory(t *testing.T) {
 				return false
 			}
 		}
-		return i.Queue("polled").GetRate > 0 && i.Queue("busy").Unacked == 2
+		return i.Queue("polled").Polled && i.Queue("busy").Unacked == 2
 	})
 	require.Equal(t, serverVersion().Family(), i.Server.Family())
 	require.Len(t, i.Queues, len(want))

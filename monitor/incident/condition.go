@@ -234,7 +234,7 @@ var Conditions = []*Condition{
 		Do: "See whether the disk is slow or full.", Command: "curfew audit search", Page: "/audit?reason=",
 	},
 	{
-		Name: "queue_not_kept", Level: Warning, Unwatched: true, What: "deadlines in RabbitMQ are not kept", Whom: "queues that a rule wants kept", Begins: 10 * time.Second, Returns: clientsReturn, see: seeNotKept,
+		Name: "queue_not_kept", Level: Warning, Unwatched: true, What: "deadlines in RabbitMQ are not kept", Whom: "queues that a rule wants kept", Begins: 2 * time.Second, Returns: clientsReturn, see: seeNotKept,
 		Do: "Read the reason. RabbitMQ expires their messages only at the head of the queue.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},
 	{

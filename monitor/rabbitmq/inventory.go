@@ -30,8 +30,6 @@ const (
 	lookTimeout = time.Minute
 	// unknownFor is how long a queue stays kept, by what was last known of it, while RabbitMQ does not say how it is declared.
 	unknownFor = time.Minute
-	// polledFor is how long a queue counts as polled after it was read with basic.get.
-	polledFor = 10 * time.Minute
 )
 
 // runInventory takes inventories until ctx ends, and starts and stops keepers by what they find.
@@ -226,11 +224,6 @@ func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server, exact bool)
 		q.letGo = q.p.group.letGoFor(q.name)
 	} else if q.stop != nil {
 		q.letGo = "" // the keeper says so itself
-	}
-	if d.Code == cluster.IsPolled {
-		q.polledAt = now
-	} else if d.Verdict == cluster.Kept && !q.polledAt.IsZero() && now.Sub(q.polledAt) < polledFor {
-		return
 	}
 	if q.stop != nil {
 		switch d.Code {

@@ -144,12 +144,9 @@ func TestWhatComesAndGoes(t *testing.T) {
 		change(func(q *cluster.Queue) { q.Ready, q.State = 0, "minority" })
 		require.Equal(t, "keeping", r.row("keep-a").State)
 
-		change(func(q *cluster.Queue) { q.State, q.GetRate = "running", 0.2 })
+		change(func(q *cluster.Queue) { q.State, q.Polled = "running", true })
 		require.Equal(t, string(cluster.IsPolled), r.row("keep-a").Code)
-		change(func(q *cluster.Queue) { q.GetRate = 0 })
-		time.Sleep(polledFor / 2)
-		require.Equal(t, string(cluster.IsPolled), r.row("keep-a").Code, "whoever read it may come again")
-		time.Sleep(polledFor/2 + refreshEvery)
+		change(func(q *cluster.Queue) { q.Polled = false })
 		require.Equal(t, "keeping", r.row("keep-a").State)
 	})
 }

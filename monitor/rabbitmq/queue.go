@@ -62,7 +62,6 @@ type queue struct {
 	letGoHere  string                  // the same, if a keeper of this Curfew let it go
 	allowedAt  time.Time               // when an operator last allowed it
 	unknownAt  time.Time               // since when it cannot be known how it is declared
-	polledAt   time.Time               // when somebody was last seen to read it with basic.get
 	stop       context.CancelCauseFunc // nil: no keeper is to run
 	ended      chan struct{}           // closed when the last one has
 	keeper     queueKeeper             // the present or last one

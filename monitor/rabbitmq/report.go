@@ -139,9 +139,8 @@ func (q *Queue) complete(name string, reported *Queue) {
 	if !reported.Here || q.Here || !q.running {
 		return
 	}
-	q.State, q.Reason, q.Instead, q.Code, q.NeedsOperator = reported.State, reported.Reason, reported.Instead, reported.Code, reported.NeedsOperator
-	q.Keeper, q.Reported, q.NotKeptSince = name, true, reported.NotKeptSince
-	q.CaughtUp, q.Held, q.HeldBytes, q.NextDue, q.Expired = reported.CaughtUp, reported.Held, reported.HeldBytes, reported.NextDue, reported.Expired
-	q.P50, q.P99, q.UnknownAge, q.LastRelease = reported.P50, reported.P99, reported.UnknownAge, reported.LastRelease
-	q.Stranded, q.StrandedSince, q.SharedWith, q.SharedSince = reported.Stranded, reported.StrandedSince, reported.SharedWith, reported.SharedSince
+	own := *q
+	*q = *reported
+	q.VHost, q.Type, q.Mode, q.Mind, q.Seen, q.Observed, q.running = own.VHost, own.Type, own.Mode, own.Mind, own.Seen, own.Observed, own.running
+	q.Keeper, q.Here, q.Reported = name, false, true
 }

@@ -11,6 +11,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/delay"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/observe"
 	"curfew/monitor/rabbitmq/queuefacts"
@@ -55,6 +56,20 @@ func TestEachTellsTheOthers(t *testing.T) {
 	eventually(t, "the queue at b", func() bool { return len(b.kept()) == 1 })
 	require.Zero(t, b.row("keep-0").Held)
 	require.False(t, b.row("keep-0").Reported)
+}
+
+// TestReportsAreWhole: what another Curfew reports of a queue that it holds is shown as it shows it itself, and what was found out here stays.
+func TestReportsAreWhole(t *testing.T) {
+	trouble := []delay.Trouble{{Name: "binding", Reason: "it was missing"}}
+	told := Queue{
+		Queue: "a", Type: "quorum", Mode: "delay", State: "keeping", Reason: "no other consumer", Here: true, Troubles: trouble,
+		Engine: "aside+hold", Aside: 5, AsideKnown: 4, Held: 3, Stranded: 2, SharedWith: "three",
+	}
+	row := Queue{VHost: "shop", Queue: "a", Type: "quorum", Mode: "delay", State: "observing", Mind: []string{"limits"}, running: true}
+	row.complete("two", &told)
+	want := told
+	want.VHost, want.Mind, want.running, want.Keeper, want.Here, want.Reported = "shop", []string{"limits"}, true, "two", false, true
+	require.Equal(t, want, row)
 }
 
 // TestClustersShareARedis: different clusters share a Redis, with queues and virtual hosts of the same names.

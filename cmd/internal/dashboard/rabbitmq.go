@@ -33,7 +33,7 @@ func (d rabbitmqPages) build(*http.Request, ui.Visitor) (ui.View, error) {
 		switch {
 		case q.Mode == "keep" && (q.State == "exact" || q.State == "not_worth"):
 			p.Others = append(p.Others, q)
-		case q.Mode == "keep", q.Mode == "delay":
+		case q.Mode == "keep", q.Mode == "delay", q.Mode == "retry":
 			p.Kept = append(p.Kept, q)
 			p.Held += q.Held
 			if q.Here {

@@ -38,7 +38,7 @@ func TestRabbitMQPage(t *testing.T) {
 		Reasons: []string{"Redis has not answered"}, Queues: []rabbitmq.Queue{
 			{Queue: "retry", Type: "quorum", Mode: "keep", State: "keeping", Keeper: "one", Here: true, Held: 1234, Expired: 7, P50: &p50, P99: &p99},
 			{Queue: "far", Type: "quorum", Mode: "keep", State: "observing", Keeper: "two"},
-			{Queue: "told", Type: "quorum", Mode: "keep", State: "keeping", Keeper: "two", Reported: true, Held: 4321, Expired: 98765},
+			{Queue: "told", Type: "quorum", Mode: "retry", State: "keeping", Keeper: "two", Reported: true, Held: 4321, Expired: 98765},
 			{Queue: "harmed<b>", Type: "quorum", Mode: "keep", State: "let_go", Reason: "it came again", NeedsOperator: true},
 			{Queue: "limited", Mode: "keep", State: "refused", Reason: "It has a maximal length.", Instead: "Take it off.", Code: "max_length"},
 			{Queue: "uniform", Mode: "keep", State: "exact", Reason: "All have one TTL."},

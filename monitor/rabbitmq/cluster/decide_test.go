@@ -67,7 +67,6 @@ func TestDecide(t *testing.T) {
 		{"reject-publish-dlx", policy(queuefacts.Classic, args{"max-length": int64(10), "overflow": "reject-publish-dlx"}), keep, rabbit310, queuefacts.TTLStats{}, Refused, queuefacts.RejectsPublish},
 		{"delayed retry", with(queuefacts.Quorum, args{"x-delayed-retry-type": "all"}), keep, rabbit43, queuefacts.TTLStats{}, Refused, queuefacts.DelaysRetries},
 		{"delayed retry disabled", with(queuefacts.Quorum, args{"x-delayed-retry-type": "disabled"}), keep, rabbit43, queuefacts.TTLStats{}, Kept, ByRule},
-		{"polled", queue(queuefacts.Classic, func(q *Queue) { q.GetRate = 0.2 }), keep, rabbit310, queuefacts.TTLStats{}, Refused, IsPolled},
 		{"polled now and then", queue(queuefacts.Classic, func(q *Queue) { q.Polled = true }), keep, rabbit310, queuefacts.TTLStats{}, Refused, IsPolled},
 		{"polled long ago", queue(queuefacts.Classic, func(q *Queue) { q.Gets = 1 }), keep, rabbit310, queuefacts.TTLStats{}, Kept, ByRule},
 		{"exclusive consumer", queue(queuefacts.Classic, func(q *Queue) { q.Attached = []Consumer{{Tag: "x", Exclusive: true}} }), keep, rabbit310, queuefacts.TTLStats{}, Refused, ExclusiveConsumer},

@@ -163,8 +163,7 @@ func (c *Cluster) addMeasured(ctx context.Context, i *Inventory, vhost string) {
 		}
 		s := m.MessageStats.value
 		q.Gets = s.Get + s.GetNoAck + s.GetEmpty
-		q.Polled = c.polled(q.Name, q.Gets)
-		q.GetRate = s.GetDetails.Rate + s.GetNoAckDetails.Rate + s.GetEmptyDetails.Rate
+		q.Polled = c.polled(q.Name, q.Gets, s.GetDetails.Rate+s.GetNoAckDetails.Rate+s.GetEmptyDetails.Rate)
 		q.Unknown &^= UnknownGets
 	}
 	c.mu.Lock()
@@ -181,16 +180,16 @@ type read struct {
 	at    time.Time // when the count was last seen to grow; zero: never
 }
 
-// polled takes in a queue's count and reports whether it has grown recently. RabbitMQ has no
+// polled takes in a queue's count and rate, and reports whether it was read recently. RabbitMQ has no
 // event for basic.get, and the rate in its statistics covers only a few seconds.
-func (c *Cluster) polled(queue string, count int64) bool {
+func (c *Cluster) polled(queue string, count int64, rate float64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gets == nil {
 		c.gets = map[string]read{}
 	}
 	last, known := c.gets[queue]
-	if known && count != last.count && count > 0 { // lower: its statistics have begun again, with a read
+	if rate > 0 || known && count != last.count && count > 0 { // lower: its statistics have begun again, with a read
 		last.at = time.Now()
 	}
 	last.count = count

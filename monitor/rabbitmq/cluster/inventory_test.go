@@ -12,13 +12,15 @@ import (
 // TestPolled: a queue was polled if its count has grown since an earlier inventory, not if it is above 0.
 func TestPolled(t *testing.T) {
 	c := &Cluster{}
-	require.False(t, c.polled("q", 7), "that may have been long ago")
-	require.False(t, c.polled("q", 7))
-	require.False(t, c.polled("other", 0))
-	require.True(t, c.polled("q", 8))
-	require.True(t, c.polled("q", 8), "for ten minutes")
-	require.False(t, c.polled("other", 0), "its statistics have begun again, without a read")
-	require.True(t, c.polled("other", 1))
+	require.False(t, c.polled("q", 7, 0), "that may have been long ago")
+	require.False(t, c.polled("q", 7, 0))
+	require.False(t, c.polled("other", 0, 0))
+	require.True(t, c.polled("q", 8, 0))
+	require.True(t, c.polled("q", 8, 0), "for ten minutes")
+	require.False(t, c.polled("other", 0, 0), "its statistics have begun again, without a read")
+	require.True(t, c.polled("other", 1, 0))
+	require.True(t, c.polled("new", 5, 0.2), "at this moment")
+	require.True(t, c.polled("new", 5, 0))
 }
 
 // TestOddQueueInTheStatistics: RabbitMQ writes [] for the statistics of a queue that was published to and never read. What cannot be read of
@@ -58,7 +60,7 @@ func TestOddQueueInTheStatistics(t *testing.T) {
 	require.EqualValues(t, 3, i.Queue("retry").Ready)
 	require.Zero(t, i.Queue("polled").Unknown)
 	require.EqualValues(t, 20, i.Queue("polled").Gets)
-	require.InDelta(t, 1.5, i.Queue("polled").GetRate, 0)
+	require.True(t, i.Queue("polled").Polled)
 	require.Equal(t, UnknownPolicy|UnknownGets, i.Queue("odd").Unknown)
 	require.Len(t, i.Unread, 1)
 	require.Contains(t, i.Unread[0], "statistics of queues: the entry of odd cannot be read")

@@ -27,11 +27,10 @@ type Queue struct {
 	Consumers int
 	Attached  []Consumer
 	// Gets is how often it was read with basic.get since its statistics began, whether it
-	// was empty or not; GetRate how often a second in the last few seconds. Polled: Gets has
-	// grown in the last ten minutes, between two inventories of one Cluster.
-	Gets    int64
-	GetRate float64
-	Polled  bool
+	// was empty or not. Polled: it was read in the last ten minutes, as far as the
+	// inventories of one Cluster tell.
+	Gets   int64
+	Polled bool
 
 	// Unknown says what could not be found out.
 	Unknown Unknown

@@ -80,6 +80,25 @@ func TestHeapGivesTheEarliestFirst(t *testing.T) {
 	}
 }
 
+// TestEarlyReturnsExpireOnce: a message that comes back early and is given back again has expired once.
+func TestEarlyReturnsExpireOnce(t *testing.T) {
+	var g givenBack
+	e := entry{fingerprint: 1, deadline: 100_000}
+	for now := e.deadline; e.early < maxEarly; e.early++ {
+		g.atDeadline(now, &e)
+		r, ok := g.left.take(e.fingerprint)
+		require.True(t, ok)
+		after, _ := r.retry()
+		now = now.Add(after)
+	}
+	g.atDeadline(e.deadline.Add(150*time.Millisecond), &e)
+	require.Equal(t, 0, g.settle(e.deadline.Add(settleAfter+149*time.Millisecond)))
+	require.Equal(t, 1, g.settle(e.deadline.Add(settleAfter+150*time.Millisecond)))
+	g.settle(e.deadline.Add(forgetAfter + time.Second))
+	require.Empty(t, g.left)
+	require.Len(t, g.expired, 1)
+}
+
 func TestMultisetAgainstAMap(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var m multiset
@@ -100,7 +119,7 @@ func TestMultisetAgainstAMap(t *testing.T) {
 			}
 		default:
 			i := slices.Index(naive[fingerprint], at)
-			require.Equal(t, i >= 0, m.has(fingerprint, at))
+			require.Equal(t, i >= 0, m.has(remembered{fingerprint: fingerprint, deadline: at}))
 			require.Equal(t, i >= 0, m.remove(fingerprint, at))
 			if i >= 0 {
 				naive[fingerprint] = slices.Delete(naive[fingerprint], i, i+1)

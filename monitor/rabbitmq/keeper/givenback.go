@@ -88,7 +88,7 @@ func (g *givenBack) sweep(now deadline.Instant) {
 func (g *givenBack) settle(now deadline.Instant) int {
 	before := len(g.expired)
 	for ; g.settled < len(g.leaving) && now >= g.leaving[g.settled].at.Add(settleAfter); g.settled++ {
-		if l := g.leaving[g.settled]; g.left.has(l.fingerprint, l.deadline) {
+		if l := g.leaving[g.settled]; g.left.has(l.remembered) {
 			g.hasExpired(l)
 		}
 	}
@@ -145,10 +145,10 @@ func (g *givenBack) forget() { *g = givenBack{expired: g.expired} }
 // remember takes in what another keeper, or an earlier Run, knew.
 func (g *givenBack) remember(now deadline.Instant, shadows []Shadow) {
 	for _, s := range shadows {
-		if s.Deadline < now.Add(-longPast) || s.Deadline == never || g.waiting.has(s.Fingerprint, s.Deadline) {
+		r := remembered{fingerprint: s.Fingerprint, deadline: s.Deadline, flags: inherited}
+		if s.Deadline < now.Add(-longPast) || s.Deadline == never || g.waiting.has(r) {
 			continue
 		}
-		r := remembered{fingerprint: s.Fingerprint, deadline: s.Deadline, flags: inherited}
 		if s.AgeUnknown {
 			r.flags |= unknownAge
 		}

@@ -55,10 +55,10 @@ func (m *multiset) dropBefore(at deadline.Instant) {
 	}
 }
 
-// has reports whether there is a record with that deadline.
-func (m multiset) has(fingerprint uint64, at deadline.Instant) bool {
-	_, found := m.find(fingerprint, at)
-	return found
+// has reports whether there is a record with that deadline that has come back early that often.
+func (m multiset) has(r remembered) bool {
+	place, _ := m.find(r.fingerprint, r.deadline)
+	return slices.ContainsFunc(m[r.fingerprint][place:], func(o remembered) bool { return o.deadline == r.deadline && o.early == r.early })
 }
 
 // remove takes one record with that deadline out, and reports whether there was one.
