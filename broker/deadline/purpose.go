@@ -58,7 +58,7 @@ type QueueFacts struct {
 	DeadLetters, Target, Consumed, Onward bool
 	Consumers                             int
 	Delivered                             uint64 // messages, since the start
-	Collects                              bool   // a dead-letter exchange leads here, or it is the queue for parked letters
+	Collects                              bool   // a dead-letter exchange leads here
 }
 
 // PurposeOf infers what a queue is for, if nobody has said it.

@@ -90,6 +90,9 @@ func (s *search) needles() {
 			s.needle = append(s.needle, appendString(nil, text))
 		}
 	}
+	if s.q.Reason == Changed { // a few among very many expiries
+		s.needle = append(s.needle, field(nil, "reason", Changed))
+	}
 }
 
 func (s *search) files(all []file) error {

@@ -124,7 +124,7 @@ var Conditions = []*Condition{
 	{
 		// Critical once messages were dropped: they are lost.
 		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Whom: "queues for work", Begins: 3 * time.Second, Returns: clientsReturn, Ends: 15 * time.Second, see: seeUnconsumed,
-		Do:      "Add consumers or make them faster, or give messages more time. What was dead-lettered can be replayed; what was dropped is lost: give the queue a dead-letter exchange.",
+		Do:      "Add consumers or make them faster, or give messages more time. What was dead-lettered can be replayed; what was dropped is lost: have the queue dead-letter what expires.",
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
 	{

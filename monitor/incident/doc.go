@@ -9,7 +9,7 @@
 //	Options.Look ──────┘                                      acknowledged? ─┴─► rule ─► delivery ─┬─► log
 //	                                                                                               └─► outbox ─► webhook, Alertmanager, AMQP, shoutrrr
 //
-// A notification is sent when an incident begins, when it has grown tenfold or become critical, and when it is over. So a storm of a million
+// A notification is sent when an incident begins, when it has grown tenfold or become critical, which it stays, and when it is over. So a storm of a million
 // expiries is a few readable messages. Incidents with the level Info are shown, and nobody is notified. Whoever was sent the beginning is sent
 // the end. Alertmanager is sent what is open again and again.
 //

@@ -157,6 +157,9 @@ func (i *incident) show(list []Finding) {
 			}
 		}
 	}
+	if i.toldAt != "" && i.toldAt.rank() < s.Level.rank() {
+		s.Level = i.toldAt // until it is over: its end goes where its beginning went
+	}
 	worst := list[0]
 	s.Toll, i.action, i.firstAt = max(s.Toll, toll), worst.Action, worst.FirstAt
 	s.Summary = i.of.says(worst, s)

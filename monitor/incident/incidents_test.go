@@ -214,7 +214,7 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 }
 
 // TestLossStandsFirst: messages that were dropped are critical, and stand above more that are parked. What will expire becomes critical, which is
-// told, and that it no longer is is not.
+// told, and is so until its end, which goes where that went.
 func TestLossStandsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
@@ -235,8 +235,13 @@ func TestLossStandsFirst(t *testing.T) {
 		require.Equal(t, Warning, s.Queues()[QueueName{"/", "b"}])
 		require.Len(t, s.told(), before+1)
 		time.Sleep(2 * time.Minute)
-		require.Equal(t, []Level{Critical, Warning}, []Level{s.List()[0].Level, s.List()[1].Level})
+		require.Equal(t, []Level{Critical, Critical}, []Level{s.List()[0].Level, s.List()[1].Level}, "until it is over")
 		require.Len(t, s.told(), before+1)
+		s.set(func(now *State) { now.AtRisk = nil })
+		time.Sleep(2 * time.Minute)
+		over := s.Over()[0]
+		require.Equal(t, []any{"deadline_missed", Critical}, []any{over.Condition, over.Level})
+		require.Len(t, s.told(), before+2)
 	})
 }
 

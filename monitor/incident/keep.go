@@ -293,10 +293,10 @@ func (k keptIncident) restore(c *Condition) *incident {
 		seen: k.Since, open: true, told: k.Told, toldAt: k.ToldAt, restored: true,
 	}
 	for _, q := range k.Worst {
-		i.add(Finding{QueueName: QueueName{q.VHost, q.Queue}, Cause: k.Cause, Count: q.Count, Text: q.Text}, time.Now())
+		i.add(Finding{QueueName: QueueName{q.VHost, q.Queue}, Cause: k.Cause, Level: k.Level, Count: q.Count, Text: q.Text}, time.Now())
 	}
 	if len(k.Worst) == 0 {
-		i.add(Finding{}, time.Now())
+		i.add(Finding{Level: k.Level}, time.Now())
 	}
 	return i
 }

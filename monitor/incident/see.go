@@ -144,7 +144,7 @@ func seeUnconsumed(s *State) (list []Finding) {
 		if t.Kind == Expired && s.Purposes[q].Loses() && !stuck[q] {
 			f := at(q)
 			f.Count, f.Toll, f.Action, f.FirstAt, f.Late = t.Count, t.Count, t.Action, t.FirstDeadlineAt, time.Duration(t.WorstMillis)*time.Millisecond
-			f.Level = t.level()
+			f.Level = t.level(s)
 			f.Text = printable.Plural(t.Count, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()")
 		}
 	}
@@ -203,9 +203,9 @@ func seeHeld(s *State) (list []Finding) {
 	return list
 }
 
-// level is that of messages that expired: those that were dropped are lost.
-func (t *Tally) level() Level {
-	if t.Action == deadline.Dropped.String() {
+// level is that of messages that expired: those that were dropped are lost, if their queue is one known to be for work.
+func (t *Tally) level(s *State) Level {
+	if t.Action == deadline.Dropped.String() && t.Queue != otherQueues && s.Purposes[QueueName{t.VHost, t.Queue}].Loses() {
 		return Critical
 	}
 	return Warning
@@ -215,7 +215,7 @@ func (t *Tally) level() Level {
 func (f *Finding) addBehind(s *State) {
 	for _, t := range s.Tallies {
 		if t.Kind == Expired && t.VHost == f.VHost && t.Queue == f.Name {
-			f.Count, f.Toll, f.Level = f.Count+t.Count, f.Toll+t.Count, t.level()
+			f.Count, f.Toll, f.Level = f.Count+t.Count, f.Toll+t.Count, t.level(s)
 			f.Text += "; " + printable.Plural(t.Count, "message") + " expired behind it"
 		}
 	}

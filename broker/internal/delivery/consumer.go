@@ -192,7 +192,7 @@ func (c *Consumer) leave(s *Transition) (last, more bool) {
 	if !q.consumers.removeLocked(c) {
 		return false, false
 	}
-	q.departure = Departure{c.Client, q.env.Clock.Now()}
+	q.departure = &Departure{c.Client, q.env.Clock.Now()}
 	if q.consumers.count == 0 {
 		q.flow.endLocked()
 		q.Idle.renewLocked()

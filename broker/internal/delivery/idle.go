@@ -12,7 +12,6 @@ import "curfew/broker/deadline"
 type Idle struct {
 	q         *Queue
 	expiresAt deadline.Instant // x-expires: when the queue expires unless it is used; 0 while it has consumers
-	checking  bool             // x-auto-delete-on-idle has run out, and it is being checked whether a delayed message will go to the queue
 }
 
 // renewLocked notes a use that counts for x-expires: the full period starts again, or does not
@@ -42,7 +41,7 @@ func (i *Idle) settingsChangedLocked() {
 // is being checked.
 func (i *Idle) deadlineLocked() deadline.Instant {
 	q, at := i.q, i.expiresAt
-	if idle := q.Settings().IdleMillis; idle != 0 && q.consumers.count == 0 && !i.checking {
+	if idle := q.Settings().IdleMillis; idle != 0 && q.consumers.count == 0 && !i.q.checkingIdle {
 		if end := q.lastUsedAt.AddMillis(deadline.Millis(idle)); at == 0 || end < at {
 			at = end
 		}
@@ -96,7 +95,7 @@ func (i *Idle) BeginCheck() bool {
 	if at := i.deadlineLocked(); i.q.deleted || at == 0 || at > now || i.expiresAt != 0 && i.expiresAt <= now {
 		return false
 	}
-	i.checking = true
+	i.q.checkingIdle = true
 	return true
 }
 
@@ -104,7 +103,7 @@ func (i *Idle) BeginCheck() bool {
 func (i *Idle) EndCheck(awaited bool) {
 	i.q.mu.Lock()
 	defer i.q.mu.Unlock()
-	i.checking = false
+	i.q.checkingIdle = false
 	if awaited {
 		i.q.markUsedLocked(i.q.env.Clock.Now())
 	}

@@ -18,9 +18,10 @@ type Queue struct {
 	autoDelete    bool
 	shrinkPending bool // the shrinker looks at it later
 	serving       bool // a goroutine goes on with serve
+	checkingIdle  bool // x-auto-delete-on-idle has run out, and it is being checked whether a delayed message will go to the queue
 
 	consumers consumers
-	departure Departure // of the last consumer that left
+	departure *Departure // of the last consumer that left; nil: none has
 	locks     locks
 	flow      flow
 

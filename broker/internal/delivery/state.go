@@ -32,6 +32,20 @@ type Departure struct {
 	At     deadline.Instant
 }
 
+// Departed returns which consumer was the last to leave, if there is none now. It only takes the lock of the queue.
+func (q *Queue) Departed() Departure {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.departedLocked()
+}
+
+func (q *Queue) departedLocked() (d Departure) {
+	if q.consumers.count == 0 && q.departure != nil {
+		d = *q.departure
+	}
+	return d
+}
+
 // State returns the current state of the queue.
 func (q *Queue) State() QueueState {
 	head := q.headTimestamp()
@@ -46,9 +60,7 @@ func (q *Queue) State() QueueState {
 	if at := q.oldestLocked(); at != 0 {
 		i.OldestAge = max(q.env.Clock.Now().Sub(at), 0)
 	}
-	if i.Consumers == 0 {
-		i.Departed = q.departure
-	}
+	i.Departed = q.departedLocked()
 	i.Waiting, i.WaitingBytes = q.core.Waiting()
 	i.Persistent, i.PersistentBytes = q.core.Persistent()
 	if q.consumers.exclusiveLocked() {

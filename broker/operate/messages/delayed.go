@@ -47,7 +47,7 @@ func (DelayedPage) More() bool { return false }
 
 // ListDelayed lists the delayed messages of a virtual host in the order of publishing.
 var ListDelayed = operate.Define(operate.Op{
-	Name: "list_delayed", Title: "List the delayed messages of all users, also those without a message-id, in the order of publishing", Rule: operate.Rule{Role: operate.Administrator, Looks: true}, Watched: true,
+	Name: "list_delayed", Title: "List the delayed messages of all users in the virtual host, also those without a message-id, in the order of publishing", Rule: operate.Rule{Role: operate.Administrator, Looks: true}, Watched: true,
 	Routes: []string{"GET /api/curfew/delayed/{vhost}"}, Command: "scheduled list", Variant: "all", Was: "delayed list",
 }, func(_ context.Context, c *operate.Call, r DelayedList) (page DelayedPage, err error) {
 	list, next := c.VHost.Delayed(r.From, r.Count)

@@ -49,7 +49,7 @@ func (d *Dashboard) audit(r *http.Request, _ ui.Visitor) (ui.View, error) {
 	if plain {
 		v.Set("reason", audit.Changed) // not the flood of expiries
 	}
-	p := &auditPage{On: d.Audit != nil, Form: ui.NewForm(v), Reasons: []string{"expired", "rejected", "maxlen", "delivery_limit", "changed"}, Outcomes: []string{"dead_lettered", "dropped", "parked"}, Paths: []string{"eager", "index", "lazy", "requeue", "manual", "scheduled"}}
+	p := &auditPage{On: d.Audit != nil, Form: ui.NewForm(r.URL.Query()), Reasons: []string{"expired", "rejected", "maxlen", "delivery_limit", "changed"}, Outcomes: []string{"dead_lettered", "dropped", "parked"}, Paths: []string{"eager", "index", "lazy", "requeue", "manual", "scheduled"}}
 	p.Search = auditForm{v.Get("vhost"), v.Get("queue"), strings.TrimSpace(v.Get("message_id")), v.Get("user"), v.Get("reason"), v.Get("outcome"), v.Get("path"), v.Get("within"), strings.TrimSpace(v.Get("min_lateness"))}
 	p.Asked = !plain && p.Search != auditForm{}
 	for _, k := range []ui.Choice{{Name: "Changes", URL: audit.Changed}, {Name: "Expiries", URL: "expired"}, {Name: "Everything"}} {

@@ -102,7 +102,7 @@ func (q queueRow) willMiss() int {
 
 // losesAt is when the first message will be lost, Unix ms.
 func (q queueRow) losesAt() int64 {
-	if q.willMiss() == 0 || !q.Queue.Purpose.Loses() {
+	if q.willMiss() == 0 || !q.Queue.Purpose.Loses() && !q.Queue.Wait.Objective.NoneExpires() {
 		return math.MaxInt64
 	}
 	return q.Forecast.FirstMiss

@@ -26,7 +26,7 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 				if !q.Settings().Objective.NoneExpires() {
 					of[name] = l.purposeLocked(vh, q)
 				}
-				if d := q.State().Departed; d.Client != "" {
+				if d := q.Departed(); d.Client != "" {
 					s.Departed[name] = incident.Departure{Client: d.Client, Ago: b.Now().Sub(d.At)}
 				}
 			}
@@ -69,13 +69,16 @@ func (l *looker) purposeLocked(vh *broker.VHost, q *broker.Queue) deadline.Purpo
 	if set.Purpose != 0 {
 		return set.Purpose
 	}
+	if of.Name == policy.UndeliverableQueue {
+		return deadline.DeadLetters
+	}
 	where := l.leadsOf(vh)
 	declared := q.Declared()
 	_, _, consumers := q.Counts()
 	_, _, stats := q.Load()
 	f := deadline.QueueFacts{
 		Name: of.Name, Exclusive: declared.Exclusive, AutoDelete: declared.AutoDelete, TTL: set.TTLMillis >= 0, Bounded: set.Limited(),
-		DeadLetters: set.DeadLetters, Consumers: consumers, Delivered: stats.AllDelivered(), Collects: of.Name == policy.UndeliverableQueue || where.collects[q],
+		DeadLetters: set.DeadLetters, Consumers: consumers, Delivered: stats.AllDelivered(), Collects: where.collects[q],
 	}
 	if exchange, key, ok := q.DeadLettersTo(); ok && exchange == "" && key == "" {
 		// Each goes back to the queue that its routing key names. Here that makes sense only for retries.
