@@ -32,14 +32,10 @@ type Departure struct {
 	At     deadline.Instant
 }
 
-// Departed returns which consumer was the last to leave, if there is none now. It only takes the lock of the queue.
-func (q *Queue) Departed() Departure {
+// Departed returns which consumer was the last to leave, if there is none now. It is cheap, unlike State.
+func (q *Queue) Departed() (d Departure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.departedLocked()
-}
-
-func (q *Queue) departedLocked() (d Departure) {
 	if q.consumers.count == 0 && q.departure != nil {
 		d = *q.departure
 	}
@@ -48,19 +44,18 @@ func (q *Queue) departedLocked() (d Departure) {
 
 // State returns the current state of the queue.
 func (q *Queue) State() QueueState {
-	head := q.headTimestamp()
+	head, departed := q.headTimestamp(), q.Departed()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	settings := q.Settings()
 	i := QueueState{
 		DeliveryLimit: settings.Core.DeliveryLimit, TTLMillis: settings.TTLMillis,
 		Ready: q.core.Ready(), Unacked: q.core.Unacked(), ReadyBytes: q.core.ReadyBytes(), UnackedBytes: q.core.UnackedBytes(),
-		Consumers: q.consumers.count, HeadTimestamp: head, LastActiveAt: q.lastActiveAt, Stats: q.counters.stats(),
+		Consumers: q.consumers.count, HeadTimestamp: head, Departed: departed, LastActiveAt: q.lastActiveAt, Stats: q.counters.stats(),
 	}
 	if at := q.oldestLocked(); at != 0 {
 		i.OldestAge = max(q.env.Clock.Now().Sub(at), 0)
 	}
-	i.Departed = q.departedLocked()
 	i.Waiting, i.WaitingBytes = q.core.Waiting()
 	i.Persistent, i.PersistentBytes = q.core.Persistent()
 	if q.consumers.exclusiveLocked() {
