@@ -235,13 +235,16 @@ func (r *recovery) keepNumbers(found *store.RecoveredQueue) {
 	if !deferred || err != nil {
 		return
 	}
-	var last int64
+	last := map[uint8]queue.Seq{} // by priority: each counts by itself
 	for _, e := range found.Entries {
 		view, _ := amqp.ViewProperties(r.b.env.Store.View(e.Pos).Properties)
 		number, _ := amqp.Integer(message.HeadersOf(view.Headers)["x-opt-sequence-number"])
-		last = max(last, number)
+		seq := queue.Seq(number)
+		last[seq.Priority()] = max(last[seq.Priority()], seq)
 	}
-	of.Restore(&store.RecoveredQueue{}, false, queue.Seq(last))
+	for _, seq := range last {
+		of.Restore(&store.RecoveredQueue{}, false, seq)
+	}
 }
 
 // RecoveredPrefix begins the name of a queue that a start makes for messages whose queue has no

@@ -61,10 +61,15 @@ func (l *link10) begin(tag uint64, settled bool) (payload int) {
 	return len(l.s.out)
 }
 
-// sendLocked sends the session's frame, whose message begins at payload. If it is too large, it becomes several.
+// sendLocked sends the session's frame, whose message begins at payload. If it is too large, it becomes several. One that is larger than the
+// client takes on the link is aborted, since its delivery-id has been given, and ends the link.
 func (l *link10) sendLocked(o *deliveries.Outbox, tag uint64, settled bool, payload int) {
 	s := l.s
 	if size := len(s.out) - payload; l.most > 0 && uint64(size) > l.most {
+		t := l.transfer(tag, settled)
+		t.Aborted = true
+		s.putLocked(o, amqp10.AppendFrame(nil, s.id, &t, nil))
+		s.out = nil
 		l.endLocked(o, &amqp10.Error{
 			Condition: "amqp:link:message-size-exceeded", Description: fmt.Sprintf("a message of %d octets is larger than the link's max-message-size, which is %d", size, l.most),
 		})

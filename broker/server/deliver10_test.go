@@ -60,6 +60,9 @@ func TestMaxMessageSize10(t *testing.T) {
 		flow := &amqp10.Flow{NextIncomingID: amqp10.Uint(0), IncomingWindow: 100, Handle: amqp10.Uint(0), DeliveryCount: amqp10.Uint(0), LinkCredit: amqp10.Uint(5)}
 		r.send(0, flow)
 		r.send(0, &amqp10.Disposition{Role: amqp10.RoleReceiver, First: next10[*amqp10.Transfer](r).DeliveryID.Value, Settled: true, State: &amqp10.State{Kind: amqp10.StateAccepted}})
+		aborted := next10[*amqp10.Transfer](r)
+		assert.True(t, aborted.Aborted)
+		assert.EqualValues(t, 1, aborted.DeliveryID.Value, "ids have no gap")
 		why := next10[*amqp10.Detach](r)
 		require.NotNil(t, why.Error)
 		assert.Equal(t, "amqp:link:message-size-exceeded", why.Error.Condition)

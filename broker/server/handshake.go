@@ -62,6 +62,7 @@ func (h *handshake) begin() error {
 	if err != nil {
 		return err
 	}
+	c.nc.SetDeadline(time.Now().Add(handshakeTimeout)) // for the login
 	if c.srv.opts.HTTP != nil && h.client.TLS == nil && isHTTP(header[:]) {
 		return c.srv.handOver(c, header[:])
 	}
@@ -115,6 +116,14 @@ func (b *begun) Read(p []byte) (n int, err error) {
 	n = copy(p, b.first)
 	b.first = b.first[n:]
 	return n, nil
+}
+
+// CloseWrite ends what is written, and lets the client read it (net/http: after an answer to a request that was not read whole).
+func (b *begun) CloseWrite() error {
+	if half, is := b.Conn.(interface{ CloseWrite() error }); is {
+		return half.CloseWrite()
+	}
+	return nil
 }
 
 // isTLS reports whether this begins a ClientHello.

@@ -150,6 +150,7 @@ func (c *connection) client() string {
 		return ""
 	}
 	name, _ := i.clientProperties()["connection_name"].(string)
+	name = strings.ToValidUTF8(name[:min(len(name), 128)], "") // queues keep it
 	return fmt.Sprintf("%s (user %s, %s)", cmp.Or(name, "a client without a name"), i.user, c.Peer().Host)
 }
 

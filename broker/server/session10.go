@@ -116,10 +116,10 @@ func (s *session10) flow(m *amqp10.Flow) error {
 		}
 	}
 	s.ch.deliveries.Locked(func(uint64) {
-		s.window = atMost31(m.NextIncomingID.Value + m.IncomingWindow - s.nextOut)
+		s.window = atMost31(m.NextIncomingID.Value + min(m.IncomingWindow, math.MaxInt32) - s.nextOut)
 		s.sendPendingLocked(&c.out)
 		if l != nil && l.toClient && m.LinkCredit.Set {
-			l.credit = atMost31(m.DeliveryCount.Value + m.LinkCredit.Value - l.count)
+			l.credit = atMost31(m.DeliveryCount.Value + min(m.LinkCredit.Value, math.MaxInt32) - l.count)
 			l.sendAnswersLocked(&c.out)
 		}
 		for _, each := range s.links {
