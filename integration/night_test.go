@@ -165,7 +165,7 @@ func TestNight(t *testing.T) {
 	n.told("CurfewDeadlineMissed", "firing", "bills (vhost shop)", left+" left ")
 	eventually(t, startLimit, "the bills to be lost", func() bool {
 		return slices.ContainsFunc(n.standing(), func(i standing) bool {
-			return strings.Contains(i.Summary, "5 messages expired (dropped); "+left+" left ")
+			return strings.Contains(i.Summary, "5 messages lost (expired); "+left+" left ")
 		})
 	})
 	n.agree("critical", "deadline_missed 5")

@@ -16,7 +16,8 @@ type death struct {
 	queue      string
 	reason     ending
 	count      int64
-	seconds    int64
+	seconds    int64 // of the first
+	last       int64 // of the last, if there were several; 0: not
 	exchange   string
 	keys       []any
 	expiration string
@@ -247,6 +248,7 @@ func (e *entry) history(nowAt int64) []death {
 	for _, old := range e.deaths {
 		if old.queue == now.queue && old.reason == now.reason {
 			now = old
+			now.last = nowAt / 1e6
 		} else {
 			rest = append(rest, old)
 		}
@@ -299,6 +301,9 @@ func (d *death) table() amqp.Table {
 	t := amqp.Table{
 		"count": d.count, "reason": string(d.reason), "queue": d.queue, "time": amqp.Timestamp(d.seconds),
 		"exchange": d.exchange, "routing-keys": d.keys,
+	}
+	if d.last != 0 {
+		t["last-time"] = amqp.Timestamp(d.last)
 	}
 	if d.expires {
 		t["original-expiration"] = d.expiration

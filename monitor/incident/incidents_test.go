@@ -52,7 +52,7 @@ func TestConditions(t *testing.T) {
 		{"dead_letter_unroutable", "in the last minute from orders (7)", State{Parked: []Depth{{QueueName{"shop", "curfew.undeliverable"}, 9}}, Tallies: tally(Parked, "parked", 7)}},
 		{"deadline_fired_late", "3 messages expired late, by up to 1.5 s", State{Tallies: tally(ExpiredLate, "dropped", 3)}},
 		{"deadline_fired_late", "by up to 1.5 s; Curfew was down when the first was due", State{Opened: now, Tallies: tally(ExpiredLate, "dropped", 3)}},
-		{"deadline_missed", "205 messages expired (dropped)", State{Tallies: tally(Expired, "dropped", 205)}},
+		{"deadline_missed", "205 messages lost (expired)", State{Tallies: tally(Expired, "dropped", 205)}},
 		{"deadline_missed", "1 message expired", State{Tallies: tally(Expired, "dead_lettered", 1)}},
 		{"deadline_missed", "3000 messages at risk: nobody consumes", State{AtRisk: []Risk{{QueueName: orders, Count: 3000, Reason: "nobody consumes"}}}},
 		{"", "", State{Tallies: tally(Expired, "dead_lettered", 1), Purposes: map[QueueName]deadline.Purpose{orders: deadline.Retry}}},
@@ -131,7 +131,7 @@ func TestAnIncidentIsToldTwice(t *testing.T) {
 		require.Greater(t, time.Since(began), time.Hour, "the beginning was told within ten seconds")
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, "resolved CurfewDeadlineMissed a", s.told()[2])
-		require.Regexp(t, `^Over after \d min \d+ s: Messages expire unconsumed: a \(vhost /\): 60 messages expired \(dropped\) \(60 in all\)$`, s.receiver.got()[2].CommonAnnotations["summary"])
+		require.Regexp(t, `^Over after \d min \d+ s: Messages expire unconsumed: a \(vhost /\): 60 messages lost \(expired\) \(60 in all\)$`, s.receiver.got()[2].CommonAnnotations["summary"])
 		require.Equal(t, s.receiver.got()[0].Alerts[0].Fingerprint, s.receiver.got()[2].Alerts[0].Fingerprint)
 		require.Empty(t, s.List())
 		require.Len(t, s.Over(), 1)
@@ -180,7 +180,7 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		require.Equal(t, []any{31, "q30", maxWorst, int64(496)}, []any{list[0].Queues, list[0].Worst[0].Queue, len(list[0].Worst), list[0].Count})
 		require.Len(t, s.Queues(), 31)
 		require.Equal(t, Critical, s.Queues()[QueueName{"/", "q3"}], "what was dropped is lost")
-		require.Contains(t, list[0].Summary, "q30 (vhost /): 31 messages expired (dropped); and 30 queues more, 496 in all")
+		require.Contains(t, list[0].Summary, "q30 (vhost /): 31 messages lost (expired); and 30 queues more, 496 in all")
 		s.Record(missed("other", 1))
 		time.Sleep(8 * time.Second)
 		require.Len(t, s.List(), 2)

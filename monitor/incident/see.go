@@ -146,6 +146,9 @@ func seeUnconsumed(s *State) (list []Finding) {
 			f.Count, f.Toll, f.Action, f.FirstAt, f.Late = t.Count, t.Count, t.Action, t.FirstDeadlineAt, time.Duration(t.WorstMillis)*time.Millisecond
 			f.Level = t.level(s)
 			f.Text = printable.Plural(t.Count, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()")
+			if f.Level == Critical {
+				f.Text = printable.Plural(t.Count, "message") + " lost (expired)"
+			}
 		}
 	}
 	for _, r := range s.AtRisk {
@@ -159,7 +162,7 @@ func seeUnconsumed(s *State) (list []Finding) {
 			f.FirstAt = r.FirstAt
 		}
 		f.Count += r.Count
-		f.Text += what + r.Reason
+		f.Text += what + strings.TrimPrefix(r.Reason, fmt.Sprintf("%d messages wait, ", r.Count)) // all that wait
 	}
 	for _, f := range slices.SortedFunc(maps.Values(of), func(a, b *Finding) int { return worstFirst(*a, *b) }) {
 		if left, has := s.Departed[f.QueueName]; has {

@@ -115,7 +115,7 @@ func TestTopNeedsATerminal(t *testing.T) {
 
 // TestReasonsAreWrapped: a reason takes two lines, so that a terminal of 80 columns has the queue, how many and who.
 func TestReasonsAreWrapped(t *testing.T) {
-	reason := "!                Messages expire unconsumed: orders.payment.captures.eu-central (vhost /): 6 messages expired (dropped); billing-worker (user app, 10.0.0.5) left 14 min ago"
+	reason := "!                Messages expire unconsumed: orders.payment.captures.eu-central (vhost /): 6 messages lost (expired); billing-worker (user app, 10.0.0.5) left 14 min ago"
 	lines := wrapped(reason, 80)
 	require.Len(t, lines, 2)
 	require.Equal(t, "! Messages expire unconsumed: orders.payment.captures.eu-central (vhost /): 6", lines[0])

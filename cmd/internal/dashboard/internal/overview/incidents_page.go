@@ -85,8 +85,8 @@ func (p *page) over() g.Node {
 	if len(p.Over) == 0 {
 		return nil
 	}
-	return ui.Card("over", "Over", nil, ui.Table([]string{"What", "Began", "Lasted", "#In all"}, g.Map(p.Over, func(i incident.Incident) g.Node {
-		return h.Tr(h.ID("incident-"+i.ID), h.Td(ui.Name(i.Summary)), h.Td(ui.Ago(i.Since)), h.Td(g.Text(ui.Millis(i.Ended.Sub(i.Since).Milliseconds()))), ui.Amount(g.Text(ui.Number(i.Toll))))
+	return ui.Card("over", "Over", nil, ui.Table([]string{"What", "Began", "Lasted", "#Messages in all"}, g.Map(p.Over, func(i incident.Incident) g.Node {
+		return h.Tr(h.ID("incident-"+i.ID), h.Td(ui.Name(i.Summary)), h.Td(ui.Ago(i.Since)), h.Td(g.Text(ui.Millis(i.Ended.Sub(i.Since).Milliseconds()))), ui.Amount(g.If(i.Toll > 0, g.Text(ui.Number(i.Toll)))))
 	})))
 }
 
