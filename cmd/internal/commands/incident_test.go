@@ -46,7 +46,7 @@ func TestIncidentCommands(t *testing.T) {
 	listed := func(what string) func() bool {
 		return func() bool { return strings.Contains(r.ok("incident", "ls"), what) }
 	}
-	require.Eventually(t, listed("Messages expire unconsumed: orders (vhost /): 1 message expired"), time.Minute, 20*time.Millisecond)
+	require.Eventually(t, listed("Messages expire unconsumed: orders (vhost /): 1 message lost (expired)"), time.Minute, 20*time.Millisecond)
 
 	var all incident.Overview
 	require.NoError(t, json.Unmarshal([]byte(r.ok("incident", "ls", "-o", "json")), &all))
