@@ -45,16 +45,16 @@ func TestFleet(t *testing.T) {
 			}
 		}
 	}()
-	for name, class := range map[string]string{"idle": "idle", "busy": "busy", "losing": "warned", "risky": "risk"} {
+	for name, class := range map[string]string{"idle": "idle", "busy": "busy", "losing": "broken", "risky": "risk"} {
 		b.until(cell(class, name) + " !== null")
 	}
 	fact := func(name string) string {
 		return fmt.Sprintf("[...document.querySelectorAll('dt')].find(e => e.innerText === %q).nextSibling.innerText", name)
 	}
-	for name, shows := range map[string]string{"Broken now": "losing in a warning", "Lost most, last hour": "losing 12", "Most traffic": "busy "} {
+	for name, shows := range map[string]string{"Broken now": "losing in a critical incident", "Lost most, last hour": "losing 12", "Most traffic": "busy "} {
 		b.until(fact(name) + fmt.Sprintf(".startsWith(%q)", shows))
 	}
-	b.until(cell("warned", "losing") + ".title.includes('12 lost in the last hour')")
+	b.until(cell("broken", "losing") + ".title.includes('12 lost in the last hour')")
 	b.bothSchemes("fleet", "/")
 	b.fleetByKeyboard()
 	b.fleetIsLegible()

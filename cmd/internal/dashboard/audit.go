@@ -18,6 +18,8 @@ const (
 	auditRows = 100
 	// auditTime bounds a search.
 	auditTime = 10 * time.Second
+	// auditGlance bounds that for the page without a search.
+	auditGlance = 100 * time.Millisecond
 )
 
 // auditPage is the content of the audit page.
@@ -70,7 +72,11 @@ func (d *Dashboard) audit(r *http.Request, _ ui.Visitor) (ui.View, error) {
 		return nil, err
 	}
 	p.export(q)
-	ctx, cancel := context.WithTimeout(r.Context(), auditTime)
+	most := auditTime
+	if plain {
+		most = auditGlance
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), most)
 	defer cancel()
 	return p, p.find(ctx, d.Audit.Dir(), q)
 }

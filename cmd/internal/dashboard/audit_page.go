@@ -20,7 +20,8 @@ func (p *auditPage) Draw(*ui.Info) ui.Drawing {
 	}
 	files := h.Span(h.A(ui.Href(p.CSV), h.Download(""), g.Text("CSV")), g.Text(" · "), h.A(ui.Href(p.JSONL), h.Download(""), g.Text("JSON lines")))
 	return ui.Drawing{Top: g.Group{top, p.search()}, Live: ui.Card("records", "Records", files, ui.Choices("Show", p.Kinds),
-		g.If(p.TooLong, h.P(h.Class("problem"), g.Text("The search took too long and was stopped. Choose a queue or a shorter time."))),
+		g.If(p.TooLong && p.Asked, h.P(h.Class("problem"), g.Text("The search took too long and was stopped. Choose a queue or a shorter time."))),
+		g.If(p.TooLong && !p.Asked, h.P(g.Text("These are the changes among the newest records. "), ui.Link("/audit?reason="+audit.Changed, g.Text("Search all records")))),
 		p.found())}
 }
 
