@@ -162,6 +162,6 @@ func deleteQueue(r *request) error {
 }
 
 func purgeQueue(r *request) error {
-	_, err := r.Operations.PurgeQueue(r.Context(), r.Actor, r.QueueNamed())
+	_, err := operate.PurgeQueue.Do(r.Context(), r.Operations.Access, r.Actor, operate.PurgeRequest{VHost: r.Param("vhost"), Queue: r.Param("queue"), All: true})
 	return r.Done(err)
 }

@@ -22,11 +22,11 @@ func TestAttemptsAreBounded(t *testing.T) {
 		nobody, other := s.user("nobody", access.Management), s.user("other", access.Management)
 		root := s.user("root", access.Administrator)
 		for range 1000 {
-			_, err := s.PurgeQueue(t.Context(), nobody, dlq)
+			_, err := operate.PurgeQueue.Do(t.Context(), s.Access, nobody, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
 			require.True(t, operate.Refused(err))
 		}
 		require.Len(t, s.changed(), 30)
-		_, err := s.PurgeQueue(t.Context(), other, dlq)
+		_, err := operate.PurgeQueue.Do(t.Context(), s.Access, other, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
 		require.Error(t, err)
 		_, err = admin.SetUser.Do(t.Context(), s.Access, root, admin.UserSettings{User: "new", UserTags: admin.UserTags{Tags: []string{}}})
 		require.NoError(t, err)
@@ -38,12 +38,12 @@ func TestAttemptsAreBounded(t *testing.T) {
 		sum := s.changed()[32]
 		require.Equal(t, operate.Change{Operation: operate.ManyAttempts, By: nobody, Result: "refused", Detail: "attempts 970"}, sum)
 		require.Equal(t, 33, s.records.Len())
-		_, err = s.PurgeQueue(t.Context(), nobody, dlq)
+		_, err = operate.PurgeQueue.Do(t.Context(), s.Access, nobody, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
 		require.Error(t, err)
 		require.Len(t, s.changed(), 34, "the next minute begins")
 
 		for range 40 {
-			_, err := s.PurgeQueue(t.Context(), nobody, dlq)
+			_, err := operate.PurgeQueue.Do(t.Context(), s.Access, nobody, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
 			require.Error(t, err)
 		}
 		s.Recorder.Close()

@@ -3,7 +3,6 @@ package operate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"time"
@@ -141,55 +140,6 @@ func (o Letters) ExportDeadLetters(ctx context.Context, a Actor, r DeadLetters, 
 		}
 		_, err = deadletters.Export(ctx, q, r.Filter, r.Position, w)
 	}
-	return err
-}
-
-// PurgeRequest says which dead letters to delete, and how many they are; nil: it only counts.
-type PurgeRequest struct {
-	VHost    string               `json:"vhost"`
-	Queue    string               `json:"queue"`
-	Filter   deadletters.Filter   `json:"filter" is:"filter" doc:"an expression, such as reason == \"expired\"; none: all dead letters"`
-	Confirm  *int                 `json:"confirm" doc:"how many messages match"`
-	Position deadletters.Position `json:"position" doc:"the one from an earlier answer: messages that arrived after it are left alone"`
-}
-
-// Deleted is how many messages were deleted.
-type Deleted struct {
-	Deleted int `json:"deleted"`
-}
-
-// PurgeDeadLetters deletes dead letters if their number is confirmed. When ctx ends it stops. Error: *deadletters.Unconfirmed among others; then nothing
-// is recorded.
-var PurgeDeadLetters = Define(Op{
-	Name: "purge_dead_letters", Title: "Delete the dead letters that a filter matches", Rule: Rule{Role: Management, Read: Always}, Long: true,
-	Text: "`confirm` must be their number. Otherwise nothing is deleted: the answer is 409, with the number in `matched`. " +
-		"A second request with its `position` is about the same messages.",
-	Routes: []string{"POST /api/curfew/deadletters/{vhost}/{queue}/purge"},
-}, func(ctx context.Context, c *Call, r PurgeRequest) (done Deleted, err error) {
-	q, err := c.Queue(r.Queue)
-	messages := -1
-	if r.Confirm != nil {
-		messages = *r.Confirm
-	}
-	if err == nil {
-		done.Deleted, err = deadletters.Purge(ctx, c.Broker, q, r.Filter, deadletters.Confirmation{Messages: messages, Position: r.Position}, func(n int) { report(ctx, n, messages) })
-	}
-	if _, c.Asks = errors.AsType[*deadletters.Unconfirmed](err); err == nil {
-		err = c.Commit(ctx)
-	}
-	c.Log(zap.Int("messages", done.Deleted))
-	return done, err
-})
-
-// purged ends a purge that somebody has to confirm: nothing is recorded until it is confirmed.
-func (o *Access) purged(ctx context.Context, a *Actor, op Operation, at QueueName, deleted int, err error) error {
-	if _, asks := errors.AsType[*deadletters.Unconfirmed](err); asks {
-		return err
-	}
-	if err == nil {
-		err = o.Commit(ctx)
-	}
-	o.Record(*a, op, at, err, zap.Int("messages", deleted))
 	return err
 }
 

@@ -116,8 +116,12 @@ func (c *Call) Within() []*broker.VHost {
 	return c.VHosts(c.Actor)
 }
 
-// Queue is a queue of the request's virtual host, which the request names in its field queue. Error: ErrNotFound.
+// Queue is a queue of the request's virtual host, which the request names in its field queue. Errors: ErrNotFound, or ErrNoVHost for a request that
+// names no virtual host.
 func (c *Call) Queue(name string) (*broker.Queue, error) {
+	if c.VHost == nil {
+		return nil, ErrNoVHost
+	}
 	q, err := c.VHost.Queues.Get(c.VHost.Queues.NameOf(name))
 	if err != nil {
 		return nil, ErrNotFound

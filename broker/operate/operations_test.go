@@ -159,10 +159,10 @@ func TestChangesAreRecorded(t *testing.T) {
 	done, err := operate.PurgeDeadLetters.Do(t.Context(), s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "dlq", Confirm: new(3)})
 	require.NoError(t, err)
 	require.Equal(t, 3, done.Deleted)
-	_, err = s.PurgeQueue(t.Context(), other, dlq)
+	_, err = operate.PurgeQueue.Do(t.Context(), s.Access, other, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
 	require.ErrorIs(t, err, operate.ErrNoEntry)
 	require.True(t, operate.Refused(err))
-	_, err = s.PurgeQueue(t.Context(), user, operate.QueueName{VHost: "/", Name: "none"})
+	_, err = operate.PurgeQueue.Do(t.Context(), s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "none"})
 	require.True(t, operate.Gone(err))
 	require.Error(t, s.Permit(other, messages.CancelDelayed.Name, "/"), "refused before it is read")
 
@@ -193,7 +193,7 @@ func TestChangesWaitForTheCommit(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	require.Eventually(t, func() bool { // either may be first
-		_, err := s.PurgeQueue(ended, user, dlq)
+		_, err := operate.PurgeQueue.Do(ended, s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
 		return err == nil || assert.ErrorIs(t, err, context.Canceled)
 	}, time.Minute, time.Millisecond)
 	ready, _, _ := s.dlq.Counts()

@@ -266,17 +266,3 @@ func (o *Operations) get(a *Actor, r *GetRequest, show func(*broker.Delivery)) (
 	}
 	return n, nil
 }
-
-// PurgeQueue deletes the ready messages of a queue.
-func (o *Operations) PurgeQueue(ctx context.Context, a Actor, at QueueName) (n int, err error) {
-	q, err := o.queue(&a, PurgeQueue, at)
-	if err == nil {
-		q, err = q.VHost().Queues.GetFor(nobody{}, q.Name())
-	}
-	if err == nil {
-		n = q.Purge()
-		err = o.Commit(ctx)
-	}
-	o.Record(a, PurgeQueue, at, err, zap.Int("messages", n))
-	return n, err
-}

@@ -8,7 +8,6 @@ const (
 	ListQueues             Operation = "list_queues"
 	Peek                   Operation = "peek"
 	Get                    Operation = "get"
-	PurgeQueue             Operation = "purge_queue"
 	SearchDeadLetters      Operation = "search_dead_letters" // and groups
 	ExportDeadLetters      Operation = "export_dead_letters"
 	ImportDeadLetters      Operation = "import_dead_letters"
@@ -49,7 +48,6 @@ var rules = map[Operation]Rule{
 	ListQueues:             {Role: Management, Looks: true},
 	Peek:                   {Role: Management, Read: Always},
 	Get:                    {Role: Management, Read: Always},
-	PurgeQueue:             {Role: Management, Read: Always},
 	SearchDeadLetters:      {Role: Management, Read: Always},
 	ExportDeadLetters:      {Role: Management, Read: Always},
 	ImportDeadLetters:      {Role: Management, Read: Always},

@@ -6,7 +6,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker"
-	"curfew/broker/deadletters"
 )
 
 // ExchangeName names an exchange; "" is the default one.
@@ -31,19 +30,6 @@ func (o Topology) DeleteQueue(_ context.Context, a Actor, at QueueName, d QueueD
 	}
 	o.Record(a, DeleteQueue, at, err, zap.Int("messages", messages))
 	return messages, err
-}
-
-// PurgeSeen deletes the ready messages of a queue that somebody has seen, and nothing that arrived later. Error:
-// *deadletters.Unconfirmed among others.
-func (o Topology) PurgeSeen(ctx context.Context, a Actor, at QueueName, c deadletters.Confirmation) (deleted int, err error) {
-	q, err := o.queue(&a, PurgeQueue, at)
-	if err == nil {
-		q, err = q.VHost().Queues.GetFor(nobody{}, q.Name())
-	}
-	if err == nil {
-		deleted, err = deadletters.Purge(ctx, o.Broker, q, "", c, func(n int) { report(ctx, n, c.Messages) })
-	}
-	return deleted, o.purged(ctx, &a, PurgeQueue, at, deleted, err)
 }
 
 // rights are what the actor may do in a virtual host, as over AMQP.

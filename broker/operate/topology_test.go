@@ -57,22 +57,43 @@ func TestPublishNeedsWhatItNeedsOverAMQP(t *testing.T) {
 // TestPurgeDeletesWhatSomebodySaw: what arrives after somebody saw the number stays, and the number is good.
 func TestPurgeDeletesWhatSomebodySaw(t *testing.T) {
 	s := newSite(t)
-	user, at := s.user("user", access.Management, "/"), operate.QueueName{VHost: "/", Name: "q"}
+	user := s.user("user", access.Management, "/")
 	publish := func() {
 		_, err := s.Publish(t.Context(), user, &operate.Publication{Exchange: operate.ExchangeName{VHost: "/"}, RoutingKey: "q"})
 		require.NoError(t, err)
 	}
 	publish()
 	publish()
-	_, err := s.PurgeSeen(t.Context(), user, at, deadletters.Confirmation{Messages: -1})
+	_, err := operate.PurgeQueue.Do(t.Context(), s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "q"})
 	var asked *deadletters.Unconfirmed
 	require.ErrorAs(t, err, &asked)
 	require.Equal(t, 2, asked.Matched)
 	publish()
-	n, err := s.PurgeSeen(t.Context(), user, at, deadletters.Confirmation{Messages: 2, Position: asked.Position})
+	done, err := operate.PurgeQueue.Do(t.Context(), s.Access, user, operate.PurgeRequest{VHost: "/", Queue: "q", Confirm: new(2), Position: asked.Position})
 	require.NoError(t, err)
-	require.Equal(t, 2, n)
+	require.Equal(t, 2, done.Deleted)
 	ready, _, _ := s.q.Counts()
+	require.Equal(t, 1, ready)
+}
+
+// TestAnExclusiveQueueIsPurgedByItsOwnerOnly: all purges ask the same, with a filter or a number or without.
+func TestAnExclusiveQueueIsPurgedByItsOwnerOnly(t *testing.T) {
+	s := newSite(t)
+	user := s.user("user", access.Management, "/")
+	vh, _ := s.b.VHost("/")
+	owner := new(int)
+	q, err := vh.Queues.Declare(owner, "own", broker.QueueDeclare{Exclusive: true})
+	require.NoError(t, err)
+	_, err = s.Publish(t.Context(), user, &operate.Publication{Exchange: operate.ExchangeName{VHost: "/"}, RoutingKey: "own"})
+	require.NoError(t, err)
+	for _, purge := range []operate.Typed[operate.PurgeRequest, operate.Deleted]{operate.PurgeQueue, operate.PurgeDeadLetters} {
+		for _, r := range []operate.PurgeRequest{{All: true}, {}, {Confirm: new(1)}, {Confirm: new(1), Filter: `bytes == 0`}} {
+			r.VHost, r.Queue = "/", "own"
+			_, err := purge.Do(t.Context(), s.Access, user, r)
+			assert.ErrorContains(t, err, "exclusive", "%s %+v", purge.Name, r)
+		}
+	}
+	ready, _, _ := q.Counts()
 	require.Equal(t, 1, ready)
 }
 

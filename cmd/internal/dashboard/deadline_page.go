@@ -11,7 +11,7 @@ import (
 )
 
 func (p *deadlinePage) Draw(s *ui.Info) ui.Drawing {
-	top := g.Group{p.crumbs(), h.H1(g.Text("A message's deadline"))}
+	top := g.Group{ui.QueueCrumbs(p.VHost, p.Queue), h.H1(g.Text("A message's deadline"))}
 	switch {
 	case p.Refused:
 		return ui.Drawing{Top: append(top, ui.Only(g.Text(ui.MayNotRead)))}
@@ -19,10 +19,6 @@ func (p *deadlinePage) Draw(s *ui.Info) ui.Drawing {
 		return ui.Drawing{Top: append(top, p.message(), ui.Only(g.Text("This user may not change deadlines here.")))}
 	}
 	return ui.Drawing{Top: append(top, p.message(), p.shift(s), p.set(s), p.fire(s))}
-}
-
-func (p *deadlinePage) crumbs() g.Node {
-	return h.P(h.Class("crumbs"), ui.Link("/queues", g.Text("Queues")), g.Text(" / "), ui.Link(ui.QueueURL(p.VHost, p.Queue), ui.Name(p.Queue)), g.Text(" · virtual host "), ui.Name(p.VHost))
 }
 
 func (p *deadlinePage) message() g.Node {
@@ -72,7 +68,7 @@ func (p *deadlinePage) fire(s *ui.Info) g.Node {
 func (p *deadlinePlan) Draw(s *ui.Info) ui.Drawing {
 	title, do := p.title()
 	return ui.Drawing{Live: g.Group{
-		p.crumbs(),
+		ui.QueueCrumbs(p.VHost, p.Queue),
 		h.H1(g.Text(title)),
 		h.Section(h.Class("card"), ui.Facts(
 			ui.Fact("Routing key", ui.Name(p.Message.RoutingKey)),

@@ -30,10 +30,12 @@ const (
 	bodyPath    = "/dead-letters/body"
 	replayPath  = "/dead-letters/replay"
 	purgePath   = "/dead-letters/purge"
-	exportPath  = "/dead-letters/export"
-	savePath    = "/dead-letters/filters"
-	forgetPath  = "/dead-letters/filters/delete"
-	runsPath    = "/runs"
+	// queuePurgePath is for any queue.
+	queuePurgePath = "/queue/purge"
+	exportPath     = "/dead-letters/export"
+	savePath       = "/dead-letters/filters"
+	forgetPath     = "/dead-letters/filters/delete"
+	runsPath       = "/runs"
 )
 
 // longRequest is how long a file, or a search of a large queue, may take.
@@ -56,14 +58,15 @@ func (d Pages) Group() ui.Group {
 			listPath: {Title: "Dead letters", Tab: tab, Build: func(r *http.Request, v ui.Visitor) (ui.View, error) {
 				return d.listPage(r.Context(), v.Actor(), r.URL.Query())
 			}},
-			messagePath: {Title: "Dead letter", Tab: tab, Build: d.message},
-			EditPath:    {Title: "Change", Tab: tab, Build: d.edit},
-			"/purge":    {Title: "Delete", Tab: tab},
-			"/replay":   {Title: "Replay", Tab: tab},
-			"/review":   {Title: "Review", Tab: tab},
+			messagePath:    {Title: "Dead letter", Tab: tab, Build: d.message},
+			EditPath:       {Title: "Change", Tab: tab, Build: d.edit},
+			queuePurgePath: {Title: "Purge", Tab: "/queues", Build: d.askPurge},
+			purgePath:      {Title: "Delete", Tab: tab},
+			"/replay":      {Title: "Replay", Tab: tab},
+			"/review":      {Title: "Review", Tab: tab},
 		},
 		Changes: map[string]ui.Handler{
-			replayPath: d.replay, purgePath: d.purge, EditPath: d.change, savePath: d.saveFilter, forgetPath: d.deleteFilter,
+			replayPath: d.replay, purgePath: d.purge, queuePurgePath: d.purge, EditPath: d.change, savePath: d.saveFilter, forgetPath: d.deleteFilter,
 			exportPath: d.exportChosen,
 		},
 		Uploads: map[string]ui.Handler{ImportPath: d.importLetters},

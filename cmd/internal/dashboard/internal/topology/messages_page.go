@@ -40,7 +40,7 @@ func (p *publishForm) Draw(s *ui.Info) ui.Drawing {
 func (p *getPage) Draw(s *ui.Info) ui.Drawing {
 	f := p.Form
 	return ui.Drawing{Live: g.Group{
-		(&deletion{QueueDetail: p.QueueDetail}).crumbs(), h.H1(g.Text("Get a message")),
+		ui.QueueCrumbs(p.VHost, p.Name), h.H1(g.Text("Get a message")),
 		p.result(),
 		h.Section(h.Class("card"),
 			ui.Empty(g.Text("This takes the first ready message as a consumer would, before the page with it is sent: if the connection breaks in between, a message removed for good is lost unseen. To look without taking a message, "),

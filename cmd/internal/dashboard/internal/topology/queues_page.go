@@ -13,18 +13,6 @@ import (
 
 var number = g.Group{g.Attr("inputmode", "numeric"), g.Attr("pattern", "[0-9]*")}
 
-// crumbs are the links back to a queue.
-func (d *deletion) crumbs() g.Node {
-	return h.P(h.Class("crumbs"), ui.Link(queuesTab, g.Text("Queues")), g.Text(" / "), ui.Link(ui.QueueURL(d.VHost, d.Name), ui.Name(d.Name)),
-		g.Text(" · virtual host "), ui.Name(d.VHost))
-}
-
-func (d *deletion) fields() g.Group {
-	return g.Group{ui.Hidden("vhost", d.VHost), ui.Hidden("name", d.Name), ui.Hidden("asked", strconv.Itoa(d.Messages))}
-}
-
-func (d *deletion) cancel() g.Node { return ui.Link(ui.QueueURL(d.VHost, d.Name), g.Text("Cancel")) }
-
 // QueueMenu is what the actor may do with a queue.
 func QueueMenu(o *operate.Operations, a operate.Actor, vhost, name string) g.Node {
 	to := func(path string) string { return ui.At(path, "vhost", vhost, "name", name) }
@@ -33,45 +21,25 @@ func QueueMenu(o *operate.Operations, a operate.Actor, vhost, name string) g.Nod
 		g.If(operate.MayExchange(o.Access, a, access.Write, vhost, ""), ui.Action(ui.At(publish, "vhost", vhost, "key", name), "Publish…")),
 		g.If(read, ui.Action(to(getMessage), "Get…")),
 		g.If(write, ui.Action(ui.At("/binding/new", "vhost", vhost, "destination", name), "Bind…")),
-		g.If(read, ui.DangerLink(to(purgeQueue), "Purge…")),
+		g.If(read, ui.DangerLink(to("/queue/purge"), "Purge…")),
 		g.If(operate.MayQueue(o.Access, a, access.Configure, vhost, name), ui.DangerLink(to(deleteQueue), "Delete…")))
 }
 
-// queueDeletion is the page that asks whether to delete a queue.
-type queueDeletion struct{ *deletion }
-
-func (d *queueDeletion) Draw(s *ui.Info) ui.Drawing {
+func (d *deletion) Draw(s *ui.Info) ui.Drawing {
 	f := d.Form
 	typed := g.Node(nil)
 	if d.Messages > 0 {
 		typed = f.Typed(strconv.Itoa(d.Messages))
 	}
 	return ui.Drawing{Live: g.Group{
-		d.crumbs(), h.H1(g.Text("Delete the queue "), ui.Name(d.Name), g.Text("?")),
+		ui.QueueCrumbs(d.VHost, d.Name), h.H1(g.Text("Delete the queue "), ui.Name(d.Name), g.Text("?")),
 		h.Section(h.Class("card"), ui.Facts(
 			ui.Fact("Messages", g.If(d.Messages > d.OwnDeadLetters, h.Class("bad")), g.Text(ui.Number(d.Messages-d.OwnDeadLetters)+": they are lost, and not dead-lettered. If more arrive before the deletion, the queue stays.")),
 			g.If(d.OwnDeadLetters > 0, ui.Fact("Dead letters", h.Class("bad"),
 				g.Text(ui.Number(d.OwnDeadLetters)+": they are lost, too. No queue has taken them yet, or they are in the queue's own dead-letter queue, which is deleted with it."))),
 			ui.Fact("Consumers", g.If(d.Consumers > 0, h.Class("warn")), g.Text(ui.Number(d.Consumers)+": they are cancelled.")))),
-		h.Section(h.Class("card"), s.Sheet(deleteQueue, f, append(d.fields(), ui.Hidden("queue", strconv.FormatUint(d.ID, 10)),
-			h.FieldSet(h.Legend(g.Text("Only if")), f.Check("it is empty", "if_empty"), f.Check("it has no consumers", "if_unused")), typed),
-			ui.Danger("Delete the queue"), d.cancel())),
-	}}
-}
-
-// queuePurge is the page that asks whether to delete the messages of a queue.
-type queuePurge struct{ *deletion }
-
-func (d *queuePurge) Draw(s *ui.Info) ui.Drawing {
-	if d.Messages == 0 {
-		return ui.Drawing{Live: g.Group{d.crumbs(), h.H1(g.Text("There is nothing to delete")), ui.Only(g.Text("No message is ready. "), d.cancel())}}
-	}
-	return ui.Drawing{Live: g.Group{
-		d.crumbs(), h.H1(g.Text("Delete " + ui.Plural(d.Messages, "message") + " for good?")),
-		h.Section(h.Class("card"), ui.Facts(
-			ui.Fact("Queue", ui.Name(d.Name)),
-			ui.Fact("Messages", g.Text("those that are ready now; messages that arrive later, or that consumers hold, stay")))),
-		h.Section(h.Class("card"), s.Sheet(purgeQueue, d.Form, append(d.fields(), ui.Hidden("position", d.Position.String()), d.Form.Typed(strconv.Itoa(d.Messages))),
-			ui.Danger("Delete them"), d.cancel())),
+		h.Section(h.Class("card"), s.Sheet(deleteQueue, f, g.Group{ui.Hidden("vhost", d.VHost), ui.Hidden("name", d.Name), ui.Hidden("asked", strconv.Itoa(d.Messages)), ui.Hidden("queue", strconv.FormatUint(d.ID, 10)),
+			h.FieldSet(h.Legend(g.Text("Only if")), f.Check("it is empty", "if_empty"), f.Check("it has no consumers", "if_unused")), typed},
+			ui.Danger("Delete the queue"), ui.Link(ui.QueueURL(d.VHost, d.Name), g.Text("Cancel")))),
 	}}
 }

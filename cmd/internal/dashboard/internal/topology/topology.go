@@ -14,7 +14,7 @@ import (
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
-// Pages are those that delete and purge queues, and those of messages.
+// Pages are those that delete queues, and those of messages.
 type Pages struct {
 	Operations *operate.Operations
 	Site       ui.Site
@@ -23,7 +23,6 @@ type Pages struct {
 // The pages, and where their forms are sent.
 const (
 	deleteQueue = "/queue/delete"
-	purgeQueue  = "/queue/purge"
 	getMessage  = "/queue/get"
 	publish     = "/publish"
 
@@ -39,11 +38,10 @@ func (p Pages) Group() ui.Group {
 	return ui.Group{
 		Pages: map[string]ui.Page{
 			deleteQueue: {Title: "Delete", Tab: queuesTab, Build: p.askDeleteQueue},
-			purgeQueue:  {Title: "Purge", Tab: queuesTab, Build: p.askPurge},
 			getMessage:  {Title: "Get", Tab: queuesTab, Build: p.askGet},
 			publish:     {Title: "Publish", Tab: exchangesTab, Build: p.publishForm},
 		},
-		Changes: map[string]ui.Handler{deleteQueue: p.deleteQueue, purgeQueue: p.purge, getMessage: p.get, publish: p.publish},
+		Changes: map[string]ui.Handler{deleteQueue: p.deleteQueue, getMessage: p.get, publish: p.publish},
 	}
 }
 

@@ -281,3 +281,8 @@ func Outcome(of string) g.Node {
 	}
 	return Class("tag faint", Name(of))
 }
+
+// QueueCrumbs are the links above a page about a queue.
+func QueueCrumbs(vhost, name string) g.Node {
+	return h.P(h.Class("crumbs"), Link("/queues", g.Text("Queues")), g.Text(" / "), Link(QueueURL(vhost, name), Name(name)), g.Text(" · virtual host "), Name(vhost))
+}

@@ -1,0 +1,62 @@
+package operate
+
+import (
+	"context"
+	"errors"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/deadletters"
+)
+
+// PurgeRequest says which ready messages of a queue to delete, and how many they are; nil: it only counts.
+type PurgeRequest struct {
+	VHost    string               `json:"vhost"`
+	Queue    string               `json:"queue"`
+	Filter   deadletters.Filter   `json:"filter" is:"filter" doc:"an expression, such as reason == \"expired\"; none: all dead letters"`
+	Confirm  *int                 `json:"confirm" doc:"how many messages match"`
+	Position deadletters.Position `json:"position" doc:"the one from an earlier answer: messages that arrived after it are left alone"`
+	All      bool                 `json:"-"` // all of them, however many they are: RabbitMQ's purge
+}
+
+// Deleted is how many messages were deleted.
+type Deleted struct {
+	Deleted int `json:"deleted"`
+}
+
+// PurgeQueue deletes the ready messages of a queue, and PurgeDeadLetters those of a dead-letter queue.
+var (
+	PurgeQueue = Define(Op{
+		Name: "purge_queue", Title: "Delete the ready messages of a queue", Rule: Rule{Role: Management, Read: Always},
+	}, purge)
+	PurgeDeadLetters = Define(Op{
+		Name: "purge_dead_letters", Title: "Delete the dead letters that a filter matches", Rule: Rule{Role: Management, Read: Always}, Long: true,
+		Text: "`confirm` must be their number. Otherwise nothing is deleted: the answer is 409, with the number in `matched`. " +
+			"A second request with its `position` is about the same messages.",
+		Routes: []string{"POST /api/curfew/deadletters/{vhost}/{queue}/purge"},
+	}, purge)
+)
+
+// purge deletes messages if their number is confirmed. When ctx ends it stops. Error: *deadletters.Unconfirmed among others; then nothing is recorded.
+func purge(ctx context.Context, c *Call, r PurgeRequest) (done Deleted, err error) {
+	q, err := c.Queue(r.Queue)
+	if err == nil {
+		q, err = c.VHost.Queues.GetFor(nobody{}, q.Name())
+	}
+	seen := deadletters.Confirmation{Messages: -1, Position: r.Position}
+	if r.Confirm != nil {
+		seen.Messages = *r.Confirm
+	}
+	switch {
+	case err != nil:
+	case r.All:
+		done.Deleted = q.Purge()
+	default:
+		done.Deleted, err = deadletters.Purge(ctx, c.Broker, q, r.Filter, seen, func(n int) { report(ctx, n, seen.Messages) })
+	}
+	if _, c.Asks = errors.AsType[*deadletters.Unconfirmed](err); err == nil {
+		err = c.Commit(ctx)
+	}
+	c.Log(zap.Int("messages", done.Deleted))
+	return done, err
+}
