@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -377,4 +378,19 @@ func TestLongNamesAreCut(t *testing.T) {
 		assert.Equal(t, []string{long[:1024], long[:1024], long[:1024]}, []string{r.VHost, r.Queue, r.Change.Detail})
 	}
 	assert.Len(t, found(t, dir, Query{Reason: Changed}), 1)
+}
+
+// TestAQueryIsItsParameters: the page, the command and the API mean the same.
+func TestAQueryIsItsParameters(t *testing.T) {
+	at := time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)
+	q := Query{
+		VHost: "/", Queue: "q & p", MessageID: "m", Path: "eager", Outcome: "dropped", Reason: Expired, User: "u", From: at, To: at.Add(time.Hour), MinLateness: 1500 * time.Microsecond,
+	}
+	read, err := QueryOf(q.Values())
+	require.NoError(t, err)
+	require.Equal(t, q, read)
+	q.Limit = 7
+	require.Equal(t, "7", q.Values().Get("limit"))
+	_, err = QueryOf(url.Values{"path": {"backwards"}})
+	require.ErrorContains(t, err, `path: "backwards" is invalid`)
 }

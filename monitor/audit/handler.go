@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"time"
 )
 
 const (
@@ -71,20 +70,8 @@ func parseQuery(v url.Values) (q Query, format string, err error) {
 			return q, "", fmt.Errorf("unknown parameter %q", name)
 		}
 	}
-	q = Query{
-		VHost: v.Get("vhost"), Queue: v.Get("queue"), MessageID: v.Get("message_id"),
-		Path: v.Get("path"), Outcome: v.Get("outcome"), Reason: v.Get("reason"), User: v.Get("user"),
-	}
-	if q.From, err = parseTime(v, "from"); err != nil {
+	if q, err = QueryOf(v); err != nil {
 		return q, "", err
-	}
-	if q.To, err = parseTime(v, "to"); err != nil {
-		return q, "", err
-	}
-	if text := v.Get("min_lateness"); text != "" {
-		if q.MinLateness, err = time.ParseDuration(text); err != nil {
-			return q, "", fmt.Errorf("min_lateness: %q is invalid: want a duration such as 250ms", text)
-		}
 	}
 	if format, err = oneOf(v, "format", "json", "jsonl", "csv"); err != nil {
 		return q, "", err
@@ -98,22 +85,8 @@ func parseQuery(v url.Values) (q Query, format string, err error) {
 		return q, "", err
 	}
 	q.Newest = order == "newest"
-	if q.Limit, err = parseLimit(v, format); err == nil {
-		err = q.Check()
-	}
+	q.Limit, err = parseLimit(v, format)
 	return q, format, err
-}
-
-func parseTime(v url.Values, name string) (time.Time, error) {
-	text := v.Get(name)
-	if text == "" {
-		return time.Time{}, nil
-	}
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return t, fmt.Errorf("%s: %q is invalid: want an instant such as 2006-01-02T15:04:05Z", name, text)
-	}
-	return t, nil
 }
 
 // oneOf returns the parameter, which must be one of those allowed; the first is its

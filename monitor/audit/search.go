@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -40,6 +42,66 @@ func (q *Query) Check() error {
 		}
 	}
 	return nil
+}
+
+// texts are the fields that are texts, by the names of their parameters.
+func (q *Query) texts() map[string]*string {
+	return map[string]*string{
+		"vhost": &q.VHost, "queue": &q.Queue, "message_id": &q.MessageID, "path": &q.Path, "outcome": &q.Outcome, "reason": &q.Reason, "user": &q.User,
+	}
+}
+
+// QueryOf reads the parameters that say which records are wanted, and checks them.
+func QueryOf(v url.Values) (q Query, err error) {
+	for name, text := range q.texts() {
+		*text = v.Get(name)
+	}
+	if q.From, err = parseTime(v, "from"); err != nil {
+		return q, err
+	}
+	if q.To, err = parseTime(v, "to"); err != nil {
+		return q, err
+	}
+	if text := strings.TrimSpace(v.Get("min_lateness")); text != "" {
+		if q.MinLateness, err = time.ParseDuration(text); err != nil {
+			return q, fmt.Errorf("min_lateness: %q is invalid: want a duration such as 250ms", text)
+		}
+	}
+	return q, q.Check()
+}
+
+func parseTime(v url.Values, name string) (time.Time, error) {
+	text := v.Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return t, fmt.Errorf("%s: %q is invalid: want an instant such as 2006-01-02T15:04:05Z", name, text)
+	}
+	return t, nil
+}
+
+// Values are the parameters of the query, as Handler reads them, without the order.
+func (q *Query) Values() url.Values {
+	v := url.Values{}
+	for name, text := range q.texts() {
+		if *text != "" {
+			v.Set(name, *text)
+		}
+	}
+	for name, at := range map[string]time.Time{"from": q.From, "to": q.To} {
+		if !at.IsZero() {
+			v.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	if q.MinLateness > 0 {
+		v.Set("min_lateness", q.MinLateness.String())
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return v
 }
 
 // Search reads the records of a directory, to which another process may be writing. Gaps are

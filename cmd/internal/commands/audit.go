@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -84,24 +82,8 @@ func (a *auditCommands) records(ctx context.Context) (iter.Seq2[audit.Record, er
 
 // location is the path of the API with the query's parameters.
 func (a *auditCommands) location(format string) string {
-	v := url.Values{"format": {format}}
-	q := &a.query
-	for name, text := range map[string]string{"vhost": q.VHost, "queue": q.Queue, "message_id": q.MessageID, "path": q.Path, "outcome": q.Outcome, "reason": q.Reason, "user": q.User} {
-		if text != "" {
-			v.Set(name, text)
-		}
-	}
-	for name, at := range map[string]time.Time{"from": q.From, "to": q.To} {
-		if !at.IsZero() {
-			v.Set(name, at.Format(time.RFC3339Nano))
-		}
-	}
-	if q.MinLateness > 0 {
-		v.Set("min_lateness", q.MinLateness.String())
-	}
-	if q.Limit > 0 {
-		v.Set("limit", strconv.Itoa(q.Limit))
-	}
+	v := a.query.Values()
+	v.Set("format", format)
 	return cli.Path("curfew", "audit") + "?" + v.Encode()
 }
 
@@ -119,12 +101,9 @@ func (a *auditCommands) search() *cobra.Command {
 				return err
 			}
 			var rows [][]string
-			for i := range list {
-				rows = append(rows, auditRow(&list[i]))
-			}
 			out := make([]*audit.Record, len(list))
 			for i := range list {
-				out[i] = &list[i]
+				out[i], rows = &list[i], append(rows, auditRow(&list[i]))
 			}
 			return a.Print(cmd.OutOrStdout(), out, []string{"AT", "WHAT", "QUEUE", "MESSAGE-ID", "LATE", "PATH", "OUTCOME", "TO"}, rows)
 		},

@@ -2,10 +2,8 @@ package dashboard
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -24,23 +22,16 @@ const (
 
 // auditPage is the content of the audit page.
 type auditPage struct {
-	On       bool
-	Search   auditForm
-	Form     *ui.Form // the same, as it was filled in
-	Records  []audit.Record
-	More     bool // there are older ones
-	TooLong  bool // the search was stopped before it was complete
-	Asked    bool // a field is filled in
-	Kinds    []ui.Choice
-	CSV      string
-	JSONL    string
-	Outcomes []string
-	Paths    []string
-	Reasons  []string
+	On      bool
+	Form    *ui.Form
+	Records []audit.Record
+	More    bool // there are older ones
+	TooLong bool // the search was stopped before it was complete
+	Asked   bool // a field is filled in
+	Kinds   []ui.Choice
+	CSV     string
+	JSONL   string
 }
-
-// auditForm is the search as it was filled in.
-type auditForm struct{ VHost, Queue, MessageID, User, Reason, Outcome, Path, Within, Lateness string }
 
 // auditWithin has the time spans to choose from.
 var auditWithin = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
@@ -51,13 +42,11 @@ func (d *Dashboard) audit(r *http.Request, _ ui.Visitor) (ui.View, error) {
 	if plain {
 		v.Set("reason", audit.Changed) // not the flood of expiries
 	}
-	p := &auditPage{On: d.Audit != nil, Form: ui.NewForm(r.URL.Query()), Reasons: []string{"expired", "rejected", "maxlen", "delivery_limit", "changed"}, Outcomes: []string{"dead_lettered", "dropped", "parked"}, Paths: []string{"eager", "index", "lazy", "requeue", "manual", "scheduled"}}
-	p.Search = auditForm{v.Get("vhost"), v.Get("queue"), strings.TrimSpace(v.Get("message_id")), v.Get("user"), v.Get("reason"), v.Get("outcome"), v.Get("path"), v.Get("within"), strings.TrimSpace(v.Get("min_lateness"))}
-	p.Asked = !plain && p.Search != auditForm{}
+	p := &auditPage{On: d.Audit != nil, Form: ui.NewForm(r.URL.Query())}
 	for _, k := range []ui.Choice{{Name: "Changes", URL: audit.Changed}, {Name: "Expiries", URL: "expired"}, {Name: "Everything"}} {
 		of := maps.Clone(v)
 		of.Set("reason", k.URL)
-		if k.URL == p.Search.Reason {
+		if k.URL == v.Get("reason") {
 			k.URL = ""
 		} else {
 			k.URL = "/audit?" + of.Encode()
@@ -67,11 +56,17 @@ func (d *Dashboard) audit(r *http.Request, _ ui.Visitor) (ui.View, error) {
 	if !p.On {
 		return p, nil
 	}
-	q, err := p.Search.query(time.Now())
+	v.Set("message_id", strings.TrimSpace(v.Get("message_id")))
+	q, err := audit.QueryOf(v)
 	if err != nil {
 		return nil, err
 	}
-	p.export(q)
+	p.Asked = !plain && (len(q.Values()) > 0 || v.Get("within") != "")
+	if span, ok := auditWithin[v.Get("within")]; ok {
+		q.From = time.Now().Add(-span).Truncate(time.Second)
+	}
+	p.CSV, p.JSONL = ui.With("/audit/export", q.Values(), "format", "csv"), ui.With("/audit/export", q.Values(), "format", "jsonl")
+	q.Limit, q.Newest = auditRows+1, true
 	most := auditTime
 	if plain {
 		most = auditGlance
@@ -79,24 +74,6 @@ func (d *Dashboard) audit(r *http.Request, _ ui.Visitor) (ui.View, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), most)
 	defer cancel()
 	return p, p.find(ctx, d.Audit.Dir(), q)
-}
-
-func (f *auditForm) query(now time.Time) (q audit.Query, err error) {
-	q = audit.Query{
-		VHost: f.VHost, Queue: f.Queue, MessageID: f.MessageID, User: f.User, Reason: f.Reason, Outcome: f.Outcome, Path: f.Path, Limit: auditRows + 1, Newest: true,
-	}
-	if err := q.Check(); err != nil {
-		return q, err
-	}
-	if span, ok := auditWithin[f.Within]; ok {
-		q.From = now.Add(-span).Truncate(time.Second)
-	}
-	if f.Lateness != "" {
-		if q.MinLateness, err = time.ParseDuration(f.Lateness); err != nil {
-			return q, fmt.Errorf("the least lateness %q is invalid: want a duration such as 250ms or 2s", f.Lateness)
-		}
-	}
-	return q, nil
 }
 
 func (p *auditPage) find(ctx context.Context, dir string, q audit.Query) error {
@@ -115,21 +92,4 @@ func (p *auditPage) find(ctx context.Context, dir string, q audit.Query) error {
 		p.Records = append(p.Records, record)
 	}
 	return nil
-}
-
-// export makes the links to download all matching records.
-func (p *auditPage) export(q audit.Query) {
-	v := url.Values{}
-	for name, value := range map[string]string{"vhost": q.VHost, "queue": q.Queue, "message_id": q.MessageID, "user": q.User, "reason": q.Reason, "outcome": q.Outcome, "path": q.Path} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	if !q.From.IsZero() {
-		v.Set("from", q.From.UTC().Format(time.RFC3339))
-	}
-	if q.MinLateness > 0 {
-		v.Set("min_lateness", q.MinLateness.String())
-	}
-	p.CSV, p.JSONL = ui.With("/audit/export", v, "format", "csv"), ui.With("/audit/export", v, "format", "jsonl")
 }

@@ -32,9 +32,9 @@ func (p *auditPage) search() g.Node {
 		f.Field("Virtual host", "vhost", "", h.Placeholder("all"), h.MaxLength("255")),
 		f.Field("Message id", "message_id", "", h.MaxLength("255")),
 		f.Field("User", "user", "", h.MaxLength("255")),
-		f.Choose("What", "reason", "", ui.Or("everything", p.Reasons)...),
-		f.Choose("Outcome", "outcome", "", ui.Or("any", p.Outcomes)...),
-		f.Choose("Path", "path", "", ui.Or("any", p.Paths)...),
+		f.Choose("What", "reason", "", ui.Or("everything", audit.Reasons)...),
+		f.Choose("Outcome", "outcome", "", ui.Or("any", audit.Outcomes)...),
+		f.Choose("Path", "path", "", ui.Or("any", audit.Paths)...),
 		f.Choose("Within", "within", "", "", "all time", "1h", "the last hour", "24h", "the last day", "7d", "the last week"),
 		f.Field("Least lateness", "min_lateness", "", h.Placeholder("250ms"), g.Attr("size", "8")),
 		ui.Primary("Search"))
