@@ -165,6 +165,13 @@ func (f *Field) integer(v any) (int64, error) {
 		if n, err := strconv.ParseInt(n, 10, 64); err == nil {
 			return n, nil
 		}
+		if f.Kind == Span {
+			d, err := time.ParseDuration(n)
+			if err != nil || d%time.Millisecond != 0 {
+				err = &Wrong{Field: f.Name, Text: fmt.Sprintf("%s: %q is invalid: want a duration such as 90s, 1h30m or 0s", f.Name, n)}
+			}
+			return d.Milliseconds(), err
+		}
 	}
 	return 0, wrong(f, "not_integer", v)
 }
@@ -267,6 +274,9 @@ func check(list []Field, request any) error {
 				return &Wrong{Field: f.Name, Text: fmt.Sprintf("%s is %q: want %s", f.Name, v, strings.Join(f.OneOf, ", "))}
 			}
 		}
+	}
+	if whole, is := request.(Checker); is {
+		return whole.Check()
 	}
 	return nil
 }

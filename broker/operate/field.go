@@ -26,7 +26,7 @@ const (
 	Password Kind = "password" // a text that is never shown
 	Pattern  Kind = "pattern"  // a regular expression
 	JSON     Kind = "json"     // any JSON value
-	Span     Kind = "span"     // a number of ms, which forms also take as 90s or 10m
+	Span     Kind = "span"     // a number of ms, or a text such as 90s or 10m
 	Words    Kind = "words"    // a text for which there are proposals (oneof)
 	Fraction Kind = "fraction" // a number that need not be whole
 	Instant  Kind = "instant"  // a time.Time, or Unix ms; 0 is none

@@ -34,6 +34,7 @@ type Op struct {
 	Command, Variant, Example string
 	Help                      string         // more for the help of the command
 	Sets                      map[string]any // fields that the command sets
+	Flags                     []string       // the fields that are its flags; nil: all that are nothing else
 	Also                      []Way          // other commands that do it
 	Was                       string         // an older command that does the same, in the form of Command, for scripts: it is not shown
 	Lists                     string         // the command that lists what it may be about, for the error about what does not exist
@@ -84,6 +85,7 @@ type Page struct {
 type Way struct {
 	Command, Title, Example string
 	Sets                    map[string]any
+	Flags                   []string
 }
 
 // Link is a link to a page. To has {column} for values of a row.
@@ -232,6 +234,21 @@ func (op *Op) Object(face string, row any) map[string]any {
 // Decode makes a request (decode).
 func (op *Op) Decode(values map[string]any) (any, error) {
 	return decode(op.fields, op.request, values)
+}
+
+// Checker is a request that says itself what is wrong with it as a whole. Commands ask it before they send it.
+type Checker interface{ Check() error }
+
+// Check checks a request of JSON values if it is a Checker. Error: *Wrong among others.
+func (op *Op) Check(values map[string]any) error {
+	if !op.request.Implements(reflect.TypeFor[Checker]()) {
+		return nil
+	}
+	request, err := op.Decode(values)
+	if err == nil {
+		err = request.(Checker).Check()
+	}
+	return err
 }
 
 // Result is the type of the result.

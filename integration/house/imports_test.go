@@ -29,7 +29,7 @@ var rooms = map[string][]string{
 	"broker":                   {"broker/internal/catalog", "broker/internal/delivery", "broker/internal/forward", "broker/internal/message", "broker/internal/topology", "broker/access", "broker/amqp", "broker/memory", "broker/policy", "broker/queue", "broker/store"},
 	"broker/deadletters":       {"broker", "broker/access", "broker/amqp", "broker/policy", "broker/queue"},
 	"broker/operate":           {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/memory", "broker/policy", "broker/queue", "broker/server"},
-	"broker/operate/messages":  {"broker", "broker/amqp", "broker/operate", "broker/policy", "broker/queue"},
+	"broker/operate/messages":  {"broker", "broker/amqp", "broker/deadletters", "broker/operate", "broker/policy", "broker/queue"},
 	"broker/operate/admin":     {"broker", "broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/operate/messages", "broker/policy", "broker/server"},
 	"broker/definitions":       {"broker", "broker/access", "broker/amqp", "broker/policy"},
 	"broker/management":        {"broker", "broker/access", "broker/amqp", "broker/definitions", "broker/memory", "broker/management/rest", "broker/operate", "broker/operate/messages", "broker/operate/admin", "broker/policy", "broker/queue", "broker/server", "broker/deadletters"},

@@ -240,7 +240,7 @@ func idOf(name operate.Operation) string {
 
 func zeroOf(k operate.Kind) any {
 	switch k {
-	case operate.Number, operate.Span:
+	case operate.Number, operate.Span, operate.Instant:
 		return int64(0)
 	case operate.Fraction:
 		return 0.0

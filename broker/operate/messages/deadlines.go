@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker"
+	"curfew/broker/deadletters"
 	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/broker/policy"
@@ -182,19 +183,42 @@ func (d *dues) keep(one due, most int) {
 	}
 }
 
-// DeadlineChange is a change of a message's deadline: one of By, At, Cancel and Fire.
+// DeadlineChange is a change of a message's deadline: one of By, At, Cancel and Fire. The message is named by Seq or by MessageID.
 type DeadlineChange struct {
-	VHost  string    `json:"vhost"`
-	Queue  string    `json:"queue"`
-	Seq    queue.Seq `json:"seq" log:"seq"`
-	By     int64     `json:"by_millis" doc:"ms later; negative: earlier"`
-	At     int64     `json:"at" doc:"the new deadline, Unix ms"`
-	Cancel bool      `json:"cancel" doc:"the message has no deadline from now on"`
-	Fire   bool      `json:"fire" log:"fired" doc:"the deadline comes now"`
-	Drop   bool      `json:"drop" log:"dropped" doc:"with fire: the message is not dead-lettered"`
-	Was    *int64    `json:"was" doc:"nothing is changed unless this is the deadline, Unix ms; 0: there is none"`
+	VHost     string    `json:"vhost"`
+	Queue     string    `json:"queue" eg:"orders"`
+	Seq       queue.Seq `json:"seq" log:"seq" eg:"17" doc:"the message's number in the queue"`
+	MessageID string    `json:"message_id" log:"message_id" doc:"instead of the number: the ready message with this message-id; it has to be the only one"`
+	By        int64     `json:"by_millis" flag:"by" is:"span" doc:"by how much, in ms or as 90s or 10m; negative: earlier"`
+	Earlier   bool      `json:"earlier" hide:"command" doc:"by_millis is how much earlier"`
+	At        int64     `json:"at" is:"instant" doc:"the new deadline: Unix ms, in commands an instant such as 2006-01-02T15:04:05Z"`
+	Cancel    bool      `json:"cancel" hide:"command" doc:"the message has no deadline from now on"`
+	Fire      bool      `json:"fire" log:"fired" hide:"command" doc:"the deadline comes now"`
+	Drop      bool      `json:"drop" log:"dropped" doc:"with fire: the message is dropped, even if its queue has a dead-letter exchange"`
+	Was       *int64    `json:"was" hide:"command" doc:"nothing is changed unless this is the deadline, Unix ms; 0: there is none"`
 	// QueueID is the incarnation of the queue that somebody saw: in a different one, the number belongs to a different message. 0: any.
-	QueueID uint64 `json:"queue_id" is:"text" doc:"the one from the list: nothing is changed in a queue that was declared again since then; none: any queue of the name"`
+	QueueID uint64 `json:"queue_id" is:"text" hide:"command" doc:"the one from the list: nothing is changed in a queue that was declared again since then; none: any queue of the name"`
+}
+
+// Check implements operate.Checker.
+func (r DeadlineChange) Check() error {
+	wanted := 0
+	for _, given := range []bool{r.By != 0, r.At != 0, r.Cancel, r.Fire} {
+		if given {
+			wanted++
+		}
+	}
+	switch {
+	case r.Seq == 0 && r.MessageID == "":
+		return &operate.Invalid{Reason: "name the message: by its number (curfew deadlines list) or by its message-id"}
+	case wanted == 0:
+		return &operate.Invalid{Reason: "say by how much, at which instant, cancel or fire"}
+	case wanted > 1:
+		return &operate.Invalid{Reason: "say either by how much or at which instant, cancel or fire, not both"}
+	case r.Earlier && r.By < 0:
+		return &operate.Invalid{Reason: "by_millis is negative already: leave earlier out"}
+	}
+	return nil
 }
 
 // DeadlineChanged is the result of a change.
@@ -208,13 +232,26 @@ var outcomes = map[deadline.Outcome]string{deadline.Rescheduled: "rescheduled", 
 // ChangeDeadline changes the deadline of one message by its number. Errors: operate.ErrMessageGone, operate.ErrChanged, *OutOfRange or *Invalid among others.
 var ChangeDeadline = operate.Define(operate.Op{
 	Name: "change_deadline", Title: "Move, cancel or fire the deadline of one message", Rule: operate.Rule{Role: operate.Management, Read: operate.Always, Write: operate.Always},
-	Text: "The body has one of `by_millis`, `at`, `cancel` and `fire`. 409: the message's deadline is not `was`.", Routes: []string{"POST /api/curfew/deadlines/{vhost}/{queue}/{seq}"},
+	Text:   "The body has one of `by_millis`, `at`, `cancel` and `fire`. 409: the message's deadline is not `was`.",
+	Routes: []string{"POST /api/curfew/deadlines/{vhost}/{queue}/{seq}", "POST /api/curfew/deadlines/{vhost}/{queue}"},
+	Also: []operate.Way{
+		{Command: "deadlines extend <queue> [seq]", Title: "Give a message more time, by its number in the queue or by --message-id", Flags: []string{"message_id", "by_millis", "at"}},
+		{Command: "deadlines shorten <queue> [seq]", Title: "Give a message less time, by its number in the queue or by --message-id", Flags: []string{"message_id", "by_millis", "at"}, Sets: map[string]any{"earlier": true}},
+		{Command: "deadlines cancel <queue> [seq]", Title: "Remove a message's deadline, by its number in the queue or by --message-id; the message then stays until it is consumed", Flags: []string{"message_id"}, Sets: map[string]any{"cancel": true}},
+		{Command: "deadlines fire <queue> [seq]", Title: "Make a message expire now, by its number in the queue or by --message-id", Flags: []string{"message_id", "drop"}, Sets: map[string]any{"fire": true}},
+	},
 }, func(ctx context.Context, c *operate.Call, r DeadlineChange) (done DeadlineChanged, err error) {
 	q, err := c.Queue(r.Queue)
 	if err == nil && r.QueueID != 0 && r.QueueID != q.ID() {
 		err = operate.ErrMessageGone
 	}
 	was := int64(0)
+	if err == nil && r.Seq == 0 {
+		r.Seq, err = withID(ctx, q, r.MessageID)
+	}
+	if r.Earlier {
+		r.By = -r.By
+	}
 	if err == nil {
 		done, was, err = changeDeadline(c.Broker, q, &r)
 	}
@@ -226,6 +263,21 @@ var ChangeDeadline = operate.Define(operate.Op{
 	c.Log(zap.Int64("to", done.Deadline))
 	return done, err
 })
+
+// withID is the number of the only ready message of a queue that has a message-id.
+func withID(ctx context.Context, q *broker.Queue, id string) (queue.Seq, error) {
+	filter := deadletters.Equals("message_id", id)
+	found, _, err := deadletters.Search(ctx, q, filter, deadletters.Look{Count: 2})
+	switch {
+	case err != nil:
+		return 0, err
+	case len(found) == 0:
+		return 0, &operate.Missing{Reason: fmt.Sprintf("no ready message in %q has message-id %q", q.Name(), id)}
+	case len(found) > 1:
+		return 0, &operate.Invalid{Reason: fmt.Sprintf("several messages in %q have message-id %q; name one by its number (curfew dlq search %s --filter '%s')", q.Name(), id, q.Name(), filter)}
+	}
+	return found[0].Seq, nil
+}
 
 func changeDeadline(b *broker.Broker, q *broker.Queue, c *DeadlineChange) (done DeadlineChanged, was int64, err error) {
 	x, ok := q.BrowseOne(c.Seq, 0)
@@ -264,8 +316,6 @@ func newDeadline(b *broker.Broker, c *DeadlineChange, was deadline.Instant) (to 
 		return 0, &operate.OutOfRange{Field: "deadline", Value: cmp.Or(c.At, c.By)}
 	case c.At != 0:
 		to = b.Instant(c.At)
-	case c.By == 0:
-		return 0, &operate.Invalid{Reason: "say by_millis, at, cancel or fire"}
 	case was == 0:
 		return 0, &operate.Invalid{Reason: "the message has no deadline: give it one with at"}
 	default:

@@ -49,7 +49,7 @@ func AddOperations(root *cobra.Command, ops []*operate.Op) *Families {
 		families.add(op, false)
 		for _, way := range op.Also {
 			also := *op
-			also.Command, also.Title, also.Example, also.Sets = way.Command, way.Title, way.Example, way.Sets
+			also.Command, also.Title, also.Example, also.Sets, also.Flags = way.Command, way.Title, way.Example, way.Sets, way.Flags
 			families.add(&also, false)
 		}
 		if op.Was != "" {
@@ -199,7 +199,7 @@ func (a *API) AddFlags(c *cobra.Command, op *operate.Op) {
 		switch f.Kind {
 		case operate.Flag:
 			c.Flags().BoolP(name, letter, false, f.Doc)
-		case operate.Number, operate.Span:
+		case operate.Number:
 			n, _ := strconv.ParseInt(f.Default+f.Start, 10, 64)
 			c.Flags().Int64P(name, letter, n, f.Doc)
 		case operate.Fraction:
@@ -237,6 +237,9 @@ func lowered(sentence string) string { return strings.ToLower(sentence[:1]) + se
 func flagsOf(op *operate.Op) (list []operate.Field) {
 	names, _ := op.Arguments()
 	for _, f := range op.Fields() {
+		if op.Flags != nil && !slices.Contains(op.Flags, f.Name) {
+			continue
+		}
 		if _, set := op.Sets[f.Name]; !set && f.Name != "vhost" && f.On("command") && !slices.Contains(names, f.Name) {
 			list = append(list, f)
 		}
@@ -285,7 +288,11 @@ func (a *API) run(cmd *cobra.Command, op *operate.Op, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err = a.Send(cmd, op, values, op.Sets); err != nil && len(args) > 0 {
+	maps.Copy(values, op.Sets)
+	if err := op.Check(values); err != nil {
+		return Usage(err)
+	}
+	if err = a.Send(cmd, op, values); err != nil && len(args) > 0 {
 		return Unknown(err, op, args[len(args)-1])
 	}
 	return err
@@ -412,7 +419,7 @@ func (a *API) Values(cmd *cobra.Command, op *operate.Op, args []string) (map[str
 // valueOf is the JSON value of a field's text.
 func valueOf(f *operate.Field, text string) (any, error) {
 	switch f.Kind {
-	case operate.Number, operate.Span:
+	case operate.Number:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return nil, Usagef("%s: %q is not a whole number", f.Name, text)
@@ -430,6 +437,12 @@ func valueOf(f *operate.Field, text string) (any, error) {
 		if d, err := time.ParseDuration(text); text != "" && (err != nil || d < 0) {
 			return nil, Usagef("%s: %q is invalid: want a duration such as 90s, 1h30m or 0s", f.Name, text)
 		}
+	case operate.Instant:
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return nil, Usagef("--%s: %q is invalid: want an instant such as 2006-01-02T15:04:05Z", f.Flag, text)
+		}
+		return at.UnixMilli(), nil
 	case operate.JSON:
 		return value(text), nil
 	case operate.Object:

@@ -102,7 +102,6 @@ func rootCommand(b node.Build) *cobra.Command {
 	}))
 	families := cli.AddOperations(root, operate.All())
 	addIncidents(families)
-	queues.AddDeadlines(families)
 	queues.AddDelete(families)
 	queues.AddDeadLetters(families)
 	addExamples(root)

@@ -14,7 +14,7 @@ var examples = map[string]string{
 	"curfew audit export":         "curfew audit export --since 24h --format csv --file expired.csv",
 	"curfew audit search":         "curfew audit search --queue orders --since 1h --min-lateness 100ms",
 	"curfew config":               "curfew config",
-	"curfew deadlines cancel":     "curfew deadlines cancel orders 17",
+	"curfew deadlines":            "curfew deadlines list\n  curfew deadlines extend orders 17 --by 10m\n  curfew deadlines fire orders --message-id 5f1c",
 	"curfew deadlines extend":     "curfew deadlines extend orders 17 --by 10m\n  curfew deadlines extend orders --message-id 5f1c --at 2030-01-01T08:00:00Z",
 	"curfew deadlines fire":       "curfew deadlines fire orders --message-id 5f1c",
 	"curfew deadlines list":       "curfew deadlines list orders --count 50\n  curfew deadlines list --overdue --watch",

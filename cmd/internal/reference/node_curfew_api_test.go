@@ -202,6 +202,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	c.call(200, "POST", api+"/deadlines/{vhost}/{queue}/{seq}", `{"by_millis":1000}`, "/", "orders", seq)
 	c.call(409, "POST", api+"/deadlines/{vhost}/{queue}/{seq}", `{"cancel":true,"was":1}`, "/", "orders", seq)
 	c.call(400, "POST", api+"/deadlines/{vhost}/{queue}/{seq}", `{}`, "/", "orders", seq)
+	c.call(404, "POST", api+"/deadlines/{vhost}/{queue}", `{"message_id":"none","fire":true}`, "/", "orders")
 	c.call(200, "POST", api+"/deadlines/{vhost}/{queue}/{seq}", `{"fire":true,"drop":true}`, "/", "orders", seq)
 	c.call(200, "POST", api+"/locks/{vhost}/{queue}/{token}", "", "/", "locked", r.token)
 	c.call(404, "POST", api+"/locks/{vhost}/{queue}/{token}", "", "/", "locked", "none")

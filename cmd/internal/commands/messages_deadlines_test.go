@@ -30,8 +30,11 @@ func TestDeadlineAndQueueCommands(t *testing.T) {
 	assert.Contains(t, r.exits(exitNotFound, "deadlines", "fire", "orders", "--message-id", "a"), "no ready message")
 	r.exits(exitUsage, "deadlines", "extend", "orders", "2")
 	r.exits(exitUsage, "deadlines", "cancel", "orders")
-	assert.Contains(t, r.exits(exitUsage, "deadlines", "fire", "orders", "a"), `"a" is invalid: want the number of a message in the queue (curfew deadlines list)`)
+	assert.Contains(t, r.exits(exitUsage, "deadlines", "fire", "orders", "a"), `seq: "a" is not a whole number`)
 	assert.Contains(t, r.exits(exitUsage, "deadlines", "extend", "orders", "2", "--by", "1h", "--at", "2030-01-01T00:00:00Z"), "not both")
+
+	assert.Contains(t, r.exits(exitUsage, "deadlines", "extend", "orders", "2", "--by", "soon"), `"soon" is invalid: want a duration`)
+	assert.Contains(t, r.exits(exitUsage, "deadlines", "shorten", "orders", "2", "--at", "soon"), "want an instant")
 
 	assert.Contains(t, r.ok("queue", "list"), "orders.dead  dead-letters  1      0        0            -")
 	shown := r.ok("queue", "show", "orders")
