@@ -142,8 +142,8 @@ func TestNight(t *testing.T) {
 	redis.Restart()
 	n.told("CurfewScheduleDegraded", "resolved")
 	n.agree("ok")
-	n.browser.shows("Over for")
-	n.browser.shows("Redis is away")
+	n.browser.shows("Over since")
+	n.browser.shows("Redis was away")
 
 	// Curfew has no processor for two seconds, while messages come due that nobody waits for.
 	declare(mail, "readings", amqp091.Table{"x-message-ttl": 500, "x-max-length": 1000})

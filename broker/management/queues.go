@@ -52,9 +52,9 @@ func addPolicies(o object, queue *broker.Queue) {
 func addAims(r *request, o object, i *broker.QueueInfo, queue *broker.Queue) {
 	w := r.api.Operations.WaitOf(i, queue)
 	purpose := r.api.Operations.Purpose(queue)
-	o["purpose"], o["objective"], o["lost_last_hour"] = purpose, nameOrNull(w.Objective.String()), nil
-	if lost := operate.LostOf(r.api.Operations.Access, i, purpose, w.Objective); lost >= 0 {
-		o["lost_last_hour"] = lost
+	o["purpose"], o["objective"], o["lost_last_hour"], o["dead_lettered_last_hour"] = purpose, nameOrNull(w.Objective.String()), nil, nil
+	if l := operate.LossesOf(r.api.Operations.Access, i, purpose, w.Objective); l.Lost >= 0 {
+		o["lost_last_hour"], o["dead_lettered_last_hour"] = l.Lost, l.Rescued
 	}
 	o["time_in_queue"] = object{"oldest_ready": w.Oldest, "p50": w.P50, "p99": w.P99, "objective_missed": w.Missed, "burn_rate": w.Burn}
 }

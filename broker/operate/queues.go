@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -25,9 +26,22 @@ type Queue struct {
 	DeadLetterExchange, DeadLetterKey string
 	Purpose                           deadline.Purpose
 	Wait                              deadline.Wait
-	// Lost is how many messages expired in the last hour, if an expiry there is a loss; -1: it is none, or that is not known.
-	Lost int64
+	Losses
 }
+
+// Losses are what expired in a queue in the last hour, if an expiry there is a loss. They are -1 if it is none, or that is not known.
+type Losses struct {
+	Lost    int64 // messages that are gone, since there was nowhere to dead-letter them
+	Rescued int64 // messages that were dead-lettered, or parked
+}
+
+// Compare says which are worse: first by what is gone, then by what was dead-lettered.
+func (l Losses) Compare(o Losses) int {
+	return cmp.Or(cmp.Compare(l.Lost, o.Lost), cmp.Compare(l.Rescued, o.Rescued))
+}
+
+// Any reports whether anything expired that should not have.
+func (l Losses) Any() bool { return l.Lost > 0 || l.Rescued > 0 }
 
 // QueueDetail is a queue with its policies.
 type QueueDetail struct {
@@ -74,7 +88,7 @@ func (o *Access) visible(a Actor) map[string]bool {
 func (o *Access) queueOf(q *broker.Queue) Queue {
 	one := Queue{QueueInfo: q.Info(), Type: q.Type().String(), Purpose: o.Purpose(q)}
 	one.Wait = o.WaitOf(&one.QueueInfo, q)
-	one.Lost = LostOf(o, &one.QueueInfo, one.Purpose, one.Wait.Objective)
+	one.Losses = LossesOf(o, &one.QueueInfo, one.Purpose, one.Wait.Objective)
 	one.DeadLetterExchange, one.DeadLetterKey, one.DeadLetters = q.DeadLettersTo()
 	return one
 }
@@ -86,13 +100,13 @@ func (o *Access) WaitOf(i *broker.QueueInfo, q *broker.Queue) deadline.Wait {
 	return w
 }
 
-// LostOf is how many messages of a queue expired in the last hour. It is -1 where an expiry is meant, and without a history.
-func LostOf(o *Access, i *broker.QueueInfo, is deadline.Purpose, objective deadline.Objective) int64 {
-	n, known := o.Expired(i.VHost, i.Name)
+// LossesOf counts what expired in a queue in the last hour.
+func LossesOf(o *Access, i *broker.QueueInfo, is deadline.Purpose, objective deadline.Objective) Losses {
+	expired, dropped, known := o.Expired(i.VHost, i.Name)
 	if !known || !is.Loses() && !objective.NoneExpires() {
-		return -1
+		return Losses{-1, -1}
 	}
-	return n
+	return Losses{dropped, expired - dropped}
 }
 
 // Queue returns one queue.

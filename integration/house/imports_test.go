@@ -40,19 +40,17 @@ var rooms = map[string][]string{
 	"broker/server/internal/manage":     {"broker", "broker/access", "broker/amqp", "broker/amqp10", "broker/server/internal/convert", "broker/policy", "broker/queue", "broker/servicebus"},
 	"broker/server/internal/deliveries": {"broker", "broker/amqp", "broker/policy", "broker/queue", "broker/memory"}, // of the queue only the identity of a message
 
-	"scheduler":                            {"broker/chunked"},
-	"scheduler/redisstore":                 {"scheduler"},
-	"monitor":                              {"monitor/printable", "monitor/incident"},
-	"monitor/schedule":                     {"monitor", "monitor/incident", "scheduler"},
-	"monitor/incident":                     {"monitor/printable", "monitor/incident/internal/fields", "monitor/incident/internal/starvation"},
-	"monitor/incident/internal/fields":     {},
-	"monitor/incident/internal/starvation": {},
-	"monitor/printable":                    {},
-	"monitor/history":                      {},
-	"monitor/audit":                        {},
-	"monitor/changes":                      {"broker/operate", "monitor/incident", "monitor/rabbitmq"},
-	"cmd/internal/dashboard":               {"broker/access", "broker/deadletters", "broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/letters", "cmd/internal/dashboard/internal/overview", "cmd/internal/dashboard/internal/topology", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/audit", "monitor/changes", "monitor/history", "monitor/incident", "monitor/rabbitmq"}, // of access only values
-	"monitor/telemetry":                    {},
+	"scheduler":              {"broker/chunked"},
+	"scheduler/redisstore":   {"scheduler"},
+	"monitor":                {"monitor/printable", "monitor/incident"},
+	"monitor/schedule":       {"monitor", "monitor/incident", "scheduler"},
+	"monitor/incident":       {"monitor/printable"},
+	"monitor/printable":      {},
+	"monitor/history":        {},
+	"monitor/audit":          {},
+	"monitor/changes":        {"broker/operate", "monitor/incident", "monitor/rabbitmq"},
+	"cmd/internal/dashboard": {"broker/access", "broker/deadletters", "broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/letters", "cmd/internal/dashboard/internal/overview", "cmd/internal/dashboard/internal/topology", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/audit", "monitor/changes", "monitor/history", "monitor/incident", "monitor/rabbitmq"}, // of access only values
+	"monitor/telemetry":      {},
 
 	"cmd/internal/dashboard/internal/overview": {"broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/changes", "monitor/history", "monitor/incident"},
 	"cmd/internal/dashboard/internal/ui":       {"broker/amqp", "broker/operate", "monitor", "monitor/printable"},

@@ -13,7 +13,7 @@
 //
 // # Bounds
 //
-// A queue's rings take 22,260 bytes, so that 1,000 queues stay below 24 MiB. A record has 14 bytes:
+// A queue's rings take 25,440 bytes, so that 1,000 queues stay below 28 MiB. A record has 16 bytes:
 // numbers up to 256 are exact, larger ones and latenesses are within 0.4%. A queue gets
 // rings when something first happens in it. At most 1,000 queues have them. When there are that many,
 // another queue takes the rings of one that was deleted, or else of the one in which nothing has

@@ -136,34 +136,37 @@ func (h *History) Depths(vhost, queue string, minutes int) []int64 {
 func (h *History) ExpiredInADay() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.expiredLocked(&h.total, keep)
+	expired, _ := h.expiredLocked(&h.total, keep)
+	return expired
 }
 
-// ExpiredInAnHour is how many messages of a queue expired in the last hour, up to now; known is false for a queue without a history.
-func (h *History) ExpiredInAnHour(vhost, queue string) (n int64, known bool) {
+// ExpiredInAnHour is how many messages of a queue expired in the last hour, up to now, and how many of these were dropped; known is false for
+// a queue without a history.
+func (h *History) ExpiredInAnHour(vhost, queue string) (expired, dropped int64, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.queues[[2]string{vhost, queue}]
 	if s == nil {
-		return 0, false
+		return 0, 0, false
 	}
-	return h.expiredLocked(s, time.Hour), true
+	expired, dropped = h.expiredLocked(s, time.Hour)
+	return expired, dropped, true
 }
 
 // expiredLocked counts what expired in a span of whole minutes, up to now.
-func (h *History) expiredLocked(s *series, span time.Duration) (n int64) {
-	n = s.expired // since the last second was written
+func (h *History) expiredLocked(s *series, span time.Duration) (expired, dropped int64) {
+	expired, dropped = s.expired, s.dropped // since the last second was written
 	if h.last == 0 {
-		return n
+		return expired, dropped
 	}
 	end := h.last + 1
 	from := end/steps[len(steps)-1]*steps[len(steps)-1] - int64(span.Seconds())
 	for level := len(steps) - 1; level >= 0; level-- { // whole minutes, then what is left in tens of seconds, then in seconds
 		to := end / steps[level]
 		for _, p := range s.read(level, from/steps[level], to, h.last, nil) {
-			n += p.Expired
+			expired, dropped = expired+p.Expired, dropped+p.Dropped
 		}
 		from = to * steps[level]
 	}
-	return n
+	return expired, dropped
 }

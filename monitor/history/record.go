@@ -12,8 +12,8 @@ type Point struct {
 	// Depth and WillExpire are the most messages that waited at once, unacked ones among them, and of those,
 	// the most that were forecast to expire.
 	Depth, WillExpire int64
-	// Published, Delivered, Expired and Late count messages. Late ones are among the expired.
-	Published, Delivered, Expired, Late int64
+	// Published, Delivered, Expired, Dropped and Late count messages. Dropped and late ones are among the expired; what was dropped is gone.
+	Published, Delivered, Expired, Dropped, Late int64
 	// Lateness is how long after their deadlines 99 in 100 of the expired messages left, at most. Of a longer
 	// interval it is that of its worst second.
 	Lateness time.Duration
@@ -27,12 +27,12 @@ func (p *Point) add(o *Point) {
 	p.Known = true
 	p.Depth, p.WillExpire = max(p.Depth, o.Depth), max(p.WillExpire, o.WillExpire)
 	p.Published, p.Delivered = p.Published+o.Published, p.Delivered+o.Delivered
-	p.Expired, p.Late = p.Expired+o.Expired, p.Late+o.Late
+	p.Expired, p.Dropped, p.Late = p.Expired+o.Expired, p.Dropped+o.Dropped, p.Late+o.Late
 	p.Lateness = max(p.Lateness, o.Lateness)
 }
 
 // record is a Point in a ring: its numbers as small has them, the first of them plus 1. The zero value is a Point that is not known.
-type record [7]uint16
+type record [8]uint16
 
 // small is the upper half of a 32-bit float, rounded: numbers up to 256 are exact, others within 0.4%.
 func small(n int64) uint16 { return uint16((math.Float32bits(float32(max(n, 0))) + 1<<15) >> 16) }
@@ -44,7 +44,7 @@ func recordOf(p *Point) (r record) {
 	if !p.Known {
 		return r
 	}
-	for i, n := range []int64{p.Depth, p.WillExpire, p.Published, p.Delivered, p.Expired, p.Late, p.Lateness.Microseconds()} {
+	for i, n := range []int64{p.Depth, p.WillExpire, p.Published, p.Delivered, p.Expired, p.Late, p.Lateness.Microseconds(), p.Dropped} {
 		r[i] = small(n)
 	}
 	r[0]++
@@ -57,6 +57,6 @@ func (r *record) point() Point {
 	}
 	return Point{
 		Known: true, Depth: large(r[0] - 1), WillExpire: large(r[1]), Published: large(r[2]), Delivered: large(r[3]), Expired: large(r[4]), Late: large(r[5]),
-		Lateness: time.Duration(large(r[6])) * time.Microsecond,
+		Lateness: time.Duration(large(r[6])) * time.Microsecond, Dropped: large(r[7]),
 	}
 }

@@ -20,6 +20,7 @@ type series struct {
 	depth, willExpire int64
 	came, went        int64
 	expired, late     int64
+	dropped           int64
 	worst             time.Duration
 	lateness          [len(latenessUpTo) + 1]uint32
 }
@@ -60,6 +61,9 @@ func (s *series) gone(second int64) bool { return second-s.seen > 2*maxSpread }
 // expire counts a message that expired.
 func (s *series) expire(x *deadline.Expiry) {
 	s.expired++
+	if x.Action == deadline.Dropped {
+		s.dropped++
+	}
 	if !x.Counts() {
 		return
 	}
@@ -97,18 +101,18 @@ func (s *series) write(second, since, spread int64) {
 	}
 	sum := Point{
 		Known: true, Depth: s.depth, WillExpire: s.willExpire,
-		Published: s.came, Delivered: s.went, Expired: s.expired, Late: s.late, Lateness: s.most(),
+		Published: s.came, Delivered: s.went, Expired: s.expired, Dropped: s.dropped, Late: s.late, Lateness: s.most(),
 	}
 	for i := range spread {
 		one := sum
 		if spread > 1 {
-			for _, n := range []*int64{&one.Published, &one.Delivered, &one.Expired, &one.Late} {
+			for _, n := range []*int64{&one.Published, &one.Delivered, &one.Expired, &one.Dropped, &one.Late} {
 				*n = *n*(i+1)/spread - *n*i/spread
 			}
 		}
 		s.rings.write(second-spread+1+i, &one)
 	}
-	s.depth, s.willExpire, s.came, s.went, s.expired, s.late, s.worst = 0, 0, 0, 0, 0, 0, 0
+	s.depth, s.willExpire, s.came, s.went, s.expired, s.dropped, s.late, s.worst = 0, 0, 0, 0, 0, 0, 0, 0
 	s.lateness = [len(s.lateness)]uint32{}
 }
 

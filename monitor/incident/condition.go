@@ -31,6 +31,7 @@ type Condition struct {
 	Name  string // in snake case
 	Level Level
 	What  string // in a few words
+	Was   string // the same once it is over
 	Whom  string // it affects
 	Do    string // in a sentence or two
 	// Command shows more. {queue} and {vhost} are those of what is worst.
@@ -76,14 +77,16 @@ func Runbook(alertname string) string { return cmp.Or(runbooks[alertname], alert
 
 // Finding is a condition that holds now, for one queue or for Curfew itself.
 type Finding struct {
-	QueueName        // the zero value: Curfew itself
-	Cause     string // within the condition: a virtual host, a connection
-	Level     Level  // empty: that of the condition
-	Count     int64  // messages, usually
-	Toll      int64  // those that were lost or late so far
-	Text      string // what is wrong, without the queue
-	Action    string // what became of the messages
-	FirstAt   int64  // the first deadline, Unix ms; 0: none
+	QueueName           // the zero value: Curfew itself
+	Cause     string    // within the condition: a virtual host, a connection
+	Level     Level     // empty: that of the condition
+	Count     int64     // messages, usually
+	Toll      int64     // those that were lost or late so far
+	Losing    time.Time // when the first message was lost; zero: none was
+	Who       string    // causes it, if that is a client
+	Text      string    // what is wrong, without the queue
+	Action    string    // what became of the messages
+	FirstAt   int64     // the first deadline, Unix ms; 0: none
 	Late      time.Duration
 
 	at time.Time // when it was found last
@@ -92,30 +95,30 @@ type Finding struct {
 // Conditions are all, in the order in which they are shown among those of the same level.
 var Conditions = []*Condition{
 	{
-		Name: "part_stuck", Level: Critical, Unwatched: true, What: "a part of Curfew is stuck", Whom: "all queues", see: seeStuck,
+		Name: "part_stuck", Level: Critical, Unwatched: true, What: "a part of Curfew is stuck", Was: "a part of Curfew was stuck", Whom: "all queues", see: seeStuck,
 		Do: "Restart Curfew if this lasts; messages are safe.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "data_folder_new", Level: Critical, What: "messages of an earlier run are missing", Whom: "all queues", OfOneRun: true,
+		Name: "data_folder_new", Level: Critical, What: "messages of an earlier run are missing", Was: "messages of an earlier run were missing", Whom: "all queues", OfOneRun: true,
 		see: func(s *State) []Finding {
 			return counted(s.Orphans, "the data folder was new at this start, and Redis has the deadlines of %s of an earlier run", "message")
 		},
 		Do: "If they should be here, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again. If not, this ends with the next start.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "disk_silent", Level: Critical, What: "the disk does not answer", Whom: "publishers of persistent messages",
+		Name: "disk_silent", Level: Critical, What: "the disk does not answer", Was: "the disk did not answer", Whom: "publishers of persistent messages",
 		see: func(s *State) []Finding {
 			return one(s.DiskSilent > 0, "for %s; confirms of persistent messages wait for it, deliveries and deadlines go on", printable.Span(s.DiskSilent.Truncate(time.Second)))
 		},
 		Do: "Check the volume and the machine's log. Deliveries and deadlines go on.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "publishers_blocked", Level: Critical, What: "publishers are blocked", Whom: "all publishers", Ends: 5 * time.Second,
+		Name: "publishers_blocked", Level: Critical, What: "publishers are blocked", Was: "publishers were blocked", Whom: "all publishers", Ends: 5 * time.Second,
 		see: func(s *State) []Finding { return one(s.Blocked != "", "%s", s.Blocked) },
 		Do:  "Free memory or disk space, or consume messages. Queued messages are still delivered, and still expire.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "definitions_unsaved", Level: Critical, What: "definitions cannot be saved", Whom: "users who declare queues and the like",
+		Name: "definitions_unsaved", Level: Critical, What: "definitions cannot be saved", Was: "definitions could not be saved", Whom: "users who declare queues and the like",
 		see: func(s *State) []Finding {
 			return one(s.Unsaved != nil, "queues, users and the like cannot be created or changed (%v)", s.Unsaved)
 		},
@@ -123,53 +126,53 @@ var Conditions = []*Condition{
 	},
 	{
 		// Critical once messages were dropped: they are lost.
-		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Whom: "queues for work", Begins: 3 * time.Second, Returns: clientsReturn, Ends: 15 * time.Second, see: seeUnconsumed,
+		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Was: "messages expired unconsumed", Whom: "queues for work", Begins: 3 * time.Second, Returns: clientsReturn, Ends: 15 * time.Second, see: seeUnconsumed,
 		Do:      "Add consumers or make them faster, or give messages more time. What was dead-lettered can be replayed; what was dropped is lost: have the queue dead-letter what expires.",
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
 	{
 		// Likewise.
-		Name: "held_past_deadline", Level: Warning, What: "a consumer holds messages past their deadlines", Whom: "one client", Begins: 2 * time.Second, Returns: clientsReturn, Ends: 5 * time.Second, PerCause: true, see: seeHeld,
+		Name: "held_past_deadline", Level: Warning, What: "a consumer holds messages past their deadlines", Was: "a consumer held messages past their deadlines", Whom: "one client", Begins: 2 * time.Second, Returns: clientsReturn, Ends: 5 * time.Second, PerCause: true, see: seeHeld,
 		Do: "See what the consumer is doing, or close its connection: what it gives back then expires.", Command: "curfew consumers --vhost {vhost}", Page: "/consumers",
 	},
 	{
-		Name: "dead_letters_dropped", Level: Critical, What: "dead letters were dropped", Whom: "queues whose dead letters lead nowhere", see: rose("dead_letters_dropped", "dead letters reached no queue and are lost"),
+		Name: "dead_letters_dropped", Level: Critical, What: "dead letters were dropped", Was: "dead letters were dropped", Whom: "queues whose dead letters lead nowhere", see: rose("dead_letters_dropped", "dead letters reached no queue and are lost"),
 		Do: "Declare the missing dead-letter exchange, or let them be parked (CURFEW_UNROUTABLE=park).", Command: "curfew dlq list", Page: "/dead-letters",
 	},
 	{
-		Name: "dead_letter_unroutable", Level: Critical, What: "dead letters are parked", Whom: "queues whose dead letters lead nowhere", Ends: 2 * time.Second, PerCause: true, see: seeParked,
+		Name: "dead_letter_unroutable", Level: Critical, What: "dead letters are parked", Was: "dead letters were parked", Whom: "queues whose dead letters lead nowhere", Ends: 2 * time.Second, PerCause: true, see: seeParked,
 		Do:      "Declare the dead-letter exchange or bind a queue to it, then replay what is parked, or purge it.",
 		Command: "curfew dlq groups {queue} --vhost {vhost}", Page: "/dead-letter?vhost={vhost}&name={queue}",
 	},
 	{
-		Name: "deadline_fired_late", Level: Critical, What: "messages expired late", Whom: "queues", Begins: 2 * time.Second, PerCause: true, see: seeLate,
+		Name: "deadline_fired_late", Level: Critical, What: "messages expired late", Was: "messages expired late", Whom: "queues", Begins: 2 * time.Second, PerCause: true, see: seeLate,
 		Do:      "See whether this machine is short of processor time, and whether its disk and Redis are slow.",
 		Command: "curfew audit search --queue {queue} --vhost {vhost} --min-lateness 500ms", Page: "/audit?vhost={vhost}&queue={queue}",
 	},
 	{
 		// Longer than LateWithin: one stall, however many messages it made late, does not begin it.
-		Name: "lateness_high", Level: Warning, What: "messages expire late again and again", Whom: "all queues", Begins: LateWithin + 2*time.Minute, Ends: time.Minute, see: seeLateness,
+		Name: "lateness_high", Level: Warning, What: "messages expire late again and again", Was: "messages expired late again and again", Whom: "all queues", Begins: LateWithin + 2*time.Minute, Ends: time.Minute, see: seeLateness,
 		Do: "Give this machine or container more processor time.", Command: "curfew audit search --min-lateness 1s", Page: "/audit?min_lateness=1s",
 	},
 	{
-		Name: "objective_missed", Level: Warning, What: "messages wait too long", Whom: "queues with an objective", Begins: 3 * time.Second, Ends: 15 * time.Second, see: seeObjectives,
+		Name: "objective_missed", Level: Warning, What: "messages wait too long", Was: "messages waited too long", Whom: "queues with an objective", Begins: 3 * time.Second, Ends: 15 * time.Second, see: seeObjectives,
 		Do:      "Add consumers or make them faster, or change the objective (x-curfew-objective, or the policy key curfew-objective).",
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
 	{
-		Name: "dead_letters_wait", Level: Warning, What: "dead letters wait to be moved", Whom: "queues with a dead-letter exchange", Begins: 30 * time.Second, see: seeLetters,
+		Name: "dead_letters_wait", Level: Warning, What: "dead letters wait to be moved", Was: "dead letters waited to be moved", Whom: "queues with a dead-letter exchange", Begins: 30 * time.Second, see: seeLetters,
 		Do: "See whether the disk is slow, or a target queue is full.", Command: "curfew status", Page: "/dead-letters",
 	},
 	{
-		Name: "schedule_degraded", Level: Warning, What: "deadlines are met, with less protection than configured", Whom: "all queues", Begins: 4 * time.Second, Ends: 2 * time.Second, see: seeSchedule,
+		Name: "schedule_degraded", Level: Warning, What: "deadlines are met, with less protection than configured", Was: "Redis was away or in trouble", Whom: "all queues", Begins: 4 * time.Second, Ends: 2 * time.Second, see: seeSchedule,
 		Do: "Make sure that Redis runs, has memory left, and can be reached at the address in CURFEW_REDIS_URL. Curfew connects again by itself.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "connections_refused", Level: Warning, What: "connections are refused", Whom: "clients that connect", see: seeRefusals, Command: "curfew connections", Page: "/connections",
+		Name: "connections_refused", Level: Warning, What: "connections are refused", Was: "connections were refused", Whom: "clients that connect", see: seeRefusals, Command: "curfew connections", Page: "/connections",
 		Do: "Close some, or raise the limit on open files (ulimit -n), or CURFEW_MAX_CONNECTIONS if that is lower.",
 	},
 	{
-		Name: "clock_offset", Level: Warning, What: "the clock is off", Whom: "messages with an absolute deadline",
+		Name: "clock_offset", Level: Warning, What: "the clock is off", Was: "the clock was off", Whom: "messages with an absolute deadline",
 		see: func(s *State) []Finding {
 			return one(s.ClockAhead.Abs() > clockLimit, "the clock of deadlines is %s the machine's, which was set or was wrong at a start; times to live are kept, "+
 				"absolute times given while it was wrong are off", offBy(s.ClockAhead))
@@ -177,91 +180,91 @@ var Conditions = []*Condition{
 		Do: "Check the machine's time service. The next start with no deadline pending goes by the machine's clock.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "clock_skew", Level: Warning, What: "the clocks of Redis and Curfew differ", Whom: "readers of what is in Redis", Begins: time.Minute, Ends: time.Minute,
+		Name: "clock_skew", Level: Warning, What: "the clocks of Redis and Curfew differ", Was: "the clocks of Redis and Curfew differed", Whom: "readers of what is in Redis", Begins: time.Minute, Ends: time.Minute,
 		see: func(s *State) []Finding {
 			return one(s.ClockSkew.Abs() > skewLimit, "Redis's is %s Curfew's; no deadline is early or late by that", offBy(s.ClockSkew))
 		},
 		Do: "Check the time service of both machines. Deadlines go by Curfew's clock.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "queues_recovered", Level: Warning, What: "messages were found without the definition of their queue", Whom: "queues named curfew.recovered.*",
+		Name: "queues_recovered", Level: Warning, What: "messages were found without the definition of their queue", Was: "messages were found without the definition of their queue", Whom: "queues named curfew.recovered.*",
 		see: func(s *State) []Finding {
 			return counted(int64(s.Recovered), "they were put into %s named curfew.recovered.*", "queue")
 		},
 		Do: "Move them, then delete these queues.", Command: "curfew queue list", Page: "/queues?q=curfew.recovered",
 	},
 	{
-		Name: "policy_not_in_force", Level: Warning, What: "policies are not in force", Whom: "the queues that they match",
+		Name: "policy_not_in_force", Level: Warning, What: "policies are not in force", Was: "policies were not in force", Whom: "the queues that they match",
 		see: func(s *State) []Finding {
 			return counted(int64(s.IdlePolicies), "%s refused; the queues are without them", "policy")
 		},
 		Do: "They were saved by an earlier version and are refused by this one: correct or delete them.", Command: "curfew policy list", Page: "/policies",
 	},
 	{
-		Name: "queue_locked_long", Level: Warning, What: "a queue is locked for long", Whom: "clients of the queue", Begins: 2 * time.Second, PerCause: true, see: seeLocked,
+		Name: "queue_locked_long", Level: Warning, What: "a queue is locked for long", Was: "a queue was locked for long", Whom: "clients of the queue", Begins: 2 * time.Second, PerCause: true, see: seeLocked,
 		Do:      "See whether this machine is short of processor time or memory. If not, keep the log lines that name the operation for a report.",
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
 	{
-		Name: "loop_restarted", Level: Warning, What: "a loop of the monitor fails", Whom: "all queues", see: rose("loop_restarted", "loops of the monitor ended and were started again"),
+		Name: "loop_restarted", Level: Warning, What: "a loop of the monitor fails", Was: "a loop of the monitor failed", Whom: "all queues", see: rose("loop_restarted", "loops of the monitor ended and were started again"),
 		Do: "Keep the log for a report.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "processor_starved", Level: Info, What: "Curfew had no processor", Whom: "all queues", see: seeStarved, Ends: 10 * time.Second,
+		Name: "processor_starved", Level: Info, What: "Curfew had no processor", Was: "Curfew had no processor", Whom: "all queues", see: seeStarved, Ends: 10 * time.Second,
 		Do: "Give this machine or container more processor time. Deadlines fire late meanwhile.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "disk_fills_up", Level: Warning, What: "the disk will be full soon", Whom: "all publishers", Begins: 15 * time.Minute, Ends: 15 * time.Minute,
+		Name: "disk_fills_up", Level: Warning, What: "the disk will be full soon", Was: "the disk was about to be full", Whom: "all publishers", Begins: 15 * time.Minute, Ends: 15 * time.Minute,
 		see: func(s *State) []Finding {
 			return one(s.DiskFullIn > 0 && s.DiskFullIn < fillsSoon, "in about %s, at the rate of the last hour", printable.Span(s.DiskFullIn.Truncate(time.Minute)))
 		},
 		Do: "Make room, or consume messages: publishers are blocked when it is full.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "fsync_slow", Level: Warning, What: "syncs of the message store are slow", Whom: "publishers of persistent messages", Begins: 10 * time.Minute, Ends: 5 * time.Minute,
+		Name: "fsync_slow", Level: Warning, What: "syncs of the message store are slow", Was: "syncs of the message store were slow", Whom: "publishers of persistent messages", Begins: 10 * time.Minute, Ends: 5 * time.Minute,
 		see: func(s *State) []Finding {
 			return one(s.SlowSyncs > mostSlow, "%.0f %% take over half a second", 100*s.SlowSyncs)
 		},
 		Do: "See what else uses the disk, or give Curfew a faster one. Confirms wait for syncs.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "file_descriptors_low", Level: Warning, What: "file descriptors run out", Whom: "clients that connect", Begins: time.Minute, Ends: time.Minute,
+		Name: "file_descriptors_low", Level: Warning, What: "file descriptors run out", Was: "file descriptors ran out", Whom: "clients that connect", Begins: time.Minute, Ends: time.Minute,
 		see: func(s *State) []Finding { return one(s.OpenFiles > mostFiles, "%.0f %% are in use", 100*s.OpenFiles) },
 		Do:  "Close connections, or raise the limit on open files (ulimit -n).", Command: "curfew connections", Page: "/connections",
 	},
 	{
-		Name: "audit_incomplete", Level: Warning, What: "the audit has gaps", Whom: "readers of the audit", see: rose("audit_incomplete", "records are not in the audit one by one"),
+		Name: "audit_incomplete", Level: Warning, What: "the audit has gaps", Was: "the audit had gaps", Whom: "readers of the audit", see: rose("audit_incomplete", "records are not in the audit one by one"),
 		Do: "See whether the disk is slow or full.", Command: "curfew audit search", Page: "/audit?reason=",
 	},
 	{
-		Name: "queue_not_kept", Level: Warning, Unwatched: true, What: "deadlines in RabbitMQ are not kept", Whom: "queues that a rule wants kept", Begins: 2 * time.Second, Returns: clientsReturn, see: seeNotKept,
+		Name: "queue_not_kept", Level: Warning, Unwatched: true, What: "deadlines in RabbitMQ are not kept", Was: "deadlines in RabbitMQ were not kept", Whom: "queues that a rule wants kept", Begins: 2 * time.Second, Returns: clientsReturn, see: seeNotKept,
 		Do: "Read the reason. RabbitMQ expires their messages only at the head of the queue.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},
 	{
-		Name: "rabbitmq_degraded", Level: Warning, Unwatched: true, What: "some deadlines in RabbitMQ are not watched", Whom: "queues of a RabbitMQ", Begins: 5 * time.Second, Returns: clientsReturn,
+		Name: "rabbitmq_degraded", Level: Warning, Unwatched: true, What: "some deadlines in RabbitMQ are not watched", Was: "some deadlines in RabbitMQ were not watched", Whom: "queues of a RabbitMQ", Begins: 5 * time.Second, Returns: clientsReturn,
 		see: func(s *State) []Finding { return one(len(s.RabbitMQ) > 0, "%s", strings.Join(s.RabbitMQ, "; ")) },
 		Do:  "Make sure that RabbitMQ and its management API can be reached by the user in CURFEW_PRIMARY_URL.", Command: "curfew rabbitmq status", Page: "/rabbitmq",
 	},
 	{
-		Name: "alert_sink_failing", Level: Warning, What: "notifications do not arrive", Whom: "receivers of notifications", Returns: 2 * sinkLimit, see: seeSinks,
+		Name: "alert_sink_failing", Level: Warning, What: "notifications do not arrive", Was: "notifications did not arrive", Whom: "receivers of notifications", Returns: 2 * sinkLimit, see: seeSinks,
 		Do: "Correct the sink's URL, or find out why its service refuses.", Command: "curfew incident test", Page: "/incidents",
 	},
 	{
-		Name: "alert_rules_refused", Level: Warning, What: "the alerts file is not in force", Whom: "receivers of notifications",
+		Name: "alert_rules_refused", Level: Warning, What: "the alerts file is not in force", Was: "the alerts file was not in force", Whom: "receivers of notifications",
 		see: func(s *State) []Finding {
 			return one(s.FileError != nil, "%s", strings.ReplaceAll(fmt.Sprint(s.FileError), "\n", "; "))
 		},
 		Do: "Correct the file; it is read again when it changes.", Command: "curfew incident rules", Page: "/incidents",
 	},
 	{
-		Name: "heartbeat_stale", Level: Warning, What: "the dead man's switch is silent", Whom: "the service behind its URL", Ends: 30 * time.Second,
+		Name: "heartbeat_stale", Level: Warning, What: "the dead man's switch is silent", Was: "the dead man's switch was silent", Whom: "the service behind its URL", Ends: 30 * time.Second,
 		see: func(s *State) []Finding {
 			return one(s.HeartbeatSilent > heartbeatLimit, "its URL has not answered for %s", printable.Span(s.HeartbeatSilent.Truncate(time.Second)))
 		},
 		Do: "See whether its URL can be reached from here.", Command: "curfew status", Page: "/incidents",
 	},
 	{
-		Name: "deadlines_unwatched", Level: Info, Unwatched: true, What: "deadlines are not watched", Whom: "all queues",
+		Name: "deadlines_unwatched", Level: Info, Unwatched: true, What: "deadlines are not watched", Was: "deadlines were not watched", Whom: "all queues",
 		see: func(s *State) []Finding {
 			return one(s.Unwatched, "messages expire only when a delivery or a get meets them")
 		},

@@ -30,6 +30,7 @@ type Incident struct {
 	Queues    int        `json:"queues"`
 	Worst     []Affected `json:"worst,omitempty"` // of the queues: the worst first, at most 20
 	Since     time.Time  `json:"since"`
+	Losing    *time.Time `json:"losing_since,omitempty"` // when the first message was lost; absent: none was
 	Ended     *time.Time `json:"ended,omitempty"`
 	Ack       *Ack       `json:"ack,omitempty"`
 	Quiet     bool       `json:"quiet,omitempty"` // nobody is notified: it was acknowledged, or there is maintenance
@@ -82,9 +83,11 @@ type incident struct {
 	told     int64 // the count that was told last
 	toldAt   Level // and the level; empty: nobody was told
 	action   string
+	who      string
 	firstAt  int64
 	late     time.Duration
-	restored bool // from a file, and not seen since
+	restored bool      // from a file, and not seen since
+	until    time.Time // when it was last known to last, of one from a file
 }
 
 // add puts a finding into the incident.
@@ -141,6 +144,28 @@ func (i *incident) showAll() {
 	i.show(slices.Collect(maps.Values(i.left)))
 }
 
+// past says what it was, once it is over. What was to be done is left out.
+func (i *incident) past() {
+	s := &i.shown
+	text := sentence(i.of.Was)
+	if len(s.Worst) > 0 {
+		text += ": " + QueueName{s.Worst[0].VHost, s.Worst[0].Queue}.String()
+	}
+	if s.Queues > 1 {
+		text += " and " + printable.Plural(int64(s.Queues-1), "other queue")
+	}
+	if i.who != "" {
+		text += ", by " + i.who
+	}
+	if s.Toll > 0 {
+		text += ": " + printable.Plural(s.Toll, "message")
+		if s.Losing != nil && i.who == "" { // those that a client held may yet be consumed
+			text += " lost"
+		}
+	}
+	s.Summary, s.Do, s.Command = text, "", ""
+}
+
 // show works out what the incident shows from findings.
 func (i *incident) show(list []Finding) {
 	slices.SortFunc(list, worstFirst)
@@ -161,7 +186,11 @@ func (i *incident) show(list []Finding) {
 		s.Level = i.toldAt // until it is over: its end goes where its beginning went
 	}
 	worst := list[0]
-	s.Toll, i.action, i.firstAt = max(s.Toll, toll), worst.Action, worst.FirstAt
+	s.Toll, i.action, i.firstAt, i.who = max(s.Toll, toll), worst.Action, worst.FirstAt, worst.Who
+	if !worst.Losing.IsZero() && s.Losing == nil {
+		at := worst.Losing.UTC()
+		s.Losing = &at
+	}
 	s.Summary = i.of.says(worst, s)
 	s.Command, s.Page = fill(i.of.Command, worst.QueueName, printable.Shell), fill(i.of.Page, worst.QueueName, url.QueryEscape)
 	if s.Page != "" && worst.QueueName == (QueueName{}) {
@@ -271,6 +300,9 @@ func (n *notice) title() string {
 	what := n.Condition
 	if c := conditionOf(n.Condition); c != nil {
 		what = c.What
+		if n.over() {
+			what = c.Was
+		}
 	}
 	if n.over() {
 		return "Over: " + what
@@ -282,11 +314,7 @@ func (n *notice) title() string {
 func (n *notice) text() string {
 	switch n.what {
 	case "over":
-		text := fmt.Sprintf("Over after %s: %s", printable.Span(n.Ended.Sub(n.Since).Truncate(time.Second)), n.Summary)
-		if n.Toll > 1 && (n.Queues <= 1 || n.Toll != n.Count) { // with more queues the summary has the sum
-			text += fmt.Sprintf(" (%d in all)", n.Toll)
-		}
-		return text
+		return fmt.Sprintf("Over after %s: %s", printable.Span(n.Ended.Sub(n.Since).Truncate(time.Second)), n.Summary)
 	case "grown":
 		return "Growing. " + n.Summary
 	}

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/incident/internal/starvation"
 )
 
 const (
@@ -30,7 +29,7 @@ type Incidents struct {
 	log      *zap.Logger
 	metrics  *metrics
 	tallies  tallies
-	starved  starvation.Probe
+	starved  probe
 	tracker  *tracker
 	delivery *delivery
 	reload   chan struct{} // the file is to be read now
@@ -102,7 +101,7 @@ func (a *Incidents) Run(ctx context.Context) error {
 		running.Go(func() { o.run(ctx) })
 		return stop
 	})
-	running.Go(func() { a.starved.Watch(ctx) })
+	running.Go(func() { a.starved.watch(ctx) })
 	if a.options.File != "" {
 		running.Go(func() { a.watchFile(ctx) })
 	}
@@ -124,11 +123,15 @@ func (a *Incidents) Run(ctx context.Context) error {
 	}
 }
 
+// saveEvery is how often it is saved that an incident still lasts.
+const saveEvery = time.Minute
+
 func (a *Incidents) saveChanges() {
-	a.tracker.mu.Lock()
-	changed := a.tracker.changed
-	a.tracker.mu.Unlock()
-	if !changed {
+	t := a.tracker
+	t.mu.Lock()
+	due := t.changed || len(t.all) > 0 && time.Since(t.savedAt) >= saveEvery
+	t.mu.Unlock()
+	if !due {
 		return
 	}
 	if err := a.save(); err != nil {
@@ -153,14 +156,14 @@ func (a *Incidents) judgeLocked(now time.Time) {
 
 // state is the state now.
 func (a *Incidents) state(now time.Time) *State {
-	s := &State{Tallies: a.tallies.going(now), Stuck: a.stuck, Starved: a.starved.Within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
+	s := &State{Tallies: a.tallies.going(now), Stuck: a.stuck, Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
 	if a.options.Look != nil {
 		a.options.Look(s)
 	}
 	s.Now = now
 	a.rememberStuck(s)
 	s.Rising = a.losses.rising(s.Lost, now)
-	a.starved.Rest(s.Pending == 0)
+	a.starved.rest(s.Pending == 0)
 	return s
 }
 

@@ -111,7 +111,7 @@ func TestConditions(t *testing.T) {
 	}
 	for _, one := range Conditions {
 		require.True(t, seen[one.Name], "%s has no example", one.Name)
-		require.NotEmpty(t, one.What+one.Whom+one.Do+one.Command+one.Page)
+		require.NotEmpty(t, one.Was+one.Whom+one.Do+one.Command+one.Page)
 	}
 }
 
@@ -129,12 +129,15 @@ func TestAnIncidentIsToldTwice(t *testing.T) {
 		}
 		require.Equal(t, []string{"firing CurfewDeadlineMissed a", "firing CurfewDeadlineMissed a"}, s.told(), "it began, and grew tenfold")
 		require.Greater(t, time.Since(began), time.Hour, "the beginning was told within ten seconds")
+		require.WithinDuration(t, time.Now().Add(-time.Minute), *s.List()[0].Losing, time.Second, "since the first was lost")
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, "resolved CurfewDeadlineMissed a", s.told()[2])
-		require.Regexp(t, `^Over after \d min \d+ s: Messages expire unconsumed: a \(vhost /\): 60 messages lost \(expired\) \(60 in all\)$`, s.receiver.got()[2].CommonAnnotations["summary"])
+		require.Regexp(t, `^Over after \d min \d+ s: Messages expired unconsumed: a \(vhost /\): 60 messages lost$`, s.receiver.got()[2].CommonAnnotations["summary"])
 		require.Equal(t, s.receiver.got()[0].Alerts[0].Fingerprint, s.receiver.got()[2].Alerts[0].Fingerprint)
 		require.Empty(t, s.List())
-		require.Len(t, s.Over(), 1)
+		over := s.Over()
+		require.Len(t, over, 1)
+		require.Empty(t, over[0].Do+over[0].Command, "nothing is to be done")
 		time.Sleep(time.Hour)
 		require.Len(t, s.told(), 3)
 	})
@@ -161,7 +164,7 @@ func TestParkedLettersStand(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		require.Len(t, s.told(), 2)
 		require.Equal(t, OK, s.Overview().Verdict)
-		require.Contains(t, s.receiver.got()[1].CommonAnnotations["summary"], "(13967 in all)")
+		require.Contains(t, s.receiver.got()[1].CommonAnnotations["summary"], "Dead letters were parked: curfew.undeliverable (vhost shop): 13967 messages")
 	})
 }
 
@@ -339,6 +342,9 @@ func TestKeptOverARestart(t *testing.T) {
 		time.Sleep(7 * time.Second)
 		require.Equal(t, []string{"resolved CurfewPublishersBlocked"}, s.told())
 		require.Equal(t, id, s.List()[0].ID)
+		over := s.Over()[0]
+		require.LessOrEqual(t, over.Ended.Sub(over.Since), 9*time.Second, "the time between the runs does not count")
+		require.Equal(t, "over: it ended while Curfew was not running", over.History[len(over.History)-1].Text)
 	})
 	path := filepath.Join(dir, keptFile)
 	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
@@ -419,7 +425,7 @@ func TestStarvation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
 		time.Sleep(time.Hour)
-		require.Zero(t, s.starved.Within(starvedFor, time.Now()))
+		require.Zero(t, s.starved.within(starvedFor, time.Now()))
 	})
 }
 

@@ -80,8 +80,6 @@ func checkUntil(until, now time.Time) error {
 	return nil
 }
 
-func (w *Window) compile() { w.vhost, w.queue = newPattern(w.VHost), newPattern(w.Queue) }
-
 func (w *Window) covers(condition string, q QueueName, now time.Time) bool {
 	return !now.Before(w.From) && now.Before(w.Until) && (w.Condition == "" || conditionOf(w.Condition).Name == condition) &&
 		w.vhost.matches(q.VHost) && w.queue.matches(q.Name)
@@ -160,7 +158,7 @@ func (a *Incidents) AddWindow(w Window) (Window, error) {
 	if err := w.check(now); err != nil {
 		return w, err
 	}
-	w.compile()
+	w.vhost, w.queue = newPattern(w.VHost), newPattern(w.Queue)
 	return w, a.changeWindows(func(list []Window) ([]Window, error) {
 		if len(list) >= maxWindows {
 			return nil, fmt.Errorf("there are %d maintenance windows already", maxWindows)
@@ -203,6 +201,7 @@ func activeWindows(list []Window) []Window {
 
 // kept is what the file has.
 type kept struct {
+	At      time.Time      `json:"at"` // when it was saved
 	Open    []keptIncident `json:"open"`
 	Recent  []Incident     `json:"recent"`
 	Windows []Window       `json:"windows"`
@@ -225,13 +224,13 @@ func (a *Incidents) save() error {
 	defer a.saving.Unlock()
 	t := a.tracker
 	t.mu.Lock()
-	k := kept{Recent: t.recent, Windows: t.windows}
+	k := kept{At: time.Now().UTC(), Recent: t.recent, Windows: t.windows}
 	for _, i := range t.all {
 		if i.open {
 			k.Open = append(k.Open, keptIncident{i.shown, i.cause, i.labels, i.told, i.toldAt})
 		}
 	}
-	t.changed = false
+	t.changed, t.savedAt = false, k.At
 	t.mu.Unlock()
 	data, err := json.MarshalIndent(k, "", "  ")
 	if err == nil {
@@ -274,23 +273,24 @@ func (a *Incidents) load() error {
 		return fmt.Errorf("incident: %w", err)
 	}
 	for i := range k.Windows {
-		k.Windows[i].compile()
+		w := &k.Windows[i]
+		w.vhost, w.queue = newPattern(w.VHost), newPattern(w.Queue)
 	}
 	a.tracker.windows, a.tracker.recent = activeWindows(k.Windows), k.Recent
 	for _, one := range k.Open {
 		if c := conditionOf(one.Condition); c != nil {
-			a.tracker.all = append(a.tracker.all, one.restore(c))
+			a.tracker.all = append(a.tracker.all, one.restore(c, k.At))
 		}
 	}
 	a.tracker.publishLocked()
 	return nil
 }
 
-// restore is the incident of an earlier run. It is over unless it is seen soon.
-func (k keptIncident) restore(c *Condition) *incident {
+// restore is the incident of an earlier run, which was known to last until a moment. It is over unless it is seen soon.
+func (k keptIncident) restore(c *Condition, until time.Time) *incident {
 	i := &incident{
 		of: c, cause: k.Cause, members: make(map[QueueName]Finding), labels: k.Labels, shown: k.Incident,
-		seen: k.Since, open: true, told: k.Told, toldAt: k.ToldAt, restored: true,
+		seen: k.Since, open: true, told: k.Told, toldAt: k.ToldAt, restored: true, until: until,
 	}
 	for _, q := range k.Worst {
 		i.add(Finding{QueueName: QueueName{q.VHost, q.Queue}, Cause: k.Cause, Level: k.Level, Count: q.Count, Text: q.Text}, time.Now())

@@ -147,6 +147,7 @@ func seeUnconsumed(s *State) (list []Finding) {
 			f.Level = t.level(s)
 			f.Text = printable.Plural(t.Count, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()")
 			if f.Level == Critical {
+				f.Losing = t.Began
 				f.Text = printable.Plural(t.Count, "message") + " lost (expired)"
 			}
 		}
@@ -190,7 +191,8 @@ func seeHeld(s *State) (list []Finding) {
 	stuck, told := stuckQueues(s), map[QueueName]bool{}
 	for _, h := range s.Held {
 		f := Finding{QueueName: h.QueueName, Cause: h.Connection + " " + h.Address + " " + h.VHost, Count: int64(h.Count), Toll: int64(h.Past), FirstAt: h.FirstDeadlineAt}
-		f.Text = fmt.Sprintf("%s (user %s at %s) holds %s", name(h.Connection), name(h.User), h.Address, printable.Plural(int64(h.Count), "message"))
+		f.Who = fmt.Sprintf("%s (user %s at %s)", name(h.Connection), name(h.User), h.Address)
+		f.Text = f.Who + " holds " + printable.Plural(int64(h.Count), "message")
 		if h.Past > 0 {
 			f.Late = s.Now.Sub(time.UnixMilli(h.FirstDeadlineAt)).Truncate(time.Second)
 			f.Text += fmt.Sprintf(", the longest %s past its deadline", printable.Span(f.Late))
@@ -219,6 +221,9 @@ func (f *Finding) addBehind(s *State) {
 	for _, t := range s.Tallies {
 		if t.Kind == Expired && t.VHost == f.VHost && t.Queue == f.Name {
 			f.Count, f.Toll, f.Level = f.Count+t.Count, f.Toll+t.Count, t.level(s)
+			if f.Level == Critical {
+				f.Losing = t.Began
+			}
 			f.Text += "; " + printable.Plural(t.Count, "message") + " expired behind it"
 		}
 	}

@@ -111,14 +111,14 @@ func TestTitlesChange(t *testing.T) {
 	require.NoError(t, s.send(t.Context(), hostile()))
 	require.NoError(t, s.send(t.Context(), over(hostile())))
 	require.Equal(t, "Warning: messages expire unconsumed", k.requests[0].Header.Get("Title"))
-	require.Equal(t, "Over: messages expire unconsumed", k.requests[1].Header.Get("Title"))
+	require.Equal(t, "Over: messages expired unconsumed", k.requests[1].Header.Get("Title"))
 }
 
 // TestTitlesAreSent to every service: as a parameter or in the text.
 func TestTitlesAreSent(t *testing.T) {
 	for _, address := range []string{"ntfy://ntfy.sh/topic", "mattermost://mattermost.example/token", "pagerduty:///eb243592faa24ba2a5511afdf565c889"} {
 		text, params := serviceAt(t, address).message(over(hostile()))
-		require.True(t, params["title"] == "Over: messages expire unconsumed" || strings.HasPrefix(text, "Over: messages expire unconsumed\n"), address)
+		require.True(t, params["title"] == "Over: messages expired unconsumed" || strings.HasPrefix(text, "Over: messages expired unconsumed\n"), address)
 	}
 }
 

@@ -1,17 +1,21 @@
 package incident
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
-
-	"curfew/monitor/incident/internal/fields"
 )
 
 // settings is what alerts.yaml says, with the sinks of Options.URLs.
@@ -31,18 +35,66 @@ type deadManSwitch struct {
 	every time.Duration
 }
 
-// settingsReader reads alerts.yaml.
-type settingsReader struct {
-	fields.Reader
-	settings settings
-	names    map[string]int // of rules, and the line of each
+// alertsFile is alerts.yaml as it is written.
+type alertsFile struct {
+	ExternalURL   string               `yaml:"externalURL"`
+	RunbooksURL   string               `yaml:"runbooksURL"`
+	DeadManSwitch *switchFile          `yaml:"deadManSwitch"`
+	Sinks         map[string]*sinkFile `yaml:"sinks"`
+	Rules         []ruleFile           `yaml:"rules"`
 }
 
+type switchFile struct {
+	URL     string         `yaml:"url"`
+	URLFile string         `yaml:"urlFile"`
+	Every   *time.Duration `yaml:"every"`
+}
+
+type sinkFile struct {
+	URL        string `yaml:"url"`
+	URLFile    string `yaml:"urlFile"`
+	Secret     string `yaml:"secret"`
+	SecretFile string `yaml:"secretFile"`
+}
+
+type ruleFile struct {
+	Name     string        `yaml:"name"`
+	Events   texts         `yaml:"events"`
+	VHost    string        `yaml:"vhost"`
+	Queue    string        `yaml:"queue"`
+	To       *texts        `yaml:"to"`
+	Severity string        `yaml:"severity"`
+	Count    *int64        `yaml:"count"`
+	Lateness time.Duration `yaml:"lateness"`
+}
+
+// texts is a list, or one text.
+type texts []string
+
+func (t *texts) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*t = texts{n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(t))
+}
+
+// settingsReader reads alerts.yaml, and gathers every mistake.
+type settingsReader struct {
+	path     string
+	settings settings
+	root     yaml.Node // of the file, for the lines of mistakes
+	errs     []error
+}
+
+// maxFile bounds the file and each file that it names, in bytes.
+const maxFile = 1 << 20
+
 // readSettings reads o.File, YAML or JSON (which is YAML), and adds the sinks of o.URLs. Its error
-// names every mistake by line and field, with what is allowed there. With an error it returns the
+// names every mistake by its line and field, with what is allowed there. With an error it returns the
 // sinks that have no mistake, and no rules.
 func (o *Options) readSettings() (settings, error) {
-	r := &settingsReader{Reader: fields.Reader{Path: o.File}, names: make(map[string]int)}
+	r := &settingsReader{path: o.File}
 	r.settings.source.instance = o.Instance
 	r.settings.rest = rule{Rule: Rule{Name: "default", VHost: "*", Queue: "*", To: []string{}, Count: 1}, everywhere: true}
 	for _, address := range o.URLs {
@@ -51,8 +103,7 @@ func (o *Options) readSettings() (settings, error) {
 	if o.File != "" {
 		r.read()
 	}
-	r.settings.text = r.Seen
-	err := errors.Join(r.Errs...)
+	err := errors.Join(r.errs...)
 	if err != nil {
 		r.settings.rules = nil
 		r.settings.text += "\x00" + err.Error()
@@ -62,15 +113,11 @@ func (o *Options) readSettings() (settings, error) {
 
 // freeName is name, with a number if another sink has it.
 func (r *settingsReader) freeName(name string) string {
-	for i := 1; ; i++ {
-		free := name
-		if i > 1 {
-			free = fmt.Sprintf("%s-%d", name, i)
-		}
-		if !slices.Contains(r.sinkNames(), free) {
-			return free
-		}
+	free := name
+	for i := 2; slices.Contains(r.sinkNames(), free); i++ {
+		free = fmt.Sprintf("%s-%d", name, i)
 	}
+	return free
 }
 
 func (r *settingsReader) sinkNames() (names []string) {
@@ -81,134 +128,221 @@ func (r *settingsReader) sinkNames() (names []string) {
 }
 
 func (r *settingsReader) read() {
-	r.Document([]fields.Field{
-		{Name: "externalURL", Read: func(n *yaml.Node, where string) { r.settings.source.externalURL = r.webAddress(n, where) }},
-		{Name: "runbooksURL", Read: func(n *yaml.Node, where string) { r.settings.source.runbooksURL = r.webAddress(n, where) }},
-		{Name: "deadManSwitch", Read: r.deadManSwitch},
-		{Name: "sinks", Read: r.sinks},
-		{Name: "defaults", Gone: onlyTwice},
-		{Name: "rules", Read: r.rules},
-	})
+	var file alertsFile
+	text, err := r.readFile(r.path)
+	if err != nil {
+		r.errs = append(r.errs, fmt.Errorf("alert: %w", err))
+		return
+	}
+	_ = yaml.Unmarshal([]byte(text), &r.root) // the decoder finds the same mistakes
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	decoder.KnownFields(true)
+	var kinds *yaml.TypeError
+	switch err := decoder.Decode(&file); {
+	case errors.As(err, &kinds):
+		for _, text := range kinds.Errors {
+			r.errs = append(r.errs, fmt.Errorf("%s:%s", r.path, strings.TrimPrefix(inPlainWords(text), "line ")))
+		}
+	case err != nil && !errors.Is(err, io.EOF): // which is nothing but comments
+		r.errs = append(r.errs, fmt.Errorf("%s: %w", r.path, err))
+	}
+	r.settings.source.externalURL = r.webAddress("externalURL", file.ExternalURL)
+	r.settings.source.runbooksURL = r.webAddress("runbooksURL", file.RunbooksURL)
+	r.deadManSwitch(file.DeadManSwitch)
+	for _, name := range slices.Sorted(maps.Keys(file.Sinks)) {
+		r.sink(name, file.Sinks[name])
+	}
+	for i := range file.Rules {
+		r.rule(fmt.Sprintf("rules[%d]", i), cmp.Or(file.Rules[i].Name, fmt.Sprintf("rule-%d", i+1)), &file.Rules[i])
+	}
 }
 
-func (r *settingsReader) deadManSwitch(n *yaml.Node, where string) {
-	d := deadManSwitch{every: defaultEvery}
-	r.Mapping(n, where, append(r.Secret("url", &d.url),
-		fields.Field{Name: "every", Read: func(n *yaml.Node, where string) { d.every = r.Duration(n, where, time.Second) }}))
-	if !isWebAddress(d.url) {
-		r.Refuse(n, where, "the field url, or the file that urlFile names, must hold an http:// or https:// URL")
+// readFile reads a file whole, and notes what it read. A path that is not absolute begins where the alerts file is.
+func (r *settingsReader) readFile(path string) (string, error) {
+	if path != r.path && !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(r.path), path)
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > maxFile {
+		return "", fmt.Errorf("%s is larger than %d bytes", path, maxFile)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	r.settings.text += path + "\x00" + string(content) + "\x00"
+	return string(content), nil
+}
+
+// refuse notes a mistake. The place of a field is written as in rules[1].to.
+func (r *settingsReader) refuse(where, format string, args ...any) {
+	r.errs = append(r.errs, fmt.Errorf("%s:%d: %s: %s", r.path, lineOf(&r.root, where), where, fmt.Sprintf(format, args...)))
+}
+
+// lineOf is the line of a field, or of the last one on the way there that the file has.
+func lineOf(n *yaml.Node, where string) int {
+	for i, child := range n.Content {
+		key := fmt.Sprintf("[%d]", i)
+		switch {
+		case n.Kind == yaml.DocumentNode:
+			return lineOf(child, where)
+		case n.Kind == yaml.MappingNode && i%2 == 0:
+			key = child.Value
+			child = n.Content[i+1]
+		case n.Kind != yaml.SequenceNode:
+			continue
+		}
+		if rest, is := strings.CutPrefix(where, key); is && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return lineOf(child, strings.TrimPrefix(rest, "."))
+		}
+	}
+	return n.Line
+}
+
+// secret is value, or what the file holds that is named instead.
+func (r *settingsReader) secret(where, value, file string) string {
+	if file == "" {
+		return value
+	}
+	if value != "" {
+		r.refuse(where+"File", "%s is given as well; keep one", where[strings.LastIndexByte(where, '.')+1:])
+	}
+	content, err := r.readFile(file)
+	if err != nil {
+		r.refuse(where+"File", "%v", err)
+	}
+	return strings.TrimSpace(content)
+}
+
+func (r *settingsReader) deadManSwitch(file *switchFile) {
+	if file == nil {
 		return
+	}
+	d := deadManSwitch{url: r.secret("deadManSwitch.url", file.URL, file.URLFile), every: defaultEvery}
+	if !isWebAddress(d.url) {
+		r.refuse("deadManSwitch", "the field url, or the file that urlFile names, must hold an http:// or https:// URL")
+		return
+	}
+	if file.Every != nil {
+		if d.every = *file.Every; d.every < time.Second {
+			r.refuse("deadManSwitch.every", "%s is invalid: want at least 1s", d.every)
+		}
 	}
 	r.settings.deadManSwitch = d
 }
 
 var sinkName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// sinks reads the mapping from names to sinks.
-func (r *settingsReader) sinks(n *yaml.Node, where string) {
-	if n.Kind != yaml.MappingNode {
-		r.Refuse(n, where, "want a mapping from the name of each sink to its url")
-		return
+func (r *settingsReader) sink(name string, file *sinkFile) {
+	where, before := "sinks."+name, len(r.errs)
+	if len(name) > 64 || !sinkName.MatchString(name) || name == logName {
+		r.refuse(where, "want a name of letters, digits, '.', '_' and '-', 64 at most, and not %s, which always exists", logName)
 	}
-	known := make([]fields.Field, 0, len(n.Content)/2)
-	for i := 0; i < len(n.Content); i += 2 {
-		known = append(known, fields.Field{Name: n.Content[i].Value, Read: r.sink})
+	if slices.Contains(r.sinkNames(), name) {
+		r.refuse(where, "a sink of CURFEW_ALERT_URLS has that name")
 	}
-	r.Mapping(n, where, known)
-}
-
-func (r *settingsReader) sink(n *yaml.Node, where string) {
-	s := sinkSettings{name: strings.TrimPrefix(where, "sinks.")}
-	if len(s.name) > 64 || !sinkName.MatchString(s.name) || s.name == logName {
-		r.Refuse(n, where, "want a name of letters, digits, '.', '_' and '-', 64 at most, and not %s, which always exists", logName)
+	if file == nil {
+		file = new(sinkFile)
 	}
-	if slices.Contains(r.sinkNames(), s.name) {
-		r.Refuse(n, where, "a sink of CURFEW_ALERT_URLS has that name")
-	}
-	mistakes := len(r.Errs)
-	r.Mapping(n, where, append(r.Secret("url", &s.url), r.Secret("secret", &s.secret)...))
-	if len(r.Errs) > mistakes {
+	s := sinkSettings{name: name, url: r.secret(where+".url", file.URL, file.URLFile), secret: r.secret(where+".secret", file.Secret, file.SecretFile)}
+	if len(r.errs) > before {
 		return
 	}
 	if err := s.check(); err != nil {
-		r.Refuse(n, where, "%v", err)
+		r.refuse(where, "%v", err)
 		return
 	}
 	r.settings.sinks = append(r.settings.sinks, s)
 }
 
-func (r *settingsReader) rules(n *yaml.Node, where string) {
-	if n.Kind != yaml.SequenceNode {
-		r.Refuse(n, where, "want a list of rules")
-		return
-	}
-	for i, one := range n.Content {
-		r.settings.rules = append(r.settings.rules, r.rule(one, i))
-	}
-}
-
-// rule reads the i-th rule of the list.
-func (r *settingsReader) rule(n *yaml.Node, i int) *rule {
+func (r *settingsReader) rule(where, name string, file *ruleFile) {
 	out := r.settings.rest
-	out.Name = fmt.Sprintf("rule-%d", i+1)
-	where := fmt.Sprintf("rules[%d]", i)
-	r.Mapping(n, where, []fields.Field{
-		{Name: "name", Read: func(n *yaml.Node, where string) { out.Name = r.Text(n, where) }},
-		{Name: "events", Read: func(n *yaml.Node, where string) { out.Events = r.conditions(n, where) }},
-		{Name: "vhost", Read: func(n *yaml.Node, where string) { out.VHost = r.Text(n, where) }},
-		{Name: "queue", Read: func(n *yaml.Node, where string) { out.Queue = r.Text(n, where) }},
-		{Name: "to", Read: func(n *yaml.Node, where string) { out.everywhere, out.To = false, r.to(n, where) }},
-		{Name: "severity", Read: func(n *yaml.Node, where string) { out.Severity = r.OneOf(n, where, severities) }},
-		{Name: "count", Read: func(n *yaml.Node, where string) { out.Count = r.Number(n, where) }},
-		{Name: "lateness", Read: func(n *yaml.Node, where string) { out.lateness = r.Duration(n, where, 0) }},
-		{Name: "group", Gone: "there is one incident for each cause, with all its queues"},
-		{Name: "wait", Gone: onlyTwice},
-		{Name: "interval", Gone: onlyTwice},
-		{Name: "repeat", Gone: onlyTwice},
-	})
-	if line, taken := r.names[out.Name]; taken {
-		r.Refuse(n, where+".name", "%q is the name of the rule in line %d, too", out.Name, line)
-	}
-	r.names[out.Name] = n.Line
+	out.Name, out.Severity, out.lateness = name, file.Severity, file.Lateness
+	out.VHost, out.Queue = cmp.Or(file.VHost, out.VHost), cmp.Or(file.Queue, out.Queue)
 	out.vhost, out.queue = newPattern(out.VHost), newPattern(out.Queue)
-	return &out
-}
-
-// onlyTwice replaces when and how often an alert is sent.
-const onlyTwice = "each incident is sent when it begins, when it grows tenfold, and when it is over; let Alertmanager or PagerDuty repeat it"
-
-func (r *settingsReader) conditions(n *yaml.Node, where string) (list []string) {
-	for _, event := range r.List(n, where) {
-		c := conditionOf(event)
-		if c == nil {
-			r.Refuse(n, where, "unknown event %q: want one of %s", event, strings.Join(Names(), ", "))
-			continue
-		}
-		list = append(list, c.Name)
+	if slices.ContainsFunc(r.settings.rules, func(other *rule) bool { return other.Name == name }) {
+		r.refuse(where+".name", "%q is the name of another rule, too", name)
 	}
-	return list
-}
-
-// to reads names of sinks.
-func (r *settingsReader) to(n *yaml.Node, where string) []string {
+	for _, event := range file.Events {
+		if c := conditionOf(event); c != nil {
+			out.Events = append(out.Events, c.Name)
+		} else {
+			r.refuse(where+".events", "unknown event %q: want one of %s", event, strings.Join(Names(), ", "))
+		}
+	}
+	if file.To != nil {
+		out.everywhere, out.To = false, *file.To
+	}
 	known := append([]string{logName}, r.sinkNames()...)
-	list := r.List(n, where)
-	for _, sink := range list {
+	for _, sink := range out.To {
 		if !slices.Contains(known, sink) {
-			r.Refuse(n, where, "unknown sink %q: want one of %s", sink, strings.Join(known, ", "))
+			r.refuse(where+".to", "unknown sink %q: want one of %s", sink, strings.Join(known, ", "))
 		}
 	}
-	return list
+	if file.Severity != "" && !slices.Contains(severities, file.Severity) {
+		r.refuse(where+".severity", "%q is invalid: want %s", file.Severity, strings.Join(severities, " or "))
+	}
+	if file.Count != nil {
+		if out.Count = *file.Count; out.Count < 1 {
+			r.refuse(where+".count", "%d is invalid: want a number from 1", out.Count)
+		}
+	}
+	if file.Lateness < 0 {
+		r.refuse(where+".lateness", "%s is invalid: want a duration such as 500ms, 10s or 4h", file.Lateness)
+	}
+	r.settings.rules = append(r.settings.rules, &out)
 }
 
-func (r *settingsReader) webAddress(n *yaml.Node, where string) string {
-	if !isWebAddress(n.Value) {
-		r.Refuse(n, where, "want an http:// or https:// URL")
+func (r *settingsReader) webAddress(where, text string) string {
+	if text != "" && !isWebAddress(text) {
+		r.refuse(where, "want an http:// or https:// URL")
 	}
-	return n.Value
+	return text
 }
 
 func isWebAddress(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+// The mistakes that the decoder of YAML finds, which name types of Go.
+var (
+	unknownField = regexp.MustCompile(`^(line \d+): field (.*) not found in type incident\.(\w+)$`)
+	wrongKind    = regexp.MustCompile(`^(line \d+): cannot unmarshal .* into (.*)$`)
+)
+
+// inPlainWords says a mistake without types of Go or values, which may be secrets, and with what is allowed.
+func inPlainWords(text string) string {
+	if m := unknownField.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("%s: unknown field %q: want one of %s", m[1], m[2], strings.Join(fieldsOf(m[3]), ", "))
+	}
+	if m := wrongKind.FindStringSubmatch(text); m != nil {
+		want := "text"
+		switch kind := strings.TrimLeft(m[2], "*"); {
+		case kind == "time.Duration":
+			want = "a duration such as 500ms, 10s or 4h"
+		case kind == "int64":
+			want = "a number from 1"
+		case strings.HasPrefix(kind, "[]"):
+			want = "a list"
+		case strings.HasPrefix(kind, "map["):
+			want = "a mapping from the name of each sink to its url"
+		case strings.HasPrefix(kind, "incident."):
+			want = "a mapping with the fields " + strings.Join(fieldsOf(strings.TrimPrefix(kind, "incident.")), ", ")
+		}
+		return m[1] + ": want " + want
+	}
+	return text
+}
+
+// fieldsOf returns the names of the fields of one of the types above.
+func fieldsOf(name string) (names []string) {
+	for _, of := range []any{alertsFile{}, switchFile{}, sinkFile{}, ruleFile{}} {
+		if t := reflect.TypeOf(of); t.Name() == name {
+			for i := range t.NumField() {
+				names = append(names, t.Field(i).Tag.Get("yaml"))
+			}
+		}
+	}
+	return names
 }

@@ -35,6 +35,7 @@ type tracker struct {
 	recent  []Incident // over, the newest first
 	windows []Window
 	changed bool // since it was saved
+	savedAt time.Time
 
 	published atomic.Pointer[view]
 }
@@ -187,10 +188,14 @@ func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
 
 // endLocked ends an incident. Whoever was told the beginning is told the end.
 func (t *tracker) endLocked(i *incident, now time.Time) []*notice {
-	at := i.gone.UTC()
+	at, how := i.gone.UTC(), "over"
+	if i.restored {
+		at, how = slices.MaxFunc([]time.Time{i.shown.Since, i.until.UTC()}, time.Time.Compare), "over: it ended while Curfew was not running"
+	}
 	i.shown.Ended = &at
 	i.showAll()
-	i.note(now, "over")
+	i.past()
+	i.note(now, how)
 	t.changed = true
 	t.recent = append([]Incident{i.shown}, t.recent...)
 	t.recent = t.recent[:min(len(t.recent), maxRecent)]

@@ -197,12 +197,15 @@ func incidentListCommand(a *cli.API) *cobra.Command {
 	return cmd
 }
 
-// about is who has taken an incident over, or the command that shows more.
-func about(i *incident.Incident) string {
-	if i.Ack != nil {
-		return "; acknowledged by " + i.Ack.By
+// about is since when an incident loses messages, and who has taken it over, or the command that shows more.
+func about(i *incident.Incident) (text string) {
+	if i.Losing != nil {
+		text = "; losing since " + i.Losing.UTC().Format("15:04:05 UTC")
 	}
-	return "; see " + i.Command
+	if i.Ack != nil {
+		return text + "; acknowledged by " + i.Ack.By
+	}
+	return text + "; see " + i.Command
 }
 
 // describe returns what a maintenance window covers, who made it and why.

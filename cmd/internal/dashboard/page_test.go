@@ -75,7 +75,7 @@ func TestAddressesSayOnlyWhatIsKnown(t *testing.T) {
 func TestLostInTheLastHour(t *testing.T) {
 	s := newSite(t)
 	lost := map[string]int64{"most": 12, "some": 3, "readings": 400}
-	s.d.Operations.Expired = func(_, queue string) (int64, bool) { n, known := lost[queue]; return n, known }
+	s.d.Operations.Expired = func(_, queue string) (int64, int64, bool) { n, known := lost[queue]; return n + 2, n, known }
 	for name := range lost {
 		args := amqp.Table{}
 		if name == "readings" {
@@ -87,7 +87,7 @@ func TestLostInTheLastHour(t *testing.T) {
 	page := s.logIn("root").get("/queues?sort=lost&desc=1").body
 	require.Regexp(t, `(?s)name=most&amp;.*>12<.*name=some&amp;.*>3<.*name=readings&amp;`, page)
 	require.NotContains(t, page, ">400<")
-	for queue, want := range map[string]string{"most": `<span class="bad">12</span>`, "without": `<span class="faint">–</span>`} {
+	for queue, want := range map[string]string{"most": `<span class="bad">12</span><span class="faint"> \+ 2 dead-lettered</span>`, "without": `<span class="faint">–</span>`} {
 		require.Regexp(t, `Lost, last hour</\w+><\w+>`+want, s.get("/queue?vhost=/&name="+queue).body)
 	}
 }

@@ -67,11 +67,11 @@ type column struct {
 	Number         bool
 }
 
-// orders compares queues by column, or by risk: what will lose messages first, then what has lost most in the last hour. Queues that are equal
+// orders compares queues by column, or by risk: what will lose messages first, then what has lost most in the last hour, then what dead-lettered most. Queues that are equal
 // are sorted by name.
 var orders = map[string]func(a, b queueRow) int{
 	"risk": func(a, b queueRow) int {
-		return cmp.Or(cmp.Compare(a.losesAt(), b.losesAt()), cmp.Compare(max(b.Lost, 0), max(a.Lost, 0)))
+		return cmp.Or(cmp.Compare(a.losesAt(), b.losesAt()), b.Losses.Compare(a.Losses))
 	},
 	"name":      func(_, _ queueRow) int { return 0 },
 	"ready":     func(a, b queueRow) int { return cmp.Compare(a.Ready, b.Ready) },
@@ -80,7 +80,7 @@ var orders = map[string]func(a, b queueRow) int{
 	"oldest":    func(a, b queueRow) int { return cmp.Compare(a.OldestAge, b.OldestAge) },
 	"purpose":   func(a, b queueRow) int { return cmp.Compare(a.Queue.Purpose, b.Queue.Purpose) },
 	"deadlines": func(a, b queueRow) int { return cmp.Compare(a.deadlines(), b.deadlines()) },
-	"lost":      func(a, b queueRow) int { return cmp.Compare(a.Lost, b.Lost) },
+	"lost":      func(a, b queueRow) int { return a.Losses.Compare(b.Losses) },
 	"miss": func(a, b queueRow) int {
 		return cmp.Or(cmp.Compare(a.matters(), b.matters()), cmp.Compare(a.willMiss(), b.willMiss()))
 	},

@@ -64,15 +64,16 @@ func queueLine(q queueRow) g.Node {
 		h.Td(q.deadLetters()))
 }
 
-// lost is how many messages expired in the last hour, or a dash where an expiry is no loss.
+// lost is how many messages expired in the last hour and are gone, and how many were dead-lettered, or a dash where an expiry is no loss.
 func lost(q *operate.Queue) g.Node {
-	switch {
-	case q.Lost < 0:
+	if q.Lost < 0 {
 		return ui.Faint("–")
-	case q.Lost == 0:
-		return ui.Faint("0")
 	}
-	return ui.Class("bad", g.Text(ui.Number(int(q.Lost))))
+	gone := ui.Faint("0")
+	if q.Lost > 0 {
+		gone = ui.Class("bad", g.Text(ui.Number(q.Lost)))
+	}
+	return g.Group{gone, g.If(q.Rescued > 0, ui.Faint(" + "+ui.Number(q.Rescued)+" dead-lettered"))}
 }
 
 // oldest is how long the oldest message has been there.

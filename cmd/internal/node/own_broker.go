@@ -149,7 +149,7 @@ func (o *ownBroker) openOperations() error {
 			}
 			return o.n.monitor.Waits()[queue].Wait
 		},
-		Expired: func(vhost, queue string) (int64, bool) { return o.n.history.ExpiredInAnHour(vhost, queue) },
+		Expired: func(vhost, queue string) (int64, int64, bool) { return o.n.history.ExpiredInAnHour(vhost, queue) },
 		Version: definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: o.n.build.Version},
 	})
 	o.n.closeWith(func() error {

@@ -42,7 +42,7 @@ var orders = map[string]func(a, b map[string]any) int{
 	"name": func(_, _ map[string]any) int { return 0 },
 	"risk": func(a, b map[string]any) int {
 		return cmp.Or(cmp.Compare(atStake(a), atStake(b)), cmp.Compare(number(b["will_expire"]), number(a["will_expire"])),
-			cmp.Compare(number(b["lost_last_hour"]), number(a["lost_last_hour"])))
+			lostMore(a, b))
 	},
 	"ready": func(a, b map[string]any) int {
 		return cmp.Compare(number(b["messages_ready"]), number(a["messages_ready"]))
@@ -50,9 +50,7 @@ var orders = map[string]func(a, b map[string]any) int{
 	"unacked": func(a, b map[string]any) int {
 		return cmp.Compare(number(b["messages_unacknowledged"]), number(a["messages_unacknowledged"]))
 	},
-	"lost": func(a, b map[string]any) int {
-		return cmp.Compare(number(b["lost_last_hour"]), number(a["lost_last_hour"]))
-	},
+	"lost": lostMore,
 	"oldest": func(a, b map[string]any) int {
 		return cmp.Compare(number(b["oldest_message_age"]), number(a["oldest_message_age"]))
 	},
@@ -82,6 +80,11 @@ func atStake(q map[string]any) int {
 	return purposeRank(q)
 }
 
+// lostMore compares what expired in the last hour: first what is gone, then what was dead-lettered.
+func lostMore(a, b map[string]any) int {
+	return cmp.Or(cmp.Compare(number(b["lost_last_hour"]), number(a["lost_last_hour"])), cmp.Compare(number(b["dead_lettered_last_hour"]), number(a["dead_lettered_last_hour"])))
+}
+
 func (q *queues) list() *cobra.Command {
 	var purpose, order string
 	c := &cobra.Command{
@@ -91,8 +94,8 @@ func (q *queues) list() *cobra.Command {
 		Long: `List the queues of all virtual hosts, or of that in --vhost. PURPOSE is what a queue is for: said by its argument x-curfew-purpose or a
 policy, or inferred. IN and OUT are messages a second, published and delivered. OLDEST is how long the oldest message has been there, P99 how long 99 in 100
 of those consumed in the last minutes waited. DEADLINES is how many ready messages have one, WILL EXPIRE how many of them nobody will have consumed by then, as
-things are; both take a user who may see the status. LOST is how many expired in the last hour, where that is a loss;
-WAITING how many wait for their next try (see curfew retries).`,
+things are; both take a user who may see the status. LOST is how many expired in the last hour and are gone, DEAD-LETTERED how many were saved as dead letters,
+both where an expiry is a loss; WAITING how many wait for their next try (see curfew retries).`,
 		Example: `  curfew queue list --sort risk
   curfew queue list --purpose work --vhost shop`,
 		Args: cli.Exactly(0, "no arguments"),
@@ -130,10 +133,10 @@ WAITING how many wait for their next try (see curfew retries).`,
 			var rows [][]string
 			for _, one := range list {
 				rows = append(rows, []string{cli.Text(one["vhost"]), cli.Text(one["name"]), cli.OrDash(word(one["purpose"])), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]),
-					known(one["will_expire"]), known(one["lost_last_hour"]), span(one["oldest_message_age"]), rate(one, "publish_details"), rate(one, "deliver_get_details"),
+					known(one["will_expire"]), known(one["lost_last_hour"]), known(one["dead_lettered_last_hour"]), span(one["oldest_message_age"]), rate(one, "publish_details"), rate(one, "deliver_get_details"),
 					cli.OrDash(waiting(one)), cli.Text(one["consumers"]), longest(one), known(one["deadlines"]), cli.Text(one["type"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
 			}
-			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "READY", "UNACKED", "WILL EXPIRE!", "LOST!", "OLDEST?", "IN?", "OUT?", "WAITING?", "CONSUMERS?", "P99?", "DEADLINES?", "TYPE?", "BYTES?", "POLICY?"}, rows)
+			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "READY", "UNACKED", "WILL EXPIRE!", "LOST!", "DEAD-LETTERED?", "OLDEST?", "IN?", "OUT?", "WAITING?", "CONSUMERS?", "P99?", "DEADLINES?", "TYPE?", "BYTES?", "POLICY?"}, rows)
 		},
 	}
 	cli.AllVHosts(c)

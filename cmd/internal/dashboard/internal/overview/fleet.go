@@ -53,7 +53,7 @@ type fleetQueue struct {
 type fleetHost struct {
 	VHost string
 	Of    [len(states)]int // queues
-	Lost  int64            // messages in the last hour
+	operate.Losses
 }
 
 func (q *fleetQueue) traffic() float64 { return q.in + q.out }
@@ -86,7 +86,7 @@ func newFleet(queues []*operate.Queue, willMiss map[[2]string]int, wrong map[inc
 	}
 	f.Worst = worstHost(all)
 	f.Broken = first(all, fleetNames, worstFirst, func(q *fleetQueue) bool { return q.state >= warned })
-	f.Losing = first(all, fleetNames, func(a, b fleetQueue) int { return cmp.Compare(b.Lost, a.Lost) }, func(q *fleetQueue) bool { return q.Lost > 0 })
+	f.Losing = first(all, fleetNames, func(a, b fleetQueue) int { return b.Losses.Compare(a.Losses) }, func(q *fleetQueue) bool { return q.Losses.Any() })
 	f.Traffic = first(all, fleetNames, func(a, b fleetQueue) int { return cmp.Compare(b.traffic(), a.traffic()) }, func(q *fleetQueue) bool { return q.traffic() > 0 })
 	if f.Hidden > 0 {
 		all = first(all, fleetCells, worstFirst, func(*fleetQueue) bool { return true })
@@ -111,7 +111,7 @@ func worstHost(all []fleetQueue) (worst fleetHost) {
 	for i := range all {
 		q := &all[i]
 		of := hosts[q.VHost]
-		of.VHost, of.Lost = q.VHost, of.Lost+max(q.Lost, 0)
+		of.VHost, of.Lost, of.Rescued = q.VHost, of.Lost+max(q.Lost, 0), of.Rescued+max(q.Rescued, 0)
 		of.Of[q.state]++
 		hosts[q.VHost] = of
 	}
@@ -119,8 +119,8 @@ func worstHost(all []fleetQueue) (worst fleetHost) {
 		return worst
 	}
 	for _, one := range hosts {
-		if cmp.Or(cmp.Compare(one.Of[broken], worst.Of[broken]), cmp.Compare(one.Of[warned], worst.Of[warned]), cmp.Compare(one.Lost, worst.Lost), strings.Compare(worst.VHost, one.VHost)) > 0 &&
-			(one.Of[broken]+one.Of[warned] > 0 || one.Lost > 0) {
+		if cmp.Or(cmp.Compare(one.Of[broken], worst.Of[broken]), cmp.Compare(one.Of[warned], worst.Of[warned]), one.Losses.Compare(worst.Losses), strings.Compare(worst.VHost, one.VHost)) > 0 &&
+			(one.Of[broken]+one.Of[warned] > 0 || one.Losses.Any()) {
 			worst = one
 		}
 	}
@@ -147,7 +147,7 @@ func (q *fleetQueue) judge(level incident.Level) state {
 }
 
 func worstFirst(a, b fleetQueue) int {
-	return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(b.Lost, a.Lost), cmp.Compare(b.atRisk, a.atRisk), cmp.Compare(b.traffic(), a.traffic()), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(b.state, a.state), b.Losses.Compare(a.Losses), cmp.Compare(b.atRisk, a.atRisk), cmp.Compare(b.traffic(), a.traffic()), cmp.Compare(a.ID, b.ID))
 }
 
 // first are the first n, in an order, of the queues that count. Only what may be among them is sorted.

@@ -20,7 +20,7 @@ func (o *overview) fleet() g.Node {
 		ui.Facts(
 			g.If(f.Worst.VHost != "", ui.Fact("Worst virtual host", f.Worst.draw())),
 			ui.Fact("Broken now", named(f.Broken, func(q *fleetQueue) string { return states[q.state].means }), more(f.Of[warned]+f.Of[broken]-len(f.Broken))),
-			ui.Fact("Lost most, last hour", unknown(o.ExpiredToday >= 0, named(f.Losing, func(q *fleetQueue) string { return ui.Number(q.Lost) }), "–")),
+			ui.Fact("Lost most, last hour", unknown(o.ExpiredToday >= 0, named(f.Losing, func(q *fleetQueue) string { return ui.Losses(q.Losses) }), "–")),
 			ui.Fact("Most traffic", unknown(o.Published.Known, named(f.Traffic, (*fleetQueue).flow), "is measured in the next seconds"))),
 		g.Map(f.Groups, fleetGroup),
 		f.legend(),
@@ -55,8 +55,8 @@ func (w *fleetHost) draw() g.Node {
 	if w.Of[warned] > 0 {
 		parts = append(parts, ui.Plural(w.Of[warned], "queue")+" "+states[warned].means)
 	}
-	if w.Lost > 0 {
-		parts = append(parts, ui.Number(w.Lost)+" lost in the last hour")
+	if w.Losses.Any() {
+		parts = append(parts, ui.Losses(w.Losses)+" in the last hour")
 	}
 	return g.Group{ui.Link(ui.At("/queues", "vhost", w.VHost, "sort", "miss", "desc", "1"), ui.Name(w.VHost)), g.Text(" "), h.B(g.Text(strings.Join(parts, ", ")))}
 }
@@ -90,8 +90,8 @@ func (q *fleetQueue) says() string {
 	if q.state >= warned {
 		parts = append(parts, states[q.state].means)
 	}
-	if q.Lost > 0 {
-		parts = append(parts, ui.Number(q.Lost)+" lost in the last hour")
+	if q.Losses.Any() {
+		parts = append(parts, ui.Losses(q.Losses)+" in the last hour")
 	}
 	if q.atRisk > 0 {
 		parts = append(parts, ui.Number(q.atRisk)+" at risk")

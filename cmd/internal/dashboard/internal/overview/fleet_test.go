@@ -15,7 +15,7 @@ import (
 
 // queueOf is a queue for work, of which lost messages expired in the last hour.
 func queueOf(id uint64, vhost, name string, lost int64) *operate.Queue {
-	q := &operate.Queue{Purpose: deadline.Work, Lost: lost}
+	q := &operate.Queue{Purpose: deadline.Work, Losses: operate.Losses{Lost: lost}}
 	q.ID, q.VHost, q.Name = id, vhost, name
 	return q
 }
@@ -57,6 +57,17 @@ func TestFleetHasTheWorstOfEachQueue(t *testing.T) {
 	require.NotContains(t, page.String(), "not shown")
 }
 
+// TestWorstHost: a message that is gone is worse than any number that were dead-lettered.
+func TestWorstHost(t *testing.T) {
+	saved := queueOf(1, "a", "saved", 0)
+	saved.Rescued = 900
+	f := newFleet([]*operate.Queue{saved, queueOf(2, "b", "gone", 1)}, nil, nil, &operate.Rates{})
+	require.Equal(t, "b", f.Worst.VHost)
+	require.Equal(t, []string{"gone", "saved"}, names(f.Losing))
+	require.Equal(t, "without traffic", states[f.Groups[0][0].state].means, "nothing was lost there")
+	require.Equal(t, "saved: 900 dead-lettered in the last hour, 0 ready", f.Groups[0][0].says())
+}
+
 func names(list []fleetQueue) (names []string) {
 	for _, q := range list {
 		names = append(names, q.Name)
@@ -87,7 +98,7 @@ func TestFleetOfManyQueues(t *testing.T) {
 	var page strings.Builder
 	require.NoError(t, (&overview{Fleet: f, ExpiredToday: 6}).fleet().Render(&page))
 	require.Contains(t, page.String(), "These are the worst 1,000. 203 queues more are not shown.")
-	require.Contains(t, page.String(), `queue-800</a> <span class="faint">v0</span> <b>3</b>`)
+	require.Contains(t, page.String(), `queue-800</a> <span class="faint">v0</span> <b>3 lost</b>`)
 	require.Equal(t, fleetCells, strings.Count(page.String(), " title="))
 }
 

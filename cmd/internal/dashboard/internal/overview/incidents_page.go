@@ -40,6 +40,9 @@ func (p *page) now(s *ui.Info) g.Node {
 // one draws an incident that is not over.
 func (p *page) one(s *ui.Info, i *incident.Incident) g.Node {
 	state := g.Group{g.Text("since " + ui.Clock(i.Since.UnixMilli()) + " UTC, " + ui.Millis(p.Now-i.Since.UnixMilli()))}
+	if i.Losing != nil {
+		state = append(state, g.Text(" · losing messages since "+ui.Clock(i.Losing.UnixMilli())+" UTC"))
+	}
 	switch {
 	case i.Ack != nil:
 		state = append(state, g.Text(" · acknowledged by "), ui.Name(i.Ack.By), g.Text(until(i.Ack.Until)), g.If(i.Ack.Comment != "", ui.Name(": "+i.Ack.Comment)))

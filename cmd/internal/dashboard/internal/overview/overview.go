@@ -48,10 +48,10 @@ type overview struct {
 	WillMiss         int               // messages that will expire
 	WillLose, AtRisk int               // those of them that matter; queues that need action
 	Risky            int               // queues with messages at risk
-	Next             *monitor.Forecast // of the queue that will be the next to lose messages; nil: none will
+	Next             *monitor.Forecast // of the queue that will be the next to lose messages, of those that lost none in the last hour; nil: none will
 	ExpiredToday     int64             // in the last day; negative: not known
 	RecentExpiries   []monitor.RecentExpiry
-	meant            map[[2]string]bool // queues in which an expiry is no loss
+	meant, losing    map[[2]string]bool // queues in which an expiry is no loss, and those in which there were some in the last hour
 	willMiss         map[[2]string]int  // messages at risk, by queue
 	Fleet            *fleet             // nil: there are no queues
 	Audited          bool
@@ -147,8 +147,9 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 		return nil, nil
 	}
 	queues, err := of.ListQueues(ctx, v.Actor())
-	o.meant = map[[2]string]bool{}
+	o.meant, o.losing = map[[2]string]bool{}, map[[2]string]bool{}
 	for _, q := range queues {
+		o.losing[[2]string{q.VHost, q.Name}] = q.Losses.Any()
 		if !matters(q) {
 			o.meant[[2]string{q.VHost, q.Name}] = true
 		}
@@ -189,7 +190,7 @@ func (o *overview) watch(m Monitor, q url.Values) {
 			if f.AtRisk {
 				o.AtRisk++
 			}
-			if f.WillMiss > 0 && f.FirstMiss > o.NowMillis && (o.Next == nil || f.FirstMiss < o.Next.FirstMiss) {
+			if f.WillMiss > 0 && f.FirstMiss > o.NowMillis && !o.losing[of] && (o.Next == nil || f.FirstMiss < o.Next.FirstMiss) {
 				o.Next = f
 			}
 		}

@@ -49,7 +49,7 @@ func (o *overview) verdicts() g.Node {
 		g.If(more > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(more, "more incident"))))),
 		g.Iff(o.Next != nil, o.next),
 		g.Map(o.Over, func(i incident.Incident) g.Node {
-			return h.P(h.Class("verdict brief good"), g.Text("Over for "+ui.Since(*i.Ended)+", after "+ui.Span(i.Ended.Sub(i.Since))+": "), ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary)))
+			return h.P(h.Class("verdict brief good"), g.Text("Over since "+ui.Clock(i.Ended.UnixMilli())+" UTC, after "+ui.Span(i.Ended.Sub(i.Since))+": "), ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary)))
 		}))
 }
 
@@ -83,6 +83,9 @@ func (o *overview) incident(i *incident.Incident) g.Node {
 
 func (o *overview) since(i *incident.Incident) string {
 	since := "Since " + ui.Clock(i.Since.UnixMilli()) + " UTC, for " + ui.Millis(max(o.NowMillis-i.Since.UnixMilli(), 0))
+	if i.Losing != nil {
+		since += ", losing messages since " + ui.Clock(i.Losing.UnixMilli()) + " UTC"
+	}
 	if i.Ack != nil {
 		since += ", acknowledged by " + i.Ack.By
 	}

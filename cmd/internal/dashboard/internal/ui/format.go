@@ -2,6 +2,7 @@ package ui
 
 import (
 	"strconv"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -9,6 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 
+	"curfew/broker/operate"
 	"curfew/monitor/printable"
 )
 
@@ -103,3 +105,15 @@ func Sentence(text string) string {
 
 // Line shows a line of a user's text, however long it is.
 func Line(text string) string { return printable.Text(text, "\t") }
+
+// Losses says what expired in a queue: "3 lost, 40 dead-lettered".
+func Losses(l operate.Losses) string {
+	var parts []string
+	if l.Lost > 0 {
+		parts = append(parts, Number(l.Lost)+" lost")
+	}
+	if l.Rescued > 0 {
+		parts = append(parts, Number(l.Rescued)+" dead-lettered")
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,4 +1,4 @@
-package starvation
+package incident
 
 import (
 	"context"
@@ -18,15 +18,15 @@ const (
 	starvedFrom = 250 * time.Millisecond
 )
 
-// Probe is a goroutine that sleeps for a moment, and should wake up then. Its zero value is ready. Safe for concurrent use.
-type Probe struct {
+// probe is a goroutine that sleeps for a moment, and should wake up then. Its zero value is ready. Safe for concurrent use.
+type probe struct {
 	rests atomic.Bool
 	mu    sync.Mutex
 	times []starved
 }
 
-// Rest says that one check a second is enough from now on, since no deadline waits that could be late, or no longer is.
-func (s *Probe) Rest(on bool) { s.rests.Store(on) }
+// rest says that one check a second is enough from now on, since no deadline waits that could be late, or no longer is.
+func (s *probe) rest(on bool) { s.rests.Store(on) }
 
 // starved is a time without a processor.
 type starved struct {
@@ -34,8 +34,8 @@ type starved struct {
 	span time.Duration
 }
 
-// Watch checks until ctx ends.
-func (s *Probe) Watch(ctx context.Context) {
+// watch checks until ctx ends.
+func (s *probe) watch(ctx context.Context) {
 	tick := time.NewTimer(probeEvery)
 	defer tick.Stop()
 	for {
@@ -57,8 +57,8 @@ func (s *Probe) Watch(ctx context.Context) {
 	}
 }
 
-// Within is how long there was no processor in the span before now. What is older is forgotten, so the span is always the same.
-func (s *Probe) Within(span time.Duration, now time.Time) (sum time.Duration) {
+// within is how long there was no processor in the span before now. What is older is forgotten, so the span is always the same.
+func (s *probe) within(span time.Duration, now time.Time) (sum time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kept := s.times[:0]

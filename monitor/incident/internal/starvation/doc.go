@@ -1,2 +1,0 @@
-// Package starvation finds out whether this process gets a processor.
-package starvation
