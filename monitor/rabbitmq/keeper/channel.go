@@ -5,7 +5,6 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
@@ -14,10 +13,9 @@ import (
 )
 
 const (
-	priority       = -10
-	stayPriority   = math.MinInt32  // of consumers that are back to take nothing
-	longestTimeout = 24 * time.Hour // what a consumer of a 4.3 quorum queue asks for
-	spareChannels  = 2
+	priority      = -10
+	stayPriority  = math.MinInt32 // of consumers that are back to take nothing
+	spareChannels = 2
 )
 
 // channel is an AMQP channel with the stretch that it holds at the moment.
@@ -121,8 +119,8 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 // consumeArgs returns the arguments of a consumer.
 func consumeArgs(f Facts) amqp091.Table {
 	args := amqp091.Table{"x-priority": int32(priority)}
-	if f.Family == queuefacts.Family43 && f.Type == queuefacts.Quorum {
-		args["x-consumer-timeout"] = longestTimeout.Milliseconds()
+	if f.HasTimeout() {
+		args["x-consumer-timeout"] = OwnTimeout.Milliseconds()
 	}
 	return args
 }
