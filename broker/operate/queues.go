@@ -40,9 +40,6 @@ func (l Losses) Compare(o Losses) int {
 	return cmp.Or(cmp.Compare(l.Lost, o.Lost), cmp.Compare(l.Rescued, o.Rescued))
 }
 
-// Any reports whether anything expired that should not have.
-func (l Losses) Any() bool { return l.Lost > 0 || l.Rescued > 0 }
-
 // QueueDetail is a queue with its policies.
 type QueueDetail struct {
 	Queue

@@ -9,8 +9,8 @@ import (
 	"curfew/broker/server"
 )
 
-// sampleEvery is the least age of the baseline of a rate, once there is one.
-const sampleEvery = 5 * time.Second
+// sampleEvery is the least age of the baseline of a rate, once there is one, and firstAfter that of the first one.
+const sampleEvery, firstAfter = 5 * time.Second, time.Second
 
 // Counts are the totals of one thing, by their names in RabbitMQ's message_stats.
 type Counts map[string]uint64
@@ -50,8 +50,8 @@ type sample struct {
 }
 
 // Rates is the only place where counts become rates: the API and the pages show the same numbers. It keeps two samples: the older one,
-// with which current counts are compared, and the newer one, which replaces it at an age of 5 s. Samples are taken while somebody asks,
-// so rates cost nothing otherwise. Safe for concurrent use.
+// with which current counts are compared, and the newer one, which replaces it at an age of 5 s, or of 1 s if no rate is known yet. Samples
+// are taken while somebody asks, so rates cost nothing otherwise. Safe for concurrent use.
 type Rates struct {
 	all func() map[any]counted
 	now func() time.Time
@@ -78,8 +78,11 @@ func newRates(all func() map[any]counted, now func() time.Time) *Rates {
 func (r *Rates) Refresh() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.now()
-	if r.newer != nil && now.Sub(r.newer.at) < sampleEvery {
+	now, every := r.now(), sampleEvery
+	if r.older == nil || now.Sub(r.older.at) > oldest {
+		every = firstAfter
+	}
+	if r.newer != nil && now.Sub(r.newer.at) < every {
 		return
 	}
 	r.older, r.newer = r.newer, &sample{at: now, seen: r.all()}

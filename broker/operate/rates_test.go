@@ -42,3 +42,18 @@ func TestRates(t *testing.T) {
 	published = 0 // it began again
 	require.Zero(t, of(QueueKey(1)).PerSecond)
 }
+
+// TestTheFirstRate is known a second after somebody began to look, also if nobody had looked for long.
+func TestTheFirstRate(t *testing.T) {
+	now, published := time.Unix(1000, 0), uint64(0)
+	r := newRates(func() map[any]counted { return map[any]counted{TotalKey{}: Counts{"publish": published}.counted()} }, func() time.Time { return now })
+	for range 2 {
+		for range 3 {
+			r.Refresh()
+			now, published = now.Add(time.Second), published+7
+		}
+		r.Refresh()
+		require.Equal(t, Rate{true, 7}, r.Of(TotalKey{}, Counts{"publish": published})["publish"])
+		now = now.Add(time.Hour)
+	}
+}

@@ -46,7 +46,7 @@ var rooms = map[string][]string{
 	"monitor/schedule":       {"monitor", "monitor/incident", "scheduler"},
 	"monitor/incident":       {"monitor/printable"},
 	"monitor/printable":      {},
-	"monitor/history":        {},
+	"monitor/history":        {"monitor/printable"},
 	"monitor/audit":          {},
 	"monitor/changes":        {"broker/operate", "monitor/incident", "monitor/rabbitmq"},
 	"cmd/internal/dashboard": {"broker/access", "broker/deadletters", "broker/operate", "broker/operate/messages", "cmd/internal/dashboard/internal/letters", "cmd/internal/dashboard/internal/overview", "cmd/internal/dashboard/internal/topology", "cmd/internal/dashboard/internal/ui", "monitor", "monitor/audit", "monitor/changes", "monitor/history", "monitor/incident", "monitor/rabbitmq"}, // of access only values

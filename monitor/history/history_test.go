@@ -356,7 +356,7 @@ func TestMarks(t *testing.T) {
 	for _, m := range h.marks.list {
 		kinds = append(kinds, string(m.Kind)+" "+m.Text)
 	}
-	require.Equal(t, []string{"started Curfew 1.2 started", "alert late", "redis_lost Redis is lost", "alert_over Over: late", "redis_back Redis is back"}, kinds[:5])
+	require.Equal(t, []string{"started Curfew 1.2 started", "alert late", "redis_lost Redis is lost", "alert_over Over: late", "redis_back Redis is back after 2 s"}, kinds[:5])
 	require.Len(t, kinds, 5+marksAtOnce+1)
 	require.Equal(t, "alert 22 more incidents", kinds[len(kinds)-1])
 	h.add(Mark{At: at.UnixMilli(), Kind: PolicyChanged, Text: "p", VHost: "other"})
@@ -370,6 +370,24 @@ func TestMarks(t *testing.T) {
 	}
 	require.Len(t, h.marks.list, maxMarks)
 	require.Equal(t, PolicyChanged, h.marks.list[5+marksAtOnce+1].Kind, "what is rare is kept")
+}
+
+// TestChanges: the last ones come first, without incidents, and what is older than the span is not among them.
+func TestChanges(t *testing.T) {
+	h, _ := day(t, Options{Version: "1.2"})
+	at := h.now()
+	h.add(Mark{At: at.Add(-2 * time.Hour).UnixMilli(), Kind: PolicyChanged, Text: "old"})
+	h.watch(State{Schedule: "up", Firing: []Alert{{Key: "a", Text: "late", Since: at}}}, at)
+	h.watch(State{Schedule: "down"}, at.Add(-4*time.Minute))
+	h.watch(State{Schedule: "up"}, at)
+	h.AddNow(Mark{Kind: PolicyChanged, Text: "p"})
+	var texts []string
+	for _, m := range h.Changes(time.Hour, 3) {
+		texts = append(texts, m.Text+" "+m.Page)
+	}
+	require.ElementsMatch(t, []string{"Redis is back after 4 min /incidents", "Curfew 1.2 started /#parts", "p /policies"}, texts)
+	require.Len(t, h.Changes(3*time.Hour, 9), 5)
+	require.Equal(t, "old", h.Changes(3*time.Hour, 9)[4].Text)
 }
 
 // since are the texts of the marks after the first n.
@@ -411,7 +429,7 @@ func TestWhatGoesOnIsNotMarkedAgain(t *testing.T) {
 	again.watch(State{Schedule: "down", Firing: []Alert{on, begins}, Clients: []Client{{Name: "orders", Version: "1.1"}}}, at.Add(time.Minute))
 	require.Equal(t, []string{"alert begins", "alert_over Over: ends", "deploy orders connects in version 1.1, before it in 1.0"}, since(again, n))
 	again.watch(State{Schedule: "up", Firing: []Alert{on, begins}}, at.Add(time.Minute))
-	require.Equal(t, []string{"redis_back Redis is back"}, since(again, n+3))
+	require.Equal(t, []string{"redis_back Redis is back after 1 min"}, since(again, n+3))
 }
 
 // TestConsumersThatLeave are one mark for their queue, if they were there for a while and do not come back at once.

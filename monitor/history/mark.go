@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"time"
+
+	"curfew/monitor/printable"
 )
 
 // Kind says what a Mark is about.
@@ -76,6 +79,31 @@ func (m *marks) addTogether(list []Mark, rest string) {
 	for i := range list {
 		m.add(list[i])
 	}
+}
+
+// lasted is how long it is, in words, since the last mark of a kind; "" if there is none.
+func (m *marks) lasted(since Kind, until int64) string {
+	for _, one := range slices.Backward(m.list) {
+		if one.Kind == since {
+			return " after " + printable.Span(time.Duration(until-one.At)*time.Millisecond)
+		}
+	}
+	return ""
+}
+
+// Changes are the last marks within a span, at most n, the latest first: without incidents, which are known by themselves.
+func (h *History) Changes(span time.Duration, n int) (list []Mark) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	from := h.now().Add(-span).UnixMilli()
+	for _, one := range h.marks.list {
+		if one.At >= from && one.Kind != AlertFired && one.Kind != AlertOver {
+			one.Page = one.page()
+			list = append(list, one)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Mark) int { return cmp.Compare(b.At, a.At) })
+	return list[:min(len(list), n)]
 }
 
 // page is the page of the dashboard that shows what the mark is about.

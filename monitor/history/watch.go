@@ -75,7 +75,7 @@ func (h *History) watchScheduleLocked(now *State, at time.Time) {
 	switch up, wasUp := now.Schedule == scheduleUp, was == "" || was == scheduleUp; {
 	case now.Schedule == "" || up == wasUp:
 	case up:
-		h.marks.add(Mark{At: since, Kind: ScheduleBack, Text: "Redis is back"})
+		h.marks.add(Mark{At: since, Kind: ScheduleBack, Text: "Redis is back" + h.marks.lasted(ScheduleLost, since)})
 	default:
 		h.marks.add(Mark{At: since, Kind: ScheduleLost, Text: "Redis is lost"})
 	}

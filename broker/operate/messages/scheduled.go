@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"curfew/broker"
@@ -65,7 +66,7 @@ const scheduledText = "The newest delayed message with this `message-id` that th
 var (
 	ListScheduled = operate.Define(operate.Op{
 		Name: "list_scheduled", Title: "List the delayed messages that you have published, or that wait in a delay queue of a RabbitMQ", Rule: operate.Rule{Role: operate.Management}, Quiet: true, Watched: true, Slow: true, NoBroker: true,
-		Text: "Those with a `message-id`, in the order of publishing; in a delay queue, the first to be due first.", Routes: []string{"GET /api/curfew/scheduled/{vhost}", "GET /api/curfew/scheduled"},
+		Text: "Those with a `message-id`, the first to be due first.", Routes: []string{"GET /api/curfew/scheduled/{vhost}", "GET /api/curfew/scheduled"},
 		Command: "scheduled list [exchange]", Was: "delays ls <exchange>", Example: "  curfew scheduled list\n  curfew scheduled list --all\n  curfew scheduled list orders.delay --before 1h",
 		Page: operate.Page{On: "/scheduled", Title: "Scheduled by you", Tab: "/exchanges", Empty: "No delayed message with a message-id of yours waits."},
 	}, listScheduled)
@@ -142,13 +143,19 @@ func listScheduled(ctx context.Context, c *operate.Call, r ScheduledList) (all [
 				if m.ID != "" && m.User == c.Actor.Name && (r.ID == "" || r.ID == m.ID) && (r.Exchange == "" || r.Exchange == one.Exchange) && one.Due <= before {
 					all = append(all, one)
 				}
-				if len(all) == int(r.Count) {
-					return all, ctx.Err()
-				}
+			}
+			if len(all) > 2*int(r.Count) {
+				all = soonest(all, int(r.Count))
 			}
 		}
 	}
-	return all, ctx.Err()
+	return soonest(all, int(r.Count)), ctx.Err()
+}
+
+// soonest are the first n to be due, of all virtual hosts.
+func soonest(all []ScheduledMessage, n int) []ScheduledMessage {
+	slices.SortStableFunc(all, func(a, b ScheduledMessage) int { return cmp.Compare(a.Due, b.Due) })
+	return all[:min(len(all), n)]
 }
 
 // listDelays lists the messages in a delay queue of a RabbitMQ.

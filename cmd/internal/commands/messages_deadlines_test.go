@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -63,6 +64,20 @@ func TestACutListSaysSo(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(r.ok("scheduled", "list", "amq.default", "--before", "2h"), "\n"))
 	assert.Equal(t, 1, strings.Count(r.ok("scheduled", "list", "amq.default", "--before", "1m"), "\n"))
 	assert.Contains(t, r.exits(exitUsage, "scheduled", "list", "amq.default", "--all"), "--all takes no amq.default")
+}
+
+// TestTheSoonestIsListedFirst, of whatever virtual host, also where the list is cut.
+func TestTheSoonestIsListedFirst(t *testing.T) {
+	r := startRunning(t)
+	ch := r.dead(0)
+	for _, hours := range []int32{3, 2} {
+		r.send(ch, amqp091.Publishing{MessageId: fmt.Sprint("in", hours), Headers: amqp091.Table{"x-delay": hours * 3_600_000}})
+	}
+	r.ok("vhost", "add", "zoo")
+	r.amqp += "zoo"
+	r.send(r.dead(0), amqp091.Publishing{MessageId: "in1", Headers: amqp091.Table{"x-delay": int32(3_600_000)}})
+	assert.Regexp(t, `(?s) in1\b.* in2\b.* in3\b`, r.ok("scheduled", "list"))
+	assert.Regexp(t, `(?s)^[^\n]*\n[^\n]* in1\b[^\n]*\n$`, r.ok("scheduled", "list", "--count", "1"))
 }
 
 // TestIDsOfWhatWaits: a message that waits without a deadline has none in the list, and who names one that does not wait learns where the ids are.

@@ -67,6 +67,11 @@ func TestWhatChangedAtAnInstant(t *testing.T) {
 	s.with(func(o *Options) { o.History = past })
 	s.logIn("eye")
 	at := time.Now().Unix()
+	_, changed, _ := strings.Cut(s.get("/").body, "<h2>What changed</h2>")
+	changed, rest, _ := strings.Cut(changed, "</section>")
+	require.Contains(t, changed, `">q has lost</a>`)
+	require.NotContains(t, changed, "&lt;late&gt;", "the incidents are above it")
+	require.Contains(t, rest, "Deadlines ahead", "it is above the numbers")
 	around := func(at int64) string {
 		_, rest, _ := strings.Cut(s.get(fmt.Sprint("/?range=1h&at=", at)).body, `class="scrub wide"`)
 		form, _, _ := strings.Cut(rest, "</form>")

@@ -86,7 +86,7 @@ func newFleet(queues []*operate.Queue, willMiss map[[2]string]int, wrong map[inc
 	}
 	f.Worst = worstHost(all)
 	f.Broken = first(all, fleetNames, worstFirst, func(q *fleetQueue) bool { return q.state >= warned })
-	f.Losing = first(all, fleetNames, func(a, b fleetQueue) int { return b.Losses.Compare(a.Losses) }, func(q *fleetQueue) bool { return q.Losses.Any() })
+	f.Losing = first(all, fleetNames, func(a, b fleetQueue) int { return b.Losses.Compare(a.Losses) }, func(q *fleetQueue) bool { return q.Lost+q.Rescued > 0 })
 	f.Traffic = first(all, fleetNames, func(a, b fleetQueue) int { return cmp.Compare(b.traffic(), a.traffic()) }, func(q *fleetQueue) bool { return q.traffic() > 0 })
 	if f.Hidden > 0 {
 		all = first(all, fleetCells, worstFirst, func(*fleetQueue) bool { return true })
@@ -120,7 +120,7 @@ func worstHost(all []fleetQueue) (worst fleetHost) {
 	}
 	for _, one := range hosts {
 		if cmp.Or(cmp.Compare(one.Of[broken], worst.Of[broken]), cmp.Compare(one.Of[warned], worst.Of[warned]), one.Losses.Compare(worst.Losses), strings.Compare(worst.VHost, one.VHost)) > 0 &&
-			(one.Of[broken]+one.Of[warned] > 0 || one.Losses.Any()) {
+			(one.Of[broken]+one.Of[warned] > 0 || one.Lost+one.Rescued > 0) {
 			worst = one
 		}
 	}

@@ -21,7 +21,7 @@ func (o *overview) fleet() g.Node {
 			g.If(f.Worst.VHost != "", ui.Fact("Worst virtual host", f.Worst.draw())),
 			ui.Fact("Broken now", named(f.Broken, func(q *fleetQueue) string { return states[q.state].means }), more(f.Of[warned]+f.Of[broken]-len(f.Broken))),
 			ui.Fact("Lost most, last hour", unknown(o.ExpiredToday >= 0, named(f.Losing, func(q *fleetQueue) string { return ui.Losses(q.Losses) }), "–")),
-			ui.Fact("Most traffic", unknown(o.Published.Known, named(f.Traffic, (*fleetQueue).flow), "is measured in the next seconds"))),
+			ui.Fact("Most traffic", unknown(o.Published.Known, named(f.Traffic, (*fleetQueue).flow), measuring))),
 		g.Map(f.Groups, fleetGroup),
 		f.legend(),
 		g.If(f.Hidden > 0, h.P(h.Class("note"), g.Text("These are the worst "+ui.Number(fleetCells)+". "+ui.Plural(f.Hidden, "queue")+" more are not shown."))))
@@ -55,7 +55,7 @@ func (w *fleetHost) draw() g.Node {
 	if w.Of[warned] > 0 {
 		parts = append(parts, ui.Plural(w.Of[warned], "queue")+" "+states[warned].means)
 	}
-	if w.Losses.Any() {
+	if w.Lost+w.Rescued > 0 {
 		parts = append(parts, ui.Losses(w.Losses)+" in the last hour")
 	}
 	return g.Group{ui.Link(ui.At("/queues", "vhost", w.VHost, "sort", "miss", "desc", "1"), ui.Name(w.VHost)), g.Text(" "), h.B(g.Text(strings.Join(parts, ", ")))}
@@ -90,7 +90,7 @@ func (q *fleetQueue) says() string {
 	if q.state >= warned {
 		parts = append(parts, states[q.state].means)
 	}
-	if q.Losses.Any() {
+	if q.Lost+q.Rescued > 0 {
 		parts = append(parts, ui.Losses(q.Losses)+" in the last hour")
 	}
 	if q.atRisk > 0 {

@@ -49,7 +49,7 @@ func TestFleetHasTheWorstOfEachQueue(t *testing.T) {
 	for _, want := range []string{
 		`<a class="lost" href="/queue?name=losing&amp;vhost=a" title="losing: 40 lost in the last hour, 1 at risk, 0 ready" tabindex="-1"></a>`,
 		`<a class="warned" href="/queue?name=late&amp;vhost=b" title="late: in a warning, 0 ready"></a>`,
-		`href="/queues?desc=1&amp;purpose=retry&amp;sort=miss&amp;vhost=a">a · retry</a>`, "<b>2</b> others", "is measured in the next seconds",
+		`href="/queues?desc=1&amp;purpose=retry&amp;sort=miss&amp;vhost=a">a · retry</a>`, "<b>2</b> others", "<dt>Most traffic</dt><dd><span class=\"faint\">measuring</span>",
 		`vhost=b">b</a> <b>1 queue in a critical incident, 1 queue in a warning, 3 lost in the last hour</b>`,
 	} {
 		require.Contains(t, page.String(), want)

@@ -22,6 +22,9 @@ const (
 	overviewForecasts = 8
 	overviewExpiries  = 12
 	overviewOver      = 3
+	overviewChanges   = 5
+	// changedFor is how far back the overview tells what changed.
+	changedFor = 6 * time.Hour
 	// overFor is how long the overview tells of an incident that is over.
 	overFor = 15 * time.Minute
 )
@@ -38,6 +41,7 @@ type overview struct {
 	Verdict          incident.Verdict
 	Incidents        []incident.Incident // that are not over, the worst first
 	Over             []incident.Incident // that are over for at most overFor
+	Changed          []history.Mark      // in the last hours, the latest first; without incidents, which are above
 	Health           monitor.Health
 	Timeline         *timeline
 	History          *Trends
@@ -98,6 +102,7 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	o := &overview{State: d.State(), Watched: d.Monitor != nil, Audited: d.Audited, ExpiredToday: -1}
 	if d.History != nil {
 		o.ExpiredToday = d.History.ExpiredInADay()
+		o.Changed = d.History.Changes(changedFor, overviewChanges)
 	}
 	queues, err := o.count(r.Context(), d.Operations, v)
 	if err != nil {
@@ -149,7 +154,7 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 	queues, err := of.ListQueues(ctx, v.Actor())
 	o.meant, o.losing = map[[2]string]bool{}, map[[2]string]bool{}
 	for _, q := range queues {
-		o.losing[[2]string{q.VHost, q.Name}] = q.Losses.Any()
+		o.losing[[2]string{q.VHost, q.Name}] = q.Lost+q.Rescued > 0
 		if !matters(q) {
 			o.meant[[2]string{q.VHost, q.Name}] = true
 		}

@@ -6,14 +6,19 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor"
+	"curfew/monitor/history"
 	"curfew/monitor/incident"
 )
 
+// measuring stands for a rate that is not known yet.
+const measuring = "measuring"
+
 func (o *overview) Draw(*ui.Info) ui.Drawing {
 	columns := func(parts ...g.Node) g.Node { return h.Div(append([]g.Node{h.Class("columns")}, parts...)...) }
-	live := g.Group{o.verdicts(), o.figures(), o.start(), o.fleet(), o.Timeline.draw()}
+	live := g.Group{o.verdicts(), o.changes(), o.figures(), o.start(), o.fleet(), o.Timeline.draw()}
 	if o.Watched {
 		live = append(live, columns(o.forecasts(), o.components()), o.History.Draw(), columns(o.lateness(), o.expired()))
 	} else {
@@ -58,6 +63,14 @@ func (o *overview) next() g.Node {
 	n := o.Next
 	return h.P(h.Class("verdict brief warn"), g.Text("Next: "), ui.QueueLink(ui.QueueURL(n.VHost, n.Queue), n.VHost, n.Queue),
 		g.Text(" will lose "+ui.Plural(n.WillMiss, "message")+", the first at "+ui.Clock(n.FirstMiss)+" UTC, "+ui.Until(n.FirstMiss, o.NowMillis)))
+}
+
+// changes are what changed in the last hours, besides the incidents above them.
+func (o *overview) changes() g.Node {
+	if len(o.Changed) == 0 {
+		return nil
+	}
+	return h.Section(h.Class("changed"), h.H2(g.Text("What changed")), h.Ul(h.Class("marks"), g.Map(o.Changed, func(m history.Mark) g.Node { return mark(&m) })))
 }
 
 func (o *overview) watched() string {
@@ -112,10 +125,12 @@ func (o *overview) traffic() g.Node {
 	return g.Group{
 		ui.Figure("Ready", g.Text(ui.Number(o.Ready))),
 		ui.Figure("Unacked", g.Text(ui.Number(o.Unacked))),
-		ui.Figure("Published /s", ui.Rate(o.Published)),
-		ui.Figure("Delivered /s", ui.Rate(o.Delivered)),
+		ui.Figure("Published /s", rate(o.Published)),
+		ui.Figure("Delivered /s", rate(o.Delivered)),
 	}
 }
+
+func rate(r operate.Rate) g.Node { return ui.Either(r.Known, ui.Rate(r), ui.Faint(measuring)) }
 
 func (o *overview) forecasts() g.Node {
 	var more g.Node
