@@ -135,6 +135,7 @@ func (r *settingsReader) read() {
 		return
 	}
 	_ = yaml.Unmarshal([]byte(text), &r.root) // the decoder finds the same mistakes
+	r.refuseEmpty(&r.root)
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	decoder.KnownFields(true)
 	var kinds *yaml.TypeError
@@ -177,6 +178,20 @@ func (r *settingsReader) readFile(path string) (string, error) {
 // refuse notes a mistake. The place of a field is written as in rules[1].to.
 func (r *settingsReader) refuse(where, format string, args ...any) {
 	r.errs = append(r.errs, fmt.Errorf("%s:%d: %s: %s", r.path, lineOf(&r.root, where), where, fmt.Sprintf(format, args...)))
+}
+
+// refuseEmpty notes the fields that have no value: a rule whose queue is empty must not be one for all queues.
+func (r *settingsReader) refuseEmpty(n *yaml.Node) {
+	for i, child := range n.Content {
+		if child.Kind == yaml.ScalarNode && child.Value == "" || child.Tag == "!!null" {
+			field := "an item"
+			if n.Kind == yaml.MappingNode {
+				field = n.Content[i-i%2].Value
+			}
+			r.errs = append(r.errs, fmt.Errorf("%s:%d: %s is empty: give it a value, or leave it out", r.path, child.Line, field))
+		}
+		r.refuseEmpty(child)
+	}
 }
 
 // lineOf is the line of a field, or of the last one on the way there that the file has.

@@ -87,6 +87,9 @@ func TestRulesAreRefused(t *testing.T) {
 		"rules:\n  - queue: a\n    lateness: 5":               ":3: want a duration such as 500ms, 10s or 4h",
 		"rules:\n  - lateness: -1s":                           "want a duration",
 		"rules:\n  - name: a\n  - name: a":                    `:3: rules[1].name: "a" is the name of another rule, too`,
+		"rules:\n  - queue:\n    to: []":                      ":2: queue is empty: give it a value, or leave it out",
+		"rules:\n  - queue: ''\n    to: []":                   ":2: queue is empty",
+		"rules:\n  - to: [~]":                                 ":2: an item is empty",
 		"rules: [":                                            "yaml",
 	} {
 		path := writeFile(t, text)
