@@ -316,7 +316,7 @@ func newRunning(t *testing.T, rabbitmq *fakeRabbitMQ, name string, client redis.
 	r := &running{t: t, rabbitmq: rabbitmq, keepers: map[string][]*fakeKeeper{}}
 	r.Primary = newPrimary(Options{Watch: watch, Name: name, Redis: client}, rabbitmq)
 	r.newKeeper = func(o keeper.Options) (queueKeeper, error) {
-		k := &fakeKeeper{o: o}
+		k := &fakeKeeper{o: o, status: keeper.Status{Queue: o.Queue, VHost: o.VHost}}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.keepers[o.Queue] = append(r.keepers[o.Queue], k)

@@ -67,7 +67,7 @@ func TestFactsReachTheKeeper(t *testing.T) {
 			return facts
 		}
 		facts := readFacts()
-		require.Equal(t, keeper.Facts{Type: queuefacts.Quorum, Family: queuefacts.Family3, TTL: -1, Others: keeper.Absent}, facts)
+		require.Equal(t, keeper.Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3, TTL: -1, Others: keeper.Absent}, facts)
 		rabbitmq.setPolicy("keep-a", map[string]any{"delivery-limit": int64(40), "consumer-timeout": int64(60_000)})
 		time.Sleep(time.Second)
 		k := r.keeper("keep-a")

@@ -246,7 +246,7 @@ func (q *queue) options() keeper.Options {
 		VHost: q.p.vhost(), Queue: q.name, Connect: q.connect, Facts: q.readFacts, Events: q.events, Shadows: q.shadow, SeenUntil: q.seenUntil,
 		Expired: q.expired, Changed: q.changed, Name: q.p.name, Now: q.p.Now, Log: q.p.log,
 		MaxMessages: q.rule.Budget.Messages, MaxBytes: q.rule.Budget.Bytes, TakeRate: q.rule.Budget.Holds,
-		StopTimeout: stopTimeout,
+		StopTimeout: stopTimeout, AllowUnknown: q.rule.Assume != queuefacts.UnknownType,
 	}
 	q.p.mu.Lock()
 	defer q.p.mu.Unlock()

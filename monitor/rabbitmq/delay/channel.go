@@ -3,8 +3,11 @@ package delay
 import (
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/queuefacts"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
@@ -61,8 +64,8 @@ func (s *session) open() error {
 		return fmt.Errorf("set the prefetch: %w", err)
 	}
 	args := amqp091.Table{}
-	if s.facts.HasTimeout() {
-		args["x-consumer-timeout"] = keeper.OwnTimeout.Milliseconds()
+	if s.hasTimeout() {
+		args["x-consumer-timeout"] = consumerTimeout.Milliseconds()
 	}
 	c := s.add(line091{ch}, perChannel)
 	deliveries, err := ch.Consume(s.k.o.Queue, keeper.ConsumerTag(s.k.o.Name, s.opened), false, false, false, false, args)
@@ -78,6 +81,11 @@ func (s *session) open() error {
 		s.lost(c)
 	})
 	return nil
+}
+
+// hasTimeout reports whether consumers may ask for a timeout of their own. The same queues can put messages aside.
+func (s *session) hasTimeout() bool {
+	return s.facts.Family == queuefacts.Family43 && s.facts.Type == queuefacts.Quorum
 }
 
 // add adds a channel.
@@ -159,9 +167,12 @@ func (s *session) giveBack() {
 
 // roll closes the channel that has held messages for too long, before RabbitMQ does.
 func (s *session) roll() error {
-	limit := s.facts.HoldLimit()
-	if limit == 0 {
-		return nil
+	limit := time.Duration(math.MaxInt64)
+	if s.facts.Family != queuefacts.Family43 {
+		if limit = s.facts.ConsumerTimeout; limit <= 0 {
+			limit = assumedTimeout
+		}
+		limit /= 2
 	}
 	k := s.k
 	var old []*channel

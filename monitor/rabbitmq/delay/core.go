@@ -321,7 +321,7 @@ func (c *core) tick(now deadline.Instant) {
 		c.recent = append(c.recent, recentDue{e.fingerprint, e.due, now})
 		c.counts.GivenBack++
 		c.counts.Expired++
-		c.expired = append(c.expired, keeper.Expiry{Deadline: e.due, GivenBack: now, AgeUnknown: e.known == Unknown || e.known == ByTimestamp})
+		c.expired = append(c.expired, keeper.Expiry{Deadline: e.due, GivenBack: now, Fingerprint: e.fingerprint, AgeUnknown: e.known == Unknown || e.known == ByTimestamp})
 	}
 }
 

@@ -66,6 +66,7 @@ type Keeper struct {
 	state    keeper.State
 	code     keeper.Code
 	reason   string
+	since    deadline.Instant
 	lookedAt deadline.Instant
 	ready    int
 	troubles []Trouble
@@ -94,7 +95,7 @@ func New(o Options) (*Keeper, error) {
 	c := newCore(o.Queue, o.Cancel, o.IsDelay)
 	c.self = o.User
 	log := o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue))
-	return &Keeper{o: o, log: log, lease: &keeper.Renewal{Lease: o.Lease, Log: log}, code: keeper.Looking, core: c, wake: make(chan struct{}, 1)}, nil
+	return &Keeper{o: o, log: log, lease: &keeper.Renewal{Lease: o.Lease, Log: log}, since: o.Now(), code: keeper.Looking, core: c, wake: make(chan struct{}, 1)}, nil
 }
 
 // Allow does nothing: delaying does no harm that an operator has to allow.
@@ -109,8 +110,8 @@ func (k *Keeper) Status() keeper.Status {
 
 func (k *Keeper) statusLocked() keeper.Status {
 	c := k.core
-	s := keeper.Status{State: k.state, Code: k.code, Reason: k.reason, Held: len(c.waiting) - len(c.aside), CaughtUp: c.caughtUp,
-		LookedAt: k.lookedAt, Ready: k.ready, Counts: c.counts}
+	s := keeper.Status{VHost: k.o.VHost, Queue: k.o.Queue, State: k.state, Code: k.code, Reason: k.reason, Since: k.since,
+		Held: len(c.waiting) - len(c.aside), CaughtUp: c.caughtUp, LookedAt: k.lookedAt, Ready: k.ready, Counts: c.counts}
 	k.lease.Show(&s)
 	if len(c.waiting) > 0 {
 		s.NextDue = c.waiting[0].due
@@ -154,7 +155,7 @@ func (k *Keeper) enter(s keeper.State, code keeper.Code, reason string) {
 	if s == k.state && code == k.code && reason == k.reason {
 		return
 	}
-	k.state, k.code, k.reason = s, code, reason
+	k.state, k.code, k.reason, k.since = s, code, reason, k.o.Now()
 	k.log.Info("state", zap.Stringer("state", s), zap.String("reason", reason), zap.Int("held", len(k.core.waiting)))
 	if k.o.Changed != nil {
 		k.o.Changed(k.statusLocked())

@@ -63,7 +63,7 @@ func (s *session) openLink() (err error) {
 	s.links.opened++
 	holds := min(perLink, s.k.o.MaxMessages)
 	o := &amqp.ReceiverOptions{Credit: int32(holds), Name: keeper.ConsumerTag(s.k.o.Name, s.opened+1), Properties: map[string]any{"rabbitmq:priority": int32(LinkPriority)}}
-	if s.facts.HasTimeout() {
+	if s.hasTimeout() {
 		o.Properties["rabbitmq:consumer-timeout"] = uint32(math.MaxUint32) // ms: seven weeks
 	}
 	receiver, err := s.links.session.NewReceiver(limited, "/queues/"+url.PathEscape(s.k.o.Queue), o)

@@ -15,10 +15,14 @@ import (
 )
 
 const (
-	perChannel   = 1000
-	lookEvery    = time.Second
-	bindEvery    = time.Minute
-	closeTimeout = 2 * time.Second
+	perChannel = 1000
+	lookEvery  = time.Second
+	bindEvery  = time.Minute
+	// consumerTimeout is what a consumer of a 4.3 quorum queue asks for.
+	consumerTimeout = 365 * 24 * time.Hour
+	// assumedTimeout is RabbitMQ's own consumer_timeout.
+	assumedTimeout = 30 * time.Minute
+	closeTimeout   = 2 * time.Second
 	// settled is how long RabbitMQ's statistics may not show what happened before a session.
 	settled = 15 * time.Second
 )
@@ -115,7 +119,7 @@ func (s *session) begin() error {
 
 // connectAside connects with AMQP 1.0 if the queue can put messages aside. If it cannot connect, everything is held.
 func (s *session) connectAside() {
-	if s.k.o.Aside == nil || !s.facts.HasTimeout() {
+	if s.k.o.Aside == nil || !s.hasTimeout() {
 		return
 	}
 	if err := s.links.connect(s); err != nil {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
@@ -13,9 +14,10 @@ import (
 )
 
 const (
-	priority      = -10
-	stayPriority  = math.MinInt32 // of consumers that are back to take nothing
-	spareChannels = 2
+	priority       = -10
+	stayPriority   = math.MinInt32  // of consumers that are back to take nothing
+	longestTimeout = 24 * time.Hour // what a consumer of a 4.3 quorum queue asks for
+	spareChannels  = 2
 )
 
 // channel is an AMQP channel with the stretch that it holds at the moment.
@@ -119,8 +121,8 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 // consumeArgs returns the arguments of a consumer.
 func consumeArgs(f Facts) amqp091.Table {
 	args := amqp091.Table{"x-priority": int32(priority)}
-	if f.HasTimeout() {
-		args["x-consumer-timeout"] = OwnTimeout.Milliseconds()
+	if f.Family == queuefacts.Family43 && f.Type == queuefacts.Quorum {
+		args["x-consumer-timeout"] = longestTimeout.Milliseconds()
 	}
 	return args
 }

@@ -54,7 +54,7 @@ func (c *core) takeIn(now deadline.Instant, s *stretch, tag uint64, m message, e
 	}
 	c.ages.came(c.taking())
 	e.tag, e.fingerprint, e.size = tag, m.fingerprint, uint32(min(m.size, 1<<32-1))
-	if limit := c.facts.HoldLimit(); limit > 0 && s.held == 0 {
+	if limit := c.facts.holdLimit(); limit > 0 && s.held == 0 {
 		c.rolls.by(now.Add(limit))
 	}
 	if c.facts.spends(m.returns) {
@@ -77,7 +77,7 @@ func (c *core) judge(now deadline.Instant, s *stretch, m message) (e entry, know
 	if ttl < 0 {
 		return entry{deadline: never, due: never}, m.redelivered
 	}
-	step := time.Duration(c.facts.probeShare() * float64(ttl))
+	step := time.Duration(c.facts.probeShare(c.cfg.probeShare) * float64(ttl))
 	probe := func(from deadline.Instant) {
 		if e.flags&unknownAge != 0 && step > 0 {
 			c.rolls.probe(s, e, from.Add(max(step, leastProbe)))

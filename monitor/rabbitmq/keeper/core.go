@@ -42,8 +42,6 @@ const (
 	longPast       = time.Second // the deadline of another keeper that passed earlier than that is of no use, and the keeper's own may be that of another message
 	forgetPast     = time.Minute // after a deadline; then nothing is expected back
 	judgeShareFor  = 1000        // messages held before the share without TTL counts
-	endlessMost    = 0.5         // that share
-	leastShare     = 0.05        // lateness of messages of unknown age as a share of their TTL
 )
 
 // config is what the core needs of Options.
@@ -52,7 +50,9 @@ type config struct {
 	limit       int     // messages held
 	bytesLimit  int64   // their bodies
 	takeRate    int     // messages per second at start
+	probeShare  float64 // of the TTL
 	endlessMost float64 // share of messages without TTL
+	unknownToo  bool    // keep queues although something about them could not be found out
 }
 
 // core decides what is taken, held and given back. It does nothing itself: events come in by its methods, each with
@@ -67,6 +67,7 @@ type core struct {
 
 	state  State
 	reason reason
+	since  deadline.Instant
 
 	connected bool
 	restarted bool             // there was a connection before
@@ -91,11 +92,15 @@ type core struct {
 func newCore(cfg config, now deadline.Instant) *core {
 	c := &core{cfg: cfg, rolls: rolls{next: never}, aside: aside{span: firstAside}}
 	c.line = newLine(now, &c.given)
-	c.enter(Observing, reason{Connection, "not connected"})
+	c.enter(now, Observing, reason{Connection, "not connected"})
 	return c
 }
 
-func (c *core) enter(s State, why reason) { c.state, c.reason = s, why }
+func (c *core) enter(now deadline.Instant, s State, why reason) {
+	if c.state != s || c.reason != why {
+		c.state, c.reason, c.since = s, why, now
+	}
+}
 
 // taking reports whether messages are to be held.
 func (c *core) taking() bool {
@@ -113,9 +118,9 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 	switch {
 	case c.state != Observing:
 	case c.refusal.sticky: // the lease was lost since
-		c.enter(Refused, c.refusal.reason)
+		c.enter(now, Refused, c.refusal.reason)
 	default:
-		c.enter(Observing, looking)
+		c.enter(now, Observing, looking)
 	}
 	c.looks.at, c.looks.goodAt, c.looks.asked, c.looks.elsewhere = now, now, false, 0
 	c.setFacts(now, f)
@@ -140,7 +145,20 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 	changed := c.facts != f
 	c.facts, c.stale, c.line.quorum, c.line.putsBack = f, false, f.Type == queuefacts.Quorum, f.putsBack()
 	c.looks.by(now.Add(lookEvery))
-	if changed && c.taking() {
+	if c.state == Refused && c.refusal.sticky {
+		return
+	}
+	against, refused := f.Refusal()
+	why := reason{Settings, against.Reason}
+	if !refused && f.Unknown != "" && !c.cfg.unknownToo {
+		why = reason{Unknown, "cannot be known: " + f.Unknown}
+	}
+	switch {
+	case why.text != "":
+		c.refuse(now, refusal{reason: why})
+	case c.state == Refused && c.refusal.readyBelow == 0 && c.refusal.retryAt == 0:
+		c.enter(now, Observing, looking)
+	case changed && c.taking():
 		c.ages.caughtUp = false // a TTL may have changed: deadlines known before stay
 		c.ages.drained = now
 		c.ages.backlog = 0
@@ -161,7 +179,7 @@ func (c *core) disconnect(now deadline.Instant, text string) {
 	case c.state == Releasing:
 		c.released(now)
 	case c.state != Refused && c.state != Stopped:
-		c.enter(Observing, reason{Connection, text})
+		c.enter(now, Observing, reason{Connection, text})
 	}
 }
 
@@ -201,7 +219,8 @@ func (c *core) tick(now deadline.Instant) {
 func (c *core) passTime(now deadline.Instant) {
 	if c.state == Refused && !c.refusal.sticky && c.refusal.retryAt != 0 && now >= c.refusal.retryAt {
 		c.refusal.retryAt = 0
-		c.enter(Observing, reason{Looking, "trying again"})
+		c.enter(now, Observing, reason{Looking, "trying again"})
+		c.setFacts(now, c.facts)
 		c.looks.at = now
 	}
 }

@@ -16,6 +16,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestSettingsRefuse: the keeper refuses what the settings of a queue forbid, with the reason that queuefacts has, and begins when they change.
+func TestSettingsRefuse(t *testing.T) {
+	fine := plainFacts(queuefacts.Quorum)
+	changed := fine
+	changed.Overflow = queuefacts.DropHead
+	c := newCore(testConfig(), 1)
+	c.connect(1, changed)
+	against, _ := changed.Refusal()
+	require.Equal(t, Refused, c.state)
+	require.Equal(t, reason{Settings, against.Reason}, c.reason)
+	c.setFacts(2, fine)
+	require.Equal(t, Observing, c.state)
+	c.setFacts(3, changed)
+	require.Equal(t, Refused, c.state)
+}
+
 func TestVersionsDiffer(t *testing.T) {
 	for _, c := range []struct {
 		facts  Facts
@@ -24,17 +40,17 @@ func TestVersionsDiffer(t *testing.T) {
 		hold   time.Duration
 		share  float64
 	}{
-		{Facts{Type: queuefacts.Classic, Family: queuefacts.Family3}, false, -1, 15 * time.Minute, 0.05},
-		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family3}, true, -1, 15 * time.Minute, 0.05},
-		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family3, DeliveryLimit: 5, ConsumerTimeout: time.Minute}, true, 1, 30 * time.Second, 0},
-		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family40, DeliveryLimit: 20}, true, 5, 15 * time.Minute, 0.2},
-		{Facts{Type: queuefacts.Quorum, Family: queuefacts.Family43, DeliveryLimit: 20}, false, 5, 0, 0.05},
-		{Facts{Type: queuefacts.Classic, Family: queuefacts.Family43}, false, -1, 0, 0.05},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Classic}, Family: queuefacts.Family3}, false, -1, 15 * time.Minute, 0.05},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3}, true, -1, 15 * time.Minute, 0.05},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3, DeliveryLimit: 5, ConsumerTimeout: time.Minute}, true, 1, 30 * time.Second, 0},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family40, DeliveryLimit: 20}, true, 5, 15 * time.Minute, 0.2},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family43, DeliveryLimit: 20}, false, 5, 12 * time.Hour, 0.05},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Classic}, Family: queuefacts.Family43}, false, -1, 0, 0.05},
 	} {
 		require.Equal(t, c.counts, c.facts.returnsCount())
 		require.Equal(t, c.takes, c.facts.takes())
-		require.Equal(t, c.hold, c.facts.HoldLimit())
-		require.InDelta(t, c.share, c.facts.probeShare(), 1e-9)
+		require.Equal(t, c.hold, c.facts.holdLimit())
+		require.InDelta(t, c.share, c.facts.probeShare(0.05), 1e-9)
 	}
 }
 
@@ -556,6 +572,10 @@ func TestAStickyRefusalOutlastsTheLease(t *testing.T) {
 	s.input(func(c *core) { c.allow(s.m.now) })
 	s.pass(time.Second)
 	require.Equal(t, Keeping, s.c.state)
+	s.facts.Overflow = queuefacts.DropHead
+	s.learn()
+	s.pass(time.Second)
+	require.Equal(t, Refused, s.c.state)
 }
 
 // TestALargeMessageIsRefusedUntilItHasGone: one message that is larger than the budget.
@@ -572,14 +592,14 @@ func TestALargeMessageIsRefusedUntilItHasGone(t *testing.T) {
 	require.Equal(t, Keeping, s.c.state)
 }
 
-// TestNoGenerationsOn43: the consumer of a quorum queue asks for a timeout of a year.
-func TestNoGenerationsOn43(t *testing.T) {
+// TestGenerationsOn43: the consumer of a quorum queue asks for a long timeout, and nothing is held for that long.
+func TestGenerationsOn43(t *testing.T) {
 	s := newSim(t, 1, kinds()[3], testConfig())
 	s.connect()
 	s.pass(time.Second)
 	s.m.publish(1, 72*time.Hour)
 	s.pass(25 * time.Hour)
-	require.Zero(t, s.c.counts.Rolls)
+	require.EqualValues(t, 2, s.c.counts.Rolls)
 }
 
 // TestDeadlinesByAnotherClock: the last keeper's clock was behind. Its deadlines prove wrong; that is not harm, and costs few returns.

@@ -23,7 +23,7 @@
 //     has gone: a low consumer priority alone does not protect a consumer with a small prefetch.
 //
 // Late messages: a message of unknown age was in the queue before the keeper came, and nobody remembers it. It is given back in even steps of
-// a twentieth of its TTL, at most every half second together with its stretch, and no longer once a message of the
+// Options.ProbeShare of its TTL, at most every half second together with its stretch, and no longer once a message of the
 // stretch has only one return left to spend. A message that arrives while a consumer is being replaced is late by a few round trips.
 //
 // # Stretches
@@ -63,16 +63,16 @@
 //	    │                                 10 s after the others left,       │
 //	    └──── from each state             twice as long if they return      │
 //	                                      within a minute, up to 5 min      │
-//	                                                                        ├──► refused  by a limit, a missing
+//	                                                                        ├──► refused  by a fact, a limit, a missing
 //	                                                                        │             permission, or harm done
 //	                                                                        └──► stopped
 //
-// Each state has a reason. Refused ends by itself when the number of messages or the permission changes;
+// Each state has a reason. Refused ends by itself when the fact, the number of messages or the permission changes;
 // where keeping did harm, Allow ends it.
 //
 // # What is refused
 //
-// The caller runs no keeper for a queue whose settings forbid holding messages (cluster.Decide), and ends it when they change. The keeper refuses
+// queuefacts.Settings.Refusal has the settings that forbid holding messages, with the reasons. The keeper also refuses
 // more than Options.MaxMessages or MaxBytes, mostly messages without TTL, more than a quarter of the delivery limit spent
 // (RabbitMQ: Quorum Queues, "Poison Message Handling"; 3.x and 4.0 to 4.2 count each return, from 4.3 on a nack does not
 // count), and messages that do not expire when given back.
@@ -85,7 +85,7 @@
 //   - Probes (roll.go): whoever keeps a queue without Redis, or after Redis has lost its data. Without them a message whose age nobody
 //     remembers would stay for a whole TTL more.
 //   - Hints (judge): the same, where publishers set a timestamp. Such a message is given back when it should be due.
-//   - Generations (roll.go): before 4.3, delays of more than half of the consumer_timeout, 15 minutes by default. Without them RabbitMQ closes the channel,
+//   - Generations (roll.go): delays of more than half of the consumer_timeout, 15 minutes by default. Without them RabbitMQ closes the channel,
 //     and on 3.x and 4.0 to 4.2 the messages come back out of order.
 //   - Compaction (roll.go): queues with few long and many short delays, whose stretches would use up the 2,047 channels of a connection.
 //   - Consumers that are put back (cancelled_consumers.go): clusters of 3.x whose nodes die.

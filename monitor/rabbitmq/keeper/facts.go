@@ -20,16 +20,19 @@ const (
 // they apply together. A wrong fact may cost messages their order, or early dead-lettering by max-length; it never
 // makes one expire early.
 type Facts struct {
-	Type   queuefacts.Type
+	queuefacts.Settings
 	Family queuefacts.Family
 	// TTL is the queue's message-ttl; negative is none, and 0 is a TTL of 0.
 	TTL time.Duration
 	// DeliveryLimit is the quorum queue's; 0 is none.
 	DeliveryLimit int
-	// ConsumerTimeout is the node's, or the queue's where it has one; 0 is unknown, for which RabbitMQ's own is assumed.
+	// ConsumerTimeout is the node's, or the queue's where it has one; 0 is unknown, for which 30 min are assumed.
 	ConsumerTimeout time.Duration
 	// Others is whether RabbitMQ lists consumers that are no keeper's (OfTag). The list may be seconds old.
 	Others Presence
+	// Unknown names what could not be read, such as "policies"; the queue is refused while it is not empty, unless
+	// Options.AllowUnknown.
+	Unknown string
 }
 
 // returnsCount reports whether a basic.nack counts against the delivery limit.
@@ -43,18 +46,18 @@ func (f Facts) takes() int {
 	return f.DeliveryLimit / 4
 }
 
-// probeShare is the step between probes of messages of unknown age, as a share of their TTL. It is at least
-// leastShare; where each return counts, it is so large that probes alone use up at most a quarter of the delivery limit (spends).
+// probeShare is the step between probes of messages of unknown age, as a share of their TTL. It is at least the share asked
+// for; where each return counts, it is so large that probes alone use up at most a quarter of the delivery limit (spends).
 // 0: no probes.
-func (f Facts) probeShare() float64 {
+func (f Facts) probeShare(asked float64) float64 {
 	most := f.takes()
 	switch {
 	case most < 0 || !f.returnsCount():
-		return leastShare
+		return asked
 	case most < 3:
 		return 0
 	}
-	return max(leastShare, 1/float64(most))
+	return max(asked, 1/float64(most))
 }
 
 // spends reports whether a message that has been returned that often is not probed again: one return is left for a takeover.
@@ -76,25 +79,18 @@ func wholeMillis(ttl time.Duration) deadline.Millis {
 	return deadline.RoundUp(ttl)
 }
 
-const (
-	// assumedTimeout is RabbitMQ's own consumer_timeout.
-	assumedTimeout = 30 * time.Minute
-	// OwnTimeout is what a consumer asks for that may have a timeout of its own.
-	OwnTimeout = 365 * 24 * time.Hour
-)
+const assumedConsumerTimeout = 30 * time.Minute
 
-// HasTimeout reports whether consumers may ask for a timeout of their own. The same queues can put messages aside.
-func (f Facts) HasTimeout() bool {
-	return f.Family == queuefacts.Family43 && f.Type == queuefacts.Quorum
-}
-
-// HoldLimit is how long a message may be held before it is given back and taken again; 0 is forever.
-func (f Facts) HoldLimit() time.Duration {
+// holdLimit is how long a message may be held before it is given back and taken again; 0 is forever.
+func (f Facts) holdLimit() time.Duration {
 	if f.Family == queuefacts.Family43 {
-		return 0 // consumers of quorum queues ask for a year, and those of classic queues have no timeout
+		if f.Type == queuefacts.Quorum {
+			return longestTimeout / 2
+		}
+		return 0 // classic queues have no timeout
 	}
 	if f.ConsumerTimeout <= 0 {
-		return assumedTimeout / 2
+		return assumedConsumerTimeout / 2
 	}
 	return f.ConsumerTimeout / 2
 }

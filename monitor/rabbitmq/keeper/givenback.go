@@ -113,7 +113,8 @@ func (g *givenBack) settle(now deadline.Instant) int {
 }
 
 func (g *givenBack) hasExpired(l leaving) {
-	g.expired = append(g.expired, Expiry{Deadline: l.deadline, GivenBack: l.at, AgeUnknown: l.flags&uncertain != 0})
+	g.expired = append(g.expired, Expiry{Deadline: l.deadline, GivenBack: l.at, Fingerprint: l.fingerprint,
+		AgeUnknown: l.flags&uncertain != 0, Early: int(l.early)})
 }
 
 // wake is the next instant at which settle has something to do.

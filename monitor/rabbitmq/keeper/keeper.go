@@ -40,11 +40,14 @@ type Options struct {
 	// Name is the name of this Curfew, and a part of its consumer tags; "" is "curfew".
 	Name string
 
-	MaxMessages int           // held at most; 0 is 100,000
-	MaxBytes    int64         // of their bodies; 0 is 1 GiB. Bodies are held by RabbitMQ, not here
-	PerChannel  int           // 0 is 1,000
-	TakeRate    int           // messages per second at the start; 0 is 5,000, negative means no limit
-	StopTimeout time.Duration // for the last release; 0 is 10 s plus 1 s for each 10,000 messages held
+	MaxMessages   int           // held at most; 0 is 100,000
+	MaxBytes      int64         // of their bodies; 0 is 1 GiB. Bodies are held by RabbitMQ, not here
+	PerChannel    int           // 0 is 1,000
+	TakeRate      int           // messages per second at the start; 0 is 5,000, negative means no limit
+	ProbeShare    float64       // lateness of messages of unknown age as a share of their TTL; 0 is 0.05
+	MaxWithoutTTL float64       // share of messages without TTL, from 1,000 messages on; 0 is 0.5, 1 any
+	AllowUnknown  bool          // keep although Facts.Unknown names something
+	StopTimeout   time.Duration // for the last release; 0 is 10 s plus 1 s for each 10,000 messages held
 
 	Log *zap.Logger
 	// Now returns the present instant; nil: the wall clock at the start of the Keeper, continued by the monotonic clock.
@@ -125,10 +128,12 @@ func New(o Options) (*Keeper, error) {
 	or(&o.MaxBytes, 1<<30)
 	or(&o.PerChannel, 1000)
 	or(&o.TakeRate, 5000)
+	or(&o.ProbeShare, 0.05)
+	or(&o.MaxWithoutTTL, 0.5)
 	k := &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue)), allowed: make(chan struct{}, 1)}
 	k.lease = &Renewal{Lease: o.Lease, Log: k.log}
 	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: max(o.TakeRate, 0),
-		endlessMost: endlessMost}, o.Now())
+		probeShare: o.ProbeShare, endlessMost: o.MaxWithoutTTL, unknownToo: o.AllowUnknown}, o.Now())
 	return k, nil
 }
 
@@ -148,6 +153,7 @@ func (k *Keeper) Status() Status {
 
 func (k *Keeper) statusLocked() Status {
 	s := k.core.status()
+	s.VHost, s.Queue = k.o.VHost, k.o.Queue
 	k.lease.Show(&s)
 	return s
 }
@@ -250,7 +256,7 @@ func (k *Keeper) loadShadows(ctx context.Context) {
 // acquire waits until the lease is held; false: ctx has ended.
 func (k *Keeper) acquire(ctx context.Context) bool {
 	waited, ok := k.lease.Await(ctx, func(why string) {
-		k.input(func(c *core, now deadline.Instant) { c.enter(Observing, reason{LostLease, why}) })
+		k.input(func(c *core, now deadline.Instant) { c.enter(now, Observing, reason{LostLease, why}) })
 	})
 	if !ok || !waited {
 		return ok

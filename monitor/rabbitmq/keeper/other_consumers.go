@@ -163,7 +163,7 @@ func (c *core) standAside(now deadline.Instant, why reason) {
 		c.aside.lengthen(now, c.counts.Releases > 0)
 		c.beginRelease(now, StandingAside, why)
 	case c.state == Observing && c.connected:
-		c.enter(StandingAside, why)
+		c.enter(now, StandingAside, why)
 		c.aside.span = shortAside
 	}
 	c.aside.until = now.Add(c.aside.span)
@@ -181,7 +181,7 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 	}
 	c.looks.ready = ready
 	if c.state == Observing && c.reason == noQueue {
-		c.enter(Observing, looking)
+		c.enter(now, Observing, looking)
 	}
 	if c.looks.wantList && c.looks.unsure() && now >= c.looks.changedAt.Add(listAge) {
 		c.looks.wantList = false
@@ -223,7 +223,7 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 		c.lookedAside(now)
 	case Refused:
 		if !c.refusal.sticky && c.refusal.readyBelow > 0 && ready < c.refusal.readyBelow {
-			c.enter(Observing, reason{Looking, "few enough messages"})
+			c.enter(now, Observing, reason{Looking, "few enough messages"})
 			c.refusal.readyBelow = 0
 			c.looks.at = now
 		}
@@ -256,7 +256,7 @@ func (c *core) forgetQueue(now deadline.Instant) {
 		c.released(now)
 	}
 	if c.state != Stopped && !c.refusal.sticky {
-		c.enter(Observing, noQueue)
+		c.enter(now, Observing, noQueue)
 	}
 }
 
@@ -325,7 +325,7 @@ func (c *core) beginKeeping(now deadline.Instant) {
 		c.refuse(now, refusal{reason: reason{Budget, "more messages than may be held"}, readyBelow: max(1, c.cfg.limit*8/10)})
 		return
 	}
-	c.enter(Keeping, reason{NoConsumer, "no other consumer"})
+	c.enter(now, Keeping, reason{NoConsumer, "no other consumer"})
 	c.beginTake(now)
 }
 

@@ -30,13 +30,13 @@ func (c *core) beginRelease(now deadline.Instant, next State, why reason) {
 		return
 	}
 	if !c.taking() && len(c.line.stretches) == 0 {
-		c.enter(next, why)
+		c.enter(now, next, why)
 		return
 	}
 	c.beginGap(now)
 	c.rolls.present = nil
 	c.release.at, c.release.messages = now, c.line.held.count
-	c.enter(Releasing, why)
+	c.enter(now, Releasing, why)
 }
 
 func (c *core) released(now deadline.Instant) {
@@ -44,7 +44,7 @@ func (c *core) released(now deadline.Instant) {
 	r := &c.release
 	r.last = Release{At: r.at, Took: now.Sub(r.at), Messages: r.messages, Code: r.why.code, Reason: r.why.text}
 	c.given.rolled = nil // nobody tells the keeper who takes them now
-	c.enter(r.next, r.why)
+	c.enter(now, r.next, r.why)
 	c.looks.at = now
 	if c.state == Observing {
 		c.refusal.retryAt = 0
@@ -68,16 +68,17 @@ func (c *core) refuse(now deadline.Instant, r refusal) {
 	}
 	c.beginRelease(now, Refused, r.reason)
 	if c.state == Refused {
-		c.enter(Refused, r.reason)
+		c.enter(now, Refused, r.reason)
 	}
 }
 
-// allow ends a refusal.
+// allow ends a refusal; the queue is refused again if a reason still applies.
 func (c *core) allow(now deadline.Instant) {
 	if c.state != Refused {
 		return
 	}
 	c.refusal, c.harm = refusal{}, harm{}
-	c.enter(Observing, reason{Looking, "allowed by an operator"})
+	c.enter(now, Observing, reason{Looking, "allowed by an operator"})
+	c.setFacts(now, c.facts)
 	c.looks.at = now
 }

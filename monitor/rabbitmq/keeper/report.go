@@ -15,8 +15,10 @@ type Expiry struct {
 	Deadline deadline.Instant
 	// GivenBack is when the message was last given back. RabbitMQ does not report when it dead-letters or drops a
 	// message; it does so as soon as the message is back in its queue.
-	GivenBack  deadline.Instant
-	AgeUnknown bool // or known less well than to a quarter of a second
+	GivenBack   deadline.Instant
+	Fingerprint uint64
+	AgeUnknown  bool // or known less well than to a quarter of a second
+	Early       int  // how often it had come back before because its deadline was too early, at least
 }
 
 // Shadow is the deadline of a held message, by its fingerprint.
@@ -50,11 +52,13 @@ type Release struct {
 
 // Status is what a keeper does at one instant.
 type Status struct {
-	State      State
-	Code       Code
-	Reason     string
-	Keeper     string // who holds the lease: the name of this Curfew or another; "" is unknown
-	LeaseError string // why the lease cannot be renewed or taken
+	VHost, Queue string
+	State        State
+	Code         Code
+	Reason       string
+	Since        deadline.Instant
+	Keeper       string // who holds the lease: the name of this Curfew or another; "" is unknown
+	LeaseError   string // why the lease cannot be renewed or taken
 	// NeedsOperator: the queue stays refused until Allow is called.
 	NeedsOperator bool
 	Held          int
@@ -64,6 +68,7 @@ type Status struct {
 	NextDue       deadline.Instant    // 0: nothing expires
 	LookedAt      deadline.Instant    // when RabbitMQ last said how many messages and consumers there are; 0: never
 	Ready         int                 // by the last look
+	Consumers     int                 // those that are not the keeper's, by the last look
 	Seen          queuefacts.TTLStats // since the Keeper was made
 	LastRelease   Release
 	Counts        Counts
@@ -71,9 +76,9 @@ type Status struct {
 
 func (c *core) status() Status {
 	held := &c.line.held
-	s := Status{State: c.state, Code: c.reason.code, Reason: c.reason.text, NeedsOperator: c.state == Refused && c.refusal.sticky,
+	s := Status{State: c.state, Code: c.reason.code, Reason: c.reason.text, Since: c.since, NeedsOperator: c.state == Refused && c.refusal.sticky,
 		Held: held.count, HeldBytes: held.bytes, WithoutTTL: held.endless, CaughtUp: c.ages.caughtUp,
-		LookedAt: c.looks.goodAt, Ready: c.looks.ready, Seen: c.seen, LastRelease: c.release.last, Counts: c.counts}
+		LookedAt: c.looks.goodAt, Ready: c.looks.ready, Consumers: c.looks.others, Seen: c.seen, LastRelease: c.release.last, Counts: c.counts}
 	if due := held.nextDue(); due != never {
 		s.NextDue = due
 	}
