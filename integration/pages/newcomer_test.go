@@ -69,7 +69,7 @@ func TestNewcomer(t *testing.T) {
 	t.Logf("the first dead letter came %v after git clone, the last page ended after %v; the build took %v of processor time",
 		first.Round(time.Second), time.Since(start).Round(time.Second), processor.Round(time.Second))
 	assert.Less(t, processor, firstProcessor, "to build")
-	if first > processor { // it had less than one processor
+	if first > processor*2/3 { // it had less than one and a half of the two processors
 		t.Log("the machine was busy: how long the first dead letter took does not count")
 		return
 	}
