@@ -130,12 +130,12 @@ func TestServicesAreNotified(t *testing.T) {
 	q := topology{queue: "orders", dlx: "dlx", dlq: "dead"}
 	goClient{}.declare(t, c.url, q)
 	goClient{}.publish(t, c.url, q.queue, []planned{{id: "x", ttlMillis: 1}})
-	for _, status := range []string{"Warning", "Over"} {
+	for _, title := range []string{"Warning: messages expire unconsumed", "Over: messages expired unconsumed"} {
 		for _, path := range []string{"/generic", "/ntfy", "/hooks/slack"} {
-			eventually(t, startLimit, status+" at "+path, func() bool {
+			eventually(t, startLimit, title+" at "+path, func() bool {
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				return strings.Contains(s.text[path], status+": messages expire unconsumed") && strings.Contains(s.text[path], "orders") && strings.Contains(s.text[path], "instance here")
+				return strings.Contains(s.text[path], title) && strings.Contains(s.text[path], "orders") && strings.Contains(s.text[path], "instance here")
 			})
 		}
 	}

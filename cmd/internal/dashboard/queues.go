@@ -123,7 +123,7 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	if orders[l.Sort] == nil {
 		l.Sort = "risk"
 	}
-	if v.Get("desc") == "" {
+	if !v.Has("desc") {
 		l.Descending = slices.ContainsFunc(sortable, func(c column) bool { return c.Key == l.Sort && c.Number })
 	}
 	all, err := d.Operations.ListQueues(r.Context(), by.Actor())

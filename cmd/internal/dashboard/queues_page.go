@@ -24,7 +24,6 @@ func (l *queuesPage) form() g.Node {
 		g.If(len(l.VHosts) > 1, l.Form.Choose("Virtual host", "vhost", "", ui.Or("all", l.VHosts)...)),
 		l.Form.Choose("Purpose", "purpose", "", ui.Or("all", deadline.Purposes)...),
 		l.Form.Choose("Sorted by", "sort", "", sorts...),
-		l.Form.Choose("Order", "desc", "", "", "as usual", "1", "largest first", "0", "smallest first"),
 		ui.Button("Filter"))
 }
 
