@@ -238,7 +238,7 @@ func TestADeadlineThatSomebodyElseChanged(t *testing.T) {
 	s := newSite(t)
 	vh, _ := s.b.VHost("/")
 	p := vh.OwnPublisher()
-	_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: (&amqp.Properties{Expiration: "60000", Has: amqp.HasExpiration}).Append(nil)})
+	_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: (&amqp.Properties{Expiration: "60000", MessageID: "m", Has: amqp.HasExpiration | amqp.HasMessageID}).Append(nil)})
 	require.NoError(t, err)
 	p.Flush(nil)
 	user, at, seq := s.user("user", access.Management, "/"), operate.QueueName{VHost: "/", Name: "q"}, queue.Seq(1)
@@ -255,6 +255,11 @@ func TestADeadlineThatSomebodyElseChanged(t *testing.T) {
 	require.ErrorAs(t, err, &far)
 	_, err = messages.ChangeDeadline.Do(t.Context(), s.Access, user, messages.DeadlineChange{VHost: "/", Queue: "q", Seq: 99, Fire: true})
 	require.ErrorIs(t, err, operate.ErrMessageGone)
+	_, err = messages.ChangeDeadline.Do(t.Context(), s.Access, user, messages.DeadlineChange{VHost: "/", Queue: "q", MessageID: "m", Fire: true})
+	require.NoError(t, err)
+	records := s.records.All()
+	last := records[len(records)-1].ContextMap()
+	require.Equal(t, []any{uint64(1), "m"}, []any{last["seq"], last["message_id"]}, "the record says which message it was")
 }
 
 // TestTimesAreTheWallClocks, though the broker's own clock is a day ahead.

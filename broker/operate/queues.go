@@ -103,7 +103,7 @@ func LossesOf(o *Access, i *broker.QueueInfo, is deadline.Purpose, objective dea
 	if !known || !is.Loses() && !objective.NoneExpires() {
 		return Losses{-1, -1}
 	}
-	return Losses{dropped, expired - dropped}
+	return Losses{dropped, max(expired-dropped, 0)} // a second of a late sample may have more of the one
 }
 
 // Queue returns one queue.

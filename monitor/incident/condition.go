@@ -32,8 +32,10 @@ type Condition struct {
 	Level Level
 	What  string // in a few words
 	Was   string // the same once it is over
-	Whom  string // it affects
-	Do    string // in a sentence or two
+	// Averted is the same if it has cost no message; empty: Was.
+	Averted string
+	Whom    string // it affects
+	Do      string // in a sentence or two
 	// Command shows more. {queue} and {vhost} are those of what is worst.
 	Command string
 	// Page of the dashboard, likewise.
@@ -82,6 +84,7 @@ type Finding struct {
 	Level     Level     // empty: that of the condition
 	Count     int64     // messages, usually
 	Toll      int64     // those that were lost or late so far
+	Lost      int64     // of Toll: those that are gone
 	Losing    time.Time // when the first message was lost; zero: none was
 	Who       string    // causes it, if that is a client
 	Text      string    // what is wrong, without the queue
@@ -126,13 +129,13 @@ var Conditions = []*Condition{
 	},
 	{
 		// Critical once messages were dropped: they are lost.
-		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Was: "messages expired unconsumed", Whom: "queues for work", Begins: 3 * time.Second, Returns: clientsReturn, Ends: 15 * time.Second, see: seeUnconsumed,
+		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Was: "messages expired unconsumed", Averted: "messages were at risk, and none expired", Whom: "queues for work", Begins: 3 * time.Second, Returns: clientsReturn, Ends: 15 * time.Second, see: seeUnconsumed,
 		Do:      "Add consumers or make them faster, or give messages more time. What was dead-lettered can be replayed; what was dropped is lost: have the queue dead-letter what expires.",
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
 	{
 		// Likewise.
-		Name: "held_past_deadline", Level: Warning, What: "a consumer holds messages past their deadlines", Was: "a consumer held messages past their deadlines", Whom: "one client", Begins: 2 * time.Second, Returns: clientsReturn, Ends: 5 * time.Second, PerCause: true, see: seeHeld,
+		Name: "held_past_deadline", Level: Warning, What: "a consumer holds messages past their deadlines", Was: "a consumer held messages past their deadlines", Averted: "a consumer took no more messages", Whom: "one client", Begins: 2 * time.Second, Returns: clientsReturn, Ends: 5 * time.Second, PerCause: true, see: seeHeld,
 		Do: "See what the consumer is doing, or close its connection: what it gives back then expires.", Command: "curfew consumers --vhost {vhost}", Page: "/consumers",
 	},
 	{

@@ -44,12 +44,13 @@ type Stats struct {
 	Count           int64
 	FirstDeadlineAt int64 // Unix ms, the earliest of their deadlines
 	WorstMillis     int64 // the largest lateness
+	Dropped         int64 // of Count; tallies fill it in
 }
 
 // Add counts one message. due is its deadline by the wall clock.
 func (t *Stats) Add(due deadline.Instant, lateness time.Duration) {
 	at := due.UnixMilli()
-	t.merge(Stats{1, at, int64(deadline.RoundUp(lateness))})
+	t.merge(Stats{Count: 1, FirstDeadlineAt: at, WorstMillis: int64(deadline.RoundUp(lateness))})
 }
 
 func (t *Stats) merge(o Stats) {
@@ -57,7 +58,7 @@ func (t *Stats) merge(o Stats) {
 		*t = o
 		return
 	}
-	t.Count += o.Count
+	t.Count, t.Dropped = t.Count+o.Count, t.Dropped+o.Dropped
 	t.FirstDeadlineAt = min(t.FirstDeadlineAt, o.FirstDeadlineAt)
 	t.WorstMillis = max(t.WorstMillis, o.WorstMillis)
 }
@@ -66,6 +67,7 @@ func (t *Stats) merge(o Stats) {
 type Tally struct {
 	Event
 	Began, Last time.Time
+	Losing      time.Time // when the first was dropped; zero: none was
 }
 
 const (
@@ -92,6 +94,10 @@ type tallyKey struct {
 // record adds e. It does not allocate for a queue that is known.
 func (t *tallies) record(e Event) {
 	now := time.Now()
+	var losing time.Time
+	if e.Action == deadline.Dropped.String() {
+		e.Dropped, losing = e.Count, now
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := tallyKey{e.Kind, e.VHost, e.Queue}
@@ -103,14 +109,17 @@ func (t *tallies) record(e Event) {
 	}
 	switch {
 	case of == nil:
-		t.all[k] = &Tally{e, now, now}
+		t.all[k] = &Tally{e, now, now, losing}
 		return
 	case now.Sub(of.Last) >= recent:
-		*of = Tally{e, now, now}
+		*of = Tally{e, now, now, losing}
 		return
 	}
 	of.merge(e.Stats)
 	of.Last = now
+	if of.Losing.IsZero() {
+		of.Losing = losing
+	}
 	if of.Action == "" || e.Action == deadline.Dropped.String() {
 		of.Action = e.Action
 	}

@@ -25,12 +25,13 @@ type Incident struct {
 	Command   string     `json:"command"` // that shows more
 	Page      string     `json:"page"`    // path of the dashboard's page that shows more
 	Runbook   string     `json:"runbook,omitempty"`
-	Count     int64      `json:"count"` // messages that it is about now
-	Toll      int64      `json:"toll"`  // messages that expired, were late, parked or held, at the most
+	Count     int64      `json:"count"`          // messages that it is about now
+	Toll      int64      `json:"toll"`           // messages that expired, were late, parked or held, at the most
+	Lost      int64      `json:"lost,omitempty"` // of toll: messages that are gone, at the most
 	Queues    int        `json:"queues"`
 	Worst     []Affected `json:"worst,omitempty"` // of the queues: the worst first, at most 20
 	Since     time.Time  `json:"since"`
-	Losing    *time.Time `json:"losing_since,omitempty"` // when the first message was lost; absent: none was
+	Losing    *time.Time `json:"losing_since,omitempty"` // since when messages are lost; absent: none was in the last minute
 	Ended     *time.Time `json:"ended,omitempty"`
 	Ack       *Ack       `json:"ack,omitempty"`
 	Quiet     bool       `json:"quiet,omitempty"` // nobody is notified: it was acknowledged, or there is maintenance
@@ -84,6 +85,7 @@ type incident struct {
 	toldAt   Level // and the level; empty: nobody was told
 	action   string
 	who      string
+	detail   string // what was found last, of the worst
 	firstAt  int64
 	late     time.Duration
 	restored bool      // from a file, and not seen since
@@ -147,7 +149,13 @@ func (i *incident) showAll() {
 // past says what it was, once it is over. What was to be done is left out.
 func (i *incident) past() {
 	s := &i.shown
-	text := sentence(i.of.Was)
+	text := sentence(i.of.was(s.Toll))
+	switch {
+	case len(s.Worst) == 0 && i.cause != "":
+		text += ": " + i.cause
+	case len(s.Worst) == 0 && i.detail != "":
+		text += fmt.Sprintf(" (%q)", i.detail)
+	}
 	if len(s.Worst) > 0 {
 		text += ": " + QueueName{s.Worst[0].VHost, s.Worst[0].Queue}.String()
 	}
@@ -159,9 +167,15 @@ func (i *incident) past() {
 	}
 	if s.Toll > 0 {
 		text += ": " + printable.Plural(s.Toll, "message")
-		if s.Losing != nil && i.who == "" { // those that a client held may yet be consumed
-			text += " lost"
-		}
+	}
+	switch {
+	case s.Lost > 0 && s.Lost == s.Toll:
+		text += " lost"
+	case s.Lost > 0:
+		text += fmt.Sprintf(", %d lost", s.Lost)
+	}
+	if i.restored {
+		text += "; it ended while Curfew was not running"
 	}
 	s.Summary, s.Do, s.Command = text, "", ""
 }
@@ -171,10 +185,13 @@ func (i *incident) show(list []Finding) {
 	slices.SortFunc(list, worstFirst)
 	s := &i.shown
 	s.Level, s.Count, s.Queues, s.Worst = list[0].Level, 0, 0, nil
-	var toll int64
-	i.late = 0
+	var toll, lost int64
+	i.late, s.Losing = 0, nil
 	for _, f := range list {
-		s.Count, toll, i.late = s.Count+f.Count, toll+f.Toll, max(i.late, f.Late)
+		s.Count, toll, lost, i.late = s.Count+f.Count, toll+f.Toll, lost+f.Lost, max(i.late, f.Late)
+		if at := f.Losing.UTC(); !f.Losing.IsZero() && (s.Losing == nil || at.Before(*s.Losing)) {
+			s.Losing = &at
+		}
 		if f.Name != "" {
 			s.Queues++
 			if len(s.Worst) < maxWorst {
@@ -186,16 +203,21 @@ func (i *incident) show(list []Finding) {
 		s.Level = i.toldAt // until it is over: its end goes where its beginning went
 	}
 	worst := list[0]
-	s.Toll, i.action, i.firstAt, i.who = max(s.Toll, toll), worst.Action, worst.FirstAt, worst.Who
-	if !worst.Losing.IsZero() && s.Losing == nil {
-		at := worst.Losing.UTC()
-		s.Losing = &at
-	}
+	s.Toll, s.Lost = max(s.Toll, toll), max(s.Lost, lost)
+	i.action, i.firstAt, i.who, i.detail = worst.Action, worst.FirstAt, worst.Who, worst.Text
 	s.Summary = i.of.says(worst, s)
 	s.Command, s.Page = fill(i.of.Command, worst.QueueName, printable.Shell), fill(i.of.Page, worst.QueueName, url.QueryEscape)
 	if s.Page != "" && worst.QueueName == (QueueName{}) {
 		s.Page, _, _ = strings.Cut(s.Page, "?vhost=")
 	}
+}
+
+// was is what it was, once it is over.
+func (c *Condition) was(toll int64) string {
+	if toll == 0 {
+		return cmp.Or(c.Averted, c.Was)
+	}
+	return c.Was
 }
 
 // says is the summary of an incident.
@@ -301,7 +323,7 @@ func (n *notice) title() string {
 	if c := conditionOf(n.Condition); c != nil {
 		what = c.What
 		if n.over() {
-			what = c.Was
+			what = c.was(n.Toll)
 		}
 	}
 	if n.over() {

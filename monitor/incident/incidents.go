@@ -112,12 +112,12 @@ func (a *Incidents) Run(ctx context.Context) error {
 		select {
 		case <-tick.C:
 			a.judge()
-			a.saveChanges()
+			a.saveChanges(saveEvery)
 		case <-ctx.Done():
 			for _, n := range a.tracker.untold(time.Now()) {
 				a.delivery.log.notify(n)
 			}
-			a.saveChanges()
+			a.saveChanges(0) // until when what is open is known to last
 			return nil
 		}
 	}
@@ -126,10 +126,11 @@ func (a *Incidents) Run(ctx context.Context) error {
 // saveEvery is how often it is saved that an incident still lasts.
 const saveEvery = time.Minute
 
-func (a *Incidents) saveChanges() {
+// saveChanges saves what changed, and that incidents last if that was saved longer ago.
+func (a *Incidents) saveChanges(ago time.Duration) {
 	t := a.tracker
 	t.mu.Lock()
-	due := t.changed || len(t.all) > 0 && time.Since(t.savedAt) >= saveEvery
+	due := t.changed || len(t.all) > 0 && time.Since(t.savedAt) >= ago
 	t.mu.Unlock()
 	if !due {
 		return

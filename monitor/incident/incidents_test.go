@@ -30,7 +30,11 @@ func TestConditions(t *testing.T) {
 	require.NoError(t, err)
 	now := time.Unix(1_800_000_000, 0)
 	tally := func(k Kind, action string, n int64) []Tally {
-		return []Tally{{Event{Kind: k, VHost: "shop", Queue: "orders", Action: action, Stats: Stats{Count: n, FirstDeadlineAt: 1, WorstMillis: 1500}}, now.Add(-5 * time.Second), now}}
+		t := Tally{Event{Kind: k, VHost: "shop", Queue: "orders", Action: action, Stats: Stats{Count: n, FirstDeadlineAt: 1, WorstMillis: 1500}}, now.Add(-5 * time.Second), now, time.Time{}}
+		if action == "dropped" {
+			t.Dropped, t.Losing = n, t.Began
+		}
+		return []Tally{t}
 	}
 	sinks := func(failing time.Duration) []SinkStatus {
 		return []SinkStatus{{Name: "hook", Trouble: &trouble{now.Add(-failing), "refused"}}}
@@ -248,6 +252,53 @@ func TestLossStandsFirst(t *testing.T) {
 	})
 }
 
+// TestTheEndSaysWhatItCost: what is gone is told from what was dead-lettered, what was averted is not said to have happened, and a part of Curfew is
+// named.
+func TestTheEndSaysWhatItCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		saved := missed("mails", 40)
+		saved.Action = "dead_lettered"
+		s.Record(saved)
+		s.Record(missed("carts", 3))
+		time.Sleep(9 * time.Second)
+		require.Equal(t, []int64{43, 3}, []int64{s.List()[0].Toll, s.List()[0].Lost})
+		require.WithinDuration(t, time.Now().Add(-9*time.Second), *s.List()[0].Losing, time.Second)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, "Messages expired unconsumed: carts (vhost /) and 1 other queue: 43 messages, 3 lost", s.Over()[0].Summary)
+
+		s.set(func(now *State) {
+			now.AtRisk = []Risk{{QueueName: QueueName{"/", "a"}, Count: 40, Reason: "nobody consumes"}}
+			now.Blocked = "low on disk"
+			now.Refusals = []Refusal{{What: "AMQP", Most: 3}}
+		})
+		time.Sleep(9 * time.Second)
+		s.set(func(now *State) { *now = State{} })
+		time.Sleep(2 * time.Minute)
+		var ends []string
+		for _, i := range s.Over()[:3] {
+			ends = append(ends, i.Summary)
+		}
+		require.ElementsMatch(t, []string{"Messages were at risk, and none expired: a (vhost /)", `Publishers were blocked ("low on disk")`, "Connections were refused: AMQP"}, ends)
+	})
+}
+
+// TestOneDropIsOneLoss: what a queue has dead-lettered before is not lost with it.
+func TestOneDropIsOneLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		saved := missed("a", 40)
+		saved.Action = "dead_lettered"
+		s.Record(saved)
+		time.Sleep(9 * time.Second)
+		s.Record(missed("a", 1))
+		time.Sleep(2 * time.Second)
+		first := s.List()[0]
+		require.Contains(t, first.Summary, "1 message lost (expired), 40 dead-lettered")
+		require.WithinDuration(t, time.Now(), *first.Losing, 3*time.Second)
+	})
+}
+
 // TestAcknowledge: nobody is notified of an incident that somebody has taken over, until that ends. Whoever was told the beginning is told
 // the end. The verdict stays what it is.
 func TestAcknowledge(t *testing.T) {
@@ -343,7 +394,8 @@ func TestKeptOverARestart(t *testing.T) {
 		require.Equal(t, []string{"resolved CurfewPublishersBlocked"}, s.told())
 		require.Equal(t, id, s.List()[0].ID)
 		over := s.Over()[0]
-		require.LessOrEqual(t, over.Ended.Sub(over.Since), 9*time.Second, "the time between the runs does not count")
+		require.InDelta(t, 9*time.Second, over.Ended.Sub(over.Since), float64(2*time.Second), "until Curfew was stopped")
+		require.Contains(t, over.Summary, "; it ended while Curfew was not running")
 		require.Equal(t, "over: it ended while Curfew was not running", over.History[len(over.History)-1].Text)
 	})
 	path := filepath.Join(dir, keptFile)

@@ -201,7 +201,6 @@ func activeWindows(list []Window) []Window {
 
 // kept is what the file has.
 type kept struct {
-	At      time.Time      `json:"at"` // when it was saved
 	Open    []keptIncident `json:"open"`
 	Recent  []Incident     `json:"recent"`
 	Windows []Window       `json:"windows"`
@@ -210,6 +209,8 @@ type kept struct {
 type keptIncident struct {
 	Incident
 	Cause  string            `json:"cause"`
+	Who    string            `json:"who,omitempty"`
+	Until  time.Time         `json:"until"` // when it was last known to last
 	Labels map[string]string `json:"labels"`
 	Told   int64             `json:"told"`
 	ToldAt Level             `json:"told_at"`
@@ -224,13 +225,17 @@ func (a *Incidents) save() error {
 	defer a.saving.Unlock()
 	t := a.tracker
 	t.mu.Lock()
-	k := kept{At: time.Now().UTC(), Recent: t.recent, Windows: t.windows}
+	now := time.Now().UTC()
+	k := kept{Recent: t.recent, Windows: t.windows}
 	for _, i := range t.all {
 		if i.open {
-			k.Open = append(k.Open, keptIncident{i.shown, i.cause, i.labels, i.told, i.toldAt})
+			if !i.restored {
+				i.until = now
+			}
+			k.Open = append(k.Open, keptIncident{i.shown, i.cause, i.who, i.until, i.labels, i.told, i.toldAt})
 		}
 	}
-	t.changed, t.savedAt = false, k.At
+	t.changed, t.savedAt = false, now
 	t.mu.Unlock()
 	data, err := json.MarshalIndent(k, "", "  ")
 	if err == nil {
@@ -279,18 +284,18 @@ func (a *Incidents) load() error {
 	a.tracker.windows, a.tracker.recent = activeWindows(k.Windows), k.Recent
 	for _, one := range k.Open {
 		if c := conditionOf(one.Condition); c != nil {
-			a.tracker.all = append(a.tracker.all, one.restore(c, k.At))
+			a.tracker.all = append(a.tracker.all, one.restore(c))
 		}
 	}
 	a.tracker.publishLocked()
 	return nil
 }
 
-// restore is the incident of an earlier run, which was known to last until a moment. It is over unless it is seen soon.
-func (k keptIncident) restore(c *Condition, until time.Time) *incident {
+// restore is the incident of an earlier run. It is over unless it is seen soon.
+func (k keptIncident) restore(c *Condition) *incident {
 	i := &incident{
 		of: c, cause: k.Cause, members: make(map[QueueName]Finding), labels: k.Labels, shown: k.Incident,
-		seen: k.Since, open: true, told: k.Told, toldAt: k.ToldAt, restored: true, until: until,
+		seen: k.Since, open: true, told: k.Told, toldAt: k.ToldAt, restored: true, until: k.Until, who: k.Who,
 	}
 	for _, q := range k.Worst {
 		i.add(Finding{QueueName: QueueName{q.VHost, q.Queue}, Cause: k.Cause, Level: k.Level, Count: q.Count, Text: q.Text}, time.Now())

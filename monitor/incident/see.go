@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"curfew/broker/deadline"
 	"curfew/monitor/printable"
 )
 
@@ -144,11 +143,13 @@ func seeUnconsumed(s *State) (list []Finding) {
 		if t.Kind == Expired && s.Purposes[q].Loses() && !stuck[q] {
 			f := at(q)
 			f.Count, f.Toll, f.Action, f.FirstAt, f.Late = t.Count, t.Count, t.Action, t.FirstDeadlineAt, time.Duration(t.WorstMillis)*time.Millisecond
-			f.Level = t.level(s)
+			f.lose(&t, s)
 			f.Text = printable.Plural(t.Count, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()")
 			if f.Level == Critical {
-				f.Losing = t.Began
-				f.Text = printable.Plural(t.Count, "message") + " lost (expired)"
+				f.Text = printable.Plural(t.Dropped, "message") + " lost (expired)"
+				if saved := t.Count - t.Dropped; saved > 0 {
+					f.Text += fmt.Sprintf(", %d dead-lettered", saved)
+				}
 			}
 		}
 	}
@@ -208,22 +209,20 @@ func seeHeld(s *State) (list []Finding) {
 	return list
 }
 
-// level is that of messages that expired: those that were dropped are lost, if their queue is one known to be for work.
-func (t *Tally) level(s *State) Level {
-	if t.Action == deadline.Dropped.String() && t.Queue != otherQueues && s.Purposes[QueueName{t.VHost, t.Queue}].Loses() {
-		return Critical
+// lose makes it critical if messages were dropped, and so are lost: in a queue that is known to be for work.
+func (f *Finding) lose(t *Tally, s *State) {
+	f.Level = Warning
+	if t.Dropped > 0 && t.Queue != otherQueues && s.Purposes[QueueName{t.VHost, t.Queue}].Loses() {
+		f.Level, f.Lost, f.Losing = Critical, t.Dropped, t.Losing
 	}
-	return Warning
 }
 
 // addBehind adds what expires or will in the queue of a stuck consumer.
 func (f *Finding) addBehind(s *State) {
 	for _, t := range s.Tallies {
 		if t.Kind == Expired && t.VHost == f.VHost && t.Queue == f.Name {
-			f.Count, f.Toll, f.Level = f.Count+t.Count, f.Toll+t.Count, t.level(s)
-			if f.Level == Critical {
-				f.Losing = t.Began
-			}
+			f.Count, f.Toll = f.Count+t.Count, f.Toll+t.Count
+			f.lose(&t, s)
 			f.Text += "; " + printable.Plural(t.Count, "message") + " expired behind it"
 		}
 	}
@@ -278,7 +277,7 @@ func seeLocked(s *State) (list []Finding) {
 	for _, t := range s.Tallies {
 		if t.Kind == LockHeld && t.Last.Sub(t.Began) >= lockedAgain && s.Starved == 0 {
 			list = append(list, Finding{
-				QueueName: QueueName{t.VHost, t.Queue}, Cause: t.VHost, Count: t.Count, Toll: t.Count,
+				QueueName: QueueName{t.VHost, t.Queue}, Cause: t.VHost, Count: t.Count,
 				Text: fmt.Sprintf("held for long %s; the longest, by the operation %q, took %s", printable.Plural(t.Count, "time"), t.Hold.Operation, t.Hold.For.Round(time.Millisecond)),
 			})
 		}

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,9 +46,9 @@ type alertsFile struct {
 }
 
 type switchFile struct {
-	URL     string         `yaml:"url"`
-	URLFile string         `yaml:"urlFile"`
-	Every   *time.Duration `yaml:"every"`
+	URL     string `yaml:"url"`
+	URLFile string `yaml:"urlFile"`
+	Every   string `yaml:"every"`
 }
 
 type sinkFile struct {
@@ -58,14 +59,14 @@ type sinkFile struct {
 }
 
 type ruleFile struct {
-	Name     string        `yaml:"name"`
-	Events   texts         `yaml:"events"`
-	VHost    string        `yaml:"vhost"`
-	Queue    string        `yaml:"queue"`
-	To       *texts        `yaml:"to"`
-	Severity string        `yaml:"severity"`
-	Count    *int64        `yaml:"count"`
-	Lateness time.Duration `yaml:"lateness"`
+	Name     string `yaml:"name"`
+	Events   texts  `yaml:"events"`
+	VHost    string `yaml:"vhost"`
+	Queue    string `yaml:"queue"`
+	To       *texts `yaml:"to"`
+	Severity string `yaml:"severity"`
+	Count    string `yaml:"count"`
+	Lateness string `yaml:"lateness"`
 }
 
 // texts is a list, or one text.
@@ -84,6 +85,7 @@ type settingsReader struct {
 	path     string
 	settings settings
 	root     yaml.Node // of the file, for the lines of mistakes
+	bad      []int     // lines in which the decoder found mistakes, or something is empty
 	errs     []error
 }
 
@@ -135,17 +137,20 @@ func (r *settingsReader) read() {
 		return
 	}
 	_ = yaml.Unmarshal([]byte(text), &r.root) // the decoder finds the same mistakes
-	r.refuseEmpty(&r.root)
+	r.check(&r.root)
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	decoder.KnownFields(true)
 	var kinds *yaml.TypeError
 	switch err := decoder.Decode(&file); {
 	case errors.As(err, &kinds):
 		for _, text := range kinds.Errors {
-			r.errs = append(r.errs, fmt.Errorf("%s:%s", r.path, strings.TrimPrefix(inPlainWords(text), "line ")))
+			line := 0
+			_, _ = fmt.Sscanf(text, "line %d:", &line)
+			_, text, _ = strings.Cut(text, ": ")
+			r.refuseLine(line, "%s", inPlainWords(text))
 		}
 	case err != nil && !errors.Is(err, io.EOF): // which is nothing but comments
-		r.errs = append(r.errs, fmt.Errorf("%s: %w", r.path, err))
+		r.errs = append(r.errs, fmt.Errorf("%s: %s", r.path, inPlainWords(err.Error())))
 	}
 	r.settings.source.externalURL = r.webAddress("externalURL", file.ExternalURL)
 	r.settings.source.runbooksURL = r.webAddress("runbooksURL", file.RunbooksURL)
@@ -177,30 +182,44 @@ func (r *settingsReader) readFile(path string) (string, error) {
 
 // refuse notes a mistake. The place of a field is written as in rules[1].to.
 func (r *settingsReader) refuse(where, format string, args ...any) {
-	r.errs = append(r.errs, fmt.Errorf("%s:%d: %s: %s", r.path, lineOf(&r.root, where), where, fmt.Sprintf(format, args...)))
+	r.errs = append(r.errs, fmt.Errorf("%s:%d: %s: %s", r.path, nodeOf(&r.root, where).Line, where, fmt.Sprintf(format, args...)))
 }
 
-// refuseEmpty notes the fields that have no value: a rule whose queue is empty must not be one for all queues.
-func (r *settingsReader) refuseEmpty(n *yaml.Node) {
+// refuseLine notes a mistake in a line, with which nothing in that line is used.
+func (r *settingsReader) refuseLine(line int, format string, args ...any) {
+	r.bad = append(r.bad, line)
+	r.errs = append(r.errs, fmt.Errorf("%s:%d: %s", r.path, line, fmt.Sprintf(format, args...)))
+}
+
+// check notes the fields that have no value: a rule whose queue is empty must not be one for all queues. And it refuses YAML's merge keys.
+func (r *settingsReader) check(n *yaml.Node) {
 	for i, child := range n.Content {
-		if child.Kind == yaml.ScalarNode && child.Value == "" || child.Tag == "!!null" {
+		switch {
+		case child.Tag == "!!merge":
+			r.refuseLine(child.Line, "the key << is not read: write the fields out")
+		case child.Kind == yaml.ScalarNode && child.Value == "" || child.Tag == "!!null":
 			field := "an item"
 			if n.Kind == yaml.MappingNode {
 				field = n.Content[i-i%2].Value
 			}
-			r.errs = append(r.errs, fmt.Errorf("%s:%d: %s is empty: give it a value, or leave it out", r.path, child.Line, field))
+			r.refuseLine(child.Line, "%s is empty: give it a value, or leave it out", field)
 		}
-		r.refuseEmpty(child)
+		r.check(child)
 	}
 }
 
-// lineOf is the line of a field, or of the last one on the way there that the file has.
-func lineOf(n *yaml.Node, where string) int {
+// touched reports whether a line of n has a mistake.
+func (r *settingsReader) touched(n *yaml.Node) bool {
+	return slices.Contains(r.bad, n.Line) || slices.ContainsFunc(n.Content, r.touched)
+}
+
+// nodeOf is a field, or the last one on the way there that the file has.
+func nodeOf(n *yaml.Node, where string) *yaml.Node {
 	for i, child := range n.Content {
 		key := fmt.Sprintf("[%d]", i)
 		switch {
 		case n.Kind == yaml.DocumentNode:
-			return lineOf(child, where)
+			return nodeOf(child, where)
 		case n.Kind == yaml.MappingNode && i%2 == 0:
 			key = child.Value
 			child = n.Content[i+1]
@@ -208,10 +227,10 @@ func lineOf(n *yaml.Node, where string) int {
 			continue
 		}
 		if rest, is := strings.CutPrefix(where, key); is && (rest == "" || rest[0] == '.' || rest[0] == '[') {
-			return lineOf(child, strings.TrimPrefix(rest, "."))
+			return nodeOf(child, strings.TrimPrefix(rest, "."))
 		}
 	}
-	return n.Line
+	return n
 }
 
 // secret is value, or what the file holds that is named instead.
@@ -238,10 +257,8 @@ func (r *settingsReader) deadManSwitch(file *switchFile) {
 		r.refuse("deadManSwitch", "the field url, or the file that urlFile names, must hold an http:// or https:// URL")
 		return
 	}
-	if file.Every != nil {
-		if d.every = *file.Every; d.every < time.Second {
-			r.refuse("deadManSwitch.every", "%s is invalid: want at least 1s", d.every)
-		}
+	if file.Every != "" {
+		d.every = r.duration("deadManSwitch.every", file.Every, time.Second)
 	}
 	r.settings.deadManSwitch = d
 }
@@ -260,7 +277,7 @@ func (r *settingsReader) sink(name string, file *sinkFile) {
 		file = new(sinkFile)
 	}
 	s := sinkSettings{name: name, url: r.secret(where+".url", file.URL, file.URLFile), secret: r.secret(where+".secret", file.Secret, file.SecretFile)}
-	if len(r.errs) > before {
+	if len(r.errs) > before || r.touched(nodeOf(&r.root, where)) {
 		return
 	}
 	if err := s.check(); err != nil {
@@ -272,7 +289,7 @@ func (r *settingsReader) sink(name string, file *sinkFile) {
 
 func (r *settingsReader) rule(where, name string, file *ruleFile) {
 	out := r.settings.rest
-	out.Name, out.Severity, out.lateness = name, file.Severity, file.Lateness
+	out.Name, out.Severity = name, file.Severity
 	out.VHost, out.Queue = cmp.Or(file.VHost, out.VHost), cmp.Or(file.Queue, out.Queue)
 	out.vhost, out.queue = newPattern(out.VHost), newPattern(out.Queue)
 	if slices.ContainsFunc(r.settings.rules, func(other *rule) bool { return other.Name == name }) {
@@ -297,15 +314,25 @@ func (r *settingsReader) rule(where, name string, file *ruleFile) {
 	if file.Severity != "" && !slices.Contains(severities, file.Severity) {
 		r.refuse(where+".severity", "%q is invalid: want %s", file.Severity, strings.Join(severities, " or "))
 	}
-	if file.Count != nil {
-		if out.Count = *file.Count; out.Count < 1 {
-			r.refuse(where+".count", "%d is invalid: want a number from 1", out.Count)
+	if file.Count != "" {
+		var err error
+		if out.Count, err = strconv.ParseInt(file.Count, 10, 64); err != nil || out.Count < 1 {
+			r.refuse(where+".count", "%q is invalid: want a number from 1", file.Count)
 		}
 	}
-	if file.Lateness < 0 {
-		r.refuse(where+".lateness", "%s is invalid: want a duration such as 500ms, 10s or 4h", file.Lateness)
+	if file.Lateness != "" {
+		out.lateness = r.duration(where+".lateness", file.Lateness, 0)
 	}
 	r.settings.rules = append(r.settings.rules, &out)
+}
+
+// duration reads a duration, least at least.
+func (r *settingsReader) duration(where, text string, least time.Duration) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least {
+		r.refuse(where, "%q is invalid: want a duration such as 500ms, 10s or 4h, at least %s", text, least)
+	}
+	return d
 }
 
 func (r *settingsReader) webAddress(where, text string) string {
@@ -322,22 +349,19 @@ func isWebAddress(text string) bool {
 
 // The mistakes that the decoder of YAML finds, which name types of Go.
 var (
-	unknownField = regexp.MustCompile(`^(line \d+): field (.*) not found in type incident\.(\w+)$`)
-	wrongKind    = regexp.MustCompile(`^(line \d+): cannot unmarshal .* into (.*)$`)
+	unknownField = regexp.MustCompile(`(?s)^field (.*) not found in type incident\.(\w+)$`)
+	wrongKind    = regexp.MustCompile(`(?s)^cannot unmarshal .* into (.*)$`)
+	quotedValue  = regexp.MustCompile("(?s)`.*`")
 )
 
 // inPlainWords says a mistake without types of Go or values, which may be secrets, and with what is allowed.
 func inPlainWords(text string) string {
 	if m := unknownField.FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("%s: unknown field %q: want one of %s", m[1], m[2], strings.Join(fieldsOf(m[3]), ", "))
+		return fmt.Sprintf("unknown field %q: want one of %s", m[1], strings.Join(fieldsOf(m[2]), ", "))
 	}
 	if m := wrongKind.FindStringSubmatch(text); m != nil {
 		want := "text"
-		switch kind := strings.TrimLeft(m[2], "*"); {
-		case kind == "time.Duration":
-			want = "a duration such as 500ms, 10s or 4h"
-		case kind == "int64":
-			want = "a number from 1"
+		switch kind := strings.TrimLeft(m[1], "*"); {
 		case strings.HasPrefix(kind, "[]"):
 			want = "a list"
 		case strings.HasPrefix(kind, "map["):
@@ -345,9 +369,9 @@ func inPlainWords(text string) string {
 		case strings.HasPrefix(kind, "incident."):
 			want = "a mapping with the fields " + strings.Join(fieldsOf(strings.TrimPrefix(kind, "incident.")), ", ")
 		}
-		return m[1] + ": want " + want
+		return "want " + want
 	}
-	return text
+	return quotedValue.ReplaceAllString(text, "a value")
 }
 
 // fieldsOf returns the names of the fields of one of the types above.

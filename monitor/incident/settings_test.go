@@ -83,13 +83,18 @@ func TestRulesAreRefused(t *testing.T) {
 		"deadManSwitch: {url: 'https://x/token', every: 1ms}": "at least 1s",
 		"externalURL: here":                                   ":1: externalURL: want an http:// or https:// URL",
 		"rules:\n  - to: {a: b}":                              "want a list",
-		"rules:\n  - count: 0":                                "rules[0].count: 0 is invalid: want a number from 1",
-		"rules:\n  - queue: a\n    lateness: 5":               ":3: want a duration such as 500ms, 10s or 4h",
+		"rules:\n  - count: 0":                                `"0" is invalid: want a number from 1`,
+		"rules:\n  - queue: a\n    lateness: 5":               `:3: rules[0].lateness: "5" is invalid: want a duration such as`,
 		"rules:\n  - lateness: -1s":                           "want a duration",
 		"rules:\n  - name: a\n  - name: a":                    `:3: rules[1].name: "a" is the name of another rule, too`,
 		"rules:\n  - queue:\n    to: []":                      ":2: queue is empty: give it a value, or leave it out",
 		"rules:\n  - queue: ''\n    to: []":                   ":2: queue is empty",
 		"rules:\n  - to: [~]":                                 ":2: an item is empty",
+		"rules:\n  - <<: {queue: a}":                          ":2: the key << is not read",
+		"deadManSwitch: {url: 'https://x/y', every: 5}":       `:1: deadManSwitch.every: "5" is invalid: want a duration`,
+		"rules:\n  - count: 1.9":                              `:2: rules[0].count: "1.9" is invalid: want a number from 1`,
+		"sinks:\n  a: {url: !!int token}":                     "a value",
+		"sinks:\n  a: |\n    to\n    token":                   ":2: want a mapping with the fields url",
 		"rules: [":                                            "yaml",
 	} {
 		path := writeFile(t, text)
@@ -136,6 +141,17 @@ func TestRulesWithAMistakeAtTheStart(t *testing.T) {
 // about is an incident of one queue.
 func about(condition, vhost, queue string) *incident {
 	return &incident{of: conditionOf(condition), members: map[QueueName]Finding{{vhost, queue}: {}}}
+}
+
+// TestASinkWithAMistakeIsLeftOut, also where the decoder finds the mistake: it must not be used without the secret that was misspelled. The others are in
+// force.
+func TestASinkWithAMistakeIsLeftOut(t *testing.T) {
+	for _, mistake := range []string{"secretfile: x", "secret: ''", "secret: [x]"} {
+		o := Options{File: writeFile(t, "sinks:\n  bad:\n    url: webhook+https://x/\n    "+mistake+"\n  good: {url: 'webhook+https://x/'}\n")}
+		s, err := o.readSettings()
+		require.ErrorContains(t, err, ":4: ", mistake)
+		require.Equal(t, []sinkSettings{{name: "good", url: "webhook+https://x/"}}, s.sinks, mistake)
+	}
 }
 
 // TestRulesDecide: muted, held back by count and lateness, grouped and sent with the

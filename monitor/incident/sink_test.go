@@ -49,7 +49,7 @@ func hostile() *notice {
 	queue := fmt.Sprintf("<!channel> & `%d` %s ü\"\n", 7, strings.Repeat("q", 200))
 	return &notice{
 		Incident: Incident{
-			ID: "1", Condition: "deadline_missed", Alertname: "CurfewDeadlineMissed", Level: Warning, Count: 8, Queues: 1, Since: at,
+			ID: "1", Condition: "deadline_missed", Alertname: "CurfewDeadlineMissed", Level: Warning, Count: 8, Toll: 8, Queues: 1, Since: at,
 			Summary: "Messages expire unconsumed: " + name(queue) + ": 8 messages expired", Worst: []Affected{{VHost: "/", Queue: queue, Count: 8}}, Command: "curfew queue show x",
 			Runbook: from.runbook("CurfewDeadlineMissed"),
 		},

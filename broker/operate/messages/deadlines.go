@@ -187,8 +187,8 @@ func (d *dues) keep(one due, most int) {
 type DeadlineChange struct {
 	VHost     string    `json:"vhost"`
 	Queue     string    `json:"queue" eg:"orders"`
-	Seq       queue.Seq `json:"seq" log:"seq" eg:"17" doc:"the message's number in the queue"`
-	MessageID string    `json:"message_id" log:"message_id" doc:"instead of the number: the ready message with this message-id; it has to be the only one"`
+	Seq       queue.Seq `json:"seq" eg:"17" doc:"the message's number in the queue"`
+	MessageID string    `json:"message_id" doc:"instead of the number: the ready message with this message-id; it has to be the only one"`
 	By        int64     `json:"by_millis" flag:"by" is:"span" doc:"by how much, in ms or as 90s or 10m; negative: earlier"`
 	Earlier   bool      `json:"earlier" hide:"command" doc:"by_millis is how much earlier"`
 	At        int64     `json:"at" is:"instant" doc:"the new deadline: Unix ms, in commands an instant such as 2006-01-02T15:04:05Z"`
@@ -248,7 +248,9 @@ var ChangeDeadline = operate.Define(operate.Op{
 	was := int64(0)
 	if err == nil && r.Seq == 0 {
 		r.Seq, err = withID(ctx, q, r.MessageID)
+		c.Log(zap.String("message_id", r.MessageID))
 	}
+	c.Log(zap.Uint64("seq", uint64(r.Seq)))
 	if r.Earlier {
 		r.By = -r.By
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/amqp"
 	"curfew/monitor"
 	"curfew/monitor/incident"
 )
@@ -100,4 +101,20 @@ func TestQueuesInIncidents(t *testing.T) {
 	list := s.get("/queues").body
 	require.Contains(t, list, `>parked</a> <a href="/incidents"><span class="tag bad">critical</span></a></td>`)
 	require.Equal(t, 1, strings.Count(list, "tag bad"))
+}
+
+// TestTheNextLoss is of a queue that loses nothing yet, and is no loss where what expires is dead-lettered.
+func TestTheNextLoss(t *testing.T) {
+	s := newSite(t)
+	s.queue("/", "gone", nil)
+	s.queue("/", "saved", amqp.Table{"x-dead-letter-exchange": "amq.direct"})
+	s.withIncidents("", func(*incident.State) {})
+	s.monitor.forecasts = []monitor.Forecast{
+		{VHost: "/", Queue: "gone", WillMiss: 5, FirstMiss: time.Now().Add(time.Minute).UnixMilli()},
+		{VHost: "/", Queue: "saved", WillMiss: 7, FirstMiss: time.Now().Add(time.Hour).UnixMilli()},
+	}
+	s.logIn("root")
+	require.Regexp(t, `Next: <a href="/queue\?name=gone&amp;vhost=%2F">gone</a>.* will lose 5 messages`, s.get("/").body)
+	s.monitor.forecasts = s.monitor.forecasts[1:]
+	require.Regexp(t, `Next: <a href="/queue\?name=saved&amp;vhost=%2F">saved</a>.* will dead-letter 7 messages`, s.get("/").body)
 }

@@ -73,7 +73,7 @@ func lost(q *operate.Queue) g.Node {
 	if q.Lost > 0 {
 		gone = ui.Class("bad", g.Text(ui.Number(q.Lost)))
 	}
-	return g.Group{gone, g.If(q.Rescued > 0, ui.Faint(" + "+ui.Number(q.Rescued)+" dead-lettered"))}
+	return g.Group{gone, g.If(q.Rescued > 0, h.Div(ui.Faint(ui.Number(q.Rescued)+" dead-lettered")))}
 }
 
 // oldest is how long the oldest message has been there.

@@ -25,6 +25,7 @@ type purgePlan struct {
 // askPurge is the page that asks whether to delete all ready messages of a queue.
 func (d Pages) askPurge(r *http.Request, v ui.Visitor) (ui.View, error) {
 	p := &purgePlan{chosen: chosenBy(r.URL.Query()), Form: ui.NewForm(nil), path: queuePurgePath}
+	p.Filter = ""
 	_, err := operate.PurgeQueue.Do(r.Context(), d.Operations.Access, v.Actor(), operate.PurgeRequest{VHost: p.Queue.VHost, Queue: p.Queue.Name})
 	return p, p.count(err)
 }

@@ -105,7 +105,7 @@ func newFleet(queues []*operate.Queue, willMiss map[[2]string]int, wrong map[inc
 	return f
 }
 
-// worstHost is the virtual host with most queues in critical incidents, then in warnings, then with most losses.
+// worstHost is the virtual host with most queues in critical incidents, then with most messages lost, then with most queues in warnings.
 func worstHost(all []fleetQueue) (worst fleetHost) {
 	hosts := map[string]fleetHost{}
 	for i := range all {
@@ -119,7 +119,7 @@ func worstHost(all []fleetQueue) (worst fleetHost) {
 		return worst
 	}
 	for _, one := range hosts {
-		if cmp.Or(cmp.Compare(one.Of[broken], worst.Of[broken]), cmp.Compare(one.Of[warned], worst.Of[warned]), one.Losses.Compare(worst.Losses), strings.Compare(worst.VHost, one.VHost)) > 0 &&
+		if cmp.Or(cmp.Compare(one.Of[broken], worst.Of[broken]), cmp.Compare(one.Lost, worst.Lost), cmp.Compare(one.Of[warned], worst.Of[warned]), one.Losses.Compare(worst.Losses), strings.Compare(worst.VHost, one.VHost)) > 0 &&
 			(one.Of[broken]+one.Of[warned] > 0 || one.Lost+one.Rescued > 0) {
 			worst = one
 		}

@@ -68,6 +68,13 @@ func TestWorstHost(t *testing.T) {
 	require.Equal(t, "saved: 900 dead-lettered in the last hour, 0 ready", f.Groups[0][0].says())
 }
 
+// TestALossIsWorseThanWarnings: the worst virtual host is the one that has lost messages, not the one with queues in warnings.
+func TestALossIsWorseThanWarnings(t *testing.T) {
+	f := newFleet([]*operate.Queue{queueOf(1, "a", "warned", 0), queueOf(2, "b", "gone", 1)}, nil,
+		map[incident.QueueName]incident.Level{{VHost: "a", Name: "warned"}: incident.Warning}, &operate.Rates{})
+	require.Equal(t, "b", f.Worst.VHost)
+}
+
 func names(list []fleetQueue) (names []string) {
 	for _, q := range list {
 		names = append(names, q.Name)

@@ -52,12 +52,13 @@ type overview struct {
 	WillMiss         int               // messages that will expire
 	WillLose, AtRisk int               // those of them that matter; queues that need action
 	Risky            int               // queues with messages at risk
-	Next             *monitor.Forecast // of the queue that will be the next to lose messages, of those that lost none in the last hour; nil: none will
+	Next             *monitor.Forecast // of the queue that will be the next to lose messages, of those that lose none already; nil: none will
 	ExpiredToday     int64             // in the last day; negative: not known
 	RecentExpiries   []monitor.RecentExpiry
-	meant, losing    map[[2]string]bool // queues in which an expiry is no loss, and those in which there were some in the last hour
-	willMiss         map[[2]string]int  // messages at risk, by queue
-	Fleet            *fleet             // nil: there are no queues
+	meant, saved     map[[2]string]bool          // queues in which an expiry is no loss, and those that dead-letter
+	losing           map[incident.QueueName]bool // queues in incidents that cost messages now
+	willMiss         map[[2]string]int           // messages at risk, by queue
+	Fleet            *fleet                      // nil: there are no queues
 	Audited          bool
 	Broker           string // the AMQP URL for clients, as far as it is known; "": there is no broker here
 	Site             string // the URL of this dashboard
@@ -109,7 +110,14 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 		return nil, err
 	}
 	o.address(r, d.AMQP)
-	o.Incidents = d.Incidents.List()
+	o.Incidents, o.losing = d.Incidents.List(), map[incident.QueueName]bool{}
+	for _, i := range o.Incidents {
+		if i.Losing != nil {
+			for _, q := range i.Worst {
+				o.losing[incident.QueueName{VHost: q.VHost, Name: q.Queue}] = true
+			}
+		}
+	}
 	o.Verdict = incident.VerdictOf(o.Incidents)
 	for _, i := range d.Incidents.Over() {
 		if i.Level != incident.Info && time.Since(*i.Ended) < overFor && len(o.Over) < overviewOver {
@@ -152,9 +160,9 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 		return nil, nil
 	}
 	queues, err := of.ListQueues(ctx, v.Actor())
-	o.meant, o.losing = map[[2]string]bool{}, map[[2]string]bool{}
+	o.meant, o.saved = map[[2]string]bool{}, map[[2]string]bool{}
 	for _, q := range queues {
-		o.losing[[2]string{q.VHost, q.Name}] = q.Lost+q.Rescued > 0
+		o.saved[[2]string{q.VHost, q.Name}] = q.DeadLetters
 		if !matters(q) {
 			o.meant[[2]string{q.VHost, q.Name}] = true
 		}
@@ -195,7 +203,7 @@ func (o *overview) watch(m Monitor, q url.Values) {
 			if f.AtRisk {
 				o.AtRisk++
 			}
-			if f.WillMiss > 0 && f.FirstMiss > o.NowMillis && !o.losing[of] && (o.Next == nil || f.FirstMiss < o.Next.FirstMiss) {
+			if f.WillMiss > 0 && f.FirstMiss > o.NowMillis && !o.losing[incident.QueueName{VHost: f.VHost, Name: f.Queue}] && (o.Next == nil || f.FirstMiss < o.Next.FirstMiss) {
 				o.Next = f
 			}
 		}

@@ -60,9 +60,12 @@ func (o *overview) verdicts() g.Node {
 
 // next is the loss that is coming.
 func (o *overview) next() g.Node {
-	n := o.Next
+	n, will := o.Next, " will lose "
+	if o.saved[[2]string{n.VHost, n.Queue}] {
+		will = " will dead-letter "
+	}
 	return h.P(h.Class("verdict brief warn"), g.Text("Next: "), ui.QueueLink(ui.QueueURL(n.VHost, n.Queue), n.VHost, n.Queue),
-		g.Text(" will lose "+ui.Plural(n.WillMiss, "message")+", the first at "+ui.Clock(n.FirstMiss)+" UTC, "+ui.Until(n.FirstMiss, o.NowMillis)))
+		g.Text(will+ui.Plural(n.WillMiss, "message")+", the first at "+ui.Clock(n.FirstMiss)+" UTC, "+ui.Until(n.FirstMiss, o.NowMillis)))
 }
 
 // changes are what changed in the last hours, besides the incidents above them.
