@@ -10,7 +10,7 @@
 const readline = require('readline');
 const rhea = require('rhea');
 
-const nowMicros = () => Math.floor((performance.timeOrigin + performance.now()) * 1000);
+const { nowMicros } = require('./clock');
 const say = (...words) => process.stdout.write(words.join(' ') + '\n');
 const queueAddress = (name) => '/queues/' + encodeURIComponent(name);
 

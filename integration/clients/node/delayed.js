@@ -4,7 +4,7 @@
 const readline = require('readline');
 const amqp = require('amqplib');
 
-const nowMicros = () => Math.floor((performance.timeOrigin + performance.now()) * 1000);
+const { nowMicros } = require('./clock');
 const say = (...words) => process.stdout.write(words.join(' ') + '\n');
 
 async function declare(connection) {
