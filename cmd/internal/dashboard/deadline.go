@@ -81,7 +81,7 @@ func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v ui.
 		err = operate.ErrMessageGone
 	}
 	if err == nil {
-		p.Change, err = wantedChange(f, p.Message.Deadline)
+		p.Change, err = wantedChange(f, p.Message.DeadlineMillis)
 	}
 	if err == nil && f.Get("confirmed") != "1" {
 		d.pages["/deadline-plan"].write(w, r, http.StatusOK, v, p)
@@ -102,7 +102,7 @@ func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v ui.
 func (p *deadlinePlan) request() messages.DeadlineChange {
 	c := &p.Change
 	return messages.DeadlineChange{
-		VHost: p.VHost, Queue: p.Queue, Seq: operate.Seq(p.Message.Seq), At: c.To, Cancel: !c.Fire && c.To == 0, Fire: c.Fire, Drop: c.Drop, Was: &c.Was, QueueID: p.QueueID,
+		VHost: p.VHost, Queue: p.Queue, Seq: p.Message.Seq, At: c.To, Cancel: !c.Fire && c.To == 0, Fire: c.Fire, Drop: c.Drop, Was: &c.Was, QueueID: p.QueueID,
 	}
 }
 

@@ -24,10 +24,10 @@ func (p *deadlinePage) Draw(s *ui.Info) ui.Drawing {
 func (p *deadlinePage) message() g.Node {
 	m := &p.Message
 	return h.Section(h.Class("card"), ui.Facts(
-		ui.Fact("Deadline", ui.Due(m.Deadline, p.Now)),
-		ui.Fact("Routing key", ui.Name(m.RoutingKey)),
-		g.If(m.Unacked, ui.Fact("State", ui.Class("warn", g.Text("held by a consumer")))),
-		ui.Pairs(m.Properties), ui.Pairs(m.Headers),
+		ui.Fact("Deadline", ui.Due(m.DeadlineMillis, p.Now)),
+		ui.Fact("Routing key", ui.Name(string(m.Browsed.Message.RoutingKey))),
+		g.If(m.Unacked(), ui.Fact("State", ui.Class("warn", g.Text("held by a consumer")))),
+		ui.Pairs(ui.Properties(&m.Properties)), ui.Pairs(ui.Fields(m.Properties.Headers)),
 		ui.Fact("Size", g.Text(ui.Bytes(int64(m.BodyBytes))))),
 		m.body("Body"))
 }
@@ -35,18 +35,18 @@ func (p *deadlinePage) message() g.Node {
 // form is a form that changes the deadline of the message on the page.
 func (p *deadlinePage) form(s *ui.Info, children ...g.Node) g.Node {
 	return s.Change("/deadline", "filter",
-		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("seq", strconv.FormatUint(p.Message.Seq, 10)), ui.Hidden("queue", strconv.FormatUint(p.QueueID, 10)), g.Group(children))
+		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("seq", strconv.FormatUint(uint64(p.Message.Seq), 10)), ui.Hidden("queue", strconv.FormatUint(p.QueueID, 10)), g.Group(children))
 }
 
 func (p *deadlinePage) was() g.Node {
-	return ui.Hidden("was", strconv.FormatInt(p.Message.Deadline, 10))
+	return ui.Hidden("was", strconv.FormatInt(p.Message.DeadlineMillis, 10))
 }
 
 func choiceOf(do, text string) g.Node { return h.Button(h.Name("do"), h.Value(do), g.Text(text)) }
 
 // shift is the form that gives a message with a deadline more time, or less.
 func (p *deadlinePage) shift(s *ui.Info) g.Node {
-	if p.Message.Deadline == 0 {
+	if p.Message.DeadlineMillis == 0 {
 		return nil
 	}
 	return ui.Card("shift", "More time, or less", nil, p.form(s, p.was(),
@@ -54,7 +54,7 @@ func (p *deadlinePage) shift(s *ui.Info) g.Node {
 }
 
 func (p *deadlinePage) set(s *ui.Info) g.Node {
-	at := time.UnixMilli(max(p.Message.Deadline, p.Now)).UTC().Format("2006-01-02T15:04:05")
+	at := time.UnixMilli(max(p.Message.DeadlineMillis, p.Now)).UTC().Format("2006-01-02T15:04:05")
 	return ui.Card("set", "Another deadline", nil, p.form(s, p.was(),
 		ui.NewForm(nil, "at", at).Field("At (UTC)", "at", "", h.Type("datetime-local"), h.Step("1"), h.Required()), choiceOf("set", "Set…")))
 }
@@ -71,14 +71,14 @@ func (p *deadlinePlan) Draw(s *ui.Info) ui.Drawing {
 		ui.QueueCrumbs(p.VHost, p.Queue),
 		h.H1(g.Text(title)),
 		h.Section(h.Class("card"), ui.Facts(
-			ui.Fact("Routing key", ui.Name(p.Message.RoutingKey)),
-			ui.Pairs(p.Message.Properties),
+			ui.Fact("Routing key", ui.Name(string(p.Message.Browsed.Message.RoutingKey))),
+			ui.Pairs(ui.Properties(&p.Message.Properties)),
 			ui.Fact("Deadline", ui.Due(p.Change.Was, p.Now)),
 			g.If(!p.Change.Fire, ui.Fact("Then", ui.Due(p.Change.To, p.Now))),
-			g.If(p.Message.Unacked, ui.Fact("State", ui.Class("warn", g.Text("held by a consumer")), g.Text(": it stays with the consumer, and expires if it comes back after the deadline"))))),
+			g.If(p.Message.Unacked(), ui.Fact("State", ui.Class("warn", g.Text("held by a consumer")), g.Text(": it stays with the consumer, and expires if it comes back after the deadline"))))),
 		p.form(s, ui.Hidden("confirmed", "1"), ui.Hidden("was", strconv.FormatInt(p.Change.Was, 10)), p.fields(),
 			h.Button(h.Class("primary"), h.AutoFocus(), g.Text(do)),
-			ui.Link(ui.DeadlineURL(p.VHost, p.Queue, p.QueueID, p.Message.Seq), g.Text("Cancel"))),
+			ui.Link(ui.DeadlineURL(p.VHost, p.Queue, p.QueueID, uint64(p.Message.Seq)), g.Text("Cancel"))),
 	}}
 }
 

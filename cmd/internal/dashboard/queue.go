@@ -51,21 +51,7 @@ type peek struct {
 
 // messageView is a message as the pages show it.
 type messageView struct {
-	Seq         uint64
-	ID          string // message-id; "": none
-	Unacked     bool
-	Redelivered bool
-	Persistent  bool
-	Deadline    int64 // Unix ms; 0: none
-	Expired     bool
-	Waiting     bool
-	Exchange    string
-	RoutingKey  string
-	Properties  []ui.Pair
-	Headers     []ui.Pair
-	BodyBytes   int    // of the whole body
-	Body        []byte // as much of the body as was asked for
-
+	operate.Message
 	Place int    // in the queue, counted from 1 at the chosen end
 	Text  string // the body
 	Hex   bool   // Text is a dump, since the body is binary
@@ -124,7 +110,7 @@ func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor
 	for i := range list[:min(len(list), peekRows)] {
 		m := viewMessage(&list[i], p.Offset+i+1)
 		if mayChange {
-			m.Change = ui.DeadlineURL(q.Get("vhost"), q.Get("name"), list[i].QueueID, m.Seq)
+			m.Change = ui.DeadlineURL(q.Get("vhost"), q.Get("name"), m.QueueID, uint64(m.Seq))
 		}
 		p.Messages = append(p.Messages, m)
 	}
@@ -155,16 +141,7 @@ func (p *peek) links(q url.Values, more bool) {
 }
 
 func viewMessage(m *operate.Message, place int) messageView {
-	return messageView{
-		Seq: uint64(m.Seq), ID: m.Properties.MessageID, Unacked: m.Unacked(), Waiting: m.State == operate.Waiting, Redelivered: m.Redelivered, Persistent: m.Persistent, Deadline: m.DeadlineMillis, Expired: m.Expired,
-		Exchange: string(m.Message.Exchange), RoutingKey: string(m.Message.RoutingKey), Properties: ui.Properties(&m.Properties), Headers: ui.Fields(m.Properties.Headers),
-		BodyBytes: m.BodyBytes, Body: m.Message.Body, Place: place,
-	}.withText()
-}
-
-// withText adds the body as text.
-func (m messageView) withText() messageView {
-	m.Cut = len(m.Body) < m.BodyBytes
-	m.Text, m.Hex = ui.Body(m.Body, m.Cut)
-	return m
+	view := messageView{Message: *m, Place: place, Cut: len(m.Browsed.Message.Body) < m.BodyBytes}
+	view.Text, view.Hex = ui.Body(m.Browsed.Message.Body, view.Cut)
+	return view
 }
