@@ -39,7 +39,7 @@ func TestMistakesInRules(t *testing.T) {
 }
 
 // TestIncidents: each has its level, queues with links, what to do and the command that shows more; the worst comes first. The overview says
-// the same, and an earlier link leads here.
+// the same.
 func TestIncidents(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "alerts.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("runbooksURL: https://wiki.example/runbooks\n"), 0o600))
@@ -49,7 +49,7 @@ func TestIncidents(t *testing.T) {
 		now.Parked = []incident.Depth{{QueueName: incident.QueueName{VHost: "shop", Name: "curfew.undeliverable"}, Count: 13967}}
 	})
 	s.logIn("root")
-	for _, path := range []string{"/", "/incidents", "/alerts"} {
+	for _, path := range []string{"/", "/incidents"} {
 		page := s.get(path).body
 		require.Contains(t, page, "Dead letters are parked: curfew.undeliverable (vhost shop): 13967 dead letters parked", path)
 		require.Contains(t, page, "Declare the dead-letter exchange or bind a queue to it", path)

@@ -43,9 +43,6 @@ func (a IncidentPages) Group() ui.Group {
 				a.done(w, r, "window_ended", err)
 			},
 		},
-		Files: map[string]ui.Handler{"/alerts": func(w http.ResponseWriter, r *http.Request, _ ui.Visitor) { // where the page was in earlier versions
-			http.Redirect(w, r, "/incidents", http.StatusMovedPermanently)
-		}},
 	}
 }
 
