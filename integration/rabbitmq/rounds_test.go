@@ -41,7 +41,8 @@ const (
 type badDay struct {
 	name  string
 	alone bool
-	// scrambles: RabbitMQ takes messages back from a lost channel, so the remaining messages may change places.
+	// scrambles: RabbitMQ takes messages back from a lost channel, so the remaining messages may change places. So it is, too, if
+	// another keeper has the queue at the end.
 	scrambles bool
 	// repeats: RabbitMQ itself may dead-letter a message of a quorum queue twice.
 	repeats bool
@@ -212,6 +213,7 @@ func (rs *rounds) round(t *testing.T, number int, day badDay, mode cluster.Mode)
 	}
 	r.startKeeper()
 	r.kept("before")
+	first := r.keeping()
 	r.startKeeper()
 	began := time.Now()
 	r.publish(roundMessages / 2)
@@ -232,6 +234,9 @@ func (rs *rounds) round(t *testing.T, number int, day badDay, mode cluster.Mode)
 	}
 	r.kept("after")
 	recovered := time.Since(began)
+	if r.keeping() != first { // given back and taken by another, as when the policy changes
+		r.day.scrambles = true
+	}
 	for _, k := range r.keepers {
 		if k.cmd.ProcessState == nil {
 			check(t, k.cmd.Process.Signal(syscall.SIGTERM))
