@@ -34,11 +34,13 @@ func TestQueues(t *testing.T) {
 	require.NoError(t, err)
 	d.expire(lost)
 	d.dead(2)
+	d.declare("for.letters", amqp.Table{"x-curfew-purpose": "dead-letters"}) // nothing leads there yet
 	assert.Equal(t, []deadletters.Queue{
 		{VHost: "/", Queue: "dlq", Ready: 2, Bytes: 2, From: []string{"q"}},
 		{VHost: "/", Queue: policy.UndeliverableQueue, Ready: 1, Bytes: 1, From: []string{}, Parked: true},
 		{VHost: "/", Queue: "a.dead", From: []string{"a"}},
 		{VHost: "/", Queue: "beside/$deadletterqueue", From: []string{"beside"}},
+		{VHost: "/", Queue: "for.letters", From: []string{}},
 	}, deadletters.Queues(d.vh))
 }
 

@@ -39,6 +39,14 @@ func (q *Queue) Cell(column string) (text string, is bool) {
 	return "(parked; curfew dlq groups " + q.Queue + " says why)", column == "from" && q.Parked
 }
 
+// Kept is how many dead letters queues keep.
+func Kept(list []*Queue) (n int) {
+	for _, q := range list {
+		n += q.Kept()
+	}
+	return n
+}
+
 const (
 	maxFrom = 100
 	// sampled is how many messages at a queue's head and tail are examined, to find dead
@@ -46,8 +54,8 @@ const (
 	sampled = 8
 )
 
-// Queues lists the queues of vh that dead letters go to, or that have some at their
-// head or tail, the fullest first. The destination is looked up once for all queues
+// Queues lists the queues of vh that dead letters go to, that have some at their
+// head or tail, or whose arguments or policy say that they are for dead letters, the fullest first. The destination is looked up once for all queues
 // with the same dead-letter exchange and key: a virtual host may have many.
 func Queues(vh *broker.VHost) []Queue {
 	all := vh.Queues.List()
@@ -74,7 +82,8 @@ func Queues(vh *broker.VHost) []Queue {
 	for _, q := range all {
 		feeders, target := from[q.Name()]
 		parked := q.Name() == policy.UndeliverableQueue
-		if !target && !parked && !policy.IsSubqueue(q.Name()) && !hasLetters(q) {
+		meant := parked || policy.IsSubqueue(q.Name()) || q.Settings().Purpose == deadline.DeadLetters
+		if !target && !meant && !hasLetters(q) {
 			continue
 		}
 		i := q.Info()

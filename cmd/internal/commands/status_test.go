@@ -135,6 +135,19 @@ func TestStatusNamesWhatIsParked(t *testing.T) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.NotContains(c, status(), "parked,") }, time.Minute, 20*time.Millisecond)
 }
 
+// TestStatusCountsDeadLettersAsTheirPageDoes, also those in a queue for them to which nothing leads.
+func TestStatusCountsDeadLettersAsTheirPageDoes(t *testing.T) {
+	r := startRunning(t)
+	ch := r.dead(2)
+	_, err := ch.QueueDeclare("old.dead", true, false, false, false, amqp091.Table{"x-curfew-purpose": "dead-letters"})
+	require.NoError(t, err)
+	require.NoError(t, ch.PublishWithContext(t.Context(), "", "old.dead", false, false, amqp091.Publishing{}))
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		assert.Contains(c, r.ok("status"), "3 dead letters, of these 0 parked")
+		assert.Regexp(c, `old.dead +1 `, r.ok("dlq", "list"))
+	}, time.Minute, 20*time.Millisecond)
+}
+
 // TestStatusNamesANewFolder, which may be one that was not mounted.
 func TestStatusNamesANewFolder(t *testing.T) {
 	named := func(s node.Status) bool {

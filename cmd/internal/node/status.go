@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"curfew/broker/deadline"
+	"curfew/broker/deadletters"
 	"curfew/broker/operate"
 	"curfew/broker/policy"
 	"curfew/monitor"
@@ -102,12 +102,9 @@ func (o *ownBroker) status(s *Status) {
 	for _, p := range s.Undeliverable {
 		s.Parked += p.Messages
 	}
-	queues, _ := o.operations.ListQueues(context.Background(), operate.Actor{Tags: []string{"administrator"}}) // an administrator may see them
-	for i := range queues {
-		if queues[i].Purpose == deadline.DeadLetters {
-			s.Dead += queues[i].Ready + queues[i].Unacked
-		}
-	}
+	everything := operate.Actor{Tags: []string{"administrator"}} // may see all of them
+	letters, _ := operate.ListDeadLetterQueues.Do(context.Background(), o.operations.Access, everything, operate.LetterFilter{})
+	s.Dead = deadletters.Kept(letters)
 	memory, disk := o.broker.Alarm.Low()
 	for _, on := range []bool{memory, disk} {
 		if on {

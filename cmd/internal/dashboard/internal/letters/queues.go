@@ -24,11 +24,11 @@ type queuesPage struct {
 
 func (d Pages) queues(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
-	l := &queuesPage{Find: q.Get("q")}
 	all, err := operate.ListDeadLetterQueues.Do(r.Context(), d.Operations.Access, v.Actor(), operate.LetterFilter{})
 	if err != nil {
 		return nil, err
 	}
+	l := &queuesPage{Find: q.Get("q"), All: len(all), Total: deadletters.Kept(all)}
 	runs, err := operate.ListRuns.Do(r.Context(), d.Operations.Access, v.Actor(), operate.None{})
 	if err != nil {
 		return nil, err
@@ -40,12 +40,10 @@ func (d Pages) queues(r *http.Request, v ui.Visitor) (ui.View, error) {
 	}
 	find := strings.ToLower(l.Find)
 	for _, q := range all {
-		l.Total += q.Kept()
 		if strings.Contains(strings.ToLower(q.Queue), find) {
 			l.Queues = append(l.Queues, q)
 		}
 	}
-	l.All = len(all)
 	l.Queues, l.Cut = ui.CutOf(l.Queues, "/dead-letters", q, "page")
 	return l, nil
 }
