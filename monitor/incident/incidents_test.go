@@ -22,6 +22,8 @@ var orders = QueueName{"shop", "orders"}
 func TestAllWatched(t *testing.T) {
 	require.True(t, AllWatched([]Incident{{Condition: "deadline_missed"}, {Condition: "publishers_blocked"}}))
 	require.False(t, AllWatched([]Incident{{Condition: "deadline_missed"}, {Condition: "part_stuck"}}))
+	require.False(t, MayBeLate([]Incident{{Condition: "deadline_missed"}}))
+	require.True(t, MayBeLate([]Incident{{Condition: "processor_starved"}}))
 }
 
 // TestConditions: each is seen in a state made by hand, and in no other. A Curfew that is well has none.

@@ -235,7 +235,7 @@ func TestStream(t *testing.T) {
 		}
 		t.Fatalf("the stream ended before %q", part)
 	}
-	until("none is late")
+	until("All is well")
 	s.memory.Store(2 * gibibyte)
 	until("Publishers are blocked")
 	s.user("root", access.Monitoring)

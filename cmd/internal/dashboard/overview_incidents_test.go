@@ -63,6 +63,15 @@ func TestIncidents(t *testing.T) {
 	require.Contains(t, newSite(t).logIn("root").get("/").body, "All is well: all deadlines are watched, and none is late")
 }
 
+// TestNobodyKnowsWhatIsLate while Curfew has no processor, so the overview does not say that nothing is.
+func TestNobodyKnowsWhatIsLate(t *testing.T) {
+	s := newSite(t)
+	s.withIncidents("", func(now *incident.State) { now.Starved = time.Second })
+	page := s.logIn("root").get("/").body
+	require.Contains(t, page, "All is well: all deadlines are watched, but some may have fired late")
+	require.Contains(t, page, "Curfew had no processor: ")
+}
+
 // TestAcknowledge: with a button, which only an administrator has.
 func TestAcknowledge(t *testing.T) {
 	s := newSite(t)

@@ -77,8 +77,11 @@ func (o *overview) changes() g.Node {
 }
 
 func (o *overview) watched() string {
-	if !o.Watched {
+	switch {
+	case !o.Watched:
 		return ""
+	case incident.MayBeLate(o.Incidents):
+		return ": all deadlines are watched, but some may have fired late"
 	}
 	return ": all deadlines are watched, and none is late"
 }
