@@ -68,7 +68,7 @@ var (
 		Name: "list_scheduled", Title: "List the delayed messages that you have published, or that wait in a delay queue of a RabbitMQ", Rule: operate.Rule{Role: operate.Management}, Quiet: true, Watched: true, Slow: true, NoBroker: true,
 		Text: "Those with a `message-id`, the first to be due first.", Routes: []string{"GET /api/curfew/scheduled/{vhost}", "GET /api/curfew/scheduled"},
 		Command: "scheduled list [exchange]", Was: "delays ls <exchange>", Example: "  curfew scheduled list\n  curfew scheduled list --all\n  curfew scheduled list orders.delay --before 1h",
-		Page: operate.Page{On: "/scheduled", Title: "Scheduled by you", Tab: "/exchanges", Empty: "No delayed message with a message-id of yours waits."},
+		Page: operate.Page{On: "/scheduled", Title: "Scheduled by you", Tab: "/exchanges", Empty: "No delayed message with a message-id of yours waits; those without one are listed with the delayed messages of all users."},
 	}, listScheduled)
 	CancelScheduled = operate.Define(operate.Op{
 		Name: "cancel_scheduled", Noun: scheduledNoun, Title: "Cancel a message that waits: it is never delivered", Rule: operate.Rule{Role: operate.Management}, NoBroker: true,

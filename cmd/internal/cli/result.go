@@ -43,8 +43,12 @@ func (a *API) PrintResult(cmd *cobra.Command, op *operate.Op, result any) error 
 			cells[i] = append(cells[i], Until(a.Now(), instantOf(f.Of(row))))
 		}
 	}
-	if len(rows) == 0 && !everywhere && ofAllVHosts(op) && !a.JSON() {
+	switch {
+	case len(rows) > 0 || a.JSON():
+	case !everywhere && ofAllVHosts(op):
 		fmt.Fprintf(cmd.ErrOrStderr(), "none in virtual host %q; -A lists those of all\n", a.VHost)
+	case op.Page.Empty != "" && op.IsList():
+		fmt.Fprintln(cmd.ErrOrStderr(), op.Page.Empty)
 	}
 	var all any = objects
 	switch {

@@ -94,6 +94,8 @@ func TestListsOfAllVirtualHosts(t *testing.T) {
 	assert.Regexp(t, `(?m)^(|.* )shop `, r.ok("policy", "list"))
 	_, _, said := runCommand(t, append([]string{"consumers", "--vhost", "/"}, r.flags...)...)
 	assert.Equal(t, "none in virtual host \"/\"; -A lists those of all\n", said)
+	_, _, said = runCommand(t, append([]string{"scheduled", "list"}, r.flags...)...)
+	assert.Contains(t, said, "No delayed message with a message-id of yours waits; those without one are listed")
 	assert.Contains(t, r.exits(exitUsage, "consumers", "orders", "-A"), "--vhost instead of -A")
 	assert.Contains(t, r.exits(exitUsage, "deadlines", "list", "orders", "-A"), "--vhost instead of -A")
 }
