@@ -38,7 +38,7 @@ func (a *Arguments) UnmarshalJSON(b []byte) error {
 }
 
 // MarshalJSON never writes null.
-func (a Arguments) MarshalJSON() ([]byte, error) { return json.Marshal(toJSON(amqp.Table(a))) }
+func (a Arguments) MarshalJSON() ([]byte, error) { return json.Marshal(JSONOf(amqp.Table(a))) }
 
 func fromJSON(v any) any {
 	switch v := v.(type) {
@@ -58,14 +58,20 @@ func fromJSON(v any) any {
 	return v
 }
 
+// JSONOf turns a table into a JSON object.
+func JSONOf(t amqp.Table) map[string]any {
+	fields := make(map[string]any, len(t))
+	for name, field := range t {
+		fields[name] = toJSON(field)
+	}
+	return fields
+}
+
+// toJSON turns a field value into a JSON value. Numbers that JSON does not have become text.
 func toJSON(v any) any {
 	switch v := v.(type) {
 	case amqp.Table:
-		fields := make(map[string]any, len(v))
-		for name, field := range v {
-			fields[name] = toJSON(field)
-		}
-		return fields
+		return JSONOf(v)
 	case []any:
 		list := make([]any, len(v))
 		for i := range v {
@@ -75,14 +81,14 @@ func toJSON(v any) any {
 	case []byte:
 		return string(v)
 	case amqp.Timestamp:
-		return int64(v)
+		return uint64(v)
 	case amqp.Decimal:
 		return float64(v.Value) / math.Pow10(int(v.Scale))
 	case float32:
 		return toJSON(float64(v))
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil
+			return strconv.FormatFloat(v, 'g', -1, 64)
 		}
 		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 			return json.Number(strconv.FormatFloat(v, 'f', 1, 64)) // otherwise it is read back as an integer

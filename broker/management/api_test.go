@@ -69,6 +69,20 @@ func publishing(key, payload string) map[string]any {
 	return map[string]any{"properties": map[string]any{}, "routing_key": key, "payload": payload, "payload_encoding": "string"}
 }
 
+// TestWholeFloatsInArguments: they are shown as floats, so that a binding with 1.0 is not taken for the one with 1, which has another key.
+func TestWholeFloatsInArguments(t *testing.T) {
+	x := start(t)
+	x.ask("PUT", "/api/queues/%2F/q", `{}`).is(201, "")
+	for _, number := range []string{"1", "1.0"} {
+		x.ask("POST", "/api/bindings/%2F/e/amq.headers/q/q", `{"arguments":{"a":`+number+`}}`).is(201, "")
+	}
+	keys := map[any]bool{}
+	for _, b := range x.ask("GET", "/api/bindings/%2F/e/amq.headers/q/q", nil).list() {
+		keys[b.(map[string]any)["properties_key"]] = true
+	}
+	assert.Len(t, keys, 2)
+}
+
 func TestPublishAndGet(t *testing.T) {
 	x := start(t)
 	x.ask("PUT", "/api/queues/%2F/q", `{}`).is(201, "")

@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"strings"
 
+	"curfew/broker/definitions"
 	"curfew/broker/management/rest"
-	"curfew/broker/operate/messages"
 
 	"curfew/broker"
 	"curfew/broker/amqp"
@@ -49,7 +49,7 @@ func quotePlus(s string) string {
 
 // argsHash is as long as RabbitMQ's. Like RabbitMQ's, it only distinguishes arguments.
 func argsHash(t amqp.Table) string {
-	text, _ := json.Marshal(messages.JSONOf(t)) // keys sorted; JSON can express everything that JSONOf returns
+	text, _ := json.Marshal(definitions.JSONOf(t)) // keys sorted; JSON can express everything that JSONOf returns
 	sum := sha256.Sum256(text)
 	return base64.RawURLEncoding.EncodeToString(sum[:4])
 }
@@ -61,7 +61,7 @@ func bindingObject(vhost string, b *broker.Binding) object {
 	}
 	return object{
 		"source": b.Source, "vhost": vhost, "destination": b.Destination, "destination_type": kind,
-		"routing_key": b.RoutingKey, "arguments": messages.JSONOf(b.Args), "properties_key": propertiesKey(b),
+		"routing_key": b.RoutingKey, "arguments": definitions.JSONOf(b.Args), "properties_key": propertiesKey(b),
 	}
 }
 

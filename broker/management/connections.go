@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"curfew/broker/definitions"
 	"curfew/broker/management/rest"
 
 	"curfew/broker"
 	"curfew/broker/operate"
-	"curfew/broker/operate/messages"
 	"curfew/broker/server"
 )
 
@@ -58,7 +58,7 @@ func reasonGiven(r *request) string {
 }
 
 func connectionObject(r *request, c *server.ConnectionInfo) object {
-	properties := messages.JSONOf(c.ClientProperties)
+	properties := definitions.JSONOf(c.ClientProperties)
 	given, _ := properties["connection_name"].(string)
 	o := object{
 		"name": c.Name, "node": r.api.Node, "type": "network", "protocol": c.Protocol, "state": c.State(),
@@ -168,7 +168,7 @@ func consumerObject(r *request, c *server.ConsumerInfo) object {
 	channel := server.ChannelInfo{Number: c.Channel, Connection: c.Connection}
 	return object{
 		"consumer_tag": c.Tag, "ack_required": !c.NoAck, "exclusive": c.Exclusive, "prefetch_count": c.Prefetch,
-		"active": c.Status != broker.Waiting, "activity_status": c.Status, "arguments": messages.JSONOf(c.Arguments),
+		"active": c.Status != broker.Waiting, "activity_status": c.Status, "arguments": definitions.JSONOf(c.Arguments),
 		"consumer_timeout": c.TimeoutMillis,
 		"queue":            object{"name": c.Queue.Name(), "vhost": c.Queue.VHost().Name()},
 		"channel_details": object{

@@ -2,9 +2,9 @@ package management
 
 import (
 	"curfew/broker"
+	"curfew/broker/definitions"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
-	"curfew/broker/operate/messages"
 )
 
 // defaultExchange is how the default exchange is written in paths.
@@ -27,7 +27,7 @@ func exchangeObject(r *request, vh *broker.VHost, x *broker.ExchangeInfo) object
 	by := "rmq-internal"
 	o := object{
 		"name": x.Name, "vhost": x.VHost, "type": x.Kind, "durable": x.Durable, "auto_delete": x.AutoDelete, "internal": x.Internal,
-		"arguments": messages.JSONOf(x.Args), "user_who_performed_action": by, "policy": nil, "operator_policy": nil,
+		"arguments": definitions.JSONOf(x.Args), "user_who_performed_action": by, "policy": nil, "operator_policy": nil,
 		"message_stats": r.api.counts(operate.ExchangeCounts(x), operate.ExchangeKey{VHost: x.VHost, Name: x.Name}),
 	}
 	if n := vh.DelayedFor(x.Name); n > 0 || x.Kind == broker.DelayedMessageKind {

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"curfew/broker"
+	"curfew/broker/definitions"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
-	"curfew/broker/operate/messages"
 	"curfew/broker/server"
 )
 
@@ -21,7 +21,7 @@ func queueObject(r *request, queue *broker.Queue) object {
 	}
 	o := object{
 		"name": i.Name, "vhost": i.VHost, "node": r.api.Node, "type": kind, "state": "running",
-		"durable": i.Durable, "auto_delete": i.AutoDelete, "exclusive": i.Exclusive, "internal": false, "arguments": messages.JSONOf(i.Args),
+		"durable": i.Durable, "auto_delete": i.AutoDelete, "exclusive": i.Exclusive, "internal": false, "arguments": definitions.JSONOf(i.Args),
 		"consumers": i.Consumers, "consumer_capacity": rest.Rate(0), "consumer_utilisation": rest.Rate(0), "exclusive_consumer_tag": nil,
 		"single_active_consumer_tag": nil, "memory": 240 + 25*(i.Ready+i.Unacked) + 75*i.Waiting, "head_message_timestamp": nil, "oldest_message_age": nil, "idle_since": nil,
 		"message_bytes": i.ReadyBytes + i.UnackedBytes + i.WaitingBytes, "message_bytes_ready": i.ReadyBytes, "message_bytes_unacknowledged": i.UnackedBytes,

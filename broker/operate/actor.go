@@ -2,6 +2,7 @@ package operate
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 
 	"curfew/broker/access"
@@ -25,6 +26,15 @@ type Actor struct {
 
 // ActorOf returns the actor for a user and a face.
 func ActorOf(u *access.User, by Face) Actor { return Actor{u.Name, u.Tags, by} }
+
+// AddressOf returns the address of a request's client. One that cannot be read does not count as this machine's.
+func AddressOf(remote string) netip.Addr {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return netip.IPv4Unspecified()
+	}
+	return at.Addr().Unmap()
+}
 
 // Role is what an operation requires of a user's tags (RabbitMQ: Management Plugin, Permissions).
 type Role uint8

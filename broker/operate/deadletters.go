@@ -21,8 +21,8 @@ const (
 
 var _ = Group("dlq", "List, search, replay, edit, purge, export and import dead letters of a running Curfew")
 
-// LetterFilter is a virtual host; "" is any.
-type LetterFilter struct {
+// VHostFilter is a virtual host; "" is any.
+type VHostFilter struct {
 	VHost string `json:"vhost"`
 }
 
@@ -31,7 +31,7 @@ type LetterFilter struct {
 var ListDeadLetterQueues = Define(Op{
 	Name: listDeadLetterQueues, Title: "List the queues that dead letters go to or are in, the fullest first", Rule: Rule{Role: Management, Looks: true, Read: UnlessMonitor}, Watched: true,
 	Routes: []string{"GET /api/curfew/deadletters/{vhost}", "GET /api/curfew/deadletters"}, Command: "dlq list",
-}, func(_ context.Context, o *Call, _ LetterFilter) ([]*deadletters.Queue, error) {
+}, func(_ context.Context, o *Call, _ VHostFilter) ([]*deadletters.Queue, error) {
 	all := o.deadLetterQueues.get(&o.epoch, 100*time.Microsecond, func() (all []deadletters.Queue, n int) {
 		for _, vh := range o.Broker.VHosts() {
 			for _, one := range deadletters.Queues(vh) {
@@ -146,11 +146,7 @@ func (o Letters) ExportDeadLetters(ctx context.Context, a Actor, r DeadLetters, 
 // ImportDeadLetters publishes the lines of an exported file into a queue, as the actor. It returns how many it has published, also with an
 // error: *deadletters.ImportError among others.
 func (o Letters) ImportDeadLetters(ctx context.Context, a Actor, to QueueName, lines io.Reader) (n int, err error) {
-	q, err := o.queue(&a, ImportDeadLetters, to)
-	var vh *broker.VHost
-	if err == nil {
-		vh, err = o.Broker.VHostOf(q)
-	}
+	q, vh, err := o.incarnation(&a, ImportDeadLetters, to, 0)
 	if err == nil {
 		n, err = deadletters.Import(ctx, o.Broker, vh.NewPublisher(a.Name), q.Name(), lines, func(n int) { report(ctx, n, 0) })
 	}
@@ -189,14 +185,7 @@ func (o Letters) DraftDeadLetter(_ context.Context, a Actor, at QueueName, seq q
 // ResendDeadLetter publishes a changed draft, as the actor, and takes the dead letter out of its queue, in one step. If skipped is not empty,
 // and for an error, the message stays. A queue with a different incarnation counts as gone; with QueueID 0 any queue of the name does.
 func (o Letters) ResendDeadLetter(ctx context.Context, a Actor, at QueueName, seq queue.Seq, d Draft) (skipped deadletters.SkipReason, err error) {
-	q, err := o.queue(&a, ResendDeadLetter, at)
-	if err == nil && cmp.Or(d.QueueID, q.ID()) != q.ID() {
-		err = ErrNotFound
-	}
-	var vh *broker.VHost
-	if err == nil {
-		vh, err = o.Broker.VHostOf(q)
-	}
+	q, vh, err := o.incarnation(&a, ResendDeadLetter, at, d.QueueID)
 	if err == nil {
 		skipped, err = deadletters.Resend(o.Broker, vh.NewPublisher(a.Name), q, seq, &d.Draft)
 	}
@@ -212,14 +201,7 @@ func (o Letters) ResendDeadLetter(ctx context.Context, a Actor, at QueueName, se
 
 // ReviewDraft returns what ResendDeadLetter would do with a draft, and changes nothing. Its errors are the same.
 func (o Letters) ReviewDraft(_ context.Context, a Actor, at QueueName, seq queue.Seq, d Draft) (deadletters.Review, error) {
-	q, err := o.queue(&a, ResendDeadLetter, at)
-	if err == nil && cmp.Or(d.QueueID, q.ID()) != q.ID() {
-		err = ErrNotFound
-	}
-	var vh *broker.VHost
-	if err == nil {
-		vh, err = o.Broker.VHostOf(q)
-	}
+	q, vh, err := o.incarnation(&a, ResendDeadLetter, at, d.QueueID)
 	if err != nil {
 		return deadletters.Review{}, err
 	}

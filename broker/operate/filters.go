@@ -36,8 +36,8 @@ func filterPrefix(at QueueName) string {
 	return filterParameter + url.PathEscape(at.VHost) + "/" + url.PathEscape(at.Name) + "/"
 }
 
-// FilterQueue names the queue of filters.
-type FilterQueue struct {
+// QueueFilter names a queue; in a list of all queues "" is any.
+type QueueFilter struct {
 	VHost string `json:"vhost"`
 	Queue string `json:"queue"`
 }
@@ -46,7 +46,7 @@ type FilterQueue struct {
 var ListFilters = Define(Op{
 	Name: "list_filters", Title: "The filters that are saved for a queue, by name", Rule: Rule{Role: Management, Read: Always}, Quiet: true,
 	Routes: []string{"GET /api/curfew/deadletters/{vhost}/{queue}/filters"},
-}, func(_ context.Context, c *Call, r FilterQueue) ([]SavedFilter, error) {
+}, func(_ context.Context, c *Call, r QueueFilter) ([]SavedFilter, error) {
 	_, list, err := c.filters(r.Queue)
 	return list, err
 })

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"hash/maphash"
@@ -190,6 +191,19 @@ func (o *Access) queue(a *Actor, op Operation, at QueueName) (*broker.Queue, err
 		return nil, ErrNotFound
 	}
 	return q, nil
+}
+
+// incarnation finds a queue that an operation is permitted on, with its virtual host. With an id other than 0, a queue of that name with another id
+// counts as gone.
+func (o *Access) incarnation(a *Actor, op Operation, at QueueName, id uint64) (q *broker.Queue, vh *broker.VHost, err error) {
+	q, err = o.queue(a, op, at)
+	if err == nil && cmp.Or(id, q.ID()) != q.ID() {
+		err = ErrNotFound
+	}
+	if err == nil {
+		vh, err = o.Broker.VHostOf(q)
+	}
+	return q, vh, err
 }
 
 // MayOn checks the permissions on a queue that an operation requires.

@@ -314,7 +314,7 @@ func TestSavedFiltersAreNoParametersForOthers(t *testing.T) {
 	_, err = seen(user)
 	var role *operate.MissingRole
 	require.ErrorAs(t, err, &role)
-	list, err := operate.ListFilters.Do(t.Context(), s.Access, user, operate.FilterQueue{VHost: "/", Queue: "dlq"})
+	list, err := operate.ListFilters.Do(t.Context(), s.Access, user, operate.QueueFilter{VHost: "/", Queue: "dlq"})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 }

@@ -109,7 +109,7 @@ func (o Topology) TryMessage(ctx context.Context, a Actor, vhost string) (arrive
 	if err != nil {
 		return false, err
 	}
-	q, err := o.rights(&a, vh).DeclareQueue(vh, nobody{}, alivenessQueue, broker.QueueDeclare{})
+	q, err := o.rights(&a, vh).DeclareQueue(vh, Nobody{}, alivenessQueue, broker.QueueDeclare{})
 	if err == nil {
 		_, err = o.publish(ctx, &a, &Publication{Exchange: ExchangeName{VHost: vhost}, RoutingKey: alivenessQueue, Body: []byte("test_message")})
 	}

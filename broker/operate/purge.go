@@ -41,7 +41,7 @@ var (
 func purge(ctx context.Context, c *Call, r PurgeRequest) (done Deleted, err error) {
 	q, err := c.Queue(r.Queue)
 	if err == nil {
-		q, err = c.VHost.Queues.GetFor(nobody{}, q.Name())
+		q, err = c.VHost.Queues.GetFor(Nobody{}, q.Name())
 	}
 	seen := deadletters.Confirmation{Messages: -1, Position: r.Position}
 	if r.Confirm != nil {

@@ -208,8 +208,8 @@ func (o *Operations) Look(_ context.Context, a Actor, at QueueName, seq queue.Se
 	return o.Message(q, &x), nil
 }
 
-// nobody is the owner of what operations declare or read: exclusive queues of others stay closed to them.
-type nobody struct{}
+// Nobody is the owner of what operations declare or read: exclusive queues of others stay closed to them.
+type Nobody struct{}
 
 const (
 	// maxAnswer bounds the bodies of one answer, in bytes; further messages stay in the queue.
@@ -247,7 +247,7 @@ func (o *Operations) get(a *Actor, r *GetRequest, show func(*broker.Delivery)) (
 	if err := o.MayOn(a, Get, vh, name); err != nil {
 		return 0, err
 	}
-	q, err := vh.Queues.GetFor(nobody{}, name)
+	q, err := vh.Queues.GetFor(Nobody{}, name)
 	if err != nil {
 		return 0, err
 	}

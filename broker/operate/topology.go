@@ -17,16 +17,9 @@ type QueueDeletion = broker.QueueDeletion
 // DeleteQueue deletes a queue with its messages, and returns how many were ready. Errors: ErrNotFound, or the broker's: 406 for one that is used,
 // is not empty, or has more messages than d allows.
 func (o Topology) DeleteQueue(_ context.Context, a Actor, at QueueName, d QueueDeletion) (messages int, err error) {
-	q, err := o.queue(&a, DeleteQueue, at)
-	if err == nil && d.QueueID != 0 && d.QueueID != q.ID() {
-		err = ErrNotFound
-	}
-	var vh *broker.VHost
+	q, vh, err := o.incarnation(&a, DeleteQueue, at, d.QueueID)
 	if err == nil {
-		vh, err = o.Broker.VHostOf(q)
-	}
-	if err == nil {
-		messages, err = o.rights(&a, vh).DeleteQueue(vh, nobody{}, q.Name(), d)
+		messages, err = o.rights(&a, vh).DeleteQueue(vh, Nobody{}, q.Name(), d)
 	}
 	o.Record(a, DeleteQueue, at, err, zap.Int("messages", messages))
 	return messages, err

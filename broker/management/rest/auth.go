@@ -3,7 +3,6 @@ package rest
 import (
 	"errors"
 	"net/http"
-	"net/netip"
 
 	"curfew/broker/operate"
 )
@@ -25,22 +24,13 @@ func (r *Request) authenticate() error {
 		r.W.Header().Set("WWW-Authenticate", `Basic realm="RabbitMQ Management"`)
 		return &Problem{http.StatusUnauthorized, "not_authorized", "Not_Authorized"}
 	}
-	u, err := r.server.Broker.Accounts.Authenticate(r.Context(), user, password, r.peer())
+	u, err := r.server.Broker.Accounts.Authenticate(r.Context(), user, password, operate.AddressOf(r.RemoteAddr))
 	r.server.Logins.Note(err)
 	if err != nil {
 		return &Problem{http.StatusUnauthorized, "not_authorized", "Not_Authorized"}
 	}
 	r.Actor = operate.ActorOf(&u, operate.API)
 	return nil
-}
-
-// peer returns the client's address. An address that cannot be read does not count as this machine's.
-func (r *Request) peer() netip.Addr {
-	addr, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.IPv4Unspecified()
-	}
-	return addr.Addr().Unmap()
 }
 
 // permit checks what the route requires: a role, and access to the virtual host in the path.

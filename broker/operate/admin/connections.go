@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker"
+	"curfew/broker/definitions"
 	"curfew/broker/operate"
-	"curfew/broker/operate/messages"
 	"curfew/broker/server"
 )
 
@@ -143,12 +143,6 @@ var ListChannels = operate.Define(operate.Op{
 	return list, nil
 })
 
-// HolderFilter names a queue; "" is any.
-type HolderFilter struct {
-	VHost string `json:"vhost"`
-	Queue string `json:"queue"`
-}
-
 // Holder is a consumer, or a channel that holds messages.
 type Holder struct {
 	VHost        string         `json:"vhost" hide:"table"` // of the queue
@@ -214,7 +208,7 @@ var ListHolders = operate.Define(operate.Op{
 UNACKED is how many messages a consumer has and has not settled, OLDEST since when it has the oldest, PAST how many of them are past their
 deadlines: they expire only if they are given back. To take them away from a consumer, close its connection (curfew connections close).`,
 	Example: "  curfew consumers\n  curfew consumers -A\n  curfew consumers orders --watch",
-}, func(_ context.Context, c *operate.Call, q HolderFilter) (list []Holder, err error) {
+}, func(_ context.Context, c *operate.Call, q operate.QueueFilter) (list []Holder, err error) {
 	all, err := operate.Holders(c.Access, c.Actor, operate.QueueName{VHost: q.VHost, Name: q.Queue})
 	for i := range all {
 		h := &all[i]
@@ -222,7 +216,7 @@ deadlines: they expire only if they are given back. To take them away from a con
 		list = append(list, Holder{
 			VHost: queue.VHost, Queue: queue, Client: h.Client, Unacked: h.Unacked, Oldest: unlessZero(h.OldestMillis), PastDeadline: h.PastDeadline,
 			Activity: string(h.Status), Prefetch: h.Prefetch, User: h.User, ConsumerTag: h.Tag, Connection: h.Connection, Kind: h.Kind(), AckRequired: !h.NoAck,
-			Exclusive: h.Exclusive, Active: h.Status != broker.Waiting, Arguments: messages.JSONOf(h.Arguments), Timeout: h.TimeoutMillis, Earliest: unlessZero(h.EarliestMillis),
+			Exclusive: h.Exclusive, Active: h.Status != broker.Waiting, Arguments: definitions.JSONOf(h.Arguments), Timeout: h.TimeoutMillis, Earliest: unlessZero(h.EarliestMillis),
 			Channel: HoldingChannel{channel.Name(), h.Channel, h.Connection, c.NodeName, h.PeerHost, h.PeerPort, h.User},
 		})
 	}

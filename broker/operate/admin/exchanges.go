@@ -13,9 +13,6 @@ import (
 	"curfew/broker/operate"
 )
 
-// nobody is the owner of what operations declare: exclusive queues of others stay closed to them.
-type nobody struct{}
-
 // rights are what the actor may do in the virtual host, as over AMQP.
 func rights(c *operate.Call) *broker.Rights { return c.Broker.RightsOf(c.Actor.Name, c.VHost.Name()) }
 
@@ -205,7 +202,7 @@ var Bind = operate.Define(operate.Op{
 	Page: operate.Page{On: "/binding/new", Title: "New binding", Tab: "/exchanges", Parent: "/exchanges", Up: "Exchanges", Rows: "list_exchanges", Begin: "Bind…", Button: "Bind", Done: "Binding added.",
 		Next: "/exchange?vhost={vhost}&name={source}&done=bind"},
 }, func(_ context.Context, c *operate.Call, q Binding) (none operate.None, err error) {
-	return none, rights(c).Bind(c.VHost, nobody{}, broker.Binding{Source: q.Source, Destination: q.Destination, ToExchange: q.Type == "exchange", RoutingKey: q.Key, Args: q.Arguments})
+	return none, rights(c).Bind(c.VHost, operate.Nobody{}, broker.Binding{Source: q.Source, Destination: q.Destination, ToExchange: q.Type == "exchange", RoutingKey: q.Key, Args: q.Arguments})
 })
 
 // BindingName names a binding: by its row in a list.
@@ -227,7 +224,7 @@ var Unbind = operate.Define(operate.Op{
 	all, err := ListBindings.Do(ctx, c.Access, c.Actor, BindingFilter{VHost: q.VHost, Exchange: &q.Source})
 	for _, row := range all {
 		if row.Source == q.Source && row.Destination == q.Destination && row.Type == q.Type && row.Key == q.Key && row.Digest == q.Digest {
-			return none, rights(c).Unbind(c.VHost, nobody{}, row.Binding)
+			return none, rights(c).Unbind(c.VHost, operate.Nobody{}, row.Binding)
 		}
 	}
 	if err == nil {

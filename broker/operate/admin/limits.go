@@ -9,11 +9,6 @@ import (
 
 var _ = operate.Group("vhost limits", "Set, clear and list the limits of virtual hosts")
 
-// VHostFilter names a virtual host; "" is any.
-type VHostFilter struct {
-	VHost string `json:"vhost"`
-}
-
 // VHostLimitRow are the limits of a virtual host.
 type VHostLimitRow struct {
 	VHost string        `json:"vhost"`
@@ -24,7 +19,7 @@ type VHostLimitRow struct {
 var ListVHostLimits = operate.Define(operate.Op{
 	Name: "list_vhost_limits", Title: "List the limits of virtual hosts", Rule: operate.Rule{Role: operate.Management, Looks: true},
 	Routes: []string{"GET /api/vhost-limits", "GET /api/vhost-limits/{vhost}"}, Command: "vhost limits list",
-}, func(_ context.Context, c *operate.Call, _ VHostFilter) (list []VHostLimitRow, err error) {
+}, func(_ context.Context, c *operate.Call, _ operate.VHostFilter) (list []VHostLimitRow, err error) {
 	for _, vh := range c.Within() {
 		if l := vh.Limits(); len(l) > 0 {
 			list = append(list, VHostLimitRow{vh.Name(), l})

@@ -53,7 +53,7 @@ var DeclareQueue = operate.Define(operate.Op{
 	name := c.VHost.Queues.NameOf(q.Queue)
 	_, missing := c.VHost.Queues.Get(name)
 	c.Created = missing != nil
-	_, err = rights(c).DeclareQueue(c.VHost, nobody{}, name, broker.QueueDeclare{Durable: q.Durable, AutoDelete: q.AutoDelete, Args: args})
+	_, err = rights(c).DeclareQueue(c.VHost, operate.Nobody{}, name, broker.QueueDeclare{Durable: q.Durable, AutoDelete: q.AutoDelete, Args: args})
 	return none, err
 })
 
@@ -76,7 +76,7 @@ var ChangeArguments = operate.Define(operate.Op{
 		return none, err
 	}
 	if err = rights(c).Queue(access.Configure, q.Queue); err == nil {
-		err = c.VHost.Queues.Change(nobody{}, q.Queue, q.Arguments)
+		err = c.VHost.Queues.Change(operate.Nobody{}, q.Queue, q.Arguments)
 	}
 	return none, err
 })

@@ -2,12 +2,11 @@ package messages
 
 import (
 	"encoding/base64"
-	"fmt"
-	"math"
 	"unicode/utf8"
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/definitions"
 	"curfew/broker/operate"
 )
 
@@ -48,7 +47,7 @@ func PropertiesOf(raw []byte) map[string]any {
 	}
 	add(amqp.HasContentType, "content_type", p.ContentType)
 	add(amqp.HasContentEncoding, "content_encoding", p.ContentEncoding)
-	add(amqp.HasHeaders, "headers", JSONOf(p.Headers))
+	add(amqp.HasHeaders, "headers", definitions.JSONOf(p.Headers))
 	add(amqp.HasDeliveryMode, "delivery_mode", p.DeliveryMode)
 	add(amqp.HasPriority, "priority", p.Priority)
 	add(amqp.HasCorrelationID, "correlation_id", p.CorrelationID)
@@ -61,40 +60,4 @@ func PropertiesOf(raw []byte) map[string]any {
 	add(amqp.HasAppID, "app_id", p.AppID)
 	add(amqp.HasClusterID, "cluster_id", p.ClusterID)
 	return o
-}
-
-// JSONOf turns a table into a JSON object.
-func JSONOf(t amqp.Table) map[string]any {
-	o := map[string]any{}
-	for key, v := range t {
-		o[key] = jsonValue(v)
-	}
-	return o
-}
-
-// jsonValue turns a field value into a JSON value. Values that JSON does not have become text.
-func jsonValue(v any) any {
-	switch v := v.(type) {
-	case amqp.Table:
-		return JSONOf(v)
-	case []any:
-		list := make([]any, len(v))
-		for i := range v {
-			list[i] = jsonValue(v[i])
-		}
-		return list
-	case []byte:
-		return string(v)
-	case amqp.Timestamp:
-		return uint64(v)
-	case amqp.Decimal:
-		return float64(v.Value) / math.Pow10(int(v.Scale))
-	case float32:
-		return jsonValue(float64(v))
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Sprint(v)
-		}
-	}
-	return v
 }

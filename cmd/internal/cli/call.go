@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -96,11 +95,6 @@ func (c *Client) Call(ctx context.Context, method, path string, send, receive an
 	return nil
 }
 
-// CallWith makes a request with the given headers, without a body, and drops the answer.
-func (c *Client) CallWith(ctx context.Context, header http.Header, method, path string) error {
-	return c.do(ctx, &http.Client{Timeout: timeout}, header, method, path, http.NoBody, io.Discard)
-}
-
 // Decode reads the JSON of an answer.
 func Decode(answer []byte, receive any) error {
 	if err := json.Unmarshal(answer, receive); err != nil {
@@ -112,7 +106,7 @@ func Decode(answer []byte, receive any) error {
 // Fetch makes a request and returns the answer as it is.
 func (c *Client) Fetch(ctx context.Context, method, path string, body io.Reader) ([]byte, error) {
 	var answer bytes.Buffer
-	err := c.do(ctx, &http.Client{Timeout: timeout}, nil, method, path, body, &answer)
+	err := c.do(ctx, &http.Client{Timeout: timeout}, method, path, body, &answer)
 	return answer.Bytes(), err
 }
 
@@ -127,19 +121,19 @@ func (c *Client) Stream(ctx context.Context, path string, send any, out io.Write
 
 // Download copies an answer to out. The answer may be large and slow.
 func (c *Client) Download(ctx context.Context, path string, out io.Writer) error {
-	return c.do(ctx, &http.Client{}, nil, http.MethodGet, path, http.NoBody, out)
+	return c.do(ctx, &http.Client{}, http.MethodGet, path, http.NoBody, out)
 }
 
 // Upload posts the contents of in, which may be large, and copies the answer to out.
 func (c *Client) Upload(ctx context.Context, path string, in io.Reader, out io.Writer) error {
-	return c.do(ctx, &http.Client{}, nil, http.MethodPost, path, in, out)
+	return c.do(ctx, &http.Client{}, http.MethodPost, path, in, out)
 }
 
 // errEmptyName: a part of a path is empty, which would make it the path of something else.
 var errEmptyName = errors.New("a name is empty: check the variables of your script, and --vhost")
 
 // do makes a request and copies the answer to out if the status is 2xx.
-func (c *Client) do(ctx context.Context, via *http.Client, header http.Header, method, path string, body io.Reader, out io.Writer) error {
+func (c *Client) do(ctx context.Context, via *http.Client, method, path string, body io.Reader, out io.Writer) error {
 	if named, _, _ := strings.Cut(path, "?"); strings.Contains(named+"/", "//") {
 		return errEmptyName
 	}
@@ -151,7 +145,6 @@ func (c *Client) do(ctx context.Context, via *http.Client, header http.Header, m
 	if err != nil {
 		return err
 	}
-	maps.Copy(req.Header, header)
 	req.SetBasicAuth(to.User, to.Password)
 	req.Header.Set("Content-Type", "application/json")
 	if method == http.MethodPost {

@@ -4,7 +4,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 
@@ -127,13 +126,4 @@ func (d *Dashboard) visitor(r *http.Request) (ui.Visitor, error) {
 		return ui.Visitor{}, errors.New("log in again")
 	}
 	return ui.Visitor{User: u, Token: d.sessions.Token("session\x00" + name + "\x00" + stamp)}, nil
-}
-
-// peerOf is the client's address. An address that cannot be read does not count as this machine's.
-func peerOf(r *http.Request) netip.Addr {
-	addr, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.IPv4Unspecified()
-	}
-	return addr.Addr().Unmap()
 }

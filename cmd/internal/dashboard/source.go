@@ -37,7 +37,7 @@ func viewer(u *access.User) (ui.User, bool) {
 
 // authenticate returns the user with a name and a password. The error is errForbidden, among others.
 func (d *Dashboard) authenticate(r *http.Request, name, password string) (ui.User, error) {
-	u, err := d.Users.Authenticate(r.Context(), name, password, peerOf(r))
+	u, err := d.Users.Authenticate(r.Context(), name, password, operate.AddressOf(r.RemoteAddr))
 	user, may := viewer(&u)
 	if err == nil && !may {
 		err = errForbidden

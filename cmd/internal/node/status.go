@@ -103,7 +103,7 @@ func (o *ownBroker) status(s *Status) {
 		s.Parked += p.Messages
 	}
 	everything := operate.Actor{Tags: []string{"administrator"}} // may see all of them
-	letters, _ := operate.ListDeadLetterQueues.Do(context.Background(), o.operations.Access, everything, operate.LetterFilter{})
+	letters, _ := operate.ListDeadLetterQueues.Do(context.Background(), o.operations.Access, everything, operate.VHostFilter{})
 	s.Dead = deadletters.Kept(letters)
 	memory, disk := o.broker.Alarm.Low()
 	for _, on := range []bool{memory, disk} {

@@ -93,7 +93,7 @@ func (d Pages) listPage(ctx context.Context, by operate.Actor, q url.Values) (*l
 		return p, nil
 	}
 	if err == nil {
-		p.Saved, err = operate.ListFilters.Do(ctx, d.Operations.Access, by, operate.FilterQueue{VHost: at.VHost, Queue: at.Name})
+		p.Saved, err = operate.ListFilters.Do(ctx, d.Operations.Access, by, operate.QueueFilter{VHost: at.VHost, Queue: at.Name})
 	}
 	if err == nil && p.Wrong == nil {
 		err = d.search(ctx, by, p, q.Get("after"))

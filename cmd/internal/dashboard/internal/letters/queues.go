@@ -24,7 +24,7 @@ type queuesPage struct {
 
 func (d Pages) queues(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
-	all, err := operate.ListDeadLetterQueues.Do(r.Context(), d.Operations.Access, v.Actor(), operate.LetterFilter{})
+	all, err := operate.ListDeadLetterQueues.Do(r.Context(), d.Operations.Access, v.Actor(), operate.VHostFilter{})
 	if err != nil {
 		return nil, err
 	}
