@@ -43,6 +43,7 @@ type Affected struct {
 	VHost string `json:"vhost"`
 	Queue string `json:"queue"`
 	Count int64  `json:"count"`
+	Toll  int64  `json:"toll"` // messages that expired, were late or are held, in this bout
 	Text  string `json:"text"` // what is wrong
 }
 
@@ -195,7 +196,7 @@ func (i *incident) show(list []Finding) {
 		if f.Name != "" {
 			s.Queues++
 			if len(s.Worst) < maxWorst {
-				s.Worst = append(s.Worst, Affected{f.VHost, f.Name, f.Count, f.Text})
+				s.Worst = append(s.Worst, Affected{f.VHost, f.Name, f.Count, f.Toll, f.Text})
 			}
 		}
 	}

@@ -88,11 +88,13 @@ func (a *auditCommands) location(format string) string {
 }
 
 func (a *auditCommands) search() *cobra.Command {
+	var count int
 	c := &cobra.Command{
 		Use:   "search",
 		Short: "Show the last records, the newest first",
 		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			a.query.Limit = count
 			if err := a.complete(); err != nil {
 				return err
 			}
@@ -108,7 +110,7 @@ func (a *auditCommands) search() *cobra.Command {
 			return a.Print(cmd.OutOrStdout(), out, []string{"AT", "WHAT", "QUEUE", "MESSAGE-ID", "LATE", "PATH", "OUTCOME", "TO"}, rows)
 		},
 	}
-	c.Flags().IntVarP(&a.query.Limit, "count", "n", 20, "the most records")
+	c.Flags().IntVarP(&count, "count", "n", 20, "the most records")
 	return cli.Watched(c)
 }
 

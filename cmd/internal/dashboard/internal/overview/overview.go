@@ -112,8 +112,8 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	o.address(r, d.AMQP)
 	o.Incidents, o.losing = d.Incidents.List(), map[incident.QueueName]bool{}
 	for _, i := range o.Incidents {
-		if i.Losing != nil {
-			for _, q := range i.Worst {
+		for _, q := range i.Worst {
+			if i.Losing != nil || q.Toll > 0 {
 				o.losing[incident.QueueName{VHost: q.VHost, Name: q.Queue}] = true
 			}
 		}
@@ -203,7 +203,7 @@ func (o *overview) watch(m Monitor, q url.Values) {
 			if f.AtRisk {
 				o.AtRisk++
 			}
-			if f.WillMiss > 0 && f.FirstMiss > o.NowMillis && !o.losing[incident.QueueName{VHost: f.VHost, Name: f.Queue}] && (o.Next == nil || f.FirstMiss < o.Next.FirstMiss) {
+			if f.WillMiss > 0 && f.FirstMiss > o.NowMillis && !o.losing[incident.QueueName{VHost: f.VHost, Name: f.Queue}] && (o.Next == nil || o.before(f, o.Next)) {
 				o.Next = f
 			}
 		}
@@ -227,6 +227,15 @@ func (o *overview) watch(m Monitor, q url.Values) {
 	})
 	o.Forecasts = all[:min(len(all), overviewForecasts)]
 	o.MoreForecasts = len(all) - len(o.Forecasts)
+}
+
+// before says that the loss of a is to be told rather than that of b: what is gone for good before what is dead-lettered, then what comes first.
+func (o *overview) before(a, b *monitor.Forecast) bool {
+	savedA, savedB := o.saved[[2]string{a.VHost, a.Queue}], o.saved[[2]string{b.VHost, b.Queue}]
+	if savedA != savedB {
+		return savedB
+	}
+	return a.FirstMiss < b.FirstMiss
 }
 
 func byUrgency(a, b monitor.Forecast) int {
