@@ -18,6 +18,7 @@ import (
 // queueSettings are the settings of a queue as the API shows them.
 type queueSettings struct {
 	Name           string         `json:"name"`
+	Purpose        string         `json:"purpose"`
 	Arguments      map[string]any `json:"arguments"`
 	Policy         string         `json:"policy"`
 	OperatorPolicy string         `json:"operator_policy"`
@@ -54,7 +55,7 @@ func (q *queues) show() *cobra.Command {
 			if ms, has := all["oldest_message_age"].(float64); has {
 				add("oldest message", cli.Span(time.Duration(ms)*time.Millisecond)+" in the queue")
 			}
-			add("purpose", purposeOf(all))
+			add("purpose", is.purpose())
 			if word(all["objective"]) != "" {
 				add("objective", objectiveOf(all))
 			}
@@ -88,18 +89,21 @@ func (q *queues) holds(h *admin.Holder) string {
 	return text
 }
 
-// purposeOf is what a queue is for, and who says so.
-func purposeOf(queue map[string]any) string {
-	arguments, _ := queue["arguments"].(map[string]any)
-	effective, _ := queue["effective_policy_definition"].(map[string]any)
-	by := "inferred"
-	switch {
-	case arguments["x-curfew-purpose"] != nil:
-		by = "argument x-curfew-purpose"
-	case effective["curfew-purpose"] != nil:
-		by = "policy"
+// set is a setting of the queue, and what sets it: its argument comes before a policy; nil: neither does.
+func (s *queueSettings) set(key string) (value any, by string) {
+	if value = s.Arguments["x-"+key]; value != nil {
+		return value, "argument x-" + key
 	}
-	return word(queue["purpose"]) + " (" + by + ")"
+	return s.Effective[key], s.policies()
+}
+
+// purpose is what the queue is for, and what says so.
+func (s *queueSettings) purpose() string {
+	said, by := s.set("curfew-purpose")
+	if said == nil {
+		by = "inferred"
+	}
+	return s.Purpose + " (" + by + ")"
 }
 
 func objectiveOf(queue map[string]any) string {
@@ -167,18 +171,11 @@ func (s *queueSettings) deadLetters() string {
 
 // deadLettersOfOthers is where dead letters go that no retry-park puts aside.
 func (s *queueSettings) deadLettersOfOthers() string {
-	exchange, by := s.Arguments["x-dead-letter-exchange"], "argument x-dead-letter-exchange"
-	if exchange == nil {
-		exchange, by = s.Effective["dead-letter-exchange"], s.policies()
-	}
-	if exchange == nil {
-		return s.ownDeadLetterQueue()
-	}
-	key := s.Arguments["x-dead-letter-routing-key"]
-	if key == nil {
-		key = s.Effective["dead-letter-routing-key"]
-	}
+	exchange, by := s.set("dead-letter-exchange")
+	key, _ := s.set("dead-letter-routing-key")
 	switch {
+	case exchange == nil:
+		return s.ownDeadLetterQueue()
 	case exchange == "" && key != nil:
 		return fmt.Sprintf("to queue %v, by the default exchange (%s)", key, by)
 	case key != nil:
@@ -193,11 +190,8 @@ func (s *queueSettings) deadLettersOfOthers() string {
 // curfew.undeliverable gets one by a policy.
 func (s *queueSettings) ownDeadLetterQueue() string {
 	const suffix = "/$deadletterqueue"
-	own, by := s.Arguments["x-dead-letter-queue"], "argument x-dead-letter-queue"
-	if own == nil && s.Name != "curfew.undeliverable" && !strings.HasSuffix(s.Name, suffix) {
-		own, by = s.Effective["dead-letter-queue"], s.policies()
-	}
-	if own == true {
+	none := s.Arguments["x-dead-letter-queue"] == nil && (s.Name == "curfew.undeliverable" || strings.HasSuffix(s.Name, suffix))
+	if own, by := s.set("dead-letter-queue"); own == true && !none {
 		return fmt.Sprintf("to queue %s%s (%s)", s.Name, suffix, by)
 	}
 	return "dropped: it has no dead-letter exchange"
