@@ -194,7 +194,7 @@ func checkModel(t *rapid.T, k Kind) {
 		require.Empty(t, r.dests)
 		require.Empty(t, r.under)
 		require.Empty(t, r.always.list)
-		require.Zero(t, r.marks.limit())
+		require.Zero(t, r.marks.next)
 	}
 }
 

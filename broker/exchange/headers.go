@@ -232,7 +232,7 @@ func (r *headers[D]) Route(_ []byte, fields func() amqp.Table, out []D, p *Pace)
 	for {
 		left := p.left()
 		s := search[D]{h: h, found: &found, left: left}
-		switch n := r.marks.limit(); {
+		switch n := r.marks.next; {
 		case n == 0:
 			r.search(&s)
 		case n <= stackMarks:

@@ -80,7 +80,7 @@ func (r *topic[D]) Route(key []byte, _ func() amqp.Table, out []D, p *Pace) []D 
 	for {
 		left := p.left()
 		w := walk[D]{key: key, out: &out, left: left}
-		switch n := r.marks.limit(); {
+		switch n := r.marks.next; {
 		case n == 0:
 			r.visit(&w)
 		case n <= stackMarks:
@@ -120,7 +120,7 @@ const noMark = -1
 // marks allocates small numbers, reusing released ones first.
 type marks struct {
 	free []int
-	next int
+	next int // one more than the highest mark in use
 }
 
 func (m *marks) allocate() int {
@@ -140,6 +140,3 @@ func (m *marks) release(mark int) {
 		*m = marks{}
 	}
 }
-
-// limit returns one more than the highest mark in use.
-func (m *marks) limit() int { return m.next }

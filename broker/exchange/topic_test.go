@@ -111,6 +111,6 @@ func requireBare[D comparable](t require.TestingT, r *topic[D]) {
 	require.True(t, r.root.leaf())
 	require.Empty(t, r.root.targets.list)
 	require.Empty(t, r.dests)
-	require.Zero(t, r.marks.limit())
+	require.Zero(t, r.marks.next)
 	require.Empty(t, r.bound)
 }

@@ -110,7 +110,7 @@ func (t *Queues) change(q *Queue, changes func() amqp.Table) error {
 			set, err = t.settingsOf(name, d.QueueDeclare)
 			d.settings = t.vh.registry.settings.share(set)
 		}
-		if grows = d.Args.Footprint() - args.Footprint(); q.durable() {
+		if grows = d.Args.Footprint() - args.Footprint(); q.Durable {
 			after := q.definition()
 			after.Args = catalog.SaveArgs(d.Args)
 			now, was = after, q.definition()

@@ -172,7 +172,7 @@ func (q *Queue) redeclare(d QueueDeclare) error {
 	for _, p := range []struct {
 		name          string
 		received, has bool
-	}{{"durable", d.Durable && !d.Exclusive, q.durable()}, {"auto_delete", d.AutoDelete, cur.AutoDelete}} {
+	}{{"durable", d.Durable && !d.Exclusive, q.Durable}, {"auto_delete", d.AutoDelete, cur.AutoDelete}} {
 		if p.received != p.has {
 			return policy.Inequivalent(p.name, label, strconv.FormatBool(p.received), strconv.FormatBool(p.has))
 		}
@@ -203,7 +203,7 @@ func (t *Queues) addQueue(q *Queue) error {
 			return err
 		}
 		t.coming++
-		a, err := t.vh.Policies.saveNewLocked(governed{queue: q}, q.durable(), saved.Key(), saved)
+		a, err := t.vh.Policies.saveNewLocked(governed{queue: q}, q.Durable, saved.Key(), saved)
 		t.coming--
 		if err != nil {
 			t.vh.memory.giveLocked(q.footprint())

@@ -64,7 +64,7 @@ func (q *Queue) definition() *catalog.Queue {
 	return &catalog.Queue{
 		VHost: q.vh.guard.name, Name: q.Name(), ID: q.ID(), AutoDelete: d.AutoDelete,
 		Recovered: q.recovered, Args: catalog.SaveArgs(d.Args),
-		Transient: !q.durable(), Exclusive: d.Exclusive,
+		Transient: !q.Durable, Exclusive: d.Exclusive,
 	}
 }
 
@@ -104,18 +104,15 @@ func (e *Ended) eachKeyLocked(fn func(key string, q *Queue)) {
 		}
 	}
 	for _, q := range e.Queues {
-		if q.durable() {
+		if q.Durable {
 			fn(q.definition().Key(), q)
 		}
 	}
 }
 
-// durable reports whether the queue was declared to survive a restart.
-func (q *Queue) durable() bool { return q.Durable }
-
 func (d destination) durable() bool {
 	if d.queue != nil {
-		return d.queue.durable()
+		return d.queue.Durable
 	}
 	return d.exchange.declared.Durable
 }

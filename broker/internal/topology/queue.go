@@ -100,7 +100,7 @@ func (q *Queue) drop(veto func() error) (ready int, left leftovers, err error) {
 		return 0, nil, err
 	}
 	ended := q.erase()
-	left = append(q.dropSubqueue(), leftover{q, held, !ended && q.durable()})
+	left = append(q.dropSubqueue(), leftover{q, held, !ended && q.Durable})
 	for _, c := range orphans {
 		c.Sink.Cancelled(c)
 	}
@@ -139,7 +139,7 @@ func (q *Queue) erase() (all bool) {
 	if vh.Queues.queues[q.Name()] == q {
 		delete(vh.Queues.queues, q.Name())
 		vh.memory.giveLocked(q.footprint())
-		if q.durable() {
+		if q.Durable {
 			vh.guard.noteLocked(q.definition().Key(), nil)
 			vh.guard.noteLocked(DeletedKey(q.ID()), true)
 		}

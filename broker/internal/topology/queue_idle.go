@@ -49,7 +49,7 @@ func (q *Queue) expireIdle() bool {
 	q.vh.sweepSoon()
 	settle := func() {
 		left.settle()
-		if q.durable() {
+		if q.Durable {
 			q.vh.registry.saveDeletedSoon()
 		}
 	}

@@ -257,7 +257,7 @@ func (e *Ended) RemoveQueues() {
 	}
 	left.settle()
 	for _, q := range e.Queues {
-		if q.durable() && q.Letters.Count() == 0 { // otherwise the next start forgets it
+		if q.Durable && q.Letters.Count() == 0 { // otherwise the next start forgets it
 			ids = append(ids, q.ID())
 		}
 	}

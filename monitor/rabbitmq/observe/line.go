@@ -73,17 +73,11 @@ type count struct {
 	Before, After uint64
 }
 
-// Entered returns how many messages have entered.
-func (l *line) Entered() uint64 { return l.entered }
-
 // Counts returns the counts so far.
 func (l *line) Counts() Counts {
 	l.counts.Entered = l.entered
 	return l.counts
 }
-
-// Consumers returns the number of consumers by the last count.
-func (l *line) Consumers() int { return l.consumers }
 
 // Overdue returns how many messages have missed their deadlines and still wait, and the
 // earliest of these deadlines.

@@ -97,7 +97,7 @@ func TestLineModel(t *testing.T) {
 			}
 		}
 		count := func() {
-			before := l.Entered()
+			before := l.entered
 			ready := len(q.ready)
 			now := q.now
 			if !exact {
@@ -171,7 +171,7 @@ func TestLineModel(t *testing.T) {
 func TestLineHead(t *testing.T) {
 	l := &line{}
 	count := func(now deadline.Instant, ready, consumers int) []waiting {
-		return l.Count(count{Asked: now, Answered: now, Ready: ready, Consumers: consumers, Before: l.Entered(), After: l.Entered()}, nil)
+		return l.Count(count{Asked: now, Answered: now, Ready: ready, Consumers: consumers, Before: l.entered, After: l.entered}, nil)
 	}
 	l.Enter(10, 0, "a")
 	require.Empty(t, count(5, 1, 0))

@@ -76,7 +76,7 @@ func TestATapThatIsBehind(t *testing.T) {
 	w.beginLocked()
 	count := func(second float64, entered uint64, ready int) {
 		at := deadline.Instant(second * 1e6)
-		for w.line.Entered() < entered {
+		for w.line.entered < entered {
 			w.line.Enter(at, -1, "")
 		}
 		w.judge("/", count{Asked: at, Answered: at, Ready: ready, Before: entered, After: entered}, nil)
@@ -92,5 +92,5 @@ func TestATapThatIsBehind(t *testing.T) {
 	count(5, 510, 512)
 	require.Equal(t, 1, w.restarts)
 	require.Equal(t, 1, w.strangers)
-	require.Zero(t, w.line.Entered(), "counting starts over")
+	require.Zero(t, w.line.entered, "counting starts over")
 }

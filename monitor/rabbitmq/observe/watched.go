@@ -93,7 +93,7 @@ func (w *watched) checkPublished(published int64) {
 	}
 	if w.published < 0 {
 		w.published = published
-	} else if published-w.published > int64(w.line.Entered()) {
+	} else if published-w.published > int64(w.line.entered) {
 		w.strangers = strangers
 	}
 }
@@ -187,7 +187,7 @@ func (w *watched) entered() uint64 {
 	if w.line == nil {
 		return 0
 	}
-	return w.line.Entered()
+	return w.line.entered
 }
 
 // pause returns how long the next count may wait.
@@ -220,7 +220,7 @@ func (w *watched) judge(vhost string, c count, told []deadline.Expiry) []deadlin
 	// While nobody consumes, messages only leave. If more are ready than the tap has seen, they came in another way.
 	// (Or a consumer that was cancelled gave some back: so this has to happen more than once.) A tap that is a little
 	// behind, on a busy machine, looks the same, but not for long.
-	if w.line.counted != 0 && w.line.Consumers() == 0 && c.Consumers == 0 && int64(c.After)-int64(c.Ready) < w.line.gone {
+	if w.line.counted != 0 && w.line.consumers == 0 && c.Consumers == 0 && int64(c.After)-int64(c.Ready) < w.line.gone {
 		if w.oddSince == 0 {
 			w.oddSince = c.Answered
 		}
