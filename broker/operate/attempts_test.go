@@ -36,7 +36,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, s.changed(), 33)
 		sum := s.changed()[32]
-		require.Equal(t, operate.Change{Operation: operate.ManyAttempts, By: nobody, Result: "refused", Detail: "attempts 970"}, sum)
+		require.Equal(t, operate.Change{Operation: operate.ManyAttempts, By: nobody, Result: "refused", Detail: "attempts 970", Values: map[string]any{"attempts": int64(970)}}, sum)
 		require.Equal(t, 33, s.records.Len())
 		_, err = operate.PurgeQueue.Do(t.Context(), s.Access, nobody, operate.PurgeRequest{VHost: "/", Queue: "dlq", All: true})
 		require.Error(t, err)

@@ -178,7 +178,7 @@ func TestChangesAreRecorded(t *testing.T) {
 	require.Equal(t, []string{"purge_dead_letters user done", "purge_queue other refused", "purge_queue user failed", "cancel_delayed other refused"}, results)
 	require.EqualValues(t, 3, s.records.All()[0].ContextMap()["messages"])
 	require.Len(t, s.changed(), len(results), "whoever asked for them is told the same")
-	require.Equal(t, operate.Change{Operation: operate.PurgeDeadLetters.Name, By: user, At: dlq, Result: "done", Detail: "messages 3"}, s.changed()[0])
+	require.Equal(t, operate.Change{Operation: operate.PurgeDeadLetters.Name, By: user, At: dlq, Result: "done", Detail: "messages 3", Values: map[string]any{"messages": int64(3)}}, s.changed()[0])
 	require.Contains(t, s.changed()[1].Detail, operate.ErrNoEntry.Error())
 	count, err := testutil.GatherAndCount(s.metrics, "curfew_operations_total")
 	require.NoError(t, err)

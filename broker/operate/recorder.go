@@ -49,9 +49,10 @@ func NewRecorder(o RecorderOptions) *Recorder {
 type Change struct {
 	Operation Operation
 	By        Actor
-	At        QueueName // what it was about; empty if that was not a queue
-	Result    string    // "done", "refused" or "failed"
-	Detail    string    // in words
+	At        QueueName      // what it was about; empty if that was not a queue
+	Result    string         // "done", "refused" or "failed"
+	Detail    string         // in words
+	Values    map[string]any // what Detail says, by name
 }
 
 // Record records a change that a user made, or tried to make. Of the attempts that were refused or failed, it writes a bounded number (attempts).
@@ -81,19 +82,19 @@ func (r *Recorder) write(a Actor, op Operation, at QueueName, result string, err
 	}
 	r.log.Info("operation", fields...)
 	if r.changed != nil {
-		r.changed(Change{Operation: op, By: a, At: at, Result: result, Detail: words(more, err)})
+		values := zapcore.NewMapObjectEncoder()
+		for _, f := range more {
+			f.AddTo(values)
+		}
+		r.changed(Change{Operation: op, By: a, At: at, Result: result, Detail: words(values.Fields, err), Values: values.Fields})
 	}
 }
 
-// words returns fields as text.
-func words(fields []zap.Field, err error) string {
-	values := zapcore.NewMapObjectEncoder()
-	for _, f := range fields {
-		f.AddTo(values)
-	}
+// words returns values as text.
+func words(values map[string]any, err error) string {
 	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(values.Fields)) {
-		parts = append(parts, fmt.Sprintf("%s %v", name, values.Fields[name]))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		parts = append(parts, fmt.Sprintf("%s %v", name, values[name]))
 	}
 	if err != nil {
 		parts = append(parts, err.Error())

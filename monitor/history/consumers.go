@@ -1,6 +1,12 @@
 package history
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"curfew/monitor/printable"
+)
 
 // steadyFor is how many seconds a queue must have had consumers for a mark when they leave, and fewerFor how many they must be gone: clients that
 // come for a moment, and clients that connect again, are no marks.
@@ -24,7 +30,7 @@ func (c *consumers) see(n int, second int64) *Mark {
 		back := c.none
 		c.most, c.fewer, c.none = max(c.most, n), 0, false
 		if back {
-			return &Mark{At: second * 1000, Kind: ConsumersBack, Text: fmt.Sprintf("has consumers again (%d)", n)}
+			return &Mark{At: second * 1000, Kind: ConsumersBack, Text: fmt.Sprintf("has consumers again (%d)", n), Consumers: n}
 		}
 	case c.most == 0:
 	case c.fewer == 0:
@@ -39,26 +45,51 @@ func (c *consumers) see(n int, second int64) *Mark {
 		if n == 0 {
 			text = fmt.Sprintf("has lost all its consumers (%d)", gone)
 		}
-		return &Mark{At: since * 1000, Kind: ConsumersGone, Text: text}
+		return &Mark{At: since * 1000, Kind: ConsumersGone, Text: text, Consumers: gone}
 	}
 	return nil
 }
 
-// watchConsumersLocked keeps a mark about the consumers of a queue until the sample is over.
+// watchConsumersLocked takes the number of consumers of a queue.
 func (h *History) watchConsumersLocked(s *series, n int, second int64) {
 	if m := s.consumers.see(n, second); m != nil {
 		m.VHost, m.Queue, m.Text = s.vhost, s.name, s.name+" "+m.Text
-		if m.Kind == ConsumersBack {
-			h.back = append(h.back, *m)
-		} else {
-			h.gone = append(h.gone, *m)
-		}
+		h.marks.addConsumers(m)
 	}
 }
 
-// markConsumersLocked adds what watchConsumersLocked has kept.
-func (h *History) markConsumersLocked() {
-	h.marks.addTogether(h.gone, "%d more queues have lost consumers")
-	h.marks.addTogether(h.back, "%d more queues have consumers again")
-	h.gone, h.back = h.gone[:0], h.back[:0]
+// moment is how far apart, in milliseconds, marks about the consumers of several queues are one: a client leaves all its queues at once.
+const moment = 5000
+
+// addConsumers adds a mark about the consumers of one queue, to the last one of its kind if that is of the same moment.
+func (m *marks) addConsumers(one *Mark) {
+	for i := len(m.list) - 1; i >= 0 && one.At-m.list[i].At <= moment; i-- {
+		if last := &m.list[i]; last.Kind == one.Kind && last.VHost == one.VHost {
+			last.join(one)
+			m.version++
+			return
+		}
+	}
+	m.add(*one)
+}
+
+// join makes a mark about the consumers of several queues of one, or adds one to those.
+func (m *Mark) join(one *Mark) {
+	if m.Queues == 0 {
+		m.Queues, m.Named, m.Queue = 1, []string{m.Queue}, ""
+	}
+	m.Queues, m.Consumers = m.Queues+1, m.Consumers+one.Consumers
+	if len(m.Named) < maxNamed {
+		m.Named = append(slices.Clone(m.Named), one.Queue) // readers have the one before
+	}
+	first := m.Named[:min(len(m.Named), namedInText)]
+	which := strings.Join(first, ", ")
+	if more := m.Queues - len(first); more > 0 {
+		which = fmt.Sprintf("%s and %s", which, printable.Plural(int64(more), "more queue"))
+	}
+	what := "have lost consumers"
+	if m.Kind == ConsumersBack {
+		what = "have consumers again"
+	}
+	m.Text = fmt.Sprintf("%s %s (%d)", which, what, m.Consumers)
 }

@@ -65,9 +65,7 @@ type History struct {
 	idle    []*series // whose rings another queue may take
 	idleAt  int64     // when they were looked for
 	marks   marks
-	known   state  // what the last State said
-	gone    []Mark // of the consumers that left, and of those that are back; only sample uses these
-	back    []Mark
+	known   state   // what the last State said
 	sampled []Queue // of one round; only sample uses it
 	run     bool    // something was sampled by this process
 }
@@ -147,7 +145,6 @@ func (h *History) sample(at time.Time) {
 			delete(h.queues, [2]string{s.vhost, s.name})
 		}
 	}
-	h.markConsumersLocked()
 	h.last = second
 	clear(h.sampled) // names of queues that may be deleted
 }

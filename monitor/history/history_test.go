@@ -356,7 +356,7 @@ func TestMarks(t *testing.T) {
 	for _, m := range h.marks.list {
 		kinds = append(kinds, string(m.Kind)+" "+m.Text)
 	}
-	require.Equal(t, []string{"started Curfew 1.2 started", "alert late", "redis_lost Redis is lost", "alert_over Over: late", "redis_back Redis is back after 2 s"}, kinds[:5])
+	require.Equal(t, []string{"started Curfew 1.2 started", "alert late", "redis_lost Redis was lost", "alert_over Over: late", "redis_back Redis came back after 2 s"}, kinds[:5])
 	require.Len(t, kinds, 5+marksAtOnce+1)
 	require.Equal(t, "alert 22 more incidents", kinds[len(kinds)-1])
 	h.add(Mark{At: at.UnixMilli(), Kind: PolicyChanged, Text: "p", VHost: "other"})
@@ -385,7 +385,7 @@ func TestChanges(t *testing.T) {
 	for _, m := range h.Changes(time.Hour, 3) {
 		texts = append(texts, m.Text+" "+m.Page)
 	}
-	require.ElementsMatch(t, []string{"Redis is back after 4 min /incidents", "Curfew 1.2 started /#parts", "p /policies"}, texts)
+	require.ElementsMatch(t, []string{"Redis came back after 4 min /incidents", "Curfew 1.2 started /#parts", "p /policies"}, texts)
 	require.Len(t, h.Changes(3*time.Hour, 9), 5)
 	require.Equal(t, "old", h.Changes(3*time.Hour, 9)[4].Text)
 }
@@ -409,8 +409,8 @@ func TestMinorIncidentsAreNoMarks(t *testing.T) {
 	a.Minor = true
 	h.watch(State{Firing: []Alert{a}}, start())
 	require.Equal(t, []string{"alert starved"}, since(h, 1))
-	h.watch(State{}, start())
-	require.Equal(t, []string{"alert starved", "alert_over Over: starved"}, since(h, 1))
+	h.watch(State{Over: map[string]string{"a": "was starved"}}, start())
+	require.Equal(t, []string{"alert starved", "alert_over Over: was starved"}, since(h, 1))
 	require.Equal(t, "/incidents#incident-a", h.Read(Request{Span: 24 * time.Hour}).Marks[0].Page)
 }
 
@@ -429,7 +429,7 @@ func TestWhatGoesOnIsNotMarkedAgain(t *testing.T) {
 	again.watch(State{Schedule: "down", Firing: []Alert{on, begins}, Clients: []Client{{Name: "orders", Version: "1.1"}}}, at.Add(time.Minute))
 	require.Equal(t, []string{"alert begins", "alert_over Over: ends", "deploy orders connects in version 1.1, before it in 1.0"}, since(again, n))
 	again.watch(State{Schedule: "up", Firing: []Alert{on, begins}}, at.Add(time.Minute))
-	require.Equal(t, []string{"redis_back Redis is back after 1 min"}, since(again, n+3))
+	require.Equal(t, []string{"redis_back Redis came back after 1 min"}, since(again, n+3))
 }
 
 // TestConsumersThatLeave are one mark for their queue, if they were there for a while and do not come back at once.
@@ -465,19 +465,31 @@ func TestConsumersThatLeave(t *testing.T) {
 	require.Len(t, h.marks.list, 4)
 }
 
-// TestAClientOfManyQueues leaves few marks.
+// TestAClientOfManyQueues leaves one mark in each virtual host, which is also on the axis of each of its queues.
 func TestAClientOfManyQueues(t *testing.T) {
 	h, f := day(t, Options{})
 	for i := range 36 {
-		f.queues = append(f.queues, Queue{VHost: "/", Name: fmt.Sprint(i), Depth: 1, Consumers: 2})
+		f.queues = append(f.queues, Queue{VHost: "/", Name: fmt.Sprint(10 + i), Depth: 1, Consumers: 2})
 	}
+	f.queues = append(f.queues, Queue{VHost: "v", Name: "a", Depth: 1, Consumers: 1}, Queue{VHost: "v", Name: "b", Depth: 1, Consumers: 1}, Queue{VHost: "v", Name: "c", Depth: 1})
 	sampled(h, start(), 60, func(int) {})
 	for i := range f.queues {
 		f.queues[i].Consumers = 0
 	}
-	sampled(h, start().Add(time.Minute), 60, func(int) {})
-	require.Len(t, h.marks.list, 1+marksAtOnce+1)
-	require.Equal(t, []string{"consumers_gone 28 more queues have lost consumers"}, since(h, 1+marksAtOnce))
+	f.queues[1].Consumers = 2 // it leaves a little later
+	sampled(h, start().Add(time.Minute), 2, func(int) {})
+	f.queues[1].Consumers = 0
+	sampled(h, start().Add(time.Minute+2*time.Second), 60, func(int) {})
+	require.Equal(t, []string{"consumers_gone 10, 12, 13 and 33 more queues have lost consumers (72)", "consumers_gone a, b have lost consumers (2)"}, since(h, 1))
+	axis := func(vhost, queue string) int {
+		return len(h.Read(Request{VHost: vhost, Queue: queue, Span: 24 * time.Hour}).Marks) - 1
+	}
+	require.Equal(t, []int{1, 1, 0, 1}, []int{axis("/", "10"), axis("/", "45"), axis("v", "c"), axis("v", "b")})
+	for i := range f.queues {
+		f.queues[i].Consumers = 1
+	}
+	sampled(h, start().Add(3*time.Minute), 60, func(int) {})
+	require.Contains(t, since(h, 3), "consumers_back a, b have consumers again (2)")
 }
 
 // TestNewVersions of an application are marks; its first one is not, nor one that was connected in the last day.

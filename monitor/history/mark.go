@@ -30,6 +30,8 @@ const (
 	maxMarks = 512
 	// marksAtOnce is how many marks of a kind that begin together are kept; the others become one.
 	marksAtOnce = 8
+	// maxNamed is how many queues of a mark about several are remembered, and namedInText how many its text names.
+	maxNamed, namedInText = 100, 3
 )
 
 // Mark is something that happened once.
@@ -41,6 +43,12 @@ type Mark struct {
 	Queue string `json:"queue,omitempty"` // "": it is not about one queue
 	About string `json:"about,omitempty"` // the ID of an incident, or an application
 	Page  string `json:"page"`            // path of the dashboard's page that shows more
+
+	// Of a mark about the consumers of several queues: how many queues, and the first of their names.
+	Queues int      `json:"-"`
+	Named  []string `json:"-"`
+	// Consumers are how many left, or are there again.
+	Consumers int `json:"-"`
 }
 
 // marks are the last marks, in the order in which they were added.

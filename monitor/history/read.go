@@ -77,7 +77,10 @@ func (h *History) Read(r Request) (out Read) {
 
 // of reports whether the mark belongs to the history of a queue, or of all ("").
 func (m *Mark) of(vhost, queue string) bool {
-	return queue == "" || (m.VHost == "" || m.VHost == vhost) && (m.Queue == "" || m.Queue == queue)
+	if queue == "" {
+		return true
+	}
+	return (m.VHost == "" || m.VHost == vhost) && (m.Queue == queue || m.Queue == "" && m.Queues == 0 || slices.Contains(m.Named, queue))
 }
 
 // merge adds up neighbours, so that there are at most as many points as most says.

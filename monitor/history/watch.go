@@ -25,7 +25,8 @@ type State struct {
 	Schedule string
 	Since    time.Time // when that began; the zero time: not known
 	Firing   []Alert
-	Clients  []Client // that are connected; one is enough of several that are equal
+	Over     map[string]string // the texts of the last ones that are over, by key: what they were
+	Clients  []Client          // that are connected; one is enough of several that are equal
 }
 
 // Alert is an incident that is not over.
@@ -61,7 +62,7 @@ func (h *History) watch(now State, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.watchScheduleLocked(&now, at)
-	h.watchAlertsLocked(now.Firing, at.UnixMilli())
+	h.watchAlertsLocked(&now, at.UnixMilli())
 	h.watchClientsLocked(now.Clients, at.Unix())
 }
 
@@ -75,20 +76,20 @@ func (h *History) watchScheduleLocked(now *State, at time.Time) {
 	switch up, wasUp := now.Schedule == scheduleUp, was == "" || was == scheduleUp; {
 	case now.Schedule == "" || up == wasUp:
 	case up:
-		h.marks.add(Mark{At: since, Kind: ScheduleBack, Text: "Redis is back" + h.marks.lasted(ScheduleLost, since)})
+		h.marks.add(Mark{At: since, Kind: ScheduleBack, Text: "Redis came back" + h.marks.lasted(ScheduleLost, since)})
 	default:
-		h.marks.add(Mark{At: since, Kind: ScheduleLost, Text: "Redis is lost"})
+		h.marks.add(Mark{At: since, Kind: ScheduleLost, Text: "Redis was lost"})
 	}
 }
 
-func (h *History) watchAlertsLocked(firing []Alert, at int64) {
+func (h *History) watchAlertsLocked(now *State, at int64) {
 	mark := func(a *Alert, at int64, kind Kind, text string) Mark {
 		return Mark{At: at, Kind: kind, Text: text, VHost: a.VHost, Queue: a.Queue, About: a.Key}
 	}
 	was := h.known.Firing
-	h.known.Firing = make(map[string]Alert, len(firing))
+	h.known.Firing = make(map[string]Alert, len(now.Firing))
 	var begun, over []Mark
-	for _, a := range firing {
+	for _, a := range now.Firing {
 		_, before := was[a.Key]
 		if !before && !a.Minor {
 			begun = append(begun, mark(&a, a.Since.UnixMilli(), AlertFired, a.Text))
@@ -99,7 +100,7 @@ func (h *History) watchAlertsLocked(firing []Alert, at int64) {
 	}
 	for key, a := range was {
 		if _, still := h.known.Firing[key]; !still {
-			over = append(over, mark(&a, at, AlertOver, "Over: "+a.Text))
+			over = append(over, mark(&a, at, AlertOver, "Over: "+cmp.Or(now.Over[key], a.Text)))
 		}
 	}
 	h.marks.addTogether(begun, "%d more incidents")

@@ -49,8 +49,6 @@ type Condition struct {
 	OfOneRun bool
 	// Unwatched says that nobody may fire some deadlines while it lasts.
 	Unwatched bool
-	// Delays says that deadlines may fire late while it lasts, which nothing else tells.
-	Delays bool
 	// PerCause says that each Finding of a cause is the same incident. Otherwise those that begin together are one.
 	PerCause bool
 
@@ -215,7 +213,7 @@ var Conditions = []*Condition{
 		Do: "Keep the log for a report.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "processor_starved", Level: Info, Delays: true, What: "Curfew had no processor", Was: "Curfew had no processor", Whom: "all queues", see: seeStarved, Ends: 10 * time.Second,
+		Name: "processor_starved", Level: Info, What: "Curfew had no processor", Was: "Curfew had no processor", Whom: "all queues", see: seeStarved, Ends: 10 * time.Second,
 		Do: "Give this machine or container more processor time. Deadlines fire late meanwhile.", Command: "curfew status", Page: "/",
 	},
 	{
@@ -294,14 +292,12 @@ func conditionOf(name string) *Condition {
 
 // AllWatched reports whether all deadlines are watched in spite of these incidents.
 func AllWatched(list []Incident) bool {
-	return !anyOf(list, func(c *Condition) bool { return c.Unwatched })
+	return !slices.ContainsFunc(list, func(i Incident) bool { c := conditionOf(i.Condition); return c != nil && c.Unwatched })
 }
 
 // MayBeLate reports whether deadlines may have fired late though no incident counts those that did.
-func MayBeLate(list []Incident) bool { return anyOf(list, func(c *Condition) bool { return c.Delays }) }
-
-func anyOf(list []Incident, is func(*Condition) bool) bool {
-	return slices.ContainsFunc(list, func(i Incident) bool { c := conditionOf(i.Condition); return c != nil && is(c) })
+func MayBeLate(list []Incident) bool {
+	return slices.ContainsFunc(list, func(i Incident) bool { return i.Condition == "processor_starved" })
 }
 
 // Names lists the names of the conditions.

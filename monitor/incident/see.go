@@ -107,10 +107,7 @@ func seeLate(s *State) (list []Finding) {
 
 // seeLateness is about what neither seeLate nor seeStarved tells: short stalls without a processor that go on for minutes.
 func seeLateness(s *State) []Finding {
-	if s.LateShare <= mostLate || s.Starved >= starvedBadly || len(seeLate(s)) > 0 {
-		return nil
-	}
-	return one(true, "%.0f %% of what expired in the last minutes did so over a second after its deadline", 100*s.LateShare)
+	return one(s.LateShare > mostLate && s.Starved < starvedBadly && len(seeLate(s)) == 0, "%.0f %% of what expired in the last minutes did so over a second after its deadline", 100*s.LateShare)
 }
 
 // stuckQueues are those whose consumers hold messages and take no others: what waits behind these is at risk for that reason alone.
@@ -259,8 +256,7 @@ func seeSchedule(s *State) []Finding {
 
 func seeRefusals(s *State) (list []Finding) {
 	for _, r := range s.Refusals {
-		f := Finding{Cause: r.What, Count: 1, Text: fmt.Sprintf("%s connections are refused: the limit of %d is reached", r.What, r.Most)}
-		list = append(list, f)
+		list = append(list, Finding{Cause: r.What, Count: 1, Text: fmt.Sprintf("%s connections are refused: the limit of %d is reached", r.What, r.Most)})
 	}
 	return list
 }

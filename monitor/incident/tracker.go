@@ -49,12 +49,7 @@ type view struct {
 }
 
 // view returns what is shown.
-func (t *tracker) view() *view {
-	if v := t.published.Load(); v != nil {
-		return v
-	}
-	return &view{}
-}
+func (t *tracker) view() *view { return cmp.Or(t.published.Load(), &view{}) }
 
 // publishLocked shows what changed.
 func (t *tracker) publishLocked() {

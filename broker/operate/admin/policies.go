@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -172,10 +173,21 @@ func policyOperations(k policy.Kind, name, path string, sets operate.Role) (ops 
 	return ops
 }
 
-// definitionText is a definition as the audit and the history show it.
+// definitionText is a definition as the audit shows it.
 func definitionText(d policy.Definition) string {
 	text, _ := json.Marshal(d) // it was JSON
 	return string(text)
+}
+
+// ChangedPolicy is the name of the policy that a change is about, and the keys that it sets; "" if it is about none.
+func ChangedPolicy(c operate.Change) string {
+	name, _ := c.Values["policy"].(string)
+	to, _ := c.Values["to"].(string)
+	var definition policy.Definition
+	if json.Unmarshal([]byte(to), &definition) == nil && len(definition) > 0 {
+		name += " (" + strings.Join(slices.Sorted(maps.Keys(definition)), ", ") + ")"
+	}
+	return name
 }
 
 // setPolicy sets a policy, or tries to. It returns nil if that says nothing about queued messages.

@@ -49,6 +49,10 @@ func (s sampled) State() (now history.State) {
 		}
 		now.Firing = append(now.Firing, one)
 	}
+	now.Over = make(map[string]string)
+	for _, i := range n.incidents.Over() {
+		now.Over[i.ID] = i.Summary
+	}
 	now.Clients = n.primary.clients()
 	return now
 }
@@ -66,6 +70,10 @@ func (n *Node) changed(c operate.Change) {
 		n.audit.Did(audit.Change{Operation: string(c.Operation), User: c.By.Name, Face: string(c.By.Face), Result: c.Result, Detail: c.Detail}, c.At.VHost, c.At.Name)
 	}
 	if text, ok := policyChanges[c.Operation]; ok && c.Result == "done" {
-		n.history.AddNow(history.Mark{Kind: history.PolicyChanged, Text: text + " by " + c.By.Name + ": " + c.Detail, VHost: c.At.VHost})
+		text += " by " + c.By.Name
+		if which := admin.ChangedPolicy(c); which != "" {
+			text += ": " + which
+		}
+		n.history.AddNow(history.Mark{Kind: history.PolicyChanged, Text: text, VHost: c.At.VHost})
 	}
 }
