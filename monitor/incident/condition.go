@@ -139,8 +139,8 @@ var Conditions = []*Condition{
 		Do: "See what the consumer is doing, or close its connection: what it gives back then expires.", Command: "curfew consumers --vhost {vhost}", Page: "/consumers",
 	},
 	{
-		Name: "dead_letters_dropped", Level: Critical, What: "dead letters were dropped", Was: "dead letters were dropped", Whom: "queues whose dead letters lead nowhere", see: rose("dead_letters_dropped", "dead letters reached no queue and are lost"),
-		Do: "Declare the missing dead-letter exchange, or let them be parked (CURFEW_UNROUTABLE=park).", Command: "curfew dlq list", Page: "/dead-letters",
+		Name: "dead_letters_dropped", Level: Critical, What: "dead letters were dropped", Was: "dead letters were dropped", Whom: "queues whose dead letters lead nowhere", see: rose("dead_letters_dropped", "dead letter", "lost: no queue took them, or they came back to one that they had died in"),
+		Do: "The log names the queues. Declare the missing dead-letter exchange, or let them be parked (CURFEW_UNROUTABLE=park). Where they go in a circle, consume from one of its queues.", Command: "curfew dlq list", Page: "/dead-letters",
 	},
 	{
 		Name: "dead_letter_unroutable", Level: Critical, What: "dead letters are parked", Was: "dead letters were parked", Whom: "queues whose dead letters lead nowhere", Ends: 2 * time.Second, PerCause: true, see: seeParked,
@@ -209,7 +209,7 @@ var Conditions = []*Condition{
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
 	{
-		Name: "loop_restarted", Level: Warning, What: "a loop of the monitor fails", Was: "a loop of the monitor failed", Whom: "all queues", see: rose("loop_restarted", "loops of the monitor ended and were started again"),
+		Name: "loop_restarted", Level: Warning, What: "a loop of the monitor fails", Was: "a loop of the monitor failed", Whom: "all queues", see: rose("loop_restarted", "loop", "of the monitor ended and started again"),
 		Do: "Keep the log for a report.", Command: "curfew status", Page: "/",
 	},
 	{
@@ -236,7 +236,7 @@ var Conditions = []*Condition{
 		Do:  "Close connections, or raise the limit on open files (ulimit -n).", Command: "curfew connections", Page: "/connections",
 	},
 	{
-		Name: "audit_incomplete", Level: Warning, What: "the audit has gaps", Was: "the audit had gaps", Whom: "readers of the audit", see: rose("audit_incomplete", "records are not in the audit one by one"),
+		Name: "audit_incomplete", Level: Warning, What: "the audit has gaps", Was: "the audit had gaps", Whom: "readers of the audit", see: rose("audit_incomplete", "record", "missing in the audit, but for a count"),
 		Do: "See whether the disk is slow or full.", Command: "curfew audit search", Page: "/audit?reason=",
 	},
 	{

@@ -239,10 +239,10 @@ func seeLetters(s *State) []Finding {
 }
 
 // rose finds that a counter of what must not happen went up in the last minutes.
-func rose(condition, text string) func(*State) []Finding {
+func rose(condition, thing, what string) func(*State) []Finding {
 	return func(s *State) []Finding {
 		n := int64(s.Rising[condition])
-		return one(n > 0, "%d %s", n, text)
+		return one(n > 0, "%s %s", printable.Plural(n, thing), what)
 	}
 }
 
