@@ -55,7 +55,7 @@ func TestConditions(t *testing.T) {
 		{"publishers_blocked", "low on disk", State{Blocked: "low on disk"}},
 		{"definitions_unsaved", "cannot be created or changed (no space)", State{Unsaved: errors.New("no space")}},
 		{"dead_letter_unroutable", "13967 dead letters parked", State{Parked: []Depth{{QueueName{"shop", "curfew.undeliverable"}, 13967}}}},
-		{"dead_letter_unroutable", "lately from orders (7)", State{Parked: []Depth{{QueueName{"shop", "curfew.undeliverable"}, 9}}, Tallies: tally(Parked, "parked", 7)}},
+		{"dead_letter_unroutable", "recently from orders (7)", State{Parked: []Depth{{QueueName{"shop", "curfew.undeliverable"}, 9}}, Tallies: tally(Parked, "parked", 7)}},
 		{"deadline_fired_late", "3 messages expired late, by up to 1.5 s", State{Tallies: tally(ExpiredLate, "dropped", 3)}},
 		{"deadline_fired_late", "by up to 1.5 s; Curfew was down when the first was due", State{Opened: now, Tallies: tally(ExpiredLate, "dropped", 3)}},
 		{"deadline_missed", "205 messages lost (expired)", State{Tallies: tally(Expired, "dropped", 205)}},

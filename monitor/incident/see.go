@@ -72,7 +72,7 @@ func seeParked(s *State) (list []Finding) {
 		}
 		text := printable.Plural(int64(p.Count), "dead letter") + " parked, which had nowhere to go"
 		if len(from) > 0 {
-			text += "; lately from " + someOf(from)
+			text += "; recently from " + someOf(from)
 		}
 		list = append(list, Finding{QueueName: p.QueueName, Cause: p.VHost, Count: int64(p.Count), Toll: int64(p.Count), Text: text, Action: "parked"})
 	}
