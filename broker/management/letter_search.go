@@ -1,7 +1,6 @@
 package management
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -69,9 +68,7 @@ func item(l *operate.DeadLetter, encoding string) deadletters.Item {
 	if l.Deadline != 0 {
 		i.Deadline = &l.DeadlineMillis
 	}
-	if i.Payload, i.Encoding = messages.TextOf(l.Body); encoding == "base64" {
-		i.Payload, i.Encoding = base64.StdEncoding.EncodeToString(l.Body), encoding
-	}
+	i.Payload, i.Encoding = messages.Encoded(l.Body, encoding)
 	return i
 }
 

@@ -8,6 +8,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/operate"
+	"curfew/broker/operate/messages"
 	"curfew/broker/queue"
 )
 
@@ -50,14 +51,11 @@ func getMessages(r *request) error {
 	}
 	list := []object{}
 	err = r.Operations.Get(r.Context(), r.Actor, get, func(d *broker.Delivery) {
-		m := rest.Message{
-			Exchange: string(d.Message.Exchange), RoutingKey: string(d.Message.RoutingKey), Redelivered: d.Redelivered,
-			Properties: d.Message.Properties, Body: d.Message.Body, Bytes: len(d.Message.Body),
-		}
+		m := broker.Browsed{Message: d.Message, Redelivered: d.Redelivered, BodyBytes: len(d.Message.Body)}
 		if want.Truncate >= 0 {
-			m.Body = m.Body[:min(want.Truncate, m.Bytes)]
+			m.Message.Body = m.Message.Body[:min(want.Truncate, m.BodyBytes)]
 		}
-		o := m.Object(want.Encoding)
+		o := messageObject(&m, want.Encoding)
 		o["message_count"] = d.Ready
 		list = append(list, o)
 	})
@@ -65,6 +63,15 @@ func getMessages(r *request) error {
 		return prefixed(err)
 	}
 	return r.Answer(list)
+}
+
+// messageObject returns a message in the form of RabbitMQ's get. encoding is the encoding of the body: "base64"; with any other value a UTF-8 body is text.
+func messageObject(m *broker.Browsed, encoding string) object {
+	payload, encoding := messages.Encoded(m.Message.Body, encoding)
+	return object{
+		"payload_bytes": m.BodyBytes, "redelivered": m.Redelivered, "exchange": string(m.Message.Exchange), "routing_key": string(m.Message.RoutingKey),
+		"properties": messages.PropertiesOf(m.Message.Properties), "payload": payload, "payload_encoding": encoding,
+	}
 }
 
 // prefixed keeps the code's name before the text, as RabbitMQ does here.
@@ -127,11 +134,7 @@ func peek(r *request) error {
 
 // peekObject returns a message in the form of a get, with its state.
 func peekObject(r *request, m *operate.Message, encoding string) object {
-	shown := rest.Message{
-		Exchange: string(m.Message.Exchange), RoutingKey: string(m.Message.RoutingKey), Redelivered: m.Redelivered,
-		Properties: m.Message.Properties, Body: m.Message.Body, Bytes: m.BodyBytes,
-	}
-	o := shown.Object(encoding)
+	o := messageObject(&m.Browsed, encoding)
 	o["seq"], o["position"], o["state"] = uint64(m.Seq), m.Position, m.State.String()
 	o["persistent"], o["expired"], o["deadline"] = m.Persistent, m.Expired, nil
 	if m.Deadline != 0 {

@@ -4,7 +4,7 @@
 //	                                                                              │
 //	                  columns, sort, pagination ◄── objects made one by one ◄─────┘
 //
-// It reads requests (Fields: every number and boolean may be sent as a string), answers them (Object, Message, lists that are sorted, cut into
+// It reads requests (Fields: every number and boolean may be sent as a string), answers them (Object, lists that are sorted, cut into
 // pages and written piece by piece), and turns errors into RabbitMQ's texts (Problem). It does not access queues or exchanges.
 //
 // # Bounds

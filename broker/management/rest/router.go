@@ -137,6 +137,10 @@ func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
 // parsedWeight is about the most memory that a byte of JSON takes, in bytes: "[0,0]".
 const parsedWeight = 16
 
+// MessageWeight is the weight of a route whose body has a message: its payload is in memory as received, in the object, as text, as bytes and in
+// the store.
+const MessageWeight = 5
+
 // payBody draws from the budget of all clients what the body will take, before it is read. A
 // body that takes more than half of the budget draws half, and only one such body is read at a
 // time.

@@ -18,6 +18,14 @@ func TextOf(body []byte) (text, encoding string) {
 	return base64.StdEncoding.EncodeToString(body), "base64"
 }
 
+// Encoded is TextOf, but base64 for the encoding "base64".
+func Encoded(body []byte, encoding string) (text, is string) {
+	if encoding == "base64" {
+		return base64.StdEncoding.EncodeToString(body), encoding
+	}
+	return TextOf(body)
+}
+
 // BodyOf returns the body that a text stands for. encoding is "string" or "base64".
 func BodyOf(text string, encoding any) ([]byte, error) {
 	switch encoding {
