@@ -17,11 +17,11 @@ type Queue struct {
 	Queue   string `json:"queue"`
 	Ready   int    `json:"ready"`
 	Unacked int    `json:"unacked"`
-	Bytes   int64  `json:"bytes"` // of the bodies
+	Bytes   int64  `json:"bytes" table:"BYTES?"` // of the bodies
 	// Purpose is what the queue is for; Queues leaves it out. Its messages count as dead letters if that is to keep them; otherwise they only pass through.
-	Purpose string `json:"purpose"`
+	Purpose string `json:"purpose" table:"PURPOSE?"`
 	// From are the queues whose dead letters go here, by name; at most 100.
-	From []string `json:"from"`
+	From []string `json:"from" table:"FROM="`
 	// Parked: it is the queue for dead letters that cannot be routed.
 	Parked bool `json:"parked" hide:"table"`
 }

@@ -18,11 +18,11 @@ import (
 type ConnectionRow struct {
 	Name       string `json:"name" table:"CONNECTION="`
 	Client     string `json:"user_provided_name" label:"Client" table:"CLIENT" faint:"none"`
-	User       string `json:"user"`
+	User       string `json:"user" table:"USER?"`
 	VHost      string `json:"vhost" label:"Virtual host" table:"VHOST?"`
 	State      string `json:"state" table:"STATE!"`
 	Channels   int    `json:"channels" table:"CHANNELS?"`
-	Consumers  int    `json:"consumers"`
+	Consumers  int    `json:"consumers" table:"CONSUMERS?"`
 	Unacked    int    `json:"messages_unacknowledged" label:"Holds" table:"UNACKED"`
 	Since      int64  `json:"connected_at" table:"SINCE?" is:"instant" hide:"page"` // Unix ms
 	Properties struct {
@@ -112,8 +112,8 @@ func named(c *operate.Call, name string) (*server.ConnectionInfo, error) {
 
 // ChannelRow is a channel in a list: a part of what RabbitMQ's API shows of it.
 type ChannelRow struct {
-	Name        string `json:"name" table:"CHANNEL"`
-	User        string `json:"user"`
+	Name        string `json:"name" table:"CHANNEL="`
+	User        string `json:"user" table:"USER?"`
 	VHost       string `json:"vhost" table:"VHOST?"`
 	State       string `json:"state" table:"STATE!"`
 	Consumers   int    `json:"consumer_count" table:"CONSUMERS"`

@@ -31,7 +31,7 @@ type PolicyRow struct {
 	Pattern    string            `json:"pattern" is:"pattern"`
 	ApplyTo    string            `json:"apply-to" label:"Applies to"`
 	Priority   int64             `json:"priority"`
-	Definition policy.Definition `json:"definition"`
+	Definition policy.Definition `json:"definition" table:"DEFINITION="`
 	NotInForce string            `json:"not_in_force,omitempty" faint:"-"` // RabbitMQ has nothing like it
 }
 

@@ -19,15 +19,15 @@ type VHostName struct {
 // VHostRow is a virtual host with what is in it.
 type VHostRow struct {
 	Name        string        `json:"name"`
-	Description string        `json:"description"`
-	Type        string        `json:"default_queue_type" label:"Queues are"`
+	Description string        `json:"description" table:"DESCRIPTION?"`
+	Type        string        `json:"default_queue_type" label:"Queues are" table:"DEFAULT TYPE?"`
 	Tags        []string      `json:"tags" hide:"table"`
 	Queues      int           `json:"queues" to:"/queues?vhost={name}"`
-	Ready       int           `json:"messages_ready" label:"Ready"`
-	Unacked     int           `json:"messages_unacknowledged" label:"Unacked"`
+	Ready       int           `json:"messages_ready" label:"Ready" table:"READY"`
+	Unacked     int           `json:"messages_unacknowledged" label:"Unacked" table:"UNACKED"`
 	DeadLetters int           `json:"dead_letters,omitempty"` // that no queue has taken yet; counted only for one virtual host
-	Limits      access.Limits `json:"limits" faint:"none"`
-	Protected   bool          `json:"protected_from_deletion" label:"Protected from deletion" faint:"no"`
+	Limits      access.Limits `json:"limits" table:"LIMITS?" faint:"none"`
+	Protected   bool          `json:"protected_from_deletion" label:"Protected from deletion" table:"PROTECTED?" faint:"no"`
 }
 
 // ListVHosts lists the virtual hosts that the actor may look into, by name. Messages are as they were within the last second.

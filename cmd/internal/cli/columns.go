@@ -63,8 +63,8 @@ func newColumn(heading string, i int, rows [][]string) column {
 const legible, least, narrow = 36, 6, 20
 
 // fit makes columns narrow enough for a terminal: it cuts the widest to what is legible, leaves out the optional ones, the last
-// first, cuts further, and in the end leaves out the last columns. A column that must be whole stays, even if its lines then wrap. A width of 0
-// means no limit.
+// first, cuts further, and in the end leaves out the last columns. A column that must be whole stays; the last one is wrapped, and the others leave it
+// at least what is narrow. A width of 0 means no limit.
 func fit(columns []column, width int) []column {
 	if width <= 0 {
 		return columns
@@ -77,6 +77,10 @@ func fit(columns []column, width int) []column {
 		columns = slices.Delete(columns, at, at+1)
 	}
 	if slices.ContainsFunc(columns, func(c column) bool { return c.whole }) {
+		if last := &columns[len(columns)-1]; last.whole {
+			last.width = min(last.width, narrow)
+		}
+		cut(columns, width, least)
 		return columns
 	}
 	for !cut(columns, width, least) && len(columns) > 1 {
@@ -96,7 +100,7 @@ func wrap(columns []column, width int) {
 		return
 	}
 	for i, text := range last.cells {
-		last.cells[i] = strings.ReplaceAll(ansi.Wordwrap(text, width-start, ""), "\n", "\n"+strings.Repeat(" ", start))
+		last.cells[i] = strings.ReplaceAll(ansi.Wrap(text, width-start, ","), "\n", "\n"+strings.Repeat(" ", start))
 	}
 }
 

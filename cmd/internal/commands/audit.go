@@ -105,18 +105,18 @@ func (a *auditCommands) search() *cobra.Command {
 			var rows [][]string
 			out := make([]*audit.Record, len(list))
 			for i := range list {
-				out[i], rows = &list[i], append(rows, auditRow(&list[i]))
+				out[i], rows = &list[i], append(rows, a.row(&list[i]))
 			}
-			return a.Print(cmd.OutOrStdout(), out, []string{"AT", "WHAT", "QUEUE", "MESSAGE-ID", "LATE", "PATH", "OUTCOME", "TO"}, rows)
+			return a.Print(cmd.OutOrStdout(), out, []string{"AT", "WHAT", "QUEUE", "MESSAGE-ID", "LATE", "PATH?", "OUTCOME=", "TO="}, rows)
 		},
 	}
 	c.Flags().IntVarP(&count, "count", "n", 20, "the most records")
 	return cli.Watched(c)
 }
 
-// auditRow shows a record. A change has its user where a message has its id.
-func auditRow(r *audit.Record) []string {
-	at := time.UnixMilli(r.At).UTC().Format("2006-01-02T15:04:05.000Z")
+// row shows a record. A change has its user where a message has its id.
+func (a *auditCommands) row(r *audit.Record) []string {
+	at := a.Time(time.UnixMilli(r.At))
 	if r.Lost > 0 {
 		return []string{at, "-", "-", "-", "-", "-", fmt.Sprint(r.Lost, " records are missing"), "-"}
 	}

@@ -37,7 +37,7 @@ func TestDeadlineAndQueueCommands(t *testing.T) {
 	assert.Contains(t, r.exits(exitUsage, "deadlines", "extend", "orders", "2", "--by", "soon"), `"soon" is invalid: want a duration`)
 	assert.Contains(t, r.exits(exitUsage, "deadlines", "shorten", "orders", "2", "--at", "soon"), "want an instant")
 
-	assert.Contains(t, r.ok("queue", "list"), "orders.dead  dead-letters  1      0        0            -")
+	assert.Contains(t, r.ok("queue", "list"), "orders.dead  dead-letters  1      0        0        -     -")
 	shown := r.ok("queue", "show", "orders")
 	assert.Contains(t, shown, "messages_ready               1")
 	assert.Contains(t, shown, `{"x-dead-letter-exchange":"","x-dead-letter-routing-key":"orders.dead"}`)

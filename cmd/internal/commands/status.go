@@ -41,10 +41,10 @@ func statusCommand() *cobra.Command {
 	return cli.Watched(c)
 }
 
-// reasons are all of them, or the first if somebody has just read them above.
+// reasons are all of them, or how many there are if somebody has just read them above.
 func reasons(list []string, isRead bool) string {
-	if more := len(list) - 1; more > 0 && isRead {
-		return fmt.Sprintf("%s; and %d more", list[0], more)
+	if isRead && len(list) > 0 {
+		return english.Plural(len(list), "reason", "") + " above"
 	}
 	return strings.Join(list, "; ")
 }

@@ -85,7 +85,7 @@ func TestTop(t *testing.T) {
 	}
 	require.Equal(t, 24, strings.Count(first, "\n")+1)
 	s.press("G")
-	require.Regexp(t, `VHOST +QUEUE +PURPOSE +READY +UNACKED +WILL EXPIRE +LOST`, s.shows("queue-of-service-29"))
+	require.Regexp(t, `VHOST +QUEUE +PURPOSE +READY +UNACKED +AT RISK +LOST +TO DLQ`, s.shows("queue-of-service-29"))
 	s.press("/dead\r")
 	s.shows("with dead")
 	s.press("r")

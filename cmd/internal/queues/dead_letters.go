@@ -69,7 +69,7 @@ func (d *deadLetters) groups() *cobra.Command {
 				}
 				rows = append(rows, append(row, d.Time(g.Oldest), d.Time(g.Newest)))
 			}
-			head := []string{"REASON", "QUEUE", "EXCHANGE", "MESSAGES", "<1M", "<1H", "<1D", "OLDER", "OLDEST", "NEWEST"}
+			head := []string{"REASON", "QUEUE", "EXCHANGE?", "MESSAGES", "<1M", "<1H", "<1D", "OLDER", "OLDEST", "NEWEST?"}
 			if byType {
 				head = slices.Insert(head, 3, "TYPE")
 			}
@@ -132,7 +132,7 @@ func (d *deadLetters) finder(use, short string, count int, filtered bool) *cobra
 	return c
 }
 
-var letterHead = []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE?", "KEY", "TYPE?", "REPLAYS?", "MESSAGE-ID", "BODY"}
+var letterHead = []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE?", "KEY?", "TYPE?", "REPLAYS?", "MESSAGE-ID", "BODY"}
 
 func (d *deadLetters) letterRows(items []deadletters.Item) (rows [][]string) {
 	for _, l := range items {

@@ -93,8 +93,8 @@ func (q *queues) list() *cobra.Command {
 		Short:   "List the queues, with rates, deadlines and how many of those will be missed",
 		Long: `List the queues of all virtual hosts, or of that in --vhost. PURPOSE is what a queue is for: said by its argument x-curfew-purpose or a
 policy, or inferred. IN and OUT are messages a second, published and delivered. OLDEST is how long the oldest message has been there, P99 how long 99 in 100
-of those consumed in the last minutes waited. DEADLINES is how many ready messages have one, WILL EXPIRE how many of them nobody will have consumed by then, as
-things are; both take a user who may see the status. LOST is how many expired in the last hour and are gone, DEAD-LETTERED how many were saved as dead letters,
+of those consumed in the last minutes waited. DEADLINES is how many ready messages have one, AT RISK how many of them nobody will have consumed by then, as
+things are; both take a user who may see the status. LOST is how many expired in the last hour and are gone, TO DLQ how many were dead-lettered instead,
 both where an expiry is a loss; WAITING how many wait for their next try (see curfew retries).`,
 		Example: `  curfew queue list --sort risk
   curfew queue list --purpose work --vhost shop`,
@@ -136,7 +136,7 @@ both where an expiry is a loss; WAITING how many wait for their next try (see cu
 					known(one["will_expire"]), known(one["lost_last_hour"]), known(one["dead_lettered_last_hour"]), span(one["oldest_message_age"]), rate(one, "publish_details"), rate(one, "deliver_get_details"),
 					cli.OrDash(waiting(one)), cli.Text(one["consumers"]), longest(one), known(one["deadlines"]), cli.Text(one["type"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
 			}
-			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "READY", "UNACKED", "WILL EXPIRE!", "LOST!", "DEAD-LETTERED?", "OLDEST?", "IN?", "OUT?", "WAITING?", "CONSUMERS?", "P99?", "DEADLINES?", "TYPE?", "BYTES?", "POLICY?"}, rows)
+			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "READY", "UNACKED", "AT RISK!", "LOST!", "TO DLQ", "OLDEST?", "IN?", "OUT?", "WAITING?", "CONSUMERS?", "P99?", "DEADLINES?", "TYPE?", "BYTES?", "POLICY?"}, rows)
 		},
 	}
 	cli.AllVHosts(c)
