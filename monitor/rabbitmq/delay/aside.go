@@ -96,7 +96,7 @@ func (c *core) plant(now deadline.Instant, e *held, found Outcome) {
 	case m.command == replacing:
 		tombstone.user = cmp.Or(tombstone.user, m.user)
 		c.publish(tombstone)
-		c.answer(m.replyTo, m.correl, Replaced)
+		c.whenConfirmed(m.target, func() { c.answer(m.replyTo, m.correl, Replaced) })
 		if e.channel != nil {
 			c.hold(now, e)
 		}
@@ -117,7 +117,8 @@ func (c *core) carry(tombstone, e *held) {
 	if tombstone.channel != nil {
 		c.settle(tombstone, true)
 	}
-	tombstone.channel, tombstone.tag, tombstone.user, tombstone.unconfirmed = e.channel, e.tag, e.message.user, false
+	tombstone.channel, tombstone.tag, tombstone.user = e.channel, e.tag, e.message.user
+	confirm(tombstone)
 }
 
 // bearing returns the tombstone for what has an id and was put aside until then, and drops what is known of it; unless older, also what has just come.
@@ -149,6 +150,24 @@ func (c *core) bearing(id string, until deadline.Instant, older bool) *held {
 func (c *core) publish(tombstone *held) {
 	tombstone.unconfirmed = true
 	c.out = append(c.out, effect{tombstone: tombstone})
+}
+
+// whenConfirmed calls tell as soon as RabbitMQ has the tombstone for an id, if there is one: at once, if it has.
+func (c *core) whenConfirmed(id string, tell func()) {
+	if tombstone := c.tombstones[id]; tombstone != nil && tombstone.unconfirmed {
+		tombstone.confirmed = append(tombstone.confirmed, tell)
+		return
+	}
+	tell()
+}
+
+// confirm takes in that RabbitMQ has a tombstone, or that none is needed any more.
+func confirm(tombstone *held) {
+	tombstone.unconfirmed = false
+	for _, tell := range tombstone.confirmed {
+		tell()
+	}
+	tombstone.confirmed = nil
 }
 
 // publishAgain has those published that RabbitMQ has not confirmed.
@@ -196,6 +215,7 @@ func (c *core) endTombstone(tombstone *held, ended bool) {
 		c.note(tombstone.id, Cancelled)
 	}
 	delete(c.tombstones, tombstone.id)
+	confirm(tombstone)
 	if tombstone.channel != nil {
 		c.settle(tombstone, true)
 	}

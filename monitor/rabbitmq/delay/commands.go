@@ -42,9 +42,20 @@ func (k *Keeper) List(before deadline.Instant, id string, limit int) (all []Wait
 	return all
 }
 
-// Cancel acknowledges the waiting messages with an id, which are never delivered.
+// Cancel acknowledges the waiting messages with an id, which are never delivered. For one that is put aside it waits until RabbitMQ has that in the queue.
 func (k *Keeper) Cancel(id string) Outcome {
-	return k.do(func(c *core, now deadline.Instant) Outcome { return c.cancelHere(now, id) })
+	confirmed := make(chan struct{})
+	outcome := k.do(func(c *core, now deadline.Instant) Outcome {
+		o := c.cancelHere(now, id)
+		c.whenConfirmed(id, func() { close(confirmed) })
+		return o
+	})
+	select {
+	case <-confirmed:
+		return outcome
+	case <-time.After(confirmTimeout):
+		return Unconfirmed
+	}
 }
 
 // Reschedule has the waiting messages with an id wait for that long from now, 0 for no longer.
@@ -59,6 +70,9 @@ func (k *Keeper) do(change func(*core, deadline.Instant) Outcome) Outcome {
 	return change(k.core, k.o.Now())
 }
 
+// confirmTimeout is how long Cancel waits: for one connection that is lost before RabbitMQ answers, and for the next.
+const confirmTimeout = 2 * callTimeout
+
 // Outcome is what became of a command.
 type Outcome string
 
@@ -66,11 +80,12 @@ const (
 	Cancelled   Outcome = "cancelled"
 	Replaced    Outcome = "replaced"
 	Rescheduled Outcome = "rescheduled"
-	TooLate     Outcome = "too late"  // the message has been delivered
-	NotFound    Outcome = "not found" // no such message waits, nor was one settled in the last minutes
-	Refused     Outcome = "refused"   // Options.Cancel does not let the sender
-	PutAside    Outcome = "put aside" // RabbitMQ has it until a minute before it is due, and it cannot be changed until then
-	Unclear     Outcome = "unknown"   // not known here, but RabbitMQ has messages aside since before this Curfew: it is cancelled if it comes back
+	TooLate     Outcome = "too late"    // the message has been delivered
+	NotFound    Outcome = "not found"   // no such message waits, nor was one settled in the last minutes
+	Refused     Outcome = "refused"     // Options.Cancel does not let the sender
+	PutAside    Outcome = "put aside"   // RabbitMQ has it until a minute before it is due, and it cannot be changed until then
+	Unclear     Outcome = "unknown"     // not known here, but RabbitMQ has messages aside since before this Curfew: it is cancelled if it comes back
+	Unconfirmed Outcome = "unconfirmed" // it is cancelled unless this Curfew ends before RabbitMQ has heard that; an operator is told that
 )
 
 // obey does what a command says, or has it wait for its target.

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -356,19 +357,21 @@ func TestPutAside(t *testing.T) {
 	stamps := map[string]string{}
 	after := func(d time.Duration) (done []string) {
 		var rest []effect
-		for _, e := range s.c.out {
+		out := s.c.out
+		s.c.out = nil
+		for _, e := range out {
 			switch {
 			case e.aside > 0:
 				stamps[s.ids[e.tag]] = e.stamp
 				done = append(done, "aside "+s.ids[e.tag])
 			case e.tombstone != nil:
-				e.tombstone.unconfirmed = false
+				confirm(e.tombstone)
 				done = append(done, "tombstone "+e.tombstone.id)
 			default:
 				rest = append(rest, e)
 			}
 		}
-		s.c.out = rest
+		s.c.out = append(rest, s.c.out...)
 		return append(done, s.after(d)...)
 	}
 	back := func(id string, header string, v any) {
@@ -386,7 +389,7 @@ func TestPutAside(t *testing.T) {
 	s.deliver(published("end b", amqp091.Table{"x-cancel": "b"}))
 	s.deliver(published("c2", amqp091.Table{"x-replace": "c", "x-delay": int64(1000)}))
 	s.deliver(published("sooner", amqp091.Table{"x-reschedule": "a", "x-delay": int64(1000)}))
-	require.Equal(t, []string{"tombstone c", "end b=cancelled", "c2=replaced", "sooner=put aside", "-sooner", "+c2"}, after(1001*time.Millisecond))
+	require.Equal(t, []string{"tombstone c", "end b=cancelled", "sooner=put aside", "-sooner", "c2=replaced", "+c2"}, after(1001*time.Millisecond))
 	s.c.lose(nil) // the tombstone of b goes back, and those aside stay known
 	require.Len(t, s.c.waiting, 2)
 	again := published("end b", amqp091.Table{"x-cancel": "b"})
@@ -551,4 +554,36 @@ func TestIdUsedAgain(t *testing.T) {
 	require.Equal(t, []string{"+a"}, other.after(time.Minute), "not what was cancelled, whose id it has")
 	back(other, first)
 	require.Equal(t, []string{"-a"}, other.after(0), "RabbitMQ has not heard that it was acknowledged")
+}
+
+// TestCancelIsConfirmed: nobody is told that a message that is put aside is cancelled or replaced before RabbitMQ has the tombstone, even if the connection
+// is lost in between.
+func TestCancelIsConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStory(t, cluster.CancelAny)
+		s.c.putsAside, s.c.complete, s.c.self = true, true, "curfew"
+		k := &Keeper{core: s.c, wake: make(chan struct{}, 1), o: Options{Options: keeper.Options{Now: func() deadline.Instant { return s.now }}}}
+		for _, id := range []string{"a", "b", "c"} {
+			s.deliver(published(id, amqp091.Table{"x-delay": int64(3_600_000)}))
+		}
+		outcomes := make(chan Outcome, 2)
+		cancel := func(id string) { outcomes <- k.Cancel(id) }
+		go cancel("a")
+		go cancel("a")
+		synctest.Wait()
+		s.deliver(published("b2", amqp091.Table{"x-replace": "b", "x-delay": int64(1000)}))
+		s.c.lose(nil)
+		s.c.begin(s.now, 0)
+		synctest.Wait()
+		require.Empty(t, outcomes)
+		require.NotContains(t, s.after(0), "b2=replaced")
+		confirm(s.c.tombstones["a"])
+		confirm(s.c.tombstones["b"])
+		require.Equal(t, Cancelled, <-outcomes)
+		require.Equal(t, Cancelled, <-outcomes)
+		require.Equal(t, []string{"b2=replaced"}, s.after(0))
+		go cancel("c")
+		require.Equal(t, Unconfirmed, <-outcomes, "in the end")
+		require.Equal(t, NotFound, k.Cancel("other"))
+	})
 }

@@ -25,7 +25,7 @@
 // Nobody can touch what is aside. The core knows what it has put there since it was made; while it has not seen RabbitMQ have nothing aside,
 // there may be more. A command to cancel such a message stays unacknowledged, as a tombstone, until it is back. A tombstone that Curfew
 // publishes itself, for an operator or a replacement, is only in memory until RabbitMQ has confirmed it; until then it is published again on
-// each new connection. So there may be two, and one may be read when its message has long gone: it says when the command was given, the stamp says
+// each new connection, and nobody is told that the message is cancelled or replaced. So there may be two, and one may be read when its message has long gone: it says when the command was given, the stamp says
 // when a message was first put aside, and what was put aside later is let through. Two Curfews' clocks have to agree about which was first. If AMQP
 // 1.0 cannot be had, everything is held.
 //

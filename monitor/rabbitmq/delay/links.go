@@ -235,8 +235,11 @@ func (s *session) publishTombstone(tombstone *held) error {
 		return nil
 	}
 	k.mu.Lock()
-	tombstone.unconfirmed = tombstone.since > until
+	if tombstone.since == until { // or it was given again meanwhile, and is published again
+		confirm(tombstone)
+	}
 	k.mu.Unlock()
+	k.signal()
 	k.trouble("tombstone", "", 0)
 	return nil
 }
