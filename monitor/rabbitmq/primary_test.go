@@ -37,7 +37,7 @@ func TestBehindAMonitor(t *testing.T) {
 		now := r.Now()
 		k := r.keeper("keep-a")
 		k.change(func(s *keeper.Status) { s.Held, s.WithoutTTL, s.NextDue = 5, 1, now.Add(time.Minute) })
-		k.o.Expired([]keeper.Expiry{{VHost: "shop", Queue: "keep-a", Deadline: now, GivenBack: now.Add(3 * time.Millisecond)}})
+		k.o.Expired([]keeper.Expiry{{Deadline: now, GivenBack: now.Add(3 * time.Millisecond)}})
 
 		h := m.Health()
 		require.EqualValues(t, 4, h.Pending)

@@ -325,7 +325,7 @@ func (q *queue) expired(batch []keeper.Expiry) {
 		q.seq++
 		out = append(out, deadline.Expiry{
 			Ref:   deadline.Ref{Deadline: x.Deadline, Queue: q.number, Seq: q.seq},
-			VHost: x.VHost, Queue: x.Queue, Path: path, Action: action, Arrived: x.GivenBack, ClockAhead: ahead, Intended: q.rule.ExpiryIntended(),
+			VHost: q.p.vhost(), Queue: q.name, Path: path, Action: action, Arrived: x.GivenBack, ClockAhead: ahead, Intended: q.rule.ExpiryIntended(),
 		})
 	}
 	q.batch = out

@@ -71,8 +71,8 @@ func TestExpiriesAreOnOneStream(t *testing.T) {
 		now := r.Now()
 		k := r.keeper("keep-a")
 		k.o.Expired([]keeper.Expiry{
-			{VHost: "shop", Queue: "keep-a", Deadline: now, GivenBack: now.Add(4 * time.Millisecond)},
-			{VHost: "shop", Queue: "keep-a", Deadline: now.Add(time.Hour), GivenBack: now, AgeUnknown: true},
+			{Deadline: now, GivenBack: now.Add(4 * time.Millisecond)},
+			{Deadline: now.Add(time.Hour), GivenBack: now, AgeUnknown: true},
 		})
 		r.observers[0].o.Expired([]deadline.Expiry{{VHost: "shop", Queue: "other", Path: deadline.Lazy, MessageID: []byte("m"),
 			Ref: deadline.Ref{Deadline: 1000, Queue: 7, Seq: 3}, Arrived: 3000}})

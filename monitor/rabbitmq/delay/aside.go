@@ -96,7 +96,7 @@ func (c *core) plant(now deadline.Instant, e *held, found Outcome) {
 	case m.command == replacing:
 		tombstone.user = cmp.Or(tombstone.user, m.user)
 		c.publish(tombstone)
-		c.whenConfirmed(m.target, func() { c.answer(m.replyTo, m.correl, Replaced) })
+		tombstone.whenConfirmed(func() { c.answer(m.replyTo, m.correl, Replaced) })
 		if e.channel != nil {
 			c.hold(now, e)
 		}
@@ -118,7 +118,7 @@ func (c *core) carry(tombstone, e *held) {
 		c.settle(tombstone, true)
 	}
 	tombstone.channel, tombstone.tag, tombstone.user = e.channel, e.tag, e.message.user
-	confirm(tombstone)
+	tombstone.confirm()
 }
 
 // bearing returns the tombstone for what has an id and was put aside until then, and drops what is known of it; unless older, also what has just come.
@@ -152,17 +152,17 @@ func (c *core) publish(tombstone *held) {
 	c.out = append(c.out, effect{tombstone: tombstone})
 }
 
-// whenConfirmed calls tell as soon as RabbitMQ has the tombstone for an id, if there is one: at once, if it has.
-func (c *core) whenConfirmed(id string, tell func()) {
-	if tombstone := c.tombstones[id]; tombstone != nil && tombstone.unconfirmed {
-		tombstone.confirmed = append(tombstone.confirmed, tell)
+// whenConfirmed calls tell as soon as RabbitMQ has a tombstone: at once if it has, or if there is none.
+func (tombstone *held) whenConfirmed(tell func()) {
+	if tombstone == nil || !tombstone.unconfirmed {
+		tell()
 		return
 	}
-	tell()
+	tombstone.confirmed = append(tombstone.confirmed, tell)
 }
 
 // confirm takes in that RabbitMQ has a tombstone, or that none is needed any more.
-func confirm(tombstone *held) {
+func (tombstone *held) confirm() {
 	tombstone.unconfirmed = false
 	for _, tell := range tombstone.confirmed {
 		tell()
@@ -215,7 +215,7 @@ func (c *core) endTombstone(tombstone *held, ended bool) {
 		c.note(tombstone.id, Cancelled)
 	}
 	delete(c.tombstones, tombstone.id)
-	confirm(tombstone)
+	tombstone.confirm()
 	if tombstone.channel != nil {
 		c.settle(tombstone, true)
 	}

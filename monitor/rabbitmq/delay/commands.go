@@ -47,7 +47,7 @@ func (k *Keeper) Cancel(id string) Outcome {
 	confirmed := make(chan struct{})
 	outcome := k.do(func(c *core, now deadline.Instant) Outcome {
 		o := c.cancelHere(now, id)
-		c.whenConfirmed(id, func() { close(confirmed) })
+		c.tombstones[id].whenConfirmed(func() { close(confirmed) })
 		return o
 	})
 	select {

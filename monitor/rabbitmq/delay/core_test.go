@@ -365,7 +365,7 @@ func TestPutAside(t *testing.T) {
 				stamps[s.ids[e.tag]] = e.stamp
 				done = append(done, "aside "+s.ids[e.tag])
 			case e.tombstone != nil:
-				confirm(e.tombstone)
+				e.tombstone.confirm()
 				done = append(done, "tombstone "+e.tombstone.id)
 			default:
 				rest = append(rest, e)
@@ -577,8 +577,8 @@ func TestCancelIsConfirmed(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, outcomes)
 		require.NotContains(t, s.after(0), "b2=replaced")
-		confirm(s.c.tombstones["a"])
-		confirm(s.c.tombstones["b"])
+		s.c.tombstones["a"].confirm()
+		s.c.tombstones["b"].confirm()
 		require.Equal(t, Cancelled, <-outcomes)
 		require.Equal(t, Cancelled, <-outcomes)
 		require.Equal(t, []string{"b2=replaced"}, s.after(0))

@@ -49,8 +49,6 @@ type Lasting interface {
 
 const (
 	callTimeout  = 5 * time.Second
-	firstWait    = 50 * time.Millisecond
-	lastWait     = 2 * time.Second
 	passedEvery  = 30 * time.Second
 	passedMargin = 3 * time.Minute // more than recentFor
 )
@@ -194,47 +192,18 @@ func (k *Keeper) trouble(name, reason string, lasts time.Duration) {
 
 // Run delays messages until ctx ends; then it gives everything back. It returns nil when everything that it started has ended.
 func (k *Keeper) Run(ctx context.Context) error {
-	for wait, first := firstWait, true; ; first = false {
-		waited, ok := k.lease.Await(ctx, func(why string) { k.enter(keeper.Observing, keeper.LostLease, why) })
-		if !ok {
-			break
-		}
-		if first || waited {
-			k.load(ctx)
-		}
-		began := time.Now()
-		err := k.runSession(ctx)
-		if err == nil || ctx.Err() != nil {
-			continue // another Curfew has the lease
-		}
-		k.log.Warn("RabbitMQ has the messages again", zap.Error(err))
-		k.enter(keeper.Observing, keeper.Connection, err.Error())
-		if time.Since(began) > lastWait {
-			wait = firstWait
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
-		wait = min(2*wait, lastWait)
-	}
+	k.lease.Run(ctx, keeper.Work{
+		Waits: func(why string) { k.enter(keeper.Observing, keeper.LostLease, why) },
+		Taken: func(bool) {
+			shadows := k.lease.LoadShadows(ctx, k.o.Shadows)
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.core.remember(shadows)
+		},
+		Session: k.runSession,
+		Lost:    func(err error) { k.enter(keeper.Observing, keeper.Connection, err.Error()) },
+	})
 	k.enter(keeper.Stopped, keeper.Stop, "stopped")
 	k.lease.Release(ctx)
 	return nil
-}
-
-// load reads the due times that other Curfews knew.
-func (k *Keeper) load(ctx context.Context) {
-	if k.o.Shadows == nil {
-		return
-	}
-	limited, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	shadows, err := k.o.Shadows.Load(limited)
-	if err != nil {
-		k.log.Warn("cannot read the due times that other Curfews knew", zap.Error(err))
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.core.remember(shadows)
 }

@@ -236,7 +236,7 @@ func (s *session) publishTombstone(tombstone *held) error {
 	}
 	k.mu.Lock()
 	if tombstone.since == until { // or it was given again meanwhile, and is published again
-		confirm(tombstone)
+		tombstone.confirm()
 	}
 	k.mu.Unlock()
 	k.signal()

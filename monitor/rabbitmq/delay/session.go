@@ -204,9 +204,6 @@ func (s *session) step(timer *time.Timer) error {
 		}
 	}
 	if len(expired) > 0 && k.o.Expired != nil {
-		for i := range expired {
-			expired[i].VHost, expired[i].Queue = k.o.VHost, k.o.Queue
-		}
 		k.o.Expired(expired)
 	}
 	if len(shadows) > 0 && k.o.Shadows != nil {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -809,19 +810,22 @@ func (l *lostLease) Release(context.Context) error { return nil }
 // TestAHolderGoesOnWithoutRedis after its connection to RabbitMQ was cut. A keeper that never had the lease waits.
 func TestAHolderGoesOnWithoutRedis(t *testing.T) {
 	for _, had := range []bool{true, false} {
-		l := &lostLease{held: had}
-		k, err := New(Options{Queue: "q", Lease: l, Connect: func(context.Context) (*amqp091.Connection, error) { return nil, errors.New("no RabbitMQ") },
-			Facts: func(context.Context) (Facts, error) { return Facts{}, nil }})
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		if had {
-			require.True(t, k.acquire(ctx))
-		}
-		l.held = false
-		ok := k.acquire(ctx)
-		cancel()
-		require.Equal(t, had, ok)
-		require.Equal(t, had, k.Status().Code != LostLease)
-		require.NotEmpty(t, k.Status().LeaseError)
+		synctest.Test(t, func(t *testing.T) {
+			l, connects, waited := &lostLease{held: had}, 0, false
+			k, err := New(Options{Queue: "q", Lease: l, Facts: func(context.Context) (Facts, error) { return Facts{}, nil },
+				Connect: func(context.Context) (*amqp091.Connection, error) {
+					connects++
+					l.held = false
+					return nil, errors.New("no RabbitMQ")
+				},
+				Changed: func(s Status) { waited = waited || s.Code == LostLease }})
+			require.NoError(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			require.NoError(t, k.Run(ctx))
+			require.Equal(t, had, connects > 1)
+			require.Equal(t, had, !waited)
+			require.NotEmpty(t, k.Status().LeaseError)
+		})
 	}
 }

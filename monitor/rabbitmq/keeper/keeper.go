@@ -94,8 +94,6 @@ type Shadows interface {
 	Lost() <-chan struct{}
 }
 
-const loadTimeout = 5 * time.Second
-
 // Keeper keeps one queue exact. Its methods are safe for concurrent use; Run is called once.
 type Keeper struct {
 	o   Options
@@ -186,30 +184,33 @@ func stopReason(ctx context.Context) reason {
 // Run keeps the queue until ctx ends; then it gives everything back in order. It returns nil when everything that it
 // started has ended.
 func (k *Keeper) Run(ctx context.Context) error {
-	k.loadShadows(ctx)
-	for wait := firstWait; ctx.Err() == nil && k.acquire(ctx); {
-		began := time.Now()
-		err := k.runSession(ctx)
-		if err == nil {
-			continue // stopped, or another Curfew has the lease
-		}
-		k.input(func(c *core, now deadline.Instant) { c.disconnect(now, err.Error()) })
-		k.log.Warn("connection lost, the queue has its messages again", zap.Error(err))
-		if time.Since(began) > lastWait {
-			wait = firstWait
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
-		wait = min(2*wait, lastWait)
-	}
+	k.lease.Run(ctx, Work{
+		Waits: func(why string) {
+			k.input(func(c *core, now deadline.Instant) { c.enter(now, Observing, reason{LostLease, why}) })
+		},
+		Taken:   func(waited bool) { k.taken(ctx, waited) },
+		Session: k.runSession,
+		Lost:    func(err error) { k.input(func(c *core, now deadline.Instant) { c.disconnect(now, err.Error()) }) },
+	})
 	k.input(func(c *core, now deadline.Instant) { c.stop(now, stopReason(ctx)) })
 	k.lease.Release(ctx)
 	return nil
 }
 
-const firstWait, lastWait = 50 * time.Millisecond, 2 * time.Second
+// taken takes in that the lease was taken, and what is remembered of the queue. inherits: another Curfew has kept the queue until now.
+func (k *Keeper) taken(ctx context.Context, inherits bool) {
+	shadows := k.lease.LoadShadows(ctx, k.o.Shadows)
+	k.input(func(c *core, now deadline.Instant) {
+		c.given.remember(now, shadows)
+		if !inherits {
+			return
+		}
+		c.looks.inherits = true
+		if k.o.SeenUntil != nil {
+			c.ages.drained = max(c.ages.drained, k.o.SeenUntil())
+		}
+	})
+}
 
 // input hands one input to the core, outside of a session.
 func (k *Keeper) input(fn func(c *core, now deadline.Instant)) {
@@ -238,37 +239,6 @@ func (k *Keeper) tellLocked() {
 	if k.o.Changed != nil {
 		k.o.Changed(k.statusLocked())
 	}
-}
-
-func (k *Keeper) loadShadows(ctx context.Context) {
-	if k.o.Shadows == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
-	defer cancel()
-	shadows, err := k.o.Shadows.Load(ctx)
-	if err != nil {
-		k.log.Warn("cannot read the deadlines that other keepers knew; ages of messages are unknown", zap.Error(err))
-	}
-	k.input(func(c *core, now deadline.Instant) { c.given.remember(now, shadows) })
-}
-
-// acquire waits until the lease is held; false: ctx has ended.
-func (k *Keeper) acquire(ctx context.Context) bool {
-	waited, ok := k.lease.Await(ctx, func(why string) {
-		k.input(func(c *core, now deadline.Instant) { c.enter(now, Observing, reason{LostLease, why}) })
-	})
-	if !ok || !waited {
-		return ok
-	}
-	k.input(func(c *core, _ deadline.Instant) { // another has kept the queue until now
-		c.looks.inherits = true
-		if k.o.SeenUntil != nil {
-			c.ages.drained = max(c.ages.drained, k.o.SeenUntil())
-		}
-	})
-	k.loadShadows(ctx)
-	return ctx.Err() == nil
 }
 
 // ConsumerTag returns a tag that is unique among the keepers of all Curfews, and within a connection.

@@ -11,6 +11,9 @@ import (
 const (
 	leaseEvery   = time.Second
 	leaseTimeout = 2 * time.Second
+	loadTimeout  = 5 * time.Second
+	firstWait    = 50 * time.Millisecond
+	lastWait     = 2 * time.Second
 )
 
 // Renewal is the lease of one queue as its keeper has it. Its methods are safe for concurrent use.
@@ -47,6 +50,56 @@ func (r *Renewal) renew(ctx context.Context) bool {
 		r.holder, r.held = holder, held
 	}
 	return r.held
+}
+
+// Work is what is done with a lease.
+type Work struct {
+	Waits   func(reason string)         // another Curfew has it; each second
+	Taken   func(waited bool)           // it was taken for the first time, or after another Curfew had it
+	Session func(context.Context) error // one connection. nil: ctx has ended, or another Curfew has the lease
+	Lost    func(error)                 // the connection
+}
+
+// Run has one session after another while the lease is held, until ctx ends.
+func (r *Renewal) Run(ctx context.Context, w Work) {
+	for wait, first := firstWait, true; ; first = false {
+		waited, ok := r.Await(ctx, w.Waits)
+		if !ok {
+			return
+		}
+		if first || waited {
+			w.Taken(waited)
+		}
+		began := time.Now()
+		err := w.Session(ctx)
+		if err == nil {
+			continue
+		}
+		w.Lost(err)
+		r.Log.Warn("connection lost, the queue has its messages again", zap.Error(err))
+		if time.Since(began) > lastWait {
+			wait = firstWait
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, lastWait)
+	}
+}
+
+// LoadShadows returns what is remembered; nil has nothing.
+func (r *Renewal) LoadShadows(ctx context.Context, from Shadows) []Shadow {
+	if from == nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	shadows, err := from.Load(limited)
+	if err != nil {
+		r.Log.Warn("cannot read the deadlines that other Curfews knew; ages of messages are unknown", zap.Error(err))
+	}
+	return shadows
 }
 
 // Await waits until the lease is held, and reports whether another Curfew had it until now. waits is told why, each second. ok false: ctx has ended.

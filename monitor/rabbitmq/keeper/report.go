@@ -9,7 +9,6 @@ import (
 
 // Expiry is one message that expired because it was given back. Instants are by the keeper's clock.
 type Expiry struct {
-	VHost, Queue string
 	// Deadline is receipt plus TTL: later than RabbitMQ's own by at most the time from the queue to the keeper. With
 	// AgeUnknown it is the latest instant possible.
 	Deadline deadline.Instant

@@ -68,13 +68,7 @@ func (s *session) post(e input) {
 	}
 }
 
-func (s *session) spawn(fn func()) {
-	s.wg.Add(1)
-	go func() {
-		defer s.wg.Done()
-		fn()
-	}()
-}
+func (s *session) spawn(fn func()) { s.wg.Go(fn) }
 
 func (s *session) run(ctx context.Context, closed <-chan *amqp091.Error) error {
 	k := s.k
@@ -164,9 +158,6 @@ func (s *session) step(in input, timer *time.Timer) (over bool) {
 
 func (s *session) report() {
 	if len(s.expired) > 0 && s.k.o.Expired != nil {
-		for i := range s.expired {
-			s.expired[i].VHost, s.expired[i].Queue = s.k.o.VHost, s.k.o.Queue
-		}
 		s.k.o.Expired(s.expired)
 	}
 	if len(s.fresh) > 0 {
