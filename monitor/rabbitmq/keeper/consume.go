@@ -215,7 +215,7 @@ func (c *core) advanceTake(now deadline.Instant) {
 			if r.full(now) {
 				c.line.cancelConsumer()
 			}
-		case s.held >= c.cfg.perChannel:
+		case c.line.isFull():
 			if !c.ages.caughtUp && c.cfg.takeRate > 0 {
 				c.openAt = max(c.openAt, c.line.openedAt.Add(time.Duration(c.cfg.perChannel)*time.Second/time.Duration(c.cfg.takeRate)))
 			}

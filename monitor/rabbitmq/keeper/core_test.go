@@ -416,6 +416,29 @@ func TestNothingIsHeldForACancelledConsumer(t *testing.T) {
 	}
 }
 
+// TestASecondConsumerOfAStretchFills: what the first one took has expired when the second one is full, so the stretch holds less than a channel may.
+// Another consumer takes the rest.
+func TestASecondConsumerOfAStretchFills(t *testing.T) {
+	for _, f := range kinds() {
+		s := newSim(t, 1, f, testConfig())
+		s.connect()
+		s.pass(time.Second)
+		half := s.c.cfg.perChannel / 2
+		for i := range half {
+			s.m.publish(uint64(i), 3*time.Second)
+		}
+		s.pass(time.Second)
+		s.input(func(c *core) { c.line.cancelConsumer() }) // as before another stretch is rolled
+		s.pass(4 * time.Second)
+		require.Len(t, s.m.expired, half)
+		for i := range 2 * half {
+			s.m.publish(uint64(half+i), time.Hour)
+		}
+		s.pass(time.Second)
+		require.Zero(t, s.m.total(), "all are held")
+	}
+}
+
 // TestConsumersThatAreGoneAreNotOthers: a quorum queue under load goes on counting consumers that have given back all they held.
 func TestConsumersThatAreGoneAreNotOthers(t *testing.T) {
 	for _, f := range kinds()[1:] {

@@ -117,6 +117,13 @@ func (l *line) isTaking(s *stretch, consumption int) bool {
 	return s == l.consumer && consumption == len(s.holds)-1
 }
 
+// isFull reports whether the consumer has taken as many as it asked for, so that RabbitMQ gives it no more. Its stretch may hold fewer than a channel
+// may: what an earlier consumer of the stretch had taken may be gone.
+func (l *line) isFull() bool {
+	h := l.consumer.holds[len(l.consumer.holds)-1]
+	return h.count >= h.asked
+}
+
 // add puts a message that the stretch's consumer received into the stretch, by tag: deliveries to two consumers of a channel may come out of
 // order.
 func (l *line) add(now deadline.Instant, s *stretch, e entry) {
