@@ -152,7 +152,7 @@ func TestWhatComesAndGoes(t *testing.T) {
 }
 
 // TestStrandedMessages: when a quorum queue counts more messages than its keeper holds, for longer than counts may be old,
-// that is reported, with what to do; a difference that comes and goes is not.
+// that is reported, with what to do; a difference that comes and goes is not. So are messages that are ready although the keeper has taken all.
 func TestStrandedMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -187,5 +187,16 @@ func TestStrandedMessages(t *testing.T) {
 		counts(int64(held))
 		require.Zero(t, r.row("keep-a").Stranded)
 		require.Empty(t, r.Health())
+		for _, one := range []struct {
+			ready    int
+			caughtUp bool
+			stranded int64
+		}{{1120, false, 0}, {strandedLeast - 1, true, 0}, {1120, true, 1120}, {0, true, 0}} {
+			r.keeper("keep-a").change(func(s *keeper.Status) { s.Ready, s.CaughtUp = one.ready, one.caughtUp })
+			counts(int64(held)) // a fact that has changed: RabbitMQ is asked at once
+			time.Sleep(2 * strandedAfter)
+			require.Equal(t, one.stranded, r.row("keep-a").Stranded, one)
+			require.Equal(t, one.stranded > 0, len(r.Health()) > 0, one)
+		}
 	})
 }

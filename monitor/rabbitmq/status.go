@@ -72,8 +72,8 @@ type Queue struct {
 	Expired   uint64   `json:"expired"`         // since the keeper began
 	P50       *float64 `json:"lateness_p50_ms"` // upper bound; null: nothing expired, or more than a minute late
 	P99       *float64 `json:"lateness_p99_ms"` // likewise
-	// Stranded is how many messages RabbitMQ keeps for consumers of a node that died: nobody can take them, and they
-	// expire late, until the node is up again and the queue has another leader.
+	// Stranded is how many messages RabbitMQ gives to nobody, so that they expire late. Mostly it keeps them for consumers of a node that died, until
+	// the node is up again and the queue has another leader.
 	Stranded      int64 `json:"stranded,omitempty"`
 	StrandedSince int64 `json:"stranded_since,omitempty"` // Unix ms
 	// UnknownAge is how many of the messages taken may be late because nobody knows when they entered the queue.
@@ -217,7 +217,7 @@ func (q *queue) describeLocked(row *Queue) {
 	}
 	if n := q.stranded.messages(); n > 0 {
 		row.Stranded, row.StrandedSince, row.Code, row.Instead = n, q.stranded.since.UnixMilli(), strandedCode, moveLeader
-		row.Reason = strings.TrimSpace(fmt.Sprintf("%s %d more messages wait for consumers of a node that died.", row.Reason, n))
+		row.Reason = strings.TrimSpace(fmt.Sprintf("%s RabbitMQ gives %d more messages to nobody.", row.Reason, n))
 	}
 	if q.sharedWith != "" && time.Since(q.sharedAt) >= sharedFor {
 		row.SharedWith, row.SharedSince = q.sharedWith, q.sharedAt.UnixMilli()
@@ -252,7 +252,7 @@ const (
 	unheardCode = "no_answer"
 	// strandedCode is the reason in metrics for messages that cannot be taken.
 	strandedCode = "stranded"
-	moveLeader   = "When the dead node is up again, give the queue another leader: rabbitmq-queues rebalance quorum, or restart the node that leads it."
+	moveLeader   = "When all nodes are up, give the queue another leader: rabbitmq-queues rebalance quorum, or restart the node that leads it."
 )
 
 const allowIt = "When the cause is gone, allow it: curfew rabbitmq allow QUEUE, or the page RabbitMQ."

@@ -9,26 +9,33 @@ import (
 )
 
 const (
-	// strandedAfter is how long RabbitMQ has to count more messages as unacknowledged than the keeper holds: its counts are
-	// seconds old.
+	// strandedAfter is how long RabbitMQ has to count messages that nobody is given: its counts are seconds old.
 	strandedAfter = 90 * time.Second
-	// strandedLeast is how many more they have to be.
+	// strandedLeast is how many they have to be.
 	strandedLeast = 20
 )
 
-// stranded counts the messages that a kept quorum queue holds for consumers that are gone. When a node dies, a quorum queue before 4.3 keeps
-// the messages of the node's cancelled consumers until it has another leader. Until then nobody can take them, and they expire late. A keeper
-// has such consumers for moments only (package keeper, "A node that goes down"), so that is bad luck. RabbitMQ does not say whose messages
-// they are: they are those that it counts as unacknowledged beyond the ones that the keeper holds, while nobody else consumes.
+// stranded counts the messages of a queue that is kept and that RabbitMQ gives to nobody, so that they expire late.
+//
+// Some it holds for consumers that are gone: when a node dies, a quorum queue before 4.3 keeps the messages of the node's cancelled consumers until
+// it has another leader. A keeper has such consumers for moments only (package keeper, "A node that goes down"), so that is bad luck. RabbitMQ does
+// not say whose messages they are: they are those that it counts as unacknowledged beyond the ones that the keeper holds, while nobody else
+// consumes. Others are ready, while a keeper that has taken all there was has a consumer for them. The keeper then tries another one (looks.neglects).
 type stranded struct {
 	since time.Time // zero: there are none
 	least int64     // the fewest that were counted since then
 }
 
-// look compares how many messages RabbitMQ counts as unacknowledged with how many the keeper holds.
+// look compares what RabbitMQ counts with what the keeper holds.
 func (s *stranded) look(q *cluster.Queue, k *keeper.Status, here bool) {
-	beyond := q.Unacked - int64(k.Held)
-	if !here || q.Type != queuefacts.Quorum || k.State != keeper.Keeping || q.Unknown&cluster.UnknownUnacked != 0 || beyond < strandedLeast {
+	var beyond int64
+	if q.Type == queuefacts.Quorum && q.Unknown&cluster.UnknownUnacked == 0 {
+		beyond = max(0, q.Unacked-int64(k.Held))
+	}
+	if k.CaughtUp {
+		beyond += int64(k.Ready)
+	}
+	if !here || k.State != keeper.Keeping || beyond < strandedLeast {
 		*s = stranded{}
 		return
 	}
@@ -45,6 +52,9 @@ func (q *queue) lookForStrandedLocked(found *cluster.Queue) {
 		return
 	}
 	s := q.keeper.Status()
+	if q.rule.Mode != cluster.Keep {
+		s.Ready = 0 // what is not held then is more than may be, which is told
+	}
 	q.stranded.look(found, &s, q.turn == nil || q.turn.isHeld())
 }
 

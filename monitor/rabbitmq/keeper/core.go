@@ -16,6 +16,8 @@ const (
 	glimpsesWithin = time.Minute            // a second look that sees another consumer is enough
 	lookSurely     = 150 * time.Millisecond // after a look that saw another consumer
 	goneWithin     = 5 * time.Second        // if looks cannot tell for so long whether there is another consumer, the list is asked
+	neglectLeast   = 20                     // messages that are ready although all had been taken
+	neglectFor     = 90 * time.Second       // if there are as many for so long, another consumer tries
 	settleAfter    = 250 * time.Millisecond // a message that has not come back by then has expired
 	settleRolled   = time.Second            // the same, for a message given back with its stretch
 	forgetAfter    = 5 * time.Second        // its deadline is remembered until then

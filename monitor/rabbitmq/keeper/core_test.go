@@ -439,6 +439,44 @@ func TestASecondConsumerOfAStretchFills(t *testing.T) {
 	}
 }
 
+// TestANeglectedConsumerIsReplaced: RabbitMQ gives a consumer nothing any more although messages are ready. Another one gets them, and then all is well. If it
+// does not, there are fewer and fewer tries.
+func TestANeglectedConsumerIsReplaced(t *testing.T) {
+	for _, f := range kinds() {
+		s := newSim(t, 1, f, testConfig())
+		s.c.cfg.perChannel = 1000
+		s.connect()
+		s.pass(time.Second)
+		neglect := func() {
+			for _, ch := range s.m.channels {
+				if ch.prefetch > 0 {
+					ch.prefetch = len(ch.counts[len(ch.counts)-1])
+				}
+			}
+		}
+		s.m.publish(0, time.Hour)
+		s.pass(time.Second)
+		neglect()
+		for i := range neglectLeast {
+			s.m.publish(uint64(1+i), time.Hour)
+		}
+		s.pass(neglectFor - time.Second)
+		require.Equal(t, neglectLeast, s.m.total())
+		s.pass(3 * time.Second)
+		require.Zero(t, s.m.total(), "another one has taken all")
+		require.Zero(t, s.c.looks.neglected)
+		require.Equal(t, Keeping, s.c.state)
+	}
+
+	l, tries := looks{ready: neglectLeast}, 0
+	for now := deadline.FromUnixMilli(1e12); now < deadline.FromUnixMilli(1e12).Add(time.Hour); now = now.Add(lookEvery) {
+		if l.neglects(now, true) {
+			tries++
+		}
+	}
+	require.Equal(t, 5, tries, "after 1.5, 4.5, 10.5, 22.5 and 46.5 minutes")
+}
+
 // TestConsumersThatAreGoneAreNotOthers: a quorum queue under load goes on counting consumers that have given back all they held.
 func TestConsumersThatAreGoneAreNotOthers(t *testing.T) {
 	for _, f := range kinds()[1:] {

@@ -32,6 +32,24 @@ type looks struct {
 	inherits  bool             // another keeper had the lease before: what the first look counts is left behind by it
 	zeroAt    deadline.Instant // since when each look has counted no consumer; 0: the last look counted some
 	fewAt     deadline.Instant // since when each look has counted fewer consumers than the keeper has; 0: the last look did not
+	neglected time.Duration    // after how long a consumer is replaced that is not given what is ready; 0: the last look found little
+	neglectAt deadline.Instant // when that is
+}
+
+// neglects reports whether RabbitMQ has not given the consumer what is ready for so long that another one is to try: every look has found much.
+// The time doubles with each try.
+func (l *looks) neglects(now deadline.Instant, caughtUp bool) bool {
+	switch {
+	case !caughtUp || l.ready < neglectLeast:
+		l.neglected = 0
+	case l.neglected == 0:
+		l.neglected, l.neglectAt = neglectFor, now.Add(neglectFor)
+	case now >= l.neglectAt:
+		l.neglected *= 2
+		l.neglectAt = now.Add(l.neglected)
+		return true
+	}
+	return false
 }
 
 // mayBeGone reports whether consumers that are counted may be gone ones of the keeper's, which a queue counts until it has done what it
@@ -266,6 +284,9 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 		c.ages.looked(now, c.looks.ready)
 		if since := c.ages.clearAt; c.ages.answered(now, c.looks.askedAt, c.looks.ready) {
 			c.line.held.doubt(&c.line, since)
+		}
+		if c.looks.neglects(now, c.ages.caughtUp) && c.rolls.present == nil {
+			c.line.cancelConsumer()
 		}
 	}
 	if s := c.line.consumer; epoch != c.line.epoch || s != nil && s.phase == opening { // its consumer may be counted or not
