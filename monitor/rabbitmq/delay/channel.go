@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -138,12 +139,7 @@ func (s *session) drop(c *channel) {
 	if !was {
 		c.gone = true
 		k.core.lose(c)
-		for i, one := range s.channels {
-			if one == c {
-				s.channels = append(s.channels[:i:i], s.channels[i+1:]...)
-				break
-			}
-		}
+		s.channels = slices.DeleteFunc(s.channels, func(one *channel) bool { return one == c })
 	}
 	k.mu.Unlock()
 	if !was {

@@ -1,6 +1,7 @@
 package delay
 
 import (
+	"cmp"
 	"container/heap"
 	"slices"
 	"strings"
@@ -30,12 +31,7 @@ func (k *Keeper) List(before deadline.Instant, id string, limit int) (all []Wait
 			found = append(found, e)
 		}
 	}
-	slices.SortFunc(found, func(a, b *held) int {
-		if a.due != b.due {
-			return int(max(-1, min(1, a.due-b.due)))
-		}
-		return strings.Compare(a.id, b.id)
-	})
+	slices.SortFunc(found, func(a, b *held) int { return cmp.Or(cmp.Compare(a.due, b.due), strings.Compare(a.id, b.id)) })
 	for _, e := range found[:min(limit, len(found))] {
 		all = append(all, Waiting{e.id, e.key, e.to, e.due, e.known})
 	}

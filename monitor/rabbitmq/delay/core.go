@@ -288,11 +288,7 @@ func (c *core) tick(now deadline.Instant) {
 		c.ended, c.endedAt = [2]map[ending]bool{{}, c.ended[0]}, now
 	}
 	if len(c.recent) > 0 && c.recent[0].at < now.Add(-2*recentFor) {
-		from := slices.IndexFunc(c.recent, func(r recentDue) bool { return r.at >= now.Add(-recentFor) })
-		if from < 0 {
-			from = len(c.recent)
-		}
-		c.recent = slices.Clone(c.recent[from:])
+		c.recent = slices.DeleteFunc(c.recent, func(r recentDue) bool { return r.at < now.Add(-recentFor) })
 	}
 	if !c.caughtUp && now.Sub(c.last) >= idle {
 		c.caughtUp = true

@@ -3,6 +3,7 @@ package keeper
 import (
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,12 +70,7 @@ func (s *session) forget(c *channel) {
 		delete(s.channels, c.stretch)
 	}
 	c.stretch = 0
-	for i, spare := range s.spare {
-		if spare == c {
-			s.spare = append(s.spare[:i], s.spare[i+1:]...)
-			break
-		}
-	}
+	s.spare = slices.DeleteFunc(s.spare, func(spare *channel) bool { return spare == c })
 }
 
 // consume opens the channel if necessary, consumes, and posts deliveries until the consumer has ended. watch posts when

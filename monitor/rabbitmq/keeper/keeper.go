@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -121,25 +122,18 @@ func New(o Options) (*Keeper, error) {
 		start := time.Now()
 		o.Now = func() deadline.Instant { return deadline.At(start.Add(time.Since(start))) }
 	}
-	or(&o.Name, "curfew")
-	or(&o.MaxMessages, 100_000)
-	or(&o.MaxBytes, 1<<30)
-	or(&o.PerChannel, 1000)
-	or(&o.TakeRate, 5000)
-	or(&o.ProbeShare, 0.05)
-	or(&o.MaxWithoutTTL, 0.5)
+	o.Name = cmp.Or(o.Name, "curfew")
+	o.MaxMessages = cmp.Or(o.MaxMessages, 100_000)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 1<<30)
+	o.PerChannel = cmp.Or(o.PerChannel, 1000)
+	o.TakeRate = cmp.Or(o.TakeRate, 5000)
+	o.ProbeShare = cmp.Or(o.ProbeShare, 0.05)
+	o.MaxWithoutTTL = cmp.Or(o.MaxWithoutTTL, 0.5)
 	k := &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue)), allowed: make(chan struct{}, 1)}
 	k.lease = &Renewal{Lease: o.Lease, Log: k.log}
 	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: max(o.TakeRate, 0),
 		probeShare: o.ProbeShare, endlessMost: o.MaxWithoutTTL, unknownToo: o.AllowUnknown}, o.Now())
 	return k, nil
-}
-
-func or[T comparable](value *T, otherwise T) {
-	var zero T
-	if *value == zero {
-		*value = otherwise
-	}
 }
 
 // Status is the present state.

@@ -87,12 +87,7 @@ func (l *line) open(now deadline.Instant, key uint64, prefetch int) *stretch {
 	s := &stretch{id: l.nextID, key: key, first: none, last: none, probeAt: never}
 	l.nextID++
 	l.byID[s.id] = s
-	at, _ := slices.BinarySearchFunc(l.stretches, key, func(s *stretch, key uint64) int {
-		if s.key < key {
-			return -1
-		}
-		return 1
-	})
+	at, _ := slices.BinarySearchFunc(l.stretches, key, func(s *stretch, key uint64) int { return cmp.Compare(s.key, key) })
 	l.stretches = slices.Insert(l.stretches, at, s)
 	l.consumeOn(now, s, prefetch)
 	return s
