@@ -27,6 +27,9 @@ func TestPurgeTakesTheNumber(t *testing.T) {
 	require.NotContains(t, a.body, "Nothing was deleted")
 
 	form = formWith(a.body, "/dead-letters/purge")
+	a = s.post("/dead-letters/purge", form)
+	require.Equal(t, http.StatusBadRequest, a.status)
+	require.Contains(t, a.body, "Nothing was deleted: type 12 to confirm.")
 	form.Set("confirm", "11")
 	a = s.post("/dead-letters/purge", form)
 	require.Contains(t, a.body, "Nothing was deleted: &#34;11&#34; is not the text to type.")

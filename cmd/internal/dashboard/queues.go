@@ -123,7 +123,7 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	if orders[l.Sort] == nil {
 		l.Sort = "risk"
 	}
-	if !v.Has("desc") {
+	if !v.Has("desc") || v.Has("of") && v.Get("of") != l.Sort {
 		l.Descending = slices.ContainsFunc(sortable, func(c column) bool { return c.Key == l.Sort && c.Number })
 	}
 	all, err := d.Operations.ListQueues(r.Context(), by.Actor())
@@ -241,7 +241,7 @@ func (l *queuesPage) columns(v url.Values) {
 		if descending {
 			direction = "1"
 		}
-		c.URL = ui.With("/queues", v, "sort", c.Key, "desc", direction, "page", "")
+		c.URL = ui.With("/queues", v, "sort", c.Key, "desc", direction, "of", "", "page", "")
 		l.Columns = append(l.Columns, c)
 	}
 }

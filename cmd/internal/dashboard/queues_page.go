@@ -24,6 +24,7 @@ func (l *queuesPage) form() g.Node {
 		g.If(len(l.VHosts) > 1, l.Form.Choose("Virtual host", "vhost", "", ui.Or("all", l.VHosts)...)),
 		l.Form.Choose("Purpose", "purpose", "", ui.Or("all", deadline.Purposes)...),
 		l.Form.Choose("Sorted by", "sort", "", sorts...),
+		g.If(l.Form.Get("desc") != "", g.Group{ui.Hidden("desc", l.Form.Get("desc")), ui.Hidden("of", l.Sort)}), // the direction is kept, unless another column is chosen
 		ui.Button("Filter"))
 }
 

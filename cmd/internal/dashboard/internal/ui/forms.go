@@ -291,7 +291,11 @@ func (f *Form) Confirmed(text string) bool {
 	if typed == strings.TrimSpace(text) || typed == strings.TrimSpace(Visible(text)) {
 		return true
 	}
-	f.Wrong("confirm", fmt.Sprintf("Nothing was deleted: %q is not the text to type.", typed))
+	problem := fmt.Sprintf("Nothing was deleted: %q is not the text to type.", typed)
+	if typed == "" {
+		problem = "Nothing was deleted: type " + Visible(text) + " to confirm."
+	}
+	f.Wrong("confirm", problem)
 	return false
 }
 
