@@ -189,7 +189,7 @@ type DeadlineChange struct {
 	Queue     string    `json:"queue" eg:"orders"`
 	Seq       queue.Seq `json:"seq" eg:"17" doc:"the message's number in the queue"`
 	MessageID string    `json:"message_id" doc:"instead of the number: the ready message with this message-id; it has to be the only one"`
-	By        int64     `json:"by_millis" flag:"by" is:"span" doc:"by how much, in ms or as 90s or 10m; negative: earlier"`
+	By        int64     `json:"by_millis" flag:"by" is:"span" doc:"by how much, in ms or as 90s or 10m, in commands with a unit; negative: earlier"`
 	Earlier   bool      `json:"earlier" hide:"command" doc:"by_millis is how much earlier"`
 	At        int64     `json:"at" is:"instant" doc:"the new deadline: Unix ms, in commands an instant such as 2006-01-02T15:04:05Z"`
 	Cancel    bool      `json:"cancel" hide:"command" doc:"the message has no deadline from now on"`

@@ -437,6 +437,10 @@ func valueOf(f *operate.Field, text string) (any, error) {
 		if d, err := time.ParseDuration(text); text != "" && (err != nil || d < 0) {
 			return nil, Usagef("%s: %q is invalid: want a duration such as 90s, 1h30m or 0s", f.Name, text)
 		}
+	case operate.Span:
+		if _, err := time.ParseDuration(text); err != nil {
+			return nil, Usagef("%s: %q is invalid: want a duration with its unit, such as 500ms, 90s or 1h30m", f.Name, text)
+		}
 	case operate.Instant:
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {

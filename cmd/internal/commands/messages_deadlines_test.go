@@ -35,6 +35,7 @@ func TestDeadlineAndQueueCommands(t *testing.T) {
 	assert.Contains(t, r.exits(exitUsage, "deadlines", "extend", "orders", "2", "--by", "1h", "--at", "2030-01-01T00:00:00Z"), "not both")
 
 	assert.Contains(t, r.exits(exitUsage, "deadlines", "extend", "orders", "2", "--by", "soon"), `"soon" is invalid: want a duration`)
+	assert.Contains(t, r.exits(exitUsage, "deadlines", "shorten", "orders", "2", "--by", "10"), `"10" is invalid: want a duration with its unit`)
 	assert.Contains(t, r.exits(exitUsage, "deadlines", "shorten", "orders", "2", "--at", "soon"), "want an instant")
 
 	assert.Contains(t, r.ok("queue", "list"), "orders.dead  dead-letters  1      0        0        -     -")
