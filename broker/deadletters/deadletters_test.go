@@ -42,6 +42,12 @@ func TestQueues(t *testing.T) {
 		{VHost: "/", Queue: "beside/$deadletterqueue", From: []string{"beside"}},
 		{VHost: "/", Queue: "for.letters", From: []string{}},
 	}, deadletters.Queues(d.vh))
+
+	parked, err := d.vh.Queues.Get(policy.UndeliverableQueue)
+	require.NoError(t, err)
+	assert.Equal(t, []deadletters.Source{{Queue: "lost", Exchange: "nothing", Missing: true}}, deadletters.Sources(d.vh, parked))
+	require.NoError(t, d.vh.Exchanges.Declare("nothing", broker.ExchangeDeclare{Kind: "fanout", Durable: true}))
+	assert.Equal(t, []deadletters.Source{{Queue: "lost", Exchange: "nothing"}}, deadletters.Sources(d.vh, parked))
 }
 
 func TestGroupsAndSearch(t *testing.T) {

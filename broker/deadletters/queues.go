@@ -3,6 +3,7 @@ package deadletters
 import (
 	"bytes"
 	"cmp"
+	"iter"
 	"slices"
 
 	"curfew/broker"
@@ -112,19 +113,49 @@ var deathHeader = []byte("x-death")
 
 // hasLetters reports whether dead letters are at the queue's head or tail.
 func hasLetters(q *broker.Queue) bool {
-	if ready, _, _ := q.Counts(); ready == 0 {
-		return false
+	for range lettersAtEnds(q) {
+		return true
 	}
-	for _, tail := range []bool{false, true} {
-		page, _ := q.Browse(broker.Browse{FromTail: tail, Count: sampled, State: queue.Ready}) // a deleted queue has none
-		for i := range page {
-			if !bytes.Contains(page[i].Message.Properties, deathHeader) { // most have none, and reading them all takes long
-				continue
-			}
-			if l := letterOf(&page[i]); len(l.Deaths) > 0 {
-				return true
+	return false
+}
+
+// lettersAtEnds are the dead letters at the queue's head and tail.
+func lettersAtEnds(q *broker.Queue) iter.Seq[Letter] {
+	return func(yield func(Letter) bool) {
+		if ready, _, _ := q.Counts(); ready == 0 {
+			return
+		}
+		for _, tail := range []bool{false, true} {
+			page, _ := q.Browse(broker.Browse{FromTail: tail, Count: sampled, State: queue.Ready}) // a deleted queue has none
+			for i := range page {
+				if !bytes.Contains(page[i].Message.Properties, deathHeader) { // most have none, and reading them all takes long
+					continue
+				}
+				if l := letterOf(&page[i]); len(l.Deaths) > 0 && !yield(l) {
+					return
+				}
 			}
 		}
 	}
-	return false
+}
+
+// Source is a queue that dead letters come from, and its dead-letter exchange now.
+type Source struct {
+	Queue, Exchange string
+	Missing         bool // there is no such exchange
+}
+
+// Sources are the queues that the dead letters at the head and tail of q come from.
+func Sources(vh *broker.VHost, q *broker.Queue) (list []Source) {
+	for l := range lettersAtEnds(q) {
+		s := Source{Queue: l.last().Queue}
+		if from, err := vh.Queues.Get(s.Queue); err == nil {
+			s.Exchange, _, _ = from.DeadLettersTo()
+		}
+		_, err := vh.Exchanges.Get(s.Exchange)
+		if s.Missing = err != nil; !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
 }

@@ -89,6 +89,7 @@ type Finding struct {
 	Who       string    // causes it, if that is a client
 	Text      string    // what is wrong, without the queue
 	Action    string    // what became of the messages
+	Do        string    // what to do; "": as always (Condition.Do)
 	FirstAt   int64     // the first deadline, Unix ms; 0: none
 	Late      time.Duration
 

@@ -54,8 +54,8 @@ func TestConditions(t *testing.T) {
 		{"disk_silent", "for 7 s", State{DiskSilent: 7 * time.Second}},
 		{"publishers_blocked", "low on disk", State{Blocked: "low on disk"}},
 		{"definitions_unsaved", "cannot be created or changed (no space)", State{Unsaved: errors.New("no space")}},
-		{"dead_letter_unroutable", "13967 dead letters parked", State{Parked: []Depth{{QueueName{"shop", "curfew.undeliverable"}, 13967}}}},
-		{"dead_letter_unroutable", "recently from orders (7)", State{Parked: []Depth{{QueueName{"shop", "curfew.undeliverable"}, 9}}, Tallies: tally(Parked, "parked", 7)}},
+		{"dead_letter_unroutable", "13967 dead letters parked", State{Parked: []Depth{{QueueName: QueueName{"shop", "curfew.undeliverable"}, Count: 13967}}}},
+		{"dead_letter_unroutable", "9 dead letters parked, which had nowhere to go; why", State{Parked: []Depth{{QueueName: QueueName{"shop", "curfew.undeliverable"}, Count: 9, Why: "why"}}}},
 		{"deadline_fired_late", "3 messages expired late, by up to 1.5 s", State{Tallies: tally(ExpiredLate, "dropped", 3)}},
 		{"deadline_fired_late", "by up to 1.5 s; Curfew was down when the first was due", State{Opened: now, Tallies: tally(ExpiredLate, "dropped", 3)}},
 		{"deadline_missed", "205 messages lost (expired)", State{Tallies: tally(Expired, "dropped", 205)}},
@@ -154,7 +154,9 @@ func TestParkedLettersStand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
 		parked := func(n int) {
-			s.set(func(now *State) { now.Parked = []Depth{{QueueName{"shop", "curfew.undeliverable"}, n}} })
+			s.set(func(now *State) {
+				now.Parked = []Depth{{QueueName: QueueName{"shop", "curfew.undeliverable"}, Count: n}}
+			})
 		}
 		parked(13967)
 		time.Sleep(9 * time.Second)
@@ -228,7 +230,7 @@ func TestLossStandsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
 		s.set(func(now *State) {
-			now.Parked = []Depth{{QueueName{"shop", "curfew.undeliverable"}, 13967}}
+			now.Parked = []Depth{{QueueName: QueueName{"shop", "curfew.undeliverable"}, Count: 13967}}
 			now.AtRisk = []Risk{{QueueName: QueueName{"/", "a"}, Count: 40, Reason: "nobody consumes"}}
 		})
 		saved := missed("b", 300)
@@ -501,7 +503,7 @@ func TestLossesRise(t *testing.T) {
 func TestMetric(t *testing.T) {
 	s := prepare(t, nil)
 	s.set(func(now *State) {
-		now.Parked = []Depth{{QueueName{"shop", "curfew.undeliverable"}, 7}}
+		now.Parked = []Depth{{QueueName: QueueName{"shop", "curfew.undeliverable"}, Count: 7}}
 		now.Starved = 20 * time.Second
 	})
 	families, err := s.registry.Gather()
@@ -528,7 +530,9 @@ func TestReadersWaitForNoJudgement(t *testing.T) {
 			<-look
 			s.look(to)
 		}
-		s.set(func(now *State) { now.Parked = []Depth{{QueueName{"shop", "curfew.undeliverable"}, 7}} })
+		s.set(func(now *State) {
+			now.Parked = []Depth{{QueueName: QueueName{"shop", "curfew.undeliverable"}, Count: 7}}
+		})
 		look <- struct{}{}
 		before := s.List()
 		require.Len(t, before, 1)

@@ -64,28 +64,13 @@ func counted(n int64, text, thing string) []Finding {
 // seeParked: as long as any dead letter is parked.
 func seeParked(s *State) (list []Finding) {
 	for _, p := range s.Parked {
-		var from []string
-		for _, t := range s.Tallies {
-			if t.Kind == Parked && t.VHost == p.VHost {
-				from = append(from, fmt.Sprintf("%s (%d)", name(t.Queue), t.Count))
-			}
-		}
 		text := printable.Plural(int64(p.Count), "dead letter") + " parked, which had nowhere to go"
-		if len(from) > 0 {
-			text += "; recently from " + someOf(from)
+		if p.Why != "" {
+			text += "; " + p.Why
 		}
-		list = append(list, Finding{QueueName: p.QueueName, Cause: p.VHost, Count: int64(p.Count), Toll: int64(p.Count), Text: text, Action: "parked"})
+		list = append(list, Finding{QueueName: p.QueueName, Cause: p.VHost, Count: int64(p.Count), Toll: int64(p.Count), Text: text, Action: "parked", Do: p.Do})
 	}
 	return list
-}
-
-// someOf lists the first few.
-func someOf(list []string) string {
-	const most = 3
-	if more := len(list) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), more)
-	}
-	return strings.Join(list, ", ")
 }
 
 // seeLate leaves out what was late since Curfew had no processor: that is one condition, not one for each queue.

@@ -96,10 +96,11 @@ type PastDeadline struct {
 	FirstDeadlineAt int64  // Unix ms, the earliest of their deadlines
 }
 
-// Depth is how many messages are in a queue.
+// Depth is how many dead letters are parked in a queue.
 type Depth struct {
 	QueueName
-	Count int
+	Count   int
+	Why, Do string // which queues they come from, and what to do; "": not known
 }
 
 // Refusal is that connections were refused.

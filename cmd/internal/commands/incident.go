@@ -197,7 +197,7 @@ func incidentListCommand(a *cli.API) *cobra.Command {
 	return cmd
 }
 
-// about is since when an incident loses messages, and who has taken it over, or the command that shows more.
+// about is since when an incident loses messages, and who has taken it over, or the command that shows more and, if that is known, those that end it.
 func about(i *incident.Incident) (text string) {
 	if i.Losing != nil {
 		text = "; losing since " + i.Losing.UTC().Format("15:04:05 UTC")
@@ -205,7 +205,11 @@ func about(i *incident.Incident) (text string) {
 	if i.Ack != nil {
 		return text + "; acknowledged by " + i.Ack.By
 	}
-	return text + "; see " + i.Command
+	text += "; see " + i.Command
+	if strings.Contains(i.Do, "`") {
+		text += ". " + i.Do
+	}
+	return text
 }
 
 // describe returns what a maintenance window covers, who made it and why.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/integration/pages"
 	"curfew/monitor/incident"
 )
 
@@ -85,6 +86,33 @@ func TestConditionsNameRealCommands(t *testing.T) {
 			holdExample(t, strings.NewReplacer("{queue}", "orders", "{vhost}", "/").Replace(c.Command))
 		})
 	}
+}
+
+// TestTheAdviceWorks: the commands that an incident names give parked dead letters an exchange and a queue.
+func TestTheAdviceWorks(t *testing.T) {
+	r := startRunning(t)
+	ch := r.dead(0)
+	commands := func(queue, known string) {
+		var list string
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			list = r.ok("incident", "ls")
+			assert.Contains(c, list, known)
+		}, time.Minute, 20*time.Millisecond)
+		_, after, _ := strings.Cut(list, known)
+		line, _, _ := strings.Cut(after, "`")
+		script, err := pages.ParseScript(known+line, map[string]string{})
+		require.NoError(t, err, line)
+		require.Greater(t, len(script.Commands), 1, line)
+		for _, c := range script.Commands {
+			r.ok(arguments(c.Words)...)
+		}
+		require.NoError(t, ch.Publish("", queue, false, false, amqp091.Publishing{Expiration: "1"}))
+		r.waits(queue+".dead", 1)
+	}
+	_, err := ch.QueueDeclare("typo", true, false, false, false, amqp091.Table{"x-dead-letter-exchange": "gone"})
+	require.NoError(t, err)
+	require.NoError(t, ch.Publish("", "typo", false, false, amqp091.Publishing{Expiration: "1"}))
+	commands("typo", "curfew declare exchange gone")
 }
 
 // TestRulesWithAMistake: a mistake in the alerts file does not stop the broker from serving; the status reports it.

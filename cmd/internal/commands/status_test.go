@@ -124,7 +124,7 @@ func TestStatusNamesWhatIsParked(t *testing.T) {
 	}
 	for _, want := range []string{"1 dead letter", "2 dead letters"} {
 		require.NoError(t, ch.Publish("", "typo", false, false, amqp091.Publishing{Expiration: "1"}))
-		line := "\n!                Dead letters are parked: curfew.undeliverable (vhost /): " + want + " parked, which had nowhere to go; recently from typo "
+		line := "\n!                Dead letters are parked: curfew.undeliverable (vhost /): " + want + " parked, which had nowhere to go; from typo, whose dead-letter exchange gone does not exist"
 		require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Contains(c, status(), line) }, time.Minute, 20*time.Millisecond)
 	}
 	assert.Contains(t, r.ok("incident", "list"), "see curfew dlq groups curfew.undeliverable --vhost /")

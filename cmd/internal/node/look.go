@@ -9,7 +9,6 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/operate"
-	"curfew/broker/policy"
 	"curfew/monitor/incident"
 )
 
@@ -95,7 +94,7 @@ func (o *ownBroker) look(s *incident.State) {
 	s.SlowSyncs = l.slowSyncs()
 	s.Held = l.held.of(o, s.AtRisk)
 	for _, p := range o.parked() {
-		s.Parked = append(s.Parked, incident.Depth{QueueName: incident.QueueName{VHost: p.VHost, Name: policy.UndeliverableQueue}, Count: p.Messages})
+		s.Parked = append(s.Parked, parkedIn(&p))
 	}
 	if most, last := o.server.Full(); !last.IsZero() && time.Since(last) <= refusedRecently {
 		s.Refusals = append(s.Refusals, incident.Refusal{What: "AMQP", Most: most})

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"curfew/broker"
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
 	"curfew/broker/policy"
@@ -64,6 +65,9 @@ type Status struct {
 type undeliverable struct {
 	VHost    string `json:"vhost"`
 	Messages int    `json:"messages"`
+
+	in    *broker.VHost
+	queue *broker.Queue
 }
 
 const maxAtRisk = 10
@@ -124,7 +128,7 @@ func (o *ownBroker) parked() (list []undeliverable) {
 			continue
 		}
 		if ready, unacked, _ := q.Counts(); ready+unacked > 0 {
-			list = append(list, undeliverable{vh.Name(), ready + unacked})
+			list = append(list, undeliverable{vh.Name(), ready + unacked, vh, q})
 		}
 	}
 	return list
