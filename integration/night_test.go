@@ -299,7 +299,7 @@ func (n *night) agreeQueue(vhost, queue string, ready int, lost string) {
 		return q.Ready == ready && is == lost
 	})
 	text, _ := n.terminal("queue list")
-	if row := fmt.Sprintf(`(?s)VHOST +QUEUE +READY +UNACKED +AT RISK +LOST.*\n%s +%s +%d +\d+ +\d+ +%s\b`, vhost, queue, ready, lost); !regexp.MustCompile(strings.TrimSuffix(row, `-\b`)).MatchString(text) {
+	if row := fmt.Sprintf(`(?s)VHOST +QUEUE( +PURPOSE)? +READY +UNACKED +AT RISK +LOST.*\n%s +%s( +[a-z-]+)? +%d +\d+ +\d+ +%s\b`, vhost, queue, ready, lost); !regexp.MustCompile(strings.TrimSuffix(row, `-\b`)).MatchString(text) {
 		n.Errorf("queue list has another row than %s:\n%s", row, text)
 	}
 	for _, width := range []int64{1400, 390} {
