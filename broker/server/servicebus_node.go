@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ func (s *session10) busRequest(l *link10, message []byte) error {
 	}
 	s.p.c.flush()
 	s.p.c.out.WaitRoom() // a single read may bring very many requests, and an answer is up to 1 MiB
+	runtime.Gosched()    // so others have their turn in between, and before it is written
 	var a servicebus.Answer
 	if l.bus.cbs {
 		a = s.putToken(r)
@@ -50,6 +52,7 @@ func (s *session10) busRequest(l *link10, message []byte) error {
 	} else if err != nil {
 		return err
 	}
+	runtime.Gosched()
 	answer := r.Message(a)
 	if op := r.Operation(); l.bus.cbs || op == "renew-lock" || op == "peek-message" || op == "enumerate-rules" { // nothing has to be stored
 		s.answer(to, answer)

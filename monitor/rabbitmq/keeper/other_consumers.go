@@ -285,7 +285,7 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 		if since := c.ages.clearAt; c.ages.answered(now, c.looks.askedAt, c.looks.ready) {
 			c.line.held.doubt(&c.line, since)
 		}
-		if c.looks.neglects(now, c.ages.caughtUp) && c.rolls.present == nil {
+		if c.rolls.present == nil && c.looks.neglects(now, c.ages.caughtUp) {
 			c.line.cancelConsumer()
 		}
 	}

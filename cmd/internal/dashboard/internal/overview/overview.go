@@ -113,7 +113,7 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	o.Incidents, o.losing = d.Incidents.List(), map[incident.QueueName]bool{}
 	for _, i := range o.Incidents {
 		for _, q := range i.Worst {
-			if i.Losing != nil || q.Toll > 0 {
+			if q.Toll > 0 {
 				o.losing[incident.QueueName{VHost: q.VHost, Name: q.Queue}] = true
 			}
 		}
