@@ -15,9 +15,11 @@ func parkedIn(p *undeliverable) incident.Depth {
 	d := incident.Depth{QueueName: incident.QueueName{VHost: p.VHost, Name: policy.UndeliverableQueue}, Count: p.Messages}
 	var why []string
 	for _, s := range deadletters.Sources(p.in, p.queue) {
-		text := "from " + s.Queue
+		text := "from " + printable.Text(s.Queue, "") // of a header that any publisher may have written
 		if s.Missing {
-			text += ", whose dead-letter exchange " + s.Exchange + " does not exist"
+			text += ", whose dead-letter exchange " + printable.Text(s.Exchange, "") + " does not exist"
+		}
+		if s.Missing && d.Do == "" {
 			dead := s.Queue + ".dead"
 			d.Do = fmt.Sprintf("Declare the dead-letter exchange or bind a queue to it, then replay what is parked, or purge it: `curfew declare exchange %s --type fanout --vhost %s && "+
 				"curfew queue declare %s --vhost %[2]s && curfew bind %[1]s %[3]s --vhost %[2]s`", printable.Shell(s.Exchange), printable.Shell(p.VHost), printable.Shell(dead))
