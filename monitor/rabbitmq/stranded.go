@@ -24,6 +24,7 @@ const (
 type stranded struct {
 	since time.Time // zero: there are none
 	least int64     // the fewest that were counted since then
+	taken uint64    // what the keeper has taken until the last look: as long as that grows, what is ready is not stranded
 }
 
 // look compares what RabbitMQ counts with what the keeper holds.
@@ -32,15 +33,16 @@ func (s *stranded) look(q *cluster.Queue, k *keeper.Status, here bool) {
 	if q.Type == queuefacts.Quorum && q.Unknown&cluster.UnknownUnacked == 0 {
 		beyond = max(0, q.Unacked-int64(k.Held))
 	}
-	if k.CaughtUp {
+	if k.CaughtUp && s.taken == k.Counts.Taken {
 		beyond += int64(k.Ready)
 	}
+	s.taken = k.Counts.Taken
 	if !here || k.State != keeper.Keeping || beyond < strandedLeast {
-		*s = stranded{}
+		*s = stranded{taken: s.taken}
 		return
 	}
 	if s.since.IsZero() {
-		*s = stranded{time.Now(), beyond}
+		*s = stranded{time.Now(), beyond, s.taken}
 	}
 	s.least = min(s.least, beyond)
 }

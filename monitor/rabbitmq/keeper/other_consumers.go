@@ -21,6 +21,7 @@ type looks struct {
 	gone      int              // of the keeper's consumers, when the number last changed
 	goneAt    deadline.Instant // when that was
 	ready     int
+	taken     uint64           // deliveries until the last look
 	others    int              // consumers that are not the keeper's
 	elsewhere int              // consumers that are not on the present connection
 	changedAt deadline.Instant // when their number last changed
@@ -38,9 +39,9 @@ type looks struct {
 
 // neglects reports whether RabbitMQ has not given the consumer what is ready for so long that another one is to try: every look has found much.
 // The time doubles with each try.
-func (l *looks) neglects(now deadline.Instant, caughtUp bool) bool {
+func (l *looks) neglects(now deadline.Instant, idle bool) bool {
 	switch {
-	case !caughtUp || l.ready < neglectLeast:
+	case !idle || l.ready < neglectLeast:
 		l.neglected = 0
 	case l.neglected == 0:
 		l.neglected, l.neglectAt = neglectFor, now.Add(neglectFor)
@@ -285,7 +286,8 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 		if since := c.ages.clearAt; c.ages.answered(now, c.looks.askedAt, c.looks.ready) {
 			c.line.held.doubt(&c.line, since)
 		}
-		if c.rolls.present == nil && c.looks.neglects(now, c.ages.caughtUp) {
+		idle := c.looks.taken == c.counts.Taken // a busy queue may have as many ready at each look
+		if c.looks.taken = c.counts.Taken; c.rolls.present == nil && c.looks.neglects(now, c.ages.caughtUp && idle) {
 			c.line.cancelConsumer()
 		}
 	}
