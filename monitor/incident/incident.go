@@ -43,7 +43,7 @@ type Affected struct {
 	VHost string `json:"vhost"`
 	Queue string `json:"queue"`
 	Count int64  `json:"count"`
-	Toll  int64  `json:"toll"` // messages that expired, were late or are held, in this bout
+	Toll  int64  `json:"toll"` // messages that expired, were late or are held, so far
 	Text  string `json:"text"` // what is wrong
 }
 

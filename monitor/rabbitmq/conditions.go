@@ -78,7 +78,7 @@ func (q *Queue) conditions() (all []Condition) {
 	case q.NotKeptSince != 0 && time.Since(time.UnixMilli(q.NotKeptSince)) >= wantedFor:
 		add("not_kept", sentence(strings.ReplaceAll(q.State, "_", " "), q.Reason))
 	case q.Stranded > 0:
-		add("stranded", fmt.Sprintf("RabbitMQ gives %d messages to nobody, and they expire late.", q.Stranded))
+		add("stranded", fmt.Sprintf("RabbitMQ delivers %d messages to no consumer, so they will expire late.", q.Stranded))
 	}
 	for _, t := range q.Troubles {
 		add(t.Name, t.Reason)

@@ -70,7 +70,7 @@ func (d *Delays) change(queue, id string, change func(*delay.Keeper) delay.Outco
 	case delay.Unclear:
 		return fmt.Errorf("%s is not known here. If RabbitMQ has put it aside since before this Curfew started, it can only be cancelled, which has been noted if you cancelled it", id)
 	case delay.Unconfirmed:
-		return fmt.Errorf("RabbitMQ has not confirmed that %s is cancelled. Curfew goes on trying, and it stays cancelled unless Curfew ends before that; curfew rabbitmq status says why", id)
+		return fmt.Errorf("RabbitMQ has not confirmed that %s is cancelled. Curfew goes on trying; the cancel is lost if Curfew stops before that. curfew rabbitmq status says why", id)
 	case delay.NotFound:
 		return fmt.Errorf("no message with the message-id %s waits in %s", id, queue)
 	}

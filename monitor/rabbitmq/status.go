@@ -217,7 +217,10 @@ func (q *queue) describeLocked(row *Queue) {
 	}
 	if n := q.stranded.messages(); n > 0 {
 		row.Stranded, row.StrandedSince, row.Code, row.Instead = n, q.stranded.since.UnixMilli(), strandedCode, moveLeader
-		row.Reason = strings.TrimSpace(fmt.Sprintf("%s RabbitMQ gives %d more messages to nobody.", row.Reason, n))
+		if q.kind == queuefacts.Classic {
+			row.Instead = closeConnection
+		}
+		row.Reason = strings.TrimSpace(fmt.Sprintf("%s RabbitMQ delivers %d more messages to no consumer.", row.Reason, n))
 	}
 	if q.sharedWith != "" && time.Since(q.sharedAt) >= sharedFor {
 		row.SharedWith, row.SharedSince = q.sharedWith, q.sharedAt.UnixMilli()
@@ -251,8 +254,9 @@ const (
 	// unheardCode is the reason in metrics for a queue that RabbitMQ says nothing about.
 	unheardCode = "no_answer"
 	// strandedCode is the reason in metrics for messages that cannot be taken.
-	strandedCode = "stranded"
-	moveLeader   = "When all nodes are up, give the queue another leader: rabbitmq-queues rebalance quorum, or restart the node that leads it."
+	strandedCode    = "stranded"
+	closeConnection = "Curfew tries other consumers by itself. If that does not help, close its connection in RabbitMQ: it connects again and takes all messages again."
+	moveLeader      = "When all nodes are up, give the queue another leader: rabbitmq-queues rebalance quorum, or restart the node that leads it."
 )
 
 const allowIt = "When the cause is gone, allow it: curfew rabbitmq allow QUEUE, or the page RabbitMQ."

@@ -438,7 +438,7 @@ func valueOf(f *operate.Field, text string) (any, error) {
 			return nil, Usagef("%s: %q is invalid: want a duration such as 90s, 1h30m or 0s", f.Name, text)
 		}
 	case operate.Span:
-		if _, err := time.ParseDuration(text); err != nil {
+		if _, err := time.ParseDuration(text); text != "" && err != nil {
 			return nil, Usagef("%s: %q is invalid: want a duration with its unit, such as 500ms, 90s or 1h30m", f.Name, text)
 		}
 	case operate.Instant:

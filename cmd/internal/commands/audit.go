@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
@@ -118,7 +119,7 @@ func (a *auditCommands) search() *cobra.Command {
 func (a *auditCommands) row(r *audit.Record) []string {
 	at := a.Time(time.UnixMilli(r.At))
 	if r.Lost > 0 {
-		return []string{at, "-", "-", "-", "-", "-", fmt.Sprint(r.Lost, " records are missing"), "-"}
+		return []string{at, "-", "-", "-", "-", "-", "-", english.Plural(int(r.Lost), "record", "") + " missing"} // in the column that is wrapped
 	}
 	if c := r.Change; c != nil {
 		return []string{at, c.Operation, cli.OrDash(r.Queue), "by " + c.User, "-", c.Face, c.Result, cli.OrDash(c.Detail)}

@@ -21,7 +21,7 @@ func parkedIn(p *undeliverable) incident.Depth {
 		}
 		if s.Missing && d.Do == "" {
 			dead := s.Queue + ".dead"
-			d.Do = fmt.Sprintf("Declare the dead-letter exchange or bind a queue to it, then replay what is parked, or purge it: `curfew declare exchange %s --type fanout --vhost %s && "+
+			d.Do = fmt.Sprintf("Declare the dead-letter exchange with the type that its users expect, and bind a queue to it; then replay or purge what is parked. For example: `curfew declare exchange %s --type fanout --vhost %s && "+
 				"curfew queue declare %s --vhost %[2]s && curfew bind %[1]s %[3]s --vhost %[2]s`", printable.Shell(s.Exchange), printable.Shell(p.VHost), printable.Shell(dead))
 		}
 		why = append(why, text)

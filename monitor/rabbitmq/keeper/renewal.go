@@ -76,7 +76,9 @@ func (r *Renewal) Run(ctx context.Context, w Work) {
 			continue
 		}
 		w.Lost(err)
-		r.Log.Warn("connection lost, the queue has its messages again", zap.Error(err))
+		if ctx.Err() == nil {
+			r.Log.Warn("connection lost, the queue has its messages again", zap.Error(err))
+		}
 		if time.Since(began) > lastWait {
 			wait = firstWait
 		}
