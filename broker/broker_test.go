@@ -225,6 +225,7 @@ func TestDeadLettersOfABatchKeepTheirOrder(t *testing.T) {
 	add("late", amqp.Table{"x-expires-at": int64(1000)})
 	add("too much again", nil)
 	assert.Equal(t, []int{0, 2}, x.p.Flush(nil))
+	require.Eventually(t, func() bool { ready, _, _ := dlq.Counts(); return ready == 3 }, time.Minute, time.Millisecond, "the goroutine of the virtual host may have the turn")
 	assert.Equal(t, []string{"too much for it", "late", "too much again"}, x.drain(dlq))
 }
 
