@@ -62,7 +62,7 @@ func TestAbsoluteTimesAfterAWrongClock(t *testing.T) {
 		return strings.Contains(h, `"status":"degraded"`) && strings.Contains(h, "ahead of the machine's")
 	})
 	ch = channelTo(t, p)
-	soon := time.Now().Add(time.Second)
+	soon := time.Now().Add(time.Second).Truncate(time.Millisecond) // as the header has it
 	sendWith(t, ch, "half an hour", amqp091.Publishing{Headers: amqp091.Table{"x-expires-at": time.Now().Add(30 * time.Minute).UnixMilli()}})
 	sendWith(t, ch, "soon", amqp091.Publishing{Headers: amqp091.Table{"x-expires-at": soon.UnixMilli()}})
 	eventually(t, answerLimit, "what is due soon to be dead-lettered", func() bool { return ready(t, ch, dead) == 1 })
