@@ -145,27 +145,30 @@ func (t *shortText) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Export writes the ready messages of q that f matches and upTo includes to w, a JSON object a line, and returns how many. They stay in the
-// queue.
-func Export(ctx context.Context, q *broker.Queue, f Filter, upTo Position, w io.Writer) (n int, err error) {
+// Export writes the ready messages of q that f matches and upTo includes, a JSON object a line. They stay in the queue. begin returns where to
+// write: it is called once, before the first line or, if there is none, at the end; not if the error comes before.
+func Export(ctx context.Context, q *broker.Queue, f Filter, upTo Position, begin func() io.Writer) error {
 	m, err := upTo.on(q, f)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
+	var encoder *json.Encoder
 	var failed error
 	err = walk(ctx, q, way{bodyBytes: -1, upTo: upTo}, m, func(l *Letter) bool {
+		if encoder == nil {
+			encoder = json.NewEncoder(begin())
+			encoder.SetEscapeHTML(false)
+		}
 		failed = encoder.Encode(line{
 			VHost: q.VHost().Name(), Queue: q.Name(), Seq: l.Seq, Exchange: shortText(l.Exchange), RoutingKey: shortText(l.RoutingKey),
 			Properties: propertyMap{l.Properties}, Payload: l.Body,
 		})
-		if failed == nil {
-			n++
-		}
 		return failed == nil
 	}, nil)
-	return n, errors.Join(err, failed)
+	if err == nil && encoder == nil {
+		begin()
+	}
+	return errors.Join(err, failed)
 }
 
 // ImportError has the line of a file at which an import ended. The lines before it are in the queue: these are Imported messages.

@@ -2,6 +2,7 @@ package management
 
 import (
 	"context"
+	"io"
 	"net/http"
 
 	"curfew/broker/management/rest"
@@ -16,37 +17,22 @@ type importedCount struct {
 	Imported int `json:"imported"`
 }
 
-// download sends the headers of the answer before the first line.
-type download struct {
-	http.ResponseWriter
-	begun bool
-}
-
-// Write implements io.Writer.
-func (d *download) Write(b []byte) (int, error) {
-	if !d.begun {
-		d.begun = true
-		d.Header().Set("Content-Type", "application/jsonl")
-	}
-	return d.ResponseWriter.Write(b)
-}
-
 // export answers with a line of JSON for each message.
 func export(r *rest.Request) error {
 	_, letters, err := readLetters(r)
 	if err != nil {
 		return err
 	}
-	file := &download{ResponseWriter: r.W}
-	switch err := r.Operations.ExportDeadLetters(r.Context(), r.Actor, letters, file); {
-	case err != nil && !file.begun:
-		return err
-	case err != nil:
+	begun := false
+	err = r.Operations.ExportDeadLetters(r.Context(), r.Actor, letters, func() io.Writer {
+		begun = true
+		r.W.Header().Set("Content-Type", "application/jsonl")
+		return r.W
+	})
+	if err != nil && begun {
 		panic(http.ErrAbortHandler) // the answer is incomplete
-	case !file.begun:
-		_, _ = file.Write(nil) // an empty file; the client may be gone
 	}
-	return nil
+	return err
 }
 
 // importFile publishes the lines of the body into the queue, as they come.

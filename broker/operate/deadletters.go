@@ -131,14 +131,14 @@ func (o Letters) DeadLetter(_ context.Context, a Actor, at QueueName, seq queue.
 	return DeadLetter{l, o.Broker.UnixMillis(l.Deadline)}, deadletters.PositionOf(q, o.now()), nil
 }
 
-// ExportDeadLetters writes dead letters as lines of JSON. Nothing is written if the error is about the actor or the request.
-func (o Letters) ExportDeadLetters(ctx context.Context, a Actor, r DeadLetters, w io.Writer) error {
+// ExportDeadLetters writes dead letters as lines of JSON to what begin returns (deadletters.Export).
+func (o Letters) ExportDeadLetters(ctx context.Context, a Actor, r DeadLetters, begin func() io.Writer) error {
 	q, err := o.queue(&a, ExportDeadLetters, r.Queue)
 	if err == nil {
 		if r.Position.IsZero() {
 			r.Position = deadletters.PositionOf(q, o.now())
 		}
-		_, err = deadletters.Export(ctx, q, r.Filter, r.Position, w)
+		err = deadletters.Export(ctx, q, r.Filter, r.Position, begin)
 	}
 	return err
 }

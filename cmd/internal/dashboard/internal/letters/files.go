@@ -22,21 +22,6 @@ const (
 	maxField  = 4 << 10
 )
 
-// download is a file whose headers are sent before the first byte is written.
-type download struct {
-	http.ResponseWriter
-	begun bool
-}
-
-func (f *download) Write(b []byte) (int, error) {
-	if !f.begun {
-		f.begun = true
-		f.Header().Set("Content-Type", "application/jsonl")
-		f.Header().Set("Content-Disposition", `attachment; filename="dead-letters.jsonl"`)
-	}
-	return f.ResponseWriter.Write(b)
-}
-
 // exportLetters answers with all dead letters that the address selects, one JSON object per line.
 func (d Pages) exportLetters(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	c := chosenBy(r.URL.Query())
@@ -52,16 +37,19 @@ func (d Pages) exportChosen(w http.ResponseWriter, r *http.Request, v ui.Visitor
 }
 
 func (d Pages) export(w http.ResponseWriter, r *http.Request, v ui.Visitor, c *chosen) {
-	file := &download{ResponseWriter: w}
 	takeTime(w)
+	begun := false
 	err := c.Wrong
 	if err == nil {
-		err = d.Operations.ExportDeadLetters(r.Context(), v.Actor(), c.DeadLetters, file)
+		err = d.Operations.ExportDeadLetters(r.Context(), v.Actor(), c.DeadLetters, func() io.Writer {
+			begun = true
+			w.Header().Set("Content-Type", "application/jsonl")
+			w.Header().Set("Content-Disposition", `attachment; filename="dead-letters.jsonl"`)
+			return w
+		})
 	}
 	switch {
-	case err == nil && !file.begun:
-		_, _ = file.Write(nil) // an empty file
-	case err != nil && !file.begun:
+	case err != nil && !begun:
 		d.Site.Refuse(w, r, err)
 	case err != nil:
 		d.Log.Warn("export ended", zap.Error(err))
