@@ -39,6 +39,9 @@ func (m *Monitor) expired(batch []deadline.Expiry) {
 
 // add counts one message that expired.
 func (a *aggregator) add(x *deadline.Expiry) {
+	if x.Path == deadline.Scheduled { // this is not an expiry
+		return
+	}
 	if a.run.Count > 0 && (x.Ref.Queue != a.queue || x.Action != a.action || x.Path != a.path || x.Intended != a.intended) {
 		a.flush()
 	}
@@ -80,11 +83,6 @@ func (a *aggregator) close() {
 // flush records a run.
 func (a *aggregator) flush() {
 	q := a.of
-	if a.path == deadline.Scheduled {
-		a.record(incident.Event{Kind: incident.Parked, VHost: q.vhost, Queue: q.queue, Action: a.action.String(), Stats: a.run})
-		a.run = incident.Stats{}
-		return
-	}
 	a.counters.countFired(q, a.action, a.path, a.run.Count)
 	a.counters.recent.add(RecentExpiry{
 		At: a.began.Add(-a.offset).UnixMilli(), VHost: q.vhost, Queue: q.queue, Action: a.action.String(), Path: a.path.String(),
@@ -102,8 +100,6 @@ func (a *aggregator) flush() {
 	}
 	if a.action == deadline.Parked {
 		a.counters.countFailed(q, failParked, a.run.Count)
-		event.Kind = incident.Parked
-		a.record(event)
 	}
 	if a.late.Count > 0 {
 		reason := failLate

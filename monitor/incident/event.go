@@ -16,8 +16,6 @@ const (
 	Expired Kind = iota
 	// ExpiredLate: messages expired late, by Curfew's doing.
 	ExpiredLate
-	// Parked: dead letters were parked, since they had nowhere to go.
-	Parked
 	// LockHeld: operations held the lock of the queue for long.
 	LockHeld
 	kindCount

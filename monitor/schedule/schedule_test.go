@@ -319,7 +319,7 @@ func TestEventsAreRecorded(t *testing.T) {
 		r.Heal()
 		time.Sleep(30 * time.Second)
 		require.Empty(t, m.Health().Down)
-		require.Equal(t, map[string]int64{"expired q1": 1, "expired q2": 2, "late q1": 1, "parked q1": 1, "parked q2": 2}, told.counts())
+		require.Equal(t, map[string]int64{"expired q1": 1, "expired q2": 2, "late q1": 1}, told.counts())
 	})
 }
 
