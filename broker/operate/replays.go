@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 )
 
 // saveEvery is how often a running replay is saved.
@@ -89,26 +91,11 @@ func (r *runs) save(u *Underway) error {
 		return nil
 	}
 	replay := u.replay.Replay()
-	text, err := json.Marshal(replay)
-	if err == nil {
-		err = writeSynced(r.file(replay.ID), text)
-	}
+	err := deadline.ReplaceFile(r.file(replay.ID), func(to io.Writer) error { return json.NewEncoder(to).Encode(replay) })
 	if err != nil {
 		return fmt.Errorf("replay %s: %w", replay.ID, err)
 	}
 	return nil
-}
-
-func writeSynced(name string, text []byte) error {
-	f, err := os.OpenFile(name+".next", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(name+".next", name)
 }
 
 // OpenReplays reads the replays that a folder keeps, and continues those that were running when the process ended. From then on replays are kept

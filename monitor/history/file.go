@@ -3,6 +3,7 @@ package history
 import (
 	"bufio"
 	"compress/gzip"
+	"curfew/broker/deadline"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -113,14 +114,7 @@ func (h *History) write() error {
 	if err := os.MkdirAll(filepath.Dir(h.File), 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(h.File+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(h.pack(f), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(h.File+".new", h.File)
+	return deadline.ReplaceFile(h.File, h.pack)
 }
 
 // pack writes the history as a file has it. The lock is held for one queue at a time, so that nobody waits for the compression.

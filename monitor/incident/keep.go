@@ -3,9 +3,11 @@ package incident
 import (
 	"cmp"
 	"crypto/rand"
+	"curfew/broker/deadline"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -237,26 +239,15 @@ func (a *Incidents) save() error {
 	}
 	t.changed, t.savedAt = false, now
 	t.mu.Unlock()
-	data, err := json.MarshalIndent(k, "", "  ")
-	if err == nil {
-		err = replaceFile(filepath.Join(a.options.Dir, keptFile), data)
-	}
+	err := deadline.ReplaceFile(filepath.Join(a.options.Dir, keptFile), func(to io.Writer) error {
+		encoder := json.NewEncoder(to)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(k)
+	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSaved, err)
 	}
 	return nil
-}
-
-func replaceFile(path string, data []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
 }
 
 // load reads what save wrote. A damaged file is set aside and named in the log.
