@@ -119,7 +119,7 @@ func TestNight(t *testing.T) {
 	publish(mail, "letters", 40)
 	n.told("CurfewHeldPastDeadline", "firing", "letters (vhost mail)", "stuck-worker", "--vhost mail")
 	eventually(t, startLimit, "the deadlines to pass", func() bool {
-		return slices.ContainsFunc(n.standing(), func(i standing) bool { return strings.HasSuffix(i.Summary, "; 30 messages expired behind it") })
+		return slices.ContainsFunc(n.standing(), func(i standing) bool { return strings.HasSuffix(i.Summary, "; behind it: 30 messages lost (expired)") })
 	})
 	n.agree("critical", "dead_letter_unroutable 30", "held_past_deadline 40")
 	for range 10 {

@@ -93,7 +93,8 @@ type Finding struct {
 	FirstAt   int64     // the first deadline, Unix ms; 0: none
 	Late      time.Duration
 
-	at time.Time // when it was found last
+	parked bool      // what expires there is parked
+	at     time.Time // when it was found last, or before that when the last message expired
 }
 
 // Conditions are all, in the order in which they are shown among those of the same level.

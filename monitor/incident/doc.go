@@ -13,7 +13,8 @@
 // expiries is a few readable messages. Incidents with the level Info are shown, and nobody is notified. Whoever was sent the beginning is sent
 // the end. Alertmanager is sent what is open again and again.
 //
-// An expiry is a loss only in a queue for work: see Purpose.
+// An expiry is a loss only in a queue for work: see Purpose. What becomes of the messages of a queue is one incident, with one number: they are
+// parked, or a client held them, or nobody consumed them.
 //
 // # The alerts file
 //

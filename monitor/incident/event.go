@@ -118,7 +118,7 @@ func (t *tallies) record(e Event) {
 	if of.Losing.IsZero() {
 		of.Losing = losing
 	}
-	if of.Action == "" || e.Action == deadline.Dropped.String() {
+	if of.Dropped == 0 || e.Dropped > 0 {
 		of.Action = e.Action
 	}
 	if e.Hold.For > of.Hold.For {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,9 +34,9 @@ type Incidents struct {
 	reload   chan struct{} // the file is to be read now
 	saving   sync.Mutex    // held while the file of incidents is written
 
-	looking  sync.Mutex              // held while the state is judged; taken before mu and the tracker's
-	lookedAt atomic.Int64            // when it was judged, in Unix nanoseconds; 0: not yet
-	stuck    map[QueueName]time.Time // when a consumer was last
+	looking  sync.Mutex   // held while the state is judged; taken before mu and the tracker's
+	lookedAt atomic.Int64 // when it was judged, in Unix nanoseconds; 0: not yet
+	blamed   map[QueueName]PastDeadline
 	losses   losses
 
 	mu       sync.Mutex // taken before those of tracker and delivery
@@ -56,7 +55,7 @@ func New(o Options) (*Incidents, error) {
 			return nil, fmt.Errorf("incident: %w", err)
 		}
 	}
-	a := &Incidents{options: o, log: o.Log.Named("incident"), tracker: &tracker{}, stuck: map[QueueName]time.Time{}, losses: losses{}, reload: make(chan struct{}, 1)}
+	a := &Incidents{options: o, log: o.Log.Named("incident"), tracker: &tracker{}, losses: losses{}, reload: make(chan struct{}, 1)}
 	a.tallies.all = make(map[tallyKey]*Tally)
 	var err error
 	if a.metrics, err = newMetrics(o.Registerer, a); err != nil {
@@ -157,12 +156,13 @@ func (a *Incidents) judgeLocked(now time.Time) {
 
 // state is the state now.
 func (a *Incidents) state(now time.Time) *State {
-	s := &State{Tallies: a.tallies.going(now), Stuck: a.stuck, Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
+	s := &State{Tallies: a.tallies.going(now), Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
 	if a.options.Look != nil {
 		a.options.Look(s)
 	}
 	s.Now = now
-	a.rememberStuck(s)
+	a.blamed = blamed(s, a.blamed)
+	s.Blamed = a.blamed
 	s.Rising = a.losses.rising(s.Lost, now)
 	a.starved.rest(s.Pending == 0)
 	return s
@@ -183,16 +183,6 @@ func (a *Incidents) Look() {
 	if now := time.Now(); now.UnixNano()-a.lookedAt.Load() >= int64(lookEvery) {
 		a.judgeLocked(now)
 	}
-}
-
-// rememberStuck keeps when consumers were stuck for as long as what expired then counts.
-func (a *Incidents) rememberStuck(s *State) {
-	for q, is := range stuckQueues(s) {
-		if is {
-			a.stuck[q] = s.Now
-		}
-	}
-	maps.DeleteFunc(a.stuck, func(_ QueueName, at time.Time) bool { return s.Now.Sub(at) > 2*recent })
 }
 
 // Reload makes Run read the file now, whether it has changed or not, and log the result.

@@ -68,9 +68,13 @@ func TestConditions(t *testing.T) {
 			State{Objectives: []Missed{{orders, deadline.Wait{Oldest: 100_000, Objective: within30, Missed: 0.2, Burn: 20}}}}},
 		{"held_past_deadline", `worker (user ann at 10.0.0.7:5000) holds 25 messages, the longest 40 s past its deadline`,
 			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 25, Past: 25, FirstDeadlineAt: now.Add(-40 * time.Second).UnixMilli()}}}},
-		{"held_past_deadline", "worker (user ann at 10.0.0.7:5000) holds 10 messages and takes no more; 2 messages expired behind it; 3000 messages behind it at risk",
+		{"held_past_deadline", "worker (user ann at 10.0.0.7:5000) holds 10 messages and takes no more; behind it: 2 messages lost (expired); 3000 messages at risk: its consumer takes nothing",
 			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 10}}, Tallies: tally(Expired, "dropped", 2),
-				AtRisk: []Risk{{QueueName: orders, Count: 3000, Consumers: 1, Stuck: true}}}},
+				AtRisk: []Risk{{QueueName: orders, Count: 3000, Consumers: 1, Stuck: true, Reason: "its consumer takes nothing"}}}},
+		{"deadline_missed", "2 messages expired (dead-lettered); 30 messages at risk: 1.5 a second are consumed; worker (user ann at 10.0.0.7:5000) holds 5 messages, the longest 3 s past its deadline", // too slow
+			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 5, Past: 5, FirstDeadlineAt: now.Add(-3 * time.Second).UnixMilli()}},
+				Tallies: tally(Expired, "dead_lettered", 2), AtRisk: []Risk{{QueueName: orders, Count: 30, Consumers: 1, Reason: "1.5 a second are consumed"}}}},
+		{"", "", State{Held: []PastDeadline{{QueueName: orders, Count: 5, Past: 5}}, Purposes: map[QueueName]deadline.Purpose{orders: deadline.Telemetry}}},
 		{"dead_letters_wait", "10001 messages have left", State{Letters: 10_001}},
 		{"", "", State{Letters: 10_000}},
 		{"dead_letters_dropped", "4 dead letters lost: no queue took them", State{Rising: map[string]int{"dead_letters_dropped": 4}}},
@@ -105,6 +109,7 @@ func TestConditions(t *testing.T) {
 		{"deadlines_unwatched", "only when a delivery", State{Unwatched: true}},
 	} {
 		c.state.Now = now
+		c.state.Blamed = blamed(&c.state, nil)
 		found := Evaluate(&c.state)
 		if c.condition == "" {
 			require.Empty(t, found, "%+v", c.state)
@@ -253,6 +258,57 @@ func TestLossStandsFirst(t *testing.T) {
 		over := s.Over()[0]
 		require.Equal(t, []any{"deadline_missed", Critical}, []any{over.Condition, over.Level})
 		require.Len(t, s.told(), before+2)
+	})
+}
+
+// TestOneLossIsOneIncident: messages that expire and are parked, and messages that are held past their deadline and then expire, stand in one
+// incident, with one number.
+func TestOneLossIsOneIncident(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		exports, undeliverable := QueueName{"billing", "exports"}, QueueName{"billing", "curfew.undeliverable"}
+		parked := missed("exports", 60)
+		parked.VHost, parked.Action = "billing", "parked"
+		s.Record(parked)
+		s.set(func(now *State) {
+			now.AtRisk = []Risk{{QueueName: exports, Count: 10, Reason: "nobody consumes"}}
+			now.Parked = []Depth{{QueueName: undeliverable, Count: 60}}
+		})
+		time.Sleep(9 * time.Second)
+		list := s.List()
+		require.Len(t, list, 1)
+		require.Equal(t, []any{"dead_letter_unroutable", Critical, int64(70), int64(60)}, []any{list[0].Condition, list[0].Level, list[0].Count, list[0].Toll})
+		require.Contains(t, list[0].Summary, "curfew.undeliverable (vhost billing): 60 dead letters parked, which had nowhere to go; and 1 queue more, 70 in all")
+		require.Equal(t, Affected{"billing", "exports", 10, 0, "60 messages expired (parked); 10 messages at risk: nobody consumes"}, list[0].Worst[1])
+		require.Equal(t, Warning, s.Queues()[exports])
+		s.set(func(now *State) { *now = State{} })
+		time.Sleep(2 * time.Minute)
+		require.Empty(t, s.List())
+		before := len(s.told())
+
+		held := []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "h:1", Count: 40, Past: 40, FirstDeadlineAt: time.Now().UnixMilli()}}
+		s.set(func(now *State) { now.Held = held })
+		time.Sleep(9500 * time.Millisecond)
+		require.Len(t, s.List(), 1)
+		s.set(func(now *State) { now.Held = nil })
+		lost := missed("orders", 38)
+		lost.VHost = "shop"
+		s.Record(lost)
+		time.Sleep(20 * time.Second)
+		require.Len(t, s.List(), 1)
+		require.Contains(t, s.List()[0].Summary, "worker (user ann at h:1) held 40 messages past their deadlines; 38 messages lost (expired)")
+		time.Sleep(2 * time.Minute)
+		require.Empty(t, s.List())
+		require.Len(t, s.told(), before+3, "it began, became critical, and is over")
+		require.Equal(t, []int64{40, 38}, []int64{s.Over()[0].Toll, s.Over()[0].Lost})
+
+		// A queue that loses messages already: what its slow consumer holds is not the cause.
+		s.Record(lost)
+		time.Sleep(9500 * time.Millisecond)
+		s.set(func(now *State) { now.Held = held })
+		time.Sleep(9 * time.Second)
+		require.Len(t, s.List(), 1)
+		require.Contains(t, s.List()[0].Summary, "38 messages lost (expired); worker (user ann at h:1) holds 40 messages, the longest ")
 	})
 }
 

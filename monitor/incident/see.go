@@ -3,7 +3,6 @@ package incident
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -61,7 +60,7 @@ func counted(n int64, text, thing string) []Finding {
 	return []Finding{{Count: n, Text: fmt.Sprintf(text, printable.Plural(n, thing))}}
 }
 
-// seeParked: as long as any dead letter is parked.
+// seeParked: as long as any dead letter is parked. The queues that these come from are part of it.
 func seeParked(s *State) (list []Finding) {
 	for _, p := range s.Parked {
 		text := printable.Plural(int64(p.Count), "dead letter") + " parked, which had nowhere to go"
@@ -69,6 +68,11 @@ func seeParked(s *State) (list []Finding) {
 			text += "; " + p.Why
 		}
 		list = append(list, Finding{QueueName: p.QueueName, Cause: p.VHost, Count: int64(p.Count), Toll: int64(p.Count), Text: text, Action: "parked", Do: p.Do})
+	}
+	for q, f := range expiring(s) {
+		if f.parked {
+			list = append(list, Finding{QueueName: q, Cause: q.VHost, Level: Warning, Count: f.Count - f.Toll, Text: f.Text})
+		}
 	}
 	return list
 }
@@ -95,21 +99,37 @@ func seeLateness(s *State) []Finding {
 	return one(s.LateShare > mostLate && s.Starved < starvedBadly && len(seeLate(s)) == 0, "%.0f %% of what expired in the last minutes did so over a second after its deadline", 100*s.LateShare)
 }
 
-// stuckQueues are those whose consumers hold messages and take no others: what waits behind these is at risk for that reason alone.
-func stuckQueues(s *State) map[QueueName]bool {
-	served, stuck := map[QueueName]bool{}, map[QueueName]bool{}
+// blamed are the consumers that are the reason that messages of a queue expire, given those of a moment before. A consumer is to blame that holds
+// messages, unless others will expire though it takes some, or did before it held any. It stays so for what expires when it gives them back.
+func blamed(s *State, before map[QueueName]PastDeadline) map[QueueName]PastDeadline {
+	last, risks, holders := map[QueueName]time.Time{}, map[QueueName]Risk{}, map[QueueName]PastDeadline{}
+	for _, t := range s.Tallies {
+		if t.Kind == Expired {
+			last[QueueName{t.VHost, t.Queue}] = t.Last
+		}
+	}
 	for _, r := range s.AtRisk {
-		served[r.QueueName] = !r.Stuck
+		risks[r.QueueName] = r
+	}
+	taken := func(q QueueName) bool { return risks[q].Count > 0 && !risks[q].Stuck }
+	for q, was := range before {
+		if !taken(q) && (s.Now.Sub(was.at) <= stuckFor || last[q].Before(was.at.Add(stuckFor)) && !last[q].IsZero()) {
+			holders[q] = was
+		}
 	}
 	for _, h := range s.Held {
-		stuck[h.QueueName] = !served[h.QueueName]
+		was, is := holders[h.QueueName]
+		if taken(h.QueueName) || !is && !last[h.QueueName].IsZero() && !risks[h.QueueName].Stuck || is && was.at.Equal(s.Now) {
+			continue
+		}
+		h.at, h.Past = s.Now, max(h.Past, was.Past)
+		holders[h.QueueName] = h
 	}
-	return stuck
+	return holders
 }
 
-// seeUnconsumed: messages of a queue for work expire, or will. Where a stuck consumer is the cause, that is the condition (seeHeld).
-func seeUnconsumed(s *State) (list []Finding) {
-	stuck := stuckQueues(s)
+// expiring is, by queue, what expires or will, where that is a loss.
+func expiring(s *State) map[QueueName]*Finding {
 	of := make(map[QueueName]*Finding)
 	at := func(q QueueName) *Finding {
 		if of[q] == nil {
@@ -118,16 +138,14 @@ func seeUnconsumed(s *State) (list []Finding) {
 		return of[q]
 	}
 	for _, t := range s.Tallies {
-		q := QueueName{t.VHost, t.Queue}
-		if at, was := s.Stuck[q]; was && t.Last.Sub(at) <= stuckFor {
-			continue
-		}
-		if t.Kind == Expired && s.Purposes[q].Loses() && !stuck[q] {
+		if q := (QueueName{t.VHost, t.Queue}); t.Kind == Expired && s.Purposes[q].Loses() {
 			f := at(q)
 			f.Count, f.Toll, f.Action, f.FirstAt, f.Late = t.Count, t.Count, t.Action, t.FirstDeadlineAt, time.Duration(t.WorstMillis)*time.Millisecond
-			f.lose(&t, s)
 			f.Text = printable.Plural(t.Count, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()")
-			if f.Level == Critical {
+			f.Level, f.at = Warning, t.Last
+			f.parked = t.Action == "parked" && slices.ContainsFunc(s.Parked, func(p Depth) bool { return p.VHost == t.VHost })
+			if t.Dropped > 0 && t.Queue != otherQueues { // they are lost, in a queue that is known to be for work
+				f.Level, f.Lost, f.Losing = Critical, t.Dropped, t.Losing
 				f.Text = printable.Plural(t.Dropped, "message") + " lost (expired)"
 				if saved := t.Count - t.Dropped; saved > 0 {
 					f.Text += fmt.Sprintf(", %d dead-lettered", saved)
@@ -136,7 +154,7 @@ func seeUnconsumed(s *State) (list []Finding) {
 		}
 	}
 	for _, r := range s.AtRisk {
-		if !s.Purposes[r.QueueName].Loses() || stuck[r.QueueName] {
+		if !s.Purposes[r.QueueName].Loses() {
 			continue
 		}
 		f, what := at(r.QueueName), printable.Plural(r.Count, "message")+" at risk: "
@@ -148,12 +166,27 @@ func seeUnconsumed(s *State) (list []Finding) {
 		f.Count += r.Count
 		f.Text += what + strings.TrimPrefix(r.Reason, fmt.Sprintf("%d messages wait, ", r.Count)) // all that wait
 	}
-	for _, f := range slices.SortedFunc(maps.Values(of), func(a, b *Finding) int { return worstFirst(*a, *b) }) {
-		if left, has := s.Departed[f.QueueName]; has {
+	return of
+}
+
+// seeUnconsumed: messages of a queue for work expire, or will. Where a consumer is to blame, that is the condition (seeHeld), and where they are
+// parked, that is (seeParked).
+func seeUnconsumed(s *State) (list []Finding) {
+	for q, f := range expiring(s) {
+		if _, is := s.Blamed[q]; is || f.parked {
+			continue
+		}
+		for _, h := range s.Held {
+			if h.QueueName == q {
+				f.Text += "; " + h.finding(s).Text
+			}
+		}
+		if left, has := s.Departed[q]; has {
 			f.Text += fmt.Sprintf("; %s left %s ago", printable.Text(left.Client, ""), printable.Span(left.Ago.Truncate(time.Second)))
 		}
 		list = append(list, *f)
 	}
+	slices.SortFunc(list, worstFirst)
 	return list
 }
 
@@ -169,51 +202,51 @@ func seeObjectives(s *State) (list []Finding) {
 	return list
 }
 
-// seeHeld: one cause for each client, with what expires or will behind the messages that it holds.
+// finding says what a client holds.
+func (h *PastDeadline) finding(s *State) Finding {
+	f := Finding{QueueName: h.QueueName, Cause: h.Connection + " " + h.Address + " " + h.VHost, Count: int64(h.Count), Toll: int64(h.Past), FirstAt: h.FirstDeadlineAt}
+	f.Who = fmt.Sprintf("%s (user %s at %s)", name(h.Connection), name(h.User), h.Address)
+	f.Text = f.Who + " holds " + printable.Plural(int64(h.Count), "message")
+	if h.Past > 0 {
+		f.Late = s.Now.Sub(time.UnixMilli(h.FirstDeadlineAt)).Truncate(time.Second)
+		f.Text += fmt.Sprintf(", the longest %s past its deadline", printable.Span(f.Late))
+	} else {
+		f.Text += " and takes no more"
+	}
+	return f
+}
+
+// seeHeld: one cause for each client, with what expires or will behind the messages that it holds, and what expired of those that it gave back.
 func seeHeld(s *State) (list []Finding) {
-	stuck, told := stuckQueues(s), map[QueueName]bool{}
+	behind := expiring(s)
 	for _, h := range s.Held {
-		f := Finding{QueueName: h.QueueName, Cause: h.Connection + " " + h.Address + " " + h.VHost, Count: int64(h.Count), Toll: int64(h.Past), FirstAt: h.FirstDeadlineAt}
-		f.Who = fmt.Sprintf("%s (user %s at %s)", name(h.Connection), name(h.User), h.Address)
-		f.Text = f.Who + " holds " + printable.Plural(int64(h.Count), "message")
-		if h.Past > 0 {
-			f.Late = s.Now.Sub(time.UnixMilli(h.FirstDeadlineAt)).Truncate(time.Second)
-			f.Text += fmt.Sprintf(", the longest %s past its deadline", printable.Span(f.Late))
-		} else {
-			f.Text += " and takes no more"
+		holder, is := s.Blamed[h.QueueName]
+		if !is || !s.Purposes[h.QueueName].Loses() {
+			continue // seeUnconsumed tells it, or expiry is meant there
 		}
-		if stuck[h.QueueName] && !told[h.QueueName] {
-			told[h.QueueName] = true
-			f.addBehind(s)
+		f := h.finding(s)
+		if lost := behind[h.QueueName]; lost != nil && !lost.parked && holder.finding(s).Cause == f.Cause {
+			f.add(lost, "; behind it: ")
+			delete(behind, h.QueueName)
 		}
 		list = append(list, f)
+	}
+	for q, lost := range behind {
+		if h, is := s.Blamed[q]; is && lost.at.After(h.at) && !lost.parked {
+			f := h.finding(s)
+			f.Count, f.Toll, f.Late = 0, 0, 0
+			f.Text = f.Who + " held " + printable.Plural(int64(h.Past), "message") + " past their deadlines"
+			f.add(lost, "; ")
+			list = append(list, f)
+		}
 	}
 	return list
 }
 
-// lose makes it critical if messages were dropped, and so are lost: in a queue that is known to be for work.
-func (f *Finding) lose(t *Tally, s *State) {
-	f.Level = Warning
-	if t.Dropped > 0 && t.Queue != otherQueues && s.Purposes[QueueName{t.VHost, t.Queue}].Loses() {
-		f.Level, f.Lost, f.Losing = Critical, t.Dropped, t.Losing
-	}
-}
-
-// addBehind adds what expires or will in the queue of a stuck consumer.
-func (f *Finding) addBehind(s *State) {
-	for _, t := range s.Tallies {
-		if t.Kind == Expired && t.VHost == f.VHost && t.Queue == f.Name {
-			f.Count, f.Toll = f.Count+t.Count, f.Toll+t.Count
-			f.lose(&t, s)
-			f.Text += "; " + printable.Plural(t.Count, "message") + " expired behind it"
-		}
-	}
-	for _, r := range s.AtRisk {
-		if r.QueueName == f.QueueName {
-			f.Count += r.Count
-			f.Text += "; " + printable.Plural(r.Count, "message") + " behind it at risk"
-		}
-	}
+// add adds what expires in the same queue.
+func (f *Finding) add(lost *Finding, how string) {
+	f.Count, f.Toll, f.Text = f.Count+lost.Count, f.Toll+lost.Toll, f.Text+how+lost.Text
+	f.Level, f.Lost, f.Losing = lost.Level, lost.Lost, lost.Losing
 }
 
 func seeLetters(s *State) []Finding {

@@ -7,7 +7,7 @@ import (
 )
 
 // State is all that conditions are judged by: what is known of a Curfew at one moment. Its zero value is a Curfew that is well.
-// Whoever has the parts fills it in (Options.Look); Tallies, Stuck, Starved, Sinks and FileError are filled in here.
+// Whoever has the parts fills it in (Options.Look); Tallies, Blamed, Starved, Sinks and FileError are filled in here.
 type State struct {
 	Now    time.Time
 	Opened time.Time // when the process began
@@ -16,10 +16,10 @@ type State struct {
 	Tallies []Tally
 	AtRisk  []Risk
 	Held    []PastDeadline
-	Stuck   map[QueueName]time.Time // when a stuck consumer was last the reason that messages of a queue expire
-	Parked  []Depth                 // what is in the queues curfew.undeliverable now
-	Letters int                     // dead letters that wait to be moved
-	// Purposes of the queues in Tallies and AtRisk. A queue of which none shall expire counts as one for work.
+	Blamed  map[QueueName]PastDeadline // the consumers that are the reason that messages of a queue expire
+	Parked  []Depth                    // what is in the queues curfew.undeliverable now
+	Letters int                        // dead letters that wait to be moved
+	// Purposes of the queues in Tallies, AtRisk and Held. A queue of which none shall expire counts as one for work.
 	Purposes map[QueueName]deadline.Purpose
 	// Departed says which consumer was the last to leave, of those of them that have none.
 	Departed   map[QueueName]Departure
@@ -94,6 +94,8 @@ type PastDeadline struct {
 	Count           int    // past their deadlines or, if there are none, all
 	Past            int    // past their deadlines
 	FirstDeadlineAt int64  // Unix ms, the earliest of their deadlines
+
+	at time.Time // when it was found, in State.Blamed
 }
 
 // Depth is how many dead letters are parked in a queue.

@@ -38,6 +38,9 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 	for i := range s.AtRisk {
 		add(s.AtRisk[i].QueueName)
 	}
+	for i := range s.Held {
+		add(s.Held[i].QueueName)
+	}
 	for name, x := range l.leads {
 		if x.look+leadsKept < l.looks { // it would keep deleted queues in memory
 			delete(l.leads, name)
