@@ -158,7 +158,7 @@ func startTool(t testing.TB, name string, args ...string) {
 	if err != nil {
 		t.Fatalf("%v; run: apt-get install -y --no-install-recommends prometheus prometheus-alertmanager", err)
 	}
-	log := new(logBuffer)
+	log := new(testenv.Log)
 	cmd := exec.Command(binary, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

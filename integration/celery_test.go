@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"curfew/integration/testenv"
 )
 
 // celeryApp is the application of clients/celery with Curfew as its broker.
@@ -34,7 +36,7 @@ func (a celeryApp) python(ctx context.Context, args ...string) *exec.Cmd {
 func (a celeryApp) worker(queue string) {
 	a.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	output := new(logBuffer)
+	output := new(testenv.Log)
 	cmd := a.python(ctx, "-m", "celery", "-A", "app", "worker", "--pool=solo", "--loglevel=INFO", "-Q", queue, "-n", queue+"@%h")
 	cmd.Stdout, cmd.Stderr = output, output
 	check(a.t, cmd.Start())
@@ -43,7 +45,7 @@ func (a celeryApp) worker(queue string) {
 		cancel()
 		ended()
 		if a.t.Failed() {
-			a.t.Logf("the worker of %s:\n%s", queue, output.tail(4000))
+			a.t.Logf("the worker of %s:\n%s", queue, output.Tail(4000))
 		}
 	})
 	eventually(a.t, clientLimit, "a Celery worker", func() bool { return strings.Contains(output.String(), "ready.") })
@@ -55,11 +57,11 @@ func (a celeryApp) run(result any, args ...string) {
 	ctx, cancel := context.WithTimeout(context.Background(), clientLimit)
 	defer cancel()
 	cmd := a.python(ctx, append([]string{"run.py"}, args...)...)
-	stderr := new(logBuffer)
+	stderr := new(testenv.Log)
 	cmd.Stderr = stderr
 	out, err := cmd.Output()
 	if err != nil {
-		a.t.Fatalf("run.py %s: %v\n%s", args, err, stderr.tail(4000))
+		a.t.Fatalf("run.py %s: %v\n%s", args, err, stderr.Tail(4000))
 	}
 	check(a.t, json.Unmarshal(out, result))
 }

@@ -235,10 +235,3 @@ func (goClient) head(t testing.TB, url, queue string) string {
 	check(t, ch.Close()) // it is back once that is answered
 	return string(d.Body)
 }
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -1,12 +1,10 @@
 package integration
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,7 +26,7 @@ type curfew struct {
 	http      string // http://host:port
 	ops       string // http://host:port
 	pid       int
-	log       *logBuffer
+	log       *testenv.Log
 	cmd       *exec.Cmd
 	exited    chan struct{}
 	waitError error // after exited
@@ -51,7 +49,7 @@ func startBinary(t testing.TB, binary string, settings ...string) *curfew {
 		url:    "amqp://guest:guest@" + amqpAddr,
 		http:   "http://" + httpAddr,
 		ops:    "http://" + opsAddr,
-		log:    new(logBuffer),
+		log:    new(testenv.Log),
 		cmd:    exec.Command(binary, "serve"),
 		exited: make(chan struct{}),
 	}
@@ -121,7 +119,7 @@ func (c *curfew) stop() {
 		}
 	}
 	if c.t.Failed() {
-		c.t.Logf("curfew's log:\n%s", c.log.tail(8000))
+		c.t.Logf("curfew's log:\n%s", c.log.Tail(8000))
 	}
 }
 
@@ -150,27 +148,4 @@ func openChannel(t testing.TB, conn *amqp091.Connection) *amqp091.Channel {
 		t.Fatalf("open channel: %v", err)
 	}
 	return ch
-}
-
-// logBuffer collects a process's output while the test reads it.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-func (b *logBuffer) tail(n int) string {
-	s := b.String()
-	return s[max(0, len(s)-n):]
 }

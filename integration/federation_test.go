@@ -92,7 +92,7 @@ func consumeFederated(t *testing.T, down *rabbitmq, ch *amqp091.Channel, queue s
 			check(t, d.Ack(false))
 			all = append(all, d)
 		case <-time.After(answerLimit):
-			t.Fatalf("message %d did not arrive\nRabbitMQ's log:\n%s", i, down.log.tail(4000))
+			t.Fatalf("message %d did not arrive\nRabbitMQ's log:\n%s", i, down.log.Tail(4000))
 		}
 	}
 	return all

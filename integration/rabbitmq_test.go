@@ -24,7 +24,7 @@ type rabbitmq struct {
 	http string // of the management plugin
 	node *exec.Cmd
 	epmd *exec.Cmd
-	log  *logBuffer
+	log  *testenv.Log
 	env  []string
 }
 
@@ -88,7 +88,7 @@ func runRabbitMQ(dir string, plugins ...string) (*rabbitmq, error) {
 		"RABBITMQ_CONFIG_FILE="+filepath.Join(dir, "rabbitmq.conf"),
 		"RABBITMQ_CONF_ENV_FILE=/dev/null",
 	)
-	r := &rabbitmq{url: "amqp://guest:guest@127.0.0.1:" + amqpPort, http: "http://127.0.0.1:" + httpPort, log: new(logBuffer), env: env}
+	r := &rabbitmq{url: "amqp://guest:guest@127.0.0.1:" + amqpPort, http: "http://127.0.0.1:" + httpPort, log: new(testenv.Log), env: env}
 	r.epmd = r.command(env, "epmd", "-port", epmdPort)
 	r.node = r.command(env, rabbitmqServer)
 	if err := r.start("127.0.0.1:" + epmdPort); err != nil {
@@ -128,23 +128,6 @@ func (r *rabbitmq) booted() (bool, error) {
 		return false, errors.New("it did not start")
 	}
 	return strings.Contains(log, "Server startup complete"), nil
-}
-
-// poll is eventually for what no single test owns.
-func poll(limit time.Duration, done func() (bool, error)) error {
-	deadline := time.After(limit)
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-again.C:
-		case <-deadline:
-			return fmt.Errorf("not ready within %v", limit)
-		}
-	}
 }
 
 func (r *rabbitmq) command(env []string, name string, args ...string) *exec.Cmd {

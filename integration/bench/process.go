@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -13,12 +12,14 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"curfew/integration/testenv"
 )
 
 // process is a server under test. It is killed when this process ends in any way.
 type process struct {
 	cmd  *exec.Cmd
-	log  logBuffer
+	log  testenv.Log
 	gone chan struct{}
 }
 
@@ -73,38 +74,6 @@ func (p *process) await(what string, limit time.Duration, ready func() bool) err
 		}
 	}
 	return nil
-}
-
-// logBuffer collects the output of a process.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-// freeAddrs returns loopback addresses on which nobody listens at the moment.
-func freeAddrs(n int) ([]string, error) {
-	addrs := make([]string, n)
-	for i := range addrs {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() // all stay open until the last is chosen, so they differ
-		addrs[i] = l.Addr().String()
-	}
-	return addrs, nil
 }
 
 func listening(addr string) bool {

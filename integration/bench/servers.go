@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"curfew/integration/testenv"
 )
 
 // broker is a running server and how to reach it.
@@ -24,10 +26,7 @@ type broker struct {
 // startCurfew runs the release binary with the given settings ("MONITOR=false"), with its
 // data in dir. It returns when Curfew is ready, with the time that took.
 func (b *bench) startCurfew(dir string, settings ...string) (*broker, time.Duration, error) {
-	addrs, err := freeAddrs(3)
-	if err != nil {
-		return nil, 0, err
-	}
+	addrs := []string{testenv.FreeAddr(), testenv.FreeAddr(), testenv.FreeAddr()}
 	env := []string{}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "CURFEW_") {
@@ -79,10 +78,7 @@ func startRabbitMQ(dir string) (*broker, error) {
 	if _, err := os.Stat(rabbitmqServer); err != nil {
 		return nil, errors.New("RabbitMQ is needed: apt-get install -y --no-install-recommends rabbitmq-server (or `make deps`)")
 	}
-	addrs, err := freeAddrs(3)
-	if err != nil {
-		return nil, err
-	}
+	addrs := []string{testenv.FreeAddr(), testenv.FreeAddr(), testenv.FreeAddr()}
 	_, port, _ := net.SplitHostPort(addrs[0])
 	_, distPort, _ := net.SplitHostPort(addrs[1])
 	_, epmdPort, _ := net.SplitHostPort(addrs[2])
@@ -140,11 +136,8 @@ func rabbitmqVersion() string {
 
 // startRedis starts a redis-server that stores nothing on disk.
 func startRedis(dir string) (p *process, url string, err error) {
-	addrs, err := freeAddrs(1)
-	if err != nil {
-		return nil, "", err
-	}
-	_, port, _ := net.SplitHostPort(addrs[0])
+	addr := testenv.FreeAddr()
+	_, port, _ := net.SplitHostPort(addr)
 	p, err = startProcess(os.Environ(), dir, "redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--dir", dir)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w; apt-get install -y --no-install-recommends redis-server (or `make deps`)", err)
@@ -153,5 +146,5 @@ func startRedis(dir string) (p *process, url string, err error) {
 		p.stop()
 		return nil, "", err
 	}
-	return p, "redis://" + addrs[0], nil
+	return p, "redis://" + addr, nil
 }

@@ -23,6 +23,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"curfew/broker/amqp"
+	"curfew/integration/testenv"
 )
 
 // The attacker is a user with all rights in a virtual host of its own and in no other. The stranger may ask the HTTP API, and has no
@@ -77,7 +78,7 @@ func (x *attacker) prepare(a *attack) (begin func(), ended func() error) {
 	}
 	path, err := os.Executable()
 	check(x.t, err)
-	var out output
+	var out testenv.Log
 	cmd := exec.Command("nice", "-n", "5", path)
 	cmd.Env = append(os.Environ(), strikeVariable+"="+strings.Join([]string{a.name, x.address, x.api, x.metrics}, " "))
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -1,17 +1,17 @@
 package faults
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"curfew/integration/testenv"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 type process struct {
 	t      testing.TB
 	cmd    *exec.Cmd
-	out    output
+	out    testenv.Log
 	exited chan struct{}
 }
 
@@ -156,42 +156,5 @@ func (p *process) metric(name string) (sum float64) {
 	return sum
 }
 
-// output collects what a process writes while the test reads it.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually polls until done says so, and fails the test with what it waited for.
-func eventually(t testing.TB, limit time.Duration, what string, done func() bool) {
-	t.Helper()
-	over := time.After(limit)
-	poll := time.NewTicker(5 * time.Millisecond)
-	defer poll.Stop()
-	for !done() {
-		select {
-		case <-poll.C:
-		case <-over:
-			t.Fatalf("waited %v for %s", limit, what)
-		}
-	}
-}
+// check and eventually are what tests wait and fail with.
+var check, eventually = testenv.Check, testenv.Eventually

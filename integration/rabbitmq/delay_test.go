@@ -323,7 +323,7 @@ func curfewDelays(t testing.TB, r *replica, args ...string) string {
 	t.Helper()
 	path, err := binary()
 	check(t, err)
-	out := new(logBuffer)
+	out := new(testenv.Log)
 	_ = command(out, nil, path, slices.Concat([]string{"scheduled", args[0], "foo.delay"}, args[1:], []string{"--url", "http://" + r.api})...).Run() // what it prints tells
 	return out.String()
 }

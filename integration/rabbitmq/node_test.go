@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,7 +60,7 @@ type node struct {
 	addr string // host:port of AMQP
 	url  string // of virtual host /, as guest
 	http string // the management API
-	log  *logBuffer
+	log  *testenv.Log
 	env  []string
 	cmd  *exec.Cmd
 }
@@ -94,7 +93,7 @@ func startNodes(t testing.TB, count int, config string) []*node {
 		for _, n := range nodes {
 			n.kill()
 			if t.Failed() {
-				t.Logf("log of %s:\n%s", n.name, n.log.tail(4000))
+				t.Logf("log of %s:\n%s", n.name, n.log.Tail(4000))
 			}
 		}
 	})
@@ -118,7 +117,7 @@ func startEpmd() error {
 			return
 		}
 		epmd.port = freePort()
-		epmd.cmd = command(new(logBuffer), []string{"ERL_EPMD_ADDRESS=127.0.0.1"}, tool("epmd"), "-port", epmd.port)
+		epmd.cmd = command(new(testenv.Log), []string{"ERL_EPMD_ADDRESS=127.0.0.1"}, tool("epmd"), "-port", epmd.port)
 		if epmd.err = epmd.cmd.Start(); epmd.err != nil {
 			return
 		}
@@ -167,7 +166,7 @@ func runNodes(count int, config string) (nodes []*node, err error) {
 
 func newNode() *node {
 	port := freePort()
-	n := &node{name: "curfew-" + port + "@127.0.0.1", addr: "127.0.0.1:" + port, log: new(logBuffer), http: "http://127.0.0.1:" + freePort()}
+	n := &node{name: "curfew-" + port + "@127.0.0.1", addr: "127.0.0.1:" + port, log: new(testenv.Log), http: "http://127.0.0.1:" + freePort()}
 	n.url = "amqp://guest:guest@" + n.addr
 	return n
 }
@@ -218,7 +217,7 @@ func (n *node) prepare(config string) error {
 
 // start starts the node and waits until it is ready. It may be called again after kill: the node still has its files.
 func (n *node) start() error {
-	n.log.reset()
+	n.log.Reset()
 	n.cmd = command(n.log, n.env, tool("rabbitmq-server"))
 	if err := n.cmd.Start(); err != nil {
 		return fmt.Errorf("start RabbitMQ: %w", err)
@@ -231,7 +230,7 @@ func (n *node) start() error {
 		return strings.Contains(log, "Server startup complete"), nil
 	})
 	if err != nil {
-		return fmt.Errorf("RabbitMQ %s: %w\n%s", n.name, err, n.log.tail(8000))
+		return fmt.Errorf("RabbitMQ %s: %w\n%s", n.name, err, n.log.Tail(8000))
 	}
 	return nil
 }
@@ -350,46 +349,6 @@ func openChannel(t testing.TB, conn *amqp091.Connection) *amqp091.Channel {
 	return ch
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually polls until done returns true, and fails the test with what it waited for once the limit has passed.
-func eventually(t testing.TB, limit time.Duration, what string, done func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	for !done() {
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			t.Fatalf("waited %v for %s", limit, what)
-		}
-	}
-}
-
-// poll is eventually for things that no single test owns.
-func poll(limit time.Duration, done func() (bool, error)) error {
-	deadline := time.After(limit)
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-again.C:
-		case <-deadline:
-			return fmt.Errorf("not ready within %v", limit)
-		}
-	}
-}
-
 // command is a process in a group of its own, so that its children end with it, and it ends with us.
 func command(log io.Writer, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
@@ -420,32 +379,5 @@ func freePort() string {
 	return port
 }
 
-// logBuffer collects a process's output while the test reads it.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-func (b *logBuffer) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.buf.Reset()
-}
-
-// tail returns the end of the log, at most n bytes.
-func (b *logBuffer) tail(n int) string {
-	s := b.String()
-	return s[max(0, len(s)-n):]
-}
+// check, eventually and poll are what tests wait and fail with.
+var check, eventually, poll = testenv.Check, testenv.Eventually, testenv.Poll

@@ -38,7 +38,7 @@ func serveAsWritten(t *testing.T, commands string) *replica {
 	t.Helper()
 	path, err := binary()
 	check(t, err)
-	r := &replica{t: t, api: testenv.FreeAddr(), ops: testenv.FreeAddr(), log: new(logBuffer)}
+	r := &replica{t: t, api: testenv.FreeAddr(), ops: testenv.FreeAddr(), log: new(testenv.Log)}
 	for page, own := range map[string]string{"127.0.0.1:15673": r.api, "127.0.0.1:15693": r.ops} {
 		require.Contains(t, commands, page)
 		commands = strings.ReplaceAll(commands, page, own)
@@ -47,7 +47,7 @@ func serveAsWritten(t *testing.T, commands string) *replica {
 	check(t, r.cmd.Start())
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("Curfew's log:\n%s", r.log.tail(6000))
+			t.Logf("Curfew's log:\n%s", r.log.Tail(6000))
 		}
 		end(r.cmd)
 	})

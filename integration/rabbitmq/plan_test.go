@@ -56,14 +56,14 @@ func serve(t *testing.T) (addr, api string) {
 	check(t, err)
 	addr, api = testenv.FreeAddr(), testenv.FreeAddr()
 	ops := testenv.FreeAddr()
-	log := new(logBuffer)
+	log := new(testenv.Log)
 	cmd := command(log, []string{"CURFEW_AMQP_ADDR=" + addr, "CURFEW_HTTP_ADDR=" + api, "CURFEW_OPS_ADDR=" + ops, "CURFEW_DATA_DIR=" + t.TempDir()}, path, "serve")
 	check(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Signal(syscall.SIGTERM)
 		cmd.Wait()
 		if t.Failed() {
-			t.Logf("Curfew's log:\n%s", log.tail(4000))
+			t.Logf("Curfew's log:\n%s", log.Tail(4000))
 		}
 	})
 	eventually(t, answerLimit, "Curfew to be ready", func() bool {
@@ -155,7 +155,7 @@ func gateway(t *testing.T, n *node, format string, apply func(*testing.T, string
 
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("queues in Curfew:\n%s\nRabbitMQ's log:\n%s", run(t, nil, "", "queue", "list", "--url", api), n.log.tail(4000))
+			t.Logf("queues in Curfew:\n%s\nRabbitMQ's log:\n%s", run(t, nil, "", "queue", "list", "--url", api), n.log.Tail(4000))
 		}
 	})
 	letters, err := openChannel(t, dial(t, url)).Consume("dead", "", true, false, false, false, nil)

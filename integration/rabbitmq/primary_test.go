@@ -25,7 +25,7 @@ type replica struct {
 	cmd *exec.Cmd
 	api string
 	ops string
-	log *logBuffer
+	log *testenv.Log
 }
 
 // startReplica starts a replica with the rules; redis may be empty.
@@ -33,13 +33,13 @@ func startReplica(t testing.TB, n *node, url, redis, name, watch string) *replic
 	t.Helper()
 	path, err := binary()
 	check(t, err)
-	r := &replica{t: t, api: testenv.FreeAddr(), ops: testenv.FreeAddr(), log: new(logBuffer)}
+	r := &replica{t: t, api: testenv.FreeAddr(), ops: testenv.FreeAddr(), log: new(testenv.Log)}
 	r.cmd = command(r.log, []string{"CURFEW_PRIMARY_URL=" + url, "CURFEW_PRIMARY_API_URL=" + n.http, "CURFEW_WATCH=" + watch, "CURFEW_REDIS_URL=" + redis,
 		"CURFEW_INSTANCE=" + name, "CURFEW_HTTP_ADDR=" + r.api, "CURFEW_OPS_ADDR=" + r.ops, "CURFEW_LOG_FORMAT=console"}, path, "serve")
 	check(t, r.cmd.Start())
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("log of %s:\n%s", name, r.log.tail(6000))
+			t.Logf("log of %s:\n%s", name, r.log.Tail(6000))
 		}
 		end(r.cmd)
 	})

@@ -15,6 +15,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"curfew/integration/testenv"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
@@ -133,7 +134,7 @@ func TestRetries(t *testing.T) {
 	})
 	path, err := binary()
 	check(t, err)
-	out := new(logBuffer)
+	out := new(testenv.Log)
 	_ = command(out, nil, path, "scheduled", "list", waitsIn("jobs"), "--count", "3", "--url", "http://"+first.api).Run()
 	require.Contains(t, out.String(), "jobs")
 	time.Sleep(time.Second) // in the second wait

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/integration/testenv"
 )
 
 const retryExample = "../../deploy/examples/retry/"
@@ -155,7 +157,7 @@ func (w *worker) sentences() []sentence {
 // refuses to declare a quorum queue (cluster_not_formed), and the next try succeeds.
 func runWorker(t *testing.T, cmd *exec.Cmd, url string) *worker {
 	t.Helper()
-	w, log := new(worker), new(logBuffer)
+	w, log := new(worker), new(testenv.Log)
 	var own *exec.Cmd
 	ended := make(chan error, 1)
 	start := func() {

@@ -38,7 +38,7 @@ func threeNodes(t testing.TB) []*node {
 	t.Cleanup(func() {
 		for _, n := range trio.nodes {
 			if t.Failed() {
-				t.Logf("log of %s:\n%s", n.name, n.log.tail(4000))
+				t.Logf("log of %s:\n%s", n.name, n.log.Tail(4000))
 			}
 			if n.cmd == nil { // the test failed while it was down
 				if err := n.start(); err != nil {
