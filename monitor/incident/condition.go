@@ -90,6 +90,7 @@ type Finding struct {
 	Text      string    // what is wrong, without the queue
 	Action    string    // what became of the messages
 	Do        string    // what to do; "": as always (Condition.Do)
+	Keeping   string    // what to do besides, so that what expires is not lost
 	FirstAt   int64     // the first deadline, Unix ms; 0: none
 	Late      time.Duration
 

@@ -206,7 +206,7 @@ func (i *incident) show(list []Finding) {
 	worst := list[0]
 	s.Toll, s.Lost = max(s.Toll, toll), max(s.Lost, lost)
 	i.action, i.firstAt, i.who, i.detail = worst.Action, worst.FirstAt, worst.Who, worst.Text
-	s.Summary, s.Do = i.of.says(worst, s), cmp.Or(worst.Do, i.of.Do)
+	s.Summary, s.Do = i.of.says(worst, s), strings.TrimSpace(cmp.Or(worst.Do, i.of.Do)+" "+worst.Keeping)
 	s.Command, s.Page = fill(i.of.Command, worst.QueueName, printable.Shell), fill(i.of.Page, worst.QueueName, url.QueryEscape)
 	if s.Page != "" && worst.QueueName == (QueueName{}) {
 		s.Page, _, _ = strings.Cut(s.Page, "?vhost=")

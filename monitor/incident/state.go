@@ -22,7 +22,9 @@ type State struct {
 	// Purposes of the queues in Tallies, AtRisk and Held. A queue of which none shall expire counts as one for work.
 	Purposes map[QueueName]deadline.Purpose
 	// Departed says which consumer was the last to leave, of those of them that have none.
-	Departed   map[QueueName]Departure
+	Departed map[QueueName]Departure
+	// Keeping says, in a sentence with a command, how those of them that lose what expires keep it.
+	Keeping    map[QueueName]string
 	Objectives []Missed
 
 	// How Curfew itself is.

@@ -18,6 +18,7 @@ import (
 
 	"curfew/integration/pages"
 	"curfew/monitor/incident"
+	"curfew/monitor/printable"
 )
 
 // alertsFile writes an alerts.yaml.
@@ -88,7 +89,8 @@ func TestConditionsNameRealCommands(t *testing.T) {
 	}
 }
 
-// TestTheAdviceWorks: the commands that an incident names give parked dead letters an exchange and a queue.
+// TestTheAdviceWorks: the commands that an incident names give parked dead letters an exchange and a queue, and a queue without a dead-letter
+// exchange one, whether a policy governs it or not.
 func TestTheAdviceWorks(t *testing.T) {
 	r := startRunning(t)
 	ch := r.dead(0)
@@ -113,6 +115,24 @@ func TestTheAdviceWorks(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, ch.Publish("", "typo", false, false, amqp091.Publishing{Expiration: "1"}))
 	commands("typo", "curfew declare exchange gone")
+
+	r.ok("policy", "set", "short", "^it's", `{"max-length": 9}`, "--priority", "3")
+	for _, queue := range []string{"plain", "it's (a) b"} {
+		_, err := ch.QueueDeclare(queue, true, false, false, false, nil)
+		require.NoError(t, err)
+		require.NoError(t, ch.Publish("", queue, false, false, amqp091.Publishing{Expiration: "1"}))
+		commands(queue, "curfew queue declare "+printable.Shell(queue+".dead")+" --vhost / && curfew policy set")
+	}
+	shown := r.ok("queue", "show", "it's (a) b")
+	assert.Contains(t, shown, "max-length")
+	require.Eventually(t, func() bool { return !strings.Contains(r.ok("incident", "ls"), "To keep what expires") }, time.Minute, 20*time.Millisecond, "nothing is lost any more")
+
+	_, err = ch.QueueDeclare("own", false, false, true, false, amqp091.Table{"x-curfew-objective": "none expires"})
+	require.NoError(t, err)
+	require.NoError(t, ch.Publish("", "own", false, false, amqp091.Publishing{Expiration: "1"}))
+	require.Eventually(t, func() bool {
+		return strings.Contains(r.ok("incident", "ls", "-o", "json"), "What expires in own is lost. It is an exclusive queue")
+	}, time.Minute, 20*time.Millisecond)
 }
 
 // TestRulesWithAMistake: a mistake in the alerts file does not stop the broker from serving; the status reports it.

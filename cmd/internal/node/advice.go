@@ -1,9 +1,13 @@
 package node
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
 	"strings"
 
+	"curfew/broker"
 	"curfew/broker/deadletters"
 	"curfew/broker/policy"
 	"curfew/monitor/incident"
@@ -28,4 +32,28 @@ func parkedIn(p *undeliverable) incident.Depth {
 	}
 	d.Why = strings.Join(why[:min(len(why), 3)], "; ")
 	return d
+}
+
+// keeping is how a queue without a dead-letter exchange keeps what expires in it. A queue obeys one policy, so the one that is proposed repeats
+// what another sets for the queue, and goes before it.
+func keeping(vh *broker.VHost, q *broker.Queue) string {
+	name, queue := q.Name(), printable.Text(q.Name(), "")
+	if q.Declared().Exclusive { // it is gone with its client, and often has another name the next time
+		return "What expires in " + queue + " is lost. It is an exclusive queue: to keep that, its client declares it with x-dead-letter-exchange."
+	}
+	dead := strings.TrimPrefix(name, "amq.") + ".dead" // nobody may declare amq. names
+	at, first, definition, note := " --vhost "+printable.Shell(vh.Name()), "", policy.Definition{}, ""
+	if _, err := vh.Queues.Get(dead); err != nil {
+		first = "curfew queue declare " + printable.Shell(dead) + at + " && "
+	}
+	governing, _, _ := q.Policies()
+	p, governed := vh.Policies.Get(policy.User, governing)
+	if governed {
+		definition, p.Priority = maps.Clone(p.Definition), p.Priority+1
+		note = ". It repeats what the policy " + printable.Text(governing, "") + " sets, which no longer applies to this queue then"
+	}
+	definition["dead-letter-exchange"], definition["dead-letter-routing-key"] = "", dead
+	text, _ := json.Marshal(definition) // which was JSON
+	return fmt.Sprintf("To keep what expires in %s from now on: `%scurfew policy set %s %s %s --apply-to queues --priority %d%s`%s.", queue, first,
+		printable.Shell("keep-expired-"+name), printable.Shell("^"+regexp.QuoteMeta(name)+"$"), printable.Shell(string(text)), p.Priority, at, note)
 }

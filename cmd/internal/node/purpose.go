@@ -9,13 +9,13 @@ import (
 	"curfew/monitor/incident"
 )
 
-// purposes are those of the queues that conditions are about, for which it also fills in State.Departed. A queue of which none shall expire counts as one for work.
+// purposes are those of the queues that conditions are about, for which it also fills in State.Departed and State.Keeping. A queue of which none shall expire counts as one for work.
 func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.QueueName]deadline.Purpose {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.looks++
 	of := make(map[incident.QueueName]deadline.Purpose)
-	s.Departed = make(map[incident.QueueName]incident.Departure)
+	s.Departed, s.Keeping = make(map[incident.QueueName]incident.Departure), make(map[incident.QueueName]string)
 	add := func(name incident.QueueName) {
 		if _, known := of[name]; known {
 			return
@@ -25,6 +25,9 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 			if q, err := vh.Queues.Get(name.Name); err == nil {
 				if !q.Settings().Objective.NoneExpires() {
 					of[name] = l.purposeLocked(vh, q)
+				}
+				if of[name].Loses() && !q.Settings().DeadLetters {
+					s.Keeping[name] = keeping(vh, q)
 				}
 				if d := q.Departed(); d.Client != "" {
 					s.Departed[name] = incident.Departure{Client: d.Client, Ago: b.Now().Sub(d.At)}
