@@ -382,12 +382,23 @@ func TestChanges(t *testing.T) {
 	h.watch(State{Schedule: "up"}, at)
 	h.AddNow(Mark{Kind: PolicyChanged, Text: "p"})
 	var texts []string
-	for _, m := range h.Changes(time.Hour, 3) {
+	for _, m := range h.Changes(time.Hour, 3, nil) {
 		texts = append(texts, m.Text+" "+m.Page)
 	}
 	require.ElementsMatch(t, []string{"Redis came back after 4 min /incidents", "Curfew 1.2 started /#parts", "p /policies"}, texts)
-	require.Len(t, h.Changes(3*time.Hour, 9), 5)
-	require.Equal(t, "old", h.Changes(3*time.Hour, 9)[4].Text)
+	require.Len(t, h.Changes(3*time.Hour, 9, nil), 5)
+	require.Equal(t, "old", h.Changes(3*time.Hour, 9, nil)[4].Text)
+
+	// What is about the queues of incidents is among them, however much came after it.
+	h.add(Mark{At: at.Add(-90 * time.Minute).UnixMilli(), Kind: ConsumersGone, VHost: "/", Queue: "orders", Text: "orders has lost"})
+	h.add(Mark{At: at.Add(-80 * time.Minute).UnixMilli(), Kind: ConsumersGone, VHost: "/", Named: []string{"a", "b"}, Text: "a, b have lost"})
+	texts = nil
+	for _, m := range h.Changes(3*time.Hour, 4, [][2]string{{"/", "orders"}, {"other", "a"}, {"/", "b"}}) {
+		texts = append(texts, m.Text)
+	}
+	require.Len(t, texts, 4)
+	require.Equal(t, []string{"a, b have lost", "orders has lost"}, texts[2:])
+	require.Empty(t, h.Changes(3*time.Hour, 0, [][2]string{{"/", "orders"}}))
 }
 
 // since are the texts of the marks after the first n.

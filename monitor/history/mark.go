@@ -99,8 +99,9 @@ func (m *marks) lasted(since Kind, until int64) string {
 	return ""
 }
 
-// Changes are the last marks within a span, at most n, the latest first: without incidents, which are known by themselves.
-func (h *History) Changes(span time.Duration, n int) (list []Mark) {
+// Changes are marks within a span, at most n, the latest first: without incidents, which are known by themselves. If there are more, the last two
+// are among them, and then those about the queues of incidents, the worst first.
+func (h *History) Changes(span time.Duration, n int, incidents [][2]string) (list []Mark) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	from := h.now().Add(-span).UnixMilli()
@@ -110,8 +111,15 @@ func (h *History) Changes(span time.Duration, n int) (list []Mark) {
 			list = append(list, one)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Mark) int { return cmp.Compare(b.At, a.At) })
-	return list[:min(len(list), n)]
+	latest := func(a, b Mark) int { return cmp.Compare(b.At, a.At) }
+	place := func(m *Mark) int {
+		return slices.IndexFunc(incidents, func(q [2]string) bool { return m.VHost == q[0] && (m.Queue == q[1] || slices.Contains(m.Named, q[1])) })
+	}
+	slices.SortStableFunc(list, latest)
+	slices.SortStableFunc(list[min(len(list), 2):], func(a, b Mark) int { return cmp.Compare(uint(place(&a)), uint(place(&b))) }) // -1, none, is the last
+	list = list[:min(len(list), n)]
+	slices.SortStableFunc(list, latest)
+	return list
 }
 
 // page is the page of the dashboard that shows what the mark is about.

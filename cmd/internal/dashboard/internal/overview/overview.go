@@ -41,7 +41,7 @@ type overview struct {
 	Verdict          incident.Verdict
 	Incidents        []incident.Incident // that are not over, the worst first
 	Over             []incident.Incident // that are over for at most overFor
-	Changed          []history.Mark      // in the last hours, the latest first; without incidents, which are above
+	Changed          []history.Mark      // in the last hours, the latest first; those about the incidents go before others
 	Health           monitor.Health
 	Timeline         *timeline
 	History          *Trends
@@ -103,7 +103,6 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	o := &overview{State: d.State(), Watched: d.Monitor != nil, Audited: d.Audited, ExpiredToday: -1}
 	if d.History != nil {
 		o.ExpiredToday = d.History.ExpiredInADay()
-		o.Changed = d.History.Changes(changedFor, overviewChanges)
 	}
 	queues, err := o.count(r.Context(), d.Operations, v)
 	if err != nil {
@@ -111,12 +110,17 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	}
 	o.address(r, d.AMQP)
 	o.Incidents, o.losing = d.Incidents.List(), map[incident.QueueName]bool{}
+	var affected [][2]string // the worst first
 	for _, i := range o.Incidents {
 		for _, q := range i.Worst {
+			affected = append(affected, [2]string{q.VHost, q.Queue})
 			if q.Toll > 0 {
 				o.losing[incident.QueueName{VHost: q.VHost, Name: q.Queue}] = true
 			}
 		}
+	}
+	if d.History != nil {
+		o.Changed = d.History.Changes(changedFor, overviewChanges, affected)
 	}
 	o.Verdict = incident.VerdictOf(o.Incidents)
 	for _, i := range d.Incidents.Over() {

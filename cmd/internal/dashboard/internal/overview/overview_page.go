@@ -18,7 +18,7 @@ const measuring = "measuring"
 
 func (o *overview) Draw(*ui.Info) ui.Drawing {
 	columns := func(parts ...g.Node) g.Node { return h.Div(append([]g.Node{h.Class("columns")}, parts...)...) }
-	live := g.Group{o.verdicts(), o.changes(), o.figures(), o.start(), o.fleet(), o.Timeline.draw()}
+	live := g.Group{o.verdicts(), o.figures(), o.start(), o.fleet(), o.Timeline.draw()}
 	if o.Watched {
 		live = append(live, columns(o.forecasts(), o.components()), o.History.Draw(), columns(o.lateness(), o.expired()))
 	} else {
@@ -40,14 +40,19 @@ func (o *overview) start() g.Node {
 			h.Button(h.Type("button"), h.Class("quiet"), h.Data("copy", demo), g.Attr("hidden"), g.Text("Copy"))))))
 }
 
-// verdicts is the banner: the incidents, or that all is well.
+// verdicts is the banner: the incidents, or that all is well. What changed stands beside them, or on a phone below the first, so that it is
+// on the first screen.
 func (o *overview) verdicts() g.Node {
 	list, more := o.shown()
-	return h.Section(h.Role("status"), h.Aria("label", "State"),
+	whole := min(len(list), bannerWhole)
+	incidents := func(list []incident.Incident) g.Node {
+		return g.Map(list, func(i incident.Incident) g.Node { return o.incident(&i) })
+	}
+	return h.Section(h.Role("status"), h.Aria("label", "State"), g.If(len(o.Changed) > 0, h.Class("state")),
 		g.If(o.Verdict == incident.OK, h.Div(h.Class("verdict good"), h.H1(g.Text("All is well"+o.watched())))),
 		g.If(o.Verdict != incident.OK && o.Watched && incident.AllWatched(o.Incidents), h.P(h.Class("note"), g.Text("Not all is well. Curfew itself watches all deadlines."))),
-		g.Map(list[:min(len(list), bannerWhole)], func(i incident.Incident) g.Node { return o.incident(&i) }),
-		g.Map(list[min(len(list), bannerWhole):], func(i incident.Incident) g.Node {
+		incidents(list[:min(whole, 1)]), o.changes(), incidents(list[min(whole, 1):whole]),
+		g.Map(list[whole:], func(i incident.Incident) g.Node {
 			return h.P(h.Class("verdict brief "+ui.RiskClass(i.Level == incident.Critical)),
 				h.B(ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary))), g.Text(" "), ui.Faint(o.since(&i)))
 		}),
@@ -68,7 +73,7 @@ func (o *overview) next() g.Node {
 		g.Text(will+ui.Plural(n.WillMiss, "message")+", the first at "+ui.Clock(n.FirstMiss)+" UTC, "+ui.Until(n.FirstMiss, o.NowMillis)))
 }
 
-// changes are what changed in the last hours, besides the incidents above them.
+// changes are what changed in the last hours, besides the incidents.
 func (o *overview) changes() g.Node {
 	if len(o.Changed) == 0 {
 		return nil
