@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,8 +101,25 @@ func wrap(columns []column, width int) {
 		return
 	}
 	for i, text := range last.cells {
-		last.cells[i] = strings.ReplaceAll(ansi.Wrap(text, width-start, ","), "\n", "\n"+strings.Repeat(" ", start))
+		last.cells[i] = strings.ReplaceAll(fold(text, width-start), "\n", "\n"+strings.Repeat(" ", start))
 	}
+}
+
+// commands are those in a text, in backquotes; quoted are the words of a shell that may hold spaces.
+var commands, quoted = regexp.MustCompile("`[^`]*`"), regexp.MustCompile(`'[^']*'`)
+
+// fold breaks a text into lines. A command can still be copied: a line that ends within it ends in a backslash, and its words stay whole, even
+// those that are wider than a line.
+func fold(text string, width int) string {
+	const hyphen, space = "\ue000", "\ue001" // they stand for those at which no line ends
+	if !strings.Contains(text, "`") {
+		return ansi.Wrap(text, width, ",")
+	}
+	text = commands.ReplaceAllStringFunc(text, func(c string) string {
+		return strings.ReplaceAll(quoted.ReplaceAllStringFunc(c, func(word string) string { return strings.ReplaceAll(word, " ", space) }), "-", hyphen)
+	})
+	text = commands.ReplaceAllStringFunc(ansi.Wordwrap(text, width-2, ""), func(c string) string { return strings.ReplaceAll(c, "\n", " \\\n") })
+	return strings.NewReplacer(hyphen, "-", space, " ").Replace(text)
 }
 
 func lastOptional(columns []column) int {

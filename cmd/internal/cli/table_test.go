@@ -106,3 +106,20 @@ func TestWhatIsToBeWholeIsWhole(t *testing.T) {
 		}
 	}
 }
+
+// TestACommandCanBeCopied from a folded text: a shell reads the same words, of which none is broken.
+func TestACommandCanBeCopied(t *testing.T) {
+	const command = `curfew queue declare orders.dead-letters --vhost / && curfew policy set 'it'\''s a-b' '{"dead-letter-exchange":""}' --apply-to queues`
+	text := "Messages expire-unconsumed in it's queue: use `" + command + "`, then see a-word."
+	for width := 26; width < 200; width++ {
+		lines := strings.Split(fold(text, width), "\n")
+		for _, line := range lines {
+			if !strings.Contains(line, `'{`) {
+				assert.LessOrEqual(t, runewidth.StringWidth(line), width, line)
+			}
+		}
+		_, after, _ := strings.Cut(strings.Join(lines, "\n    "), "`")
+		copied, _, _ := strings.Cut(after, "`")
+		assert.Equal(t, command, strings.ReplaceAll(copied, " \\\n    ", " "), width)
+	}
+}
