@@ -69,12 +69,7 @@ func (c *Trends) table() g.Node {
 }
 
 func (c *Trends) row(from int64, p *history.Point) g.Node {
-	number := func(n int64) g.Node {
-		if n == 0 {
-			return ui.Amount(ui.Faint("0"))
-		}
-		return ui.Amount(g.Text(ui.Number(n)))
-	}
+	number := func(n int64) g.Node { return ui.Amount(ui.OrFaint(n)) }
 	late := ui.Faint("–")
 	if p.Expired > 0 {
 		late = g.Text(ui.Lateness(p.Lateness))

@@ -171,7 +171,7 @@ func OrNone(text string) g.Node {
 }
 
 // OrFaint is a number, drawn faint if it is 0.
-func OrFaint(n int) g.Node {
+func OrFaint[T int | int64](n T) g.Node {
 	if n == 0 {
 		return Faint("0")
 	}

@@ -44,10 +44,3 @@ func Labelled(headings []string, rows g.Node) g.Node {
 		return err
 	})
 }
-
-func number(n int64) g.Node {
-	if n == 0 {
-		return h.Td(h.Class("number"), h.Span(h.Class("faint"), g.Text("0")))
-	}
-	return h.Td(h.Class("number"), g.Text(Number(n)))
-}

@@ -297,9 +297,9 @@ func (t *Timeline) table(link BarLink) g.Node {
 		if link != nil {
 			when = h.A(h.Href(link(b.from, b.to)), when)
 		}
-		cells := g.Group{h.Td(when), number(b.count)}
+		cells := g.Group{h.Td(when), Amount(OrFaint(b.count))}
 		if t.Forecast {
-			cells = append(cells, number(b.safe()), number(b.atRisk), number(b.willExpire))
+			cells = append(cells, Amount(OrFaint(b.safe())), Amount(OrFaint(b.atRisk)), Amount(OrFaint(b.willExpire)))
 		}
 		rows = append(rows, h.Tr(cells))
 	}
