@@ -3,7 +3,6 @@ package history
 import (
 	"bufio"
 	"compress/gzip"
-	"curfew/broker/deadline"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
 )
 
 // The file has, by encoding/gob and compressed, a header, the savedSeries of all, and that of each queue. gzip's checksum finds damage.

@@ -3,7 +3,6 @@ package incident
 import (
 	"cmp"
 	"crypto/rand"
-	"curfew/broker/deadline"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
 )
 
 const (
