@@ -68,11 +68,12 @@ func TestNewcomer(t *testing.T) {
 	processor := processorOf(t, spent)
 	t.Logf("the first dead letter came %v after git clone, the last page ended after %v; the build took %v of processor time",
 		first.Round(time.Second), time.Since(start).Round(time.Second), processor.Round(time.Second))
-	assert.Less(t, processor, firstProcessor, "to build")
-	if first > processor*2/3 { // it had less than one and a half of the two processors
+	if first > processor*2/3 { // it had less than one and a half of the two processors, and who shares them makes each second of processor do less
+		assert.Less(t, processor, firstProcessor*3/2, "to build")
 		t.Log("the machine was busy: how long the first dead letter took does not count")
 		return
 	}
+	assert.Less(t, processor, firstProcessor, "to build")
 	assert.Less(t, first, firstDeadLetter, "from git clone to the first dead letter")
 }
 
