@@ -49,7 +49,8 @@ func keeping(vh *broker.VHost, q *broker.Queue) string {
 	governing, _, _ := q.Policies()
 	p, governed := vh.Policies.Get(policy.User, governing)
 	if governed {
-		definition, p.Priority = maps.Clone(p.Definition), p.Priority+1
+		maps.Copy(definition, p.Definition) // which may be nil
+		p.Priority++
 		note = ". It repeats what the policy " + printable.Text(governing, "") + " sets, which no longer applies to this queue then"
 	}
 	definition["dead-letter-exchange"], definition["dead-letter-routing-key"] = "", dead
