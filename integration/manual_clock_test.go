@@ -110,7 +110,7 @@ func TestManualClockIsQuick(t *testing.T) {
 	ch.declare("hour", toQueue("dead"))
 	var want []string
 	best := time.Hour
-	for range 5 { // the machine may be busy: once is enough
+	for started := time.Now(); best >= 50*time.Millisecond && time.Since(started) < time.Minute; { // the machine may be busy: once is enough
 		for i := range 1000 {
 			ch.publish("hour", amqp091.Publishing{Body: fmt.Append(nil, i), Expiration: fmt.Sprint(3_600_000 - i*3600)})
 		}
@@ -122,9 +122,6 @@ func TestManualClockIsQuick(t *testing.T) {
 			want = append(want, fmt.Sprint(999-i))
 		}
 		require.Equal(t, want, ch.all("dead"), "the last published has the first deadline")
-		if best < 50*time.Millisecond {
-			break
-		}
 	}
 	t.Logf("an hour with 1000 deadlines: %v", best)
 	require.Less(t, best, 50*time.Millisecond)

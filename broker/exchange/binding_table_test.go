@@ -29,17 +29,18 @@ var manyBindings = map[string]func(i int) Binding[int]{
 }
 
 // TestManyBindings: making, listing and removing bindings takes time in proportion to their number, whatever they have in
-// common. The least of several times counts, since the processor may be busy.
+// common. The least of several times counts, since the processor may be busy; what is compared is so far apart that a cache which
+// holds the few and not the many makes no difference.
 func TestManyBindings(t *testing.T) {
-	const n, more = 1000, 8
+	const n, more, slack = 1000, 32, 8
 	for name, binding := range manyBindings {
 		for _, k := range kinds {
 			t.Run(name+"/"+string(k), func(t *testing.T) {
 				few, many := bindAndUnbind(t, k, n, binding), bindAndUnbind(t, k, more*n, binding)
-				for began := time.Now(); many > 3*more*few && time.Since(began) < 10*time.Second; {
+				for began := time.Now(); many > slack*more*few && time.Since(began) < 10*time.Second; {
 					few, many = min(few, bindAndUnbind(t, k, n, binding)), min(many, bindAndUnbind(t, k, more*n, binding))
 				}
-				assert.LessOrEqual(t, many, 3*more*few, "%d bindings take %s, and %d times as many %s", n, few, more, many)
+				assert.LessOrEqual(t, many, slack*more*few, "%d bindings take %s, and %d times as many %s", n, few, more, many)
 			})
 		}
 	}

@@ -253,7 +253,7 @@ func TestRouteThroughManyExchanges(t *testing.T) {
 	bind := func(from, to string) {
 		require.NoError(t, vh.Bind(nil, broker.Binding{Source: from, Destination: to, ToExchange: to != "q"}))
 	}
-	const n, more = 2000, 8
+	const n, more, slack = 1000, 24, 6 // a cache that holds the few and not the many makes no difference
 	for _, size := range []int{n, more * n} {
 		star, circle := fmt.Sprint("star", size), fmt.Sprint("circle", size)
 		declare(star)
@@ -278,10 +278,10 @@ func TestRouteThroughManyExchanges(t *testing.T) {
 	}
 	for _, shape := range []string{"star%d", "circle%d0"} {
 		few, many := timeOf(fmt.Sprintf(shape, n)), timeOf(fmt.Sprintf(shape, more*n))
-		for began := time.Now(); many > 3*more*few && time.Since(began) < 5*time.Second; {
+		for began := time.Now(); many > slack*more*few && time.Since(began) < 5*time.Second; {
 			few, many = min(few, timeOf(fmt.Sprintf(shape, n))), min(many, timeOf(fmt.Sprintf(shape, more*n)))
 		}
-		assert.LessOrEqual(t, many, 3*more*few, shape)
+		assert.LessOrEqual(t, many, slack*more*few, shape)
 	}
 }
 
