@@ -112,7 +112,7 @@ fuzz: ## run each fuzz target for FUZZTIME (20s)
 		done; \
 	done
 
-soak: deps ## the long run: 200 kills, 500 seeds, 60 bad days beside RabbitMQ, every crash point and those of its recovery, 10,000 schedules of the store, recovery fuzzed: 1 hour
+soak: deps ## the long run: 200 kills, 500 seeds, 60 bad days beside RabbitMQ, every crash point and those of its recovery, 10,000 schedules of the store, recovery fuzzed, the build from nothing: 1 hour
 	CRASH_POINTS=all $(GO) test -v -timeout 60m -run 'TestCrashAtEveryOperation$$|TestCrashes$$' ./broker/store
 	$(SCHEDULED) -seeds 10000
 	$(GO) test -run '^$$' -fuzz '^FuzzRecovery$$' -fuzztime 5m ./broker/store
@@ -122,6 +122,7 @@ soak: deps ## the long run: 200 kills, 500 seeds, 60 bad days beside RabbitMQ, e
 	KEEPER_ROUNDS=60 $(GO) test -v -timeout 60m -run 'TestRounds$$' ./integration/rabbitmq
 	KEEPER_QUIET=1 $(GO) test -v -timeout 10m -run 'TestReplicasOnThreeNodes$$' ./integration/rabbitmq
 	$(GO) test -v -timeout 20m -run '^$$' -bench Delays -benchtime 1x ./integration/rabbitmq
+	PAGES_COLD=1 $(GO) test -v -timeout 20m -run '^TestNewcomer$$' ./integration/pages
 
 bench: deps ## Curfew beside RabbitMQ, and its goals: 15 minutes (BENCH=quick: 2; BENCH_ONLY=P1,P6: single ones)
 	$(GO) run ./integration/bench
