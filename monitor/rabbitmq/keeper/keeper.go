@@ -186,7 +186,11 @@ func (k *Keeper) Run(ctx context.Context) error {
 		Session: k.runSession,
 		Lost:    func(err error) { k.input(func(c *core, now deadline.Instant) { c.disconnect(now, err.Error()) }) },
 	})
-	k.input(func(c *core, now deadline.Instant) { c.stop(now, stopReason(ctx)) })
+	k.input(func(c *core, now deadline.Instant) {
+		why := stopReason(ctx)
+		c.stop(now, why)
+		c.disconnect(now, why.text) // what is still held was lost with the connection
+	})
 	k.lease.Release(ctx)
 	return nil
 }

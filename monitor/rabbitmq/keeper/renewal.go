@@ -57,10 +57,10 @@ type Work struct {
 	Waits   func(reason string)         // another Curfew has it; each second
 	Taken   func(waited bool)           // it was taken for the first time, or after another Curfew had it
 	Session func(context.Context) error // one connection. nil: ctx has ended, or another Curfew has the lease
-	Lost    func(error)                 // the connection
+	Lost    func(error)                 // the connection, while ctx has not ended
 }
 
-// Run has one session after another while the lease is held, until ctx ends.
+// Run has one session after another while the lease is held, until ctx ends. What is lost with ctx is no news: nobody is told.
 func (r *Renewal) Run(ctx context.Context, w Work) {
 	for wait, first := firstWait, true; ; first = false {
 		waited, ok := r.Await(ctx, w.Waits)
@@ -72,13 +72,11 @@ func (r *Renewal) Run(ctx context.Context, w Work) {
 		}
 		began := time.Now()
 		err := w.Session(ctx)
-		if err == nil {
+		if err == nil || ctx.Err() != nil {
 			continue
 		}
 		w.Lost(err)
-		if ctx.Err() == nil {
-			r.Log.Warn("connection lost, the queue has its messages again", zap.Error(err))
-		}
+		r.Log.Warn("connection lost, the queue has its messages again", zap.Error(err))
 		if time.Since(began) > lastWait {
 			wait = firstWait
 		}
@@ -98,7 +96,7 @@ func (r *Renewal) LoadShadows(ctx context.Context, from Shadows) []Shadow {
 	limited, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	shadows, err := from.Load(limited)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		r.Log.Warn("cannot read the deadlines that other Curfews knew; ages of messages are unknown", zap.Error(err))
 	}
 	return shadows
@@ -106,7 +104,7 @@ func (r *Renewal) LoadShadows(ctx context.Context, from Shadows) []Shadow {
 
 // Await waits until the lease is held, and reports whether another Curfew had it until now. waits is told why, each second. ok false: ctx has ended.
 func (r *Renewal) Await(ctx context.Context, waits func(reason string)) (waited, ok bool) {
-	for r.Lease != nil && !r.renew(ctx) {
+	for r.Lease != nil && !r.renew(ctx) && ctx.Err() == nil {
 		waited = true
 		r.mu.Lock()
 		why := leased.text
@@ -117,7 +115,6 @@ func (r *Renewal) Await(ctx context.Context, waits func(reason string)) (waited,
 		waits(why)
 		select {
 		case <-ctx.Done():
-			return waited, false
 		case <-time.After(leaseEvery):
 		}
 	}

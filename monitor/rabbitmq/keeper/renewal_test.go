@@ -7,9 +7,29 @@ import (
 	"testing/synctest"
 	"time"
 
+	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
+
+// unreachable are a lease and shadows that answer when ctx has ended.
+type unreachable struct{ Shadows }
+
+func (unreachable) Acquire(ctx context.Context) (string, bool, error) {
+	<-ctx.Done()
+	return "", false, ctx.Err()
+}
+
+func (unreachable) Release(context.Context) error { return nil }
+
+func (unreachable) Load(ctx context.Context) ([]Shadow, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
 
 // answers is a lease that is asked once a second, and answers what is next: "other" or "here" has it, or it fails.
 type answers []string
@@ -48,5 +68,51 @@ func TestRenewal(t *testing.T) {
 		require.True(t, ok)
 		require.False(t, waited)
 		none.Release(t.Context())
+	})
+}
+
+// TestStopIsNoNews: what fails because it is to stop is neither told nor logged, and what was held is released.
+func TestStopIsNoNews(t *testing.T) {
+	quiet := func(run func(ctx context.Context, stop context.CancelFunc, log *zap.Logger)) {
+		t.Helper()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		core, warnings := observer.New(zap.WarnLevel)
+		run(ctx, stop, zap.New(core))
+		require.Empty(t, warnings.All())
+	}
+	lost := errors.New("connection closed")
+	quiet(func(ctx context.Context, stop context.CancelFunc, log *zap.Logger) {
+		(&Renewal{Log: log}).Run(ctx, Work{
+			Taken:   func(bool) {},
+			Session: func(context.Context) error { stop(); return lost },
+			Lost:    func(err error) { t.Error(err) },
+		})
+	})
+	quiet(func(ctx context.Context, stop context.CancelFunc, log *zap.Logger) {
+		time.AfterFunc(time.Millisecond, stop)
+		(&Renewal{Log: log, Lease: unreachable{}}).Run(ctx, Work{Waits: func(why string) { t.Error(why) }})
+	})
+	quiet(func(ctx context.Context, stop context.CancelFunc, log *zap.Logger) {
+		stop()
+		require.Empty(t, (&Renewal{Log: log}).LoadShadows(ctx, unreachable{}))
+	})
+
+	s := newSim(t, 1, plainFacts(queuefacts.Quorum), testConfig())
+	s.connect()
+	s.pass(time.Second)
+	s.m.publish(1, time.Hour)
+	s.pass(time.Second)
+	require.Equal(t, 1, s.c.status().Held)
+	quiet(func(ctx context.Context, stop context.CancelFunc, log *zap.Logger) {
+		var told []State
+		k := &Keeper{core: s.c, log: log, lease: &Renewal{Log: log}, told: s.c.state, toldWhy: s.c.reason, o: Options{
+			Connect: func(context.Context) (*amqp091.Connection, error) { stop(); return nil, lost },
+			Now:     func() deadline.Instant { return s.m.now },
+			Changed: func(s Status) { told = append(told, s.State) },
+		}}
+		require.NoError(t, k.Run(ctx))
+		require.Equal(t, []State{Stopped}, told)
+		require.Zero(t, k.Status().Held)
 	})
 }
