@@ -1,6 +1,6 @@
 //go:build !linux
 
-package node
+package testenv
 
 import (
 	"testing"
@@ -10,4 +10,4 @@ import (
 var began = time.Now()
 
 // threadTime is as near as it gets to the processor time that this thread has used.
-func threadTime(*testing.T) time.Duration { return time.Since(began) }
+func threadTime(testing.TB) time.Duration { return time.Since(began) }
