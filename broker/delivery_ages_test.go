@@ -80,7 +80,7 @@ func TestAgeAfterARestart(t *testing.T) {
 	x = restarted(t, o, x.b)
 	q, err := x.vh.Queues.Get("q")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return q.Info().OldestAge > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return q.Info().OldestAge > 0 }, time.Minute, time.Millisecond)
 	assert.Less(t, q.Info().OldestAge, time.Minute)
 	require.NoError(t, x.b.Close())
 }

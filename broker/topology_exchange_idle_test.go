@@ -226,7 +226,7 @@ func TestIdleExchangeIsDeletedForGood(t *testing.T) {
 		x.durable(name, nil)
 		x.bind(name, name, "")
 	}
-	require.Eventually(t, func() bool { return !x.hasExchange("gone") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !x.hasExchange("gone") }, time.Minute, time.Millisecond)
 	x = restarted(t, o, x.b)
 	assert.False(t, x.hasExchange("gone"))
 	assert.True(t, x.hasExchange("stays"))

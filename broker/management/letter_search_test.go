@@ -195,7 +195,7 @@ func TestSubqueueInAnyCase(t *testing.T) {
 	const path = "/api/queues/%2F/q%2F$DeadLetterQueue"
 	require.Eventually(t, func() bool {
 		return x.ask("GET", path, nil).object()["messages"] == 1.0
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	letters := "/api/curfew/deadletters/%2F/q%2F$DeadLetterQueue/"
 	line := x.ask("POST", letters+"export", "{}").is(200, "").body
 	x.ask("POST", letters+"import", line).is(200, `{"imported":1}`)
@@ -226,7 +226,7 @@ func TestRunsOfTheAPI(t *testing.T) {
 		at := answer.header.Get("Location")
 		require.Eventually(t, func() bool {
 			return x.ask("GET", at, nil).is(200, "").object()["state"] != "running"
-		}, 10*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 		x.askAs("u-management", "p", "GET", at, nil).is(404, "")
 		assert.Contains(t, x.ask("GET", "/api/curfew/runs", nil).body, answer.object()["id"])
 		return x.askAs("u-administrator", "p", "DELETE", at, nil).is(200, "").object()

@@ -15,13 +15,13 @@ func TestConsumersWithWhatTheyHold(t *testing.T) {
 	ch := x.dial()
 	_, err := ch.QueueDeclare("held", false, false, false, false, nil)
 	require.NoError(t, err)
+	require.NoError(t, ch.Qos(2, 0, false))
+	got, err := ch.Consume("held", "slow", false, false, false, false, nil)
+	require.NoError(t, err)
 	before := time.Now().UnixMilli()
 	for range 3 {
 		require.NoError(t, ch.Publish("", "held", false, false, amqp091.Publishing{Expiration: "20"}))
 	}
-	require.NoError(t, ch.Qos(2, 0, false))
-	got, err := ch.Consume("held", "slow", false, false, false, false, nil)
-	require.NoError(t, err)
 	<-got
 	<-got
 	var row map[string]any
