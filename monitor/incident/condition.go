@@ -90,12 +90,12 @@ type Finding struct {
 	Text      string    // what is wrong, without the queue
 	Action    string    // what became of the messages
 	Do        string    // what to do; "": as always (Condition.Do)
-	Keeping   string    // what to do besides, so that what expires is not lost
 	FirstAt   int64     // the first deadline, Unix ms; 0: none
 	Late      time.Duration
 
-	parked bool      // what expires there is parked
-	at     time.Time // when it was found last, or before that when the last message expired
+	keeping func() string // what to do besides, so that what expires is not lost; nil: nothing
+	parked  bool          // what expires there is parked
+	at      time.Time     // when it was found last, or before that when the last message expired
 }
 
 // Conditions are all, in the order in which they are shown among those of the same level.

@@ -82,12 +82,9 @@ type incident struct {
 	seen     time.Time // when it began, before it was an incident
 	gone     time.Time // since when none of its members holds; zero: some do
 	open     bool
-	told     int64 // the count that was told last
-	toldAt   Level // and the level; empty: nobody was told
-	action   string
-	who      string
-	detail   string // what was found last, of the worst
-	firstAt  int64
+	told     int64   // the count that was told last
+	toldAt   Level   // and the level; empty: nobody was told
+	worst    Finding // of the last ones
 	late     time.Duration
 	restored bool      // from a file, and not seen since
 	until    time.Time // when it was last known to last, of one from a file
@@ -154,8 +151,8 @@ func (i *incident) past() {
 	switch {
 	case len(s.Worst) == 0 && i.cause != "":
 		text += ": " + i.cause
-	case len(s.Worst) == 0 && i.detail != "":
-		text += fmt.Sprintf(" (%q)", i.detail)
+	case len(s.Worst) == 0 && i.worst.Text != "":
+		text += fmt.Sprintf(" (%q)", i.worst.Text)
 	}
 	if len(s.Worst) > 0 {
 		text += ": " + QueueName{s.Worst[0].VHost, s.Worst[0].Queue}.String()
@@ -163,8 +160,8 @@ func (i *incident) past() {
 	if s.Queues > 1 {
 		text += " and " + printable.Plural(int64(s.Queues-1), "other queue")
 	}
-	if i.who != "" {
-		text += ", by " + i.who
+	if i.worst.Who != "" {
+		text += ", by " + i.worst.Who
 	}
 	if s.Toll > 0 {
 		text += ": " + printable.Plural(s.Toll, "message")
@@ -204,9 +201,12 @@ func (i *incident) show(list []Finding) {
 		s.Level = i.toldAt // until it is over: its end goes where its beginning went
 	}
 	worst := list[0]
+	i.worst = worst
 	s.Toll, s.Lost = max(s.Toll, toll), max(s.Lost, lost)
-	i.action, i.firstAt, i.who, i.detail = worst.Action, worst.FirstAt, worst.Who, worst.Text
-	s.Summary, s.Do = i.of.says(worst, s), strings.TrimSpace(cmp.Or(worst.Do, i.of.Do)+" "+worst.Keeping)
+	s.Summary, s.Do = i.of.says(worst, s), cmp.Or(worst.Do, i.of.Do)
+	if worst.keeping != nil {
+		s.Do = strings.TrimSpace(s.Do + " " + worst.keeping())
+	}
 	s.Command, s.Page = fill(i.of.Command, worst.QueueName, printable.Shell), fill(i.of.Page, worst.QueueName, url.QueryEscape)
 	if s.Page != "" && worst.QueueName == (QueueName{}) {
 		s.Page, _, _ = strings.Cut(s.Page, "?vhost=")
@@ -304,7 +304,7 @@ type notice struct {
 }
 
 func (t *tracker) notice(i *incident, what string, at time.Time) *notice {
-	return &notice{Incident: i.shown, source: t.source, rule: i.rule, names: i.labels, action: i.action, firstAt: i.firstAt, late: i.late, at: at, what: what}
+	return &notice{Incident: i.shown, source: t.source, rule: i.rule, names: i.labels, action: i.worst.Action, firstAt: i.worst.FirstAt, late: i.late, at: at, what: what}
 }
 
 func (n *notice) over() bool { return n.Ended != nil }

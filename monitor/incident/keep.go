@@ -235,7 +235,7 @@ func (a *Incidents) save() error {
 			if !i.restored {
 				i.until = now
 			}
-			k.Open = append(k.Open, keptIncident{i.shown, i.cause, i.who, i.until, i.labels, i.told, i.toldAt})
+			k.Open = append(k.Open, keptIncident{i.shown, i.cause, i.worst.Who, i.until, i.labels, i.told, i.toldAt})
 		}
 	}
 	t.changed, t.savedAt = false, now
@@ -287,7 +287,7 @@ func (a *Incidents) load() error {
 func (k keptIncident) restore(c *Condition) *incident {
 	i := &incident{
 		of: c, cause: k.Cause, members: make(map[QueueName]Finding), labels: k.Labels, shown: k.Incident,
-		seen: k.Since, open: true, told: k.Told, toldAt: k.ToldAt, restored: true, until: k.Until, who: k.Who,
+		seen: k.Since, open: true, told: k.Told, toldAt: k.ToldAt, restored: true, until: k.Until, worst: Finding{Who: k.Who},
 	}
 	for _, q := range k.Worst {
 		i.add(Finding{QueueName: QueueName{q.VHost, q.Queue}, Cause: k.Cause, Level: k.Level, Count: q.Count, Text: q.Text}, time.Now())

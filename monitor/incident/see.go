@@ -133,7 +133,7 @@ func expiring(s *State) map[QueueName]*Finding {
 	of := make(map[QueueName]*Finding)
 	at := func(q QueueName) *Finding {
 		if of[q] == nil {
-			of[q] = &Finding{QueueName: q, Cause: q.VHost, Keeping: s.Keeping[q]}
+			of[q] = &Finding{QueueName: q, Cause: q.VHost, keeping: s.Keeping[q]}
 		}
 		return of[q]
 	}
@@ -204,7 +204,7 @@ func seeObjectives(s *State) (list []Finding) {
 
 // finding says what a client holds.
 func (h *PastDeadline) finding(s *State) Finding {
-	f := Finding{QueueName: h.QueueName, Keeping: s.Keeping[h.QueueName], Cause: h.Connection + " " + h.Address + " " + h.VHost, Count: int64(h.Count), Toll: int64(h.Past), FirstAt: h.FirstDeadlineAt}
+	f := Finding{QueueName: h.QueueName, keeping: s.Keeping[h.QueueName], Cause: h.Connection + " " + h.Address + " " + h.VHost, Count: int64(h.Count), Toll: int64(h.Past), FirstAt: h.FirstDeadlineAt}
 	f.Who = fmt.Sprintf("%s (user %s at %s)", name(h.Connection), name(h.User), h.Address)
 	f.Text = f.Who + " holds " + printable.Plural(int64(h.Count), "message")
 	if h.Past > 0 {

@@ -23,8 +23,8 @@ type State struct {
 	Purposes map[QueueName]deadline.Purpose
 	// Departed says which consumer was the last to leave, of those of them that have none.
 	Departed map[QueueName]Departure
-	// Keeping says, in a sentence with a command, how those of them that lose what expires keep it.
-	Keeping    map[QueueName]string
+	// Keeping says, in a sentence with a command, how those of them that lose what expires keep it. Only the worst of thousands is asked for that.
+	Keeping    map[QueueName]func() string
 	Objectives []Missed
 
 	// How Curfew itself is.

@@ -15,7 +15,7 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 	defer l.mu.Unlock()
 	l.looks++
 	of := make(map[incident.QueueName]deadline.Purpose)
-	s.Departed, s.Keeping = make(map[incident.QueueName]incident.Departure), make(map[incident.QueueName]string)
+	s.Departed, s.Keeping = make(map[incident.QueueName]incident.Departure), make(map[incident.QueueName]func() string)
 	add := func(name incident.QueueName) {
 		if _, known := of[name]; known {
 			return
@@ -27,7 +27,7 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 					of[name] = l.purposeLocked(vh, q)
 				}
 				if of[name].Loses() && !q.Settings().DeadLetters {
-					s.Keeping[name] = keeping(vh, q)
+					s.Keeping[name] = func() string { return keeping(vh, q) }
 				}
 				if d := q.Departed(); d.Client != "" {
 					s.Departed[name] = incident.Departure{Client: d.Client, Ago: b.Now().Sub(d.At)}
