@@ -32,7 +32,7 @@ type Condition struct {
 	Level Level
 	What  string // in a few words
 	Was   string // the same once it is over
-	// Averted is the same if it has cost no message; empty: Was.
+	// Averted is the same if it has cost no message, which is added; empty: Was.
 	Averted string
 	Whom    string // it affects
 	Do      string // in a sentence or two
@@ -49,6 +49,8 @@ type Condition struct {
 	OfOneRun bool
 	// Unwatched says that nobody may fire some deadlines while it lasts.
 	Unwatched bool
+	// Loss says what becomes of messages that are or will be lost. Those of a queue are in one incident, whichever of these conditions it has.
+	Loss bool
 	// PerCause says that each Finding of a cause is the same incident. Otherwise those that begin together are one.
 	PerCause bool
 
@@ -57,12 +59,11 @@ type Condition struct {
 
 // Alertname is the name of the condition in Alertmanager.
 func (c *Condition) Alertname() string {
-	var name strings.Builder
-	name.WriteString("Curfew")
+	name := "Curfew"
 	for word := range strings.SplitSeq(c.Name, "_") {
-		name.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		name += sentence(word)
 	}
-	return name.String()
+	return name
 }
 
 // runbooks are the pages that alerts of the same cause share.
@@ -132,13 +133,13 @@ var Conditions = []*Condition{
 	},
 	{
 		// Critical once messages were dropped: they are lost.
-		Name: "deadline_missed", Level: Warning, What: "messages expire unconsumed", Was: "messages expired unconsumed", Averted: "messages were at risk, and none expired", Whom: "queues for work", Begins: 3 * time.Second, Returns: clientsReturn, Ends: 15 * time.Second, see: seeUnconsumed,
+		Name: "deadline_missed", Level: Warning, Loss: true, What: "messages expire unconsumed", Was: "messages expired unconsumed", Averted: "messages were at risk", Whom: "queues for work", Begins: 3 * time.Second, Returns: clientsReturn, Ends: 15 * time.Second, see: seeUnconsumed,
 		Do:      "Add consumers or make them faster, or give messages more time. What was dead-lettered can be replayed; what was dropped is lost: have the queue dead-letter what expires.",
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
 	{
 		// Likewise.
-		Name: "held_past_deadline", Level: Warning, What: "a consumer holds messages past their deadlines", Was: "a consumer held messages past their deadlines", Averted: "a consumer took no more messages", Whom: "one client", Begins: 2 * time.Second, Returns: clientsReturn, Ends: 5 * time.Second, PerCause: true, see: seeHeld,
+		Name: "held_past_deadline", Level: Warning, Loss: true, What: "a consumer holds messages past their deadlines", Was: "a consumer held messages past their deadlines", Averted: "a consumer took no more messages", Whom: "one client", Begins: 2 * time.Second, Returns: clientsReturn, Ends: 5 * time.Second, PerCause: true, see: seeHeld,
 		Do: "See what the consumer is doing, or close its connection: what it gives back then expires.", Command: "curfew consumers --vhost {vhost}", Page: "/consumers",
 	},
 	{
@@ -146,7 +147,7 @@ var Conditions = []*Condition{
 		Do: "The log names the queues. Declare the missing dead-letter exchange, or let them be parked (CURFEW_UNROUTABLE=park). Where they go in a circle, consume from one of its queues.", Command: "curfew dlq list", Page: "/dead-letters",
 	},
 	{
-		Name: "dead_letter_unroutable", Level: Critical, What: "dead letters are parked", Was: "dead letters were parked", Whom: "queues whose dead letters lead nowhere", Ends: 2 * time.Second, PerCause: true, see: seeParked,
+		Name: "dead_letter_unroutable", Level: Critical, Loss: true, What: "dead letters are parked", Was: "dead letters were parked", Whom: "queues whose dead letters lead nowhere", Ends: 2 * time.Second, PerCause: true, see: seeParked,
 		Do:      "Declare the dead-letter exchange or bind a queue to it, then replay what is parked, or purge it.",
 		Command: "curfew dlq groups {queue} --vhost {vhost}", Page: "/dead-letter?vhost={vhost}&name={queue}",
 	},

@@ -14,7 +14,7 @@
 // the end. Alertmanager is sent what is open again and again.
 //
 // An expiry is a loss only in a queue for work: see Purpose. What becomes of the messages of a queue is one incident, with one number: they are
-// parked, or a client held them, or nobody consumed them.
+// parked, or a client held them, or nobody consumed them. When that changes the incident goes on under the other name, or ends and names the one that goes on.
 //
 // # The alerts file
 //

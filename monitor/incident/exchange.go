@@ -57,7 +57,7 @@ func (s exchangeSink) send(ctx context.Context, a *notice) error {
 
 func (n *notice) event() event {
 	e := event{
-		Event: n.Condition, Status: n.status(), Severity: n.severity(), Text: n.text(), Instance: n.source.instance, Action: n.action,
+		Event: n.Condition, Status: n.status(), Severity: n.severity(), Text: n.text(), Instance: n.source.instance, Action: n.worst.Action,
 		Incident: n.Incident, Links: n.links(),
 	}
 	if len(n.Worst) > 0 {

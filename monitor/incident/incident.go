@@ -34,8 +34,9 @@ type Incident struct {
 	Losing    *time.Time `json:"losing_since,omitempty"` // since when messages are lost; absent: none was in the last minute
 	Ended     *time.Time `json:"ended,omitempty"`
 	Ack       *Ack       `json:"ack,omitempty"`
-	Quiet     bool       `json:"quiet,omitempty"` // nobody is notified: it was acknowledged, or there is maintenance
-	History   []Entry    `json:"history"`         // what happened to it, at most 50 entries
+	Quiet     bool       `json:"quiet,omitempty"`  // nobody is notified: it was acknowledged, or there is maintenance
+	Became    string     `json:"became,omitempty"` // the ID of the incident as which it goes on, though it is over
+	History   []Entry    `json:"history"`          // what happened to it, at most 50 entries
 }
 
 // Affected is a queue in an incident.
@@ -72,34 +73,41 @@ const (
 
 // incident is an Incident with what it is tracked by.
 type incident struct {
+	keptIncident
 	of       *Condition
-	cause    string
 	members  map[QueueName]Finding // the last of each queue
 	left     map[QueueName]Finding // of the members that are no longer; nil: none
 	rule     *rule
-	labels   map[string]string // without severity and instance; they stay the same while it lasts
-	shown    Incident
 	seen     time.Time // when it began, before it was an incident
+	found    time.Time // when any of its members was last found
 	gone     time.Time // since when none of its members holds; zero: some do
 	open     bool
-	told     int64   // the count that was told last
-	toldAt   Level   // and the level; empty: nobody was told
-	worst    Finding // of the last ones
+	into     *incident // in which what it was about goes on; nil: in none
+	worst    Finding   // of the last ones
 	late     time.Duration
-	restored bool      // from a file, and not seen since
-	until    time.Time // when it was last known to last, of one from a file
+	restored bool // from a file, and not seen since
+}
+
+// keptIncident is what is kept of an incident over a restart.
+type keptIncident struct {
+	Incident
+	Cause  string            `json:"cause"`
+	Who    string            `json:"who,omitempty"`
+	Until  time.Time         `json:"until"`   // when it was last known to last
+	Labels map[string]string `json:"labels"`  // without severity and instance; they stay the same while it lasts
+	Told   int64             `json:"told"`    // the largest count that was told
+	ToldAt Level             `json:"told_at"` // and the level; empty: nobody was told
 }
 
 // add puts a finding into the incident.
 func (i *incident) add(f Finding, now time.Time) {
 	f.at, f.Level = now, cmp.Or(f.Level, i.of.Level)
-	i.members[f.QueueName] = f
+	i.members[f.QueueName], i.found, i.into = f, now, nil
 }
 
 // refresh works out what the incident shows from its members: those that were seen now, or shortly before.
 func (i *incident) refresh(now time.Time) {
 	list := make([]Finding, 0, len(i.members))
-	var newest time.Time
 	for q, f := range i.members {
 		if now.Sub(f.at) > max(i.of.Ends, memberFor) && len(i.members) > 1 {
 			delete(i.members, q)
@@ -107,11 +115,8 @@ func (i *incident) refresh(now time.Time) {
 			continue
 		}
 		list = append(list, f)
-		if f.at.After(newest) {
-			newest = f.at
-		}
 	}
-	if newest.Equal(now) {
+	if i.found.Equal(now) {
 		i.gone, i.restored = time.Time{}, false
 	} else if i.gone.IsZero() {
 		i.gone = now
@@ -146,22 +151,21 @@ func (i *incident) showAll() {
 
 // past says what it was, once it is over. What was to be done is left out.
 func (i *incident) past() {
-	s := &i.shown
-	text := sentence(i.of.was(s.Toll))
+	s := &i.Incident
+	text := sentence(i.of.was(s))
 	switch {
-	case len(s.Worst) == 0 && i.cause != "":
-		text += ": " + i.cause
-	case len(s.Worst) == 0 && i.worst.Text != "":
-		text += fmt.Sprintf(" (%q)", i.worst.Text)
-	}
-	if len(s.Worst) > 0 {
+	case len(s.Worst) > 0:
 		text += ": " + QueueName{s.Worst[0].VHost, s.Worst[0].Queue}.String()
+	case i.Cause != "":
+		text += ": " + i.Cause
+	case i.worst.Text != "":
+		text += fmt.Sprintf(" (%q)", i.worst.Text)
 	}
 	if s.Queues > 1 {
 		text += " and " + printable.Plural(int64(s.Queues-1), "other queue")
 	}
-	if i.worst.Who != "" {
-		text += ", by " + i.worst.Who
+	if i.Who != "" {
+		text += ", by " + i.Who
 	}
 	if s.Toll > 0 {
 		text += ": " + printable.Plural(s.Toll, "message")
@@ -172,7 +176,9 @@ func (i *incident) past() {
 	case s.Lost > 0:
 		text += fmt.Sprintf(", %d lost", s.Lost)
 	}
-	if i.restored {
+	if s.Became != "" {
+		text += "; it became incident " + s.Became
+	} else if i.restored {
 		text += "; it ended while Curfew was not running"
 	}
 	s.Summary, s.Do, s.Command = text, "", ""
@@ -181,7 +187,7 @@ func (i *incident) past() {
 // show works out what the incident shows from findings.
 func (i *incident) show(list []Finding) {
 	slices.SortFunc(list, worstFirst)
-	s := &i.shown
+	s := &i.Incident
 	s.Level, s.Count, s.Queues, s.Worst = list[0].Level, 0, 0, nil
 	var toll, lost int64
 	i.late, s.Losing = 0, nil
@@ -197,28 +203,28 @@ func (i *incident) show(list []Finding) {
 			}
 		}
 	}
-	if i.toldAt != "" && i.toldAt.rank() < s.Level.rank() {
-		s.Level = i.toldAt // until it is over: its end goes where its beginning went
+	if i.ToldAt != "" && i.ToldAt.rank() < s.Level.rank() {
+		s.Level = i.ToldAt // until it is over: its end goes where its beginning went
 	}
 	worst := list[0]
-	i.worst = worst
 	s.Toll, s.Lost = max(s.Toll, toll), max(s.Lost, lost)
+	i.worst, i.Who = worst, worst.Who
 	s.Summary, s.Do = i.of.says(worst, s), cmp.Or(worst.Do, i.of.Do)
 	if worst.keeping != nil {
 		s.Do = strings.TrimSpace(s.Do + " " + worst.keeping())
 	}
 	s.Command, s.Page = fill(i.of.Command, worst.QueueName, printable.Shell), fill(i.of.Page, worst.QueueName, url.QueryEscape)
-	if s.Page != "" && worst.QueueName == (QueueName{}) {
-		s.Page, _, _ = strings.Cut(s.Page, "?vhost=")
-	}
 }
 
 // was is what it was, once it is over.
-func (c *Condition) was(toll int64) string {
-	if toll == 0 {
-		return cmp.Or(c.Averted, c.Was)
+func (c *Condition) was(i *Incident) string {
+	switch {
+	case i.Toll > 0 || c.Averted == "":
+		return c.Was
+	case i.Became != "":
+		return c.Averted
 	}
-	return c.Was
+	return c.Averted + ", and none expired"
 }
 
 // says is the summary of an incident.
@@ -248,7 +254,7 @@ func name(text string) string {
 // fill puts a queue into a command or a path.
 func fill(text string, q QueueName, quote func(string) string) string {
 	if q.Name == "" {
-		text = strings.NewReplacer(" {queue}", "", " --queue {queue}", "", " --vhost {vhost}", "").Replace(text)
+		text = strings.NewReplacer(" {queue}", "", " --queue {queue}", "", " --vhost {vhost}", "", "?vhost={vhost}&queue={queue}", "", "?vhost={vhost}&name={queue}", "").Replace(text)
 	}
 	return strings.NewReplacer("{queue}", quote(q.Name), "{vhost}", quote(q.VHost)).Replace(text)
 }
@@ -257,28 +263,28 @@ func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] 
 
 // note adds an entry to the history, in a new slice: views keep the one before.
 func (i *incident) note(at time.Time, text string) {
-	h := append(slices.Clip(i.shown.History), Entry{at.UTC(), text})
-	i.shown.History = h[max(len(h)-maxEntries, 0):]
+	h := append(slices.Clip(i.History), Entry{at.UTC(), text})
+	i.History = h[max(len(h)-maxEntries, 0):]
 }
 
 // begin makes it an incident.
 func (i *incident) begin(now time.Time) {
 	i.open = true
-	i.shown.Since = i.seen.UTC()
-	i.labels = map[string]string{"alertname": i.of.Alertname()}
-	if worst := i.shown.Worst; len(worst) > 0 {
-		i.labels["vhost"] = worst[0].VHost
+	i.Since = i.seen.UTC()
+	i.Labels = map[string]string{"alertname": i.of.Alertname()}
+	if worst := i.Worst; len(worst) > 0 {
+		i.Labels["vhost"] = worst[0].VHost
 		if len(worst) == 1 {
-			i.labels["queue"] = worst[0].Queue
+			i.Labels["queue"] = worst[0].Queue
 		}
 	}
-	if i.cause != "" {
-		i.labels["cause"] = i.cause
+	if i.Cause != "" {
+		i.Labels["cause"] = i.Cause
 	}
 	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, format(i.labels), i.seen.UnixNano())
-	i.shown.ID = fmt.Sprintf("%012x", h.Sum64()&(1<<48-1))
-	i.note(now, "began: "+i.shown.Summary)
+	_, _ = fmt.Fprint(h, format(i.Labels), i.seen.UnixNano())
+	i.ID = fmt.Sprintf("%012x", h.Sum64()&(1<<48-1))
+	i.note(now, "began: "+i.Summary)
 }
 
 // format writes labels the way Alertmanager writes a group key.
@@ -293,18 +299,17 @@ func format(labels map[string]string) string {
 // notice is what sinks are sent: that an incident begins, has grown or got worse, or is over.
 type notice struct {
 	Incident
-	source  source
-	rule    *rule
-	names   map[string]string
-	action  string
-	firstAt int64
-	late    time.Duration
-	at      time.Time
-	what    string // begun, grown, worse, over
+	source source
+	rule   *rule
+	names  map[string]string
+	worst  Finding
+	late   time.Duration
+	at     time.Time
+	what   string // begun, grown, worse, over
 }
 
 func (t *tracker) notice(i *incident, what string, at time.Time) *notice {
-	return &notice{Incident: i.shown, source: t.source, rule: i.rule, names: i.labels, action: i.worst.Action, firstAt: i.worst.FirstAt, late: i.late, at: at, what: what}
+	return &notice{Incident: i.Incident, source: t.source, rule: t.ruleLocked(i), names: i.Labels, worst: i.worst, late: i.late, at: at, what: what}
 }
 
 func (n *notice) over() bool { return n.Ended != nil }
@@ -324,7 +329,7 @@ func (n *notice) title() string {
 	if c := conditionOf(n.Condition); c != nil {
 		what = c.What
 		if n.over() {
-			what = c.was(n.Toll)
+			what = c.was(&n.Incident)
 		}
 	}
 	if n.over() {
@@ -359,8 +364,8 @@ func (n *notice) labels() map[string]string {
 
 func (n *notice) annotations() map[string]string {
 	m := map[string]string{"summary": n.text(), "do": n.Do, "command": n.Command, "count": strconv.FormatInt(n.Count, 10)}
-	if n.action != "" {
-		m["action"] = n.action
+	if n.worst.Action != "" {
+		m["action"] = n.worst.Action
 	}
 	if n.Queues > 0 {
 		m["queues"] = strconv.Itoa(n.Queues)
@@ -370,8 +375,8 @@ func (n *notice) annotations() map[string]string {
 		}
 		m["worst"] = strings.Join(names, ", ")
 	}
-	if n.firstAt != 0 {
-		m["first_deadline"] = stamp(n.firstAt)
+	if n.worst.FirstAt != 0 {
+		m["first_deadline"] = stamp(n.worst.FirstAt)
 	}
 	if n.late > 0 {
 		m["worst_lateness"] = n.late.String()

@@ -231,7 +231,7 @@ func (a *Incidents) readAgain(requested bool) {
 	case err != nil:
 		a.fileErr = fmt.Errorf("no rules are in force and every incident goes to every sink\n%w", err)
 	case a.options.File != "":
-		a.log.Info("alert rules are in force", zap.String("file", a.options.File), zap.Int("sinks", len(s.sinks)), zap.Int("rules", len(s.rules)))
+		a.log.Info("alert rules are in force", zap.String("file", a.options.File), zap.Int("sinks", len(s.sinks)), zap.Int("rules", len(s.rules)-1))
 	}
 	if err != nil {
 		a.log.Error("the alerts file is not in force: correct it", zap.String("file", a.options.File), zap.Error(a.fileErr))
@@ -257,17 +257,13 @@ const (
 
 // VerdictOf is the verdict on incidents that are not over.
 func VerdictOf(list []Incident) Verdict {
-	v := OK
+	worst := Info
 	for i := range list {
-		switch list[i].Level {
-		case Critical:
-			return Failing
-		case Warning:
-			v = Degraded
-		case Info:
+		if list[i].Level.rank() < worst.rank() {
+			worst = list[i].Level
 		}
 	}
-	return v
+	return map[Level]Verdict{Critical: Failing, Warning: Degraded, Info: OK}[worst]
 }
 
 // List returns the incidents that are not over, the worst first, as they were within the last second. It waits only for the first

@@ -312,6 +312,169 @@ func TestOneLossIsOneIncident(t *testing.T) {
 	})
 }
 
+// TestAnIncidentGoesOn: what was at risk and is parked then, or was held and is lost since nobody consumes, keeps its number, and only what got worse
+// is told. Where there is an incident about it already, the first ends as that one. What is told counts once.
+func TestAnIncidentGoesOn(t *testing.T) {
+	risky := func(queue string, n int64) Risk {
+		return Risk{QueueName: QueueName{"shop", queue}, Count: n, Reason: "nobody consumes"}
+	}
+	expired := func(queue, action string, n int64) Event {
+		e := missed(queue, n)
+		e.VHost, e.Action = "shop", action
+		return e
+	}
+	parked := func(n int) []Depth { return []Depth{{QueueName: QueueName{"shop", "curfew.undeliverable"}, Count: n}} }
+	t.Run("parked", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := run(t, nil)
+			s.set(func(now *State) { now.AtRisk = []Risk{risky("orders", 40), risky("mails", 5)} })
+			time.Sleep(9500 * time.Millisecond)
+			first := s.List()[0]
+			require.Equal(t, []any{"deadline_missed", Warning, int64(45)}, []any{first.Condition, first.Level, first.Count})
+			s.Record(expired("orders", "parked", 40))
+			s.set(func(now *State) { now.AtRisk, now.Parked = nil, parked(40) })
+			time.Sleep(2 * time.Second)
+			require.Len(t, s.List(), 1)
+			now := s.List()[0]
+			require.Equal(t, []any{first.ID, "dead_letter_unroutable", "CurfewDeadLetterUnroutable", Critical, int64(40)}, []any{now.ID, now.Condition, now.Alertname, now.Level, now.Toll})
+			require.Contains(t, now.Summary, "Dead letters are parked: curfew.undeliverable (vhost shop): 40 dead letters parked")
+			time.Sleep(20 * time.Second)
+			require.Equal(t, []string{"firing CurfewDeadlineMissed", "firing CurfewDeadlineMissed"}, s.told(), "with the labels that it began with")
+			require.Empty(t, s.Over())
+			s.set(func(now *State) { now.Parked = nil })
+			time.Sleep(2 * time.Minute)
+			require.Len(t, s.Over(), 1)
+			require.Equal(t, first.ID, s.Over()[0].ID)
+			require.Len(t, s.told(), 3)
+		})
+	})
+	t.Run("one of two queues", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := run(t, nil)
+			s.set(func(now *State) { now.AtRisk = []Risk{risky("orders", 40), risky("mails", 5)} })
+			time.Sleep(9 * time.Second)
+			s.Record(expired("orders", "parked", 40))
+			s.set(func(now *State) { now.AtRisk, now.Parked = now.AtRisk[1:], parked(40) })
+			time.Sleep(2 * time.Second)
+			require.Len(t, s.List(), 2)
+			require.Contains(t, s.List()[1].Summary, "mails (vhost shop): 5 messages at risk")
+			require.EqualValues(t, 5, s.List()[1].Count, "the others are told once")
+			s.set(func(now *State) { now.AtRisk = nil })
+			time.Sleep(time.Minute)
+			require.Equal(t, "Messages were at risk, and none expired: mails (vhost shop)", s.Over()[0].Summary)
+		})
+	})
+	t.Run("into another", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := run(t, nil)
+			s.set(func(now *State) { now.Parked = parked(3) })
+			time.Sleep(9 * time.Second)
+			s.set(func(now *State) { now.AtRisk = []Risk{risky("orders", 40)} })
+			time.Sleep(9500 * time.Millisecond)
+			s.Record(expired("orders", "parked", 40))
+			s.set(func(now *State) { now.AtRisk, now.Parked = nil, parked(43) })
+			time.Sleep(2 * time.Second)
+			require.Len(t, s.List(), 1)
+			over := s.Over()[0]
+			require.Equal(t, s.List()[0].ID, over.Became)
+			require.Equal(t, "Messages were at risk: orders (vhost shop); it became incident "+over.Became, over.Summary)
+			require.Equal(t, "became incident "+over.Became, over.History[len(over.History)-1].Text)
+		})
+	})
+	t.Run("others are to be told", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := run(t, func(o *Options) {
+				o.File = settingsFile(t, "rules: [{events: at_risk, to: log}]")
+			})
+			s.set(func(now *State) { now.AtRisk = []Risk{risky("orders", 40)} })
+			time.Sleep(9 * time.Second)
+			require.Empty(t, s.told())
+			s.Record(expired("orders", "parked", 40))
+			s.set(func(now *State) { now.AtRisk, now.Parked = nil, parked(40) })
+			time.Sleep(3 * time.Second)
+			require.Equal(t, []string{"firing CurfewDeadLetterUnroutable"}, s.told())
+			require.Equal(t, s.List()[0].ID, s.Over()[0].Became)
+		})
+	})
+	t.Run("held, then lost", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := run(t, nil)
+			s.set(func(now *State) {
+				now.Held = []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "h:1", Count: 4, Past: 4, FirstDeadlineAt: time.Now().UnixMilli()}}
+			})
+			time.Sleep(9500 * time.Millisecond)
+			first := s.List()[0]
+			s.set(func(now *State) { now.Held = nil })
+			for range 20 {
+				s.Record(expired("orders", "dropped", 1))
+				time.Sleep(time.Second)
+			}
+			require.Len(t, s.List(), 1)
+			require.Equal(t, []any{first.ID, "deadline_missed", int64(20)}, []any{s.List()[0].ID, s.List()[0].Condition, s.List()[0].Lost})
+			require.Contains(t, s.List()[0].Summary, "Messages expire unconsumed: orders (vhost shop): 20 messages lost (expired)")
+			require.Empty(t, s.Over())
+		})
+	})
+}
+
+// TestTwoConsumersAreTwoIncidents: the one that is to blame after another has a number and messages of its own.
+func TestTwoConsumersAreTwoIncidents(t *testing.T) {
+	holds := func(client string, n int) PastDeadline {
+		return PastDeadline{QueueName: orders, Connection: client, User: "ann", Address: client + ":1", Count: n, Past: n, FirstDeadlineAt: time.Now().UnixMilli()}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		s.set(func(now *State) { now.Held = []PastDeadline{holds("first", 40)} })
+		time.Sleep(9500 * time.Millisecond)
+		first := s.List()[0]
+		s.set(func(now *State) { now.Held = []PastDeadline{holds("second", 3), holds("first", 40)} })
+		time.Sleep(9 * time.Second)
+		require.Len(t, s.List(), 2)
+		s.set(func(now *State) { now.Held = now.Held[:1] })
+		e := missed("orders", 38)
+		e.VHost = "shop"
+		s.Record(e)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []any{first.ID, int64(38)}, []any{s.List()[0].ID, s.List()[0].Lost})
+		require.Contains(t, s.List()[0].Summary, "first (user ann at first:1) held 40 messages past their deadlines; 38 messages lost (expired)")
+		second := s.List()[1]
+		require.Contains(t, second.Summary, "second (user ann at second:1) holds 3 messages")
+		require.EqualValues(t, 3, second.Toll)
+		time.Sleep(2 * time.Minute) // the first is over; the second gives back what it held
+		s.set(func(now *State) { now.Held = nil })
+		e.Count = 2
+		s.Record(e)
+		time.Sleep(2 * time.Second)
+		require.Len(t, s.List(), 1)
+		require.Equal(t, second.ID, s.List()[0].ID)
+		require.Contains(t, s.List()[0].Summary, "second (user ann at second:1) held 3 messages past their deadlines; 2 messages lost (expired)")
+	})
+
+	// While nobody is to blame the first one's incident goes on, but not as that of the second.
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		s.set(func(now *State) { now.Held = []PastDeadline{holds("first", 4)} })
+		time.Sleep(9500 * time.Millisecond)
+		first := s.List()[0].ID
+		s.set(func(now *State) { now.Held = nil })
+		e := missed("orders", 1)
+		e.VHost = "shop"
+		for range 12 {
+			s.Record(e)
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, []string{first, "deadline_missed"}, []string{s.List()[0].ID, s.List()[0].Condition})
+		s.set(func(now *State) {
+			now.Held = []PastDeadline{holds("second", 3)}
+			now.AtRisk = []Risk{{QueueName: orders, Count: 9, Consumers: 1, Stuck: true, Reason: "its consumer takes nothing"}}
+		})
+		time.Sleep(5 * time.Second)
+		require.Len(t, s.List(), 1)
+		require.NotEqual(t, first, s.List()[0].ID)
+		require.Equal(t, []string{first, s.List()[0].ID}, []string{s.Over()[0].ID, s.Over()[0].Became})
+	})
+}
+
 // TestTheEndSaysWhatItCost: what is gone is told from what was dead-lettered, what was averted is not said to have happened, and a part of Curfew is
 // named.
 func TestTheEndSaysWhatItCost(t *testing.T) {

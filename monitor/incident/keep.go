@@ -46,10 +46,8 @@ func (w *Window) check(now time.Time) error {
 	if w.Condition != "" && conditionOf(w.Condition) == nil {
 		return fmt.Errorf("unknown condition %q: see curfew incident rules --conditions", w.Condition)
 	}
-	for _, text := range []string{w.VHost, w.Queue, w.Author, w.Comment} {
-		if err := checkText(text); err != nil {
-			return err
-		}
+	if err := checkTexts(w.VHost, w.Queue, w.Author, w.Comment); err != nil {
+		return err
 	}
 	if w.Until.IsZero() {
 		return errors.New("say when it ends: until has an instant such as 2006-01-02T15:04:05Z, or duration a time such as 2h")
@@ -63,12 +61,14 @@ func (w *Window) check(now time.Time) error {
 	return nil
 }
 
-func checkText(text string) error {
-	if len(text) > maxText {
-		return fmt.Errorf("a text is longer than %d bytes", maxText)
-	}
-	if !utf8.ValidString(text) {
-		return fmt.Errorf("%q is not UTF-8", text)
+func checkTexts(texts ...string) error {
+	for _, text := range texts {
+		if len(text) > maxText {
+			return fmt.Errorf("a text is longer than %d bytes", maxText)
+		}
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("%q is not UTF-8", text)
+		}
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ var ErrNotFound = errors.New("there is no such incident or maintenance window")
 func (a *Incidents) Acknowledge(id string, ack Ack) error {
 	now := time.Now()
 	ack.At = now.UTC()
-	if err := errors.Join(checkText(ack.By), checkText(ack.Comment)); err != nil {
+	if err := checkTexts(ack.By, ack.Comment); err != nil {
 		return err
 	}
 	if ack.Until != nil {
@@ -107,27 +107,27 @@ func (a *Incidents) Acknowledge(id string, ack Ack) error {
 			return err
 		}
 	}
-	return a.change(id, func(i *incident) { i.shown.Ack = &ack; i.note(now, "acknowledged by "+ack.By) })
+	return a.change(id, func(i *incident) { i.Ack = &ack; i.note(now, "acknowledged by "+ack.By) })
 }
 
 // Unacknowledge ends an acknowledgement. Errors: ErrNotFound, ErrNotSaved.
 func (a *Incidents) Unacknowledge(id, by string) error {
-	return a.change(id, func(i *incident) { i.shown.Ack = nil; i.note(time.Now(), "no longer acknowledged, says "+by) })
+	return a.change(id, func(i *incident) { i.Ack = nil; i.note(time.Now(), "no longer acknowledged, says "+by) })
 }
 
 // change changes an open incident, and saves that.
 func (a *Incidents) change(id string, change func(*incident)) error {
 	a.Look()
 	return a.saved(func(t *tracker) (undo func(), err error) {
-		n := slices.IndexFunc(t.all, func(i *incident) bool { return i.open && i.shown.ID == id })
+		n := slices.IndexFunc(t.all, func(i *incident) bool { return i.open && i.ID == id })
 		if n < 0 {
 			return nil, ErrNotFound
 		}
 		i := t.all[n]
-		before := i.shown
+		before := i.Incident
 		change(i)
-		i.shown.Quiet = i.shown.Ack != nil || t.maintainedLocked(i, time.Now())
-		return func() { i.shown = before }, nil
+		i.Quiet = i.Ack != nil || t.maintainedLocked(i, time.Now())
+		return func() { i.Incident = before }, nil
 	})
 }
 
@@ -209,16 +209,6 @@ type kept struct {
 	Windows []Window       `json:"windows"`
 }
 
-type keptIncident struct {
-	Incident
-	Cause  string            `json:"cause"`
-	Who    string            `json:"who,omitempty"`
-	Until  time.Time         `json:"until"` // when it was last known to last
-	Labels map[string]string `json:"labels"`
-	Told   int64             `json:"told"`
-	ToldAt Level             `json:"told_at"`
-}
-
 // save writes the file, if there is a folder for it.
 func (a *Incidents) save() error {
 	if a.options.Dir == "" {
@@ -233,9 +223,9 @@ func (a *Incidents) save() error {
 	for _, i := range t.all {
 		if i.open {
 			if !i.restored {
-				i.until = now
+				i.Until = now
 			}
-			k.Open = append(k.Open, keptIncident{i.shown, i.cause, i.worst.Who, i.until, i.labels, i.told, i.toldAt})
+			k.Open = append(k.Open, i.keptIncident)
 		}
 	}
 	t.changed, t.savedAt = false, now
@@ -285,10 +275,7 @@ func (a *Incidents) load() error {
 
 // restore is the incident of an earlier run. It is over unless it is seen soon.
 func (k keptIncident) restore(c *Condition) *incident {
-	i := &incident{
-		of: c, cause: k.Cause, members: make(map[QueueName]Finding), labels: k.Labels, shown: k.Incident,
-		seen: k.Since, open: true, told: k.Told, toldAt: k.ToldAt, restored: true, until: k.Until, worst: Finding{Who: k.Who},
-	}
+	i := &incident{keptIncident: k, of: c, members: make(map[QueueName]Finding), seen: k.Since, open: true, restored: true}
 	for _, q := range k.Worst {
 		i.add(Finding{QueueName: QueueName{q.VHost, q.Queue}, Cause: k.Cause, Level: k.Level, Count: q.Count, Text: q.Text}, time.Now())
 	}

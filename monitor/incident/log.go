@@ -29,12 +29,12 @@ func (n *notice) fields() []zap.Field {
 	if len(n.Worst) > 0 {
 		fields = append(fields, zap.String("vhost", n.Worst[0].VHost), zap.String("queue", n.Worst[0].Queue))
 	}
-	if n.action != "" {
-		fields = append(fields, zap.String("action", n.action))
+	if n.worst.Action != "" {
+		fields = append(fields, zap.String("action", n.worst.Action))
 	}
 	fields = append(fields, zap.Int64("count", n.Count), zap.Int64("toll", n.Toll))
-	if n.firstAt != 0 {
-		fields = append(fields, zap.Time("first_deadline", time.UnixMilli(n.firstAt)))
+	if n.worst.FirstAt != 0 {
+		fields = append(fields, zap.Time("first_deadline", time.UnixMilli(n.worst.FirstAt)))
 	}
 	if n.late > 0 {
 		fields = append(fields, zap.Duration("worst_lateness", n.late))

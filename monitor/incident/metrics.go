@@ -48,18 +48,14 @@ type openCollector struct{ a *Incidents }
 func (c openCollector) Describe(out chan<- *prometheus.Desc) { out <- openDesc }
 
 func (c openCollector) Collect(out chan<- prometheus.Metric) {
-	type series struct {
-		condition string
-		level     Level
-	}
-	counts := make(map[series]float64)
+	counts := make(map[[2]string]float64) // by condition and level
 	for _, of := range Conditions {
-		counts[series{of.Name, of.Level}] = 0
+		counts[[2]string{of.Name, string(of.Level)}] = 0
 	}
 	for _, i := range c.a.List() {
-		counts[series{i.Condition, i.Level}] += float64(max(i.Count, 1))
+		counts[[2]string{i.Condition, string(i.Level)}] += float64(max(i.Count, 1))
 	}
-	for s, n := range counts {
-		out <- prometheus.MustNewConstMetric(openDesc, prometheus.GaugeValue, n, s.condition, string(s.level))
+	for of, n := range counts {
+		out <- prometheus.MustNewConstMetric(openDesc, prometheus.GaugeValue, n, of[0], of[1])
 	}
 }

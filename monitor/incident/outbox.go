@@ -140,16 +140,14 @@ func (o *outbox) deliver(ctx context.Context, a *notice) {
 		o.note(err)
 		return struct{}{}, err
 	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(tryFor))
-	if errors.Is(err, errNothing) {
-		return
-	}
-	if err == nil {
+	switch {
+	case err == nil:
 		o.counts.sent.Inc()
-		return
-	}
-	o.counts.failed.Inc()
-	if ctx.Err() == nil {
-		o.log.Error("notification not delivered", zap.String("sink", o.name), zap.String("incident", a.ID), zap.Error(err))
+	case !errors.Is(err, errNothing):
+		o.counts.failed.Inc()
+		if ctx.Err() == nil {
+			o.log.Error("notification not delivered", zap.String("sink", o.name), zap.String("incident", a.ID), zap.Error(err))
+		}
 	}
 }
 

@@ -30,8 +30,8 @@ type rule struct {
 	lateness     time.Duration
 }
 
-// everything is the rule whose notifications go to every sink.
-var everything = &rule{Rule: Rule{Name: "curfew"}, everywhere: true}
+// everything is the rule of the incidents that no other matches.
+var everything = &rule{Rule: Rule{Name: "default", VHost: "*", Queue: "*", To: []string{}, Count: 1}, everywhere: true}
 
 func (r *rule) matches(i *incident) bool {
 	if r.Events != nil && !slices.Contains(r.Events, i.of.Name) {

@@ -62,17 +62,17 @@ func counted(n int64, text, thing string) []Finding {
 
 // seeParked: as long as any dead letter is parked. The queues that these come from are part of it.
 func seeParked(s *State) (list []Finding) {
+	for q, f := range expiring(s) { // first, so that an incident about them becomes this one
+		if f.parked {
+			list = append(list, Finding{QueueName: q, Cause: q.VHost, Level: Warning, Count: f.Count - f.Toll, Text: f.Text})
+		}
+	}
 	for _, p := range s.Parked {
 		text := printable.Plural(int64(p.Count), "dead letter") + " parked, which had nowhere to go"
 		if p.Why != "" {
 			text += "; " + p.Why
 		}
 		list = append(list, Finding{QueueName: p.QueueName, Cause: p.VHost, Count: int64(p.Count), Toll: int64(p.Count), Text: text, Action: "parked", Do: p.Do})
-	}
-	for q, f := range expiring(s) {
-		if f.parked {
-			list = append(list, Finding{QueueName: q, Cause: q.VHost, Level: Warning, Count: f.Count - f.Toll, Text: f.Text})
-		}
 	}
 	return list
 }
@@ -100,7 +100,7 @@ func seeLateness(s *State) []Finding {
 }
 
 // blamed are the consumers that are the reason that messages of a queue expire, given those of a moment before. A consumer is to blame that holds
-// messages, unless others will expire though it takes some, or did before it held any. It stays so for what expires when it gives them back.
+// messages, unless others will expire though it takes some, or did before it held any. It alone stays so for what expires when it gives them back.
 func blamed(s *State, before map[QueueName]PastDeadline) map[QueueName]PastDeadline {
 	last, risks, holders := map[QueueName]time.Time{}, map[QueueName]Risk{}, map[QueueName]PastDeadline{}
 	for _, t := range s.Tallies {
@@ -119,7 +119,7 @@ func blamed(s *State, before map[QueueName]PastDeadline) map[QueueName]PastDeadl
 	}
 	for _, h := range s.Held {
 		was, is := holders[h.QueueName]
-		if taken(h.QueueName) || !is && !last[h.QueueName].IsZero() && !risks[h.QueueName].Stuck || is && was.at.Equal(s.Now) {
+		if taken(h.QueueName) || !is && !last[h.QueueName].IsZero() && !risks[h.QueueName].Stuck || is && was.Address != h.Address {
 			continue
 		}
 		h.at, h.Past = s.Now, max(h.Past, was.Past)

@@ -22,8 +22,7 @@ import (
 // settings is what alerts.yaml says, with the sinks of Options.URLs.
 type settings struct {
 	sinks []sinkSettings
-	rules []*rule
-	rest  rule // for events that none of rules matches
+	rules []*rule // the last matches every incident
 	source
 	deadManSwitch
 	// text is all that was read: the file and those that it names.
@@ -98,7 +97,6 @@ const maxFile = 1 << 20
 func (o *Options) readSettings() (settings, error) {
 	r := &settingsReader{path: o.File}
 	r.settings.source.instance = o.Instance
-	r.settings.rest = rule{Rule: Rule{Name: "default", VHost: "*", Queue: "*", To: []string{}, Count: 1}, everywhere: true}
 	for _, address := range o.URLs {
 		r.settings.sinks = append(r.settings.sinks, sinkSettings{name: r.freeName(kindOfSink(address)), url: address})
 	}
@@ -110,6 +108,7 @@ func (o *Options) readSettings() (settings, error) {
 		r.settings.rules = nil
 		r.settings.text += "\x00" + err.Error()
 	}
+	r.settings.rules = append(r.settings.rules, everything)
 	return r.settings, err
 }
 
@@ -288,7 +287,7 @@ func (r *settingsReader) sink(name string, file *sinkFile) {
 }
 
 func (r *settingsReader) rule(where, name string, file *ruleFile) {
-	out := r.settings.rest
+	out := *everything
 	out.Name, out.Severity = name, file.Severity
 	out.VHost, out.Queue = cmp.Or(file.VHost, out.VHost), cmp.Or(file.Queue, out.Queue)
 	out.vhost, out.queue = newPattern(out.VHost), newPattern(out.Queue)

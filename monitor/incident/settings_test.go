@@ -36,7 +36,7 @@ func TestRulesAreRead(t *testing.T) {
 		s, err := o.readSettings()
 		require.NoError(t, err)
 		rules := s.rules
-		require.Len(t, rules, 2)
+		require.Len(t, rules, 3, "the last is for what no other matches")
 		require.Equal(t, "delays", rules[0].Name)
 		require.Equal(t, []string{"deadline_missed"}, rules[0].Events)
 		require.EqualValues(t, 1, rules[0].Count, "what it does not say")

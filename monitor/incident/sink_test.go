@@ -53,7 +53,7 @@ func hostile() *notice {
 			Summary: "Messages expire unconsumed: " + name(queue) + ": 8 messages expired", Worst: []Affected{{VHost: "/", Queue: queue, Count: 8}}, Command: "curfew queue show x",
 			Runbook: from.runbook("CurfewDeadlineMissed"),
 		},
-		source: from, rule: everything, names: map[string]string{"alertname": "CurfewDeadlineMissed", "vhost": "/", "queue": queue}, action: "dropped", at: at, what: "begun",
+		source: from, rule: everything, names: map[string]string{"alertname": "CurfewDeadlineMissed", "vhost": "/", "queue": queue}, worst: Finding{Action: "dropped"}, at: at, what: "begun",
 	}
 }
 

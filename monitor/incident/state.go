@@ -111,7 +111,6 @@ type Depth struct {
 type Refusal struct {
 	What string // of connections: AMQP, HTTP, ops
 	Most int    // that there may be
-	Do   string
 }
 
 // Loss is a counter, since the start, of what must not happen: the name of a condition, and how far it is.

@@ -28,8 +28,7 @@ const (
 //	none ──────────► seen ──────────────────────────────────► open ──────────────────────────────────► over
 type tracker struct {
 	mu      sync.Mutex
-	rules   []*rule
-	rest    *rule // for incidents that none of rules matches
+	rules   []*rule // the last matches every incident
 	source  source
 	all     []*incident
 	recent  []Incident // over, the newest first
@@ -46,6 +45,8 @@ type view struct {
 	over    []Incident // the newest first
 	windows []Window   // also those that have ended since
 	queues  map[QueueName]Level
+	rules   []*rule
+	source  source
 }
 
 // view returns what is shown.
@@ -53,17 +54,17 @@ func (t *tracker) view() *view { return cmp.Or(t.published.Load(), &view{}) }
 
 // publishLocked shows what changed.
 func (t *tracker) publishLocked() {
-	t.published.Store(&view{t.openLocked(), t.recent, t.windows, t.queuesLocked()})
+	t.published.Store(&view{t.openLocked(), t.recent, t.windows, t.queuesLocked(), t.rules, t.source})
 }
 
 // use puts rules in force, for incidents of which nobody was told, so that whoever was told the beginning is told the end.
 func (t *tracker) use(s settings) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rules, t.rest, t.source = s.rules, &s.rest, s.source
+	t.rules, t.source = s.rules, s.source
 	for _, i := range t.all {
-		i.shown.Runbook = t.source.runbook(i.shown.Alertname)
-		if i.toldAt == "" {
+		i.Runbook = t.source.runbook(i.Alertname)
+		if i.ToldAt == "" {
 			i.rule = nil
 		}
 	}
@@ -81,7 +82,7 @@ func (t *tracker) step(now time.Time, found map[*Condition][]Finding) (due []*no
 	defer t.publishLocked()
 	for _, c := range Conditions {
 		for _, f := range found[c] {
-			t.incidentLocked(c, f, now).add(f, now)
+			t.incidentLocked(c, f, found, now).add(f, now)
 		}
 	}
 	kept := t.all[:0]
@@ -92,7 +93,7 @@ func (t *tracker) step(now time.Time, found map[*Condition][]Finding) (due []*no
 		case !i.open && i.gone.IsZero() && now.Sub(i.seen) >= i.of.Begins:
 			i.begin(now)
 			t.changed = true
-		case i.open && !i.gone.IsZero() && now.Sub(i.gone) >= t.patience(i):
+		case i.open && !i.gone.IsZero() && (i.into != nil && i.into.open || now.Sub(i.gone) >= t.patience(i)):
 			due = append(due, t.endLocked(i, now)...)
 			continue
 		case !i.open && !i.gone.IsZero():
@@ -116,40 +117,79 @@ func (t *tracker) patience(i *incident) time.Duration {
 }
 
 // incidentLocked is the one that a finding belongs to. Findings of one cause that begin together are one incident, and so are all, if
-// Condition.PerCause says so, or if there are many.
-func (t *tracker) incidentLocked(c *Condition, f Finding, now time.Time) *incident {
-	var newest, any *incident
+// Condition.PerCause says so, or if there are many. What becomes of the messages of a queue (Condition.Loss) goes on in one incident: it becomes one
+// of the other condition, or is over if there is one already.
+func (t *tracker) incidentLocked(c *Condition, f Finding, found map[*Condition][]Finding, now time.Time) *incident {
+	var newest, any, before *incident
 	ofCause, all := 0, 0
 	for _, i := range t.all {
-		if i.of != c {
-			continue
+		if _, is := i.members[f.QueueName]; i.of == c {
+			all++
+			any = i
+			if i.Cause != f.Cause {
+				continue
+			}
+			if is {
+				return i
+			}
+			newest = i
+			ofCause++
+		} else if is && i.open && i.of.Loss && c.Loss && !slices.ContainsFunc(found[i.of], func(o Finding) bool { return i.has(o) && o.QueueName == f.QueueName }) {
+			before = i
 		}
-		all++
-		any = i
-		if i.cause != f.Cause {
-			continue
-		}
-		if _, is := i.members[f.QueueName]; is {
-			return i
-		}
-		newest = i
-		ofCause++
 	}
+	i := any
 	switch {
 	case newest != nil && (c.PerCause || !newest.open || ofCause >= together):
-		return newest
-	case all >= maxOpen:
-		return any
+		i = newest
+	case before != nil && !slices.ContainsFunc(found[before.of], before.has) && t.becomeLocked(before, c, f, now):
+		return before
+	case all < maxOpen:
+		i = &incident{members: make(map[QueueName]Finding), seen: now}
+		t.nameLocked(i, c, f)
+		t.all = append(t.all, i)
 	}
-	i := &incident{of: c, cause: f.Cause, members: make(map[QueueName]Finding), seen: now}
-	i.shown = Incident{Condition: c.Name, Alertname: c.Alertname(), Do: c.Do, Runbook: t.source.runbook(c.Alertname())}
-	t.all = append(t.all, i)
+	if before != nil {
+		if before.into = i; len(before.members) > 1 {
+			delete(before.members, f.QueueName)
+		}
+	}
 	return i
+}
+
+// has reports whether a finding of the incident's condition is about it.
+func (i *incident) has(f Finding) bool {
+	_, is := i.members[f.QueueName]
+	return is && i.Cause == f.Cause
+}
+
+// nameLocked makes an incident one of a condition and cause, whose rule is to be found.
+func (t *tracker) nameLocked(i *incident, c *Condition, f Finding) {
+	i.of, i.Cause, i.Condition, i.Alertname, i.Runbook = c, f.Cause, c.Name, c.Alertname(), t.source.runbook(c.Alertname())
+	i.rule = nil
+}
+
+// becomeLocked gives an incident another condition. It does not if others are to be told of that, or if it began as that of another client.
+func (t *tracker) becomeLocked(i *incident, c *Condition, f Finding, now time.Time) bool {
+	if f.Who != "" && i.Labels["alertname"] == c.Alertname() && i.Labels["cause"] != f.Cause {
+		return false
+	}
+	was, rule := *i, t.ruleLocked(i)
+	t.nameLocked(i, c, f)
+	if next := t.ruleLocked(i); i.ToldAt != "" {
+		if next.everywhere != rule.everywhere || !slices.Equal(next.To, rule.To) {
+			*i = was
+			return false
+		}
+		i.rule = rule
+	}
+	i.note(now, "became: "+c.What)
+	return true
 }
 
 // tellLocked returns the notice that is due about an open incident, if any.
 func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
-	s := &i.shown
+	s := &i.Incident
 	if s.Ack != nil && s.Ack.Until != nil && !now.Before(*s.Ack.Until) {
 		s.Ack, t.changed = nil, true
 		i.note(now, "the acknowledgement ended")
@@ -161,19 +201,19 @@ func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
 	}
 	var what, entry string
 	switch {
-	case i.toldAt == "" && s.Level != Info:
+	case i.ToldAt == "" && s.Level != Info:
 		what = "begun"
-	case i.toldAt == "":
-	case s.Level.rank() < i.toldAt.rank():
+	case i.ToldAt == "":
+	case s.Level.rank() < i.ToldAt.rank():
 		what, entry = "worse", "now "+string(s.Level)
-	case s.Count >= growth*max(i.told, 1):
+	case s.Count >= growth*max(i.Told, 1):
 		what, entry = "grown", "grew: "+s.Summary
 	}
 	if what == "" || quiet {
 		return nil
 	}
-	if i.told, t.changed = s.Count, true; what != "grown" {
-		i.toldAt = s.Level
+	if i.Told, t.changed = max(i.Told, s.Count), true; what != "grown" {
+		i.ToldAt = s.Level
 	}
 	if entry != "" {
 		i.note(now, entry)
@@ -184,17 +224,19 @@ func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
 // endLocked ends an incident. Whoever was told the beginning is told the end.
 func (t *tracker) endLocked(i *incident, now time.Time) []*notice {
 	at, how := i.gone.UTC(), "over"
-	if i.restored {
-		at, how = slices.MaxFunc([]time.Time{i.shown.Since, i.until.UTC()}, time.Time.Compare), "over: it ended while Curfew was not running"
+	if i.into != nil && i.into.open {
+		i.Became, how = i.into.ID, "became incident "+i.into.ID
+	} else if i.restored {
+		at, how = slices.MaxFunc([]time.Time{i.Since, i.Until.UTC()}, time.Time.Compare), "over: it ended while Curfew was not running"
 	}
-	i.shown.Ended = &at
+	i.Ended = &at
 	i.showAll()
 	i.past()
 	i.note(now, how)
 	t.changed = true
-	t.recent = append([]Incident{i.shown}, t.recent...)
+	t.recent = append([]Incident{i.Incident}, t.recent...)
 	t.recent = t.recent[:min(len(t.recent), maxRecent)]
-	if i.toldAt == "" {
+	if i.ToldAt == "" {
 		return nil
 	}
 	return []*notice{t.notice(i, "over", now)}
@@ -203,10 +245,7 @@ func (t *tracker) endLocked(i *incident, now time.Time) []*notice {
 // ruleLocked returns the rule of an incident, which stays the same once anybody was told of it. That of an earlier run has none at first.
 func (t *tracker) ruleLocked(i *incident) *rule {
 	if i.rule == nil {
-		i.rule = t.rest
-		if n := slices.IndexFunc(t.rules, func(r *rule) bool { return r.matches(i) }); n >= 0 {
-			i.rule = t.rules[n]
-		}
+		i.rule = t.rules[slices.IndexFunc(t.rules, func(r *rule) bool { return r.matches(i) })]
 	}
 	return i.rule
 }
@@ -226,18 +265,13 @@ func (t *tracker) openLocked() []Incident {
 	list := []Incident{}
 	for _, i := range t.all {
 		if i.open {
-			list = append(list, i.shown)
+			list = append(list, i.Incident)
 		}
 	}
-	rank := func(i *Incident) int {
-		if i.Quiet {
-			return 2*i.Level.rank() + 1
-		}
-		return 2 * i.Level.rank()
-	}
+	quiet := map[bool]int{true: 1}
 	order := func(i *Incident) int { return slices.Index(Conditions, conditionOf(i.Condition)) }
 	slices.SortStableFunc(list, func(a, b Incident) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(order(&a), order(&b)), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)),
+		return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(quiet[a.Quiet], quiet[b.Quiet]), cmp.Compare(order(&a), order(&b)), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)),
 			cmp.Compare(b.Count, a.Count), a.Since.Compare(b.Since), strings.Compare(a.Summary, b.Summary))
 	})
 	return list
@@ -259,43 +293,28 @@ func (t *tracker) queuesLocked() map[QueueName]Level {
 // firing returns what an Alertmanager is sent again and again, with the watchdog if this process is well.
 func (t *tracker) firing(sink string, well bool) (list []*notice) {
 	now := time.Now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if well {
-		list = append(list, watchdog(t.source, now))
+		list = append(list, watchdog(t.view().source, now))
 	}
-	for _, i := range t.all {
-		if i.open && i.toldAt != "" && !i.shown.Quiet && t.ruleLocked(i).sends(sink) {
-			list = append(list, t.notice(i, "begun", now))
-		}
-	}
-	return list
+	return append(list, t.begun(now, func(i *incident) bool { return i.open && i.ToldAt != "" && !i.Quiet && t.ruleLocked(i).sends(sink) })...)
 }
 
-// untold returns the incidents that somebody should have been told of.
+// untold returns the incidents that somebody should have been told of. What did not last yet is told only if it has cost messages.
 func (t *tracker) untold(now time.Time) (list []*notice) {
+	wrong := func(i *incident) bool {
+		return i.ToldAt == "" && i.Level != Info && !i.Quiet && i.gone.IsZero() && (i.open || i.Toll > 0)
+	}
+	return t.begun(now, wrong)
+}
+
+// begun returns the beginnings of some incidents.
+func (t *tracker) begun(now time.Time, of func(*incident) bool) (list []*notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, i := range t.all {
-		// What did not last yet is told only if it has cost messages.
-		if i.toldAt == "" && i.shown.Level != Info && !i.shown.Quiet && i.gone.IsZero() && (i.open || i.shown.Toll > 0) {
-			t.ruleLocked(i)
+		if of(i) {
 			list = append(list, t.notice(i, "begun", now))
 		}
 	}
 	return list
-}
-
-// from is what the settings in force say of this Curfew.
-func (t *tracker) from() source {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.source
-}
-
-// inForce returns the rules in their order; the last is for incidents that no other matches.
-func (t *tracker) inForce() []*rule {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return append(slices.Clone(t.rules), t.rest)
 }
