@@ -39,6 +39,16 @@ func (r *running) ok(args ...string) string {
 	return out
 }
 
+// status is what curfew status prints, whether or not all is well.
+func (r *running) status(args ...string) string {
+	r.t.Helper()
+	_, out, _ := runCommand(r.t, append(append([]string{"status"}, args...), r.flags...)...)
+	return out
+}
+
+// ofTheMachine are the conditions that a machine with much else to do brings about.
+var ofTheMachine = []string{"processor_starved", "deadline_fired_late", "lateness_high", "queue_locked_long", "part_stuck", "fsync_slow"}
+
 // fails runs a command that has to fail, and returns what it prints to stderr.
 func (r *running) fails(args ...string) string {
 	r.t.Helper()

@@ -53,8 +53,7 @@ func TestIncidentCommands(t *testing.T) {
 	var all incident.Overview
 	require.NoError(t, json.Unmarshal([]byte(r.ok("incident", "ls", "-o", "json")), &all))
 	require.Equal(t, incident.Failing, all.Verdict)
-	// A machine with much else to do has another, on the level info.
-	all.Incidents = slices.DeleteFunc(all.Incidents, func(i incident.Incident) bool { return i.Condition == "processor_starved" })
+	all.Incidents = slices.DeleteFunc(all.Incidents, func(i incident.Incident) bool { return slices.Contains(ofTheMachine, i.Condition) })
 	require.Len(t, all.Incidents, 1)
 	id := all.Incidents[0].ID
 	assert.Contains(t, r.ok("incident", "ls"), "see curfew queue show orders --vhost /")

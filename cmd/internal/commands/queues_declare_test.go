@@ -114,7 +114,10 @@ func TestDeleteKeepsWaitingDeadLetters(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, c.Wait())
 	r.waits("retained", 0)
-	time.Sleep(100 * time.Millisecond) // until its target has refused it
+	require.Eventually(t, func() bool { // its target refuses it
+		api := strings.Replace(r.flags[1], "//", "//guest:other@", 1)
+		return strings.Contains(fetch(t, api+"/api/queues/%2F/retained"), `"dead_letters":1,`)
+	}, time.Minute, 20*time.Millisecond)
 	const question = `has messages: 0, and dead letters that go with it: 1; to delete them with it add --confirm 1`
 	assert.Contains(t, r.exits(exitUnconfirmed, "delete", "queue", "retained"), question)
 	assert.Contains(t, r.exits(exitUnconfirmed, "delete", "queue", "retained", "--confirm", "0"), question)

@@ -36,20 +36,20 @@ func TestStatusAndAuditCommands(t *testing.T) {
 	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--path", "late"), "want one of eager, index, lazy, requeue, manual, scheduled")
 	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--outcome", "lost"), "want one of dead_lettered, dropped, parked")
 
-	status := func(args ...string) string { // expiries of a queue for work: the exit code says so
-		_, out, _ := runCommand(t, append(append([]string{"status"}, args...), r.flags...)...)
-		return out
+	require.Eventually(t, func() bool { return strings.Contains(r.status(), "  21, of these late ") }, time.Minute, 20*time.Millisecond)
+	health, incidents := "degraded", "critical 0, warning 1" // expiries of a queue for work
+	if !strings.Contains(r.status(), "  21, of these late 0") { // because the machine had much else to do
+		health, incidents = "critical", `critical 1, warning \d`
 	}
-	require.Eventually(t, func() bool { return strings.Contains(status(), "  21, of these late 0") }, time.Minute, 20*time.Millisecond)
-	require.Eventually(t, func() bool { return strings.Contains(status(), "warning 1") }, time.Minute, 20*time.Millisecond)
-	text := status()
-	for _, line := range []string{`degraded\n`, `messages +21 ready, 0 unacked in 2 queues\n +21 dead letters, of these 0 parked \(see curfew dlq list\)\n +0 delayed `, `lateness +p50 <= .*, p99 <= `, `incidents +critical 0, warning 1, info \d \(see curfew incident ls\)\n`, `resource alarms +0\n`,
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Regexp(c, incidents, r.status()) }, time.Minute, 20*time.Millisecond)
+	text := r.status()
+	for _, line := range []string{health + `\n`, `messages +21 ready, 0 unacked in 2 queues\n +21 dead letters, of these 0 parked \(see curfew dlq list\)\n +0 delayed `, `lateness +p50 <= .*, p99 <= `, `incidents +` + incidents + `, info \d \(see curfew incident ls\)\n`, `resource alarms +0\n`,
 		`clients +\d+ connections?, 0 consumers\n`, `  \d+ segments?, \d.* MiB, of which messages need \d`, `  syncs p50 <= .*, p99 <= `, `memory +\d+(\.\d)? MiB of \d`} {
 		assert.Regexp(t, line, text)
 	}
 	var s node.Status
-	require.NoError(t, json.Unmarshal([]byte(status("-o", "json")), &s))
-	assert.Equal(t, "degraded", s.Health)
+	require.NoError(t, json.Unmarshal([]byte(r.status("-o", "json")), &s))
+	assert.Equal(t, health, s.Health)
 	assert.NotNil(t, s.LatenessP99)
 	assert.NotNil(t, s.SyncP50)
 	assert.Positive(t, s.Live)
@@ -97,7 +97,7 @@ func TestStatusCarriesIncidents(t *testing.T) {
 	_, err = ch.QueueDeclare("orders", true, false, false, false, amqp091.Table{"x-dead-letter-exchange": "gone"})
 	require.NoError(t, err)
 	require.NoError(t, ch.Confirm(false))
-	require.Contains(t, r.ok("status"), "incidents        critical 0, warning 0, info 0\n")
+	require.Regexp(t, `incidents        critical 0, warning 0, info \d`, r.ok("status"))
 	r.send(ch, amqp091.Publishing{Expiration: "1"})
 	var out, errOut string
 	require.Eventually(t, func() bool {
@@ -106,7 +106,7 @@ func TestStatusCarriesIncidents(t *testing.T) {
 		return code == exitUnhealthy
 	}, time.Minute, 20*time.Millisecond)
 	assert.Contains(t, errOut, `critical: Dead letters are parked: curfew.undeliverable (vhost /): 1 dead letter parked`)
-	assert.Contains(t, out, "incidents        critical 1, warning ")
+	assert.Regexp(t, "incidents        critical [12], warning ", out) // one more if the message expired late
 	assert.Contains(t, out, "1 dead letters, of these 1 parked (see curfew dlq list)\n")
 	assert.Contains(t, out, "resource alarms  0\n")
 }
@@ -118,14 +118,10 @@ func TestStatusNamesWhatIsParked(t *testing.T) {
 	_, err := ch.QueueDeclare("typo", true, false, false, false, amqp091.Table{"x-dead-letter-exchange": "gone"})
 	require.NoError(t, err)
 	assert.NotContains(t, r.ok("status"), "!")
-	status := func() string {
-		_, out, _ := runCommand(t, append([]string{"status"}, r.flags...)...)
-		return out
-	}
 	for _, want := range []string{"1 dead letter", "2 dead letters"} {
 		require.NoError(t, ch.Publish("", "typo", false, false, amqp091.Publishing{Expiration: "1"}))
 		line := "\n!                Dead letters are parked: curfew.undeliverable (vhost /): " + want + " parked, which had nowhere to go; from typo, whose dead-letter exchange gone does not exist"
-		require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Contains(c, status(), line) }, time.Minute, 20*time.Millisecond)
+		require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Contains(c, r.status(), line) }, time.Minute, 20*time.Millisecond)
 	}
 	assert.Contains(t, r.ok("incident", "list"), "see curfew dlq groups curfew.undeliverable --vhost /")
 
@@ -133,7 +129,7 @@ func TestStatusNamesWhatIsParked(t *testing.T) {
 	assert.Contains(t, r.exits(exitUsage, "dlq", "list", "typo"), "takes no arguments, got")
 	_, err = ch.QueuePurge("curfew.undeliverable", false)
 	require.NoError(t, err)
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.NotContains(c, status(), "parked,") }, time.Minute, 20*time.Millisecond)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.NotContains(c, r.status(), "parked,") }, time.Minute, 20*time.Millisecond)
 }
 
 // TestStatusCountsDeadLettersAsTheirPageDoes, also those in a queue for them to which nothing leads.
@@ -144,7 +140,7 @@ func TestStatusCountsDeadLettersAsTheirPageDoes(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, ch.PublishWithContext(t.Context(), "", "old.dead", false, false, amqp091.Publishing{}))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		assert.Contains(c, r.ok("status"), "3 dead letters, of these 0 parked")
+		assert.Contains(c, r.status(), "3 dead letters, of these 0 parked")
 		assert.Regexp(c, `old.dead +1 `, r.ok("dlq", "list"))
 	}, time.Minute, 20*time.Millisecond)
 }
@@ -171,12 +167,12 @@ func TestHeldIsNotNext(t *testing.T) {
 	r := startRunning(t, "OPS_ADDR="+ops)
 	ch := r.dead(0)
 	require.NoError(t, ch.Qos(1, 0, false))
-	r.send(ch, amqp091.Publishing{Expiration: "300"})
 	got, err := ch.Consume("orders", "slow", false, false, false, false, nil)
 	require.NoError(t, err)
+	r.send(ch, amqp091.Publishing{Expiration: "300"})
 	d := <-got
 	alone := `\ndeadlines        1 pending, 1 held past its deadline \(see curfew consumers\)\n`
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Regexp(c, alone, r.ok("status")) }, time.Minute, 20*time.Millisecond)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Regexp(c, alone, r.status()) }, time.Minute, 20*time.Millisecond)
 	answer, err := http.Get("http://" + ops + "/metrics")
 	require.NoError(t, err)
 	defer answer.Body.Close()
@@ -185,13 +181,13 @@ func TestHeldIsNotNext(t *testing.T) {
 	assert.Contains(t, string(metrics), `curfew_deadlines_held{queue="orders",vhost="/"} 1`)
 	r.send(ch, amqp091.Publishing{Expiration: "3600000"})
 	both := `\ndeadlines        2 pending, next in (1h0m0s|59m\d+s) \(20\S+Z\), 1 held past its deadline \(see curfew consumers\)\n`
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Regexp(c, both, r.ok("status")) }, time.Minute, 20*time.Millisecond)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Regexp(c, both, r.status()) }, time.Minute, 20*time.Millisecond)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		assert.Regexp(c, `\ndeadlines +2, the first \d+s ago, held\n`, r.ok("queue", "show", "orders"))
 	}, time.Minute, 20*time.Millisecond)
 	assert.Regexp(t, `\norders +1 +20\S+Z  \d+s ago  unacked `, r.ok("deadlines", "list"))
 	require.NoError(t, d.Ack(false))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		assert.Regexp(c, `\ndeadlines        1 pending, next in \S+ \(20\S+Z\)\n`, r.ok("status"))
+		assert.Regexp(c, `\ndeadlines        1 pending, next in \S+ \(20\S+Z\)\n`, r.status())
 	}, time.Minute, 20*time.Millisecond)
 }

@@ -59,7 +59,7 @@ func (s *screen) shows(text string) string {
 		defer s.mu.Unlock()
 		return s.text
 	}
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(read(), text); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !strings.Contains(read(), text); time.Sleep(50 * time.Millisecond) {
 		s.press("x") // it means nothing, but what the last message has changed is seen when the next one comes
 		if time.Now().After(end) {
 			require.Fail(s.t, "it never shows "+text, "%s", read())

@@ -36,10 +36,12 @@ func TestSessionsExpire(t *testing.T) {
 	require.Equal(t, 12*time.Hour, x.manager.Lifetime)
 	x.manager.Lifetime = 200 * time.Millisecond
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/login", http.NoBody)
+	began := time.Now()
 	require.NoError(t, x.Begin(w, r, "ann", ""))
 	r.AddCookie(w.Result().Cookies()[0])
-	name, _ := x.Find(r)
-	require.Equal(t, "ann", name)
+	if name, _ := x.Find(r); time.Since(began) < x.manager.Lifetime { // a busy machine may take longer
+		require.Equal(t, "ann", name)
+	}
 	require.Eventually(t, func() bool {
 		name, _ := x.Find(r)
 		return name == ""
