@@ -37,7 +37,7 @@ func TestStatusAndAuditCommands(t *testing.T) {
 	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--outcome", "lost"), "want one of dead_lettered, dropped, parked")
 
 	require.Eventually(t, func() bool { return strings.Contains(r.status(), "  21, of these late ") }, time.Minute, 20*time.Millisecond)
-	health, incidents := "degraded", "critical 0, warning 1" // expiries of a queue for work
+	health, incidents := "degraded", "critical 0, warning 1"    // expiries of a queue for work
 	if !strings.Contains(r.status(), "  21, of these late 0") { // because the machine had much else to do
 		health, incidents = "critical", `critical 1, warning \d`
 	}
@@ -124,6 +124,8 @@ func TestStatusNamesWhatIsParked(t *testing.T) {
 		require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Contains(c, r.status(), line) }, time.Minute, 20*time.Millisecond)
 	}
 	assert.Contains(t, r.ok("incident", "list"), "see curfew dlq groups curfew.undeliverable --vhost /")
+	_, _, hint := runCommand(t, append([]string{"dlq", "groups", "curfew.undeliverable"}, r.flags...)...)
+	assert.Contains(t, hint, "then: curfew dlq replay curfew.undeliverable --vhost / --to onward --filter '")
 
 	assert.Contains(t, r.ok("dlq", "list"), "(parked; curfew dlq groups curfew.undeliverable says why)\n")
 	assert.Contains(t, r.exits(exitUsage, "dlq", "list", "typo"), "takes no arguments, got")
