@@ -13,9 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClockStories tells ten stories about time by a manual clock, in four languages with a test framework of each. Their programs take less
-// than 5 s in all, starts included; waiting for what they are about would take five hours each.
+// TestClockStories tells ten stories about time by a manual clock, in four languages with a test framework of each. Their programs take five
+// seconds in all, starts included, and no more than three times that on a busy machine; waiting for what they are about would take five hours each.
 func TestClockStories(t *testing.T) {
+	const limit = 15 * time.Second
 	modules, err := filepath.Abs("../.cache/node/node_modules")
 	check(t, err)
 	stories, err := filepath.Abs("clients/stories")
@@ -47,11 +48,11 @@ func TestClockStories(t *testing.T) {
 		took["Go"] = time.Since(began)
 		total += took["Go"]
 		t.Logf("%v in all: %v", total, took)
-		if total < 5*time.Second {
+		if total < limit {
 			return
 		}
 	}
-	t.Errorf("the stories took more than 5 s: %v", took)
+	t.Errorf("the stories took more than %v: %v", limit, took)
 }
 
 // javaStories compiles the stories and returns the class path.

@@ -45,7 +45,7 @@ func TestHandover(t *testing.T) {
 	second := startCurfew(t, "DATA_DIR="+folder)
 	t.Logf("%v from the start of the second process until it serves, with %d messages", time.Since(began).Round(time.Millisecond), waiting)
 	then := confirmingOn(t, second.url)
-	eventually(t, 10*time.Second, "what was due to expire", func() bool { return readyCount(t, second.url, "dead") == due })
+	eventually(t, answerLimit, "what was due to expire", func() bool { return readyCount(t, second.url, "dead") == due })
 	bodies := then.all("orders")
 	want := make([]string, waiting)
 	for i := range want {

@@ -237,7 +237,7 @@ func TestManualClockMovesEverything(t *testing.T) {
 	select {
 	case why := <-closed:
 		require.Contains(t, why.Reason, "timed out")
-	case <-time.After(5 * time.Second):
+	case <-time.After(answerLimit):
 		t.Fatal("the channel is still open")
 	}
 	status5, _ := ask(t, c.http, "/api/curfew/status")
@@ -260,7 +260,7 @@ func TestManualClockReachesConsumers(t *testing.T) {
 		d := <-jobs
 		require.Len(t, deathCounts(&d), min(attempt, 1)*2)
 		check(t, d.Reject(false))
-		eventually(t, 10*time.Second, "the job to wait", func() bool { return readyCount(t, c.url, "jobs.retry") == 1 })
+		eventually(t, answerLimit, "the job to wait", func() bool { return readyCount(t, c.url, "jobs.retry") == 1 })
 		clock.advance(30 * time.Second)
 	}
 	d := <-jobs

@@ -99,7 +99,7 @@ func TestLostFolder(t *testing.T) {
 
 	third := startCurfew(t, settings...)
 	eventually(t, recoverLimit, "the schedule in Redis", func() bool { return third.metric("curfew_schedule_up") == 1 })
-	eventually(t, 10*time.Second, "health to say that nothing is missing: the folder is no longer new", third.healthy)
+	eventually(t, recoverLimit, "health to say that nothing is missing: the folder is no longer new", third.healthy)
 }
 
 // killed: away while the second half is published and beyond, then back, empty.

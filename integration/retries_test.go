@@ -156,7 +156,7 @@ func TestRetriesOutliveAKill(t *testing.T) {
 	t.Parallel()
 	data := "DATA_DIR=" + t.TempDir()
 	first := startCurfew(t, data)
-	first.setPolicy("retry", "^jobs$", "queues", `{"retry-backoff":"4s,1h"}`)
+	first.setPolicy("retry", "^jobs$", "queues", `{"retry-backoff":"15s,1h"}`)
 	ch := openChannel(t, dial(t, first.url))
 	check(t, ch.Confirm(false))
 	_, err := ch.QueueDeclare("jobs", true, false, false, false, nil)

@@ -144,7 +144,7 @@ func (tr *trial) silent(url string, n int) {
 func (tr *trial) crowd() (conns []*amqp091.Connection) {
 	tr.t.Helper()
 	for range filesLimit {
-		conn, err := amqp091.DialConfig(tr.process.url(), amqp091.Config{Dial: amqp091.DefaultDial(2 * time.Second)})
+		conn, err := amqp091.DialConfig(tr.process.url(), amqp091.Config{Dial: amqp091.DefaultDial(5 * time.Second)})
 		if err != nil {
 			return conns
 		}
