@@ -37,7 +37,7 @@ func TestStatusAndAuditCommands(t *testing.T) {
 	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--outcome", "lost"), "want one of dead_lettered, dropped, parked")
 
 	require.Eventually(t, func() bool { return strings.Contains(r.status(), "  21, of these late ") }, time.Minute, 20*time.Millisecond)
-	health, incidents := "degraded", "critical 0, warning 1" // expiries of a queue for work
+	health, incidents := "degraded", "critical 0, warning 1"    // expiries of a queue for work
 	if !strings.Contains(r.status(), "  21, of these late 0") { // because the machine had much else to do
 		health, incidents = "(degraded|critical)", "critical [01], warning [1-9]"
 	}
