@@ -89,6 +89,7 @@ func TestPolicyBoundsLengthAtOnce(t *testing.T) {
 	}
 	x.govern(policy.Definition{"max-length": int64(2), "dead-letter-exchange": "", "dead-letter-routing-key": "dlq"})
 	require.Equal(t, 2, x.ready(q))
+	x.forwarded()
 	require.Equal(t, []string{"1", "2", "3"}, x.drain(dlq), "dead-lettered by the policy that dropped them")
 	x.publish("", "q", "6", "", nil)
 	require.Equal(t, []string{"4"}, x.drain(dlq))
