@@ -1,7 +1,10 @@
 package management_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -108,6 +111,24 @@ func TestPublishAndGet(t *testing.T) {
 	x.ask("POST", out, `{"ackmode":"reject_requeue_true","count":1,"encoding":"base64","truncate":2}`).is(200, want)
 	x.ask("POST", out, `{"ackmode":"ack_requeue_false","count":1,"encoding":"base64","truncate":2}`).is(200, want)
 	x.ask("POST", out, `{"ackmode":"ack_requeue_false","count":1,"encoding":"auto"}`).is(200, `[]`)
+}
+
+// TestPublishOfUnknownLength: a long body that does not say how long it is arrives as it was sent.
+func TestPublishOfUnknownLength(t *testing.T) {
+	x := start(t)
+	x.ask("PUT", "/api/queues/%2F/q", `{}`).is(201, "")
+	for _, n := range []int{0, 1, 64 << 10, 1_000_003} {
+		payload := strings.Repeat("0123456789", n/10+1)[:n]
+		body, err := json.Marshal(publishing("q", payload))
+		require.NoError(t, err)
+		req, err := http.NewRequest(http.MethodPost, x.http.URL+"/api/exchanges/%2F/amq.default/publish", io.MultiReader(bytes.NewReader(body)))
+		require.NoError(t, err)
+		require.Zero(t, req.ContentLength, "unknown")
+		req.SetBasicAuth("guest", "guest")
+		x.do(req).is(200, `{"routed":true}`)
+		got := x.ask("POST", "/api/queues/%2F/q/get", `{"ackmode":"ack_requeue_false","count":1,"encoding":"auto"}`).list()[0].(map[string]any)
+		require.True(t, got["payload"] == payload, n)
+	}
 }
 
 func TestPeekTakesNothingAndTellsOfDeadlines(t *testing.T) {

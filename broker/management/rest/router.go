@@ -1,6 +1,8 @@
 package rest
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"io"
 	"math"
@@ -226,11 +228,28 @@ func (r *Request) cutOff(error) {
 // ReadBody reads the body, for which payBody was called.
 func (r *Request) ReadBody() ([]byte, error) {
 	if r.ContentLength < 0 {
-		return io.ReadAll(r.Body)
+		var read parts
+		to := bufio.NewWriterSize(&read, partBytes)
+		if _, err := io.Copy(to, r.Body); err != nil {
+			return nil, err
+		}
+		_ = to.Flush()
+		return bytes.Join(read, nil), nil
 	}
 	b := make([]byte, r.ContentLength)
 	_, err := io.ReadFull(r.Body, b)
 	return b, err
+}
+
+// parts are a body as it is read. A goroutine that copies one that is long as a whole, as io.ReadAll does when it has outgrown its memory, lets no
+// other run meanwhile: for a tenth of a second, where fresh pages of memory are slow.
+type parts [][]byte
+
+const partBytes = 64 << 10
+
+func (p *parts) Write(b []byte) (int, error) {
+	*p = append(*p, bytes.Clone(b))
+	return len(b), nil
 }
 
 // recover turns a panic, which would be a bug, into one failed request.
