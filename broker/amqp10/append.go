@@ -3,6 +3,7 @@ package amqp10
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
 // Append appends a value of a type that Parse returns. It panics on another type.
@@ -44,6 +45,9 @@ func Append(b []byte, v any) []byte {
 	case Decimal:
 		return append(append(b, v.Code), v.Data[:4<<(v.Code>>4-7)]...)
 	case []byte:
+		if room := len(v) + 5; cap(b)-len(b) < room {
+			b = slices.Grow(b, len(b)+room) // a list of large values is copied as it grows: not by a quarter at a time
+		}
 		return append(appendSized(b, codeBinary8, len(v)), v...)
 	case string:
 		return AppendText(b, v)
