@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -88,6 +90,12 @@ func (r *receiver) answer(a ...answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answers = append(r.answers, a...)
+}
+
+// pass lets time pass in the bubble of a test, and what is due at its end happen.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 type setup struct {

@@ -133,7 +133,7 @@ func TestAnIncidentIsToldTwice(t *testing.T) {
 		began := time.Now()
 		for range 60 {
 			s.Record(missed("a", 1))
-			time.Sleep(time.Second)
+			pass(time.Second)
 			if len(s.told()) == 1 && time.Since(began) < 10*time.Second {
 				began = began.Add(-time.Hour)
 			}
@@ -141,7 +141,7 @@ func TestAnIncidentIsToldTwice(t *testing.T) {
 		require.Equal(t, []string{"firing CurfewDeadlineMissed a", "firing CurfewDeadlineMissed a"}, s.told(), "it began, and grew tenfold")
 		require.Greater(t, time.Since(began), time.Hour, "the beginning was told within ten seconds")
 		require.WithinDuration(t, time.Now().Add(-time.Minute), *s.List()[0].Losing, time.Second, "since the first was lost")
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		require.Equal(t, "resolved CurfewDeadlineMissed a", s.told()[2])
 		require.Regexp(t, `^Over after \d min \d+ s: Messages expired unconsumed: a \(vhost /\): 60 messages lost$`, s.receiver.got()[2].CommonAnnotations["summary"])
 		require.Equal(t, s.receiver.got()[0].Alerts[0].Fingerprint, s.receiver.got()[2].Alerts[0].Fingerprint)
@@ -149,7 +149,7 @@ func TestAnIncidentIsToldTwice(t *testing.T) {
 		over := s.Over()
 		require.Len(t, over, 1)
 		require.Empty(t, over[0].Do+over[0].Command, "nothing is to be done")
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		require.Len(t, s.told(), 3)
 	})
 }
@@ -164,17 +164,17 @@ func TestParkedLettersStand(t *testing.T) {
 			})
 		}
 		parked(13967)
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		require.Equal(t, []string{"firing CurfewDeadLetterUnroutable curfew.undeliverable"}, s.told())
 		require.Equal(t, Failing, s.Overview().Verdict)
-		time.Sleep(24 * time.Hour)
+		pass(24 * time.Hour)
 		require.Len(t, s.told(), 1)
 		require.Equal(t, Failing, s.Overview().Verdict)
 		parked(1)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		require.Equal(t, []string{"Dead letters are parked: curfew.undeliverable (vhost shop): 1 dead letter parked, which had nowhere to go"}, s.wrong())
 		s.set(func(now *State) { now.Parked = nil })
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		require.Len(t, s.told(), 2)
 		require.Equal(t, OK, s.Overview().Verdict)
 		require.Contains(t, s.receiver.got()[1].CommonAnnotations["summary"], "Dead letters were parked: curfew.undeliverable (vhost shop): 13967 messages")
@@ -189,7 +189,7 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		for n := range 31 {
 			s.Record(missed(fmt.Sprint("q", n), int64(n+1)))
 		}
-		time.Sleep(8 * time.Second)
+		pass(8 * time.Second)
 		require.Len(t, s.told(), 1)
 		list := s.List()
 		require.Len(t, list, 1)
@@ -198,12 +198,12 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		require.Equal(t, Critical, s.Queues()[QueueName{"/", "q3"}], "what was dropped is lost")
 		require.Contains(t, list[0].Summary, "q30 (vhost /): 31 messages lost (expired); and 30 queues more, 496 in all")
 		s.Record(missed("other", 1))
-		time.Sleep(8 * time.Second)
+		pass(8 * time.Second)
 		require.Len(t, s.List(), 2)
 		require.Len(t, s.told(), 2)
 		for n := range 40 {
 			s.Record(missed(fmt.Sprint("late", n), 1))
-			time.Sleep(5 * time.Second)
+			pass(5 * time.Second)
 		}
 		require.LessOrEqual(t, len(s.List()), together+1)
 
@@ -217,13 +217,13 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		before := len(s.told())
 		require.Empty(t, s.Queues())
 		held(1)
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		held(2)
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		require.Len(t, s.told(), before+2, "one for each client")
 		require.Equal(t, 3, s.List()[0].Queues)
 	})
@@ -241,20 +241,20 @@ func TestLossStandsFirst(t *testing.T) {
 		saved := missed("b", 300)
 		saved.Action = "dead_lettered"
 		s.Record(saved)
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		require.Equal(t, []Level{Critical, Warning}, []Level{s.List()[0].Level, s.List()[1].Level})
 		before := len(s.told())
 		s.Record(missed("a", 14))
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		first := s.List()[0]
 		require.Equal(t, []any{"deadline_missed", Critical, "a"}, []any{first.Condition, first.Level, first.Worst[0].Queue})
 		require.Equal(t, Warning, s.Queues()[QueueName{"/", "b"}])
 		require.Len(t, s.told(), before+1)
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		require.Equal(t, []Level{Critical, Critical}, []Level{s.List()[0].Level, s.List()[1].Level}, "until it is over")
 		require.Len(t, s.told(), before+1)
 		s.set(func(now *State) { now.AtRisk = nil })
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		over := s.Over()[0]
 		require.Equal(t, []any{"deadline_missed", Critical}, []any{over.Condition, over.Level})
 		require.Len(t, s.told(), before+2)
@@ -274,7 +274,7 @@ func TestOneLossIsOneIncident(t *testing.T) {
 			now.AtRisk = []Risk{{QueueName: exports, Count: 10, Reason: "nobody consumes"}}
 			now.Parked = []Depth{{QueueName: undeliverable, Count: 60}}
 		})
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		list := s.List()
 		require.Len(t, list, 1)
 		require.Equal(t, []any{"dead_letter_unroutable", Critical, int64(70), int64(60)}, []any{list[0].Condition, list[0].Level, list[0].Count, list[0].Toll})
@@ -282,31 +282,31 @@ func TestOneLossIsOneIncident(t *testing.T) {
 		require.Equal(t, Affected{"billing", "exports", 10, 0, "60 messages expired (parked); 10 messages at risk: nobody consumes"}, list[0].Worst[1])
 		require.Equal(t, Warning, s.Queues()[exports])
 		s.set(func(now *State) { *now = State{} })
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		require.Empty(t, s.List())
 		before := len(s.told())
 
 		held := []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "h:1", Count: 40, Past: 40, FirstDeadlineAt: time.Now().UnixMilli()}}
 		s.set(func(now *State) { now.Held = held })
-		time.Sleep(9500 * time.Millisecond)
+		pass(9500 * time.Millisecond)
 		require.Len(t, s.List(), 1)
 		s.set(func(now *State) { now.Held = nil })
 		lost := missed("orders", 38)
 		lost.VHost = "shop"
 		s.Record(lost)
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		require.Len(t, s.List(), 1)
 		require.Contains(t, s.List()[0].Summary, "worker (user ann at h:1) held 40 messages past their deadlines; 38 messages lost (expired)")
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		require.Empty(t, s.List())
 		require.Len(t, s.told(), before+3, "it began, became critical, and is over")
 		require.Equal(t, []int64{40, 38}, []int64{s.Over()[0].Toll, s.Over()[0].Lost})
 
 		// A queue that loses messages already: what its slow consumer holds is not the cause.
 		s.Record(lost)
-		time.Sleep(9500 * time.Millisecond)
+		pass(9500 * time.Millisecond)
 		s.set(func(now *State) { now.Held = held })
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		require.Len(t, s.List(), 1)
 		require.Contains(t, s.List()[0].Summary, "38 messages lost (expired); worker (user ann at h:1) holds 40 messages, the longest ")
 	})
@@ -328,52 +328,54 @@ func TestAnIncidentGoesOn(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := run(t, nil)
 			s.set(func(now *State) { now.AtRisk = []Risk{risky("orders", 40), risky("mails", 5)} })
-			time.Sleep(9500 * time.Millisecond)
+			pass(9500 * time.Millisecond)
 			first := s.List()[0]
 			require.Equal(t, []any{"deadline_missed", Warning, int64(45)}, []any{first.Condition, first.Level, first.Count})
 			s.Record(expired("orders", "parked", 40))
 			s.set(func(now *State) { now.AtRisk, now.Parked = nil, parked(40) })
-			time.Sleep(2 * time.Second)
+			pass(2 * time.Second)
 			require.Len(t, s.List(), 1)
 			now := s.List()[0]
 			require.Equal(t, []any{first.ID, "dead_letter_unroutable", "CurfewDeadLetterUnroutable", Critical, int64(40)}, []any{now.ID, now.Condition, now.Alertname, now.Level, now.Toll})
 			require.Contains(t, now.Summary, "Dead letters are parked: curfew.undeliverable (vhost shop): 40 dead letters parked")
-			time.Sleep(20 * time.Second)
+			pass(20 * time.Second)
 			require.Equal(t, []string{"firing CurfewDeadlineMissed", "firing CurfewDeadlineMissed"}, s.told(), "with the labels that it began with")
 			require.Empty(t, s.Over())
 			s.set(func(now *State) { now.Parked = nil })
-			time.Sleep(2 * time.Minute)
+			pass(2 * time.Minute)
 			require.Len(t, s.Over(), 1)
 			require.Equal(t, first.ID, s.Over()[0].ID)
 			require.Len(t, s.told(), 3)
 		})
 	})
-	t.Run("one of two queues", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s := run(t, nil)
-			s.set(func(now *State) { now.AtRisk = []Risk{risky("orders", 40), risky("mails", 5)} })
-			time.Sleep(9 * time.Second)
-			s.Record(expired("orders", "parked", 40))
-			s.set(func(now *State) { now.AtRisk, now.Parked = now.AtRisk[1:], parked(40) })
-			time.Sleep(2 * time.Second)
-			require.Len(t, s.List(), 2)
-			require.Contains(t, s.List()[1].Summary, "mails (vhost shop): 5 messages at risk")
-			require.EqualValues(t, 5, s.List()[1].Count, "the others are told once")
-			s.set(func(now *State) { now.AtRisk = nil })
-			time.Sleep(time.Minute)
-			require.Equal(t, "Messages were at risk, and none expired: mails (vhost shop)", s.Over()[0].Summary)
+	for _, seconds := range []time.Duration{1, 2} {
+		t.Run(fmt.Sprintf("one of two queues, the other at risk for %d s more", seconds), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := run(t, nil)
+				s.set(func(now *State) { now.AtRisk = []Risk{risky("orders", 40), risky("mails", 5)} })
+				pass(9 * time.Second)
+				s.Record(expired("orders", "parked", 40))
+				s.set(func(now *State) { now.AtRisk, now.Parked = now.AtRisk[1:], parked(40) })
+				pass(seconds * time.Second)
+				require.Len(t, s.List(), 2)
+				require.Contains(t, s.List()[1].Summary, "mails (vhost shop): 5 messages at risk")
+				require.EqualValues(t, 5, s.List()[1].Count, "the others are told once")
+				s.set(func(now *State) { now.AtRisk = nil })
+				pass(time.Minute)
+				require.Equal(t, "Messages were at risk, and none expired: mails (vhost shop)", s.Over()[0].Summary)
+			})
 		})
-	})
+	}
 	t.Run("into another", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := run(t, nil)
 			s.set(func(now *State) { now.Parked = parked(3) })
-			time.Sleep(9 * time.Second)
+			pass(9 * time.Second)
 			s.set(func(now *State) { now.AtRisk = []Risk{risky("orders", 40)} })
-			time.Sleep(9500 * time.Millisecond)
+			pass(9500 * time.Millisecond)
 			s.Record(expired("orders", "parked", 40))
 			s.set(func(now *State) { now.AtRisk, now.Parked = nil, parked(43) })
-			time.Sleep(2 * time.Second)
+			pass(2 * time.Second)
 			require.Len(t, s.List(), 1)
 			over := s.Over()[0]
 			require.Equal(t, s.List()[0].ID, over.Became)
@@ -387,11 +389,11 @@ func TestAnIncidentGoesOn(t *testing.T) {
 				o.File = settingsFile(t, "rules: [{events: at_risk, to: log}]")
 			})
 			s.set(func(now *State) { now.AtRisk = []Risk{risky("orders", 40)} })
-			time.Sleep(9 * time.Second)
+			pass(9 * time.Second)
 			require.Empty(t, s.told())
 			s.Record(expired("orders", "parked", 40))
 			s.set(func(now *State) { now.AtRisk, now.Parked = nil, parked(40) })
-			time.Sleep(3 * time.Second)
+			pass(3 * time.Second)
 			require.Equal(t, []string{"firing CurfewDeadLetterUnroutable"}, s.told())
 			require.Equal(t, s.List()[0].ID, s.Over()[0].Became)
 		})
@@ -402,12 +404,12 @@ func TestAnIncidentGoesOn(t *testing.T) {
 			s.set(func(now *State) {
 				now.Held = []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "h:1", Count: 4, Past: 4, FirstDeadlineAt: time.Now().UnixMilli()}}
 			})
-			time.Sleep(9500 * time.Millisecond)
+			pass(9500 * time.Millisecond)
 			first := s.List()[0]
 			s.set(func(now *State) { now.Held = nil })
 			for range 20 {
 				s.Record(expired("orders", "dropped", 1))
-				time.Sleep(time.Second)
+				pass(time.Second)
 			}
 			require.Len(t, s.List(), 1)
 			require.Equal(t, []any{first.ID, "deadline_missed", int64(20)}, []any{s.List()[0].ID, s.List()[0].Condition, s.List()[0].Lost})
@@ -425,26 +427,26 @@ func TestTwoConsumersAreTwoIncidents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
 		s.set(func(now *State) { now.Held = []PastDeadline{holds("first", 40)} })
-		time.Sleep(9500 * time.Millisecond)
+		pass(9500 * time.Millisecond)
 		first := s.List()[0]
 		s.set(func(now *State) { now.Held = []PastDeadline{holds("second", 3), holds("first", 40)} })
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		require.Len(t, s.List(), 2)
 		s.set(func(now *State) { now.Held = now.Held[:1] })
 		e := missed("orders", 38)
 		e.VHost = "shop"
 		s.Record(e)
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		require.Equal(t, []any{first.ID, int64(38)}, []any{s.List()[0].ID, s.List()[0].Lost})
 		require.Contains(t, s.List()[0].Summary, "first (user ann at first:1) held 40 messages past their deadlines; 38 messages lost (expired)")
 		second := s.List()[1]
 		require.Contains(t, second.Summary, "second (user ann at second:1) holds 3 messages")
 		require.EqualValues(t, 3, second.Toll)
-		time.Sleep(2 * time.Minute) // the first is over; the second gives back what it held
+		pass(2 * time.Minute) // the first is over; the second gives back what it held
 		s.set(func(now *State) { now.Held = nil })
 		e.Count = 2
 		s.Record(e)
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		require.Len(t, s.List(), 1)
 		require.Equal(t, second.ID, s.List()[0].ID)
 		require.Contains(t, s.List()[0].Summary, "second (user ann at second:1) held 3 messages past their deadlines; 2 messages lost (expired)")
@@ -454,21 +456,21 @@ func TestTwoConsumersAreTwoIncidents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
 		s.set(func(now *State) { now.Held = []PastDeadline{holds("first", 4)} })
-		time.Sleep(9500 * time.Millisecond)
+		pass(9500 * time.Millisecond)
 		first := s.List()[0].ID
 		s.set(func(now *State) { now.Held = nil })
 		e := missed("orders", 1)
 		e.VHost = "shop"
 		for range 12 {
 			s.Record(e)
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		require.Equal(t, []string{first, "deadline_missed"}, []string{s.List()[0].ID, s.List()[0].Condition})
 		s.set(func(now *State) {
 			now.Held = []PastDeadline{holds("second", 3)}
 			now.AtRisk = []Risk{{QueueName: orders, Count: 9, Consumers: 1, Stuck: true, Reason: "its consumer takes nothing"}}
 		})
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		require.Len(t, s.List(), 1)
 		require.NotEqual(t, first, s.List()[0].ID)
 		require.Equal(t, []string{first, s.List()[0].ID}, []string{s.Over()[0].ID, s.Over()[0].Became})
@@ -484,10 +486,10 @@ func TestTheEndSaysWhatItCost(t *testing.T) {
 		saved.Action = "dead_lettered"
 		s.Record(saved)
 		s.Record(missed("carts", 3))
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		require.Equal(t, []int64{43, 3}, []int64{s.List()[0].Toll, s.List()[0].Lost})
 		require.WithinDuration(t, time.Now().Add(-9*time.Second), *s.List()[0].Losing, time.Second)
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		require.Equal(t, "Messages expired unconsumed: carts (vhost /) and 1 other queue: 43 messages, 3 lost", s.Over()[0].Summary)
 
 		s.set(func(now *State) {
@@ -495,9 +497,9 @@ func TestTheEndSaysWhatItCost(t *testing.T) {
 			now.Blocked = "low on disk"
 			now.Refusals = []Refusal{{What: "AMQP", Most: 3}}
 		})
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		s.set(func(now *State) { *now = State{} })
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		var ends []string
 		for _, i := range s.Over()[:3] {
 			ends = append(ends, i.Summary)
@@ -513,9 +515,9 @@ func TestOneDropIsOneLoss(t *testing.T) {
 		saved := missed("a", 40)
 		saved.Action = "dead_lettered"
 		s.Record(saved)
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		s.Record(missed("a", 1))
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		first := s.List()[0]
 		require.Contains(t, first.Summary, "1 message lost (expired), 40 dead-lettered")
 		require.WithinDuration(t, time.Now(), *first.Losing, 3*time.Second)
@@ -528,7 +530,7 @@ func TestAcknowledge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
 		s.degraded("refused")
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		require.Len(t, s.told(), 1)
 		id := s.List()[0].ID
 		require.ErrorIs(t, s.Acknowledge("none", Ack{}), ErrNotFound)
@@ -538,13 +540,13 @@ func TestAcknowledge(t *testing.T) {
 		require.Equal(t, []any{"ann", true}, []any{s.List()[0].Ack.By, s.List()[0].Quiet})
 		require.Equal(t, Degraded, s.Overview().Verdict)
 		s.degraded("")
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		require.Equal(t, []string{"firing CurfewScheduleDegraded", "resolved CurfewScheduleDegraded"}, s.told())
 
 		s.degraded("refused again")
-		time.Sleep(4500 * time.Millisecond)
+		pass(4500 * time.Millisecond)
 		s.List()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		until := time.Now().Add(time.Hour)
 		require.NoError(t, s.Acknowledge(s.List()[0].ID, Ack{By: "ann", Until: &until}))
 		require.NoError(t, s.Unacknowledge(s.List()[0].ID, "bob"))
@@ -574,17 +576,17 @@ func TestMaintenance(t *testing.T) {
 		}
 		made, err := s.AddWindow(Window{Queue: "a*", Condition: "at_risk", From: time.Now().Add(time.Minute), Until: time.Now().Add(time.Hour)})
 		require.NoError(t, err)
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		s.Record(missed("abc", 1))
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		require.Empty(t, s.told())
 		require.True(t, s.List()[0].Quiet)
 		s.Record(missed("b", 1))
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		require.Equal(t, []string{"firing CurfewDeadlineMissed b"}, s.told())
 		require.NoError(t, s.EndWindow(made.ID))
 		require.ErrorIs(t, s.EndWindow(made.ID), ErrNotFound)
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		require.Equal(t, "firing CurfewDeadlineMissed abc", s.told()[1])
 	})
 }
@@ -599,7 +601,7 @@ func TestKeptOverARestart(t *testing.T) {
 		s := run(t, o)
 		s.degraded("refused")
 		s.set(func(now *State) { now.Blocked = "low on disk" })
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		require.Len(t, s.told(), 2)
 		id = s.List()[1].ID
 		require.NoError(t, s.Acknowledge(id, Ack{By: "ann"}))
@@ -609,11 +611,11 @@ func TestKeptOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, o)
 		s.degraded("refused")
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		require.Empty(t, s.told(), "nothing is new")
 		require.Len(t, s.Windows(), 1)
 		require.Equal(t, []string{id, "ann"}, []string{s.List()[1].ID, s.List()[1].Ack.By})
-		time.Sleep(7 * time.Second)
+		pass(7 * time.Second)
 		require.Equal(t, []string{"resolved CurfewPublishersBlocked"}, s.told())
 		require.Equal(t, id, s.List()[0].ID)
 		over := s.Over()[0]
@@ -642,12 +644,12 @@ func TestOverWithTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, o)
 		s.set(func(now *State) { now.Orphans = 3 })
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		require.Len(t, s.told(), 1)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, o)
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		require.Equal(t, []string{"resolved CurfewDataFolderNew"}, s.told())
 		require.Empty(t, s.List())
 	})
@@ -671,23 +673,23 @@ func TestAHealthyNight(t *testing.T) {
 			switch minute % 10 {
 			case 3: // Redis fails over
 				s.degraded("connection refused")
-				time.Sleep(2 * time.Second)
+				pass(2 * time.Second)
 				s.degraded("")
 			case 5: // a consumer is restarted, and a message waits for a moment
 				s.set(func(now *State) {
 					now.AtRisk = append(now.AtRisk, Risk{QueueName: orders, Count: 3, Reason: "nobody consumes"})
 					now.Held = []PastDeadline{{QueueName: orders, Connection: "worker", Count: 1, FirstDeadlineAt: time.Now().UnixMilli()}}
 				})
-				time.Sleep(1500 * time.Millisecond)
+				pass(1500 * time.Millisecond)
 				s.set(func(now *State) { now.AtRisk, now.Held = now.AtRisk[:1], nil })
 			case 7: // other processes take the processor
 				e := missed("orders", 22)
 				e.Kind, e.WorstMillis = ExpiredLate, 1400
 				s.set(func(now *State) { now.Starved = 1400 * time.Millisecond })
 				s.Record(e)
-				time.Sleep(time.Second)
+				pass(time.Second)
 			}
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 		}
 		require.Empty(t, s.told())
 		require.Zero(t, s.log.FilterField(zap.String("status", "firing")).Len())
@@ -699,7 +701,7 @@ func TestAHealthyNight(t *testing.T) {
 func TestStarvation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		require.Zero(t, s.starved.within(starvedFor, time.Now()))
 	})
 }
@@ -758,7 +760,7 @@ func TestReadersWaitForNoJudgement(t *testing.T) {
 		window, err := s.AddWindow(Window{VHost: "shop", Until: time.Now().Add(time.Hour)})
 		require.NoError(t, err)
 
-		time.Sleep(2 * lookEvery)
+		pass(2 * lookEvery)
 		judged := make(chan struct{})
 		go func() {
 			s.judge()

@@ -184,10 +184,10 @@ func TestAlertmanagerIsSentAgain(t *testing.T) {
 		s.start(t)
 		require.Equal(t, "http://am.example/prefix/api/v2/alerts", s.delivery.outboxes[0].sink.(*manager).url)
 		s.Record(missed("a", 3))
-		time.Sleep(6 * time.Second)
+		pass(6 * time.Second)
 		require.Equal(t, map[string]bool{"CurfewWatchdog ": true, "CurfewDeadlineMissed a": true}, m.state())
 		for range 10 {
-			time.Sleep(30 * time.Second)
+			pass(30 * time.Second)
 			s.Record(missed("a", 1))
 		}
 		require.GreaterOrEqual(t, len(m.got()), 6, "every minute")
@@ -198,21 +198,21 @@ func TestAlertmanagerIsSentAgain(t *testing.T) {
 				require.Equal(t, "here", a.Labels["instance"])
 			}
 		}
-		time.Sleep(3 * time.Minute)
+		pass(3 * time.Minute)
 		require.Equal(t, map[string]bool{"CurfewWatchdog ": true, "CurfewDeadlineMissed a": false}, m.state())
-		time.Sleep(8 * time.Minute)
+		pass(8 * time.Minute)
 		require.Equal(t, map[string]bool{"CurfewWatchdog ": true}, m.state(), "it has been told often enough")
 
 		m.fail(errors.New("connection refused"))
 		s.degraded("why")
-		time.Sleep(10 * time.Minute)
+		pass(10 * time.Minute)
 		require.Len(t, s.wrong(), 2)
 		m.fail(nil)
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		require.True(t, m.state()["CurfewScheduleDegraded "], "made up for")
 		require.Len(t, s.wrong(), 1)
 		hangs.Store(true)
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		require.False(t, m.state()["CurfewWatchdog "])
 	})
 }

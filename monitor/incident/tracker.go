@@ -138,21 +138,23 @@ func (t *tracker) incidentLocked(c *Condition, f Finding, found map[*Condition][
 			before = i
 		}
 	}
+	alone := before != nil && !slices.ContainsFunc(found[before.of], before.has) // nothing else of it is found
 	i := any
 	switch {
 	case newest != nil && (c.PerCause || !newest.open || ofCause >= together):
 		i = newest
-	case before != nil && !slices.ContainsFunc(found[before.of], before.has) && t.becomeLocked(before, c, f, now):
+	case alone && t.becomeLocked(before, c, f, now):
 		return before
 	case all < maxOpen:
 		i = &incident{members: make(map[QueueName]Finding), seen: now}
 		t.nameLocked(i, c, f)
 		t.all = append(t.all, i)
 	}
-	if before != nil {
-		if before.into = i; len(before.members) > 1 {
-			delete(before.members, f.QueueName)
-		}
+	if alone {
+		before.into = i
+	}
+	if before != nil && len(before.members) > 1 {
+		delete(before.members, f.QueueName)
 	}
 	return i
 }
