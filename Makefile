@@ -8,6 +8,9 @@ COMMITTED = $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --f
 LINT_VERSION = v2.15.0
 LINT         = .cache/bin/golangci-lint-$(LINT_VERSION)
 
+SUM_VERSION = v1.13.0
+SUM         = $(CURDIR)/.cache/bin/gotestsum-$(SUM_VERSION)
+
 # One binary, nothing to link against: it runs in an empty directory. grpcnotrace leaves out debug pages of gRPC, which OpenTelemetry's
 # libraries bring along and Curfew does not speak. The pages of the dashboard, and the commands of the Redis client with
 # their five kinds of client, are thousands of calls of small functions: copied into their callers (inlined) these would take 4 MB more.
@@ -15,6 +18,12 @@ BUILD = CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -gcflags 'curfew/c
 # Packages are compiled in two ways at most: as released, and for the race detector.
 RELEASED = CGO_ENABLED=0 $(GO) test -trimpath -vet=off -timeout 20m
 RACED    = $(GO) test -race -vet=off -timeout 20m
+# `make test` runs go test with the flags $(1) on the packages $(2), and once more, alone, each test that failed, unless more than a few did or the race
+# detector saw something: where two processors stand still for seconds, one of three thousand tests fails now and then. Those are told at the end.
+TWICE = $(SUM) --format standard-quiet --hide-summary skipped --rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-run-root-test \
+	--rerun-fails-abort-on-data-race --rerun-fails-report $(CURDIR)/.cache/failed/$(subst .,,$@)-$(words $(2)) --packages '$(2)' -- -vet=off -timeout 20m $(1)
+RELEASED_TWICE = CGO_ENABLED=0 $(TWICE) -trimpath
+RACED_TWICE = nice -n 5 $(TWICE) -race
 # The crash tests of the store that choose which goroutine runs: the tag replaces its locks.
 SCHEDULED = $(RELEASED) -tags schedule -run '^TestSchedule' ./broker/store
 UNIT     = $(shell $(GO) list ./... | grep -v /integration)
@@ -60,42 +69,48 @@ $(LINT): # built once, with Go alone
 	GOBIN=$(CURDIR)/.cache/bin CGO_ENABLED=0 $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	mv .cache/bin/golangci-lint $@
 
-test: deps $(LINT) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (20 minutes)
+$(SUM): # built once, with Go alone
+	GOBIN=$(CURDIR)/.cache/bin CGO_ENABLED=0 $(GO) install gotest.tools/gotestsum@$(SUM_VERSION)
+	mv .cache/bin/gotestsum $@
+
+test: deps $(LINT) $(SUM) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (20 minutes)
+	@rm -rf .cache/failed && mkdir -p .cache/failed
 	$(MAKE) --no-print-directory -j3 .test-broker .test-rabbitmq .test-in-process .test-units .test-simulation .test-release .test-faults .test-kubernetes .test-long
 	$(MAKE) --no-print-directory -j2 .test-quietly $(WITH) .test-rest
 	$(RELEASED) -run '^TestNeighbour$$' ./integration/faults
+	@sed 's/^/failed once: /' .cache/failed/*
 
 # Three of these run at a time: the unit tests keep the processors busy, those beside RabbitMQ mostly wait for its nodes. What measures lateness in
 # milliseconds is not among them, nor what is in WITH (test-privileged, or nothing): amqp091-go's suite hangs where it is kept waiting. Where they
 # compete, RabbitMQ's have three quarters of the processors: its nodes fail in ways of their own when they are starved.
 .test-broker:
-	CRASH_POINTS=some nice -n 5 $(RACED) -skip '$(LONG)' $(filter curfew/broker%,$(THREADED))
+	CRASH_POINTS=some $(call RACED_TWICE,-skip '$(LONG)',$(filter curfew/broker%,$(THREADED)))
 .test-units:
-	nice -n 5 $(RACED) -skip '$(LONG)' $(filter-out curfew/broker%,$(THREADED))
+	$(call RACED_TWICE,-skip '$(LONG)',$(filter-out curfew/broker%,$(THREADED)))
 .test-simulation:
-	SIMULATION_SEEDS=12 nice -n 5 $(RACED) ./integration/simulation
+	SIMULATION_SEEDS=12 $(call RACED_TWICE,,./integration/simulation)
 .test-rabbitmq:
-	$(RELEASED) -parallel 6 ./integration/rabbitmq
+	$(call RELEASED_TWICE,-parallel 6,./integration/rabbitmq)
 .test-in-process:
-	$(RELEASED) -run '$(IN_PROCESS)' ./integration
+	$(call RELEASED_TWICE,-run '$(IN_PROCESS)',./integration)
 .test-kubernetes:
-	cd integration/kubernetes && export CGO_ENABLED=0 && $(GO) test -trimpath -vet=off . && GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/$(LINT) run --allow-serial-runners .
+	cd integration/kubernetes && export CGO_ENABLED=0 && $(call RELEASED_TWICE,,.) && GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/$(LINT) run --allow-serial-runners .
 .test-release:
-	cd deploy/release && export CGO_ENABLED=0 && $(GO) test -trimpath -vet=off -skip '$(PRIVILEGED)' . && GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/$(LINT) run --allow-serial-runners .
+	cd deploy/release && export CGO_ENABLED=0 && $(call RELEASED_TWICE,-skip '$(PRIVILEGED)',.) && GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/$(LINT) run --allow-serial-runners .
 .test-faults:
-	$(RELEASED) -parallel 6 -skip '$(PRIVILEGED)|^TestNeighbour$$' ./integration/faults
+	$(call RELEASED_TWICE,-parallel 6 -skip '$(PRIVILEGED)|^TestNeighbour$$',./integration/faults)
 .test-long:
-	$(RELEASED) $(PURE)
-	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor ./monitor/rabbitmq/keeper ./scheduler
+	$(call RELEASED_TWICE,,$(PURE))
+	$(call RELEASED_TWICE,-run '$(LONG)|^TestCrashAtEveryOperation$$',./broker ./broker/deadletters ./broker/store ./cmd/internal/node ./monitor ./monitor/rabbitmq/keeper ./scheduler)
 	$(SCHEDULED)
 .test-quietly:
-	$(RELEASED) -parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)' ./integration
+	$(call RELEASED_TWICE,-parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)',./integration)
 .test-rest:
-	$(RELEASED) -p 1 -parallel 6 -skip '$(PRIVILEGED)|^TestSimulation' $(filter-out %/integration %/rabbitmq %/faults,$(INTEGRATION))
+	$(call RELEASED_TWICE,-p 1 -parallel 6 -skip '$(PRIVILEGED)|^TestSimulation',$(filter-out %/integration %/rabbitmq %/faults,$(INTEGRATION)))
 
-test-privileged: deps ## the tests that need root with CAP_SYS_ADMIN and loop devices: disks that fill, fail or stand still, other clocks, packages
-	$(RELEASED) -p 2 -run '$(PRIVILEGED)' ./integration ./integration/faults ./integration/pages
-	cd deploy/release && CGO_ENABLED=0 $(GO) test -trimpath -vet=off -run '$(PRIVILEGED)' .
+test-privileged: deps $(SUM) ## the tests that need root with CAP_SYS_ADMIN and loop devices: disks that fill, fail or stand still, other clocks, packages
+	$(call RELEASED_TWICE,-p 2 -run '$(PRIVILEGED)',./integration ./integration/faults ./integration/pages)
+	cd deploy/release && $(call RELEASED_TWICE,-run '$(PRIVILEGED)',.)
 
 test-rabbitmq4: deps ## the tests beside RabbitMQ against a RabbitMQ 4 that is fetched into .cache: SUITE=trixie has 4.0, SUITE=forky 4.3; no root
 	.ci/rabbitmq4 $(SUITE)

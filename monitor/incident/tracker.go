@@ -138,8 +138,7 @@ func (t *tracker) incidentLocked(c *Condition, f Finding, found map[*Condition][
 			before = i
 		}
 	}
-	alone := before != nil && !slices.ContainsFunc(found[before.of], before.has) // nothing else of it is found
-	i := any
+	i, alone := any, before != nil && !slices.ContainsFunc(found[before.of], before.has) // nothing else of it is found
 	switch {
 	case newest != nil && (c.PerCause || !newest.open || ofCause >= together):
 		i = newest
@@ -167,8 +166,8 @@ func (i *incident) has(f Finding) bool {
 
 // nameLocked makes an incident one of a condition and cause, whose rule is to be found.
 func (t *tracker) nameLocked(i *incident, c *Condition, f Finding) {
-	i.of, i.Cause, i.Condition, i.Alertname, i.Runbook = c, f.Cause, c.Name, c.Alertname(), t.source.runbook(c.Alertname())
-	i.rule = nil
+	i.of, i.Cause, i.rule = c, f.Cause, nil
+	i.Condition, i.Alertname, i.Runbook = c.Name, c.Alertname(), t.source.runbook(c.Alertname())
 }
 
 // becomeLocked gives an incident another condition. It does not if others are to be told of that, or if it began as that of another client.
@@ -303,10 +302,9 @@ func (t *tracker) firing(sink string, well bool) (list []*notice) {
 
 // untold returns the incidents that somebody should have been told of. What did not last yet is told only if it has cost messages.
 func (t *tracker) untold(now time.Time) (list []*notice) {
-	wrong := func(i *incident) bool {
+	return t.begun(now, func(i *incident) bool {
 		return i.ToldAt == "" && i.Level != Info && !i.Quiet && i.gone.IsZero() && (i.open || i.Toll > 0)
-	}
-	return t.begun(now, wrong)
+	})
 }
 
 // begun returns the beginnings of some incidents.
