@@ -11,12 +11,13 @@ import (
 
 // proxy forwards connections to one server, until it cuts them.
 type proxy struct {
-	addr  string
-	mu    sync.Mutex
-	to    string // "" forwards none
-	conns map[net.Conn]bool
-	last  []byte // all connections are cut when a client has sent that; nil: none are
-	after bool   // the server has got it then, and has not been heard
+	addr   string
+	mu     sync.Mutex
+	to     string // "" forwards none
+	conns  map[net.Conn]bool
+	last   []byte // all connections are cut when a client has sent that; nil: none are
+	after  bool   // the server has got it then, and has not been heard
+	barred bool   // AMQP 1.0 is
 }
 
 func startProxy(t testing.TB, to string) *proxy {
@@ -67,6 +68,7 @@ func (p *proxy) serve(client net.Conn) {
 		p.mu.Lock()
 		last := p.last != nil && bytes.Contains(buf[:read], p.last)
 		after := p.after
+		barred := p.barred && bytes.HasPrefix(buf[:read], []byte("AMQP\x03"))
 		if last {
 			p.last = nil
 		}
@@ -77,7 +79,7 @@ func (p *proxy) serve(client net.Conn) {
 		} else if last {
 			p.cut()
 		}
-		if last && !after || err != nil {
+		if last && !after || barred || err != nil {
 			break
 		}
 		if _, err := node.Write(buf[:read]); err != nil {
@@ -112,6 +114,13 @@ func (p *proxy) cutAt(text string, after bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last, p.after = []byte(text), after
+}
+
+// bar ends connections that begin with AMQP 1.0, from now on.
+func (p *proxy) bar() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.barred = true
 }
 
 // cut ends all connections at once.

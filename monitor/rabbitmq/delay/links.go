@@ -146,20 +146,19 @@ func (l *line10) close() {
 	_ = l.receiver.Close(limited)
 }
 
-// deliveryOf is the same message in AMQP 0-9-1, as RabbitMQ would have delivered it, as far as it matters here.
+// deliveryOf is the same message in AMQP 0-9-1, as RabbitMQ would have delivered it. Values of headers may have other types (plain).
 func deliveryOf(m *amqp.Message) *amqp091.Delivery {
 	d := &amqp091.Delivery{Headers: amqp091.Table{}, Body: m.GetData()}
 	maps.Copy(d.Headers, m.ApplicationProperties)
+	deaths, _ := m.Annotations["x-opt-deaths"].([]map[any]any)
 	for name, v := range m.Annotations {
 		switch name {
 		case "x-exchange":
 			d.Exchange, _ = v.(string)
 		case "x-routing-key":
 			d.RoutingKey, _ = v.(string)
-		case "x-death": // a publisher's own: RabbitMQ's is the next
-		case "x-opt-deaths":
-			deaths, _ := v.([]map[any]any)
-			d.Headers["x-death"] = deathsOf(deaths)
+		case "x-basic-type":
+			d.Type, _ = v.(string)
 		case "x-opt-rabbitmq-received-time":
 			if at, ok := v.(time.Time); ok {
 				d.Headers["timestamp_in_ms"] = at.UnixMilli()
@@ -168,17 +167,27 @@ func deliveryOf(m *amqp.Message) *amqp091.Delivery {
 			d.Headers[fmt.Sprint(name)] = v
 		}
 	}
+	if deaths != nil { // without them x-death is a publisher's own, of maps that nobody reads
+		d.Headers["x-death"] = deathsOf(deaths)
+	}
 	if h := m.Header; h != nil {
 		d.Redelivered, d.Priority = h.DeliveryCount > 0 || !h.FirstAcquirer, h.Priority
-		if h.TTL > 0 {
+		if h.Durable {
+			d.DeliveryMode = amqp091.Persistent
+		}
+		if h.TTL > 0 && deaths == nil { // dead letters have none, but the header that RabbitMQ makes still does
 			d.Expiration = strconv.FormatInt(h.TTL.Milliseconds(), 10)
 		}
 	}
 	if p := m.Properties; p != nil {
 		d.MessageId, d.CorrelationId, d.UserId = idOf(p.MessageID), idOf(p.CorrelationID), string(p.UserID)
-		if p.ReplyTo != nil {
-			d.ReplyTo = *p.ReplyTo
-			if name, err := url.PathUnescape(strings.TrimPrefix(d.ReplyTo, "/queues/")); err == nil { // RabbitMQ makes an address of it
+		for to, from := range map[*string]*string{&d.ContentType: p.ContentType, &d.ContentEncoding: p.ContentEncoding, &d.AppId: p.GroupID, &d.ReplyTo: p.ReplyTo} {
+			if from != nil {
+				*to = *from
+			}
+		}
+		if address, ok := strings.CutPrefix(d.ReplyTo, "/queues/"); ok { // RabbitMQ makes one of the name
+			if name, err := url.PathUnescape(address); err == nil {
 				d.ReplyTo = name
 			}
 		}
@@ -195,20 +204,26 @@ func idOf(v any) string {
 	case nil:
 		return ""
 	case amqp.UUID:
-		return "urn:uuid:" + v.String()
+		return urnUUID + v.String()
 	}
 	return fmt.Sprint(v)
 }
 
-// deathsOf is the header x-death for x-opt-deaths.
+// deathsOf is the header x-death for x-opt-deaths, with when each was last dead-lettered.
 func deathsOf(deaths []map[any]any) (all []any) {
 	for _, death := range deaths {
 		one := amqp091.Table{}
 		for key, value := range death {
-			if n, ok := value.(uint64); ok {
-				value = int64(n)
+			switch name := fmt.Sprint(key); name {
+			case "count":
+				one[name], _ = keeper.Integer(value)
+			case "first-time":
+				one["time"] = value
+			case "ttl":
+				one["original-expiration"] = fmt.Sprint(value)
+			default:
+				one[name] = value
 			}
-			one[fmt.Sprint(key)] = value
 		}
 		all = append(all, one)
 	}

@@ -55,7 +55,7 @@ func read(fingerprints *keeper.Fingerprints, queue string, d *amqp091.Delivery) 
 	stamp := d.Headers[stampHeader]
 	delete(d.Headers, stampHeader)
 	delete(d.Headers, deliveryTime)
-	m := message{fingerprint: fingerprints.Of(d), id: d.MessageId, key: d.RoutingKey, user: d.UserId,
+	m := message{fingerprint: fingerprintOf(fingerprints, d), id: d.MessageId, key: d.RoutingKey, user: d.UserId,
 		returned: d.Redelivered, replyTo: d.ReplyTo, correl: d.CorrelationId}
 	if ms, ok := millis(d.Headers["x-delay-until"]); ok && ms > 0 && ms < longest.Milliseconds() {
 		m.until = deadline.FromUnixMilli(ms)
@@ -81,7 +81,7 @@ func read(fingerprints *keeper.Fingerprints, queue string, d *amqp091.Delivery) 
 	}
 	m.stamp, m.stamped = readStamp(stamp, m.deaths)
 	for kind, header := range map[commandKind]string{cancelling: "x-cancel", replacing: "x-replace", rescheduling: "x-reschedule"} {
-		if id, ok := d.Headers[header].(string); ok && kind > m.command {
+		if id, ok := plain(d.Headers[header]).(string); ok && kind > m.command {
 			m.command, m.target = kind, id
 		}
 	}

@@ -82,7 +82,7 @@ func failureOf(headers amqp091.Table, own string) (f failure) {
 func (r *retries) read(fingerprints *keeper.Fingerprints, d *amqp091.Delivery) message {
 	o := &r.s.k.o
 	f := failureOf(d.Headers, o.Queue)
-	m := message{fingerprint: fingerprints.Of(d), id: d.MessageId, key: d.RoutingKey, user: d.UserId, returned: d.Redelivered, published: f.at, to: f.queue}
+	m := message{fingerprint: fingerprintOf(fingerprints, d), id: d.MessageId, key: d.RoutingKey, user: d.UserId, returned: d.Redelivered, published: f.at, to: f.queue}
 	wait, parks := o.Retry.Wait(f.times, m.fingerprint)
 	if park := o.Retry.ParkOf(f.queue); parks && f.queue != "" {
 		switch {

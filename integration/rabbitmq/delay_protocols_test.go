@@ -1,0 +1,94 @@
+package rabbitmq
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker/operate/messages"
+	"curfew/integration/testenv"
+	"curfew/monitor/rabbitmq/queuefacts"
+)
+
+// ofAllKinds are messages with all properties, with each type of header, and with none. Those with a message-id are named by it.
+func ofAllKinds() []amqp091.Publishing {
+	at := time.Unix(time.Now().Unix()-10, 0)
+	return []amqp091.Publishing{
+		{},
+		{DeliveryMode: amqp091.Transient, Body: []byte("body")},
+		{MessageId: "all", Headers: amqp091.Table{"a": "b"}, ContentType: "text/plain", ContentEncoding: "gzip", DeliveryMode: amqp091.Persistent, Priority: 5, CorrelationId: "c",
+			ReplyTo: "r/ä %41", Expiration: "86400000", Timestamp: at, Type: "type", UserId: "guest", AppId: "app", Body: []byte("body")},
+		{MessageId: "priority", Priority: 4},
+		{MessageId: "urn:uuid:f81d4fae-7dec-11d0-a765-00a0c91e6bf6", CorrelationId: "urn:uuid:F81D4FAE-7dec-11d0-a765-00a0c91e6bf6"},
+		{MessageId: "numbers", Headers: amqp091.Table{"a": int8(-1), "b": int16(-2), "c": int32(-3), "d": int64(-4), "e": byte(200), "f": uint16(60000), "g": uint32(4e9), "h": float32(1.5), "i": 2.5,
+			"x-a": int8(-1), "x-c": int32(-3), "x-d": int64(-4), "x-e": byte(200), "x-h": float32(1.5), "x-i": 2.5}},
+		{MessageId: "types", Headers: amqp091.Table{"a": true, "b": nil, "c": at, "d": []byte{1, 2}, "x-a": false, "x-b": nil, "x-c": at, "x-d": []byte{1, 2}}},
+		{MessageId: "texts", Headers: amqp091.Table{"a": strings.Repeat("é", 200), "b": "\xff\xfe", "c": "a\x00b", "d": strings.Repeat("x", 5000), "e": "", "x-a": strings.Repeat("é", 200), "x-b": "\xff\xfe"}},
+		{MessageId: "tables", Headers: amqp091.Table{"t": amqp091.Table{"a": int32(1)}, "l": []any{"a", int32(2)}, "CC": []any{"c.d"}, "x-empty": []any{}, "x-none": amqp091.Table{},
+			"x-t": amqp091.Table{"a": int32(1), "b": amqp091.Table{"c": []any{"x", []byte("y"), nil}}}, "x-l": []any{"a", int64(2), amqp091.Table{"z": "y"}}}},
+		{MessageId: "names", Headers: amqp091.Table{"x-exchange": "e", "x-routing-key": "k", "x-opt-deaths": "d", "x-opt-rabbitmq-received-time": "n", "x-cc": "own"}},
+	}
+}
+
+// TestDelayedOverBothProtocols: a Curfew that can connect with AMQP 0-9-1 only has messages of all kinds, and is followed by one that reads them over AMQP 1.0 where
+// RabbitMQ has it, and that one by another of the first kind, unless RabbitMQ has put all aside. Each knows from Redis, or from RabbitMQ, when each message is due.
+func TestDelayedOverBothProtocols(t *testing.T) {
+	t.Parallel()
+	d := declareDelays(t, sharedNode(t))
+	redis := testenv.StartRedis(t)
+	p := startProxy(t, d.n.addr)
+	p.bar()
+	barred := urlsIn("guest", []*node{{addr: p.addr}}, d.vhost)
+	order, engines := []string{barred, d.url, barred}, map[string]string{barred: "hold", d.url: "hold"}
+	if family() == queuefacts.Family43 {
+		order, engines[d.url] = order[:2], "aside+hold" // what is aside is out of reach
+	}
+	var first map[string]int64
+	for _, at := range order {
+		r := startReplica(t, d.n, at, redis.URL, "one", "delay:foo.delay")
+		all := ofAllKinds()
+		if first == nil {
+			d.bound()
+			for _, m := range all {
+				if m.Headers == nil {
+					m.Headers = amqp091.Table{}
+				}
+				m.Headers["x-delay"] = time.Hour.Milliseconds()
+				c, err := d.publish.PublishWithDeferredConfirm("foo", "a.b", false, false, m)
+				check(t, err)
+				require.True(t, c.Wait())
+			}
+		}
+		var due map[string]int64
+		eventually(t, answerLimit, "all to wait", func() bool {
+			q := r.queue("foo.delay")
+			due = r.due("foo.delay")
+			return q.Engine == engines[at] && q.CaughtUp && q.Held+q.AsideKnown == len(all)
+		})
+		require.Zero(t, r.queue("foo.delay").UnknownAge)
+		if first == nil {
+			first = due
+			require.Len(t, first, len(all)-1, "two have no message-id")
+		}
+		for id, when := range due {
+			require.InDelta(t, first[id], when, 2, "%s: when it is due, in ms", id)
+		}
+		time.Sleep(2 * time.Second) // Redis has it then, and messages that nobody knows begin later
+		check(t, r.cmd.Process.Kill())
+	}
+}
+
+// due returns when each message of a delay queue is due, in Unix ms, by its message-id.
+func (r *replica) due(queue string) map[string]int64 {
+	var all []messages.ScheduledMessage
+	due := map[string]int64{}
+	if r.get("scheduled?exchange="+queue, &all) {
+		for _, m := range all {
+			due[m.ID] = m.Due
+		}
+	}
+	return due
+}
