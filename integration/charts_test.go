@@ -84,7 +84,7 @@ func TestChartsInABrowser(t *testing.T) {
 	b.do(chromedp.Evaluate[chromedp.Void](bar + ".dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))"))
 	b.until("location.pathname === '/deadlines' && document.readyState === 'complete' && document.querySelector('h1').innerText.startsWith('20 deadlines from')")
 	b.shows("far-19")
-	b.shows("20 of 20 will expire")
+	b.shows("20 of 20 at risk")
 	b.screenshot("deadlines")
 	b.open("/")
 	b.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('.lane-held a').dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))"))

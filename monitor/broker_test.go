@@ -3,10 +3,12 @@ package monitor_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker"
@@ -23,6 +25,7 @@ type testBroker struct {
 	vh        *broker.VHost
 	publisher *broker.Publisher
 	monitor   *schedule.Scheduler
+	registry  *prometheus.Registry
 }
 
 func newTestBroker(t *testing.T) *testBroker {
@@ -30,8 +33,9 @@ func newTestBroker(t *testing.T) *testBroker {
 	require.NoError(t, err)
 	vh, ok := b.VHost("/")
 	require.True(t, ok)
-	x := &testBroker{t: t, broker: b, vh: vh, publisher: vh.NewPublisher("guest")}
-	x.monitor, err = schedule.New(schedule.Options{Primary: b.Deadlines()})
+	x := &testBroker{t: t, broker: b, vh: vh, registry: prometheus.NewRegistry(), publisher: vh.NewPublisher("guest")}
+	meant := func(_, queue string) bool { return strings.HasPrefix(queue, "readings") }
+	x.monitor, err = schedule.New(schedule.Options{Primary: b.Deadlines(), Meant: meant, Registerer: x.registry})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -45,12 +46,13 @@ type Forecast struct {
 	Consumers int     `json:"consumers"`
 	Rate      float64 `json:"rate"`       // messages handed out a second while any wait
 	Deadlines int     `json:"deadlines"`  // ready messages that have one
-	WillMiss  int     `json:"will_miss"`  // of these, how many will expire
+	AtRisk    int     `json:"at_risk"`    // of these, how many will expire; 0 where that is no loss
+	AsMeant   int     `json:"as_meant"`   // how many will, where it is no loss
 	Sampled   bool    `json:"sampled"`    // the counts are estimates
 	FirstMiss int64   `json:"first_miss"` // the first deadline of those that will expire, Unix ms; 0: none will
 	LastMiss  int64   `json:"last_miss"`  // the last of them
 	DrainedAt int64   `json:"drained_at"` // when the last message will have been handed out, Unix ms; 0: never
-	AtRisk    bool    `json:"at_risk"`    // the first message that will expire has used up half of its time to live
+	NearlyDue bool    `json:"nearly_due"` // the first of those at risk has used up half of its time to live
 }
 
 // forecaster is the state of the forecast loop.
@@ -59,6 +61,7 @@ type forecaster struct {
 	now     func() deadline.Instant   // by the primary's clock
 	offset  func() time.Duration      // of that clock from the wall clock
 	expired func(queue uint64) uint64 // messages
+	meant   func(vhost, queue string) bool
 	meters  map[uint64]*metered
 	began   time.Time // when the loop first started
 	rounds  uint64
@@ -87,21 +90,47 @@ func (m *Monitor) Waits() map[uint64]QueueWait {
 	return nil
 }
 
-// Forecasts returns the forecasts of the queues in which deadlines wait, those with the most
-// messages at risk first. They are made once a second. Safe for concurrent use; the slice must not be
-// changed. Without a Surveyor it is empty.
+// Forecasts returns the forecasts of the queues in which deadlines wait, those first that lose messages
+// sooner. They are made once a second, and are those of the last Judged, if it was ever called. Safe for
+// concurrent use; the slice must not be changed. Without a Surveyor it is empty.
 func (m *Monitor) Forecasts() []Forecast {
-	if all := m.forecasts.Load(); all != nil {
-		return *all
+	all, _ := m.shown()
+	return all
+}
+
+// Judged returns the latest forecasts, without what has expired since. Until the next call these are the ones that Forecasts returns: whatever shows a
+// number at risk has that of the same moment, as have the incidents, which are judged by them.
+func (m *Monitor) Judged() []Forecast {
+	made := m.made.Load()
+	if made == nil {
+		return nil
 	}
-	return nil
+	now, all := m.forecaster.wallMillis(m.forecaster.now()), slices.Clone(made.all)
+	for i := range all {
+		if f := &all[i]; f.LastMiss <= now {
+			f.AtRisk, f.AsMeant, f.NearlyDue = 0, 0, false
+		}
+	}
+	m.judged.Store(&forecasts{inOrder(all), made.outlook})
+	return all
+}
+
+// forecasts are those of all queues, of one moment.
+type forecasts struct {
+	all     []Forecast
+	outlook *Outlook // nil: there is none
+}
+
+func (m *Monitor) shown() ([]Forecast, *Outlook) {
+	is := cmp.Or(m.judged.Load(), m.made.Load(), &forecasts{})
+	return is.all, is.outlook
 }
 
 // Shares appends, for each span between two neighbouring instants in Unix ms, the shares of its
 // deadlines that will not be met, according to the forecasts of all queues. Without a forecast it
 // appends nothing. Safe for concurrent use.
 func (m *Monitor) Shares(atMillis []int64, out []Share) []Share {
-	outlook := m.outlook.Load()
+	_, outlook := m.shown()
 	if outlook == nil {
 		return out
 	}
@@ -119,8 +148,7 @@ func (m *Monitor) forecast(ctx context.Context, l *Loop) error {
 		started := time.Now()
 		all, waits, outlook := f.round()
 		m.waits.Store(&waits)
-		m.forecasts.Store(&all)
-		m.outlook.Store(outlook)
+		m.made.Store(&forecasts{all, outlook})
 		if !l.Wait(ctx, max(deadline.UntilSecond(time.Now()), forecastShare*time.Since(started))) {
 			return nil
 		}
@@ -133,7 +161,12 @@ func (f *forecaster) round() (all []Forecast, waits map[uint64]QueueWait, outloo
 	waits = make(map[uint64]QueueWait)
 	outlook = NewOutlook(f.now())
 	f.from.Survey(forecastSamples, func(s *deadline.Survey) {
-		q := f.meter(s)
+		q := f.meters[s.Queue]
+		if q == nil {
+			q = &metered{}
+			f.meters[s.Queue] = q
+		}
+		q.seen = f.rounds
 		q.Observe(Observation{Now: s.At, Delivered: s.Delivered, Polled: s.Polled, Ready: s.Ready, Consumers: s.Consumers})
 		if f.wait(q, s); q.waits != nil {
 			waits[s.Queue] = QueueWait{s.VHost, s.Name, q.waits.Wait()}
@@ -147,10 +180,28 @@ func (f *forecaster) round() (all []Forecast, waits map[uint64]QueueWait, outloo
 			delete(f.meters, id)
 		}
 	}
+	return inOrder(all), waits, outlook
+}
+
+// Compare is the order of queues by risk, wherever they have one: first the queue that loses messages sooner, then the one that loses more. nil is a
+// queue without a forecast.
+func (one *Forecast) Compare(other *Forecast) int {
+	safe := Forecast{FirstMiss: math.MaxInt64}
+	if one == nil || one.AtRisk == 0 {
+		one = &safe
+	}
+	if other == nil || other.AtRisk == 0 {
+		other = &safe
+	}
+	return cmp.Or(cmp.Compare(one.FirstMiss, other.FirstMiss), cmp.Compare(other.AtRisk, one.AtRisk))
+}
+
+// inOrder sorts forecasts by risk, then by what is ahead.
+func inOrder(all []Forecast) []Forecast {
 	slices.SortFunc(all, func(a, b Forecast) int {
-		return cmp.Or(cmp.Compare(b.WillMiss, a.WillMiss), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Queue, b.Queue))
+		return cmp.Or(a.Compare(&b), cmp.Compare(b.AsMeant, a.AsMeant), cmp.Compare(b.Deadlines, a.Deadlines), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Queue, b.Queue))
 	})
-	return all, waits, outlook
+	return all
 }
 
 // wait looks at how long the messages of a queue wait.
@@ -178,16 +229,6 @@ func (f *forecaster) wait(q *metered, s *deadline.Survey) {
 	q.waits.Observe(look)
 }
 
-func (f *forecaster) meter(s *deadline.Survey) *metered {
-	q, ok := f.meters[s.Queue]
-	if !ok {
-		q = &metered{}
-		f.meters[s.Queue] = q
-	}
-	q.seen = f.rounds
-	return q
-}
-
 // predict returns the forecast of a queue. It adds the queue's deadlines to the outlook.
 func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *Outlook) Forecast {
 	now := s.At
@@ -196,18 +237,25 @@ func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *Outlook)
 	p := Predict(line)
 	one := Forecast{
 		VHost: s.VHost, Queue: s.Name, Ready: s.Ready, Consumers: s.Consumers, Rate: rate,
-		Deadlines: p.Deadlines, WillMiss: p.Miss, Sampled: s.Step > 1,
+		Deadlines: p.Deadlines, AtRisk: p.Miss, Sampled: s.Step > 1,
 		LastMiss: f.wallMillis(p.Last), DrainedAt: f.wallMillis(p.Drained),
 	}
 	if p.First >= 0 {
 		first := s.Samples[p.First]
 		one.FirstMiss = f.wallMillis(first.Ref.Deadline)
 		reconnecting := s.Consumers == 0 && time.Since(f.began) < reconnectTime
-		one.AtRisk = !reconnecting && f.nearEnough(first.Ref, now)
+		if f.meant(s.VHost, s.Name) {
+			one.AtRisk, one.AsMeant = 0, p.Miss
+		} else {
+			one.NearlyDue = !reconnecting && f.nearEnough(first.Ref, now)
+		}
 	}
 	fate := AtRisk
-	if one.AtRisk {
-		fate = WillExpire
+	switch {
+	case one.AsMeant > 0:
+		fate = Safe
+	case one.NearlyDue:
+		fate = NearlyDue
 	}
 	for i := range s.Samples {
 		switch due := s.Samples[i].Ref.Deadline; {
@@ -237,6 +285,15 @@ func (f *forecaster) nearEnough(s deadline.Ref, now deadline.Instant) bool {
 	return !ok || float64(s.Deadline.Sub(now)) <= (1-riskShare)*float64(ttl.Duration())
 }
 
+// ByQueue has forecasts by their virtual hosts and queues.
+func ByQueue(all []Forecast) map[[2]string]*Forecast {
+	by := make(map[[2]string]*Forecast, len(all))
+	for i := range all {
+		by[[2]string{all[i].VHost, all[i].Queue}] = &all[i]
+	}
+	return by
+}
+
 // Reason explains the forecast in words. now is in Unix ms.
 func (one *Forecast) Reason(now int64) string {
 	waiting, served := "1 message waits", "nobody consumes"
@@ -251,9 +308,10 @@ func (one *Forecast) Reason(now int64) string {
 	case one.Consumers > 1:
 		served = fmt.Sprintf("its %d consumers take nothing", one.Consumers)
 	}
-	when := "now"
-	if in := (time.Duration(one.FirstMiss-now) * time.Millisecond).Round(100 * time.Millisecond); in > 0 {
-		when = "in " + printable.Span(in)
+	which, at := "first", one.FirstMiss
+	if at <= now { // it has expired, or is just doing so
+		which, at = "last", one.LastMiss
 	}
-	return fmt.Sprintf("%s, %s, the first expires %s", waiting, served, when)
+	in := max((time.Duration(at-now) * time.Millisecond).Round(100*time.Millisecond), 100*time.Millisecond)
+	return fmt.Sprintf("%s, %s, the %s expires in %s", waiting, served, which, printable.Span(in))
 }

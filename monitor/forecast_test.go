@@ -2,10 +2,12 @@ package monitor_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -57,15 +59,15 @@ func TestForecastComesTrue(t *testing.T) {
 		f := only(t, x.monitor.Forecasts())
 		assert.InDelta(t, 100, f.Rate, 5)
 		assert.InDelta(t, 2500, f.Deadlines, 25)
-		assert.InDelta(t, 1000, f.WillMiss, 50)
+		assert.InDelta(t, 1000, f.AtRisk, 50)
 		assert.InDelta(t, 15_000, f.FirstMiss-time.Now().UnixMilli(), 100)
 		now := time.Now().UnixMilli()
 		shares := x.monitor.Shares([]int64{now, now + 10_000, now + 20_000}, nil)
 		assert.Len(t, shares, 2)
 		assert.Zero(t, shares[0], "nothing is due there")
-		assert.InDelta(t, 0.4, shares[1].AtRisk+shares[1].WillExpire, 0.03)
+		assert.InDelta(t, 0.4, shares[1].AtRisk+shares[1].NearlyDue, 0.03)
 		time.Sleep(time.Minute)
-		assert.InDelta(t, f.WillMiss, ready(dlq), 0.05*float64(f.WillMiss))
+		assert.InDelta(t, f.AtRisk, ready(dlq), 0.05*float64(f.AtRisk))
 		assert.Empty(t, x.monitor.Forecasts(), "no deadline waits")
 	})
 }
@@ -81,10 +83,10 @@ func TestAtRiskIsTakenBack(t *testing.T) {
 		}
 		time.Sleep(28 * time.Second)
 		f := only(t, x.monitor.Forecasts())
-		assert.Equal(t, 7, f.WillMiss)
-		assert.False(t, f.AtRisk, "there is time yet for somebody to come")
+		assert.Equal(t, 7, f.AtRisk)
+		assert.False(t, f.NearlyDue, "there is time yet for somebody to come")
 		time.Sleep(15 * time.Second)
-		assert.True(t, only(t, x.monitor.Forecasts()).AtRisk)
+		assert.True(t, only(t, x.monitor.Forecasts()).NearlyDue)
 
 		for range 7 {
 			x.get(q, true)
@@ -92,6 +94,78 @@ func TestAtRiskIsTakenBack(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		assert.Empty(t, x.monitor.Forecasts())
 	})
+}
+
+// TestWhatIsMeantIsNotAtRisk: what will expire where that is no loss has a number of its own, everywhere.
+func TestWhatIsMeantIsNotAtRisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTestBroker(t)
+		x.declare("orders", nil)
+		x.declare("readings", nil)
+		for range 5 {
+			x.publish("orders", time.Minute)
+		}
+		for range 3 {
+			x.publish("readings", 50*time.Second)
+		}
+		time.Sleep(40*time.Second + time.Millisecond)
+		synctest.Wait()
+		all := x.monitor.Forecasts()
+		require.Len(t, all, 2)
+		orders, readings := all[0], all[1]
+		require.Equal(t, []any{"orders", 5, 0, true}, []any{orders.Queue, orders.AtRisk, orders.AsMeant, orders.NearlyDue})
+		require.Equal(t, []any{"readings", 0, 3, false}, []any{readings.Queue, readings.AtRisk, readings.AsMeant, readings.NearlyDue})
+		now := time.Now().UnixMilli()
+		require.Equal(t, []monitor.Share{{}, {NearlyDue: 1}}, x.monitor.Shares([]int64{now, now + 15_000, now + 30_000}, nil))
+		for name, want := range map[string]float64{"curfew_forecast_misses": 5, "curfew_forecast_expiries_meant": 3, "curfew_queues_at_risk": 1, "curfew_queue_forecast_misses": 5} {
+			families, err := x.registry.Gather()
+			require.NoError(t, err)
+			n := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == name })
+			require.Equal(t, want, families[n].GetMetric()[0].GetGauge().GetValue(), name)
+		}
+	})
+}
+
+// TestForecastsAreOfOneMoment: once the incidents are judged by forecasts, these are shown until the next time, without what has expired meanwhile.
+func TestForecastsAreOfOneMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTestBroker(t)
+		x.declare("orders", nil)
+		x.publish("orders", time.Minute)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 1, only(t, x.monitor.Judged()).AtRisk)
+		x.publish("orders", time.Minute)
+		x.declare("mails", nil)
+		x.publish("mails", 30*time.Second)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		now := time.Now().UnixMilli()
+		require.Equal(t, 1, only(t, x.monitor.Forecasts()).AtRisk)
+		require.Zero(t, x.monitor.Shares([]int64{now, now + 30_000}, nil)[0], "the mail came later")
+		all := x.monitor.Judged()
+		require.Equal(t, []any{2, "mails", 1, 2}, []any{len(all), all[0].Queue, all[0].AtRisk, all[1].AtRisk})
+		require.Equal(t, all, x.monitor.Forecasts())
+		time.Sleep(20*time.Second + 500*time.Millisecond) // the mail has expired since the last forecast, or is not in it
+		require.Equal(t, "orders", x.monitor.Judged()[0].Queue)
+	})
+}
+
+// TestOrderOfRisk: what is lost first comes first, then what is more; what is no loss comes after all that is.
+func TestOrderOfRisk(t *testing.T) {
+	first, soon, more := &monitor.Forecast{AtRisk: 1, FirstMiss: 10}, &monitor.Forecast{AtRisk: 5, FirstMiss: 20}, &monitor.Forecast{AtRisk: 6, FirstMiss: 20}
+	meant, safe := &monitor.Forecast{AsMeant: 900, FirstMiss: 1}, &monitor.Forecast{Deadlines: 900}
+	list := []*monitor.Forecast{safe, soon, nil, meant, more, first}
+	slices.SortStableFunc(list, (*monitor.Forecast).Compare)
+	require.Equal(t, []*monitor.Forecast{first, more, soon, safe, nil, meant}, list)
+}
+
+// TestReason never says of the past that it comes.
+func TestReason(t *testing.T) {
+	f := &monitor.Forecast{Ready: 30, FirstMiss: 10_000, LastMiss: 50_000}
+	require.Equal(t, "30 messages wait, nobody consumes, the first expires in 2 s", f.Reason(8_000))
+	require.Equal(t, "30 messages wait, nobody consumes, the last expires in 40 s", f.Reason(10_000))
+	require.Equal(t, "30 messages wait, nobody consumes, the last expires in 100 ms", f.Reason(49_990))
 }
 
 // slowSurvey is a primary whose queues take a while to look at.
@@ -135,10 +209,10 @@ func TestNoRiskWhileClientsReconnect(t *testing.T) {
 		time.Sleep(13 * time.Second)
 		synctest.Wait()
 		f := only(t, x.monitor.Forecasts())
-		require.Equal(t, 1, f.WillMiss)
-		require.False(t, f.AtRisk, "though more than half of its time is used up")
+		require.Equal(t, 1, f.AtRisk)
+		require.False(t, f.NearlyDue, "though more than half of its time is used up")
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
-		require.True(t, only(t, x.monitor.Forecasts()).AtRisk)
+		require.True(t, only(t, x.monitor.Forecasts()).NearlyDue)
 	})
 }

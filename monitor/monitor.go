@@ -44,6 +44,8 @@ type Options struct {
 	Pending Pending
 	// QueueName returns the name of the queue with a number; false when it is gone. nil: every expiry has the names itself.
 	QueueName func(queue uint64) (vhost, name string, ok bool)
+	// Meant reports whether an expiry in a queue is no loss; nil: each is one.
+	Meant func(vhost, queue string) bool
 	// Restarted is called when a loop has ended and was started again; nil: nobody needs to know.
 	Restarted func()
 	// Record is told what becomes of deadlines; nil: nobody. It is called by several goroutines, and must not block.
@@ -60,6 +62,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.QueueName == nil {
 		o.QueueName = func(uint64) (vhost, name string, ok bool) { return "", "", false }
+	}
+	if o.Meant == nil {
+		o.Meant = func(string, string) bool { return false }
 	}
 	if o.Restarted == nil {
 		o.Restarted = func() {}
@@ -88,9 +93,9 @@ type Monitor struct {
 	restarts    atomic.Uint64 // of loops
 
 	forecaster *forecaster // nil: the source cannot survey its queues
-	forecasts  atomic.Pointer[[]Forecast]
+	made       atomic.Pointer[forecasts]
+	judged     atomic.Pointer[forecasts] // those that are shown; nil: all are
 	waits      atomic.Pointer[map[uint64]QueueWait]
-	outlook    atomic.Pointer[Outlook]
 }
 
 // New returns a monitor that counts what expires from now on; the rest of its work begins with Run. Its error says that o
@@ -102,7 +107,7 @@ func New(o Options) (*Monitor, error) {
 	}
 	m := &Monitor{options: o, log: o.Log.Named("monitor"), started: time.Now()}
 	if surveyor, ok := o.Source.(Surveyor); ok {
-		m.forecaster = &forecaster{from: surveyor, now: o.Source.Now, offset: o.Source.ClockOffset, expired: func(q uint64) uint64 { return m.counters.expiredOf(q) }, meters: make(map[uint64]*metered)}
+		m.forecaster = &forecaster{from: surveyor, now: o.Source.Now, offset: o.Source.ClockOffset, expired: func(q uint64) uint64 { return m.counters.expiredOf(q) }, meant: o.Meant, meters: make(map[uint64]*metered)}
 		m.AddLoop("forecast", m.forecast)
 	}
 	m.metrics = newMetrics(m)

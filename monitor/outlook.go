@@ -11,10 +11,10 @@ type Fate uint8
 
 // The fates.
 const (
-	Safe       Fate = iota // it is consumed in time
-	AtRisk                 // it will expire if consumers carry on as they do; there is time left
-	WillExpire             // the same, and most of the time is gone
-	fates      = int(iota)
+	Safe      Fate = iota // it is consumed in time, or its expiry is no loss
+	AtRisk                // it will expire if consumers carry on as they do; there is time left
+	NearlyDue             // the same, and most of the time is gone
+	fates     = int(iota)
 )
 
 // An Outlook has a cell for each ms in the first 64 ms, and 64 cells for each doubling after that.
@@ -51,7 +51,7 @@ func (o *Outlook) cell(due deadline.Instant) int {
 }
 
 // Share is the part of the messages, 0 to 1, that has each fate; the rest is safe.
-type Share struct{ AtRisk, WillExpire float64 }
+type Share struct{ AtRisk, NearlyDue float64 }
 
 // Shares appends the share of each span between two neighbouring instants, which are in ascending order. A span without messages in the
 // forecast gets the share of the span before: its messages have come since.
@@ -64,8 +64,8 @@ func (o *Outlook) Shares(at []deadline.Instant, out []Share) []Share {
 				sums[f] += int64(o.counts[f][c])
 			}
 		}
-		if all := float64(sums[Safe] + sums[AtRisk] + sums[WillExpire]); all > 0 {
-			last = Share{float64(sums[AtRisk]) / all, float64(sums[WillExpire]) / all}
+		if all := float64(sums[Safe] + sums[AtRisk] + sums[NearlyDue]); all > 0 {
+			last = Share{float64(sums[AtRisk]) / all, float64(sums[NearlyDue]) / all}
 		}
 		out = append(out, last)
 	}

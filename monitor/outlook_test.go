@@ -14,9 +14,9 @@ func TestOutlook(t *testing.T) {
 	o := NewOutlook(now)
 	o.Add(now-second, 1, AtRisk) // it is due
 	o.Add(now+30*second, 3, Safe)
-	o.Add(now+30*second, 1, WillExpire)
+	o.Add(now+30*second, 1, NearlyDue)
 	o.Add(now+30*second+100_000, 1, AtRisk) // not to be told apart from the others at that distance
-	o.Add(now+7200*second, 2, WillExpire)
+	o.Add(now+7200*second, 2, NearlyDue)
 	o.Add(now+1<<60, 1, AtRisk)
 	at := []deadline.Instant{now, now + second, now + 20*second, now + 40*second, now + 3600*second, now + 7300*second}
 	require.Equal(t, []Share{{1, 0}, {1, 0}, {0.2, 0.2}, {0.2, 0.2}, {0, 1}}, o.Shares(at, nil))

@@ -147,9 +147,6 @@ func (w *Waits) most(share float64) deadline.Millis {
 	}
 	for i, n := range w.counts {
 		if seen += n; seen >= share*total {
-			if i == 0 {
-				return 0
-			}
 			return deadline.Millis(waitUpTo[min(i, len(waitUpTo)-1)] * 1000)
 		}
 	}

@@ -36,7 +36,7 @@ func TestWaits(t *testing.T) {
 	within30 := objective(t, "99% within 30s")
 	quick := looked{WaitLook: WaitLook{Now: 3600 * second, Objective: within30}}
 	quick.seconds(60, func() { quick.Delivered += 100 })
-	require.Equal(t, deadline.Wait{Objective: within30}, quick.Wait())
+	require.Equal(t, deadline.Wait{P50: 1000, P99: 1000, Objective: within30}, quick.Wait())
 
 	slow := looked{WaitLook: WaitLook{Now: 3600 * second, Ready: 6000, Objective: within30}}
 	slow.seconds(120, func() { slow.Delivered += 100; slow.waits(60) })
@@ -53,6 +53,7 @@ func TestWaits(t *testing.T) {
 	stuck.waits(0)
 	stuck.seconds(29, func() {})
 	require.False(t, stuck.Wait().Burns)
+	require.Zero(t, stuck.Wait().P50, "nothing was consumed, which is not to say quickly")
 	stuck.seconds(2, func() { stuck.Over = 10 })
 	require.True(t, stuck.Wait().Burns, "what waits too long counts before it is consumed")
 	stuck.seconds(1, func() { stuck.Over, stuck.Ready, stuck.Head = 0, 0, 0 })

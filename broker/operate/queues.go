@@ -40,6 +40,17 @@ func (l Losses) Compare(o Losses) int {
 	return cmp.Or(cmp.Compare(l.Lost, o.Lost), cmp.Compare(l.Rescued, o.Rescued))
 }
 
+// LossesOfAll adds up those of queues.
+func LossesOfAll(queues []*Queue) Losses {
+	all := Losses{-1, -1}
+	for _, q := range queues {
+		if q.Lost >= 0 {
+			all = Losses{max(all.Lost, 0) + q.Lost, max(all.Rescued, 0) + q.Rescued}
+		}
+	}
+	return all
+}
+
 // QueueDetail is a queue with its policies.
 type QueueDetail struct {
 	Queue

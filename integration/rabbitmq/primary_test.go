@@ -232,10 +232,10 @@ func TestServeWithRabbitMQ(t *testing.T) {
 	eventually(t, answerLimit, "the missed deadline", func() bool { return r.queue("seen").Observed != nil && r.queue("seen").Observed.Overdue == 1 })
 	eventually(t, answerLimit, "the forecast", func() bool {
 		var all []struct {
-			Queue    string `json:"queue"`
-			WillMiss int    `json:"will_miss"`
+			Queue  string `json:"queue"`
+			AtRisk int    `json:"at_risk"`
 		}
-		return r.get("forecasts", &all) && len(all) == 1 && all[0].Queue == "seen" && all[0].WillMiss >= 1
+		return r.get("forecasts", &all) && len(all) == 1 && all[0].Queue == "seen" && all[0].AtRisk >= 1
 	})
 	_, err = q.ch.QueuePurge("seen", false)
 	check(t, err)

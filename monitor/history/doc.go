@@ -1,5 +1,5 @@
 // Package history remembers a day: how many messages waited, came, went and expired, how late, and
-// how many were forecast to expire, in total and for each queue.
+// how many were at risk, in total and for each queue.
 //
 //	Source ─► sample, once a second ─┐
 //	                                 ├─► 1 s ring ─► 10 s ring ─► 1 min ring ─► Read, Handler
@@ -8,7 +8,7 @@
 //
 // A ring has a place for each interval. When ten seconds are over, they become one record of the
 // next ring, and six of those become a minute: counts are added up, and the depth, the messages
-// that will expire and the lateness keep their highest values. So a peak of one second can still be seen
+// at risk and the lateness keep their highest values. So a peak of one second can still be seen
 // a day later.
 //
 // # Bounds

@@ -10,29 +10,29 @@ import (
 
 // Answer is a Read as JSON. Arrays have an entry for each point; null is a point of which nothing is known.
 type Answer struct {
-	From       int64      `json:"from"`                // Unix s, of the first point
-	Step       int64      `json:"step"`                // s, from one point to the next
-	Depth      []*int64   `json:"depth"`               // the most messages in that time
-	WillExpire []*int64   `json:"will_expire"`         // the most of them that were expected to expire
-	Published  []*int64   `json:"published,omitempty"` // messages in that time; absent beside a RabbitMQ
-	Delivered  []*int64   `json:"delivered,omitempty"` // likewise
-	Expired    []*int64   `json:"expired"`             // messages in that time
-	Late       []*int64   `json:"late"`                // of these, how many were late
-	Lateness   []*float64 `json:"lateness_p99_ms"`     // how late 99 in 100 of the expired messages were, in the worst second
-	Marks      []Mark     `json:"marks,omitzero"`      // what happened in the whole time; absent: the same as in the answer that had this version
-	Version    int64      `json:"marks_version"`       // for ?marks= of the next request
+	From      int64      `json:"from"`                // Unix s, of the first point
+	Step      int64      `json:"step"`                // s, from one point to the next
+	Depth     []*int64   `json:"depth"`               // the most messages in that time
+	AtRisk    []*int64   `json:"at_risk"`             // the most of them that were at risk
+	Published []*int64   `json:"published,omitempty"` // messages in that time; absent beside a RabbitMQ
+	Delivered []*int64   `json:"delivered,omitempty"` // likewise
+	Expired   []*int64   `json:"expired"`             // messages in that time
+	Late      []*int64   `json:"late"`                // of these, how many were late
+	Lateness  []*float64 `json:"lateness_p99_ms"`     // how late 99 in 100 of the expired messages were, in the worst second
+	Marks     []Mark     `json:"marks,omitzero"`      // what happened in the whole time; absent: the same as in the answer that had this version
+	Version   int64      `json:"marks_version"`       // for ?marks= of the next request
 }
 
 // Handler answers GET requests with the history in JSON: of all queues together, or with ?vhost= and ?queue= of one. ?span= is how far back it
 // goes, from 1m to 24h, such as 6h; 1h if it is missing. ?points= is the most points that it has, 1 to 1440, which is also the default.
 //
 //	{"from": 1700000000, "step": 10,
-//	 "depth": [12, null, 9], "will_expire": [...],
+//	 "depth": [12, null, 9], "at_risk": [...],
 //	 "published": [...], "delivered": [...], "expired": [...], "late": [...],
 //	 "lateness_p99_ms": [...],
 //	 "marks_version": 1700000012346, "marks": [{"at": 1700000012345, "kind": "alert", "text": "...", "vhost": "/", "queue": "orders", "about": "4f1c09a2b3d4", "page": "/incidents#incident-4f1c09a2b3d4"}]}
 //
-// Point n begins at from + n × step, in Unix seconds. depth and will_expire are the most in that time; published, delivered, expired and late
+// Point n begins at from + n × step, in Unix seconds. depth and at_risk are the most in that time; published, delivered, expired and late
 // count the messages of that time; lateness_p99_ms is how late 99 in 100 of the expired messages were, in its worst second. null is a point of
 // which nothing is known. Beside a RabbitMQ there is no published and no delivered. A mark's kind is started, alert, alert_over, redis_lost,
 // redis_back, policy, consumers_gone, consumers_back or deploy; page is the path of the dashboard's page about it. With ?marks= and the marks_version of an earlier answer for the same span and queue, marks are
@@ -100,10 +100,10 @@ func (h *History) answer(r *Read) *Answer {
 	}
 	a := &Answer{
 		From: r.From, Step: r.Step, Marks: r.Marks, Version: r.Version, Lateness: make([]*float64, len(r.Points)),
-		Depth:      column(func(p *Point) int64 { return p.Depth }),
-		WillExpire: column(func(p *Point) int64 { return p.WillExpire }),
-		Expired:    column(func(p *Point) int64 { return p.Expired }),
-		Late:       column(func(p *Point) int64 { return p.Late }),
+		Depth:   column(func(p *Point) int64 { return p.Depth }),
+		AtRisk:  column(func(p *Point) int64 { return p.AtRisk }),
+		Expired: column(func(p *Point) int64 { return p.Expired }),
+		Late:    column(func(p *Point) int64 { return p.Late }),
 	}
 	if h.Traffic {
 		a.Published = column(func(p *Point) int64 { return p.Published })

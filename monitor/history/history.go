@@ -32,7 +32,7 @@ type Source interface {
 type Queue struct {
 	VHost, Name          string
 	Depth                int // messages, unacked ones among them
-	WillExpire           int // of these, by the forecast
+	AtRisk               int // of these, by the forecast
 	Consumers            int
 	Published, Delivered uint64
 }
@@ -152,7 +152,7 @@ func (h *History) sample(at time.Time) {
 // sampleLocked adds a queue.
 func (h *History) sampleLocked(q *Queue, second int64) {
 	h.total.depth += int64(q.Depth)
-	h.total.willExpire += int64(q.WillExpire)
+	h.total.atRisk += int64(q.AtRisk)
 	s := h.queues[[2]string{q.VHost, q.Name}]
 	if s == nil {
 		if q.Depth == 0 && q.Published == 0 && q.Delivered == 0 {
@@ -163,7 +163,7 @@ func (h *History) sampleLocked(q *Queue, second int64) {
 		}
 	}
 	s.seen = second
-	s.gather(q.Depth, q.WillExpire, q.Published, q.Delivered)
+	s.gather(q.Depth, q.AtRisk, q.Published, q.Delivered)
 	h.watchConsumersLocked(s, q.Consumers, second)
 	if s.busy() {
 		s.active = second

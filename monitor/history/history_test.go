@@ -73,7 +73,7 @@ func TestNumbersAreExactOrNear(t *testing.T) {
 			require.InEpsilon(t, n, got, 0.004)
 		}
 	}
-	p := Point{Known: true, Depth: 1_000_000, WillExpire: 3, Published: 200, Delivered: 0, Expired: 77, Late: 1, Lateness: 1200 * time.Microsecond}
+	p := Point{Known: true, Depth: 1_000_000, AtRisk: 3, Published: 200, Delivered: 0, Expired: 77, Late: 1, Lateness: 1200 * time.Microsecond}
 	r := recordOf(&p)
 	got := r.point()
 	require.InEpsilon(t, p.Depth, got.Depth, 0.004)
@@ -94,7 +94,7 @@ func TestADay(t *testing.T) {
 		if n == 5 {
 			depth = 5000 // a peak of one second
 		}
-		f.queues = []Queue{{VHost: "/", Name: "q", Depth: depth, WillExpire: 2, Published: uint64(3 * (n + 1)), Delivered: uint64(n + 1)}, {VHost: "/", Name: "idle"}}
+		f.queues = []Queue{{VHost: "/", Name: "q", Depth: depth, AtRisk: 2, Published: uint64(3 * (n + 1)), Delivered: uint64(n + 1)}, {VHost: "/", Name: "idle"}}
 		f.totals = Stats{Published: uint64(3 * (n + 1)), Delivered: uint64(n + 1)}
 		h.Expired([]deadline.Expiry{expiry("q", 2*time.Millisecond, deadline.Eager), expiry("q", 3*time.Second, deadline.Requeued)})
 	})
@@ -103,7 +103,7 @@ func TestADay(t *testing.T) {
 	require.EqualValues(t, 1, seconds.Step)
 	require.Len(t, seconds.Points, 600)
 	require.Equal(t, from.Unix(), seconds.From)
-	require.Equal(t, Point{Known: true, Depth: 10, WillExpire: 2, Published: 3, Delivered: 1, Expired: 2, Dropped: 2, Lateness: 2 * time.Millisecond}, seconds.Points[7])
+	require.Equal(t, Point{Known: true, Depth: 10, AtRisk: 2, Published: 3, Delivered: 1, Expired: 2, Dropped: 2, Lateness: 2 * time.Millisecond}, seconds.Points[7])
 	tens := h.Read(Request{VHost: "/", Queue: "q", Span: 15 * time.Minute})
 	require.EqualValues(t, 10, tens.Step)
 	require.Len(t, tens.Points, 90)
@@ -241,7 +241,7 @@ func busyDay(t testing.TB, n int) (*History, *fake) {
 	t.Helper()
 	h, f := day(t, Options{Traffic: true})
 	for i := range n {
-		f.queues = append(f.queues, Queue{VHost: "/", Name: fmt.Sprintf("queue %05d", i), Depth: i, WillExpire: i / 2})
+		f.queues = append(f.queues, Queue{VHost: "/", Name: fmt.Sprintf("queue %05d", i), Depth: i, AtRisk: i / 2})
 	}
 	return h, f
 }
@@ -420,8 +420,9 @@ func TestMinorIncidentsAreNoMarks(t *testing.T) {
 	a.Minor = true
 	h.watch(State{Firing: []Alert{a}}, start())
 	require.Equal(t, []string{"alert starved"}, since(h, 1))
-	h.watch(State{Over: map[string]string{"a": "was starved"}}, start())
+	h.watch(State{Over: map[string]Alert{"a": {Text: "was starved", Since: start().Add(-9 * time.Second)}}}, start())
 	require.Equal(t, []string{"alert starved", "alert_over Over: was starved"}, since(h, 1))
+	require.Equal(t, start().Add(-9*time.Second).UnixMilli(), h.marks.list[len(h.marks.list)-1].At, "when it ended, not when that was seen")
 	require.Equal(t, "/incidents#incident-a", h.Read(Request{Span: 24 * time.Hour}).Marks[0].Page)
 }
 

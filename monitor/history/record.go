@@ -9,9 +9,9 @@ import (
 type Point struct {
 	// Known is false if nothing was sampled in that interval.
 	Known bool
-	// Depth and WillExpire are the most messages that waited at once, unacked ones among them, and of those,
-	// the most that were forecast to expire.
-	Depth, WillExpire int64
+	// Depth and AtRisk are the most messages that waited at once, unacked ones among them, and of those,
+	// the most that were at risk.
+	Depth, AtRisk int64
 	// Published, Delivered, Expired, Dropped and Late count messages. Dropped and late ones are among the expired; what was dropped is gone.
 	Published, Delivered, Expired, Dropped, Late int64
 	// Lateness is how long after their deadlines 99 in 100 of the expired messages left, at most. Of a longer
@@ -25,7 +25,7 @@ func (p *Point) add(o *Point) {
 		return
 	}
 	p.Known = true
-	p.Depth, p.WillExpire = max(p.Depth, o.Depth), max(p.WillExpire, o.WillExpire)
+	p.Depth, p.AtRisk = max(p.Depth, o.Depth), max(p.AtRisk, o.AtRisk)
 	p.Published, p.Delivered = p.Published+o.Published, p.Delivered+o.Delivered
 	p.Expired, p.Dropped, p.Late = p.Expired+o.Expired, p.Dropped+o.Dropped, p.Late+o.Late
 	p.Lateness = max(p.Lateness, o.Lateness)
@@ -44,7 +44,7 @@ func recordOf(p *Point) (r record) {
 	if !p.Known {
 		return r
 	}
-	for i, n := range []int64{p.Depth, p.WillExpire, p.Published, p.Delivered, p.Expired, p.Late, p.Lateness.Microseconds(), p.Dropped} {
+	for i, n := range []int64{p.Depth, p.AtRisk, p.Published, p.Delivered, p.Expired, p.Late, p.Lateness.Microseconds(), p.Dropped} {
 		r[i] = small(n)
 	}
 	r[0]++
@@ -56,7 +56,7 @@ func (r *record) point() Point {
 		return Point{}
 	}
 	return Point{
-		Known: true, Depth: large(r[0] - 1), WillExpire: large(r[1]), Published: large(r[2]), Delivered: large(r[3]), Expired: large(r[4]), Late: large(r[5]),
+		Known: true, Depth: large(r[0] - 1), AtRisk: large(r[1]), Published: large(r[2]), Delivered: large(r[3]), Expired: large(r[4]), Late: large(r[5]),
 		Lateness: time.Duration(large(r[6])) * time.Microsecond, Dropped: large(r[7]),
 	}
 }

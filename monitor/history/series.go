@@ -17,12 +17,12 @@ type series struct {
 	counting             bool   // they are known
 	consumers            consumers
 
-	depth, willExpire int64
-	came, went        int64
-	expired, late     int64
-	dropped           int64
-	worst             time.Duration
-	lateness          [len(latenessUpTo) + 1]uint32
+	depth, atRisk int64
+	came, went    int64
+	expired, late int64
+	dropped       int64
+	worst         time.Duration
+	lateness      [len(latenessUpTo) + 1]uint32
 }
 
 // latenessUpTo are the upper bounds of what is counted to find the lateness of 99 in 100.
@@ -33,10 +33,10 @@ var latenessUpTo = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second,
 }
 
-// gather adds a sample of a queue. depth and willExpire are added up, for the history of all queues.
-func (s *series) gather(depth, willExpire int, published, delivered uint64) {
+// gather adds a sample of a queue. depth and atRisk are added up, for the history of all queues.
+func (s *series) gather(depth, atRisk int, published, delivered uint64) {
 	s.depth += int64(depth)
-	s.willExpire += int64(willExpire)
+	s.atRisk += int64(atRisk)
 	if s.counting {
 		s.came += rise(s.published, published)
 		s.went += rise(s.delivered, delivered)
@@ -100,7 +100,7 @@ func (s *series) write(second, since, spread int64) {
 		s.skip(second-since+1, second-spread+1)
 	}
 	sum := Point{
-		Known: true, Depth: s.depth, WillExpire: s.willExpire,
+		Known: true, Depth: s.depth, AtRisk: s.atRisk,
 		Published: s.came, Delivered: s.went, Expired: s.expired, Dropped: s.dropped, Late: s.late, Lateness: s.most(),
 	}
 	for i := range spread {
@@ -112,7 +112,7 @@ func (s *series) write(second, since, spread int64) {
 		}
 		s.rings.write(second-spread+1+i, &one)
 	}
-	s.depth, s.willExpire, s.came, s.went, s.expired, s.dropped, s.late, s.worst = 0, 0, 0, 0, 0, 0, 0, 0
+	s.depth, s.atRisk, s.came, s.went, s.expired, s.dropped, s.late, s.worst = 0, 0, 0, 0, 0, 0, 0, 0
 	s.lateness = [len(s.lateness)]uint32{}
 }
 

@@ -25,8 +25,8 @@ type State struct {
 	Schedule string
 	Since    time.Time // when that began; the zero time: not known
 	Firing   []Alert
-	Over     map[string]string // the texts of the last ones that are over, by key: what they were
-	Clients  []Client          // that are connected; one is enough of several that are equal
+	Over     map[string]Alert // the last ones that are over, by key: what they were, and since when they are
+	Clients  []Client         // that are connected; one is enough of several that are equal
 }
 
 // Alert is an incident that is not over.
@@ -100,7 +100,11 @@ func (h *History) watchAlertsLocked(now *State, at int64) {
 	}
 	for key, a := range was {
 		if _, still := h.known.Firing[key]; !still {
-			over = append(over, mark(&a, at, AlertOver, "Over: "+cmp.Or(now.Over[key], a.Text)))
+			ended, known := now.Over[key]
+			if !known {
+				ended = Alert{Text: a.Text, Since: time.UnixMilli(at)}
+			}
+			over = append(over, mark(&a, ended.Since.UnixMilli(), AlertOver, "Over: "+ended.Text))
 		}
 	}
 	h.marks.addTogether(begun, "%d more incidents")

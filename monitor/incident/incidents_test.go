@@ -149,6 +149,7 @@ func TestAnIncidentIsToldTwice(t *testing.T) {
 		over := s.Over()
 		require.Len(t, over, 1)
 		require.Empty(t, over[0].Do+over[0].Command, "nothing is to be done")
+		require.Equal(t, Entry{*over[0].Ended, "over"}, over[0].History[len(over[0].History)-1], "one end")
 		pass(time.Hour)
 		require.Len(t, s.told(), 3)
 	})

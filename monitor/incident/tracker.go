@@ -233,7 +233,7 @@ func (t *tracker) endLocked(i *incident, now time.Time) []*notice {
 	i.Ended = &at
 	i.showAll()
 	i.past()
-	i.note(now, how)
+	i.note(at, how)
 	t.changed = true
 	t.recent = append([]Incident{i.Incident}, t.recent...)
 	t.recent = t.recent[:min(len(t.recent), maxRecent)]

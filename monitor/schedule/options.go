@@ -43,6 +43,8 @@ type Options struct {
 	Log *zap.Logger
 	// Registerer takes the metrics; nil keeps them private.
 	Registerer prometheus.Registerer
+	// Meant reports whether an expiry in a queue is no loss; nil: each is one.
+	Meant func(vhost, queue string) bool
 	// Record is told what becomes of deadlines; nil: nobody. It is called by several goroutines, and must not block.
 	Record func(incident.Event)
 	// WriteWindow is how long a shadow waits for its message to be settled before it is

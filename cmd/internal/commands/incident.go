@@ -205,7 +205,7 @@ func about(i *incident.Incident) (text string) {
 	if i.Ack != nil {
 		return text + "; acknowledged by " + i.Ack.By
 	}
-	text += "; see " + i.Command
+	text += "; see `" + i.Command + "`"
 	if strings.Contains(i.Do, "`") {
 		text += ". " + i.Do
 	}

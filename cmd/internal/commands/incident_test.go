@@ -56,7 +56,7 @@ func TestIncidentCommands(t *testing.T) {
 	all.Incidents = slices.DeleteFunc(all.Incidents, func(i incident.Incident) bool { return slices.Contains(ofTheMachine, i.Condition) })
 	require.Len(t, all.Incidents, 1)
 	id := all.Incidents[0].ID
-	assert.Contains(t, r.ok("incident", "ls"), "see curfew queue show orders --vhost /")
+	assert.Contains(t, r.ok("incident", "ls"), "see `curfew queue show orders --vhost /`", "so that no line ends within it")
 	r.ok("incident", "ack", id, "--for", "1h", "--comment", "on it")
 	assert.Regexp(t, id+` +critical, quiet .* acknowledged by guest`, r.ok("incident", "ls"))
 	r.ok("incident", "unack", id)

@@ -29,7 +29,7 @@ func TestHistoryCommand(t *testing.T) {
 		return sum == 3 && past.Depth[len(past.Depth)-1] != nil && *past.Depth[len(past.Depth)-1] == 1
 	}, time.Minute, 100*time.Millisecond)
 	shown := r.ok("history", "orders", "--span", "1m")
-	for _, text := range []string{"WHAT", "TREND", "depth ", "lateness p99, ms", "Each row is ", "FROM", "WILL EXPIRE", "WHAT HAPPENED", "█"} {
+	for _, text := range []string{"WHAT", "TREND", "depth ", "lateness p99, ms", "Each row is ", "FROM", "AT RISK", "WHAT HAPPENED", "█"} {
 		assert.Contains(t, shown, text)
 	}
 	assert.Contains(t, r.ok("history", "--span", "24h", "--points", "3"), "Each row is ")

@@ -85,6 +85,9 @@ func statusRows(s *node.Status) [][]string {
 		}
 		add("deadlines", s.Pending, " pending", next, held)
 		add("expired", s.Fired, ", of these late ", s.Late)
+		if s.Lost != nil {
+			add("", "in the last hour ", *s.Lost, " lost, ", *s.Rescued, " dead-lettered")
+		}
 		add("lateness", "p50 ", lateness(s.LatenessP50), ", p99 ", lateness(s.LatenessP99))
 		add("schedule", s.Schedule)
 	default:
@@ -101,12 +104,18 @@ func statusRows(s *node.Status) [][]string {
 		see += " (see curfew incident ls)"
 	}
 	add("incidents", "critical ", s.Incidents.Critical, ", warning ", s.Incidents.Warning, ", info ", s.Incidents.Info, see)
+	meant := ""
+	if s.AsMeant > 0 {
+		meant = fmt.Sprintf("; %d more expire as meant", s.AsMeant)
+	}
+	if s.Monitor {
+		add("at risk", english.Plural(s.MessagesAtRisk, "message", ""), meant)
+	}
 	for _, f := range s.AtRisk {
-		first := ""
-		if f.FirstMiss != 0 {
-			first = ", the first " + cli.From(now, time.UnixMilli(f.FirstMiss))
-		}
-		add("at risk", f.Queue, " (vhost ", f.VHost, "): ", f.WillMiss, " of ", f.Deadlines, " messages with a deadline will expire", first)
+		add("", f.Queue, " (vhost ", f.VHost, "): ", f.AtRisk, " of ", f.Deadlines, " messages with a deadline, the first ", cli.From(now, time.UnixMilli(f.FirstMiss)))
+	}
+	if more := s.QueuesAtRisk - len(s.AtRisk); more > 0 {
+		add("", "and ", english.Plural(more, "queue", ""), " more (see curfew queue list --sort risk)")
 	}
 	return rows
 }

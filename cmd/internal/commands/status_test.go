@@ -47,8 +47,12 @@ func TestStatusAndAuditCommands(t *testing.T) {
 		`clients +\d+ connections?, 0 consumers\n`, `  \d+ segments?, \d.* MiB, of which messages need \d`, `  syncs p50 <= .*, p99 <= `, `memory +\d+(\.\d)? MiB of \d`} {
 		assert.Regexp(t, line, text)
 	}
+	require.Eventually(t, func() bool { return strings.Contains(r.status(), "in the last hour 0 lost, 21 dead-lettered\n") }, time.Minute, 20*time.Millisecond)
+	_, page := r.visit("/", nil)
+	assert.Regexp(t, `>Lost, last hour</span><b><span class="faint">0</span><div><span class="faint">21 dead-lettered<`, page)
 	var s node.Status
 	require.NoError(t, json.Unmarshal([]byte(r.status("-o", "json")), &s))
+	assert.Equal(t, []int64{0, 21}, []int64{*s.Lost, *s.Rescued})
 	assert.Regexp(t, health, s.Health)
 	assert.NotNil(t, s.LatenessP99)
 	assert.NotNil(t, s.SyncP50)
@@ -123,7 +127,7 @@ func TestStatusNamesWhatIsParked(t *testing.T) {
 		line := "\n!                Dead letters are parked: curfew.undeliverable (vhost /): " + want + " parked, which had nowhere to go; from typo, whose dead-letter exchange gone does not exist"
 		require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Contains(c, r.status(), line) }, time.Minute, 20*time.Millisecond)
 	}
-	assert.Contains(t, r.ok("incident", "list"), "see curfew dlq groups curfew.undeliverable --vhost /")
+	assert.Contains(t, r.ok("incident", "list"), "see `curfew dlq groups curfew.undeliverable --vhost /`")
 
 	assert.Contains(t, r.ok("dlq", "list"), "(parked; curfew dlq groups curfew.undeliverable says why)\n")
 	assert.Contains(t, r.exits(exitUsage, "dlq", "list", "typo"), "takes no arguments, got")

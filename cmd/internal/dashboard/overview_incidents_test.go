@@ -101,7 +101,7 @@ func TestQueuesInIncidents(t *testing.T) {
 	s.withIncidents("", func(now *incident.State) {
 		now.Parked = []incident.Depth{{QueueName: incident.QueueName{VHost: "/", Name: "parked"}, Count: 3}}
 	})
-	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "parked", WillMiss: 5, FirstMiss: time.Now().Add(time.Minute).UnixMilli()}}
+	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "parked", AtRisk: 5, FirstMiss: time.Now().Add(time.Minute).UnixMilli()}}
 	s.logIn("root")
 	overview := s.get("/").body
 	require.NotContains(t, overview, "Next:", "the queue has cost messages already")
@@ -119,8 +119,8 @@ func TestTheNextLoss(t *testing.T) {
 	s.queue("/", "saved", amqp.Table{"x-dead-letter-exchange": "amq.direct"})
 	s.withIncidents("", func(*incident.State) {})
 	s.monitor.forecasts = []monitor.Forecast{
-		{VHost: "/", Queue: "gone", WillMiss: 5, FirstMiss: time.Now().Add(time.Hour).UnixMilli()},
-		{VHost: "/", Queue: "saved", WillMiss: 7, FirstMiss: time.Now().Add(time.Minute).UnixMilli()},
+		{VHost: "/", Queue: "gone", AtRisk: 5, FirstMiss: time.Now().Add(time.Hour).UnixMilli()},
+		{VHost: "/", Queue: "saved", AtRisk: 7, FirstMiss: time.Now().Add(time.Minute).UnixMilli()},
 	}
 	s.logIn("root")
 	require.Regexp(t, `Next: <a href="/queue\?name=gone&amp;vhost=%2F">gone</a>.* will lose 5 messages`, s.get("/").body)

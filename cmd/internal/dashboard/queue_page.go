@@ -68,8 +68,8 @@ func (p *queuePage) figures() g.Node {
 		g.If(p.Waiting > 0, ui.Figure("Waiting", g.Text(ui.Number(p.Waiting)))),
 		ui.Figure("Consumers", g.If(p.Consumers == 0 && p.Ready > 0, h.Class("warn")), g.Text(ui.Number(p.Consumers))),
 		ui.Figure("Deadlines", ahead),
-		ui.Figure("At risk", ui.Either(p.Forecast == nil, g.Text("0"), ui.WillMiss(p.Forecast))),
-		ui.Figure("Lost, last hour", lost(&p.Queue)),
+		ui.Figure("At risk", ui.AtRisk(p.Forecast)),
+		ui.Figure("Lost, last hour", ui.Lost(p.Losses)),
 		ui.Figure("Drain /s", drain),
 		ui.Figure("Published", g.Text(ui.Number(p.Stats.Published))),
 		ui.Figure("Acked", g.Text(ui.Number(p.Stats.Acked))))
@@ -97,17 +97,14 @@ func (p *queuePage) bindings() g.Node {
 // warning shows how many messages are at risk, and why.
 func (p *queuePage) warning() g.Node {
 	f := p.Forecast
-	if f == nil || f.WillMiss == 0 {
+	if f == nil || f.AtRisk == 0 {
 		return nil
 	}
-	text := ui.Number(f.WillMiss) + " of " + ui.Plural(f.Deadlines, "message") + " with a deadline will expire"
+	text := ui.Number(f.AtRisk) + " of " + ui.Plural(f.Deadlines, "message") + " with a deadline at risk"
 	if f.Sampled {
 		text = "About " + text
 	}
-	if f.FirstMiss != 0 {
-		text += ", the first " + ui.Until(f.FirstMiss, p.Now)
-	}
-	return h.P(h.Class("verdict "+ui.RiskClass(f.AtRisk)), g.Text(text+": "+why(p.Consumers, f.Rate)+". Add consumers, or give messages more time."))
+	return h.P(h.Class("verdict "+ui.RiskClass(f.NearlyDue)), g.Text(text+", the first "+ui.Until(f.FirstMiss, p.Now)+": "+why(p.Consumers, f.Rate)+". Add consumers, or give messages more time."))
 }
 
 func why(consumers int, rate float64) string {
@@ -159,7 +156,7 @@ func (p *queuePage) settings() g.Node {
 		g.If(p.Ready+p.Unacked+p.Waiting > 0, ui.Fact("Oldest message", g.Text("in the queue for "+ui.Span(p.OldestAge)))),
 		ui.Fact("Purpose", ui.Name(p.Queue.Purpose.String()), ui.Faint(p.purposeBy())),
 		g.If(p.Wait.Objective.String() != "", ui.Fact("Objective", g.Text(p.Wait.Objective.String()), ui.Faint(fmt.Sprintf(", %.1f %% missed it in the last minutes", 100*p.Wait.Missed)))),
-		ui.Fact("Time in queue", g.Text("half of the messages of the last minutes "+upTo(p.Wait.P50)+", 99 in 100 "+upTo(p.Wait.P99))),
+		ui.Fact("Time in queue", g.Text(waited(&p.Wait))),
 		ui.Fact("Policy", ui.OrNone(p.Policy)),
 		ui.Fact("Operator policy", ui.OrNone(p.OperatorPolicy)),
 		g.If(p.ActiveConsumer != "", ui.Fact("Single active consumer", ui.Name(p.ActiveConsumer))),
@@ -178,12 +175,12 @@ func (p *queuePage) purposeBy() string {
 	return ", inferred"
 }
 
-// upTo is a time in the queue.
-func upTo(most deadline.Millis) string {
-	if most == 0 {
-		return "within 1 s"
+// waited is how long messages waited.
+func waited(w *deadline.Wait) string {
+	if w.P50 == 0 {
+		return "none was consumed in the last minutes"
 	}
-	return "up to " + ui.Span(most.Duration())
+	return "of those consumed in the last minutes, half up to " + ui.Span(w.P50.Duration()) + ", 99 in 100 up to " + ui.Span(w.P99.Duration())
 }
 
 // features are the flags that the queue was declared with.

@@ -3,13 +3,11 @@ package dashboard
 import (
 	"cmp"
 	"maps"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
-	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor"
@@ -37,7 +35,7 @@ type queuesPage struct {
 // queueRow is a queue with its forecast.
 type queueRow struct {
 	*operate.Queue
-	Forecast *monitor.Forecast // nil: no deadlines wait there
+	Forecast *monitor.Forecast
 	Holders  []operate.Consumer
 	Depths   []int64 // in the last hour, by the minute; nil: not known
 	In, Out  operate.Rate
@@ -71,7 +69,7 @@ type column struct {
 // are sorted by name.
 var orders = map[string]func(a, b queueRow) int{
 	"risk": func(a, b queueRow) int {
-		return cmp.Or(cmp.Compare(a.losesAt(), b.losesAt()), b.Losses.Compare(a.Losses))
+		return cmp.Or(a.Forecast.Compare(b.Forecast), b.Losses.Compare(a.Losses))
 	},
 	"name":      func(_, _ queueRow) int { return 0 },
 	"ready":     func(a, b queueRow) int { return cmp.Compare(a.Ready, b.Ready) },
@@ -79,41 +77,9 @@ var orders = map[string]func(a, b queueRow) int{
 	"consumers": func(a, b queueRow) int { return cmp.Compare(a.Consumers, b.Consumers) },
 	"oldest":    func(a, b queueRow) int { return cmp.Compare(a.OldestAge, b.OldestAge) },
 	"purpose":   func(a, b queueRow) int { return cmp.Compare(a.Queue.Purpose, b.Queue.Purpose) },
-	"deadlines": func(a, b queueRow) int { return cmp.Compare(a.deadlines(), b.deadlines()) },
+	"deadlines": func(a, b queueRow) int { return cmp.Compare(a.Forecast.Deadlines, b.Forecast.Deadlines) },
 	"lost":      func(a, b queueRow) int { return a.Losses.Compare(b.Losses) },
-	"miss": func(a, b queueRow) int {
-		return cmp.Or(cmp.Compare(a.matters(), b.matters()), cmp.Compare(a.willMiss(), b.willMiss()))
-	},
-}
-
-func (q queueRow) deadlines() int {
-	if q.Forecast == nil {
-		return 0
-	}
-	return q.Forecast.Deadlines
-}
-
-func (q queueRow) willMiss() int {
-	if q.Forecast == nil {
-		return 0
-	}
-	return q.Forecast.WillMiss
-}
-
-// losesAt is when the first message will be lost, Unix ms.
-func (q queueRow) losesAt() int64 {
-	if q.willMiss() == 0 || !q.Queue.Purpose.Loses() && !q.Queue.Wait.Objective.NoneExpires() {
-		return math.MaxInt64
-	}
-	return q.Forecast.FirstMiss
-}
-
-// matters is higher for a queue in which an expiry matters more, if any is ahead.
-func (q queueRow) matters() int {
-	if q.willMiss() == 0 {
-		return 0
-	}
-	return len(deadline.Purposes) + 1 - int(max(q.Queue.Purpose, deadline.Work))
+	"miss":      func(a, b queueRow) int { return cmp.Compare(a.Forecast.AtRisk, b.Forecast.AtRisk) },
 }
 
 func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
@@ -131,15 +97,9 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 		return nil, err
 	}
 	l.gather(all)
-	if byForecast := slices.Contains([]string{"risk", "deadlines", "miss"}, l.Sort); byForecast {
-		l.foresee(d.forecasts())
-		l.order()
-		l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
-	} else { // the forecasts of one page are enough
-		l.order()
-		l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
-		l.foresee(d.forecasts())
-	}
+	l.foresee(d.forecasts())
+	l.order()
+	l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
 	l.columns(v)
 	rates := d.Operations.Rates()
 	rates.Refresh()
@@ -190,14 +150,10 @@ func (l *queuesPage) gather(all []*operate.Queue) {
 
 // foresee adds the forecasts.
 func (l *queuesPage) foresee(forecasts []monitor.Forecast) {
-	at := make(map[[2]string]int, len(l.Rows))
-	for i, q := range l.Rows {
-		at[[2]string{q.VHost, q.Name}] = i
-	}
-	for i := range forecasts {
-		if row, ok := at[[2]string{forecasts[i].VHost, forecasts[i].Queue}]; ok {
-			l.Rows[row].Forecast = &forecasts[i]
-		}
+	of, none := monitor.ByQueue(forecasts), &monitor.Forecast{}
+	for i := range l.Rows {
+		q := &l.Rows[i]
+		q.Forecast = cmp.Or(of[[2]string{q.VHost, q.Name}], none)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/deadline"
-	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/topology"
 	"curfew/cmd/internal/dashboard/internal/ui"
 )
@@ -59,22 +58,10 @@ func queueLine(q queueRow) g.Node {
 		h.Td(h.Class("name"), ui.QueueLink(ui.QueueURL(q.VHost, q.Name), q.VHost, q.Name), g.If(q.Level != "", g.Group{g.Text(" "), ui.Link("/incidents", ui.Severity(string(q.Level)))})),
 		h.Td(h.Span(h.Class("tag"), g.Text(q.Queue.Purpose.String()))),
 		ui.Amount(g.Text(ui.Number(q.Ready))), ui.Amount(g.Text(ui.Number(q.Unacked))), h.Td(h.Class("clients"), ui.OrFaint(q.Consumers), topology.Clients(q.Holders)), ui.Amount(q.oldest()),
-		ui.Amount(ui.Deadlines(q.Forecast)), ui.Amount(ui.WillMiss(q.Forecast)), ui.Amount(lost(q.Queue)),
+		ui.Amount(ui.Deadlines(q.Forecast)), ui.Amount(ui.AtRisk(q.Forecast)), ui.Amount(ui.Lost(q.Losses)),
 		ui.Amount(ui.Rate(q.In)), ui.Amount(ui.Rate(q.Out)),
 		h.Td(h.Class("trend"), ui.Sparkline(q.Depths, "depth in the last hour")),
 		h.Td(q.deadLetters()))
-}
-
-// lost is how many messages expired in the last hour and are gone, and how many were dead-lettered, or a dash where an expiry is no loss.
-func lost(q *operate.Queue) g.Node {
-	if q.Lost < 0 {
-		return ui.Faint("–")
-	}
-	gone := ui.Faint("0")
-	if q.Lost > 0 {
-		gone = ui.Class("bad", g.Text(ui.Number(q.Lost)))
-	}
-	return g.Group{gone, g.If(q.Rescued > 0, h.Div(ui.Faint(ui.Number(q.Rescued)+" dead-lettered")))}
 }
 
 // oldest is how long the oldest message has been there.
@@ -90,7 +77,7 @@ func (q queueRow) deadLetters() g.Node {
 	switch {
 	case q.DeadLetters:
 		return ui.Name(deadLettersTo(q.Queue))
-	case q.willMiss() > 0:
+	case q.Forecast.AtRisk > 0:
 		return ui.Class("warn", g.Text("nowhere: they are dropped"))
 	}
 	return ui.Faint("nowhere")

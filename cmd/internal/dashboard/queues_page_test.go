@@ -29,7 +29,7 @@ func TestPagesOfManyQueues(t *testing.T) {
 	s := newSite(t)
 	for i := range manyQueues {
 		s.queue("/", fmt.Sprintf("queue.%05d", i), amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
-		s.monitor.forecasts = append(s.monitor.forecasts, monitor.Forecast{VHost: "/", Queue: fmt.Sprintf("queue.%05d", i), Deadlines: i, WillMiss: i % 7})
+		s.monitor.forecasts = append(s.monitor.forecasts, monitor.Forecast{VHost: "/", Queue: fmt.Sprintf("queue.%05d", i), Deadlines: i, AtRisk: i % 7})
 	}
 	vh, err := s.b.VHostOf(s.queue("/", "dlq", nil))
 	require.NoError(t, err)

@@ -61,7 +61,7 @@ func TestQueuesAreSortedFilteredAndPaged(t *testing.T) {
 			s.publish(q, amqp.Properties{}, "")
 		}
 	}
-	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "q003", WillMiss: 9, Deadlines: 12}}
+	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "q003", AtRisk: 9, Deadlines: 12}}
 
 	var all []string
 	for path := "/queues?sort=name"; path != ""; {

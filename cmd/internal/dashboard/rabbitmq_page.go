@@ -126,7 +126,7 @@ func (p *rabbitmqPage) observed() g.Node {
 		return nil
 	}
 	return ui.Card("observed", title, nil,
-		ui.Table([]string{"Queue", "#Ready", "#Consumers", "#Missed", "#Overdue", "#Will miss", "How"}, g.Map(p.Observed, observedRow)))
+		ui.Table([]string{"Queue", "#Ready", "#Consumers", "#Missed", "#Overdue", "#At risk", "How"}, g.Map(p.Observed, observedRow)))
 }
 
 func observedRow(q rabbitmq.Queue) g.Node {

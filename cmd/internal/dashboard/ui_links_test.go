@@ -80,7 +80,7 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 		s.publish(q, amqp.Properties{Headers: header, MessageID: name, ReplyTo: name, Has: amqp.HasHeaders | amqp.HasMessageID | amqp.HasReplyTo}, name)
 	}
 	s.monitor.health.Reasons = []string{name}
-	s.monitor.forecasts = []monitor.Forecast{{VHost: name, Queue: name, Deadlines: 2, WillMiss: 1}}
+	s.monitor.forecasts = []monitor.Forecast{{VHost: name, Queue: name, Deadlines: 2, AtRisk: 1}}
 	s.monitor.expiries = []monitor.RecentExpiry{{At: 1, VHost: name, Queue: name, Action: name, Path: name, Count: 1}}
 	s.wrong = func(now *incident.State) {
 		now.Parked = []incident.Depth{{QueueName: incident.QueueName{VHost: name, Name: name}, Count: 1}}

@@ -43,7 +43,7 @@ func apiRoutes() []apiRoute {
 		}},
 		{http.MethodGet, "/forecasts", func(n *Node) bool { return n.monitor != nil }, func(n *Node, _ *opsEndpoints) http.Handler { return http.HandlerFunc(n.forecasts) }, rest.Doc{
 			ID: "listForecasts", Summary: "What will miss its deadline, in each queue that has deadlines",
-			Text: "Those with the most expected misses come first. " + partOfMonitor, Answer: []monitor.Forecast{},
+			Text: "Those come first that lose messages sooner. " + partOfMonitor, Answer: []monitor.Forecast{},
 		}},
 		{http.MethodGet, "/history", always, func(n *Node, _ *opsEndpoints) http.Handler { return n.history.Handler() }, rest.Doc{
 			ID: "getHistory", Summary: "The last day of one queue or of all together",
@@ -177,8 +177,8 @@ func apiParts(n *Node) (list []string) {
 	return list
 }
 
-// forecasts answers with the forecast of each queue that has deadlines, the one with the most
-// expected misses first.
+// forecasts answers with the forecast of each queue that has deadlines, the one first that
+// loses messages soonest.
 func (n *Node) forecasts(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	all := n.monitor.Forecasts()

@@ -49,9 +49,9 @@ func (s sampled) State() (now history.State) {
 		}
 		now.Firing = append(now.Firing, one)
 	}
-	now.Over = make(map[string]string)
+	now.Over = make(map[string]history.Alert)
 	for _, i := range n.incidents.Over() {
-		now.Over[i.ID] = i.Summary
+		now.Over[i.ID] = history.Alert{Text: i.Summary, Since: *i.Ended}
 	}
 	now.Clients = n.primary.clients()
 	return now

@@ -65,10 +65,10 @@ func (n *Node) lookAtMonitor(s *incident.State) {
 		}
 	}
 	now := n.primary.nowMillis()
-	for _, f := range n.monitor.Forecasts() {
-		if f.AtRisk && f.LastMiss > now { // Otherwise the forecast is older than their expiry, which has been counted
+	for _, f := range n.monitor.Judged() {
+		if f.NearlyDue {
 			s.AtRisk = append(s.AtRisk, incident.Risk{
-				QueueName: incident.QueueName{VHost: f.VHost, Name: f.Queue}, Count: int64(f.WillMiss), FirstAt: f.FirstMiss, Reason: f.Reason(now),
+				QueueName: incident.QueueName{VHost: f.VHost, Name: f.Queue}, Count: int64(f.AtRisk), FirstAt: f.FirstMiss, Reason: f.Reason(now),
 				Consumers: f.Consumers, Stuck: f.Consumers > 0 && f.Rate == 0,
 			})
 		}

@@ -95,6 +95,7 @@ type primary interface {
 // watcher watches deadlines: a schedule.Scheduler or, beside RabbitMQ, a monitor.Monitor.
 type watcher interface {
 	dashboard.Monitor
+	Judged() []monitor.Forecast
 	Waits() map[uint64]monitor.QueueWait
 	Run(ctx context.Context) error
 }

@@ -190,6 +190,7 @@ var unroutables = map[string]broker.Unroutable{"park": broker.Park, "drop": brok
 func (o *ownBroker) openMonitor() (watcher, error) {
 	s := schedule.Options{
 		Primary: o.broker.Deadlines(), PrimaryIsNew: o.broker.NewFolder(), WriteWindow: o.n.settings.ScheduleWindow,
+		Meant:  func(vhost, queue string) bool { return o.n.looker.meant(o.broker, vhost, queue) },
 		Record: o.n.incidents.Record, NewTimer: schedule.PreciseTimer, Log: o.n.log, Registerer: o.n.metrics,
 	}
 	if s.WriteWindow == 0 {
@@ -254,17 +255,13 @@ func (o *ownBroker) probes() []*probe {
 
 // queues implements primary: the broker's queues with their forecasts.
 func (o *ownBroker) queues(forecasts []monitor.Forecast, fn func(*history.Queue)) history.Stats {
-	expire := make(map[[2]string]int)
-	for _, f := range forecasts {
-		if f.WillMiss == 0 { // those with most at risk come first
-			break
-		}
-		expire[[2]string{f.VHost, f.Queue}] = f.WillMiss
-	}
+	of := monitor.ByQueue(forecasts)
 	var one history.Queue
 	published, delivered := o.broker.Loads(func(q *broker.Queue, messages, consumers int, c *broker.QueueStats) {
 		one = history.Queue{VHost: q.VHost().Name(), Name: q.Name(), Depth: messages, Consumers: consumers, Published: c.Published, Delivered: c.AllDelivered()}
-		one.WillExpire = expire[[2]string{one.VHost, one.Name}]
+		if f := of[[2]string{one.VHost, one.Name}]; f != nil {
+			one.AtRisk = f.AtRisk
+		}
 		fn(&one)
 	})
 	return history.Stats{Published: published, Delivered: delivered}

@@ -69,6 +69,16 @@ func (l *looker) purpose(b *broker.Broker, q *broker.Queue) deadline.Purpose {
 	return l.purposeLocked(vh, q)
 }
 
+// meant reports whether an expiry in a queue is no loss. Safe for concurrent use.
+func (l *looker) meant(b *broker.Broker, vhost, queue string) bool {
+	vh, ok := b.VHost(vhost)
+	if !ok {
+		return false
+	}
+	q, err := vh.Queues.Get(queue)
+	return err == nil && !q.Settings().Objective.NoneExpires() && !l.purpose(b, q).Loses()
+}
+
 // purposeLocked is what a queue is for, by its arguments, its policies and what leads where.
 func (l *looker) purposeLocked(vh *broker.VHost, q *broker.Queue) deadline.Purpose {
 	of, set := incident.QueueName{VHost: vh.Name(), Name: q.Name()}, q.Settings()

@@ -87,7 +87,7 @@ func (*rabbitmqPrimary) probes() []*probe { return nil }
 // queues implements primary: those that have a forecast.
 func (*rabbitmqPrimary) queues(forecasts []monitor.Forecast, fn func(*history.Queue)) history.Stats {
 	for _, f := range forecasts {
-		fn(&history.Queue{VHost: f.VHost, Name: f.Queue, Depth: f.Ready, WillExpire: f.WillMiss, Consumers: f.Consumers})
+		fn(&history.Queue{VHost: f.VHost, Name: f.Queue, Depth: f.Ready, AtRisk: f.AtRisk, Consumers: f.Consumers})
 	}
 	return history.Stats{}
 }

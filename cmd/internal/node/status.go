@@ -23,17 +23,19 @@ type Status struct {
 	Phase   phase    `json:"phase"`   // starting, ready or stopping
 	Reasons []string `json:"reasons"` // why it is degraded or dead
 
-	Primary      string     `json:"primary,omitempty"`    // the RabbitMQ beside which this runs; then nothing is known of a store
-	Monitor      bool       `json:"monitor"`              // false: messages expire only when a delivery meets them
-	TTLOff       bool       `json:"ttl_off,omitempty"`    // no message expires (CURFEW_TTL=off)
-	Clock        *time.Time `json:"clock,omitempty"`      // what a manual clock shows, which stands until it is moved
-	Schedule     string     `json:"schedule,omitempty"`   // what fires: embedded, primary (RabbitMQ), or the state of the schedule in Redis: up, rebuilding or down
-	Pending      int64      `json:"pending"`              // deadlines that wait
-	Next         *time.Time `json:"next"`                 // the next deadline, not counting those that have passed; null: none
-	Held         int        `json:"held"`                 // messages that consumers hold past their deadlines, now
-	Fired        uint64     `json:"fired"`                // messages that expired since the start
-	Late         uint64     `json:"late"`                 // of these, how many were late
-	LatenessP50  *float64   `json:"lateness_p50_seconds"` // since the start; null: none fired
+	Primary      string     `json:"primary,omitempty"`       // the RabbitMQ beside which this runs; then nothing is known of a store
+	Monitor      bool       `json:"monitor"`                 // false: messages expire only when a delivery meets them
+	TTLOff       bool       `json:"ttl_off,omitempty"`       // no message expires (CURFEW_TTL=off)
+	Clock        *time.Time `json:"clock,omitempty"`         // what a manual clock shows, which stands until it is moved
+	Schedule     string     `json:"schedule,omitempty"`      // what fires: embedded, primary (RabbitMQ), or the state of the schedule in Redis: up, rebuilding or down
+	Pending      int64      `json:"pending"`                 // deadlines that wait
+	Next         *time.Time `json:"next"`                    // the next deadline, not counting those that have passed; null: none
+	Held         int        `json:"held"`                    // messages that consumers hold past their deadlines, now
+	Fired        uint64     `json:"fired"`                   // messages that expired since the start
+	Late         uint64     `json:"late"`                    // of these, how many were late
+	Lost         *int64     `json:"lost_last_hour"`          // messages that expired where that is a loss, and are gone; null: not known
+	Rescued      *int64     `json:"dead_lettered_last_hour"` // likewise, and were dead-lettered
+	LatenessP50  *float64   `json:"lateness_p50_seconds"`    // since the start; null: none fired
 	LatenessP99  *float64   `json:"lateness_p99_seconds"`
 	Ready        uint64     `json:"ready"`        // messages
 	Unacked      uint64     `json:"unacked"`      // messages
@@ -58,7 +60,10 @@ type Status struct {
 
 	Incidents openIncidents `json:"incidents"` // that are not over
 
-	AtRisk []monitor.Forecast `json:"at_risk"` // the forecasts of the queues at risk, at most 10
+	AtRisk         []monitor.Forecast `json:"at_risk"`          // the forecasts of the queues at risk, those first that lose messages sooner, at most 10
+	QueuesAtRisk   int                `json:"queues_at_risk"`   // how many there are
+	MessagesAtRisk int                `json:"messages_at_risk"` // in all of them
+	AsMeant        int                `json:"expire_as_meant"`  // messages that will expire in queues where that is no loss
 }
 
 // undeliverable is what is parked in the queue curfew.undeliverable of a virtual host.
@@ -84,7 +89,12 @@ func (n *Node) status(o *opsEndpoints) Status {
 		m := n.monitor.Health()
 		s.Schedule, s.Pending = string(m.Schedule), m.Pending
 		for _, f := range n.monitor.Forecasts() {
-			if (f.AtRisk || f.WillMiss > 0) && len(s.AtRisk) < maxAtRisk {
+			s.AsMeant += f.AsMeant
+			if f.AtRisk == 0 {
+				continue
+			}
+			s.QueuesAtRisk, s.MessagesAtRisk = s.QueuesAtRisk+1, s.MessagesAtRisk+f.AtRisk
+			if len(s.AtRisk) < maxAtRisk {
 				s.AtRisk = append(s.AtRisk, f)
 			}
 		}
@@ -109,6 +119,10 @@ func (o *ownBroker) status(s *Status) {
 	everything := operate.Actor{Tags: []string{"administrator"}} // may see all of them
 	letters, _ := operate.ListDeadLetterQueues.Do(context.Background(), o.operations.Access, everything, operate.VHostFilter{})
 	s.Dead = deadletters.Kept(letters)
+	queues, _ := o.operations.ListQueues(context.Background(), everything)
+	if losses := operate.LossesOfAll(queues); losses.Lost >= 0 {
+		s.Lost, s.Rescued = &losses.Lost, &losses.Rescued
+	}
 	memory, disk := o.broker.Alarm.Low()
 	for _, on := range []bool{memory, disk} {
 		if on {

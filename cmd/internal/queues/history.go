@@ -16,16 +16,16 @@ import (
 
 // pastNumbers is the history as the API shows it: an entry for each point, nil where nothing is known.
 type pastNumbers struct {
-	From       int64      `json:"from"` // Unix s
-	Step       int64      `json:"step"` // s
-	Depth      []*float64 `json:"depth"`
-	WillExpire []*float64 `json:"will_expire"`
-	Published  []*float64 `json:"published"` // nil beside a RabbitMQ
-	Delivered  []*float64 `json:"delivered"`
-	Expired    []*float64 `json:"expired"`
-	Late       []*float64 `json:"late"`
-	Lateness   []*float64 `json:"lateness_p99_ms"`
-	Marks      []struct {
+	From      int64      `json:"from"` // Unix s
+	Step      int64      `json:"step"` // s
+	Depth     []*float64 `json:"depth"`
+	AtRisk    []*float64 `json:"at_risk"`
+	Published []*float64 `json:"published"` // nil beside a RabbitMQ
+	Delivered []*float64 `json:"delivered"`
+	Expired   []*float64 `json:"expired"`
+	Late      []*float64 `json:"late"`
+	Lateness  []*float64 `json:"lateness_p99_ms"`
+	Marks     []struct {
 		At   int64  `json:"at"` // Unix ms
 		Text string `json:"text"`
 	} `json:"marks"`
@@ -39,7 +39,7 @@ func History() *cobra.Command {
 		Use:   "history [queue]",
 		Short: "Show the last hour, or up to a day, of one queue or of all: depth, rates, expiries and lateness",
 		Long: `Show how many messages waited, came, went and expired, and how late, of one queue or of all. IN and OUT are messages a second. DEPTH and
-WILL EXPIRE are the most in the time of a row, LATENESS is that of 99 in 100 expired messages in its worst second. In a trend
+AT RISK are the most in the time of a row, LATENESS is that of 99 in 100 expired messages in its worst second. In a trend
 a space is a time of which nothing is known. It takes a user who may see the status.`,
 		Args: cli.Between(0, 1, "at most one queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -79,7 +79,7 @@ type pastColumn struct {
 // columns are the columns of the numbers that exist.
 func (p *pastNumbers) columns() (list []pastColumn) {
 	for _, c := range []pastColumn{
-		{"DEPTH", "depth", p.Depth, 1}, {"WILL EXPIRE!", "will expire", p.WillExpire, 1},
+		{"DEPTH", "depth", p.Depth, 1}, {"AT RISK!", "at risk", p.AtRisk, 1},
 		{"IN?", "published/s", p.Published, float64(p.Step)}, {"OUT?", "delivered/s", p.Delivered, float64(p.Step)},
 		{"EXPIRED", "expired", p.Expired, 1}, {"LATE!", "late", p.Late, 1}, {"LATENESS", "lateness p99, ms", p.Lateness, 1},
 	} {

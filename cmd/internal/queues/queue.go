@@ -41,8 +41,9 @@ func Queue() *cobra.Command {
 var orders = map[string]func(a, b map[string]any) int{
 	"name": func(_, _ map[string]any) int { return 0 },
 	"risk": func(a, b map[string]any) int {
-		return cmp.Or(cmp.Compare(atStake(a), atStake(b)), cmp.Compare(number(b["will_expire"]), number(a["will_expire"])),
-			lostMore(a, b))
+		f, _ := a["forecast"].(*monitor.Forecast)
+		other, _ := b["forecast"].(*monitor.Forecast)
+		return cmp.Or(f.Compare(other), lostMore(a, b))
 	},
 	"ready": func(a, b map[string]any) int {
 		return cmp.Compare(number(b["messages_ready"]), number(a["messages_ready"]))
@@ -72,14 +73,6 @@ func purposeRank(q map[string]any) int {
 	return slices.Index(deadline.Purposes, name)
 }
 
-// atStake puts queues with messages that matter and will expire first.
-func atStake(q map[string]any) int {
-	if number(q["will_expire"]) == 0 {
-		return len(deadline.Purposes)
-	}
-	return purposeRank(q)
-}
-
 // lostMore compares what expired in the last hour: first what is gone, then what was dead-lettered.
 func lostMore(a, b map[string]any) int {
 	return cmp.Or(cmp.Compare(number(b["lost_last_hour"]), number(a["lost_last_hour"])), cmp.Compare(number(b["dead_lettered_last_hour"]), number(a["dead_lettered_last_hour"])))
@@ -94,7 +87,7 @@ func (q *queues) list() *cobra.Command {
 		Long: `List the queues of all virtual hosts, or of that in --vhost. PURPOSE is what a queue is for: said by its argument x-curfew-purpose or a
 policy, or inferred. IN and OUT are messages a second, published and delivered. OLDEST is how long the oldest message has been there, P99 how long 99 in 100
 of those consumed in the last minutes waited. DEADLINES is how many ready messages have one, AT RISK how many of them nobody will have consumed by then, as
-things are; both take a user who may see the status. LOST is how many expired in the last hour and are gone, TO DLQ how many were dead-lettered instead,
+things are, where that is a loss; both take a user who may see the status. LOST is how many expired in the last hour and are gone, TO DLQ how many were dead-lettered instead,
 both where an expiry is a loss; WAITING how many wait for their next try (see curfew retries).`,
 		Example: `  curfew queue list --sort risk
   curfew queue list --purpose work --vhost shop`,
@@ -121,19 +114,17 @@ both where an expiry is a loss; WAITING how many wait for their next try (see cu
 			list = slices.DeleteFunc(list, func(one map[string]any) bool { return purpose != "" && one["purpose"] != purpose })
 			forecasts := q.forecasts(cmd.Context())
 			for _, one := range list {
-				f, ok := forecasts[[2]string{cli.Text(one["vhost"]), cli.Text(one["name"])}]
-				if ok {
-					one["forecast"] = f
-				}
-				if forecasts != nil {
-					one["deadlines"], one["will_expire"] = f.Deadlines, f.WillMiss
+				if f := forecasts[[2]string{cli.Text(one["vhost"]), cli.Text(one["name"])}]; f != nil {
+					one["forecast"], one["deadlines"], one["at_risk"] = f, f.Deadlines, f.AtRisk
+				} else if forecasts != nil {
+					one["deadlines"], one["at_risk"] = 0, 0
 				}
 			}
 			slices.SortStableFunc(list, by)
 			var rows [][]string
 			for _, one := range list {
 				rows = append(rows, []string{cli.Text(one["vhost"]), cli.Text(one["name"]), cli.OrDash(word(one["purpose"])), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]),
-					known(one["will_expire"]), known(one["lost_last_hour"]), known(one["dead_lettered_last_hour"]), span(one["oldest_message_age"]), rate(one, "publish_details"), rate(one, "deliver_get_details"),
+					known(one["at_risk"]), known(one["lost_last_hour"]), known(one["dead_lettered_last_hour"]), span(one["oldest_message_age"]), rate(one, "publish_details"), rate(one, "deliver_get_details"),
 					cli.OrDash(waiting(one)), cli.Text(one["consumers"]), longest(one), known(one["deadlines"]), cli.Text(one["type"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
 			}
 			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "READY", "UNACKED", "AT RISK!", "LOST!", "TO DLQ", "OLDEST?", "IN?", "OUT?", "WAITING?", "CONSUMERS?", "P99?", "DEADLINES?", "TYPE?", "BYTES?", "POLICY?"}, rows)
@@ -141,7 +132,7 @@ both where an expiry is a loss; WAITING how many wait for their next try (see cu
 	}
 	cli.AllVHosts(c)
 	c.Flags().StringVar(&purpose, "purpose", "", "only queues that are for this: "+strings.Join(deadline.Purposes, ", "))
-	c.Flags().StringVar(&order, "sort", "name", "the order: name, risk (what is lost that matters), lost, ready, unacked, oldest or purpose")
+	c.Flags().StringVar(&order, "sort", "name", "the order: name, risk (what is lost first), lost, ready, unacked, oldest or purpose")
 	cli.Offers(c, "purpose", deadline.Purposes...)
 	cli.Offers(c, "sort", slices.Sorted(maps.Keys(orders))...)
 	return c
@@ -195,16 +186,12 @@ func rate(queue map[string]any, of string) string {
 
 // forecasts are those of the queues that have deadlines, by virtual host and name. nil: they are not known, since there is no monitor or the user
 // may not see them.
-func (q *queues) forecasts(ctx context.Context) map[[2]string]monitor.Forecast {
+func (q *queues) forecasts(ctx context.Context) map[[2]string]*monitor.Forecast {
 	var list []monitor.Forecast
 	if q.Call(ctx, http.MethodGet, cli.Path("curfew", "forecasts"), nil, &list) != nil {
 		return nil
 	}
-	byName := map[[2]string]monitor.Forecast{}
-	for _, f := range list {
-		byName[[2]string{f.VHost, f.Queue}] = f
-	}
-	return byName
+	return monitor.ByQueue(list)
 }
 
 // queuedMessage is a message as the API returns it to a peek.

@@ -118,16 +118,10 @@ func objectiveOf(queue map[string]any) string {
 // waits is how long messages wait in a queue.
 func waits(queue map[string]any) string {
 	of, _ := queue["time_in_queue"].(map[string]any)
-	if stats, _ := queue["message_stats"].(map[string]any); number(stats["deliver_get"]) == 0 {
-		return "nothing was consumed"
+	if number(of["p50"]) == 0 {
+		return "nothing was consumed in the last minutes"
 	}
-	up := func(key string) string {
-		if number(of[key]) == 0 {
-			return "within 1s"
-		}
-		return "up to " + span(of[key])
-	}
-	return "half of what was consumed in the last minutes " + up("p50") + ", 99 in 100 " + up("p99")
+	return "half of what was consumed in the last minutes up to " + span(of["p50"]) + ", 99 in 100 up to " + span(of["p99"])
 }
 
 // timeToLive is the time to live that the queue gives to its messages, and where it comes from.
@@ -214,8 +208,8 @@ func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
 	text := "no ready message has a deadline"
 	if f, ok := forecasts[[2]string{q.VHost, name}]; ok {
 		text = fmt.Sprintf("all %d that have a deadline will be consumed before it", f.Deadlines)
-		if f.WillMiss > 0 {
-			text = fmt.Sprintf("%d of %d that have a deadline will expire, the first %s", f.WillMiss, f.Deadlines, cli.From(q.Now(), time.UnixMilli(f.FirstMiss)))
+		if n := f.AtRisk + f.AsMeant; n > 0 {
+			text = fmt.Sprintf("%d of %d that have a deadline %s, the first %s", n, f.Deadlines, map[bool]string{true: "at risk", false: "expire as meant"}[f.AtRisk > 0], cli.From(q.Now(), time.UnixMilli(f.FirstMiss)))
 		}
 	}
 	return append(rows, []string{"forecast", text})

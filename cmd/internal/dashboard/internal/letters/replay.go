@@ -29,8 +29,8 @@ type plan struct {
 	Order operate.ReplayRequest
 	Form  *ui.Form
 	Run   deadletters.Replay
-	// Forecasts are those of the virtual host's queues in which deadlines wait, by name.
-	Forecasts map[string]monitor.Forecast
+	// Forecasts are those of the queues in which deadlines wait.
+	Forecasts map[[2]string]*monitor.Forecast
 }
 
 // replay makes a dry run and shows its result, or starts the replay if it is confirmed.
@@ -61,12 +61,7 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		d.Site.Refuse(w, r, err)
 	case !confirmed:
 		p.Run, p.Order.Options = run, run.Options
-		p.Forecasts = make(map[string]monitor.Forecast)
-		for _, f := range d.Forecasts() {
-			if f.VHost == p.Queue.VHost {
-				p.Forecasts[f.Queue] = f
-			}
-		}
+		p.Forecasts = monitor.ByQueue(d.Forecasts())
 		d.Site.Show(w, r, http.StatusOK, v, "/replay", p)
 	default:
 		http.Redirect(w, r, runsPath, http.StatusSeeOther)
@@ -164,8 +159,8 @@ func (p *plan) warnings() (list []string) {
 
 // likely estimates whether the messages for a queue will be consumed in time if its consumers keep their rate.
 func (p *plan) likely(t *deadletters.Target) string {
-	f, known := p.Forecasts[t.Queue]
-	if !known || f.Ready == 0 {
+	f := p.Forecasts[[2]string{p.Queue.VHost, t.Queue}]
+	if f == nil || f.Ready == 0 {
 		return ""
 	}
 	text := " " + ui.Plural(f.Ready, "message") + " are already waiting there, "

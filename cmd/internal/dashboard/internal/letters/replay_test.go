@@ -11,8 +11,8 @@ import (
 
 // TestLikely: whether what is replayed is consumed in time depends on what waits there, and how fast it goes.
 func TestLikely(t *testing.T) {
-	p := &plan{Forecasts: map[string]monitor.Forecast{
-		"slow": {Ready: 100, Rate: 0.5}, "fast": {Ready: 100, Rate: 50}, "stuck": {Ready: 1}, "between": {Ready: 10, Rate: 1}, "empty": {},
+	p := &plan{Forecasts: map[[2]string]*monitor.Forecast{
+		{"", "slow"}: {Ready: 100, Rate: 0.5}, {"", "fast"}: {Ready: 100, Rate: 50}, {"", "stuck"}: {Ready: 1}, {"", "between"}: {Ready: 10, Rate: 1}, {"", "empty"}: {},
 	}}
 	for queue, want := range map[string]string{
 		"slow":    " 100 messages are already waiting there, and 0.5 a second are consumed. At that rate it takes 3 min 40 s: that is too late, so add consumers or let the messages live longer.",

@@ -59,23 +59,13 @@ func (d *Pages) deadlines(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	forecasts := d.forecasts()
+	var forecasts map[[2]string]*monitor.Forecast
+	if d.Monitor != nil {
+		forecasts = monitor.ByQueue(d.Monitor.Forecasts())
+	}
 	p.Total, p.List, p.MoreQueues = page.Total, page.Items, max(len(page.Queues)-queueRows, 0)
 	for _, one := range page.Queues[:len(page.Queues)-p.MoreQueues] {
 		p.Queues = append(p.Queues, queueDeadlines{one, forecasts[[2]string{one.VHost, one.Queue}], ui.With(deadlinesPath, q, "vhost", one.VHost, "queue", one.Queue)})
 	}
 	return p, nil
-}
-
-// forecasts are those of the monitor, by virtual host and queue.
-func (d *Pages) forecasts() map[[2]string]*monitor.Forecast {
-	by := make(map[[2]string]*monitor.Forecast)
-	if d.Monitor == nil {
-		return by
-	}
-	all := d.Monitor.Forecasts()
-	for i := range all {
-		by[[2]string{all[i].VHost, all[i].Queue}] = &all[i]
-	}
-	return by
 }

@@ -60,10 +60,13 @@ func (p *deadlinesPage) queue(q queueDeadlines) g.Node {
 
 // forecastOf shows what will become of a queue's messages.
 func forecastOf(f *monitor.Forecast) g.Node {
-	if f == nil || f.WillMiss == 0 {
+	switch {
+	case f == nil || f.AtRisk+f.AsMeant == 0:
 		return ui.Class("good", g.Text("consumed in time"))
+	case f.AsMeant > 0:
+		return g.Text(ui.Number(f.AsMeant) + " of " + ui.Number(f.Deadlines) + " expire as meant")
 	}
-	return g.Group{ui.WillMiss(f), g.Text(" of " + ui.Number(f.Deadlines) + " will expire")}
+	return g.Group{ui.AtRisk(f), g.Text(" of " + ui.Number(f.Deadlines) + " at risk")}
 }
 
 func (p *deadlinesPage) list() g.Node {

@@ -9,6 +9,7 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/operate"
+	"curfew/monitor"
 	"curfew/monitor/incident"
 )
 
@@ -68,15 +69,15 @@ type fleet struct {
 	Broken, Losing, Traffic []fleetQueue // the first ones
 }
 
-// newFleet makes the grid of the queues. willMiss are the messages at risk and wrong the queues in incidents.
-func newFleet(queues []*operate.Queue, willMiss map[[2]string]int, wrong map[incident.QueueName]incident.Level, rates *operate.Rates) *fleet {
+// newFleet makes the grid of the queues. wrong are the queues in incidents.
+func newFleet(queues []*operate.Queue, forecasts map[[2]string]*monitor.Forecast, wrong map[incident.QueueName]incident.Level, rates *operate.Rates) *fleet {
 	f := &fleet{Hidden: max(len(queues)-fleetCells, 0)}
 	all := make([]fleetQueue, len(queues))
 	for i, q := range queues {
 		one := &all[i]
 		one.Queue = q
-		if matters(q) {
-			one.atRisk = willMiss[[2]string{q.VHost, q.Name}]
+		if f := forecasts[[2]string{q.VHost, q.Name}]; f != nil {
+			one.atRisk = f.AtRisk
 		}
 		in, out := rates.Flow(q)
 		one.in, one.out, one.measured = in.PerSecond, out.PerSecond, in.Known
@@ -126,9 +127,6 @@ func worstHost(all []fleetQueue) (worst fleetHost) {
 	}
 	return worst
 }
-
-// matters reports whether an expiry in a queue is a loss.
-func matters(q *operate.Queue) bool { return q.Purpose.Loses() || q.Wait.Objective.NoneExpires() }
 
 func (q *fleetQueue) judge(level incident.Level) state {
 	switch {

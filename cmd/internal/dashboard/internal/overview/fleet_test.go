@@ -10,6 +10,7 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/broker/operate"
+	"curfew/monitor"
 	"curfew/monitor/incident"
 )
 
@@ -27,7 +28,7 @@ func TestFleetHasTheWorstOfEachQueue(t *testing.T) {
 	queues := []*operate.Queue{
 		queueOf(1, "b", "stuck", 3), queueOf(2, "b", "late", 0), queueOf(3, "a", "losing", 40), queueOf(4, "a", "risky", 0), queueOf(5, "a", "idle", 0), retry,
 	}
-	f := newFleet(queues, map[[2]string]int{{"a", "risky"}: 7, {"a", "retry"}: 9, {"a", "losing"}: 1},
+	f := newFleet(queues, map[[2]string]*monitor.Forecast{{"a", "risky"}: {AtRisk: 7}, {"a", "retry"}: {AsMeant: 9}, {"a", "losing"}: {AtRisk: 1}},
 		map[incident.QueueName]incident.Level{{VHost: "b", Name: "stuck"}: incident.Critical, {VHost: "b", Name: "late"}: incident.Warning, {VHost: "a", Name: "idle"}: incident.Info},
 		&operate.Rates{})
 	var groups []string
@@ -124,10 +125,10 @@ func manyQueues(n int) (list []*operate.Queue) {
 // BenchmarkFleet is what 50,000 queues cost each look at the overview.
 func BenchmarkFleet(b *testing.B) {
 	queues := manyQueues(50_000)
-	risks := map[[2]string]int{}
+	risks := map[[2]string]*monitor.Forecast{}
 	for i, q := range queues {
 		q.Lost = int64(i % 100)
-		risks[[2]string{q.VHost, q.Name}] = i % 7
+		risks[[2]string{q.VHost, q.Name}] = &monitor.Forecast{AtRisk: i % 7}
 	}
 	for b.Loop() {
 		f := newFleet(queues, risks, nil, &operate.Rates{})

@@ -89,7 +89,7 @@ func (p *page) over() g.Node {
 		return nil
 	}
 	return ui.Card("over", "Over", nil, ui.Table([]string{"What", "Began", "Lasted", "#Messages in all"}, g.Map(p.Over, func(i incident.Incident) g.Node {
-		return h.Tr(h.ID("incident-"+i.ID), h.Td(ui.Name(i.Summary)), h.Td(ui.Ago(i.Since)), h.Td(g.Text(ui.Millis(i.Ended.Sub(i.Since).Milliseconds()))), ui.Amount(g.If(i.Toll > 0, g.Text(ui.Number(i.Toll)))))
+		return h.Tr(h.ID("incident-"+i.ID), h.Td(ui.Name(i.Summary)), h.Td(ui.Ago(i.Since)), h.Td(g.Text(ui.Span(i.Ended.Sub(i.Since).Truncate(time.Second)))), ui.Amount(g.If(i.Toll > 0, g.Text(ui.Number(i.Toll)))))
 	})))
 }
 

@@ -1,12 +1,10 @@
 package overview
 
 import (
-	"cmp"
 	"context"
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -32,37 +30,36 @@ const (
 // overview is what the first page shows.
 type overview struct {
 	operate.State
-	Published        operate.Rate
-	Delivered        operate.Rate
-	Queues           int
-	Ready, Unacked   int
-	Consumers        int
-	Watched          bool // there is a monitor
-	Verdict          incident.Verdict
-	Incidents        []incident.Incident // that are not over, the worst first
-	Over             []incident.Incident // that are over for at most overFor
-	Changed          []history.Mark      // in the last hours, the latest first; those about the incidents go before others
-	Health           monitor.Health
-	Timeline         *timeline
-	History          *Trends
-	Histogram        *histogram
-	Late, Latest     string // 99 in 100 since the start were not later than this, and none than that; "": not known
-	Forecasts        []monitor.Forecast
-	MoreForecasts    int
-	WillMiss         int               // messages that will expire
-	WillLose, AtRisk int               // those of them that matter; queues that need action
-	Risky            int               // queues with messages at risk
-	Next             *monitor.Forecast // of the queue that will be the next to lose messages, of those that lose none already; nil: none will
-	ExpiredToday     int64             // in the last day; negative: not known
-	RecentExpiries   []monitor.RecentExpiry
-	meant, saved     map[[2]string]bool          // queues in which an expiry is no loss, and those that dead-letter
-	losing           map[incident.QueueName]bool // queues in incidents that cost messages now
-	willMiss         map[[2]string]int           // messages at risk, by queue
-	Fleet            *fleet                      // nil: there are no queues
-	Audited          bool
-	Broker           string // the AMQP URL for clients, as far as it is known; "": there is no broker here
-	Site             string // the URL of this dashboard
-	Remote           bool   // a RabbitMQ has the messages: nothing is known about the store, publishers and the like
+	Published       operate.Rate
+	Delivered       operate.Rate
+	Queues          int
+	Ready, Unacked  int
+	Consumers       int
+	Watched         bool // there is a monitor
+	Verdict         incident.Verdict
+	Incidents       []incident.Incident // that are not over, the worst first
+	Over            []incident.Incident // that are over for at most overFor
+	Changed         []history.Mark      // in the last hours, the latest first; those about the incidents go before others
+	Health          monitor.Health
+	Timeline        *timeline
+	History         *Trends
+	Histogram       *histogram
+	Late, Latest    string // 99 in 100 since the start were not later than this, and none than that; "": not known
+	Forecasts       []monitor.Forecast
+	MoreForecasts   int
+	AtRisk, AsMeant int               // messages that will expire: where that is a loss, and where it is none
+	NearlyDue       bool              // some of those at risk are
+	Next            *monitor.Forecast // of the queue that will be the next to lose messages, of those that lose none already; nil: none will
+	Losses          operate.Losses    // in the last hour
+	ExpiredToday    int64             // in the last day; negative: not known
+	RecentExpiries  []monitor.RecentExpiry
+	saved           map[[2]string]bool          // queues that dead-letter
+	losing          map[incident.QueueName]bool // queues in incidents that cost messages now
+	Fleet           *fleet                      // nil: there are no queues
+	Audited         bool
+	Broker          string // the AMQP URL for clients, as far as it is known; "": there is no broker here
+	Site            string // the URL of this dashboard
+	Remote          bool   // a RabbitMQ has the messages: nothing is known about the store, publishers and the like
 }
 
 // Monitor is what the first page needs of the monitor. *monitor.Monitor is one.
@@ -128,15 +125,17 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 			o.Over = append(o.Over, i)
 		}
 	}
+	var all []monitor.Forecast
 	if d.Monitor != nil {
-		o.watch(d.Monitor, r.URL.Query())
+		all = d.Monitor.Forecasts()
+		o.watch(d.Monitor, all, r.URL.Query())
 		if d.Operations != nil {
 			o.Timeline.Link = deadlinesURL
 		}
 	}
 	o.Remote = d.Remote
 	if len(queues) > 0 {
-		o.Fleet = newFleet(queues, o.willMiss, d.Incidents.Queues(), d.Operations.Rates())
+		o.Fleet = newFleet(queues, monitor.ByQueue(all), d.Incidents.Queues(), d.Operations.Rates())
 	}
 	o.History = NewTrends(d.History, "/", r.URL.Query(), "", "")
 	return o, nil
@@ -164,15 +163,12 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 		return nil, nil
 	}
 	queues, err := of.ListQueues(ctx, v.Actor())
-	o.meant, o.saved = map[[2]string]bool{}, map[[2]string]bool{}
+	o.saved = map[[2]string]bool{}
 	for _, q := range queues {
 		o.saved[[2]string{q.VHost, q.Name}] = q.DeadLetters
-		if !matters(q) {
-			o.meant[[2]string{q.VHost, q.Name}] = true
-		}
 		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
 	}
-	o.Queues = len(queues)
+	o.Queues, o.Losses = len(queues), operate.LossesOfAll(queues)
 	of.Rates().Refresh()
 	rates := of.Rates().Of(operate.TotalKey{}, of.Totals())
 	o.Published, o.Delivered = rates["publish"], rates["deliver_get"]
@@ -180,55 +176,32 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 }
 
 // watch adds what the monitor knows.
-func (o *overview) watch(m Monitor, q url.Values) {
+func (o *overview) watch(m Monitor, all []monitor.Forecast, q url.Values) {
 	o.Health = m.Health()
-	all := slices.Clone(m.Forecasts())
 	o.Timeline = newTimeline(m, o.NowMillis, o.Health.Pending, q)
 	o.Histogram = lateness(m, q)
 	late := ui.NewHistogram(m.Lateness())
 	o.Late, o.Latest = late.Most, late.All
 	o.RecentExpiries = m.RecentExpiries()
 	o.RecentExpiries = o.RecentExpiries[:min(len(o.RecentExpiries), overviewExpiries)]
-	o.willMiss = map[[2]string]int{}
-	var soon, last int64
+	soon, last := 0, int64(0)
 	for i := range all {
 		f := &all[i]
-		o.WillMiss += f.WillMiss
-		last = max(last, f.LastMiss)
-		if f.WillMiss > 0 {
-			o.willMiss[[2]string{f.VHost, f.Queue}] = f.WillMiss
-			o.Risky++
+		o.AsMeant += f.AsMeant
+		if f.AtRisk == 0 {
+			continue
 		}
-		if f.AtRisk {
-			soon += int64(f.WillMiss)
+		o.AtRisk, last = o.AtRisk+f.AtRisk, max(last, f.LastMiss)
+		if f.NearlyDue {
+			soon += f.AtRisk
 		}
-		if of := [2]string{f.VHost, f.Queue}; !o.meant[of] {
-			o.WillLose += f.WillMiss
-			if f.AtRisk {
-				o.AtRisk++
-			}
-			if f.WillMiss > 0 && f.FirstMiss > o.NowMillis && !o.losing[incident.QueueName{VHost: f.VHost, Name: f.Queue}] && (o.Next == nil || o.before(f, o.Next)) {
-				o.Next = f
-			}
+		if f.FirstMiss > o.NowMillis && !o.losing[incident.QueueName{VHost: f.VHost, Name: f.Queue}] && (o.Next == nil || o.before(f, o.Next)) {
+			o.Next = f
 		}
 	}
-	if last <= o.Timeline.End() {
-		o.Timeline.Agree(int64(o.WillMiss)-soon, soon)
+	if o.NearlyDue = soon > 0; last <= o.Timeline.End() {
+		o.Timeline.Agree(int64(o.AtRisk-soon), int64(soon))
 	}
-	if o.Next != nil {
-		next := *o.Next // the list is sorted now
-		o.Next = &next
-	}
-	lost := func(f *monitor.Forecast) int {
-		if f.WillMiss > 0 && !o.meant[[2]string{f.VHost, f.Queue}] {
-			return 0
-		}
-		return 1
-	}
-	// Queues in which an expiry is a loss come first, of these the ones that need action, then those whose first message expires earlier, then those with more deadlines.
-	slices.SortStableFunc(all, func(a, b monitor.Forecast) int {
-		return cmp.Or(cmp.Compare(lost(&a), lost(&b)), byUrgency(a, b), cmp.Compare(b.Deadlines, a.Deadlines))
-	})
 	o.Forecasts = all[:min(len(all), overviewForecasts)]
 	o.MoreForecasts = len(all) - len(o.Forecasts)
 }
@@ -240,21 +213,6 @@ func (o *overview) before(a, b *monitor.Forecast) bool {
 		return savedB
 	}
 	return a.FirstMiss < b.FirstMiss
-}
-
-func byUrgency(a, b monitor.Forecast) int {
-	urgency := func(f monitor.Forecast) (int, int64) {
-		switch {
-		case f.AtRisk:
-			return 0, f.FirstMiss
-		case f.WillMiss > 0:
-			return 1, f.FirstMiss
-		}
-		return 2, 0
-	}
-	inA, atA := urgency(a)
-	inB, atB := urgency(b)
-	return cmp.Or(cmp.Compare(inA, inB), cmp.Compare(atA, atB))
 }
 
 // bannerIncidents is how many incidents the banner shows: the first bannerWhole with bannerQueues of their queues and what to do, the

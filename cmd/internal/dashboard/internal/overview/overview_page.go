@@ -2,6 +2,7 @@ package overview
 
 import (
 	"cmp"
+	"time"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -59,7 +60,7 @@ func (o *overview) verdicts() g.Node {
 		g.If(more > 0, h.P(ui.Link("/incidents", g.Text(ui.Plural(more, "more incident"))))),
 		g.Iff(o.Next != nil, o.next),
 		g.Map(o.Over, func(i incident.Incident) g.Node {
-			return h.P(h.Class("verdict brief good"), g.Text("Over since "+ui.Clock(i.Ended.UnixMilli())+" UTC, after "+ui.Span(i.Ended.Sub(i.Since))+": "), ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary)))
+			return h.P(h.Class("verdict brief good"), g.Text("Over since "+ui.Clock(i.Ended.UnixMilli())+" UTC, after "+ui.Span(i.Ended.Sub(i.Since).Truncate(time.Second))+": "), ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary)))
 		}))
 }
 
@@ -70,7 +71,7 @@ func (o *overview) next() g.Node {
 		will = " will dead-letter "
 	}
 	return h.P(h.Class("verdict brief warn"), g.Text("Next: "), ui.QueueLink(ui.QueueURL(n.VHost, n.Queue), n.VHost, n.Queue),
-		g.Text(will+ui.Plural(n.WillMiss, "message")+", the first at "+ui.Clock(n.FirstMiss)+" UTC, "+ui.Until(n.FirstMiss, o.NowMillis)))
+		g.Text(will+ui.Plural(n.AtRisk, "message")+", the first at "+ui.Clock(n.FirstMiss)+" UTC, "+ui.Until(n.FirstMiss, o.NowMillis)))
 }
 
 // changes are what changed in the last hours, besides the incidents.
@@ -123,10 +124,11 @@ func (o *overview) figures() g.Node {
 	}
 	return ui.Figures(
 		ui.Figure("Deadlines ahead", g.Text(ui.Number(o.Health.Pending))),
-		ui.Figure("At risk", g.If(o.WillLose > 0, h.Class(ui.RiskClass(o.AtRisk > 0))),
-			h.Title("messages that will expire though they should be consumed; as meant: "+ui.Number(o.WillMiss-o.WillLose)), g.Text(ui.Number(o.WillLose))),
+		ui.Figure("At risk", g.If(o.AtRisk > 0, h.Class(ui.RiskClass(o.NearlyDue))), h.Title("messages that will expire though they should be consumed"), g.Text(ui.Number(o.AtRisk)),
+			g.If(o.AsMeant > 0, h.Div(ui.Faint(ui.Number(o.AsMeant)+" more expire as meant")))),
 		ui.Figure("Lateness, p99", g.Text(cmp.Or(o.Late, "–"))),
 		ui.Figure("Latest", h.Title("since the start, no message left its queue later after its deadline"), g.Text(cmp.Or(o.Latest, "–"))),
+		g.If(!o.Remote, ui.Figure("Lost, last hour", ui.Lost(o.Losses))),
 		ui.Figure("Expired, 24 h", g.If(o.ExpiredToday > 0, h.Class("warn")), h.Title("messages of all queues, in the last 24 hours"), g.Text(today)),
 		g.If(!o.Remote, o.traffic()))
 }
@@ -153,7 +155,7 @@ func (o *overview) forecasts() g.Node {
 	}
 	return ui.Card("forecast", "Forecast by queue", more, ui.Table([]string{"Queue", "#Deadlines", "#Drain /s", "#At risk", "#First expires"},
 		g.Map(o.Forecasts, func(f monitor.Forecast) g.Node { return o.forecast(&f) })),
-		g.If(o.AtRisk > 0, h.P(h.Class("note"), ui.Class("bad", g.Text("Red")), g.Text(": nearly due. Half the lifetime of the first message to expire has passed."))))
+		g.If(o.NearlyDue, h.P(h.Class("note"), ui.Class("bad", g.Text("Red")), g.Text(": nearly due. Half the lifetime of the first message to expire has passed."))))
 }
 
 func (o *overview) forecast(f *monitor.Forecast) g.Node {
@@ -163,7 +165,7 @@ func (o *overview) forecast(f *monitor.Forecast) g.Node {
 	}
 	return h.Tr(
 		h.Td(ui.QueueLink(ui.QueueURL(f.VHost, f.Queue), f.VHost, f.Queue)),
-		ui.Amount(ui.Deadlines(f)), ui.Amount(g.Text(ui.PerSecond(f.Rate))), ui.Amount(ui.WillMiss(f)), ui.Amount(first))
+		ui.Amount(ui.Deadlines(f)), ui.Amount(g.Text(ui.PerSecond(f.Rate))), ui.Amount(ui.AtRisk(f)), ui.Amount(first))
 }
 
 func (o *overview) lateness() g.Node {

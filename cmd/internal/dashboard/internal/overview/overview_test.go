@@ -1,7 +1,6 @@
 package overview
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/operate"
-	"curfew/monitor"
 	"curfew/monitor/incident"
 )
 
@@ -30,20 +28,6 @@ func TestTheBannerIsShort(t *testing.T) {
 	require.Contains(t, page.String(), `">thing 11</a></b>`)
 	require.NotContains(t, page.String(), "thing 12")
 	require.Contains(t, page.String(), "2 more incidents")
-}
-
-// TestMostUrgentQueuesComeFirst: those at risk by the time of their first message, then those with time left, then the rest.
-func TestMostUrgentQueuesComeFirst(t *testing.T) {
-	list := []monitor.Forecast{
-		{Queue: "safe", Deadlines: 900}, {Queue: "later", WillMiss: 90, FirstMiss: 50}, {Queue: "second", WillMiss: 5, FirstMiss: 20, AtRisk: true},
-		{Queue: "first", WillMiss: 1, FirstMiss: 10, AtRisk: true},
-	}
-	slices.SortStableFunc(list, byUrgency)
-	var names []string
-	for _, f := range list {
-		names = append(names, f.Queue)
-	}
-	require.Equal(t, []string{"first", "second", "later", "safe"}, names)
 }
 
 func TestPublishersStateIsDrawn(t *testing.T) {

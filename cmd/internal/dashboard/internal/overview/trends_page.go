@@ -49,7 +49,7 @@ func (c *Trends) content() g.Node {
 
 // table is the history in numbers, the latest first.
 func (c *Trends) table() g.Node {
-	headings := []string{"From (UTC)", "#Depth", "#Will expire"}
+	headings := []string{"From (UTC)", "#Depth", "#At risk"}
 	if c.Traffic {
 		headings = append(headings, "#Published", "#Delivered")
 	}
@@ -64,7 +64,7 @@ func (c *Trends) table() g.Node {
 		return ui.Empty(g.Text("The first numbers of this span appear within a minute."))
 	}
 	return h.Details(h.Class("as-table"), h.Summary(g.Text("As a table")),
-		h.P(h.Class("note"), g.Text("Each row is "+ui.Span(time.Duration(c.Read.Step)*time.Second)+". “Depth” and “Will expire” are the highest in that time.")),
+		h.P(h.Class("note"), g.Text("Each row is "+ui.Span(time.Duration(c.Read.Step)*time.Second)+". “Depth” and “At risk” are the highest in that time.")),
 		ui.Table(headings, rows))
 }
 
@@ -75,7 +75,7 @@ func (c *Trends) row(from int64, p *history.Point) g.Node {
 		late = g.Text(ui.Lateness(p.Lateness))
 	}
 	return h.Tr(
-		h.Td(h.Time(h.Title(ui.UTC(from*1000)), g.Text(ui.Clock(from*1000)))), number(p.Depth), number(p.WillExpire),
+		h.Td(h.Time(h.Title(ui.UTC(from*1000)), g.Text(ui.Clock(from*1000)))), number(p.Depth), number(p.AtRisk),
 		g.If(c.Traffic, g.Group{number(p.Published), number(p.Delivered)}),
 		number(p.Expired), number(p.Late), ui.Amount(late))
 }

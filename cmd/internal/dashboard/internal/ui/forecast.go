@@ -2,14 +2,16 @@ package ui
 
 import (
 	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
 
+	"curfew/broker/operate"
 	"curfew/monitor"
 )
 
 // Deadlines is the number of deadlines in a forecast; nil for none.
 func Deadlines(f *monitor.Forecast) g.Node {
 	switch {
-	case f == nil:
+	case f == nil || f.Deadlines == 0:
 		return Faint("0")
 	case f.Sampled:
 		return g.Text("~" + Number(f.Deadlines))
@@ -17,16 +19,19 @@ func Deadlines(f *monitor.Forecast) g.Node {
 	return g.Text(Number(f.Deadlines))
 }
 
-// WillMiss is how many messages of a forecast will expire.
-func WillMiss(f *monitor.Forecast) g.Node {
-	if f == nil || f.WillMiss == 0 {
+// AtRisk is how many messages of a forecast are at risk, and how many expire as meant; nil for none.
+func AtRisk(f *monitor.Forecast) g.Node {
+	if f == nil || f.AtRisk+f.AsMeant == 0 {
 		return Faint("0")
 	}
-	text := Number(f.WillMiss)
+	about := ""
 	if f.Sampled {
-		text = "about " + text
+		about = "about "
 	}
-	return Class(RiskClass(f.AtRisk), g.Text(text))
+	if f.AsMeant > 0 {
+		return g.Group{Faint("0"), h.Div(Faint(about + Number(f.AsMeant) + " as meant"))}
+	}
+	return Class(RiskClass(f.NearlyDue), g.Text(about+Number(f.AtRisk)))
 }
 
 // RiskClass is the class of messages at risk: red once their queue is at risk by the forecast, since they are nearly due; amber before.
@@ -35,4 +40,16 @@ func RiskClass(nearly bool) string {
 		return "bad"
 	}
 	return "warn"
+}
+
+// Lost is how many messages expired in the last hour and are gone, and how many were dead-lettered, or a dash where an expiry is no loss.
+func Lost(l operate.Losses) g.Node {
+	if l.Lost < 0 {
+		return Faint("–")
+	}
+	gone := Faint("0")
+	if l.Lost > 0 {
+		gone = Class("bad", g.Text(Number(l.Lost)))
+	}
+	return g.Group{gone, g.If(l.Rescued > 0, h.Div(Faint(Number(l.Rescued)+" dead-lettered")))}
 }

@@ -20,23 +20,23 @@ type Timeline struct {
 	Held     int64  // deadlines that have passed: consumers hold the messages, or the deadlines are being fired
 	Forecast bool   // it is known how many will not be met
 
-	bars       []bar
-	shares     []monitor.Share // by bar
-	atRisk     int64           // of Inside
-	willExpire int64           // of Inside
-	most       int64           // in one bar
-	ticks      []string
+	bars      []bar
+	shares    []monitor.Share // by bar
+	atRisk    int64           // of Inside, with time left
+	nearlyDue int64           // of Inside
+	most      int64           // in one bar
+	ticks     []string
 }
 
 // bar is one bar of a timeline.
 type bar struct {
-	from, to           int64         // Unix ms, the deadlines after from and up to to
-	in                 time.Duration // from, as seen from now
-	count              int64
-	atRisk, willExpire int64 // of count
+	from, to          int64         // Unix ms, the deadlines after from and up to to
+	in                time.Duration // from, as seen from now
+	count             int64
+	atRisk, nearlyDue int64 // of count: with time left, and without
 }
 
-func (b *bar) safe() int64 { return b.count - b.atRisk - b.willExpire }
+func (b *bar) safe() int64 { return b.count - b.atRisk - b.nearlyDue }
 
 // windows are the spans of the timeline. Bars and ticks are round, and divide the span. Spans without "offered" are only chosen because they fit.
 var windows = []struct {
@@ -93,11 +93,11 @@ func NewTimeline(of Pending, now, pending int64, window string) *Timeline {
 	for i := range len(at) - 1 {
 		b := bar{from: at[i], to: at[i+1], in: time.Duration(i) * w.bar, count: max(counts[i+1]-counts[i], 0)}
 		if t.Forecast {
-			b.willExpire = min(int64(math.Round(shares[i].WillExpire*float64(b.count))), b.count)
-			b.atRisk = min(int64(math.Round(shares[i].AtRisk*float64(b.count))), b.count-b.willExpire)
+			b.nearlyDue = min(int64(math.Round(shares[i].NearlyDue*float64(b.count))), b.count)
+			b.atRisk = min(int64(math.Round(shares[i].AtRisk*float64(b.count))), b.count-b.nearlyDue)
 		}
 		t.most = max(t.most, b.count)
-		t.atRisk, t.willExpire = t.atRisk+b.atRisk, t.willExpire+b.willExpire
+		t.atRisk, t.nearlyDue = t.atRisk+b.atRisk, t.nearlyDue+b.nearlyDue
 		t.bars = append(t.bars, b)
 	}
 	last := counts[len(counts)-1]
@@ -110,14 +110,14 @@ func NewTimeline(of Pending, now, pending int64, window string) *Timeline {
 
 // Agree makes the messages at risk in the bars add up to these sums, which are from the forecast of the queues on the same page. All of them have to
 // be inside. The bars' own shares are older and rounded.
-func (t *Timeline) Agree(atRisk, willExpire int64) {
+func (t *Timeline) Agree(atRisk, nearlyDue int64) {
 	if !t.Forecast {
 		return
 	}
 	for i := range t.bars {
-		t.bars[i].atRisk, t.bars[i].willExpire = 0, 0
+		t.bars[i].atRisk, t.bars[i].nearlyDue = 0, 0
 	}
-	t.willExpire = t.spread(willExpire, func(s monitor.Share) float64 { return s.WillExpire }, func(b *bar) *int64 { return &b.willExpire })
+	t.nearlyDue = t.spread(nearlyDue, func(s monitor.Share) float64 { return s.NearlyDue }, func(b *bar) *int64 { return &b.nearlyDue })
 	t.atRisk = t.spread(atRisk, func(s monitor.Share) float64 { return s.AtRisk }, func(b *bar) *int64 { return &b.atRisk })
 }
 
@@ -224,7 +224,7 @@ func (b *bar) draw(most int64, x int, link BarLink) g.Node {
 	for _, part := range []struct {
 		n     int64
 		class string
-	}{{b.willExpire, "expires"}, {b.atRisk, "risk"}, {b.safe(), "safe"}} {
+	}{{b.nearlyDue, "expires"}, {b.atRisk, "risk"}, {b.safe(), "safe"}} {
 		if part.n > 0 {
 			tall := min(height(part.n, most), y)
 			y -= tall
@@ -254,11 +254,11 @@ func linked(link BarLink, from, to int64, label string, children g.Node) g.Node 
 
 func (b *bar) label() string {
 	text := fmt.Sprintf("%s due in %s to %s", Plural(b.count, "message"), Span(b.in), Span(b.in+b.span()))
-	if b.willExpire > 0 {
-		text += ", " + Number(b.willExpire) + " at risk and nearly due"
+	if n := b.atRisk + b.nearlyDue; n > 0 {
+		text += ", " + Number(n) + " at risk"
 	}
-	if b.atRisk > 0 {
-		text += ", " + Number(b.atRisk) + " at risk"
+	if b.nearlyDue > 0 {
+		text += ", of these " + Number(b.nearlyDue) + " nearly due"
 	}
 	return text
 }
@@ -273,14 +273,14 @@ func (t *Timeline) sums() g.Node {
 		}
 		return h.Span(h.Class("key "+class), Bold(Number(n)), g.Text(" "+what))
 	}
-	safe := "safe"
+	safe := "not at risk"
 	if !t.Forecast {
 		safe = "due"
 	}
 	return h.P(h.Class("note legend"),
-		entry(true, "safe", t.Inside-t.atRisk-t.willExpire, safe), g.Text(" "),
-		entry(t.Forecast, "risk", t.atRisk, "at risk"), g.Text(" "),
-		entry(t.Forecast, "expires", t.willExpire, "at risk and nearly due"), g.Text(" "),
+		entry(true, "safe", t.Inside-t.atRisk-t.nearlyDue, safe), g.Text(" "),
+		entry(t.Forecast, "risk", t.atRisk+t.nearlyDue, "at risk"), g.Text(" "),
+		entry(t.Forecast, "expires", t.nearlyDue, "of these nearly due"), g.Text(" "),
 		entry(true, "held", t.Held, "held past their deadline"), g.Text(" "),
 		h.Span(g.Text("· "), Bold(Number(t.Inside)), g.Text(" within "+t.Window),
 			g.If(t.Later > 0, g.Group{g.Text(" · "), Bold(Number(t.Later)), g.Text(" later")})))
@@ -299,7 +299,7 @@ func (t *Timeline) table(link BarLink) g.Node {
 		}
 		cells := g.Group{h.Td(when), Amount(OrFaint(b.count))}
 		if t.Forecast {
-			cells = append(cells, Amount(OrFaint(b.safe())), Amount(OrFaint(b.atRisk)), Amount(OrFaint(b.willExpire)))
+			cells = append(cells, Amount(OrFaint(b.safe())), Amount(OrFaint(b.atRisk+b.nearlyDue)), Amount(OrFaint(b.nearlyDue)))
 		}
 		rows = append(rows, h.Tr(cells))
 	}
@@ -308,7 +308,7 @@ func (t *Timeline) table(link BarLink) g.Node {
 	}
 	headings := []string{"Due in", "#Deadlines"}
 	if t.Forecast {
-		headings = append(headings, "#Safe", "#At risk", "#Nearly due")
+		headings = append(headings, "#Not at risk", "#At risk", "#Nearly due")
 	}
 	return asTable(headings, rows)
 }

@@ -79,7 +79,7 @@ func TestTimelineIsStacked(t *testing.T) {
 		if from < now+30_000 {
 			return monitor.Share{}
 		}
-		return monitor.Share{AtRisk: 0.25, WillExpire: 0.5}
+		return monitor.Share{AtRisk: 0.25, NearlyDue: 0.5}
 	}}
 	for i := range int64(4) {
 		due.due = append(due.due, now+10_000+i, now+40_001+i, now-i)
@@ -88,14 +88,14 @@ func TestTimelineIsStacked(t *testing.T) {
 	require.Equal(t, "1 min", line.Window)
 	require.EqualValues(t, 4, line.Held)
 	require.EqualValues(t, 8, line.Inside)
-	require.EqualValues(t, 2, line.willExpire)
+	require.EqualValues(t, 2, line.nearlyDue)
 	require.EqualValues(t, 1, line.atRisk)
-	require.Equal(t, bar{from: now + 40_000, to: now + 41_000, in: 40_000_000_000, count: 4, atRisk: 1, willExpire: 2}, line.bars[40])
+	require.Equal(t, bar{from: now + 40_000, to: now + 41_000, in: 40_000_000_000, count: 4, atRisk: 1, nearlyDue: 2}, line.bars[40])
 	var page strings.Builder
 	require.NoError(t, line.Draw(func(from, to int64) string { return "/d?" + strings.Repeat("x", int(to-from)/500) }).Render(&page))
 	for _, want := range []string{
-		`class="expires"`, `class="risk"`, `class="safe"`, `class="held"`, `<a href="/d?xx"`, "4 messages due in 40 s to 41 s, 2 at risk and nearly due, 1 at risk",
-		`<b>5</b> safe`, `<b>1</b> at risk`, `<b>2</b> at risk and nearly due`, `<b>4</b> held past their deadline`, `<td data-label="Due in"><a`, "<th scope=\"col\">Due in</th>",
+		`class="expires"`, `class="risk"`, `class="safe"`, `class="held"`, `<a href="/d?xx"`, "4 messages due in 40 s to 41 s, 3 at risk, of these 2 nearly due",
+		`<b>5</b> not at risk`, `<b>3</b> at risk`, `<b>2</b> of these nearly due`, `<b>4</b> held past their deadline`, `<td data-label="Due in"><a`, "<th scope=\"col\">Due in</th>",
 	} {
 		require.Contains(t, page.String(), want)
 	}
@@ -106,7 +106,7 @@ func TestTimelineIsStacked(t *testing.T) {
 
 // TestTimelineAgrees: the sums are those of the forecast, whatever the shares of the bars are rounded to.
 func TestTimelineAgrees(t *testing.T) {
-	due := deadlines{share: func(int64) monitor.Share { return monitor.Share{AtRisk: 0.3, WillExpire: 0.3} }}
+	due := deadlines{share: func(int64) monitor.Share { return monitor.Share{AtRisk: 0.3, NearlyDue: 0.3} }}
 	for i := range int64(50) {
 		due.due = append(due.due, now+1000*i+1)
 	}
@@ -114,11 +114,11 @@ func TestTimelineAgrees(t *testing.T) {
 	require.Zero(t, line.atRisk, "each bar has one, and 0.3 is rounded down")
 	line.Agree(14, 17)
 	require.EqualValues(t, 14, line.atRisk)
-	require.EqualValues(t, 17, line.willExpire)
+	require.EqualValues(t, 17, line.nearlyDue)
 	sums := [3]int64{}
 	for _, b := range line.bars {
 		require.GreaterOrEqual(t, b.safe(), int64(0))
-		sums[0], sums[1], sums[2] = sums[0]+b.safe(), sums[1]+b.atRisk, sums[2]+b.willExpire
+		sums[0], sums[1], sums[2] = sums[0]+b.safe(), sums[1]+b.atRisk, sums[2]+b.nearlyDue
 	}
 	require.Equal(t, [3]int64{19, 14, 17}, sums)
 	require.EqualValues(t, now+60_000, line.End())

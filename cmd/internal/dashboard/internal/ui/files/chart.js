@@ -6,7 +6,7 @@
 
   // What each chart shows: field, name, colour, whether the area below is filled, whether it counts messages.
   const kinds = {
-    depth: [["depth", "Depth", "--bar", true], ["will_expire", "Will expire", "--bad", true]],
+    depth: [["depth", "Depth", "--bar", true], ["at_risk", "At risk", "--bad", true]],
     traffic: [["published", "Published", "--accent", false, true], ["delivered", "Delivered", "--good", false, true],
       ["expired", "Expired", "--warn", false, true], ["late", "Late", "--bad", false, true]],
     expiries: [["expired", "Expired", "--warn", false, true], ["late", "Late", "--bad", false, true]],
