@@ -48,7 +48,7 @@ func TestQuestions(t *testing.T) {
 		{"How late are deadlines?", "/", "Lateness, p99"},
 		{"Can publishers publish?", "/", "free to publish"},
 		{"Who holds reports?", "/queue?vhost=demo&name=reports", "reports-worker"},
-		{"Why will orders be late?", "/queue?vhost=demo&name=orders", "consumers take"},
+		{"Why will orders be late?", "/queue?vhost=demo&name=orders", "a second are consumed"},
 		{"Which consumer is slow?", "/consumers", "reports-worker"},
 		{"What do messages die of?", "/dead-letter?vhost=demo&name=dead-letters", "By cause"},
 		{"What went wrong today?", "/incidents", "demo"},

@@ -298,9 +298,11 @@ func ByQueue(all []Forecast) map[[2]string]*Forecast {
 func (one *Forecast) Reason(now int64) string {
 	waiting, served := "1 message waits", "nobody consumes"
 	if one.Ready != 1 {
-		waiting = fmt.Sprintf("%d messages wait", one.Ready)
+		waiting = printable.Plural(int64(one.Ready), "message") + " wait"
 	}
 	switch {
+	case one.Rate >= 100:
+		served = printable.Number(int64(one.Rate+0.5)) + " a second are consumed"
 	case one.Rate > 0:
 		served = fmt.Sprintf("%.3g a second are consumed", one.Rate)
 	case one.Consumers == 1:

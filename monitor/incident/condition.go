@@ -22,9 +22,10 @@ const (
 )
 
 // levels are in order, the worst first.
-var levels = []Level{Critical, Warning, Info}
+var levels = []Level{Critical, Warning, Info, ""}
 
-func (l Level) rank() int { return slices.Index(levels, l) }
+// Rank is lower for what is worse. The empty level, of what is well, has the highest.
+func (l Level) Rank() int { return slices.Index(levels, l) }
 
 // Condition is something that can be wrong: how it is seen, how bad it is, whom it affects, and what to do.
 type Condition struct {

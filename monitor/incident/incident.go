@@ -39,6 +39,13 @@ type Incident struct {
 	History   []Entry    `json:"history"`          // what happened to it, at most 50 entries
 }
 
+// Concern is what the worst that is wrong with a queue is.
+type Concern struct {
+	Level Level // empty: nothing is wrong
+	Text  string
+	In    *Incident // it must not be changed
+}
+
 // Affected is a queue in an incident.
 type Affected struct {
 	VHost string `json:"vhost"`
@@ -174,7 +181,7 @@ func (i *incident) past() {
 	case s.Lost > 0 && s.Lost == s.Toll:
 		text += " lost"
 	case s.Lost > 0:
-		text += fmt.Sprintf(", %d lost", s.Lost)
+		text += ", " + printable.Number(s.Lost) + " lost"
 	}
 	if s.Became != "" {
 		text += "; it became incident " + s.Became
@@ -203,7 +210,7 @@ func (i *incident) show(list []Finding) {
 			}
 		}
 	}
-	if i.ToldAt != "" && i.ToldAt.rank() < s.Level.rank() {
+	if i.ToldAt != "" && i.ToldAt.Rank() < s.Level.Rank() {
 		s.Level = i.ToldAt // until it is over: its end goes where its beginning went
 	}
 	worst := list[0]
@@ -235,7 +242,7 @@ func (c *Condition) says(worst Finding, s *Incident) string {
 	}
 	text := what + worst.QueueName.String() + ": " + worst.Text
 	if s.Queues > 1 {
-		text += fmt.Sprintf("; and %s more, %d in all", printable.Plural(int64(s.Queues-1), "queue"), s.Count)
+		text += fmt.Sprintf("; and %s more, %s in all", printable.Plural(int64(s.Queues-1), "queue"), printable.Number(s.Count))
 	}
 	return text
 }

@@ -259,7 +259,7 @@ const (
 func VerdictOf(list []Incident) Verdict {
 	worst := Info
 	for i := range list {
-		if list[i].Level.rank() < worst.rank() {
+		if list[i].Level.Rank() < worst.Rank() {
 			worst = list[i].Level
 		}
 	}
@@ -273,8 +273,11 @@ func (a *Incidents) List() []Incident {
 	return append([]Incident{}, a.tracker.view().open...)
 }
 
-// Queues returns the queues of the incidents that are not over, each with the worst level of what is wrong with it. It must not be changed.
-func (a *Incidents) Queues() map[QueueName]Level { return a.tracker.view().queues }
+// Queues returns the queues of the incidents in List. It must not be changed.
+func (a *Incidents) Queues() map[QueueName]Concern {
+	a.Look()
+	return a.tracker.view().queues
+}
 
 // Over returns the last incidents that are over, the newest first.
 func (a *Incidents) Over() []Incident { return append([]Incident{}, a.tracker.view().over...) }

@@ -54,13 +54,13 @@ func TestConditions(t *testing.T) {
 		{"disk_silent", "for 7 s", State{DiskSilent: 7 * time.Second}},
 		{"publishers_blocked", "low on disk", State{Blocked: "low on disk"}},
 		{"definitions_unsaved", "cannot be created or changed (no space)", State{Unsaved: errors.New("no space")}},
-		{"dead_letter_unroutable", "13967 dead letters parked", State{Parked: []Depth{{QueueName: QueueName{"shop", "curfew.undeliverable"}, Count: 13967}}}},
+		{"dead_letter_unroutable", "13,967 dead letters parked", State{Parked: []Depth{{QueueName: QueueName{"shop", "curfew.undeliverable"}, Count: 13967}}}},
 		{"dead_letter_unroutable", "9 dead letters parked, which had nowhere to go; why", State{Parked: []Depth{{QueueName: QueueName{"shop", "curfew.undeliverable"}, Count: 9, Why: "why"}}}},
 		{"deadline_fired_late", "3 messages expired late, by up to 1.5 s", State{Tallies: tally(ExpiredLate, "dropped", 3)}},
 		{"deadline_fired_late", "by up to 1.5 s; Curfew was down when the first was due", State{Opened: now, Tallies: tally(ExpiredLate, "dropped", 3)}},
 		{"deadline_missed", "205 messages lost (expired)", State{Tallies: tally(Expired, "dropped", 205)}},
 		{"deadline_missed", "1 message expired", State{Tallies: tally(Expired, "dead_lettered", 1)}},
-		{"deadline_missed", "3000 messages at risk: nobody consumes", State{AtRisk: []Risk{{QueueName: orders, Count: 3000, Reason: "nobody consumes"}}}},
+		{"deadline_missed", "3,000 messages at risk: nobody consumes", State{AtRisk: []Risk{{QueueName: orders, Count: 3000, Reason: "nobody consumes"}}}},
 		{"", "", State{Tallies: tally(Expired, "dead_lettered", 1), Purposes: map[QueueName]deadline.Purpose{orders: deadline.Retry}}},
 		{"", "", State{Tallies: tally(Expired, "dropped", 1), Purposes: map[QueueName]deadline.Purpose{orders: deadline.Telemetry}}},
 		{"", "", State{AtRisk: []Risk{{QueueName: orders, Count: 3000}}, Purposes: map[QueueName]deadline.Purpose{orders: deadline.Retry}}},
@@ -68,14 +68,14 @@ func TestConditions(t *testing.T) {
 			State{Objectives: []Missed{{orders, deadline.Wait{Oldest: 100_000, Objective: within30, Missed: 0.2, Burn: 20}}}}},
 		{"held_past_deadline", `worker (user ann at 10.0.0.7:5000) holds 25 messages, the longest 40 s past its deadline`,
 			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 25, Past: 25, FirstDeadlineAt: now.Add(-40 * time.Second).UnixMilli()}}}},
-		{"held_past_deadline", "worker (user ann at 10.0.0.7:5000) holds 10 messages and takes no more; behind it: 2 messages lost (expired); 3000 messages at risk: its consumer takes nothing",
+		{"held_past_deadline", "worker (user ann at 10.0.0.7:5000) holds 10 messages and takes no more; behind it: 2 messages lost (expired); 3,000 messages at risk: its consumer takes nothing",
 			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 10}}, Tallies: tally(Expired, "dropped", 2),
 				AtRisk: []Risk{{QueueName: orders, Count: 3000, Consumers: 1, Stuck: true, Reason: "its consumer takes nothing"}}}},
 		{"deadline_missed", "2 messages expired (dead-lettered); 30 messages at risk: 1.5 a second are consumed; worker (user ann at 10.0.0.7:5000) holds 5 messages, the longest 3 s past its deadline", // too slow
 			State{Held: []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "10.0.0.7:5000", Count: 5, Past: 5, FirstDeadlineAt: now.Add(-3 * time.Second).UnixMilli()}},
 				Tallies: tally(Expired, "dead_lettered", 2), AtRisk: []Risk{{QueueName: orders, Count: 30, Consumers: 1, Reason: "1.5 a second are consumed"}}}},
 		{"", "", State{Held: []PastDeadline{{QueueName: orders, Count: 5, Past: 5}}, Purposes: map[QueueName]deadline.Purpose{orders: deadline.Telemetry}}},
-		{"dead_letters_wait", "10001 messages have left", State{Letters: 10_001}},
+		{"dead_letters_wait", "10,001 messages have left", State{Letters: 10_001}},
 		{"", "", State{Letters: 10_000}},
 		{"dead_letters_dropped", "4 dead letters lost: no queue took them", State{Rising: map[string]int{"dead_letters_dropped": 4}}},
 		{"schedule_degraded", "Redis is away", State{Schedule: "refused"}},
@@ -178,7 +178,7 @@ func TestParkedLettersStand(t *testing.T) {
 		pass(10 * time.Second)
 		require.Len(t, s.told(), 2)
 		require.Equal(t, OK, s.Overview().Verdict)
-		require.Contains(t, s.receiver.got()[1].CommonAnnotations["summary"], "Dead letters were parked: curfew.undeliverable (vhost shop): 13967 messages")
+		require.Contains(t, s.receiver.got()[1].CommonAnnotations["summary"], "Dead letters were parked: curfew.undeliverable (vhost shop): 13,967 messages")
 	})
 }
 
@@ -196,7 +196,7 @@ func TestOneCauseIsOneIncident(t *testing.T) {
 		require.Len(t, list, 1)
 		require.Equal(t, []any{31, "q30", maxWorst, int64(496)}, []any{list[0].Queues, list[0].Worst[0].Queue, len(list[0].Worst), list[0].Count})
 		require.Len(t, s.Queues(), 31)
-		require.Equal(t, Critical, s.Queues()[QueueName{"/", "q3"}], "what was dropped is lost")
+		require.Equal(t, Concern{Critical, "4 messages lost (expired)", &s.List()[0]}, s.Queues()[QueueName{"/", "q3"}], "what was dropped is lost")
 		require.Contains(t, list[0].Summary, "q30 (vhost /): 31 messages lost (expired); and 30 queues more, 496 in all")
 		s.Record(missed("other", 1))
 		pass(8 * time.Second)
@@ -249,10 +249,11 @@ func TestLossStandsFirst(t *testing.T) {
 		pass(5 * time.Second)
 		first := s.List()[0]
 		require.Equal(t, []any{"deadline_missed", Critical, "a"}, []any{first.Condition, first.Level, first.Worst[0].Queue})
-		require.Equal(t, Warning, s.Queues()[QueueName{"/", "b"}])
+		require.Equal(t, Warning, s.Queues()[QueueName{"/", "b"}].Level)
 		require.Len(t, s.told(), before+1)
 		pass(2 * time.Minute)
 		require.Equal(t, []Level{Critical, Critical}, []Level{s.List()[0].Level, s.List()[1].Level}, "until it is over")
+		require.Equal(t, Critical, s.Queues()[QueueName{"/", "a"}].Level, "as the incident about it")
 		require.Len(t, s.told(), before+1)
 		s.set(func(now *State) { now.AtRisk = nil })
 		pass(2 * time.Minute)
@@ -278,10 +279,10 @@ func TestOneLossIsOneIncident(t *testing.T) {
 		pass(9 * time.Second)
 		list := s.List()
 		require.Len(t, list, 1)
-		require.Equal(t, []any{"dead_letter_unroutable", Critical, int64(70), int64(60)}, []any{list[0].Condition, list[0].Level, list[0].Count, list[0].Toll})
-		require.Contains(t, list[0].Summary, "curfew.undeliverable (vhost billing): 60 dead letters parked, which had nowhere to go; and 1 queue more, 70 in all")
-		require.Equal(t, Affected{"billing", "exports", 10, 0, "60 messages expired (parked); 10 messages at risk: nobody consumes"}, list[0].Worst[1])
-		require.Equal(t, Warning, s.Queues()[exports])
+		require.Equal(t, []any{"dead_letter_unroutable", Critical, int64(60), int64(60)}, []any{list[0].Condition, list[0].Level, list[0].Count, list[0].Toll})
+		require.Contains(t, list[0].Summary, "curfew.undeliverable (vhost billing): 60 dead letters parked, which had nowhere to go; and 1 queue more, 60 in all")
+		require.Equal(t, Affected{"billing", "exports", 0, 0, "60 messages expired (parked); 10 messages at risk: nobody consumes"}, list[0].Worst[1])
+		require.Equal(t, Critical, s.Queues()[exports].Level)
 		s.set(func(now *State) { *now = State{} })
 		pass(2 * time.Minute)
 		require.Empty(t, s.List())

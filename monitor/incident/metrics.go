@@ -14,14 +14,8 @@ type metrics struct {
 
 func newMetrics(r prometheus.Registerer, a *Incidents) (*metrics, error) {
 	m := &metrics{
-		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "curfew_alert_notifications_total",
-			Help: "Notifications by sink and result.",
-		}, []string{"sink", "result"}),
-		queued: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "curfew_alert_queue_length",
-			Help: "Notifications waiting for a sink.",
-		}, []string{"sink"}),
+		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "curfew_alert_notifications_total", Help: "Notifications by sink and result."}, []string{"sink", "result"}),
+		queued:        prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "curfew_alert_queue_length", Help: "Notifications waiting for a sink."}, []string{"sink"}),
 	}
 	for _, c := range []prometheus.Collector{m.notifications, m.queued, openCollector{a}} {
 		if err := r.Register(c); err != nil {

@@ -64,7 +64,7 @@ func counted(n int64, text, thing string) []Finding {
 func seeParked(s *State) (list []Finding) {
 	for q, f := range expiring(s) { // first, so that an incident about them becomes this one
 		if f.parked {
-			list = append(list, Finding{QueueName: q, Cause: q.VHost, Level: Warning, Count: f.Count - f.Toll, Text: f.Text})
+			list = append(list, Finding{QueueName: q, Cause: q.VHost, Text: f.Text}) // its messages are counted where they are parked
 		}
 	}
 	for _, p := range s.Parked {
@@ -148,7 +148,7 @@ func expiring(s *State) map[QueueName]*Finding {
 				f.Level, f.Lost, f.Losing = Critical, t.Dropped, t.Losing
 				f.Text = printable.Plural(t.Dropped, "message") + " lost (expired)"
 				if saved := t.Count - t.Dropped; saved > 0 {
-					f.Text += fmt.Sprintf(", %d dead-lettered", saved)
+					f.Text += ", " + printable.Number(saved) + " dead-lettered"
 				}
 			}
 		}
@@ -164,7 +164,7 @@ func expiring(s *State) map[QueueName]*Finding {
 			f.FirstAt = r.FirstAt
 		}
 		f.Count += r.Count
-		f.Text += what + strings.TrimPrefix(r.Reason, fmt.Sprintf("%d messages wait, ", r.Count)) // all that wait
+		f.Text += what + strings.TrimPrefix(r.Reason, printable.Plural(r.Count, "message")+" wait, ") // all that wait
 	}
 	return of
 }
@@ -274,7 +274,7 @@ func seeSchedule(s *State) []Finding {
 
 func seeRefusals(s *State) (list []Finding) {
 	for _, r := range s.Refusals {
-		list = append(list, Finding{Cause: r.What, Count: 1, Text: fmt.Sprintf("%s connections are refused: the limit of %d is reached", r.What, r.Most)})
+		list = append(list, Finding{Cause: r.What, Count: 1, Text: fmt.Sprintf("%s connections are refused: the limit of %s is reached", r.What, printable.Number(int64(r.Most)))})
 	}
 	return list
 }
@@ -326,5 +326,5 @@ func seeSinks(s *State) (list []Finding) {
 
 // worstFirst compares findings of a condition: first their levels, then how many messages are lost or will be, then how many it is about.
 func worstFirst(a, b Finding) int {
-	return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(a.Level.Rank(), b.Level.Rank()), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Name, b.Name))
 }

@@ -44,7 +44,7 @@ type view struct {
 	open    []Incident // the worst first
 	over    []Incident // the newest first
 	windows []Window   // also those that have ended since
-	queues  map[QueueName]Level
+	queues  map[QueueName]Concern
 	rules   []*rule
 	source  source
 }
@@ -54,7 +54,8 @@ func (t *tracker) view() *view { return cmp.Or(t.published.Load(), &view{}) }
 
 // publishLocked shows what changed.
 func (t *tracker) publishLocked() {
-	t.published.Store(&view{t.openLocked(), t.recent, t.windows, t.queuesLocked(), t.rules, t.source})
+	open, queues := t.openLocked()
+	t.published.Store(&view{open, t.recent, t.windows, queues, t.rules, t.source})
 }
 
 // use puts rules in force, for incidents of which nobody was told, so that whoever was told the beginning is told the end.
@@ -205,7 +206,7 @@ func (t *tracker) tellLocked(i *incident, now time.Time) []*notice {
 	case i.ToldAt == "" && s.Level != Info:
 		what = "begun"
 	case i.ToldAt == "":
-	case s.Level.rank() < i.ToldAt.rank():
+	case s.Level.Rank() < i.ToldAt.Rank():
 		what, entry = "worse", "now "+string(s.Level)
 	case s.Count >= growth*max(i.Told, 1):
 		what, entry = "grown", "grew: "+s.Summary
@@ -261,34 +262,28 @@ func (t *tracker) maintainedLocked(i *incident, now time.Time) bool {
 	return true
 }
 
-// openLocked returns the incidents that are not over, the worst first.
-func (t *tracker) openLocked() []Incident {
-	list := []Incident{}
-	for _, i := range t.all {
-		if i.open {
-			list = append(list, i.Incident)
-		}
-	}
+// openLocked returns the incidents that are not over, the worst first, and their queues.
+func (t *tracker) openLocked() ([]Incident, map[QueueName]Concern) {
+	open := slices.DeleteFunc(slices.Clone(t.all), func(i *incident) bool { return !i.open })
 	quiet := map[bool]int{true: 1}
-	order := func(i *Incident) int { return slices.Index(Conditions, conditionOf(i.Condition)) }
-	slices.SortStableFunc(list, func(a, b Incident) int {
-		return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(quiet[a.Quiet], quiet[b.Quiet]), cmp.Compare(order(&a), order(&b)), cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)),
-			cmp.Compare(b.Count, a.Count), a.Since.Compare(b.Since), strings.Compare(a.Summary, b.Summary))
+	slices.SortStableFunc(open, func(a, b *incident) int {
+		return cmp.Or(cmp.Compare(a.Level.Rank(), b.Level.Rank()), cmp.Compare(quiet[a.Quiet], quiet[b.Quiet]), cmp.Compare(slices.Index(Conditions, a.of), slices.Index(Conditions, b.of)),
+			cmp.Compare(max(b.Toll, b.Count), max(a.Toll, a.Count)), cmp.Compare(b.Count, a.Count), a.Since.Compare(b.Since), strings.Compare(a.Summary, b.Summary))
 	})
-	return list
-}
-
-// queuesLocked returns the queues of the incidents that are not over.
-func (t *tracker) queuesLocked() map[QueueName]Level {
-	list := map[QueueName]Level{}
-	for _, i := range t.all {
+	list, queues := make([]Incident, len(open)), map[QueueName]Concern{}
+	for n, i := range open {
+		list[n] = i.Incident
 		for q, f := range i.members {
-			if before, is := list[q]; i.open && q.Name != "" && (!is || f.Level.rank() < before.rank()) {
-				list[q] = f.Level
+			level := f.Level
+			if q == i.worst.QueueName { // the sentence is about it
+				level = i.Level
+			}
+			if q.Name != "" && level.Rank() < queues[q].Level.Rank() {
+				queues[q] = Concern{level, f.Text, &list[n]}
 			}
 		}
 	}
-	return list
+	return list, queues
 }
 
 // firing returns what an Alertmanager is sent again and again, with the watchdog if this process is well.

@@ -1,8 +1,9 @@
 package printable
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Shell quotes a name for a shell.
@@ -16,7 +17,10 @@ func Shell(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// Plural is a number with its thing.
+// Number has separators: 1,200.
+func Number(n int64) string { return humanize.Comma(n) }
+
+// Plural is a number with its thing: 1 message, 1,200 messages.
 func Plural(n int64, thing string) string {
 	switch {
 	case n == 1:
@@ -25,5 +29,5 @@ func Plural(n int64, thing string) string {
 	default:
 		thing += "s"
 	}
-	return fmt.Sprintf("%d %s", n, thing)
+	return Number(n) + " " + thing
 }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func TestIncidents(t *testing.T) {
 	s.logIn("root")
 	for _, path := range []string{"/", "/incidents"} {
 		page := s.get(path).body
-		require.Contains(t, page, "Dead letters are parked: curfew.undeliverable (vhost shop): 13967 dead letters parked", path)
+		require.Contains(t, page, "Dead letters are parked: curfew.undeliverable (vhost shop): 13,967 dead letters parked", path)
 		require.Contains(t, page, "Declare the dead-letter exchange or bind a queue to it", path)
 		require.Less(t, strings.Index(page, "Dead letters are parked"), strings.Index(page, "Messages were found without"), path)
 		require.NotContains(t, page, "All is well", path)
@@ -61,6 +62,33 @@ func TestIncidents(t *testing.T) {
 	require.Contains(t, page, `href="/dead-letter?vhost=shop&amp;name=curfew.undeliverable"`)
 	require.Contains(t, page, `<a href="https://wiki.example/runbooks/CurfewDeadLetterUnroutable.md" rel="external noopener">What to do</a>`)
 	require.Contains(t, newSite(t).logIn("root").get("/").body, "All is well: all deadlines are watched, and none is late")
+}
+
+// TestQueuesOfAnIncident: the page of a queue says what the incident about it says, and where that is. Such queues are first among all.
+func TestQueuesOfAnIncident(t *testing.T) {
+	s := newSite(t)
+	for _, name := range []string{"calm", "parked", "parked.too"} {
+		s.queue("/", name, nil)
+	}
+	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "calm", AtRisk: 9, Deadlines: 12, FirstMiss: 1}, {VHost: "/", Queue: "parked", AtRisk: 2, Deadlines: 2, FirstMiss: 2}}
+	s.wrong = func(now *incident.State) {
+		now.Parked = []incident.Depth{{QueueName: incident.QueueName{VHost: "/", Name: "parked"}, Count: 9, Do: "Declare it: `curfew declare exchange x`."}, {QueueName: incident.QueueName{VHost: "/", Name: "parked.too"}, Count: 2}}
+	}
+	s.logIn("root")
+	list := s.get("/queues").body
+	require.Equal(t, []string{"parked", "parked.too", "calm"}, rows(list))
+	link := regexp.MustCompile(`href="(/incidents#incident-\w+)"`).FindStringSubmatch(list)
+	require.NotNil(t, link)
+	const summary = "Dead letters are parked: parked (vhost /): 9 dead letters parked, which had nowhere to go; and 1 queue more, 11 in all"
+	for name, also := range map[string]string{"parked": "", "parked.too": "This queue: 2 dead letters parked"} {
+		page := s.get("/queue?vhost=/&name=" + name).body
+		require.Contains(t, page, `<a href="`+link[1]+`">`+summary)
+		require.Contains(t, page, "Declare it: <code>curfew declare exchange x</code>. <code>curfew dlq groups parked --vhost /</code>")
+		require.Contains(t, page, also)
+		require.Contains(t, page, "critical")
+		require.NotContains(t, page, "Add consumers", "no other advice")
+	}
+	require.Contains(t, s.get("/queue?vhost=/&name=calm").body, "Add consumers")
 }
 
 // TestNobodyKnowsWhatIsLate while Curfew has no processor, so the overview does not say that nothing is.
@@ -108,7 +136,7 @@ func TestQueuesInIncidents(t *testing.T) {
 	require.Contains(t, overview, `<a class="broken" href="/queue?name=parked&amp;vhost=%2F" title="parked: in a critical incident, `)
 	require.Contains(t, overview, `<a class="idle" href="/queue?name=fine&amp;vhost=%2F"`)
 	list := s.get("/queues").body
-	require.Contains(t, list, `>parked</a> <a href="/incidents"><span class="tag bad">critical</span></a></td>`)
+	require.Regexp(t, `>parked</a> <a href="/incidents#incident-\w+"><span class="tag bad">critical</span></a></td>`, list)
 	require.Equal(t, 1, strings.Count(list, "tag bad"))
 }
 

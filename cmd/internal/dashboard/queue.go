@@ -12,6 +12,7 @@ import (
 	"curfew/cmd/internal/dashboard/internal/topology"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor"
+	"curfew/monitor/incident"
 )
 
 const (
@@ -25,6 +26,7 @@ const (
 type queuePage struct {
 	operate.QueueDetail
 	Forecast   *monitor.Forecast // nil: no deadlines wait there
+	Wrong      incident.Concern
 	History    *overview.Trends
 	Now        int64
 	Peek       peek
@@ -67,6 +69,7 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 	}
 	p := &queuePage{QueueDetail: detail, Now: d.state().NowMillis}
 	p.Forecast = monitor.ByQueue(d.forecasts())[[2]string{detail.VHost, detail.Name}]
+	p.Wrong = d.Incidents.Queues()[incident.QueueName{VHost: detail.VHost, Name: detail.Name}]
 	p.History = overview.NewTrends(d.History, "/queue", q, detail.VHost, detail.Name)
 	p.Operations, p.Actor, p.Changed = d.Operations, v.Actor(), changed[q.Get("changed")]
 	if n, err := strconv.Atoi(q.Get("purged")); err == nil {

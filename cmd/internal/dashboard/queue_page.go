@@ -8,6 +8,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/cmd/internal/dashboard/internal/topology"
 	"curfew/cmd/internal/dashboard/internal/ui"
+	"curfew/monitor/incident"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -94,8 +95,11 @@ func (p *queuePage) bindings() g.Node {
 	return ui.Card("bindings", "Bindings", nil, topology.Bindings(p.Operations, p.Actor, p.Bindings))
 }
 
-// warning shows how many messages are at risk, and why.
+// warning is the worst incident with the queue. If there is none it shows how many messages are at risk, and why.
 func (p *queuePage) warning() g.Node {
+	if p.Wrong.In != nil {
+		return p.incident()
+	}
 	f := p.Forecast
 	if f == nil || f.AtRisk == 0 {
 		return nil
@@ -105,6 +109,16 @@ func (p *queuePage) warning() g.Node {
 		text = "About " + text
 	}
 	return h.P(h.Class("verdict "+ui.RiskClass(f.NearlyDue)), g.Text(text+", the first "+ui.Until(f.FirstMiss, p.Now)+": "+why(p.Consumers, f.Rate)+". Add consumers, or give messages more time."))
+}
+
+// incident says what the incident says everywhere, and what it says of this queue if another is worse.
+func (p *queuePage) incident() g.Node {
+	i := p.Wrong.In
+	worst := len(i.Worst) > 0 && i.Worst[0].VHost == p.VHost && i.Worst[0].Queue == p.Name
+	return h.Div(h.Class("verdict "+ui.RiskClass(p.Wrong.Level == incident.Critical)),
+		h.P(ui.Severity(string(p.Wrong.Level)), g.Text(" "), h.B(ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary)))),
+		g.If(!worst, h.P(g.Text("This queue: "), ui.Name(p.Wrong.Text))),
+		h.P(ui.Advice(i.Do), g.Text(" "), h.Code(ui.Name(i.Command))))
 }
 
 func why(consumers int, rate float64) string {

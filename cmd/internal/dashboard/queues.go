@@ -39,7 +39,7 @@ type queueRow struct {
 	Holders  []operate.Consumer
 	Depths   []int64 // in the last hour, by the minute; nil: not known
 	In, Out  operate.Rate
-	Level    incident.Level // of the worst incident with it; "": none
+	Wrong    incident.Concern
 }
 
 // deadLettersTo is, in words, where a queue's dead letters go; "": nowhere.
@@ -65,11 +65,11 @@ type column struct {
 	Number         bool
 }
 
-// orders compares queues by column, or by risk: what will lose messages first, then what has lost most in the last hour, then what dead-lettered most. Queues that are equal
-// are sorted by name.
+// orders compares queues by column, or by risk: by the level of what is wrong, then what will lose messages first, then what has lost most in the last
+// hour, then what dead-lettered most. Queues that are equal are sorted by name.
 var orders = map[string]func(a, b queueRow) int{
 	"risk": func(a, b queueRow) int {
-		return cmp.Or(a.Forecast.Compare(b.Forecast), b.Losses.Compare(a.Losses))
+		return cmp.Or(cmp.Compare(a.Wrong.Level.Rank(), b.Wrong.Level.Rank()), a.Forecast.Compare(b.Forecast), b.Losses.Compare(a.Losses))
 	},
 	"name":      func(_, _ queueRow) int { return 0 },
 	"ready":     func(a, b queueRow) int { return cmp.Compare(a.Ready, b.Ready) },
@@ -97,13 +97,12 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 		return nil, err
 	}
 	l.gather(all)
-	l.foresee(d.forecasts())
+	l.foresee(d.forecasts(), d.Incidents.Queues())
 	l.order()
 	l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
 	l.columns(v)
 	rates := d.Operations.Rates()
 	rates.Refresh()
-	wrong := d.Incidents.Queues()
 	holders, err := operate.Holders(d.Operations.Access, by.Actor(), operate.QueueName{VHost: l.VHost})
 	if err != nil {
 		return nil, err
@@ -117,7 +116,6 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 		q := &l.Rows[i]
 		q.Holders = of[q.ID]
 		q.In, q.Out = rates.Flow(q.Queue)
-		q.Level = wrong[incident.QueueName{VHost: q.VHost, Name: q.Name}]
 	}
 	if d.History != nil {
 		for i := range l.Rows {
@@ -148,12 +146,13 @@ func (l *queuesPage) gather(all []*operate.Queue) {
 	l.VHosts = slices.Sorted(maps.Keys(vhosts))
 }
 
-// foresee adds the forecasts.
-func (l *queuesPage) foresee(forecasts []monitor.Forecast) {
+// foresee adds the forecasts, and what is wrong already.
+func (l *queuesPage) foresee(forecasts []monitor.Forecast, wrong map[incident.QueueName]incident.Concern) {
 	of, none := monitor.ByQueue(forecasts), &monitor.Forecast{}
 	for i := range l.Rows {
 		q := &l.Rows[i]
 		q.Forecast = cmp.Or(of[[2]string{q.VHost, q.Name}], none)
+		q.Wrong = wrong[incident.QueueName{VHost: q.VHost, Name: q.Name}]
 	}
 }
 

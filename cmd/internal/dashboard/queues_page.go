@@ -14,7 +14,7 @@ func (l *queuesPage) Draw(*ui.Info) ui.Drawing {
 }
 
 func (l *queuesPage) form() g.Node {
-	sorts := []string{"risk", "what loses messages first"}
+	sorts := []string{"risk", "what is worst"}
 	for _, c := range sortable {
 		sorts = append(sorts, c.Key, c.Name)
 	}
@@ -55,7 +55,9 @@ func columnHeading(c column) g.Node {
 
 func queueLine(q queueRow) g.Node {
 	return h.Tr(
-		h.Td(h.Class("name"), ui.QueueLink(ui.QueueURL(q.VHost, q.Name), q.VHost, q.Name), g.If(q.Level != "", g.Group{g.Text(" "), ui.Link("/incidents", ui.Severity(string(q.Level)))})),
+		h.Td(h.Class("name"), ui.QueueLink(ui.QueueURL(q.VHost, q.Name), q.VHost, q.Name), g.Iff(q.Wrong.In != nil, func() g.Node {
+			return g.Group{g.Text(" "), ui.Link("/incidents#incident-"+q.Wrong.In.ID, ui.Severity(string(q.Wrong.Level)))}
+		})),
 		h.Td(h.Span(h.Class("tag"), g.Text(q.Queue.Purpose.String()))),
 		ui.Amount(g.Text(ui.Number(q.Ready))), ui.Amount(g.Text(ui.Number(q.Unacked))), h.Td(h.Class("clients"), ui.OrFaint(q.Consumers), topology.Clients(q.Holders)), ui.Amount(q.oldest()),
 		ui.Amount(ui.Deadlines(q.Forecast)), ui.Amount(ui.AtRisk(q.Forecast)), ui.Amount(ui.Lost(q.Losses)),

@@ -75,7 +75,7 @@ func TestQueuesAreSortedFilteredAndPaged(t *testing.T) {
 
 	body := s.get("/queues").body
 	require.Equal(t, []string{"q003", "q000"}, rows(body)[:2])
-	require.Contains(t, body, "what loses messages first")
+	require.Contains(t, body, "what is worst")
 	require.Equal(t, "q100", rows(s.get("/queues?sort=ready").body)[0])
 	require.Equal(t, "q100", rows(s.get("/queues?sort=ready&desc=1").body)[0])
 	require.Equal(t, "q003", rows(s.get("/queues?sort=miss&desc=1").body)[0])

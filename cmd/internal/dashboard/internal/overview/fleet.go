@@ -70,7 +70,7 @@ type fleet struct {
 }
 
 // newFleet makes the grid of the queues. wrong are the queues in incidents.
-func newFleet(queues []*operate.Queue, forecasts map[[2]string]*monitor.Forecast, wrong map[incident.QueueName]incident.Level, rates *operate.Rates) *fleet {
+func newFleet(queues []*operate.Queue, forecasts map[[2]string]*monitor.Forecast, wrong map[incident.QueueName]incident.Concern, rates *operate.Rates) *fleet {
 	f := &fleet{Hidden: max(len(queues)-fleetCells, 0)}
 	all := make([]fleetQueue, len(queues))
 	for i, q := range queues {
@@ -82,7 +82,7 @@ func newFleet(queues []*operate.Queue, forecasts map[[2]string]*monitor.Forecast
 		in, out := rates.Flow(q)
 		one.in, one.out, one.measured = in.PerSecond, out.PerSecond, in.Known
 		f.Measured = f.Measured || in.Known
-		one.state = one.judge(wrong[incident.QueueName{VHost: q.VHost, Name: q.Name}])
+		one.state = one.judge(wrong[incident.QueueName{VHost: q.VHost, Name: q.Name}].Level)
 		f.Of[one.state]++
 	}
 	f.Worst = worstHost(all)

@@ -29,7 +29,7 @@ func TestFleetHasTheWorstOfEachQueue(t *testing.T) {
 		queueOf(1, "b", "stuck", 3), queueOf(2, "b", "late", 0), queueOf(3, "a", "losing", 40), queueOf(4, "a", "risky", 0), queueOf(5, "a", "idle", 0), retry,
 	}
 	f := newFleet(queues, map[[2]string]*monitor.Forecast{{"a", "risky"}: {AtRisk: 7}, {"a", "retry"}: {AsMeant: 9}, {"a", "losing"}: {AtRisk: 1}},
-		map[incident.QueueName]incident.Level{{VHost: "b", Name: "stuck"}: incident.Critical, {VHost: "b", Name: "late"}: incident.Warning, {VHost: "a", Name: "idle"}: incident.Info},
+		map[incident.QueueName]incident.Concern{{VHost: "b", Name: "stuck"}: {Level: incident.Critical}, {VHost: "b", Name: "late"}: {Level: incident.Warning}, {VHost: "a", Name: "idle"}: {Level: incident.Info}},
 		&operate.Rates{})
 	var groups []string
 	for _, group := range f.Groups {
@@ -72,7 +72,7 @@ func TestWorstHost(t *testing.T) {
 // TestALossIsWorseThanWarnings: the worst virtual host is the one that has lost messages, not the one with queues in warnings.
 func TestALossIsWorseThanWarnings(t *testing.T) {
 	f := newFleet([]*operate.Queue{queueOf(1, "a", "warned", 0), queueOf(2, "b", "gone", 1)}, nil,
-		map[incident.QueueName]incident.Level{{VHost: "a", Name: "warned"}: incident.Warning}, &operate.Rates{})
+		map[incident.QueueName]incident.Concern{{VHost: "a", Name: "warned"}: {Level: incident.Warning}}, &operate.Rates{})
 	require.Equal(t, "b", f.Worst.VHost)
 }
 

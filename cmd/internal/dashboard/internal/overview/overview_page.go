@@ -102,7 +102,7 @@ func (o *overview) incident(i *incident.Incident) g.Node {
 		g.Map(queues, func(q incident.Affected) g.Node {
 			return h.P(h.B(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue)), g.Text(" "), ui.Name(q.Text))
 		}),
-		h.P(g.Text(i.Do)),
+		h.P(ui.Advice(i.Do)),
 		h.P(h.Class("faint"), ui.Name(o.since(i)+". "), ui.Spaced(ui.Link("/incidents#incident-"+i.ID, g.Text("Incident")), look)))
 }
 

@@ -65,6 +65,14 @@ func Faint(text string) g.Node { return Class("faint", g.Text(text)) }
 func Code(text string) g.Node  { return h.Code(g.Text(text)) }
 func Bold(text string) g.Node  { return h.B(g.Text(text)) }
 
+// Advice is a text with commands, which are in backquotes.
+func Advice(text string) (nodes g.Group) {
+	for n, part := range strings.Split(text, "`") {
+		nodes = append(nodes, Either(n%2 == 1, Code(Visible(part)), g.Text(part)))
+	}
+	return nodes
+}
+
 // Spaced puts spaces between the elements of a line, for readers without the style sheet.
 func Spaced(list ...g.Node) (line g.Group) {
 	for _, n := range list {

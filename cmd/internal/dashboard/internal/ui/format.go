@@ -62,8 +62,14 @@ func UTC(millis int64) string {
 	return time.UnixMilli(millis).UTC().Format("2006-01-02 15:04:05.000 UTC")
 }
 
-// Clock is a time of day, in UTC to the second.
-func Clock(millis int64) string { return time.UnixMilli(millis).UTC().Format("15:04:05") }
+// Clock is a time of day, in UTC to the second. It has the day if that is not today.
+func Clock(millis int64) string {
+	at, layout := time.UnixMilli(millis).UTC(), "15:04:05"
+	if now := time.Now().UTC(); at.YearDay() != now.YearDay() || at.Year() != now.Year() {
+		layout = "2 Jan 15:04:05"
+	}
+	return at.Format(layout)
+}
 
 // Until is an instant as seen from another: "in 5 s", "now", "5 s ago".
 func Until(at, now int64) string {

@@ -24,6 +24,23 @@ func TestNumbersAndTimes(t *testing.T) {
 	require.Equal(t, "now", Until(9_500, 10_000))
 }
 
+// TestClock: a time of another day has the day.
+func TestClock(t *testing.T) {
+	now := time.Now().UTC()
+	for _, days := range []int{-1, 1, 365, 366} {
+		at := now.AddDate(0, 0, days)
+		require.Equal(t, at.Format("2 Jan 15:04:05"), Clock(at.UnixMilli()))
+	}
+	require.Contains(t, []string{now.Format("15:04:05"), now.Format("2 Jan 15:04:05")}, Clock(now.UnixMilli())) // midnight may have passed
+}
+
+// TestAdvice: commands are code, whatever they name.
+func TestAdvice(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, Advice("Keep it: `curfew policy set a '<b>'`. Then wait.").Render(&b))
+	require.Equal(t, "Keep it: <code>curfew policy set a &#39;&lt;b&gt;&#39;</code>. Then wait.", b.String())
+}
+
 func TestSentence(t *testing.T) {
 	require.Equal(t, "Übung macht", Sentence("übung macht"))
 	require.Empty(t, Sentence(""))
