@@ -66,7 +66,7 @@ func TestWhatChanged(t *testing.T) {
 	}
 	publish("60000")
 	c.done(t, http.MethodPut, "policies/%2F/short", `{"pattern": "^short$", "definition": {"message-ttl": 1000}}`)
-	set := c.marked(t, "policy", "policy set by guest: short (message-ttl)")[0]
+	set := c.marked(t, "policy", "policy set by guest: short (message-ttl 1000)")[0]
 	if set.Page != "/policies" {
 		t.Errorf("the policy's page is %s", set.Page)
 	}

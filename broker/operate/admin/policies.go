@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -168,6 +169,7 @@ func policyOperations(k policy.Kind, name, path string, sets operate.Role) (ops 
 		Page: operate.Page{On: page + "/delete", Title: "Delete the policy", Tab: "/policies", Parent: "/policies", Up: "Policies", Rows: list, Link: "Delete…", Danger: true, Done: "Policy deleted.",
 			Then: "The next policy that matches applies to its queues, or only their arguments do. Messages keep the deadlines that they have."},
 	}, func(_ context.Context, c *operate.Call, q PolicyName) (operate.None, error) {
+		logPolicy(c, k, q.Name)
 		return removed(c.VHost.Policies.Clear(k, q.Name))
 	})
 	return ops
@@ -179,15 +181,39 @@ func definitionText(d policy.Definition) string {
 	return string(text)
 }
 
-// ChangedPolicy is the name of the policy that a change is about, and the keys that it sets; "" if it is about none.
+// ChangedPolicy is the name of the policy that a change is about, and what changed in its definition; "" if it is about none.
 func ChangedPolicy(c operate.Change) string {
 	name, _ := c.Values["policy"].(string)
-	to, _ := c.Values["to"].(string)
-	var definition policy.Definition
-	if json.Unmarshal([]byte(to), &definition) == nil && len(definition) > 0 {
-		name += " (" + strings.Join(slices.Sorted(maps.Keys(definition)), ", ") + ")"
+	var was, is map[string]json.RawMessage
+	for key, definition := range map[string]*map[string]json.RawMessage{"was": &was, "to": &is} {
+		text, _ := c.Values[key].(string)
+		_ = json.Unmarshal([]byte(text), definition) // there is none where nothing was or is
+	}
+	all := map[string]json.RawMessage{}
+	maps.Copy(all, was)
+	maps.Copy(all, is)
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		switch before, after := was[key], is[key]; {
+		case before == nil:
+			parts = append(parts, key+" "+string(after))
+		case after == nil:
+			parts = append(parts, key+" "+string(before)+" → none")
+		case !bytes.Equal(before, after):
+			parts = append(parts, fmt.Sprintf("%s %s → %s", key, before, after))
+		}
+	}
+	if len(parts) > 0 {
+		name += " (" + strings.Join(parts, ", ") + ")"
 	}
 	return name
+}
+
+// logPolicy keeps what a policy is before it changes.
+func logPolicy(c *operate.Call, k policy.Kind, name string) {
+	if was, exists := c.VHost.Policies.Get(k, name); exists {
+		c.Log(zap.String("was", definitionText(was.Definition)))
+	}
 }
 
 // setPolicy sets a policy, or tries to. It returns nil if that says nothing about queued messages.
@@ -196,10 +222,8 @@ func setPolicy(c *operate.Call, k policy.Kind, q *PolicyRequest) (*PolicyEffect,
 	if err != nil {
 		return nil, err
 	}
-	if was, exists := c.VHost.Policies.Get(k, q.Name); exists && !q.DryRun {
-		c.Log(zap.String("was", definitionText(was.Definition)))
-	}
 	if !q.DryRun {
+		logPolicy(c, k, q.Name)
 		c.Log(zap.String("to", definitionText(p.Definition)))
 	}
 	effect := &PolicyEffect{}
