@@ -87,7 +87,9 @@ func TestOneNumberAtRisk(t *testing.T) {
 	_, body := r.ask("GET", "/api/curfew/forecasts", "", nil)
 	require.NoError(t, json.Unmarshal([]byte(body), &list))
 	require.Equal(t, []any{want[11], "readings", 0, 9}, []any{list[11].Queue, list[12].Queue, list[12].AtRisk, list[12].AsMeant})
-	require.Eventually(t, func() bool { return regexp.MustCompile(`at risk +78 +78 `).MatchString(r.ok("history", "--span", "1m")) }, time.Minute, 100*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return regexp.MustCompile(`at risk +78 +78 `).MatchString(r.ok("history", "--span", "1m"))
+	}, time.Minute, 100*time.Millisecond)
 	require.Contains(t, r.ok("queue", "show", "readings"), "9 of 9 that have a deadline expire as meant, the first in ")
 	require.Contains(t, r.ok("queue", "show", "work-03"), "1 of 1 that have a deadline at risk, the first in ")
 }
