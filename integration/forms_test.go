@@ -88,7 +88,7 @@ func (b *browser) formsOfTopology() {
 	b.open("/queue/new")
 	b.pictures("queue-new")
 	b.send("/queue/new", "Create the queue", "name", "orders", "x-message-ttl", "soon", "x-max-length", "100")
-	b.shows(`"soon" is not a time`)
+	b.shows(`"soon" is invalid: want a duration`)
 	b.until("document.querySelector('[name=x-message-ttl]').getAttribute('aria-invalid') === 'true' && document.querySelector('[name=x-max-length]').value === '100'")
 	b.pictures("queue-wrong")
 	b.send("/queue/new", "Create the queue", "x-message-ttl", "10m", "dead_letters", "queue")

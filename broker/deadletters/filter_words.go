@@ -9,6 +9,7 @@ import (
 	"github.com/expr-lang/expr/types"
 
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 )
 
 // Word is a word of filters: a field, a function or an operator. The tables below are the only place that has them: the checker, the completion
@@ -138,8 +139,7 @@ func Complete(part string) (begin string, words []Word) {
 	return begin, words[:n]
 }
 
-// ParseInstant reads an instant in the form of RFC 3339, a date alone or a date with hours and minutes, in UTC unless it names a zone; or how
-// long ago the instant was, such as 2h. "" is the zero time.
+// ParseInstant reads an instant (deadline.ParseTime), or how long ago it was, such as 2h. "" is the zero time.
 func ParseInstant(text string, now time.Time) (time.Time, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return time.Time{}, nil
@@ -147,10 +147,9 @@ func ParseInstant(text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil {
 		return now.Add(-ago).UTC(), nil
 	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
-		if at, err := time.Parse(layout, text); err == nil {
-			return at, nil
-		}
+	at, err := deadline.ParseTime(text)
+	if err != nil {
+		err = fmt.Errorf("%w, or a duration such as 2h", err)
 	}
-	return time.Time{}, fmt.Errorf("want an instant such as 2006-01-02T15:04:05Z or a duration such as 2h, not %q", text)
+	return at, err
 }

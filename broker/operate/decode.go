@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"curfew/broker/amqp"
 )
@@ -166,11 +165,8 @@ func (f *Field) integer(v any) (int64, error) {
 			return n, nil
 		}
 		if f.Kind == Span {
-			d, err := time.ParseDuration(n)
-			if err != nil || d%time.Millisecond != 0 {
-				err = &Wrong{Field: f.Name, Text: fmt.Sprintf("%s: %q is invalid: want a duration such as 90s, 1h30m or 0s", f.Name, n)}
-			}
-			return d.Milliseconds(), err
+			ms, err := f.Read(n)
+			return ms.(int64), err
 		}
 	}
 	return 0, wrong(f, "not_integer", v)
@@ -267,8 +263,8 @@ func check(list []Field, request any) error {
 				return wrong(f, "out_of_range", f.Name, int64(v))
 			}
 		case string:
-			if d, err := time.ParseDuration(v); f.Kind == Duration && v != "" && (err != nil || d < 0) {
-				return &Wrong{Field: f.Name, Text: fmt.Sprintf("%s: %q is invalid: want a duration such as 90s, 1h30m or 0s", f.Name, v)}
+			if _, err := f.Read(v); f.Kind == Duration && (v != "" || f.Key) && err != nil {
+				return err
 			}
 			if len(f.OneOf) > 0 && !f.Any && f.Kind != Words && !slices.Contains(f.OneOf, v) && v != f.Default {
 				return &Wrong{Field: f.Name, Text: fmt.Sprintf("%s is %q: want %s", f.Name, v, strings.Join(f.OneOf, ", "))}

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"curfew/broker/deadline"
 )
 
 // Query selects records. An empty field matches all.
@@ -63,8 +65,8 @@ func QueryOf(v url.Values) (q Query, err error) {
 		return q, err
 	}
 	if text := strings.TrimSpace(v.Get("min_lateness")); text != "" {
-		if q.MinLateness, err = time.ParseDuration(text); err != nil {
-			return q, fmt.Errorf("min_lateness: %q is invalid: want a duration such as 250ms", text)
+		if q.MinLateness, err = deadline.ParseSpan(text); err != nil {
+			return q, fmt.Errorf("min_lateness: %w", err)
 		}
 	}
 	return q, q.Check()
@@ -75,11 +77,11 @@ func parseTime(v url.Values, name string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	t, err := time.Parse(time.RFC3339Nano, text)
+	t, err := deadline.ParseTime(text)
 	if err != nil {
-		return t, fmt.Errorf("%s: %q is invalid: want an instant such as 2006-01-02T15:04:05Z", name, text)
+		err = fmt.Errorf("%s: %w", name, err)
 	}
-	return t, nil
+	return t, err
 }
 
 // Values are the parameters of the query, as Handler reads them, without the order.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -29,7 +28,7 @@ type ScheduledList struct {
 	VHost    string `json:"vhost" hide:"page"`
 	Exchange string `json:"exchange" hide:"page" eg:"reminders" doc:"Only those that were published to this exchange; beside a RabbitMQ, the delay queue that they wait in, which is needed."`
 	ID       string `json:"message_id" hide:"page" doc:"only those with this message-id"`
-	Before   string `json:"before" hide:"page" doc:"only those that are due within this time, such as 1h"`
+	Before   string `json:"before" is:"duration" hide:"page" doc:"only those that are due within this time, such as 1h"`
 	Count    int64  `json:"count" flag:"count,n" default:"1000" min:"1" max:"10000" hide:"page" doc:"how many to list at most: 1 to 10000"`
 }
 
@@ -55,7 +54,7 @@ type ScheduledName struct {
 // ScheduledChange gives a delayed message another time.
 type ScheduledChange struct {
 	ScheduledName
-	In string `json:"in" need:"key" log:"in" eg:"10m" doc:"How long from now it waits, such as 10m."`
+	In string `json:"in" is:"duration" need:"key" log:"in" eg:"10m" doc:"How long from now it waits, such as 10m."`
 }
 
 const scheduledText = "The newest delayed message with this `message-id` that the user has published to this exchange, to which the user must be allowed to write. 404: none is known; 409: it is due, and is delivered or was. " +
@@ -93,10 +92,7 @@ var (
 		Page: operate.Page{On: "/scheduled/change", Title: "Reschedule the message", Tab: "/exchanges", Parent: "/scheduled", Up: "Scheduled by you", Rows: "list_scheduled", Link: "Reschedule…", Button: "Reschedule",
 			Next: "/scheduled", Done: "Message rescheduled."},
 	}, func(ctx context.Context, c *operate.Call, q ScheduledChange) (none operate.None, err error) {
-		in, err := waitOf("in", q.In)
-		if err != nil {
-			return none, err
-		}
+		in, _ := time.ParseDuration(q.In) // checked by its kind
 		return none, reschedule(ctx, c, q.ScheduledName, in)
 	})
 	DeliverScheduled = operate.Define(operate.Op{
@@ -106,14 +102,6 @@ var (
 		return none, reschedule(ctx, c, q, 0)
 	})
 )
-
-func waitOf(field, text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return 0, &operate.Invalid{Reason: fmt.Sprintf("%s: %q is invalid: want a time such as 90s, 10m or 2h", field, text)}
-	}
-	return d, nil
-}
 
 func reschedule(ctx context.Context, c *operate.Call, q ScheduledName, in time.Duration) error {
 	if c.Broker == nil {
@@ -125,9 +113,7 @@ func reschedule(ctx context.Context, c *operate.Call, q ScheduledName, in time.D
 func listScheduled(ctx context.Context, c *operate.Call, r ScheduledList) (all []ScheduledMessage, err error) {
 	within := time.Duration(math.MaxInt64 / 2)
 	if r.Before != "" {
-		if within, err = waitOf("before", r.Before); err != nil {
-			return nil, err
-		}
+		within, _ = time.ParseDuration(r.Before)
 	}
 	if c.Broker == nil {
 		return listDelays(c, r, within)

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -419,46 +418,20 @@ func (a *API) Values(cmd *cobra.Command, op *operate.Op, args []string) (map[str
 // valueOf is the JSON value of a field's text.
 func valueOf(f *operate.Field, text string) (any, error) {
 	switch f.Kind {
-	case operate.Number:
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return nil, Usagef("%s: %q is not a whole number", f.Name, text)
-		}
-		return n, nil
-	case operate.Fraction:
-		n, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return nil, Usagef("%s: %q is not a number", f.Name, text)
-		}
-		return n, nil
 	case operate.Flag:
 		return text == "true", nil
-	case operate.Duration:
-		if d, err := time.ParseDuration(text); text != "" && (err != nil || d < 0) {
-			return nil, Usagef("%s: %q is invalid: want a duration such as 90s, 1h30m or 0s", f.Name, text)
-		}
-	case operate.Span:
-		if _, err := time.ParseDuration(text); text != "" && err != nil {
-			return nil, Usagef("%s: %q is invalid: want a duration with its unit, such as 500ms, 90s or 1h30m", f.Name, text)
-		}
-	case operate.Instant:
-		at, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			return nil, Usagef("--%s: %q is invalid: want an instant such as 2006-01-02T15:04:05Z", f.Flag, text)
-		}
-		return at.UnixMilli(), nil
 	case operate.JSON:
 		return value(text), nil
-	case operate.Object:
-		var object map[string]any
-		d := json.NewDecoder(strings.NewReader(text))
-		d.UseNumber()
-		if err := d.Decode(&object); err != nil {
-			return nil, Usagef("the %s has to be a JSON object: %w", f.Name, err)
+	case operate.Span:
+		if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return nil, Usagef("%s: %q is invalid: want a duration with its unit, such as 500ms, 90s or 1h30m", f.Name, text)
 		}
-		return object, nil
 	}
-	return text, nil
+	v, err := f.Read(text)
+	if err != nil {
+		err = Usage(err)
+	}
+	return v, err
 }
 
 // readNewPassword puts the hash of a new password into the values of a request, from the first line of a file or of standard input. The password is hashed

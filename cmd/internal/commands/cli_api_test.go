@@ -20,7 +20,7 @@ func TestAPICommandsWithoutAnAnswer(t *testing.T) {
 		`unknown command "sit"; curfew policy has clear, list, set`:        {"policy", "sit"},
 		`unknown command "x"; curfew definitions has diff, export, import`: {"definitions", "x"},
 		"curfew policy set takes <policy> <pattern> <definition>":          {"policy", "set", "a"},
-		"the definition has to be a JSON object":                           {"policy", "set", "a", "b", "[]"},
+		"definition: it is not a JSON object":                              {"policy", "set", "a", "b", "[]"},
 		`-o: "xml" is invalid: want table or json`:                         {"policy", "list", "-o", "xml"},
 		"curfew definitions import takes a file":                           {"definitions", "import"},
 	} {

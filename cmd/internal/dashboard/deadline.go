@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/ui"
@@ -117,16 +119,20 @@ func wantedChange(f url.Values, present int64) (c deadlineChange, err error) {
 	}
 	switch f.Get("do") {
 	case "extend", "shorten":
-		by, err := time.ParseDuration(f.Get("by"))
+		by, err := deadline.ParseSpan(f.Get("by"))
 		if err != nil || by < time.Millisecond {
-			return c, fmt.Errorf("by: %q is invalid: want a duration such as 90s, 10m or 1h30m", f.Get("by"))
+			return c, fmt.Errorf("by: %w", cmp.Or(err, errors.New("choose a time of at least 1ms")))
 		}
 		if f.Get("do") == "shorten" {
 			by = -by
 		}
 		c.To = max(c.Was+by.Milliseconds(), 1)
 	case "set":
-		c.To, err = instantOf(f.Get("at"))
+		at, err := deadline.ParseTime(f.Get("at"))
+		if err != nil {
+			return c, fmt.Errorf("at: %w", err)
+		}
+		c.To = at.UnixMilli()
 	case "to":
 		c.To, err = strconv.ParseInt(f.Get("to"), 10, 64)
 	case "cancel":
@@ -136,14 +142,4 @@ func wantedChange(f url.Values, present int64) (c deadlineChange, err error) {
 		err = errors.New("choose what to do with the deadline")
 	}
 	return c, err
-}
-
-// instantOf reads an instant as browsers write it, in UTC.
-func instantOf(text string) (int64, error) {
-	for _, form := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
-		if t, err := time.Parse(form, text); err == nil {
-			return t.UnixMilli(), nil
-		}
-	}
-	return 0, fmt.Errorf("at: %q is invalid: want a date and time such as 2026-01-31T15:00:00", text)
 }

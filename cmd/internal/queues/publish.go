@@ -2,7 +2,6 @@ package queues
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/deadline"
 	"curfew/cmd/internal/cli"
 )
 
@@ -152,9 +152,9 @@ func (p *publisher) properties() (map[string]any, error) {
 	case p.ttl > 0:
 		all["expiration"] = strconv.FormatInt(max(1, p.ttl.Milliseconds()), 10)
 	case p.deadline != "":
-		at, err := time.Parse(time.RFC3339, p.deadline)
+		at, err := deadline.ParseTime(p.deadline)
 		if err != nil {
-			return nil, cli.Usage(errors.New("--deadline: want an instant such as 2006-01-02T15:04:05Z"))
+			return nil, cli.Usagef("--deadline: %w", err)
 		}
 		headers["x-expires-at"] = at.UnixMilli()
 	}

@@ -51,7 +51,7 @@ func (d Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		op, done = operate.PurgeQueue, "purged"
 	}
 	request := operate.PurgeRequest{VHost: p.Queue.VHost, Queue: p.Queue.Name, Filter: p.Filter, Position: p.Position}
-	if n, _ := f.Integer("asked"); n > 0 && f.Confirmed(strconv.FormatInt(n, 10)) {
+	if n, _ := f.Value("asked", operate.Number).(int64); n > 0 && f.Confirmed(strconv.FormatInt(n, 10)) {
 		request.Confirm = new(int(n))
 	}
 	takeTime(w)

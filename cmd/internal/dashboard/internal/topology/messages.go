@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"curfew/broker/access"
 	"curfew/broker/operate"
@@ -70,35 +69,22 @@ func (p *publishForm) properties() (m operate.Properties) {
 	} {
 		*to = f.Get(name)
 	}
-	if ms, given := f.Millis("expiration"); given {
+	if ms, given := f.Value("expiration", operate.Span).(int64); given {
 		m.Expiration = strconv.FormatInt(ms, 10)
 	}
-	if text := f.Get("deadline"); text != "" {
-		at, err := instantOf(text)
-		if err != nil {
-			f.Wrong("deadline", "Write a date and time in UTC, for example 2026-01-31T15:00:00.")
-		}
+	if at, given := f.Value("deadline", operate.Instant).(int64); given {
 		m.Headers["x-expires-at"] = at
 	}
-	if n, given := f.Integer("priority"); given {
-		if n > 255 {
-			f.Wrong("priority", "The highest priority is 255.")
+	if n, given := f.Value("priority", operate.Number).(int64); given {
+		if n < 0 || n > 255 {
+			f.Wrong("priority", "A priority is from 0 to 255.")
 		}
-		m.Priority = uint8(min(n, 255))
+		m.Priority = uint8(n)
 	}
 	if f.Checked("persistent") {
 		m.DeliveryMode = 2
 	}
 	return m
-}
-
-// instantOf reads an instant as browsers write it, in UTC, in Unix ms.
-func instantOf(text string) (int64, error) {
-	t, err := time.Parse("2006-01-02T15:04:05", text)
-	if err != nil {
-		t, err = time.Parse("2006-01-02T15:04", text)
-	}
-	return t.UnixMilli(), err
 }
 
 // getPage is the page that gets a message.

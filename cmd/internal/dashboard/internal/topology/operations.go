@@ -352,15 +352,9 @@ func (p *page) read(op *operate.Op, f *ui.Form) map[string]any {
 			values[field.Name] = text != ""
 		case field.Kind == operate.List && field.OneOf != nil:
 			values[field.Name] = append([]string{}, f.Values[field.Form]...)
-		case field.Kind == operate.Object:
-			values[field.Name] = f.Object(field.Form)
-		case field.Kind == operate.Span:
-			if ms, given := f.Millis(field.Form); given {
-				values[field.Name] = ms
-			}
-		case field.Kind == operate.Number:
-			if n, given := f.Signed(field.Form); given {
-				values[field.Name] = n
+		case slices.Contains([]operate.Kind{operate.Object, operate.Span, operate.Number}, field.Kind):
+			if v := f.Value(field.Form, field.Kind); v != nil {
+				values[field.Name] = v
 			}
 		default:
 			values[field.Name] = text

@@ -42,7 +42,7 @@ func (p Pages) deleteQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor)
 		p.Site.Refuse(w, r, operate.ErrNotFound)
 		return
 	}
-	asked, _ := f.Integer("asked")
+	asked, _ := f.Value("asked", operate.Number).(int64)
 	most := int(asked)
 	if most == 0 || f.Confirmed(strconv.Itoa(most)) {
 		_, err = p.Operations.DeleteQueue(r.Context(), v.Actor(), ui.Named(f.Values), operate.QueueDeletion{

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -119,63 +118,23 @@ func (f *Form) Need(name string) string {
 	return text
 }
 
-// Integer reads a whole number of at least 0; given is false for an empty field.
-func (f *Form) Integer(name string) (n int64, given bool) {
+// Value reads a field that has what an operation's fields of this kind have; nil: it is empty, and this is no object.
+func (f *Form) Value(name string, kind operate.Kind) any {
 	text := strings.TrimSpace(f.Get(name))
-	if text == "" {
-		return 0, false
+	if text == "" && kind != operate.Object {
+		return nil
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange) && n > 0:
-		f.Wrong(name, fmt.Sprintf("%s is too large.", text))
-	case err != nil || n < 0:
-		f.Wrong(name, fmt.Sprintf("%q is not a whole number of 0 or more.", text))
-	}
-	return n, true
-}
-
-// Signed reads a whole number; given is false for an empty field.
-func (f *Form) Signed(name string) (n int64, given bool) {
-	text := strings.TrimSpace(f.Get(name))
-	if text == "" {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		f.Wrong(name, fmt.Sprintf("%q is not a whole number.", text))
-	}
-	return n, true
-}
-
-// Millis reads a span, in ms or as 90s, 10m or 1h30m; given is false for an empty field.
-func (f *Form) Millis(name string) (ms int64, given bool) {
-	text := strings.TrimSpace(f.Get(name))
-	if text == "" {
-		return 0, false
-	}
-	if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms >= 0 {
-		return ms, true
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 || d%time.Millisecond != 0 {
-		f.Wrong(name, fmt.Sprintf("%q is not a time: write milliseconds, or for example 90s, 10m or 1h30m.", text))
-	}
-	return d.Milliseconds(), true
-}
-
-// Object reads a JSON object; an empty field is an empty one.
-func (f *Form) Object(name string) map[string]any {
-	object, err := operate.ParseObject(strings.TrimSpace(f.Get(name)))
+	v, err := kind.Read(text)
 	if err != nil {
 		f.Wrong(name, Sentence(err.Error())+".")
 	}
-	return object
+	return v
 }
 
 // Table reads arguments or headers from a field with a JSON object.
 func (f *Form) Table(name string) operate.Table {
-	t, err := operate.TableOf(f.Object(name))
+	object, _ := f.Value(name, operate.Object).(map[string]any)
+	t, err := operate.TableOf(object)
 	if err != nil {
 		f.Wrong(name, Sentence(err.Error())+".")
 	}

@@ -1,10 +1,13 @@
 package ui
 
 import (
+	"math"
 	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker/operate"
 )
 
 // TestNamesThatNobodyCanType are confirmed as the page shows them.
@@ -17,15 +20,33 @@ func TestNamesThatNobodyCanType(t *testing.T) {
 	}
 }
 
-// TestNumbers: what is wrong with one is said.
-func TestNumbers(t *testing.T) {
-	for text, wrong := range map[string]string{
-		"0": "", " 7 ": "", "9223372036854775807": "", "9223372036854775808": "9223372036854775808 is too large.", "-1": `"-1" is not a whole number of 0 or more.`,
-		"-9223372036854775809": `"-9223372036854775809" is not a whole number of 0 or more.`, "1e3": `"1e3" is not a whole number of 0 or more.`,
+// TestValues: what is wrong with a number, a time or an object is said, in the words that commands and the API have for it.
+func TestValues(t *testing.T) {
+	for _, one := range []struct {
+		kind  operate.Kind
+		text  string
+		value any
+		wrong string
+	}{
+		{operate.Number, "0", int64(0), ""},
+		{operate.Number, " 7 ", int64(7), ""},
+		{operate.Number, "", nil, ""},
+		{operate.Number, "-9223372036854775808", int64(math.MinInt64), ""},
+		{operate.Number, "9223372036854775808", int64(math.MaxInt64), `"9223372036854775808" is not a whole number, or is too large.`},
+		{operate.Number, "1e3", int64(0), `"1e3" is not a whole number, or is too large.`},
+		{operate.Fraction, "2.5", 2.5, ""},
+		{operate.Fraction, "a", 0.0, `"a" is not a number.`},
+		{operate.Span, "250", int64(250), ""},
+		{operate.Span, "-1h30m", int64(-5_400_000), ""},
+		{operate.Span, "1.5ms", int64(1), `"1.5ms" is not in whole milliseconds.`},
+		{operate.Span, "soon", int64(0), `"soon" is invalid: want a duration such as 90s, 10m or 1h30m.`},
+		{operate.Duration, "-1s", "-1s", `"-1s" is invalid: want a duration such as 90s, not a negative one.`},
+		{operate.Instant, "2026-01-31T15:00", int64(1_769_871_600_000), ""},
+		{operate.Instant, "2026-01-31T16:00:00+01:00", int64(1_769_871_600_000), ""},
+		{operate.Text, "a", "a", ""},
 	} {
-		f := NewForm(url.Values{"n": {text}})
-		_, given := f.Integer("n")
-		require.True(t, given)
-		require.Equal(t, wrong, f.problems["n"], text)
+		f := NewForm(url.Values{"n": {one.text}})
+		require.Equal(t, one.value, f.Value("n", one.kind), one.text)
+		require.Equal(t, one.wrong, f.problems["n"], one.text)
 	}
 }
