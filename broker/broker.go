@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,18 +131,12 @@ func New(o Options) (b *Broker, err error) {
 
 // newBroker makes a broker without a store.
 func newBroker(o Options, clock *deadline.KeptClock) *Broker {
-	if o.MaxMessageBytes == 0 {
-		o.MaxMessageBytes = DefaultMaxMessageBytes
-	}
+	o.MaxMessageBytes = cmp.Or(o.MaxMessageBytes, DefaultMaxMessageBytes)
 	if o.User == "" {
 		o.User, o.Password = catalog.Guest, catalog.Guest
 	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
-	if o.Store.Log == nil {
-		o.Store.Log = o.Log
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
+	o.Store.Log = cmp.Or(o.Store.Log, o.Log)
 	b := &Broker{
 		opts: o, durable: o.Store.Dir != "", log: o.Log.Named("broker"),
 	}

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,12 +73,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Record == nil {
 		o.Record = func(incident.Event) {}
 	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
-	if o.Registerer == nil {
-		o.Registerer = prometheus.NewRegistry()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
+	o.Registerer = cmp.Or[prometheus.Registerer](o.Registerer, prometheus.NewRegistry())
 	return o, nil
 }
 

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -77,10 +78,7 @@ func compile(text string, op Operation) (*policy.Pattern, error) {
 	if len(text) > maxPattern {
 		return nil, fmt.Errorf("%w: %s permission is longer than %d octets", ErrInvalid, operationNames[op], maxPattern)
 	}
-	if text == "" {
-		text = "^$"
-	}
-	compiled, err := policy.CompilePattern(text)
+	compiled, err := policy.CompilePattern(cmp.Or(text, "^$"))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s permission: %w", ErrInvalid, operationNames[op], err)
 	}

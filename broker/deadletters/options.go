@@ -162,10 +162,7 @@ func (o *Options) address(l *Letter, m *broker.Publication, headers amqp.Table) 
 func (o *Options) setTTL(l *Letter, p *amqp.Properties, now int64) bool {
 	first, _ := l.first()
 	absolute := max(first.ExpiresAt, instantOf(p.Headers["x-expires-at"]))
-	relative := first.Expiration
-	if relative == "" {
-		relative = p.Expiration
-	}
+	relative := cmp.Or(first.Expiration, p.Expiration)
 	p.Expiration, p.Has = "", p.Has&^amqp.HasExpiration
 	delete(p.Headers, "x-expires-at")
 	switch o.TTL {

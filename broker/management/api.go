@@ -1,6 +1,7 @@
 package management
 
 import (
+	"cmp"
 	"crypto/rand"
 	"net/http"
 	"time"
@@ -56,9 +57,7 @@ type API struct {
 
 // New makes an API; Handler serves it.
 func New(o Options) *API {
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -1,6 +1,7 @@
 package management
 
 import (
+	"cmp"
 	"math"
 	"os"
 	"runtime"
@@ -183,11 +184,7 @@ func (a *API) memoryLimit() int64 {
 
 // disk returns the free space where messages are kept, and its limit, in bytes.
 func (a *API) disk() (free, limit int64) {
-	dir := a.DataDir
-	if dir == "" {
-		dir = "."
-	}
-	free, _, err := memory.DiskSpace(dir)
+	free, _, err := memory.DiskSpace(cmp.Or(a.DataDir, "."))
 	if err != nil {
 		return 0, a.DiskFreeLimit
 	}

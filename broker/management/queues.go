@@ -1,6 +1,7 @@
 package management
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -16,9 +17,7 @@ func queueObject(r *request, queue *broker.Queue) object {
 	i := queue.Info()
 	key := operate.QueueKey(i.ID)
 	kind, _ := i.Args["x-queue-type"].(string)
-	if kind == "" {
-		kind = "classic"
-	}
+	kind = cmp.Or(kind, "classic")
 	o := object{
 		"name": i.Name, "vhost": i.VHost, "node": r.api.Node, "type": kind, "state": "running",
 		"durable": i.Durable, "auto_delete": i.AutoDelete, "exclusive": i.Exclusive, "internal": false, "arguments": definitions.JSONOf(i.Args),

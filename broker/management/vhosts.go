@@ -1,6 +1,8 @@
 package management
 
 import (
+	"cmp"
+
 	"curfew/broker"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
@@ -13,10 +15,7 @@ func vhostObject(r *request, vh *broker.VHost) object {
 	if tags == nil {
 		tags = []string{}
 	}
-	kind := about.DefaultQueueType
-	if kind == "" {
-		kind = "classic"
-	}
+	kind := cmp.Or(about.DefaultQueueType, "classic")
 	o := object{
 		"name": vh.Name(), "description": about.Description, "tags": tags, "default_queue_type": kind,
 		"metadata": object{"description": about.Description, "tags": tags, "default_queue_type": kind},

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -130,21 +131,9 @@ func fieldsOf(of reflect.Type) (list []Field) {
 		_, f.Own = sf.Tag.Lookup("own")
 		_, f.Any = sf.Tag.Lookup("any")
 		f.Optional = sf.Type.Kind() == reflect.Pointer
-		if f.Form == "" {
-			f.Form = name
-		}
-		if f.Label == "" {
-			f.Label = labelOf(name)
-		}
-		if f.Kind == "" {
-			f.Kind = kindOf(sf.Type)
-		}
-		if f.Heading == "" {
-			f.Heading = strings.ToUpper(spaced(name))
-		}
-		if f.Flag == "" {
-			f.Flag = strings.ReplaceAll(name, "_", "-")
-		}
+		f.Form = cmp.Or(f.Form, name)
+		f.Label, f.Kind = cmp.Or(f.Label, labelOf(name)), cmp.Or(f.Kind, kindOf(sf.Type))
+		f.Heading, f.Flag = cmp.Or(f.Heading, strings.ToUpper(spaced(name))), cmp.Or(f.Flag, strings.ReplaceAll(name, "_", "-"))
 		for tag, to := range map[string]*int64{"min": &f.min, "max": &f.Max} {
 			if text := sf.Tag.Get(tag); text != "" {
 				n, err := strconv.ParseInt(text, 10, 64)

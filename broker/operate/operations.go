@@ -83,9 +83,7 @@ type Topology struct{ *Access }
 
 // New makes the operations of a broker.
 func New(o Options) *Operations {
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	if o.Recorder == nil {
 		o.Recorder = NewRecorder(RecorderOptions{})
 	}

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,9 +33,7 @@ type Recorder struct {
 
 // NewRecorder makes a recorder. It panics if the metric is registered already.
 func NewRecorder(o RecorderOptions) *Recorder {
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	r := &Recorder{log: o.Log.Named("operate"), changed: o.Changed, counter: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "curfew_operations_total",
 		Help: "Changes that users made or tried to make by the management API, the dashboard or the command line, by operation and by result: done, refused or failed.",

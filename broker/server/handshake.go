@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -229,12 +230,8 @@ func (h *handshake) tune(m *amqp.ConnectionTuneOk) error {
 		return negotiation("channel_max", uint32(m.ChannelMax), 0, channelMax)
 	}
 	c.frameMax, c.channelMax = m.FrameMax, m.ChannelMax
-	if c.frameMax == 0 {
-		c.frameMax = o.FrameMax
-	}
-	if c.channelMax == 0 {
-		c.channelMax = channelMax
-	}
+	c.frameMax = cmp.Or(c.frameMax, o.FrameMax)
+	c.channelMax = cmp.Or(c.channelMax, channelMax)
 	c.out.SetFrameMax(c.frameMax)
 	h.heartbeat = time.Duration(m.Heartbeat) * time.Second
 	c.tables = amqp.Limits{}

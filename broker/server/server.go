@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -75,21 +76,11 @@ type Server struct {
 
 // New returns a server; Serve starts it.
 func New(o Options) *Server {
-	if o.FrameMax == 0 {
-		o.FrameMax = defaultFrameMax
-	}
-	if o.ConsumerTimeout == 0 {
-		o.ConsumerTimeout = defaultConsumerTimeout
-	}
-	if o.MaxConnections == 0 {
-		o.MaxConnections = defaultMaxConnections
-	}
-	if o.MaxHandshakes == 0 {
-		o.MaxHandshakes = defaultMaxHandshakes
-	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.FrameMax = cmp.Or(o.FrameMax, defaultFrameMax)
+	o.ConsumerTimeout = cmp.Or(o.ConsumerTimeout, defaultConsumerTimeout)
+	o.MaxConnections = cmp.Or(o.MaxConnections, defaultMaxConnections)
+	o.MaxHandshakes = cmp.Or(o.MaxHandshakes, defaultMaxHandshakes)
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	return &Server{
 		opts: o, log: o.Log.Named("server"), conns: map[*connection]struct{}{},
 		handshakes: newHandshakes(o.MaxHandshakes, maxPeerHandshakes),

@@ -268,12 +268,8 @@ func (e *Entity) Args() (amqp.Table, error) {
 	case p.ForwardTo != "" || p.ForwardDeadLetteredMessagesTo != "":
 		return nil, errForward
 	}
-	if p.LockDuration == "" {
-		p.LockDuration = "PT1M"
-	}
-	if p.MaxDeliveryCount == 0 {
-		p.MaxDeliveryCount = 10
-	}
+	p.LockDuration = cmp.Or(p.LockDuration, "PT1M")
+	p.MaxDeliveryCount = cmp.Or(p.MaxDeliveryCount, 10)
 	args := amqp.Table{"x-dead-letter-queue": true, "x-delivery-deadline": true, "x-max-delivery-count": p.MaxDeliveryCount}
 	if !p.DeadLetteringOnMessageExpiration {
 		args[policy.DeadLetterExpiredArg] = false

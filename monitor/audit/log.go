@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -64,18 +65,14 @@ type batch struct {
 
 // Open prepares the audit in o.Dir; nothing is written before Run.
 func Open(o Options) (*Log, error) {
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultMaxBytes
-	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMaxBytes)
 	if o.MaxBytes < minMaxBytes {
 		return nil, fmt.Errorf("audit: %d bytes are not enough, %d are", o.MaxBytes, minMaxBytes)
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	metrics := promauto.With(o.Registerer)
 	return &Log{
 		files: files{dir: o.Dir, fileBytes: o.MaxBytes / 8, maxBytes: o.MaxBytes}, log: o.Log.Named("audit"), now: time.Now,

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -72,9 +73,7 @@ type History struct {
 
 // New returns a history that begins with what the file has of the last day.
 func New(o Options) *History {
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	h := &History{Options: o, log: o.Log.Named("history"), now: (&clock{at: time.Now()}).now, queues: make(map[[2]string]*series)}
 	h.total.rings, h.total.counting = newRings(totalLengths), true
 	h.load(h.now())

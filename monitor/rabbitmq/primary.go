@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,21 +141,12 @@ func New(o Options) (*Primary, error) {
 }
 
 func newPrimary(o Options, rabbitmq source) *Primary {
-	p := &Primary{rabbitmq: rabbitmq, watch: o.Watch, name: o.Name, redis: o.Redis, stream: o.Expiries, log: o.Log, started: time.Now(),
+	p := &Primary{rabbitmq: rabbitmq, watch: o.Watch, name: cmp.Or(o.Name, "curfew"), redis: o.Redis, stream: cmp.Or(o.Expiries, new(deadline.Stream)),
+		log: cmp.Or(o.Log, zap.NewNop()).Named("rabbitmq"), started: time.Now(),
 		looks: make(chan struct{}, 1), queues: make(map[string]*queue), seen: make(seenTable), counts: newCounters(), joined: make(chan struct{})}
 	if p.watch == nil {
 		p.watch = cluster.DefaultWatch()
 	}
-	if p.name == "" {
-		p.name = "curfew"
-	}
-	if p.stream == nil {
-		p.stream = new(deadline.Stream)
-	}
-	if p.log == nil {
-		p.log = zap.NewNop()
-	}
-	p.log = p.log.Named("rabbitmq")
 	p.newKeeper = func(o keeper.Options) (queueKeeper, error) { return keeper.New(o) }
 	p.newDelay = func(o delay.Options) (queueKeeper, error) { return delay.New(o) }
 	p.newWatch = func(w observe.Options) observer { return observe.New(w) }

@@ -132,9 +132,7 @@ func (g *group) complete(rows []Queue) {
 func (q *Queue) complete(name string, reported *Queue) {
 	if q.Observed == nil && reported.Observed != nil {
 		q.Observed = reported.Observed
-		if q.Reason == "" {
-			q.Reason = reported.Reason
-		}
+		q.Reason = cmp.Or(q.Reason, reported.Reason)
 	}
 	if !reported.Here || q.Here || !q.running {
 		return

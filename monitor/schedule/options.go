@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -69,12 +70,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Primary == nil {
 		return o, errors.New("schedule: Options.Primary is missing")
 	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
-	if o.Registerer == nil {
-		o.Registerer = prometheus.NewRegistry()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
+	o.Registerer = cmp.Or[prometheus.Registerer](o.Registerer, prometheus.NewRegistry())
 	if o.Record == nil {
 		o.Record = func(incident.Event) {}
 	}
@@ -84,9 +81,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Stepped {
 		o.WriteWindow = -1
 	}
-	if o.WriteWindow == 0 {
-		o.WriteWindow = defaultWriteWindow
-	}
+	o.WriteWindow = cmp.Or(o.WriteWindow, defaultWriteWindow)
 	if o.NewTimer == nil {
 		o.NewTimer = func() (Timer, error) { return newRuntimeTimer(), nil }
 	}

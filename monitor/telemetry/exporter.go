@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,9 +60,7 @@ type Exporter struct {
 // the SDK cannot read is logged and ignored. It sets the SDK's logger and error handler, of which
 // a process has one each. The error is what the SDK refuses.
 func New(o Options) (*Exporter, error) {
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	x := &Exporter{sampler: o.Sampler, log: o.Log.Named("otel")}
 	otel.SetLogger(zapr.NewLogger(x.log))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { x.log.Warn("OpenTelemetry", zap.Error(err)) }))

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"os"
@@ -47,15 +48,11 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: REDIS_URL: %w", err)
 	}
-	if o.Instance == "" {
-		o.Instance = "default"
-	}
+	o.Instance = cmp.Or(o.Instance, "default")
 	if strings.ContainsAny(o.Instance, "{}") {
 		return nil, fmt.Errorf("redisstore: instance %q: braces have a meaning of their own in Redis keys", o.Instance)
 	}
-	if o.Shards == 0 {
-		o.Shards = defaultShards
-	}
+	o.Shards = cmp.Or(o.Shards, defaultShards)
 	if o.Shards < 0 {
 		return nil, fmt.Errorf("redisstore: %d shards", o.Shards)
 	}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
@@ -43,10 +44,7 @@ func (r *Rights) Queue(op access.Operation, name string) error {
 // Exchange refuses an operation on the exchange of that name with 403, unless it
 // is granted. "" is the default exchange.
 func (r *Rights) Exchange(op access.Operation, name string) error {
-	if name == "" {
-		name = "amq.default"
-	}
-	return r.check(op, "exchange '", name)
+	return r.check(op, "exchange '", cmp.Or(name, "amq.default"))
 }
 
 func (r *Rights) check(op access.Operation, kind, name string) error {

@@ -1,6 +1,8 @@
 package topology
 
 import (
+	"cmp"
+
 	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/policy"
@@ -16,18 +18,10 @@ type Ceilings struct {
 }
 
 func (c *Ceilings) setDefaults() {
-	if c.Queues == 0 {
-		c.Queues = 50_000
-	}
-	if c.Exchanges == 0 {
-		c.Exchanges = 10_000
-	}
-	if c.Bindings == 0 {
-		c.Bindings = 200_000
-	}
-	if c.Policies == 0 {
-		c.Policies = 1000
-	}
+	c.Queues = cmp.Or(c.Queues, 50_000)
+	c.Exchanges = cmp.Or(c.Exchanges, 10_000)
+	c.Bindings = cmp.Or(c.Bindings, 200_000)
+	c.Policies = cmp.Or(c.Policies, 1000)
 }
 
 // checkQueueLimitLocked refuses one more queue than the virtual host may have.

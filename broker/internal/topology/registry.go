@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"sync"
@@ -61,9 +62,7 @@ type Registry struct {
 // Init makes a registry without queues.
 func (r *Registry) Init(o RegistryOptions) {
 	o.Ceilings.setDefaults()
-	if o.IdleMinimum == 0 {
-		o.IdleMinimum = defaultIdleMinimum
-	}
+	o.IdleMinimum = cmp.Or(o.IdleMinimum, defaultIdleMinimum)
 	r.env, r.catalog, r.log, r.ceilings, r.run = o.Env, o.Catalog, o.Log, o.Ceilings, o.Go
 	r.defaults = policy.Defaults{Precedence: o.Precedence, IdleMinimumMillis: (o.IdleMinimum + time.Millisecond - 1).Milliseconds()}
 	r.byID = map[uint64]*Queue{}

@@ -98,10 +98,7 @@ const ClockHeader = "Curfew-Now"
 // answer authenticates, checks what the route requires, and runs the handler.
 func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
 	req := &Request{server: s, Operations: s.Operations, W: w, Request: r, pattern: one.Path}
-	limit := one.Body
-	if limit == 0 {
-		limit = MaxBody
-	}
+	limit := cmp.Or(one.Body, MaxBody)
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	if s.Broker.Manual() != nil {
 		w.Header().Set(ClockHeader, strconv.FormatInt(s.Broker.UnixMillis(s.Broker.Now()), 10))

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -30,9 +31,7 @@ type Server struct {
 
 // New makes the server of a table.
 func New(o Options, table []Route) *Server {
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	s := &Server{Options: o, Turns: make(Turns, turns), long: make(chan struct{}, 1)}
 	s.router.init(table)
 	return s

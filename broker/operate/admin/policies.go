@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -126,11 +127,7 @@ func policyOperations(k policy.Kind, name, path string, sets operate.Role) (ops 
 	}
 	list := operate.Operation("list_" + strings.ReplaceAll(path, "-", "_"))
 	row := func(vh string, p *policy.Policy) PolicyRow {
-		to := p.ApplyTo
-		if to == "" {
-			to = policy.All
-		}
-		return PolicyRow{vh, p.Name, p.Pattern, to, p.Priority, p.Definition, p.NotInForce}
+		return PolicyRow{vh, p.Name, p.Pattern, cmp.Or(p.ApplyTo, policy.All), p.Priority, p.Definition, p.NotInForce}
 	}
 	ops.List = operate.Define(operate.Op{
 		Name: list, Noun: noun, Title: "List the " + strings.ToLower(title), Rule: operate.Rule{Role: operate.Management, Looks: true},

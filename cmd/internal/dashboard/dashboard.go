@@ -67,9 +67,7 @@ func New(o Options) (*Dashboard, error) {
 		return nil, errors.New("dashboard: Options.Users, Options.Changes or Options.Incidents is missing")
 	}
 	o.Every = cmp.Or(o.Every, liveEvery)
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	d := &Dashboard{Options: o, log: o.Log.Named("dashboard"), streams: make(chan struct{}, maxStreams), ended: make(chan struct{}), started: time.Now()}
 	var err error
 	if d.assets, err = ui.LoadAssets(); err != nil {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -193,9 +194,7 @@ func (o *ownBroker) openMonitor() (watcher, error) {
 		Meant:  func(vhost, queue string) bool { return o.n.looker.meant(o.broker, vhost, queue) },
 		Record: o.n.incidents.Record, NewTimer: schedule.PreciseTimer, Log: o.n.log, Registerer: o.n.metrics,
 	}
-	if s.WriteWindow == 0 {
-		s.WriteWindow = -1 // what the scheduler calls no window
-	}
+	s.WriteWindow = cmp.Or(s.WriteWindow, -1) // what the scheduler calls no window
 	if o.n.settings.RedisURL != "" {
 		redis.SetLogger(redisLogger{o.n.log.Named("redis")})
 		store, err := redisstore.Open(redisstore.Options{

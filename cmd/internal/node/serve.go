@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -18,9 +19,7 @@ import (
 // Serve runs a node with its metrics, health, management API and dashboard until ctx ends or a part fails. It
 // returns when all parts have stopped. o.Metrics may be nil.
 func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
-	if o.Metrics == nil {
-		o.Metrics = prometheus.NewRegistry()
-	}
+	o.Metrics = cmp.Or(o.Metrics, prometheus.NewRegistry())
 	describeProcess(o.Metrics, o.Build)
 	c, registry, log := o.Settings, o.Metrics, o.Log
 	ops := newOpsEndpoints(registry)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -59,9 +60,7 @@ func (c *Cluster) dialAMQP10(ctx context.Context, node, purpose string) (*amqp.C
 // tlsOf is what the parameters of an address say about TLS, as the AMQP 0-9-1 client reads them.
 func tlsOf(u amqp091.URI) (*tls.Config, error) {
 	config := &tls.Config{ServerName: u.ServerName, MinVersion: tls.VersionTLS12}
-	if config.ServerName == "" {
-		config.ServerName = u.Host
-	}
+	config.ServerName = cmp.Or(config.ServerName, u.Host)
 	if u.CACertFile != "" {
 		pem, err := os.ReadFile(u.CACertFile)
 		if err != nil {

@@ -63,10 +63,7 @@ func Open(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{address: address, name: cmp.Or(o.Name, "curfew"), log: o.Log}
-	if c.log == nil {
-		c.log = zap.NewNop()
-	}
+	c := &Cluster{address: address, name: cmp.Or(o.Name, "curfew"), log: cmp.Or(o.Log, zap.NewNop())}
 	if o.APIURL != "" {
 		if c.api, err = newAPI(o.APIURL, address); err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,9 +130,7 @@ func (c *Cluster) askAPI(ctx context.Context) (*Inventory, error) {
 	}
 	i := &Inventory{Server: Server{Product: overview.Product, Version: overview.Version, Cluster: overview.Cluster}, VHost: c.address.vhost}
 	i.unread("queues", odd, nil)
-	if i.Server.Product == "" {
-		i.Server.Product = "RabbitMQ" // it says so from 3.8 on
-	}
+	i.Server.Product = cmp.Or(i.Server.Product, "RabbitMQ") // it says so from 3.8 on
 	for _, l := range listed {
 		autoDelete, _ := l.AutoDelete.(bool)
 		i.Queues = append(i.Queues, Queue{VHost: c.address.vhost, Name: l.Name, Type: l.Type, Durable: l.Durable, AutoDelete: autoDelete,

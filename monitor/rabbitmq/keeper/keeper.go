@@ -115,9 +115,7 @@ func New(o Options) (*Keeper, error) {
 	if o.Queue == "" || o.Connect == nil || o.Facts == nil {
 		return nil, errors.New("keeper: Queue, Connect and Facts are required")
 	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	if o.Now == nil {
 		start := time.Now()
 		o.Now = func() deadline.Instant { return deadline.At(start.Add(time.Since(start))) }

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"container/heap"
 
 	"curfew/broker/deadline"
@@ -110,10 +111,7 @@ func (l *line) Enter(at deadline.Instant, ttl deadline.Millis, id string) {
 		return
 	}
 	l.counts.Expire++
-	most := l.Most
-	if most == 0 {
-		most = maxDeadlines
-	}
+	most := cmp.Or(l.Most, maxDeadlines)
 	if len(l.due) >= most && l.prune() >= most {
 		l.counts.Unknown++
 		return

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -39,9 +40,7 @@ type Observer struct {
 
 // New makes an Observer that observes nothing until Show.
 func New(o Options) *Observer {
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	if o.Expired == nil {
 		o.Expired = func([]deadline.Expiry) {}
 	}

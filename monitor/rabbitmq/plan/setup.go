@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,9 +45,7 @@ const (
 
 // Setup computes what to set up for the rules of the plan and the gateway.
 func (p *Plan) Setup(o SetupOptions) (*Setup, error) {
-	if o.User == "" {
-		o.User = "curfew"
-	}
+	o.User = cmp.Or(o.User, "curfew")
 	s := &Setup{definitions: definitions{all: object{}, family: p.inventory.Server.Family()}, vhost: p.VHost, user: o.User}
 	// Without a hash nobody can log in with a password: rabbitmqctl change_password sets one.
 	s.add("users", object{"name": o.User, "password_hash": "", "hashing_algorithm": "rabbit_password_hashing_sha256", "tags": "monitoring"})

@@ -60,10 +60,7 @@ func state(of string) g.Node {
 		"flow": "it publishes faster than consumers take", "blocked": "it publishes, and memory or disk space is used up", "running": "nothing holds it up",
 	}
 	class := map[string]string{"flow": "tag warn", "blocked": "tag bad"}[of]
-	if class == "" {
-		class = "tag"
-	}
-	return h.Span(h.Class(class), h.Title(why[of]), g.Text(of))
+	return h.Span(h.Class(cmp.Or(class, "tag")), h.Title(why[of]), g.Text(of))
 }
 
 // past is how many messages are held past their deadlines.

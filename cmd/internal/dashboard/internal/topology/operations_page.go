@@ -281,12 +281,8 @@ func (c *view) drawForm(s *ui.Info, one *card) ui.Drawing {
 		if about.Typed != "" {
 			hidden = append(hidden, one.form.Typed(one.form.Get(about.Typed)))
 		}
-		text := about.Button
-		if text == "" {
-			text = about.Title
-		}
 		title = h.H1(g.Text(about.Title+" "), ui.Name(last), g.Text("?"))
-		body = g.Group{factsOf(operate.Defined(about.Rows), one.row, nil), h.P(g.Text(about.Then)), s.Sheet(postOf(one.op), one.form, hidden, ui.Danger(text), cancel)}
+		body = g.Group{factsOf(operate.Defined(about.Rows), one.row, nil), h.P(g.Text(about.Then)), s.Sheet(postOf(one.op), one.form, hidden, ui.Danger(cmp.Or(about.Button, about.Title)), cancel)}
 	} else {
 		body = c.sheet(s, one, cancel)
 	}
