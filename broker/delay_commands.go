@@ -92,10 +92,7 @@ func (vh *VHost) answerLater(a forward.Answer) {
 		q.waiting = append(q.waiting, delayAnswer{a, vh})
 	}
 	q.mu.Unlock()
-	select {
-	case q.wake <- struct{}{}:
-	default: // it will look again anyway
-	}
+	deadline.Wake(q.wake) // it will look again anyway
 }
 
 // run sends answers until quit is closed.

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"curfew/broker/deadline"
+
 	"github.com/cenkalti/backoff/v5"
 	"go.uber.org/zap"
 )
@@ -58,7 +60,7 @@ func (l *Loop) Wait(ctx context.Context, d time.Duration) bool {
 		l.Tick()
 		l.idle.Store(false)
 	}()
-	return Sleep(ctx, d)
+	return deadline.Sleep(ctx, d)
 }
 
 // supervise runs l until ctx ends. A loop that returns or panics before that is logged,
@@ -79,7 +81,7 @@ func (m *Monitor) supervise(ctx context.Context, l *Loop) {
 		m.metrics.restarts.WithLabelValues(l.name).Inc()
 		m.restarts.Add(1)
 		m.log.Error("loop ended, starting it again", zap.String("loop", l.name), zap.Error(err))
-		if !Sleep(ctx, pause.NextBackOff()) {
+		if !deadline.Sleep(ctx, pause.NextBackOff()) {
 			return
 		}
 		m.options.Restarted()
@@ -95,14 +97,4 @@ func (l *Loop) attempt(ctx context.Context) (err error) {
 		}
 	}()
 	return l.run(ctx, l)
-}
-
-// Sleep waits for d; false if ctx ended first.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

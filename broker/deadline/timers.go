@@ -73,10 +73,7 @@ func (t *Timers) Add(of Timed, at Instant) {
 		heap.Fix(&t.heap, int(i))
 	}
 	if t.heap[0].of == of {
-		select {
-		case t.wake <- struct{}{}:
-		default:
-		}
+		Wake(t.wake)
 	}
 }
 

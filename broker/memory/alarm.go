@@ -57,10 +57,7 @@ func (a *Alarm) Reason() (reason string, changed <-chan struct{}) {
 	defer a.mu.Unlock()
 	if !a.asked {
 		a.asked = true
-		select {
-		case a.measure <- struct{}{}:
-		default:
-		}
+		deadline.Wake(a.measure)
 	}
 	return a.reasonLocked(), a.changed
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"curfew/broker/deadline"
 )
 
 // readDeadline is the read deadline of a connection's socket. It ends the reader's wait for
@@ -63,10 +65,7 @@ func (d *readDeadline) requestCheck() {
 	defer d.mu.Unlock()
 	d.check = true
 	d.wake()
-	select {
-	case d.checkCalled <- struct{}{}: // or wakes it in waitWhileBlocked
-	default:
-	}
+	deadline.Wake(d.checkCalled) // or wakes it in waitWhileBlocked
 }
 
 // takeCheck reports whether requestCheck was called since the last time, and resets the read

@@ -3,6 +3,8 @@ package store
 import (
 	"fmt"
 	"time"
+
+	"curfew/broker/deadline"
 )
 
 // SyncMode determines when Commit calls back.
@@ -77,10 +79,7 @@ const (
 // wakeCommitterLocked wakes the committer.
 func (j *journal) wakeCommitterLocked() {
 	j.commit.sleep = awake
-	select {
-	case j.commit.bell <- struct{}{}:
-	default:
-	}
+	deadline.Wake(j.commit.bell)
 }
 
 // appendedLocked wakes the committer if what was appended gives it something to do.

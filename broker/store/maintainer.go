@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"curfew/broker/deadline"
+
 	"go.uber.org/zap"
 )
 
@@ -31,10 +33,7 @@ type maintainer struct {
 }
 
 func (m *maintainer) wake() {
-	select {
-	case m.bell <- struct{}{}:
-	default:
-	}
+	deadline.Wake(m.bell)
 }
 
 func (m *maintainer) run() {

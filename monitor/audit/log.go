@@ -147,17 +147,10 @@ func (l *Log) Add(records []Record) {
 		b.add(r)
 	}
 	if first && len(b.records) > 0 {
-		signal(l.begun)
+		deadline.Wake(l.begun)
 	}
 	if len(b.records) >= writeRecords {
-		signal(l.wake)
-	}
-}
-
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+		deadline.Wake(l.wake)
 	}
 }
 

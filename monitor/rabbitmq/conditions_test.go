@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
 )
@@ -63,7 +64,7 @@ func TestAWantedQueueThatIsNotKeptIsACondition(t *testing.T) {
 		require.Contains(t, a.conditionsOf("keep-a")[0][1], "it may have no leader")
 
 		rabbitmq.attach("keep-a", "curfew.keeper.b.7")
-		a.wantLook()
+		deadline.Wake(a.looks)
 		time.Sleep(sharedFor + time.Second)
 		a.keeper("keep-a").hold(keeper.Status{State: keeper.Keeping, LookedAt: a.Now()})
 		require.Equal(t, "shared", a.conditionsOf("keep-a")[0][0])

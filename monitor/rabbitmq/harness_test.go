@@ -355,7 +355,7 @@ func (r *running) forgetIdentity() {
 	r.Primary.mu.Lock()
 	r.identifiedAt = time.Time{}
 	r.Primary.mu.Unlock()
-	r.wantLook()
+	deadline.Wake(r.looks)
 }
 
 // keeper returns the present keeper of a queue; nil: there was none.

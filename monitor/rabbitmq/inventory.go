@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/delay"
 	"curfew/monitor/rabbitmq/keeper"
@@ -60,22 +61,10 @@ func (p *Primary) runInventory(ctx context.Context, running *sync.WaitGroup) {
 			next = min(every, lookAgain)
 		}
 		p.take(ctx, running)
-		if !sleep(ctx, settle) {
+		if !deadline.Sleep(ctx, settle) {
 			return
 		}
 		timer.Reset(next)
-	}
-}
-
-// sleep reports whether ctx goes on.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -95,20 +84,13 @@ func (p *Primary) event(e cluster.Event) {
 	case cluster.ConsumerDeleted:
 	case cluster.QueueDeleted:
 		tell(keeper.Event{Kind: keeper.QueueDeleted})
-		p.wantLook()
+		deadline.Wake(p.looks)
 	case cluster.BindingChanged:
 		if o, _ := p.observing.now(); o != nil {
-			p.wantLook()
+			deadline.Wake(p.looks)
 		}
 	default:
-		p.wantLook()
-	}
-}
-
-func (p *Primary) wantLook() {
-	select {
-	case p.looks <- struct{}{}:
-	default:
+		deadline.Wake(p.looks)
 	}
 }
 
@@ -118,7 +100,7 @@ func (p *Primary) look(ctx context.Context) error {
 	p.mu.Lock()
 	p.waiting = append(p.waiting, answer)
 	p.mu.Unlock()
-	p.wantLook()
+	deadline.Wake(p.looks)
 	select {
 	case err := <-answer:
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/lease"
 )
 
@@ -39,7 +40,7 @@ func (p *Primary) join(ctx context.Context) {
 	}
 	p.mu.Unlock()
 	if err != nil {
-		time.AfterFunc(identifyAgain, p.wantLook)
+		time.AfterFunc(identifyAgain, func() { deadline.Wake(p.looks) })
 		return
 	}
 	at := lease.Space{Cluster: identity, VHost: p.vhost()}

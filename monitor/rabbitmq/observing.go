@@ -84,8 +84,8 @@ func (w *watch) observe(ctx context.Context) {
 		Expired: func(batch []deadline.Expiry) { w.expired(batch, numbers) }})
 	w.observer = o
 	p.mu.Unlock()
-	p.wantLook()   // the next inventory is shown to the observer
-	_ = o.Run(ctx) // the error is that of ctx
+	deadline.Wake(p.looks) // the next inventory is shown to the observer
+	_ = o.Run(ctx)         // the error is that of ctx
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.observer = nil

@@ -3,6 +3,8 @@ package rabbitmq
 import (
 	"context"
 	"errors"
+
+	"curfew/broker/deadline"
 )
 
 const (
@@ -32,7 +34,7 @@ func (p *Primary) Pause(ctx context.Context) error {
 		}
 	}
 	p.group.setPaused(why)
-	p.wantLook()
+	deadline.Wake(p.looks)
 	return nil
 }
 
@@ -53,6 +55,6 @@ func (p *Primary) Resume(ctx context.Context) error {
 	if !was {
 		return ErrNotPaused
 	}
-	p.wantLook()
+	deadline.Wake(p.looks)
 	return nil
 }

@@ -152,7 +152,7 @@ func (q *queue) run(ctx context.Context) {
 				pause = firstPause
 			}
 		}
-		sleep(ctx, wait)
+		deadline.Sleep(ctx, wait)
 	}
 }
 
@@ -385,7 +385,7 @@ func (p *Primary) exchangeLetGo(ctx context.Context, v lease.View, letGo map[str
 	}
 	p.mu.Unlock()
 	if changed {
-		p.wantLook()
+		deadline.Wake(p.looks)
 	}
 	for name, reason := range letGo {
 		if err := p.group.shared().LetGo(ctx, name, reason); err != nil {
@@ -421,6 +421,6 @@ func (p *Primary) Allow(ctx context.Context, name string) error {
 		q.allowLocked()
 		p.mu.Unlock()
 	}
-	p.wantLook()
+	deadline.Wake(p.looks)
 	return nil
 }

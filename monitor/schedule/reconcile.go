@@ -24,10 +24,7 @@ const (
 
 // requestReconcile requests a reconciliation of the index and of the schedule in Redis.
 func (m *Scheduler) requestReconcile() {
-	select {
-	case m.wanted <- struct{}{}:
-	default:
-	}
+	deadline.Wake(m.wanted)
 	if m.redis != nil {
 		m.redis.requestSync()
 	}
@@ -41,7 +38,7 @@ func (m *Scheduler) reconcile(ctx context.Context, l *monitor.Loop) error {
 			return err
 		}
 		l.Idle(true)
-		if !monitor.Sleep(ctx, reconcilePause) {
+		if !deadline.Sleep(ctx, reconcilePause) {
 			return nil
 		}
 		select {

@@ -131,7 +131,7 @@ func (r *redisSchedule) distrust() {
 	if !r.distrusted.Swap(true) {
 		r.log.Warn("schedule let deadlines pass; the index fires")
 		r.wakeFire.wake()
-		r.wakeChecker()
+		deadline.Wake(r.checker)
 	}
 }
 
@@ -147,7 +147,7 @@ func (r *redisSchedule) fail(operation string, err error) {
 	r.log.Warn("schedule down, the index fires at the deadline",
 		zap.String("operation", operation), zap.Error(err))
 	r.reported = r.reason
-	r.wakeChecker()
+	deadline.Wake(r.checker)
 }
 
 // rebuilding lets writes in: shadows put from now on reach Redis.
@@ -221,14 +221,7 @@ func (r *redisSchedule) clockSkew() time.Duration {
 // requestSync requests a reconciliation of the schedule.
 func (r *redisSchedule) requestSync() {
 	r.resync.Store(true)
-	r.wakeChecker()
-}
-
-func (r *redisSchedule) wakeChecker() {
-	select {
-	case r.checker <- struct{}{}:
-	default:
-	}
+	deadline.Wake(r.checker)
 }
 
 // record writes all shadows that were in the feed, then removes those whose messages have left

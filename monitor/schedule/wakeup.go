@@ -36,8 +36,5 @@ func (w *wakeup) wakeFor(at deadline.Instant) {
 
 // wake wakes the loop.
 func (w *wakeup) wake() {
-	select {
-	case w.signal <- struct{}{}:
-	default:
-	}
+	deadline.Wake(w.signal)
 }

@@ -80,10 +80,7 @@ func (w *writer) put(more pending) (dropped int, full bool) {
 	}
 	w.taken += uint64(n)
 	w.waiting.append(&more)
-	select {
-	case w.arrived <- struct{}{}:
-	default:
-	}
+	deadline.Wake(w.arrived)
 	return 0, false
 }
 
@@ -140,7 +137,7 @@ func (r *redisSchedule) write(ctx context.Context, l *monitor.Loop) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if !monitor.Sleep(ctx, flushEvery) {
+		if !deadline.Sleep(ctx, flushEvery) {
 			return nil
 		}
 		r.writer.swap(&p)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"curfew/broker/access"
+	"curfew/broker/deadline"
 )
 
 // ErrRefused is wrapped by every refusal of a login. Its text says why. It is for the log only; the
@@ -33,9 +34,9 @@ type Guard struct {
 // password is never refused for what others guessed. Errors: ErrRefused, or ctx's.
 func (g *Guard) Authenticate(ctx context.Context, find func(name string) (access.User, bool), name, password string, from netip.Addr) (access.User, error) {
 	attempt := g.begin(from)
-	if err := pause(ctx, attempt.Wait); err != nil {
+	if attempt.Wait > 0 && !deadline.Sleep(ctx, attempt.Wait) {
 		g.end(attempt, false)
-		return access.User{}, err
+		return access.User{}, ctx.Err()
 	}
 	u, known := find(name)
 	asked := &u
@@ -47,8 +48,8 @@ func (g *Guard) Authenticate(ctx context.Context, find func(name string) (access
 	if valid {
 		return u, g.CheckAddress(name, from)
 	}
-	if err := pause(ctx, delay); err != nil {
-		return access.User{}, err
+	if delay > 0 && !deadline.Sleep(ctx, delay) {
+		return access.User{}, ctx.Err()
 	}
 	return access.User{}, fmt.Errorf("%w: user '%s': invalid credentials", ErrRefused, name)
 }
@@ -72,18 +73,4 @@ func (g *Guard) end(a access.Attempt, wrong bool) (delay time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.throttle.End(a, time.Now(), wrong)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	if d == 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -41,10 +41,7 @@ func (f *feed) Push(events []deadline.Event) {
 	}
 	f.mu.Unlock()
 	if first {
-		select {
-		case f.Signal <- struct{}{}:
-		default:
-		}
+		deadline.Wake(f.Signal)
 	}
 }
 

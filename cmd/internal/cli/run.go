@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"path"
 	"time"
+
+	"curfew/broker/deadline"
 )
 
 // lookEvery is how often a run is looked at.
@@ -59,9 +61,7 @@ func (c *Client) follow(ctx context.Context, at string, out io.Writer) error {
 		if c.Progress != nil && now.State != "" {
 			c.Progress(now.Done, now.Total)
 		}
-		select {
-		case <-time.After(lookEvery):
-		case <-ctx.Done():
+		if !deadline.Sleep(ctx, lookEvery) {
 			return fmt.Errorf("it goes on; curfew runs show %s shows it, curfew runs cancel %[1]s ends it", id)
 		}
 	}

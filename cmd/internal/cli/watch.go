@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/printable"
 )
 
@@ -31,22 +31,10 @@ func Watched(c *cobra.Command) *cobra.Command {
 			if err != nil {
 				fmt.Fprintln(cmd.ErrOrStderr(), "curfew:", printable.Text(err.Error(), "\n\t"))
 			}
-			if !Pause(cmd.Context(), watchEvery) {
+			if !deadline.Sleep(cmd.Context(), watchEvery) {
 				return nil
 			}
 		}
 	}
 	return c
-}
-
-// Pause waits for d. It returns false if ctx ended first.
-func Pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -17,6 +17,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"go.yaml.in/yaml/v3"
 
+	"curfew/broker/deadline"
 	"curfew/cmd/internal/cli"
 )
 
@@ -179,7 +180,7 @@ func (r *role) consume(ctx context.Context, ch *amqp091.Channel) error {
 		return err
 	}
 	for d := range deliveries {
-		if !wait(ctx, r.Consume.Pause) {
+		if !deadline.Sleep(ctx, r.Consume.Pause) {
 			return nil
 		}
 		switch {
@@ -196,16 +197,6 @@ func (r *role) consume(ctx context.Context, ch *amqp091.Channel) error {
 		}
 	}
 	return errors.New("its consumer was closed")
-}
-
-// wait waits for d; false if ctx ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // step is how often publish checks which messages to send.
@@ -227,7 +218,7 @@ func publish(ctx context.Context, ch *amqp091.Channel, all []role) error {
 				}
 			}
 		}
-		if !wait(ctx, step) {
+		if !deadline.Sleep(ctx, step) {
 			return nil
 		}
 	}

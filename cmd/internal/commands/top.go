@@ -11,6 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
 
+	"curfew/broker/deadline"
 	"curfew/cmd/internal/cli"
 )
 
@@ -188,7 +189,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, nil
 		}
 		return m, func() tea.Msg {
-			cli.Pause(m.ctx, every)
+			deadline.Sleep(m.ctx, every)
 			return again{msg.visit}
 		}
 	case again:

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
 
@@ -185,7 +186,7 @@ func (d *deadLetters) follow(ctx context.Context, errOut io.Writer, id string) (
 		if err == nil && run.State != deadletters.Running {
 			break
 		}
-		if !cli.Pause(ctx, 100*time.Millisecond) {
+		if !deadline.Sleep(ctx, 100*time.Millisecond) {
 			if bar {
 				fmt.Fprintln(errOut)
 			}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"curfew/broker/deadline"
+
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/zap"
 )
@@ -108,12 +110,7 @@ func (c *Cluster) connect(ctx context.Context, vhost, purpose string, heartbeat 
 		if err == nil {
 			return conn, nil
 		}
-		if ctx.Err() != nil {
-			return nil, errors.Join(ctx.Err(), err)
-		}
-		select {
-		case <-time.After(pause*4/5 + rand.N(pause*2/5)): // at random, or all that lost a node would come back at once
-		case <-ctx.Done():
+		if !deadline.Sleep(ctx, pause*4/5+rand.N(pause*2/5)) { // at random, or all that lost a node would come back at once
 			return nil, errors.Join(ctx.Err(), err)
 		}
 	}

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
+
+	"curfew/broker/deadline"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
@@ -79,10 +80,7 @@ func (c *Cluster) Events(ctx context.Context, fn func(Event)) error {
 		if !lost {
 			return fmt.Errorf("%w: %w", ErrNoEvents, errors.Join(refused...))
 		}
-		select {
-		case <-time.After(firstPause):
-		case <-ctx.Done():
-		}
+		deadline.Sleep(ctx, firstPause)
 	}
 }
 

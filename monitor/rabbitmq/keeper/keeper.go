@@ -150,10 +150,7 @@ func (k *Keeper) statusLocked() Status {
 
 // Allow ends a refusal that waits for an operator.
 func (k *Keeper) Allow() {
-	select {
-	case k.allowed <- struct{}{}:
-	default:
-	}
+	deadline.Wake(k.allowed)
 }
 
 // NotWanted is the cause of the end of Run's context (context.WithCancelCause) if the queue may no longer be kept: with it

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"curfew/broker/deadline"
+
 	"go.uber.org/zap"
 )
 
@@ -80,10 +82,7 @@ func (r *Renewal) Run(ctx context.Context, w Work) {
 		if time.Since(began) > lastWait {
 			wait = firstWait
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		deadline.Sleep(ctx, wait)
 		wait = min(2*wait, lastWait)
 	}
 }
@@ -113,10 +112,7 @@ func (r *Renewal) Await(ctx context.Context, waits func(reason string)) (waited,
 		}
 		r.mu.Unlock()
 		waits(why)
-		select {
-		case <-ctx.Done():
-		case <-time.After(leaseEvery):
-		}
+		deadline.Sleep(ctx, leaseEvery)
 	}
 	return waited, ctx.Err() == nil
 }

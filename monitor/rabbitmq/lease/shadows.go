@@ -199,10 +199,7 @@ func (s *Shadows) check(ctx context.Context) {
 		return
 	}
 	s.dropped, s.anything = false, false
-	select {
-	case s.lost <- struct{}{}:
-	default:
-	}
+	deadline.Wake(s.lost)
 }
 
 // Load implements keeper.Shadows.

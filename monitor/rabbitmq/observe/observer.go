@@ -71,11 +71,7 @@ func (o *Observer) Run(ctx context.Context) error {
 			o.o.Log.Warn("the connection to RabbitMQ is lost; observing starts over", zap.Error(err))
 		}
 		o.forget()
-		select {
-		case <-time.After(dueEvery):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		deadline.Sleep(ctx, dueEvery)
 	}
 }
 
