@@ -17,6 +17,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/servicebus"
 )
 
@@ -272,22 +273,15 @@ func (s *Server) InFlow() (n int) {
 	return n
 }
 
-var (
-	connectionsDesc = prometheus.NewDesc("curfew_connections", "AMQP connections open.", nil, nil)
-	flowDesc        = prometheus.NewDesc("curfew_connections_in_flow", "AMQP connections whose publishes waited for consumers within the last second (state flow).", nil, nil)
-	acceptedDesc    = prometheus.NewDesc("curfew_connections_accepted_total", "AMQP connections accepted.", nil, nil)
-	repliesLostDesc = prometheus.NewDesc("curfew_direct_replies_lost_total", "Direct replies lost because their client did not take what it was sent.", nil, nil)
-	refusedDesc     = prometheus.NewDesc("curfew_connections_refused_total", "Connections refused for the limit or while stopping.", nil, nil)
-)
-
 // Describe implements prometheus.Collector.
 func (s *Server) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, ch) }
 
 // Collect implements prometheus.Collector.
 func (s *Server) Collect(ch chan<- prometheus.Metric) {
-	ch <- prometheus.MustNewConstMetric(connectionsDesc, prometheus.GaugeValue, float64(s.Connections()))
-	ch <- prometheus.MustNewConstMetric(flowDesc, prometheus.GaugeValue, float64(s.InFlow()))
-	ch <- prometheus.MustNewConstMetric(acceptedDesc, prometheus.CounterValue, float64(s.accepted.Load()))
-	ch <- prometheus.MustNewConstMetric(repliesLostDesc, prometheus.CounterValue, float64(s.totals.repliesLost.Load()))
-	ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(s.refused.Load()))
+	m := deadline.Metrics(ch)
+	m.Gauge("curfew_connections", "AMQP connections open.", float64(s.Connections()))
+	m.Gauge("curfew_connections_in_flow", "AMQP connections whose publishes waited for consumers within the last second (state flow).", float64(s.InFlow()))
+	m.Counter("curfew_connections_accepted_total", "AMQP connections accepted.", s.accepted.Load())
+	m.Counter("curfew_direct_replies_lost_total", "Direct replies lost because their client did not take what it was sent.", s.totals.repliesLost.Load())
+	m.Counter("curfew_connections_refused_total", "Connections refused for the limit or while stopping.", s.refused.Load())
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"curfew/broker/deadline"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -129,12 +131,6 @@ func (c *connLimit) refuses() (most int, is bool) {
 	return c.most, c.refused > 0 && c.now().Sub(c.lastRefusal) <= refusedRecently
 }
 
-var (
-	openDesc    = prometheus.NewDesc("curfew_http_connections", "HTTP connections open.", []string{"listener"}, nil)
-	refusedDesc = prometheus.NewDesc("curfew_http_connections_refused_total", "HTTP connections refused, or ended in a request, because there were too many.", []string{"listener"}, nil)
-	closedDesc  = prometheus.NewDesc("curfew_http_connections_idle_closed_total", "Idle HTTP connections closed to make room for others.", []string{"listener"}, nil)
-)
-
 // Describe implements prometheus.Collector. It describes nothing, since two limits differ only in
 // their label.
 func (c *connLimit) Describe(chan<- *prometheus.Desc) {}
@@ -143,7 +139,8 @@ func (c *connLimit) Describe(chan<- *prometheus.Desc) {}
 func (c *connLimit) Collect(ch chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ch <- prometheus.MustNewConstMetric(openDesc, prometheus.GaugeValue, float64(len(c.conns)), c.name)
-	ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(c.refused), c.name)
-	ch <- prometheus.MustNewConstMetric(closedDesc, prometheus.CounterValue, float64(c.closed), c.name)
+	m := deadline.Metrics(ch)
+	m.Gauge("curfew_http_connections", "HTTP connections open.", float64(len(c.conns)), "listener", c.name)
+	m.Counter("curfew_http_connections_refused_total", "HTTP connections refused, or ended in a request, because there were too many.", c.refused, "listener", c.name)
+	m.Counter("curfew_http_connections_idle_closed_total", "Idle HTTP connections closed to make room for others.", c.closed, "listener", c.name)
 }

@@ -1,7 +1,5 @@
 package keeper
 
-import "fmt"
-
 // State is what the keeper does with its queue at the moment.
 type State uint8
 
@@ -15,21 +13,7 @@ const (
 )
 
 func (s State) String() string {
-	switch s {
-	case Observing:
-		return "observing"
-	case Keeping:
-		return "keeping"
-	case Releasing:
-		return "releasing"
-	case StandingAside:
-		return "standing aside"
-	case Refused:
-		return "refused"
-	case Stopped:
-		return "stopped"
-	}
-	return fmt.Sprintf("state %d", uint8(s))
+	return [...]string{"observing", "keeping", "releasing", "standing aside", "refused", "stopped"}[s]
 }
 
 // Code names the reason for a state or a release in one word, for metrics.
