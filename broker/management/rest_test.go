@@ -78,7 +78,7 @@ func TestPublishIsRefusedBeforeItIsRead(t *testing.T) {
 	got := x.announce("guest:guest", publishPath, 1000)
 	assert.Equal(t, 503, got.status)
 	assert.Contains(t, got.body, "publishers are blocked: low on memory")
-	require.Eventually(t, func() bool { return x.b.Clients.Stats().Used == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return x.b.Clients.Used() == 0 }, time.Minute, time.Millisecond)
 }
 
 // letters is a body without an end.
@@ -128,7 +128,7 @@ func TestBodiesShareABound(t *testing.T) {
 		go send(s)
 		<-s.begun
 	}
-	require.Eventually(t, func() bool { return x.b.Clients.Stats().Used > 60<<20 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return x.b.Clients.Used() > 60<<20 }, time.Minute, time.Millisecond)
 	got := x.announce("guest:guest", publishPath, len(text))
 	assert.Equal(t, 503, got.status)
 	assert.Equal(t, "1", got.header.Get("Retry-After"))
@@ -140,7 +140,7 @@ func TestBodiesShareABound(t *testing.T) {
 	for range 3 {
 		assert.Equal(t, 200, <-answers)
 	}
-	require.Eventually(t, func() bool { return x.b.Clients.Stats().Used == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return x.b.Clients.Used() == 0 }, time.Minute, time.Millisecond)
 	x.ask("POST", publishPath, string(text)).is(200, "")
 }
 
@@ -257,5 +257,5 @@ func TestPackedBodiesArePaidFor(t *testing.T) {
 	others.Close()
 	more.Close()
 	x.ask("GET", dlq+"/messages/1", nil).is(200, "")
-	require.Eventually(t, func() bool { return x.b.Clients.Stats().Used == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return x.b.Clients.Used() == 0 }, time.Minute, time.Millisecond)
 }

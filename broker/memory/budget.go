@@ -14,8 +14,6 @@ type Budget struct {
 	used     int64
 	accounts map[*Account]struct{}
 	users    map[string]int64
-	refused  uint64
-	evicted  uint64
 }
 
 // New returns a budget of that many bytes; 0 means unlimited.
@@ -82,12 +80,10 @@ func (a *Account) take(n int64) (victim *Account, err error) {
 	victim = b.largestLocked(a)
 	a.addLocked(-n)
 	if victim == a || victim == nil {
-		b.refused++
 		return nil, exceeded
 	}
 	victim.addLocked(-victim.used)
 	victim.evicted = exceeded
-	b.evicted++
 	return victim, exceeded
 }
 
@@ -97,7 +93,6 @@ func (a *Account) Try(n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if a.evicted != nil || b.limit > 0 && b.used+n > b.limit {
-		b.refused++
 		return false
 	}
 	a.addLocked(n)
@@ -163,16 +158,9 @@ func (a *Account) Limit() int64 { return a.b.limit }
 // Limit returns the size of the budget in bytes; 0: unlimited.
 func (b *Budget) Limit() int64 { return b.limit }
 
-// Stats are current figures of a budget.
-type Stats struct {
-	Used    int64  // bytes
-	Refused uint64 // refused requests since the start
-	Evicted uint64 // accounts that gave way to others since the start
-}
-
-// Stats returns the current figures.
-func (b *Budget) Stats() Stats {
+// Used returns what all accounts together have drawn, in bytes.
+func (b *Budget) Used() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return Stats{b.used, b.refused, b.evicted}
+	return b.used
 }

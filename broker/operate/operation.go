@@ -203,13 +203,6 @@ func (t Typed[Q, R]) Do(ctx context.Context, o *Access, a Actor, q Q) (R, error)
 	return r, err
 }
 
-// IfStill is Do, but it fails with *Stale unless what it replaces is still as somebody saw it, at a version that Now returned.
-func (t Typed[Q, R]) IfStill(ctx context.Context, o *Access, a Actor, q Q, seen string) (R, error) {
-	result, _, err := o.Do(ctx, a, t.Op, q, &seen)
-	r, _ := result.(R)
-	return r, err
-}
-
 // Is reports whether the operation is a list.
 func (op *Op) IsList() bool { return op.result.Kind() == reflect.Slice }
 

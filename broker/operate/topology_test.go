@@ -195,7 +195,7 @@ func TestAPolicyThatSomebodyElseSet(t *testing.T) {
 		return admin.PolicyRequest{VHost: "/", Name: "p", Pattern: ".*", Priority: priority, Definition: policy.Definition{"max-length": int64(9)}}
 	}
 	set := func(seen string, priority int64) error {
-		_, err := op.IfStill(t.Context(), s.Access, root, request(priority), seen)
+		_, _, err := s.Access.Do(t.Context(), root, op.Op, request(priority), new(seen))
 		return err
 	}
 	seen := func() string {
@@ -211,7 +211,7 @@ func TestAPolicyThatSomebodyElseSet(t *testing.T) {
 	require.EqualError(t, set(first, 4), "somebody else has changed this policy since then")
 	backlog := request(5)
 	backlog.Backlog = true
-	_, err := op.IfStill(t.Context(), s.Access, root, backlog, first)
+	_, _, err := s.Access.Do(t.Context(), root, op.Op, backlog, new(first))
 	require.ErrorAs(t, err, new(*operate.Stale))
 	p, _, err := s.Now(root, op.Op, request(0))
 	require.NoError(t, err)
@@ -228,9 +228,9 @@ func TestAUserThatSomebodyElseChanged(t *testing.T) {
 	s := newSite(t)
 	root := s.user("root", access.Administrator)
 	user := admin.UserSettings{User: "new", UserTags: admin.UserTags{Tags: []string{}}}
-	_, err := admin.SetUser.IfStill(t.Context(), s.Access, root, user, "")
+	_, _, err := s.Access.Do(t.Context(), root, admin.SetUser.Op, user, new(""))
 	require.NoError(t, err)
-	_, err = admin.SetUser.IfStill(t.Context(), s.Access, root, user, "")
+	_, _, err = s.Access.Do(t.Context(), root, admin.SetUser.Op, user, new(""))
 	require.EqualError(t, err, "a user with this name already exists")
 	for _, change := range []struct {
 		op      *operate.Op

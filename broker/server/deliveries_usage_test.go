@@ -44,7 +44,7 @@ func (x *site) flood(c *raw, part func(i int) []byte) (answer string) {
 			break
 		}
 		synctest.Wait()
-		assert.LessOrEqual(x.t, x.b.Clients.Stats().Used, x.b.Clients.Limit())
+		assert.LessOrEqual(x.t, x.b.Clients.Used(), x.b.Clients.Limit())
 	}
 	return <-ended // when the client's time to answer has passed
 }
@@ -109,7 +109,7 @@ func TestUnfinishedPublishesAreBounded(t *testing.T) {
 				}
 				require.NoError(t, alice.Close())
 				synctest.Wait()
-				assert.Zero(t, x.b.Clients.Stats().Used, "all is given back")
+				assert.Zero(t, x.b.Clients.Used(), "all is given back")
 			})
 		})
 	}
@@ -183,7 +183,7 @@ func TestArgumentsOfConsumersAreNotKept(t *testing.T) {
 		for _, tag := range []string{"few", "many", "none"} {
 			require.NoError(t, ch.Cancel(tag, false))
 		}
-		assert.Zero(t, x.b.Clients.Stats().Used)
+		assert.Zero(t, x.b.Clients.Used())
 	})
 }
 
@@ -224,7 +224,7 @@ func TestDirectRepliesAreBounded(t *testing.T) {
 			for range 20 { // of 1 MB, within the time in which a client must read something
 				require.NoError(t, answers.Publish("", to, false, false, amqp091.Publishing{Body: make([]byte, 1<<20)}))
 				synctest.Wait()
-				assert.LessOrEqual(t, x.b.Clients.Stats().Used, x.b.Clients.Limit())
+				assert.LessOrEqual(t, x.b.Clients.Used(), x.b.Clients.Limit())
 			}
 		}
 		assert.Positive(t, x.s.RepliesLost())

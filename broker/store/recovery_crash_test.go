@@ -553,3 +553,18 @@ func (r *trial) goOn() {
 	require.True(r.t, r.open())
 	r.end()
 }
+
+// sync returns once everything appended before is on disk.
+func (j *journal) sync() error {
+	j.mu.Lock()
+	if err := j.usableLocked(); err != nil {
+		j.mu.Unlock()
+		return err
+	}
+	done := make(chan error, 1)
+	j.forceLocked(func(err error) { done <- err })
+	j.mu.Unlock()
+	err := <-done
+	resumed()
+	return err
+}

@@ -33,8 +33,7 @@ const (
 	PublisherMark // it has a header that only the broker writes (Scheduled.In)
 	AnswerMark    // its publisher may want to know the id of the delayed message (WantsID)
 
-	KeyMarks  = ccMark | BccMark // further routing keys (RabbitMQ: Sender-selected Distribution)
-	timeMarks = delayMark | scheduledMark | expiresAtMark
+	KeyMarks = ccMark | BccMark // further routing keys (RabbitMQ: Sender-selected Distribution)
 )
 
 // MarksOf finds those headers in a raw table that was checked.

@@ -146,7 +146,7 @@ func TestLongFormsAreAskedFor(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, a.status)
 		require.Contains(t, a.body, "try again")
 	}
-	require.Zero(t, clients.Stats().Used)
+	require.Zero(t, clients.Used())
 }
 
 // TestPackedBodiesAreEditedAsText, and packed again: the very bytes if the text was not changed, otherwise as the content-encoding says.

@@ -228,7 +228,7 @@ func TestMessagePage(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, a.status)
 	require.Contains(t, a.body, "more than 64 MiB")
 	require.Len(t, s.get("/dead-letters/body?vhost=/&name=dlq&seq=2").body, len(bomb))
-	require.Zero(t, s.b.Clients.Stats().Used)
+	require.Zero(t, s.b.Clients.Used())
 	s.logIn("eye")
 	require.Contains(t, page("1"), "may not read")
 	require.Equal(t, http.StatusForbidden, s.get("/dead-letters/body?vhost=/&name=dlq&seq=1").status)

@@ -19,13 +19,13 @@ func TestDrawnInSteps(t *testing.T) {
 	} {
 		b.Add(c.add)
 		require.NoError(t, b.Update(5*step))
-		assert.Equal(t, c.used, budget.Stats().Used)
+		assert.Equal(t, c.used, budget.Used())
 	}
 	b.Add(5 * step)
 	require.NoError(t, b.Update(5*step))
 	b.Add(step)
 	assert.ErrorContains(t, b.Update(5*step), "RESOURCE_ERROR")
-	assert.Equal(t, int64(5*step), budget.Stats().Used, "what is refused is not drawn")
+	assert.Equal(t, int64(5*step), budget.Used(), "what is refused is not drawn")
 	b.Close()
-	assert.Zero(t, budget.Stats().Used)
+	assert.Zero(t, budget.Used())
 }
