@@ -15,14 +15,7 @@ const ackSweep = 10 * time.Second
 
 // watchAckTimeouts makes connections check for overdue deliveries until ctx ends.
 func (s *Server) watchAckTimeouts(ctx context.Context) {
-	ticks := time.NewTicker(ackSweep)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
-			return
-		}
+	for deadline.Sleep(ctx, ackSweep) {
 		s.CheckAckTimeouts()
 	}
 }

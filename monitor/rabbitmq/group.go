@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/lease"
 )
 
@@ -229,14 +230,7 @@ func (t *turn) mayYield() bool {
 
 // runGroup beats until ctx ends, and gives queues to other Curfews.
 func (p *Primary) runGroup(ctx context.Context) {
-	tick := time.NewTicker(beatEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for deadline.Sleep(ctx, beatEvery) {
 		p.beat(ctx)
 		if p.group.surplus() > 0 {
 			p.yieldOne()

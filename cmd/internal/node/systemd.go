@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"curfew/broker/deadline"
+
 	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
 )
@@ -43,16 +45,9 @@ func feedWatchdog(ctx context.Context, within time.Duration, alive func() bool) 
 		<-ctx.Done()
 		return
 	}
-	tick := time.NewTicker(within / 2)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			if alive() {
-				_, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog) // if it fails, systemd restarts the process, as it should
-			}
-		case <-ctx.Done():
-			return
+	for deadline.Sleep(ctx, within/2) {
+		if alive() {
+			_, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog) // if it fails, systemd restarts the process, as it should
 		}
 	}
 }

@@ -90,16 +90,10 @@ func serveHTTP(ctx context.Context, s *http.Server, l net.Listener) error {
 
 // background runs an HTTP server until stop is called, which waits for the end. failed gets an error.
 func background(ctx context.Context, s *http.Server, l net.Listener, failed func(error)) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	return runInBackground(ctx, func(ctx context.Context) error {
 		if err := serveHTTP(ctx, s, l); err != nil {
 			failed(err)
 		}
-	}()
-	return func() {
-		cancel()
-		<-ended
-	}
+		return nil
+	})
 }

@@ -122,14 +122,7 @@ func (r *Renewal) Watch(ctx context.Context, lost func()) {
 	if r.Lease == nil {
 		return
 	}
-	tick := time.NewTicker(leaseEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for deadline.Sleep(ctx, leaseEvery) {
 		if !r.renew(ctx) {
 			lost()
 			return
