@@ -30,11 +30,6 @@ func failed(r *request, reason string, more object) error {
 // checkNode is the check from before RabbitMQ 3.8.10, which old monitoring tools use. It reports
 // a problem with status 200.
 func checkNode(r *request) error {
-	if r.Param("node") != "" {
-		if err := r.thisNode(); err != nil {
-			return err
-		}
-	}
 	memory, disk := r.api.b.Alarm.Low()
 	var alarms []string
 	if memory {

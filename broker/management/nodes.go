@@ -20,14 +20,6 @@ func listNodes(r *request) error {
 	return r.List([]object{r.api.node()})
 }
 
-// thisNode refuses a node in the path that is not this one.
-func (r *request) thisNode() error {
-	if !r.api.isNode(r.Param("node")) {
-		return rest.ErrNotFound
-	}
-	return nil
-}
-
 // isNode accepts the node's own name, and rabbit@ with the name of the instance or the machine,
 // whole or up to the first dot: monitoring plugins build the name of a node in this way.
 func (a *API) isNode(name string) bool {
@@ -44,9 +36,6 @@ func (a *API) isNode(name string) bool {
 }
 
 func getNode(r *request) error {
-	if err := r.thisNode(); err != nil {
-		return err
-	}
 	r.api.rates.Refresh()
 	o := r.api.node()
 	if r.Flag("memory") {
@@ -56,18 +45,12 @@ func getNode(r *request) error {
 }
 
 func nodeMemory(r *request) error {
-	if err := r.thisNode(); err != nil {
-		return err
-	}
 	return r.One(object{"memory": r.api.memoryObject()})
 }
 
 // nodeMemoryRelative answers with the breakdown in percent of the resident memory. A part that
 // is not empty counts as at least one percent.
 func nodeMemoryRelative(r *request) error {
-	if err := r.thisNode(); err != nil {
-		return err
-	}
 	o, total := object{"total": 100}, float64(max(1, r.api.b.Alarm.MemoryInUse()))
 	for name, v := range r.api.memoryObject() {
 		n, counted := rest.Number(v)

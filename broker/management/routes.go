@@ -3,6 +3,7 @@ package management
 import (
 	"encoding/base64"
 	"net/http"
+	"strings"
 
 	"curfew/broker/access"
 	"curfew/broker/management/rest"
@@ -41,7 +42,12 @@ func (a *API) table() (table []rest.Route) {
 	for _, one := range routes() {
 		served := rest.Route{
 			Method: one.method, Path: one.path, Op: one.op, Need: one.need, Body: one.body, Weight: one.weight, Doc: one.doc,
-			Handle: func(r *rest.Request) error { return one.handle(&request{r, a}) },
+			Handle: func(r *rest.Request) error {
+				if strings.Contains(one.path, "{node}") && !a.isNode(r.Param("node")) {
+					return rest.ErrNotFound
+				}
+				return one.handle(&request{r, a})
+			},
 		}
 		if one.first != nil {
 			served.First = func(r *rest.Request) error { return one.first(&request{r, a}) }
