@@ -6,8 +6,8 @@
 //	          events (every 2 s, while something changed) ───────┘ its live part
 //
 // Pages that belong together are a group, in a package of its own under internal (ui.Group). Some
-// are in this package. For each page, queue.go and the like gather its content, and queue_page.go
-// and the like draw it. Pages are drawn in Go, by gomponents, so that the compiler checks them.
+// are in this package. For each page, queue.go and the like gather its content, and draw it: in Go,
+// by gomponents, so that the compiler checks it. Large pages are drawn in a file of their own.
 //
 // A browser without scripts shows and does everything. With scripts, the live part of a page
 // follows by server-sent events. It is merged into the page node by node, so that what the user

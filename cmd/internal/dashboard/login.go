@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"time"
 
-	"curfew/cmd/internal/dashboard/internal/ui"
-
 	"go.uber.org/zap"
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/cmd/internal/dashboard/internal/ui"
 )
 
 func (d *Dashboard) loginPage(w http.ResponseWriter, r *http.Request) {
@@ -40,4 +42,23 @@ func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
 	d.sessions.End(r)
 	d.sessions.cookies(r).WriteSessionCookie(r.Context(), w, "", time.Time{}) // the browser deletes it
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
+}
+
+// loginForm is the content of the login page.
+type loginForm struct {
+	*ui.Form
+	To string
+}
+
+func (f loginForm) Draw(*ui.Info) ui.Drawing {
+	return ui.Drawing{Live: h.Form(h.Class("login card sheet"), h.Method("post"), h.Action("/login"),
+		h.H1(g.Text("Log in")),
+		f.Problem(),
+		ui.Hidden("to", f.To),
+		f.Field("User", "name", "", h.AutoComplete("username"), h.Required(), h.AutoFocus()),
+		f.Password("Password", "password", "current-password", ""),
+		ui.Primary("Log in"),
+		h.P(h.Class("faint"), g.Text("A user of the broker with the tag "), ui.Code("monitoring"), g.Text(" or "), ui.Code("administrator"),
+			g.Text(". Make one with "), ui.Code("curfew user add"), g.Text(".")),
+	)}
 }

@@ -2,10 +2,17 @@ package dashboard
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/broker/deadline"
 	"curfew/broker/operate"
 	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/overview"
@@ -143,4 +150,198 @@ func viewMessage(m *operate.Message, place int) messageView {
 	view := messageView{Message: *m, Place: place, Cut: len(m.Browsed.Message.Body) < m.BodyBytes}
 	view.Text, view.Hex = ui.Body(m.Browsed.Message.Body, view.Cut)
 	return view
+}
+
+func (p *queuePage) Draw(s *ui.Info) ui.Drawing {
+	return ui.Drawing{
+		Top: g.Group{
+			ui.Crumbs("/queues", "Queues", p.VHost), h.H1(ui.Name(p.Name)), p.summary(),
+			topology.QueueMenu(p.Operations, p.Actor, p.VHost, p.Name),
+			ui.Done(p.Changed),
+		},
+		Live:   g.Group{p.figures(), p.warning(), p.holders(), p.History.Draw()},
+		Bottom: g.Group{p.Peek.draw(s, p.Now), p.bindings(), p.settings()},
+		Charts: p.History != nil,
+	}
+}
+
+// summary shows how long messages live here, and where they go when they die.
+func (p *queuePage) summary() g.Node {
+	lives := g.Group{ui.Bold("No TTL"), g.Text(" set for the queue: only a message's own expiration counts")}
+	if p.TTLMillis >= 0 {
+		lives = g.Group{ui.Bold("TTL " + ui.Millis(p.TTLMillis)), g.Text(" ("), p.ttlFrom(), g.Text("), or a message's expiration if that is shorter")}
+	}
+	to := g.Group{g.Text("dead letters → "), ui.Name(deadLettersTo(&p.Queue))}
+	switch {
+	case !p.DeadLetters:
+		to = g.Group{ui.Class("warn", g.Text("no dead-letter exchange: messages that expire are dropped"))}
+	case p.DeadLetterExchange == "" && p.DeadLetterKey != "":
+		to = g.Group{g.Text("dead letters → "), ui.Link(ui.QueueURL(p.VHost, p.DeadLetterKey), ui.Name(p.DeadLetterKey))}
+	}
+	return h.P(h.Class("summary"), lives, g.Text(" · "), to)
+}
+
+// ttlFrom names what set the time to live in force, which is the shortest of those that are set.
+func (p *queuePage) ttlFrom() g.Node {
+	if n, ok := p.Effective.Integer("message-ttl"); !ok || n != p.TTLMillis {
+		return g.Text("argument x-message-ttl")
+	}
+	var names []string
+	if p.Policy != "" {
+		names = append(names, "policy "+p.Policy)
+	}
+	if p.OperatorPolicy != "" {
+		names = append(names, "operator policy "+p.OperatorPolicy)
+	}
+	return g.Text(ui.Visible(strings.Join(names, " or ")))
+}
+
+func (p *queuePage) figures() g.Node {
+	ahead, drain := g.Text("0"), g.Text("–")
+	if p.Forecast != nil {
+		ahead, drain = ui.Deadlines(p.Forecast), g.Text(ui.PerSecond(p.Forecast.Rate))
+	}
+	return ui.Figures(
+		ui.Figure("Ready", g.Text(ui.Number(p.Ready))),
+		ui.Figure("Unacked", g.Text(ui.Number(p.Unacked))),
+		g.If(p.Waiting > 0, ui.Figure("Waiting", g.Text(ui.Number(p.Waiting)))),
+		ui.Figure("Consumers", g.If(p.Consumers == 0 && p.Ready > 0, h.Class("warn")), g.Text(ui.Number(p.Consumers))),
+		ui.Figure("Deadlines", ahead),
+		ui.Figure("At risk", ui.AtRisk(p.Forecast)),
+		ui.Figure("Lost, last hour", ui.Lost(p.Losses)),
+		ui.Figure("Drain /s", drain),
+		ui.Figure("Published", g.Text(ui.Number(p.Stats.Published))),
+		ui.Figure("Acked", g.Text(ui.Number(p.Stats.Acked))))
+}
+
+// holders are the consumers that hold the queue's messages, or would get them.
+func (p *queuePage) holders() g.Node {
+	if len(p.Holders) == 0 {
+		left := g.Text("")
+		if d := p.Departed; d.Client != "" {
+			left = g.Group{g.Text(" The last to leave was "), ui.Bold(ui.Visible(d.Client)), g.Text(", " + ui.Until(p.DepartedMillis, p.Now) + ".")}
+		}
+		return ui.Card("holders", "Who holds it", nil, ui.Empty(g.Text("No consumers, and no client holds a message."), left))
+	}
+	return ui.Card("holders", "Who holds it", nil, topology.Table(p.Holders, p.Now, false))
+}
+
+func (p *queuePage) bindings() g.Node {
+	if len(p.Bindings) == 0 {
+		return ui.Card("bindings", "Bindings", nil, ui.Empty(g.Text("Only the default exchange routes here, by the queue's name.")))
+	}
+	return ui.Card("bindings", "Bindings", nil, topology.Bindings(p.Operations, p.Actor, p.Bindings))
+}
+
+// warning is the worst incident with the queue. If there is none it shows how many messages are at risk, and why.
+func (p *queuePage) warning() g.Node {
+	if p.Wrong.In != nil {
+		return p.incident()
+	}
+	f := p.Forecast
+	if f == nil || f.AtRisk == 0 {
+		return nil
+	}
+	text := ui.Number(f.AtRisk) + " of " + ui.Plural(f.Deadlines, "message") + " with a deadline at risk"
+	if f.Sampled {
+		text = "About " + text
+	}
+	return h.P(h.Class("verdict "+ui.RiskClass(f.NearlyDue)), g.Text(text+", the first "+ui.Until(f.FirstMiss, p.Now)+": "+why(p.Consumers, f.Rate)+". Add consumers, or give messages more time."))
+}
+
+// incident says what the incident says everywhere, and what it says of this queue if another is worse.
+func (p *queuePage) incident() g.Node {
+	i := p.Wrong.In
+	worst := len(i.Worst) > 0 && i.Worst[0].VHost == p.VHost && i.Worst[0].Queue == p.Name
+	return h.Div(h.Class("verdict "+ui.RiskClass(p.Wrong.Level == incident.Critical)),
+		h.P(ui.Severity(string(p.Wrong.Level)), g.Text(" "), h.B(ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary)))),
+		g.If(!worst, h.P(g.Text("This queue: "), ui.Name(p.Wrong.Text))),
+		h.P(ui.Advice(i.Do), g.Text(" "), h.Code(ui.Name(i.Command))))
+}
+
+func why(consumers int, rate float64) string {
+	if consumers == 0 {
+		return "there are no consumers"
+	}
+	return "consumers take " + ui.PerSecond(rate) + " a second"
+}
+
+func (p *peek) draw(s *ui.Info, now int64) g.Node {
+	ends := []ui.Choice{{Name: "Head", URL: p.Head}, {Name: "Tail", URL: p.Tail}}
+	toggle := "Show bodies"
+	if p.Bodies {
+		toggle = "Hide bodies"
+	}
+	return ui.Card("peek", "Messages", ui.Choices("View", ends, ui.Link(p.Toggle, g.Text(toggle))), p.list(s, now))
+}
+
+func (p *peek) list(s *ui.Info, now int64) g.Node {
+	switch {
+	case p.Refused:
+		return ui.Empty(g.Text(ui.MayNotRead))
+	case len(p.Messages) == 0 && p.Offset > 0:
+		return ui.Empty(g.Text("There are no more messages. "), ui.Link(p.Start, g.Text("Back to the beginning")), g.Text("."))
+	case len(p.Messages) == 0:
+		return ui.Empty(g.Text("The queue is empty."))
+	}
+	return g.Group{
+		h.P(h.Class("faint"), g.Text("This page changes nothing: it does not mark messages as redelivered, nor change their order. As of "+ui.UTC(now)+".")),
+		h.Ol(h.Class("messages"), g.Map(p.Messages, func(m messageView) g.Node { return m.draw(now) })),
+		h.P(h.Class("pager"), ui.Spaced(ui.Follow("prev", p.Before, "← Before"), ui.Follow("next", p.After, "After →"), ui.Link(s.Here, g.Text("Reload")))),
+	}
+}
+
+func (p *queuePage) settings() g.Node {
+	lives := g.Text("no limit, unless a message has one")
+	if p.TTLMillis >= 0 {
+		lives = g.Text(ui.Millis(p.TTLMillis))
+	}
+	letters := ui.Name(deadLettersTo(&p.Queue))
+	if !p.DeadLetters {
+		letters = g.Group{ui.Class("warn", g.Text("nowhere")), g.Text(": messages that expire here are dropped; set a policy with dead-letter-exchange")}
+	}
+	return ui.Card("set", "Settings", nil, ui.Facts(
+		ui.Fact("Type", ui.Names(append([]string{p.Type}, p.features()...), nil)),
+		ui.Fact("Time to live", lives),
+		ui.Fact("Dead letters to", letters),
+		ui.Fact("Size", g.Text(ui.Bytes(p.ReadyBytes+p.UnackedBytes)+", "+ui.Bytes(p.PersistentBytes)+" of it persistent")),
+		g.If(p.Ready+p.Unacked+p.Waiting > 0, ui.Fact("Oldest message", g.Text("in the queue for "+ui.Span(p.OldestAge)))),
+		ui.Fact("Purpose", ui.Name(p.Queue.Purpose.String()), ui.Faint(p.purposeBy())),
+		g.If(p.Wait.Objective.String() != "", ui.Fact("Objective", g.Text(p.Wait.Objective.String()), ui.Faint(fmt.Sprintf(", %.1f %% missed it in the last minutes", 100*p.Wait.Missed)))),
+		ui.Fact("Time in queue", g.Text(waited(&p.Wait))),
+		ui.Fact("Policy", ui.OrNone(p.Policy)),
+		ui.Fact("Operator policy", ui.OrNone(p.OperatorPolicy)),
+		g.If(p.ActiveConsumer != "", ui.Fact("Single active consumer", ui.Name(p.ActiveConsumer))),
+		g.Map(ui.Settings(p.Args), func(a ui.Pair) g.Node { return ui.PairRow(a, g.Text(" "), ui.Faint("argument")) }),
+		g.Map(ui.Settings(p.Effective), func(a ui.Pair) g.Node { return ui.PairRow(a, g.Text(" "), ui.Faint("by policy")) })))
+}
+
+// purposeBy says who says what the queue is for.
+func (p *queuePage) purposeBy() string {
+	switch {
+	case p.Args["x-curfew-purpose"] != nil:
+		return ", by the argument x-curfew-purpose"
+	case p.Effective["curfew-purpose"] != nil:
+		return ", by policy"
+	}
+	return ", inferred"
+}
+
+// waited is how long messages waited.
+func waited(w *deadline.Wait) string {
+	if w.P50 == 0 {
+		return "none was consumed in the last minutes"
+	}
+	return "of those consumed in the last minutes, half up to " + ui.Span(w.P50.Duration()) + ", 99 in 100 up to " + ui.Span(w.P99.Duration())
+}
+
+// features are the flags that the queue was declared with.
+func (p *queuePage) features() (list []string) {
+	for name, is := range map[string]bool{"durable": p.Durable, "exclusive": p.Exclusive, "deleted with its last consumer": p.AutoDelete} {
+		if is {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
 }

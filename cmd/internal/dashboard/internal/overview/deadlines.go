@@ -4,6 +4,9 @@ import (
 	"net/http"
 	"strconv"
 
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
 	"curfew/broker/operate/messages"
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor"
@@ -68,4 +71,92 @@ func (d *Pages) deadlines(r *http.Request, v ui.Visitor) (ui.View, error) {
 		p.Queues = append(p.Queues, queueDeadlines{one, forecasts[[2]string{one.VHost, one.Queue}], ui.With(deadlinesPath, q, "vhost", one.VHost, "queue", one.Queue)})
 	}
 	return p, nil
+}
+
+func (p *deadlinesPage) Draw(*ui.Info) ui.Drawing {
+	return ui.Drawing{
+		Top:    g.Group{h.P(h.Class("crumbs"), ui.Link("/", g.Text("Overview")), g.Text(" · deadlines ahead")), h.H1(g.Text(p.heading()))},
+		Bottom: p.content(),
+	}
+}
+
+func (p *deadlinesPage) heading() string {
+	text := ui.Plural(p.Total, "deadline")
+	if p.Queue != "" {
+		text += " in " + ui.Visible(p.Queue)
+	}
+	switch {
+	case p.Held:
+		return text + " passed, their messages held by consumers"
+	case p.After != 0 && p.Before != 0:
+		return text + " from " + ui.Clock(p.After) + " to " + ui.Clock(p.Before) + " UTC"
+	case p.Before != 0:
+		return text + " up to " + ui.Clock(p.Before) + " UTC"
+	}
+	return text
+}
+
+func (p *deadlinesPage) content() g.Node {
+	if p.Total == 0 {
+		return ui.Only(g.Text("No message has such a deadline now: those that had one were consumed or have expired. "), ui.Link("/", g.Text("Back to the deadlines ahead")))
+	}
+	return g.Group{p.queues(), p.list()}
+}
+
+func (p *deadlinesPage) queues() g.Node {
+	var all g.Node
+	if p.All != "" {
+		all = ui.Link(p.All, g.Text("All queues"))
+	}
+	return ui.Card("queues", "By queue", all, g.Group{
+		ui.Table([]string{"Queue", "#Deadlines", "#First", "Forecast for the queue", ""}, g.Map(p.Queues, p.queue)),
+		g.If(p.MoreQueues > 0, h.P(h.Class("note"), g.Text("And "+ui.Plural(p.MoreQueues, "more queue")+"."))),
+	})
+}
+
+func (p *deadlinesPage) queue(q queueDeadlines) g.Node {
+	vhost, name := q.VHost, q.Queue
+	return h.Tr(
+		h.Td(ui.QueueLink(ui.QueueURL(vhost, name), vhost, name)),
+		ui.Amount(g.Text(ui.Number(q.Count))), ui.Amount(g.Text(ui.Until(q.First, p.Now))), h.Td(forecastOf(q.Forecast)),
+		h.Td(h.Class("tight"), g.If(p.Queue == "" && len(p.Queues) > 1, ui.Link(q.Only, g.Text("Only these")))))
+}
+
+// forecastOf shows what will become of a queue's messages.
+func forecastOf(f *monitor.Forecast) g.Node {
+	switch {
+	case f == nil || f.AtRisk+f.AsMeant == 0:
+		return ui.Class("good", g.Text("consumed in time"))
+	case f.AsMeant > 0:
+		return g.Text(ui.Number(f.AsMeant) + " of " + ui.Number(f.Deadlines) + " expire as meant")
+	}
+	return g.Group{ui.AtRisk(f), g.Text(" of " + ui.Number(f.Deadlines) + " at risk")}
+}
+
+func (p *deadlinesPage) list() g.Node {
+	note := "The earliest first."
+	if p.Total > len(p.List) {
+		note = "The first " + ui.Number(len(p.List)) + "."
+	}
+	return ui.Card("list", "Messages", ui.Faint(note),
+		ui.Table([]string{"Due (UTC)", "", "Queue", "Message id", "Routing key", "State", ""}, g.Map(p.List, p.row)))
+}
+
+func (p *deadlinesPage) row(d messages.Deadline) g.Node {
+	state := g.Text("ready")
+	switch {
+	case d.State != "ready" && d.Overdue:
+		state = ui.Class("warn", g.Text("held by a consumer"))
+	case d.State != "ready":
+		state = g.Text("with a consumer")
+	}
+	change := ui.DeadlineURL(d.VHost, d.Queue, d.QueueID, d.Seq)
+	id := ui.Faint("none")
+	if d.MessageID != "" {
+		id = ui.Name(d.MessageID)
+	}
+	return h.Tr(
+		h.Td(h.Time(h.Title(ui.UTC(d.Deadline)), g.Text(ui.Clock(d.Deadline)))), h.Td(h.Class("tight faint"), g.Text(ui.Until(d.Deadline, p.Now))),
+		h.Td(ui.QueueLink(ui.QueueURL(d.VHost, d.Queue), d.VHost, d.Queue)), h.Td(id), h.Td(ui.NameOr(d.RoutingKey)),
+		h.Td(state), h.Td(h.Class("tight"), ui.Link(change, g.Text("Change…"))))
 }

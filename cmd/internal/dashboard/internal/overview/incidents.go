@@ -3,7 +3,11 @@ package overview
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
 
 	"curfew/cmd/internal/dashboard/internal/ui"
 	"curfew/monitor/changes"
@@ -73,4 +77,143 @@ func (a IncidentPages) done(w http.ResponseWriter, r *http.Request, what string,
 		return
 	}
 	http.Redirect(w, r, ui.At("/incidents", "said", what), http.StatusSeeOther)
+}
+
+func (p *page) Draw(s *ui.Info) ui.Drawing {
+	return ui.Drawing{
+		Top:    h.H1(g.Text("Incidents")),
+		Live:   g.Group{p.mistakes(), p.now(s), p.windows(s), p.receivers(), p.over()},
+		Bottom: p.windowForm(s),
+	}
+}
+
+// mistakes lists the mistakes in the alerts file.
+func (p *page) mistakes() g.Node {
+	if p.Rules == nil {
+		return nil
+	}
+	lines := strings.Split(p.Rules.Error(), "\n")
+	return ui.Card("rules", "The alerts file is not in force", nil,
+		h.Ul(g.Map(lines, func(line string) g.Node { return h.Li(ui.Name(line)) })),
+		ui.Faint("The file is read again when it changes."))
+}
+
+func (p *page) now(s *ui.Info) g.Node {
+	if len(p.Incidents) == 0 {
+		return ui.Card("now", "Now", nil, ui.Empty(g.Text("No incidents.")))
+	}
+	return ui.Card("now", "Now: "+string(p.Verdict), nil, g.Map(p.Incidents, func(i incident.Incident) g.Node { return p.one(s, &i) }))
+}
+
+// one draws an incident that is not over.
+func (p *page) one(s *ui.Info, i *incident.Incident) g.Node {
+	state := g.Group{g.Text("since " + ui.Clock(i.Since.UnixMilli()) + " UTC, " + ui.Millis(p.Now-i.Since.UnixMilli()))}
+	if i.Losing != nil {
+		state = append(state, g.Text(" · losing messages since "+ui.Clock(i.Losing.UnixMilli())+" UTC"))
+	}
+	switch {
+	case i.Ack != nil:
+		state = append(state, g.Text(" · acknowledged by "), ui.Name(i.Ack.By), g.Text(until(i.Ack.Until)), g.If(i.Ack.Comment != "", ui.Name(": "+i.Ack.Comment)))
+	case i.Quiet:
+		state = append(state, g.Text(" · in maintenance"))
+	}
+	var rest []incident.Affected
+	if len(i.Worst) > 1 {
+		rest = i.Worst
+	}
+	return h.Article(h.Class("verdict "+ui.RiskClass(i.Level == incident.Critical)), h.ID("incident-"+i.ID),
+		h.H3(ui.Severity(string(i.Level)), g.Text(" "), ui.Name(i.Summary)),
+		h.P(h.Class("faint"), state),
+		g.If(len(rest) > 0, h.Ul(g.Map(rest, func(q incident.Affected) g.Node {
+			return h.Li(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue), g.Text(" "), ui.Name(q.Text))
+		}))),
+		h.P(ui.Advice(i.Do), g.Text(" "), h.Code(ui.Name(i.Command))),
+		h.P(ui.Spaced(
+			ui.Follow("related", i.Page, "Look"),
+			g.If(i.Runbook != "", h.A(h.Href(i.Runbook), h.Rel("external noopener"), g.Text("What to do"))),
+			ui.Faint(i.Alertname))),
+		h.P(g.If(s.User.Admin, p.actions(s, i))),
+		ui.Details("History", g.Map(i.History, func(e incident.Entry) g.Node { return ui.Fact(ui.Clock(e.At.UnixMilli()), ui.Name(e.Text)) })))
+}
+
+func until(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return " until " + ui.Instant(*at)
+}
+
+// actions are the buttons of an incident.
+func (p *page) actions(s *ui.Info, i *incident.Incident) g.Node {
+	if i.Ack != nil {
+		return s.Change("/incidents/unack", "", ui.Hidden("id", i.ID), ui.Button("End acknowledgement"))
+	}
+	return s.Change("/incidents/ack", "", ui.Hidden("id", i.ID), ui.Button("Acknowledge"))
+}
+
+// over lists the last incidents that are over.
+func (p *page) over() g.Node {
+	if len(p.Over) == 0 {
+		return nil
+	}
+	return ui.Card("over", "Over", nil, ui.Table([]string{"What", "Began", "Lasted", "#Messages in all"}, g.Map(p.Over, func(i incident.Incident) g.Node {
+		return h.Tr(h.ID("incident-"+i.ID), h.Td(ui.Name(i.Summary)), h.Td(ui.Ago(i.Since)), h.Td(g.Text(ui.Span(i.Ended.Sub(i.Since).Truncate(time.Second)))), ui.Amount(g.If(i.Toll > 0, g.Text(ui.Number(i.Toll)))))
+	})))
+}
+
+func (p *page) windows(s *ui.Info) g.Node {
+	if len(p.Windows) == 0 {
+		return nil
+	}
+	return ui.Card("windows", "Maintenance", nil,
+		ui.Table([]string{"Condition", "Virtual host", "Queue", "By", "Comment", "Begins", "Ends", ""}, g.Map(p.Windows, func(w incident.Window) g.Node { return windowRow(s, w) })))
+}
+
+// windowRow is a row of the maintenance windows.
+func windowRow(s *ui.Info, w incident.Window) g.Node {
+	or := func(text, otherwise string) g.Node {
+		if text == "" {
+			return g.Text(otherwise)
+		}
+		return ui.Name(text)
+	}
+	end := s.Change("/maintenance/end", "", ui.Hidden("id", w.ID), ui.Button("End"))
+	return h.Tr(
+		h.Td(or(w.Condition, "all")), h.Td(or(w.VHost, "all")), h.Td(or(w.Queue, "all")), h.Td(or(w.Author, "")), h.Td(or(w.Comment, "")),
+		h.Td(h.Time(g.Text(ui.Instant(w.From)))), h.Td(h.Time(g.Text(ui.Instant(w.Until)))),
+		h.Td(g.If(s.User.Admin, end)))
+}
+
+func (p *page) receivers() g.Node {
+	const title = "Where notifications go"
+	if len(p.Sinks) < 2 { // the log is always there
+		return ui.Card("sinks", title, nil, ui.Empty(g.Text("Only to the log. Add sinks in "), ui.Code("CURFEW_ALERT_URLS"), g.Text(" or in the file of "), ui.Code("CURFEW_ALERTS"),
+			g.Text(", then test them with "), ui.Code("curfew incident test"), g.Text(".")))
+	}
+	return ui.Card("sinks", title, nil, ui.Facts(g.Map(p.Sinks, receiver)))
+}
+
+func receiver(s incident.SinkStatus) g.Node {
+	is := g.Group{ui.Class("good", g.Text("works"))}
+	if s.Trouble != nil {
+		is = g.Group{ui.Class("bad", g.Text("failing")), g.Text(" "), ui.Lasting(s.Trouble.Since), g.Text(": "), ui.Name(s.Trouble.Error)}
+	}
+	if s.Queued > 0 {
+		is = append(is, g.Text(", "+ui.Number(s.Queued)+" waiting"))
+	}
+	return ui.Fact(s.Name, is)
+}
+
+func (p *page) windowForm(s *ui.Info) g.Node {
+	if !s.User.Admin {
+		return nil
+	}
+	f := p.Form
+	return ui.Card("maintenance", "Maintenance", nil, h.P(ui.Faint("Nobody is notified for a time of what goes wrong with these queues. It is still shown.")), s.Change("/maintenance", "filter",
+		f.Choose("Condition", "condition", "", ui.Or("all", incident.Names())...),
+		f.Field("Virtual host", "vhost", "", h.Placeholder("all")),
+		f.Field("Queue", "queue", "", h.Placeholder("all; * and ? are wildcards")),
+		f.Choose("For", "duration", "", lasts...),
+		f.Field("Comment", "comment", "", h.MaxLength("500")),
+		ui.Primary("Begin")))
 }

@@ -5,6 +5,9 @@ import (
 	"net/url"
 	"strconv"
 
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
 	"curfew/broker/access"
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
@@ -55,4 +58,37 @@ func (p Pages) deleteQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor)
 		return
 	}
 	http.Redirect(w, r, ui.At(queuesTab, "said", "queue_deleted"), http.StatusSeeOther)
+}
+
+var number = g.Group{g.Attr("inputmode", "numeric"), g.Attr("pattern", "[0-9]*")}
+
+// QueueMenu is what the actor may do with a queue.
+func QueueMenu(o *operate.Operations, a operate.Actor, vhost, name string) g.Node {
+	to := func(path string) string { return ui.At(path, "vhost", vhost, "name", name) }
+	read, write := operate.MayQueue(o.Access, a, access.Read, vhost, name), operate.MayQueue(o.Access, a, access.Write, vhost, name)
+	return ui.Menu("Actions",
+		g.If(operate.MayExchange(o.Access, a, access.Write, vhost, ""), ui.Action(ui.At(publish, "vhost", vhost, "key", name), "Publish…")),
+		g.If(read, ui.Action(to(getMessage), "Get…")),
+		g.If(write, ui.Action(ui.At("/binding/new", "vhost", vhost, "destination", name), "Bind…")),
+		g.If(read, ui.DangerLink(to("/queue/purge"), "Purge…")),
+		g.If(operate.MayQueue(o.Access, a, access.Configure, vhost, name), ui.DangerLink(to(deleteQueue), "Delete…")))
+}
+
+func (d *deletion) Draw(s *ui.Info) ui.Drawing {
+	f := d.Form
+	typed := g.Node(nil)
+	if d.Messages > 0 {
+		typed = f.Typed(strconv.Itoa(d.Messages))
+	}
+	return ui.Drawing{Live: g.Group{
+		ui.QueueCrumbs(d.VHost, d.Name), h.H1(g.Text("Delete the queue "), ui.Name(d.Name), g.Text("?")),
+		h.Section(h.Class("card"), ui.Facts(
+			ui.Fact("Messages", g.If(d.Messages > d.OwnDeadLetters, h.Class("bad")), g.Text(ui.Number(d.Messages-d.OwnDeadLetters)+": they are lost, and not dead-lettered. If more arrive before the deletion, the queue stays.")),
+			g.If(d.OwnDeadLetters > 0, ui.Fact("Dead letters", h.Class("bad"),
+				g.Text(ui.Number(d.OwnDeadLetters)+": they are lost, too. No queue has taken them yet, or they are in the queue's own dead-letter queue, which is deleted with it."))),
+			ui.Fact("Consumers", g.If(d.Consumers > 0, h.Class("warn")), g.Text(ui.Number(d.Consumers)+": they are cancelled.")))),
+		h.Section(h.Class("card"), s.Sheet(deleteQueue, f, g.Group{ui.Hidden("vhost", d.VHost), ui.Hidden("name", d.Name), ui.Hidden("asked", strconv.Itoa(d.Messages)), ui.Hidden("queue", strconv.FormatUint(d.ID, 10)),
+			h.FieldSet(h.Legend(g.Text("Only if")), f.Check("it is empty", "if_empty"), f.Check("it has no consumers", "if_unused")), typed},
+			ui.Danger("Delete the queue"), ui.Link(ui.QueueURL(d.VHost, d.Name), g.Text("Cancel")))),
+	}}
 }
