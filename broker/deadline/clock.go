@@ -1,6 +1,7 @@
 package deadline
 
 import (
+	"sync/atomic"
 	"time"
 )
 
@@ -101,4 +102,32 @@ func (k *KeptClock) WallSeconds(at Instant) int64 { return at.Add(-k.Ahead()).Ti
 // relies on a lock until that time still has it.
 func (k *KeptClock) UnixMillisDown(at Instant) int64 {
 	return at.Add(-k.Ahead()).Time().UnixMilli()
+}
+
+// StoppedClock is a clock that stands until Set moves it. It begins at a whole ms, and what counts from a whole ms in ms
+// is due at a whole ms: so an advance by a time to live is exactly enough. Safe for concurrent use.
+type StoppedClock struct{ nanos atomic.Int64 }
+
+// NewStoppedClock is a clock that stands at start, rounded down to a whole ms.
+func NewStoppedClock(start time.Time) *StoppedClock {
+	m := &StoppedClock{}
+	m.nanos.Store(start.Truncate(time.Millisecond).UnixNano())
+	return m
+}
+
+// Read is the Clock.
+func (m *StoppedClock) Read() int64 { return m.nanos.Load() }
+
+// Set moves the clock to an instant. The caller makes sure that it is not in the past.
+func (m *StoppedClock) Set(at Instant) { m.nanos.Store(at.Time().UnixNano()) }
+
+// UntilSecond is how long it is from now to the next full second of the wall clock, or to the one after it if that is very near. Loops that
+// look around once a second wait for so long. Then they wake up together: what an idle process costs is how often it wakes up.
+func UntilSecond(now time.Time) time.Duration {
+	const near = 100 * time.Millisecond // it has just been: timers and the wall clock differ a little
+	rest := time.Second - time.Duration(now.Nanosecond())
+	if rest < near {
+		rest += time.Second
+	}
+	return rest
 }

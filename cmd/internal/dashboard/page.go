@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
 
 	"curfew/broker/operate"
 	"curfew/cmd/internal/dashboard/internal/ui"
@@ -169,4 +171,28 @@ func (s answers) Refuse(w http.ResponseWriter, r *http.Request, err error) { s.d
 
 func (s answers) FromHere(w http.ResponseWriter, r *http.Request, v ui.Visitor, token string) bool {
 	return s.d.fromHere(w, r, v, token)
+}
+
+// sessionOver answers a form from a user who is no longer logged in. The form can be sent again: its token is the user's.
+type sessionOver struct{}
+
+func (sessionOver) Draw(*ui.Info) ui.Drawing {
+	return ui.Drawing{Live: h.Section(h.Class("card empty"), h.Role("alert"),
+		h.H1(g.Text("Log in again")),
+		h.P(g.Text("Your session has ended, and nothing was done. "), h.A(h.Href("/login"), h.Target("_blank"), g.Text("Log in again in another tab")),
+			g.Text(", then reload this page: your form is sent again as it was.")))}
+}
+
+// failure is the content of the page about an error.
+type failure struct {
+	status int // HTTP
+	text   string
+}
+
+func (f failure) Draw(*ui.Info) ui.Drawing {
+	heading := map[int]string{http.StatusNotFound: "Not here", http.StatusForbidden: "Not allowed"}[f.status]
+	return ui.Drawing{Live: h.Section(h.Class("card empty"), h.Role("alert"),
+		h.H1(g.Text(cmp.Or(heading, "Something went wrong"))),
+		h.P(ui.Name(f.text)),
+		h.P(ui.Link("/", g.Text("Back to the overview"))))}
 }

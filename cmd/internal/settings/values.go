@@ -15,6 +15,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"curfew/broker/policy"
+	"curfew/broker/servicebus"
 	"curfew/monitor/incident"
 	"curfew/scheduler/redisstore"
 )
@@ -218,4 +219,15 @@ func (u sinkURLs) Redacted() string {
 		shown = append(shown, scheme+":...")
 	}
 	return strings.Join(shown, ",")
+}
+
+// serviceBusKeys are shared access keys for servicebus.ParseKeys.
+type serviceBusKeys string
+
+func (k *serviceBusKeys) UnmarshalText(text []byte) error {
+	*k = serviceBusKeys(text)
+	if _, err := servicebus.ParseKeys(string(text)); err != nil {
+		return explainedError{err}
+	}
+	return nil
 }
