@@ -1,10 +1,20 @@
 package management
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
 	"curfew/broker"
+	"curfew/broker/amqp"
 	"curfew/broker/definitions"
 	"curfew/broker/management/rest"
 	"curfew/broker/operate"
+	"curfew/broker/operate/admin"
 )
 
 // defaultExchange is how the default exchange is written in paths.
@@ -77,4 +87,191 @@ func (r *request) exchange() (*broker.VHost, *broker.ExchangeInfo, error) {
 		return nil, nil, rest.ErrNotFound
 	}
 	return vh, &x, nil
+}
+
+// propertiesKey names a binding between two ends: the routing key, escaped, and a
+// hash of the arguments if it has any; "~" stands for neither.
+func propertiesKey(b *broker.Binding) string {
+	key := quotePlus(b.RoutingKey)
+	if len(b.Args) > 0 {
+		return key + "~" + argsHash(b.Args)
+	}
+	if key == "" {
+		return "~"
+	}
+	return key
+}
+
+// quotePlus escapes as Python's quote_plus does, and "~" too.
+func quotePlus(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '.', c == '-':
+			b.WriteByte(c)
+		case c == ' ':
+			b.WriteByte('+')
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// argsHash is as long as RabbitMQ's. Like RabbitMQ's, it only distinguishes arguments.
+func argsHash(t amqp.Table) string {
+	text, _ := json.Marshal(definitions.JSONOf(t)) // keys sorted; JSON can express everything that JSONOf returns
+	sum := sha256.Sum256(text)
+	return base64.RawURLEncoding.EncodeToString(sum[:4])
+}
+
+func bindingObject(vhost string, b *broker.Binding) object {
+	kind := "queue"
+	if b.ToExchange {
+		kind = "exchange"
+	}
+	return object{
+		"source": b.Source, "vhost": vhost, "destination": b.Destination, "destination_type": kind,
+		"routing_key": b.RoutingKey, "arguments": definitions.JSONOf(b.Args), "properties_key": propertiesKey(b),
+	}
+}
+
+// listBindings answers with the bindings for which keep returns true.
+func listBindings(r *request, keep func(*broker.Binding) bool) error {
+	type bound struct {
+		vhost string
+		broker.Binding
+	}
+	var all []bound
+	for _, vh := range r.vhosts() {
+		for _, b := range vh.BindingsWhere(keep) {
+			all = append(all, bound{vh.Name(), b})
+		}
+	}
+	return r.Rows(len(all), func(i int) object { return bindingObject(all[i].vhost, &all[i].Binding) })
+}
+
+func allBindings(r *request) error {
+	return listBindings(r, func(*broker.Binding) bool { return true })
+}
+
+func queueBindings(r *request) error {
+	if _, _, err := r.queue(); err != nil {
+		return err
+	}
+	name := r.Param("queue")
+	return listBindings(r, func(b *broker.Binding) bool { return !b.ToExchange && b.Destination == name })
+}
+
+func bindingsFrom(r *request) error {
+	if _, _, err := r.exchange(); err != nil {
+		return err
+	}
+	name := r.exchangeName()
+	return listBindings(r, func(b *broker.Binding) bool { return b.Source == name })
+}
+
+func bindingsTo(r *request) error {
+	if _, _, err := r.exchange(); err != nil {
+		return err
+	}
+	name := r.exchangeName()
+	return listBindings(r, func(b *broker.Binding) bool { return b.ToExchange && b.Destination == name })
+}
+
+// bindingEnds returns the source and the destination in the path: a queue, or an exchange if the
+// path has "e".
+func bindingEnds(r *request) (b broker.Binding, err error) {
+	b = broker.Binding{Source: r.exchangeName(), Destination: r.Param("destination")}
+	switch r.Param("kind") {
+	case "q":
+	case "e":
+		b.ToExchange = true
+	default:
+		return b, rest.ErrNotFound
+	}
+	return b, nil
+}
+
+func bindingsBetween(r *request) error {
+	ends, err := bindingEnds(r)
+	if err != nil {
+		return err
+	}
+	return listBindings(r, between(&ends))
+}
+
+func between(ends *broker.Binding) func(*broker.Binding) bool {
+	return func(b *broker.Binding) bool {
+		return b.Source == ends.Source && b.Destination == ends.Destination && b.ToExchange == ends.ToExchange
+	}
+}
+
+// namedBinding returns the binding in the path, by its properties key.
+func namedBinding(r *request) (*broker.VHost, *broker.Binding, error) {
+	vh, err := r.vhost()
+	if err != nil {
+		return nil, nil, err
+	}
+	ends, err := bindingEnds(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, b := range vh.BindingsWhere(between(&ends)) {
+		if propertiesKey(&b) == r.Param("props") {
+			return vh, &b, nil
+		}
+	}
+	return nil, nil, rest.ErrNotFound
+}
+
+func getBinding(r *request) error {
+	vh, b, err := namedBinding(r)
+	if err != nil {
+		return err
+	}
+	return r.One(bindingObject(vh.Name(), b))
+}
+
+// bind answers with the path of the new binding. Terraform uses its last part to identify the
+// binding.
+func bind(r *request) error {
+	b, err := bindingEnds(r)
+	if err != nil {
+		return err
+	}
+	f, err := r.Fields()
+	if err != nil {
+		return err
+	}
+	of, err := operate.Read[struct {
+		Key       string        `json:"routing_key"`
+		Arguments operate.Table `json:"arguments"`
+	}](f)
+	if err != nil {
+		return err
+	}
+	b.RoutingKey, b.Args = of.Key, of.Arguments
+	name := admin.BindingNamed(r.Param("vhost"), &b)
+	if _, err := admin.Bind.Do(r.Context(), r.Operations.Access, r.Actor, admin.Binding{
+		VHost: name.VHost, Source: name.Source, Destination: name.Destination, Type: name.Type, Key: name.Key, Arguments: b.Args,
+	}); err != nil {
+		return err
+	}
+	r.W.Header().Set("Location", escapeAll(b.Destination)+"/"+escapeAll(propertiesKey(&b)))
+	r.W.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+// escapeAll escapes everything that has a meaning in a path or a query.
+func escapeAll(s string) string {
+	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
+}
+
+func unbind(r *request) error {
+	vh, b, err := namedBinding(r)
+	if err == nil {
+		_, err = admin.Unbind.Do(r.Context(), r.Operations.Access, r.Actor, admin.BindingNamed(vh.Name(), b))
+	}
+	return r.Done(err)
 }

@@ -3,8 +3,10 @@ package operate
 import (
 	"fmt"
 
+	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/policy"
+	"curfew/broker/server"
 )
 
 // TableOf makes arguments or headers from a JSON object whose numbers are int64 or float64. Error: *Wrong.
@@ -58,3 +60,20 @@ func ParseObject(text string) (map[string]any, error) {
 	}
 	return object, nil
 }
+
+// The broker's types for what faces declare.
+type (
+	Delivery   = broker.Delivery
+	Connection = server.ConnectionInfo
+	Table      = amqp.Table
+	Properties = amqp.Properties
+)
+
+// How messages taken by Get are settled.
+const (
+	Requeue = broker.PutBack
+	Reject  = broker.Reject
+)
+
+// ParseProperties reads the properties of a message that an operation returned.
+func ParseProperties(b []byte) (Properties, error) { return broker.ParseStored(b) }

@@ -2,12 +2,15 @@ package node
 
 import (
 	"context"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
-
-	"curfew/broker/deadline"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
 )
 
 // notifySystemd notifies systemd, if it started this process with Type=notify: once that it is ready,
@@ -49,5 +52,23 @@ func feedWatchdog(ctx context.Context, within time.Duration, alive func() bool) 
 		if alive() {
 			_, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog) // if it fails, systemd restarts the process, as it should
 		}
+	}
+}
+
+// onHangup calls reload for every SIGHUP (systemctl reload) until stop is called. stop waits for a call
+// that is running.
+func onHangup(reload func()) (stop func()) {
+	signals, ended := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, syscall.SIGHUP)
+	go func() {
+		defer close(ended)
+		for range signals {
+			reload()
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+		<-ended
 	}
 }
