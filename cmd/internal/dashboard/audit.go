@@ -135,6 +135,8 @@ func (p *auditPage) found() g.Node {
 			ui.PlainTable("Records", headings, g.Map(p.Records, func(r audit.Record) g.Node { return auditRow(&r) })), // some have links
 			g.If(p.More, h.P(h.Class("faint"), g.Textf("These are the last %d. For older ones, narrow the search or download the file.", len(p.Records)))),
 		}
+	case p.TooLong:
+		return ui.Empty(g.Text("None was found in that time."))
 	case p.Asked:
 		return ui.Empty(g.Text("No record matches. "), ui.Link("/audit?reason=", g.Text("Show all")))
 	}

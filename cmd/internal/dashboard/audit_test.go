@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,4 +58,13 @@ func TestAuditShowsChanges(t *testing.T) {
 	require.NotContains(t, changes, "m-2")
 	require.Contains(t, s.get("/audit?user=ben").body, "No record matches")
 	require.Equal(t, http.StatusBadRequest, s.get("/audit?reason=bored").status)
+}
+
+// TestAuditSearchWasStopped: a search that took too long does not say that there is nothing.
+func TestAuditSearchWasStopped(t *testing.T) {
+	for _, p := range []*auditPage{{TooLong: true}, {TooLong: true, Asked: true}} {
+		var page strings.Builder
+		require.NoError(t, p.found().Render(&page))
+		require.Contains(t, page.String(), "None was found in that time.")
+	}
 }
