@@ -50,22 +50,23 @@ type (
 
 // Of package delivery:
 type (
-	Browse      = delivery.Browse
-	Browsed     = delivery.Browsed
-	Consumer    = delivery.Consumer
-	Delivery    = delivery.Delivery
-	Numbered    = delivery.Numbered
-	Due         = delivery.Due
-	Held        = delivery.Held
-	LockHolder  = delivery.LockHolder
-	MoveOutcome = delivery.MoveOutcome
-	QueueStats  = delivery.QueueStats
-	QueueState  = delivery.QueueState
-	Rejection   = delivery.Rejection
-	Settlement  = delivery.Settlement
-	Sink        = delivery.Sink
-	Source      = delivery.Source
-	Status      = delivery.Status
+	Browse       = delivery.Browse
+	Browsed      = delivery.Browsed
+	Consumer     = delivery.Consumer
+	Delivery     = delivery.Delivery
+	Numbered     = delivery.Numbered
+	Due          = delivery.Due
+	Held         = delivery.Held
+	LockHolder   = delivery.LockHolder
+	MessageStats = delivery.MessageStats
+	MoveOutcome  = delivery.MoveOutcome
+	QueueStats   = delivery.QueueStats
+	QueueState   = delivery.QueueState
+	Rejection    = delivery.Rejection
+	Settlement   = delivery.Settlement
+	Sink         = delivery.Sink
+	Source       = delivery.Source
+	Status       = delivery.Status
 )
 
 const (

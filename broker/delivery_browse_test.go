@@ -114,7 +114,7 @@ func TestCounts(t *testing.T) {
 	newSink(t, q, true)
 	x.publish("", "q", "m5", "", nil)
 
-	want := broker.QueueStats{Published: 3, DeliveredNoAck: 1, Got: 2, GotNoAck: 1, GetEmpty: 1, Acked: 1, Redelivered: 1}
+	want := broker.QueueStats{Published: 3, MessageStats: broker.MessageStats{DeliveredNoAck: 1, Got: 2, GotNoAck: 1, GetEmpty: 1, Acked: 1, Redelivered: 1}}
 	assert.Equal(t, want, q.State().Stats)
 	def, err := x.vh.Exchanges.Get("")
 	require.NoError(t, err)

@@ -275,10 +275,15 @@ func (o *Access) Rates() *Rates { return o.rates }
 
 // QueueCounts are what a queue counts.
 func QueueCounts(c *broker.QueueStats) Counts {
+	counts := messageCounts(&c.MessageStats)
+	counts["publish"], counts["disk_writes"], counts["disk_reads"] = c.Published, c.Journaled, 0
+	return counts
+}
+
+func messageCounts(c *broker.MessageStats) Counts {
 	return Counts{
-		"publish": c.Published, "deliver": c.Delivered, "deliver_no_ack": c.DeliveredNoAck,
-		"get": c.Got, "get_no_ack": c.GotNoAck, "get_empty": c.GetEmpty, "deliver_get": c.AllDelivered(),
-		"ack": c.Acked, "redeliver": c.Redelivered, "disk_writes": c.Journaled, "disk_reads": 0,
+		"deliver": c.Delivered, "deliver_no_ack": c.DeliveredNoAck, "get": c.Got, "get_no_ack": c.GotNoAck, "get_empty": c.GetEmpty,
+		"deliver_get": c.AllDelivered(), "ack": c.Acked, "redeliver": c.Redelivered,
 	}
 }
 
@@ -294,11 +299,9 @@ func ConnectionCounts(c *server.ConnectionInfo) Counts {
 
 // ChannelCounts are what a channel counts.
 func ChannelCounts(c *server.ChannelStats) Counts {
-	return Counts{
-		"publish": c.Published, "confirm": c.Confirmed, "return_unroutable": c.Returned, "drop_unroutable": c.Dropped,
-		"deliver": c.Delivered, "deliver_no_ack": c.DeliveredNoAck, "get": c.Got, "get_no_ack": c.GotNoAck, "get_empty": c.GetEmpty,
-		"deliver_get": c.Delivered + c.DeliveredNoAck + c.Got + c.GotNoAck, "ack": c.Acked, "redeliver": c.Redelivered,
-	}
+	counts := messageCounts(&c.MessageStats)
+	counts["publish"], counts["confirm"], counts["return_unroutable"], counts["drop_unroutable"] = c.Published, c.Confirmed, c.Returned, c.Dropped
+	return counts
 }
 
 // Totals are what the broker counts.

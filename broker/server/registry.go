@@ -278,8 +278,7 @@ func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
 		Transactional: ch.tx.Load() != nil, Prefetch: d.Prefetch, GlobalPrefetch: d.GlobalPrefetch, Unacked: d.Unacked,
 		Stats: ChannelStats{
 			Published: ch.published.published.Load(), Returned: ch.published.returned.Load(), Dropped: ch.published.dropped.Load(),
-			Delivered: d.Stats.Delivered, DeliveredNoAck: d.Stats.DeliveredNoAck, Got: d.Stats.Got, GotNoAck: d.Stats.GotNoAck,
-			GetEmpty: d.Stats.GetEmpty, Acked: d.Stats.Acked, Redelivered: d.Stats.Redelivered,
+			MessageStats: d.Stats,
 		},
 		identityOfLifetime: ch,
 	}

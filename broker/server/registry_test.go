@@ -70,7 +70,7 @@ func TestChannelCounts(t *testing.T) {
 		synctest.Wait()
 
 		i := x.s.List()[0].Channels[0]
-		assert.Equal(t, server.ChannelStats{Published: 3, Confirmed: 3, Got: 1, Delivered: 3, Redelivered: 1, Acked: 2}, i.Stats)
+		assert.Equal(t, server.ChannelStats{Published: 3, Confirmed: 3, MessageStats: broker.MessageStats{Got: 1, Delivered: 3, Redelivered: 1, Acked: 2}}, i.Stats)
 		assert.True(t, i.Confirm)
 		assert.Equal(t, [3]int{7, 1, 0}, [3]int{i.Prefetch, i.Unacked, int(i.Unconfirmed)})
 		require.Len(t, i.Consumers, 1)
@@ -135,7 +135,7 @@ func TestTransactionsCountWhatIsCommitted(t *testing.T) {
 		require.NoError(t, ch.TxCommit())
 		i := x.s.List()[0].Channels[0]
 		assert.True(t, i.Transactional)
-		assert.Equal(t, server.ChannelStats{Published: 3, Dropped: 1, Got: 1, Acked: 1}, i.Stats)
+		assert.Equal(t, server.ChannelStats{Published: 3, Dropped: 1, MessageStats: broker.MessageStats{Got: 1, Acked: 1}}, i.Stats)
 		assert.EqualValues(t, 3, x.b.Stats().Published)
 	})
 }

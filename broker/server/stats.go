@@ -1,20 +1,18 @@
 package server
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"curfew/broker"
+)
 
 // ChannelStats are the totals of one channel (RabbitMQ: message_stats).
 type ChannelStats struct {
-	Published      uint64
-	Confirmed      uint64 // with basic.ack
-	Returned       uint64 // mandatory and unroutable
-	Dropped        uint64 // unroutable and not mandatory
-	Delivered      uint64 // to consumers with manual acknowledgement
-	DeliveredNoAck uint64
-	Got            uint64 // by basic.get with manual acknowledgement
-	GotNoAck       uint64
-	GetEmpty       uint64 // basic.get on an empty queue
-	Acked          uint64
-	Redelivered    uint64
+	Published uint64
+	Confirmed uint64 // with basic.ack
+	Returned  uint64 // mandatory and unroutable
+	Dropped   uint64 // unroutable and not mandatory
+	broker.MessageStats
 }
 
 // publishCounts is what a channel's reader has counted since the last flush.

@@ -86,8 +86,8 @@ type Source struct {
 	q      *Queue
 	s      *Transition
 	c      *Consumer // nil: a get
-	settle bool
-	mode   deliveryMode
+	settle bool      // without an acknowledgement
+	get    bool
 }
 
 // Next takes the next ready message into d; false when there is none. Messages past their
@@ -111,10 +111,7 @@ func (src *Source) hand(t *queue.Delivery, d *Delivery) {
 	if locked {
 		src.q.locks.addLocked(src.s, t.Seq, src.c)
 	}
-	src.q.counters.out[src.mode]++
-	if t.Redelivered {
-		src.q.counters.redelivered++
-	}
+	src.q.counters.Count(src.get, src.settle, t.Redelivered)
 	d.Seq, d.Redelivered, d.Failed, d.Locked = t.Seq, t.Redelivered, t.Deliveries, locked // a Delivery is large to copy
 	d.Message = src.s.Env.Store.View(store.Pos(t.Pos))
 	d.Ready, d.At, d.LockHolder = src.q.core.Ready(), src.s.Now, nil

@@ -162,7 +162,7 @@ func (l *consumers) serveLocked(s *Transition, c *Consumer, most int) (taken int
 	if c.waiting {
 		return 0
 	}
-	s.source = Source{q: l.q, s: s, c: c, settle: c.NoAck, mode: modeOf(false, c.NoAck)}
+	s.source = Source{q: l.q, s: s, c: c, settle: c.NoAck}
 	taken, more := c.Sink.Pull(c, &s.source, most)
 	c.waiting = !more
 	return taken

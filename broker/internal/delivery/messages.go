@@ -24,7 +24,7 @@ type messages struct {
 	core         *queue.Queue
 	enqueued     *enqueueTimes // of a queue with x-delivery-deadline; nil for others
 	ages         *ages         // nil: no message has come yet
-	counters     counters
+	counters     QueueStats
 	Durable      bool // it outlives a restart, by its declaration; not guarded
 	deleted      bool
 	lastActiveAt deadline.Instant // when something last happened

@@ -36,7 +36,7 @@ func (q *Queue) getStep(s *Transition, noAck bool, fn func(*Delivery)) (ok, more
 			"cannot obtain access to locked %s. basic.get operations are not supported by quorum queues with single active consumer", q.Label())
 	}
 	q.Idle.renewLocked()
-	s.source = Source{q: q, s: s, settle: noAck, mode: modeOf(true, noAck)}
+	s.source = Source{q: q, s: s, settle: noAck, get: true}
 	var d Delivery
 	ok = s.source.Next(&d)
 	if more = !ok && s.fx.Full(); ok {
@@ -45,7 +45,7 @@ func (q *Queue) getStep(s *Transition, noAck bool, fn func(*Delivery)) (ok, more
 			q.locks.line.find(d.Seq).holder = d.LockHolder
 		}
 	} else if !more {
-		q.counters.getEmpty++
+		q.counters.GetEmpty++
 	}
 	q.finishLocked(s, deadline.Lazy)
 	return ok, more, nil
@@ -64,7 +64,7 @@ func (q *Queue) Receive(seq queue.Seq, noAck bool, fn func(*Delivery)) bool {
 		return false
 	}
 	q.markUsedLocked(s.Now)
-	s.source = Source{q: q, s: s, settle: noAck, mode: modeOf(true, noAck)}
+	s.source = Source{q: q, s: s, settle: noAck, get: true}
 	var d Delivery
 	s.source.hand(&queue.Delivery{Seq: seq, Message: m, Redelivered: m.Flags&queue.Redelivered != 0, Deliveries: failed}, &d)
 	fn(&d)
@@ -163,7 +163,7 @@ func (q *Queue) settleOneLocked(s *Transition, how Settlement, seq queue.Seq) bo
 	case Ack:
 		ok := q.core.Ack(seq, &s.fx)
 		if ok {
-			q.counters.acked++
+			q.counters.Acked++
 		}
 		return ok
 	case Reject:

@@ -51,7 +51,7 @@ func (q *Queue) State() QueueState {
 	i := QueueState{
 		DeliveryLimit: settings.Core.DeliveryLimit, TTLMillis: settings.TTLMillis,
 		Ready: q.core.Ready(), Unacked: q.core.Unacked(), ReadyBytes: q.core.ReadyBytes(), UnackedBytes: q.core.UnackedBytes(),
-		Consumers: q.consumers.count, HeadTimestamp: head, Departed: departed, LastActiveAt: q.lastActiveAt, Stats: q.counters.stats(),
+		Consumers: q.consumers.count, HeadTimestamp: head, Departed: departed, LastActiveAt: q.lastActiveAt, Stats: q.counters,
 	}
 	if at := q.oldestLocked(); at != 0 {
 		i.OldestAge = max(q.env.Clock.Now().Sub(at), 0)

@@ -22,7 +22,7 @@ func (q *Queue) surveyPage(samples int, at *queue.Sampling, s *deadline.Survey) 
 	if at.Step == 0 {
 		s.At = q.env.Clock.Now()
 		s.Ready, s.Consumers = q.core.Ready(), q.consumers.count
-		c := q.counters.stats()
+		c := &q.counters
 		s.Delivered, s.Polled = c.AllDelivered()-min(c.Redelivered, c.AllDelivered()), c.Got+c.GotNoAck
 		s.Objective = q.Settings().Objective
 		at.Step = max(1, s.Ready/samples)

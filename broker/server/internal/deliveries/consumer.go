@@ -66,7 +66,7 @@ func (c *Consumer) deliverLocked(o *Outbox, src *broker.Source) bool {
 	if !src.Next(&m) {
 		return false
 	}
-	c.of.counts.add(false, c.NoAck, m.Redelivered)
+	c.of.counts.Count(false, c.NoAck, m.Redelivered)
 	o.DeliverLocked(c.of.channel, c.Tag, c.tagLocked(&m), &m)
 	return true
 }
@@ -77,7 +77,7 @@ func (c *Consumer) deliverByLinkLocked(o *Outbox, src *broker.Source) bool {
 	if !src.Next(m) {
 		return false
 	}
-	c.of.counts.add(false, c.NoAck, m.Redelivered)
+	c.of.counts.Count(false, c.NoAck, m.Redelivered)
 	c.link.Deliver(o, c.tagLocked(m), m)
 	return true
 }

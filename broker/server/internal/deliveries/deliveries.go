@@ -35,7 +35,7 @@ type Deliveries struct {
 	unacked   ring
 	shared    sharedPrefetch
 	deferred  *[]deferredSettlement // nil: none
-	counts    Stats
+	counts    broker.MessageStats
 }
 
 // Init prepares the deliveries of a channel. They are sent by out, and the memory that
@@ -65,7 +65,7 @@ func (d *Deliveries) Get(q *broker.Queue, noAck bool) (bool, error) {
 	got, err := q.Get(noAck, func(m *broker.Delivery) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.counts.add(true, noAck, m.Redelivered)
+		d.counts.Count(true, noAck, m.Redelivered)
 		m.LockHolder = d
 		var tag uint64
 		if noAck {
@@ -122,40 +122,12 @@ func (d *Deliveries) Close(b *Batch) {
 	}
 }
 
-// Stats are the totals of one channel (RabbitMQ: message_stats).
-type Stats struct {
-	Delivered      uint64 // to consumers with manual acknowledgement
-	DeliveredNoAck uint64
-	Got            uint64 // by basic.get with manual acknowledgement
-	GotNoAck       uint64
-	GetEmpty       uint64 // basic.get on an empty queue
-	Acked          uint64
-	Redelivered    uint64
-}
-
-// add counts a message that was sent to the client.
-func (c *Stats) add(get, noAck, redelivered bool) {
-	switch {
-	case get && noAck:
-		c.GotNoAck++
-	case get:
-		c.Got++
-	case noAck:
-		c.DeliveredNoAck++
-	default:
-		c.Delivered++
-	}
-	if redelivered {
-		c.Redelivered++
-	}
-}
-
 // Info describes the deliveries of a channel.
 type Info struct {
 	Prefetch       int // of consumers started from now on; 0: none
 	GlobalPrefetch int // over all consumers; 0: none
 	Unacked        int
-	Stats          Stats
+	Stats          broker.MessageStats
 	Consumers      []*Consumer // in no order
 }
 
