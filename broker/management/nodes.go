@@ -44,10 +44,6 @@ func getNode(r *request) error {
 	return r.One(o)
 }
 
-func nodeMemory(r *request) error {
-	return r.One(object{"memory": r.api.memoryObject()})
-}
-
 // nodeMemoryRelative answers with the breakdown in percent of the resident memory. A part that
 // is not empty counts as at least one percent.
 func nodeMemoryRelative(r *request) error {
@@ -96,7 +92,8 @@ func (a *API) node() object {
 	conns := a.Server.Connections()
 	o := object{
 		"name": a.Node, "type": "disc", "running": true, "being_drained": false, "rates_mode": "basic",
-		"os_pid": strconv.Itoa(os.Getpid()), "uptime": a.uptimeMillis(), "processors": runtime.NumCPU(), "run_queue": 0,
+		"os_pid": strconv.Itoa(os.Getpid()), "processors": runtime.NumCPU(), "run_queue": 0,
+		"uptime":   min(a.Now().Sub(a.started).Milliseconds(), math.MaxUint32), // strict clients have 32 bits for it: that is 49 days
 		"mem_used": a.b.Alarm.MemoryInUse(), "mem_limit": a.memoryLimit(), "mem_alarm": memory, "mem_calculation_strategy": "rss",
 		"disk_free": free, "disk_free_limit": limit, "disk_free_alarm": disk,
 		"fd_used": used, "fd_total": most, "sockets_used": conns, "sockets_total": most,
@@ -149,12 +146,6 @@ func authMechanisms() []object {
 
 func (a *API) applications() []object {
 	return []object{{"name": "curfew", "description": "Curfew", "version": a.Version}, {"name": "rabbit", "description": "RabbitMQ, whose version Curfew reports", "version": server.RabbitMQVersion}}
-}
-
-// uptimeMillis fits into the 32 bits that strict clients have for it: from 49 days on it stays
-// at the maximum.
-func (a *API) uptimeMillis() int64 {
-	return min(a.Now().Sub(a.started).Milliseconds(), math.MaxUint32)
 }
 
 // memoryLimit returns the limit of the memory alarm, or a number that is never reached.

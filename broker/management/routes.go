@@ -81,7 +81,7 @@ var nodeRoutes = []route{
 	{method: put, path: "/api/feature-flags/{name}/enable", need: administrator, handle: enableFeatureFlag},
 	{method: get, path: "/api/nodes", need: monitor, handle: listNodes},
 	{method: get, path: "/api/nodes/{node}", need: monitor, handle: getNode},
-	{method: get, path: "/api/nodes/{node}/memory", need: monitor, handle: nodeMemory},
+	{method: get, path: "/api/nodes/{node}/memory", need: monitor, handle: func(r *request) error { return r.One(object{"memory": r.api.memoryObject()}) }},
 	{method: get, path: "/api/nodes/{node}/memory/relative", need: monitor, handle: nodeMemoryRelative},
 	{method: get, path: "/api/shovels", need: monitor, handle: emptyList},
 	{method: get, path: "/api/federation-links", need: monitor, handle: emptyList},
@@ -169,7 +169,8 @@ var userRoutes = []route{
 	{method: get, path: "/api/auth", need: management, handle: func(r *request) error { return r.One(object{"oauth_enabled": false}) }},
 	{method: get, path: "/api/auth/attempts/{node}", need: monitor, handle: authAttempts},
 	{method: remove, path: "/api/auth/attempts/{node}", need: administrator, handle: resetAttempts},
-	{method: get, path: "/api/auth/attempts/{node}/source", need: monitor, handle: attemptsBySource},
+	// RabbitMQ has none, either, unless track_auth_attempt_source is set: whoever guesses passwords could fill the memory with names and addresses.
+	{method: get, path: "/api/auth/attempts/{node}/source", need: monitor, handle: emptyList},
 	{method: remove, path: "/api/auth/attempts/{node}/source", need: administrator, handle: resetAttempts},
 	{method: get, path: "/api/auth/hash_password/{password}", need: administrator, handle: func(r *request) error {
 		return r.One(object{"ok": base64.StdEncoding.EncodeToString(access.Hash(r.Param("password")))}) // as in definitions

@@ -61,12 +61,6 @@ func authAttempts(r *request) error {
 	return r.Answer(list)
 }
 
-// attemptsBySource answers with none, as RabbitMQ does unless track_auth_attempt_source is set: whoever guesses passwords could fill the memory with
-// names and addresses.
-func attemptsBySource(r *request) error {
-	return r.Answer([]object{})
-}
-
 func resetAttempts(r *request) error {
 	r.api.Server.Logins.Reset()
 	r.api.server.Logins.Reset()

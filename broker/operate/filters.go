@@ -32,10 +32,6 @@ const (
 
 var errNoFilter = &Invalid{"there is nothing to save: the filter is empty"}
 
-func filterPrefix(at QueueName) string {
-	return filterParameter + url.PathEscape(at.VHost) + "/" + url.PathEscape(at.Name) + "/"
-}
-
 // QueueFilter names a queue; in a list of all queues "" is any.
 type QueueFilter struct {
 	VHost string `json:"vhost"`
@@ -57,7 +53,7 @@ func (c *Call) filters(queue string) (prefix string, list []SavedFilter, err err
 	if err != nil {
 		return "", nil, err
 	}
-	prefix, list = filterPrefix(QueueName{c.VHost.Name(), q.Name()}), []SavedFilter{}
+	prefix, list = filterParameter+url.PathEscape(c.VHost.Name())+"/"+url.PathEscape(q.Name())+"/", []SavedFilter{}
 	for name, value := range c.Broker.GlobalParameters() {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
 			if f, err := savedFilter(rest, value); err == nil {

@@ -268,18 +268,15 @@ func (o *Access) Close() {
 	o.runs.wg.Wait()
 }
 
-// mayHandle is the rule for runs: the user who started one may see and cancel it, and so may an administrator. Only administrators may do so with
-// a replay that a program started for no user.
-func mayHandle(a *Actor, user string) bool {
-	return a.Has(Administrator) || user != "" && user == a.Name
-}
-
-// own are the runs that the actor may see: those that run, and then the others, the newest first.
+// own are the runs that the actor may see and cancel: all for an administrator, for others those that they started, and none that a program
+// started for no user. Those that run come first, then the others, the newest first.
 func (c *Call) own() (list []*Underway) {
 	c.runs.mu.Lock()
 	list = slices.Clone(c.runs.list)
 	c.runs.mu.Unlock()
-	list = slices.DeleteFunc(list, func(u *Underway) bool { return !mayHandle(&c.Actor, u.Run().User) })
+	list = slices.DeleteFunc(list, func(u *Underway) bool {
+		return !c.Actor.Has(Administrator) && (u.Run().User == "" || u.Run().User != c.Actor.Name)
+	})
 	slices.SortStableFunc(list, func(a, b *Underway) int {
 		x, y := a.Run(), b.Run()
 		runs := func(r *Run) int { return map[bool]int{true: 0, false: 1}[r.State == deadletters.Running] }

@@ -49,11 +49,7 @@ func sendClose(c *connection, e *amqp.Exception) {
 		c.ten.sendClose(e)
 		return
 	}
-	c.out.Send(0, closeMethod(e))
-}
-
-func closeMethod(e *amqp.Exception) *amqp.ConnectionClose {
-	return &amqp.ConnectionClose{Closing: amqp.Closing{ReplyCode: e.Code, ReplyText: e.Text, ClassID: e.Class, MethodID: e.Method}}
+	c.out.Send(0, &amqp.ConnectionClose{Closing: amqp.Closing{ReplyCode: e.Code, ReplyText: e.Text, ClassID: e.Class, MethodID: e.Method}})
 }
 
 // startClosing releases at once what the client holds, and waits for close-ok.

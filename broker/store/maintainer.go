@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"curfew/broker/deadline"
-
 	"go.uber.org/zap"
 )
 
@@ -30,10 +28,6 @@ type maintainer struct {
 	// Scratch space of compaction.
 	found, references []Enqueue
 	amends            []amendment
-}
-
-func (m *maintainer) wake() {
-	deadline.Wake(m.bell)
 }
 
 func (m *maintainer) run() {

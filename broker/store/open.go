@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
 )
 
 // Options configures a Store. The zero value is a store in memory only.
@@ -151,14 +153,14 @@ func (s *Store) start(t tuning, o *Options) {
 		spilled: spill{size: t.segmentBytes},
 		bell:    make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
-	s.volatile = newVolatileLog(&s.memory, s.maintainer.wake)
+	wake := func() { deadline.Wake(s.maintainer.bell) }
+	s.volatile = newVolatileLog(&s.memory, wake)
 	if s.journal != nil {
 		s.volatile.overflow, s.maintainer.spilled.fs = t.overflow, s.journal.fs
 	}
 	s.maintainer.volatile = s.volatile
 	if s.journal != nil {
-		s.maintainer.define, s.definitions.wake = s.definitions.retry, s.maintainer.wake
-		s.journal.wake = s.maintainer.wake
+		s.maintainer.define, s.definitions.wake, s.journal.wake = s.definitions.retry, wake, wake
 		go s.journal.runCommitter()
 	}
 	go s.maintainer.run()

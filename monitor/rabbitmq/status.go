@@ -189,7 +189,7 @@ func (q *queue) describeLocked(row *Queue) {
 	}
 	s := q.keeper.Status()
 	row.running, row.Here = true, true
-	row.State, row.Reason, row.Instead, row.Keeper = stateWord(s.State), s.Reason, "", s.Keeper
+	row.State, row.Reason, row.Instead, row.Keeper = strings.ReplaceAll(s.State.String(), " ", "_"), s.Reason, "", s.Keeper
 	if q.turn == nil {
 		row.Keeper = q.p.name
 	} else {
@@ -260,6 +260,3 @@ const (
 )
 
 const allowIt = "When the cause is gone, allow it: curfew rabbitmq allow QUEUE, or the page RabbitMQ."
-
-// stateWord is a keeper's state as one word.
-func stateWord(s keeper.State) string { return strings.ReplaceAll(s.String(), " ", "_") }

@@ -329,8 +329,3 @@ func (l *line) countedOf(s *stretch) (n int) {
 	}
 	return n
 }
-
-// heldSince is when the first message of a stretch was taken, to the second.
-func (l *line) heldSince(s *stretch) deadline.Instant {
-	return l.started.Add(time.Duration(l.held.entries[s.first].taken) * time.Second)
-}

@@ -1,6 +1,10 @@
 package keeper
 
-import "curfew/broker/deadline"
+import (
+	"time"
+
+	"curfew/broker/deadline"
+)
 
 // roll gives back a group of neighbouring stretches and takes their messages again as one, at the same place.
 type roll struct {
@@ -60,7 +64,8 @@ func (r *rolls) begin(now deadline.Instant, l *line, f Facts, perChannel int) bo
 			continue
 		}
 		if limit > 0 {
-			at := l.heldSince(s).Add(limit)
+			since := l.started.Add(time.Duration(l.held.entries[s.first].taken) * time.Second) // its first message was taken, to the second
+			at := since.Add(limit)
 			if at <= now && generation == nil {
 				generation = s
 			}

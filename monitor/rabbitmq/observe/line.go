@@ -99,9 +99,6 @@ func (l *line) NextDeadline() deadline.Instant {
 	return l.due[0].deadline
 }
 
-// Undecided reports whether the last count left open if some due messages still wait.
-func (l *line) Undecided() bool { return len(l.doubt) > 0 }
-
 // Enter notes a message that has entered the queue with a time to live. It expires at the
 // instant at; if that is 0, it never does.
 func (l *line) Enter(at deadline.Instant, ttl deadline.Millis, id string) {

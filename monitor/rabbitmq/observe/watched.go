@@ -200,7 +200,7 @@ func (w *watched) pause(now time.Time) time.Duration {
 	if w.line == nil {
 		return restEvery
 	}
-	if next := w.line.NextDeadline(); w.line.Undecided() || next != 0 && next <= deadline.At(now) {
+	if next := w.line.NextDeadline(); len(w.line.doubt) > 0 || next != 0 && next <= deadline.At(now) {
 		return dueEvery
 	}
 	if n, _ := w.line.Overdue(); n > 0 {

@@ -118,7 +118,7 @@ func (f *Form) Need(name string) string {
 	return text
 }
 
-// Value reads a field that has what an operation's fields of this kind have; nil: it is empty, and this is no object.
+// Value reads a field that has what an operation's fields of this kind have; nil: it is empty, and this is not an object.
 func (f *Form) Value(name string, kind operate.Kind) any {
 	text := strings.TrimSpace(f.Get(name))
 	if text == "" && kind != operate.Object {
