@@ -281,6 +281,7 @@ func check(list []Field, request any) error {
 
 // Read reads what somebody typed for a field of this kind, and returns a JSON value. The error says what to type.
 func (k Kind) Read(text string) (v any, err error) {
+	v = text
 	switch k {
 	case Number:
 		if v, err = strconv.ParseInt(text, 10, 64); err != nil {
@@ -303,15 +304,11 @@ func (k Kind) Read(text string) (v any, err error) {
 		if d, err = deadline.ParseSpan(text); d < 0 {
 			err = fmt.Errorf("%q is invalid: want a duration such as 90s, not a negative one", text)
 		}
-		v = text
 	case Instant:
-		var at time.Time
-		at, err = deadline.ParseTime(text)
-		v = at.UnixMilli()
+		at, err := deadline.ParseTime(text)
+		return at.UnixMilli(), err
 	case Object:
 		return ParseObject(text)
-	default:
-		v = text
 	}
 	return v, err
 }

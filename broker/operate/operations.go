@@ -21,6 +21,24 @@ import (
 	"curfew/broker/server"
 )
 
+// Delays are the messages that wait in delay queues of a RabbitMQ. Errors are an ErrNotFound, or say what to do.
+type Delays interface {
+	// ListDelays lists up to limit messages, the first to be due first: those that are due before an instant, zero for all, with an id, "" for any.
+	ListDelays(queue, id string, before time.Time, limit int) ([]DelayRow, error)
+	// CancelDelay ends the wait of a message that is then never delivered.
+	CancelDelay(queue, id string) error
+	// Reschedule has a message wait for that long from now.
+	Reschedule(queue, id string, in time.Duration) error
+}
+
+// DelayRow is a message that waits.
+type DelayRow struct {
+	ID, Key   string // ID "": nothing can be done to it
+	To        string // of a queue of retries, the queue that it goes to
+	DueMillis int64  // Unix ms; 0: it is not known
+	Known     string // how the time is known
+}
+
 // Options of Operations. Broker and Server are required, or else Delays.
 type Options struct {
 	Broker *broker.Broker
@@ -267,4 +285,26 @@ func MayExchange(o *Access, a Actor, do access.Operation, vhost, name string) bo
 // MayQueue reports whether a user may do something with the queue of that name.
 func MayQueue(o *Access, a Actor, do access.Operation, vhost, name string) bool {
 	return MayChange(o, a, vhost) && o.Broker.RightsOf(a.Name, vhost).Queue(do, name) == nil
+}
+
+// ExchangeName names an exchange; "" is the default one.
+type ExchangeName struct{ VHost, Name string }
+
+// QueueDeletion has the conditions under which a queue is not deleted.
+type QueueDeletion = broker.QueueDeletion
+
+// DeleteQueue deletes a queue with its messages, and returns how many were ready. Errors: ErrNotFound, or the broker's: 406 for one that is used,
+// is not empty, or has more messages than d allows.
+func (o Topology) DeleteQueue(_ context.Context, a Actor, at QueueName, d QueueDeletion) (messages int, err error) {
+	q, vh, err := o.incarnation(&a, DeleteQueue, at, d.QueueID)
+	if err == nil {
+		messages, err = o.rights(&a, vh).DeleteQueue(vh, Nobody{}, q.Name(), d)
+	}
+	o.Record(a, DeleteQueue, at, err, zap.Int("messages", messages))
+	return messages, err
+}
+
+// rights are what the actor may do in a virtual host, as over AMQP.
+func (o *Access) rights(a *Actor, vh *broker.VHost) *broker.Rights {
+	return o.Broker.RightsOf(a.Name, vh.Name())
 }

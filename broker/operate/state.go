@@ -1,8 +1,6 @@
 package operate
 
-import (
-	"time"
-)
+import "time"
 
 // State is the state of the broker at one moment.
 type State struct {
