@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"curfew/broker/operate/messages"
 	"curfew/integration/testenv"
+	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
@@ -79,6 +81,52 @@ func TestDelayedOverBothProtocols(t *testing.T) {
 		time.Sleep(2 * time.Second) // Redis has it then, and messages that nobody knows begin later
 		check(t, r.cmd.Process.Kill())
 	}
+}
+
+// TestDelayedWithoutATrace: a message that was held until it was due arrives as if it had never waited. Over AMQP 0-9-1, RabbitMQ 4.0 to 4.2 would mark it as
+// redelivered, with x-delivery-count.
+func TestDelayedWithoutATrace(t *testing.T) {
+	t.Parallel()
+	d := declareDelays(t, sharedNode(t))
+	_, err := d.publish.QueueDeclare("seen", true, false, false, false, amqp091.Table{"x-queue-type": "quorum"})
+	check(t, err)
+	check(t, d.publish.QueueBind("seen", "#", "foo.now", false, nil))
+	startReplica(t, d.n, d.url, "", "one", "delay:foo.delay")
+	d.bound()
+	const sent = 20
+	for i := range sent {
+		require.True(t, d.send(strconv.Itoa(i), time.Second, nil, "").Wait())
+	}
+	for range sent {
+		var m amqp091.Delivery
+		eventually(t, answerLimit, "a message", func() (there bool) {
+			m, there, err = d.publish.Get("seen", true)
+			check(t, err)
+			return there
+		})
+		require.False(t, m.Redelivered, m.MessageId)
+		count, _ := keeper.Integer(m.Headers["x-delivery-count"]) // RabbitMQ 3 says 0
+		require.Zero(t, count, m.MessageId)
+	}
+	d.settled(time.Now().Add(-time.Second))
+}
+
+// TestDelayedDecimal: RabbitMQ 4 cannot deliver a message with a decimal in a header over AMQP 1.0. It is delayed over 0-9-1, as are all others, and that is told.
+func TestDelayedDecimal(t *testing.T) {
+	t.Parallel()
+	d := declareDelays(t, sharedNode(t))
+	r := startReplica(t, d.n, d.url, "", "one", "delay:foo.delay")
+	d.bound()
+	require.True(t, d.send("before", 4*time.Second, nil, "").Wait())
+	require.True(t, d.send("decimal", 3*time.Second, amqp091.Table{"price": amqp091.Decimal{Scale: 2, Value: 314}}, "").Wait())
+	require.True(t, d.send("after", 4*time.Second, nil, "").Wait())
+	eventually(t, answerLimit, "all to be held", func() bool { return r.queue("foo.delay").Held == 3 })
+	if troubles := r.queue("foo.delay").Troubles; family() != queuefacts.Family3 {
+		require.Len(t, troubles, 1)
+		require.Contains(t, troubles[0].Reason, "RabbitMQ fails to deliver a message over AMQP 1.0: Session error: function_clause")
+	}
+	eventually(t, answerLimit, "all to arrive", func() bool { return d.count() == 3 })
+	d.settled(time.Now())
 }
 
 // due returns when each message of a delay queue is due, in Unix ms, by its message-id.

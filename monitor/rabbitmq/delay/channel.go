@@ -54,7 +54,7 @@ func (c *channel) add(now deadline.Instant) {
 
 // open adds a channel that consumes.
 func (s *session) open() error {
-	if s.aside || s.retries != nil && s.retries.addresses {
+	if s.amqp10 || s.retries != nil && s.retries.addresses {
 		return s.openLink()
 	}
 	ch, err := s.conn.Channel()

@@ -1,7 +1,8 @@
 // Package delay delivers the messages of one queue of a RabbitMQ when each is due, whatever their order.
 //
 // Messages wait in a queue that only Curfew consumes. A Keeper holds them unacknowledged. When one is due, the Keeper discards it
-// (basic.nack without requeue), and RabbitMQ itself dead-letters it to where it belongs, with reason rejected and with the queue's own
+// (AMQP 1.0's modified with undeliverable-here for a quorum queue of RabbitMQ 4, since before 4.3 basic.nack would mark it as redelivered and count
+// it; basic.nack without requeue for any other), and RabbitMQ itself dead-letters it to where it belongs, with reason rejected and with the queue's own
 // dead-letter strategy. Nothing is published for that, and bodies are hashed and dropped.
 //
 //	publisher ──► foo (headers) ──x-delay, x-cancel──► foo.delay ──► Keeper: holds until due, then discards

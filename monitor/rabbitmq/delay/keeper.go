@@ -36,7 +36,7 @@ type Options struct {
 	Inventory func() *cluster.Inventory
 	// Topology lists exchanges and bindings.
 	Topology func(ctx context.Context) (map[string]cluster.Exchange, []cluster.Binding, error)
-	// ConnectAMQP10 opens an AMQP 1.0 connection; with Aside it is required, too.
+	// ConnectAMQP10 opens an AMQP 1.0 connection; with Aside or Retry it is required.
 	ConnectAMQP10 func(ctx context.Context) (*amqp.Conn, error)
 }
 
@@ -55,9 +55,10 @@ const (
 
 // Keeper holds the messages of one queue until each is due. Its methods are safe for concurrent use; Run is called once.
 type Keeper struct {
-	o     Options
-	log   *zap.Logger
-	lease *keeper.Renewal
+	o       Options
+	log     *zap.Logger
+	lease   *keeper.Renewal
+	without error // why the last session has to be followed by one without AMQP 1.0; nil: it need not. Of the goroutine of Run
 
 	mu       sync.Mutex
 	core     *core

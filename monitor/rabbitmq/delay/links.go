@@ -2,6 +2,7 @@ package delay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -78,6 +79,9 @@ func (s *session) openLink() (err error) {
 			d, err := l.receive(tag)
 			if err != nil {
 				s.k.log.Debug("an AMQP 1.0 link has ended", zap.Error(err))
+				if unreadable(err) != nil {
+					s.fail(err)
+				}
 				break
 			}
 			m := s.read(fingerprints, d)
@@ -86,6 +90,17 @@ func (s *session) openLink() (err error) {
 		s.lost(c)
 	})
 	return nil
+}
+
+// unreadable is what is wrong if RabbitMQ has ended a session since it cannot convert a message to AMQP 1.0, such as one with a decimal in a header; nil: it
+// has not. It does that again each time that it is to deliver the message.
+func unreadable(err error) error {
+	ended, _ := errors.AsType[*amqp.Error](err)
+	if ended == nil || ended.Condition != amqp.ErrCondInternalError {
+		return nil
+	}
+	what, _, _ := strings.Cut(ended.Description, "\n")
+	return fmt.Errorf("RabbitMQ fails to deliver a message over AMQP 1.0: %s", what)
 }
 
 // line10 is a line of AMQP 1.0.

@@ -35,6 +35,7 @@ type session struct {
 	answers   *amqp091.Channel // nil: none is open
 	retries   *retries         // nil: mode delay
 	links     links            // of AMQP 1.0
+	amqp10    bool             // messages come over links
 	aside     bool             // messages are put aside
 	began     time.Time
 	facts     keeper.Facts
@@ -48,7 +49,7 @@ type session struct {
 }
 
 // runSession connects and delays messages until the connection is lost, which is the error. nil: ctx has ended, or another Curfew has the lease.
-func (k *Keeper) runSession(ctx context.Context) error {
+func (k *Keeper) runSession(ctx context.Context) (err error) {
 	conn, err := k.o.Connect(ctx)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
@@ -60,6 +61,10 @@ func (k *Keeper) runSession(ctx context.Context) error {
 		_ = conn.CloseDeadline(time.Now().Add(closeTimeout))
 		s.links.close()
 		s.wg.Wait()
+		if k.without = unreadable(err); k.without != nil {
+			err = k.without
+			k.trouble("engine", err.Error(), time.Minute)
+		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, c := range s.channels {
@@ -100,7 +105,7 @@ func (s *session) fail(err error) {
 // begin asks how many messages wait, and consumes.
 func (s *session) begin() error {
 	k := s.k
-	s.connectAside()
+	s.connectAMQP10()
 	found, err := s.control.QueueDeclarePassive(k.o.Queue, true, false, false, false, nil)
 	if err != nil {
 		return fmt.Errorf("ask for the queue: %w", err)
@@ -117,16 +122,26 @@ func (s *session) begin() error {
 	return nil
 }
 
-// connectAside connects with AMQP 1.0 if the queue can put messages aside. If it cannot connect, everything is held.
-func (s *session) connectAside() {
-	if s.k.o.Aside == nil || !s.hasTimeout() {
+// connectAMQP10 connects with AMQP 1.0 for mode delay if the queue is a quorum queue of RabbitMQ 4: before 4.3 basic.nack
+// would leave a trace in what is discarded, and from 4.3 on messages can be put aside. If it cannot connect, or the last session could not
+// read everything, everything is held over AMQP 0-9-1.
+func (s *session) connectAMQP10() {
+	if s.k.o.Aside == nil || s.facts.Family == queuefacts.Family3 || s.facts.Type != queuefacts.Quorum {
 		return
 	}
-	if err := s.links.connect(s); err != nil {
-		s.k.trouble("engine", fmt.Sprintf("messages cannot be put aside in RabbitMQ, and all of them are held: Curfew cannot connect with AMQP 1.0 (%v)", err), 0)
+	err := s.k.without
+	if err == nil {
+		err = s.links.connect(s)
+	}
+	if err != nil {
+		without := "messages arrive as redelivered, with x-delivery-count"
+		if s.hasTimeout() {
+			without = "messages cannot be put aside in RabbitMQ, and all of them are held"
+		}
+		s.k.trouble("engine", fmt.Sprintf("%s: Curfew cannot use AMQP 1.0 (%v)", without, err), 0)
 		return
 	}
-	s.aside = true
+	s.amqp10, s.aside = true, s.hasTimeout()
 	s.k.trouble("engine", "", 0)
 }
 
