@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -127,6 +128,68 @@ func TestDelayedDecimal(t *testing.T) {
 	}
 	eventually(t, answerLimit, "all to arrive", func() bool { return d.count() == 3 })
 	d.settled(time.Now())
+}
+
+// TestReplacesOnlyItsOwn: a user replaces what is theirs, and another user's message with the same message-id, which RabbitMQ has put aside since before this
+// Curfew, is delivered, also after Curfew was killed with the tombstone in the queue.
+func TestReplacesOnlyItsOwn(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	if family() != queuefacts.Family43 {
+		return // nothing is put aside
+	}
+	d := declareDelays(t, n)
+	_, err := d.publish.QueueDeclare("seen", true, false, false, false, nil)
+	check(t, err)
+	check(t, d.publish.QueueBind("seen", "#", "foo.now", false, nil))
+	watch := t.TempDir() + "/watch.yaml"
+	check(t, os.WriteFile(watch, []byte("queues: [{queue: '*.delay', mode: delay, cancel: same_user}]"), 0o600))
+	start := func() *replica {
+		r := startReplica(t, n, d.url, "", "one", watch)
+		eventually(t, answerLimit, "all to be read", func() bool { return r.queue("foo.delay").CaughtUp })
+		return r
+	}
+	publish := func(user, id string, delay time.Duration, replaces string) {
+		t.Helper()
+		ch := openChannel(t, dial(t, n.user(t, d.url, user, "", "", "foo", "")))
+		check(t, ch.Confirm(false))
+		headers := amqp091.Table{"x-delay": delay.Milliseconds()}
+		if replaces != "" {
+			headers["x-replace"] = replaces
+		}
+		c, err := ch.PublishWithDeferredConfirm("foo", "a.b", false, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent, MessageId: id, UserId: user, Headers: headers})
+		check(t, err)
+		require.True(t, c.Wait())
+	}
+	seen := func() (all []string) {
+		for {
+			m, there, err := d.publish.Get("seen", true)
+			check(t, err)
+			if !there {
+				return all
+			}
+			all = append(all, m.UserId+" "+m.MessageId)
+		}
+	}
+	r := start()
+	d.bound()
+	for _, user := range []string{"replaces-u", "replaces-v"} {
+		publish(user, "a", 75*time.Second, "")
+		eventually(t, answerLimit, "it to be put aside", func() bool { return r.queue("foo.delay").AsideKnown == 1 })
+		if user == "replaces-u" {
+			check(t, r.cmd.Process.Kill())
+			r = start()
+		}
+	}
+	publish("replaces-v", "b", time.Second, "a")
+	eventually(t, answerLimit, "the replacement", func() bool { return d.count() == 1 })
+	check(t, r.cmd.Process.Kill())
+	r = start()
+	eventually(t, 2*time.Minute, "nothing to be left", func() bool {
+		q := r.queue("foo.delay")
+		return d.count() == 2 && q.Held == 0 && q.Aside == 0
+	})
+	require.Equal(t, []string{"replaces-v b", "replaces-u a"}, seen())
 }
 
 // due returns when each message of a delay queue is due, in Unix ms, by its message-id.

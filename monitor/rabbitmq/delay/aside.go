@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,9 @@ const stampHeader = "x-curfew-due"
 // beforeHeader makes an x-cancel a tombstone of Curfew's own, which ends only what was put aside before then, in Unix microseconds: it may be in the queue
 // twice, the later one when the message has long gone and its id is used again.
 const beforeHeader = "x-curfew-before"
+
+// userHeader is whose messages such a tombstone ends; without it, anybody's.
+const userHeader = "x-curfew-user"
 
 // deliveryTime is the annotation with which RabbitMQ 4.3 delivers a message again at that time, Unix ms.
 const deliveryTime = "x-opt-delivery-time"
@@ -87,25 +91,24 @@ func (c *core) isAside(e *held) bool {
 	return false
 }
 
+// tombstoneKey is what a tombstone is for: the messages with an id of one user, or of anybody if that is core.self.
+type tombstoneKey struct{ id, user string }
+
 // plant ends the messages with an id, of which at least one is aside or may be. A command to cancel stays unacknowledged, as a tombstone, until they have
 // come back. For a replacement, which goes its own way, a tombstone is published.
 func (c *core) plant(now deadline.Instant, e *held, found Outcome) {
 	m := e.message
-	tombstone := c.bearing(m.target, c.last, false)
-	switch {
-	case m.command == replacing:
-		tombstone.user = cmp.Or(tombstone.user, m.user)
+	tombstone := c.bearing(tombstoneKey{m.target, m.user}, c.last, false)
+	if m.command == replacing {
 		c.publish(tombstone)
 		tombstone.whenConfirmed(func() { c.answer(m.replyTo, m.correl, Replaced) })
 		if e.channel != nil {
 			c.hold(now, e)
 		}
 		return
-	case tombstone.channel == nil, m.returned: // RabbitMQ gives it up after seven weeks, and delivers it again
-		c.carry(tombstone, e)
-	default: // there is one already
-		c.settle(e, true)
 	}
+	c.carry(tombstone, e)
+	tombstone.confirm()
 	if found == PutAside {
 		found = Cancelled
 	}
@@ -117,23 +120,26 @@ func (c *core) carry(tombstone, e *held) {
 	if tombstone.channel != nil {
 		c.settle(tombstone, true)
 	}
-	tombstone.channel, tombstone.tag, tombstone.user = e.channel, e.tag, e.message.user
-	tombstone.confirm()
+	tombstone.channel, tombstone.tag = e.channel, e.tag
 }
 
-// bearing returns the tombstone for what has an id and was put aside until then, and drops what is known of it; unless older, also what has just come.
-func (c *core) bearing(id string, until deadline.Instant, older bool) *held {
-	tombstone := c.tombstones[id]
+// bearing returns the tombstone for what was put aside until then, and drops what is known of it; unless older, also what has just come. There is one for
+// each user, unless everybody may cancel everything.
+func (c *core) bearing(of tombstoneKey, until deadline.Instant, older bool) *held {
+	if c.cancel != cluster.CancelSameUser {
+		of.user = c.self
+	}
+	tombstone := c.tombstones[of]
 	if tombstone == nil {
-		tombstone = &held{id: id, at: -1}
-		c.tombstones[id] = tombstone
+		tombstone = &held{id: of.id, user: of.user, at: -1}
+		c.tombstones[of] = tombstone
 	}
 	tombstone.since = max(tombstone.since, until)
 	var next *held
-	for e := c.byID[id]; e != nil; e = next {
+	for e := c.byID[of.id]; e != nil; e = next {
 		next = e.next
 		switch {
-		case older && (e.stamped == 0 || e.stamped > until):
+		case of.user != c.self && of.user != e.user, older && (e.stamped == 0 || e.stamped > until):
 			continue
 		case e.channel != nil:
 			c.endHere(e)
@@ -182,31 +188,44 @@ func (c *core) publishAgain() {
 // readTombstone takes in a tombstone that a Curfew has published. There may be another one like it, and what it is for may have ended.
 func (c *core) readTombstone(e *held) {
 	m := e.message
-	known, acked := c.tombstones[m.target], c.acked
-	tombstone := c.bearing(m.target, m.before, true)
-	c.carry(tombstone, e)
-	if ended := c.acked > acked; known == nil && tombstone.targets == 0 && (ended || c.complete || c.outcome(m.target) == Cancelled) {
+	before, acked := len(c.tombstones), c.acked
+	tombstone := c.bearing(tombstoneKey{m.target, cmp.Or(m.of, c.self)}, m.before, true)
+	if tombstone.channel == nil || tombstone.since == m.before {
+		c.carry(tombstone, e)
+	} else { // that one ends more
+		c.settle(e, true)
+	}
+	if tombstone.since == m.before { // or it was given again meanwhile, and RabbitMQ may not have that
+		tombstone.confirm()
+	}
+	if ended := c.acked > acked; len(c.tombstones) > before && tombstone.targets == 0 && (ended || c.complete || c.outcome(m.target) == Cancelled) {
 		c.endTombstone(tombstone, ended)
 	}
 }
 
-// tombstoneFor returns the tombstone for a message that has come back; nil: there is none by somebody who may cancel it, or the message is younger. One
-// without a stamp was never put aside, unless this Curfew has, and RabbitMQ has not heard it: otherwise it was on its way here when the connection was lost.
-func (c *core) tombstoneFor(e *held, m *message) *held {
-	t := c.tombstones[m.id]
-	if t == nil || !m.returned || e.stamped > t.since || e.stamped == 0 && (e.known != ByMemory || t.targets == 0) || c.cancel == cluster.CancelSameUser && (m.user == "" || t.user != m.user) && t.user != c.self {
+// tombstonesFor returns the tombstones for a message that has come back, by those who may cancel it, unless it is younger. One without a stamp was never
+// put aside, unless this Curfew has, and RabbitMQ has not heard it: otherwise it was on its way here when the connection was lost.
+func (c *core) tombstonesFor(e *held, m *message) (all []*held) {
+	if !m.returned {
 		return nil
 	}
-	return t
+	for _, user := range slices.Compact([]string{c.self, m.user}) {
+		t := c.tombstones[tombstoneKey{m.id, user}]
+		if t != nil && (e.stamped > 0 && e.stamped <= t.since || e.stamped == 0 && e.known == ByMemory && t.targets > 0) {
+			all = append(all, t)
+		}
+	}
+	return all
 }
 
-// endOne acknowledges a message that a tombstone is for.
-func (c *core) endOne(e, tombstone *held) {
+// endOne acknowledges a message that tombstones are for.
+func (c *core) endOne(e *held, tombstones []*held) {
 	c.endHere(e)
-	if tombstone.targets--; tombstone.targets > 0 {
-		return
+	for _, t := range tombstones {
+		if t.targets--; t.targets <= 0 {
+			c.endTombstone(t, true)
+		}
 	}
-	c.endTombstone(tombstone, true)
 }
 
 // endTombstone drops a tombstone, which has ended something or has nothing to wait for.
@@ -214,7 +233,7 @@ func (c *core) endTombstone(tombstone *held, ended bool) {
 	if ended && c.byID[tombstone.id] == nil { // or the id is used again
 		c.note(tombstone.id, Cancelled)
 	}
-	delete(c.tombstones, tombstone.id)
+	delete(c.tombstones, tombstoneKey{tombstone.id, tombstone.user})
 	tombstone.confirm()
 	if tombstone.channel != nil {
 		c.settle(tombstone, true)
@@ -231,15 +250,14 @@ func (c *core) nothingAside() {
 
 // cancelHere cancels for an operator. A tombstone is published, since it has to outlive this process.
 func (c *core) cancelHere(now deadline.Instant, id string) Outcome {
-	o := c.end(id, Cancelled)
+	own := tombstoneKey{id, c.self}
+	o := c.end(own, Cancelled)
 	if o != PutAside && o != Unclear {
 		return o
 	}
-	if c.tombstones[id] == nil || c.byID[id] != nil {
+	if c.tombstones[own] == nil || c.byID[id] != nil {
 		c.last = max(c.last, now)
-		tombstone := c.bearing(id, c.last, false)
-		tombstone.user = c.self
-		c.publish(tombstone)
+		c.publish(c.bearing(own, c.last, false))
 	}
 	if o == PutAside {
 		return Cancelled

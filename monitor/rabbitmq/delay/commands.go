@@ -43,7 +43,7 @@ func (k *Keeper) Cancel(id string) Outcome {
 	confirmed := make(chan struct{})
 	outcome := k.do(func(c *core, now deadline.Instant) Outcome {
 		o := c.cancelHere(now, id)
-		c.tombstones[id].whenConfirmed(func() { close(confirmed) })
+		c.tombstones[tombstoneKey{id, c.self}].whenConfirmed(func() { close(confirmed) })
 		return o
 	})
 	select {
@@ -123,15 +123,15 @@ func (c *core) command(now deadline.Instant, m *message) Outcome {
 	target := c.byID[m.target]
 	switch {
 	case m.user != "" && m.user == c.self && m.command == cancelling:
-		return c.end(m.target, Cancelled)
+		return c.end(tombstoneKey{m.target, m.user}, Cancelled)
 	case c.cancel == cluster.CancelOff:
 		return Refused
 	case c.cancel == cluster.CancelSameUser && (m.user == "" || !ofOne(target, m.user)):
 		return Refused
 	case m.command == cancelling:
-		return c.end(m.target, Cancelled)
+		return c.end(tombstoneKey{m.target, m.user}, Cancelled)
 	case m.command == replacing:
-		return c.end(m.target, Replaced)
+		return c.end(tombstoneKey{m.target, m.user}, Replaced)
 	}
 	due := m.until
 	if due == 0 {
@@ -150,21 +150,21 @@ func ofOne(e *held, user string) bool {
 	return true
 }
 
-// end acknowledges the waiting messages with an id, which are never delivered. There are several if a publisher sent one again.
-func (c *core) end(id string, as Outcome) Outcome {
-	e := c.byID[id]
+// end acknowledges the waiting messages with an id for a user, which are never delivered. There are several if a publisher sent one again.
+func (c *core) end(of tombstoneKey, as Outcome) Outcome {
+	e := c.byID[of.id]
 	if e == nil || c.isAside(e) {
-		return c.absent(id, as)
+		return c.absent(of, as)
 	}
-	before := c.outcome(id)
-	for ; e != nil; e = c.byID[id] {
+	before := c.outcome(of.id)
+	for ; e != nil; e = c.byID[of.id] {
 		c.endHere(e)
 		c.acked++
 	}
 	if before == TooLate { // the first of several
 		return TooLate
 	}
-	c.note(id, as)
+	c.note(of.id, as)
 	return as
 }
 
@@ -190,7 +190,7 @@ func (c *core) hasEnded(e *held, m *message) bool {
 func (c *core) reschedule(id string, due deadline.Instant) Outcome {
 	first := c.byID[id]
 	if first == nil || c.isAside(first) {
-		return c.absent(id, Rescheduled)
+		return c.absent(tombstoneKey{id: id}, Rescheduled)
 	}
 	for e := first; e != nil; e = e.next {
 		c.shadows = append(c.shadows, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: e.due, AgeUnknown: true}, keeper.Shadow{Fingerprint: e.fingerprint, Deadline: due})
@@ -202,12 +202,13 @@ func (c *core) reschedule(id string, due deadline.Instant) Outcome {
 }
 
 // absent is the outcome for a message that does not wait. It is the same each time that a message is cancelled.
-func (c *core) absent(id string, wanted Outcome) Outcome {
-	if was := c.outcome(id); was == TooLate || was == wanted && was == Cancelled {
+func (c *core) absent(of tombstoneKey, wanted Outcome) Outcome {
+	if was := c.outcome(of.id); was == TooLate || was == wanted && was == Cancelled {
 		return was
 	}
+	ends := func(of tombstoneKey) bool { return c.tombstones[of] != nil && c.tombstones[of].targets > 0 }
 	switch {
-	case c.byID[id] != nil || c.tombstones[id] != nil && wanted == Cancelled:
+	case c.byID[of.id] != nil || wanted == Cancelled && (ends(of) || ends(tombstoneKey{of.id, c.self})):
 		return PutAside
 	case c.putsAside && !c.complete:
 		return Unclear

@@ -47,7 +47,7 @@ type held struct {
 	message     *message         // of a command that waits for its target; nil: it is none
 	fingerprint uint64
 	id, key     string
-	user        string
+	user        string // of a tombstone: whose messages it ends, core.self for anybody's
 	to          string // the queue that it is for, with mode retry
 	again       bool   // when it is due, it is given back to be looked at again
 	deaths      int64
@@ -109,7 +109,7 @@ type core struct {
 	free       map[deadline.Instant]deadline.Instant // the next place in aside for those that are due then
 	asideAt    time.Time                             // when one was last put aside
 	complete   bool                                  // no other message is aside
-	tombstones map[string]*held                      // commands that end a message when it comes back, by its id; without a channel: RabbitMQ has it
+	tombstones map[tombstoneKey]*held                // commands that end messages when they come back; without a channel: RabbitMQ has it
 	self       string                                // the user whose commands are always obeyed: our own
 
 	remembered map[uint64]*dueTimes  // of messages that may come again, by fingerprint
@@ -131,7 +131,7 @@ type core struct {
 
 func newCore(queue string, cancel cluster.Cancel, isDelay func(string) bool) *core {
 	return &core{queue: queue, ttl: -1, cancel: cancel, isDelay: isDelay, byID: map[string]*held{}, remembered: map[uint64]*dueTimes{}, awaited: map[string]int{},
-		aside: map[deadline.Instant]*held{}, free: map[deadline.Instant]deadline.Instant{}, tombstones: map[string]*held{},
+		aside: map[deadline.Instant]*held{}, free: map[deadline.Instant]deadline.Instant{}, tombstones: map[tombstoneKey]*held{},
 		outcomes: [2]map[string]Outcome{{}, {}}, ended: [2]map[ending]bool{{}, {}}}
 }
 
@@ -172,8 +172,8 @@ func (c *core) deliver(now deadline.Instant, ch *channel, tag uint64, m *message
 	if m.returned {
 		c.isBack(e)
 	}
-	if tombstone := c.tombstoneFor(e, m); tombstone != nil {
-		c.endOne(e, tombstone)
+	if tombstones := c.tombstonesFor(e, m); len(tombstones) > 0 {
+		c.endOne(e, tombstones)
 		return
 	}
 	if m.returned && c.hasEnded(e, m) {

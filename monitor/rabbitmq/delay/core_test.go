@@ -1,6 +1,7 @@
 package delay
 
 import (
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -459,7 +460,7 @@ func TestTombstoneTwice(t *testing.T) {
 	s.deliver(published("a", hour))
 	require.Equal(t, Cancelled, s.c.cancelHere(s.now, "a"))
 	require.Equal(t, []string{"tombstone"}, out(s))
-	until := s.c.tombstones["a"].since
+	until := s.c.tombstones[tombstoneKey{"a", s.c.self}].since
 	s.c.lose(nil)
 	s.c.begin(s.now, 0)
 	require.Equal(t, []string{"tombstone"}, out(s), "it is not known whether RabbitMQ has it")
@@ -526,7 +527,7 @@ func TestIdUsedAgain(t *testing.T) {
 	first := s.c.out[0].stamp
 	s.now = s.now.Add(time.Second)
 	require.Equal(t, Cancelled, s.c.cancelHere(s.now, "a"))
-	until := s.c.tombstones["a"].since
+	until := s.c.tombstones[tombstoneKey{"a", s.c.self}].since
 	s.now = s.now.Add(time.Second)
 	s.deliver(published("a", amqp091.Table{"x-delay": int64(3_600_000), "n": "second"}))
 	second := s.c.out[len(s.c.out)-1].stamp
@@ -577,8 +578,8 @@ func TestCancelIsConfirmed(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, outcomes)
 		require.NotContains(t, s.after(0), "b2=replaced")
-		s.c.tombstones["a"].confirm()
-		s.c.tombstones["b"].confirm()
+		s.c.tombstones[tombstoneKey{"a", s.c.self}].confirm()
+		s.c.tombstones[tombstoneKey{"b", s.c.self}].confirm()
 		require.Equal(t, Cancelled, <-outcomes)
 		require.Equal(t, Cancelled, <-outcomes)
 		require.Equal(t, []string{"b2=replaced"}, s.after(0))
@@ -586,4 +587,121 @@ func TestCancelIsConfirmed(t *testing.T) {
 		require.Equal(t, Unconfirmed, <-outcomes, "in the end")
 		require.Equal(t, NotFound, k.Cancel("other"))
 	})
+}
+
+// TestTombstonesOfSeveral: each user's command to cancel what is put aside has its own tombstone. So what an operator cancels is cancelled although another
+// user, who may not, named it before or after; and a command that RabbitMQ has stays there if the one before it is for older messages only.
+func TestTombstonesOfSeveral(t *testing.T) {
+	begin := func() *story {
+		s := newStory(t, cluster.CancelSameUser)
+		s.c.putsAside, s.c.self = true, "curfew"
+		return s
+	}
+	from := func(s *story, user, name string, until deadline.Instant) {
+		d := published(name, cancel("a"))
+		if d.UserId = user; user == "curfew" {
+			d.Headers[beforeHeader] = int64(until)
+		}
+		s.deliver(d)
+	}
+	back := func(s *story, stamped deadline.Instant) {
+		again := published("a", amqp091.Table{"x-delay": int64(3_600_000), stampHeader: stampOf(s.now.Add(30*time.Second), 0, stamped)})
+		again.Redelivered = true
+		s.deliver(again)
+	}
+
+	s := begin()
+	s.deliver(published("a", amqp091.Table{"x-delay": int64(3_600_000)}))
+	stamped := s.c.out[0].channel.since
+	s.c.out = nil
+	require.Equal(t, Cancelled, s.c.cancelHere(s.now, "a"))
+	own := s.c.tombstones[tombstoneKey{"a", s.c.self}]
+	from(s, "v", "after", 0)
+	require.True(t, own.unconfirmed, "the other's command does not confirm it")
+	from(s, "curfew", "own", own.since)
+	s.c.out = nil
+	back(s, stamped)
+	require.Equal(t, []string{"-a", "-own"}, s.after(0))
+
+	s = begin()
+	stamped = s.now
+	from(s, "v", "before", 0)
+	require.Equal(t, []string{"before=unknown"}, s.after(patience+time.Millisecond))
+	require.Equal(t, Unclear, s.c.cancelHere(s.now, "a"))
+	require.Len(t, s.c.out, 1, "a tombstone of our own is published")
+	from(s, "u", "its sender", 0)
+	require.Equal(t, []string{"its sender=unknown"}, s.after(patience + time.Millisecond)[1:])
+	back(s, stamped)
+	require.ElementsMatch(t, []string{"-a", "-its sender"}, s.after(0))
+
+	for _, one := range []struct {
+		who  cluster.Cancel
+		done []string
+	}{
+		{cluster.CancelSameUser, []string{"later=cancelled"}},
+		{cluster.CancelAny, []string{"-own", "later=cancelled"}},
+	} {
+		s = newStory(t, one.who)
+		s.c.putsAside, s.c.self = true, "curfew"
+		first := s.now
+		from(s, "curfew", "own", first)
+		s.now = s.now.Add(time.Minute)
+		s.deliver(published("a", amqp091.Table{"x-delay": int64(3_600_000)})) // the id is used again
+		s.c.out = nil
+		from(s, "u", "later", 0)
+		require.Equal(t, one.done, s.after(0), "it stays with RabbitMQ, whose other one is for what is older")
+		from(s, "curfew", "own again", first)
+		if one.who == cluster.CancelAny {
+			require.Equal(t, []string{"-own again"}, s.after(0), "it ends less")
+		}
+	}
+}
+
+// TestReplacesOnlyItsOwn: what a user replaces is their own, though another user's message with the same id is put aside, too, and Curfew publishes the
+// tombstone. The Curfew that reads it knows whose it is.
+func TestReplacesOnlyItsOwn(t *testing.T) {
+	hour := func(user, id string, more amqp091.Table) *amqp091.Delivery {
+		d := published(id, amqp091.Table{"x-delay": int64(3_600_000)})
+		maps.Copy(d.Headers, more)
+		d.UserId = user
+		return d
+	}
+	back := func(s *story, user string, stamped deadline.Instant) {
+		again := hour(user, "a", amqp091.Table{stampHeader: stampOf(s.now.Add(30*time.Second), 0, stamped)})
+		again.Redelivered = true
+		s.deliver(again)
+	}
+	s := newStory(t, cluster.CancelSameUser)
+	s.c.putsAside, s.c.self = true, "curfew"
+	victims := s.now // u's message was put aside before this Curfew began
+	s.now = s.now.Add(time.Second)
+	s.deliver(hour("v", "a", nil))
+	s.deliver(hour("v", "b", amqp091.Table{"x-replace": "a"}))
+	tombstone := s.c.tombstones[tombstoneKey{"a", "v"}]
+	require.True(t, tombstone.unconfirmed)
+	read := func(s *story) {
+		d := published("tombstone", amqp091.Table{"x-cancel": "a", beforeHeader: int64(tombstone.since), userHeader: "v"})
+		d.UserId = "curfew"
+		s.deliver(d)
+	}
+	other := newStory(t, cluster.CancelSameUser)
+	other.c.putsAside, other.c.self, other.now = true, "curfew", s.now
+	read(s)
+	read(other)
+	require.False(t, tombstone.unconfirmed)
+	for _, s := range []*story{s, other} {
+		s.c.out = nil
+		back(s, "u", victims)
+		require.Empty(t, s.after(0), "it waits")
+		back(s, "v", tombstone.since-1)
+		require.Equal(t, []string{"-a", "-tombstone"}, s.after(0))
+		require.Contains(t, s.after(31*time.Second), "+a")
+	}
+
+	third := newStory(t, cluster.CancelSameUser)
+	third.c.putsAside, third.c.self, third.now = true, "curfew", s.now
+	third.deliver(hour("u", "a", nil))
+	tombstone = &held{since: third.c.last}
+	read(third)
+	require.Contains(t, third.c.byID, "a", "what is known to be aside is another user's")
 }

@@ -250,12 +250,16 @@ func deathsOf(deaths []map[any]any) (all []any) {
 func (s *session) publishTombstone(tombstone *held) error {
 	k := s.k
 	k.mu.Lock()
-	id, until, wanted := tombstone.id, tombstone.since, tombstone.unconfirmed && k.core.tombstones[tombstone.id] == tombstone
+	id, until, wanted := tombstone.id, tombstone.since, tombstone.unconfirmed && k.core.tombstones[tombstoneKey{tombstone.id, tombstone.user}] == tombstone
 	k.mu.Unlock()
 	if !wanted || time.Since(s.refusedAt) < passedEvery/2 {
 		return nil
 	}
-	err := s.publish(k.o.Queue, amqp091.Publishing{DeliveryMode: amqp091.Persistent, UserId: k.o.User, Headers: amqp091.Table{"x-cancel": id, beforeHeader: int64(until)}})
+	headers := amqp091.Table{"x-cancel": id, beforeHeader: int64(until)}
+	if tombstone.user != k.o.User {
+		headers[userHeader] = tombstone.user
+	}
+	err := s.publish(k.o.Queue, amqp091.Publishing{DeliveryMode: amqp091.Persistent, UserId: k.o.User, Headers: headers})
 	if err != nil && s.conn.IsClosed() {
 		return fmt.Errorf("publish a tombstone: %w", err)
 	}

@@ -34,6 +34,7 @@ type message struct {
 	target  string           // the message that a command is about
 	before  deadline.Instant // of a tombstone that a Curfew has published; 0: it is none
 	only    bool             // x-replace-only
+	of      string           // the user whose messages that tombstone ends; "": anybody's
 	replyTo string
 	correl  string
 }
@@ -88,6 +89,7 @@ func read(fingerprints *keeper.Fingerprints, queue string, d *amqp091.Delivery) 
 	m.only, _ = d.Headers["x-replace-only"].(bool)
 	if before, ok := keeper.Integer(d.Headers[beforeHeader]); ok && m.command == cancelling {
 		m.before = deadline.Instant(before)
+		m.of, _ = plain(d.Headers[userHeader]).(string)
 	}
 	return m
 }
