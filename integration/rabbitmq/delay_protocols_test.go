@@ -1,7 +1,9 @@
 package rabbitmq
 
 import (
+	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"curfew/broker/operate/messages"
 	"curfew/integration/testenv"
+	"curfew/monitor/rabbitmq/delay"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/queuefacts"
 )
@@ -149,15 +152,18 @@ func TestReplacesOnlyItsOwn(t *testing.T) {
 		eventually(t, answerLimit, "all to be read", func() bool { return r.queue("foo.delay").CaughtUp })
 		return r
 	}
+	users := map[string]*amqp091.Channel{}
+	for _, user := range []string{"replaces-u", "replaces-v"} {
+		users[user] = openChannel(t, dial(t, n.user(t, d.url, user, "", "", "foo", "")))
+		check(t, users[user].Confirm(false))
+	}
 	publish := func(user, id string, delay time.Duration, replaces string) {
 		t.Helper()
-		ch := openChannel(t, dial(t, n.user(t, d.url, user, "", "", "foo", "")))
-		check(t, ch.Confirm(false))
 		headers := amqp091.Table{"x-delay": delay.Milliseconds()}
 		if replaces != "" {
 			headers["x-replace"] = replaces
 		}
-		c, err := ch.PublishWithDeferredConfirm("foo", "a.b", false, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent, MessageId: id, UserId: user, Headers: headers})
+		c, err := users[user].PublishWithDeferredConfirm("foo", "a.b", false, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent, MessageId: id, UserId: user, Headers: headers})
 		check(t, err)
 		require.True(t, c.Wait())
 	}
@@ -190,6 +196,34 @@ func TestReplacesOnlyItsOwn(t *testing.T) {
 		return d.count() == 2 && q.Held == 0 && q.Aside == 0
 	})
 	require.Equal(t, []string{"replaces-v b", "replaces-u a"}, seen())
+}
+
+// TestTombstoneRefused: an operator who cancels what is put aside is told at once that RabbitMQ does not let Curfew's user publish that, and Curfew publishes it when
+// it may.
+func TestTombstoneRefused(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	if family() != queuefacts.Family43 {
+		return // nothing is put aside
+	}
+	d := declareDelays(t, n)
+	const tap, name = `^curfew\.tap\.`, "tombstone-refused"
+	r := startReplica(t, n, n.user(t, d.url, name, "monitoring", tap, `^(curfew\.tap\.|foo\.delay)`, ".*"), "", "one", "delay:foo.delay")
+	d.bound()
+	require.True(t, d.send("a", time.Hour, nil, "").Wait())
+	eventually(t, answerLimit, "it to be put aside", func() bool { return r.queue("foo.delay").AsideKnown == 1 })
+	for range 2 {
+		began := time.Now()
+		require.Contains(t, curfewDelays(t, r, "cancel", "a"), "RabbitMQ has not confirmed that a is cancelled")
+		require.Less(t, time.Since(began), 8*time.Second, "less than it waits for an answer")
+	}
+	told := func() bool {
+		return slices.ContainsFunc(r.queue("foo.delay").Troubles, func(one delay.Trouble) bool { return one.Name == "tombstone" })
+	}
+	require.True(t, told())
+	n.api(t, http.MethodPut, "permissions/"+d.vhost+"/"+name, map[string]string{"configure": tap, "write": ".*", "read": ".*"}, nil)
+	eventually(t, time.Minute, "the tombstone to be there", func() bool { return !told() })
+	require.Contains(t, curfewDelays(t, r, "cancel", "a"), "cancelled scheduled message")
 }
 
 // due returns when each message of a delay queue is due, in Unix ms, by its message-id.

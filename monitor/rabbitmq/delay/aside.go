@@ -101,7 +101,12 @@ func (c *core) plant(now deadline.Instant, e *held, found Outcome) {
 	tombstone := c.bearing(tombstoneKey{m.target, m.user}, c.last, false)
 	if m.command == replacing {
 		c.publish(tombstone)
-		tombstone.whenConfirmed(func() { c.answer(m.replyTo, m.correl, Replaced) })
+		tombstone.whenConfirmed(func(has bool) {
+			if found = Unconfirmed; has {
+				found = Replaced
+			}
+			c.answer(m.replyTo, m.correl, found)
+		})
 		if e.channel != nil {
 			c.hold(now, e)
 		}
@@ -158,10 +163,10 @@ func (c *core) publish(tombstone *held) {
 	c.out = append(c.out, effect{tombstone: tombstone})
 }
 
-// whenConfirmed calls tell as soon as RabbitMQ has a tombstone: at once if it has, or if there is none.
-func (tombstone *held) whenConfirmed(tell func()) {
+// whenConfirmed calls tell as soon as RabbitMQ has a tombstone, or has refused it: at once if it has, or if there is none.
+func (tombstone *held) whenConfirmed(tell func(has bool)) {
 	if tombstone == nil || !tombstone.unconfirmed {
-		tell()
+		tell(true)
 		return
 	}
 	tombstone.confirmed = append(tombstone.confirmed, tell)
@@ -170,8 +175,13 @@ func (tombstone *held) whenConfirmed(tell func()) {
 // confirm takes in that RabbitMQ has a tombstone, or that none is needed any more.
 func (tombstone *held) confirm() {
 	tombstone.unconfirmed = false
+	tombstone.tell(true)
+}
+
+// tell tells those who wait whether RabbitMQ has a tombstone.
+func (tombstone *held) tell(has bool) {
 	for _, tell := range tombstone.confirmed {
-		tell()
+		tell(has)
 	}
 	tombstone.confirmed = nil
 }
@@ -255,7 +265,7 @@ func (c *core) cancelHere(now deadline.Instant, id string) Outcome {
 	if o != PutAside && o != Unclear {
 		return o
 	}
-	if c.tombstones[own] == nil || c.byID[id] != nil {
+	if t := c.tombstones[own]; t == nil || t.unconfirmed || c.byID[id] != nil {
 		c.last = max(c.last, now)
 		c.publish(c.bearing(own, c.last, false))
 	}

@@ -38,20 +38,23 @@ func (k *Keeper) List(before deadline.Instant, id string, limit int) (all []Wait
 	return all
 }
 
-// Cancel acknowledges the waiting messages with an id, which are never delivered. For one that is put aside it waits until RabbitMQ has that in the queue.
+// Cancel acknowledges the waiting messages with an id, which are never delivered. For one that is put aside it waits until RabbitMQ has that in the queue, or
+// has refused it.
 func (k *Keeper) Cancel(id string) Outcome {
-	confirmed := make(chan struct{})
+	confirmed := make(chan bool, 1)
 	outcome := k.do(func(c *core, now deadline.Instant) Outcome {
 		o := c.cancelHere(now, id)
-		c.tombstones[tombstoneKey{id, c.self}].whenConfirmed(func() { close(confirmed) })
+		c.tombstones[tombstoneKey{id, c.self}].whenConfirmed(func(has bool) { confirmed <- has })
 		return o
 	})
 	select {
-	case <-confirmed:
-		return outcome
+	case has := <-confirmed:
+		if has {
+			return outcome
+		}
 	case <-time.After(confirmTimeout):
-		return Unconfirmed
 	}
+	return Unconfirmed
 }
 
 // Reschedule has the waiting messages with an id wait for that long from now, 0 for no longer.
@@ -66,7 +69,7 @@ func (k *Keeper) do(change func(*core, deadline.Instant) Outcome) Outcome {
 	return change(k.core, k.o.Now())
 }
 
-// confirmTimeout is how long Cancel waits: for one connection that is lost before RabbitMQ answers, and for the next.
+// confirmTimeout is how long Cancel waits without an answer: for one connection that is lost before RabbitMQ answers, and for the next.
 const confirmTimeout = 2 * callTimeout
 
 // Outcome is what became of a command.
@@ -81,7 +84,7 @@ const (
 	Refused     Outcome = "refused"     // Options.Cancel does not let the sender
 	PutAside    Outcome = "put aside"   // RabbitMQ has it until a minute before it is due, and it cannot be changed until then
 	Unclear     Outcome = "unknown"     // not known here, but RabbitMQ has messages aside since before this Curfew: it is cancelled if it comes back
-	Unconfirmed Outcome = "unconfirmed" // it is cancelled unless this Curfew ends before RabbitMQ has heard that; an operator is told that
+	Unconfirmed Outcome = "unconfirmed" // it is cancelled or replaced unless this Curfew ends before RabbitMQ has taken that in, which it has refused or not answered
 )
 
 // obey does what a command says, or has it wait for its target.

@@ -59,7 +59,7 @@ type held struct {
 	stamped     deadline.Instant // when it was first put aside, 0: it was not
 	targets     int              // of a tombstone: how many messages it ends; 0: unclear
 	unconfirmed bool             // a tombstone that is to be published, and RabbitMQ may not have it
-	confirmed   []func()         // is called when it has
+	confirmed   []func(has bool) // is called when it has, or has refused it
 }
 
 type dueHeap []*held

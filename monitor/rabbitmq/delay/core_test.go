@@ -564,7 +564,7 @@ func TestCancelIsConfirmed(t *testing.T) {
 		s := newStory(t, cluster.CancelAny)
 		s.c.putsAside, s.c.complete, s.c.self = true, true, "curfew"
 		k := &Keeper{core: s.c, wake: make(chan struct{}, 1), o: Options{Options: keeper.Options{Now: func() deadline.Instant { return s.now }}}}
-		for _, id := range []string{"a", "b", "c"} {
+		for _, id := range []string{"a", "b", "c", "d"} {
 			s.deliver(published(id, amqp091.Table{"x-delay": int64(3_600_000)}))
 		}
 		outcomes := make(chan Outcome, 2)
@@ -583,8 +583,20 @@ func TestCancelIsConfirmed(t *testing.T) {
 		require.Equal(t, Cancelled, <-outcomes)
 		require.Equal(t, Cancelled, <-outcomes)
 		require.Equal(t, []string{"b2=replaced"}, s.after(0))
+		began := time.Now()
 		go cancel("c")
 		require.Equal(t, Unconfirmed, <-outcomes, "in the end")
+		require.Equal(t, confirmTimeout, time.Since(began))
+		began = time.Now()
+		go cancel("c")
+		synctest.Wait()
+		require.NotEmpty(t, s.c.out, "it is published again")
+		s.deliver(published("d2", amqp091.Table{"x-replace": "d", "x-delay": int64(1000)}))
+		s.c.tombstones[tombstoneKey{"c", s.c.self}].tell(false)
+		s.c.tombstones[tombstoneKey{"d", s.c.self}].tell(false)
+		require.Equal(t, Unconfirmed, <-outcomes, "RabbitMQ has refused it")
+		require.Contains(t, s.after(0), "d2=unconfirmed")
+		require.Zero(t, time.Since(began))
 		require.Equal(t, NotFound, k.Cancel("other"))
 	})
 }

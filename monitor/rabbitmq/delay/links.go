@@ -245,35 +245,40 @@ func deathsOf(deaths []map[any]any) (all []any) {
 	return all
 }
 
-// publishTombstone publishes a tombstone and waits until RabbitMQ has it. If not, it is published again, by the next session or
-// after passedEvery. The error: the connection is lost.
+// publishTombstone publishes a tombstone and waits until RabbitMQ has it. If it is refused, so are the others for a moment, and they are published again, by the
+// next session or after passedEvery. The error: the connection is lost.
 func (s *session) publishTombstone(tombstone *held) error {
 	k := s.k
 	k.mu.Lock()
 	id, until, wanted := tombstone.id, tombstone.since, tombstone.unconfirmed && k.core.tombstones[tombstoneKey{tombstone.id, tombstone.user}] == tombstone
 	k.mu.Unlock()
-	if !wanted || time.Since(s.refusedAt) < passedEvery/2 {
+	if !wanted {
 		return nil
 	}
-	headers := amqp091.Table{"x-cancel": id, beforeHeader: int64(until)}
-	if tombstone.user != k.o.User {
-		headers[userHeader] = tombstone.user
-	}
-	err := s.publish(k.o.Queue, amqp091.Publishing{DeliveryMode: amqp091.Persistent, UserId: k.o.User, Headers: headers})
-	if err != nil && s.conn.IsClosed() {
-		return fmt.Errorf("publish a tombstone: %w", err)
-	}
-	if err != nil {
+	if s.refused == nil || time.Since(s.refusedAt) >= passedEvery/2 {
+		headers := amqp091.Table{"x-cancel": id, beforeHeader: int64(until)}
+		if tombstone.user != k.o.User {
+			headers[userHeader] = tombstone.user
+		}
+		s.refused = s.publish(k.o.Queue, amqp091.Publishing{DeliveryMode: amqp091.Persistent, UserId: k.o.User, Headers: headers})
 		s.refusedAt = time.Now()
-		k.trouble("tombstone", fmt.Sprintf("that %s was cancelled is known only to this Curfew, which cannot publish that to the queue: let its user write to amq.default (%v)", id, err), 3*passedEvery)
-		return nil
+		reason := ""
+		if s.refused != nil {
+			reason = fmt.Sprintf("that %s was cancelled is known only to this Curfew, which cannot publish that to the queue: let its user write to amq.default (%v)", id, s.refused)
+		}
+		if s.refused != nil && s.conn.IsClosed() {
+			return fmt.Errorf("publish a tombstone: %w", s.refused)
+		}
+		k.trouble("tombstone", reason, 3*passedEvery)
 	}
 	k.mu.Lock()
-	if tombstone.since == until { // or it was given again meanwhile, and is published again
+	defer k.mu.Unlock()
+	defer k.signal()
+	switch {
+	case s.refused != nil:
+		tombstone.tell(false)
+	case tombstone.since == until: // or it was given again meanwhile, and is published again
 		tombstone.confirm()
 	}
-	k.mu.Unlock()
-	k.signal()
-	k.trouble("tombstone", "", 0)
 	return nil
 }

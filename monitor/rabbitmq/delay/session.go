@@ -43,7 +43,8 @@ type session struct {
 	wg        sync.WaitGroup
 	failed    chan error
 	opened    int
-	refusedAt time.Time // when RabbitMQ last did not take a tombstone
+	refused   error     // why RabbitMQ did not take the last tombstone; nil: it did
+	refusedAt time.Time // when that was
 
 	channels []*channel // guarded by k.mu
 }
