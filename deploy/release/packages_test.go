@@ -155,7 +155,7 @@ func (m *machine) lives(was, is *release, upgrade func()) {
 	check(m.t, os.WriteFile(m.path("/etc/curfew/curfew.env"), append(settings, "CURFEW_LOG_LEVEL=debug\n"...), 0o640))
 	m.run("systemctl", "enable", "--now", "curfew")
 	m.serves(was)
-	m.run("curfew", "declare", "queue", "orders", "--dlq", "expired")
+	m.run("curfew", "declare", "queue", "orders", "--dlq", "expired", "--arg", "x-curfew-purpose=telemetry") // expiry is meant: it is no incident after the upgrade
 	m.run("curfew", "declare", "queue", "expired")
 	m.run("curfew", "publish", "orders", "slow", "--ttl", "1h")
 	m.run("curfew", "publish", "orders", "fast", "--ttl", "100ms")
