@@ -265,8 +265,10 @@ func check(list []Field, request any) error {
 				return wrong(f, "out_of_range", f.Name, int64(v))
 			}
 		case string:
-			if _, err := f.Read(v); f.Kind == Duration && (v != "" || f.Key) && err != nil {
-				return err
+			if f.Kind == Duration && (v != "" || f.Key) {
+				if _, err := f.Read(v); err != nil {
+					return err
+				}
 			}
 			if len(f.OneOf) > 0 && !f.Any && f.Kind != Words && !slices.Contains(f.OneOf, v) && v != f.Default {
 				return &Wrong{Field: f.Name, Text: fmt.Sprintf("%s is %q: want %s", f.Name, v, strings.Join(f.OneOf, ", "))}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/http"
+	"net/url"
 	"regexp"
 	"testing"
 
@@ -62,6 +63,23 @@ func TestNobodyIsOfferedWhatHeMayNotDo(t *testing.T) {
 	for i, path := range forms {
 		require.Equal(t, i != 1 && i != 4, s.get(path).status == http.StatusOK, path)
 	}
+}
+
+// TestNumbersOfAMessage: what a message cannot have is told beside its field, and nothing is published.
+func TestNumbersOfAMessage(t *testing.T) {
+	s := newSite(t).logIn("root")
+	q := s.queue("/", "q", nil)
+	for _, one := range []struct{ field, typed, told string }{
+		{"expiration", "-5", "A time to live is 0 or more."},
+		{"expiration", "-5s", "A time to live is 0 or more."},
+		{"expiration", "soon", "want a duration such as 90s"},
+		{"priority", "256", "A priority is from 0 to 255."},
+		{"deadline", "tomorrow", "want an instant such as"},
+	} {
+		form := url.Values{"token": {s.ownToken()}, "vhost": {"/"}, "key": {"q"}, "body": {"x"}, one.field: {one.typed}}
+		require.Contains(t, s.post("/publish", form).body, one.told, one.typed)
+	}
+	require.Empty(t, s.standing(q))
 }
 
 func TestAddressesSayOnlyWhatIsKnown(t *testing.T) {

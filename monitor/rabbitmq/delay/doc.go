@@ -43,9 +43,10 @@
 // queue (x-death): it has waited there.
 //
 // A message that has just been published was published when it came. One that comes again is known by its fingerprint: its due time is in memory
-// or, after another Curfew has taken over, in Redis. The fingerprint is the same over AMQP 0-9-1 and 1.0. Equal messages share one. Those that are still there are the latest of them, since
-// they are discarded in order; so whatever comes again first gets the latest due time that is known. A message of which nothing is remembered is
-// as old as its header timestamp_in_ms or its timestamp says; without them its delay begins again, and it counts as of unknown age.
+// or, after another Curfew has taken over, in Redis. The fingerprint is the same over AMQP 0-9-1 and 1.0. Equal messages share one. Those that
+// are still there are the latest of them, since they are discarded in order; so whatever comes again first gets the latest due time that is known. A
+// message of which nothing is remembered is as old as its header timestamp_in_ms or its timestamp says; without them its delay begins again, and it
+// counts as of unknown age.
 //
 // # Commands
 //

@@ -73,6 +73,9 @@ func (p *publishForm) properties() (m operate.Properties) {
 		*to = f.Get(name)
 	}
 	if ms, given := f.Value("expiration", operate.Span).(int64); given {
+		if ms < 0 {
+			f.Wrong("expiration", "A time to live is 0 or more.")
+		}
 		m.Expiration = strconv.FormatInt(ms, 10)
 	}
 	if at, given := f.Value("deadline", operate.Instant).(int64); given {
