@@ -16,18 +16,17 @@ import (
 type looker struct {
 	trends
 	limits []*connLimit // of the HTTP servers
+	held   pastDeadlines
 
-	mu      sync.Mutex // purposes are asked for by others, too
+	mu      sync.Mutex // of what follows: purposes are asked for by others, too
 	leads   map[string]*leads
 	looks   uint64
-	held    pastDeadlines
-	opened  time.Time // the node
+	opened  time.Time // the node; zero before that
 	earlier queueSet  // the queues that there were at the first look, until clientsReturn is over
 }
 
 // look fills in what the conditions are judged by. It is called by one goroutine at a time.
 func (l *looker) look(n *Node, s *incident.State) {
-	l.opened = n.openedAt
 	n.lookAtMonitor(s)
 	n.primary.look(s)
 	if n.deadManSwitch != nil {

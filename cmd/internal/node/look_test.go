@@ -2,15 +2,19 @@ package node
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/policy"
+	"curfew/cmd/internal/settings"
 	"curfew/integration/testenv"
 	"curfew/monitor/incident"
 )
@@ -110,6 +114,31 @@ func TestLeadsFollowChanges(t *testing.T) {
 		l.purposes(b, &incident.State{})
 	}
 	require.Empty(t, l.leads, "nothing is kept that nobody asks for")
+}
+
+// TestLookBesideForecast: the forecast asks what a queue of an earlier run is for while the conditions are looked at, and after a start both do so at once.
+func TestLookBesideForecast(t *testing.T) {
+	t.Setenv("CURFEW_DATA_DIR", t.TempDir())
+	c, err := settings.Load()
+	require.NoError(t, err)
+	n, err := Open(Options{Settings: &c, Metrics: prometheus.NewRegistry(), Log: zap.NewNop()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, n.Close()) }()
+	b := n.primary.(*ownBroker).broker
+	vh, _ := b.VHost("/")
+	_, err = vh.Queues.Declare(nil, "earlier", broker.QueueDeclare{})
+	require.NoError(t, err)
+	n.ready()
+	var looked atomic.Int64
+	go func() {
+		for range 100 {
+			n.looker.look(n, &incident.State{})
+			looked.Add(1)
+		}
+	}()
+	for looked.Load() < 100 {
+		require.Equal(t, deadline.Work, purposeAt(t, &n.looker, b, "earlier"))
+	}
 }
 
 // BenchmarkLook is one look at as much as a tenant may make.
