@@ -32,6 +32,8 @@ const (
 	stuckFor = 5 * time.Second
 	// lockedAgain is how long after the first a queue's lock must be held for long again: one hold alone may be the system's doing.
 	lockedAgain = time.Second
+	// lockedBadly is a hold that clients feel. A shorter one may still be the system's doing, though there are many.
+	lockedBadly = 200 * time.Millisecond
 )
 
 // one is the finding of a condition that concerns Curfew itself; none if is is false.
@@ -290,10 +292,14 @@ func offBy(d time.Duration) string {
 func seeLocked(s *State) (list []Finding) {
 	for _, t := range s.Tallies {
 		if t.Kind == LockHeld && t.Last.Sub(t.Began) >= lockedAgain && s.Starved == 0 {
-			list = append(list, Finding{
+			f := Finding{
 				QueueName: QueueName{t.VHost, t.Queue}, Cause: t.VHost, Count: t.Count,
 				Text: fmt.Sprintf("held for long %s; the longest, by the operation %q, took %s", printable.Plural(t.Count, "time"), t.Hold.Operation, t.Hold.For.Round(time.Millisecond)),
-			})
+			}
+			if t.Hold.For >= lockedBadly {
+				f.Level = Warning
+			}
+			list = append(list, f)
 		}
 	}
 	return list
