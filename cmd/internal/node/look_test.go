@@ -116,8 +116,8 @@ func TestLeadsFollowChanges(t *testing.T) {
 	require.Empty(t, l.leads, "nothing is kept that nobody asks for")
 }
 
-// TestLookBesideForecast: the forecast asks what a queue of an earlier run is for while the conditions are looked at, and after a start both do so at once.
-func TestLookBesideForecast(t *testing.T) {
+// TestLookWhileForecasting: the forecast asks what a queue of an earlier run is for while the conditions are looked at, and after a start both do so at once.
+func TestLookWhileForecasting(t *testing.T) {
 	t.Setenv("CURFEW_DATA_DIR", t.TempDir())
 	c, err := settings.Load()
 	require.NoError(t, err)
