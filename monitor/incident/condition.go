@@ -209,7 +209,7 @@ var Conditions = []*Condition{
 		Do: "They were saved by an earlier version and are refused by this one: correct or delete them.", Command: "curfew policy list", Page: "/policies",
 	},
 	{
-		Name: "queue_locked_long", Level: Info, What: "a queue is locked for long", Was: "a queue was locked for long", Whom: "clients of the queue", Begins: 2 * time.Second, PerCause: true, see: seeLocked,
+		Name: "queue_locked_long", Level: Warning, What: "a queue is locked for long", Was: "a queue was locked for long", Whom: "clients of the queue", Begins: 2 * time.Second, PerCause: true, see: seeLocked,
 		Do:      "See whether this machine is short of processor time or memory. If not, keep the log lines that name the operation for a report.",
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},

@@ -38,6 +38,11 @@ func TestConditions(t *testing.T) {
 		}
 		return []Tally{t}
 	}
+	held := func(longest time.Duration) []Tally {
+		list := tally(LockHeld, "", 2)
+		list[0].Hold = Hold{Operation: "publish", For: longest}
+		return list
+	}
 	sinks := func(failing time.Duration) []SinkStatus {
 		return []SinkStatus{{Name: "hook", Trouble: &trouble{now.Add(-failing), "refused"}}}
 	}
@@ -92,7 +97,8 @@ func TestConditions(t *testing.T) {
 		{"", "", State{LateShare: 0.01}},
 		{"queues_recovered", "into 2 queues", State{Recovered: 2}},
 		{"policy_not_in_force", "2 policies refused", State{IdlePolicies: 2}},
-		{"queue_locked_long", `held for long 2 times; the longest, by the operation ""`, State{Tallies: tally(LockHeld, "", 2)}},
+		{"queue_locked_long", `held for long 2 times; the longest, by the operation "publish", took 200ms`, State{Tallies: held(lockedLong)}},
+		{"", "", State{Tallies: held(lockedLong - time.Millisecond)}},
 		{"loop_restarted", "1 loop", State{Rising: map[string]int{"loop_restarted": 1}}},
 		{"processor_starved", "for 1.4 s in the last minute", State{Starved: 1400 * time.Millisecond, Tallies: tally(ExpiredLate, "dropped", 3)}},
 		{"disk_fills_up", "in about 3 h", State{DiskFullIn: 3 * time.Hour}},

@@ -30,10 +30,8 @@ const (
 	starvedBadly = 10 * time.Second
 	// stuckFor is how long after it is over a stuck consumer is the reason for expiries: of what it gave back, and of what waited behind it.
 	stuckFor = 5 * time.Second
-	// lockedAgain is how long after the first a queue's lock must be held for long again: one hold alone may be the system's doing.
-	lockedAgain = time.Second
-	// lockedBadly is a hold that clients feel. A shorter one may still be the system's doing, though there are many.
-	lockedBadly = 200 * time.Millisecond
+	// One hold of a queue's lock, or many short ones, may be the system's doing: lockedAgain is how long after the first there is another,
+	lockedAgain, lockedLong = time.Second, 200 * time.Millisecond // and lockedLong is as long as one of them is, so that clients feel it
 )
 
 // one is the finding of a condition that concerns Curfew itself; none if is is false.
@@ -291,15 +289,11 @@ func offBy(d time.Duration) string {
 
 func seeLocked(s *State) (list []Finding) {
 	for _, t := range s.Tallies {
-		if t.Kind == LockHeld && t.Last.Sub(t.Began) >= lockedAgain && s.Starved == 0 {
-			f := Finding{
+		if t.Kind == LockHeld && t.Last.Sub(t.Began) >= lockedAgain && t.Hold.For >= lockedLong && s.Starved == 0 {
+			list = append(list, Finding{
 				QueueName: QueueName{t.VHost, t.Queue}, Cause: t.VHost, Count: t.Count,
 				Text: fmt.Sprintf("held for long %s; the longest, by the operation %q, took %s", printable.Plural(t.Count, "time"), t.Hold.Operation, t.Hold.For.Round(time.Millisecond)),
-			}
-			if t.Hold.For >= lockedBadly {
-				f.Level = Warning
-			}
-			list = append(list, f)
+			})
 		}
 	}
 	return list
