@@ -134,7 +134,7 @@ var Conditions = []*Condition{
 	},
 	{
 		// Critical once messages were dropped: they are lost.
-		Name: "deadline_missed", Level: Warning, Loss: true, What: "messages expire unconsumed", Was: "messages expired unconsumed", Averted: "messages were at risk", Whom: "queues for work", Begins: 3 * time.Second, Returns: clientsReturn, Ends: 15 * time.Second, see: seeUnconsumed,
+		Name: "deadline_missed", Level: Warning, Loss: true, What: "messages expire unconsumed", Was: "messages expired unconsumed", Averted: "messages were at risk", Whom: "queues for work", Begins: 3 * time.Second, Returns: clientsReturn, Ends: 8 * time.Second, see: seeUnconsumed,
 		Do:      "Add consumers or make them faster, or give messages more time. What was dead-lettered can be replayed; what was dropped is lost: have the queue dead-letter what expires.",
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
@@ -159,11 +159,11 @@ var Conditions = []*Condition{
 	},
 	{
 		// Longer than LateWithin: one stall, however many messages it made late, does not begin it.
-		Name: "lateness_high", Level: Warning, What: "messages expire late again and again", Was: "messages expired late again and again", Whom: "all queues", Begins: LateWithin + 2*time.Minute, Ends: time.Minute, see: seeLateness,
+		Name: "lateness_high", Level: Warning, What: "messages expire late again and again", Was: "messages expired late again and again", Whom: "all queues", Begins: LateWithin + 2*time.Minute, Ends: 10 * time.Second, see: seeLateness,
 		Do: "Give this machine or container more processor time.", Command: "curfew audit search --min-lateness 1s", Page: "/audit?min_lateness=1s",
 	},
 	{
-		Name: "objective_missed", Level: Warning, What: "messages wait too long", Was: "messages waited too long", Whom: "queues with an objective", Begins: 3 * time.Second, Ends: 15 * time.Second, see: seeObjectives,
+		Name: "objective_missed", Level: Warning, What: "messages wait too long", Was: "messages waited too long", Whom: "queues with an objective", Begins: 3 * time.Second, Ends: 10 * time.Second, see: seeObjectives,
 		Do:      "Add consumers or make them faster, or change the objective (x-curfew-objective, or the policy key curfew-objective).",
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
@@ -176,7 +176,7 @@ var Conditions = []*Condition{
 		Do: "Make sure that Redis runs, has memory left, and can be reached at the address in CURFEW_REDIS_URL. Curfew connects again by itself.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "connections_refused", Level: Warning, What: "connections are refused", Was: "connections were refused", Whom: "clients that connect", see: seeRefusals, Command: "curfew connections", Page: "/connections",
+		Name: "connections_refused", Level: Warning, What: "connections are refused", Was: "connections were refused", Whom: "clients that connect", Ends: 5 * time.Second, see: seeRefusals, Command: "curfew connections", Page: "/connections",
 		Do: "Close some, or raise the limit on open files (ulimit -n), or CURFEW_MAX_CONNECTIONS if that is lower.",
 	},
 	{
@@ -188,7 +188,7 @@ var Conditions = []*Condition{
 		Do: "Check the machine's time service. The next start with no deadline pending goes by the machine's clock.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "clock_skew", Level: Warning, What: "the clocks of Redis and Curfew differ", Was: "the clocks of Redis and Curfew differed", Whom: "readers of what is in Redis", Begins: time.Minute, Ends: time.Minute,
+		Name: "clock_skew", Level: Warning, What: "the clocks of Redis and Curfew differ", Was: "the clocks of Redis and Curfew differed", Whom: "readers of what is in Redis", Begins: time.Minute, Ends: 10 * time.Second,
 		see: func(s *State) []Finding {
 			return one(s.ClockSkew.Abs() > skewLimit, "Redis's is %s Curfew's; no deadline is early or late by that", offBy(s.ClockSkew))
 		},
@@ -222,21 +222,21 @@ var Conditions = []*Condition{
 		Do: "Give this machine or container more processor time. Deadlines fire late meanwhile.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "disk_fills_up", Level: Warning, What: "the disk will be full soon", Was: "the disk was about to be full", Whom: "all publishers", Begins: 15 * time.Minute, Ends: 15 * time.Minute,
+		Name: "disk_fills_up", Level: Warning, What: "the disk will be full soon", Was: "the disk was about to be full", Whom: "all publishers", Begins: 15 * time.Minute, Ends: 10 * time.Second,
 		see: func(s *State) []Finding {
 			return one(s.DiskFullIn > 0 && s.DiskFullIn < fillsSoon, "in about %s, at the rate of the last hour", printable.Span(s.DiskFullIn.Truncate(time.Minute)))
 		},
 		Do: "Make room, or consume messages: publishers are blocked when it is full.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "fsync_slow", Level: Warning, What: "syncs of the message store are slow", Was: "syncs of the message store were slow", Whom: "publishers of persistent messages", Begins: 10 * time.Minute, Ends: 5 * time.Minute,
+		Name: "fsync_slow", Level: Warning, What: "syncs of the message store are slow", Was: "syncs of the message store were slow", Whom: "publishers of persistent messages", Begins: 10 * time.Minute, Ends: 10 * time.Second,
 		see: func(s *State) []Finding {
 			return one(s.SlowSyncs > mostSlow, "%.0f %% take over half a second", 100*s.SlowSyncs)
 		},
 		Do: "See what else uses the disk, or give Curfew a faster one. Confirms wait for syncs.", Command: "curfew status", Page: "/",
 	},
 	{
-		Name: "file_descriptors_low", Level: Warning, What: "file descriptors run out", Was: "file descriptors ran out", Whom: "clients that connect", Begins: time.Minute, Ends: time.Minute,
+		Name: "file_descriptors_low", Level: Warning, What: "file descriptors run out", Was: "file descriptors ran out", Whom: "clients that connect", Begins: time.Minute, Ends: 10 * time.Second,
 		see: func(s *State) []Finding { return one(s.OpenFiles > mostFiles, "%.0f %% are in use", 100*s.OpenFiles) },
 		Do:  "Close connections, or raise the limit on open files (ulimit -n).", Command: "curfew connections", Page: "/connections",
 	},
@@ -265,7 +265,7 @@ var Conditions = []*Condition{
 		Do: "Correct the file; it is read again when it changes.", Command: "curfew incident rules", Page: "/incidents",
 	},
 	{
-		Name: "heartbeat_stale", Level: Warning, What: "the dead man's switch is silent", Was: "the dead man's switch was silent", Whom: "the service behind its URL", Ends: 30 * time.Second,
+		Name: "heartbeat_stale", Level: Warning, What: "the dead man's switch is silent", Was: "the dead man's switch was silent", Whom: "the service behind its URL",
 		see: func(s *State) []Finding {
 			return one(s.HeartbeatSilent > heartbeatLimit, "its URL has not answered for %s", printable.Span(s.HeartbeatSilent.Truncate(time.Second)))
 		},

@@ -126,6 +126,18 @@ func (t *tallies) record(e Event) {
 	}
 }
 
+// forget ends a tally, unless it has gone on since.
+func (t *tallies) forget(was *Tally) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := tallyKey{was.Kind, was.VHost, was.Queue}
+	if of := t.all[k]; of != nil && of.Last.After(was.Last) {
+		return false
+	}
+	delete(t.all, k)
+	return true
+}
+
 // going are those that go on.
 func (t *tallies) going(now time.Time) (list []Tally) {
 	t.mu.Lock()

@@ -163,6 +163,7 @@ func (a *Incidents) state(now time.Time) *State {
 	s.Now = now
 	a.blamed = blamed(s, a.blamed)
 	s.Blamed = a.blamed
+	s.Tallies = slices.DeleteFunc(s.Tallies, func(t Tally) bool { return s.mended(&t) && a.tallies.forget(&t) })
 	s.Rising = a.losses.rising(s.Lost, now)
 	a.starved.rest(s.Pending == 0)
 	return s

@@ -714,7 +714,7 @@ func TestStarvation(t *testing.T) {
 	})
 }
 
-// TestLossesRise: what counts is what was added, without a pause of ten minutes.
+// TestLossesRise: what counts is what was added, without a pause of a minute.
 func TestLossesRise(t *testing.T) {
 	l := losses{}
 	now := time.Now()
@@ -722,10 +722,10 @@ func TestLossesRise(t *testing.T) {
 		return l.rising([]Loss{{"x", total}}, now.Add(after))["x"]
 	}
 	require.Zero(t, at(0, 5), "that was before")
-	require.Equal(t, 2, at(time.Minute, 7))
-	require.Equal(t, 3, at(9*time.Minute, 8))
-	require.Equal(t, 3, at(18*time.Minute, 8))
-	require.Zero(t, at(20*time.Minute, 8))
+	require.Equal(t, 2, at(10*time.Second, 7))
+	require.Equal(t, 3, at(60*time.Second, 8))
+	require.Equal(t, 3, at(119*time.Second, 8))
+	require.Zero(t, at(120*time.Second, 8))
 }
 
 // TestMetric: each condition has its series all the time, which say how many messages it is about.
@@ -802,4 +802,90 @@ func TestCommands(t *testing.T) {
 	require.Equal(t, "curfew queue show orders --vhost /", fill(c, QueueName{"/", "orders"}, printable.Shell))
 	require.Equal(t, `curfew queue show 'a '\''b'\''; rm' --vhost shop`, fill(c, QueueName{"shop", "a 'b'; rm"}, printable.Shell))
 	require.Equal(t, "curfew queue show", fill(c, QueueName{}, printable.Shell))
+}
+
+// TestItEndsWithItsCause: within some ten seconds, though messages were lost less than a minute ago. What is only past ends a minute after it.
+func TestItEndsWithItsCause(t *testing.T) {
+	lost := func(action string) Event {
+		e := missed("orders", 40)
+		e.VHost, e.Action = "shop", action
+		return e
+	}
+	parked := []Depth{{QueueName: QueueName{"shop", "curfew.undeliverable"}, Count: 40}}
+	held := []PastDeadline{{QueueName: orders, Connection: "worker", User: "ann", Address: "h:1", Count: 4, Past: 4, FirstDeadlineAt: 1}}
+	for _, c := range []struct {
+		name          string
+		begins, mends func(*setup, *State)
+		most          time.Duration
+	}{
+		{"a consumer came", func(s *setup, now *State) {
+			s.Record(lost("dropped"))
+			now.AtRisk = []Risk{{QueueName: orders, Count: 5, Reason: "nobody consumes"}}
+		}, func(_ *setup, now *State) {
+			now.AtRisk, now.Consumers = nil, map[QueueName]Consumers{orders: {Count: 1, Came: time.Now()}}
+		}, 11 * time.Second},
+		{"what was parked was moved", func(s *setup, now *State) {
+			s.Record(lost("parked"))
+			now.Parked = parked
+		}, func(_ *setup, now *State) { now.Parked = nil }, 5 * time.Second},
+		{"the consumer left that held them", func(_ *setup, now *State) { now.Held = held }, func(s *setup, now *State) {
+			s.Record(lost("dropped"))
+			now.Held, now.Consumers = nil, map[QueueName]Consumers{orders: {Count: 1, Left: time.Now()}}
+		}, 11 * time.Second},
+		{"nobody came", func(s *setup, _ *State) { s.Record(lost("dropped")) }, func(_ *setup, now *State) {
+			now.Consumers = map[QueueName]Consumers{orders: {Left: time.Now()}}
+		}, 70 * time.Second},
+		{"dead letters are no longer dropped", func(_ *setup, now *State) { now.Lost = []Loss{{"dead_letters_dropped", 2}} }, func(*setup, *State) {}, 70 * time.Second},
+		{"file descriptors are free", func(_ *setup, now *State) { now.OpenFiles = 0.95 }, func(_ *setup, now *State) { now.OpenFiles = 0.5 }, 12 * time.Second},
+		{"there is room on the disk", func(_ *setup, now *State) { now.DiskFullIn = time.Hour }, func(_ *setup, now *State) { now.DiskFullIn = 0 }, 12 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := run(t, nil)
+				s.set(func(now *State) { now.Lost = []Loss{{"dead_letters_dropped", 1}} })
+				pass(1500 * time.Millisecond)
+				s.set(func(now *State) { c.begins(&s, now) })
+				began := time.Now()
+				for pass(9 * time.Second); len(s.List()) == 0; pass(time.Minute) {
+					require.Less(t, time.Since(began), time.Hour)
+				}
+				s.set(func(now *State) { c.mends(&s, now) })
+				pass(time.Second)
+				require.Len(t, s.List(), 1)
+				pass(c.most - time.Second)
+				require.Empty(t, s.wrong())
+				pass(2 * time.Minute)
+				require.Len(t, s.Over(), 1, "it does not come back")
+			})
+		})
+	}
+}
+
+// TestACriticalIncidentEndsAsSuch: what goes on is an incident of its own if it is not as bad.
+func TestACriticalIncidentEndsAsSuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, nil)
+		s.set(func(now *State) { now.Parked = []Depth{{QueueName: orders, Count: 40}} })
+		pass(9 * time.Second)
+		s.set(func(now *State) {
+			now.Parked, now.AtRisk = nil, []Risk{{QueueName: orders, Count: 5, Reason: "nobody consumes"}}
+		})
+		pass(9 * time.Second)
+		require.Len(t, s.List(), 1)
+		require.Equal(t, []Level{Warning, Critical}, []Level{s.List()[0].Level, s.Over()[0].Level})
+	})
+}
+
+// TestASinkThatWasCorrected: what failed is forgotten when its URL is corrected, or a test arrives.
+func TestASinkThatWasCorrected(t *testing.T) {
+	s := prepare(t, nil)
+	failing := func() *trouble { return s.Sinks()[1].Trouble }
+	s.delivery.sinks()[0].note(errors.New("refused"))
+	require.NotNil(t, failing())
+	_, err := s.SendTest(t.Context(), "webhook")
+	require.NoError(t, err)
+	require.Nil(t, failing())
+	s.delivery.sinks()[0].note(errors.New("refused"))
+	s.delivery.use([]sinkSettings{{name: "webhook", url: "webhook+http://hooks.example/other"}})
+	require.Nil(t, failing())
 }

@@ -11,15 +11,12 @@ type loss struct {
 	at    time.Time // of the last rise
 }
 
-// risesFor is how long a rise of a counter is a condition.
-const risesFor = 10 * time.Minute
-
-// rising is what was added to each counter, with no pause of risesFor.
+// rising is what was added to each counter, with no pause of recent.
 func (l losses) rising(list []Loss, now time.Time) map[string]int {
 	rising := make(map[string]int)
 	for _, one := range list {
 		of, known := l[one.Condition]
-		if now.Sub(of.at) >= risesFor {
+		if now.Sub(of.at) >= recent {
 			of.rise = 0
 		}
 		if known && one.Total > of.total {

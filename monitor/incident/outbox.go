@@ -55,7 +55,7 @@ type counters struct {
 func (o *outbox) use(s sink) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.sink = s
+	o.sink, o.fails = s, nil
 }
 
 // send sends a once, ahead of those that wait.

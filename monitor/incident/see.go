@@ -32,6 +32,8 @@ const (
 	stuckFor = 5 * time.Second
 	// One hold of a queue's lock, or many short ones, may be the system's doing: lockedAgain is how long after the first there is another,
 	lockedAgain, lockedLong = time.Second, 200 * time.Millisecond // and lockedLong is as long as one of them is, so that clients feel it
+	// mendedAfter is how long after the last expiry it counts that its cause is gone.
+	mendedAfter = 2 * time.Second
 )
 
 // one is the finding of a condition that concerns Curfew itself; none if is is false.
@@ -128,6 +130,20 @@ func blamed(s *State, before map[QueueName]PastDeadline) map[QueueName]PastDeadl
 	return holders
 }
 
+// mended reports whether the cause of expiries is gone: a consumer has come, the one to blame has left, or what was parked has been moved.
+func (s *State) mended(t *Tally) bool {
+	q := QueueName{t.VHost, t.Queue}
+	of, holder := s.Consumers[q], s.Blamed[q]
+	gone := of.Came.After(t.Last) && !of.Left.After(of.Came) || !holder.at.IsZero() && of.Left.After(holder.at) || t.Action == "parked" && !s.parks(t.VHost)
+	return gone && t.Kind == Expired && s.Now.Sub(t.Last) >= mendedAfter &&
+		!slices.ContainsFunc(s.AtRisk, func(r Risk) bool { return r.QueueName == q }) && !slices.ContainsFunc(s.Held, func(h PastDeadline) bool { return h.QueueName == q })
+}
+
+// parks reports whether anything is parked in a virtual host.
+func (s *State) parks(vhost string) bool {
+	return slices.ContainsFunc(s.Parked, func(p Depth) bool { return p.VHost == vhost })
+}
+
 // expiring is, by queue, what expires or will, where that is a loss.
 func expiring(s *State) map[QueueName]*Finding {
 	of := make(map[QueueName]*Finding)
@@ -143,7 +159,7 @@ func expiring(s *State) map[QueueName]*Finding {
 			f.Count, f.Toll, f.Action, f.FirstAt, f.Late = t.Count, t.Count, t.Action, t.FirstDeadlineAt, time.Duration(t.WorstMillis)*time.Millisecond
 			f.Text = printable.Plural(t.Count, "message") + " expired" + strings.TrimSuffix(" ("+strings.ReplaceAll(t.Action, "_", "-")+")", " ()")
 			f.Level, f.at = Warning, t.Last
-			f.parked = t.Action == "parked" && slices.ContainsFunc(s.Parked, func(p Depth) bool { return p.VHost == t.VHost })
+			f.parked = t.Action == "parked" && s.parks(t.VHost)
 			if t.Dropped > 0 && t.Queue != otherQueues { // they are lost, in a queue that is known to be for work
 				f.Level, f.Lost, f.Losing = Critical, t.Dropped, t.Losing
 				f.Text = printable.Plural(t.Dropped, "message") + " lost (expired)"
@@ -181,8 +197,8 @@ func seeUnconsumed(s *State) (list []Finding) {
 				f.Text += "; " + h.finding(s).Text
 			}
 		}
-		if left, has := s.Departed[q]; has {
-			f.Text += fmt.Sprintf("; %s left %s ago", printable.Text(left.Client, ""), printable.Span(left.Ago.Truncate(time.Second)))
+		if of := s.Consumers[q]; of.Last != "" {
+			f.Text += fmt.Sprintf("; %s left %s ago", printable.Text(of.Last, ""), printable.Span(s.Now.Sub(of.Left).Truncate(time.Second)))
 		}
 		list = append(list, *f)
 	}
@@ -256,7 +272,7 @@ func seeLetters(s *State) []Finding {
 	return counted(int64(s.Letters), "%s have left their queues and are not where they are dead-lettered", "message")
 }
 
-// rose finds that a counter of what must not happen went up in the last minutes.
+// rose finds that a counter of what must not happen went up in the last minute.
 func rose(condition, thing, what string) func(*State) []Finding {
 	return func(s *State) []Finding {
 		n := int64(s.Rising[condition])

@@ -39,6 +39,7 @@ func (a *Incidents) SendTest(ctx context.Context, sink string) (tested []Tested,
 		if sink == "" || c.name == sink {
 			err := c.send(ctx, fires)
 			if err == nil {
+				c.note(nil)
 				err = c.send(ctx, &over)
 			}
 			tested = append(tested, Tested{c.name, err})

@@ -20,9 +20,8 @@ type State struct {
 	Parked  []Depth                    // what is in the queues curfew.undeliverable now
 	Letters int                        // dead letters that wait to be moved
 	// Purposes of the queues in Tallies, AtRisk and Held. A queue of which none shall expire counts as one for work.
-	Purposes map[QueueName]deadline.Purpose
-	// Departed says which consumer was the last to leave, of those of them that have none.
-	Departed map[QueueName]Departure
+	Purposes  map[QueueName]deadline.Purpose
+	Consumers map[QueueName]Consumers // of those queues
 	// Keeping says, in a sentence with a command, how those of them that lose what expires keep it. Only the worst of thousands is asked for that.
 	Keeping    map[QueueName]func() string
 	Objectives []Missed
@@ -51,7 +50,7 @@ type State struct {
 	IdlePolicies    int            // saved policies that are not in force
 	HeartbeatSilent time.Duration  // since the URL of the dead man's switch answered
 	Lost            []Loss         // counters of what must not happen
-	Rising          map[string]int // of those, what was added in the last ten minutes
+	Rising          map[string]int // of those, what was added in the last minute
 
 	// Beside a RabbitMQ.
 	NotKept  []NotKept
@@ -65,10 +64,11 @@ type State struct {
 // QueueName is a queue and its virtual host.
 type QueueName struct{ VHost, Name string }
 
-// Departure is that a client left.
-type Departure struct {
-	Client string
-	Ago    time.Duration
+// Consumers are how many a queue has, and when they last became more, and fewer; zero: not known.
+type Consumers struct {
+	Count      int
+	Came, Left time.Time
+	Last       string // the client that was the last to leave, if there is none now
 }
 
 // Risk is the forecast for a queue at risk.

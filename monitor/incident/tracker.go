@@ -171,9 +171,10 @@ func (t *tracker) nameLocked(i *incident, c *Condition, f Finding) {
 	i.Condition, i.Alertname, i.Runbook = c.Name, c.Alertname(), t.source.runbook(c.Alertname())
 }
 
-// becomeLocked gives an incident another condition. It does not if others are to be told of that, or if it began as that of another client.
+// becomeLocked gives an incident another condition. It does not if others are to be told of that, if that is not as bad as was told, or if it began
+// as that of another client.
 func (t *tracker) becomeLocked(i *incident, c *Condition, f Finding, now time.Time) bool {
-	if f.Who != "" && i.Labels["alertname"] == c.Alertname() && i.Labels["cause"] != f.Cause {
+	if i.ToldAt != "" && cmp.Or(f.Level, c.Level).Rank() > i.ToldAt.Rank() || f.Who != "" && i.Labels["alertname"] == c.Alertname() && i.Labels["cause"] != f.Cause {
 		return false
 	}
 	was, rule := *i, t.ruleLocked(i)

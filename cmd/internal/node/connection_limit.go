@@ -121,8 +121,8 @@ func cut(nc net.Conn) {
 	nc.Close()
 }
 
-// refusedRecently is how long it is reported that connections were refused.
-const refusedRecently = time.Minute
+// refusedRecently is how long it is reported that connections were refused, if there is room for more.
+const refusedRecently = 10 * time.Second
 
 // refuses reports for a while that connections were refused, and how many there may be.
 func (c *connLimit) refuses() (most int, is bool) {

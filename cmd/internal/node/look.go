@@ -18,11 +18,12 @@ type looker struct {
 	limits []*connLimit // of the HTTP servers
 	held   pastDeadlines
 
-	mu      sync.Mutex // of what follows: purposes are asked for by others, too
-	leads   map[string]*leads
-	looks   uint64
-	opened  time.Time // the node; zero before that
-	earlier queueSet  // the queues that there were at the first look, until clientsReturn is over
+	mu        sync.Mutex // of what follows: purposes are asked for by others, too
+	leads     map[string]*leads
+	looks     uint64
+	consumers map[incident.QueueName]incident.Consumers // at the last look
+	opened    time.Time                                 // the node; zero before that
+	earlier   queueSet                                  // the queues that there were at the first look, until clientsReturn is over
 }
 
 // look fills in what the conditions are judged by. It is called by one goroutine at a time.
@@ -95,7 +96,7 @@ func (o *ownBroker) look(s *incident.State) {
 	for _, p := range o.parked() {
 		s.Parked = append(s.Parked, parkedIn(&p))
 	}
-	if most, last := o.server.Full(); !last.IsZero() && time.Since(last) <= refusedRecently {
+	if most, last := o.server.Full(); !last.IsZero() && (time.Since(last) <= refusedRecently || o.server.Connections() >= most) {
 		s.Refusals = append(s.Refusals, incident.Refusal{What: "AMQP", Most: most})
 	}
 	s.Purposes = l.purposes(b, s)

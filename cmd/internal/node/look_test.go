@@ -150,3 +150,28 @@ func BenchmarkLook(b *testing.B) {
 		incident.Evaluate(s)
 	}
 }
+
+// TestConsumersComeAndGo: a look tells since when a queue at risk has more consumers, or fewer.
+func TestConsumersComeAndGo(t *testing.T) {
+	b, s := ceilings(t, 2, 1)
+	l, work := &looker{opened: time.Now()}, s.AtRisk[0].QueueName
+	vh, _ := b.VHost("/")
+	q, err := vh.Queues.Get(work.Name)
+	require.NoError(t, err)
+	look := func() incident.Consumers {
+		l.purposes(b, s)
+		return s.Consumers[work]
+	}
+	require.Zero(t, look())
+	c := &broker.Consumer{Tag: "c", Client: "app", Sink: slowSink(func() {})}
+	require.NoError(t, q.Consume(c))
+	came := look()
+	require.Equal(t, 1, came.Count)
+	require.WithinDuration(t, time.Now(), came.Came, time.Minute)
+	require.Equal(t, came, look(), "since then")
+	c.Cancel()
+	left := look()
+	require.Equal(t, "app", left.Last)
+	require.False(t, left.Left.Before(came.Came))
+	require.Equal(t, came.Came, left.Came)
+}

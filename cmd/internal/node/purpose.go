@@ -9,13 +9,13 @@ import (
 	"curfew/monitor/incident"
 )
 
-// purposes are those of the queues that conditions are about, for which it also fills in State.Departed and State.Keeping. A queue of which none shall expire counts as one for work.
+// purposes are those of the queues that conditions are about, for which it also fills in State.Consumers and State.Keeping. A queue of which none shall expire counts as one for work.
 func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.QueueName]deadline.Purpose {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.looks++
 	of := make(map[incident.QueueName]deadline.Purpose)
-	s.Departed, s.Keeping = make(map[incident.QueueName]incident.Departure), make(map[incident.QueueName]func() string)
+	s.Consumers, s.Keeping = make(map[incident.QueueName]incident.Consumers), make(map[incident.QueueName]func() string)
 	add := func(name incident.QueueName) {
 		if _, known := of[name]; known {
 			return
@@ -29,9 +29,8 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 				if of[name].Loses() && !q.Settings().DeadLetters {
 					s.Keeping[name] = func() string { return keeping(vh, q) }
 				}
-				if d := q.Departed(); d.Client != "" {
-					s.Departed[name] = incident.Departure{Client: d.Client, Ago: b.Now().Sub(d.At)}
-				}
+				was, looked := l.consumers[name]
+				s.Consumers[name] = consumersOf(b, q, was, looked)
 			}
 		}
 	}
@@ -44,12 +43,28 @@ func (l *looker) purposes(b *broker.Broker, s *incident.State) map[incident.Queu
 	for i := range s.Held {
 		add(s.Held[i].QueueName)
 	}
+	l.consumers = s.Consumers
 	for name, x := range l.leads {
 		if x.look+leadsKept < l.looks { // it would keep deleted queues in memory
 			delete(l.leads, name)
 		}
 	}
 	return of
+}
+
+// consumersOf are the consumers of a queue, given those at the last look, if there was one.
+func consumersOf(b *broker.Broker, q *broker.Queue, was incident.Consumers, looked bool) incident.Consumers {
+	is, d := was, q.Departed()
+	_, _, is.Count = q.Counts()
+	switch is.Last = d.Client; {
+	case looked && is.Count > was.Count:
+		is.Came = time.Now()
+	case d.Client != "":
+		is.Left = time.Now().Add(-b.Now().Sub(d.At))
+	case is.Count < was.Count:
+		is.Left = time.Now()
+	}
+	return is
 }
 
 // leadsKept is for how many looks it is remembered where dead letters lead, after somebody needed it: the page of queues asks every two seconds.
