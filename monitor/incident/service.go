@@ -3,6 +3,7 @@ package incident
 import (
 	"cmp"
 	"context"
+	"curfew/monitor/printable"
 	"errors"
 	"fmt"
 	"net/url"
@@ -124,7 +125,7 @@ func (s *service) failure(err error) error {
 // message is a as text, and as the parameters that this service takes.
 func (s *service) message(a *notice) (text string, params types.Params) {
 	title := a.title()
-	since := "since " + a.Since.UTC().Format("15:04:05 UTC")
+	since := "since " + printable.Clock(a.Since) + " UTC"
 	if a.source.instance != "" {
 		since += ", instance " + a.source.instance
 	}

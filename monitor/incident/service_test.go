@@ -2,6 +2,7 @@ package incident
 
 import (
 	"context"
+	"curfew/monitor/printable"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -94,7 +95,7 @@ func TestServicesAreSentText(t *testing.T) {
 			text = fields["message"]
 		}
 		require.Contains(t, text, "essages expire unconsumed: ")
-		require.Contains(t, text, "\nsince 08:00:00 UTC, instance here\n")
+		require.Contains(t, text, "\nsince "+printable.Clock(hostile().Since)+" UTC, instance here\n")
 		require.Equal(t, i != 1, strings.Contains(text, "\ncurfew queue show x\n"), "nothing is to be done about what is over")
 		require.Contains(t, text, "\nhttps://runbooks.example/CurfewDeadlineMissed.md")
 		require.NotContains(t, text, "<!channel>", "a queue's name mentions nobody")

@@ -51,6 +51,15 @@ func Plural(n int64, thing string) string {
 	return Number(n) + " " + english.PluralWord(int(n), thing, "")
 }
 
+// Clock is a time of day, in UTC to the second. It has the day if that is not today.
+func Clock(at time.Time) string {
+	at, layout := at.UTC(), "15:04:05"
+	if now := time.Now().UTC(); at.YearDay() != now.YearDay() || at.Year() != now.Year() {
+		layout = "2 Jan 15:04:05"
+	}
+	return at.Format(layout)
+}
+
 // Span writes a duration in its two largest units.
 func Span(d time.Duration) string {
 	if d < 0 {

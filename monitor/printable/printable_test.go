@@ -41,6 +41,14 @@ func TestPlainly(t *testing.T) {
 	}
 }
 
+// TestClock: what is of another day says which.
+func TestClock(t *testing.T) {
+	now := time.Now()
+	assert.Regexp(t, `^\d\d:\d\d:\d\d$`, Clock(now))
+	assert.Regexp(t, `^\d+ [A-Z][a-z][a-z] \d\d:\d\d:\d\d$`, Clock(now.AddDate(0, 0, -1)))
+	assert.Equal(t, "29 Feb 14:03:00", Clock(time.Date(2024, 2, 29, 15, 3, 0, 0, time.FixedZone("CET", 3600))))
+}
+
 func TestSpan(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 ms", 629 * time.Millisecond: "629 ms", 9100 * time.Millisecond: "9.1 s", 90 * time.Second: "1 min 30 s", 26 * time.Hour: "1 d 2 h", -time.Second: "-1 s",

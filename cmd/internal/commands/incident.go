@@ -17,6 +17,7 @@ import (
 	"curfew/cmd/internal/settings"
 
 	"curfew/monitor/incident"
+	"curfew/monitor/printable"
 )
 
 // addIncidents adds the commands about incidents that are not an operation's.
@@ -200,7 +201,7 @@ func incidentListCommand(a *cli.API) *cobra.Command {
 // about is since when an incident loses messages, and who has taken it over, or the command that shows more and, if that is known, those that end it.
 func about(i *incident.Incident) (text string) {
 	if i.Losing != nil {
-		text = "; losing since " + i.Losing.UTC().Format("15:04:05 UTC")
+		text = "; losing since " + printable.Clock(*i.Losing) + " UTC"
 	}
 	if i.Ack != nil {
 		return text + "; acknowledged by " + i.Ack.By

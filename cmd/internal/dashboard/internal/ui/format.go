@@ -63,13 +63,7 @@ func UTC(millis int64) string {
 }
 
 // Clock is a time of day, in UTC to the second. It has the day if that is not today.
-func Clock(millis int64) string {
-	at, layout := time.UnixMilli(millis).UTC(), "15:04:05"
-	if now := time.Now().UTC(); at.YearDay() != now.YearDay() || at.Year() != now.Year() {
-		layout = "2 Jan 15:04:05"
-	}
-	return at.Format(layout)
-}
+func Clock(millis int64) string { return printable.Clock(time.UnixMilli(millis)) }
 
 // Until is an instant as seen from another: "in 5 s", "now", "5 s ago".
 func Until(at, now int64) string {
