@@ -26,6 +26,7 @@ const (
 type manager struct {
 	*poster
 	firing func() []*notice
+	ended  func(id string, now time.Time) time.Time
 
 	mu    sync.Mutex         // held while it posts
 	known map[string]*posted // by their labels
@@ -34,6 +35,7 @@ type manager struct {
 // posted is an alert the Alertmanager knows of.
 type posted struct {
 	alert
+	id      string    // of the incident
 	endedAt time.Time // zero while it fires
 }
 
@@ -79,13 +81,13 @@ func (m *manager) present(news *notice, now time.Time) (list []alert) {
 		a := n.alert()
 		id := format(a.Labels)
 		fires[id] = struct{}{}
-		m.known[id] = &posted{alert: a}
+		m.known[id] = &posted{alert: a, id: n.ID}
 	}
 	for id, p := range m.known {
 		if _, on := fires[id]; on {
 			p.EndsAt = now.Add(expireAfter).UTC()
 		} else if p.endedAt.IsZero() {
-			p.endedAt, p.EndsAt = now, now.UTC()
+			p.endedAt, p.EndsAt = now, m.ended(p.id, now).UTC()
 		} else if now.Sub(p.endedAt) > resolveFor {
 			delete(m.known, id)
 			continue

@@ -63,7 +63,7 @@ func New(o Options) (*Incidents, error) {
 	}
 	a.delivery = &delivery{
 		log: &logSink{log: a.log, sent: a.metrics.of(logName).sent}, zap: a.log, metrics: a.metrics,
-		exchange: o.Exchange, firing: func(sink string) []*notice { return a.tracker.firing(sink, o.Stalled != nil && len(o.Stalled()) == 0) },
+		exchange: o.Exchange, ended: a.tracker.ended, firing: func(sink string) []*notice { return a.tracker.firing(sink, o.Stalled != nil && len(o.Stalled()) == 0) },
 	}
 	if err := a.load(); err != nil {
 		return nil, err

@@ -317,7 +317,7 @@ func seeLocked(s *State) (list []Finding) {
 
 // seeStarved: worth a notification only if it is bad.
 func seeStarved(s *State) []Finding {
-	list := one(s.Starved > 0, "for %s in the last minute: deadlines fired late by as much", printable.Span(s.Starved))
+	list := one(s.Starved > 0, "for %s in the last minute, when deadlines may have fired late", printable.Span(s.Starved))
 	if s.Starved >= starvedBadly {
 		list[0].Level = Warning
 	}

@@ -296,6 +296,16 @@ func (t *tracker) firing(sink string, well bool) (list []*notice) {
 	return append(list, t.begun(now, func(i *incident) bool { return i.open && i.ToldAt != "" && !i.Quiet && t.ruleLocked(i).sends(sink) })...)
 }
 
+// ended is when an incident was over: now, if that is not known.
+func (t *tracker) ended(id string, now time.Time) time.Time {
+	for _, i := range t.view().over {
+		if i.ID == id {
+			return *i.Ended
+		}
+	}
+	return now
+}
+
 // untold returns the incidents that somebody should have been told of. What did not last yet is told only if it has cost messages.
 func (t *tracker) untold(now time.Time) (list []*notice) {
 	return t.begun(now, func(i *incident) bool {
