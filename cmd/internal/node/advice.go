@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"curfew/broker"
@@ -17,11 +18,14 @@ import (
 // parkedIn is what is parked in a virtual host, which queues that comes from, and how to give their dead letters an exchange that is missing.
 func parkedIn(p *undeliverable) incident.Depth {
 	d := incident.Depth{QueueName: incident.QueueName{VHost: p.VHost, Name: policy.UndeliverableQueue}, Count: p.Messages}
-	var why []string
+	var why, missing []string // missing are exchanges
 	for _, s := range deadletters.Sources(p.in, p.queue) {
 		text := "from " + printable.Text(s.Queue, "") // of a header that any publisher may have written
 		if s.Missing {
 			text += ", whose dead-letter exchange " + printable.Text(s.Exchange, "") + " does not exist"
+		}
+		if s.Missing && !slices.Contains(missing, s.Exchange) {
+			missing = append(missing, s.Exchange)
 		}
 		if s.Missing && d.Do == "" {
 			dead := s.Queue + ".dead"
@@ -29,6 +33,9 @@ func parkedIn(p *undeliverable) incident.Depth {
 				"curfew queue declare %s --vhost %[2]s && curfew bind %[1]s %[3]s --vhost %[2]s`", printable.Shell(s.Exchange), printable.Shell(p.VHost), printable.Shell(dead))
 		}
 		why = append(why, text)
+	}
+	if more := len(missing) - 1; more > 0 {
+		d.Do += ". Missing as well: " + printable.Plural(int64(more), "more dead-letter exchange") + "."
 	}
 	d.Why = strings.Join(why[:min(len(why), 3)], "; ")
 	return d

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadline"
 	"curfew/broker/policy"
+	"curfew/broker/queue"
 	"curfew/cmd/internal/settings"
 	"curfew/integration/testenv"
 	"curfew/monitor/incident"
@@ -174,4 +176,34 @@ func TestConsumersComeAndGo(t *testing.T) {
 	require.Equal(t, "app", left.Last)
 	require.False(t, left.Left.Before(came.Came))
 	require.Equal(t, came.Came, left.Came)
+}
+
+// TestMissingExchangesAreCounted: the advice makes the first exchange that is missing, and says how many more are.
+func TestMissingExchangesAreCounted(t *testing.T) {
+	b, err := broker.New(broker.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	vh, _ := b.VHost("/")
+	advice := func() string {
+		parked, err := vh.Queues.Get(policy.UndeliverableQueue)
+		require.NoError(t, err)
+		depth := parkedIn(&undeliverable{VHost: "/", in: vh, queue: parked})
+		return depth.Do
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		q, err := vh.Queues.Declare(nil, name, broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-exchange": name + " letters"}})
+		require.NoError(t, err)
+		p, m := vh.OwnPublisher(), amqp.Properties{}
+		_, err = p.Add(&broker.Publication{RoutingKey: []byte(name), Properties: m.Append(nil)})
+		require.NoError(t, err)
+		p.Flush(nil)
+		var seq queue.Seq
+		got, err := q.Get(false, func(x *broker.Delivery) { seq = x.Seq })
+		require.NoError(t, err)
+		require.True(t, got)
+		q.Settle(broker.Reject, []queue.Seq{seq}, nil)
+		require.Contains(t, advice(), "curfew declare exchange ")
+		require.Equal(t, name != "a", strings.Contains(advice(), "Missing as well: "))
+	}
+	require.Contains(t, advice(), "Missing as well: 2 more dead-letter exchanges.")
 }
