@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -14,8 +13,8 @@ import (
 const (
 	// resendEvery is how often firing alerts are sent again.
 	resendEvery = time.Minute
-	// expireAfter is when an Alertmanager resolves an alert that is not sent again: this
-	// process is gone, or cannot reach it.
+	// expireAfter is when an Alertmanager resolves an alert that is not sent again: it was acknowledged or
+	// has another severity now, or this process is gone, or cannot reach it.
 	expireAfter = 4 * resendEvery
 	// resolveFor is how long an alert that is over is still sent, as resolved.
 	resolveFor = 5 * time.Minute
@@ -26,17 +25,6 @@ const (
 type manager struct {
 	*poster
 	firing func() []*notice
-	ended  func(id string, now time.Time) time.Time
-
-	mu    sync.Mutex         // held while it posts
-	known map[string]*posted // by their labels
-}
-
-// posted is an alert the Alertmanager knows of.
-type posted struct {
-	alert
-	id      string    // of the incident
-	endedAt time.Time // zero while it fires
 }
 
 // alert is an incident as Alertmanager takes it, and sends it to webhooks.
@@ -57,44 +45,24 @@ func (n *notice) alert() alert {
 }
 
 func (m *manager) send(ctx context.Context, n *notice) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	list := m.present(n, time.Now())
-	if len(list) == 0 {
+	firing := m.firing()
+	if n.Condition == testCondition {
+		firing = append(firing, n)
+	}
+	if len(firing) == 0 {
 		return errNothing
+	}
+	list := make([]alert, len(firing))
+	for i, n := range firing {
+		if list[i] = n.alert(); !n.over() {
+			list[i].EndsAt = time.Now().Add(expireAfter).UTC()
+		}
 	}
 	body, err := json.Marshal(list)
 	if err != nil {
 		return backoff.Permanent(fmt.Errorf("incident: encode: %w", err))
 	}
 	return m.do(ctx, http.MethodPost, body, http.Header{})
-}
-
-// present returns the alerts that fire, and those that ended a short time ago. A test fires as long as its notice says so.
-func (m *manager) present(news *notice, now time.Time) (list []alert) {
-	firing := m.firing()
-	if news.Condition == testCondition && !news.over() {
-		firing = append(firing, news)
-	}
-	fires := make(map[string]struct{}, len(firing))
-	for _, n := range firing {
-		a := n.alert()
-		id := format(a.Labels)
-		fires[id] = struct{}{}
-		m.known[id] = &posted{alert: a, id: n.ID}
-	}
-	for id, p := range m.known {
-		if _, on := fires[id]; on {
-			p.EndsAt = now.Add(expireAfter).UTC()
-		} else if p.endedAt.IsZero() {
-			p.endedAt, p.EndsAt = now, m.ended(p.id, now).UTC()
-		} else if now.Sub(p.endedAt) > resolveFor {
-			delete(m.known, id)
-			continue
-		}
-		list = append(list, p.alert)
-	}
-	return list
 }
 
 // watchdog is an alert that fires for as long as this process is well. When it stops, something is wrong.

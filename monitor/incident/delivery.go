@@ -14,8 +14,7 @@ type delivery struct {
 	zap      *zap.Logger
 	metrics  *metrics
 	exchange Exchange
-	firing   func(sink string) []*notice              // what an Alertmanager is sent
-	ended    func(id string, now time.Time) time.Time // of an incident
+	firing   func(sink string) []*notice // what an Alertmanager is sent
 
 	mu       sync.Mutex
 	outboxes []*outbox                   // replaced, never changed

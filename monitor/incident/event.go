@@ -126,24 +126,17 @@ func (t *tallies) record(e Event) {
 	}
 }
 
-// forget ends a tally, unless it has gone on since.
-func (t *tallies) forget(was *Tally) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	k := tallyKey{was.Kind, was.VHost, was.Queue}
-	if of := t.all[k]; of != nil && of.Last.After(was.Last) {
-		return false
-	}
-	delete(t.all, k)
-	return true
+// going are those that go on.
+func (t *tallies) going(now time.Time) []Tally {
+	return t.without(func(*Tally) bool { return false }, now)
 }
 
-// going are those that go on.
-func (t *tallies) going(now time.Time) (list []Tally) {
+// without are those that go on, unless they are over.
+func (t *tallies) without(over func(*Tally) bool, now time.Time) (list []Tally) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for k, of := range t.all {
-		if now.Sub(of.Last) >= recent {
+		if now.Sub(of.Last) >= recent || over(of) {
 			delete(t.all, k)
 			continue
 		}

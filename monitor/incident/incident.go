@@ -383,7 +383,7 @@ func (n *notice) annotations() map[string]string {
 		m["worst"] = strings.Join(names, ", ")
 	}
 	if n.worst.FirstAt != 0 {
-		m["first_deadline"] = stamp(n.worst.FirstAt)
+		m["first_deadline"] = time.UnixMilli(n.worst.FirstAt).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 	}
 	if n.late > 0 {
 		m["worst_lateness"] = n.late.String()
@@ -412,8 +412,4 @@ func (n *notice) links() map[string]string {
 		list["runbook"] = n.Runbook
 	}
 	return list
-}
-
-func stamp(unixMillis int64) string {
-	return time.UnixMilli(unixMillis).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }

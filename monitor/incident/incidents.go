@@ -63,7 +63,7 @@ func New(o Options) (*Incidents, error) {
 	}
 	a.delivery = &delivery{
 		log: &logSink{log: a.log, sent: a.metrics.of(logName).sent}, zap: a.log, metrics: a.metrics,
-		exchange: o.Exchange, ended: a.tracker.ended, firing: func(sink string) []*notice { return a.tracker.firing(sink, o.Stalled != nil && len(o.Stalled()) == 0) },
+		exchange: o.Exchange, firing: func(sink string) []*notice { return a.tracker.firing(sink, o.Stalled != nil && len(o.Stalled()) == 0) },
 	}
 	if err := a.load(); err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (a *Incidents) state(now time.Time) *State {
 	s.Now = now
 	a.blamed = blamed(s, a.blamed)
 	s.Blamed = a.blamed
-	s.Tallies = slices.DeleteFunc(s.Tallies, func(t Tally) bool { return s.mended(&t) && a.tallies.forget(&t) })
+	s.Tallies = a.tallies.without(s.mended, now)
 	s.Rising = a.losses.rising(s.Lost, now)
 	a.starved.rest(s.Pending == 0)
 	return s

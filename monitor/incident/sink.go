@@ -109,7 +109,7 @@ func (d *delivery) newSink(s sinkSettings) sink {
 	case webhookKind:
 		return &webhook{s.poster(), s.secret}
 	case alertmanagerKind:
-		return &manager{poster: s.poster(), firing: func() []*notice { return d.firing(s.name) }, ended: d.ended, known: make(map[string]*posted)}
+		return &manager{s.poster(), func() []*notice { return d.firing(s.name) }}
 	case exchangeKind:
 		return exchangeSink{d.exchange}
 	}

@@ -32,6 +32,7 @@ type tracker struct {
 	source  source
 	all     []*incident
 	recent  []Incident // over, the newest first
+	ended   []*notice  // of them, for resolveFor
 	windows []Window
 	changed bool // since it was saved
 	savedAt time.Time
@@ -242,7 +243,9 @@ func (t *tracker) endLocked(i *incident, now time.Time) []*notice {
 	if i.ToldAt == "" {
 		return nil
 	}
-	return []*notice{t.notice(i, "over", now)}
+	over := t.notice(i, "over", now)
+	t.ended = append(slices.DeleteFunc(t.ended, func(n *notice) bool { return now.Sub(n.at) > resolveFor }), over)
+	return []*notice{over}
 }
 
 // ruleLocked returns the rule of an incident, which stays the same once anybody was told of it. That of an earlier run has none at first.
@@ -287,23 +290,21 @@ func (t *tracker) openLocked() ([]Incident, map[QueueName]Concern) {
 	return list, queues
 }
 
-// firing returns what an Alertmanager is sent again and again, with the watchdog if this process is well.
+// firing returns what an Alertmanager is sent again and again, with what is over for a while, and the watchdog if this process is well.
 func (t *tracker) firing(sink string, well bool) (list []*notice) {
 	now := time.Now()
 	if well {
 		list = append(list, watchdog(t.view().source, now))
 	}
-	return append(list, t.begun(now, func(i *incident) bool { return i.open && i.ToldAt != "" && !i.Quiet && t.ruleLocked(i).sends(sink) })...)
-}
-
-// ended is when an incident was over: now, if that is not known.
-func (t *tracker) ended(id string, now time.Time) time.Time {
-	for _, i := range t.view().over {
-		if i.ID == id {
-			return *i.Ended
+	list = append(list, t.begun(now, func(i *incident) bool { return i.open && i.ToldAt != "" && !i.Quiet && t.ruleLocked(i).sends(sink) })...)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, n := range t.ended {
+		if now.Sub(n.at) <= resolveFor && n.rule.sends(sink) {
+			list = append(list, n)
 		}
 	}
-	return now
+	return list
 }
 
 // untold returns the incidents that somebody should have been told of. What did not last yet is told only if it has cost messages.
