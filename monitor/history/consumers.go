@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,15 +10,17 @@ import (
 )
 
 // steadyFor is how many seconds a queue must have had consumers for a mark when they leave, and fewerFor how many they must be gone: clients that
-// come for a moment, and clients that connect again, are no marks.
-const steadyFor, fewerFor = 20, 10
+// come for a moment, and clients that connect again, are no marks. noneFor is for how many it must have had none for a mark when its first come: soon after
+// it is declared, or after a restart, they are no mark.
+const steadyFor, fewerFor, noneFor = 20, 10, 60
 
 // consumers are a queue's consumers, as far as marks are about them. The zero value has none.
 type consumers struct {
-	most  int   // since they last became fewer
-	since int64 // when the first of them came, Unix s
-	fewer int64 // since when they are half or less; 0: they are not
-	none  bool  // a mark says that they are gone
+	most   int   // since they last became fewer
+	since  int64 // when the first of them came, Unix s
+	fewer  int64 // since when they are half or less; 0: they are not
+	before int   // how many there were of which a mark says that they are gone; 0: there is none
+	none   int64 // since when there were none, before those of less than steadyFor; 0: that is long ago
 }
 
 // see takes the number of consumers in a second. It returns a mark if it is time for one.
@@ -27,20 +30,30 @@ func (c *consumers) see(n int, second int64) *Mark {
 	}
 	switch {
 	case 2*n > c.most:
-		back := c.none
-		c.most, c.fewer, c.none = max(c.most, n), 0, false
+		back, steady := c.before > 0 && (c.most == 0 || 2*n > c.before), second-c.since >= steadyFor
+		first := steady && c.none > 0 && c.since-c.none >= noneFor
+		c.most, c.fewer = max(c.most, n), 0
+		if back || steady {
+			c.none = 0
+		}
 		if back {
+			c.before = 0
 			return &Mark{At: second * 1000, Kind: ConsumersBack, Text: fmt.Sprintf("has consumers again (%d)", n), Consumers: n}
 		}
+		if first {
+			return &Mark{At: c.since * 1000, Kind: ConsumersBack, Text: fmt.Sprintf("has consumers now (%d)", n), Consumers: n}
+		}
 	case c.most == 0:
+		c.none = cmp.Or(c.none, second)
 	case c.fewer == 0:
 		c.fewer = second
 	case second-c.fewer >= fewerFor:
 		gone, since, steady := c.most-n, c.fewer, c.fewer-c.since >= steadyFor
-		*c = consumers{most: n, since: c.since, none: n == 0 && steady}
+		*c = consumers{most: n, since: c.since, before: c.before, none: c.none}
 		if !steady {
 			return nil
 		}
+		c.before = max(c.before, gone+n)
 		text := fmt.Sprintf("has lost %d of its %d consumers", gone, gone+n)
 		if n == 0 {
 			text = fmt.Sprintf("has lost all its consumers (%d)", gone)
@@ -89,7 +102,7 @@ func (m *Mark) join(one *Mark) {
 	}
 	what := "have lost consumers"
 	if m.Kind == ConsumersBack {
-		what = "have consumers again"
+		what = "have consumers now"
 	}
 	m.Text = fmt.Sprintf("%s %s (%d)", which, what, m.Consumers)
 }

@@ -455,7 +455,7 @@ func TestConsumersThatLeave(t *testing.T) {
 	}
 	with(5, 0)
 	with(steadyFor-1, 1) // a moment
-	with(60, 0)
+	with(30, 0)
 	require.Empty(t, since(h, 1))
 	with(60, 10)
 	with(fewerFor-1, 0) // they connect again
@@ -466,15 +466,43 @@ func TestConsumersThatLeave(t *testing.T) {
 	with(60, 3)
 	require.Equal(t, []string{"consumers_gone q has lost 7 of its 10 consumers"}, since(h, 1))
 	require.Equal(t, left, h.marks.list[1].At, "when they left")
+	with(60, 5)
+	with(60, 6)
+	require.Equal(t, []string{"consumers_back q has consumers again (6)"}, since(h, 2))
+	with(60, 3)
 	with(60, 0)
 	with(2, 4)
-	require.Equal(t, []string{"consumers_gone q has lost all its consumers (3)", "consumers_back q has consumers again (4)"}, since(h, 2))
+	require.Equal(t, []string{"consumers_gone q has lost all its consumers (3)", "consumers_back q has consumers again (4)"}, since(h, 4))
 	require.Equal(t, "/queue?name=q&vhost=v", h.Read(Request{VHost: "v", Queue: "q", Span: 24 * time.Hour}).Marks[2].Page)
 	with(60, 4)
 	with(5, 0)
 	f.queues = nil // it is deleted
 	sampled(h, at, 60, func(int) {})
-	require.Len(t, h.marks.list, 4)
+	require.Len(t, h.marks.list, 6)
+}
+
+// TestConsumersThatCome to queues that had none for a minute are one mark, if they stay for a while.
+func TestConsumersThatCome(t *testing.T) {
+	h, f := day(t, Options{})
+	at := start()
+	with := func(seconds int, consumers ...int) {
+		f.queues = nil
+		for i, n := range consumers {
+			f.queues = append(f.queues, Queue{VHost: "v", Name: fmt.Sprint("q", i), Depth: 1, Consumers: n})
+		}
+		sampled(h, at, seconds, func(int) {})
+		at = at.Add(time.Duration(seconds) * time.Second)
+	}
+	with(30, 0, 0, 0, 0, 0)
+	with(60, 1, 0, 0, 0, 0) // it is new
+	require.Empty(t, since(h, 1))
+	with(steadyFor-1, 1, 2, 0, 0, 0) // a moment
+	with(60, 1, 0, 0, 0, 0)
+	require.Empty(t, since(h, 1))
+	came := at.UnixMilli()
+	with(60, 1, 2, 1, 1, 1)
+	require.Equal(t, []string{"consumers_back q1, q2, q3 and 1 more queue have consumers now (5)"}, since(h, 1))
+	require.Equal(t, came, h.marks.list[1].At, "when they came")
 }
 
 // TestAClientOfManyQueues leaves one mark in each virtual host, which is also on the axis of each of its queues.
@@ -501,7 +529,7 @@ func TestAClientOfManyQueues(t *testing.T) {
 		f.queues[i].Consumers = 1
 	}
 	sampled(h, start().Add(3*time.Minute), 60, func(int) {})
-	require.Contains(t, since(h, 3), "consumers_back a, b have consumers again (2)")
+	require.Contains(t, since(h, 3), "consumers_back a, b, c have consumers now (3)")
 }
 
 // TestNewVersions of an application are marks; its first one is not, nor one that was connected in the last day.

@@ -22,7 +22,7 @@ const (
 	ScheduleBack  Kind = "redis_back"     // it does again
 	PolicyChanged Kind = "policy"         // a policy was set or removed, or definitions were imported
 	ConsumersGone Kind = "consumers_gone" // at least half of a queue's consumers left
-	ConsumersBack Kind = "consumers_back" // a queue that had none has consumers again
+	ConsumersBack Kind = "consumers_back" // a queue has consumers again, or its first
 	Deployed      Kind = "deploy"         // an application connected with a version that is new
 )
 
