@@ -105,12 +105,8 @@ func (t *tallies) record(e Event) {
 		k = tallyKey{e.Kind, e.VHost, e.Queue}
 		of = t.all[k]
 	}
-	switch {
-	case of == nil:
+	if of == nil || now.Sub(of.Last) >= recent {
 		t.all[k] = &Tally{e, now, now, losing}
-		return
-	case now.Sub(of.Last) >= recent:
-		*of = Tally{e, now, now, losing}
 		return
 	}
 	of.merge(e.Stats)
@@ -126,17 +122,12 @@ func (t *tallies) record(e Event) {
 	}
 }
 
-// going are those that go on.
-func (t *tallies) going(now time.Time) []Tally {
-	return t.without(func(*Tally) bool { return false }, now)
-}
-
-// without are those that go on, unless they are over.
-func (t *tallies) without(over func(*Tally) bool, now time.Time) (list []Tally) {
+// going are those that go on. Those that are over end; nil: none is.
+func (t *tallies) going(now time.Time, over func(*Tally) bool) (list []Tally) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for k, of := range t.all {
-		if now.Sub(of.Last) >= recent || over(of) {
+		if now.Sub(of.Last) >= recent || over != nil && over(of) {
 			delete(t.all, k)
 			continue
 		}

@@ -43,37 +43,26 @@ type event struct {
 
 // send publishes a. Its message-id is the same when it is published again.
 func (s exchangeSink) send(ctx context.Context, a *notice) error {
-	body, err := json.Marshal(a.event())
+	e := event{
+		Event: a.Condition, Status: a.status(), Severity: a.severity(), Text: a.text(), Instance: a.source.instance, Action: a.worst.Action,
+		Incident: a.Incident, Links: a.links(),
+	}
+	key := a.Condition
+	if len(a.Worst) > 0 {
+		e.VHost, e.Queue = a.Worst[0].VHost, a.Worst[0].Queue
+		key = strings.Join([]string{key, e.VHost, e.Queue}, ".")
+	}
+	body, err := json.Marshal(e)
 	if err != nil {
 		return backoff.Permanent(fmt.Errorf("incident: encode: %w", err))
 	}
 	id := fmt.Sprintf("%s-%s-%d", a.ID, a.status(), a.at.UnixNano())
-	err = s.exchange.Publish(ctx, Publication{RoutingKey: routingKey(a), ContentType: "application/json", MessageID: id, Body: body})
+	err = s.exchange.Publish(ctx, Publication{RoutingKey: key[:min(len(key), maxRoutingKey)], ContentType: "application/json", MessageID: id, Body: body})
 	if err != nil {
 		return fmt.Errorf("incident: publish: %w", err)
 	}
 	return nil
 }
 
-func (n *notice) event() event {
-	e := event{
-		Event: n.Condition, Status: n.status(), Severity: n.severity(), Text: n.text(), Instance: n.source.instance, Action: n.worst.Action,
-		Incident: n.Incident, Links: n.links(),
-	}
-	if len(n.Worst) > 0 {
-		e.VHost, e.Queue = n.Worst[0].VHost, n.Worst[0].Queue
-	}
-	return e
-}
-
 // maxRoutingKey is AMQP's limit, in bytes.
 const maxRoutingKey = 255
-
-func routingKey(a *notice) string {
-	words := []string{a.Condition}
-	if len(a.Worst) > 0 {
-		words = append(words, a.Worst[0].VHost, a.Worst[0].Queue)
-	}
-	key := strings.Join(words, ".")
-	return key[:min(len(key), maxRoutingKey)]
-}

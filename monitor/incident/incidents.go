@@ -156,16 +156,16 @@ func (a *Incidents) judgeLocked(now time.Time) {
 
 // state is the state now.
 func (a *Incidents) state(now time.Time) *State {
-	s := &State{Tallies: a.tallies.going(now), Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
+	s := &State{Tallies: a.tallies.going(now, nil), Starved: a.starved.within(starvedFor, now), Sinks: a.Sinks(), FileError: a.FileError()}
 	if a.options.Look != nil {
 		a.options.Look(s)
 	}
 	s.Now = now
 	a.blamed = blamed(s, a.blamed)
 	s.Blamed = a.blamed
-	s.Tallies = a.tallies.without(s.mended, now)
+	s.Tallies = a.tallies.going(now, s.mended)
 	s.Rising = a.losses.rising(s.Lost, now)
-	a.starved.rest(s.Pending == 0)
+	a.starved.rests.Store(s.Pending == 0)
 	return s
 }
 

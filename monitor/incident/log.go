@@ -15,29 +15,25 @@ type logSink struct {
 
 func (s *logSink) notify(a *notice) {
 	s.sent.Inc()
-	if a.over() {
-		s.log.Info(a.text(), a.fields()...)
-	} else {
-		s.log.Warn(a.text(), a.fields()...)
-	}
-}
-
-func (n *notice) fields() []zap.Field {
 	fields := []zap.Field{
-		zap.String("event", n.Condition), zap.String("status", n.status()), zap.String("severity", n.severity()), zap.String("incident", n.ID),
+		zap.String("event", a.Condition), zap.String("status", a.status()), zap.String("severity", a.severity()), zap.String("incident", a.ID),
 	}
-	if len(n.Worst) > 0 {
-		fields = append(fields, zap.String("vhost", n.Worst[0].VHost), zap.String("queue", n.Worst[0].Queue))
+	if len(a.Worst) > 0 {
+		fields = append(fields, zap.String("vhost", a.Worst[0].VHost), zap.String("queue", a.Worst[0].Queue))
 	}
-	if n.worst.Action != "" {
-		fields = append(fields, zap.String("action", n.worst.Action))
+	if a.worst.Action != "" {
+		fields = append(fields, zap.String("action", a.worst.Action))
 	}
-	fields = append(fields, zap.Int64("count", n.Count), zap.Int64("toll", n.Toll))
-	if n.worst.FirstAt != 0 {
-		fields = append(fields, zap.Time("first_deadline", time.UnixMilli(n.worst.FirstAt)))
+	fields = append(fields, zap.Int64("count", a.Count), zap.Int64("toll", a.Toll))
+	if a.worst.FirstAt != 0 {
+		fields = append(fields, zap.Time("first_deadline", time.UnixMilli(a.worst.FirstAt)))
 	}
-	if n.late > 0 {
-		fields = append(fields, zap.Duration("worst_lateness", n.late))
+	if a.late > 0 {
+		fields = append(fields, zap.Duration("worst_lateness", a.late))
 	}
-	return fields
+	if a.over() {
+		s.log.Info(a.text(), fields...)
+	} else {
+		s.log.Warn(a.text(), fields...)
+	}
 }

@@ -50,12 +50,8 @@ func (p *poster) do(ctx context.Context, method string, body []byte, header http
 	}
 	defer answer.Body.Close()
 	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer) // so that the connection can be used again; a long answer costs it
-	return judgeAnswer(answer)
-}
-
-func judgeAnswer(answer *http.Response) error {
 	code := answer.StatusCode
-	err := fmt.Errorf("incident: send: the receiver answered %d", code)
+	err = fmt.Errorf("incident: send: the receiver answered %d", code)
 	switch {
 	case code/100 == 2:
 		return nil
@@ -70,8 +66,7 @@ func judgeAnswer(answer *http.Response) error {
 
 // withoutURL removes the address from err: it may contain a secret, and errors are logged.
 func withoutURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, is := errors.AsType[*url.Error](err); is {
 		return u.Err
 	}
 	return err

@@ -20,13 +20,10 @@ const (
 
 // probe is a goroutine that sleeps for a moment, and should wake up then. Its zero value is ready. Safe for concurrent use.
 type probe struct {
-	rests atomic.Bool
+	rests atomic.Bool // one check a second is enough: no deadline waits that could be late
 	mu    sync.Mutex
 	times []starved
 }
-
-// rest says that one check a second is enough from now on, since no deadline waits that could be late, or no longer is.
-func (s *probe) rest(on bool) { s.rests.Store(on) }
 
 // starved is a time without a processor.
 type starved struct {

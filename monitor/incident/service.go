@@ -129,7 +129,7 @@ func (s *service) message(a *notice) (text string, params types.Params) {
 	if a.source.instance != "" {
 		since += ", instance " + a.source.instance
 	}
-	lines := []string{harmless(cut(a.text(), maxSummary)), since}
+	lines := []string{chatMarks.Replace(cut(a.text(), maxSummary)), since}
 	if a.Command != "" && !a.over() {
 		lines = append(lines, cut(a.Command, maxLink))
 	}
@@ -170,9 +170,7 @@ var titleless = []string{"ifttt", "matrix", "mattermost"}
 // priorities are Opsgenie's.
 var priorities = map[string]string{"critical": "P1", "error": "P2", "warning": "P3", "info": "P5"}
 
-// harmless replaces the characters of which chats make mentions and links: anybody may have chosen the names in a text.
-func harmless(text string) string { return chatMarks.Replace(text) }
-
+// chatMarks replaces the characters of which chats make mentions and links: anybody may have chosen the names in a text.
 var chatMarks = strings.NewReplacer("<", "‹", ">", "›", "@", "＠", "](", "] (", "`", "'")
 
 // cut shortens text to a number of characters.
