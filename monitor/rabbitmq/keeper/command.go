@@ -1,5 +1,17 @@
 package keeper
 
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/broker/deadline"
+)
+
 // action is what the core asks its driver to do. The input that is named after the colon answers it.
 type action uint8
 
@@ -40,3 +52,128 @@ const (
 	noChannel           // the connection has no more of them
 	timedOut            // consumer_timeout
 )
+
+// perform carries out one command. A goroutine waits for the answer, if there is one.
+func (s *session) perform(cmd command) {
+	switch cmd.do {
+	case look:
+		s.spawn(func() { s.look(cmd.epoch) })
+	case learn:
+		s.spawn(s.learn)
+	case consume:
+		s.startConsumer(cmd)
+	case drop, shut:
+		s.drop(s.channels[cmd.stretch], cmd.do == drop)
+	default:
+		if c := s.channels[cmd.stretch]; c != nil { // nil: RabbitMQ has closed it
+			s.performOn(c, cmd)
+		}
+	}
+}
+
+// performOn carries out a command on the channel of a stretch. If the channel is closed, watch has posted or will post that.
+func (s *session) performOn(c *channel, cmd command) {
+	switch cmd.do {
+	case giveBack:
+		_ = c.open.Load().Nack(cmd.tag, false, true)
+	case giveBackTo:
+		_ = c.open.Load().Nack(cmd.tag, true, true)
+	case giveBackAll:
+		s.spawn(func() { s.giveBackAll(c, cmd.stretch) })
+	case settle:
+		s.spawn(func() {
+			if c.roundTrip() == nil {
+				s.post(func(c *core, now deadline.Instant) { c.settled(now, cmd.stretch) })
+			}
+		})
+	case cancel:
+		tag := c.tags[len(c.tags)-1]
+		s.spawn(func() { _ = c.cancel(tag) })
+	case replace:
+		_ = c.open.Load().Cancel(c.tags[cmd.consumption], true)
+		s.stay(c, cmd.consumption)
+	case stay:
+		s.stay(c, cmd.consumption)
+	case leave:
+		_ = c.open.Load().Cancel(c.tags[cmd.consumption], true)
+	}
+}
+
+func (s *session) startConsumer(cmd command) {
+	c := s.channels[cmd.stretch]
+	if c == nil {
+		c = s.channelFor(cmd.stretch)
+	}
+	s.tags++
+	tag, facts, args := ConsumerTag(s.k.o.Name, s.tags), s.facts, consumeArgs(s.facts)
+	c.tags = append(c.tags, tag)
+	s.spawn(func() { s.consume(c, cmd.stretch, tag, cmd.prefetch, facts, args) })
+}
+
+// learn reads the facts of the queue.
+func (s *session) learn() {
+	ctx, cancel := context.WithTimeout(s.ctx, loadTimeout)
+	defer cancel()
+	facts, err := s.k.o.Facts(ctx)
+	s.post(s.learned(facts, err))
+}
+
+// look counts ready messages and consumers, on a channel of its own: RabbitMQ closes it if the queue does not exist.
+func (s *session) look(epoch uint32) {
+	var q amqp091.Queue
+	err := s.openLooker()
+	if err == nil {
+		q, err = s.looker.QueueDeclarePassive(s.k.o.Queue, true, false, false, false, nil)
+	}
+	why, text := other, ""
+	if closed, ok := errors.AsType[*amqp091.Error](err); ok {
+		why = failureOf(closed)
+	}
+	if err != nil {
+		text = err.Error()
+	}
+	s.post(func(c *core, now deadline.Instant) {
+		c.looked(now, epoch, q.Messages, q.Consumers, why, text, err == nil)
+	})
+}
+
+func (s *session) openLooker() (err error) {
+	if s.looker == nil || s.looker.IsClosed() {
+		if s.looker, err = s.conn.Channel(); err != nil {
+			s.looker = nil
+		}
+	}
+	return err
+}
+
+// failureOf finds out by code and text why RabbitMQ closed a channel.
+func failureOf(err *amqp091.Error) failure {
+	switch err.Code {
+	case amqp091.NotFound:
+		if strings.Contains(err.Reason, "no queue") {
+			return queueGone
+		}
+		return unavailable
+	case amqp091.AccessRefused:
+		if strings.Contains(err.Reason, "exclusive use") {
+			return locked
+		}
+		return forbidden
+	case amqp091.ResourceLocked:
+		return locked
+	case amqp091.PreconditionFailed:
+		if strings.Contains(err.Reason, "timeout") || strings.Contains(err.Reason, "timed out") {
+			return timedOut
+		}
+	}
+	return other
+}
+
+// timeoutIn returns the consumer_timeout that RabbitMQ names when it closes a channel for that; 0: it names none.
+func timeoutIn(text string) time.Duration {
+	var ms deadline.Millis
+	if _, value, ok := strings.Cut(text, "Timeout value used: "); ok {
+		_, _ = fmt.Sscan(value, &ms)
+	}
+	return max(0, ms.Duration())
+}

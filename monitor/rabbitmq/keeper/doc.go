@@ -103,7 +103,7 @@
 // out or back, ages what is known about the age of new messages, rolls when stretches are given back and taken again, aside how long
 // others are left alone, harm whether keeping does any.
 // session carries the commands out with amqp091-go: one connection, one goroutine that owns the core, and one for each answer that is
-// waited for (event.go, perform_command.go, channel.go). Each held message costs 68 bytes here. Leases and shadows for several Curfews
+// waited for (command.go, channel.go). Each held message costs 68 bytes here. Leases and shadows for several Curfews
 // are in package lease.
 //
 // # Left to others
