@@ -168,6 +168,75 @@ func TestRetries(t *testing.T) {
 	require.EqualValues(t, 60_000, parked.Headers["x-delay"], "a header of its own")
 }
 
+// TestRetriesOfADecimal: RabbitMQ 4 cannot deliver a message with a decimal in a header over AMQP 1.0. It is tried again and parked over 0-9-1, as is what waits beside
+// it, and that is told.
+func TestRetriesOfADecimal(t *testing.T) {
+	t.Parallel()
+	r := planRetries(t, sharedNode(t), "{queue}.failed", "jobs")
+	c := startReplica(t, r.n, r.own, "", "one", r.watch)
+	eventually(t, answerLimit, "the queue to be held", func() bool { return c.queue(waitsIn("jobs")).State == "keeping" })
+	r.reject(func(string, int) bool { return false }, "jobs")
+	ids := []string{"before", "decimal", "after"}
+	for _, id := range ids {
+		headers := amqp091.Table{"CC": []any{"nowhere"}}
+		if id == "decimal" {
+			headers["price"] = amqp091.Decimal{Scale: 2, Value: 314}
+		}
+		check(t, r.ch.Publish("shop", "order.new", false, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent, MessageId: id, AppId: "app", UserId: "guest", Headers: headers, Body: []byte(id)}))
+	}
+	eventually(t, time.Minute, "all to be parked", func() bool { return r.depth("jobs.failed") == len(ids) })
+	if troubles := c.queue(waitsIn("jobs")).Troubles; family() != queuefacts.Family3 {
+		require.Len(t, troubles, 1)
+		require.Contains(t, troubles[0].Reason, "RabbitMQ fails to deliver a message over AMQP 1.0: Session error: function_clause")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range ids {
+		tries := r.tries["jobs "+id]
+		require.Len(t, tries, len(backoff)+1, id)
+		for n := range tries[1:] {
+			require.GreaterOrEqual(t, tries[n+1].delivered.Sub(tries[n].rejected), backoff[n], id)
+		}
+		parked, ok, err := r.ch.Get("jobs.failed", true)
+		check(t, err)
+		require.True(t, ok)
+		require.Equal(t, parked.MessageId, string(parked.Body))
+		if parked.MessageId == "decimal" {
+			require.Equal(t, amqp091.Decimal{Scale: 2, Value: 314}, parked.Headers["price"])
+		}
+	}
+}
+
+// TestRetriesOverBothProtocols: a Curfew that can connect with AMQP 0-9-1 only brings a message back, and the one that follows it and reads over AMQP 1.0 where
+// RabbitMQ has it goes on with its count.
+func TestRetriesOverBothProtocols(t *testing.T) {
+	t.Parallel()
+	r := planRetries(t, sharedNode(t), "{queue}.failed", "jobs")
+	p := startProxy(t, r.n.addr)
+	p.bar()
+	barred := strings.Replace(r.own, r.n.addr, p.addr, 1)
+	require.NotEqual(t, r.own, barred)
+	r.reject(func(string, int) bool { return false }, "jobs")
+	first := startReplica(t, r.n, barred, "", "one", r.watch)
+	eventually(t, answerLimit, "the queue to be held", func() bool { return first.queue(waitsIn("jobs")).State == "keeping" })
+	r.publish("a")
+	tries := func() []try {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return slices.Clone(r.tries["jobs a"])
+	}
+	eventually(t, answerLimit, "it to be back, and to wait once more", func() bool { return len(tries()) > 1 && first.queue(waitsIn("jobs")).Held == 1 })
+	check(t, first.cmd.Process.Kill())
+	startReplica(t, r.n, r.own, "", "two", r.watch)
+	eventually(t, time.Minute, "it to be parked", func() bool { return r.depth("jobs.failed") == 1 })
+	all := tries()
+	require.Len(t, all, len(backoff)+1)
+	for n := range all[1:] {
+		require.GreaterOrEqual(t, all[n+1].delivered.Sub(all[n].rejected), backoff[n])
+	}
+	require.Zero(t, r.depth("jobs")+r.depth(waitsIn("jobs")))
+}
+
 // TestRetryConditions: what is missing is told, and nothing is lost for it.
 func TestRetryConditions(t *testing.T) {
 	t.Parallel()

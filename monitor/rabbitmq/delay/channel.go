@@ -21,13 +21,16 @@ type line interface {
 }
 
 // line091 is one of AMQP 0-9-1.
-type line091 struct{ ch *amqp091.Channel }
+type line091 struct {
+	ch      *amqp091.Channel
+	retries *retries
+}
 
 func (l line091) settle(e *effect) error {
 	if e.ack {
 		return l.ch.Ack(e.tag, false)
 	}
-	return l.ch.Nack(e.tag, false, e.again)
+	return l.ch.Nack(e.tag, false, l.retries.publishes(e) || e.again)
 }
 
 func (l line091) giveBack() { _ = l.ch.Nack(0, true, true) }
@@ -54,7 +57,7 @@ func (c *channel) add(now deadline.Instant) {
 
 // open adds a channel that consumes.
 func (s *session) open() error {
-	if s.amqp10 || s.retries != nil && s.retries.addresses {
+	if s.amqp10 {
 		return s.openLink()
 	}
 	ch, err := s.conn.Channel()
@@ -68,7 +71,7 @@ func (s *session) open() error {
 	if s.hasTimeout() {
 		args["x-consumer-timeout"] = consumerTimeout.Milliseconds()
 	}
-	c := s.add(line091{ch}, perChannel)
+	c := s.add(line091{ch, s.retries}, perChannel)
 	deliveries, err := ch.Consume(s.k.o.Queue, keeper.ConsumerTag(s.k.o.Name, s.opened), false, false, false, false, args)
 	if err != nil {
 		return fmt.Errorf("consume: %w", err)

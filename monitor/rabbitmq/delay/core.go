@@ -83,6 +83,7 @@ type effect struct {
 	ack       bool
 	again     bool
 	to        string           // of a message that is discarded
+	is        uint64           // its fingerprint
 	aside     deadline.Instant // not 0: it is put aside, and is due then
 	stamp     string           // goes with it
 	until     deadline.Instant // 0: it comes back at once
@@ -261,7 +262,7 @@ func (c *core) settle(e *held, ack bool) {
 		c.unlist(e)
 	}
 	e.channel.held--
-	c.out = append(c.out, effect{channel: e.channel, tag: e.tag, ack: ack, again: e.again, to: e.to})
+	c.out = append(c.out, effect{channel: e.channel, tag: e.tag, ack: ack, again: e.again, to: e.to, is: e.fingerprint})
 }
 
 // unlist takes a message that waits out of those with its id.

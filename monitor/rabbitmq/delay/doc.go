@@ -66,14 +66,15 @@
 // With Options.Retry the queue has what workers have rejected (retries.go). x-death says in which queue, and how often; Retry says how long it waits
 // then, or that it is parked. On RabbitMQ 4 the Keeper consumes over AMQP 1.0 and discards with the outcome modified, whose annotation x-curfew-to is
 // the queue that the headers exchange behind finds; each target is bound there before the first message that needs it. When a message was
-// rejected is in its x-opt-deaths, so that nothing has to be remembered. On RabbitMQ 3 there is a queue that waits for each work queue: what is discarded goes
+// rejected is in its x-opt-deaths, so that nothing has to be remembered. If AMQP 1.0 cannot be had, what is due is given back, and published to that
+// headers exchange when it comes again; x-curfew-times keeps its count then. On RabbitMQ 3 there is a queue that waits for each work queue: what is discarded goes
 // back, and what is parked is published, confirmed and then acknowledged. Its x-death has the time of the first rejection only.
 //
 // # Guarantees
 //
 //   - Nothing is delivered early: not by the Keeper, whatever is lost. RabbitMQ itself discards a message with an expiration of its own at
 //     that time while nobody holds it.
-//   - A rejected message is in its work queue or in its parking queue in the end, once; on RabbitMQ 3 a Keeper killed while it parks may park twice.
+//   - A rejected message is in its work queue or in its parking queue in the end, once; a Keeper killed while it publishes may do so twice.
 //   - The Keeper never has the only copy of a message. If it ends, RabbitMQ has them all again.
 //   - Once: a message is settled once. What RabbitMQ's at-least-once dead-lettering doubles when a leader dies, it doubles.
 //

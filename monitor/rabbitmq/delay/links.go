@@ -36,13 +36,6 @@ type links struct {
 	opened  int
 }
 
-func (l *links) connect(s *session) (err error) {
-	if l.conn == nil {
-		l.conn, err = s.k.o.ConnectAMQP10(s.ctx)
-	}
-	return err
-}
-
 func (l *links) close() {
 	if l.conn != nil {
 		_ = l.conn.Close()
@@ -51,9 +44,6 @@ func (l *links) close() {
 
 // openLink adds a channel of AMQP 1.0.
 func (s *session) openLink() (err error) {
-	if err := s.links.connect(s); err != nil {
-		return err
-	}
 	limited, cancel := context.WithTimeout(s.ctx, callTimeout)
 	defer cancel()
 	if s.links.opened%perSession == 0 {
@@ -260,7 +250,7 @@ func (s *session) publishTombstone(tombstone *held) error {
 		if tombstone.user != k.o.User {
 			headers[userHeader] = tombstone.user
 		}
-		s.refused = s.publish(k.o.Queue, amqp091.Publishing{DeliveryMode: amqp091.Persistent, UserId: k.o.User, Headers: headers})
+		s.refused = s.publish("", k.o.Queue, amqp091.Publishing{DeliveryMode: amqp091.Persistent, UserId: k.o.User, Headers: headers})
 		s.refusedAt = time.Now()
 		reason := ""
 		if s.refused != nil {

@@ -24,6 +24,8 @@ const (
 	againAfter = 10 * time.Second
 	// statisticsAge is how old what the management API says of policies may be.
 	statisticsAge = 15 * time.Second
+	// timesHeader is how often a message was rejected in the queue of toHeader before it was published to get there: x-death begins again then.
+	timesHeader = "x-curfew-times"
 	// lastTime is RabbitMQ 4's name for when a message was last dead-lettered, which AMQP 0-9-1 clients are not told.
 	lastTime = "last-time"
 )
@@ -41,6 +43,7 @@ type retries struct {
 	mu   sync.Mutex
 	back string         // the exchange that leads back
 	ways map[string]way // by queue: whether messages get there
+	due  map[uint64]int // how many messages with a fingerprint were given back, to be published when they come again
 }
 
 type way struct {
@@ -75,10 +78,15 @@ func failureOf(headers amqp091.Table, own string) (f failure) {
 		}
 		f.queue, f.times = queue, f.times+count
 	}
+	if to, _ := plain(headers[toHeader]).(string); to == f.queue {
+		before, _ := keeper.Integer(headers[timesHeader])
+		f.times += before
+	}
 	return f
 }
 
-// read takes what is needed from a delivery. On RabbitMQ 3 a message after its last try is published to its parking queue.
+// read takes what is needed from a delivery. What is to be published is: on RabbitMQ 3 a message after its last try, to its parking queue; on RabbitMQ 4 without
+// AMQP 1.0, which alone addresses, whatever is due.
 func (r *retries) read(fingerprints *keeper.Fingerprints, d *amqp091.Delivery) message {
 	o := &r.s.k.o
 	f := failureOf(d.Headers, o.Queue)
@@ -88,8 +96,8 @@ func (r *retries) read(fingerprints *keeper.Fingerprints, d *amqp091.Delivery) m
 		switch {
 		case r.addresses && r.leads(park):
 			m.to = park
-			return m
-		case !r.addresses && r.park(d, park):
+			return r.publishDue(d, m, f.times)
+		case !r.addresses && r.publish(d, "", park):
 			m.parked = true
 			return m
 		}
@@ -99,6 +107,40 @@ func (r *retries) read(fingerprints *keeper.Fingerprints, d *amqp091.Delivery) m
 	if r.addresses && (f.queue == "" || !r.leads(f.queue)) {
 		m.delay, m.again = againAfter, true
 		r.s.k.trouble("stray", fmt.Sprintf("a message has come from no work queue or from one that Curfew cannot bind (%q), and stays here. Let Curfew's user write to the work queues.", f.queue), 0)
+		return m
+	}
+	return r.publishDue(d, m, f.times)
+}
+
+// publishes reports whether a message that is due is not discarded but given back, to be published when it comes again: without AMQP 1.0 RabbitMQ 4 cannot be told
+// where it goes, and its body is needed for that.
+func (r *retries) publishes(e *effect) bool {
+	if r == nil || !r.addresses || e.to == "" || e.again {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.due[e.is]++
+	return true
+}
+
+// publishDue publishes a message that was given back to be published. If it cannot be, it is tried again.
+func (r *retries) publishDue(d *amqp091.Delivery, m message, times int64) message {
+	r.mu.Lock()
+	due, back := r.due[m.fingerprint] > 0, r.back
+	r.mu.Unlock()
+	if !due {
+		return m
+	}
+	d.Headers[toHeader], d.Headers[timesHeader] = m.to, times
+	if m.parked = r.publish(d, back, d.RoutingKey); !m.parked {
+		m.delay, m.again = againAfter, true
+		return m
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.due[m.fingerprint]--; r.due[m.fingerprint] == 0 {
+		delete(r.due, m.fingerprint)
 	}
 	return m
 }
@@ -124,14 +166,16 @@ func (r *retries) leads(queue string) bool {
 	return true
 }
 
-// park publishes a message to its parking queue, and reports whether it is there.
-func (r *retries) park(d *amqp091.Delivery, queue string) bool {
-	delete(d.Headers, "CC") // it would go to those queues, too
-	err := r.s.publish(queue, amqp091.Publishing{Headers: d.Headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding,
+// publish publishes a message again, and reports whether a queue has it.
+func (r *retries) publish(d *amqp091.Delivery, exchange, key string) bool {
+	for _, name := range []string{"CC", "x-delivery-count", "x-acquired-count"} { // it would go to the queues in CC, too; the others are RabbitMQ's, of this queue
+		delete(d.Headers, name)
+	}
+	err := r.s.publish(exchange, key, amqp091.Publishing{Headers: d.Headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding,
 		DeliveryMode: amqp091.Persistent, Priority: d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo,
 		MessageId: d.MessageId, Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body})
 	if err != nil {
-		r.s.k.log.Warn("a message cannot be parked", zap.String("to", queue), zap.Error(err))
+		r.s.k.log.Warn("a message cannot be published again", zap.String("exchange", exchange), zap.String("key", key), zap.Error(err))
 	}
 	return err == nil
 }

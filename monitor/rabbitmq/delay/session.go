@@ -81,7 +81,7 @@ func (k *Keeper) runSession(ctx context.Context) (err error) {
 		return fmt.Errorf("open a channel: %w", err)
 	}
 	if k.o.Retry != nil {
-		s.retries = &retries{s: s, addresses: s.facts.Family != queuefacts.Family3, ways: map[string]way{}}
+		s.retries = &retries{s: s, addresses: s.facts.Family != queuefacts.Family3, ways: map[string]way{}, due: map[uint64]int{}}
 		if err := s.retries.look(); err != nil {
 			return err
 		}
@@ -123,26 +123,29 @@ func (s *session) begin() error {
 	return nil
 }
 
-// connectAMQP10 connects with AMQP 1.0 for mode delay if the queue is a quorum queue of RabbitMQ 4: before 4.3 basic.nack
-// would leave a trace in what is discarded, and from 4.3 on messages can be put aside. If it cannot connect, or the last session could not
+// connectAMQP10 connects with AMQP 1.0 to RabbitMQ 4. Mode retry addresses what it discards. In mode delay, with a quorum queue, basic.nack
+// would leave a trace in what is discarded before 4.3, and from 4.3 on messages can be put aside. If it cannot connect, or the last session could not
 // read everything, everything is held over AMQP 0-9-1.
 func (s *session) connectAMQP10() {
-	if s.k.o.Aside == nil || s.facts.Family == queuefacts.Family3 || s.facts.Type != queuefacts.Quorum {
+	if s.facts.Family == queuefacts.Family3 || s.retries == nil && (s.k.o.Aside == nil || s.facts.Type != queuefacts.Quorum) {
 		return
 	}
 	err := s.k.without
 	if err == nil {
-		err = s.links.connect(s)
+		s.links.conn, err = s.k.o.ConnectAMQP10(s.ctx)
 	}
 	if err != nil {
 		without := "messages arrive as redelivered, with x-delivery-count"
-		if s.hasTimeout() {
+		switch {
+		case s.retries != nil:
+			without = fmt.Sprintf("messages come back by being published to %s, which Curfew's user has to be allowed to write, and twice if Curfew ends meanwhile", s.retries.back)
+		case s.hasTimeout():
 			without = "messages cannot be put aside in RabbitMQ, and all of them are held"
 		}
 		s.k.trouble("engine", fmt.Sprintf("%s: Curfew cannot use AMQP 1.0 (%v)", without, err), 0)
 		return
 	}
-	s.amqp10, s.aside = true, s.hasTimeout()
+	s.amqp10, s.aside = true, s.retries == nil && s.hasTimeout()
 	s.k.trouble("engine", "", 0)
 }
 
@@ -264,8 +267,8 @@ func (s *session) answer(e *effect) {
 	}
 }
 
-// publish publishes to a queue. The error: RabbitMQ may not have it.
-func (s *session) publish(queue string, p amqp091.Publishing) error {
+// publish publishes what gets to a queue. The error: RabbitMQ may not have it.
+func (s *session) publish(exchange, key string, p amqp091.Publishing) error {
 	ch, err := s.conn.Channel() // which RabbitMQ closes if it refuses
 	if err != nil {
 		return err
@@ -277,14 +280,14 @@ func (s *session) publish(queue string, p amqp091.Publishing) error {
 	}
 	limited, cancel := context.WithTimeout(s.ctx, callTimeout)
 	defer cancel()
-	confirm, err := ch.PublishWithDeferredConfirmWithContext(limited, "", queue, true, false, p)
+	confirm, err := ch.PublishWithDeferredConfirmWithContext(limited, exchange, key, true, false, p)
 	if err != nil {
 		return err
 	}
 	there, err := confirm.WaitContext(limited)
 	switch {
 	case err == nil && len(returned) > 0:
-		return fmt.Errorf("there is no queue %s", queue)
+		return errors.New("no queue has got it")
 	case err == nil && !there:
 		return errors.New("RabbitMQ has not taken it")
 	}

@@ -55,9 +55,9 @@ func (s *Setup) retry(p *Plan, names []string) (readable, writable []string, err
 			continue
 		}
 		s.waitingRoom(p, prefix, q.Name)
-		readable, writable = append(readable, queue, back), append(writable, q.Name)
+		readable, writable = append(readable, queue, back), append(writable, q.Name, back) // the last for what has to be published
 		if f == queuefacts.Family3 {
-			writable[len(writable)-1] = "amq.default" // to park
+			writable = append(writable[:len(writable)-2], "amq.default") // to park
 		}
 		if park := rule.Backoff.ParkOf(q.Name); park != "" {
 			writable = append(writable, park)

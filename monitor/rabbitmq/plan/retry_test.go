@@ -61,6 +61,7 @@ func TestRetriesOnRabbitMQ4(t *testing.T) {
 	require.Equal(t, map[string]any{"curfew.retry": "^(jobs|other)$", "curfew.mail": "^mail$", "curfew.retry.delay": `^retry\.delay$`}, named(all["policies"], "pattern"))
 	require.Equal(t, map[string]any{"dead-letter-exchange": "retry", "max-length": 5.0}, named(all["policies"], "definition")["curfew.mail"], "what it drops stays as it was")
 	require.Contains(t, all["permissions"][0]["write"], `|jobs|jobs\.failed|mail|`)
+	require.Contains(t, all["permissions"][0]["write"], `|retry\.back)`)
 	require.Contains(t, all["permissions"][0]["read"], `retry\.back`)
 
 	lead := map[string]any{"dead-letter-exchange": "retry", "dead-letter-strategy": "at-least-once", "overflow": "reject-publish"}
