@@ -187,6 +187,14 @@ func TestStrandedMessages(t *testing.T) {
 		counts(int64(held))
 		require.Zero(t, r.row("keep-a").Stranded)
 		require.Empty(t, r.Health())
+		r.keeper("keep-a").change(func(s *keeper.Status) { s.Commands = 300 })
+		counts(int64(held) + 300)
+		time.Sleep(2 * strandedAfter)
+		require.Zero(t, r.row("keep-a").Stranded, "commands that wait for what is put aside")
+		counts(int64(held) + 300 + strandedLeast)
+		time.Sleep(2 * strandedAfter)
+		require.EqualValues(t, strandedLeast, r.row("keep-a").Stranded)
+		r.keeper("keep-a").change(func(s *keeper.Status) { s.Commands = 0 })
 		for _, one := range []struct {
 			ready    int
 			caughtUp bool

@@ -31,7 +31,7 @@ type stranded struct {
 func (s *stranded) look(q *cluster.Queue, k *keeper.Status, here bool) {
 	var beyond int64
 	if q.Type == queuefacts.Quorum && q.Unknown&cluster.UnknownUnacked == 0 {
-		beyond = max(0, q.Unacked-int64(k.Held))
+		beyond = max(0, q.Unacked-int64(k.Held+k.Commands))
 	}
 	if k.CaughtUp && s.taken == k.Counts.Taken {
 		beyond += int64(k.Ready)

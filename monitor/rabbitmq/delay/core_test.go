@@ -391,7 +391,10 @@ func TestPutAside(t *testing.T) {
 	s.deliver(published("c2", amqp091.Table{"x-replace": "c", "x-delay": int64(1000)}))
 	s.deliver(published("sooner", amqp091.Table{"x-reschedule": "a", "x-delay": int64(1000)}))
 	require.Equal(t, []string{"tombstone c", "end b=cancelled", "sooner=put aside", "-sooner", "c2=replaced", "+c2"}, after(1001*time.Millisecond))
+	k := &Keeper{core: s.c, lease: &keeper.Renewal{}}
+	require.Equal(t, 1, k.Status().Commands, "that to end b; the tombstone of c is not here")
 	s.c.lose(nil) // the tombstone of b goes back, and those aside stay known
+	require.Zero(t, k.Status().Commands)
 	require.Len(t, s.c.waiting, 2)
 	again := published("end b", amqp091.Table{"x-cancel": "b"})
 	again.Redelivered = true

@@ -112,6 +112,11 @@ func (k *Keeper) statusLocked() keeper.Status {
 	s := keeper.Status{VHost: k.o.VHost, Queue: k.o.Queue, State: k.state, Code: k.code, Reason: k.reason, Since: k.since,
 		Held: len(c.waiting) - len(c.aside), CaughtUp: c.caughtUp, LookedAt: k.lookedAt, Ready: k.ready, Counts: c.counts}
 	k.lease.Show(&s)
+	for _, tombstone := range c.tombstones {
+		if tombstone.channel != nil {
+			s.Commands++
+		}
+	}
 	if len(c.waiting) > 0 {
 		s.NextDue = c.waiting[0].due
 	}

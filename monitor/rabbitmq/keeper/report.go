@@ -62,6 +62,7 @@ type Status struct {
 	// NeedsOperator: the queue stays refused until Allow is called.
 	NeedsOperator bool
 	Held          int
+	Commands      int // to the keeper, that are held until their messages are back
 	HeldBytes     int64
 	WithoutTTL    int
 	CaughtUp      bool                // all that was in the queue has been taken
