@@ -1,6 +1,8 @@
 package delay
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"strconv"
@@ -10,6 +12,8 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
@@ -324,6 +328,27 @@ func TestPendingBefore(t *testing.T) {
 		k.core.deliver(1, &channel{}, uint64(i), &m)
 	}
 	require.Equal(t, []int64{0, 50, 100}, k.PendingBefore([]deadline.Instant{1, deadline.FromUnixMilli(50_500), deadline.FromUnixMilli(1e9)}, nil))
+}
+
+// failingShadows cannot be read.
+type failingShadows struct{ keeper.Shadows }
+
+func (failingShadows) Load(context.Context) ([]keeper.Shadow, error) {
+	return nil, errors.New("no answer")
+}
+
+// TestUnreadableShadows: it is told what follows for messages that wait.
+func TestUnreadableShadows(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	core, warnings := observer.New(zap.WarnLevel)
+	k, err := New(Options{Options: keeper.Options{Queue: "foo.delay", Shadows: failingShadows{}, Log: zap.New(core), Now: func() deadline.Instant { return 1 },
+		Facts:   func(context.Context) (keeper.Facts, error) { return keeper.Facts{}, nil },
+		Connect: func(context.Context) (*amqp091.Connection, error) { stop(); return nil, ctx.Err() }}})
+	require.NoError(t, err)
+	require.NoError(t, k.Run(ctx))
+	require.Equal(t, 1, warnings.Len())
+	require.Contains(t, warnings.All()[0].Message, "the delay of messages begins again")
 }
 
 // TestManyEqualMessages: 50,000 messages with one id and one body are lost with their channel and come again. Each is out once, in the order of

@@ -201,7 +201,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	k.lease.Run(ctx, keeper.Work{
 		Waits: func(why string) { k.enter(keeper.Observing, keeper.LostLease, why) },
 		Taken: func(bool) {
-			shadows := k.lease.LoadShadows(ctx, k.o.Shadows)
+			shadows := k.lease.LoadShadows(ctx, k.o.Shadows, "the delay of messages begins again if neither a timestamp nor RabbitMQ says since when they wait")
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			k.core.remember(shadows)

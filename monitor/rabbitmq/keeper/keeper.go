@@ -192,7 +192,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 
 // taken takes in that the lease was taken, and what is remembered of the queue. inherits: another Curfew has kept the queue until now.
 func (k *Keeper) taken(ctx context.Context, inherits bool) {
-	shadows := k.lease.LoadShadows(ctx, k.o.Shadows)
+	shadows := k.lease.LoadShadows(ctx, k.o.Shadows, "messages without a timestamp are given back in steps until they expire, and may be late")
 	k.input(func(c *core, now deadline.Instant) {
 		c.given.remember(now, shadows)
 		if !inherits {

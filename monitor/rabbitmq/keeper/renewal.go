@@ -87,8 +87,8 @@ func (r *Renewal) Run(ctx context.Context, w Work) {
 	}
 }
 
-// LoadShadows returns what is remembered; nil has nothing.
-func (r *Renewal) LoadShadows(ctx context.Context, from Shadows) []Shadow {
+// LoadShadows returns what is remembered; nil has nothing. otherwise says what follows if that cannot be read.
+func (r *Renewal) LoadShadows(ctx context.Context, from Shadows, otherwise string) []Shadow {
 	if from == nil {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (r *Renewal) LoadShadows(ctx context.Context, from Shadows) []Shadow {
 	defer cancel()
 	shadows, err := from.Load(limited)
 	if err != nil && ctx.Err() == nil {
-		r.Log.Warn("cannot read the deadlines that other Curfews knew; ages of messages are unknown", zap.Error(err))
+		r.Log.Warn("cannot read the deadlines that other Curfews knew: "+otherwise, zap.Error(err))
 	}
 	return shadows
 }

@@ -71,6 +71,21 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
+// unreadable are shadows that fail.
+type unreadable struct{ Shadows }
+
+func (unreadable) Load(context.Context) ([]Shadow, error) { return nil, errors.New("no answer") }
+
+// TestUnreadableShadows: it is told what follows.
+func TestUnreadableShadows(t *testing.T) {
+	core, warnings := observer.New(zap.WarnLevel)
+	s := newSim(t, 1, plainFacts(queuefacts.Quorum), testConfig())
+	k := &Keeper{core: s.c, log: zap.NewNop(), lease: &Renewal{Log: zap.New(core)}, o: Options{Shadows: unreadable{}, Now: func() deadline.Instant { return s.m.now }}}
+	k.taken(t.Context(), false)
+	require.Equal(t, 1, warnings.Len())
+	require.Contains(t, warnings.All()[0].Message, "given back in steps")
+}
+
 // TestStopIsNoNews: what fails because it is to stop is neither told nor logged, and what was held is released.
 func TestStopIsNoNews(t *testing.T) {
 	quiet := func(run func(ctx context.Context, stop context.CancelFunc, log *zap.Logger)) {
@@ -95,7 +110,7 @@ func TestStopIsNoNews(t *testing.T) {
 	})
 	quiet(func(ctx context.Context, stop context.CancelFunc, log *zap.Logger) {
 		stop()
-		require.Empty(t, (&Renewal{Log: log}).LoadShadows(ctx, unreachable{}))
+		require.Empty(t, (&Renewal{Log: log}).LoadShadows(ctx, unreachable{}, ""))
 	})
 
 	s := newSim(t, 1, plainFacts(queuefacts.Quorum), testConfig())
