@@ -56,8 +56,8 @@ func Record(ctx context.Context, url string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer conn10.Close()
 	r.conn10 = conn10
+	defer func() { _ = r.conn10.Close() }()
 	for _, m := range from10 {
 		if err := r.to091(m.name, m.message); err != nil {
 			return "", fmt.Errorf("%s: %w", m.name, err)
@@ -97,7 +97,12 @@ func (r *recorder) to091(name string, m *amqp.Message) error {
 			condition = string(e.Condition)
 		}
 		r.line("1.0 to 0-9-1", name, []string{"refused, " + condition})
-		return nil
+		again, err := amqp.Dial(r.ctx, r.url, nil) // on a connection where it has ended a session, RabbitMQ 4.0 may not answer to the next one
+		if err == nil {
+			_ = r.conn10.Close()
+			r.conn10 = again
+		}
+		return err
 	}
 	d, ok, err := r.channel.Get(queueName, true)
 	for begun := time.Now(); err == nil && !ok && time.Since(begun) < 5*time.Second; d, ok, err = r.channel.Get(queueName, true) {

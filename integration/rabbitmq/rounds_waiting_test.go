@@ -54,8 +54,11 @@ func (r *round) waitInstead() {
 	}
 	if r.kind == queuefacts.Quorum {
 		r.policy["dead-letter-strategy"], r.policy["overflow"] = "at-least-once", "reject-publish"
+		if family() != queuefacts.Family3 {
+			r.policy["delivery-limit"] = -1
+		}
 		if family() == queuefacts.Family43 {
-			r.policy["delivery-limit"], r.policy["consumer-disconnected-timeout"] = -1, 1000
+			r.policy["consumer-disconnected-timeout"] = 1000
 		}
 	}
 	if r.mode == cluster.Retry {
