@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/incident"
 	"curfew/monitor/printable"
 )
 
@@ -183,8 +184,19 @@ func (f *forecaster) round() (all []Forecast, waits map[uint64]QueueWait, outloo
 	return inOrder(all), waits, outlook
 }
 
-// Compare is the order of queues by risk, wherever they have one: first the queue that loses messages sooner, then the one that loses more. nil is a
-// queue without a forecast.
+// Standing is what decides how far up a queue is in a list that begins with the worst. Every such list is sorted by it.
+type Standing struct {
+	Level         incident.Level // of the worst that is wrong
+	Forecast      *Forecast      // nil: none
+	Lost, Rescued int64          // what expired in the last hour and is gone, or was dead-lettered; below 0 where that is no loss
+}
+
+// Compare is negative if a queue is worse than the other: first by its level, then by what it will lose, then by what it has lost.
+func (s *Standing) Compare(o *Standing) int {
+	return cmp.Or(cmp.Compare(s.Level.Rank(), o.Level.Rank()), s.Forecast.Compare(o.Forecast), cmp.Compare(max(o.Lost, 0), max(s.Lost, 0)), cmp.Compare(max(o.Rescued, 0), max(s.Rescued, 0)))
+}
+
+// Compare is the order of forecasts: first that of the queue that loses messages sooner, then of the one that loses more. nil is a queue without one.
 func (one *Forecast) Compare(other *Forecast) int {
 	safe := Forecast{FirstMiss: math.MaxInt64}
 	if one == nil || one.AtRisk == 0 {

@@ -47,7 +47,7 @@ func addPolicies(o object, queue *broker.Queue) {
 	}
 }
 
-// addAims adds what a queue is for, and how long messages wait in it, in ms. These are Curfew's own.
+// addAims adds what a queue is for, how bad what is wrong with it is, and how long messages wait in it, in ms. These are Curfew's own.
 func addAims(r *request, o object, i *broker.QueueInfo, queue *broker.Queue) {
 	w := r.api.Operations.WaitOf(i, queue)
 	purpose := r.api.Operations.Purpose(queue)
@@ -55,6 +55,7 @@ func addAims(r *request, o object, i *broker.QueueInfo, queue *broker.Queue) {
 	if l := operate.LossesOf(r.api.Operations.Access, i, purpose, w.Objective); l.Lost >= 0 {
 		o["lost_last_hour"], o["dead_lettered_last_hour"] = l.Lost, l.Rescued
 	}
+	o["incident_level"] = nameOrNull(r.api.Level(i.VHost, i.Name))
 	o["time_in_queue"] = object{"oldest_ready": w.Oldest, "p50": w.P50, "p99": w.P99, "objective_missed": w.Missed, "burn_rate": w.Burn}
 }
 

@@ -69,7 +69,7 @@ var rooms = map[string][]string{
 	"cmd/internal/reference": {},
 
 	"cmd/internal/cli":      {"broker/access", "broker/operate", "cmd/internal/settings", "monitor/printable"},
-	"cmd/internal/queues":   {"broker/deadletters", "broker/operate", "broker/operate/admin", "broker/operate/messages", "broker/queue", "cmd/internal/cli", "monitor", "monitor/printable"},
+	"cmd/internal/queues":   {"broker/deadletters", "broker/operate", "broker/operate/admin", "broker/operate/messages", "broker/queue", "cmd/internal/cli", "monitor", "monitor/incident", "monitor/printable"},
 	"cmd/internal/settings": {"broker/policy", "broker/servicebus", "monitor/incident", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
 	"cmd/internal/node":     {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/operate/admin", "broker/policy", "broker/server", "broker/servicebus", "broker/servicebus/atom", "broker/store", "cmd/internal/settings", "monitor", "monitor/incident", "monitor/audit", "monitor/changes", "monitor/printable", "cmd/internal/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/schedule", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
 	"cmd/internal/commands": {"broker/deadletters", "broker/definitions", "broker/operate", "broker/store", "cmd/internal/cli", "cmd/internal/queues", "cmd/internal/node", "cmd/internal/settings", "monitor/incident", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts"},

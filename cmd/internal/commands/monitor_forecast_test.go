@@ -93,3 +93,40 @@ func TestOneNumberAtRisk(t *testing.T) {
 	require.Contains(t, r.ok("queue", "show", "readings"), "9 of 9 that have a deadline expire as meant, the first in ")
 	require.Contains(t, r.ok("queue", "show", "work-03"), "1 of 1 that have a deadline at risk, the first in ")
 }
+
+// TestOneOrderOfQueues: what is in a critical incident is worse than what is at risk, on the page, for the command and in top.
+func TestOneOrderOfQueues(t *testing.T) {
+	r := startRunning(t)
+	r.ok("declare", "queue", "slow", "--ttl", "1h")
+	r.ok("declare", "queue", "parked", "--ttl", "1ms", "--dlx", "gone")
+	r.ok("publish", "slow", "x")
+	r.ok("publish", "parked", "x")
+	want := []string{"parked", "curfew.undeliverable", "slow"}
+	names := func(text string) (list []string) {
+		for _, name := range regexp.MustCompile(`curfew.undeliverable|slow|parked`).FindAllString(text, -1) {
+			if !slices.Contains(list, name) {
+				list = append(list, name)
+			}
+		}
+		return list
+	}
+	var page string
+	require.Eventually(t, func() bool {
+		_, page = r.visit("/queues", nil)
+		_, page, _ = strings.Cut(page, "<tbody>")
+		_, forecasts := r.ask("GET", "/api/curfew/forecasts", "", nil)
+		return strings.Count(page, `tag bad">critical<`) == 2 && strings.Contains(forecasts, `"at_risk":1`)
+	}, time.Minute, 20*time.Millisecond)
+	require.Equal(t, want, names(page))
+	table := r.ok("queue", "list", "--sort", "risk")
+	require.Equal(t, want, names(table))
+	require.Regexp(t, `curfew.undeliverable .* critical `, table)
+	var one struct {
+		Level *string `json:"incident_level"`
+	}
+	_, body := r.ask("GET", "/api/queues/%2F/curfew.undeliverable", "", nil)
+	require.NoError(t, json.Unmarshal([]byte(body), &one))
+	require.Equal(t, "critical", *one.Level)
+	_, body = r.ask("GET", "/api/queues/%2F/slow", "", nil)
+	require.Contains(t, body, `"incident_level":null`)
+}

@@ -70,11 +70,11 @@ type column struct {
 	Number         bool
 }
 
-// orders compares queues by column, or by risk: by the level of what is wrong, then what will lose messages first, then what has lost most in the last
-// hour, then what dead-lettered most. Queues that are equal are sorted by name.
+// orders compares queues by column, or by risk. Queues that are equal are sorted by name.
 var orders = map[string]func(a, b queueRow) int{
 	"risk": func(a, b queueRow) int {
-		return cmp.Or(cmp.Compare(a.Wrong.Level.Rank(), b.Wrong.Level.Rank()), a.Forecast.Compare(b.Forecast), b.Losses.Compare(a.Losses))
+		return (&monitor.Standing{Level: a.Wrong.Level, Forecast: a.Forecast, Lost: a.Lost, Rescued: a.Rescued}).Compare(
+			&monitor.Standing{Level: b.Wrong.Level, Forecast: b.Forecast, Lost: b.Lost, Rescued: b.Rescued})
 	},
 	"name":      func(_, _ queueRow) int { return 0 },
 	"ready":     func(a, b queueRow) int { return cmp.Compare(a.Ready, b.Ready) },
@@ -121,10 +121,8 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 		q := &l.Rows[i]
 		q.Holders = of[q.ID]
 		q.In, q.Out = rates.Flow(q.Queue)
-	}
-	if d.History != nil {
-		for i := range l.Rows {
-			l.Rows[i].Depths = d.History.Depths(l.Rows[i].VHost, l.Rows[i].Name, sparkMinutes)
+		if d.History != nil {
+			q.Depths = d.History.Depths(q.VHost, q.Name, sparkMinutes)
 		}
 	}
 	return l, nil
@@ -163,9 +161,8 @@ func (l *queuesPage) foresee(forecasts []monitor.Forecast, wrong map[incident.Qu
 
 // order sorts the rows as the user chose.
 func (l *queuesPage) order() {
-	order := orders[l.Sort]
 	slices.SortFunc(l.Rows, func(a, b queueRow) int {
-		by, names := order(a, b), 0
+		by, names := orders[l.Sort](a, b), 0
 		if by == 0 {
 			names = cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.VHost, b.VHost))
 		}
@@ -186,8 +183,7 @@ var sortable = []column{
 	{Name: "Lost, last hour", Key: "lost", Number: true},
 }
 
-// columns makes the links that sort. A second click reverses the order; numbers begin with the
-// largest.
+// columns makes the links that sort. A second click reverses the order; numbers begin with the largest.
 func (l *queuesPage) columns(v url.Values) {
 	for _, c := range sortable {
 		descending := c.Number
@@ -197,11 +193,7 @@ func (l *queuesPage) columns(v url.Values) {
 				c.Sorted = "descending"
 			}
 		}
-		direction := "0"
-		if descending {
-			direction = "1"
-		}
-		c.URL = ui.With("/queues", v, "sort", c.Key, "desc", direction, "of", "", "page", "")
+		c.URL = ui.With("/queues", v, "sort", c.Key, "desc", map[bool]string{true: "1", false: "0"}[descending], "of", "", "page", "")
 		l.Columns = append(l.Columns, c)
 	}
 }
@@ -234,20 +226,18 @@ func (l *queuesPage) list() g.Node {
 	}
 	more := []string{"#In /s", "#Out /s", "Last hour", "Dead letters to"}
 	var names []string
+	var headings g.Group
 	for _, c := range l.Columns {
 		names = append(names, c.Name)
+		headings = append(headings, h.Th(h.Scope("col"), g.If(c.Number, h.Class("number")), g.If(c.Sorted != "", h.Aria("sort", c.Sorted)), ui.Link(c.URL, g.Text(c.Name))))
 	}
 	names = append(names, more...)
 	return g.Group{
 		h.Div(h.Class("scroll"), h.Table(
-			h.THead(h.Tr(g.Map(l.Columns, columnHeading), g.Map(more, ui.Heading))),
+			h.THead(h.Tr(headings, g.Map(more, ui.Heading))),
 			h.TBody(ui.Labelled(names, g.Map(l.Rows, queueLine))))),
 		l.Cut.Draw("queue"),
 	}
-}
-
-func columnHeading(c column) g.Node {
-	return h.Th(h.Scope("col"), g.If(c.Number, h.Class("number")), g.If(c.Sorted != "", h.Aria("sort", c.Sorted)), ui.Link(c.URL, g.Text(c.Name)))
 }
 
 func queueLine(q queueRow) g.Node {
@@ -256,19 +246,11 @@ func queueLine(q queueRow) g.Node {
 			return g.Group{g.Text(" "), ui.Link("/incidents#incident-"+q.Wrong.In.ID, ui.Severity(string(q.Wrong.Level)))}
 		})),
 		h.Td(h.Span(h.Class("tag"), g.Text(q.Queue.Purpose.String()))),
-		ui.Amount(g.Text(ui.Number(q.Ready))), ui.Amount(g.Text(ui.Number(q.Unacked))), h.Td(h.Class("clients"), ui.OrFaint(q.Consumers), topology.Clients(q.Holders)), ui.Amount(q.oldest()),
+		ui.Amount(g.Text(ui.Number(q.Ready))), ui.Amount(g.Text(ui.Number(q.Unacked))), h.Td(h.Class("clients"), ui.OrFaint(q.Consumers), topology.Clients(q.Holders)), ui.Amount(ui.Either(q.OldestAge == 0, ui.Faint("–"), g.Text(ui.Span(q.OldestAge)))),
 		ui.Amount(ui.Deadlines(q.Forecast)), ui.Amount(ui.AtRisk(q.Forecast)), ui.Amount(ui.Lost(q.Losses)),
 		ui.Amount(ui.Rate(q.In)), ui.Amount(ui.Rate(q.Out)),
 		h.Td(h.Class("trend"), ui.Sparkline(q.Depths, "depth in the last hour")),
 		h.Td(q.deadLetters()))
-}
-
-// oldest is how long the oldest message has been there.
-func (q queueRow) oldest() g.Node {
-	if q.OldestAge == 0 {
-		return ui.Faint("–")
-	}
-	return g.Text(ui.Span(q.OldestAge))
 }
 
 // deadLetters shows where dead letters go, or that they are dropped.

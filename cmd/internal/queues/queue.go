@@ -16,8 +16,8 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/cmd/internal/cli"
-
 	"curfew/monitor"
+	"curfew/monitor/incident"
 )
 
 // queues list, show and purge queues and peek into them.
@@ -39,43 +39,31 @@ func Queue() *cobra.Command {
 
 // orders compare queues in a list: the worst, the largest or the first by name first.
 var orders = map[string]func(a, b map[string]any) int{
-	"name": func(_, _ map[string]any) int { return 0 },
-	"risk": func(a, b map[string]any) int {
-		f, _ := a["forecast"].(*monitor.Forecast)
-		other, _ := b["forecast"].(*monitor.Forecast)
-		return cmp.Or(f.Compare(other), lostMore(a, b))
+	"name":    func(_, _ map[string]any) int { return 0 },
+	"risk":    func(a, b map[string]any) int { return standing(a).Compare(standing(b)) },
+	"ready":   most("messages_ready"),
+	"unacked": most("messages_unacknowledged"),
+	"lost": func(a, b map[string]any) int {
+		return cmp.Or(most("lost_last_hour")(a, b), most("dead_lettered_last_hour")(a, b))
 	},
-	"ready": func(a, b map[string]any) int {
-		return cmp.Compare(number(b["messages_ready"]), number(a["messages_ready"]))
+	"oldest": most("oldest_message_age"),
+	"purpose": func(a, b map[string]any) int {
+		return cmp.Compare(slices.Index(deadline.Purposes, word(a["purpose"])), slices.Index(deadline.Purposes, word(b["purpose"])))
 	},
-	"unacked": func(a, b map[string]any) int {
-		return cmp.Compare(number(b["messages_unacknowledged"]), number(a["messages_unacknowledged"]))
-	},
-	"lost": lostMore,
-	"oldest": func(a, b map[string]any) int {
-		return cmp.Compare(number(b["oldest_message_age"]), number(a["oldest_message_age"]))
-	},
-	"purpose": func(a, b map[string]any) int { return cmp.Compare(purposeRank(a), purposeRank(b)) },
+}
+
+func most(field string) func(a, b map[string]any) int {
+	return func(a, b map[string]any) int { return cmp.Compare(number(b[field]), number(a[field])) }
 }
 
 func number(v any) float64 {
-	switch n := v.(type) {
-	case int:
-		return float64(n)
-	case float64:
-		return n
-	}
-	return 0
+	n, _ := v.(float64)
+	return n
 }
 
-func purposeRank(q map[string]any) int {
-	name, _ := q["purpose"].(string)
-	return slices.Index(deadline.Purposes, name)
-}
-
-// lostMore compares what expired in the last hour: first what is gone, then what was dead-lettered.
-func lostMore(a, b map[string]any) int {
-	return cmp.Or(cmp.Compare(number(b["lost_last_hour"]), number(a["lost_last_hour"])), cmp.Compare(number(b["dead_lettered_last_hour"]), number(a["dead_lettered_last_hour"])))
+func standing(q map[string]any) *monitor.Standing {
+	f, _ := q["forecast"].(*monitor.Forecast)
+	return &monitor.Standing{Level: incident.Level(word(q["incident_level"])), Forecast: f, Lost: int64(number(q["lost_last_hour"])), Rescued: int64(number(q["dead_lettered_last_hour"]))}
 }
 
 func (q *queues) list() *cobra.Command {
@@ -88,7 +76,7 @@ func (q *queues) list() *cobra.Command {
 policy, or inferred. IN and OUT are messages a second, published and delivered. OLDEST is how long the oldest message has been there, P99 how long 99 in 100
 of those consumed in the last minutes waited. DEADLINES is how many ready messages have one, AT RISK how many of them nobody will have consumed by then, as
 things are, where that is a loss; both take a user who may see the status. LOST is how many expired in the last hour and are gone, TO DLQ how many were dead-lettered instead,
-both where an expiry is a loss; WAITING how many wait for their next try (see curfew retries).`,
+both where an expiry is a loss. INCIDENT is the level of the incident that the queue is in; WAITING how many wait for their next try (see curfew retries).`,
 		Example: `  curfew queue list --sort risk
   curfew queue list --purpose work --vhost shop`,
 		Args: cli.Exactly(0, "no arguments"),
@@ -115,24 +103,28 @@ both where an expiry is a loss; WAITING how many wait for their next try (see cu
 			forecasts := q.forecasts(cmd.Context())
 			for _, one := range list {
 				if f := forecasts[[2]string{cli.Text(one["vhost"]), cli.Text(one["name"])}]; f != nil {
-					one["forecast"], one["deadlines"], one["at_risk"] = f, f.Deadlines, f.AtRisk
+					one["forecast"], one["deadlines"], one["at_risk"] = f, float64(f.Deadlines), float64(f.AtRisk)
 				} else if forecasts != nil {
-					one["deadlines"], one["at_risk"] = 0, 0
+					one["deadlines"], one["at_risk"] = 0.0, 0.0
 				}
 			}
 			slices.SortStableFunc(list, by)
 			var rows [][]string
 			for _, one := range list {
+				waiting := known(one["messages_delayed"])
+				if waiting == "0" {
+					waiting = "-"
+				}
 				rows = append(rows, []string{cli.Text(one["vhost"]), cli.Text(one["name"]), cli.OrDash(word(one["purpose"])), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]),
-					known(one["at_risk"]), known(one["lost_last_hour"]), known(one["dead_lettered_last_hour"]), span(one["oldest_message_age"]), rate(one, "publish_details"), rate(one, "deliver_get_details"),
-					cli.OrDash(waiting(one)), cli.Text(one["consumers"]), longest(one), known(one["deadlines"]), cli.Text(one["type"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
+					known(one["at_risk"]), known(one["lost_last_hour"]), known(one["dead_lettered_last_hour"]), span(one["oldest_message_age"]), rate(one, "publish_details"), rate(one, "deliver_get_details"), cli.OrDash(word(one["incident_level"])),
+					waiting, cli.Text(one["consumers"]), longest(one), known(one["deadlines"]), cli.Text(one["type"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
 			}
-			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "READY", "UNACKED", "AT RISK!", "LOST!", "TO DLQ", "OLDEST?", "IN?", "OUT?", "WAITING?", "CONSUMERS?", "P99?", "DEADLINES?", "TYPE?", "BYTES?", "POLICY?"}, rows)
+			return q.Print(cmd.OutOrStdout(), list, []string{vhost, "QUEUE", "PURPOSE?", "READY", "UNACKED", "AT RISK!", "LOST!", "TO DLQ", "OLDEST?", "IN?", "OUT?", "INCIDENT?!", "WAITING?", "CONSUMERS?", "P99?", "DEADLINES?", "TYPE?", "BYTES?", "POLICY?"}, rows)
 		},
 	}
 	cli.AllVHosts(c)
 	c.Flags().StringVar(&purpose, "purpose", "", "only queues that are for this: "+strings.Join(deadline.Purposes, ", "))
-	c.Flags().StringVar(&order, "sort", "name", "the order: name, risk (what is lost first), lost, ready, unacked, oldest or purpose")
+	c.Flags().StringVar(&order, "sort", "name", "the order: name, risk (the worst first), lost, ready, unacked, oldest or purpose")
 	cli.Offers(c, "purpose", deadline.Purposes...)
 	cli.Offers(c, "sort", slices.Sorted(maps.Keys(orders))...)
 	return c
@@ -145,21 +137,10 @@ func word(v any) string {
 
 // known is a number, or "-" if it is not known.
 func known(v any) string {
-	switch n := v.(type) {
-	case int:
-		return strconv.Itoa(n)
-	case float64:
-		return strconv.FormatFloat(n, 'f', -1, 64)
+	if v == nil {
+		return "-"
 	}
-	return "-"
-}
-
-// waiting is how many messages wait for their next try; "": none.
-func waiting(queue map[string]any) string {
-	if number(queue["messages_delayed"]) == 0 {
-		return ""
-	}
-	return cli.Text(queue["messages_delayed"])
+	return strconv.FormatFloat(number(v), 'f', -1, 64)
 }
 
 // span is a number of milliseconds as a time.
