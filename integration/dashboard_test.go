@@ -285,3 +285,45 @@ func TestDashboardLeavesPeopleAlone(t *testing.T) {
 	}
 	b.quiet()
 }
+
+// TestCommandsAreCopied: each command on a page has a button that copies it, whether it was there when the page was opened or came by a live update.
+func TestCommandsAreCopied(t *testing.T) {
+	t.Parallel()
+	c := startCurfew(t)
+	b := openBrowser(t, c.http)
+	b.logIn()
+	b.open("/incidents")
+	b.until("document.readyState === 'complete'")
+	b.do(chromedp.Evaluate[chromedp.Void](`window.untouched = true; document.execCommand = () => { window.copied = getSelection().toString(); return true; }; 0`))
+	copies := func() {
+		t.Helper()
+		const commands = `[...document.querySelectorAll("main code")].filter(c => c.innerText.startsWith("curfew "))`
+		b.until(commands + ".length > 0")
+		const wrong = commands + `.filter(c => {
+			const button = c.parentElement.querySelector("button");
+			if (!button || button.offsetWidth === 0) return true;
+			window.copied = "";
+			button.click();
+			return window.copied !== c.innerText || button.innerText === "Copy";
+		}).map(c => c.innerText).join("; ")`
+		if got := evaluate[string](b, wrong); got != "" {
+			t.Errorf("not copied: %s", got)
+		}
+	}
+	ch := openChannel(t, dial(t, c.url))
+	_, err := ch.QueueDeclare("orders", true, false, false, false, amqp091.Table{"x-message-ttl": 1, "x-dead-letter-exchange": "gone"})
+	check(t, err)
+	check(t, ch.PublishWithContext(t.Context(), "", "orders", false, false, amqp091.Publishing{}))
+	b.shows("Dead letters are parked")
+	copies()
+	if !evaluate[bool](b, "window.untouched === true") {
+		t.Error("the page was loaded again")
+	}
+	b.withoutScripts()
+	b.open("/queue?vhost=/&name=orders")
+	b.shows("curfew dlq groups")
+	if got := evaluate[int](b, `[...document.querySelectorAll(".command button")].filter(b => b.offsetWidth > 0).length`); got != 0 {
+		t.Errorf("without scripts there are %d buttons", got)
+	}
+	b.quiet()
+}

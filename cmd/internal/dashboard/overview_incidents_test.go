@@ -58,7 +58,7 @@ func TestIncidents(t *testing.T) {
 		require.NotContains(t, page, "All is well", path)
 	}
 	page := s.get("/incidents").body
-	require.Contains(t, page, "<code>curfew dlq groups curfew.undeliverable --vhost shop</code>")
+	require.Contains(t, page, `<span class="command"><code>curfew dlq groups curfew.undeliverable --vhost shop</code> <button type="button" class="quiet" data-copy="" aria-label="Copy curfew dlq groups curfew.undeliverable --vhost shop">Copy</button></span>`)
 	require.Contains(t, page, `href="/dead-letter?vhost=shop&amp;name=curfew.undeliverable"`)
 	require.Contains(t, page, `<a href="https://wiki.example/runbooks/CurfewDeadLetterUnroutable.md" rel="external noopener">What to do</a>`)
 	require.Contains(t, newSite(t).logIn("root").get("/").body, "All is well: all deadlines are watched, and none is late")
@@ -83,7 +83,7 @@ func TestQueuesOfAnIncident(t *testing.T) {
 	for name, also := range map[string]string{"parked": "", "parked.too": "This queue: 2 dead letters parked"} {
 		page := s.get("/queue?vhost=/&name=" + name).body
 		require.Contains(t, page, `<a href="`+link[1]+`">`+summary)
-		require.Contains(t, page, "Declare it: <code>curfew declare exchange x</code>. <code>curfew dlq groups parked --vhost /</code>")
+		require.Regexp(t, `Declare it: <span class="command"><code>curfew declare exchange x</code> <button .*>Copy</button></span>\. <span class="command"><code>curfew dlq groups parked --vhost /</code>`, page)
 		require.Contains(t, page, also)
 		require.Contains(t, page, "critical")
 		require.NotContains(t, page, "Add consumers", "no other advice")

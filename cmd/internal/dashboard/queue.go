@@ -259,7 +259,7 @@ func (p *queuePage) incident() g.Node {
 	return h.Div(h.Class("verdict "+ui.RiskClass(p.Wrong.Level == incident.Critical)),
 		h.P(ui.Severity(string(p.Wrong.Level)), g.Text(" "), h.B(ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary)))),
 		g.If(!worst, h.P(g.Text("This queue: "), ui.Name(p.Wrong.Text))),
-		h.P(ui.Advice(i.Do), g.Text(" "), h.Code(ui.Name(i.Command))))
+		h.P(ui.Advice(i.Do), g.Text(" "), ui.Code(i.Command)))
 }
 
 func why(consumers int, rate float64) string {

@@ -200,7 +200,7 @@ func (p *messagePage) body() g.Node {
 	}
 	file := ui.MessageURL(bodyPath, p.VHost, p.Queue, p.Seq)
 	aside := h.Span(h.Class("bodytools"), ui.Faint(size), g.Text(" "), g.If(packed || b.JSON || p.Raw, ui.Choices("View", views)), g.Text(" "),
-		g.If(b.Text != "", h.Button(h.Type("button"), h.Class("quiet"), h.Data("copy", "message-body"), g.Attr("hidden"), g.Text("Copy"))),
+		g.If(b.Text != "", ui.Copy("message-body", "Copy the body")),
 		h.A(ui.Href(file), h.Download(""), g.Text("Download")), g.If(packed, g.Group{g.Text(" "), h.A(ui.Href(file+"&unpacked=1"), h.Download(""), g.Text("unpacked"))}))
 	how := "text"
 	if b.Hex {

@@ -127,7 +127,7 @@ func (p *page) one(s *ui.Info, i *incident.Incident) g.Node {
 		g.If(len(rest) > 0, h.Ul(g.Map(rest, func(q incident.Affected) g.Node {
 			return h.Li(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue), g.Text(" "), ui.Name(q.Text))
 		}))),
-		h.P(ui.Advice(i.Do), g.Text(" "), h.Code(ui.Name(i.Command))),
+		h.P(ui.Advice(i.Do), g.Text(" "), ui.Code(i.Command)),
 		h.P(ui.Spaced(
 			ui.Follow("related", i.Page, "Look"),
 			g.If(i.Runbook != "", h.A(h.Href(i.Runbook), h.Rel("external noopener"), g.Text("What to do"))),

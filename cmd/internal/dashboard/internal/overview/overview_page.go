@@ -33,12 +33,9 @@ func (o *overview) start() g.Node {
 	if o.Broker == "" || o.Queues > 0 {
 		return nil
 	}
-	const demo = "demo-command"
 	return ui.Card("start", "Start here", nil, ui.Facts(
 		ui.Fact("Clients connect to", ui.Code(o.Broker)),
-		ui.Fact("Or fill it with examples", h.Span(h.Class("bodytools"), h.Data("keep", demo),
-			h.Code(h.ID(demo), g.Text("curfew demo --against "+o.Site)), g.Text(" "),
-			h.Button(h.Type("button"), h.Class("quiet"), h.Data("copy", demo), g.Attr("hidden"), g.Text("Copy"))))))
+		ui.Fact("Or fill it with examples", ui.Code("curfew demo --against "+o.Site))))
 }
 
 // verdicts is the banner: the incidents, or that all is well. What changed stands beside them, or on a phone below the first, so that it is

@@ -219,7 +219,7 @@ func valueNode(f *operate.Field, row any) g.Node {
 	case operate.Plain(v) == "" || operate.Plain(v) == "{}":
 		return ui.Faint(f.Faint)
 	case f.Kind == operate.Pattern:
-		return ui.Code(ui.Visible(operate.Plain(v)))
+		return ui.Code(operate.Plain(v))
 	case f.Kind == operate.Number:
 		n, _ := strconv.Atoi(operate.Plain(v))
 		return ui.OrFaint(n)

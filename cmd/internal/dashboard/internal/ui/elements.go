@@ -64,13 +64,26 @@ func Class(name string, children ...g.Node) g.Node {
 }
 
 func Faint(text string) g.Node { return Class("faint", g.Text(text)) }
-func Code(text string) g.Node  { return h.Code(g.Text(text)) }
 func Bold(text string) g.Node  { return h.B(g.Text(text)) }
+
+// Code is a piece of code. A command has a button beside it that copies it.
+func Code(text string) g.Node {
+	code := h.Code(Name(text))
+	if !strings.HasPrefix(text, "curfew ") {
+		return code
+	}
+	return Class("command", code, g.Text(" "), Copy("", "Copy "+Visible(text)))
+}
+
+// Copy is a button that copies the text of the element with an ID, or with "" of the one before it. Without scripts it is not shown.
+func Copy(id, label string) g.Node {
+	return h.Button(h.Type("button"), h.Class("quiet"), h.Data("copy", id), h.Aria("label", label), g.Text("Copy"))
+}
 
 // Advice is a text with commands, which are in backquotes.
 func Advice(text string) (nodes g.Group) {
 	for n, part := range strings.Split(text, "`") {
-		nodes = append(nodes, Either(n%2 == 1, Code(Visible(part)), g.Text(part)))
+		nodes = append(nodes, Either(n%2 == 1, Code(part), g.Text(part)))
 	}
 	return nodes
 }

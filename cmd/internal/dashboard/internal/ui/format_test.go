@@ -38,7 +38,8 @@ func TestClock(t *testing.T) {
 func TestAdvice(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, Advice("Keep it: `curfew policy set a '<b>'`. Then wait.").Render(&b))
-	require.Equal(t, "Keep it: <code>curfew policy set a &#39;&lt;b&gt;&#39;</code>. Then wait.", b.String())
+	require.Equal(t, `Keep it: <span class="command"><code>curfew policy set a &#39;&lt;b&gt;&#39;</code> `+
+		`<button type="button" class="quiet" data-copy="" aria-label="Copy curfew policy set a &#39;&lt;b&gt;&#39;">Copy</button></span>. Then wait.`, b.String())
 }
 
 func TestSentence(t *testing.T) {
