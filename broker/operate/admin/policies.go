@@ -166,7 +166,9 @@ func policyOperations(k policy.Kind, name, path string, sets operate.Role) (ops 
 		Page: operate.Page{On: page + "/delete", Title: "Delete the policy", Tab: "/policies", Parent: "/policies", Up: "Policies", Rows: list, Link: "Delete…", Danger: true, Done: "Policy deleted.",
 			Then: "The next policy that matches applies to its queues, or only their arguments do. Messages keep the deadlines that they have."},
 	}, func(_ context.Context, c *operate.Call, q PolicyName) (operate.None, error) {
-		logPolicy(c, k, q.Name)
+		if was, exists := c.VHost.Policies.Get(k, q.Name); exists {
+			c.Log(zap.String("was", definitionText(was.Definition)))
+		}
 		return removed(c.VHost.Policies.Clear(k, q.Name))
 	})
 	return ops
@@ -178,7 +180,7 @@ func definitionText(d policy.Definition) string {
 	return string(text)
 }
 
-// ChangedPolicy is the name of the policy that a change is about, and what changed in its definition; "" if it is about none.
+// ChangedPolicy is the name of the policy that a change is about, and what changed in it; "" if it is about none.
 func ChangedPolicy(c operate.Change) string {
 	name, _ := c.Values["policy"].(string)
 	var was, is map[string]json.RawMessage
@@ -206,11 +208,21 @@ func ChangedPolicy(c operate.Change) string {
 	return name
 }
 
-// logPolicy keeps what a policy is before it changes.
-func logPolicy(c *operate.Call, k policy.Kind, name string) {
-	if was, exists := c.VHost.Policies.Get(k, name); exists {
-		c.Log(zap.String("was", definitionText(was.Definition)))
+// logPolicy keeps what a policy is before it changes, and what it will be: the definitions, with what else differs.
+func logPolicy(c *operate.Call, k policy.Kind, to *policy.Policy) {
+	is := maps.Clone(to.Definition)
+	if was, exists := c.VHost.Policies.Get(k, to.Name); exists {
+		old := maps.Clone(was.Definition)
+		for key, values := range map[string][2]any{
+			"pattern": {was.Pattern, to.Pattern}, "priority": {was.Priority, to.Priority}, "apply-to": {cmp.Or(was.ApplyTo, policy.All), cmp.Or(to.ApplyTo, policy.All)},
+		} {
+			if values[0] != values[1] {
+				old[key], is[key] = values[0], values[1]
+			}
+		}
+		c.Log(zap.String("was", definitionText(old)))
 	}
+	c.Log(zap.String("to", definitionText(is)))
 }
 
 // setPolicy sets a policy, or tries to. It returns nil if that says nothing about queued messages.
@@ -220,8 +232,7 @@ func setPolicy(c *operate.Call, k policy.Kind, q *PolicyRequest) (*PolicyEffect,
 		return nil, err
 	}
 	if !q.DryRun {
-		logPolicy(c, k, q.Name)
-		c.Log(zap.String("to", definitionText(p.Definition)))
+		logPolicy(c, k, &p)
 	}
 	effect := &PolicyEffect{}
 	switch {

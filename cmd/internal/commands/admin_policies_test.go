@@ -1,9 +1,12 @@
 package commands
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/assert"
@@ -70,4 +73,27 @@ func TestPolicyNotInForceIsListed(t *testing.T) {
 	assert.Equal(t, "NAME  PATTERN  APPLY TO  PRIORITY  DEFINITION  NOT IN FORCE\np     a        all       0         {}          is refused\n", out)
 	_, out, _ = runCommand(t, "policy", "list", "--url", s.URL, "-o", "json")
 	assert.Contains(t, out, `"not_in_force"`)
+}
+
+// TestChangedPolicyIsTold: what changes in a policy is told from what to what, whatever it is.
+func TestChangedPolicyIsTold(t *testing.T) {
+	r := startRunning(t)
+	r.ok("policy", "set", "short", "^a", `{"max-length": 5}`, "--apply-to", "queues")
+	r.ok("policy", "set", "short", "^b", `{"max-length": 5}`, "--priority", "3")
+	var past struct {
+		Marks []struct {
+			Text string `json:"text"`
+		} `json:"marks"`
+	}
+	require.Eventually(t, func() bool {
+		_, body := r.ask("GET", "/api/curfew/history?span=1m", "", nil)
+		require.NoError(t, json.Unmarshal([]byte(body), &past))
+		var told []string
+		for _, m := range past.Marks {
+			told = append(told, m.Text)
+		}
+		all := strings.Join(told, "\n")
+		return strings.Contains(all, "policy set by guest: short (max-length 5)") &&
+			strings.Contains(all, `policy set by guest: short (apply-to "queues" → "all", pattern "^a" → "^b", priority 0 → 3)`)
+	}, time.Minute, 100*time.Millisecond)
 }
