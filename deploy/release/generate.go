@@ -16,7 +16,7 @@ func (r *release) generate(ctx context.Context, _ []target) error {
 	curfew := r.binaries[here]
 	if curfew == "" {
 		curfew = filepath.Join(r.work, "curfew")
-		if err := r.run(ctx, []string{"CGO_ENABLED=0"}, "go", "build", "-o", curfew, "./cmd/curfew"); err != nil {
+		if err := r.run(ctx, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", curfew, "./cmd/curfew"); err != nil {
 			return err
 		}
 	}

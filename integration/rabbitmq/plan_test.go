@@ -25,7 +25,7 @@ import (
 // binary is the curfew command, built once for the run.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "curfew")
-	cmd := exec.Command("go", "build", "-o", path, "./cmd/curfew")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/curfew")
 	cmd.Dir = "../.."
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build curfew: %w\n%s", err, out)

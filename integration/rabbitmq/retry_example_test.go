@@ -243,7 +243,7 @@ func (w *worker) expectOrderOfDeadlines(t *testing.T) {
 // goWorker is built in the example's own module.
 func goWorker(t *testing.T) *exec.Cmd {
 	path := filepath.Join(scratch, "retry-worker")
-	build := exec.Command("go", "build", "-o", path, ".")
+	build := exec.Command("go", "build", "-trimpath", "-o", path, ".")
 	build.Dir = retryExample + "go"
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
