@@ -135,7 +135,7 @@ var Conditions = []*Condition{
 	{
 		// Critical once messages were dropped: they are lost.
 		Name: "deadline_missed", Level: Warning, Loss: true, What: "messages expire unconsumed", Was: "messages expired unconsumed", Averted: "messages were at risk", Whom: "queues for work", Begins: 3 * time.Second, Returns: clientsReturn, Ends: 8 * time.Second, see: seeUnconsumed,
-		Do:      "Add consumers or make them faster, or give messages more time. What was dead-lettered can be replayed; what was dropped is lost: have the queue dead-letter what expires.",
+		Do:      "Add consumers or make them faster, or give messages more time. What was dead-lettered can be replayed.",
 		Command: "curfew queue show {queue} --vhost {vhost}", Page: "/queue?vhost={vhost}&name={queue}",
 	},
 	{
@@ -286,8 +286,8 @@ const clientsReturn = 25 * time.Second
 // formerly are the names that rules may still use for conditions.
 var formerly = map[string]string{"at_risk": "deadline_missed"}
 
-// conditionOf finds a condition by its name; nil: there is none.
-func conditionOf(name string) *Condition {
+// ConditionOf finds a condition by its name; nil: there is none.
+func ConditionOf(name string) *Condition {
 	name = cmp.Or(formerly[name], name)
 	if i := slices.IndexFunc(Conditions, func(c *Condition) bool { return c.Name == name }); i >= 0 {
 		return Conditions[i]
@@ -297,7 +297,7 @@ func conditionOf(name string) *Condition {
 
 // AllWatched reports whether all deadlines are watched in spite of these incidents.
 func AllWatched(list []Incident) bool {
-	return !slices.ContainsFunc(list, func(i Incident) bool { c := conditionOf(i.Condition); return c != nil && c.Unwatched })
+	return !slices.ContainsFunc(list, func(i Incident) bool { c := ConditionOf(i.Condition); return c != nil && c.Unwatched })
 }
 
 // MayBeLate reports whether deadlines may have fired late though no incident counts those that did.

@@ -241,7 +241,7 @@ func (c *Condition) says(worst Finding, s *Incident) string {
 		return what + worst.Text
 	}
 	text := what + worst.QueueName.String() + ": " + worst.Text
-	if s.Queues > 1 {
+	if s.Queues > 1 && s.Count > worst.Count { // otherwise the others are where its messages are from
 		text += fmt.Sprintf("; and %s more, %s in all", printable.Plural(int64(s.Queues-1), "queue"), printable.Number(s.Count))
 	}
 	return text
@@ -333,7 +333,7 @@ func (n *notice) severity() string { return cmp.Or(n.rule.Severity, string(n.Lev
 // title is the heading of a text.
 func (n *notice) title() string {
 	what := n.Condition
-	if c := conditionOf(n.Condition); c != nil {
+	if c := ConditionOf(n.Condition); c != nil {
 		what = c.What
 		if n.over() {
 			what = c.was(&n.Incident)

@@ -123,13 +123,26 @@ func TestConditions(t *testing.T) {
 		}
 		seen[c.condition] = true
 		require.Len(t, found, 1, c.condition)
-		require.Len(t, found[conditionOf(c.condition)], 1, c.condition)
-		require.Contains(t, found[conditionOf(c.condition)][0].Text, c.text)
+		require.Len(t, found[ConditionOf(c.condition)], 1, c.condition)
+		require.Contains(t, found[ConditionOf(c.condition)][0].Text, c.text)
 	}
 	for _, one := range Conditions {
 		require.True(t, seen[one.Name], "%s has no example", one.Name)
 		require.NotEmpty(t, one.Was+one.Whom+one.Do+one.Command+one.Page)
 	}
+}
+
+// TestStartItAgain: where the last consumer of a queue has left, that is the first thing to do.
+func TestStartItAgain(t *testing.T) {
+	const worker = "worker (user ann, 10.0.0.7)"
+	now := time.Now()
+	list := Evaluate(&State{
+		Now: now, AtRisk: []Risk{{QueueName: orders, Count: 3000, Reason: "nobody consumes"}},
+		Consumers: map[QueueName]Consumers{orders: {Last: worker, Left: now.Add(-40 * time.Second)}},
+	})[ConditionOf("deadline_missed")]
+	require.Len(t, list, 1)
+	require.Equal(t, "3,000 messages at risk: nobody consumes; "+worker+" left 40 s ago", list[0].Text)
+	require.Equal(t, "Start "+worker+" again, or add other consumers.", list[0].Do)
 }
 
 // TestAnIncidentIsToldTwice: within ten seconds of its beginning, and when it is over, with how long it took and the whole number.
@@ -286,7 +299,7 @@ func TestOneLossIsOneIncident(t *testing.T) {
 		list := s.List()
 		require.Len(t, list, 1)
 		require.Equal(t, []any{"dead_letter_unroutable", Critical, int64(60), int64(60)}, []any{list[0].Condition, list[0].Level, list[0].Count, list[0].Toll})
-		require.Contains(t, list[0].Summary, "curfew.undeliverable (vhost billing): 60 dead letters parked, which had nowhere to go; and 1 queue more, 60 in all")
+		require.Equal(t, "Dead letters are parked: curfew.undeliverable (vhost billing): 60 dead letters parked, which had nowhere to go", list[0].Summary)
 		require.Equal(t, Affected{"billing", "exports", 0, 0, "60 messages expired (parked); 10 messages at risk: nobody consumes"}, list[0].Worst[1])
 		require.Equal(t, Critical, s.Queues()[exports].Level)
 		s.set(func(now *State) { *now = State{} })
@@ -798,7 +811,7 @@ func TestOverview(t *testing.T) {
 
 // TestCommands have the names of queues in them, safe for a shell.
 func TestCommands(t *testing.T) {
-	c := conditionOf("deadline_missed").Command
+	c := ConditionOf("deadline_missed").Command
 	require.Equal(t, "curfew queue show orders --vhost /", fill(c, QueueName{"/", "orders"}, printable.Shell))
 	require.Equal(t, `curfew queue show 'a '\''b'\''; rm' --vhost shop`, fill(c, QueueName{"shop", "a 'b'; rm"}, printable.Shell))
 	require.Equal(t, "curfew queue show", fill(c, QueueName{}, printable.Shell))

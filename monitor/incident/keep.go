@@ -43,7 +43,7 @@ type Window struct {
 
 // check returns what is wrong, or nil.
 func (w *Window) check(now time.Time) error {
-	if w.Condition != "" && conditionOf(w.Condition) == nil {
+	if w.Condition != "" && ConditionOf(w.Condition) == nil {
 		return fmt.Errorf("unknown condition %q: see curfew incident rules --conditions", w.Condition)
 	}
 	if err := checkTexts(w.VHost, w.Queue, w.Author, w.Comment); err != nil {
@@ -84,7 +84,7 @@ func checkUntil(until, now time.Time) error {
 }
 
 func (w *Window) covers(condition string, q QueueName, now time.Time) bool {
-	return !now.Before(w.From) && now.Before(w.Until) && (w.Condition == "" || conditionOf(w.Condition).Name == condition) &&
+	return !now.Before(w.From) && now.Before(w.Until) && (w.Condition == "" || ConditionOf(w.Condition).Name == condition) &&
 		w.vhost.matches(q.VHost) && w.queue.matches(q.Name)
 }
 
@@ -265,7 +265,7 @@ func (a *Incidents) load() error {
 	}
 	a.tracker.windows, a.tracker.recent = activeWindows(k.Windows), k.Recent
 	for _, one := range k.Open {
-		if c := conditionOf(one.Condition); c != nil {
+		if c := ConditionOf(one.Condition); c != nil {
 			a.tracker.all = append(a.tracker.all, one.restore(c))
 		}
 	}

@@ -199,10 +199,10 @@ func seeUnconsumed(s *State) (list []Finding) {
 		}
 		if of := s.Consumers[q]; of.Last != "" {
 			f.Text += fmt.Sprintf("; %s left %s ago", printable.Text(of.Last, ""), printable.Span(s.Now.Sub(of.Left).Truncate(time.Second)))
+			f.Do = "Start " + printable.Text(of.Last, "") + " again, or add other consumers."
 		}
 		list = append(list, *f)
 	}
-	slices.SortFunc(list, worstFirst)
 	return list
 }
 

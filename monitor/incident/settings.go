@@ -295,7 +295,7 @@ func (r *settingsReader) rule(where, name string, file *ruleFile) {
 		r.refuse(where+".name", "%q is the name of another rule, too", name)
 	}
 	for _, event := range file.Events {
-		if c := conditionOf(event); c != nil {
+		if c := ConditionOf(event); c != nil {
 			out.Events = append(out.Events, c.Name)
 		} else {
 			r.refuse(where+".events", "unknown event %q: want one of %s", event, strings.Join(Names(), ", "))

@@ -140,7 +140,7 @@ func TestRulesWithAMistakeAtTheStart(t *testing.T) {
 
 // about is an incident of one queue.
 func about(condition, vhost, queue string) *incident {
-	return &incident{of: conditionOf(condition), members: map[QueueName]Finding{{vhost, queue}: {}}}
+	return &incident{of: ConditionOf(condition), members: map[QueueName]Finding{{vhost, queue}: {}}}
 }
 
 // TestASinkWithAMistakeIsLeftOut, also where the decoder finds the mistake: it must not be used without the secret that was misspelled. The others are in

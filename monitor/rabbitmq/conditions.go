@@ -96,9 +96,6 @@ func sentence(state, reason string) string {
 	return state + ": " + strings.TrimSuffix(reason, ".") + "."
 }
 
-// Health returns what is wrong, in words for an operator; nothing if all is well.
-func (p *Primary) Health() []string { return inWords(p.Conditions()) }
-
 // inWords returns conditions for people. What is wrong with several queues for the same reason is one sentence.
 func inWords(all []Condition) (reasons []string) {
 	type cause struct{ name, reason string }

@@ -73,8 +73,8 @@ func TestReplicaGoneWithoutAWord(t *testing.T) {
 	began := time.Now()
 	eventually(t, "all leases at b", func() bool { return len(b.kept()) == 4 })
 	t.Logf("taken over after %v", time.Since(began))
-	eventually(t, "a to say so", func() bool { return len(a.Health()) == 1 && a.Status().Redis == "down" })
-	require.Contains(t, a.Health()[0], "Redis has not answered")
+	eventually(t, "a to say so", func() bool { return len(a.Status().Reasons) == 1 && a.Status().Redis == "down" })
+	require.Contains(t, a.Status().Reasons[0], "Redis has not answered")
 	require.Len(t, a.kept(), 2, "keeping goes on")
 	eventually(t, "b to observe", func() bool { return b.Status().Observer == "b" })
 }
@@ -177,12 +177,12 @@ func TestRedisAwayAtTheStart(t *testing.T) {
 	server.Kill()
 	a := newRunning(t, rabbitmq, "a", server.Client).start()
 	eventually(t, "the queue to be known", func() bool { return a.row("keep-0").State == "observing" })
-	eventually(t, "the reason", func() bool { return len(a.Health()) == 1 })
+	eventually(t, "the reason", func() bool { return len(a.Status().Reasons) == 1 })
 	require.Empty(t, a.kept())
 	require.Nil(t, a.observing.observer)
 	server.Restart()
 	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 })
-	eventually(t, "health", func() bool { return len(a.Health()) == 0 })
+	eventually(t, "health", func() bool { return len(a.Status().Reasons) == 0 })
 }
 
 // TestReplicasThatDoNotKnowTheirCluster keep nothing, and say what to do, until they know.
@@ -194,7 +194,7 @@ func TestReplicasThatDoNotKnowTheirCluster(t *testing.T) {
 	rabbitmq.noID = errors.New("give Curfew's user the permissions")
 	a := newRunning(t, rabbitmq, "a", server.Client).start()
 	eventually(t, "a condition", func() bool { all := a.conditionsOf(""); return len(all) == 1 && all[0][0] == "identity" })
-	require.Contains(t, a.Health()[0], "give Curfew's user the permissions")
+	require.Contains(t, a.Status().Reasons[0], "give Curfew's user the permissions")
 	require.Zero(t, a.count("keep-0"))
 	rabbitmq.set(cluster.Resync, func(map[string]cluster.Queue) { rabbitmq.noID = nil })
 	eventually(t, "the queue to be kept", func() bool { return len(a.kept()) == 1 })
@@ -215,16 +215,16 @@ func TestPause(t *testing.T) {
 	require.NoError(t, a.Pause(t.Context()))
 	paused := func(r *running) func() bool {
 		return func() bool {
-			return r.row("keep-0").State == "paused" && r.row("keep-1").State == "paused" && len(r.Health()) == 1
+			return r.row("keep-0").State == "paused" && r.row("keep-1").State == "paused" && len(r.Status().Reasons) == 1
 		}
 	}
 	eventually(t, "nothing to be kept", func() bool { return all() == 0 && paused(a)() && paused(b)() })
-	require.Contains(t, b.Health()[0], "curfew rabbitmq resume")
+	require.Contains(t, b.Status().Reasons[0], "curfew rabbitmq resume")
 	require.NoError(t, server.Client.FlushAll(t.Context()).Err())
 	c := newRunning(t, rabbitmq, "c", server.Client).start()
 	eventually(t, "a Curfew that came later to be paused", paused(c))
 	require.NoError(t, c.Resume(t.Context()))
-	eventually(t, "all to be kept again", func() bool { return all()+len(c.kept()) == 2 && len(a.Health()) == 0 })
+	eventually(t, "all to be kept again", func() bool { return all()+len(c.kept()) == 2 && len(a.Status().Reasons) == 0 })
 
 	alone := newRunning(t, rabbitmq, "alone", nil).start()
 	eventually(t, "all to be kept by one", func() bool { return len(alone.kept()) == 2 })

@@ -134,7 +134,7 @@ func TestLetGoAlone(t *testing.T) {
 		require.Equal(t, "let_go", row.State)
 		require.Equal(t, "harm", row.Code)
 		require.True(t, row.NeedsOperator)
-		require.Equal(t, []string{"keep-a: let go of until an operator allows it: 20 of 30 messages came again. " + allowIt}, r.Health())
+		require.Equal(t, []string{"keep-a: let go of until an operator allows it: 20 of 30 messages came again. " + allowIt}, r.Status().Reasons)
 		require.Equal(t, 1.0, testutil.ToFloat64(r.counts.releases.WithLabelValues("shop", "keep-a", "harm")))
 		time.Sleep(time.Hour)
 		require.Equal(t, "let_go", r.row("keep-a").State)
@@ -146,7 +146,7 @@ func TestLetGoAlone(t *testing.T) {
 		require.NoError(t, r.Allow(t.Context(), "keep-a"))
 		time.Sleep(time.Minute)
 		require.Equal(t, "keeping", r.row("keep-a").State)
-		require.Empty(t, r.Health())
+		require.Empty(t, r.Status().Reasons)
 	})
 }
 

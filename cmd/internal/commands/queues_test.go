@@ -30,14 +30,14 @@ func TestQueueShow(t *testing.T) {
 	r.ok("policy", "set", "short", "^", `{"message-ttl": 7200000, "curfew-purpose": "telemetry"}`, "--apply-to", "queues")
 	assert.Regexp(t, `(?m)^time to live +1h0m0s \(argument x-message-ttl; policy short has 2h0m0s, and the lower one applies\)$`, r.ok("queue", "show", "orders"))
 	events = r.ok("queue", "show", "events")
-	assert.Regexp(t, `(?m)^dead letters +dropped: it has no dead-letter exchange$`, events)
+	assert.Regexp(t, `(?m)^dead letters +lost: it has no dead-letter exchange$`, events)
 	assert.Regexp(t, `(?m)^purpose +telemetry \(policy short\)$`, events)
 
 	r.ok("declare", "queue", "own", "--arg", "x-dead-letter-queue=true")
 	r.ok("policy", "set", "short", "^", `{"dead-letter-queue": true}`, "--apply-to", "queues")
 	for name, to := range map[string]string{
 		"own":                  `to queue own/\$deadletterqueue \(argument x-dead-letter-queue\)`,
-		"own/$deadletterqueue": `dropped: it has no dead-letter exchange`,
+		"own/$deadletterqueue": `lost: it has no dead-letter exchange`,
 		"events":               `to queue events/\$deadletterqueue \(policy short\)`,
 		"orders":               `to queue dead, by the default exchange \(argument x-dead-letter-exchange\)`,
 	} {

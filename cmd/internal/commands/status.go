@@ -56,7 +56,7 @@ func statusRows(s *node.Status) [][]string {
 		add("!", r)
 	}
 	if len(s.Reasons) > 0 {
-		add("", "each is over once its cause is gone; missed deadlines, about a minute after the last one")
+		add("", "each is over some ten seconds after its cause is gone; curfew incident ls says what to do")
 	}
 	now := time.Now()
 	if s.Clock != nil {

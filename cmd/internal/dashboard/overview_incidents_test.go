@@ -30,7 +30,7 @@ func TestMistakesInRules(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("rules:\n  - severity: <b>\n  - count: 0\n"), 0o600))
 	s := newSite(t)
-	require.NotContains(t, s.logIn("root").get("/incidents").body, "not in force")
+	require.NotContains(t, s.logIn("root").get("/incidents").body, "The alerts file is not in force")
 	s.withIncidents(file, nil)
 	s.logIn("root")
 	require.Contains(t, s.get("/").body, "The alerts file is not in force")

@@ -177,7 +177,7 @@ func (p *queuePage) summary() g.Node {
 	to := g.Group{g.Text("dead letters → "), ui.Name(deadLettersTo(&p.Queue))}
 	switch {
 	case !p.DeadLetters:
-		to = g.Group{ui.Class("warn", g.Text("no dead-letter exchange: messages that expire are dropped"))}
+		to = g.Group{ui.Class("warn", g.Text("no dead-letter exchange: messages that expire are lost"))}
 	case p.DeadLetterExchange == "" && p.DeadLetterKey != "":
 		to = g.Group{g.Text("dead letters → "), ui.Link(ui.QueueURL(p.VHost, p.DeadLetterKey), ui.Name(p.DeadLetterKey))}
 	}
@@ -301,7 +301,7 @@ func (p *queuePage) settings() g.Node {
 	}
 	letters := ui.Name(deadLettersTo(&p.Queue))
 	if !p.DeadLetters {
-		letters = g.Group{ui.Class("warn", g.Text("nowhere")), g.Text(": messages that expire here are dropped; set a policy with dead-letter-exchange")}
+		letters = g.Group{ui.Class("warn", g.Text("nowhere")), g.Text(": messages that expire here are lost; set a policy with dead-letter-exchange")}
 	}
 	return ui.Card("set", "Settings", nil, ui.Facts(
 		ui.Fact("Type", ui.Names(append([]string{p.Type}, p.features()...), nil)),

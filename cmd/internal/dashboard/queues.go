@@ -253,13 +253,13 @@ func queueLine(q queueRow) g.Node {
 		h.Td(q.deadLetters()))
 }
 
-// deadLetters shows where dead letters go, or that they are dropped.
+// deadLetters shows where dead letters go, or that they are lost.
 func (q queueRow) deadLetters() g.Node {
 	switch {
 	case q.DeadLetters:
 		return ui.Name(deadLettersTo(q.Queue))
 	case q.Forecast.AtRisk > 0:
-		return ui.Class("warn", g.Text("nowhere: they are dropped"))
+		return ui.Class("warn", g.Text("nowhere: they are lost"))
 	}
 	return ui.Faint("nowhere")
 }

@@ -17,7 +17,6 @@ import (
 // RabbitMQ is what the dashboard shows of a RabbitMQ whose deadlines are kept. *rabbitmq.Primary is one.
 type RabbitMQ interface {
 	Status() rabbitmq.Status
-	Health() []string
 }
 
 // rabbitmqPage is what the page of a RabbitMQ shows.

@@ -22,7 +22,6 @@ type fakeRabbitMQ struct {
 }
 
 func (f *fakeRabbitMQ) Status() rabbitmq.Status      { return f.status }
-func (f *fakeRabbitMQ) Health() []string             { return f.status.Reasons }
 func (f *fakeRabbitMQ) Pause(context.Context) error  { return f.err }
 func (f *fakeRabbitMQ) Resume(context.Context) error { return f.err }
 func (f *fakeRabbitMQ) Allow(_ context.Context, queue string) error {

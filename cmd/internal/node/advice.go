@@ -58,10 +58,10 @@ func keeping(vh *broker.VHost, q *broker.Queue) string {
 	if governed {
 		maps.Copy(definition, p.Definition) // which may be nil
 		p.Priority++
-		note = ". It repeats what the policy " + printable.Text(governing, "") + " sets, which no longer applies to this queue then"
+		note = ". It repeats what the policy " + printable.Text(governing, "") + " sets, which no longer applies to this queue then."
 	}
 	definition["dead-letter-exchange"], definition["dead-letter-routing-key"] = "", dead
 	text, _ := json.Marshal(definition) // which was JSON
-	return fmt.Sprintf("To keep what expires in %s from now on: `%scurfew policy set %s %s %s --apply-to queues --priority %d%s`%s.", queue, first,
+	return fmt.Sprintf("To keep what expires in %s from now on: `%scurfew policy set %s %s %s --apply-to queues --priority %d%s`%s", queue, first,
 		printable.Shell("keep-expired-"+name), printable.Shell("^"+regexp.QuoteMeta(name)+"$"), printable.Shell(string(text)), p.Priority, at, note)
 }

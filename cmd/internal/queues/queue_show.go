@@ -188,7 +188,7 @@ func (s *queueSettings) ownDeadLetterQueue() string {
 	if own, by := s.set("dead-letter-queue"); own == true && !none {
 		return fmt.Sprintf("to queue %s%s (%s)", s.Name, suffix, by)
 	}
-	return "dropped: it has no dead-letter exchange"
+	return "lost: it has no dead-letter exchange"
 }
 
 // ahead are the rows about the queue's deadlines. Those that the user may not see are left out.

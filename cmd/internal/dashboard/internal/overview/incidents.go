@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -117,14 +118,10 @@ func (p *page) one(s *ui.Info, i *incident.Incident) g.Node {
 	case i.Quiet:
 		state = append(state, g.Text(" · in maintenance"))
 	}
-	var rest []incident.Affected
-	if len(i.Worst) > 1 {
-		rest = i.Worst
-	}
 	return h.Article(h.Class("verdict "+ui.RiskClass(i.Level == incident.Critical)), h.ID("incident-"+i.ID),
 		h.H3(ui.Severity(string(i.Level)), g.Text(" "), ui.Name(i.Summary)),
 		h.P(h.Class("faint"), state),
-		g.If(len(rest) > 0, h.Ul(g.Map(rest, func(q incident.Affected) g.Node {
+		g.If(len(i.Worst) > 1, h.Ul(g.Map(i.Worst, func(q incident.Affected) g.Node {
 			return h.Li(ui.QueueLink(ui.QueueURL(q.VHost, q.Queue), q.VHost, q.Queue), g.Text(" "), ui.Name(q.Text))
 		}))),
 		h.P(ui.Advice(i.Do), g.Text(" "), ui.Code(i.Command)),
@@ -171,17 +168,14 @@ func (p *page) windows(s *ui.Info) g.Node {
 
 // windowRow is a row of the maintenance windows.
 func windowRow(s *ui.Info, w incident.Window) g.Node {
-	or := func(text, otherwise string) g.Node {
-		if text == "" {
-			return g.Text(otherwise)
-		}
-		return ui.Name(text)
+	condition := cmp.Or(w.Condition, "all")
+	if c := incident.ConditionOf(w.Condition); c != nil {
+		condition = c.What
 	}
-	end := s.Change("/maintenance/end", "", ui.Hidden("id", w.ID), ui.Button("End"))
 	return h.Tr(
-		h.Td(or(w.Condition, "all")), h.Td(or(w.VHost, "all")), h.Td(or(w.Queue, "all")), h.Td(or(w.Author, "")), h.Td(or(w.Comment, "")),
+		h.Td(ui.Name(condition)), h.Td(ui.Name(cmp.Or(w.VHost, "all"))), h.Td(ui.Name(cmp.Or(w.Queue, "all"))), h.Td(ui.Name(cmp.Or(w.Author, "–"))), h.Td(ui.Name(cmp.Or(w.Comment, "–"))),
 		h.Td(h.Time(g.Text(ui.Instant(w.From)))), h.Td(h.Time(g.Text(ui.Instant(w.Until)))),
-		h.Td(g.If(s.User.Admin, end)))
+		h.Td(g.If(s.User.Admin, s.Change("/maintenance/end", "", ui.Hidden("id", w.ID), ui.Button("End")))))
 }
 
 func (p *page) receivers() g.Node {
@@ -208,9 +202,12 @@ func (p *page) windowForm(s *ui.Info) g.Node {
 	if !s.User.Admin {
 		return nil
 	}
-	f := p.Form
+	f, conditions := p.Form, []string{"", "all"}
+	for _, c := range incident.Conditions {
+		conditions = append(conditions, c.Name, c.What)
+	}
 	return ui.Card("maintenance", "Maintenance", nil, h.P(ui.Faint("Nobody is notified for a time of what goes wrong with these queues. It is still shown.")), s.Change("/maintenance", "filter",
-		f.Choose("Condition", "condition", "", ui.Or("all", incident.Names())...),
+		f.Choose("Condition", "condition", "", conditions...),
 		f.Field("Virtual host", "vhost", "", h.Placeholder("all")),
 		f.Field("Queue", "queue", "", h.Placeholder("all; * and ? are wildcards")),
 		f.Choose("For", "duration", "", lasts...),

@@ -47,9 +47,7 @@ func (o *overview) verdicts() g.Node {
 		return g.Map(list, func(i incident.Incident) g.Node { return o.incident(&i) })
 	}
 	return h.Section(h.Role("status"), h.Aria("label", "State"), g.If(len(o.Changed) > 0, h.Class("state")),
-		g.If(o.Verdict == incident.OK, h.Div(h.Class("verdict good"), h.H1(g.Text("All is well"+o.watched())))),
-		g.If(o.Verdict != incident.OK && o.Watched && incident.AllWatched(o.Incidents), h.P(h.Class("note"), g.Text("Not all is well. Curfew itself watches all deadlines."))),
-		incidents(list[:min(whole, 1)]), o.changes(), incidents(list[min(whole, 1):whole]),
+		o.verdict(), incidents(list[:min(whole, 1)]), o.changes(), incidents(list[min(whole, 1):whole]),
 		g.Map(list[whole:], func(i incident.Incident) g.Node {
 			return h.P(h.Class("verdict brief "+ui.RiskClass(i.Level == incident.Critical)),
 				h.B(ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary))), g.Text(" "), ui.Faint(o.since(&i)))
@@ -59,6 +57,20 @@ func (o *overview) verdicts() g.Node {
 		g.Map(o.Over, func(i incident.Incident) g.Node {
 			return h.P(h.Class("verdict brief good"), g.Text("Over since "+ui.Clock(i.Ended.UnixMilli())+" UTC, after "+ui.Span(i.Ended.Sub(i.Since).Truncate(time.Second))+": "), ui.Link("/incidents#incident-"+i.ID, ui.Name(i.Summary)))
 		}))
+}
+
+// verdict says how bad it is and, where something is wrong, that all deadlines are watched nevertheless.
+func (o *overview) verdict() g.Node {
+	if o.Verdict == incident.OK {
+		late := ui.Either(incident.MayBeLate(o.Incidents), g.Text("but some may have fired late"), g.Text("and none is late"))
+		return h.Div(h.Class("verdict good"), h.H1(g.Text("All is well"), g.If(o.Watched, g.Group{g.Text(": all deadlines are watched, "), late})))
+	}
+	n := map[incident.Level]int{}
+	for i := range o.Incidents {
+		n[o.Incidents[i].Level]++
+	}
+	return h.P(h.B(g.Text("Not all is well: "+ui.Plural(n[incident.Critical], "critical incident")+", "+ui.Plural(n[incident.Warning], "warning")+".")),
+		g.If(o.Watched && incident.AllWatched(o.Incidents), ui.Faint(" All deadlines are watched.")))
 }
 
 // next is the loss that is coming.
@@ -77,16 +89,6 @@ func (o *overview) changes() g.Node {
 		return nil
 	}
 	return h.Section(h.Class("changed"), h.H2(g.Text("What changed")), h.Ul(h.Class("marks"), g.Map(o.Changed, func(m history.Mark) g.Node { return mark(&m) })))
-}
-
-func (o *overview) watched() string {
-	switch {
-	case !o.Watched:
-		return ""
-	case incident.MayBeLate(o.Incidents):
-		return ": all deadlines are watched, but some may have fired late"
-	}
-	return ": all deadlines are watched, and none is late"
 }
 
 func (o *overview) incident(i *incident.Incident) g.Node {
@@ -124,9 +126,9 @@ func (o *overview) figures() g.Node {
 		ui.Figure("At risk", g.If(o.AtRisk > 0, h.Class(ui.RiskClass(o.NearlyDue))), h.Title("messages that will expire though they should be consumed"), g.Text(ui.Number(o.AtRisk)),
 			g.If(o.AsMeant > 0, h.Div(ui.Faint(ui.Number(o.AsMeant)+" more expire as meant")))),
 		ui.Figure("Lateness, p99", g.Text(cmp.Or(o.Late, "–"))),
-		ui.Figure("Latest", h.Title("since the start, no message left its queue later after its deadline"), g.Text(cmp.Or(o.Latest, "–"))),
+		ui.Figure("Lateness, max", h.Title("since the start, no message left its queue later after its deadline"), g.Text(cmp.Or(o.Latest, "–"))),
 		g.If(!o.Remote, ui.Figure("Lost, last hour", ui.Lost(o.Losses))),
-		ui.Figure("Expired, 24 h", g.If(o.ExpiredToday > 0, h.Class("warn")), h.Title("messages of all queues, in the last 24 hours"), g.Text(today)),
+		ui.Figure("Expired, 24 h", h.Title("messages of all queues, in the last 24 hours, also those that are meant to expire"), g.Text(today)),
 		g.If(!o.Remote, o.traffic()))
 }
 

@@ -21,6 +21,7 @@ func TestTheBannerIsShort(t *testing.T) {
 	o.Incidents[0].Worst, o.Incidents[1].Worst = []incident.Affected{one, one}, []incident.Affected{one}
 	var page strings.Builder
 	require.NoError(t, o.verdicts().Render(&page))
+	require.Contains(t, page.String(), "<p><b>Not all is well: 14 critical incidents, 0 warnings.</b></p>")
 	require.Contains(t, page.String(), `<h1>thing 0</h1><p><b><a href="/queue?name=%3Cq%3E&amp;vhost=v">&lt;q&gt;</a> <span class="faint">v</span></b> is wrong</p>`)
 	require.Equal(t, 2, strings.Count(page.String(), "is wrong"), "where there is one queue, the heading says it")
 	require.Contains(t, page.String(), `<h1>thing 1</h1><p></p><p class="faint">`)

@@ -47,7 +47,7 @@
       scales: { y: { range: (u, low, high) => [0, Math.max(high * 1.08, 1)] } },
       legend: { markers: { width: 0, fill: (u, i) => colour(kinds[kind][i - 1][2]) } },
       axes: [{ ...axis, size: 30, space: 56, values: (u, at) => at.map((t) => clock(t, at[1] - at[0] < 60)) }, { ...axis, size: 46, space: 32, values: (u, all) => all.map((v) => short.format(v)) }],
-      series: [{ label: local() ? "Here" : "UTC", value: (u, t, series, i) => (none(i) ? "latest" : clock(t, true)) }].concat(kinds[kind].map(([, label, name, fill]) => ({
+      series: [{ label: "At", value: (u, t, series, i) => (none(i) ? "latest" : clock(t, true) + (local() ? "" : " UTC")) }].concat(kinds[kind].map(([, label, name, fill]) => ({
         label, stroke: colour(name), width: 1.5, fill: fill ? colour(name, 0.18) : undefined, points: { size: 4 },
         value: (u, v, series, i) => { const is = none(i) ? u.data[series].findLast((one) => !none(one)) : v; return none(is) ? "–" : exact.format(is); },
       }))),
