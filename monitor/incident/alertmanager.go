@@ -52,10 +52,14 @@ func (m *manager) send(ctx context.Context, n *notice) error {
 	if len(firing) == 0 {
 		return errNothing
 	}
-	list := make([]alert, len(firing))
-	for i, n := range firing {
-		if list[i] = n.alert(); !n.over() {
-			list[i].EndsAt = time.Now().Add(expireAfter).UTC()
+	list, known := []alert{}, map[string]bool{}
+	for _, n := range firing { // an Alertmanager knows one alert with the same labels: the first of them is how it is now
+		a := n.alert()
+		if !n.over() {
+			a.EndsAt = time.Now().Add(expireAfter).UTC()
+		}
+		if labels := format(a.Labels); !known[labels] {
+			known[labels], list = true, append(list, a)
 		}
 	}
 	body, err := json.Marshal(list)

@@ -3,7 +3,6 @@ package incident
 import (
 	"cmp"
 	"context"
-	"curfew/monitor/printable"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,6 +15,8 @@ import (
 	parameters "github.com/nicholas-fedor/shoutrrr/pkg/format"
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
+
+	"curfew/monitor/printable"
 )
 
 // serviceTimeout is how long a service may take. Most give up by themselves after ten seconds.

@@ -170,6 +170,32 @@ func (m *managed) state() map[string]bool {
 	return fires
 }
 
+// TestAlertmanagerIsToldWhatIsBack: what fires again soon after it was over is not ended by what is still sent of that.
+func TestAlertmanagerIsToldWhatIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &managed{}
+		s := prepare(t, func(o *Options) { o.URLs = []string{"alertmanager+http://am.example/"} })
+		s.delivery.outboxes[0].sink.(*manager).client.Transport = m
+		s.start(t)
+		for range 3 {
+			s.Record(missed("a", 3))
+			pass(8 * time.Second)
+			require.Len(t, s.List(), 1)
+			last := m.got()[len(m.got())-1]
+			var ends []time.Time
+			for _, a := range last.alerts {
+				if a.Labels["queue"] == "a" {
+					ends = append(ends, a.EndsAt)
+				}
+			}
+			require.Len(t, ends, 1)
+			require.True(t, ends[0].After(last.at))
+			pass(90 * time.Second)
+			require.Empty(t, s.List())
+		}
+	})
+}
+
 // TestAlertmanagerIsSentAgain: what fires, every minute with an end ahead; what is over,
 // for five minutes; the watchdog, for as long as nothing hangs.
 func TestAlertmanagerIsSentAgain(t *testing.T) {

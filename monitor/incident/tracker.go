@@ -32,7 +32,7 @@ type tracker struct {
 	source  source
 	all     []*incident
 	recent  []Incident // over, the newest first
-	ended   []*notice  // of them, for resolveFor
+	ended   []*notice  // of them, for resolveFor, the newest first
 	windows []Window
 	changed bool // since it was saved
 	savedAt time.Time
@@ -243,9 +243,9 @@ func (t *tracker) endLocked(i *incident, now time.Time) []*notice {
 	if i.ToldAt == "" {
 		return nil
 	}
-	over := t.notice(i, "over", now)
-	t.ended = append(slices.DeleteFunc(t.ended, func(n *notice) bool { return now.Sub(n.at) > resolveFor }), over)
-	return []*notice{over}
+	over := []*notice{t.notice(i, "over", now)}
+	t.ended = append(over, slices.DeleteFunc(t.ended, func(n *notice) bool { return now.Sub(n.at) > resolveFor })...)
+	return over
 }
 
 // ruleLocked returns the rule of an incident, which stays the same once anybody was told of it. That of an earlier run has none at first.

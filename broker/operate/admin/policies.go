@@ -210,9 +210,10 @@ func ChangedPolicy(c operate.Change) string {
 
 // logPolicy keeps what a policy is before it changes, and what it will be: the definitions, with what else differs.
 func logPolicy(c *operate.Call, k policy.Kind, to *policy.Policy) {
-	is := maps.Clone(to.Definition)
+	is, old := policy.Definition{}, policy.Definition{} // a policy's may be nil
+	maps.Copy(is, to.Definition)
 	if was, exists := c.VHost.Policies.Get(k, to.Name); exists {
-		old := maps.Clone(was.Definition)
+		maps.Copy(old, was.Definition)
 		for key, values := range map[string][2]any{
 			"pattern": {was.Pattern, to.Pattern}, "priority": {was.Priority, to.Priority}, "apply-to": {cmp.Or(was.ApplyTo, policy.All), cmp.Or(to.ApplyTo, policy.All)},
 		} {

@@ -75,10 +75,7 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 		return nil, err
 	}
 	p := &queuePage{QueueDetail: detail, Now: d.state().NowMillis}
-	forecasts := d.forecasts()
-	if i := slices.IndexFunc(forecasts, func(f monitor.Forecast) bool { return f.Queue == detail.Name && f.VHost == detail.VHost }); i >= 0 {
-		p.Forecast = &forecasts[i]
-	}
+	p.Forecast = monitor.ByQueue(d.forecasts())[[2]string{detail.VHost, detail.Name}]
 	p.Wrong = d.Incidents.Queues()[incident.QueueName{VHost: detail.VHost, Name: detail.Name}]
 	p.History = overview.NewTrends(d.History, "/queue", q, detail.VHost, detail.Name)
 	p.Operations, p.Actor, p.Changed = d.Operations, v.Actor(), changed[q.Get("changed")]
